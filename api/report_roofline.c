@@ -68,7 +68,7 @@ static cJSON *classification_json(const rl_roofline *roofline) {
 }
 
 cJSON *rl_report_roofline(const rl_metric_values *values) {
-  rl_roofline roofline = rl_roofline_of(values);
+  rl_roofline roofline = rl_roofline_compute(values);
   cJSON *object = cJSON_CreateObject();
   rl_json_add_number(object, "duration_s", roofline.duration_s);
   cJSON_AddBoolToObject(object, "counted", roofline.counted);

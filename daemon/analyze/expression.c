@@ -6,35 +6,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_DEPTH = 64 }; /* nesting limit, so that no text exhausts the stack */
+enum { MAX_DEPTH = 64 }; /* limit of nesting, so that no text overflows the stack */
 
-typedef struct reader {
+typedef struct parser {
   const char *next, *end;
   int depth;
   const rl_scope *scope;
-  const char *failed; /* position of the error; NULL: none */
-} reader;
+  const char *error; /* position of the first syntax error; NULL: none */
+} parser;
 
-static double fail_here(reader *r) {
-  if (!r->failed) r->failed = r->next;
-  r->next = r->end;
+/* Records a syntax error here and skips the rest of the text. */
+static double fail_here(parser *p) {
+  if (!p->error) p->error = p->next;
+  p->next = p->end;
   return NAN;
 }
 
-static void skip_space(reader *r) {
-  while (r->next < r->end && isspace((unsigned char)*r->next)) r->next++;
+static void skip_space(parser *p) {
+  while (p->next < p->end && isspace((unsigned char)*p->next)) p->next++;
 }
 
-static bool accept(reader *r, const char *token) {
+/* Skips spaces, and the token if it is next. Returns whether it was. */
+static bool accept(parser *p, const char *token) {
   size_t length = strlen(token);
-  skip_space(r);
-  if ((size_t)(r->end - r->next) < length || memcmp(r->next, token, length) != 0) return false;
-  r->next += length;
+  skip_space(p);
+  if ((size_t)(p->end - p->next) < length || memcmp(p->next, token, length) != 0) return false;
+  p->next += length;
   return true;
 }
 
-static void expect(reader *r, const char *token) {
-  if (!accept(r, token)) fail_here(r);
+static void expect(parser *p, const char *token) {
+  if (!accept(p, token)) fail_here(p);
 }
 
 /* --- operators --------------------------------------------------------------------------------------------------------- */
@@ -44,18 +46,19 @@ static double subtract(double a, double b) { return a - b; }
 static double multiply(double a, double b) { return a * b; }
 static double divide(double a, double b) { return b == 0 ? NAN : a / b; }
 
-static double known(double a, double b, bool truth) { return isnan(a) || isnan(b) ? NAN : truth; }
-static double less(double a, double b) { return known(a, b, a < b); }
-static double less_equal(double a, double b) { return known(a, b, a <= b); }
-static double more(double a, double b) { return known(a, b, a > b); }
-static double more_equal(double a, double b) { return known(a, b, a >= b); }
-static double equal(double a, double b) { return known(a, b, a == b); }
-static double unequal(double a, double b) { return known(a, b, a != b); }
+/* Returns 1 or 0; NAN if an operand is unknown. */
+static double truth_if_known(double a, double b, bool truth) { return isnan(a) || isnan(b) ? NAN : truth; }
+static double less(double a, double b) { return truth_if_known(a, b, a < b); }
+static double less_equal(double a, double b) { return truth_if_known(a, b, a <= b); }
+static double more(double a, double b) { return truth_if_known(a, b, a > b); }
+static double more_equal(double a, double b) { return truth_if_known(a, b, a >= b); }
+static double equal(double a, double b) { return truth_if_known(a, b, a == b); }
+static double unequal(double a, double b) { return truth_if_known(a, b, a != b); }
 
-static double both(double a, double b) { return a == 0 || b == 0 ? 0 : known(a, b, true); }
-static double either(double a, double b) {
+static double logical_and(double a, double b) { return a == 0 || b == 0 ? 0 : truth_if_known(a, b, true); }
+static double logical_or(double a, double b) {
   bool decided = (!isnan(a) && a != 0) || (!isnan(b) && b != 0);
-  return decided ? 1 : known(a, b, false);
+  return decided ? 1 : truth_if_known(a, b, false);
 }
 
 typedef struct binary_operator {
@@ -63,11 +66,11 @@ typedef struct binary_operator {
   double (*apply)(double a, double b);
 } binary_operator;
 
-/* From lowest to highest precedence. Within a level a token stands before its prefixes. */
+/* From lowest to highest precedence. In a level, a token is listed before its prefixes. */
 enum { LEVELS = 5, LEVEL_OPERATORS = 6 };
 static const binary_operator operators[LEVELS][LEVEL_OPERATORS + 1] = {
-    {{"||", either}},
-    {{"&&", both}},
+    {{"||", logical_or}},
+    {{"&&", logical_and}},
     {{"<=", less_equal}, {">=", more_equal}, {"==", equal}, {"!=", unequal}, {"<", less}, {">", more}},
     {{"+", add}, {"-", subtract}},
     {{"*", multiply}, {"/", divide}},
@@ -75,13 +78,13 @@ static const binary_operator operators[LEVELS][LEVEL_OPERATORS + 1] = {
 
 /* --- functions --------------------------------------------------------------------------------------------------------- */
 
-static double minimum(double a, double b) { return known(a, b, true) * fmin(a, b); }
-static double maximum(double a, double b) { return known(a, b, true) * fmax(a, b); }
+static double minimum(double a, double b) { return truth_if_known(a, b, true) * fmin(a, b); }
+static double maximum(double a, double b) { return truth_if_known(a, b, true) * fmax(a, b); }
 
 typedef struct function {
   const char *name;
-  double (*fold)(double a, double b); /* any number of arguments */
-  double (*map)(double a);            /* or one argument */
+  double (*binary)(double a, double b); /* applied from left to right over any number of arguments; or NULL */
+  double (*unary)(double a);            /* of one argument; or NULL */
 } function;
 
 static const function functions[] = {
@@ -95,89 +98,89 @@ static const function *find_function(const char *name) {
 
 /* --- the grammar ------------------------------------------------------------------------------------------------------- */
 
-static double read_level(reader *r, int level);
+static double read_level(parser *p, int level);
 
-static double call(reader *r, const function *f) {
-  double value = read_level(r, 0);
-  if (f->map) {
-    expect(r, ")");
-    return f->map(value);
+static double call(parser *p, const function *f) {
+  double value = read_level(p, 0);
+  if (f->unary) {
+    expect(p, ")");
+    return f->unary(value);
   }
-  while (accept(r, ",")) value = f->fold(value, read_level(r, 0));
-  expect(r, ")");
+  while (accept(p, ",")) value = f->binary(value, read_level(p, 0));
+  expect(p, ")");
   return value;
 }
 
 static bool is_name_character(char c) { return isalnum((unsigned char)c) || c == '_' || c == '.'; }
 
-static double read_name(reader *r) {
+static double read_name(parser *p) {
   char name[RL_EXPRESSION_NAME];
-  const char *begin = r->next;
-  while (r->next < r->end && is_name_character(*r->next)) r->next++;
-  size_t length = (size_t)(r->next - begin);
-  if (length >= sizeof name) return fail_here(r);
+  const char *begin = p->next;
+  while (p->next < p->end && is_name_character(*p->next)) p->next++;
+  size_t length = (size_t)(p->next - begin);
+  if (length >= sizeof name) return fail_here(p);
   memcpy(name, begin, length);
   name[length] = 0;
-  if (!accept(r, "(")) return r->scope->lookup(r->scope->context, name);
+  if (!accept(p, "(")) return p->scope->lookup(p->scope->context, name);
   const function *f = find_function(name);
-  return f ? call(r, f) : fail_here(r);
+  return f ? call(p, f) : fail_here(p);
 }
 
-static double read_number(reader *r) {
+static double read_number(parser *p) {
   char digits[32], *after;
   size_t length = 0;
-  while (length < sizeof digits - 1 && r->next + length < r->end && is_name_character(r->next[length])) length++;
-  memcpy(digits, r->next, length);
+  while (length < sizeof digits - 1 && p->next + length < p->end && is_name_character(p->next[length])) length++;
+  memcpy(digits, p->next, length);
   digits[length] = 0;
   double value = strtod(digits, &after);
-  if (after != digits + length) return fail_here(r);
-  r->next += length;
+  if (after != digits + length) return fail_here(p);
+  p->next += length;
   return value;
 }
 
-static double read_operand(reader *r);
+static double read_operand(parser *p);
 
-static double read_unary(reader *r) {
-  if (accept(r, "-")) return -read_operand(r);
-  if (accept(r, "!")) return equal(read_operand(r), 0);
-  if (accept(r, "(")) {
-    double value = read_level(r, 0);
-    expect(r, ")");
+static double read_unary(parser *p) {
+  if (accept(p, "-")) return -read_operand(p);
+  if (accept(p, "!")) return equal(read_operand(p), 0);
+  if (accept(p, "(")) {
+    double value = read_level(p, 0);
+    expect(p, ")");
     return value;
   }
-  if (r->next == r->end) return fail_here(r);
-  if (isdigit((unsigned char)*r->next)) return read_number(r);
-  return isalpha((unsigned char)*r->next) || *r->next == '_' ? read_name(r) : fail_here(r);
+  if (p->next == p->end) return fail_here(p);
+  if (isdigit((unsigned char)*p->next)) return read_number(p);
+  return isalpha((unsigned char)*p->next) || *p->next == '_' ? read_name(p) : fail_here(p);
 }
 
-static double read_operand(reader *r) {
-  if (r->depth == MAX_DEPTH) return fail_here(r);
-  r->depth++;
-  double value = read_unary(r);
-  r->depth--;
+static double read_operand(parser *p) {
+  if (p->depth == MAX_DEPTH) return fail_here(p);
+  p->depth++;
+  double value = read_unary(p);
+  p->depth--;
   return value;
 }
 
-static const binary_operator *accept_operator(reader *r, int level) {
+static const binary_operator *accept_operator(parser *p, int level) {
   for (const binary_operator *o = operators[level]; o->token; o++)
-    if (accept(r, o->token)) return o;
+    if (accept(p, o->token)) return o;
   return NULL;
 }
 
-static double read_level(reader *r, int level) {
-  if (level == LEVELS) return read_operand(r);
-  double value = read_level(r, level + 1);
-  for (const binary_operator *o; (o = accept_operator(r, level)) != NULL;) value = o->apply(value, read_level(r, level + 1));
+static double read_level(parser *p, int level) {
+  if (level == LEVELS) return read_operand(p);
+  double value = read_level(p, level + 1);
+  for (const binary_operator *o; (o = accept_operator(p, level)) != NULL;) value = o->apply(value, read_level(p, level + 1));
   return value;
 }
 
 int rl_expression_evaluate(const char *text, size_t length, const rl_scope *scope, double *value, rl_error *err) {
-  reader r = {.next = text, .end = text + length, .scope = scope};
-  double result = read_level(&r, 0);
-  skip_space(&r);
-  if (r.next != r.end) fail_here(&r);
-  if (r.failed)
-    return rl_fail(err, RL_INPUT, 0, "syntax error in the expression at character %td: %.*s", r.failed - text, (int)length, text);
+  parser p = {.next = text, .end = text + length, .scope = scope};
+  double result = read_level(&p, 0);
+  skip_space(&p);
+  if (p.next != p.end) fail_here(&p);
+  if (p.error)
+    return rl_fail(err, RL_INPUT, 0, "syntax error in the expression at character %td: %.*s", p.error - text, (int)length, text);
   *value = result;
   return 0;
 }

@@ -1,10 +1,10 @@
-/* Evaluates arithmetic expressions over named numbers: the language of the metric catalogue and of the rules. Any text is safe
- * input.
+/* Evaluates arithmetic expressions over named numbers, as the metric catalogue and the rules use them. Any text is safe input.
  *
  *   a || b   a && b   < <= > >= == !=   + -   * /   -a !a   ( )   number   name   min(a, ...) max(a, ...) floor(a) ceil(a)
  *
- * A name consists of letters, digits, '_' and '.', like metric names. NAN means unknown: an operator with an unknown operand and
- * a division by zero give NAN. && and || are known as soon as one side decides. True is 1. */
+ * A name consists of letters, digits, '_' and '.', like metric names, and has fewer than RL_EXPRESSION_NAME characters. NAN means
+ * unknown: an operator with an unknown operand and a division by zero return NAN. Exceptions: && is 0 if either side is 0, and ||
+ * is 1 if either side is known and not 0. True is 1. */
 #ifndef RL_ANALYZE_EXPRESSION_H
 #define RL_ANALYZE_EXPRESSION_H
 
@@ -23,7 +23,8 @@ typedef struct rl_scope {
   void *context;
 } rl_scope;
 
-/* RL_INPUT: syntax error; the message has the position. */
+/* Evaluates `length` bytes of text. Fails with RL_INPUT and the position of the first syntax error, and leaves *value unchanged.
+ */
 int rl_expression_evaluate(const char *text, size_t length, const rl_scope *scope, double *value, rl_error *err);
 
 #ifdef __cplusplus

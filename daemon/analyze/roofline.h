@@ -1,6 +1,6 @@
-/* The roofline of one kernel: what it moved and computed in a second, beside what the workload's model says it had to, under the
- * ceilings that the device should have and those that were measured on it. Pure. Rates are bytes or operations per second,
- * intensities and ridges operations per byte; a multiply-add is two operations. NAN is "not known". */
+/* Computes the roofline of one kernel from its metrics: achieved rates, the least bytes and operations that the workload needs,
+ * and the theoretical and measured ceilings of the device. The functions are pure. Rates are in bytes or operations per second,
+ * intensities and ridges in operations per byte. A multiply-add is two operations. NAN: unknown. */
 #ifndef RL_ANALYZE_ROOFLINE_H
 #define RL_ANALYZE_ROOFLINE_H
 
@@ -26,46 +26,47 @@ typedef enum rl_roof_unit {
 
 typedef struct rl_roof {
   const char *name;         /* "dram" "l2" "l1"; "fp64" "fp32" "fp16" "tensor_fp64" "tensor_tf32" "tensor_fp16" "tensor_bf16" */
-  double achieved_per_s;    /* counted */
-  double theoretical_per_s; /* what the chip sustains in a cycle, at the clock of this kernel */
-  double measured_per_s;    /* of the device's newest run of the ceilings */
+  double achieved_per_s;    /* from hardware counters */
+  double theoretical_per_s; /* the peak of a cycle, times the clock during this kernel */
+  double measured_per_s;    /* from the newest ceilings run of the device */
 } rl_roof;
 
-typedef struct rl_roof_point { /* a unit's operations over a level's bytes */
+typedef struct rl_roof_point { /* one unit over one memory level */
   double intensity;
-  double ridge_theoretical, ridge_measured;                       /* left of it the level limits, right of it the unit */
-  double attainable_theoretical_per_s, attainable_measured_per_s; /* operations under both roofs at this intensity */
+  double ridge_theoretical, ridge_measured;                       /* below it the level limits, above it the unit */
+  double attainable_theoretical_per_s, attainable_measured_per_s; /* the lower of both roofs at this intensity */
 } rl_roof_point;
 
-typedef struct rl_roof_model { /* the least that the work needs, over the time that it took */
+typedef struct rl_roof_model { /* the least bytes and operations of the workload; rates over the time it took */
   double bytes, operations, intensity, bytes_per_s, operations_per_s;
 } rl_roof_model;
 
 typedef enum rl_bound { RL_BOUND_UNKNOWN, RL_BOUND_MEMORY, RL_BOUND_COMPUTE, RL_BOUND_LATENCY } rl_bound;
 extern const char *const rl_bound_names[]; /* "unknown" "memory" "compute" "latency", NULL */
 
-/* At or above high_pct of its peak one side alone binds; where both are below low_pct neither does, and the kernel waits for
- * latencies; else it matters on which side of the ridge the intensity lies. */
+/* The kernel is bound by the only side (memory or compute) that reaches high_pct of its peak. If both are below low_pct, it is
+ * bound by latency. Otherwise the intensity decides: memory below the ridge, compute above it. */
 typedef struct rl_classification {
   rl_bound bound;
-  double memory_pct, compute_pct; /* of the peaks; without counters of the measured ceilings, by the model */
+  double memory_pct, compute_pct; /* of the peaks; without counters, the model's rates as a percentage of the measured ceilings */
   double high_pct, low_pct;       /* the thresholds */
-  int unit;                       /* rl_roof_unit with the largest share of its peak; -1: none is at work */
-  double intensity, ridge;        /* of that unit over DRAM; without counters the model's */
-  char why[160];
+  int unit;                       /* the rl_roof_unit that is closest to its peak; -1: all are idle, or unknown */
+  double intensity, ridge;        /* of that unit over DRAM; without counters, of the model */
+  char why[160];                  /* the reason for the bound, for people */
 } rl_classification;
 
 typedef struct rl_roofline {
   double duration_s;
-  bool counted; /* the duration and the rates are the counters'; else there is only the timing pass */
+  bool counted; /* the duration comes from the counters pass; otherwise from the timing pass */
   rl_roof levels[RL_LEVELS], units[RL_UNITS];
   rl_roof_point points[RL_LEVELS][RL_UNITS];
   rl_roof_model model;
   rl_classification classification;
 } rl_roofline;
 
-rl_roofline rl_roofline_of(const rl_metric_values *values);
-/* Every expression that it reads, one by one; NULL behind the last: for tests of what is collected. */
+rl_roofline rl_roofline_compute(const rl_metric_values *values);
+/* Returns one of the expressions that the roofline evaluates; NULL behind the last. Tests check that their metrics are collected.
+ */
 const char *rl_roofline_expression(size_t index);
 
 #ifdef __cplusplus

@@ -21,130 +21,133 @@ const rl_rule_group rl_rule_groups[] = {
     {NULL, NULL},
 };
 
-/* --- reading a rule's expressions -------------------------------------------------------------------------------------- */
+/* --- expressions ------------------------------------------------------------------------------------------------------- */
 
-typedef struct reading {
+typedef struct evaluation { /* of one rule */
   const rl_rule *rule;
   double inputs[RL_RULE_INPUTS], terms[RL_RULE_TERMS];
-  size_t input_count, term_count;      /* as far as they are known by now */
-  char undeclared[RL_EXPRESSION_NAME]; /* a name that the rule does not declare; "" */
-} reading;
+  size_t input_count, term_count;      /* inputs and terms that have a value so far */
+  char undeclared[RL_EXPRESSION_NAME]; /* a name in an expression that the rule does not declare; "" if there is none */
+} evaluation;
 
 static double look_up(void *context, const char *name) {
-  reading *r = context;
-  for (size_t i = 0; i < r->input_count; i++)
-    if (strcmp(r->rule->inputs[i].name, name) == 0) return r->inputs[i];
-  for (size_t i = 0; i < r->term_count; i++)
-    if (strcmp(r->rule->terms[i].name, name) == 0) return r->terms[i];
-  snprintf(r->undeclared, sizeof r->undeclared, "%s", name);
+  evaluation *e = context;
+  for (size_t i = 0; i < e->input_count; i++)
+    if (strcmp(e->rule->inputs[i].name, name) == 0) return e->inputs[i];
+  for (size_t i = 0; i < e->term_count; i++)
+    if (strcmp(e->rule->terms[i].name, name) == 0) return e->terms[i];
+  snprintf(e->undeclared, sizeof e->undeclared, "%s", name);
   return NAN;
 }
 
-static int evaluate_part(reading *r, const char *text, size_t length, double *value, rl_error *err) {
-  rl_scope scope = {look_up, r};
+static int evaluate_text(evaluation *e, const char *text, size_t length, double *value, rl_error *err) {
+  rl_scope scope = {look_up, e};
   *value = NAN;
-  if (rl_expression_evaluate(text, length, &scope, value, err) != 0) return -1;
-  return r->undeclared[0] ? rl_fail(err, RL_INPUT, 0, "%s: %s is not declared", r->rule->id, r->undeclared) : 0;
+  if (rl_expression_evaluate(text, length, &scope, value, err) < 0) return -1;
+  return e->undeclared[0] ? rl_fail(err, RL_INPUT, 0, "%s: %s is not declared", e->rule->id, e->undeclared) : 0;
 }
 
-static int evaluate(reading *r, const char *text, double *value, rl_error *err) {
-  return evaluate_part(r, text, strlen(text), value, err);
+static int evaluate(evaluation *e, const char *text, double *value, rl_error *err) {
+  return evaluate_text(e, text, strlen(text), value, err);
 }
 
-static int evaluate_terms(reading *r, rl_error *err) {
-  for (const rl_rule_term *term = r->rule->terms; term->name; term++) {
-    if (evaluate(r, term->expression, &r->terms[r->term_count], err) != 0) return -1;
-    r->term_count++;
+static int evaluate_terms(evaluation *e, rl_error *err) {
+  for (const rl_rule_term *term = e->rule->terms; term->name; term++) {
+    if (evaluate(e, term->expression, &e->terms[e->term_count], err) < 0) return -1;
+    e->term_count++;
   }
   return 0;
 }
 
-/* --- the message ------------------------------------------------------------------------------------------------------- */
+/* --- messages ---------------------------------------------------------------------------------------------------------- */
 
-typedef struct line {
+typedef struct text_buffer {
   char *text;
-  size_t size, used;
-} line;
+  size_t size_bytes, used_bytes;
+} text_buffer;
 
-static void append(line *to, const char *format, ...) {
+/* Appends formatted text. Text that does not fit is cut. */
+static void append(text_buffer *buffer, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  int written = vsnprintf(to->text + to->used, to->size - to->used, format, arguments);
+  size_t free_bytes = buffer->size_bytes - buffer->used_bytes;
+  int length = vsnprintf(buffer->text + buffer->used_bytes, free_bytes, format, arguments);
   va_end(arguments);
-  if (written > 0) to->used = (size_t)written < to->size - to->used ? to->used + (size_t)written : to->size - 1;
+  if (length > 0) buffer->used_bytes += (size_t)length < free_bytes ? (size_t)length : free_bytes - 1;
 }
 
-/* expression} or expression:N}; *after is behind the brace. */
-static int append_value(reading *r, const char *begin, const char **after, line *to, rl_error *err) {
+/* Appends the value of a placeholder that begins behind its "{": expression} or expression:N}. Sets *end behind the "}". */
+static int append_value(evaluation *e, const char *begin, const char **end, text_buffer *message, rl_error *err) {
   size_t length = strcspn(begin, ":}");
   int decimals = begin[length] == ':' ? begin[length + 1] - '0' : 1;
   double value;
-  if (evaluate_part(r, begin, length, &value, err) != 0) return -1;
-  append(to, "%.*f", decimals, value);
-  *after = strchr(begin, '}') + 1;
+  if (evaluate_text(e, begin, length, &value, err) < 0) return -1;
+  append(message, "%.*f", decimals, value);
+  *end = strchr(begin, '}') + 1;
   return 0;
 }
 
-static int write_message(reading *r, line to, rl_error *err) {
-  to.text[0] = 0;
-  for (const char *at = r->rule->message; *at;) {
-    size_t plain = strcspn(at, "{");
-    append(&to, "%.*s", (int)plain, at);
-    at += plain;
-    if (*at == '{' && append_value(r, at + 1, &at, &to, err) != 0) return -1;
+static int write_message(evaluation *e, text_buffer message, rl_error *err) {
+  message.text[0] = 0;
+  for (const char *next = e->rule->message; *next;) {
+    size_t plain_length = strcspn(next, "{");
+    append(&message, "%.*s", (int)plain_length, next);
+    next += plain_length;
+    if (*next == '{' && append_value(e, next + 1, &next, &message, err) < 0) return -1;
   }
   return 0;
 }
 
-/* --- one rule over one kernel ------------------------------------------------------------------------------------------ */
+/* --- one rule ---------------------------------------------------------------------------------------------------------- */
 
-/* Fills the inputs; returns the first that is not known, or NULL. */
-static const rl_metric_value *read_inputs(reading *r, const rl_metric_values *values, rl_finding *finding) {
+/* Copies the inputs from the values. Returns the first unknown input; NULL if all are known. */
+static const rl_metric_value *read_inputs(evaluation *e, const rl_metric_values *values, rl_finding *finding) {
   const rl_metric_value *missing = NULL;
-  for (const rl_rule_input *input = r->rule->inputs; input->name; input++) {
+  for (const rl_rule_input *input = e->rule->inputs; input->name; input++) {
     const rl_metric_value *found = rl_metric_find(values, input->metric);
     rl_metric_value *copy = &finding->inputs[finding->input_count++];
     *copy = found ? *found : (rl_metric_value){.value = NAN};
     copy->name = input->metric;
-    r->inputs[r->input_count++] = copy->value;
+    e->inputs[e->input_count++] = copy->value;
     if (!missing && isnan(copy->value)) missing = copy;
   }
   return missing;
 }
 
-/* What was not asked for is not missed: only what could not be had has a reason. */
-static bool say_missing(const rl_metric_value *missing, rl_finding *finding) {
+/* Reports an input that could not be collected. An input that was not requested has no reason, and is not reported. */
+static bool report_missing(const rl_metric_value *missing, rl_finding *finding) {
   if (!finding->rule->says_missing || !missing->reason) return false;
   finding->kind = RL_FINDING_INFO;
-  snprintf(finding->message, sizeof finding->message, "This can't be judged without %s: %s.", missing->name, missing->reason);
+  snprintf(finding->message, sizeof finding->message, "This rule needs %s, which is unavailable: %s.", missing->name,
+           missing->reason);
   return true;
 }
 
-static int judge(reading *r, rl_finding *finding, bool *made, rl_error *err) {
+static int evaluate_rule(evaluation *e, rl_finding *finding, bool *triggered, rl_error *err) {
   double when, speedup = NAN;
-  if (evaluate_terms(r, err) != 0 || evaluate(r, r->rule->when, &when, err) != 0 ||
-      (r->rule->speedup && evaluate(r, r->rule->speedup, &speedup, err) != 0) ||
-      write_message(r, (line){finding->message, sizeof finding->message, 0}, err) != 0)
+  if (evaluate_terms(e, err) < 0 || evaluate(e, e->rule->when, &when, err) < 0 ||
+      (e->rule->speedup && evaluate(e, e->rule->speedup, &speedup, err) < 0) ||
+      write_message(e, (text_buffer){finding->message, sizeof finding->message, 0}, err) < 0)
     return -1;
   finding->speedup_pct = isnan(speedup) ? NAN : fmin(fmax(speedup, 0), 100);
-  *made = !isnan(when) && when != 0;
+  *triggered = !isnan(when) && when != 0;
   return 0;
 }
 
 bool rl_rule_apply(const rl_rule *rule, const rl_metric_values *values, rl_finding *finding) {
-  reading r = {.rule = rule};
+  evaluation e = {.rule = rule};
   *finding = (rl_finding){.rule = rule, .kind = rule->kind, .speedup_pct = NAN, .global = rule->scope == RL_SPEEDUP_GLOBAL};
-  const rl_metric_value *missing = read_inputs(&r, values, finding);
-  bool made = false;
-  return missing ? say_missing(missing, finding) : judge(&r, finding, &made, NULL) == 0 && made;
+  const rl_metric_value *missing = read_inputs(&e, values, finding);
+  bool triggered = false;
+  return missing ? report_missing(missing, finding) : evaluate_rule(&e, finding, &triggered, NULL) == 0 && triggered;
 }
 
 int rl_rule_check(const rl_rule *rule, rl_error *err) {
-  reading r = {.rule = rule};
+  evaluation e = {.rule = rule};
   rl_finding finding;
-  bool made;
-  for (const rl_rule_input *input = rule->inputs; input->name; input++) r.inputs[r.input_count++] = 1;
-  return judge(&r, &finding, &made, err);
+  bool triggered;
+  for (const rl_rule_input *input = rule->inputs; input->name; input++) e.inputs[e.input_count++] = 1;
+  return evaluate_rule(&e, &finding, &triggered, err);
 }
 
 /* --- all rules --------------------------------------------------------------------------------------------------------- */

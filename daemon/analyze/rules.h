@@ -1,5 +1,5 @@
-/* Applies rules to the metrics of one kernel. Pure functions, so that an old run can be judged again by a newer rule. The tables
- * are in rules_*.c; docs/rules.md is printed from them. */
+/* Applies rules to the metrics of one kernel. The functions are pure, so that stored runs can be evaluated again with newer
+ * rules. The tables are in rules_*.c; rules_page prints docs/rules.md from them. */
 #ifndef RL_ANALYZE_RULES_H
 #define RL_ANALYZE_RULES_H
 
@@ -17,7 +17,7 @@ typedef struct rl_rule_group {
   const char *title;
   const rl_rule *rules;
 } rl_rule_group;
-extern const rl_rule_group rl_rule_groups[]; /* a NULL title ends them */
+extern const rl_rule_group rl_rule_groups[]; /* ends with a NULL title */
 
 typedef struct rl_finding {
   const rl_rule *rule;
@@ -25,17 +25,16 @@ typedef struct rl_finding {
   double speedup_pct; /* 0 to 100; NAN: none */
   bool global;
   char message[RL_FINDING_MESSAGE];
-  rl_metric_value
-      inputs[RL_RULE_INPUTS]; /* every metric that was read; names and reasons are borrowed from the rule and the values */
+  rl_metric_value inputs[RL_RULE_INPUTS]; /* the metrics that were read; names and reasons belong to the rule and the values */
   int input_count;
 } rl_finding;
 
-/* Applies every rule in the order of the tables. Returns the number of findings and writes at most the first `capacity`. */
+/* Applies every rule in the order of the tables and writes the first `capacity` findings. Returns the number of all findings. */
 size_t rl_rules_apply(const rl_metric_values *values, rl_finding *findings, size_t capacity);
-/* Returns whether the rule gives a finding, including the info of a says_missing rule. */
+/* Returns whether the rule has a finding, including the info finding of a says_missing rule. */
 bool rl_rule_apply(const rl_rule *rule, const rl_metric_values *values, rl_finding *finding);
-const rl_rule *rl_rule_find(const char *id); /* NULL: no such rule */
-/* RL_INPUT: an expression has a syntax error or uses an undeclared name. */
+const rl_rule *rl_rule_find(const char *id); /* NULL: unknown id */
+/* Fails with RL_INPUT if an expression of the rule has a syntax error or uses an undeclared name. */
 int rl_rule_check(const rl_rule *rule, rl_error *err);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
-/* What the shape of a launch and its place in a sequence cost. */
+/* Rules about launch configuration and launch overhead. */
 #include "analyze/rules_tables.h"
 
-#define WARP \
-  { "warp", "device__attribute_warp_size" }
+#define WARP_SIZE \
+  { "warp_size", "device__attribute_warp_size" }
 
 const rl_rule rl_rules_launch[] = {
     {.id = "launch_too_small",
@@ -14,61 +14,61 @@ const rl_rule rl_rules_launch[] = {
      .speedup = "100 * (1 - blocks / sms)",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
-     .message = "{blocks:0} blocks run on {sms:0} multiprocessors, so {sms - blocks:0} have nothing to do. Cut the work into "
-                "more blocks, or run something else beside this kernel."},
+     .message = "{blocks:0} blocks run on {sms:0} multiprocessors, so {sms - blocks:0} are idle. Divide the work into "
+                "more blocks, or run another kernel concurrently."},
     {.id = "partial_wave",
      .version = 1,
      .section = "LaunchStats",
-     .title = "The grid does not fill the device once",
+     .title = "The grid is less than one wave",
      .inputs = {RL_GRID, RL_SM_COUNT, RL_WAVES},
      .when = "blocks >= sms && waves < 0.9",
      .kind = RL_FINDING_WARNING,
-     .message = "All {blocks:0} blocks fit at once and fill {100 * waves:0}% of the places that the multiprocessors have for "
-                "them. Latencies are hidden by fewer warps than the theoretical occupancy promises."},
+     .message = "All {blocks:0} blocks are resident at once and fill {100 * waves:0}% of the multiprocessors' block slots. "
+                "Latencies are hidden by fewer warps than the theoretical occupancy suggests."},
     {.id = "tail_effect",
      .version = 1,
      .section = "LaunchStats",
-     .title = "A partly filled last wave",
+     .title = "The last wave is partly full",
      .inputs = {RL_GRID, RL_WAVES},
-     .terms = {{"rounds", "ceil(waves)"}, {"lost", "100 * (rounds - waves) / rounds"}},
-     .when = "waves > 1 && lost >= 10",
-     .speedup = "lost",
+     .terms = {{"whole_waves", "ceil(waves)"}, {"idle", "100 * (whole_waves - waves) / whole_waves"}},
+     .when = "waves > 1 && idle >= 10",
+     .speedup = "idle",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
-     .message = "{blocks:0} blocks make {waves:2} waves, so the last of {rounds:0} rounds is {100 * (1 - rounds + waves):0}% "
-                "full. When all blocks take equally long, {lost}% of the places stay empty: choose a grid near a whole number "
-                "of waves, or let blocks loop over the work."},
+     .message = "{blocks:0} blocks make {waves:2} waves, so the last of {whole_waves:0} waves is "
+                "{100 * (1 - whole_waves + waves):0}% full. If all blocks take equally long, {idle}% of the block slots stay "
+                "empty: choose a grid close to a whole number of waves, or let blocks loop over the work."},
     {.id = "block_not_whole_warps",
      .version = 1,
      .section = "LaunchStats",
-     .title = "The block is no whole number of warps",
-     .inputs = {{"threads", "launch__block_size"}, WARP},
-     .terms = {{"warps", "ceil(threads / warp)"}},
-     .when = "warps * warp > threads",
-     .speedup = "100 * (1 - threads / (warps * warp))",
+     .title = "The block size is not a multiple of the warp size",
+     .inputs = {{"threads", "launch__block_size"}, WARP_SIZE},
+     .terms = {{"warps", "ceil(threads / warp_size)"}},
+     .when = "warps * warp_size > threads",
+     .speedup = "100 * (1 - threads / (warps * warp_size))",
      .scope = RL_SPEEDUP_LOCAL,
      .kind = RL_FINDING_OPTIMIZATION,
-     .message = "A block of {threads:0} threads takes {warps:0} warps of {warp:0}, the last of them with idle lanes. Make the "
-                "block a multiple of {warp:0}."},
+     .message = "A block of {threads:0} threads takes {warps:0} warps of {warp_size:0} threads, and the last warp has idle "
+                "lanes. Make the block size a multiple of {warp_size:0}."},
     {.id = "short_kernel",
      .version = 1,
      .section = "LaunchStats",
-     .title = "A very short kernel",
+     .title = "The kernel is very short",
      .inputs = {RL_DURATION},
-     .when = "duration < 10000",
+     .when = "duration_ns < 10000",
      .kind = RL_FINDING_INFO,
-     .message = "The kernel runs {duration / 1000} µs. Below 10 µs the launch itself costs as much: fuse it with its "
-                "neighbours, or launch the sequence as a graph."},
+     .message = "The kernel runs for {duration_ns / 1000} µs. Below 10 µs a launch costs about as much as the kernel: fuse it "
+                "with its neighbours, or launch the sequence as a graph."},
     {.id = "launch_bound",
      .version = 1,
      .section = "LaunchStats",
-     .title = "The sequence waits for launches",
+     .title = "The device idles between kernels",
      .inputs = {{"gap", "activity__launch_gap_ratio"}},
      .when = "gap >= 0.2",
      .speedup = "100 * gap",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
-     .message = "In the timing of the run no kernel was at work for {100 * gap}% of the time: the device waits between "
-                "kernels. Capture the sequence in a graph, fuse small kernels, or give each of them more to do."},
+     .message = "The device had no work during {100 * gap}% of an iteration: it waits for launches. Capture the sequence in "
+                "a graph, fuse small kernels, or give each kernel more work."},
     {NULL},
 };

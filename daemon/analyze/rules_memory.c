@@ -1,52 +1,55 @@
-/* How well each level of memory is used. */
+/* Rules about the memory hierarchy: coalescing, bank conflicts, hit rates, DRAM traffic. */
 #include "analyze/rules_tables.h"
 
 #define SECTOR "32" /* bytes */
 #define INSTRUCTIONS \
   { "instructions", "smsp__inst_executed.sum" }
 
-/* Of each sector that an access moves only part is used. One sector for a whole warp is as good as it gets. */
-#define PATTERN(op, what)                                                                                                    \
-  {                                                                                                                          \
-    .id = "uncoalesced_" #op, .version = 1, .section = "MemoryWorkloadAnalysis_Tables",                                      \
-    .title = "Global " what " are not coalesced",                                                                            \
-    .inputs = {{"used", "smsp__sass_average_data_bytes_per_sector_mem_global_op_" #op ".ratio"},                             \
-               {"sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_" #op ".sum"},                                           \
-               {"requests", "l1tex__t_requests_pipe_lsu_mem_global_op_" #op ".sum"},                                         \
-               INSTRUCTIONS,                                                                                                 \
-               RL_MEMORY_PCT},                                                                                               \
-    .when = "requests >= 0.005 * instructions && sectors >= 2 * requests && used < 24",                                      \
-    .speedup = "memory * (1 - used / " SECTOR ")", .scope = RL_SPEEDUP_GLOBAL, .kind = RL_FINDING_OPTIMIZATION,              \
-    .message = "Global " what " use {used} of the " SECTOR                                                                   \
-               " bytes of a sector, with {sectors / requests} sectors for each "                                             \
-               "request of a warp. Let neighbouring threads touch neighbouring addresses: change the layout, or go through " \
-               "shared memory."                                                                                              \
+/* One rule for loads and one for stores: accesses use only part of each sector that they transfer. Requests of one sector (such
+ * as a broadcast) are excluded: they cannot be improved. */
+#define UNCOALESCED(op, accesses)                                                                                               \
+  {                                                                                                                             \
+    .id = "uncoalesced_" #op, .version = 1, .section = "MemoryWorkloadAnalysis_Tables",                                         \
+    .title = "Global " accesses " are not coalesced",                                                                           \
+    .inputs = {{"used_bytes", "smsp__sass_average_data_bytes_per_sector_mem_global_op_" #op ".ratio"},                          \
+               {"sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_" #op ".sum"},                                              \
+               {"requests", "l1tex__t_requests_pipe_lsu_mem_global_op_" #op ".sum"},                                            \
+               INSTRUCTIONS,                                                                                                    \
+               RL_MEMORY_PCT},                                                                                                  \
+    .when = "requests >= 0.005 * instructions && sectors >= 2 * requests && used_bytes < 24",                                   \
+    .speedup = "memory * (1 - used_bytes / " SECTOR ")", .scope = RL_SPEEDUP_GLOBAL, .kind = RL_FINDING_OPTIMIZATION,           \
+    .message = "Global " accesses " use {used_bytes} of the " SECTOR                                                            \
+               " bytes of each sector, and each request of a warp needs {sectors / requests} "                                  \
+               "sectors. Let neighbouring threads access neighbouring addresses: change the data layout, or go through shared " \
+               "memory."                                                                                                        \
   }
 
-#define CONFLICTS(op, what)                                                                                                   \
-  {                                                                                                                           \
-    .id = "bank_conflicts_" #op, .version = 1, .section = "MemoryWorkloadAnalysis_Tables",                                    \
-    .title = "Shared " what " conflict on banks",                                                                             \
-    .inputs = {{"conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_" #op ".sum"},                                \
-               {"wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_" #op ".sum"},                                   \
-               {"requests", "smsp__sass_inst_executed_op_shared_" #op ".sum"},                                                \
-               INSTRUCTIONS,                                                                                                  \
-               {"pipe", "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"}},                                \
-    .when = "requests >= 0.005 * instructions && conflicts >= 0.1 * wavefronts && conflicts >= 0.1 * requests",               \
-    .speedup = "pipe * conflicts / wavefronts", .scope = RL_SPEEDUP_GLOBAL, .kind = RL_FINDING_OPTIMIZATION,                  \
-    .message = "{requests:0} shared " what                                                                                    \
-               " take {wavefronts:0} wavefronts, {wavefronts / requests} each; {conflicts:0} of "                             \
-               "them ({100 * conflicts / wavefronts:0}%) only because threads want different words of one bank. Pad rows by " \
-               "one word, or permute the columns."                                                                            \
+/* One rule for loads and one for stores of shared memory. */
+#define BANK_CONFLICTS(op, accesses)                                                                                           \
+  {                                                                                                                            \
+    .id = "bank_conflicts_" #op, .version = 1, .section = "MemoryWorkloadAnalysis_Tables",                                     \
+    .title = "Shared-memory " accesses " have bank conflicts",                                                                 \
+    .inputs = {{"conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_" #op ".sum"},                                 \
+               {"wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_" #op ".sum"},                                    \
+               {"requests", "smsp__sass_inst_executed_op_shared_" #op ".sum"},                                                 \
+               INSTRUCTIONS,                                                                                                   \
+               {"pipe", "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"}},                                 \
+    .when = "requests >= 0.005 * instructions && conflicts >= 0.1 * wavefronts && conflicts >= 0.1 * requests",                \
+    .speedup = "pipe * conflicts / wavefronts", .scope = RL_SPEEDUP_GLOBAL, .kind = RL_FINDING_OPTIMIZATION,                   \
+    .message =                                                                                                                 \
+        "{requests:0} shared-memory " accesses                                                                                 \
+        " take {wavefronts:0} wavefronts, {wavefronts / requests} each. {conflicts:0} of these "                               \
+        "wavefronts ({100 * conflicts / wavefronts:0}%) are due to threads that access different words of one bank. Pad rows " \
+        "by one word, or permute the columns."                                                                                 \
   }
 
 const rl_rule rl_rules_memory[] = {
-    PATTERN(ld, "loads"),
-    PATTERN(st, "stores"),
+    UNCOALESCED(ld, "loads"),
+    UNCOALESCED(st, "stores"),
     {.id = "l2_sectors_excess",
      .version = 1,
      .section = "SourceCounters",
-     .title = "More L2 sectors than needed",
+     .title = "Global accesses request more L2 sectors than needed",
      .inputs = {{"sectors", "memory_l2_theoretical_sectors_global"},
                 {"ideal", "memory_l2_theoretical_sectors_global_ideal"},
                 RL_MEMORY_PCT},
@@ -55,70 +58,70 @@ const rl_rule rl_rules_memory[] = {
      .speedup = "memory * excess / sectors",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
-     .message = "{excess:0} of {sectors:0} sectors ({100 * excess / sectors:0}%) that global accesses ask of L2 would not be "
-                "needed if the threads of a warp touched as few sectors as their data has. The per-instruction counts show "
-                "which accesses cause them."},
+     .message = "{excess:0} of the {sectors:0} sectors ({100 * excess / sectors:0}%) that global accesses request from L2 would "
+                "not be needed if each warp's accesses were packed into the fewest sectors that hold the data. The "
+                "per-instruction counts show which accesses cause them."},
     {.id = "dram_sector_use",
      .version = 1,
      .section = "MemoryWorkloadAnalysis_Tables",
-     .title = "DRAM fetches bytes that nobody uses",
-     .inputs = {{"used", "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio"},
+     .title = "DRAM reads bytes that no thread uses",
+     .inputs = {{"used_bytes", "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio"},
                 {"missed", "lts__t_sectors_srcunit_tex_op_read_lookup_miss.sum"},
-                {"asked", "lts__t_sectors_srcunit_tex_op_read.sum"},
+                {"requested", "lts__t_sectors_srcunit_tex_op_read.sum"},
                 RL_DRAM_PCT},
-     .terms = {{"waste", "100 * (1 - used * min(missed, asked) / (" SECTOR " * missed))"}},
-     .when = "missed >= 0.1 * asked && waste >= 5 && dram >= 10",
+     .terms = {{"waste", "100 * (1 - used_bytes * min(missed, requested) / (" SECTOR " * missed))"}},
+     .when = "missed >= 0.1 * requested && waste >= 5 && dram >= 10",
      .speedup = "dram * waste / 100",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
-     .message = "Loads use {used} of the " SECTOR " bytes of a sector; {asked:0} sectors are asked of L2 and {missed:0} fetched "
-                "from DRAM for them, two at a time where one is missing. So {waste:0}% of what DRAM delivers is bytes that "
-                "nobody uses. A stride between threads does that: change the layout."},
+     .message = "Loads use {used_bytes} of the " SECTOR " bytes of each sector. For the {requested:0} sectors that L1 requested "
+                "from L2, {missed:0} were read from DRAM (a miss can read two), so {waste:0}% of the bytes that DRAM "
+                "delivers are not used. A stride between threads causes this: change the data layout."},
     {.id = "traffic_above_model",
      .version = 1,
      .section = "MemoryWorkloadAnalysis_Tables",
-     .title = "More DRAM traffic than the work needs",
-     .inputs = {{"read", "dram__bytes_read.sum"}, {"written", "dram__bytes_write.sum"}, {"model", "model__bytes"}, RL_DRAM_PCT},
+     .title = "More DRAM traffic than the workload needs",
+     .inputs = {{"read", "dram__bytes_read.sum"}, {"written", "dram__bytes_write.sum"}, {"needed", "model__bytes"}, RL_DRAM_PCT},
      .terms = {{"moved", "read + written"}},
-     .when = "model > 0 && moved >= 1.25 * model && dram >= 30",
-     .speedup = "dram * (1 - model / moved)",
+     .when = "needed > 0 && moved >= 1.25 * needed && dram >= 30",
+     .speedup = "dram * (1 - needed / moved)",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
-     .message = "DRAM moved {moved / 1000000} MB where the work needs {model / 1000000} MB: {moved / model:2} times as much. "
-                "Data is fetched more than once, or sectors are used in part: block the loops so that it is used while it is "
-                "in a cache."},
-    CONFLICTS(ld, "loads"),
-    CONFLICTS(st, "stores"),
+     .message = "DRAM moved {moved / 1000000} MB; the workload needs {needed / 1000000} MB. That is {moved / needed:2} times as "
+                "much. Data is fetched more than once, or only part of each sector is used: block the loops so that data is "
+                "reused while it is cached."},
+    BANK_CONFLICTS(ld, "loads"),
+    BANK_CONFLICTS(st, "stores"),
     {.id = "l1_hit_low",
      .version = 1,
      .section = "MemoryWorkloadAnalysis_Tables",
-     .title = "L1 misses what L2 has",
+     .title = "L1 misses data that L2 holds",
      .inputs = {{"sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"},
                 {"hits", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum"},
-                {"l2_asked", "lts__t_sectors_srcunit_tex_op_read.sum"},
+                {"l2_sectors", "lts__t_sectors_srcunit_tex_op_read.sum"},
                 {"l2_hits", "lts__t_sectors_srcunit_tex_op_read_lookup_hit.sum"},
                 {"l2", "lts__t_sectors.avg.pct_of_peak_sustained_elapsed"}},
-     .when = "sectors > 0 && hits < 0.5 * sectors && l2_hits >= 0.5 * l2_asked && l2 >= 40",
+     .when = "sectors > 0 && hits < 0.5 * sectors && l2_hits >= 0.5 * l2_sectors && l2 >= 40",
      .kind = RL_FINDING_WARNING,
-     .message = "{100 * hits / sectors:0}% of the loaded sectors are found in L1, but {100 * l2_hits / l2_asked:0}% of what is "
-                "asked of L2 is there: data is used again, too late for L1, and L2 works at {l2}% of its peak. Smaller tiles "
-                "for each block, or shared memory, keep it near."},
+     .message = "{100 * hits / sectors:0}% of the loaded sectors hit in L1, but {100 * l2_hits / l2_sectors:0}% of the sectors "
+                "read from L2 hit there, and L2 works at {l2}% of its peak: data is reused only after L1 has evicted it. "
+                "Smaller tiles for each block, or shared memory, keep it closer."},
     {.id = "l2_hit_low",
      .version = 1,
      .section = "MemoryWorkloadAnalysis_Tables",
-     .title = "L2 misses most of what is read",
-     .inputs = {{"asked", "lts__t_sectors_srcunit_tex_op_read.sum"},
+     .title = "Most reads miss in L2",
+     .inputs = {{"sectors", "lts__t_sectors_srcunit_tex_op_read.sum"},
                 {"hits", "lts__t_sectors_srcunit_tex_op_read_lookup_hit.sum"},
                 RL_DRAM_PCT},
-     .when = "asked > 0 && hits < 0.5 * asked && dram >= 50",
+     .when = "sectors > 0 && hits < 0.5 * sectors && dram >= 50",
      .kind = RL_FINDING_INFO,
-     .message = "{100 * hits / asked:0}% of the sectors that are read from L2 are found there, and DRAM works at {dram}%. That "
-                "is right for a stream that uses each byte once. If data is used again, let blocks that share it run at the "
-                "same time, and in an order that fits L2."},
+     .message = "{100 * hits / sectors:0}% of the sectors read from L2 hit there, and DRAM works at {dram}% of its peak. This is "
+                "expected of a stream that uses each byte once. If data is reused, run the blocks that share it at the same "
+                "time, in an order whose working set fits L2."},
     {.id = "local_memory",
      .version = 1,
      .section = "MemoryWorkloadAnalysis_Tables",
-     .title = "Registers spill, or arrays lie in local memory",
+     .title = "Registers spill, or arrays are in local memory",
      .inputs = {{"loads", "smsp__sass_inst_executed_op_local_ld.sum"},
                 {"stores", "smsp__sass_inst_executed_op_local_st.sum"},
                 INSTRUCTIONS,
@@ -128,17 +131,17 @@ const rl_rule rl_rules_memory[] = {
      .speedup = "100 * local / instructions",
      .scope = RL_SPEEDUP_LOCAL,
      .kind = RL_FINDING_OPTIMIZATION,
-     .message = "{loads:0} loads and {stores:0} stores of local memory are {100 * local / instructions}% of the instructions, "
-                "with {registers:0} registers a thread. Give a thread more registers, shorten live ranges, and index small "
-                "arrays by constants (unroll) so that they stay in registers."},
+     .message = "{loads:0} loads and {stores:0} stores of local memory are {100 * local / instructions}% of all "
+                "instructions; each thread has {registers:0} registers. Allow more registers per thread, shorten live "
+                "ranges, and index small arrays with constants (unroll loops) so that they stay in registers."},
     {.id = "l2_compression",
      .version = 1,
      .section = "MemoryWorkloadAnalysis_Chart",
-     .title = "L2 compression is tried in vain",
+     .title = "L2 compression rarely succeeds",
      .inputs = {{"success", "lts__average_gcomp_input_sector_success_rate.pct"}},
      .when = "success > 0 && success < 50",
      .kind = RL_FINDING_WARNING,
-     .message = "The memory is allocated as compressible, but only {success}% of the sectors that went through the compressor "
+     .message = "The memory is allocated as compressible, but only {success}% of the sectors that the compressor processed "
                 "became smaller. Allocate data that does not compress as ordinary memory."},
     {NULL},
 };

@@ -1,4 +1,4 @@
-/* Prints docs/rules.md: rules_page > docs/rules.md */
+/* Prints docs/rules.md: build/dev/tests/rules_page > docs/rules.md */
 #include <stdio.h>
 
 #include "analyze/rules.h"
@@ -7,19 +7,19 @@ static const char preface[] =
     "# Rules\n\n"
     "<!-- Printed by rules_page from daemon/analyze/rules_*.c; edit there. -->\n"
     "\n"
-    "What the report of a kernel says about its numbers. A rule reads metrics (all of them must be known), fires where\n"
-    "its condition is true, and says what it saw with the numbers in it; every finding carries the value of each metric\n"
-    "that was read. Conditions and estimates are shown here as they are computed.\n"
+    "The report of a kernel lists the findings of these rules. A rule reads metrics, all of which must be known. If its\n"
+    "condition is true, it adds a finding: a message, and the value of each metric that it read. Conditions and estimates\n"
+    "are printed here exactly as they are computed.\n"
     "\n"
-    "An estimate is the part of the time, in percent, that would go away at most if what the rule speaks of were perfect.\n"
-    "A *global* estimate is of the kernel's whole time; a *local* one of the part that the rule looks at, which need not\n"
-    "be what the kernel waits for. Estimates do not add up.\n"
+    "An estimate is an upper bound: the percentage of time that would be saved if the problem were solved completely.\n"
+    "A *global* estimate refers to the time of the whole kernel. A *local* estimate refers only to the part that the rule\n"
+    "is about, which may not be the part that limits the kernel. Estimates must not be added.\n"
     "\n"
-    "An *optimization* can be acted upon, a *warning* says that something is not as it should be, an *info* says what the\n"
-    "kernel is.\n"
+    "There are three kinds of findings. An *optimization* recommends a change, a *warning* reports a problem, and an\n"
+    "*info* describes the kernel.\n"
     "\n"
-    "Names that begin with `activity__` are measurements of that pass ([schema.md](schema.md)); `model__bytes` is what the\n"
-    "workload must move at least.\n";
+    "Metrics that begin with `activity__` are measurements of the activity pass ([schema.md](schema.md)). `model__bytes` is\n"
+    "the number of bytes that the workload must at least move.\n";
 
 static void print_names(const rl_rule *rule) {
   for (const rl_rule_input *input = rule->inputs; input->name; input++) printf("- `%s`: `%s`\n", input->name, input->metric);
@@ -30,7 +30,7 @@ static void print_rule(const rl_rule *rule) {
   printf("\n### %s\n\n`%s`, version %d, %s, section %s\n\n", rule->title, rule->id, rule->version,
          rl_finding_kind_names[rule->kind], rule->section);
   print_names(rule);
-  printf("\nFires where `%s`.", rule->when);
+  printf("\nCondition: `%s`.", rule->when);
   if (rule->speedup) printf(" Estimate (%s): `%s`.", rule->scope == RL_SPEEDUP_GLOBAL ? "global" : "local", rule->speedup);
   printf("\n\n> %s\n", rule->message);
 }

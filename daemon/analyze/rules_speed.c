@@ -1,8 +1,7 @@
-/* Which of the device's limits a kernel is near. */
+/* Rules about the throughput of compute and memory as a percentage of the peak. */
 #include "analyze/rules_tables.h"
 
-/* At least this much of its peak is needed for a unit to be what a kernel waits for. */
-#define BUSY "60"
+#define BUSY_PCT "60" /* of its peak, from which a unit can limit a kernel */
 
 const rl_rule rl_rules_speed[] = {
     {.id = "bound_memory",
@@ -10,31 +9,31 @@ const rl_rule rl_rules_speed[] = {
      .section = "SpeedOfLight",
      .title = "Memory bound",
      .inputs = {RL_COMPUTE_PCT, RL_MEMORY_PCT},
-     .when = "memory >= " BUSY " && memory - compute >= 10",
+     .when = "memory >= " BUSY_PCT " && memory - compute >= 10",
      .kind = RL_FINDING_INFO,
      .says_missing = true,
-     .message = "The memory system works at {memory}% of its peak, the multiprocessors at {compute}%: what decides is how many "
-                "bytes move and how well, so look at the memory tables, and fetch less or reuse more before touching the "
-                "arithmetic."},
+     .message = "The memory system works at {memory}% of its peak, the multiprocessors at {compute}%. The number of bytes "
+                "moved, and how efficiently they move, determines the speed: look at the memory tables, and fetch less or "
+                "reuse more before you optimize arithmetic."},
     {.id = "bound_compute",
      .version = 1,
      .section = "SpeedOfLight",
      .title = "Compute bound",
      .inputs = {RL_COMPUTE_PCT, RL_MEMORY_PCT},
-     .when = "compute >= " BUSY " && compute - memory >= 10",
+     .when = "compute >= " BUSY_PCT " && compute - memory >= 10",
      .kind = RL_FINDING_INFO,
-     .message = "The multiprocessors work at {compute}% of their peak, the memory system at {memory}%: what decides is how "
-                "many instructions run and on which pipeline, so look there, and compute less, fuse, or use a cheaper "
-                "precision."},
+     .message = "The multiprocessors work at {compute}% of their peak, the memory system at {memory}%. The number of "
+                "instructions, and their pipeline, determines the speed: look at the compute tables, and compute less, fuse "
+                "instructions, or use a lower precision."},
     {.id = "bound_balanced",
      .version = 1,
      .section = "SpeedOfLight",
-     .title = "Compute and memory balanced",
+     .title = "Compute and memory are balanced",
      .inputs = {RL_COMPUTE_PCT, RL_MEMORY_PCT},
-     .when = "max(compute, memory) >= " BUSY " && compute - memory < 10 && memory - compute < 10",
+     .when = "max(compute, memory) >= " BUSY_PCT " && compute - memory < 10 && memory - compute < 10",
      .kind = RL_FINDING_INFO,
-     .message = "Multiprocessors ({compute}%) and memory system ({memory}%) are about equally busy: to get faster, both "
-                "instructions and bytes have to become fewer."},
+     .message = "Multiprocessors ({compute}%) and memory system ({memory}%) are about equally busy. The kernel "
+                "becomes faster only with fewer instructions and fewer bytes."},
     {.id = "near_peak",
      .version = 1,
      .section = "SpeedOfLight",
@@ -44,18 +43,18 @@ const rl_rule rl_rules_speed[] = {
      .speedup = "100 - max(compute, memory)",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_INFO,
-     .message = "The busiest unit works at {max(compute, memory)}% of what it can sustain. Tuning can gain little more; moving "
-                "work to another unit, or doing less of it, can."},
+     .message = "The busiest unit works at {max(compute, memory)}% of its sustained peak. Tuning can gain little "
+                "more; moving work to another unit, or doing less work, can."},
     {.id = "low_utilization",
      .version = 1,
      .section = "SpeedOfLight",
      .title = "Neither compute nor memory is busy",
      .inputs = {RL_COMPUTE_PCT, RL_MEMORY_PCT},
-     .when = "max(compute, memory) < " BUSY,
+     .when = "max(compute, memory) < " BUSY_PCT,
      .kind = RL_FINDING_WARNING,
-     .message = "Multiprocessors reach {compute}% and the memory system {memory}% of their peak, both below " BUSY "%: the "
-                "kernel waits, for latencies or for work. The scheduler and warp state sections say for what; a larger grid, "
-                "more independent work in each thread and higher occupancy hide it."},
+     .message = "Multiprocessors reach {compute}% and the memory system {memory}% of their peaks, both below " BUSY_PCT
+                "%: the kernel waits for latencies or has too little work. The scheduler and warp state sections show the "
+                "reason. A larger grid, more independent work in each thread, and higher occupancy hide latencies."},
     {.id = "dram_saturated",
      .version = 1,
      .section = "MemoryWorkloadAnalysis",
@@ -65,7 +64,7 @@ const rl_rule rl_rules_speed[] = {
      .speedup = "100 - dram",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_INFO,
-     .message = "DRAM moves {rate / 1000000000:0} GB/s, {dram}% of its peak. Faster is only possible with fewer bytes: fuse "
-                "with the kernels before and after, keep data in L2, use smaller types."},
+     .message = "DRAM moves {rate / 1000000000:0} GB/s, {dram}% of its peak. The kernel becomes faster only "
+                "with fewer bytes: fuse it with the previous and the next kernel, keep data in L2, use smaller types."},
     {NULL},
 };

@@ -1,4 +1,4 @@
-/* The tables of rules by subject, and metrics that several tables use. */
+/* The tables of rules, one for each subject, and the inputs that several tables use. */
 #ifndef RL_ANALYZE_RULES_TABLES_H
 #define RL_ANALYZE_RULES_TABLES_H
 
@@ -11,14 +11,14 @@ extern const rl_rule rl_rules_speed[], rl_rules_launch[], rl_rules_occupancy[], 
   { "compute", "sm__throughput.avg.pct_of_peak_sustained_elapsed" }
 #define RL_MEMORY_PCT \
   { "memory", "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed" }
-/* The share of time that remains when the busier of the two is at its peak: an upper bound of every estimate. */
+/* Percent of the time that is left until compute or memory reaches its peak: an upper bound for estimates. */
 #define RL_HEADROOM "100 - max(compute, memory)"
 #define RL_DRAM_PCT \
   { "dram", "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed" }
 #define RL_ISSUED \
-  { "issued", "smsp__issue_active.avg.per_cycle_active" } /* instructions a cycle, at most 1 */
+  { "issued", "smsp__issue_active.avg.per_cycle_active" } /* instructions per cycle and scheduler, at most 1 */
 #define RL_DURATION \
-  { "duration", "gpu__time_duration.sum" } /* ns */
+  { "duration_ns", "gpu__time_duration.sum" }
 #define RL_GRID \
   { "blocks", "launch__grid_size" }
 #define RL_SM_COUNT \

@@ -1,4 +1,4 @@
-/* rl_roofline_of: what Nsight Compute's numbers of one kernel give, and each branch of the classification. */
+/* rl_roofline_compute: what Nsight Compute's numbers of one kernel give, and each branch of the classification. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +34,7 @@ static void set(numbers *to, const char *name, double value) {
 static rl_roofline roofline_of(const numbers *from) {
   numbers sorted = *from;
   rl_metric_values_sort(sorted.items, sorted.count);
-  return rl_roofline_of(&(rl_metric_values){sorted.items, sorted.count});
+  return rl_roofline_compute(&(rl_metric_values){sorted.items, sorted.count});
 }
 
 static void close_to(double value, double expected) {
@@ -163,7 +163,7 @@ static void without_counters_the_model_and_the_measured_ceilings_decide(void **s
 
 static void nothing_known_is_nothing_said(void **state) {
   (void)state;
-  rl_roofline r = rl_roofline_of(&(rl_metric_values){NULL, 0});
+  rl_roofline r = rl_roofline_compute(&(rl_metric_values){NULL, 0});
   assert_true(isnan(r.duration_s) && isnan(r.model.bytes) && isnan(r.points[RL_LEVEL_DRAM][RL_UNIT_FP32].intensity));
   assert_int_equal(r.classification.bound, RL_BOUND_UNKNOWN);
 }

@@ -1,4 +1,5 @@
-/* Each rule speaks on numbers of one side of its threshold, with the estimate worked out by hand, and is silent on the other. */
+/* Each rule has a finding on metrics on one side of its threshold, with an estimate that was calculated by hand, and none on the
+ * other side. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,13 +14,13 @@
 
 typedef struct rule_case {
   const char *rule;
-  const char *loud;  /* "name=value ...": every input of the rule */
-  double speedup;    /* NAN: none */
-  const char *quiet; /* what to change so that it just does not speak */
+  const char *triggering; /* "name=value ...": every input of the rule */
+  double speedup_pct;     /* NAN: none */
+  const char *change;     /* the new value of one input with which the rule has no finding */
 } rule_case;
 
-#define STALL(reason, stalled_quiet) \
-  { "stall_" reason, "stalled=6 latency=20 issued=0.5 compute=40 memory=20", 30, stalled_quiet }
+#define STALL(reason, change) \
+  { "stall_" reason, "stalled=6 latency=20 issued=0.5 compute=40 memory=20", 30, change }
 
 static const rule_case cases[] = {
     {"bound_memory", "compute=40 memory=75", NAN, "memory=59.9"},
@@ -35,8 +36,8 @@ static const rule_case cases[] = {
     {"partial_wave", "blocks=132 sms=132 waves=0.125", NAN, "blocks=131"},
     {"tail_effect", "blocks=1056 waves=1.5", 25, "waves=1.81"},
     {"tail_effect", "blocks=1056 waves=1.5", 25, "waves=0.5"},
-    {"block_not_whole_warps", "threads=48 warp=32", 25, "threads=64"},
-    {"short_kernel", "duration=9999", NAN, "duration=10000"},
+    {"block_not_whole_warps", "threads=48 warp_size=32", 25, "threads=64"},
+    {"short_kernel", "duration_ns=9999", NAN, "duration_ns=10000"},
     {"launch_bound", "gap=0.2", 20, "gap=0.19"},
     {"occupancy_registers", "theoretical=50 registers=4 shared=8 blocks=32 barriers=32 warps=8", 50, "shared=3"},
     {"occupancy_registers", "theoretical=33.33 registers=4 shared=5 blocks=16 barriers=16 warps=12", 66.67, "theoretical=80"},
@@ -47,7 +48,7 @@ static const rule_case cases[] = {
     {"occupancy_warps", "theoretical=75 registers=3 shared=9 blocks=32 barriers=32 warps=2", 25, "warps=4"},
     {"occupancy_achieved", "theoretical=100 achieved=33.5 compute=13.8 memory=9.9", 66.5, "achieved=90.1"},
     {"occupancy_achieved", "theoretical=100 achieved=33.5 compute=60 memory=70", 30, "theoretical=43.4"},
-    {"issue_slots", "issued=0.15 active=5.4 eligible=0.19 places=16 compute=14 memory=10", 85, "issued=0.6"},
+    {"issue_slots", "issued=0.15 active=5.4 eligible=0.19 warp_slots=16 compute=14 memory=10", 85, "issued=0.6"},
     STALL("long_scoreboard", "stalled=5.9"),
     STALL("short_scoreboard", "stalled=5.9"),
     STALL("mio_throttle", "stalled=5.9"),
@@ -65,12 +66,14 @@ static const rule_case cases[] = {
     STALL("dispatch_stall", "stalled=5.9"),
     STALL("gmma", "stalled=5.9"),
     STALL("misc", "stalled=5.9"),
-    {"stall_long_scoreboard", "stalled=18 latency=20 issued=0.7 compute=20 memory=20", 30, "issued=0.8"}, /* the idle slots */
-    {"stall_long_scoreboard", "stalled=18 latency=20 issued=0.1 compute=20 memory=79.85", 20.15, "stalled=5"}, /* headroom */
+    {"stall_long_scoreboard", "stalled=18 latency=20 issued=0.7 compute=20 memory=20", 30,
+     "issued=0.8"}, /* limited by idle slots */
+    {"stall_long_scoreboard", "stalled=18 latency=20 issued=0.1 compute=20 memory=79.85", 20.15,
+     "stalled=5"}, /* limited by RL_HEADROOM */
     {"stall_not_selected", "stalled=6 latency=20", NAN, "stalled=5.9"},
-    {"thread_divergence", "threads=16 warp=32 compute=80", 40, "threads=28.1"},
-    {"thread_divergence", "threads=48 warp=64 compute=100", 25, "threads=56.1"},
-    {"predication", "threads=32 on=24 warp=32 compute=80", 20, "on=28.1"},
+    {"thread_divergence", "threads=16 warp_size=32 compute=80", 40, "threads=28.1"},
+    {"thread_divergence", "threads=48 warp_size=64 compute=100", 25, "threads=56.1"},
+    {"predication", "threads=32 predicated_on=24 warp_size=32 compute=80", 20, "predicated_on=28.1"},
     {"branch_divergence", "uniform=50 divergent=10 branches=20 instructions=1000", NAN, "uniform=90"},
     {"branch_divergence", "uniform=50 divergent=10 branches=20 instructions=1000", NAN, "instructions=2001"},
     {"fp64_slow_device", "fp64=50 ratio=64", 49.21875, "fp64=9.9"},
@@ -92,46 +95,46 @@ static const rule_case cases[] = {
     {"pipe_fp64_saturated", "busy=85", 15, "busy=79.9"},
     {"pipe_xu_saturated", "busy=85", 15, "busy=79.9"},
     {"pipe_lsu_saturated", "busy=85", 15, "busy=79.9"},
-    {"uncoalesced_ld", "used=4 sectors=3200 requests=100 instructions=1000 memory=80", 70, "used=24"},
-    {"uncoalesced_ld", "used=4 sectors=3200 requests=100 instructions=1000 memory=80", 70, "sectors=199"},
-    {"uncoalesced_st", "used=8 sectors=1600 requests=100 instructions=1000 memory=100", 75, "instructions=20001"},
+    {"uncoalesced_ld", "used_bytes=4 sectors=3200 requests=100 instructions=1000 memory=80", 70, "used_bytes=24"},
+    {"uncoalesced_ld", "used_bytes=4 sectors=3200 requests=100 instructions=1000 memory=80", 70, "sectors=199"},
+    {"uncoalesced_st", "used_bytes=8 sectors=1600 requests=100 instructions=1000 memory=100", 75, "instructions=20001"},
     {"l2_sectors_excess", "sectors=1000 ideal=500 memory=80", 40, "ideal=951"},
     {"l2_sectors_excess", "sectors=1000 ideal=500 memory=80", 40, "ideal=1000"},
-    {"dram_sector_use", "used=8 missed=800 asked=1000 dram=40", 30, "missed=99"},
-    {"dram_sector_use", "used=8 missed=2000 asked=1000 dram=40", 35, "dram=9.9"},
-    {"dram_sector_use", "used=8 missed=2000 asked=2000 dram=40", 30, "used=30.5"},
-    {"traffic_above_model", "read=150 written=50 model=100 dram=80", 40, "model=161"},
-    {"traffic_above_model", "read=150 written=50 model=100 dram=80", 40, "dram=29.9"},
+    {"dram_sector_use", "used_bytes=8 missed=800 requested=1000 dram=40", 30, "missed=99"},
+    {"dram_sector_use", "used_bytes=8 missed=2000 requested=1000 dram=40", 35, "dram=9.9"},
+    {"dram_sector_use", "used_bytes=8 missed=2000 requested=2000 dram=40", 30, "used_bytes=30.5"},
+    {"traffic_above_model", "read=150 written=50 needed=100 dram=80", 40, "needed=161"},
+    {"traffic_above_model", "read=150 written=50 needed=100 dram=80", 40, "dram=29.9"},
     {"bank_conflicts_ld", "conflicts=3100 wavefronts=3200 requests=100 instructions=1000 pipe=80", 77.5, "conflicts=319"},
     {"bank_conflicts_st", "conflicts=100 wavefronts=200 requests=100 instructions=1000 pipe=50", 25, "instructions=20001"},
-    {"l1_hit_low", "sectors=1000 hits=100 l2_asked=900 l2_hits=850 l2=60", NAN, "hits=500"},
-    {"l1_hit_low", "sectors=1000 hits=100 l2_asked=900 l2_hits=850 l2=60", NAN, "l2=39.9"},
-    {"l2_hit_low", "asked=1000 hits=100 dram=70", NAN, "hits=500"},
-    {"l2_hit_low", "asked=1000 hits=100 dram=70", NAN, "dram=49.9"},
+    {"l1_hit_low", "sectors=1000 hits=100 l2_sectors=900 l2_hits=850 l2=60", NAN, "hits=500"},
+    {"l1_hit_low", "sectors=1000 hits=100 l2_sectors=900 l2_hits=850 l2=60", NAN, "l2=39.9"},
+    {"l2_hit_low", "sectors=1000 hits=100 dram=70", NAN, "hits=500"},
+    {"l2_hit_low", "sectors=1000 hits=100 dram=70", NAN, "dram=49.9"},
     {"local_memory", "loads=100 stores=100 instructions=1000 registers=255", 20, "instructions=20001"},
     {"l2_compression", "success=10", NAN, "success=50"},
     {"l2_compression", "success=10", NAN, "success=0"},
-    {"imbalance_sm", "most=1000 average=500 least=100 elapsed=1000", 50, "average=901"},
-    {"imbalance_sm", "most=1000 average=500 least=100 elapsed=1000", 50, "elapsed=2001"},
-    {"imbalance_l2", "most=1000 average=500 least=100 elapsed=2000", 25, "average=901"},
-    {"imbalance_dram", "most=1000 average=500 least=100 elapsed=2000", 25, "average=901"},
+    {"imbalance_sm", "longest=1000 average=500 shortest=100 elapsed=1000", 50, "average=901"},
+    {"imbalance_sm", "longest=1000 average=500 shortest=100 elapsed=1000", 50, "elapsed=2001"},
+    {"imbalance_l2", "longest=1000 average=500 shortest=100 elapsed=2000", 25, "average=901"},
+    {"imbalance_dram", "longest=1000 average=500 shortest=100 elapsed=2000", 25, "average=901"},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
-/* --- numbers for a rule ------------------------------------------------------------------------------------------------ */
+/* --- metrics of a case ------------------------------------------------------------------------------------------------- */
 
-typedef struct numbers {
+typedef struct metrics {
   rl_metric_value items[RL_RULE_INPUTS];
   size_t count;
-} numbers;
+} metrics;
 
-static rl_metric_values sorted(numbers *of) {
-  rl_metric_values_sort(of->items, of->count);
-  return (rl_metric_values){of->items, of->count};
+static rl_metric_values sorted(metrics *unsorted) {
+  rl_metric_values_sort(unsorted->items, unsorted->count);
+  return (rl_metric_values){unsorted->items, unsorted->count};
 }
 
-static bool apply(const rl_rule *rule, numbers *to, rl_finding *finding) {
-  rl_metric_values values = sorted(to);
+static bool apply(const rl_rule *rule, metrics *inputs, rl_finding *finding) {
+  rl_metric_values values = sorted(inputs);
   return rl_rule_apply(rule, &values, finding);
 }
 
@@ -142,22 +145,23 @@ static const char *metric_of(const rl_rule *rule, const char *name) {
   return NULL;
 }
 
-static void set(numbers *to, const rl_rule *rule, const char *text) {
+/* Sets the inputs that are listed in the text: "name=value ...". */
+static void set(metrics *inputs, const rl_rule *rule, const char *text) {
   char name[32];
   double value;
   for (int read; sscanf(text, " %31[^=]=%lf%n", name, &value, &read) == 2; text += read) {
     const char *metric = metric_of(rule, name);
     size_t i = 0;
-    while (i < to->count && strcmp(to->items[i].name, metric) != 0) i++;
-    to->items[i] = (rl_metric_value){metric, value, NULL};
-    if (i == to->count) to->count++;
+    while (i < inputs->count && strcmp(inputs->items[i].name, metric) != 0) i++;
+    inputs->items[i] = (rl_metric_value){metric, value, NULL};
+    if (i == inputs->count) inputs->count++;
   }
 }
 
-static numbers numbers_of(const rl_rule *rule, const char *loud) {
-  numbers made = {0};
-  set(&made, rule, loud);
-  return made;
+static metrics metrics_from(const rl_rule *rule, const char *text) {
+  metrics inputs = {0};
+  set(&inputs, rule, text);
+  return inputs;
 }
 
 static const rl_rule *rule_of(const rule_case *c) {
@@ -172,7 +176,7 @@ static size_t input_count(const rl_rule *rule) {
   return count;
 }
 
-/* --- the table of rules ------------------------------------------------------------------------------------------------ */
+/* --- all rules --------------------------------------------------------------------------------------------------------- */
 
 static bool for_each_rule(bool (*visit)(const rl_rule *rule)) {
   for (const rl_rule_group *group = rl_rule_groups; group->title; group++)
@@ -188,7 +192,7 @@ static bool has_case(const rl_rule *rule) {
   return false;
 }
 
-static bool can_be_read(const rl_rule *rule) {
+static bool is_valid(const rl_rule *rule) {
   rl_error err = {0};
   if (rl_rule_check(rule, &err) != 0) fail_msg("%s: %s", rule->id, err.message);
   assert_true(rl_rule_find(rule->id) == rule); /* ids are unique */
@@ -196,9 +200,9 @@ static bool can_be_read(const rl_rule *rule) {
   return true;
 }
 
-static void every_rule_can_be_read_and_has_a_case(void **state) {
+static void every_rule_is_valid_and_has_a_case(void **state) {
   (void)state;
-  for_each_rule(can_be_read);
+  for_each_rule(is_valid);
   for_each_rule(has_case);
 }
 
@@ -209,115 +213,118 @@ static uint32_t section_mask(const char *id) {
   return 0;
 }
 
-static bool of_the_run(const char *metric) {
+static bool is_run_metric(const char *metric) {
   return strncmp(metric, "activity__", 10) == 0 || strncmp(metric, "model__", 7) == 0;
 }
 
-static bool collected(const char *metric, uint32_t section) {
+static bool is_collected(const char *metric, uint32_t section) {
   for (size_t i = 0; i < rl_raw_metric_count; i++)
     if (strcmp(rl_raw_metrics[i].name, metric) == 0) return rl_raw_metrics[i].sections & section;
   return false;
 }
 
-static bool reads_what_its_section_collects(const rl_rule *rule) {
+static bool reads_only_metrics_of_its_section(const rl_rule *rule) {
   uint32_t section = section_mask(rule->section);
   for (const rl_rule_input *input = rule->inputs; input->name; input++)
-    if (!of_the_run(input->metric) && !collected(input->metric, section))
+    if (!is_run_metric(input->metric) && !is_collected(input->metric, section))
       fail_msg("%s: %s is not collected for %s", rule->id, input->metric, rule->section);
   return true;
 }
 
-static void whoever_asks_for_a_section_gets_its_rules(void **state) {
+static void sections_collect_the_inputs_of_their_rules(void **state) {
   (void)state;
-  for_each_rule(reads_what_its_section_collects);
+  for_each_rule(reads_only_metrics_of_its_section);
 }
 
-/* --- the verdicts ------------------------------------------------------------------------------------------------------ */
+/* --- findings ---------------------------------------------------------------------------------------------------------- */
 
-static void a_finding_carries_its_numbers(void **state) {
+static void a_finding_has_its_inputs_and_estimate(void **state) {
   (void)state;
   for (size_t i = 0; i < CASES; i++) {
     const rl_rule *rule = rule_of(&cases[i]);
-    numbers loud = numbers_of(rule, cases[i].loud);
+    metrics triggering = metrics_from(rule, cases[i].triggering);
     rl_finding finding;
-    if (loud.count != input_count(rule)) fail_msg("%s: %s is not every input", rule->id, cases[i].loud);
-    if (!apply(rule, &loud, &finding)) fail_msg("%s is silent on %s", rule->id, cases[i].loud);
+    if (triggering.count != input_count(rule)) fail_msg("%s: %s is not every input", rule->id, cases[i].triggering);
+    if (!apply(rule, &triggering, &finding)) fail_msg("%s is not triggered by %s", rule->id, cases[i].triggering);
     assert_true(finding.rule == rule && finding.kind == rule->kind);
     assert_int_equal(finding.input_count, input_count(rule));
-    rl_metric_values values = sorted(&loud);
+    rl_metric_values values = sorted(&triggering);
     for (int k = 0; k < finding.input_count; k++) {
       assert_string_equal(finding.inputs[k].name, rule->inputs[k].metric);
       assert_true(finding.inputs[k].value == rl_metric_get(&values, finding.inputs[k].name));
     }
-    bool as_expected = isnan(cases[i].speedup) ? isnan(finding.speedup_pct) : fabs(finding.speedup_pct - cases[i].speedup) < 1e-9;
-    if (!as_expected) fail_msg("%s on %s: %g%%, not %g%%", rule->id, cases[i].loud, finding.speedup_pct, cases[i].speedup);
+    bool as_expected =
+        isnan(cases[i].speedup_pct) ? isnan(finding.speedup_pct) : fabs(finding.speedup_pct - cases[i].speedup_pct) < 1e-9;
+    if (!as_expected)
+      fail_msg("%s on %s: %g%%, not %g%%", rule->id, cases[i].triggering, finding.speedup_pct, cases[i].speedup_pct);
     if (strpbrk(finding.message, "{}") || strstr(finding.message, " nan") || strlen(finding.message) > RL_FINDING_MESSAGE - 24)
       fail_msg("%s: %s", rule->id, finding.message);
   }
 }
 
-static void just_beyond_the_threshold_there_is_none(void **state) {
+static void beyond_its_threshold_a_rule_has_no_finding(void **state) {
   (void)state;
   for (size_t i = 0; i < CASES; i++) {
     const rl_rule *rule = rule_of(&cases[i]);
-    numbers quiet = numbers_of(rule, cases[i].loud);
-    set(&quiet, rule, cases[i].quiet);
+    metrics silent = metrics_from(rule, cases[i].triggering);
+    set(&silent, rule, cases[i].change);
     rl_finding finding;
-    if (apply(rule, &quiet, &finding)) fail_msg("%s speaks at %s: %s", rule->id, cases[i].quiet, finding.message);
+    if (apply(rule, &silent, &finding)) fail_msg("%s is triggered at %s: %s", rule->id, cases[i].change, finding.message);
   }
 }
 
-static void what_is_missing_is_never_judged(void **state) {
+static void an_unavailable_input_prevents_a_finding(void **state) {
   (void)state;
-  static const char why[] = "this chip has none";
+  static const char reason[] = "this chip has none";
   for (size_t i = 0; i < CASES; i++) {
     const rl_rule *rule = rule_of(&cases[i]);
     for (size_t k = 0; k < input_count(rule); k++) {
-      numbers partial = numbers_of(rule, cases[i].loud);
+      metrics partial = metrics_from(rule, cases[i].triggering);
       const char *missing = partial.items[k].name;
-      partial.items[k] = (rl_metric_value){missing, NAN, why};
+      partial.items[k] = (rl_metric_value){missing, NAN, reason};
       rl_finding finding;
-      bool spoke = apply(rule, &partial, &finding);
-      if (spoke != rule->says_missing) fail_msg("%s without %s", rule->id, missing);
-      if (!spoke) continue;
+      bool has_finding = apply(rule, &partial, &finding);
+      if (has_finding != rule->says_missing) fail_msg("%s without %s", rule->id, missing);
+      if (!has_finding) continue;
       assert_int_equal(finding.kind, RL_FINDING_INFO);
       assert_true(isnan(finding.speedup_pct));
       assert_non_null(strstr(finding.message, missing));
-      assert_non_null(strstr(finding.message, why));
+      assert_non_null(strstr(finding.message, reason));
     }
   }
 }
 
-/* Whatever the numbers are, a finding's own are sound. */
-static void no_number_harms_a_rule(void **state) {
+/* Extreme metrics give estimates in range and messages that fit. */
+static void extreme_inputs_are_safe(void **state) {
   (void)state;
-  static const double odd[] = {0, -1, 1e-300, 1e300, INFINITY, 42};
-  enum { ODD = sizeof odd / sizeof *odd };
+  static const double extreme[] = {0, -1, 1e-300, 1e300, INFINITY, 42};
+  enum { EXTREMES = sizeof extreme / sizeof *extreme };
   for (size_t i = 0; i < CASES; i++) {
     const rl_rule *rule = rule_of(&cases[i]);
-    for (unsigned mix = 0; mix < 512; mix++) {
-      numbers strange = numbers_of(rule, cases[i].loud);
-      for (size_t k = 0, rest = mix; k < strange.count; k++, rest = rest / ODD + k) strange.items[k].value = odd[rest % ODD];
+    for (unsigned round = 0; round < 512; round++) {
+      metrics inputs = metrics_from(rule, cases[i].triggering);
+      for (size_t k = 0, rest = round; k < inputs.count; k++, rest = rest / EXTREMES + k)
+        inputs.items[k].value = extreme[rest % EXTREMES];
       rl_finding finding;
-      if (!apply(rule, &strange, &finding)) continue;
+      if (!apply(rule, &inputs, &finding)) continue;
       assert_true(isnan(finding.speedup_pct) || (finding.speedup_pct >= 0 && finding.speedup_pct <= 100));
       assert_true(strlen(finding.message) < RL_FINDING_MESSAGE);
     }
   }
 }
 
-static void what_was_not_asked_for_is_not_missed(void **state) {
+static void an_input_that_was_not_requested_is_not_reported(void **state) {
   (void)state;
   for (size_t i = 0; i < CASES; i++) {
     const rl_rule *rule = rule_of(&cases[i]);
-    numbers partial = numbers_of(rule, cases[i].loud);
+    metrics partial = metrics_from(rule, cases[i].triggering);
     partial.count--;
     rl_finding finding;
     assert_false(apply(rule, &partial, &finding));
   }
 }
 
-static void without_numbers_there_is_nothing_to_say(void **state) {
+static void no_metrics_give_no_findings(void **state) {
   (void)state;
   rl_metric_values none = {NULL, 0};
   rl_finding finding;
@@ -340,14 +347,14 @@ static void findings_beyond_the_capacity_are_counted(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_rule_can_be_read_and_has_a_case),
-      cmocka_unit_test(whoever_asks_for_a_section_gets_its_rules),
-      cmocka_unit_test(a_finding_carries_its_numbers),
-      cmocka_unit_test(just_beyond_the_threshold_there_is_none),
-      cmocka_unit_test(what_is_missing_is_never_judged),
-      cmocka_unit_test(what_was_not_asked_for_is_not_missed),
-      cmocka_unit_test(no_number_harms_a_rule),
-      cmocka_unit_test(without_numbers_there_is_nothing_to_say),
+      cmocka_unit_test(every_rule_is_valid_and_has_a_case),
+      cmocka_unit_test(sections_collect_the_inputs_of_their_rules),
+      cmocka_unit_test(a_finding_has_its_inputs_and_estimate),
+      cmocka_unit_test(beyond_its_threshold_a_rule_has_no_finding),
+      cmocka_unit_test(an_unavailable_input_prevents_a_finding),
+      cmocka_unit_test(an_input_that_was_not_requested_is_not_reported),
+      cmocka_unit_test(extreme_inputs_are_safe),
+      cmocka_unit_test(no_metrics_give_no_findings),
       cmocka_unit_test(findings_beyond_the_capacity_are_counted),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,7 +63,7 @@ static void close_to(double value, double expected) {
 
 static void its_roofline(void **state) {
   (void)state;
-  rl_roofline r = rl_roofline_of(&values);
+  rl_roofline r = rl_roofline_compute(&values);
   assert_true(r.counted);
   close_to(r.duration_s, 21.824e-6);
   close_to(r.levels[RL_LEVEL_DRAM].achieved_per_s, 384.5e9);

@@ -204,7 +204,7 @@ static void every_rule_is_tested(void **state) {
 static rl_roofline roofline_of(const char *launch) {
   static const given_metric none[MAX_GIVEN];
   rl_metric_values values = values_of(launch, none);
-  rl_roofline made = rl_roofline_of(&values);
+  rl_roofline made = rl_roofline_compute(&values);
   free((void *)(uintptr_t)values.items);
   return made;
 }
