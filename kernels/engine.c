@@ -1,6 +1,9 @@
 /* Chooses among the engines that a worker links. The daemon links workload.c without this file. */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/fields.h"
 #include "workload.h"
 
 int rl_engine_supports(const rl_engine *engine, const void *params, rl_error *err) {
@@ -26,4 +29,30 @@ const rl_engine *rl_engine_find(const char *workload, const char *name, const vo
   if (automatic) rl_fail_at(err, "/engine", "no engine of this device does %s", workload);
   else rl_fail_at(err, "/engine", "engine \"%s\" does not exist on this device; use \"auto\"", name);
   return NULL;
+}
+
+/* Whether the device supports the engine for the defaults of its workload with any value of the run_choice. */
+static bool device_supports_some(const rl_engine *engine, const rl_workload *workload, void *params) {
+  const rl_field *choice = workload->fields;
+  workload->defaults(params);
+  if (!workload->run_choice) return engine->device_supports(params, NULL) == 0;
+  while (strcmp(choice->name, workload->run_choice->field) != 0) choice++;
+  for (int value = 0; choice->names[value]; value++) {
+    memcpy((char *)params + choice->offset, &value, sizeof value);
+    if (engine->device_supports(params, NULL) == 0) return true;
+  }
+  return false;
+}
+
+void rl_engines_list_unsupported(char *names, size_t size) {
+  size_t used = 0;
+  names[0] = '\0';
+  for (const rl_engine *const *engine = rl_engines; *engine; engine++) {
+    const rl_workload *workload = rl_workload_find((*engine)->description->workload);
+    if (!(*engine)->device_supports || !workload || !workload->engines) continue;
+    void *params = calloc(1, workload->params_size);
+    if (params && !device_supports_some(*engine, workload, params) && used < size)
+      used += (size_t)snprintf(names + used, size - used, "%s%s", used > 0 ? "\n" : "", (*engine)->description->name);
+    free(params);
+  }
 }

@@ -159,6 +159,8 @@ extern const rl_engine *const rl_engines[]; /* NULL-terminated, best first; engi
 /* engine.c, linked by the workers alone: the named engine, or for "auto" the first that supports params and is not skipped. NULL
  * with RL_INPUT at the parameter that no engine supports, or at /engine when this device has no engine of that name. */
 const rl_engine *rl_engine_find(const char *workload, const char *name, const void *params, rl_error *err);
+/* Writes the names, one a line, of engines that a request may name and whose device_supports rejects every default. */
+void rl_engines_list_unsupported(char *names, size_t size);
 /* 0 when the engine supports params on the current device, else -1 with RL_INPUT at the parameter. */
 int rl_engine_supports(const rl_engine *engine, const void *params, rl_error *err);
 

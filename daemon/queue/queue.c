@@ -22,10 +22,11 @@ static const int64_t PROGRESS_INTERVAL_NS = 250000000, LOCK_WAIT_NS = 100000000;
 typedef struct device {
   char id[16];
   bool usable;
-  _Atomic int64_t job_id; /* of the running job; 0: none */
-  atomic_bool cancel;     /* the running job was cancelled */
-  int64_t started_ns;     /* monotonic time of the job's first claim in this process */
-  int64_t progress_ns;    /* monotonic time of the last progress event */
+  char unsupported_engines[256]; /* names, one a line */
+  _Atomic int64_t job_id;        /* of the running job; 0: none */
+  atomic_bool cancel;            /* the running job was cancelled */
+  int64_t started_ns;            /* monotonic time of the job's first claim in this process */
+  int64_t progress_ns;           /* monotonic time of the last progress event */
 } device;
 
 struct rl_queue {
@@ -114,6 +115,13 @@ int rl_queue_set_devices(rl_queue *queue, const char *const *ids, const bool *us
   return 0;
 }
 
+void rl_queue_set_unsupported_engines(rl_queue *queue, const char *id, const char *names) {
+  lock(queue);
+  device *found = find_device(queue, id);
+  if (found != NULL) snprintf(found->unsupported_engines, sizeof found->unsupported_engines, "%s", names);
+  unlock(queue);
+}
+
 void rl_queue_set_deadline(rl_queue *queue, int64_t seconds) {
   lock(queue);
   queue->deadline_s = seconds;
@@ -140,6 +148,12 @@ static int choose_device(rl_queue *queue, rl_job_spec *spec, rl_error *err) {
   if (chosen == NULL) return rl_fail_at(err, "/device", "there is no device %s; /devices lists them", id);
   if (!chosen->usable) return rl_fail_at(err, "/device", "%s can't take jobs; /devices says why", id);
   return 0;
+}
+
+/* Refuses runs that the chosen device does not support. */
+static int check_device_support(rl_queue *queue, rl_job_spec *spec, rl_error *err) {
+  const device *chosen = find_device(queue, spec->device);
+  return rl_job_spec_fit(spec, chosen != NULL ? chosen->unsupported_engines : "", err);
 }
 
 /* --- events ------------------------------------------------------------------------------------------------------------ */
@@ -178,7 +192,7 @@ static int submit_locked(rl_queue *queue, rl_job_spec *spec, const char *key, co
   *existing = seen > 0;
   if (seen != 0) return seen < 0 ? -1 : 0;
   if (queue->stopping) return rl_fail(err, RL_HTTP, 503, "the daemon is stopping; submit again when it is back");
-  if (choose_device(queue, spec, err) < 0 || rl_job_spec_fit(spec, err) < 0) return -1;
+  if (choose_device(queue, spec, err) < 0 || check_device_support(queue, spec, err) < 0) return -1;
   return rl_store_job_insert(queue->store, spec, key, body_sha256, queue->queue_limit, id, existing, err);
 }
 

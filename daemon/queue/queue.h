@@ -24,6 +24,9 @@ enum { RL_DEVICES_MAX = 32 };
 int rl_queue_set_devices(rl_queue *queue, const char *const *ids, const bool *usable, int count, const char *fallback,
                          rl_error *err);
 
+/* Sets the names, one a line, of engines that the device cannot run: jobs that name one are refused at submission. */
+void rl_queue_set_unsupported_engines(rl_queue *queue, const char *device, const char *names);
+
 /* Sets the deadline of jobs without one, in seconds from their start; the default is 3600. */
 void rl_queue_set_deadline(rl_queue *queue, int64_t seconds);
 

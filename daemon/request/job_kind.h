@@ -22,7 +22,7 @@ typedef struct rl_job_kind {
   int (*expand)(const cJSON *request, rl_job_spec *spec, rl_error *err);
   /* Checks the runs against spec->device and may drop runs that would repeat another one there. -1 with RL_INPUT at the field
    * that the device does not support. NULL: every device supports every run. */
-  int (*fit)(rl_job_spec *spec, rl_error *err);
+  int (*fit)(rl_job_spec *spec, const char *unsupported_engines, rl_error *err);
   bool posted; /* it runs code that the client posts */
 } rl_job_kind;
 

@@ -133,7 +133,7 @@ int rl_job_spec_parse(const char *text, size_t length, const rl_job_policy *poli
   return rc;
 }
 
-int rl_job_spec_fit(rl_job_spec *spec, rl_error *err) {
+int rl_job_spec_fit(rl_job_spec *spec, const char *unsupported_engines, rl_error *err) {
   const rl_job_kind *kind = find_kind(spec->kind);
-  return kind != NULL && kind->fit != NULL ? kind->fit(spec, err) : 0;
+  return kind != NULL && kind->fit != NULL ? kind->fit(spec, unsupported_engines, err) : 0;
 }

@@ -19,8 +19,9 @@ typedef struct rl_job_policy { /* from the configuration and the client's creden
  * the policy forbids posted code. The caller clears *spec (rl_job_spec_clear); on failure it is untouched. */
 int rl_job_spec_parse(const char *text, size_t length, const rl_job_policy *policy, rl_job_spec *spec, rl_error *err);
 /* Checks the runs against spec->device, which is chosen by now, and drops kernel variants that would repeat another one there.
- * RL_INPUT at the field that the device does not support: /engine, /precisions, /variant, /kernels/N/variant. */
-int rl_job_spec_fit(rl_job_spec *spec, rl_error *err);
+ * unsupported_engines: names, one a line, of engines that the device's worker reported. RL_INPUT at the field that the device
+ * does not support: /engine, /precisions, /variant, /kernels/N/variant. */
+int rl_job_spec_fit(rl_job_spec *spec, const char *unsupported_engines, rl_error *err);
 /* What kernel jobs can measure: an array of kernels with their types, variants, builds and the JSON Schema of their shape. The
  * caller deletes it. */
 cJSON *rl_job_kernels(void);

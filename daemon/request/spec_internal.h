@@ -70,11 +70,11 @@ int rl_spec_add_run(const rl_workload *workload, const char *variant, const void
 /* rl_job_kind.make_fields, .expand and .fit of each kind. */
 const rl_field *rl_spec_train_make_fields(rl_request_fields *storage);
 int rl_spec_train_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
-int rl_spec_train_fit(rl_job_spec *spec, rl_error *err);
+int rl_spec_train_fit(rl_job_spec *spec, const char *unsupported_engines, rl_error *err);
 
 extern const rl_field rl_spec_kernel_fields[], rl_spec_sequence_fields[], rl_spec_ceilings_fields[], rl_spec_source_fields[];
 int rl_spec_kernel_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
-int rl_spec_kernel_fit(rl_job_spec *spec, rl_error *err);
+int rl_spec_kernel_fit(rl_job_spec *spec, const char *unsupported_engines, rl_error *err);
 int rl_spec_sequence_expand(const cJSON *object, rl_job_spec *spec, rl_error *err); /* a kernel job with "kernels" */
 /* -1 with RL_INPUT at /kernels/N/variant where the CPU does not have the variant. */
 int rl_spec_sequence_check_for_cpu(const rl_run_spec *run, rl_error *err);

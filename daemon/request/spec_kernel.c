@@ -136,7 +136,8 @@ static int check_for_cpu(const rl_run_spec *run, rl_error *err) {
   return family == NULL ? 0 : rl_kernel_cpu_variant_check(family, run->variant, err);
 }
 
-int rl_spec_kernel_fit(rl_job_spec *spec, rl_error *err) {
+int rl_spec_kernel_fit(rl_job_spec *spec, const char *unsupported_engines, rl_error *err) {
+  (void)unsupported_engines; /* a kernel job names no engine */
   int kept = 0;
   if (rl_spec_device_kind(spec->device) != RL_DEVICE_CPU) return 0;
   for (int i = 0; i < spec->run_count; i++)

@@ -116,26 +116,42 @@ int rl_spec_train_expand(const cJSON *object, rl_job_spec *spec, rl_error *err) 
       rl_spec_apply_common(&request.common, spec, err) < 0 || add_runs(workload, &request, spec, err) < 0)
     return -1;
   choose_device(workload, &request, spec);
-  if (spec->device[0] != '\0' && rl_spec_train_fit(spec, err) < 0) return -1;
+  if (spec->device[0] != '\0' && rl_spec_train_fit(spec, "", err) < 0) return -1;
   return rl_spec_write_request(fields, &request, spec, err);
 }
 
-static int check_run(const rl_workload *workload, const rl_run_spec *run, rl_device_kind device, rl_error *err) {
+static bool has_line(const char *lines, const char *text) {
+  size_t length = strlen(text);
+  for (const char *line = lines; line != NULL; line = strchr(line, '\n'), line += line != NULL)
+    if (strncmp(line, text, length) == 0 && (line[length] == '\n' || line[length] == '\0')) return true;
+  return false;
+}
+
+static int check_params(const rl_workload *workload, const rl_job_spec *spec, const char *unsupported_engines, const void *params,
+                        rl_error *err) {
+  const char *engine = rl_workload_engine_name(workload, params);
+  if (rl_workload_supports(workload, rl_spec_device_kind(spec->device), params, err) < 0) return -1;
+  if (!has_line(unsupported_engines, engine)) return 0;
+  return rl_fail_at(err, "/engine", "%s cannot run engine %s; use \"auto\"", spec->device, engine);
+}
+
+static int check_run(const rl_workload *workload, const rl_job_spec *spec, int run, const char *unsupported_engines,
+                     rl_error *err) {
   alignas(max_align_t) unsigned char params[PARAMS_SIZE_MAX];
+  const char *text = spec->runs[run].params;
   rl_error unsupported = {0};
   workload->defaults(params);
-  if (rl_fields_parse(workload->fields, run->params, strlen(run->params), params, workload->params_size, err) < 0) return -1;
-  if (rl_workload_supports(workload, device, params, &unsupported) == 0) return 0;
-  const rl_run_choice *choice = workload->run_choice;
-  if (strcmp(unsupported.pointer + 1, choice->field) == 0)
-    snprintf(unsupported.pointer, sizeof unsupported.pointer, "/%s", choice->request_key);
+  if (rl_fields_parse(workload->fields, text, strlen(text), params, workload->params_size, err) < 0) return -1;
+  if (check_params(workload, spec, unsupported_engines, params, &unsupported) == 0) return 0;
+  if (strcmp(unsupported.pointer + 1, workload->run_choice->field) == 0)
+    snprintf(unsupported.pointer, sizeof unsupported.pointer, "/%s", workload->run_choice->request_key);
   if (err != NULL) *err = unsupported;
   return -1;
 }
 
-int rl_spec_train_fit(rl_job_spec *spec, rl_error *err) {
+int rl_spec_train_fit(rl_job_spec *spec, const char *unsupported_engines, rl_error *err) {
   const rl_workload *workload = training_workload();
-  for (int i = 0; i < spec->run_count; i++)
-    if (check_run(workload, &spec->runs[i], rl_spec_device_kind(spec->device), err) < 0) return -1;
+  for (int run = 0; run < spec->run_count; run++)
+    if (check_run(workload, spec, run, unsupported_engines, err) < 0) return -1;
   return 0;
 }

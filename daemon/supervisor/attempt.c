@@ -48,7 +48,9 @@ rl_attempt_result rl_attempt_handshake(rl_attempt *attempt) {
   rl_frame frame;
   rl_attempt_result result = next_frame(attempt, rl_monotonic_ns() + HELLO_WAIT_MS * MS, &frame);
   if (result != RL_ATTEMPT_PENDING) return result;
-  return rl_worker_check_hello(attempt->worker, &frame, &attempt->why) < 0 ? RL_ATTEMPT_DIED : RL_ATTEMPT_PENDING;
+  if (rl_worker_check_hello(attempt->worker, &frame, &attempt->why) < 0) return RL_ATTEMPT_DIED;
+  rl_queue_set_unsupported_engines(attempt->jobs, attempt->worker->device, attempt->worker->unsupported_engines);
+  return RL_ATTEMPT_PENDING;
 }
 
 /* --- request ------------------------------------------------------------------------------------------------------------ */

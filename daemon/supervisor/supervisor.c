@@ -21,7 +21,8 @@ static const char worker_prefix[] = "rooflined-worker-";
 
 typedef struct device_entry {
   char program[RL_PATH_SIZE];
-  rl_device_state state;    /* current only while runner is NULL */
+  rl_device_state state; /* current only while runner is NULL */
+  char unsupported_engines[sizeof((rl_hello *)0)->unsupported_engines];
   rl_device_runner *runner; /* NULL: the device is unusable */
 } device_entry;
 
@@ -84,6 +85,7 @@ static void add_device(rl_supervisor *supervisor, const char *program, const cha
   device_entry *entry = add(supervisor, program, kind, hello->device);
   if (entry == NULL || entry->state.facts[0] != '\0' || entry->state.reason[0] != '\0') return;
   snprintf(entry->state.facts, sizeof entry->state.facts, "%s", hello->facts);
+  snprintf(entry->unsupported_engines, sizeof entry->unsupported_engines, "%s", hello->unsupported_engines);
   if (!rl_device_runner_supports(kind)) set_unusable_reason(entry, "this daemon does not support devices of kind %s", kind);
   else if (hello->usable) snprintf(entry->state.state, sizeof entry->state.state, "idle");
   else set_unusable_reason(entry, "%s", hello->reason[0] != '\0' ? hello->reason : "its worker gave no reason");
@@ -187,7 +189,10 @@ static int configure_queue(rl_supervisor *supervisor, rl_error *err) {
     rl_log(RL_LOG_WARNING, "no device is usable; worker programs are expected in %s", supervisor->config.workers);
   rl_queue_set_deadline(supervisor->jobs, supervisor->config.job_deadline_s);
   rl_queue_set_refresh(supervisor->jobs, supervisor->config.refresh_ceilings);
-  return rl_queue_set_devices(supervisor->jobs, ids, can_serve, supervisor->count, fallback, err);
+  if (rl_queue_set_devices(supervisor->jobs, ids, can_serve, supervisor->count, fallback, err) < 0) return -1;
+  for (int i = 0; i < supervisor->count; i++)
+    rl_queue_set_unsupported_engines(supervisor->jobs, ids[i], supervisor->entries[i].unsupported_engines);
+  return 0;
 }
 
 int rl_supervisor_open(const rl_config *config, rl_queue *jobs, rl_supervisor **supervisor, rl_error *err) {

@@ -70,11 +70,13 @@ int rl_worker_read_frame(rl_worker *worker, int timeout_ms, rl_frame *frame, rl_
   return 0;
 }
 
-int rl_worker_check_hello(const rl_worker *worker, const rl_frame *frame, rl_error *err) {
+int rl_worker_check_hello(rl_worker *worker, const rl_frame *frame, rl_error *err) {
   rl_hello hello = {0};
   if (frame->type != RL_FRAME_HELLO) return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "the worker's first frame is not HELLO");
   if (rl_fields_parse(rl_hello_fields, (const char *)frame->payload, frame->length, &hello, sizeof hello, err) < 0) return -1;
   if (hello.protocol != RL_WIRE_VERSION || strcmp(hello.device, worker->device) != 0 || strcmp(hello.role, worker->role) != 0)
     return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "the worker's HELLO names another protocol, device or role");
-  return hello.usable ? 0 : rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "%s", hello.reason);
+  if (!hello.usable) return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "%s", hello.reason);
+  memcpy(worker->unsupported_engines, hello.unsupported_engines, sizeof worker->unsupported_engines);
+  return 0;
 }

@@ -12,9 +12,10 @@ typedef struct rl_worker {
   const rl_config *config;
   rl_process process; /* pid 0: not started */
   rl_frame_reader *reader;
-  int64_t posted_job;            /* job whose posted code it executed; 0: none */
-  bool may_hold_device;          /* it executed a pass since its last RELEASE */
-  _Atomic int64_t frames, bytes; /* received from its processes */
+  int64_t posted_job;                                                   /* job whose posted code it executed; 0: none */
+  bool may_hold_device;                                                 /* it executed a pass since its last RELEASE */
+  _Atomic int64_t frames, bytes;                                        /* received from its processes */
+  char unsupported_engines[sizeof((rl_hello *)0)->unsupported_engines]; /* of its last HELLO */
 } rl_worker;
 
 /* Starts the process, whose first frame must be HELLO. Call rl_worker_end after a failure too. RL_SYS, RL_WIRE. */
@@ -33,7 +34,7 @@ void rl_worker_recycle(rl_worker *worker, int64_t job_id);
 
 /* rl_frame_read that also counts frames and bytes. */
 int rl_worker_read_frame(rl_worker *worker, int timeout_ms, rl_frame *frame, rl_error *err);
-/* Checks that a frame is the HELLO of this worker and that it can serve. RL_WIRE. */
-int rl_worker_check_hello(const rl_worker *worker, const rl_frame *frame, rl_error *err);
+/* Checks that a frame is the HELLO of this worker and that it can serve; keeps its unsupported_engines. RL_WIRE. */
+int rl_worker_check_hello(rl_worker *worker, const rl_frame *frame, rl_error *err);
 
 #endif

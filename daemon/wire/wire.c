@@ -48,15 +48,12 @@ static const struct {
 
 const char *rl_frame_name(rl_frame_type type) { return frames[type].name; }
 
-const rl_field rl_hello_fields[] = {RL_FIELD(rl_hello, protocol, RL_FIELD_INT, .required = true),
-                                    RL_FIELD(rl_hello, program, RL_FIELD_TEXT, .required = true),
-                                    RL_FIELD(rl_hello, commit, RL_FIELD_TEXT, .required = true),
-                                    RL_FIELD(rl_hello, device, RL_FIELD_TEXT, .required = true),
-                                    RL_FIELD(rl_hello, role, RL_FIELD_TEXT, .required = true),
-                                    RL_FIELD(rl_hello, usable, RL_FIELD_BOOL, .required = true),
-                                    RL_FIELD(rl_hello, reason, RL_FIELD_TEXT, .required = true),
-                                    RL_FIELD(rl_hello, facts, RL_FIELD_JSON),
-                                    {0}};
+const rl_field rl_hello_fields[] = {
+    RL_FIELD(rl_hello, protocol, RL_FIELD_INT, .required = true), RL_FIELD(rl_hello, program, RL_FIELD_TEXT, .required = true),
+    RL_FIELD(rl_hello, commit, RL_FIELD_TEXT, .required = true),  RL_FIELD(rl_hello, device, RL_FIELD_TEXT, .required = true),
+    RL_FIELD(rl_hello, role, RL_FIELD_TEXT, .required = true),    RL_FIELD(rl_hello, usable, RL_FIELD_BOOL, .required = true),
+    RL_FIELD(rl_hello, reason, RL_FIELD_TEXT, .required = true),  RL_FIELD(rl_hello, facts, RL_FIELD_JSON),
+    RL_FIELD(rl_hello, unsupported_engines, RL_FIELD_NAMES),      {0}};
 
 const rl_field rl_request_fields[] = {RL_FIELD(rl_request, workload, RL_FIELD_TEXT, .required = true),
                                       RL_FIELD(rl_request, params, RL_FIELD_JSON, .required = true),

@@ -62,7 +62,8 @@ typedef struct rl_hello { /* also from a worker that can't serve: usable false, 
   char role[16];   /* "clean": timing; "profiled": the other passes; "any": all of them (CPU) */
   bool usable;
   char reason[256];
-  char facts[4096]; /* JSON object */
+  char facts[4096];              /* JSON object */
+  char unsupported_engines[256]; /* names, one a line, of engines that this device cannot run; "": unknown or none */
 } rl_hello;
 
 typedef struct rl_request {

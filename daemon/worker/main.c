@@ -250,6 +250,8 @@ static int list_devices(const char *role) {
   for (int i = 0; i < (count > 0 ? count : 1); i++) {
     rl_hello hello = make_hello(i, role);
     fill_hello(&hello, i);
+    if (rl_engines[0]->description->device == RL_DEVICE_CPU) /* a GPU must be open to tell */
+      rl_engines_list_unsupported(hello.unsupported_engines, sizeof hello.unsupported_engines);
     send_message(RL_FRAME_HELLO, rl_hello_fields, &hello);
   }
   return EXIT_SUCCESS;
@@ -272,7 +274,10 @@ static int open_and_serve(inbox *box, int index, const char *role) {
   rl_device *device = hello.usable ? rl_device_open(index, &err) : NULL;
   if (profiler) profiler->device = device;
   if (device) device->log = on_log;
-  if (device) fill_hello(&hello, index); /* some facts need an open device */
+  if (device) {
+    fill_hello(&hello, index); /* some facts need an open device */
+    rl_engines_list_unsupported(hello.unsupported_engines, sizeof hello.unsupported_engines);
+  }
   rl_service_options options = {.device = device,
                                 .profiler = profiler,
                                 .sensors = sensors,

@@ -99,6 +99,6 @@ def serve():
 
 role = sys.argv[sys.argv.index("--role") + 1] if "--role" in sys.argv else "any"
 send("HELLO", {"protocol": VERSION, "program": "stand-in", "commit": "none", "device": "gpu0", "role": role, "usable": True,
-               "reason": "", "facts": {"name": "stand-in"}})
+               "reason": "", "facts": {"name": "stand-in"}, "unsupported_engines": ["persistent"]})
 if "--list" not in sys.argv:
     serve()

@@ -199,3 +199,11 @@ def test_buffers_are_bounded_together(stand_in):
     response = stand_in.call("POST", "/jobs", source(arguments=buffers + [{"buffer": {"dtype": "int8", "count": 1}}]))
     assert (response.status_code, response.json()["pointer"]) == (400, "/arguments")
     assert "source_buffer_bytes" in response.json()["detail"]
+
+
+def test_an_engine_that_the_worker_reports_as_unsupported_is_refused(stand_in):
+    body = {"kind": "train", "engine": "persistent", "precisions": ["fp32"]}
+    for device in ({"device": "gpu0"}, {}):
+        answer = stand_in.call("POST", "/jobs", {**body, **device})
+        assert (answer.status_code, answer.json()["pointer"]) == (400, "/engine"), answer.json()
+        assert answer.json()["detail"].startswith("gpu0 cannot run engine persistent")
