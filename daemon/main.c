@@ -190,7 +190,7 @@ static int wait_for_signal(const sigset_t *signals, rl_server *server, rl_store 
     int got = watched ? sigtimedwait(signals, NULL, &interval) : sigwaitinfo(signals, NULL);
     if (got > 0) return got;
     if (!watched || errno != EAGAIN) continue;
-    if (rl_health_check(server, store, (int64_t)watchdog_us * 1000, &err) == 0) sd_notify(0, "WATCHDOG=1");
+    if (rl_health_check(server, store, (int64_t)watchdog_us * 1000, &err) >= 0) sd_notify(0, "WATCHDOG=1");
     else rl_log(RL_LOG_ERROR, "the watchdog was not notified: %s", err.message);
   }
 }

@@ -24,7 +24,7 @@ int rl_workload_supports(const rl_workload *workload, rl_device_kind device, con
              device == RL_DEVICE_CPU ? "CPU" : "GPU");
   for (const rl_engine_description *const *engine = workload->engines; *engine != NULL; engine++)
     if ((*engine)->device == device && (automatic || strcmp((*engine)->name, name) == 0) &&
-        ((*engine)->supports == NULL || (*engine)->supports(params, err) == 0))
+        ((*engine)->supports == NULL || (*engine)->supports(params, err) >= 0))
       return 0;
   return -1;
 }

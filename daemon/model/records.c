@@ -247,7 +247,7 @@ int rl_records_add_name(rl_records *records, const char *name, size_t length, rl
   if (reserve_bytes(records, length + 1, err) < 0) return -1;
   char *copy = strndup(name, length);
   if (copy == NULL) rl_fail(err, RL_WIRE, RL_WIRE_LIMIT, "out of memory for a name of %zu bytes", length);
-  if (copy != NULL && rl_records_add(records, RL_RECORD_NAME, &copy, 1, err) == 0) return 0;
+  if (copy != NULL && rl_records_add(records, RL_RECORD_NAME, &copy, 1, err) >= 0) return 0;
   free(copy);
   records->bytes -= length + 1;
   return -1;

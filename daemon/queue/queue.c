@@ -349,7 +349,7 @@ static void refresh_ceilings(rl_queue *queue, const rl_claim *claim, const char 
   int length = snprintf(request, sizeof request, "{\"kind\":\"ceilings\",\"device\":\"%s\"}", id);
   if (rl_job_spec_parse(request, (size_t)length, &policy, &spec, &err) < 0) return;
   spec.automatic = true;
-  if (rl_queue_submit(queue, &spec, NULL, NULL, &number, &existing, &err) == 0)
+  if (rl_queue_submit(queue, &spec, NULL, NULL, &number, &existing, &err) >= 0)
     rl_log(RL_LOG_INFO,
            "%s has another driver or other clocks than when its ceilings were measured: job %lld measures them again", id,
            (long long)number);

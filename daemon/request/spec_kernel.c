@@ -141,7 +141,7 @@ int rl_spec_kernel_fit(rl_job_spec *spec, const char *unsupported_engines, rl_er
   int kept = 0;
   if (rl_spec_device_kind(spec->device) != RL_DEVICE_CPU) return 0;
   for (int i = 0; i < spec->run_count; i++)
-    if (check_for_cpu(&spec->runs[i], err) == 0) spec->runs[kept++] = spec->runs[i];
+    if (check_for_cpu(&spec->runs[i], err) >= 0) spec->runs[kept++] = spec->runs[i];
   spec->run_count = kept;
   return kept > 0 ? 0 : -1;
 }

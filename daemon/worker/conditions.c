@@ -53,16 +53,16 @@ void rl_conditions_read(rl_session *session, rl_conditions *conditions) {
 int rl_conditions_measure(rl_session *session, const rl_conditions *conditions, rl_error *err) {
   const double throttled = isnan(conditions->clock_max_mhz) ? NAN : conditions->throttled / conditions->readings;
   char name[RL_NAME_SIZE];
-  if (rl_pass_measure(session, "sm_clock_least_mhz", conditions->clock_min_mhz, conditions->unavailable_reason, err) ||
-      rl_pass_measure(session, "sm_clock_most_mhz", conditions->clock_max_mhz, conditions->unavailable_reason, err) ||
-      rl_pass_measure(session, "memory_clock_mhz", conditions->memory_clock_mhz, conditions->unavailable_reason, err) ||
-      rl_pass_measure(session, "temperature_c_most", conditions->temperature_c, conditions->unavailable_reason, err) ||
-      rl_pass_measure(session, "power_w_most", conditions->power_w, conditions->unavailable_reason, err) ||
-      rl_pass_measure(session, "throttled_ratio", throttled, conditions->unavailable_reason, err))
+  if (rl_pass_measure(session, "sm_clock_least_mhz", conditions->clock_min_mhz, conditions->unavailable_reason, err) < 0 ||
+      rl_pass_measure(session, "sm_clock_most_mhz", conditions->clock_max_mhz, conditions->unavailable_reason, err) < 0 ||
+      rl_pass_measure(session, "memory_clock_mhz", conditions->memory_clock_mhz, conditions->unavailable_reason, err) < 0 ||
+      rl_pass_measure(session, "temperature_c_most", conditions->temperature_c, conditions->unavailable_reason, err) < 0 ||
+      rl_pass_measure(session, "power_w_most", conditions->power_w, conditions->unavailable_reason, err) < 0 ||
+      rl_pass_measure(session, "throttled_ratio", throttled, conditions->unavailable_reason, err) < 0)
     return -1;
   for (int i = 0; i < RL_THROTTLE_REASONS && conditions->reasons[i][0]; i++) {
     snprintf(name, sizeof name, "throttled_by_%s_ratio", conditions->reasons[i]);
-    if (rl_pass_measure(session, name, conditions->throttled_by[i] / conditions->readings, NULL, err)) return -1;
+    if (rl_pass_measure(session, name, conditions->throttled_by[i] / conditions->readings, NULL, err) < 0) return -1;
   }
   return 0;
 }

@@ -64,7 +64,7 @@ static void post_command(inbox *box, command next, const rl_request *request) {
 static void accept_request(inbox *box, const rl_frame *frame) {
   rl_error err = {0};
   rl_request request = {0};
-  if (rl_fields_parse(rl_request_fields, (const char *)frame->payload, frame->length, &request, sizeof request, &err)) {
+  if (rl_fields_parse(rl_request_fields, (const char *)frame->payload, frame->length, &request, sizeof request, &err) < 0) {
     rl_log(RL_LOG_ERROR, "invalid request: %s: %s", err.pointer, err.message);
     exit_now(EXIT_PROTOCOL);
   }
@@ -73,7 +73,7 @@ static void accept_request(inbox *box, const rl_frame *frame) {
 
 static void store_source(const rl_frame *frame) {
   rl_error err = {0};
-  if (rl_source_cache_put((const char *)frame->payload, frame->length, &err) == 0) return;
+  if (rl_source_cache_put((const char *)frame->payload, frame->length, &err) >= 0) return;
   rl_log(RL_LOG_ERROR, "can't store posted code: %s", err.message);
   exit_now(EXIT_PROTOCOL);
 }
@@ -83,7 +83,7 @@ static void *read_frames(void *context) {
   for (;;) {
     rl_frame frame;
     rl_error err = {0};
-    if (rl_frame_read(box->reader, -1, &frame, &err)) {
+    if (rl_frame_read(box->reader, -1, &frame, &err) < 0) {
       if (err.code == RL_WIRE_CLOSED) exit_now(EXIT_SUCCESS);
       rl_log(RL_LOG_ERROR, "%s", err.message);
       exit_now(EXIT_PROTOCOL);
@@ -288,7 +288,7 @@ static int open_and_serve(inbox *box, int index, const char *role) {
                                 .opened = on_opened,
                                 .progress = on_progress,
                                 .context = box};
-  if (hello.usable && (!device || !sensors || rl_service_open(&options, &service, &err))) {
+  if (hello.usable && (!device || !sensors || rl_service_open(&options, &service, &err) < 0)) {
     if (!err.message[0]) rl_fail(&err, RL_SYS, ENOMEM, "out of memory for the worker");
     set_unusable(&hello, &err);
   }

@@ -61,7 +61,7 @@ static int warm_up(rl_session *session, rl_error *err) {
   rl_observer observer = {.context = &limit, .cancelled = is_time_over};
   rl_elapsed elapsed;
   rl_pass_enter(session, "warmup", -1, -1);
-  if (session->instance->ops->reset(session->instance, err)) return -1;
+  if (session->instance->ops->reset(session->instance, err) < 0) return -1;
   int rc = rl_session_iterate(session, &observer, &elapsed, err);
   bool stopped = rc && rl_pass_outcome(rc, err) == RL_OUTCOME_CANCELLED;
   if (stopped && is_cancelled(&session->observer)) return -1;
@@ -77,7 +77,7 @@ static void forward_span(void *context, const rl_span *span) {
 static int trace(rl_session *session, rl_records *records, int (*body)(rl_session *, rl_elapsed *, rl_error *),
                  rl_elapsed *elapsed, rl_error *err) {
   rl_profiler *profiler = session->profiler;
-  if (profiler->ops->trace_start(profiler, err)) return -1;
+  if (profiler->ops->trace_start(profiler, err) < 0) return -1;
   if (profiler->ops->span) session->observer.span = forward_span;
   int rc = body(session, elapsed, err);
   session->observer.span = NULL;
@@ -94,7 +94,7 @@ static int trace(rl_session *session, rl_records *records, int (*body)(rl_sessio
 static int enable_timestamps(rl_session *session, rl_error *err) {
   rl_instance *instance = session->instance;
   if (!instance->ops->set_phase_timestamps) return 0;
-  if (instance->ops->set_phase_timestamps(instance, true, err)) return -1;
+  if (instance->ops->set_phase_timestamps(instance, true, err) < 0) return -1;
   return session->device->ops->plan(session->device, &instance->iteration, &session->timestamped_plan, err);
 }
 
@@ -152,22 +152,23 @@ static double theoretical_occupancy(void *context, const rl_activity_row *row) {
 
 static int measure_trace(rl_session *session, const rl_elapsed *untraced, const rl_elapsed *traced, rl_error *err) {
   rl_busy busy;
-  if (rl_timeline_busy(session->records->rows, session->records->row_count, &busy, err)) return -1;
+  if (rl_timeline_busy(session->records->rows, session->records->row_count, &busy, err) < 0) return -1;
   double busy_ms = busy.rows ? (double)busy.busy_ns * 1e-6 : NAN;
   double gap = 1 - busy_ms / untraced->device_ms;
   bool unknown = gap < -GAP_ERROR;
   if (gap < 0 && !unknown) gap = 0;
   const char *no_rows = "the trace contains no work of the device";
-  return rl_pass_measure(session, "epoch_untraced_ms", untraced->device_ms, NULL, err) ||
-                 rl_pass_measure(session, "epoch_traced_ms", traced->device_ms, NULL, err) ||
-                 rl_pass_measure(session, "perturbation_ratio", traced->device_ms / untraced->device_ms, "no time passed", err) ||
-                 rl_pass_measure(session, "launches_issued", (double)traced->launches, NULL, err) ||
+  return rl_pass_measure(session, "epoch_untraced_ms", untraced->device_ms, NULL, err) < 0 ||
+                 rl_pass_measure(session, "epoch_traced_ms", traced->device_ms, NULL, err) < 0 ||
+                 rl_pass_measure(session, "perturbation_ratio", traced->device_ms / untraced->device_ms, "no time passed", err) <
+                     0 ||
+                 rl_pass_measure(session, "launches_issued", (double)traced->launches, NULL, err) < 0 ||
                  rl_pass_measure(session, "completeness_ratio",
                                  traced->launches ? (double)busy.rows / (double)traced->launches : NAN, "nothing was launched",
-                                 err) ||
-                 rl_pass_measure(session, "device_busy_ratio", busy_ms / traced->device_ms, no_rows, err) ||
+                                 err) < 0 ||
+                 rl_pass_measure(session, "device_busy_ratio", busy_ms / traced->device_ms, no_rows, err) < 0 ||
                  rl_pass_measure(session, "launch_gap_ratio", unknown ? NAN : gap,
-                                 unknown ? "the work took longer under tracing than the whole untraced epoch" : no_rows, err)
+                                 unknown ? "the work took longer under tracing than the whole untraced epoch" : no_rows, err) < 0
              ? -1
              : 0;
 }
@@ -179,20 +180,23 @@ static int run_activity(rl_session *session, rl_error *err) {
   rl_phase_timestamps timestamps;
   bool gpu = session->device->kind == RL_DEVICE_CUDA;
   session->iterations_total = 2;
-  if (list_launches(&session->instance->iteration, &expected, err) || warm_up(session, err) || enable_timestamps(session, err))
+  if (list_launches(&session->instance->iteration, &expected, err) < 0 || warm_up(session, err) < 0 ||
+      enable_timestamps(session, err) < 0)
     return -1;
 
   rl_pass_enter(session, "epoch", 0, 1);
-  if (session->instance->ops->reset(session->instance, err) || rl_session_iterate(session, &session->observer, &untraced, err))
+  if (session->instance->ops->reset(session->instance, err) < 0 ||
+      rl_session_iterate(session, &session->observer, &untraced, err) < 0)
     return -1;
   rl_pass_iteration_done(session);
 
   rl_pass_enter(session, "trace", 0, 1);
-  if (session->instance->ops->reset(session->instance, err)) return -1;
-  if (trace(session, session->records, run_timestamped, &traced, err) || read_timestamps(session, &timestamps, err)) return -1;
+  if (session->instance->ops->reset(session->instance, err) < 0) return -1;
+  if (trace(session, session->records, run_timestamped, &traced, err) < 0 || read_timestamps(session, &timestamps, err) < 0)
+    return -1;
   rl_pass_iteration_done(session);
 
-  if (gpu && learn_launches(session, &expected, &attribution, err)) return -1;
+  if (gpu && learn_launches(session, &expected, &attribution, err) < 0) return -1;
   rl_aggregate_options options = {.attribution = attribution,
                                   .expected = expected.items,
                                   .expected_count = expected.count,
@@ -200,7 +204,8 @@ static int run_activity(rl_session *session, rl_error *err) {
                                   .occupancy = gpu ? theoretical_occupancy : NULL,
                                   .context = session->profiler,
                                   .reason = gpu ? NULL : "a launch on the CPU has no registers, grid or occupancy"};
-  if (rl_timeline_kernels(session->records, &options, session->records, err) || add_phases(session, &timestamps, err)) return -1;
+  if (rl_timeline_kernels(session->records, &options, session->records, err) < 0 || add_phases(session, &timestamps, err) < 0)
+    return -1;
   return measure_trace(session, &untraced, &traced, err);
 }
 

@@ -11,7 +11,7 @@ rl_outcome rl_counters_run(rl_session *session, rl_error *err) {
     return RL_OUTCOME_UNAVAILABLE;
   }
   rl_pass_enter(session, "counters", -1, -1);
-  if (session->instance->ops->reset(session->instance, err)) return rl_pass_outcome(-1, err);
+  if (session->instance->ops->reset(session->instance, err) < 0) return rl_pass_outcome(-1, err);
   int rc = session->profiler->ops->count(session->profiler, session->instance, &session->profile, &session->observer,
                                          session->records, reason, err);
   if (rc <= 0) return rl_pass_outcome(rc, err);

@@ -14,7 +14,7 @@ RL_DEFINE_CLEANUP(free_times, double *, free, NULL)
 static int measure_rate(rl_session *session, const rl_rate *rate, uint32_t count, double *us, rl_error *err) {
   const rl_sequence single = {rate->name, rate->launch, 1, 1};
   if (!rate->launch) return rl_pass_measure(session, rate->name, NAN, rate->reason, err);
-  if (session->device->ops->sample(session->device, &single, RL_CACHE_WARM, count, &session->observer, us, err)) return -1;
+  if (session->device->ops->sample(session->device, &single, RL_CACHE_WARM, count, &session->observer, us, err) < 0) return -1;
   return rl_pass_measure(session, rate->name, rate->amount / (rl_summarize(us, count).minimum * 1e-6), NULL, err);
 }
 
@@ -28,9 +28,9 @@ int rl_time_rates(rl_session *session, rl_error *err) {
   session->iterations_total = (double)instance->rate_count;
   for (size_t i = 0; i < instance->rate_count; i++) {
     rl_pass_enter(session, "samples", (int64_t)i, (int64_t)instance->rate_count);
-    if (measure_rate(session, &instance->rates[i], count, us, err)) return -1;
+    if (measure_rate(session, &instance->rates[i], count, us, err) < 0) return -1;
     if (instance->rates[i].launch) rl_conditions_read(session, &conditions);
     rl_pass_iteration_done(session);
   }
-  return rl_conditions_measure(session, &conditions, err) || rl_pass_measure_memory(session, err) ? -1 : 0;
+  return rl_conditions_measure(session, &conditions, err) < 0 || rl_pass_measure_memory(session, err) < 0 ? -1 : 0;
 }

@@ -60,7 +60,7 @@ static int evaluate(rl_session *session, rl_epoch *epoch, int64_t epochs, rl_err
   epoch->evaluation_ms = NAN;
   if (!has_evaluation(session)) return 0;
   rl_pass_enter(session, "evaluate", epoch->epoch, epochs);
-  if (rl_session_evaluate(session, &elapsed, err)) return -1;
+  if (rl_session_evaluate(session, &elapsed, err) < 0) return -1;
   epoch->evaluation_ms = elapsed.device_ms;
   return 0;
 }
@@ -78,10 +78,10 @@ static int time_epoch(rl_session *session, int64_t index, int64_t count, bool wa
   rl_report report;
   rl_pass_enter(session, warmup ? "warmup" : "epoch", index, count);
   rl_sensors_read(session->sensors, &before);
-  if (rl_session_iterate(session, &session->observer, &elapsed, err)) return -1;
+  if (rl_session_iterate(session, &session->observer, &elapsed, err) < 0) return -1;
   rl_sensors_read(session->sensors, &after);
   rl_pass_iteration_done(session);
-  if (evaluate(session, &epoch, count, err) || session->instance->ops->report(session->instance, &report, err)) return -1;
+  if (evaluate(session, &epoch, count, err) < 0 || session->instance->ops->report(session->instance, &report, err) < 0) return -1;
   epoch.device_ms = elapsed.device_ms;
   epoch.host_ms = elapsed.host_ms;
   epoch.images = finite_or_nan(report.samples);
@@ -96,7 +96,8 @@ static int time_epoch(rl_session *session, int64_t index, int64_t count, bool wa
   epoch.temperature_c = after.temperature_c;
   epoch.power_w = after.power_w;
   join_reasons(before.throttle_reasons, after.throttle_reasons, epoch.throttle_reasons, sizeof epoch.throttle_reasons);
-  if (set_unavailable_reasons(&epoch, after.reason[0] ? after.reason : before.reason, has_evaluation(session), err)) return -1;
+  if (set_unavailable_reasons(&epoch, after.reason[0] ? after.reason : before.reason, has_evaluation(session), err) < 0)
+    return -1;
   update_progress(session, &epoch);
   return rl_records_add(session->records, RL_RECORD_EPOCH, &epoch, 1, err);
 }
@@ -105,9 +106,9 @@ int rl_pass_measure_memory(rl_session *session, rl_error *err) {
   static const char *const names[RL_MEMORY_PURPOSE_COUNT] = {"memory_dataset_bytes", "memory_weights_bytes",
                                                              "memory_activations_bytes", "memory_workspace_bytes"};
   rl_memory memory = rl_session_memory(session);
-  if (rl_pass_measure(session, "peak_memory_bytes", (double)memory.peak_total_bytes, NULL, err)) return -1;
+  if (rl_pass_measure(session, "peak_memory_bytes", (double)memory.peak_total_bytes, NULL, err) < 0) return -1;
   for (int p = 0; p < RL_MEMORY_PURPOSE_COUNT; p++)
-    if (rl_pass_measure(session, names[p], (double)memory.peak_bytes[p], NULL, err)) return -1;
+    if (rl_pass_measure(session, names[p], (double)memory.peak_bytes[p], NULL, err) < 0) return -1;
   rl_sensor_reading reading;
   rl_sensors_read(session->sensors, &reading);
   const char *reason = session->device->kind == RL_DEVICE_CPU ? "the CPU has no device memory"
@@ -117,11 +118,11 @@ int rl_pass_measure_memory(rl_session *session, rl_error *err) {
   bool shrank = context < 0; /* another process freed memory during the request */
   struct rusage usage;
   getrusage(RUSAGE_SELF, &usage);
-  return rl_pass_measure(session, "device_memory_before_bytes", rl_session_bytes_before_open(session), reason, err) ||
-                 rl_pass_measure(session, "device_memory_after_bytes", reading.memory_used_bytes, reason, err) ||
+  return rl_pass_measure(session, "device_memory_before_bytes", rl_session_bytes_before_open(session), reason, err) < 0 ||
+                 rl_pass_measure(session, "device_memory_after_bytes", reading.memory_used_bytes, reason, err) < 0 ||
                  rl_pass_measure(session, "context_memory_bytes", shrank ? NAN : context,
-                                 shrank ? "another process freed device memory during the run" : reason, err) ||
-                 rl_pass_measure(session, "peak_rss_bytes", (double)usage.ru_maxrss * 1024, NULL, err)
+                                 shrank ? "another process freed device memory during the run" : reason, err) < 0 ||
+                 rl_pass_measure(session, "peak_rss_bytes", (double)usage.ru_maxrss * 1024, NULL, err) < 0
              ? -1
              : 0;
 }
@@ -136,8 +137,8 @@ int rl_pass_measure_step(rl_session *session, rl_error *err) {
   rl_elapsed elapsed;
   step.repeat = 1;
   step.restore_launch = NULL; /* its copies are not launches of the step */
-  if (session->device->ops->run_eager(session->device, &begin, &quiet, &elapsed, err) ||
-      session->device->ops->run_eager(session->device, &once, &quiet, &elapsed, err))
+  if (session->device->ops->run_eager(session->device, &begin, &quiet, &elapsed, err) < 0 ||
+      session->device->ops->run_eager(session->device, &once, &quiet, &elapsed, err) < 0)
     return -1;
   const uint64_t steps = instance->steps_per_repeat ? instance->steps_per_repeat : 1;
   return rl_pass_measure(session, "launches_per_step", (double)elapsed.launches / (double)steps, NULL, err);
@@ -151,10 +152,10 @@ int rl_time_epochs(rl_session *session, rl_error *err) {
   rl_pass_enter(session, "prepare", -1, count);
   for (int64_t i = 0; i < count; i++) {
     bool first = i == 0 || i == (int64_t)warmup;
-    if (first && session->instance->ops->reset(session->instance, err)) return -1;
-    if (time_epoch(session, i, count, i < (int64_t)warmup, err)) return -1;
+    if (first && session->instance->ops->reset(session->instance, err) < 0) return -1;
+    if (time_epoch(session, i, count, i < (int64_t)warmup, err) < 0) return -1;
   }
-  return rl_pass_measure_memory(session, err) || rl_pass_measure_step(session, err) ? -1 : 0;
+  return rl_pass_measure_memory(session, err) < 0 || rl_pass_measure_step(session, err) < 0 ? -1 : 0;
 }
 
 rl_outcome rl_timing_run(rl_session *session, rl_error *err) {

@@ -217,9 +217,9 @@ static void close_others(rl_service *service) {
 static int run_planned(rl_session *session, const rl_program *program, rl_plan **plan, const rl_observer *observer,
                        rl_elapsed *elapsed, rl_error *err) {
   rl_device *device = session->device;
-  if (!*plan && device->ops->plan(device, program, plan, err)) {
+  if (!*plan && device->ops->plan(device, program, plan, err) < 0) {
     close_others((rl_service *)session->context); /* the device may be out of memory */
-    if (device->ops->plan(device, program, plan, err)) return -1;
+    if (device->ops->plan(device, program, plan, err) < 0) return -1;
   }
   return device->ops->run(device, *plan, observer, elapsed, err);
 }
@@ -276,7 +276,7 @@ static int decode(const rl_request *request, const rl_workload **workload, void 
   void *decoded = calloc(1, found->params_size);
   if (!decoded) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for parameters");
   found->defaults(decoded);
-  if (rl_fields_parse(found->fields, request->params, strlen(request->params), decoded, found->params_size, err)) {
+  if (rl_fields_parse(found->fields, request->params, strlen(request->params), decoded, found->params_size, err) < 0) {
     free(decoded);
     return -1;
   }
@@ -305,8 +305,8 @@ static int prepare(rl_service *service, const rl_request *request, rl_records *r
   const rl_workload *workload = NULL;
   void *params = NULL;
   rl_profile profile;
-  if (check_role(service, request->pass, err) || decode_profile(request, &profile, err) ||
-      decode(request, &workload, &params, err))
+  if (check_role(service, request->pass, err) < 0 || decode_profile(request, &profile, err) < 0 ||
+      decode(request, &workload, &params, err) < 0)
     return -1;
   service->current = find_resident(service, workload, params);
   if (!service->current || request->pass != RL_PASS_COUNTERS) rl_service_release(service);
@@ -314,7 +314,7 @@ static int prepare(rl_service *service, const rl_request *request, rl_records *r
   free(params);
   if (rc) return -1;
   service->current->last_used = ++service->requests;
-  if (fill_facts(service, service->current, &records->facts, err)) return -1;
+  if (fill_facts(service, service->current, &records->facts, err) < 0) return -1;
   records->has_facts = true;
   if (service->options.opened) service->options.opened(service->options.context, &records->facts);
 
@@ -352,7 +352,7 @@ rl_outcome rl_service_serve(rl_service *service, const rl_request *request, rl_r
   if (!err) err = &ignored;
   service->used_bytes_at_start = used_bytes(service);
   service->allocated_at_start = (double)service->options.device->memory.total_bytes;
-  if (prepare(service, request, records, err)) return rl_pass_outcome(-1, err);
+  if (prepare(service, request, records, err) < 0) return rl_pass_outcome(-1, err);
   begin_memory_attribution(service, service->current);
   rl_outcome outcome = rl_pass_defs[request->pass].run(&service->session, err);
   update_memory(service, service->current);
@@ -364,7 +364,7 @@ bool rl_service_healthy(rl_service *service) {
   rl_device *device = service->options.device;
   void *memory;
   uint32_t word = 1;
-  if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, sizeof word, &memory, NULL)) return false;
+  if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, sizeof word, &memory, NULL) < 0) return false;
   int rc = device->ops->zero(device, memory, sizeof word, NULL);
   if (!rc) rc = device->ops->download(device, &word, memory, sizeof word, NULL);
   device->ops->release(device, memory);

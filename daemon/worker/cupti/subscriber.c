@@ -204,7 +204,7 @@ int rl_subscriber_watch_launches(rl_launch_callback callback, void *context, rl_
   if (rl_cupti_check(subscriber.open_result, "cuptiSubscribe", err) < 0) return -1;
   subscriber.launch_context = context;
   subscriber.launch_callback = callback;
-  if (enable_launch_callbacks(true, err) == 0) return 0;
+  if (enable_launch_callbacks(true, err) >= 0) return 0;
   rl_subscriber_unwatch_launches();
   return -1;
 }
