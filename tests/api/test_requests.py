@@ -1,9 +1,10 @@
 """What is refused, and how: exact status, code and place."""
 
 import json
+import re
 
 import pytest
-from daemon import job
+from daemon import DOCUMENT, SOURCE, job
 
 JOBS = "/jobs"
 
@@ -178,3 +179,20 @@ def test_query_parameters_of_a_job(daemon, finished):
                             ("timeline?limit=0", "limit"), ("timeline?format=perfetto", "format"),
                             ("comparison?x=1", "x"), ("results?x=1", "x"), ("events?x=1", "x")):
         refused(daemon.get(f"/jobs/{finished}/{path}"), 400, "invalid_parameter", parameter=parameter)
+
+
+@pytest.mark.parametrize("form, schema", [("submit", "TrainJob"), ("profile-form", "KernelJob")])
+def test_bounds_and_choices_of_the_page_are_those_of_the_api(form, schema):
+    page = (SOURCE / "web" / "pages" / "index.html").read_text()
+    text = page[page.index(f'<form id="{form}"'):]
+    text = text[:text.index("</form>")]
+    properties = DOCUMENT["components"]["schemas"][schema]["properties"]
+    inputs = [dict(re.findall(r'([a-z]+)="([^"]*)"', tag)) for tag in re.findall(r"<input ([^>]*)>", text)]
+    numbers = [tag for tag in inputs if tag["type"] == "number"]
+    assert numbers
+    for tag in numbers:
+        field = properties[tag["name"]]
+        assert (int(tag["min"]), int(tag["max"])) == (field["minimum"], field["maximum"]), tag
+        assert re.search(rf"default {tag['value']}\b", field["description"]), tag
+    for name in {tag["name"] for tag in inputs if tag["type"] == "checkbox"}:
+        assert [tag["value"] for tag in inputs if tag["name"] == name] == properties[name]["items"]["enum"]

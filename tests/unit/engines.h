@@ -1,4 +1,4 @@
-/* What the tests of engines share: opening one, running it, comparing arrays. */
+/* For tests of training engines: opens an engine, runs it, compares arrays. */
 #ifndef RL_TESTS_ENGINES_H
 #define RL_TESTS_ENGINES_H
 
@@ -14,7 +14,7 @@ static inline void must(int rc, const rl_error *err) {
   if (rc != 0) fail_msg("%s: %s", rl_domain_name(err->domain), err->message);
 }
 
-static inline void put_idx(const char *folder, const char *name, uint32_t count, const uint8_t *items, int dimensions) {
+static inline void write_idx(const char *folder, const char *name, uint32_t count, const uint8_t *items, int dimensions) {
   char path[256];
   const uint8_t header[16] = {0, 0, 8, (uint8_t)dimensions, 0, 0, (uint8_t)(count >> 8), (uint8_t)count, 0, 0, 0, 28, 0,
                               0, 0, 28};
@@ -25,18 +25,17 @@ static inline void put_idx(const char *folder, const char *name, uint32_t count,
   assert_int_equal(fclose(file), 0);
 }
 
-/* A data set of `train` and `test` synthetic digits as files in a new folder, which ROOFLINED_MNIST_DIR then names: opening an
- * engine on them is quick. */
+/* Writes a small synthetic data set to files in a new folder and sets ROOFLINED_MNIST_DIR to it, so that engines open quickly. */
 static inline void use_few_digits(char folder[64], uint32_t train, uint32_t test) {
   rl_dataset data;
   rl_error err = {0};
   must(rl_dataset_render(1, train, test, &data, &err), &err);
   strcpy(folder, "/tmp/rl_digits_XXXXXX");
   assert_non_null(mkdtemp(folder));
-  put_idx(folder, "train-images", train, data.train_images, 3);
-  put_idx(folder, "train-labels", train, data.train_labels, 1);
-  put_idx(folder, "t10k-images", test, data.test_images, 3);
-  put_idx(folder, "t10k-labels", test, data.test_labels, 1);
+  write_idx(folder, "train-images", train, data.train_images, 3);
+  write_idx(folder, "train-labels", train, data.train_labels, 1);
+  write_idx(folder, "t10k-images", test, data.test_images, 3);
+  write_idx(folder, "t10k-labels", test, data.test_labels, 1);
   rl_dataset_free(&data);
   setenv("ROOFLINED_MNIST_DIR", folder, 1);
 }

@@ -1,5 +1,5 @@
-/* Each layer of the CPU's engines against the oracle on the inputs and decisions that it had, and whole networks against each
- * other. Inputs are fresh each time. */
+/* layers: each layer of the CPU engines against the oracle, with the engine's own inputs and argmax, and whole networks against
+ * each other. Inputs are random in each run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,28 +14,30 @@
 
 static rl_device *device;
 
-/* --- a step, and what it was made of ----------------------------------------------------------------------------------- */
+/* --- the values of a step ---------------------------------------------------------------------------------------------- */
 
-typedef struct peeked {
+typedef struct step_values {
   rl_cpu_train *train;
   uint32_t n;
-} peeked;
+} step_values;
 
-static double *peek(const peeked *from, rl_cpu_value value, size_t each) {
-  double *out = malloc(sizeof *out * each * from->n);
-  if (from->train->math->read_value(from->train, value, from->n, out)) return out;
+/* A value of the last step, `count` numbers for each image; NULL where the engine does not store it. The caller frees. */
+static double *read_value(const step_values *step, rl_cpu_value value, size_t count) {
+  double *out = malloc(sizeof *out * count * step->n);
+  if (step->train->math->read_value(step->train, value, step->n, out)) return out;
   free(out);
   return NULL;
 }
 
-static double *widen(size_t count, const float *from) {
+static double *to_doubles(size_t count, const float *floats) {
   double *out = malloc(sizeof *out * count);
-  for (size_t i = 0; i < count; i++) out[i] = from[i];
+  for (size_t i = 0; i < count; i++) out[i] = floats[i];
   return out;
 }
 
-/* Forward through a pool with the engine's decisions: the chosen one of four, 0 where dead. */
-static void pool_as_chosen(size_t planes, int size, const double *x, const double *argmax, double *y, double *worst) {
+/* A pool's output for the engine's argmax; 0 for RL_ORACLE_RELU_ZERO. Raises *worst to the largest amount by which the maximum
+ * exceeds that output. */
+static void pool_with_argmax(size_t planes, int size, const double *x, const double *argmax, double *y, double *worst) {
   int half = size / 2;
   for (size_t i = 0; i < planes * half * half; i++) {
     size_t plane = i / (half * half), row = i / half % half, column = i % half;
@@ -43,26 +45,26 @@ static void pool_as_chosen(size_t planes, int size, const double *x, const doubl
     double best = fmax(fmax(corner[0], corner[1]), fmax(corner[size], corner[size + 1]));
     int k = (int)argmax[i];
     y[i] = k == RL_ORACLE_RELU_ZERO ? 0 : corner[k / 2 * size + k % 2];
-    *worst = fmax(*worst, fmax(best, 0) - y[i]); /* a decision may differ only where it hardly matters */
+    *worst = fmax(*worst, fmax(best, 0) - y[i]); /* argmax may differ from the true one only among nearly equal inputs */
   }
 }
 
-/* One step of an engine: its parameters and gradients, and what it had between its layers, as doubles. */
-typedef struct seen_step {
+/* One step of an engine as doubles: its parameters, gradients and values between layers. */
+typedef struct recorded_step {
   size_t n;
   rl_train_instance *instance;
   rl_cpu_train *train; /* the same */
   double *w, *gradients;
-  double *x, *p1, *argmax1, *p2, *argmax2, *f1, *logits; /* choices: 0 to 3, or RL_ORACLE_RELU_ZERO */
-  double *dlogits, *df1, *dp2, *dp1;                     /* dp1: NULL where the engine does not keep it */
-  double limit;                                          /* of what is in the precision; what is summed in FP32 has to be exact */
-} seen_step;
+  double *x, *p1, *argmax1, *p2, *argmax2, *f1, *logits; /* argmax: 0–3, or RL_ORACLE_RELU_ZERO */
+  double *dlogits, *df1, *dp2, *dp1;                     /* dp1: NULL where the engine does not store it */
+  double limit;                                          /* relative error of values in the precision; FP32 sums must be exact */
+} recorded_step;
 
 enum { A1 = RL_C1 * RL_P1 * RL_P1, B1 = RL_C1 * RL_H1 * RL_H1 };
 static const double exact = 1e-5;
 static const uint32_t *const at = rl_tensor_offsets;
 
-static seen_step see_step(const char *engine, int precision, uint32_t n) {
+static recorded_step record_step(const char *engine, int precision, uint32_t n) {
   static float raw[RL_PARAMETERS];
   rl_error err = {0};
   rl_train_params params = small_params(precision, n, n);
@@ -70,51 +72,51 @@ static seen_step see_step(const char *engine, int precision, uint32_t n) {
   rl_train_instance *instance = open_train(engine, device, &params);
   rl_cpu_train *train = (rl_cpu_train *)instance;
   must(instance->parameters(instance, raw, &err), &err);
-  double *w = widen(RL_PARAMETERS, raw);
+  double *w = to_doubles(RL_PARAMETERS, raw);
   for (int i = 0; i < RL_PARAMETERS && precision == RL_FP16; i++) w[i] = rl_half_to_float(rl_half_from_float(raw[i]));
   run_epoch(instance); /* one step */
   must(instance->gradients(instance, raw, &err), &err);
-  double *gradients = widen(RL_PARAMETERS, raw);
+  double *gradients = to_doubles(RL_PARAMETERS, raw);
   for (int i = 0; i < RL_PARAMETERS; i++) gradients[i] *= train->state.gradient_scale;
-  const peeked from = {train, n};
-  return (seen_step){.n = n,
-                     .instance = instance,
-                     .train = train,
-                     .w = w,
-                     .gradients = gradients,
-                     .x = widen((size_t)n * RL_PIXELS, train->x),
-                     .p1 = peek(&from, RL_VALUE_P1, A1),
-                     .argmax1 = peek(&from, RL_VALUE_ARGMAX1, A1),
-                     .p2 = peek(&from, RL_VALUE_P2, RL_FLAT),
-                     .argmax2 = peek(&from, RL_VALUE_ARGMAX2, RL_FLAT),
-                     .f1 = peek(&from, RL_VALUE_F1, RL_FC1),
-                     .logits = widen((size_t)n * RL_CLASSES, train->logits),
-                     .dlogits = widen((size_t)n * RL_CLASSES, train->dlogits),
-                     .df1 = peek(&from, RL_VALUE_DF1, RL_FC1),
-                     .dp2 = peek(&from, RL_VALUE_DP2, RL_FLAT),
-                     .dp1 = peek(&from, RL_VALUE_DP1, A1),
-                     .limit = precision == RL_FP16 ? 5e-3 : exact};
+  const step_values values = {train, n};
+  return (recorded_step){.n = n,
+                         .instance = instance,
+                         .train = train,
+                         .w = w,
+                         .gradients = gradients,
+                         .x = to_doubles((size_t)n * RL_PIXELS, train->x),
+                         .p1 = read_value(&values, RL_VALUE_P1, A1),
+                         .argmax1 = read_value(&values, RL_VALUE_ARGMAX1, A1),
+                         .p2 = read_value(&values, RL_VALUE_P2, RL_FLAT),
+                         .argmax2 = read_value(&values, RL_VALUE_ARGMAX2, RL_FLAT),
+                         .f1 = read_value(&values, RL_VALUE_F1, RL_FC1),
+                         .logits = to_doubles((size_t)n * RL_CLASSES, train->logits),
+                         .dlogits = to_doubles((size_t)n * RL_CLASSES, train->dlogits),
+                         .df1 = read_value(&values, RL_VALUE_DF1, RL_FC1),
+                         .dp2 = read_value(&values, RL_VALUE_DP2, RL_FLAT),
+                         .dp1 = read_value(&values, RL_VALUE_DP1, A1),
+                         .limit = precision == RL_FP16 ? 5e-3 : exact};
 }
 
-static void forget_step(seen_step *s) {
+static void forget_step(recorded_step *s) {
   double *const all[] = {s->w,  s->gradients, s->x,       s->p1,  s->argmax1, s->p2, s->argmax2,
                          s->f1, s->logits,    s->dlogits, s->df1, s->dp2,     s->dp1};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
   close_train(s->instance);
 }
 
-static void check_gradient(const seen_step *s, rl_tensor tensor, const double *wanted) {
+static void check_gradient(const recorded_step *s, rl_tensor tensor, const double *wanted) {
   assert_below(rl_tensor_names[tensor], relative_distance(rl_tensor_sizes[tensor], s->gradients + at[tensor], wanted), exact);
 }
 
-static void check_forward(const seen_step *s) {
+static void check_forward(const recorded_step *s) {
   double *conv = malloc(sizeof *conv * s->n * B1), *out = malloc(sizeof *out * s->n * A1), worst = 0;
   const int n = (int)s->n;
   rl_oracle_conv_forward(&rl_oracle_conv1, n, s->x, s->w + at[RL_CONV1_W], s->w + at[RL_CONV1_B], conv);
-  pool_as_chosen(s->n * RL_C1, RL_H1, conv, s->argmax1, out, &worst);
+  pool_with_argmax(s->n * RL_C1, RL_H1, conv, s->argmax1, out, &worst);
   assert_below("conv1 forward", relative_distance(s->n * A1, s->p1, out), s->limit);
   rl_oracle_conv_forward(&rl_oracle_conv2, n, s->p1, s->w + at[RL_CONV2_W], s->w + at[RL_CONV2_B], conv);
-  pool_as_chosen(s->n * RL_C2, RL_H2, conv, s->argmax2, out, &worst);
+  pool_with_argmax(s->n * RL_C2, RL_H2, conv, s->argmax2, out, &worst);
   assert_below("conv2 forward", relative_distance(s->n * RL_FLAT, s->p2, out), s->limit);
   assert_below("pool decisions", worst, 1e-5);
   rl_oracle_linear_forward(n, RL_FLAT, RL_FC1, s->p2, s->w + at[RL_FC1_W], s->w + at[RL_FC1_B], out);
@@ -129,7 +131,7 @@ static void check_forward(const seen_step *s) {
   free(conv), free(out);
 }
 
-static void check_classifier_backward(const seen_step *s) {
+static void check_classifier_backward(const recorded_step *s) {
   static double dw[RL_PARAMETERS], db[RL_FC1];
   const int n = (int)s->n;
   double *out = malloc(sizeof *out * s->n * RL_FLAT);
@@ -158,7 +160,7 @@ static double *unpooled(size_t planes, int size, const double *pooled, const dou
   return made;
 }
 
-static void check_convolutions_backward(const seen_step *s) {
+static void check_convolutions_backward(const recorded_step *s) {
   static double dw[RL_PARAMETERS], db[RL_FC1];
   const int n = (int)s->n;
   double *dp1 = malloc(sizeof *dp1 * s->n * A1), *planes = unpooled(s->n * RL_C2, RL_H2, s->dp2, s->argmax2);
@@ -176,7 +178,7 @@ static void check_convolutions_backward(const seen_step *s) {
 }
 
 static void check_layers(const char *engine, int precision, uint32_t n) {
-  seen_step s = see_step(engine, precision, n);
+  recorded_step s = record_step(engine, precision, n);
   check_forward(&s);
   check_classifier_backward(&s);
   check_convolutions_backward(&s);

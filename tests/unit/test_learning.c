@@ -1,5 +1,5 @@
-/* Slow: what the training reaches. Real MNIST, where it is there, and the synthetic digits, which must be neither too easy nor
- * too hard. */
+/* learning (slow): the accuracy that training reaches on MNIST, where its files are there, and on the synthetic digits, which
+ * must be neither too easy nor too hard. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +38,7 @@ static double linear_accuracy(const rl_dataset *data, int epochs) {
   static float w[RL_CLASSES][RL_PIXELS + 1];
   double accuracy = 0;
   memset(w, 0, sizeof w);
-  for (int epoch = 0; epoch <= epochs; epoch++) { /* the last one only counts */
+  for (int epoch = 0; epoch <= epochs; epoch++) { /* the last pass over the data is the evaluation */
     bool test = epoch == epochs;
     uint32_t count = test ? data->test_count : data->train_count, right = 0;
     for (uint32_t k = 0; k < count; k++) {

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,6 +72,23 @@ static void defaults_are_valid(void **state) {
     assert_int_equal(rl_fields_parse(rl_train_fields, wrong[i], strlen(wrong[i]), &parsed, sizeof parsed, &err), -1);
 }
 
+/* The summaries, which the API's description shows, name the defaults. */
+static void summaries_name_the_defaults(void **state) {
+  (void)state;
+  rl_train_params params;
+  rl_mnist_cnn.defaults(&params);
+  cJSON *values = cJSON_CreateObject();
+  assert_int_equal(rl_fields_encode(rl_train_fields, &params, values), 0);
+  for (const rl_field *field = rl_train_fields; field->name != NULL; field++) {
+    const cJSON *value = cJSON_GetObjectItem(values, field->name);
+    char *printed = cJSON_PrintUnformatted(value), expected[64];
+    snprintf(expected, sizeof expected, "default %s", cJSON_IsString(value) ? value->valuestring : printed);
+    if (strstr(field->summary, expected) == NULL) fail_msg("%s: \"%s\" does not name %s", field->name, field->summary, expected);
+    free(printed);
+  }
+  cJSON_Delete(values);
+}
+
 static void shuffle_is_a_bijection(void **state) {
   (void)state;
   static const uint32_t counts[] = {1, 2, 3, 5, 17, 255, 257, 4097, 59999, 60000, 65537};
@@ -84,8 +102,8 @@ static void shuffle_is_a_bijection(void **state) {
     }
     free(seen);
   }
-  /* A fresh order every epoch and seed, and no image stays near its place: displacement as of random orders, a third of the
-   * count. */
+  /* A fresh order every epoch and seed, and images move far: the mean displacement is a third of the count, as in
+   * random orders. */
   uint32_t same = 0;
   double moved = 0;
   for (uint32_t i = 0; i < 60000; i++) {
@@ -130,9 +148,12 @@ static void loss_scale_follows_grad_scaler(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(tensors_fill_the_parameters),  cmocka_unit_test(cost_is_the_models),
-      cmocka_unit_test(defaults_are_valid),           cmocka_unit_test(shuffle_is_a_bijection),
-      cmocka_unit_test(halves_round_to_nearest_even), cmocka_unit_test(loss_scale_follows_grad_scaler)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(tensors_fill_the_parameters),
+                                     cmocka_unit_test(cost_is_the_models),
+                                     cmocka_unit_test(defaults_are_valid),
+                                     cmocka_unit_test(summaries_name_the_defaults),
+                                     cmocka_unit_test(shuffle_is_a_bijection),
+                                     cmocka_unit_test(halves_round_to_nearest_even),
+                                     cmocka_unit_test(loss_scale_follows_grad_scaler)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* spec: the train request is checked field by field and becomes one run for each precision. */
+/* spec: requests are validated field by field and become runs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
