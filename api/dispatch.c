@@ -117,7 +117,7 @@ static int reply_options(rl_call *call, rl_error *err) {
   return rl_reply(call, 204, response, err);
 }
 
-/* Refuses every query parameter of a route that has none. */
+/* Refuses a request with query parameters if its route defines none. */
 static int check_no_query(rl_call *call, rl_error *err) {
   char unused = 0;
   if (call->route->query != NULL || call->route->ignores_query) return 0;

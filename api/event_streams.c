@@ -221,7 +221,7 @@ static int add_stream(event_stream *stream, rl_error *err) {
   return fits ? 0 : rl_fail(err, RL_HTTP, 503, "All event streams that the daemon allows are in use; try again later.");
 }
 
-/* Opens a stream of the call's job after this event. The first poll happens here, so that an unknown job is a 404. NULL on
+/* Opens a stream of the job's events after last_sequence. The first poll happens here, so that an unknown job is a 404. NULL on
  * failure. */
 static event_stream *open_stream(rl_call *call, int64_t last_sequence, rl_error *err) {
   event_stream *stream = calloc(1, sizeof *stream);

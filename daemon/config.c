@@ -241,7 +241,7 @@ static bool has_workers(const char *folder) {
   return any;
 }
 
-/* Finds the folders beside the program, in the build tree and when installed. */
+/* Sets empty `web` and `workers` folders from the program's own path, in the build tree and when installed. */
 static int default_folders(rl_config *config, rl_error *err) {
   char program[RL_PATH_SIZE];
   ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
@@ -254,7 +254,7 @@ static int default_folders(rl_config *config, rl_error *err) {
   return join(config->workers, program, "../libexec/rooflined", err);
 }
 
-static int check_whole(const rl_config *config, rl_error *err) {
+static int check_consistency(const rl_config *config, rl_error *err) {
   unsigned char bytes[16];
   if (inet_pton(AF_INET, config->address, bytes) != 1 && inet_pton(AF_INET6, config->address, bytes) != 1)
     return rl_fail(err, RL_INPUT, 0, "address must be an IPv4 or IPv6 address, not \"%s\"", config->address);
@@ -271,7 +271,7 @@ int rl_config_load(const char *file, const char *const *overrides, int override_
   for (int i = 0; i < override_count; i++)
     if (load_override(overrides[i], &loaded, err) < 0) return -1;
   if (loaded.state[0] == '\0' && default_state(&loaded, err) < 0) return -1;
-  if (default_folders(&loaded, err) < 0 || check_whole(&loaded, err) < 0) return -1;
+  if (default_folders(&loaded, err) < 0 || check_consistency(&loaded, err) < 0) return -1;
   *config = loaded;
   return 0;
 }

@@ -1,6 +1,6 @@
 // One number over all runs with the same workload, variant, parameters and device, oldest first.
 import { get } from '/lib/api.js';
-import { keepDrawn } from '/lib/chart.js';
+import { redrawOnResize } from '/lib/chart.js';
 import { byId, createElement, numberCell } from '/lib/dom.js';
 import * as format from '/lib/format.js';
 import { drawPoints } from '/lib/points.js';
@@ -136,7 +136,7 @@ byId('older').addEventListener('click', () => {
   listed += ROWS_PER_PAGE;
   drawTable();
 });
-keepDrawn(byId('chart'), drawChart);
+redrawOnResize(byId('chart'), drawChart);
 
 if (Number.isSafeInteger(job) && job > 0) guarded(begin);
 else

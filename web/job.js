@@ -11,7 +11,7 @@ import * as format from '/lib/format.js';
 const id = Number(new URLSearchParams(location.search).get('id'));
 let stopListening = null;
 let variants = new Map(); // run id -> variant
-let request = null;       // repeats the job
+let request = null;       // body of the POST that submits the job again
 
 const legendKey = (index) => createElement('span', { class: `key run-${index % 4}`, 'aria-hidden': 'true' });
 
@@ -65,7 +65,7 @@ function drawPasses({ state, runs }) {
   );
 }
 
-const historyOf = (run, metric) => `/history.html?job=${id}&run=${run}${metric ? `&metric=${metric}` : ''}`;
+const historyUrl = (run, metric) => `/history.html?job=${id}&run=${run}${metric ? `&metric=${metric}` : ''}`;
 
 /** Links: the report of each run with results (ceilings jobs have none), the comparison of the first two runs, and the history
  * of the first. */
@@ -76,7 +76,7 @@ function drawReports({ runs: all, kind }) {
   byId('job-reports').replaceChildren(
     ...reported.map((run) => createElement('a', { href: `/report.html?run=${run.id}` }, `Report ${run.variant}`)),
     ...(second ? [createElement('a', { href: `/compare.html?a=${first.id}&b=${second.id}` }, 'Compare')] : []),
-    ...(first ? [createElement('a', { href: historyOf(first.id) }, 'History')] : []),
+    ...(first ? [createElement('a', { href: historyUrl(first.id) }, 'History')] : []),
   );
 }
 
@@ -103,8 +103,8 @@ function drawProgress(data) {
   byId('live-numbers').replaceChildren(
     ...liveNumbers
       .filter(([, field]) => data[field] !== null)
-      .map(([label, field, write]) =>
-        createElement('div', {}, createElement('dt', {}, label), createElement('dd', {}, write(data[field]))),
+      .map(([label, field, formatValue]) =>
+        createElement('div', {}, createElement('dt', {}, label), createElement('dd', {}, formatValue(data[field]))),
       ),
   );
 }
@@ -114,7 +114,7 @@ function drawProgress(data) {
 /** A name with line-break opportunities after its underscores. */
 const breakable = (name) => name.split(/(?<=_)/).flatMap((part) => [part, createElement('wbr')]);
 
-function wideTable(table, name, runs, rows) {
+function fillRunTable(table, name, runs, rows) {
   table.replaceChildren(
     createElement('thead', {}, createElement('tr', {}, createElement('th', { scope: 'col' }, name),
       ...runs.map((run, index) => createElement('th', { scope: 'col' }, legendKey(index), run.variant)))),
@@ -128,7 +128,7 @@ function drawMeasurements(runs) {
   const runWithValue = (name) => runs.find((run) => run.measurements.some((one) => one.name === name && one.value !== null));
   const nameOf = (name) =>
     runWithValue(name)
-      ? [createElement('a', { class: 'plain', href: historyOf(runWithValue(name).run, name) }, ...breakable(name))]
+      ? [createElement('a', { class: 'plain', href: historyUrl(runWithValue(name).run, name) }, ...breakable(name))]
       : breakable(name);
   const rows = [...names.values()].map(({ pass, name }) => createElement('tr', {},
     createElement('th', { scope: 'row' }, ...nameOf(name), ' ', createElement('span', { class: 'quiet' }, pass)),
@@ -136,7 +136,7 @@ function drawMeasurements(runs) {
       const one = run.measurements.find((other) => other.pass === pass && other.name === name);
       return numberCell(format.byName(name, one?.value), one ? one.reason : 'this run has no such measurement');
     })));
-  wideTable(byId('measurement-table'), 'Number', runs, rows);
+  fillRunTable(byId('measurement-table'), 'Number', runs, rows);
   for (const head of byId('measurement-table').querySelectorAll('thead th + th')) head.className = 'n';
 }
 
@@ -178,9 +178,15 @@ function drawProvenance(runs) {
   const device = [...new Set(runs.flatMap((run) => Object.keys(run.device || {})))].map((name) => [`device ${name}`,
     (run) => (typeof run.device?.[name] === 'number' ? format.byName(name, run.device[name]) : run.device?.[name])]);
   byId('provenance').hidden = runs.length === 0;
-  const known = facts.filter(([, of]) => runs.some((run) => of(run) !== null)); // hides facts that no run has
-  wideTable(byId('provenance-table'), 'Fact', runs, [...known, ...params, ...device].map(([label, of]) => createElement('tr', {},
-    createElement('th', { scope: 'row' }, ...breakable(label)), ...textCells(runs.map(of)))));
+  const known = facts.filter(([, getValue]) => runs.some((run) => getValue(run) !== null)); // hides facts that no run has
+  fillRunTable(
+    byId('provenance-table'),
+    'Fact',
+    runs,
+    [...known, ...params, ...device].map(([label, getValue]) =>
+      createElement('tr', {}, createElement('th', { scope: 'row' }, ...breakable(label)), ...textCells(runs.map(getValue))),
+    ),
+  );
 }
 
 /* --- loading -------------------------------------------------------------------------------------------------------- */
@@ -191,14 +197,14 @@ async function drawResults(job) {
     get(`/jobs/${id}/comparison`),
     getAllPages(`/jobs/${id}/kernels?limit=1000&most_metrics=${METRICS_LIMIT}`),
   ]);
-  const withFacts = results.runs.filter((run) => run.engine);
+  const runsWithFacts = results.runs.filter((run) => run.engine);
   drawComparison(results.runs, comparison.items);
   await drawSource(job);
   drawEpochs(results.runs);
   drawKernels(results.runs, kernels);
   await drawTimeline(id, results.runs, kernels);
   drawMeasurements(results.runs);
-  drawProvenance(withFacts);
+  drawProvenance(runsWithFacts);
   document.body.dataset.loaded = job.state;
 }
 

@@ -31,7 +31,7 @@ static const final_state *find_final_state(const char *state) {
 
 typedef struct watcher {
   bool terminal, quiet;
-  const cJSON *job;   /* when the stream started; has the runs' names */
+  const cJSON *job;   /* as it was when the stream started; maps run ids to variants */
   char last_line[96]; /* without a terminal: the last line printed */
 } watcher;
 

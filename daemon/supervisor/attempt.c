@@ -16,7 +16,7 @@ rl_attempt_result rl_attempt_interruption(rl_attempt *attempt) {
   if (atomic_load(attempt->stopping)) return RL_ATTEMPT_STOPPED;
   if (now >= attempt->claim->deadline_ns) {
     rl_fail(&attempt->why, RL_WIRE, RL_WIRE_TIMEOUT, "the job exceeded its deadline; its worker was killed");
-    return RL_ATTEMPT_LATE;
+    return RL_ATTEMPT_DEADLINE_EXCEEDED;
   }
   if (!rl_queue_should_cancel(attempt->jobs, attempt->claim->job_id)) return RL_ATTEMPT_PENDING;
   if (attempt->worker->process.pid == 0) return RL_ATTEMPT_CANCELLED;

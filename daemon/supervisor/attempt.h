@@ -11,14 +11,14 @@
 
 enum { RL_TICK_MS = 100 }; /* longest delay before a cancellation, stop or deadline is noticed */
 
-/* Result of an attempt. Results after CANCELLED end the worker. */
+/* Result of an attempt. */
 typedef enum rl_attempt_result {
   RL_ATTEMPT_DONE,
   RL_ATTEMPT_UNAVAILABLE,
   RL_ATTEMPT_FAILED,
   RL_ATTEMPT_CANCELLED,
   RL_ATTEMPT_IGNORED_CANCEL,
-  RL_ATTEMPT_LATE,
+  RL_ATTEMPT_DEADLINE_EXCEEDED,
   RL_ATTEMPT_STOPPED,
   RL_ATTEMPT_DIED,
   RL_ATTEMPT_PENDING /* not finished */

@@ -12,8 +12,8 @@
 #include "base/log.h"
 #include "supervisor/attempt.h"
 
-enum { CLAIM_WAIT_MS = 1000, IDLE_RELEASE_MS = 200, DEATH_GRACE_MS = 1000, STOP_GRACE_MS = 200, COMMIT_ATTEMPTS = 5 };
-static const int64_t MS = 1000000, PAUSE_FIRST_MS = 250, PAUSE_MAX_MS = 30000;
+enum { CLAIM_WAIT_MS = 1000, IDLE_RELEASE_MS = 200, EXIT_WAIT_MS = 1000, STOP_GRACE_MS = 200, COMMIT_ATTEMPTS = 5 };
+static const int64_t NS_PER_MS = 1000000, PAUSE_FIRST_MS = 250, PAUSE_MAX_MS = 30000;
 static const size_t RECORDS_LIMIT = (size_t)512 << 20;
 
 /* Which worker executes which pass. On CUDA the timing pass has its own worker, which never loads CUPTI. */
@@ -45,7 +45,7 @@ struct rl_device_runner {
   atomic_bool stopping;
   pthread_t thread;
   pthread_mutex_t mutex;
-  rl_device_state state; /* guarded by mutex; job_id and "idle" come from the queue */
+  rl_device_state state; /* guarded by mutex; rl_device_runner_state adds job_id and the state "idle" */
 };
 
 static void set_state(rl_device_runner *runner, const char *state) {
@@ -67,13 +67,13 @@ void rl_device_runner_state(rl_device_runner *runner, rl_device_state *state) {
   if (job_id == 0) snprintf(state->state, sizeof state->state, "idle");
 }
 
-static void sleep_tick(void) { nanosleep(&(struct timespec){.tv_nsec = RL_TICK_MS * MS}, NULL); }
+static void sleep_tick(void) { nanosleep(&(struct timespec){.tv_nsec = RL_TICK_MS * NS_PER_MS}, NULL); }
 
 /* Doubles the pause before the next start, after a crash. */
 static void lengthen_pause(rl_device_runner *runner) {
   int64_t longer = runner->pause_ms == 0 ? PAUSE_FIRST_MS : runner->pause_ms * 2;
   runner->pause_ms = longer < PAUSE_MAX_MS ? longer : PAUSE_MAX_MS;
-  runner->not_before_ns = rl_monotonic_ns() + runner->pause_ms * MS;
+  runner->not_before_ns = rl_monotonic_ns() + runner->pause_ms * NS_PER_MS;
 }
 
 /* --- one pass ---------------------------------------------------------------------------------------------------------- */
@@ -110,7 +110,7 @@ static void retire_worker(rl_device_runner *runner, rl_attempt *attempt, rl_atte
   char exit_status[RL_EXIT_STATUS_SIZE] = "was not started";
   bool exited_unprompted = result == RL_ATTEMPT_DIED && attempt->why.domain == RL_WIRE &&
                            (attempt->why.code == RL_WIRE_CLOSED || attempt->why.code == RL_WIRE_TRUNCATED);
-  rl_worker_end(attempt->worker, exited_unprompted ? DEATH_GRACE_MS : 0, exit_status);
+  rl_worker_end(attempt->worker, exited_unprompted ? EXIT_WAIT_MS : 0, exit_status);
   if (result != RL_ATTEMPT_DIED) return;
   lengthen_pause(runner);
   pthread_mutex_lock(&runner->mutex);
@@ -136,7 +136,7 @@ static int persist_once(const rl_attempt *attempt, rl_attempt_result result, rl_
     case RL_ATTEMPT_STOPPED: return rl_queue_interrupted(jobs, attempt->claim, err);
     case RL_ATTEMPT_DIED: return rl_queue_worker_died(jobs, attempt->claim, attempt->why.message, err);
     case RL_ATTEMPT_FAILED:
-    case RL_ATTEMPT_LATE:
+    case RL_ATTEMPT_DEADLINE_EXCEEDED:
     case RL_ATTEMPT_PENDING: break;
   }
   return rl_queue_fail(jobs, attempt->claim, &attempt->why, err);
@@ -145,8 +145,9 @@ static int persist_once(const rl_attempt *attempt, rl_attempt_result result, rl_
 /* Whether two records of the worker contradict each other, so that a retry cannot succeed. */
 static bool contradictory(const rl_error *err) { return err->domain == RL_STORAGE && err->code == RL_STORAGE_CONSTRAINT; }
 
-/* Stores the outcome. While the disk is full it retries results COMMIT_ATTEMPTS times and then fails the job, which needs less
- * space. An outcome that cannot be stored at all is lost; the next start of the daemon queues the pass again. */
+/* Stores the outcome and retries until it succeeds or the daemon stops. If storing results fails COMMIT_ATTEMPTS times, for
+ * instance on a full disk, it stores the job as failed instead, which needs less space. After a stop, the next start of the
+ * daemon queues the pass again. */
 static void persist_outcome(rl_attempt *attempt, rl_attempt_result result) {
   rl_error err;
   int64_t pause_ms = PAUSE_FIRST_MS;
@@ -161,13 +162,19 @@ static void persist_outcome(rl_attempt *attempt, rl_attempt_result result) {
       result = RL_ATTEMPT_FAILED;
       continue;
     }
-    int64_t until_ns = rl_monotonic_ns() + pause_ms * MS;
+    int64_t until_ns = rl_monotonic_ns() + pause_ms * NS_PER_MS;
     pause_ms = pause_ms * 2 < PAUSE_MAX_MS ? pause_ms * 2 : PAUSE_MAX_MS;
     while (rl_monotonic_ns() < until_ns) {
       if (atomic_load(attempt->stopping)) return;
       sleep_tick();
     }
   }
+}
+
+/* Whether the worker cannot be kept after this result. */
+static bool ends_worker(rl_attempt_result result) {
+  return result != RL_ATTEMPT_DONE && result != RL_ATTEMPT_UNAVAILABLE && result != RL_ATTEMPT_FAILED &&
+         result != RL_ATTEMPT_CANCELLED;
 }
 
 static void run_pass(rl_device_runner *runner, const rl_claim *claim) {
@@ -177,7 +184,7 @@ static void run_pass(rl_device_runner *runner, const rl_claim *claim) {
                         .stopping = &runner->stopping,
                         .records.limit_bytes = RECORDS_LIMIT};
   rl_attempt_result result = attempt_pass(runner, &attempt);
-  if (result > RL_ATTEMPT_CANCELLED) retire_worker(runner, &attempt, result);
+  if (ends_worker(result)) retire_worker(runner, &attempt, result);
   else runner->pause_ms = 0;
   persist_outcome(&attempt, result);
   rl_records_clear(&attempt.records);

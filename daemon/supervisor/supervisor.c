@@ -42,7 +42,7 @@ static device_entry *find(rl_supervisor *supervisor, const char *id) {
 }
 
 /* Returns the entry of this id, or a new one; the first program that names a device owns it. NULL: the table is full. */
-static device_entry *add(rl_supervisor *supervisor, const char *program, const char *kind, const char *id) {
+static device_entry *find_or_add(rl_supervisor *supervisor, const char *program, const char *kind, const char *id) {
   device_entry *known = find(supervisor, id);
   if (known != NULL || supervisor->count == RL_DEVICES_MAX) return known;
   device_entry *entry = &supervisor->entries[supervisor->count++];
@@ -65,12 +65,12 @@ static void set_unusable_reason(device_entry *entry, const char *format, ...) {
 }
 
 /* Copies the program's standard error to ours and returns its last line. */
-static void last_line(int errors, char *line, size_t size) {
+static void forward_errors(int stderr_fd, char *line, size_t size) {
   char text[4096];
   ssize_t got;
   *line = '\0';
-  if (lseek(errors, 0, SEEK_SET) < 0) return;
-  while ((got = read(errors, text, sizeof text - 1)) > 0) {
+  if (lseek(stderr_fd, 0, SEEK_SET) < 0) return;
+  while ((got = read(stderr_fd, text, sizeof text - 1)) > 0) {
     ssize_t ignored = write(STDERR_FILENO, text, (size_t)got);
     (void)ignored;
     text[got] = '\0';
@@ -82,7 +82,7 @@ static void last_line(int errors, char *line, size_t size) {
 }
 
 static void add_device(rl_supervisor *supervisor, const char *program, const char *kind, const rl_hello *hello) {
-  device_entry *entry = add(supervisor, program, kind, hello->device);
+  device_entry *entry = find_or_add(supervisor, program, kind, hello->device);
   if (entry == NULL || entry->state.facts[0] != '\0' || entry->state.reason[0] != '\0') return;
   snprintf(entry->state.facts, sizeof entry->state.facts, "%s", hello->facts);
   snprintf(entry->unsupported_engines, sizeof entry->unsupported_engines, "%s", hello->unsupported_engines);
@@ -91,7 +91,8 @@ static void add_device(rl_supervisor *supervisor, const char *program, const cha
   else set_unusable_reason(entry, "%s", hello->reason[0] != '\0' ? hello->reason : "its worker gave no reason");
 }
 
-/* Reads the HELLO frames of `PROGRAM --list`; *count receives their number. RL_WIRE: protocol error or time-out. */
+/* Reads the HELLO frames of `PROGRAM --list`; *count receives their number. Returns −1 with
+ * RL_WIRE for a protocol error or a time-out. */
 static int read_list(rl_supervisor *supervisor, const char *program, const char *kind, rl_frame_reader *reader, int *count,
                      rl_error *err) {
   int64_t until = rl_monotonic_ns() + (int64_t)LIST_WAIT_MS * 1000000;
@@ -111,27 +112,27 @@ static int read_list(rl_supervisor *supervisor, const char *program, const char 
 
 static void list_devices(rl_supervisor *supervisor, const char *program) {
   const char *kind = strrchr(program, '/') + sizeof worker_prefix;
-  const char *const arguments[] = {program, "--list", NULL}, *const none[] = {NULL};
+  const char *const arguments[] = {program, "--list", NULL}, *const no_variables[] = {NULL};
   char exit_status[RL_EXIT_STATUS_SIZE] = "", line[192];
   rl_error err = {0};
   rl_process process = {0};
   int count = 0, rc = -1;
-  rl_auto(rl_close_descriptor) int errors = memfd_create("errors", MFD_CLOEXEC);
-  if (rl_process_start(arguments, none, errors, &process, &err) >= 0) {
+  rl_auto(rl_close_descriptor) int stderr_fd = memfd_create("errors", MFD_CLOEXEC);
+  if (rl_process_start(arguments, no_variables, stderr_fd, &process, &err) >= 0) {
     rl_frame_reader *reader = rl_frame_reader_new(process.output);
     rc = reader != NULL ? read_list(supervisor, program, kind, reader, &count, &err) : rl_fail(&err, RL_SYS, ENOMEM, "no memory");
     rl_frame_reader_free(reader);
     rl_process_terminate(&process, rc >= 0 ? LIST_GRACE_MS : 0, exit_status);
   }
-  last_line(errors, line, sizeof line);
-  device_entry *failed = rc < 0 || count == 0 ? add(supervisor, program, kind, kind) : NULL;
+  forward_errors(stderr_fd, line, sizeof line);
+  device_entry *failed = rc < 0 || count == 0 ? find_or_add(supervisor, program, kind, kind) : NULL;
   if (failed == NULL) return;
   const char *name = strrchr(program, '/') + 1;
   if (rc < 0) set_unusable_reason(failed, "%s: %s", name, err.message);
   else set_unusable_reason(failed, "%s lists no device; it %s%s", name, exit_status, line);
 }
 
-static void list_programs(rl_supervisor *supervisor) {
+static void list_all_devices(rl_supervisor *supervisor) {
   char pattern[RL_PATH_SIZE + sizeof worker_prefix + 2];
   glob_t found = {0};
   snprintf(pattern, sizeof pattern, "%s/%s*", supervisor->config.workers, worker_prefix);
@@ -152,7 +153,7 @@ static bool in_list(const char *list, const char *id) {
 }
 
 /* Applies the setting `devices`: excludes devices that it does not name, and lists named devices that no worker has. */
-static void apply_setting(rl_supervisor *supervisor) {
+static void apply_devices_setting(rl_supervisor *supervisor) {
   const char *list = supervisor->config.devices;
   if (strcmp(list, "all") == 0) return;
   for (int i = 0; i < supervisor->count; i++) {
@@ -165,7 +166,7 @@ static void apply_setting(rl_supervisor *supervisor) {
     char id[sizeof supervisor->entries[0].state.id];
     snprintf(id, sizeof id, "%.*s", (int)strcspn(word, ", "), word);
     if (id[0] != '\0' && find(supervisor, id) == NULL) {
-      device_entry *entry = add(supervisor, "", "", id);
+      device_entry *entry = find_or_add(supervisor, "", "", id);
       if (entry != NULL) set_unusable_reason(entry, "no installed worker has this device");
     }
   }
@@ -174,7 +175,7 @@ static void apply_setting(rl_supervisor *supervisor) {
 static bool usable(const device_entry *entry) { return strcmp(entry->state.state, "unusable") != 0; }
 
 static int configure_queue(rl_supervisor *supervisor, rl_error *err) {
-  const char *ids[RL_DEVICES_MAX], *fallback = NULL;
+  const char *ids[RL_DEVICES_MAX], *default_device = NULL;
   bool can_serve[RL_DEVICES_MAX];
   for (int i = 0; i < supervisor->count; i++) {
     const device_entry *entry = &supervisor->entries[i];
@@ -182,14 +183,14 @@ static int configure_queue(rl_supervisor *supervisor, rl_error *err) {
     can_serve[i] = usable(entry);
     rl_log(RL_LOG_INFO, "device %s: %s%s", entry->state.id, can_serve[i] ? "usable" : "not usable: ", entry->state.reason);
   }
-  for (int gpu = 1; gpu >= 0; gpu--) /* the first usable GPU, else the first usable device */
-    for (int i = 0; i < supervisor->count && fallback == NULL; i++)
-      if (can_serve[i] && (!gpu || strcmp(supervisor->entries[i].state.kind, "cuda") == 0)) fallback = ids[i];
-  if (fallback == NULL)
+  for (int gpu_only = 1; gpu_only >= 0; gpu_only--) /* the first usable GPU, else the first usable device */
+    for (int i = 0; i < supervisor->count && default_device == NULL; i++)
+      if (can_serve[i] && (!gpu_only || strcmp(supervisor->entries[i].state.kind, "cuda") == 0)) default_device = ids[i];
+  if (default_device == NULL)
     rl_log(RL_LOG_WARNING, "no device is usable; worker programs are expected in %s", supervisor->config.workers);
   rl_queue_set_deadline(supervisor->jobs, supervisor->config.job_deadline_s);
   rl_queue_set_refresh(supervisor->jobs, supervisor->config.refresh_ceilings);
-  if (rl_queue_set_devices(supervisor->jobs, ids, can_serve, supervisor->count, fallback, err) < 0) return -1;
+  if (rl_queue_set_devices(supervisor->jobs, ids, can_serve, supervisor->count, default_device, err) < 0) return -1;
   for (int i = 0; i < supervisor->count; i++)
     rl_queue_set_unsupported_engines(supervisor->jobs, ids[i], supervisor->entries[i].unsupported_engines);
   return 0;
@@ -200,8 +201,8 @@ int rl_supervisor_open(const rl_config *config, rl_queue *jobs, rl_supervisor **
   if (created == NULL) return rl_fail(err, RL_SYS, ENOMEM, "no memory for the workers");
   created->config = *config;
   created->jobs = jobs;
-  list_programs(created);
-  apply_setting(created);
+  list_all_devices(created);
+  apply_devices_setting(created);
   int rc = configure_queue(created, err);
   for (int i = 0; rc >= 0 && i < created->count; i++) {
     device_entry *entry = &created->entries[i];

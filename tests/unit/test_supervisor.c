@@ -160,7 +160,7 @@ static void a_worker_stays_resident(void **state) {
   assert_true(device.restarts == 0 && device.job_id == 0);
 }
 
-/* Otherwise a job could read device memory that another job's posted code left. */
+/* A process that executed posted code serves only that job, because another job could read device memory that the code left. */
 static void posted_code_never_shares_a_process_with_another_job(void **state) {
   test_state *test = *state;
   pid_t pids[16];
@@ -194,7 +194,7 @@ static void one_worker_releases_the_device_before_another_pass(void **state) {
   assert_int_equal(read_starts(test, workers), 2);
   wait_for_releases(test, released, 1);
   assert_int_equal(released[0], workers[0]);
-  wait_for_releases(test, released, 2); /* the idle worker, once */
+  wait_for_releases(test, released, 2); /* the other worker is released when it becomes idle, and only once */
   assert_int_equal(released[1], workers[1]);
   nanosleep(&(struct timespec){.tv_sec = 2}, NULL);
   wait_for_releases(test, released, 2);

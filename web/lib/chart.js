@@ -5,7 +5,7 @@ export const axisStyle = () => ({ stroke: token('--quiet'), grid: { stroke: toke
   ticks: { stroke: token('--line'), width: 1 }, font: '12px system-ui' });
 
 /** Calls draw whenever the width of the holder or the colour scheme changes. */
-export function keepDrawn(holder, draw) {
+export function redrawOnResize(holder, draw) {
   let width = 0;
   new ResizeObserver(() => {
     if (holder.clientWidth === width) return;

@@ -1,7 +1,7 @@
 // A kernel under its device's roofs: both axes logarithmic, one line a level and unit, theoretical drawn through, measured
 // dashed.
 import { byId, createElement, createSvgElement } from '/lib/dom.js';
-import { keepDrawn } from '/lib/chart.js';
+import { redrawOnResize } from '/lib/chart.js';
 import * as format from '/lib/format.js';
 
 const MARGIN = { left: 90, right: 16, top: 12, bottom: 44 };
@@ -157,4 +157,4 @@ export function drawRoofline(roofline) {
 }
 
 byId('roofline-unit').addEventListener('change', () => { byId('roofline-chart').hidden = false; draw(); });
-keepDrawn(byId('roofline-chart'), draw);
+redrawOnResize(byId('roofline-chart'), draw);

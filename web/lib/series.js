@@ -1,6 +1,6 @@
 // Curves of a kernel: samples over time, and occupancy over its limits with a dot at the kernel's value.
 import uPlot from '/vendor/uPlot.esm.js';
-import { axisStyle, keepDrawn, token } from '/lib/chart.js';
+import { axisStyle, redrawOnResize, token } from '/lib/chart.js';
 import { byId, createElement } from '/lib/dom.js';
 import * as format from '/lib/format.js';
 
@@ -46,4 +46,4 @@ export function drawSeries(series, hereOf) {
   draw();
 }
 
-keepDrawn(byId('series-charts'), draw);
+redrawOnResize(byId('series-charts'), draw);

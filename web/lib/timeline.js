@@ -1,6 +1,7 @@
-// The timeline of a traced epoch: a window of the trace, one track for each kind of activity, which can be moved and zoomed.
+// The timeline of a traced epoch shows a window of the trace, with one track for each kind of activity. The window can be moved
+// and zoomed.
 import { get } from '/lib/api.js';
-import { keepDrawn } from '/lib/chart.js';
+import { redrawOnResize } from '/lib/chart.js';
 import { byId, createElement, createSvgElement } from '/lib/dom.js';
 import { drawPhases } from '/lib/phases.js';
 import * as format from '/lib/format.js';
@@ -25,18 +26,18 @@ let items = [];
 let truncated = false;
 let lastTicket = 0;
 
-const chosen = () => runs.find((one) => one.run === Number(byId('timeline-run').value)) ?? runs[0];
+const selectedRun = () => runs.find((one) => one.run === Number(byId('timeline-run').value)) ?? runs[0];
 
 /* --- what is drawn --------------------------------------------------------------------------------------------------- */
 
 /** Returns the training phase of an item: by kernel name, or by phase name. */
 function trainingPhaseOf(item) {
-  const { kernels } = chosen();
+  const { kernels } = selectedRun();
   const same = item.kind === 'phase' ? kernels.flatMap((kernel) => kernel.phases) : kernels;
   return same.find((one) => one.name === item.name)?.phase ?? null;
 }
 
-const launchOf = (item) => chosen().kernels.find((kernel) => kernel.name === item.name)?.launch ?? item.name;
+const launchOf = (item) => selectedRun().kernels.find((kernel) => kernel.name === item.name)?.launch ?? item.name;
 
 /** Puts each bar into the first row that is free at its start. */
 function packRows(bars) {
@@ -56,10 +57,10 @@ const tracksOf = () =>
     .map((track) => ({ ...track, rows: Math.max(...track.bars.map((bar) => bar.row)) + 1 }));
 
 function textOf(item) {
-  const inside = item.step === null ? '' : `, step ${item.step}`;
+  const stepText = item.step === null ? '' : `, step ${item.step}`;
   const part = trainingPhaseOf(item);
   const when = `${format.us((item.end_ns - item.start_ns) / 1e3)} from ${format.us(item.start_ns / 1e3)}`;
-  return `${launchOf(item)}${inside}${part ? ` (${part})` : ''}: ${when}`;
+  return `${launchOf(item)}${stepText}${part ? ` (${part})` : ''}: ${when}`;
 }
 
 function barOf(item, y, x) {
@@ -126,8 +127,8 @@ const withMargin = ({ start_ns: start, end_ns: end }) => {
 
 /** Clamps a window to the trace and to at least 100 ns. */
 function clampWindow({ from, to }) {
-  const span = Math.min(Math.max(to - from, 100), chosen().end_ns);
-  const begin = Math.min(Math.max(0, from), Math.max(0, chosen().end_ns - span));
+  const span = Math.min(Math.max(to - from, 100), selectedRun().end_ns);
+  const begin = Math.min(Math.max(0, from), Math.max(0, selectedRun().end_ns - span));
   return { from: Math.floor(begin), to: Math.ceil(begin + span) };
 }
 
@@ -135,7 +136,9 @@ function clampWindow({ from, to }) {
 async function showWindow(requested) {
   const ticket = ++lastTicket;
   const window = clampWindow(requested);
-  const found = await get(`/jobs/${job}/timeline?run=${chosen().run}&from=${window.from}&to=${window.to}&limit=${ITEMS_LIMIT}`);
+  const found = await get(
+    `/jobs/${job}/timeline?run=${selectedRun().run}&from=${window.from}&to=${window.to}&limit=${ITEMS_LIMIT}`,
+  );
   if (ticket !== lastTicket) return;
   view = window;
   ({ items, truncated } = found);
@@ -145,9 +148,9 @@ async function showWindow(requested) {
 /** Shows the first two steps of a launch with phases, else the first launches. The first items include a range over the whole
  * epoch, so their latest end is the end of the trace. */
 async function showFirstWindow() {
-  const run = chosen();
+  const run = selectedRun();
   const { items: found } = await get(`/jobs/${job}/timeline?run=${run.run}&limit=${ITEMS_LIMIT}`);
-  if (run !== chosen()) return;
+  if (run !== selectedRun()) return;
   run.end_ns = Math.max(run.traced_ns, ...found.map((item) => item.end_ns));
   const steps = found.filter((item) => item.kind === 'phase' && item.step < 2);
   const launches = found.filter((item) => ['kernel', 'span'].includes(item.kind));
@@ -165,10 +168,10 @@ const controls = [['timeline-earlier', 'ArrowLeft', () => moved(-0.5)], ['timeli
 
 /* --- the section ----------------------------------------------------------------------------------------------------- */
 
-function choose() {
-  byId('timeline-trace').href = `/jobs/${job}/timeline?format=chrome&run=${chosen().run}&limit=${TRACE_LIMIT}`;
-  byId('timeline-trace').download = `job-${job}-run-${chosen().run}.json`;
-  drawPhases(chosen().kernels.flatMap((kernel) => kernel.phases), chosen().microbatches, chosen().clockError);
+function showSelectedRun() {
+  byId('timeline-trace').href = `/jobs/${job}/timeline?format=chrome&run=${selectedRun().run}&limit=${TRACE_LIMIT}`;
+  byId('timeline-trace').download = `job-${job}-run-${selectedRun().run}.json`;
+  drawPhases(selectedRun().kernels.flatMap((kernel) => kernel.phases), selectedRun().microbatches, selectedRun().clockError);
   return showFirstWindow();
 }
 
@@ -182,8 +185,8 @@ byId('timeline-chart').addEventListener('keydown', (event) => {
   event.preventDefault();
   showWindow(control[2]());
 });
-byId('timeline-run').addEventListener('change', choose);
-keepDrawn(byId('timeline-chart'), draw);
+byId('timeline-run').addEventListener('change', showSelectedRun);
+redrawOnResize(byId('timeline-chart'), draw);
 
 const timelineOf = (run, kernels) => ({ run: run.run, variant: run.variant,
   microbatches: measurementOf(run, 'phase_rounds')?.value ?? 1, clockError: measurementOf(run, 'phase_clock_error_us'),
@@ -197,5 +200,5 @@ export async function drawTimeline(id, results, kernels) {
   [job, runs] = [id, found];
   byId('timeline').hidden = runs.length === 0;
   byId('timeline-run').replaceChildren(...runs.map((one) => createElement('option', { value: one.run }, one.variant)));
-  await choose();
+  await showSelectedRun();
 }
