@@ -135,6 +135,20 @@ static void wait_for_releases(test_state *test, pid_t pids[16], int count) {
   assert_int_equal(read_pids(test->releases, pids), count);
 }
 
+/* Waits until a killed process has closed its pipes: it is a zombie, or already reaped. */
+static void wait_for_death(pid_t pid) {
+  char path[64], state = 'R';
+  snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+  for (int i = 0; i < 1000 && state != 'Z'; i++) {
+    FILE *file = fopen(path, "re");
+    if (file == NULL) return;
+    if (fscanf(file, "%*d %*s %c", &state) != 1) state = 'R';
+    fclose(file);
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+  }
+  assert_int_equal(state, 'Z');
+}
+
 static bool has_exited(pid_t pid) {
   for (int i = 0; i < 1000 && kill(pid, 0) == 0; i++) nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
   return kill(pid, 0) < 0;
@@ -339,6 +353,7 @@ static void a_crash_between_jobs_counts_for_no_job(void **state) {
     int count = read_starts(test, pids);
     assert_int_equal(count, i + 1);
     kill(pids[count - 1], SIGKILL);
+    wait_for_death(pids[count - 1]);
   }
   wait_for_device(test, "idle");
   rl_supervisor_devices(test->supervisor, &device, 1);
