@@ -1,4 +1,4 @@
-/* rl_analyze against sets that were worked out by hand. */
+/* Statistics, busy time and the attribution of kernels to launches, with results that were calculated by hand. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 #include "analyze/statistics.h"
 #include "analyze/timeline.h"
 
-static void close_to(double value, double expected) {
+static void assert_close(double value, double expected) {
   if (!(fabs(value - expected) <= 1e-9 * fmax(1, fabs(expected)))) fail_msg("%.12g is not %.12g", value, expected);
 }
 
@@ -18,26 +18,27 @@ static void close_to(double value, double expected) {
 static void median_of_odd_and_even_counts(void **state) {
   (void)state;
   double odd[] = {5, 1, 9}, even[] = {4, 1, 3, 2}, one[] = {7};
-  close_to(rl_summarize(odd, 3).median, 5);
-  close_to(rl_summarize(even, 4).median, 2.5);
+  assert_close(rl_summarize(odd, 3).median, 5);
+  assert_close(rl_summarize(even, 4).median, 2.5);
   rl_summary single = rl_summarize(one, 1);
-  close_to(single.median, 7), close_to(single.minimum, 7), close_to(single.maximum, 7), close_to(single.spread_ratio, 0);
+  assert_close(single.median, 7), assert_close(single.minimum, 7), assert_close(single.maximum, 7),
+      assert_close(single.spread_ratio, 0);
 }
 
-static void spread_is_not_moved_by_one_outlier(void **state) {
+static void spread_ignores_one_outlier(void **state) {
   (void)state;
   double values[] = {100, 101, 99, 102, 1e9}; /* median 101; deviations 1 0 2 1 1e9: median 1 */
   rl_summary summary = rl_summarize(values, 5);
-  close_to(summary.minimum, 99);
-  close_to(summary.spread_ratio, 1.4826 / 101);
+  assert_close(summary.minimum, 99);
+  assert_close(summary.spread_ratio, 1.4826 / 101);
 }
 
-static void what_is_not_a_number_is_left_out(void **state) {
+static void values_that_are_not_finite_are_ignored(void **state) {
   (void)state;
   double values[] = {NAN, 2, INFINITY, 4}, none[] = {NAN}, zeros[] = {0, 0};
   rl_summary summary = rl_summarize(values, 4);
   assert_int_equal(summary.count, 2);
-  close_to(summary.median, 3), close_to(summary.maximum, 4);
+  assert_close(summary.median, 3), assert_close(summary.maximum, 4);
   assert_int_equal(rl_summarize(none, 1).count, 0);
   assert_true(isnan(rl_summarize(none, 1).median) && isnan(rl_summarize(NULL, 0).minimum));
   assert_true(isnan(rl_summarize(zeros, 2).spread_ratio));
@@ -45,19 +46,19 @@ static void what_is_not_a_number_is_left_out(void **state) {
 
 /* --- busy time --------------------------------------------------------------------------------------------------------- */
 
-static rl_activity_row work(uint32_t kind, int64_t start, int64_t end, uint32_t name) {
+static rl_activity_row make_row(uint32_t kind, int64_t start, int64_t end, uint32_t name) {
   return (rl_activity_row){.kind = kind, .start_ns = start, .end_ns = end, .name = name};
 }
 
 static void overlapping_work_counts_once(void **state) {
   (void)state;
   rl_activity_row rows[] = {
-      work(RL_ACTIVITY_KERNEL, 500, 600, 0),                                         /* out of order on purpose */
-      work(RL_ACTIVITY_KERNEL, 100, 300, 0),  work(RL_ACTIVITY_MEMCPY, 200, 250, 0), /* inside */
-      work(RL_ACTIVITY_MEMSET, 280, 350, 0),                                         /* overlaps by 20 */
-      work(RL_ACTIVITY_KERNEL, 350, 400, 0),                                         /* touches */
-      work(RL_ACTIVITY_RUNTIME, 0, 10000, 0), work(RL_ACTIVITY_RANGE, 0, 10000, 0),  /* no work of the device */
-      work(RL_ACTIVITY_KERNEL, 600, 600, 0)};                                        /* empty */
+      make_row(RL_ACTIVITY_KERNEL, 500, 600, 0),                                             /* out of order on purpose */
+      make_row(RL_ACTIVITY_KERNEL, 100, 300, 0),  make_row(RL_ACTIVITY_MEMCPY, 200, 250, 0), /* nested */
+      make_row(RL_ACTIVITY_MEMSET, 280, 350, 0),                                             /* overlaps by 20 */
+      make_row(RL_ACTIVITY_KERNEL, 350, 400, 0),                                             /* adjacent */
+      make_row(RL_ACTIVITY_RUNTIME, 0, 10000, 0), make_row(RL_ACTIVITY_RANGE, 0, 10000, 0),  /* not work of the device */
+      make_row(RL_ACTIVITY_KERNEL, 600, 600, 0)};                                            /* empty */
   rl_busy busy;
   assert_int_equal(rl_timeline_busy(rows, sizeof rows / sizeof *rows, &busy, NULL), 0);
   assert_int_equal(busy.rows, 6);
@@ -81,23 +82,23 @@ static double half(void *context, const rl_activity_row *row) {
   return 0.5;
 }
 
-/* One step is gather, conv (gemm), relu, fc (gemm); it ran three times; then a tail of gather and conv. */
+/* A step launches gather, conv (a GEMM), relu and fc (a GEMM). The epoch has three such steps and one of gather and conv. */
 static const rl_named_launch launches[] = {{"gather", "data", 0, 3}, {"conv", "forward", 0, 3}, {"relu", "forward", 0, 3},
                                            {"fc", "forward", 0, 3},  {"gather", "data", 1, 1},  {"conv", "forward", 1, 1}};
 enum { LAUNCHES = sizeof launches / sizeof *launches };
 
-/* What the step looks like launch by launch: launch i is a range [100i, 100i+90] with its call in it and its kernel much
- * later. */
+/* Adds a trace of the launches one by one: launch i has a range [100i + 1, 100i + 90] that contains its API call, and a kernel
+ * that runs much later. Times are in ns. */
 static void eager_trace(rl_records *eager) {
   static const char *const functions[] = {"gather_k", "gemm_k", "relu_k", "gemm_k", "gather_k", "gemm_k"};
-  add_name(eager, "forward"); /* the phase's range encloses those of its launches */
-  add_row(eager, work(RL_ACTIVITY_RANGE, 99, 395, 0));
+  add_name(eager, "forward"); /* the range of the phase contains the ranges of its launches */
+  add_row(eager, make_row(RL_ACTIVITY_RANGE, 99, 395, 0));
   for (uint32_t i = 0; i < LAUNCHES; i++) {
     add_name(eager, launches[i].launch);
     add_name(eager, functions[i]);
-    rl_activity_row range = work(RL_ACTIVITY_RANGE, 100 * i + 1, 100 * i + 90, 1 + 2 * i);
-    rl_activity_row call = work(RL_ACTIVITY_RUNTIME, 100 * i + 10, 100 * i + 20, 1 + 2 * i);
-    rl_activity_row kernel = work(RL_ACTIVITY_KERNEL, 5000 + 100 * i, 5050 + 100 * i, 2 + 2 * i);
+    rl_activity_row range = make_row(RL_ACTIVITY_RANGE, 100 * i + 1, 100 * i + 90, 1 + 2 * i);
+    rl_activity_row call = make_row(RL_ACTIVITY_RUNTIME, 100 * i + 10, 100 * i + 20, 1 + 2 * i);
+    rl_activity_row kernel = make_row(RL_ACTIVITY_KERNEL, 5000 + 100 * i, 5050 + 100 * i, 2 + 2 * i);
     call.correlation = kernel.correlation = 40 + i;
     add_row(eager, kernel);
     add_row(eager, range);
@@ -105,22 +106,23 @@ static void eager_trace(rl_records *eager) {
   }
 }
 
-/* The same work replayed by a graph: no calls; conv takes 1000 and 10 more each step, fc 300, gather 50, relu 20. */
+/* Adds a trace of the same launches in a graph, without API calls. Durations in ns: conv 1000, and 10 more in each step; fc 300;
+ * gather 50; relu 20. */
 static void graph_trace(rl_records *traced, int steps) {
   add_name(traced, "gather_k"), add_name(traced, "gemm_k"), add_name(traced, "relu_k");
   int64_t t = 0;
   for (int s = 0; s <= steps; s++, t += 10000) {
-    rl_activity_row conv = work(RL_ACTIVITY_KERNEL, t + 100, t + 1100 + 10 * s, 1);
+    rl_activity_row conv = make_row(RL_ACTIVITY_KERNEL, t + 100, t + 1100 + 10 * s, 1);
     conv.registers = 64, conv.grid[0] = s < steps ? 8 : 4, conv.block[0] = 128;
     add_row(traced, conv);
-    add_row(traced, work(RL_ACTIVITY_KERNEL, t, t + 50, 0));
-    if (s == steps) break; /* the tail */
-    add_row(traced, work(RL_ACTIVITY_KERNEL, t + 2000, t + 2020, 2));
-    add_row(traced, work(RL_ACTIVITY_KERNEL, t + 3000, t + 3300, 1));
+    add_row(traced, make_row(RL_ACTIVITY_KERNEL, t, t + 50, 0));
+    if (s == steps) break; /* the shorter last step */
+    add_row(traced, make_row(RL_ACTIVITY_KERNEL, t + 2000, t + 2020, 2));
+    add_row(traced, make_row(RL_ACTIVITY_KERNEL, t + 3000, t + 3300, 1));
   }
 }
 
-static void kernels_are_told_apart_by_their_launch(void **state) {
+static void kernels_are_attributed_to_their_launches(void **state) {
   (void)state;
   rl_records eager = {0}, traced = {0}, out = {0};
   rl_launch_map *attribution;
@@ -133,28 +135,30 @@ static void kernels_are_told_apart_by_their_launch(void **state) {
   assert_int_equal(out.kernel_count, 4);
   const rl_kernel *gather = &out.kernels[0], *conv = &out.kernels[1], *relu = &out.kernels[2], *fc = &out.kernels[3];
   assert_string_equal(gather->launch, "gather"), assert_string_equal(gather->phase, "data");
-  assert_int_equal(gather->launches, 4), close_to(gather->total_us, 0.2);
+  assert_int_equal(gather->launches, 4), assert_close(gather->total_us, 0.2);
   assert_string_equal(conv->launch, "conv"), assert_string_equal(conv->name, "gemm_k");
   assert_int_equal(conv->launches, 4), assert_int_equal(conv->ordinal, 1);
-  close_to(conv->min_us, 1.0), close_to(conv->median_us, 1.015), close_to(conv->max_us, 1.03), close_to(conv->total_us, 4.06);
-  close_to(conv->share_ratio, 0.0406), close_to(conv->registers_per_thread, 64);
-  close_to(conv->theoretical_occupancy_ratio, 0.5);
+  assert_close(conv->min_us, 1.0), assert_close(conv->median_us, 1.015), assert_close(conv->max_us, 1.03),
+      assert_close(conv->total_us, 4.06);
+  assert_close(conv->share_ratio, 0.0406), assert_close(conv->registers_per_thread, 64);
+  assert_close(conv->theoretical_occupancy_ratio, 0.5);
   assert_int_equal(conv->grid_x, 8), assert_int_equal(conv->block_x, 128);
   assert_non_null(strstr(conv->reason, "differ between launches"));
   assert_string_equal(relu->launch, "relu"), assert_string_equal(relu->reason, "");
   assert_string_equal(fc->launch, "fc"), assert_string_equal(fc->name, "gemm_k");
-  assert_int_equal(fc->launches, 3), close_to(fc->median_us, 0.3);
+  assert_int_equal(fc->launches, 3), assert_close(fc->median_us, 0.3);
   rl_launch_map_free(attribution);
   rl_records_clear(&eager), rl_records_clear(&traced), rl_records_clear(&out);
 }
 
-static void a_count_that_does_not_fit_is_attributed_to_nothing(void **state) {
+static void an_unexpected_count_prevents_attribution(void **state) {
   (void)state;
   rl_records eager = {0}, traced = {0}, out = {0};
   rl_launch_map *attribution;
   eager_trace(&eager);
   graph_trace(&traced, 3);
-  add_row(&traced, work(RL_ACTIVITY_KERNEL, 90000, 90010, 1)); /* one gemm too many; gather and relu still fit */
+  /* One GEMM more than expected. The counts of gather and relu match. */
+  add_row(&traced, make_row(RL_ACTIVITY_KERNEL, 90000, 90010, 1));
   assert_int_equal(rl_launch_map_build(&eager, launches, LAUNCHES, &attribution, NULL), 0);
   rl_aggregate_options options = {.attribution = attribution, .expected = launches, .expected_count = LAUNCHES, .epoch_us = NAN};
   assert_int_equal(rl_timeline_kernels(&traced, &options, &out, NULL), 0);
@@ -171,14 +175,14 @@ static void spans_are_attributed_by_their_name(void **state) {
   (void)state;
   rl_records traced = {0}, out = {0};
   add_name(&traced, "conv"), add_name(&traced, "unheard_of");
-  add_row(&traced, work(RL_ACTIVITY_SPAN, 0, 2000, 0));
-  add_row(&traced, work(RL_ACTIVITY_SPAN, 3000, 7000, 0));
-  add_row(&traced, work(RL_ACTIVITY_SPAN, 8000, 8001, 1));
+  add_row(&traced, make_row(RL_ACTIVITY_SPAN, 0, 2000, 0));
+  add_row(&traced, make_row(RL_ACTIVITY_SPAN, 3000, 7000, 0));
+  add_row(&traced, make_row(RL_ACTIVITY_SPAN, 8000, 8001, 1));
   rl_aggregate_options options = {.expected = launches, .expected_count = LAUNCHES, .epoch_us = 10, .reason = "a CPU launch"};
   assert_int_equal(rl_timeline_kernels(&traced, &options, &out, NULL), 0);
   assert_int_equal(out.kernel_count, 2);
   assert_string_equal(out.kernels[0].launch, "conv"), assert_string_equal(out.kernels[0].phase, "forward");
-  close_to(out.kernels[0].median_us, 3), close_to(out.kernels[0].share_ratio, 0.6);
+  assert_close(out.kernels[0].median_us, 3), assert_close(out.kernels[0].share_ratio, 0.6);
   assert_true(isnan(out.kernels[0].registers_per_thread));
   assert_string_equal(out.kernels[0].reason, "a CPU launch");
   assert_string_equal(out.kernels[1].launch, "");
@@ -198,11 +202,11 @@ static void an_empty_trace_has_no_kernels(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(median_of_odd_and_even_counts),
-                                     cmocka_unit_test(spread_is_not_moved_by_one_outlier),
-                                     cmocka_unit_test(what_is_not_a_number_is_left_out),
+                                     cmocka_unit_test(spread_ignores_one_outlier),
+                                     cmocka_unit_test(values_that_are_not_finite_are_ignored),
                                      cmocka_unit_test(overlapping_work_counts_once),
-                                     cmocka_unit_test(kernels_are_told_apart_by_their_launch),
-                                     cmocka_unit_test(a_count_that_does_not_fit_is_attributed_to_nothing),
+                                     cmocka_unit_test(kernels_are_attributed_to_their_launches),
+                                     cmocka_unit_test(an_unexpected_count_prevents_attribution),
                                      cmocka_unit_test(spans_are_attributed_by_their_name),
                                      cmocka_unit_test(an_empty_trace_has_no_kernels)};
   return cmocka_run_group_tests(tests, NULL, NULL);

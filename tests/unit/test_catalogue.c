@@ -1,4 +1,4 @@
-/* The table made from schema/metrics: what its readers rely on. */
+/* The catalogue that is generated from schema/metrics: properties that its users rely on. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,27 +17,27 @@ static const rl_raw_metric *raw_metric(const char *name) {
   return NULL;
 }
 
-static uint32_t section(const char *id) {
+static uint32_t section_mask(const char *id) {
   for (size_t i = 0; i < rl_section_count; i++)
     if (strcmp(rl_sections[i].id, id) == 0) return UINT32_C(1) << i;
   fail_msg("there is no section %s", id);
   return 0;
 }
 
-static void raw_metrics_are_in_order_named_once_and_fit_a_record(void **state) {
+static void raw_metrics_are_sorted_unique_and_fit_a_record(void **state) {
   (void)state;
   for (size_t i = 0; i < rl_raw_metric_count; i++) assert_true(strlen(rl_raw_metrics[i].name) < RL_METRIC_NAME_SIZE);
   for (size_t i = 1; i < rl_raw_metric_count; i++) assert_true(strcmp(rl_raw_metrics[i - 1].name, rl_raw_metrics[i].name) < 0);
 }
 
-static double need(void *context, const char *name) {
+static double look_up_in_section(void *context, const char *name) {
   const rl_raw_metric *metric = raw_metric(name);
-  if (!metric) fail_msg("%s is no raw metric", name);
+  if (!metric) fail_msg("%s is not a raw metric", name);
   if (!(metric->sections & *(const uint32_t *)context)) fail_msg("%s is not collected for its row's section", name);
   return 1;
 }
 
-static void every_expression_reads_what_its_section_collects(void **state) {
+static void sections_collect_the_metrics_of_their_expressions(void **state) {
   (void)state;
   assert_true(rl_section_count > 0 && rl_section_count < 32);
   for (size_t s = 0; s < rl_section_count; s++) {
@@ -46,14 +46,14 @@ static void every_expression_reads_what_its_section_collects(void **state) {
       const rl_section_row *row = &rl_sections[s].rows[r];
       rl_error err = {0};
       double value = NAN;
-      if (rl_expression_evaluate(row->expression, strlen(row->expression), &(rl_scope){need, &mask}, &value, &err))
+      if (rl_expression_evaluate(row->expression, strlen(row->expression), &(rl_scope){look_up_in_section, &mask}, &value, &err))
         fail_msg("%s, %s: %s", rl_sections[s].id, row->name, err.message);
       assert_false(isnan(value));
     }
   }
 }
 
-static void rows_of_a_table_are_neighbours_with_names_of_their_own(void **state) {
+static void rows_of_a_table_are_adjacent_and_have_unique_names(void **state) {
   (void)state;
   for (size_t s = 0; s < rl_section_count; s++)
     for (size_t a = 0; a < rl_sections[s].row_count; a++)
@@ -65,18 +65,19 @@ static void rows_of_a_table_are_neighbours_with_names_of_their_own(void **state)
       }
 }
 
-static void names_and_sets_agree_with_the_sections(void **state) {
+static void section_names_and_sets_match_the_sections(void **state) {
   (void)state;
   for (size_t i = 0; i < rl_section_count; i++) assert_string_equal(rl_section_names[i], rl_sections[i].id);
   assert_null(rl_section_names[rl_section_count]);
   for (size_t i = 0; i < rl_section_set_count; i++) assert_string_equal(rl_section_set_names[i], rl_section_sets[i].name);
-  uint32_t basic = section("SpeedOfLight") | section("LaunchStats") | section("Occupancy") | section("WorkloadDistribution");
+  uint32_t basic = section_mask("SpeedOfLight") | section_mask("LaunchStats") | section_mask("Occupancy") |
+                   section_mask("WorkloadDistribution");
   assert_int_equal(rl_section_sets[0].sections, basic);
   assert_int_equal(rl_section_sets[1].sections & basic, basic);
   assert_int_equal(rl_section_sets[2].sections, (UINT32_C(1) << rl_section_count) - 1);
 }
 
-static void origin_follows_from_the_name(void **state) {
+static void metrics_have_the_origin_of_their_name(void **state) {
   (void)state;
   static const struct {
     const char *name;
@@ -113,11 +114,11 @@ static void values_are_found_by_name(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(raw_metrics_are_in_order_named_once_and_fit_a_record),
-      cmocka_unit_test(every_expression_reads_what_its_section_collects),
-      cmocka_unit_test(rows_of_a_table_are_neighbours_with_names_of_their_own),
-      cmocka_unit_test(names_and_sets_agree_with_the_sections),
-      cmocka_unit_test(origin_follows_from_the_name),
+      cmocka_unit_test(raw_metrics_are_sorted_unique_and_fit_a_record),
+      cmocka_unit_test(sections_collect_the_metrics_of_their_expressions),
+      cmocka_unit_test(rows_of_a_table_are_adjacent_and_have_unique_names),
+      cmocka_unit_test(section_names_and_sets_match_the_sections),
+      cmocka_unit_test(metrics_have_the_origin_of_their_name),
       cmocka_unit_test(values_are_found_by_name),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

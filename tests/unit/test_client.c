@@ -1,4 +1,4 @@
-/* What rooflinectl decodes and prints, without a daemon: the event stream however it is cut, and numbers for people. */
+/* rooflinectl without a daemon: it parses event streams, prints values and tables, and makes requests from options. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,13 +15,13 @@
 #include "api/client/sse.h"
 #include "base/cleanup.h"
 
-typedef struct log_text {
+typedef struct event_log {
   char text[512];
   int stop_after;
-} log_text;
+} event_log;
 
-static bool note(void *context, const char *type, const char *data) {
-  log_text *log = context;
+static bool append_event(void *context, const char *type, const char *data) {
+  event_log *log = context;
   size_t used = strlen(log->text);
   snprintf(log->text + used, sizeof log->text - used, "[%s|%s]", type, data);
   return --log->stop_after != 0;
@@ -31,42 +31,42 @@ static const char stream[] =
     ": hello\n\nid: 1\nevent: state\ndata: {\"a\":1}\n\nid:2\r\nevent:progress\r\ndata:x\r\ndata: y\r\n\r\n"
     "id: 3\nevent: nothing\n\ndata: z\n\nid: 4\ndata: half";
 
-static void test_events_however_the_stream_is_cut(void **state) {
+static void test_events_do_not_depend_on_the_chunk_size(void **state) {
   (void)state;
-  for (size_t piece = 1; piece < sizeof stream; piece++) {
-    log_text log = {.stop_after = -1};
-    rl_sse parser = {.on_event = note, .context = &log};
-    for (size_t at = 0; at < sizeof stream - 1; at += piece) {
-      size_t left = sizeof stream - 1 - at;
-      assert_true(rl_sse_parse(&parser, stream + at, left < piece ? left : piece));
+  for (size_t chunk = 1; chunk < sizeof stream; chunk++) {
+    event_log log = {.stop_after = -1};
+    rl_sse parser = {.on_event = append_event, .context = &log};
+    for (size_t offset = 0; offset < sizeof stream - 1; offset += chunk) {
+      size_t left = sizeof stream - 1 - offset;
+      assert_true(rl_sse_parse(&parser, stream + offset, left < chunk ? left : chunk));
     }
     assert_string_equal(log.text, "[state|{\"a\":1}][progress|x\ny][message|z]");
   }
 }
 
-static void test_stop_ends_the_stream(void **state) {
+static void test_a_callback_stops_the_parser(void **state) {
   (void)state;
-  log_text log = {.stop_after = 1};
-  rl_sse parser = {.on_event = note, .context = &log};
+  event_log log = {.stop_after = 1};
+  rl_sse parser = {.on_event = append_event, .context = &log};
   assert_false(rl_sse_parse(&parser, stream, sizeof stream - 1));
   assert_string_equal(log.text, "[state|{\"a\":1}]");
   assert_string_equal(parser.id, "1");
 }
 
-static void test_reset_forgets_half_an_event(void **state) {
+static void test_reset_discards_a_partial_event(void **state) {
   (void)state;
-  log_text log = {.stop_after = -1};
-  rl_sse parser = {.on_event = note, .context = &log};
+  event_log log = {.stop_after = -1};
+  rl_sse parser = {.on_event = append_event, .context = &log};
   assert_true(rl_sse_parse(&parser, "id: 7\ndata: lost", 16));
   rl_sse_reset(&parser);
   assert_true(rl_sse_parse(&parser, "data: kept\n\n", 12));
   assert_string_equal(log.text, "[message|kept]");
 }
 
-static void test_an_event_that_does_not_fit_is_dropped_whole(void **state) {
+static void test_an_event_that_is_too_long_is_discarded(void **state) {
   (void)state;
-  log_text log = {.stop_after = -1};
-  rl_sse parser = {.on_event = note, .context = &log};
+  event_log log = {.stop_after = -1};
+  rl_sse parser = {.on_event = append_event, .context = &log};
   assert_true(rl_sse_parse(&parser, "data: ", 6));
   for (int i = 0; i < RL_SSE_LINE_SIZE; i++) assert_true(rl_sse_parse(&parser, "a", 1));
   assert_true(rl_sse_parse(&parser, "\n\ndata: next\n\n", 14));
@@ -99,7 +99,7 @@ static void test_cells(void **state) {
   assert_string_equal(rl_cell_ms(cell, NAN), "—");
 }
 
-static void test_null_is_never_zero(void **state) {
+static void test_null_is_not_zero(void **state) {
   (void)state;
   cJSON *document = cJSON_Parse("{\"a\":{\"b\":null,\"c\":\"text\",\"d\":0}}");
   assert_true(isnan(rl_json_number(document, "a.b")));
@@ -110,7 +110,7 @@ static void test_null_is_never_zero(void **state) {
   cJSON_Delete(document);
 }
 
-static void test_results_fit_eighty_columns(void **state) {
+static void test_results_fit_80_columns(void **state) {
   (void)state;
   cJSON *job = cJSON_Parse("{\"id\":1,\"state\":\"completed\",\"device\":\"cpu\"}");
   cJSON *results = cJSON_Parse(
@@ -130,7 +130,7 @@ static void test_results_fit_eighty_columns(void **state) {
   assert_non_null(strstr(text, "— fp16, peak memory: why"));
   for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
     int columns = 0;
-    for (const char *at = line; *at != '\0'; at++) columns += ((unsigned char)*at & 0xc0) != 0x80;
+    for (const char *byte = line; *byte != '\0'; byte++) columns += ((unsigned char)*byte & 0xc0) != 0x80;
     assert_true(columns <= 80);
   }
   cJSON_Delete(job), cJSON_Delete(results), cJSON_Delete(comparison);
@@ -145,7 +145,7 @@ static void test_request_from_options(void **state) {
   assert_string_equal(body, "{\"precisions\":[\"fp32\",\"fp16\"],\"epochs\":3,\"engine\":\"blas\",\"kind\":\"train\"}");
 }
 
-static void test_a_kind_can_be_named(void **state) {
+static void test_request_of_a_kind(void **state) {
   (void)state;
   char *argv[] = {"--samples=5", "--kind", "ceilings"};
   rl_auto(rl_free_text) char *body = NULL;
@@ -171,7 +171,7 @@ static char *body_of(int count, char **argv) {
   return body;
 }
 
-static void test_what_to_count_from_options(void **state) {
+static void test_profile_from_options(void **state) {
   (void)state;
   char *argv[] = {"--kernel=relu",
                   "--set",
@@ -214,7 +214,7 @@ static void test_posted_code_from_options(void **state) {
                       "{\"binary\":\"f0VMRgA=\",\"dynamic_shared_bytes\":64,\"variants\":[{},{\"fast_math\":true}],"
                       "\"model\":{\"bytes\":32,\"operations\":4},\"expected\":{\"argument\":0,\"values\":\"AAAAQA==\"},"
                       "\"kind\":\"source\"}");
-  char *code[] = {"--code", name}; /* no text */
+  char *code[] = {"--code", name}; /* it is not text */
   char *none = NULL;
   rl_error err = {0};
   assert_int_equal(rl_request_from_arguments(2, code, &none, &err), -1);
@@ -222,8 +222,8 @@ static void test_posted_code_from_options(void **state) {
   unlink(name);
 }
 
-/* Longer than any name that the API knows: whoever has a long one gets all of it there. */
-static void test_items_of_lists_are_whole(void **state) {
+/* Items that are longer than any name of the API are not cut: the daemon must see them whole to refuse them. */
+static void test_long_items_of_lists_are_not_cut(void **state) {
   (void)state;
   enum { LONG = 200 };
   char item[LONG + 1], options[LONG + 32], arguments[LONG + 32], sizes[LONG + 32];
@@ -240,7 +240,7 @@ static void test_items_of_lists_are_whole(void **state) {
   cJSON_Delete(request);
 }
 
-static void test_a_kernel_s_table(void **state) {
+static void test_table_of_a_kernel_job(void **state) {
   (void)state;
   cJSON *job = cJSON_Parse("{\"id\":1,\"kind\":\"kernel\",\"state\":\"completed\",\"device\":\"cpu\"}");
   cJSON *results = cJSON_Parse(
@@ -286,7 +286,7 @@ static void test_bad_options(void **state) {
   }
 }
 
-static void test_a_report_of_the_largest_numbers(void **state) {
+static void test_report_cuts_long_units(void **state) {
   (void)state;
   static const char row[] = "{\"name\":\"Row\",\"unit\":\"instructions per second of it\",\"value\":-1e100}";
   char report[512], *text = NULL;
@@ -303,21 +303,21 @@ static void test_a_report_of_the_largest_numbers(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_events_however_the_stream_is_cut),
-      cmocka_unit_test(test_stop_ends_the_stream),
-      cmocka_unit_test(test_reset_forgets_half_an_event),
-      cmocka_unit_test(test_an_event_that_does_not_fit_is_dropped_whole),
+      cmocka_unit_test(test_events_do_not_depend_on_the_chunk_size),
+      cmocka_unit_test(test_a_callback_stops_the_parser),
+      cmocka_unit_test(test_reset_discards_a_partial_event),
+      cmocka_unit_test(test_an_event_that_is_too_long_is_discarded),
       cmocka_unit_test(test_cells),
-      cmocka_unit_test(test_null_is_never_zero),
-      cmocka_unit_test(test_results_fit_eighty_columns),
+      cmocka_unit_test(test_null_is_not_zero),
+      cmocka_unit_test(test_results_fit_80_columns),
       cmocka_unit_test(test_request_from_options),
-      cmocka_unit_test(test_a_kind_can_be_named),
+      cmocka_unit_test(test_request_of_a_kind),
       cmocka_unit_test(test_kernel_request_from_options),
-      cmocka_unit_test(test_what_to_count_from_options),
+      cmocka_unit_test(test_profile_from_options),
       cmocka_unit_test(test_posted_code_from_options),
-      cmocka_unit_test(test_items_of_lists_are_whole),
-      cmocka_unit_test(test_a_kernel_s_table),
-      cmocka_unit_test(test_a_report_of_the_largest_numbers),
+      cmocka_unit_test(test_long_items_of_lists_are_not_cut),
+      cmocka_unit_test(test_table_of_a_kernel_job),
+      cmocka_unit_test(test_report_cuts_long_units),
       cmocka_unit_test(test_bad_options),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

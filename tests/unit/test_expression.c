@@ -1,4 +1,4 @@
-/* rl_expression_evaluate: what it means, that unknown stays unknown, and that no text harms it. */
+/* rl_expression_evaluate: results, unknown values, and robustness against any text. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,11 +26,11 @@ static int evaluate(const char *text, double *value) {
 
 static double value_of(const char *text) {
   double value = NAN;
-  if (evaluate(text, &value)) fail_msg("can't read %s", text);
+  if (evaluate(text, &value)) fail_msg("can't evaluate %s", text);
   return value;
 }
 
-static void arithmetic_has_the_usual_order(void **state) {
+static void operators_have_the_precedence_of_c(void **state) {
   (void)state;
   static const struct {
     const char *text;
@@ -49,7 +49,7 @@ static void arithmetic_has_the_usual_order(void **state) {
     if (value_of(cases[i].text) != cases[i].value) fail_msg("%s is %g", cases[i].text, value_of(cases[i].text));
 }
 
-static void unknown_stays_unknown(void **state) {
+static void operators_propagate_unknown_values(void **state) {
   (void)state;
   static const char *const unknown[] = {"nothing",  "nothing * 0", "max(1, nothing)", "1 / 0",        "0 / 0",
                                         "-nothing", "1 < nothing", "!nothing",        "1 && nothing", "floor(nothing)"};
@@ -59,18 +59,18 @@ static void unknown_stays_unknown(void **state) {
   assert_true(value_of("1 || nothing") == 1);
 }
 
-static void what_is_no_expression_is_refused(void **state) {
+static void syntax_errors_are_refused(void **state) {
   (void)state;
-  static const char *const bad[] = {"",        "1 +",  "(1", "1)", "1 2", "two two", "max()", "max(1,)",
-                                    "sqrt(4)", "1..2", "1x", "@",  "=",   "1 = 2",   "()"};
-  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+  static const char *const invalid[] = {"",        "1 +",  "(1", "1)", "1 2", "two two", "max()", "max(1,)",
+                                        "sqrt(4)", "1..2", "1x", "@",  "=",   "1 = 2",   "()"};
+  for (size_t i = 0; i < sizeof invalid / sizeof *invalid; i++) {
     double value = 17;
-    if (evaluate(bad[i], &value) == 0) fail_msg("%s is %g", bad[i], value);
+    if (evaluate(invalid[i], &value) == 0) fail_msg("%s is %g", invalid[i], value);
     assert_true(value == 17);
   }
 }
 
-static void depth_is_bounded(void **state) {
+static void nesting_is_limited(void **state) {
   (void)state;
   enum { LENGTH = 200000 };
   char *text = malloc(LENGTH);
@@ -83,8 +83,8 @@ static void depth_is_bounded(void **state) {
   free(text);
 }
 
-/* A random sum of products and the text that says it: both ways to compute it agree to the last bit. */
-static void random_sums_agree(void **state) {
+/* Sums of products, computed here and from their text, agree bit for bit. */
+static void random_sums_equal_those_of_c(void **state) {
   (void)state;
   srandom(1);
   for (int round = 0; round < 2000; round++) {
@@ -102,15 +102,15 @@ static void random_sums_agree(void **state) {
   }
 }
 
-/* Text made of pieces of the grammar: it is read or refused, and reading it twice gives the same. */
+/* Random texts of the grammar's characters are evaluated or refused, twice with the same result. */
 static void random_texts_are_safe(void **state) {
   (void)state;
-  static const char pieces[] = "12.e()+-*/<>=!&|,_a \x80\"max(min(two";
+  static const char characters[] = "12.e()+-*/<>=!&|,_a \x80\"max(min(two";
   srandom(2);
   for (int round = 0; round < 50000; round++) {
     char text[64];
     size_t length = (size_t)random() % (sizeof text - 1);
-    for (size_t i = 0; i < length; i++) text[i] = pieces[(size_t)random() % (sizeof pieces - 1)];
+    for (size_t i = 0; i < length; i++) text[i] = characters[(size_t)random() % (sizeof characters - 1)];
     text[length] = 0;
     double first = 0, second = 0;
     int result = evaluate(text, &first);
@@ -121,12 +121,9 @@ static void random_texts_are_safe(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(arithmetic_has_the_usual_order),
-      cmocka_unit_test(unknown_stays_unknown),
-      cmocka_unit_test(what_is_no_expression_is_refused),
-      cmocka_unit_test(depth_is_bounded),
-      cmocka_unit_test(random_sums_agree),
-      cmocka_unit_test(random_texts_are_safe),
+      cmocka_unit_test(operators_have_the_precedence_of_c), cmocka_unit_test(operators_propagate_unknown_values),
+      cmocka_unit_test(syntax_errors_are_refused),          cmocka_unit_test(nesting_is_limited),
+      cmocka_unit_test(random_sums_equal_those_of_c),       cmocka_unit_test(random_texts_are_safe),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Phase timestamps of a launch as spans and as times over all blocks. The timestamps are exact, so every result is known. */
+/* Phase timestamps of a launch become timeline rows and times over all blocks. Results were calculated by hand. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,14 +12,14 @@
 
 enum { BASE = 5000000 };
 static const rl_timed_phase phases[] = {{"load", "data"}, {"multiply", "forward"}, {"wait", "backward"}};
-/* Two blocks, two steps. Block 1 has no part in "multiply" in step 0, and in step 1 its mark of it is older than the phase in
- * front: from an earlier round. */
-static const uint64_t stamps[2][2][4] = {
+/* [block][step]: the begin of the step, then the end of each phase. Block 1 skips "multiply": in step 0 it has no timestamp, in
+ * step 1 its timestamp is stale, from an earlier round: older than the one of the phase before. */
+static const uint64_t boundaries[2][2][4] = {
     {{BASE + 100, BASE + 200, BASE + 500, BASE + 600}, {BASE + 600, BASE + 640, BASE + 1000, BASE + 1100}},
     {{BASE + 110, BASE + 310, 0, BASE + 610}, {BASE + 620, BASE + 720, BASE + 650, BASE + 1080}}};
-static const rl_phase_timestamps whole = {"epoch", phases, 3, 2, 2, BASE, BASE + 2000, stamps[0][0], 5, 0};
+static const rl_phase_timestamps both_blocks = {"epoch", phases, 3, 2, 2, BASE, BASE + 2000, boundaries[0][0], 5, 0};
 
-/* A trace: the launch twice, something else after it, and a range of the same name. */
+/* Returns a trace: two kernels of the launch "epoch" between two kernels of another launch, and a range of the same name. */
 static rl_records trace(int64_t launch_ns) {
   rl_records records = {0};
   rl_kernel other = {.ordinal = 0, .launch = "shuffle", .name = "shuffle()"},
@@ -43,12 +43,12 @@ static rl_records trace(int64_t launch_ns) {
   return records;
 }
 
-static void means_add_up_to_a_step(void **state) {
+static void mean_times_add_up_to_a_step(void **state) {
   (void)state;
   static const rl_phase_times expected[] = {{0.11, 0.04, 0.2}, {0.165, 0, 0.36}, {0.215, 0.1, 0.36}};
   double sum = 0;
   for (size_t p = 0; p < 3; p++) {
-    rl_phase_times found = rl_phase_summary(&whole, p);
+    rl_phase_times found = rl_phase_summary(&both_blocks, p);
     assert_true(fabs(found.mean_us - expected[p].mean_us) < 1e-12);
     assert_true(fabs(found.min_us - expected[p].min_us) < 1e-12 && fabs(found.max_us - expected[p].max_us) < 1e-12);
     sum += found.mean_us;
@@ -56,11 +56,11 @@ static void means_add_up_to_a_step(void **state) {
   assert_true(fabs(sum - (0.5 + 0.5 + 0.5 + 0.46) / 4) < 1e-12);
 }
 
-static void times_are_the_kernels(void **state) {
+static void phase_records_belong_to_their_kernel(void **state) {
   (void)state;
   rl_records records = trace(2400);
   double shares = 0;
-  assert_int_equal(rl_phases_add(&records, &whole, NULL), 0);
+  assert_int_equal(rl_phases_add(&records, &both_blocks, NULL), 0);
   assert_int_equal(records.phase_count, 3);
   for (size_t p = 0; p < 3; p++) {
     const rl_phase *phase = &records.phases[p];
@@ -73,8 +73,8 @@ static void times_are_the_kernels(void **state) {
   rl_records_clear(&records);
 }
 
-/* 2400 ns in the trace, 2000 between the stamps: they begin 200 ns after the launch. */
-static void spans_lie_in_the_middle_of_the_launch(void **state) {
+/* The launch takes 2400 ns in the trace and 2000 ns by its timestamps, which are therefore placed 200 ns after its begin. */
+static void phase_rows_are_centred_in_their_launch(void **state) {
   (void)state;
   static const struct {
     int64_t start_ns, end_ns;
@@ -83,7 +83,7 @@ static void spans_lie_in_the_middle_of_the_launch(void **state) {
   } expected[] = {{300, 400, "load", 1}, {400, 700, "multiply", 1},  {700, 800, "wait", 1},
                   {800, 840, "load", 2}, {840, 1200, "multiply", 2}, {1200, 1300, "wait", 2}};
   rl_records records = trace(2400);
-  assert_int_equal(rl_phases_add(&records, &whole, NULL), 0);
+  assert_int_equal(rl_phases_add(&records, &both_blocks, NULL), 0);
   assert_int_equal(records.row_count, 5 + 6);
   for (size_t i = 0; i < 6; i++) {
     const rl_activity_row *row = &records.rows[5 + i];
@@ -99,42 +99,42 @@ static void spans_lie_in_the_middle_of_the_launch(void **state) {
   rl_records_clear(&records);
 }
 
-static void what_a_block_had_no_part_in_is_no_span(void **state) {
+static void a_phase_that_a_block_skips_has_no_row(void **state) {
   (void)state;
-  const rl_phase_timestamps second = {"epoch", phases, 3, 2, 1, BASE, BASE + 2000, stamps[1][0], 1, 0};
+  const rl_phase_timestamps only_block_1 = {"epoch", phases, 3, 2, 1, BASE, BASE + 2000, boundaries[1][0], 1, 0};
   rl_records records = trace(2000);
-  assert_int_equal(rl_phases_add(&records, &second, NULL), 0);
+  assert_int_equal(rl_phases_add(&records, &only_block_1, NULL), 0);
   assert_int_equal(records.row_count, 5 + 4);
   assert_string_equal(records.names[records.rows[6].name], "wait");
   assert_int_equal(records.rows[6].start_ns, records.rows[5].end_ns);
   rl_records_clear(&records);
 }
 
-static void what_no_block_has_a_part_in_is_no_phase(void **state) {
+static void a_phase_that_all_blocks_skip_has_no_record(void **state) {
   (void)state;
-  static const uint64_t without[1][4] = {{BASE + 100, BASE + 200, 0, BASE + 600}};
-  const rl_phase_timestamps one = {"epoch", phases, 3, 1, 1, BASE, BASE + 2000, without[0], 1, 0};
+  static const uint64_t without_multiply[1][4] = {{BASE + 100, BASE + 200, 0, BASE + 600}};
+  const rl_phase_timestamps one_block = {"epoch", phases, 3, 1, 1, BASE, BASE + 2000, without_multiply[0], 1, 0};
   rl_records records = trace(2000);
-  assert_int_equal(rl_phases_add(&records, &one, NULL), 0);
+  assert_int_equal(rl_phases_add(&records, &one_block, NULL), 0);
   assert_int_equal(records.phase_count, 2);
   assert_string_equal(records.phases[1].name, "wait");
   assert_int_equal(records.phases[1].position, 2);
   rl_records_clear(&records);
 }
 
-static void what_can_not_be_placed_says_why(void **state) {
+static void timestamps_that_cannot_be_placed_give_a_reason(void **state) {
   (void)state;
-  rl_phase_timestamps elsewhere = whole, never = whole;
-  elsewhere.launch = "evaluate";
-  never.end_ns = never.begin_ns = 0;
+  rl_phase_timestamps other_launch = both_blocks, not_recorded = both_blocks;
+  other_launch.launch = "evaluate";
+  not_recorded.end_ns = not_recorded.begin_ns = 0;
   const struct {
     int64_t launch_ns;
     const rl_phase_timestamps *timestamps;
     const char *reason;
     size_t phases;
-  } cases[] = {{1999, &whole, "than the launch in the trace is long", 3},
-               {2400, &elsewhere, "does not contain the launch", 0},
-               {2400, &never, "recorded no timestamps", 0}};
+  } cases[] = {{1999, &both_blocks, "than the launch in the trace is long", 3},
+               {2400, &other_launch, "does not contain the launch", 0},
+               {2400, &not_recorded, "recorded no timestamps", 0}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_records records = trace(cases[i].launch_ns);
     assert_int_equal(rl_phases_add(&records, cases[i].timestamps, NULL), 0);
@@ -147,11 +147,11 @@ static void what_can_not_be_placed_says_why(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(means_add_up_to_a_step),
-                                     cmocka_unit_test(times_are_the_kernels),
-                                     cmocka_unit_test(spans_lie_in_the_middle_of_the_launch),
-                                     cmocka_unit_test(what_a_block_had_no_part_in_is_no_span),
-                                     cmocka_unit_test(what_no_block_has_a_part_in_is_no_phase),
-                                     cmocka_unit_test(what_can_not_be_placed_says_why)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(mean_times_add_up_to_a_step),
+                                     cmocka_unit_test(phase_records_belong_to_their_kernel),
+                                     cmocka_unit_test(phase_rows_are_centred_in_their_launch),
+                                     cmocka_unit_test(a_phase_that_a_block_skips_has_no_row),
+                                     cmocka_unit_test(a_phase_that_all_blocks_skip_has_no_record),
+                                     cmocka_unit_test(timestamps_that_cannot_be_placed_give_a_reason)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Rows from numbers: values, reasons, texts, parts, and which chips have them. */
+/* Rows of a section: values, reasons, texts, parts, and the chips that have them. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,14 +28,14 @@ static rl_row_value evaluate(const char *expression) {
   return rl_row_evaluate(&(rl_section_row){.expression = expression}, &values);
 }
 
-static void a_row_is_computed(void **state) {
+static void a_row_has_the_value_of_its_expression(void **state) {
   (void)state;
   rl_row_value row = evaluate("100 * mix / cycles");
   assert_true(row.value == 15);
   assert_string_equal(row.reason, "");
 }
 
-static void a_row_without_an_input_has_that_inputs_reason(void **state) {
+static void an_unknown_row_has_the_reason_of_its_input(void **state) {
   (void)state;
   static const struct {
     const char *expression, *reason;
@@ -55,7 +55,7 @@ static void a_row_without_an_input_has_that_inputs_reason(void **state) {
   assert_non_null(strstr(evaluate("1 +").reason, "1 +"));
 }
 
-static void a_row_says_what_of_it_was_not_counted(void **state) {
+static void a_known_row_has_the_reason_of_an_input(void **state) {
   (void)state;
   rl_row_value row = evaluate("cycles + decided");
   assert_true(row.value == 200);
@@ -63,14 +63,14 @@ static void a_row_says_what_of_it_was_not_counted(void **state) {
   assert_string_equal(evaluate("decided + refused").reason, "the driver refused");
 }
 
-static void a_row_that_is_known_anyway_needs_no_reason(void **state) {
+static void an_input_that_does_not_matter_gives_no_reason(void **state) {
   (void)state;
   rl_row_value row = evaluate("1 || refused");
   assert_true(row.value == 1);
   assert_string_equal(row.reason, "");
 }
 
-static void choices_have_texts(void **state) {
+static void a_choice_has_a_text(void **state) {
   (void)state;
   static const char *const texts[] = {"None", "Some", NULL};
   rl_section_row row = {.choices = texts};
@@ -81,18 +81,18 @@ static void choices_have_texts(void **state) {
   assert_null(rl_row_text(&(rl_section_row){0}, 0));
 }
 
-static void parts_are_those_of_the_key_alone(void **state) {
+static void parts_are_the_metrics_below_the_key(void **state) {
   (void)state;
   rl_part parts[RL_PARTS_MAX];
   assert_int_equal(rl_row_parts(&(rl_section_row){.key = "mix", .parts = RL_PARTS_VALUES}, &values, parts), 3);
-  assert_string_equal(parts[0].name, "LDG.E"); /* the largest first, what is not known last */
+  assert_string_equal(parts[0].name, "LDG.E"); /* largest first, unknown last */
   assert_string_equal(parts[1].name, "FADD");
   assert_true(isnan(parts[2].value));
   assert_int_equal(rl_row_parts(&(rl_section_row){.key = "mix"}, &values, parts), 0);
   assert_int_equal(rl_row_parts(&(rl_section_row){.key = "cycles", .parts = RL_PARTS_NAMES}, &values, parts), 0);
 }
 
-static void parts_are_bounded(void **state) {
+static void parts_are_limited(void **state) {
   (void)state;
   static char names[RL_PARTS_MAX + 50][16];
   static rl_metric_value many[RL_PARTS_MAX + 50];
@@ -101,29 +101,29 @@ static void parts_are_bounded(void **state) {
     snprintf(names[i], sizeof names[i], "k:%05zu", i);
     many[i] = (rl_metric_value){names[i], (double)i, NULL};
   }
-  rl_metric_values all = {many, RL_PARTS_MAX + 50};
-  assert_int_equal(rl_row_parts(&(rl_section_row){.key = "k", .parts = RL_PARTS_VALUES}, &all, parts), RL_PARTS_MAX);
+  rl_metric_values many_values = {many, RL_PARTS_MAX + 50};
+  assert_int_equal(rl_row_parts(&(rl_section_row){.key = "k", .parts = RL_PARTS_VALUES}, &many_values, parts), RL_PARTS_MAX);
 }
 
-static void a_row_is_on_the_chips_that_it_names(void **state) {
+static void a_row_is_available_on_its_chips(void **state) {
   (void)state;
-  rl_section_row hopper = {.chips = "9.0 10.0"}, any = {0};
+  rl_section_row hopper = {.chips = "9.0 10.0"}, all_chips = {0};
   assert_true(rl_row_is_available(&hopper, "9.0") && rl_row_is_available(&hopper, "10.0"));
   assert_false(rl_row_is_available(&hopper, "8.0"));
-  assert_true(rl_row_is_available(&any, "8.0"));
+  assert_true(rl_row_is_available(&all_chips, "8.0"));
   assert_true(rl_row_is_available(&hopper, "99.0") && rl_row_is_available(&hopper, "0.0") && rl_row_is_available(&hopper, NULL));
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_row_is_computed),
-      cmocka_unit_test(a_row_without_an_input_has_that_inputs_reason),
-      cmocka_unit_test(a_row_says_what_of_it_was_not_counted),
-      cmocka_unit_test(a_row_that_is_known_anyway_needs_no_reason),
-      cmocka_unit_test(choices_have_texts),
-      cmocka_unit_test(parts_are_those_of_the_key_alone),
-      cmocka_unit_test(parts_are_bounded),
-      cmocka_unit_test(a_row_is_on_the_chips_that_it_names),
+      cmocka_unit_test(a_row_has_the_value_of_its_expression),
+      cmocka_unit_test(an_unknown_row_has_the_reason_of_its_input),
+      cmocka_unit_test(a_known_row_has_the_reason_of_an_input),
+      cmocka_unit_test(an_input_that_does_not_matter_gives_no_reason),
+      cmocka_unit_test(a_choice_has_a_text),
+      cmocka_unit_test(parts_are_the_metrics_below_the_key),
+      cmocka_unit_test(parts_are_limited),
+      cmocka_unit_test(a_row_is_available_on_its_chips),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

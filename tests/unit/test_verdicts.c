@@ -1,5 +1,6 @@
-/* All rules and the roofline on one real kernel: y[i] = max(x[i], 0) on 2048 x 2048 halves, one a thread, on an H200, in the
- * numbers that Nsight Compute 2025.3.1 printed for it (data/ncu_relu_fp16_h200.csv: those of its raw page that are read here). */
+/* All rules and the roofline on the metrics of one real kernel: y[i] = max(x[i], 0) on 2048 x 2048 FP16 numbers, one per thread,
+ * on an H200. Nsight Compute 2025.3.1 printed the metrics; data/ncu_relu_fp16_h200.csv has those of its raw page that are used
+ * here. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,17 +14,17 @@
 #include "analyze/roofline.h"
 #include "analyze/rules.h"
 
-enum { MOST = 512, NAME = 128 };
-static rl_metric_value items[MOST];
+enum { MAX_METRICS = 512, NAME_SIZE = 128 };
+static rl_metric_value items[MAX_METRICS];
 static rl_metric_values values = {items, 0};
 
 static int read_values(void **state) {
   (void)state;
-  char line[256], name[NAME];
+  char line[256], name[NAME_SIZE];
   double value;
   FILE *file = fopen(RL_SOURCE "/tests/unit/data/ncu_relu_fp16_h200.csv", "r");
   if (!file || !fgets(line, sizeof line, file)) return -1;
-  while (values.count < MOST && fgets(line, sizeof line, file))
+  while (values.count < MAX_METRICS && fgets(line, sizeof line, file))
     if (sscanf(line, "%127[^,],%*[^0-9-]%lf", name, &value) == 2)
       items[values.count++] = (rl_metric_value){strdup(name), value, NULL};
   fclose(file);
@@ -37,8 +38,8 @@ static int free_values(void **state) {
   return 0;
 }
 
-/* The kernel waits for DRAM with a third of its warps resident: that and nothing else. */
-static void what_the_rules_say_of_it(void **state) {
+/* The kernel waits for DRAM, and a third of its warps are resident. No other rule has a finding. */
+static void the_expected_rules_have_findings(void **state) {
   (void)state;
   static const struct {
     const char *rule;
@@ -57,32 +58,33 @@ static void what_the_rules_say_of_it(void **state) {
   }
 }
 
-static void close_to(double value, double expected) {
+static void assert_close(double value, double expected) {
   if (!(fabs(value - expected) <= 0.005 * expected)) fail_msg("%.6g is not %.6g", value, expected);
 }
 
-static void its_roofline(void **state) {
+static void the_roofline_has_the_expected_rates(void **state) {
   (void)state;
   rl_roofline r = rl_roofline_compute(&values);
   assert_true(r.counted);
-  close_to(r.duration_s, 21.824e-6);
-  close_to(r.levels[RL_LEVEL_DRAM].achieved_per_s, 384.5e9);
-  close_to(r.levels[RL_LEVEL_DRAM].theoretical_per_s, 4.807e12);
-  close_to(r.levels[RL_LEVEL_L2].achieved_per_s, 2 * 8388608 / 21.824e-6); /* each half is read and written once */
-  close_to(r.levels[RL_LEVEL_L1].achieved_per_s, 1537.5e9);
-  close_to(r.units[RL_UNIT_FP32].theoretical_per_s, 67.15e12);
-  close_to(r.units[RL_UNIT_FP64].theoretical_per_s, 33.58e12);
-  close_to(r.units[RL_UNIT_FP16].theoretical_per_s, 134.3e12);
-  close_to(r.units[RL_UNIT_TENSOR_FP16].theoretical_per_s, 1074e12);
-  close_to(r.units[RL_UNIT_TENSOR_TF32].theoretical_per_s, 537e12);
-  close_to(r.points[RL_LEVEL_DRAM][RL_UNIT_FP32].ridge_theoretical, 13.97);
-  assert_true(r.units[RL_UNIT_FP16].achieved_per_s == 0); /* a comparison is no operation */
+  assert_close(r.duration_s, 21.824e-6);
+  assert_close(r.levels[RL_LEVEL_DRAM].achieved_per_s, 384.5e9);
+  assert_close(r.levels[RL_LEVEL_DRAM].theoretical_per_s, 4.807e12);
+  assert_close(r.levels[RL_LEVEL_L2].achieved_per_s, 2 * 8388608 / 21.824e-6); /* each number is read and written once */
+  assert_close(r.levels[RL_LEVEL_L1].achieved_per_s, 1537.5e9);
+  assert_close(r.units[RL_UNIT_FP32].theoretical_per_s, 67.15e12);
+  assert_close(r.units[RL_UNIT_FP64].theoretical_per_s, 33.58e12);
+  assert_close(r.units[RL_UNIT_FP16].theoretical_per_s, 134.3e12);
+  assert_close(r.units[RL_UNIT_TENSOR_FP16].theoretical_per_s, 1074e12);
+  assert_close(r.units[RL_UNIT_TENSOR_TF32].theoretical_per_s, 537e12);
+  assert_close(r.points[RL_LEVEL_DRAM][RL_UNIT_FP32].ridge_theoretical, 13.97);
+  assert_true(r.units[RL_UNIT_FP16].achieved_per_s == 0); /* a comparison is not counted as an operation */
   assert_int_equal(r.classification.bound, RL_BOUND_LATENCY);
   assert_int_equal(r.classification.unit, -1);
   assert_true(isnan(r.units[RL_UNIT_FP32].measured_per_s) && isnan(r.model.bytes));
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(what_the_rules_say_of_it), cmocka_unit_test(its_roofline)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(the_expected_rules_have_findings),
+                                     cmocka_unit_test(the_roofline_has_the_expected_rates)};
   return cmocka_run_group_tests(tests, read_values, free_values);
 }

@@ -15,7 +15,7 @@ typedef struct fake_params {
   char engine[16];
   int64_t steps, epochs, warmup, bytes, fail_at, die_at, nap_us;
   bool evaluates, prints, whole, restored, once;
-  double error; /* of the result, if it is checked */
+  double error; /* relative error that the check reports */
 } fake_params;
 
 static const rl_field fake_fields[] = {RL_FIELD(fake_params, engine, RL_FIELD_TEXT),
@@ -53,7 +53,7 @@ static const rl_workload fake_workload = {.name = "fake",
                                           .defaults = fake_defaults,
                                           .cost = fake_cost,
                                           .iteration_counts = fake_iteration_counts};
-/* The same, looked at launch by launch. */
+/* The same workload, timed launch by launch. */
 static const rl_workload fake_launch_workload = {.name = "fake_launch",
                                                  .kind = "kernel",
                                                  .fields = fake_fields,
@@ -62,7 +62,7 @@ static const rl_workload fake_launch_workload = {.name = "fake_launch",
                                                  .cost = fake_cost,
                                                  .iteration_counts = fake_iteration_counts,
                                                  .timing_mode = RL_TIMING_LAUNCHES};
-/* And for its rates: the first launch moves 1000 bytes, and another is not to be had. */
+/* The same workload as rates: the first launch moves 1000 bytes; the second rate is unavailable. */
 static const rl_workload fake_rates_workload = {.name = "fake_rates",
                                                 .kind = "ceilings",
                                                 .fields = fake_fields,
@@ -81,13 +81,14 @@ typedef struct fake_instance {
   rl_instance base;
   fake_params params;
   void *weights, *activations;
-  double weight, loss, seen;
-  int64_t pushes, room; /* room: gathers that its buffer still takes */
-  rl_launch step[2], judge, whole, restore;
+  double weight, loss, evaluated_weight;
+  int64_t gathers;    /* launches of gather since the reset */
+  int64_t free_slots; /* of the buffer that gather fills */
+  rl_launch step[2], evaluate, whole, restore;
   rl_sequence iteration[1], evaluation[1];
   rl_rate rates[2];
   bool timestamping;
-  uint64_t begin_ns, end_ns, stamps[TIMED_BLOCKS][TIMED_STEPS][1 + TIMED_PHASES];
+  uint64_t begin_ns, end_ns, timestamps[TIMED_BLOCKS][TIMED_STEPS][1 + TIMED_PHASES];
 } fake_instance;
 
 int fake_opened, fake_closed;
@@ -95,14 +96,14 @@ int fake_opened, fake_closed;
 static int gather(void *arg, rl_stream stream, rl_error *err) {
   fake_instance *self = arg;
   (void)stream;
-  self->pushes++;
-  if (self->params.once && self->room-- == 0) return rl_fail(err, RL_SYS, ERANGE, "the buffer is full");
+  self->gathers++;
+  if (self->params.once && self->free_slots-- == 0) return rl_fail(err, RL_SYS, ERANGE, "the buffer is full");
   if (self->params.prints) {
     printf("not a frame\n");
     fflush(stdout);
   }
-  if (self->pushes == self->params.die_at) raise(SIGKILL);
-  if (self->pushes == self->params.fail_at) return rl_fail(err, RL_SYS, EIO, "the launch broke");
+  if (self->gathers == self->params.die_at) raise(SIGKILL);
+  if (self->gathers == self->params.fail_at) return rl_fail(err, RL_SYS, EIO, "the launch broke");
   if (self->params.nap_us) nanosleep(&(struct timespec){.tv_nsec = self->params.nap_us * 1000}, NULL);
   return 0;
 }
@@ -114,30 +115,30 @@ static int descend(void *arg, rl_stream stream, rl_error *err) {
   return 0;
 }
 
-/* A clock of another base than the trace's, as a device's is. */
-static uint64_t stamp(const fake_instance *self) {
+/* Returns the time of a clock with another origin than the trace, like the clock of a device; 0 if timestamps are off. */
+static uint64_t timestamp(const fake_instance *self) {
   return self->timestamping ? (uint64_t)rl_monotonic_ns() + 1000000000000000 : 0;
 }
 
-/* Blocks stamp the same, but that the second has no part in gather. */
-static void put_stamp(fake_instance *self, int64_t step, int phase) {
+/* Records the end of a phase; phase -1: the begin of the step. Block 1 has the timestamps of block 0, but skips gather. */
+static void record_timestamp(fake_instance *self, int64_t step, int phase) {
   if (step >= TIMED_STEPS) return;
-  self->stamps[0][step][1 + phase] = stamp(self);
-  if (phase != 0) self->stamps[1][step][1 + phase] = self->stamps[0][step][1 + phase];
+  self->timestamps[0][step][1 + phase] = timestamp(self);
+  if (phase != 0) self->timestamps[1][step][1 + phase] = self->timestamps[0][step][1 + phase];
 }
 
-/* All steps in one launch. */
-static int do_whole(void *arg, rl_stream stream, rl_error *err) {
+/* Runs all steps. */
+static int run_whole(void *arg, rl_stream stream, rl_error *err) {
   fake_instance *self = arg;
-  self->begin_ns = stamp(self);
+  self->begin_ns = timestamp(self);
   for (int64_t step = 0; step < self->params.steps; step++) {
-    put_stamp(self, step, -1);
+    record_timestamp(self, step, -1);
     if (gather(self, stream, err)) return -1;
-    put_stamp(self, step, 0);
+    record_timestamp(self, step, 0);
     if (descend(self, stream, err)) return -1;
-    put_stamp(self, step, 1);
+    record_timestamp(self, step, 1);
   }
-  self->end_ns = stamp(self);
+  self->end_ns = timestamp(self);
   return 0;
 }
 
@@ -150,27 +151,27 @@ static int read_timestamps(rl_instance *instance, rl_phase_timestamps *timestamp
   fake_instance *self = (fake_instance *)instance;
   (void)err;
   *timestamps = (rl_phase_timestamps){
-      "whole", timed_phases, TIMED_PHASES, TIMED_STEPS, TIMED_BLOCKS, self->begin_ns, self->end_ns, self->stamps[0][0], 1};
+      "whole", timed_phases, TIMED_PHASES, TIMED_STEPS, TIMED_BLOCKS, self->begin_ns, self->end_ns, self->timestamps[0][0], 1};
   return 0;
 }
 
-static int put_back(void *arg, rl_stream stream, rl_error *err) {
+static int restore(void *arg, rl_stream stream, rl_error *err) {
   (void)stream, (void)err;
-  ((fake_instance *)arg)->room = 1;
+  ((fake_instance *)arg)->free_slots = 1;
   return 0;
 }
-static int judge(void *arg, rl_stream stream, rl_error *err) {
+static int evaluate(void *arg, rl_stream stream, rl_error *err) {
   fake_instance *self = arg;
   (void)stream, (void)err;
-  self->seen = self->weight;
+  self->evaluated_weight = self->weight;
   return 0;
 }
 static int fake_reset(rl_instance *instance, rl_error *err) {
   fake_instance *self = (fake_instance *)instance;
   (void)err;
-  self->weight = self->loss = self->seen = 0;
-  self->pushes = 0;
-  self->room = 1;
+  self->weight = self->loss = self->evaluated_weight = 0;
+  self->gathers = 0;
+  self->free_slots = 1;
   return 0;
 }
 static int fake_report(rl_instance *instance, rl_report *report, rl_error *err) {
@@ -178,8 +179,8 @@ static int fake_report(rl_instance *instance, rl_report *report, rl_error *err) 
   (void)err;
   *report = (rl_report){.samples = (double)self->params.steps * 64,
                         .train_loss = self->loss,
-                        .test_loss = 3 - self->seen,
-                        .test_accuracy_ratio = self->seen / 3,
+                        .test_loss = 3 - self->evaluated_weight,
+                        .test_accuracy_ratio = self->evaluated_weight / 3,
                         .loss_scale = NAN,
                         .skipped_steps = NAN};
   return 0;
@@ -193,12 +194,12 @@ static void fake_close(rl_instance *instance) {
 }
 static int fake_check(rl_instance *instance, rl_check *check, rl_error *err) {
   (void)err;
-  ((fake_instance *)instance)->room = 0; /* it runs the step */
+  ((fake_instance *)instance)->free_slots = 0; /* the check runs the step */
   *check = (rl_check){.relative_error = ((fake_instance *)instance)->params.error, .tolerance = 0.5, .checked_ratio = 0.75};
   return 0;
 }
 static const rl_open_measurement fake_open_measurements[] = {{"compile_ms", 2.5, NULL},
-                                                             {"spill_bytes", NAN, "nobody compiled it"}};
+                                                             {"spill_bytes", NAN, "nothing is compiled"}};
 static const rl_instance_ops fake_ops = {.reset = fake_reset, .report = fake_report, .close = fake_close, .check = fake_check};
 static const rl_instance_ops fake_whole_ops = {.reset = fake_reset,
                                                .report = fake_report,
@@ -216,7 +217,7 @@ static int fake_open(rl_device *device, const void *params, rl_instance **instan
   void *scratch;
   if (!self) return rl_fail(err, RL_SYS, ENOMEM, "out of memory");
   self->params = *(const fake_params *)params;
-  /* Scratch that is gone again counts in the peak. */
+  /* Released scratch memory still counts in the peak. */
   if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, 300, &scratch, err)) return -1;
   device->ops->release(device, scratch);
   if (device->ops->allocate(device, RL_MEMORY_WEIGHTS, 100, &self->weights, err) ||
@@ -227,11 +228,11 @@ static int fake_open(rl_device *device, const void *params, rl_instance **instan
   }
   self->step[0] = (rl_launch){"gather", "data", gather, self};
   self->step[1] = (rl_launch){"descend", "optimizer", descend, self};
-  self->judge = (rl_launch){"judge", "evaluate", judge, self};
-  self->restore = (rl_launch){"restore", "data", put_back, self};
+  self->evaluate = (rl_launch){"evaluate", "evaluate", evaluate, self};
+  self->restore = (rl_launch){"restore", "data", restore, self};
   self->iteration[0] =
       (rl_sequence){"step", self->step, 2, (uint64_t)self->params.steps, self->params.restored ? &self->restore : NULL};
-  self->evaluation[0] = (rl_sequence){"evaluate", &self->judge, 1, 1};
+  self->evaluation[0] = (rl_sequence){"evaluate", &self->evaluate, 1, 1};
   self->base = (rl_instance){.ops = &fake_ops,
                              .device = device,
                              .deterministic = true,
@@ -245,7 +246,7 @@ static int fake_open(rl_device *device, const void *params, rl_instance **instan
                              .rates = self->rates,
                              .rate_count = 2};
   if (self->params.whole) {
-    self->whole = (rl_launch){"whole", "kernel", do_whole, self};
+    self->whole = (rl_launch){"whole", "kernel", run_whole, self};
     self->iteration[0] = (rl_sequence){"step", &self->whole, 1, 1};
     self->base.ops = &fake_whole_ops;
     self->base.steps_per_repeat = self->base.steps;

@@ -1,12 +1,19 @@
-/* A workload "fake" with one engine "hand" for the CPU: its step is two launches (gather, descend) that move one weight from 0
- * towards 3, a tenth of the way each step, so that losses, counts and bytes are known. It defines rl_workloads and rl_engines.
- * Parameters: steps, epochs, warmup, bytes (of activations), evaluates, whole (all steps are one launch, which can stamp the
- * first four, as two blocks would), nap_us (each gather sleeps), prints (each gather writes to standard output), fail_at and
- * die_at (the n-th gather since the reset fails, or kills the process; 0: none), once (the second gather fails that finds its
- * buffer as the first left it), restored (the step says how that is put back). */
+/* A workload "fake" with one engine "hand" for the CPU. A step has two launches, gather and descend, which move one weight from 0
+ * towards 3 by a tenth of the distance, so that losses, counts and bytes are known. Defines rl_workloads and rl_engines.
+ *
+ *   steps, epochs, warmup   of a run
+ *   bytes                   of activations
+ *   evaluates               there is an evaluation after each epoch
+ *   whole                   one launch runs all steps, and can record phase timestamps of the first four steps in two blocks
+ *   nap_us                  microseconds that each gather sleeps
+ *   prints                  each gather writes a line to standard output
+ *   fail_at, die_at         this gather since the reset fails, or kills the process; 0: none
+ *   once                    gather fails if its buffer is full; one gather fills it
+ *   restored                the step has a launch that empties the buffer again
+ *   error                   relative error that the check reports */
 #ifndef RL_TESTS_FAKE_ENGINE_H
 #define RL_TESTS_FAKE_ENGINE_H
 
-extern int fake_opened, fake_closed; /* instances */
+extern int fake_opened, fake_closed; /* counts of instances */
 
 #endif

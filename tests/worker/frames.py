@@ -1,4 +1,4 @@
-"""Frames as daemon/wire/wire.h describes them, and a worker program to speak them with."""
+"""Encodes and decodes the frames of daemon/wire/wire.h, and runs a worker process that exchanges them."""
 import collections
 import json
 import math
@@ -9,7 +9,7 @@ import struct
 import subprocess
 import time
 
-# Beside a carried build there is no build folder.
+# A packed build (scripts/gpu-pack.sh) lies in .gpu instead of build/.
 BUILD = pathlib.Path(os.environ.get("ROOFLINED_BUILD") or (".gpu" if pathlib.Path(".gpu/bin").is_dir() else "build/dev"))
 VERSION = 4
 HEADER = struct.Struct("<4sBBHI")
@@ -18,7 +18,7 @@ METRIC = struct.Struct("<q128sd192s")  # rl_kernel_metric
 TYPES = (None, "HELLO", "REQUEST", "CANCEL", "FACTS", "PROGRESS", "EPOCH", "MEASUREMENT", "KERNEL", "METRIC", "NAME", "ROWS",
          "DONE", "UNAVAILABLE", "FAILED", "CANCELLED", "SAMPLE", "INSTRUCTION", "POINT",
          "SOURCE", "LOG", "PHASE", "RELEASE", "RELEASED")
-LAST = ("DONE", "UNAVAILABLE", "FAILED", "CANCELLED")
+END_TYPES = ("DONE", "UNAVAILABLE", "FAILED", "CANCELLED")
 Frame = collections.namedtuple("Frame", "type payload")
 
 
@@ -27,7 +27,7 @@ def pack(kind, payload=b""):
 
 
 def unpack(data):
-    """The frames in data, which must hold whole ones and nothing else."""
+    """Returns the frames in data, which must contain only complete frames."""
     frames = []
     while data:
         magic, version, kind, zero, length = HEADER.unpack_from(data)
@@ -47,17 +47,17 @@ def decode(kind, payload):
         return Frame(name, list(ROW.iter_unpack(payload)))
     if name == "METRIC":
         assert len(payload) % METRIC.size == 0
-        return Frame(name, [metric(*fields) for fields in METRIC.iter_unpack(payload)])
+        return Frame(name, [decode_metric(*fields) for fields in METRIC.iter_unpack(payload)])
     return Frame(name, json.loads(payload) if payload else None)
 
 
-def metric(ordinal, name, value, reason):
+def decode_metric(ordinal, name, value, reason):
     return {"ordinal": ordinal, "metric": name.split(b"\0")[0].decode(), "value": None if math.isnan(value) else value,
             "reason": reason.split(b"\0")[0].decode()}
 
 
 class Worker:
-    """One worker process; used as a context manager, it is gone afterwards."""
+    """A worker process. As a context manager it kills the process at the end."""
 
     def __init__(self, program, *arguments, env=None, hello=True):
         self.process = subprocess.Popen([program, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -82,8 +82,8 @@ class Worker:
         self.process.stdin.write(data)
         self.process.stdin.flush()
 
-    def request(self, workload, params, which="timing"):
-        self.write(pack("REQUEST", json.dumps({"workload": workload, "params": params, "pass": which}).encode()))
+    def request(self, workload, params, pass_name="timing"):
+        self.write(pack("REQUEST", json.dumps({"workload": workload, "params": params, "pass": pass_name}).encode()))
 
     def cancel(self):
         self.write(pack("CANCEL"))
@@ -93,46 +93,48 @@ class Worker:
         return self.until("RELEASED")
 
     def read(self, timeout=60):
-        """The next frame; None when the worker closed its pipe at a frame's end."""
+        """Returns the next frame; None if the worker closed its pipe after a complete frame."""
         end = time.monotonic() + timeout
         while True:
             if len(self.buffer) >= HEADER.size:
                 magic, version, kind, zero, length = HEADER.unpack_from(self.buffer)
-                assert (magic, version, zero) == (b"RLFW", VERSION, 0), f"no frame: {self.buffer[:64]!r}"
+                assert (magic, version, zero) == (b"RLFW", VERSION, 0), f"not a frame: {self.buffer[:64]!r}"
                 if len(self.buffer) >= HEADER.size + length:
                     payload = self.buffer[HEADER.size:HEADER.size + length]
                     self.buffer = self.buffer[HEADER.size + length:]
                     return decode(kind, payload)
             ready, _, _ = select.select([self.process.stdout], [], [], max(0, end - time.monotonic()))
-            assert ready, "no frame came in time"
-            got = os.read(self.process.stdout.fileno(), 1 << 20)
-            if not got:
-                assert not self.buffer, f"truncated: {self.buffer[:64]!r}"
+            assert ready, "no frame was received in time"
+            data = os.read(self.process.stdout.fileno(), 1 << 20)
+            if not data:
+                assert not self.buffer, f"the last frame is truncated: {self.buffer[:64]!r}"
                 return None
-            self.buffer += got
+            self.buffer += data
 
     def until(self, *types, timeout=60):
-        """All frames up to and with the first of one of these types."""
+        """Returns all frames up to the first frame of one of these types, which is included."""
         frames = []
         while True:
             frame = self.read(timeout)
-            assert frame, f"the worker went away after {[f.type for f in frames]}"
+            assert frame, f"the worker closed its pipe after {[f.type for f in frames]}"
             frames.append(frame)
             if frame.type in types:
                 return frames
 
-    def ask(self, workload, params, which="timing", timeout=120):
-        self.request(workload, params, which)
-        return self.until(*LAST, timeout=timeout)
+    def ask(self, workload, params, pass_name="timing", timeout=120):
+        """Sends a request and returns its frames."""
+        self.request(workload, params, pass_name)
+        return self.until(*END_TYPES, timeout=timeout)
 
     def end(self, timeout=10):
+        """Closes the input of the worker and returns its exit status."""
         self.process.stdin.close()
         return self.process.wait(timeout)
 
 
-def of(frames, kind):
+def payloads(frames, kind):
     return [frame.payload for frame in frames if frame.type == kind]
 
 
 def measurements(frames):
-    return {m["name"]: m["value"] for m in of(frames, "MEASUREMENT")}
+    return {m["name"]: m["value"] for m in payloads(frames, "MEASUREMENT")}

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from frames import BUILD, Worker, measurements, of, unpack  # noqa: E402
+from frames import BUILD, Worker, measurements, payloads, unpack  # noqa: E402
 
 CUDA = BUILD / "bin" / "rooflined-worker-cuda"
 SMALL_JOB = {"dataset": "synthetic", "max_images": 12832, "epochs": 2, "warmup_epochs": 1, "batch_size": 64, "seed": 7,
@@ -53,7 +53,7 @@ def test_timing_without_cupti(clean, precision):
     frames = clean.ask("mnist_cnn", {**SMALL_JOB, "precision": precision})
     assert frames[-1].type == "DONE", frames[-1].payload
     assert "cupti" not in maps(clean).lower()
-    epochs = of(frames, "EPOCH")
+    epochs = payloads(frames, "EPOCH")
     assert [e["warmup"] for e in epochs] == [True, False, False]
     for epoch in epochs:
         assert 0 < epoch["device_ms"] <= epoch["host_ms"] * 1.001
@@ -74,10 +74,10 @@ def test_timing_without_cupti(clean, precision):
 
 def test_two_requests_with_one_seed_give_the_same_bits(clean):
     frames = [clean.ask("mnist_cnn", SMALL_JOB) for _ in range(2)]
-    (facts,) = of(frames[0], "FACTS")
+    (facts,) = payloads(frames[0], "FACTS")
     if not facts["deterministic"]:
         pytest.skip(facts["deterministic_note"])
-    first, second = ([e["train_loss"] for e in of(f, "EPOCH")] for f in frames)
+    first, second = ([e["train_loss"] for e in payloads(f, "EPOCH")] for f in frames)
     assert first == second and first[0] == first[1]
 
 
@@ -87,10 +87,10 @@ def test_another_process_gives_the_same_bits_or_is_not_deterministic(clean, shar
         here = clean.ask("mnist_cnn", params)
         with Worker(str(CUDA), "--device", "gpu0", "--role", "clean", env=shared_cache) as other:
             there = other.ask("mnist_cnn", params)
-        if of(here, "FACTS")[0]["deterministic"]:
-            assert [e["train_loss"] for e in of(here, "EPOCH")] == [e["train_loss"] for e in of(there, "EPOCH")]
+        if payloads(here, "FACTS")[0]["deterministic"]:
+            assert [e["train_loss"] for e in payloads(here, "EPOCH")] == [e["train_loss"] for e in payloads(there, "EPOCH")]
     with Worker(str(CUDA), "--device", "gpu0", "--role", "clean", env={"ROOFLINED_CACHE_DIR": ""}) as alone:
-        (facts,) = of(alone.ask("mnist_cnn", SMALL_JOB), "FACTS")
+        (facts,) = payloads(alone.ask("mnist_cnn", SMALL_JOB), "FACTS")
     assert not facts["deterministic"] and "ROOFLINED_CACHE_DIR" in facts["deterministic_note"]
 
 
@@ -105,7 +105,7 @@ def test_activity_is_complete_and_attributed(profiled, engine, precision, phases
     assert values["completeness_ratio"] == 1
     assert values["activity_dropped_records"] == 0 and values["activity_zero_time_records"] == 0
     assert 0 < values["device_busy_ratio"] <= 1 and values["perturbation_ratio"] > 0.5
-    kernels = of(frames, "KERNEL")
+    kernels = payloads(frames, "KERNEL")
     assert [k["ordinal"] for k in kernels] == list(range(len(kernels)))
     assert all(k["launch"] and k["phase"] for k in kernels), [k["name"] for k in kernels if not k["launch"]]
     assert phases <= {k["phase"] for k in kernels}
@@ -123,15 +123,15 @@ def test_activity_is_complete_and_attributed(profiled, engine, precision, phases
 def test_an_epoch_in_one_launch_shows_its_phases(profiled, precision):
     frames = profiled.ask("mnist_cnn", {**SMALL_JOB, "engine": "persistent", "precision": precision}, "activity")
     assert frames[-1].type == "DONE", frames[-1].payload
-    (epoch,) = [kernel for kernel in of(frames, "KERNEL") if kernel["launch"] == "persistent_epoch"]
-    phases, names = of(frames, "PHASE"), of(frames, "NAME")
+    (epoch,) = [kernel for kernel in payloads(frames, "KERNEL") if kernel["launch"] == "persistent_epoch"]
+    phases, names = payloads(frames, "PHASE"), payloads(frames, "NAME")
     assert {phase["phase"] for phase in phases} == {"forward", "backward", "optimizer"}
     assert all((phase["ordinal"], phase["steps"], phase["blocks"]) == (epoch["ordinal"], 32, 128) for phase in phases)
     assert all(0 <= phase["min_us"] <= phase["mean_us"] <= phase["max_us"] for phase in phases)
-    (facts,) = of(frames, "FACTS")
+    (facts,) = payloads(frames, "FACTS")
     step_us = sum(phase["mean_us"] for phase in phases)  # of the first steps; the others are alike, except the short last one
     assert 0.8 < step_us * facts["steps_per_epoch"] / epoch["total_us"] < 1.1
-    rows = [row for frame in of(frames, "ROWS") for row in frame]
+    rows = [row for frame in payloads(frames, "ROWS") for row in frame]
     (launch,) = [row for row in rows if row[2] == 0 and names[row[3]] == epoch["name"]]
     spans = [row for row in rows if row[2] == 9]
     assert [(row[7], names[row[3]]) for row in spans] == [(step, phase["name"]) for step in range(1, 33) for phase in phases]
@@ -148,9 +148,9 @@ def test_counters_are_collected_or_have_a_reason(profiled, engine):
     if frames[-1].type == "UNAVAILABLE":
         assert frames[-1].payload["message"]
         pytest.skip(frames[-1].payload["message"])
-    metrics = [metric for frame in of(frames, "METRIC") for metric in frame]
+    metrics = [metric for frame in payloads(frames, "METRIC") for metric in frame]
     assert metrics and all(m["value"] is not None or m["reason"] for m in metrics)
-    assert {m["ordinal"] for m in metrics} <= {k["ordinal"] for k in of(frames, "KERNEL")}
+    assert {m["ordinal"] for m in metrics} <= {k["ordinal"] for k in payloads(frames, "KERNEL")}
 
 
 def test_the_profiled_role_works_without_rooflined_cupti(tmp_path):

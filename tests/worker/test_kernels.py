@@ -1,5 +1,4 @@
-"""Kernel workloads in the CPU worker, and in the CUDA worker where there is a GPU: samples, measurements and the check, in
-frames."""
+"""Kernel workloads in the CPU worker, and in the CUDA worker if there is a GPU: samples, measurements and the check."""
 import pathlib
 import statistics
 import subprocess
@@ -8,13 +7,13 @@ import sys
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from frames import BUILD, Worker, measurements, of, unpack  # noqa: E402
+from frames import BUILD, Worker, measurements, payloads, unpack  # noqa: E402
 
 CPU, CUDA = BUILD / "bin" / "rooflined-worker-cpu", BUILD / "bin" / "rooflined-worker-cuda"
 RELU = {"dtype": "fp16", "shape": {"n": 20001}, "variant": "vector", "samples": 9, "seed": 3}
 
 
-def why_not(program):
+def skip_reason(program):
     if not program.exists():
         return f"{program.name} is not built here"
     done = subprocess.run([str(program), "--list"], stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
@@ -25,7 +24,7 @@ def why_not(program):
 @pytest.fixture(scope="module", params=((CPU, "cpu"), (CUDA, "gpu0")), ids=("cpu", "cuda"))
 def worker(request):
     program, device = request.param
-    reason = why_not(program)
+    reason = skip_reason(program)
     if reason is not None:
         pytest.skip(reason)
     with Worker(str(program), "--device", device, "--role", "any" if device == "cpu" else "clean",
@@ -36,44 +35,44 @@ def worker(request):
 def test_a_kernel_is_checked_and_timed(worker):
     frames = worker.ask("relu", RELU)
     assert frames[-1].type == "DONE", frames[-1].payload
-    (facts,) = of(frames, "FACTS")
+    (facts,) = payloads(frames, "FACTS")
     assert facts["floor_bytes"] == 2 * 2 * 20001 and facts["floor_operations"] == 20001
     assert (facts["floor_written_bytes"], facts["floor_precision"]) == (2 * 20001, "fp16")
     assert facts["deterministic"] and facts["dataset"] == "" and facts["images_per_epoch"] == facts["parameters"] == 0
-    assert not of(frames, "EPOCH")
-    samples = {mode: [s["device_us"] for s in of(frames, "SAMPLE") if s["mode"] == mode] for mode in ("cold", "warm")}
-    assert [s["ordinal"] for s in of(frames, "SAMPLE")] == 2 * list(range(9))
+    assert not payloads(frames, "EPOCH")
+    samples = {mode: [s["device_us"] for s in payloads(frames, "SAMPLE") if s["mode"] == mode] for mode in ("cold", "warm")}
+    assert [s["ordinal"] for s in payloads(frames, "SAMPLE")] == 2 * list(range(9))
     values = measurements(frames)
     for mode, times in samples.items():
         assert len(times) == 9 and min(times) > 0
         assert values[f"time_{mode}_us_min"] == min(times)
-        assert values[f"time_{mode}_us_median"] == pytest.approx(middle := statistics.median(times))
-        spread = 1.4826 * statistics.median(abs(time - middle) for time in times) / middle
+        assert values[f"time_{mode}_us_median"] == pytest.approx(median := statistics.median(times))
+        spread = 1.4826 * statistics.median(abs(time - median) for time in times) / median
         assert values[f"time_{mode}_us_spread_ratio"] == pytest.approx(spread)
     assert (values["throttled_ratio"] is None) == (values["sm_clock_most_mhz"] is None)
     assert values["achieved_bytes_per_s"] == pytest.approx(facts["floor_bytes"] / values["time_cold_us_median"] * 1e6)
-    assert values["relative_error"] == values["relative_error_limit"] == 0  # relu rounds nothing
+    assert values["relative_error"] == values["relative_error_limit"] == 0  # relu does not round
     assert values["launches_per_step"] == 1
     assert values["memory_dataset_bytes"] == values["memory_activations_bytes"] == 2 * 20001
-    for one in of(frames, "MEASUREMENT"):
-        assert (one["value"] is None) == (one["reason"] != ""), one
+    for measurement in payloads(frames, "MEASUREMENT"):
+        assert (measurement["value"] is None) == (measurement["reason"] != ""), measurement
 
 
-BY_HAND, BY_LIBRARY = ("scalar", "vector"), ("heuristic", "searched")
-GPU_ONLY = ("searched",)
+ELEMENTWISE, LIBRARY = ("scalar", "vector"), ("heuristic", "searched")
+GPU_VARIANTS = ("searched",)
 CONV = {"images": 2, "height": 15, "width": 13, "channels": 16, "filters": 8, "kernel": 3, "stride": 1, "padding": 1}
 
 
 @pytest.mark.parametrize("workload, dtype, shape, variants", (
-    ("copy", "fp64", {"n": 1}, BY_HAND), ("residual_add", "bf16", {"n": 17}, BY_HAND),
-    ("bias_gelu", "fp32", {"rows": 5, "columns": 301}, BY_HAND), ("silu_mul", "fp16", {"n": 70001}, BY_HAND),
-    ("gemm", "fp16", {"m": 1, "n": 515, "k": 1027}, BY_LIBRARY), ("gemm", "tf32", {"m": 130, "n": 60, "k": 33}, BY_LIBRARY),
-    ("attention", "fp16", {"batch": 1, "heads": 4, "kv_heads": 2, "sequence": 131, "head_size": 64, "causal": True}, BY_LIBRARY),
-    ("conv", "fp16", CONV, BY_LIBRARY), ("conv_dgrad", "tf32", CONV, BY_LIBRARY), ("conv_wgrad", "fp32", CONV, BY_LIBRARY)))
+    ("copy", "fp64", {"n": 1}, ELEMENTWISE), ("residual_add", "bf16", {"n": 17}, ELEMENTWISE),
+    ("bias_gelu", "fp32", {"rows": 5, "columns": 301}, ELEMENTWISE), ("silu_mul", "fp16", {"n": 70001}, ELEMENTWISE),
+    ("gemm", "fp16", {"m": 1, "n": 515, "k": 1027}, LIBRARY), ("gemm", "tf32", {"m": 130, "n": 60, "k": 33}, LIBRARY),
+    ("attention", "fp16", {"batch": 1, "heads": 4, "kv_heads": 2, "sequence": 131, "head_size": 64, "causal": True}, LIBRARY),
+    ("conv", "fp16", CONV, LIBRARY), ("conv_dgrad", "tf32", CONV, LIBRARY), ("conv_wgrad", "fp32", CONV, LIBRARY)))
 def test_errors_stay_within_their_limits(worker, workload, dtype, shape, variants):
     for variant in variants:
         frames = worker.ask(workload, {"dtype": dtype, "shape": shape, "variant": variant, "samples": 1})
-        if variant in GPU_ONLY and worker.hello.payload["device"] == "cpu":
+        if variant in GPU_VARIANTS and worker.hello.payload["device"] == "cpu":
             assert (frames[-1].type, frames[-1].payload["domain"]) == ("FAILED", "input")
             assert frames[-1].payload["message"].startswith("/variant ")
             continue
@@ -82,8 +81,8 @@ def test_errors_stay_within_their_limits(worker, workload, dtype, shape, variant
         assert 0 <= values["relative_error"] <= values["relative_error_limit"] < 0.005
 
 
-def test_progress_tells_no_epochs_of_training(worker):
-    phases = {p["phase"] for p in of(worker.ask("relu", RELU), "PROGRESS")}
+def test_progress_of_a_kernel_has_no_epochs(worker):
+    phases = {p["phase"] for p in payloads(worker.ask("relu", RELU), "PROGRESS")}
     assert phases <= {"prepare", "evaluate", "samples"} and phases
 
 
@@ -96,11 +95,11 @@ def test_wrong_parameters_are_refused(worker, change, pointer):
     assert failed.payload["message"].startswith(pointer)
 
 
-@pytest.mark.skipif(not CPU.exists(), reason="the CPU worker is not here")
-def test_activity_sees_every_launch():
+@pytest.mark.skipif(not CPU.exists(), reason="the CPU worker is not built here")
+def test_activity_records_every_launch():
     with Worker(str(CPU), "--device", "cpu", env={"ROOFLINED_THREADS": "2"}) as worker:
         frames = worker.ask("relu", RELU, "activity")
         assert frames[-1].type == "DONE", frames[-1].payload
-        (kernel,) = of(frames, "KERNEL")
+        (kernel,) = payloads(frames, "KERNEL")
         assert (kernel["launch"], kernel["phase"], kernel["launches"]) == ("relu", "kernel", 9)
         assert measurements(frames)["completeness_ratio"] == 1

@@ -1,4 +1,4 @@
-"""The worker program on its own, without a daemon: what it says on its pipe, and when it ends."""
+"""The worker program without a daemon: the frames that it sends, and when it exits."""
 import pathlib
 import signal
 import subprocess
@@ -8,18 +8,18 @@ import time
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from frames import BUILD, HEADER, LAST, TYPES, VERSION, Worker, measurements, of, pack, unpack  # noqa: E402
+from frames import BUILD, HEADER, END_TYPES, TYPES, VERSION, Worker, measurements, payloads, pack, unpack  # noqa: E402
 
 FAKE = str(BUILD / "tests" / "fake-worker")
 SLOW = {"steps": 100000 - 1, "nap_us": 1000, "epochs": 1, "warmup": 0}
 
 
-def fake(role="any"):
+def fake_worker(role="any"):
     return Worker(FAKE, "--device", "cpu", "--role", role)
 
 
-def test_it_says_hello_first_and_once():
-    with fake("clean") as worker:
+def test_hello_is_sent_first_and_once():
+    with fake_worker("clean") as worker:
         hello = worker.hello.payload
         assert worker.hello.type == "HELLO"
         assert (hello["protocol"], hello["device"], hello["role"], hello["usable"]) == (VERSION, "cpu", "clean", True)
@@ -28,7 +28,7 @@ def test_it_says_hello_first_and_once():
         assert "HELLO" not in [frame.type for frame in worker.ask("fake", {})]
 
 
-def test_listing_is_quick_and_opens_nothing():
+def test_list_sends_hello_quickly():
     start = time.monotonic()
     done = subprocess.run([FAKE, "--list"], stdin=subprocess.DEVNULL, capture_output=True, timeout=20)
     (hello,) = unpack(done.stdout)
@@ -36,103 +36,103 @@ def test_listing_is_quick_and_opens_nothing():
     assert time.monotonic() - start < 5
 
 
-def test_frames_come_in_the_order_of_the_protocol():
-    with fake() as worker:
-        for which, results in (("timing", ("EPOCH", "MEASUREMENT")), ("activity", ("MEASUREMENT", "KERNEL", "NAME", "ROWS"))):
-            frames = worker.ask("fake", {"steps": 300, "nap_us": 1000}, which)
+def test_frames_are_sent_in_the_order_of_the_protocol():
+    with fake_worker() as worker:
+        for pass_name, results in (("timing", ("EPOCH", "MEASUREMENT")), ("activity", ("MEASUREMENT", "KERNEL", "NAME", "ROWS"))):
+            frames = worker.ask("fake", {"steps": 300, "nap_us": 1000}, pass_name)
             kinds = [frame.type for frame in frames]
             assert kinds[0] == "FACTS" and kinds.count("FACTS") == 1
-            assert kinds[-1] == "DONE" and sum(kind in LAST for kind in kinds) == 1
+            assert kinds[-1] == "DONE" and sum(kind in END_TYPES for kind in kinds) == 1
             order = [kind for i, kind in enumerate(kinds) if i == 0 or kinds[i - 1] != kind]
             assert order == ["FACTS", "PROGRESS", *results, "DONE"]
 
 
-def test_rows_point_at_the_names_before_them():
-    with fake() as worker:
+def test_rows_refer_to_earlier_names():
+    with fake_worker() as worker:
         frames = worker.ask("fake", {"steps": 20}, "activity")
-        names = of(frames, "NAME")
-        rows = [row for rows in of(frames, "ROWS") for row in rows]
+        names = payloads(frames, "NAME")
+        rows = [row for rows in payloads(frames, "ROWS") for row in rows]
         assert len(rows) == 40
         assert [names[row[3]] for row in rows[:4]] == ["gather", "descend"] * 2
         assert all(row[0] <= row[1] for row in rows)
         assert measurements(frames)["completeness_ratio"] == 1
 
 
-def test_a_launch_that_stamps_shows_its_phases():
-    with fake() as worker:
+def test_a_launch_with_timestamps_has_phases():
+    with fake_worker() as worker:
         frames = worker.ask("fake", {"steps": 20, "whole": True}, "activity")
-        names, (launch, *phases) = of(frames, "NAME"), [row for rows in of(frames, "ROWS") for row in rows]
+        names, (launch, *phases) = payloads(frames, "NAME"), [row for rows in payloads(frames, "ROWS") for row in rows]
         expected = [(name, step) for step in (1, 2, 3, 4) for name in ("gather", "descend")]
         assert [(names[row[3]], row[7]) for row in phases] == expected
         assert all(launch[0] <= row[0] <= row[1] <= launch[1] and row[4:7] == launch[4:7] for row in phases)
         fields = ("ordinal", "position", "name", "phase", "steps", "blocks")
-        assert [tuple(phase[field] for field in fields) for phase in of(frames, "PHASE")] == [
+        assert [tuple(phase[field] for field in fields) for phase in payloads(frames, "PHASE")] == [
             (0, 0, "gather", "data", 4, 2), (0, 1, "descend", "optimizer", 4, 2)]
         assert measurements(frames)["phase_clock_error_us"] >= 0
         plain = worker.ask("fake", {"steps": 20}, "activity")
-        assert not of(plain, "PHASE") and "phase_clock_error_us" not in measurements(plain)
+        assert not payloads(plain, "PHASE") and "phase_clock_error_us" not in measurements(plain)
 
 
 def test_the_same_seed_gives_the_same_bits():
-    with fake() as worker:
-        first, second = (of(worker.ask("fake", {"epochs": 3}), "EPOCH") for _ in range(2))
+    with fake_worker() as worker:
+        first, second = (payloads(worker.ask("fake", {"epochs": 3}), "EPOCH") for _ in range(2))
         assert [e["train_loss"] for e in first] == [e["train_loss"] for e in second]
-        assert len({e["train_loss"] for e in first}) == 3  # and it does train: the warm-up equals the first measured epoch
+        assert len({e["train_loss"] for e in first}) == 3  # it trains; the warm-up epoch has the loss of the first measured one
 
 
 def test_cancelling_in_the_middle_of_an_epoch():
-    with fake() as worker:
+    with fake_worker() as worker:
         for _ in range(2):
             worker.request("fake", SLOW)
             worker.until("PROGRESS")
             time.sleep(0.3)
             start = time.monotonic()
             worker.cancel()
-            frames = worker.until(*LAST)
+            frames = worker.until(*END_TYPES)
             assert frames[-1].type == "CANCELLED" and time.monotonic() - start < 1
-            assert not of(frames, "EPOCH")
+            assert not payloads(frames, "EPOCH")
         assert worker.ask("fake", {})[-1].type == "DONE"
 
 
 def test_a_late_cancel_does_not_touch_the_next_request():
-    with fake() as worker:
+    with fake_worker() as worker:
         assert worker.ask("fake", {})[-1].type == "DONE"
         worker.cancel()
         assert worker.ask("fake", {})[-1].type == "DONE"
 
 
-def test_it_lets_go_between_requests():
-    with fake() as worker:
+def test_release_is_acknowledged_between_requests():
+    with fake_worker() as worker:
         for _ in range(2):
             assert [frame.type for frame in worker.release()] == ["RELEASED"]
             assert worker.ask("fake", {})[-1].type == "DONE"
 
 
 @pytest.mark.parametrize("busy", (False, True))
-def test_end_of_file_ends_it_at_once(busy):
-    with fake() as worker:
+def test_the_worker_exits_at_end_of_file(busy):
+    with fake_worker() as worker:
         if busy:
             worker.request("fake", SLOW)
             worker.until("PROGRESS")
         start = time.monotonic()
         assert worker.end() == 0
-        assert time.monotonic() - start < 3  # a sanitizer takes a second to leave
+        assert time.monotonic() - start < 3  # a sanitizer needs a second to exit
 
 
-def test_what_an_engine_prints_stays_out_of_the_frames():
-    with fake() as worker:
+def test_output_of_an_engine_goes_to_standard_error():
+    with fake_worker() as worker:
         frames = worker.ask("fake", {"prints": True, "steps": 10, "epochs": 1, "warmup": 0})
-        assert frames[-1].type == "DONE" and len(of(frames, "EPOCH")) == 1
+        assert frames[-1].type == "DONE" and len(payloads(frames, "EPOCH")) == 1
         worker.end()
-        assert worker.process.stderr.read().count(b"not a frame\n") == 11  # ten steps, and the one that counts launches
+        assert worker.process.stderr.read().count(b"not a frame\n") == 11  # ten steps, and the one in which launches are counted
 
 
-def test_progress_comes_at_most_five_times_a_second():
-    with fake() as worker:
+def test_progress_is_sent_at_most_five_times_a_second():
+    with fake_worker() as worker:
         start = time.monotonic()
         frames = worker.ask("fake", {"steps": 1500, "nap_us": 600, "epochs": 1, "warmup": 0})
         seconds = time.monotonic() - start
-        progress = of(frames, "PROGRESS")
+        progress = payloads(frames, "PROGRESS")
         assert 2 <= len(progress) <= 2 + 5 * seconds
         steps = [p["step"] for p in progress if p["phase"] == "epoch" and p["step"] >= 0]
         assert steps == sorted(steps) and all(p["steps"] == 1500 for p in progress if p["step"] >= 0)
@@ -142,63 +142,63 @@ def test_progress_comes_at_most_five_times_a_second():
     ("nothing", {}, "/workload"), ("fake", {"steps": 100000}, "/steps"), ("fake", {"wings": 2}, "/wings"),
     ("fake", {"engine": "none"}, "/engine"), ("fake", {"steps": "many"}, "/steps")))
 def test_a_bad_request_fails_and_the_next_is_served(workload, params, pointer):
-    with fake() as worker:
+    with fake_worker() as worker:
         (failed,) = worker.ask(workload, params)
         assert failed.type == "FAILED" and failed.payload["domain"] == "input"
         assert failed.payload["message"].startswith(pointer)
         assert worker.ask("fake", {})[-1].type == "DONE"
 
 
-def test_a_failing_launch_yields_no_results_and_the_next_request_is_served():
-    with fake() as worker:
+def test_a_failed_launch_has_no_results_and_the_next_request_is_served():
+    with fake_worker() as worker:
         frames = worker.ask("fake", {"fail_at": 7, "steps": 5, "epochs": 2, "warmup": 0})  # in the second epoch
         assert frames[-1].type == "FAILED" and "gather: the launch broke" in frames[-1].payload["message"]
-        assert not of(frames, "EPOCH") and not of(frames, "MEASUREMENT")
+        assert not payloads(frames, "EPOCH") and not payloads(frames, "MEASUREMENT")
         assert worker.ask("fake", {})[-1].type == "DONE"
 
 
 def test_counters_are_unavailable_with_a_reason():
-    with fake("profiled") as worker:
+    with fake_worker("profiled") as worker:
         frames = worker.ask("fake", {}, "counters")
         assert [frame.type for frame in frames if frame.type != "PROGRESS"] == ["FACTS", "UNAVAILABLE"]
         assert "no hardware counters" in frames[-1].payload["message"]
 
 
-def test_a_role_refuses_the_passes_of_the_other():
-    with fake("clean") as worker:
+def test_a_role_refuses_other_passes():
+    with fake_worker("clean") as worker:
         assert worker.ask("fake", {}, "activity")[-1].type == "FAILED"
         assert worker.ask("fake", {}, "timing")[-1].type == "DONE"
-    with fake("profiled") as worker:
+    with fake_worker("profiled") as worker:
         assert worker.ask("fake", {}, "timing")[-1].type == "FAILED"
 
 
 @pytest.mark.parametrize("data", (
     b"GET / HTTP/1.1\r\n\r\n", pack("DONE"), HEADER.pack(b"RLFW", VERSION, TYPES.index("REQUEST"), 0, 1 << 30),
     HEADER.pack(b"RLFW", 9, TYPES.index("CANCEL"), 0, 0), pack("REQUEST", b"{}"), pack("REQUEST", b"not JSON")))
-def test_a_broken_frame_ends_it(data):
-    with fake() as worker:
+def test_the_worker_exits_on_an_invalid_frame(data):
+    with fake_worker() as worker:
         worker.write(data)
         assert worker.process.wait(5) == 5
         assert worker.process.stderr.read()
 
 
 @pytest.mark.parametrize("data", (pack("REQUEST", b'{"workload":"fake","params":{},"pass":"timing"}'), pack("RELEASE")))
-def test_a_second_errand_at_the_same_time_ends_it(data):
-    with fake() as worker:
+def test_the_worker_exits_on_a_concurrent_command(data):
+    with fake_worker() as worker:
         worker.request("fake", SLOW)
         worker.until("PROGRESS")
         worker.write(data)
         assert worker.process.wait(5) == 5
 
 
-def test_death_in_a_launch_shows_as_death():
-    with fake() as worker:
+def test_a_kill_in_a_launch_ends_the_worker():
+    with fake_worker() as worker:
         worker.request("fake", {"die_at": 3})
         assert worker.process.wait(5) == -signal.SIGKILL
 
 
-def test_an_interrupt_from_the_terminal_is_left_to_the_daemon():
-    with fake() as worker:
+def test_sigint_is_ignored():
+    with fake_worker() as worker:
         worker.process.send_signal(signal.SIGINT)
         assert worker.ask("fake", {})[-1].type == "DONE"
 
@@ -211,7 +211,7 @@ def test_wrong_arguments_are_refused_on_standard_error(arguments):
     assert done.returncode == 2 and done.stdout == b"" and done.stderr
 
 
-def test_a_device_that_can_not_be_opened_says_why():
+def test_an_unusable_device_has_a_reason():
     with Worker(FAKE, "--device", "cpu", env={"ROOFLINED_THREADS": "none"}) as worker:
         assert not worker.hello.payload["usable"]
         assert "ROOFLINED_THREADS" in worker.hello.payload["reason"]

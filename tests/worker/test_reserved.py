@@ -6,7 +6,7 @@ import sys
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from frames import BUILD, LAST, Worker, of  # noqa: E402
+from frames import BUILD, END_TYPES, Worker, payloads  # noqa: E402
 
 CUDA = BUILD / "bin" / "rooflined-worker-cuda"
 RELU = {"dtype": "fp16", "variant": "scalar", "shape": {"n": 1 << 20}, "samples": 3}
@@ -20,7 +20,7 @@ def count(worker):
     """Collects counters; returns how many instructions the kernel executes."""
     frames = worker.ask("relu", RELU, "counters")
     assert frames[-1].type == "DONE", frames[-1].payload
-    return next(metric["value"] for frame in of(frames, "METRIC") for metric in frame
+    return next(metric["value"] for frame in payloads(frames, "METRIC") for metric in frame
                 if metric["metric"] == "smsp__inst_executed.sum")
 
 
@@ -68,7 +68,7 @@ def test_released_for_a_pass_without_counters(holder):
 def test_released_when_cancelled(holder):
     holder.request("relu", RELU, "counters")
     holder.cancel()
-    assert holder.until(*LAST)[-1].type == "CANCELLED"
+    assert holder.until(*END_TYPES)[-1].type == "CANCELLED"
 
 
 def test_released_when_the_worker_is_killed(holder):

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from frames import BUILD, Worker, measurements, of, unpack  # noqa: E402
+from frames import BUILD, Worker, measurements, payloads, unpack  # noqa: E402
 
 CPU, CUDA = str(BUILD / "bin" / "rooflined-worker-cpu"), str(BUILD / "bin" / "rooflined-worker-cuda")
 SMALL = {"dataset": "synthetic", "max_images": 1600, "epochs": 2, "warmup_epochs": 1, "batch_size": 64, "seed": 7}
@@ -23,12 +23,12 @@ def worker():
 def test_training_is_timed_and_learns(worker, precision):
     frames = worker.ask("mnist_cnn", {**SMALL, "precision": precision, "epochs": 3})
     assert frames[-1].type == "DONE", frames[-1].payload
-    (facts,) = of(frames, "FACTS")
+    (facts,) = payloads(frames, "FACTS")
     assert facts["images_per_epoch"] == 1600 and facts["steps_per_epoch"] == 25 and facts["parameters"] == 315146
     assert facts["dataset"] == "synthetic" and len(facts["dataset_sha256"]) == 64 and facts["partial"]
     assert (facts["floor_precision"], facts["floor_operations"] > 1e10) == (precision, True)
     assert 0 < facts["floor_written_bytes"] < facts["floor_bytes"]
-    epochs = of(frames, "EPOCH")
+    epochs = payloads(frames, "EPOCH")
     assert [(e["epoch"], e["warmup"]) for e in epochs] == [(0, True), (1, False), (2, False), (3, False)]
     assert all(e["device_ms"] > 0 and e["evaluation_ms"] > 0 and e["images"] == 1600 for e in epochs)
     assert epochs[0]["train_loss"] == epochs[1]["train_loss"] > epochs[2]["train_loss"] > epochs[3]["train_loss"]
@@ -45,9 +45,9 @@ def test_training_is_timed_and_learns(worker, precision):
 
 
 def test_two_requests_with_one_seed_give_the_same_bits(worker):
-    runs = [of(worker.ask("mnist_cnn", SMALL), "EPOCH") for _ in range(2)]
+    runs = [payloads(worker.ask("mnist_cnn", SMALL), "EPOCH") for _ in range(2)]
     assert [e["train_loss"] for e in runs[0]] == [e["train_loss"] for e in runs[1]]
-    other = of(worker.ask("mnist_cnn", {**SMALL, "seed": 8}), "EPOCH")
+    other = payloads(worker.ask("mnist_cnn", {**SMALL, "seed": 8}), "EPOCH")
     assert other[0]["train_loss"] != runs[0][0]["train_loss"]
 
 
@@ -57,7 +57,7 @@ def test_activity_shows_every_launch(worker):
     values = measurements(frames)
     assert values["completeness_ratio"] == 1 and values["activity_dropped_records"] == 0
     assert values["perturbation_ratio"] == pytest.approx(values["epoch_traced_ms"] / values["epoch_untraced_ms"])
-    kernels = of(frames, "KERNEL")
+    kernels = payloads(frames, "KERNEL")
     assert {"data", "forward", "backward", "optimizer"} <= {k["phase"] for k in kernels}
     assert sum(k["launches"] for k in kernels) == values["launches_issued"]
     assert 0.8 < sum(k["share_ratio"] for k in kernels) <= 1
