@@ -17,7 +17,7 @@ CHIPS = ["8.0", "8.6", "8.9", "9.0", "10.0", "12.0"]
 SETS = ["basic", "detailed", "full"]
 FUNCTIONS = {"max", "min", "sum"}
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:]*")
-# Names that CUPTI's range profiler does not have, by their beginning: where each comes from instead.
+# Origins of the metrics that CUPTI's range profiler does not have, by prefix of the name.
 ORIGINS = [
     ("LAUNCH", ("launch__", "sm__maximum_warps_", "smsp__maximum_warps_")),
     ("DEVICE", ("device__attribute_", "numa__", "nvlink__", "c2clink__")),
@@ -41,12 +41,12 @@ def inputs(text):
 def load(folder):
     sections = sorted((json.loads(path.read_bytes()) for path in folder.glob("*.json")), key=lambda section: section["order"])
     if not 0 < len(sections) < 32:
-        sys.exit("a set of sections is a mask of 32 bits")
+        sys.exit("there must be 1 to 31 sections: a set of sections is a mask of 32 bits")
     return sections
 
 
 def raw_metrics(sections):
-    """{name: [unit, mask of sections]} of every name that a row needs."""
+    """Returns {name: [unit, mask of sections]} of every metric that a row needs."""
     metrics = {}
 
     def need(name, unit, section):
@@ -65,12 +65,12 @@ def raw_metrics(sections):
                     need(name, row["unit"] if expression(row) == row["key"] else None, index)
     missing = [name for name, (unit, _) in metrics.items() if unit is None]
     if missing:
-        sys.exit("no unit is known of " + ", ".join(missing) + ": name it in a section's \"collects\"")
+        sys.exit("unknown unit of " + ", ".join(missing) + ": add it to a section's \"collects\"")
     return dict(sorted(metrics.items()))
 
 
 def text(value):
-    return json.dumps(value)  # of ASCII, what JSON quotes C quotes alike
+    return json.dumps(value)  # JSON and C quote ASCII text alike
 
 
 def c_row(table, row, choices):
@@ -119,11 +119,11 @@ def c_table(sections):
 
 DOCS_TOP = """# The report's sections and metrics
 
-Made from `schema/metrics/*.json` by `schema/catalogue.py docs docs/metrics.md`; `GET /sections` answers the same as data. Section
-identifiers, row names and metric names are those of Nsight Compute 2025.3, so that what is known of them holds here. Values are
-in the units below, unscaled; only `format=csv` scales them as ncu prints them. A row whose metric could not be collected is null
-and says why. "Computed from" is filled in where a row is more than its metric. "Chips" lists the compute capabilities that have
-the row's counters, of {chips}; nothing there: all of them.
+`schema/catalogue.py docs docs/metrics.md` writes this page from `schema/metrics/*.json`. `GET /sections` returns the same data.
+Section identifiers, row names and metric names are those of Nsight Compute 2025.3, so that its documentation applies. Values are
+in the units below, without scaling; only `format=csv` scales them as ncu prints them. The value of a metric that could not be
+collected is null, with a reason. "Computed from" is the expression of a row that is computed from several metrics. "Chips" lists
+the compute capabilities that have the row's counters; an empty cell stands for all of {chips}.
 
 | set | sections |
 | --- | --- |
