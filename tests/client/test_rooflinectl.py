@@ -1,4 +1,4 @@
-"""rooflinectl against the real daemon with the CPU worker: every command, every exit code, text and JSON."""
+"""rooflinectl with the real daemon and the CPU worker: every command, every exit code, output as text and as JSON."""
 import contextlib
 import csv
 import json
@@ -20,7 +20,7 @@ import profiled_runs  # noqa: E402
 
 BUILD = pathlib.Path(os.environ["ROOFLINED_BUILD"])
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-# Small enough to take about a second an epoch under a sanitizer; real training all the same.
+# Training that takes about a second per epoch under a sanitizer.
 QUICK = ["--epochs", "2", "--warmup-epochs", "0", "--max-images", "512", "--dataset", "synthetic", "--device", "cpu"]
 LONG = ["--epochs", "1000", "--warmup-epochs", "0", "--dataset", "synthetic", "--device", "cpu"]
 
@@ -64,7 +64,7 @@ def ctl(*arguments, url=None, stdin="", code=0, **environment):
 
 @pytest.fixture(scope="module")
 def finished(daemon):
-    """One job that ran to its end, followed by `run --json`."""
+    """The JSON document that `run --json` prints for one job."""
     out, _ = ctl("--json", "run", *QUICK, "--passes", "timing,activity,counters", url=daemon.url)
     return json.loads(out)
 
@@ -104,7 +104,7 @@ def test_show_prints_the_comparison_within_80_columns(daemon, finished):
     assert "synthetic (partial)" in out
 
 
-def test_counters_that_a_cpu_lacks_are_told_with_their_reason(daemon, finished):
+def test_show_prints_the_reason_of_missing_counters(daemon, finished):
     out, _ = ctl("show", str(finished["job"]["id"]), url=daemon.url)
     assert re.search(r"— fp32, counters pass: \S+", out)
 
@@ -131,12 +131,12 @@ def test_list_and_devices(daemon, finished):
     ("attention", "fp32", "batch=1,heads=2,kv_heads=2,sequence=16,head_size=8,causal=true", "fp32 1×2×2×16×8 ca…"),
     ("conv", "fp32", "images=1,height=8,width=8,channels=4,filters=4,kernel=3,stride=1,padding=1",
      "fp32 1×8×8×4×4×3×1…")))
-def test_the_list_says_sizes(daemon, kernel, dtype, sizes, cell):
+def test_list_prints_sizes(daemon, kernel, dtype, sizes, cell):
     ctl("run", "--kernel", kernel, "--dtype", dtype, "--shape", sizes, "--samples", "1", "--device", "cpu", url=daemon.url)
-    heads, newest = ctl("list", url=daemon.url)[0].splitlines()[:2]
-    at = heads.index("sizes")
-    assert newest[at:at + 20] == cell.ljust(20) and newest[at + 20:].startswith(f"{kernel}: ")
-    assert heads[at:] == "sizes               runs" and len(newest[:at + 20]) == 80
+    header, newest = ctl("list", url=daemon.url)[0].splitlines()[:2]
+    column = header.index("sizes")
+    assert newest[column:column + 20] == cell.ljust(20) and newest[column + 20:].startswith(f"{kernel}: ")
+    assert header[column:] == "sizes               runs" and len(newest[:column + 20]) == 80
 
 
 def test_kernels(daemon, finished):
@@ -149,26 +149,26 @@ def test_kernels(daemon, finished):
 def test_posted_code(daemon, tmp_path):
     code = tmp_path / "add.cu"
     code.write_text('extern "C" __global__ void add(float *x, int n) { x[threadIdx.x] += n; }\n')
-    words = ["run", "--code", str(code), "--entry", "add", "--grid", "1", "--block=32,2"]
-    _, err = ctl(*words, url=daemon.url, code=2)
+    command = ["run", "--code", str(code), "--entry", "add", "--grid", "1", "--block=32,2"]
+    _, err = ctl(*command, url=daemon.url, code=2)
     assert "allow_source = true" in err
     allowing = Daemon(tmp_path / "state", "--allow-source")
     try:
-        _, err = ctl(*words, url=allowing.url, code=2)
+        _, err = ctl(*command, url=allowing.url, code=2)
         assert "rooflinectl token" in err
         token = ctl("token", "--state", str(tmp_path / "state"))[0].split()[-1]
-        for arguments, place in (("fp32[64]=range,fp16[8],int32=-4", "/device"), ("fp32[0]", "/arguments/0/buffer/count"),
+        for arguments, pointer in (("fp32[64]=range,fp16[8],int32=-4", "/device"), ("fp32[0]", "/arguments/0/buffer/count"),
                                  ("fp32[4]=twos", "/arguments/0/buffer/init"), ("fp32[4],int8=400", "/arguments/1/scalar/value")):
-            _, err = ctl(*words, "--arguments", arguments, url=allowing.url, code=2, ROOFLINED_TOKEN=token)
-            assert f"(at {place})" in err, err
+            _, err = ctl(*command, "--arguments", arguments, url=allowing.url, code=2, ROOFLINED_TOKEN=token)
+            assert f"(at {pointer})" in err, err
         for wrong in ("fp32", "fp32[4", "fp32[4]x", "int32=", "int32=x", "fp32[4],"):
-            _, err = ctl(*words, "--arguments", wrong, url=allowing.url, code=2, ROOFLINED_TOKEN=token)
+            _, err = ctl(*command, "--arguments", wrong, url=allowing.url, code=2, ROOFLINED_TOKEN=token)
             assert "needs arguments like" in err, err
     finally:
         allowing.stop()
 
 
-def test_a_kernel_job_prints_its_own_table(daemon):
+def test_run_prints_the_table_of_a_kernel_job(daemon):
     out, err = ctl("run", "--kernel", "silu_mul", "--dtype", "bf16", "--shape", "n=5000", "--samples", "5", "--device", "cpu",
                    url=daemon.url)
     assert "scalar timing: completed" in err
@@ -182,7 +182,7 @@ def test_a_kernel_job_prints_its_own_table(daemon):
     assert "/shape/m" in err
 
 
-def test_a_shape_may_say_true_or_false(daemon):
+def test_a_shape_has_booleans(daemon):
     shape = "batch=1,heads=2,kv_heads=1,sequence=33,head_size=16,causal=true"
     out, _ = ctl("run", "--kernel", "attention", "--shape", shape, "--variant", "heuristic", "--samples", "1", "--device", "cpu",
                  url=daemon.url)
@@ -224,7 +224,7 @@ def test_report(daemon, profiled):
         assert re.search(rf"^{row}$", out, re.M), row
     (missing,) = [row for section in kernels[0]["sections"] if section["id"] == "SpeedOfLight" for table in section["tables"]
                   for row in table["rows"] if row["name"] == "SM: Pipe Tma Cycles Active"]
-    assert missing["name"] not in out  # below a header
+    assert missing["name"] not in out  # tables below the header are not printed
 
 
 def test_report_of_one_kernel_and_section(daemon, profiled):
@@ -274,7 +274,7 @@ def test_compare(daemon, profiled):
     assert same.count("the same machine code") == 2 and not re.search(r"^[+-] ", same, re.M)
 
 
-def test_problems_name_the_field(daemon):
+def test_errors_name_the_field(daemon):
     _, err = ctl("run", "--epochs", "0", url=daemon.url, code=2)
     assert "/epochs" in err
     _, err = ctl("run", "--device", "gpu9", url=daemon.url, code=2)
@@ -294,7 +294,7 @@ def test_problems_name_the_field(daemon):
                                        ["compare", "1", "x"],
                                        ["compare", "1", "999999"], ["compare", "1", "1", "1"], ["compare", "1", "1", "--kernel"],
                                        ["compare", "1", "1", "--kernel", "-1"], ["compare", "1", "1", "--kernel-b", "99"]])
-def test_mistakes_in_the_command_line(daemon, arguments):
+def test_invalid_command_lines_exit_with_2(daemon, arguments):
     _, err = ctl(*arguments, url=daemon.url, code=2)
     assert err or not arguments
 
@@ -307,12 +307,12 @@ def test_help_of_a_command_needs_no_daemon(command):
     assert out.split("\n", 2)[2].strip() in ctl("--help")[0]
 
 
-def test_help_of_nothing():
+def test_help_of_an_unknown_command():
     assert "nothing" in ctl("nothing", "--help", code=2)[1] and "nothing" in ctl("help", "nothing", code=2)[1]
     assert ctl("help")[0] == ctl("--help")[0] == ctl(code=2)[0]
 
 
-# Kernels in order are an array of objects, which a file says better; the option of that name is a pattern.
+# The kernels of a sequence are an array of objects, which only a file can hold. The option --kernels is a pattern of names.
 WITHOUT_OPTION = {"SequenceJob": {"kernels"}}
 
 
@@ -325,7 +325,7 @@ def test_every_field_of_a_job_has_an_option():
         assert {field for field in fields if field.removesuffix("_s").replace("_", "-") not in options} == set(), kind
 
 
-def test_options_say_what_to_count(daemon):
+def test_options_select_counters(daemon):
     kernel = ["--kernel", "relu", "--dtype", "fp16", "--shape", "n=1000", "--variant", "scalar", "--device", "cpu"]
     profile = ["--set", "detailed", "--sections", "Occupancy", "--metrics", "sm__inst_executed.sum"]
     out, _ = ctl("--json", "run", *kernel, *profile, url=daemon.url)
@@ -339,7 +339,7 @@ def test_unknown_job(daemon):
         ctl(command, "999999", url=daemon.url, code=2)
 
 
-def test_cancel_ends_the_run_with_its_own_exit_code(daemon):
+def test_a_cancelled_run_exits_with_3(daemon):
     follower = start("run", *LONG, url=daemon.url)
     job = int(re.search(r"job (\d+)", follower.stderr.readline()).group(1))
     wait_until_running(daemon, job)
@@ -369,8 +369,8 @@ def test_no_daemon():
         assert "rooflined" in err
 
 
-def test_a_failed_job_is_exit_1(tmp_path):
-    """Files are demanded where there are none."""
+def test_a_failed_job_exits_with_1(tmp_path):
+    """The job requires MNIST files that do not exist."""
     (tmp_path / "none").mkdir()
     failing = Daemon(tmp_path / "state", "--mnist-dir", str(tmp_path / "none"))
     try:
@@ -380,7 +380,7 @@ def test_a_failed_job_is_exit_1(tmp_path):
         failing.stop()
 
 
-def test_run_outlives_a_restart_of_the_daemon(tmp_path):
+def test_run_continues_after_a_restart_of_the_daemon(tmp_path):
     first = Daemon(tmp_path / "state")
     port = first.url.rsplit(":", 1)[1]
     follower = start("run", "--precisions", "fp32", "--epochs", "3", "--warmup-epochs", "0", "--max-images", "6400", "--dataset",
@@ -411,7 +411,7 @@ def test_backup_while_the_daemon_runs(daemon, finished, tmp_path):
     ctl("backup", code=2)
 
 
-def test_token_opens_a_daemon_that_asks_for_one(tmp_path):
+def test_a_token_gives_access_to_a_daemon_that_requires_one(tmp_path):
     state = tmp_path / "state"
     token = ctl("token", "--state", str(state), "laptop")[0].strip()
     assert re.fullmatch(r"[A-Za-z0-9_-]{43}", token)
@@ -430,7 +430,7 @@ def test_token_opens_a_daemon_that_asks_for_one(tmp_path):
         guarded.stop()
 
 
-def test_tokens_are_listed_and_revoked_beside_the_daemon(tmp_path):
+def test_tokens_are_listed_and_revoked_while_the_daemon_runs(tmp_path):
     state = ("--state", str(tmp_path / "state"))
     lost = ctl("token", *state, "laptop")[0].strip()
     kept = ctl("token", *state)[0].strip()
@@ -454,23 +454,23 @@ def test_tokens_are_listed_and_revoked_beside_the_daemon(tmp_path):
         guarded.stop()
 
 
-def test_many_followers_see_the_same_end(daemon):
+def test_concurrent_followers_see_the_same_state(daemon):
     job = submit(daemon, *QUICK)
-    codes = []
+    states = []
 
     def follow():
-        codes.append(json.loads(ctl("--json", "watch", str(job), url=daemon.url)[0])["job"]["state"])
+        states.append(json.loads(ctl("--json", "watch", str(job), url=daemon.url)[0])["job"]["state"])
 
     followers = [threading.Thread(target=follow) for _ in range(8)]
     for follower in followers:
         follower.start()
     for follower in followers:
         follower.join()
-    assert codes == ["completed"] * 8
+    assert states == ["completed"] * 8
 
 
 @pytest.mark.parametrize("command", [["list"], ["list", "--json"], ["--help"], ["--version"]])
-def test_a_full_output_is_an_error(daemon, command):
+def test_a_full_output_device_is_an_error(daemon, command):
     with open("/dev/full", "w") as full:
         done = subprocess.run([BUILD / "bin/rooflinectl", *command], env={**os.environ, "ROOFLINED_URL": daemon.url},
                               stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
