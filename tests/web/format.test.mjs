@@ -1,4 +1,4 @@
-// Numbers for people, by the unit that ends a field's name: no browser is needed.
+// web/lib/format.js formats numbers by the unit at the end of a field name. Needs no browser.
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -6,8 +6,8 @@ import { pathToFileURL } from 'node:url';
 
 const show = await import(pathToFileURL(path.join(process.env.ROOFLINED_SOURCE, 'web/lib/format.js')));
 
-test('a name says what its number is', () => {
-  const said = [
+test('the suffix of a name selects the unit', () => {
+  const cases = [
     ['epoch_ms_median', 36.44, '36.44 ms'], ['time_cold_us_min', 415600, '415.6 ms'],
     ['time_cold_us_spread_ratio', 0.156, '15.60 %'],
     ['achieved_bytes_per_s', 247569856, '247.6 MB/s'], ['dram_copy_bytes_per_s', 4.51e12, '4.51 TB/s'],
@@ -15,9 +15,9 @@ test('a name says what its number is', () => {
     ['peak_memory_bytes', 65016824, '62.0 MiB'], ['sm_active_pct', 12.5, '12.50 %'], ['launches_per_step', 9, '9'],
     ['phase_clock_error_us', 0.07, '0.0700 µs'], ['relative_error', 0.0017, '0.00170'], ['relative_error', 2.1e-4, '2.10e-4'],
   ];
-  for (const [name, value, text] of said) assert.equal(show.byName(name, value), text, name);
+  for (const [name, value, text] of cases) assert.equal(show.byName(name, value), text, name);
 });
 
-test('what is not a number is null and not a text', () => {
+test('a value that is not a finite number is formatted as null', () => {
   for (const value of [null, undefined, NaN, Infinity]) assert.equal(show.byName('epoch_ms_median', value), null);
 });

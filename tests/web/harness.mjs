@@ -1,4 +1,4 @@
-// What the tests of the pages share: a daemon, a browser, and a record of everything that either complained of.
+// Shared by the tests of the pages: a daemon, a browser, and a list of all errors and warnings of the browser.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { after, before } from 'node:test';
 export const build = process.env.ROOFLINED_BUILD;
 const { chromium } = createRequire(path.join(build, 'tests/web/'))('playwright-core');
 export const scratch = mkdtempSync(path.join(tmpdir(), 'rooflined-web-'));
-const shots = path.join(build, 'tests/web/screenshots');
+const screenshots = path.join(build, 'tests/web/screenshots');
 const executablePath = process.env.CHROMIUM || ['/usr/bin/chromium', '/usr/bin/chromium-browser',
   '/usr/bin/google-chrome'].find(existsSync);
 const flags = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
@@ -38,20 +38,22 @@ export async function startDaemon(state, ...options) {
 
 export let daemon;
 let browser;
-export const complaints = [];
+export const browserErrors = [];
+export const ignoreBrowserErrors = (text) =>
+  browserErrors.splice(0, browserErrors.length, ...browserErrors.filter((error) => !error.includes(text)));
 
-/** What a page may not wait for when another one is opened: its stream, and an icon that a busy machine still fetches. */
-const leftBehind = (request) => request.url().endsWith('/events')
+/** Whether a request may fail when its page is left: the event stream, or an icon that is still being fetched. */
+const isAbortedByNavigation = (request) => request.url().endsWith('/events')
   || (request.url().endsWith('/favicon.svg') && request.failure()?.errorText === 'net::ERR_ABORTED');
 
-export async function open(where, options = {}) {
+export async function openPage(where, options = {}) {
   const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options });
   page.on('console', (message) => {
-    if (['error', 'warning'].includes(message.type())) complaints.push(`${page.url()}: ${message.text()}`);
+    if (['error', 'warning'].includes(message.type())) browserErrors.push(`${page.url()}: ${message.text()}`);
   });
-  page.on('pageerror', (error) => complaints.push(`${page.url()}: ${error}`));
+  page.on('pageerror', (error) => browserErrors.push(`${page.url()}: ${error}`));
   page.on('requestfailed', (request) => {
-    if (!leftBehind(request)) complaints.push(`${request.url()}: ${request.failure()?.errorText}`);
+    if (!isAbortedByNavigation(request)) browserErrors.push(`${request.url()}: ${request.failure()?.errorText}`);
   });
   await page.addInitScript(() => document.addEventListener('securitypolicyviolation',
     (event) => console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`)));
@@ -59,8 +61,8 @@ export async function open(where, options = {}) {
   return page;
 }
 
-export const shoot = (page, name) => page.screenshot({ path: path.join(shots, `${name}.png`), fullPage: true });
-export const noSidewaysScroll = (page) =>
+export const takeScreenshot = (page, name) => page.screenshot({ path: path.join(screenshots, `${name}.png`), fullPage: true });
+export const fitsWidth = (page) =>
   page.evaluate(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth);
 
 export const submit = async (request) => (await (await fetch(`${daemon.url}/jobs`, {
@@ -77,7 +79,7 @@ export async function finish(id) {
 
 before(async () => {
   assert.ok(executablePath, 'no Chromium: install it or name it in CHROMIUM');
-  mkdirSync(shots, { recursive: true });
+  mkdirSync(screenshots, { recursive: true });
   daemon = await startDaemon(path.join(scratch, 'state'));
   browser = await chromium.launch({ executablePath, args: flags });
 });

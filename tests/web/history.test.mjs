@@ -1,25 +1,25 @@
-// The history of a run's numbers: jobs at several commits, put into the database of a real daemon.
+// The history page of a measurement: jobs of several commits, inserted into the database of a real daemon.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import path from 'node:path';
 import { before, test } from 'node:test';
-import { complaints, daemon, noSidewaysScroll, open, scratch, shoot } from './harness.mjs';
+import { browserErrors, daemon, fitsWidth, openPage, scratch, takeScreenshot } from './harness.mjs';
 
 const fixture = path.join(process.env.ROOFLINED_SOURCE, 'tests/api/history_runs.py');
-let made; // {jobs, run}: history_runs.py says what they are
+let inserted; // {jobs, run}, as described in history_runs.py
 
-before(() => { made = JSON.parse(execFileSync('python3', [fixture, path.join(scratch, 'state')])); });
+before(() => { inserted = JSON.parse(execFileSync('python3', [fixture, path.join(scratch, 'state')])); });
 
 async function openHistory(metric, options) {
-  const page = await open(`${daemon.url}/history.html?job=${made.jobs.at(-1)}&run=${made.run}`, options);
+  const page = await openPage(`${daemon.url}/history.html?job=${inserted.jobs.at(-1)}&run=${inserted.run}`, options);
   await page.locator(`body[data-loaded="${metric}"]`).waitFor();
   return page;
 }
-const rowsOf = (page) => page.locator('#points tbody tr').evaluateAll((rows) => rows.map((row) =>
+const readRows = (page) => page.locator('#points tbody tr').evaluateAll((rows) => rows.map((row) =>
   [...row.cells].map((cell) => cell.innerText)));
 
-test('the job’s page leads there, from its head and from each number', async () => {
-  const page = await open(`${daemon.url}/job.html?id=${made.jobs.at(-1)}`);
+test('the job page links to the history from its header and from each measurement', async () => {
+  const page = await openPage(`${daemon.url}/job.html?id=${inserted.jobs.at(-1)}`);
   await page.locator('body[data-loaded]').waitFor();
   assert.ok(await page.getByRole('link', { name: 'History' }).isVisible());
   await page.locator('#measurement-table').getByRole('link', { name: 'relative_error', exact: true }).click();
@@ -28,64 +28,66 @@ test('the job’s page leads there, from its head and from each number', async (
   await page.close();
 });
 
-test('it has every run that did the same, and no other', async () => {
+test('the history lists all runs of the same parameters, and no others', async () => {
   const page = await openHistory('time_cold_us_median');
-  const rows = await rowsOf(page);
+  const rows = await readRows(page);
   assert.deepEqual(rows.map(([job, , value, change, commit, note]) => [Number(job), value, change, commit, note]), [
-    [made.jobs[4], '21.00 µs', '−14.6 %', '5a5c0ffee5a5', ''], [made.jobs[3], '12.00 µs', '−51.2 %', '4a5c0ffee4a5', 'suspect'],
-    [made.jobs[2], '24.60 µs', '+2.5 %', '3a5c0ffee3a5', ''], [made.jobs[1], '24.00 µs', '−20.0 %', '2a5c0ffee2a5', ''],
-    [made.jobs[0], '30.00 µs', '—', '1a5c0ffee1a5', '']]);
+    [inserted.jobs[4], '21.00 µs', '−14.6 %', '5a5c0ffee5a5', ''],
+    [inserted.jobs[3], '12.00 µs', '−51.2 %', '4a5c0ffee4a5', 'suspect'],
+    [inserted.jobs[2], '24.60 µs', '+2.5 %', '3a5c0ffee3a5', ''],
+    [inserted.jobs[1], '24.00 µs', '−20.0 %', '2a5c0ffee2a5', ''],
+    [inserted.jobs[0], '30.00 µs', '—', '1a5c0ffee1a5', '']]);
   assert.equal(await page.locator('#what').innerText(),
     'softmax · vector · fp16 rows=4096 columns=1024 · on NVIDIA H200 · 5 runs of the same parameters');
   await page.close();
 });
 
-test('each run leads to a comparison with the one that is followed', async () => {
+test('each run links to a comparison with the current run', async () => {
   const page = await openHistory('time_cold_us_median');
-  assert.deepEqual((await rowsOf(page)).map((cells) => cells[6]), ['this run', ...Array(4).fill(`with run ${made.run}`)]);
+  assert.deepEqual((await readRows(page)).map((cells) => cells[6]), ['this run', ...Array(4).fill(`with run ${inserted.run}`)]);
   await page.locator('#points tbody tr').nth(3).getByRole('link', { name: /^Compare run \d+ with run/ }).click();
   await page.locator('body[data-loaded]').waitFor();
   assert.equal(await page.locator('#verdict').innerText(), 'vector B is 1.14 times as fast as vector A with a cold cache.');
   await page.close();
 });
 
-test('a point says its commit and leads to its job', async () => {
+test('a point shows its commit and links to its job', async () => {
   const page = await openHistory('time_cold_us_median');
   const box = await page.locator('#chart .u-over').boundingBox();
   await page.mouse.move(box.x + box.width * 0.3, box.y + box.height / 2); // the second of five
   const near = page.locator('#chart .near');
   await near.waitFor();
-  assert.match(await near.innerText(), new RegExp(`^24\\.00 µs\ncommit 2a5c0ffee2a5\njob ${made.jobs[1]}\n`));
+  assert.match(await near.innerText(), new RegExp(`^24\\.00 µs\ncommit 2a5c0ffee2a5\njob ${inserted.jobs[1]}\n`));
   const words = await near.boundingBox();
   assert.ok(words.x >= box.x && words.x + words.width <= box.x + box.width, 'inside the chart');
-  await shoot(page, 'history-light');
+  await takeScreenshot(page, 'history-light');
   await page.mouse.click(box.x + box.width * 0.3, box.y + box.height / 2);
-  await page.waitForURL(`**/job.html?id=${made.jobs[1]}`);
+  await page.waitForURL(`**/job.html?id=${inserted.jobs[1]}`);
   await page.locator('body[data-loaded]').waitFor();
   await page.close();
 });
 
-test('another number is chosen, and the address keeps it', async () => {
+test('the selected metric is kept in the URL', async () => {
   const page = await openHistory('time_cold_us_median');
   await page.locator('#metric').selectOption('relative_error');
   await page.locator('body[data-loaded="relative_error"]').waitFor();
   assert.equal(new URL(page.url()).searchParams.get('metric'), 'relative_error');
-  assert.deepEqual((await rowsOf(page)).map(([, , value]) => value), Array(5).fill('1.00e-4'));
+  assert.deepEqual((await readRows(page)).map(([, , value]) => value), Array(5).fill('1.00e-4'));
   await page.close();
 });
 
-test('without a job it asks for one', async () => {
-  const page = await open(`${daemon.url}/history.html`);
+test('the page without a job shows an error', async () => {
+  const page = await openPage(`${daemon.url}/history.html`);
   assert.match(await page.locator('#problem').innerText(), /needs the number of a job/);
   await page.close();
 });
 
-test('a phone is wide enough, in the dark', async () => {
+test('the page fits a phone in dark mode', async () => {
   const page = await openHistory('time_cold_us_median', { viewport: { width: 360, height: 740 }, colorScheme: 'dark' });
   await page.locator('#chart canvas').waitFor();
-  assert.ok(await noSidewaysScroll(page), 'it scrolls sideways');
-  await shoot(page, 'history-360');
+  assert.ok(await fitsWidth(page), 'the page scrolls horizontally');
+  await takeScreenshot(page, 'history-360');
   await page.close();
 });
 
-test('no page complained', () => assert.deepEqual(complaints, []));
+test('the browser reported no errors', () => assert.deepEqual(browserErrors, []));

@@ -1,15 +1,17 @@
-// The page in headless Chromium against the real daemon: a job from the form to its result, at three sizes, in both colour
-// schemes, by keyboard, behind a token; and not one console error or policy violation on the way.
+// The main page and the job page in headless Chromium with a real daemon: from the form to the result, at three widths, in both
+// colour schemes, by keyboard, and with a token. No page may cause a console error or violate its Content Security Policy.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import path from 'node:path';
 import { test } from 'node:test';
-import { build, complaints, daemon, finish, noSidewaysScroll, open, scratch, shoot, startDaemon, submit } from './harness.mjs';
+import {
+  browserErrors, build, daemon, finish, fitsWidth, ignoreBrowserErrors, openPage, scratch, startDaemon, submit, takeScreenshot,
+} from './harness.mjs';
 
 const train = (request) => submit({ kind: 'train', dataset: 'synthetic', ...request });
 
-test('an empty daemon says how to start', async () => {
-  const page = await open(daemon.url);
+test('without jobs the page explains how to start', async () => {
+  const page = await openPage(daemon.url);
   await page.locator('#devices li').first().waitFor();
   assert.match(await page.locator('#empty').innerText(), /No jobs yet/);
   assert.match(await page.locator('#devices').innerText(), /cpu/);
@@ -18,7 +20,7 @@ test('an empty daemon says how to start', async () => {
 
 let job;
 test('the form starts a comparison, and the page follows it to its result', async () => {
-  const page = await open(daemon.url);
+  const page = await openPage(daemon.url);
   await page.locator('[name="max_images"]').fill('1024');
   await page.locator('[name="epochs"]').fill('3');
   await page.locator('[value="counters"]').check();
@@ -35,12 +37,12 @@ test('the form starts a comparison, and the page follows it to its result', asyn
   assert.equal(await page.locator('#chart-time canvas').count(), 1);
   assert.equal(await page.locator('#problem').isVisible(), false);
   assert.equal(await page.locator('#cancel').isVisible(), false);
-  await shoot(page, 'job-light');
+  await takeScreenshot(page, 'job-light');
   await page.close();
 });
 
-test('what was not measured is a dash with its reason', async () => {
-  const page = await open(`${daemon.url}/job.html?id=${job}`);
+test('a missing value is a dash with a reason', async () => {
+  const page = await openPage(`${daemon.url}/job.html?id=${job}`);
   await page.locator('body[data-loaded]').waitFor();
   assert.match(await page.locator('#reasons').innerText(), /counters pass: /);
   const empty = page.locator('td.null').first();
@@ -50,8 +52,8 @@ test('what was not measured is a dash with its reason', async () => {
   await page.close();
 });
 
-test('bars begin below each other, and a long window counts in ms', async () => {
-  const page = await open(`${daemon.url}/job.html?id=${job}`);
+test('bars are aligned, and a long timeline has ticks in ms', async () => {
+  const page = await openPage(`${daemon.url}/job.html?id=${job}`);
   await page.locator('body[data-loaded]').waitFor();
   const begins = await page.locator('#kernel-table .share').evaluateAll((bars) =>
     bars.map((bar) => bar.getBoundingClientRect().left));
@@ -63,7 +65,7 @@ test('bars begin below each other, and a long window counts in ms', async () => 
 });
 
 test('the kernel table sorts by keyboard and filters by name', async () => {
-  const page = await open(`${daemon.url}/job.html?id=${job}`);
+  const page = await openPage(`${daemon.url}/job.html?id=${job}`);
   await page.locator('#kernel-table tbody tr').first().waitFor();
   const totals = () => page.locator('#kernel-table tbody tr').evaluateAll((rows) => rows.map((row) => row.cells[0].innerText));
   const before = await totals();
@@ -76,33 +78,33 @@ test('the kernel table sorts by keyboard and filters by name', async () => {
   await page.close();
 });
 
-test('runs of two jobs stand beside each other by engine', async () => {
+test('runs of two jobs are compared by engine', async () => {
   const engines = ['reference', 'blas'];
   const ids = await Promise.all(engines.map((engine) => train({ engine, precisions: ['fp32'], epochs: 2, max_images: 256 })));
   const runs = (await Promise.all(ids.map(finish))).map((done) => done.runs[0].id);
-  const page = await open(`${daemon.url}/compare.html?a=${runs[0]}&b=${runs[1]}`);
+  const page = await openPage(`${daemon.url}/compare.html?a=${runs[0]}&b=${runs[1]}`);
   await page.locator('body[data-loaded]').waitFor();
   const [before, after] = await Promise.all(ids.map(async (id) =>
     (await (await fetch(`${daemon.url}/jobs/${id}/results`)).json()).runs[0].summary.epoch_ms_median));
-  const said = before >= after ? `FP32 by blas is ${(before / after).toFixed(2)} times as fast as FP32 by reference`
+  const expected = before >= after ? `FP32 by blas is ${(before / after).toFixed(2)} times as fast as FP32 by reference`
     : `FP32 by blas is slower than FP32 by reference: it takes ${(after / before).toFixed(2)} times as long`;
-  assert.ok((await page.locator('#verdict').innerText()).startsWith(said), said);
+  assert.ok((await page.locator('#verdict').innerText()).startsWith(expected), expected);
   for (const engine of engines) assert.equal(await page.locator('.bar', { hasText: `fp32 by ${engine}` }).count(), 6);
   assert.match(await page.locator('#reasons').innerText(), /engine reference, blas/);
   assert.ok(await page.locator('#nothing').isVisible() && !await page.locator('#reports').isVisible());
-  await shoot(page, 'engines-light');
+  await takeScreenshot(page, 'engines-light');
   await page.close();
 });
 
-test('a job that runs shows its progress and can be cancelled', async () => {
+test('a running job shows its progress and can be cancelled', async () => {
   const id = await train({ epochs: 1000, warmup_epochs: 0, precisions: ['fp32'] });
-  const page = await open(`${daemon.url}/job.html?id=${id}`);
+  const page = await openPage(`${daemon.url}/job.html?id=${id}`);
   await page.locator('#live-numbers dd').first().waitFor({ timeout: 60000 });
   assert.match(await page.locator('#live-what').innerText(), /fp32 · timing pass/);
-  await shoot(page, 'job-running');
+  await takeScreenshot(page, 'job-running');
   await page.locator('#cancel').click();
   await page.locator('#job-state .state[data-state="cancelled"]').waitFor({ timeout: 20000 });
-  assert.equal(await page.locator('#job-reports a').count(), 0, 'there is no report of what yielded nothing');
+  assert.equal(await page.locator('#job-reports a').count(), 0, 'a job without results has no report');
   assert.match(await page.locator('#job-passes').innerText(), /^fp32\s+timing\s+(pending|running|unavailable)/);
   await page.getByRole('button', { name: 'Run it again' }).click();
   await page.waitForURL((url) => url.searchParams.get('id') > id);
@@ -114,22 +116,22 @@ test('a job that runs shows its progress and can be cancelled', async () => {
   await page.close();
 });
 
-test('the list follows states', async () => {
-  const page = await open(daemon.url, { colorScheme: 'dark' });
+test('the list of jobs follows their states', async () => {
+  const page = await openPage(daemon.url, { colorScheme: 'dark' });
   const id = await train({ epochs: 1, warmup_epochs: 0, max_images: 256, precisions: ['fp32'] });
   const row = page.locator('#jobs tbody tr', { has: page.locator(`a[href="/job.html?id=${id}"]`) });
   await row.locator('.state[data-state="completed"]').waitFor({ timeout: 60000 });
   assert.match(await row.innerText(), /completed\s+mnist_cnn batch 64\s+fp32 [\d.]+ m?s\s+cpu/);
-  await shoot(page, 'list-dark');
+  await takeScreenshot(page, 'list-dark');
   await page.close();
 });
 
-test('the list is narrowed, and the address keeps how', async () => {
-  const page = await open(daemon.url);
+test('filters of the list are kept in the URL', async () => {
+  const page = await openPage(daemon.url);
   await page.locator('#jobs tbody tr').first().waitFor();
-  const whole = await page.locator('#jobs tbody tr').count();
+  const total = await page.locator('#jobs tbody tr').count();
   await page.getByLabel('State').selectOption('cancelled');
-  await page.waitForFunction((count) => document.querySelectorAll('#jobs tbody tr').length < count, whole);
+  await page.waitForFunction((count) => document.querySelectorAll('#jobs tbody tr').length < count, total);
   assert.deepEqual(new Set(await page.locator('#jobs tbody .state').allInnerTexts()), new Set(['cancelled']));
   assert.equal(new URL(page.url()).search, '?state=cancelled');
   await page.getByLabel('Kind').selectOption('ceilings');
@@ -141,47 +143,47 @@ test('the list is narrowed, and the address keeps how', async () => {
   await page.close();
 });
 
-test('a mistake in the form is told beside its field', async () => {
-  const page = await open(daemon.url);
+test('an error in the form is shown at its field', async () => {
+  const page = await openPage(daemon.url);
   await page.locator('[name="batch_size"]').fill('0');
   const refused = page.waitForResponse((response) => response.status() === 400);
   await page.getByRole('button', { name: 'Run it' }).click();
   await refused;
   await page.locator('[data-field="batch_size"][data-bad]').waitFor();
   assert.match(await page.locator('[data-field="batch_size"] .problem-line').innerText(), /batch_size|8192/);
-  complaints.splice(0, complaints.length, ...complaints.filter((text) => !text.includes('status of 400')));
+  ignoreBrowserErrors('status of 400');
   await page.close();
 });
 
-test('a job that is not there is a problem, not an empty page', async () => {
-  const page = await open(`${daemon.url}/job.html?id=999999`);
+test('an unknown job shows an error', async () => {
+  const page = await openPage(`${daemon.url}/job.html?id=999999`);
   await page.locator('#problem').waitFor();
-  complaints.splice(0, complaints.length, ...complaints.filter((text) => !text.includes('status of 404')));
+  ignoreBrowserErrors('status of 404');
   await page.close();
 });
 
-test('a phone is wide enough', async () => {
+test('the pages fit a phone', async () => {
   for (const [where, name] of [[daemon.url, 'list-360'], [`${daemon.url}/job.html?id=${job}`, 'job-360']]) {
-    const page = await open(where, { viewport: { width: 360, height: 740 }, colorScheme: 'dark' });
+    const page = await openPage(where, { viewport: { width: 360, height: 740 }, colorScheme: 'dark' });
     await page.locator(name.startsWith('job') ? 'body[data-loaded]' : '#jobs tbody tr').first().waitFor();
-    assert.ok(await noSidewaysScroll(page), `${name} scrolls sideways`);
-    const cut = await page.locator('#measurement-table td').evaluateAll((cells) => cells.filter((cell) =>
+    assert.ok(await fitsWidth(page), `${name} scrolls horizontally`);
+    const clipped = await page.locator('#measurement-table td').evaluateAll((cells) => cells.filter((cell) =>
       cell.getBoundingClientRect().right > innerWidth).length);
-    assert.equal(cut, 0, 'a phone shows both runs beside each other');
-    await shoot(page, name);
+    assert.equal(clipped, 0, 'both runs fit beside each other');
+    await takeScreenshot(page, name);
     await page.close();
   }
 });
 
-test('the dark job page', async () => {
-  const page = await open(`${daemon.url}/job.html?id=${job}`, { colorScheme: 'dark' });
+test('the job page in dark mode', async () => {
+  const page = await openPage(`${daemon.url}/job.html?id=${job}`, { colorScheme: 'dark' });
   await page.locator('body[data-loaded]').waitFor();
-  await shoot(page, 'job-dark');
+  await takeScreenshot(page, 'job-dark');
   await page.close();
 });
 
-const tokens = (state, ...more) => execFileSync(path.join(build, 'bin/rooflinectl'), ['token', '--state', state, ...more],
-  { stdio: ['ignore', 'pipe', 'ignore'] }).toString().trim();
+const runTokenCommand = (state, ...more) => execFileSync(
+  path.join(build, 'bin/rooflinectl'), ['token', '--state', state, ...more], { stdio: ['ignore', 'pipe', 'ignore'] }).toString().trim();
 
 async function logIn(page, token) {
   await page.getByLabel('Access token').fill(token);
@@ -190,40 +192,40 @@ async function logIn(page, token) {
 
 test('a daemon with a token asks for it once', async () => {
   const state = path.join(scratch, 'guarded');
-  const token = tokens(state);
+  const token = runTokenCommand(state);
   const guarded = await startDaemon(state, '--require-token');
-  const page = await open(guarded.url);
+  const page = await openPage(guarded.url);
   await logIn(page, 'wrong');
   await page.locator('dialog .problem-line', { hasText: /\S/ }).waitFor();
   await logIn(page, token);
   await page.locator('#devices li').first().waitFor();
-  assert.equal(await page.evaluate(() => document.cookie), '', 'the cookie must be out of scripts’ reach');
+  assert.equal(await page.evaluate(() => document.cookie), '', 'scripts must not be able to read the cookie');
   await page.reload();
   await page.locator('#devices li').first().waitFor();
   assert.equal(await page.locator('dialog').count(), 0);
-  complaints.splice(0, complaints.length, ...complaints.filter((text) => !text.includes('status of 401')));
+  ignoreBrowserErrors('status of 401');
   await page.close();
   await guarded.stop();
 });
 
-test('a page whose token is revoked asks for another and listens on', async () => {
+test('a page whose token is revoked asks for another and reconnects', async () => {
   const state = path.join(scratch, 'revoked');
-  const [first, second] = [tokens(state, 'first'), tokens(state, 'second')];
+  const [first, second] = [runTokenCommand(state, 'first'), runTokenCommand(state, 'second')];
   const guarded = await startDaemon(state, '--require-token');
-  const ask = async (method, where, body) => (await fetch(guarded.url + where, { method, body: JSON.stringify(body),
+  const request = async (method, where, body) => (await fetch(guarded.url + where, { method, body: JSON.stringify(body),
     headers: { authorization: `Bearer ${second}`, 'content-type': 'application/json' } })).json();
-  const { id } = await ask('POST', '/jobs', { kind: 'train', dataset: 'synthetic', epochs: 1000, warmup_epochs: 0 });
-  const page = await open(`${guarded.url}/job.html?id=${id}`);
+  const { id } = await request('POST', '/jobs', { kind: 'train', dataset: 'synthetic', epochs: 1000, warmup_epochs: 0 });
+  const page = await openPage(`${guarded.url}/job.html?id=${id}`);
   await logIn(page, first);
   await page.locator('#live-numbers dd').first().waitFor({ timeout: 60000 });
-  tokens(state, 'revoke', 'first');
+  runTokenCommand(state, 'revoke', 'first');
   await logIn(page, second);
   await page.locator('dialog').waitFor({ state: 'detached' });
-  await ask('DELETE', `/jobs/${id}`);
+  await request('DELETE', `/jobs/${id}`);
   await page.locator('#job-state .state[data-state="cancelled"]').waitFor({ timeout: 20000 });
-  complaints.splice(0, complaints.length, ...complaints.filter((text) => !text.includes('status of 401')));
+  ignoreBrowserErrors('status of 401');
   await page.close();
   await guarded.stop();
 });
 
-test('nothing complained', () => assert.deepEqual(complaints, []));
+test('the browser reported no errors', () => assert.deepEqual(browserErrors, []));

@@ -1,33 +1,35 @@
-// Reports and comparisons of runs as a GPU would have left them, put into the database of a real daemon.
+// Reports and comparisons of GPU runs that are inserted into the database of a real daemon.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import path from 'node:path';
 import { before, test } from 'node:test';
-import { complaints, daemon, finish, noSidewaysScroll, open, scratch, shoot, submit } from './harness.mjs';
+import {
+  browserErrors, daemon, finish, fitsWidth, ignoreBrowserErrors, openPage, scratch, submit, takeScreenshot,
+} from './harness.mjs';
 
 const fixture = path.join(process.env.ROOFLINED_SOURCE, 'tests/api/profiled_runs.py');
-let runs; // {a, b, hostile}: profiled_runs.py says what they are
+let runs; // {a, b, hostile}, as described in profiled_runs.py
 
 before(() => { runs = JSON.parse(execFileSync('python3', [fixture, path.join(scratch, 'state')])); });
 
 const api = async (where) => (await fetch(`${daemon.url}${where}`)).json();
 async function openReport(kernel = 0, options = {}, hash = '') {
-  const page = await open(`${daemon.url}/report.html?run=${runs.a}&kernel=${kernel}${hash}`, options);
+  const page = await openPage(`${daemon.url}/report.html?run=${runs.a}&kernel=${kernel}${hash}`, options);
   await page.locator(`body[data-loaded="${kernel}"]`).waitFor();
   return page;
 }
 async function openJob(id) {
-  const page = await open(`${daemon.url}/job.html?id=${id}`);
+  const page = await openPage(`${daemon.url}/job.html?id=${id}`);
   await page.locator('body[data-loaded="completed"]').waitFor();
   return page;
 }
 async function openComparison(options = {}) {
-  const page = await open(`${daemon.url}/compare.html?a=${runs.a}&b=${runs.b}`, options);
+  const page = await openPage(`${daemon.url}/compare.html?a=${runs.a}&b=${runs.b}`, options);
   await page.locator('body[data-loaded]').waitFor();
   return page;
 }
 
-test('the head has the facts, with readable units', async () => {
+test('the header shows the facts of the kernel with units', async () => {
   const page = await openReport();
   assert.equal(await page.locator('h1').innerText(), 'relu');
   const facts = await page.locator('#kernel-facts').innerText();
@@ -35,11 +37,11 @@ test('the head has the facts, with readable units', async () => {
     assert.ok(facts.includes(fact), `${fact} is not in ${facts}`);
   }
   assert.equal(await page.locator('#kernel option').count(), 2);
-  await shoot(page, 'report-light');
+  await takeScreenshot(page, 'report-light');
   await page.close();
 });
 
-test('every finding is there and opens its section', async () => {
+test('every finding is listed and opens its section', async () => {
   const page = await openReport();
   const { findings } = (await api(`/runs/${runs.a}/report?kernel=0`)).kernels[0];
   const items = page.locator('#finding-list li');
@@ -55,13 +57,13 @@ test('every finding is there and opens its section', async () => {
   await page.close();
 });
 
-test('every section shows its rows; what was not measured is a dash with its reason', async () => {
+test('every section shows its rows; a missing value is a dash with a reason', async () => {
   const page = await openReport();
   const [{ sections }] = (await api(`/runs/${runs.a}/report?kernel=0`)).kernels;
   assert.deepEqual(await page.locator('#sections > details > summary > strong').allInnerTexts(),
     sections.map((section) => section.name));
-  const looked = ['SpeedOfLight', 'MemoryWorkloadAnalysis_Tables', 'InstructionStats'];
-  for (const section of sections.filter(({ id }) => looked.includes(id))) {
+  const checkedSections = ['SpeedOfLight', 'MemoryWorkloadAnalysis_Tables', 'InstructionStats'];
+  for (const section of sections.filter(({ id }) => checkedSections.includes(id))) {
     const block = page.locator(`#section-${section.id}`);
     if (await block.getAttribute('open') === null) await block.locator('> summary').click();
     await block.locator('> .scroll').first().waitFor();
@@ -77,8 +79,8 @@ test('every section shows its rows; what was not measured is a dash with its rea
   await page.close();
 });
 
-test('memory is told by kind of access, with how many sectors a request took', async () => {
-  const page = await open(`${daemon.url}/report.html?run=${runs.b}`);
+test('memory tables list kinds of access with sectors per request', async () => {
+  const page = await openPage(`${daemon.url}/report.html?run=${runs.b}`);
   await page.locator('body[data-loaded="0"]').waitFor();
   await page.locator('#section-MemoryWorkloadAnalysis_Tables > summary').click();
   const table = page.getByRole('group', { name: 'L1/TEX Cache by kind of access' });
@@ -86,12 +88,13 @@ test('memory is told by kind of access, with how many sectors a request took', a
   const load = await table.locator('tbody tr').first().locator('td').allInnerTexts();
   assert.deepEqual(load.map((text) => text.replaceAll('\u202f', '')),
     ['131072', '131072', '4194304', '32.00', '1461445', '22.38 %', '0.35 %', '4179607']);
-  assert.equal(await page.getByRole('group', { name: 'Shared Memory by kind of access' }).count(), 0, 'a total alone is none');
-  await shoot(page, 'memory-light');
+  assert.equal(await page.getByRole('group', { name: 'Shared Memory by kind of access' }).count(), 0,
+    'a table with only a total is omitted');
+  await takeScreenshot(page, 'memory-light');
   await page.close();
 });
 
-test('parts of one kind have bars, the longest first', async () => {
+test('parts have bars, the longest first', async () => {
   const page = await openReport();
   await page.locator('#section-WarpStateStats > summary').click();
   await page.locator('#section-WarpStateStats details > summary').click();
@@ -102,7 +105,7 @@ test('parts of one kind have bars, the longest first', async () => {
   await page.close();
 });
 
-test('the reason of a dash is shown to those without a mouse', async () => {
+test('the keyboard shows the reason of a dash', async () => {
   const page = await openReport();
   const dash = page.locator('#roof-table td.null').first();
   await dash.focus();
@@ -118,13 +121,13 @@ test('the reason of a dash is shown to those without a mouse', async () => {
   await page.close();
 });
 
-test('an address may point to a section', async () => {
+test('a URL fragment opens a section', async () => {
   const page = await openReport(0, {}, '#section-Occupancy');
   await page.locator('#section-Occupancy[open] tbody tr').first().waitFor();
   await page.close();
 });
 
-test('a kernel’s name is text, whatever is in it', async () => {
+test('a kernel name with HTML is shown as text', async () => {
   const page = await openReport(1);
   assert.equal(await page.locator('h1').innerText(), 'scale');
   assert.equal(await page.locator('#kernel-name').innerText(), runs.hostile);
@@ -132,7 +135,7 @@ test('a kernel’s name is text, whatever is in it', async () => {
   await page.close();
 });
 
-test('the roofline stands where the numbers say', async () => {
+test('the roofline chart matches the API', async () => {
   const page = await openReport(1);
   const [{ roofline }] = (await api(`/runs/${runs.a}/report?kernel=1`)).kernels;
   const unit = await page.locator('#roofline-unit').inputValue();
@@ -155,11 +158,11 @@ test('the roofline stands where the numbers say', async () => {
   assert.match(await page.locator('#roofline-legend').innerText(), /No fp64 operations were counted/);
   await page.locator('#roofline-unit').selectOption(unit);
   assert.equal(await page.locator('#roofline-chart circle').count(), points.length, 'the chart comes back');
-  await shoot(page, 'report-scale');
+  await takeScreenshot(page, 'report-scale');
   await page.close();
 });
 
-test('curves and instructions', async () => {
+test('series and instructions are shown', async () => {
   const page = await openReport();
   assert.equal(await page.locator('#series-charts canvas').count(), 2);
   await page.locator('#instruction-table summary', { hasText: '3 instructions' }).click();
@@ -177,7 +180,7 @@ test('curves and instructions', async () => {
   await page.close();
 });
 
-test('the comparison of two runs', async () => {
+test('a comparison shows pairs of kernels, findings and differences', async () => {
   const page = await openComparison();
   const { kernels } = await api(`/compare?a=${runs.a}&b=${runs.b}`);
   assert.equal(await page.locator('#pair option').count(), kernels.length);
@@ -194,7 +197,7 @@ test('the comparison of two runs', async () => {
   const cells = await duration.locator('td').allInnerTexts();
   assert.equal(cells[0], '22.34 µs');
   assert.equal(cells[3], `${row.relative < 0 ? '−' : '+'}${Math.abs(row.relative * 100).toFixed(1)} %`);
-  await shoot(page, 'compare-light');
+  await takeScreenshot(page, 'compare-light');
   const before = await page.locator('#sections > details').count();
   await page.locator('#changed').check();
   assert.ok(await page.locator('#sections > details').count() < before);
@@ -206,7 +209,7 @@ test('the comparison of two runs', async () => {
   await page.close();
 });
 
-test('two kernels that do not belong together are compared when they are chosen', async () => {
+test('any two kernels can be selected for comparison', async () => {
   const page = await openComparison();
   const { kernels } = await api(`/compare?a=${runs.a}&b=${runs.b}`);
   const alone = kernels.find((one) => one.b === null).a.ordinal;
@@ -230,7 +233,7 @@ test('two kernels that do not belong together are compared when they are chosen'
   await page.close();
 });
 
-test('the job leads to its reports', async () => {
+test('the job page links to its reports', async () => {
   const { job } = await api(`/runs/${runs.a}/report?kernel=0`);
   const page = await openJob(job);
   assert.ok(await page.locator('#kernel-table th').count() < 10, 'hundreds of metrics are the report’s');
@@ -246,7 +249,7 @@ test('the job leads to its reports', async () => {
   await page.close();
 });
 
-test('a run without counters says why, and stands under the roofs by its model', async () => {
+test('a run without counters has a reason and a roofline point of its model', async () => {
   const job = await finish(await submit({ kind: 'kernel', kernel: 'relu', dtype: 'fp32', shape: { n: 4096 }, samples: 2,
     device: 'cpu' }));
   const page = await openJob(job.id);
@@ -263,31 +266,31 @@ test('a run without counters says why, and stands under the roofs by its model',
   await page.close();
 });
 
-test('runs and kernels that are not there are problems', async () => {
+test('unknown runs and kernels show an error', async () => {
   const wrong = [['report.html?run=999999', /999999/], [`report.html?run=${runs.a}&kernel=77`, /no kernel 77/],
     ['report.html', /run/],
     ['compare.html?a=1', /two runs/], [`compare.html?a=${runs.a}&b=999999`, /999999/],
     [`compare.html?a=${runs.a}&b=${runs.b}&kernel=55`, /no kernel 55/]];
-  for (const [where, says] of wrong) {
-    const page = await open(`${daemon.url}/${where}`);
+  for (const [where, message] of wrong) {
+    const page = await openPage(`${daemon.url}/${where}`);
     await page.locator('#problem').waitFor();
-    assert.match(await page.locator('#problem').innerText(), says);
+    assert.match(await page.locator('#problem').innerText(), message);
     await page.close();
   }
-  complaints.splice(0, complaints.length, ...complaints.filter((text) => !text.includes('status of 404')));
+  ignoreBrowserErrors('status of 404');
 });
 
-test('a phone is wide enough, and the dark is dark', async () => {
+test('the pages fit a phone in dark mode', async () => {
   for (const [name, start] of [['report', () => openReport(1, { viewport: { width: 360, height: 740 }, colorScheme: 'dark' })],
     ['compare', () => openComparison({ viewport: { width: 360, height: 740 }, colorScheme: 'dark' })]]) {
     const page = await start();
-    assert.ok(await noSidewaysScroll(page), `${name} scrolls sideways`);
-    await shoot(page, `${name}-360`);
+    assert.ok(await fitsWidth(page), `${name} scrolls horizontally`);
+    await takeScreenshot(page, `${name}-360`);
     await page.close();
   }
   const page = await openReport(0, { colorScheme: 'dark' });
-  await shoot(page, 'report-dark');
+  await takeScreenshot(page, 'report-dark');
   await page.close();
 });
 
-test('nothing complained', () => assert.deepEqual(complaints, []));
+test('the browser reported no errors', () => assert.deepEqual(browserErrors, []));

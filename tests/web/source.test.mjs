@@ -1,44 +1,44 @@
-// Posted code on the pages of its job and its report, put into the database of a real daemon.
+// Job and report pages of posted code, inserted into the database of a real daemon.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import path from 'node:path';
 import { before, test } from 'node:test';
-import { complaints, daemon, noSidewaysScroll, open, scratch, shoot } from './harness.mjs';
+import { browserErrors, daemon, fitsWidth, openPage, scratch, takeScreenshot } from './harness.mjs';
 
 const fixture = path.join(process.env.ROOFLINED_SOURCE, 'tests/api/posted_runs.py');
-let made; // {failed, job, binary, run}: posted_runs.py says what they are
+let inserted; // {failed, job, binary, run}, as described in posted_runs.py
 
-before(() => { made = JSON.parse(execFileSync('python3', [fixture, path.join(scratch, 'state')])); });
+before(() => { inserted = JSON.parse(execFileSync('python3', [fixture, path.join(scratch, 'state')])); });
 
 async function openJob(id, state, options) {
-  const page = await open(`${daemon.url}/job.html?id=${id}`, options);
+  const page = await openPage(`${daemon.url}/job.html?id=${id}`, options);
   await page.locator(`body[data-loaded="${state}"]`).waitFor();
   return page;
 }
 async function openReport(options) {
-  const page = await open(`${daemon.url}/report.html?run=${made.run}`, options);
+  const page = await openPage(`${daemon.url}/report.html?run=${inserted.run}`, options);
   await page.locator('body[data-loaded="0"]').waitFor();
   return page;
 }
-const rowsOf = (table) => table.locator('tbody tr').evaluateAll((rows) => rows.map((row) => [...row.cells].map((cell) =>
+const readRows = (table) => table.locator('tbody tr').evaluateAll((rows) => rows.map((row) => [...row.cells].map((cell) =>
   cell.innerText.trim())));
-const sass = async (page) => (await rowsOf(page.locator('#instruction-table .rows'))).map((cells) => cells[1]);
+const sass = async (page) => (await readRows(page.locator('#instruction-table .rows'))).map((cells) => cells[1]);
 
-test('what does not compile shows its log, once for all variants that had it', async () => {
-  const page = await openJob(made.failed, 'failed');
+test('a compile error shows its log once for all variants that have it', async () => {
+  const page = await openJob(inserted.failed, 'failed');
   assert.match(await page.locator('#problem').innerText(), /code\.cu\(4\): error: expected an expression/);
   assert.deepEqual(await page.locator('#logs figcaption').allInnerTexts(), ['Compiler log, default, fast_math']);
   const log = await page.locator('#logs pre').innerText();
   assert.ok(log.startsWith(['code.cu(4): error: expected an expression', '      x[i] += <b>1</b>;', '              ^', '',
     'code.cu(2): warning'].join('\n')), log);
   assert.deepEqual(await page.locator('#logs a').allInnerTexts(), ['code.cu(4)', 'code.cu(2)']);
-  await shoot(page, 'source-failed-light');
+  await takeScreenshot(page, 'source-failed-light');
   await page.close();
 });
 
-test('the source has line numbers, and says what the compiler said at its lines', async () => {
-  const page = await openJob(made.failed, 'failed');
-  const rows = await rowsOf(page.locator('#code'));
+test('the source has line numbers and the messages of the compiler at its lines', async () => {
+  const page = await openJob(inserted.failed, 'failed');
+  const rows = await readRows(page.locator('#code'));
   assert.deepEqual(rows.map(([line]) => line), ['1', '2', '3', '4', '5']);
   assert.match(rows[3][1], /^x\[i\] \+= <b>1<\/b>;\s*error: expected an expression$/);
   assert.deepEqual(await page.locator('#code tr.said').evaluateAll((all) => all.map((row) => row.id)), ['line-2', 'line-4']);
@@ -47,25 +47,25 @@ test('the source has line numbers, and says what the compiler said at its lines'
   await page.close();
 });
 
-test('of a binary there is no text', async () => {
-  const page = await openJob(made.binary, 'completed');
+test('a posted binary has no source', async () => {
+  const page = await openJob(inserted.binary, 'completed');
   assert.equal(await page.locator('#code').innerText(), 'A binary was posted, so there is no source text.');
   await page.close();
 });
 
-test('the report sums samples and instructions by line', async () => {
+test('the report sums samples and instructions by source line', async () => {
   const page = await openReport();
-  const rows = await rowsOf(page.locator('#instruction-table .code'));
+  const rows = await readRows(page.locator('#instruction-table .code'));
   assert.deepEqual(rows.map(([line, samples, executed]) => [line, samples, executed]),
-    [['1', '', ''], ['2', '7', '128'], ['3', '', ''], ['4', '95', '96'], ['5', '', '']], 'a header’s line 4 is not ours');
+    [['1', '', ''], ['2', '7', '128'], ['3', '', ''], ['4', '95', '96'], ['5', '', '']], 'line 4 of a header is not counted');
   assert.equal((await sass(page)).length, 6);
   const [left, right] = await Promise.all(['.code', '.rows'].map((name) => page.locator(`.halves ${name}`).boundingBox()));
   assert.ok(left.x + left.width <= right.x && Math.abs(left.y - right.y) < 2, 'side by side');
-  await shoot(page, 'source-light');
+  await takeScreenshot(page, 'source-light');
   await page.close();
 });
 
-test('a line shows its own instructions, by pointer and by keyboard', async () => {
+test('a selected line shows its instructions, by mouse and keyboard', async () => {
   const page = await openReport();
   const line = (number) => page.locator(`.code [data-line="${number}"]`);
   await line(4).locator('td').last().click();
@@ -81,14 +81,14 @@ test('a line shows its own instructions, by pointer and by keyboard', async () =
   await page.close();
 });
 
-test('a phone is wide enough, in the dark', async () => {
+test('the pages fit a phone in dark mode', async () => {
   const options = { viewport: { width: 360, height: 740 }, colorScheme: 'dark' };
-  for (const [page, name] of [[await openJob(made.failed, 'failed', options), 'source-failed-360'],
+  for (const [page, name] of [[await openJob(inserted.failed, 'failed', options), 'source-failed-360'],
     [await openReport(options), 'source-360']]) {
-    assert.ok(await noSidewaysScroll(page), `${name} scrolls sideways`);
-    await shoot(page, name);
+    assert.ok(await fitsWidth(page), `${name} scrolls horizontally`);
+    await takeScreenshot(page, name);
     await page.close();
   }
 });
 
-test('no page complained', () => assert.deepEqual(complaints, []));
+test('the browser reported no errors', () => assert.deepEqual(browserErrors, []));

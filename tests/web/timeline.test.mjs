@@ -1,40 +1,40 @@
-// The timeline of a job: a run whose epoch is one launch with phases, put into the database of a real daemon, and one that the
-// CPU traced.
+// The timeline of a job: a run whose epoch is one launch with phases, inserted into the database of a real daemon, and a run on
+// the CPU.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { before, test } from 'node:test';
-import { complaints, daemon, finish, noSidewaysScroll, open, scratch, shoot, submit } from './harness.mjs';
+import { browserErrors, daemon, finish, fitsWidth, openPage, scratch, submit, takeScreenshot } from './harness.mjs';
 
 const fixture = path.join(process.env.ROOFLINED_SOURCE, 'tests/api/traced_run.py');
 const PHASES = ['conv1_forward', 'conv2_forward', 'head', 'conv2_input_gradient', 'conv1_backward', 'adam', 'update_barrier'];
-const FIRST_NS = 12000; // traced_run.py's, as the rest
+const FIRST_NS = 12000; // as in traced_run.py, like STEP_NS
 const STEP_NS = 16600;
-let made;
+let inserted;
 
-before(() => { made = JSON.parse(execFileSync('python3', [fixture, path.join(scratch, 'state')])); });
+before(() => { inserted = JSON.parse(execFileSync('python3', [fixture, path.join(scratch, 'state')])); });
 
 const train = (passes) => submit({ kind: 'train', dataset: 'synthetic', epochs: 1, warmup_epochs: 0, max_images: 640,
   precisions: ['fp32'], passes });
 async function openJob(id, options) {
-  const page = await open(`${daemon.url}/job.html?id=${id}`, options);
+  const page = await openPage(`${daemon.url}/job.html?id=${id}`, options);
   await page.locator('body[data-loaded="completed"]').waitFor();
   return page;
 }
 const bars = (page, name) => page.locator(`#timeline-chart .span[data-name="${name}"]`);
 const titles = (page, name) => bars(page, name).evaluateAll((all) => all.map((one) => one.querySelector('title').textContent));
 
-test('no number runs out of its cell', async () => {
-  const page = await openJob(made.job);
+test('every number fits its cell', async () => {
+  const page = await openJob(inserted.job);
   const cells = await page.locator('#kernel-table td, #phase-table td').evaluateAll((all) => all.filter((one) =>
     one.scrollWidth > one.clientWidth && !one.matches('.name')).map((one) => one.innerText));
   assert.deepEqual(cells, []);
   await page.close();
 });
 
-test('phases of the first two steps lie inside their launch', async () => {
-  const page = await openJob(made.job);
+test('phases of the first two steps are inside their launch', async () => {
+  const page = await openJob(inserted.job);
   assert.match((await titles(page, 'conv2_input_gradient'))[1], /^conv2_input_gradient, step 1 \(backward\): 6\.00 µs from /);
   const launch = await bars(page, 'persistent_epoch').locator('rect').boundingBox();
   const boxes = await page.locator('#timeline-chart .span rect').evaluateAll((all) => all.map((one) => {
@@ -51,12 +51,12 @@ test('phases of the first two steps lie inside their launch', async () => {
   const width = (name) => phases.find((box) => box.name === name).width;
   assert.ok(Math.abs(width('conv2_input_gradient') / width('conv1_forward') - 2) < 0.05, 'as long as they took');
   assert.deepEqual(await page.locator('#timeline-legend li').allInnerTexts(), ['forward', 'backward', 'optimizer']);
-  await shoot(page, 'timeline-light');
+  await takeScreenshot(page, 'timeline-light');
   await page.close();
 });
 
-test('the table has every phase and adds up to a step', async () => {
-  const page = await openJob(made.job);
+test('the table has all phases and their sum, the step', async () => {
+  const page = await openJob(inserted.job);
   const textOf = (rows) => rows.map((row) => [...row.cells].map((cell) => cell.innerText));
   const cells = await page.locator('#phase-table tbody tr').evaluateAll(textOf);
   assert.deepEqual(cells.slice(0, -1).map(([name]) => name), PHASES);
@@ -67,8 +67,8 @@ test('the table has every phase and adds up to a step', async () => {
   await page.close();
 });
 
-test('it moves and zooms by buttons and keys, and to a bar', async () => {
-  const page = await openJob(made.job);
+test('buttons, keys and bars move and zoom the timeline', async () => {
+  const page = await openJob(inserted.job);
   const shown = async () => {
     const [, span, from] = /([\d.]+) µs from ([\d.]+) µs/.exec(await page.locator('#timeline-window').innerText());
     return { span: Number(span), from: Number(from) };
@@ -98,12 +98,12 @@ test('it moves and zooms by buttons and keys, and to a bar', async () => {
   await page.close();
 });
 
-test('the chosen run is to be had as a trace for Perfetto', async () => {
-  const page = await openJob(made.job);
+test('the selected run can be downloaded as a trace for Perfetto', async () => {
+  const page = await openJob(inserted.job);
   const downloading = page.waitForEvent('download');
   await page.getByRole('link', { name: 'Trace for Perfetto' }).click();
   const download = await downloading;
-  assert.equal(download.suggestedFilename(), `job-${made.job}-run-${made.run}.json`);
+  assert.equal(download.suggestedFilename(), `job-${inserted.job}-run-${inserted.run}.json`);
   const { traceEvents } = JSON.parse(readFileSync(await download.path(), 'utf8'));
   assert.equal(traceEvents.filter((event) => event.name === 'adam' && event.ph === 'X').length, 4);
   await page.close();
@@ -116,7 +116,7 @@ test('a run of launches has a timeline without phases', async () => {
   await bars(page, 'gather').first().waitFor();
   assert.equal(await page.locator('#phases').isVisible(), false);
   assert.deepEqual(await page.locator('#timeline-legend li').allInnerTexts(), ['forward', 'backward', 'optimizer', 'data']);
-  await shoot(page, 'timeline-cpu');
+  await takeScreenshot(page, 'timeline-cpu');
   await page.close();
 });
 
@@ -128,12 +128,12 @@ test('without a trace there is no timeline', async () => {
   await page.close();
 });
 
-test('a phone is wide enough, in the dark', async () => {
-  const page = await openJob(made.job, { viewport: { width: 360, height: 740 }, colorScheme: 'dark' });
+test('the page fits a phone in dark mode', async () => {
+  const page = await openJob(inserted.job, { viewport: { width: 360, height: 740 }, colorScheme: 'dark' });
   await bars(page, 'adam').first().waitFor();
-  assert.ok(await noSidewaysScroll(page), 'it scrolls sideways');
-  await shoot(page, 'timeline-360');
+  assert.ok(await fitsWidth(page), 'the page scrolls horizontally');
+  await takeScreenshot(page, 'timeline-360');
   await page.close();
 });
 
-test('no page complained', () => assert.deepEqual(complaints, []));
+test('the browser reported no errors', () => assert.deepEqual(browserErrors, []));

@@ -1,18 +1,18 @@
-// The job page of kernel jobs: one as a GPU would have left it, and one that the CPU did.
+// The job page of kernel jobs: a GPU job that is inserted into the database, and a job that runs on the CPU.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import path from 'node:path';
 import { before, test } from 'node:test';
-import { complaints, daemon, finish, noSidewaysScroll, open, scratch, shoot, submit } from './harness.mjs';
+import { browserErrors, daemon, finish, fitsWidth, openPage, scratch, submit, takeScreenshot } from './harness.mjs';
 
 const fixture = path.join(process.env.ROOFLINED_SOURCE, 'tests/api/timed_runs.py');
-const [SCALE_US, FLOOR_US] = [27 * 1.02, 19.38]; // the upper quartile of the slowest, and a little air; timed_runs.py's floor
-let made;
+const [SCALE_US, FLOOR_US] = [27 * 1.02, 19.38]; // upper quartile of the slowest variant plus a margin of 2 %; the floor in timed_runs.py
+let inserted;
 
-before(() => { made = Number(execFileSync('python3', [fixture, path.join(scratch, 'state')])); });
+before(() => { inserted = Number(execFileSync('python3', [fixture, path.join(scratch, 'state')])); });
 
 async function openJob(id, options) {
-  const page = await open(`${daemon.url}/job.html?id=${id}`, options);
+  const page = await openPage(`${daemon.url}/job.html?id=${id}`, options);
   await page.locator('body[data-loaded="completed"]').waitFor();
   return page;
 }
@@ -20,8 +20,8 @@ const card = (page, title) => page.locator('#bars > .panel').filter({ has: page.
 const values = (page, title) => card(page, title).locator('.bar').evaluateAll((rows) => rows.map((row) =>
   [row.querySelector('.of'), ...row.querySelectorAll('.value')].map((one) => one.textContent)));
 
-test('every variant has its cold and warm times and its rates, beside what the model allows', async () => {
-  const page = await openJob(made);
+test('every variant has cold and warm times, rates, and percentages of its bound', async () => {
+  const page = await openJob(inserted);
   assert.deepEqual(await values(page, 'Time, cold cache'),
     [['scalar', '26.00 µs', '74.54 %'], ['vector', '20.40 µs', '95.00 %'], ['capped_registers', '9.00 µs', '215.33 %']]);
   assert.deepEqual((await values(page, 'Time, warm cache'))[0], ['scalar', '12.00 µs', '66.67 %']);
@@ -30,17 +30,17 @@ test('every variant has its cold and warm times and its rates, beside what the m
   const facts = await page.locator('#reasons li').first().innerText();
   assert.match(facts, /^fp16 n=4194304 · engine cuda · 5 samples in each cache mode · SM clock 1.965 to 1.980 MHz · /);
   assert.doesNotMatch(await page.locator('#provenance-table').innerText(), /dataset|epoch/, 'these are of training');
-  await shoot(page, 'timings-light');
+  await takeScreenshot(page, 'timings-light');
   await page.close();
 });
 
-test('bars, spread and bound stand where the numbers say', async () => {
-  const page = await openJob(made);
+test('bars, spread and bound match the measurements', async () => {
+  const page = await openJob(inserted);
   const rows = await card(page, 'Time, cold cache').locator('.bar').evaluateAll((all) => all.map((row) => {
     const track = row.querySelector('.track').getBoundingClientRect();
-    const at = (x) => (x - track.left) / track.width;
+    const fraction = (x) => (x - track.left) / track.width;
     const [fill, spread, bound] = ['.fill', '.spread', '.bound'].map((name) => row.querySelector(name).getBoundingClientRect());
-    return { median: at(fill.right), low: at(spread.left), high: at(spread.right), bound: at(bound.left) };
+    return { median: fraction(fill.right), low: fraction(spread.left), high: fraction(spread.right), bound: fraction(bound.left) };
   }));
   const expected = [{ median: 26, low: 25, high: 27, bound: FLOOR_US }, { median: 20.4, low: 20.2, high: 20.6, bound: FLOOR_US }];
   for (const [index, us] of expected.entries()) {
@@ -51,10 +51,10 @@ test('bars, spread and bound stand where the numbers say', async () => {
   await page.close();
 });
 
-test('two runs are told as the API compares them', async () => {
-  const runs = (await finish(made)).runs.map((run) => run.id);
+test('a comparison of two runs matches the API', async () => {
+  const runs = (await finish(inserted)).runs.map((run) => run.id);
   const compare = async (one, other) => {
-    const page = await open(`${daemon.url}/compare.html?a=${one}&b=${other}`);
+    const page = await openPage(`${daemon.url}/compare.html?a=${one}&b=${other}`);
     await page.locator('body[data-loaded]').waitFor();
     return page;
   };
@@ -62,7 +62,7 @@ test('two runs are told as the API compares them', async () => {
   assert.equal(await page.locator('#verdict').innerText(),
     'vector is 1.27 times as fast as scalar with a cold cache, 1.00 times with a warm one.');
   assert.equal(await card(page, 'Time, cold cache').locator('h3 span').innerText(), '1.27×');
-  await shoot(page, 'two-kernels-light');
+  await takeScreenshot(page, 'two-kernels-light');
   await page.close();
   const suspect = await compare(runs[1], runs[2]);
   assert.match(await suspect.locator('#verdict').innerText(),
@@ -70,8 +70,8 @@ test('two runs are told as the API compares them', async () => {
   await suspect.close();
 });
 
-test('the sentence is of what is not suspect', async () => {
-  const page = await openJob(made);
+test('the summary ignores suspect variants', async () => {
+  const page = await openJob(inserted);
   assert.equal(await page.locator('#verdict').innerText(), 'vector is the fastest with a cold cache: 20.40 µs, 95.00 % '
     + 'of the model’s speed. The next, scalar, takes 1.27 times as long.');
   assert.equal(await page.locator('#reasons .bad').innerText(),
@@ -79,8 +79,8 @@ test('the sentence is of what is not suspect', async () => {
   await page.close();
 });
 
-test('the table has the samples’ spread', async () => {
-  const page = await openJob(made);
+test('the table has the spread of the samples', async () => {
+  const page = await openJob(inserted);
   await page.locator('#times summary').click();
   const [scalar] = await page.locator('#time-table tbody tr').evaluateAll((rows) =>
     rows.map((row) => [...row.cells].map((cell) => cell.innerText)));
@@ -89,7 +89,7 @@ test('the table has the samples’ spread', async () => {
   await page.close();
 });
 
-test('without ceilings there is no bound, and the page says why', async () => {
+test('without ceilings there is no bound, and the page gives the reason', async () => {
   const id = await submit({ kind: 'kernel', kernel: 'copy', dtype: 'fp32', shape: { n: 4096 }, variant: 'vector', samples: 3,
     device: 'cpu' });
   await finish(id);
@@ -103,11 +103,11 @@ test('without ceilings there is no bound, and the page says why', async () => {
   await page.close();
 });
 
-test('a phone is wide enough, in the dark', async () => {
-  const page = await openJob(made, { viewport: { width: 360, height: 740 }, colorScheme: 'dark' });
-  assert.ok(await noSidewaysScroll(page), 'it scrolls sideways');
-  await shoot(page, 'timings-360');
+test('the page fits a phone in dark mode', async () => {
+  const page = await openJob(inserted, { viewport: { width: 360, height: 740 }, colorScheme: 'dark' });
+  assert.ok(await fitsWidth(page), 'the page scrolls horizontally');
+  await takeScreenshot(page, 'timings-360');
   await page.close();
 });
 
-test('no page complained', () => assert.deepEqual(complaints, []));
+test('the browser reported no errors', () => assert.deepEqual(browserErrors, []));
