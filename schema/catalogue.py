@@ -1,13 +1,15 @@
-"""The metric catalogue: schema/metrics/*.json, one file a section, into the C table (daemon/model/catalogue.h) and
-docs/metrics.md.
+"""Generates the C table of daemon/model/catalogue.h and docs/metrics.md from schema/metrics/*.json, one file per section.
 
     catalogue.py c OUTPUT      catalogue.py docs OUTPUT
 
-A section: id (ncu's), order, name, sets, summary, tables of rows, and "collects": raw metrics with their units that are needed
-beside those that rows show as they are. A row: name, unit, key (ncu's metric of the row), and where there is such a thing:
-expression over raw metrics, if that is more than the key; choices, texts of an enumeration's numbers; parts, "values" or "names":
-raw metrics "KEY:NAME" are its parts, and which of both ncu prints; chips, compute capabilities, if not all of CHIPS have its
-counters."""
+A section has an id (from Nsight Compute), order, name, sets, summary, tables of rows, and "collects": raw metrics, with units,
+that expressions use but no row shows directly. A row has a name, a unit and a key (Nsight Compute's metric of the row), and
+optionally:
+
+    expression  over raw metrics, if the row is not simply its key
+    choices     texts for the numbers of an enumeration
+    parts       "values" or "names": raw metrics "KEY:NAME" are parts of the row; ncu prints their values, or only their names
+    chips       compute capabilities that have the row's counters, if not all of CHIPS do"""
 import json
 import pathlib
 import re
