@@ -65,7 +65,7 @@ typedef struct rl_roofline {
 } rl_roofline;
 
 rl_roofline rl_roofline_compute(const rl_metric_values *values);
-/* Returns one of the expressions that the roofline evaluates; NULL behind the last. Tests check that their metrics are collected.
+/* Returns an expression that the roofline evaluates; NULL behind the last. For tests, which check that its metrics are collected.
  */
 const char *rl_roofline_expression(size_t index);
 

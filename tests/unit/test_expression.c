@@ -26,7 +26,7 @@ static int evaluate(const char *text, double *value) {
 
 static double value_of(const char *text) {
   double value = NAN;
-  if (evaluate(text, &value)) fail_msg("can't evaluate %s", text);
+  if (evaluate(text, &value) < 0) fail_msg("can't evaluate %s", text);
   return value;
 }
 

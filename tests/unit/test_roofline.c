@@ -184,7 +184,7 @@ static void expressions_use_metrics_of_the_catalogue(void **state) {
   for (const char *text; (text = rl_roofline_expression(count)) != NULL; count++) {
     rl_error err = {0};
     double value;
-    if (rl_expression_evaluate(text, strlen(text), &(rl_scope){look_up_catalogue, NULL}, &value, &err) != 0)
+    if (rl_expression_evaluate(text, strlen(text), &(rl_scope){look_up_catalogue, NULL}, &value, &err) < 0)
       fail_msg("%s", err.message);
   }
   assert_true(count > 2 * (RL_LEVELS + RL_UNITS));

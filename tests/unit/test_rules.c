@@ -194,7 +194,7 @@ static bool has_case(const rl_rule *rule) {
 
 static bool is_valid(const rl_rule *rule) {
   rl_error err = {0};
-  if (rl_rule_check(rule, &err) != 0) fail_msg("%s: %s", rule->id, err.message);
+  if (rl_rule_check(rule, &err) < 0) fail_msg("%s: %s", rule->id, err.message);
   assert_true(rl_rule_find(rule->id) == rule); /* ids are unique */
   assert_true(rule->version >= 1 && rule->title && rule->message);
   return true;

@@ -182,8 +182,9 @@ test('the job page in dark mode', async () => {
   await page.close();
 });
 
-const runTokenCommand = (state, ...more) => execFileSync(
-  path.join(build, 'bin/rooflinectl'), ['token', '--state', state, ...more], { stdio: ['ignore', 'pipe', 'ignore'] }).toString().trim();
+const rooflinectl = path.join(build, 'bin/rooflinectl');
+const runTokenCommand = (state, ...more) =>
+  execFileSync(rooflinectl, ['token', '--state', state, ...more], { stdio: ['ignore', 'pipe', 'ignore'] }).toString().trim();
 
 async function logIn(page, token) {
   await page.getByLabel('Access token').fill(token);

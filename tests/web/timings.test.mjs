@@ -6,7 +6,8 @@ import { before, test } from 'node:test';
 import { browserErrors, daemon, finish, fitsWidth, openPage, scratch, submit, takeScreenshot } from './harness.mjs';
 
 const fixture = path.join(process.env.ROOFLINED_SOURCE, 'tests/api/timed_runs.py');
-const [SCALE_US, FLOOR_US] = [27 * 1.02, 19.38]; // upper quartile of the slowest variant plus a margin of 2 %; the floor in timed_runs.py
+// The scale ends 2 % above the upper quartile of the slowest variant. The floor is the one of timed_runs.py.
+const [SCALE_US, FLOOR_US] = [27 * 1.02, 19.38];
 let inserted;
 
 before(() => { inserted = Number(execFileSync('python3', [fixture, path.join(scratch, 'state')])); });
@@ -40,7 +41,9 @@ test('bars, spread and bound match the measurements', async () => {
     const track = row.querySelector('.track').getBoundingClientRect();
     const fraction = (x) => (x - track.left) / track.width;
     const [fill, spread, bound] = ['.fill', '.spread', '.bound'].map((name) => row.querySelector(name).getBoundingClientRect());
-    return { median: fraction(fill.right), low: fraction(spread.left), high: fraction(spread.right), bound: fraction(bound.left) };
+    return {
+      median: fraction(fill.right), low: fraction(spread.left), high: fraction(spread.right), bound: fraction(bound.left),
+    };
   }));
   const expected = [{ median: 26, low: 25, high: 27, bound: FLOOR_US }, { median: 20.4, low: 20.2, high: 20.6, bound: FLOOR_US }];
   for (const [index, us] of expected.entries()) {

@@ -133,9 +133,9 @@ static int run_whole(void *arg, rl_stream stream, rl_error *err) {
   self->begin_ns = timestamp(self);
   for (int64_t step = 0; step < self->params.steps; step++) {
     record_timestamp(self, step, -1);
-    if (gather(self, stream, err)) return -1;
+    if (gather(self, stream, err) < 0) return -1;
     record_timestamp(self, step, 0);
-    if (descend(self, stream, err)) return -1;
+    if (descend(self, stream, err) < 0) return -1;
     record_timestamp(self, step, 1);
   }
   self->end_ns = timestamp(self);
@@ -218,10 +218,10 @@ static int fake_open(rl_device *device, const void *params, rl_instance **instan
   if (!self) return rl_fail(err, RL_SYS, ENOMEM, "out of memory");
   self->params = *(const fake_params *)params;
   /* Released scratch memory still counts in the peak. */
-  if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, 300, &scratch, err)) return -1;
+  if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, 300, &scratch, err) < 0) return -1;
   device->ops->release(device, scratch);
-  if (device->ops->allocate(device, RL_MEMORY_WEIGHTS, 100, &self->weights, err) ||
-      device->ops->allocate(device, RL_MEMORY_ACTIVATIONS, (size_t)self->params.bytes, &self->activations, err)) {
+  if (device->ops->allocate(device, RL_MEMORY_WEIGHTS, 100, &self->weights, err) < 0 ||
+      device->ops->allocate(device, RL_MEMORY_ACTIVATIONS, (size_t)self->params.bytes, &self->activations, err) < 0) {
     device->ops->release(device, self->weights);
     free(self);
     return -1;
