@@ -9,7 +9,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
-from measure.tables import filled, summary  # noqa: E402
+from measure.tables import fill_page, summary  # noqa: E402
 
 
 def main():
@@ -19,7 +19,7 @@ def main():
     asked = parser.parse_args()
     found = json.loads(asked.results.read_text())
     for page in asked.into or ():
-        page.write_text(filled(page.read_text(), found["steps"]))
+        page.write_text(fill_page(page.read_text(), found["steps"]))
     if not asked.into:
         print(summary(found["commit"], found["steps"]), end="")
 

@@ -1,4 +1,4 @@
-"""compare_ncu.py with a probe and an ncu that only print."""
+"""compare_ncu.py with a fake probe and a fake ncu."""
 import csv
 import os
 import pathlib
@@ -45,7 +45,7 @@ for grid in %(grids)s:
 """
 
 
-# The probe has what it is asked for by name, all of it in "full", the time alone in "auto".
+# The fake probe prints the metrics that it is asked for: all of them for "full", the duration only for "auto".
 PROBE = """#!/bin/sh
 [ $1 = recount ] || exit 2
 case $2 in full) names=.;; auto) names=time_duration;; *) names=$(echo $2 | tr , '|');; esac
@@ -54,9 +54,9 @@ grep -E "$names" <<X
 """
 
 
-def compared(folder, sets="full,full", executed=500, textures=0, bytes_moved=1000000, waits=50, ours=OURS, grids=("(64, 1, 1)",),
+def compare(folder, sets="full,full", executed=500, textures=0, bytes_moved=1000000, waits=50, ours=OURS, grids=("(64, 1, 1)",),
              requests=130000, divided=102400, fitting=8, written=201000):
-    """Exit status, what was printed, and rows by metric."""
+    """Runs compare_ncu.py and returns (exit status, output, {metric: row})."""
     ours %= {"executed": executed, "bytes": bytes_moved, "waits": waits, "requests": requests, "divided": divided,
              "fitting": fitting, "written": written, "untextured": "not counted: the code has no texture instruction"}
     for name, text in [("probe", PROBE % ours), ("ncu", NCU % {"python": sys.executable, "textures": textures, "grids": grids})]:
@@ -68,14 +68,14 @@ def compared(folder, sets="full,full", executed=500, textures=0, bytes_moved=100
         return done.returncode, done.stdout, {row["metric"]: row for row in csv.DictReader(table)}
 
 
-def words_of(rows):
+def verdicts_of(rows):
     return {metric: row["copy_verdict"] for metric, row in rows.items()}
 
 
-def test_what_agrees(tmp_path):
-    status, said, rows = compared(tmp_path)
-    assert status == 0, said
-    assert words_of(rows) == {
+def test_equal_values_agree(tmp_path):
+    status, output, rows = compare(tmp_path)
+    assert status == 0, output
+    assert verdicts_of(rows) == {
         "gpu__time_duration.sum": "agrees", "dram__bytes.sum": "agrees", "dram__bytes_write.sum": "agrees",
         "smsp__inst_executed.sum": "equal",
         "smsp__inst_executed_op_texture.sum": "decided", "launch__occupancy_cluster_pct": "equal",
@@ -86,56 +86,57 @@ def test_what_agrees(tmp_path):
         "derived__ours_alone": "only ours"}
 
 
-def test_what_the_program_determines_must_be_equal(tmp_path):
-    words = words_of(compared(tmp_path)[2])
-    status, _, rows = compared(tmp_path, executed=501)
-    assert (status, words_of(rows)) == (1, {**words, "smsp__inst_executed.sum": "DIFFERS"})
+def test_deterministic_counts_must_be_equal(tmp_path):
+    verdicts = verdicts_of(compare(tmp_path)[2])
+    status, _, rows = compare(tmp_path, executed=501)
+    assert (status, verdicts_of(rows)) == (1, {**verdicts, "smsp__inst_executed.sum": "DIFFERS"})
 
 
-def test_what_the_code_decides_must_be_0_where_ncu_counts_it(tmp_path):
-    status, _, rows = compared(tmp_path, textures=1)
+def test_a_zero_implied_by_the_code_must_be_0_in_ncu(tmp_path):
+    status, _, rows = compare(tmp_path, textures=1)
     assert (status, rows["smsp__inst_executed_op_texture.sum"]["copy_verdict"]) == (1, "DIFFERS")
 
 
-def test_chance_moves_shares_of_samples_only_so_far(tmp_path):
-    """Of 500 samples 16 % beside 10 % of 200 may be chance; 22 % are not."""
-    words = [words_of(compared(tmp_path, waits=waits)[2])["smsp__pcsamp_warps_issue_stalled_wait"] for waits in (80, 110)]
-    assert words == ["sampled", "DIFFERS"]
+def test_shares_of_samples_may_differ_by_sampling_error_only(tmp_path):
+    """16 % of 500 samples and 10 % of 200 may differ by chance; 22 % may not."""
+    verdicts = [verdicts_of(compare(tmp_path, waits=waits)[2])["smsp__pcsamp_warps_issue_stalled_wait"] for waits in (80, 110)]
+    assert verdicts == ["sampled", "DIFFERS"]
 
 
-def test_a_full_l2_makes_more_requests_and_not_fewer(tmp_path):
-    words = [words_of(compared(tmp_path, requests=requests)[2])["lts__t_requests.sum"] for requests in (160000, 170000, 90000)]
-    assert words == ["full L2", "DIFFERS", "DIFFERS"]
+def test_a_full_l2_explains_more_requests_but_not_fewer(tmp_path):
+    verdicts = [verdicts_of(compare(tmp_path, requests=requests)[2])["lts__t_requests.sum"]
+                for requests in (160000, 170000, 90000)]
+    assert verdicts == ["full L2", "DIFFERS", "DIFFERS"]
 
 
-def test_bytes_in_all_differ_by_those_written(tmp_path):
-    """Beside 810 000 read and 200 000 written."""
+def test_total_bytes_differ_by_the_bytes_written(tmp_path):
+    """ncu: 810 000 bytes read, 200 000 written."""
     moved = [(1310000, 500000), (1310000, 200000), (12810000, 12000000)]
-    words = [words_of(compared(tmp_path, bytes_moved=moved_bytes, written=written)[2]) for moved_bytes, written in moved]
-    assert [(found["dram__bytes.sum"], found["dram__bytes_write.sum"]) for found in words] == [
+    verdicts = [verdicts_of(compare(tmp_path, bytes_moved=moved_bytes, written=written)[2]) for moved_bytes, written in moved]
+    assert [(found["dram__bytes.sum"], found["dram__bytes_write.sum"]) for found in verdicts] == [
         ("known", "known"), ("DIFFERS", "agrees"), ("DIFFERS", "DIFFERS")]
 
 
-def test_blocks_that_fit_differ_as_l1_is_divided(tmp_path):
-    _, _, rows = compared(tmp_path, divided=135168, fitting=11)
+def test_resident_blocks_may_differ_with_the_carveout(tmp_path):
+    _, _, rows = compare(tmp_path, divided=135168, fitting=11)
     assert {rows[name]["copy_verdict"] for name in rows if name.startswith("launch__") and "cluster" not in name} == {"divided"}
-    _, _, rows = compared(tmp_path, fitting=11)
+    _, _, rows = compare(tmp_path, fitting=11)
     assert rows["launch__occupancy_limit_shared_mem"]["copy_verdict"] == "DIFFERS"
 
 
-def test_what_differs_is_taken_again(tmp_path):
-    _, _, rows = compared(tmp_path, sets="full,auto,auto", bytes_moved=2000000)
+def test_a_differing_metric_is_collected_again(tmp_path):
+    _, _, rows = compare(tmp_path, sets="full,auto,auto", bytes_moved=2000000)
     assert {name: (rows[name]["copy_verdict"], rows[name]["runs"]) for name in list(rows)[:3]} == {
         "gpu__time_duration.sum": ("agrees", "3"), "dram__bytes.sum": ("DIFFERS", "3"), "dram__bytes_write.sum": ("agrees", "1")}
 
 
-def test_kernels_of_one_launch_have_columns_of_their_own(tmp_path):
+def test_each_kernel_of_a_launch_has_its_columns(tmp_path):
     another = [line.replace("0,copy", "1,copy").replace("64 1 1,256", "32 1 1,256") for line in OURS.splitlines()]
-    _, said, _ = compared(tmp_path, ours=OURS + "\n".join(another) + "\n", grids=("(64, 1, 1)", "(32, 1, 1)"))
+    _, output, _ = compare(tmp_path, ours=OURS + "\n".join(another) + "\n", grids=("(64, 1, 1)", "(32, 1, 1)"))
     with open(tmp_path / "out" / "comparison.csv", encoding="utf-8") as table:
         row = next(csv.DictReader(table))
-    assert (row["copy_verdict"], row["copy_2_verdict"]) == ("agrees", "agrees"), said
+    assert (row["copy_verdict"], row["copy_2_verdict"]) == ("agrees", "agrees"), output
 
 
-def test_metrics_that_ncu_refuses_are_said(tmp_path):
-    assert compared(tmp_path)[1].splitlines()[0] == "ncu refuses derived__ours_alone"
+def test_metrics_that_ncu_refuses_are_printed(tmp_path):
+    assert compare(tmp_path)[1].splitlines()[0] == "ncu refuses derived__ours_alone"

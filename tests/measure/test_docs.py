@@ -1,4 +1,4 @@
-"""The pages find each other, and what measures them again."""
+"""Links between the pages lead somewhere, generated tables are filled, and the pages name steps that exist."""
 
 import os
 import pathlib
@@ -20,17 +20,17 @@ def test_every_link_leads_to_a_file():
     assert [f"{page.name}: {target}" for page in PAGES for target in links(page) if not (page.parent / target).exists()] == []
 
 
-def test_every_page_is_in_its_folders_index():
+def test_every_page_is_listed_in_its_folder():
     for folder in (SOURCE / "docs", SOURCE / "docs" / "measurements"):
         listed = set(links(folder / "README.md"))
         assert {page.name for page in folder.glob("*.md")} - listed == {"README.md"}
 
 
-def test_what_a_sitting_fills_is_full():
+def test_generated_tables_are_filled():
     for page in PAGES:
         text = page.read_text()
         blocks = dict(re.findall(r"^<!-- (\w+) -->$(.*?)^<!-- /\1 -->$", text, re.MULTILINE | re.DOTALL))
-        assert sorted(blocks) == sorted(re.findall(r"^<!-- (\w+) -->$", text, re.MULTILINE)), f"{page}: a block has no end"
+        assert sorted(blocks) == sorted(re.findall(r"^<!-- (\w+) -->$", text, re.MULTILINE)), f"{page}: a block is not closed"
         assert [name for name, filled in blocks.items() if not filled.strip()] == [], f"{page}: empty; scripts/tables.py fills it"
 
 

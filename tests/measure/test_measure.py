@@ -1,5 +1,5 @@
-"""What runs on a GPU host once must be right before it gets there: statistics against known values, time limits, partial results,
-tables, and a few steps over the real daemon of this build on the CPU."""
+"""The measurement scripts: statistics against known values, time limits, partial results, tables, GPU steps with fake programs,
+and a few steps on the CPU with the daemon of this build."""
 
 import json
 import os
@@ -25,7 +25,7 @@ from measure.steps import STEPS, checks, kernels, pytorch, reports, training  # 
                                                      (0.975, 18, 2.1009220),
                                                      (0.95, 5, 2.0150484), (0.995, 30, 2.7499957), (0.975, 1e7, 1.9599640),
                                                      (0.5, 7, 0)])
-def test_student_quantiles_of_the_tables(probability, freedom, t):
+def test_student_quantiles_match_printed_tables(probability, freedom, t):
     assert numbers.student_quantile(probability, freedom) == pytest.approx(t, abs=2e-6)
 
 
@@ -45,31 +45,31 @@ def test_welch_interval_of_a_known_example():
     assert (found["low"], found["high"]) == (pytest.approx(-3.3654832, abs=5e-7), pytest.approx(0.2054832, abs=5e-7))
 
 
-def test_welch_is_students_test_where_variances_and_sizes_are_equal():
+def test_welch_equals_students_test_for_equal_variances_and_sizes():
     found = numbers.difference_of_means([1, 2, 3], [2, 3, 4])
     assert found["freedom"] == pytest.approx(4)
     assert found["high"] - found["difference"] == pytest.approx(2.7764451 * (2 / 3) ** 0.5)
 
 
-def test_welch_interval_holds_the_truth_as_often_as_it_says():
-    draw = random.Random(os.urandom(8))
+def test_welch_interval_contains_the_true_difference_in_95_percent():
+    source = random.Random(os.urandom(8))
     inside = 0
     for _ in range(1000):
-        found = numbers.difference_of_means([draw.gauss(0.3, 1) for _ in range(10)], [draw.gauss(0, 3) for _ in range(10)])
+        found = numbers.difference_of_means([source.gauss(0.3, 1) for _ in range(10)], [source.gauss(0, 3) for _ in range(10)])
         inside += found["low"] <= 0.3 <= found["high"]
     assert 910 <= inside <= 985
 
 
-def test_no_interval_of_a_single_value():
+def test_a_single_value_has_no_interval():
     assert numbers.difference_of_means([1.0], [0.5, 0.7])["low"] is None
     assert numbers.difference_of_means([1, 1], [1, 1])["high"] == 0
 
 
 def test_line_through_growth_and_through_noise():
-    exact = numbers.line([100, 200, 300], [10, 11, 12])
+    exact = numbers.fit_line([100, 200, 300], [10, 11, 12])
     assert exact["begin"] == pytest.approx(10) and exact["end"] == pytest.approx(12)
     assert exact["growth_ratio"] == pytest.approx(0.2) and exact["low"] == pytest.approx(0.2)
-    flat = numbers.line(range(100), [50 + (-1) ** i for i in range(100)])
+    flat = numbers.fit_line(range(100), [50 + (-1) ** i for i in range(100)])
     assert flat["low"] < 0 < flat["high"] and abs(flat["growth_ratio"]) < 0.01
 
 
@@ -90,45 +90,45 @@ def test_soak_finds_growth_and_drift():
 def test_accuracy_is_compared_by_precision_and_epoch():
     rows = [{"who": who, "precision": "fp32", "seed": seed, "accuracy": [0.98 + base + seed * 1e-5] * 10}
             for who, base in (("ours", 0.0), ("pytorch", 0.004)) for seed in range(10)]
-    found = list(pytorch.compared_accuracy(rows, ("fp32", "fp16")))
+    found = list(pytorch.compare_accuracy(rows, ("fp32", "fp16")))
     assert [row["after"] for row in found if "after" in row] == [1, 5, 10]
     assert found[0]["difference"] == pytest.approx(-0.004) and found[0]["seeds"] == [10, 10]
     assert not any(row["holds"] for row in found if "check" in row)
-    assert next(pytorch.compared_accuracy(rows[:10], ("fp32",)))["ours_mean"] == pytest.approx(0.980045)
+    assert next(pytorch.compare_accuracy(rows[:10], ("fp32",)))["ours_mean"] == pytest.approx(0.980045)
 
 
-def test_only_what_is_missing_is_trained(monkeypatch):
-    """PyTorch goes through the missing seeds of a precision at once, and its rows outlast a commit of ours."""
-    asked = []
+def test_only_missing_seeds_are_trained(monkeypatch):
+    """PyTorch trains the missing seeds of a precision at once, and its rows are kept for later commits."""
+    commands = []
 
-    def printed(context, command, name):
-        asked.append(command)
+    def fake_output(context, command, log_name):
+        commands.append(command)
         yield from ({"precision": command[1], "seed": int(seed), "accuracy": [0.98] * 10} for seed in command[-1].split(","))
 
     monkeypatch.setattr(pytorch, "torch_command", lambda context, *options: list(options))
-    monkeypatch.setattr(pytorch, "lines_as_they_come", printed)
+    monkeypatch.setattr(pytorch, "stream_json_lines", fake_output)
     wanted = [("fp32", 3), ("fp32", 4), ("fp16", 1)]
-    assert list(pytorch.torch_accuracy(types.SimpleNamespace(left_s=lambda: 5), wanted)) == [] and not asked
-    rows = list(pytorch.torch_accuracy(types.SimpleNamespace(left_s=lambda: 500), wanted))
+    assert list(pytorch.torch_accuracy(types.SimpleNamespace(remaining_s=lambda: 5), wanted)) == [] and not commands
+    rows = list(pytorch.torch_accuracy(types.SimpleNamespace(remaining_s=lambda: 500), wanted))
     assert [(row["precision"], row["seed"]) for row in rows] == wanted and all(row["lasting"] for row in rows)
-    assert [(command[1], command[-1]) for command in asked] == [("fp32", "3,4"), ("fp16", "1")]
+    assert [(command[1], command[-1]) for command in commands] == [("fp32", "3,4"), ("fp16", "1")]
 
 
-def test_what_a_kernel_adds_to_a_step_adds_up():
-    """b begins before a has ended, and c is over before b is."""
+def test_times_added_by_kernels_sum_to_the_step():
+    """b begins before a ends, and c ends before b."""
     spans = [("b", 1500, 4000), ("a", 1000, 3000), ("c", 2000, 3500), ("a", 4200, 5000)]
     activities = [{"kind": "kernel", "name": name, "start_ns": start, "end_ns": end} for name, start, end in spans]
     activities.append({"kind": "memset", "name": "m", "start_ns": 0, "end_ns": 9000})
-    assert training.later_by_kernel(activities) == {"a": pytest.approx(3), "b": pytest.approx(0.5), "c": pytest.approx(0.5)}
-    assert training.later_by_kernel([]) == {}
+    assert training.added_us_by_kernel(activities) == {"a": pytest.approx(3), "b": pytest.approx(0.5), "c": pytest.approx(0.5)}
+    assert training.added_us_by_kernel([]) == {}
 
 
-def test_the_best_variant_counts_against_the_best_copy():
+def test_the_best_variant_is_compared_with_the_best_copy():
     rows = [{"best_copy_bytes_per_s": 4.0e12}, {"best_copy_bytes_per_s": 4.2e12}]
     rows += [{"size": "large", "kernel": "relu", "dtype": "fp16", "shape": {"rows": 2, "columns": 8}, "variant": name,
               "bytes_per_s": rate}
              for name, rate in (("scalar", 1e12), ("vector", 4.1e12))]
-    assert kernels.best_of_copy(rows) == {("relu", "fp16", 8): pytest.approx(4.1 / 4.2)}
+    assert kernels.best_copy_ratios(rows) == {("relu", "fp16", 8): pytest.approx(4.1 / 4.2)}
 
 
 # --- the runner ---------------------------------------------------------------------------------------------------------------
@@ -139,154 +139,156 @@ def host():
     return Host("cpu", BUILD)
 
 
-def play(host, folder, steps, budget=60, said=None):
-    kept = runner.Found(folder / "results.json", "abc")
-    well = runner.run(steps, host if isinstance(host, list) else [host], folder, budget, kept,
-                      say=(said.append if said is not None else lambda _: None))
-    return well, json.loads((folder / "results.json").read_text())["steps"]
+def run_steps(host, folder, steps, budget_s=60, lines=None):
+    """Returns whether no step failed, and the steps' results. Printed lines go to `lines`."""
+    results = runner.Results(folder / "results.json", "abc")
+    passed = runner.run_steps(steps, host if isinstance(host, list) else [host], folder, budget_s, results,
+                              print_line=(lines.append if lines is not None else lambda _: None))
+    return passed, json.loads((folder / "results.json").read_text())["steps"]
 
 
-def step(name, run, expected=0, limit=30, shares=False, counts=False):
-    return runner.Step(name, run, expected, limit, "", shares, counts)
+def step(name, run, expected_s=0, limit_s=30, shares_gpu=False, uses_counters=False):
+    return runner.Step(name, run, expected_s, limit_s, "", shares_gpu, uses_counters)
 
 
-def test_a_step_passes_fails_is_skipped_or_breaks(host, tmp_path):
+def test_a_step_passes_fails_is_skipped_or_raises(host, tmp_path):
     def refuses(context):
         raise Skip("not here")
         yield
 
-    def breaks(context):
+    def raises(context):
         yield {"kept": 1}
         raise ValueError("of no use")
 
-    well, found = play(host, tmp_path, [step("good", lambda c: iter([{"a": 1}, runner.check("holds", True)])),
-                                        step("bad", lambda c: iter([runner.check("two is three", False, 2)])),
-                                        step("absent", refuses), step("broken", breaks)])
-    assert not well
-    assert {name: (one["state"], one["reason"]) for name, one in found.items()} == {
+    passed, found = run_steps(host, tmp_path, [step("good", lambda c: iter([{"a": 1}, runner.check("holds", True)])),
+                                               step("bad", lambda c: iter([runner.check("two is three", False, 2)])),
+                                               step("absent", refuses), step("broken", raises)])
+    assert not passed
+    assert {name: (result["state"], result["reason"]) for name, result in found.items()} == {
         "good": ("passed", ""), "bad": ("failed", "two is three"), "absent": ("skipped", "not here"),
         "broken": ("failed", "ValueError: of no use")}
     assert found["broken"]["rows"] == [{"kept": 1}]
     assert (tmp_path / "logs.tar.gz").exists()
 
 
-def test_a_step_that_hangs_is_ended_with_its_children_and_keeps_its_rows(host, tmp_path):
+def test_a_hung_step_is_killed_with_its_children_and_keeps_its_rows(host, tmp_path):
     def hangs(context):
         child = subprocess.Popen(["sleep", "1000"])
         yield {"child": child.pid}
         child.wait()
 
-    well, found = play(host, tmp_path, [step("hangs", hangs, limit=2), step("next", lambda c: iter([{"b": 1}]))])
-    assert not well and found["hangs"]["state"] == "cut off" and found["next"]["state"] == "passed"
+    passed, found = run_steps(host, tmp_path, [step("hangs", hangs, limit_s=2), step("next", lambda c: iter([{"b": 1}]))])
+    assert not passed and found["hangs"]["state"] == "cut off" and found["next"]["state"] == "passed"
     child = found["hangs"]["rows"][0]["child"]
     stat = pathlib.Path(f"/proc/{child}/stat")
     assert not stat.exists() or stat.read_text().split()[2] == "Z"
 
 
-def test_the_budget_keeps_steps_from_being_begun(host, tmp_path):
-    said = []
-    well, found = play(host, tmp_path, [step("long", lambda c: iter([{}]), expected=500),
-                                        step("short", lambda c: iter([{}]), expected=1)], 10, said)
-    assert well and found["long"]["state"] == "not run" and "500 s" in found["long"]["reason"]
-    assert found["short"]["state"] == "passed" and len(said) == 2
+def test_a_step_beyond_the_budget_is_not_started(host, tmp_path):
+    lines = []
+    passed, found = run_steps(host, tmp_path, [step("long", lambda c: iter([{}]), expected_s=500),
+                                               step("short", lambda c: iter([{}]), expected_s=1)], 10, lines)
+    assert passed and found["long"]["state"] == "not run" and "500 s" in found["long"]["reason"]
+    assert found["short"]["state"] == "passed" and len(lines) == 2
 
 
-def meets(name, other):
-    """Ends well if the other one runs at the same time."""
+def overlaps(name, other):
+    """Returns a step that passes if the other step runs at the same time."""
     def run(context):
-        met = context.logs.parent / f"{name}-is-here"
-        met.touch()
-        until = time.monotonic() + 5
-        while time.monotonic() < until and not (context.logs.parent / f"{other}-is-here").exists():
+        (context.logs.parent / f"{name}-started").touch()
+        deadline = time.monotonic() + 5
+        while time.monotonic() < deadline and not (context.logs.parent / f"{other}-started").exists():
             time.sleep(0.01)
-        yield runner.check("met", time.monotonic() < until, os.environ.get("CUDA_VISIBLE_DEVICES"))
+        yield runner.check("overlapped", time.monotonic() < deadline, os.environ.get("CUDA_VISIBLE_DEVICES"))
     return run
 
 
-def test_steps_share_a_gpu_only_if_all_of_them_may(host, tmp_path):
-    together = [step("a", meets("a", "b"), shares=True), step("alone", lambda c: iter([{}])),
-                step("b", meets("b", "a"), shares=True)]
-    assert play(host, tmp_path / "shared", together)[0]
-    assert not play(host, tmp_path / "apart", [step("a", meets("a", "b")), step("b", meets("b", "a"), shares=True)])[0]
+def test_steps_share_a_gpu_only_if_all_of_them_allow_it(host, tmp_path):
+    together = [step("a", overlaps("a", "b"), shares_gpu=True), step("alone", lambda c: iter([{}])),
+                step("b", overlaps("b", "a"), shares_gpu=True)]
+    assert run_steps(host, tmp_path / "shared", together)[0]
+    apart = [step("a", overlaps("a", "b")), step("b", overlaps("b", "a"), shares_gpu=True)]
+    assert not run_steps(host, tmp_path / "apart", apart)[0]
 
 
-def test_each_of_several_gpus_takes_steps_but_one_alone_counts(tmp_path):
+def test_several_gpus_run_steps_but_only_one_uses_counters(tmp_path):
     hosts = [Host("cpu", BUILD, gpu) for gpu in ("GPU-1", "GPU-2")]
-    well, found = play(hosts, tmp_path / "both", [step("a", meets("a", "b"), counts=True), step("b", meets("b", "a"))])
-    assert well and {one["rows"][0]["seen"] for one in found.values()} == {"GPU-1", "GPU-2"}
-    assert not play(hosts, tmp_path / "counted", [step("a", meets("a", "b"), counts=True),
-                                                  step("b", meets("b", "a"), counts=True)])[0]
+    passed, found = run_steps(hosts, tmp_path / "both",
+                              [step("a", overlaps("a", "b"), uses_counters=True), step("b", overlaps("b", "a"))])
+    assert passed and {result["rows"][0]["seen"] for result in found.values()} == {"GPU-1", "GPU-2"}
+    assert not run_steps(hosts, tmp_path / "counted", [step("a", overlaps("a", "b"), uses_counters=True),
+                                                       step("b", overlaps("b", "a"), uses_counters=True)])[0]
 
 
-def test_a_step_knows_how_long_it_may_run(host, tmp_path):
-    _, found = play(host, tmp_path, [step("asks", lambda c: iter([{"left": c.left_s()}]), limit=1000)], budget=20)
+def test_a_step_knows_its_remaining_time(host, tmp_path):
+    _, found = run_steps(host, tmp_path, [step("asks", lambda c: iter([{"left": c.remaining_s()}]), limit_s=1000)], budget_s=20)
     assert 10 < found["asks"]["rows"][0]["left"] < 20
 
 
-def test_a_second_sitting_goes_on(host, tmp_path):
-    begun = []
+def test_a_later_session_continues(host, tmp_path):
+    first_rows = []
 
     def grows(context):
-        rows = context.earlier + [{"row": len(context.earlier)}]
+        rows = context.earlier_rows + [{"row": len(context.earlier_rows)}]
         yield from rows
         if len(rows) < 3:
             yield {"partial": "some are left"}
 
     def grow(context):
-        context.earlier = [row for row in context.earlier if "row" in row]
+        context.earlier_rows = [row for row in context.earlier_rows if "row" in row]
         return grows(context)
 
     once = step("once", lambda c: iter([{"at": time.monotonic()}]))
     for _ in range(3):
-        _, found = play(host, tmp_path, [once, step("grows", grow)])
-        begun.append(found["once"]["rows"])
-    assert begun[0] == begun[1] == begun[2]
+        _, found = run_steps(host, tmp_path, [once, step("grows", grow)])
+        first_rows.append(found["once"]["rows"])
+    assert first_rows[0] == first_rows[1] == first_rows[2]
     assert found["grows"]["state"] == "passed" and [row["row"] for row in found["grows"]["rows"]] == [0, 1, 2]
-    assert runner.Found(tmp_path / "results.json", "another commit").steps == {}
+    assert runner.Results(tmp_path / "results.json", "another commit").steps == {}
 
 
-def test_what_is_not_ours_outlasts_a_commit(host, tmp_path):
-    play(host, tmp_path, [step("both", lambda c: iter([{"ours": 1}, {"theirs": 2, "lasting": True}]))])
-    kept = runner.Found(tmp_path / "results.json", "another commit")
-    assert kept.rows("both") == [{"theirs": 2, "lasting": True}] and not kept.has("both")
+def test_lasting_rows_are_kept_for_another_commit(host, tmp_path):
+    run_steps(host, tmp_path, [step("both", lambda c: iter([{"ours": 1}, {"theirs": 2, "lasting": True}]))])
+    results = runner.Results(tmp_path / "results.json", "another commit")
+    assert results.rows("both") == [{"theirs": 2, "lasting": True}] and not results.is_done("both")
 
 
 # --- tables -------------------------------------------------------------------------------------------------------------------
 
 
-def test_every_step_has_its_table():
-    assert {one.name for one in STEPS} | {"test"} == set(tables.TABLES)
-    assert all(show([]) is not None for show in tables.TABLES.values())
+def test_every_step_has_a_table():
+    assert {item.name for item in STEPS} | {"test"} == set(tables.TABLES)
+    assert all(make_table([]) is not None for make_table in tables.TABLES.values())
 
 
-def test_numbers_keep_their_digits():
+def test_numbers_have_three_significant_digits():
     assert [markdown.number(v) for v in (None, 0, 11.0, 66.2345, 0.38712, 4262.5, 2.81e-7, 1.0 / 3)] == \
         ["–", "0", "11", "66.2", "0.387", "4262", "2.81e-07", "0.333"]
 
 
-def test_a_page_is_filled_between_its_marks():
+def test_a_page_is_filled_between_its_comments():
     steps = {"speed": {"rows": [{"kernels": 1, "set": "full", "median_s": 1.25, "least_s": 1.2, "most_s": 1.3, "first_s": 5.0,
                                  "at_most_s": 1.4, "ncu_s": 6.2}], "state": "passed", "seconds": 3, "reason": "",
                        "commit": "abc", "at": "now"}}
     page = "before\n<!-- speed -->\nold\n<!-- /speed -->\nafter <!-- soak -->x<!-- /soak -->\n"
-    once = tables.filled(page, steps)
+    once = tables.fill_page(page, steps)
     assert "| 1 | full | 1.25 | 1.20 | 1.30 | 5 | 1.40 | 6.20 |" in once and "old" not in once
-    assert "<!-- speed -->\nCommit abc, now.\n\n|" in once  # several sittings may have filled a page
+    assert "<!-- speed -->\nCommit abc, now.\n\n|" in once  # blocks of a page may be from different sessions
     assert once.startswith("before\n") and once.endswith("after <!-- soak -->x<!-- /soak -->\n")
-    assert tables.filled(once, steps) == once
+    assert tables.fill_page(once, steps) == once
     assert "## speed" in tables.summary("abc", steps)
 
 
-def test_the_best_engine_is_held_to_the_bars():
+def test_the_best_engine_is_compared_with_the_targets():
     rows = [{"engine": engine, "batch": 64, "precision": "fp16", "epoch_ms_median": ms}
             for engine, ms in (("fused", 35.3), ("persistent", 19.5))]
     found = list(training.compare_with_targets(rows))
     assert [row["holds"] for row in found if "check" in row] == [False, False, True, False]
     steps = {"training": {"rows": found, "commit": "abc", "at": "now"}}
-    assert "| 64 | fp16 | persistent | 19.5 | 20 | yes | 11 |" in tables.filled("<!-- targets -->\n<!-- /targets -->\n", steps)
+    assert "| 64 | fp16 | persistent | 19.5 | 20 | yes | 11 |" in tables.fill_page("<!-- targets -->\n<!-- /targets -->\n", steps)
 
 
-def test_training_times_of_both_ways_are_side_by_side():
+def test_training_times_over_http_and_by_bench_train_share_a_table():
     rows = [{"by": "http", "engine": "fused", "batch": 64, "precision": "fp32", "epoch_ms_median": 66.2},
             {"by": "bench_train", "engine": "fused", "batch": 64, "precision": "fp16", "epoch_device_ms_median": 36.3}]
     assert tables.training(rows).splitlines() == ["| ms an epoch, median | engine | batch | fp32 | fp16 |",
@@ -297,7 +299,7 @@ def test_training_times_of_both_ways_are_side_by_side():
 def test_comparisons_with_ncu_are_read(tmp_path):
     (tmp_path / "comparison.csv").write_text("metric,runs,copy_ours,copy_ncu,copy_apart_ratio,copy_verdict\n"
                                              "a.sum,5,1,1,0.0,equal\nb.sum,5,3,4,0.25,DIFFERS\nc.sum,5,1,1,0.0,equal\n")
-    found = list(comparison.compared(tmp_path / "comparison.csv"))
+    found = list(comparison.summarise(tmp_path / "comparison.csv"))
     assert found[0] == {"kernel": "copy", "numbers": 3, "words": {"DIFFERS": 1, "equal": 2}, "repeated": 3, "repeated_differ": 1}
     assert [row["metric"] for row in found[1:]] == ["b.sum"]
     shown = tables.agreement([{"subject": "tiny", **row} for row in found]).splitlines()
@@ -309,12 +311,12 @@ def test_comparisons_with_ncu_become_one_table(tmp_path):
     (tmp_path / "a.csv").write_text("metric,runs,copy_ours,copy_ncu,copy_apart_ratio,copy_verdict\nb.sum,10,1,1,0.0,equal\n")
     (tmp_path / "b.csv").write_text("metric,runs,gemm_ours,gemm_ncu,gemm_apart_ratio,gemm_verdict\n"
                                     "b.sum,5,3,4,0.25,DIFFERS\na.sum,5,,,,no value\n")
-    comparison.join([tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path / "all.csv")
+    comparison.join_tables([tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path / "all.csv")
     _, *rows = (tmp_path / "all.csv").read_text().splitlines()
     assert rows == ["a.sum,5,,,,,,,,no value", "b.sum,5,1,1,0.0,equal,3,4,0.25,DIFFERS"]
 
 
-# --- steps of a GPU, with programs that only print ----------------------------------------------------------------------------
+# --- GPU steps with fake programs -------------------------------------------------------------------------------------------
 
 TRAINED = """{"name":"NVIDIA H200"}
 files: open 10 ms, plan 3 ms, deterministic
@@ -343,15 +345,15 @@ PRINTS = {
 SANITIZER = 'shift 4; "$@" || exit; echo "========= ERROR SUMMARY: 0 errors"'
 
 
-class PrintedGpu(Host):
-    gpu = True
+class FakeGpuHost(Host):
+    is_gpu = True
 
     def tool(self, name):
         return self.test_program(name)
 
 
 @pytest.fixture
-def printed(tmp_path):
+def fake_gpu_host(tmp_path):
     for folder, programs in (("tests", {**PRINTS, "compute-sanitizer": SANITIZER}), ("ptx80", PRINTS)):
         (tmp_path / "build" / folder).mkdir(parents=True)
         for name, text in programs.items():
@@ -360,21 +362,21 @@ def printed(tmp_path):
             path.chmod(0o755)
     (tmp_path / "build" / "tests.tsv").write_text("".join(f"{name}\t{tmp_path}/build/tests/test_{name}\n"
                                                           for name in ("absent", "gpu_conv2", "broken", "gpu_training")))
-    return PrintedGpu("gpu0", tmp_path / "build")
+    return FakeGpuHost("gpu0", tmp_path / "build")
 
 
-def test_steps_of_a_gpu_read_what_programs_print(printed, tmp_path):
+def test_gpu_steps_read_the_output_of_programs(fake_gpu_host, tmp_path):
     names = ("tests", "numerics", "bandwidth", "lombscargle", "sanitizer", "ptx80")
-    wanted = [step(one.name, one.run) for one in STEPS if one.name in names]
-    well, found = play(printed, tmp_path, wanted)
-    states = {name: (one["state"], one["reason"]) for name, one in found.items()}
+    wanted = [step(item.name, item.run) for item in STEPS if item.name in names]
+    passed, found = run_steps(fake_gpu_host, tmp_path, wanted)
+    states = {name: (result["state"], result["reason"]) for name, result in found.items()}
     assert states == {"lombscargle": ("passed", ""), "bandwidth": ("passed", ""), "tests": ("failed", "broken"),
                       "numerics": ("passed", ""), "sanitizer": ("passed", ""), "ptx80": ("passed", "")}
     outcomes = {name: [(row["test"], row["outcome"]) for row in found[name]["rows"] if "test" in row]
                 for name in ("tests", "numerics")}
     assert outcomes["tests"] == [("absent", "skipped"), ("broken", "failed")]
     assert outcomes["numerics"] == [("gpu_conv2", "passed"),
-                                    *((f"gpu_training {engine}", "passed") for engine in training.engines(printed))]
+                                    *((f"gpu_training {engine}", "passed") for engine in training.engines(fake_gpu_host))]
     assert tables.ptx80(found["ptx80"]["rows"]).splitlines()[0] == "| accuracy after four epochs | fp32 | tf32 | fp16 |"
     assert "| fused | 98.83 % | 98.83 % | 98.83 % |" in tables.ptx80(found["ptx80"]["rows"])
     assert "| cudnn | – | 98.83 %" in tables.ptx80(found["ptx80"]["rows"])
@@ -382,47 +384,49 @@ def test_steps_of_a_gpu_read_what_programs_print(printed, tmp_path):
     assert tables.summary("abc", found).count("## ") == 6
 
 
-def test_what_a_sanitizer_did_not_finish_is_not_passed_over():
+def test_an_unfinished_sanitizer_run_fails():
     cases = [(0, False), (9, True), (None, False), (1, False)]
-    said = [checks.looked({"status": status, "refused": refused}) for status, refused in cases]
-    unsaid = [checks.looked({"status": status, "refused": refused}) for status, refused in [(77, False), (1, True)]]
-    assert (said, unsaid) == ([True] * 4, [False] * 2)
+    conclusive = [checks.is_conclusive({"status": status, "refused": refused}) for status, refused in cases]
+    inconclusive = [checks.is_conclusive({"status": status, "refused": refused}) for status, refused in [(77, False), (1, True)]]
+    assert (conclusive, inconclusive) == ([True] * 4, [False] * 2)
 
 
-def test_one_test_by_its_name(printed, tmp_path):
-    well, found = play(printed, tmp_path, [steps.find("test:gpu_conv2"), steps.find("test:absent")])
-    assert well and {name: one["state"] for name, one in found.items()} == {"test:gpu_conv2": "passed", "test:absent": "skipped"}
+def test_a_single_test_by_name(fake_gpu_host, tmp_path):
+    passed, found = run_steps(fake_gpu_host, tmp_path, [steps.find("test:gpu_conv2"), steps.find("test:absent")])
+    assert passed
+    assert {name: result["state"] for name, result in found.items()} == {"test:gpu_conv2": "passed", "test:absent": "skipped"}
     assert "| gpu_conv2 | passed |" in tables.summary("abc", found)
     assert steps.find("test:") is None and steps.find("dance") is None
 
 
-def test_a_bench_of_each_training_follows_the_jobs(printed, tmp_path):
-    context = runner.Context(printed, tmp_path, time.monotonic() + 60, [])
+def test_each_training_is_repeated_by_bench_train(fake_gpu_host, tmp_path):
+    context = runner.Context(fake_gpu_host, tmp_path, time.monotonic() + 60, [])
     rows = list(training.bench_epochs(context, [{"engine": "fused", "precision": "fp16", "batch": 512}]))
     assert [(row["by"], row["engine"], row["batch"], row["epoch_device_ms_median"])
             for row in rows] == [("bench_train", "fused", 512, 36.3)]
     assert rows[0]["parts_us"] == {"conv2_forward": 4.43, "together": 37.6}
     steps = {"training": {"rows": rows, "commit": "abc", "at": "now"}}
-    filled = tables.filled("<!-- parts -->\n<!-- /parts -->\n", steps)
+    filled = tables.fill_page("<!-- parts -->\n<!-- /parts -->\n", steps)
     assert "| µs | fused fp16 |\n| --- | --- |\n| conv2_forward | 4.43 |" in filled
 
 
-def test_a_counted_time_is_in_microseconds():
-    assert reports.counted_us({"metrics": [{"metric": "a", "value": 1},
+def test_a_counted_duration_is_in_microseconds():
+    assert reports.counter_duration_us({"metrics": [{"metric": "a", "value": 1},
                                            {"metric": "gpu__time_duration.sum", "value": 22100.0}]}) == pytest.approx(22.1)
 
 
-# --- over the real daemon -----------------------------------------------------------------------------------------------------
+# --- with the real daemon -----------------------------------------------------------------------------------------------------
 
 
-def test_steps_over_the_daemon_on_the_cpu(tmp_path):
+def test_steps_run_on_the_cpu_with_the_real_daemon(tmp_path):
     command = [str(SOURCE / "scripts" / "gpu-test.sh"), "--device", "cpu", "--build", str(BUILD), "--out", str(tmp_path / "out"),
                "--keep", str(tmp_path / "kept.json"), "--steps", "device,speed,rules"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stdout + done.stderr
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["logs.tar.gz", "results.json", "summary.md"]
     found = json.loads((tmp_path / "kept.json").read_text())["steps"]
-    assert {name: one["state"] for name, one in found.items()} == {"device": "passed", "speed": "passed", "rules": "skipped"}
+    states = {name: result["state"] for name, result in found.items()}
+    assert states == {"device": "passed", "speed": "passed", "rules": "skipped"}
     assert all(0 < row["least_s"] <= row["median_s"] <= row["most_s"] for row in found["speed"]["rows"])
     assert all(row["spent_ms"] == {"rest": pytest.approx(row["median_s"] * 1e3, abs=0.1)} for row in found["speed"]["rows"])
     shown = subprocess.run([sys.executable, str(SOURCE / "scripts" / "tables.py"), str(tmp_path / "kept.json")],
@@ -432,7 +436,7 @@ def test_steps_over_the_daemon_on_the_cpu(tmp_path):
     assert again.returncode == 0 and again.stdout.count("before") == 3
 
 
-def test_an_unknown_step_is_named(tmp_path):
+def test_an_unknown_step_is_reported(tmp_path):
     done = subprocess.run([str(SOURCE / "scripts" / "gpu-test.sh"), "--out", str(tmp_path), "--steps", "device,dance"],
                           capture_output=True, text=True)
     assert done.returncode != 0 and "dance" in done.stderr

@@ -1,1 +1,1 @@
-"""Measurement sessions on a device: steps that run one after the other, with their results in one JSON document."""
+"""Measurement sessions on a device: runs steps and stores their results in one JSON document."""

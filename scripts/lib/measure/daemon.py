@@ -1,4 +1,4 @@
-"""The real daemon of a build, on a free port with a state folder of its own, spoken to over HTTP."""
+"""Starts the daemon of a build on a free port with its own state folder, and calls its HTTP API."""
 import json
 import pathlib
 import shutil
@@ -9,11 +9,11 @@ import urllib.request
 
 
 class Failed(Exception):
-    """A job that did not do what was asked."""
+    """Raised when the daemon, a job or a program fails."""
 
 
 class Daemon:
-    """Use in a `with`. `settings` are the daemon's own options; its log is kept in `log`."""
+    """A context manager. settings: options of the daemon; log: file to which its log is appended."""
 
     def __init__(self, host, log, *settings):
         self.host, self.log, self.settings = host, log, settings
@@ -32,7 +32,7 @@ class Daemon:
         return self
 
     def __exit__(self, *_):
-        """A worker that stays would keep the counters from whoever comes next."""
+        """Stops the daemon with its workers: a worker that stays would keep the counters reserved."""
         self.process.terminate()
         try:
             self.process.wait(20)
@@ -41,54 +41,55 @@ class Daemon:
             self.process.stdout.close()
             shutil.rmtree(self.state, ignore_errors=True)
 
-    def ask(self, path, body=None):
-        request = urllib.request.Request(self.url + path, data=None if body is None else json.dumps(body).encode(),
+    def request(self, path, body=None):
+        """Sends a GET, or a POST with the body as JSON, and returns the decoded response."""
+        message = urllib.request.Request(self.url + path, data=None if body is None else json.dumps(body).encode(),
                                          headers={"content-type": "application/json"})
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return json.load(answer)
+        with urllib.request.urlopen(message, timeout=60) as response:
+            return json.load(response)
 
-    def wait_for_device(self, seconds=60):
-        until = time.monotonic() + seconds
+    def wait_for_device(self, timeout_s=60):
+        """Returns the device's facts as soon as they are known."""
+        deadline = time.monotonic() + timeout_s
         while True:
-            device = next((one for one in self.ask("/devices")["items"] if one["id"] == self.host.device), None)
+            device = next((item for item in self.request("/devices")["items"] if item["id"] == self.host.device), None)
             if device and device["facts"]:
                 return device["facts"]
-            if time.monotonic() > until or (device and device["reason"]):
+            if time.monotonic() > deadline or (device and device["reason"]):
                 raise Failed(f"{self.host.device}: {device['reason'] if device else 'no such device'}")
             time.sleep(0.05)
 
-    def run(self, body, seconds=600):
-        """The finished job with "seconds", from POST until it was stored. Fails unless every pass completed."""
+    def run_job(self, body, timeout_s=600):
+        """Runs a job and returns it with "seconds", from POST until it was stored. Fails unless every pass completed."""
         begin = time.monotonic()
-        number = self.ask("/jobs", {"device": self.host.device, **body})["id"]
-        while (job := self.ask(f"/jobs/{number}"))["state"] in ("queued", "running"):
-            if time.monotonic() - begin > seconds:
-                raise Failed(f"job {number} is still {job['state']} after {seconds} s")
+        job_id = self.request("/jobs", {"device": self.host.device, **body})["id"]
+        while (job := self.request(f"/jobs/{job_id}"))["state"] in ("queued", "running"):
+            if time.monotonic() - begin > timeout_s:
+                raise Failed(f"job {job_id} is still {job['state']} after {timeout_s} s")
             time.sleep(0.002)
-        took = time.monotonic() - begin
+        duration_s = time.monotonic() - begin
         if job["state"] != "completed" or job["passes"]["completed"] != job["passes"]["total"]:
-            raise Failed(f"job {number}: {json.dumps(job)}")
-        return {**job, "seconds": took}
+            raise Failed(f"job {job_id}: {json.dumps(job)}")
+        return {**job, "seconds": duration_s}
 
-    def runs(self, body, **more):
-        """The results of the job's runs."""
-        return self.ask(f"/jobs/{self.run(body, **more)['id']}/results")["runs"]
+    def run_results(self, body, **options):
+        """Runs a job and returns the results of its runs."""
+        return self.request(f"/jobs/{self.run_job(body, **options)['id']}/results")["runs"]
 
-    def items(self, path):
-        """All items of a list that comes in pages."""
-        found, cursor = [], ""
+    def list_items(self, path):
+        """Returns all items of a paginated list."""
+        items, cursor = [], ""
         while cursor is not None:
-            page = self.ask(f"{path}?limit=500{cursor}")
-            found += page["items"]
+            page = self.request(f"{path}?limit=500{cursor}")
+            items += page["items"]
             cursor = page["next_cursor"] and f"&cursor={page['next_cursor']}"
-        return found
+        return items
 
-    def workers(self):
-        """The process ids of the daemon's workers."""
+    def worker_pids(self):
         tasks = pathlib.Path(f"/proc/{self.process.pid}/task").glob("*/children")
         return sorted(int(child) for children in tasks for child in children.read_text().split())
 
 
-def measurement(run, name, of="timing"):
-    """A run's measurement of a pass, None where it has none."""
-    return next((one["value"] for one in run["measurements"] if (one["pass"], one["name"]) == (of, name)), None)
+def measurement(run, name, pass_name="timing"):
+    """Returns a run's measurement of a pass; None when it has none."""
+    return next((item["value"] for item in run["measurements"] if (item["pass"], item["name"]) == (pass_name, name)), None)

@@ -1,10 +1,10 @@
-"""Numbers and tables as Markdown has them."""
+"""Formats numbers and tables as Markdown."""
 
 MISSING = "–"
 
 
 def number(value, digits=3):
-    """Significant digits, thousands kept whole."""
+    """Formats with this many significant digits; never rounds digits before the decimal point."""
     if value is None:
         return MISSING
     if isinstance(value, (bool, str)):
@@ -30,15 +30,16 @@ def percent(ratio, digits=2):
 
 
 def points(ratio):
+    """Percentage points with their sign."""
     return MISSING if ratio is None else f"{100 * ratio:+.2f}"
 
 
-def scaled(value, by, digits=3):
-    return MISSING if value is None else number(value / by, digits)
+def scaled(value, divisor, digits=3):
+    return MISSING if value is None else number(value / divisor, digits)
 
 
 def pivot(rows, key, column, cell):
-    """(columns, {key: {column: cell}}), both in the order of their first appearance."""
+    """Returns (columns, {key: {column: cell}}), both in order of first appearance. key, column and cell map a row to a value."""
     columns, lines = [], {}
     for row in rows:
         if column(row) not in columns:
@@ -47,7 +48,7 @@ def pivot(rows, key, column, cell):
     return columns, lines
 
 
-def pivot_table(names, rows, key, column, cell):
+def pivot_table(key_names, rows, key, column, cell):
     columns, lines = pivot(rows, key, column, cell)
-    return table([*names, *map(str, columns)],
-                 [[*map(str, key_of), *(line.get(c, MISSING) for c in columns)] for key_of, line in lines.items()])
+    return table([*key_names, *map(str, columns)],
+                 [[*map(str, line_key), *(line.get(c, MISSING) for c in columns)] for line_key, line in lines.items()])

@@ -1,10 +1,10 @@
-"""Statistics of a sitting: lines through measurements, Student's t, Welch's interval of a difference of means."""
+"""Statistics: fitted lines, Student's t distribution, Welch's confidence interval of a difference of means."""
 import math
 import statistics
 
 
 def incomplete_beta(a, b, x):
-    """The regularised incomplete beta function, by Lentz's continued fraction."""
+    """Returns the regularised incomplete beta function, by Lentz's continued fraction."""
     if x <= 0 or x >= 1:
         return float(x >= 1)
     if x > (a + 1) / (a + b + 2):
@@ -28,12 +28,13 @@ def incomplete_beta(a, b, x):
 
 
 def student_cdf(t, freedom):
+    """Returns the cumulative distribution of Student's t with this many degrees of freedom."""
     tail = incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t)) / 2
     return 1 - tail if t > 0 else tail
 
 
 def student_quantile(probability, freedom):
-    """t with student_cdf(t) = probability, for probabilities of at least one half."""
+    """Returns t with student_cdf(t) = probability; probability must be at least 0.5."""
     low, high = 0.0, 1.0
     while student_cdf(high, freedom) < probability:
         high *= 2
@@ -44,29 +45,31 @@ def student_quantile(probability, freedom):
 
 
 def difference_of_means(ours, theirs, confidence=0.95):
-    """Welch: {"difference", "low", "high", "freedom"} of mean(ours) - mean(theirs), without assuming equal variances."""
+    """Returns mean(ours) - mean(theirs) as {"difference", "low", "high", "freedom"}: Welch's confidence interval and its degrees
+    of freedom, without assuming equal variances. The last three are None when a list has one value."""
     difference = statistics.fmean(ours) - statistics.fmean(theirs)
     if min(len(ours), len(theirs)) < 2:
         return {"difference": difference, "low": None, "high": None, "freedom": None}
-    parts = [statistics.variance(values) / len(values) for values in (ours, theirs)]
-    error = math.sqrt(sum(parts))
+    squared_errors = [statistics.variance(values) / len(values) for values in (ours, theirs)]
+    error = math.sqrt(sum(squared_errors))
     if error == 0:
         return {"difference": difference, "low": difference, "high": difference, "freedom": None}
-    freedom = sum(parts) ** 2 / sum(part ** 2 / (len(values) - 1) for part, values in zip(parts, (ours, theirs)))
-    reach = student_quantile((1 + confidence) / 2, freedom) * error
-    return {"difference": difference, "low": difference - reach, "high": difference + reach, "freedom": freedom}
+    freedom = sum(squared_errors) ** 2 / sum(squared ** 2 / (len(values) - 1)
+                                             for squared, values in zip(squared_errors, (ours, theirs)))
+    margin = student_quantile((1 + confidence) / 2, freedom) * error
+    return {"difference": difference, "low": difference - margin, "high": difference + margin, "freedom": freedom}
 
 
-def line(xs, ys, confidence=0.95):
-    """Least squares: {"begin", "end", "growth_ratio", "low", "high"}: the line's values over the span of xs, how much it grows
-    from begin to end relative to begin, and the interval of that growth."""
+def fit_line(xs, ys, confidence=0.95):
+    """Fits a line by least squares and returns {"begin", "end", "growth_ratio", "low", "high"}: its values at the smallest and
+    largest x, its growth between them relative to begin, and the confidence interval of that growth."""
     middle_x, middle_y = statistics.fmean(xs), statistics.fmean(ys)
     spread = sum((x - middle_x) ** 2 for x in xs)
     slope = sum((x - middle_x) * (y - middle_y) for x, y in zip(xs, ys)) / spread
     begin, end = (middle_y + slope * (x - middle_x) for x in (min(xs), max(xs)))
-    left = sum((y - middle_y - slope * (x - middle_x)) ** 2 for x, y in zip(xs, ys))
+    residual = sum((y - middle_y - slope * (x - middle_x)) ** 2 for x, y in zip(xs, ys))
     freedom = len(xs) - 2
-    reach = student_quantile((1 + confidence) / 2, freedom) * math.sqrt(left / freedom / spread) if freedom > 0 else math.inf
+    margin = student_quantile((1 + confidence) / 2, freedom) * math.sqrt(residual / freedom / spread) if freedom > 0 else math.inf
     span = (max(xs) - min(xs)) / begin if begin else math.nan
-    return {"begin": begin, "end": end, "growth_ratio": slope * span, "low": (slope - reach) * span,
-            "high": (slope + reach) * span}
+    return {"begin": begin, "end": end, "growth_ratio": slope * span, "low": (slope - margin) * span,
+            "high": (slope + margin) * span}

@@ -1,10 +1,11 @@
-"""Runs steps, each in a process of its own and within its time, and keeps what they found. A GPU runs one step after the other,
-or side by side several of which nothing is timed or counted; of several GPUs each takes a step when it is free, but one alone may
-count: counters are the host's.
+"""Runs steps, each in its own process with a time limit, and stores their results.
 
-A step is a generator of rows (dictionaries). A row with "check" and "holds" is a claim that was tested; the others are what was
-measured. Rows are kept as they come, so that a step that runs out of time leaves what it had. `Found` is all of it, as one JSON
-document."""
+On a GPU, steps run one after the other; steps that neither time nor count anything may share it. Several GPUs run steps
+concurrently, but only one step at a time uses hardware counters, because they are shared by the whole host.
+
+A step is a generator of rows (dictionaries). A row with "check" and "holds" is a verified claim; all others are measurements.
+Rows are written as they are produced, so a step that runs out of time keeps those that it has. Results stores the rows of all
+steps as one JSON document."""
 import collections
 import json
 import os
@@ -17,33 +18,36 @@ import traceback
 
 from .host import Skip
 
-KEEPS = ("passed", "skipped")  # what need not be run again
+DONE_STATES = ("passed", "skipped")  # such a step is not run again
+EXIT_SKIPPED = 77
 
 
-def check(what, holds, seen=None):
-    return {"check": what, "holds": bool(holds), "seen": seen}
+def check(claim, holds, seen=None):
+    """Returns the row of a verified claim. seen: the value that decided it."""
+    return {"check": claim, "holds": bool(holds), "seen": seen}
 
 
-Step = collections.namedtuple("Step", "name run expected_s limit_s what shares counts",
-                              defaults=(False, False))  # shares: a GPU with others that do; counts: by the hardware's counters
+# shares_gpu: may run beside other steps that share a GPU; uses_counters: no other step of the host may use counters meanwhile
+Step = collections.namedtuple("Step", "name run expected_s limit_s summary shares_gpu uses_counters", defaults=(False, False))
 
 
 class Context:
-    """What a step is given: the host, a folder for its logs, until when it may run, and its rows of an earlier sitting."""
+    """The argument of a step. logs: folder for its logs; deadline: on the monotonic clock; earlier_rows: its rows in an earlier
+    session."""
 
-    def __init__(self, host, logs, until, earlier):
-        self.host, self.logs, self.until, self.earlier = host, logs, until, earlier
+    def __init__(self, host, logs, deadline, earlier_rows):
+        self.host, self.logs, self.deadline, self.earlier_rows = host, logs, deadline, earlier_rows
 
-    def left_s(self):
-        return self.until - time.monotonic()
+    def remaining_s(self):
+        return self.deadline - time.monotonic()
 
     def log(self, name):
         return self.logs / name
 
 
-class Found:
-    """path: where it is kept, written anew after every step. What is there already is taken over: of another commit only the rows
-    that say that they are "lasting", as what has nothing to do with our code."""
+class Results:
+    """The results of all steps, written to path after every step. Existing results are taken over; from another commit only rows
+    marked "lasting", which do not depend on our code."""
 
     def __init__(self, path, commit):
         self.path, self.commit, self.steps = pathlib.Path(path), commit, {}
@@ -52,28 +56,28 @@ class Found:
             if step["commit"] == commit:
                 self.steps[name] = step
             elif lasting:
-                self.steps[name] = {**step, "state": "not run", "reason": "kept of another commit", "rows": lasting}
+                self.steps[name] = {**step, "state": "not run", "reason": "rows kept from another commit", "rows": lasting}
 
     def rows(self, name):
         return self.steps.get(name, {}).get("rows", [])
 
-    def has(self, name):
-        return self.steps.get(name, {}).get("state") in KEEPS
+    def is_done(self, name):
+        return self.steps.get(name, {}).get("state") in DONE_STATES
 
-    def put(self, name, state, reason="", seconds=0.0, rows=()):
+    def record(self, name, state, reason="", seconds=0.0, rows=()):
         self.steps[name] = {"state": state, "reason": reason, "seconds": round(seconds, 1), "commit": self.commit,
                             "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "rows": list(rows)}
         text = json.dumps({"commit": self.commit, "steps": self.steps}, indent=1)
-        new = self.path.with_suffix(".new")
-        new.write_text(text + "\n")
-        new.replace(self.path)
+        temporary = self.path.with_suffix(".new")
+        temporary.write_text(text + "\n")
+        temporary.replace(self.path)
 
 
-def child(step, context, rows_file):
-    """In the forked process: never returns."""
+def run_in_child(step, context, rows_file):
+    """Runs the step in a forked process. Does not return."""
     status = 1
     try:
-        os.environ.update(context.host.chosen)
+        os.environ.update(context.host.gpu_environment)
         with open(context.log("log.txt"), "ab", buffering=0) as log, open(rows_file, "a", encoding="utf-8") as out:
             for descriptor in (1, 2):
                 os.dup2(log.fileno(), descriptor)
@@ -83,112 +87,116 @@ def child(step, context, rows_file):
         status = 0
     except Skip as reason:
         context.log("reason").write_text(str(reason))
-        status = 77
-    except BaseException as failure:  # whatever it is, it is the step's
+        status = EXIT_SKIPPED
+    except BaseException as failure:  # every exception is a failure of the step
         context.log("reason").write_text(f"{type(failure).__name__}: {failure}"[:2000])
         traceback.print_exc()
         sys.stderr.flush()
     os._exit(status)
 
 
-def end_group(leader):
-    """First asks, so that a daemon can end its workers."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
+def terminate_group(leader):
+    """Ends a process group. SIGTERM comes first, so that a daemon can end its workers."""
+    for signal_number in (signal.SIGTERM, signal.SIGKILL):
         try:
-            os.killpg(leader, number)
+            os.killpg(leader, signal_number)
         except ProcessLookupError:
             return
         time.sleep(0.5)
 
 
-class Run:
-    """A step that has begun."""
+class RunningStep:
+    """A step in its process."""
 
-    def __init__(self, step, host, logs, seconds, earlier):
-        self.step, self.host, self.logs, self.seconds = step, host, logs, seconds
+    def __init__(self, step, host, logs, limit_s, earlier_rows):
+        self.step, self.host, self.logs, self.limit_s = step, host, logs, limit_s
         logs.mkdir(parents=True, exist_ok=True)
         self.rows_file, self.reason_file = logs / "rows.jsonl", logs / "reason"
         self.reason_file.unlink(missing_ok=True)
         self.rows_file.write_text("")
-        self.begun, self.status, self.process = time.monotonic(), None, None
-        context = Context(host, logs, self.begun + seconds * 0.95 - 1, earlier)
+        self.begin, self.status, self.process = time.monotonic(), None, None
+        context = Context(host, logs, self.begin + limit_s * 0.95 - 1, earlier_rows)
         self.process = os.fork()
         if self.process == 0:
             os.setsid()
-            child(step, context, self.rows_file)
+            run_in_child(step, context, self.rows_file)
 
-    def over(self):
+    def has_ended(self):
+        """Whether the process has exited or exceeded its limit."""
         if self.status is None:
             ended, code = os.waitpid(self.process, os.WNOHANG)
             self.status = os.waitstatus_to_exitcode(code) if ended else None
-        return self.status is not None or time.monotonic() > self.begun + self.seconds
+        return self.status is not None or time.monotonic() > self.begin + self.limit_s
 
-    def end(self):
-        """Everything that it started goes with it, also when the sitting itself is ended. Returns (state, reason, rows)."""
-        end_group(self.process)
+    def finish(self):
+        """Ends the process with all its children and returns (state, reason, rows)."""
+        terminate_group(self.process)
         if self.status is None:
             os.waitpid(self.process, 0)
         rows = [json.loads(line) for line in self.rows_file.read_text().splitlines() if line.endswith("}")]
         self.rows_file.unlink()
         reason = self.reason_file.read_text() if self.reason_file.exists() else ""
-        broken = [row["check"] for row in rows if row.get("holds") is False]
+        failed_checks = [row["check"] for row in rows if row.get("holds") is False]
         if self.status is None:
-            return "cut off", f"after {self.seconds:.0f} s", rows
-        if self.status == 77:
+            return "cut off", f"after {self.limit_s:.0f} s", rows
+        if self.status == EXIT_SKIPPED:
             return "skipped", reason, rows
-        if self.status != 0 or broken:
-            return "failed", reason or "; ".join(broken), rows
+        if self.status != 0 or failed_checks:
+            return "failed", reason or "; ".join(failed_checks), rows
         if any(row.get("partial") for row in rows):
             return "partial", next(row["partial"] for row in rows if row.get("partial")), rows
         return "passed", "", rows
 
 
 def next_step(host, waiting, running):
-    """What the host may take on beside what it does."""
-    beside, counting = [run.step for run in running if run.host is host], any(run.step.counts for run in running)
-    if not all(step.shares for step in beside):
+    """Returns the first waiting step that the host can start beside the running ones; None when there is none."""
+    on_host = [item.step for item in running if item.host is host]
+    counters_in_use = any(item.step.uses_counters for item in running)
+    if not all(step.shares_gpu for step in on_host):
         return None
-    return next((step for step in waiting if (step.shares or not beside) and not (step.counts and counting)), None)
+    return next((step for step in waiting if (step.shares_gpu or not on_host) and not (step.uses_counters and counters_in_use)),
+                None)
 
 
-def run(steps, hosts, out, budget_s, kept, say=print):
-    """Runs the steps that `kept` (a Found) has not passed yet, as many as the budget allows; returns True when none failed."""
+def run_steps(steps, hosts, out, budget_s, results, print_line=print):
+    """Runs the steps that `results` does not have yet, as many as the budget allows. Returns True when no step failed."""
     begin, logs, running = time.monotonic(), pathlib.Path(out) / "logs", []
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended from outside"))
-    waiting = [step for step in steps if not kept.has(step.name)]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
+    waiting = [step for step in steps if not results.is_done(step.name)]
     for step in steps:
-        if kept.has(step.name):
-            say(f"{step.name:14} {kept.steps[step.name]['state']:8} before")
+        if results.is_done(step.name):
+            print_line(f"{step.name:14} {results.steps[step.name]['state']:8} before")
 
     def record(step, state, reason, seconds, rows):
-        kept.put(step.name, state, reason, seconds, rows)
-        say(f"{step.name:14} {state:8} {seconds:6.1f} s  {reason[:200]}")
-        pack(logs, pathlib.Path(out) / "logs.tar.gz")
+        results.record(step.name, state, reason, seconds, rows)
+        print_line(f"{step.name:14} {state:8} {seconds:6.1f} s  {reason[:200]}")
+        archive_logs(logs, pathlib.Path(out) / "logs.tar.gz")
 
     try:
         while waiting or running:
             for host in hosts:
                 while (step := next_step(host, waiting, running)) is not None:
                     waiting.remove(step)
-                    left = budget_s - (time.monotonic() - begin)
-                    if left < step.expected_s:
-                        record(step, "not run", f"takes about {step.expected_s} s, {left:.0f} s of the budget are left", 0,
-                               kept.rows(step.name))
+                    remaining_s = budget_s - (time.monotonic() - begin)
+                    if remaining_s < step.expected_s:
+                        record(step, "not run", f"takes about {step.expected_s} s, {remaining_s:.0f} s of the budget remain", 0,
+                               results.rows(step.name))
                     else:
-                        running.append(Run(step, host, logs / step.name, min(step.limit_s, left), kept.rows(step.name)))
-            for one in [one for one in running if one.over()]:
-                running.remove(one)
-                seconds = time.monotonic() - one.begun
-                state, reason, rows = one.end()
-                record(one.step, state, reason, seconds, rows)
+                        running.append(RunningStep(step, host, logs / step.name, min(step.limit_s, remaining_s),
+                                                   results.rows(step.name)))
+            for item in [item for item in running if item.has_ended()]:
+                running.remove(item)
+                seconds = time.monotonic() - item.begin
+                state, reason, rows = item.finish()
+                record(item.step, state, reason, seconds, rows)
             time.sleep(0.02)
     finally:
-        for one in running:
-            one.end()
-    return not any(kept.steps[step.name]["state"] in ("failed", "cut off") for step in steps)
+        for item in running:
+            item.finish()
+    return not any(results.steps[step.name]["state"] in ("failed", "cut off") for step in steps)
 
 
-def pack(folder, archive):
+def archive_logs(folder, archive):
     if folder.is_dir():
         with tarfile.open(archive, "w:gz") as tar:
             tar.add(folder, arcname="logs")

@@ -1,4 +1,4 @@
-"""The results of sittings as Markdown: a table for each step, as docs/measurements has them."""
+"""Formats results as Markdown: one table for each step, as in docs/measurements."""
 import statistics
 
 from .markdown import MISSING, number, percent, pivot_table, points, scaled, table
@@ -14,8 +14,8 @@ def ceilings(rows):
     jobs = {}
     for row in rows:
         if row.get("value") is not None:
-            unit, by = next((found for suffix, found in units.items() if row["name"].endswith(suffix)), ("", 1))
-            jobs.setdefault((row["name"], unit), []).append(number(row["value"] / by, 4))
+            unit, divisor = next((scale for suffix, scale in units.items() if row["name"].endswith(suffix)), ("", 1))
+            jobs.setdefault((row["name"], unit), []).append(number(row["value"] / divisor, 4))
     return table(["rate", "unit", "jobs, one after another"],
                  [[name, unit, ", ".join(values)] for (name, unit), values in jobs.items()])
 
@@ -29,15 +29,15 @@ def job(rows):
                   for row in rows if "summary" in row])
 
 
-def shown(rows):
-    """As rooflinectl prints it."""
+def client_output(rows):
+    """The job as rooflinectl prints it."""
     return "\n".join(f"```\n{row['shown'].rstrip()}\n```" for row in rows if "shown" in row)
 
 
 def training(rows):
-    # Over HTTP and by bench_train the same numbers have names of their own.
-    found = [{"median": row.get("epoch_ms_median", row.get("epoch_device_ms_median")), **row} for row in rows if "by" in row]
-    return pivot_table(["ms an epoch, median", "engine", "batch"], found, lambda row: (row["by"], row["engine"], row["batch"]),
+    # Rows from HTTP and from bench_train name the median differently.
+    epochs = [{"median": row.get("epoch_ms_median", row.get("epoch_device_ms_median")), **row} for row in rows if "by" in row]
+    return pivot_table(["ms an epoch, median", "engine", "batch"], epochs, lambda row: (row["by"], row["engine"], row["batch"]),
                        lambda row: row["precision"], lambda row: number(row["median"]))
 
 
@@ -49,10 +49,10 @@ def targets(rows):
 
 
 def parts(rows):
-    """Launches of a step by themselves, or phases of a launch that is all of an epoch."""
-    cells = [{"which": f"{row['engine']} {row['precision']}", "name": name, "us": us} for row in rows
+    """Durations of single launches of a step, or of the phases of a launch that runs a whole epoch."""
+    cells = [{"column": f"{row['engine']} {row['precision']}", "name": name, "us": us} for row in rows
              for name, us in row.get("parts_us", {}).items()]
-    return pivot_table(["µs"], cells, lambda cell: (cell["name"],), lambda cell: cell["which"], lambda cell: number(cell["us"]))
+    return pivot_table(["µs"], cells, lambda cell: (cell["name"],), lambda cell: cell["column"], lambda cell: number(cell["us"]))
 
 
 def speed(rows):
@@ -70,7 +70,7 @@ def memory(rows):
 
 
 def perf_phases(rows):
-    """µs by which a step ends later for each launch: all of its kernels together."""
+    """Microseconds by which each launch, with all its kernels, delays the end of a step."""
     sums = {}
     for row in rows:
         if "later_us" in row:
@@ -81,9 +81,9 @@ def perf_phases(rows):
             for name in ("traced", "epoch"):
                 sums[row["batch"], f"*{name} / steps*",
                      f"{row['engine']} {row['precision']}"] = 1e3 * row[f"{name}_ms"] / row["steps"]
-    cells = [{"batch": batch, "launch": launch, "which": which, "us": us} for (batch, launch, which), us in sums.items()]
+    cells = [{"batch": batch, "launch": launch, "column": column, "us": us} for (batch, launch, column), us in sums.items()]
     return pivot_table(["batch", "µs a step"], sorted(cells, key=lambda row: row["batch"]),
-                       lambda row: (row["batch"], row["launch"]), lambda row: row["which"], lambda row: number(row["us"]))
+                       lambda row: (row["batch"], row["launch"]), lambda row: row["column"], lambda row: number(row["us"]))
 
 
 def lombscargle(rows):
@@ -123,8 +123,8 @@ def tests(rows):
 
 
 def baselines(rows):
-    found = [row for row in rows if "framework" in row]
-    times = pivot_table(["ms an epoch, median", "variant"], found,
+    epochs = [row for row in rows if "framework" in row]
+    times = pivot_table(["ms an epoch, median", "variant"], epochs,
                         lambda row: (row["framework"], row.get("variant", row.get("engine"))), lambda row: row["precision"],
                         lambda row: number(row["epoch_device_ms_median"]))
     ratios = table(["precision", "times as fast as PyTorch's compiled graph"],
@@ -141,32 +141,33 @@ def accuracy(rows):
 
 
 def agreement(rows):
-    """Words by kernel, with those of numbers that were taken more than once; then which metrics differ, and where."""
+    """Counts of verdicts by kernel, and of DIFFERS among metrics that were collected repeatedly; then the metrics that differ."""
     kernels = [row for row in rows if "words" in row]
-    words = sorted({word for row in kernels for word in row["words"]})
+    verdicts = sorted({verdict for row in kernels for verdict in row["words"]})
 
-    def line(*names, of):
-        sums = [sum(row[what] for row in of) for what in ("numbers", "repeated", "repeated_differ")]
-        return [*names, *sums, *(sum(row["words"].get(word, 0) for row in of) for word in words)]
+    def line(subject, kernel, summed):
+        sums = [sum(row[column] for row in summed) for column in ("numbers", "repeated", "repeated_differ")]
+        return [subject, kernel, *sums, *(sum(row["words"].get(verdict, 0) for row in summed) for verdict in verdicts)]
 
-    counts = [line(row["subject"], row["kernel"], of=[row]) for row in kernels]
-    counts += [line("all", len(kernels), of=kernels)] if kernels else []
-    apart = {}
+    counts = [line(row["subject"], row["kernel"], [row]) for row in kernels]
+    counts += [line("all", len(kernels), kernels)] if kernels else []
+    differences = {}
     for row in rows:
         if "metric" in row:
-            apart.setdefault((row["metric"], row["runs"]), []).append(f"{row['kernel']} {percent(float(row['apart_ratio']), 1)}")
+            text = f"{row['kernel']} {percent(float(row['apart_ratio']), 1)}"
+            differences.setdefault((row["metric"], row["runs"]), []).append(text)
     return "\n\n".join(part for part in (
-        table(["subject", "kernel", "numbers", "repeated", "of these DIFFERS", *words], counts),
+        table(["subject", "kernel", "numbers", "repeated", "of these DIFFERS", *verdicts], counts),
         table(["metric that differs", "runs", "kernels, how far apart"],
-              [[*metric, ", ".join(where)] for metric, where in sorted(apart.items())])) if part)
+              [[*metric, ", ".join(kernels_differing)] for metric, kernels_differing in sorted(differences.items())])) if part)
 
 
 def sanitizer(rows):
-    def found(row):
+    def findings(row):
         return f"{row['found']} ({row['seconds']} s)" if row["status"] in (0, 9) else f"{MISSING} ({row['said'][:60]})"
 
     return pivot_table(["errors or hazards"], [row for row in rows if "tool" in row], lambda row: (row["subject"],),
-                       lambda row: row["tool"], found)
+                       lambda row: row["tool"], findings)
 
 
 def ptx80(rows):
@@ -182,13 +183,13 @@ def soak(rows):
     us = done["kernel_us"]
     tenth = max(1, len(us) // 10)
     first, last = (number(statistics.median(times)) for times in (us[:tenth], us[-tenth:]))
-    said = f"{done['jobs_done']} jobs in {done['seconds']:.0f} s; " \
+    summary_line = f"{done['jobs_done']} jobs in {done['seconds']:.0f} s; " \
            f"the kernel's median time {first} µs in the first tenth, {last} µs in the last."
     fits = table(["fit over all but the first tenth", "begin", "end", "growth", "95 % interval"],
                  [[f"{row['fit']}, {row['unit']}", row["begin"], row["end"], percent(row["growth_ratio"]),
                    f"{percent(row['low'])} to {percent(row['high'])}"]
                   for row in rows if "fit" in row])
-    return f"{said}\n\n{fits}"
+    return f"{summary_line}\n\n{fits}"
 
 
 TABLES = {"device": device, "ceilings": ceilings, "job": job, "training": training, "speed": speed, "memory": memory,
@@ -197,7 +198,8 @@ TABLES = {"device": device, "ceilings": ceilings, "job": job, "training": traini
           "sanitizer": sanitizer, "ptx80": ptx80, "soak": soak}
 
 
-VIEWS = {"shown": ("job", shown), "targets": ("training", targets), "parts": ("training", parts)}  # other tables of a step
+# Further tables of a step.
+VIEWS = {"shown": ("job", client_output), "targets": ("training", targets), "parts": ("training", parts)}
 
 
 def table_of(step):
@@ -222,18 +224,18 @@ def step_text(name, step):
 
 
 def summary(commit, steps):
-    return "\n\n".join([f"# Sitting of {commit}", steps_table(steps),
+    return "\n\n".join([f"# Measurements of {commit}", steps_table(steps),
                         *(step_text(name, step) for name, step in steps.items() if step["rows"])]) + "\n"
 
 
-def filled(text, steps):
-    """text with what stands between <!-- NAME --> and <!-- /NAME --> made anew, for each step or view of one that it names and
-    that was run."""
-    shown = [(name, step, table_of(name)) for name, step in steps.items()]
-    shown += [(name, steps[of], view) for name, (of, view) in VIEWS.items() if of in steps]
-    for name, step, show in shown:
+def fill_page(text, steps):
+    """Returns the text of a page with a new table between <!-- NAME --> and <!-- /NAME -->, for each NAME that is a step in steps
+    or one of its VIEWS."""
+    tables = [(name, step, table_of(name)) for name, step in steps.items()]
+    tables += [(name, steps[step_name], view) for name, (step_name, view) in VIEWS.items() if step_name in steps]
+    for name, step, make_table in tables:
         begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
-        if begin in text and end in text and (made := show(step["rows"])):
+        if begin in text and end in text and (made := make_table(step["rows"])):
             before, _, rest = text.partition(begin)
             text = f"{before}{begin}\nCommit {step['commit']}, {step['at']}.\n\n{made}\n{end}{rest.partition(end)[2]}"
     return text

@@ -1,4 +1,4 @@
-"""Tests that need a GPU: those of CTest, ncu beside us, the sanitizer's tools, code compiled from old PTX."""
+"""Steps that run tests on a GPU: those of CTest, the comparison with ncu, compute-sanitizer, code compiled from PTX for 8.0."""
 import concurrent.futures
 import os
 import re
@@ -12,36 +12,36 @@ from summary import inside
 from .. import comparison
 from ..daemon import Daemon, Failed
 from ..host import SOURCE, Skip
-from ..runner import check
+from ..runner import EXIT_SKIPPED, check
 from . import programs
 from .training import engines
 
-TEST_SECONDS = 300
-SIDE_BY_SIDE = 8  # programs of which nothing is timed
-OUTCOMES = {0: "passed", programs.CANNOT: "skipped", None: "cut off"}
+TEST_TIMEOUT_S = 300
+PARALLEL_PROGRAMS = 8  # at most, of programs that time nothing
+OUTCOMES = {0: "passed", EXIT_SKIPPED: "skipped", None: "cut off"}
 
 
 def device(context):
     with Daemon(context.host, context.log("daemon.log")) as daemon:
         yield {"facts": daemon.wait_for_device(), "cores": os.cpu_count(), "host": " ".join(os.uname()[i] for i in (0, 2, 4))}
-    if context.host.gpu:
+    if context.host.is_gpu:
         status, output = programs.run(context, [context.host.tool("nvidia-smi"), "-q"], "nvidia-smi.txt")
         yield check("nvidia-smi answers", status == 0, programs.last_line(output))
 
 
-def listed(context, wanted):
-    """(name, command) of the GPU tests of the build whose names are wanted."""
+def gpu_tests(context, is_selected):
+    """Yields (name, command) of the build's GPU tests that is_selected(name) accepts."""
     path = context.host.build / "tests.tsv"
     if not path.exists():
         raise Skip(f"no {path}: scripts/gpu-pack.sh writes it")
-    for text in path.read_text().splitlines():
-        name, *command = text.split("\t")
-        if wanted(name):
+    for line in path.read_text().splitlines():
+        name, *command = line.split("\t")
+        if is_selected(name):
             yield name, command
 
 
-def python_of(command):
-    """By whichever Python of this host has pytest."""
+def with_pytest(command):
+    """Returns the command with a Python of this host that has pytest; None when there is none."""
     for python in (command[0], sys.executable):
         if subprocess.run([python, "-c", "import pytest"], capture_output=True).returncode == 0:
             return [python, *command[1:]]
@@ -53,46 +53,47 @@ NUMERICS = ("gpu_numerics", "gpu_training", "gpu_phase_timestamps", "gpu_kernels
 BY_ENGINE = ("gpu_numerics", "gpu_training")
 
 
-def prepared(context, name, command, more):
-    """The test's commands by their names; None where this host can't run it."""
-    if "pytest" in command and (command := python_of(command)) is None:
+def test_commands(context, name, command, script_options):
+    """Returns the commands of a test by their names; the command is None when this host cannot run it."""
+    if "pytest" in command and (command := with_pytest(command)) is None:
         return {name: None}
     if command[0].endswith("python3") and "pytest" not in command:
-        command = [sys.executable, command[1], *more, *command[2:]]
+        command = [sys.executable, command[1], *script_options, *command[2:]]
     return {f"{name} {engine}": [*command, engine] for engine in engines(context.host)} if name in BY_ENGINE else {name: command}
 
 
 def run_test(context, name, command):
     if command is None:
-        return {"test": name, "outcome": "skipped", "said": "no pytest here"}
+        return {"test": name, "outcome": "skipped", "said": "no pytest on this host"}
     begin = time.monotonic()
-    status, output = programs.run(context, command, f"{name.replace(' ', '_')}.log", TEST_SECONDS, cwd=SOURCE)
+    status, output = programs.run(context, command, f"{name.replace(' ', '_')}.log", TEST_TIMEOUT_S, cwd=SOURCE)
     outcome = OUTCOMES.get(status, "failed")
     return {"test": name, "outcome": outcome, "seconds": round(time.monotonic() - begin, 1),
             "said": programs.last_line(output)[:300], "inside": inside(output) or {outcome: 1}}
 
 
-def run_tests(context, wanted, more=lambda name: [], beside=1):
-    """A row for each test, with what it counted of itself. more(name): arguments put behind the program's script; beside: so many
-    at once."""
-    outcomes, said = set(), ""
-    commands = [one for name, command in listed(context, wanted) for one in prepared(context, name, command, more(name)).items()]
-    with concurrent.futures.ThreadPoolExecutor(beside) as pool:
-        for row in pool.map(lambda one: run_test(context, *one), commands):
+def run_tests(context, is_selected, script_options=lambda name: [], parallel=1):
+    """Yields a row and a check for each test. script_options(name): arguments inserted after the script of a Python test;
+    parallel: tests that run at once."""
+    outcomes, last_line = set(), ""
+    commands = [item for name, command in gpu_tests(context, is_selected)
+                for item in test_commands(context, name, command, script_options(name)).items()]
+    with concurrent.futures.ThreadPoolExecutor(parallel) as pool:
+        for row in pool.map(lambda item: run_test(context, *item), commands):
             outcomes.add(row["outcome"])
-            said = row["said"]
+            last_line = row["said"]
             yield row
-            yield check(row["test"], row["outcome"] in ("passed", "skipped"), said)
+            yield check(row["test"], row["outcome"] in ("passed", "skipped"), last_line)
     if outcomes <= {"skipped"}:
-        raise Skip(said)
+        raise Skip(last_line)
 
 
-BESIDE_NCU = "cupti_ncu_"
-CONSTANT_SUBJECTS = ("gallery", "families", "libraries")
+NCU_PREFIX = "cupti_ncu_"
+CONSTANT_SUBJECTS = ("gallery", "families", "libraries")  # whose kernels are the same in every session
 
 
 def is_agreement(name):
-    return name.startswith(BESIDE_NCU)
+    return name.startswith(NCU_PREFIX)
 
 
 def tests(context):
@@ -100,11 +101,11 @@ def tests(context):
 
 
 def numerics(context):
-    yield from run_tests(context, lambda name: name in NUMERICS, beside=SIDE_BY_SIDE)
+    yield from run_tests(context, lambda name: name in NUMERICS, parallel=PARALLEL_PROGRAMS)
 
 
 def one_test(context, name):
-    yield from run_tests(context, lambda one: one == name)
+    yield from run_tests(context, lambda candidate: candidate == name)
 
 
 def rules(context):
@@ -112,35 +113,35 @@ def rules(context):
 
 
 def agreement(context):
-    """Every number of the kernels that are always the same comes back in one table; those of the training depend on what
-    libraries choose."""
+    """Compares with ncu. agreement.csv gets every number of CONSTANT_SUBJECTS; a training step's kernels depend on the algorithms
+    that libraries select."""
     kernels, metrics, tables = 0, 0, []
     for row in run_tests(context, is_agreement, lambda name: ["--out", str(context.log(name))]):
         yield row
-        found = context.log(row.get("test", "")) / "comparison.csv"
-        if "test" in row and found.exists():
-            subject = row["test"].removeprefix(BESIDE_NCU)
-            tables += [found] if subject in CONSTANT_SUBJECTS else []
-            for one in comparison.compared(found):
-                yield {"subject": subject, **one}
-                kernels += "words" in one
-                metrics = max(metrics, one.get("numbers", 0))
-    comparison.join(tables, context.log("agreement.csv"))
+        table = context.log(row.get("test", "")) / "comparison.csv"
+        if "test" in row and table.exists():
+            subject = row["test"].removeprefix(NCU_PREFIX)
+            tables += [table] if subject in CONSTANT_SUBJECTS else []
+            for summary in comparison.summarise(table):
+                yield {"subject": subject, **summary}
+                kernels += "words" in summary
+                metrics = max(metrics, summary.get("numbers", 0))
+    comparison.join_tables(tables, context.log("agreement.csv"))
     yield check("at least 14 kernels and 100 metrics", kernels >= 14 and metrics >= 100, f"{kernels} kernels, {metrics} metrics")
 
 
-# A whole step and a smaller one, each launch by itself, as the tools want it.
+# One full and one partial step; eager=1 launches each kernel separately, as the tools require.
 SMALL_TRAINING = ["images=24", "batch=16", "epochs=1", "warmup=0", "eager=1"]
-CONV2_BATCHES = ["3", "133"]  # fewer and more images than its kernels take side by side
-FOUND = re.compile(r"(?:ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard)")
+CONV2_BATCHES = ["3", "133"]  # less and more than its kernels process at once
+FINDINGS = re.compile(r"(?:ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard)")
 REFUSED = re.compile(r"no cuBLASLt|NOT_SUPPORTED|out of memory|not supported", re.I)
 TOOLS = ("racecheck", "memcheck", "synccheck")  # the slowest first
-KERNEL_BYTES = "530000"  # what a case of a family may move: the longest rows of two bytes, which a cluster shares, are among them
-SANITIZER_SECONDS = 90
+KERNEL_BYTES = "530000"  # limit of a kernel case; includes the longest 2-byte rows, which a cluster shares
+SANITIZER_TIMEOUT_S = 90
 
 
-def sanitized(host):
-    """(what, command), small shapes; of the families every type, variant and awkward shape that is not too large"""
+def sanitizer_subjects(host):
+    """Yields (subject, command): small trainings, conv2's kernels, and each family in all its types and variants."""
     for engine in engines(host):
         for precision in ("fp32", "tf32", "fp16"):
             yield f"train {engine} {precision}", [host.test_program("bench_train"), f"engine={engine}", f"precision={precision}",
@@ -152,54 +153,54 @@ def sanitized(host):
 
 def sanitizer(context):
     host = context.host
-    host.need_gpu()
-    tool = host.tool("compute-sanitizer")
-    choices = context.log("choices")
-    choices.mkdir(exist_ok=True)
-    environment = {**host.environment, "ROOFLINED_CACHE_DIR": str(choices)}
-    subjects = list(sanitized(host))
+    host.require_gpu()
+    compute_sanitizer = host.tool("compute-sanitizer")
+    cache = context.log("choices")
+    cache.mkdir(exist_ok=True)
+    environment = {**host.environment, "ROOFLINED_CACHE_DIR": str(cache)}
+    subjects = list(sanitizer_subjects(host))
 
-    def choose(what, command):
-        """Engines time what libraries have: without a tool, once for all of them."""
-        if what.startswith("train"):
-            programs.run(context, command, f"chosen-{what.replace(' ', '_')}.log", SANITIZER_SECONDS, environment, SOURCE)
+    def choose_algorithms(subject, command):
+        """Runs a training without a tool, so that the timed choices of library algorithms are in the cache."""
+        if subject.startswith("train"):
+            programs.run(context, command, f"chosen-{subject.replace(' ', '_')}.log", SANITIZER_TIMEOUT_S, environment, SOURCE)
 
-    def row(which, what, command):
+    def run_tool(tool, subject, command):
         begin = time.monotonic()
-        status, output = programs.run(context, [tool, "--tool", which, "--error-exitcode", "9", *command],
-                                      f"{which}-{what.replace(' ', '_')}.log", SANITIZER_SECONDS, environment, SOURCE)
-        counts = [int(a or b) for a, b in FOUND.findall(output)]
-        return {"subject": what, "tool": which, "status": status, "found": sum(counts) if counts else None,
+        status, output = programs.run(context, [compute_sanitizer, "--tool", tool, "--error-exitcode", "9", *command],
+                                      f"{tool}-{subject.replace(' ', '_')}.log", SANITIZER_TIMEOUT_S, environment, SOURCE)
+        counts = [int(errors or hazards) for errors, hazards in FINDINGS.findall(output)]
+        return {"subject": subject, "tool": tool, "status": status, "found": sum(counts) if counts else None,
                 "refused": bool(REFUSED.search(output)), "seconds": round(time.monotonic() - begin, 1),
                 "said": "cut off" if status is None else programs.last_line(output)[:200]}
 
-    with concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        list(pool.map(lambda subject: choose(*subject), subjects))
-        for done in pool.map(lambda run: row(*run), [(which, *subject) for which in TOOLS for subject in subjects]):
-            yield done
-            if looked(done):
-                yield check(f"{done['tool']} of {done['subject']}", done["status"] == 0 and done["found"] == 0, done["said"])
+    with concurrent.futures.ThreadPoolExecutor(PARALLEL_PROGRAMS) as pool:
+        list(pool.map(lambda item: choose_algorithms(*item), subjects))
+        for row in pool.map(lambda item: run_tool(*item), [(tool, *subject) for tool in TOOLS for subject in subjects]):
+            yield row
+            if is_conclusive(row):
+                yield check(f"{row['tool']} of {row['subject']}", row["status"] == 0 and row["found"] == 0, row["said"])
 
 
-def looked(row):
-    """Whether anything can be said: not where a library has no algorithm under the tool, or the program can't be run here."""
-    return row["status"] in (None, 0, 9) or not (row["status"] == programs.CANNOT or row["refused"])
+def is_conclusive(row):
+    """False when a library has no algorithm under the tool, or when the program cannot run on this host."""
+    return row["status"] in (None, 0, 9) or not (row["status"] == EXIT_SKIPPED or row["refused"])
 
 
 def ptx80(context):
-    """The programs of a build that carries nothing but PTX for 8.0: the driver compiles it for the device at hand. Libraries keep
-    their code."""
+    """Runs the programs of a build with PTX for compute capability 8.0 only, which the driver compiles. Libraries use their own
+    code."""
     host = context.host
-    host.need_gpu()
+    host.require_gpu()
     folder = host.build / "ptx80"
     if not folder.is_dir():
-        raise Skip(f"no {folder}: scripts/gpu-pack.sh takes it from build/ptx80")
-    cache = context.log("compiled")  # so that nothing compiled earlier is taken
+        raise Skip(f"no {folder}: scripts/gpu-pack.sh packs it from build/ptx80")
+    cache = context.log("compiled")  # empty, so that the driver compiles everything in this session
     environment = {**host.environment, "CUDA_CACHE_PATH": str(cache)}
     status, output = programs.run(context, [str(folder / "test_gpu_conv2")], "conv2.log", environment=environment)
-    if status == programs.CANNOT:
+    if status == EXIT_SKIPPED:
         raise Skip(programs.last_line(output))
-    yield check("conv2's kernels against their reference", status == 0, programs.last_line(output)[:200])
+    yield check("conv2's kernels match their reference", status == 0, programs.last_line(output)[:200])
     for engine in engines(host):
         for precision in ("fp32", "tf32", "fp16"):
             row = {"engine": engine, "precision": precision}

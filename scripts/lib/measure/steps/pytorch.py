@@ -1,4 +1,4 @@
-"""PyTorch beside us: the times of its loops, and how well both learn."""
+"""Comparison with PyTorch: epoch times and accuracy."""
 import json
 import statistics
 import subprocess
@@ -12,113 +12,114 @@ from . import programs
 
 
 def torch_command(context, *options):
-    if not context.host.gpu:
-        raise Skip("PyTorch is compared on a GPU")
+    if not context.host.is_gpu:
+        raise Skip("PyTorch is compared on a GPU only")
     if context.host.mnist is None:
-        raise Skip("no MNIST here")
+        raise Skip("no MNIST files on this host")
     if programs.run(context, [sys.executable, "-c", "import torch; assert torch.cuda.is_available()"], "torch.log")[0] != 0:
-        raise Skip("no PyTorch with CUDA")
+        raise Skip("no PyTorch with CUDA on this host")
     return [sys.executable, str(SOURCE / "tests" / "baselines" / "torch_mnist.py"), "--mnist", context.host.mnist, *options]
 
 
-TIMES_FASTER = {"fp32": 6, "fp16": 10}  # than torch.compile with its step in a CUDA graph
+MIN_SPEEDUP = {"fp32": 6, "fp16": 10}  # over torch.compile with its step in a CUDA graph
 BASELINES = (("compile", "fp32,fp16", 10), ("graph", "fp32,fp16,tf32", 10),
              ("eager", "fp32,fp16", 1))  # variant, precisions, epochs
 
 
 def baselines(context):
-    """PyTorch's loops by our definition of an epoch, and ours right before them."""
-    ours = {}
+    """Times PyTorch's epochs by our definition of an epoch, and ours directly before."""
+    our_ms = {}
     for precision in ("fp32", "tf32", "fp16"):
         row = programs.json_lines(context, [context.host.test_program("bench_train"), f"precision={precision}", "epochs=10"],
                                   f"ours-{precision}.log")[-1]
-        ours[precision] = row["epoch_device_ms_median"]
+        our_ms[precision] = row["epoch_device_ms_median"]
         yield {"framework": "rooflined", **row}
-    for variant, precisions, count in BASELINES:
-        command = torch_command(context, "--precisions", precisions, "--variants", variant, "--epochs", str(count))
-        for row in lines_as_they_come(context, command, f"torch-{variant}.jsonl"):
+    for variant, precisions, epochs in BASELINES:
+        command = torch_command(context, "--precisions", precisions, "--variants", variant, "--epochs", str(epochs))
+        for row in stream_json_lines(context, command, f"torch-{variant}.jsonl"):
             yield row
             if variant == "compile":
-                yield from compared_times(row, ours)
+                yield from compare_times(row, our_ms)
 
 
-def compared_times(row, ours):
-    precision, ratio = row["precision"], row["epoch_device_ms_median"] / ours[row["precision"]]
+def compare_times(row, our_ms):
+    precision, ratio = row["precision"], row["epoch_device_ms_median"] / our_ms[row["precision"]]
     yield {"precision": precision, "times_faster_than_compile": ratio}
-    if precision in TIMES_FASTER:
-        yield check(f"{precision}: {TIMES_FASTER[precision]} times as fast as PyTorch's compiled graph",
-                    ratio >= TIMES_FASTER[precision], ratio)
+    if precision in MIN_SPEEDUP:
+        yield check(f"{precision}: {MIN_SPEEDUP[precision]} times as fast as PyTorch's compiled graph",
+                    ratio >= MIN_SPEEDUP[precision], ratio)
 
 
-def lines_as_they_come(context, command, name):
-    """JSON objects that a program prints; what it had is kept when it is ended."""
-    with open(context.log(name), "w") as kept, open(context.log(f"{name}.err"), "wb") as err:
+def stream_json_lines(context, command, log_name):
+    """Yields the JSON objects that a program prints, each at once, so that those of a terminated program are kept."""
+    with open(context.log(log_name), "w") as log, open(context.log(f"{log_name}.err"), "wb") as err:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=err, text=True)
-        for text in process.stdout:
-            kept.write(text)
-            kept.flush()
-            if text.startswith("{"):
-                yield json.loads(text)
+        for line in process.stdout:
+            log.write(line)
+            log.flush()
+            if line.startswith("{"):
+                yield json.loads(line)
         if process.wait() != 0:
-            raise Failed(f"{name}: exit status {process.returncode}")
+            raise Failed(f"{log_name}: exit status {process.returncode}")
 
 
-SEEDS, AFTER = range(1, 11), (1, 5, 10)
-NOT_WORSE = -0.001
-TORCH_SECONDS = 20  # PyTorch's start, its graphs and ten epochs, at the least
+SEEDS, AFTER_EPOCHS = range(1, 11), (1, 5, 10)
+MIN_DIFFERENCE = -0.001  # the upper end of the interval of our accuracy minus PyTorch's
+TORCH_MIN_S = 20  # PyTorch's start, its graphs and ten epochs
 
 
 def accuracy(context):
-    """Rows {"who", "precision", "seed", "accuracy": after each epoch}; what an earlier sitting has is taken over."""
+    """Yields rows {"who", "precision", "seed", "accuracy": after each epoch}. Rows of an earlier session are taken over."""
     host = context.host
-    precisions, seeds = (("fp32", "tf32", "fp16"), SEEDS) if host.gpu else (("fp32",), range(1, 4))
-    rows = {(row["who"], row["precision"], row["seed"]): row for row in context.earlier if "accuracy" in row}
+    precisions, seeds = (("fp32", "tf32", "fp16"), SEEDS) if host.is_gpu else (("fp32",), range(1, 4))
+    rows = {(row["who"], row["precision"], row["seed"]): row for row in context.earlier_rows if "accuracy" in row}
     yield from rows.values()
-    wanted = [(who, precision, seed) for who in (("ours", "pytorch") if host.gpu else ("ours",)) for precision in precisions
+    wanted = [(who, precision, seed) for who in (("ours", "pytorch") if host.is_gpu else ("ours",)) for precision in precisions
               for seed in seeds]
     for who, train in (("ours", our_accuracy), ("pytorch", torch_accuracy)):
         for row in train(context, [key[1:] for key in wanted if key[0] == who and key not in rows]):
             rows[who, row["precision"], row["seed"]] = row | {"who": who}
             yield rows[who, row["precision"], row["seed"]]
-    yield from compared_accuracy(rows.values(), precisions)
-    left = [key for key in wanted if key not in rows]
-    if left:
-        yield {"partial": f"{len(left)} of {len(wanted)} trainings are left"}
+    yield from compare_accuracy(rows.values(), precisions)
+    missing = [key for key in wanted if key not in rows]
+    if missing:
+        yield {"partial": f"{len(missing)} of {len(wanted)} trainings are missing"}
 
 
 def our_accuracy(context, wanted):
-    """wanted: precisions and seeds."""
+    """wanted: pairs of precision and seed."""
     if not wanted:
         return
-    small = {"epochs": max(AFTER)} if context.host.gpu else {"epochs": 2, "max_images": 640}
+    size = {"epochs": max(AFTER_EPOCHS)} if context.host.is_gpu else {"epochs": 2, "max_images": 640}
     with Daemon(context.host, context.log("daemon.log")) as daemon:
         for precision, seed in wanted:
-            if context.left_s() < 10:
+            if context.remaining_s() < 10:
                 return
-            run = daemon.runs({"kind": "train", "precisions": [precision], "seed": seed, "warmup_epochs": 0,
-                               "passes": ["timing"], **small})[0]
+            run = daemon.run_results({"kind": "train", "precisions": [precision], "seed": seed, "warmup_epochs": 0,
+                                      "passes": ["timing"], **size})[0]
             yield {"engine": run["engine"], "precision": precision, "seed": seed,
                    "accuracy": [epoch["test_accuracy_ratio"] for epoch in run["epochs"]]}
 
 
 def torch_accuracy(context, wanted):
-    """All seeds of a precision side by side."""
+    """Trains all wanted seeds of a precision concurrently."""
     for precision in dict.fromkeys(precision for precision, _ in wanted):
-        if context.left_s() < TORCH_SECONDS:
+        if context.remaining_s() < TORCH_MIN_S:
             return
-        seeds = ",".join(str(seed) for one, seed in wanted if one == precision)
-        command = torch_command(context, "--precisions", precision, "--variants", "graph", "--epochs", str(max(AFTER)),
+        seeds = ",".join(str(seed) for wanted_precision, seed in wanted if wanted_precision == precision)
+        command = torch_command(context, "--precisions", precision, "--variants", "graph", "--epochs", str(max(AFTER_EPOCHS)),
                                 "--accuracy-of-seeds", seeds)
-        for row in lines_as_they_come(context, command, f"torch-{precision}.jsonl"):
+        for row in stream_json_lines(context, command, f"torch-{precision}.jsonl"):
             yield {"lasting": True, **row}
 
 
-def compared_accuracy(rows, precisions):
+def compare_accuracy(rows, precisions):
+    """Yields the means after AFTER_EPOCHS with the confidence interval of their difference."""
     for precision in precisions:
-        by = {who: [row["accuracy"] for row in rows if (row["who"], row["precision"]) == (who, precision)]
-              for who in ("ours", "pytorch")}
-        for after in AFTER:
-            ours, theirs = ([one[after - 1] for one in by[who] if len(one) >= after] for who in ("ours", "pytorch"))
+        by_framework = {who: [row["accuracy"] for row in rows if (row["who"], row["precision"]) == (who, precision)]
+                        for who in ("ours", "pytorch")}
+        for after in AFTER_EPOCHS:
+            ours, theirs = ([seed[after - 1] for seed in by_framework[who] if len(seed) >= after] for who in ("ours", "pytorch"))
             if not ours:
                 continue
             row = {"precision": precision, "after": after, "seeds": [len(ours), len(theirs)], "ours_mean": statistics.fmean(ours)}
@@ -126,5 +127,5 @@ def compared_accuracy(rows, precisions):
                 row |= {"pytorch_mean": statistics.fmean(theirs), **difference_of_means(ours, theirs)}
             yield row
             if row.get("low") is not None and len(ours) >= 10 and len(theirs) >= 10:
-                yield check(f"{precision} after {after}: the interval of the difference reaches {100 * NOT_WORSE:.1f} points",
-                            row["high"] >= NOT_WORSE, [row["low"], row["high"]])
+                yield check(f"{precision} after {after}: the difference's interval reaches {100 * MIN_DIFFERENCE:.1f} points",
+                            row["high"] >= MIN_DIFFERENCE, [row["low"], row["high"]])

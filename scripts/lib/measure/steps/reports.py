@@ -1,4 +1,4 @@
-"""How long reports take, and whether a thousand of them leave anything behind."""
+"""Duration of reports, and memory growth over a thousand of them."""
 import ctypes
 import json
 import os
@@ -7,15 +7,15 @@ import statistics
 import time
 
 from ..daemon import Daemon
-from ..numbers import line
+from ..numbers import fit_line
 from ..runner import check
 from . import programs
 
 RELU = {"dtype": "fp16", "shape": {"n": 4194304}, "variant": "scalar"}
-TEN = [{"kernel": "relu", **RELU}] * 10
+TEN_KERNELS = [{"kernel": "relu", **RELU}] * 10
 ONE_JOB, ONE_SUBJECT = {"kind": "kernel", "kernel": "relu", **RELU}, ("relu", "auto", RELU)
-TEN_JOB, TEN_SUBJECT = {"kind": "kernel", "kernels": TEN}, ("sequence", "auto", {"kernels": TEN})
-# kernels, set (full looks inside kernels as well), at most so many seconds (None: no bar), job, what ncu runs
+TEN_JOB, TEN_SUBJECT = {"kind": "kernel", "kernels": TEN_KERNELS}, ("sequence", "auto", {"kernels": TEN_KERNELS})
+# kernels, set (full includes metrics by instruction), limit in seconds or None, job, (workload, engine, parameters) for ncu
 REPORTS = [
     (1, "full", 1.4, ONE_JOB, ONE_SUBJECT),
     (10, "full", 2.6, TEN_JOB, TEN_SUBJECT),
@@ -26,65 +26,65 @@ REPORTS = [
 REPEATS = 5
 
 
-def ncu_seconds(context, which, subject):
-    """One run of ncu over the same launches, the whole program."""
+def ncu_seconds(context, metric_set, subject):
+    """Returns the duration of one ncu run over the same launches, including the whole program; None when it fails."""
     workload, engine, params = subject
-    command = [context.host.tool("ncu"), "--profile-from-start", "off", "--set", which, "--clock-control", "none",
+    command = [context.host.tool("ncu"), "--profile-from-start", "off", "--set", metric_set, "--clock-control", "none",
                context.host.test_program("cupti_probe_train"), "run", workload, engine, json.dumps(params)]
     begin = time.monotonic()
     status, _ = programs.run(context, command, "ncu.txt")
     return time.monotonic() - begin if status == 0 else None
 
 
-def profile(host, job, which):
-    """The request. A CPU has no counters: there it is the same jobs, smaller, for their times."""
-    if host.gpu:
-        return {**job, "set": which, "passes": ["counters"]}
+def profile(host, job, metric_set):
+    """Returns the request. A CPU has no counters, so there it is a smaller job with the timing pass."""
+    if host.is_gpu:
+        return {**job, "set": metric_set, "passes": ["counters"]}
     return json.loads(json.dumps({**job, "passes": ["timing"], "samples": 1}).replace('"n": 4194304', '"n": 4096'))
 
 
-def spent(daemon, jobs):
-    """Median milliseconds by piece of the counters pass, and what is not of it: the queue, the pipe, storing."""
-    pieces = {}
+def stage_times_ms(daemon, jobs):
+    """Returns the median time of each stage of the counters pass. "rest" is everything else: queue, pipe and storing."""
+    times = {}
     for job in jobs:
-        run, = daemon.ask(f"/jobs/{job['id']}/results")["runs"]
-        own = {one["name"].removeprefix("spent_").removesuffix("_ms"): one["value"]
-               for one in run["measurements"] if one["name"].startswith("spent_")}
-        for piece, ms in {**own, "rest": job["seconds"] * 1e3 - sum(own.values())}.items():
-            pieces.setdefault(piece, []).append(ms)
-    return {piece: round(statistics.median(ms), 1) for piece, ms in pieces.items()}
+        run, = daemon.request(f"/jobs/{job['id']}/results")["runs"]
+        stages = {item["name"].removeprefix("spent_").removesuffix("_ms"): item["value"]
+                  for item in run["measurements"] if item["name"].startswith("spent_")}
+        for stage, ms in {**stages, "rest": job["seconds"] * 1e3 - sum(stages.values())}.items():
+            times.setdefault(stage, []).append(ms)
+    return {stage: round(statistics.median(ms), 1) for stage, ms in times.items()}
 
 
 def speed(context):
     host = context.host
     with Daemon(host, context.log("daemon.log")) as daemon:
-        for kernels, which, bar, job, subject in REPORTS:
-            first, *jobs = [daemon.run(profile(host, job, which)) for _ in range(REPEATS + 1)]
-            times = [one["seconds"] for one in jobs]
-            row = {"kernels": kernels, "set": which, "median_s": statistics.median(times),
-                   "least_s": min(times), "most_s": max(times), "first_s": first["seconds"], "at_most_s": bar,
-                   "spent_ms": spent(daemon, jobs)}
-            if host.gpu and bar:
-                row["ncu_s"] = ncu_seconds(context, which, subject)
+        for kernels, metric_set, limit_s, job, subject in REPORTS:
+            first, *jobs = [daemon.run_job(profile(host, job, metric_set)) for _ in range(REPEATS + 1)]
+            times = [item["seconds"] for item in jobs]
+            row = {"kernels": kernels, "set": metric_set, "median_s": statistics.median(times),
+                   "least_s": min(times), "most_s": max(times), "first_s": first["seconds"], "at_most_s": limit_s,
+                   "spent_ms": stage_times_ms(daemon, jobs)}
+            if host.is_gpu and limit_s:
+                row["ncu_s"] = ncu_seconds(context, metric_set, subject)
             yield row
-            if host.gpu and bar:
-                yield check(f"{which} of {kernels} within {bar} s", row["median_s"] <= bar, row["median_s"])
+            if host.is_gpu and limit_s:
+                yield check(f"{metric_set} of {kernels} within {limit_s} s", row["median_s"] <= limit_s, row["median_s"])
 
 
 SOAK_JOBS = 1000
-SOAK_WARM = 0.1  # of the jobs: what is allocated once and kept
-SOAK_GROUP = 5   # samples: the least of them leaves out what a request held just then
-GROWTH, DRIFT = 0.01, 0.01
+SOAK_WARMUP_RATIO = 0.1  # of the jobs, in which allocations that stay are made
+SOAK_GROUP_SAMPLES = 5   # their minimum excludes memory that a request holds at the moment of sampling
+MAX_GROWTH_RATIO, MAX_DRIFT_RATIO = 0.01, 0.01
 
 
-def memory_of(process):
-    """Resident and anonymous bytes."""
-    fields = dict(one.split(":", 1) for one in pathlib.Path(f"/proc/{process}/status").read_text().splitlines())
+def process_memory(process):
+    """Returns the resident and the anonymous memory of a process in bytes."""
+    fields = dict(line.split(":", 1) for line in pathlib.Path(f"/proc/{process}/status").read_text().splitlines())
     return {"rss_bytes": int(fields["VmRSS"].split()[0]) << 10, "anonymous_bytes": int(fields["RssAnon"].split()[0]) << 10}
 
 
 class DeviceMemory:
-    """Bytes in use on the first GPU, by NVML; None without it."""
+    """Device memory in use on the first visible GPU, by NVML."""
 
     class Info(ctypes.Structure):
         _fields_ = [(name, ctypes.c_ulonglong) for name in ("total", "free", "used")]
@@ -103,46 +103,49 @@ class DeviceMemory:
             return nvml.nvmlDeviceGetHandleByIndex_v2(int(name), ctypes.byref(self.device))
         return nvml.nvmlDeviceGetHandleByUUID(name.encode(), ctypes.byref(self.device))
 
-    def used(self):
+    def used_bytes(self):
+        """Returns None without NVML."""
         info = self.Info()
         return info.used if self.nvml and self.nvml.nvmlDeviceGetMemoryInfo(self.device, ctypes.byref(info)) == 0 else None
 
 
-def kernel_us(daemon, job, gpu):
-    """The steady kernel's time in a job."""
+def kernel_duration_us(daemon, job, gpu):
+    """Returns the duration of the job's kernel: by counters on a GPU, else the fastest sample."""
     if gpu:
-        return counted_us(daemon.ask(f"/jobs/{job['id']}/kernels")["items"][0])
-    return min(one["device_us"] for one in daemon.ask(f"/jobs/{job['id']}/results")["runs"][0]["samples"])
+        return counter_duration_us(daemon.request(f"/jobs/{job['id']}/kernels")["items"][0])
+    return min(sample["device_us"] for sample in daemon.request(f"/jobs/{job['id']}/results")["runs"][0]["samples"])
 
 
-def counted_us(kernel):
-    return next(one["value"] for one in kernel["metrics"] if one["metric"] == "gpu__time_duration.sum") / 1e3
+def counter_duration_us(kernel):
+    return next(item["value"] for item in kernel["metrics"] if item["metric"] == "gpu__time_duration.sum") / 1e3
 
 
 def soak_sample(daemon, memory, jobs):
-    workers = [memory_of(worker) for worker in daemon.workers()]
-    return {"jobs": jobs, "daemon": memory_of(daemon.process.pid), "device_bytes": memory.used(), "workers": len(workers),
-            "worker": {name: sum(one[name] for one in workers) for name in ("rss_bytes", "anonymous_bytes")}}
+    workers = [process_memory(worker) for worker in daemon.worker_pids()]
+    return {"jobs": jobs, "daemon": process_memory(daemon.process.pid), "device_bytes": memory.used_bytes(),
+            "workers": len(workers),
+            "worker": {name: sum(worker[name] for worker in workers) for name in ("rss_bytes", "anonymous_bytes")}}
 
 
-def least_of_groups(values):
-    return [min(values[i:i + SOAK_GROUP]) for i in range(0, len(values) - SOAK_GROUP + 1, SOAK_GROUP)]
+def minimum_of_groups(values):
+    return [min(values[i:i + SOAK_GROUP_SAMPLES]) for i in range(0, len(values) - SOAK_GROUP_SAMPLES + 1, SOAK_GROUP_SAMPLES)]
 
 
 def soak_fits(samples, times):
-    """name, unit, line, whether it may be as it is (None: that is not asked of it)"""
-    jobs, daemon, worker, device = ([one["jobs"] for one in samples], [one["daemon"]["rss_bytes"] for one in samples],
-                                    [one["worker"]["rss_bytes"] for one in samples], [one["device_bytes"] for one in samples])
-    for name, values, asked in [("host memory", [sum(both) for both in zip(daemon, worker)], True),
-                                ("the daemon's part", daemon, False),
-                                ("the worker's part", worker, False), ("device memory", device, True)]:
+    """Yields (name, unit, fit, holds) for each quantity. holds: whether growth or drift is within its limit; None: no limit."""
+    jobs = [sample["jobs"] for sample in samples]
+    daemon, worker = ([sample[process]["rss_bytes"] for sample in samples] for process in ("daemon", "worker"))
+    device = [sample["device_bytes"] for sample in samples]
+    for name, values, has_limit in [("host memory", [sum(both) for both in zip(daemon, worker)], True),
+                                    ("the daemon's part", daemon, False),
+                                    ("the worker's part", worker, False), ("device memory", device, True)]:
         if None not in values:
-            fit = line(least_of_groups(jobs), least_of_groups(values))
-            yield f"growth of {name}", "bytes", fit, fit["growth_ratio"] <= GROWTH if asked else None
-    numbers, us = zip(*times)
-    fit = line(numbers, us)
-    # On a machine that does other things besides, a time drifts without anybody's fault: only what its interval excludes counts.
-    yield "drift of a kernel's time", "us", fit, fit["low"] <= DRIFT and fit["high"] >= -DRIFT
+            fit = fit_line(minimum_of_groups(jobs), minimum_of_groups(values))
+            yield f"growth of {name}", "bytes", fit, fit["growth_ratio"] <= MAX_GROWTH_RATIO if has_limit else None
+    job_numbers, us = zip(*times)
+    fit = fit_line(job_numbers, us)
+    # Other work on the machine makes times drift; the drift fails only when its whole interval is outside the limit.
+    yield "drift of a kernel's time", "us", fit, fit["low"] <= MAX_DRIFT_RATIO and fit["high"] >= -MAX_DRIFT_RATIO
 
 
 def soak(context):
@@ -152,22 +155,22 @@ def soak(context):
     with Daemon(host, context.log("daemon.log")) as daemon:
         begin, workers = time.monotonic(), None
         for number in range(1, SOAK_JOBS + 1):
-            job = daemon.run(body)
-            workers = workers or daemon.workers()
-            times.append((number, kernel_us(daemon, job, host.gpu)))
+            job = daemon.run_job(body)
+            workers = workers or daemon.worker_pids()
+            times.append((number, kernel_duration_us(daemon, job, host.is_gpu)))
             if number % 10 == 0:
                 samples.append(soak_sample(daemon, memory, number))
                 yield samples[-1]
-            if context.left_s() < 5:
+            if context.remaining_s() < 5:
                 break
-        took = time.monotonic() - begin
-        yield {"jobs_done": number, "seconds": took, "kernel_us": [us for _, us in times]}
+        seconds = time.monotonic() - begin
+        yield {"jobs_done": number, "seconds": seconds, "kernel_us": [us for _, us in times]}
         if number < SOAK_JOBS:
             yield {"partial": f"{number} of {SOAK_JOBS} jobs fit into the time"}
-        yield check("one worker for all of them", daemon.workers() == workers, len(daemon.workers()))
-    steady = number * SOAK_WARM
-    for name, unit, fit, holds in soak_fits([one for one in samples if one["jobs"] >= steady],
-                                            [one for one in times if one[0] >= steady]):
+        yield check("one worker ran all jobs", daemon.worker_pids() == workers, len(daemon.worker_pids()))
+    first_steady = number * SOAK_WARMUP_RATIO
+    for name, unit, fit, holds in soak_fits([sample for sample in samples if sample["jobs"] >= first_steady],
+                                            [item for item in times if item[0] >= first_steady]):
         yield {"fit": name, "unit": unit, **fit}
         if holds is not None:
             yield check(name, holds, fit["growth_ratio"])

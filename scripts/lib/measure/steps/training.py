@@ -1,4 +1,4 @@
-"""The training workload: its times, its memory, and where a step's time goes."""
+"""The training workload: epoch times, memory, and the duration of a step by launch."""
 import json
 import re
 import urllib.error
@@ -9,81 +9,82 @@ from ..runner import check
 from . import programs
 
 PURPOSES = ("dataset", "weights", "activations", "workspace")
-NOT_OF_A_GPU = ("auto", "reference", "blas")
+OTHER_ENGINES = ("auto", "reference", "blas")
 
 
-def sizes(host):
-    """precisions, batches, and what makes a job small enough for a CPU"""
-    if host.gpu:
+def job_sizes(host):
+    """Returns precisions, batch sizes, and the fields that make a job short enough for the device."""
+    if host.is_gpu:
         return ("fp32", "tf32", "fp16"), (64, 512, 4096), {"epochs": 10}
     return ("fp32", "fp16"), (64,), {"epochs": 2, "max_images": 640, "warmup_epochs": 0}
 
 
 def engines(host):
-    """Those that a job may name."""
-    if not host.gpu:
+    """Returns the names of the engines to measure."""
+    if not host.is_gpu:
         return ["blas"]
     document = json.loads((SOURCE / "schema" / "openapi.json").read_text())
-    known = document["components"]["schemas"]["TrainJob"]["properties"]["engine"]["enum"]
-    return [engine for engine in known if engine not in NOT_OF_A_GPU]
+    names = document["components"]["schemas"]["TrainJob"]["properties"]["engine"]["enum"]
+    return [engine for engine in names if engine not in OTHER_ENGINES]
 
 
-def trainings(daemon, host, batches, **asked):
-    """(row, run, job's id) of each engine, batch and precision; run None where the engine does not do that, which the row then
-    says."""
-    precisions, _, small = sizes(host)
+def train_each(daemon, host, batches, **fields):
+    """Yields (row, run, job id) for each engine, batch size and precision. Where the engine refuses, run is None and the row has
+    the reason."""
+    precisions, _, size = job_sizes(host)
     for engine in engines(host):
         for batch in batches:
             for precision in precisions:
                 row = {"engine": engine, "precision": precision, "batch": batch}
                 try:
-                    done = daemon.run({"kind": "train", "engine": engine, "precisions": [precision], "batch_size": batch,
-                                       "passes": ["timing"], **small, **asked})
-                    yield row, daemon.ask(f"/jobs/{done['id']}/results")["runs"][0], done["id"]
+                    job = daemon.run_job({"kind": "train", "engine": engine, "precisions": [precision], "batch_size": batch,
+                                          "passes": ["timing"], **size, **fields})
+                    yield row, daemon.request(f"/jobs/{job['id']}/results")["runs"][0], job["id"]
                 except (Failed, urllib.error.HTTPError) as refusal:
                     yield {**row, "refused": str(refusal)[:300]}, None, None
 
 
-# The bars of a job of five epochs: an epoch must not be slower than PyTorch's compiled graph, docs/measurements.
+# Longest median epoch of the main job: that of PyTorch's compiled graph (docs/measurements/h200-main-job.md).
 JOB_TARGETS_MS = {"fp32": 264, "fp16": 205}
-JOB_ACCURACY = 0.985  # of a single seed
+MIN_JOB_ACCURACY = 0.985  # of one seed
 
 
 def job(context):
     host = context.host
-    small = {} if host.gpu else {"epochs": 1, "max_images": 640}
-    passes = ["timing", "activity", "counters"] if host.gpu else ["timing", "activity"]
+    size = {} if host.is_gpu else {"epochs": 1, "max_images": 640}
+    passes = ["timing", "activity", "counters"] if host.is_gpu else ["timing", "activity"]
     with Daemon(host, context.log("daemon.log")) as daemon:
-        done = daemon.run({"kind": "train", "precisions": ["fp32", "fp16"], "epochs": 5, "passes": passes, **small})
+        done = daemon.run_job({"kind": "train", "precisions": ["fp32", "fp16"], "epochs": 5, "passes": passes, **size})
         yield {"seconds": done["seconds"],
                "shown": programs.run(context, [host.program("rooflinectl"), "--url", daemon.url, "show", str(done["id"])],
                                      "show.txt")[1]}
-        for run in daemon.ask(f"/jobs/{done['id']}/results")["runs"]:
+        for run in daemon.request(f"/jobs/{done['id']}/results")["runs"]:
             yield {name: run[name] for name in ("variant", "engine", "dataset", "commit", "summary", "epochs", "measurements")}
-            yield from job_checks(run, host.gpu)
+            yield from job_checks(run, host.is_gpu)
 
 
-def job_checks(run, gpu):
+def job_checks(run, is_gpu):
     name = run["variant"]
-    for what, expected in [("activity_dropped_records", 0), ("activity_zero_time_records", 0), ("completeness_ratio", 1)]:
-        seen = measurement(run, what, "activity")
-        yield check(f"{name}: {what} is {expected}", seen == expected, seen)
+    for measurement_name, expected in [("activity_dropped_records", 0), ("activity_zero_time_records", 0),
+                                       ("completeness_ratio", 1)]:
+        seen = measurement(run, measurement_name, "activity")
+        yield check(f"{name}: {measurement_name} is {expected}", seen == expected, seen)
     yield check(f"{name}: no epoch is suspect", not any(epoch["suspect"] for epoch in run["epochs"]))
-    if gpu:
+    if is_gpu:
         summary = run["summary"]
         yield check(f"{name}: median epoch within {JOB_TARGETS_MS[name]} ms", summary["epoch_ms_median"] <= JOB_TARGETS_MS[name],
                     summary["epoch_ms_median"])
-        yield check(f"{name}: accuracy", summary["test_accuracy_ratio"] >= JOB_ACCURACY, summary["test_accuracy_ratio"])
+        yield check(f"{name}: accuracy", summary["test_accuracy_ratio"] >= MIN_JOB_ACCURACY, summary["test_accuracy_ratio"])
 
 
-# Milliseconds an epoch of the best engine on an H200: target and next target.
+# Milliseconds per epoch of the best engine on an H200: target and next target.
 EPOCH_TARGETS_MS = {(64, "fp32"): (42, 25), (64, "tf32"): (24, 14), (64, "fp16"): (20, 11), (512, "fp16"): (9, 5)}
 
 
 def epochs(context):
-    host, done = context.host, []
+    host, done_rows = context.host, []
     with Daemon(host, context.log("daemon.log")) as daemon:
-        for row, run, _ in trainings(daemon, host, sizes(host)[1]):
+        for row, run, _ in train_each(daemon, host, job_sizes(host)[1]):
             if run:
                 summary = run["summary"]
                 row |= {"by": "http", "epochs": summary["epochs"], "epoch_ms_median": summary["epoch_ms_median"],
@@ -91,17 +92,17 @@ def epochs(context):
                         "epoch_ms": [epoch["epoch_ms"] for epoch in run["epochs"] if not epoch["warmup"]],
                         "floor_ms": measurement(run, "floor_ms"), "test_accuracy_ratio": summary["test_accuracy_ratio"],
                         "launches_per_step": summary["launches_per_step"]}
-                done.append(row)
+                done_rows.append(row)
             yield row
-    if host.gpu:
-        yield from compare_with_targets(done)
-        yield from bench_epochs(context, [row for row in done if row["batch"] == 64])
+    if host.is_gpu:
+        yield from compare_with_targets(done_rows)
+        yield from bench_epochs(context, [row for row in done_rows if row["batch"] == 64])
 
 
 def compare_with_targets(rows):
     for (batch, precision), (target, next_target) in EPOCH_TARGETS_MS.items():
-        fitting = [row for row in rows if (row["batch"], row["precision"]) == (batch, precision)]
-        best = min(fitting, key=lambda row: row["epoch_ms_median"], default={"engine": None, "epoch_ms_median": None})
+        candidates = [row for row in rows if (row["batch"], row["precision"]) == (batch, precision)]
+        best = min(candidates, key=lambda row: row["epoch_ms_median"], default={"engine": None, "epoch_ms_median": None})
         ms = best["epoch_ms_median"]
         met = ms is not None and ms <= target
         yield {"batch": batch, "precision": precision, "best_engine": best["engine"], "best_ms": ms, "target_ms": target,
@@ -114,77 +115,78 @@ PART = re.compile(r"^  (\S+) +([\d.]+) us$", re.M)
 
 
 def bench_epochs(context, rows):
-    """The same without the daemon, and what each launch of a step costs when it is repeated in a graph; of an epoch in one
-    launch, what its phases do."""
+    """Times the same trainings without the daemon, with the duration of each launch of a step, repeated in a graph, or of the
+    phases of a launch that runs several steps."""
     for row in rows:
-        found = bench(context, row, "epochs=10", "launches=1")
-        if found["launches"] < IMAGES / row["batch"]:
-            found["parts_us"] = bench(context, row, "epochs=2", "phases=1")["parts_us"]
-        yield {"by": "bench_train", **found}
+        result = bench(context, row, "epochs=10", "launches=1")
+        if result["launches"] < IMAGES / row["batch"]:
+            result["parts_us"] = bench(context, row, "epochs=2", "phases=1")["parts_us"]
+        yield {"by": "bench_train", **result}
 
 
 def bench(context, row, *options):
-    which = {name: row[name] for name in ("engine", "precision", "batch")}
-    command, log = [context.host.test_program("bench_train"), *(f"{name}={value}" for name, value in which.items()),
-                    *options], f"{'-'.join(map(str, which.values()))}.log"
-    found = programs.json_lines(context, command, log)[-1]
-    return {**found, **which, "parts_us": {name: float(us) for name, us in PART.findall(context.log(log).read_text())}}
+    params = {name: row[name] for name in ("engine", "precision", "batch")}
+    command, log = [context.host.test_program("bench_train"), *(f"{name}={value}" for name, value in params.items()),
+                    *options], f"{'-'.join(map(str, params.values()))}.log"
+    result = programs.json_lines(context, command, log)[-1]
+    return {**result, **params, "parts_us": {name: float(us) for name, us in PART.findall(context.log(log).read_text())}}
 
 
-# Device memory besides the data set at batch 64, bytes at most, of the engine that needs least of those that `auto` may take.
+# Largest device memory without the data set at batch 64, in bytes, of the engine with the smallest.
 MEMORY_TARGETS = {"fp32": 16e6, "fp16": 12e6}
-HALF_OF_FLOAT = 0.6  # at batch 4096
+MAX_FP16_RATIO = 0.6  # memory in FP16 over memory in FP32, at batch 4096
 
 
 def memory(context):
-    host, besides = context.host, {}
+    host, memory_bytes = context.host, {}
     with Daemon(host, context.log("daemon.log")) as daemon:
-        for row, run, _ in trainings(daemon, host, (64, 4096) if host.gpu else (64,), epochs=1):
+        for row, run, _ in train_each(daemon, host, (64, 4096) if host.is_gpu else (64,), epochs=1):
             if run:
                 row |= {"peak_bytes": measurement(run, "peak_memory_bytes"),
                         "context_bytes": measurement(run, "context_memory_bytes"),
                         **{f"{purpose}_bytes": measurement(run, f"memory_{purpose}_bytes") for purpose in PURPOSES}}
                 row["besides_dataset_bytes"] = row["peak_bytes"] - row["dataset_bytes"]
-                besides[row["engine"], row["batch"], row["precision"]] = row["besides_dataset_bytes"]
+                memory_bytes[row["engine"], row["batch"], row["precision"]] = row["besides_dataset_bytes"]
             yield row
-    if host.gpu:
+    if host.is_gpu:
         for precision, target in MEMORY_TARGETS.items():
-            seen = min((size for (_, *key), size in besides.items() if key == [64, precision]), default=None)
+            seen = min((size for (_, *key), size in memory_bytes.items() if key == [64, precision]), default=None)
             yield check(f"{precision}, batch 64: within {target / 1e6:.0f} MB", seen is not None and seen <= target, seen)
-        for engine in {engine for engine, *_ in besides}:
-            half, full = (besides.get((engine, 4096, precision)) for precision in ("fp16", "fp32"))
+        for engine in {engine for engine, *_ in memory_bytes}:
+            half, full = (memory_bytes.get((engine, 4096, precision)) for precision in ("fp16", "fp32"))
             if half and full:
-                yield check(f"{engine}, batch 4096: FP16 at most {HALF_OF_FLOAT} of FP32", half / full <= HALF_OF_FLOAT,
+                yield check(f"{engine}, batch 4096: FP16 at most {MAX_FP16_RATIO} of FP32", half / full <= MAX_FP16_RATIO,
                             half / full)
 
 
-TRACED_MOST = 100000
+MAX_TIMELINE_ITEMS = 100000
 
 
 def phases(context):
-    """The activity pass of an epoch: what each launch of a step takes, and by how much the step ends later for it."""
+    """Runs the activity pass of an epoch: the duration of each launch of a step, and by how much it delays the step's end."""
     host = context.host
     with Daemon(host, context.log("daemon.log")) as daemon:
-        for row, run, job_id in trainings(daemon, host, sizes(host)[1][:2], epochs=1, passes=["timing", "activity"]):
+        for row, run, job_id in train_each(daemon, host, job_sizes(host)[1][:2], epochs=1, passes=["timing", "activity"]):
             if run is None:
                 yield row
                 continue
             row["steps"] = run["steps_per_epoch"]
-            kernels = daemon.items(f"/jobs/{job_id}/kernels")
-            ended = later_by_kernel(daemon.ask(f"/jobs/{job_id}/timeline?limit={TRACED_MOST}")["items"])
-            for one in kernels:
-                yield {**row, "launch": one["launch"], "phase": one["phase"], "kernel": one["name"], "launches": one["launches"],
-                       "median_us": one["median_us"], "total_us": one["total_us"], "later_us": ended.pop(one["name"], 0)}
+            kernels = daemon.list_items(f"/jobs/{job_id}/kernels")
+            added_us = added_us_by_kernel(daemon.request(f"/jobs/{job_id}/timeline?limit={MAX_TIMELINE_ITEMS}")["items"])
+            for kernel in kernels:
+                yield {**row, "launch": kernel["launch"], "phase": kernel["phase"], "kernel": kernel["name"],
+                       "launches": kernel["launches"], "median_us": kernel["median_us"], "total_us": kernel["total_us"],
+                       "later_us": added_us.pop(kernel["name"], 0)}
             yield {**row, "epoch_ms": run["summary"]["epoch_ms_median"],
                    "traced_ms": measurement(run, "epoch_traced_ms", "activity"), "gap_ratio": run["summary"]["launch_gap_ratio"]}
 
 
-def later_by_kernel(activities):
-    """Microseconds by which the end of all work moved with the ends of each kernel. Launches that begin before the one in front
-    has ended take longer than that; these add up to the whole."""
-    later, last = {}, None
-    for one in sorted((one for one in activities if one["kind"] in ("kernel", "span")), key=lambda one: one["end_ns"]):
-        last = one["start_ns"] if last is None else last
-        later[one["name"]] = later.get(one["name"], 0) + (one["end_ns"] - last) * 1e-3
-        last = one["end_ns"]
-    return later
+def added_us_by_kernel(activities):
+    """Returns for each kernel the microseconds by which its ends move the end of all work so far. Launches overlap, so their
+    durations add up to more than the step; these values add up to the step."""
+    added_us, last_end = {}, None
+    for activity in sorted((item for item in activities if item["kind"] in ("kernel", "span")), key=lambda item: item["end_ns"]):
+        last_end = activity["start_ns"] if last_end is None else last_end
+        added_us[activity["name"]] = added_us.get(activity["name"], 0) + (activity["end_ns"] - last_end) * 1e-3
+        last_end = activity["end_ns"]
+    return added_us
