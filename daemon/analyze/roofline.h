@@ -65,8 +65,7 @@ typedef struct rl_roofline {
 } rl_roofline;
 
 rl_roofline rl_roofline_compute(const rl_metric_values *values);
-/* Returns an expression that the roofline evaluates; NULL behind the last. For tests, which check that its metrics are collected.
- */
+/* Returns an expression that the roofline evaluates; NULL behind the last. Tests check that its metrics are collected. */
 const char *rl_roofline_expression(size_t index);
 
 #ifdef __cplusplus

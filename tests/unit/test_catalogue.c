@@ -46,8 +46,8 @@ static void sections_collect_the_metrics_of_their_expressions(void **state) {
       const rl_section_row *row = &rl_sections[s].rows[r];
       rl_error err = {0};
       double value = NAN;
-      if (rl_expression_evaluate(row->expression, strlen(row->expression), &(rl_scope){look_up_in_section, &mask}, &value, &err) <
-          0)
+      rl_scope scope = {look_up_in_section, &mask};
+      if (rl_expression_evaluate(row->expression, strlen(row->expression), &scope, &value, &err) < 0)
         fail_msg("%s, %s: %s", rl_sections[s].id, row->name, err.message);
       assert_false(isnan(value));
     }
