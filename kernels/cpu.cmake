@@ -9,7 +9,7 @@ rl_library(rl_workloads SOURCES registry.c workload.c train/model.c train/engine
   LIBS rl_source rl_base m)
 # Loops of products and sums are worth the compiler's vectors.
 set_source_files_properties(kernel/gemm.c kernel/attention.c kernel/conv.c kernel/lombscargle.c PROPERTIES COMPILE_OPTIONS -O3)
-rl_library(rl_data SOURCES threads.c data/idx.c data/dataset.c data/synthetic.c
+rl_library(rl_data SOURCES thread_pool.c data/idx.c data/dataset.c data/synthetic.c
   LIBS rl_base PkgConfig::zlib PkgConfig::libsodium Threads::Threads m)
 
 # NVRTC is looked for at run time, so that both build without CUDA.

@@ -19,7 +19,7 @@ const rl_engine *rl_engine_find(const char *workload, const char *name, const vo
     const rl_engine_description *description = (*each)->description;
     if (strcmp(description->workload, workload) != 0 || (!automatic && strcmp(description->name, name) != 0)) continue;
     known = true;
-    if (automatic && description->auto_skips && description->auto_skips(params)) continue;
+    if (automatic && description->skipped_by_auto && description->skipped_by_auto(params)) continue;
     if (rl_engine_supports(*each, params, &unsupported) == 0) return *each;
   }
   if (known) {
@@ -31,12 +31,12 @@ const rl_engine *rl_engine_find(const char *workload, const char *name, const vo
   return NULL;
 }
 
-/* Whether the device supports the engine for the defaults of its workload with any value of the run_choice. */
+/* Whether the device supports the engine for the defaults of its workload with any value of the multi_value_parameter. */
 static bool device_supports_some(const rl_engine *engine, const rl_workload *workload, void *params) {
   const rl_field *choice = workload->fields;
   workload->defaults(params);
-  if (!workload->run_choice) return engine->device_supports(params, NULL) == 0;
-  while (strcmp(choice->name, workload->run_choice->field) != 0) choice++;
+  if (!workload->multi_value_parameter) return engine->device_supports(params, NULL) == 0;
+  while (strcmp(choice->name, workload->multi_value_parameter->field) != 0) choice++;
   for (int value = 0; choice->names[value]; value++) {
     memcpy((char *)params + choice->offset, &value, sizeof value);
     if (engine->device_supports(params, NULL) == 0) return true;

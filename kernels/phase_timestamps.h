@@ -1,5 +1,5 @@
-/* Timestamps that a launch records of its own phases. A profiler shows a launch that does all steps of an epoch as one bar; these
- * timestamps show what happens inside it. */
+/* Timestamps that a launch records between its phases (parts of a step: "conv1_forward", ...). A profiler shows a launch that
+ * does all steps of an epoch as one bar; these timestamps show the phases inside it. */
 #ifndef RL_KERNELS_PHASE_TIMESTAMPS_H
 #define RL_KERNELS_PHASE_TIMESTAMPS_H
 
@@ -7,16 +7,16 @@
 #include <stdint.h>
 
 typedef struct rl_timed_phase {
-  const char *name;  /* what a launch that did this phase alone would be called: "conv1_forward" */
-  const char *range; /* the NVTX range that this launch would stand in: "forward" */
+  const char *name;       /* name of the launch that computes this phase in engines with one launch per phase: "conv1_forward" */
+  const char *nvtx_range; /* NVTX range of that launch: "forward" */
 } rl_timed_phase;
 
-/* The timestamps of one run of the launch, in nanoseconds of one clock of any origin. */
+/* The timestamps of one run of the launch, in nanoseconds of a clock with an arbitrary origin. */
 typedef struct rl_phase_timestamps {
   const char *launch;           /* name of the launch (rl_launch.name) */
   const rl_timed_phase *phases; /* the phases of a step, in order */
   size_t phase_count;
-  size_t steps; /* recorded steps: the first of the launch */
+  size_t steps; /* recorded steps: the first ones of the launch */
   size_t blocks;
   uint64_t begin_ns, end_ns; /* first and last timestamp of the launch in any block */
   /* [blocks][steps][1 + phase_count]: when the block began the step, then when it ended each phase. A phase that the block took

@@ -63,7 +63,7 @@ static int add_times(rl_records *records, const rl_phase_timestamps *timestamps,
                       .max_us = times.max_us,
                       .share_ratio = step_us > 0 ? times.mean_us / step_us : NAN};
     snprintf(phase.name, sizeof phase.name, "%s", timestamps->phases[p].name);
-    snprintf(phase.phase, sizeof phase.phase, "%s", timestamps->phases[p].range);
+    snprintf(phase.phase, sizeof phase.phase, "%s", timestamps->phases[p].nvtx_range);
     if (rl_records_add(records, RL_RECORD_PHASE, &phase, 1, err) < 0) return -1;
   }
   return 0;

@@ -60,7 +60,7 @@ typedef struct rl_measurement { /* one number of the run under this pass; the na
 
 typedef struct rl_kernel {                        /* activity: aggregate over an epoch; counters: one kernel of one step */
   int64_t ordinal;                                /* order of first appearance; counters: index in the step */
-  char launch[RL_NAME_SIZE], phase[RL_NAME_SIZE]; /* rl_launch.name and range; "": unknown */
+  char launch[RL_NAME_SIZE], phase[RL_NAME_SIZE]; /* rl_launch.name and nvtx_range; "": unknown */
   char name[RL_KERNEL_NAME_SIZE];                 /* demangled function name; CPU: the launch's name */
   int64_t launches;
   double total_us, min_us, median_us, max_us, share_ratio; /* share_ratio: of the epoch's time */

@@ -1,5 +1,5 @@
-/* train: one run for each value of the workload's run_choice, the precision. The fields of the request are those of the
- * workload's parameters and those that all kinds share. */
+/* train: one run for each value of the workload's multi_value_parameter, the precision. The fields of the request are those of
+ * the workload's parameters and those that all kinds share. */
 #include <stdalign.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@ enum { PARAMS_SIZE_MAX = 2048 };
 
 typedef struct train_request {
   int kind;
-  uint32_t choices; /* bit i: value i of the run_choice */
+  uint32_t choices; /* bit i: value i of the multi_value_parameter */
   rl_spec_common common;
   alignas(max_align_t) unsigned char params[PARAMS_SIZE_MAX]; /* the workload's own struct */
 } train_request;
@@ -32,7 +32,7 @@ static const rl_workload *training_workload(void) {
 
 static const rl_field *choice_field(const rl_workload *workload) {
   const rl_field *field = workload->fields;
-  while (strcmp(field->name, workload->run_choice->field) != 0) field++;
+  while (strcmp(field->name, workload->multi_value_parameter->field) != 0) field++;
   return field;
 }
 
@@ -53,12 +53,12 @@ static void list_engines(const rl_workload *workload, const char *names[RL_REQUE
 
 /* The list of values for the workload's choice, in place of the choice itself. */
 static rl_field choices_row(const rl_workload *workload) {
-  return (rl_field){.name = workload->run_choice->request_key,
+  return (rl_field){.name = workload->multi_value_parameter->request_key,
                     .type = RL_FIELD_CHOICES,
                     .offset = offsetof(train_request, choices),
                     .size = sizeof(uint32_t),
                     .names = choice_field(workload)->names,
-                    .summary = workload->run_choice->summary};
+                    .summary = workload->multi_value_parameter->summary};
 }
 
 static rl_field parameter_row(const rl_field *parameter, const char *const *engines) {
@@ -106,7 +106,7 @@ static int add_runs(const rl_workload *workload, train_request *request, rl_job_
 
 int rl_spec_train_expand(const cJSON *object, rl_job_spec *spec, rl_error *err) {
   const rl_workload *workload = training_workload();
-  train_request request = {.choices = workload->run_choice->default_values, .common = RL_SPEC_COMMON_DEFAULTS};
+  train_request request = {.choices = workload->multi_value_parameter->default_values, .common = RL_SPEC_COMMON_DEFAULTS};
   rl_request_fields storage;
   const rl_field *fields = rl_spec_train_make_fields(&storage);
   if (workload->params_size > sizeof request.params)
@@ -143,8 +143,8 @@ static int check_run(const rl_workload *workload, const rl_job_spec *spec, int r
   workload->defaults(params);
   if (rl_fields_parse(workload->fields, text, strlen(text), params, workload->params_size, err) < 0) return -1;
   if (check_params(workload, spec, unsupported_engines, params, &unsupported) == 0) return 0;
-  if (strcmp(unsupported.pointer + 1, workload->run_choice->field) == 0)
-    snprintf(unsupported.pointer, sizeof unsupported.pointer, "/%s", workload->run_choice->request_key);
+  if (strcmp(unsupported.pointer + 1, workload->multi_value_parameter->field) == 0)
+    snprintf(unsupported.pointer, sizeof unsupported.pointer, "/%s", workload->multi_value_parameter->request_key);
   if (err != NULL) *err = unsupported;
   return -1;
 }

@@ -37,9 +37,9 @@ static void count_reasons(rl_conditions *conditions, const char *list) {
   conditions->throttled += throttled;
 }
 
-void rl_conditions_read(rl_session *session, rl_conditions *conditions) {
+void rl_conditions_read(rl_pass_context *pass, rl_conditions *conditions) {
   rl_sensor_reading reading;
-  rl_sensors_read(session->sensors, &reading);
+  rl_sensors_read(pass->sensors, &reading);
   conditions->readings++;
   conditions->clock_min_mhz = fmin(conditions->clock_min_mhz, reading.sm_clock_mhz); /* fmin ignores NAN */
   conditions->clock_max_mhz = fmax(conditions->clock_max_mhz, reading.sm_clock_mhz);
@@ -50,19 +50,19 @@ void rl_conditions_read(rl_session *session, rl_conditions *conditions) {
   if (reading.reason[0]) snprintf(conditions->unavailable_reason, sizeof conditions->unavailable_reason, "%s", reading.reason);
 }
 
-int rl_conditions_measure(rl_session *session, const rl_conditions *conditions, rl_error *err) {
+int rl_conditions_measure(rl_pass_context *pass, const rl_conditions *conditions, rl_error *err) {
   const double throttled = isnan(conditions->clock_max_mhz) ? NAN : conditions->throttled / conditions->readings;
   char name[RL_NAME_SIZE];
-  if (rl_pass_measure(session, "sm_clock_least_mhz", conditions->clock_min_mhz, conditions->unavailable_reason, err) < 0 ||
-      rl_pass_measure(session, "sm_clock_most_mhz", conditions->clock_max_mhz, conditions->unavailable_reason, err) < 0 ||
-      rl_pass_measure(session, "memory_clock_mhz", conditions->memory_clock_mhz, conditions->unavailable_reason, err) < 0 ||
-      rl_pass_measure(session, "temperature_c_most", conditions->temperature_c, conditions->unavailable_reason, err) < 0 ||
-      rl_pass_measure(session, "power_w_most", conditions->power_w, conditions->unavailable_reason, err) < 0 ||
-      rl_pass_measure(session, "throttled_ratio", throttled, conditions->unavailable_reason, err) < 0)
+  if (rl_pass_measure(pass, "sm_clock_least_mhz", conditions->clock_min_mhz, conditions->unavailable_reason, err) < 0 ||
+      rl_pass_measure(pass, "sm_clock_most_mhz", conditions->clock_max_mhz, conditions->unavailable_reason, err) < 0 ||
+      rl_pass_measure(pass, "memory_clock_mhz", conditions->memory_clock_mhz, conditions->unavailable_reason, err) < 0 ||
+      rl_pass_measure(pass, "temperature_c_most", conditions->temperature_c, conditions->unavailable_reason, err) < 0 ||
+      rl_pass_measure(pass, "power_w_most", conditions->power_w, conditions->unavailable_reason, err) < 0 ||
+      rl_pass_measure(pass, "throttled_ratio", throttled, conditions->unavailable_reason, err) < 0)
     return -1;
   for (int i = 0; i < RL_THROTTLE_REASONS && conditions->reasons[i][0]; i++) {
     snprintf(name, sizeof name, "throttled_by_%s_ratio", conditions->reasons[i]);
-    if (rl_pass_measure(session, name, conditions->throttled_by[i] / conditions->readings, NULL, err) < 0) return -1;
+    if (rl_pass_measure(pass, name, conditions->throttled_by[i] / conditions->readings, NULL, err) < 0) return -1;
   }
   return 0;
 }

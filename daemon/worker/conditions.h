@@ -7,7 +7,7 @@
 #ifndef RL_WORKER_CONDITIONS_H
 #define RL_WORKER_CONDITIONS_H
 
-#include "worker/session.h"
+#include "worker/service.h"
 
 enum { RL_THROTTLE_REASONS = 16 };
 
@@ -21,8 +21,8 @@ typedef struct rl_conditions {
 
 extern const rl_conditions rl_conditions_empty; /* initial value: no readings */
 /* Reads the sensors and updates *conditions. */
-void rl_conditions_read(rl_session *session, rl_conditions *conditions);
+void rl_conditions_read(rl_pass_context *pass, rl_conditions *conditions);
 /* Adds the measurements. */
-int rl_conditions_measure(rl_session *session, const rl_conditions *conditions, rl_error *err);
+int rl_conditions_measure(rl_pass_context *pass, const rl_conditions *conditions, rl_error *err);
 
 #endif

@@ -18,7 +18,7 @@
 #include "base/commit.h"
 #include "base/log.h"
 #include "source/source_cache.h"
-#include "worker/session.h"
+#include "worker/service.h"
 #include "wire/wire.h"
 
 enum { EXIT_USAGE = 2, EXIT_UNUSABLE = 3, EXIT_DEVICE_LOST = 4, EXIT_PROTOCOL = 5 };
@@ -170,7 +170,7 @@ static void send_outcome(inbox *box, rl_outcome outcome, rl_records *records, co
 
 static void release(rl_service *service, inbox *box) {
   rl_error err = {0};
-  rl_service_release(service);
+  rl_service_release_profiler(service);
   set_idle(box);
   check_written(rl_frame_write(frames_fd, RL_FRAME_RELEASED, NULL, 0, &err), &err);
 }
@@ -184,7 +184,7 @@ static bool serve_request(rl_service *service, inbox *box, const rl_request *req
     rl_log(RL_LOG_ERROR, "%s, %s: %s", request->workload, rl_pass_names[request->pass], err.message);
   send_outcome(box, outcome, &records, &err);
   rl_records_clear(&records);
-  return outcome != RL_OUTCOME_FAILED || err.domain == RL_INPUT || rl_service_healthy(service);
+  return outcome != RL_OUTCOME_FAILED || err.domain == RL_INPUT || rl_service_device_works(service);
 }
 
 static int serve(rl_service *service, inbox *box) {

@@ -28,16 +28,16 @@ typedef struct expected_list {
 static void free_expected(expected_list *list) { free(list->items); }
 
 /* Lists the launches of an iteration in order, without sequences that repeat 0 times. */
-static int list_launches(const rl_program *program, expected_list *list, rl_error *err) {
+static int list_launches(const rl_sequence_list *sequence_list, expected_list *list, rl_error *err) {
   size_t room = 1;
-  for (size_t s = 0; s < program->sequence_count; s++) room += program->sequences[s].launch_count;
+  for (size_t s = 0; s < sequence_list->sequence_count; s++) room += sequence_list->sequences[s].launch_count;
   list->items = calloc(room, sizeof *list->items);
   if (!list->items) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the launches");
-  for (size_t s = 0; s < program->sequence_count; s++) {
-    const rl_sequence *sequence = &program->sequences[s];
+  for (size_t s = 0; s < sequence_list->sequence_count; s++) {
+    const rl_sequence *sequence = &sequence_list->sequences[s];
     for (size_t l = 0; l < sequence->launch_count && sequence->repeat > 0; l++)
       list->items[list->count++] = (rl_named_launch){.launch = sequence->launches[l].name,
-                                                     .phase = sequence->launches[l].range,
+                                                     .phase = sequence->launches[l].nvtx_range,
                                                      .sequence = (uint32_t)s,
                                                      .repeat = sequence->repeat};
   }
@@ -56,31 +56,31 @@ static bool is_time_over(void *context) {
 }
 
 /* Runs one iteration, at most WARMUP_NS of it, so that clocks rise and caches fill. */
-static int warm_up(rl_session *session, rl_error *err) {
-  time_limit limit = {.outer = &session->observer, .until_ns = rl_monotonic_ns() + WARMUP_NS};
+static int warm_up(rl_pass_context *pass, rl_error *err) {
+  time_limit limit = {.outer = &pass->observer, .until_ns = rl_monotonic_ns() + WARMUP_NS};
   rl_observer observer = {.context = &limit, .cancelled = is_time_over};
   rl_elapsed elapsed;
-  rl_pass_enter(session, "warmup", -1, -1);
-  if (session->instance->ops->reset(session->instance, err) < 0) return -1;
-  int rc = rl_session_iterate(session, &observer, &elapsed, err);
+  rl_pass_enter(pass, "warmup", -1, -1);
+  if (pass->instance->ops->reset(pass->instance, err) < 0) return -1;
+  int rc = rl_pass_iterate(pass, &observer, &elapsed, err);
   bool stopped = rc && rl_pass_outcome(rc, err) == RL_OUTCOME_CANCELLED;
-  if (stopped && is_cancelled(&session->observer)) return -1;
+  if (stopped && is_cancelled(&pass->observer)) return -1;
   return stopped ? 0 : rc;
 }
 
 static void forward_span(void *context, const rl_span *span) {
-  rl_profiler *profiler = ((rl_session *)context)->profiler;
+  rl_profiler *profiler = ((rl_pass_context *)context)->profiler;
   profiler->ops->span(profiler, span);
 }
 
 /* Runs body while the profiler records. Stops the trace on failure too and then discards it. */
-static int trace(rl_session *session, rl_records *records, int (*body)(rl_session *, rl_elapsed *, rl_error *),
+static int trace(rl_pass_context *pass, rl_records *records, int (*body)(rl_pass_context *, rl_elapsed *, rl_error *),
                  rl_elapsed *elapsed, rl_error *err) {
-  rl_profiler *profiler = session->profiler;
+  rl_profiler *profiler = pass->profiler;
   if (profiler->ops->trace_start(profiler, err) < 0) return -1;
-  if (profiler->ops->span) session->observer.span = forward_span;
-  int rc = body(session, elapsed, err);
-  session->observer.span = NULL;
+  if (profiler->ops->span) pass->observer.span = forward_span;
+  int rc = body(pass, elapsed, err);
+  pass->observer.span = NULL;
   if (rc == 0) return profiler->ops->trace_stop(profiler, records, err);
   rl_records discarded = {0};
   profiler->ops->trace_stop(profiler, &discarded, NULL);
@@ -91,55 +91,55 @@ static int trace(rl_session *session, rl_records *records, int (*body)(rl_sessio
 /* --- phases inside a launch ----------------------------------------------------------------------------------------- */
 
 /* Creates a separate plan with timestamps enabled, because a plan captures the arguments of its launches. */
-static int enable_timestamps(rl_session *session, rl_error *err) {
-  rl_instance *instance = session->instance;
+static int enable_timestamps(rl_pass_context *pass, rl_error *err) {
+  rl_instance *instance = pass->instance;
   if (!instance->ops->set_phase_timestamps) return 0;
   if (instance->ops->set_phase_timestamps(instance, true, err) < 0) return -1;
-  return session->device->ops->plan(session->device, &instance->iteration, &session->timestamped_plan, err);
+  return pass->device->ops->plan(pass->device, &instance->iteration, &pass->timestamped_plan, err);
 }
 
-static void disable_timestamps(rl_session *session) {
-  rl_instance *instance = session->instance;
-  if (session->timestamped_plan) session->device->ops->plan_free(session->device, session->timestamped_plan);
-  session->timestamped_plan = NULL;
+static void disable_timestamps(rl_pass_context *pass) {
+  rl_instance *instance = pass->instance;
+  if (pass->timestamped_plan) pass->device->ops->plan_free(pass->device, pass->timestamped_plan);
+  pass->timestamped_plan = NULL;
   if (instance->ops->set_phase_timestamps) instance->ops->set_phase_timestamps(instance, false, NULL);
 }
 
-static int run_timestamped(rl_session *session, rl_elapsed *elapsed, rl_error *err) {
-  if (!session->timestamped_plan) return rl_session_iterate(session, &session->observer, elapsed, err);
-  return session->device->ops->run(session->device, session->timestamped_plan, &session->observer, elapsed, err);
+static int run_timestamped(rl_pass_context *pass, rl_elapsed *elapsed, rl_error *err) {
+  if (!pass->timestamped_plan) return rl_pass_iterate(pass, &pass->observer, elapsed, err);
+  return pass->device->ops->run(pass->device, pass->timestamped_plan, &pass->observer, elapsed, err);
 }
 
-static int read_timestamps(rl_session *session, rl_phase_timestamps *timestamps, rl_error *err) {
-  return session->timestamped_plan ? session->instance->ops->read_phase_timestamps(session->instance, timestamps, err) : 0;
+static int read_timestamps(rl_pass_context *pass, rl_phase_timestamps *timestamps, rl_error *err) {
+  return pass->timestamped_plan ? pass->instance->ops->read_phase_timestamps(pass->instance, timestamps, err) : 0;
 }
 
-static int add_phases(rl_session *session, const rl_phase_timestamps *timestamps, rl_error *err) {
-  return session->timestamped_plan ? rl_phases_add(session->records, timestamps, err) : 0;
+static int add_phases(rl_pass_context *pass, const rl_phase_timestamps *timestamps, rl_error *err) {
+  return pass->timestamped_plan ? rl_phases_add(pass->records, timestamps, err) : 0;
 }
 
 /* --- attribution of kernels to launches ---------------------------------------------------------------------------------- */
 
 /* Runs every sequence once, launch by launch. */
-static int run_each_once(rl_session *session, rl_elapsed *elapsed, rl_error *err) {
-  rl_program program = session->instance->iteration;
-  rl_sequence *once = calloc(program.sequence_count + 1, sizeof *once);
+static int run_each_once(rl_pass_context *pass, rl_elapsed *elapsed, rl_error *err) {
+  rl_sequence_list sequence_list = pass->instance->iteration;
+  rl_sequence *once = calloc(sequence_list.sequence_count + 1, sizeof *once);
   if (!once) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a step");
-  for (size_t s = 0; s < program.sequence_count; s++) {
-    once[s] = program.sequences[s];
+  for (size_t s = 0; s < sequence_list.sequence_count; s++) {
+    once[s] = sequence_list.sequences[s];
     if (once[s].repeat > 1) once[s].repeat = 1;
   }
-  program.sequences = once;
-  int rc = session->device->ops->run_eager(session->device, &program, &session->observer, elapsed, err);
+  sequence_list.sequences = once;
+  int rc = pass->device->ops->run_eager(pass->device, &sequence_list, &pass->observer, elapsed, err);
   free(once);
   return rc;
 }
 
-static int learn_launches(rl_session *session, const expected_list *expected, rl_launch_map **attribution, rl_error *err) {
+static int learn_launches(rl_pass_context *pass, const expected_list *expected, rl_launch_map **attribution, rl_error *err) {
   rl_records eager = {0};
   rl_elapsed elapsed;
-  int rc = session->instance->ops->reset(session->instance, err);
-  if (!rc) rc = trace(session, &eager, run_each_once, &elapsed, err);
+  int rc = pass->instance->ops->reset(pass->instance, err);
+  if (!rc) rc = trace(pass, &eager, run_each_once, &elapsed, err);
   if (!rc) rc = rl_launch_map_build(&eager, expected->items, expected->count, attribution, err);
   rl_records_clear(&eager);
   return rc;
@@ -150,71 +150,67 @@ static double theoretical_occupancy(void *context, const rl_activity_row *row) {
   return profiler->ops->occupancy(profiler, row);
 }
 
-static int measure_trace(rl_session *session, const rl_elapsed *untraced, const rl_elapsed *traced, rl_error *err) {
+static int measure_trace(rl_pass_context *pass, const rl_elapsed *untraced, const rl_elapsed *traced, rl_error *err) {
   rl_busy busy;
-  if (rl_timeline_busy(session->records->rows, session->records->row_count, &busy, err) < 0) return -1;
+  if (rl_timeline_busy(pass->records->rows, pass->records->row_count, &busy, err) < 0) return -1;
   double busy_ms = busy.rows ? (double)busy.busy_ns * 1e-6 : NAN;
   double gap = 1 - busy_ms / untraced->device_ms;
   bool unknown = gap < -GAP_ERROR;
   if (gap < 0 && !unknown) gap = 0;
   const char *no_rows = "the trace contains no work of the device";
-  return rl_pass_measure(session, "epoch_untraced_ms", untraced->device_ms, NULL, err) < 0 ||
-                 rl_pass_measure(session, "epoch_traced_ms", traced->device_ms, NULL, err) < 0 ||
-                 rl_pass_measure(session, "perturbation_ratio", traced->device_ms / untraced->device_ms, "no time passed", err) <
+  return rl_pass_measure(pass, "epoch_untraced_ms", untraced->device_ms, NULL, err) < 0 ||
+                 rl_pass_measure(pass, "epoch_traced_ms", traced->device_ms, NULL, err) < 0 ||
+                 rl_pass_measure(pass, "perturbation_ratio", traced->device_ms / untraced->device_ms, "no time passed", err) <
                      0 ||
-                 rl_pass_measure(session, "launches_issued", (double)traced->launches, NULL, err) < 0 ||
-                 rl_pass_measure(session, "completeness_ratio",
+                 rl_pass_measure(pass, "launches_issued", (double)traced->launches, NULL, err) < 0 ||
+                 rl_pass_measure(pass, "completeness_ratio",
                                  traced->launches ? (double)busy.rows / (double)traced->launches : NAN, "nothing was launched",
                                  err) < 0 ||
-                 rl_pass_measure(session, "device_busy_ratio", busy_ms / traced->device_ms, no_rows, err) < 0 ||
-                 rl_pass_measure(session, "launch_gap_ratio", unknown ? NAN : gap,
+                 rl_pass_measure(pass, "device_busy_ratio", busy_ms / traced->device_ms, no_rows, err) < 0 ||
+                 rl_pass_measure(pass, "launch_gap_ratio", unknown ? NAN : gap,
                                  unknown ? "the work took longer under tracing than the whole untraced epoch" : no_rows, err) < 0
              ? -1
              : 0;
 }
 
-static int run_activity(rl_session *session, rl_error *err) {
+static int run_activity(rl_pass_context *pass, rl_error *err) {
   rl_auto(free_expected) expected_list expected = {0};
   rl_auto(rl_launch_map_cleanup) rl_launch_map *attribution = NULL;
   rl_elapsed untraced, traced;
   rl_phase_timestamps timestamps;
-  bool gpu = session->device->kind == RL_DEVICE_CUDA;
-  session->iterations_total = 2;
-  if (list_launches(&session->instance->iteration, &expected, err) < 0 || warm_up(session, err) < 0 ||
-      enable_timestamps(session, err) < 0)
+  bool gpu = pass->device->kind == RL_DEVICE_CUDA;
+  pass->iterations_total = 2;
+  if (list_launches(&pass->instance->iteration, &expected, err) < 0 || warm_up(pass, err) < 0 || enable_timestamps(pass, err) < 0)
     return -1;
 
-  rl_pass_enter(session, "epoch", 0, 1);
-  if (session->instance->ops->reset(session->instance, err) < 0 ||
-      rl_session_iterate(session, &session->observer, &untraced, err) < 0)
+  rl_pass_enter(pass, "epoch", 0, 1);
+  if (pass->instance->ops->reset(pass->instance, err) < 0 || rl_pass_iterate(pass, &pass->observer, &untraced, err) < 0)
     return -1;
-  rl_pass_iteration_done(session);
+  rl_pass_iteration_done(pass);
 
-  rl_pass_enter(session, "trace", 0, 1);
-  if (session->instance->ops->reset(session->instance, err) < 0) return -1;
-  if (trace(session, session->records, run_timestamped, &traced, err) < 0 || read_timestamps(session, &timestamps, err) < 0)
-    return -1;
-  rl_pass_iteration_done(session);
+  rl_pass_enter(pass, "trace", 0, 1);
+  if (pass->instance->ops->reset(pass->instance, err) < 0) return -1;
+  if (trace(pass, pass->records, run_timestamped, &traced, err) < 0 || read_timestamps(pass, &timestamps, err) < 0) return -1;
+  rl_pass_iteration_done(pass);
 
-  if (gpu && learn_launches(session, &expected, &attribution, err) < 0) return -1;
+  if (gpu && learn_launches(pass, &expected, &attribution, err) < 0) return -1;
   rl_aggregate_options options = {.attribution = attribution,
                                   .expected = expected.items,
                                   .expected_count = expected.count,
                                   .epoch_us = traced.device_ms * 1e3,
                                   .occupancy = gpu ? theoretical_occupancy : NULL,
-                                  .context = session->profiler,
+                                  .context = pass->profiler,
                                   .reason = gpu ? NULL : "a launch on the CPU has no registers, grid or occupancy"};
-  if (rl_timeline_kernels(session->records, &options, session->records, err) < 0 || add_phases(session, &timestamps, err) < 0)
-    return -1;
-  return measure_trace(session, &untraced, &traced, err);
+  if (rl_timeline_kernels(pass->records, &options, pass->records, err) < 0 || add_phases(pass, &timestamps, err) < 0) return -1;
+  return measure_trace(pass, &untraced, &traced, err);
 }
 
-rl_outcome rl_activity_run(rl_session *session, rl_error *err) {
-  if (!session->profiler) {
-    rl_fail(err, RL_SYS, ENOTSUP, "%s", session->profiler_reason);
+rl_outcome rl_activity_run(rl_pass_context *pass, rl_error *err) {
+  if (!pass->profiler) {
+    rl_fail(err, RL_SYS, ENOTSUP, "%s", pass->profiler_reason);
     return RL_OUTCOME_UNAVAILABLE;
   }
-  int rc = run_activity(session, err);
-  disable_timestamps(session);
+  int rc = run_activity(pass, err);
+  disable_timestamps(pass);
   return rl_pass_outcome(rc, err);
 }

@@ -4,16 +4,16 @@
 
 #include "worker/pass.h"
 
-rl_outcome rl_counters_run(rl_session *session, rl_error *err) {
+rl_outcome rl_counters_run(rl_pass_context *pass, rl_error *err) {
   char reason[RL_REASON_SIZE] = "";
-  if (!session->profiler) {
-    rl_fail(err, RL_SYS, ENOTSUP, "%s", session->profiler_reason);
+  if (!pass->profiler) {
+    rl_fail(err, RL_SYS, ENOTSUP, "%s", pass->profiler_reason);
     return RL_OUTCOME_UNAVAILABLE;
   }
-  rl_pass_enter(session, "counters", -1, -1);
-  if (session->instance->ops->reset(session->instance, err) < 0) return rl_pass_outcome(-1, err);
-  int rc = session->profiler->ops->count(session->profiler, session->instance, &session->profile, &session->observer,
-                                         session->records, reason, err);
+  rl_pass_enter(pass, "counters", -1, -1);
+  if (pass->instance->ops->reset(pass->instance, err) < 0) return rl_pass_outcome(-1, err);
+  int rc =
+      pass->profiler->ops->count(pass->profiler, pass->instance, &pass->profile, &pass->observer, pass->records, reason, err);
   if (rc <= 0) return rl_pass_outcome(rc, err);
   rl_fail(err, RL_SYS, ENOTSUP, "%s", reason);
   return RL_OUTCOME_UNAVAILABLE;

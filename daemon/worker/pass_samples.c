@@ -26,72 +26,71 @@ static const char no_samples[] = "this device cannot time single launches";
 
 RL_DEFINE_CLEANUP(free_times, double *, free, NULL)
 
-static int check_result(rl_session *session, rl_error *err) {
-  int (*compare)(rl_instance *, rl_check *, rl_error *) = session->instance->ops->check;
+static int check_result(rl_pass_context *pass, rl_error *err) {
+  int (*compare)(rl_instance *, rl_check *, rl_error *) = pass->instance->ops->check;
   rl_check check = {NAN, NAN, NAN};
-  rl_pass_enter(session, "evaluate", -1, -1);
-  if (compare && compare(session->instance, &check, err) < 0) return -1;
+  rl_pass_enter(pass, "evaluate", -1, -1);
+  if (compare && compare(pass->instance, &check, err) < 0) return -1;
   if (compare && !(check.relative_error <= check.tolerance))
     return rl_fail(err, RL_SYS, EDOM, "the result is wrong: its relative error of %.3g is more than %.3g", check.relative_error,
                    check.tolerance);
   const char *reason = "the workload has no reference";
-  return rl_pass_measure(session, "relative_error", check.relative_error, reason, err) < 0 ||
-                 rl_pass_measure(session, "relative_error_limit", check.tolerance, reason, err) < 0 ||
-                 rl_pass_measure(session, "checked_ratio", check.checked_ratio, reason, err) < 0
+  return rl_pass_measure(pass, "relative_error", check.relative_error, reason, err) < 0 ||
+                 rl_pass_measure(pass, "relative_error_limit", check.tolerance, reason, err) < 0 ||
+                 rl_pass_measure(pass, "checked_ratio", check.checked_ratio, reason, err) < 0
              ? -1
              : 0;
 }
 
-static int measure_opening(rl_session *session, rl_error *err) {
-  const rl_instance *instance = session->instance;
+static int measure_opening(rl_pass_context *pass, rl_error *err) {
+  const rl_instance *instance = pass->instance;
   for (const rl_open_measurement *fact = instance->open_measurements;
        fact < instance->open_measurements + instance->open_measurement_count; fact++)
-    if (rl_pass_measure(session, fact->name, fact->value, fact->reason, err) < 0) return -1;
+    if (rl_pass_measure(pass, fact->name, fact->value, fact->reason, err) < 0) return -1;
   return 0;
 }
 
 /* Adds the samples of one mode to the records and summarises them. us[count]: temporary. */
-static int take_samples(rl_session *session, int mode, uint32_t count, double *us, rl_summary *summary, rl_error *err) {
-  const rl_instance *instance = session->instance;
+static int take_samples(rl_pass_context *pass, int mode, uint32_t count, double *us, rl_summary *summary, rl_error *err) {
+  const rl_instance *instance = pass->instance;
   const rl_sequence *step = &instance->iteration.sequences[instance->step_sequence];
-  rl_pass_enter(session, "samples", mode, RL_SAMPLE_MODES);
-  if (session->device->ops->sample(session->device, step, modes[mode].cache, count, &session->observer, us, err) < 0) return -1;
+  rl_pass_enter(pass, "samples", mode, RL_SAMPLE_MODES);
+  if (pass->device->ops->sample(pass->device, step, modes[mode].cache, count, &pass->observer, us, err) < 0) return -1;
   for (uint32_t i = 0; i < count; i++) {
     rl_sample sample = {.mode = mode, .ordinal = i, .device_us = us[i]};
-    if (rl_records_add(session->records, RL_RECORD_SAMPLE, &sample, 1, err) < 0) return -1;
+    if (rl_records_add(pass->records, RL_RECORD_SAMPLE, &sample, 1, err) < 0) return -1;
   }
   *summary = rl_summarize(us, count);
-  rl_pass_iteration_done(session);
+  rl_pass_iteration_done(pass);
   return 0;
 }
 
-int rl_time_launches(rl_session *session, rl_error *err) {
+int rl_time_launches(rl_pass_context *pass, rl_error *err) {
   uint32_t warmup, count = 1;
   double cold_us = NAN;
   rl_conditions conditions = rl_conditions_empty;
-  if (session->workload->iteration_counts) session->workload->iteration_counts(session->params, &warmup, &count);
+  if (pass->workload->iteration_counts) pass->workload->iteration_counts(pass->params, &warmup, &count);
   rl_auto(free_times) double *us = malloc(count * sizeof *us);
   if (!us) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the samples");
-  session->iterations_total = RL_SAMPLE_MODES;
-  if (session->instance->ops->reset(session->instance, err) < 0 || check_result(session, err) < 0) return -1;
+  pass->iterations_total = RL_SAMPLE_MODES;
+  if (pass->instance->ops->reset(pass->instance, err) < 0 || check_result(pass, err) < 0) return -1;
   for (int mode = 0; mode < RL_SAMPLE_MODES; mode++) {
     rl_summary times = {.minimum = NAN, .median = NAN, .spread_ratio = NAN};
-    if (session->device->ops->sample && take_samples(session, mode, count, us, &times, err) < 0) return -1;
-    rl_conditions_read(session, &conditions);
-    if (rl_pass_measure(session, modes[mode].median, times.median, no_samples, err) < 0 ||
-        rl_pass_measure(session, modes[mode].minimum, times.minimum, no_samples, err) < 0 ||
-        rl_pass_measure(session, modes[mode].spread, times.spread_ratio, no_samples, err) < 0)
+    if (pass->device->ops->sample && take_samples(pass, mode, count, us, &times, err) < 0) return -1;
+    rl_conditions_read(pass, &conditions);
+    if (rl_pass_measure(pass, modes[mode].median, times.median, no_samples, err) < 0 ||
+        rl_pass_measure(pass, modes[mode].minimum, times.minimum, no_samples, err) < 0 ||
+        rl_pass_measure(pass, modes[mode].spread, times.spread_ratio, no_samples, err) < 0)
       return -1;
     if (mode == RL_SAMPLE_COLD) cold_us = times.median;
   }
-  const double bytes = session->records->facts.floor_bytes;
+  const double bytes = pass->records->facts.floor_bytes;
   const char *no_rate =
       isnan(bytes) ? "the workload does not state its compulsory bytes" : "no sample was taken with a cold cache";
-  return measure_opening(session, err) < 0 || rl_conditions_measure(session, &conditions, err) < 0 ||
-                 rl_pass_measure(session, "achieved_bytes_per_s", cold_us > 0 ? bytes / (cold_us * 1e-6) : NAN, no_rate, err) <
-                     0 ||
-                 rl_pass_measure_memory(session, err) < 0 || session->instance->ops->reset(session->instance, err) < 0 ||
-                 rl_pass_measure_step(session, err) < 0
+  return measure_opening(pass, err) < 0 || rl_conditions_measure(pass, &conditions, err) < 0 ||
+                 rl_pass_measure(pass, "achieved_bytes_per_s", cold_us > 0 ? bytes / (cold_us * 1e-6) : NAN, no_rate, err) < 0 ||
+                 rl_pass_measure_memory(pass, err) < 0 || pass->instance->ops->reset(pass->instance, err) < 0 ||
+                 rl_pass_measure_step(pass, err) < 0
              ? -1
              : 0;
 }

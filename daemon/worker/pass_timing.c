@@ -53,113 +53,112 @@ static void join_reasons(const char *before, const char *after, char *joined, si
   }
 }
 
-static bool has_evaluation(const rl_session *session) { return session->instance->evaluation.sequence_count > 0; }
+static bool has_evaluation(const rl_pass_context *pass) { return pass->instance->evaluation.sequence_count > 0; }
 
-static int evaluate(rl_session *session, rl_epoch *epoch, int64_t epochs, rl_error *err) {
+static int evaluate(rl_pass_context *pass, rl_epoch *epoch, int64_t epochs, rl_error *err) {
   rl_elapsed elapsed;
   epoch->evaluation_ms = NAN;
-  if (!has_evaluation(session)) return 0;
-  rl_pass_enter(session, "evaluate", epoch->epoch, epochs);
-  if (rl_session_evaluate(session, &elapsed, err) < 0) return -1;
+  if (!has_evaluation(pass)) return 0;
+  rl_pass_enter(pass, "evaluate", epoch->epoch, epochs);
+  if (rl_pass_evaluate(pass, &elapsed, err) < 0) return -1;
   epoch->evaluation_ms = elapsed.device_ms;
   return 0;
 }
 
-static void update_progress(rl_session *session, const rl_epoch *epoch) {
-  session->current_progress.train_loss = epoch->train_loss;
-  session->current_progress.test_accuracy_ratio = epoch->test_accuracy_ratio;
-  session->current_progress.images_per_s = epoch->images / (epoch->device_ms * 1e-3);
+static void update_progress(rl_pass_context *pass, const rl_epoch *epoch) {
+  pass->current_progress.train_loss = epoch->train_loss;
+  pass->current_progress.test_accuracy_ratio = epoch->test_accuracy_ratio;
+  pass->current_progress.images_per_s = epoch->images / (epoch->device_ms * 1e-3);
 }
 
-static int time_epoch(rl_session *session, int64_t index, int64_t count, bool warmup, rl_error *err) {
+static int time_epoch(rl_pass_context *pass, int64_t index, int64_t count, bool warmup, rl_error *err) {
   rl_epoch epoch = {.epoch = index, .warmup = warmup};
   rl_sensor_reading before, after;
   rl_elapsed elapsed;
-  rl_report report;
-  rl_pass_enter(session, warmup ? "warmup" : "epoch", index, count);
-  rl_sensors_read(session->sensors, &before);
-  if (rl_session_iterate(session, &session->observer, &elapsed, err) < 0) return -1;
-  rl_sensors_read(session->sensors, &after);
-  rl_pass_iteration_done(session);
-  if (evaluate(session, &epoch, count, err) < 0 || session->instance->ops->report(session->instance, &report, err) < 0) return -1;
+  rl_iteration_results results;
+  rl_pass_enter(pass, warmup ? "warmup" : "epoch", index, count);
+  rl_sensors_read(pass->sensors, &before);
+  if (rl_pass_iterate(pass, &pass->observer, &elapsed, err) < 0) return -1;
+  rl_sensors_read(pass->sensors, &after);
+  rl_pass_iteration_done(pass);
+  if (evaluate(pass, &epoch, count, err) < 0 || pass->instance->ops->read_results(pass->instance, &results, err) < 0) return -1;
   epoch.device_ms = elapsed.device_ms;
   epoch.host_ms = elapsed.host_ms;
-  epoch.images = finite_or_nan(report.samples);
-  epoch.train_loss = finite_or_nan(report.train_loss);
-  epoch.test_loss = has_evaluation(session) ? finite_or_nan(report.test_loss) : NAN;
-  epoch.test_accuracy_ratio = has_evaluation(session) ? finite_or_nan(report.test_accuracy_ratio) : NAN;
-  epoch.loss_scale = finite_or_nan(report.loss_scale);
-  epoch.skipped_steps = finite_or_nan(report.skipped_steps);
+  epoch.images = finite_or_nan(results.samples);
+  epoch.train_loss = finite_or_nan(results.train_loss);
+  epoch.test_loss = has_evaluation(pass) ? finite_or_nan(results.test_loss) : NAN;
+  epoch.test_accuracy_ratio = has_evaluation(pass) ? finite_or_nan(results.test_accuracy_ratio) : NAN;
+  epoch.loss_scale = finite_or_nan(results.loss_scale);
+  epoch.skipped_steps = finite_or_nan(results.skipped_steps);
   epoch.sm_clock_before_mhz = before.sm_clock_mhz;
   epoch.sm_clock_after_mhz = after.sm_clock_mhz;
   epoch.memory_clock_mhz = after.memory_clock_mhz;
   epoch.temperature_c = after.temperature_c;
   epoch.power_w = after.power_w;
   join_reasons(before.throttle_reasons, after.throttle_reasons, epoch.throttle_reasons, sizeof epoch.throttle_reasons);
-  if (set_unavailable_reasons(&epoch, after.reason[0] ? after.reason : before.reason, has_evaluation(session), err) < 0)
-    return -1;
-  update_progress(session, &epoch);
-  return rl_records_add(session->records, RL_RECORD_EPOCH, &epoch, 1, err);
+  if (set_unavailable_reasons(&epoch, after.reason[0] ? after.reason : before.reason, has_evaluation(pass), err) < 0) return -1;
+  update_progress(pass, &epoch);
+  return rl_records_add(pass->records, RL_RECORD_EPOCH, &epoch, 1, err);
 }
 
-int rl_pass_measure_memory(rl_session *session, rl_error *err) {
+int rl_pass_measure_memory(rl_pass_context *pass, rl_error *err) {
   static const char *const names[RL_MEMORY_PURPOSE_COUNT] = {"memory_dataset_bytes", "memory_weights_bytes",
                                                              "memory_activations_bytes", "memory_workspace_bytes"};
-  rl_memory memory = rl_session_memory(session);
-  if (rl_pass_measure(session, "peak_memory_bytes", (double)memory.peak_total_bytes, NULL, err) < 0) return -1;
+  rl_memory memory = rl_pass_memory(pass);
+  if (rl_pass_measure(pass, "peak_memory_bytes", (double)memory.peak_total_bytes, NULL, err) < 0) return -1;
   for (int p = 0; p < RL_MEMORY_PURPOSE_COUNT; p++)
-    if (rl_pass_measure(session, names[p], (double)memory.peak_bytes[p], NULL, err) < 0) return -1;
+    if (rl_pass_measure(pass, names[p], (double)memory.peak_bytes[p], NULL, err) < 0) return -1;
   rl_sensor_reading reading;
-  rl_sensors_read(session->sensors, &reading);
-  const char *reason = session->device->kind == RL_DEVICE_CPU ? "the CPU has no device memory"
-                       : reading.reason[0]                    ? reading.reason
-                                                              : "device memory was not read before the device was opened";
-  double context = rl_session_context_bytes(session);
+  rl_sensors_read(pass->sensors, &reading);
+  const char *reason = pass->device->kind == RL_DEVICE_CPU ? "the CPU has no device memory"
+                       : reading.reason[0]                 ? reading.reason
+                                                           : "device memory was not read before the device was opened";
+  double context = rl_pass_cuda_context_bytes(pass);
   bool shrank = context < 0; /* another process freed memory during the request */
   struct rusage usage;
   getrusage(RUSAGE_SELF, &usage);
-  return rl_pass_measure(session, "device_memory_before_bytes", rl_session_bytes_before_open(session), reason, err) < 0 ||
-                 rl_pass_measure(session, "device_memory_after_bytes", reading.memory_used_bytes, reason, err) < 0 ||
-                 rl_pass_measure(session, "context_memory_bytes", shrank ? NAN : context,
+  return rl_pass_measure(pass, "device_memory_before_bytes", rl_pass_bytes_before_open(pass), reason, err) < 0 ||
+                 rl_pass_measure(pass, "device_memory_after_bytes", reading.memory_used_bytes, reason, err) < 0 ||
+                 rl_pass_measure(pass, "context_memory_bytes", shrank ? NAN : context,
                                  shrank ? "another process freed device memory during the run" : reason, err) < 0 ||
-                 rl_pass_measure(session, "peak_rss_bytes", (double)usage.ru_maxrss * 1024, NULL, err) < 0
+                 rl_pass_measure(pass, "peak_rss_bytes", (double)usage.ru_maxrss * 1024, NULL, err) < 0
              ? -1
              : 0;
 }
 
-int rl_pass_measure_step(rl_session *session, rl_error *err) {
-  const rl_instance *instance = session->instance;
+int rl_pass_measure_step(rl_pass_context *pass, rl_error *err) {
+  const rl_instance *instance = pass->instance;
   rl_sequence step = instance->iteration.sequences[instance->step_sequence];
-  rl_program begin = {
+  rl_sequence_list begin = {
       .name = instance->iteration.name, .sequences = instance->iteration.sequences, .sequence_count = instance->step_sequence};
-  rl_program once = {.name = step.name, .sequences = &step, .sequence_count = 1};
-  rl_observer quiet = {.context = session->observer.context, .cancelled = session->observer.cancelled};
+  rl_sequence_list once = {.name = step.name, .sequences = &step, .sequence_count = 1};
+  rl_observer quiet = {.context = pass->observer.context, .cancelled = pass->observer.cancelled};
   rl_elapsed elapsed;
   step.repeat = 1;
   step.restore_launch = NULL; /* its copies are not launches of the step */
-  if (session->device->ops->run_eager(session->device, &begin, &quiet, &elapsed, err) < 0 ||
-      session->device->ops->run_eager(session->device, &once, &quiet, &elapsed, err) < 0)
+  if (pass->device->ops->run_eager(pass->device, &begin, &quiet, &elapsed, err) < 0 ||
+      pass->device->ops->run_eager(pass->device, &once, &quiet, &elapsed, err) < 0)
     return -1;
-  const uint64_t steps = instance->steps_per_repeat ? instance->steps_per_repeat : 1;
-  return rl_pass_measure(session, "launches_per_step", (double)elapsed.launches / (double)steps, NULL, err);
+  const uint64_t steps = instance->optimizer_steps_per_repeat ? instance->optimizer_steps_per_repeat : 1;
+  return rl_pass_measure(pass, "launches_per_step", (double)elapsed.launches / (double)steps, NULL, err);
 }
 
-int rl_time_epochs(rl_session *session, rl_error *err) {
+int rl_time_epochs(rl_pass_context *pass, rl_error *err) {
   uint32_t warmup = 1, measured = 1;
-  if (session->workload->iteration_counts) session->workload->iteration_counts(session->params, &warmup, &measured);
+  if (pass->workload->iteration_counts) pass->workload->iteration_counts(pass->params, &warmup, &measured);
   const int64_t count = (int64_t)warmup + measured;
-  session->iterations_total = (double)count;
-  rl_pass_enter(session, "prepare", -1, count);
+  pass->iterations_total = (double)count;
+  rl_pass_enter(pass, "prepare", -1, count);
   for (int64_t i = 0; i < count; i++) {
     bool first = i == 0 || i == (int64_t)warmup;
-    if (first && session->instance->ops->reset(session->instance, err) < 0) return -1;
-    if (time_epoch(session, i, count, i < (int64_t)warmup, err) < 0) return -1;
+    if (first && pass->instance->ops->reset(pass->instance, err) < 0) return -1;
+    if (time_epoch(pass, i, count, i < (int64_t)warmup, err) < 0) return -1;
   }
-  return rl_pass_measure_memory(session, err) < 0 || rl_pass_measure_step(session, err) < 0 ? -1 : 0;
+  return rl_pass_measure_memory(pass, err) < 0 || rl_pass_measure_step(pass, err) < 0 ? -1 : 0;
 }
 
-rl_outcome rl_timing_run(rl_session *session, rl_error *err) {
-  static int (*const timers[])(rl_session *, rl_error *) = {
+rl_outcome rl_timing_run(rl_pass_context *pass, rl_error *err) {
+  static int (*const timers[])(rl_pass_context *, rl_error *) = {
       [RL_TIMING_EPOCHS] = rl_time_epochs, [RL_TIMING_LAUNCHES] = rl_time_launches, [RL_TIMING_RATES] = rl_time_rates};
-  return rl_pass_outcome(timers[session->workload->timing_mode](session, err), err);
+  return rl_pass_outcome(timers[pass->workload->timing_mode](pass, err), err);
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "ceilings/instance.h"
-#include "threads.h"
+#include "thread_pool.h"
 #include "hash.h"
 
 enum { SIDE = 512, SQUARE = SIDE * SIDE /* of a matrix, in elements */, CHUNK_BYTES = 1 << 20, LINE_BYTES = 64 };
@@ -20,7 +20,7 @@ typedef struct cache_line {
 
 typedef struct ceilings {
   rl_ceilings_instance instance;
-  rl_threads *threads;
+  rl_thread_pool *threads;
   cache_line *memory; /* `bytes`, far more than the caches hold; copy uses its halves, triad its thirds */
   size_t bytes, cached_bytes;
   double *matrices; /* A, B and C as double, then the same as float */
@@ -52,7 +52,7 @@ static void run_chunk(void *context, uint32_t task, uint32_t thread) {
 
 static void run_sweep(ceilings *self, size_t bytes, void (*chunk)(const sweep *, size_t, size_t, uint64_t *)) {
   sweep s = {self, bytes, chunk};
-  rl_threads_run(self->threads, (uint32_t)((bytes + CHUNK_BYTES - 1) / CHUNK_BYTES), run_chunk, &s);
+  rl_thread_pool_run(self->threads, (uint32_t)((bytes + CHUNK_BYTES - 1) / CHUNK_BYTES), run_chunk, &s);
 }
 
 static void read_chunk(const sweep *s, size_t offset, size_t bytes, uint64_t *sum) {
@@ -138,7 +138,7 @@ static void close_ceilings(rl_instance *instance) {
   ceilings *self = (ceilings *)instance;
   instance->device->ops->release(instance->device, self->memory);
   instance->device->ops->release(instance->device, self->matrices);
-  rl_threads_close(self->threads);
+  rl_thread_pool_close(self->threads);
   free(self);
 }
 
@@ -157,7 +157,7 @@ static void choose_sizes(ceilings *self, bool *cached) {
 
 static void add_rates(ceilings *self, bool cached) {
   rl_ceilings_instance *instance = &self->instance;
-  const double bytes = (double)self->bytes, operations = 2.0 * SQUARE * SIDE * rl_threads_count(self->threads);
+  const double bytes = (double)self->bytes, operations = 2.0 * SQUARE * SIDE * rl_thread_pool_count(self->threads);
   rl_ceilings_add(instance, RL_CEILING_dram_read, bytes, dram_read, self);
   rl_ceilings_add(instance, RL_CEILING_dram_write, bytes, dram_write, self);
   rl_ceilings_add(instance, RL_CEILING_dram_copy, bytes, dram_copy, self);
@@ -173,7 +173,7 @@ static int open_ceilings(rl_device *device, const void *params, rl_instance **in
   if (!self) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the ceilings");
   rl_ceilings_init(&self->instance, device, params, close_ceilings, "not measured on a CPU");
   choose_sizes(self, &cached);
-  self->threads = rl_threads_open(device->threads, err);
+  self->threads = rl_thread_pool_open(device->threads, err);
   const size_t matrix_bytes = 3 * SQUARE * (sizeof(double) + sizeof(float));
   if (!self->threads || device->ops->allocate(device, RL_MEMORY_DATASET, self->bytes, (void **)&self->memory, err) < 0 ||
       device->ops->allocate(device, RL_MEMORY_DATASET, matrix_bytes, (void **)&self->matrices, err) < 0) {

@@ -13,13 +13,14 @@ static int do_nothing(rl_instance *instance, rl_error *err) {
   return 0;
 }
 
-static int report(rl_instance *instance, rl_report *report, rl_error *err) {
+static int read_results(rl_instance *instance, rl_iteration_results *results, rl_error *err) {
   (void)instance, (void)err;
-  *report = (rl_report){NAN, NAN, NAN, NAN, NAN, NAN};
+  *results = (rl_iteration_results){NAN, NAN, NAN, NAN, NAN, NAN};
   return 0;
 }
 
-static const rl_instance_ops operations = {.reset = do_nothing, .report = report, .save = do_nothing, .restore = do_nothing};
+static const rl_instance_ops operations = {
+    .reset = do_nothing, .read_results = read_results, .save = do_nothing, .restore = do_nothing};
 
 void rl_ceilings_init(rl_ceilings_instance *instance, rl_device *device, const void *params, void (*close)(rl_instance *instance),
                       const char *reason) {
@@ -39,6 +40,6 @@ void rl_ceilings_init(rl_ceilings_instance *instance, rl_device *device, const v
 void rl_ceilings_add(rl_ceilings_instance *instance, rl_ceiling ceiling, double amount,
                      int (*enqueue)(void *arg, rl_stream stream, rl_error *err), void *arg) {
   rl_launch *launch = &instance->launches[instance->sequence.launch_count++];
-  *launch = (rl_launch){.name = rl_ceiling_launches[ceiling], .range = "ceilings", .enqueue = enqueue, .arg = arg};
+  *launch = (rl_launch){.name = rl_ceiling_launches[ceiling], .nvtx_range = "ceilings", .enqueue = enqueue, .arg = arg};
   instance->rates[ceiling] = (rl_rate){.name = rl_ceiling_names[ceiling], .launch = launch, .amount = amount};
 }

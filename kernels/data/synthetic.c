@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "hash.h"
-#include "threads.h"
+#include "thread_pool.h"
 #include "train/model.h"
 
 enum { MAX_STROKES = 5, SEGMENTS_PER_STROKE = 10, LATTICE_SIDE = 4, CHUNK_IMAGES = 256 };
@@ -213,9 +213,9 @@ static void render_chunk(void *context, uint32_t chunk, uint32_t thread) {
 }
 
 int rl_synthetic_render(uint64_t seed, uint32_t count, uint8_t *images, uint8_t *labels, rl_error *err) {
-  rl_auto(rl_threads_auto) rl_threads *threads = rl_threads_open(0, err);
+  rl_auto(rl_thread_pool_auto) rl_thread_pool *threads = rl_thread_pool_open(0, err);
   if (threads == NULL) return -1;
   rendering r = {rl_hash64(seed), count, images, labels};
-  rl_threads_run(threads, (count + CHUNK_IMAGES - 1) / CHUNK_IMAGES, render_chunk, &r);
+  rl_thread_pool_run(threads, (count + CHUNK_IMAGES - 1) / CHUNK_IMAGES, render_chunk, &r);
   return 0;
 }

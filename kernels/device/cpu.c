@@ -17,21 +17,21 @@ enum { ALIGNMENT = 256 };
 
 typedef struct block { /* header, in the ALIGNMENT bytes before the pointer that allocate returns */
   size_t bytes;
-  rl_purpose purpose;
+  rl_memory_purpose purpose;
 } block;
 
 struct rl_plan {
-  const rl_program *program;
+  const rl_sequence_list *sequence_list;
 };
 
 /* --- memory ------------------------------------------------------------------------------------------------------------ */
 
 /* Refuses more than the physical memory: Linux would overcommit, and its OOM killer would end a process once the pages are used.
  */
-static int cpu_allocate(rl_device *device, rl_purpose purpose, size_t bytes, void **memory, rl_error *err) {
+static int cpu_allocate(rl_device *device, rl_memory_purpose purpose, size_t bytes, void **memory, rl_error *err) {
   unsigned char *base = NULL;
   if (bytes <= rl_cpu_memory_bytes()) base = aligned_alloc(ALIGNMENT, (bytes + 2 * ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
-  if (!base) return rl_fail(err, RL_SYS, ENOMEM, "out of memory: %zu bytes for %s", bytes, rl_purpose_names[purpose]);
+  if (!base) return rl_fail(err, RL_SYS, ENOMEM, "out of memory: %zu bytes for %s", bytes, rl_memory_purpose_names[purpose]);
   *(block *)base = (block){.bytes = bytes, .purpose = purpose};
   rl_memory_add(&device->memory, purpose, bytes);
   *memory = base + ALIGNMENT;
@@ -65,11 +65,11 @@ static int cpu_zero(rl_device *device, void *memory, size_t bytes, rl_error *err
 
 /* --- running ----------------------------------------------------------------------------------------------------------- */
 
-static int cpu_plan(rl_device *device, const rl_program *program, rl_plan **plan, rl_error *err) {
+static int cpu_plan(rl_device *device, const rl_sequence_list *sequence_list, rl_plan **plan, rl_error *err) {
   (void)device;
   rl_plan *created = malloc(sizeof *created);
   if (!created) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a plan");
-  created->program = program;
+  created->sequence_list = sequence_list;
   *plan = created;
   return 0;
 }
@@ -79,11 +79,11 @@ static void cpu_plan_free(rl_device *device, rl_plan *plan) {
   free(plan);
 }
 
-static int run_sequences(const rl_program *program, const rl_observer *observer, uint64_t *launches, rl_error *err) {
+static int run_sequences(const rl_sequence_list *sequence_list, const rl_observer *observer, uint64_t *launches, rl_error *err) {
   uint64_t done = 0, total = 0;
-  for (size_t s = 0; s < program->sequence_count; s++) total += program->sequences[s].repeat;
-  for (size_t s = 0; s < program->sequence_count; s++) {
-    const rl_sequence *sequence = &program->sequences[s];
+  for (size_t s = 0; s < sequence_list->sequence_count; s++) total += sequence_list->sequences[s].repeat;
+  for (size_t s = 0; s < sequence_list->sequence_count; s++) {
+    const rl_sequence *sequence = &sequence_list->sequences[s];
     for (uint64_t repeat = 0; repeat < sequence->repeat; repeat++) {
       if (rl_sequence_run_once(sequence, NULL, observer, err) < 0) return -1;
       *launches += sequence->launch_count;
@@ -94,13 +94,13 @@ static int run_sequences(const rl_program *program, const rl_observer *observer,
   return 0;
 }
 
-static int cpu_run_eager(rl_device *device, const rl_program *program, const rl_observer *observer, rl_elapsed *elapsed,
-                         rl_error *err) {
+static int cpu_run_eager(rl_device *device, const rl_sequence_list *sequence_list, const rl_observer *observer,
+                         rl_elapsed *elapsed, rl_error *err) {
   (void)device;
   uint64_t launches = 0;
   int64_t start = rl_monotonic_ns();
-  rl_range_push(program->name);
-  int rc = run_sequences(program, observer, &launches, err);
+  rl_range_push(sequence_list->name);
+  int rc = run_sequences(sequence_list, observer, &launches, err);
   rl_range_pop();
   if (rc < 0) return -1;
   double host_ms = (double)(rl_monotonic_ns() - start) * 1e-6;
@@ -109,7 +109,7 @@ static int cpu_run_eager(rl_device *device, const rl_program *program, const rl_
 }
 
 static int cpu_run(rl_device *device, rl_plan *plan, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err) {
-  return cpu_run_eager(device, plan->program, observer, elapsed, err);
+  return cpu_run_eager(device, plan->sequence_list, observer, elapsed, err);
 }
 
 /* --- samples ----------------------------------------------------------------------------------------------------------- */

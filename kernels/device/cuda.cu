@@ -12,18 +12,18 @@ struct rl_cuda_allocation {
   rl_cuda_allocation *next;
   void *memory;
   size_t bytes;
-  rl_purpose purpose;
+  rl_memory_purpose purpose;
 };
 
 int rl_cuda_wait(rl_device *device, const char *operation, rl_error *err) {
   return rl_cuda_ok(cudaStreamSynchronize(rl_cuda_stream(device)), operation, err);
 }
 
-static int cuda_allocate(rl_device *device, rl_purpose purpose, size_t bytes, void **memory, rl_error *err) {
+static int cuda_allocate(rl_device *device, rl_memory_purpose purpose, size_t bytes, void **memory, rl_error *err) {
   rl_cuda_allocation *created = (rl_cuda_allocation *)malloc(sizeof *created);
   if (!created) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a device allocation");
   char operation[96];
-  snprintf(operation, sizeof operation, "allocating %zu bytes for %s", bytes, rl_purpose_names[purpose]);
+  snprintf(operation, sizeof operation, "allocating %zu bytes for %s", bytes, rl_memory_purpose_names[purpose]);
   if (rl_cuda_ok(cudaMalloc(&created->memory, bytes ? bytes : 1), operation, err) < 0) {
     free(created);
     (void)cudaGetLastError();

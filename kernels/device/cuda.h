@@ -19,11 +19,11 @@ typedef struct rl_cuda_device {
 } rl_cuda_device;
 
 /* `copies` repeats of a sequence captured into one graph, which is launched launch_count times. */
-typedef struct rl_cuda_batch {
+typedef struct rl_cuda_repeated_graph {
   cudaGraphExec_t graph;
   uint64_t copies, launch_count;
   uint64_t nodes; /* kernel, memcpy and memset nodes of the graph */
-} rl_cuda_batch;
+} rl_cuda_repeated_graph;
 
 static inline rl_cuda_device *rl_cuda_device_of(rl_device *device) { return (rl_cuda_device *)device; }
 static inline cudaStream_t rl_cuda_stream(const rl_device *device) { return (cudaStream_t)device->stream; }
@@ -34,16 +34,16 @@ int rl_cuda_wait(rl_device *device, const char *operation, rl_error *err);
 int rl_cuda_check_index(int index, rl_error *err);
 /* Captures and uploads a graph of `copies` repeats. Does nothing when copies or launch_count is 0. The caller destroys
  * batch->graph, also after a failure. */
-int rl_cuda_batch_create(rl_device *device, const rl_sequence *sequence, uint64_t copies, uint64_t launch_count,
-                         rl_cuda_batch *batch, rl_error *err);
+int rl_cuda_repeated_graph_create(rl_device *device, const rl_sequence *sequence, uint64_t copies, uint64_t launch_count,
+                                  rl_cuda_repeated_graph *batch, rl_error *err);
 /* Counts the kernel, memcpy and memset nodes of one repeat. */
 int rl_cuda_count_nodes(rl_device *device, const rl_sequence *sequence, uint64_t *nodes, rl_error *err);
 
 /* Members of rl_device_ops. */
-int rl_cuda_plan(rl_device *device, const rl_program *program, rl_plan **plan, rl_error *err);
+int rl_cuda_plan(rl_device *device, const rl_sequence_list *sequence_list, rl_plan **plan, rl_error *err);
 void rl_cuda_plan_free(rl_device *device, rl_plan *plan);
 int rl_cuda_run(rl_device *device, rl_plan *plan, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err);
-int rl_cuda_run_eager(rl_device *device, const rl_program *program, const rl_observer *observer, rl_elapsed *elapsed,
+int rl_cuda_run_eager(rl_device *device, const rl_sequence_list *sequence_list, const rl_observer *observer, rl_elapsed *elapsed,
                       rl_error *err);
 int rl_cuda_sample(rl_device *device, const rl_sequence *sequence, rl_cache cache, uint32_t count, const rl_observer *observer,
                    double *device_us, rl_error *err);

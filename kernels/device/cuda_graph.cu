@@ -47,8 +47,8 @@ static int capture(rl_device *device, const rl_sequence *sequence, uint64_t copi
   return rl_cuda_ok(end_status, "capturing", err);
 }
 
-int rl_cuda_batch_create(rl_device *device, const rl_sequence *sequence, uint64_t copies, uint64_t launch_count,
-                         rl_cuda_batch *batch, rl_error *err) {
+int rl_cuda_repeated_graph_create(rl_device *device, const rl_sequence *sequence, uint64_t copies, uint64_t launch_count,
+                                  rl_cuda_repeated_graph *batch, rl_error *err) {
   cudaGraph_t graph = NULL;
   if (copies == 0 || launch_count == 0) return 0;
   batch->copies = copies;

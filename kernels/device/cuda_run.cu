@@ -12,8 +12,8 @@ enum { UNROLL = 64 }; /* repeats captured into one graph, to amortise the cost o
 /* --- plans ------------------------------------------------------------------------------------------------------------- */
 
 struct rl_plan {
-  const rl_program *program;
-  rl_cuda_batch *batches; /* two for each sequence: graphs of UNROLL repeats, then one graph of the remainder */
+  const rl_sequence_list *sequence_list;
+  rl_cuda_repeated_graph *batches; /* two for each sequence: graphs of UNROLL repeats, then one graph of the remainder */
   size_t count;
   uint64_t repeats; /* of all sequences */
   uint64_t nodes;   /* executed in one run of the plan */
@@ -28,35 +28,35 @@ void rl_cuda_plan_free(rl_device *device, rl_plan *plan) {
   free(plan);
 }
 
-static rl_plan *allocate_plan(const rl_program *program) {
+static rl_plan *allocate_plan(const rl_sequence_list *sequence_list) {
   rl_plan *plan = (rl_plan *)calloc(1, sizeof *plan);
   if (!plan) return NULL;
-  plan->program = program;
-  plan->batches = (rl_cuda_batch *)calloc(2 * program->sequence_count + 1, sizeof *plan->batches);
+  plan->sequence_list = sequence_list;
+  plan->batches = (rl_cuda_repeated_graph *)calloc(2 * sequence_list->sequence_count + 1, sizeof *plan->batches);
   if (plan->batches) return plan;
   free(plan);
   return NULL;
 }
 
 static int add_sequence(rl_device *device, rl_plan *plan, const rl_sequence *sequence, rl_error *err) {
-  rl_cuda_batch *pair = &plan->batches[plan->count];
+  rl_cuda_repeated_graph *pair = &plan->batches[plan->count];
   plan->count += 2;
   plan->repeats += sequence->repeat;
-  if (rl_cuda_batch_create(device, sequence, UNROLL, sequence->repeat / UNROLL, &pair[0], err) < 0 ||
-      rl_cuda_batch_create(device, sequence, sequence->repeat % UNROLL, 1, &pair[1], err) < 0)
+  if (rl_cuda_repeated_graph_create(device, sequence, UNROLL, sequence->repeat / UNROLL, &pair[0], err) < 0 ||
+      rl_cuda_repeated_graph_create(device, sequence, sequence->repeat % UNROLL, 1, &pair[1], err) < 0)
     return -1;
   plan->nodes += pair[0].nodes * pair[0].launch_count + pair[1].nodes * pair[1].launch_count;
   return 0;
 }
 
 static int add_sequences(rl_device *device, rl_plan *plan, rl_error *err) {
-  for (size_t i = 0; i < plan->program->sequence_count; i++)
-    if (add_sequence(device, plan, &plan->program->sequences[i], err) < 0) return -1;
+  for (size_t i = 0; i < plan->sequence_list->sequence_count; i++)
+    if (add_sequence(device, plan, &plan->sequence_list->sequences[i], err) < 0) return -1;
   return rl_cuda_wait(device, "uploading graphs", err);
 }
 
-int rl_cuda_plan(rl_device *device, const rl_program *program, rl_plan **plan, rl_error *err) {
-  rl_plan *created = allocate_plan(program);
+int rl_cuda_plan(rl_device *device, const rl_sequence_list *sequence_list, rl_plan **plan, rl_error *err) {
+  rl_plan *created = allocate_plan(sequence_list);
   if (!created) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a plan");
   if (add_sequences(device, created, err) < 0) {
     rl_cuda_plan_free(device, created);
@@ -141,25 +141,26 @@ static int enqueue_plan(rl_device *device, const void *argument, progress *p, rl
 int rl_cuda_run(rl_device *device, rl_plan *plan, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err) {
   progress p = {observer, plan->repeats};
   rl_elapsed times = {0, 0, plan->nodes};
-  if (run_timed(device, plan->program->name, enqueue_plan, plan, &p, &times, err) < 0) return -1;
+  if (run_timed(device, plan->sequence_list->name, enqueue_plan, plan, &p, &times, err) < 0) return -1;
   *elapsed = times;
   return 0;
 }
 
 static int enqueue_program(rl_device *device, const void *argument, progress *p, rl_error *err) {
-  const rl_program *program = (const rl_program *)argument;
-  for (size_t i = 0; i < program->sequence_count; i++)
-    for (uint64_t repeat = 0; repeat < program->sequences[i].repeat; repeat++)
-      if (limit_queue_depth(device, p, err) < 0 || rl_sequence_run_once(&program->sequences[i], device->stream, NULL, err) < 0 ||
+  const rl_sequence_list *sequence_list = (const rl_sequence_list *)argument;
+  for (size_t i = 0; i < sequence_list->sequence_count; i++)
+    for (uint64_t repeat = 0; repeat < sequence_list->sequences[i].repeat; repeat++)
+      if (limit_queue_depth(device, p, err) < 0 ||
+          rl_sequence_run_once(&sequence_list->sequences[i], device->stream, NULL, err) < 0 ||
           record_progress_event(device, p, 1, err) < 0)
         return -1;
   return 0;
 }
 
 /* Captures one repeat of each sequence to count its nodes. */
-static int count_launches(rl_device *device, const rl_program *program, uint64_t *launches, rl_error *err) {
-  for (size_t i = 0; i < program->sequence_count; i++) {
-    const rl_sequence *sequence = &program->sequences[i];
+static int count_launches(rl_device *device, const rl_sequence_list *sequence_list, uint64_t *launches, rl_error *err) {
+  for (size_t i = 0; i < sequence_list->sequence_count; i++) {
+    const rl_sequence *sequence = &sequence_list->sequences[i];
     uint64_t nodes = 0;
     if (sequence->repeat == 0) continue;
     if (rl_cuda_count_nodes(device, sequence, &nodes, err) < 0) return -1;
@@ -168,13 +169,13 @@ static int count_launches(rl_device *device, const rl_program *program, uint64_t
   return 0;
 }
 
-int rl_cuda_run_eager(rl_device *device, const rl_program *program, const rl_observer *observer, rl_elapsed *elapsed,
+int rl_cuda_run_eager(rl_device *device, const rl_sequence_list *sequence_list, const rl_observer *observer, rl_elapsed *elapsed,
                       rl_error *err) {
   progress p = {observer};
   rl_elapsed times = {};
-  for (size_t i = 0; i < program->sequence_count; i++) p.total_repeats += program->sequences[i].repeat;
-  if (count_launches(device, program, &times.launches, err) < 0 ||
-      run_timed(device, program->name, enqueue_program, program, &p, &times, err) < 0)
+  for (size_t i = 0; i < sequence_list->sequence_count; i++) p.total_repeats += sequence_list->sequences[i].repeat;
+  if (count_launches(device, sequence_list, &times.launches, err) < 0 ||
+      run_timed(device, sequence_list->name, enqueue_program, sequence_list, &p, &times, err) < 0)
     return -1;
   *elapsed = times;
   return 0;

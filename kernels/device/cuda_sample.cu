@@ -107,11 +107,11 @@ static uint64_t repeats_of_warm_sample(double once_us) {
 /* Captures a graph of what a sample times, unless that is a single launch. */
 static int capture_sample(rl_device *device, sampling *s, double once_us, rl_error *err) {
   rl_sequence timed = *s->sequence;
-  rl_cuda_batch batch = {};
+  rl_cuda_repeated_graph batch = {};
   timed.restore_launch = NULL;
   s->copies = is_single_repeat(s) ? 1 : repeats_of_warm_sample(once_us);
   if (is_single_repeat(s) && timed.launch_count == 1) return 0;
-  int rc = rl_cuda_batch_create(device, &timed, s->copies, 1, &batch, err);
+  int rc = rl_cuda_repeated_graph_create(device, &timed, s->copies, 1, &batch, err);
   s->graph = batch.graph;
   return rc;
 }

@@ -2,16 +2,16 @@
 
 #include <errno.h>
 
-const char *const rl_purpose_names[] = {"dataset", "weights", "activations", "workspace", NULL};
+const char *const rl_memory_purpose_names[] = {"dataset", "weights", "activations", "workspace", NULL};
 
-void rl_memory_add(rl_memory *memory, rl_purpose purpose, size_t bytes) {
+void rl_memory_add(rl_memory *memory, rl_memory_purpose purpose, size_t bytes) {
   memory->bytes[purpose] += bytes;
   memory->total_bytes += bytes;
   if (memory->bytes[purpose] > memory->peak_bytes[purpose]) memory->peak_bytes[purpose] = memory->bytes[purpose];
   if (memory->total_bytes > memory->peak_total_bytes) memory->peak_total_bytes = memory->total_bytes;
 }
 
-void rl_memory_remove(rl_memory *memory, rl_purpose purpose, size_t bytes) {
+void rl_memory_remove(rl_memory *memory, rl_memory_purpose purpose, size_t bytes) {
   memory->bytes[purpose] -= bytes;
   memory->total_bytes -= bytes;
 }

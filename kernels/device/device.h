@@ -1,6 +1,6 @@
-/* The device abstraction: memory, and running lists of named launches. cpu*.c and cuda*.cu implement it; device.c, launches.c and
- * ranges.c serve both. Capturing launches into a graph, NVTX ranges and timing are done here and never in a workload. A device
- * belongs to one thread. */
+/* The device abstraction: allocates memory and runs lists of named launches. cpu*.c and cuda*.cu implement it; device.c,
+ * launches.c and ranges.c serve both. Capturing launches into a graph, NVTX ranges and timing are done here and never in a
+ * workload. A device belongs to one thread. */
 #ifndef RL_DEVICE_DEVICE_H
 #define RL_DEVICE_DEVICE_H
 
@@ -17,14 +17,14 @@ extern "C" {
 typedef enum rl_device_kind { RL_DEVICE_CPU, RL_DEVICE_CUDA } rl_device_kind;
 
 /* Peak memory is reported for each purpose. */
-typedef enum rl_purpose {
+typedef enum rl_memory_purpose {
   RL_MEMORY_DATASET,     /* images and labels */
   RL_MEMORY_WEIGHTS,     /* parameters, gradients and optimizer state */
   RL_MEMORY_ACTIVATIONS, /* kept from forward to backward, and the batch */
   RL_MEMORY_WORKSPACE,   /* temporary memory of libraries and kernels */
   RL_MEMORY_PURPOSE_COUNT
-} rl_purpose;
-extern const char *const rl_purpose_names[]; /* "dataset" "weights" "activations" "workspace", NULL */
+} rl_memory_purpose;
+extern const char *const rl_memory_purpose_names[]; /* "dataset" "weights" "activations" "workspace", NULL */
 
 typedef struct rl_memory { /* bytes requested from rl_device_ops.allocate */
   uint64_t bytes[RL_MEMORY_PURPOSE_COUNT], peak_bytes[RL_MEMORY_PURPOSE_COUNT];
@@ -34,11 +34,11 @@ typedef struct rl_memory { /* bytes requested from rl_device_ops.allocate */
 /* CUDA: the cudaStream_t. CPU: NULL, launches run at once on the caller's thread. */
 typedef void *rl_stream;
 
-/* A named unit of work, executed in stream order. Its arguments do not change between iterations (counters live on the device),
- * so that a captured graph of it can be replayed any number of times. */
+/* A named unit of work, executed in stream order. Its arguments do not change between iterations (values that change, such as the
+ * step number, are kept in device memory), so that a captured graph of it can be replayed any number of times. */
 typedef struct rl_launch {
-  const char *name;  /* "conv2_forward": a key in the store, so it must not change */
-  const char *range; /* NVTX range and phase: "data" "forward" "backward" "optimizer" "kernel" */
+  const char *name;       /* "conv2_forward": a key in the store, so it must not change */
+  const char *nvtx_range; /* also the phase in the results: "data" "forward" "backward" "optimizer" "kernel" */
   int (*enqueue)(void *arg, rl_stream stream, rl_error *err);
   void *arg;
 } rl_launch;
@@ -53,11 +53,11 @@ typedef struct rl_sequence { /* a list of launches, run in order, `repeat` times
   const rl_launch *restore_launch;
 } rl_sequence;
 
-typedef struct rl_program { /* one iteration of a workload: for training, one epoch */
-  const char *name;         /* outer NVTX range: "epoch" "evaluation" */
+typedef struct rl_sequence_list { /* sequences run one after another: an iteration (training: one epoch) or an evaluation */
+  const char *name;               /* outer NVTX range: "epoch" "evaluation" */
   const rl_sequence *sequences;
   size_t sequence_count;
-} rl_program;
+} rl_sequence_list;
 
 typedef struct rl_span { /* host times of one launch, from rl_monotonic_ns */
   const rl_launch *launch;
@@ -82,30 +82,32 @@ typedef struct rl_elapsed {
 typedef enum rl_cache { RL_CACHE_COLD, RL_CACHE_WARM } rl_cache;
 
 typedef struct rl_device rl_device;
-typedef struct rl_plan rl_plan; /* a program made ready to run: captured graphs on CUDA */
+typedef struct rl_plan rl_plan; /* a sequence list that is ready to run: on CUDA captured graphs */
 
 /* Fallible members return 0, or -1 with err. */
 typedef struct rl_device_ops {
   /* Allocates uninitialised memory, 256-byte aligned, and counts it in device->memory. CPU: with malloc. */
-  int (*allocate)(rl_device *device, rl_purpose purpose, size_t bytes, void **memory, rl_error *err);
+  int (*allocate)(rl_device *device, rl_memory_purpose purpose, size_t bytes, void **memory, rl_error *err);
   void (*release)(rl_device *device, void *memory); /* NULL is allowed */
   /* Copy or write zeros, and wait until it is done. */
   int (*upload)(rl_device *device, void *to, const void *from_host, size_t bytes, rl_error *err);
   int (*download)(rl_device *device, void *to_host, const void *from, size_t bytes, rl_error *err);
   int (*zero)(rl_device *device, void *memory, size_t bytes, rl_error *err);
-  /* Prepares a program to run; CUDA: captures its graphs. program and what it points to must outlive the plan. */
-  int (*plan)(rl_device *device, const rl_program *program, rl_plan **plan, rl_error *err);
+  /* Prepares a sequence list to run; CUDA: captures graphs. The list and all that it points to must outlive the plan. */
+  int (*plan)(rl_device *device, const rl_sequence_list *sequence_list, rl_plan **plan, rl_error *err);
   void (*plan_free)(rl_device *device, rl_plan *plan);
   /* Runs a plan once and waits until the device is idle. -1 with RL_SYS, ECANCELED when cancelled() returned true. */
   int (*run)(rl_device *device, rl_plan *plan, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err);
-  /* Runs a program once without a graph, each launch inside the NVTX ranges of its phase and name. Else as run. */
-  int (*run_eager)(rl_device *device, const rl_program *program, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err);
+  /* The same as run, without graphs: enqueues each launch once per repeat, inside NVTX ranges with its nvtx_range and its name.
+   */
+  int (*run_eager)(rl_device *device, const rl_sequence_list *sequence_list, const rl_observer *observer, rl_elapsed *elapsed,
+                   rl_error *err);
   void (*close)(rl_device *device);
   /* Takes `count` samples of the time of one repeat of a sequence, into device_us[count]. ECANCELED as for run.
    *   RL_CACHE_COLD  evicts the sequence's data from the last-level cache before each sample, by reading other memory.
-   *   RL_CACHE_WARM  a sample is the mean of repeats that follow one another closely, gaps included; enough of them that the
-   *                  clock's resolution does not matter. With a restore_launch a sample is one repeat, and the caches hold
-   *                  whatever the restore left in them.
+   *   RL_CACHE_WARM  a sample is the total time of back-to-back repeats, with the gaps between them, divided by their number. The
+   *                  number is so large that the clock's resolution does not matter. With a restore_launch a sample is one
+   *                  repeat, and the caches hold the data that the restore left in them.
    * On CUDA a sample is the time between two events, their own cost included, and several launches are one graph, so that the
    * device never waits for the host. NULL: the device can't sample. */
   int (*sample)(rl_device *device, const rl_sequence *sequence, rl_cache cache, uint32_t count, const rl_observer *observer,
@@ -132,8 +134,8 @@ int rl_observer_cancelled(const rl_observer *observer, rl_error *err);
 int rl_device_cancelled(const rl_device *device, rl_error *err); /* the same for device->observer */
 
 /* Bookkeeping for implementations of allocate and release. */
-void rl_memory_add(rl_memory *memory, rl_purpose purpose, size_t bytes);
-void rl_memory_remove(rl_memory *memory, rl_purpose purpose, size_t bytes);
+void rl_memory_add(rl_memory *memory, rl_memory_purpose purpose, size_t bytes);
+void rl_memory_remove(rl_memory *memory, rl_memory_purpose purpose, size_t bytes);
 
 /* The next three functions exist once for each kind of device; a worker program links one kind. */
 

@@ -29,9 +29,9 @@ int rl_sequence_run_once(const rl_sequence *sequence, rl_stream stream, const rl
   int rc = rl_sequence_restore(sequence, stream, err);
   for (size_t i = 0; i < sequence->launch_count && rc == 0; i++) {
     const rl_launch *launch = &sequence->launches[i];
-    if (!phase || strcmp(phase, launch->range) != 0) {
+    if (!phase || strcmp(phase, launch->nvtx_range) != 0) {
       if (phase) rl_range_pop();
-      rl_range_push(phase = launch->range);
+      rl_range_push(phase = launch->nvtx_range);
     }
     rc = run_launch(launch, stream, observer, err);
   }

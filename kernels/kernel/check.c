@@ -39,7 +39,7 @@ static sample choose_sample(const rl_kernel_instance *kernel) {
     chosen.ranges = affordable < 2 ? 2 : affordable < MAX_RANGES ? affordable : MAX_RANGES;
     chosen.range_segments = affordable < MAX_RANGES ? 1 : affordable / MAX_RANGES;
   }
-  chosen.block_segments = rl_kernel_segments_in(kernel, BLOCK_ELEMENTS);
+  chosen.block_segments = rl_kernel_segments_per_elements(kernel, BLOCK_ELEMENTS);
   chosen.range_blocks = (chosen.range_segments + chosen.block_segments - 1) / chosen.block_segments;
   return chosen;
 }
@@ -146,9 +146,9 @@ static int compare_sample(comparison *whole, rl_error *err) {
   int64_t stage_blocks = block_elements < STAGE_ELEMENTS ? STAGE_ELEMENTS / block_elements : 1;
   if (stage_blocks > blocks) stage_blocks = blocks;
   whole->stage = malloc((size_t)stage_blocks * whole->block_bytes);
-  whole->results = calloc(rl_threads_count(kernel->threads), sizeof *whole->results);
+  whole->results = calloc(rl_thread_pool_count(kernel->threads), sizeof *whole->results);
   if (whole->stage == NULL || whole->results == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the check");
-  if (rl_input_stager_open(&whole->stager, err) < 0 || rl_input_stager_refresh(&whole->stager, err) < 0) return -1;
+  if (rl_input_stager_open(&whole->stager, err) < 0 || rl_input_stager_read_full_inputs(&whole->stager, err) < 0) return -1;
   for (int64_t first = 0; first < blocks; first += stage_blocks) {
     const int64_t count = blocks - first < stage_blocks ? blocks - first : stage_blocks;
     if (download_blocks(whole, first, count, err) < 0 ||
@@ -161,7 +161,7 @@ static int compare_sample(comparison *whole, rl_error *err) {
 static int conclude(const comparison *whole, rl_check *check, rl_error *err) {
   const rl_kernel_instance *kernel = whole->kernel;
   thread_result worst = {0};
-  for (uint32_t thread = 0; thread < rl_threads_count(kernel->threads); thread++) {
+  for (uint32_t thread = 0; thread < rl_thread_pool_count(kernel->threads); thread++) {
     worst.non_finite += whole->results[thread].non_finite;
     worst.max_error = fmax(worst.max_error, whole->results[thread].max_error);
   }
@@ -198,10 +198,10 @@ int rl_kernel_poison(rl_kernel_instance *kernel, rl_error *err) {
 static int run_once(rl_kernel_instance *kernel, rl_error *err) {
   rl_device *device = kernel->base.device;
   rl_sequence once = kernel->sequence;
-  rl_program program = {.name = "check", .sequences = &once, .sequence_count = 1};
+  rl_sequence_list sequence_list = {.name = "check", .sequences = &once, .sequence_count = 1};
   rl_elapsed elapsed;
   once.repeat = 1;
-  return rl_kernel_poison(kernel, err) < 0 || device->ops->run_eager(device, &program, NULL, &elapsed, err) < 0 ? -1 : 0;
+  return rl_kernel_poison(kernel, err) < 0 || device->ops->run_eager(device, &sequence_list, NULL, &elapsed, err) < 0 ? -1 : 0;
 }
 
 /* The stager's read: generates the inputs again from the seed instead of downloading them. */
@@ -224,7 +224,8 @@ int rl_kernel_check(rl_instance *instance, rl_check *check, rl_error *err) {
       .kernel = kernel,
       .sample = choose_sample(kernel),
       .min_magnitude = fmax(scale, rl_dtype_smallest_normal(kernel->params.dtype)),
-      .stager = {.kernel = kernel, .number_bytes = sizeof(double), .max_numbers = 4 * BLOCK_ELEMENTS, .read = generate_input}};
+      .stager = {
+          .kernel = kernel, .value_bytes = sizeof(double), .max_buffer_values = 4 * BLOCK_ELEMENTS, .read = generate_input}};
   whole.segment_bytes = (size_t)rl_kernel_segment_elements(kernel) * rl_dtype_size(kernel->params.dtype);
   whole.block_bytes = (size_t)whole.sample.block_segments * whole.segment_bytes;
   bool failed = run_once(kernel, err) < 0 || compare_sample(&whole, err) < 0 || conclude(&whole, check, err) < 0;

@@ -42,7 +42,7 @@ static bool has_one_cpu_variant(const rl_kernel_family *family) {
 static int compute_chunk(void *context, int64_t first, int64_t count, uint32_t thread, rl_error *err) {
   rl_kernel_instance *self = context;
   const bool one_by_one = self->variant == 0 && !has_one_cpu_variant(self->params.family);
-  const int64_t step = one_by_one ? 1 : rl_kernel_segments_in(self, TILE_ELEMENTS), end = first + count;
+  const int64_t step = one_by_one ? 1 : rl_kernel_segments_per_elements(self, TILE_ELEMENTS), end = first + count;
   for (int64_t segment = first; segment < end; segment += step) {
     const int64_t segments = segment + step < end ? step : end - segment;
     if (rl_input_stager_process(self->engine, segment, segments, thread, compute_tile, self, err) < 0) return -1;
@@ -53,9 +53,9 @@ static int compute_chunk(void *context, int64_t first, int64_t count, uint32_t t
 static int enqueue(void *arg, rl_stream stream, rl_error *err) {
   rl_kernel_instance *self = arg;
   (void)stream;
-  if (rl_input_stager_refresh(self->engine, err) < 0) return -1;
+  if (rl_input_stager_read_full_inputs(self->engine, err) < 0) return -1;
   return rl_parallel_for(self->threads, self->base.device, self->params.family->segments(&self->shape),
-                         rl_kernel_segments_in(self, CHUNK_ELEMENTS), compute_chunk, self, err);
+                         rl_kernel_segments_per_elements(self, CHUNK_ELEMENTS), compute_chunk, self, err);
 }
 
 static void close_stager(void *engine) {
@@ -72,8 +72,8 @@ static int open_stager(rl_kernel_instance *self, rl_error *err) {
   rl_input_stager *stager = calloc(1, sizeof *stager);
   if (stager == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a kernel");
   *stager = (rl_input_stager){.kernel = self,
-                              .number_bytes = self->params.dtype == RL_DTYPE_FP64 ? sizeof(double) : sizeof(float),
-                              .max_numbers = 4 * TILE_ELEMENTS,
+                              .value_bytes = self->params.dtype == RL_DTYPE_FP64 ? sizeof(double) : sizeof(float),
+                              .max_buffer_values = 4 * TILE_ELEMENTS,
                               .read = read_input};
   self->engine = stager;
   self->engine_close = close_stager;

@@ -25,7 +25,7 @@ int rl_kernel_cudnn_open(rl_kernel_instance *kernel, rl_kernel_open_plan *open_p
   if (!self) return rl_fail_errno(err, "preparing cuDNN");
   kernel->engine = self;
   self->device = device;
-  if (rl_tune_set_scope(device, err) < 0) return -1;
+  if (rl_tune_set_choices_scope(device, err) < 0) return -1;
   if (rl_cudnn_ok(cudnnCreate(&self->cudnn), "starting cuDNN", err) < 0) return -1;
   if (open_plan(kernel, self->cudnn, &self->plan, err) < 0) return rl_kernel_refuse_unsupported(err);
   const rl_dnn_choice *chosen = rl_dnn_chosen(self->plan);

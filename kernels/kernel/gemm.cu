@@ -42,7 +42,7 @@ static int open_engine(rl_kernel_instance *kernel, rl_error *err) {
   if (!self) return rl_fail_errno(err, "preparing a product");
   kernel->engine = self;
   self->device = device;
-  if (rl_tune_set_scope(device, err) < 0) return -1;
+  if (rl_tune_set_choices_scope(device, err) < 0) return -1;
   if (rl_cublas_ok(cublasLtCreate(&self->cublas), "starting cuBLASLt", err) < 0) return -1;
   if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, WORKSPACE_BYTES, &self->workspace, err) < 0) return -1;
   const rl_gemm_shape shape = column_major_shape(kernel);

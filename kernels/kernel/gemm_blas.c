@@ -48,7 +48,7 @@ static int multiply_panel(void *context, int64_t first, int64_t count, uint32_t 
 }
 
 static int multiply_all(rl_kernel_instance *kernel, rl_error *err) {
-  const int64_t panels = rl_threads_count(kernel->threads), side = kernel->shape.size[splits_columns(kernel) ? N : M];
+  const int64_t panels = rl_thread_pool_count(kernel->threads), side = kernel->shape.size[splits_columns(kernel) ? N : M];
   const int64_t share = (side + panels - 1) / panels, panel = share < MIN_PANEL ? MIN_PANEL : share;
   return rl_parallel_for(kernel->threads, kernel->base.device, side, panel, multiply_panel, kernel, err);
 }

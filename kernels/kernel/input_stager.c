@@ -10,7 +10,7 @@ int64_t rl_kernel_segment_elements(const rl_kernel_instance *kernel) {
   return family->output_elements(&kernel->shape) / family->segments(&kernel->shape);
 }
 
-int64_t rl_kernel_segments_in(const rl_kernel_instance *kernel, int64_t elements) {
+int64_t rl_kernel_segments_per_elements(const rl_kernel_instance *kernel, int64_t elements) {
   const int64_t segment_elements = rl_kernel_segment_elements(kernel);
   return segment_elements < elements ? elements / segment_elements : 1;
 }
@@ -37,18 +37,18 @@ static bool is_needed_in_full(const rl_kernel_instance *kernel, uint32_t input) 
 int rl_input_stager_open(rl_input_stager *stager, rl_error *err) {
   const rl_kernel_instance *kernel = stager->kernel;
   const rl_kernel_family *family = kernel->params.family;
-  stager->thread_buffers = calloc(rl_threads_count(kernel->threads), sizeof *stager->thread_buffers);
+  stager->thread_buffers = calloc(rl_thread_pool_count(kernel->threads), sizeof *stager->thread_buffers);
   bool failed = stager->thread_buffers == NULL;
   for (uint32_t input = 0; input < family->input_count; input++) {
     if (!is_needed_in_full(kernel, input)) continue;
-    stager->full_input_buffers[input] = malloc((size_t)family->input_elements(&kernel->shape, input) * stager->number_bytes);
+    stager->full_input_buffers[input] = malloc((size_t)family->input_elements(&kernel->shape, input) * stager->value_bytes);
     failed |= stager->full_input_buffers[input] == NULL;
   }
   return failed ? rl_fail(err, RL_SYS, ENOMEM, "out of memory for the inputs of a kernel") : 0;
 }
 
 void rl_input_stager_close(rl_input_stager *stager) {
-  for (uint32_t thread = 0; stager->thread_buffers && thread < rl_threads_count(stager->kernel->threads); thread++)
+  for (uint32_t thread = 0; stager->thread_buffers && thread < rl_thread_pool_count(stager->kernel->threads); thread++)
     free(stager->thread_buffers[thread].memory);
   for (uint32_t input = 0; input < RL_KERNEL_MAX_INPUTS; input++) free(stager->full_input_buffers[input]);
   free(stager->thread_buffers);
@@ -63,13 +63,13 @@ static int read_chunk(void *context, int64_t first, int64_t count, uint32_t thre
   const full_read *request = context;
   rl_input_stager *stager = request->stager;
   (void)thread, (void)err;
-  char *buffer = (char *)stager->full_input_buffers[request->input] + (size_t)first * stager->number_bytes;
+  char *buffer = (char *)stager->full_input_buffers[request->input] + (size_t)first * stager->value_bytes;
   const void *numbers = stager->read(stager->kernel, request->input, first, count, buffer);
-  if (first == 0) stager->full_inputs[request->input] = numbers;
+  if (first == 0) stager->full_input_values[request->input] = numbers;
   return 0;
 }
 
-int rl_input_stager_refresh(rl_input_stager *stager, rl_error *err) {
+int rl_input_stager_read_full_inputs(rl_input_stager *stager, rl_error *err) {
   enum { CHUNK_SIZE = 1 << 16 };
   const rl_kernel_instance *kernel = stager->kernel;
   for (uint32_t input = 0; input < RL_KERNEL_MAX_INPUTS; input++) {
@@ -114,18 +114,18 @@ int rl_input_stager_process(rl_input_stager *stager, int64_t first, int64_t coun
                             void *context, rl_error *err) {
   window windows[RL_KERNEL_MAX_INPUTS] = {{0}};
   const int64_t numbers = find_windows(stager, first, count, windows), half = count / 2;
-  if (count > 1 && numbers > stager->max_numbers && is_worth_halving(stager, first, count, numbers)) {
+  if (count > 1 && numbers > stager->max_buffer_values && is_worth_halving(stager, first, count, numbers)) {
     if (rl_input_stager_process(stager, first, half, thread, function, context, err) < 0) return -1;
     return rl_input_stager_process(stager, first + half, count - half, thread, function, context, err);
   }
-  if (grow_buffer(&stager->thread_buffers[thread], (size_t)numbers * stager->number_bytes, err) < 0) return -1;
+  if (grow_buffer(&stager->thread_buffers[thread], (size_t)numbers * stager->value_bytes, err) < 0) return -1;
   const void *in[RL_KERNEL_MAX_INPUTS];
   char *buffer = stager->thread_buffers[thread].memory;
   for (uint32_t input = 0; input < RL_KERNEL_MAX_INPUTS; input++) {
-    in[input] = stager->full_inputs[input];
+    in[input] = stager->full_input_values[input];
     if (windows[input].elements == 0) continue;
     in[input] = stager->read(stager->kernel, input, windows[input].start, windows[input].elements, buffer);
-    buffer += (size_t)windows[input].elements * stager->number_bytes;
+    buffer += (size_t)windows[input].elements * stager->value_bytes;
   }
   function(context, in, first, count, buffer);
   return 0;

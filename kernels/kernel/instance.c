@@ -83,9 +83,9 @@ static int keep_state(rl_instance *instance, rl_error *err) {
   return 0;
 }
 
-static int report(rl_instance *instance, rl_report *report, rl_error *err) {
+static int read_results(rl_instance *instance, rl_iteration_results *results, rl_error *err) {
   (void)instance, (void)err;
-  *report = (rl_report){NAN, NAN, NAN, NAN, NAN, NAN};
+  *results = (rl_iteration_results){NAN, NAN, NAN, NAN, NAN, NAN};
   return 0;
 }
 
@@ -95,12 +95,12 @@ static void close_instance(rl_instance *instance) {
   if (self->engine_close) self->engine_close(self->engine);
   for (uint32_t i = 0; i < RL_KERNEL_MAX_INPUTS; i++) device->ops->release(device, self->in[i]);
   device->ops->release(device, self->out);
-  rl_threads_close(self->threads);
+  rl_thread_pool_close(self->threads);
   free(self);
 }
 
 static const rl_instance_ops operations = {.reset = keep_state,
-                                           .report = report,
+                                           .read_results = read_results,
                                            .save = keep_state,
                                            .restore = keep_state,
                                            .close = close_instance,
@@ -114,14 +114,14 @@ int rl_kernel_open(rl_device *device, const void *params, int (*enqueue)(void *a
   self->params = *(const rl_kernel_params *)params;
   const rl_kernel_family *family = self->params.family;
   self->variant = rl_kernel_variant_find(family, self->params.variant, err);
-  self->launch = (rl_launch){.name = family->workload.name, .range = "kernel", .enqueue = enqueue, .arg = self};
+  self->launch = (rl_launch){.name = family->workload.name, .nvtx_range = "kernel", .enqueue = enqueue, .arg = self};
   self->sequence =
       (rl_sequence){.name = "launch", .launches = &self->launch, .launch_count = 1, .repeat = (uint64_t)self->params.samples};
   self->base = (rl_instance){.ops = &operations,
                              .device = device,
                              .deterministic = true,
                              .iteration = {.name = "kernel", .sequences = &self->sequence, .sequence_count = 1}};
-  self->threads = rl_threads_open(device->threads, err);
+  self->threads = rl_thread_pool_open(device->threads, err);
   if (self->threads == NULL || rl_kernel_params_shape(&self->params, &self->shape, err) < 0 || allocate_buffers(self, err) < 0) {
     close_instance(&self->base);
     return -1;

@@ -17,7 +17,7 @@ typedef struct rl_kernel_instance {
   void *in[RL_KERNEL_MAX_INPUTS], *out; /* on the device */
   rl_launch launch;
   rl_sequence sequence;
-  struct rl_threads *threads;         /* of the host, to generate inputs and to check */
+  struct rl_thread_pool *threads;     /* of the host, to generate inputs and to check */
   void *engine;                       /* state of the engine; engine_close releases it */
   void (*engine_close)(void *engine); /* NULL: nothing to release */
 } rl_kernel_instance;

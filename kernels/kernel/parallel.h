@@ -3,13 +3,13 @@
 #define RL_KERNELS_KERNEL_PARALLEL_H
 
 #include "device/device.h"
-#include "threads.h"
+#include "thread_pool.h"
 
 typedef int rl_parallel_function(void *context, int64_t first, int64_t count, uint32_t thread, rl_error *err);
 
 /* Calls function for chunks of at most chunk_size numbers that together cover [0, count). Starts no further chunk after the first
  * failure, whose error it returns. -1 with RL_SYS, ECANCELED when the device's observer asks to cancel. */
-int rl_parallel_for(rl_threads *threads, const rl_device *device, int64_t count, int64_t chunk_size,
+int rl_parallel_for(rl_thread_pool *threads, const rl_device *device, int64_t count, int64_t chunk_size,
                     rl_parallel_function *function, void *context, rl_error *err);
 
 #endif

@@ -44,9 +44,9 @@ FOR_EACH(reset)
 FOR_EACH(save)
 FOR_EACH(restore)
 
-static int report(rl_instance *instance, rl_report *report, rl_error *err) {
+static int read_results(rl_instance *instance, rl_iteration_results *results, rl_error *err) {
   (void)instance, (void)err;
-  *report = (rl_report){NAN, NAN, NAN, NAN, NAN, NAN};
+  *results = (rl_iteration_results){NAN, NAN, NAN, NAN, NAN, NAN};
   return 0;
 }
 
@@ -75,7 +75,7 @@ static void close_sequence(rl_instance *instance) {
 }
 
 static const rl_instance_ops operations = {
-    .reset = reset, .report = report, .save = save, .restore = restore, .close = close_sequence, .check = check};
+    .reset = reset, .read_results = read_results, .save = save, .restore = restore, .close = close_sequence, .check = check};
 
 /* Names the first relu "relu" and the second "relu_2": launches of a step must have different names. */
 static void name_launch(sequence *self, size_t index) {

@@ -87,7 +87,7 @@ int rl_tune_fill_noise(void *memory, size_t count, size_t value_bytes, rl_stream
   return rl_launch_ok("filling memory with noise", err);
 }
 
-int rl_tune_set_scope(const rl_device *device, rl_error *err) {
+int rl_tune_set_choices_scope(const rl_device *device, rl_error *err) {
   cudaDeviceProp properties;
   char scope[160];
   int driver = 0;

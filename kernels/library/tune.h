@@ -18,7 +18,7 @@ int rl_tune_time(int (*enqueue)(void *arg, rl_stream stream, rl_error *err), voi
  * representative. */
 int rl_tune_fill_noise(void *memory, size_t count, size_t value_bytes, rl_stream stream, rl_error *err);
 /* Sets the scope of choices to this CUDA device, its driver, cuDNN and cuBLASLt. */
-int rl_tune_set_scope(const rl_device *device, rl_error *err);
+int rl_tune_set_choices_scope(const rl_device *device, rl_error *err);
 
 #ifdef __cplusplus
 }

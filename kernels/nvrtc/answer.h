@@ -13,9 +13,9 @@ typedef enum rl_nvrtc_status {
   RL_NVRTC_UNAVAILABLE /* this host can't compile; the log has the reason */
 } rl_nvrtc_status;
 
-typedef struct rl_nvrtc_answer {
+typedef struct rl_nvrtc_output_header {
   char magic[4];
   uint32_t status, symbol_bytes, log_bytes, image_bytes;
-} rl_nvrtc_answer;
+} rl_nvrtc_output_header;
 
 #endif

@@ -1,5 +1,5 @@
-/* rooflined-nvrtc reads CUDA C++ from standard input and writes an rl_nvrtc_answer to standard output. It loads NVRTC, enters the
- * sandbox and compiles once.
+/* rooflined-nvrtc reads CUDA C++ from standard input and writes an rl_nvrtc_output_header to standard output. It loads NVRTC,
+ * enters the sandbox and compiles once.
  *
  *   rooflined-nvrtc --version               prints the version of NVRTC: "13.0"
  *   rooflined-nvrtc ARCH ENTRY [OPTION]...  */
@@ -120,11 +120,11 @@ static int write_all(const void *data, size_t size) {
 /* Returns the program's exit status. */
 static int write_answer(rl_nvrtc_status status, const char *symbol, const char *log, const void *image, size_t image_bytes) {
   size_t symbol_bytes = strlen(symbol), log_bytes = strnlen(log, RL_NVRTC_LOG_MAX);
-  rl_nvrtc_answer header = {.magic = RL_NVRTC_MAGIC,
-                            .status = status,
-                            .symbol_bytes = (uint32_t)symbol_bytes,
-                            .log_bytes = (uint32_t)log_bytes,
-                            .image_bytes = (uint32_t)image_bytes};
+  rl_nvrtc_output_header header = {.magic = RL_NVRTC_MAGIC,
+                                   .status = status,
+                                   .symbol_bytes = (uint32_t)symbol_bytes,
+                                   .log_bytes = (uint32_t)log_bytes,
+                                   .image_bytes = (uint32_t)image_bytes};
   bool failed = write_all(&header, sizeof header) < 0 || write_all(symbol, symbol_bytes) < 0 || write_all(log, log_bytes) < 0 ||
                 write_all(image, image_bytes) < 0;
   return failed ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -98,7 +98,7 @@ static int run(char *const *arguments, const void *input, size_t size, unsigned 
 /* --- the answer -------------------------------------------------------------------------------------------------------- */
 
 /* Returns true when the header is valid and the sizes in it add up to the size of the answer. */
-static bool read_header(const unsigned char *answer, size_t size, rl_nvrtc_answer *header) {
+static bool read_header(const unsigned char *answer, size_t size, rl_nvrtc_output_header *header) {
   if (size < sizeof *header) return false;
   memcpy(header, answer, sizeof *header);
   return memcmp(header->magic, RL_NVRTC_MAGIC, sizeof header->magic) == 0 &&
@@ -128,7 +128,7 @@ static int fail_with_first_error(const char *log, rl_error *err) {
 }
 
 static int parse_answer(const unsigned char *answer, size_t size, rl_nvrtc_result *result, rl_error *err) {
-  rl_nvrtc_answer header;
+  rl_nvrtc_output_header header;
   if (!read_header(answer, size, &header)) return rl_fail(err, RL_SYS, EPROTO, "the compiler's answer is malformed");
   const char *symbol = (const char *)answer + sizeof header, *log = symbol + header.symbol_bytes;
   result->symbol = strndup(symbol, header.symbol_bytes);

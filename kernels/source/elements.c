@@ -27,7 +27,7 @@ size_t rl_source_type_size(int type) {
   }
 }
 
-double rl_source_load(int type, const void *memory, size_t index) {
+double rl_source_element_to_double(int type, const void *memory, size_t index) {
   switch (type) {
 #define LOAD(TYPE, C) \
   case TYPE: return (double)((const C *)memory)[index];
@@ -37,7 +37,7 @@ double rl_source_load(int type, const void *memory, size_t index) {
   }
 }
 
-void rl_source_store(int type, void *memory, size_t index, double value) {
+void rl_source_double_to_element(int type, void *memory, size_t index, double value) {
   switch (type) {
 #define STORE(TYPE, C) \
   case TYPE: ((C *)memory)[index] = (C)value; break;

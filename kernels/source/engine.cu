@@ -90,10 +90,10 @@ static int enqueue_restore(void *arg, rl_stream stream, rl_error *err) {
 static int run_once(instance *self, rl_error *err) {
   rl_device *device = self->base.device;
   rl_sequence once = self->sequence;
-  rl_program program = {.name = "check", .sequences = &once, .sequence_count = 1};
+  rl_sequence_list sequence_list = {.name = "check", .sequences = &once, .sequence_count = 1};
   rl_elapsed elapsed;
   once.repeat = 1;
-  return device->ops->run_eager(device, &program, NULL, &elapsed, err);
+  return device->ops->run_eager(device, &sequence_list, NULL, &elapsed, err);
 }
 
 /* Returns ‖result − expected‖ / ‖expected‖; ‖result‖ when expected is zero. */
@@ -101,8 +101,8 @@ static double relative_error(const rl_source *source, const void *result) {
   const rl_source_argument *argument = &source->arguments[source->expected_argument];
   double squared_error = 0, squared_norm = 0;
   for (int64_t i = 0; i < argument->count; i++) {
-    double expected = rl_source_load(argument->type, source->expected, (size_t)i);
-    double difference = rl_source_load(argument->type, result, (size_t)i) - expected;
+    double expected = rl_source_element_to_double(argument->type, source->expected, (size_t)i);
+    double difference = rl_source_element_to_double(argument->type, result, (size_t)i) - expected;
     squared_error += difference * difference;
     squared_norm += expected * expected;
   }
@@ -135,9 +135,9 @@ static int enqueue(void *arg, rl_stream stream, rl_error *err) {
       "launching the posted kernel", err);
 }
 
-static int report(rl_instance *base, rl_report *report, rl_error *err) {
+static int read_results(rl_instance *base, rl_iteration_results *results, rl_error *err) {
   (void)base, (void)err;
-  *report = (rl_report){NAN, NAN, NAN, NAN, NAN, NAN};
+  *results = (rl_iteration_results){NAN, NAN, NAN, NAN, NAN, NAN};
   return 0;
 }
 
@@ -153,7 +153,7 @@ static void close_instance(rl_instance *base) {
   free(self);
 }
 
-#define OPERATIONS .reset = reset, .report = report, .save = save, .restore = restore, .close = close_instance
+#define OPERATIONS .reset = reset, .read_results = read_results, .save = save, .restore = restore, .close = close_instance
 static const rl_instance_ops with_check = {OPERATIONS, .check = check};
 static const rl_instance_ops without_check = {OPERATIONS};
 
@@ -239,7 +239,7 @@ static int check_resources(instance *self, cudaFuncAttributes *attributes, rl_er
 
 static void set_open_measurements(instance *self, const cudaFuncAttributes *attributes) {
   const bool binary = self->source.binary != NULL;
-  const char *no_compiler = "a binary was posted", *no_spills = binary ? no_compiler : "the compiler did not report it";
+  const char *no_compiler = "a binary was posted", *no_spills = binary ? no_compiler : "the compiler did not results it";
   const rl_nvrtc_result *compiled = &self->compiled;
   const rl_open_measurement measured[OPEN_MEASUREMENTS] = {
       {"registers_per_thread", (double)attributes->numRegs, NULL},
@@ -260,7 +260,7 @@ static int allocate_arguments(instance *self, rl_error *err) {
     const rl_source_argument *argument = &self->source.arguments[i];
     if (argument->buffer && device->ops->allocate(device, RL_MEMORY_DATASET, buffer_bytes(argument), &self->buffers[i], err) < 0)
       return -1;
-    if (!argument->buffer) rl_source_store(argument->type, &self->scalars[i], 0, argument->value);
+    if (!argument->buffer) rl_source_double_to_element(argument->type, &self->scalars[i], 0, argument->value);
     self->arguments[i] = argument->buffer ? (void *)&self->buffers[i] : (void *)&self->scalars[i];
   }
   return reset(&self->base, err) < 0 || save(&self->base, err) < 0 ? -1 : 0;
@@ -285,14 +285,14 @@ static int open_engine(rl_device *device, const void *params, rl_instance **open
   self->base.ops = &without_check;
   self->base.device = device;
   self->base.deterministic_note = "posted code may be nondeterministic";
-  self->launch = (rl_launch){.name = self->source.request.entry, .range = "kernel", .enqueue = enqueue, .arg = self};
-  self->restore_launch = (rl_launch){.name = "restore", .range = "data", .enqueue = enqueue_restore, .arg = self};
+  self->launch = (rl_launch){.name = self->source.request.entry, .nvtx_range = "kernel", .enqueue = enqueue, .arg = self};
+  self->restore_launch = (rl_launch){.name = "restore", .nvtx_range = "data", .enqueue = enqueue_restore, .arg = self};
   self->sequence = (rl_sequence){.name = "launch",
                                  .launches = &self->launch,
                                  .launch_count = 1,
                                  .repeat = (uint64_t)self->params.samples,
                                  .restore_launch = &self->restore_launch};
-  self->base.iteration = (rl_program){.name = "kernel", .sequences = &self->sequence, .sequence_count = 1};
+  self->base.iteration = (rl_sequence_list){.name = "kernel", .sequences = &self->sequence, .sequence_count = 1};
   if (prepare(self, err) < 0) {
     close_instance(&self->base);
     return -1;

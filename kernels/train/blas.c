@@ -149,7 +149,7 @@ static int prepare(rl_cpu_train *train, rl_error *err) {
   blas *b = (blas *)train;
   size_t dp1 = (size_t)train->instance.params.batch_size * RL_P1_FLOATS * (train->half ? sizeof(uint16_t) : sizeof(float));
   if (rl_layers_prepare(train, err) < 0 || rl_cpu_allocate(train, RL_MEMORY_ACTIVATIONS, dp1, &b->dp1.data, err) < 0) return -1;
-  size_t bytes = sizeof(scratch) * rl_threads_count(train->threads);
+  size_t bytes = sizeof(scratch) * rl_thread_pool_count(train->threads);
   return rl_cpu_allocate(train, RL_MEMORY_WORKSPACE, bytes, (void **)&b->scratch, err);
 }
 

@@ -8,7 +8,7 @@
 #include "train/oracle.h"
 #include "train/setup.h"
 
-int rl_cpu_allocate(rl_cpu_train *train, rl_purpose purpose, size_t bytes, void **memory, rl_error *err) {
+int rl_cpu_allocate(rl_cpu_train *train, rl_memory_purpose purpose, size_t bytes, void **memory, rl_error *err) {
   rl_device *device = train->instance.base.device;
   if (train->block_count == RL_CPU_MAX_BLOCKS)
     return rl_fail(err, RL_SYS, 0, "an engine allocates more than %d blocks of memory", RL_CPU_MAX_BLOCKS);
@@ -157,14 +157,14 @@ static void write_programs(rl_cpu_train *train) {
   end_sequence(&writer, "begin", 1);
   add_step(&writer, "step", batch, instance->images / batch);
   add_step(&writer, "tail", instance->tail, 1);
-  train->instance.base.iteration = (rl_program){"epoch", train->sequences, writer.sequences};
+  train->instance.base.iteration = (rl_sequence_list){"epoch", train->sequences, writer.sequences};
   train->instance.base.step_sequence = 1;
   size_t first = writer.sequences;
   add_launch(&writer, "data", &begin_evaluation_layer, 0);
   end_sequence(&writer, "begin", 1);
   add_evaluation(&writer, "evaluate", batch, instance->test_images / batch);
   add_evaluation(&writer, "evaluate_tail", instance->test_images % batch, 1);
-  train->instance.base.evaluation = (rl_program){"evaluation", train->sequences + first, writer.sequences - first};
+  train->instance.base.evaluation = (rl_sequence_list){"evaluation", train->sequences + first, writer.sequences - first};
 }
 
 /* --- the instance ------------------------------------------------------------------------------------------------------ */
@@ -215,18 +215,19 @@ static int reset(rl_instance *instance, rl_error *err) {
   return rc;
 }
 
-static int report(rl_instance *instance, rl_report *out, rl_error *err) {
+static int read_results(rl_instance *instance, rl_iteration_results *out, rl_error *err) {
   (void)err;
   const rl_cpu_train *train = (const rl_cpu_train *)instance;
   const rl_cpu_state *state = &train->state;
   double sum = 0;
   for (uint32_t i = 0; i < state->step; i++) sum += train->step_losses[i];
-  *out = (rl_report){.samples = train->instance.images,
-                     .train_loss = state->step > 0 ? sum / state->step : NAN,
-                     .test_loss = state->test_position > 0 ? state->test_loss / state->test_position : NAN,
-                     .test_accuracy_ratio = state->test_position > 0 ? (double)state->test_correct / state->test_position : NAN,
-                     .loss_scale = train->half ? state->scale.scale : NAN,
-                     .skipped_steps = train->half ? state->scale.skipped : NAN};
+  *out = (rl_iteration_results){
+      .samples = train->instance.images,
+      .train_loss = state->step > 0 ? sum / state->step : NAN,
+      .test_loss = state->test_position > 0 ? state->test_loss / state->test_position : NAN,
+      .test_accuracy_ratio = state->test_position > 0 ? (double)state->test_correct / state->test_position : NAN,
+      .loss_scale = train->half ? state->scale.scale : NAN,
+      .skipped_steps = train->half ? state->scale.skipped : NAN};
   return 0;
 }
 
@@ -254,13 +255,13 @@ static void close_train(rl_instance *instance) {
   rl_cpu_train *train = (rl_cpu_train *)instance;
   rl_device *device = instance->device;
   while (train->block_count > 0) device->ops->release(device, train->blocks[--train->block_count]);
-  rl_threads_close(train->threads);
+  rl_thread_pool_close(train->threads);
   free(train->saved_numbers);
   free(train);
 }
 
 static const rl_instance_ops operations = {
-    .reset = reset, .report = report, .save = save, .restore = restore, .close = close_train};
+    .reset = reset, .read_results = read_results, .save = save, .restore = restore, .close = close_train};
 
 static int copy_data(rl_cpu_train *train, rl_dataset *data, rl_error *err) {
   rl_train_instance *instance = &train->instance;
@@ -284,7 +285,7 @@ static int allocate_shared(rl_cpu_train *train, rl_error *err) {
   size_t batch = (size_t)train->instance.params.batch_size;
   const struct {
     void *pointer; /* address of the pointer to set */
-    rl_purpose purpose;
+    rl_memory_purpose purpose;
     size_t bytes;
   } blocks[] = {{&train->weights, RL_MEMORY_WEIGHTS, sizeof(float) * RL_PARAMETERS},
                 {&train->m, RL_MEMORY_WEIGHTS, sizeof(float) * RL_PARAMETERS},
@@ -307,7 +308,7 @@ static int initialise(rl_cpu_train *train, rl_error *err) {
   int rc = copy_data(train, &data, err);
   rl_dataset_free(&data);
   if (rc < 0 || allocate_shared(train, err) < 0) return -1;
-  train->threads = rl_threads_open(train->math->threaded ? train->instance.base.device->threads : 1, err);
+  train->threads = rl_thread_pool_open(train->math->threaded ? train->instance.base.device->threads : 1, err);
   if (train->threads == NULL || train->math->prepare(train, err) < 0) return -1;
   write_programs(train);
   return reset(&train->instance.base, err);

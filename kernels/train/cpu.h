@@ -3,7 +3,7 @@
 #ifndef RL_TRAIN_CPU_H
 #define RL_TRAIN_CPU_H
 
-#include "threads.h"
+#include "thread_pool.h"
 #include "train/engines.h"
 #include "train/loss_scale.h"
 #include "train/model.h"
@@ -64,7 +64,7 @@ enum { RL_CPU_MAX_LAUNCHES = 96, RL_CPU_MAX_BLOCKS = 40 };
 struct rl_cpu_train {
   rl_train_instance instance;
   const rl_cpu_math *math;
-  rl_threads *threads;
+  rl_thread_pool *threads;
   bool half; /* activations and copies of weights are binary16 */
   uint8_t *train_images, *train_labels, *test_images, *test_labels;
   float *weights, *m, *v, *gradients;        /* [RL_PARAMETERS], indexed by math->parameter_index */
@@ -80,7 +80,7 @@ struct rl_cpu_train {
 };
 
 /* Allocates zeroed device memory, which closing the instance releases. */
-int rl_cpu_allocate(rl_cpu_train *train, rl_purpose purpose, size_t bytes, void **memory, rl_error *err);
+int rl_cpu_allocate(rl_cpu_train *train, rl_memory_purpose purpose, size_t bytes, void **memory, rl_error *err);
 /* Opens an instance of the engine with this math; params are valid and supported. */
 int rl_cpu_open(const rl_cpu_math *math, rl_device *device, const void *params, rl_instance **instance, rl_error *err);
 

@@ -49,13 +49,13 @@ const rl_engine_description rl_train_fused = {.name = "fused",
                                               .workload = "mnist_cnn",
                                               .device = RL_DEVICE_CUDA,
                                               .summary = "conv2 by kernels that keep its product on chip, in one CUDA graph",
-                                              .auto_skips = auto_skips_fused};
+                                              .skipped_by_auto = auto_skips_fused};
 
 const rl_engine_description rl_train_persistent = {.name = "persistent",
                                                    .workload = "mnist_cnn",
                                                    .device = RL_DEVICE_CUDA,
                                                    .summary = "all steps of an epoch in one launch, weights and moments on chip",
-                                                   .auto_skips = auto_skips_persistent};
+                                                   .skipped_by_auto = auto_skips_persistent};
 
 const rl_engine_description *const rl_train_engines[] = {
     &rl_train_reference, &rl_train_blas, &rl_train_cudnn, &rl_train_cpu_fused, &rl_train_fused, &rl_train_persistent, NULL};

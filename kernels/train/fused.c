@@ -93,7 +93,7 @@ static void adam(rl_cpu_train *train, uint64_t step, double rate, float scale) {
 static int prepare(rl_cpu_train *train, rl_error *err) {
   fused *f = (fused *)train;
   const size_t weight_bytes = sizeof(float) * RL_CONV2_K * RL_C2,
-               scratch_bytes = sizeof(scratch) * rl_threads_count(train->threads);
+               scratch_bytes = sizeof(scratch) * rl_thread_pool_count(train->threads);
   const rl_direct *usable[RL_DIRECT_TABLES] = {NULL};
   rl_direct_usable(usable);
   f->direct = usable[0];

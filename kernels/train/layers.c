@@ -43,7 +43,7 @@ typedef struct task_context {
 
 static void run_tasks(rl_layers *l, uint32_t n, uint32_t tasks, rl_task *task) {
   task_context shared = {.layers = l, .n = n};
-  rl_threads_run(l->train.threads, tasks, task, &shared);
+  rl_thread_pool_run(l->train.threads, tasks, task, &shared);
 }
 
 static uint32_t chunk_start(uint32_t n, uint32_t chunk) { return (uint32_t)((uint64_t)n * chunk / RL_BATCH_CHUNKS); }
@@ -58,7 +58,7 @@ static void run_chunk(void *context, uint32_t number, uint32_t thread) {
 
 void rl_run_batch_chunks(rl_layers *l, uint32_t n, rl_batch_chunk_task *task) {
   task_context shared = {l, n, task};
-  rl_threads_run(l->train.threads, RL_BATCH_CHUNKS, run_chunk, &shared);
+  rl_thread_pool_run(l->train.threads, RL_BATCH_CHUNKS, run_chunk, &shared);
 }
 
 static void sum_chunks(void *context, uint32_t part, uint32_t thread) {
@@ -215,7 +215,7 @@ static void adam_part(void *context, uint32_t part, uint32_t thread) {
 void rl_layers_adam(rl_cpu_train *train, uint64_t step, double rate, float scale) {
   adam_context shared = {(rl_layers *)train, (float)rate, scale, (float)(1 - pow(0.9, (double)step)),
                          (float)(1 - pow(0.999, (double)step))};
-  rl_threads_run(train->threads, RL_BATCH_CHUNKS, adam_part, &shared);
+  rl_thread_pool_run(train->threads, RL_BATCH_CHUNKS, adam_part, &shared);
 }
 
 void rl_layers_read_planes(const rl_layers *l, rl_values values, const uint8_t *argmax, uint32_t n, uint32_t pixels,
@@ -247,7 +247,7 @@ bool rl_layers_read_value(rl_cpu_train *train, rl_cpu_value value, uint32_t n, d
 
 typedef struct block {
   void *pointer; /* address of the pointer to set */
-  rl_purpose purpose;
+  rl_memory_purpose purpose;
   size_t bytes;
 } block;
 
@@ -285,6 +285,6 @@ int rl_layers_prepare(rl_cpu_train *train, rl_error *err) {
       {&l->flat_gradient, RL_MEMORY_WORKSPACE, sizeof(float) * n * RL_FLAT},
       {&l->hidden, RL_MEMORY_WORKSPACE, sizeof(float) * n * RL_FC1},
       {&l->hidden_gradient, RL_MEMORY_WORKSPACE, sizeof(float) * n * RL_FC1},
-      {&l->fc1_weights, RL_MEMORY_WORKSPACE, sizeof(float) * FC1_TASK_WEIGHTS * rl_threads_count(train->threads)}};
+      {&l->fc1_weights, RL_MEMORY_WORKSPACE, sizeof(float) * FC1_TASK_WEIGHTS * rl_thread_pool_count(train->threads)}};
   return allocate(train, sizeof fp16_blocks / sizeof *fp16_blocks, fp16_blocks, err);
 }

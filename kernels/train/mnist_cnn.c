@@ -22,10 +22,10 @@ const rl_field rl_train_fields[] = {
              .summary = "learning rate of Adam; default 0.001"),
     {0}};
 
-static const rl_run_choice precisions = {.field = "precision",
-                                         .request_key = "precisions",
-                                         .summary = "one run for each; default fp32 and fp16",
-                                         .default_values = 1u << RL_FP32 | 1u << RL_FP16};
+static const rl_multi_value_parameter precisions = {.field = "precision",
+                                                    .request_key = "precisions",
+                                                    .summary = "one run for each; default fp32 and fp16",
+                                                    .default_values = 1u << RL_FP32 | 1u << RL_FP16};
 
 static void defaults(void *params) {
   *(rl_train_params *)params = (rl_train_params){.precision = RL_FP32,
@@ -66,4 +66,4 @@ const rl_workload rl_mnist_cnn = {.name = "mnist_cnn",
                                   .cost = cost,
                                   .iteration_counts = iteration_counts,
                                   .engines = rl_train_engines,
-                                  .run_choice = &precisions};
+                                  .multi_value_parameter = &precisions};

@@ -221,7 +221,7 @@ static void describe_launches(engine *e) {
   instance->iteration = {"epoch", e->sequences, 2};
   instance->evaluation = {"evaluation", e->test_sequences, e->base.test_images ? 2u : 0u};
   instance->step_sequence = 1;
-  instance->steps_per_repeat = e->base.steps;
+  instance->optimizer_steps_per_repeat = e->base.steps;
 }
 
 static int build(engine *e, const rl_train_params *params, rl_error *err) {
@@ -231,8 +231,8 @@ static int build(engine *e, const rl_train_params *params, rl_error *err) {
   return rl_training_reset(&e->base.base, err);
 }
 
-static const rl_instance_ops operations = {rl_training_reset,    rl_training_report,   rl_training_save,
-                                           rl_training_restore,  close_instance,       NULL,
+static const rl_instance_ops operations = {rl_training_reset,    rl_training_read_results, rl_training_save,
+                                           rl_training_restore,  close_instance,           NULL,
                                            set_phase_timestamps, read_phase_timestamps};
 
 static int open_instance(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {

@@ -19,7 +19,7 @@ int rl_train_setup(rl_train_instance *instance, const rl_train_params *params, r
   snprintf(base->dataset_sha256, sizeof base->dataset_sha256, "%s", dataset->sha256);
   base->samples = images;
   base->steps = instance->steps;
-  base->parameters = RL_PARAMETERS;
+  base->trained_parameters = RL_PARAMETERS;
   base->partial_dataset = images < dataset->train_count;
   return 0;
 }

@@ -58,7 +58,7 @@ static int measure_error(rl_kernel_instance *kernel, double *error, rl_error *er
   if (device->ops->upload(device, kernel->in[RL_LOMBSCARGLE_VALUE], converted, SCIPY_SAMPLES * size, err) < 0) return -1;
   rl_sequence one = kernel->sequence;
   one.repeat = 1;
-  const rl_program once = {.name = "once", .sequences = &one, .sequence_count = 1};
+  const rl_sequence_list once = {.name = "once", .sequences = &one, .sequence_count = 1};
   rl_elapsed elapsed;
   void *out = malloc(SCIPY_FREQUENCIES * size);
   bool failed = !out || device->ops->run_eager(device, &once, NULL, &elapsed, err) < 0 ||

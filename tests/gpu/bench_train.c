@@ -104,7 +104,7 @@ static int bench(rl_device *device, const rl_engine *engine, const rl_train_para
   rl_instance *instance = NULL;
   rl_plan *epoch = NULL, *test = NULL;
   rl_elapsed took = {0}, evaluated = {0};
-  rl_report report = {0};
+  rl_iteration_results report = {0};
   double device_ms[1000], host_ms[1000];
   int64_t begun = rl_monotonic_ns();
   if (engine->open(device, params, &instance, err)) return -1;
@@ -122,7 +122,8 @@ static int bench(rl_device *device, const rl_engine *engine, const rl_train_para
   for (int64_t i = -params->warmup_epochs; i < params->epochs; i++) {
     int rc = eager ? device->ops->run_eager(device, &instance->iteration, NULL, &took, err)
                    : device->ops->run(device, epoch, NULL, &took, err);
-    if (rc || device->ops->run(device, test, NULL, &evaluated, err) || instance->ops->report(instance, &report, err)) return -1;
+    if (rc || device->ops->run(device, test, NULL, &evaluated, err) || instance->ops->read_results(instance, &report, err))
+      return -1;
     if (i >= 0) device_ms[i] = took.device_ms, host_ms[i] = took.host_ms;
     printf("epoch %lld: device %.3f ms, host %.3f ms, %llu launches, loss %.5f, test loss %.5f, accuracy %.4f (in %.2f ms)\n",
            (long long)i, took.device_ms, took.host_ms, (unsigned long long)took.launches, report.train_loss, report.test_loss,
@@ -149,7 +150,7 @@ static int bench(rl_device *device, const rl_engine *engine, const rl_train_para
       report.train_loss, evaluated.device_ms, (unsigned long long)took.launches,
       (unsigned long long)device->memory.peak_total_bytes, (unsigned long long)checksum, RL_COMMIT);
   for (int i = 0; i < RL_MEMORY_PURPOSE_COUNT; i++)
-    printf(",\"peak_%s_bytes\":%llu", rl_purpose_names[i], (unsigned long long)device->memory.peak_bytes[i]);
+    printf(",\"peak_%s_bytes\":%llu", rl_memory_purpose_names[i], (unsigned long long)device->memory.peak_bytes[i]);
   if (!isnan(report.loss_scale)) printf(",\"loss_scale\":%.0f,\"skipped_steps\":%.0f", report.loss_scale, report.skipped_steps);
   printf("}\n");
   if (marked && print_phases(instance, err)) return -1;

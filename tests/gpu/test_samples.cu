@@ -86,11 +86,11 @@ static int read_overruns(const buffer *b) {
 }
 
 static uint64_t count_launches(const rl_sequence *sequence) {
-  const rl_program program = {"whole", sequence, 1};
+  const rl_sequence_list sequence_list = {"whole", sequence, 1};
   rl_plan *plan;
   rl_elapsed elapsed;
   rl_error err;
-  must(device->ops->plan(device, &program, &plan, &err), &err);
+  must(device->ops->plan(device, &sequence_list, &plan, &err), &err);
   must(device->ops->run(device, plan, NULL, &elapsed, &err), &err);
   device->ops->plan_free(device, plan);
   return elapsed.launches;
@@ -106,12 +106,12 @@ static void each_repeat_is_restored(void) {
   must(device->ops->zero(device, b.overruns, sizeof(int), &err), &err);
   const rl_launch launch = {"fill", "kernel", take_all_slots, &b}, restore = {"empty", "data", empty_buffer, &b};
   const rl_sequence bare = {"bare", &launch, 1, REPEATS, NULL}, restored = {"restored", &launch, 1, REPEATS, &restore};
-  const rl_program program = {"whole", &restored, 1};
+  const rl_sequence_list sequence_list = {"whole", &restored, 1};
   expect(count_launches(&bare) == REPEATS && read_overruns(&b) == (REPEATS - 1) * SLOTS,
          "without a restore launch the buffer overruns");
   expect(count_launches(&restored) == 2 * REPEATS && read_overruns(&b) == 0,
          "in a graph each repeat starts with an empty buffer");
-  must(device->ops->run_eager(device, &program, NULL, &elapsed, &err), &err);
+  must(device->ops->run_eager(device, &sequence_list, NULL, &elapsed, &err), &err);
   expect(elapsed.launches == 2 * REPEATS && read_overruns(&b) == 0, "without a graph too");
   const double cold = median_us(&restored, RL_CACHE_COLD);
   expect(read_overruns(&b) == 0, "each cold sample starts with an empty buffer");

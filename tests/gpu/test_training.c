@@ -68,14 +68,14 @@ static void check_overflow(engine_case which, rl_tensor tensor) {
   must(t.train->set_parameters(t.train, weights, e));
   uint64_t before = hash_parameters(&t);
   run_epoch(&t);
-  rl_report report;
-  must(t.instance->ops->report(t.instance, &report, e));
+  rl_iteration_results report;
+  must(t.instance->ops->read_results(t.instance, &report, e));
   assert_true(hash_parameters(&t) == before);
   assert_true(report.skipped_steps == 2);
   assert_true(report.loss_scale == 16384);
   must(t.instance->ops->reset(t.instance, e));
   run_epoch(&t);
-  must(t.instance->ops->report(t.instance, &report, e));
+  must(t.instance->ops->read_results(t.instance, &report, e));
   assert_true(report.skipped_steps == 0 && report.loss_scale == 65536 && report.train_loss < 3);
   free(weights);
   close_training(&t);
@@ -162,12 +162,12 @@ static void test_learns_mnist(void **state) {
         close_training(&t);
         skip();
       }
-      rl_report report = {0};
+      rl_iteration_results report = {0};
       for (int epoch = 1; epoch <= EPOCHS; epoch++) {
         rl_elapsed took = {0};
         run_epoch(&t);
         must(device->ops->run(device, t.test, NULL, &took, e));
-        must(t.instance->ops->report(t.instance, &report, e));
+        must(t.instance->ops->read_results(t.instance, &report, e));
         if (epoch == 1) after_one += report.test_accuracy_ratio / SEEDS;
       }
       after_five += report.test_accuracy_ratio / SEEDS;

@@ -62,13 +62,13 @@ static int run_epoch(rl_device *device, const rl_train_params *params, contestan
   const rl_observer observer = {.context = of, .span = add_span};
   rl_instance *instance = of->instance;
   rl_elapsed training, evaluation;
-  rl_report report;
+  rl_iteration_results report;
   double before = sgemm_gflops(device->threads), start = cpu_ms();
   if (device->ops->run_eager(device, &instance->iteration, &observer, &training, err) != 0) return -1;
   of->ms[epoch] = training.host_ms;
   of->cpu_ms[epoch] = cpu_ms() - start;
   if (device->ops->run_eager(device, &instance->evaluation, NULL, &evaluation, err) != 0 ||
-      instance->ops->report(instance, &report, err) != 0)
+      instance->ops->read_results(instance, &report, err) != 0)
     return -1;
   double sgemm = fmax(before, sgemm_gflops(device->threads));
   double rate = (double)instance->samples * rl_model_operations_per_image() / training.host_ms * 1e-6;

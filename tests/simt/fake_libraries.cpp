@@ -165,7 +165,7 @@ int rl_tune_fill_noise(void *memory, size_t count, size_t value_bytes, rl_stream
   return 0;
 }
 
-int rl_tune_set_scope(const rl_device *, rl_error *) {
+int rl_tune_set_choices_scope(const rl_device *, rl_error *) {
   rl_choices_set_scope("simt");
   return 0;
 }

@@ -63,7 +63,7 @@ static void check_parts(int dtype, int64_t columns) {
   rl_kernel_instance *kernel = open_kernel(device, &params);
   const size_t bytes = (size_t)(ROWS * columns) * rl_dtype_size(dtype);
   rl_sequence sequence = kernel->sequence;
-  rl_program program = {.name = "parts", .sequences = &sequence, .sequence_count = 1};
+  rl_sequence_list sequence_list = {.name = "parts", .sequences = &sequence, .sequence_count = 1};
   rl_elapsed elapsed;
   void *in = malloc(bytes), *out = malloc(bytes);
   const double epsilon = rl_dtype_epsilon(dtype),
@@ -73,7 +73,7 @@ static void check_parts(int dtype, int64_t columns) {
   for (int64_t i = 0; i < ROWS * columns; i++)
     rl_dtype_store(dtype, in, (size_t)i, element_of((int)(i / columns), (double)(i % columns) / (double)columns));
   assert_int_equal(device->ops->upload(device, (void *)kernel->in[0], in, bytes, &err), 0);
-  assert_int_equal(device->ops->run_eager(device, &program, NULL, &elapsed, &err), 0);
+  assert_int_equal(device->ops->run_eager(device, &sequence_list, NULL, &elapsed, &err), 0);
   assert_int_equal(device->ops->download(device, out, kernel->out, bytes, &err), 0);
   for (size_t row = 0; row < ROWS; row++) {
     const size_t first = row * (size_t)columns, end = first + (size_t)columns;

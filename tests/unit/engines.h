@@ -67,18 +67,18 @@ static inline rl_train_instance *open_train(const char *engine, rl_device *devic
 
 static inline void close_train(rl_train_instance *train) { train->base.ops->close(&train->base); }
 
-static inline void run_program(rl_train_instance *train, const rl_program *program) {
+static inline void run_program(rl_train_instance *train, const rl_sequence_list *sequence_list) {
   rl_error err = {0};
   rl_elapsed elapsed;
-  must(train->base.device->ops->run_eager(train->base.device, program, NULL, &elapsed, &err), &err);
+  must(train->base.device->ops->run_eager(train->base.device, sequence_list, NULL, &elapsed, &err), &err);
 }
 
 static inline void run_epoch(rl_train_instance *train) { run_program(train, &train->base.iteration); }
 
-static inline rl_report report_of(rl_train_instance *train) {
+static inline rl_iteration_results report_of(rl_train_instance *train) {
   rl_error err = {0};
-  rl_report report;
-  must(train->base.ops->report(&train->base, &report, &err), &err);
+  rl_iteration_results report;
+  must(train->base.ops->read_results(&train->base, &report, &err), &err);
   return report;
 }
 

@@ -26,7 +26,7 @@ static int append_letter(void *arg, rl_stream stream, rl_error *err) {
 static const rl_launch step[] = {{"first", "data", append_letter, "a"}, {"second", "forward", append_letter, "b"}};
 static const rl_launch tail[] = {{"last", "data", append_letter, "z"}};
 static const rl_sequence sequences[] = {{"step", step, 2, 3}, {"never", tail, 1, 0}, {"tail", tail, 1, 1}};
-static const rl_program program = {"epoch", sequences, 3};
+static const rl_sequence_list sequence_list = {"epoch", sequences, 3};
 
 static int open_device(void **state) {
   setenv("ROOFLINED_THREADS", "1", 1);
@@ -87,7 +87,7 @@ static void launches_run_in_order_and_repeat(void **state) {
   rl_elapsed elapsed;
   watcher w = {0};
   rl_observer observer = {&w, cancelled, on_progress, on_span};
-  assert_int_equal(device->ops->plan(device, &program, &plan, NULL), 0);
+  assert_int_equal(device->ops->plan(device, &sequence_list, &plan, NULL), 0);
   assert_int_equal(device->ops->run(device, plan, &observer, &elapsed, NULL), 0);
   assert_string_equal(order, "abababz");
   assert_int_equal(elapsed.launches, 7);
@@ -104,7 +104,7 @@ static void cancelling_stops_before_the_next_launch(void **state) {
   rl_error err = {0};
   watcher w = {.cancel_at = 4};
   rl_observer observer = {.context = &w, .cancelled = cancelled};
-  assert_int_equal(device->ops->run_eager(device, &program, &observer, &elapsed, &err), -1);
+  assert_int_equal(device->ops->run_eager(device, &sequence_list, &observer, &elapsed, &err), -1);
   assert_int_equal(err.domain, RL_SYS), assert_int_equal(err.code, ECANCELED);
   assert_string_equal(order, "aba");
   assert_int_equal(elapsed.launches, 99); /* untouched on failure */
@@ -114,7 +114,7 @@ static void a_failing_launch_is_named(void **state) {
   rl_device *device = *state;
   const rl_launch broken[] = {{"conv", "forward", append_letter, "!"}};
   const rl_sequence once[] = {{"step", broken, 1, 1}};
-  const rl_program bad = {"epoch", once, 1};
+  const rl_sequence_list bad = {"epoch", once, 1};
   rl_elapsed elapsed;
   rl_error err = {0};
   assert_int_equal(device->ops->run_eager(device, &bad, NULL, &elapsed, &err), -1);
@@ -187,7 +187,7 @@ static void each_repeat_is_restored_first(void **state) {
   rl_device *device = *state;
   const rl_launch restore = {"restore", "data", append_letter, "r"};
   const rl_sequence restored = {"step", step, 2, 3, &restore};
-  const rl_program whole = {"epoch", &restored, 1};
+  const rl_sequence_list whole = {"epoch", &restored, 1};
   double us[2];
   rl_elapsed elapsed;
   watcher w = {0};

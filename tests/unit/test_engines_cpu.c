@@ -41,7 +41,7 @@ static void sizes_of_batches_and_tails_of(const char *engine) {
     assert_string_equal(instance->base.dataset, "custom");
     run_epoch(instance);
     run_program(instance, &instance->base.evaluation);
-    rl_report report = report_of(instance);
+    rl_iteration_results report = report_of(instance);
     assert_true(report.samples == images && isfinite(report.train_loss) && isfinite(report.test_loss));
     assert_true(report.test_accuracy_ratio >= 0 && report.test_accuracy_ratio <= 1);
     assert_true(isnan(report.loss_scale) && isnan(report.skipped_steps));
@@ -152,7 +152,7 @@ static void overflow_halves_the_scale_and_skips(void **state) {
     for (int i = 0; i < RL_PARAMETERS; i++) weights[i] *= 3000;
     must(instance->set_parameters(instance, weights, &err), &err);
     run_epoch(instance);
-    rl_report report = report_of(instance);
+    rl_iteration_results report = report_of(instance);
     assert_true(report.skipped_steps == 3 && report.loss_scale == 65536 / 8);
     get_weights(instance, others);
     assert_memory_equal(weights, others, sizeof weights);

@@ -65,7 +65,7 @@ static void phase_records_belong_to_their_kernel(void **state) {
   for (size_t p = 0; p < 3; p++) {
     const rl_phase *phase = &records.phases[p];
     assert_int_equal(phase->ordinal, 1), assert_int_equal(phase->position, p);
-    assert_string_equal(phase->name, phases[p].name), assert_string_equal(phase->phase, phases[p].range);
+    assert_string_equal(phase->name, phases[p].name), assert_string_equal(phase->phase, phases[p].nvtx_range);
     assert_true(phase->steps == 2 && phase->blocks == 2);
     shares += phase->share_ratio;
   }

@@ -325,9 +325,10 @@ static void stored_numbers_load_unchanged(void **state) {
                                                    {9007199254740992, 0, 1}};
   for (int type = 0; type < RL_SOURCE_TYPES; type++) {
     uint64_t memory[4] = {0};
-    for (size_t i = 0; i < 3; i++) rl_source_store(type, memory, i, cases[type][i]);
+    for (size_t i = 0; i < 3; i++) rl_source_double_to_element(type, memory, i, cases[type][i]);
     for (size_t i = 0; i < 3; i++)
-      if (rl_source_load(type, memory, i) != (type == RL_SOURCE_FP32 ? (double)(float)cases[type][i] : cases[type][i]))
+      if (rl_source_element_to_double(type, memory, i) !=
+          (type == RL_SOURCE_FP32 ? (double)(float)cases[type][i] : cases[type][i]))
         fail_msg("%s loses %g", rl_source_type_names[type], cases[type][i]);
   }
 }

@@ -24,13 +24,13 @@ static rl_instruction_classes absent_in(const char *opcodes) {
   return absent;
 }
 
-#define TEXTURE rl_classes_counted_by("smsp__inst_executed_op_texture.sum")
-#define SURFACE rl_classes_counted_by("l1tex__t_sectors_pipe_tex_mem_surface_op_ld.sum")
-#define TENSOR rl_classes_counted_by("sm__ops_path_tensor_src_fp16.sum.per_cycle_elapsed")
-#define ATOMICS rl_classes_counted_by("lts__t_sectors_srcunit_tex_aperture_device_op_red_lookup_miss.sum")
-#define TMA rl_classes_counted_by("l1tex__m_xbar2l1tex_read_bytes_mem_global_op_tma_ld.sum")
-#define DISTRIBUTED_SHARED rl_classes_counted_by("l1tex__t_sectors_pipe_lsu_mem_dshared_op_ld.sum")
-#define LOCAL rl_classes_counted_by("l1tex__t_sector_pipe_lsu_mem_local_op_ld_hit_rate.pct")
+#define TEXTURE rl_instruction_classes_of_metric("smsp__inst_executed_op_texture.sum")
+#define SURFACE rl_instruction_classes_of_metric("l1tex__t_sectors_pipe_tex_mem_surface_op_ld.sum")
+#define TENSOR rl_instruction_classes_of_metric("sm__ops_path_tensor_src_fp16.sum.per_cycle_elapsed")
+#define ATOMICS rl_instruction_classes_of_metric("lts__t_sectors_srcunit_tex_aperture_device_op_red_lookup_miss.sum")
+#define TMA rl_instruction_classes_of_metric("l1tex__m_xbar2l1tex_read_bytes_mem_global_op_tma_ld.sum")
+#define DISTRIBUTED_SHARED rl_instruction_classes_of_metric("l1tex__t_sectors_pipe_lsu_mem_dshared_op_ld.sum")
+#define LOCAL rl_instruction_classes_of_metric("l1tex__t_sector_pipe_lsu_mem_local_op_ld_hit_rate.pct")
 
 static void classes_without_an_instruction_are_absent(void **state) {
   (void)state;
@@ -98,15 +98,16 @@ static void metrics_that_other_instructions_raise_are_not_zero(void **state) {
       "sm__pipe_tma_cycles_active.avg.pct_of_peak_sustained_elapsed",
       "sm__throughput.avg.pct_of_peak_sustained_elapsed"};
   for (size_t i = 0; i < sizeof collected / sizeof *collected; i++)
-    if (rl_classes_counted_by(collected[i]) != 0) fail_msg("%s", collected[i]);
+    if (rl_instruction_classes_of_metric(collected[i]) != 0) fail_msg("%s", collected[i]);
   const rl_instruction_classes classes[] = {TEXTURE, SURFACE, TENSOR, LOCAL, ATOMICS, TMA, DISTRIBUTED_SHARED};
   for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
     assert_true(classes[i] != 0 && (classes[i] & (classes[i] - 1)) == 0);
     assert_non_null(strstr(rl_static_zero_reason(classes[i]), "not counted: the code has no "));
     for (size_t j = 0; j < i; j++) assert_int_not_equal(classes[i], classes[j]);
   }
-  assert_int_equal(rl_classes_counted_by("l1tex__m_xbar2l1tex_read_sectors_mem_texture.sum.pct_of_peak_sustained_elapsed"),
-                   TEXTURE);
+  assert_int_equal(
+      rl_instruction_classes_of_metric("l1tex__m_xbar2l1tex_read_sectors_mem_texture.sum.pct_of_peak_sustained_elapsed"),
+      TEXTURE);
 }
 
 typedef struct column {
@@ -156,7 +157,7 @@ static void collected_counters_are_0_without_the_class(void **state) {
   size_t count = read_columns(line, columns, COLUMNS);
   while (fgets(line, sizeof line, file) != NULL) {
     char *rest = line, *metric = strsep(&rest, ",");
-    rl_instruction_classes required = rl_classes_counted_by(metric);
+    rl_instruction_classes required = rl_instruction_classes_of_metric(metric);
     for (size_t i = 1; required != 0 && i < count; i++) {
       char *field = strsep(&rest, ",\n");
       bool has_class = (classes_of(columns[i].kernel) & required) != 0;

@@ -174,15 +174,15 @@ static int fake_reset(rl_instance *instance, rl_error *err) {
   self->free_slots = 1;
   return 0;
 }
-static int fake_report(rl_instance *instance, rl_report *report, rl_error *err) {
+static int fake_read_results(rl_instance *instance, rl_iteration_results *results, rl_error *err) {
   fake_instance *self = (fake_instance *)instance;
   (void)err;
-  *report = (rl_report){.samples = (double)self->params.steps * 64,
-                        .train_loss = self->loss,
-                        .test_loss = 3 - self->evaluated_weight,
-                        .test_accuracy_ratio = self->evaluated_weight / 3,
-                        .loss_scale = NAN,
-                        .skipped_steps = NAN};
+  *results = (rl_iteration_results){.samples = (double)self->params.steps * 64,
+                                    .train_loss = self->loss,
+                                    .test_loss = 3 - self->evaluated_weight,
+                                    .test_accuracy_ratio = self->evaluated_weight / 3,
+                                    .loss_scale = NAN,
+                                    .skipped_steps = NAN};
   return 0;
 }
 static void fake_close(rl_instance *instance) {
@@ -200,9 +200,10 @@ static int fake_check(rl_instance *instance, rl_check *check, rl_error *err) {
 }
 static const rl_open_measurement fake_open_measurements[] = {{"compile_ms", 2.5, NULL},
                                                              {"spill_bytes", NAN, "nothing is compiled"}};
-static const rl_instance_ops fake_ops = {.reset = fake_reset, .report = fake_report, .close = fake_close, .check = fake_check};
+static const rl_instance_ops fake_ops = {
+    .reset = fake_reset, .read_results = fake_read_results, .close = fake_close, .check = fake_check};
 static const rl_instance_ops fake_whole_ops = {.reset = fake_reset,
-                                               .report = fake_report,
+                                               .read_results = fake_read_results,
                                                .close = fake_close,
                                                .check = fake_check,
                                                .set_phase_timestamps = set_timestamps,
@@ -240,7 +241,7 @@ static int fake_open(rl_device *device, const void *params, rl_instance **instan
                              .iteration = {"epoch", self->iteration, 1},
                              .samples = (uint64_t)self->params.steps * 64,
                              .steps = (uint64_t)self->params.steps,
-                             .parameters = 1,
+                             .trained_parameters = 1,
                              .open_measurements = fake_open_measurements,
                              .open_measurement_count = 2,
                              .rates = self->rates,
@@ -249,11 +250,11 @@ static int fake_open(rl_device *device, const void *params, rl_instance **instan
     self->whole = (rl_launch){"whole", "kernel", run_whole, self};
     self->iteration[0] = (rl_sequence){"step", &self->whole, 1, 1};
     self->base.ops = &fake_whole_ops;
-    self->base.steps_per_repeat = self->base.steps;
+    self->base.optimizer_steps_per_repeat = self->base.steps;
   }
   self->rates[0] = (rl_rate){.name = "gather_bytes_per_s", .launch = &self->step[0], .amount = 1000};
   self->rates[1] = (rl_rate){.name = "scatter_bytes_per_s", .reason = "nothing is scattered"};
-  if (self->params.evaluates) self->base.evaluation = (rl_program){"evaluation", self->evaluation, 1};
+  if (self->params.evaluates) self->base.evaluation = (rl_sequence_list){"evaluation", self->evaluation, 1};
   *instance = &self->base;
   fake_opened++;
   return 0;

@@ -70,7 +70,7 @@ static bool is_hardware_limit(const char *metric) {
   return last != NULL && (strcmp(last, ".peak_sustained") == 0 || strcmp(last, ".max_rate") == 0);
 }
 
-rl_instruction_classes rl_classes_counted_by(const char *metric) {
+rl_instruction_classes rl_instruction_classes_of_metric(const char *metric) {
   static const char *const units[] = {"l1tex__", "smsp__", "sm__"};
   rl_instruction_classes found = 0;
   bool is_sm = false, is_l2 = strncmp(metric, "lts__", 5) == 0 && strstr(metric, "_srcunit_tex_") != NULL;

@@ -11,7 +11,7 @@ typedef uint32_t rl_instruction_classes;
 /* Returns the classes of which the function has no instruction. */
 rl_instruction_classes rl_absent_classes(const rl_disassembly *function);
 /* Returns the classes without which the metric is 0; no bits: the metric must be collected. */
-rl_instruction_classes rl_classes_counted_by(const char *metric);
+rl_instruction_classes rl_instruction_classes_of_metric(const char *metric);
 /* Returns the reason that belongs to the lowest class: "not counted: the code has no texture instruction". */
 const char *rl_static_zero_reason(rl_instruction_classes absences);
 

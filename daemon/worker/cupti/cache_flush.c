@@ -106,7 +106,7 @@ void rl_cache_flush_close(rl_cache_flush *flush) {
   free(flush);
 }
 
-int rl_cache_flush_arm(rl_cache_flush *flush, const bool *before, uint64_t count, rl_error *err) {
+int rl_cache_flush_enable(rl_cache_flush *flush, const bool *before, uint64_t count, rl_error *err) {
   flush->before = before;
   flush->count = count;
   flush->launches = 0;
@@ -115,7 +115,7 @@ int rl_cache_flush_arm(rl_cache_flush *flush, const bool *before, uint64_t count
   return rl_subscriber_watch_launches(on_launch, flush, err);
 }
 
-int rl_cache_flush_disarm(rl_cache_flush *flush, uint64_t *launches, rl_error *err) {
+int rl_cache_flush_disable(rl_cache_flush *flush, uint64_t *launches, rl_error *err) {
   rl_subscriber_unwatch_launches();
   *launches = flush->launches;
   if (flush->load_result != CUDA_SUCCESS)

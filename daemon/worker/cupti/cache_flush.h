@@ -20,11 +20,11 @@ typedef struct rl_cache_flush rl_cache_flush;
 /* For the current context. */
 int rl_cache_flush_open(rl_cache_flush **flush, rl_error *err);
 void rl_cache_flush_close(rl_cache_flush *flush); /* NULL is allowed */
-/* Enqueues a flush of L2 alone on the stream. A failure is reported by rl_cache_flush_disarm. */
+/* Enqueues a flush of L2 alone on the stream. A failure is reported by rl_cache_flush_disable. */
 void rl_cache_flush_run(rl_cache_flush *flush, cudaStream_t stream);
 /* From now on flushes before launch i if before[i]. before: `count` entries, which must live until disarm. */
-int rl_cache_flush_arm(rl_cache_flush *flush, const bool *before, uint64_t count, rl_error *err);
+int rl_cache_flush_enable(rl_cache_flush *flush, const bool *before, uint64_t count, rl_error *err);
 /* Returns the number of launches since arm in *launches. -1 when a flush failed. */
-int rl_cache_flush_disarm(rl_cache_flush *flush, uint64_t *launches, rl_error *err);
+int rl_cache_flush_disable(rl_cache_flush *flush, uint64_t *launches, rl_error *err);
 
 #endif

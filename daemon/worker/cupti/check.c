@@ -45,4 +45,4 @@ int rl_cuda_check(cudaError_t result, const char *what, rl_error *err) {
   return rl_fail(err, RL_CUDA, (int)result, "%s: %s (%s)", what, cudaGetErrorString(result), cudaGetErrorName(result));
 }
 
-bool rl_cupti_refused(const rl_error *err) { return err->domain == RL_CUPTI && advice(err->code) != NULL; }
+bool rl_cupti_is_unavailable(const rl_error *err) { return err->domain == RL_CUPTI && advice(err->code) != NULL; }

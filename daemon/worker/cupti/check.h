@@ -18,7 +18,7 @@ int rl_cuda_check(cudaError_t result, const char *what, rl_error *err);
 /* Calls a CUPTI function that takes a parameter struct; its name is part of the error. */
 #define RL_CUPTI_CALL(FUNCTION, params, err) rl_cupti_check(FUNCTION(params), #FUNCTION, err)
 /* Whether this machine refuses to give counters at all: missing privilege, another profiler, a virtual or confidential device. */
-bool rl_cupti_refused(const rl_error *err);
+bool rl_cupti_is_unavailable(const rl_error *err);
 
 #ifdef __cplusplus
 }

@@ -17,7 +17,7 @@
 
 typedef struct rl_step_kernel {
   rl_activity_row row;
-  rl_launch_detail detail;
+  rl_launch_attributes detail;
   size_t launch;
   int barriers;                                                /* named barriers of a block; negative: unknown */
   char name[RL_KERNEL_NAME_SIZE], symbol[RL_KERNEL_NAME_SIZE]; /* demangled; mangled */
@@ -51,7 +51,7 @@ static int run_sequence(const profiled_step *step, const rl_sequence *sequence, 
 
 /* Runs the sequences before the step, which prepare its inputs. */
 static int run_preceding_sequences(const profiled_step *step, rl_error *err) {
-  const rl_program *iteration = &step->instance->iteration;
+  const rl_sequence_list *iteration = &step->instance->iteration;
   for (const rl_sequence *sequence = iteration->sequences; sequence < step->sequence; sequence++)
     if (sequence->repeat > 0 && run_sequence(step, sequence, false, err) < 0) return -1;
   return 0;
@@ -66,9 +66,9 @@ static int restore(void *context, rl_error *err) {
 static int run_cold(void *context, rl_error *err) {
   const profiled_step *step = context;
   uint64_t launched = 0;
-  if (rl_cache_flush_arm(step->flush, step->selected, step->kernel_count, err) < 0) return -1;
+  if (rl_cache_flush_enable(step->flush, step->selected, step->kernel_count, err) < 0) return -1;
   int result = run_sequence(step, step->sequence, false, err);
-  if (rl_cache_flush_disarm(step->flush, &launched, result < 0 ? NULL : err) < 0 || result < 0) return -1;
+  if (rl_cache_flush_disable(step->flush, &launched, result < 0 ? NULL : err) < 0 || result < 0) return -1;
   if (launched != step->kernel_count)
     return rl_fail(err, RL_CUPTI, 0, "the step launched %zu kernels when traced and %llu under the range profiler",
                    step->kernel_count, (unsigned long long)launched);
@@ -97,7 +97,7 @@ static int by_issue(const void *a, const void *b) {
   return (x->row.correlation > y->row.correlation) - (x->row.correlation < y->row.correlation);
 }
 
-static const rl_launch_detail *find_detail(const rl_trace_result *traced, uint32_t correlation) {
+static const rl_launch_attributes *find_detail(const rl_trace_result *traced, uint32_t correlation) {
   for (size_t i = 0; i < traced->detail_count; i++)
     if (traced->details[i].correlation == correlation) return &traced->details[i];
   return NULL;
@@ -146,7 +146,7 @@ static int add_step_kernel(const rl_trace_result *traced, const rl_launch_correl
   const rl_name_entry *name = &traced->names->items[row->name];
   const rl_launch_correlation *launch =
       bsearch(&(rl_launch_correlation){row->correlation, 0}, sorted, traced->correlation_count, sizeof *sorted, by_correlation);
-  const rl_launch_detail *detail = find_detail(traced, row->correlation);
+  const rl_launch_attributes *detail = find_detail(traced, row->correlation);
   if (launch == NULL || detail == NULL)
     return rl_fail(err, RL_CUPTI, 0, "CUPTI did not record which launch %s belongs to", name->text);
   step_kernel *kernel = &list->kernels[list->count++];
@@ -265,7 +265,7 @@ static int append_kernel(const rl_counters *counters, const profiled_step *step,
                     .block_z = row->block[2],
                     .theoretical_occupancy_ratio = rl_occupancy_ratio(counters->limits, row, kernel->barriers)};
   snprintf(made.launch, sizeof made.launch, "%s", launch->name);
-  snprintf(made.phase, sizeof made.phase, "%s", launch->range);
+  snprintf(made.phase, sizeof made.phase, "%s", launch->nvtx_range);
   snprintf(made.name, sizeof made.name, "%s", kernel->name);
   snprintf(made.reason, sizeof made.reason,
            "the counters pass replays single launches with cold caches, so their times are no result: see the activity pass");
@@ -332,7 +332,7 @@ static bool selects_occupancy_curves(const rl_profile *profile) {
 static int append_results(const rl_counters *counters, const rl_prepared_profile *prepared, const profiled_step *step,
                           const double *values, rl_records *records, rl_error *err) {
   for (size_t k = 0; k < step->kernel_count; k++) {
-    const rl_footprint footprint = rl_footprint_of(&step->kernels[k].row, step->kernels[k].barriers);
+    const rl_block_resources footprint = rl_block_resources_of(&step->kernels[k].row, step->kernels[k].barriers);
     if (!step->selected[k]) continue;
     if (append_kernel(counters, step, k, records, err) < 0 || append_counters(prepared, k, values, records, err) < 0 ||
         append_other_metrics(counters, &prepared->selection, step, k, records, err) < 0)
@@ -344,15 +344,15 @@ static int append_results(const rl_counters *counters, const rl_prepared_profile
   return 0;
 }
 
-static rl_viewed_kernel *viewed_kernels(const profiled_step *step) {
-  rl_viewed_kernel *kernels = calloc(step->kernel_count, sizeof *kernels);
+static rl_launched_kernel *viewed_kernels(const profiled_step *step) {
+  rl_launched_kernel *kernels = calloc(step->kernel_count, sizeof *kernels);
   for (size_t i = 0; kernels != NULL && i < step->kernel_count; i++) {
     const rl_activity_row *row = &step->kernels[i].row;
-    kernels[i] = (rl_viewed_kernel){.symbol = step->kernels[i].symbol,
-                                    .launch = step->kernels[i].launch,
-                                    .duration_ns = (double)(row->end_ns - row->start_ns),
-                                    .blocks = (int64_t)row->grid[0] * row->grid[1] * row->grid[2],
-                                    .ordinal = step->selected[i] ? (int64_t)i : -1};
+    kernels[i] = (rl_launched_kernel){.symbol = step->kernels[i].symbol,
+                                      .launch = step->kernels[i].launch,
+                                      .duration_ns = (double)(row->end_ns - row->start_ns),
+                                      .blocks = (int64_t)row->grid[0] * row->grid[1] * row->grid[2],
+                                      .ordinal = step->selected[i] ? (int64_t)i : -1};
   }
   return kernels;
 }
@@ -383,7 +383,7 @@ static void release_range_profiler(void *context) {
 /* Collects the counters and the instruction view. The view begins first: it disables PC sampling, which excludes counters. */
 static int collect_step(rl_counters *counters, const rl_profile *profile, profiled_step *step, rl_records *records,
                         rl_error *err) {
-  rl_viewed_kernel *kernels = viewed_kernels(step);
+  rl_launched_kernel *kernels = viewed_kernels(step);
   if (kernels == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the kernels of a step");
   const rl_instruction_view_request request = {.instance = step->instance,
                                                .sequence = step->sequence,
@@ -436,7 +436,7 @@ int rl_counters_collect(rl_counters *counters, rl_instance *instance, const rl_p
   free(step.selected);
   if (restore(&step, result < 0 ? NULL : err) < 0 && result == 0) return -1;
   if (result == 0) return append_measurements(&step, records, err);
-  if (rl_cupti_refused(&why)) {
+  if (rl_cupti_is_unavailable(&why)) {
     snprintf(reason, RL_REASON_SIZE, "%s", why.message);
     return 1;
   }

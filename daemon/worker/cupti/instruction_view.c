@@ -69,7 +69,7 @@ void rl_instruction_view_close(rl_instruction_view *view) {
 /* Finds a kernel's cubin by its symbol and, unless crc is 0, the cubin's CRC, and requests its disassembly. */
 static void find_code(rl_instruction_view *view, size_t index, uint64_t crc) {
   const char *symbol = view->request->kernels[index].symbol;
-  rl_kernel_view *kernel = &view->kernels[index];
+  rl_kernel_instruction_data *kernel = &view->kernels[index];
   size_t size = 0;
   unsigned char *cubin = rl_loaded_module_copy(symbol, crc, &size);
   if (cubin == NULL || rl_cubin_find(cubin, size, symbol, &kernel->function, NULL) < 0) {
@@ -85,7 +85,7 @@ static void find_code(rl_instruction_view *view, size_t index, uint64_t crc) {
 /* Waits for the kernel's SASS. Several modules may define the symbol: the CRC of the collected values identifies the right one.
  */
 static void finish_disassembly(rl_instruction_view *view, size_t index) {
-  rl_kernel_view *kernel = &view->kernels[index];
+  rl_kernel_instruction_data *kernel = &view->kernels[index];
   rl_instruction_profile *profile = &kernel->profile;
   if (kernel->crc != 0) find_code(view, index, kernel->crc);
   if (kernel->disassembly != NULL) rl_cached_disassembly_wait(kernel->disassembly);
@@ -96,7 +96,7 @@ static void finish_disassembly(rl_instruction_view *view, size_t index) {
 }
 
 typedef struct line_source { /* the kernel whose instructions are mapped to source lines */
-  const rl_kernel_view *kernel;
+  const rl_kernel_instruction_data *kernel;
   const char *symbol;
 } line_source;
 
@@ -121,7 +121,7 @@ static bool needs_sass(const rl_instruction_view *view) {
 }
 
 static rl_instruction_classes absent_classes_of(const rl_instruction_view *view, size_t index) {
-  const rl_kernel_view *kernel = &view->kernels[index];
+  const rl_kernel_instruction_data *kernel = &view->kernels[index];
   rl_cubin_function unambiguous;
   if (kernel->disassembly == NULL || !rl_cached_disassembly_is_ready(kernel->disassembly) ||
       !rl_loaded_function_find(view->request->kernels[index].symbol, &unambiguous) ||
@@ -200,8 +200,8 @@ static void set_code_hash(rl_records *records, int64_t ordinal, const char *sha2
 }
 
 static int append_instructions(rl_instruction_view *view, size_t index, rl_error *err) {
-  const rl_viewed_kernel *asked = &view->request->kernels[index];
-  rl_kernel_view *kernel = &view->kernels[index];
+  const rl_launched_kernel *asked = &view->request->kernels[index];
+  rl_kernel_instruction_data *kernel = &view->kernels[index];
   const line_source from = {kernel, asked->symbol};
   const rl_line_lookup lines = {find_line, (void *)(uintptr_t)&from};
   finish_disassembly(view, index);

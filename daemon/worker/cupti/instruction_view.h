@@ -15,18 +15,18 @@
 #include "worker/cupti/stage_timer.h"
 #include "workload.h"
 
-typedef struct rl_viewed_kernel { /* one kernel of a step */
-  const char *symbol;             /* mangled */
-  size_t launch;                  /* index of its launch in the sequence */
-  double duration_ns;             /* approximate; 0: unknown */
+typedef struct rl_launched_kernel { /* one kernel of a step */
+  const char *symbol;               /* mangled */
+  size_t launch;                    /* index of its launch in the sequence */
+  double duration_ns;               /* approximate; 0: unknown */
   int64_t blocks;
   int64_t ordinal; /* of its rl_kernel in the records; -1: not selected */
-} rl_viewed_kernel;
+} rl_launched_kernel;
 
 typedef struct rl_instruction_view_request { /* owns nothing; everything must live until rl_instruction_view_end */
   rl_instance *instance;
   const rl_sequence *sequence;
-  const rl_viewed_kernel *kernels; /* of the sequence, in order of issue */
+  const rl_launched_kernel *kernels; /* of the sequence, in order of issue */
   size_t kernel_count;
   const rl_profile *profile;
   rl_cache_flush *flush;

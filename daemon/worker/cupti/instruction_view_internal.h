@@ -10,7 +10,7 @@
 #include "worker/cupti/pm_sampling.h"
 #include "worker/topology.h"
 
-typedef struct rl_kernel_view { /* one kernel of the request */
+typedef struct rl_kernel_instruction_data { /* one kernel of the request */
   rl_instruction_profile profile;
   unsigned char *cubin; /* NULL: its module was not kept */
   size_t cubin_size;
@@ -18,7 +18,7 @@ typedef struct rl_kernel_view { /* one kernel of the request */
   rl_cached_disassembly *disassembly;
   uint64_t crc;                            /* of the cubin that the values came from; 0: there were no values */
   char no_timeline_reason[RL_REASON_SIZE]; /* "" when it has timelines */
-} rl_kernel_view;
+} rl_kernel_instruction_data;
 
 /* What a raw metric is collected by. */
 typedef enum rl_collector {
@@ -42,7 +42,7 @@ struct rl_instruction_view {
   const rl_instruction_view_request *request;
   bool selected[RL_COLLECTORS];
   char reasons[RL_COLLECTORS][RL_REASON_SIZE]; /* why a collector failed; "" when it did not */
-  rl_kernel_view *kernels;
+  rl_kernel_instruction_data *kernels;
   rl_records *records;
   size_t launch;         /* index of the launch that is being replayed */
   uint32_t pc_period;    /* of PC sampling: 2^pc_period cycles */

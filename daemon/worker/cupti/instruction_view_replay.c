@@ -33,7 +33,7 @@ static int add_count(void *context, const rl_instruction_count *count, rl_error 
   if (same_symbol == 0 && in_launch == 1)
     return rl_instruction_profile_add(&view->kernels[last].profile, RL_OTHER_FUNCTION, count->metric, count->value, err);
   for (size_t k = 0; k < request->kernel_count && same_symbol > 0; k++) {
-    const rl_viewed_kernel *kernel = &request->kernels[k];
+    const rl_launched_kernel *kernel = &request->kernels[k];
     if (kernel->launch != view->launch || strcmp(kernel->symbol, count->function) != 0) continue;
     view->kernels[k].crc = count->crc;
     if (rl_instruction_profile_add(&view->kernels[k].profile, count->offset, count->metric, count->value / (double)same_symbol,
@@ -83,7 +83,7 @@ int rl_instruction_view_collect_sass_metrics(rl_instruction_view *view, rl_error
 }
 
 /* Returns how many samples a kernel yields at one sample per busy SM every 2^period cycles. */
-static double expected_samples(const rl_instruction_view *view, const rl_viewed_kernel *kernel, uint32_t period) {
+static double expected_samples(const rl_instruction_view *view, const rl_launched_kernel *kernel, uint32_t period) {
   double busy_sms = kernel->blocks < view->sm_count ? (double)kernel->blocks : view->sm_count;
   return kernel->duration_ns * 1e-9 * view->clock_hz / ldexp(1, (int)period) * busy_sms;
 }

@@ -47,7 +47,7 @@ static double choose_interval(const rl_instruction_view *view) {
 static size_t choose_kernels(rl_instruction_view *view) {
   size_t chosen = 0;
   for (size_t k = 0; k < view->request->kernel_count; k++) {
-    const rl_viewed_kernel *asked = &view->request->kernels[k];
+    const rl_launched_kernel *asked = &view->request->kernels[k];
     char *reason = view->kernels[k].no_timeline_reason;
     if (single_kernel(view, asked->launch) != (int)k)
       snprintf(reason, RL_REASON_SIZE, "its launch has several kernels, whose samples cannot be told apart");

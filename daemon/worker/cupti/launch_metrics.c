@@ -12,14 +12,14 @@ static double device_limit(enum cudaLimit limit) {
   return cudaDeviceGetLimit(&value, limit) == cudaSuccess ? (double)value : UNKNOWN;
 }
 
-rl_launch_metrics rl_launch_metrics_of(const rl_device_limits *device, const rl_activity_row *row, const rl_launch_detail *detail,
-                                       int barriers) {
+rl_launch_metrics rl_launch_metrics_of(const rl_device_limits *device, const rl_activity_row *row,
+                                       const rl_launch_attributes *detail, int barriers) {
   rl_launch_metrics launch = {.device = device,
                               .row = row,
                               .detail = detail,
                               .stack_bytes = device_limit(cudaLimitStackSize),
                               .persisting_l2_bytes = device_limit(cudaLimitPersistingL2CacheSize)};
-  rl_footprint footprint = rl_footprint_of(row, barriers);
+  rl_block_resources footprint = rl_block_resources_of(row, barriers);
   footprint.shared_config_bytes = detail->shared_config_bytes;
   launch.has_residency = rl_residency_of(device, &footprint, &launch.residency);
   return launch;

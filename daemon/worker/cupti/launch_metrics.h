@@ -8,16 +8,17 @@
 typedef struct rl_launch_metrics {
   const rl_device_limits *device;
   const rl_activity_row *row;
-  const rl_launch_detail *detail;
+  const rl_launch_attributes *detail;
   bool has_residency; /* residency is known */
   rl_residency residency;
   double stack_bytes, persisting_l2_bytes; /* limits of the context; NAN when unknown */
 } rl_launch_metrics;
 
-/* Gathers what the metrics of a launch are computed from. The pointers must outlive the result. barriers: as for rl_footprint_of.
+/* Gathers what the metrics of a launch are computed from. The pointers must outlive the result. barriers: as for
+ * rl_block_resources_of.
  */
-rl_launch_metrics rl_launch_metrics_of(const rl_device_limits *device, const rl_activity_row *row, const rl_launch_detail *detail,
-                                       int barriers);
+rl_launch_metrics rl_launch_metrics_of(const rl_device_limits *device, const rl_activity_row *row,
+                                       const rl_launch_attributes *detail, int barriers);
 /* Returns the metric's value, or NAN with *reason, a static string. */
 double rl_launch_metric(const rl_launch_metrics *launch, const char *metric, const char **reason);
 

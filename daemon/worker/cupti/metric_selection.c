@@ -30,7 +30,7 @@ static bool has(const rl_metric_selection *selection, const char *name) {
   return false;
 }
 
-/* Counters of links exclude all others, so they need a session of their own, which costs 0.17 s; few kernels use links. */
+/* Counters of links exclude all others, so they need a pass of their own, which costs 0.17 s; few kernels use links. */
 static const char *link_skip_reason(const char *name) {
   static const char *const units[] = {"pcie__", "nvlrx__", "nvltx__", "ctc__"};
   for (size_t i = 0; i < sizeof units / sizeof *units; i++)
@@ -41,7 +41,8 @@ static const char *link_skip_reason(const char *name) {
 
 static rl_selected_metric select_metric(const rl_raw_metric *metric, rl_instruction_classes absent_classes) {
   rl_selected_metric selected = {.name = metric->name, .origin = metric->origin, .known_value = NAN};
-  rl_instruction_classes zero = metric->origin == RL_ORIGIN_COUNTER ? absent_classes & rl_classes_counted_by(metric->name) : 0;
+  rl_instruction_classes zero =
+      metric->origin == RL_ORIGIN_COUNTER ? absent_classes & rl_instruction_classes_of_metric(metric->name) : 0;
   selected.skip_reason = zero != 0 ? rl_static_zero_reason(zero) : link_skip_reason(metric->name);
   if (zero != 0) selected.known_value = 0;
   return selected;

@@ -26,17 +26,17 @@ int rl_device_limits_read(int device_index, rl_device_limits *limits, rl_error *
   return 0;
 }
 
-rl_footprint rl_footprint_of(const rl_activity_row *row, int barriers) {
-  return (rl_footprint){.threads = (int)(row->block[0] * row->block[1] * row->block[2]),
-                        .registers = (int)row->registers,
-                        .barriers = barriers,
-                        .static_shared_bytes = row->static_shared_bytes,
-                        .dynamic_shared_bytes = row->dynamic_shared_bytes};
+rl_block_resources rl_block_resources_of(const rl_activity_row *row, int barriers) {
+  return (rl_block_resources){.threads = (int)(row->block[0] * row->block[1] * row->block[2]),
+                              .registers = (int)row->registers,
+                              .barriers = barriers,
+                              .static_shared_bytes = row->static_shared_bytes,
+                              .dynamic_shared_bytes = row->dynamic_shared_bytes};
 }
 
 static int min_int(int a, int b) { return a < b ? a : b; }
 
-bool rl_residency_of(const rl_device_limits *limits, const rl_footprint *footprint, rl_residency *residency) {
+bool rl_residency_of(const rl_device_limits *limits, const rl_block_resources *footprint, rl_residency *residency) {
   if (footprint->threads <= 0) return false;
   cudaOccDeviceProp device = {.computeMajor = limits->major,
                               .computeMinor = limits->minor,
@@ -79,7 +79,7 @@ bool rl_residency_of(const rl_device_limits *limits, const rl_footprint *footpri
 }
 
 double rl_occupancy_ratio(const rl_device_limits *limits, const rl_activity_row *row, int barriers) {
-  rl_footprint footprint = rl_footprint_of(row, barriers);
+  rl_block_resources footprint = rl_block_resources_of(row, barriers);
   rl_residency residency;
   if (row->kind != RL_ACTIVITY_KERNEL || !rl_residency_of(limits, &footprint, &residency)) return NAN;
   return (double)residency.warps / (limits->max_sm_threads / limits->warp_size);
@@ -88,24 +88,24 @@ double rl_occupancy_ratio(const rl_device_limits *limits, const rl_activity_row 
 /* A series over one resource of the footprint, which takes the values first, first + step, ..., last. */
 typedef struct occupancy_curve {
   const char *series;
-  void (*set)(rl_footprint *footprint, int x);
+  void (*set)(rl_block_resources *footprint, int x);
   int first, last, step;
 } occupancy_curve;
 
-static void set_registers(rl_footprint *footprint, int x) { footprint->registers = x; }
-static void set_threads(rl_footprint *footprint, int x) { footprint->threads = x; }
-static void set_shared(rl_footprint *footprint, int x) {
+static void set_registers(rl_block_resources *footprint, int x) { footprint->registers = x; }
+static void set_threads(rl_block_resources *footprint, int x) { footprint->threads = x; }
+static void set_shared(rl_block_resources *footprint, int x) {
   footprint->static_shared_bytes = 0;
   footprint->dynamic_shared_bytes = (size_t)x;
 }
 
 /* The value is 0 where no block fits. */
-static int add_curve(const rl_device_limits *limits, const rl_footprint *footprint, const occupancy_curve *curve, int64_t ordinal,
-                     rl_records *records, rl_error *err) {
+static int add_curve(const rl_device_limits *limits, const rl_block_resources *footprint, const occupancy_curve *curve,
+                     int64_t ordinal, rl_records *records, rl_error *err) {
   rl_series_point point = {.ordinal = ordinal};
   snprintf(point.name, sizeof point.name, "%s", curve->series);
   for (int x = curve->first; x <= curve->last; x += curve->step) {
-    rl_footprint changed = *footprint;
+    rl_block_resources changed = *footprint;
     rl_residency residency;
     curve->set(&changed, x);
     point.x = x;
@@ -115,7 +115,7 @@ static int add_curve(const rl_device_limits *limits, const rl_footprint *footpri
   return 0;
 }
 
-int rl_occupancy_curves(const rl_device_limits *limits, const rl_footprint *footprint, int64_t ordinal, rl_records *records,
+int rl_occupancy_curves(const rl_device_limits *limits, const rl_block_resources *footprint, int64_t ordinal, rl_records *records,
                         rl_error *err) {
   enum { REGISTER_STEP = 8, MAX_REGISTERS = 256, SHARED_STEP = 4 << 10 };
   const int warp = limits->warp_size;

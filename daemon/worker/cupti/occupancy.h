@@ -11,12 +11,12 @@ typedef struct rl_device_limits { /* from cudaDeviceProp */
   size_t max_block_shared_bytes, max_block_shared_optin_bytes, reserved_block_shared_bytes, max_sm_shared_bytes;
 } rl_device_limits;
 
-typedef struct rl_footprint { /* resources that one block of a launch takes */
-  int threads, registers;     /* registers: per thread */
-  int barriers;               /* named barriers; negative: unknown, the calculator's default applies */
+typedef struct rl_block_resources { /* resources that one block of a launch takes */
+  int threads, registers;           /* registers: per thread */
+  int barriers;                     /* named barriers; negative: unknown, the calculator's default applies */
   size_t static_shared_bytes, dynamic_shared_bytes;
   size_t shared_config_bytes; /* shared-memory carveout during the launch; 0: the device's maximum */
-} rl_footprint;
+} rl_block_resources;
 
 typedef struct rl_residency { /* maximum blocks per SM by each resource */
   int by_blocks, by_registers, by_shared, by_warps, by_barriers;
@@ -27,14 +27,14 @@ typedef struct rl_residency { /* maximum blocks per SM by each resource */
 
 int rl_device_limits_read(int device_index, rl_device_limits *limits, rl_error *err);
 /* barriers: from the kernel's cubin; negative when unknown. */
-rl_footprint rl_footprint_of(const rl_activity_row *row, int barriers);
+rl_block_resources rl_block_resources_of(const rl_activity_row *row, int barriers);
 /* False when the calculator does not know the device, or no block fits. */
-bool rl_residency_of(const rl_device_limits *limits, const rl_footprint *footprint, rl_residency *residency);
+bool rl_residency_of(const rl_device_limits *limits, const rl_block_resources *footprint, rl_residency *residency);
 /* Returns resident warps over the SM's maximum; NAN when unknown, or when the row is not a kernel. */
 double rl_occupancy_ratio(const rl_device_limits *limits, const rl_activity_row *row, int barriers);
 /* Appends three series to kernel `ordinal`: resident warps per SM over registers per thread (occupancy_by_registers), threads per
  * block (occupancy_by_block_size) and shared memory per block (occupancy_by_shared_bytes); the other two resources stay. */
-int rl_occupancy_curves(const rl_device_limits *limits, const rl_footprint *footprint, int64_t ordinal, rl_records *records,
+int rl_occupancy_curves(const rl_device_limits *limits, const rl_block_resources *footprint, int64_t ordinal, rl_records *records,
                         rl_error *err);
 
 #endif

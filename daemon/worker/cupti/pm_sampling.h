@@ -19,8 +19,8 @@ typedef struct rl_pm_sample {
 
 typedef struct rl_pm_sampling rl_pm_sampling;
 
-/* Samples the metrics of a group of rl_counter_plan_open_for_sampling, which must outlive it. Errors for which rl_cupti_refused
- * holds mean that the device does not support it. */
+/* Samples the metrics of a group of rl_counter_plan_open_for_sampling, which must outlive it. Errors for which
+ * rl_cupti_is_unavailable holds mean that the device does not support it. */
 int rl_pm_sampling_open(int device_index, const rl_counter_group *group, uint64_t interval_ns, rl_pm_sampling **sampling,
                         rl_error *err);
 void rl_pm_sampling_close(rl_pm_sampling *sampling); /* NULL is allowed */

@@ -107,7 +107,7 @@ int rl_trace_start(rl_trace *trace, const CUpti_ActivityKind *kinds, rl_error *e
   trace->running = true;
   pthread_mutex_unlock(&trace->lock);
   rl_pc_sampling_pause();
-  cuptiActivityEnableLaunchAttributes(kinds == rl_trace_launch_kinds); /* otherwise members of rl_launch_detail may be 0 */
+  cuptiActivityEnableLaunchAttributes(kinds == rl_trace_launch_kinds); /* otherwise members of rl_launch_attributes may be 0 */
   for (const CUpti_ActivityKind *kind = kinds; *kind != CUPTI_ACTIVITY_KIND_INVALID; kind++)
     if (rl_cupti_check(cuptiActivityEnable(*kind), "cuptiActivityEnable", err) < 0) {
       disable_kinds(kinds);

@@ -17,7 +17,7 @@ typedef struct rl_launch_correlation {
 } rl_launch_correlation;
 
 /* Members of a kernel record that rl_activity_row does not have; only with rl_trace_launch_kinds. */
-typedef struct rl_launch_detail {
+typedef struct rl_launch_attributes {
   uint32_t correlation;
   uint32_t shared_config_bytes; /* shared-memory carveout that the driver chose */
   uint32_t cache_config;        /* CUfunc_cache that the function asked for */
@@ -25,7 +25,7 @@ typedef struct rl_launch_detail {
   uint32_t cluster_policy;      /* CUclusterSchedulingPolicy */
   uint32_t max_cluster_blocks;  /* largest possible cluster; 0: unknown */
   uint32_t max_active_clusters; /* on the whole device; 0 without clusters */
-} rl_launch_detail;
+} rl_launch_attributes;
 
 /* Contents of a stopped trace; valid until the next start. */
 typedef struct rl_trace_result {
@@ -34,7 +34,7 @@ typedef struct rl_trace_result {
   const rl_name_table *names;
   const rl_launch_correlation *correlations;
   size_t correlation_count;
-  const rl_launch_detail *details; /* unordered */
+  const rl_launch_attributes *details; /* unordered */
   size_t detail_count;
   uint64_t kernels;    /* kernel records, including those without times */
   uint64_t records;    /* rows */

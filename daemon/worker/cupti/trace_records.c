@@ -47,13 +47,14 @@ static void add_detail(rl_trace *trace, const CUpti_ActivityKernel10 *kernel) {
     trace->dropped++;
     return;
   }
-  trace->details[trace->detail_count++] = (rl_launch_detail){.correlation = kernel->correlationId,
-                                                             .shared_config_bytes = kernel->sharedMemoryExecuted,
-                                                             .cache_config = kernel->cacheConfig.config.requested,
-                                                             .cluster = {kernel->clusterX, kernel->clusterY, kernel->clusterZ},
-                                                             .cluster_policy = kernel->clusterSchedulingPolicy,
-                                                             .max_cluster_blocks = kernel->maxPotentialClusterSize,
-                                                             .max_active_clusters = kernel->maxActiveClusters};
+  trace->details[trace->detail_count++] =
+      (rl_launch_attributes){.correlation = kernel->correlationId,
+                             .shared_config_bytes = kernel->sharedMemoryExecuted,
+                             .cache_config = kernel->cacheConfig.config.requested,
+                             .cluster = {kernel->clusterX, kernel->clusterY, kernel->clusterZ},
+                             .cluster_policy = kernel->clusterSchedulingPolicy,
+                             .max_cluster_blocks = kernel->maxPotentialClusterSize,
+                             .max_active_clusters = kernel->maxActiveClusters};
 }
 
 static void add_kernel(rl_trace *trace, const CUpti_Activity *record) {

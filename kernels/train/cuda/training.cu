@@ -202,7 +202,7 @@ static void note_determinism(rl_instance *instance) {
 
 static int build(rl_training *e, const rl_train_params *params, rl_error *err) {
   const rl_training_layout layout = {.channels_last = e->recipe->channels_last, .halves = true};
-  if (rl_tune_set_scope(e->base.base.device, err) < 0 || rl_training_base_open(e, params, &layout, err) < 0 ||
+  if (rl_tune_set_choices_scope(e->base.base.device, err) < 0 || rl_training_base_open(e, params, &layout, err) < 0 ||
       open_handles(e, err) < 0 || allocate_activations(e, err) < 0)
     return -1;
   describe_sequences(e);
@@ -214,7 +214,7 @@ static int build(rl_training *e, const rl_train_params *params, rl_error *err) {
 }
 
 static const rl_instance_ops operations = {.reset = rl_training_reset,
-                                           .report = rl_training_report,
+                                           .read_results = rl_training_read_results,
                                            .save = rl_training_save,
                                            .restore = rl_training_restore,
                                            .close = close_engine};

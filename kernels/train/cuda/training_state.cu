@@ -98,7 +98,7 @@ static int read_losses(rl_train_instance *instance, float *out, rl_error *err) {
   return device->ops->download(device, out, e->losses, instance->steps * sizeof *out, err);
 }
 
-static int report_training(rl_training_base *e, const rl_train_state *state, rl_report *out, rl_error *err) {
+static int report_training(rl_training_base *e, const rl_train_state *state, rl_iteration_results *out, rl_error *err) {
   if (state->step == 0) return 0;
   float *losses = (float *)malloc(e->base.steps * sizeof *losses);
   if (!losses) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the losses");
@@ -110,7 +110,7 @@ static int report_training(rl_training_base *e, const rl_train_state *state, rl_
   return rc;
 }
 
-static int report_test(rl_training_base *e, const rl_train_state *state, rl_report *out, rl_error *err) {
+static int report_test(rl_training_base *e, const rl_train_state *state, rl_iteration_results *out, rl_error *err) {
   if (state->test_step == 0) return 0;
   rl_device *device = e->base.base.device;
   uint32_t count = e->base.test_images, correct_count = 0;
@@ -130,10 +130,10 @@ static int report_test(rl_training_base *e, const rl_train_state *state, rl_repo
   return rc ? -1 : 0;
 }
 
-int rl_training_report(rl_instance *instance, rl_report *out, rl_error *err) {
+int rl_training_read_results(rl_instance *instance, rl_iteration_results *out, rl_error *err) {
   rl_training_base *e = rl_training_base_of(instance);
   rl_train_state state;
-  rl_report result = {(double)e->base.images, NAN, NAN, NAN, NAN, NAN};
+  rl_iteration_results result = {(double)e->base.images, NAN, NAN, NAN, NAN, NAN};
   if (read_state(e, &state, err) < 0 || report_training(e, &state, &result, err) < 0 || report_test(e, &state, &result, err) < 0)
     return -1;
   if (e->format.half) {

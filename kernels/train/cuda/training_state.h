@@ -48,7 +48,7 @@ typedef struct rl_training_layout {
 /* A buffer that an engine allocates; 0 bytes: it does not. */
 typedef struct rl_training_buffer {
   void *to; /* address of the pointer to it, which is NULL until then */
-  rl_purpose purpose;
+  rl_memory_purpose purpose;
   size_t bytes;
 } rl_training_buffer;
 
@@ -83,7 +83,7 @@ int rl_training_begin_test(void *arg, rl_stream stream, rl_error *err);
 
 /* Members of rl_instance_ops. */
 int rl_training_reset(rl_instance *instance, rl_error *err);
-int rl_training_report(rl_instance *instance, rl_report *out, rl_error *err);
+int rl_training_read_results(rl_instance *instance, rl_iteration_results *out, rl_error *err);
 int rl_training_save(rl_instance *instance, rl_error *err);
 int rl_training_restore(rl_instance *instance, rl_error *err);
 

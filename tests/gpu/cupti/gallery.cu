@@ -243,7 +243,7 @@ const rl_launch launches[] = {{"copy", "kernel", copy, NULL},           {"relu",
 const rl_sequence sequences[] = {{"step", launches, sizeof launches / sizeof *launches, 1}};
 
 int do_nothing(rl_instance *, rl_error *) { return 0; }
-int report(rl_instance *, rl_report *, rl_error *) { return 0; }
+int report(rl_instance *, rl_iteration_results *, rl_error *) { return 0; }
 void close_gallery(rl_instance *) {
   cudaDestroyTextureObject(buffers.texture);
   cudaDestroySurfaceObject(buffers.surface);
@@ -283,6 +283,6 @@ extern "C" int gallery_open(rl_instance *instance, rl_device *device, rl_error *
   device->stream = stream;
   instance->ops = &ops;
   instance->device = device;
-  instance->iteration = rl_program{"gallery", sequences, 1};
+  instance->iteration = rl_sequence_list{"gallery", sequences, 1};
   return 0;
 }

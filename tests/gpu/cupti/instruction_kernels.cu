@@ -164,6 +164,6 @@ int instruction_fixture_open(instruction_fixture *fixture, rl_error *err) {
   fixture->device.stream = stream;
   fixture->base.ops = &ops;
   fixture->base.device = &fixture->device;
-  fixture->base.iteration = rl_program{"epoch", sequences, 1};
+  fixture->base.iteration = rl_sequence_list{"epoch", sequences, 1};
   return 0;
 }

@@ -28,7 +28,7 @@ EACH_PART(save)
 EACH_PART(restore)
 #undef EACH_PART
 
-static int report_nothing(rl_instance *instance, rl_report *report, rl_error *err) {
+static int report_nothing(rl_instance *instance, rl_iteration_results *report, rl_error *err) {
   (void)instance, (void)report, (void)err;
   return 0;
 }
@@ -42,13 +42,13 @@ static void close_all(rl_instance *instance) {
 }
 
 static const rl_instance_ops ops = {
-    .reset = reset_all, .report = report_nothing, .save = save_all, .restore = restore_all, .close = close_all};
+    .reset = reset_all, .read_results = report_nothing, .save = save_all, .restore = restore_all, .close = close_all};
 
 static const rl_device_ops *device_ops; /* the device's own */
 static size_t gap_bytes;
 
 /* Allocates a gap before the buffer. The gap is never freed, so that no buffer is placed there. */
-static int allocate_with_gap(rl_device *device, rl_purpose purpose, size_t bytes, void **memory, rl_error *err) {
+static int allocate_with_gap(rl_device *device, rl_memory_purpose purpose, size_t bytes, void **memory, rl_error *err) {
   void *gap;
   if (device_ops->allocate(device, purpose, gap_bytes, &gap, err) < 0) return -1;
   return device_ops->allocate(device, purpose, bytes, memory, err);

@@ -63,17 +63,17 @@ static const double durations_ns[KERNELS] = {20000, 10000, 20000, 40000, 250000,
 
 /* Collects the sections of all kernels except `skipped` (-1: of all). Returns the time in ms. */
 static double collect(uint32_t sections, int skipped) {
-  rl_viewed_kernel kernels[KERNELS];
+  rl_launched_kernel kernels[KERNELS];
   rl_profile profile = {.sections = sections, .launch = -1};
   rl_cache_flush *flush = NULL;
   rl_records_clear(&records);
   for (int i = 0; i < KERNELS; i++) {
     rl_kernel kernel = {.ordinal = i};
-    kernels[i] = (rl_viewed_kernel){.symbol = kernel_symbols[i],
-                                    .launch = i < LAUNCHES ? (size_t)i : LAUNCH_FMA_TWICE,
-                                    .duration_ns = durations_ns[i],
-                                    .blocks = i == LAUNCH_SHORT ? 1 : BLOCKS,
-                                    .ordinal = i == skipped ? -1 : i};
+    kernels[i] = (rl_launched_kernel){.symbol = kernel_symbols[i],
+                                      .launch = i < LAUNCHES ? (size_t)i : LAUNCH_FMA_TWICE,
+                                      .duration_ns = durations_ns[i],
+                                      .blocks = i == LAUNCH_SHORT ? 1 : BLOCKS,
+                                      .ordinal = i == skipped ? -1 : i};
     if (i != skipped) check(rl_records_add(&records, RL_RECORD_KERNEL, &kernel, 1, &err), "records");
   }
   check(rl_cache_flush_open(&flush, &err), "flush");

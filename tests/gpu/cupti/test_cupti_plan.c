@@ -95,7 +95,7 @@ static void test_static_zeros_are_not_collected(void **state) {
     const rl_selected_metric *metric = &some.items[i];
     if (isnan(metric->known_value)) continue;
     known_zeros++;
-    assert_true(i >= some.counter_count && metric->known_value == 0 && rl_classes_counted_by(metric->name) != 0);
+    assert_true(i >= some.counter_count && metric->known_value == 0 && rl_instruction_classes_of_metric(metric->name) != 0);
     assert_non_null(strstr(metric->skip_reason, "not counted: the code has no "));
   }
   assert_int_equal(all.counter_count, some.counter_count + known_zeros);
@@ -244,10 +244,10 @@ static void test_refusals_are_distinguished_from_errors(void **state) {
   rl_error err = {0};
   assert_int_equal(rl_cupti_check(CUPTI_SUCCESS, "x", &err), 0);
   assert_int_equal(rl_cupti_check(CUPTI_ERROR_INSUFFICIENT_PRIVILEGES, "start", &err), -1);
-  assert_true(rl_cupti_refused(&err));
+  assert_true(rl_cupti_is_unavailable(&err));
   assert_non_null(strstr(err.message, "NVreg_RestrictProfilingToAdminUsers"));
   assert_int_equal(rl_cupti_check(CUPTI_ERROR_INVALID_PARAMETER, "start", &err), -1);
-  assert_false(rl_cupti_refused(&err));
+  assert_false(rl_cupti_is_unavailable(&err));
 }
 
 static void test_names_are_demangled_and_kept_once(void **state) {
@@ -323,7 +323,7 @@ static void test_barriers_limit_occupancy(void **state) {
   } cases[] = {{-1, 32, 100},   {0, 32, 100}, {1, 32, 100}, {2, 32, 100}, /* of 64 per SM */
                {3, 21, 65.625}, {16, 4, 12.5}};
   const rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL, .grid = {4224, 1, 1}, .block = {64, 1, 1}, .registers = 16};
-  const rl_launch_detail detail = {0};
+  const rl_launch_attributes detail = {0};
   const char *reason = NULL;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const rl_launch_metrics launch = rl_launch_metrics_of(&hopper, &row, &detail, cases[i].barriers);
@@ -363,7 +363,7 @@ static void test_launch_metrics_are_as_in_ncu(void **state) {
                   {"smsp__maximum_warps_avg_per_active_cycle", 16},
                   {"launch__uses_green_context", 0}};
   const rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL, .grid = {32768, 1, 1}, .block = {128, 1, 1}, .registers = 16};
-  const rl_launch_detail detail = {.shared_config_bytes = 32768, .cluster_policy = 1, .max_cluster_blocks = 8};
+  const rl_launch_attributes detail = {.shared_config_bytes = 32768, .cluster_policy = 1, .max_cluster_blocks = 8};
   const rl_launch_metrics launch = rl_launch_metrics_of(&hopper, &row, &detail, 0);
   const char *reason = NULL;
   for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
@@ -378,7 +378,7 @@ static void test_occupancy_curves_have_known_points(void **state) {
   (void)state;
   rl_records records = {0};
   rl_error err = {0};
-  const rl_footprint footprint = {.threads = 256, .registers = 32};
+  const rl_block_resources footprint = {.threads = 256, .registers = 32};
   assert_int_equal(rl_occupancy_curves(&hopper, &footprint, 7, &records, &err), 0);
   size_t found = 0;
   for (size_t i = 0; i < records.point_count; i++) {

@@ -96,7 +96,7 @@ int reset(rl_instance *, rl_error *err) {
   free(state);
   return result;
 }
-int report(rl_instance *, rl_report *, rl_error *) { return 0; }
+int report(rl_instance *, rl_iteration_results *, rl_error *) { return 0; }
 int save(rl_instance *, rl_error *err) {
   return check(cudaMemcpy(buffers.saved, buffers.state, TINY_STATE * sizeof(float), cudaMemcpyDeviceToDevice), "save", err);
 }
@@ -131,7 +131,7 @@ int tiny_open(tiny_fixture *tiny, rl_error *err) {
   tiny->device.stream = stream;
   tiny->base.ops = &ops;
   tiny->base.device = &tiny->device;
-  tiny->base.iteration = rl_program{"epoch", sequences, 1};
+  tiny->base.iteration = rl_sequence_list{"epoch", sequences, 1};
   return reset(&tiny->base, err);
 }
 

@@ -67,7 +67,7 @@ void add(const rules_launches &group) {
 }
 
 int do_nothing(rl_instance *, rl_error *) { return 0; }
-int no_report(rl_instance *, rl_report *, rl_error *) { return 0; }
+int no_report(rl_instance *, rl_iteration_results *, rl_error *) { return 0; }
 void close_all(rl_instance *) {
   cudaDestroyTextureObject(buffers.texture);
   cudaFree(buffers.from);
@@ -100,7 +100,7 @@ int subject_open(int, char **, rl_instance **instance, rl_error *err) {
   fixture.base.device = &fixture.device;
   fixture.sequence = rl_sequence{"step", fixture.launches, 0, 1};
   add(arithmetic_launches), add(stall_launches), add(memory_launches), add(scheduling_launches);
-  fixture.base.iteration = rl_program{"epoch", &fixture.sequence, 1};
+  fixture.base.iteration = rl_sequence_list{"epoch", &fixture.sequence, 1};
   *instance = &fixture.base;
   return 0;
 }

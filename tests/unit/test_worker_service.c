@@ -11,7 +11,7 @@
 #include "analyze/statistics.h"
 #include "base/json.h"
 #include "tests/worker/fake_engine.h"
-#include "worker/session.h"
+#include "worker/service.h"
 
 /* ---- sensors ------------------------------------------------------------------------------------------------------------- */
 
@@ -196,10 +196,10 @@ static void the_least_recently_used_instance_is_closed(void **state) {
 static const rl_device_ops *original_ops;
 static int plan_count, plans_to_refuse;
 
-static int counted_plan(rl_device *device, const rl_program *program, rl_plan **plan, rl_error *err) {
+static int counted_plan(rl_device *device, const rl_sequence_list *sequence_list, rl_plan **plan, rl_error *err) {
   if (plans_to_refuse > 0 && plans_to_refuse--) return rl_fail(err, RL_CUDA, 2, "out of memory");
   plan_count++;
-  return original_ops->plan(device, program, plan, err);
+  return original_ops->plan(device, sequence_list, plan, err);
 }
 
 static void plans_are_made_when_first_needed_and_kept(void **state) {
@@ -258,7 +258,7 @@ static void a_full_device_closes_idle_instances(void **state) {
   assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"bytes\":9007199254740991}"), RL_OUTCOME_FAILED);
   assert_int_equal(f.err.code, ENOMEM);
   assert_int_equal(fake_closed, 1);
-  assert_true(rl_service_healthy(f.service));
+  assert_true(rl_service_device_works(f.service));
   assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"bytes\":50}"), RL_OUTCOME_DONE);
   close_fixture(&f);
 }
@@ -291,7 +291,7 @@ static void a_failed_launch_fails_only_its_request(void **state) {
   assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"fail_at\":7}"), RL_OUTCOME_FAILED);
   assert_non_null(strstr(f.err.message, "gather: the launch broke"));
   assert_int_equal(serve(&f, RL_PASS_ACTIVITY, "{\"fail_at\":3}"), RL_OUTCOME_FAILED);
-  assert_true(rl_service_healthy(f.service));
+  assert_true(rl_service_device_works(f.service));
   assert_int_equal(serve(&f, RL_PASS_ACTIVITY, "{}"), RL_OUTCOME_DONE); /* the failed pass stopped its trace */
   close_fixture(&f);
 }
@@ -404,7 +404,7 @@ static void counters_are_released_before_other_passes(void **state) {
   assert_releases(&f, RL_PASS_ACTIVITY, "{}", 1);
   assert_releases(&f, RL_PASS_COUNTERS, "{\"epochs\":3}", 1);
   assert_releases(&f, RL_PASS_COUNTERS, "{}", 0); /* the instance is still open */
-  rl_service_release(f.service);
+  rl_service_release_profiler(f.service);
   assert_int_equal(releases, 5);
   close_fixture(&f);
 }

@@ -1,4 +1,4 @@
-#include "threads.h"
+#include "thread_pool.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -11,12 +11,12 @@ enum {
   SPINS = 2000 /* polls before a thread sleeps: launches follow each other within microseconds */
 };
 
-struct rl_threads {
+struct rl_thread_pool {
   uint32_t count;
   pthread_t ids[MAX_THREADS];
   pthread_mutex_t lock;
   pthread_cond_t round_started, round_done;
-  atomic_uint round; /* number of the current call of rl_threads_run */
+  atomic_uint round; /* number of the current call of rl_thread_pool_run */
   /* Of the current round, written before `round` is incremented. */
   rl_task *task;
   void *context;
@@ -26,11 +26,11 @@ struct rl_threads {
 };
 
 typedef struct thread_start {
-  rl_threads *threads;
+  rl_thread_pool *threads;
   uint32_t number;
 } thread_start;
 
-static void run_tasks(rl_threads *threads, uint32_t number) {
+static void run_tasks(rl_thread_pool *threads, uint32_t number) {
   for (uint32_t task; (task = atomic_fetch_add(&threads->next_task, 1)) < threads->tasks;)
     threads->task(threads->context, task, number);
 }
@@ -42,7 +42,7 @@ static inline void pause_cpu(void) {
 }
 
 /* Waits for a round other than `seen` and returns its number. */
-static uint32_t await_round(rl_threads *threads, uint32_t seen) {
+static uint32_t await_round(rl_thread_pool *threads, uint32_t seen) {
   for (int i = 0; i < SPINS; i++) {
     uint32_t round = atomic_load(&threads->round);
     if (round != seen) return round;
@@ -69,7 +69,7 @@ static void *thread_main(void *argument) {
   }
 }
 
-static void start_round(rl_threads *threads) {
+static void start_round(rl_thread_pool *threads) {
   pthread_mutex_lock(&threads->lock);
   atomic_fetch_add(&threads->round, 1);
   pthread_cond_broadcast(&threads->round_started);
@@ -81,8 +81,8 @@ static int core_count(void) {
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-rl_threads *rl_threads_open(int count, rl_error *err) {
-  rl_threads *threads = calloc(1, sizeof *threads);
+rl_thread_pool *rl_thread_pool_open(int count, rl_error *err) {
+  rl_thread_pool *threads = calloc(1, sizeof *threads);
   if (threads == NULL) {
     rl_fail_errno(err, "threads");
     return NULL;
@@ -98,16 +98,16 @@ rl_threads *rl_threads_open(int count, rl_error *err) {
     if (start == NULL || pthread_create(&threads->ids[threads->count], NULL, thread_main, start) != 0) {
       free(start);
       rl_fail(err, RL_SYS, 0, "can't start thread %u of %d", threads->count + 1, count);
-      rl_threads_close(threads);
+      rl_thread_pool_close(threads);
       return NULL;
     }
   }
   return threads;
 }
 
-uint32_t rl_threads_count(const rl_threads *threads) { return threads->count; }
+uint32_t rl_thread_pool_count(const rl_thread_pool *threads) { return threads->count; }
 
-void rl_threads_run(rl_threads *threads, uint32_t tasks, rl_task *task, void *context) {
+void rl_thread_pool_run(rl_thread_pool *threads, uint32_t tasks, rl_task *task, void *context) {
   if (threads->count == 1 || tasks < 2) {
     for (uint32_t i = 0; i < tasks; i++) task(context, i, 0);
     return;
@@ -126,7 +126,7 @@ void rl_threads_run(rl_threads *threads, uint32_t tasks, rl_task *task, void *co
   pthread_mutex_unlock(&threads->lock);
 }
 
-void rl_threads_close(rl_threads *threads) {
+void rl_thread_pool_close(rl_thread_pool *threads) {
   if (threads == NULL) return;
   atomic_store(&threads->quit, true);
   start_round(threads);

@@ -1,4 +1,4 @@
-#include "worker/session.h"
+#include "worker/service.h"
 
 #include <errno.h>
 #include <math.h>
@@ -32,7 +32,7 @@ struct rl_service {
   resident residents[MAX_RESIDENTS];
   uint64_t requests;
   int64_t progress_sent_ns; /* time of the last progress */
-  rl_session session;
+  rl_pass_context pass;
   rl_observer observer; /* of every request; its context is this service */
   resident *current;
   uint64_t other_bytes[RL_MEMORY_PURPOSE_COUNT], other_total_bytes; /* allocated by other instances */
@@ -43,37 +43,35 @@ struct rl_service {
 
 /* ---- progress -------------------------------------------------------------------------------------------------------- */
 
-static void report_progress(rl_session *session, bool immediately) {
-  rl_service *service = session->context;
+static void report_progress(rl_pass_context *pass, bool immediately) {
+  rl_service *service = pass->context;
   int64_t now = rl_monotonic_ns();
   if (!immediately && now - service->progress_sent_ns < PROGRESS_INTERVAL_NS) return;
   service->progress_sent_ns = now;
-  rl_progress *progress = &session->current_progress;
+  rl_progress *progress = &pass->current_progress;
   double iteration_ratio = progress->steps > 0 ? (double)progress->step / (double)progress->steps : 0;
   bool iterating =
       strcmp(progress->phase, "epoch") == 0 || strcmp(progress->phase, "warmup") == 0 || strcmp(progress->phase, "trace") == 0;
-  double done_ratio = session->iterations_total > 0
-                          ? (session->iterations_done + (iterating ? iteration_ratio : 0)) / session->iterations_total
-                          : 0;
+  double done_ratio =
+      pass->iterations_total > 0 ? (pass->iterations_done + (iterating ? iteration_ratio : 0)) / pass->iterations_total : 0;
   progress->eta_s =
-      done_ratio > 0 && done_ratio <= 1 ? (double)(now - session->started_ns) * 1e-9 * (1 - done_ratio) / done_ratio : NAN;
-  if (iterating && session->instance->samples > 0 && progress->step > 0 &&
-      session->device->kind == RL_DEVICE_CPU) /* a GPU's steps are only queued at this point */
-    progress->images_per_s =
-        (double)session->instance->samples * iteration_ratio / ((double)(now - session->phase_started_ns) * 1e-9);
-  session->progress(session, progress);
+      done_ratio > 0 && done_ratio <= 1 ? (double)(now - pass->started_ns) * 1e-9 * (1 - done_ratio) / done_ratio : NAN;
+  if (iterating && pass->instance->samples > 0 && progress->step > 0 &&
+      pass->device->kind == RL_DEVICE_CPU) /* a GPU's steps are only queued at this point */
+    progress->images_per_s = (double)pass->instance->samples * iteration_ratio / ((double)(now - pass->phase_started_ns) * 1e-9);
+  pass->progress(pass, progress);
 }
 
-static void forward_progress(rl_session *session, const rl_progress *progress) {
-  rl_service *service = session->context;
+static void forward_progress(rl_pass_context *pass, const rl_progress *progress) {
+  rl_service *service = pass->context;
   if (service->options.progress) service->options.progress(service->options.context, progress);
 }
 
 static void on_advanced(void *context, uint64_t done, uint64_t total) {
-  rl_session *session = &((rl_service *)context)->session;
-  session->current_progress.step = (int64_t)done;
-  session->current_progress.steps = (int64_t)total;
-  report_progress(session, false);
+  rl_pass_context *pass = &((rl_service *)context)->pass;
+  pass->current_progress.step = (int64_t)done;
+  pass->current_progress.steps = (int64_t)total;
+  report_progress(pass, false);
 }
 
 static bool is_cancelled(void *context) {
@@ -81,25 +79,25 @@ static bool is_cancelled(void *context) {
   return service->options.cancelled && service->options.cancelled(service->options.context);
 }
 
-void rl_pass_enter(rl_session *session, const char *phase, int64_t epoch, int64_t epochs) {
-  bool first = session->current_progress.phase[0] == '\0';
-  snprintf(session->current_progress.phase, sizeof session->current_progress.phase, "%s", phase);
-  session->current_progress.epoch = epoch;
-  session->current_progress.epochs = epochs;
-  session->current_progress.step = session->current_progress.steps = -1;
-  session->phase_started_ns = rl_monotonic_ns();
-  report_progress(session, first);
+void rl_pass_enter(rl_pass_context *pass, const char *phase, int64_t epoch, int64_t epochs) {
+  bool first = pass->current_progress.phase[0] == '\0';
+  snprintf(pass->current_progress.phase, sizeof pass->current_progress.phase, "%s", phase);
+  pass->current_progress.epoch = epoch;
+  pass->current_progress.epochs = epochs;
+  pass->current_progress.step = pass->current_progress.steps = -1;
+  pass->phase_started_ns = rl_monotonic_ns();
+  report_progress(pass, first);
 }
 
-void rl_pass_iteration_done(rl_session *session) { session->iterations_done++; }
+void rl_pass_iteration_done(rl_pass_context *pass) { pass->iterations_done++; }
 
 rl_outcome rl_pass_outcome(int rc, const rl_error *err) {
   if (rc == 0) return RL_OUTCOME_DONE;
   return err->domain == RL_SYS && err->code == ECANCELED ? RL_OUTCOME_CANCELLED : RL_OUTCOME_FAILED;
 }
 
-int rl_pass_measure(rl_session *session, const char *name, double value, const char *reason, rl_error *err) {
-  return rl_records_measure(session->records, name, value, isnan(value) ? reason : NULL, err);
+int rl_pass_measure(rl_pass_context *pass, const char *name, double value, const char *reason, rl_error *err) {
+  return rl_records_measure(pass->records, name, value, isnan(value) ? reason : NULL, err);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------------------------------- */
@@ -130,8 +128,8 @@ static void update_memory(const rl_service *service, resident *entry) {
   raise_peak(&entry->memory.peak_total_bytes, memory->peak_total_bytes - service->other_total_bytes);
 }
 
-rl_memory rl_session_memory(const rl_session *session) {
-  const rl_service *service = session->context;
+rl_memory rl_pass_memory(const rl_pass_context *pass) {
+  const rl_service *service = pass->context;
   update_memory(service, service->current);
   return service->current->memory;
 }
@@ -143,14 +141,14 @@ static double used_bytes(const rl_service *service) {
 }
 
 /* Only this process uses the device during a request, so growth outside our allocator belongs to the CUDA context. */
-double rl_session_context_bytes(const rl_session *session) {
-  const rl_service *service = session->context;
+double rl_pass_cuda_context_bytes(const rl_pass_context *pass) {
+  const rl_service *service = pass->context;
   double grown_bytes = used_bytes(service) - service->used_bytes_at_start;
-  return service->context_bytes + grown_bytes - ((double)session->device->memory.total_bytes - service->allocated_at_start);
+  return service->context_bytes + grown_bytes - ((double)pass->device->memory.total_bytes - service->allocated_at_start);
 }
 
-double rl_session_bytes_before_open(const rl_session *session) {
-  return ((const rl_service *)session->context)->options.bytes_before_open;
+double rl_pass_bytes_before_open(const rl_pass_context *pass) {
+  return ((const rl_service *)pass->context)->options.bytes_before_open;
 }
 
 /* ---- resident instances ------------------------------------------------------------------------------------------------ */
@@ -214,24 +212,24 @@ static void close_others(rl_service *service) {
   begin_memory_attribution(service, service->current);
 }
 
-static int run_planned(rl_session *session, const rl_program *program, rl_plan **plan, const rl_observer *observer,
+static int run_planned(rl_pass_context *pass, const rl_sequence_list *sequence_list, rl_plan **plan, const rl_observer *observer,
                        rl_elapsed *elapsed, rl_error *err) {
-  rl_device *device = session->device;
-  if (!*plan && device->ops->plan(device, program, plan, err) < 0) {
-    close_others((rl_service *)session->context); /* the device may be out of memory */
-    if (device->ops->plan(device, program, plan, err) < 0) return -1;
+  rl_device *device = pass->device;
+  if (!*plan && device->ops->plan(device, sequence_list, plan, err) < 0) {
+    close_others((rl_service *)pass->context); /* the device may be out of memory */
+    if (device->ops->plan(device, sequence_list, plan, err) < 0) return -1;
   }
   return device->ops->run(device, *plan, observer, elapsed, err);
 }
 
-int rl_session_iterate(rl_session *session, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err) {
-  resident *entry = ((rl_service *)session->context)->current;
-  return run_planned(session, &entry->instance->iteration, &entry->iteration, observer, elapsed, err);
+int rl_pass_iterate(rl_pass_context *pass, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err) {
+  resident *entry = ((rl_service *)pass->context)->current;
+  return run_planned(pass, &entry->instance->iteration, &entry->iteration, observer, elapsed, err);
 }
 
-int rl_session_evaluate(rl_session *session, rl_elapsed *elapsed, rl_error *err) {
-  resident *entry = ((rl_service *)session->context)->current;
-  return run_planned(session, &entry->instance->evaluation, &entry->evaluation, &session->observer, elapsed, err);
+int rl_pass_evaluate(rl_pass_context *pass, rl_elapsed *elapsed, rl_error *err) {
+  resident *entry = ((rl_service *)pass->context)->current;
+  return run_planned(pass, &entry->instance->evaluation, &entry->evaluation, &pass->observer, elapsed, err);
 }
 
 /* ---- requests ---------------------------------------------------------------------------------------------------------- */
@@ -243,7 +241,7 @@ static int fill_facts(const rl_service *service, const resident *entry, rl_run_f
                           .partial = instance->partial_dataset,
                           .images_per_epoch = (int64_t)instance->samples,
                           .steps_per_epoch = (int64_t)instance->steps,
-                          .parameters = (int64_t)instance->parameters,
+                          .parameters = (int64_t)instance->trained_parameters,
                           .floor_operations = cost.operations,
                           .floor_bytes = cost.bytes,
                           .floor_written_bytes = cost.written_bytes,
@@ -295,12 +293,12 @@ static int decode_profile(const rl_request *request, rl_profile *profile, rl_err
   return 0;
 }
 
-void rl_service_release(rl_service *service) {
+void rl_service_release_profiler(rl_service *service) {
   rl_profiler *profiler = service->options.profiler;
   if (profiler && profiler->ops->release) profiler->ops->release(profiler);
 }
 
-/* Finds or opens the request's instance, stores it in service->current, and initialises service->session for it. */
+/* Finds or opens the request's instance, stores it in service->current, and initialises service->pass for it. */
 static int prepare(rl_service *service, const rl_request *request, rl_records *records, rl_error *err) {
   const rl_workload *workload = NULL;
   void *params = NULL;
@@ -309,7 +307,7 @@ static int prepare(rl_service *service, const rl_request *request, rl_records *r
       decode(request, &workload, &params, err) < 0)
     return -1;
   service->current = find_resident(service, workload, params);
-  if (!service->current || request->pass != RL_PASS_COUNTERS) rl_service_release(service);
+  if (!service->current || request->pass != RL_PASS_COUNTERS) rl_service_release_profiler(service);
   int rc = service->current ? 0 : open_resident(service, workload, params, &service->current, err);
   free(params);
   if (rc) return -1;
@@ -320,30 +318,30 @@ static int prepare(rl_service *service, const rl_request *request, rl_records *r
 
   const rl_service_options *options = &service->options;
   resident *entry = service->current;
-  rl_session *session = &service->session;
-  *session = (rl_session){.device = options->device,
-                          .profiler = options->profiler,
-                          .instance = entry->instance,
-                          .workload = entry->workload,
-                          .engine = entry->engine,
-                          .params = entry->params,
-                          .records = records,
-                          .progress = forward_progress,
-                          .context = service,
-                          .profiler_reason = options->profiler_reason,
-                          .sensors = options->sensors,
-                          .profile = profile,
-                          .started_ns = rl_monotonic_ns(),
-                          .current_progress = {.epoch = -1,
-                                               .epochs = -1,
-                                               .step = -1,
-                                               .steps = -1,
-                                               .train_loss = NAN,
-                                               .images_per_s = NAN,
-                                               .eta_s = NAN,
-                                               .test_accuracy_ratio = NAN}};
-  session->observer = service->observer;
-  snprintf(session->current_progress.pass, sizeof session->current_progress.pass, "%s", rl_pass_names[request->pass]);
+  rl_pass_context *pass = &service->pass;
+  *pass = (rl_pass_context){.device = options->device,
+                            .profiler = options->profiler,
+                            .instance = entry->instance,
+                            .workload = entry->workload,
+                            .engine = entry->engine,
+                            .params = entry->params,
+                            .records = records,
+                            .progress = forward_progress,
+                            .context = service,
+                            .profiler_reason = options->profiler_reason,
+                            .sensors = options->sensors,
+                            .profile = profile,
+                            .started_ns = rl_monotonic_ns(),
+                            .current_progress = {.epoch = -1,
+                                                 .epochs = -1,
+                                                 .step = -1,
+                                                 .steps = -1,
+                                                 .train_loss = NAN,
+                                                 .images_per_s = NAN,
+                                                 .eta_s = NAN,
+                                                 .test_accuracy_ratio = NAN}};
+  pass->observer = service->observer;
+  snprintf(pass->current_progress.pass, sizeof pass->current_progress.pass, "%s", rl_pass_names[request->pass]);
   return 0;
 }
 
@@ -354,13 +352,13 @@ rl_outcome rl_service_serve(rl_service *service, const rl_request *request, rl_r
   service->allocated_at_start = (double)service->options.device->memory.total_bytes;
   if (prepare(service, request, records, err) < 0) return rl_pass_outcome(-1, err);
   begin_memory_attribution(service, service->current);
-  rl_outcome outcome = rl_pass_defs[request->pass].run(&service->session, err);
+  rl_outcome outcome = rl_pass_defs[request->pass].run(&service->pass, err);
   update_memory(service, service->current);
-  service->context_bytes = rl_session_context_bytes(&service->session);
+  service->context_bytes = rl_pass_cuda_context_bytes(&service->pass);
   return outcome;
 }
 
-bool rl_service_healthy(rl_service *service) {
+bool rl_service_device_works(rl_service *service) {
   rl_device *device = service->options.device;
   void *memory;
   uint32_t word = 1;

@@ -1,24 +1,24 @@
 /* A thread pool that runs numbered tasks; the calling thread takes part. The assignment of tasks to threads varies, so a task
  * writes only data of its own number, and results do not depend on the number of threads. */
-#ifndef RL_KERNELS_THREADS_H
-#define RL_KERNELS_THREADS_H
+#ifndef RL_KERNELS_THREAD_POOL_H
+#define RL_KERNELS_THREAD_POOL_H
 
 #include <stdint.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
 
-typedef struct rl_threads rl_threads;
+typedef struct rl_thread_pool rl_thread_pool;
 typedef void rl_task(void *context, uint32_t task, uint32_t thread); /* thread: 0 .. count-1, 0 is the caller */
 
 /* Starts count - 1 threads besides the caller, at most 63. count 0: one thread for each core of the affinity mask. NULL with err.
  */
-rl_threads *rl_threads_open(int count, rl_error *err);
-uint32_t rl_threads_count(const rl_threads *threads); /* the caller included */
+rl_thread_pool *rl_thread_pool_open(int count, rl_error *err);
+uint32_t rl_thread_pool_count(const rl_thread_pool *threads); /* the caller included */
 /* Runs task 0 .. tasks-1 and returns when all are done. Not reentrant: one caller at a time. */
-void rl_threads_run(rl_threads *threads, uint32_t tasks, rl_task *task, void *context);
-void rl_threads_close(rl_threads *threads); /* NULL is allowed */
+void rl_thread_pool_run(rl_thread_pool *threads, uint32_t tasks, rl_task *task, void *context);
+void rl_thread_pool_close(rl_thread_pool *threads); /* NULL is allowed */
 
-RL_DEFINE_CLEANUP(rl_threads_auto, rl_threads *, rl_threads_close, NULL)
+RL_DEFINE_CLEANUP(rl_thread_pool_auto, rl_thread_pool *, rl_thread_pool_close, NULL)
 
 #endif

@@ -1,8 +1,8 @@
 /* Serves requests of the daemon in a worker: opens instances and executes passes on them. A few instances stay open (LRU), so
  * that the next request with the same workload and parameters finds data set, handles and compiled kernels ready. Everything here
  * runs on the device's thread. */
-#ifndef RL_WORKER_SESSION_H
-#define RL_WORKER_SESSION_H
+#ifndef RL_WORKER_SERVICE_H
+#define RL_WORKER_SERVICE_H
 
 #include "base/cleanup.h"
 #include "model/records.h"
@@ -11,7 +11,7 @@
 #include "wire/wire.h"
 #include "workload.h"
 
-typedef struct rl_session {
+typedef struct rl_pass_context {
   rl_device *device;
   rl_profiler *profiler; /* NULL in the clean role and where none is available: see profiler_reason */
   rl_instance *instance; /* of the current request */
@@ -21,7 +21,7 @@ typedef struct rl_session {
   rl_profile profile;   /* for the counters pass */
   rl_observer observer; /* cancellation and progress, for rl_device_ops.run */
   rl_records *records;  /* results of the pass */
-  void (*progress)(struct rl_session *session, const rl_progress *progress);
+  void (*progress)(struct rl_pass_context *pass, const rl_progress *progress);
   void *context;
   rl_plan *timestamped_plan; /* activity pass: the iteration with phase timestamps; else NULL */
   const char *profiler_reason;
@@ -29,28 +29,28 @@ typedef struct rl_session {
   rl_progress current_progress;             /* see rl_pass_enter */
   double iterations_total, iterations_done; /* of the pass, for the remaining time */
   int64_t started_ns, phase_started_ns;
-} rl_session;
+} rl_pass_context;
 
 typedef enum rl_outcome { RL_OUTCOME_DONE, RL_OUTCOME_UNAVAILABLE, RL_OUTCOME_FAILED, RL_OUTCOME_CANCELLED } rl_outcome;
 
 typedef struct rl_pass_def {
   const char *name; /* rl_pass_names */
   /* Executes the pass. err has the reason of UNAVAILABLE and FAILED. */
-  rl_outcome (*run)(rl_session *session, rl_error *err);
+  rl_outcome (*run)(rl_pass_context *pass, rl_error *err);
 } rl_pass_def;
 extern const rl_pass_def rl_pass_defs[RL_PASSES]; /* pass_timing.c pass_activity.c pass_counters.c */
 
 /* Run the instance's iteration or evaluation. The plan (on CUDA a graph) is created at its first use, because a process without
  * graphs uses less CUPTI memory for each launch and the counters pass needs none. */
-int rl_session_iterate(rl_session *session, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err);
-int rl_session_evaluate(rl_session *session, rl_elapsed *elapsed, rl_error *err);
+int rl_pass_iterate(rl_pass_context *pass, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err);
+int rl_pass_evaluate(rl_pass_context *pass, rl_elapsed *elapsed, rl_error *err);
 
 /* Memory of this instance since it was opened, without that of other open instances: bytes and peaks by purpose. */
-rl_memory rl_session_memory(const rl_session *session);
+rl_memory rl_pass_memory(const rl_pass_context *pass);
 /* Device memory that the driver, kernels and libraries allocated outside our allocator, in bytes; NAN: not measured. */
-double rl_session_context_bytes(const rl_session *session);
+double rl_pass_cuda_context_bytes(const rl_pass_context *pass);
 /* Device memory in use before this process opened the device, in bytes; NAN: not measured. */
-double rl_session_bytes_before_open(const rl_session *session);
+double rl_pass_bytes_before_open(const rl_pass_context *pass);
 
 typedef struct rl_service rl_service;
 typedef struct rl_service_options { /* borrowed; must outlive the service */
@@ -72,9 +72,9 @@ int rl_service_open(const rl_service_options *options, rl_service **service, rl_
 /* Executes one request and adds its results, facts included, to records. err has the reason of FAILED and UNAVAILABLE. */
 rl_outcome rl_service_serve(rl_service *service, const rl_request *request, rl_records *records, rl_error *err);
 /* Releases reserved hardware counters, so that another process can use them. Instances stay open. */
-void rl_service_release(rl_service *service);
+void rl_service_release_profiler(rl_service *service);
 /* Whether a simple operation on the device succeeds. If not, the process must exit. */
-bool rl_service_healthy(rl_service *service);
+bool rl_service_device_works(rl_service *service);
 void rl_service_close(rl_service *service); /* closes open instances; NULL: nothing */
 
 RL_DEFINE_CLEANUP(rl_service_cleanup, rl_service *, rl_service_close, NULL)
