@@ -1,11 +1,11 @@
 # rooflined with its CPU and CUDA workers. Build: docker build --build-arg COMMIT=$(git rev-parse --short=12 HEAD) -t rooflined .
-# Run on a GPU host, behind a proxy that does TLS (see README, "Beyond this machine"). A container's own network is not loopback, so
-# the daemon starts only when there is a token; print one first:
+# Run on a GPU host, behind a proxy that terminates TLS (see README, "Beyond this machine"). The daemon listens on all addresses of
+# the container, so it starts only when a token exists. Create one first:
 #   docker run --rm -v rooflined:/var/lib/rooflined --entrypoint rooflinectl rooflined token
 #   docker run --gpus all -p 127.0.0.1:8731:8731 -v rooflined:/var/lib/rooflined -v /path/to/mnist:/mnist:ro rooflined
-# Hardware counters need the host's driver to allow them (NVreg_RestrictProfilingToAdminUsers=0) or --cap-add SYS_ADMIN; without
-# either the counters pass says so and the rest works.
-# CI checks this file's rules and does the same install from the same build; it has no container engine to build the image with.
+# Hardware counters need NVreg_RestrictProfilingToAdminUsers=0 in the host's driver or --cap-add SYS_ADMIN. Without either, the
+# counters pass is `unavailable` and everything else works.
+# CI lints this file and runs the same installation steps, but does not build the image.
 
 FROM nvidia/cuda:13.0.1-cudnn-devel-ubuntu24.04 AS build
 RUN apt-get update \
@@ -21,7 +21,7 @@ RUN cmake --preset release -DRL_CUDA=ON -DCMAKE_INSTALL_PREFIX=/usr/local \
   && cmake --build --preset release --target installed \
   && DESTDIR=/stage cmake --install build/release
 
-# Beside the libraries: CUPTI, which profiles; nvdisasm, which shows machine code; the headers that posted code may include.
+# Besides the libraries: CUPTI (profiling), nvdisasm (machine code) and the headers that posted code may include.
 FROM nvidia/cuda:13.0.1-cudnn-runtime-ubuntu24.04
 RUN apt-get update \
   && apt-get install -y --no-install-recommends libmicrohttpd12t64 libcjson1 libsqlite3-0 zlib1g libcurl4t64 libsystemd0 libsodium23 \

@@ -1,16 +1,16 @@
 #!/bin/sh
-# Download the four MNIST files into a folder (default: ./mnist) and check them by the SHA-256 of what they decode to.
-# Usage: scripts/fetch-mnist.sh [FOLDER]
+# scripts/fetch-mnist.sh [FOLDER]: downloads the four MNIST files into a folder (default: ./mnist) and verifies the SHA-256 of
+# their decompressed contents. Files that are already there and valid are kept.
 set -eu
 folder=${1:-mnist}
 mirrors="https://ossci-datasets.s3.amazonaws.com/mnist https://storage.googleapis.com/cvdf-datasets/mnist"
 mkdir -p "$folder"
 
-fetch() { # name, SHA-256 of the decoded file
+fetch() { # NAME SHA256-OF-DECOMPRESSED-FILE
   target=$folder/$1.gz
-  for mirror in have $mirrors; do
-    [ "$mirror" = have ] || curl -fsSL --retry 2 --max-time 120 -o "$target.part" "$mirror/$1.gz" || continue
-    [ "$mirror" = have ] || mv "$target.part" "$target"
+  for mirror in local $mirrors; do
+    [ "$mirror" = local ] || curl -fsSL --retry 2 --max-time 120 -o "$target.part" "$mirror/$1.gz" || continue
+    [ "$mirror" = local ] || mv "$target.part" "$target"
     [ -f "$target" ] || continue
     if gzip -dc "$target" 2>/dev/null | sha256sum | grep -q "^$2 "; then
       echo "$target"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# scripts/fuzz.sh [SECONDS]: runs each fuzz target of build/fuzz for so long (default: $FUZZ_SECONDS or 60), two at a time, from
-# the seeds in tests/fuzz/NAME and what earlier runs found. An input that fails lands in build/fuzz/crashes; the inputs kept in
-# tests/fuzz/regressions/NAME are replayed first.
+# scripts/fuzz.sh [SECONDS]: runs each fuzz target of build/fuzz for SECONDS (default: $FUZZ_SECONDS or 60), two at a time, on the
+# seeds in tests/fuzz/NAME and the corpus of earlier runs. Replays the inputs in tests/fuzz/regressions/NAME first. Failing inputs
+# are written to build/fuzz/crashes.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 seconds=${1:-${FUZZ_SECONDS:-60}}
@@ -18,11 +18,11 @@ fi
 fuzz_one() { # PROGRAM
   local program=$1 name=${1##*/fuzz_} inputs
   local corpus=$build/corpus/$name log=$crashes/$name.log
-  local seeds=(tests/fuzz/"$name"/) known=(tests/fuzz/regressions/"$name"/*)
+  local seeds=(tests/fuzz/"$name"/) regressions=(tests/fuzz/regressions/"$name"/*)
   mkdir -p "$corpus"
   [ -d "${seeds[0]}" ] || seeds=()
-  if [ ${#known[@]} -gt 0 ] && ! "$program" "${known[@]}" >"$log" 2>&1; then
-    echo "fuzz $name: a known input fails again"; tail -n 40 "$log"; return 1
+  if [ ${#regressions[@]} -gt 0 ] && ! "$program" "${regressions[@]}" >"$log" 2>&1; then
+    echo "fuzz $name: an input of tests/fuzz/regressions fails again"; tail -n 40 "$log"; return 1
   fi
   if ! "$program" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
       -artifact_prefix="$crashes/$name-" "$corpus" "${seeds[@]}" >"$log" 2>&1 </dev/null; then

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# scripts/gpu-test.sh --out DIR [--steps A,B,...] [--budget-s N] [--keep FILE] [--device gpu0|cpu] [--build DIR]: what has to be
-# shown on a device, step by step; --help lists the steps. On a GPU host the build is carried: .gpu/, or .gpu.tar.gz, which is
-# unpacked first.
+# scripts/gpu-test.sh --out DIR [--steps A,B,...] [--budget-s N] [--keep FILE] [--device gpu0|cpu] [--build DIR]: runs
+# the measurement steps on a device; --help lists them. On a GPU host it uses the build of scripts/gpu-pack.sh: .gpu/, which it
+# unpacks from .gpu.tar.gz when that is newer.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if [ .gpu.tar.gz -nt .gpu ]; then

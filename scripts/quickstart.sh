@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# scripts/quickstart.sh [--stop-after] [--state DIR] [--port N]: installs what is missing, builds, starts the daemon (in the place
-# of one that an earlier run left), trains the MNIST CNN in FP32 and FP16 on the best device that is there, prints the comparison
-# and where its page is. The daemon goes on running unless --stop-after is given. Real MNIST is used when ROOFLINED_MNIST_DIR
-# names it or ../shared/mnist has it (scripts/fetch-mnist.sh downloads it), else synthetic digits.
+# scripts/quickstart.sh [--stop-after] [--state DIR] [--port N]: installs missing packages, builds, starts the daemon (and stops
+# that of an earlier run), trains the MNIST CNN in FP32 and FP16 on the GPU, or without one on the CPU, and prints the comparison
+# and its URL. The daemon keeps running unless --stop-after is given. MNIST is read from ROOFLINED_MNIST_DIR or
+# ../shared/mnist (scripts/fetch-mnist.sh downloads it); without it the training uses synthetic digits.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-trap 'exit 130' INT # also where the program that was at work takes it for itself, as apt-get does
+trap 'exit 130' INT # also when the running program handles SIGINT itself, as apt-get does
 
 stop_after=false
 state=${ROOFLINED_STATE:-$PWD/build/quickstart-state}
@@ -31,7 +31,7 @@ export ROOFLINED_MNIST_DIR=${ROOFLINED_MNIST_DIR:-}
 . scripts/lib/install.sh
 rl_install build
 
-cuda=OFF # without a GPU, compiling for one is only waiting
+cuda=OFF # without a GPU, skip the long compilation of CUDA code
 if [ -e /dev/nvidiactl ]; then cuda=AUTO; fi
 echo "Building ..."
 log=build/quickstart-build.log
@@ -41,16 +41,16 @@ build() {
 }
 if ! build >"$log" 2>&1 </dev/null; then
   tail -n 40 "$log" >&2
-  echo "The build failed; all of it is in $log." >&2
+  echo "The build failed; the whole log is $log." >&2
   exit 1
 fi
 if [ $cuda = AUTO ] && grep -q 'CUDA worker: OFF' "$log"; then
-  echo "Going on without the GPU: nvcc or cudnn.h was not found. Install CUDA 13 with cuDNN 9, then start again." >&2
+  echo "Continuing without the GPU: nvcc or cudnn.h was not found. Install CUDA 13 with cuDNN 9, then run this again." >&2
 fi
 
 mkdir -p "$state"
 output=$state/daemon.out
-# The daemon that an earlier run left here makes way for the one just built, which takes up the jobs that it was at.
+# Stop the daemon of an earlier run; the new one resumes its jobs.
 earlier=$(cat "$state/lock" 2>/dev/null || true)
 case $(readlink "/proc/${earlier:-none}/exe" || true) in
   "$PWD"/build/release/bin/rooflined*) kill "$earlier" && tail --pid="$earlier" -f /dev/null ;;
@@ -72,19 +72,19 @@ url=$(sed -n 's/^listening on //p' "$output")
 export ROOFLINED_URL=$url
 build/release/bin/rooflinectl devices
 
-# A CPU needs about half a minute an epoch on two cores; a GPU less than half a second.
+# An epoch takes about half a minute on two CPU cores, and less than half a second on a GPU.
 job=(--precisions "fp32,fp16" --epochs 1 --warmup-epochs 0)
 if build/release/bin/rooflinectl devices --json | grep -E '"kind": ?"cuda","state": ?"(idle|busy|starting)"' >/dev/null; then
   job=(--precisions "fp32,fp16" --epochs 5 --passes "timing,activity,counters")
 fi
 status=0
-build/release/bin/rooflinectl run --kind ceilings || status=$? # so that the times have a floor to be held against
+build/release/bin/rooflinectl run --kind ceilings || status=$? # the floors of the training run need them
 build/release/bin/rooflinectl run "${job[@]}" || status=$?
 id=$(build/release/bin/rooflinectl list --json | sed -n 's/^{"items":\[{"id":\([0-9]*\).*/\1/p')
 
 echo
 if $stop_after; then
-  echo "The daemon is stopped again. Its database: $state/rooflined.db"
+  echo "The daemon has been stopped. Its database: $state/rooflined.db"
 else
   trap - EXIT
   disown "$daemon"

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""scripts/tables.py RESULTS.JSON [--into PAGE.md ...]: what scripts/gpu-test.sh measured, as the tables of docs/measurements.
+"""scripts/tables.py RESULTS.JSON [--into PAGE.md ...]: prints the results of scripts/gpu-test.sh as Markdown tables.
 
-Prints all of it. With --into it writes them into the pages, each between its marks <!-- STEP --> and <!-- /STEP -->, so that no
-number is typed by hand: README.md docs/*.md docs/measurements/*.md are all that have some."""
+With --into it writes each table into the pages instead, between <!-- STEP --> and <!-- /STEP -->, so that no number is typed by
+hand. Pages with such tables: README.md docs/*.md docs/measurements/*.md."""
 import argparse
 import json
 import pathlib
@@ -16,12 +16,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", type=pathlib.Path)
     parser.add_argument("--into", type=pathlib.Path, nargs="+")
-    asked = parser.parse_args()
-    found = json.loads(asked.results.read_text())
-    for page in asked.into or ():
-        page.write_text(fill_page(page.read_text(), found["steps"]))
-    if not asked.into:
-        print(summary(found["commit"], found["steps"]), end="")
+    options = parser.parse_args()
+    results = json.loads(options.results.read_text())
+    for page in options.into or ():
+        page.write_text(fill_page(page.read_text(), results["steps"]))
+    if not options.into:
+        print(summary(results["commit"], results["steps"]), end="")
 
 
 main()

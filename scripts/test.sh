@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# scripts/test.sh [STEP...]: everything that can be tested without a GPU, from a fresh clone: installs what is missing, builds,
-# tests, fuzzes, checks packaging. Once installed, every step runs even after one has failed; the exit status says whether any
-# did. Naming steps runs just those (see the list at the end). FUZZ_SECONDS shortens the fuzzing; ROOFLINED_MNIST_DIR names the
-# MNIST files, else ../shared/mnist is used when it is there, else the suites train on synthetic digits.
+# scripts/test.sh [STEP...]: tests everything that needs no GPU, from a fresh clone: installs missing packages, builds, tests,
+# fuzzes and checks packaging. STEP selects steps of the list `all` below. Every step runs even after another failed; only a
+# failed installation ends the script. The exit status is 1 when a step failed. FUZZ_SECONDS sets the time of each fuzz target.
+# MNIST is read from ROOFLINED_MNIST_DIR or ../shared/mnist; without it the suites train on synthetic digits.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
-trap 'exit 130' INT # also where the program that was at work takes it for itself, as pytest does
+trap 'exit 130' INT # also when the running program handles SIGINT itself, as pytest does
 export PYTEST_ADDOPTS="-rfEs --tb=short ${PYTEST_ADDOPTS:-}" COLUMNS=180
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=1}" UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}"
 export TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}"
@@ -18,34 +18,34 @@ fi
 
 logs=build/test-logs
 jobs=$(nproc)
-export CTEST_PARALLEL_LEVEL=$((jobs + 1)) # most tests of whole programs wait half of their time
+export CTEST_PARALLEL_LEVEL=$((jobs + 1)) # most tests of whole programs are idle half of their time
 mkdir -p "$logs"
 rm -f "$logs"/*.log "$logs"/*.xml "$logs"/*.tsv
 failed_steps=()
 
-# The lines of a log that say what failed and why: of pytest, cmocka, node, CTest, sanitizers, compilers and the fuzzing.
-reasons() { # LOG
-  local tests='^(FAILED|ERROR) |^\[  (ERROR|FAILED)|^\[   LINE|^ *(not ok|✖) '
-  local ended='\((Failed|Timeout|Not Run|SEGFAULT|Subprocess aborted)\)$'
-  local others='Sanitizer: |runtime error: |[: ]error: |^CMake Error|^fuzz .*fail'
-  grep -aE "$tests|$ended|$others" "$1" | cut -c 1-240 | awk '!seen[$0]++' | head -n 30 | sed 's/^/    ! /'
+# Prints the lines of a log that state what failed: of pytest, cmocka, node, CTest, sanitizers, compilers and fuzz targets.
+failure_lines() { # LOG
+  local test_lines='^(FAILED|ERROR) |^\[  (ERROR|FAILED)|^\[   LINE|^ *(not ok|✖) '
+  local ctest_lines='\((Failed|Timeout|Not Run|SEGFAULT|Subprocess aborted)\)$'
+  local other_lines='Sanitizer: |runtime error: |[: ]error: |^CMake Error|^fuzz .*fail'
+  grep -aE "$test_lines|$ctest_lines|$other_lines" "$1" | cut -c 1-240 | awk '!seen[$0]++' | head -n 30 | sed 's/^/    ! /'
 }
 
-step() { # NAME COMMAND...: run, time, and show the log when it fails
+step() { # NAME COMMAND...: runs and times the command; prints the end of its log when it fails
   local name=$1 started=$SECONDS status
   shift
   "$@" >"$logs/$name.log" 2>&1 </dev/null
   status=$?
   if [ "$status" = 0 ]; then
     printf '  ok      %-16s %4d s  %s\n' "$name" $((SECONDS - started)) "$(tail -n 1 "$logs/$name.log" | cut -c 1-70)"
-    # Steps that CTest does not count are one check each.
+    # A step without CTest results counts as one test.
     [ -e "$logs/$name.xml" ] || printf '%s\tpassed\n' "$name" >>"$logs/steps.tsv"
   elif [ "$status" = 77 ]; then
     printf '  skipped %-16s %4d s  %s\n' "$name" $((SECONDS - started)) "$(tail -n 1 "$logs/$name.log")"
     printf '%s\tskipped\t%s\n' "$name" "$(tail -n 1 "$logs/$name.log")" >>"$logs/steps.tsv"
   else
     printf '  FAILED  %-16s %4d s  exit status %d\n' "$name" $((SECONDS - started)) "$status"
-    reasons "$logs/$name.log"
+    failure_lines "$logs/$name.log"
     tail -n 120 "$logs/$name.log" | sed 's/^/    | /'
     failed_steps+=("$name")
     [ -e "$logs/$name.xml" ] || printf '%s\tfailed\n' "$name" >>"$logs/steps.tsv"
@@ -56,16 +56,16 @@ build() { # PRESET
   cmake --preset "$1" && cmake --build --preset "$1" --parallel "$jobs"
 }
 
-# State folders in memory where there is room for them: on a disk that still writes down what was built, each commit would wait.
-room=$(df --output=avail -m /dev/shm 2>/dev/null | tail -n 1)
-if [ -z "${TMPDIR:-}" ] && [ "${room:-0}" -ge 2048 ]; then
-  memory=$(mktemp -d /dev/shm/rooflined-test-XXXXXX) && trap 'rm -rf "$memory"' EXIT
+# State folders are in memory where /dev/shm has 2 GiB free: on a disk that is writing back build outputs, each commit waits.
+shm_free_mib=$(df --output=avail -m /dev/shm 2>/dev/null | tail -n 1)
+if [ -z "${TMPDIR:-}" ] && [ "${shm_free_mib:-0}" -ge 2048 ]; then
+  shm_folder=$(mktemp -d /dev/shm/rooflined-test-XXXXXX) && trap 'rm -rf "$shm_folder"' EXIT
 fi
 
 suite() { # STEP PRESET CTEST-OPTIONS...
   local name=$1 preset=$2
   shift 2
-  TMPDIR=${memory:-${TMPDIR:-/tmp}} ctest --preset "$preset" --output-on-failure --output-junit "$PWD/$logs/$name.xml" \
+  TMPDIR=${shm_folder:-${TMPDIR:-/tmp}} ctest --preset "$preset" --output-on-failure --output-junit "$PWD/$logs/$name.xml" \
     --test-output-size-passed 65536 --test-output-truncation head "$@"
 }
 
@@ -79,20 +79,19 @@ client() { suite client dev -L client; }
 web() { suite web dev -L web; }
 packaging() { suite packaging dev -L packaging; }
 rest() { suite rest dev --no-tests=ignore -LE 'unit|worker|api|contract|crash|client|web|packaging|simt'; }
-programs() { suite programs dev -LE 'unit|simt'; } # from worker to rest at once, as most of them wait
-asan() { suite asan asan -L 'unit|api|simt' -E '^simt_overflow'; } # simt_numerics runs the same kernels
+programs() { suite programs dev -LE 'unit|simt'; } # the suites from worker to rest at once, because most tests wait
+asan() { suite asan asan -L 'unit|api|simt' -E '^simt_overflow'; } # simt_numerics covers the same kernels
 tsan() { suite tsan tsan -R '^(api_.*|queue|store|supervisor|wire)$'; }
 fuzz() { scripts/fuzz.sh; }
 
-# Devices of compute capability 8.6 and 8.9 run what is compiled for 8.0: to compile for each takes half as long again and proves
-# nothing.
+# Code for compute capability 8.0 also runs on 8.6 and 8.9. Compiling for these too takes half as long again and tests nothing.
 cuda_build() {
   if ! command -v nvcc >/dev/null && ! [ -x /usr/local/cuda/bin/nvcc ]; then
     echo "no nvcc: the CUDA worker was not compiled"; return 77
   fi
   cmake --preset cuda -DRL_CUDA_ARCHITECTURES="80;90a" && build cuda
 }
-# Without a GPU they are skipped, each with its reason, and counted as such.
+# Without a GPU each test is skipped with its reason.
 gpu() {
   [ -d build/cuda/tests/gpu ] || { echo "the CUDA worker was not compiled"; return 77; }
   CTEST_PARALLEL_LEVEL=1 suite gpu cuda -L gpu
@@ -106,7 +105,7 @@ all=(install_all build_dev generated unit simt programs
 build_dev() { build dev; }
 build_asan() { build asan; }
 build_tsan() { build tsan; }
-build_fuzz() { # just the targets: the rest of the tree is gcc's
+build_fuzz() { # builds the fuzz targets only: clang does not build the rest of the tree
   local targets
   cmake --preset fuzz || return
   mapfile -t targets < <(ninja -C build/fuzz -t targets all | sed -n 's/^\(fuzz_[a-z_]*\): phony$/\1/p')
@@ -118,13 +117,13 @@ echo "rooflined: $(git describe --always --dirty 2>/dev/null), $(nproc) cores," 
   "MNIST: ${ROOFLINED_MNIST_DIR:-none, synthetic digits}"
 for name in "${all[@]}"; do
   step "$name" "$name"
-  if [ "$name" = install_all ] && [ ${#failed_steps[@]} -gt 0 ]; then break; fi # nothing else would work
+  if [ "$name" = install_all ] && [ ${#failed_steps[@]} -gt 0 ]; then break; fi # every other step needs the packages
 done
 python3 scripts/lib/summary.py "$logs"
 if [ ${#failed_steps[@]} -gt 0 ]; then
   for name in "${failed_steps[@]}"; do
     echo "failed: $name"
-    reasons "$logs/$name.log"
+    failure_lines "$logs/$name.log"
   done
   echo "failed steps: ${failed_steps[*]}" >&2
   exit 1

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# The one list of packages, for Debian 12 and Ubuntu 24.04. Source it and call `rl_install build` or `rl_install build tests`.
-# An entry is a package, or COMMAND:PACKAGE where the command may have come from somewhere else and then is enough.
+# The list of packages for Debian 12 and Ubuntu 24.04. Source it and call `rl_install build` or `rl_install build tests`.
+# An entry is a package, or COMMAND:PACKAGE, which is installed only when the command is missing.
 
 declare -A RL_PACKAGES
 RL_PACKAGES[build]="
@@ -15,7 +15,7 @@ RL_PACKAGES[tests]="
   chromium:chromium ps:procps strace:strace
   python3-pytest python3-requests python3-jsonschema python3-numpy"
 
-rl_missing_packages() { # SET...
+rl_missing_packages() { # SET...: prints the packages that are not installed
   local set entry
   for set in "$@"; do
     for entry in ${RL_PACKAGES[$set]}; do
@@ -27,18 +27,18 @@ rl_missing_packages() { # SET...
   done
 }
 
-# Whether sudo makes this user root: at once, or for the password that it asks for where there is a terminal.
+# Succeeds when sudo gives root rights: without a password, or, on a terminal, with one.
 rl_sudo() {
   command -v sudo >/dev/null || return
   sudo -n true 2>/dev/null && return
   { : >/dev/tty; } 2>/dev/null && sudo true
 }
 
-# Install what is missing of the named sets. Fails with what to do about it.
+# Installs the missing packages of the named sets. When it fails, it prints what to do.
 rl_install() {
   local missing as_root=()
   if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-    echo "This is not Debian or Ubuntu: install what scripts/lib/install.sh lists, then run this again." >&2
+    echo "This is not Debian or Ubuntu: install the packages that scripts/lib/install.sh lists. Continuing." >&2
     return 0
   fi
   missing=$(rl_missing_packages "$@" | tr '\n' ' ')
@@ -46,17 +46,17 @@ rl_install() {
   echo "Installing: $missing"
   if [ "$(id -u)" != 0 ]; then
     if ! rl_sudo; then
-      echo "Installing them needs root. As root, run this, then start again:" >&2
+      echo "Installing packages needs root. Run this as root, then start again:" >&2
       echo "  apt-get update && apt-get install -y --no-install-recommends $missing" >&2
       return 1
     fi
     as_root=(sudo)
   fi
   local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -y -q -o DPkg::Lock::Timeout=600 -o Acquire::Retries=3)
-  "${apt[@]}" update </dev/null >/dev/null || echo "apt-get update failed; going on with the lists that are there" >&2
-  # shellcheck disable=SC2086 # a list of names
+  "${apt[@]}" update </dev/null >/dev/null || echo "apt-get update failed; continuing with the existing package lists" >&2
+  # shellcheck disable=SC2086 # $missing is a list
   if ! "${apt[@]}" install --no-install-recommends $missing </dev/null >/dev/null; then
-    echo "Installing failed, as apt-get says above. When its reason is gone (a mirror that does not answer), start again." >&2
+    echo "Installing failed; see the message of apt-get above. Start again when its cause is resolved." >&2
     return 1
   fi
 }

@@ -1,6 +1,6 @@
-"""summary.py DIR: adds up what DIR's JUnit files and steps.tsv say, lists what was skipped and why, and ends with one line.
+"""summary.py DIR: adds up the JUnit files and steps.tsv of DIR. Prints each skipped test with its reason, then the totals.
 
-CTest counts a program as one test; here the tests inside it count (pytest's, cmocka's and node's own totals).
+CTest counts a program as one test; here the tests inside a program count (the totals of pytest, cmocka and node).
 """
 import pathlib
 import re
@@ -14,7 +14,7 @@ REASON = re.compile(r"^SKIPPED \[\d+\] (.*)$", re.M)
 
 
 def inside(output):
-    """Counts a test program printed about itself, or None."""
+    """Returns the counts of passed, failed and skipped tests that a test program printed; None when it printed none."""
     counts = {"passed": 0, "failed": 0, "skipped": 0}
     found = False
     for line in PYTEST.findall(output):

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# C and CUDA sources are formatted as .clang-format says. Versions of clang-format differ, so this one is pinned.
+# Checks that C, C++ and CUDA sources match .clang-format. The version is pinned because versions format differently.
 cd "$(dirname "$0")/../.." || exit 2
 exceptions=(
-  tests/reference/ncu_2025.3_h200.cu # its line numbers stand in ncu's recorded output
+  tests/reference/ncu_2025.3_h200.cu # ncu's recorded output contains its line numbers
 )
 mapfile -t files < <(git ls-files -co --exclude-standard '*.c' '*.h' '*.cpp' '*.cu' '*.cuh' |
   grep -vxF "$(printf '%s\n' "${exceptions[@]}")")

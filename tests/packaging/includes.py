@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Includes point down only: a file of a layer includes files of its own layer and of the layers that its row names. Modules
-do not include one another in a circle; a module is the files of one name (queue.c, queue.h).
-queue.* and queue_internal.h may include each other: the latter holds what several files of the module share."""
+"""Checks the #include lines of api, daemon and kernels. A file may include files of its own layer and of the layers in its row of
+LAYERS. Modules must not include one another in a circle; a module is the files of one name (queue.c, queue.h).
+queue_internal.h belongs to the module queue."""
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# Folder -> layers whose headers its files may include, besides its own. A file belongs to the longest folder that matches.
+# Folder: layers whose headers its files may include, besides its own. A file belongs to the longest folder that matches.
 LAYERS = {
     "daemon/base": [],
     "kernels": ["daemon/base"],
@@ -25,7 +25,7 @@ LAYERS = {
     "api/client": ["daemon/base", "daemon/config", "daemon/store", "api"],
     "daemon": ["daemon/base", "daemon/config", "daemon/model", "daemon/store", "daemon/queue", "daemon/supervisor", "api"],
 }
-# The first module of each circle that is still to be opened.
+# Known circles that remain, by their first module.
 CIRCLES = {
     "daemon/worker/pass",
 }
@@ -38,12 +38,12 @@ def layer_of(path):
     return max((layer for layer in LAYERS if name == layer or name.startswith(layer + "/")), key=len)
 
 
-def family_of(path):
+def module_of(path):
     return path.with_name(path.stem.removesuffix("_internal"))
 
 
 def included(path):
-    """(text of the include, file that it names) of each #include "..." in a file."""
+    """Yields (text, file) of each #include "..." of a file; the file is None when it does not exist."""
     for text in re.findall(r'^\s*#\s*include\s+"([^"]+)"', (ROOT / path).read_text(encoding="utf-8"), re.M):
         if text in GENERATED:
             continue
@@ -52,17 +52,17 @@ def included(path):
 
 
 def reachable(start, graph):
-    found, left = set(), [start]
-    while left:
-        for follower in graph.get(left.pop(), ()):
+    found, pending = set(), [start]
+    while pending:
+        for follower in graph.get(pending.pop(), ()):
             if follower not in found:
                 found.add(follower)
-                left.append(follower)
+                pending.append(follower)
     return found
 
 
 def circles(graph):
-    """Sets of modules that reach one another, each sorted."""
+    """Returns the groups of modules that reach one another, each sorted."""
     reach = {module: reachable(module, graph) for module in graph}
     return sorted({tuple(sorted(other for other in reach[module] if module in reach.get(other, ()))) for module in graph
                    if module in reach[module]})
@@ -77,7 +77,7 @@ def main():
             if target is None:
                 errors.append(f"{path}: \"{text}\" is not a file of the tree")
                 continue
-            if family_of(target) != family_of(path):
+            if module_of(target) != module_of(path):
                 graph.setdefault(path.with_suffix(""), set()).add(target.with_suffix(""))
             layer, other = layer_of(path), layer_of(target)
             if layer != other and other not in LAYERS[layer]:

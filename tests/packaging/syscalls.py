@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""syscalls.py BUILD: what the daemon and its workers call in a session on the CPU, held against the unit's SystemCallFilter."""
+"""syscalls.py BUILD: traces the system calls of the daemon and its workers on the CPU and fails when the unit's SystemCallFilter
+would refuse one."""
 
 import os
 import pathlib
@@ -16,36 +17,36 @@ SMALL = ["--device", "cpu", "--dataset", "synthetic", "--max-images", "256", "--
 KERNEL = '{"kind": "kernel", "kernel": "copy", "dtype": "fp32", "shape": {"n": 4096}, "samples": 2, "device": "cpu"}'
 
 
-def members(name):
-    """System calls of a set of systemd's, those of the sets in it among them."""
+def expand_set(name):
+    """Returns the system calls of a systemd set such as @system-service, including those of nested sets."""
     if not name.startswith("@"):
         return {name}
-    listed = subprocess.run(["systemd-analyze", "--no-pager", "syscall-filter", name], capture_output=True, text=True,
+    output = subprocess.run(["systemd-analyze", "--no-pager", "syscall-filter", name], capture_output=True, text=True,
                             check=True).stdout
-    words = [line.strip() for line in listed.splitlines()[1:] if line.strip() and not line.strip().startswith("#")]
-    return set().union(*map(members, words)) if words else set()
+    names = [line.strip() for line in output.splitlines()[1:] if line.strip() and not line.strip().startswith("#")]
+    return set().union(*map(expand_set, names)) if names else set()
 
 
-def allowed(unit):
-    """Of a unit's lines, in their order: a list adds, one that begins with ~ takes away."""
+def allowed_calls(unit):
+    """Applies the SystemCallFilter lines of a unit in order: a list adds calls, a list that begins with ~ removes them."""
     calls = set()
     for words in re.findall(r"^SystemCallFilter=(.*)$", unit.read_text(), re.MULTILINE):
-        named = set().union(*map(members, words.removeprefix("~").split()))
-        calls = calls - named if words.startswith("~") else calls | named
+        listed = set().union(*map(expand_set, words.removeprefix("~").split()))
+        calls = calls - listed if words.startswith("~") else calls | listed
     return calls
 
 
-def used(scratch):
-    """Of a daemon that starts, trains under every pass, times a kernel, is asked for its page, and stops."""
+def used_calls(scratch):
+    """Returns the calls of a daemon that starts, trains in every pass, times a kernel, serves the page and stops."""
     counts, out = scratch / "counts", scratch / "out"
     command = ["strace", "-f", "-c", "-U", "name", "-o", str(counts), str(BUILD / "bin/rooflined"), "--port", "0", "--state",
                str(scratch / "state")]
     with open(out, "wb") as stdout, subprocess.Popen(command, stdout=stdout, stderr=subprocess.STDOUT) as traced:
         try:
-            until = time.monotonic() + 60
+            deadline = time.monotonic() + 60
             while not (found := re.search(r"^listening on (\S+)", out.read_text(), re.MULTILINE)):
-                if traced.poll() is not None or time.monotonic() > until:
-                    print(f"nothing can be traced here: {out.read_text()}")
+                if traced.poll() is not None or time.monotonic() > deadline:
+                    print(f"strace does not work here: {out.read_text()}")
                     sys.exit(77)
                 time.sleep(0.1)
             ctl = [str(BUILD / "bin/rooflinectl"), "--url", found[1]]
@@ -58,19 +59,19 @@ def used(scratch):
             traced.wait(30)
     calls = set(counts.read_text().split()) - {"syscall", "name", "total"}
     if os.geteuid() == 0:
-        calls -= {"fchown"}  # SQLite gives its files to the database's owner where it is root, as under the unit it is not
+        calls -= {"fchown"}  # as root SQLite changes the owner of its files; under the unit it is not root
     return {call for call in calls if not call.startswith("-")}
 
 
 def main():
     for tool in ("strace", "systemd-analyze"):
         if shutil.which(tool) is None:
-            print(f"there is no {tool}")
+            print(f"{tool} is not installed")
             sys.exit(77)
-    unit = allowed(BUILD / "systemd/rooflined.service")
+    unit = allowed_calls(BUILD / "systemd/rooflined.service")
     assert {"read", "execve", "landlock_restrict_self"} <= unit and "mount" not in unit and "ptrace" not in unit
     with tempfile.TemporaryDirectory() as scratch:
-        calls = used(pathlib.Path(scratch))
+        calls = used_calls(pathlib.Path(scratch))
     assert len(calls) > 30, calls
     refused = sorted(calls - unit)
     print(f"{len(calls)} system calls: {' '.join(sorted(calls))}")
