@@ -328,10 +328,11 @@ static __device__ __forceinline__ bool store_sums(const float sum[2][2][4], floa
   return finite;
 }
 
-/* conv2_gradient: of conv2.weight, whose overflow this kernel notes too; NULL: it does not. */
+/* Also records overflow in conv2_gradient, the conv2_count halves of conv2.weight's gradient. */
 static __global__ void __launch_bounds__(BACKWARD_WARPS * 32)
     conv1_backward(rl_gather gather, const __half *__restrict__ d_pooled, const uint8_t *__restrict__ codes,
-                   float *__restrict__ partial, const __half *__restrict__ conv2_gradient, rl_train_state *state) {
+                   float *__restrict__ partial, const __half *__restrict__ conv2_gradient, uint32_t conv2_count,
+                   rl_train_state *state) {
   __shared__ __align__(16) __half windows[BACKWARD_WARPS][WINDOW];
   __shared__ float sums[BACKWARD_WARPS][CONV1_ROW];
   __half *window = windows[threadIdx.x / 32];
@@ -352,7 +353,6 @@ static __global__ void __launch_bounds__(BACKWARD_WARPS * 32)
     for (int position = 0; position < POSITIONS; position++) add_position(gradient, code, position, window, sum);
     __syncwarp();
   }
-  const uint32_t conv2_count = conv2_gradient ? CONV2_WEIGHTS : 0;
   bool overflow = !store_sums(sum, sums[threadIdx.x / 32]);
   for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < conv2_count; i += gridDim.x * blockDim.x)
     overflow |= !isfinite(__half2float(conv2_gradient[i]));
@@ -366,5 +366,6 @@ uint32_t rl_conv1_half_partial_rows(uint32_t batch) { return blocks(batch, BACKW
 int rl_conv1_half_backward(rl_gather gather, const void *d_pooled, const uint8_t *codes, float *partial,
                            const void *conv2_gradient, rl_train_state *state, cudaStream_t stream, rl_error *err) {
   return rl_pdl_launch("conv1 backward", conv1_backward, rl_conv1_half_partial_rows(gather.batch), BACKWARD_WARPS * 32, 0, stream,
-                       err, gather, (const __half *)d_pooled, codes, partial, (const __half *)conv2_gradient, state);
+                       err, gather, (const __half *)d_pooled, codes, partial, (const __half *)conv2_gradient,
+                       conv2_gradient ? (uint32_t)CONV2_WEIGHTS : 0, state);
 }

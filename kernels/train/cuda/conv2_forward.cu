@@ -66,18 +66,11 @@ static __device__ __forceinline__ void pool_tile(const float sum[4][4], bool rig
   *(uchar4 *)codes = make_uchar4(code[0], code[1], code[2], code[3]);
 }
 
-typedef struct conv2_forward_args {
-  uint32_t batch, group_images;
-  const __half *in, *weights;
-  const float *bias;
-  __half *pooled;
-  uint8_t *codes;
-  rl_train_state *state; /* NULL: overflow is not recorded */
-} conv2_forward_args;
-
-static __global__ void __launch_bounds__(THREADS) conv2_forward(conv2_forward_args args) {
-  const uint32_t batch = args.batch, group_images = args.group_images;
-  const __half *__restrict__ in = args.in, *__restrict__ weights = args.weights;
+/* state: NULL: overflow is not recorded. The pointers are parameters and not a struct's members because of __restrict__. */
+static __global__ void __launch_bounds__(THREADS)
+    conv2_forward(uint32_t batch, uint32_t group_images, const __half *__restrict__ in, const __half *__restrict__ weights,
+                  const float *__restrict__ biases, __half *__restrict__ pooled, uint8_t *__restrict__ codes,
+                  rl_train_state *state) {
   extern __shared__ __align__(16) __half shared[];
   __half *images = shared + CHANNELS * WEIGHT_PITCH;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, first_channel = blockIdx.y * CHANNELS;
@@ -92,7 +85,7 @@ static __global__ void __launch_bounds__(THREADS) conv2_forward(conv2_forward_ar
   /* A lane stores four channels of a window. */
   const bool right = lane / 4 % 2;
   const int channel = first_channel + lane % 4 * 8 + right * 4, window = lane / 16 * RL_P2 + lane / 8 % 2;
-  const float4 bias = load4(&args.bias[channel]);
+  const float4 bias = load4(&biases[channel]);
   const uint32_t a_row = shared_address(&images[tile_pixel(lane % 16) * IN_PITCH + lane / 16 * VECTOR]);
   float greatest[4] = {};
 
@@ -122,14 +115,14 @@ static __global__ void __launch_bounds__(THREADS) conv2_forward(conv2_forward_ar
       const size_t to = ((size_t)(first_image + image * stride) * P2_PIXELS + pixel) * RL_C2 + channel;
       for (int i = 0; i < 4; i++)
         for (int j = 0; j < 4; j++) greatest[i] = max_or_nan(greatest[i], fabsf(sum[i][j]));
-      pool_tile(sum, right, bias, &args.pooled[to], &args.codes[to]);
+      pool_tile(sum, right, bias, &pooled[to], &codes[to]);
     }
     __syncthreads();
     load_group_async(in, batch, first_image + 2 * group_images * stride, stride, group_images, &images[buffer]);
   }
   const float rounds_to_infinity = 65520.0f; /* in FP16 */
   for (int i = 0; i < 4; i++)
-    if (!(greatest[i] < rounds_to_infinity) && args.state) args.state->overflow = 1;
+    if (!(greatest[i] < rounds_to_infinity) && state) state->overflow = 1;
 }
 
 /* Returns in *images how many images fit twice into shared memory beside the weights, at most MAX_GROUP_IMAGES. */
@@ -154,8 +147,7 @@ int rl_conv2_forward(uint32_t batch, const void *in, const void *weights, const 
   if (rl_cuda_ok(cudaFuncSetAttribute(conv2_forward, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)max_bytes),
                  "reserving shared memory", err) < 0)
     return -1;
-  const conv2_forward_args args = {batch, group_images, (const __half *)in, (const __half *)weights, bias, (__half *)pooled,
-                                   codes, state};
   return rl_pdl_launch("conv2 forward", conv2_forward, dim3(blocks, RL_C2 / CHANNELS), THREADS,
-                       WEIGHT_BYTES + images * IMAGE_BYTES, stream, err, args);
+                       WEIGHT_BYTES + images * IMAGE_BYTES, stream, err, batch, group_images, (const __half *)in,
+                       (const __half *)weights, bias, (__half *)pooled, codes, state);
 }
