@@ -11,7 +11,7 @@
 
 enum {
   NAME_SIZE = 80,
-  MAX_LISTED = 4096 /* files in one pass; the next call sees the rest */,
+  MAX_LISTED = 4096, /* files of a kind; the next call handles the rest */
   MIB = 1 << 20,
   HOUR_S = 3600,
   DAY_S = 86400
@@ -25,43 +25,45 @@ static const struct kind {
 } kinds[] = {
     {"*.rln", 512, 512 * MIB, 90 * DAY_S},                     /* compiled code */
     {"counters-????????????????", 256, 256 * MIB, 90 * DAY_S}, /* counter plans */
-    {".????????????????.*", 0, 0, HOUR_S},                     /* incomplete file of either kind */
+    {".????????????????.*", 0, 0, HOUR_S},                     /* incomplete files of both kinds */
     {"counters-????????????????.*", 0, 0, HOUR_S},
 };
 
 typedef struct cache_file {
   char name[NAME_SIZE];
-  int64_t used_ns, bytes;
+  int64_t modified_ns, bytes;
 } cache_file;
 
 static int by_age(const void *a, const void *b) {
-  int64_t left = ((const cache_file *)a)->used_ns, right = ((const cache_file *)b)->used_ns;
+  int64_t left = ((const cache_file *)a)->modified_ns, right = ((const cache_file *)b)->modified_ns;
   return (left > right) - (left < right);
 }
 
-static size_t list(DIR *folder, const char *pattern, cache_file *files) {
-  struct stat facts;
+/* Fills files[MAX_LISTED] with the matching files of the folder and returns their number. */
+static size_t list_files(DIR *folder, const char *pattern, cache_file *files) {
+  struct stat status;
   size_t count = 0;
   rewinddir(folder);
   for (struct dirent *entry; count < MAX_LISTED && (entry = readdir(folder)) != NULL;) {
     cache_file *file = &files[count];
     if (fnmatch(pattern, entry->d_name, FNM_PERIOD) != 0 || snprintf(file->name, NAME_SIZE, "%s", entry->d_name) >= NAME_SIZE ||
-        fstatat(dirfd(folder), file->name, &facts, AT_SYMLINK_NOFOLLOW) < 0)
+        fstatat(dirfd(folder), file->name, &status, AT_SYMLINK_NOFOLLOW) < 0)
       continue;
-    file->used_ns = facts.st_mtim.tv_sec * SECOND_NS + facts.st_mtim.tv_nsec;
-    file->bytes = facts.st_size;
+    file->modified_ns = status.st_mtim.tv_sec * SECOND_NS + status.st_mtim.tv_nsec;
+    file->bytes = status.st_size;
     count++;
   }
   return count;
 }
 
-static void prune(DIR *folder, const struct kind *kind, int64_t now_ns, cache_file *files) {
-  int64_t left = (int64_t)list(folder, kind->pattern, files), bytes = 0;
-  for (int64_t i = 0; i < left; i++) bytes += files[i].bytes;
-  qsort(files, (size_t)left, sizeof *files, by_age);
-  for (const cache_file *file = files; left > 0; file++, left--) {
-    bool exceeds = kind->max_files > 0 && (left > kind->max_files || bytes > kind->max_bytes);
-    if (!exceeds && now_ns - file->used_ns <= kind->max_unused_s * SECOND_NS) return;
+/* Deletes the oldest files until the kind is within its limits. files: scratch memory for MAX_LISTED. */
+static void prune_kind(DIR *folder, const struct kind *kind, int64_t now_ns, cache_file *files) {
+  int64_t remaining = (int64_t)list_files(folder, kind->pattern, files), bytes = 0;
+  for (int64_t i = 0; i < remaining; i++) bytes += files[i].bytes;
+  qsort(files, (size_t)remaining, sizeof *files, by_age);
+  for (const cache_file *file = files; remaining > 0; file++, remaining--) {
+    bool exceeds = kind->max_files > 0 && (remaining > kind->max_files || bytes > kind->max_bytes);
+    if (!exceeds && now_ns - file->modified_ns <= kind->max_unused_s * SECOND_NS) return;
     (void)unlinkat(dirfd(folder), file->name, 0);
     bytes -= file->bytes;
   }
@@ -70,7 +72,7 @@ static void prune(DIR *folder, const struct kind *kind, int64_t now_ns, cache_fi
 void rl_cache_prune(const char *path, int64_t now_ns) {
   DIR *folder = opendir(path);
   cache_file *files = folder != NULL ? calloc(MAX_LISTED, sizeof *files) : NULL;
-  for (size_t i = 0; files != NULL && i < sizeof kinds / sizeof *kinds; i++) prune(folder, &kinds[i], now_ns, files);
+  for (size_t i = 0; files != NULL && i < sizeof kinds / sizeof *kinds; i++) prune_kind(folder, &kinds[i], now_ns, files);
   free(files);
   if (folder != NULL) closedir(folder);
 }

@@ -1,5 +1,5 @@
-/* Bounds of the workers' cache of compiled code and counter plans in files ($ROOFLINED_CACHE_DIR, set by the daemon). Least
- * recently used first, by modification time. Thread-safe. */
+/* Limits the size of the folder in which workers cache compiled code and counter plans. The daemon passes its path to them as
+ * $ROOFLINED_CACHE_DIR. Thread-safe. */
 #ifndef RL_BASE_CACHE_H
 #define RL_BASE_CACHE_H
 
@@ -7,8 +7,8 @@
 
 #define RL_CACHE_FOLDER "cache" /* in the state folder */
 
-/* Removes files beyond the bounds and incomplete files of killed processes; other files stay. A missing folder is empty. now_ns:
- * rl_now_ns. */
+/* Deletes the least recently modified files of each kind until the kind is within its limits, and deletes incomplete files that
+ * killed processes left. Ignores files of other kinds and a missing folder. now_ns: rl_now_ns(). */
 void rl_cache_prune(const char *path, int64_t now_ns);
 
 #endif

@@ -1,5 +1,5 @@
-/* Ownership by cleanup attribute: `rl_auto(rl_free_text) char *text = ...` is freed at the end of its scope; rl_steal(&text)
- * transfers it to the caller on success. A module defines the cleanup of its type with RL_DEFINE_CLEANUP. */
+/* Releases local variables at the end of their scope (GCC's cleanup attribute): `rl_auto(rl_free_text) char *text = ...` is
+ * freed, unless rl_steal(&text) has moved the pointer elsewhere. RL_DEFINE_CLEANUP defines such a function for another type. */
 #ifndef RL_BASE_CLEANUP_H
 #define RL_BASE_CLEANUP_H
 

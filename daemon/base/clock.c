@@ -57,7 +57,7 @@ static bool read_date(const char **text, struct tm *parts) {
          parts->tm_mday <= days_in_month(parts->tm_year, parts->tm_mon);
 }
 
-/* A second of 60 is a leap second. */
+/* Accepts a leap second, 60. */
 static bool read_time(const char **text, struct tm *parts) {
   if (!read_number(text, 2, &parts->tm_hour) || !skip_character(text, ':', ':') || !read_number(text, 2, &parts->tm_min) ||
       !skip_character(text, ':', ':') || !read_number(text, 2, &parts->tm_sec))
@@ -65,7 +65,7 @@ static bool read_time(const char **text, struct tm *parts) {
   return parts->tm_hour <= 23 && parts->tm_min <= 59 && parts->tm_sec <= 60;
 }
 
-/* Digits after the ninth are ignored. */
+/* Reads an optional fraction of a second. Ignores digits after the ninth. */
 static bool read_fraction(const char **text, int64_t *ns) {
   int64_t unit_ns = 100000000;
   *ns = 0;

@@ -1,5 +1,5 @@
-/* Wall-clock and monotonic time. An instant is a number of nanoseconds since 1970-01-01T00:00:00Z as int64_t, in JSON RFC 3339
- * text with nanoseconds. Durations are differences of monotonic time, which a change of the wall clock does not affect. */
+/* Wall-clock and monotonic time. An instant is an int64_t, in ns since 1970-01-01T00:00:00Z; in JSON it is RFC 3339 text with
+ * nanoseconds. Durations are differences of monotonic time, because the wall clock can be set. */
 #ifndef RL_BASE_CLOCK_H
 #define RL_BASE_CLOCK_H
 
@@ -9,14 +9,14 @@
 extern "C" {
 #endif
 
-int64_t rl_now_ns(void);       /* UTC */
-int64_t rl_monotonic_ns(void); /* since an arbitrary start */
+int64_t rl_now_ns(void);       /* CLOCK_REALTIME */
+int64_t rl_monotonic_ns(void); /* CLOCK_MONOTONIC */
 
 enum { RL_INSTANT_SIZE = 40 };
 /* Writes "2026-11-20T21:53:00.123456789Z" to text[RL_INSTANT_SIZE] and returns text. */
 char *rl_instant_format(int64_t ns, char *text);
 /* Parses RFC 3339 text; the fraction may be absent or of any length. An instant outside the range of *ns, 1677 to 2262, becomes
- * the nearest value in it. Returns -1 when text is no date and time. */
+ * the nearest one inside it. Returns -1 if text is not an RFC 3339 instant. */
 int rl_instant_parse(const char *text, int64_t *ns);
 
 #ifdef __cplusplus

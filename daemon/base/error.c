@@ -7,7 +7,7 @@
 
 #include "base/utf8.h"
 
-/* Quoted text need not be UTF-8, and the end of the buffer may have cut a character in two. */
+/* Replaces invalid UTF-8: quoted text need not be UTF-8, and truncation can split its last character. */
 static void sanitize(char *text) { rl_utf8_sanitize(text, strlen(text)); }
 
 static void fill(rl_error *err, rl_domain domain, int code, const char *pointer, const char *format, va_list args) {

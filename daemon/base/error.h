@@ -1,5 +1,5 @@
-/* Error object: every fallible function returns 0 or -1 and fills a trailing rl_error. Fixed size, so reporting an
- * error never allocates. Library code fills errors; only the job, request and main boundaries log or answer with them. */
+/* The error object. A fallible function returns -1 and fills its last argument, an rl_error, whose fixed size makes reporting an
+ * error possible without memory. Only the code that ends a job, a request or the program logs an error or sends it. */
 #ifndef RL_BASE_ERROR_H
 #define RL_BASE_ERROR_H
 
@@ -17,19 +17,19 @@ typedef enum rl_domain {
   RL_CUBLAS,  /* code: cublasStatus_t */
   RL_STORAGE, /* the database; code: rl_storage_code */
   RL_HTTP,    /* code: status */
-  RL_WIRE     /* a malformed frame, or a worker that exited; code: rl_wire_code */
+  RL_WIRE     /* the protocol with a worker (wire/wire.h); code: rl_wire_code */
 } rl_domain;
 
 typedef enum rl_wire_code {
   RL_WIRE_CLOSED = 1, /* end of file at a frame boundary */
-  RL_WIRE_TRUNCATED,
-  RL_WIRE_MAGIC,
+  RL_WIRE_TRUNCATED,  /* end of file inside a frame */
+  RL_WIRE_MAGIC,      /* the header does not begin with "RLFW" */
   RL_WIRE_BAD_VERSION,
-  RL_WIRE_TYPE,
+  RL_WIRE_TYPE, /* unknown frame type */
   RL_WIRE_TOO_LARGE,
-  RL_WIRE_PAYLOAD,
+  RL_WIRE_PAYLOAD, /* malformed payload */
   RL_WIRE_TIMEOUT,
-  RL_WIRE_LIMIT
+  RL_WIRE_LIMIT /* the records of a pass exceed their limit, or memory is exhausted */
 } rl_wire_code;
 
 typedef enum rl_storage_code {
@@ -37,28 +37,29 @@ typedef enum rl_storage_code {
   RL_STORAGE_LOCKED,     /* another program holds the database: HTTP 503 */
   RL_STORAGE_CONSTRAINT, /* a value violates a constraint of its table */
   RL_STORAGE_DENIED,     /* no permission for the file */
-  RL_STORAGE_DAMAGED,    /* the file is not an intact database */
+  RL_STORAGE_DAMAGED,    /* the file is not a database, or a corrupt one */
   RL_STORAGE_IO,         /* the disk reports an error */
   RL_STORAGE_MEMORY,     /* out of memory */
-  RL_STORAGE_INTERNAL    /* an error of the program */
+  RL_STORAGE_INTERNAL    /* a bug in rooflined */
 } rl_storage_code;
 
 typedef struct rl_error {
   rl_domain domain;
   int code;
-  char pointer[96];  /* RFC 6901 pointer to the invalid field; "": none */
-  char message[384]; /* what failed, and what to do */
-} rl_error;          /* both texts are UTF-8 */
+  char pointer[96];  /* UTF-8: RFC 6901 pointer to the invalid field; "": none */
+  char message[384]; /* UTF-8: the failure and its remedy */
+} rl_error;
 
 /* Fills *err, unless err is NULL, and returns -1. */
 int rl_fail(rl_error *err, rl_domain domain, int code, const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* The same with RL_INPUT for a field of a JSON document: rl_fail_at(err, "/epochs", "must be ..."). */
+/* Like rl_fail with RL_INPUT, for the field of a JSON document that `pointer` names: rl_fail_at(err, "/epochs", "must be ...").
+ */
 int rl_fail_at(rl_error *err, const char *pointer, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* The same with RL_SYS and errno: "<message>: <strerror>". */
+/* Like rl_fail with RL_SYS and errno. Appends ": <strerror(errno)>" to the message. */
 int rl_fail_errno(rl_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Prepends "<context>: " to the message; returns -1. */
+/* Prepends the formatted text and ": " to the message of err. Returns -1. */
 int rl_wrap(rl_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* "sys" "input" "cuda" ... */
+/* Returns "sys", "input", "cuda" and so on. */
 const char *rl_domain_name(rl_domain domain);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
-/* Conversion between C structs and JSON objects, by a table of fields: validates and decodes a JSON object (fields_decode.c),
- * encodes a struct (fields_encode.c), and prints the JSON Schema for OpenAPI (fields_schema.c). cJSON is used here, in api/ and
- * in the wire's control frames only. Stateless, thread-safe. */
+/* Converts between a C struct and a JSON object. A table of rl_field describes the members of the struct; the functions below
+ * decode and validate an object (fields_decode.c), encode a struct (fields_encode.c), and make the object's JSON Schema
+ * (fields_schema.c). Stateless, thread-safe. */
 #ifndef RL_BASE_FIELDS_H
 #define RL_BASE_FIELDS_H
 
@@ -16,68 +16,75 @@ extern "C" {
 #endif
 
 typedef enum rl_field_type {
-  RL_FIELD_BOOL,    /* bool, or an int64_t that is 0 or 1: by its size */
-  RL_FIELD_INT,     /* int64_t, or uint32_t: by its size; a whole number within [minimum, maximum], |value| <= 2^53 */
-  RL_FIELD_REAL,    /* double, finite, within [minimum, maximum] */
-  RL_FIELD_MEASURE, /* double that may be unavailable: null is NAN; within [minimum, maximum] */
-  RL_FIELD_TEXT,    /* char[size], NUL-terminated UTF-8 without control characters; one of names, if not NULL; null: unchanged */
+  RL_FIELD_BOOL,    /* bool, or int64_t with the value 0 or 1; rl_field.size distinguishes them */
+  RL_FIELD_INT,     /* int64_t, or uint32_t; rl_field.size distinguishes them. A whole number, |value| <= 2^53 */
+  RL_FIELD_REAL,    /* double, finite */
+  RL_FIELD_MEASURE, /* double; NAN, in JSON null: unavailable */
+  /* char[size]: NUL-terminated UTF-8 without control characters; one of `names`, unless that is NULL. Decoding null leaves the
+   * member unchanged. */
+  RL_FIELD_TEXT,
   RL_FIELD_SHA256,  /* char[65]: 64 lower-case hexadecimal digits; "": unknown */
-  RL_FIELD_CHOICE,  /* int: index into names */
-  RL_FIELD_CHOICES, /* uint32_t: bit i stands for names[i]; JSON: an array without repeats, not empty unless may_be_empty */
-  RL_FIELD_NAMES,   /* char[size]: names of letters, digits, _ and . up to RL_FIELD_NAME_MAX bytes, one a line; JSON: an array
-                       without repeats */
-  RL_FIELD_JSON,    /* char[size]: JSON text of an object, or of an array with may_be_array, not interpreted */
-  RL_FIELD_INTS, /* int64_t[]: an array of 1 to size / 8 whole numbers within [minimum, maximum]; further elements stay unchanged
+  RL_FIELD_CHOICE,  /* int: index into `names`. JSON: the name */
+  RL_FIELD_CHOICES, /* uint32_t: bit i stands for names[i]. JSON: an array of distinct names, not empty unless may_be_empty */
+  /* char[size]: one name a line. A name has 1 to RL_FIELD_NAME_MAX letters, digits, _ and . JSON: an array of distinct names. */
+  RL_FIELD_NAMES,
+  RL_FIELD_JSON, /* char[size]: JSON text of any object; with may_be_array also of any array */
+  RL_FIELD_INTS, /* int64_t[size / 8]. JSON: an array of 1 to size / 8 whole numbers; a shorter array sets the first elements only
                   */
-  /* These are pointers into the decoded document, valid as long as it is; NULL: absent. */
-  RL_FIELD_STRING, /* const char *: at most `maximum` bytes of any text */
-  RL_FIELD_OBJECT, /* const cJSON *: an object of the table `fields` */
-  RL_FIELD_ARRAY   /* const cJSON *: at most `maximum` objects of the table `fields`, or strings when it is NULL */
+  /* The members of the following types are pointers into the decoded cJSON document and become invalid with it. NULL: absent. */
+  RL_FIELD_STRING, /* const char *: any text of at most `maximum` bytes */
+  RL_FIELD_OBJECT, /* const cJSON *: an object that the table `fields` describes */
+  RL_FIELD_ARRAY   /* const cJSON *: at most `maximum` objects that the table `fields` describes; `fields` NULL: strings */
 } rl_field_type;
 
 enum { RL_FIELD_NAME_MAX = 95 };
 
-/* The largest and the smallest magnitude of a measure other than 0: products and quotients of a few stay finite. */
+/* The bounds of |value| of a MEASURE other than 0. Products and quotients of two or three such values stay finite. */
 #define RL_MEASURE_MAX 1e100
 #define RL_MEASURE_MIN 1e-100
-/* Returns the value, 0 when its magnitude is below RL_MEASURE_MIN, NAN when it is above RL_MEASURE_MAX. */
+/* Returns value; 0 if |value| < RL_MEASURE_MIN; NAN if |value| > RL_MEASURE_MAX. */
 double rl_sanitize_measure(double value);
 
 typedef struct rl_field rl_field;
 struct rl_field {
   const char *name;
   rl_field_type type;
-  size_t offset, size;                       /* in the struct; size of the text buffer for TEXT, NAMES and JSON */
-  bool required, may_be_empty, may_be_array; /* may_be_empty: CHOICES; may_be_array: JSON */
-  bool zero_is_null;                         /* the store keeps 0 or "" as NULL: not known */
-  double minimum, maximum;                   /* of numbers; both 0: no bounds. STRING and ARRAY: maximum only */
-  const char *const *names;                  /* CHOICE, CHOICES and TEXT, NULL-terminated */
-  const char *summary;                       /* for OpenAPI and the documents */
-  const rl_field *fields; /* of OBJECT and ARRAY, for the schema; the caller decodes the object that the pointer refers to */
-  void (*describe)(char *text, size_t size); /* writes the summary when other tables determine it; NULL: summary */
-};                                           /* a table ends with {0} */
+  size_t offset, size;      /* of the member in the struct, in bytes */
+  bool required;            /* decoding fails if the key is absent */
+  bool may_be_empty;        /* CHOICES */
+  bool may_be_array;        /* JSON */
+  bool zero_is_null;        /* 0 or "" means unknown: the store writes SQL NULL */
+  double minimum, maximum;  /* inclusive bounds of numbers, both 0: none; bytes of STRING, elements of ARRAY: maximum only */
+  const char *const *names; /* CHOICE, CHOICES and TEXT: the accepted names, NULL-terminated */
+  const char *summary;      /* the description in OpenAPI and in the documents */
+  const rl_field *fields;   /* OBJECT and ARRAY: the members of the objects, for the schema; the caller decodes the objects */
+  void (*describe)(char *text, size_t size); /* writes a description that depends on other tables; NULL: summary is used */
+};
 
-/* The value of a BOOL or an INT at `member`, which need not be aligned. */
+/* In the declarations below a table is an array of rl_field that ends with {0}. */
+
+/* Returns the value of the BOOL or INT that is stored at `member`. member need not be aligned. */
 int64_t rl_field_integer(const rl_field *field, const void *member);
 
-/* Decodes object into out, which holds the defaults on entry. Unknown and repeated keys, wrong types and values out of bounds are
- * errors: RL_INPUT with a JSON pointer, `path` followed by the field ("/epochs" for path ""). out is unchanged on failure.
- * struct_size: of the struct at out, at most 16384. */
+/* Decodes object into the struct at out, which has struct_size bytes (at most 16384) and holds the defaults on entry. Fails with
+ * RL_INPUT on unknown and repeated keys, wrong types and values out of bounds; then out is unchanged, and err->pointer is `path`
+ * followed by the key ("/epochs" if path is ""). */
 int rl_fields_decode(const rl_field *table, const cJSON *object, const char *path, void *out, size_t struct_size, rl_error *err);
-/* The same from JSON text, for tables without STRING, OBJECT and ARRAY. */
+/* Parses and decodes JSON text. The table must not contain STRING, OBJECT or ARRAY. */
 int rl_fields_parse(const rl_field *table, const char *text, size_t length, void *out, size_t struct_size, rl_error *err);
-/* Adds every field that is not absent to object, in the table's order. Returns -1 when out of memory. */
+/* Adds the fields of the struct at `in` to object, in the table's order, except absent ones. Returns -1 if memory is exhausted.
+ */
 int rl_fields_encode(const rl_field *table, const void *in, cJSON *object);
-/* Returns the compact JSON text of the same, which the caller frees; NULL when out of memory. */
+/* Returns the struct at `in` as compact JSON text, which the caller frees; NULL if memory is exhausted. */
 char *rl_fields_print(const rl_field *table, const void *in);
-/* Returns the JSON Schema of the table's object ("type": "object", "properties", "required", "additionalProperties": false). */
+/* Returns the JSON Schema of the object that the table describes; the caller deletes it. */
 cJSON *rl_fields_schema(const rl_field *table);
 
 #ifdef __cplusplus
 }
 #endif
 
-/* RL_FIELD(struct type, member, RL_FIELD_..., .minimum = ...) */
+/* One row of a table: RL_FIELD(rl_epoch, device_ms, RL_FIELD_MEASURE, .minimum = 0). */
 #define RL_FIELD(STRUCT, MEMBER, TYPE, ...) \
   { .name = #MEMBER, .type = (TYPE), .offset = offsetof(STRUCT, MEMBER), .size = sizeof(((STRUCT *)0)->MEMBER), __VA_ARGS__ }
 

@@ -1,4 +1,4 @@
-/* Decoding JSON into a struct and checking each field against its row of the table. */
+/* Decodes a JSON object into a struct, and checks each member against its row of the table. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/utf8.h"
 
 enum { MAX_STRUCT_SIZE = 16384 };
-static const double MAX_WHOLE = 9007199254740992.0; /* 2^53 */
+static const double MAX_WHOLE = 9007199254740992.0; /* 2^53: doubles represent all smaller integers */
 
 static const rl_field *find(const rl_field *table, const char *name) {
   for (const rl_field *field = table; field->name != NULL; field++)
@@ -22,7 +22,7 @@ static int name_index(const char *const *names, const char *text) {
   return -1;
 }
 
-/* Writes "a, b, c". */
+/* Writes "a, b, c" to text and returns text. */
 static const char *list_names(const char *const *names, char *text, size_t size) {
   size_t used = 0;
   text[0] = '\0';
@@ -71,17 +71,17 @@ static int decode_number(const rl_field *field, const cJSON *item, const char *p
 }
 
 static int decode_choices(const rl_field *field, const cJSON *item, const char *path, void *out, rl_error *err) {
-  char names[512], where[sizeof err->pointer];
+  char names[512], item_path[sizeof err->pointer];
   uint32_t bits = 0;
   int index = 0;
   if (!cJSON_IsArray(item) || (item->child == NULL && !field->may_be_empty))
     return rl_fail_at(err, path, "%s must be %s array of: %s", field->name, field->may_be_empty ? "an" : "a non-empty",
                       list_names(field->names, names, sizeof names));
   for (const cJSON *member = item->child; member != NULL; member = member->next, index++) {
-    snprintf(where, sizeof where, "%.80s/%d", path, index);
+    snprintf(item_path, sizeof item_path, "%.80s/%d", path, index);
     int bit = cJSON_IsString(member) ? name_index(field->names, member->valuestring) : -1;
-    if (bit < 0) return rl_fail_at(err, where, "%s takes: %s", field->name, list_names(field->names, names, sizeof names));
-    if (bits & (1u << bit)) return rl_fail_at(err, where, "%s names %s twice", field->name, member->valuestring);
+    if (bit < 0) return rl_fail_at(err, item_path, "%s takes: %s", field->name, list_names(field->names, names, sizeof names));
+    if (bits & (1u << bit)) return rl_fail_at(err, item_path, "%s names %s twice", field->name, member->valuestring);
     bits |= 1u << bit;
   }
   memcpy(out, &bits, sizeof bits);
@@ -89,13 +89,13 @@ static int decode_choices(const rl_field *field, const cJSON *item, const char *
 }
 
 static int decode_ints(const rl_field *field, const cJSON *item, const char *path, void *out, rl_error *err) {
-  char where[sizeof err->pointer];
+  char item_path[sizeof err->pointer];
   int max_count = (int)(field->size / sizeof(int64_t)), index = 0;
   if (!cJSON_IsArray(item) || item->child == NULL || cJSON_GetArraySize(item) > max_count)
     return rl_fail_at(err, path, "%s must be an array of 1 to %d whole numbers", field->name, max_count);
   for (const cJSON *member = item->child; member != NULL; member = member->next, index++) {
-    snprintf(where, sizeof where, "%.80s/%d", path, index);
-    if (decode_number(field, member, where, (int64_t *)out + index, err) < 0) return -1;
+    snprintf(item_path, sizeof item_path, "%.80s/%d", path, index);
+    if (decode_number(field, member, item_path, (int64_t *)out + index, err) < 0) return -1;
   }
   return 0;
 }
@@ -106,7 +106,7 @@ static bool is_name(const char *text) {
   return length > 0 && length <= RL_FIELD_NAME_MAX && text[length] == '\0';
 }
 
-/* Whether one line of text equals name. */
+/* Returns whether one line of text equals name. */
 static bool has_line(const char *text, const char *name) {
   size_t length = strlen(name);
   for (const char *line = text; line != NULL && *line != '\0'; line = strchr(line, '\n'), line += line != NULL)
@@ -115,18 +115,19 @@ static bool has_line(const char *text, const char *name) {
 }
 
 static int decode_name_list(const rl_field *field, const cJSON *item, const char *path, char *out, rl_error *err) {
-  char where[sizeof err->pointer];
+  char item_path[sizeof err->pointer];
   size_t used = 0;
   int index = 0;
   if (!cJSON_IsArray(item)) return rl_fail_at(err, path, "%s must be an array of names", field->name);
   out[0] = '\0';
   for (const cJSON *member = item->child; member != NULL; member = member->next, index++) {
-    snprintf(where, sizeof where, "%.80s/%d", path, index);
+    snprintf(item_path, sizeof item_path, "%.80s/%d", path, index);
     if (!cJSON_IsString(member) || !is_name(member->valuestring))
-      return rl_fail_at(err, where, "%s takes names of at most %d letters, digits, _ and .", field->name, RL_FIELD_NAME_MAX);
-    if (has_line(out, member->valuestring)) return rl_fail_at(err, where, "%s names %s twice", field->name, member->valuestring);
+      return rl_fail_at(err, item_path, "%s takes names of at most %d letters, digits, _ and .", field->name, RL_FIELD_NAME_MAX);
+    if (has_line(out, member->valuestring))
+      return rl_fail_at(err, item_path, "%s names %s twice", field->name, member->valuestring);
     if (used + strlen(member->valuestring) + 2 > field->size)
-      return rl_fail_at(err, where, "%s must be shorter than %zu bytes together", field->name, field->size);
+      return rl_fail_at(err, item_path, "%s must be shorter than %zu bytes together", field->name, field->size);
     used += (size_t)snprintf(out + used, field->size - used, "%s%s", index > 0 ? "\n" : "", member->valuestring);
   }
   return 0;
@@ -173,7 +174,7 @@ static int decode_measure(const rl_field *field, const cJSON *item, const char *
   return 0;
 }
 
-/* Returns the index of the name, or -1 with an error. */
+/* Returns the index of the item's string in field->names; -1 with err if it is not there. */
 static int find_choice(const rl_field *field, const cJSON *item, const char *path, rl_error *err) {
   char names[192];
   int choice = cJSON_IsString(item) ? name_index(field->names, item->valuestring) : -1;

@@ -1,4 +1,4 @@
-/* Encoding a struct as JSON. */
+/* Encodes a struct as a JSON object. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "base/fields.h"
 
-/* cJSON prints 15 digits; a number that needs 17 to be read back exactly is printed here. */
+/* Prints 17 digits if 15, which cJSON prints, do not restore the value exactly. */
 static cJSON *encode_number(double value) {
   char text[32];
   snprintf(text, sizeof text, "%.15g", value);

@@ -1,6 +1,7 @@
-/* The JSON Schema of a field table, which openapi.json is checked against. */
+/* Makes the JSON Schema of a field table; a test compares openapi.json with it. */
 #include "base/fields.h"
 
+/* Indexed by rl_field_type. */
 static const char *const schema_types[] = {"boolean", "integer", "number", "number", "string", "string", "string",
                                            "array",   "array",   "object", "array",  "string", "object", "array"};
 
@@ -10,7 +11,7 @@ static void add_bounds(cJSON *schema, const rl_field *field) {
   cJSON_AddNumberToObject(schema, "maximum", field->maximum);
 }
 
-/* Adds "items" of one type with the bounds of their number; returns the schema of an item. */
+/* Adds minItems, maxItems and "items" of one type. Returns the schema of an item. */
 static cJSON *add_items(cJSON *schema, const char *type, double min_items, double max_items) {
   cJSON_AddNumberToObject(schema, "minItems", min_items);
   cJSON_AddNumberToObject(schema, "maxItems", max_items);
@@ -19,7 +20,7 @@ static cJSON *add_items(cJSON *schema, const char *type, double min_items, doubl
   return items;
 }
 
-/* Adds the keywords of strings, arrays and objects. The schema of a nested table repeats "type", which is already there. */
+/* Adds the keywords of strings, arrays and objects. Drops "type" from the schema of a nested table, because `schema` has it. */
 static void describe_members(cJSON *schema, const rl_field *field) {
   if (field->type == RL_FIELD_INTS) add_bounds(add_items(schema, "integer", 1, (double)(field->size / sizeof(int64_t))), field);
   if (field->type == RL_FIELD_STRING) cJSON_AddNumberToObject(schema, "maxLength", field->maximum);
@@ -49,7 +50,7 @@ static void add_summary(cJSON *property, const rl_field *field) {
 
 static bool is_list_of_names(const rl_field *field) { return field->type == RL_FIELD_CHOICES || field->type == RL_FIELD_NAMES; }
 
-/* Adds "items" of a list of names; returns the schema of a name. */
+/* Adds "items" of a list of names. Returns the schema of a name. */
 static cJSON *add_names(cJSON *schema, const rl_field *field) {
   if (field->type == RL_FIELD_CHOICES && !field->may_be_empty) cJSON_AddNumberToObject(schema, "minItems", 1);
   cJSON_AddBoolToObject(schema, "uniqueItems", 1);

@@ -17,7 +17,8 @@ static size_t count_digits(const char *text, size_t length) {
   return count;
 }
 
-/* Bytes of the number at the front of text by JSON's grammar, which cJSON does not enforce ("01", "1.", "-.5"); 0: no number. */
+/* Returns the size in bytes of the JSON number at the start of text; 0 if there is none. cJSON accepts more, such as "01" and
+ * "1.". */
 static size_t number_size(const char *text, size_t length) {
   size_t size = length > 0 && text[0] == '-';
   const size_t whole = count_digits(text + size, length - size);
@@ -39,18 +40,19 @@ static size_t number_size(const char *text, size_t length) {
 
 typedef struct scan {
   int depth;
-  bool quoted, escaped;
-} scan; /* what the bytes before have opened */
+  bool in_string, escaped;
+} scan; /* the state after the bytes before the current one */
 
-/* One character of `size` bytes at text + offset, or a whole number: returns the bytes to skip, 0 after an error. */
+/* Checks the character at text + offset, which has `size` bytes, or the number that begins there. Returns the number of bytes
+ * checked; 0 with err if they are invalid. */
 static size_t check_character(scan *state, const char *text, size_t length, size_t offset, size_t size, rl_error *err) {
   const char c = text[offset];
   if (state->escaped) {
     if (length - offset >= 5 && memcmp(text + offset, "u0000", 5) == 0) return refuse(offset, "has an escaped NUL", err), 0;
     state->escaped = false;
   } else if (c == '"') {
-    state->quoted = !state->quoted;
-  } else if (state->quoted) {
+    state->in_string = !state->in_string;
+  } else if (state->in_string) {
     state->escaped = c == '\\';
   } else if (c == '{' || c == '[') {
     if (++state->depth > MAX_DEPTH) return refuse(offset, "is nested too deep", err), 0;
@@ -63,8 +65,8 @@ static size_t check_character(scan *state, const char *text, size_t length, size
   return size;
 }
 
-/* Refuses what cJSON accepts: deep nesting, over which it recurses; NUL, also escaped, which would end the text early for C code;
- * bytes that are not UTF-8; malformed numbers. */
+/* Checks what cJSON does not: nesting, because cJSON recurses; NUL and \u0000, because C strings end there; UTF-8; the grammar of
+ * numbers. */
 static int check_text(const char *text, size_t length, rl_error *err) {
   scan state = {0};
   for (size_t offset = 0, size = 0; offset < length; offset += size) {

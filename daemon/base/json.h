@@ -1,4 +1,4 @@
-/* Parsing JSON text from outside: stricter than cJSON, which does the parsing. Stateless, thread-safe. */
+/* Parses untrusted JSON text with cJSON, after stricter checks. Stateless, thread-safe. */
 #ifndef RL_BASE_JSON_H
 #define RL_BASE_JSON_H
 
@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-/* Parses JSON text. Returns NULL and fills err (RL_INPUT, code: byte offset) when the text is not JSON, is not UTF-8, is nested
- * deeper than 32, contains NUL (also as \u0000), or continues after the value. The caller deletes the result. */
+/* Parses JSON text. Returns a value that the caller deletes; NULL with RL_INPUT (code: byte offset) if the text is not JSON, is
+ * not UTF-8, has more than 32 levels of nesting, contains NUL or \u0000, or continues after the value. */
 cJSON *rl_json_parse(const char *text, size_t length, rl_error *err);
 
 #ifdef __cplusplus

@@ -33,7 +33,7 @@ void rl_log(rl_level level, const char *format, ...) {
   used += wrote < 0 ? 0 : wrote;
   if (used > (int)sizeof line - 2) used = (int)sizeof line - 2;
   line[used++] = '\n';
-  /* Text of a client must not start a new line. */
+  /* Text from a client must not forge log lines. */
   for (int i = 0; i < used - 1; i++)
     if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f) line[i] = ' ';
   ssize_t ignored = write(STDERR_FILENO, line, (size_t)used);

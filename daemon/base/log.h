@@ -1,5 +1,5 @@
-/* Log lines on standard error, one write(2) a line. A line starts with its <level> under systemd (JOURNAL_STREAM is set), else
- * with the time. Called at the job, request and main boundaries only. Thread-safe. */
+/* Writes log lines to standard error, each with one write(2). Under systemd, which sets JOURNAL_STREAM, a line starts with its
+ * priority, "<4>"; otherwise with the time and the program's name. Thread-safe. */
 #ifndef RL_BASE_LOG_H
 #define RL_BASE_LOG_H
 
@@ -9,7 +9,7 @@ extern "C" {
 
 typedef enum rl_level { RL_LOG_ERROR = 3, RL_LOG_WARNING = 4, RL_LOG_INFO = 6, RL_LOG_DEBUG = 7 } rl_level;
 
-void rl_log_open(const char *program, rl_level max_level); /* default: "rooflined", RL_LOG_INFO */
+void rl_log_open(const char *program, rl_level max_level); /* without this call: "rooflined", RL_LOG_INFO */
 void rl_log(rl_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #ifdef __cplusplus

@@ -28,7 +28,7 @@ static bool is_overridden(const char *entry, const char *const *variables) {
   return false;
 }
 
-/* Returns our environment overridden by `variables`. */
+/* Returns this process's environment with `variables` added or replaced; the caller frees the list, not its strings. */
 static char **make_environment(const char *const *variables) {
   size_t inherited = 0, added = 0, used = 0;
   while (environ[inherited] != NULL) inherited++;
@@ -41,33 +41,35 @@ static char **make_environment(const char *const *variables) {
   return list;
 }
 
-/* In the child after fork from a multithreaded process: calls async-signal-safe functions only. */
-static void execute(const char *const *arguments, char **environment, int input, int output, int errors, int report,
+/* Executes the program in the child, or writes errno to the pipe `error_fd` and exits. After a fork of a multithreaded process
+ * only async-signal-safe functions may be called. */
+static void execute(const char *const *arguments, char **environment, int input, int output, int stderr_fd, int error_fd,
                     pid_t parent) {
   sigset_t none;
   sigemptyset(&none);
   signal(SIGPIPE, SIG_DFL);
   if (setpgid(0, 0) == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent && dup2(input, STDIN_FILENO) >= 0 &&
-      dup2(output, STDOUT_FILENO) >= 0 && (errors < 0 || dup2(errors, STDERR_FILENO) >= 0) &&
+      dup2(output, STDOUT_FILENO) >= 0 && (stderr_fd < 0 || dup2(stderr_fd, STDERR_FILENO) >= 0) &&
       close_range(STDERR_FILENO + 1, ~0u, CLOSE_RANGE_CLOEXEC) == 0 && sigprocmask(SIG_SETMASK, &none, NULL) == 0)
     execve(arguments[0], (char *const *)(uintptr_t)arguments, environment);
   int code = errno;
-  ssize_t ignored = write(report, &code, sizeof code);
+  ssize_t ignored = write(error_fd, &code, sizeof code);
   (void)ignored;
   _exit(EXEC_FAILED);
 }
 
-int rl_process_start(const char *const *arguments, const char *const *variables, int errors, rl_process *process, rl_error *err) {
-  int to_child[2], from_child[2], report[2];
+int rl_process_start(const char *const *arguments, const char *const *variables, int stderr_fd, rl_process *process,
+                     rl_error *err) {
+  int to_child[2], from_child[2], error_pipe[2];
   if (pipe2(to_child, O_CLOEXEC) < 0) return rl_fail_errno(err, "can't make a pipe for %s", arguments[0]);
   rl_auto(rl_close_descriptor) int child_input = to_child[0];
   rl_auto(rl_close_descriptor) int input = to_child[1];
   if (pipe2(from_child, O_CLOEXEC) < 0) return rl_fail_errno(err, "can't make a pipe for %s", arguments[0]);
   rl_auto(rl_close_descriptor) int output = from_child[0];
   rl_auto(rl_close_descriptor) int child_output = from_child[1];
-  if (pipe2(report, O_CLOEXEC) < 0) return rl_fail_errno(err, "can't make a pipe for %s", arguments[0]);
-  rl_auto(rl_close_descriptor) int outcome = report[0];
-  rl_auto(rl_close_descriptor) int child_report = report[1];
+  if (pipe2(error_pipe, O_CLOEXEC) < 0) return rl_fail_errno(err, "can't make a pipe for %s", arguments[0]);
+  rl_auto(rl_close_descriptor) int error_reader = error_pipe[0];
+  rl_auto(rl_close_descriptor) int child_error = error_pipe[1];
   rl_auto(free_list) char **environment = make_environment(variables);
   if (environment == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory to start %s", arguments[0]);
   if (fcntl(input, F_SETFL, O_NONBLOCK) < 0 || fcntl(output, F_SETFL, O_NONBLOCK) < 0)
@@ -75,13 +77,13 @@ int rl_process_start(const char *const *arguments, const char *const *variables,
 
   pid_t parent = getpid(), pid = fork();
   if (pid < 0) return rl_fail_errno(err, "can't start %s", arguments[0]);
-  if (pid == 0) execute(arguments, environment, child_input, child_output, errors, child_report, parent);
-  setpgid(pid, pid); /* in both processes: the order is not defined */
-  close(child_report);
-  child_report = -1;
+  if (pid == 0) execute(arguments, environment, child_input, child_output, stderr_fd, child_error, parent);
+  setpgid(pid, pid); /* the child calls it, too: either may run first */
+  close(child_error);
+  child_error = -1;
   int code = 0;
-  ssize_t got;
-  do got = read(outcome, &code, sizeof code);
+  ssize_t got; /* 0: execve closed the pipe; else the child's errno is in code */
+  do got = read(error_reader, &code, sizeof code);
   while (got < 0 && errno == EINTR);
   int pidfd = got == 0 ? pidfd_open(pid, 0) : -1;
   if (pidfd < 0) {
@@ -106,7 +108,7 @@ static bool exits_within(int pidfd, int timeout_ms) {
 
 bool rl_process_has_exited(const rl_process *process) { return process->pid != 0 && exits_within(process->pidfd, 0); }
 
-/* Without WNOHANG: the pidfd becomes readable slightly before the process can be reaped. */
+/* Waits without WNOHANG, because the pidfd becomes readable slightly before the process can be reaped. */
 static bool reap(pid_t pid, int *status) {
   pid_t waited;
   do waited = waitpid(pid, status, 0);
@@ -119,7 +121,7 @@ void rl_process_terminate(rl_process *process, int grace_ms, char exit_status[RL
   if (process->pid == 0) return;
   close(process->input);
   (void)exits_within(process->pidfd, grace_ms);
-  kill(-process->pid, SIGKILL); /* also kills its children; the group id is not reused before the process is reaped */
+  kill(-process->pid, SIGKILL); /* its children, too; the group's id stays reserved until the process is reaped */
   if (!exits_within(process->pidfd, KILL_WAIT_MS) || !reap(process->pid, &status))
     snprintf(exit_status, RL_EXIT_STATUS_SIZE, "did not exit, not even by SIGKILL");
   else if (WIFSIGNALED(status)) snprintf(exit_status, RL_EXIT_STATUS_SIZE, "was killed by SIG%s", sigabbrev_np(WTERMSIG(status)));

@@ -16,7 +16,7 @@ size_t rl_utf8_size(const char *text, size_t size) {
   return overlong || surrogate || beyond ? 0 : length;
 }
 
-/* Returns the offset of the first byte that belongs to no valid character; size when there is none. */
+/* Returns the offset of the first byte that is not part of a valid character; size if all are. */
 static size_t first_invalid(const char *text, size_t size) {
   size_t offset = 0;
   for (size_t step; offset < size && (step = rl_utf8_size(text + offset, size - offset)) > 0;) offset += step;

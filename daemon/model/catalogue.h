@@ -1,6 +1,5 @@
-/* The metric catalogue: the rows of each section of the report, the expression of each row, and the raw metrics that it needs.
- * The tables are generated from schema/metrics by schema/catalogue.py. Plain data, linked by the daemon and by the profiler's
- * module. */
+/* The metric catalogue. A section of the report consists of rows; a row's value is an expression over raw metrics, which a worker
+ * collects. schema/catalogue.py generates the tables from schema/metrics/. Constant data, linked by the daemon and by workers. */
 #ifndef RL_MODEL_CATALOGUE_H
 #define RL_MODEL_CATALOGUE_H
 
@@ -15,21 +14,22 @@ extern "C" {
 typedef enum rl_metric_origin {
   RL_ORIGIN_COUNTER,  /* CUPTI's range profiler */
   RL_ORIGIN_LAUNCH,   /* the launch: grid, registers, limits of occupancy */
-  RL_ORIGIN_DEVICE,   /* attributes of the device, its links and its host */
+  RL_ORIGIN_DEVICE,   /* attributes of the device, of its NVLink and PCIe links, and of the host */
   RL_ORIGIN_SAMPLING, /* PC samples, or counters sampled over time */
-  RL_ORIGIN_SASS      /* counts by instruction */
+  RL_ORIGIN_SASS      /* counts of executed SASS instructions */
 } rl_metric_origin;
 
-/* Whether a row has parts, the raw metrics "KEY:PART", and what ncu prints of them after the row's value. */
+/* A row can have parts: raw metrics named "KEY:PART". This selects what ncu prints of them after the row's value: nothing,
+ * their values, or their names. */
 typedef enum rl_parts { RL_PARTS_NONE, RL_PARTS_VALUES, RL_PARTS_NAMES } rl_parts;
 
 typedef struct rl_section_row {
-  const char *table; /* "": the section's header */
+  const char *table; /* title of the section's table that has the row; "": the section's header */
   const char *name, *unit;
-  const char *key;            /* ncu's name of the row's metric */
-  const char *expression;     /* over raw metrics (analyze/expression.h) */
-  const char *const *choices; /* texts for the values 0, 1, ..., NULL-terminated; NULL: the value is a number */
-  const char *chips;          /* compute capabilities with its counters, "8.0 9.0"; NULL: all of rl_catalogue_chips */
+  const char *key;            /* the metric's name in ncu */
+  const char *expression;     /* see analyze/expression.h */
+  const char *const *choices; /* NULL-terminated: the value i is shown as choices[i]; NULL: as a number */
+  const char *chips;          /* compute capabilities that have the counters, "8.0 9.0"; NULL: all of rl_catalogue_chips */
   rl_parts parts;
 } rl_section_row;
 
@@ -39,13 +39,13 @@ typedef struct rl_section {
   size_t row_count;
 } rl_section;
 
-/* The compute capabilities that `chips` can name. On any other one every row is tried. */
+/* The compute capabilities that `chips` can name. On others the worker tries to collect every row. */
 extern const char rl_catalogue_chips[];
 
-/* At most 32: in a uint32_t bit i stands for rl_sections[i]. */
+/* At most 32 sections: in a uint32_t, bit i stands for rl_sections[i]. */
 extern const rl_section rl_sections[];
 extern const size_t rl_section_count;
-extern const char *const rl_section_names[]; /* ids, NULL-terminated: names of an RL_FIELD_CHOICES */
+extern const char *const rl_section_names[]; /* the ids, NULL-terminated, for RL_FIELD_CHOICES */
 
 typedef struct rl_section_set {
   const char *name; /* "basic" "detailed" "full" */
@@ -53,12 +53,12 @@ typedef struct rl_section_set {
 } rl_section_set;
 extern const rl_section_set rl_section_sets[];
 extern const size_t rl_section_set_count;
-extern const char *const rl_section_set_names[]; /* NULL-terminated: names of an RL_FIELD_CHOICE */
+extern const char *const rl_section_set_names[]; /* NULL-terminated, for RL_FIELD_CHOICE */
 
-typedef struct rl_raw_metric { /* one for each name that rows need, sorted by name (strcmp) */
+typedef struct rl_raw_metric { /* rl_raw_metrics is sorted by name (strcmp) */
   const char *name, *unit;
   rl_metric_origin origin;
-  uint32_t sections; /* sections that need it */
+  uint32_t sections; /* bits of the sections whose rows need it */
 } rl_raw_metric;
 extern const rl_raw_metric rl_raw_metrics[];
 extern const size_t rl_raw_metric_count;

@@ -1,4 +1,4 @@
-/* A validated job, the states of jobs, and a claim: the pass that a worker does next. */
+/* A validated job, the states of jobs, and a claim: the pass that a device executes next. */
 #ifndef RL_MODEL_JOB_H
 #define RL_MODEL_JOB_H
 
@@ -15,10 +15,10 @@ enum { RL_RUNS_MAX = 8, RL_PARAMS_SIZE = 8192, RL_SPEC_SIZE = 12288 };
 
 typedef struct rl_run_spec {
   char workload[32];           /* rl_workload.name */
-  char variant[32];            /* what distinguishes the run within its job: the precision, or the variant of the kernel */
+  char variant[32];            /* distinguishes the run from the job's other runs: a precision, or a variant of a kernel */
   char params[RL_PARAMS_SIZE]; /* canonical JSON of the workload's parameters, with all defaults filled in */
-  /* The parameters that differ from their defaults, keys sorted: equal text means alike runs, also when a later version has more
-   * parameters. "": params. */
+  /* JSON of the parameters that differ from their defaults, keys sorted. Runs with equal text are repetitions of each other, even
+   * if a newer version of rooflined has added parameters between them. "": the store uses params. */
   char nondefault_params[RL_PARAMS_SIZE];
 } rl_run_spec;
 
@@ -26,19 +26,19 @@ typedef struct rl_job_spec {
   char kind[16];                 /* "train" "kernel" "ceilings" "source" */
   char device[16];               /* "": rl_queue_submit fills in the first usable GPU, else the CPU */
   uint32_t passes;               /* bit i: rl_pass i */
-  char profile[RL_PROFILE_SIZE]; /* JSON of an rl_profile, for the counters pass; "": no such pass */
-  int64_t deadline_s;            /* of the whole job; 0: the configured deadline */
+  char profile[RL_PROFILE_SIZE]; /* JSON of the counters pass's rl_profile; "": the job has no counters pass */
+  int64_t deadline_s;            /* from the job's start to its end; 0: as configured */
   int run_count;
   rl_run_spec runs[RL_RUNS_MAX];
   char request[RL_SPEC_SIZE]; /* canonical JSON of the request with every default filled in */
   bool needs_gpu;
-  bool automatic;       /* submitted by the daemon itself; it runs after all jobs of clients */
-  int64_t buffer_bytes; /* device memory that the client's arguments need */
-  char *source;         /* JSON text of posted code, stored once by its hash; malloc'ed; NULL: none */
+  bool automatic;       /* submitted by the daemon itself; runs after all queued jobs of clients */
+  int64_t buffer_bytes; /* device memory for the arguments of posted code */
+  char *source;         /* JSON text of posted code, malloc'ed; NULL: none */
   char source_sha256[RL_SHA256_SIZE];
 } rl_job_spec;
 
-void rl_job_spec_clear(rl_job_spec *spec);
+void rl_job_spec_clear(rl_job_spec *spec); /* frees source */
 
 typedef enum rl_job_state {
   RL_JOB_QUEUED,
@@ -49,10 +49,10 @@ typedef enum rl_job_state {
   RL_JOB_INTERRUPTED,
   RL_JOB_STATES
 } rl_job_state;
-extern const char *const rl_job_state_names[]; /* "queued" ..., NULL */
+extern const char *const rl_job_state_names[]; /* "queued" "running" ..., NULL-terminated */
 bool rl_job_is_final(rl_job_state state);
 
-/* State and times of a job; ns of the wall clock, 0: not reached yet. */
+/* Kind, state and times of a job; wall clock in ns, 0: not yet started or finished. */
 typedef struct rl_job_status {
   char kind[16];
   rl_job_state state;
@@ -63,13 +63,13 @@ typedef struct rl_job_counts {
   int64_t queued, running;
 } rl_job_counts; /* number of jobs by state */
 
-typedef struct rl_claim { /* one pass of one run to do next */
+typedef struct rl_claim { /* one pass of one run, set to `running` in the store */
   int64_t job_id, run_id, pass_id;
   rl_run_spec run;
   rl_pass pass;
-  char profile[RL_PROFILE_SIZE]; /* the job's; "": none */
-  int64_t deadline_ns;           /* rl_monotonic_ns */
-  char *source;                  /* posted code, to which the parameters refer by its hash; malloc'ed; NULL: none */
+  char profile[RL_PROFILE_SIZE]; /* of the job; "": none */
+  int64_t deadline_ns;           /* time of rl_monotonic_ns */
+  char *source;                  /* posted code; run.params has its hash. malloc'ed; NULL: none */
 } rl_claim;
 
 void rl_claim_clear(rl_claim *claim); /* frees source */

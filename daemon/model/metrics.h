@@ -1,7 +1,11 @@
-/* Metrics of a kernel by name, from which its report is computed: counters under CUPTI's names, launch facts (launch__*), device
- * attributes (device__attribute_*), PC samples (smsp__pcsamp_*), counts by instruction (sass__*, derived__*), and numbers of the
- * run: model__bytes and model__operations (the workload's minimum), timing__NAME and activity__NAME (measured by those passes)
- * and ceiling__NAME (measured on this device). Names and reasons belong to the caller. */
+/* The metrics of a kernel, from which its report is computed, and a search by name. Names are CUPTI's or begin with:
+ * - launch__, device__attribute_: properties of the launch and of the device
+ * - smsp__pcsamp_: PC samples
+ * - sass__, derived__: counts of executed instructions
+ * - model__bytes, model__operations: the minimum work of the workload
+ * - timing__, activity__: measurements of the run in those passes
+ * - ceiling__: measured ceilings of the device
+ * The caller owns the texts. */
 #ifndef RL_MODEL_METRICS_H
 #define RL_MODEL_METRICS_H
 
@@ -14,7 +18,7 @@ extern "C" {
 typedef struct rl_metric_value {
   const char *name;
   double value;
-  const char *reason; /* why value is NAN, or why a value is known without being counted; NULL: none */
+  const char *reason; /* why value is NAN, or how a value is known that was not counted; NULL: none */
 } rl_metric_value;
 
 typedef struct rl_metric_values {
@@ -23,9 +27,9 @@ typedef struct rl_metric_values {
 } rl_metric_values;
 
 void rl_metric_values_sort(rl_metric_value *items, size_t count);
-/* Returns NULL when there is no metric with that name. */
+/* Returns the metric with this name, or NULL. */
 const rl_metric_value *rl_metric_find(const rl_metric_values *values, const char *name);
-/* Returns NAN when the metric is absent or unavailable. */
+/* Returns the metric's value; NAN if it is absent or unavailable. */
 double rl_metric_get(const rl_metric_values *values, const char *name);
 
 #ifdef __cplusplus

@@ -13,8 +13,8 @@ const rl_field rl_profile_fields[] = {
     RL_FIELD(rl_profile, launch, RL_FIELD_INT),
     {0}};
 
-/* Added to the basic set when a request names nothing: metrics that tell memory-bound from compute-bound, and the roofline's
- * traffic. */
+/* The default profile is the set "basic" with these metrics, which show whether a kernel is memory-bound or compute-bound and
+ * place it in the roofline. */
 static const char default_metrics[] =
     "gpu__time_duration.sum\nsm__cycles_elapsed.avg.per_second\nsm__throughput.avg.pct_of_peak_sustained_elapsed\n"
     "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed\ngpu__dram_throughput.avg.pct_of_peak_sustained_elapsed\n"
@@ -22,7 +22,7 @@ static const char default_metrics[] =
     "dram__bytes_write.sum.per_second\nl1tex__t_sector_hit_rate.pct\nlts__t_sector_hit_rate.pct\n"
     "sm__warps_active.avg.pct_of_peak_sustained_active\nsm__inst_executed.avg.per_cycle_active\nsmsp__inst_executed.sum\n"
     "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active";
-_Static_assert(sizeof default_metrics <= RL_PROFILE_METRICS_SIZE, "the default metrics fit a profile");
+_Static_assert(sizeof default_metrics <= RL_PROFILE_METRICS_SIZE, "the default metrics must fit into a profile");
 
 static uint32_t sections_of_set(const char *set) {
   for (size_t i = 0; i < rl_section_set_count; i++)

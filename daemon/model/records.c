@@ -11,9 +11,9 @@ const char *const rl_pass_names[] = {"timing", "activity", "counters", NULL};
 const char *const rl_activity_kind_names[] = {"kernel", "memcpy",   "memset", "memory", "runtime", "driver",
                                               "range",  "overhead", "span",   "phase",  NULL};
 
-/* A producer sends every field, so a frame without one is malformed. JSON fields may be null. */
+/* A field of records in frames. A worker sends every field, so all are required. */
 #define WIRE(STRUCT, MEMBER, TYPE, ...) RL_FIELD(STRUCT, MEMBER, TYPE, .required = true, __VA_ARGS__)
-/* A ratio that can't exceed 1. */
+/* A ratio within [0, 1]. */
 #define FRACTION(STRUCT, MEMBER) WIRE(STRUCT, MEMBER, RL_FIELD_MEASURE, .minimum = 0, .maximum = 1)
 
 static const char *const dataset_names[] = {"mnist", "custom", "synthetic", "", NULL};
@@ -150,7 +150,7 @@ const rl_field rl_activity_row_fields[] = {WIRE(rl_activity_row, kind, RL_FIELD_
                                            {0}};
 #undef AXIS
 
-/* An element of rl_records.names. */
+/* The fields of an element of rl_records.names. */
 static const rl_field name_fields[] = {{.name = "name", .type = RL_FIELD_STRING, .size = sizeof(char *)}, {0}};
 
 const rl_field rl_progress_fields[] = {
@@ -168,14 +168,14 @@ const rl_field rl_progress_fields[] = {
 
 static const size_t DEFAULT_LIMIT = (size_t)1 << 30;
 
-/* The capacity of an array of count items: the next power of two, so it need not be stored. */
+/* Returns the capacity of an array of `count` items. Because it follows from count, rl_records does not store it. */
 static size_t capacity_for(size_t count) {
   size_t capacity = 16;
   while (capacity < count) capacity *= 2;
   return count == 0 ? 0 : capacity;
 }
 
-/* Counts bytes towards the limit. */
+/* Adds to records->bytes. RL_WIRE_LIMIT if that would exceed the limit. */
 static int reserve_bytes(rl_records *records, size_t bytes, rl_error *err) {
   size_t limit = records->limit_bytes != 0 ? records->limit_bytes : DEFAULT_LIMIT;
   if (bytes > limit || records->bytes > limit - bytes)
@@ -200,36 +200,40 @@ const rl_record_kind rl_record_kinds[RL_RECORD_KINDS] = {
 #undef KIND
 
 size_t rl_records_count(const rl_records *records, rl_record kind) {
-  return *(const size_t *)((const char *)records + rl_record_kinds[kind].count);
+  return *(const size_t *)((const char *)records + rl_record_kinds[kind].count_offset);
 }
 
 const void *rl_records_items(const rl_records *records, rl_record kind) {
-  return *(const void *const *)((const char *)records + rl_record_kinds[kind].items);
+  return *(const void *const *)((const char *)records + rl_record_kinds[kind].items_offset);
 }
 
-static void **items_of(rl_records *records, const rl_record_kind *kind) { return (void **)((char *)records + kind->items); }
-static size_t *count_of(rl_records *records, const rl_record_kind *kind) { return (size_t *)((char *)records + kind->count); }
+static void **items_pointer(rl_records *records, const rl_record_kind *kind) {
+  return (void **)((char *)records + kind->items_offset);
+}
+static size_t *count_pointer(rl_records *records, const rl_record_kind *kind) {
+  return (size_t *)((char *)records + kind->count_offset);
+}
 
-int rl_records_add(rl_records *records, rl_record number, const void *items, size_t added, rl_error *err) {
-  const rl_record_kind *kind = &rl_record_kinds[number];
-  void **array = items_of(records, kind);
-  size_t *count = count_of(records, kind);
-  if (added > SIZE_MAX / 4 / kind->size || reserve_bytes(records, added * kind->size, err) < 0) return -1;
+int rl_records_add(rl_records *records, rl_record record, const void *items, size_t added, rl_error *err) {
+  const rl_record_kind *kind = &rl_record_kinds[record];
+  void **array = items_pointer(records, kind);
+  size_t *count = count_pointer(records, kind);
+  if (added > SIZE_MAX / 4 / kind->item_size || reserve_bytes(records, added * kind->item_size, err) < 0) return -1;
   size_t capacity = capacity_for(*count + added);
   if (capacity != capacity_for(*count)) {
-    void *grown = realloc(*array, capacity * kind->size);
+    void *grown = realloc(*array, capacity * kind->item_size);
     if (grown == NULL) {
-      records->bytes -= added * kind->size;
-      return rl_fail(err, RL_WIRE, RL_WIRE_LIMIT, "out of memory for %zu bytes of records", capacity * kind->size);
+      records->bytes -= added * kind->item_size;
+      return rl_fail(err, RL_WIRE, RL_WIRE_LIMIT, "out of memory for %zu bytes of records", capacity * kind->item_size);
     }
     *array = grown;
   }
-  if (added > 0) memcpy((char *)*array + *count * kind->size, items, added * kind->size);
+  if (added > 0) memcpy((char *)*array + *count * kind->item_size, items, added * kind->item_size);
   *count += added;
   return 0;
 }
 
-/* Makes a library's text acceptable to the receiver: it may contain line ends, or end inside a character. */
+/* Replaces what the receiver rejects: control characters, and invalid UTF-8 where a library truncated the text. */
 static void sanitize_text(char *text) {
   rl_utf8_sanitize(text, strlen(text));
   for (unsigned char *c = (unsigned char *)text; *c != '\0'; c++)
@@ -264,6 +268,6 @@ int rl_records_measure(rl_records *records, const char *name, double value, cons
 
 void rl_records_clear(rl_records *records) {
   for (size_t i = 0; i < records->name_count; i++) free(records->names[i]);
-  for (int kind = 0; kind < RL_RECORD_KINDS; kind++) free(*items_of(records, &rl_record_kinds[kind]));
+  for (int kind = 0; kind < RL_RECORD_KINDS; kind++) free(*items_pointer(records, &rl_record_kinds[kind]));
   *records = (rl_records){.limit_bytes = records->limit_bytes};
 }

@@ -1,6 +1,6 @@
-/* Records: the results of a pass. Plain structs; each kind has one field table, from which its JSON in frames, its INSERT
- * statement and the check of its API schema are made. NAN means "not measured", and the record has the reason. Strings are UTF-8.
- */
+/* Records are the results of a pass: plain structs of several kinds. The field table of a kind determines its JSON in frames and
+ * its INSERT statement; a test compares the API's schema with it. NAN means "not measured"; then the record, or its pass, has the
+ * reason. Texts are UTF-8. */
 #ifndef RL_MODEL_RECORDS_H
 #define RL_MODEL_RECORDS_H
 
@@ -16,20 +16,20 @@ extern "C" {
 #endif
 
 typedef enum rl_pass { RL_PASS_TIMING, RL_PASS_ACTIVITY, RL_PASS_COUNTERS, RL_PASSES } rl_pass;
-extern const char *const rl_pass_names[]; /* "timing" "activity" "counters", NULL */
+extern const char *const rl_pass_names[]; /* "timing" "activity" "counters", NULL-terminated */
 
 enum { RL_NAME_SIZE = 64, RL_REASON_SIZE = 192, RL_METRIC_NAME_SIZE = 128, RL_KERNEL_NAME_SIZE = 512 };
 
-typedef struct rl_run_facts { /* exactly one for each pass, before all other records */
+typedef struct rl_run_facts { /* one for each pass, before all other records */
   char engine[16];
   char dataset[16], dataset_sha256[65];
   bool deterministic;
   char deterministic_note[RL_REASON_SIZE];
-  bool partial; /* fewer images than the data set has */
+  bool partial; /* trained on fewer images than the data set has */
   int64_t images_per_epoch, steps_per_epoch, parameters;
-  double floor_operations, floor_bytes, floor_written_bytes; /* rl_cost of one iteration, the minimum work */
-  char floor_precision[8];                                   /* of floor_operations; "": no rate of a device bounds them */
-  char device_facts[4096]; /* JSON object: rl_device_facts and the attributes of the open device */
+  double floor_operations, floor_bytes, floor_written_bytes; /* minimum work of one iteration (rl_cost) */
+  char floor_precision[8];                                   /* precision of floor_operations; "": no ceiling applies to them */
+  char device_facts[4096]; /* JSON object: rl_device_facts and attributes that only an open device has */
   char commit[48];         /* git commit of the worker; "-dirty": with uncommitted changes */
 } rl_run_facts;
 
@@ -40,27 +40,27 @@ typedef struct rl_epoch { /* timing */
   double train_loss, test_loss, test_accuracy_ratio, loss_scale, skipped_steps;
   double sm_clock_before_mhz, sm_clock_after_mhz, memory_clock_mhz, temperature_c, power_w;
   char throttle_reasons[128]; /* NVML's names, comma-separated; "": none, or unknown */
-  char unavailable[768];      /* JSON object {field: reason} for every NAN above */
+  char unavailable[768];      /* JSON object: a {field: reason} for every NAN above */
 } rl_epoch;
 
 typedef enum rl_sample_mode { RL_SAMPLE_COLD, RL_SAMPLE_WARM, RL_SAMPLE_MODES } rl_sample_mode;
-extern const char *const rl_sample_mode_names[]; /* "cold" "warm", NULL */
+extern const char *const rl_sample_mode_names[]; /* "cold" "warm", NULL-terminated */
 
-typedef struct rl_sample { /* timing of single launches */
+typedef struct rl_sample { /* timing: a measured time of a kernel job */
   int mode;                /* rl_sample_mode; cold: other data fills the caches when the launch begins */
   int64_t ordinal;         /* from 0 within the mode, in time order */
-  double device_us;        /* by the device's clock; warm: mean of back-to-back launches */
+  double device_us;        /* device time of one iteration; warm: mean over back-to-back iterations */
 } rl_sample;
 
-typedef struct rl_measurement { /* one number of the run under this pass; the name ends with its unit */
+typedef struct rl_measurement { /* one number that the pass measured; the name ends with its unit */
   char name[RL_NAME_SIZE];
   double value;
   char reason[RL_REASON_SIZE]; /* why value is NAN */
 } rl_measurement;
 
-typedef struct rl_kernel {                        /* activity: aggregate over an epoch; counters: one kernel of one step */
-  int64_t ordinal;                                /* order of first appearance; counters: index in the step */
-  char launch[RL_NAME_SIZE], phase[RL_NAME_SIZE]; /* rl_launch.name and nvtx_range; "": unknown */
+typedef struct rl_kernel {                        /* activity: all executions in an epoch; counters: one kernel of one step */
+  int64_t ordinal;                                /* activity: order of first appearance; counters: index in the step */
+  char launch[RL_NAME_SIZE], phase[RL_NAME_SIZE]; /* rl_launch.name and .nvtx_range; "": unknown */
   char name[RL_KERNEL_NAME_SIZE];                 /* demangled function name; CPU: the launch's name */
   int64_t launches;
   double total_us, min_us, median_us, max_us, share_ratio; /* share_ratio: of the epoch's time */
@@ -71,45 +71,46 @@ typedef struct rl_kernel {                        /* activity: aggregate over an
   char reason[RL_REASON_SIZE]; /* why numbers are NAN */
 } rl_kernel;
 
-typedef struct rl_phase { /* activity: phase of each step inside a kernel that records the times itself; of one step in one block
-                           */
-  int64_t ordinal;        /* rl_kernel.ordinal in the same pass */
-  int64_t position;       /* in a step */
-  char name[RL_NAME_SIZE], phase[RL_NAME_SIZE]; /* "conv1_forward", "forward": as of a separate launch */
-  int64_t steps, blocks;                        /* number of steps and blocks that were timed */
-  double mean_us, min_us,
-      max_us;         /* over all of them; a block without a part in the phase counts as 0, so that means add up to a step */
-  double share_ratio; /* of the step */
+/* activity: one phase of a step inside a kernel that executes whole steps and records the times of its phases itself. Times are
+ * those of one step in one block. */
+typedef struct rl_phase {
+  int64_t ordinal;                /* rl_kernel.ordinal in the same pass */
+  int64_t position;               /* of the phase in a step, from 0 */
+  char name[RL_NAME_SIZE];        /* "conv1_forward", as rl_kernel.launch */
+  char phase[RL_NAME_SIZE];       /* "forward", as rl_kernel.phase */
+  int64_t steps, blocks;          /* number of steps and of blocks that were timed */
+  double mean_us, min_us, max_us; /* a block that skips the phase counts as 0, so that the means of all phases add up to a step */
+  double share_ratio;             /* of the step's time */
 } rl_phase;
 
 typedef struct rl_kernel_metric {   /* counters */
   int64_t ordinal;                  /* rl_kernel.ordinal in the same pass */
   char metric[RL_METRIC_NAME_SIZE]; /* CUPTI's name: "sm__throughput.avg.pct_of_peak_sustained_elapsed" */
   double value;
-  char reason[RL_REASON_SIZE]; /* why there is no value, or why it is known without being counted; "": neither */
+  char reason[RL_REASON_SIZE]; /* why value is NAN, or how a value is known that was not counted; "": none */
 } rl_kernel_metric;
 
 typedef struct rl_instruction { /* counters: one machine instruction of a kernel */
   int64_t ordinal;              /* rl_kernel.ordinal in the same pass */
-  int64_t offset;               /* bytes from the start of its function */
-  char opcode[32];              /* with its modifiers: "LDG.E.U16"; "": not disassembled */
-  char sass[224];               /* the complete instruction; "": not disassembled */
-  char file[256];               /* source file; "": unknown */
+  int64_t offset;               /* bytes from the start of the function */
+  char opcode[32];              /* with modifiers, "LDG.E.U16"; "": not disassembled */
+  char sass[224];               /* text of the whole instruction; "": not disassembled */
+  char file[256];               /* path of the source file; "": unknown */
   int64_t line;                 /* 0: unknown */
-  char counts[3072];            /* JSON object {metric: number}; {}: neither executed nor sampled */
-  char reason[RL_REASON_SIZE];  /* why texts or counts are missing */
+  char counts[3072];            /* JSON object {metric: number}; {}: never executed nor sampled */
+  char reason[RL_REASON_SIZE];  /* why opcode, sass or counts are missing */
 } rl_instruction;
 
-typedef struct rl_series_point { /* counters: a point of a curve of a kernel */
+typedef struct rl_series_point { /* counters: a point of a kernel's curve */
   int64_t ordinal;               /* rl_kernel.ordinal in the same pass */
-  char name[RL_NAME_SIZE];       /* of the series: "sm_active_pct", "occupancy_by_registers" */
-  double x;                      /* rises within a series; of a timeline: ns since the kernel began */
+  char name[RL_NAME_SIZE];       /* of the curve: "sm_active_pct", "occupancy_by_registers" */
+  double x;                      /* ascending within a curve; in timelines: ns since the kernel began */
   double value;                  /* NAN: not measured */
 } rl_series_point;
 
-typedef struct rl_progress {          /* an event, not a result */
+typedef struct rl_progress {          /* sent to clients as an event; not stored as a result */
   char pass[16], phase[16];           /* phase: "prepare" "warmup" "epoch" "samples" "trace" "counters" "evaluate" */
-  int64_t epoch, epochs, step, steps; /* -1 where there is no such thing */
+  int64_t epoch, epochs, step, steps; /* -1: not applicable */
   double train_loss, images_per_s, eta_s, test_accuracy_ratio;
 } rl_progress;
 
@@ -117,7 +118,7 @@ extern const rl_field rl_run_facts_fields[], rl_epoch_fields[], rl_sample_fields
     rl_phase_fields[], rl_instruction_fields[], rl_series_point_fields[], rl_kernel_metric_fields[], rl_activity_row_fields[],
     rl_progress_fields[];
 
-/* One activity record, packed and little-endian as in ROWS frames. Times are ns since the start of the trace. */
+/* The kind of an activity row. */
 typedef enum rl_activity_kind {
   RL_ACTIVITY_KERNEL,
   RL_ACTIVITY_MEMCPY,
@@ -127,27 +128,29 @@ typedef enum rl_activity_kind {
   RL_ACTIVITY_DRIVER,
   RL_ACTIVITY_RANGE,
   RL_ACTIVITY_OVERHEAD,
-  RL_ACTIVITY_SPAN,  /* a launch of a CPU engine */
-  RL_ACTIVITY_PHASE, /* of one block inside a launch */
+  RL_ACTIVITY_SPAN,  /* a launch on the CPU */
+  RL_ACTIVITY_PHASE, /* a phase inside a launch, in one block (rl_phase) */
   RL_ACTIVITY_KINDS
 } rl_activity_kind;
 extern const char *const rl_activity_kind_names[];
 
+/* activity: one item of the trace. Its layout, packed and little-endian, is that in ROWS frames. Times are ns since the trace
+ * began. */
 typedef struct __attribute__((packed)) rl_activity_row {
   int64_t start_ns, end_ns;
   uint32_t kind, name;                            /* name: index into rl_records.names */
-  uint32_t stream, correlation, graph_node, step; /* 0: none; of a phase: those of its launch, and the step from 1 */
+  uint32_t stream, correlation, graph_node, step; /* 0: none. A phase has its launch's values, and its step counts from 1 */
   uint32_t grid[3], block[3];
   uint32_t registers, static_shared_bytes, dynamic_shared_bytes;
-  uint64_t bytes; /* memcpy, memset, memory */
+  uint64_t bytes; /* MEMCPY, MEMSET and MEMORY */
 } rl_activity_row;
 #ifndef __cplusplus
-_Static_assert(sizeof(rl_activity_row) == 84, "the wire format of an activity row");
+_Static_assert(sizeof(rl_activity_row) == 84, "ROWS frames hold rows as in memory");
 _Static_assert(sizeof(rl_kernel_metric) == 16 + RL_METRIC_NAME_SIZE + RL_REASON_SIZE,
                "METRIC frames hold metrics as in memory, without padding");
 #endif
 
-/* All records of a pass, collected until they are committed together. At most limit_bytes. */
+/* All records of a pass, collected until they are committed together. */
 typedef struct rl_records {
   bool has_facts;
   rl_run_facts facts;
@@ -171,10 +174,10 @@ typedef struct rl_records {
   size_t name_count;
   rl_activity_row *rows;
   size_t row_count;
-  size_t bytes, limit_bytes; /* limit_bytes 0: 1 GiB */
+  size_t bytes, limit_bytes; /* size of the records, and its limit (0: 1 GiB) */
 } rl_records;
 
-/* Kinds of records, in the order in which they are sent and stored. */
+/* The kinds of records, in the order in which they are sent and stored. */
 typedef enum rl_record {
   RL_RECORD_EPOCH,
   RL_RECORD_SAMPLE,
@@ -190,30 +193,30 @@ typedef enum rl_record {
 } rl_record;
 
 typedef enum rl_record_encoding {
-  RL_ENCODE_JSON,     /* a JSON object a frame */
-  RL_ENCODE_TEXT,     /* the bytes of one name a frame */
-  RL_ENCODE_STRUCTS   /* an array of structs, as in memory */
-} rl_record_encoding; /* in frames */
+  RL_ENCODE_JSON,   /* a frame holds one record as a JSON object */
+  RL_ENCODE_TEXT,   /* a frame holds the bytes of one name */
+  RL_ENCODE_STRUCTS /* a frame holds an array of structs, as in memory */
+} rl_record_encoding;
 
 typedef struct rl_record_kind {
   rl_record_encoding encoding;
-  const rl_field *fields; /* of one item; the store's columns */
-  size_t size;            /* of one item */
-  size_t items, count;    /* offsets in rl_records of the array's pointer and its length */
+  const rl_field *fields;            /* of the item's struct; their names are columns in the database */
+  size_t item_size;                  /* bytes */
+  size_t items_offset, count_offset; /* of the pointer to the items, and of their number, in rl_records */
 } rl_record_kind;
 extern const rl_record_kind rl_record_kinds[RL_RECORD_KINDS];
 
 size_t rl_records_count(const rl_records *records, rl_record kind);
 const void *rl_records_items(const rl_records *records, rl_record kind); /* NULL when there are none */
 
-/* Appends copies of `count` items of the kind's struct; items need not be aligned. -1 with RL_WIRE_LIMIT when limit_bytes would
- * be exceeded or memory is exhausted. */
+/* Appends copies of `count` items of the kind; items need not be aligned. RL_WIRE_LIMIT if limit_bytes would be exceeded or
+ * memory is exhausted. */
 int rl_records_add(rl_records *records, rl_record kind, const void *items, size_t count, rl_error *err);
-/* Appends a copy whose texts are made valid for the wire: libraries return line ends and truncated UTF-8. */
+/* Appends a copy of the metric. Replaces control characters and invalid UTF-8 in its texts, which come from libraries. */
 int rl_records_add_metric(rl_records *records, const rl_kernel_metric *metric, rl_error *err);
-/* Appends a copy of the name; rl_activity_row.name is its index. */
+/* Appends a copy of the name. Its index is the value for rl_activity_row.name. */
 int rl_records_add_name(rl_records *records, const char *name, size_t length, rl_error *err);
-/* Appends a measurement. RL_INPUT when value is NAN and reason is NULL or empty. */
+/* Appends a measurement. RL_INPUT if value is not finite and reason is NULL or empty. */
 int rl_records_measure(rl_records *records, const char *name, double value, const char *reason, rl_error *err);
 void rl_records_clear(rl_records *records); /* frees all records; keeps limit_bytes */
 

@@ -14,11 +14,11 @@
 #include "queue/statistics.h"
 #include "store/store.h"
 
-enum { DEATHS_MAX = 2 /* of the worker */, DAEMON_DEATHS_MAX = 5, DEFAULT_DEADLINE_S = 3600 };
+enum { WORKER_DEATHS_MAX = 2, DAEMON_DEATHS_MAX = 5, DEFAULT_DEADLINE_S = 3600 };
 static const int64_t PROGRESS_INTERVAL_NS = 250000000, LOCK_WAIT_NS = 100000000;
 
-/* A device runs one job at a time, so the state of a running job is kept with its device. Written under the mutex; the atomic
- * members are read without it, because a transition may hold it for seconds. */
+/* A device and the state of its running job, of which it has at most one. Written under the queue's mutex. The atomic members are
+ * read without it, because a store call may hold it for seconds. */
 typedef struct device {
   char id[16];
   bool usable;
@@ -32,14 +32,14 @@ typedef struct device {
 struct rl_queue {
   rl_store *store;
   int64_t queue_limit, deadline_s;
-  pthread_mutex_t mutex; /* held for a whole transition, including its store call */
+  pthread_mutex_t mutex; /* held for a whole change of state, including its store call */
   pthread_cond_t changed;
   device devices[RL_DEVICES_MAX];
   int device_count;
-  char fallback[16];
+  char default_device[16]; /* "": none */
   bool stopping, refresh;
   rl_job_statistics statistics;
-  pthread_mutex_t listener_lock; /* held while on_event runs, so that a removed listener is not running */
+  pthread_mutex_t listener_lock; /* held while on_event runs, so that rl_queue_set_listener waits for it */
   void (*on_event)(void *context, int64_t job_id);
   void *listener_context;
 };
@@ -50,8 +50,8 @@ static struct timespec to_timespec(int64_t ns) {
 
 static void lock(rl_queue *queue) { pthread_mutex_lock(&queue->mutex); }
 
-/* Locks within LOCK_WAIT_NS, or returns false. By the wall clock, because ThreadSanitizer does not know pthread_mutex_clocklock:
- * when it is set back, this waits for the holder. */
+/* Locks the mutex within LOCK_WAIT_NS, or returns false. Uses the wall clock, because ThreadSanitizer does not support
+ * pthread_mutex_clocklock; if the clock is set back meanwhile, the wait takes that much longer. */
 static bool try_lock(rl_queue *queue) {
   struct timespec until = to_timespec(rl_now_ns() + LOCK_WAIT_NS);
   return pthread_mutex_timedlock(&queue->mutex, &until) == 0;
@@ -94,14 +94,14 @@ static device *find_device(rl_queue *queue, const char *id) {
   return NULL;
 }
 
-/* The device that runs the job. */
+/* Returns the device that runs the job; NULL: none. */
 static device *find_device_of_job(rl_queue *queue, int64_t job_id) {
   for (int i = 0; i < queue->device_count; i++)
     if (queue->devices[i].job_id == job_id) return &queue->devices[i];
   return NULL;
 }
 
-int rl_queue_set_devices(rl_queue *queue, const char *const *ids, const bool *usable, int count, const char *fallback,
+int rl_queue_set_devices(rl_queue *queue, const char *const *ids, const bool *usable, int count, const char *default_device,
                          rl_error *err) {
   if (count > RL_DEVICES_MAX) return rl_fail(err, RL_INPUT, 0, "%d devices are more than %d", count, RL_DEVICES_MAX);
   lock(queue);
@@ -110,7 +110,7 @@ int rl_queue_set_devices(rl_queue *queue, const char *const *ids, const bool *us
     queue->devices[i] = (device){.usable = usable[i]};
     snprintf(queue->devices[i].id, sizeof queue->devices[i].id, "%s", ids[i]);
   }
-  snprintf(queue->fallback, sizeof queue->fallback, "%s", fallback != NULL ? fallback : "");
+  snprintf(queue->default_device, sizeof queue->default_device, "%s", default_device != NULL ? default_device : "");
   unlock(queue);
   return 0;
 }
@@ -138,10 +138,10 @@ void rl_queue_set_refresh(rl_queue *queue, bool refresh) {
 static int choose_device(rl_queue *queue, rl_job_spec *spec, rl_error *err) {
   char *id = spec->device;
   if (id[0] == '\0') {
-    if (queue->fallback[0] == '\0') return rl_fail(err, RL_HTTP, 503, "no device can take jobs now; /devices says why");
-    if (spec->needs_gpu && strncmp(queue->fallback, "gpu", 3) != 0)
+    if (queue->default_device[0] == '\0') return rl_fail(err, RL_HTTP, 503, "no device can take jobs now; /devices says why");
+    if (spec->needs_gpu && strncmp(queue->default_device, "gpu", 3) != 0)
       return rl_fail_at(err, "/device", "this kind of job needs a GPU, and none is usable here; /devices says why");
-    snprintf(id, sizeof spec->device, "%s", queue->fallback);
+    snprintf(id, sizeof spec->device, "%s", queue->default_device);
     return 0;
   }
   const device *chosen = find_device(queue, id);
@@ -175,7 +175,7 @@ static void notify_listener(rl_queue *queue, int64_t job_id) {
 
 const rl_job_statistics *rl_queue_statistics(const rl_queue *queue) { return &queue->statistics; }
 
-/* Counts a job that has begun or ended; not when its status can't be read. */
+/* Counts a job that has started or finished. Skips it if its status can't be read. */
 static void count_change(rl_queue *queue, int64_t job_id,
                          void (*count)(rl_job_statistics *statistics, const rl_job_status *status)) {
   rl_job_status status;
@@ -185,7 +185,7 @@ static void count_change(rl_queue *queue, int64_t job_id,
 
 /* --- clients ----------------------------------------------------------------------------------------------------------- */
 
-/* Looks up the key first: a retry gets its job, also when the device has become unusable since. */
+/* Looks up the key first: a repeated request gets its job even if the device has become unusable since. */
 static int submit_locked(rl_queue *queue, rl_job_spec *spec, const char *key, const char *body_sha256, int64_t *id,
                          bool *existing, rl_error *err) {
   int seen = key != NULL ? rl_store_job_by_key(queue->store, key, body_sha256, id, err) : 0;
@@ -208,7 +208,6 @@ int rl_queue_submit(rl_queue *queue, rl_job_spec *spec, const char *key, const c
   return rc;
 }
 
-/* The job is cancelled on disk before its worker stops; records that the worker still sends are discarded. */
 int rl_queue_cancel(rl_queue *queue, int64_t id, rl_error *err) {
   lock(queue);
   int rc = rl_store_job_finish(queue->store, id, RL_JOB_CANCELLED, NULL, err);
@@ -228,7 +227,7 @@ int rl_queue_count(rl_queue *queue, rl_job_counts *counts, rl_error *err) {
 
 /* --- devices' threads --------------------------------------------------------------------------------------------------- */
 
-/* Returns 1 and *claim, or 0 when no pass waits. *started: the pass is the first one of its job. */
+/* Returns 1 and fills *claim; 0 if no pass is pending. *started: the job was not running on this device before. */
 static int claim_locked(rl_queue *queue, device *entry, rl_claim *claim, bool *started, rl_error *err) {
   rl_claim next;
   int rc = rl_store_pass_claim(queue->store, entry->id, &next, err);
@@ -275,7 +274,7 @@ bool rl_queue_should_cancel(rl_queue *queue, int64_t job_id) {
   return entry != NULL && entry->cancel;
 }
 
-/* Drops the event when it can't be stored, as on a full disk: the job continues. */
+/* Ignores errors, such as a full disk: the job continues without the event. */
 static void store_progress(rl_store *store, int64_t job_id, int64_t run_id, const rl_progress *progress) {
   rl_error ignored;
   int64_t seq;
@@ -301,7 +300,7 @@ void rl_queue_progress(rl_queue *queue, int64_t job_id, int64_t run_id, const rl
   if (kept) notify_listener(queue, job_id);
 }
 
-/* Drops the log when it can't be stored, as progress. */
+/* Ignores errors, like store_progress. */
 void rl_queue_log(rl_queue *queue, const rl_claim *claim, const char *text) {
   rl_error ignored;
   lock(queue);
@@ -310,10 +309,11 @@ void rl_queue_log(rl_queue *queue, const rl_claim *claim, const char *text) {
   unlock(queue);
 }
 
-/* The end of a claim: begin_claim_end locks the queue, then comes the store call, whose result finish_claim_end takes. */
+/* A claim ends in three steps: begin_claim_end locks the queue, the caller stores the outcome unless the job was cancelled, and
+ * finish_claim_end unlocks the queue. */
 typedef struct claim_end {
   device *entry;
-  bool cancelled; /* the job was cancelled: nothing more is stored */
+  bool cancelled; /* the job was cancelled: the caller stores nothing */
 } claim_end;
 
 static claim_end begin_claim_end(rl_queue *queue, const rl_claim *claim) {
@@ -323,8 +323,8 @@ static claim_end begin_claim_end(rl_queue *queue, const rl_claim *claim) {
   return end;
 }
 
-/* After success (rc 0) with job_over the device has no job: before the unlock, so that a client that sees the job's final state
- * finds the device idle. */
+/* rc: of the store call, and the return value. If the job is over, removes it from its device before the unlock, so that a client
+ * that sees the job's final state finds the device idle. */
 static int finish_claim_end(rl_queue *queue, const rl_claim *claim, claim_end end, bool job_over, int rc) {
   if (rc == 0 && end.entry != NULL && (job_over || end.cancelled)) {
     end.entry->job_id = 0;
@@ -336,8 +336,7 @@ static int finish_claim_end(rl_queue *queue, const rl_claim *claim, claim_end en
   return rc;
 }
 
-/* Submits a ceilings job when those of the pass's device are stale. A failure does not fail the pass: the next pass tries again.
- */
+/* Submits a ceilings job if the ceilings of the pass's device are stale. Ignores errors: the next timing pass tries again. */
 static void refresh_ceilings(rl_queue *queue, const rl_claim *claim, const char *id) {
   static const rl_job_policy policy = {.posting = RL_POSTING_OFF};
   rl_error err;
@@ -382,8 +381,8 @@ static int finish_job(rl_queue *queue, const rl_claim *claim, rl_job_state state
   return finish_claim_end(queue, claim, end, true, rc);
 }
 
-int rl_queue_fail(rl_queue *queue, const rl_claim *claim, const rl_error *why, rl_error *err) {
-  return finish_job(queue, claim, RL_JOB_FAILED, why, err);
+int rl_queue_fail(rl_queue *queue, const rl_claim *claim, const rl_error *problem, rl_error *err) {
+  return finish_job(queue, claim, RL_JOB_FAILED, problem, err);
 }
 
 int rl_queue_cancelled(rl_queue *queue, const rl_claim *claim, rl_error *err) {
@@ -397,7 +396,7 @@ int rl_queue_interrupted(rl_queue *queue, const rl_claim *claim, rl_error *err) 
 int rl_queue_worker_died(rl_queue *queue, const rl_claim *claim, const char *reason, rl_error *err) {
   claim_end end = begin_claim_end(queue, claim);
   bool job_over = false;
-  int rc = end.cancelled ? 0 : rl_store_pass_died(queue->store, claim, reason, DEATHS_MAX, &job_over, err);
+  int rc = end.cancelled ? 0 : rl_store_pass_died(queue->store, claim, reason, WORKER_DEATHS_MAX, &job_over, err);
   return finish_claim_end(queue, claim, end, job_over, rc);
 }
 

@@ -1,7 +1,7 @@
-/* The queue and the state machine of jobs: queued -> running -> completed | failed | cancelled. A daemon that stops leaves jobs
- * `interrupted`, and one that crashes leaves them `running`; the next start sets both to `queued`, in their old order. Committed
- * passes stay; the unfinished pass is repeated. A job fails when its worker dies twice, or when the daemon or the host crashes
- * five times during its passes. All calls are thread-safe; every change is on disk before the call returns. */
+/* The queue and the state machine of jobs: queued -> running -> completed | failed | cancelled. A daemon that stops leaves
+ * running jobs `interrupted`; one that crashes leaves them `running`. The next start sets both to `queued`, in their old order,
+ * and repeats the unfinished pass; committed passes stay. A job fails when its worker dies twice, or when the daemon or the host
+ * crashes five times during its passes. All functions are thread-safe, and their changes are on disk when they return. */
 #ifndef RL_QUEUE_QUEUE_H
 #define RL_QUEUE_QUEUE_H
 
@@ -19,64 +19,69 @@ void rl_queue_close(rl_queue *queue);
 
 enum { RL_DEVICES_MAX = 32 };
 
-/* Sets the device ids, which of them are usable, and the default device (NULL: none). Called once, before requests are served. At
- * most RL_DEVICES_MAX devices. */
-int rl_queue_set_devices(rl_queue *queue, const char *const *ids, const bool *usable, int count, const char *fallback,
+/* Sets the ids of the devices (at most RL_DEVICES_MAX), whether each is usable, and the device of jobs that name none (NULL:
+ * none). Called once, before requests are served. */
+int rl_queue_set_devices(rl_queue *queue, const char *const *ids, const bool *usable, int count, const char *default_device,
                          rl_error *err);
 
-/* Sets the names, one a line, of engines that the device cannot run: jobs that name one are refused at submission. */
+/* Sets the engines that the device can't run, one name a line. rl_queue_submit refuses jobs that name one of them. */
 void rl_queue_set_unsupported_engines(rl_queue *queue, const char *device, const char *names);
 
-/* Sets the deadline of jobs without one, in seconds from their start; the default is 3600. */
+/* Sets the deadline, in seconds after the start, of jobs that name none. Default 3600. */
 void rl_queue_set_deadline(rl_queue *queue, int64_t seconds);
 
-/* Enables a job of the daemon that measures the ceilings of a device again when its driver or clocks have changed; off by
- * default. */
+/* With refresh, the queue submits a ceilings job when a device's driver or clocks have changed since its ceilings were measured.
+ * Off by default. */
 void rl_queue_set_refresh(rl_queue *queue, bool refresh);
 
-/* Accepts a job. key: the Idempotency-Key, or NULL. *existing: a job with this key and body hash exists, and *id is its id.
- * Errors: RL_INPUT at /device (unknown or unusable device, or a GPU is needed and there is none), RL_HTTP 422 (same key, other
- * body), 429 (queue full) and 503 (stopping), RL_STORAGE (RL_STORAGE_FULL: disk full). */
+/* Accepts a job and sets *id. key: the Idempotency-Key, or NULL. *existing becomes true, and *id the earlier job's id, if a job
+ * with this key and body hash exists. Fills in spec->device if it is "". Errors: RL_INPUT at /device (unknown or unusable device,
+ * or a GPU is needed and there is none), RL_HTTP 422 (same key, other body), 429 (queue full) and 503 (stopping), RL_STORAGE
+ * (RL_STORAGE_FULL: disk full). */
 int rl_queue_submit(rl_queue *queue, rl_job_spec *spec, const char *key, const char *body_sha256, int64_t *id, bool *existing,
                     rl_error *err);
-/* Cancels a queued or running job. Its worker learns of it by rl_queue_should_cancel; records that it still sends are discarded.
- * RL_HTTP 404, or 409 when the job has finished. */
+/* Cancels a queued or running job: rl_queue_should_cancel becomes true, and records that the worker still sends are discarded.
+ * RL_HTTP 404, or 409 if the job has finished. */
 int rl_queue_cancel(rl_queue *queue, int64_t id, rl_error *err);
 
 /* --- for the thread that serves a device ------------------------------------------------------------------------------ */
 
-/* Waits at most timeout_ms for the next pass of a device. Returns 1 and *claim, which the caller clears, or 0 on a timeout or
- * when the queue stops. The running job comes before the oldest queued one; a job is running from its first pass on. */
+/* Waits at most timeout_ms for the next pass of a device: of its running job, else of its oldest queued job, which starts.
+ * Returns 1 and fills *claim, which the caller clears; 0 on a timeout or when the queue stops. */
 int rl_queue_claim(rl_queue *queue, const char *device, int timeout_ms, rl_claim *claim, rl_error *err);
-/* Returns the id of the device's running job, 0: none. Never blocks, so it may be behind the store while a transition commits. */
+/* Returns the id of the device's running job; 0: none. Never blocks. During a commit it may return the job from before. */
 int64_t rl_queue_job_on_device(rl_queue *queue, const char *device);
-bool rl_queue_should_cancel(rl_queue *queue, int64_t job_id); /* never blocks; polled while a pass runs */
-/* Stores progress as an event. Drops it when the job's last one is less than 250 ms old, or while another device's pass is
- * stored. */
+/* Returns whether the running job was cancelled. Never blocks. */
+bool rl_queue_should_cancel(rl_queue *queue, int64_t job_id);
+/* Stores progress as an event. Drops it if the job's last progress event is less than 250 ms old, or if the queue stays locked
+ * for 100 ms because another device's pass is being stored. */
 void rl_queue_progress(rl_queue *queue, int64_t job_id, int64_t run_id, const rl_progress *progress);
-/* Stores the compiler's log with the run, also when its pass fails. */
+/* Stores the compiler's log of the run, independently of its passes. */
 void rl_queue_log(rl_queue *queue, const rl_claim *claim, const char *text);
-/* Stores all records of a finished pass, and completes the job after its last pass. */
+/* Stores all records of a pass, and completes the job after its last pass. */
 int rl_queue_commit(rl_queue *queue, const rl_claim *claim, const rl_records *records, rl_error *err);
-/* Fails the job because the worker reported an error. */
-int rl_queue_fail(rl_queue *queue, const rl_claim *claim, const rl_error *why, rl_error *err);
-/* Commits the pass as `unavailable` with the reason (no counters on a CPU, no privilege); the job continues. */
+/* Fails the job with the problem that the worker reported. */
+int rl_queue_fail(rl_queue *queue, const rl_claim *claim, const rl_error *problem, rl_error *err);
+/* Stores the records and sets the pass to `unavailable` with the reason, such as missing privileges. The job continues. */
 int rl_queue_unavailable(rl_queue *queue, const rl_claim *claim, const rl_records *records, const char *reason, rl_error *err);
-/* The worker died or hung during the pass: the pass is retried once, then the job fails with the reason. */
+/* Records that the worker died or hung during the pass. The first time the pass will be repeated, the second time the job fails.
+ */
 int rl_queue_worker_died(rl_queue *queue, const rl_claim *claim, const char *reason, rl_error *err);
-/* The worker has stopped for a cancelled job. */
+/* Ends the claim of a cancelled job after its worker has stopped. */
 int rl_queue_cancelled(rl_queue *queue, const rl_claim *claim, rl_error *err);
-/* Ends all claims; each running job becomes `interrupted` when its thread calls rl_queue_interrupted. */
+/* Makes rl_queue_claim return 0 from now on. The device threads then end their passes and call rl_queue_interrupted. */
 void rl_queue_stop(rl_queue *queue);
+/* Sets the job to `interrupted`. */
 int rl_queue_interrupted(rl_queue *queue, const rl_claim *claim, rl_error *err);
 
-/* Sets the only listener, or removes it (NULL). It is called after an event of a job was stored, without the queue's lock. When
- * this returns, the previous listener is not running. */
+/* Sets the listener, or removes it (NULL). It is called without the queue's lock after an event of a job was stored. The previous
+ * listener is not running when this returns. */
 void rl_queue_set_listener(rl_queue *queue, void (*on_event)(void *context, int64_t job_id), void *context);
 
-/* Statistics of jobs since the program started; valid as long as queue is. */
+/* Returns the statistics of jobs since the program started; the queue owns them. */
 const struct rl_job_statistics *rl_queue_statistics(const rl_queue *queue);
 
+/* Counts the queued and the running jobs. */
 int rl_queue_count(rl_queue *queue, rl_job_counts *counts, rl_error *err);
 
 RL_DEFINE_CLEANUP(rl_queue_cleanup, rl_queue *, rl_queue_close, NULL)

@@ -5,7 +5,7 @@
 #include "base/histogram.h"
 #include "model/job.h"
 
-enum { RL_JOB_KINDS_MAX = 8 }; /* indices are those of rl_job_kinds */
+enum { RL_JOB_KINDS_MAX = 8 }; /* the arrays below are indexed as rl_job_kinds */
 
 /* Upper bounds of the histograms' buckets. */
 extern const double rl_job_duration_bounds_s[RL_HISTOGRAM_BUCKETS];
@@ -13,13 +13,14 @@ extern const double rl_job_duration_bounds_s[RL_HISTOGRAM_BUCKETS];
 typedef struct rl_job_statistics {
   _Atomic uint64_t submitted[RL_JOB_KINDS_MAX];
   _Atomic uint64_t finished[RL_JOB_KINDS_MAX][RL_JOB_STATES]; /* final states only */
-  rl_histogram wait[RL_JOB_KINDS_MAX];                        /* from acceptance to the start */
-  rl_histogram run[RL_JOB_KINDS_MAX];                         /* from the start to the end */
+  rl_histogram wait[RL_JOB_KINDS_MAX];                        /* from the acceptance of a job to its start */
+  rl_histogram run[RL_JOB_KINDS_MAX];                         /* from the start of a job to its end */
 } rl_job_statistics;
 
-/* Unknown kinds are not counted. A negative duration, after the clock was set back, counts as 0 s. */
+/* Count a job that was submitted, started or finished. Jobs of unknown kinds are not counted. */
 void rl_job_statistics_submitted(rl_job_statistics *statistics, const char *kind);
 void rl_job_statistics_started(rl_job_statistics *statistics, const rl_job_status *status);
-void rl_job_statistics_finished(rl_job_statistics *statistics, const rl_job_status *status); /* only when its state is final */
+void rl_job_statistics_finished(rl_job_statistics *statistics,
+                                const rl_job_status *status); /* ignores states that are not final */
 
 #endif

@@ -1,5 +1,5 @@
-/* SQLite's online backup: one snapshot, also while the daemon writes. It is written to FILE.partial and linked to FILE when it is
- * complete, so that FILE is always a usable database. */
+/* Copies one snapshot of the database with SQLite's online backup, even while the daemon writes. The copy is written to
+ * FILE.partial and linked to FILE when it is complete, so that FILE never is an incomplete database. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,11 +12,11 @@ static const rl_embedded no_statements[] = {{0}};
 static int copy_pages(rl_db *from, rl_db *to, rl_error *err) {
   sqlite3_backup *backup = sqlite3_backup_init(to->handle, "main", from->handle, "main");
   if (backup == NULL) return rl_db_fail(to, "write the backup", err);
-  sqlite3_backup_step(backup, -1); /* all pages from one snapshot; sqlite3_backup_finish returns its result */
+  sqlite3_backup_step(backup, -1); /* -1: all pages; sqlite3_backup_finish returns the result */
   return sqlite3_backup_finish(backup) == SQLITE_OK ? 0 : rl_db_fail(to, "write the backup", err);
 }
 
-/* partial: an empty file. */
+/* Copies `database` to the empty file `partial`. */
 static int write_backup(const char *database, const char *partial, rl_error *err) {
   rl_db from = {0}, to = {0};
   int rc = rl_db_open(database, SQLITE_OPEN_READWRITE, no_statements, &from, err);

@@ -6,7 +6,7 @@
 
 enum { BUSY_MS = 5000 };
 
-/* The cause of each of SQLite's primary result codes; any other one is an error of the program. */
+/* The cause and the advice for SQLite's primary result codes. Other codes show a bug in rooflined. */
 static const struct {
   int code;
   rl_storage_code cause;
@@ -78,7 +78,7 @@ static int bind_one(sqlite3_stmt *statement, int index, const rl_binding *bindin
   switch (binding->type) {
     case RL_BIND_INT: return sqlite3_bind_int64(statement, index, binding->integer);
     case RL_BIND_REAL: return isfinite(binding->real) ? sqlite3_bind_double(statement, index, binding->real) : SQLITE_OK;
-    case RL_BIND_TEXT: /* copied: a cursor outlives the caller's text */
+    case RL_BIND_TEXT: /* SQLITE_TRANSIENT copies it, because a cursor can outlive the caller's text */
       return sqlite3_bind_text(statement, index, binding->text, -1, SQLITE_TRANSIENT);
     case RL_BIND_NULL: break;
   }

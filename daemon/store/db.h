@@ -1,5 +1,5 @@
-/* One SQLite connection with named statements. The text of a statement is a file of schema/sql, embedded in the program; it is
- * prepared at its first use and kept. Errors have the domain RL_STORAGE. Internal to the store. Not thread-safe. */
+/* An SQLite connection with named statements. The texts are files of schema/sql, embedded in the program. A statement is prepared
+ * at its first use and kept. Errors have the domain RL_STORAGE. Private to the store; not thread-safe. */
 #ifndef RL_STORE_DB_H
 #define RL_STORE_DB_H
 
@@ -13,28 +13,29 @@
 typedef struct rl_db {
   sqlite3 *handle;
   const rl_embedded *texts;
-  sqlite3_stmt **statements; /* one for each text; NULL: not prepared yet */
+  sqlite3_stmt **statements; /* statements[i] of texts[i]; NULL: not prepared yet */
 } rl_db;
 
-/* flags: SQLITE_OPEN_READWRITE and so on. texts must outlive db. On failure db is closed. */
+/* Opens a connection. flags: SQLITE_OPEN_*. texts must outlive db. After a failure db is closed. */
 int rl_db_open(const char *path, int flags, const rl_embedded *texts, rl_db *db, rl_error *err);
-void rl_db_close(rl_db *db); /* also of a zeroed rl_db */
+void rl_db_close(rl_db *db); /* accepts a zeroed rl_db */
 /* Fills err with the connection's last error and advice: "cannot <action>: <advice> (SQLite 13: ...)". Returns -1. */
 int rl_db_fail(const rl_db *db, const char *action, rl_error *err);
 
-/* Executes every statement of a text; action: for the message of an error. */
+/* Executes all statements of a text. action: for the error message, as in rl_db_fail. */
 int rl_db_execute(rl_db *db, const char *text, const char *action, rl_error *err);
-/* Executes every statement of the text named `name`, without parameters. */
+/* Executes all statements of the text named `name`, which have no parameters. */
 int rl_db_script(rl_db *db, const char *name, rl_error *err);
-/* Prepares the statement `name`, resets it, and binds the parameters. *statement is ready to be stepped and belongs to db. */
+/* Prepares or resets the statement `name`, and binds its parameters. db owns *statement; rl_db_step executes it. */
 int rl_db_start(rl_db *db, const char *name, const rl_binding *bindings, int count, sqlite3_stmt **statement, rl_error *err);
-/* Returns 1 when there is a row, 0 at the end, -1 on an error. At the end and on an error the statement is reset. */
+/* Returns 1 and the next row in *statement; 0 at the end. Resets the statement at the end and after an error. */
 int rl_db_step(rl_db *db, sqlite3_stmt *statement, rl_error *err);
-/* rl_db_start, then the first rl_db_step. */
+/* Starts the statement and reads its first row: returns 1, 0 or -1 as rl_db_step. */
 int rl_db_first(rl_db *db, const char *name, const rl_binding *bindings, int count, sqlite3_stmt **statement, rl_error *err);
-/* rl_db_start, then rl_db_step to the end. Returns 0 or -1. */
+/* Executes the statement to its end. Returns 0 or -1. */
 int rl_db_finish(rl_db *db, const char *name, const rl_binding *bindings, int count, rl_error *err);
 
+/* rl_db_finish and rl_db_first with the bindings as trailing arguments. */
 #define rl_db_run(DB, ERR, NAME, ...) rl_db_finish((DB), (NAME), RL_BINDINGS(__VA_ARGS__), (ERR))
 #define rl_db_row(DB, ERR, NAME, STATEMENT, ...) rl_db_first((DB), (NAME), RL_BINDINGS(__VA_ARGS__), (STATEMENT), (ERR))
 

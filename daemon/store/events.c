@@ -1,7 +1,8 @@
-/* Events. An event is written in the transaction of the change that it reports: both are on disk, or neither is. */
+/* Inserts events. An event and the change that it reports are one transaction. */
 #include "base/clock.h"
 #include "store/store_internal.h"
 
+/* Increments the job's number of events and returns it in *seq. */
 static int next_seq(rl_db *db, int64_t job_id, int64_t *seq, rl_error *err) {
   rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
   int found = rl_db_row(db, err, "event_number", &row, RL_INT(":job", job_id));

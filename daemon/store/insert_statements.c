@@ -1,22 +1,24 @@
-/* Prints the INSERT statement of a table of records: insert_statements TABLE. Run by the build. */
+/* insert_statements TABLE prints the INSERT statement of a table of records. The build runs it. */
 #include <stdio.h>
 #include <string.h>
 
 #include "store/record_tables.h"
 
-static bool is_key(const rl_record_table *table, const rl_field *field) {
-  return table->of_kernel && strcmp(field->name, "ordinal") == 0;
+/* Returns whether the field only serves to look up kernel_id and is no column itself. */
+static bool is_kernel_key(const rl_record_table *table, const rl_field *field) {
+  return table->has_kernel_id && strcmp(field->name, "ordinal") == 0;
 }
 
 static void print_statement(const rl_record_table *table, const rl_field *fields) {
-  printf("INSERT INTO %s (%s", table->table, table->of_kernel ? "kernel_id" : "pass_id");
-  if (table->by_index) printf(", ordinal");
+  printf("INSERT INTO %s (%s", table->table, table->has_kernel_id ? "kernel_id" : "pass_id");
+  if (table->numbered) printf(", ordinal");
   for (const rl_field *field = fields; field->name != NULL; field++)
-    if (!is_key(table, field)) printf(", \"%s\"", field->name);
-  printf(")\nVALUES (%s", table->of_kernel ? "(SELECT id FROM kernels WHERE pass_id = :pass AND ordinal = :ordinal)" : ":pass");
-  if (table->by_index) printf(", :index");
+    if (!is_kernel_key(table, field)) printf(", \"%s\"", field->name);
+  printf(")\nVALUES (%s",
+         table->has_kernel_id ? "(SELECT id FROM kernels WHERE pass_id = :pass AND ordinal = :ordinal)" : ":pass");
+  if (table->numbered) printf(", :index");
   for (const rl_field *field = fields; field->name != NULL; field++)
-    if (!is_key(table, field)) printf(", :%s", field->name);
+    if (!is_kernel_key(table, field)) printf(", :%s", field->name);
   printf(")\n");
 }
 

@@ -1,4 +1,4 @@
-/* Jobs: inserting, finishing and requeuing them. */
+/* Inserts, finishes and requeues jobs. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,8 +9,8 @@ int rl_store_read_key(rl_db *db, const char *key, const char *body_sha256, int64
   rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
   int found = rl_db_row(db, err, "job_by_key", &row, RL_TEXT(":key", key));
   if (found <= 0) return found;
-  const char *before = (const char *)sqlite3_column_text(row, 1);
-  if (before == NULL || body_sha256 == NULL || strcmp(before, body_sha256) != 0)
+  const char *earlier_sha256 = (const char *)sqlite3_column_text(row, 1);
+  if (earlier_sha256 == NULL || body_sha256 == NULL || strcmp(earlier_sha256, body_sha256) != 0)
     return rl_fail(err, RL_HTTP, 422, "this Idempotency-Key was used with another body, for job %lld: use a new key",
                    (long long)sqlite3_column_int64(row, 0));
   *id = sqlite3_column_int64(row, 0);
@@ -24,7 +24,7 @@ int rl_store_read_counts(rl_db *db, rl_job_counts *counts, rl_error *err) {
   return 0;
 }
 
-/* Runs an INSERT ... RETURNING id. */
+/* Executes an INSERT ... RETURNING id. */
 static int insert_returning(rl_db *db, const char *name, const rl_binding *bindings, int count, int64_t *id, rl_error *err) {
   rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
   if (rl_db_first(db, name, bindings, count, &row, err) < 0) return -1;
@@ -111,7 +111,7 @@ static int parse_state(const char *name) {
 
 int rl_store_read_status(rl_db *db, int64_t job_id, rl_job_status *status, rl_error *err) {
   rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
-  int found = rl_db_row(db, err, "job_life", &row, RL_INT(":job", job_id));
+  int found = rl_db_row(db, err, "job_status", &row, RL_INT(":job", job_id));
   if (found < 0) return -1;
   if (found == 0) return rl_fail(err, RL_HTTP, 404, "there is no job %lld", (long long)job_id);
   const char *kind = (const char *)sqlite3_column_text(row, 0);
@@ -125,7 +125,7 @@ int rl_store_read_status(rl_db *db, int64_t job_id, rl_job_status *status, rl_er
   return 0;
 }
 
-int rl_store_finish(rl_db *db, int64_t job_id, rl_job_state state, const rl_error *problem, rl_error *err) {
+int rl_store_set_final_state(rl_db *db, int64_t job_id, rl_job_state state, const rl_error *problem, rl_error *err) {
   rl_job_status current;
   if (rl_store_read_status(db, job_id, &current, err) < 0) return -1;
   if (rl_job_is_final(current.state))
@@ -141,5 +141,5 @@ int rl_store_finish(rl_db *db, int64_t job_id, rl_job_state state, const rl_erro
 
 int rl_store_job_finish(rl_store *store, int64_t job_id, rl_job_state state, const rl_error *problem, rl_error *err) {
   if (rl_store_begin(store, err) < 0) return -1;
-  return rl_store_end(store, rl_store_finish(&store->writer, job_id, state, problem, err), err);
+  return rl_store_end(store, rl_store_set_final_state(&store->writer, job_id, state, problem, err), err);
 }

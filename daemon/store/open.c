@@ -1,4 +1,4 @@
-/* Opening and closing the store, its transactions, and tokens. */
+/* Opens and closes the store, begins and ends transactions, and writes tokens. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@ static int make_folder(const char *folder, rl_error *err) {
   return 0;
 }
 
-/* Locks the state folder for one daemon: the descriptor holds the lock until the process ends. */
+/* Locks the state folder, with the process id in the lock file. Closing the descriptor *lock releases the lock. */
 static int lock_folder(const char *folder, int *lock, rl_error *err) {
   rl_auto(rl_free_text) char *path = NULL;
   if (asprintf(&path, "%s/lock", folder) < 0) return rl_fail_errno(err, "cannot lock the state folder %s", folder);
@@ -58,7 +58,7 @@ static int check_log_mode(rl_db *db, rl_error *err) {
   return rl_fail(err, RL_SYS, ENOTSUP, "the file system can't hold a write-ahead log: put the state folder on a local disk");
 }
 
-/* Checks the schema first: a file that is refused must stay as it is, and open_writer changes its journal mode. */
+/* Checks the schema before the statement open_writer changes the journal mode, because a refused file must stay unchanged. */
 static int open_writer(rl_store *store, rl_error *err) {
   const rl_schema *schema = rl_current_schema();
   rl_db *db = &store->writer;
@@ -68,7 +68,7 @@ static int open_writer(rl_store *store, rl_error *err) {
   return must_change ? rl_schema_apply(db, schema, err) : 0;
 }
 
-/* shared: another process may hold the lock of the folder. */
+/* shared: opens the store even if another process holds the folder's lock. */
 static int open_store(const char *folder, bool shared, rl_store **store, rl_error *err) {
   rl_auto(rl_store_cleanup) rl_store *made = calloc(1, sizeof *made);
   if (made == NULL) return rl_fail_errno(err, "cannot open the state folder %s", folder);
@@ -83,10 +83,11 @@ static int open_store(const char *folder, bool shared, rl_store **store, rl_erro
   made->folder = strdup(folder);
   if (made->folder == NULL || asprintf(&made->file, "%s/rooflined.db", folder) < 0)
     return rl_fail_errno(err, "cannot open the state folder %s", folder);
-  rl_error why;
+  rl_error lock_error;
   if (make_folder(folder, err) < 0) return -1;
-  if (lock_folder(folder, &made->lock, &why) < 0 && !(shared && why.domain == RL_SYS && why.code == EWOULDBLOCK)) {
-    if (err != NULL) *err = why;
+  if (lock_folder(folder, &made->lock, &lock_error) < 0 &&
+      !(shared && lock_error.domain == RL_SYS && lock_error.code == EWOULDBLOCK)) {
+    if (err != NULL) *err = lock_error;
     return -1;
   }
   if (open_writer(made, err) < 0) return rl_wrap(err, "%s", made->file);
@@ -119,7 +120,7 @@ int rl_store_begin(rl_store *store, rl_error *err) {
 
 int rl_store_end(rl_store *store, int rc, rl_error *err) {
   if (rc >= 0 && rl_db_run(&store->writer, err, "commit") < 0) rc = -1;
-  /* SQLite may have rolled back by itself, as on a full disk. */
+  /* SQLite may have rolled back itself, for example on a full disk. */
   if (rc < 0 && !sqlite3_get_autocommit(store->writer.handle)) rl_db_run(&store->writer, NULL, "rollback");
   pthread_mutex_unlock(&store->writer_mutex);
   return rc;

@@ -1,4 +1,4 @@
-/* Passes: claiming the next one, storing its records, and retrying it after a crash. */
+/* Claims passes, commits their records, and counts crashes during them. */
 #include <errno.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ static int next_pass(rl_db *db, const char *device, rl_claim *claim, rl_error *e
   return claim->source != NULL ? 1 : rl_fail(err, RL_SYS, ENOMEM, "out of memory for posted code");
 }
 
-/* Runs an UPDATE ... RETURNING with :job and :now. Returns 1 when it changed the job, 0 when it did not. */
+/* Executes an UPDATE ... RETURNING of a job, with :job and :now. Returns 1 if it changed the job, else 0. */
 static int update_returning(rl_db *db, const char *name, int64_t job_id, int64_t now, rl_error *err) {
   rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
   int changed = rl_db_row(db, err, name, &row, RL_INT(":job", job_id), RL_INT(":now", now));
@@ -62,8 +62,8 @@ int rl_store_pass_claim(rl_store *store, const char *device, rl_claim *claim, rl
 
 /* --- commit ------------------------------------------------------------------------------------------------------------ */
 
-/* Finds the ceilings of the pass's device, stores the floors that follow from them, and marks as suspect the times that are
- * faster than their floor or were taken on a throttled device. */
+/* Finds the ceilings of the pass's device, stores the floors that follow from them, and marks times as suspect that are faster
+ * than their floor or were measured on a throttled device. */
 static int mark_suspect_times(rl_db *db, int64_t pass, rl_error *err) {
   static const char *const steps[] = {"pass_ceilings", "floors_insert", "epochs_suspect", "samples_suspect", "samples_throttled"};
   for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
@@ -71,7 +71,7 @@ static int mark_suspect_times(rl_db *db, int64_t pass, rl_error *err) {
   return 0;
 }
 
-/* Returns 1 when the pass is running and may be stored, 0 when it was stored before. *job_done: its job is completed. */
+/* Returns 1 if the pass is running; 0 if it is already committed. *job_done: whether its job is completed. */
 static int check_claim(rl_db *db, const rl_claim *claim, bool *job_done, rl_error *err) {
   rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
   int found = rl_db_row(db, err, "pass_state", &row, RL_INT(":job", claim->job_id), RL_INT(":run", claim->run_id),
@@ -92,8 +92,8 @@ static int commit_pass(rl_db *db, const rl_claim *claim, const rl_records *recor
                        rl_error *err) {
   int is_running = check_claim(db, claim, job_done, err);
   if (is_running <= 0) return is_running;
-  static const rl_records nothing;
-  if (records == NULL) records = &nothing;
+  static const rl_records no_records;
+  if (records == NULL) records = &no_records;
   int64_t now = rl_now_ns();
   if (rl_store_insert_records(db, claim, records, err) < 0 ||
       rl_db_run(db, err, "pass_finish", RL_INT(":pass", claim->pass_id), RL_TEXT(":reason", reason), RL_INT(":now", now),
@@ -118,14 +118,15 @@ int rl_store_pass_commit(rl_store *store, const rl_claim *claim, const rl_record
 
 /* --- crashes ----------------------------------------------------------------------------------------------------------- */
 
-/* Which process died during a pass. They are counted separately: a job survives more deaths of the daemon, which it rarely
- * causes, than of its worker. */
+/* The process that died during a pass. Deaths of the worker and of the daemon are counted separately: a job survives more deaths
+ * of the daemon, because it rarely causes them. */
 typedef struct crash_kind {
   const char *process;
   const char *count_statement;
 } crash_kind;
 static const crash_kind worker_crash = {"worker", "job_died"}, daemon_crash = {"daemon", "job_crashed"};
 
+/* Increments the job's number of crashes, returns it in *crashes, and sets the pass to pending. */
 static int count_crash(rl_db *db, crash_kind kind, const rl_claim *claim, const char *reason, int64_t *crashes, rl_error *err) {
   rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
   int found = rl_db_row(db, err, kind.count_statement, &row, RL_INT(":job", claim->job_id));
@@ -137,17 +138,18 @@ static int count_crash(rl_db *db, crash_kind kind, const rl_claim *claim, const 
                    RL_TEXT(":reason", reason));
 }
 
-/* Sets the pass to pending, or fails the job at max_crashes. */
+/* Counts a crash and sets the pass to pending. At max_crashes fails the job and sets *job_failed. */
 static int record_crash(rl_db *db, crash_kind kind, const rl_claim *claim, const char *reason, int64_t max_crashes,
                         bool *job_failed, rl_error *err) {
-  rl_error why;
+  rl_error problem;
   int64_t crashes = 0;
   if (count_crash(db, kind, claim, reason, &crashes, err) < 0 || rl_store_add_pass_event(db, claim, "died", reason, err) < 0)
     return -1;
   *job_failed = crashes >= max_crashes;
   if (!*job_failed) return 0;
-  rl_fail(&why, RL_WIRE, 0, "the %s died %lld times during this job, in the end: %s", kind.process, (long long)crashes, reason);
-  return rl_store_finish(db, claim->job_id, RL_JOB_FAILED, &why, err);
+  rl_fail(&problem, RL_WIRE, 0, "the %s died %lld times during this job, in the end: %s", kind.process, (long long)crashes,
+          reason);
+  return rl_store_set_final_state(db, claim->job_id, RL_JOB_FAILED, &problem, err);
 }
 
 int rl_store_pass_died(rl_store *store, const rl_claim *claim, const char *reason, int64_t max_deaths, bool *job_failed,
@@ -160,7 +162,7 @@ int rl_store_pass_died(rl_store *store, const rl_claim *claim, const char *reaso
   return 0;
 }
 
-/* Returns 1 and fills the ids of *claim when a pass was left running by a crash, 0 when none was. */
+/* Finds a pass that a crash left running. Returns 1 and fills the ids, the pass and the variant of *claim; 0 if there is none. */
 static int next_crashed_pass(rl_db *db, rl_claim *claim, rl_error *err) {
   rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
   int found = rl_db_row(db, err, "pass_crashed", &row);

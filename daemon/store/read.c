@@ -1,10 +1,10 @@
-/* Queries, on a pool of reader connections. A cursor is a connection and the query that it runs. */
+/* Runs queries on a pool of reader connections. A cursor is a connection together with its current query. */
 #include <errno.h>
 #include <time.h>
 
 #include "store/store_internal.h"
 
-enum { READERS_MAX = 32, WAIT_S = 2 /* for a reader that is in use */ };
+enum { READERS_MAX = 32, READER_WAIT_S = 2 };
 
 struct rl_cursor {
   rl_store *store;
@@ -53,11 +53,11 @@ static rl_cursor *open_reader(rl_store *store, rl_error *err) {
   return rl_steal(&cursor);
 }
 
-/* Takes an idle reader, opens a new one, or waits until one is returned. RL_HTTP 503 after WAIT_S seconds. */
+/* Returns an idle reader, a new one, or one that is returned within READER_WAIT_S. NULL with RL_HTTP 503 after that time. */
 static rl_cursor *take_reader(rl_store *store, rl_error *err) {
   struct timespec until;
   clock_gettime(CLOCK_MONOTONIC, &until);
-  until.tv_sec += WAIT_S;
+  until.tv_sec += READER_WAIT_S;
   pthread_mutex_lock(&store->readers_mutex);
   int waited = 0;
   while (store->idle == NULL && store->readers >= READERS_MAX && waited != ETIMEDOUT)
@@ -82,7 +82,8 @@ static rl_cursor *take_reader(rl_store *store, rl_error *err) {
   return cursor;
 }
 
-static int start(rl_store *store, const char *name, const rl_binding *bindings, int count, rl_cursor **cursor, rl_error *err) {
+static int start_query(rl_store *store, const char *name, const rl_binding *bindings, int count, rl_cursor **cursor,
+                       rl_error *err) {
   rl_auto(rl_cursor_cleanup) rl_cursor *taken = take_reader(store, err);
   if (taken == NULL) return -1;
   if (rl_db_start(&taken->db, name, bindings, count, &taken->row, err) < 0) return -1;
@@ -91,11 +92,11 @@ static int start(rl_store *store, const char *name, const rl_binding *bindings, 
 }
 
 int rl_store_query(rl_store *store, rl_query query, const rl_binding *bindings, int count, rl_cursor **cursor, rl_error *err) {
-  return start(store, query_names[query], bindings, count, cursor, err);
+  return start_query(store, query_names[query], bindings, count, cursor, err);
 }
 
 int rl_cursor_next(rl_cursor *cursor, const char **json, rl_error *err) {
-  if (cursor->row == NULL) return 0; /* at the end: another step would restart the statement */
+  if (cursor->row == NULL) return 0; /* at the end; another step would restart the statement */
   int rc = rl_db_step(&cursor->db, cursor->row, err);
   if (rc <= 0) {
     cursor->row = NULL;
@@ -139,10 +140,10 @@ int rl_store_job_state(rl_store *store, int64_t job_id, rl_job_state *state, rl_
   return 0;
 }
 
-/* Whether a statement yields a row. */
+/* *found: whether the statement yields a row. */
 static int has_row(rl_store *store, const char *name, rl_binding binding, bool *found, rl_error *err) {
   rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
-  if (start(store, name, &binding, 1, &cursor, err) < 0) return -1;
+  if (start_query(store, name, &binding, 1, &cursor, err) < 0) return -1;
   int rc = rl_db_step(&cursor->db, cursor->row, err);
   if (rc >= 0) *found = rc > 0;
   return rc < 0 ? -1 : 0;
@@ -153,7 +154,7 @@ int rl_store_ceilings_due(rl_store *store, int64_t pass_id, bool *due, rl_error 
 }
 
 int rl_store_has_run(rl_store *store, int64_t run_id, bool *found, rl_error *err) {
-  return has_row(store, "run_known", (rl_binding)RL_INT(":run", run_id), found, err);
+  return has_row(store, "run_exists", (rl_binding)RL_INT(":run", run_id), found, err);
 }
 
 int rl_store_jobs_count(rl_store *store, rl_job_counts *counts, rl_error *err) {
@@ -163,14 +164,14 @@ int rl_store_jobs_count(rl_store *store, rl_job_counts *counts, rl_error *err) {
 
 int rl_store_token_count(rl_store *store, int64_t *count, rl_error *err) {
   rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
-  if (start(store, "token_count", NULL, 0, &cursor, err) < 0) return -1;
+  if (start_query(store, "token_count", NULL, 0, &cursor, err) < 0) return -1;
   if (rl_db_step(&cursor->db, cursor->row, err) < 0) return -1;
   *count = sqlite3_column_int64(cursor->row, 0);
   return 0;
 }
 
 int rl_store_token_known(rl_store *store, const char *hash, bool *known, rl_error *err) {
-  return has_row(store, "token_known", (rl_binding)RL_TEXT(":hash", hash), known, err);
+  return has_row(store, "token_exists", (rl_binding)RL_TEXT(":hash", hash), known, err);
 }
 
 void rl_store_close_readers(rl_store *store) {

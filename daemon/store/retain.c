@@ -1,19 +1,21 @@
-/* Retention. Each step is a transaction of about BATCH rows, so that other writers and a stop wait only briefly. */
+/* Deletes old rows. Each transaction deletes at most about BATCH rows, so that other writers and a stop of the daemon wait only
+ * briefly. */
 #include <stdatomic.h>
 #include <stdio.h>
 
 #include "store/store_internal.h"
 
-enum { BATCH = 5000, KERNELS_BATCH = 5 /* kernels, each with thousands of metrics, instructions and points */ };
+enum { BATCH = 5000, KERNELS_BATCH = 5 /* each has thousands of metrics, instructions and points */ };
 static const int64_t DAY_NS = INT64_C(86400000000000);
 
+/* Rows of passes (activity) and jobs (events, jobs) that finished before these instants may be deleted. */
 typedef struct horizon {
   int64_t activity_ns, events_ns, jobs_ns;
-} horizon; /* rows of jobs and passes that finished before may be deleted */
+} horizon;
 
 typedef int64_t removals[RL_REMOVED_KINDS]; /* number of deleted rows by kind */
 
-/* Reads the first column of the first row into *id, 0 when there is no row. Returns 1, 0 or -1. */
+/* Returns 1 and the first column of the first row in *id; 0 and *id 0 if there is no row. */
 static int first_id(rl_db *db, const char *name, const rl_binding *bindings, int count, int64_t *id, rl_error *err) {
   rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
   int found = rl_db_first(db, name, bindings, count, &row, err);
@@ -21,7 +23,8 @@ static int first_id(rl_db *db, const char *name, const rl_binding *bindings, int
   return found;
 }
 
-/* Deletes one batch of a pass's raw rows, and with the last batch their names and spans. Returns 1 after the last batch. */
+/* Deletes one batch of a pass's raw rows, and after the last batch their names and spans. Returns 1 after the last batch, else 0.
+ */
 static int delete_activity(rl_db *db, int64_t pass, removals removed, rl_error *err) {
   if (rl_db_run(db, err, "activity_delete", RL_INT(":pass", pass), RL_INT(":batch", BATCH)) < 0) return -1;
   int64_t changes = sqlite3_changes64(db->handle);
@@ -29,25 +32,28 @@ static int delete_activity(rl_db *db, int64_t pass, removals removed, rl_error *
   if (changes == BATCH) return 0;
   if (rl_db_run(db, err, "activity_names_delete", RL_INT(":pass", pass)) < 0 ||
       rl_db_run(db, err, "activity_spans_delete", RL_INT(":pass", pass)) < 0 ||
-      rl_db_run(db, err, "activity_gone", RL_INT(":pass", pass)) < 0)
+      rl_db_run(db, err, "activity_mark_deleted", RL_INT(":pass", pass)) < 0)
     return -1;
   return 1;
 }
 
+/* Deletes one batch of a job's events. Returns 1 after the last batch, else 0. */
 static int delete_events(rl_db *db, int64_t job, removals removed, rl_error *err) {
   if (rl_db_run(db, err, "events_delete", RL_INT(":job", job), RL_INT(":batch", BATCH)) < 0) return -1;
   int64_t changes = sqlite3_changes64(db->handle);
   removed[RL_REMOVED_EVENTS] += changes;
   if (changes == BATCH) return 0;
-  return rl_db_run(db, err, "events_gone", RL_INT(":job", job)) < 0 ? -1 : 1;
+  return rl_db_run(db, err, "events_mark_deleted", RL_INT(":job", job)) < 0 ? -1 : 1;
 }
 
+/* Deletes one batch of a job's kernels with their metrics, instructions, phases and points. Returns 1 after the last batch, else
+ * 0. */
 static int delete_kernels(rl_db *db, int64_t job, rl_error *err) {
   if (rl_db_run(db, err, "kernels_delete", RL_INT(":job", job), RL_INT(":batch", KERNELS_BATCH)) < 0) return -1;
   return sqlite3_changes64(db->handle) < KERNELS_BATCH;
 }
 
-/* Deletes the job, and its posted code when no other job refers to it. */
+/* Deletes the job, and its posted code if no other job refers to it. Returns 1. */
 static int delete_job_row(rl_db *db, int64_t job, removals removed, rl_error *err) {
   char source[RL_SHA256_SIZE] = "";
   rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
@@ -59,7 +65,7 @@ static int delete_job_row(rl_db *db, int64_t job, removals removed, rl_error *er
   return source[0] == '\0' || rl_db_run(db, err, "source_delete", RL_TEXT(":sha256", source)) == 0 ? 1 : -1;
 }
 
-/* Deletes one batch of a job's rows, and with the last batch the job. Returns 1 after the last batch. */
+/* Deletes one batch of a job's rows, and after the last batch the job. Returns 1 after the last batch, else 0. */
 static int delete_job(rl_db *db, int64_t job, removals removed, rl_error *err) {
   int64_t pass = 0;
   int found = first_id(db, "activity_of_job", RL_BINDINGS(RL_INT(":job", job)), &pass, err);
@@ -69,22 +75,22 @@ static int delete_job(rl_db *db, int64_t job, removals removed, rl_error *err) {
   return done > 0 ? delete_job_row(db, job, removed, err) : done;
 }
 
-static const struct layer { /* in the order of their deletion */
-  const char *oldest;
-  int (*remove)(rl_db *db, int64_t id, removals removed, rl_error *err); /* one batch; 1: the last one */
-  size_t before;                                                         /* offset in horizon */
+static const struct layer {     /* in the order of their deletion */
+  const char *oldest_statement; /* selects the id of the oldest pass or job that may be deleted */
+  int (*remove)(rl_db *db, int64_t id, removals removed, rl_error *err); /* deletes one batch */
+  size_t horizon_offset;
 } layers[] = {
     {"activity_oldest", delete_activity, offsetof(horizon, activity_ns)},
     {"events_oldest", delete_events, offsetof(horizon, events_ns)},
     {"job_oldest", delete_job, offsetof(horizon, jobs_ns)},
 };
 
-/* Deletes one batch from the first layer that has rows to delete. Returns 1, or 0 when none has. *complete: no job or pass is
- * partly deleted. */
+/* Deletes one batch from the first layer with rows to delete. Returns 1; 0 if no layer has any. *complete: whether this was the
+ * last batch of a pass or job. */
 static int remove_batch(rl_db *db, const horizon *limits, removals removed, bool *complete, rl_error *err) {
   for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
-    int64_t id = 0, before = *(const int64_t *)((const char *)limits + layers[i].before);
-    int found = first_id(db, layers[i].oldest, RL_BINDINGS(RL_INT(":before", before)), &id, err);
+    int64_t id = 0, before = *(const int64_t *)((const char *)limits + layers[i].horizon_offset);
+    int found = first_id(db, layers[i].oldest_statement, RL_BINDINGS(RL_INT(":before", before)), &id, err);
     if (found < 0) return -1;
     if (found == 0) continue;
     int last = layers[i].remove(db, id, removed, err);
@@ -94,22 +100,23 @@ static int remove_batch(rl_db *db, const horizon *limits, removals removed, bool
   return 0;
 }
 
-/* Returns 1 when at most max_bytes are in use, else 0. max_bytes 0: no limit, returns 0. */
+/* Returns 1 if max_bytes is a limit (not 0) and at most max_bytes are in use, else 0. */
 static int is_small_enough(rl_db *db, int64_t max_bytes, rl_error *err) {
   int64_t used = 0;
   if (max_bytes == 0) return 0;
   return first_id(db, "database_bytes", NULL, 0, &used, err) < 0 ? -1 : used <= max_bytes;
 }
 
-/* Deletes batches until the layers are empty or, with max_bytes, until at most that many bytes are in use. */
+/* Deletes batches until no layer has rows to delete, at most max_bytes (0: no limit) are in use, or *stop is true. Adds the
+ * number of rows to *removed. */
 static int remove_all(rl_store *store, const horizon *limits, int64_t max_bytes, const atomic_bool *stop, int64_t *removed,
                       rl_error *err) {
   bool complete = true;
   for (int more = 1; more > 0 && !atomic_load(stop);) {
     removals deleted = {0};
     if (rl_store_begin(store, err) < 0) return -1;
-    int enough = complete ? is_small_enough(&store->writer, max_bytes, err) : 0;
-    more = enough == 0 ? remove_batch(&store->writer, limits, deleted, &complete, err) : enough > 0 ? 0 : -1;
+    int is_small = complete ? is_small_enough(&store->writer, max_bytes, err) : 0;
+    more = is_small == 0 ? remove_batch(&store->writer, limits, deleted, &complete, err) : is_small > 0 ? 0 : -1;
     more = rl_store_end(store, more, err);
     if (more < 0) return -1;
     for (int i = 0; i < RL_REMOVED_KINDS; i++) {

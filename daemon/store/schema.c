@@ -20,8 +20,8 @@ static int current_version(const rl_schema *schema) {
 
 typedef struct identity {
   int64_t application_id, version;
-  bool empty;      /* no tables at all: a new file */
-  bool has_tables; /* the main tables of rooflined */
+  bool empty;      /* the schema has no entries: a new file */
+  bool has_tables; /* rooflined's main tables exist */
 } identity;
 
 static int read_identity(rl_db *db, identity *found, rl_error *err) {
@@ -69,7 +69,7 @@ int rl_schema_check(rl_db *db, const rl_schema *schema, bool may_change, rl_erro
 
 RL_DEFINE_CLEANUP(free_sql, char *, sqlite3_free, NULL)
 
-/* Drops one view at a time: a statement that reads the schema must not be active while it changes. */
+/* Drops one view at a time, because a statement that reads the schema must not be active while the schema changes. */
 static int drop_views(rl_db *db, rl_error *err) {
   for (;;) {
     rl_auto(free_sql) char *drop = NULL;
@@ -102,7 +102,7 @@ static int upgrade(rl_db *db, const rl_schema *schema, int64_t version, rl_error
   return check_foreign_keys(db, err);
 }
 
-/* Inside a transaction. Another process may have changed the database since rl_schema_check. */
+/* Creates or upgrades the schema inside a transaction, unless another process has done so since rl_schema_check. */
 static int change_schema(rl_db *db, const rl_schema *schema, rl_error *err) {
   const int current = current_version(schema);
   identity found;

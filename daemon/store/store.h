@@ -1,7 +1,7 @@
-/* The SQLite database of the daemon: the only module with SQL. One writer connection behind a mutex, and a pool of reader
- * connections. WAL mode with synchronous=FULL: what a call wrote is on disk when it returns. Statements have names
+/* The SQLite database of the daemon; no other module contains SQL. It has one writer connection behind a mutex and a pool of
+ * reader connections. WAL mode with synchronous=FULL puts all changes on disk before a function returns. Statements have names
  * (schema/sql/statements/NAME.sql, schema/sql/queries/NAME.sql). A lock on the state folder excludes a second daemon. Database
- * errors have the domain RL_STORAGE. All calls are thread-safe. */
+ * errors have the domain RL_STORAGE. All functions are thread-safe. */
 #ifndef RL_STORE_STORE_H
 #define RL_STORE_STORE_H
 
@@ -15,105 +15,113 @@
 
 typedef struct rl_store rl_store;
 
-/* Opens the database in the state folder; creates the folder (mode 0700) and the database when they are missing, and upgrades an
- * older schema. RL_SYS when the folder is not writable or another daemon uses it; RL_INPUT for a database that this program can't
- * use. */
+/* Opens the database in the state folder. Creates the folder (mode 0700) and the database if they are missing, and upgrades an
+ * older schema. RL_SYS if the folder is not writable or another daemon uses it; RL_INPUT if this program can't use the database.
+ */
 int rl_store_open(const char *folder, rl_store **store, rl_error *err);
-/* The same while a daemon may be running, for a program that adds a token. RL_INPUT when the running daemon's schema is older: it
- * is not changed. */
+/* Opens the database even if a daemon is using it, for programs that add tokens. RL_INPUT if a daemon is running and its schema
+ * is older than this program's. */
 int rl_store_open_shared(const char *folder, rl_store **store, rl_error *err);
 void rl_store_close(rl_store *store);
 
 /* --- writing: jobs ----------------------------------------------------------------------------------------------------- */
-/* Each change of a job or a pass and the event that reports it are one transaction. */
-/* Inserts a job, its runs, their passes and its first event. key, existing: see rl_queue_submit. RL_HTTP 429 when queue_limit
- * jobs are queued. */
+/* Each function that changes the state of a job or a pass inserts the event that reports it in the same transaction. */
+
+/* Inserts a job, its runs and their passes. key, existing: see rl_queue_submit. RL_HTTP 429 if queue_limit jobs are queued. */
 int rl_store_job_insert(rl_store *store, const rl_job_spec *spec, const char *key, const char *body_sha256, int64_t queue_limit,
                         int64_t *id, bool *existing, rl_error *err);
-/* Stores the compiler's log of a run and replaces an earlier one. */
+/* Stores the compiler's log of a run, in place of an earlier one. */
 int rl_store_run_log(rl_store *store, int64_t run_id, const char *text, rl_error *err);
-/* Sets running and interrupted jobs to queued and their unfinished passes to pending; *count: the number of jobs. Each pass that
- * was still running is a crash of the daemon, counted in daemon_deaths; a job with max_crashes of them fails instead. */
+/* Called when the daemon starts. Sets running and interrupted jobs to queued and their unfinished passes to pending; *count: the
+ * number of these jobs. A pass that is still running shows that the daemon crashed during it: adds 1 to the job's daemon_deaths,
+ * and fails the job instead at max_crashes. */
 int rl_store_jobs_requeue(rl_store *store, int64_t max_crashes, int64_t *count, rl_error *err);
-/* Claims the next pass for a device: returns 1 and fills *claim, or 0 when there is none. deadline_ns is the job's deadline_s in
- * ns, not yet an instant; 0: the configured one. The caller clears the claim. */
+/* Sets the next pass of a device to running. Returns 1 and fills *claim, which the caller clears; 0 if no pass is pending.
+ * claim->deadline_ns is a duration here, the job's deadline_s in ns; 0: as configured. */
 int rl_store_pass_claim(rl_store *store, const char *device, rl_claim *claim, rl_error *err);
-/* Stores all records of a pass and its state: completed, or unavailable when reason is not NULL. After the job's last pass the
- * job is completed, too, and *job_done is true. One transaction; a second commit of a pass changes nothing. RL_HTTP 409 when the
- * pass is not running, 404 when it does not exist. */
+/* Stores all records of a pass and sets it to completed, or to unavailable if reason is not NULL, in one transaction. After the
+ * job's last pass also completes the job and sets *job_done. A second commit of a pass changes nothing. RL_HTTP 409 if the pass
+ * is not running, 404 if it does not exist. */
 int rl_store_pass_commit(rl_store *store, const rl_claim *claim, const rl_records *records, const char *reason, bool *job_done,
                          rl_error *err);
-/* *due: the daemon should measure the ceilings of the pass's device again, because its driver or clocks have changed since. */
+/* *due: whether the daemon should measure the ceilings of the pass's device again, because its driver or clocks have changed. */
 int rl_store_ceilings_due(rl_store *store, int64_t pass_id, bool *due, rl_error *err);
-/* Counts a death of the worker and sets the pass to pending; at max_deaths the job fails. */
+/* Adds 1 to the job's worker_deaths and sets the pass to pending. At max_deaths fails the job and sets *job_failed. */
 int rl_store_pass_died(rl_store *store, const rl_claim *claim, const char *reason, int64_t max_deaths, bool *job_failed,
                        rl_error *err);
-/* Sets a job to a final state or to interrupted. problem: why it failed, or NULL. RL_HTTP 404 when there is no such job, 409 when
- * its state is final already. */
+/* Sets a job to a final state or to interrupted. problem: why it failed, or NULL. RL_HTTP 404 if the job does not exist, 409 if
+ * its state is already final. */
 int rl_store_job_finish(rl_store *store, int64_t job_id, rl_job_state state, const rl_error *problem, rl_error *err);
-/* Returns 1 and *id when an earlier job has this key and body, 0 when the key is new. RL_HTTP 422 when its body was different. */
+/* Returns 1 and sets *id if a job has this Idempotency-Key and body; 0 if no job has the key. RL_HTTP 422 if the bodies differ.
+ */
 int rl_store_job_by_key(rl_store *store, const char *key, const char *body_sha256, int64_t *id, rl_error *err);
-int rl_store_job_state(rl_store *store, int64_t job_id, rl_job_state *state, rl_error *err);  /* RL_HTTP 404 */
-int rl_store_job_status(rl_store *store, int64_t job_id, rl_job_status *life, rl_error *err); /* the same */
+int rl_store_job_state(rl_store *store, int64_t job_id, rl_job_state *state, rl_error *err);    /* RL_HTTP 404 */
+int rl_store_job_status(rl_store *store, int64_t job_id, rl_job_status *status, rl_error *err); /* RL_HTTP 404 */
 int rl_store_has_run(rl_store *store, int64_t run_id, bool *found, rl_error *err);
 int rl_store_jobs_count(rl_store *store, rl_job_counts *counts, rl_error *err);
 
-/* --- writing: the rest ------------------------------------------------------------------------------------------------- */
-/* Appends an event. data: JSON text of an object. *seq: the event's number within its job, from 1 without gaps. */
+/* --- events, tokens, retention, backup
+ * ------------------------------------------------------------------------------------------------- */
+/* Appends an event to a job. data: JSON text of an object. *seq: the event's number within the job, from 1 without gaps. */
 int rl_store_event_append(rl_store *store, int64_t job_id, const char *type, const char *data, int64_t *seq, rl_error *err);
-/* Access tokens by their hash, hexadecimal text. */
+/* Access tokens. The store has only their hashes (hexadecimal text). */
 int rl_store_token_add(rl_store *store, const char *name, const char *hash, rl_error *err);
-/* Removes all tokens with this name; *count: how many. */
+/* Removes all tokens with this name; *count: their number. */
 int rl_store_token_remove(rl_store *store, const char *name, int64_t *count, rl_error *err);
 int rl_store_token_count(rl_store *store, int64_t *count, rl_error *err);
 int rl_store_token_known(rl_store *store, const char *hash, bool *known, rl_error *err);
 
-/* Deletes what is older than the limits: raw activity rows first, then events, then whole jobs, but no job that waits or runs.
- * When *stop becomes true, it returns after the current batch. */
+/* The limits of retention; 0: none. */
 typedef struct rl_retention {
-  int64_t activity_days, job_days, max_bytes;
-} rl_retention; /* 0: no limit */
+  int64_t activity_days; /* age of raw activity rows and of events */
+  int64_t job_days;      /* age of jobs */
+  int64_t max_bytes;     /* size of the database */
+} rl_retention;
+/* Deletes what exceeds the limits, oldest first: raw activity rows, then events, then whole jobs. Never deletes queued or running
+ * jobs. Returns after the current batch when *stop becomes true. */
 int rl_store_retain(rl_store *store, const rl_retention *retention, int64_t now_ns, const atomic_bool *stop,
                     int64_t *removed_rows, rl_error *err);
 /* The kinds of rows that retention deletes. */
 typedef enum rl_removed_kind { RL_REMOVED_ACTIVITY, RL_REMOVED_EVENTS, RL_REMOVED_JOBS, RL_REMOVED_KINDS } rl_removed_kind;
-int64_t rl_store_removed_rows(const rl_store *store,
-                              rl_removed_kind kind); /* number of rows deleted since the store was opened */
-/* Copies the database in folder to a new file, also while a daemon runs. RL_SYS when the file exists. */
+/* Returns the number of rows that retention has deleted since the store was opened. */
+int64_t rl_store_removed_rows(const rl_store *store, rl_removed_kind kind);
+/* Copies the database in the state folder to a new file, even while a daemon uses it. RL_SYS if the file exists. */
 int rl_store_backup(const char *folder, const char *file, rl_error *err);
-/* Sizes of the database and of its write-ahead log. */
+/* Sets the sizes of the database file and of its write-ahead log. */
 int rl_store_bytes(rl_store *store, int64_t *database_bytes, int64_t *log_bytes, rl_error *err);
 
 /* --- reading ----------------------------------------------------------------------------------------------------------- */
-/* A query yields rows whose first column is the JSON text of one object, as the API sends it. A cursor holds one reader
- * connection and one snapshot of the database until it is closed. */
+/* The queries, with their parameters. The first column of a row is JSON text as the API sends it. `numbers` are JSON arrays
+ * [[name, value, reason]...]. */
 typedef enum rl_query {
-  RL_QUERY_JOB,        /* :id                                         one row */
-  RL_QUERY_SOURCE,     /* :id                                         the posted code; no row when the job has none */
-  RL_QUERY_JOBS,       /* :before :kind :state :device :limit         newest first; ids below :before */
-  RL_QUERY_EVENTS,     /* :job :after :limit     columns: json data, seq, type */
-  RL_QUERY_RESULTS,    /* :job                                        one row: runs with facts, epochs, measurements, passes */
-  RL_QUERY_KERNELS,    /* :job :pass :run :most_metrics :after :limit  kernels, with up to :most_metrics metrics each */
-  RL_QUERY_TIMELINE,   /* :job :run :from :to :limit                   activity rows that overlap [from, to) ns */
-  RL_QUERY_TRACE,      /* :job :run :from :to :limit                   as trace events, separated by commas */
-  RL_QUERY_COMPARISON, /* :job, or :a :b     pairs of runs: the job's fp32 run with each other one, or :a with :b */
-  RL_QUERY_HISTORY,    /* :metric :workload :device :like :from :to :limit   one metric over runs, oldest first */
-  RL_QUERY_REPORT_RUN, /* :run              one row: the run; columns: numbers, compute capability, requested sections */
-  RL_QUERY_REPORT_KERNELS,  /* :run :kernel :inside  kernels in order; columns: numbers, series, instructions */
-  RL_QUERY_REPORT_METRICS,  /* :run :kernel   names of counted metrics, in order; column: the name without quotes */
-  RL_QUERY_COMPARE_KERNELS, /* :a :b :kernel_a :kernel_b :numbers  pairs of kernels; columns: numbers of a's, of b's */
-  RL_QUERY_COUNTED_KERNEL,  /* :run :kernel   the kernel's name; no row when the counters pass has no such kernel */
-  RL_QUERY_CEILINGS,        /* :device                                     the newest ceilings of each device and driver */
-  RL_QUERY_TOKENS,          /*                                              names of tokens, oldest first */
+  RL_QUERY_JOB,      /* :id   one row */
+  RL_QUERY_SOURCE,   /* :id   the posted code; no row if the job has none */
+  RL_QUERY_JOBS,     /* :before :kind :state :device :limit   jobs with ids below :before, newest first */
+  RL_QUERY_EVENTS,   /* :job :after :limit   events with seq above :after; further columns: seq, type */
+  RL_QUERY_RESULTS,  /* :job   one row: the runs with facts, epochs, measurements, passes */
+  RL_QUERY_KERNELS,  /* :job :pass :run :most_metrics :after :limit   metrics are null if a kernel has more than :most_metrics */
+  RL_QUERY_TIMELINE, /* :job :run :from :to :limit   activity rows that overlap [from, to) ns */
+  RL_QUERY_TRACE,    /* :job :run :from :to :limit   the same rows as trace events, separated by commas */
+  RL_QUERY_COMPARISON,      /* :job, or :a :b   pairs of runs: the job's fp32 run with each other one, or run :a with :b */
+  RL_QUERY_HISTORY,         /* :metric :workload :device :like :from :to :limit   values of a metric by run, oldest first */
+  RL_QUERY_REPORT_RUN,      /* :run   one row: the run; further columns: numbers, compute capability, requested sections */
+  RL_QUERY_REPORT_KERNELS,  /* :run :kernel :inside   kernels in order; further columns: numbers, series, instructions */
+  RL_QUERY_REPORT_METRICS,  /* :run :kernel   names of the metrics, sorted; further column: the name without quotes */
+  RL_QUERY_COMPARE_KERNELS, /* :a :b :kernel_a :kernel_b :numbers   pairs of kernels; further columns: numbers of each */
+  RL_QUERY_COUNTED_KERNEL,  /* :run :kernel   the kernel's name; no row if the counters pass has no such kernel */
+  RL_QUERY_CEILINGS,        /* :device   the newest ceilings of each device and driver */
+  RL_QUERY_TOKENS,          /* the tokens' names, oldest first */
   RL_QUERIES
 } rl_query;
 
+/* A running query. It holds one reader connection, and one snapshot of the database, until it is closed. */
 typedef struct rl_cursor rl_cursor;
-/* A parameter without a binding is NULL, which means no filter. RL_HTTP 503 when all reader connections stay in use. */
+/* Starts a query. A parameter without a binding is NULL: no filter. RL_HTTP 503 if all reader connections stay in use for 2 s. */
 int rl_store_query(rl_store *store, rl_query query, const rl_binding *bindings, int count, rl_cursor **cursor, rl_error *err);
-/* Returns 1 and the JSON text of the next row, valid until the next call; 0 at the end. */
+/* Returns 1 and sets *json to the next row's first column, valid until the next call; 0 at the end. */
 int rl_cursor_next(rl_cursor *cursor, const char **json, rl_error *err);
-int64_t rl_cursor_integer(rl_cursor *cursor, int column); /* further columns of the current row */
+/* Return a column of the current row; column 0 is the JSON text. */
+int64_t rl_cursor_integer(rl_cursor *cursor, int column);
 const char *rl_cursor_text(rl_cursor *cursor, int column);
 void rl_cursor_close(rl_cursor *cursor);
 

@@ -10,12 +10,12 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "rows travel as they lie in memory");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "frames hold little-endian structs as in memory");
 
 static const char magic[4] = {'R', 'L', 'F', 'W'};
 enum { WRITE_TIMEOUT_MS = 5000, INITIAL_CAPACITY = 8 << 10 };
 
-/* The bounds of a payload in bytes, and whether it is plain text. */
+/* The bounds of each payload in bytes, and whether it is text to sanitize. */
 static const struct {
   const char *name;
   uint32_t min_bytes, max_bytes;
@@ -74,7 +74,7 @@ int64_t rl_frame_decode(const unsigned char *data, size_t size, rl_frame *frame,
   memcpy(&length, data + 8, sizeof length);
   unsigned type = data[5];
   if (memcmp(data, magic, sizeof magic) != 0)
-    return rl_fail(err, RL_WIRE, RL_WIRE_MAGIC, "what came is not a frame (wrong magic)");
+    return rl_fail(err, RL_WIRE, RL_WIRE_MAGIC, "the bytes received are not a frame (wrong magic)");
   if (data[4] != RL_WIRE_VERSION)
     return rl_fail(err, RL_WIRE, RL_WIRE_BAD_VERSION, "the frame has version %u, this program speaks %d", data[4],
                    RL_WIRE_VERSION);
@@ -94,8 +94,8 @@ int64_t rl_frame_decode(const unsigned char *data, size_t size, rl_frame *frame,
 struct rl_frame_reader {
   int descriptor;
   unsigned char *data;
-  size_t begin, end, capacity; /* bytes [begin, end) are not returned yet; data has one byte more than capacity, for the NUL */
-  unsigned char saved;         /* the byte at data[begin] that the NUL behind the last payload replaces */
+  size_t begin, end, capacity; /* [begin, end): bytes received and not yet returned; data has capacity + 1 bytes */
+  unsigned char saved;         /* the byte at data[begin], which the NUL after the last payload has replaced */
   bool has_saved;
 };
 
@@ -116,12 +116,13 @@ void rl_frame_reader_free(rl_frame_reader *reader) {
   free(reader);
 }
 
-/* Makes space behind `end`: moves the unread bytes to the front, then grows the buffer to the size of the frame at the front. */
+/* Makes space after `end`: moves the unread bytes to the start of the buffer, and grows it to the size of the frame that begins
+ * there. */
 static int reserve(rl_frame_reader *reader, rl_error *err) {
   size_t unread = reader->end - reader->begin, need = INITIAL_CAPACITY;
   if (unread >= RL_WIRE_HEADER) {
     uint32_t length;
-    memcpy(&length, reader->data + reader->begin + 8, sizeof length); /* in bounds: rl_frame_decode has accepted this header */
+    memcpy(&length, reader->data + reader->begin + 8, sizeof length); /* bounded: rl_frame_decode has accepted this header */
     if (RL_WIRE_HEADER + (size_t)length > need) need = RL_WIRE_HEADER + (size_t)length;
   }
   if (reader->begin > 0) memmove(reader->data, reader->data + reader->begin, unread);
@@ -135,7 +136,7 @@ static int reserve(rl_frame_reader *reader, rl_error *err) {
   return 0;
 }
 
-/* Waits until the descriptor can be read or written (events). Returns 1, or 0 at the deadline; deadline_ns < 0: no deadline. */
+/* Waits until poll(2) reports `events` for the descriptor. Returns 1, or 0 at the deadline (rl_monotonic_ns; < 0: none). */
 static int wait_for(int descriptor, short events, int64_t deadline_ns, rl_error *err) {
   for (;;) {
     int64_t remaining_ms = -1;
@@ -151,7 +152,7 @@ static int wait_for(int descriptor, short events, int64_t deadline_ns, rl_error 
 }
 
 int rl_frame_read(rl_frame_reader *reader, int timeout_ms, rl_frame *frame, rl_error *err) {
-  int64_t deadline = timeout_ms < 0 ? -1 : rl_monotonic_ns() + (int64_t)timeout_ms * 1000000;
+  int64_t deadline_ns = timeout_ms < 0 ? -1 : rl_monotonic_ns() + (int64_t)timeout_ms * 1000000;
   if (reader->has_saved) reader->data[reader->begin] = reader->saved;
   reader->has_saved = false;
   for (;;) {
@@ -168,17 +169,17 @@ int rl_frame_read(rl_frame_reader *reader, int timeout_ms, rl_frame *frame, rl_e
       return 0;
     }
     if (reserve(reader, err) < 0) return -1;
-    int ready = wait_for(reader->descriptor, POLLIN, deadline, err);
+    int ready = wait_for(reader->descriptor, POLLIN, deadline_ns, err);
     if (ready < 0) return -1;
     if (ready == 0) return rl_fail(err, RL_WIRE, RL_WIRE_TIMEOUT, "no frame arrived within %d ms", timeout_ms);
-    ssize_t got = read(reader->descriptor, reader->data + reader->end, reader->capacity - reader->end);
-    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-    if (got < 0) return rl_fail_errno(err, "can't read a frame");
-    if (got == 0)
+    ssize_t received = read(reader->descriptor, reader->data + reader->end, reader->capacity - reader->end);
+    if (received < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (received < 0) return rl_fail_errno(err, "can't read a frame");
+    if (received == 0)
       return reader->begin == reader->end
                  ? rl_fail(err, RL_WIRE, RL_WIRE_CLOSED, "the other side closed the pipe")
                  : rl_fail(err, RL_WIRE, RL_WIRE_TRUNCATED, "the other side closed the pipe in the middle of a frame");
-    reader->end += (size_t)got;
+    reader->end += (size_t)received;
   }
 }
 
@@ -192,33 +193,33 @@ int rl_frame_write(int descriptor, rl_frame_type type, const void *payload, size
   struct iovec parts[2] = {{header, sizeof header}, {(void *)(uintptr_t)payload, length}};
   struct iovec *part = parts;
   int count = length > 0 ? 2 : 1;
-  const int64_t deadline = rl_monotonic_ns() + (int64_t)WRITE_TIMEOUT_MS * 1000000;
+  const int64_t deadline_ns = rl_monotonic_ns() + (int64_t)WRITE_TIMEOUT_MS * 1000000;
   while (count > 0) {
-    ssize_t wrote = writev(descriptor, part, count);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0 && errno == EAGAIN) {
-      int ready = wait_for(descriptor, POLLOUT, deadline, err);
+    ssize_t written = writev(descriptor, part, count);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && errno == EAGAIN) {
+      int ready = wait_for(descriptor, POLLOUT, deadline_ns, err);
       if (ready < 0) return -1;
       if (ready == 0) return rl_fail(err, RL_WIRE, RL_WIRE_TIMEOUT, "the other side does not read its frames");
       continue;
     }
-    if (wrote < 0 && errno == EPIPE) return rl_fail(err, RL_WIRE, RL_WIRE_CLOSED, "the other side closed the pipe");
-    if (wrote < 0) return rl_fail_errno(err, "can't write a frame");
-    size_t unaccounted = (size_t)wrote;
-    while (count > 0 && unaccounted >= part->iov_len) {
-      unaccounted -= part->iov_len;
+    if (written < 0 && errno == EPIPE) return rl_fail(err, RL_WIRE, RL_WIRE_CLOSED, "the other side closed the pipe");
+    if (written < 0) return rl_fail_errno(err, "can't write a frame");
+    size_t skipped = (size_t)written; /* bytes of the remaining parts that are written */
+    while (count > 0 && skipped >= part->iov_len) {
+      skipped -= part->iov_len;
       part++;
       count--;
     }
     if (count > 0) {
-      part->iov_base = (char *)part->iov_base + unaccounted;
-      part->iov_len -= unaccounted;
+      part->iov_base = (char *)part->iov_base + skipped;
+      part->iov_len -= skipped;
     }
   }
   return 0;
 }
 
-/* Makes the strings acceptable to the receiver: a library's message may contain line ends, a name from posted code any bytes. */
+/* Replaces what the receiver rejects: control characters in a library's message, invalid UTF-8 in a name from posted code. */
 static void sanitize_strings(cJSON *object) {
   for (cJSON *item = object->child; item != NULL; item = item->next) {
     if (!cJSON_IsString(item)) continue;

@@ -1,4 +1,4 @@
-/* Frames that carry the records of a pass. */
+/* Sends and receives the records of a pass as frames. */
 #include <math.h>
 #include <string.h>
 
@@ -13,12 +13,12 @@ static int fail_malformed(const rl_frame *frame, rl_error *err) {
   return rl_wrap(err, "malformed %s frame", rl_frame_name(frame->type));
 }
 
-static int parse(const rl_frame *frame, const rl_field *table, void *out, size_t size, rl_error *err) {
+static int parse_message(const rl_frame *frame, const rl_field *table, void *out, size_t size, rl_error *err) {
   if (rl_fields_parse(table, (const char *)frame->payload, frame->length, out, size, err) < 0) return fail_malformed(frame, err);
   return 0;
 }
 
-/* Whether int64_t, and so SQLite's integers, can hold the bytes and differences of times. */
+/* Returns whether kind is valid, and whether int64_t can hold `bytes` and differences of times. */
 static bool is_in_range(const rl_activity_row *row) {
   const int64_t max_ns = INT64_MAX / 4;
   return row->kind < RL_ACTIVITY_KINDS && row->start_ns >= -max_ns && row->start_ns <= max_ns && row->end_ns >= -max_ns &&
@@ -37,7 +37,7 @@ static int check_rows(const rl_frame *frame, const rl_records *records, rl_error
   return 0;
 }
 
-/* Whether the buffer holds NUL-terminated UTF-8 without control characters, as the field tables require of text in messages. */
+/* Returns whether the buffer holds NUL-terminated UTF-8 without control characters, as RL_FIELD_TEXT does. */
 static bool is_text(const char *text, size_t size) {
   size_t length = strnlen(text, size);
   for (size_t i = 0; i < length; i++)
@@ -67,7 +67,7 @@ static const rl_frame_type frame_types[RL_RECORD_KINDS] = {
 
 static int receive_facts(const rl_frame *frame, rl_records *records, rl_error *err) {
   if (records->has_facts) return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "the pass has a second FACTS frame");
-  if (parse(frame, rl_run_facts_fields, &records->facts, sizeof records->facts, err) < 0) return -1;
+  if (parse_message(frame, rl_run_facts_fields, &records->facts, sizeof records->facts, err) < 0) return -1;
   records->has_facts = true;
   return 0;
 }
@@ -87,9 +87,9 @@ static int receive_message(const rl_frame *frame, rl_record kind, rl_records *re
     rl_instruction instruction;
     rl_series_point point;
   } message;
-  const rl_record_kind *facts = &rl_record_kinds[kind];
-  memset(&message, 0, facts->size);
-  if (parse(frame, facts->fields, &message, facts->size, err) < 0) return -1;
+  const rl_record_kind *record_kind = &rl_record_kinds[kind];
+  memset(&message, 0, record_kind->item_size);
+  if (parse_message(frame, record_kind->fields, &message, record_kind->item_size, err) < 0) return -1;
   return rl_records_add(records, kind, &message, 1, err);
 }
 
@@ -97,7 +97,7 @@ static int receive_kind(const rl_frame *frame, rl_record kind, rl_records *recor
   if (rl_record_kinds[kind].encoding == RL_ENCODE_TEXT) return receive_name(frame, records, err);
   if (rl_record_kinds[kind].encoding == RL_ENCODE_JSON) return receive_message(frame, kind, records, err);
   if ((kind == RL_RECORD_METRIC ? check_metrics(frame, err) : check_rows(frame, records, err)) < 0) return -1;
-  return rl_records_add(records, kind, frame->payload, frame->length / rl_record_kinds[kind].size, err);
+  return rl_records_add(records, kind, frame->payload, frame->length / rl_record_kinds[kind].item_size, err);
 }
 
 int rl_records_receive(const rl_frame *frame, rl_records *records, rl_error *err) {
@@ -109,7 +109,7 @@ int rl_records_receive(const rl_frame *frame, rl_records *records, rl_error *err
 
 /* Sends an array of structs as in memory, in frames of at most RL_WIRE_BULK_MAX bytes. */
 static int send_structs(int descriptor, rl_record kind, const char *items, size_t count, rl_error *err) {
-  const size_t size = rl_record_kinds[kind].size, max_count = RL_WIRE_BULK_MAX / size;
+  const size_t size = rl_record_kinds[kind].item_size, max_count = RL_WIRE_BULK_MAX / size;
   for (size_t first = 0; first < count; first += max_count) {
     size_t sent = count - first < max_count ? count - first : max_count;
     if (rl_frame_write(descriptor, frame_types[kind], items + first * size, sent * size, err) < 0) return -1;
@@ -124,9 +124,10 @@ static int send_names(int descriptor, char *const *names, size_t count, rl_error
 }
 
 static int send_messages(int descriptor, rl_record kind, const char *items, size_t count, rl_error *err) {
-  const rl_record_kind *facts = &rl_record_kinds[kind];
+  const rl_record_kind *record_kind = &rl_record_kinds[kind];
   for (size_t i = 0; i < count; i++)
-    if (rl_message_write(descriptor, frame_types[kind], facts->fields, items + i * facts->size, err) < 0) return -1;
+    if (rl_message_write(descriptor, frame_types[kind], record_kind->fields, items + i * record_kind->item_size, err) < 0)
+      return -1;
   return 0;
 }
 
@@ -141,7 +142,7 @@ static int send_kind(int descriptor, rl_record kind, const rl_records *records, 
   return send_structs(descriptor, kind, items, count, err);
 }
 
-/* Kinds are sent in their order: names before the rows that refer to them. */
+/* The order of the kinds puts names before the rows that refer to them. */
 int rl_records_send(int descriptor, const rl_records *records, rl_error *err) {
   if (records->has_facts && rl_message_write(descriptor, RL_FRAME_FACTS, rl_run_facts_fields, &records->facts, err) < 0)
     return -1;

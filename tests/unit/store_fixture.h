@@ -1,4 +1,4 @@
-/* A store in a temporary folder, and records to put into it. */
+/* The fixture of the tests that use a store: a store in a temporary folder, records for its passes, and queries. */
 #ifndef RL_TESTS_STORE_FIXTURE_H
 #define RL_TESTS_STORE_FIXTURE_H
 
@@ -6,7 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <cmocka.h> /* needs those above it */
+#include <cmocka.h> /* needs the headers above */
 /* clang-format on */
 #include <ftw.h>
 #include <math.h>
@@ -19,11 +19,13 @@
 #include "store/store_internal.h"
 #include "store/store.h"
 
-#define GOOD(CALL)                                          \
+/* Checks that the call, whose last argument is &err, succeeds. */
+#define ASSERT_OK(CALL)                                     \
   do {                                                      \
     if ((CALL) < 0) fail_msg("%s: %s", #CALL, err.message); \
   } while (0)
-#define REFUSED(CALL, DOMAIN, CODE)         \
+/* Checks that the call fails with this error. */
+#define ASSERT_FAILS(CALL, DOMAIN, CODE)    \
   do {                                      \
     memset(&err, 0, sizeof err);            \
     assert_int_equal((CALL), -1);           \
@@ -32,11 +34,11 @@
     assert_true(strlen(err.message) > 10);  \
   } while (0)
 
-/* A refusal by SQLite: the cause, and the extended result code in the message. */
-#define REFUSED_BY_SQLITE(CALL, CAUSE, SQLITE_CODE)                    \
+/* Checks that the call fails with RL_STORAGE, this cause, and SQLite's extended result code in the message. */
+#define ASSERT_SQLITE_FAILS(CALL, CAUSE, SQLITE_CODE)                  \
   do {                                                                 \
     char expected_[32];                                                \
-    REFUSED(CALL, RL_STORAGE, CAUSE);                                  \
+    ASSERT_FAILS(CALL, RL_STORAGE, CAUSE);                             \
     snprintf(expected_, sizeof expected_, "(SQLite %d:", SQLITE_CODE); \
     assert_non_null(strstr(err.message, expected_));                   \
   } while (0)
@@ -59,7 +61,7 @@ static inline int open_fixture(void **state) {
   fixture *made = calloc(1, sizeof *made);
   strcpy(made->folder, "/tmp/rooflined-store-XXXXXX");
   assert_non_null(mkdtemp(made->folder));
-  GOOD(rl_store_open(made->folder, &made->store, &err));
+  ASSERT_OK(rl_store_open(made->folder, &made->store, &err));
   *state = made;
   return 0;
 }
@@ -76,7 +78,7 @@ static inline int close_fixture(void **state) {
 static inline void reopen(fixture *made) {
   rl_store_close(made->store);
   made->store = NULL;
-  GOOD(rl_store_open(made->folder, &made->store, &err));
+  ASSERT_OK(rl_store_open(made->folder, &made->store, &err));
 }
 
 static inline rl_job_spec make_spec(const char *device, uint32_t passes) {
@@ -98,7 +100,7 @@ static inline int64_t submit(rl_store *store, const char *device, uint32_t passe
   rl_job_spec spec = make_spec(device, passes);
   int64_t id = 0;
   bool existing = true;
-  GOOD(rl_store_job_insert(store, &spec, NULL, NULL, 1000, &id, &existing, &err));
+  ASSERT_OK(rl_store_job_insert(store, &spec, NULL, NULL, 1000, &id, &existing, &err));
   assert_false(existing);
   return id;
 }
@@ -113,8 +115,8 @@ static inline rl_claim claim(rl_store *store, const char *device) {
 
 #define TEST_CPU "{\"name\":\"Test CPU\",\"threads\":2,\"cache_bytes\":40000000,\"private_cache_bytes\":1000000}"
 
-/* The arrays belong to the caller's frame: commit only reads. */
-typedef struct sample {
+/* The records of a pass, whose arrays are those of this struct; they must not be cleared. */
+typedef struct pass_records {
   rl_records records;
   rl_epoch epochs[4];
   rl_measurement measurements[8];
@@ -125,7 +127,7 @@ typedef struct sample {
   rl_series_point points[2];
   char *names[2];
   rl_activity_row rows[4];
-} sample;
+} pass_records;
 
 static inline rl_epoch make_epoch(int64_t number, bool warmup, double ms) {
   rl_epoch epoch = {.epoch = number,
@@ -148,14 +150,14 @@ static inline rl_epoch make_epoch(int64_t number, bool warmup, double ms) {
   return epoch;
 }
 
-static inline void measure(sample *made, const char *name, double value, const char *reason) {
+static inline void add_measurement(pass_records *made, const char *name, double value, const char *reason) {
   rl_measurement *measurement = &made->measurements[made->records.measurement_count++];
   snprintf(measurement->name, sizeof measurement->name, "%s", name);
   measurement->value = value;
   snprintf(measurement->reason, sizeof measurement->reason, "%s", reason);
 }
 
-static inline void add_facts(sample *made) {
+static inline void add_facts(pass_records *made) {
   made->records.has_facts = true;
   made->records.facts = (rl_run_facts){.deterministic = true,
                                        .images_per_epoch = 60000,
@@ -171,16 +173,16 @@ static inline void add_facts(sample *made) {
   strcpy(made->records.facts.commit, "0123456789ab");
 }
 
-static inline void add_epochs(sample *made, double scale) {
+static inline void add_epochs(pass_records *made, double scale) {
   static const double times[] = {500, 100, 130, 110}; /* the first is warm-up */
   for (int i = 0; i < 4; i++) made->epochs[i] = make_epoch(i, i == 0, times[i] * scale);
   made->records.epochs = made->epochs, made->records.epoch_count = 4;
-  measure(made, "peak_memory_bytes", 1000 * scale, "");
-  measure(made, "launches_per_step", 25, "");
+  add_measurement(made, "peak_memory_bytes", 1000 * scale, "");
+  add_measurement(made, "launches_per_step", 25, "");
 }
 
-static inline void add_activity(sample *made) {
-  measure(made, "launch_gap_ratio", NAN, "spans do not overlap");
+static inline void add_activity(pass_records *made) {
+  add_measurement(made, "launch_gap_ratio", NAN, "spans do not overlap");
   made->names[0] = (char *)"conv1_forward", made->names[1] = (char *)"epoch";
   made->records.names = made->names, made->records.name_count = 2;
   made->rows[0] = (rl_activity_row){.start_ns = 0, .end_ns = 1000, .kind = RL_ACTIVITY_RANGE, .name = 1};
@@ -201,7 +203,7 @@ static inline void add_activity(sample *made) {
   made->records.phases = made->phases, made->records.phase_count = 2;
 }
 
-static inline void add_kernels(sample *made) {
+static inline void add_kernels(pass_records *made) {
   made->kernels[0] = (rl_kernel){.ordinal = 0,
                                  .name = "conv1_forward",
                                  .launches = 3,
@@ -226,7 +228,7 @@ static inline void add_kernels(sample *made) {
   made->records.kernels = made->kernels, made->records.kernel_count = 2;
 }
 
-static inline void add_insides(sample *made) {
+static inline void add_instructions_and_points(pass_records *made) {
   made->instructions[0] = (rl_instruction){.offset = 0,
                                            .opcode = "LDG.E",
                                            .sass = "LDG.E R2, [R2.64]",
@@ -240,31 +242,31 @@ static inline void add_insides(sample *made) {
   made->records.points = made->points, made->records.point_count = 2;
 }
 
-static inline void add_metrics(sample *made) {
+static inline void add_metrics(pass_records *made) {
   made->metrics[0] = (rl_kernel_metric){.ordinal = 0, .metric = "dram__bytes.sum", .value = 4096};
   made->metrics[1] = (rl_kernel_metric){.ordinal = 0, .metric = "l2_hit_ratio", .value = NAN, .reason = "not offered"};
   made->records.metrics = made->metrics, made->records.metric_count = 2;
 }
 
-/* Records of every kind that the pass yields. scale multiplies the epochs' times: 1 gives a median of 110 ms and a minimum of 100
- * ms. */
-static inline void fill_sample(sample *made, rl_pass pass, double scale) {
+/* Fills *made with records of every kind that the pass yields. scale multiplies the times of the epochs, whose median is 110 ms
+ * and whose minimum is 100 ms at scale 1. */
+static inline void fill_records(pass_records *made, rl_pass pass, double scale) {
   memset(made, 0, sizeof *made);
   made->records.measurements = made->measurements;
   add_facts(made);
   if (pass == RL_PASS_TIMING) add_epochs(made, scale);
   if (pass == RL_PASS_ACTIVITY) add_activity(made);
-  if (pass != RL_PASS_TIMING) add_kernels(made), add_insides(made);
+  if (pass != RL_PASS_TIMING) add_kernels(made), add_instructions_and_points(made);
   if (pass == RL_PASS_COUNTERS) add_metrics(made);
 }
 
-/* Claim, fill, commit. */
-static inline bool do_pass(rl_store *store, const char *device, double scale) {
+/* Claims the next pass of the device and commits records for it. Returns whether its job is completed. */
+static inline bool execute_pass(rl_store *store, const char *device, double scale) {
   rl_claim taken = claim(store, device);
-  sample made;
+  pass_records made;
   bool done = false;
-  fill_sample(&made, taken.pass, scale);
-  GOOD(rl_store_pass_commit(store, &taken, &made.records, NULL, &done, &err));
+  fill_records(&made, taken.pass, scale);
+  ASSERT_OK(rl_store_pass_commit(store, &taken, &made.records, NULL, &done, &err));
   return done;
 }
 
@@ -273,29 +275,29 @@ typedef struct rate {
   double value;
 } rate;
 
-/* Completes a ceilings job of a device with these facts. rates: up to a NULL name. Returns its id. */
-static inline int64_t do_ceilings(rl_store *store, const char *facts, const rate *rates) {
+/* Completes a ceilings job on a device with these facts, and returns its id. rates: ends with a NULL name. */
+static inline int64_t execute_ceilings_job(rl_store *store, const char *facts, const rate *rates) {
   rl_job_spec spec = {.kind = "ceilings", .device = "cpu", .passes = 1u << RL_PASS_TIMING, .run_count = 1, .request = "{}"};
   strcpy(spec.runs[0].workload, "ceilings");
   strcpy(spec.runs[0].variant, "best");
   strcpy(spec.runs[0].params, "{}");
   int64_t id = 0;
   bool existing, done;
-  GOOD(rl_store_job_insert(store, &spec, NULL, NULL, 1000, &id, &existing, &err));
+  ASSERT_OK(rl_store_job_insert(store, &spec, NULL, NULL, 1000, &id, &existing, &err));
   rl_claim taken = claim(store, "cpu");
-  sample made = {.records.has_facts = true};
+  pass_records made = {.records.has_facts = true};
   made.records.facts = (rl_run_facts){.engine = "cpu", .floor_operations = NAN, .floor_bytes = NAN, .floor_written_bytes = NAN};
   strcpy(made.records.facts.device_facts, facts);
   made.records.measurements = made.measurements;
-  for (; rates->name; rates++) measure(&made, rates->name, rates->value, "");
-  GOOD(rl_store_pass_commit(store, &taken, &made.records, NULL, &done, &err));
+  for (; rates->name; rates++) add_measurement(&made, rates->name, rates->value, "");
+  ASSERT_OK(rl_store_pass_commit(store, &taken, &made.records, NULL, &done, &err));
   return id;
 }
 
-/* With these rates the floor of fill_sample's epochs is 10 ms. */
+/* With these rates the floor of fill_records' epochs is 10 ms. */
 static const rate slow_rates[] = {{"fp32_operations_per_s", 1e11}, {"dram_read_bytes_per_s", 1e11}, {0}};
 
-/* Opens a connection besides those of the store. */
+/* Opens another connection to the store's database. */
 static inline sqlite3 *connect_to(const fixture *made) {
   char path[96];
   sqlite3 *db = NULL;
@@ -305,8 +307,8 @@ static inline sqlite3 *connect_to(const fixture *made) {
   return db;
 }
 
-/* Returns the number in the first column of the first row; -1 without a row. */
-static inline int64_t ask_over(sqlite3 *db, const char *sql) {
+/* Executes sql. Returns the integer in the first column of the first row; -1 if there is no row. */
+static inline int64_t query_integer_on(sqlite3 *db, const char *sql) {
   sqlite3_stmt *row = NULL;
   if (sqlite3_prepare_v2(db, sql, -1, &row, NULL) != SQLITE_OK) fail_msg("%s: %s", sql, sqlite3_errmsg(db));
   int64_t value = sqlite3_step(row) == SQLITE_ROW ? sqlite3_column_int64(row, 0) : -1;
@@ -314,19 +316,19 @@ static inline int64_t ask_over(sqlite3 *db, const char *sql) {
   return value;
 }
 
-static inline int64_t ask(const fixture *made, const char *sql) {
+static inline int64_t query_integer(const fixture *made, const char *sql) {
   sqlite3 *db = connect_to(made);
-  int64_t value = ask_over(db, sql);
+  int64_t value = query_integer_on(db, sql);
   sqlite3_close(db);
   return value;
 }
 
 /* Returns the rows of a query as a JSON array. */
-static inline cJSON *read_rows(rl_store *store, rl_query query, const rl_binding *bindings, int count) {
+static inline cJSON *query_rows(rl_store *store, rl_query query, const rl_binding *bindings, int count) {
   rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *text = NULL;
   cJSON *rows = cJSON_CreateArray();
-  GOOD(rl_store_query(store, query, bindings, count, &cursor, &err));
+  ASSERT_OK(rl_store_query(store, query, bindings, count, &cursor, &err));
   for (int more; (more = rl_cursor_next(cursor, &text, &err)) != 0;) {
     if (more < 0) fail_msg("next: %s", err.message);
     cJSON *row = rl_json_parse(text, strlen(text), &err);
@@ -335,10 +337,10 @@ static inline cJSON *read_rows(rl_store *store, rl_query query, const rl_binding
   }
   return rows;
 }
-#define READ(STORE, QUERY, ...) read_rows((STORE), (QUERY), RL_BINDINGS(__VA_ARGS__))
+#define QUERY_ROWS(STORE, QUERY, ...) query_rows((STORE), (QUERY), RL_BINDINGS(__VA_ARGS__))
 
-/* Returns the node at a path like "runs.0.summary.epoch_ms_median". */
-static inline const cJSON *at(const cJSON *node, const char *path) {
+/* Returns the value at a path like "runs.0.summary.epoch_ms_median"; fails if there is none. */
+static inline const cJSON *json_at(const cJSON *node, const char *path) {
   char copy[128];
   snprintf(copy, sizeof copy, "%s", path);
   char *rest = NULL;
@@ -349,12 +351,12 @@ static inline const cJSON *at(const cJSON *node, const char *path) {
 }
 
 static inline void assert_number(const cJSON *node, const char *path, double value) {
-  if (!cJSON_IsNumber(at(node, path)) || fabs(at(node, path)->valuedouble - value) > 1e-9 * fabs(value) + 1e-12)
-    fail_msg("%s is %s, not %.17g", path, cJSON_PrintUnformatted(at(node, path)), value);
+  if (!cJSON_IsNumber(json_at(node, path)) || fabs(json_at(node, path)->valuedouble - value) > 1e-9 * fabs(value) + 1e-12)
+    fail_msg("%s is %s, not %.17g", path, cJSON_PrintUnformatted(json_at(node, path)), value);
 }
 static inline void assert_text(const cJSON *node, const char *path, const char *text) {
-  if (!cJSON_IsString(at(node, path))) fail_msg("%s is not text", path);
-  assert_string_equal(at(node, path)->valuestring, text);
+  if (!cJSON_IsString(json_at(node, path))) fail_msg("%s is not text", path);
+  assert_string_equal(json_at(node, path)->valuestring, text);
 }
 
 #endif

@@ -1,4 +1,4 @@
-/* base: the field codec, the clock and the error object. */
+/* Tests daemon/base: field tables, JSON, UTF-8, the cache folder, the clock and the error object. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -72,12 +72,12 @@ static void round_trip(void **state) {
   free(text);
 }
 
-/* So that SQL and reports can divide and multiply what is stored. */
+/* Measures are limited so that SQL and reports can multiply and divide them. */
 static void measures_are_numbers_that_can_be_measured(void **state) {
   (void)state;
   static const struct {
     const char *said;
-    double taken; /* NAN: refused */
+    double decoded; /* NAN: refused */
   } cases[] = {{"1e100", 1e100}, {"-1e100", -1e100}, {"1e-100", 1e-100}, {"9e-101", 0},  {"-5e-324", 0},
                {"0", 0},         {"1.1e100", NAN},   {"-1e308", NAN},    {"1e999", NAN}, {"\"1\"", NAN}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -85,14 +85,15 @@ static void measures_are_numbers_that_can_be_measured(void **state) {
     char text[64];
     rl_error err;
     snprintf(text, sizeof text, "{\"epochs\":1,\"power\":%s}", cases[i].said);
-    assert_int_equal(parse(text, &out, &err), isnan(cases[i].taken) ? -1 : 0);
-    assert_true(out.power == (isnan(cases[i].taken) ? 7 : cases[i].taken));
-    if (isnan(cases[i].taken)) assert_string_equal(err.pointer, "/power");
+    assert_int_equal(parse(text, &out, &err), isnan(cases[i].decoded) ? -1 : 0);
+    assert_true(out.power == (isnan(cases[i].decoded) ? 7 : cases[i].decoded));
+    if (isnan(cases[i].decoded)) assert_string_equal(err.pointer, "/power");
   }
   assert_true(isnan(rl_sanitize_measure(NAN)) && isnan(rl_sanitize_measure(-INFINITY)));
 }
 
-/* --- what stays in the document ---------------------------------------------------------------------------------------- */
+/* --- members that point into the document
+ * ---------------------------------------------------------------------------------------- */
 
 typedef struct pointing {
   int64_t sizes[3];
@@ -117,14 +118,14 @@ static void pointers_reach_into_the_document(void **state) {
   pointing out = {.sizes = {1, 1, 1}}, empty = {.sizes = {1, 1, 1}};
   assert_int_equal(rl_fields_decode(pointing_fields, document, "", &out, sizeof out, &err), 0);
   assert_true(out.sizes[0] == 4 && out.sizes[1] == 5 && out.sizes[2] == 1);
-  assert_string_equal(out.text, "a\n\tb"); /* any text: the line ends too */
+  assert_string_equal(out.text, "a\n\tb"); /* a STRING may contain control characters */
   assert_ptr_equal(out.list, cJSON_GetObjectItem(document, "list"));
   char *printed = rl_fields_print(pointing_fields, &out);
   assert_string_equal(
       printed, "{\"sizes\":[4,5,1],\"text\":\"a\\n\\tb\",\"object\":{\"rate\":1},\"list\":[{\"rate\":2},{}],\"words\":[\"x\"]}");
   free(printed);
   cJSON_Delete(document);
-  printed = rl_fields_print(pointing_fields, &empty); /* what is absent is not written */
+  printed = rl_fields_print(pointing_fields, &empty); /* absent members are not written */
   assert_string_equal(printed, "{\"sizes\":[1,1,1]}");
   free(printed);
 }
@@ -267,8 +268,8 @@ static void text_is_utf8(void **state) {
       {"a\x80z", "a?z"},
       {"cut \xe2\x82", "cut ??"},
       {"\xc3(\xc3\xa9", "?(\xc3\xa9"},
-      {"\xc0\xaf\xe0\x80\xaf\xf0\x80\x80\xaf", "?????????"}, /* longer than needed */
-      {"\xed\xa0\x80", "???"},                               /* half of a surrogate pair */
+      {"\xc0\xaf\xe0\x80\xaf\xf0\x80\x80\xaf", "?????????"}, /* overlong forms */
+      {"\xed\xa0\x80", "???"},                               /* a surrogate */
       {"\xf4\x90\x80\x80\xf5\x80\x80\x80", "????????"},      /* beyond U+10FFFF */
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -322,9 +323,9 @@ static void a_cache_is_bounded(void **state) {
   }
   put_file(folder, "large.rln", INT64_C(512) << 20, now);
   put_file(folder, "larger.rln", INT64_C(1) << 20, now - DAY_NS);
-  put_file(folder, "counters-0123456789abcdef.77", 1, now - DAY_NS); /* of a process that was killed */
+  put_file(folder, "counters-0123456789abcdef.77", 1, now - DAY_NS); /* a killed process left it */
   put_file(folder, ".0123456789abcdef.77", 1, now - DAY_NS);
-  put_file(folder, ".0123456789abcdef.78", 1, now); /* of one that writes */
+  put_file(folder, ".0123456789abcdef.78", 1, now); /* a process is writing it */
   put_file(folder, "choices.tsv", 1, 0);
   rl_cache_prune(folder, now);
   assert_int_equal(count_files(folder, "counters-*"), 256);
@@ -360,7 +361,7 @@ static void instants(void **state) {
                   {"2024-02-29t00:00:00z", 1709164800000000000},
                   {"1677-09-21T00:12:43.145224193Z", INT64_MIN + 1},
                   {"2262-04-11T23:47:16.854775807Z", INT64_MAX},
-                  {"2262-04-11T23:47:16.854775808Z", INT64_MAX}, /* later than int64_t can hold */
+                  {"2262-04-11T23:47:16.854775808Z", INT64_MAX}, /* 1 ns beyond INT64_MAX */
                   {"0001-01-01T00:00:00Z", INT64_MIN},
                   {"9999-12-31T23:59:59Z", INT64_MAX}};
   for (size_t i = 0; i < sizeof instants / sizeof *instants; i++) {
@@ -399,7 +400,7 @@ static void errors_keep_their_context(void **state) {
   longer[sizeof longer - 1] = '\0';
   rl_fail(&err, RL_SYS, 5, "%s", longer);
   assert_int_equal(strlen(err.message), sizeof err.message - 1);
-  for (size_t i = 0; i + 1 < sizeof longer; i++) longer[i] = i % 2 == 0 ? '\xc3' : '\xa9'; /* the end cuts one in two */
+  for (size_t i = 0; i + 1 < sizeof longer; i++) longer[i] = i % 2 == 0 ? '\xc3' : '\xa9'; /* truncation splits a character */
   longer[sizeof longer - 2] = '\0';
   rl_fail_at(&err, longer, "%s", longer);
   rl_wrap(&err, "job %d", 7);

@@ -11,78 +11,78 @@
 #include "queue/queue.h"
 #include "store_fixture.h"
 
-typedef struct world {
+typedef struct queue_fixture {
   fixture base; /* first: the store's fixture */
   rl_queue *jobs;
-  int heard;
-} world;
+  int event_count;
+} queue_fixture;
 
-static void hear(void *context, int64_t job_id) {
+static void count_event(void *context, int64_t job_id) {
   (void)job_id;
-  ((world *)context)->heard++;
+  ((queue_fixture *)context)->event_count++;
 }
 
-static void open_jobs(world *made, int64_t limit) {
+static void open_queue(queue_fixture *made, int64_t limit) {
   static const char *const ids[] = {"cpu", "gpu0", "gpu1"};
   static const bool usable[] = {true, true, false};
-  GOOD(rl_queue_open(made->base.store, limit, &made->jobs, &err));
-  GOOD(rl_queue_set_devices(made->jobs, ids, usable, 3, "gpu0", &err));
-  rl_queue_set_listener(made->jobs, hear, made);
+  ASSERT_OK(rl_queue_open(made->base.store, limit, &made->jobs, &err));
+  ASSERT_OK(rl_queue_set_devices(made->jobs, ids, usable, 3, "gpu0", &err));
+  rl_queue_set_listener(made->jobs, count_event, made);
 }
 
 static int setup(void **state) {
-  world *made = calloc(1, sizeof *made);
+  queue_fixture *made = calloc(1, sizeof *made);
   strcpy(made->base.folder, "/tmp/rooflined-jobs-XXXXXX");
   assert_non_null(mkdtemp(made->base.folder));
-  GOOD(rl_store_open(made->base.folder, &made->base.store, &err));
-  open_jobs(made, 3);
+  ASSERT_OK(rl_store_open(made->base.folder, &made->base.store, &err));
+  open_queue(made, 3);
   *state = made;
   return 0;
 }
 
 static int teardown(void **state) {
-  world *made = *state;
+  queue_fixture *made = *state;
   rl_queue_close(made->jobs);
   return close_fixture(state);
 }
 
-static void restart(world *at) {
-  rl_queue_close(at->jobs);
-  reopen(&at->base);
-  open_jobs(at, 3);
+static void restart(queue_fixture *f) {
+  rl_queue_close(f->jobs);
+  reopen(&f->base);
+  open_queue(f, 3);
 }
 
-static int64_t put(world *at, const char *device, uint32_t passes) {
+static int64_t submit_job(queue_fixture *f, const char *device, uint32_t passes) {
   rl_job_spec spec = make_spec(device, passes);
   int64_t id = 0;
   bool existing = true;
-  GOOD(rl_queue_submit(at->jobs, &spec, NULL, NULL, &id, &existing, &err));
+  ASSERT_OK(rl_queue_submit(f->jobs, &spec, NULL, NULL, &id, &existing, &err));
   assert_false(existing);
   return id;
 }
 
-static rl_claim take(world *at, const char *device) {
+static rl_claim claim_pass(queue_fixture *f, const char *device) {
   rl_claim got = {0};
-  int rc = rl_queue_claim(at->jobs, device, 0, &got, &err);
+  int rc = rl_queue_claim(f->jobs, device, 0, &got, &err);
   if (rc != 1) fail_msg("nothing to claim");
   return got;
 }
 
-static void assert_state(world *at, int64_t id, rl_job_state wanted) {
+static void assert_state(queue_fixture *f, int64_t id, rl_job_state wanted) {
   rl_job_state state;
-  GOOD(rl_store_job_state(at->base.store, id, &state, &err));
+  ASSERT_OK(rl_store_job_state(f->base.store, id, &state, &err));
   assert_string_equal(rl_job_state_names[state], rl_job_state_names[wanted]);
 }
 
-static void commit(world *at, const rl_claim *taken) {
-  sample made;
-  fill_sample(&made, taken->pass, 1);
-  GOOD(rl_queue_commit(at->jobs, taken, &made.records, &err));
+static void commit_records(queue_fixture *f, const rl_claim *taken) {
+  pass_records made;
+  fill_records(&made, taken->pass, 1);
+  ASSERT_OK(rl_queue_commit(f->jobs, taken, &made.records, &err));
 }
 
-/* "state:queued state:running ..." */
-static void assert_events(world *at, int64_t id, const char *wanted) {
-  cJSON *rows = READ(at->base.store, RL_QUERY_EVENTS, RL_INT(":job", id), RL_INT(":after", 0), RL_INT(":limit", 100));
+/* wanted: "job:queued job:running timing:completed ...". */
+static void assert_events(queue_fixture *f, int64_t id, const char *wanted) {
+  cJSON *rows = QUERY_ROWS(f->base.store, RL_QUERY_EVENTS, RL_INT(":job", id), RL_INT(":after", 0), RL_INT(":limit", 100));
   char answered[1024] = "";
   const cJSON *row;
   cJSON_ArrayForEach (row, rows) {
@@ -97,116 +97,116 @@ static void assert_events(world *at, int64_t id, const char *wanted) {
 }
 
 static void a_job_runs_pass_by_pass(void **state) {
-  world *at = *state;
-  int64_t first = put(at, "cpu", 1u << RL_PASS_TIMING | 1u << RL_PASS_COUNTERS), second = put(at, "cpu", 1);
-  assert_state(at, first, RL_JOB_QUEUED);
+  queue_fixture *f = *state;
+  int64_t first = submit_job(f, "cpu", 1u << RL_PASS_TIMING | 1u << RL_PASS_COUNTERS), second = submit_job(f, "cpu", 1);
+  assert_state(f, first, RL_JOB_QUEUED);
   for (int i = 0; i < 4; i++) {
-    rl_claim taken = take(at, "cpu");
+    rl_claim taken = claim_pass(f, "cpu");
     assert_int_equal(taken.job_id, first);
-    assert_state(at, first, RL_JOB_RUNNING);
-    if (taken.pass == RL_PASS_COUNTERS) GOOD(rl_queue_unavailable(at->jobs, &taken, NULL, "a CPU has none", &err));
-    else commit(at, &taken);
+    assert_state(f, first, RL_JOB_RUNNING);
+    if (taken.pass == RL_PASS_COUNTERS) ASSERT_OK(rl_queue_unavailable(f->jobs, &taken, NULL, "a CPU has none", &err));
+    else commit_records(f, &taken);
   }
-  assert_state(at, first, RL_JOB_COMPLETED);
+  assert_state(f, first, RL_JOB_COMPLETED);
   assert_events(
-      at, first,
+      f, first,
       "job:queued job:running timing:completed timing:completed counters:unavailable counters:unavailable job:completed");
-  assert_int_equal(take(at, "cpu").job_id, second);
-  assert_true(at->heard >= 7);
+  assert_int_equal(claim_pass(f, "cpu").job_id, second);
+  assert_true(f->event_count >= 7);
 }
 
 static void devices_are_resolved(void **state) {
-  world *at = *state;
+  queue_fixture *f = *state;
   rl_job_spec spec = make_spec("", 1);
   rl_claim taken;
   int64_t id;
   bool existing;
-  GOOD(rl_queue_submit(at->jobs, &spec, NULL, NULL, &id, &existing, &err));
+  ASSERT_OK(rl_queue_submit(f->jobs, &spec, NULL, NULL, &id, &existing, &err));
   assert_string_equal(spec.device, "gpu0");
-  assert_int_equal(rl_queue_claim(at->jobs, "cpu", 0, &taken, &err), 0);
-  assert_int_equal(take(at, "gpu0").job_id, id);
+  assert_int_equal(rl_queue_claim(f->jobs, "cpu", 0, &taken, &err), 0);
+  assert_int_equal(claim_pass(f, "gpu0").job_id, id);
   static const char *const wrong[] = {"gpu1", "gpu7"};
   for (int i = 0; i < 2; i++) {
     spec = make_spec(wrong[i], 1);
-    REFUSED(rl_queue_submit(at->jobs, &spec, NULL, NULL, &id, &existing, &err), RL_INPUT, 0);
+    ASSERT_FAILS(rl_queue_submit(f->jobs, &spec, NULL, NULL, &id, &existing, &err), RL_INPUT, 0);
     assert_string_equal(err.pointer, "/device");
   }
-  GOOD(rl_queue_set_devices(at->jobs, NULL, NULL, 0, NULL, &err));
+  ASSERT_OK(rl_queue_set_devices(f->jobs, NULL, NULL, 0, NULL, &err));
   spec = make_spec("", 1);
-  REFUSED(rl_queue_submit(at->jobs, &spec, NULL, NULL, &id, &existing, &err), RL_HTTP, 503);
+  ASSERT_FAILS(rl_queue_submit(f->jobs, &spec, NULL, NULL, &id, &existing, &err), RL_HTTP, 503);
 }
 
 static void the_deadline_counts_from_the_start_of_the_job(void **state) {
-  world *at = *state;
-  put(at, "cpu", 1); /* deadline_s = 60 */
-  rl_claim first = take(at, "cpu");
+  queue_fixture *f = *state;
+  submit_job(f, "cpu", 1); /* deadline_s = 60 */
+  rl_claim first = claim_pass(f, "cpu");
   int64_t now = rl_monotonic_ns();
   assert_in_range(first.deadline_ns, now + INT64_C(58000000000), now + INT64_C(60000000000));
-  commit(at, &first);
+  commit_records(f, &first);
   nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
-  rl_claim second = take(at, "cpu");
+  rl_claim second = claim_pass(f, "cpu");
   assert_int_equal(second.deadline_ns, first.deadline_ns);
-  commit(at, &second);
+  commit_records(f, &second);
   rl_job_spec spec = make_spec("cpu", 1);
   int64_t id;
   bool existing;
   spec.deadline_s = 0;
-  GOOD(rl_queue_submit(at->jobs, &spec, NULL, NULL, &id, &existing, &err));
-  rl_queue_set_deadline(at->jobs, 100);
+  ASSERT_OK(rl_queue_submit(f->jobs, &spec, NULL, NULL, &id, &existing, &err));
+  rl_queue_set_deadline(f->jobs, 100);
   now = rl_monotonic_ns();
-  assert_in_range(take(at, "cpu").deadline_ns, now + INT64_C(100000000000), now + INT64_C(101000000000));
+  assert_in_range(claim_pass(f, "cpu").deadline_ns, now + INT64_C(100000000000), now + INT64_C(101000000000));
 }
 
 static void cancelling(void **state) {
-  world *at = *state;
-  int64_t queued = put(at, "cpu", 1), running = put(at, "gpu0", 1);
-  GOOD(rl_queue_cancel(at->jobs, queued, &err));
-  assert_state(at, queued, RL_JOB_CANCELLED);
-  rl_claim none, taken = take(at, "gpu0");
-  assert_int_equal(rl_queue_claim(at->jobs, "cpu", 0, &none, &err), 0);
-  assert_false(rl_queue_should_cancel(at->jobs, running));
-  GOOD(rl_queue_cancel(at->jobs, running, &err));
-  assert_true(rl_queue_should_cancel(at->jobs, running));
-  commit(at, &taken); /* the worker was faster than the cancel: its results are dropped */
-  assert_state(at, running, RL_JOB_CANCELLED);
-  assert_int_equal(ask(&at->base, "SELECT count(*) FROM epochs"), 0);
-  assert_events(at, running, "job:queued job:running job:cancelled");
-  assert_false(rl_queue_should_cancel(at->jobs, running));
-  REFUSED(rl_queue_cancel(at->jobs, running, &err), RL_HTTP, 409);
-  REFUSED(rl_queue_cancel(at->jobs, 12345, &err), RL_HTTP, 404);
-  int64_t next = put(at, "gpu0", 1);
-  taken = take(at, "gpu0");
+  queue_fixture *f = *state;
+  int64_t queued = submit_job(f, "cpu", 1), running = submit_job(f, "gpu0", 1);
+  ASSERT_OK(rl_queue_cancel(f->jobs, queued, &err));
+  assert_state(f, queued, RL_JOB_CANCELLED);
+  rl_claim none, taken = claim_pass(f, "gpu0");
+  assert_int_equal(rl_queue_claim(f->jobs, "cpu", 0, &none, &err), 0);
+  assert_false(rl_queue_should_cancel(f->jobs, running));
+  ASSERT_OK(rl_queue_cancel(f->jobs, running, &err));
+  assert_true(rl_queue_should_cancel(f->jobs, running));
+  commit_records(f, &taken); /* the worker finished before it was cancelled: its results are dropped */
+  assert_state(f, running, RL_JOB_CANCELLED);
+  assert_int_equal(query_integer(&f->base, "SELECT count(*) FROM epochs"), 0);
+  assert_events(f, running, "job:queued job:running job:cancelled");
+  assert_false(rl_queue_should_cancel(f->jobs, running));
+  ASSERT_FAILS(rl_queue_cancel(f->jobs, running, &err), RL_HTTP, 409);
+  ASSERT_FAILS(rl_queue_cancel(f->jobs, 12345, &err), RL_HTTP, 404);
+  int64_t next = submit_job(f, "gpu0", 1);
+  taken = claim_pass(f, "gpu0");
   assert_int_equal(taken.job_id, next);
-  assert_false(rl_queue_should_cancel(at->jobs, next));
-  GOOD(rl_queue_cancel(at->jobs, next, &err));
-  GOOD(rl_queue_cancelled(at->jobs, &taken, &err));
-  assert_state(at, next, RL_JOB_CANCELLED);
+  assert_false(rl_queue_should_cancel(f->jobs, next));
+  ASSERT_OK(rl_queue_cancel(f->jobs, next, &err));
+  ASSERT_OK(rl_queue_cancelled(f->jobs, &taken, &err));
+  assert_state(f, next, RL_JOB_CANCELLED);
 }
 
 static void a_cancel_survives_a_crash(void **state) {
-  world *at = *state;
+  queue_fixture *f = *state;
   rl_claim none;
-  int64_t id = put(at, "cpu", 1);
-  take(at, "cpu");
-  GOOD(rl_queue_cancel(at->jobs, id, &err));
-  restart(at); /* before the worker stopped */
-  assert_state(at, id, RL_JOB_CANCELLED);
-  assert_int_equal(rl_queue_claim(at->jobs, "cpu", 0, &none, &err), 0);
+  int64_t id = submit_job(f, "cpu", 1);
+  claim_pass(f, "cpu");
+  ASSERT_OK(rl_queue_cancel(f->jobs, id, &err));
+  restart(f); /* the worker has not stopped yet */
+  assert_state(f, id, RL_JOB_CANCELLED);
+  assert_int_equal(rl_queue_claim(f->jobs, "cpu", 0, &none, &err), 0);
 }
 
 static void a_worker_may_die_once(void **state) {
-  world *at = *state;
-  int64_t id = put(at, "cpu", 1);
-  rl_claim first = take(at, "cpu");
-  GOOD(rl_queue_worker_died(at->jobs, &first, "was killed by SIGSEGV", &err));
-  assert_state(at, id, RL_JOB_RUNNING);
-  rl_claim again = take(at, "cpu");
+  queue_fixture *f = *state;
+  int64_t id = submit_job(f, "cpu", 1);
+  rl_claim first = claim_pass(f, "cpu");
+  ASSERT_OK(rl_queue_worker_died(f->jobs, &first, "was killed by SIGSEGV", &err));
+  assert_state(f, id, RL_JOB_RUNNING);
+  rl_claim again = claim_pass(f, "cpu");
   assert_int_equal(again.pass_id, first.pass_id);
   assert_int_equal(again.deadline_ns, first.deadline_ns);
-  GOOD(rl_queue_worker_died(at->jobs, &again, "exited with 3", &err));
-  assert_state(at, id, RL_JOB_FAILED);
-  assert_events(at, id, "job:queued job:running timing:died timing:died job:failed");
-  cJSON *rows = READ(at->base.store, RL_QUERY_EVENTS, RL_INT(":job", id), RL_INT(":after", 4), RL_INT(":limit", 1));
+  ASSERT_OK(rl_queue_worker_died(f->jobs, &again, "exited with 3", &err));
+  assert_state(f, id, RL_JOB_FAILED);
+  assert_events(f, id, "job:queued job:running timing:died timing:died job:failed");
+  cJSON *rows = QUERY_ROWS(f->base.store, RL_QUERY_EVENTS, RL_INT(":job", id), RL_INT(":after", 4), RL_INT(":limit", 1));
   char *text = cJSON_PrintUnformatted(rows);
   assert_non_null(strstr(text, "exited with 3"));
   free(text);
@@ -214,123 +214,123 @@ static void a_worker_may_die_once(void **state) {
 }
 
 static void a_failed_pass_fails_its_job(void **state) {
-  world *at = *state;
+  queue_fixture *f = *state;
   rl_claim none;
   rl_error why;
-  int64_t id = put(at, "cpu", 1);
-  rl_claim taken = take(at, "cpu");
+  int64_t id = submit_job(f, "cpu", 1);
+  rl_claim taken = claim_pass(f, "cpu");
   rl_fail(&why, RL_CUDA, 700, "an illegal memory access");
-  GOOD(rl_queue_fail(at->jobs, &taken, &why, &err));
-  assert_state(at, id, RL_JOB_FAILED);
-  assert_int_equal(rl_queue_claim(at->jobs, "cpu", 0, &none, &err), 0);
+  ASSERT_OK(rl_queue_fail(f->jobs, &taken, &why, &err));
+  assert_state(f, id, RL_JOB_FAILED);
+  assert_int_equal(rl_queue_claim(f->jobs, "cpu", 0, &none, &err), 0);
 }
 
-static void interrupted_jobs_are_taken_up_again(void **state) {
-  world *at = *state;
-  int64_t stopped = put(at, "cpu", 1), crashed = put(at, "gpu0", 1);
-  rl_claim first = take(at, "cpu");
-  commit(at, &first);
-  rl_claim taken = take(at, "cpu");
-  take(at, "gpu0");
-  rl_queue_stop(at->jobs);
-  GOOD(rl_queue_interrupted(at->jobs, &taken, &err));
-  assert_state(at, stopped, RL_JOB_INTERRUPTED);
-  restart(at);
-  assert_state(at, stopped, RL_JOB_QUEUED);
-  assert_state(at, crashed, RL_JOB_QUEUED);
-  rl_claim resumed = take(at, "cpu");
+static void interrupted_jobs_are_resumed(void **state) {
+  queue_fixture *f = *state;
+  int64_t stopped = submit_job(f, "cpu", 1), crashed = submit_job(f, "gpu0", 1);
+  rl_claim first = claim_pass(f, "cpu");
+  commit_records(f, &first);
+  rl_claim taken = claim_pass(f, "cpu");
+  claim_pass(f, "gpu0");
+  rl_queue_stop(f->jobs);
+  ASSERT_OK(rl_queue_interrupted(f->jobs, &taken, &err));
+  assert_state(f, stopped, RL_JOB_INTERRUPTED);
+  restart(f);
+  assert_state(f, stopped, RL_JOB_QUEUED);
+  assert_state(f, crashed, RL_JOB_QUEUED);
+  rl_claim resumed = claim_pass(f, "cpu");
   assert_int_equal(resumed.pass_id, taken.pass_id); /* committed passes are not repeated */
-  commit(at, &resumed);
-  assert_state(at, stopped, RL_JOB_COMPLETED);
-  assert_int_equal(ask(&at->base, "SELECT count(*) FROM epochs"), 8);
-  assert_events(at, crashed, "job:queued job:running timing:died job:queued");
-  assert_events(at, stopped,
+  commit_records(f, &resumed);
+  assert_state(f, stopped, RL_JOB_COMPLETED);
+  assert_int_equal(query_integer(&f->base, "SELECT count(*) FROM epochs"), 8);
+  assert_events(f, crashed, "job:queued job:running timing:died job:queued");
+  assert_events(f, stopped,
                 "job:queued job:running timing:completed job:interrupted job:queued job:running timing:completed job:completed");
 }
 
-static void the_queue_has_an_end(void **state) {
-  world *at = *state;
+static void a_full_queue_refuses_jobs(void **state) {
+  queue_fixture *f = *state;
   rl_job_spec spec = make_spec("cpu", 1);
   int64_t id, same;
   bool existing;
-  GOOD(rl_queue_submit(at->jobs, &spec, "key", "hash", &id, &existing, &err));
-  put(at, "cpu", 1);
-  put(at, "cpu", 1);
-  REFUSED(rl_queue_submit(at->jobs, &spec, NULL, NULL, &same, &existing, &err), RL_HTTP, 429);
-  GOOD(rl_queue_submit(at->jobs, &spec, "key", "hash", &same, &existing, &err));
+  ASSERT_OK(rl_queue_submit(f->jobs, &spec, "key", "hash", &id, &existing, &err));
+  submit_job(f, "cpu", 1);
+  submit_job(f, "cpu", 1);
+  ASSERT_FAILS(rl_queue_submit(f->jobs, &spec, NULL, NULL, &same, &existing, &err), RL_HTTP, 429);
+  ASSERT_OK(rl_queue_submit(f->jobs, &spec, "key", "hash", &same, &existing, &err));
   assert_true(existing && same == id);
-  REFUSED(rl_queue_submit(at->jobs, &spec, "key", "other", &same, &existing, &err), RL_HTTP, 422);
+  ASSERT_FAILS(rl_queue_submit(f->jobs, &spec, "key", "other", &same, &existing, &err), RL_HTTP, 422);
   rl_job_counts counts;
-  GOOD(rl_queue_count(at->jobs, &counts, &err));
+  ASSERT_OK(rl_queue_count(f->jobs, &counts, &err));
   assert_int_equal(counts.queued, 3);
-  rl_queue_stop(at->jobs);
-  REFUSED(rl_queue_submit(at->jobs, &spec, NULL, NULL, &same, &existing, &err), RL_HTTP, 503);
+  rl_queue_stop(f->jobs);
+  ASSERT_FAILS(rl_queue_submit(f->jobs, &spec, NULL, NULL, &same, &existing, &err), RL_HTTP, 503);
 }
 
-static void a_retry_gets_its_job_though_the_device_is_gone(void **state) {
-  world *at = *state;
+static void a_retry_gets_its_job_even_if_the_device_is_unusable(void **state) {
+  queue_fixture *f = *state;
   static const char *const ids[] = {"cpu"};
   rl_job_spec spec = make_spec("gpu0", 1);
   int64_t id, same = 0;
   bool existing;
-  GOOD(rl_queue_submit(at->jobs, &spec, "key", "hash", &id, &existing, &err));
+  ASSERT_OK(rl_queue_submit(f->jobs, &spec, "key", "hash", &id, &existing, &err));
   for (int usable = 0; usable < 2; usable++) {
-    GOOD(rl_queue_set_devices(at->jobs, ids, (bool[]){usable}, usable, usable ? "cpu" : NULL, &err));
+    ASSERT_OK(rl_queue_set_devices(f->jobs, ids, (bool[]){usable}, usable, usable ? "cpu" : NULL, &err));
     spec = make_spec(usable ? "gpu0" : "", 1);
-    GOOD(rl_queue_submit(at->jobs, &spec, "key", "hash", &same, &existing, &err));
+    ASSERT_OK(rl_queue_submit(f->jobs, &spec, "key", "hash", &same, &existing, &err));
     assert_true(existing && same == id);
-    REFUSED(rl_queue_submit(at->jobs, &spec, "key", "other", &same, &existing, &err), RL_HTTP, 422);
-    REFUSED(rl_queue_submit(at->jobs, &spec, "new", "hash", &same, &existing, &err), usable ? RL_INPUT : RL_HTTP,
-            usable ? 0 : 503);
+    ASSERT_FAILS(rl_queue_submit(f->jobs, &spec, "key", "other", &same, &existing, &err), RL_HTTP, 422);
+    ASSERT_FAILS(rl_queue_submit(f->jobs, &spec, "new", "hash", &same, &existing, &err), usable ? RL_INPUT : RL_HTTP,
+                 usable ? 0 : 503);
   }
 }
 
 typedef struct storing {
-  world *at;
+  queue_fixture *fixture;
   rl_claim claim;
-  int rc;               /* of the commit */
-  atomic_bool answered; /* all questions during the commit */
+  int rc;               /* of rl_queue_commit */
+  atomic_bool answered; /* every call returned during the commit */
 } storing;
 
-static void *store_it(void *argument) {
-  storing *with = argument;
+static void *commit_claim(void *argument) {
+  storing *stored = argument;
   rl_error ignored;
-  sample made;
-  fill_sample(&made, with->claim.pass, 1);
-  with->rc = rl_queue_commit(with->at->jobs, &with->claim, &made.records, &ignored);
+  pass_records made;
+  fill_records(&made, stored->claim.pass, 1);
+  stored->rc = rl_queue_commit(stored->fixture->jobs, &stored->claim, &made.records, &ignored);
   return NULL;
 }
 
-static void *ask_meanwhile(void *argument) {
-  storing *with = argument;
+static void *call_during_commit(void *argument) {
+  storing *stored = argument;
   rl_progress progress = {.pass = "timing", .phase = "epoch", .train_loss = NAN};
-  int64_t job_id = rl_queue_job_on_device(with->at->jobs, "cpu");
-  if (job_id == 0 || rl_queue_should_cancel(with->at->jobs, job_id)) return NULL;
-  rl_queue_progress(with->at->jobs, job_id, with->claim.run_id, &progress);
-  atomic_store(&with->answered, true);
+  int64_t job_id = rl_queue_job_on_device(stored->fixture->jobs, "cpu");
+  if (job_id == 0 || rl_queue_should_cancel(stored->fixture->jobs, job_id)) return NULL;
+  rl_queue_progress(stored->fixture->jobs, job_id, stored->claim.run_id, &progress);
+  atomic_store(&stored->answered, true);
   return NULL;
 }
 
-/* Locks the store's writer, so that the commit lasts until it is unlocked. */
-static void nobody_waits_for_a_pass_that_is_being_stored(void **state) {
-  world *at = *state;
-  put(at, "cpu", 1);
-  storing with = {.at = at, .claim = take(at, "cpu")};
-  pthread_t committing, asking;
+/* The test locks the store's writer, so that the commit lasts until it unlocks it. */
+static void calls_do_not_wait_for_a_commit(void **state) {
+  queue_fixture *f = *state;
+  submit_job(f, "cpu", 1);
+  storing stored = {.fixture = f, .claim = claim_pass(f, "cpu")};
+  pthread_t committer, caller;
   struct timespec until;
-  GOOD(rl_store_begin(at->base.store, &err));
-  pthread_create(&committing, NULL, store_it, &with);
+  ASSERT_OK(rl_store_begin(f->base.store, &err));
+  pthread_create(&committer, NULL, commit_claim, &stored);
   nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
-  pthread_create(&asking, NULL, ask_meanwhile, &with);
+  pthread_create(&caller, NULL, call_during_commit, &stored);
   clock_gettime(CLOCK_REALTIME, &until);
   until.tv_sec += 10;
-  bool answered = pthread_timedjoin_np(asking, NULL, &until) == 0;
-  GOOD(rl_store_end(at->base.store, 0, &err));
-  pthread_join(committing, NULL);
-  if (!answered) pthread_join(asking, NULL);
+  bool answered = pthread_timedjoin_np(caller, NULL, &until) == 0;
+  ASSERT_OK(rl_store_end(f->base.store, 0, &err));
+  pthread_join(committer, NULL);
+  if (!answered) pthread_join(caller, NULL);
   assert_true(answered);
-  assert_true(atomic_load(&with.answered));
-  assert_int_equal(with.rc, 0);
+  assert_true(atomic_load(&stored.answered));
+  assert_int_equal(stored.rc, 0);
 }
 
 typedef struct waiter {
@@ -341,47 +341,47 @@ typedef struct waiter {
 } waiter;
 
 static void *wait_for_claim(void *argument) {
-  waiter *at = argument;
+  waiter *w = argument;
   rl_error ignored;
   int64_t begin = rl_monotonic_ns();
-  at->rc = rl_queue_claim(at->jobs, "cpu", 20000, &at->claim, &ignored);
-  at->waited_ms = (rl_monotonic_ns() - begin) / 1000000;
+  w->rc = rl_queue_claim(w->jobs, "cpu", 20000, &w->claim, &ignored);
+  w->waited_ms = (rl_monotonic_ns() - begin) / 1000000;
   return NULL;
 }
 
 static void a_waiting_claim_is_woken(void **state) {
-  world *at = *state;
-  waiter woken = {.jobs = at->jobs}, stopped = {.jobs = at->jobs};
+  queue_fixture *f = *state;
+  waiter woken = {.jobs = f->jobs}, stopped = {.jobs = f->jobs};
   pthread_t thread;
   pthread_create(&thread, NULL, wait_for_claim, &woken);
   nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
-  int64_t id = put(at, "cpu", 1);
+  int64_t id = submit_job(f, "cpu", 1);
   pthread_join(thread, NULL);
   assert_int_equal(woken.rc, 1);
   assert_int_equal(woken.claim.job_id, id);
   assert_in_range(woken.waited_ms, 0, 10000);
-  GOOD(rl_queue_cancel(at->jobs, id, &err));
+  ASSERT_OK(rl_queue_cancel(f->jobs, id, &err));
   pthread_create(&thread, NULL, wait_for_claim, &stopped);
   nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
-  rl_queue_stop(at->jobs);
+  rl_queue_stop(f->jobs);
   pthread_join(thread, NULL);
   assert_int_equal(stopped.rc, 0);
   assert_in_range(stopped.waited_ms, 0, 10000);
   rl_claim none;
   int64_t begin = rl_monotonic_ns();
-  rl_queue_close(at->jobs);
-  open_jobs(at, 3);
-  assert_int_equal(rl_queue_claim(at->jobs, "cpu", 200, &none, &err), 0);
-  assert_true(rl_monotonic_ns() - begin >= 200000000); /* and not before the timeout */
+  rl_queue_close(f->jobs);
+  open_queue(f, 3);
+  assert_int_equal(rl_queue_claim(f->jobs, "cpu", 200, &none, &err), 0);
+  assert_true(rl_monotonic_ns() - begin >= 200000000); /* the wait lasted until the timeout */
 }
 
-static void progress_is_thinned(void **state) {
-  world *at = *state;
+static void progress_is_rate_limited(void **state) {
+  queue_fixture *f = *state;
   rl_progress progress = {.pass = "timing", .phase = "epoch", .train_loss = NAN};
-  int64_t id = put(at, "cpu", 1), begin = rl_monotonic_ns();
-  rl_claim taken = take(at, "cpu");
-  while (rl_monotonic_ns() - begin < 600000000) rl_queue_progress(at->jobs, id, taken.run_id, &progress);
-  cJSON *rows = READ(at->base.store, RL_QUERY_EVENTS, RL_INT(":job", id), RL_INT(":after", 0), RL_INT(":limit", 1000));
+  int64_t id = submit_job(f, "cpu", 1), begin = rl_monotonic_ns();
+  rl_claim taken = claim_pass(f, "cpu");
+  while (rl_monotonic_ns() - begin < 600000000) rl_queue_progress(f->jobs, id, taken.run_id, &progress);
+  cJSON *rows = QUERY_ROWS(f->base.store, RL_QUERY_EVENTS, RL_INT(":job", id), RL_INT(":after", 0), RL_INT(":limit", 1000));
   assert_in_range(cJSON_GetArraySize(rows), 2 + 1, 2 + 3);
   cJSON_Delete(rows);
 }
@@ -395,11 +395,11 @@ int main(void) {
                                      TEST(a_cancel_survives_a_crash),
                                      TEST(a_worker_may_die_once),
                                      TEST(a_failed_pass_fails_its_job),
-                                     TEST(interrupted_jobs_are_taken_up_again),
-                                     TEST(the_queue_has_an_end),
-                                     TEST(a_retry_gets_its_job_though_the_device_is_gone),
-                                     TEST(nobody_waits_for_a_pass_that_is_being_stored),
+                                     TEST(interrupted_jobs_are_resumed),
+                                     TEST(a_full_queue_refuses_jobs),
+                                     TEST(a_retry_gets_its_job_even_if_the_device_is_unusable),
+                                     TEST(calls_do_not_wait_for_a_commit),
                                      TEST(a_waiting_claim_is_woken),
-                                     TEST(progress_is_thinned)};
+                                     TEST(progress_is_rate_limited)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

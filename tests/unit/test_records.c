@@ -1,4 +1,4 @@
-/* records: growing arrays with a limit; the schemas of API responses that are records. */
+/* Tests the growing arrays of records and their limit, and the schemas of API responses that contain records. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -85,7 +85,7 @@ static void a_missing_value_needs_a_reason(void **state) {
 
 /* --- records in API responses ------------------------------------------------------------------------------------------ */
 
-/* A schema of openapi.json whose properties are the fields of a record, without `hidden` and with `added`. */
+/* A schema of openapi.json. Its properties are the fields of a record, without those in `hidden` and with those in `added`. */
 typedef struct response {
   const char *schema;
   const rl_field *fields;
@@ -117,7 +117,7 @@ static const char *type_name(const rl_field *field) {
     case RL_FIELD_INT: return "integer";
     case RL_FIELD_REAL:
     case RL_FIELD_MEASURE: return "number";
-    case RL_FIELD_JSON: return "object"; /* {} for NULL */
+    case RL_FIELD_JSON: return "object"; /* {} if it is NULL in the database */
     default: return "string";
   }
 }

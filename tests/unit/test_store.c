@@ -1,4 +1,4 @@
-/* store: jobs, passes, the rest of the writing, and the state folder. */
+/* Tests the store's state folder, its schema, and the writing of jobs, passes, events and tokens. */
 #include <errno.h>
 
 #include "store/schema.h"
@@ -8,7 +8,7 @@ enum { TIMING = 1u << RL_PASS_TIMING, ALL = (1u << RL_PASSES) - 1 };
 
 static rl_job_state state_of(rl_store *store, int64_t id) {
   rl_job_state state = RL_JOB_QUEUED;
-  GOOD(rl_store_job_state(store, id, &state, &err));
+  ASSERT_OK(rl_store_job_state(store, id, &state, &err));
   return state;
 }
 
@@ -20,7 +20,7 @@ static void folder_is_made_private(void **state) {
   assert_non_null(mkdtemp(top));
   snprintf(folder, sizeof folder, "%s/a/b", top);
   rl_store *store = NULL;
-  GOOD(rl_store_open(folder, &store, &err));
+  ASSERT_OK(rl_store_open(folder, &store, &err));
   struct stat facts;
   assert_int_equal(stat(folder, &facts), 0);
   assert_int_equal(facts.st_mode & 0777, 0700);
@@ -32,7 +32,7 @@ static void folder_is_made_private(void **state) {
 static void folder_that_cannot_be_used(void **state) {
   (void)state;
   rl_store *store = NULL;
-  REFUSED(rl_store_open("/dev/null/state", &store, &err), RL_SYS, ENOTDIR);
+  ASSERT_FAILS(rl_store_open("/dev/null/state", &store, &err), RL_SYS, ENOTDIR);
   assert_non_null(strstr(err.message, "/dev/null/state"));
   assert_null(store);
 }
@@ -41,34 +41,35 @@ static void second_daemon_is_refused(void **state) {
   fixture *f = *state;
   rl_store *second = NULL;
   char pid[24];
-  REFUSED(rl_store_open(f->folder, &second, &err), RL_SYS, EWOULDBLOCK);
+  ASSERT_FAILS(rl_store_open(f->folder, &second, &err), RL_SYS, EWOULDBLOCK);
   assert_null(second);
   snprintf(pid, sizeof pid, "(process %ld)", (long)getpid());
   assert_non_null(strstr(err.message, pid));
-  reopen(f); /* the lock goes with the store */
+  reopen(f); /* closing the store released the lock */
 }
 
-static void token_is_added_beside_the_daemon(void **state) {
+static void token_is_added_while_a_daemon_runs(void **state) {
   fixture *f = *state;
   rl_store *second = NULL;
   bool known = false;
-  GOOD(rl_store_open_shared(f->folder, &second, &err));
-  GOOD(rl_store_token_add(second, "laptop", "abc", &err));
+  ASSERT_OK(rl_store_open_shared(f->folder, &second, &err));
+  ASSERT_OK(rl_store_token_add(second, "laptop", "abc", &err));
   rl_store_close(second);
-  GOOD(rl_store_token_known(f->store, "abc", &known, &err));
+  ASSERT_OK(rl_store_token_known(f->store, "abc", &known, &err));
   assert_true(known);
   char sql[48];
-  snprintf(sql, sizeof sql, "PRAGMA user_version = %d", (int)ask(f, "PRAGMA user_version"));
-  ask(f, "PRAGMA user_version = 1");
-  REFUSED(rl_store_open_shared(f->folder, &second, &err), RL_INPUT, 0);
-  ask(f, sql);
+  snprintf(sql, sizeof sql, "PRAGMA user_version = %d", (int)query_integer(f, "PRAGMA user_version"));
+  query_integer(f, "PRAGMA user_version = 1");
+  ASSERT_FAILS(rl_store_open_shared(f->folder, &second, &err), RL_INPUT, 0);
+  query_integer(f, sql);
   rl_store_close(f->store);
   f->store = NULL;
-  GOOD(rl_store_open_shared(f->folder, &f->store, &err)); /* alone: the lock is free, and taken */
-  REFUSED(rl_store_open(f->folder, &second, &err), RL_SYS, EWOULDBLOCK);
+  ASSERT_OK(rl_store_open_shared(f->folder, &f->store, &err)); /* no daemon runs, so this takes the lock */
+  ASSERT_FAILS(rl_store_open(f->folder, &second, &err), RL_SYS, EWOULDBLOCK);
 }
 
-/* As a user who may not write there, where no daemon ever ran: a lock of its own would let it come as far as the database. */
+/* The user may not write to the folder. The test removes the lock file, so that the store fails at the lock, not at the database.
+ */
 static void unwritable_folder(void **state) {
   fixture *f = *state;
   char lock[96];
@@ -92,8 +93,8 @@ static void newer_schema_is_refused(void **state) {
   fixture *f = *state;
   rl_store_close(f->store);
   f->store = NULL;
-  ask(f, "PRAGMA user_version = 1000");
-  REFUSED(rl_store_open(f->folder, &f->store, &err), RL_INPUT, 0);
+  query_integer(f, "PRAGMA user_version = 1000");
+  ASSERT_FAILS(rl_store_open(f->folder, &f->store, &err), RL_INPUT, 0);
   assert_non_null(strstr(err.message, "newer"));
 }
 
@@ -109,36 +110,36 @@ static void damaged_file_is_refused(void **state) {
       "now either",
       file);
   fclose(file);
-  REFUSED_BY_SQLITE(rl_store_open(f->folder, &f->store, &err), RL_STORAGE_DAMAGED, SQLITE_NOTADB);
+  ASSERT_SQLITE_FAILS(rl_store_open(f->folder, &f->store, &err), RL_STORAGE_DAMAGED, SQLITE_NOTADB);
   assert_non_null(strstr(err.message, "restore a backup"));
 }
 
 /* Closes the store and executes sql on its database. */
-static void change_file(fixture *f, const char *sql) {
+static void close_and_execute(fixture *f, const char *sql) {
   rl_store_close(f->store);
   f->store = NULL;
-  ask(f, sql);
+  query_integer(f, sql);
 }
 
 static void development_database_is_refused(void **state) {
   fixture *f = *state;
-  change_file(f, "PRAGMA application_id = 0");
-  ask(f, "PRAGMA user_version = 11");
-  REFUSED(rl_store_open(f->folder, &f->store, &err), RL_INPUT, 0);
+  close_and_execute(f, "PRAGMA application_id = 0");
+  query_integer(f, "PRAGMA user_version = 11");
+  ASSERT_FAILS(rl_store_open(f->folder, &f->store, &err), RL_INPUT, 0);
   assert_non_null(strstr(err.message, "development version"));
   assert_non_null(strstr(err.message, "(schema 11)"));
   assert_non_null(strstr(err.message, "move the file away"));
-  assert_int_equal(ask(f, "PRAGMA user_version"), 11);
+  assert_int_equal(query_integer(f, "PRAGMA user_version"), 11);
 }
 
 static void database_of_another_program_is_refused(void **state) {
   fixture *f = *state;
-  change_file(f, "PRAGMA application_id = 1684300133");
-  REFUSED(rl_store_open(f->folder, &f->store, &err), RL_INPUT, 0);
+  close_and_execute(f, "PRAGMA application_id = 1684300133");
+  ASSERT_FAILS(rl_store_open(f->folder, &f->store, &err), RL_INPUT, 0);
   assert_non_null(strstr(err.message, "application_id 1684300133"));
 }
 
-/* Another program's tables, in a folder where no daemon ran: the file stays as it is, its journal mode included. */
+/* The folder has a database with another program's tables: the file stays unchanged, including its journal mode. */
 static void tables_of_another_program_are_refused(void **state) {
   fixture *f = *state;
   char path[96];
@@ -154,17 +155,17 @@ static void tables_of_another_program_are_refused(void **state) {
   assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
   assert_int_equal(sqlite3_exec(db, "CREATE TABLE birds (name TEXT); PRAGMA user_version = 12", NULL, NULL, NULL), SQLITE_OK);
   sqlite3_close(db);
-  REFUSED(rl_store_open(f->folder, &f->store, &err), RL_INPUT, 0);
+  ASSERT_FAILS(rl_store_open(f->folder, &f->store, &err), RL_INPUT, 0);
   assert_non_null(strstr(err.message, "another program"));
-  assert_int_equal(ask(f, "SELECT journal_mode = 'delete' FROM pragma_journal_mode"), 1);
-  assert_int_equal(ask(f, "SELECT count(*) FROM sqlite_schema"), 1);
+  assert_int_equal(query_integer(f, "SELECT journal_mode = 'delete' FROM pragma_journal_mode"), 1);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM sqlite_schema"), 1);
 }
 
 /* --- the schema -------------------------------------------------------------------------------------------------------- */
 
 static void open_in_memory(rl_db *db) {
-  GOOD(rl_db_open(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, rl_statements, db, &err));
-  GOOD(rl_db_script(db, "open_writer", &err));
+  ASSERT_OK(rl_db_open(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, rl_statements, db, &err));
+  ASSERT_OK(rl_db_script(db, "open_writer", &err));
 }
 
 /* Creates or upgrades the database as a store does. */
@@ -178,16 +179,16 @@ static void schema_is_created_once(void **state) {
   rl_db db;
   open_in_memory(&db);
   assert_int_equal(rl_schema_check(&db, rl_current_schema(), true, &err), 1);
-  REFUSED(rl_schema_check(&db, rl_current_schema(), false, &err), RL_INPUT, 0);
-  GOOD(rl_schema_apply(&db, rl_current_schema(), &err));
+  ASSERT_FAILS(rl_schema_check(&db, rl_current_schema(), false, &err), RL_INPUT, 0);
+  ASSERT_OK(rl_schema_apply(&db, rl_current_schema(), &err));
   assert_int_equal(rl_schema_check(&db, rl_current_schema(), false, &err), 0);
-  assert_int_equal(ask_over(db.handle, "PRAGMA application_id"), RL_APPLICATION_ID);
-  assert_true(ask_over(db.handle, "PRAGMA user_version") >= RL_SCHEMA_FIRST_VERSION);
-  assert_int_equal(ask_over(db.handle, "PRAGMA foreign_keys"), 1);
+  assert_int_equal(query_integer_on(db.handle, "PRAGMA application_id"), RL_APPLICATION_ID);
+  assert_true(query_integer_on(db.handle, "PRAGMA user_version") >= RL_SCHEMA_FIRST_VERSION);
+  assert_int_equal(query_integer_on(db.handle, "PRAGMA foreign_keys"), 1);
   rl_db_close(&db);
 }
 
-/* Each migration is numbered one after the one before, from 13, and sets its version. */
+/* Migrations are numbered consecutively from 13, and each sets its version. */
 static void migrations_are_numbered(void **state) {
   (void)state;
   int64_t expected = RL_SCHEMA_FIRST_VERSION;
@@ -201,7 +202,8 @@ static void migrations_are_numbered(void **state) {
   assert_non_null(strstr(rl_current_schema()->tables->text, pragma));
 }
 
-/* A schema of the version 12 and the next one: a table is rebuilt while others refer to it, one view changes, one goes. */
+/* Two versions of a schema, 12 and 13. The migration rebuilds a table that another one refers to, changes a view and removes one.
+ */
 static const rl_embedded no_migrations[] = {{0}};
 #define IDENTITY(VERSION) "PRAGMA application_id = 1919905638; PRAGMA user_version = " VERSION ";"
 #define TABLES "CREATE TABLE jobs (id INTEGER PRIMARY KEY); CREATE TABLE passes (id INTEGER PRIMARY KEY);"
@@ -227,11 +229,11 @@ static const rl_schema version_13 = {&new_tables, &new_views, rename_label};
 
 static void make_version_12(rl_db *db) {
   open_in_memory(db);
-  GOOD(apply(db, &version_12));
-  GOOD(rl_db_execute(db, "INSERT INTO runs VALUES (7, 'fp32'); INSERT INTO epochs VALUES (7, 1.5)", "insert", &err));
+  ASSERT_OK(apply(db, &version_12));
+  ASSERT_OK(rl_db_execute(db, "INSERT INTO runs VALUES (7, 'fp32'); INSERT INTO epochs VALUES (7, 1.5)", "insert", &err));
 }
 
-/* One text that describes all tables with their columns and keys, indices and views. */
+/* Returns a text that lists all tables with their columns and keys, all indices and all views. */
 static char *describe(rl_db *db) {
   static const char sql[] =
       "SELECT group_concat(line, char(10)) FROM ("
@@ -253,23 +255,24 @@ static void upgraded_database_is_like_a_new_one(void **state) {
   (void)state;
   rl_db old, fresh;
   make_version_12(&old);
-  GOOD(apply(&old, &version_13));
+  ASSERT_OK(apply(&old, &version_13));
   open_in_memory(&fresh);
-  GOOD(apply(&fresh, &version_13));
+  ASSERT_OK(apply(&fresh, &version_13));
   char *upgraded = describe(&old), *made = describe(&fresh);
   assert_string_equal(upgraded, made);
   assert_non_null(strstr(made, "runs_by_variant"));
   assert_null(strstr(made, "v_gone"));
-  assert_int_equal(ask_over(old.handle, "PRAGMA user_version"), 13);
-  assert_int_equal(ask_over(old.handle, "SELECT count(*) FROM v_runs JOIN epochs WHERE variant = 'fp32' AND ms = 1.5"), 1);
-  assert_int_equal(ask_over(old.handle, "PRAGMA foreign_keys"), 1);
+  assert_int_equal(query_integer_on(old.handle, "PRAGMA user_version"), 13);
+  assert_int_equal(query_integer_on(old.handle, "SELECT count(*) FROM v_runs JOIN epochs WHERE variant = 'fp32' AND ms = 1.5"),
+                   1);
+  assert_int_equal(query_integer_on(old.handle, "PRAGMA foreign_keys"), 1);
   free(upgraded);
   free(made);
   rl_db_close(&old);
   rl_db_close(&fresh);
 }
 
-/* A failed upgrade changes nothing: not the views that it dropped first either. */
+/* A failed upgrade changes nothing; the views that it dropped first are back. */
 static void failed_upgrade_changes_nothing(void **state) {
   (void)state;
   static const rl_embedded broken[] = {RENAME_LABEL, {.name = "0014_broken", .text = "CREATE TABLE half (a); CREATE TABEL"}, {0}};
@@ -284,12 +287,12 @@ static void failed_upgrade_changes_nothing(void **state) {
     rl_db db;
     make_version_12(&db);
     char *before = describe(&db);
-    REFUSED(apply(&db, &schema), RL_STORAGE, RL_STORAGE_INTERNAL);
+    ASSERT_FAILS(apply(&db, &schema), RL_STORAGE, RL_STORAGE_INTERNAL);
     if (strstr(err.message, cases[i].message) == NULL) fail_msg("%s", err.message);
     char *after = describe(&db);
     assert_string_equal(before, after);
-    assert_int_equal(ask_over(db.handle, "PRAGMA user_version"), 12);
-    assert_int_equal(ask_over(db.handle, "PRAGMA foreign_keys"), 1);
+    assert_int_equal(query_integer_on(db.handle, "PRAGMA user_version"), 12);
+    assert_int_equal(query_integer_on(db.handle, "PRAGMA foreign_keys"), 1);
     free(before);
     free(after);
     rl_db_close(&db);
@@ -319,12 +322,13 @@ static void writer_is_durable(void **state) {
 static void job_is_on_disk_when_accepted(void **state) {
   fixture *f = *state;
   int64_t id = submit(f->store, "cpu", ALL);
-  assert_int_equal(ask(f, "SELECT count(*) FROM passes WHERE state = 'pending'"), 6);
-  assert_int_equal(ask(f, "SELECT count(*) FROM events WHERE seq = 1 AND type = 'state' AND data ->> '$.state' = 'queued'"), 1);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM passes WHERE state = 'pending'"), 6);
+  assert_int_equal(
+      query_integer(f, "SELECT count(*) FROM events WHERE seq = 1 AND type = 'state' AND data ->> '$.state' = 'queued'"), 1);
   reopen(f);
   assert_int_equal(state_of(f->store, id), RL_JOB_QUEUED);
   rl_job_state untouched = RL_JOB_FAILED;
-  REFUSED(rl_store_job_state(f->store, id + 1, &untouched, &err), RL_HTTP, 404);
+  ASSERT_FAILS(rl_store_job_state(f->store, id + 1, &untouched, &err), RL_HTTP, 404);
   assert_int_equal(untouched, RL_JOB_FAILED);
 }
 
@@ -333,28 +337,28 @@ static void same_key_is_the_same_job(void **state) {
   rl_job_spec spec = make_spec("cpu", TIMING);
   int64_t first = 0, second = 0, third = 77;
   bool existing = true;
-  GOOD(rl_store_job_insert(f->store, &spec, "key", "body1", 1, &first, &existing, &err));
+  ASSERT_OK(rl_store_job_insert(f->store, &spec, "key", "body1", 1, &first, &existing, &err));
   assert_false(existing);
-  GOOD(rl_store_job_insert(f->store, &spec, "key", "body1", 1, &second, &existing, &err)); /* also with a full queue */
+  ASSERT_OK(rl_store_job_insert(f->store, &spec, "key", "body1", 1, &second, &existing, &err)); /* even if the queue is full */
   assert_true(existing);
   assert_int_equal(first, second);
-  REFUSED(rl_store_job_insert(f->store, &spec, "key", "body2", 1, &third, &existing, &err), RL_HTTP, 422);
+  ASSERT_FAILS(rl_store_job_insert(f->store, &spec, "key", "body2", 1, &third, &existing, &err), RL_HTTP, 422);
   assert_int_equal(third, 77);
-  assert_int_equal(ask(f, "SELECT count(*) FROM jobs"), 1);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM jobs"), 1);
 }
 
-static void queue_has_an_end(void **state) {
+static void full_queue_refuses_jobs(void **state) {
   fixture *f = *state;
   rl_job_spec spec = make_spec("cpu", TIMING);
   int64_t id = 0;
   bool existing;
-  GOOD(rl_store_job_insert(f->store, &spec, NULL, NULL, 2, &id, &existing, &err));
-  GOOD(rl_store_job_insert(f->store, &spec, NULL, NULL, 2, &id, &existing, &err));
-  REFUSED(rl_store_job_insert(f->store, &spec, NULL, NULL, 2, &id, &existing, &err), RL_HTTP, 429);
-  claim(f->store, "cpu"); /* a job that runs no longer waits */
-  GOOD(rl_store_job_insert(f->store, &spec, NULL, NULL, 2, &id, &existing, &err));
+  ASSERT_OK(rl_store_job_insert(f->store, &spec, NULL, NULL, 2, &id, &existing, &err));
+  ASSERT_OK(rl_store_job_insert(f->store, &spec, NULL, NULL, 2, &id, &existing, &err));
+  ASSERT_FAILS(rl_store_job_insert(f->store, &spec, NULL, NULL, 2, &id, &existing, &err), RL_HTTP, 429);
+  claim(f->store, "cpu"); /* a running job does not count as queued */
+  ASSERT_OK(rl_store_job_insert(f->store, &spec, NULL, NULL, 2, &id, &existing, &err));
   rl_job_counts counts = {0};
-  GOOD(rl_store_jobs_count(f->store, &counts, &err));
+  ASSERT_OK(rl_store_jobs_count(f->store, &counts, &err));
   assert_int_equal(counts.queued, 2);
   assert_int_equal(counts.running, 1);
 }
@@ -365,13 +369,14 @@ static void refused_job_leaves_nothing(void **state) {
   strcpy(spec.runs[1].params, "{not json");
   int64_t id = 0;
   bool existing;
-  REFUSED_BY_SQLITE(rl_store_job_insert(f->store, &spec, NULL, NULL, 10, &id, &existing, &err), RL_STORAGE_INTERNAL,
-                    SQLITE_ERROR);
-  assert_int_equal(ask(f, "SELECT (SELECT count(*) FROM jobs) + (SELECT count(*) FROM runs) + (SELECT count(*) FROM events)"), 0);
-  submit(f->store, "cpu", TIMING); /* and the writer still works */
+  ASSERT_SQLITE_FAILS(rl_store_job_insert(f->store, &spec, NULL, NULL, 10, &id, &existing, &err), RL_STORAGE_INTERNAL,
+                      SQLITE_ERROR);
+  assert_int_equal(
+      query_integer(f, "SELECT (SELECT count(*) FROM jobs) + (SELECT count(*) FROM runs) + (SELECT count(*) FROM events)"), 0);
+  submit(f->store, "cpu", TIMING); /* the writer still works */
 }
 
-static void running_job_goes_first(void **state) {
+static void running_job_comes_first(void **state) {
   fixture *f = *state;
   int64_t other = submit(f->store, "gpu0", TIMING), first = submit(f->store, "cpu", ALL),
           second = submit(f->store, "cpu", TIMING);
@@ -381,18 +386,18 @@ static void running_job_goes_first(void **state) {
   } order[] = {{RL_PASS_TIMING, "fp32"},   {RL_PASS_TIMING, "fp16"},   {RL_PASS_ACTIVITY, "fp32"},
                {RL_PASS_ACTIVITY, "fp16"}, {RL_PASS_COUNTERS, "fp32"}, {RL_PASS_COUNTERS, "fp16"}};
   for (size_t i = 0; i < 6; i++) {
-    rl_claim taken = claim(f->store, "cpu");
-    sample made;
+    rl_claim claimed = claim(f->store, "cpu");
+    pass_records made;
     bool done = true;
-    assert_int_equal(taken.job_id, first);
-    assert_int_equal(taken.pass, order[i].pass);
-    assert_string_equal(taken.run.variant, order[i].variant);
-    assert_string_equal(taken.run.workload, "mnist_cnn");
-    assert_non_null(strstr(taken.run.params, "\"batch_size\":64"));
-    assert_string_equal(taken.profile, "{\"sections\":[],\"launch\":-1}");
-    assert_int_equal(taken.deadline_ns, INT64_C(60000000000));
-    fill_sample(&made, taken.pass, 1);
-    GOOD(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err));
+    assert_int_equal(claimed.job_id, first);
+    assert_int_equal(claimed.pass, order[i].pass);
+    assert_string_equal(claimed.run.variant, order[i].variant);
+    assert_string_equal(claimed.run.workload, "mnist_cnn");
+    assert_non_null(strstr(claimed.run.params, "\"batch_size\":64"));
+    assert_string_equal(claimed.profile, "{\"sections\":[],\"launch\":-1}");
+    assert_int_equal(claimed.deadline_ns, INT64_C(60000000000));
+    fill_records(&made, claimed.pass, 1);
+    ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &made.records, NULL, &done, &err));
     assert_int_equal(done, i == 5);
   }
   assert_int_equal(state_of(f->store, first), RL_JOB_COMPLETED);
@@ -403,39 +408,39 @@ static void running_job_goes_first(void **state) {
   assert_int_equal(none.job_id, 42);
 }
 
-static void unfinished_passes_are_done_again(void **state) {
+static void unfinished_passes_are_repeated(void **state) {
   fixture *f = *state;
   int64_t id = submit(f->store, "cpu", TIMING), count = 0, next = submit(f->store, "cpu", TIMING);
-  do_pass(f->store, "cpu", 1);
+  execute_pass(f->store, "cpu", 1);
   rl_claim lost = claim(f->store, "cpu");
-  reopen(f); /* died in the middle of the second pass */
-  GOOD(rl_store_jobs_requeue(f->store, 2, &count, &err));
+  reopen(f); /* as after a crash during the second pass */
+  ASSERT_OK(rl_store_jobs_requeue(f->store, 2, &count, &err));
   assert_int_equal(count, 1);
   assert_int_equal(state_of(f->store, id), RL_JOB_QUEUED);
   rl_claim again = claim(f->store, "cpu");
   assert_int_equal(again.pass_id, lost.pass_id);
-  GOOD(rl_store_job_finish(f->store, id, RL_JOB_INTERRUPTED, NULL, &err));
-  assert_int_equal(ask(f, "SELECT count(*) FROM jobs WHERE finished_ns IS NOT NULL"), 0);
-  GOOD(rl_store_jobs_requeue(f->store, 2, &count, &err));
+  ASSERT_OK(rl_store_job_finish(f->store, id, RL_JOB_INTERRUPTED, NULL, &err));
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM jobs WHERE finished_ns IS NOT NULL"), 0);
+  ASSERT_OK(rl_store_jobs_requeue(f->store, 2, &count, &err));
   assert_int_equal(count, 1);
-  assert_true(do_pass(f->store, "cpu", 1)); /* the one that was lost */
+  assert_true(execute_pass(f->store, "cpu", 1)); /* the pass that the crash interrupted */
   assert_int_equal(state_of(f->store, id), RL_JOB_COMPLETED);
   assert_int_equal(claim(f->store, "cpu").job_id, next);
 }
 
-static void jobs_end_once(void **state) {
+static void jobs_finish_once(void **state) {
   fixture *f = *state;
   int64_t id = submit(f->store, "cpu", TIMING), count = 0;
   rl_error why;
   rl_fail(&why, RL_CUDA, 700, "an illegal memory access");
   claim(f->store, "cpu");
-  GOOD(rl_store_job_finish(f->store, id, RL_JOB_FAILED, &why, &err));
+  ASSERT_OK(rl_store_job_finish(f->store, id, RL_JOB_FAILED, &why, &err));
   assert_int_equal(state_of(f->store, id), RL_JOB_FAILED);
-  REFUSED(rl_store_job_finish(f->store, id, RL_JOB_CANCELLED, NULL, &err), RL_HTTP, 409);
-  REFUSED(rl_store_job_finish(f->store, 99, RL_JOB_CANCELLED, NULL, &err), RL_HTTP, 404);
-  GOOD(rl_store_jobs_requeue(f->store, 2, &count, &err));
+  ASSERT_FAILS(rl_store_job_finish(f->store, id, RL_JOB_CANCELLED, NULL, &err), RL_HTTP, 409);
+  ASSERT_FAILS(rl_store_job_finish(f->store, 99, RL_JOB_CANCELLED, NULL, &err), RL_HTTP, 404);
+  ASSERT_OK(rl_store_jobs_requeue(f->store, 2, &count, &err));
   assert_int_equal(count, 0);
-  cJSON *rows = READ(f->store, RL_QUERY_JOB, RL_INT(":id", id));
+  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_JOB, RL_INT(":id", id));
   assert_text(rows, "0.problem.domain", "cuda");
   assert_number(rows, "0.problem.code", 700);
   assert_text(rows, "0.problem.message", "an illegal memory access");
@@ -448,74 +453,76 @@ static void deaths_are_counted(void **state) {
   int64_t id = submit(f->store, "cpu", TIMING);
   rl_claim first = claim(f->store, "cpu");
   bool failed = true;
-  GOOD(rl_store_pass_died(f->store, &first, "killed by signal 9", 2, &failed, &err));
+  ASSERT_OK(rl_store_pass_died(f->store, &first, "killed by signal 9", 2, &failed, &err));
   assert_false(failed);
   assert_int_equal(state_of(f->store, id), RL_JOB_RUNNING);
   rl_claim again = claim(f->store, "cpu");
   assert_int_equal(again.pass_id, first.pass_id);
-  GOOD(rl_store_pass_died(f->store, &again, "exit code 1", 2, &failed, &err));
+  ASSERT_OK(rl_store_pass_died(f->store, &again, "exit code 1", 2, &failed, &err));
   assert_true(failed);
   assert_int_equal(state_of(f->store, id), RL_JOB_FAILED);
-  assert_int_equal(ask(f, "SELECT worker_deaths FROM jobs WHERE problem_message LIKE '%died 2 times%exit code 1'"), 2);
-  assert_int_equal(ask(f, "SELECT count(*) FROM passes WHERE state = 'pending' AND reason = 'exit code 1'"), 1);
+  assert_int_equal(query_integer(f, "SELECT worker_deaths FROM jobs WHERE problem_message LIKE '%died 2 times%exit code 1'"), 2);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM passes WHERE state = 'pending' AND reason = 'exit code 1'"), 1);
   again.job_id = 99;
-  REFUSED(rl_store_pass_died(f->store, &again, "gone", 2, &failed, &err), RL_HTTP, 404);
+  ASSERT_FAILS(rl_store_pass_died(f->store, &again, "gone", 2, &failed, &err), RL_HTTP, 404);
   assert_true(failed);
 }
 
-static void a_job_that_takes_the_daemon_down_is_not_tried_for_ever(void **state) {
+static void a_job_fails_after_repeated_crashes_of_the_daemon(void **state) {
   fixture *f = *state;
   int64_t id = submit(f->store, "cpu", TIMING), other = submit(f->store, "gpu0", TIMING), count = 0;
   for (int crash = 1; crash <= 3; crash++) {
     claim(f->store, "cpu");
     reopen(f);
-    GOOD(rl_store_jobs_requeue(f->store, 3, &count, &err));
+    ASSERT_OK(rl_store_jobs_requeue(f->store, 3, &count, &err));
     assert_int_equal(count, crash < 3);
   }
   assert_int_equal(state_of(f->store, id), RL_JOB_FAILED);
-  assert_int_equal(ask(f, "SELECT daemon_deaths FROM jobs WHERE problem_message LIKE '%daemon died 3 times%host%'"), 3);
-  assert_int_equal(ask(f, "SELECT sum(worker_deaths) FROM jobs"), 0);
-  assert_int_equal(ask(f, "SELECT count(*) FROM events WHERE data ->> '$.state' = 'died'"), 3);
-  assert_int_equal(ask(f, "SELECT count(*) FROM events WHERE data ->> '$.problem.message' LIKE '%daemon died%'"), 1);
-  assert_int_equal(ask(f, "SELECT count(*) FROM passes WHERE state <> 'pending'"), 0);
+  assert_int_equal(query_integer(f, "SELECT daemon_deaths FROM jobs WHERE problem_message LIKE '%daemon died 3 times%host%'"), 3);
+  assert_int_equal(query_integer(f, "SELECT sum(worker_deaths) FROM jobs"), 0);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM events WHERE data ->> '$.state' = 'died'"), 3);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM events WHERE data ->> '$.problem.message' LIKE '%daemon died%'"), 1);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM passes WHERE state <> 'pending'"), 0);
   assert_int_equal(claim(f->store, "gpu0").job_id, other);
 }
 
-/* An event that can't be written takes its change with it. */
-static void a_change_and_its_event_are_one(void **state) {
+/* If the event can't be written, the change is rolled back. */
+static void a_change_and_its_event_are_one_transaction(void **state) {
   fixture *f = *state;
   int64_t id = submit(f->store, "cpu", TIMING);
   bool failed;
-  rl_claim taken = claim(f->store, "cpu");
-  ask(f, "CREATE TRIGGER silence BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'silenced'); END");
-  REFUSED_BY_SQLITE(rl_store_job_finish(f->store, id, RL_JOB_CANCELLED, NULL, &err), RL_STORAGE_CONSTRAINT,
-                    SQLITE_CONSTRAINT_TRIGGER);
-  REFUSED_BY_SQLITE(rl_store_pass_died(f->store, &taken, "gone", 1, &failed, &err), RL_STORAGE_CONSTRAINT,
-                    SQLITE_CONSTRAINT_TRIGGER);
+  rl_claim claimed = claim(f->store, "cpu");
+  query_integer(f, "CREATE TRIGGER silence BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'silenced'); END");
+  ASSERT_SQLITE_FAILS(rl_store_job_finish(f->store, id, RL_JOB_CANCELLED, NULL, &err), RL_STORAGE_CONSTRAINT,
+                      SQLITE_CONSTRAINT_TRIGGER);
+  ASSERT_SQLITE_FAILS(rl_store_pass_died(f->store, &claimed, "gone", 1, &failed, &err), RL_STORAGE_CONSTRAINT,
+                      SQLITE_CONSTRAINT_TRIGGER);
   assert_int_equal(state_of(f->store, id), RL_JOB_RUNNING);
-  assert_int_equal(ask(f, "SELECT worker_deaths FROM jobs"), 0);
+  assert_int_equal(query_integer(f, "SELECT worker_deaths FROM jobs"), 0);
   int64_t count = 0;
-  REFUSED_BY_SQLITE(rl_store_jobs_requeue(f->store, 2, &count, &err), RL_STORAGE_CONSTRAINT, SQLITE_CONSTRAINT_TRIGGER);
+  ASSERT_SQLITE_FAILS(rl_store_jobs_requeue(f->store, 2, &count, &err), RL_STORAGE_CONSTRAINT, SQLITE_CONSTRAINT_TRIGGER);
   assert_int_equal(state_of(f->store, id), RL_JOB_RUNNING);
-  ask(f, "DROP TRIGGER silence");
-  GOOD(rl_store_jobs_requeue(f->store, 2, &count, &err));
+  query_integer(f, "DROP TRIGGER silence");
+  ASSERT_OK(rl_store_jobs_requeue(f->store, 2, &count, &err));
   claim(f->store, "cpu");
-  claim(f->store, "cpu"); /* the second run's pass starts no job */
-  GOOD(rl_store_job_finish(f->store, id, RL_JOB_FAILED, &(rl_error){.domain = RL_CUDA, .code = 700, .message = "faulty"}, &err));
-  assert_int_equal(ask(f,
-                       "SELECT group_concat(data ->> '$.state', ' ') = 'queued running died queued running failed' "
-                       "FROM (SELECT data FROM events ORDER BY seq)"),
+  claim(f->store, "cpu"); /* the second pass of the job adds no state event */
+  ASSERT_OK(
+      rl_store_job_finish(f->store, id, RL_JOB_FAILED, &(rl_error){.domain = RL_CUDA, .code = 700, .message = "faulty"}, &err));
+  assert_int_equal(query_integer(f,
+                                 "SELECT group_concat(data ->> '$.state', ' ') = 'queued running died queued running failed' "
+                                 "FROM (SELECT data FROM events ORDER BY seq)"),
                    1);
-  assert_int_equal(ask(f,
-                       "SELECT data = '{\"state\":\"failed\",\"problem\":{\"domain\":\"cuda\",\"code\":700,\"pointer\":\"\","
-                       "\"message\":\"faulty\"}}' "
-                       "FROM events WHERE seq = 6"),
-                   1);
+  assert_int_equal(
+      query_integer(f,
+                    "SELECT data = '{\"state\":\"failed\",\"problem\":{\"domain\":\"cuda\",\"code\":700,\"pointer\":\"\","
+                    "\"message\":\"faulty\"}}' "
+                    "FROM events WHERE seq = 6"),
+      1);
 }
 
 /* --- passes ------------------------------------------------------------------------------------------------------------ */
 
-static const char everything[] =
+static const char count_all_records[] =
     "SELECT (SELECT count(*) FROM epochs) + (SELECT count(*) FROM measurements) + (SELECT count(*) FROM kernels) + "
     "(SELECT count(*) "
     "FROM kernel_metrics) + (SELECT count(*) FROM phases) + "
@@ -527,89 +534,89 @@ static void pass_is_stored_once(void **state) {
   fixture *f = *state;
   submit(f->store, "cpu", TIMING);
   for (int run = 0; run < 2; run++) {
-    rl_claim taken = claim(f->store, "cpu");
-    sample made;
+    rl_claim claimed = claim(f->store, "cpu");
+    pass_records made;
     bool done = false;
-    fill_sample(&made, taken.pass, 1);
-    GOOD(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err));
-    int64_t before = ask(f, everything);
-    GOOD(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err));
-    assert_int_equal(ask(f, everything), before);
+    fill_records(&made, claimed.pass, 1);
+    ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &made.records, NULL, &done, &err));
+    int64_t before = query_integer(f, count_all_records);
+    ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &made.records, NULL, &done, &err));
+    assert_int_equal(query_integer(f, count_all_records), before);
     assert_int_equal(done, run == 1);
   }
-  assert_int_equal(ask(f, "SELECT count(*) FROM devices"), 1); /* same facts, one row */
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM devices"), 1); /* same facts, one row */
 }
 
-static void pass_is_stored_whole_or_not(void **state) {
+static void pass_is_stored_completely_or_not_at_all(void **state) {
   fixture *f = *state;
   submit(f->store, "cpu", 1u << RL_PASS_ACTIVITY);
-  rl_claim taken = claim(f->store, "cpu");
-  sample made;
+  rl_claim claimed = claim(f->store, "cpu");
+  pass_records made;
   bool done = true;
-  fill_sample(&made, taken.pass, 1);
-  made.rows[3].name = 9; /* there is no such name */
-  REFUSED_BY_SQLITE(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
-                    SQLITE_CONSTRAINT_FOREIGNKEY);
+  fill_records(&made, claimed.pass, 1);
+  made.rows[3].name = 9; /* no name has this index */
+  ASSERT_SQLITE_FAILS(rl_store_pass_commit(f->store, &claimed, &made.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
+                      SQLITE_CONSTRAINT_FOREIGNKEY);
   assert_true(done);
-  assert_int_equal(ask(f, everything), 0);
+  assert_int_equal(query_integer(f, count_all_records), 0);
   made.rows[3].name = 0, made.rows[3].kind = 99;
-  REFUSED_BY_SQLITE(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
-                    SQLITE_CONSTRAINT_FOREIGNKEY);
-  made.rows[3].kind = RL_ACTIVITY_KERNEL, made.records.kernels[1].ordinal = 0; /* twice the same */
-  REFUSED_BY_SQLITE(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
-                    SQLITE_CONSTRAINT_UNIQUE);
+  ASSERT_SQLITE_FAILS(rl_store_pass_commit(f->store, &claimed, &made.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
+                      SQLITE_CONSTRAINT_FOREIGNKEY);
+  made.rows[3].kind = RL_ACTIVITY_KERNEL, made.records.kernels[1].ordinal = 0; /* the same key twice */
+  ASSERT_SQLITE_FAILS(rl_store_pass_commit(f->store, &claimed, &made.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
+                      SQLITE_CONSTRAINT_UNIQUE);
   made.records.kernels[1].ordinal = 1;
-  GOOD(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err));
+  ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &made.records, NULL, &done, &err));
   assert_false(done);
 }
 
-/* A pass that somebody has begun, and all kinds of records of it. */
-static rl_claim begin_filled(fixture *f, rl_pass pass, sample *made) {
+/* Submits a job with one pass and claims it. Fills *made with its records. */
+static rl_claim claim_and_fill(fixture *f, rl_pass pass, pass_records *made) {
   submit(f->store, "cpu", 1u << pass);
-  rl_claim taken = claim(f->store, "cpu");
-  fill_sample(made, taken.pass, 1);
-  return taken;
+  rl_claim claimed = claim(f->store, "cpu");
+  fill_records(made, claimed.pass, 1);
+  return claimed;
 }
 
 static void metric_needs_its_kernel(void **state) {
   fixture *f = *state;
-  sample made;
-  rl_claim taken = begin_filled(f, RL_PASS_COUNTERS, &made);
+  pass_records made;
+  rl_claim claimed = claim_and_fill(f, RL_PASS_COUNTERS, &made);
   bool done;
   made.metrics[1].ordinal = 5;
-  REFUSED_BY_SQLITE(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
-                    SQLITE_CONSTRAINT_NOTNULL);
+  ASSERT_SQLITE_FAILS(rl_store_pass_commit(f->store, &claimed, &made.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
+                      SQLITE_CONSTRAINT_NOTNULL);
 }
 
-static void what_is_inside_needs_its_kernel(void **state) {
+static void instructions_and_series_need_their_kernel(void **state) {
   fixture *f = *state;
-  sample made;
-  rl_claim taken = begin_filled(f, RL_PASS_COUNTERS, &made);
+  pass_records made;
+  rl_claim claimed = claim_and_fill(f, RL_PASS_COUNTERS, &made);
   bool done;
   made.instructions[1].ordinal = 5;
-  REFUSED_BY_SQLITE(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
-                    SQLITE_CONSTRAINT_NOTNULL);
-  made.instructions[1].ordinal = 0, made.instructions[1].offset = 0; /* twice the same */
-  REFUSED_BY_SQLITE(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
-                    SQLITE_CONSTRAINT_PRIMARYKEY);
+  ASSERT_SQLITE_FAILS(rl_store_pass_commit(f->store, &claimed, &made.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
+                      SQLITE_CONSTRAINT_NOTNULL);
+  made.instructions[1].ordinal = 0, made.instructions[1].offset = 0; /* the same key twice */
+  ASSERT_SQLITE_FAILS(rl_store_pass_commit(f->store, &claimed, &made.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
+                      SQLITE_CONSTRAINT_PRIMARYKEY);
   made.instructions[1].offset = 16, made.points[1].ordinal = 5;
-  REFUSED_BY_SQLITE(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
-                    SQLITE_CONSTRAINT_NOTNULL);
-  assert_int_equal(ask(f, everything), 0);
+  ASSERT_SQLITE_FAILS(rl_store_pass_commit(f->store, &claimed, &made.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
+                      SQLITE_CONSTRAINT_NOTNULL);
+  assert_int_equal(query_integer(f, count_all_records), 0);
 }
 
 static void phase_needs_its_kernel(void **state) {
   fixture *f = *state;
-  sample made;
-  rl_claim taken = begin_filled(f, RL_PASS_ACTIVITY, &made);
+  pass_records made;
+  rl_claim claimed = claim_and_fill(f, RL_PASS_ACTIVITY, &made);
   bool done;
   made.phases[1].ordinal = 5;
-  REFUSED_BY_SQLITE(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
-                    SQLITE_CONSTRAINT_NOTNULL);
-  made.phases[1].ordinal = 0, made.phases[1].position = 0; /* twice the same */
-  REFUSED_BY_SQLITE(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
-                    SQLITE_CONSTRAINT_PRIMARYKEY);
-  assert_int_equal(ask(f, everything), 0);
+  ASSERT_SQLITE_FAILS(rl_store_pass_commit(f->store, &claimed, &made.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
+                      SQLITE_CONSTRAINT_NOTNULL);
+  made.phases[1].ordinal = 0, made.phases[1].position = 0; /* the same key twice */
+  ASSERT_SQLITE_FAILS(rl_store_pass_commit(f->store, &claimed, &made.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
+                      SQLITE_CONSTRAINT_PRIMARYKEY);
+  assert_int_equal(query_integer(f, count_all_records), 0);
 }
 
 static void unavailable_pass_completes_the_job(void **state) {
@@ -617,11 +624,11 @@ static void unavailable_pass_completes_the_job(void **state) {
   int64_t id = submit(f->store, "cpu", 1u << RL_PASS_COUNTERS);
   bool done = false;
   for (int run = 0; run < 2; run++) {
-    rl_claim taken = claim(f->store, "cpu");
-    GOOD(rl_store_pass_commit(f->store, &taken, NULL, "a CPU has no counters here", &done, &err));
+    rl_claim claimed = claim(f->store, "cpu");
+    ASSERT_OK(rl_store_pass_commit(f->store, &claimed, NULL, "a CPU has no counters here", &done, &err));
   }
   assert_true(done);
-  cJSON *rows = READ(f->store, RL_QUERY_JOB, RL_INT(":id", id));
+  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_JOB, RL_INT(":id", id));
   assert_text(rows, "0.state", "completed");
   assert_text(rows, "0.runs.1.passes.0.state", "unavailable");
   assert_text(rows, "0.runs.1.passes.0.reason", "a CPU has no counters here");
@@ -632,37 +639,38 @@ static void unavailable_pass_completes_the_job(void **state) {
 static void stale_claim_is_refused(void **state) {
   fixture *f = *state;
   int64_t id = submit(f->store, "cpu", TIMING);
-  rl_claim taken = claim(f->store, "cpu");
-  sample made;
+  rl_claim claimed = claim(f->store, "cpu");
+  pass_records made;
   bool done;
-  fill_sample(&made, taken.pass, 1);
-  GOOD(rl_store_job_finish(f->store, id, RL_JOB_CANCELLED, NULL, &err));
-  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_HTTP, 409);
-  assert_int_equal(ask(f, everything), 0);
-  taken.job_id = 99;
-  REFUSED(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err), RL_HTTP, 404);
+  fill_records(&made, claimed.pass, 1);
+  ASSERT_OK(rl_store_job_finish(f->store, id, RL_JOB_CANCELLED, NULL, &err));
+  ASSERT_FAILS(rl_store_pass_commit(f->store, &claimed, &made.records, NULL, &done, &err), RL_HTTP, 409);
+  assert_int_equal(query_integer(f, count_all_records), 0);
+  claimed.job_id = 99;
+  ASSERT_FAILS(rl_store_pass_commit(f->store, &claimed, &made.records, NULL, &done, &err), RL_HTTP, 404);
 }
 
-/* --- the rest ---------------------------------------------------------------------------------------------------------- */
+/* --- events and tokens
+ * ---------------------------------------------------------------------------------------------------------- */
 
 static void events_count_from_one(void **state) {
   fixture *f = *state;
   int64_t id = submit(f->store, "cpu", TIMING), other = submit(f->store, "cpu", TIMING), seq = 0;
   for (int64_t expected = 2; expected < 5; expected++) {
-    GOOD(rl_store_event_append(f->store, id, "progress", "{\"step\":1}", &seq, &err));
+    ASSERT_OK(rl_store_event_append(f->store, id, "progress", "{\"step\":1}", &seq, &err));
     assert_int_equal(seq, expected);
   }
-  GOOD(rl_store_event_append(f->store, other, "progress", "{}", &seq, &err));
+  ASSERT_OK(rl_store_event_append(f->store, other, "progress", "{}", &seq, &err));
   assert_int_equal(seq, 2);
-  REFUSED(rl_store_event_append(f->store, 99, "progress", "{}", &seq, &err), RL_HTTP, 404);
-  REFUSED_BY_SQLITE(rl_store_event_append(f->store, id, "progress", "{", &seq, &err), RL_STORAGE_CONSTRAINT,
-                    SQLITE_CONSTRAINT_CHECK);
-  GOOD(rl_store_event_append(f->store, id, "progress", "{}", &seq, &err));
-  assert_int_equal(seq, 5); /* a refused one leaves no gap */
+  ASSERT_FAILS(rl_store_event_append(f->store, 99, "progress", "{}", &seq, &err), RL_HTTP, 404);
+  ASSERT_SQLITE_FAILS(rl_store_event_append(f->store, id, "progress", "{", &seq, &err), RL_STORAGE_CONSTRAINT,
+                      SQLITE_CONSTRAINT_CHECK);
+  ASSERT_OK(rl_store_event_append(f->store, id, "progress", "{}", &seq, &err));
+  assert_int_equal(seq, 5); /* a refused event leaves no gap */
   rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *text = NULL;
-  GOOD(rl_store_query(f->store, RL_QUERY_EVENTS, RL_BINDINGS(RL_INT(":job", id), RL_INT(":after", 1), RL_INT(":limit", 1)),
-                      &cursor, &err));
+  ASSERT_OK(rl_store_query(f->store, RL_QUERY_EVENTS, RL_BINDINGS(RL_INT(":job", id), RL_INT(":after", 1), RL_INT(":limit", 1)),
+                           &cursor, &err));
   assert_int_equal(rl_cursor_next(cursor, &text, &err), 1);
   assert_non_null(strstr(text, "\"step\":1"));
   assert_int_equal(rl_cursor_integer(cursor, 1), 2);
@@ -674,37 +682,37 @@ static void tokens(void **state) {
   fixture *f = *state;
   int64_t count = 7;
   bool known = true;
-  GOOD(rl_store_token_count(f->store, &count, &err));
+  ASSERT_OK(rl_store_token_count(f->store, &count, &err));
   assert_int_equal(count, 0);
-  GOOD(rl_store_token_known(f->store, "abc", &known, &err));
+  ASSERT_OK(rl_store_token_known(f->store, "abc", &known, &err));
   assert_false(known);
-  GOOD(rl_store_token_add(f->store, "laptop", "abc", &err));
-  REFUSED_BY_SQLITE(rl_store_token_add(f->store, "again", "abc", &err), RL_STORAGE_CONSTRAINT, SQLITE_CONSTRAINT_PRIMARYKEY);
-  GOOD(rl_store_token_known(f->store, "abc", &known, &err));
+  ASSERT_OK(rl_store_token_add(f->store, "laptop", "abc", &err));
+  ASSERT_SQLITE_FAILS(rl_store_token_add(f->store, "again", "abc", &err), RL_STORAGE_CONSTRAINT, SQLITE_CONSTRAINT_PRIMARYKEY);
+  ASSERT_OK(rl_store_token_known(f->store, "abc", &known, &err));
   assert_true(known);
-  GOOD(rl_store_token_count(f->store, &count, &err));
+  ASSERT_OK(rl_store_token_count(f->store, &count, &err));
   assert_int_equal(count, 1);
-  GOOD(rl_store_token_add(f->store, "desk", "def", &err));
-  GOOD(rl_store_token_add(f->store, "laptop", "ghi", &err));
-  cJSON *rows = read_rows(f->store, RL_QUERY_TOKENS, NULL, 0);
+  ASSERT_OK(rl_store_token_add(f->store, "desk", "def", &err));
+  ASSERT_OK(rl_store_token_add(f->store, "laptop", "ghi", &err));
+  cJSON *rows = query_rows(f->store, RL_QUERY_TOKENS, NULL, 0);
   assert_int_equal(cJSON_GetArraySize(rows), 3);
   assert_text(rows, "1.name", "desk");
   cJSON_Delete(rows);
-  GOOD(rl_store_token_remove(f->store, "laptop", &count, &err));
+  ASSERT_OK(rl_store_token_remove(f->store, "laptop", &count, &err));
   assert_int_equal(count, 2);
-  GOOD(rl_store_token_known(f->store, "abc", &known, &err));
+  ASSERT_OK(rl_store_token_known(f->store, "abc", &known, &err));
   assert_false(known);
-  GOOD(rl_store_token_known(f->store, "def", &known, &err));
+  ASSERT_OK(rl_store_token_known(f->store, "def", &known, &err));
   assert_true(known);
 }
 
 static void kinds_are_those_of_the_records(void **state) {
   fixture *f = *state;
-  assert_int_equal(ask(f, "SELECT count(*) FROM activity_kinds"), RL_ACTIVITY_KINDS);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM activity_kinds"), RL_ACTIVITY_KINDS);
   for (int kind = 0; kind < RL_ACTIVITY_KINDS; kind++) {
     char sql[96];
     snprintf(sql, sizeof sql, "SELECT kind FROM activity_kinds WHERE name = '%s'", rl_activity_kind_names[kind]);
-    assert_int_equal(ask(f, sql), kind);
+    assert_int_equal(query_integer(f, sql), kind);
   }
 }
 
@@ -714,7 +722,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(folder_is_made_private),
                                      cmocka_unit_test(folder_that_cannot_be_used),
                                      WITH_STORE(second_daemon_is_refused),
-                                     WITH_STORE(token_is_added_beside_the_daemon),
+                                     WITH_STORE(token_is_added_while_a_daemon_runs),
                                      WITH_STORE(unwritable_folder),
                                      WITH_STORE(newer_schema_is_refused),
                                      WITH_STORE(damaged_file_is_refused),
@@ -728,21 +736,21 @@ int main(void) {
                                      WITH_STORE(writer_is_durable),
                                      WITH_STORE(job_is_on_disk_when_accepted),
                                      WITH_STORE(same_key_is_the_same_job),
-                                     WITH_STORE(queue_has_an_end),
+                                     WITH_STORE(full_queue_refuses_jobs),
                                      WITH_STORE(refused_job_leaves_nothing),
-                                     WITH_STORE(running_job_goes_first),
-                                     WITH_STORE(unfinished_passes_are_done_again),
-                                     WITH_STORE(jobs_end_once),
+                                     WITH_STORE(running_job_comes_first),
+                                     WITH_STORE(unfinished_passes_are_repeated),
+                                     WITH_STORE(jobs_finish_once),
                                      WITH_STORE(deaths_are_counted),
-                                     WITH_STORE(a_job_that_takes_the_daemon_down_is_not_tried_for_ever),
+                                     WITH_STORE(a_job_fails_after_repeated_crashes_of_the_daemon),
                                      WITH_STORE(pass_is_stored_once),
-                                     WITH_STORE(pass_is_stored_whole_or_not),
+                                     WITH_STORE(pass_is_stored_completely_or_not_at_all),
                                      WITH_STORE(metric_needs_its_kernel),
-                                     WITH_STORE(what_is_inside_needs_its_kernel),
+                                     WITH_STORE(instructions_and_series_need_their_kernel),
                                      WITH_STORE(phase_needs_its_kernel),
                                      WITH_STORE(unavailable_pass_completes_the_job),
                                      WITH_STORE(stale_claim_is_refused),
-                                     WITH_STORE(a_change_and_its_event_are_one),
+                                     WITH_STORE(a_change_and_its_event_are_one_transaction),
                                      WITH_STORE(events_count_from_one),
                                      WITH_STORE(tokens),
                                      WITH_STORE(kinds_are_those_of_the_records)};

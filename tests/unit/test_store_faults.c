@@ -1,7 +1,7 @@
-/* store with injected faults: the Nth write, sync or truncation of SQLite fails (once, or from then on), or the process exits
- * there, or the Nth allocation fails. For all N, in two scenes: creating a database; and in an existing one, submitting a job,
- * claiming and committing its two passes. After a restart, acknowledged changes are on disk, each pass is stored completely or
- * not at all, the database is intact, and the job can be completed. */
+/* Tests the store with injected faults. SQLite's Nth write, sync or truncation fails (only this one, or also all later ones), or
+ * the process exits there, or SQLite's Nth allocation fails; for every N. There are two scenes: the store creates a database; or
+ * it submits a job and claims and commits its two passes in an existing database. After reopening, acknowledged changes are on
+ * disk, each pass is stored completely or not at all, the database is intact, and the job can be completed. */
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -10,18 +10,20 @@
 
 /* --- faults ------------------------------------------------------------------------------------------------------------ */
 
-typedef enum mode { OFF, ONCE, FROM_THEN_ON, DIE } mode;
+typedef enum mode { OFF, ONCE, ALWAYS_AFTER, EXIT } mode;
 
 typedef struct fault {
   mode mode;
-  int64_t at, seen; /* number of the failing operation, and of operations so far */
+  int64_t failing, count; /* the number of the failing operation, from 1; number of operations so far */
 } fault;
 static fault disk, memory;
-/* Counts an operation; returns whether it fails. */
-static int should_fail(fault *of) {
-  of->seen++;
-  if (of->mode == OFF || of->seen < of->at || (of->mode == ONCE && of->seen > of->at)) return 0;
-  if (of->mode == DIE) _exit(9);
+/* Counts an operation. Returns whether it must fail. */
+static int should_fail(fault *injected) {
+  injected->count++;
+  if (injected->mode == OFF || injected->count < injected->failing ||
+      (injected->mode == ONCE && injected->count > injected->failing))
+    return 0;
+  if (injected->mode == EXIT) _exit(9);
   return 1;
 }
 
@@ -29,35 +31,35 @@ static int disk_fails(void) { return should_fail(&disk); }
 
 typedef struct file {
   sqlite3_file base;
-  sqlite3_file *real; /* in the bytes behind this struct */
+  sqlite3_file *real; /* SQLite allocates it after this struct */
 } file;
 
 static sqlite3_vfs *real_vfs;
-static sqlite3_file *real_of(sqlite3_file *f) { return ((file *)f)->real; }
-#define PASS(F, CALL, ...) real_of(F)->pMethods->CALL(real_of(F), ##__VA_ARGS__)
+static sqlite3_file *real_file(sqlite3_file *f) { return ((file *)f)->real; }
+#define FORWARD(F, CALL, ...) real_file(F)->pMethods->CALL(real_file(F), ##__VA_ARGS__)
 
-static int close_file(sqlite3_file *f) { return PASS(f, xClose); }
-static int read_file(sqlite3_file *f, void *to, int size, sqlite3_int64 at) { return PASS(f, xRead, to, size, at); }
-static int write_file(sqlite3_file *f, const void *from, int size, sqlite3_int64 at) {
-  return disk_fails() ? SQLITE_FULL : PASS(f, xWrite, from, size, at);
+static int close_file(sqlite3_file *f) { return FORWARD(f, xClose); }
+static int read_file(sqlite3_file *f, void *to, int size, sqlite3_int64 offset) { return FORWARD(f, xRead, to, size, offset); }
+static int write_file(sqlite3_file *f, const void *from, int size, sqlite3_int64 offset) {
+  return disk_fails() ? SQLITE_FULL : FORWARD(f, xWrite, from, size, offset);
 }
 static int truncate_file(sqlite3_file *f, sqlite3_int64 size) {
-  return disk_fails() ? SQLITE_IOERR_TRUNCATE : PASS(f, xTruncate, size);
+  return disk_fails() ? SQLITE_IOERR_TRUNCATE : FORWARD(f, xTruncate, size);
 }
-static int sync_file(sqlite3_file *f, int flags) { return disk_fails() ? SQLITE_IOERR_FSYNC : PASS(f, xSync, flags); }
-static int size_of_file(sqlite3_file *f, sqlite3_int64 *size) { return PASS(f, xFileSize, size); }
-static int lock_file(sqlite3_file *f, int level) { return PASS(f, xLock, level); }
-static int unlock_file(sqlite3_file *f, int level) { return PASS(f, xUnlock, level); }
-static int check_lock(sqlite3_file *f, int *held) { return PASS(f, xCheckReservedLock, held); }
-static int control_file(sqlite3_file *f, int what, void *with) { return PASS(f, xFileControl, what, with); }
-static int sector_size(sqlite3_file *f) { return PASS(f, xSectorSize); }
-static int characteristics(sqlite3_file *f) { return PASS(f, xDeviceCharacteristics); }
+static int sync_file(sqlite3_file *f, int flags) { return disk_fails() ? SQLITE_IOERR_FSYNC : FORWARD(f, xSync, flags); }
+static int size_of_file(sqlite3_file *f, sqlite3_int64 *size) { return FORWARD(f, xFileSize, size); }
+static int lock_file(sqlite3_file *f, int level) { return FORWARD(f, xLock, level); }
+static int unlock_file(sqlite3_file *f, int level) { return FORWARD(f, xUnlock, level); }
+static int check_lock(sqlite3_file *f, int *held) { return FORWARD(f, xCheckReservedLock, held); }
+static int control_file(sqlite3_file *f, int operation, void *argument) { return FORWARD(f, xFileControl, operation, argument); }
+static int sector_size(sqlite3_file *f) { return FORWARD(f, xSectorSize); }
+static int characteristics(sqlite3_file *f) { return FORWARD(f, xDeviceCharacteristics); }
 static int map_shared(sqlite3_file *f, int region, int size, int extend, void volatile **to) {
-  return PASS(f, xShmMap, region, size, extend, to);
+  return FORWARD(f, xShmMap, region, size, extend, to);
 }
-static int lock_shared(sqlite3_file *f, int offset, int n, int flags) { return PASS(f, xShmLock, offset, n, flags); }
-static void barrier(sqlite3_file *f) { PASS(f, xShmBarrier); }
-static int unmap_shared(sqlite3_file *f, int remove) { return PASS(f, xShmUnmap, remove); }
+static int lock_shared(sqlite3_file *f, int offset, int n, int flags) { return FORWARD(f, xShmLock, offset, n, flags); }
+static void barrier(sqlite3_file *f) { FORWARD(f, xShmBarrier); }
+static int unmap_shared(sqlite3_file *f, int remove) { return FORWARD(f, xShmUnmap, remove); }
 
 static const sqlite3_io_methods methods = {.iVersion = 2,
                                            .xClose = close_file,
@@ -95,7 +97,7 @@ static void *reallocate(void *old, int size) { return memory_fails() ? NULL : re
 static void install(void) {
   static sqlite3_mem_methods shim;
   static sqlite3_vfs vfs;
-  assert_int_equal(sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0), SQLITE_OK); /* a lock for each allocation */
+  assert_int_equal(sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0), SQLITE_OK); /* would lock a mutex for each allocation */
   assert_int_equal(sqlite3_config(SQLITE_CONFIG_GETMALLOC, &real_memory), SQLITE_OK);
   shim = real_memory;
   shim.xMalloc = allocate;
@@ -110,11 +112,11 @@ static void install(void) {
   assert_int_equal(sqlite3_vfs_register(&vfs, 1), SQLITE_OK);
 }
 
-/* --- the scenario ------------------------------------------------------------------------------------------------------ */
+/* --- scenes ------------------------------------------------------------------------------------------------------ */
 
 typedef struct progress {
   int submitted, committed;
-} progress; /* acknowledged changes */
+} progress; /* number of changes that the store acknowledged */
 
 static int submit_once(rl_store *store, rl_error *why) {
   rl_job_spec spec = make_spec("cpu", 1u << RL_PASS_ACTIVITY);
@@ -123,17 +125,17 @@ static int submit_once(rl_store *store, rl_error *why) {
   return rl_store_job_insert(store, &spec, "the key", "the body", 10, &id, &existing, why);
 }
 
-static int do_one(rl_store *store, rl_error *why) {
+static int execute_one_pass(rl_store *store, rl_error *why) {
   rl_claim taken;
-  sample made;
+  pass_records made;
   bool done;
   int rc = rl_store_pass_claim(store, "cpu", &taken, why);
   if (rc <= 0) return rc;
-  fill_sample(&made, taken.pass, 1);
+  fill_records(&made, taken.pass, 1);
   return rl_store_pass_commit(store, &taken, &made.records, NULL, &done, why) < 0 ? -1 : 1;
 }
 
-/* Checks that an error names its cause. */
+/* Checks that an error of the store names its cause. */
 static void check_error(const rl_error *why) {
   assert_int_equal(why->domain, RL_STORAGE);
   assert_in_range(why->code, RL_STORAGE_FULL, RL_STORAGE_INTERNAL);
@@ -142,37 +144,37 @@ static void check_error(const rl_error *why) {
   if (why->code == RL_STORAGE_MEMORY) assert_non_null(strstr(why->message, "out of memory"));
 }
 
-static void work(rl_store *store, volatile progress *seen) {
+static void work(rl_store *store, volatile progress *acknowledged) {
   rl_error why = {0};
   if (submit_once(store, &why) < 0) {
     check_error(&why);
     return;
   }
-  seen->submitted = 1;
+  acknowledged->submitted = 1;
   for (int pass = 0; pass < 2; pass++) {
-    int rc = do_one(store, &why);
-    if (rc > 0) seen->committed++;
+    int rc = execute_one_pass(store, &why);
+    if (rc > 0) acknowledged->committed++;
     if (rc < 0) check_error(&why);
   }
 }
 
-/* Opening a folder without a database, or running a job in a folder with one. */
+/* CREATING: the store opens an empty folder. WORKING: it executes a job in a folder with a database. */
 typedef enum scene { CREATING, WORKING, SCENES } scene;
 
-static void act(const char *folder, scene where, volatile progress *seen) {
+static void execute_scene(const char *folder, scene kind, volatile progress *acknowledged) {
   rl_error why = {0};
   rl_store *store = NULL;
   if (rl_store_open(folder, &store, &why) < 0) {
     check_error(&why);
     return;
   }
-  if (where == WORKING) work(store, seen);
+  if (kind == WORKING) work(store, acknowledged);
   rl_store_close(store);
 }
 
-/* A pass has all of its rows or none: 2 names, 4 activity rows, 3 spans, 2 kernels, 2 phases, 2 instructions, 2 points,
- * 1 measurement. */
-static const char torn[] =
+/* Counts passes with some but not all of their 18 rows: 2 names, 4 activity rows, 3 spans, 2 kernels, 2 phases, 2 instructions, 2
+ * points, 1 measurement. */
+static const char torn_passes[] =
     "SELECT count(*) FROM (SELECT p.state, (SELECT count(*) FROM names WHERE pass_id = p.id) + (SELECT count(*) FROM "
     "activity WHERE pass_id "
     "= p.id) + (SELECT count(*) FROM activity_spans WHERE pass_id = p.id) + (SELECT count(*) FROM kernels WHERE "
@@ -183,48 +185,52 @@ static const char torn[] =
     "FROM passes p) "
     "WHERE n <> iif(state = 'completed', 18, 0)";
 
-static void check_rows(sqlite3 *db, const volatile progress *seen, int64_t at) {
-  int64_t jobs = ask_over(db, "SELECT count(*) FROM jobs"),
-          done = ask_over(db, "SELECT count(*) FROM passes WHERE state = 'completed'");
-  if (jobs < seen->submitted || jobs > 1) fail_msg("fault %d: %d jobs", (int)at, (int)jobs);
-  if (done < seen->committed) fail_msg("fault %d: %d passes, %d acknowledged", (int)at, (int)done, seen->committed);
-  if (ask_over(db, torn) != 0) fail_msg("fault %d: a pass is torn", (int)at);
-  if (ask_over(db, "SELECT count(*) FROM passes") != 2 * jobs || ask_over(db, "SELECT count(*) FROM events") < jobs)
-    fail_msg("fault %d: a job is torn", (int)at);
-  if (ask_over(db,
-               "SELECT count(*) FROM jobs WHERE (state = 'completed') <> (SELECT count(*) = 2 FROM passes WHERE state = "
-               "'completed')") != 0)
-    fail_msg("fault %d: the job's state is wrong", (int)at);
-  if (ask_over(db, "SELECT integrity_check = 'ok' FROM pragma_integrity_check") != 1) fail_msg("fault %d: damaged", (int)at);
-  if (ask_over(db, "SELECT count(*) FROM pragma_foreign_key_check") != 0) fail_msg("fault %d: dangling rows", (int)at);
+static void check_rows(sqlite3 *db, const volatile progress *acknowledged, int64_t number) {
+  int64_t jobs = query_integer_on(db, "SELECT count(*) FROM jobs"),
+          done = query_integer_on(db, "SELECT count(*) FROM passes WHERE state = 'completed'");
+  if (jobs < acknowledged->submitted || jobs > 1) fail_msg("fault %d: %d jobs", (int)number, (int)jobs);
+  if (done < acknowledged->committed)
+    fail_msg("fault %d: %d passes, %d acknowledged", (int)number, (int)done, acknowledged->committed);
+  if (query_integer_on(db, torn_passes) != 0) fail_msg("fault %d: a pass is incomplete", (int)number);
+  if (query_integer_on(db, "SELECT count(*) FROM passes") != 2 * jobs ||
+      query_integer_on(db, "SELECT count(*) FROM events") < jobs)
+    fail_msg("fault %d: a job is incomplete", (int)number);
+  if (query_integer_on(db,
+                       "SELECT count(*) FROM jobs WHERE (state = 'completed') <> (SELECT count(*) = 2 FROM passes WHERE state = "
+                       "'completed')") != 0)
+    fail_msg("fault %d: the job's state is wrong", (int)number);
+  if (query_integer_on(db, "SELECT integrity_check = 'ok' FROM pragma_integrity_check") != 1)
+    fail_msg("fault %d: damaged", (int)number);
+  if (query_integer_on(db, "SELECT count(*) FROM pragma_foreign_key_check") != 0)
+    fail_msg("fault %d: dangling rows", (int)number);
 }
 
 /* --- folders ----------------------------------------------------------------------------------------------------------- */
 
 static void make_folder(char folder[64]) {
-  static const char *const folders[] = {"/dev/shm", "/tmp"}; /* preferably in memory: there are thousands of syncs */
+  static const char *const folders[] = {"/dev/shm", "/tmp"}; /* in memory if possible, because there are thousands of syncs */
   snprintf(folder, 64, "%s/rooflined-store-XXXXXX", folders[access(folders[0], W_OK) != 0]);
   assert_non_null(mkdtemp(folder));
 }
 
 typedef struct content {
   char bytes[1 << 20];
-  size_t size; /* 0: there is no such file */
+  size_t size; /* 0: the file does not exist */
 } content;
 
 static const char *const parts[] = {"rooflined.db", "rooflined.db-wal"};
 enum { PARTS = sizeof parts / sizeof *parts };
 
-static void get(const char *folder, int part, content *to) {
+static void read_part(const char *folder, int part, content *part_content) {
   char path[96];
   snprintf(path, sizeof path, "%s/%s", folder, parts[part]);
   FILE *stream = fopen(path, "rb");
-  to->size = stream != NULL ? fread(to->bytes, 1, sizeof to->bytes, stream) : 0;
-  assert_true(to->size < sizeof to->bytes);
+  part_content->size = stream != NULL ? fread(part_content->bytes, 1, sizeof part_content->bytes, stream) : 0;
+  assert_true(part_content->size < sizeof part_content->bytes);
   if (stream != NULL) fclose(stream);
 }
 
-static void put(const char *folder, int part, const content *from) {
+static void write_part(const char *folder, int part, const content *from) {
   char path[96];
   if (from->size == 0) return;
   snprintf(path, sizeof path, "%s/%s", folder, parts[part]);
@@ -233,65 +239,65 @@ static void put(const char *folder, int part, const content *from) {
   assert_int_equal(fclose(stream), 0);
 }
 
-/* Where a scene starts: an empty folder, or a database without jobs. */
-static content starts[SCENES][PARTS];
+/* The files with which a scene starts: none, or a database without jobs. */
+static content start_contents[SCENES][PARTS];
 
-static void fresh_folder(char folder[64], scene where) {
+static void make_scene_folder(char folder[64], scene kind) {
   make_folder(folder);
-  for (int part = 0; part < PARTS; part++) put(folder, part, &starts[where][part]);
+  for (int part = 0; part < PARTS; part++) write_part(folder, part, &start_contents[kind][part]);
 }
 
-static int make_starts(void **state) {
+static int make_start_contents(void **state) {
   (void)state;
   char folder[64];
   progress nothing = {0};
   disk = memory = (fault){.mode = OFF};
   make_folder(folder);
-  act(folder, CREATING, &nothing);
-  for (int part = 0; part < PARTS; part++) get(folder, part, &starts[WORKING][part]);
+  execute_scene(folder, CREATING, &nothing);
+  for (int part = 0; part < PARTS; part++) read_part(folder, part, &start_contents[WORKING][part]);
   remove_folder(folder);
   return 0;
 }
 
 /* --- after the fault ---------------------------------------------------------------------------------------------------- */
 
-static rl_store *open_left(const char *folder, int64_t at) {
+static rl_store *open_after_fault(const char *folder, int64_t number) {
   rl_store *store = NULL;
-  if (rl_store_open(folder, &store, &err) < 0) fail_msg("fault %d: reopening: %s", (int)at, err.message);
+  if (rl_store_open(folder, &store, &err) < 0) fail_msg("fault %d: reopening: %s", (int)number, err.message);
   return store;
 }
 
-/* Whether the file, after opening and closing the store, equals one that was checked before. */
-static bool checked_before(const char *folder, int64_t at) {
+/* Opens and closes the store. Returns whether the database file then equals one that was already checked. */
+static bool checked_before(const char *folder, int64_t number) {
   enum { MAX_CHECKED = 64 };
-  static content checked[MAX_CHECKED], it;
+  static content checked[MAX_CHECKED], current;
   static int count;
-  rl_store_close(open_left(folder, at));
-  get(folder, 0, &it);
+  rl_store_close(open_after_fault(folder, number));
+  read_part(folder, 0, &current);
   for (int i = 0; i < count; i++)
-    if (checked[i].size == it.size && memcmp(checked[i].bytes, it.bytes, it.size) == 0) return true;
+    if (checked[i].size == current.size && memcmp(checked[i].bytes, current.bytes, current.size) == 0) return true;
   assert_true(count < MAX_CHECKED);
-  checked[count++] = it;
+  checked[count++] = current;
   return false;
 }
 
-static void check(const char *folder, scene where, const volatile progress *seen, int64_t at) {
-  if (where == CREATING && checked_before(folder, at)) return; /* few different files occur */
+static void check(const char *folder, scene kind, const volatile progress *acknowledged, int64_t number) {
+  if (kind == CREATING && checked_before(folder, number)) return; /* there are only a few different files */
   int64_t requeued;
-  rl_store *store = open_left(folder, at);
-  check_rows(store->writer.handle, seen, at);
-  GOOD(rl_store_jobs_requeue(store, 2, &requeued, &err));
-  GOOD(submit_once(store, &err));
-  for (int rc; (rc = do_one(store, &err)) != 0;)
-    if (rc < 0) fail_msg("fault %d: going on: %s", (int)at, err.message);
-  if (ask_over(store->writer.handle, "SELECT count(*) FROM jobs WHERE state = 'completed'") != 1)
-    fail_msg("fault %d: the job was not completed", (int)at);
+  rl_store *store = open_after_fault(folder, number);
+  check_rows(store->writer.handle, acknowledged, number);
+  ASSERT_OK(rl_store_jobs_requeue(store, 2, &requeued, &err));
+  ASSERT_OK(submit_once(store, &err));
+  for (int rc; (rc = execute_one_pass(store, &err)) != 0;)
+    if (rc < 0) fail_msg("fault %d: completing the job: %s", (int)number, err.message);
+  if (query_integer_on(store->writer.handle, "SELECT count(*) FROM jobs WHERE state = 'completed'") != 1)
+    fail_msg("fault %d: the job was not completed", (int)number);
   rl_store_close(store);
 }
 
 /* --- the tests --------------------------------------------------------------------------------------------------------- */
 
-/* Every operation; with a sanitizer, which is several times slower, every twelfth from a varying start. */
+/* Faults are injected at every operation. Sanitizers are several times slower: then at every twelfth, from a varying start. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { STRIDE = 12 };
 #else
@@ -299,85 +305,85 @@ enum { STRIDE = 1 };
 #endif
 static int64_t first_fault(void) { return 1 + time(NULL) % STRIDE; }
 
-static void without_a_fault(scene where) {
+static void test_without_fault(scene kind) {
   char folder[64];
-  progress seen = {0};
-  fresh_folder(folder, where);
+  progress acknowledged = {0};
+  make_scene_folder(folder, kind);
   disk = memory = (fault){.mode = OFF};
-  act(folder, where, &seen);
-  assert_int_equal(seen.submitted, where == WORKING ? 1 : 0);
-  assert_int_equal(seen.committed, where == WORKING ? 2 : 0);
+  execute_scene(folder, kind, &acknowledged);
+  assert_int_equal(acknowledged.submitted, kind == WORKING ? 1 : 0);
+  assert_int_equal(acknowledged.committed, kind == WORKING ? 2 : 0);
   fault disk_was = disk, memory_was = memory;
-  check(folder, where, &seen, 0);
+  check(folder, kind, &acknowledged, 0);
   disk = disk_was, memory = memory_was;
   remove_folder(folder);
 }
 
-static void faults(scene where, fault *of, mode how, int64_t max_faults) {
-  without_a_fault(where);
-  int64_t count = of->seen;
+static void test_faults(scene kind, fault *injected, mode fault_mode, int64_t max_faults) {
+  test_without_fault(kind);
+  int64_t count = injected->count;
   assert_true(count > 25);
-  for (int64_t at = first_fault(); at <= count; at += STRIDE * (1 + count / max_faults)) {
+  for (int64_t number = first_fault(); number <= count; number += STRIDE * (1 + count / max_faults)) {
     char folder[64];
-    progress seen = {0};
-    fresh_folder(folder, where);
-    *of = (fault){.mode = how, .at = at};
-    act(folder, where, &seen);
-    of->mode = OFF;
-    check(folder, where, &seen, at);
+    progress acknowledged = {0};
+    make_scene_folder(folder, kind);
+    *injected = (fault){.mode = fault_mode, .failing = number};
+    execute_scene(folder, kind, &acknowledged);
+    injected->mode = OFF;
+    check(folder, kind, &acknowledged, number);
     remove_folder(folder);
   }
 }
 
 static void one_operation_fails(void **state) {
   (void)state;
-  for (scene where = CREATING; where < SCENES; where++) faults(where, &disk, ONCE, INT64_MAX);
+  for (scene kind = CREATING; kind < SCENES; kind++) test_faults(kind, &disk, ONCE, INT64_MAX);
 }
 
 static void disk_stays_broken(void **state) {
   (void)state;
-  for (scene where = CREATING; where < SCENES; where++) faults(where, &disk, FROM_THEN_ON, INT64_MAX);
+  for (scene kind = CREATING; kind < SCENES; kind++) test_faults(kind, &disk, ALWAYS_AFTER, INT64_MAX);
 }
 
-static void process_ends_in(scene where, volatile progress *seen) {
-  without_a_fault(where);
-  int64_t count = disk.seen;
-  for (int64_t at = first_fault(); at <= count; at += STRIDE) {
+static void test_process_exit(scene kind, volatile progress *acknowledged) {
+  test_without_fault(kind);
+  int64_t count = disk.count;
+  for (int64_t number = first_fault(); number <= count; number += STRIDE) {
     char folder[64];
     int status;
-    seen->submitted = seen->committed = 0;
-    fresh_folder(folder, where);
+    acknowledged->submitted = acknowledged->committed = 0;
+    make_scene_folder(folder, kind);
     pid_t child = fork();
     if (child == 0) {
-      disk = (fault){.mode = DIE, .at = at};
-      act(folder, where, seen);
+      disk = (fault){.mode = EXIT, .failing = number};
+      execute_scene(folder, kind, acknowledged);
       _exit(0);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 9);
-    check(folder, where, seen, at);
+    check(folder, kind, acknowledged, number);
     remove_folder(folder);
   }
 }
 
-static void process_ends(void **state) {
+static void process_exits(void **state) {
   (void)state;
-  volatile progress *seen = mmap(NULL, sizeof *seen, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  for (scene where = CREATING; where < SCENES; where++) process_ends_in(where, seen);
-  munmap((void *)seen, sizeof *seen);
+  volatile progress *acknowledged = mmap(NULL, sizeof *acknowledged, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  for (scene kind = CREATING; kind < SCENES; kind++) test_process_exit(kind, acknowledged);
+  munmap((void *)acknowledged, sizeof *acknowledged);
 }
 
-/* Number of failing allocations, spread over all of the thousands. */
+/* Of thousands of allocations, this number is tested, evenly spaced. */
 enum { ALLOCATIONS_FAILED = 150 };
 
 static void memory_runs_out(void **state) {
   (void)state;
-  for (scene where = CREATING; where < SCENES; where++) faults(where, &memory, ONCE, ALLOCATIONS_FAILED);
+  for (scene kind = CREATING; kind < SCENES; kind++) test_faults(kind, &memory, ONCE, ALLOCATIONS_FAILED);
 }
 
 int main(void) {
   install();
   const struct CMUnitTest tests[] = {cmocka_unit_test(one_operation_fails), cmocka_unit_test(disk_stays_broken),
-                                     cmocka_unit_test(process_ends), cmocka_unit_test(memory_runs_out)};
-  return cmocka_run_group_tests(tests, make_starts, NULL);
+                                     cmocka_unit_test(process_exits), cmocka_unit_test(memory_runs_out)};
+  return cmocka_run_group_tests(tests, make_start_contents, NULL);
 }

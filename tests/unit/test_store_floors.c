@@ -1,4 +1,4 @@
-/* store: ceilings of devices, the floors that follow from them, and times that are faster. */
+/* Tests ceilings, the floors that follow from them, and times that are faster than their floor. */
 #include "store_fixture.h"
 
 enum { TIMING = 1u << RL_PASS_TIMING };
@@ -8,76 +8,76 @@ enum { TIMING = 1u << RL_PASS_TIMING };
   ",\"memory_clock_max_khz\":3201000,\"l2_bytes\":40000000}"
 #define TEST_GPU GPU_WITH("580.1", "1980000")
 
-/* A timing pass on the device: epochs of `epoch_ms`, and two samples of each mode; 1e9 operations in `precision` and 1e8 bytes,
- * of which 1e7 are written. */
-typedef struct work {
+/* The results of a timing pass: epochs with the minimum `epoch_ms`, and two samples of each mode. The minimum work is
+ * `operations` in `precision`, and 1e8 bytes, of which 1e7 are written. */
+typedef struct timing_results {
   const char *facts, *precision;
   double operations, epoch_ms, cold_us, warm_us;
-} work;
+} timing_results;
 
-static int64_t do_work_under(rl_store *store, work does, const rate *conditions) {
+static int64_t store_timing_with_conditions(rl_store *store, timing_results results, const rate *conditions) {
   int64_t id = submit(store, "cpu", TIMING);
-  sample made;
+  pass_records made;
   rl_sample samples[4];
   bool done;
   for (int run = 0; run < 2; run++) {
     rl_claim taken = claim(store, "cpu");
-    fill_sample(&made, RL_PASS_TIMING, does.epoch_ms / 100);
-    strcpy(made.records.facts.device_facts, does.facts);
-    strcpy(made.records.facts.floor_precision, does.precision);
-    made.records.facts.floor_operations = does.operations;
+    fill_records(&made, RL_PASS_TIMING, results.epoch_ms / 100);
+    strcpy(made.records.facts.device_facts, results.facts);
+    strcpy(made.records.facts.floor_precision, results.precision);
+    made.records.facts.floor_operations = results.operations;
     for (int i = 0; i < 4; i++)
       samples[i] =
-          (rl_sample){.mode = i / 2, .ordinal = i % 2, .device_us = i / 2 == RL_SAMPLE_COLD ? does.cold_us : does.warm_us};
+          (rl_sample){.mode = i / 2, .ordinal = i % 2, .device_us = i / 2 == RL_SAMPLE_COLD ? results.cold_us : results.warm_us};
     made.records.samples = samples, made.records.sample_count = 4;
-    for (const rate *each = conditions; each->name; each++) measure(&made, each->name, each->value, "");
-    GOOD(rl_store_pass_commit(store, &taken, &made.records, NULL, &done, &err));
+    for (const rate *each = conditions; each->name; each++) add_measurement(&made, each->name, each->value, "");
+    ASSERT_OK(rl_store_pass_commit(store, &taken, &made.records, NULL, &done, &err));
   }
   return id;
 }
 
-static int64_t do_work(rl_store *store, work does) {
-  static const rate nothing[] = {{0}};
-  return do_work_under(store, does, nothing);
+static int64_t store_timing(rl_store *store, timing_results results) {
+  static const rate no_conditions[] = {{0}};
+  return store_timing_with_conditions(store, results, no_conditions);
 }
 
-/* Of the job's first run. */
-static double measured(fixture *f, int64_t job, const char *name, char *reason) {
-  cJSON *rows = READ(f->store, RL_QUERY_RESULTS, RL_INT(":job", job));
+/* Returns a measurement of the job's first run and its reason. */
+static double read_measurement(fixture *f, int64_t job, const char *name, char *reason) {
+  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_INT(":job", job));
   const cJSON *measurement, *found = NULL;
-  cJSON_ArrayForEach (measurement, at(rows, "0.runs.0.measurements"))
-    if (strcmp(cJSON_GetStringValue(at(measurement, "name")), name) == 0) found = measurement;
+  cJSON_ArrayForEach (measurement, json_at(rows, "0.runs.0.measurements"))
+    if (strcmp(cJSON_GetStringValue(json_at(measurement, "name")), name) == 0) found = measurement;
   if (!found) fail_msg("there is no %s", name);
-  double value = cJSON_GetNumberValue(at(found, "value"));
-  snprintf(reason, RL_REASON_SIZE, "%s", cJSON_IsNull(at(found, "reason")) ? "" : at(found, "reason")->valuestring);
+  double value = cJSON_GetNumberValue(json_at(found, "value"));
+  snprintf(reason, RL_REASON_SIZE, "%s", cJSON_IsNull(json_at(found, "reason")) ? "" : json_at(found, "reason")->valuestring);
   cJSON_Delete(rows);
   return value;
 }
 
 static void assert_floor(fixture *f, int64_t job, const char *name, double value) {
   char reason[RL_REASON_SIZE];
-  double got = measured(f, job, name, reason);
-  if (!(fabs(got - value) <= 1e-9 * value) || reason[0]) fail_msg("%s is %g, not %g: %s", name, got, value, reason);
+  double found = read_measurement(f, job, name, reason);
+  if (!(fabs(found - value) <= 1e-9 * value) || reason[0]) fail_msg("%s is %g, not %g: %s", name, found, value, reason);
 }
 
 static void assert_no_floor(fixture *f, int64_t job, const char *name, const char *why) {
   char reason[RL_REASON_SIZE];
-  double got = measured(f, job, name, reason);
-  if (!isnan(got) || !strstr(reason, why)) fail_msg("%s is %g: %s", name, got, reason);
+  double found = read_measurement(f, job, name, reason);
+  if (!isnan(found) || !strstr(reason, why)) fail_msg("%s is %g: %s", name, found, reason);
 }
 
 /* --- floors ------------------------------------------------------------------------------------------------------------ */
 
 static void without_ceilings_there_is_no_floor(void **state) {
   fixture *f = *state;
-  int64_t id = do_work(f->store, (work){TEST_CPU, "fp32", 1e9, 1e-6, 1e-6, 1e-6});
+  int64_t id = store_timing(f->store, (timing_results){TEST_CPU, "fp32", 1e9, 1e-6, 1e-6, 1e-6});
   assert_no_floor(f, id, "floor_ms", "run a job of the kind ceilings");
   assert_no_floor(f, id, "floor_cold_us", "run a job of the kind ceilings");
   assert_no_floor(f, id, "floor_warm_us", "run a job of the kind ceilings");
-  assert_int_equal(ask(f, "SELECT count(*) FROM v_runs WHERE suspect"), 0);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM v_runs WHERE suspect"), 0);
 }
 
-/* Operations of a precision are bounded by the fastest rate that can execute them. */
+/* The fastest rate that can execute a precision determines the floor of its operations. */
 static void operations_take_time(void **state) {
   fixture *f = *state;
   static const rate rates[] = {{"fp32_operations_per_s", 1e11},
@@ -89,41 +89,42 @@ static void operations_take_time(void **state) {
     const char *precision;
     double ms;
   } cases[] = {{"fp32", 10}, {"fp16", 1}, {"tf32", 2}, {"bf16", 10}};
-  do_ceilings(f->store, TEST_CPU, rates);
+  execute_ceilings_job(f->store, TEST_CPU, rates);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    assert_floor(f, do_work(f->store, (work){TEST_CPU, cases[i].precision, 1e9, 20, 1e5, 1e5}), "floor_ms", cases[i].ms);
-  assert_no_floor(f, do_work(f->store, (work){TEST_CPU, "fp64", 1e9, 20, 1e5, 1e5}), "floor_ms", "no rate");
+    assert_floor(f, store_timing(f->store, (timing_results){TEST_CPU, cases[i].precision, 1e9, 20, 1e5, 1e5}), "floor_ms",
+                 cases[i].ms);
+  assert_no_floor(f, store_timing(f->store, (timing_results){TEST_CPU, "fp64", 1e9, 20, 1e5, 1e5}), "floor_ms", "no rate");
 }
 
-/* 1e8 bytes, of which 1e7 are written; caches of 4e7 in all, 1e6 of them before the last. */
+/* 1e8 bytes move, of which 1e7 are written. The caches hold 4e7 bytes, 1e6 of them above the last level. */
 static void bytes_take_time(void **state) {
   fixture *f = *state;
   static const rate memory[] = {{"dram_read_bytes_per_s", 1e11}, {"dram_copy_bytes_per_s", 9e10}, {0}};
   static const rate both[] = {{"dram_read_bytes_per_s", 1e11}, {"l3_read_bytes_per_s", 1.1e11}, {0}};
-  const work on_cpu = {TEST_CPU, "", NAN, 20, 1e5, 1e5}, on_gpu = {TEST_GPU, "", NAN, 20, 1e5, 1e5};
-  do_ceilings(f->store, TEST_CPU, memory);
-  int64_t id = do_work(f->store, on_cpu);
+  const timing_results on_cpu = {TEST_CPU, "", NAN, 20, 1e5, 1e5}, on_gpu = {TEST_GPU, "", NAN, 20, 1e5, 1e5};
+  execute_ceilings_job(f->store, TEST_CPU, memory);
+  int64_t id = store_timing(f->store, on_cpu);
   assert_floor(f, id, "floor_cold_us", 9e7 / 1e11 * 1e6); /* written bytes may stay in a cache */
-  assert_floor(f, id, "floor_warm_us", 6e7 / 1e11 * 1e6); /* as much as the caches hold need not come from memory */
+  assert_floor(f, id, "floor_warm_us", 6e7 / 1e11 * 1e6); /* 4e7 bytes may already be in the caches */
   assert_floor(f, id, "floor_ms", 0.6);
-  do_ceilings(f->store, TEST_CPU, both);
-  id = do_work(f->store, on_cpu);
+  execute_ceilings_job(f->store, TEST_CPU, both);
+  id = store_timing(f->store, on_cpu);
   assert_floor(f, id, "floor_cold_us", 9e7 / 1e11 * 1e6);
-  assert_floor(f, id, "floor_warm_us", 9.9e7 / 1.1e11 * 1e6); /* through the last cache */
+  assert_floor(f, id, "floor_warm_us", 9.9e7 / 1.1e11 * 1e6); /* the bytes that come from the last cache */
   static const rate of_gpu[] = {
       {"dram_read_bytes_per_s", 1e11}, {"l2_read_bytes_per_s", 1e11}, {"l2_copy_bytes_per_s", 2e11}, {0}};
-  do_ceilings(f->store, TEST_GPU, of_gpu);
-  id = do_work(f->store, on_gpu);
+  execute_ceilings_job(f->store, TEST_GPU, of_gpu);
+  id = store_timing(f->store, on_gpu);
   assert_floor(f, id, "floor_cold_us", 9e7 / 1e11 * 1e6);
-  assert_floor(f, id, "floor_warm_us", 6e7 / 1e11 * 1e6); /* no cache before L2 outlives a launch: 1e8 / 2e11 is less */
+  assert_floor(f, id, "floor_warm_us", 6e7 / 1e11 * 1e6); /* L1 keeps no data between launches; 1e8 / 2e11 is smaller */
 }
 
-static void what_fits_an_unknown_cache_has_no_floor(void **state) {
+static void bytes_without_a_known_cache_size_have_no_floor(void **state) {
   fixture *f = *state;
   static const char nameless[] = "{\"name\":\"Test CPU\",\"threads\":2}";
   static const rate rates[] = {{"dram_read_bytes_per_s", 1e11}, {0}};
-  do_ceilings(f->store, nameless, rates);
-  int64_t id = do_work(f->store, (work){nameless, "", NAN, 20, 1, 1});
+  execute_ceilings_job(f->store, nameless, rates);
+  int64_t id = store_timing(f->store, (timing_results){nameless, "", NAN, 20, 1, 1});
   assert_no_floor(f, id, "floor_warm_us", "no rate");
 }
 
@@ -131,125 +132,128 @@ static void what_fits_an_unknown_cache_has_no_floor(void **state) {
 
 static void an_epoch_that_is_too_fast_is_suspect(void **state) {
   fixture *f = *state;
-  do_ceilings(f->store, TEST_CPU, slow_rates);
+  execute_ceilings_job(f->store, TEST_CPU, slow_rates);
   int64_t id = submit(f->store, "cpu", TIMING);
-  do_pass(f->store, "cpu", 1);
-  do_pass(f->store, "cpu", 0.05); /* 5 ms, with a floor of 10 ms */
-  cJSON *rows = READ(f->store, RL_QUERY_RESULTS, RL_INT(":job", id));
-  assert_true(cJSON_IsFalse(at(rows, "0.runs.0.epochs.1.suspect")) && cJSON_IsNull(at(rows, "0.runs.0.epochs.1.suspect_reason")));
-  assert_true(cJSON_IsTrue(at(rows, "0.runs.1.epochs.1.suspect")));
-  const char *reason = at(rows, "0.runs.1.epochs.1.suspect_reason")->valuestring;
+  execute_pass(f->store, "cpu", 1);
+  execute_pass(f->store, "cpu", 0.05); /* 5 ms; the floor is 10 ms */
+  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_INT(":job", id));
+  assert_true(cJSON_IsFalse(json_at(rows, "0.runs.0.epochs.1.suspect")) &&
+              cJSON_IsNull(json_at(rows, "0.runs.0.epochs.1.suspect_reason")));
+  assert_true(cJSON_IsTrue(json_at(rows, "0.runs.1.epochs.1.suspect")));
+  const char *reason = json_at(rows, "0.runs.1.epochs.1.suspect_reason")->valuestring;
   assert_non_null(strstr(reason, "5 ms is faster than its floor of 10 ms"));
   assert_non_null(strstr(reason, "1e+09 operations in fp32 at 1e+11/s"));
-  assert_true(cJSON_IsTrue(at(rows, "0.runs.1.summary.suspect")) && cJSON_IsFalse(at(rows, "0.runs.0.summary.suspect")));
+  assert_true(cJSON_IsTrue(json_at(rows, "0.runs.1.summary.suspect")) &&
+              cJSON_IsFalse(json_at(rows, "0.runs.0.summary.suspect")));
   cJSON_Delete(rows);
-  rows = READ(f->store, RL_QUERY_COMPARISON, RL_INT(":job", id));
-  assert_true(cJSON_IsNull(at(rows, "0.speedup_ratio")));
-  assert_non_null(strstr(at(rows, "0.unavailable.speedup_ratio")->valuestring, "fp16 is suspect"));
+  rows = QUERY_ROWS(f->store, RL_QUERY_COMPARISON, RL_INT(":job", id));
+  assert_true(cJSON_IsNull(json_at(rows, "0.speedup_ratio")));
+  assert_non_null(strstr(json_at(rows, "0.unavailable.speedup_ratio")->valuestring, "fp16 is suspect"));
   cJSON_Delete(rows);
 }
 
 static void a_sample_that_is_too_fast_is_suspect(void **state) {
   fixture *f = *state;
   static const rate rates[] = {{"dram_read_bytes_per_s", 1e11}, {0}};
-  do_ceilings(f->store, TEST_CPU, rates);
-  int64_t id = do_work(f->store, (work){TEST_CPU, "", NAN, 20, 800, 700}); /* at least 900 and 600 */
-  cJSON *rows = READ(f->store, RL_QUERY_RESULTS, RL_INT(":job", id));
-  assert_true(cJSON_IsTrue(at(rows, "0.runs.0.samples.0.suspect")) && cJSON_IsFalse(at(rows, "0.runs.0.samples.2.suspect")));
-  const char *reason = at(rows, "0.runs.0.samples.0.suspect_reason")->valuestring;
+  execute_ceilings_job(f->store, TEST_CPU, rates);
+  int64_t id = store_timing(f->store, (timing_results){TEST_CPU, "", NAN, 20, 800, 700}); /* the floors are 900 and 600 us */
+  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_INT(":job", id));
+  assert_true(cJSON_IsTrue(json_at(rows, "0.runs.0.samples.0.suspect")) &&
+              cJSON_IsFalse(json_at(rows, "0.runs.0.samples.2.suspect")));
+  const char *reason = json_at(rows, "0.runs.0.samples.0.suspect_reason")->valuestring;
   assert_non_null(
       strstr(reason, "800 us with a cold cache is faster than its floor of 900 us: 9e+07 bytes from memory at 1e+11/s"));
-  assert_true(cJSON_IsTrue(at(rows, "0.runs.0.summary.suspect")));
+  assert_true(cJSON_IsTrue(json_at(rows, "0.runs.0.summary.suspect")));
   cJSON_Delete(rows);
-  assert_int_equal(ask(f, "SELECT count(*) FROM v_samples WHERE suspect"), 4);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM v_samples WHERE suspect"), 4);
 }
 
 static void samples_of_a_slowed_device_are_suspect(void **state) {
   fixture *f = *state;
   static const rate capped[] = {{"throttled_ratio", 0.5}, {"throttled_by_sw_power_cap_ratio", 0.5}, {0}};
   static const rate free_running[] = {{"throttled_ratio", 0}, {0}};
-  const work some = {TEST_CPU, "", NAN, 20, 800, 700};
-  do_work(f->store, some); /* precision unknown */
-  do_work_under(f->store, some, free_running);
-  assert_int_equal(ask(f, "SELECT count(*) FROM v_samples WHERE suspect"), 0);
-  int64_t id = do_work_under(f->store, some, capped);
-  assert_int_equal(ask(f, "SELECT count(*) FROM v_samples WHERE suspect"), 8);
-  cJSON *rows = READ(f->store, RL_QUERY_RESULTS, RL_INT(":job", id));
-  assert_string_equal(at(rows, "0.runs.0.samples.3.suspect_reason")->valuestring,
+  const timing_results some = {TEST_CPU, "", NAN, 20, 800, 700};
+  store_timing(f->store, some); /* without a precision */
+  store_timing_with_conditions(f->store, some, free_running);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM v_samples WHERE suspect"), 0);
+  int64_t id = store_timing_with_conditions(f->store, some, capped);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM v_samples WHERE suspect"), 8);
+  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_INT(":job", id));
+  assert_string_equal(json_at(rows, "0.runs.0.samples.3.suspect_reason")->valuestring,
                       "the device was slowed down while it was timed: sw_power_cap");
-  assert_true(cJSON_IsTrue(at(rows, "0.runs.0.summary.suspect")));
+  assert_true(cJSON_IsTrue(json_at(rows, "0.runs.0.summary.suspect")));
   cJSON_Delete(rows);
   static const rate rates[] = {{"dram_read_bytes_per_s", 1e11}, {0}};
-  do_ceilings(f->store, TEST_CPU, rates); /* what is too fast says so all the same */
-  id = do_work_under(f->store, some, capped);
-  rows = READ(f->store, RL_QUERY_RESULTS, RL_INT(":job", id));
-  assert_non_null(strstr(at(rows, "0.runs.0.samples.0.suspect_reason")->valuestring, "faster than its floor"));
-  assert_non_null(strstr(at(rows, "0.runs.0.samples.3.suspect_reason")->valuestring, "slowed down"));
+  execute_ceilings_job(f->store, TEST_CPU, rates); /* samples below their floor keep that reason */
+  id = store_timing_with_conditions(f->store, some, capped);
+  rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_INT(":job", id));
+  assert_non_null(strstr(json_at(rows, "0.runs.0.samples.0.suspect_reason")->valuestring, "faster than its floor"));
+  assert_non_null(strstr(json_at(rows, "0.runs.0.samples.3.suspect_reason")->valuestring, "slowed down"));
   cJSON_Delete(rows);
 }
 
-/* --- which ceilings ---------------------------------------------------------------------------------------------------- */
+/* --- choice of ceilings ---------------------------------------------------------------------------------------------------- */
 
-static void a_device_is_held_against_its_own_newest_ceilings(void **state) {
+static void floors_use_the_newest_ceilings_of_the_device(void **state) {
   fixture *f = *state;
   static const rate slow[] = {{"fp32_operations_per_s", 1e11}, {0}}, fast[] = {{"fp32_operations_per_s", 1e12}, {0}};
-  const work on_gpu = {TEST_GPU, "fp32", 1e9, 20, 1e5, 1e5};
-  do_ceilings(f->store, TEST_CPU, slow);
-  assert_no_floor(f, do_work(f->store, on_gpu), "floor_ms", "run a job");
-  do_ceilings(f->store, TEST_GPU, slow);
-  assert_floor(f, do_work(f->store, on_gpu), "floor_ms", 10);
-  do_ceilings(f->store, TEST_GPU, fast);
-  assert_floor(f, do_work(f->store, on_gpu), "floor_ms", 1);
-  work other = on_gpu;
+  const timing_results on_gpu = {TEST_GPU, "fp32", 1e9, 20, 1e5, 1e5};
+  execute_ceilings_job(f->store, TEST_CPU, slow);
+  assert_no_floor(f, store_timing(f->store, on_gpu), "floor_ms", "run a job");
+  execute_ceilings_job(f->store, TEST_GPU, slow);
+  assert_floor(f, store_timing(f->store, on_gpu), "floor_ms", 10);
+  execute_ceilings_job(f->store, TEST_GPU, fast);
+  assert_floor(f, store_timing(f->store, on_gpu), "floor_ms", 1);
+  timing_results other = on_gpu;
   other.facts = GPU_WITH("590.2", "1980000");
-  assert_no_floor(f, do_work(f->store, other), "floor_ms", "run a job");
+  assert_no_floor(f, store_timing(f->store, other), "floor_ms", "run a job");
   other.facts = GPU_WITH("580.1", "1755000");
-  assert_no_floor(f, do_work(f->store, other), "floor_ms", "run a job");
+  assert_no_floor(f, store_timing(f->store, other), "floor_ms", "run a job");
 }
 
-static void the_list_has_the_newest_and_says_what_is_stale(void **state) {
+static void the_list_has_the_newest_ceilings_and_marks_stale_ones(void **state) {
   fixture *f = *state;
   static const rate old[] = {{"fp32_operations_per_s", 1e11}, {"temperature_c_most", 50}, {0}};
   static const rate new[] = {{"fp32_operations_per_s", 2e11}, {"temperature_c_most", 60}, {0}};
-  do_ceilings(f->store, TEST_GPU, old);
-  int64_t newest = do_ceilings(f->store, TEST_GPU, new);
-  cJSON *rows = READ(f->store, RL_QUERY_CEILINGS, RL_TEXT(":device", NULL));
+  execute_ceilings_job(f->store, TEST_GPU, old);
+  int64_t newest = execute_ceilings_job(f->store, TEST_GPU, new);
+  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_CEILINGS, RL_TEXT(":device", NULL));
   assert_int_equal(cJSON_GetArraySize(rows), 1);
   assert_number(rows, "0.job", (double)newest);
   assert_number(rows, "0.rates.0.value", 2e11);
   assert_text(rows, "0.conditions.0.name", "temperature_c_most");
-  assert_int_equal(cJSON_GetArraySize(at(rows, "0.rates")), 1);
+  assert_int_equal(cJSON_GetArraySize(json_at(rows, "0.rates")), 1);
   assert_text(rows, "0.device_identity", "GPU-1");
   assert_number(rows, "0.sm_clock_max_mhz", 1980);
-  assert_true(cJSON_IsFalse(at(rows, "0.stale")));
+  assert_true(cJSON_IsFalse(json_at(rows, "0.stale")));
   cJSON_Delete(rows);
-  do_work(f->store, (work){GPU_WITH("580.1", "1755000"), "fp32", 1e9, 20, 1e5, 1e5}); /* other clocks */
-  rows = READ(f->store, RL_QUERY_CEILINGS, RL_TEXT(":device", NULL));
-  assert_true(cJSON_IsTrue(at(rows, "0.stale")));
-  assert_non_null(strstr(at(rows, "0.stale_reason")->valuestring, "1755"));
+  store_timing(f->store, (timing_results){GPU_WITH("580.1", "1755000"), "fp32", 1e9, 20, 1e5, 1e5}); /* other clocks */
+  rows = QUERY_ROWS(f->store, RL_QUERY_CEILINGS, RL_TEXT(":device", NULL));
+  assert_true(cJSON_IsTrue(json_at(rows, "0.stale")));
+  assert_non_null(strstr(json_at(rows, "0.stale_reason")->valuestring, "1755"));
   cJSON_Delete(rows);
-  do_ceilings(f->store, GPU_WITH("590.2", "1980000"), new);
-  rows = READ(f->store, RL_QUERY_CEILINGS, RL_TEXT(":device", NULL));
+  execute_ceilings_job(f->store, GPU_WITH("590.2", "1980000"), new);
+  rows = QUERY_ROWS(f->store, RL_QUERY_CEILINGS, RL_TEXT(":device", NULL));
   assert_int_equal(cJSON_GetArraySize(rows), 2);
   assert_text(rows, "0.driver", "590.2");
-  assert_true(cJSON_IsFalse(at(rows, "0.stale")) && cJSON_IsTrue(at(rows, "1.stale")));
-  assert_non_null(strstr(at(rows, "1.stale_reason")->valuestring, "590.2"));
+  assert_true(cJSON_IsFalse(json_at(rows, "0.stale")) && cJSON_IsTrue(json_at(rows, "1.stale")));
+  assert_non_null(strstr(json_at(rows, "1.stale_reason")->valuestring, "590.2"));
   cJSON_Delete(rows);
-  rows = READ(f->store, RL_QUERY_CEILINGS, RL_TEXT(":device", "gpu7"));
+  rows = QUERY_ROWS(f->store, RL_QUERY_CEILINGS, RL_TEXT(":device", "gpu7"));
   assert_int_equal(cJSON_GetArraySize(rows), 0);
   cJSON_Delete(rows);
-  do_work(f->store, (work){TEST_GPU, "fp32", 1e9, 20, 1e5, 1e5}); /* the old driver is back */
-  assert_int_equal(ask(f, "SELECT count(*) FROM v_ceilings WHERE driver = '580.1' AND stale_reason IS NULL"), 1);
-  assert_int_equal(ask(f, "SELECT count(*) FROM v_ceilings WHERE driver = '590.2' AND stale_reason IS NOT NULL"), 1);
+  store_timing(f->store, (timing_results){TEST_GPU, "fp32", 1e9, 20, 1e5, 1e5}); /* the old driver is back */
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM v_ceilings WHERE driver = '580.1' AND stale_reason IS NULL"), 1);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM v_ceilings WHERE driver = '590.2' AND stale_reason IS NOT NULL"), 1);
 }
 
-static void the_floor_outlives_its_ceilings(void **state) {
+static void a_floor_stays_when_its_ceilings_are_deleted(void **state) {
   fixture *f = *state;
-  do_ceilings(f->store, TEST_CPU, slow_rates);
-  int64_t id = do_work(f->store, (work){TEST_CPU, "fp32", 1e9, 20, 1e5, 1e5});
-  assert_int_equal(ask(f, "DELETE FROM jobs WHERE kind = 'ceilings'"), -1);
+  execute_ceilings_job(f->store, TEST_CPU, slow_rates);
+  int64_t id = store_timing(f->store, (timing_results){TEST_CPU, "fp32", 1e9, 20, 1e5, 1e5});
+  assert_int_equal(query_integer(f, "DELETE FROM jobs WHERE kind = 'ceilings'"), -1);
   assert_floor(f, id, "floor_ms", 10);
-  assert_int_equal(ask(f, "SELECT count(*) FROM passes WHERE ceilings_id IS NOT NULL"), 0);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM passes WHERE ceilings_id IS NOT NULL"), 0);
 }
 
 int main(void) {
@@ -257,12 +261,12 @@ int main(void) {
   const struct CMUnitTest tests[] = {WITH_STORE(without_ceilings_there_is_no_floor),
                                      WITH_STORE(operations_take_time),
                                      WITH_STORE(bytes_take_time),
-                                     WITH_STORE(what_fits_an_unknown_cache_has_no_floor),
+                                     WITH_STORE(bytes_without_a_known_cache_size_have_no_floor),
                                      WITH_STORE(an_epoch_that_is_too_fast_is_suspect),
                                      WITH_STORE(a_sample_that_is_too_fast_is_suspect),
                                      WITH_STORE(samples_of_a_slowed_device_are_suspect),
-                                     WITH_STORE(a_device_is_held_against_its_own_newest_ceilings),
-                                     WITH_STORE(the_list_has_the_newest_and_says_what_is_stale),
-                                     WITH_STORE(the_floor_outlives_its_ceilings)};
+                                     WITH_STORE(floors_use_the_newest_ceilings_of_the_device),
+                                     WITH_STORE(the_list_has_the_newest_ceilings_and_marks_stale_ones),
+                                     WITH_STORE(a_floor_stays_when_its_ceilings_are_deleted)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,16 @@
-/* store: results of the named queries and the views, their use of indices, and the bound on readers. */
+/* Tests the results of queries and views, their use of indices, and the limit of reader connections. */
 #include <pthread.h>
 
 #include "store_fixture.h"
 
 enum { TIMING = 1u << RL_PASS_TIMING, ALL = (1u << RL_PASSES) - 1 };
 
-/* A job with all passes completed: fp32 at scale 1, fp16 twice as fast. */
+/* Completes a job with all passes: the fp32 run at scale 1, the fp16 run twice as fast. Returns its id. */
 static int64_t finished_job(rl_store *store) {
   int64_t id = submit(store, "cpu", ALL);
   for (int pass = 0; pass < RL_PASSES; pass++) {
-    do_pass(store, "cpu", 1);
-    do_pass(store, "cpu", 0.5);
+    execute_pass(store, "cpu", 1);
+    execute_pass(store, "cpu", 0.5);
   }
   return id;
 }
@@ -18,53 +18,53 @@ static int64_t finished_job(rl_store *store) {
 static void results(void **state) {
   fixture *f = *state;
   int64_t id = finished_job(f->store);
-  cJSON *rows = READ(f->store, RL_QUERY_RESULTS, RL_INT(":job", id));
+  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_INT(":job", id));
   assert_int_equal(cJSON_GetArraySize(rows), 1);
   assert_number(rows, "0.job", (double)id);
   assert_text(rows, "0.state", "completed");
-  assert_int_equal(cJSON_GetArraySize(at(rows, "0.runs")), 2);
-  const cJSON *run = at(rows, "0.runs.0");
+  assert_int_equal(cJSON_GetArraySize(json_at(rows, "0.runs")), 2);
+  const cJSON *run = json_at(rows, "0.runs.0");
   assert_text(run, "variant", "fp32");
   assert_text(run, "engine", "blas");
-  assert_true(cJSON_IsTrue(at(run, "deterministic")) && cJSON_IsFalse(at(run, "partial")) &&
-              cJSON_IsNull(at(run, "dataset_sha256")));
+  assert_true(cJSON_IsTrue(json_at(run, "deterministic")) && cJSON_IsFalse(json_at(run, "partial")) &&
+              cJSON_IsNull(json_at(run, "dataset_sha256")));
   assert_number(run, "params.batch_size", 64);
   assert_text(run, "device.name", "Test CPU");
   assert_text(run, "commit", "0123456789ab");
   assert_text(run, "passes.1.pass", "activity");
   assert_number(run, "passes.1.activity_rows", 4);
   char shape[] = "0000-00-00T00:00:00.000000000Z";
-  const char *when = at(run, "passes.0.finished_at")->valuestring;
+  const char *when = json_at(run, "passes.0.finished_at")->valuestring;
   assert_int_equal(strlen(when), strlen(shape));
   for (size_t i = 0; i < strlen(shape); i++)
     if (shape[i] == '0') assert_in_range(when[i], '0', '9');
     else assert_int_equal(when[i], shape[i]);
-  assert_int_equal(cJSON_GetArraySize(at(run, "epochs")), 4);
-  assert_true(cJSON_IsTrue(at(run, "epochs.0.warmup")) && cJSON_IsFalse(at(run, "epochs.1.warmup")));
+  assert_int_equal(cJSON_GetArraySize(json_at(run, "epochs")), 4);
+  assert_true(cJSON_IsTrue(json_at(run, "epochs.0.warmup")) && cJSON_IsFalse(json_at(run, "epochs.1.warmup")));
   assert_number(run, "epochs.2.device_ms", 130);
   assert_number(run, "epochs.2.host_ms", 131);
   assert_number(run, "epochs.2.epoch_ms", 130);
-  assert_true(cJSON_IsNull(at(run, "epochs.2.power_w")));
+  assert_true(cJSON_IsNull(json_at(run, "epochs.2.power_w")));
   assert_text(run, "epochs.2.unavailable.power_w", "no NVML");
   assert_number(run, "summary.epochs", 3);
-  assert_number(run, "summary.epoch_ms_median", 110); /* of 100 110 130: the warm-up's 500 does not count */
+  assert_number(run, "summary.epoch_ms_median", 110); /* the median of 100 110 130, without the warm-up's 500 */
   assert_number(run, "summary.epoch_ms_min", 100);
   assert_number(run, "summary.images_per_s", 60000 / 0.110);
   assert_number(run, "summary.peak_memory_bytes", 1000);
   assert_number(run, "summary.test_accuracy_ratio", 0.98);
-  assert_true(cJSON_IsNull(at(run, "summary.launch_gap_ratio")));
+  assert_true(cJSON_IsNull(json_at(run, "summary.launch_gap_ratio")));
   assert_text(run, "summary.unavailable.launch_gap_ratio", "spans do not overlap");
-  assert_int_equal(cJSON_GetArraySize(at(run, "summary.unavailable")), 1);
-  assert_int_equal(cJSON_GetArraySize(at(run, "measurements")), 4);
+  assert_int_equal(cJSON_GetArraySize(json_at(run, "summary.unavailable")), 1);
+  assert_int_equal(cJSON_GetArraySize(json_at(run, "measurements")), 4);
   assert_text(run, "measurements.3.pass", "activity");
   assert_text(run, "measurements.3.reason", "spans do not overlap");
   cJSON_Delete(rows);
-  rows = READ(f->store, RL_QUERY_RESULTS, RL_INT(":job", id + 1));
+  rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_INT(":job", id + 1));
   assert_int_equal(cJSON_GetArraySize(rows), 0);
   cJSON_Delete(rows);
 }
 
-/* A pass with samples and no epochs: the numbers of epochs are null. */
+/* A pass with samples has no epochs, so the numbers about epochs are null. */
 static void samples_of_launches(void **state) {
   fixture *f = *state;
   int64_t id = submit(f->store, "cpu", TIMING);
@@ -75,53 +75,53 @@ static void samples_of_launches(void **state) {
                         .samples = samples,
                         .sample_count = 3};
   bool done;
-  GOOD(rl_store_pass_commit(f->store, &taken, &records, NULL, &done, &err));
-  cJSON *rows = READ(f->store, RL_QUERY_RESULTS, RL_INT(":job", id));
-  const cJSON *run = at(rows, "0.runs.0");
-  assert_int_equal(cJSON_GetArraySize(at(run, "samples")), 3);
+  ASSERT_OK(rl_store_pass_commit(f->store, &taken, &records, NULL, &done, &err));
+  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_INT(":job", id));
+  const cJSON *run = json_at(rows, "0.runs.0");
+  assert_int_equal(cJSON_GetArraySize(json_at(run, "samples")), 3);
   assert_text(run, "samples.0.mode", "cold");
   assert_number(run, "samples.0.ordinal", 0);
   assert_number(run, "samples.0.device_us", 4);
-  assert_true(cJSON_IsNull(at(run, "samples.1.device_us")));
+  assert_true(cJSON_IsNull(json_at(run, "samples.1.device_us")));
   assert_text(run, "samples.2.mode", "warm");
-  assert_true(cJSON_IsNull(at(run, "images_per_epoch")) && cJSON_IsNull(at(run, "steps_per_epoch")) &&
-              cJSON_IsNull(at(run, "parameters")) && cJSON_IsNull(at(run, "dataset")));
-  assert_int_equal(cJSON_GetArraySize(at(run, "epochs")), 0);
-  assert_int_equal(cJSON_GetArraySize(at(rows, "0.runs.1.samples")), 0);
+  assert_true(cJSON_IsNull(json_at(run, "images_per_epoch")) && cJSON_IsNull(json_at(run, "steps_per_epoch")) &&
+              cJSON_IsNull(json_at(run, "parameters")) && cJSON_IsNull(json_at(run, "dataset")));
+  assert_int_equal(cJSON_GetArraySize(json_at(run, "epochs")), 0);
+  assert_int_equal(cJSON_GetArraySize(json_at(rows, "0.runs.1.samples")), 0);
   cJSON_Delete(rows);
-  assert_int_equal(ask(f, "SELECT count(*) FROM v_samples WHERE mode = 'cold' AND pass = 'timing'"), 2);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM v_samples WHERE mode = 'cold' AND pass = 'timing'"), 2);
 }
 
 static void median_of_an_even_count(void **state) {
   fixture *f = *state;
   int64_t id = submit(f->store, "cpu", TIMING);
   rl_claim taken = claim(f->store, "cpu");
-  sample made;
+  pass_records made;
   bool done;
-  fill_sample(&made, RL_PASS_TIMING, 1);
+  fill_records(&made, RL_PASS_TIMING, 1);
   made.epochs[0].warmup = false;  /* 500 100 130 110 */
-  made.epochs[1].device_ms = NAN; /* then host_ms, 101, counts */
-  GOOD(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err));
-  cJSON *rows = READ(f->store, RL_QUERY_RESULTS, RL_INT(":job", id));
+  made.epochs[1].device_ms = NAN; /* its time is then host_ms, 101 */
+  ASSERT_OK(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err));
+  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_INT(":job", id));
   assert_number(rows, "0.runs.0.summary.epoch_ms_median", 120);
   assert_number(rows, "0.runs.0.summary.epoch_ms_min", 101);
-  assert_true(cJSON_IsNull(at(rows, "0.runs.1.summary.epoch_ms_median")));
+  assert_true(cJSON_IsNull(json_at(rows, "0.runs.1.summary.epoch_ms_median")));
   assert_text(rows, "0.runs.1.summary.unavailable.epoch_ms_median", "the timing pass is pending");
   assert_text(rows, "0.runs.1.summary.unavailable.launch_gap_ratio", "the job did not ask for the activity pass");
   cJSON_Delete(rows);
 }
 
 static void runs_of(rl_store *store, int64_t job, int64_t *first, int64_t *second) {
-  cJSON *rows = READ(store, RL_QUERY_RESULTS, RL_INT(":job", job));
-  *first = (int64_t)at(rows, "0.runs.0.run")->valuedouble;
-  if (second != NULL) *second = (int64_t)at(rows, "0.runs.1.run")->valuedouble;
+  cJSON *rows = QUERY_ROWS(store, RL_QUERY_RESULTS, RL_INT(":job", job));
+  *first = (int64_t)json_at(rows, "0.runs.0.run")->valuedouble;
+  if (second != NULL) *second = (int64_t)json_at(rows, "0.runs.1.run")->valuedouble;
   cJSON_Delete(rows);
 }
 
 static void comparison(void **state) {
   fixture *f = *state;
   int64_t id = finished_job(f->store);
-  cJSON *rows = READ(f->store, RL_QUERY_COMPARISON, RL_INT(":job", id));
+  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_COMPARISON, RL_INT(":job", id));
   assert_int_equal(cJSON_GetArraySize(rows), 1);
   assert_text(rows, "0.baseline.variant", "fp32");
   assert_text(rows, "0.candidate.variant", "fp16");
@@ -133,13 +133,14 @@ static void comparison(void **state) {
   assert_number(rows, "0.test_accuracy_difference_ratio", 0);
   assert_number(rows, "0.candidate.launches_per_step", 25);
   assert_text(rows, "0.candidate.unavailable.launch_gap_ratio", "spans do not overlap");
-  assert_int_equal(cJSON_GetArraySize(at(rows, "0.unavailable")), 2); /* an epoch is no launch with a cold or a warm cache */
+  assert_int_equal(cJSON_GetArraySize(json_at(rows, "0.unavailable")),
+                   2); /* speedup_cold_ratio and speedup_warm_ratio, which need samples */
   assert_text(rows, "0.unavailable.speedup_warm_ratio", "fp32: the timing pass did not measure it");
   cJSON_Delete(rows);
   int64_t half = submit(f->store, "cpu", TIMING);
-  do_pass(f->store, "cpu", 1);
-  rows = READ(f->store, RL_QUERY_COMPARISON, RL_INT(":job", half));
-  assert_true(cJSON_IsNull(at(rows, "0.speedup_ratio")) && cJSON_IsNull(at(rows, "0.peak_memory_ratio")));
+  execute_pass(f->store, "cpu", 1);
+  rows = QUERY_ROWS(f->store, RL_QUERY_COMPARISON, RL_INT(":job", half));
+  assert_true(cJSON_IsNull(json_at(rows, "0.speedup_ratio")) && cJSON_IsNull(json_at(rows, "0.peak_memory_ratio")));
   assert_text(rows, "0.unavailable.speedup_ratio", "fp16: the timing pass is pending");
   assert_text(rows, "0.unavailable.test_accuracy_difference_ratio", "fp16: the timing pass is pending");
   cJSON_Delete(rows);
@@ -153,28 +154,28 @@ static void comparison_of_any_two_runs(void **state) {
   int64_t fp32, fp16, pending;
   runs_of(f->store, id, &fp32, &fp16);
   runs_of(f->store, other, &pending, NULL);
-  cJSON *rows = READ(f->store, RL_QUERY_COMPARISON, RL_INT(":a", fp16), RL_INT(":b", fp32));
+  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_COMPARISON, RL_INT(":a", fp16), RL_INT(":b", fp32));
   assert_int_equal(cJSON_GetArraySize(rows), 1);
   assert_number(rows, "0.baseline.run", (double)fp16);
   assert_number(rows, "0.candidate.run", (double)fp32);
   assert_number(rows, "0.speedup_ratio", 0.5);
   assert_number(rows, "0.peak_memory_ratio", 2);
-  assert_true(cJSON_IsNull(at(rows, "0.speedup_cold_ratio")));
+  assert_true(cJSON_IsNull(json_at(rows, "0.speedup_cold_ratio")));
   assert_text(rows, "0.unavailable.speedup_cold_ratio", "fp16: the timing pass did not measure it");
   cJSON_Delete(rows);
-  rows = READ(f->store, RL_QUERY_COMPARISON, RL_INT(":a", fp32), RL_INT(":b", fp32));
+  rows = QUERY_ROWS(f->store, RL_QUERY_COMPARISON, RL_INT(":a", fp32), RL_INT(":b", fp32));
   assert_number(rows, "0.speedup_ratio", 1);
   assert_number(rows, "0.test_accuracy_difference_ratio", 0);
   cJSON_Delete(rows);
-  rows = READ(f->store, RL_QUERY_COMPARISON, RL_INT(":a", fp32), RL_INT(":b", pending));
+  rows = QUERY_ROWS(f->store, RL_QUERY_COMPARISON, RL_INT(":a", fp32), RL_INT(":b", pending));
   char reason[80];
   snprintf(reason, sizeof reason, "fp32 of run %lld: the timing pass is pending", (long long)pending);
   assert_number(rows, "0.baseline.job", (double)id);
   assert_number(rows, "0.candidate.job", (double)other);
   assert_text(rows, "0.unavailable.speedup_ratio", reason);
   cJSON_Delete(rows);
-  ask(f, "UPDATE runs SET workload = 'another' WHERE id = (SELECT max(id) FROM runs)");
-  rows = READ(f->store, RL_QUERY_COMPARISON, RL_INT(":a", fp32), RL_INT(":b", pending + 1));
+  query_integer(f, "UPDATE runs SET workload = 'another' WHERE id = (SELECT max(id) FROM runs)");
+  rows = QUERY_ROWS(f->store, RL_QUERY_COMPARISON, RL_INT(":a", fp32), RL_INT(":b", pending + 1));
   assert_int_equal(cJSON_GetArraySize(rows), 0);
   cJSON_Delete(rows);
 }
@@ -185,8 +186,8 @@ static void without_a_baseline_there_is_no_comparison(void **state) {
   strcpy(spec.runs[0].variant, "tf32");
   int64_t id = 0;
   bool existing;
-  GOOD(rl_store_job_insert(f->store, &spec, NULL, NULL, 10, &id, &existing, &err));
-  cJSON *rows = READ(f->store, RL_QUERY_COMPARISON, RL_INT(":job", id));
+  ASSERT_OK(rl_store_job_insert(f->store, &spec, NULL, NULL, 10, &id, &existing, &err));
+  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_COMPARISON, RL_INT(":job", id));
   assert_int_equal(cJSON_GetArraySize(rows), 0);
   cJSON_Delete(rows);
 }
@@ -194,57 +195,60 @@ static void without_a_baseline_there_is_no_comparison(void **state) {
 static void kernels(void **state) {
   fixture *f = *state;
   int64_t id = finished_job(f->store);
-  cJSON *rows = READ(f->store, RL_QUERY_KERNELS, RL_INT(":job", id));
+  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_KERNELS, RL_INT(":job", id));
   assert_int_equal(cJSON_GetArraySize(rows), 8);
-  int64_t third = (int64_t)at(rows, "2.id")->valuedouble, run = (int64_t)at(rows, "2.run")->valuedouble;
+  int64_t third = (int64_t)json_at(rows, "2.id")->valuedouble, run = (int64_t)json_at(rows, "2.run")->valuedouble;
   assert_text(rows, "0.name", "conv1_forward");
   assert_number(rows, "0.grid.2", 4);
   assert_text(rows, "0.reason", "not known");
-  assert_int_equal(cJSON_GetArraySize(at(rows, "0.phases")), 2);
+  assert_int_equal(cJSON_GetArraySize(json_at(rows, "0.phases")), 2);
   assert_text(rows, "0.phases.0.name", "load"), assert_text(rows, "0.phases.0.phase", "forward");
   assert_number(rows, "0.phases.0.steps", 32), assert_number(rows, "0.phases.0.blocks", 128);
   assert_number(rows, "0.phases.0.mean_us", 1.5), assert_number(rows, "0.phases.0.min_us", 0);
   assert_text(rows, "0.phases.1.name", "wait");
-  assert_true(cJSON_IsNull(at(rows, "0.phases.1.phase")) && cJSON_IsNull(at(rows, "0.phases.1.min_us")));
+  assert_true(cJSON_IsNull(json_at(rows, "0.phases.1.phase")) && cJSON_IsNull(json_at(rows, "0.phases.1.min_us")));
   assert_number(rows, "0.phases.1.share_ratio", 0.25);
-  assert_int_equal(cJSON_GetArraySize(at(rows, "1.phases")), 0);
+  assert_int_equal(cJSON_GetArraySize(json_at(rows, "1.phases")), 0);
   assert_text(rows, "0.code_sha256", "c0de");
-  assert_true(cJSON_IsNull(at(rows, "1.code_sha256")));
-  assert_true(cJSON_IsNull(at(rows, "1.grid")) && cJSON_IsNull(at(rows, "1.total_us")) && cJSON_IsNull(at(rows, "1.launch")));
+  assert_true(cJSON_IsNull(json_at(rows, "1.code_sha256")));
+  assert_true(cJSON_IsNull(json_at(rows, "1.grid")) && cJSON_IsNull(json_at(rows, "1.total_us")) &&
+              cJSON_IsNull(json_at(rows, "1.launch")));
   cJSON_Delete(rows);
-  rows = READ(f->store, RL_QUERY_KERNELS, RL_INT(":job", id), RL_INT(":after", third), RL_INT(":limit", 2));
+  rows = QUERY_ROWS(f->store, RL_QUERY_KERNELS, RL_INT(":job", id), RL_INT(":after", third), RL_INT(":limit", 2));
   assert_int_equal(cJSON_GetArraySize(rows), 2);
   assert_number(rows, "0.id", (double)third + 1);
   cJSON_Delete(rows);
-  rows = READ(f->store, RL_QUERY_KERNELS, RL_INT(":job", id), RL_TEXT(":pass", "counters"), RL_INT(":run", run));
+  rows = QUERY_ROWS(f->store, RL_QUERY_KERNELS, RL_INT(":job", id), RL_TEXT(":pass", "counters"), RL_INT(":run", run));
   assert_int_equal(cJSON_GetArraySize(rows), 2);
   assert_text(rows, "0.variant", "fp16");
   assert_text(rows, "0.metrics.0.metric", "dram__bytes.sum");
   assert_number(rows, "0.metrics.0.value", 4096);
   assert_text(rows, "0.metrics.1.reason", "not offered");
-  assert_int_equal(cJSON_GetArraySize(at(rows, "1.metrics")), 0);
+  assert_int_equal(cJSON_GetArraySize(json_at(rows, "1.metrics")), 0);
   cJSON_Delete(rows);
 }
 
-static void inside_of_a_kernel(void **state) {
+static void series_and_instructions(void **state) {
   fixture *f = *state;
   finished_job(f->store);
   assert_int_equal(
-      ask(f,
+      query_integer(
+          f,
           "SELECT counts ->> '$.inst_executed' FROM v_instructions WHERE kernel = 0 AND variant = 'fp16' AND opcode = 'LDG.E' "
           "AND line = 7 AND reason IS NULL"),
       64);
-  assert_int_equal(ask(f,
-                       "SELECT min(sass IS NULL AND opcode IS NULL AND line IS NULL AND reason = 'nvdisasm is not installed') "
-                       "FROM v_instructions WHERE \"offset\" = 16"),
-                   1);
-  assert_int_equal(ask(f, "SELECT min(value = 12.5) FROM v_series WHERE series = 'sm_active_pct' AND x = 0"), 1);
-  assert_int_equal(ask(f, "SELECT min(value IS NULL) FROM v_series WHERE x = 1000"), 1);
+  assert_int_equal(
+      query_integer(f,
+                    "SELECT min(sass IS NULL AND opcode IS NULL AND line IS NULL AND reason = 'nvdisasm is not installed') "
+                    "FROM v_instructions WHERE \"offset\" = 16"),
+      1);
+  assert_int_equal(query_integer(f, "SELECT min(value = 12.5) FROM v_series WHERE series = 'sm_active_pct' AND x = 0"), 1);
+  assert_int_equal(query_integer(f, "SELECT min(value IS NULL) FROM v_series WHERE x = 1000"), 1);
 }
 
 static void timeline(void **state) {
   fixture *f = *state;
-  int64_t id = finished_job(f->store), run = ask(f, "SELECT min(id) FROM runs");
+  int64_t id = finished_job(f->store), run = query_integer(f, "SELECT min(id) FROM runs");
   /* rows of a run: the range [0, 1000), kernels [100, 200) [300, 400), the phase [500, 600) */
   static const struct {
     int64_t from, to;
@@ -252,51 +256,53 @@ static void timeline(void **state) {
   } windows[] = {{0, 2000, 4},  {0, 100, 1},    {0, 101, 2},     {199, 300, 2}, {200, 300, 1},
                  {550, 560, 2}, {999, 1001, 1}, {1000, 2000, 0}, {0, 0, 0}};
   for (size_t i = 0; i < sizeof windows / sizeof *windows; i++) {
-    cJSON *rows = READ(f->store, RL_QUERY_TIMELINE, RL_INT(":job", id), RL_INT(":run", run), RL_INT(":from", windows[i].from),
-                       RL_INT(":to", windows[i].to));
+    cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_TIMELINE, RL_INT(":job", id), RL_INT(":run", run),
+                             RL_INT(":from", windows[i].from), RL_INT(":to", windows[i].to));
     if (cJSON_GetArraySize(rows) != windows[i].count)
       fail_msg("[%d, %d): %d rows", (int)windows[i].from, (int)windows[i].to, cJSON_GetArraySize(rows));
     cJSON_Delete(rows);
   }
-  cJSON *rows = READ(f->store, RL_QUERY_TIMELINE, RL_INT(":job", id), RL_INT(":limit", 3));
+  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_TIMELINE, RL_INT(":job", id), RL_INT(":limit", 3));
   assert_int_equal(cJSON_GetArraySize(rows), 3);
   assert_text(rows, "0.kind", "range");
   assert_text(rows, "0.name", "epoch");
-  assert_true(cJSON_IsNull(at(rows, "0.grid")) && cJSON_IsNull(at(rows, "0.stream")) && cJSON_IsNull(at(rows, "0.bytes")));
+  assert_true(cJSON_IsNull(json_at(rows, "0.grid")) && cJSON_IsNull(json_at(rows, "0.stream")) &&
+              cJSON_IsNull(json_at(rows, "0.bytes")));
   assert_text(rows, "1.kind", "kernel");
   assert_text(rows, "1.name", "conv1_forward");
   assert_number(rows, "1.start_ns", 100);
   assert_number(rows, "1.end_ns", 200);
   assert_number(rows, "1.stream", 7);
   assert_number(rows, "1.block.0", 32);
-  assert_true(cJSON_IsNull(at(rows, "1.step")));
+  assert_true(cJSON_IsNull(json_at(rows, "1.step")));
   cJSON_Delete(rows);
-  rows = READ(f->store, RL_QUERY_TIMELINE, RL_INT(":job", id), RL_INT(":run", run), RL_INT(":from", 550), RL_INT(":to", 560));
+  rows =
+      QUERY_ROWS(f->store, RL_QUERY_TIMELINE, RL_INT(":job", id), RL_INT(":run", run), RL_INT(":from", 550), RL_INT(":to", 560));
   assert_text(rows, "1.kind", "phase");
-  assert_number(rows, "1.step", 4); /* the fifth */
+  assert_number(rows, "1.step", 4); /* counted from 0 */
   cJSON_Delete(rows);
-  assert_int_equal(ask(f, "SELECT min(step = 4) FROM v_activity WHERE kind = 'phase'"), 1);
-  assert_int_equal(ask(f, "SELECT count(*) = 4 AND sum(mean_us * steps) = 4 * 32 FROM v_phases WHERE kernel = 0"), 1);
+  assert_int_equal(query_integer(f, "SELECT min(step = 4) FROM v_activity WHERE kind = 'phase'"), 1);
+  assert_int_equal(query_integer(f, "SELECT count(*) = 4 AND sum(mean_us * steps) = 4 * 32 FROM v_phases WHERE kernel = 0"), 1);
 }
 
 static void history(void **state) {
   fixture *f = *state;
-  do_ceilings(f->store, TEST_CPU, slow_rates);
+  execute_ceilings_job(f->store, TEST_CPU, slow_rates);
   int64_t first = finished_job(f->store);
   submit(f->store, "gpu0", TIMING);
-  do_pass(f->store, "gpu0", 3);
-  do_pass(f->store, "gpu0", 0.01);
-  cJSON *rows = READ(f->store, RL_QUERY_HISTORY, RL_TEXT(":metric", "epoch_ms_median"));
+  execute_pass(f->store, "gpu0", 3);
+  execute_pass(f->store, "gpu0", 0.01);
+  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_HISTORY, RL_TEXT(":metric", "epoch_ms_median"));
   assert_int_equal(cJSON_GetArraySize(rows), 4);
   assert_number(rows, "0.job", (double)first);
   assert_number(rows, "0.value", 110);
   assert_text(rows, "0.metric", "epoch_ms_median");
   assert_text(rows, "0.commit", "0123456789ab");
-  assert_true(cJSON_IsFalse(at(rows, "0.suspect")) && cJSON_IsTrue(at(rows, "3.suspect")) &&
-              cJSON_IsFalse(at(rows, "3.partial")));
+  assert_true(cJSON_IsFalse(json_at(rows, "0.suspect")) && cJSON_IsTrue(json_at(rows, "3.suspect")) &&
+              cJSON_IsFalse(json_at(rows, "3.partial")));
   char when[40];
-  snprintf(when, sizeof when, "%s", at(rows, "2.at")->valuestring);
-  assert_true(strcmp(at(rows, "1.at")->valuestring, when) <= 0);
+  snprintf(when, sizeof when, "%s", json_at(rows, "2.at")->valuestring);
+  assert_true(strcmp(json_at(rows, "1.at")->valuestring, when) <= 0);
   cJSON_Delete(rows);
   static const struct {
     const char *metric, *workload, *device;
@@ -305,16 +311,16 @@ static void history(void **state) {
                {"peak_memory_bytes", NULL, "cpu", 2}, {"launches_per_step", "other", NULL, 0},
                {"launch_gap_ratio", NULL, NULL, 0},   {"nothing", NULL, NULL, 0}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    rows = READ(f->store, RL_QUERY_HISTORY, RL_TEXT(":metric", cases[i].metric), RL_TEXT(":workload", cases[i].workload),
-                RL_TEXT(":device", cases[i].device));
+    rows = QUERY_ROWS(f->store, RL_QUERY_HISTORY, RL_TEXT(":metric", cases[i].metric), RL_TEXT(":workload", cases[i].workload),
+                      RL_TEXT(":device", cases[i].device));
     if (cJSON_GetArraySize(rows) != cases[i].count) fail_msg("%s: %d rows", cases[i].metric, cJSON_GetArraySize(rows));
     cJSON_Delete(rows);
   }
-  int64_t cut = ask(f, "SELECT max(finished_ns) FROM passes");
-  rows = READ(f->store, RL_QUERY_HISTORY, RL_TEXT(":metric", "images_per_s"), RL_INT(":from", cut));
+  int64_t cut = query_integer(f, "SELECT max(finished_ns) FROM passes");
+  rows = QUERY_ROWS(f->store, RL_QUERY_HISTORY, RL_TEXT(":metric", "images_per_s"), RL_INT(":from", cut));
   assert_int_equal(cJSON_GetArraySize(rows), 1);
   cJSON_Delete(rows);
-  rows = READ(f->store, RL_QUERY_HISTORY, RL_TEXT(":metric", "images_per_s"), RL_INT(":to", cut), RL_INT(":limit", 2));
+  rows = QUERY_ROWS(f->store, RL_QUERY_HISTORY, RL_TEXT(":metric", "images_per_s"), RL_INT(":to", cut), RL_INT(":limit", 2));
   assert_int_equal(cJSON_GetArraySize(rows), 2);
   cJSON_Delete(rows);
 }
@@ -324,22 +330,22 @@ static void jobs(void **state) {
   int64_t ids[5];
   for (int i = 0; i < 5; i++) ids[i] = submit(f->store, i < 3 ? "cpu" : "gpu0", TIMING);
   claim(f->store, "cpu");
-  cJSON *rows = READ(f->store, RL_QUERY_JOBS, RL_INT(":limit", 2));
+  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_JOBS, RL_INT(":limit", 2));
   assert_int_equal(cJSON_GetArraySize(rows), 2);
   assert_number(rows, "0.id", (double)ids[4]);
   assert_text(rows, "0.workload", "mnist_cnn");
   assert_text(rows, "0.variants.1", "fp16");
-  assert_true(cJSON_IsNull(at(rows, "0.problem")) && cJSON_IsNull(at(rows, "0.started_at")));
+  assert_true(cJSON_IsNull(json_at(rows, "0.problem")) && cJSON_IsNull(json_at(rows, "0.started_at")));
   cJSON_Delete(rows);
-  rows = READ(f->store, RL_QUERY_JOBS, RL_INT(":before", ids[3]), RL_TEXT(":device", "cpu"), RL_TEXT(":state", "queued"),
-              RL_TEXT(":kind", "train"));
+  rows = QUERY_ROWS(f->store, RL_QUERY_JOBS, RL_INT(":before", ids[3]), RL_TEXT(":device", "cpu"), RL_TEXT(":state", "queued"),
+                    RL_TEXT(":kind", "train"));
   assert_int_equal(cJSON_GetArraySize(rows), 2);
   assert_number(rows, "1.id", (double)ids[1]);
   cJSON_Delete(rows);
-  rows = READ(f->store, RL_QUERY_JOBS, RL_TEXT(":kind", "other"));
+  rows = QUERY_ROWS(f->store, RL_QUERY_JOBS, RL_TEXT(":kind", "other"));
   assert_int_equal(cJSON_GetArraySize(rows), 0);
   cJSON_Delete(rows);
-  rows = READ(f->store, RL_QUERY_JOB, RL_INT(":id", ids[0]));
+  rows = QUERY_ROWS(f->store, RL_QUERY_JOB, RL_INT(":id", ids[0]));
   assert_text(rows, "0.state", "running");
   assert_text(rows, "0.request.kind", "train");
   assert_text(rows, "0.runs.0.passes.0.state", "running");
@@ -355,41 +361,42 @@ static void submit_with_params(rl_store *store, const char *params, const char *
     snprintf(spec.runs[i].params, sizeof spec.runs[i].params, "%s", params);
     snprintf(spec.runs[i].nondefault_params, sizeof spec.runs[i].nondefault_params, "%s", nondefault_params);
   }
-  GOOD(rl_store_job_insert(store, &spec, NULL, NULL, 1000, &id, &existing, &err));
-  for (int i = 0; i < spec.run_count; i++) do_pass(store, "cpu", 1);
+  ASSERT_OK(rl_store_job_insert(store, &spec, NULL, NULL, 1000, &id, &existing, &err));
+  for (int i = 0; i < spec.run_count; i++) execute_pass(store, "cpu", 1);
 }
 
-/* A workload that got a parameter since the first job: both jobs have its default. */
+/* The workload has a new parameter since the first job; both jobs have its default. */
 static void runs_are_alike_by_nondefault_params(void **state) {
   fixture *f = *state;
   submit_with_params(f->store, "{\"batch_size\":64}", "{}");
   submit_with_params(f->store, "{\"batch_size\":64,\"dropout\":0}", "{}");
   submit_with_params(f->store, "{\"batch_size\":64,\"dropout\":0.5}", "{\"dropout\":0.5}");
-  cJSON *rows = READ(f->store, RL_QUERY_HISTORY, RL_TEXT(":metric", "epoch_ms_median"), RL_INT(":like", 1));
+  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_HISTORY, RL_TEXT(":metric", "epoch_ms_median"), RL_INT(":like", 1));
   assert_int_equal(cJSON_GetArraySize(rows), 2);
   assert_number(rows, "0.run", 1);
   assert_number(rows, "1.run", 3);
   cJSON_Delete(rows);
   bool found = true;
-  GOOD(rl_store_has_run(f->store, 99, &found, &err));
+  ASSERT_OK(rl_store_has_run(f->store, 99, &found, &err));
   assert_false(found);
-  GOOD(rl_store_has_run(f->store, 3, &found, &err));
+  ASSERT_OK(rl_store_has_run(f->store, 3, &found, &err));
   assert_true(found);
 }
 
-static void views_answer_the_shell(void **state) {
+static void views_can_be_queried(void **state) {
   fixture *f = *state;
   finished_job(f->store);
-  assert_int_equal(ask(f, "SELECT count(*) FROM v_epochs WHERE variant = 'fp16' AND NOT warmup"), 3);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM v_epochs WHERE variant = 'fp16' AND NOT warmup"), 3);
   assert_int_equal(
-      ask(f, "SELECT count(*) FROM v_kernels WHERE pass = 'counters' AND metrics ->> '$.\"dram__bytes.sum\"' = 4096"), 2);
-  assert_int_equal(ask(f, "SELECT count(*) FROM v_measurements WHERE name = 'floor_ms'"), 2);
-  assert_int_equal(ask(f, "SELECT count(*) FROM v_activity WHERE kind = 'kernel' AND duration_ns = 100"), 4);
-  assert_int_equal(ask(f, "SELECT speedup_ratio FROM v_comparisons WHERE candidate_variant = 'fp16'"), 2);
-  assert_int_equal(ask(f, "SELECT epoch_ms_median FROM v_runs WHERE precision = 'fp32' AND batch_size = 64"), 110);
+      query_integer(f, "SELECT count(*) FROM v_kernels WHERE pass = 'counters' AND metrics ->> '$.\"dram__bytes.sum\"' = 4096"),
+      2);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM v_measurements WHERE name = 'floor_ms'"), 2);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM v_activity WHERE kind = 'kernel' AND duration_ns = 100"), 4);
+  assert_int_equal(query_integer(f, "SELECT speedup_ratio FROM v_comparisons WHERE candidate_variant = 'fp16'"), 2);
+  assert_int_equal(query_integer(f, "SELECT epoch_ms_median FROM v_runs WHERE precision = 'fp32' AND batch_size = 64"), 110);
 }
 
-/* Whether the step scans rows that the plan itself materialized before. */
+/* Returns whether the step scans rows that an earlier step of the plan materialized. */
 static bool scans_materialized(const char *materialized, const char *step) {
   char name[64], phrase[80];
   if (sscanf(step, "SCAN %63s", name) != 1) return false;
@@ -414,14 +421,14 @@ static void statements_use_indices(void **state) {
                      scans_materialized(materialized, step);
       if (sscanf(step, "MATERIALIZE %63s", name) == 1 || sscanf(step, "CO-ROUTINE %63s", name) == 1)
         snprintf(materialized + strlen(materialized), sizeof materialized - strlen(materialized), " %s;", name);
-      if (strncmp(step, "SCAN", 4) == 0 && !bounded && strncmp(text->name, "token", 5) != 0) /* there are few tokens */
+      if (strncmp(step, "SCAN", 4) == 0 && !bounded && strncmp(text->name, "token", 5) != 0) /* the table of tokens is small */
         fail_msg("%s: %s", text->name, step);
     }
     sqlite3_finalize(plan);
   }
 }
 
-/* Every SELECT of docs/schema.md. */
+/* Executes every SELECT of docs/schema.md. */
 static void documented_examples_run(void **state) {
   fixture *f = *state;
   static char text[1 << 16];
@@ -434,7 +441,7 @@ static void documented_examples_run(void **state) {
     char *end = strchr(start, ';');
     assert_non_null(end);
     *end = '\0';
-    ask(f, start);
+    query_integer(f, start);
     start = end + 1;
   }
   assert_int_equal(examples, 11);
@@ -443,25 +450,26 @@ static void documented_examples_run(void **state) {
 static void wrong_parameters_are_refused(void **state) {
   fixture *f = *state;
   rl_cursor *cursor = NULL;
-  REFUSED(rl_store_query(f->store, RL_QUERY_JOB, RL_BINDINGS(RL_INT(":job", 1)), &cursor, &err), RL_STORAGE, RL_STORAGE_INTERNAL);
+  ASSERT_FAILS(rl_store_query(f->store, RL_QUERY_JOB, RL_BINDINGS(RL_INT(":job", 1)), &cursor, &err), RL_STORAGE,
+               RL_STORAGE_INTERNAL);
   assert_null(cursor);
 }
 
 static void cursor_keeps_its_snapshot(void **state) {
   fixture *f = *state;
   int64_t id = submit(f->store, "cpu", TIMING), seq = 0;
-  GOOD(rl_store_event_append(f->store, id, "a", "{}", &seq, &err));
+  ASSERT_OK(rl_store_event_append(f->store, id, "a", "{}", &seq, &err));
   rl_cursor *cursor = NULL;
   const char *text = NULL;
-  GOOD(rl_store_query(f->store, RL_QUERY_EVENTS, RL_BINDINGS(RL_INT(":job", id)), &cursor, &err));
+  ASSERT_OK(rl_store_query(f->store, RL_QUERY_EVENTS, RL_BINDINGS(RL_INT(":job", id)), &cursor, &err));
   assert_int_equal(rl_cursor_next(cursor, &text, &err), 1);
-  GOOD(rl_store_event_append(f->store, id, "b", "{}", &seq, &err));
+  ASSERT_OK(rl_store_event_append(f->store, id, "b", "{}", &seq, &err));
   assert_int_equal(rl_cursor_next(cursor, &text, &err), 1);
   assert_int_equal(rl_cursor_next(cursor, &text, &err), 0);
-  assert_int_equal(rl_cursor_next(cursor, &text, &err), 0); /* also when called again */
+  assert_int_equal(rl_cursor_next(cursor, &text, &err), 0); /* a further call returns 0 again */
   rl_cursor_close(cursor);
   rl_cursor_close(NULL);
-  cJSON *rows = READ(f->store, RL_QUERY_EVENTS, RL_INT(":job", id));
+  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_EVENTS, RL_INT(":job", id));
   assert_int_equal(cJSON_GetArraySize(rows), 3);
   cJSON_Delete(rows);
 }
@@ -469,10 +477,10 @@ static void cursor_keeps_its_snapshot(void **state) {
 static void readers_are_bounded(void **state) {
   fixture *f = *state;
   rl_cursor *cursors[33] = {NULL};
-  for (int i = 0; i < 32; i++) GOOD(rl_store_query(f->store, RL_QUERY_JOBS, NULL, 0, &cursors[i], &err));
-  REFUSED(rl_store_query(f->store, RL_QUERY_JOBS, NULL, 0, &cursors[32], &err), RL_HTTP, 503);
+  for (int i = 0; i < 32; i++) ASSERT_OK(rl_store_query(f->store, RL_QUERY_JOBS, NULL, 0, &cursors[i], &err));
+  ASSERT_FAILS(rl_store_query(f->store, RL_QUERY_JOBS, NULL, 0, &cursors[32], &err), RL_HTTP, 503);
   rl_cursor_close(cursors[0]);
-  GOOD(rl_store_query(f->store, RL_QUERY_JOBS, NULL, 0, &cursors[0], &err));
+  ASSERT_OK(rl_store_query(f->store, RL_QUERY_JOBS, NULL, 0, &cursors[0], &err));
   for (int i = 0; i < 32; i++) rl_cursor_close(cursors[i]);
 }
 
@@ -524,7 +532,7 @@ static void many_threads(void **state) {
     assert_int_equal(workers[i].writes, i < 4 ? 20 : 40);
   }
   rl_job_counts counts;
-  GOOD(rl_store_jobs_count(f->store, &counts, &err));
+  ASSERT_OK(rl_store_jobs_count(f->store, &counts, &err));
   assert_int_equal(counts.queued, 80);
 }
 
@@ -538,12 +546,12 @@ int main(void) {
                                      WITH_STORE(comparison_of_any_two_runs),
                                      WITH_STORE(without_a_baseline_there_is_no_comparison),
                                      WITH_STORE(kernels),
-                                     WITH_STORE(inside_of_a_kernel),
+                                     WITH_STORE(series_and_instructions),
                                      WITH_STORE(timeline),
                                      WITH_STORE(history),
                                      WITH_STORE(jobs),
                                      WITH_STORE(runs_are_alike_by_nondefault_params),
-                                     WITH_STORE(views_answer_the_shell),
+                                     WITH_STORE(views_can_be_queried),
                                      WITH_STORE(statements_use_indices),
                                      WITH_STORE(documented_examples_run),
                                      WITH_STORE(wrong_parameters_are_refused),

@@ -1,4 +1,4 @@
-/* store: the order in which retention deletes rows, the online backup, and sizes. */
+/* Tests the store's retention, its online backup and its sizes. */
 #include <errno.h>
 
 #include "base/clock.h"
@@ -7,20 +7,20 @@
 enum { ALL = (1u << RL_PASSES) - 1, ROWS = 12000 };
 static const int64_t DAY_NS = INT64_C(86400000000000);
 
-/* A finished job with two activity passes of ROWS rows each. */
-static int64_t big_job(rl_store *store) {
+/* Stores a finished job with two activity passes of ROWS rows each. Returns its id. */
+static int64_t store_large_job(rl_store *store) {
   int64_t id = submit(store, "cpu", 1u << RL_PASS_ACTIVITY), seq;
   rl_activity_row *rows = calloc(ROWS, sizeof *rows);
   for (uint32_t i = 0; i < ROWS; i++)
     rows[i] = (rl_activity_row){.start_ns = i * 10, .end_ns = i * 10 + 5, .kind = RL_ACTIVITY_KERNEL};
   for (int run = 0; run < 2; run++) {
     rl_claim taken = claim(store, "cpu");
-    sample made;
+    pass_records made;
     bool done;
-    fill_sample(&made, taken.pass, 1);
+    fill_records(&made, taken.pass, 1);
     made.records.rows = rows, made.records.row_count = ROWS;
-    GOOD(rl_store_event_append(store, id, "progress", "{}", &seq, &err));
-    GOOD(rl_store_pass_commit(store, &taken, &made.records, NULL, &done, &err));
+    ASSERT_OK(rl_store_event_append(store, id, "progress", "{}", &seq, &err));
+    ASSERT_OK(rl_store_pass_commit(store, &taken, &made.records, NULL, &done, &err));
   }
   free(rows);
   return id;
@@ -30,46 +30,47 @@ static atomic_bool stop; /* for rl_store_retain */
 
 static int64_t retain(rl_store *store, rl_retention retention, int64_t days_later) {
   int64_t removed = -1;
-  GOOD(rl_store_retain(store, &retention, rl_now_ns() + days_later * DAY_NS, &stop, &removed, &err));
+  ASSERT_OK(rl_store_retain(store, &retention, rl_now_ns() + days_later * DAY_NS, &stop, &removed, &err));
   return removed;
 }
 
-static void nothing_goes_without_limits(void **state) {
+static void nothing_is_deleted_without_limits(void **state) {
   fixture *f = *state;
-  big_job(f->store);
+  store_large_job(f->store);
   assert_int_equal(retain(f->store, (rl_retention){0}, 10000), 0);
   assert_int_equal(retain(f->store, (rl_retention){.activity_days = 7, .job_days = 30, .max_bytes = INT64_C(1) << 40}, 1), 0);
-  assert_int_equal(ask(f, "SELECT count(*) FROM activity"), 2 * ROWS);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM activity"), 2 * ROWS);
 }
 
-static void raw_rows_go_before_jobs(void **state) {
+static void raw_rows_are_deleted_before_jobs(void **state) {
   fixture *f = *state;
-  int64_t id = big_job(f->store), waiting = submit(f->store, "cpu", ALL);
+  int64_t id = store_large_job(f->store), waiting = submit(f->store, "cpu", ALL);
   rl_retention retention = {.activity_days = 7, .job_days = 30};
   assert_int_equal(retain(f->store, retention, 8), 2 * ROWS + 7);
-  assert_int_equal(ask(f,
-                       "SELECT (SELECT count(*) FROM activity) + (SELECT count(*) FROM names) + (SELECT count(*) FROM "
-                       "activity_spans)"),
+  assert_int_equal(query_integer(f,
+                                 "SELECT (SELECT count(*) FROM activity) + (SELECT count(*) FROM names) + (SELECT count(*) FROM "
+                                 "activity_spans)"),
                    0);
-  assert_int_equal(ask(f, "SELECT count(*) FROM kernels"), 4); /* aggregates stay */
-  assert_int_equal(ask(f, "SELECT count(*) FROM events"), 1);  /* of the queued job */
-  cJSON *rows = READ(f->store, RL_QUERY_RESULTS, RL_INT(":job", id));
-  assert_number(rows, "0.runs.0.passes.0.activity_rows", ROWS); /* the number of deleted rows stays */
-  assert_true(cJSON_IsFalse(at(rows, "0.runs.0.passes.0.activity_kept")));
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM kernels"), 4); /* aggregates stay */
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM events"), 1);  /* the queued job's */
+  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_INT(":job", id));
+  assert_number(rows, "0.runs.0.passes.0.activity_rows", ROWS); /* the number of recorded rows stays */
+  assert_true(cJSON_IsFalse(json_at(rows, "0.runs.0.passes.0.activity_kept")));
   cJSON_Delete(rows);
   assert_int_equal(rl_store_removed_rows(f->store, RL_REMOVED_ACTIVITY), 2 * ROWS);
   assert_int_equal(rl_store_removed_rows(f->store, RL_REMOVED_EVENTS), 7);
   assert_int_equal(rl_store_removed_rows(f->store, RL_REMOVED_JOBS), 0);
   assert_int_equal(retain(f->store, retention, 31), 1);
   assert_int_equal(rl_store_removed_rows(f->store, RL_REMOVED_JOBS), 1);
-  assert_int_equal(ask(f, "SELECT count(*) FROM jobs"), 1);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM jobs"), 1);
   assert_int_equal(
-      ask(f,
+      query_integer(
+          f,
           "SELECT (SELECT count(*) FROM kernels) + (SELECT count(*) FROM measurements) + (SELECT count(*) FROM instructions) + "
           "(SELECT count(*) FROM series)"),
       0);
   rl_job_state left;
-  GOOD(rl_store_job_state(f->store, waiting, &left, &err));
+  ASSERT_OK(rl_store_job_state(f->store, waiting, &left, &err));
   assert_int_equal(left, RL_JOB_QUEUED);
   assert_true(submit(f->store, "cpu", ALL) > waiting); /* ids are not reused */
 }
@@ -77,83 +78,83 @@ static void raw_rows_go_before_jobs(void **state) {
 static void running_jobs_stay(void **state) {
   fixture *f = *state;
   submit(f->store, "cpu", 1u << RL_PASS_ACTIVITY);
-  do_pass(f->store, "cpu", 1);
+  execute_pass(f->store, "cpu", 1);
   assert_int_equal(retain(f->store, (rl_retention){.job_days = 1, .max_bytes = 1}, 1000),
-                   4); /* only raw rows of the finished pass */
-  assert_int_equal(ask(f, "SELECT count(*) FROM jobs"), 1);
-  assert_true(do_pass(f->store, "cpu", 1));
+                   4); /* the raw rows of the finished pass */
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM jobs"), 1);
+  assert_true(execute_pass(f->store, "cpu", 1));
 }
 
 static void size_is_bounded(void **state) {
   fixture *f = *state;
-  int64_t before = 0, after = 0, log = 0, first = big_job(f->store);
-  big_job(f->store);
-  int64_t last = big_job(f->store);
-  GOOD(rl_store_bytes(f->store, &before, &log, &err));
+  int64_t before = 0, after = 0, log = 0, first = store_large_job(f->store);
+  store_large_job(f->store);
+  int64_t last = store_large_job(f->store);
+  ASSERT_OK(rl_store_bytes(f->store, &before, &log, &err));
   int64_t limit = (before + log) / 3;
   assert_true(retain(f->store, (rl_retention){.max_bytes = limit}, 0) > 0);
-  GOOD(rl_store_bytes(f->store, &after, &log, &err));
+  ASSERT_OK(rl_store_bytes(f->store, &after, &log, &err));
   assert_true(after + log <= limit);
-  assert_int_equal(ask(f, "SELECT count(*) FROM jobs"), 3); /* deleting raw rows was enough */
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM jobs"), 3); /* deleting raw rows was enough */
   char sql[128];
   snprintf(sql, sizeof sql, "SELECT count(*) FROM passes WHERE job_id = %d AND activity_kept", (int)first);
-  assert_int_equal(ask(f, sql), 0);
+  assert_int_equal(query_integer(f, sql), 0);
   snprintf(sql, sizeof sql, "SELECT count(*) FROM passes WHERE job_id = %d AND activity_kept", (int)last);
-  assert_true(ask(f, sql) > 0); /* the oldest went first */
+  assert_true(query_integer(f, sql) > 0); /* older rows were deleted first */
   retain(f->store, (rl_retention){.max_bytes = 1}, 0);
-  assert_int_equal(ask(f, "SELECT count(*) FROM jobs"), 0);
-  assert_int_equal(ask(f, "SELECT count(*) FROM runs"), 0);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM jobs"), 0);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM runs"), 0);
 }
 
-static int stop_it(void *context) {
+static int request_stop(void *context) {
   atomic_store((atomic_bool *)context, true);
-  return 0; /* let it commit */
+  return 0; /* 0: the commit continues */
 }
 
-static void a_stop_ends_it_after_a_batch(void **state) {
+static void retention_stops_after_a_batch(void **state) {
   fixture *f = *state;
   const rl_retention retention = {.activity_days = 7};
-  big_job(f->store);
-  sqlite3_commit_hook(f->store->writer.handle, stop_it, &stop);
+  store_large_job(f->store);
+  sqlite3_commit_hook(f->store->writer.handle, request_stop, &stop);
   assert_in_range(retain(f->store, retention, 8), 1, 5000);
   assert_int_equal(retain(f->store, retention, 8), 0);
   sqlite3_commit_hook(f->store->writer.handle, NULL, NULL);
   atomic_store(&stop, false);
   retain(f->store, retention, 8);
-  assert_int_equal(ask(f, "SELECT count(*) FROM activity"), 0);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM activity"), 0);
 }
 
-typedef struct watch {
+typedef struct deletion_counter {
   sqlite3 *db;
   int64_t before, largest; /* number of deleted rows: so far, and in one transaction */
-} watch;
+} deletion_counter;
 
 static int count_changes(void *context) {
-  watch *at = context;
-  int64_t now = sqlite3_total_changes64(at->db);
-  if (now - at->before > at->largest) at->largest = now - at->before;
-  at->before = now;
+  deletion_counter *counter = context;
+  int64_t now = sqlite3_total_changes64(counter->db);
+  if (now - counter->before > counter->largest) counter->largest = now - counter->before;
+  counter->before = now;
   return 0;
 }
 
-/* The rows of its kernels are deleted before the job, a few kernels at a time. */
-static void a_large_job_goes_in_batches(void **state) {
+/* A job's kernels, with their rows, are deleted before the job, in small batches. */
+static void a_large_job_is_deleted_in_batches(void **state) {
   fixture *f = *state;
   submit(f->store, "cpu", 1u << RL_PASS_COUNTERS);
-  for (int run = 0; run < 2; run++) do_pass(f->store, "cpu", 1);
-  ask(f,
-      "WITH RECURSIVE n(i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < 209) "
-      "INSERT INTO kernels (pass_id, ordinal, name, launches) SELECT (SELECT max(id) FROM passes), i, 'k', 1 FROM n");
-  ask(f,
-      "WITH RECURSIVE n(i) AS (SELECT 16 UNION ALL SELECT i + 16 FROM n WHERE i < 3200) "
-      "INSERT INTO instructions (kernel_id, \"offset\", counts) SELECT id, i + 16, '{}' FROM kernels, n");
-  assert_in_range(ask(f, "SELECT count(*) FROM instructions"), 40000, 50000);
-  watch at = {.db = f->store->writer.handle, .before = sqlite3_total_changes64(f->store->writer.handle)};
-  sqlite3_commit_hook(at.db, count_changes, &at);
+  for (int run = 0; run < 2; run++) execute_pass(f->store, "cpu", 1);
+  query_integer(f,
+                "WITH RECURSIVE n(i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < 209) "
+                "INSERT INTO kernels (pass_id, ordinal, name, launches) SELECT (SELECT max(id) FROM passes), i, 'k', 1 FROM n");
+  query_integer(f,
+                "WITH RECURSIVE n(i) AS (SELECT 16 UNION ALL SELECT i + 16 FROM n WHERE i < 3200) "
+                "INSERT INTO instructions (kernel_id, \"offset\", counts) SELECT id, i + 16, '{}' FROM kernels, n");
+  assert_in_range(query_integer(f, "SELECT count(*) FROM instructions"), 40000, 50000);
+  deletion_counter counter = {.db = f->store->writer.handle, .before = sqlite3_total_changes64(f->store->writer.handle)};
+  sqlite3_commit_hook(counter.db, count_changes, &counter);
   retain(f->store, (rl_retention){.job_days = 30}, 31);
-  sqlite3_commit_hook(at.db, NULL, NULL);
-  assert_int_equal(ask(f, "SELECT (SELECT count(*) FROM jobs) + (SELECT count(*) FROM instructions)"), 0);
-  assert_in_range(at.largest, 1, 5000);
+  sqlite3_commit_hook(counter.db, NULL, NULL);
+  assert_int_equal(query_integer(f, "SELECT (SELECT count(*) FROM jobs) + (SELECT count(*) FROM instructions)"), 0);
+  assert_in_range(counter.largest, 1, 5000);
 }
 
 /* --- backup ------------------------------------------------------------------------------------------------------------ */
@@ -161,31 +162,31 @@ static void a_large_job_goes_in_batches(void **state) {
 static void backup_is_a_database(void **state) {
   fixture *f = *state, copy = {0};
   char file[96];
-  int64_t id = big_job(f->store);
+  int64_t id = store_large_job(f->store);
   snprintf(copy.folder, sizeof copy.folder, "%s/copy", f->folder);
   assert_int_equal(mkdir(copy.folder, 0700), 0);
   snprintf(file, sizeof file, "%s/rooflined.db", copy.folder);
-  GOOD(rl_store_backup(f->folder, file, &err)); /* while the store is open */
-  REFUSED(rl_store_backup(f->folder, file, &err), RL_SYS, EEXIST);
+  ASSERT_OK(rl_store_backup(f->folder, file, &err)); /* while the store is open */
+  ASSERT_FAILS(rl_store_backup(f->folder, file, &err), RL_SYS, EEXIST);
   strcat(file, "-wal");
-  assert_int_equal(access(file, F_OK), -1); /* no other file remains */
-  assert_int_equal(ask(&copy, "SELECT count(*) FROM activity"), 2 * ROWS);
-  assert_int_equal(ask(&copy, "SELECT integrity_check = 'ok' FROM pragma_integrity_check"), 1);
-  GOOD(rl_store_open(copy.folder, &copy.store, &err));
+  assert_int_equal(access(file, F_OK), -1); /* the copy has no write-ahead log */
+  assert_int_equal(query_integer(&copy, "SELECT count(*) FROM activity"), 2 * ROWS);
+  assert_int_equal(query_integer(&copy, "SELECT integrity_check = 'ok' FROM pragma_integrity_check"), 1);
+  ASSERT_OK(rl_store_open(copy.folder, &copy.store, &err));
   rl_job_state left;
-  GOOD(rl_store_job_state(copy.store, id, &left, &err));
+  ASSERT_OK(rl_store_job_state(copy.store, id, &left, &err));
   assert_int_equal(left, RL_JOB_COMPLETED);
   rl_store_close(copy.store);
   rl_store_close(f->store);
   f->store = NULL;
   snprintf(file, sizeof file, "%s/second.db", copy.folder);
-  GOOD(rl_store_backup(f->folder, file, &err)); /* and while it is closed */
+  ASSERT_OK(rl_store_backup(f->folder, file, &err)); /* while the store is closed */
 }
 
-static void backup_needs_a_place(void **state) {
+static void backup_to_a_missing_folder_fails(void **state) {
   fixture *f = *state;
-  REFUSED(rl_store_backup("/nowhere", "/tmp/rooflined-never.db", &err), RL_SYS, ENOENT);
-  REFUSED(rl_store_backup(f->folder, "/nowhere/backup.db", &err), RL_SYS, ENOENT);
+  ASSERT_FAILS(rl_store_backup("/nowhere", "/tmp/rooflined-never.db", &err), RL_SYS, ENOENT);
+  ASSERT_FAILS(rl_store_backup(f->folder, "/nowhere/backup.db", &err), RL_SYS, ENOENT);
 }
 
 static int64_t submit_source(rl_store *store, const char *text) {
@@ -195,45 +196,45 @@ static int64_t submit_source(rl_store *store, const char *text) {
   bool existing;
   spec.source = strcpy(copy, text);
   rl_sha256(text, strlen(text), spec.source_sha256);
-  GOOD(rl_store_job_insert(store, &spec, NULL, NULL, 1000, &id, &existing, &err));
+  ASSERT_OK(rl_store_job_insert(store, &spec, NULL, NULL, 1000, &id, &existing, &err));
   return id;
 }
 
-static void posted_code_goes_with_its_last_job(void **state) {
+static void posted_code_is_deleted_with_its_last_job(void **state) {
   fixture *f = *state;
   const rl_retention retention = {.job_days = 30};
   int64_t first = submit_source(f->store, "{\"code\":1}"), second = submit_source(f->store, "{\"code\":1}");
   submit_source(f->store, "{\"code\":2}");
-  assert_int_equal(ask(f, "SELECT count(*) FROM sources"), 2);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM sources"), 2);
   rl_claim taken = claim(f->store, "gpu0");
   assert_string_equal(taken.source, "{\"code\":1}");
-  GOOD(rl_store_run_log(f->store, taken.run_id, "a line\nand another", &err));
+  ASSERT_OK(rl_store_run_log(f->store, taken.run_id, "a line\nand another", &err));
   rl_claim_clear(&taken);
-  cJSON *rows = READ(f->store, RL_QUERY_JOB, RL_INT(":id", first));
-  assert_string_equal(at(rows, "0.runs.0.log")->valuestring, "a line\nand another");
-  assert_true(cJSON_IsNull(at(rows, "0.runs.1.log")));
+  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_JOB, RL_INT(":id", first));
+  assert_string_equal(json_at(rows, "0.runs.0.log")->valuestring, "a line\nand another");
+  assert_true(cJSON_IsNull(json_at(rows, "0.runs.1.log")));
   cJSON_Delete(rows);
-  GOOD(rl_store_job_finish(f->store, first, RL_JOB_CANCELLED, NULL, &err));
+  ASSERT_OK(rl_store_job_finish(f->store, first, RL_JOB_CANCELLED, NULL, &err));
   retain(f->store, retention, 31);
-  assert_int_equal(ask(f, "SELECT count(*) FROM jobs"), 2);
-  assert_int_equal(ask(f, "SELECT count(*) FROM sources"), 2); /* the second job still refers to it */
-  GOOD(rl_store_job_finish(f->store, second, RL_JOB_CANCELLED, NULL, &err));
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM jobs"), 2);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM sources"), 2); /* the second job still refers to it */
+  ASSERT_OK(rl_store_job_finish(f->store, second, RL_JOB_CANCELLED, NULL, &err));
   retain(f->store, retention, 31);
-  assert_int_equal(ask(f, "SELECT count(*) FROM jobs"), 1);
-  assert_int_equal(ask(f, "SELECT text = '{\"code\":2}' FROM sources"), 1);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM jobs"), 1);
+  assert_int_equal(query_integer(f, "SELECT text = '{\"code\":2}' FROM sources"), 1);
 }
 
 #define WITH_STORE(TEST) cmocka_unit_test_setup_teardown(TEST, open_fixture, close_fixture)
 
 int main(void) {
-  const struct CMUnitTest tests[] = {WITH_STORE(nothing_goes_without_limits),
-                                     WITH_STORE(raw_rows_go_before_jobs),
+  const struct CMUnitTest tests[] = {WITH_STORE(nothing_is_deleted_without_limits),
+                                     WITH_STORE(raw_rows_are_deleted_before_jobs),
                                      WITH_STORE(running_jobs_stay),
                                      WITH_STORE(size_is_bounded),
-                                     WITH_STORE(a_stop_ends_it_after_a_batch),
-                                     WITH_STORE(a_large_job_goes_in_batches),
-                                     WITH_STORE(posted_code_goes_with_its_last_job),
+                                     WITH_STORE(retention_stops_after_a_batch),
+                                     WITH_STORE(a_large_job_is_deleted_in_batches),
+                                     WITH_STORE(posted_code_is_deleted_with_its_last_job),
                                      WITH_STORE(backup_is_a_database),
-                                     WITH_STORE(backup_needs_a_place)};
+                                     WITH_STORE(backup_to_a_missing_folder_fails)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

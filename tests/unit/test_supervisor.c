@@ -24,8 +24,8 @@ typedef struct test_state {
 static void set_behaviour(const char *behaviour) { setenv("FAKE_WORKER", behaviour, 1); }
 
 static void open_supervisor(test_state *test) {
-  GOOD(rl_queue_open(test->base.store, 100, &test->jobs, &err));
-  GOOD(rl_supervisor_open(&test->config, test->jobs, &test->supervisor, &err));
+  ASSERT_OK(rl_queue_open(test->base.store, 100, &test->jobs, &err));
+  ASSERT_OK(rl_supervisor_open(&test->config, test->jobs, &test->supervisor, &err));
 }
 
 static void close_supervisor(test_state *test) {
@@ -41,7 +41,7 @@ static int setup(void **state) {
   char program[RL_PATH_SIZE];
   strcpy(created->base.folder, "/tmp/rooflined-supervisor-XXXXXX");
   assert_non_null(mkdtemp(created->base.folder));
-  GOOD(rl_store_open(created->base.folder, &created->base.store, &err));
+  ASSERT_OK(rl_store_open(created->base.folder, &created->base.store, &err));
   snprintf(created->starts, sizeof created->starts, "%s/starts", created->base.folder);
   setenv("FAKE_STARTS", created->starts, 1);
   snprintf(created->releases, sizeof created->releases, "%s/releases", created->base.folder);
@@ -63,7 +63,7 @@ static int teardown(void **state) {
 static int64_t submit_spec(test_state *test, rl_job_spec *spec) {
   int64_t id;
   bool existing;
-  GOOD(rl_queue_submit(test->jobs, spec, NULL, NULL, &id, &existing, &err));
+  ASSERT_OK(rl_queue_submit(test->jobs, spec, NULL, NULL, &id, &existing, &err));
   return id;
 }
 
@@ -84,7 +84,7 @@ static int64_t submit_source(test_state *test) {
 
 static rl_job_state job_state(test_state *test, int64_t id) {
   rl_job_state state;
-  GOOD(rl_store_job_state(test->base.store, id, &state, &err));
+  ASSERT_OK(rl_store_job_state(test->base.store, id, &state, &err));
   return state;
 }
 
@@ -105,7 +105,7 @@ static void wait_for_device(test_state *test, const char *wanted) {
 }
 
 static char *job_events(test_state *test, int64_t id) {
-  cJSON *rows = READ(test->base.store, RL_QUERY_EVENTS, RL_INT(":job", id), RL_INT(":after", 0), RL_INT(":limit", 1000));
+  cJSON *rows = QUERY_ROWS(test->base.store, RL_QUERY_EVENTS, RL_INT(":job", id), RL_INT(":after", 0), RL_INT(":limit", 1000));
   char *text = cJSON_PrintUnformatted(rows);
   cJSON_Delete(rows);
   return text;
@@ -163,8 +163,8 @@ static void a_worker_stays_resident(void **state) {
   assert_int_equal(read_starts(test, pids), 0); /* started only when a pass needs it */
   for (int i = 0; i < 3; i++) wait_for_state(test, submit_job(test, 0), RL_JOB_COMPLETED);
   assert_int_equal(read_starts(test, pids), 1);
-  assert_int_equal(ask(&test->base, "SELECT count(*) FROM epochs"), 3);
-  assert_int_equal(ask(&test->base, "SELECT count(*) FROM passes WHERE git_commit = 'mnist /digits threads 3'"), 3);
+  assert_int_equal(query_integer(&test->base, "SELECT count(*) FROM epochs"), 3);
+  assert_int_equal(query_integer(&test->base, "SELECT count(*) FROM passes WHERE git_commit = 'mnist /digits threads 3'"), 3);
   rl_device_state device;
   wait_for_device(test, "idle");
   assert_int_equal(rl_supervisor_devices(test->supervisor, &device, 1), 1);
@@ -327,7 +327,7 @@ static void a_stray_frame_does_not_complete_the_next_pass(void **state) {
   wait_for_state(test, submit_job(test, 0), RL_JOB_COMPLETED);
   wait_for_state(test, submit_job(test, 0), RL_JOB_COMPLETED);
   assert_int_equal(read_starts(test, pids), 2);
-  assert_int_equal(ask(&test->base, "SELECT count(*) FROM epochs"), 2);
+  assert_int_equal(query_integer(&test->base, "SELECT count(*) FROM epochs"), 2);
 }
 
 /* The worker is kept and the job fails at once: storing the same results again cannot succeed. */
@@ -340,7 +340,7 @@ static void contradictory_results_fail_the_job(void **state) {
   wait_for_state(test, id, RL_JOB_FAILED);
   assert_event_contains(test, id, "the results contradict themselves");
   assert_int_equal(read_starts(test, pids), 1);
-  assert_int_equal(ask(&test->base, "SELECT count(*) FROM epochs"), 0);
+  assert_int_equal(query_integer(&test->base, "SELECT count(*) FROM epochs"), 0);
 }
 
 static void a_crash_between_jobs_counts_for_no_job(void **state) {
@@ -381,7 +381,7 @@ static void cancel_reaches_the_worker(void **state) {
   open_supervisor(test);
   int64_t id = submit_job(test, 0);
   wait_for_device(test, "busy");
-  GOOD(rl_queue_cancel(test->jobs, id, &err));
+  ASSERT_OK(rl_queue_cancel(test->jobs, id, &err));
   int64_t begin = rl_monotonic_ns();
   wait_for_device(test, "idle");
   assert_in_range(rl_monotonic_ns() - begin, 0, 3000000000);
@@ -397,7 +397,7 @@ static void a_worker_that_ignores_cancel_is_killed(void **state) {
   open_supervisor(test);
   int64_t id = submit_job(test, 0);
   wait_for_device(test, "busy");
-  GOOD(rl_queue_cancel(test->jobs, id, &err));
+  ASSERT_OK(rl_queue_cancel(test->jobs, id, &err));
   wait_for_device(test, "idle");
   read_starts(test, pids);
   assert_true(has_exited(pids[0]));
@@ -412,9 +412,9 @@ static void a_flood_of_progress_is_limited_and_can_be_cancelled(void **state) {
   int64_t id = submit_job(test, 0);
   wait_for_device(test, "busy");
   nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
-  GOOD(rl_queue_cancel(test->jobs, id, &err));
+  ASSERT_OK(rl_queue_cancel(test->jobs, id, &err));
   wait_for_device(test, "idle");
-  assert_in_range(ask(&test->base, "SELECT count(*) FROM events WHERE type = 'progress'"), 2, 8);
+  assert_in_range(query_integer(&test->base, "SELECT count(*) FROM events WHERE type = 'progress'"), 2, 8);
 }
 
 static void stop_is_quick_and_leaves_no_process(void **state) {
@@ -463,7 +463,7 @@ static void unusable_devices_are_listed(void **state) {
     set_behaviour(cases[i].behaviour);
     open_supervisor(test);
     assert_unusable(test, "cpu", cases[i].reason);
-    REFUSED(rl_queue_submit(test->jobs, &spec, NULL, NULL, &id, &existing, &err), RL_HTTP, 503);
+    ASSERT_FAILS(rl_queue_submit(test->jobs, &spec, NULL, NULL, &id, &existing, &err), RL_HTTP, 503);
     close_supervisor(test);
   }
   char program[RL_PATH_SIZE];

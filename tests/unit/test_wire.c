@@ -1,4 +1,4 @@
-/* wire: frames arrive complete however they are split, and malformed frames are refused with their cause. */
+/* Tests frames: they arrive complete however the pipe splits them, and malformed frames are refused with a cause. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,22 +14,22 @@
 
 #include "wire/wire.h"
 
-typedef struct line { /* a pipe with a reader at its end */
+typedef struct test_pipe { /* a pipe with a reader at its end */
   int in, out;
   rl_frame_reader *reader;
-} line;
+} test_pipe;
 
-static line open_line(void) {
+static test_pipe open_pipe(void) {
   int ends[2];
   assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
   fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);
-  return (line){.in = ends[1], .out = ends[0], .reader = rl_frame_reader_new(ends[0])};
+  return (test_pipe){.in = ends[1], .out = ends[0], .reader = rl_frame_reader_new(ends[0])};
 }
 
-static void close_line(line *at) {
-  if (at->in >= 0) close(at->in);
-  close(at->out);
-  rl_frame_reader_free(at->reader);
+static void close_pipe(test_pipe *channel) {
+  if (channel->in >= 0) close(channel->in);
+  close(channel->out);
+  rl_frame_reader_free(channel->reader);
 }
 
 static void header(unsigned char bytes[RL_WIRE_HEADER], int version, int type, uint32_t length) {
@@ -37,7 +37,7 @@ static void header(unsigned char bytes[RL_WIRE_HEADER], int version, int type, u
   memcpy(bytes + 8, &length, 4);
 }
 
-static rl_records sample(void) {
+static rl_records make_records(void) {
   rl_records records = {.has_facts = true};
   rl_error err;
   rl_epoch epoch = {
@@ -85,17 +85,17 @@ static rl_records sample(void) {
   return records;
 }
 
-static void records_survive_the_trip(void **state) {
+static void records_arrive_unchanged(void **state) {
   (void)state;
-  line at = open_line();
-  rl_records sent = sample(), got = {0};
+  test_pipe channel = open_pipe();
+  rl_records sent = make_records(), got = {0};
   rl_error err = {0};
   rl_frame frame;
-  assert_int_equal(rl_records_send(at.in, &sent, &err), 0);
-  assert_int_equal(rl_frame_write(at.in, RL_FRAME_DONE, NULL, 0, &err), 0);
+  assert_int_equal(rl_records_send(channel.in, &sent, &err), 0);
+  assert_int_equal(rl_frame_write(channel.in, RL_FRAME_DONE, NULL, 0, &err), 0);
   int rc;
   do {
-    assert_int_equal(rl_frame_read(at.reader, 1000, &frame, &err), 0);
+    assert_int_equal(rl_frame_read(channel.reader, 1000, &frame, &err), 0);
     rc = rl_records_receive(&frame, &got, &err);
     if (rc < 0) fail_msg("%s", err.message);
   } while (rc == 1);
@@ -125,10 +125,10 @@ static void records_survive_the_trip(void **state) {
   assert_memory_equal(got.rows, sent.rows, 3 * sizeof *sent.rows);
   rl_records_clear(&sent);
   rl_records_clear(&got);
-  close_line(&at);
+  close_pipe(&channel);
 }
 
-static void metrics_are_looked_at_before_they_are_believed(void **state) {
+static void metrics_are_validated(void **state) {
   (void)state;
   const rl_kernel_metric good = {.ordinal = 1, .metric = "dram__bytes.sum", .value = 7};
   rl_kernel_metric cases[] = {good, good, good, good, good, good, good};
@@ -159,9 +159,9 @@ static void metrics_are_looked_at_before_they_are_believed(void **state) {
   rl_records_clear(&records);
 }
 
-static void frames_come_in_any_pieces(void **state) {
+static void frames_may_be_split_anywhere(void **state) {
   (void)state;
-  line from = open_line(), to = open_line();
+  test_pipe from = open_pipe(), to = open_pipe();
   rl_error err;
   rl_frame frame;
   rl_request request = {.workload = "mnist_cnn", .params = "{\"epochs\":2}", .pass = RL_PASS_COUNTERS}, got = {0};
@@ -189,8 +189,8 @@ static void frames_come_in_any_pieces(void **state) {
   /* in one write: the NUL behind a payload must not overwrite the next header */
   assert_int_equal(write(to.in, bytes, (size_t)size), size);
   for (int i = 0; i < 4; i++) assert_int_equal(rl_frame_read(to.reader, 0, &frame, &err), 0);
-  close_line(&from);
-  close_line(&to);
+  close_pipe(&from);
+  close_pipe(&to);
 }
 
 static void *write_rows(void *argument) {
@@ -206,21 +206,21 @@ static void *write_rows(void *argument) {
 
 static void the_largest_frame_passes_a_full_pipe(void **state) {
   (void)state;
-  line at = open_line();
+  test_pipe channel = open_pipe();
   pthread_t thread;
   rl_frame frame;
   rl_error err;
   void *failed;
-  assert_int_equal(pthread_create(&thread, NULL, write_rows, &at.in), 0);
+  assert_int_equal(pthread_create(&thread, NULL, write_rows, &channel.in), 0);
   for (int i = 0; i < 2; i++) {
-    assert_int_equal(rl_frame_read(at.reader, 10000, &frame, &err), 0);
+    assert_int_equal(rl_frame_read(channel.reader, 10000, &frame, &err), 0);
     assert_int_equal(frame.length, RL_WIRE_BULK_MAX / sizeof(rl_activity_row) * sizeof(rl_activity_row));
     assert_int_equal(frame.payload[0], 7);
     assert_int_equal(frame.payload[frame.length - 1], 7);
   }
   pthread_join(thread, &failed);
   assert_null(failed);
-  close_line(&at);
+  close_pipe(&channel);
 }
 
 static void *read_slowly(void *argument) {
@@ -229,25 +229,25 @@ static void *read_slowly(void *argument) {
   return NULL;
 }
 
-/* A slow reader, which would need 20 s for the largest frame. */
-static void who_reads_a_little_at_a_time_holds_nobody_up(void **state) {
+/* The reader would need 20 s for the largest frame. */
+static void a_slow_reader_ends_the_write(void **state) {
   (void)state;
   static char text[RL_WIRE_BULK_MAX];
-  line at = open_line();
+  test_pipe channel = open_pipe();
   pthread_t thread;
   rl_error err;
   memset(text, 'a', sizeof text);
-  fcntl(at.in, F_SETFL, O_NONBLOCK);
-  assert_int_equal(pthread_create(&thread, NULL, read_slowly, &at.out), 0);
-  assert_int_equal(rl_frame_write(at.in, RL_FRAME_SOURCE, text, sizeof text, &err), -1);
+  fcntl(channel.in, F_SETFL, O_NONBLOCK);
+  assert_int_equal(pthread_create(&thread, NULL, read_slowly, &channel.out), 0);
+  assert_int_equal(rl_frame_write(channel.in, RL_FRAME_SOURCE, text, sizeof text, &err), -1);
   assert_int_equal(err.code, RL_WIRE_TIMEOUT);
-  close(at.in); /* the reader reads to the end */
+  close(channel.in); /* the reader sees the end of the file */
   pthread_join(thread, NULL);
-  at.in = dup(at.out);
-  close_line(&at);
+  channel.in = dup(channel.out);
+  close_pipe(&channel);
 }
 
-static void broken_headers_are_named(void **state) {
+static void malformed_headers_are_refused(void **state) {
   (void)state;
   static const struct {
     int version, type;
@@ -285,26 +285,26 @@ static void broken_headers_are_named(void **state) {
   assert_int_equal(rl_frame_decode(reserved, RL_WIRE_HEADER - 1, &frame, &err), 0);
 }
 
-static void an_end_of_file_is_told_from_a_cut(void **state) {
+static void end_of_file_and_truncation_differ(void **state) {
   (void)state;
   static const struct {
     size_t bytes;
     rl_wire_code code;
   } cases[] = {{0, RL_WIRE_CLOSED}, {5, RL_WIRE_TRUNCATED}, {14, RL_WIRE_TRUNCATED}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    line at = open_line();
+    test_pipe channel = open_pipe();
     unsigned char bytes[16] = {0};
     rl_frame frame;
     rl_error err;
     header(bytes, RL_WIRE_VERSION, RL_FRAME_NAME, 4);
-    assert_int_equal(write(at.in, bytes, cases[i].bytes), cases[i].bytes);
-    assert_int_equal(rl_frame_read(at.reader, 20, &frame, &err), -1);
+    assert_int_equal(write(channel.in, bytes, cases[i].bytes), cases[i].bytes);
+    assert_int_equal(rl_frame_read(channel.reader, 20, &frame, &err), -1);
     assert_int_equal(err.code, RL_WIRE_TIMEOUT);
-    close(at.in);
-    at.in = -1;
-    assert_int_equal(rl_frame_read(at.reader, 1000, &frame, &err), -1);
+    close(channel.in);
+    channel.in = -1;
+    assert_int_equal(rl_frame_read(channel.reader, 1000, &frame, &err), -1);
     assert_int_equal(err.code, cases[i].code);
-    close_line(&at);
+    close_pipe(&channel);
   }
 }
 
@@ -313,7 +313,7 @@ static int collect_text(rl_frame_type type, const char *text, size_t length, rl_
   return rl_records_receive(&frame, records, err);
 }
 
-static void broken_records_are_refused(void **state) {
+static void malformed_records_are_refused(void **state) {
   (void)state;
   rl_records records = {0};
   rl_error err;
@@ -321,7 +321,7 @@ static void broken_records_are_refused(void **state) {
     rl_frame_type type;
     const char *text;
   } cases[] = {
-      {RL_FRAME_MEASUREMENT, "{\"name\":\"a_ms\",\"value\":1}"}, /* no reason */
+      {RL_FRAME_MEASUREMENT, "{\"name\":\"a_ms\",\"value\":1}"}, /* without a reason */
       {RL_FRAME_MEASUREMENT, "{\"name\":\"a_ms\",\"value\":1,\"reason\":\"\",\"more\":1}"},
       {RL_FRAME_MEASUREMENT, "{\"name\":\"a_ms\",\"value\":\"1\",\"reason\":\"\"}"},
       {RL_FRAME_MEASUREMENT, "{\"name\":\"a_ms\",\"value\":1,\"reason\":\"\"} x"},
@@ -347,7 +347,7 @@ static void broken_records_are_refused(void **state) {
   rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL, .name = 0};
   assert_int_equal(collect_text(RL_FRAME_ROWS, (char *)&row, sizeof row, &records, &err), 1);
   assert_int_equal(collect_text(RL_FRAME_ROWS, (char *)&row, sizeof row - 1, &records, &err), -1);
-  row.name = 1; /* there is only name 0 */
+  row.name = 1; /* only name 0 was received */
   assert_int_equal(collect_text(RL_FRAME_ROWS, (char *)&row, sizeof row, &records, &err), -1);
   static const rl_activity_row impossible[] = {{.kind = RL_ACTIVITY_KINDS}, {.bytes = (uint64_t)INT64_MAX + 1},
                                                {.start_ns = INT64_MAX / 2}, {.end_ns = INT64_MAX / 2},
@@ -361,61 +361,61 @@ static void broken_records_are_refused(void **state) {
 
 static void a_message_with_line_ends_still_arrives(void **state) {
   (void)state;
-  line at = open_line();
+  test_pipe channel = open_pipe();
   rl_failure failure = {.domain = "cuda", .code = 700, .message = "an illegal\nmemory access\twas \"met\""}, got = {0};
   rl_frame frame;
   rl_error err;
-  assert_int_equal(rl_message_write(at.in, RL_FRAME_FAILED, rl_failure_fields, &failure, &err), 0);
-  assert_int_equal(rl_frame_read(at.reader, 1000, &frame, &err), 0);
+  assert_int_equal(rl_message_write(channel.in, RL_FRAME_FAILED, rl_failure_fields, &failure, &err), 0);
+  assert_int_equal(rl_frame_read(channel.reader, 1000, &frame, &err), 0);
   assert_int_equal(rl_fields_parse(rl_failure_fields, (const char *)frame.payload, frame.length, &got, sizeof got, &err), 0);
   assert_string_equal(got.message, "an illegal memory access was \"met\"");
-  close_line(&at);
+  close_pipe(&channel);
 }
 
-/* A compiler's log, names and failures quote posted code, which need not be UTF-8. */
-static void text_that_is_no_utf8_is_mended(void **state) {
+/* A compiler's log, names and failures can quote posted code, which need not be UTF-8. */
+static void invalid_utf8_is_replaced(void **state) {
   (void)state;
-  line at = open_line();
+  test_pipe channel = open_pipe();
   rl_failure failure = {.domain = "cuda", .code = 1, .message = "no kernel \xff\xc3\xa9"}, got = {0};
   static const rl_frame_type types[] = {RL_FRAME_LOG, RL_FRAME_NAME};
   rl_frame frame;
   rl_error err;
   for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-    assert_int_equal(rl_frame_write(at.in, types[i], "a\xff\n\xc3\xa9\xc3", 6, &err), 0);
-    assert_int_equal(rl_frame_read(at.reader, 1000, &frame, &err), 0);
+    assert_int_equal(rl_frame_write(channel.in, types[i], "a\xff\n\xc3\xa9\xc3", 6, &err), 0);
+    assert_int_equal(rl_frame_read(channel.reader, 1000, &frame, &err), 0);
     assert_string_equal((const char *)frame.payload, "a?\n\xc3\xa9?");
   }
-  assert_int_equal(rl_message_write(at.in, RL_FRAME_FAILED, rl_failure_fields, &failure, &err), 0);
-  assert_int_equal(rl_frame_read(at.reader, 1000, &frame, &err), 0);
+  assert_int_equal(rl_message_write(channel.in, RL_FRAME_FAILED, rl_failure_fields, &failure, &err), 0);
+  assert_int_equal(rl_frame_read(channel.reader, 1000, &frame, &err), 0);
   assert_int_equal(rl_fields_parse(rl_failure_fields, (const char *)frame.payload, frame.length, &got, sizeof got, &err), 0);
   assert_string_equal(got.message, "no kernel ?\xc3\xa9");
-  close_line(&at);
+  close_pipe(&channel);
 }
 
 static void a_closed_pipe_is_an_error_not_a_signal(void **state) {
   (void)state;
-  line at = open_line();
+  test_pipe channel = open_pipe();
   rl_error err;
-  close(at.out);
-  at.out = dup(at.in);
-  assert_int_equal(rl_frame_write(at.in, RL_FRAME_CANCEL, NULL, 0, &err), -1);
+  close(channel.out);
+  channel.out = dup(channel.in);
+  assert_int_equal(rl_frame_write(channel.in, RL_FRAME_CANCEL, NULL, 0, &err), -1);
   assert_int_equal(err.code, RL_WIRE_CLOSED);
-  assert_int_equal(rl_frame_write(at.in, RL_FRAME_ROWS, "", 0, &err), -1);
-  close_line(&at);
+  assert_int_equal(rl_frame_write(channel.in, RL_FRAME_ROWS, "", 0, &err), -1);
+  close_pipe(&channel);
 }
 
 int main(void) {
   signal(SIGPIPE, SIG_IGN);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(records_survive_the_trip),
-                                     cmocka_unit_test(metrics_are_looked_at_before_they_are_believed),
-                                     cmocka_unit_test(frames_come_in_any_pieces),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(records_arrive_unchanged),
+                                     cmocka_unit_test(metrics_are_validated),
+                                     cmocka_unit_test(frames_may_be_split_anywhere),
                                      cmocka_unit_test(the_largest_frame_passes_a_full_pipe),
-                                     cmocka_unit_test(who_reads_a_little_at_a_time_holds_nobody_up),
-                                     cmocka_unit_test(broken_headers_are_named),
-                                     cmocka_unit_test(an_end_of_file_is_told_from_a_cut),
-                                     cmocka_unit_test(broken_records_are_refused),
+                                     cmocka_unit_test(a_slow_reader_ends_the_write),
+                                     cmocka_unit_test(malformed_headers_are_refused),
+                                     cmocka_unit_test(end_of_file_and_truncation_differ),
+                                     cmocka_unit_test(malformed_records_are_refused),
                                      cmocka_unit_test(a_message_with_line_ends_still_arrives),
-                                     cmocka_unit_test(text_that_is_no_utf8_is_mended),
+                                     cmocka_unit_test(invalid_utf8_is_replaced),
                                      cmocka_unit_test(a_closed_pipe_is_an_error_not_a_signal)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
