@@ -1,4 +1,4 @@
-/* The engines of the CPU worker. "auto" takes the first that supports a workload's parameters, so the best stands first. */
+/* The engines of the CPU worker. "auto" selects the first that supports the parameters, so the fastest comes first. */
 #include "ceilings/cpu.h"
 #include "kernel/cpu.h"
 #include "kernel/sequence.h"

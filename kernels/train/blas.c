@@ -1,22 +1,24 @@
-/* The engine blas: conv2 and the linear layers as OpenBLAS products, the rest by the loops of simd.c, the images of a batch split
- * among threads.
+/* CPU engine blas: conv2 and the linear layers as OpenBLAS products, the other layers as loops of simd.c. The threads share the
+ * batch chunks.
  *
- * conv2 has the layout [tap][in][out]: a kernel row is 96 contiguous floats, im2col is three copies for each pixel, and pooling
- * works on vectors of channels. An image takes 18.6 MFLOP, 95 % of them in products. */
+ * Layout of conv2.weight: [tap][in][out]. Since activations are NHWC, the inputs of a kernel row are 96 contiguous floats, im2col
+ * makes three copies for each output pixel, and pooling works on vectors of channels. A step takes 18.6 MFLOP for each image,
+ * 95 % of them in products. */
 #include <cblas.h>
 #include <string.h>
 
 #include "train/layers.h"
 
 enum {
-  BLOCK = 4, /* images in a product of conv2: their im2col is 664 kB and stays in L2 */
-  POSITIONS = RL_H2 * RL_H2
+  BLOCK_IMAGES = 4,         /* images in a product of conv2: their im2col is 664 kB and stays in L2 */
+  POSITIONS = RL_H2 * RL_H2 /* output pixels of conv2 for an image */
 };
 
-typedef struct scratch { /* for one thread */
-  float columns[BLOCK * POSITIONS * RL_CONV2_K], c2[BLOCK * POSITIONS * RL_C2];
-  float image[RL_P1_FLOATS], weights[RL_CONV2_K * RL_C2]; /* weights: of conv2 */
-  float gradient[RL_FLAT];
+typedef struct scratch { /* buffers of one thread */
+  float columns[BLOCK_IMAGES * POSITIONS * RL_CONV2_K], c2[BLOCK_IMAGES * POSITIONS * RL_C2];
+  float p1[RL_P1_FLOATS]; /* p1 or dp1 of an image */
+  float p2[RL_FLAT];      /* p2 or dp2 of an image */
+  float conv2_weights[RL_CONV2_K * RL_C2];
 } scratch;
 
 typedef struct blas {
@@ -28,41 +30,41 @@ typedef struct blas {
 /* --- forward ----------------------------------------------------------------------------------------------------------- */
 
 static void conv1_forward_chunk(rl_layers *l, rl_batch_chunk chunk, uint32_t thread) {
-  scratch *mem = &((blas *)l)->scratch[thread];
+  scratch *thread_scratch = &((blas *)l)->scratch[thread];
   float weight_buffer[9 * RL_C1], bias_buffer[RL_C1];
-  const float *w = rl_weights(l, rl_offset(RL_CONV1_W), 9 * RL_C1, weight_buffer),
-              *bias = rl_weights(l, rl_offset(RL_CONV1_B), RL_C1, bias_buffer);
+  const float *w = rl_weights(l, rl_tensor_offset(RL_CONV1_W), 9 * RL_C1, weight_buffer),
+              *bias = rl_weights(l, rl_tensor_offset(RL_CONV1_B), RL_C1, bias_buffer);
   for (uint32_t i = chunk.first; i < chunk.end; i++) {
     size_t offset = (size_t)i * RL_P1_FLOATS;
-    float *y = rl_compute_buffer(l, l->p1, offset, mem->image);
+    float *y = rl_compute_buffer(l, l->p1, offset, thread_scratch->p1);
     l->simd->conv1_forward(l->train.x + (size_t)i * RL_PIXELS, w, bias, y, l->argmax1 + offset);
     rl_pack(l, l->p1, offset, RL_P1_FLOATS, y);
   }
 }
 
-/* im2col of the inputs of conv2. */
-static void unfold(const rl_layers *l, scratch *mem, uint32_t first, uint32_t images) {
+/* Writes the im2col of conv2's inputs, for images first .. first + images - 1, to columns. */
+static void unfold_images(const rl_layers *l, scratch *thread_scratch, uint32_t first, uint32_t images) {
   for (uint32_t k = 0; k < images; k++) {
-    const float *x = rl_unpack(l, l->p1, (size_t)(first + k) * RL_P1_FLOATS, RL_P1_FLOATS, mem->image);
-    l->simd->image_to_columns(x, mem->columns + (size_t)k * POSITIONS * RL_CONV2_K);
+    const float *x = rl_unpack(l, l->p1, (size_t)(first + k) * RL_P1_FLOATS, RL_P1_FLOATS, thread_scratch->p1);
+    l->simd->image_to_columns(x, thread_scratch->columns + (size_t)k * POSITIONS * RL_CONV2_K);
   }
 }
 
 static void conv2_forward_chunk(rl_layers *l, rl_batch_chunk chunk, uint32_t thread) {
-  scratch *mem = &((blas *)l)->scratch[thread];
+  scratch *thread_scratch = &((blas *)l)->scratch[thread];
   float bias_buffer[RL_C2];
   if (chunk.first == chunk.end) return;
-  const float *w = rl_weights(l, rl_offset(RL_CONV2_W), RL_CONV2_K * RL_C2, mem->weights);
-  const float *bias = rl_weights(l, rl_offset(RL_CONV2_B), RL_C2, bias_buffer);
-  for (uint32_t first = chunk.first; first < chunk.end; first += BLOCK) {
-    uint32_t images = chunk.end - first < BLOCK ? chunk.end - first : BLOCK;
-    unfold(l, mem, first, images);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)images * POSITIONS, RL_C2, RL_CONV2_K, 1, mem->columns,
-                RL_CONV2_K, w, RL_C2, 0, mem->c2, RL_C2);
+  const float *w = rl_weights(l, rl_tensor_offset(RL_CONV2_W), RL_CONV2_K * RL_C2, thread_scratch->conv2_weights);
+  const float *bias = rl_weights(l, rl_tensor_offset(RL_CONV2_B), RL_C2, bias_buffer);
+  for (uint32_t first = chunk.first; first < chunk.end; first += BLOCK_IMAGES) {
+    uint32_t images = chunk.end - first < BLOCK_IMAGES ? chunk.end - first : BLOCK_IMAGES;
+    unfold_images(l, thread_scratch, first, images);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)images * POSITIONS, RL_C2, RL_CONV2_K, 1, thread_scratch->columns,
+                RL_CONV2_K, w, RL_C2, 0, thread_scratch->c2, RL_C2);
     for (uint32_t k = 0; k < images; k++) {
       size_t offset = (size_t)(first + k) * RL_FLAT;
-      float *y = rl_compute_buffer(l, l->p2, offset, mem->gradient);
-      l->simd->pool2_forward(mem->c2 + (size_t)k * POSITIONS * RL_C2, bias, y, l->argmax2 + offset);
+      float *y = rl_compute_buffer(l, l->p2, offset, thread_scratch->p2);
+      l->simd->pool2_forward(thread_scratch->c2 + (size_t)k * POSITIONS * RL_C2, bias, y, l->argmax2 + offset);
       rl_pack(l, l->p2, offset, RL_FLAT, y);
     }
   }
@@ -75,28 +77,28 @@ static void conv2_forward(rl_cpu_train *train, uint32_t n) { rl_run_batch_chunks
 
 static void conv2_backward_chunk(rl_layers *l, rl_batch_chunk chunk, uint32_t thread) {
   blas *b = (blas *)l;
-  scratch *mem = &b->scratch[thread];
-  float *dw = chunk.sums + rl_offset(RL_CONV2_W), *db = chunk.sums + rl_offset(RL_CONV2_B);
+  scratch *thread_scratch = &b->scratch[thread];
+  float *dw = chunk.sums + rl_tensor_offset(RL_CONV2_W), *db = chunk.sums + rl_tensor_offset(RL_CONV2_B);
   memset(dw, 0, sizeof(float) * (RL_CONV2_K * RL_C2 + RL_C2));
   if (chunk.first == chunk.end) return;
-  const float *w = rl_weights(l, rl_offset(RL_CONV2_W), RL_CONV2_K * RL_C2, mem->weights);
-  for (uint32_t first = chunk.first; first < chunk.end; first += BLOCK) {
-    uint32_t images = chunk.end - first < BLOCK ? chunk.end - first : BLOCK;
+  const float *w = rl_weights(l, rl_tensor_offset(RL_CONV2_W), RL_CONV2_K * RL_C2, thread_scratch->conv2_weights);
+  for (uint32_t first = chunk.first; first < chunk.end; first += BLOCK_IMAGES) {
+    uint32_t images = chunk.end - first < BLOCK_IMAGES ? chunk.end - first : BLOCK_IMAGES;
     int positions = (int)images * POSITIONS;
-    unfold(l, mem, first, images);
+    unfold_images(l, thread_scratch, first, images);
     for (uint32_t k = 0; k < images; k++) {
       size_t offset = (size_t)(first + k) * RL_FLAT;
-      const float *dy = rl_unpack(l, l->dp2, offset, RL_FLAT, mem->gradient);
-      l->simd->pool2_gradient(dy, l->argmax2 + offset, mem->c2 + (size_t)k * POSITIONS * RL_C2, db);
+      const float *dy = rl_unpack(l, l->dp2, offset, RL_FLAT, thread_scratch->p2);
+      l->simd->pool2_gradient(dy, l->argmax2 + offset, thread_scratch->c2 + (size_t)k * POSITIONS * RL_C2, db);
     }
-    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, RL_CONV2_K, RL_C2, positions, 1, mem->columns, RL_CONV2_K, mem->c2,
-                RL_C2, 1, dw, RL_C2);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, positions, RL_CONV2_K, RL_C2, 1, mem->c2, RL_C2, w, RL_C2, 0,
-                mem->columns, RL_CONV2_K);
+    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, RL_CONV2_K, RL_C2, positions, 1, thread_scratch->columns, RL_CONV2_K,
+                thread_scratch->c2, RL_C2, 1, dw, RL_C2);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, positions, RL_CONV2_K, RL_C2, 1, thread_scratch->c2, RL_C2, w, RL_C2, 0,
+                thread_scratch->columns, RL_CONV2_K);
     for (uint32_t k = 0; k < images; k++) {
       size_t offset = (size_t)(first + k) * RL_P1_FLOATS;
-      float *dx = rl_compute_buffer(l, b->dp1, offset, mem->image);
-      l->simd->columns_to_image(mem->columns + (size_t)k * POSITIONS * RL_CONV2_K, dx);
+      float *dx = rl_compute_buffer(l, b->dp1, offset, thread_scratch->p1);
+      l->simd->columns_to_image(thread_scratch->columns + (size_t)k * POSITIONS * RL_CONV2_K, dx);
       rl_pack(l, b->dp1, offset, RL_P1_FLOATS, dx);
     }
   }
@@ -107,9 +109,9 @@ static void conv1_backward_chunk(rl_layers *l, rl_batch_chunk chunk, uint32_t th
   memset(chunk.sums, 0, sizeof(float) * (9 * RL_C1 + RL_C1));
   for (uint32_t i = chunk.first; i < chunk.end; i++) {
     size_t offset = (size_t)i * RL_P1_FLOATS;
-    const float *dy = rl_unpack(l, b->dp1, offset, RL_P1_FLOATS, b->scratch[thread].image);
-    l->simd->conv1_gradient(l->train.x + (size_t)i * RL_PIXELS, dy, l->argmax1 + offset, chunk.sums + rl_offset(RL_CONV1_W),
-                            chunk.sums + rl_offset(RL_CONV1_B));
+    const float *dy = rl_unpack(l, b->dp1, offset, RL_P1_FLOATS, b->scratch[thread].p1);
+    l->simd->conv1_gradient(l->train.x + (size_t)i * RL_PIXELS, dy, l->argmax1 + offset,
+                            chunk.sums + rl_tensor_offset(RL_CONV1_W), chunk.sums + rl_tensor_offset(RL_CONV1_B));
   }
 }
 
@@ -134,9 +136,10 @@ static const rl_cpu_layer backward[] = {{"fc2_backward", rl_fc2_backward},
                                         {0}};
 
 static uint32_t parameter_index(uint32_t parameter) {
-  if (parameter < rl_offset(RL_CONV2_W) || parameter >= rl_offset(RL_CONV2_B)) return rl_layers_parameter_index(parameter);
-  uint32_t i = parameter - rl_offset(RL_CONV2_W);
-  return rl_offset(RL_CONV2_W) + (i % 9 * RL_C1 + i / 9 % RL_C1) * RL_C2 + i / RL_CONV2_K;
+  if (parameter < rl_tensor_offset(RL_CONV2_W) || parameter >= rl_tensor_offset(RL_CONV2_B))
+    return rl_layers_parameter_index(parameter);
+  uint32_t i = parameter - rl_tensor_offset(RL_CONV2_W);
+  return rl_tensor_offset(RL_CONV2_W) + (i % 9 * RL_C1 + i / 9 % RL_C1) * RL_C2 + i / RL_CONV2_K;
 }
 
 static bool read_value(rl_cpu_train *train, rl_cpu_value value, uint32_t n, double *out) {
@@ -153,20 +156,20 @@ static int prepare(rl_cpu_train *train, rl_error *err) {
   return rl_cpu_allocate(train, RL_MEMORY_WORKSPACE, bytes, (void **)&b->scratch, err);
 }
 
-static const rl_cpu_math math = {.threaded = true,
-                                 .size = sizeof(blas),
-                                 .forward = forward,
-                                 .backward = backward,
-                                 .parameter_index = parameter_index,
-                                 .prepare = prepare,
-                                 .on_start = rl_layers_on_start,
-                                 .on_weights_changed = rl_layers_on_weights_changed,
-                                 .all_finite = rl_layers_all_finite,
-                                 .adam = rl_layers_adam,
-                                 .read_value = read_value};
+static const rl_cpu_engine_ops ops = {.threaded = true,
+                                      .size = sizeof(blas),
+                                      .forward = forward,
+                                      .backward = backward,
+                                      .parameter_index = parameter_index,
+                                      .prepare = prepare,
+                                      .on_start = rl_layers_on_start,
+                                      .on_weights_changed = rl_layers_on_weights_changed,
+                                      .all_finite = rl_layers_all_finite,
+                                      .adam = rl_layers_adam,
+                                      .read_value = read_value};
 
 static int open_blas(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
-  return rl_cpu_open(&math, device, params, instance, err);
+  return rl_cpu_open(&ops, device, params, instance, err);
 }
 
 const rl_engine rl_engine_blas = {.description = &rl_train_blas, .open = open_blas};

@@ -17,18 +17,18 @@ int rl_cpu_allocate(rl_cpu_train *train, rl_memory_purpose purpose, size_t bytes
   return device->ops->zero(device, *memory, bytes, err);
 }
 
-/* --- launches of every engine ------------------------------------------------------------------------------------------ */
+/* --- layers that all engines share ----------------------------------------------------------------------------------- */
 
 static void begin_epoch(rl_cpu_train *train, uint32_t n) {
   (void)n;
-  if (train->math->on_start != NULL) train->math->on_start(train);
+  if (train->ops->on_start != NULL) train->ops->on_start(train);
   if (train->state.step != 0) train->state.epoch++;
   train->state.step = 0;
 }
 
 static void begin_evaluation(rl_cpu_train *train, uint32_t n) {
   (void)n;
-  if (train->math->on_start != NULL) train->math->on_start(train);
+  if (train->ops->on_start != NULL) train->ops->on_start(train);
   train->state.test_position = train->state.test_correct = 0;
   train->state.test_loss = 0;
 }
@@ -60,7 +60,7 @@ static void gather_test(rl_cpu_train *train, uint32_t n) {
   train->state.test_position += n;
 }
 
-/* Returns the sum of the losses, each computed in double, over the images in order. scale: factor in dlogits. */
+/* Returns the sum of the images' losses, computed in double, and writes dlogits, the gradient of scale × mean loss. */
 static double batch_loss(rl_cpu_train *train, uint32_t n, double scale, uint32_t *correct) {
   double sum = 0;
   for (uint32_t i = 0; i < n; i++) {
@@ -76,7 +76,7 @@ static double batch_loss(rl_cpu_train *train, uint32_t n, double scale, uint32_t
 }
 
 static void loss(rl_cpu_train *train, uint32_t n) {
-  train->state.gradient_scale = train->half ? train->state.scale.scale : 1;
+  train->state.gradient_scale = train->half ? train->state.loss_scale.scale : 1;
   train->step_losses[train->state.step] = (float)(batch_loss(train, n, train->state.gradient_scale, NULL) / n);
 }
 
@@ -88,10 +88,11 @@ static void adam(rl_cpu_train *train, uint32_t n) {
   (void)n;
   bool apply = true;
   if (train->half) {
-    apply = train->math->all_finite(train);
-    rl_loss_scale_update(&train->state.scale, apply);
+    apply = train->ops->all_finite(train);
+    rl_loss_scale_update(&train->state.loss_scale, apply);
   }
-  if (apply) train->math->adam(train, ++train->state.applied, train->instance.params.learning_rate, train->state.gradient_scale);
+  if (apply)
+    train->ops->adam(train, ++train->state.applied_steps, train->instance.params.learning_rate, train->state.gradient_scale);
   train->state.step++;
 }
 
@@ -100,13 +101,13 @@ static const rl_cpu_layer begin_epoch_layer = {"begin_epoch", begin_epoch}, gath
                           begin_evaluation_layer = {"begin_evaluation", begin_evaluation},
                           gather_test_layer = {"gather_test", gather_test}, loss_test_layer = {"loss_test", loss_test};
 
-/* --- the epoch as a program -------------------------------------------------------------------------------------------- */
+/* --- epoch and evaluation as programs -------------------------------------------------------------------------------- */
 
 static int enqueue(void *argument, rl_stream stream, rl_error *err) {
   (void)stream;
   (void)err;
-  const rl_cpu_batch *batch = argument;
-  batch->layer->run(batch->train, batch->n);
+  const rl_cpu_launch_argument *launch = argument;
+  launch->layer->run(launch->train, launch->n);
   return 0;
 }
 
@@ -117,9 +118,9 @@ typedef struct program_writer {
 } program_writer;
 
 static void add_launch(program_writer *writer, const char *range, const rl_cpu_layer *layer, uint32_t n) {
-  rl_cpu_batch *batch = &writer->train->batches[writer->launches];
-  *batch = (rl_cpu_batch){writer->train, layer, n};
-  writer->train->launches[writer->launches++] = (rl_launch){layer->name, range, enqueue, batch};
+  rl_cpu_launch_argument *argument = &writer->train->launch_arguments[writer->launches];
+  *argument = (rl_cpu_launch_argument){writer->train, layer, n};
+  writer->train->launches[writer->launches++] = (rl_launch){layer->name, range, enqueue, argument};
 }
 
 static void end_sequence(program_writer *writer, const char *name, uint64_t repeat) {
@@ -131,10 +132,10 @@ static void end_sequence(program_writer *writer, const char *name, uint64_t repe
 static void add_step(program_writer *writer, const char *name, uint32_t n, uint64_t repeat) {
   if (n == 0 || repeat == 0) return;
   add_launch(writer, "data", &gather_layer, n);
-  for (const rl_cpu_layer *layer = writer->train->math->forward; layer->name != NULL; layer++)
+  for (const rl_cpu_layer *layer = writer->train->ops->forward; layer->name != NULL; layer++)
     add_launch(writer, "forward", layer, n);
   add_launch(writer, "forward", &loss_layer, n);
-  for (const rl_cpu_layer *layer = writer->train->math->backward; layer->name != NULL; layer++)
+  for (const rl_cpu_layer *layer = writer->train->ops->backward; layer->name != NULL; layer++)
     add_launch(writer, "backward", layer, n);
   add_launch(writer, "optimizer", &adam_layer, n);
   end_sequence(writer, name, repeat);
@@ -143,7 +144,7 @@ static void add_step(program_writer *writer, const char *name, uint32_t n, uint6
 static void add_evaluation(program_writer *writer, const char *name, uint32_t n, uint64_t repeat) {
   if (n == 0 || repeat == 0) return;
   add_launch(writer, "data", &gather_test_layer, n);
-  for (const rl_cpu_layer *layer = writer->train->math->forward; layer->name != NULL; layer++)
+  for (const rl_cpu_layer *layer = writer->train->ops->forward; layer->name != NULL; layer++)
     add_launch(writer, "forward", layer, n);
   add_launch(writer, "forward", &loss_test_layer, n);
   end_sequence(writer, name, repeat);
@@ -170,14 +171,14 @@ static void write_programs(rl_cpu_train *train) {
 /* --- the instance ------------------------------------------------------------------------------------------------------ */
 
 static uint32_t parameter_index(const rl_cpu_train *train, uint32_t parameter) {
-  return train->math->parameter_index != NULL ? train->math->parameter_index(parameter) : parameter;
+  return train->ops->parameter_index != NULL ? train->ops->parameter_index(parameter) : parameter;
 }
 
 static int set_parameters(rl_train_instance *instance, const float *weights, rl_error *err) {
   (void)err;
   rl_cpu_train *train = (rl_cpu_train *)instance;
   for (uint32_t i = 0; i < RL_PARAMETERS; i++) train->weights[parameter_index(train, i)] = weights[i];
-  if (train->math->on_weights_changed != NULL) train->math->on_weights_changed(train);
+  if (train->ops->on_weights_changed != NULL) train->ops->on_weights_changed(train);
   return 0;
 }
 
@@ -209,7 +210,7 @@ static int reset(rl_instance *instance, rl_error *err) {
   rl_model_initialise((uint64_t)train->instance.params.seed, initial);
   memset(train->m, 0, sizeof *train->m * RL_PARAMETERS);
   memset(train->v, 0, sizeof *train->v * RL_PARAMETERS);
-  train->state = (rl_cpu_state){.scale = {.scale = RL_LOSS_SCALE_START}, .gradient_scale = 1, .test_loss = NAN};
+  train->state = (rl_cpu_state){.loss_scale = {.scale = RL_LOSS_SCALE_START}, .gradient_scale = 1, .test_loss = NAN};
   int rc = set_parameters(&train->instance, initial, err);
   free(initial);
   return rc;
@@ -226,28 +227,28 @@ static int read_results(rl_instance *instance, rl_iteration_results *out, rl_err
       .train_loss = state->step > 0 ? sum / state->step : NAN,
       .test_loss = state->test_position > 0 ? state->test_loss / state->test_position : NAN,
       .test_accuracy_ratio = state->test_position > 0 ? (double)state->test_correct / state->test_position : NAN,
-      .loss_scale = train->half ? state->scale.scale : NAN,
-      .skipped_steps = train->half ? state->scale.skipped : NAN};
+      .loss_scale = train->half ? state->loss_scale.scale : NAN,
+      .skipped_steps = train->half ? state->loss_scale.skipped : NAN};
   return 0;
 }
 
 static int save(rl_instance *instance, rl_error *err) {
   rl_cpu_train *train = (rl_cpu_train *)instance;
-  if (train->saved_numbers == NULL) train->saved_numbers = malloc(3 * sizeof(float) * RL_PARAMETERS);
-  if (train->saved_numbers == NULL) return rl_fail_errno(err, "memory for a saved state");
+  if (train->saved_arrays == NULL) train->saved_arrays = malloc(3 * sizeof(float) * RL_PARAMETERS);
+  if (train->saved_arrays == NULL) return rl_fail_errno(err, "memory for a saved state");
   const float *const arrays[3] = {train->weights, train->m, train->v};
-  for (int i = 0; i < 3; i++) memcpy(train->saved_numbers + i * RL_PARAMETERS, arrays[i], sizeof(float) * RL_PARAMETERS);
-  train->saved = train->state;
+  for (int i = 0; i < 3; i++) memcpy(train->saved_arrays + i * RL_PARAMETERS, arrays[i], sizeof(float) * RL_PARAMETERS);
+  train->saved_state = train->state;
   return 0;
 }
 
 static int restore(rl_instance *instance, rl_error *err) {
   rl_cpu_train *train = (rl_cpu_train *)instance;
-  if (train->saved_numbers == NULL) return rl_fail(err, RL_SYS, 0, "no state was saved");
+  if (train->saved_arrays == NULL) return rl_fail(err, RL_SYS, 0, "no state was saved");
   float *const arrays[3] = {train->weights, train->m, train->v};
-  for (int i = 0; i < 3; i++) memcpy(arrays[i], train->saved_numbers + i * RL_PARAMETERS, sizeof(float) * RL_PARAMETERS);
-  train->state = train->saved;
-  if (train->math->on_weights_changed != NULL) train->math->on_weights_changed(train);
+  for (int i = 0; i < 3; i++) memcpy(arrays[i], train->saved_arrays + i * RL_PARAMETERS, sizeof(float) * RL_PARAMETERS);
+  train->state = train->saved_state;
+  if (train->ops->on_weights_changed != NULL) train->ops->on_weights_changed(train);
   return 0;
 }
 
@@ -256,7 +257,7 @@ static void close_train(rl_instance *instance) {
   rl_device *device = instance->device;
   while (train->block_count > 0) device->ops->release(device, train->blocks[--train->block_count]);
   rl_thread_pool_close(train->threads);
-  free(train->saved_numbers);
+  free(train->saved_arrays);
   free(train);
 }
 
@@ -308,16 +309,16 @@ static int initialise(rl_cpu_train *train, rl_error *err) {
   int rc = copy_data(train, &data, err);
   rl_dataset_free(&data);
   if (rc < 0 || allocate_shared(train, err) < 0) return -1;
-  train->threads = rl_thread_pool_open(train->math->threaded ? train->instance.base.device->threads : 1, err);
-  if (train->threads == NULL || train->math->prepare(train, err) < 0) return -1;
+  train->threads = rl_thread_pool_open(train->ops->threaded ? train->instance.base.device->threads : 1, err);
+  if (train->threads == NULL || train->ops->prepare(train, err) < 0) return -1;
   write_programs(train);
   return reset(&train->instance.base, err);
 }
 
-int rl_cpu_open(const rl_cpu_math *math, rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
-  rl_cpu_train *train = calloc(1, math->size);
+int rl_cpu_open(const rl_cpu_engine_ops *ops, rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
+  rl_cpu_train *train = calloc(1, ops->size);
   if (train == NULL) return rl_fail_errno(err, "memory for an engine's instance");
-  train->math = math;
+  train->ops = ops;
   train->instance = (rl_train_instance){.base = {.ops = &operations, .device = device, .deterministic = true},
                                         .params = *(const rl_train_params *)params,
                                         .losses = get_losses,

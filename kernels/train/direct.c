@@ -1,6 +1,6 @@
-/* Implements direct.h. Accumulators stay in registers: SPAN channels × 12 output pixels (forward) or × 9 taps (backward). Each
- * image value is broadcast; each vector of weights or inputs comes from L1, because only 36 KB of weights are in use at a time.
- */
+/* Accumulators stay in registers: SPAN channels × 12 output pixels (forward) or × 9 taps (backward). An inner loop multiplies one
+ * broadcast value by a vector from L1: by weights in forward and in the input gradient, by inputs in the weight gradient. The
+ * weights in use at a time take 36 kB. */
 #include "train/direct.h"
 
 #include <immintrin.h>
@@ -11,16 +11,22 @@
 #include "train/oracle.h"
 
 #if defined(__AVX512F__)
-enum { VECTORS = 2 }; /* vectors of a SPAN; 24 of 32 registers hold sums */
+enum { VECTORS = 2 }; /* vectors in a SPAN; sums take 24 of 32 registers */
 #else
-enum { VECTORS = 1 }; /* 12 of 16 registers hold sums */
+enum { VECTORS = 1 }; /* sums take 12 of 16 registers */
 #endif
-enum { TAPS = 9, K = TAPS * RL_C1, SPAN = VECTORS * VECTOR_WIDTH, ROW_FLOATS = RL_P1 * RL_C1, WINDOWS = 3 };
+enum {
+  TAPS = 9,
+  CHANNEL_WEIGHTS = TAPS * RL_C1, /* weights of one output channel */
+  SPAN = VECTORS * VECTOR_WIDTH,  /* channels that are computed together */
+  ROW_FLOATS = RL_P1 * RL_C1,     /* in a row of x */
+  WINDOWS = 3                     /* adjacent pooling windows that are computed together */
+};
 
 static void reorder_weights(const float *w, float *taps) {
   for (int slice = 0; slice < RL_C2; slice += SPAN)
-    for (int i = 0; i < K; i++)
-      for (int o = 0; o < SPAN; o++) *taps++ = w[(slice + o) * K + i];
+    for (int i = 0; i < CHANNEL_WEIGHTS; i++)
+      for (int o = 0; o < SPAN; o++) *taps++ = w[(slice + o) * CHANNEL_WEIGHTS + i];
 }
 
 /* Computes WINDOWS adjacent pooling windows × SPAN channels. */
@@ -38,7 +44,7 @@ static inline void forward_windows(const float *x, const float *taps, const floa
   }
   for (int window = 0; window < WINDOWS; window++)
     for (int v = 0; v < VECTORS; v++) {
-      running_max pooled = no_maximum();
+      running_max pooled = initial_maximum();
       for (int i = 0; i < 4; i++) pooled = update_maximum(pooled, sum[i / 2][2 * window + i % 2][v], i);
       store_maximum(pooled, y + window * RL_C2 + v * VECTOR_WIDTH, argmax + window * RL_C2 + v * VECTOR_WIDTH);
     }
@@ -48,18 +54,19 @@ static void forward(const float *x, const float *taps, const float *b, float *y,
   for (int slice = 0; slice < RL_C2; slice += SPAN)
     for (int pixel = 0; pixel < RL_P2 * RL_P2; pixel += WINDOWS) {
       const float *corner = x + pixel / RL_P2 * 2 * ROW_FLOATS + pixel % RL_P2 * 2 * RL_C1;
-      forward_windows(corner, taps + slice * K, b + slice, y + pixel * RL_C2 + slice, argmax + pixel * RL_C2 + slice);
+      forward_windows(corner, taps + slice * CHANNEL_WEIGHTS, b + slice, y + pixel * RL_C2 + slice,
+                      argmax + pixel * RL_C2 + slice);
     }
 }
 
-/* Returns the offset of the first input of the output whose value pooled pixel `pixel` took. */
+/* Returns the offset in x of the first input of the output pixel that max-pooling selected for pooled pixel `pixel`. */
 static inline size_t input_offset(int pixel, int argmax) {
   return (size_t)((2 * (pixel / RL_P2) + argmax / 2) * ROW_FLOATS + (2 * (pixel % RL_P2) + argmax % 2) * RL_C1);
 }
 
 static inline size_t tap_offset(int tap) { return (size_t)(tap / 3 * ROW_FLOATS + tap % 3 * RL_C1); }
 
-enum { OUTPUTS = 32 }; /* output channels whose weights are in use at a time */
+enum { OUTPUT_CHANNELS = 32 }; /* output channels whose weights are in use at a time */
 
 /* Returns a mask of the 32 channels whose argmax is `position`. */
 static inline uint32_t channels_with_argmax(const uint8_t *argmax, int position) {
@@ -75,7 +82,7 @@ static inline void accumulate_input_gradient(uint32_t channels, const float *dy,
   for (; channels != 0; channels &= channels - 1) {
     int o = __builtin_ctz(channels);
     for (int tap = 0; tap < TAPS; tap++)
-      for (int v = 0; v < VECTORS; v++) sum[tap][v] += dy[o] * load(w + o * K + tap * RL_C1 + v * VECTOR_WIDTH);
+      for (int v = 0; v < VECTORS; v++) sum[tap][v] += dy[o] * load(w + o * CHANNEL_WEIGHTS + tap * RL_C1 + v * VECTOR_WIDTH);
   }
   for (int tap = 0; tap < TAPS; tap++)
     for (int v = 0; v < VECTORS; v++) store(sum[tap][v], dx + tap_offset(tap) + v * VECTOR_WIDTH);
@@ -83,17 +90,17 @@ static inline void accumulate_input_gradient(uint32_t channels, const float *dy,
 
 static void input_gradient(const float *dy, const uint8_t *argmax, const float *w, float *dx) {
   memset(dx, 0, sizeof(float) * RL_P1 * ROW_FLOATS);
-  for (int first = 0; first < RL_C2; first += OUTPUTS)
+  for (int first_channel = 0; first_channel < RL_C2; first_channel += OUTPUT_CHANNELS)
     for (int pixel = 0; pixel < RL_P2 * RL_P2; pixel++)
       for (int position = 0; position < 4; position++) {
-        uint32_t channels = channels_with_argmax(argmax + pixel * RL_C2 + first, position);
+        uint32_t channels = channels_with_argmax(argmax + pixel * RL_C2 + first_channel, position);
         for (int c = 0; c < RL_C1; c += SPAN)
-          accumulate_input_gradient(channels, dy + pixel * RL_C2 + first, w + first * K + c,
+          accumulate_input_gradient(channels, dy + pixel * RL_C2 + first_channel, w + first_channel * CHANNEL_WEIGHTS + c,
                                     dx + input_offset(pixel, position) + c);
       }
 }
 
-/* Adds output channel o, over its positive pooled pixels, to dw at nine taps. */
+/* Adds the gradients of output channel o at the pooled pixels in the mask to dw, for nine taps and SPAN input channels. */
 static inline void accumulate_weight_gradient(uint64_t positive_pixels, int o, const float *x, const float *dy,
                                               const uint8_t *argmax, float *dw) {
   float_vector sum[TAPS][VECTORS];
@@ -101,9 +108,9 @@ static inline void accumulate_weight_gradient(uint64_t positive_pixels, int o, c
     for (int v = 0; v < VECTORS; v++) sum[tap][v] = load(dw + tap * RL_C1 + v * VECTOR_WIDTH);
   for (; positive_pixels != 0; positive_pixels &= positive_pixels - 1) {
     int pixel = __builtin_ctzll(positive_pixels);
-    const float *from = x + input_offset(pixel, argmax[pixel * RL_C2 + o]);
+    const float *inputs = x + input_offset(pixel, argmax[pixel * RL_C2 + o]);
     for (int tap = 0; tap < TAPS; tap++)
-      for (int v = 0; v < VECTORS; v++) sum[tap][v] += dy[pixel * RL_C2 + o] * load(from + tap_offset(tap) + v * VECTOR_WIDTH);
+      for (int v = 0; v < VECTORS; v++) sum[tap][v] += dy[pixel * RL_C2 + o] * load(inputs + tap_offset(tap) + v * VECTOR_WIDTH);
   }
   for (int tap = 0; tap < TAPS; tap++)
     for (int v = 0; v < VECTORS; v++) store(sum[tap][v], dw + tap * RL_C1 + v * VECTOR_WIDTH);
@@ -118,12 +125,13 @@ static void weight_gradient(const float *x, const float *dy, const uint8_t *argm
       db[o] += positive ? dy[pixel * RL_C2 + o] : 0;
     }
   for (int o = 0; o < RL_C2; o++)
-    for (int c = 0; c < RL_C1; c += SPAN) accumulate_weight_gradient(positive_pixels[o], o, x + c, dy, argmax, dw + o * K + c);
+    for (int c = 0; c < RL_C1; c += SPAN)
+      accumulate_weight_gradient(positive_pixels[o], o, x + c, dy, argmax, dw + o * CHANNEL_WEIGHTS + c);
 }
 
-#define TEXT(NAME) TEXT_OF(NAME)
-#define TEXT_OF(NAME) #NAME
-const rl_direct RL_DIRECT = {.name = TEXT(RL_DIRECT),
+#define QUOTE_VALUE(NAME) QUOTE(NAME)
+#define QUOTE(NAME) #NAME
+const rl_direct RL_DIRECT = {.name = QUOTE_VALUE(RL_DIRECT),
                              .reorder_weights = reorder_weights,
                              .forward = forward,
                              .input_gradient = input_gradient,

@@ -1,6 +1,8 @@
-/* conv2 of the CPU's engine fused, image by image and without im2col: forward with bias, ReLU and pooling; backward from the
- * pool's argmax positions only, at most a quarter of the multiplications. direct.c is compiled once for each instruction set.
- * Layouts: x[14][14][32], y[6][6][64], argmax (oracle.h) as y, w[64][9][32]; gradients as their values. */
+/* Direct convolution, without im2col, for layer conv2 of the CPU engine fused. All functions process one image. Forward includes
+ * bias, ReLU and max-pooling. Backward uses only the outputs that max-pooling selected, so it takes at most a quarter of the
+ * multiplications. direct.c is compiled once for each instruction set.
+ * Layouts: input x[14][14][32], output y[6][6][64], argmax[6][6][64] (oracle.h), weights w[64][9][32], bias b[64]. dx, dy, dw and
+ * db, the gradients of x, y, w and b, have the same layouts. */
 #ifndef RL_TRAIN_DIRECT_H
 #define RL_TRAIN_DIRECT_H
 
@@ -8,11 +10,11 @@
 
 typedef struct rl_direct {
   const char *name;
-  /* Copies w to taps in the order in which forward reads it. */
+  /* Copies w to taps[64 * 9 * 32], in the order in which forward reads the weights. */
   void (*reorder_weights)(const float *w, float *taps);
   void (*forward)(const float *x, const float *taps, const float *b, float *y, uint8_t *argmax);
   void (*input_gradient)(const float *dy, const uint8_t *argmax, const float *w, float *dx);
-  /* Adds an image's gradients to dw and db[64]. */
+  /* Adds the image's gradients to dw and db. */
   void (*weight_gradient)(const float *x, const float *dy, const uint8_t *argmax, float *dw, float *db);
 } rl_direct;
 

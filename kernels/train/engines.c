@@ -1,4 +1,4 @@
-/* The engines that train the MNIST CNN, as requests see them. */
+/* Descriptions of the engines that train the MNIST CNN: the parameters that each supports, and when "auto" skips it. */
 #include "train/engines.h"
 
 #include "train/model.h"
@@ -10,15 +10,20 @@ static int cpu_supports(const void *params, rl_error *err) {
   return rl_fail_at(err, "/precision", "tf32 needs the tensor cores of a GPU; the CPU trains in fp32 and fp16");
 }
 
-/* H200, ms per epoch, persistent / the fastest other engine: batch 64 FP32 36.4 / 64.4, TF32 22.6 / 59.0, FP16 18.9 / 27.4;
- * 512 FP32 32.6 / 46.5, TF32 18.5 / 25.6, but FP16 15.6 / 8.2; 4096 FP32 32.4 / 40.0, but TF32 18.4 / 18.1. */
+/* True where another engine is faster. H200, ms per epoch, persistent / fastest other engine:
+ *
+ *   batch          64           512          4096
+ *   FP32  36.4 / 64.4   32.6 / 46.5   32.4 / 40.0
+ *   TF32  22.6 / 59.0   18.5 / 25.6   18.4 / 18.1
+ *   FP16  18.9 / 27.4   15.6 /  8.2
+ */
 static bool auto_skips_persistent(const void *params) {
   const rl_train_params *train = params;
   return train->precision == RL_FP16 ? train->batch_size > 128 : train->precision == RL_TF32 && train->batch_size > 2048;
 }
 
-/* In TF32, conv2 runs on FMA units in fused and on tensor cores in cudnn. H200, ms per epoch, fused / cudnn: 47.8 / 43.1 at batch
- * 128, 39.5 / 26.5 at 512, but 60.1 / 70.9 at 64. */
+/* True where cudnn is faster. In TF32, conv2 runs on FMA units in fused and on tensor cores in cudnn. H200, TF32, ms per epoch,
+ * fused / cudnn: 60.1 / 70.9 at batch 64, 47.8 / 43.1 at 128, 39.5 / 26.5 at 512. */
 static bool auto_skips_fused(const void *params) {
   const rl_train_params *train = params;
   return train->precision == RL_TF32 && train->batch_size >= 128;

@@ -1,39 +1,41 @@
-/* The CPU's engine fused: both convolutions of an image back to back while it is in cache, in both directions.
+/* CPU engine fused: a thread computes both convolutions of one image before the next image, forward and backward, so that the
+ * image stays in cache.
  *
- * Forward stores only what backward needs: no im2col, no outputs before pooling. Backward computes gradients at the pool's argmax
- * positions only (direct.c) and keeps conv1's output gradient for one image at a time. layers.c has the linear layers, the
- * partition of the batch among threads and Adam. conv2's weights are [out][tap][in], with a copy in the order in which forward
- * reads them. */
+ * Forward stores only the pooled outputs and their argmax, which backward needs: no im2col and no outputs before pooling.
+ * Backward uses only the outputs that max-pooling selected (direct.c) and stores conv1's output gradient for one image at a time.
+ * The linear layers, the split of the batch among threads and Adam are in layers.c. Layout of conv2.weight: [out][tap][in], and a
+ * copy in the order in which forward reads it. */
 #include <string.h>
 
 #include "train/direct.h"
 #include "train/layers.h"
 
-typedef struct scratch { /* of one thread */
+typedef struct scratch { /* buffers of one thread, for one image */
   float pooled1[RL_P1_FLOATS], d_pooled1[RL_P1_FLOATS], pooled2[RL_FLAT], d_pooled2[RL_FLAT];
 } scratch;
 
 typedef struct fused {
   rl_layers layers;
   const rl_direct *direct;
-  const float *conv2;     /* [64][9][32], rounded in fp16: in the parameters, or conv2_rounded */
-  float *conv2_rounded;   /* fp16 only */
-  float *conv2_reordered; /* as rl_direct.forward reads it */
-  scratch *scratch;       /* [threads] */
+  const float *conv2_weights;     /* [64][9][32]; fp32: in train.weights; fp16: conv2_weights_rounded */
+  float *conv2_weights_rounded;   /* fp16: weights rounded to binary16, as floats; fp32: NULL */
+  float *conv2_weights_reordered; /* for rl_direct.forward */
+  scratch *scratch;               /* [threads] */
 } fused;
 
 static void forward_chunk(rl_layers *l, rl_batch_chunk chunk, uint32_t thread) {
   fused *f = (fused *)l;
   scratch *thread_scratch = &f->scratch[thread];
   float conv1_buffer[9 * RL_C1 + RL_C1], conv2_bias_buffer[RL_C2];
-  const float *conv1 = rl_weights(l, rl_offset(RL_CONV1_W), 9 * RL_C1 + RL_C1, conv1_buffer);
-  const float *conv2_bias = rl_weights(l, rl_offset(RL_CONV2_B), RL_C2, conv2_bias_buffer);
+  const float *conv1_weights = rl_weights(l, rl_tensor_offset(RL_CONV1_W), 9 * RL_C1 + RL_C1, conv1_buffer);
+  const float *conv2_bias = rl_weights(l, rl_tensor_offset(RL_CONV2_B), RL_C2, conv2_bias_buffer);
   for (size_t i = chunk.first; i < chunk.end; i++) {
     float *pooled1 = rl_compute_buffer(l, l->p1, i * RL_P1_FLOATS, thread_scratch->pooled1),
           *pooled2 = rl_compute_buffer(l, l->p2, i * RL_FLAT, thread_scratch->pooled2);
-    l->simd->conv1_forward(l->train.x + i * RL_PIXELS, conv1, conv1 + 9 * RL_C1, pooled1, l->argmax1 + i * RL_P1_FLOATS);
+    l->simd->conv1_forward(l->train.x + i * RL_PIXELS, conv1_weights, conv1_weights + 9 * RL_C1, pooled1,
+                           l->argmax1 + i * RL_P1_FLOATS);
     rl_pack(l, l->p1, i * RL_P1_FLOATS, RL_P1_FLOATS, pooled1);
-    f->direct->forward(rl_unpack(l, l->p1, i * RL_P1_FLOATS, RL_P1_FLOATS, thread_scratch->pooled1), f->conv2_reordered,
+    f->direct->forward(rl_unpack(l, l->p1, i * RL_P1_FLOATS, RL_P1_FLOATS, thread_scratch->pooled1), f->conv2_weights_reordered,
                        conv2_bias, pooled2, l->argmax2 + i * RL_FLAT);
     rl_pack(l, l->p2, i * RL_FLAT, RL_FLAT, pooled2);
   }
@@ -48,10 +50,11 @@ static void backward_chunk(rl_layers *l, rl_batch_chunk chunk, uint32_t thread) 
     const float *pooled1 = rl_unpack(l, l->p1, i * RL_P1_FLOATS, RL_P1_FLOATS, thread_scratch->pooled1),
                 *d_pooled2 = rl_unpack(l, l->dp2, i * RL_FLAT, RL_FLAT, thread_scratch->d_pooled2);
     const uint8_t *argmax2 = l->argmax2 + i * RL_FLAT;
-    f->direct->weight_gradient(pooled1, d_pooled2, argmax2, sums + rl_offset(RL_CONV2_W), sums + rl_offset(RL_CONV2_B));
-    f->direct->input_gradient(d_pooled2, argmax2, f->conv2, thread_scratch->d_pooled1);
+    f->direct->weight_gradient(pooled1, d_pooled2, argmax2, sums + rl_tensor_offset(RL_CONV2_W),
+                               sums + rl_tensor_offset(RL_CONV2_B));
+    f->direct->input_gradient(d_pooled2, argmax2, f->conv2_weights, thread_scratch->d_pooled1);
     l->simd->conv1_gradient(l->train.x + i * RL_PIXELS, thread_scratch->d_pooled1, l->argmax1 + i * RL_P1_FLOATS,
-                            sums + rl_offset(RL_CONV1_W), sums + rl_offset(RL_CONV1_B));
+                            sums + rl_tensor_offset(RL_CONV1_W), sums + rl_tensor_offset(RL_CONV1_B));
   }
 }
 
@@ -68,26 +71,27 @@ static const rl_cpu_layer backward[] = {
     {"fc2_backward", rl_fc2_backward}, {"fc1_backward", rl_fc1_backward}, {"convolutions_backward", convolutions_backward}, {0}};
 
 static uint32_t parameter_index(uint32_t parameter) {
-  if (parameter < rl_offset(RL_CONV2_W) || parameter >= rl_offset(RL_CONV2_B)) return rl_layers_parameter_index(parameter);
-  uint32_t i = parameter - rl_offset(RL_CONV2_W);
-  return rl_offset(RL_CONV2_W) + i / RL_CONV2_K * RL_CONV2_K + i % 9 * RL_C1 + i / 9 % RL_C1;
+  if (parameter < rl_tensor_offset(RL_CONV2_W) || parameter >= rl_tensor_offset(RL_CONV2_B))
+    return rl_layers_parameter_index(parameter);
+  uint32_t i = parameter - rl_tensor_offset(RL_CONV2_W);
+  return rl_tensor_offset(RL_CONV2_W) + i / RL_CONV2_K * RL_CONV2_K + i % 9 * RL_C1 + i / 9 % RL_C1;
 }
 
-/* After a change of the weights. */
-static void update_conv2(fused *f) {
+/* Updates the copies of conv2.weight after a change of the parameters. */
+static void update_conv2_weights(fused *f) {
   rl_layers *l = &f->layers;
-  f->conv2 = rl_weights(l, rl_offset(RL_CONV2_W), RL_CONV2_K * RL_C2, f->conv2_rounded);
-  f->direct->reorder_weights(f->conv2, f->conv2_reordered);
+  f->conv2_weights = rl_weights(l, rl_tensor_offset(RL_CONV2_W), RL_CONV2_K * RL_C2, f->conv2_weights_rounded);
+  f->direct->reorder_weights(f->conv2_weights, f->conv2_weights_reordered);
 }
 
 static void on_weights_changed(rl_cpu_train *train) {
   rl_layers_on_weights_changed(train);
-  update_conv2((fused *)train);
+  update_conv2_weights((fused *)train);
 }
 
 static void adam(rl_cpu_train *train, uint64_t step, double rate, float scale) {
   rl_layers_adam(train, step, rate, scale);
-  update_conv2((fused *)train);
+  update_conv2_weights((fused *)train);
 }
 
 static int prepare(rl_cpu_train *train, rl_error *err) {
@@ -98,23 +102,23 @@ static int prepare(rl_cpu_train *train, rl_error *err) {
   rl_direct_usable(usable);
   f->direct = usable[0];
   if (rl_layers_prepare(train, err) < 0 ||
-      rl_cpu_allocate(train, RL_MEMORY_WORKSPACE, weight_bytes, (void **)&f->conv2_reordered, err) < 0 ||
+      rl_cpu_allocate(train, RL_MEMORY_WORKSPACE, weight_bytes, (void **)&f->conv2_weights_reordered, err) < 0 ||
       rl_cpu_allocate(train, RL_MEMORY_WORKSPACE, scratch_bytes, (void **)&f->scratch, err) < 0)
     return -1;
-  return train->half ? rl_cpu_allocate(train, RL_MEMORY_WORKSPACE, weight_bytes, (void **)&f->conv2_rounded, err) : 0;
+  return train->half ? rl_cpu_allocate(train, RL_MEMORY_WORKSPACE, weight_bytes, (void **)&f->conv2_weights_rounded, err) : 0;
 }
 
-static const rl_cpu_math math = {.threaded = true,
-                                 .size = sizeof(fused),
-                                 .forward = forward,
-                                 .backward = backward,
-                                 .parameter_index = parameter_index,
-                                 .prepare = prepare,
-                                 .on_start = rl_layers_on_start,
-                                 .on_weights_changed = on_weights_changed,
-                                 .all_finite = rl_layers_all_finite,
-                                 .adam = adam,
-                                 .read_value = rl_layers_read_value};
+static const rl_cpu_engine_ops ops = {.threaded = true,
+                                      .size = sizeof(fused),
+                                      .forward = forward,
+                                      .backward = backward,
+                                      .parameter_index = parameter_index,
+                                      .prepare = prepare,
+                                      .on_start = rl_layers_on_start,
+                                      .on_weights_changed = on_weights_changed,
+                                      .all_finite = rl_layers_all_finite,
+                                      .adam = adam,
+                                      .read_value = rl_layers_read_value};
 
 static int device_supports(const void *params, rl_error *err) {
   (void)params;
@@ -125,7 +129,7 @@ static int device_supports(const void *params, rl_error *err) {
 
 static int open_fused(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
   if (device_supports(params, err) < 0) return -1;
-  return rl_cpu_open(&math, device, params, instance, err);
+  return rl_cpu_open(&ops, device, params, instance, err);
 }
 
 const rl_engine rl_engine_cpu_fused = {

@@ -5,13 +5,13 @@
 #include <string.h>
 
 enum {
-  FC1_TASK_OUTPUTS = 32,         /* outputs of fc1 in a task of its forward pass */
-  FC1_TASK_INPUTS = RL_FLAT / 8, /* inputs of fc1 in a task of its backward pass */
+  FC1_TASK_OUTPUTS = 32,         /* a task of fc1's forward pass computes these outputs of every image */
+  FC1_TASK_INPUTS = RL_FLAT / 8, /* a task of fc1's backward pass computes the gradients for these inputs */
   FC1_TASK_WEIGHTS = FC1_TASK_OUTPUTS * RL_FLAT
 };
 _Static_assert(FC1_TASK_WEIGHTS >= RL_FC1 * FC1_TASK_INPUTS, "a task uses at most FC1_TASK_WEIGHTS weights");
 
-static float *gradient_of(rl_layers *l, rl_tensor tensor) { return l->train.gradients + rl_offset(tensor); }
+static float *gradient_tensor(rl_layers *l, rl_tensor tensor) { return l->train.gradients + rl_tensor_offset(tensor); }
 
 float *rl_unpack(const rl_layers *l, rl_values values, size_t offset, size_t count, float *buffer) {
   if (!l->train.half) return (float *)values.data + offset;
@@ -33,7 +33,7 @@ const float *rl_weights(const rl_layers *l, size_t offset, size_t count, float *
   return buffer;
 }
 
-/* --- chunks of a batch ------------------------------------------------------------------------------------------------- */
+/* --- batch chunks ------------------------------------------------------------------------------------------------------ */
 
 typedef struct task_context {
   rl_layers *layers;
@@ -76,18 +76,18 @@ void rl_sum_batch_chunks(rl_layers *l) { run_tasks(l, 0, RL_BATCH_CHUNKS, sum_ch
 
 /* --- the linear layers ------------------------------------------------------------------------------------------------- */
 
-/* fp16: the thread's buffer for weights of fc1. */
+/* Returns the thread's buffer for fc1's weights as floats; fp32: NULL, as none is needed. */
 static float *fc1_weight_buffer(const rl_layers *l, uint32_t thread) {
   return l->train.half ? l->fc1_weights + (size_t)thread * FC1_TASK_WEIGHTS : NULL;
 }
 
-static void fc1_forward_rows(void *context, uint32_t block, uint32_t thread) {
+static void fc1_forward_rows(void *context, uint32_t task, uint32_t thread) {
   const task_context *shared = context;
   rl_layers *l = shared->layers;
-  const float *w = rl_weights(l, rl_offset(RL_FC1_W) + (size_t)block * FC1_TASK_OUTPUTS * RL_FLAT, FC1_TASK_WEIGHTS,
+  const float *w = rl_weights(l, rl_tensor_offset(RL_FC1_W) + (size_t)task * FC1_TASK_OUTPUTS * RL_FLAT, FC1_TASK_WEIGHTS,
                               fc1_weight_buffer(l, thread));
   cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)shared->n, FC1_TASK_OUTPUTS, RL_FLAT, 1, l->flat, RL_FLAT, w, RL_FLAT,
-              0, l->hidden + block * FC1_TASK_OUTPUTS, RL_FC1);
+              0, l->hidden + task * FC1_TASK_OUTPUTS, RL_FC1);
 }
 
 void rl_fc1_forward(rl_cpu_train *train, uint32_t n) {
@@ -95,7 +95,7 @@ void rl_fc1_forward(rl_cpu_train *train, uint32_t n) {
   float buffer[RL_FC1];
   rl_unpack(l, l->p2, 0, (size_t)n * RL_FLAT, l->flat);
   run_tasks(l, n, RL_FC1 / FC1_TASK_OUTPUTS, fc1_forward_rows);
-  l->simd->bias_relu(n, RL_FC1, rl_weights(l, rl_offset(RL_FC1_B), RL_FC1, buffer), l->hidden);
+  l->simd->bias_relu(n, RL_FC1, rl_weights(l, rl_tensor_offset(RL_FC1_B), RL_FC1, buffer), l->hidden);
   rl_pack(l, l->f1, 0, (size_t)n * RL_FC1, l->hidden);
 }
 
@@ -112,8 +112,8 @@ void rl_fc2_forward(rl_cpu_train *train, uint32_t n) {
   rl_layers *l = (rl_layers *)train;
   float buffer[RL_CLASSES * RL_FC1], bias_buffer[RL_CLASSES];
   rl_unpack(l, l->f1, 0, (size_t)n * RL_FC1, l->hidden);
-  const float *w = rl_weights(l, rl_offset(RL_FC2_W), RL_CLASSES * RL_FC1, buffer);
-  const float *bias = rl_weights(l, rl_offset(RL_FC2_B), RL_CLASSES, bias_buffer);
+  const float *w = rl_weights(l, rl_tensor_offset(RL_FC2_W), RL_CLASSES * RL_FC1, buffer);
+  const float *bias = rl_weights(l, rl_tensor_offset(RL_FC2_B), RL_CLASSES, bias_buffer);
   for (uint32_t i = 0; i < n; i++) memcpy(train->logits + i * RL_CLASSES, bias, sizeof(float) * RL_CLASSES);
   cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)n, RL_CLASSES, RL_FC1, 1, l->hidden, RL_FC1, w, RL_FC1, 1,
               train->logits, RL_CLASSES);
@@ -128,10 +128,10 @@ static void sum_rows(const rl_layers *l, uint32_t n, uint32_t count, const float
 void rl_fc2_backward(rl_cpu_train *train, uint32_t n) {
   rl_layers *l = (rl_layers *)train;
   float buffer[RL_CLASSES * RL_FC1];
-  const float *w = rl_weights(l, rl_offset(RL_FC2_W), RL_CLASSES * RL_FC1, buffer);
+  const float *w = rl_weights(l, rl_tensor_offset(RL_FC2_W), RL_CLASSES * RL_FC1, buffer);
   cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, RL_CLASSES, RL_FC1, (int)n, 1, train->dlogits, RL_CLASSES, l->hidden,
-              RL_FC1, 0, gradient_of(l, RL_FC2_W), RL_FC1);
-  sum_rows(l, n, RL_CLASSES, train->dlogits, gradient_of(l, RL_FC2_B));
+              RL_FC1, 0, gradient_tensor(l, RL_FC2_W), RL_FC1);
+  sum_rows(l, n, RL_CLASSES, train->dlogits, gradient_tensor(l, RL_FC2_B));
   cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)n, RL_FC1, RL_CLASSES, 1, train->dlogits, RL_CLASSES, w, RL_FC1, 0,
               l->hidden_gradient, RL_FC1);
   for (size_t i = 0; i < (size_t)n * RL_FC1; i++)
@@ -139,22 +139,22 @@ void rl_fc2_backward(rl_cpu_train *train, uint32_t n) {
   rl_pack(l, l->df1, 0, (size_t)n * RL_FC1, l->hidden_gradient);
 }
 
-static void fc1_backward_columns(void *context, uint32_t block, uint32_t thread) {
+static void fc1_backward_columns(void *context, uint32_t task, uint32_t thread) {
   const task_context *shared = context;
   rl_layers *l = shared->layers;
-  size_t first = (size_t)block * FC1_TASK_INPUTS;
-  const float *w = l->train.weights + rl_offset(RL_FC1_W) + first;
+  size_t first = (size_t)task * FC1_TASK_INPUTS;
+  const float *w = l->train.weights + rl_tensor_offset(RL_FC1_W) + first;
   int stride = RL_FLAT;
   if (l->train.half) {
     float *task_weights = fc1_weight_buffer(l, thread);
     for (int o = 0; o < RL_FC1; o++)
-      l->simd->from_half(FC1_TASK_INPUTS, l->weights16 + rl_offset(RL_FC1_W) + (size_t)o * RL_FLAT + first,
+      l->simd->from_half(FC1_TASK_INPUTS, l->weights16 + rl_tensor_offset(RL_FC1_W) + (size_t)o * RL_FLAT + first,
                          task_weights + o * FC1_TASK_INPUTS);
     w = task_weights;
     stride = FC1_TASK_INPUTS;
   }
   cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, RL_FC1, FC1_TASK_INPUTS, (int)shared->n, 1, l->hidden_gradient, RL_FC1,
-              l->flat + first, RL_FLAT, 0, gradient_of(l, RL_FC1_W) + first, RL_FLAT);
+              l->flat + first, RL_FLAT, 0, gradient_tensor(l, RL_FC1_W) + first, RL_FLAT);
   cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)shared->n, FC1_TASK_INPUTS, RL_FC1, 1, l->hidden_gradient, RL_FC1,
               w, stride, 0, l->flat_gradient + first, RL_FLAT);
 }
@@ -162,7 +162,7 @@ static void fc1_backward_columns(void *context, uint32_t block, uint32_t thread)
 void rl_fc1_backward(rl_cpu_train *train, uint32_t n) {
   rl_layers *l = (rl_layers *)train;
   rl_unpack(l, l->df1, 0, (size_t)n * RL_FC1, l->hidden_gradient);
-  sum_rows(l, n, RL_FC1, l->hidden_gradient, gradient_of(l, RL_FC1_B));
+  sum_rows(l, n, RL_FC1, l->hidden_gradient, gradient_tensor(l, RL_FC1_B));
   run_tasks(l, n, RL_FLAT / FC1_TASK_INPUTS, fc1_backward_columns);
   rl_pack(l, l->dp2, 0, (size_t)n * RL_FLAT, l->flat_gradient);
 }
@@ -183,7 +183,8 @@ uint32_t rl_layers_parameter_index(uint32_t parameter) {
   }
 }
 
-/* Products run on the engine's own threads. The setting is global, and the sgemm measurement changes it, too. */
+/* OpenBLAS must not start threads: each product runs on one of the engine's threads. The setting is global, and the measurement
+ * of the sgemm rate changes it, so this sets it again. */
 void rl_layers_on_start(rl_cpu_train *train) {
   (void)train;
   openblas_set_num_threads(1);
@@ -198,7 +199,7 @@ bool rl_layers_all_finite(rl_cpu_train *train) { return ((rl_layers *)train)->si
 
 typedef struct adam_context {
   rl_layers *layers;
-  float rate, scale, unbias_m, unbias_v;
+  float rate, scale, bias_correction_m, bias_correction_v;
 } adam_context;
 
 static void adam_part(void *context, uint32_t part, uint32_t thread) {
@@ -207,8 +208,8 @@ static void adam_part(void *context, uint32_t part, uint32_t thread) {
   rl_cpu_train *train = &shared->layers->train;
   size_t first = (size_t)RL_PARAMETERS * part / RL_BATCH_CHUNKS,
          count = (size_t)RL_PARAMETERS * (part + 1) / RL_BATCH_CHUNKS - first;
-  shared->layers->simd->adam(count, train->gradients + first, shared->scale, shared->rate, shared->unbias_m, shared->unbias_v,
-                             train->weights + first, train->m + first, train->v + first);
+  shared->layers->simd->adam(count, train->gradients + first, shared->scale, shared->rate, shared->bias_correction_m,
+                             shared->bias_correction_v, train->weights + first, train->m + first, train->v + first);
   if (train->half) shared->layers->simd->to_half(count, train->weights + first, shared->layers->weights16 + first);
 }
 
@@ -245,15 +246,15 @@ bool rl_layers_read_value(rl_cpu_train *train, rl_cpu_value value, uint32_t n, d
   return true;
 }
 
-typedef struct block {
+typedef struct allocation {
   void *pointer; /* address of the pointer to set */
   rl_memory_purpose purpose;
   size_t bytes;
-} block;
+} allocation;
 
-static int allocate(rl_cpu_train *train, size_t count, const block *blocks, rl_error *err) {
+static int allocate(rl_cpu_train *train, size_t count, const allocation *allocations, rl_error *err) {
   for (size_t i = 0; i < count; i++)
-    if (rl_cpu_allocate(train, blocks[i].purpose, blocks[i].bytes, blocks[i].pointer, err) < 0) return -1;
+    if (rl_cpu_allocate(train, allocations[i].purpose, allocations[i].bytes, allocations[i].pointer, err) < 0) return -1;
   return 0;
 }
 
@@ -263,15 +264,15 @@ int rl_layers_prepare(rl_cpu_train *train, rl_error *err) {
   const rl_simd *usable[RL_SIMD_TABLES];
   rl_simd_usable(usable);
   l->simd = usable[0];
-  const block blocks[] = {{&l->p1.data, RL_MEMORY_ACTIVATIONS, n * RL_P1_FLOATS * value_bytes},
-                          {&l->p2.data, RL_MEMORY_ACTIVATIONS, n * RL_FLAT * value_bytes},
-                          {&l->f1.data, RL_MEMORY_ACTIVATIONS, n * RL_FC1 * value_bytes},
-                          {&l->df1.data, RL_MEMORY_ACTIVATIONS, n * RL_FC1 * value_bytes},
-                          {&l->dp2.data, RL_MEMORY_ACTIVATIONS, n * RL_FLAT * value_bytes},
-                          {&l->argmax1, RL_MEMORY_ACTIVATIONS, n * RL_P1_FLOATS},
-                          {&l->argmax2, RL_MEMORY_ACTIVATIONS, n * RL_FLAT},
-                          {&l->chunk_sums, RL_MEMORY_WORKSPACE, sizeof(float) * RL_BATCH_CHUNKS * RL_CONV_GRADIENTS}};
-  if (allocate(train, sizeof blocks / sizeof *blocks, blocks, err) < 0) return -1;
+  const allocation allocations[] = {{&l->p1.data, RL_MEMORY_ACTIVATIONS, n * RL_P1_FLOATS * value_bytes},
+                                    {&l->p2.data, RL_MEMORY_ACTIVATIONS, n * RL_FLAT * value_bytes},
+                                    {&l->f1.data, RL_MEMORY_ACTIVATIONS, n * RL_FC1 * value_bytes},
+                                    {&l->df1.data, RL_MEMORY_ACTIVATIONS, n * RL_FC1 * value_bytes},
+                                    {&l->dp2.data, RL_MEMORY_ACTIVATIONS, n * RL_FLAT * value_bytes},
+                                    {&l->argmax1, RL_MEMORY_ACTIVATIONS, n * RL_P1_FLOATS},
+                                    {&l->argmax2, RL_MEMORY_ACTIVATIONS, n * RL_FLAT},
+                                    {&l->chunk_sums, RL_MEMORY_WORKSPACE, sizeof(float) * RL_BATCH_CHUNKS * RL_CONV_GRADIENTS}};
+  if (allocate(train, sizeof allocations / sizeof *allocations, allocations, err) < 0) return -1;
   if (!train->half) {
     l->flat = l->p2.data;
     l->flat_gradient = l->dp2.data;
@@ -279,12 +280,12 @@ int rl_layers_prepare(rl_cpu_train *train, rl_error *err) {
     l->hidden_gradient = l->df1.data;
     return 0;
   }
-  const block fp16_blocks[] = {
+  const allocation fp16_allocations[] = {
       {&l->weights16, RL_MEMORY_WEIGHTS, sizeof(uint16_t) * RL_PARAMETERS},
       {&l->flat, RL_MEMORY_WORKSPACE, sizeof(float) * n * RL_FLAT},
       {&l->flat_gradient, RL_MEMORY_WORKSPACE, sizeof(float) * n * RL_FLAT},
       {&l->hidden, RL_MEMORY_WORKSPACE, sizeof(float) * n * RL_FC1},
       {&l->hidden_gradient, RL_MEMORY_WORKSPACE, sizeof(float) * n * RL_FC1},
       {&l->fc1_weights, RL_MEMORY_WORKSPACE, sizeof(float) * FC1_TASK_WEIGHTS * rl_thread_pool_count(train->threads)}};
-  return allocate(train, sizeof fp16_blocks / sizeof *fp16_blocks, fp16_blocks, err);
+  return allocate(train, sizeof fp16_allocations / sizeof *fp16_allocations, fp16_allocations, err);
 }

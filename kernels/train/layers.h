@@ -1,10 +1,13 @@
-/* Shared by the engines blas and fused: values stored in either precision, the linear layers as OpenBLAS products, the batch in
- * chunks, Adam.
+/* Shared by the CPU engines blas and fused: values stored in either precision, the linear layers as OpenBLAS products, the split
+ * of a batch into chunks, and Adam.
  *
- * Layouts: activations N,H,W,C; conv1 [tap][out], fc1 [out][y][x][channel], fc2 as in PyTorch; conv2 depends on the engine.
- * fp16: values stored between layers (activations, their gradients, the copy of the weights) are binary16; products run in FP32.
- * Order of summation: a batch is always split into RL_BATCH_CHUNKS chunks, each product runs on one thread, and the sums of the
- * chunks are added in order, so losses are bit-identical for any number of threads. */
+ * Terms (image, batch, argmax: model.h). n: images in the batch. Batch chunk: a contiguous part of the batch, the work that one
+ * thread does at a time. Chunk sums: gradients summed over the images of a chunk.
+ * Layouts: activations NHWC; conv1.weight [tap][out], fc1.weight [out][y][x][channel], fc2.weight as in PyTorch; conv2.weight
+ * depends on the engine.
+ * fp16: values stored between layers (activations, their gradients, a copy of the weights) are binary16; products run in FP32.
+ * Order of summation: a batch always has RL_BATCH_CHUNKS chunks, each product runs on one thread, and the chunk sums are added in
+ * order, so losses are bit-identical for any number of threads. */
 #ifndef RL_TRAIN_LAYERS_H
 #define RL_TRAIN_LAYERS_H
 
@@ -13,34 +16,37 @@
 
 enum {
   RL_BATCH_CHUNKS = 16,
-  RL_P1_FLOATS = RL_P1 * RL_P1 * RL_C1,
-  RL_CONV2_K = 9 * RL_C1,                                            /* products summed for an output of conv2 */
-  RL_CONV_GRADIENTS = 9 * RL_C1 + RL_C1 + RL_CONV2_K * RL_C2 + RL_C2 /* the first four tensors, which are contiguous */
+  RL_P1_FLOATS = RL_P1 * RL_P1 * RL_C1,                              /* conv1's pooled output of one image */
+  RL_CONV2_K = 9 * RL_C1,                                            /* products summed for one output of conv2 */
+  RL_CONV_GRADIENTS = 9 * RL_C1 + RL_C1 + RL_CONV2_K * RL_C2 + RL_C2 /* parameters of conv1 and conv2, which are contiguous */
 };
 
-typedef struct rl_values { /* stored between layers: float or binary16 */
-  void *data;
+typedef struct rl_values { /* values that are stored between layers */
+  void *data;              /* fp32: float *; fp16: uint16_t *, binary16 */
 } rl_values;
 
-typedef struct rl_layers { /* an engine's struct starts with it */
+typedef struct rl_layers { /* base of the structs of the engines blas and fused */
   rl_cpu_train train;
   const rl_simd *simd;
-  uint16_t *weights16; /* fp16: the weights that layers use; in fp32 they use train.weights */
-  rl_values p1, p2, f1, df1, dp2;
-  uint8_t *argmax1, *argmax2;
-  float *flat, *flat_gradient, *hidden, *hidden_gradient; /* of the linear layers, FP32; in fp32 they are p2, dp2, f1, df1 */
-  float *chunk_sums;                                      /* [RL_BATCH_CHUNKS][RL_CONV_GRADIENTS] */
-  float *fc1_weights;                                     /* fp16: for each thread, the weights of fc1 that its task uses */
+  uint16_t *weights16;             /* fp16: the weights that layers use; fp32: NULL, layers use train.weights */
+  rl_values p1, p2, f1;            /* pooled outputs of conv1 and conv2, output of fc1 */
+  rl_values df1, dp2;              /* gradients of f1 and p2 */
+  uint8_t *argmax1, *argmax2;      /* of p1 and p2, in their layouts */
+  float *flat, *flat_gradient;     /* fp16: p2 and dp2 as floats, [n][2304]; fp32: the arrays p2 and dp2 */
+  float *hidden, *hidden_gradient; /* fp16: f1 and df1 as floats, [n][128]; fp32: the arrays f1 and df1 */
+  float *chunk_sums;               /* [RL_BATCH_CHUNKS][RL_CONV_GRADIENTS] */
+  float *fc1_weights;              /* fp16: for each thread, those weights of fc1 that its current task uses, as floats */
 } rl_layers;
 
-static inline uint32_t rl_offset(rl_tensor tensor) { return rl_tensor_offsets[tensor]; }
+static inline uint32_t rl_tensor_offset(rl_tensor tensor) { return rl_tensor_offsets[tensor]; }
 
-/* `count` stored values from `offset` on as floats: in place (fp32), or unpacked into buffer (fp16). */
+/* Returns `count` stored values from `offset` on as floats. fp32: a pointer to them. fp16: converts them into buffer[count]. */
 float *rl_unpack(const rl_layers *layers, rl_values values, size_t offset, size_t count, float *buffer);
-/* Where to compute values that rl_pack then stores: in place (fp32), or buffer (fp16). */
+/* Returns the array in which to compute values as floats, before rl_pack. fp32: the stored values themselves. fp16: buffer. */
 float *rl_compute_buffer(const rl_layers *layers, rl_values values, size_t offset, float *buffer);
+/* Stores values that were computed in rl_compute_buffer. fp32: does nothing. fp16: converts them. */
 void rl_pack(const rl_layers *layers, rl_values values, size_t offset, size_t count, const float *computed);
-/* The weights that layers use, as rl_unpack. */
+/* Returns `count` parameters from `offset` on as floats, in the engine's layout. fp16: converts weights16 into buffer[count]. */
 const float *rl_weights(const rl_layers *layers, size_t offset, size_t count, float *buffer);
 
 typedef struct rl_batch_chunk { /* images first .. end-1 of a batch */
@@ -48,26 +54,26 @@ typedef struct rl_batch_chunk { /* images first .. end-1 of a batch */
   float *sums; /* [RL_CONV_GRADIENTS] */
 } rl_batch_chunk;
 typedef void rl_batch_chunk_task(rl_layers *layers, rl_batch_chunk chunk, uint32_t thread);
-/* Runs the task for every chunk of a batch of n images, on all threads. */
+/* Runs the task for every chunk of a batch of n images, on all threads. Some are empty if n < RL_BATCH_CHUNKS. */
 void rl_run_batch_chunks(rl_layers *layers, uint32_t n, rl_batch_chunk_task *task);
-/* Stores the sum of the chunks' sums as train.gradients of the convolutions. */
+/* Adds the chunk sums and stores the result in train.gradients. */
 void rl_sum_batch_chunks(rl_layers *layers);
 
-/* Launches */
+/* rl_cpu_layer.run of the linear layers */
 void rl_fc1_forward(rl_cpu_train *train, uint32_t n);
 void rl_fc2_forward(rl_cpu_train *train, uint32_t n);
 void rl_fc2_backward(rl_cpu_train *train, uint32_t n);
 void rl_fc1_backward(rl_cpu_train *train, uint32_t n);
 
-/* Members of rl_cpu_math. An engine with another layout of conv2, or that stores dp1, handles these itself. */
+/* Members of rl_cpu_engine_ops. An engine itself handles conv2.weight, whose layout differs, and RL_VALUE_DP1. */
 int rl_layers_prepare(rl_cpu_train *train, rl_error *err);
 void rl_layers_on_start(rl_cpu_train *train);
-uint32_t rl_layers_parameter_index(uint32_t parameter); /* all but conv2.weight */
+uint32_t rl_layers_parameter_index(uint32_t parameter); /* not for conv2.weight */
 void rl_layers_on_weights_changed(rl_cpu_train *train);
 bool rl_layers_all_finite(rl_cpu_train *train);
 void rl_layers_adam(rl_cpu_train *train, uint64_t step, double rate, float scale);
-bool rl_layers_read_value(rl_cpu_train *train, rl_cpu_value value, uint32_t n, double *out); /* all but RL_VALUE_DP1 */
-/* Transposes values, or argmax where it is not NULL, from [n][pixels][channels] to out[n][channels][pixels]. */
+bool rl_layers_read_value(rl_cpu_train *train, rl_cpu_value value, uint32_t n, double *out); /* false for RL_VALUE_DP1 */
+/* Transposes values, or argmax unless it is NULL, from [n][pixels][channels] to out[n][channels][pixels]. */
 void rl_layers_read_planes(const rl_layers *layers, rl_values values, const uint8_t *argmax, uint32_t n, uint32_t pixels,
                            uint32_t channels, double *out);
 

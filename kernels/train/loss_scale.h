@@ -1,4 +1,5 @@
-/* Dynamic loss scaling with the defaults of torch.amp.GradScaler, for host and device code. */
+/* Dynamic loss scaling with the defaults of torch.amp.GradScaler, for host and device code: the loss is multiplied by a scale, so
+ * that small gradients do not underflow in FP16. */
 #ifndef RL_TRAIN_LOSS_SCALE_H
 #define RL_TRAIN_LOSS_SCALE_H
 
@@ -8,22 +9,23 @@
 
 typedef struct rl_loss_scale {
   float scale;
-  uint32_t good;    /* consecutive steps with finite gradients */
-  uint32_t skipped; /* steps that were not applied since reset */
+  uint32_t finite_steps; /* consecutive steps with finite gradients since the scale last changed */
+  uint32_t skipped;      /* steps, since the reset, whose gradients were not finite */
 } rl_loss_scale;
 
 #define RL_LOSS_SCALE_START 65536.0f
-enum { RL_LOSS_SCALE_PATIENCE = 2000 };
+enum { RL_LOSS_SCALE_GROWTH_INTERVAL = 2000 };
 
-/* Call once a step. finite: all gradients are finite, so the step is applied; otherwise it is skipped. */
+/* Updates the scale after a step. finite: all gradients are finite, so the caller applies the step; otherwise the caller skips
+ * it. */
 RL_HOST_DEVICE void rl_loss_scale_update(rl_loss_scale *state, bool finite) {
   if (!finite) {
     state->scale *= 0.5f;
-    state->good = 0;
+    state->finite_steps = 0;
     state->skipped++;
-  } else if (++state->good == RL_LOSS_SCALE_PATIENCE) {
+  } else if (++state->finite_steps == RL_LOSS_SCALE_GROWTH_INTERVAL) {
     state->scale *= 2;
-    state->good = 0;
+    state->finite_steps = 0;
   }
 }
 

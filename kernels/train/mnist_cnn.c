@@ -38,10 +38,10 @@ static void defaults(void *params) {
                                                  .learning_rate = 1e-3};
 }
 
-/* Of one epoch. What must move even when everything else stays on the chip: each image and label read once; weights and
- * both moments read at its start and written at its end. */
+/* Returns the minimum cost of one epoch. Bytes: each image and label is read once, and weights and both moments are read at the
+ * start and written at the end, even if all other data stays on chip. */
 static rl_cost cost(const void *params) {
-  enum { IMAGES = 60000 }; /* of MNIST and of the synthetic set */
+  enum { IMAGES = 60000 }; /* training images of MNIST and of the synthetic data set */
   const rl_train_params *train = params;
   double images = train->max_images > 0 && train->max_images < IMAGES ? (double)train->max_images : IMAGES;
   const double state = 3.0 * RL_PARAMETERS * sizeof(float);

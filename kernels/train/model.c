@@ -1,4 +1,4 @@
-/* The layout of the parameters, their initial values, and the operations of an image. */
+/* Layout of the parameters, their initial values, and the number of operations for one image. */
 #include "train/model.h"
 
 #include <math.h>
@@ -10,34 +10,42 @@ enum {
   CONV2_W = RL_C2 * RL_C1 * 9,
   FC1_W = RL_FC1 * RL_FLAT,
   FC2_W = RL_CLASSES * RL_FC1,
-  AT_CONV2 = CONV1_W + RL_C1,
-  AT_FC1 = AT_CONV2 + CONV2_W + RL_C2,
-  AT_FC2 = AT_FC1 + FC1_W + RL_FC1
+  CONV2_OFFSET = CONV1_W + RL_C1,
+  FC1_OFFSET = CONV2_OFFSET + CONV2_W + RL_C2,
+  FC2_OFFSET = FC1_OFFSET + FC1_W + RL_FC1
 };
 const uint32_t rl_tensor_sizes[RL_TENSORS] = {CONV1_W, RL_C1, CONV2_W, RL_C2, FC1_W, RL_FC1, FC2_W, RL_CLASSES};
-const uint32_t rl_tensor_offsets[RL_TENSORS + 1] = {
-    0, CONV1_W, AT_CONV2, AT_CONV2 + CONV2_W, AT_FC1, AT_FC1 + FC1_W, AT_FC2, AT_FC2 + FC2_W, RL_PARAMETERS};
-_Static_assert(AT_FC2 + FC2_W + RL_CLASSES == RL_PARAMETERS, "the tensors fill the parameters");
+const uint32_t rl_tensor_offsets[RL_TENSORS + 1] = {0,
+                                                    CONV1_W,
+                                                    CONV2_OFFSET,
+                                                    CONV2_OFFSET + CONV2_W,
+                                                    FC1_OFFSET,
+                                                    FC1_OFFSET + FC1_W,
+                                                    FC2_OFFSET,
+                                                    FC2_OFFSET + FC2_W,
+                                                    RL_PARAMETERS};
+_Static_assert(FC2_OFFSET + FC2_W + RL_CLASSES == RL_PARAMETERS, "the tensors fill the parameters");
 
-/* A bias has the fan-in of its weight, as in torch.nn.Linear and torch.nn.Conv2d. */
+/* A bias has the fan-in of its layer's weight, as in torch.nn.Linear and torch.nn.Conv2d. */
 static const uint32_t fan_in[RL_TENSORS] = {9, 9, RL_C1 * 9, RL_C1 * 9, RL_FLAT, RL_FLAT, RL_FC1, RL_FC1};
 
 void rl_model_initialise(uint64_t seed, float *weights) {
   for (uint32_t tensor = 0; tensor < RL_TENSORS; tensor++) {
     uint64_t key = rl_hash64(rl_hash64(seed) + tensor);
     double bound = 1 / sqrt(fan_in[tensor]);
-    float *to = weights + rl_tensor_offsets[tensor];
+    float *values = weights + rl_tensor_offsets[tensor];
     for (uint32_t i = 0; i < rl_tensor_sizes[tensor]; i++) {
       double unit = (double)(rl_hash64(key + i) >> 11) * 0x1p-53;
-      to[i] = (float)((2 * unit - 1) * bound);
+      values[i] = (float)((2 * unit - 1) * bound);
     }
   }
 }
 
-static const double conv1 = 2.0 * RL_H1 * RL_H1 * CONV1_W, conv2 = 2.0 * RL_H2 * RL_H2 * CONV2_W, linear = 2.0 * (FC1_W + FC2_W);
+/* Operations of a layer's forward pass for one image. Its weight gradient and its input gradient take as many each. */
+static const double conv1_operations = 2.0 * RL_H1 * RL_H1 * CONV1_W, conv2_operations = 2.0 * RL_H2 * RL_H2 * CONV2_W,
+                    linear_operations = 2.0 * (FC1_W + FC2_W);
 
-/* Forward, gradient of weights, gradient of inputs. */
-double rl_model_operations_per_image(void) { return 2 * conv1 + 3 * (conv2 + linear); }
-double rl_model_least_operations_per_image(void) { return conv1 + conv2 + 3 * linear; }
+double rl_model_operations_per_image(void) { return 2 * conv1_operations + 3 * (conv2_operations + linear_operations); }
+double rl_model_least_operations_per_image(void) { return conv1_operations + conv2_operations + 3 * linear_operations; }
 
 const char *const rl_precision_names[] = {"fp32", "tf32", "fp16", NULL};

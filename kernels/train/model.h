@@ -1,4 +1,10 @@
-/* The MNIST CNN, its parameters and what every engine shares. Shapes (N: batch):
+/* The MNIST CNN: its layers, parameters, initial weights and shuffle, which all engines share.
+ *
+ * Terms. Image: 28×28 pixels with a label, the digit 0–9. Batch: the images of one step. Step: forward pass, backward pass and
+ * one update of the parameters by Adam. Epoch: the steps that train on every image once. Tail: the last batch of an epoch, if it
+ * has fewer images. Argmax: the index, 0–3 in row-major order, of the input that a 2×2 max-pooling window selected.
+ *
+ * Layers and shapes (N: images in the batch):
  *   x      N×1×28×28   bytes/255, normalised (x-0.1307)/0.3081
  *   conv1  1→32 3×3 pad 1   N×32×28×28, ReLU, MaxPool 2 → N×32×14×14
  *   conv2  32→64 3×3        N×64×12×12, ReLU, MaxPool 2 → N×64×6×6
@@ -21,20 +27,20 @@ extern "C" {
 #endif
 
 enum {
-  RL_IMAGE = 28,
-  RL_PIXELS = 784,
+  RL_IMAGE = 28,   /* side of an image */
+  RL_PIXELS = 784, /* of an image */
   RL_CLASSES = 10,
-  RL_C1 = 32,
-  RL_C2 = 64,
-  RL_H1 = 28,
-  RL_P1 = 14,
-  RL_H2 = 12,
-  RL_P2 = 6,
-  RL_FLAT = RL_C2 * RL_P2 * RL_P2, /* 2304 */
-  RL_FC1 = 128
+  RL_C1 = 32,                      /* output channels of conv1 */
+  RL_C2 = 64,                      /* output channels of conv2 */
+  RL_H1 = 28,                      /* side of conv1's output, before pooling */
+  RL_P1 = 14,                      /* side of conv1's output, after pooling */
+  RL_H2 = 12,                      /* side of conv2's output, before pooling */
+  RL_P2 = 6,                       /* side of conv2's output, after pooling */
+  RL_FLAT = RL_C2 * RL_P2 * RL_P2, /* 2304 inputs of fc1 */
+  RL_FC1 = 128                     /* outputs of fc1 */
 };
 
-/* Parameters in one flat array of floats, in PyTorch's layouts (OIHW, [out][in]). */
+/* The parameters stand in one array of floats, tensor after tensor, in PyTorch's layouts (OIHW, [out][in]). */
 typedef enum rl_tensor {
   RL_CONV1_W,
   RL_CONV1_B,
@@ -48,7 +54,7 @@ typedef enum rl_tensor {
 } rl_tensor;
 extern const char *const rl_tensor_names[]; /* "conv1.weight" ... */
 extern const uint32_t rl_tensor_sizes[RL_TENSORS];
-extern const uint32_t rl_tensor_offsets[RL_TENSORS + 1]; /* the last is RL_PARAMETERS */
+extern const uint32_t rl_tensor_offsets[RL_TENSORS + 1]; /* of each tensor in the array; the last entry is RL_PARAMETERS */
 enum { RL_PARAMETERS = 315146 };
 
 typedef enum rl_precision { RL_FP32, RL_TF32, RL_FP16 } rl_precision;
@@ -57,39 +63,41 @@ extern const char *const rl_precision_names[]; /* "fp32" "tf32" "fp16" */
 typedef struct rl_train_params {
   int precision;    /* rl_precision */
   char engine[16];  /* "auto" or an engine's name */
-  char dataset[16]; /* "auto" (files if they are there, else synthetic), "files", "synthetic" */
+  char dataset[16]; /* "auto" (files if they exist, else synthetic), "files", "synthetic" */
   int64_t epochs, warmup_epochs, batch_size, seed;
-  int64_t max_images; /* train on the first so many images only; 0: all. A run with fewer than all is marked partial */
+  int64_t max_images; /* trains on the first max_images images; 0: on all. A run on fewer than all images is marked partial */
   double learning_rate;
 } rl_train_params;
 extern const rl_field rl_train_fields[];
 extern const rl_workload rl_mnist_cnn;
 
-/* Initial parameters: weights[RL_PARAMETERS] from the seed, the same on every engine. */
+/* Writes the initial parameters to weights[RL_PARAMETERS]. They depend only on the seed. */
 void rl_model_initialise(uint64_t seed, float *weights);
 
-/* Floating-point operations of one image, forward and backward (no gradient for the input of conv1), zeros multiplied too. */
+/* Returns the floating-point operations of forward and backward pass for one image. Conv1's input has no gradient. Products with
+ * zeros count. */
 double rl_model_operations_per_image(void);
-/* The least of them: the gradients of the convolutions need only the winners of the pools, at most one value in four, and how
- * many there are is up to the data: none are counted. */
+/* Returns a lower bound of the operations for any data. The gradients of a convolution need only the outputs that max-pooling
+ * selected: at most one in four, and none where ReLU zeroed all of them. The bound counts no operations for these gradients. */
 double rl_model_least_operations_per_image(void);
 
-/* --- usable in device code too ----------------------------------------------------------------------------------------- */
-/* The shuffle: position i of epoch e shows image rl_permute(i, count, key), key = rl_hash64(seed) ^ rl_hash64(e + 1).
- * A keyed bijection of [0, count): an 8-round Feistel network on the next even number of bits, walked until it falls inside
- * (Black & Rogaway 2002). Every image exactly once an epoch, a fresh order every epoch, no sort and no array. */
+/* --- for host and device code ------------------------------------------------------------------------------------------ */
+
+/* Returns the image at position i of an epoch with this rl_shuffle_key: every image once an epoch, another order in each epoch.
+ * It is a keyed bijection of [0, count), so it needs no sort and no array: an 8-round Feistel network on the next even number of
+ * bits, repeated until the result is below count (cycle walking, Black & Rogaway 2002). */
 RL_HOST_DEVICE uint32_t rl_permute(uint32_t i, uint32_t count, uint64_t key) {
-  uint32_t half = 1;
-  while (((uint32_t)1 << (2 * half)) < count && half < 16) half++;
-  uint32_t mask = ((uint32_t)1 << half) - 1;
+  uint32_t half_bits = 1;
+  while (((uint32_t)1 << (2 * half_bits)) < count && half_bits < 16) half_bits++;
+  uint32_t mask = ((uint32_t)1 << half_bits) - 1;
   do {
-    uint32_t left = i >> half, right = i & mask;
+    uint32_t left = i >> half_bits, right = i & mask;
     for (uint32_t round = 0; round < 8; round++) {
       uint32_t next = left ^ ((uint32_t)(rl_hash64(key + ((uint64_t)round << 32) + right) >> 20) & mask);
       left = right;
       right = next;
     }
-    i = (left << half) | right;
+    i = (left << half_bits) | right;
   } while (i >= count);
   return i;
 }
@@ -98,15 +106,18 @@ RL_HOST_DEVICE uint64_t rl_shuffle_key(uint64_t seed, uint64_t epoch) { return r
 
 /* --- for tests --------------------------------------------------------------------------------------------------------- */
 
-/* What an engine lets a test see; an engine's instance starts with rl_train_instance. */
+/* Base of every training engine's instance. Through the functions, tests read and set the arrays of an engine. */
 typedef struct rl_train_instance {
   rl_instance base;
   rl_train_params params;
-  uint32_t images, steps, tail; /* images of an epoch, steps with the tail, size of the last short batch (0: none) */
+  uint32_t images; /* in an epoch */
+  uint32_t steps;  /* in an epoch, including the tail's */
+  uint32_t tail;   /* images in the tail; 0: no tail */
   uint32_t test_images;
-  /* Losses of the last epoch's steps into losses[steps]. */
+  /* Writes the losses of the last epoch's steps to losses[steps]. */
   int (*losses)(struct rl_train_instance *instance, float *losses, rl_error *err);
-  /* Parameters, or gradients of the last step, unscaled, as floats [RL_PARAMETERS] in PyTorch's layouts. */
+  /* Copy the parameters, or the gradients of the last step (divided by the loss scale), from or to arrays of RL_PARAMETERS floats
+   * in PyTorch's layouts. */
   int (*parameters)(struct rl_train_instance *instance, float *weights, rl_error *err);
   int (*gradients)(struct rl_train_instance *instance, float *gradients, rl_error *err);
   int (*set_parameters)(struct rl_train_instance *instance, const float *weights, rl_error *err);

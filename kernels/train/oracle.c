@@ -8,22 +8,23 @@
 const rl_oracle_conv rl_oracle_conv1 = {.in = 1, .size = RL_IMAGE, .out = RL_C1, .padding = 1};
 const rl_oracle_conv rl_oracle_conv2 = {.in = RL_C1, .size = RL_P1, .out = RL_C2, .padding = 0};
 
-/* One tap (ky, kx) of a convolution couples output (y, x) with input (y + ky - padding, x + kx - padding). Calls body for each
- * output row of each tap for which the input row exists, with the columns [from, to) for which the input column exists. */
-#define FOR_EACH_TAP_ROW(shape, side, BODY)                                                \
-  for (int ky = 0; ky < 3; ky++)                                                           \
-    for (int kx = 0; kx < 3; kx++) {                                                       \
-      int down = ky - (shape)->padding, right = kx - (shape)->padding;                     \
-      int from = right < 0 ? -right : 0;                                                   \
-      int to = (shape)->size - right < (side) ? (shape)->size - right : (side);            \
-      for (int y = down < 0 ? -down : 0; y < (side) && y + down < (shape)->size; y++) BODY \
+/* Tap (ky, kx) of a convolution multiplies input (y + ky - padding, x + kx - padding) for output (y, x). Runs BODY for each tap
+ * and each output row y whose input row exists. [first_column, end_column): output columns whose input column exists. row_shift,
+ * column_shift: input coordinate minus output coordinate. */
+#define FOR_EACH_TAP_ROW(shape, side, BODY)                                                               \
+  for (int ky = 0; ky < 3; ky++)                                                                          \
+    for (int kx = 0; kx < 3; kx++) {                                                                      \
+      int row_shift = ky - (shape)->padding, column_shift = kx - (shape)->padding;                        \
+      int first_column = column_shift < 0 ? -column_shift : 0;                                            \
+      int end_column = (shape)->size - column_shift < (side) ? (shape)->size - column_shift : (side);     \
+      for (int y = row_shift < 0 ? -row_shift : 0; y < (side) && y + row_shift < (shape)->size; y++) BODY \
     }
 
-static int side_of(const rl_oracle_conv *shape) { return shape->size + 2 * shape->padding - 2; }
+static int output_side(const rl_oracle_conv *shape) { return shape->size + 2 * shape->padding - 2; }
 
 void rl_oracle_conv_forward(const rl_oracle_conv *shape, int n, const double *x, const double *w, const double *b,
                             double *y_out) {
-  int side = side_of(shape), size = shape->size;
+  int side = output_side(shape), size = shape->size;
   for (int image = 0; image < n; image++)
     for (int o = 0; o < shape->out; o++) {
       double *plane = y_out + ((size_t)image * shape->out + o) * side * side;
@@ -33,15 +34,15 @@ void rl_oracle_conv_forward(const rl_oracle_conv *shape, int n, const double *x,
         const double *taps = w + ((size_t)o * shape->in + c) * 9;
         FOR_EACH_TAP_ROW(shape, side, {
           double weight = taps[3 * ky + kx];
-          for (int column = from; column < to; column++)
-            plane[y * side + column] += weight * in[(y + down) * size + column + right];
+          for (int column = first_column; column < end_column; column++)
+            plane[y * side + column] += weight * in[(y + row_shift) * size + column + column_shift];
         })
       }
     }
 }
 
 void rl_oracle_conv_input_gradient(const rl_oracle_conv *shape, int n, const double *dy, const double *w, double *dx) {
-  int side = side_of(shape), size = shape->size;
+  int side = output_side(shape), size = shape->size;
   memset(dx, 0, sizeof *dx * (size_t)n * shape->in * size * size);
   for (int image = 0; image < n; image++)
     for (int o = 0; o < shape->out; o++) {
@@ -51,8 +52,8 @@ void rl_oracle_conv_input_gradient(const rl_oracle_conv *shape, int n, const dou
         const double *taps = w + ((size_t)o * shape->in + c) * 9;
         FOR_EACH_TAP_ROW(shape, side, {
           double weight = taps[3 * ky + kx];
-          for (int column = from; column < to; column++)
-            in[(y + down) * size + column + right] += weight * plane[y * side + column];
+          for (int column = first_column; column < end_column; column++)
+            in[(y + row_shift) * size + column + column_shift] += weight * plane[y * side + column];
         })
       }
     }
@@ -60,7 +61,7 @@ void rl_oracle_conv_input_gradient(const rl_oracle_conv *shape, int n, const dou
 
 void rl_oracle_conv_weight_gradient(const rl_oracle_conv *shape, int n, const double *x, const double *dy, double *dw,
                                     double *db) {
-  int side = side_of(shape), size = shape->size;
+  int side = output_side(shape), size = shape->size;
   memset(dw, 0, sizeof *dw * (size_t)shape->out * shape->in * 9);
   memset(db, 0, sizeof *db * (size_t)shape->out);
   for (int image = 0; image < n; image++)
@@ -72,7 +73,8 @@ void rl_oracle_conv_weight_gradient(const rl_oracle_conv *shape, int n, const do
         double *taps = dw + ((size_t)o * shape->in + c) * 9;
         FOR_EACH_TAP_ROW(shape, side, {
           double sum = 0;
-          for (int column = from; column < to; column++) sum += plane[y * side + column] * in[(y + down) * size + column + right];
+          for (int column = first_column; column < end_column; column++)
+            sum += plane[y * side + column] * in[(y + row_shift) * size + column + column_shift];
           taps[3 * ky + kx] += sum;
         })
       }
@@ -80,30 +82,30 @@ void rl_oracle_conv_weight_gradient(const rl_oracle_conv *shape, int n, const do
 }
 
 void rl_oracle_pool_forward(size_t planes, int size, const double *x, double *y, uint8_t *argmax) {
-  int half = size / 2;
+  int pooled_size = size / 2;
   for (size_t plane = 0; plane < planes; plane++, x += size * size)
-    for (int row = 0; row < half; row++)
-      for (int column = 0; column < half; column++) {
+    for (int row = 0; row < pooled_size; row++)
+      for (int column = 0; column < pooled_size; column++) {
         double best = 0;
-        uint8_t chosen = RL_ORACLE_RELU_ZERO;
+        uint8_t index = RL_ORACLE_RELU_ZERO;
         for (uint8_t i = 0; i < 4; i++) {
           double value = x[(2 * row + i / 2) * size + 2 * column + i % 2];
-          if (!(value <= best)) { /* NaN passes, as in PyTorch */
+          if (!(value <= best)) { /* true for NaN: it propagates, as in PyTorch */
             best = value;
-            chosen = i;
+            index = i;
           }
         }
         *y++ = best;
-        *argmax++ = chosen;
+        *argmax++ = index;
       }
 }
 
 void rl_oracle_pool_gradient(size_t planes, int size, const double *dy, const uint8_t *argmax, double *dx) {
-  int half = size / 2;
+  int pooled_size = size / 2;
   memset(dx, 0, sizeof *dx * planes * (size_t)(size * size));
   for (size_t plane = 0; plane < planes; plane++, dx += size * size)
-    for (int row = 0; row < half; row++)
-      for (int column = 0; column < half; column++, argmax++, dy++)
+    for (int row = 0; row < pooled_size; row++)
+      for (int column = 0; column < pooled_size; column++, argmax++, dy++)
         if (*argmax != RL_ORACLE_RELU_ZERO) dx[(2 * row + *argmax / 2) * size + 2 * column + *argmax % 2] = *dy;
 }
 
@@ -160,10 +162,10 @@ double rl_oracle_loss(int n, const double *logits, const uint8_t *labels, double
 }
 
 void rl_oracle_adam(size_t count, uint64_t step, double rate, const double *gradient, double *w, double *m, double *v) {
-  double unbias_m = 1 - pow(0.9, (double)step), unbias_v = 1 - pow(0.999, (double)step);
+  double bias_correction_m = 1 - pow(0.9, (double)step), bias_correction_v = 1 - pow(0.999, (double)step);
   for (size_t i = 0; i < count; i++) {
     m[i] = 0.9 * m[i] + 0.1 * gradient[i];
     v[i] = 0.999 * v[i] + 0.001 * gradient[i] * gradient[i];
-    w[i] -= rate * (m[i] / unbias_m) / (sqrt(v[i] / unbias_v) + 1e-8);
+    w[i] -= rate * (m[i] / bias_correction_m) / (sqrt(v[i] / bias_correction_v) + 1e-8);
   }
 }

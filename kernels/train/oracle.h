@@ -1,5 +1,8 @@
-/* Each layer in plain double precision: the standard that every engine is compared with, and the layers of the engine reference.
- * PyTorch's layouts, images first (NCHW, OIHW, [out][in]). Outputs are overwritten. Definitions: model.h. */
+/* Every layer of the model (model.h) as plain loops in double precision. The engine reference runs these functions, and tests
+ * compare the other engines with them.
+ *
+ * Layouts are PyTorch's: activations NCHW, weights OIHW or [out][in]; n: images in the batch. d followed by a name is the
+ * gradient of that array and has its layout. Outputs are overwritten. */
 #ifndef RL_TRAIN_ORACLE_H
 #define RL_TRAIN_ORACLE_H
 
@@ -13,7 +16,7 @@ extern "C" {
 typedef struct rl_oracle_conv { /* 3×3, stride 1; output side = size + 2·padding - 2 */
   int in, size, out, padding;
 } rl_oracle_conv;
-extern const rl_oracle_conv rl_oracle_conv1, rl_oracle_conv2; /* of the model */
+extern const rl_oracle_conv rl_oracle_conv1, rl_oracle_conv2; /* the model's convolutions */
 
 /* x[n][in][size][size], w[out][in][3][3], b[out], y[n][out][side][side] */
 void rl_oracle_conv_forward(const rl_oracle_conv *shape, int n, const double *x, const double *w, const double *b, double *y);
@@ -21,8 +24,9 @@ void rl_oracle_conv_input_gradient(const rl_oracle_conv *shape, int n, const dou
 void rl_oracle_conv_weight_gradient(const rl_oracle_conv *shape, int n, const double *x, const double *dy, double *dw,
                                     double *db);
 
-/* ReLU, then 2×2 max-pooling of `planes` planes of size×size (size even). argmax[plane][size/2][size/2]: index, 0–3 in row-major
- * order, of the input that the pool passed on, or RL_ORACLE_RELU_ZERO where no input is above 0. */
+/* ReLU, then 2×2 max-pooling of `planes` planes (one for each image and channel) of size×size, size even.
+ * argmax[plane][size/2][size/2]: index, 0–3 in row-major order, of the largest input of each window (the first of equal ones), or
+ * RL_ORACLE_RELU_ZERO where no input is above 0. */
 enum { RL_ORACLE_RELU_ZERO = 4 };
 void rl_oracle_pool_forward(size_t planes, int size, const double *x, double *y, uint8_t *argmax);
 void rl_oracle_pool_gradient(size_t planes, int size, const double *dy, const uint8_t *argmax, double *dx);
@@ -35,11 +39,11 @@ void rl_oracle_linear_weight_gradient(int n, int in, int out, const double *x, c
 void rl_oracle_relu(size_t count, double *x);                            /* in place */
 void rl_oracle_relu_gradient(size_t count, const double *y, double *dy); /* in place; y: output of ReLU */
 
-/* logits[n][10]; dlogits = scale · d(mean loss)/dlogits, or NULL. Returns the mean loss. Adds to *correct, if not
- * NULL, the number of images whose first largest logit is at the label. */
+/* Returns the mean softmax cross-entropy over logits[n][10]. Writes scale · its gradient to dlogits, unless NULL. Adds to
+ * *correct, unless NULL, the number of images whose largest logit (the first of equal ones) is the label's. */
 double rl_oracle_loss(int n, const double *logits, const uint8_t *labels, double scale, double *dlogits, uint32_t *correct);
 
-/* One step, number `step` (1 for the first): moments m and v and weights w in place. */
+/* Updates weights w and moments m and v by step number `step` of Adam, the first being 1. rate: learning rate. */
 void rl_oracle_adam(size_t count, uint64_t step, double rate, const double *gradient, double *w, double *m, double *v);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* The engine reference: the layers of oracle.h on one thread, in double, each result rounded to the precision's storage type. The
- * other engines are compared with it. */
+/* CPU engine reference: the layers of oracle.h on one thread, in double precision. Each result is rounded to float (fp32) or
+ * binary16 (fp16). Tests compare the other engines with this one. */
 #include <math.h>
 
 #include "half.h"
@@ -8,13 +8,13 @@
 
 typedef struct reference {
   rl_cpu_train train;
-  double *w, *gradients; /* weights rounded for the layers; gradients times the loss scale */
-  double *x, *c1, *p1, *c2, *p2, *f1, *logits;
+  double *w, *gradients;                       /* rounded weights; gradients times the loss scale */
+  double *x, *c1, *p1, *c2, *p2, *f1, *logits; /* c: output of a convolution; p: pooled; f1: fc1's output after ReLU */
   double *dlogits, *df1, *dp2, *dc2, *dp1, *dc1;
   uint8_t *argmax1, *argmax2;
 } reference;
 
-enum { N_C1 = RL_C1 * RL_H1 * RL_H1, N_P1 = RL_C1 * RL_P1 * RL_P1, N_C2 = RL_C2 * RL_H2 * RL_H2 };
+enum { C1_SIZE = RL_C1 * RL_H1 * RL_H1, P1_SIZE = RL_C1 * RL_P1 * RL_P1, C2_SIZE = RL_C2 * RL_H2 * RL_H2 }; /* for an image */
 
 static double round_value(const reference *r, double value) {
   return r->train.half ? rl_half_to_float(rl_half_from_float((float)value)) : (float)value;
@@ -24,7 +24,7 @@ static void round_all(const reference *r, size_t count, double *values) {
   for (size_t i = 0; i < count; i++) values[i] = round_value(r, values[i]);
 }
 
-/* The tensor of the weights and of the gradients. */
+/* W(TENSOR): the tensor's weights. G(TENSOR): its gradients. */
 #define W(TENSOR) ((const double *)r->w + rl_tensor_offsets[TENSOR])
 #define G(TENSOR) (r->gradients + rl_tensor_offsets[TENSOR])
 
@@ -32,7 +32,7 @@ static void conv1_forward(rl_cpu_train *train, uint32_t n) {
   reference *r = (reference *)train;
   for (size_t i = 0; i < (size_t)n * RL_PIXELS; i++) r->x[i] = train->x[i];
   rl_oracle_conv_forward(&rl_oracle_conv1, (int)n, r->x, W(RL_CONV1_W), W(RL_CONV1_B), r->c1);
-  round_all(r, (size_t)n * N_C1, r->c1);
+  round_all(r, (size_t)n * C1_SIZE, r->c1);
 }
 
 static void pool1_forward(rl_cpu_train *train, uint32_t n) {
@@ -43,7 +43,7 @@ static void pool1_forward(rl_cpu_train *train, uint32_t n) {
 static void conv2_forward(rl_cpu_train *train, uint32_t n) {
   reference *r = (reference *)train;
   rl_oracle_conv_forward(&rl_oracle_conv2, (int)n, r->p1, W(RL_CONV2_W), W(RL_CONV2_B), r->c2);
-  round_all(r, (size_t)n * N_C2, r->c2);
+  round_all(r, (size_t)n * C2_SIZE, r->c2);
 }
 
 static void pool2_forward(rl_cpu_train *train, uint32_t n) {
@@ -85,7 +85,7 @@ static void conv2_backward(rl_cpu_train *train, uint32_t n) {
   rl_oracle_pool_gradient((size_t)n * RL_C2, RL_H2, r->dp2, r->argmax2, r->dc2);
   rl_oracle_conv_weight_gradient(&rl_oracle_conv2, (int)n, r->p1, r->dc2, G(RL_CONV2_W), G(RL_CONV2_B));
   rl_oracle_conv_input_gradient(&rl_oracle_conv2, (int)n, r->dc2, W(RL_CONV2_W), r->dp1);
-  round_all(r, (size_t)n * N_P1, r->dp1);
+  round_all(r, (size_t)n * P1_SIZE, r->dp1);
 }
 
 static void conv1_backward(rl_cpu_train *train, uint32_t n) {
@@ -137,30 +137,30 @@ static int prepare(rl_cpu_train *train, rl_error *err) {
   const struct {
     double **pointer;
     size_t count;
-  } arrays[] = {{&r->x, n * RL_PIXELS}, {&r->c1, n * N_C1},     {&r->p1, n * N_P1},           {&r->c2, n * N_C2},
+  } arrays[] = {{&r->x, n * RL_PIXELS}, {&r->c1, n * C1_SIZE},  {&r->p1, n * P1_SIZE},        {&r->c2, n * C2_SIZE},
                 {&r->p2, n * RL_FLAT},  {&r->f1, n * RL_FC1},   {&r->logits, n * RL_CLASSES}, {&r->dlogits, n * RL_CLASSES},
-                {&r->df1, n * RL_FC1},  {&r->dp2, n * RL_FLAT}, {&r->dc2, n * N_C2},          {&r->dp1, n * N_P1},
-                {&r->dc1, n * N_C1}};
+                {&r->df1, n * RL_FC1},  {&r->dp2, n * RL_FLAT}, {&r->dc2, n * C2_SIZE},       {&r->dp1, n * P1_SIZE},
+                {&r->dc1, n * C1_SIZE}};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
     if (rl_cpu_allocate(train, RL_MEMORY_ACTIVATIONS, sizeof(double) * arrays[i].count, (void **)arrays[i].pointer, err) < 0)
       return -1;
   if (rl_cpu_allocate(train, RL_MEMORY_WEIGHTS, sizeof(double) * RL_PARAMETERS, (void **)&r->w, err) < 0 ||
       rl_cpu_allocate(train, RL_MEMORY_WEIGHTS, sizeof(double) * RL_PARAMETERS, (void **)&r->gradients, err) < 0)
     return -1;
-  if (rl_cpu_allocate(train, RL_MEMORY_ACTIVATIONS, n * N_P1, (void **)&r->argmax1, err) < 0) return -1;
+  if (rl_cpu_allocate(train, RL_MEMORY_ACTIVATIONS, n * P1_SIZE, (void **)&r->argmax1, err) < 0) return -1;
   return rl_cpu_allocate(train, RL_MEMORY_ACTIVATIONS, n * RL_FLAT, (void **)&r->argmax2, err);
 }
 
-static const rl_cpu_math math = {.size = sizeof(reference),
-                                 .forward = forward,
-                                 .backward = backward,
-                                 .prepare = prepare,
-                                 .on_weights_changed = on_weights_changed,
-                                 .all_finite = all_finite,
-                                 .adam = adam};
+static const rl_cpu_engine_ops ops = {.size = sizeof(reference),
+                                      .forward = forward,
+                                      .backward = backward,
+                                      .prepare = prepare,
+                                      .on_weights_changed = on_weights_changed,
+                                      .all_finite = all_finite,
+                                      .adam = adam};
 
 static int open_reference(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
-  return rl_cpu_open(&math, device, params, instance, err);
+  return rl_cpu_open(&ops, device, params, instance, err);
 }
 
 const rl_engine rl_engine_reference = {.description = &rl_train_reference, .open = open_reference};

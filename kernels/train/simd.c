@@ -1,4 +1,4 @@
-/* Compiled once for each instruction set; RL_SIMD is the name of the table. Plain loops and GCC vectors. */
+/* Compiled once for each instruction set, as plain loops and GCC vectors. The build defines RL_SIMD as the name of the table. */
 #include "train/simd.h"
 
 #include <math.h>
@@ -41,37 +41,37 @@ static bool all_finite(size_t count, const float *values) {
   return nonfinite == 0;
 }
 
-/* If the gradient of a weight stays 0, its moments decay to subnormal numbers, on which x86 is about 100 times slower. They are
- * negligible beside epsilon, so they are flushed to 0. */
+/* If the gradient of a weight stays 0, its moments decay to subnormal numbers, on which x86 is about 100 times slower. Such
+ * moments are negligible against Adam's epsilon, so the loop flushes them to 0. */
 #ifdef __SSE2__
 static unsigned disable_subnormals(void) {
-  unsigned before = _mm_getcsr();
-  _mm_setcsr(before | 0x8040); /* flush to zero, denormals are zero */
-  return before;
+  unsigned mxcsr = _mm_getcsr();
+  _mm_setcsr(mxcsr | 0x8040); /* flush to zero, denormals are zero */
+  return mxcsr;
 }
-static void restore_subnormals(unsigned before) { _mm_setcsr(before); }
+static void restore_mxcsr(unsigned mxcsr) { _mm_setcsr(mxcsr); }
 #else
 static unsigned disable_subnormals(void) { return 0; }
-static void restore_subnormals(unsigned before) { (void)before; }
+static void restore_mxcsr(unsigned mxcsr) { (void)mxcsr; }
 #endif
 
 static __attribute__((noinline)) void adam_loop(size_t count, const float *restrict gradient, float scale, float rate,
-                                                float unbias_m, float unbias_v, float *restrict w, float *restrict m,
-                                                float *restrict v) {
-  float unscale = 1 / scale, step = rate / unbias_m, root = 1 / sqrtf(unbias_v);
+                                                float bias_correction_m, float bias_correction_v, float *restrict w,
+                                                float *restrict m, float *restrict v) {
+  float inverse_scale = 1 / scale, step_size = rate / bias_correction_m, root_factor = 1 / sqrtf(bias_correction_v);
   for (size_t i = 0; i < count; i++) {
-    float g = gradient[i] * unscale;
+    float g = gradient[i] * inverse_scale;
     m[i] = 0.9f * m[i] + 0.1f * g;
     v[i] = 0.999f * v[i] + 0.001f * g * g;
-    w[i] -= step * m[i] / (sqrtf(v[i]) * root + 1e-8f);
+    w[i] -= step_size * m[i] / (sqrtf(v[i]) * root_factor + 1e-8f);
   }
 }
 
-static void adam(size_t count, const float *gradient, float scale, float rate, float unbias_m, float unbias_v, float *w, float *m,
-                 float *v) {
-  unsigned before = disable_subnormals();
-  adam_loop(count, gradient, scale, rate, unbias_m, unbias_v, w, m, v);
-  restore_subnormals(before);
+static void adam(size_t count, const float *gradient, float scale, float rate, float bias_correction_m, float bias_correction_v,
+                 float *w, float *m, float *v) {
+  unsigned mxcsr = disable_subnormals();
+  adam_loop(count, gradient, scale, rate, bias_correction_m, bias_correction_v, w, m, v);
+  restore_mxcsr(mxcsr);
 }
 
 static void add(size_t count, const float *restrict terms, float *restrict sums) {
@@ -90,7 +90,7 @@ static void conv1_forward(const float *x, const float *w, const float *b, float 
     float_vector taps[9], bias = load(b + c);
     for (int tap = 0; tap < 9; tap++) taps[tap] = load(w + tap * RL_C1 + c);
     for (int position = 0; position < RL_P1 * RL_P1; position++) {
-      running_max max = no_maximum();
+      running_max max = initial_maximum();
       for (int i = 0; i < 4; i++) {
         const float *corner = &padded[2 * (position / RL_P1) + i / 2][2 * (position % RL_P1) + i % 2];
         float_vector sum = bias;
@@ -122,7 +122,7 @@ static void conv1_gradient(const float *x, const float *dy, const uint8_t *argma
   }
 }
 
-/* Offset of input i, 0–3, of the pool at a position of conv2. */
+/* Returns the offset in conv2's product of input i, 0–3, of the pooling window at `position`. */
 static inline size_t pool_input_offset(int position, int i) {
   return (size_t)((2 * (position / RL_P2) + i / 2) * RL_H2 + 2 * (position % RL_P2) + i % 2) * RL_C2;
 }
@@ -130,7 +130,7 @@ static inline size_t pool_input_offset(int position, int i) {
 static void pool2_forward(const float *c2, const float *b, float *y, uint8_t *argmax) {
   for (int position = 0; position < RL_P2 * RL_P2; position++)
     for (int c = 0; c < RL_C2; c += VECTOR_WIDTH) {
-      running_max max = no_maximum();
+      running_max max = initial_maximum();
       for (int i = 0; i < 4; i++) max = update_maximum(max, load(c2 + pool_input_offset(position, i) + c) + load(b + c), i);
       store_maximum(max, y + position * RL_C2 + c, argmax + position * RL_C2 + c);
     }
@@ -146,7 +146,7 @@ static void pool2_gradient(const float *dy, const uint8_t *argmax, float *dc, fl
     }
 }
 
-enum { KERNEL_ROW_FLOATS = 3 * RL_C1 }; /* the three pixels of a kernel row are contiguous */
+enum { KERNEL_ROW_FLOATS = 3 * RL_C1 }; /* the three input pixels of a kernel row are contiguous */
 
 static void image_to_columns(const float *x, float *columns) {
   for (int y = 0; y < RL_H2; y++)

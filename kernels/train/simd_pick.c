@@ -1,9 +1,9 @@
-/* Lists the tables of vectorised loops (simd.h, direct.h) that this CPU can run, the fastest first. */
+/* Selects the tables of vectorised loops (rl_simd, rl_direct) that this CPU can run, fastest first. */
 #include "train/direct.h"
 #include "train/simd.h"
 
 #if defined(__x86_64__)
-/* Every CPU with AVX2 has F16C, which older versions of clang cannot test for. */
+/* The AVX2 tables use F16C too. Every CPU with AVX2 has it, and older versions of clang cannot test for it. */
 static bool has_avx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
 
 static bool has_avx512(void) {

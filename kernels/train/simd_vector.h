@@ -31,18 +31,21 @@ static inline int_vector load_argmax(const uint8_t *source) {
   return __builtin_convertvector(value, int_vector);
 }
 
-/* The value where the mask is set, else 0. */
+/* Returns `value` where the mask is set (all bits 1), else 0. */
 static inline float_vector select_or_zero(int_vector mask, float_vector value) {
   return (float_vector)((int_vector)value & mask);
 }
 
-/* ReLU and max-pooling: the maximum of 0 and the inputs so far, and the index of the input. NaN propagates, as in PyTorch. */
+/* State of ReLU and max-pooling over the inputs of a window, for one channel in each vector element. NaN propagates, as in
+ * PyTorch. */
 typedef struct running_max {
-  float_vector value;
-  int_vector index; /* RL_ORACLE_RELU_ZERO where no input is above 0 */
+  float_vector value; /* maximum of 0 and the inputs so far */
+  int_vector index;   /* of that input; RL_ORACLE_RELU_ZERO where no input is above 0 */
 } running_max;
 
-static inline running_max no_maximum(void) { return (running_max){(float_vector){0}, (int_vector){0} + RL_ORACLE_RELU_ZERO}; }
+static inline running_max initial_maximum(void) {
+  return (running_max){(float_vector){0}, (int_vector){0} + RL_ORACLE_RELU_ZERO};
+}
 
 static inline running_max update_maximum(running_max max, float_vector value, int index) {
   int_vector keep = value <= max.value;

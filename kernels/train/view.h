@@ -1,4 +1,4 @@
-/* The tensors of a GPU engine's last step, in device memory, for tests and benchmarks. */
+/* Tensors of a GPU engine's last step, and the algorithms that tuning chose, for tests and benchmarks. */
 #ifndef RL_TRAIN_VIEW_H
 #define RL_TRAIN_VIEW_H
 
@@ -8,29 +8,31 @@
 extern "C" {
 #endif
 
-typedef struct rl_training_tensors { /* of the last step */
+/* Tensors of the last step, in device memory that the engine owns. NULL: the engine does not store the tensor. */
+typedef struct rl_training_tensors {
   bool channels_last; /* activations NHWC (else NCHW), convolution weights KRSC (else KCRS), fc1's input in H,W,C order (else
                          C,H,W) */
   bool half;          /* activations and the operands of products are FP16 */
   uint32_t batch;     /* images of the last step */
-  const void *pooled1, *pooled2;  /* inputs of conv2 and of fc1 */
-  const uint8_t *codes1, *codes2; /* 0–3: index of the input that the pool passed on, 4: ReLU gave 0; layout of pooled */
-  const void *d_product2;         /* gradient of conv2's product; NULL where the engine does not store it */
-  const void *d_pooled1, *d_pooled2, *d_fc1;
-  float loss_scale; /* all gradients are multiplied by it */
+  const void *pooled1, *pooled2;             /* inputs of conv2 and of fc1 */
+  const uint8_t *codes1, *codes2;            /* argmax of pooled1 and pooled2, in their layouts; 4: ReLU gave 0 */
+  const void *d_product2;                    /* gradient of conv2's product, before bias, ReLU and pooling */
+  const void *d_pooled1, *d_pooled2, *d_fc1; /* gradients of pooled1, pooled2 and fc1's output */
+  float loss_scale;                          /* all gradients are multiplied by it */
 } rl_training_tensors;
 
-/* What an engine keeps on chip is NULL in a view unless it was watched when the epoch was planned. */
+/* Makes the engine store also the tensors that it otherwise keeps on chip. Call it before ops->plan. */
 int rl_training_expose_tensors(rl_train_instance *instance, rl_error *err);
+/* Reads the pointers to the tensors of the last step. */
 int rl_training_view(rl_train_instance *instance, rl_training_tensors *tensors, rl_error *err);
 
 typedef struct rl_training_choice { /* the algorithm that tuning chose for a library call of a step */
-  const char *what;
-  char how[128];
-  double us;
+  const char *what;                 /* name of the call */
+  char how[128];                    /* library and algorithm */
+  double us;                        /* measured time of one call, in µs */
 } rl_training_choice;
-enum { RL_TRAINING_CHOICES = 6 }; /* at most */
-/* Writes the choices and returns how many there are. */
+enum { RL_TRAINING_CHOICES = 6 }; /* maximum number */
+/* Writes the choices and returns their number. */
 int rl_training_choices(rl_train_instance *instance, rl_training_choice choices[RL_TRAINING_CHOICES]);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* For tests of training engines: opens an engine, runs it, compares arrays. */
+/* For tests of the CPU training engines: opens an engine on a small data set, runs it, compares arrays. */
 #ifndef RL_TESTS_ENGINES_H
 #define RL_TESTS_ENGINES_H
 
@@ -10,6 +10,7 @@
 #include "data/dataset.h"
 #include "train/model.h"
 
+/* Fails the test with the error's message unless rc is 0. */
 static inline void must(int rc, const rl_error *err) {
   if (rc != 0) fail_msg("%s: %s", rl_domain_name(err->domain), err->message);
 }
@@ -20,12 +21,12 @@ static inline void write_idx(const char *folder, const char *name, uint32_t coun
                               0, 0, 28};
   snprintf(path, sizeof path, "%s/%s-idx%d-ubyte", folder, name, dimensions);
   FILE *file = fopen(path, "wb");
-  size_t head = dimensions == 3 ? 16 : 8, size = (size_t)count * (dimensions == 3 ? RL_PIXELS : 1);
-  assert_true(file != NULL && fwrite(header, 1, head, file) == head && fwrite(items, 1, size, file) == size);
+  size_t header_size = dimensions == 3 ? 16 : 8, size = (size_t)count * (dimensions == 3 ? RL_PIXELS : 1);
+  assert_true(file != NULL && fwrite(header, 1, header_size, file) == header_size && fwrite(items, 1, size, file) == size);
   assert_int_equal(fclose(file), 0);
 }
 
-/* Writes a small synthetic data set to files in a new folder and sets ROOFLINED_MNIST_DIR to it, so that engines open quickly. */
+/* Writes synthetic digits as IDX files to a new folder, and sets ROOFLINED_MNIST_DIR to it: few images open fast. */
 static inline void use_few_digits(char folder[64], uint32_t train, uint32_t test) {
   rl_dataset data;
   rl_error err = {0};
@@ -82,14 +83,14 @@ static inline rl_iteration_results report_of(rl_train_instance *train) {
   return report;
 }
 
-/* ‖a - b‖ / ‖b‖ */
-static inline double distance(size_t count, const float *a, const float *b) {
-  double apart = 0, size = 0;
+/* Returns ‖a - b‖ / ‖b‖, or ‖a - b‖ if b is 0. */
+static inline double relative_float_distance(size_t count, const float *a, const float *b) {
+  double squared_difference = 0, squared_norm = 0;
   for (size_t i = 0; i < count; i++) {
-    apart += ((double)a[i] - b[i]) * ((double)a[i] - b[i]);
-    size += (double)b[i] * b[i];
+    squared_difference += ((double)a[i] - b[i]) * ((double)a[i] - b[i]);
+    squared_norm += (double)b[i] * b[i];
   }
-  return size > 0 ? sqrt(apart / size) : sqrt(apart);
+  return squared_norm > 0 ? sqrt(squared_difference / squared_norm) : sqrt(squared_difference);
 }
 
 #endif

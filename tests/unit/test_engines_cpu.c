@@ -1,4 +1,4 @@
-/* The CPU engines as instances: sizes, determinism, saved states, loss scaling, refusals. */
+/* Tests the CPU engines as instances: batch and tail sizes, determinism, saved states, loss scaling, refused parameters. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,21 +10,21 @@
 enum { DIGITS = 700, TESTS = 150 };
 
 static rl_device *device;
-static const char *engines[4] = {"reference", "blas"};  /* and fused where the CPU has what it needs */
+static const char *engines[4] = {"reference", "blas"};  /* and fused if the CPU supports it */
 static const char *const *const threaded = engines + 1; /* all but the reference */
-static float weights[RL_PARAMETERS], others[RL_PARAMETERS];
+static float weights[RL_PARAMETERS], other_weights[RL_PARAMETERS];
 
 static void get_losses(rl_train_instance *instance, float *losses) {
   rl_error err = {0};
   must(instance->losses(instance, losses, &err), &err);
 }
 
-static void get_weights(rl_train_instance *instance, float *to) {
+static void get_weights(rl_train_instance *instance, float *values) {
   rl_error err = {0};
-  must(instance->parameters(instance, to, &err), &err);
+  must(instance->parameters(instance, values, &err), &err);
 }
 
-static void sizes_of_batches_and_tails_of(const char *engine) {
+static void check_sizes_of_batches_and_tails(const char *engine) {
   static const struct {
     uint32_t batch, images, steps, tail;
   } cases[] = {{1, 3, 3, 0},       {64, 128, 2, 0},      {64, 150, 3, 22}, {33, 34, 2, 1},
@@ -51,12 +51,12 @@ static void sizes_of_batches_and_tails_of(const char *engine) {
 
 static void sizes_of_batches_and_tails(void **state) {
   (void)state;
-  for (const char *const *engine = threaded; *engine != NULL; engine++) sizes_of_batches_and_tails_of(*engine);
+  for (const char *const *engine = threaded; *engine != NULL; engine++) check_sizes_of_batches_and_tails(*engine);
 }
 
-/* With a vanishing learning rate the mean of the steps' losses, weighed by their sizes, does not depend on the batch size: every
- * image is shown exactly once, in the tail too. */
-static void every_image_once_of(const char *engine) {
+/* With a negligible learning rate, the mean of the steps' losses, weighted by their numbers of images, is the same for every
+ * batch size if every image is in exactly one step, the tail included. */
+static void check_every_image_once(const char *engine) {
   static const uint32_t batches[] = {150, 64, 7};
   double means[3];
   for (int k = 0; k < 3; k++) {
@@ -66,7 +66,7 @@ static void every_image_once_of(const char *engine) {
     float losses[150], before[150];
     run_epoch(instance);
     get_losses(instance, before);
-    run_epoch(instance); /* the same images in another order: other batches, other losses */
+    run_epoch(instance); /* in another order, so that batches and their losses differ */
     get_losses(instance, losses);
     for (uint32_t i = 0; batches[k] < 150 && i + 1 < instance->steps; i++) assert_true(fabsf(losses[i] - before[i]) > 1e-7f);
     means[k] = 0;
@@ -79,11 +79,11 @@ static void every_image_once_of(const char *engine) {
 
 static void every_image_once(void **state) {
   (void)state;
-  for (const char *const *engine = threaded; *engine != NULL; engine++) every_image_once_of(*engine);
+  for (const char *const *engine = threaded; *engine != NULL; engine++) check_every_image_once(*engine);
 }
 
-static void losses_are_bit_identical_of(const char *engine) {
-  enum { STEPS = 5 /* and the last one short */ };
+static void check_losses_are_bit_identical(const char *engine) {
+  enum { STEPS = 5 /* the last one is the tail */ };
   int threads = device->threads;
   for (int precision = RL_FP32; precision <= RL_FP16; precision += RL_FP16 - RL_FP32) {
     float curves[3][2][STEPS];
@@ -96,7 +96,7 @@ static void losses_are_bit_identical_of(const char *engine) {
         run_epoch(instance);
         get_losses(instance, curves[run][epoch]);
       }
-      if (run == 0) { /* reset is a new start */
+      if (run == 0) { /* after a reset, training repeats */
         rl_error err = {0};
         must(instance->base.ops->reset(&instance->base, &err), &err);
         run_epoch(instance);
@@ -115,10 +115,10 @@ static void losses_are_bit_identical_of(const char *engine) {
 
 static void losses_are_bit_identical(void **state) {
   (void)state;
-  for (const char *const *engine = threaded; *engine != NULL; engine++) losses_are_bit_identical_of(*engine);
+  for (const char *const *engine = threaded; *engine != NULL; engine++) check_losses_are_bit_identical(*engine);
 }
 
-static void saved_state_comes_back(void **state) {
+static void restore_repeats_an_epoch(void **state) {
   (void)state;
   for (const char **engine = engines; *engine != NULL; engine++)
     for (int precision = RL_FP32; precision <= RL_FP16; precision += RL_FP16 - RL_FP32) {
@@ -135,9 +135,9 @@ static void saved_state_comes_back(void **state) {
       must(instance->base.ops->restore(&instance->base, &err), &err);
       run_epoch(instance);
       get_losses(instance, second);
-      get_weights(instance, others);
+      get_weights(instance, other_weights);
       assert_memory_equal(first, second, sizeof first);
-      assert_memory_equal(weights, others, sizeof weights);
+      assert_memory_equal(weights, other_weights, sizeof weights);
       close_train(instance);
     }
 }
@@ -154,19 +154,19 @@ static void overflow_halves_the_scale_and_skips(void **state) {
     run_epoch(instance);
     rl_iteration_results report = report_of(instance);
     assert_true(report.skipped_steps == 3 && report.loss_scale == 65536 / 8);
-    get_weights(instance, others);
-    assert_memory_equal(weights, others, sizeof weights);
-    must(instance->base.ops->reset(&instance->base, &err), &err); /* and it can train afterwards */
+    get_weights(instance, other_weights);
+    assert_memory_equal(weights, other_weights, sizeof weights);
+    must(instance->base.ops->reset(&instance->base, &err), &err); /* training works again afterwards */
     run_epoch(instance);
     report = report_of(instance);
     assert_true(report.skipped_steps < 3 && isfinite(report.train_loss));
-    get_weights(instance, others);
-    assert_memory_not_equal(weights, others, sizeof weights);
+    get_weights(instance, other_weights);
+    assert_memory_not_equal(weights, other_weights, sizeof weights);
     close_train(instance);
   }
 }
 
-static void half_stores_half_of(const char *engine) {
+static void check_fp16_activation_bytes(const char *engine) {
   uint64_t bytes[2];
   for (int k = 0; k < 2; k++) {
     rl_train_params params = small_params(k ? RL_FP16 : RL_FP32, 64, 100);
@@ -178,12 +178,12 @@ static void half_stores_half_of(const char *engine) {
   assert_true(bytes[1] < 0.7 * bytes[0]);
 }
 
-static void half_stores_half(void **state) {
+static void fp16_halves_activation_bytes(void **state) {
   (void)state;
-  for (const char *const *engine = threaded; *engine != NULL; engine++) half_stores_half_of(*engine);
+  for (const char *const *engine = threaded; *engine != NULL; engine++) check_fp16_activation_bytes(*engine);
 }
 
-static void refusals_say_why(void **state) {
+static void errors_name_the_field(void **state) {
   (void)state;
   rl_train_params params = small_params(RL_TF32, 64, 100);
   rl_error err = {0};
@@ -215,10 +215,10 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(sizes_of_batches_and_tails),
                                      cmocka_unit_test(every_image_once),
                                      cmocka_unit_test(losses_are_bit_identical),
-                                     cmocka_unit_test(saved_state_comes_back),
+                                     cmocka_unit_test(restore_repeats_an_epoch),
                                      cmocka_unit_test(overflow_halves_the_scale_and_skips),
-                                     cmocka_unit_test(half_stores_half),
-                                     cmocka_unit_test(refusals_say_why)};
+                                     cmocka_unit_test(fp16_halves_activation_bytes),
+                                     cmocka_unit_test(errors_name_the_field)};
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   device->ops->close(device);
   remove_digits(folder);

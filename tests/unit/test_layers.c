@@ -1,5 +1,5 @@
-/* layers: each layer of the CPU engines against the oracle, with the engine's own inputs and argmax, and whole networks against
- * each other. Inputs are random in each run. */
+/* Compares each layer of the CPU engines with the oracle, which gets the engine's inputs and argmax of that layer, and compares
+ * gradients and loss curves of the engines with engine reference. Inputs are random in each run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,10 +21,10 @@ typedef struct step_values {
   uint32_t n;
 } step_values;
 
-/* A value of the last step, `count` numbers for each image; NULL where the engine does not store it. The caller frees. */
+/* Returns a value of the last step, `count` numbers for each image; NULL if the engine does not store it. The caller frees it. */
 static double *read_value(const step_values *step, rl_cpu_value value, size_t count) {
   double *out = malloc(sizeof *out * count * step->n);
-  if (step->train->math->read_value(step->train, value, step->n, out)) return out;
+  if (step->train->ops->read_value(step->train, value, step->n, out)) return out;
   free(out);
   return NULL;
 }
@@ -35,8 +35,8 @@ static double *to_doubles(size_t count, const float *floats) {
   return out;
 }
 
-/* A pool's output for the engine's argmax; 0 for RL_ORACLE_RELU_ZERO. Raises *worst to the largest amount by which the maximum
- * exceeds that output. */
+/* Computes max-pooling's output y for the engine's argmax: 0 for RL_ORACLE_RELU_ZERO. Raises *worst to the largest difference
+ * between the true maximum and y. The engine's argmax may differ from the oracle's only among nearly equal inputs. */
 static void pool_with_argmax(size_t planes, int size, const double *x, const double *argmax, double *y, double *worst) {
   int half = size / 2;
   for (size_t i = 0; i < planes * half * half; i++) {
@@ -45,24 +45,24 @@ static void pool_with_argmax(size_t planes, int size, const double *x, const dou
     double best = fmax(fmax(corner[0], corner[1]), fmax(corner[size], corner[size + 1]));
     int k = (int)argmax[i];
     y[i] = k == RL_ORACLE_RELU_ZERO ? 0 : corner[k / 2 * size + k % 2];
-    *worst = fmax(*worst, fmax(best, 0) - y[i]); /* argmax may differ from the true one only among nearly equal inputs */
+    *worst = fmax(*worst, fmax(best, 0) - y[i]);
   }
 }
 
-/* One step of an engine as doubles: its parameters, gradients and values between layers. */
+/* Parameters, gradients and values between layers of one step, as doubles. */
 typedef struct recorded_step {
   size_t n;
   rl_train_instance *instance;
-  rl_cpu_train *train; /* the same */
+  rl_cpu_train *train; /* the same instance */
   double *w, *gradients;
   double *x, *p1, *argmax1, *p2, *argmax2, *f1, *logits; /* argmax: 0–3, or RL_ORACLE_RELU_ZERO */
-  double *dlogits, *df1, *dp2, *dp1;                     /* dp1: NULL where the engine does not store it */
-  double limit;                                          /* relative error of values in the precision; FP32 sums must be exact */
+  double *dlogits, *df1, *dp2, *dp1;                     /* dp1: NULL if the engine does not store it */
+  double limit;                                          /* maximum relative error of stored values in this precision */
 } recorded_step;
 
 enum { A1 = RL_C1 * RL_P1 * RL_P1, B1 = RL_C1 * RL_H1 * RL_H1 };
-static const double exact = 1e-5;
-static const uint32_t *const at = rl_tensor_offsets;
+static const double fp32_limit = 1e-5; /* maximum relative error of FP32 sums, such as the gradients of the parameters */
+static const uint32_t *const offsets = rl_tensor_offsets;
 
 static recorded_step record_step(const char *engine, int precision, uint32_t n) {
   static float raw[RL_PARAMETERS];
@@ -95,35 +95,36 @@ static recorded_step record_step(const char *engine, int precision, uint32_t n) 
                          .df1 = read_value(&values, RL_VALUE_DF1, RL_FC1),
                          .dp2 = read_value(&values, RL_VALUE_DP2, RL_FLAT),
                          .dp1 = read_value(&values, RL_VALUE_DP1, A1),
-                         .limit = precision == RL_FP16 ? 5e-3 : exact};
+                         .limit = precision == RL_FP16 ? 5e-3 : fp32_limit};
 }
 
-static void forget_step(recorded_step *s) {
-  double *const all[] = {s->w,  s->gradients, s->x,       s->p1,  s->argmax1, s->p2, s->argmax2,
-                         s->f1, s->logits,    s->dlogits, s->df1, s->dp2,     s->dp1};
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+static void free_step(recorded_step *s) {
+  double *const arrays[] = {s->w,  s->gradients, s->x,       s->p1,  s->argmax1, s->p2, s->argmax2,
+                            s->f1, s->logits,    s->dlogits, s->df1, s->dp2,     s->dp1};
+  for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
   close_train(s->instance);
 }
 
-static void check_gradient(const recorded_step *s, rl_tensor tensor, const double *wanted) {
-  assert_below(rl_tensor_names[tensor], relative_distance(rl_tensor_sizes[tensor], s->gradients + at[tensor], wanted), exact);
+static void check_gradient(const recorded_step *s, rl_tensor tensor, const double *expected) {
+  assert_below(rl_tensor_names[tensor], relative_distance(rl_tensor_sizes[tensor], s->gradients + offsets[tensor], expected),
+               fp32_limit);
 }
 
 static void check_forward(const recorded_step *s) {
   double *conv = malloc(sizeof *conv * s->n * B1), *out = malloc(sizeof *out * s->n * A1), worst = 0;
   const int n = (int)s->n;
-  rl_oracle_conv_forward(&rl_oracle_conv1, n, s->x, s->w + at[RL_CONV1_W], s->w + at[RL_CONV1_B], conv);
+  rl_oracle_conv_forward(&rl_oracle_conv1, n, s->x, s->w + offsets[RL_CONV1_W], s->w + offsets[RL_CONV1_B], conv);
   pool_with_argmax(s->n * RL_C1, RL_H1, conv, s->argmax1, out, &worst);
   assert_below("conv1 forward", relative_distance(s->n * A1, s->p1, out), s->limit);
-  rl_oracle_conv_forward(&rl_oracle_conv2, n, s->p1, s->w + at[RL_CONV2_W], s->w + at[RL_CONV2_B], conv);
+  rl_oracle_conv_forward(&rl_oracle_conv2, n, s->p1, s->w + offsets[RL_CONV2_W], s->w + offsets[RL_CONV2_B], conv);
   pool_with_argmax(s->n * RL_C2, RL_H2, conv, s->argmax2, out, &worst);
   assert_below("conv2 forward", relative_distance(s->n * RL_FLAT, s->p2, out), s->limit);
   assert_below("pool decisions", worst, 1e-5);
-  rl_oracle_linear_forward(n, RL_FLAT, RL_FC1, s->p2, s->w + at[RL_FC1_W], s->w + at[RL_FC1_B], out);
+  rl_oracle_linear_forward(n, RL_FLAT, RL_FC1, s->p2, s->w + offsets[RL_FC1_W], s->w + offsets[RL_FC1_B], out);
   for (size_t i = 0; i < s->n * RL_FC1; i++)
     if (s->f1[i] <= 0 && out[i] < 1e-5) out[i] = 0;
   assert_below("fc1 forward", relative_distance(s->n * RL_FC1, s->f1, out), s->limit);
-  rl_oracle_linear_forward(n, RL_FC1, RL_CLASSES, s->f1, s->w + at[RL_FC2_W], s->w + at[RL_FC2_B], out);
+  rl_oracle_linear_forward(n, RL_FC1, RL_CLASSES, s->f1, s->w + offsets[RL_FC2_W], s->w + offsets[RL_FC2_B], out);
   assert_below("fc2 forward", relative_distance(s->n * RL_CLASSES, s->logits, out), s->limit);
   double loss = rl_oracle_loss(n, s->logits, s->train->labels, s->train->state.gradient_scale, out, NULL);
   assert_below("loss", fabs(loss - s->train->step_losses[0]), 1e-6 * loss);
@@ -138,39 +139,39 @@ static void check_classifier_backward(const recorded_step *s) {
   rl_oracle_linear_weight_gradient(n, RL_FC1, RL_CLASSES, s->f1, s->dlogits, dw, db);
   check_gradient(s, RL_FC2_W, dw);
   check_gradient(s, RL_FC2_B, db);
-  rl_oracle_linear_input_gradient(n, RL_FC1, RL_CLASSES, s->dlogits, s->w + at[RL_FC2_W], out);
+  rl_oracle_linear_input_gradient(n, RL_FC1, RL_CLASSES, s->dlogits, s->w + offsets[RL_FC2_W], out);
   rl_oracle_relu_gradient(s->n * RL_FC1, s->f1, out);
   assert_below("fc2 input gradient", relative_distance(s->n * RL_FC1, s->df1, out), s->limit);
   rl_oracle_linear_weight_gradient(n, RL_FLAT, RL_FC1, s->p2, s->df1, dw, db);
   check_gradient(s, RL_FC1_W, dw);
   check_gradient(s, RL_FC1_B, db);
-  rl_oracle_linear_input_gradient(n, RL_FLAT, RL_FC1, s->df1, s->w + at[RL_FC1_W], out);
+  rl_oracle_linear_input_gradient(n, RL_FLAT, RL_FC1, s->df1, s->w + offsets[RL_FC1_W], out);
   assert_below("fc1 input gradient", relative_distance(s->n * RL_FLAT, s->dp2, out), s->limit);
   free(out);
 }
 
-/* The gradient of a pooled tensor, spread to the inputs that were chosen. */
-static double *unpooled(size_t planes, int size, const double *pooled, const double *chosen) {
+/* Returns max-pooling's input gradient for the output gradient dy and the engine's argmax. The caller frees it. */
+static double *unpool(size_t planes, int size, const double *dy, const double *engine_argmax) {
   size_t count = planes * (size_t)(size / 2) * (size_t)(size / 2);
   uint8_t *argmax = malloc(count);
-  double *made = malloc(sizeof *made * planes * (size_t)size * (size_t)size);
-  for (size_t i = 0; i < count; i++) argmax[i] = (uint8_t)chosen[i];
-  rl_oracle_pool_gradient(planes, size, pooled, argmax, made);
+  double *dx = malloc(sizeof *dx * planes * (size_t)size * (size_t)size);
+  for (size_t i = 0; i < count; i++) argmax[i] = (uint8_t)engine_argmax[i];
+  rl_oracle_pool_gradient(planes, size, dy, argmax, dx);
   free(argmax);
-  return made;
+  return dx;
 }
 
 static void check_convolutions_backward(const recorded_step *s) {
   static double dw[RL_PARAMETERS], db[RL_FC1];
   const int n = (int)s->n;
-  double *dp1 = malloc(sizeof *dp1 * s->n * A1), *planes = unpooled(s->n * RL_C2, RL_H2, s->dp2, s->argmax2);
+  double *dp1 = malloc(sizeof *dp1 * s->n * A1), *planes = unpool(s->n * RL_C2, RL_H2, s->dp2, s->argmax2);
   rl_oracle_conv_weight_gradient(&rl_oracle_conv2, n, s->p1, planes, dw, db);
   check_gradient(s, RL_CONV2_W, dw);
   check_gradient(s, RL_CONV2_B, db);
-  rl_oracle_conv_input_gradient(&rl_oracle_conv2, n, planes, s->w + at[RL_CONV2_W], dp1);
+  rl_oracle_conv_input_gradient(&rl_oracle_conv2, n, planes, s->w + offsets[RL_CONV2_W], dp1);
   if (s->dp1 != NULL) assert_below("conv2 input gradient", relative_distance(s->n * A1, s->dp1, dp1), s->limit);
   free(planes);
-  planes = unpooled(s->n * RL_C1, RL_H1, s->dp1 != NULL ? s->dp1 : dp1, s->argmax1);
+  planes = unpool(s->n * RL_C1, RL_H1, s->dp1 != NULL ? s->dp1 : dp1, s->argmax1);
   rl_oracle_conv_weight_gradient(&rl_oracle_conv1, n, s->x, planes, dw, db);
   check_gradient(s, RL_CONV1_W, dw);
   check_gradient(s, RL_CONV1_B, db);
@@ -182,10 +183,10 @@ static void check_layers(const char *engine, int precision, uint32_t n) {
   check_forward(&s);
   check_classifier_backward(&s);
   check_convolutions_backward(&s);
-  forget_step(&s);
+  free_step(&s);
 }
 
-/* The engines that are held against the reference: fused where the CPU has what it needs. */
+/* The engines that are compared with the reference: blas, and fused if the CPU supports it. */
 static const char *engines[3] = {"blas"};
 
 static void list_engines(void) {
@@ -221,7 +222,8 @@ static void whole_network_gradients(void **state) {
       run_epoch(instance);
       must(instance->gradients(instance, found, &err), &err);
       for (int t = 0; t < RL_TENSORS; t++)
-        assert_below(rl_tensor_names[t], distance(rl_tensor_sizes[t], found + at[t], expected + at[t]), 1e-4);
+        assert_below(rl_tensor_names[t], relative_float_distance(rl_tensor_sizes[t], found + offsets[t], expected + offsets[t]),
+                     1e-4);
       close_train(instance);
     }
   }
@@ -250,7 +252,7 @@ static void loss_curves_agree(void **state) {
     assert_true(expected[STEPS - 1] < 0.9 * expected[0]); /* it learns */
     for (const char **engine = engines; *engine != NULL; engine++) {
       loss_curve(*engine, &params, found);
-      assert_below("loss curve", distance(STEPS, found, expected), cases[k].limit);
+      assert_below("loss curve", relative_float_distance(STEPS, found, expected), cases[k].limit);
     }
   }
 }

@@ -1,5 +1,5 @@
-/* learning (slow): the accuracy that training reaches on MNIST, where its files are there, and on the synthetic digits, which
- * must be neither too easy nor too hard. */
+/* Slow test of the accuracy that training reaches: on MNIST (argument "mnist"; skipped without its files) and on the synthetic
+ * digits, which the network must learn and a linear model must not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,14 +33,14 @@ static void synthetic_is_learnt_by_the_network(void **state) {
   assert_true(accuracy_after("synthetic", 1) >= 0.98);
 }
 
-/* Softmax regression on the pixels, by plain stochastic gradient descent. */
+/* Returns the test accuracy of softmax regression on the pixels, after `epochs` epochs of stochastic gradient descent. */
 static double linear_accuracy(const rl_dataset *data, int epochs) {
   static float w[RL_CLASSES][RL_PIXELS + 1];
   double accuracy = 0;
   memset(w, 0, sizeof w);
   for (int epoch = 0; epoch <= epochs; epoch++) { /* the last pass over the data is the evaluation */
     bool test = epoch == epochs;
-    uint32_t count = test ? data->test_count : data->train_count, right = 0;
+    uint32_t count = test ? data->test_count : data->train_count, correct = 0;
     for (uint32_t k = 0; k < count; k++) {
       uint32_t i = test ? k : rl_permute(k, count, rl_shuffle_key(1, (uint64_t)epoch));
       const uint8_t *image = (test ? data->test_images : data->train_images) + (size_t)i * RL_PIXELS;
@@ -55,7 +55,7 @@ static double linear_accuracy(const rl_dataset *data, int epochs) {
         for (int j = 0; j < 8; j++) y[c] += part[j];
         if (y[c] > y[best]) best = c;
       }
-      right += best == label;
+      correct += best == label;
       if (test) continue;
       for (int c = 0; c < RL_CLASSES; c++) sum += expf(y[c] - y[best]);
       for (int c = 0; c < RL_CLASSES; c++) {
@@ -64,7 +64,7 @@ static double linear_accuracy(const rl_dataset *data, int epochs) {
         w[c][RL_PIXELS] -= g;
       }
     }
-    accuracy = (double)right / count;
+    accuracy = (double)correct / count;
   }
   return accuracy;
 }

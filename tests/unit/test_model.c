@@ -1,4 +1,4 @@
-/* model: layout, initial weights, shuffle, half precision, loss scaling. */
+/* Tests the model's layout, initial weights, cost, parameters and shuffle, the FP16 conversion and loss scaling. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +40,7 @@ static void tensors_fill_the_parameters(void **state) {
   free(again);
 }
 
-static void cost_is_the_models(void **state) {
+static void cost_counts_the_models_operations(void **state) {
   (void)state;
   assert_true(rl_model_operations_per_image() == 18605568 && rl_model_least_operations_per_image() == 7537152);
   rl_train_params params;
@@ -72,7 +72,7 @@ static void defaults_are_valid(void **state) {
     assert_int_equal(rl_fields_parse(rl_train_fields, wrong[i], strlen(wrong[i]), &parsed, sizeof parsed, &err), -1);
 }
 
-/* The summaries, which the API's description shows, name the defaults. */
+/* Each field's summary, which openapi.json contains, states the field's default. */
 static void summaries_name_the_defaults(void **state) {
   (void)state;
   rl_train_params params;
@@ -96,14 +96,14 @@ static void shuffle_is_a_bijection(void **state) {
     uint8_t *seen = calloc(1, counts[k]);
     uint64_t key = rl_shuffle_key(3, k);
     for (uint32_t i = 0; i < counts[k]; i++) {
-      uint32_t to = rl_permute(i, counts[k], key);
-      assert_true(to < counts[k] && !seen[to]);
-      seen[to] = 1;
+      uint32_t image = rl_permute(i, counts[k], key);
+      assert_true(image < counts[k] && !seen[image]);
+      seen[image] = 1;
     }
     free(seen);
   }
-  /* A fresh order every epoch and seed, and images move far: the mean displacement is a third of the count, as in
-   * random orders. */
+  /* Another epoch has another order, and the mean distance between an image and its position is a third of the count, as for a
+   * random permutation. */
   uint32_t same = 0;
   double moved = 0;
   for (uint32_t i = 0; i < 60000; i++) {
@@ -111,7 +111,7 @@ static void shuffle_is_a_bijection(void **state) {
     same += first == second;
     moved += fabs((double)first - i) / 60000;
   }
-  assert_true(same < 12); /* one expected */
+  assert_true(same < 12); /* 1 is expected of random permutations */
   assert_true(fabs(moved / 60000 - 1 / 3.) < 0.01);
 }
 
@@ -140,16 +140,16 @@ static void loss_scale_follows_grad_scaler(void **state) {
   for (int i = 0; i < 1999; i++) rl_loss_scale_update(&scale, true);
   assert_true(scale.scale == 32768);
   rl_loss_scale_update(&scale, true);
-  assert_true(scale.scale == 65536 && scale.good == 0);
+  assert_true(scale.scale == 65536 && scale.finite_steps == 0);
   for (int i = 0; i < 1999; i++) rl_loss_scale_update(&scale, true);
-  rl_loss_scale_update(&scale, false); /* the run of good steps starts again */
+  rl_loss_scale_update(&scale, false); /* counting starts again */
   for (int i = 0; i < 1999; i++) rl_loss_scale_update(&scale, true);
   assert_true(scale.scale == 32768 && scale.skipped == 2);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(tensors_fill_the_parameters),
-                                     cmocka_unit_test(cost_is_the_models),
+                                     cmocka_unit_test(cost_counts_the_models_operations),
                                      cmocka_unit_test(defaults_are_valid),
                                      cmocka_unit_test(summaries_name_the_defaults),
                                      cmocka_unit_test(shuffle_is_a_bijection),

@@ -1,5 +1,5 @@
-/* The oracle against finite differences, and the loops of every instruction set against the oracle. Inputs are fresh each
- * time. */
+/* Compares the oracle's gradients with finite differences, and the vectorised loops of every instruction set with the oracle.
+ * Inputs are random in each run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 #include "train/oracle.h"
 #include "train/simd.h"
 
-/* y is linear in x and in w: a directional difference quotient with a step of 1 is exact but for rounding. */
+/* y is linear in x and in w, so a difference quotient along a random direction is exact except for rounding. */
 static void oracle_convolutions(void **state) {
   (void)state;
   static const rl_oracle_conv shapes[] = {{1, 28, 32, 1}, {3, 6, 5, 1}, {4, 7, 3, 0}};
@@ -25,7 +25,7 @@ static void oracle_convolutions(void **state) {
     double *y = new_numbers(ny, false), *y2 = new_numbers(ny, false), *step = new_numbers(nx + nw, true),
            *g = new_numbers(nx + nw, false), *db = new_numbers(s->out, false);
     rl_oracle_conv_forward(s, n, x, w, b, y);
-    /* One output by the definition. */
+    /* Compares one output with the definition. */
     int image = 1, o = s->out - 1, row = 0, column = side - 1;
     double expected = b[o];
     for (int c = 0; c < s->in; c++)
@@ -68,27 +68,27 @@ static void oracle_linear_loss_and_pool(void **state) {
   } parts[] = {{x, dx, N * IN}, {w, dw, OUT * IN}, {b, db, OUT}};
   for (int p = 0; p < 3; p++)
     for (int i = 0; i < parts[p].count; i++) {
-      double kept = parts[p].values[i], h = 1e-5, two[2];
+      double original = parts[p].values[i], h = 1e-5, losses[2];
       for (int side = 0; side < 2; side++) {
-        parts[p].values[i] = kept + (side ? h : -h);
+        parts[p].values[i] = original + (side ? h : -h);
         rl_oracle_linear_forward(N, IN, OUT, x, w, b, y);
-        two[side] = rl_oracle_loss(N, y, labels, 1, NULL, NULL);
+        losses[side] = rl_oracle_loss(N, y, labels, 1, NULL, NULL);
       }
-      parts[p].values[i] = kept;
-      assert_below("loss gradient", fabs((two[1] - two[0]) / (2 * h) * 2 - parts[p].gradient[i]), 1e-8);
+      parts[p].values[i] = original;
+      assert_below("loss gradient", fabs((losses[1] - losses[0]) / (2 * h) * 2 - parts[p].gradient[i]), 1e-8);
     }
   assert_true(loss > 0);
-  /* Ties go to the first; nothing positive: dead. */
-  double plane[16] = {1, 1, -1, -2, 1, 1, -3, -4, 0, 0, 5, 6, 0, 0, 7, 7}, pooled[4], back[16];
+  /* The argmax is the first of equal maxima; RL_ORACLE_RELU_ZERO where no input is positive. */
+  double plane[16] = {1, 1, -1, -2, 1, 1, -3, -4, 0, 0, 5, 6, 0, 0, 7, 7}, pooled[4], restored[16];
   uint8_t argmax[4];
   rl_oracle_pool_forward(1, 4, plane, pooled, argmax);
-  const uint8_t chosen[4] = {0, RL_ORACLE_RELU_ZERO, RL_ORACLE_RELU_ZERO, 2};
-  assert_memory_equal(argmax, chosen, 4);
-  rl_oracle_pool_gradient(1, 4, (double[]){1, 2, 3, 4}, argmax, back);
-  assert_true(back[0] == 1 && back[14] == 4 && back[1] == 0 && back[2] == 0 && back[8] == 0);
+  const uint8_t expected[4] = {0, RL_ORACLE_RELU_ZERO, RL_ORACLE_RELU_ZERO, 2};
+  assert_memory_equal(argmax, expected, 4);
+  rl_oracle_pool_gradient(1, 4, (double[]){1, 2, 3, 4}, argmax, restored);
+  assert_true(restored[0] == 1 && restored[14] == 4 && restored[1] == 0 && restored[2] == 0 && restored[8] == 0);
 }
 
-/* Adam by hand, two steps of one number (Kingma & Ba, algorithm 1). */
+/* Two steps of Adam on one weight, computed from Kingma & Ba, algorithm 1. */
 static void oracle_adam(void **state) {
   (void)state;
   double w = 1, m = 0, v = 0, g = 0.5;
@@ -101,27 +101,27 @@ static void oracle_adam(void **state) {
   assert_true(fabs(w - expected) < 1e-15);
 }
 
-static void every_instruction_set(void **state) {
+static void half_conversion_and_adam_of_every_instruction_set(void **state) {
   (void)state;
   const rl_simd *tables[RL_SIMD_TABLES];
   int usable = rl_simd_usable(tables);
   enum { COUNT = 1003 };
-  static float values[COUNT], back[COUNT], w[COUNT], m[COUNT], v[COUNT];
+  static float values[COUNT], restored[COUNT], w[COUNT], m[COUNT], v[COUNT];
   static uint16_t halves[COUNT];
   for (int t = 0; t < usable; t++) {
     for (int i = 0; i < COUNT; i++) values[i] = (float)(random_value() * exp2(40 * random_value()));
     tables[t]->to_half(COUNT, values, halves);
-    tables[t]->from_half(COUNT, halves, back);
+    tables[t]->from_half(COUNT, halves, restored);
     for (int i = 0; i < COUNT; i++) {
       assert_int_equal(halves[i], rl_half_from_float(values[i]));
-      assert_true(back[i] == rl_half_to_float(halves[i]));
+      assert_true(restored[i] == rl_half_to_float(halves[i]));
     }
     assert_true(tables[t]->all_finite(COUNT, values));
     for (int i = 0; i < 3; i++) {
-      float kept = values[COUNT - 1 - i];
+      float original = values[COUNT - 1 - i];
       values[COUNT - 1 - i] = (float[]){NAN, INFINITY, -INFINITY}[i];
       assert_false(tables[t]->all_finite(COUNT, values));
-      values[COUNT - 1 - i] = kept;
+      values[COUNT - 1 - i] = original;
     }
     double dw[COUNT], dm[COUNT], dv[COUNT], dg[COUNT], result[COUNT];
     for (int i = 0; i < COUNT; i++) {
@@ -142,7 +142,7 @@ static void fill_floats(size_t count, float *values) {
   for (size_t i = 0; i < count; i++) values[i] = (float)random_value();
 }
 
-/* The loops that check_layers sees only with the best table agree between all tables. */
+/* The tables of all instruction sets agree. test_layers compares only the fastest table with the oracle. */
 static void instruction_sets_agree(void **state) {
   (void)state;
   enum { A1 = RL_P1 * RL_P1 * RL_C1, B2 = RL_H2 * RL_H2 * RL_C2, COLUMNS = RL_H2 * RL_H2 * 9 * RL_C1 };
@@ -166,12 +166,14 @@ static void instruction_sets_agree(void **state) {
     tables[t]->columns_to_image(o->columns, o->image);
     memcpy(o->relu, relu, sizeof relu);
     tables[t]->bias_relu(10, RL_C2, b, o->relu);
-    assert_below(tables[t]->name, distance(sizeof *o / sizeof(float), (const float *)o, (const float *)&out[0]), 1e-6);
-    assert_memory_equal(argmax2[t], argmax2[0], sizeof argmax2[0]); /* a sum of two rounds the same everywhere */
+    assert_below(tables[t]->name, relative_float_distance(sizeof *o / sizeof(float), (const float *)o, (const float *)&out[0]),
+                 1e-6);
+    assert_memory_equal(argmax2[t], argmax2[0],
+                        sizeof argmax2[0]); /* exact: each input is a sum of two numbers, which rounds the same in every table */
   }
 }
 
-/* A constant plane, as MNIST's margins are: the first of four equal ones passes, and nothing where it is not positive. */
+/* On constant planes, as at MNIST's margins, the argmax is the first of the four equal inputs if they are positive. */
 static void ties_go_to_the_first(void **state) {
   (void)state;
   const rl_simd *tables[RL_SIMD_TABLES];
@@ -190,26 +192,26 @@ static void ties_go_to_the_first(void **state) {
   }
 }
 
-/* x[pixels][channels] -> out[channels][pixels] */
-static void planes_of(size_t pixels, size_t channels, const float *x, double *out) {
+/* Transposes x[pixels][channels] to out[channels][pixels]. */
+static void transpose_to_planes(size_t pixels, size_t channels, const float *x, double *out) {
   for (size_t i = 0; i < pixels * channels; i++) out[i % channels * pixels + i / channels] = x[i];
 }
 
-/* conv2 of one image in each instruction set against the oracle: forward, and backward where pools have every running_max or
- * none. */
+/* Compares the direct convolution of one image with the oracle, in each instruction set. Backward gets a random argmax, with all
+ * five values. */
 static void direct_convolution(void **state) {
   (void)state;
   enum { A1 = RL_P1 * RL_P1 * RL_C1, DEPTH = 9 * RL_C1, W = DEPTH * RL_C2, B2 = RL_C2 * RL_H2 * RL_H2, P2 = RL_P2 * RL_P2 };
   static float x[A1], w[W], b[RL_C2], dy[RL_FLAT], y[RL_FLAT], dx[A1], dw[W], db[RL_C2];
   static _Alignas(64) float taps[W];
   static double ox[A1], ow[W], ob[RL_C2], ody[RL_FLAT], oc[B2], oy[RL_FLAT], odx[A1], odw[W], odb[RL_C2], found[W];
-  static uint8_t argmax[RL_FLAT], winners[RL_FLAT], planes[RL_FLAT];
+  static uint8_t argmax[RL_FLAT], random_argmax[RL_FLAT], planes[RL_FLAT];
   fill_floats(A1, x), fill_floats(W, w), fill_floats(RL_C2, b), fill_floats(RL_FLAT, dy);
-  for (int i = 0; i < RL_FLAT; i++) winners[i] = (uint8_t)(random_bits() % (RL_ORACLE_RELU_ZERO + 1));
-  planes_of(RL_P1 * RL_P1, RL_C1, x, ox);
-  planes_of(P2, RL_C2, dy, ody);
-  for (int o = 0; o < RL_C2; o++) planes_of(9, RL_C1, w + o * DEPTH, ow + o * DEPTH), ob[o] = b[o];
-  for (int i = 0; i < RL_FLAT; i++) planes[i % RL_C2 * P2 + i / RL_C2] = winners[i];
+  for (int i = 0; i < RL_FLAT; i++) random_argmax[i] = (uint8_t)(random_bits() % (RL_ORACLE_RELU_ZERO + 1));
+  transpose_to_planes(RL_P1 * RL_P1, RL_C1, x, ox);
+  transpose_to_planes(P2, RL_C2, dy, ody);
+  for (int o = 0; o < RL_C2; o++) transpose_to_planes(9, RL_C1, w + o * DEPTH, ow + o * DEPTH), ob[o] = b[o];
+  for (int i = 0; i < RL_FLAT; i++) planes[i % RL_C2 * P2 + i / RL_C2] = random_argmax[i];
   rl_oracle_conv_forward(&rl_oracle_conv2, 1, ox, ow, ob, oc);
   rl_oracle_pool_forward(RL_C2, RL_H2, oc, oy, argmax);
   rl_oracle_pool_gradient(RL_C2, RL_H2, ody, planes, oc);
@@ -220,15 +222,15 @@ static void direct_convolution(void **state) {
   for (int t = 0; t < usable; t++) {
     tables[t]->reorder_weights(w, taps);
     tables[t]->forward(x, taps, b, y, argmax);
-    planes_of(P2, RL_C2, y, found);
+    transpose_to_planes(P2, RL_C2, y, found);
     assert_below("direct forward", relative_distance(RL_FLAT, found, oy), 1e-6);
-    tables[t]->input_gradient(dy, winners, w, dx);
-    planes_of(RL_P1 * RL_P1, RL_C1, dx, found);
+    tables[t]->input_gradient(dy, random_argmax, w, dx);
+    transpose_to_planes(RL_P1 * RL_P1, RL_C1, dx, found);
     assert_below("direct input gradient", relative_distance(A1, found, odx), 1e-6);
     memset(dw, 0, sizeof dw), memset(db, 0, sizeof db);
-    for (int twice = 0; twice < 2; twice++) tables[t]->weight_gradient(x, dy, winners, dw, db);
-    for (int i = 0; i < W; i++) odw[i] *= t == 0 ? 2 : 1; /* it adds */
-    for (int o = 0; o < RL_C2; o++) planes_of(9, RL_C1, dw + o * DEPTH, found + o * DEPTH);
+    for (int call = 0; call < 2; call++) tables[t]->weight_gradient(x, dy, random_argmax, dw, db);
+    for (int i = 0; i < W; i++) odw[i] *= t == 0 ? 2 : 1; /* two calls add the gradient twice */
+    for (int o = 0; o < RL_C2; o++) transpose_to_planes(9, RL_C1, dw + o * DEPTH, found + o * DEPTH);
     assert_below("direct weight gradient", relative_distance(W, found, odw), 1e-6);
     for (int o = 0; o < RL_C2; o++) assert_below("direct bias gradient", fabs(db[o] - 2 * odb[o]), 1e-4);
   }
@@ -239,7 +241,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(oracle_convolutions),
                                      cmocka_unit_test(oracle_linear_loss_and_pool),
                                      cmocka_unit_test(oracle_adam),
-                                     cmocka_unit_test(every_instruction_set),
+                                     cmocka_unit_test(half_conversion_and_adam_of_every_instruction_set),
                                      cmocka_unit_test(instruction_sets_agree),
                                      cmocka_unit_test(ties_go_to_the_first),
                                      cmocka_unit_test(direct_convolution)};
