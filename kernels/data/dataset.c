@@ -14,7 +14,7 @@
 
 enum { FILES = 4, PATH_SIZE = 1024, PIXELS = 784, SYNTHETIC_TRAIN = 60000, SYNTHETIC_TEST = 10000, SYNTHETIC_SEED = 1 };
 
-/* Of the four files at http://yann.lecun.com/exdb/mnist (LeCun, Cortes, Burges), decoded. */
+/* rl_dataset.sha256 of the four files at http://yann.lecun.com/exdb/mnist (LeCun, Cortes, Burges). */
 static const char mnist_sha256[] = "06b0d1f124c4e5fa796686ade41a9b778edacc8622f2195a352ef479ad44fc16";
 
 static const struct {
@@ -24,7 +24,7 @@ static const struct {
 
 RL_DEFINE_CLEANUP(free_bytes, uint8_t *, free, NULL)
 
-static void hash(rl_dataset *dataset) {
+static void compute_sha256(rl_dataset *dataset) {
   crypto_hash_sha256_state state;
   unsigned char digest[crypto_hash_sha256_BYTES];
   crypto_hash_sha256_init(&state);
@@ -36,7 +36,8 @@ static void hash(rl_dataset *dataset) {
   sodium_bin2hex(dataset->sha256, sizeof dataset->sha256, digest, sizeof digest);
 }
 
-/* Finds a file as train-images-idx3-ubyte or train-images.idx3-ubyte, each also with .gz. 1: found; 0: not there; -1: error. */
+/* Finds files[file] under a name like train-images-idx3-ubyte or train-images.idx3-ubyte, each also with .gz. Returns 1 when it
+ * exists, 0 when it does not, -1 on error. */
 static int find_file(const char *folder, int file, char path[PATH_SIZE], rl_error *err) {
   static const char *const patterns[] = {"%s/%s-idx%d-ubyte", "%s/%s-idx%d-ubyte.gz", "%s/%s.idx%d-ubyte",
                                          "%s/%s.idx%d-ubyte.gz"};
@@ -49,7 +50,7 @@ static int find_file(const char *folder, int file, char path[PATH_SIZE], rl_erro
   return 0;
 }
 
-/* 1: all files are there; 0: none is, or there is no folder; -1: some are missing, or another error. */
+/* Returns 1 when all files exist, 0 when none exists or no folder is given, -1 when only some exist or on another error. */
 static int find_files(const char *folder, char paths[FILES][PATH_SIZE], rl_error *err) {
   int found = 0, missing = 0;
   if (folder == NULL || *folder == '\0') return 0;
@@ -75,7 +76,7 @@ static int read_files(const char *folder, char paths[FILES][PATH_SIZE], rl_datas
                         counts[i + 1], files[i + 1].name);
   dataset->train_count = counts[0];
   dataset->test_count = counts[2];
-  hash(dataset);
+  compute_sha256(dataset);
   snprintf(dataset->name, sizeof dataset->name, "%s", strcmp(dataset->sha256, mnist_sha256) == 0 ? "mnist" : "custom");
   return 0;
 }
@@ -90,7 +91,7 @@ static int load_files(const char *folder, char paths[FILES][PATH_SIZE], rl_datas
   return 0;
 }
 
-static int render(uint64_t seed, uint32_t count, uint8_t **images, uint8_t **labels, rl_error *err) {
+static int render_digits(uint64_t seed, uint32_t count, uint8_t **images, uint8_t **labels, rl_error *err) {
   rl_auto(free_bytes) uint8_t *rendered = malloc((size_t)count * PIXELS + 1);
   rl_auto(free_bytes) uint8_t *digits = malloc((size_t)count + 1);
   if (rendered == NULL || digits == NULL) return rl_fail_errno(err, "memory for %u synthetic digits", count);
@@ -102,12 +103,12 @@ static int render(uint64_t seed, uint32_t count, uint8_t **images, uint8_t **lab
 
 int rl_dataset_render(uint64_t seed, uint32_t train_count, uint32_t test_count, rl_dataset *dataset, rl_error *err) {
   rl_dataset rendered = {.train_count = train_count, .test_count = test_count, .name = "synthetic"};
-  if (render(seed, train_count, &rendered.train_images, &rendered.train_labels, err) < 0 ||
-      render(~seed, test_count, &rendered.test_images, &rendered.test_labels, err) < 0) {
+  if (render_digits(seed, train_count, &rendered.train_images, &rendered.train_labels, err) < 0 ||
+      render_digits(~seed, test_count, &rendered.test_images, &rendered.test_labels, err) < 0) {
     rl_dataset_free(&rendered);
     return -1;
   }
-  hash(&rendered);
+  compute_sha256(&rendered);
   *dataset = rendered;
   return 0;
 }

@@ -1,5 +1,5 @@
-/* The data set: 28×28 byte images with labels 0–9, in host memory. Loaded from IDX files (data/idx.h) or rendered
- * (data/synthetic.h). The caller owns it; it does not change after loading. */
+/* Data set for training: images of 28×28 bytes with labels 0–9, in host memory, loaded from IDX files (data/idx.h) or rendered
+ * (data/synthetic.h). The caller owns it. */
 #ifndef RL_DATA_DATASET_H
 #define RL_DATA_DATASET_H
 
@@ -15,17 +15,17 @@ typedef struct rl_dataset {
   uint32_t train_count, test_count;
   uint8_t *train_images, *train_labels; /* [train_count][28][28], [train_count] */
   uint8_t *test_images, *test_labels;
-  char name[16];   /* "mnist": the published files, by their SHA-256; "custom": other valid files; "synthetic" */
-  char sha256[65]; /* of the four decoded arrays in the order above, hexadecimal */
+  char name[16];   /* "mnist": the published files, recognised by sha256; "custom": other valid files; "synthetic" */
+  char sha256[65]; /* hexadecimal, of the four arrays in the order above */
 } rl_dataset;
 
-/* choice: "auto" (files if the folder has them, else synthetic digits), "files" or "synthetic". folder: NULL or "" means that
- * there are no files. -1 with RL_INPUT at /dataset where the choice is unknown or files are missing; corrupt files are an error
- * under "auto" too. *dataset is untouched on failure. */
+/* Loads or renders a data set. choice: "auto" (files if the folder has them, else synthetic digits), "files" or "synthetic".
+ * folder: where the files are; NULL or "": no files. Returns -1 with RL_INPUT at /dataset if the choice is unknown or files are
+ * missing, and with another error if files are corrupt, under "auto" too. *dataset is untouched on failure. */
 int rl_dataset_load(const char *choice, const char *folder, rl_dataset *dataset, rl_error *err);
-/* Renders synthetic digits. The images depend on the seed and on their index alone. */
+/* Renders synthetic digits. An image depends only on the seed, its index and whether it is a training or a test image. */
 int rl_dataset_render(uint64_t seed, uint32_t train_count, uint32_t test_count, rl_dataset *dataset, rl_error *err);
-/* Frees the arrays and zeroes the data set; a zeroed one is allowed. */
+/* Frees the arrays and zeroes the struct. A zeroed struct is allowed. */
 void rl_dataset_free(rl_dataset *dataset);
 
 #ifdef __cplusplus

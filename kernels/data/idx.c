@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 
-enum { IMAGE_SIDE = 28, CLASSES = 10, MAX_ITEMS = 1000000, MAX_SIDE = 4096, HEADER_MAX = 16 };
+enum { IMAGE_SIDE = 28, CLASSES = 10, MAX_ITEMS = 1000000, MAX_SIDE = 4096, MAX_HEADER_SIZE = 16 };
 
 RL_DEFINE_CLEANUP(close_gzip, gzFile, gzclose_r, NULL)
 RL_DEFINE_CLEANUP(free_bytes, uint8_t *, free, NULL)
@@ -17,7 +17,8 @@ static uint32_t read_big_endian(const uint8_t *bytes) {
 
 static size_t header_size(int dimensions) { return 4 + 4 * (size_t)dimensions; }
 
-/* Decodes all but the items. The limits keep the size of the body, count × rows × columns, within 64 bits. */
+/* Decodes the header: sets *idx except its items, and *body_size, the bytes that follow it. The limits keep body_size, count ×
+ * rows × columns, within 64 bits. */
 static int decode_header(const uint8_t *header, int dimensions, rl_idx *idx, uint64_t *body_size, rl_error *err) {
   uint32_t magic = read_big_endian(header), expected = 0x800 | (uint32_t)dimensions;
   if (magic != expected)
@@ -39,23 +40,24 @@ int rl_idx_decode(const uint8_t *data, size_t size, int dimensions, rl_idx *idx,
   rl_idx decoded;
   uint64_t body_size;
   if (dimensions != 1 && dimensions != 3) return rl_fail(err, RL_INPUT, 0, "IDX files here have 1 or 3 dimensions");
-  size_t head = header_size(dimensions);
-  if (size < head) return rl_fail(err, RL_INPUT, 0, "truncated in the header: %zu bytes of %zu", size, head);
+  size_t head_size = header_size(dimensions);
+  if (size < head_size) return rl_fail(err, RL_INPUT, 0, "truncated in the header: %zu bytes of %zu", size, head_size);
   if (decode_header(data, dimensions, &decoded, &body_size, err) < 0) return -1;
-  if (size - head != body_size)
+  if (size - head_size != body_size)
     return rl_fail(err, RL_INPUT, 0, "%s: %zu bytes follow the header, which announces %llu",
-                   size - head < body_size ? "truncated" : "trailing bytes", size - head, (unsigned long long)body_size);
-  decoded.items = data + head;
+                   size - head_size < body_size ? "truncated" : "trailing bytes", size - head_size,
+                   (unsigned long long)body_size);
+  decoded.items = data + head_size;
   *idx = decoded;
   return 0;
 }
 
-/* Reads up to size bytes; *count is how many the file had. */
+/* Reads up to size bytes and sets *count to the number read: less than size at the end of the file. */
 static int read_bytes(gzFile file, uint8_t *buffer, size_t size, size_t *count, rl_error *err) {
-  const size_t chunk_max = 1u << 30;
+  const size_t max_read = 1u << 30; /* gzread takes an unsigned and returns an int */
   for (*count = 0; *count < size;) {
     size_t left = size - *count;
-    int received = gzread(file, buffer + *count, (unsigned)(left < chunk_max ? left : chunk_max));
+    int received = gzread(file, buffer + *count, (unsigned)(left < max_read ? left : max_read));
     int code;
     const char *reason = gzerror(file, &code);
     /* zlib reports a gzip stream that ends early as a short read with Z_BUF_ERROR. */
@@ -77,20 +79,20 @@ static int check_labels(const rl_idx *idx, rl_error *err) {
   return 0;
 }
 
-/* Inflates at most one byte more than the header announces, so that a gzip bomb ends as trailing bytes. */
-static int read_open(gzFile file, int dimensions, uint32_t *count, uint8_t **items, rl_error *err) {
-  uint8_t header[HEADER_MAX];
-  size_t head = header_size(dimensions), size = 0;
+/* Inflates at most one byte more than the header announces, so that a gzip bomb fails with "trailing bytes". */
+static int read_file(gzFile file, int dimensions, uint32_t *count, uint8_t **items, rl_error *err) {
+  uint8_t header[MAX_HEADER_SIZE];
+  size_t head_size = header_size(dimensions), size = 0;
   rl_idx idx = {0};
   uint64_t body_size = 0;
-  if (read_bytes(file, header, head, &size, err) < 0) return -1;
-  if (size < head) return rl_idx_decode(header, size, dimensions, &idx, err);
+  if (read_bytes(file, header, head_size, &size, err) < 0) return -1;
+  if (size < head_size) return rl_idx_decode(header, size, dimensions, &idx, err);
   if (decode_header(header, dimensions, &idx, &body_size, err) < 0 || check_size(dimensions, &idx, err) < 0) return -1;
-  rl_auto(free_bytes) uint8_t *data = malloc(head + body_size + 1);
+  rl_auto(free_bytes) uint8_t *data = malloc(head_size + body_size + 1);
   if (data == NULL) return rl_fail_errno(err, "%llu bytes", (unsigned long long)body_size);
-  memcpy(data, header, head);
-  if (read_bytes(file, data + head, body_size + 1, &size, err) < 0) return -1;
-  if (rl_idx_decode(data, head + size, dimensions, &idx, err) < 0) return -1;
+  memcpy(data, header, head_size);
+  if (read_bytes(file, data + head_size, body_size + 1, &size, err) < 0) return -1;
+  if (rl_idx_decode(data, head_size + size, dimensions, &idx, err) < 0) return -1;
   if (dimensions == 1 && check_labels(&idx, err) < 0) return -1;
   memmove(data, idx.items, body_size);
   *count = idx.count;
@@ -102,5 +104,5 @@ int rl_idx_read(const char *path, int dimensions, uint32_t *count, uint8_t **ite
   rl_auto(close_gzip) gzFile file = gzopen(path, "rb");
   if (file == NULL) return rl_fail_errno(err, "%s", path);
   gzbuffer(file, 1 << 17);
-  return read_open(file, dimensions, count, items, err) < 0 ? rl_wrap(err, "%s", path) : 0;
+  return read_file(file, dimensions, count, items, err) < 0 ? rl_wrap(err, "%s", path) : 0;
 }

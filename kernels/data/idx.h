@@ -1,5 +1,5 @@
-/* IDX files in LeCun's format: a big-endian magic number, 0x00000803 for images or 0x00000801 for labels, the sizes, then bytes.
- * Plain or gzip. */
+/* IDX files, LeCun's format of MNIST: a magic number (0x00000803: images, 0x00000801: labels) and the sizes as big-endian 32-bit
+ * integers, then one byte for each pixel or label. A file may be compressed with gzip. */
 #ifndef RL_DATA_IDX_H
 #define RL_DATA_IDX_H
 
@@ -10,12 +10,12 @@
 
 typedef struct rl_idx {
   uint32_t count, rows, columns; /* labels: rows = columns = 1 */
-  const uint8_t *items;          /* [count][rows][columns], inside the decoded memory */
+  const uint8_t *items;          /* [count][rows][columns], inside `data` of rl_idx_decode */
 } rl_idx;
 
-/* Decodes size bytes of an inflated file with 3 dimensions (images) or 1 (labels). Reads no byte beyond size. */
+/* Decodes an inflated file of `size` bytes. dimensions: 3 for images, 1 for labels. Other files fail with RL_INPUT. */
 int rl_idx_decode(const uint8_t *data, size_t size, int dimensions, rl_idx *idx, rl_error *err);
-/* Reads a file of 1 to 1,000,000 images of 28×28 (3 dimensions) or labels 0–9 (1 dimension). The caller frees *items. */
+/* Reads a file of 1 to 1,000,000 images of 28×28 (dimensions: 3) or labels 0–9 (dimensions: 1). The caller frees *items. */
 int rl_idx_read(const char *path, int dimensions, uint32_t *count, uint8_t **items, rl_error *err);
 
 #endif

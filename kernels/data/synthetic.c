@@ -1,6 +1,7 @@
-/* Digits rendered from strokes: cubic Béziers, bent by a smooth random field, placed by a random affine map, drawn with a round
- * pen and covered with noise. Each image has its own random stream, so it depends neither on the number of images nor on threads.
- * The arithmetic is + - * / and sqrt, which IEEE 754 rounds correctly, so every machine renders the same bytes. */
+/* Digits rendered from strokes. Strokes are cubic Bézier curves, displaced by a smooth random field, mapped to pixels by a random
+ * affine map, drawn with a round pen, with noise added. Each image has its own random stream, so it depends neither on the number
+ * of images nor on threads. The arithmetic is + - * / and sqrt, which IEEE 754 rounds correctly, so every machine renders the
+ * same bytes. */
 #include "data/synthetic.h"
 
 #include <math.h>
@@ -78,7 +79,7 @@ static double uniform(random_stream *random, double low, double high) {
   return low + (high - low) * ((double)(rl_hash64(random->key + random->position++) >> 11) * 0x1p-53);
 }
 
-/* Irwin–Hall: the sum of four uniforms, scaled to unit variance. */
+/* Approximately normal with variance 1: the scaled sum of four uniform numbers (Irwin–Hall). */
 static double normal(random_stream *random) {
   double sum = 0;
   for (int i = 0; i < 4; i++) sum += uniform(random, -0.5, 0.5);
@@ -93,7 +94,7 @@ static point bezier_point(const stroke *s, double t) {
   return (point){a * p[0].x + b * p[1].x + c * p[2].x + d * p[3].x, a * p[0].y + b * p[1].y + c * p[2].y + d * p[3].y};
 }
 
-/* Random displacements on a lattice over the unit square; a uniform cubic B-spline interpolates them. */
+/* Random displacements on a lattice over the unit square, smoothed by a uniform cubic B-spline. */
 typedef struct elastic_field {
   point displacement[LATTICE_SIDE][LATTICE_SIDE];
 } elastic_field;
@@ -133,7 +134,7 @@ typedef struct affine_map { /* pixel = matrix · (p − (0.5, 0.5)) + offset */
 } affine_map;
 
 static affine_map random_map(random_stream *random) {
-  /* t: tangent of half the rotation angle, which is at most 20 degrees. */
+  /* t: tangent of half the rotation angle. The angle is within ±20.4 degrees. */
   double t = uniform(random, -0.18, 0.18), cosine = (1 - t * t) / (1 + t * t), sine = 2 * t / (1 + t * t);
   double width = uniform(random, 15, 24), height = uniform(random, 17, 25), shear = uniform(random, -0.35, 0.35);
   double x = 14 + uniform(random, -2.5, 2.5), y = 14 + uniform(random, -2.5, 2.5);
@@ -173,7 +174,7 @@ static const glyph *random_glyph(random_stream *random, uint8_t digit) {
   return variants[(int)uniform(random, 0, count)];
 }
 
-/* The order of the random numbers is part of the contract: the bytes of the data set depend on it. */
+/* The order in which this takes random numbers must not change: the bytes of the data set depend on it. */
 static void draw_digit(random_stream *random, uint8_t digit, uint8_t *pixels) {
   float canvas[RL_IMAGE][RL_IMAGE] = {{0}};
   elastic_field field = random_field(random);

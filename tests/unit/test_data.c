@@ -1,4 +1,4 @@
-/* data: valid and invalid IDX files, the choice of a data set, synthetic digits. */
+/* Tests valid and invalid IDX files, the choice of a data set, and synthetic digits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,17 +47,17 @@ static void write_file(const char *name, const uint8_t *data, size_t size, bool 
   fclose(file);
 }
 
-/* An IDX file of count items; a label is its index modulo 10. The caller frees. */
+/* Returns the bytes of an IDX file with `count` items; a label is its index modulo 10. The caller frees them. */
 static uint8_t *make_idx(int dimensions, uint32_t count, size_t *size) {
-  size_t head = 4 + 4 * (size_t)dimensions, each = dimensions == 3 ? 784 : 1;
-  uint8_t *data = calloc(1, head + count * each);
+  size_t header_size = 4 + 4 * (size_t)dimensions, item_size = dimensions == 3 ? 784 : 1;
+  uint8_t *data = calloc(1, header_size + count * item_size);
   data[2] = 8;
   data[3] = (uint8_t)dimensions;
   data[6] = (uint8_t)(count >> 8);
   data[7] = (uint8_t)count;
   if (dimensions == 3) data[11] = data[15] = 28;
-  for (size_t i = 0; i < count * each; i++) data[head + i] = dimensions == 1 ? i % 10 : i * 7 % 251;
-  *size = head + count * each;
+  for (size_t i = 0; i < count * item_size; i++) data[header_size + i] = dimensions == 1 ? i % 10 : i * 7 % 251;
+  *size = header_size + count * item_size;
   return data;
 }
 
@@ -68,7 +68,7 @@ static void write_idx(const char *name, int dimensions, uint32_t count, bool gzi
   free(data);
 }
 
-/* Loading fails with a message that contains part, and leaves the data set untouched. */
+/* Asserts that loading fails with a message that contains `part` and leaves the data set untouched. */
 static void expect_error(const char *choice, const char *part) {
   rl_dataset dataset = {.train_count = 77};
   rl_error err = {0};
@@ -77,7 +77,7 @@ static void expect_error(const char *choice, const char *part) {
   assert_int_equal(dataset.train_count, 77);
 }
 
-static void reads_plain_gzip_and_dotted(void **state) {
+static void reads_plain_files_gzip_and_names_with_dots(void **state) {
   (void)state;
   write_idx("train-images-idx3-ubyte", 3, 300, false);
   write_idx("train-labels.idx1-ubyte", 1, 300, false);
@@ -150,31 +150,31 @@ static void broken_gzip_is_an_error(void **state) {
   write_idx("train-labels-idx1-ubyte", 1, 300, false);
   write_idx("t10k-images-idx3-ubyte", 3, 20, false);
   write_idx("t10k-labels-idx1-ubyte", 1, 20, false);
-  struct stat about;
+  struct stat status;
   const char *path = path_of("train-images-idx3-ubyte.gz");
-  assert_int_equal(stat(path, &about), 0);
-  uint8_t *whole = malloc((size_t)about.st_size);
+  assert_int_equal(stat(path, &status), 0);
+  uint8_t *bytes = malloc((size_t)status.st_size);
   FILE *file = fopen(path, "rb");
-  assert_int_equal(fread(whole, 1, (size_t)about.st_size, file), about.st_size);
+  assert_int_equal(fread(bytes, 1, (size_t)status.st_size, file), status.st_size);
   fclose(file);
-  write_file("train-images-idx3-ubyte.gz", whole, (size_t)about.st_size - 6, false); /* the checksum is cut off */
+  write_file("train-images-idx3-ubyte.gz", bytes, (size_t)status.st_size - 6, false); /* the checksum is truncated */
   expect_error("auto", "gzip");
-  write_file("train-images-idx3-ubyte.gz", whole, (size_t)about.st_size / 2, false);
+  write_file("train-images-idx3-ubyte.gz", bytes, (size_t)status.st_size / 2, false);
   expect_error("auto", "gzip");
-  whole[about.st_size - 8] ^= 1; /* a wrong checksum */
-  write_file("train-images-idx3-ubyte.gz", whole, (size_t)about.st_size, false);
+  bytes[status.st_size - 8] ^= 1; /* a wrong checksum */
+  write_file("train-images-idx3-ubyte.gz", bytes, (size_t)status.st_size, false);
   expect_error("auto", "gzip");
-  free(whole);
+  free(bytes);
 }
 
-/* A small file that inflates to far more than its header announces is rejected early. */
-static void bomb_is_bounded(void **state) {
+/* The reader rejects a small file that inflates to far more than its header announces, and inflates only one byte too many. */
+static void gzip_bomb_is_rejected(void **state) {
   (void)state;
   gzFile file = gzopen(path_of("train-images-idx3-ubyte.gz"), "wb9");
   size_t size;
-  uint8_t *head = make_idx(3, 2, &size);
-  gzwrite(file, head, (unsigned)size);
-  free(head);
+  uint8_t *two_images = make_idx(3, 2, &size);
+  gzwrite(file, two_images, (unsigned)size);
+  free(two_images);
   uint8_t *zeros = calloc(1, 1 << 20);
   for (int i = 0; i < 512; i++) gzwrite(file, zeros, 1 << 20);
   free(zeros);
@@ -198,7 +198,7 @@ static void missing_files(void **state) {
   assert_string_equal(dataset.name, "synthetic");
   assert_int_equal(dataset.train_count, 60000);
   assert_int_equal(dataset.test_count, 10000);
-  /* The bytes are part of the contract: results are comparable only on the same data. */
+  /* The bytes must not change: results are comparable only on the same data. */
   assert_string_equal(dataset.sha256, "22fdb36cb924800654e39ea2faaa191323fcff9a7bad7bc5544ea0f2d47ce827");
   rl_dataset_free(&dataset);
 }
@@ -229,7 +229,7 @@ static void synthetic_is_deterministic(void **state) {
 }
 
 /* Needs the MNIST files. */
-static void knows_mnist(void **state) {
+static void recognises_mnist(void **state) {
   (void)state;
   const char *mnist = getenv("ROOFLINED_MNIST_DIR");
   if (mnist == NULL) mnist = RL_SOURCE_DIR "/../shared/mnist";
@@ -246,12 +246,12 @@ static void knows_mnist(void **state) {
 
 int main(void) {
 #define WITH_FOLDER(TEST) cmocka_unit_test_setup_teardown(TEST, make_folder, remove_folder)
-  const struct CMUnitTest tests[] = {WITH_FOLDER(reads_plain_gzip_and_dotted),
+  const struct CMUnitTest tests[] = {WITH_FOLDER(reads_plain_files_gzip_and_names_with_dots),
                                      WITH_FOLDER(broken_files_are_errors),
                                      WITH_FOLDER(broken_gzip_is_an_error),
-                                     WITH_FOLDER(bomb_is_bounded),
+                                     WITH_FOLDER(gzip_bomb_is_rejected),
                                      WITH_FOLDER(missing_files),
                                      cmocka_unit_test(synthetic_is_deterministic),
-                                     cmocka_unit_test(knows_mnist)};
+                                     cmocka_unit_test(recognises_mnist)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
