@@ -8,14 +8,14 @@
 
 RL_DEFINE_CLEANUP(delete_json, cJSON *, cJSON_Delete, NULL)
 
-/* As text, since cJSON_Compare takes numbers that differ in their last bits for equal. */
+/* Compares the values as text, because cJSON_Compare treats numbers that differ in their last bits as equal. */
 static bool same_value(const cJSON *one, const cJSON *other) {
   rl_auto(rl_free_text) char *first = cJSON_PrintUnformatted(one);
   rl_auto(rl_free_text) char *second = cJSON_PrintUnformatted(other);
   return first != NULL && second != NULL && strcmp(first, second) == 0;
 }
 
-/* The member whose key is the first after `key` in byte order; key NULL: the first of all. NULL at the end. */
+/* Returns the member whose key follows `key` in byte order, the first member if `key` is NULL, and NULL after the last one. */
 static const cJSON *next_member(const cJSON *object, const char *key) {
   const cJSON *next = NULL;
   for (const cJSON *member = object->child; member != NULL; member = member->next)
@@ -26,22 +26,23 @@ static const cJSON *next_member(const cJSON *object, const char *key) {
 
 static cJSON *changed_members(const cJSON *object, const cJSON *defaults);
 
-/* A copy with sorted keys. An object lacks the members that equal those of `standard`, which may be NULL. */
-static cJSON *canonical(const cJSON *value, const cJSON *standard) {
-  if (cJSON_IsObject(value)) return changed_members(value, standard);
+/* Returns a copy with sorted keys. Objects are copied without the members that have the same value in default_value, which may be
+ * NULL. */
+static cJSON *copy_sorted(const cJSON *value, const cJSON *default_value) {
+  if (cJSON_IsObject(value)) return changed_members(value, default_value);
   if (!cJSON_IsArray(value)) return cJSON_Duplicate(value, true);
   cJSON *copy = cJSON_CreateArray();
   for (const cJSON *element = value->child; element != NULL; element = element->next)
-    cJSON_AddItemToArray(copy, canonical(element, NULL));
+    cJSON_AddItemToArray(copy, copy_sorted(element, NULL));
   return copy;
 }
 
 static cJSON *changed_members(const cJSON *object, const cJSON *defaults) {
   cJSON *changed = cJSON_CreateObject();
   for (const cJSON *member = next_member(object, NULL); member != NULL; member = next_member(object, member->string)) {
-    const cJSON *standard = cJSON_GetObjectItemCaseSensitive(defaults, member->string);
-    if (standard == NULL || !same_value(member, standard))
-      cJSON_AddItemToObject(changed, member->string, canonical(member, standard));
+    const cJSON *default_value = cJSON_GetObjectItemCaseSensitive(defaults, member->string);
+    if (default_value == NULL || !same_value(member, default_value))
+      cJSON_AddItemToObject(changed, member->string, copy_sorted(member, default_value));
   }
   return changed;
 }
@@ -54,12 +55,12 @@ static cJSON *encode(const rl_workload *workload, const void *params) {
 }
 
 char *rl_nondefault_params(const rl_workload *workload, const void *params) {
-  void *standard = calloc(1, workload->params_size);
-  if (standard == NULL) return NULL;
-  workload->defaults(standard);
+  void *default_params = calloc(1, workload->params_size);
+  if (default_params == NULL) return NULL;
+  workload->defaults(default_params);
   rl_auto(delete_json) cJSON *values = encode(workload, params);
-  rl_auto(delete_json) cJSON *defaults = encode(workload, standard);
-  free(standard);
+  rl_auto(delete_json) cJSON *defaults = encode(workload, default_params);
+  free(default_params);
   if (values == NULL || defaults == NULL) return NULL;
   rl_auto(delete_json) cJSON *changed = changed_members(values, defaults);
   return changed != NULL ? cJSON_PrintUnformatted(changed) : NULL;

@@ -1,12 +1,11 @@
-/* Which runs of a workload are alike, for the history of a measurement. */
+/* The key by which the history of a measurement finds comparable runs of a workload: the parameters that are not defaults. */
 #ifndef RL_REQUEST_NONDEFAULT_H
 #define RL_REQUEST_NONDEFAULT_H
 
 #include "workload.h"
 
-/* Compact JSON of the parameters that differ from the workload's defaults, keys sorted at every level. Runs of a workload with
- * the same text are alike, even if one of them was stored before the workload had all of its parameters. malloc'ed, the caller
- * frees; NULL when memory is out. */
+/* Returns compact JSON of the parameters that differ from the workload's defaults, with keys sorted at every level. The text of a
+ * stored run stays the same when the workload gets a new parameter. malloc'ed, the caller frees it; NULL when out of memory. */
 char *rl_nondefault_params(const rl_workload *workload, const void *params);
 
 #endif

@@ -10,7 +10,7 @@
 #include "request/nondefault.h"
 #include "request/spec_internal.h"
 
-/* --- for the kinds ----------------------------------------------------------------------------------------------------- */
+/* --- shared by all kinds ----------------------------------------------------------------------------------------------- */
 
 rl_device_kind rl_spec_device_kind(const char *device) { return strcmp(device, "cpu") == 0 ? RL_DEVICE_CPU : RL_DEVICE_CUDA; }
 
@@ -31,8 +31,8 @@ int rl_spec_add_run(const rl_workload *workload, const char *variant, const void
   rl_run_spec *run = &spec->runs[spec->run_count++];
   snprintf(run->workload, sizeof run->workload, "%s", workload->name);
   snprintf(run->variant, sizeof run->variant, "%s", variant);
-  char *nondefault = rl_nondefault_params(workload, params);
-  if (rl_spec_move_text(nondefault, run->nondefault_params, sizeof run->nondefault_params, err) < 0) return -1;
+  char *nondefault_params = rl_nondefault_params(workload, params);
+  if (rl_spec_move_text(nondefault_params, run->nondefault_params, sizeof run->nondefault_params, err) < 0) return -1;
   return rl_spec_move_text(rl_fields_print(workload->fields, params), run->params, sizeof run->params, err);
 }
 
@@ -52,7 +52,7 @@ int rl_spec_apply_common(rl_spec_common *common, rl_job_spec *spec, rl_error *er
   return rl_spec_move_text(rl_fields_print(rl_profile_fields, &profile), spec->profile, sizeof spec->profile, err);
 }
 
-/* --- all kinds --------------------------------------------------------------------------------------------------------- */
+/* --- the kinds of jobs ------------------------------------------------------------------------------------------------- */
 
 const rl_job_kind rl_job_kinds[] = {{.name = "train",
                                      .summary = "train the MNIST CNN in one or more precisions and compare them",
@@ -72,7 +72,7 @@ const rl_job_kind rl_job_kinds[] = {{.name = "train",
                                      .summary = "time a posted kernel in each of its variants and check its result",
                                      .fields = rl_spec_source_fields,
                                      .expand = rl_spec_source_expand,
-                                     .posted = true},
+                                     .runs_posted_code = true},
                                     {0}};
 
 const rl_field *rl_job_kind_fields(const rl_job_kind *kind, rl_request_fields *storage) {
@@ -107,7 +107,7 @@ static int check_posting(const rl_job_policy *policy, rl_error *err) {
 static int expand_kind(const rl_job_kind *kind, const cJSON *object, const rl_job_policy *policy, rl_job_spec *spec,
                        rl_error *err) {
   snprintf(spec->kind, sizeof spec->kind, "%s", kind->name);
-  if ((kind->posted && check_posting(policy, err) < 0) || kind->expand(object, spec, err) < 0) return -1;
+  if ((kind->runs_posted_code && check_posting(policy, err) < 0) || kind->expand(object, spec, err) < 0) return -1;
   if (spec->buffer_bytes > policy->source_buffer_bytes)
     return rl_fail_at(err, "/arguments", "the buffers take %lld bytes in total; this daemon allows %lld (source_buffer_bytes)",
                       (long long)spec->buffer_bytes, (long long)policy->source_buffer_bytes);

@@ -8,7 +8,7 @@
 #include "model/job.h"
 #include "request/job_kind.h"
 
-/* Whether the daemon runs code that clients post. */
+/* Whether the daemon runs code that this client posts. */
 typedef enum rl_posting { RL_POSTING_OFF, RL_POSTING_NEEDS_TOKEN, RL_POSTING_ALLOWED } rl_posting;
 typedef struct rl_job_policy { /* from the configuration and the client's credentials */
   rl_posting posting;
@@ -18,12 +18,12 @@ typedef struct rl_job_policy { /* from the configuration and the client's creden
 /* Validates and expands the JSON text of a request. Errors: RL_INPUT with a JSON pointer to the field; RL_HTTP 403 or 401 when
  * the policy forbids posted code. The caller clears *spec (rl_job_spec_clear); on failure it is untouched. */
 int rl_job_spec_parse(const char *text, size_t length, const rl_job_policy *policy, rl_job_spec *spec, rl_error *err);
-/* Checks the runs against spec->device, which is chosen by now, and drops kernel variants that would repeat another one there.
- * unsupported_engines: names, one a line, of engines that the device's worker reported. RL_INPUT at the field that the device
- * does not support: /engine, /precisions, /variant, /kernels/N/variant. */
+/* Checks the runs against spec->device, which must be set, and removes kernel variants that the device does not have.
+ * unsupported_engines: names, one a line, of the engines that the device's worker reported as unsupported. Returns -1 with
+ * RL_INPUT at the field that the device does not support: /engine, /precisions, /variant, /kernels/N/variant. */
 int rl_job_spec_fit(rl_job_spec *spec, const char *unsupported_engines, rl_error *err);
-/* What kernel jobs can measure: an array of kernels with their types, variants, builds and the JSON Schema of their shape. The
- * caller deletes it. */
+/* Returns the array of GET /workloads: the kernels that kernel jobs can measure, with their types, variants, builds and the JSON
+ * Schema of their shape. The caller deletes it. */
 cJSON *rl_job_kernels(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* ceilings: one run that measures the highest bandwidths and arithmetic rates of a device. */
+/* Job kind "ceilings": one run that measures the highest bandwidths and arithmetic rates of a device. */
 #include "ceilings/ceilings.h"
 #include "request/spec_internal.h"
 

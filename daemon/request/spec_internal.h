@@ -1,5 +1,5 @@
-/* Private to daemon/request: the fields that all kinds of jobs share, how a kind fills in its spec, and the functions of each
- * kind for the table in spec.c. */
+/* Private to daemon/request: the request fields that all kinds of jobs share, helpers that fill in an rl_job_spec, and the
+ * functions of each kind for the table rl_job_kinds. */
 #ifndef RL_REQUEST_SPEC_INTERNAL_H
 #define RL_REQUEST_SPEC_INTERNAL_H
 
@@ -7,12 +7,12 @@
 #include "request/job_kind.h"
 #include "workload.h"
 
-/* Part of every kind's request. */
+/* Values of the fields that all kinds share. */
 typedef struct rl_spec_common {
   char device[16];
   uint32_t passes; /* bit i: rl_pass i */
   int64_t deadline_s;
-  int set;            /* index into rl_profile_set_names; like profile, a field only of kinds whose runs can be profiled */
+  int set;            /* index into rl_profile_set_names; set and profile are fields only of kinds whose runs can be profiled */
   rl_profile profile; /* collected in addition to the set */
 } rl_spec_common;
 #define RL_SPEC_COMMON_DEFAULTS                                \
@@ -20,7 +20,7 @@ typedef struct rl_spec_common {
     .passes = 1u << RL_PASS_TIMING, .profile = {.launch = -1 } \
   }
 
-/* The field NAME at the member PATH of rl_spec_common, which STRUCT has as its member `common`. */
+/* Defines the field NAME for member PATH of rl_spec_common. STRUCT: a kind's request, with a member `common`. */
 #define RL_SPEC_FIELD(STRUCT, NAME, PATH, TYPE, ...)                                                                   \
   {                                                                                                                    \
     .name = NAME, .type = (TYPE), .offset = offsetof(STRUCT, common.PATH), .size = sizeof(((STRUCT *)0)->common.PATH), \
@@ -54,20 +54,21 @@ typedef struct rl_spec_common {
                         "index of one of these kernels in the order of the step, from 0; adds the counters "         \
                         "pass; default -1: all")
 
-/* RL_DEVICE_CPU for "cpu", else RL_DEVICE_CUDA. */
+/* Returns RL_DEVICE_CPU for "cpu", else RL_DEVICE_CUDA. */
 rl_device_kind rl_spec_device_kind(const char *device);
 
-/* Fills in the spec's device, passes, deadline and profile. A request for a profile adds the counters pass, also to *common. The
- * counters pass without such a request gets the usual profile. */
+/* Sets the spec's device, passes, deadline and profile. If the request has a set, sections, metrics, kernels or a launch, adds
+ * the counters pass to the spec and to *common. A counters pass without set, sections and metrics collects set "basic" and the
+ * default metrics. */
 int rl_spec_apply_common(rl_spec_common *common, rl_job_spec *spec, rl_error *err);
-/* Prints the request, with every default filled in, into the spec. */
+/* Writes the request, with all defaults filled in, to spec->request as JSON. */
 int rl_spec_write_request(const rl_field *fields, const void *request, rl_job_spec *spec, rl_error *err);
-/* Copies text, which is malloc'ed, into out[size] and frees it. -1 where text is NULL (memory was out) or too long. */
+/* Copies the malloc'ed text into out[size] and frees it. Returns -1 if text is NULL (its allocation failed) or too long. */
 int rl_spec_move_text(char *text, char *out, size_t size, rl_error *err);
 /* Appends a run with these parameters to the spec. */
 int rl_spec_add_run(const rl_workload *workload, const char *variant, const void *params, rl_job_spec *spec, rl_error *err);
 
-/* rl_job_kind.make_fields, .expand and .fit of each kind. */
+/* The functions of each kind: make_fields, expand and fit of rl_job_kind. */
 const rl_field *rl_spec_train_make_fields(rl_request_fields *storage);
 int rl_spec_train_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
 int rl_spec_train_fit(rl_job_spec *spec, const char *unsupported_engines, rl_error *err);
@@ -75,8 +76,8 @@ int rl_spec_train_fit(rl_job_spec *spec, const char *unsupported_engines, rl_err
 extern const rl_field rl_spec_kernel_fields[], rl_spec_sequence_fields[], rl_spec_ceilings_fields[], rl_spec_source_fields[];
 int rl_spec_kernel_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
 int rl_spec_kernel_fit(rl_job_spec *spec, const char *unsupported_engines, rl_error *err);
-int rl_spec_sequence_expand(const cJSON *object, rl_job_spec *spec, rl_error *err); /* a kernel job with "kernels" */
-/* -1 with RL_INPUT at /kernels/N/variant where the CPU does not have the variant. */
+int rl_spec_sequence_expand(const cJSON *object, rl_job_spec *spec, rl_error *err); /* for requests with "kernels" */
+/* Returns -1 with RL_INPUT at /kernels/N/variant if the CPU does not have the variant. */
 int rl_spec_sequence_check_for_cpu(const rl_run_spec *run, rl_error *err);
 int rl_spec_ceilings_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
 int rl_spec_source_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);

@@ -1,4 +1,4 @@
-/* kernel: one run for each variant of a kernel, or one run of several kernels in order (spec_sequence.c). */
+/* Job kind "kernel": one run for each variant of a kernel, or one run of several kernels in order (spec_sequence.c). */
 #include <stdio.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ const rl_field rl_spec_kernel_fields[] = {
 
 static const kernel_request defaults = {.dtype = RL_DTYPE_FP32, .samples = 20, .seed = 1, .common = RL_SPEC_COMMON_DEFAULTS};
 
-/* Checks the shape and prints it with every size, in the order of its fields. */
+/* Checks the shape and writes it as JSON to text, with all sizes in the order of the family's shape_fields. */
 static int write_shape(const rl_kernel_family *family, const cJSON *object, char *text, size_t size, rl_error *err) {
   rl_kernel_shape shape;
   const cJSON *requested = cJSON_GetObjectItemCaseSensitive(object, "shape");
@@ -55,7 +55,7 @@ static int add_run(const kernel_request *request, const rl_kernel_family *family
   return rl_spec_add_run(&family->workload, variant, &params, spec, err);
 }
 
-/* A run for the requested variant, or for every variant. */
+/* Adds a run for the requested variant, or for every variant if none is requested. */
 static int add_runs(const kernel_request *request, const rl_kernel_family *family, rl_job_spec *spec, rl_error *err) {
   bool every_variant = request->variant[0] == '\0';
   for (int i = 0; family->variants[i] != NULL; i++)
@@ -82,14 +82,14 @@ int rl_spec_kernel_expand(const cJSON *object, rl_job_spec *spec, rl_error *err)
 
 /* --- GET /workloads ------------------------------------------------------------------------------------------------ */
 
-static cJSON *dtypes_of(const rl_kernel_family *family) {
+static cJSON *list_dtypes(const rl_kernel_family *family) {
   cJSON *names = cJSON_CreateArray();
   for (int dtype = 0; dtype < RL_DTYPES; dtype++)
     if (family->dtypes & 1u << dtype) cJSON_AddItemToArray(names, cJSON_CreateString(rl_dtype_names[dtype]));
   return names;
 }
 
-static cJSON *variants_of(const rl_kernel_family *family) {
+static cJSON *list_variants(const rl_kernel_family *family) {
   cJSON *variants = cJSON_CreateArray();
   for (int i = 0; family->variants[i] != NULL; i++) {
     cJSON *variant = cJSON_CreateObject();
@@ -100,7 +100,7 @@ static cJSON *variants_of(const rl_kernel_family *family) {
   return variants;
 }
 
-static cJSON *builds_of(const rl_kernel_family *family) {
+static cJSON *list_builds(const rl_kernel_family *family) {
   cJSON *builds = cJSON_CreateArray();
   for (int i = 0; family->builds != NULL && family->builds[i] != NULL; i++)
     cJSON_AddItemToArray(builds, cJSON_CreateString(family->builds[i]));
@@ -113,9 +113,9 @@ cJSON *rl_job_kernels(void) {
     cJSON *kernel = cJSON_CreateObject();
     cJSON_AddStringToObject(kernel, "kernel", (*family)->workload.name);
     cJSON_AddStringToObject(kernel, "summary", (*family)->workload.summary);
-    cJSON_AddItemToObject(kernel, "dtypes", dtypes_of(*family));
-    cJSON_AddItemToObject(kernel, "variants", variants_of(*family));
-    cJSON_AddItemToObject(kernel, "builds", builds_of(*family));
+    cJSON_AddItemToObject(kernel, "dtypes", list_dtypes(*family));
+    cJSON_AddItemToObject(kernel, "variants", list_variants(*family));
+    cJSON_AddItemToObject(kernel, "builds", list_builds(*family));
     cJSON_AddItemToObject(kernel, "shape", rl_fields_schema((*family)->shape_fields));
     cJSON_AddItemToArray(kernels, kernel);
   }
@@ -124,14 +124,14 @@ cJSON *rl_job_kernels(void) {
 
 /* --- check against the device -------------------------------------------------------------------------------------- */
 
-static const rl_kernel_family *family_of(const rl_run_spec *run) {
+static const rl_kernel_family *find_family(const rl_run_spec *run) {
   for (const rl_kernel_family *const *family = rl_kernel_families; *family != NULL; family++)
     if (strcmp((*family)->workload.name, run->workload) == 0) return *family;
   return NULL;
 }
 
 static int check_for_cpu(const rl_run_spec *run, rl_error *err) {
-  const rl_kernel_family *family = family_of(run);
+  const rl_kernel_family *family = find_family(run);
   if (strcmp(run->workload, rl_kernel_sequence.name) == 0) return rl_spec_sequence_check_for_cpu(run, err);
   return family == NULL ? 0 : rl_kernel_cpu_variant_check(family, run->variant, err);
 }

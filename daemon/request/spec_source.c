@@ -1,4 +1,4 @@
-/* source: one run for each variant of a posted kernel. */
+/* Job kind "source": one run for each variant of a posted kernel. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "source/source.h"
 
 typedef struct source_request {
-  rl_source_request program; /* first, as the offsets in RL_SOURCE_FIELDS count from its start */
+  rl_source_request program; /* first: the offsets in RL_SOURCE_FIELDS are relative to rl_source_request */
   int kind;
   char source[RL_SHA256_SIZE];
   int64_t samples;
@@ -26,7 +26,7 @@ static const char *const kind_names[] = {"source", NULL};
 const rl_field rl_spec_source_fields[] = {
     KIND, RL_SOURCE_FIELDS, SAMPLES, RL_SPEC_PROFILE_FIELDS(source_request), RL_SPEC_COMMON_FIELDS(source_request), {0}};
 
-/* Stored with the job. The other fields are in the text whose hash is `source`. */
+/* Fields of spec->request, which is stored with the job. spec->source has the other fields; field "source" is its SHA-256. */
 static const rl_field stored_fields[] = {KIND,
                                          RL_FIELD(source_request, source, RL_FIELD_TEXT),
                                          RL_FIELD(rl_source_request, entry, RL_FIELD_TEXT),

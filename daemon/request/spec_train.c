@@ -1,5 +1,6 @@
-/* train: one run for each value of the workload's multi_value_parameter, the precision. The fields of the request are those of
- * the workload's parameters and those that all kinds share. */
+/* Job kind "train": one run for each requested precision. The workload's multi_value_parameter names this parameter, and the
+ * request lists its values. The other fields of the request are the workload's other parameters and the fields that all kinds
+ * share. */
 #include <stdalign.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -11,26 +12,27 @@ enum { PARAMS_SIZE_MAX = 2048 };
 
 typedef struct train_request {
   int kind;
-  uint32_t choices; /* bit i: value i of the multi_value_parameter */
+  uint32_t requested_values; /* bit i: value i of the multi_value_parameter is requested */
   rl_spec_common common;
-  alignas(max_align_t) unsigned char params[PARAMS_SIZE_MAX]; /* the workload's own struct */
+  alignas(max_align_t) unsigned char params[PARAMS_SIZE_MAX]; /* the workload's parameters */
 } train_request;
 
 static const char *const kind_names[] = {"train", NULL};
-static const rl_field kind_row =
+static const rl_field kind_field =
     RL_FIELD(train_request, kind, RL_FIELD_CHOICE, .names = kind_names, .required = true, .summary = "what to measure");
-static const rl_field common_rows[] = {RL_SPEC_COMMON_FIELDS(train_request), RL_SPEC_PROFILE_FIELDS(train_request),
-                                       RL_SPEC_SELECTION_FIELDS(train_request)};
-enum { COMMON_ROWS = sizeof common_rows / sizeof *common_rows };
+static const rl_field common_fields[] = {RL_SPEC_COMMON_FIELDS(train_request), RL_SPEC_PROFILE_FIELDS(train_request),
+                                         RL_SPEC_SELECTION_FIELDS(train_request)};
+enum { COMMON_FIELDS = sizeof common_fields / sizeof *common_fields };
 
-/* The registered workload that train jobs measure. */
+/* Returns the first registered workload of kind "train". */
 static const rl_workload *training_workload(void) {
   const rl_workload *const *workload = rl_workloads;
   while (strcmp((*workload)->kind, "train") != 0) workload++;
   return *workload;
 }
 
-static const rl_field *choice_field(const rl_workload *workload) {
+/* Returns the parameter that the multi_value_parameter names. */
+static const rl_field *find_multi_value_parameter(const rl_workload *workload) {
   const rl_field *field = workload->fields;
   while (strcmp(field->name, workload->multi_value_parameter->field) != 0) field++;
   return field;
@@ -41,7 +43,7 @@ static bool has_name(const char *const *names, const char *name) {
   return *names != NULL;
 }
 
-/* "auto" and the names of the engines; a name that both kinds of devices have stands once. */
+/* Lists "auto" and the names of the engines. A name that exists on the CPU and on GPUs is listed once. */
 static void list_engines(const rl_workload *workload, const char *names[RL_REQUEST_ENGINES_MAX]) {
   int count = 0;
   memset(names, 0, sizeof *names * RL_REQUEST_ENGINES_MAX);
@@ -51,38 +53,38 @@ static void list_engines(const rl_workload *workload, const char *names[RL_REQUE
     if (!has_name(names, (*engine)->name)) names[count++] = (*engine)->name;
 }
 
-/* The list of values for the workload's choice, in place of the choice itself. */
-static rl_field choices_row(const rl_workload *workload) {
+/* Returns the request's field that lists values of the multi_value_parameter; it replaces the parameter itself. */
+static rl_field values_field(const rl_workload *workload) {
   return (rl_field){.name = workload->multi_value_parameter->request_key,
                     .type = RL_FIELD_CHOICES,
-                    .offset = offsetof(train_request, choices),
+                    .offset = offsetof(train_request, requested_values),
                     .size = sizeof(uint32_t),
-                    .names = choice_field(workload)->names,
+                    .names = find_multi_value_parameter(workload)->names,
                     .summary = workload->multi_value_parameter->summary};
 }
 
-static rl_field parameter_row(const rl_field *parameter, const char *const *engines) {
-  rl_field row = *parameter;
-  row.offset += offsetof(train_request, params);
-  if (strcmp(row.name, "engine") == 0) row.names = engines;
-  return row;
+static rl_field parameter_field(const rl_field *parameter, const char *const *engines) {
+  rl_field field = *parameter;
+  field.offset += offsetof(train_request, params);
+  if (strcmp(field.name, "engine") == 0) field.names = engines;
+  return field;
 }
 
 const rl_field *rl_spec_train_make_fields(rl_request_fields *storage) {
   const rl_workload *workload = training_workload();
-  const rl_field *choice = choice_field(workload);
-  rl_field *row = storage->rows, *const end = row + RL_REQUEST_FIELDS_MAX - COMMON_ROWS - 1;
+  const rl_field *choice = find_multi_value_parameter(workload);
+  rl_field *next = storage->fields, *const end = next + RL_REQUEST_FIELDS_MAX - COMMON_FIELDS - 1;
   list_engines(workload, storage->engines);
-  *row++ = kind_row;
-  *row++ = choices_row(workload);
-  for (const rl_field *field = workload->fields; field->name != NULL && row < end; field++)
-    if (field != choice) *row++ = parameter_row(field, storage->engines);
-  memcpy(row, common_rows, sizeof common_rows);
-  row[COMMON_ROWS] = (rl_field){0};
-  return storage->rows;
+  *next++ = kind_field;
+  *next++ = values_field(workload);
+  for (const rl_field *field = workload->fields; field->name != NULL && next < end; field++)
+    if (field != choice) *next++ = parameter_field(field, storage->engines);
+  memcpy(next, common_fields, sizeof common_fields);
+  next[COMMON_FIELDS] = (rl_field){0};
+  return storage->fields;
 }
 
-/* A job whose engine exists on CPUs alone runs on the CPU, unless the request names a device. */
+/* Sets the device to the CPU if the request names no device and the engine exists only on the CPU. */
 static void choose_device(const rl_workload *workload, const train_request *request, rl_job_spec *spec) {
   const char *name = rl_workload_engine_name(workload, request->params);
   bool on_cpu = false, on_gpu = false;
@@ -95,9 +97,9 @@ static void choose_device(const rl_workload *workload, const train_request *requ
 }
 
 static int add_runs(const rl_workload *workload, train_request *request, rl_job_spec *spec, rl_error *err) {
-  const rl_field *choice = choice_field(workload);
+  const rl_field *choice = find_multi_value_parameter(workload);
   for (int value = 0; choice->names[value] != NULL; value++) {
-    if ((request->choices & 1u << value) == 0) continue;
+    if ((request->requested_values & 1u << value) == 0) continue;
     memcpy(request->params + choice->offset, &value, sizeof value);
     if (rl_spec_add_run(workload, choice->names[value], request->params, spec, err) < 0) return -1;
   }
@@ -106,7 +108,8 @@ static int add_runs(const rl_workload *workload, train_request *request, rl_job_
 
 int rl_spec_train_expand(const cJSON *object, rl_job_spec *spec, rl_error *err) {
   const rl_workload *workload = training_workload();
-  train_request request = {.choices = workload->multi_value_parameter->default_values, .common = RL_SPEC_COMMON_DEFAULTS};
+  train_request request = {.requested_values = workload->multi_value_parameter->default_values,
+                           .common = RL_SPEC_COMMON_DEFAULTS};
   rl_request_fields storage;
   const rl_field *fields = rl_spec_train_make_fields(&storage);
   if (workload->params_size > sizeof request.params)

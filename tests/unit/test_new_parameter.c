@@ -1,5 +1,5 @@
-/* new_parameter: a training workload with one more parameter and one more engine than mnist_cnn. The request accepts both, the
- * OpenAPI check notices them, and stored runs stay alike, all without a change outside kernels/. */
+/* Adds a parameter and an engine to workload mnist_cnn, and tests that no code outside kernels/ has to change: requests accept
+ * both, the check of openapi.json fails until it documents them, and stored runs stay comparable with new ones. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,34 +13,36 @@
 #include "train/engines.h"
 #include "train/model.h"
 
-/* In place of kernels/registry.c: mnist_cnn, to which extend() adds. */
+/* Replaces kernels/registry.c: mnist_cnn, which extend_training() extends. */
 static rl_workload training;
 const rl_workload *const rl_workloads[] = {&training, NULL};
 
 typedef struct extended_params {
-  rl_train_params train; /* first, as the offsets of its fields count from its start */
+  rl_train_params train; /* first: the offsets of rl_train_fields are relative to it */
   int64_t patience;
 } extended_params;
 
 static rl_field fields[RL_REQUEST_FIELDS_MAX];
 static const rl_engine_description *engines[RL_REQUEST_ENGINES_MAX];
 
-static int only_fp32(const void *params, rl_error *err) {
+static int supports_only_fp32(const void *params, rl_error *err) {
   const extended_params *extended = params;
   return extended->train.precision == RL_FP32 ? 0 : rl_fail_at(err, "/precision", "engine tiled trains in fp32 alone");
 }
 static const rl_engine_description tiled = {
-    .name = "tiled", .workload = "mnist_cnn", .device = RL_DEVICE_CPU, .summary = "a new engine", .supports = only_fp32};
+    .name = "tiled", .workload = "mnist_cnn", .device = RL_DEVICE_CPU, .summary = "a new engine", .supports = supports_only_fp32};
 
 static void extended_defaults(void *params) {
   rl_mnist_cnn.defaults(params);
   ((extended_params *)params)->patience = 5;
 }
 
-static void extend(void) {
+static void extend_training(void) {
   int count = 0;
   for (; rl_train_fields[count].name != NULL; count++) fields[count] = rl_train_fields[count];
-  memmove(fields + 1, fields, sizeof *fields * (size_t)count); /* in front, so that the order of the others changes */
+  memmove(
+      fields + 1, fields,
+      sizeof *fields * (size_t)count); /* the new field comes first, so that the offset of every other one in `fields` changes */
   fields[0] = (rl_field)RL_FIELD(extended_params, patience, RL_FIELD_INT, .minimum = 1, .maximum = 9, .summary = "new");
   for (count = 0; rl_train_engines[count] != NULL; count++) engines[count] = rl_train_engines[count];
   engines[count] = &tiled;
@@ -50,7 +52,7 @@ static void extend(void) {
   training.defaults = extended_defaults;
 }
 
-static int restore(void **state) {
+static int reset_training(void **state) {
   (void)state;
   training = rl_mnist_cnn;
   return 0;
@@ -61,12 +63,12 @@ static int parse(const char *text, rl_job_spec *spec, rl_error *err) {
   return rl_job_spec_parse(text, strlen(text), &policy, spec, err);
 }
 
-static void accept(const char *text, rl_job_spec *spec) {
+static void assert_accepted(const char *text, rl_job_spec *spec) {
   rl_error err = {0};
   if (parse(text, spec, &err) < 0) fail_msg("%s: %s", text, err.message);
 }
 
-static void refuse(const char *text, const char *pointer) {
+static void assert_refused(const char *text, const char *pointer) {
   rl_job_spec spec;
   rl_error err = {0};
   if (parse(text, &spec, &err) == 0) fail_msg("accepted: %s", text);
@@ -76,26 +78,26 @@ static void refuse(const char *text, const char *pointer) {
 static void the_request_accepts_a_new_parameter_within_its_bounds(void **state) {
   (void)state;
   rl_job_spec spec;
-  refuse("{\"kind\":\"train\",\"patience\":3}", "/patience");
-  extend();
-  accept("{\"kind\":\"train\",\"patience\":3}", &spec);
+  assert_refused("{\"kind\":\"train\",\"patience\":3}", "/patience");
+  extend_training();
+  assert_accepted("{\"kind\":\"train\",\"patience\":3}", &spec);
   assert_int_equal(spec.run_count, 2);
   for (int i = 0; i < spec.run_count; i++) assert_non_null(strstr(spec.runs[i].params, "\"patience\":3,"));
   assert_non_null(strstr(spec.request, "\"patience\":3,"));
-  accept("{\"kind\":\"train\"}", &spec);
+  assert_accepted("{\"kind\":\"train\"}", &spec);
   assert_non_null(strstr(spec.runs[0].params, "\"patience\":5,"));
-  refuse("{\"kind\":\"train\",\"patience\":10}", "/patience");
+  assert_refused("{\"kind\":\"train\",\"patience\":10}", "/patience");
 }
 
 static void the_request_accepts_a_new_engine_where_it_runs(void **state) {
   (void)state;
   rl_job_spec spec;
-  refuse("{\"kind\":\"train\",\"engine\":\"tiled\",\"precisions\":[\"fp32\"]}", "/engine");
-  extend();
-  accept("{\"kind\":\"train\",\"engine\":\"tiled\",\"precisions\":[\"fp32\"]}", &spec);
+  assert_refused("{\"kind\":\"train\",\"engine\":\"tiled\",\"precisions\":[\"fp32\"]}", "/engine");
+  extend_training();
+  assert_accepted("{\"kind\":\"train\",\"engine\":\"tiled\",\"precisions\":[\"fp32\"]}", &spec);
   assert_string_equal(spec.device, "cpu");
-  refuse("{\"kind\":\"train\",\"engine\":\"tiled\",\"precisions\":[\"fp32\",\"fp16\"]}", "/precisions");
-  refuse("{\"kind\":\"train\",\"engine\":\"tiled\",\"precisions\":[\"fp32\"],\"device\":\"gpu0\"}", "/engine");
+  assert_refused("{\"kind\":\"train\",\"engine\":\"tiled\",\"precisions\":[\"fp32\",\"fp16\"]}", "/precisions");
+  assert_refused("{\"kind\":\"train\",\"engine\":\"tiled\",\"precisions\":[\"fp32\"],\"device\":\"gpu0\"}", "/engine");
 }
 
 static bool is_documented(void) {
@@ -118,16 +120,16 @@ static bool is_documented(void) {
   return same;
 }
 
-static void the_openapi_check_notices(void **state) {
+static void the_openapi_check_finds_undocumented_fields(void **state) {
   (void)state;
   assert_true(is_documented());
-  extend();
+  extend_training();
   assert_false(is_documented());
-  training.fields = rl_train_fields; /* the engine alone */
+  training.fields = rl_train_fields; /* with the new engine only */
   assert_false(is_documented());
 }
 
-static void stored_runs_stay_alike(void **state) {
+static void nondefault_params_of_stored_runs_stay_valid(void **state) {
   (void)state;
   static const char *const requests[] = {"{\"kind\":\"train\"}",
                                          "{\"kind\":\"train\",\"batch_size\":128,\"learning_rate\":0.5,\"engine\":\"blas\"}"};
@@ -135,23 +137,24 @@ static void stored_runs_stay_alike(void **state) {
                                          "{\"batch_size\":128,\"engine\":\"blas\",\"learning_rate\":0.5,\"precision\":\"fp16\"}"};
   rl_job_spec before[2], after;
   for (int i = 0; i < 2; i++) {
-    accept(requests[i], &before[i]);
+    assert_accepted(requests[i], &before[i]);
     assert_string_equal(before[i].runs[1].nondefault_params, expected[i]);
   }
-  extend();
+  extend_training();
   for (int i = 0; i < 2; i++) {
-    accept(requests[i], &after);
+    assert_accepted(requests[i], &after);
     assert_string_not_equal(after.runs[1].params, before[i].runs[1].params);
     assert_string_equal(after.runs[1].nondefault_params, before[i].runs[1].nondefault_params);
   }
-  accept("{\"kind\":\"train\",\"patience\":6}", &after);
+  assert_accepted("{\"kind\":\"train\",\"patience\":6}", &after);
   assert_string_not_equal(after.runs[1].nondefault_params, before[0].runs[1].nondefault_params);
 }
 
 int main(void) {
-#define WITH_MNIST(TEST) cmocka_unit_test_setup(TEST, restore)
+#define WITH_MNIST(TEST) cmocka_unit_test_setup(TEST, reset_training)
   const struct CMUnitTest tests[] = {WITH_MNIST(the_request_accepts_a_new_parameter_within_its_bounds),
                                      WITH_MNIST(the_request_accepts_a_new_engine_where_it_runs),
-                                     WITH_MNIST(the_openapi_check_notices), WITH_MNIST(stored_runs_stay_alike)};
+                                     WITH_MNIST(the_openapi_check_finds_undocumented_fields),
+                                     WITH_MNIST(nondefault_params_of_stored_runs_stay_valid)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* spec: requests are validated field by field and become runs. */
+/* Tests that requests are validated field by field and expanded into runs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@ static int parse(const char *text, rl_job_spec *spec, rl_error *err) {
   return rl_job_spec_parse(text, strlen(text), &policy, spec, err);
 }
 
-static rl_train_params params_of(const rl_run_spec *run) {
+static rl_train_params parse_params(const rl_run_spec *run) {
   rl_train_params params = {0};
   rl_error err = {0};
   if (rl_fields_parse(rl_train_fields, run->params, strlen(run->params), &params, sizeof params, &err) < 0)
@@ -36,7 +36,7 @@ static void a_bare_request_gets_the_defaults(void **state) {
   assert_string_equal(spec.runs[0].workload, "mnist_cnn");
   assert_string_equal(spec.runs[0].variant, "fp32");
   assert_string_equal(spec.runs[1].variant, "fp16");
-  rl_train_params params = params_of(&spec.runs[1]);
+  rl_train_params params = parse_params(&spec.runs[1]);
   assert_int_equal(params.precision, RL_FP16);
   assert_true(params.epochs == 2 && params.warmup_epochs == 1 && params.batch_size == 64 && params.seed == 1 &&
               params.max_images == 0);
@@ -59,8 +59,8 @@ static void every_field_arrives(void **state) {
   assert_int_equal(spec.deadline_s, 60);
   assert_string_equal(spec.device, "gpu1");
   assert_int_equal(spec.run_count, 2);
-  assert_string_equal(spec.runs[0].variant, "tf32"); /* in the order of the precisions, not of the request */
-  rl_train_params params = params_of(&spec.runs[1]);
+  assert_string_equal(spec.runs[0].variant, "tf32"); /* in the order of rl_precision_names */
+  rl_train_params params = parse_params(&spec.runs[1]);
   assert_true(params.epochs == 7 && params.warmup_epochs == 0 && params.batch_size == 8192 &&
               params.seed == INT64_C(9007199254740991));
   assert_true(params.max_images == 640 && params.learning_rate == 0.5);
@@ -166,7 +166,7 @@ static void a_kernel_runs_once_for_each_variant(void **state) {
   assert_memory_equal(&spec, &again, sizeof spec);
 }
 
-static rl_profile profile_of(const rl_job_spec *spec) {
+static rl_profile parse_profile(const rl_job_spec *spec) {
   rl_profile profile = {0};
   rl_error err = {0};
   if (rl_fields_parse(rl_profile_fields, spec->profile, strlen(spec->profile), &profile, sizeof profile, &err) < 0)
@@ -174,22 +174,23 @@ static rl_profile profile_of(const rl_job_spec *spec) {
   return profile;
 }
 
-static uint32_t section(const char *id) {
+/* Returns the bit of a section in rl_profile.sections. */
+static uint32_t section_bit(const char *id) {
   for (size_t i = 0; i < rl_section_count; i++)
     if (strcmp(rl_sections[i].id, id) == 0) return UINT32_C(1) << i;
   fail_msg("there is no section %s", id);
   return 0;
 }
 
-static void naming_what_to_collect_adds_the_counters_pass(void **state) {
+static void profile_fields_add_the_counters_pass(void **state) {
   (void)state;
-  static const char *const asks[] = {"\"set\":\"full\"", "\"sections\":[\"Occupancy\"]", "\"metrics\":[\"dram__bytes.sum\"]",
-                                     "\"kernels\":\"conv*\"", "\"launch\":3"};
+  static const char *const profile_fields[] = {"\"set\":\"full\"", "\"sections\":[\"Occupancy\"]",
+                                               "\"metrics\":[\"dram__bytes.sum\"]", "\"kernels\":\"conv*\"", "\"launch\":3"};
   rl_job_spec spec, again;
   rl_error err = {0};
-  for (size_t i = 0; i < sizeof asks / sizeof *asks; i++) {
+  for (size_t i = 0; i < sizeof profile_fields / sizeof *profile_fields; i++) {
     char text[256];
-    snprintf(text, sizeof text, "{\"kind\":\"train\",%s}", asks[i]);
+    snprintf(text, sizeof text, "{\"kind\":\"train\",%s}", profile_fields[i]);
     if (parse(text, &spec, &err) < 0) fail_msg("%s: %s", text, err.message);
     assert_int_equal(spec.passes, 1u << RL_PASS_TIMING | 1u << RL_PASS_COUNTERS);
     if (parse(spec.request, &again, &err) < 0) fail_msg("%s", err.message);
@@ -208,25 +209,25 @@ static void a_profile_has_the_sections_of_its_set_and_more(void **state) {
                          "\"sections\":[\"SchedulerStats\"],\"metrics\":[\"dram__bytes.sum\",\"sm__no_such_thing.max\"]}",
                          &spec, &err),
                    0);
-  rl_profile profile = profile_of(&spec);
-  assert_int_equal(profile.sections, section("SpeedOfLight") | section("LaunchStats") | section("Occupancy") |
-                                         section("WorkloadDistribution") | section("SchedulerStats"));
+  rl_profile profile = parse_profile(&spec);
+  assert_int_equal(profile.sections, section_bit("SpeedOfLight") | section_bit("LaunchStats") | section_bit("Occupancy") |
+                                         section_bit("WorkloadDistribution") | section_bit("SchedulerStats"));
   assert_string_equal(profile.metrics, "dram__bytes.sum\nsm__no_such_thing.max");
   assert_true(profile.kernels[0] == '\0' && profile.launch == -1);
   assert_int_equal(
       parse("{\"kind\":\"train\",\"kernels\":\"*wgrad*\",\"launch\":2,\"metrics\":[\"dram__bytes.sum\"]}", &spec, &err), 0);
-  profile = profile_of(&spec);
+  profile = parse_profile(&spec);
   assert_string_equal(profile.kernels, "*wgrad*");
   assert_true(profile.launch == 2 && profile.sections == 0);
   assert_string_equal(profile.metrics, "dram__bytes.sum");
-  /* The pass alone: the usual things, without the sections that need replays of their own. */
+  /* The counters pass without profile fields collects set "basic" and the default metrics. */
   assert_int_equal(parse("{\"kind\":\"train\",\"passes\":[\"counters\"]}", &spec, &err), 0);
-  profile = profile_of(&spec);
-  assert_true((profile.sections & section("Occupancy")) != 0 && (profile.sections & section("SourceCounters")) == 0);
+  profile = parse_profile(&spec);
+  assert_true((profile.sections & section_bit("Occupancy")) != 0 && (profile.sections & section_bit("SourceCounters")) == 0);
   assert_non_null(strstr(profile.metrics, "smsp__inst_executed.sum"));
 }
 
-static void an_engine_of_the_cpu_chooses_the_cpu(void **state) {
+static void an_engine_that_only_the_cpu_has_selects_the_cpu(void **state) {
   (void)state;
   rl_job_spec spec;
   rl_error err;
@@ -274,8 +275,8 @@ int main(void) {
                                      cmocka_unit_test(every_field_arrives),
                                      cmocka_unit_test(mistakes_name_their_field),
                                      cmocka_unit_test(a_kernel_runs_once_for_each_variant),
-                                     cmocka_unit_test(naming_what_to_collect_adds_the_counters_pass),
+                                     cmocka_unit_test(profile_fields_add_the_counters_pass),
                                      cmocka_unit_test(a_profile_has_the_sections_of_its_set_and_more),
-                                     cmocka_unit_test(an_engine_of_the_cpu_chooses_the_cpu)};
+                                     cmocka_unit_test(an_engine_that_only_the_cpu_has_selects_the_cpu)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
