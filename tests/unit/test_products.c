@@ -1,5 +1,6 @@
-/* gemm, attention and convolutions. Compares references and CPU engines with plain loops of the definitions, on random shapes and
- * values; computes segments from their windows alone; checks costs, tolerances and refused parameters. */
+/* Tests gemm, attention and convolutions: compares the references and CPU engines with loops that follow the definitions, on
+ * random shapes and values; computes segments of the output from their input windows only; checks costs, tolerances and refused
+ * parameters. */
 #include "kernel_cases.h"
 
 #include <stdlib.h>
@@ -16,10 +17,11 @@ static int64_t random_int(int64_t minimum, int64_t maximum) {
 }
 static double random_value(void) { return (double)(rl_hash64(seed++) >> 11) * 0x1p-51 - 2; }
 
-enum { SHAPES = 40 };
+enum { SHAPES = 40 }; /* random shapes for each family */
 
 /* --- the definitions --------------------------------------------------------------------------------------------------- */
 
+/* Indexes of sizes in a shape: M, N, K here, BATCH … and IMAGES … below. s: sizes, in: inputs. */
 enum { M, N, K };
 static void define_gemm(const int64_t *s, const double *const *in, double *c) {
   for (int64_t i = 0; i < s[M]; i++)
@@ -33,8 +35,8 @@ enum { BATCH, HEADS, KV_HEADS, SEQUENCE, HEAD_SIZE, CAUSAL };
 static void define_attention(const int64_t *s, const double *const *in, double *o) {
   const int64_t n = s[SEQUENCE], d = s[HEAD_SIZE];
   for (int64_t head = 0; head < s[BATCH] * s[HEADS]; head++) {
-    const int64_t image = head / s[HEADS], shared = image * s[KV_HEADS] + head % s[HEADS] / (s[HEADS] / s[KV_HEADS]);
-    const double *q = in[0] + head * n * d, *k = in[1] + shared * n * d, *v = in[2] + shared * n * d;
+    const int64_t batch = head / s[HEADS], kv_head = batch * s[KV_HEADS] + head % s[HEADS] / (s[HEADS] / s[KV_HEADS]);
+    const double *q = in[0] + head * n * d, *k = in[1] + kv_head * n * d, *v = in[2] + kv_head * n * d;
     for (int64_t row = 0; row < n; row++) {
       double total = 0, *out = o + (head * n + row) * d;
       for (int64_t e = 0; e < d; e++) out[e] = 0;
@@ -51,7 +53,8 @@ static void define_attention(const int64_t *s, const double *const *in, double *
 }
 
 enum { IMAGES, HEIGHT, WIDTH, CHANNELS, FILTERS, KERNEL, STRIDE, PADDING };
-/* Calls add for every triple (x, w, y) of element indexes that are multiplied: y += x w, dx += w dy, dw += x dy. */
+/* Calls `add` for every product x[i] w[j] of the convolution with i, j and the index of the output element y that it is added to.
+ * The gradients multiply the same triples: dx += w dy, dw += x dy. */
 static void for_each_product(const int64_t *s, void (*add)(int64_t x, int64_t w, int64_t y, const double *const *in, double *out),
                              const double *const *in, double *out) {
   const int64_t p = (s[HEIGHT] + 2 * s[PADDING] - s[KERNEL]) / s[STRIDE] + 1,
@@ -166,14 +169,15 @@ static void float_results_are_within_the_tolerance(void **state) {
     p.family->compute_float(&p.shape, (const float *const *)in, 0, p.family->segments(&p.shape), out);
     for (int64_t k = 0; k < p.elements; k++) p.result[k] = (double)out[k];
     assert_agreement(&p, 4 * p.family->tolerance_ulps(&p.shape) * 0x1p-23,
-                     "compute_float"); /* the tolerance bounds the norm; single elements may be worse */
+                     "compute_float"); /* factor 4: the tolerance bounds the error's norm, which a single element may exceed */
     for (uint32_t input = 0; input < RL_KERNEL_MAX_INPUTS; input++) free(in[input]);
     free(out);
     free_problem(&p);
   }
 }
 
-/* Computes segments [first, first + count) from exact copies of their windows, so that a sanitizer finds accesses outside. */
+/* Computes segments [first, first + count) of the output. The inputs are exact copies of their windows, so that AddressSanitizer
+ * finds accesses outside of them. */
 static void compute_segments(const problem *p, int64_t first, int64_t count) {
   const int64_t segment_elements = p->elements / p->family->segments(&p->shape);
   double *window[RL_KERNEL_MAX_INPUTS] = {NULL};
@@ -224,7 +228,7 @@ static void both_engines_of_gemm_are_correct(void **state) {
 }
 
 /* The fp32 tolerance must be too small for inputs rounded to TF32. */
-static void the_check_finds_inputs_rounded_to_tf32(void **state) {
+static void the_check_rejects_inputs_rounded_to_tf32(void **state) {
   (void)state;
   rl_kernel_params params = kernel_params(&rl_kernel_gemm, RL_DTYPE_FP32, "heuristic", "{\"m\":64,\"n\":64,\"k\":4096}");
   rl_kernel_instance *kernel = open_kernel(device, &params);
@@ -274,7 +278,7 @@ static void tolerances_grow_with_sums(void **state) {
   assert_true(rl_kernel_tolerance(&gemm, &shape) == (1 + 32 + 0.5) * 0x1p-23);
   gemm.dtype = RL_DTYPE_FP16;
   assert_true(rl_kernel_tolerance(&gemm, &shape) == 161 * 0x1p-23 + 0x1p-11);
-  /* The weights of V are rounded too. */
+  /* The softmax weights, by which V is multiplied, are rounded too. */
   rl_kernel_params attention =
       kernel_params(&rl_kernel_attention, RL_DTYPE_BF16, "heuristic",
                     "{\"batch\":1,\"heads\":1,\"kv_heads\":1,\"sequence\":1,\"head_size\":64,\"causal\":true}");
@@ -324,7 +328,7 @@ int main(void) {
                                      cmocka_unit_test(float_results_are_within_the_tolerance),
                                      cmocka_unit_test(segments_need_only_their_windows),
                                      cmocka_unit_test(both_engines_of_gemm_are_correct),
-                                     cmocka_unit_test(the_check_finds_inputs_rounded_to_tf32),
+                                     cmocka_unit_test(the_check_rejects_inputs_rounded_to_tf32),
                                      cmocka_unit_test(costs_count_compulsory_bytes_and_operations),
                                      cmocka_unit_test(tolerances_grow_with_sums),
                                      cmocka_unit_test(unsupported_parameters_are_refused)};
