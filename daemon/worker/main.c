@@ -1,8 +1,9 @@
 /* A worker program: reads frames from standard input and writes frames to standard output until the daemon closes the pipe. The
  * linked libraries decide device, engines, profiler and sensors.
  *
- * There are two threads. The reader thread reads frames: CANCEL sets a flag that the running pass polls, REQUEST goes to the main
- * thread, and end of file ends the process at once. The main thread owns the device and writes every frame. */
+ * There are two threads. The reader thread reads frames: CANCEL sets a flag that the running pass polls, SOURCE stores posted
+ * code in the source cache, REQUEST and RELEASE become commands for the main thread, and end of file ends the process at once.
+ * The main thread owns the device, executes one command at a time and writes every frame. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -23,7 +24,7 @@
 
 enum { EXIT_USAGE = 2, EXIT_UNUSABLE = 3, EXIT_DEVICE_LOST = 4, EXIT_PROTOCOL = 5 };
 
-typedef enum command { COMMAND_NONE, COMMAND_REQUEST, COMMAND_RELEASE } command;
+typedef enum command { COMMAND_NONE, COMMAND_REQUEST, COMMAND_RELEASE_PROFILER } command;
 
 typedef struct inbox { /* from the reader to the main thread: holds at most one command */
   pthread_mutex_t lock;
@@ -43,16 +44,16 @@ static int redirect_standard_output(void) {
   return frames_fd >= 0 && dup2(STDERR_FILENO, STDOUT_FILENO) >= 0 ? 0 : -1;
 }
 
-static _Noreturn void exit_now(int code) { _exit(code); }
+static _Noreturn void exit_without_cleanup(int code) { _exit(code); }
 
 /* ---- the reader -------------------------------------------------------------------------------------------------------- */
 
-/* Hands a command to the main thread. request: NULL for RELEASE. */
+/* Passes a command to the main thread. request: NULL for COMMAND_RELEASE_PROFILER. */
 static void post_command(inbox *box, command next, const rl_request *request) {
   pthread_mutex_lock(&box->lock);
   if (box->pending != COMMAND_NONE || box->busy) {
     rl_log(RL_LOG_ERROR, "a frame arrived during a request");
-    exit_now(EXIT_PROTOCOL);
+    exit_without_cleanup(EXIT_PROTOCOL);
   }
   if (request) box->request = *request;
   box->pending = next;
@@ -66,7 +67,7 @@ static void accept_request(inbox *box, const rl_frame *frame) {
   rl_request request = {0};
   if (rl_fields_parse(rl_request_fields, (const char *)frame->payload, frame->length, &request, sizeof request, &err) < 0) {
     rl_log(RL_LOG_ERROR, "invalid request: %s: %s", err.pointer, err.message);
-    exit_now(EXIT_PROTOCOL);
+    exit_without_cleanup(EXIT_PROTOCOL);
   }
   post_command(box, COMMAND_REQUEST, &request);
 }
@@ -75,7 +76,7 @@ static void store_source(const rl_frame *frame) {
   rl_error err = {0};
   if (rl_source_cache_put((const char *)frame->payload, frame->length, &err) >= 0) return;
   rl_log(RL_LOG_ERROR, "can't store posted code: %s", err.message);
-  exit_now(EXIT_PROTOCOL);
+  exit_without_cleanup(EXIT_PROTOCOL);
 }
 
 static void *read_frames(void *context) {
@@ -84,17 +85,17 @@ static void *read_frames(void *context) {
     rl_frame frame;
     rl_error err = {0};
     if (rl_frame_read(box->reader, -1, &frame, &err) < 0) {
-      if (err.code == RL_WIRE_CLOSED) exit_now(EXIT_SUCCESS);
+      if (err.code == RL_WIRE_CLOSED) exit_without_cleanup(EXIT_SUCCESS);
       rl_log(RL_LOG_ERROR, "%s", err.message);
-      exit_now(EXIT_PROTOCOL);
+      exit_without_cleanup(EXIT_PROTOCOL);
     }
     if (frame.type == RL_FRAME_CANCEL) atomic_store(&box->cancelled, true);
     else if (frame.type == RL_FRAME_SOURCE) store_source(&frame);
     else if (frame.type == RL_FRAME_REQUEST) accept_request(box, &frame);
-    else if (frame.type == RL_FRAME_RELEASE) post_command(box, COMMAND_RELEASE, NULL);
+    else if (frame.type == RL_FRAME_RELEASE) post_command(box, COMMAND_RELEASE_PROFILER, NULL);
     else {
       rl_log(RL_LOG_ERROR, "a worker does not accept frames of type %d", (int)frame.type);
-      exit_now(EXIT_PROTOCOL);
+      exit_without_cleanup(EXIT_PROTOCOL);
     }
   }
 }
@@ -118,14 +119,13 @@ static void set_idle(inbox *box) {
   pthread_mutex_unlock(&box->lock);
 }
 
-/* ---- frames to the daemon
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- frames to the daemon ----------------------------------------------------------------------------------------------- */
 
-/* Exits if a write failed: the daemon no longer reads. */
+/* Exits when rc reports a failed write, because then the daemon no longer reads. */
 static void check_written(int rc, const rl_error *err) {
   if (rc >= 0) return;
   rl_log(RL_LOG_ERROR, "can't write to the daemon: %s", err->message);
-  exit_now(EXIT_PROTOCOL);
+  exit_without_cleanup(EXIT_PROTOCOL);
 }
 
 static void send_message(rl_frame_type type, const rl_field *table, const void *message) {
@@ -168,7 +168,7 @@ static void send_outcome(inbox *box, rl_outcome outcome, rl_records *records, co
   }
 }
 
-static void release(rl_service *service, inbox *box) {
+static void release_profiler(rl_service *service, inbox *box) {
   rl_error err = {0};
   rl_service_release_profiler(service);
   set_idle(box);
@@ -190,7 +190,7 @@ static bool serve_request(rl_service *service, inbox *box, const rl_request *req
 static int serve(rl_service *service, inbox *box) {
   for (;;) {
     rl_request request;
-    if (wait_for_command(box, &request) == COMMAND_RELEASE) release(service, box);
+    if (wait_for_command(box, &request) == COMMAND_RELEASE_PROFILER) release_profiler(service, box);
     else if (!serve_request(service, box, &request)) {
       rl_log(RL_LOG_ERROR, "the device no longer works; this worker exits");
       return EXIT_DEVICE_LOST;
@@ -227,7 +227,7 @@ static void set_unusable(rl_hello *hello, const rl_error *err) {
   snprintf(hello->reason, sizeof hello->reason, "%s", err->message);
 }
 
-/* Adds the device's facts to hello and marks it usable, or adds the reason why it is not. */
+/* Sets hello->facts to the device's properties and hello->usable; for an unusable device sets hello->reason. */
 static void fill_hello(rl_hello *hello, int index) {
   rl_error err = {0};
   rl_auto(rl_free_text) char *facts = NULL;
@@ -240,7 +240,9 @@ static void fill_hello(rl_hello *hello, int index) {
     strcpy(hello->facts, facts);
     hello->usable = true;
   } else {
-    if (facts) rl_fail(&err, RL_SYS, EOVERFLOW, "the facts of the device need %zu bytes", strlen(facts));
+    if (facts)
+      rl_fail(&err, RL_SYS, EOVERFLOW, "the device's properties need %zu bytes, more than the limit of %zu", strlen(facts),
+              sizeof hello->facts - 1);
     set_unusable(hello, &err);
   }
 }
@@ -250,7 +252,7 @@ static int list_devices(const char *role) {
   for (int i = 0; i < (count > 0 ? count : 1); i++) {
     rl_hello hello = make_hello(i, role);
     fill_hello(&hello, i);
-    if (rl_engines[0]->description->device == RL_DEVICE_CPU) /* a GPU must be open to tell */
+    if (rl_engines[0]->description->device == RL_DEVICE_CPU) /* a GPU must be open before its unsupported engines are known */
       rl_engines_list_unsupported(hello.unsupported_engines, sizeof hello.unsupported_engines);
     send_message(RL_FRAME_HELLO, rl_hello_fields, &hello);
   }
@@ -275,7 +277,7 @@ static int open_and_serve(inbox *box, int index, const char *role) {
   if (profiler) profiler->device = device;
   if (device) device->log = on_log;
   if (device) {
-    fill_hello(&hello, index); /* some facts need an open device */
+    fill_hello(&hello, index); /* some properties are known only after opening */
     rl_engines_list_unsupported(hello.unsupported_engines, sizeof hello.unsupported_engines);
   }
   rl_service_options options = {.device = device,
@@ -316,7 +318,7 @@ int main(int argc, char **argv) {
                                           {"version", no_argument, NULL, 'v'},    {0}};
   if (redirect_standard_output() < 0) return EXIT_PROTOCOL;
   signal(SIGPIPE, SIG_IGN);
-  signal(SIGINT, SIG_IGN); /* Ctrl-C is for the daemon, which then closes our pipe */
+  signal(SIGINT, SIG_IGN); /* Ctrl-C ends the daemon, which then closes our pipe */
   rl_log_open(program_invocation_short_name, RL_LOG_INFO);
   const char *device = NULL, *role = "any";
   bool list = false;
@@ -339,7 +341,7 @@ int main(int argc, char **argv) {
     return EXIT_USAGE;
   }
 
-  /* Static, because the reader may still use it when main returns. */
+  /* Static, because the reader thread may still use the inbox when main returns. */
   static inbox box = {.lock = PTHREAD_MUTEX_INITIALIZER, .filled = PTHREAD_COND_INITIALIZER};
   pthread_t reader;
   box.reader = rl_frame_reader_new(STDIN_FILENO);

@@ -10,14 +10,14 @@
 #include "base/commit.h"
 #include "worker/pass.h"
 
-enum { MAX_RESIDENTS = 2 };
+enum { MAX_CACHED_INSTANCES = 2 };
 static const int64_t PROGRESS_INTERVAL_NS = 200000000;
 
 const rl_pass_def rl_pass_defs[RL_PASSES] = {[RL_PASS_TIMING] = {"timing", rl_timing_run},
                                              [RL_PASS_ACTIVITY] = {"activity", rl_activity_run},
                                              [RL_PASS_COUNTERS] = {"counters", rl_counters_run}};
 
-typedef struct resident { /* an instance that stays open */
+typedef struct cached_instance { /* an instance that stays open for later requests */
   const rl_workload *workload;
   const rl_engine *engine;
   void *params;
@@ -25,17 +25,17 @@ typedef struct resident { /* an instance that stays open */
   rl_plan *iteration, *evaluation; /* NULL until they first run */
   uint64_t last_used;
   rl_memory memory; /* its own allocations; peaks since it was opened */
-} resident;
+} cached_instance;
 
 struct rl_service {
   rl_service_options options;
-  resident residents[MAX_RESIDENTS];
+  cached_instance cached_instances[MAX_CACHED_INSTANCES];
   uint64_t requests;
   int64_t progress_sent_ns; /* time of the last progress */
   rl_pass_context pass;
   rl_observer observer; /* of every request; its context is this service */
-  resident *current;
-  uint64_t other_bytes[RL_MEMORY_PURPOSE_COUNT], other_total_bytes; /* allocated by other instances */
+  cached_instance *current;
+  uint64_t other_instances_bytes[RL_MEMORY_PURPOSE_COUNT], other_instances_total_bytes; /* allocated by other instances */
   double context_bytes;       /* device memory outside our allocator, after the last request */
   double used_bytes_at_start; /* device memory in use when this request started */
   double allocated_at_start;  /* bytes of our allocator at that time */
@@ -57,7 +57,7 @@ static void report_progress(rl_pass_context *pass, bool immediately) {
   progress->eta_s =
       done_ratio > 0 && done_ratio <= 1 ? (double)(now - pass->started_ns) * 1e-9 * (1 - done_ratio) / done_ratio : NAN;
   if (iterating && pass->instance->samples > 0 && progress->step > 0 &&
-      pass->device->kind == RL_DEVICE_CPU) /* a GPU's steps are only queued at this point */
+      pass->device->kind == RL_DEVICE_CPU) /* on CUDA the number of finished steps is known too late for a rate */
     progress->images_per_s = (double)pass->instance->samples * iteration_ratio / ((double)(now - pass->phase_started_ns) * 1e-9);
   pass->progress(pass, progress);
 }
@@ -67,7 +67,7 @@ static void forward_progress(rl_pass_context *pass, const rl_progress *progress)
   if (service->options.progress) service->options.progress(service->options.context, progress);
 }
 
-static void on_advanced(void *context, uint64_t done, uint64_t total) {
+static void on_progress(void *context, uint64_t done, uint64_t total) {
   rl_pass_context *pass = &((rl_service *)context)->pass;
   pass->current_progress.step = (int64_t)done;
   pass->current_progress.steps = (int64_t)total;
@@ -103,14 +103,14 @@ int rl_pass_measure(rl_pass_context *pass, const char *name, double value, const
 /* ---- memory ---------------------------------------------------------------------------------------------------------- */
 
 /* Attributes allocations from now on to this instance. */
-static void begin_memory_attribution(rl_service *service, const resident *entry) {
+static void begin_memory_attribution(rl_service *service, const cached_instance *entry) {
   rl_memory *memory = &service->options.device->memory;
   for (int p = 0; p < RL_MEMORY_PURPOSE_COUNT; p++) {
     memory->peak_bytes[p] = memory->bytes[p];
-    service->other_bytes[p] = memory->bytes[p] - entry->memory.bytes[p];
+    service->other_instances_bytes[p] = memory->bytes[p] - entry->memory.bytes[p];
   }
   memory->peak_total_bytes = memory->total_bytes;
-  service->other_total_bytes = memory->total_bytes - entry->memory.total_bytes;
+  service->other_instances_total_bytes = memory->total_bytes - entry->memory.total_bytes;
 }
 
 static void raise_peak(uint64_t *peak, uint64_t top) {
@@ -118,14 +118,14 @@ static void raise_peak(uint64_t *peak, uint64_t top) {
 }
 
 /* Updates the instance's memory: all bytes that other instances do not own. */
-static void update_memory(const rl_service *service, resident *entry) {
+static void update_memory(const rl_service *service, cached_instance *entry) {
   const rl_memory *memory = &service->options.device->memory;
   for (int p = 0; p < RL_MEMORY_PURPOSE_COUNT; p++) {
-    entry->memory.bytes[p] = memory->bytes[p] - service->other_bytes[p];
-    raise_peak(&entry->memory.peak_bytes[p], memory->peak_bytes[p] - service->other_bytes[p]);
+    entry->memory.bytes[p] = memory->bytes[p] - service->other_instances_bytes[p];
+    raise_peak(&entry->memory.peak_bytes[p], memory->peak_bytes[p] - service->other_instances_bytes[p]);
   }
-  entry->memory.total_bytes = memory->total_bytes - service->other_total_bytes;
-  raise_peak(&entry->memory.peak_total_bytes, memory->peak_total_bytes - service->other_total_bytes);
+  entry->memory.total_bytes = memory->total_bytes - service->other_instances_total_bytes;
+  raise_peak(&entry->memory.peak_total_bytes, memory->peak_total_bytes - service->other_instances_total_bytes);
 }
 
 rl_memory rl_pass_memory(const rl_pass_context *pass) {
@@ -151,47 +151,48 @@ double rl_pass_bytes_before_open(const rl_pass_context *pass) {
   return ((const rl_service *)pass->context)->options.bytes_before_open;
 }
 
-/* ---- resident instances ------------------------------------------------------------------------------------------------ */
+/* ---- cached instances ------------------------------------------------------------------------------------------------ */
 
-static void close_resident(rl_device *device, resident *entry) {
+static void close_cached_instance(rl_device *device, cached_instance *entry) {
   if (entry->evaluation) device->ops->plan_free(device, entry->evaluation);
   if (entry->iteration) device->ops->plan_free(device, entry->iteration);
   if (entry->instance) entry->instance->ops->close(entry->instance);
   free(entry->params);
-  *entry = (resident){0};
+  *entry = (cached_instance){0};
 }
 
 /* Closes every instance except `except` (NULL: all). */
-static void close_residents(rl_service *service, const resident *except) {
-  for (int i = 0; i < MAX_RESIDENTS; i++)
-    if (&service->residents[i] != except) close_resident(service->options.device, &service->residents[i]);
+static void close_cached_instances(rl_service *service, const cached_instance *except) {
+  for (int i = 0; i < MAX_CACHED_INSTANCES; i++)
+    if (&service->cached_instances[i] != except) close_cached_instance(service->options.device, &service->cached_instances[i]);
 }
 
-static resident *find_resident(rl_service *service, const rl_workload *workload, const void *params) {
-  for (int i = 0; i < MAX_RESIDENTS; i++) {
-    resident *entry = &service->residents[i];
+static cached_instance *find_cached_instance(rl_service *service, const rl_workload *workload, const void *params) {
+  for (int i = 0; i < MAX_CACHED_INSTANCES; i++) {
+    cached_instance *entry = &service->cached_instances[i];
     if (entry->instance && entry->workload == workload && memcmp(entry->params, params, workload->params_size) == 0) return entry;
   }
   return NULL;
 }
 
-static resident *least_recently_used(rl_service *service) {
-  resident *found = &service->residents[0];
-  for (int i = 1; i < MAX_RESIDENTS; i++)
-    if (service->residents[i].last_used < found->last_used) found = &service->residents[i];
+static cached_instance *least_recently_used(rl_service *service) {
+  cached_instance *found = &service->cached_instances[0];
+  for (int i = 1; i < MAX_CACHED_INSTANCES; i++)
+    if (service->cached_instances[i].last_used < found->last_used) found = &service->cached_instances[i];
   return found;
 }
 
 /* Opens an instance in the least recently used slot and copies params. When the device is out of memory, closes all other
  * instances and tries once more. */
-static int open_resident(rl_service *service, const rl_workload *workload, const void *params, resident **opened, rl_error *err) {
+static int open_cached_instance(rl_service *service, const rl_workload *workload, const void *params, cached_instance **opened,
+                                rl_error *err) {
   rl_device *device = service->options.device;
   const rl_engine *engine = rl_engine_find(workload->name, rl_workload_engine_name(workload, params), params, err);
   if (!engine) return -1;
-  resident *entry = least_recently_used(service);
-  close_resident(device, entry);
+  cached_instance *entry = least_recently_used(service);
+  close_cached_instance(device, entry);
   for (int attempt = 0;; attempt++) {
-    *entry = (resident){.workload = workload, .engine = engine, .params = malloc(workload->params_size)};
+    *entry = (cached_instance){.workload = workload, .engine = engine, .params = malloc(workload->params_size)};
     if (!entry->params) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for parameters");
     memcpy(entry->params, params, workload->params_size);
     begin_memory_attribution(service, entry);
@@ -200,15 +201,15 @@ static int open_resident(rl_service *service, const rl_workload *workload, const
       *opened = entry;
       return 0;
     }
-    close_resident(device, entry);
-    if (attempt > 0 || service->other_total_bytes == 0 || err->domain == RL_INPUT) return -1;
-    close_residents(service, NULL);
+    close_cached_instance(device, entry);
+    if (attempt > 0 || service->other_instances_total_bytes == 0 || err->domain == RL_INPUT) return -1;
+    close_cached_instances(service, NULL);
   }
 }
 
 static void close_others(rl_service *service) {
   update_memory(service, service->current);
-  close_residents(service, service->current);
+  close_cached_instances(service, service->current);
   begin_memory_attribution(service, service->current);
 }
 
@@ -223,18 +224,18 @@ static int run_planned(rl_pass_context *pass, const rl_sequence_list *sequence_l
 }
 
 int rl_pass_iterate(rl_pass_context *pass, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err) {
-  resident *entry = ((rl_service *)pass->context)->current;
+  cached_instance *entry = ((rl_service *)pass->context)->current;
   return run_planned(pass, &entry->instance->iteration, &entry->iteration, observer, elapsed, err);
 }
 
 int rl_pass_evaluate(rl_pass_context *pass, rl_elapsed *elapsed, rl_error *err) {
-  resident *entry = ((rl_service *)pass->context)->current;
+  cached_instance *entry = ((rl_service *)pass->context)->current;
   return run_planned(pass, &entry->instance->evaluation, &entry->evaluation, &pass->observer, elapsed, err);
 }
 
 /* ---- requests ---------------------------------------------------------------------------------------------------------- */
 
-static int fill_facts(const rl_service *service, const resident *entry, rl_run_facts *facts, rl_error *err) {
+static int fill_facts(const rl_service *service, const cached_instance *entry, rl_run_facts *facts, rl_error *err) {
   const rl_instance *instance = entry->instance;
   rl_cost cost = entry->workload->cost(entry->params);
   *facts = (rl_run_facts){.deterministic = instance->deterministic,
@@ -255,7 +256,8 @@ static int fill_facts(const rl_service *service, const resident *entry, rl_run_f
   rl_auto(rl_free_text) char *device = rl_device_facts(service->options.device->index, err);
   if (!device) return -1;
   if (strlen(device) >= sizeof facts->device_facts)
-    return rl_fail(err, RL_SYS, EOVERFLOW, "the facts of the device need %zu bytes", strlen(device));
+    return rl_fail(err, RL_SYS, EOVERFLOW, "the device's properties need %zu bytes, more than the limit of %zu", strlen(device),
+                   sizeof facts->device_facts - 1);
   strcpy(facts->device_facts, device);
   return 0;
 }
@@ -283,13 +285,13 @@ static int decode(const rl_request *request, const rl_workload **workload, void 
   return 0;
 }
 
-/* Decodes what the counters pass collects, with defaults where the request does not say. */
+/* Decodes the profile of the counters pass; members that the request lacks get their defaults. */
 static int decode_profile(const rl_request *request, rl_profile *profile, rl_error *err) {
-  rl_profile asked = {.launch = -1};
+  rl_profile requested = {.launch = -1};
   if (request->profile[0] != '\0' &&
-      rl_fields_parse(rl_profile_fields, request->profile, strlen(request->profile), &asked, sizeof asked, err) < 0)
+      rl_fields_parse(rl_profile_fields, request->profile, strlen(request->profile), &requested, sizeof requested, err) < 0)
     return -1;
-  *profile = rl_profile_resolve(RL_PROFILE_SET_AUTO, &asked);
+  *profile = rl_profile_resolve(RL_PROFILE_SET_AUTO, &requested);
   return 0;
 }
 
@@ -306,9 +308,9 @@ static int prepare(rl_service *service, const rl_request *request, rl_records *r
   if (check_role(service, request->pass, err) < 0 || decode_profile(request, &profile, err) < 0 ||
       decode(request, &workload, &params, err) < 0)
     return -1;
-  service->current = find_resident(service, workload, params);
+  service->current = find_cached_instance(service, workload, params);
   if (!service->current || request->pass != RL_PASS_COUNTERS) rl_service_release_profiler(service);
-  int rc = service->current ? 0 : open_resident(service, workload, params, &service->current, err);
+  int rc = service->current ? 0 : open_cached_instance(service, workload, params, &service->current, err);
   free(params);
   if (rc) return -1;
   service->current->last_used = ++service->requests;
@@ -317,7 +319,7 @@ static int prepare(rl_service *service, const rl_request *request, rl_records *r
   if (service->options.opened) service->options.opened(service->options.context, &records->facts);
 
   const rl_service_options *options = &service->options;
-  resident *entry = service->current;
+  cached_instance *entry = service->current;
   rl_pass_context *pass = &service->pass;
   *pass = (rl_pass_context){.device = options->device,
                             .profiler = options->profiler,
@@ -373,7 +375,7 @@ int rl_service_open(const rl_service_options *options, rl_service **service, rl_
   rl_service *opened = calloc(1, sizeof *opened);
   if (!opened) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the service");
   opened->options = *options;
-  opened->observer = (rl_observer){.context = opened, .cancelled = is_cancelled, .progress = on_advanced};
+  opened->observer = (rl_observer){.context = opened, .cancelled = is_cancelled, .progress = on_progress};
   options->device->observer = &opened->observer;
   opened->context_bytes = used_bytes(opened) - options->bytes_before_open;
   *service = opened;
@@ -382,7 +384,7 @@ int rl_service_open(const rl_service_options *options, rl_service **service, rl_
 
 void rl_service_close(rl_service *service) {
   if (!service) return;
-  close_residents(service, NULL);
+  close_cached_instances(service, NULL);
   service->options.device->observer = NULL;
   free(service);
 }

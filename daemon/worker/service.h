@@ -11,9 +11,9 @@
 #include "wire/wire.h"
 #include "workload.h"
 
-typedef struct rl_pass_context {
+typedef struct rl_pass_context { /* all that a pass reads and writes while it serves one request */
   rl_device *device;
-  rl_profiler *profiler; /* NULL in the clean role and where none is available: see profiler_reason */
+  rl_profiler *profiler; /* NULL: profiler_reason says why (the clean role, or no profiler available) */
   rl_instance *instance; /* of the current request */
   const rl_workload *workload;
   const rl_engine *engine;
@@ -22,7 +22,7 @@ typedef struct rl_pass_context {
   rl_observer observer; /* cancellation and progress, for rl_device_ops.run */
   rl_records *records;  /* results of the pass */
   void (*progress)(struct rl_pass_context *pass, const rl_progress *progress);
-  void *context;
+  void *context;             /* the rl_service */
   rl_plan *timestamped_plan; /* activity pass: the iteration with phase timestamps; else NULL */
   const char *profiler_reason;
   rl_sensors *sensors;
@@ -40,16 +40,17 @@ typedef struct rl_pass_def {
 } rl_pass_def;
 extern const rl_pass_def rl_pass_defs[RL_PASSES]; /* pass_timing.c pass_activity.c pass_counters.c */
 
-/* Run the instance's iteration or evaluation. The plan (on CUDA a graph) is created at its first use, because a process without
- * graphs uses less CUPTI memory for each launch and the counters pass needs none. */
+/* Run the instance's iteration or evaluation. The plan (on CUDA a graph) is created at its first use: the counters pass needs no
+ * plan, and CUPTI uses less memory per launch in a process without graphs. */
 int rl_pass_iterate(rl_pass_context *pass, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err);
 int rl_pass_evaluate(rl_pass_context *pass, rl_elapsed *elapsed, rl_error *err);
 
-/* Memory of this instance since it was opened, without that of other open instances: bytes and peaks by purpose. */
+/* Returns the memory of this instance: bytes now, and peaks since it was opened, by purpose. Excludes other open instances. */
 rl_memory rl_pass_memory(const rl_pass_context *pass);
-/* Device memory that the driver, kernels and libraries allocated outside our allocator, in bytes; NAN: not measured. */
+/* Returns the device memory that the driver, kernels and libraries allocated outside rl_device_ops.allocate, in bytes; NAN: not
+ * measured. */
 double rl_pass_cuda_context_bytes(const rl_pass_context *pass);
-/* Device memory in use before this process opened the device, in bytes; NAN: not measured. */
+/* Returns the device memory in use before this process opened the device, in bytes; NAN: not measured. */
 double rl_pass_bytes_before_open(const rl_pass_context *pass);
 
 typedef struct rl_service rl_service;
@@ -58,22 +59,22 @@ typedef struct rl_service_options { /* borrowed; must outlive the service */
   rl_profiler *profiler; /* NULL: profiler_reason says why */
   const char *profiler_reason;
   rl_sensors *sensors;
-  const char *role;         /* passes that it executes: "clean" (timing), "profiled" (the others) or "any" */
+  const char *role;         /* passes that the worker executes: "clean" (timing), "profiled" (the others) or "any" */
   double bytes_before_open; /* device memory in use; NAN: not measured */
   bool (*cancelled)(void *context);
-  /* Called once a request when its instance is open, before any progress. Progress follows at most five times a second. */
+  /* Called once per request, when its instance is open. Then progress is called, at most five times per second. */
   void (*opened)(void *context, const rl_run_facts *facts);
   void (*progress)(void *context, const rl_progress *progress);
   void *context;
 } rl_service_options;
 
-/* RL_SYS: out of memory. */
+/* Returns 0, or -1 with RL_SYS when memory is out. */
 int rl_service_open(const rl_service_options *options, rl_service **service, rl_error *err);
 /* Executes one request and adds its results, facts included, to records. err has the reason of FAILED and UNAVAILABLE. */
 rl_outcome rl_service_serve(rl_service *service, const rl_request *request, rl_records *records, rl_error *err);
 /* Releases reserved hardware counters, so that another process can use them. Instances stay open. */
 void rl_service_release_profiler(rl_service *service);
-/* Whether a simple operation on the device succeeds. If not, the process must exit. */
+/* Returns true when a simple operation on the device succeeds. When it fails, the process must exit. */
 bool rl_service_device_works(rl_service *service);
 void rl_service_close(rl_service *service); /* closes open instances; NULL: nothing */
 

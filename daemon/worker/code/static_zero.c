@@ -4,12 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Classes of instructions and the counters that only they raise.
- * opcodes: substrings of an opcode in which each "." is a space and which starts and ends with a space; the opcodes are those of
- * NVIDIA's "CUDA Binary Utilities" for Turing to Blackwell. Generic loads and stores may access local memory; HFMA2.MMA runs on
- * the tensor pipe. sm_metrics: substrings of metric names of the SM (l1tex__, smsp__, sm__). Metrics of pipes are not among them,
- * since pipes execute other instructions too. l2_metrics: substrings of L2 metric names that count requests from L1TEX
- * (lts__*_srcunit_tex_*). */
+/* Classes of instructions and the counters that only instructions of the class raise.
+ *
+ * opcodes      Patterns. An instruction belongs to the class when its opcode contains one of them after replace_dots_by_spaces
+ * has written the opcode as " LDG E U16 ". The opcodes are those of NVIDIA's "CUDA Binary Utilities" for Turing to Blackwell. "
+ * LD " and " ST " are in the class of local memory because generic loads and stores may access it. "MMA" also matches HFMA2.MMA,
+ * which runs on the tensor pipe. sm_metrics   Substrings of names of SM metrics (l1tex__, smsp__, sm__). Metrics of pipes are
+ * missing, because a pipe also executes instructions of other classes. l2_metrics   Substrings of names of L2 metrics that count
+ * requests from L1TEX (lts__*_srcunit_tex_*). */
 static const struct {
   const char *opcodes[10], *sm_metrics[5], *reason, *l2_metrics[3];
 } classes[] = {
@@ -45,7 +47,7 @@ static bool contains_any(const char *text, const char *const *patterns, size_t c
 enum { SPACED_OPCODE_SIZE = sizeof((rl_sass_instruction *)0)->opcode + 2 };
 
 /* Writes " LDG E U16 " for "LDG.E.U16". */
-static void space_opcode(const rl_sass_instruction *instruction, char spaced[SPACED_OPCODE_SIZE]) {
+static void replace_dots_by_spaces(const rl_sass_instruction *instruction, char spaced[SPACED_OPCODE_SIZE]) {
   snprintf(spaced, SPACED_OPCODE_SIZE, " %s ", instruction->opcode);
   for (char *dot = spaced; (dot = strchr(dot, '.')) != NULL;) *dot = ' ';
 }
@@ -55,8 +57,9 @@ rl_instruction_classes rl_absent_classes(const rl_disassembly *function) {
   rl_instruction_classes absent = function->count > 0 ? (UINT32_C(1) << CLASSES) - 1 : 0;
   for (size_t i = 0; i < function->count && absent != 0; i++) {
     char opcode[SPACED_OPCODE_SIZE];
-    space_opcode(&function->items[i], opcode);
-    if (contains_any(opcode, leaves_function, sizeof leaves_function / sizeof *leaves_function)) return 0;
+    replace_dots_by_spaces(&function->items[i], opcode);
+    if (contains_any(opcode, leaves_function, sizeof leaves_function / sizeof *leaves_function))
+      return 0; /* the code that it jumps to may contain any instruction */
     for (size_t c = 0; c < CLASSES; c++)
       if (contains_any(opcode, classes[c].opcodes, sizeof classes[c].opcodes / sizeof *classes[c].opcodes))
         absent &= ~(UINT32_C(1) << c);
@@ -64,7 +67,7 @@ rl_instruction_classes rl_absent_classes(const rl_disassembly *function) {
   return absent;
 }
 
-/* Whether the metric is a limit of the hardware, which no kernel changes. */
+/* Returns true when the metric is a hardware limit: its value does not depend on the kernel. */
 static bool is_hardware_limit(const char *metric) {
   const char *last = strrchr(metric, '.');
   return last != NULL && (strcmp(last, ".peak_sustained") == 0 || strcmp(last, ".max_rate") == 0);

@@ -1,4 +1,4 @@
-/* Makes caches cold before kernel launches, for measurements under the range profiler. While armed, on the stream of each
+/* Makes caches cold before kernel launches, for measurements under the range profiler. While enabled, on the stream of each
  * selected launch and before it:
  * - L2: the copy engine reads more than L2 holds. It writes to one small chunk, because dirty lines left in L2 would be written
  * back during the kernel and be counted as the kernel's traffic.
@@ -17,14 +17,15 @@
 
 typedef struct rl_cache_flush rl_cache_flush;
 
-/* For the current context. */
+/* Allocates memory for the flushes in the current context. */
 int rl_cache_flush_open(rl_cache_flush **flush, rl_error *err);
 void rl_cache_flush_close(rl_cache_flush *flush); /* NULL is allowed */
 /* Enqueues a flush of L2 alone on the stream. A failure is reported by rl_cache_flush_disable. */
 void rl_cache_flush_run(rl_cache_flush *flush, cudaStream_t stream);
-/* From now on flushes before launch i if before[i]. before: `count` entries, which must live until disarm. */
+/* From now on flushes the caches before each launch i with before[i] true. before: `count` entries, which must live until
+ * rl_cache_flush_disable. */
 int rl_cache_flush_enable(rl_cache_flush *flush, const bool *before, uint64_t count, rl_error *err);
-/* Returns the number of launches since arm in *launches. -1 when a flush failed. */
+/* Returns the number of launches since rl_cache_flush_enable in *launches. -1 when a flush failed. */
 int rl_cache_flush_disable(rl_cache_flush *flush, uint64_t *launches, rl_error *err);
 
 #endif

@@ -17,7 +17,8 @@ int rl_cupti_check(CUptiResult result, const char *what, rl_error *err);
 int rl_cuda_check(cudaError_t result, const char *what, rl_error *err);
 /* Calls a CUPTI function that takes a parameter struct; its name is part of the error. */
 #define RL_CUPTI_CALL(FUNCTION, params, err) rl_cupti_check(FUNCTION(params), #FUNCTION, err)
-/* Whether this machine refuses to give counters at all: missing privilege, another profiler, a virtual or confidential device. */
+/* Returns true when err means that CUPTI can't collect counters on this machine: missing privilege, another profiler, a virtual
+ * or confidential device. */
 bool rl_cupti_is_unavailable(const rl_error *err);
 
 #ifdef __cplusplus

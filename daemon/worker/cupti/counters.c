@@ -17,8 +17,8 @@
 
 typedef struct rl_step_kernel {
   rl_activity_row row;
-  rl_launch_attributes detail;
-  size_t launch;
+  rl_launch_attributes attributes;
+  size_t launch_index;                                         /* of the launch in the sequence */
   int barriers;                                                /* named barriers of a block; negative: unknown */
   char name[RL_KERNEL_NAME_SIZE], symbol[RL_KERNEL_NAME_SIZE]; /* demangled; mangled */
 } step_kernel;
@@ -97,9 +97,9 @@ static int by_issue(const void *a, const void *b) {
   return (x->row.correlation > y->row.correlation) - (x->row.correlation < y->row.correlation);
 }
 
-static const rl_launch_attributes *find_detail(const rl_trace_result *traced, uint32_t correlation) {
-  for (size_t i = 0; i < traced->detail_count; i++)
-    if (traced->details[i].correlation == correlation) return &traced->details[i];
+static const rl_launch_attributes *find_attributes(const rl_trace_result *traced, uint32_t correlation) {
+  for (size_t i = 0; i < traced->attributes_count; i++)
+    if (traced->launch_attributes[i].correlation == correlation) return &traced->launch_attributes[i];
   return NULL;
 }
 
@@ -111,8 +111,8 @@ static int load_modules(profiled_step *step, rl_error *err) {
 /* Fills in the cluster limits that activity records do not have. Limit i belongs to the i-th kernel of the trace. */
 static void add_cluster_limits(rl_kernel_list *list, const rl_cluster_limits *limits) {
   for (size_t i = 0; i < list->count && limits->count == list->count; i++)
-    if (list->kernels[i].detail.max_cluster_blocks == 0)
-      list->kernels[i].detail.max_cluster_blocks = (uint32_t)limits->max_blocks[i];
+    if (list->kernels[i].attributes.max_cluster_blocks == 0)
+      list->kernels[i].attributes.max_cluster_blocks = (uint32_t)limits->max_blocks[i];
 }
 
 static int trace_step(const profiled_step *step, rl_trace_result *traced, rl_cluster_limits *limits, rl_error *err) {
@@ -144,15 +144,15 @@ static void set_names(step_kernel *kernel, const rl_name_entry *name) {
 static int add_step_kernel(const rl_trace_result *traced, const rl_launch_correlation *sorted, const rl_activity_row *row,
                            rl_kernel_list *list, rl_error *err) {
   const rl_name_entry *name = &traced->names->items[row->name];
-  const rl_launch_correlation *launch =
+  const rl_launch_correlation *correlation =
       bsearch(&(rl_launch_correlation){row->correlation, 0}, sorted, traced->correlation_count, sizeof *sorted, by_correlation);
-  const rl_launch_attributes *detail = find_detail(traced, row->correlation);
-  if (launch == NULL || detail == NULL)
+  const rl_launch_attributes *attributes = find_attributes(traced, row->correlation);
+  if (correlation == NULL || attributes == NULL)
     return rl_fail(err, RL_CUPTI, 0, "CUPTI did not record which launch %s belongs to", name->text);
   step_kernel *kernel = &list->kernels[list->count++];
   kernel->row = *row;
-  kernel->detail = *detail;
-  kernel->launch = launch->launch;
+  kernel->attributes = *attributes;
+  kernel->launch_index = correlation->launch;
   set_names(kernel, name);
   return 0;
 }
@@ -211,14 +211,15 @@ static int select_kernels(const rl_profile *profile, profiled_step *step, rl_err
   if (step->selected == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the kernels of a step");
   for (size_t i = 0; i < step->kernel_count; i++) {
     const step_kernel *kernel = &step->kernels[i];
-    if (!matches(profile, &step->sequence->launches[kernel->launch], kernel->name)) continue;
+    if (!matches(profile, &step->sequence->launches[kernel->launch_index], kernel->name)) continue;
     step->selected[i] = profile->launch < 0 || profile->launch == matching;
     step->selected_count += step->selected[i];
     matching++;
   }
   if (step->selected_count > 0) return 0;
-  return rl_fail(err, RL_INPUT, 0, "%zu kernels in a step, %lld of them match \"%s\"; none is launch %lld", step->kernel_count,
-                 (long long)matching, profile->kernels, (long long)profile->launch);
+  return rl_fail(err, RL_INPUT, 0, "the step has %zu kernels; %lld match \"%s\", so there is no matching kernel with index %lld",
+                 step->kernel_count, (long long)matching, profile->kernels,
+                 (long long)(profile->launch < 0 ? 0 : profile->launch));
 }
 
 /* Fills values[kernel * metric_count + metric]; NAN for metrics that the plan does not collect and for kernels not selected. */
@@ -245,47 +246,48 @@ static int collect_counters(const rl_counter_plan *plan, profiled_step *step, do
 static int append_kernel(const rl_counters *counters, const profiled_step *step, size_t ordinal, rl_records *records,
                          rl_error *err) {
   const step_kernel *kernel = &step->kernels[ordinal];
-  const rl_launch *launch = &step->sequence->launches[kernel->launch];
+  const rl_launch *launch = &step->sequence->launches[kernel->launch_index];
   const rl_activity_row *row = &kernel->row;
-  rl_kernel made = {.ordinal = (int64_t)ordinal,
-                    .launches = 1,
-                    .total_us = NAN,
-                    .min_us = NAN,
-                    .median_us = NAN,
-                    .max_us = NAN,
-                    .share_ratio = NAN,
-                    .registers_per_thread = row->registers,
-                    .static_shared_bytes = row->static_shared_bytes,
-                    .dynamic_shared_bytes = row->dynamic_shared_bytes,
-                    .grid_x = row->grid[0],
-                    .grid_y = row->grid[1],
-                    .grid_z = row->grid[2],
-                    .block_x = row->block[0],
-                    .block_y = row->block[1],
-                    .block_z = row->block[2],
-                    .theoretical_occupancy_ratio = rl_occupancy_ratio(counters->limits, row, kernel->barriers)};
-  snprintf(made.launch, sizeof made.launch, "%s", launch->name);
-  snprintf(made.phase, sizeof made.phase, "%s", launch->nvtx_range);
-  snprintf(made.name, sizeof made.name, "%s", kernel->name);
-  snprintf(made.reason, sizeof made.reason,
+  rl_kernel record = {.ordinal = (int64_t)ordinal,
+                      .launches = 1,
+                      .total_us = NAN,
+                      .min_us = NAN,
+                      .median_us = NAN,
+                      .max_us = NAN,
+                      .share_ratio = NAN,
+                      .registers_per_thread = row->registers,
+                      .static_shared_bytes = row->static_shared_bytes,
+                      .dynamic_shared_bytes = row->dynamic_shared_bytes,
+                      .grid_x = row->grid[0],
+                      .grid_y = row->grid[1],
+                      .grid_z = row->grid[2],
+                      .block_x = row->block[0],
+                      .block_y = row->block[1],
+                      .block_z = row->block[2],
+                      .theoretical_occupancy_ratio = rl_occupancy_ratio(counters->device_limits, row, kernel->barriers)};
+  snprintf(record.launch, sizeof record.launch, "%s", launch->name);
+  snprintf(record.phase, sizeof record.phase, "%s", launch->nvtx_range);
+  snprintf(record.name, sizeof record.name, "%s", kernel->name);
+  snprintf(record.reason, sizeof record.reason,
            "the counters pass replays single launches with cold caches, so their times are no result: see the activity pass");
-  return rl_records_add(records, RL_RECORD_KERNEL, &made, 1, err);
+  return rl_records_add(records, RL_RECORD_KERNEL, &record, 1, err);
 }
 
 static int append_metric(int64_t ordinal, const char *name, double value, const char *reason, rl_records *records,
                          rl_error *err) {
-  rl_kernel_metric made = {.ordinal = ordinal, .value = isfinite(value) ? value : NAN};
-  snprintf(made.metric, sizeof made.metric, "%s", name);
-  if (!isfinite(value)) snprintf(made.reason, sizeof made.reason, "%s", reason);
-  return rl_records_add_metric(records, &made, err);
+  rl_kernel_metric record = {.ordinal = ordinal, .value = isfinite(value) ? value : NAN};
+  snprintf(record.metric, sizeof record.metric, "%s", name);
+  if (!isfinite(value)) snprintf(record.reason, sizeof record.reason, "%s", reason);
+  return rl_records_add_metric(records, &record, err);
 }
 
-/* Appends a metric that was not collected, with the reason; its value may be known. */
+/* Appends a metric that was not collected, with the reason. Its value is known to be 0 when the kernel has no instruction that
+ * the metric counts; else it is NAN. */
 static int append_skipped(int64_t ordinal, const rl_selected_metric *metric, rl_records *records, rl_error *err) {
-  rl_kernel_metric made = {.ordinal = ordinal, .value = metric->known_value};
-  snprintf(made.metric, sizeof made.metric, "%s", metric->name);
-  snprintf(made.reason, sizeof made.reason, "%s", metric->skip_reason);
-  return rl_records_add_metric(records, &made, err);
+  rl_kernel_metric record = {.ordinal = ordinal, .value = metric->known_value};
+  snprintf(record.metric, sizeof record.metric, "%s", metric->name);
+  snprintf(record.reason, sizeof record.reason, "%s", metric->skip_reason);
+  return rl_records_add_metric(records, &record, err);
 }
 
 static int append_counters(const rl_prepared_profile *prepared, size_t ordinal, const double *values, rl_records *records,
@@ -301,11 +303,12 @@ static int append_counters(const rl_prepared_profile *prepared, size_t ordinal, 
   return 0;
 }
 
-/* Appends the metrics that need no counters: of the launch, of the device, and skipped ones. */
+/* Appends the metrics that need no counters: launch metrics, device attributes and skipped metrics. */
 static int append_other_metrics(const rl_counters *counters, const rl_metric_selection *selection, const profiled_step *step,
                                 size_t ordinal, rl_records *records, rl_error *err) {
   const step_kernel *kernel = &step->kernels[ordinal];
-  const rl_launch_metrics launch = rl_launch_metrics_of(counters->limits, &kernel->row, &kernel->detail, kernel->barriers);
+  const rl_launch_metrics launch =
+      rl_launch_metrics_of(counters->device_limits, &kernel->row, &kernel->attributes, kernel->barriers);
   for (size_t i = selection->counter_count; i < selection->count; i++) {
     const rl_selected_metric *metric = &selection->items[i];
     const char *reason = "";
@@ -332,24 +335,24 @@ static bool selects_occupancy_curves(const rl_profile *profile) {
 static int append_results(const rl_counters *counters, const rl_prepared_profile *prepared, const profiled_step *step,
                           const double *values, rl_records *records, rl_error *err) {
   for (size_t k = 0; k < step->kernel_count; k++) {
-    const rl_block_resources footprint = rl_block_resources_of(&step->kernels[k].row, step->kernels[k].barriers);
+    const rl_block_resources resources = rl_block_resources_of(&step->kernels[k].row, step->kernels[k].barriers);
     if (!step->selected[k]) continue;
     if (append_kernel(counters, step, k, records, err) < 0 || append_counters(prepared, k, values, records, err) < 0 ||
         append_other_metrics(counters, &prepared->selection, step, k, records, err) < 0)
       return -1;
     if (selects_occupancy_curves(&prepared->profile) &&
-        rl_occupancy_curves(counters->limits, &footprint, (int64_t)k, records, err) < 0)
+        rl_occupancy_curves(counters->device_limits, &resources, (int64_t)k, records, err) < 0)
       return -1;
   }
   return 0;
 }
 
-static rl_launched_kernel *viewed_kernels(const profiled_step *step) {
+static rl_launched_kernel *launched_kernels(const profiled_step *step) {
   rl_launched_kernel *kernels = calloc(step->kernel_count, sizeof *kernels);
   for (size_t i = 0; kernels != NULL && i < step->kernel_count; i++) {
     const rl_activity_row *row = &step->kernels[i].row;
     kernels[i] = (rl_launched_kernel){.symbol = step->kernels[i].symbol,
-                                      .launch = step->kernels[i].launch,
+                                      .launch = step->kernels[i].launch_index,
                                       .duration_ns = (double)(row->end_ns - row->start_ns),
                                       .blocks = (int64_t)row->grid[0] * row->grid[1] * row->grid[2],
                                       .ordinal = step->selected[i] ? (int64_t)i : -1};
@@ -380,10 +383,11 @@ static void release_range_profiler(void *context) {
   rl_range_profiler_close(&step->counters->range_profiler);
 }
 
-/* Collects the counters and the instruction view. The view begins first: it disables PC sampling, which excludes counters. */
+/* Collects the counters and the instruction view (instruction_view.h). rl_instruction_view_begin comes first, because it disables
+ * PC sampling: CUPTI can't collect counters while PC sampling is enabled. */
 static int collect_step(rl_counters *counters, const rl_profile *profile, profiled_step *step, rl_records *records,
                         rl_error *err) {
-  rl_launched_kernel *kernels = viewed_kernels(step);
+  rl_launched_kernel *kernels = launched_kernels(step);
   if (kernels == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the kernels of a step");
   const rl_instruction_view_request request = {.instance = step->instance,
                                                .sequence = step->sequence,

@@ -1,5 +1,5 @@
-/* The counters pass on one step: hardware metrics by user replay, launch and device attributes, occupancy curves, and the
- * instruction view of its kernels. */
+/* The counters pass on CUDA. For the kernels of one step it collects hardware metrics (by replaying the step), launch and device
+ * attributes, occupancy curves, and the data of the instruction view (instruction_view.h). */
 #ifndef RL_CUPTI_COUNTERS_H
 #define RL_CUPTI_COUNTERS_H
 
@@ -19,7 +19,7 @@ typedef struct rl_kernel_list { /* kernels of an instance's step, in order of is
 typedef struct rl_counters {
   int device_index;
   rl_trace *trace;
-  const rl_device_limits *limits;
+  const rl_device_limits *device_limits;
   rl_prepared_profiles prepared;
   rl_instruction_view *view; /* opened by the first collection */
   /* Kept for the next collection until rl_counters_release: */

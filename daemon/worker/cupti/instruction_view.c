@@ -41,14 +41,14 @@ static int read_device(rl_instruction_view *view, rl_error *err) {
 }
 
 int rl_instruction_view_open(int device_index, rl_instruction_view **view, rl_error *err) {
-  rl_instruction_view *made = calloc(1, sizeof *made);
-  if (made == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the instruction view");
-  made->device_index = device_index;
-  if (read_device(made, err) < 0) {
-    free(made);
+  rl_instruction_view *created = calloc(1, sizeof *created);
+  if (created == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the instruction view");
+  created->device_index = device_index;
+  if (read_device(created, err) < 0) {
+    free(created);
     return -1;
   }
-  *view = made;
+  *view = created;
   return 0;
 }
 
@@ -62,12 +62,12 @@ void rl_instruction_view_close(rl_instruction_view *view) {
   if (view == NULL) return;
   rl_disassembly_cache_clear(&view->disassemblies);
   rl_pc_sampling_close(view->pc_sampling);
-  rl_counter_plan_close(view->timeline_plan);
+  rl_counter_plan_close(view->pm_sampling_plan);
   free(view);
 }
 
-/* Finds a kernel's cubin by its symbol and, unless crc is 0, the cubin's CRC, and requests its disassembly. */
-static void find_code(rl_instruction_view *view, size_t index, uint64_t crc) {
+/* Copies the cubin that defines the kernel's symbol (unless crc is 0: the one with this CRC) and requests its disassembly. */
+static void load_cubin(rl_instruction_view *view, size_t index, uint64_t crc) {
   const char *symbol = view->request->kernels[index].symbol;
   rl_kernel_instruction_data *kernel = &view->kernels[index];
   size_t size = 0;
@@ -82,27 +82,28 @@ static void find_code(rl_instruction_view *view, size_t index, uint64_t crc) {
   kernel->disassembly = rl_disassembly_cache_request(&view->disassemblies, &kernel->function, cubin, size);
 }
 
-/* Waits for the kernel's SASS. Several modules may define the symbol: the CRC of the collected values identifies the right one.
- */
+/* Waits for the kernel's SASS. When several modules define the symbol, the right one has the cubin CRC that CUPTI reported with
+ * the collected values. */
 static void finish_disassembly(rl_instruction_view *view, size_t index) {
   rl_kernel_instruction_data *kernel = &view->kernels[index];
   rl_instruction_profile *profile = &kernel->profile;
-  if (kernel->crc != 0) find_code(view, index, kernel->crc);
+  if (kernel->crc != 0) load_cubin(view, index, kernel->crc);
   if (kernel->disassembly != NULL) rl_cached_disassembly_wait(kernel->disassembly);
   if (kernel->disassembly != NULL && kernel->disassembly->sass.count > 0) profile->sass = &kernel->disassembly->sass;
   else
     snprintf(profile->sass_reason, sizeof profile->sass_reason, "%s",
-             kernel->disassembly != NULL ? kernel->disassembly->reason : "the code of its module was not kept");
+             kernel->disassembly != NULL ? kernel->disassembly->reason
+                                         : "the worker has no copy of the cubin that contains this kernel");
 }
 
-typedef struct line_source { /* the kernel whose instructions are mapped to source lines */
+typedef struct line_lookup_context { /* the kernel whose instructions are mapped to source lines */
   const rl_kernel_instruction_data *kernel;
   const char *symbol;
-} line_source;
+} line_lookup_context;
 
 /* Implements rl_line_lookup.find. */
 static void find_line(void *context, int64_t offset, char *file, size_t size, int64_t *line) {
-  const line_source *from = context;
+  const line_lookup_context *from = context;
   CUpti_GetSassToSourceCorrelationParams params = {.size = CUpti_GetSassToSourceCorrelationParamsSize,
                                                    .cubin = from->kernel->cubin,
                                                    .cubinSize = from->kernel->cubin_size,
@@ -120,12 +121,12 @@ static bool needs_sass(const rl_instruction_view *view) {
   return view->selected[RL_COLLECTOR_SASS_METRICS] || view->selected[RL_COLLECTOR_PC_SAMPLING];
 }
 
-static rl_instruction_classes absent_classes_of(const rl_instruction_view *view, size_t index) {
+static rl_instruction_classes kernel_absent_classes(const rl_instruction_view *view, size_t index) {
   const rl_kernel_instruction_data *kernel = &view->kernels[index];
-  rl_cubin_function unambiguous;
+  rl_cubin_function only_definition;
   if (kernel->disassembly == NULL || !rl_cached_disassembly_is_ready(kernel->disassembly) ||
-      !rl_loaded_function_find(view->request->kernels[index].symbol, &unambiguous) ||
-      strcmp(unambiguous.sha256, kernel->function.sha256) != 0)
+      !rl_loaded_function_find(view->request->kernels[index].symbol, &only_definition) ||
+      strcmp(only_definition.sha256, kernel->function.sha256) != 0)
     return 0;
   return rl_absent_classes(&kernel->disassembly->sass);
 }
@@ -133,13 +134,14 @@ static rl_instruction_classes absent_classes_of(const rl_instruction_view *view,
 rl_instruction_classes rl_instruction_view_absent_classes(rl_instruction_view *view) {
   rl_instruction_classes absent = ~(rl_instruction_classes)0;
   for (size_t k = 0; k < view->request->kernel_count && absent != 0; k++)
-    if (view->request->kernels[k].ordinal >= 0) absent &= absent_classes_of(view, k);
+    if (view->request->kernels[k].ordinal >= 0) absent &= kernel_absent_classes(view, k);
   return absent;
 }
 
-/* Runs a collector if it is selected. Errors of CUPTI and the system become its reason; others fail the step. */
+/* Runs a collector if it is selected. When it fails with an error of CUPTI or the system, its metrics have no value, and the
+ * message is their reason. Any other error makes this function fail. */
 static int run_collector(rl_instruction_view *view, rl_collector collector, rl_profiler_stage stage,
-                         rl_instruction_view_step *collect, rl_error *err) {
+                         rl_instruction_view_function *collect, rl_error *err) {
   rl_error why = {0};
   int result = view->selected[collector] ? collect(view, &why) : 0;
   rl_stage_timer_lap(view->request->timer, stage);
@@ -153,7 +155,7 @@ static int run_collector(rl_instruction_view *view, rl_collector collector, rl_p
 }
 
 static int collect_pc_samples(rl_instruction_view *view, rl_error *err) {
-  view->pc_sampled = true;
+  view->pc_sampling_attempted = true;
   int result =
       run_collector(view, RL_COLLECTOR_PC_SAMPLING, RL_PROFILER_STAGE_PC_SAMPLING, rl_instruction_view_collect_pc_samples, err);
   if (result < 0 || view->reasons[RL_COLLECTOR_PC_SAMPLING][0] != '\0') rl_pc_sampling_finish(view->pc_sampling);
@@ -164,12 +166,12 @@ static void request_disassemblies(rl_instruction_view *view) {
   const rl_instruction_view_request *request = view->request;
   rl_disassembly_cache_trim(&view->disassemblies);
   for (size_t k = 0; k < request->kernel_count; k++)
-    if (request->kernels[k].ordinal >= 0) find_code(view, k, 0);
+    if (request->kernels[k].ordinal >= 0) load_cubin(view, k, 0);
 }
 
 int rl_instruction_view_begin(rl_instruction_view *view, const rl_instruction_view_request *request, rl_error *err) {
   view->request = request;
-  view->pc_sampled = false;
+  view->pc_sampling_attempted = false;
   memset(view->selected, 0, sizeof view->selected);
   memset(view->reasons, 0, sizeof view->reasons);
   for (size_t i = 0; i < rl_raw_metric_count; i++)
@@ -187,9 +189,9 @@ int rl_instruction_view_begin(rl_instruction_view *view, const rl_instruction_vi
 
 static int read_topology(rl_instruction_view *view, rl_error *err) {
   char uuid[48];
-  if (view->topology.count > 0) return 0;
+  if (view->device_topology.count > 0) return 0;
   if (read_uuid(view->device_index, uuid, err) < 0) return -1;
-  rl_topology_read(uuid, &view->topology);
+  rl_topology_read(uuid, &view->device_topology);
   return 0;
 }
 
@@ -200,13 +202,13 @@ static void set_code_hash(rl_records *records, int64_t ordinal, const char *sha2
 }
 
 static int append_instructions(rl_instruction_view *view, size_t index, rl_error *err) {
-  const rl_launched_kernel *asked = &view->request->kernels[index];
+  const rl_launched_kernel *launched = &view->request->kernels[index];
   rl_kernel_instruction_data *kernel = &view->kernels[index];
-  const line_source from = {kernel, asked->symbol};
+  const line_lookup_context from = {kernel, launched->symbol};
   const rl_line_lookup lines = {find_line, (void *)(uintptr_t)&from};
   finish_disassembly(view, index);
-  if (kernel->cubin != NULL) set_code_hash(view->records, asked->ordinal, kernel->function.sha256);
-  return rl_instruction_profile_append(&kernel->profile, asked->ordinal, kernel->cubin != NULL ? &lines : NULL, view->records,
+  if (kernel->cubin != NULL) set_code_hash(view->records, launched->ordinal, kernel->function.sha256);
+  return rl_instruction_profile_append(&kernel->profile, launched->ordinal, kernel->cubin != NULL ? &lines : NULL, view->records,
                                        err);
 }
 
@@ -222,7 +224,7 @@ int rl_instruction_view_collect(rl_instruction_view *view, rl_records *records, 
                     err) < 0 ||
       run_collector(view, RL_COLLECTOR_PM_SAMPLING, RL_PROFILER_STAGE_TIMELINES, rl_instruction_view_collect_timelines, err) <
           0 ||
-      (!view->pc_sampled && collect_pc_samples(view, err) < 0))
+      (!view->pc_sampling_attempted && collect_pc_samples(view, err) < 0))
     return -1;
   for (size_t k = 0; k < view->request->kernel_count; k++)
     if (view->request->kernels[k].ordinal >= 0 && append_kernel(view, k, err) < 0) return -1;

@@ -1,5 +1,13 @@
-/* Profiles the instructions of a step's kernels: SASS metrics, PC samples, SASS with source lines; besides, PM sampling timelines
- * and the device's topology. The counters pass uses it for the sections that need it. What cannot be collected becomes a metric
+/* The instruction view of the kernels of a step: the data of the counters pass that the range profiler can't collect.
+ *
+ *   SASS metrics   executed instructions, threads and memory accesses, for each instruction
+ *   PC samples     samples of warps and their stall reasons, for each instruction
+ *   SASS           disassembly, with source lines
+ *   timelines      counters of the device over the time of a kernel (PM sampling)
+ *   topology       the device's CPUs, NUMA nodes and links
+ *
+ * Calls for each request: begin, then the caller collects its counters, collect, end. begin disables PC sampling, and PC sampling
+ * and counters exclude each other in CUPTI. release may be called between requests. A metric that can't be collected is recorded
  * without a value and with a reason; it does not fail the pass. One thread. */
 #ifndef RL_CUPTI_INSTRUCTION_VIEW_H
 #define RL_CUPTI_INSTRUCTION_VIEW_H
@@ -31,7 +39,7 @@ typedef struct rl_instruction_view_request { /* owns nothing; everything must li
   const rl_profile *profile;
   rl_cache_flush *flush;
   int (*restore)(void *context, rl_error *err); /* restores the step's inputs; leaves the device idle */
-  void (*release_counters)(void *context);      /* disables the range profiler, which excludes sampling */
+  void (*release_counters)(void *context);      /* disables the range profiler: CUPTI can't sample while it is enabled */
   void *context;
   rl_stage_timer *timer; /* NULL is allowed */
 } rl_instruction_view_request;
@@ -41,20 +49,19 @@ typedef struct rl_instruction_view rl_instruction_view; /* configurations and di
 int rl_instruction_view_open(int device_index, rl_instruction_view **view, rl_error *err);
 void rl_instruction_view_close(rl_instruction_view *view); /* NULL is allowed */
 
-/* For each request, in this order: begin, collect counters, collect, end (end also after a failure). Begin starts disassembling
- * and disables PC sampling, so that counters can be collected. Collect adds metrics, instructions and code hashes to the kernels
- * in the records. -1 when the step cannot be replayed. PC sampling runs last and stays configured, so the next request starts
- * with it. */
+/* begin starts disassembling and disables PC sampling. collect adds metrics, instructions and code hashes to the kernels in the
+ * records. end is called after a failure too. Return -1 when the step can't be replayed. In collect PC sampling runs last and
+ * stays configured; the next request's begin then starts with PC sampling. */
 int rl_instruction_view_begin(rl_instruction_view *view, const rl_instruction_view_request *request, rl_error *err);
-/* After begin: returns the classes of instructions that no selected kernel has. None when a kernel's SASS is not yet available or
- * its code is ambiguous. */
+/* Call after begin. Returns the classes of instructions that no selected kernel has; none when a kernel's SASS is not yet
+ * available or several modules define its symbol with different code. */
 rl_instruction_classes rl_instruction_view_absent_classes(rl_instruction_view *view);
 int rl_instruction_view_collect(rl_instruction_view *view, rl_records *records, rl_error *err);
 void rl_instruction_view_end(rl_instruction_view *view);
 /* Between requests: releases the PC sampling configuration. NULL is allowed. */
 void rl_instruction_view_release(rl_instruction_view *view);
 
-/* Whether a raw metric of the catalogue comes from here, and not from counters, the launch or device attributes. */
+/* Returns true when the instruction view collects this raw metric of the catalogue. */
 bool rl_instruction_view_collects(const char *metric);
 
 #endif

@@ -1,4 +1,4 @@
-/* State of the instruction view and the functions of its parts, which instruction_view.c calls. */
+/* State of the instruction view, and the functions that its .c files share. */
 #ifndef RL_CUPTI_INSTRUCTION_VIEW_INTERNAL_H
 #define RL_CUPTI_INSTRUCTION_VIEW_INTERNAL_H
 
@@ -12,15 +12,15 @@
 
 typedef struct rl_kernel_instruction_data { /* one kernel of the request */
   rl_instruction_profile profile;
-  unsigned char *cubin; /* NULL: its module was not kept */
+  unsigned char *cubin; /* copy of the cubin with the kernel; NULL: the worker has none */
   size_t cubin_size;
   rl_cubin_function function;
   rl_cached_disassembly *disassembly;
-  uint64_t crc;                            /* of the cubin that the values came from; 0: there were no values */
+  uint64_t crc;                            /* CRC of the cubin, as CUPTI reported it with the values; 0: no values */
   char no_timeline_reason[RL_REASON_SIZE]; /* "" when it has timelines */
 } rl_kernel_instruction_data;
 
-/* What a raw metric is collected by. */
+/* The ways in which raw metrics are collected. */
 typedef enum rl_collector {
   RL_COLLECTOR_TOPOLOGY,
   RL_COLLECTOR_SASS_METRICS,
@@ -35,29 +35,29 @@ struct rl_instruction_view {
   char chip[64];
   bool sass_metrics_open;
   rl_disassembly_cache disassemblies;
-  rl_topology topology;
-  rl_counter_plan *timeline_plan; /* made at the first use */
-  rl_pc_sampling *pc_sampling;    /* kept for the next request */
+  rl_topology device_topology;
+  rl_counter_plan *pm_sampling_plan; /* created at the first use */
+  rl_pc_sampling *pc_sampling;       /* kept for the next request */
   /* Of the request: */
   const rl_instruction_view_request *request;
   bool selected[RL_COLLECTORS];
   char reasons[RL_COLLECTORS][RL_REASON_SIZE]; /* why a collector failed; "" when it did not */
   rl_kernel_instruction_data *kernels;
   rl_records *records;
-  size_t launch;         /* index of the launch that is being replayed */
-  uint32_t pc_period;    /* of PC sampling: 2^pc_period cycles */
-  unsigned pc_round;     /* replay of the step under PC sampling */
-  bool pc_sampled;       /* PC sampling was tried */
-  double pm_interval_ns; /* of timelines */
+  size_t launch;              /* index of the launch that is being replayed */
+  uint32_t pc_period;         /* of PC sampling: 2^pc_period cycles */
+  unsigned pc_round;          /* replay of the step under PC sampling */
+  bool pc_sampling_attempted; /* for this request, with or without success */
+  double pm_interval_ns;      /* of timelines */
   rl_pm_sampling *pm_sampling;
 };
 
-typedef int rl_instruction_view_step(rl_instruction_view *view, rl_error *err);
+typedef int rl_instruction_view_function(rl_instruction_view *view, rl_error *err);
 
 /* instruction_view_replay.c. Errors of RL_CUPTI mean that the device or driver refuses. */
 /* Restores the inputs and replays the step. Calls begin before and end after each launch of a selected kernel; view->launch is
  * its index. */
-int rl_instruction_view_replay(rl_instruction_view *view, rl_instruction_view_step *begin, rl_instruction_view_step *end,
+int rl_instruction_view_replay(rl_instruction_view *view, rl_instruction_view_function *begin, rl_instruction_view_function *end,
                                rl_error *err);
 int rl_instruction_view_collect_sass_metrics(rl_instruction_view *view, rl_error *err);
 int rl_instruction_view_collect_pc_samples(rl_instruction_view *view, rl_error *err);

@@ -56,10 +56,10 @@ static double pc_sampling_value(const rl_instruction_view *view, size_t index, c
 }
 
 static double topology_value(const rl_instruction_view *view, const char *name, const char **reason) {
-  for (size_t i = 0; i < view->topology.count; i++)
-    if (strcmp(view->topology.items[i].metric, name) == 0) {
-      *reason = view->topology.items[i].reason;
-      return view->topology.items[i].value;
+  for (size_t i = 0; i < view->device_topology.count; i++)
+    if (strcmp(view->device_topology.items[i].metric, name) == 0) {
+      *reason = view->device_topology.items[i].reason;
+      return view->device_topology.items[i].value;
     }
   *reason = "NVML does not report it";
   return NAN;
@@ -155,8 +155,8 @@ static int append_histogram(rl_instruction_view *view, size_t index, const char 
 
 /* Appends the instances of a topology metric: "numa__cpu_affinity:0-15". */
 static int append_topology(rl_instruction_view *view, size_t index, const char *name, rl_error *err) {
-  for (size_t i = 0; i < view->topology.count; i++) {
-    const rl_kernel_metric *item = &view->topology.items[i];
+  for (size_t i = 0; i < view->device_topology.count; i++) {
+    const rl_kernel_metric *item = &view->device_topology.items[i];
     if (starts(item->metric, name) && item->metric[strlen(name)] == ':' &&
         append(view, index, item->metric, item->value, NULL, err) < 0)
       return -1;

@@ -51,7 +51,7 @@ static int run_launch(const rl_instruction_view *view, size_t launch, rl_error *
   return rl_cuda_check(cudaStreamSynchronize(stream), item->name, err);
 }
 
-int rl_instruction_view_replay(rl_instruction_view *view, rl_instruction_view_step *begin, rl_instruction_view_step *end,
+int rl_instruction_view_replay(rl_instruction_view *view, rl_instruction_view_function *begin, rl_instruction_view_function *end,
                                rl_error *err) {
   const rl_instruction_view_request *request = view->request;
   if (request->restore(request->context, err) < 0) return -1;

@@ -47,13 +47,13 @@ static double choose_interval(const rl_instruction_view *view) {
 static size_t choose_kernels(rl_instruction_view *view) {
   size_t chosen = 0;
   for (size_t k = 0; k < view->request->kernel_count; k++) {
-    const rl_launched_kernel *asked = &view->request->kernels[k];
+    const rl_launched_kernel *launched = &view->request->kernels[k];
     char *reason = view->kernels[k].no_timeline_reason;
-    if (single_kernel(view, asked->launch) != (int)k)
+    if (single_kernel(view, launched->launch) != (int)k)
       snprintf(reason, RL_REASON_SIZE, "its launch has several kernels, whose samples cannot be told apart");
-    else if (asked->duration_ns < MIN_SAMPLES * view->pm_interval_ns)
+    else if (launched->duration_ns < MIN_SAMPLES * view->pm_interval_ns)
       snprintf(reason, RL_REASON_SIZE, "the kernel takes %.4g us: too short for %d samples, one every %g us",
-               asked->duration_ns * 1e-3, MIN_SAMPLES, view->pm_interval_ns * 1e-3);
+               launched->duration_ns * 1e-3, MIN_SAMPLES, view->pm_interval_ns * 1e-3);
     else chosen++;
   }
   return chosen;
@@ -79,7 +79,7 @@ static void trim(const rl_pm_sample **samples, size_t *count) {
 
 static int append_series(rl_instruction_view *view, int64_t ordinal, size_t metric, const rl_pm_sample *samples, size_t count,
                          rl_error *err) {
-  const rl_counter_group *group = &view->timeline_plan->groups[0];
+  const rl_counter_group *group = &view->pm_sampling_plan->groups[0];
   rl_series_point point = {.ordinal = ordinal};
   snprintf(point.name, sizeof point.name, "%s", timelines[group->metrics[metric]].series);
   for (size_t i = 0; i < count; i++) {
@@ -93,7 +93,7 @@ static int append_series(rl_instruction_view *view, int64_t ordinal, size_t metr
 static int append_timelines(rl_instruction_view *view, size_t kernel, const rl_pm_sample *samples, size_t count, rl_error *err) {
   trim(&samples, &count);
   if (count == 0) snprintf(view->kernels[kernel].no_timeline_reason, RL_REASON_SIZE, "the kernel ran in none of the samples");
-  for (size_t m = 0; m < view->timeline_plan->groups[0].count; m++)
+  for (size_t m = 0; m < view->pm_sampling_plan->groups[0].count; m++)
     if (append_series(view, view->request->kernels[kernel].ordinal, m, samples, count, err) < 0) return -1;
   return 0;
 }
@@ -121,10 +121,10 @@ static int stop_sampling(rl_instruction_view *view, rl_error *err) {
 static int make_plan(rl_instruction_view *view, rl_error *err) {
   const char *names[TIMELINES];
   for (size_t i = 0; i < TIMELINES; i++) names[i] = timelines[i].metric;
-  if (view->timeline_plan == NULL &&
-      rl_counter_plan_open_for_sampling(view->chip, names, TIMELINES, &view->timeline_plan, err) < 0)
+  if (view->pm_sampling_plan == NULL &&
+      rl_counter_plan_open_for_sampling(view->chip, names, TIMELINES, &view->pm_sampling_plan, err) < 0)
     return -1;
-  if (view->timeline_plan->group_count > 0 && view->timeline_plan->groups[0].metrics[0] == 0) return 0;
+  if (view->pm_sampling_plan->group_count > 0 && view->pm_sampling_plan->groups[0].metrics[0] == 0) return 0;
   return rl_fail(err, RL_CUPTI, 0, "CUPTI cannot sample the SMs' activity on chip %s", view->chip);
 }
 
@@ -132,7 +132,7 @@ int rl_instruction_view_collect_timelines(rl_instruction_view *view, rl_error *e
   view->pm_interval_ns = choose_interval(view);
   if (choose_kernels(view) == 0) return 0;
   view->request->release_counters(view->request->context);
-  if (make_plan(view, err) < 0 || rl_pm_sampling_open(view->device_index, &view->timeline_plan->groups[0],
+  if (make_plan(view, err) < 0 || rl_pm_sampling_open(view->device_index, &view->pm_sampling_plan->groups[0],
                                                       (uint64_t)view->pm_interval_ns, &view->pm_sampling, err) < 0)
     return -1;
   int result = rl_instruction_view_replay(view, start_sampling, stop_sampling, err);

@@ -13,15 +13,15 @@ static double device_limit(enum cudaLimit limit) {
 }
 
 rl_launch_metrics rl_launch_metrics_of(const rl_device_limits *device, const rl_activity_row *row,
-                                       const rl_launch_attributes *detail, int barriers) {
+                                       const rl_launch_attributes *attributes, int barriers) {
   rl_launch_metrics launch = {.device = device,
                               .row = row,
-                              .detail = detail,
+                              .attributes = attributes,
                               .stack_bytes = device_limit(cudaLimitStackSize),
                               .persisting_l2_bytes = device_limit(cudaLimitPersistingL2CacheSize)};
-  rl_block_resources footprint = rl_block_resources_of(row, barriers);
-  footprint.shared_config_bytes = detail->shared_config_bytes;
-  launch.has_residency = rl_residency_of(device, &footprint, &launch.residency);
+  rl_block_resources resources = rl_block_resources_of(row, barriers);
+  resources.shared_config_bytes = attributes->shared_config_bytes;
+  launch.has_residency = rl_residency_of(device, &resources, &launch.residency);
   return launch;
 }
 
@@ -46,15 +46,15 @@ METRIC(shared_static, l->row->static_shared_bytes)
 METRIC(shared_dynamic, l->row->dynamic_shared_bytes)
 METRIC(shared_driver, (double)l->device->reserved_block_shared_bytes)
 METRIC(shared_allocated, l->has_residency ? (double)l->residency.allocated_shared_bytes : UNKNOWN)
-METRIC(shared_config, l->detail->shared_config_bytes > 0 ? l->detail->shared_config_bytes : UNKNOWN)
-METRIC(cache_config, l->detail->cache_config)
-METRIC(cluster_x, l->detail->cluster[0])
-METRIC(cluster_y, l->detail->cluster[1])
-METRIC(cluster_z, l->detail->cluster[2])
-METRIC(cluster_size, PRODUCT(l->detail->cluster))
-METRIC(cluster_policy, l->detail->cluster_policy)
-METRIC(max_cluster_blocks, l->detail->max_cluster_blocks > 0 ? l->detail->max_cluster_blocks : UNKNOWN)
-METRIC(max_active_clusters, l->detail->max_active_clusters)
+METRIC(shared_config, l->attributes->shared_config_bytes > 0 ? l->attributes->shared_config_bytes : UNKNOWN)
+METRIC(cache_config, l->attributes->cache_config)
+METRIC(cluster_x, l->attributes->cluster[0])
+METRIC(cluster_y, l->attributes->cluster[1])
+METRIC(cluster_z, l->attributes->cluster[2])
+METRIC(cluster_size, PRODUCT(l->attributes->cluster))
+METRIC(cluster_policy, l->attributes->cluster_policy)
+METRIC(max_cluster_blocks, l->attributes->max_cluster_blocks > 0 ? l->attributes->max_cluster_blocks : UNKNOWN)
+METRIC(max_active_clusters, l->attributes->max_active_clusters)
 METRIC(by_blocks, if_resident(l, l->residency.by_blocks))
 METRIC(by_registers, if_resident(l, l->residency.by_registers))
 METRIC(by_shared, if_resident(l, l->residency.by_shared))
@@ -69,7 +69,7 @@ METRIC(tpcs, l->device->sm_count / (double)SMS_PER_TPC)
 METRIC(stack, l->stack_bytes)
 METRIC(persisting_l2, l->persisting_l2_bytes)
 METRIC(resident_blocks, l->device->sm_count *if_resident(l, l->residency.by_blocks))
-METRIC(clustered_blocks, PRODUCT(l->detail->cluster) * l->detail->max_active_clusters)
+METRIC(clustered_blocks, PRODUCT(l->attributes->cluster) * l->attributes->max_active_clusters)
 METRIC(cluster_occupancy_pct, clustered_blocks(l) == 0 ? 0 : 100 * clustered_blocks(l) / resident_blocks(l))
 METRIC(cluster_gpu_pct, cluster_occupancy_pct(l) == 0 ? 0 : cluster_occupancy_pct(l) * occupancy_pct(l) / 100)
 METRIC(green_context, 0) /* workers use no green contexts */

@@ -8,7 +8,7 @@
 typedef struct rl_launch_metrics {
   const rl_device_limits *device;
   const rl_activity_row *row;
-  const rl_launch_attributes *detail;
+  const rl_launch_attributes *attributes;
   bool has_residency; /* residency is known */
   rl_residency residency;
   double stack_bytes, persisting_l2_bytes; /* limits of the context; NAN when unknown */
@@ -18,7 +18,7 @@ typedef struct rl_launch_metrics {
  * rl_block_resources_of.
  */
 rl_launch_metrics rl_launch_metrics_of(const rl_device_limits *device, const rl_activity_row *row,
-                                       const rl_launch_attributes *detail, int barriers);
+                                       const rl_launch_attributes *attributes, int barriers);
 /* Returns the metric's value, or NAN with *reason, a static string. */
 double rl_launch_metric(const rl_launch_metrics *launch, const char *metric, const char **reason);
 

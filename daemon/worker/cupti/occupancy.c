@@ -36,8 +36,8 @@ rl_block_resources rl_block_resources_of(const rl_activity_row *row, int barrier
 
 static int min_int(int a, int b) { return a < b ? a : b; }
 
-bool rl_residency_of(const rl_device_limits *limits, const rl_block_resources *footprint, rl_residency *residency) {
-  if (footprint->threads <= 0) return false;
+bool rl_residency_of(const rl_device_limits *limits, const rl_block_resources *resources, rl_residency *residency) {
+  if (resources->threads <= 0) return false;
   cudaOccDeviceProp device = {.computeMajor = limits->major,
                               .computeMinor = limits->minor,
                               .maxThreadsPerBlock = limits->max_block_threads,
@@ -50,20 +50,20 @@ bool rl_residency_of(const rl_device_limits *limits, const rl_block_resources *f
                               .sharedMemPerMultiprocessor = limits->max_sm_shared_bytes,
                               .sharedMemPerBlockOptin = limits->max_block_shared_optin_bytes,
                               .reservedSharedMemPerBlock = limits->reserved_block_shared_bytes};
-  cudaOccFuncAttributes function = {.maxThreadsPerBlock = footprint->threads,
-                                    .numRegs = footprint->registers,
-                                    .sharedSizeBytes = footprint->static_shared_bytes,
+  cudaOccFuncAttributes function = {.maxThreadsPerBlock = resources->threads,
+                                    .numRegs = resources->registers,
+                                    .sharedSizeBytes = resources->static_shared_bytes,
                                     .partitionedGCConfig = PARTITIONED_GC_OFF,
                                     .shmemLimitConfig = FUNC_SHMEM_LIMIT_OPTIN,
                                     .maxDynamicSharedSizeBytes = INT_MAX,
-                                    .numBlockBarriers = footprint->barriers >= 0 ? footprint->barriers : 1};
+                                    .numBlockBarriers = resources->barriers >= 0 ? resources->barriers : 1};
   cudaOccDeviceState state = {.carveoutConfig = SHAREDMEM_CARVEOUT_DEFAULT};
   cudaOccResult result;
-  if (cudaOccMaxActiveBlocksPerMultiprocessor(&result, &device, &function, &state, footprint->threads,
-                                              footprint->dynamic_shared_bytes) != CUDA_OCC_SUCCESS ||
+  if (cudaOccMaxActiveBlocksPerMultiprocessor(&result, &device, &function, &state, resources->threads,
+                                              resources->dynamic_shared_bytes) != CUDA_OCC_SUCCESS ||
       result.activeBlocksPerMultiprocessor == 0)
     return false;
-  int warps = (footprint->threads + limits->warp_size - 1) / limits->warp_size;
+  int warps = (resources->threads + limits->warp_size - 1) / limits->warp_size;
   *residency = (rl_residency){.by_blocks = result.blockLimitBlocks,
                               .by_registers = result.blockLimitRegs,
                               .by_shared = result.blockLimitSharedMem,
@@ -73,39 +73,39 @@ bool rl_residency_of(const rl_device_limits *limits, const rl_block_resources *f
                               .warps = result.activeBlocksPerMultiprocessor * warps,
                               .allocated_registers = result.allocatedRegistersPerBlock / (warps * limits->warp_size),
                               .allocated_shared_bytes = result.allocatedSharedMemPerBlock};
-  if (footprint->shared_config_bytes > 0 && residency->allocated_shared_bytes > 0)
-    residency->by_shared = (int)(footprint->shared_config_bytes / residency->allocated_shared_bytes);
+  if (resources->shared_config_bytes > 0 && residency->allocated_shared_bytes > 0)
+    residency->by_shared = (int)(resources->shared_config_bytes / residency->allocated_shared_bytes);
   return true;
 }
 
 double rl_occupancy_ratio(const rl_device_limits *limits, const rl_activity_row *row, int barriers) {
-  rl_block_resources footprint = rl_block_resources_of(row, barriers);
+  rl_block_resources resources = rl_block_resources_of(row, barriers);
   rl_residency residency;
-  if (row->kind != RL_ACTIVITY_KERNEL || !rl_residency_of(limits, &footprint, &residency)) return NAN;
+  if (row->kind != RL_ACTIVITY_KERNEL || !rl_residency_of(limits, &resources, &residency)) return NAN;
   return (double)residency.warps / (limits->max_sm_threads / limits->warp_size);
 }
 
-/* A series over one resource of the footprint, which takes the values first, first + step, ..., last. */
+/* A series over one resource of the resources, which takes the values first, first + step, ..., last. */
 typedef struct occupancy_curve {
   const char *series;
-  void (*set)(rl_block_resources *footprint, int x);
+  void (*set)(rl_block_resources *resources, int x);
   int first, last, step;
 } occupancy_curve;
 
-static void set_registers(rl_block_resources *footprint, int x) { footprint->registers = x; }
-static void set_threads(rl_block_resources *footprint, int x) { footprint->threads = x; }
-static void set_shared(rl_block_resources *footprint, int x) {
-  footprint->static_shared_bytes = 0;
-  footprint->dynamic_shared_bytes = (size_t)x;
+static void set_registers(rl_block_resources *resources, int x) { resources->registers = x; }
+static void set_threads(rl_block_resources *resources, int x) { resources->threads = x; }
+static void set_shared(rl_block_resources *resources, int x) {
+  resources->static_shared_bytes = 0;
+  resources->dynamic_shared_bytes = (size_t)x;
 }
 
 /* The value is 0 where no block fits. */
-static int add_curve(const rl_device_limits *limits, const rl_block_resources *footprint, const occupancy_curve *curve,
+static int add_curve(const rl_device_limits *limits, const rl_block_resources *resources, const occupancy_curve *curve,
                      int64_t ordinal, rl_records *records, rl_error *err) {
   rl_series_point point = {.ordinal = ordinal};
   snprintf(point.name, sizeof point.name, "%s", curve->series);
   for (int x = curve->first; x <= curve->last; x += curve->step) {
-    rl_block_resources changed = *footprint;
+    rl_block_resources changed = *resources;
     rl_residency residency;
     curve->set(&changed, x);
     point.x = x;
@@ -115,7 +115,7 @@ static int add_curve(const rl_device_limits *limits, const rl_block_resources *f
   return 0;
 }
 
-int rl_occupancy_curves(const rl_device_limits *limits, const rl_block_resources *footprint, int64_t ordinal, rl_records *records,
+int rl_occupancy_curves(const rl_device_limits *limits, const rl_block_resources *resources, int64_t ordinal, rl_records *records,
                         rl_error *err) {
   enum { REGISTER_STEP = 8, MAX_REGISTERS = 256, SHARED_STEP = 4 << 10 };
   const int warp = limits->warp_size;
@@ -124,6 +124,6 @@ int rl_occupancy_curves(const rl_device_limits *limits, const rl_block_resources
       {"occupancy_by_block_size", set_threads, warp, limits->max_block_threads, warp},
       {"occupancy_by_shared_bytes", set_shared, 0, (int)limits->max_block_shared_optin_bytes, SHARED_STEP}};
   for (size_t i = 0; i < sizeof curves / sizeof *curves; i++)
-    if (add_curve(limits, footprint, &curves[i], ordinal, records, err) < 0) return -1;
+    if (add_curve(limits, resources, &curves[i], ordinal, records, err) < 0) return -1;
   return 0;
 }

@@ -29,12 +29,12 @@ int rl_device_limits_read(int device_index, rl_device_limits *limits, rl_error *
 /* barriers: from the kernel's cubin; negative when unknown. */
 rl_block_resources rl_block_resources_of(const rl_activity_row *row, int barriers);
 /* False when the calculator does not know the device, or no block fits. */
-bool rl_residency_of(const rl_device_limits *limits, const rl_block_resources *footprint, rl_residency *residency);
+bool rl_residency_of(const rl_device_limits *limits, const rl_block_resources *resources, rl_residency *residency);
 /* Returns resident warps over the SM's maximum; NAN when unknown, or when the row is not a kernel. */
 double rl_occupancy_ratio(const rl_device_limits *limits, const rl_activity_row *row, int barriers);
 /* Appends three series to kernel `ordinal`: resident warps per SM over registers per thread (occupancy_by_registers), threads per
  * block (occupancy_by_block_size) and shared memory per block (occupancy_by_shared_bytes); the other two resources stay. */
-int rl_occupancy_curves(const rl_device_limits *limits, const rl_block_resources *footprint, int64_t ordinal, rl_records *records,
+int rl_occupancy_curves(const rl_device_limits *limits, const rl_block_resources *resources, int64_t ordinal, rl_records *records,
                         rl_error *err);
 
 #endif

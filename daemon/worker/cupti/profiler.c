@@ -86,6 +86,6 @@ rl_profiler *rl_profiler_open(int device_index, rl_error *err) {
     close_profiler(&profiler->base);
     return NULL;
   }
-  profiler->counters = (rl_counters){.device_index = device_index, .trace = profiler->trace, .limits = &profiler->limits};
+  profiler->counters = (rl_counters){.device_index = device_index, .trace = profiler->trace, .device_limits = &profiler->limits};
   return &profiler->base;
 }

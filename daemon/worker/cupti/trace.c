@@ -98,7 +98,7 @@ int rl_trace_start(rl_trace *trace, const CUpti_ActivityKind *kinds, rl_error *e
   if (trace->running) return rl_fail(err, RL_CUPTI, 0, "a trace is already running");
   pthread_mutex_lock(&trace->lock);
   rl_name_table_clear(&trace->names);
-  trace->row_count = trace->correlation_count = trace->detail_count = trace->range_count = 0;
+  trace->row_count = trace->correlation_count = trace->attributes_count = trace->range_count = 0;
   add_dropped_by_cupti(trace);
   trace->kernels = trace->dropped = trace->zero_times = 0;
   trace->failed = (rl_error){0};
@@ -149,8 +149,8 @@ int rl_trace_stop(rl_trace *trace, rl_trace_result *result, rl_error *err) {
                               .names = &trace->names,
                               .correlations = trace->correlations,
                               .correlation_count = trace->correlation_count,
-                              .details = trace->details,
-                              .detail_count = trace->detail_count,
+                              .launch_attributes = trace->launch_attributes,
+                              .attributes_count = trace->attributes_count,
                               .kernels = trace->kernels,
                               .records = trace->row_count,
                               .dropped = trace->dropped,
@@ -167,12 +167,12 @@ void rl_trace_close(rl_trace *trace) {
   rl_name_table_clear(&trace->names);
   free(trace->rows);
   free(trace->correlations);
-  free(trace->details);
+  free(trace->launch_attributes);
   trace->rows = NULL;
   trace->correlations = NULL;
-  trace->details = NULL;
-  trace->row_count = trace->row_capacity = trace->correlation_count = trace->correlation_capacity = trace->detail_count =
-      trace->detail_capacity = 0;
+  trace->launch_attributes = NULL;
+  trace->row_count = trace->row_capacity = trace->correlation_count = trace->correlation_capacity = trace->attributes_count =
+      trace->attributes_capacity = 0;
   trace->open = false;
   pthread_mutex_unlock(&trace->lock);
   pthread_mutex_lock(&trace->pool_lock);

@@ -34,8 +34,8 @@ typedef struct rl_trace_result {
   const rl_name_table *names;
   const rl_launch_correlation *correlations;
   size_t correlation_count;
-  const rl_launch_attributes *details; /* unordered */
-  size_t detail_count;
+  const rl_launch_attributes *launch_attributes; /* unordered */
+  size_t attributes_count;
   uint64_t kernels;    /* kernel records, including those without times */
   uint64_t records;    /* rows */
   uint64_t dropped;    /* by CUPTI, or because a limit of ours was reached */

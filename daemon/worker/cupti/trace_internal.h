@@ -30,8 +30,8 @@ struct rl_trace {
   size_t row_count, row_capacity;
   rl_launch_correlation *correlations;
   size_t correlation_count, correlation_capacity;
-  rl_launch_attributes *details;
-  size_t detail_count, detail_capacity;
+  rl_launch_attributes *launch_attributes;
+  size_t attributes_count, attributes_capacity;
   rl_open_range ranges[RL_TRACE_MAX_OPEN_RANGES];
   size_t range_count;
   uint64_t kernels, dropped, zero_times;

@@ -43,11 +43,12 @@ static void append_timed_row(rl_trace *trace, rl_activity_row *row, uint64_t sta
 static uint32_t graph_node(uint64_t id) { return id == 0 ? 0 : (uint32_t)id + 1; }
 
 static void add_detail(rl_trace *trace, const CUpti_ActivityKernel10 *kernel) {
-  if (!reserve(&trace->details, trace->detail_count, &trace->detail_capacity, sizeof *trace->details)) {
+  if (!reserve(&trace->launch_attributes, trace->attributes_count, &trace->attributes_capacity,
+               sizeof *trace->launch_attributes)) {
     trace->dropped++;
     return;
   }
-  trace->details[trace->detail_count++] =
+  trace->launch_attributes[trace->attributes_count++] =
       (rl_launch_attributes){.correlation = kernel->correlationId,
                              .shared_config_bytes = kernel->sharedMemoryExecuted,
                              .cache_config = kernel->cacheConfig.config.requested,

@@ -323,10 +323,10 @@ static void test_barriers_limit_occupancy(void **state) {
   } cases[] = {{-1, 32, 100},   {0, 32, 100}, {1, 32, 100}, {2, 32, 100}, /* of 64 per SM */
                {3, 21, 65.625}, {16, 4, 12.5}};
   const rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL, .grid = {4224, 1, 1}, .block = {64, 1, 1}, .registers = 16};
-  const rl_launch_attributes detail = {0};
+  const rl_launch_attributes attributes = {0};
   const char *reason = NULL;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    const rl_launch_metrics launch = rl_launch_metrics_of(&hopper, &row, &detail, cases[i].barriers);
+    const rl_launch_metrics launch = rl_launch_metrics_of(&hopper, &row, &attributes, cases[i].barriers);
     assert_true(rl_launch_metric(&launch, "launch__occupancy_limit_barriers", &reason) == cases[i].limit);
     assert_true(rl_launch_metric(&launch, "sm__maximum_warps_per_active_cycle_pct", &reason) == cases[i].occupancy_pct);
     assert_true(rl_occupancy_ratio(&hopper, &row, cases[i].barriers) == cases[i].occupancy_pct / 100);
@@ -363,8 +363,8 @@ static void test_launch_metrics_are_as_in_ncu(void **state) {
                   {"smsp__maximum_warps_avg_per_active_cycle", 16},
                   {"launch__uses_green_context", 0}};
   const rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL, .grid = {32768, 1, 1}, .block = {128, 1, 1}, .registers = 16};
-  const rl_launch_attributes detail = {.shared_config_bytes = 32768, .cluster_policy = 1, .max_cluster_blocks = 8};
-  const rl_launch_metrics launch = rl_launch_metrics_of(&hopper, &row, &detail, 0);
+  const rl_launch_attributes attributes = {.shared_config_bytes = 32768, .cluster_policy = 1, .max_cluster_blocks = 8};
+  const rl_launch_metrics launch = rl_launch_metrics_of(&hopper, &row, &attributes, 0);
   const char *reason = NULL;
   for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
     double value = rl_launch_metric(&launch, expected[i].metric, &reason);
@@ -378,8 +378,8 @@ static void test_occupancy_curves_have_known_points(void **state) {
   (void)state;
   rl_records records = {0};
   rl_error err = {0};
-  const rl_block_resources footprint = {.threads = 256, .registers = 32};
-  assert_int_equal(rl_occupancy_curves(&hopper, &footprint, 7, &records, &err), 0);
+  const rl_block_resources resources = {.threads = 256, .registers = 32};
+  assert_int_equal(rl_occupancy_curves(&hopper, &resources, 7, &records, &err), 0);
   size_t found = 0;
   for (size_t i = 0; i < records.point_count; i++) {
     const rl_series_point *point = &records.points[i];
