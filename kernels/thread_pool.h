@@ -1,5 +1,5 @@
-/* A thread pool that runs numbered tasks; the calling thread takes part. The assignment of tasks to threads varies, so a task
- * writes only data of its own number, and results do not depend on the number of threads. */
+/* A thread pool that runs numbered tasks; the calling thread takes part. The assignment of tasks to threads varies, so each
+ * task must write only the data of its task number; then results do not depend on the number of threads. */
 #ifndef RL_KERNELS_THREAD_POOL_H
 #define RL_KERNELS_THREAD_POOL_H
 
@@ -9,13 +9,13 @@
 #include "base/error.h"
 
 typedef struct rl_thread_pool rl_thread_pool;
-typedef void rl_task(void *context, uint32_t task, uint32_t thread); /* thread: 0 .. count-1, 0 is the caller */
+typedef void rl_task(void *context, uint32_t task, uint32_t thread); /* thread: 0 .. rl_thread_pool_count - 1; 0 is the caller */
 
-/* Starts count - 1 threads besides the caller, at most 63. count 0: one thread for each core of the affinity mask. NULL with err.
- */
+/* Creates a pool of `count` threads, at most 64, the caller included. count 0: one thread for each core of the affinity mask.
+ * NULL with err on failure. */
 rl_thread_pool *rl_thread_pool_open(int count, rl_error *err);
 uint32_t rl_thread_pool_count(const rl_thread_pool *threads); /* the caller included */
-/* Runs task 0 .. tasks-1 and returns when all are done. Not reentrant: one caller at a time. */
+/* Calls task for the numbers 0 .. tasks-1 and returns when all calls have returned. Not reentrant: one caller at a time. */
 void rl_thread_pool_run(rl_thread_pool *threads, uint32_t tasks, rl_task *task, void *context);
 void rl_thread_pool_close(rl_thread_pool *threads); /* NULL is allowed */
 

@@ -56,7 +56,7 @@ static int add_runs(const source_request *request, const rl_source *source, rl_j
   params.samples = request->samples;
   params.model = source->model;
   for (int i = 0; i < source->variant_count; i++) {
-    params.index = i;
+    params.variant_index = i;
     snprintf(params.variant, sizeof params.variant, "%s", source->variants[i].name);
     if (rl_spec_add_run(&rl_source_workload, params.variant, &params, spec, err) < 0) return -1;
   }

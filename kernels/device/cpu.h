@@ -1,4 +1,4 @@
-/* Properties of the host that the CPU device and its facts need. */
+/* Memory, cores and threads of the host. */
 #ifndef RL_DEVICE_CPU_H
 #define RL_DEVICE_CPU_H
 

@@ -1,12 +1,12 @@
-/* Shared by the files of the CUDA device: one stream, allocations by purpose, programs as captured graphs. Included by .cu files
- * only. All functions run on the device's thread. */
+/* Declarations shared by the files of the CUDA device: one stream, allocations by purpose, sequences as captured graphs. Included
+ * by .cu files only. All functions run on the device's thread. */
 #ifndef RL_DEVICE_CUDA_H
 #define RL_DEVICE_CUDA_H
 
 #include "cuda_check.h"
 #include "device/device.h"
 
-/* Graph launches queued before the host waits for the first of them. Bounds the delay of a cancellation. */
+/* Maximum number of graph launches queued and not finished; bounds the delay of a cancellation. */
 enum { RL_CUDA_MAX_IN_FLIGHT = 8 };
 
 typedef struct rl_cuda_allocation rl_cuda_allocation;
@@ -15,27 +15,27 @@ typedef struct rl_cuda_device {
   rl_device base;
   rl_cuda_allocation *allocations; /* linked list */
   cudaEvent_t start, stop;
-  cudaEvent_t progress_events[RL_CUDA_MAX_IN_FLIGHT]; /* ring: one after each of the last graph launches */
+  cudaEvent_t progress_events[RL_CUDA_MAX_IN_FLIGHT]; /* ring buffer: one event after each of the last graph launches */
 } rl_cuda_device;
 
-/* `copies` repeats of a sequence captured into one graph, which is launched launch_count times. */
+/* A graph of repeats_per_launch repeats of a sequence, to be launched launch_count times. */
 typedef struct rl_cuda_repeated_graph {
-  cudaGraphExec_t graph;
-  uint64_t copies, launch_count;
+  cudaGraphExec_t graph; /* NULL: repeats_per_launch or launch_count is 0 */
+  uint64_t repeats_per_launch, launch_count;
   uint64_t nodes; /* kernel, memcpy and memset nodes of the graph */
 } rl_cuda_repeated_graph;
 
 static inline rl_cuda_device *rl_cuda_device_of(rl_device *device) { return (rl_cuda_device *)device; }
 static inline cudaStream_t rl_cuda_stream(const rl_device *device) { return (cudaStream_t)device->stream; }
 
-/* Waits until the stream is idle. operation: for the error message. */
+/* Waits until the stream is idle. operation: the call in words, for the error message. */
 int rl_cuda_wait(rl_device *device, const char *operation, rl_error *err);
 /* -1 when the system has no device `index`. */
 int rl_cuda_check_index(int index, rl_error *err);
-/* Captures and uploads a graph of `copies` repeats. Does nothing when copies or launch_count is 0. The caller destroys
- * batch->graph, also after a failure. */
-int rl_cuda_repeated_graph_create(rl_device *device, const rl_sequence *sequence, uint64_t copies, uint64_t launch_count,
-                                  rl_cuda_repeated_graph *batch, rl_error *err);
+/* Captures and uploads the graph. Does nothing when repeats_per_launch or launch_count is 0. The caller destroys created->graph,
+ * also after a failure. */
+int rl_cuda_repeated_graph_create(rl_device *device, const rl_sequence *sequence, uint64_t repeats_per_launch,
+                                  uint64_t launch_count, rl_cuda_repeated_graph *created, rl_error *err);
 /* Counts the kernel, memcpy and memset nodes of one repeat. */
 int rl_cuda_count_nodes(rl_device *device, const rl_sequence *sequence, uint64_t *nodes, rl_error *err);
 

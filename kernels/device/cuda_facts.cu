@@ -47,7 +47,8 @@ static void write_uuid(const cudaUUID_t *uuid, char text[48]) {
                      (unsigned char)uuid->bytes[i]);
 }
 
-/* The kernel module's version ("580.159.04"), which the CUDA API does not report; "" where /proc does not have it. */
+/* Writes the version of the driver's kernel module ("580.159.04") from /proc, because the CUDA API does not report it; "" when
+ * the file is missing. */
 static void write_driver_version(char *text, size_t size) {
   char line[256] = "";
   FILE *file = fopen("/proc/driver/nvidia/version", "re");
@@ -98,6 +99,6 @@ char *rl_device_facts(int index, rl_error *err) {
   facts.memory_clock_max_khz = device_attribute(index, cudaDevAttrMemoryClockRate);
   facts.memory_bus_bits = properties.memoryBusWidth;
   char *text = rl_fields_print(cuda_facts_fields, &facts);
-  if (!text) rl_fail(err, RL_SYS, ENOMEM, "out of memory for the facts of the device");
+  if (!text) rl_fail(err, RL_SYS, ENOMEM, "out of memory for the device's properties");
   return text;
 }

@@ -26,8 +26,8 @@ static int count_nodes(cudaGraph_t graph, uint64_t *result, rl_error *err) {
   return rc;
 }
 
-static int enqueue_repeats(rl_device *device, const rl_sequence *sequence, uint64_t copies, rl_error *err) {
-  for (uint64_t copy = 0; copy < copies; copy++) {
+static int enqueue_repeats(rl_device *device, const rl_sequence *sequence, uint64_t repeats, rl_error *err) {
+  for (uint64_t repeat = 0; repeat < repeats; repeat++) {
     if (rl_sequence_restore(sequence, device->stream, err) < 0) return -1;
     for (size_t i = 0; i < sequence->launch_count; i++)
       if (rl_launch_enqueue(&sequence->launches[i], device->stream, err) < 0) return -1;
@@ -35,10 +35,10 @@ static int enqueue_repeats(rl_device *device, const rl_sequence *sequence, uint6
   return 0;
 }
 
-static int capture(rl_device *device, const rl_sequence *sequence, uint64_t copies, cudaGraph_t *graph, rl_error *err) {
+static int capture(rl_device *device, const rl_sequence *sequence, uint64_t repeats, cudaGraph_t *graph, rl_error *err) {
   if (rl_cuda_ok(cudaStreamBeginCapture(rl_cuda_stream(device), cudaStreamCaptureModeThreadLocal), "capturing", err) < 0)
     return -1;
-  int rc = enqueue_repeats(device, sequence, copies, err);
+  int rc = enqueue_repeats(device, sequence, repeats, err);
   cudaError_t end_status = cudaStreamEndCapture(rl_cuda_stream(device), graph); /* also after a failure, or capture goes on */
   if (rc < 0) {
     (void)cudaGetLastError();
@@ -47,15 +47,15 @@ static int capture(rl_device *device, const rl_sequence *sequence, uint64_t copi
   return rl_cuda_ok(end_status, "capturing", err);
 }
 
-int rl_cuda_repeated_graph_create(rl_device *device, const rl_sequence *sequence, uint64_t copies, uint64_t launch_count,
-                                  rl_cuda_repeated_graph *batch, rl_error *err) {
+int rl_cuda_repeated_graph_create(rl_device *device, const rl_sequence *sequence, uint64_t repeats, uint64_t launch_count,
+                                  rl_cuda_repeated_graph *created, rl_error *err) {
   cudaGraph_t graph = NULL;
-  if (copies == 0 || launch_count == 0) return 0;
-  batch->copies = copies;
-  batch->launch_count = launch_count;
-  bool failed = capture(device, sequence, copies, &graph, err) < 0 || count_nodes(graph, &batch->nodes, err) < 0 ||
-                rl_cuda_ok(cudaGraphInstantiate(&batch->graph, graph, 0), "instantiating a graph", err) < 0 ||
-                rl_cuda_ok(cudaGraphUpload(batch->graph, rl_cuda_stream(device)), "uploading a graph", err) < 0;
+  if (repeats == 0 || launch_count == 0) return 0;
+  created->repeats_per_launch = repeats;
+  created->launch_count = launch_count;
+  bool failed = capture(device, sequence, repeats, &graph, err) < 0 || count_nodes(graph, &created->nodes, err) < 0 ||
+                rl_cuda_ok(cudaGraphInstantiate(&created->graph, graph, 0), "instantiating a graph", err) < 0 ||
+                rl_cuda_ok(cudaGraphUpload(created->graph, rl_cuda_stream(device)), "uploading a graph", err) < 0;
   if (graph) cudaGraphDestroy(graph);
   return failed ? rl_wrap(err, "sequence %s", sequence->name) : 0;
 }

@@ -17,7 +17,7 @@ __global__ static void read_memory(const uint4 *memory, size_t count, uint4 *nev
   if (sum.x + 1 == 0 && sum.y + 1 == 0) *never_written = sum;
 }
 
-/* Spins for so many nanoseconds without touching memory. */
+/* Spins for `ns` nanoseconds without accessing memory. */
 __global__ static void delay(uint64_t ns) {
   uint64_t begin, now;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
@@ -28,8 +28,8 @@ __global__ static void delay(uint64_t ns) {
 typedef struct sampling {
   const rl_sequence *sequence;
   rl_cache cache;
-  cudaGraphExec_t graph; /* of `copies` repeats; NULL: the launches are enqueued one by one */
-  uint64_t copies;
+  cudaGraphExec_t graph;              /* of `repeats` repeats; NULL: the launches are enqueued one by one */
+  uint64_t repeats;                   /* timed by one sample */
   cudaEvent_t events[2 * MAX_QUEUED]; /* start and stop of each queued sample */
   uint4 *eviction_buffer;             /* reading it evicts everything else from L2 */
   size_t eviction_count;              /* elements of eviction_buffer */
@@ -83,7 +83,8 @@ static int queue_sample(rl_device *device, const sampling *s, uint32_t slot, rl_
   return rl_cuda_ok(cudaEventRecord(s->events[2 * slot + 1], stream), "timing", err);
 }
 
-/* Takes at most MAX_QUEUED samples. The device waits for the host only before the first of them. */
+/* Queues `count` samples, at most MAX_QUEUED, before it waits for the device, so that the device waits for the host only before
+ * the first one. */
 static int take_samples(rl_device *device, const sampling *s, uint32_t count, double *device_us, rl_error *err) {
   for (uint32_t i = 0; i < count; i++)
     if (queue_sample(device, s, i, err) < 0) return -1;
@@ -91,7 +92,7 @@ static int take_samples(rl_device *device, const sampling *s, uint32_t count, do
   for (uint32_t i = 0; i < count; i++) {
     float ms;
     if (rl_cuda_ok(cudaEventElapsedTime(&ms, s->events[2 * i], s->events[2 * i + 1]), "timing", err) < 0) return -1;
-    device_us[i] = (double)ms * 1e3 / (double)s->copies;
+    device_us[i] = (double)ms * 1e3 / (double)s->repeats;
   }
   return 0;
 }
@@ -104,15 +105,15 @@ static uint64_t repeats_of_warm_sample(double once_us) {
   return repeats < 1 ? 1 : (uint64_t)(repeats < maximum ? repeats : maximum);
 }
 
-/* Captures a graph of what a sample times, unless that is a single launch. */
+/* Captures the repeats that a sample times into a graph, unless they are a single launch. */
 static int capture_sample(rl_device *device, sampling *s, double once_us, rl_error *err) {
   rl_sequence timed = *s->sequence;
-  rl_cuda_repeated_graph batch = {};
+  rl_cuda_repeated_graph created = {};
   timed.restore_launch = NULL;
-  s->copies = is_single_repeat(s) ? 1 : repeats_of_warm_sample(once_us);
+  s->repeats = is_single_repeat(s) ? 1 : repeats_of_warm_sample(once_us);
   if (is_single_repeat(s) && timed.launch_count == 1) return 0;
-  int rc = rl_cuda_repeated_graph_create(device, &timed, s->copies, 1, &batch, err);
-  s->graph = batch.graph;
+  int rc = rl_cuda_repeated_graph_create(device, &timed, s->repeats, 1, &created, err);
+  s->graph = created.graph;
   return rc;
 }
 
@@ -120,7 +121,7 @@ static int sample_all(rl_device *device, sampling *s, rl_cache cache, uint32_t c
                       double *device_us, rl_error *err) {
   double warmup_us[MAX_QUEUED];
   s->cache = RL_CACHE_COLD;
-  s->copies = 1;
+  s->repeats = 1;
   for (int i = 0; i < 2 * MAX_QUEUED; i++)
     if (rl_cuda_ok(cudaEventCreate(&s->events[i]), "creating an event", err) < 0) return -1;
   /* Warm up: modules load and clocks rise. */

@@ -1,4 +1,4 @@
-/* Running launches one by one, on any kind of device. On the device's thread. All return 0, or -1 with err. */
+/* Enqueues launches one by one, on any kind of device. Call on the device's thread. All return 0, or -1 with err. */
 #ifndef RL_DEVICE_LAUNCHES_H
 #define RL_DEVICE_LAUNCHES_H
 
@@ -12,9 +12,9 @@ extern "C" {
 int rl_launch_enqueue(const rl_launch *launch, rl_stream stream, rl_error *err);
 /* Enqueues the sequence's restore_launch, if it has one. */
 int rl_sequence_restore(const rl_sequence *sequence, rl_stream stream, rl_error *err);
-/* Enqueues one repeat of the sequence, restore_launch first. Consecutive launches of one phase share an NVTX range, and each
- * launch has its own inside it. Asks the observer (NULL: none) before each launch whether to cancel, and reports the launch's
- * span. */
+/* Enqueues one repeat of the sequence, restore_launch first. Consecutive launches with the same nvtx_range share that range,
+ * and each launch has a nested range with its name. Before each launch, checks whether the observer (NULL: none) cancels; after
+ * it, reports the launch's span to the observer. */
 int rl_sequence_run_once(const rl_sequence *sequence, rl_stream stream, const rl_observer *observer, rl_error *err);
 
 #ifdef __cplusplus

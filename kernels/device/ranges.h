@@ -1,5 +1,5 @@
-/* NVTX ranges in the domain "rooflined", which Nsight Systems and the activity pass show. They are empty functions where NVTX's
- * header, which comes with CUDA and needs no library, was not found at build time. On the device's thread. */
+/* NVTX ranges in the domain "rooflined", for Nsight Systems and the activity pass. The functions are empty when the NVTX header
+ * (part of CUDA; it needs no library) was not found at build time. Call them on the device's thread. */
 #ifndef RL_DEVICE_RANGES_H
 #define RL_DEVICE_RANGES_H
 

@@ -204,7 +204,7 @@ static int run_once(rl_kernel_instance *kernel, rl_error *err) {
   return rl_kernel_poison(kernel, err) < 0 || device->ops->run_eager(device, &sequence_list, NULL, &elapsed, err) < 0 ? -1 : 0;
 }
 
-/* The stager's read: generates the inputs again from the seed instead of downloading them. */
+/* Implements rl_input_stager.read_input: generates the inputs again from the seed instead of downloading them. */
 static const void *generate_input(const rl_kernel_instance *kernel, uint32_t input, int64_t start, int64_t count, void *buffer) {
   enum { CHUNK = 1024 };
   double rounded[CHUNK]; /* in the kernel's type, of at most 8 bytes */
@@ -220,12 +220,13 @@ int rl_kernel_check(rl_instance *instance, rl_check *check, rl_error *err) {
   rl_kernel_instance *kernel = (rl_kernel_instance *)instance;
   const rl_kernel_family *family = kernel->params.family;
   const double scale = family->output_scale ? family->output_scale(&kernel->shape) : 0;
-  comparison whole = {
-      .kernel = kernel,
-      .sample = choose_sample(kernel),
-      .min_magnitude = fmax(scale, rl_dtype_smallest_normal(kernel->params.dtype)),
-      .stager = {
-          .kernel = kernel, .value_bytes = sizeof(double), .max_buffer_values = 4 * BLOCK_ELEMENTS, .read = generate_input}};
+  comparison whole = {.kernel = kernel,
+                      .sample = choose_sample(kernel),
+                      .min_magnitude = fmax(scale, rl_dtype_smallest_normal(kernel->params.dtype)),
+                      .stager = {.kernel = kernel,
+                                 .value_bytes = sizeof(double),
+                                 .max_buffer_values = 4 * BLOCK_ELEMENTS,
+                                 .read_input = generate_input}};
   whole.segment_bytes = (size_t)rl_kernel_segment_elements(kernel) * rl_dtype_size(kernel->params.dtype);
   whole.block_bytes = (size_t)whole.sample.block_segments * whole.segment_bytes;
   bool failed = run_once(kernel, err) < 0 || compare_sample(&whole, err) < 0 || conclude(&whole, check, err) < 0;

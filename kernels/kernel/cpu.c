@@ -74,7 +74,7 @@ static int open_stager(rl_kernel_instance *self, rl_error *err) {
   *stager = (rl_input_stager){.kernel = self,
                               .value_bytes = self->params.dtype == RL_DTYPE_FP64 ? sizeof(double) : sizeof(float),
                               .max_buffer_values = 4 * TILE_ELEMENTS,
-                              .read = read_input};
+                              .read_input = read_input};
   self->engine = stager;
   self->engine_close = close_stager;
   return rl_input_stager_open(stager, err);

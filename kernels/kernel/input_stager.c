@@ -19,10 +19,10 @@ typedef struct window {
   int64_t start, elements;
 } window;
 
-static window window_of(const rl_kernel_instance *kernel, uint32_t input, int64_t first, int64_t count) {
-  window found;
-  kernel->params.family->input_window(&kernel->shape, input, first, count, &found.start, &found.elements);
-  return found;
+static window find_window(const rl_kernel_instance *kernel, uint32_t input, int64_t first, int64_t count) {
+  window result;
+  kernel->params.family->input_window(&kernel->shape, input, first, count, &result.start, &result.elements);
+  return result;
 }
 
 /* --- full inputs ------------------------------------------------------------------------------------------------------- */
@@ -31,7 +31,7 @@ static window window_of(const rl_kernel_instance *kernel, uint32_t input, int64_
 static bool is_needed_in_full(const rl_kernel_instance *kernel, uint32_t input) {
   const rl_kernel_family *family = kernel->params.family;
   const int64_t elements = family->input_elements(&kernel->shape, input), last = family->segments(&kernel->shape) - 1;
-  return window_of(kernel, input, 0, 1).elements == elements && window_of(kernel, input, last, 1).elements == elements;
+  return find_window(kernel, input, 0, 1).elements == elements && find_window(kernel, input, last, 1).elements == elements;
 }
 
 int rl_input_stager_open(rl_input_stager *stager, rl_error *err) {
@@ -54,18 +54,18 @@ void rl_input_stager_close(rl_input_stager *stager) {
   free(stager->thread_buffers);
 }
 
-typedef struct full_read {
+typedef struct full_input_read {
   rl_input_stager *stager;
   uint32_t input;
-} full_read;
+} full_input_read;
 
 static int read_chunk(void *context, int64_t first, int64_t count, uint32_t thread, rl_error *err) {
-  const full_read *request = context;
+  const full_input_read *request = context;
   rl_input_stager *stager = request->stager;
   (void)thread, (void)err;
   char *buffer = (char *)stager->full_input_buffers[request->input] + (size_t)first * stager->value_bytes;
-  const void *numbers = stager->read(stager->kernel, request->input, first, count, buffer);
-  if (first == 0) stager->full_input_values[request->input] = numbers;
+  const void *values = stager->read_input(stager->kernel, request->input, first, count, buffer);
+  if (first == 0) stager->full_input_values[request->input] = values;
   return 0;
 }
 
@@ -73,7 +73,7 @@ int rl_input_stager_read_full_inputs(rl_input_stager *stager, rl_error *err) {
   enum { CHUNK_SIZE = 1 << 16 };
   const rl_kernel_instance *kernel = stager->kernel;
   for (uint32_t input = 0; input < RL_KERNEL_MAX_INPUTS; input++) {
-    full_read request = {stager, input};
+    full_input_read request = {stager, input};
     if (stager->full_input_buffers[input] == NULL) continue;
     const int64_t elements = kernel->params.family->input_elements(&kernel->shape, input);
     if (rl_parallel_for(kernel->threads, kernel->base.device, elements, CHUNK_SIZE, read_chunk, &request, err) < 0) return -1;
@@ -86,45 +86,46 @@ int rl_input_stager_read_full_inputs(rl_input_stager *stager, rl_error *err) {
 static int grow_buffer(rl_thread_buffer *buffer, size_t bytes, rl_error *err) {
   if (bytes <= buffer->bytes) return 0;
   void *memory = realloc(buffer->memory, bytes);
-  if (memory == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for %zu bytes of a kernel's numbers", bytes);
+  if (memory == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for %zu bytes of a kernel's values", bytes);
   *buffer = (rl_thread_buffer){memory, bytes};
   return 0;
 }
 
-/* Finds the windows of segments [first, first + count); inputs that are kept in full get an empty one. Returns the number of
- * elements of these windows and of the segments. */
+/* Finds each input's window of segments [first, first + count). An input that is already held in full gets an empty window.
+ * Returns the number of elements of the windows and the segments together. */
 static int64_t find_windows(const rl_input_stager *stager, int64_t first, int64_t count, window windows[RL_KERNEL_MAX_INPUTS]) {
   const rl_kernel_instance *kernel = stager->kernel;
-  int64_t numbers = count * rl_kernel_segment_elements(kernel);
+  int64_t values = count * rl_kernel_segment_elements(kernel);
   for (uint32_t input = 0; input < kernel->params.family->input_count; input++) {
     const bool is_full = stager->full_input_buffers[input] != NULL;
-    windows[input] = is_full ? (window){0, 0} : window_of(kernel, input, first, count);
-    numbers += windows[input].elements;
+    windows[input] = is_full ? (window){0, 0} : find_window(kernel, input, first, count);
+    values += windows[input].elements;
   }
-  return numbers;
+  return values;
 }
 
-/* True when half of the segments need at most 3/4 of the numbers. */
-static bool is_worth_halving(const rl_input_stager *stager, int64_t first, int64_t count, int64_t numbers) {
+/* True when half of the segments need at most 3/4 of the values. Otherwise the halves' windows overlap so much that halving costs
+ * more reading than it saves memory. */
+static bool halving_reduces_input(const rl_input_stager *stager, int64_t first, int64_t count, int64_t values) {
   window windows[RL_KERNEL_MAX_INPUTS];
-  return find_windows(stager, first, count / 2, windows) <= numbers / 4 * 3;
+  return find_windows(stager, first, count / 2, windows) <= values / 4 * 3;
 }
 
 int rl_input_stager_process(rl_input_stager *stager, int64_t first, int64_t count, uint32_t thread, rl_segment_function *function,
                             void *context, rl_error *err) {
   window windows[RL_KERNEL_MAX_INPUTS] = {{0}};
-  const int64_t numbers = find_windows(stager, first, count, windows), half = count / 2;
-  if (count > 1 && numbers > stager->max_buffer_values && is_worth_halving(stager, first, count, numbers)) {
+  const int64_t values = find_windows(stager, first, count, windows), half = count / 2;
+  if (count > 1 && values > stager->max_buffer_values && halving_reduces_input(stager, first, count, values)) {
     if (rl_input_stager_process(stager, first, half, thread, function, context, err) < 0) return -1;
     return rl_input_stager_process(stager, first + half, count - half, thread, function, context, err);
   }
-  if (grow_buffer(&stager->thread_buffers[thread], (size_t)numbers * stager->value_bytes, err) < 0) return -1;
+  if (grow_buffer(&stager->thread_buffers[thread], (size_t)values * stager->value_bytes, err) < 0) return -1;
   const void *in[RL_KERNEL_MAX_INPUTS];
   char *buffer = stager->thread_buffers[thread].memory;
   for (uint32_t input = 0; input < RL_KERNEL_MAX_INPUTS; input++) {
     in[input] = stager->full_input_values[input];
     if (windows[input].elements == 0) continue;
-    in[input] = stager->read(stager->kernel, input, windows[input].start, windows[input].elements, buffer);
+    in[input] = stager->read_input(stager->kernel, input, windows[input].start, windows[input].elements, buffer);
     buffer += (size_t)windows[input].elements * stager->value_bytes;
   }
   function(context, in, first, count, buffer);

@@ -1,7 +1,7 @@
 /* The graph that cuDNN recognises as attention and fuses ("Fused flash attention fprop" in its Graph API documentation):
  *   scores = Q Kᵀ · 1/√d, masked to the lowest float above the diagonal;
  *   softmax over the last axis as max, subtract, exp, sum, divide;
- *   the statistics max + log sum, which only training needs, but without which cuDNN 9.14 does not recognise the graph;
+ *   the statistics max + log sum: only training needs them, but cuDNN 9.14 does not recognise a graph without them;
  *   O = softmax · V.
  * The tensors between the two products are FP32 and virtual. The softmax is rounded to the type of V for the tensor cores. */
 #include "library/attention.h"
@@ -44,10 +44,10 @@ static descriptor multiply(const builder *b, descriptor left, descriptor right, 
   rl_dnn_owned operation = rl_dnn_create(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
   if (!rl_dnn_set(product, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &sum) ||
       cudnnBackendFinalize(product) != CUDNN_STATUS_SUCCESS ||
-      !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_MATMUL_DESC, product) ||
-      !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_MATMUL_ADESC, left) ||
-      !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_MATMUL_BDESC, right) ||
-      !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_MATMUL_CDESC, y))
+      !rl_dnn_set_descriptor(operation, CUDNN_ATTR_OPERATION_MATMUL_DESC, product) ||
+      !rl_dnn_set_descriptor(operation, CUDNN_ATTR_OPERATION_MATMUL_ADESC, left) ||
+      !rl_dnn_set_descriptor(operation, CUDNN_ATTR_OPERATION_MATMUL_BDESC, right) ||
+      !rl_dnn_set_descriptor(operation, CUDNN_ATTR_OPERATION_MATMUL_CDESC, y))
     rl_dnn_release(&operation);
   rl_dnn_add(b->graph, operation);
   operation = NULL;
@@ -69,11 +69,11 @@ static descriptor add_pointwise(const builder *b, pointwise p, descriptor y) {
       (p.mode == CUDNN_POINTWISE_GEN_INDEX &&
        !rl_dnn_set(description, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, 1, &p.axis)) ||
       cudnnBackendFinalize(description) != CUDNN_STATUS_SUCCESS ||
-      !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, description) ||
-      !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, p.x) ||
-      (p.second && !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, p.second)) ||
-      (p.condition && !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_POINTWISE_TDESC, p.condition)) ||
-      !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y))
+      !rl_dnn_set_descriptor(operation, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, description) ||
+      !rl_dnn_set_descriptor(operation, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, p.x) ||
+      (p.second && !rl_dnn_set_descriptor(operation, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, p.second)) ||
+      (p.condition && !rl_dnn_set_descriptor(operation, CUDNN_ATTR_OPERATION_POINTWISE_TDESC, p.condition)) ||
+      !rl_dnn_set_descriptor(operation, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y))
     rl_dnn_release(&operation);
   rl_dnn_add(b->graph, operation);
   operation = NULL;
@@ -97,9 +97,9 @@ static descriptor reduce(const builder *b, cudnnReduceTensorOp_t operator_type, 
   if (!rl_dnn_set(reduction, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &operator_type) ||
       !rl_dnn_set(reduction, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &sum) ||
       cudnnBackendFinalize(reduction) != CUDNN_STATUS_SUCCESS ||
-      !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_REDUCTION_DESC, reduction) ||
-      !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x) ||
-      !rl_dnn_link(operation, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y))
+      !rl_dnn_set_descriptor(operation, CUDNN_ATTR_OPERATION_REDUCTION_DESC, reduction) ||
+      !rl_dnn_set_descriptor(operation, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x) ||
+      !rl_dnn_set_descriptor(operation, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y))
     rl_dnn_release(&operation);
   rl_dnn_add(b->graph, operation);
   operation = NULL;

@@ -20,7 +20,7 @@ static int choice_count;
 static char current_scope[SCOPE_SIZE];
 static long read_offset; /* bytes of the file that were read */
 static bool file_is_readable;
-static bool write_failed; /* the file lacks a choice of this process */
+static bool write_failed; /* a choice of this process could not be written to the file */
 
 RL_DEFINE_CLEANUP(close_file, FILE *, fclose, NULL)
 
@@ -45,8 +45,8 @@ static bool choices_path(char *path, size_t size) {
   return (size_t)snprintf(path, size, "%s/choices.tsv", folder) < size;
 }
 
-/* Reads what was added to the file since the last call, by any process. Lines are "CHOICE<tab>SCOPE KEY"; other lines are
- * skipped. A last line without a newline is being written and is read by a later call. */
+/* Reads the lines that any process has added to the file since the last call. Lines are "CHOICE<tab>SCOPE KEY"; other lines are
+ * skipped. A last line without a newline is incomplete: a later call reads it. */
 static void read_new_lines(void) {
   char path[4096], line[KEY_SIZE + 32];
   file_is_readable = false;
@@ -65,7 +65,7 @@ static void read_new_lines(void) {
   }
 }
 
-/* Writes "SCOPE KEY"; false when that is too long. */
+/* Writes "SCOPE KEY" to full. Returns false when the text is too long. */
 static bool write_full_key(const char *key, char full[KEY_SIZE]) {
   return snprintf(full, KEY_SIZE, "%s %s", current_scope, key) < KEY_SIZE;
 }

@@ -1,7 +1,7 @@
-/* Choices between implementations, made by timing (tune.h) and kept in $ROOFLINED_CACHE_DIR/choices.tsv. Other processes (the
- * other worker of the device, the next daemon) then run the same kernels, get bit-identical results and open without timing
- * again. Without that variable choices last as long as the process. An unreadable or unwritable file only costs timing again, and
- * so does a choice beyond the 4096th. Called by one thread; processes share the file and see one another's choices. */
+/* Choices between algorithms, made by timing (tune.h) and stored in $ROOFLINED_CACHE_DIR/choices.tsv. Other processes (the
+ * device's other worker, a later daemon) read them, so that they run the same kernels, get bit-identical results and need no
+ * timing. Without the variable, choices last as long as the process. When the file can't be read or written, and after the 4096th
+ * choice, the algorithms are timed again. One thread per process. */
 #ifndef RL_LIBRARY_CHOICES_H
 #define RL_LIBRARY_CHOICES_H
 
@@ -12,15 +12,17 @@
 extern "C" {
 #endif
 
-/* Sets what later choices are valid for: the device and the libraries' versions. To be called first. */
+/* Sets the scope of the choices that are found and added from now on: a text with the device and the versions of the libraries.
+ * Call it before the other functions. */
 void rl_choices_set_scope(const char *scope);
-/* Returns the choice of this key in the current scope; -1: none. */
+/* Returns the choice stored under this key (operation and shape) in the current scope: an index, whose meaning is the caller's.
+ * -1: none. */
 int64_t rl_choices_find(const char *key);
-/* Adds a choice to the current scope. A key that has one keeps it. */
+/* Adds a choice to the current scope. Does nothing when the key already has a choice. */
 void rl_choices_add(const char *key, int64_t choice);
-/* True when choices last beyond this process. */
+/* True when the choices are stored in the file. */
 bool rl_choices_are_persistent(void);
-/* Returns why results may differ between processes; NULL: they do not. */
+/* Returns why two processes may choose differently and get different results; NULL: they choose the same. */
 const char *rl_choices_note(void);
 
 #ifdef __cplusplus

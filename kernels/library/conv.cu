@@ -57,11 +57,12 @@ static void add_convolution(rl_dnn_graph *graph, const rl_conv_shape *s, void *x
   const float one = 1.0f, zero = 0.0f;
   const bool last = s->channels_last;
   rl_dnn_owned convolution = create_convolution(s), operation = rl_dnn_create(names->operation);
-  if (!rl_dnn_link(operation, names->convolution, convolution) ||
-      !rl_dnn_link(operation, names->x, add_tensor(graph, s->type, last, s->n, s->c, s->h, s->w, x)) ||
-      !rl_dnn_link(operation, names->w, add_tensor(graph, s->weight_type, last, s->k, s->c, s->kernel, s->kernel, weights)) ||
-      !rl_dnn_link(operation, names->y,
-                   add_tensor(graph, s->type, last, s->n, s->k, positions(s, s->h), positions(s, s->w), y)) ||
+  if (!rl_dnn_set_descriptor(operation, names->convolution, convolution) ||
+      !rl_dnn_set_descriptor(operation, names->x, add_tensor(graph, s->type, last, s->n, s->c, s->h, s->w, x)) ||
+      !rl_dnn_set_descriptor(operation, names->w,
+                             add_tensor(graph, s->weight_type, last, s->k, s->c, s->kernel, s->kernel, weights)) ||
+      !rl_dnn_set_descriptor(operation, names->y,
+                             add_tensor(graph, s->type, last, s->n, s->k, positions(s, s->h), positions(s, s->w), y)) ||
       !rl_dnn_set(operation, names->alpha, CUDNN_TYPE_FLOAT, 1, &one) ||
       !rl_dnn_set(operation, names->beta, CUDNN_TYPE_FLOAT, 1, &zero))
     rl_dnn_release(&operation);

@@ -29,7 +29,7 @@ bool rl_dnn_set(descriptor d, cudnnBackendAttributeName_t name, cudnnBackendAttr
   return d && cudnnBackendSetAttribute(d, name, type, count, values) == CUDNN_STATUS_SUCCESS;
 }
 
-bool rl_dnn_link(descriptor d, cudnnBackendAttributeName_t name, descriptor to) {
+bool rl_dnn_set_descriptor(descriptor d, cudnnBackendAttributeName_t name, descriptor to) {
   return to && rl_dnn_set(d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &to);
 }
 
@@ -125,7 +125,7 @@ __attribute__((unused)) static void configurations_close(configurations *c) {
 /* Appends the configurations that cuDNN's heuristic proposes, best first. */
 static void add_recommended(descriptor graph, cudnnBackendHeurMode_t mode, configurations *c) {
   owned heuristic = rl_dnn_create(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-  if (!rl_dnn_link(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph) ||
+  if (!rl_dnn_set_descriptor(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph) ||
       !rl_dnn_set(heuristic, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode) || !finalize(heuristic))
     return;
   int64_t capacity = MAX_CONFIGURATIONS - c->count, allocated = 0, got = 0;
@@ -142,10 +142,10 @@ static void add_engines(descriptor graph, configurations *c) {
   get(graph, CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT, CUDNN_TYPE_INT64, 1, &got, &engines);
   for (int64_t i = 0; i < engines && c->count < MAX_CONFIGURATIONS; i++) {
     owned engine = rl_dnn_create(CUDNN_BACKEND_ENGINE_DESCRIPTOR), configuration = NULL;
-    if (rl_dnn_link(engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph) &&
+    if (rl_dnn_set_descriptor(engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph) &&
         rl_dnn_set(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &i) && finalize(engine) &&
         (configuration = rl_dnn_create(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)) &&
-        rl_dnn_link(configuration, CUDNN_ATTR_ENGINECFG_ENGINE, engine) && finalize(configuration)) {
+        rl_dnn_set_descriptor(configuration, CUDNN_ATTR_ENGINECFG_ENGINE, engine) && finalize(configuration)) {
       c->list[c->count++] = configuration;
       configuration = NULL;
     }
@@ -220,7 +220,7 @@ static bool create_plan(rl_dnn *p, descriptor configuration, size_t workspace_li
   int64_t bytes = 0, got = 0;
   p->plan = rl_dnn_create(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   if (!rl_dnn_set(p->plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &p->handle) ||
-      !rl_dnn_link(p->plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration) || !finalize(p->plan) ||
+      !rl_dnn_set_descriptor(p->plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration) || !finalize(p->plan) ||
       !get(p->plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &got, &bytes) || bytes < 0 ||
       (size_t)bytes > workspace_limit)
     return false;

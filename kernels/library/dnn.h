@@ -14,15 +14,15 @@ typedef cudnnBackendDescriptor_t rl_dnn_descriptor;
 
 enum { RL_DNN_RANK = 4, RL_DNN_TENSORS = 24, RL_DNN_OPERATIONS = 16 };
 
-typedef struct rl_dnn_memory { /* of the tensors that are not virtual */
+typedef struct rl_dnn_memory { /* addresses of the tensors that are not virtual */
   int64_t uids[RL_DNN_TENSORS];
   void *addresses[RL_DNN_TENSORS]; /* NULL: the tensor is scalars[i] */
   float scalars[RL_DNN_TENSORS];
   int64_t count;
 } rl_dnn_memory;
 
-/* To be zeroed first. Descriptors that cuDNN refuses are NULL, and so are those made from them. Callers need not check:
- * rl_dnn_open does. */
+/* A graph under construction; starts zeroed. A descriptor that cuDNN refuses is NULL, and so is each descriptor made from it.
+ * Callers need not check, because rl_dnn_open fails for such a graph. */
 typedef struct rl_dnn_graph {
   rl_dnn_descriptor tensors[RL_DNN_TENSORS], operations[RL_DNN_OPERATIONS];
   int64_t tensor_count, operation_count;
@@ -33,25 +33,25 @@ typedef struct rl_dnn_graph {
 /* Adds a tensor, owned by the graph. memory NULL: a virtual tensor, which is not stored in global memory. */
 rl_dnn_descriptor rl_dnn_tensor(rl_dnn_graph *graph, cudnnDataType_t type, const int64_t sizes[RL_DNN_RANK],
                                 const int64_t strides[RL_DNN_RANK], void *memory);
-/* Adds a tensor of one number. */
+/* Adds a tensor with one element, `value`. */
 rl_dnn_descriptor rl_dnn_scalar(rl_dnn_graph *graph, float value);
 /* Finalizes the operation and adds it to the graph, which owns it. */
 void rl_dnn_add(rl_dnn_graph *graph, rl_dnn_descriptor operation);
 void rl_dnn_graph_close(rl_dnn_graph *graph);
 
-/* Descriptors. NULL or false when cuDNN refuses. */
+/* Create a descriptor, set an attribute to values, set an attribute to another descriptor. NULL or false when cuDNN refuses. */
 rl_dnn_descriptor rl_dnn_create(cudnnBackendDescriptorType_t type);
 bool rl_dnn_set(rl_dnn_descriptor descriptor, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count,
                 const void *values);
-bool rl_dnn_link(rl_dnn_descriptor descriptor, cudnnBackendAttributeName_t name, rl_dnn_descriptor to);
+bool rl_dnn_set_descriptor(rl_dnn_descriptor descriptor, cudnnBackendAttributeName_t name, rl_dnn_descriptor to);
 void rl_dnn_release(rl_dnn_descriptor *descriptor);
 #define rl_dnn_owned __attribute__((cleanup(rl_dnn_release))) rl_dnn_descriptor
 
 /* --- the plan ---------------------------------------------------------------------------------------------------------- */
 
-typedef struct rl_dnn_choice { /* one engine configuration, as timed */
+typedef struct rl_dnn_choice { /* the engine configuration that a plan uses */
   char name[96];               /* "engine 3 k2=1": cuDNN's index of the engine, and its knobs */
-  double us;                   /* 0: the choice was known and not timed */
+  double us;                   /* measured time; 0: taken from choices.h without timing */
   size_t workspace_bytes;
   int64_t rank; /* position in the order of cuDNN's heuristics, from 0 */
   bool deterministic;
@@ -67,13 +67,13 @@ typedef struct rl_dnn_search {
 
 typedef struct rl_dnn rl_dnn;
 
-/* Chooses an engine configuration and creates its plan. name: of the operation ("a convolution"), for messages; it must outlive
- * the plan. key: of the choice (choices.h). The trials overwrite the output; fill the inputs first. A deterministic configuration
- * is preferred when it is within 5 % of the fastest. -1 with RL_CUDNN, CUDNN_STATUS_NOT_SUPPORTED when cuDNN does not support the
- * graph. The graph may be closed afterwards. */
+/* Chooses an engine configuration and creates its plan. name: the operation in words ("a convolution"), for error messages; must
+ * outlive the plan. key: the choice's key (choices.h). The trials overwrite the output; fill the inputs first. A deterministic
+ * configuration is preferred when it is within 5 % of the fastest. -1 with RL_CUDNN, CUDNN_STATUS_NOT_SUPPORTED when cuDNN does
+ * not support the graph. The graph may be closed afterwards. */
 int rl_dnn_open(cudnnHandle_t handle, const rl_dnn_graph *graph, const char *name, const char *key, const rl_dnn_search *search,
                 rl_stream stream, rl_dnn **plan, rl_error *err);
-/* Sets the workspace, of at least the choice's workspace_bytes, owned by the caller. To be called before the first enqueue. */
+/* Sets the workspace, at least rl_dnn_chosen(plan)->workspace_bytes, which the caller owns. Call before the first enqueue. */
 int rl_dnn_bind(rl_dnn *plan, void *workspace, rl_error *err);
 void rl_dnn_close(rl_dnn *plan); /* NULL is allowed */
 int rl_dnn_enqueue(rl_dnn *plan, rl_stream stream, rl_error *err);

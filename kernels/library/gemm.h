@@ -1,5 +1,6 @@
-/* A matrix product by cuBLASLt, with the fastest of the algorithms that its heuristic proposes (tune.h times them). Column-major,
- * as in cuBLAS: D[m×n] = op(A)[m×k] · op(B)[k×n]. Belongs to one thread. The caller owns the buffers and keeps them until close.
+/* A matrix product by cuBLASLt, with the fastest of the algorithms that cuBLASLt's heuristic proposes (timed by tune.h).
+ * Column-major, as in cuBLAS: D[m×n] = op(A)[m×k] · op(B)[k×n]. Belongs to one thread. The caller owns the buffers and keeps them
+ * until close.
  */
 #ifndef RL_LIBRARY_GEMM_H
 #define RL_LIBRARY_GEMM_H
@@ -21,13 +22,13 @@ typedef struct rl_gemm_shape {
 typedef struct rl_gemm rl_gemm;
 
 /* Times up to max_trials algorithms (1: takes the first that runs), each with at most workspace_bytes of workspace, on the
- * present contents of the buffers. Overwrites D. -1 with RL_CUBLAS, CUBLAS_STATUS_NOT_SUPPORTED when cuBLASLt does not support
+ * current contents of the buffers. Overwrites D. -1 with RL_CUBLAS, CUBLAS_STATUS_NOT_SUPPORTED when cuBLASLt does not support
  * the shape. */
 int rl_gemm_open(cublasLtHandle_t handle, const rl_gemm_shape *shape, const void *a, const void *b, void *d, void *workspace,
                  size_t workspace_bytes, int max_trials, rl_stream stream, rl_gemm **gemm, rl_error *err);
 void rl_gemm_close(rl_gemm *gemm); /* NULL is allowed */
 int rl_gemm_enqueue(rl_gemm *gemm, rl_stream stream, rl_error *err);
-double rl_gemm_us(const rl_gemm *gemm); /* as timed at open; 0: the choice was known and not timed */
+double rl_gemm_us(const rl_gemm *gemm); /* time measured by open; 0: the choice came from choices.h */
 int rl_gemm_rank(const rl_gemm *gemm);  /* position of the algorithm in the heuristic's order, from 0 */
 
 #endif

@@ -6,9 +6,10 @@
 #include "cuda_check.h"
 #include "hash.h"
 
-enum { COPIES = 12, ROUNDS = 3 };
-static const double LONG_US =
-    20000; /* from this duration one timed run is accurate enough: no graph of copies, no further rounds */
+/* Work that takes at least ACCURATE_RUN_US is timed once. Shorter work is captured up to RUNS_PER_GRAPH times into one graph,
+ * which is timed in ROUNDS rounds. */
+enum { RUNS_PER_GRAPH = 12, ROUNDS = 3 };
+static const double ACCURATE_RUN_US = 20000;
 
 typedef struct timer {
   cudaGraph_t graph;
@@ -23,7 +24,7 @@ __attribute__((unused)) static void timer_close(timer *t) {
   if (t->stop) cudaEventDestroy(t->stop);
 }
 
-/* Records the stop event, waits for it, and returns the time since the start event in *us. */
+/* Records the stop event, waits for it, and sets *us to the time since the start event in microseconds. */
 static int stop_timer(timer *t, cudaStream_t stream, double *us, rl_error *err) {
   float ms = 0;
   if (rl_cuda_ok(cudaEventRecord(t->stop, stream), "timing", err) < 0 ||
@@ -34,11 +35,11 @@ static int stop_timer(timer *t, cudaStream_t stream, double *us, rl_error *err) 
   return 0;
 }
 
-static int capture(timer *t, int (*enqueue)(void *arg, rl_stream stream, rl_error *err), void *arg, cudaStream_t stream,
-                   int copies, rl_error *err) {
+static int capture(timer *t, int (*enqueue)(void *arg, rl_stream stream, rl_error *err), void *arg, cudaStream_t stream, int runs,
+                   rl_error *err) {
   if (rl_cuda_ok(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capturing", err) < 0) return -1;
   int failed = 0;
-  for (int i = 0; i < copies && !failed; i++) failed = enqueue(arg, stream, err);
+  for (int i = 0; i < runs && !failed; i++) failed = enqueue(arg, stream, err);
   cudaError_t status = cudaStreamEndCapture(stream, &t->graph);
   if (failed || status != cudaSuccess) {
     (void)cudaGetLastError();
@@ -55,21 +56,23 @@ int rl_tune_time(int (*enqueue)(void *arg, rl_stream stream, rl_error *err), voi
   if (rl_cuda_ok(cudaEventCreate(&t.start), "creating an event", err) < 0 ||
       rl_cuda_ok(cudaEventCreate(&t.stop), "creating an event", err) < 0)
     return -1;
-  /* Run once untimed, to load modules and to see that the work runs at all; then once timed. */
+  /* The first run is not timed: it loads modules, and fails when the work can't run. */
   if (enqueue(arg, stream, err) < 0 || rl_cuda_ok(cudaEventRecord(t.start, cuda_stream), "timing", err) < 0 ||
       enqueue(arg, stream, err) < 0 || stop_timer(&t, cuda_stream, &single_run_us, err) < 0)
     return -1;
-  const bool is_long = single_run_us >= LONG_US;
-  const int copies = is_long ? 1 : single_run_us * COPIES <= LONG_US ? COPIES : (int)(LONG_US / single_run_us);
-  if (capture(&t, enqueue, arg, cuda_stream, copies, err) < 0) return -1;
+  const bool is_accurate = single_run_us >= ACCURATE_RUN_US;
+  const int runs = is_accurate                                         ? 1
+                   : single_run_us * RUNS_PER_GRAPH <= ACCURATE_RUN_US ? RUNS_PER_GRAPH
+                                                                       : (int)(ACCURATE_RUN_US / single_run_us);
+  if (capture(&t, enqueue, arg, cuda_stream, runs, err) < 0) return -1;
   double shortest_us = single_run_us;
-  for (int round = 0; round <= ROUNDS && !is_long; round++) { /* round 0 warms up */
+  for (int round = 0; round <= ROUNDS && !is_accurate; round++) { /* round 0 warms up */
     double round_us;
     if (rl_cuda_ok(cudaEventRecord(t.start, cuda_stream), "timing", err) < 0 ||
         rl_cuda_ok(cudaGraphLaunch(t.executable, cuda_stream), "timing", err) < 0 ||
         stop_timer(&t, cuda_stream, &round_us, err) < 0)
       return -1;
-    if (round == 1 || (round > 1 && round_us / copies < shortest_us)) shortest_us = round_us / copies;
+    if (round == 1 || (round > 1 && round_us / runs < shortest_us)) shortest_us = round_us / runs;
   }
   *us = shortest_us;
   return 0;

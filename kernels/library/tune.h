@@ -1,5 +1,6 @@
-/* Timing of device work, to choose between implementations. The work is captured several times into one graph, as it will run
- * later, so that gaps between launches count and host time does not. */
+/* Tuning: an engine that can run an operation with several algorithms (of cuBLASLt, cuDNN, or its own kernels) times each of them
+ * when an instance is opened, and uses the fastest. choices.h stores the results, so that later instances need no timing. The
+ * work is timed inside a CUDA graph, as it will run later: the time includes gaps between launches and excludes host time. */
 #ifndef RL_LIBRARY_TUNE_H
 #define RL_LIBRARY_TUNE_H
 
@@ -10,14 +11,15 @@
 extern "C" {
 #endif
 
-/* Sets *us to the time of one enqueue(arg) in microseconds, the shortest of a few rounds. -1 when it fails or can't be captured;
- * the device stays usable. */
+/* Sets *us to the device time of the work that one enqueue(arg) enqueues, in microseconds: the shortest of a few rounds. -1 when
+ * enqueue fails or can't be captured; the device stays usable. */
 int rl_tune_time(int (*enqueue)(void *arg, rl_stream stream, rl_error *err), void *arg, rl_stream stream, double *us,
                  rl_error *err);
 /* Fills memory with `count` reproducible values in [-1, 1), of 4 bytes (float) or 2 bytes (half). Timing on zeros is not
  * representative. */
 int rl_tune_fill_noise(void *memory, size_t count, size_t value_bytes, rl_stream stream, rl_error *err);
-/* Sets the scope of choices to this CUDA device, its driver, cuDNN and cuBLASLt. */
+/* Sets the scope of choices (rl_choices_set_scope) to the name of this CUDA device and the versions of its driver, cuDNN and
+ * cuBLASLt. */
 int rl_tune_set_choices_scope(const rl_device *device, rl_error *err);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* rooflined-nvrtc reads CUDA C++ from standard input and writes an rl_nvrtc_output_header to standard output. It loads NVRTC,
+/* rooflined-nvrtc reads CUDA C++ from standard input and writes its result (output.h) to standard output. It loads NVRTC,
  * enters the sandbox and compiles once.
  *
  *   rooflined-nvrtc --version               prints the version of NVRTC: "13.0"
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "nvrtc/answer.h"
+#include "nvrtc/output.h"
 #include "nvrtc/sandbox.h"
 #include "nvrtc/nvrtc.h"
 
@@ -104,7 +104,7 @@ static const char *find_headers(const nvrtc *api, char include[PATH_MAX]) {
   return NULL;
 }
 
-/* --- the answer -------------------------------------------------------------------------------------------------------- */
+/* --- the output -------------------------------------------------------------------------------------------------------- */
 
 static int write_all(const void *data, size_t size) {
   while (size > 0) {
@@ -118,7 +118,7 @@ static int write_all(const void *data, size_t size) {
 }
 
 /* Returns the program's exit status. */
-static int write_answer(rl_nvrtc_status status, const char *symbol, const char *log, const void *image, size_t image_bytes) {
+static int write_output(rl_nvrtc_status status, const char *symbol, const char *log, const void *image, size_t image_bytes) {
   size_t symbol_bytes = strlen(symbol), log_bytes = strnlen(log, RL_NVRTC_LOG_MAX);
   rl_nvrtc_output_header header = {.magic = RL_NVRTC_MAGIC,
                                    .status = status,
@@ -130,7 +130,7 @@ static int write_answer(rl_nvrtc_status status, const char *symbol, const char *
   return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-static int write_unavailable(const char *reason) { return write_answer(RL_NVRTC_UNAVAILABLE, "", reason, NULL, 0); }
+static int write_unavailable(const char *reason) { return write_output(RL_NVRTC_UNAVAILABLE, "", reason, NULL, 0); }
 
 /* --- compiling --------------------------------------------------------------------------------------------------------- */
 
@@ -164,7 +164,7 @@ static int compile(const nvrtc *api, const char *entry, int count, const char *c
   rc = api->compile(source, count, options);
   rl_auto(rl_free_text) char *log = read_log(api, source);
   if (log == NULL) return write_unavailable("no memory for the log");
-  if (rc != 0) return write_answer(RL_NVRTC_REFUSED, "", log[0] != '\0' ? log : api->error(rc), NULL, 0);
+  if (rc != 0) return write_output(RL_NVRTC_REFUSED, "", log[0] != '\0' ? log : api->error(rc), NULL, 0);
   const char *symbol = "";
   size_t size = 0;
   rc = api->lowered_name(source, entry, &symbol);
@@ -172,7 +172,7 @@ static int compile(const nvrtc *api, const char *entry, int count, const char *c
   rl_auto(rl_free_text) char *image = malloc(size + 1);
   if (rc == 0 && image != NULL) rc = api->image(source, image);
   if (rc != 0 || image == NULL) return write_unavailable(rc != 0 ? api->error(rc) : "no memory for the image");
-  return write_answer(RL_NVRTC_COMPILED, symbol, log, image, size);
+  return write_output(RL_NVRTC_COMPILED, symbol, log, image, size);
 }
 
 /* Our own options come last, so that none of the given options can override which files NVRTC reads. */

@@ -17,11 +17,11 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "nvrtc/answer.h"
+#include "nvrtc/output.h"
 #include "nvrtc/cache.h"
 
 enum { COMPILE_TIMEOUT_MS = 180000, MAX_LINE_LENGTH = 300 };
-static const size_t MAX_ANSWER_BYTES = (size_t)256 << 20;
+static const size_t MAX_OUTPUT_BYTES = (size_t)256 << 20;
 
 RL_DEFINE_CLEANUP(free_bytes, unsigned char *, free, NULL)
 
@@ -47,7 +47,7 @@ static int find_compiler(const rl_nvrtc_request *request, char path[PATH_MAX], r
   return 0;
 }
 
-static int start(char *const *arguments, int input, int output, pid_t *pid, rl_error *err) {
+static int spawn_compiler(char *const *arguments, int input, int output, pid_t *pid, rl_error *err) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
@@ -74,33 +74,33 @@ static int wait_for_exit(pid_t pid, rl_error *err) {
 }
 
 /* Runs the program with `input` on standard input and returns its standard output, which the caller frees. */
-static int run(char *const *arguments, const void *input, size_t size, unsigned char **output, size_t *output_size,
-               rl_error *err) {
+static int run_compiler(char *const *arguments, const void *input, size_t size, unsigned char **output, size_t *output_size,
+                        rl_error *err) {
   rl_auto(rl_close_descriptor) int in = memfd_create("code", MFD_CLOEXEC);
-  rl_auto(rl_close_descriptor) int out = memfd_create("answer", MFD_CLOEXEC);
+  rl_auto(rl_close_descriptor) int out = memfd_create("output", MFD_CLOEXEC);
   struct stat status;
   pid_t pid;
   if (in < 0 || out < 0 || write(in, input, size) != (ssize_t)size || lseek(in, 0, SEEK_SET) < 0)
     return rl_fail_errno(err, "can't hand the code to the compiler");
-  if (start(arguments, in, out, &pid, err) < 0 || wait_for_exit(pid, err) < 0) return -1;
-  if (fstat(out, &status) < 0 || (size_t)status.st_size > MAX_ANSWER_BYTES)
-    return rl_fail(err, RL_SYS, EFBIG, "the compiler's answer is too large");
+  if (spawn_compiler(arguments, in, out, &pid, err) < 0 || wait_for_exit(pid, err) < 0) return -1;
+  if (fstat(out, &status) < 0 || (size_t)status.st_size > MAX_OUTPUT_BYTES)
+    return rl_fail(err, RL_SYS, EFBIG, "the compiler's output is too large");
   rl_auto(free_bytes) unsigned char *text = malloc((size_t)status.st_size + 1);
-  if (text == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the compiler's answer");
+  if (text == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the compiler's output");
   if (pread(out, text, (size_t)status.st_size, 0) != status.st_size)
-    return rl_fail_errno(err, "can't read the compiler's answer");
+    return rl_fail_errno(err, "can't read the compiler's output");
   text[status.st_size] = '\0';
   *output_size = (size_t)status.st_size;
   *output = rl_steal(&text);
   return 0;
 }
 
-/* --- the answer -------------------------------------------------------------------------------------------------------- */
+/* --- the output -------------------------------------------------------------------------------------------------------- */
 
-/* Returns true when the header is valid and the sizes in it add up to the size of the answer. */
-static bool read_header(const unsigned char *answer, size_t size, rl_nvrtc_output_header *header) {
+/* Returns true when the header is valid and the sizes in it add up to the size of the output. */
+static bool read_header(const unsigned char *output, size_t size, rl_nvrtc_output_header *header) {
   if (size < sizeof *header) return false;
-  memcpy(header, answer, sizeof *header);
+  memcpy(header, output, sizeof *header);
   return memcmp(header->magic, RL_NVRTC_MAGIC, sizeof header->magic) == 0 &&
          (uint64_t)header->symbol_bytes + header->log_bytes + header->image_bytes == size - sizeof *header;
 }
@@ -127,17 +127,17 @@ static int fail_with_first_error(const char *log, rl_error *err) {
   return rl_fail_at(err, "/code", "%.*s", length < MAX_LINE_LENGTH ? length : MAX_LINE_LENGTH, line);
 }
 
-static int parse_answer(const unsigned char *answer, size_t size, rl_nvrtc_result *result, rl_error *err) {
+static int parse_output(const unsigned char *output, size_t size, rl_nvrtc_result *result, rl_error *err) {
   rl_nvrtc_output_header header;
-  if (!read_header(answer, size, &header)) return rl_fail(err, RL_SYS, EPROTO, "the compiler's answer is malformed");
-  const char *symbol = (const char *)answer + sizeof header, *log = symbol + header.symbol_bytes;
+  if (!read_header(output, size, &header)) return rl_fail(err, RL_SYS, EPROTO, "the compiler's output is malformed");
+  const char *symbol = (const char *)output + sizeof header, *log = symbol + header.symbol_bytes;
   result->symbol = strndup(symbol, header.symbol_bytes);
   result->log = strndup(log, header.log_bytes);
   result->image = malloc((size_t)header.image_bytes + 1);
   if (result->symbol == NULL || result->log == NULL || result->image == NULL)
     return rl_fail(err, RL_SYS, ENOMEM, "out of memory for compiled code");
   memcpy(result->image, log + header.log_bytes, header.image_bytes);
-  result->size = header.image_bytes;
+  result->image_bytes = header.image_bytes;
   if (header.status == RL_NVRTC_UNAVAILABLE) return rl_fail(err, RL_SYS, ENOTSUP, "%s", result->log);
   if (header.status != RL_NVRTC_COMPILED) return fail_with_first_error(result->log, err);
   find_spills(result);
@@ -150,31 +150,32 @@ static int parse_answer(const unsigned char *answer, size_t size, rl_nvrtc_resul
 static const char *compiler_version(const char *compiler, rl_error *err) {
   static char version[16];
   char *const arguments[] = {(char *)(uintptr_t)compiler, (char *)(uintptr_t) "--version", NULL};
-  rl_auto(free_bytes) unsigned char *answer = NULL;
+  rl_auto(free_bytes) unsigned char *output = NULL;
   size_t size;
   if (version[0] != '\0') return version;
-  if (run(arguments, "", 0, &answer, &size, err) < 0) return NULL;
-  snprintf(version, sizeof version, "%s", (const char *)answer);
+  if (run_compiler(arguments, "", 0, &output, &size, err) < 0) return NULL;
+  snprintf(version, sizeof version, "%s", (const char *)output);
   return version;
 }
 
-/* Compiles and adds the answer to the cache. */
+/* Compiles and adds the output to the cache. */
 static int compile(const rl_nvrtc_request *request, char *const *arguments, const char *key, rl_nvrtc_result *result,
                    rl_error *err) {
-  rl_auto(free_bytes) unsigned char *answer = NULL;
+  rl_auto(free_bytes) unsigned char *output = NULL;
   size_t size;
-  if (run(arguments, request->code, request->length, &answer, &size, err) < 0 || parse_answer(answer, size, result, err) < 0)
+  if (run_compiler(arguments, request->code, request->length, &output, &size, err) < 0 ||
+      parse_output(output, size, result, err) < 0)
     return -1;
-  if (request->cache != NULL) rl_nvrtc_cache_put(request->cache, key, answer, size);
+  if (request->cache != NULL) rl_nvrtc_cache_put(request->cache, key, output, size);
   return 0;
 }
 
-/* Returns false when the cache has no valid answer. */
+/* Returns false when the cache has no valid output. */
 static bool load_from_cache(const rl_nvrtc_request *request, const char *key, rl_nvrtc_result *result) {
-  rl_auto(free_bytes) unsigned char *answer = NULL;
+  rl_auto(free_bytes) unsigned char *output = NULL;
   size_t size;
-  if (rl_nvrtc_cache_get(request->cache, key, &answer, &size) < 0) return false;
-  if (parse_answer(answer, size, result, NULL) == 0) return result->cached = true;
+  if (rl_nvrtc_cache_get(request->cache, key, &output, &size) < 0) return false;
+  if (parse_output(output, size, result, NULL) == 0) return result->cached = true;
   rl_nvrtc_clear(result);
   return false;
 }

@@ -1,5 +1,5 @@
-/* Compiles CUDA C++ to machine code. NVRTC runs in a process of its own, rooflined-nvrtc, whose sandbox can read the CUDA headers
- * and no other file, because the code is not trusted. Plain C, built without CUDA; libnvrtc is loaded at run time. */
+/* Compiles CUDA C++ to machine code. The code is not trusted, so NVRTC runs in a separate process, rooflined-nvrtc, inside a
+ * sandbox that can read the CUDA headers and no other file. Plain C, built without CUDA; libnvrtc is loaded at run time. */
 #ifndef RL_KERNELS_NVRTC_NVRTC_H
 #define RL_KERNELS_NVRTC_NVRTC_H
 
@@ -29,17 +29,17 @@ typedef struct rl_nvrtc_request {
 } rl_nvrtc_request;
 
 typedef struct rl_nvrtc_result {
-  unsigned char *image; /* cubin of `size` bytes */
-  size_t size;
+  unsigned char *image; /* cubin */
+  size_t image_bytes;
   char *symbol;      /* the entry's name in the cubin */
   char *log;         /* of the compiler, at most RL_NVRTC_LOG_MAX bytes; set also after a compile error; NULL: none */
   double compile_ms; /* duration of rl_nvrtc_compile, cached or not */
   double spill_store_bytes, spill_load_bytes; /* per thread, from ptxas; NAN: not reported */
-  bool cached;
+  bool cached;                                /* the cache had the result */
 } rl_nvrtc_result;
 
-/* -1 with RL_INPUT at /code and the first error when the code does not compile or crashes the compiler; -1 with RL_SYS when there
- * is no compiler or no sandbox. Clear the result in any case. */
+/* Compiles, or reads the result from the cache. -1 with RL_INPUT at /code and the first error when the code does not compile or
+ * crashes the compiler; -1 with RL_SYS when there is no compiler or no sandbox. Clear the result in any case. */
 int rl_nvrtc_compile(const rl_nvrtc_request *request, rl_nvrtc_result *result, rl_error *err);
 void rl_nvrtc_clear(rl_nvrtc_result *result);
 

@@ -4,9 +4,9 @@
 
 #include "base/error.h"
 
-/* From this call on, the calling thread and those that it starts can read files below one folder (NULL: no files), and cannot
- * write or execute any. Limits memory, CPU time and file size. That a path exists can still be found out. -1 with RL_SYS when the
- * kernel has no Landlock. */
+/* From this call on, the calling thread and the threads that it starts can read files below readable_folder (NULL: no files) and
+ * can't write or execute any file. Limits memory, CPU time and file size. The sandboxed code can still test whether a path
+ * exists. -1 with RL_SYS when the kernel has no Landlock. */
 int rl_sandbox_enter(const char *readable_folder, rl_error *err);
 
 #endif

@@ -76,7 +76,8 @@ static int decode_buffer_bytes(const buffer_request *request, const char *pointe
   char member_pointer[RL_SOURCE_POINTER_SIZE];
   size_t size, element_size = rl_source_type_size(request->dtype);
   snprintf(member_pointer, sizeof member_pointer, "%.80s/bytes", pointer);
-  if (rl_source_decode_base64(request->bytes, RL_SOURCE_TEXT_MAX, member_pointer, &argument->bytes, &size, err) < 0) return -1;
+  if (rl_source_decode_base64(request->bytes, RL_SOURCE_TEXT_MAX, member_pointer, &argument->initial_contents, &size, err) < 0)
+    return -1;
   argument->count = (int64_t)(size / element_size);
   if (size % element_size != 0 || (request->count != 0 && request->count != argument->count))
     return rl_fail_at(err, member_pointer, "%zu bytes are not %lld elements", size,
@@ -89,7 +90,7 @@ static int decode_buffer(const cJSON *object, const char *pointer, rl_source_arg
   buffer_request request = {.seed = 1};
   if (rl_fields_decode(buffer_fields, object, pointer, &request, sizeof request, err) < 0) return -1;
   *argument = (rl_source_argument){
-      .buffer = true, .type = request.dtype, .count = request.count, .init = request.init, .seed = request.seed};
+      .is_buffer = true, .type = request.dtype, .count = request.count, .init = request.init, .seed = request.seed};
   if (request.bytes != NULL) return decode_buffer_bytes(&request, pointer, argument, err);
   if (request.count == 0) {
     snprintf(member_pointer, sizeof member_pointer, "%.80s/count", pointer);
@@ -119,7 +120,7 @@ int rl_source_decode_arguments(rl_source *source, rl_error *err) {
   cJSON_ArrayForEach (each, source->request.arguments) {
     rl_source_argument *argument = &source->arguments[source->argument_count++];
     if (decode_argument(each, source->argument_count - 1, argument, err) < 0) return -1;
-    if (argument->buffer) source->buffer_bytes += argument->count * (int64_t)rl_source_type_size(argument->type);
+    if (argument->is_buffer) source->buffer_bytes += argument->count * (int64_t)rl_source_type_size(argument->type);
   }
   return 0;
 }
@@ -148,7 +149,7 @@ int rl_source_decode_expected(rl_source *source, rl_error *err) {
   source->expected_argument = -1;
   if (object == NULL) return 0;
   if (rl_fields_decode(rl_source_expected_fields, object, "/expected", &request, sizeof request, err) < 0) return -1;
-  if (request.argument >= source->argument_count || !source->arguments[request.argument].buffer)
+  if (request.argument >= source->argument_count || !source->arguments[request.argument].is_buffer)
     return rl_fail_at(err, "/expected/argument", "this argument is not a buffer");
   const rl_source_argument *argument = &source->arguments[request.argument];
   if (rl_source_decode_base64(request.values, RL_SOURCE_TEXT_MAX, "/expected/values", &source->expected, &size, err) < 0)

@@ -10,7 +10,8 @@ extern "C" {
 
 extern const rl_field rl_source_argument_fields[], rl_source_expected_fields[];
 
-/* Decode these parts of source->request into source; expected after the arguments. -1 with RL_INPUT and a pointer. */
+/* Decode source->request.arguments and source->request.expected into source, in this order. -1 with RL_INPUT and a JSON pointer.
+ */
 int rl_source_decode_arguments(rl_source *source, rl_error *err);
 int rl_source_decode_expected(rl_source *source, rl_error *err);
 

@@ -25,6 +25,7 @@ typedef enum rl_source_type {
 } rl_source_type;
 extern const char *const rl_source_type_names[]; /* "fp64" "fp32" ..., NULL */
 size_t rl_source_type_size(int type);            /* in bytes */
+/* Returns element `index` of an array of this type. */
 double rl_source_element_to_double(int type, const void *memory, size_t index);
 /* Converts value, which must be within the type's range, and stores it. */
 void rl_source_double_to_element(int type, void *memory, size_t index, double value);

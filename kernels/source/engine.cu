@@ -40,15 +40,16 @@ static int reset(rl_instance *base, rl_error *err) {
   rl_device *device = base->device;
   for (int i = 0; i < self->source.argument_count; i++) {
     const rl_source_argument *argument = &self->source.arguments[i];
-    if (!argument->buffer) continue;
-    int rc = argument->bytes ? device->ops->upload(device, self->buffers[i], argument->bytes, buffer_bytes(argument), err)
-                             : rl_source_fill(argument, i, self->buffers[i], device->stream, err);
+    if (!argument->is_buffer) continue;
+    int rc = argument->initial_contents
+                 ? device->ops->upload(device, self->buffers[i], argument->initial_contents, buffer_bytes(argument), err)
+                 : rl_source_fill(argument, i, self->buffers[i], device->stream, err);
     if (rc < 0) return -1;
   }
   return rl_cuda_ok(cudaStreamSynchronize((cudaStream_t)device->stream), "filling the buffers", err);
 }
 
-/* Enqueues copies of all buffers. Only copies: a kernel would show up as another launch when the profiler replays the step. */
+/* Enqueues copies of all buffers. Uses no kernel, because the profiler would count it as a launch of the step. */
 static int enqueue_copies(instance *self, void *const *to, void *const *from, rl_stream stream, rl_error *err) {
   for (int i = 0; i < self->source.argument_count; i++) {
     if (!self->buffers[i]) continue;
@@ -177,7 +178,7 @@ static int compile(instance *self, rl_error *err) {
   char arch[16];
   const rl_source_request *request = &self->source.request;
   if (compile_target(self->base.device, arch, err) < 0 ||
-      rl_source_compile_options(&self->source, (int)self->params.index, &options, err) < 0)
+      rl_source_compile_options(&self->source, (int)self->params.variant_index, &options, err) < 0)
     return -1;
   const rl_nvrtc_request compilation = {.code = request->code,
                                         .length = strlen(request->code),
@@ -194,7 +195,7 @@ static int compile(instance *self, rl_error *err) {
 static int fail_with_jit_log(const rl_device *device, cudaError_t status, const char *log, rl_error *err) {
   if (device->log && log[0]) device->log(log);
   (void)cudaGetLastError();
-  return rl_fail_at(err, "/binary", "the driver can't load it: %s", cudaGetErrorString(status));
+  return rl_fail_at(err, "/binary", "the driver can't load the binary: %s", cudaGetErrorString(status));
 }
 
 static int load(instance *self, rl_error *err) {
@@ -211,7 +212,7 @@ static int load(instance *self, rl_error *err) {
     status = cudaLibraryGetKernel(&kernel, self->library, symbol); /* compiles PTX, so this may fail too */
   if (status == cudaErrorSymbolNotFound) {
     (void)cudaGetLastError();
-    return rl_fail_at(err, "/entry", "it has no kernel %s", symbol);
+    return rl_fail_at(err, "/entry", "the compiled code has no kernel %s", symbol);
   }
   if (status != cudaSuccess && binary) return fail_with_jit_log(self->base.device, status, log, err);
   if (rl_cuda_ok(status, "loading the compiled kernel", err) < 0) return -1;
@@ -233,22 +234,25 @@ static int check_resources(instance *self, cudaFuncAttributes *attributes, rl_er
       cudaFuncSetAttribute(self->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)request->dynamic_shared_bytes);
   if (status == cudaSuccess) return 0;
   (void)cudaGetLastError();
-  return rl_fail_at(err, "/dynamic_shared_bytes", "a block can't have this much besides the %zu bytes that the code declares",
-                    attributes->sharedSizeBytes);
+  return rl_fail_at(
+      err, "/dynamic_shared_bytes",
+      "this much dynamic shared memory, added to the %zu bytes of static shared memory, exceeds the limit of a block",
+      attributes->sharedSizeBytes);
 }
 
 static void set_open_measurements(instance *self, const cudaFuncAttributes *attributes) {
   const bool binary = self->source.binary != NULL;
-  const char *no_compiler = "a binary was posted", *no_spills = binary ? no_compiler : "the compiler did not results it";
+  const char *compile_missing_reason = "a binary was posted",
+             *spills_missing_reason = binary ? compile_missing_reason : "the compiler did not results it";
   const rl_nvrtc_result *compiled = &self->compiled;
   const rl_open_measurement measured[OPEN_MEASUREMENTS] = {
       {"registers_per_thread", (double)attributes->numRegs, NULL},
       {"static_shared_bytes", (double)attributes->sharedSizeBytes, NULL},
       {"local_bytes_per_thread", (double)attributes->localSizeBytes, NULL},
-      {"spill_store_bytes", binary ? NAN : compiled->spill_store_bytes, no_spills},
-      {"spill_load_bytes", binary ? NAN : compiled->spill_load_bytes, no_spills},
-      {"compile_ms", binary ? NAN : compiled->compile_ms, no_compiler},
-      {"compile_cached", binary ? NAN : compiled->cached, no_compiler}};
+      {"spill_store_bytes", binary ? NAN : compiled->spill_store_bytes, spills_missing_reason},
+      {"spill_load_bytes", binary ? NAN : compiled->spill_load_bytes, spills_missing_reason},
+      {"compile_ms", binary ? NAN : compiled->compile_ms, compile_missing_reason},
+      {"compile_cached", binary ? NAN : compiled->cached, compile_missing_reason}};
   memcpy(self->open_measurements, measured, sizeof measured);
   self->base.open_measurements = self->open_measurements;
   self->base.open_measurement_count = OPEN_MEASUREMENTS;
@@ -258,10 +262,11 @@ static int allocate_arguments(instance *self, rl_error *err) {
   rl_device *device = self->base.device;
   for (int i = 0; i < self->source.argument_count; i++) {
     const rl_source_argument *argument = &self->source.arguments[i];
-    if (argument->buffer && device->ops->allocate(device, RL_MEMORY_DATASET, buffer_bytes(argument), &self->buffers[i], err) < 0)
+    if (argument->is_buffer &&
+        device->ops->allocate(device, RL_MEMORY_DATASET, buffer_bytes(argument), &self->buffers[i], err) < 0)
       return -1;
-    if (!argument->buffer) rl_source_double_to_element(argument->type, &self->scalars[i], 0, argument->value);
-    self->arguments[i] = argument->buffer ? (void *)&self->buffers[i] : (void *)&self->scalars[i];
+    if (!argument->is_buffer) rl_source_double_to_element(argument->type, &self->scalars[i], 0, argument->value);
+    self->arguments[i] = argument->is_buffer ? (void *)&self->buffers[i] : (void *)&self->scalars[i];
   }
   return reset(&self->base, err) < 0 || save(&self->base, err) < 0 ? -1 : 0;
 }
@@ -285,6 +290,7 @@ static int open_engine(rl_device *device, const void *params, rl_instance **open
   self->base.ops = &without_check;
   self->base.device = device;
   self->base.deterministic_note = "posted code may be nondeterministic";
+  /* prepare() fills source.request.entry, an array, so the name may point to it before. */
   self->launch = (rl_launch){.name = self->source.request.entry, .nvtx_range = "kernel", .enqueue = enqueue, .arg = self};
   self->restore_launch = (rl_launch){.name = "restore", .nvtx_range = "data", .enqueue = enqueue_restore, .arg = self};
   self->sequence = (rl_sequence){.name = "launch",

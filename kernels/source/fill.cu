@@ -24,7 +24,7 @@ __device__ static double real_value(int init, uint64_t seed, uint64_t index) {
   }
 }
 
-/* Of integer types: the result is truncated to the type. */
+/* Returns the value of an element of an integer type; the caller truncates it to the type. */
 __device__ static uint64_t integer_value(int init, uint64_t seed, uint64_t index) {
   return init == RL_SOURCE_UNIFORM ? rl_hash64(rl_hash64(seed) + index)
          : init == RL_SOURCE_RANGE ? index
@@ -62,7 +62,7 @@ int rl_source_fill(const rl_source_argument *argument, int index, void *to, rl_s
       enqueue_fill<double>,   enqueue_fill<float>,    enqueue_fill<__half>,   enqueue_fill<__nv_bfloat16>,
       enqueue_fill<uint8_t>,  enqueue_fill<uint8_t>,  enqueue_fill<uint16_t>, enqueue_fill<uint16_t>,
       enqueue_fill<uint32_t>, enqueue_fill<uint32_t>, enqueue_fill<uint64_t>, enqueue_fill<uint64_t>};
-  uint64_t seed = rl_hash64((uint64_t)argument->seed) + (uint64_t)index; /* buffers differ */
+  uint64_t seed = rl_hash64((uint64_t)argument->seed) + (uint64_t)index; /* so that buffers have different contents */
   functions[argument->type](to, argument, seed, (cudaStream_t)stream);
   return rl_launch_ok("filling a buffer", err);
 }

@@ -1,4 +1,4 @@
-/* The data of a posted kernel: the request as decoded from JSON, and what its parts mean once they are checked. */
+/* The data of a posted kernel: the request as decoded from JSON (rl_source_request), and its checked contents (rl_source). */
 #ifndef RL_KERNELS_SOURCE_REQUEST_H
 #define RL_KERNELS_SOURCE_REQUEST_H
 
@@ -26,7 +26,7 @@ typedef struct rl_source_request {
   const cJSON *arguments, *options, *variants, *model, *expected;
 } rl_source_request;
 
-/* Contents of a buffer that was posted without bytes. */
+/* Initial contents of a buffer for which the client posted no bytes. */
 typedef enum rl_source_init {
   RL_SOURCE_ZEROS,
   RL_SOURCE_ONES,
@@ -36,13 +36,13 @@ typedef enum rl_source_init {
 } rl_source_init;
 
 typedef struct rl_source_argument {
-  bool buffer;   /* false: a scalar */
-  int type;      /* rl_source_type */
-  int64_t count; /* elements of the buffer */
-  int init;      /* rl_source_init, used when bytes is NULL */
+  bool is_buffer; /* false: a scalar */
+  int type;       /* rl_source_type */
+  int64_t count;  /* elements of the buffer */
+  int init;       /* rl_source_init, used when initial_contents is NULL */
   int64_t seed;
-  unsigned char *bytes; /* contents of the buffer; owned; NULL: by init and seed */
-  double value;         /* of the scalar */
+  unsigned char *initial_contents; /* of the buffer; owned; NULL: generated from init and seed */
+  double value;                    /* of the scalar */
 } rl_source_argument;
 
 typedef struct rl_source_variant {
@@ -54,7 +54,7 @@ typedef struct rl_source_variant {
 } rl_source_variant;
 
 typedef struct rl_source_model {
-  double bytes, operations; /* compulsory, of one launch; NAN: not given */
+  double bytes, operations; /* the least bytes and operations of one launch; NAN: not given */
 } rl_source_model;
 
 typedef struct rl_source {

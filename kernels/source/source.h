@@ -57,7 +57,7 @@ typedef struct rl_source_params {
   char source[RL_SHA256_SIZE];      /* hash of the text of rl_source_fields, which the worker receives before the request */
   char code_sha256[RL_SHA256_SIZE]; /* of the code or the binary alone */
   char variant[32];
-  int64_t index; /* of the variant */
+  int64_t variant_index; /* "index" in the stored parameters */
   int64_t samples;
   rl_source_model model;
 } rl_source_params;

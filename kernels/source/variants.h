@@ -1,4 +1,4 @@
-/* The variants of posted code: their names, and the compiler options of each. */
+/* The variants of posted code (ways to compile it): their names and compiler options. */
 #ifndef RL_KERNELS_SOURCE_VARIANTS_H
 #define RL_KERNELS_SOURCE_VARIANTS_H
 

@@ -47,7 +47,8 @@ static void barriers_match_those_of_ptxas(void **state) {
     snprintf(line, sizeof line, "used %d barriers", barriers);
     if (result.log == NULL || strstr(result.log, line) == NULL)
       fail_msg("%s for %s: not \"%s\" in: %s", name, arch, line, result.log);
-    if (rl_cubin_find(result.image, result.size, name, &function, &err) < 0) fail_msg("%s for %s: %s", name, arch, err.message);
+    if (rl_cubin_find(result.image, result.image_bytes, name, &function, &err) < 0)
+      fail_msg("%s for %s: %s", name, arch, err.message);
     if (function.barriers != barriers) fail_msg("%s for %s: %d barriers, not %d", name, arch, function.barriers, barriers);
     rl_nvrtc_clear(&result);
   }

@@ -124,8 +124,8 @@ static void a_second_compilation_is_cached(void **state) {
   assert_int_equal(compile_with_cache(cache, valid_code, "add", NULL, &first, &err), 0);
   assert_int_equal(compile_with_cache(cache, valid_code, "add", NULL, &second, &err), 0);
   assert_true(!first.cached && second.cached);
-  assert_int_equal(first.size, second.size);
-  assert_memory_equal(first.image, second.image, first.size);
+  assert_int_equal(first.image_bytes, second.image_bytes);
+  assert_memory_equal(first.image, second.image, first.image_bytes);
   assert_string_equal(first.symbol, second.symbol);
   assert_string_equal(first.log, second.log);
   assert_int_equal(count_files(cache, file, sizeof file), 1);
@@ -227,7 +227,7 @@ static void no_code_reads_a_host_file(void **state) {
       int rc = compile(code, "k", &result, &err);
       if (err.domain == RL_SYS) fail_msg("%s", err.message);
       if (result.log != NULL && strstr(result.log, leaked[p]) != NULL) fail_msg("%s\ntold %s", code, result.log);
-      for (size_t i = 0; rc == 0 && i + strlen(leaked[p]) <= result.size; i++)
+      for (size_t i = 0; rc == 0 && i + strlen(leaked[p]) <= result.image_bytes; i++)
         if (memcmp(result.image + i, leaked[p], strlen(leaked[p])) == 0 && strcmp(leaked[p], "root:") != 0)
           fail_msg("%s\nleaked into the image", code);
       rl_nvrtc_clear(&result);

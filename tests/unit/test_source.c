@@ -56,7 +56,7 @@ static void a_minimal_request_is_one_run(void **state) {
   assert_string_equal(source.request.entry, "add");
   assert_int_equal(source.request.grid[0], 4);
   assert_int_equal(source.request.grid[2], 1);
-  assert_true(source.argument_count == 2 && source.arguments[0].buffer && source.arguments[0].init == RL_SOURCE_ZEROS);
+  assert_true(source.argument_count == 2 && source.arguments[0].is_buffer && source.arguments[0].init == RL_SOURCE_ZEROS);
   assert_true(source.arguments[1].value == 4 && source.expected_argument == -1 && isnan(source.model.bytes));
   rl_source_clear(&source);
   rl_job_spec_clear(&spec);
@@ -266,7 +266,7 @@ static void variants_are_runs(void **state) {
     assert_int_equal(rl_fields_parse(rl_source_workload.fields, spec.runs[i].params, strlen(spec.runs[i].params), &params,
                                      sizeof params, &err),
                      0);
-    assert_true(params.index == i && params.samples == 7 && params.model.bytes == 32 && isnan(params.model.operations));
+    assert_true(params.variant_index == i && params.samples == 7 && params.model.bytes == 32 && isnan(params.model.operations));
     assert_string_equal(params.source, spec.source_sha256);
     assert_int_equal(strncmp(spec.runs[i].variant, names[i], strlen(names[i])), 0);
     assert_int_equal(rl_source_compile_options(&source, i, &options, &err), 0);

@@ -1,7 +1,7 @@
-/* The output of rooflined-nvrtc, which the cache keeps too: this header, then the symbol and the log (without NULs), then the
- * image. */
-#ifndef RL_KERNELS_NVRTC_ANSWER_H
-#define RL_KERNELS_NVRTC_ANSWER_H
+/* The output of rooflined-nvrtc, which is also the content of a cache file: this header, the symbol and the log (both without
+ * NUL), the image. */
+#ifndef RL_KERNELS_NVRTC_OUTPUT_H
+#define RL_KERNELS_NVRTC_OUTPUT_H
 
 #include <stdint.h>
 
