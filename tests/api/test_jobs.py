@@ -1,4 +1,4 @@
-"""The life of a job: accepted, listed, replayed, cancelled, refused when there is no room."""
+"""Jobs are accepted, listed in pages, replayed for a repeated idempotency key, cancelled, and refused when the queue is full."""
 
 import contextlib
 import sqlite3
@@ -17,7 +17,7 @@ def test_accepted(daemon):
     assert "Idempotent-Replayed" not in response.headers
     done = daemon.wait(body["id"])
     assert done["state"] == "completed" and done["problem"] is None
-    # Defaults are filled in beside what was asked.
+    # The stored request has the requested values and the defaults of all other fields.
     assert done["request"]["batch_size"] == 64 and done["request"]["max_images"] == 640
     assert done["created_at"] <= done["started_at"] <= done["finished_at"]
     for name, path in body["links"].items():
@@ -25,7 +25,7 @@ def test_accepted(daemon):
             assert daemon.get(path).status_code == 200, name
 
 
-def test_on_disk_before_the_answer(daemon):
+def test_a_job_is_committed_before_the_response(daemon):
     number = daemon.submit(endless())
     with sqlite3.connect(f"file:{daemon.state}/rooflined.db?mode=ro", uri=True) as database:
         assert database.execute("SELECT count(*) FROM jobs WHERE id = ?", (number,)).fetchone() == (1,)
@@ -33,28 +33,28 @@ def test_on_disk_before_the_answer(daemon):
 
 
 def test_pages(start):
-    other = start()
-    numbers = [other.submit(endless()) for _ in range(7)]
-    walked, path = [], "/jobs?limit=3"
+    own_daemon = start()
+    numbers = [own_daemon.submit(endless()) for _ in range(7)]
+    listed_ids, path = [], "/jobs?limit=3"
     while path is not None:
-        page = other.get(path).json()
+        page = own_daemon.get(path).json()
         assert len(page["items"]) <= 3
-        walked += [item["id"] for item in page["items"]]
+        listed_ids += [item["id"] for item in page["items"]]
         path = f"/jobs?limit=3&cursor={page['next_cursor']}" if page["next_cursor"] else None
-        if len(walked) == 3:
-            other.submit(endless())  # what comes meanwhile neither shifts nor repeats anything
-    assert walked == sorted(numbers, reverse=True)
-    assert other.get("/jobs?limit=8").json()["next_cursor"] is None  # a full last page has no next one
-    other.wait(numbers[0], states=("running",))
-    running = other.get("/jobs?state=running").json()["items"]
+        if len(listed_ids) == 3:
+            own_daemon.submit(endless())  # a job that is submitted between two pages neither shifts nor repeats items
+    assert listed_ids == sorted(numbers, reverse=True)
+    assert own_daemon.get("/jobs?limit=8").json()["next_cursor"] is None  # a full last page has no next one
+    own_daemon.wait(numbers[0], states=("running",))
+    running = own_daemon.get("/jobs?state=running").json()["items"]
     assert [item["id"] for item in running] == numbers[:1]
-    assert len(other.get("/jobs?state=queued&kind=train&device=cpu").json()["items"]) == 7
-    assert other.get("/jobs?device=gpu0").json()["items"] == []
-    assert other.get("/jobs?kind=other").json()["items"] == []
-    assert other.get("/jobs?state=completed").json()["items"] == []
-    other.cancel_all()
-    assert len(other.get("/jobs?state=cancelled").json()["items"]) == 8
-    assert other.stop() == 0
+    assert len(own_daemon.get("/jobs?state=queued&kind=train&device=cpu").json()["items"]) == 7
+    assert own_daemon.get("/jobs?device=gpu0").json()["items"] == []
+    assert own_daemon.get("/jobs?kind=other").json()["items"] == []
+    assert own_daemon.get("/jobs?state=completed").json()["items"] == []
+    own_daemon.cancel_all()
+    assert len(own_daemon.get("/jobs?state=cancelled").json()["items"]) == 8
+    assert own_daemon.stop() == 0
 
 
 def test_idempotency(daemon):
@@ -65,8 +65,8 @@ def test_idempotency(daemon):
     assert (first.status_code, again.status_code) == (202, 202)
     assert "Idempotent-Replayed" not in first.headers and again.headers["Idempotent-Replayed"] == "true"
     assert first.json()["id"] == again.json()["id"] and first.headers["Location"] == again.headers["Location"]
-    other = daemon.call("POST", "/jobs", body.replace(b"640", b"704"), headers=headers)
-    assert (other.status_code, other.json()["code"]) == (422, "idempotency_mismatch")
+    mismatch = daemon.call("POST", "/jobs", body.replace(b"640", b"704"), headers=headers)
+    assert (mismatch.status_code, mismatch.json()["code"]) == (422, "idempotency_mismatch")
     daemon.wait(first.json()["id"])
     late = daemon.call("POST", "/jobs", body, headers=headers)
     assert late.json()["id"] == first.json()["id"] and late.json()["state"] == "completed"
@@ -75,21 +75,21 @@ def test_idempotency(daemon):
     daemon.wait(fresh.json()["id"])
 
 
-def test_one_job_from_many_at_once(daemon):
-    numbers, headers = [], {"Idempotency-Key": "herd"}
+def test_concurrent_posts_with_one_key_create_one_job(daemon):
+    responses, headers = [], {"Idempotency-Key": "concurrent"}
 
     def submit():
         import requests
-        answer = requests.post(daemon.url + "/jobs", json=job(), headers=headers, timeout=60)
-        numbers.append((answer.status_code, answer.json().get("id")))
+        response = requests.post(daemon.url + "/jobs", json=job(), headers=headers, timeout=60)
+        responses.append((response.status_code, response.json().get("id")))
 
-    herd = [threading.Thread(target=submit) for _ in range(12)]
-    for thread in herd:
+    threads = [threading.Thread(target=submit) for _ in range(12)]
+    for thread in threads:
         thread.start()
-    for thread in herd:
+    for thread in threads:
         thread.join()
-    assert len(numbers) == 12 and len(set(numbers)) == 1 and numbers[0][0] == 202
-    daemon.wait(numbers[0][1])
+    assert len(responses) == 12 and len(set(responses)) == 1 and responses[0][0] == 202
+    daemon.wait(responses[0][1])
 
 
 @pytest.mark.parametrize("key", ["", "a" * 129, "with space", "\u00e4".encode("latin-1")])
@@ -112,38 +112,38 @@ def test_cancel(daemon):
 
 
 def test_queue_full(start):
-    other = start("--queue-limit", "2")
-    numbers = [other.submit(endless())]
-    other.wait(numbers[0], states=("running",))
+    own_daemon = start("--queue-limit", "2")
+    numbers = [own_daemon.submit(endless())]
+    own_daemon.wait(numbers[0], states=("running",))
     while len(numbers) < 6:
-        response = other.call("POST", "/jobs", endless())
+        response = own_daemon.call("POST", "/jobs", endless())
         if response.status_code == 429:
             break
         numbers.append(response.json()["id"])
     assert response.status_code == 429 and response.json()["code"] == "queue_full"
     assert int(response.headers["Retry-After"]) > 0
-    assert len(numbers) in (2, 3)  # two wait, beside the one that runs
-    other.call("DELETE", f"/jobs/{numbers[-1]}")
-    numbers.append(other.submit(endless()))
-    other.cancel_all()
-    assert other.stop() == 0
+    assert len(numbers) in (2, 3)  # at most the running job and two queued ones
+    own_daemon.call("DELETE", f"/jobs/{numbers[-1]}")
+    numbers.append(own_daemon.submit(endless()))
+    own_daemon.cancel_all()
+    assert own_daemon.stop() == 0
 
 
 def test_no_device(start, tmp_path):
-    other = start("--workers", str(tmp_path))
-    response = other.call("POST", "/jobs", job(device="", engine="auto"))
+    own_daemon = start("--workers", str(tmp_path))
+    response = own_daemon.call("POST", "/jobs", job(device="", engine="auto"))
     assert (response.status_code, response.json()["code"]) == (503, "unavailable")
     assert int(response.headers["Retry-After"]) > 0
-    ready = other.get("/readyz")
+    ready = own_daemon.get("/readyz")
     assert (ready.status_code, ready.json()["code"]) == (503, "unavailable")
-    assert other.get("/healthz").status_code == 200
-    assert other.get("/jobs").json()["items"] == []
-    assert other.stop() == 0
+    assert own_daemon.get("/healthz").status_code == 200
+    assert own_daemon.get("/jobs").json()["items"] == []
+    assert own_daemon.stop() == 0
 
 
-def test_a_database_that_another_program_holds_is_said_and_outlived(daemon):
-    with contextlib.closing(sqlite3.connect(daemon.state / "rooflined.db")) as other:
-        other.execute("BEGIN IMMEDIATE")
+def test_a_locked_database_is_reported_and_does_not_stop_the_daemon(daemon):
+    with contextlib.closing(sqlite3.connect(daemon.state / "rooflined.db")) as connection:
+        connection.execute("BEGIN IMMEDIATE")
         response = daemon.call("POST", "/jobs", job())
         assert (response.status_code, response.json()["code"]) == (503, "unavailable")
         assert "another program holds the database locked: end it" in response.json()["detail"]
@@ -152,16 +152,16 @@ def test_a_database_that_another_program_holds_is_said_and_outlived(daemon):
     daemon.run(job())
 
 
-def test_survives_a_restart(start):
+def test_jobs_survive_a_restart(start):
     first = start()
     number = first.submit(job(), headers={"Idempotency-Key": "k"})
     first.wait(number)
-    waiting = first.submit(endless())
-    first.wait(waiting, states=("running",))
+    interrupted = first.submit(endless())
+    first.wait(interrupted, states=("running",))
     assert first.stop() == 0
     second = start(state=first.state)
     assert second.get(f"/jobs/{number}").json()["state"] == "completed"
-    assert second.get(f"/jobs/{waiting}").json()["state"] not in FINAL
+    assert second.get(f"/jobs/{interrupted}").json()["state"] not in FINAL
     again = second.call("POST", "/jobs", job(), headers={"Idempotency-Key": "k"})
     assert again.json()["id"] == number and again.headers["Idempotent-Replayed"] == "true"
     second.cancel_all()

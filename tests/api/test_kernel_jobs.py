@@ -1,4 +1,4 @@
-"""Jobs of the kind kernel: what they give, and what is refused."""
+"""Jobs of the kind kernel: their results, and refused requests."""
 
 import statistics
 
@@ -42,7 +42,7 @@ def test_a_run_for_each_variant(daemon):
     assert {point["variant"] for point in points if point["job"] == number} == {"scalar", "vector"}
 
 
-def test_what_there_is_to_ask_for(daemon):
+def test_workloads_lists_the_documented_kernels(daemon):
     items = {item["kernel"]: item for item in daemon.get("/workloads").json()["items"]}
     described = DOCUMENT["components"]["schemas"]["KernelJob"]["properties"]
     assert list(items) == described["kernel"]["enum"]
@@ -55,12 +55,13 @@ def test_what_there_is_to_ask_for(daemon):
 
 
 @pytest.mark.parametrize("name", ["relu", "transpose", "gemm", "conv_wgrad"])
-def test_what_is_listed_is_accepted_and_what_is_beyond_its_bounds_is_not(daemon, name):
+def test_listed_dtypes_are_accepted_and_sizes_above_the_maximum_refused(daemon, name):
     (item,) = [item for item in daemon.get("/workloads").json()["items"] if item["kernel"] == name]
     sizes = item["shape"]["properties"]
-    least = {size: max(field["minimum"], 1) for size, field in sizes.items()}
+    smallest_shape = {size: max(field["minimum"], 1) for size, field in sizes.items()}
     variant = next(one["name"] for one in item["variants"] if not one["gpu_only"])
-    body = kernel(kernel=name, shape={**least, **({"padding": 0} if "padding" in sizes else {})}, variant=variant, samples=1)
+    shape = {**smallest_shape, **({"padding": 0} if "padding" in sizes else {})}
+    body = kernel(kernel=name, shape=shape, variant=variant, samples=1)
     for dtype in item["dtypes"]:
         assert daemon.wait(daemon.submit({**body, "dtype": dtype}))["state"] == "completed"
     for size, field in sizes.items():
@@ -68,7 +69,7 @@ def test_what_is_listed_is_accepted_and_what_is_beyond_its_bounds_is_not(daemon,
         assert (response.status_code, response.json()["pointer"]) == (400, f"/shape/{size}")
 
 
-def test_one_variant_of_a_table(daemon):
+def test_only_the_requested_variant_runs(daemon):
     number = daemon.run(kernel(kernel="bias_gelu", dtype="bf16", shape={"rows": 3, "columns": 77}, variant="vector"))
     (run,) = daemon.get(f"/jobs/{number}/results").json()["runs"]
     assert run["variant"] == "vector" and run["params"]["dtype"] == "bf16"
@@ -92,7 +93,7 @@ ATTENTION = {"batch": 1, "heads": 4, "kv_heads": 2, "sequence": 65, "head_size":
 def test_products(daemon, name, dtype, shape, operations):
     number = daemon.run(kernel(kernel=name, dtype=dtype, shape=shape, samples=2))
     runs = daemon.get(f"/jobs/{number}/results").json()["runs"]
-    assert [run["variant"] for run in runs] == ["heuristic"]  # a search is a GPU's
+    assert [run["variant"] for run in runs] == ["heuristic"]  # variant "searched" exists only on GPUs
     for run in runs:
         assert run["params"]["shape"] == shape and run["floor_operations"] == operations
         assert run["engine"] == ("openblas" if name == "gemm" else "cpu")
@@ -108,7 +109,7 @@ def test_products(daemon, name, dtype, shape, operations):
     ("transpose", {"rows": 5, "columns": 67}, ["naive", "shared"]),
     ("reduction", {"rows": 1, "columns": 1009}, ["scalar", "vector"]),
 ])
-def test_families_of_rows(daemon, name, shape, variants):
+def test_row_kernels(daemon, name, shape, variants):
     number = daemon.run(kernel(kernel=name, dtype="fp32", shape=shape, samples=2))
     runs = daemon.get(f"/jobs/{number}/results").json()["runs"]
     assert [run["variant"] for run in runs] == variants
@@ -118,7 +119,7 @@ def test_families_of_rows(daemon, name, shape, variants):
         assert 0 <= values["relative_error"] <= values["relative_error_limit"] < 1e-3 and values["checked_ratio"] == 1
 
 
-def test_lombscargle_turned_and_not(daemon):
+def test_lombscargle_variants_round_differently(daemon):
     shape = {"samples": 31, "frequencies": 1009}
     for dtype in ("fp64", "fp32"):
         number = daemon.run(kernel(kernel="lombscargle", dtype=dtype, shape=shape, samples=2))
@@ -164,7 +165,7 @@ def test_refusals(daemon, change, pointer):
     assert (response.status_code, response.json()["pointer"]) == (400, pointer)
 
 
-def test_what_must_be_there(daemon):
+def test_required_fields(daemon):
     for missing in ("kernel", "shape"):
         body = kernel()
         del body[missing]

@@ -1,4 +1,4 @@
-"""What is refused, and how: exact status, code and place."""
+"""Invalid HTTP requests: the exact status, the code, and the pointer or parameter of the problem document."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from daemon import DOCUMENT, SOURCE, job
 JOBS = "/jobs"
 
 
-def refused(response, status, code, **members):
+def assert_problem(response, status, code, **members):
     problem = response.json()
     assert (response.status_code, problem["code"]) == (status, code), problem
     for name, value in members.items():
@@ -23,7 +23,7 @@ def refused(response, status, code, **members):
     b'{"kind":"train","eng\\u0000ine":1}', b'{"kind":"train","device":"\xed\xa0\x80"}', b'{"kind":"train","device":"\\ud800"}',
 ])
 def test_malformed_json(daemon, body):
-    refused(daemon.call("POST", JOBS, body), 400, "bad_json", pointer="")
+    assert_problem(daemon.call("POST", JOBS, body), 400, "bad_json", pointer="")
 
 
 @pytest.mark.parametrize("change, pointer", [
@@ -60,30 +60,31 @@ def test_invalid_fields(daemon, change, pointer):
     body = job(**change)
     if pointer == "/device" or change.get("device"):
         body.pop("engine", None)
-    refused(daemon.call("POST", JOBS, body), 400, "invalid_field", pointer=pointer)
+    assert_problem(daemon.call("POST", JOBS, body), 400, "invalid_field", pointer=pointer)
     assert daemon.get("/jobs?limit=1").json()["items"] == before
 
 
 @pytest.mark.parametrize("device", [{"device": "cpu"}, {}])
 def test_training_that_no_engine_of_the_cpu_supports(daemon, device):
-    """Refused at submission, also when the request leaves the choice of the device, here the CPU, to the daemon."""
+    """The daemon refuses the request at submission, also if it names no device and the daemon selects the CPU."""
     properties = daemon.get("/openapi.json").json()["components"]["schemas"]["TrainJob"]["properties"]
     before = daemon.get("/jobs?limit=1").json()["items"]
     gpu_engines = set(properties["engine"]["enum"]) - {"auto", "reference", "blas", "fused"}
     assert {"cudnn", "persistent"} <= gpu_engines
     for engine in gpu_engines:
-        refused(daemon.call("POST", JOBS, {"kind": "train", "engine": engine, **device}), 400, "invalid_field", pointer="/engine")
+        body = {"kind": "train", "engine": engine, **device}
+        assert_problem(daemon.call("POST", JOBS, body), 400, "invalid_field", pointer="/engine")
     for engine in ("auto", "fused"):
         body = {"kind": "train", "engine": engine, "precisions": ["fp32", "tf32", "fp16"], **device}
-        refused(daemon.call("POST", JOBS, body), 400, "invalid_field", pointer="/precisions")
+        assert_problem(daemon.call("POST", JOBS, body), 400, "invalid_field", pointer="/precisions")
     assert daemon.get("/jobs?limit=1").json()["items"] == before
 
 
-def test_bodies_that_are_no_objects_and_missing_or_repeated_keys(daemon):
+def test_bodies_without_object_and_missing_or_repeated_keys(daemon):
     for body in (b"[]", b"null", b'"train"', b"17"):
         assert daemon.call("POST", JOBS, body).status_code == 400
-    refused(daemon.call("POST", JOBS, {}), 400, "invalid_field", pointer="/kind")
-    refused(daemon.call("POST", JOBS, b'{"kind":"train","epochs":1,"epochs":2}'), 400, "invalid_field", pointer="/epochs")
+    assert_problem(daemon.call("POST", JOBS, {}), 400, "invalid_field", pointer="/kind")
+    assert_problem(daemon.call("POST", JOBS, b'{"kind":"train","epochs":1,"epochs":2}'), 400, "invalid_field", pointer="/epochs")
 
 
 @pytest.mark.parametrize("kind", [None, "", "text/plain", "application/x-www-form-urlencoded", "application/jsonp",
@@ -91,7 +92,7 @@ def test_bodies_that_are_no_objects_and_missing_or_repeated_keys(daemon):
 @pytest.mark.parametrize("path", ["/jobs", "/login"])
 def test_other_content_types(daemon, kind, path):
     headers = {"Content-Type": kind} if kind is not None else {"Content-Type": None}
-    refused(daemon.call("POST", path, json.dumps(job()).encode(), headers=headers), 415, "unsupported_media_type")
+    assert_problem(daemon.call("POST", path, json.dumps(job()).encode(), headers=headers), 415, "unsupported_media_type")
 
 
 def test_content_type_with_a_charset(daemon):
@@ -112,7 +113,7 @@ def test_methods(daemon, method, path, allow):
     response = daemon.call(method, path)
     assert (response.status_code, response.headers["Allow"]) == (405, allow)
     if method != "HEAD":
-        refused(response, 405, "method_not_allowed")
+        assert_problem(response, 405, "method_not_allowed")
 
 
 def test_options(daemon):
@@ -135,10 +136,10 @@ def test_head_is_get_without_the_body(daemon):
                                   "/jobs/999999999/kernels", "/jobs/999999999/timeline", "/jobs/999999999/comparison", "/jobs/x",
                                   "/jobs/-1", "/jobs/1.0", "/jobs/99999999999999999999", "/jobs/", "/jobs//events", "/nowhere",
                                   "/JOBS", "/jobs/1/nothing"])
-def test_what_is_not_there(daemon, path):
-    refused(daemon.get(path), 404, "not_found")
+def test_unknown_paths(daemon, path):
+    assert_problem(daemon.get(path), 404, "not_found")
     if path.startswith("/jobs/9999") and path.count("/") == 2 and len(path) < 20:
-        refused(daemon.call("DELETE", path), 404, "not_found")
+        assert_problem(daemon.call("DELETE", path), 404, "not_found")
 
 
 @pytest.mark.parametrize("path, parameter", [
@@ -158,18 +159,18 @@ def test_query_parameters(daemon, path, parameter):
     if parameter is None:
         assert response.status_code == 200
     else:
-        refused(response, 400, "invalid_parameter", parameter=parameter)
+        assert_problem(response, 400, "invalid_parameter", parameter=parameter)
 
 
-def test_what_a_query_quotes_is_utf8_whatever_it_was(daemon):
-    refused(daemon.get("/jobs?device=%ff"), 400, "invalid_parameter", parameter="device")
-    refused(daemon.get("/jobs?%ff%c3%a9=1"), 400, "invalid_parameter", parameter="?\u00e9")
-    refused(daemon.get("/jobs?" + "%c3%a9" * 90 + "=1"), 400, "invalid_parameter")
+def test_problems_quote_query_parameters_as_valid_utf8(daemon):
+    assert_problem(daemon.get("/jobs?device=%ff"), 400, "invalid_parameter", parameter="device")
+    assert_problem(daemon.get("/jobs?%ff%c3%a9=1"), 400, "invalid_parameter", parameter="?\u00e9")
+    assert_problem(daemon.get("/jobs?" + "%c3%a9" * 90 + "=1"), 400, "invalid_parameter")
 
 
 def test_query_parameters_of_the_history(daemon):
     for query, parameter in (("like=0", "like"), ("like=x", "like"), ("limit=0", "limit"), ("from=yesterday", "from")):
-        refused(daemon.get(f"/history?metric=epoch_ms_median&{query}"), 400, "invalid_parameter", parameter=parameter)
+        assert_problem(daemon.get(f"/history?metric=epoch_ms_median&{query}"), 400, "invalid_parameter", parameter=parameter)
 
 
 def test_query_parameters_of_a_job(daemon, finished):
@@ -178,11 +179,11 @@ def test_query_parameters_of_a_job(daemon, finished):
                             ("timeline?from=-1", "from"), ("timeline?to=x", "to"), ("timeline?from=5&to=4", "to"),
                             ("timeline?limit=0", "limit"), ("timeline?format=perfetto", "format"),
                             ("comparison?x=1", "x"), ("results?x=1", "x"), ("events?x=1", "x")):
-        refused(daemon.get(f"/jobs/{finished}/{path}"), 400, "invalid_parameter", parameter=parameter)
+        assert_problem(daemon.get(f"/jobs/{finished}/{path}"), 400, "invalid_parameter", parameter=parameter)
 
 
 @pytest.mark.parametrize("form, schema", [("submit", "TrainJob"), ("profile-form", "KernelJob")])
-def test_bounds_and_choices_of_the_page_are_those_of_the_api(form, schema):
+def test_the_page_has_the_bounds_and_choices_of_the_api(form, schema):
     page = (SOURCE / "web" / "pages" / "index.html").read_text()
     text = page[page.index(f'<form id="{form}"'):]
     text = text[:text.index("</form>")]

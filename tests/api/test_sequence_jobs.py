@@ -1,4 +1,4 @@
-"""Kernel jobs of several kernels: one run, one timing, counters and activity of each launch."""
+"""Kernel jobs of several kernels: one run with one time for all launches, and counters and activity for each launch."""
 
 import json
 
@@ -17,8 +17,8 @@ def sequence(**changes):
 def test_one_run_of_all_launches(daemon):
     number = daemon.run(sequence(passes=["timing", "activity"]))
     request = daemon.get(f"/jobs/{number}").json()["request"]
-    chosen = [(one["kernel"], one["variant"]) for one in request["kernels"]]
-    assert chosen == [("rmsnorm", "scalar"), ("relu", "vector"), ("relu", "scalar")]
+    variants = [(one["kernel"], one["variant"]) for one in request["kernels"]]
+    assert variants == [("rmsnorm", "scalar"), ("relu", "vector"), ("relu", "scalar")]
     (run,) = daemon.get(f"/jobs/{number}/results").json()["runs"]
     assert (run["workload"], run["variant"], run["engine"]) == ("sequence", "sequence", "cpu")
     assert run["floor_bytes"] == 2 * (2 * 33 * 65 + 65) + 2 * 2 * (1003 + 17) and run["floor_precision"] == "fp16"
@@ -29,7 +29,7 @@ def test_one_run_of_all_launches(daemon):
     assert [(item["launch"], item["launches"]) for item in items] == [("rmsnorm", 4), ("relu", 4), ("relu_2", 4)]
 
 
-def test_the_example_is_taken(daemon):
+def test_the_documented_example_is_accepted(daemon):
     example = json.loads((SOURCE / "docs" / "examples" / "transformer_layer.json").read_text())
     number = daemon.submit({**example, "device": "cpu"})
     assert len(daemon.get(f"/jobs/{number}").json()["request"]["kernels"]) == 7
@@ -47,7 +47,7 @@ def test_the_example_is_taken(daemon):
     ({"kernels": [{**KERNELS[1], "dtype": "tf32"}]}, "/kernels/0/dtype"),
     ({"kernels": [{**KERNELS[1], "variant": "best"}]}, "/kernels/0/variant"),
     ({"kernels": [KERNELS[1], {"kernel": "transpose", "shape": {"rows": 3, "columns": 5}, "variant": "padded"}]},
-     "/kernels/1/variant"),  # a GPU's
+     "/kernels/1/variant"),  # variant "padded" exists only on GPUs
     ({"kernels": [{**KERNELS[1], "seed": 3}]}, "/kernels/0/seed"),
     ({"kernel": "relu"}, "/kernels"),
     ({"samples": 0}, "/samples")])

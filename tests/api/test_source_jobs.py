@@ -1,5 +1,5 @@
-"""Jobs of the kind source: who may post, what is refused, and, with a stand-in for a GPU's worker, what becomes of posted
-code."""
+"""Jobs of the kind source: authorization, refused requests, and how the daemon runs posted code. stand_in.py replaces the worker
+of a GPU. The job's `entry` selects what it replies."""
 
 import base64
 import json
@@ -29,7 +29,7 @@ def allowing(start):
 
 @pytest.fixture(scope="module")
 def stand_in(start, tmp_path_factory):
-    """A daemon with a CPU and a gpu0 that does as stand_in.py says; .notes() are what came there."""
+    """A daemon with a CPU and a gpu0 whose worker is stand_in.py; .notes() returns the requests that this worker received."""
     folder = tmp_path_factory.mktemp("workers")
     program = folder / "rooflined-worker-cuda"
     script = pathlib.Path(__file__).parent / "stand_in.py"
@@ -38,13 +38,13 @@ def stand_in(start, tmp_path_factory):
     (folder / "rooflined-worker-cpu").symlink_to(BUILD / "bin" / "rooflined-worker-cpu")
     notes = folder / "notes"
     env = {"STAND_IN_NOTES": str(notes), "STAND_IN_PATH": str(SOURCE / "tests" / "worker")}
-    made = start("--allow-source", "--workers", str(folder), "--devices", "all", "--source-buffer-bytes", "4096", token=True,
-                 env=env)
-    made.notes = lambda: [json.loads(line) for line in notes.read_text().splitlines()]
-    return made
+    started = start("--allow-source", "--workers", str(folder), "--devices", "all", "--source-buffer-bytes", "4096",
+                    token=True, env=env)
+    started.notes = lambda: [json.loads(line) for line in notes.read_text().splitlines()]
+    return started
 
 
-# --- who may -------------------------------------------------------------------------------------------------------------------
+# --- authorization -------------------------------------------------------------------------------------------------------------
 
 
 def test_off_by_default(start):
@@ -52,7 +52,7 @@ def test_off_by_default(start):
     response = closed.call("POST", "/jobs", source())
     assert (response.status_code, response.json()["code"]) == (403, "forbidden")
     assert "allow_source = true" in response.json()["detail"]
-    assert closed.call("POST", "/jobs", {"kind": "source"}).status_code == 403  # said before anything else is looked at
+    assert closed.call("POST", "/jobs", {"kind": "source"}).status_code == 403  # before the request's fields are checked
 
 
 @pytest.mark.parametrize("header", ["", "Bearer wrong", "Basic eDp5"])
@@ -63,24 +63,25 @@ def test_a_token_is_needed_also_on_loopback(allowing, header):
     assert "rooflinectl token" in response.json()["detail"] and response.headers["WWW-Authenticate"].startswith("Bearer")
 
 
-def test_a_session_will_do(allowing):
+def test_a_login_session_may_post_code(allowing):
     login = allowing.call("POST", "/login", {"token": allowing.token}, headers={"Authorization": ""})
     cookie = {"Authorization": "", "Cookie": login.headers["Set-Cookie"].split(";")[0]}
     allowing.session.cookies.clear()
-    assert allowing.call("POST", "/jobs", source(), headers=cookie).json()["pointer"] == "/device"  # as far as a CPU goes
+    # The daemon authorizes the session: it refuses the job only because there is no GPU.
+    assert allowing.call("POST", "/jobs", source(), headers=cookie).json()["pointer"] == "/device"
 
 
-def test_a_cpu_is_not_enough(allowing):
+def test_posted_code_needs_a_gpu(allowing):
     response = allowing.call("POST", "/jobs", source())
     assert (response.status_code, response.json()["pointer"]) == (400, "/device")
     assert "GPU" in response.json()["detail"]
     assert allowing.call("POST", "/jobs", source(device="cpu")).json()["pointer"] == "/device"
     assert allowing.call("POST", "/jobs", source(device="gpu7")).json()["pointer"] == "/device"
-    number = allowing.run(job())  # and everything else works
+    number = allowing.run(job())  # other kinds of jobs run
     assert allowing.get(f"/jobs/{number}/source").status_code == 404
 
 
-# --- what is refused -----------------------------------------------------------------------------------------------------------
+# --- refused requests ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("change, pointer", [
@@ -103,69 +104,70 @@ def test_refusals(allowing, change, pointer):
     assert (response.status_code, response.json()["pointer"]) == (400, pointer)
 
 
-def test_a_body_is_bounded(allowing):
+def test_a_body_that_is_too_large_is_refused(allowing):
     values = base64.b64encode(bytes(1 << 20)).decode()
     assert allowing.call("POST", "/jobs", source(arguments=[{"buffer": {"dtype": "uint8", "bytes": values}}])).status_code == 413
 
 
-# --- what becomes of it --------------------------------------------------------------------------------------------------------
+# --- execution -----------------------------------------------------------------------------------------------------------------
 
 
-def test_variants_run_and_the_text_is_kept_once(stand_in):
+def test_variants_run_and_the_source_is_stored_once(stand_in):
     body = source(variants=[{}, {"fast_math": True}], options=["-lineinfo"], model={"bytes": 2048}, samples=3)
     number = stand_in.run(body)
-    answer = stand_in.get(f"/jobs/{number}").json()
-    request = answer["request"]
+    job_document = stand_in.get(f"/jobs/{number}").json()
+    request = job_document["request"]
     assert (request["kind"], request["entry"], request["grid"]) == ("source", "add", [4, 1, 1])
     assert (request["samples"], request["device"]) == (3, "")
-    assert answer["device"] == "gpu0" and [run["variant"] for run in answer["runs"]] == ["default", "fast_math"]
+    assert job_document["device"] == "gpu0" and [run["variant"] for run in job_document["runs"]] == ["default", "fast_math"]
     text = stand_in.get(f"/jobs/{number}/source").json()
     assert text["code"] == CODE and text["arguments"] == body["arguments"] and text["options"] == ["-lineinfo"]
     runs = stand_in.get(f"/jobs/{number}/results").json()["runs"]
     assert [run["params"]["index"] for run in runs] == [0, 1] and {run["params"]["source"] for run in runs} == {request["source"]}
     assert runs[0]["params"]["model_bytes"] == 2048 and runs[0]["params"]["model_operations"] is None
-    came = [note for note in stand_in.notes() if note["workload"] == "source"][-2:]
-    assert [note["source"] for note in came] == [text, text]
+    received = [note for note in stand_in.notes() if note["workload"] == "source"][-2:]
+    assert [note["source"] for note in received] == [text, text]
     again = stand_in.run(body)
     assert stand_in.get(f"/jobs/{again}").json()["request"]["source"] == request["source"]
 
 
-def test_what_does_not_compile_says_where(stand_in):
+def test_compile_errors_name_the_line(stand_in):
     number = stand_in.submit(source(entry="broken"))
-    answer = stand_in.wait(number)
-    assert answer["state"] == "failed" and answer["worker_deaths"] == 0
-    assert answer["problem"]["domain"] == "input" and "code.cu(3): error" in answer["problem"]["message"]
-    assert answer["runs"][0]["log"] == 'code.cu(3): error: identifier "x" is undefined\n\n1 error\n'
+    job_document = stand_in.wait(number)
+    assert job_document["state"] == "failed" and job_document["worker_deaths"] == 0
+    assert job_document["problem"]["domain"] == "input" and "code.cu(3): error" in job_document["problem"]["message"]
+    assert job_document["runs"][0]["log"] == 'code.cu(3): error: identifier "x" is undefined\n\n1 error\n'
     assert stand_in.wait(stand_in.submit(source()))["state"] == "completed"
 
 
-def test_a_fault_fails_its_own_job_at_once(stand_in):
+def test_a_fault_fails_only_its_own_job(stand_in):
     failed = stand_in.wait(stand_in.submit(source(entry="faulty")))
     assert (failed["state"], failed["worker_deaths"], failed["problem"]["code"]) == ("failed", 0, 700)
     assert stand_in.wait(stand_in.submit(source()))["state"] == "completed"
 
 
-@pytest.mark.parametrize("field, said", (
+@pytest.mark.parametrize("field, message", (
     ("images", "malformed EPOCH frame: images must be null or at most 1e+100"),
     ("dataset", 'malformed FACTS frame: dataset must be one of: mnist, custom, synthetic, ""'),
     ("dataset_sha256", "malformed FACTS frame: dataset_sha256 must be 64 hexadecimal digits, or empty"),
-    ("code_sha256", "broken KERNEL frame: code_sha256 must be 64 hexadecimal digits, or empty"),
+    ("code_sha256", "malformed KERNEL frame: code_sha256 must be 64 hexadecimal digits, or empty"),
     ("test_accuracy_ratio", "malformed EPOCH frame: test_accuracy_ratio must be between 0 and 1"),
-    ("theoretical_occupancy_ratio", "broken KERNEL frame: theoretical_occupancy_ratio must be between 0 and 1"),
-    ("share_ratio", "broken PHASE frame: share_ratio must be between 0 and 1"),
+    ("theoretical_occupancy_ratio", "malformed KERNEL frame: theoretical_occupancy_ratio must be between 0 and 1"),
+    ("share_ratio", "malformed PHASE frame: share_ratio must be between 0 and 1"),
     ("pass", "pass must be one of: timing, activity, counters")))
-def test_what_can_not_be_is_not_stored(stand_in, field, said):
-    """Its worker broke its word. What is computed of two stored numbers is always a number, and so JSON."""
+def test_invalid_values_of_a_worker_are_not_stored(stand_in, field, message):
+    """The worker sends a frame with an invalid value. The daemon stores only numbers in bounds, so values that it computes from
+    them are finite and valid in JSON."""
     number = stand_in.submit(source(entry=field))
     failed = stand_in.wait(number)
     assert (failed["state"], failed["worker_deaths"]) == ("failed", 2)
-    assert said in failed["problem"]["message"]
+    assert message in failed["problem"]["message"]
     assert [run["epochs"] for run in stand_in.get(f"/jobs/{number}/results").json()["runs"]] == [[]]
     assert all(kind != "progress" for _, kind, _ in stand_in.events(number))
-    stand_in.run(source())  # after which no start of a worker is put off any more
+    stand_in.run(source())  # a completed job resets the delay before the next start of a worker
 
 
-def test_what_can_just_be_is_stored(stand_in):
+def test_largest_valid_values_are_stored(stand_in):
     number = stand_in.run(source(entry="true"))
     (run,) = stand_in.get(f"/jobs/{number}/results").json()["runs"]
     assert [epoch["test_accuracy_ratio"] for epoch in run["epochs"]] == [1]
@@ -181,19 +183,19 @@ def test_endless_code_ends_at_its_deadline(stand_in):
     assert stand_in.wait(stand_in.submit(source()))["state"] == "completed"
 
 
-def test_a_worker_that_ran_posted_code_does_nothing_else(stand_in):
+def test_a_worker_that_ran_posted_code_runs_no_other_job(stand_in):
     stand_in.run(source())
     stand_in.run(source())
     stand_in.run(job(device="gpu0", engine="cudnn"))
     stand_in.run(job(device="gpu0", engine="cudnn"))
     stand_in.run(source())
     first, second, third, fourth, fifth = [note["pid"] for note in stand_in.notes()][-5:]
-    assert first != second != third == fourth == fifth  # nor another posted kernel
+    assert first != second != third == fourth == fifth  # the fifth job, posted code again, ends the worker
     stand_in.run(job(device="gpu0", engine="cudnn"))
     assert stand_in.notes()[-1]["pid"] != fifth
 
 
-def test_buffers_are_bounded_together(stand_in):
+def test_total_buffer_bytes_are_bounded(stand_in):
     buffers = [{"buffer": {"dtype": "fp64", "count": 256}}, {"buffer": {"dtype": "fp64", "count": 256}}]
     assert stand_in.wait(stand_in.submit(source(arguments=buffers)))["state"] == "completed"
     response = stand_in.call("POST", "/jobs", source(arguments=buffers + [{"buffer": {"dtype": "int8", "count": 1}}]))
@@ -204,6 +206,6 @@ def test_buffers_are_bounded_together(stand_in):
 def test_an_engine_that_the_worker_reports_as_unsupported_is_refused(stand_in):
     body = {"kind": "train", "engine": "persistent", "precisions": ["fp32"]}
     for device in ({"device": "gpu0"}, {}):
-        answer = stand_in.call("POST", "/jobs", {**body, **device})
-        assert (answer.status_code, answer.json()["pointer"]) == (400, "/engine"), answer.json()
-        assert answer.json()["detail"].startswith("gpu0 cannot run engine persistent")
+        response = stand_in.call("POST", "/jobs", {**body, **device})
+        assert (response.status_code, response.json()["pointer"]) == (400, "/engine"), response.json()
+        assert response.json()["detail"].startswith("gpu0 cannot run engine persistent")

@@ -35,14 +35,14 @@ def scalar(dtype, value):
     return {"scalar": {"dtype": dtype, "value": value}}
 
 
-def add(**changes):
+def add_job(**changes):
     return {"kind": "source", "code": ADD, "entry": "add", "grid": [(N + 255) // 256], "block": [256], "samples": 5,
             "deadline_s": 60, "arguments": [buffer(init="range"), buffer(init="ones"), buffer(), scalar("int32", N)],
             "model": {"bytes": 12 * N}, **changes}
 
 
-def one_block(code, arguments, **changes):
-    return add(code=code, entry="k", grid=[1], block=[32], arguments=arguments, model=None, **changes)
+def one_block_job(code, arguments, **changes):
+    return add_job(code=code, entry="k", grid=[1], block=[32], arguments=arguments, model=None, **changes)
 
 
 class Daemon:
@@ -70,15 +70,15 @@ class Daemon:
             return error.code, json.load(error)
 
     def finish(self, body, seconds=90):
-        status, answer = self.call("POST", "/jobs", {key: value for key, value in body.items() if value is not None})
-        assert status == 202, answer
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            job = self.call("GET", f"/jobs/{answer['id']}")[1]
+        status, response = self.call("POST", "/jobs", {key: value for key, value in body.items() if value is not None})
+        assert status == 202, response
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            job = self.call("GET", f"/jobs/{response['id']}")[1]
             if job["state"] in FINAL:
                 return job
             time.sleep(0.02)
-        raise AssertionError(f"job {answer['id']} does not finish: {job}")
+        raise AssertionError(f"job {response['id']} did not finish: {job}")
 
     def run(self, body):
         """Returns the runs of a job that must complete, each with its timing measurements by name as `values`."""
@@ -115,8 +115,8 @@ def daemon(tmp_path_factory):
 
 
 def run_add(daemon, **changes):
-    (run,) = daemon.run(add(expected={"argument": 2, "values": pack_base64("f", [i + 1 for i in range(N)]), "tolerance": 0},
-                            **changes))
+    expected = {"argument": 2, "values": pack_base64("f", [i + 1 for i in range(N)]), "tolerance": 0}
+    (run,) = daemon.run(add_job(expected=expected, **changes))
     assert run["values"]["relative_error"] == 0
     return run
 
@@ -133,7 +133,8 @@ def test_sum_of_vectors(daemon):
 
 
 def test_a_wrong_result_fails(daemon):
-    daemon.expect_failure(add(expected={"argument": 2, "values": pack_base64("f", [i + 2 for i in range(N)])}), "result is wrong")
+    wrong_values = pack_base64("f", [i + 2 for i in range(N)])
+    daemon.expect_failure(add_job(expected={"argument": 2, "values": wrong_values}), "result is wrong")
 
 
 def test_variants(daemon):
@@ -145,7 +146,8 @@ def test_variants(daemon):
 #pragma unroll
   for (int i = 0; i < COUNT; i++) x[i * 5 + threadIdx.x] = v[COUNT - 1 - i] * v[i];
 }"""
-    runs = daemon.run(one_block(code, [buffer(count=4096)], options=["-DSCALE=1", "-lineinfo", "-DCOUNT=(64/LESS)"], variants=[
+    options = ["-DSCALE=1", "-lineinfo", "-DCOUNT=(64/LESS)"]
+    runs = daemon.run(one_block_job(code, [buffer(count=4096)], options=options, variants=[
         {"defines": ["LESS=1"]}, {"name": "fast", "fast_math": True, "defines": ["LESS=1"]},
         {"name": "few", "max_registers": 32, "defines": ["LESS=1"]},
         {"name": "bounds", "launch_bounds": [1024, 2], "defines": ["LESS=1"]}, {"name": "small", "defines": ["LESS=16"]}]))
@@ -157,19 +159,19 @@ def test_variants(daemon):
     assert len({run["params"]["code_sha256"] for run in runs}) == 1
 
 
-def test_every_type_and_init(daemon):
+def test_every_dtype_and_init(daemon):
     """The kernel counts the elements with a wrong value."""
     types = {"fp64": "double", "fp32": "float", "fp16": "__half", "bf16": "__nv_bfloat16", "int8": "signed char",
              "uint8": "unsigned char", "int16": "short", "uint16": "unsigned short", "int32": "int", "uint32": "unsigned",
              "int64": "long long", "uint64": "unsigned long long"}
-    head = "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n"
+    includes = "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n"
     for dtype, name in types.items():
-        code = head + f"""template <class T>
+        code = includes + f"""template <class T>
 __global__ void k(const T *zeros, const T *ones, const T *range, T value, int *wrong) {{
   for (int i = threadIdx.x; i < 100; i += 32)
     if ((double)zeros[i] != 0 || (double)ones[i] != 1 || (double)range[i] != i || (double)value != 77) atomicAdd(wrong, 1);
 }}"""
-        daemon.run(one_block(code, [buffer(dtype, 100), buffer(dtype, 100, init="ones"), buffer(dtype, 100, init="range"),
+        daemon.run(one_block_job(code, [buffer(dtype, 100), buffer(dtype, 100, init="ones"), buffer(dtype, 100, init="range"),
                                 scalar(dtype, 77), buffer("int32", 1)], samples=1,
                          expected={"argument": 4, "values": pack_base64("i", [0])}) | {"entry": f"k<{name}>"})
 
@@ -186,18 +188,18 @@ def test_random_inits(daemon):
     count = 1 << 18
     uniform = buffer("fp64", count, init="uniform", seed=int(time.time()))
     expected = {"argument": 3, "values": pack_base64("d", [1 / 2, 1 / 3, 0, 1, 0]), "tolerance": 0.01}
-    (run,) = daemon.run(one_block(code, [uniform, buffer("fp64", count, init="normal"), uniform, buffer("fp64", 5),
+    (run,) = daemon.run(one_block_job(code, [uniform, buffer("fp64", count, init="normal"), uniform, buffer("fp64", 5),
                                      scalar("int32", count)],
                               expected=expected))
     assert run["values"]["relative_error"] > 0
 
 
 def test_binaries(daemon):
-    answer = subprocess.run([BUILD / "bin" / "rooflined-nvrtc", "sm_90a", "add"], input=ADD.encode(), capture_output=True,
+    compiled = subprocess.run([BUILD / "bin" / "rooflined-nvrtc", "sm_90a", "add"], input=ADD.encode(), capture_output=True,
                             check=True).stdout
-    _, status, symbol, log, image = struct.unpack_from("<4sIIII", answer)
+    _, status, symbol, log, image = struct.unpack_from("<4sIIII", compiled)
     assert status == 0
-    cubin = answer[20 + symbol + log:]
+    cubin = compiled[20 + symbol + log:]
     ptx = b""".version 8.0
 .target sm_80
 .address_size 64
@@ -206,14 +208,14 @@ def test_binaries(daemon):
   ld.param.u64 %p, [c]; cvta.to.global.u64 %p, %p; mov.f32 %f, 0f40E00000; st.global.f32 [%p], %f; ret;
 }
 """
-    binary = add(binary=base64.b64encode(cubin).decode(), code=None,
+    binary = add_job(binary=base64.b64encode(cubin).decode(), code=None,
                  expected={"argument": 2, "values": pack_base64("f", [i + 1 for i in range(N)])})
     (run,) = daemon.run(binary)
     assert run["values"]["compile_ms"] is None and run["values"]["registers_per_thread"] > 0
-    daemon.run(add(binary=base64.b64encode(ptx).decode(), code=None, grid=[1], block=[1],
+    daemon.run(add_job(binary=base64.b64encode(ptx).decode(), code=None, grid=[1], block=[1],
                    expected={"argument": 2, "values": pack_base64("f", [7.0] + [0.0] * (N - 1))}))
-    daemon.expect_failure(add(binary=base64.b64encode(ptx.replace(b"mov.f32", b"muv.f32")).decode(), code=None), "/binary")
-    daemon.expect_failure(add(binary=base64.b64encode(cubin).decode(), code=None, entry="subtract"), "/entry")
+    daemon.expect_failure(add_job(binary=base64.b64encode(ptx.replace(b"mov.f32", b"muv.f32")).decode(), code=None), "/binary")
+    daemon.expect_failure(add_job(binary=base64.b64encode(cubin).decode(), code=None, entry="subtract"), "/entry")
 
 
 def test_every_pass_sees_the_posted_buffers(daemon):
@@ -225,7 +227,7 @@ def test_every_pass_sees_the_posted_buffers(daemon):
   for (int n = 0; n < 1000; n++) *element = *element + 1;
   *element = -1;
 }"""
-    body = one_block(code, [buffer("int32", 32 * 1024, init="range")],
+    body = one_block_job(code, [buffer("int32", 32 * 1024, init="range")],
                      passes=["timing", "activity", "counters"]) | {"grid": [1024]}
     (run,) = daemon.run(body)
     assert run["passes"]["timing"] == "completed" and run["passes"]["activity"] in ("completed", "unavailable"), run["passes"]
@@ -237,14 +239,14 @@ def test_every_pass_sees_the_posted_buffers(daemon):
 
 
 def test_each_launch_starts_from_the_posted_buffers(daemon):
-    """A second launch on the buffers that the first one changed would exceed its slots, and scale beyond the largest number."""
+    """A second launch on the same buffers would increment `next` beyond 32 and scale x beyond 1e35; both trap."""
     code = """extern "C" __global__ void k(float *x, int *next) {
   int slot = atomicAdd(next, 1);
   if (slot >= 32) asm volatile("trap;");
   x[slot] *= 1e30f;
   if (x[slot] > 1e35f) asm volatile("trap;");
 }"""
-    (run,) = daemon.run(one_block(code, [buffer(count=32, init="ones"), buffer("int32", 1)], samples=70,
+    (run,) = daemon.run(one_block_job(code, [buffer(count=32, init="ones"), buffer("int32", 1)], samples=70,
                               passes=["timing", "activity", "counters"],
                               expected={"argument": 1, "values": pack_base64("i", [32]), "tolerance": 0}))
     assert run["passes"]["timing"] == "completed" and run["values"]["launches_per_step"] == 1
@@ -252,22 +254,22 @@ def test_each_launch_starts_from_the_posted_buffers(daemon):
 
 
 def test_compile_errors(daemon):
-    job = daemon.expect_failure(add(code=ADD.replace("c[i] =", "d[i] =")), "/code", "code.cu(3): error", '"d" is undefined')
+    job = daemon.expect_failure(add_job(code=ADD.replace("c[i] =", "d[i] =")), "/code", "code.cu(3): error", '"d" is undefined')
     assert 'identifier "d" is undefined' in job["runs"][0]["log"]
     run_add(daemon)
 
 
 def test_exceeded_resources(daemon):
     shared = 'extern "C" __global__ void k(float *x) { extern __shared__ float s[]; s[threadIdx.x] = 1; *x = s[0]; }'
-    daemon.run(one_block(shared, [buffer(count=1)], dynamic_shared_bytes=200 << 10))
-    daemon.expect_failure(one_block(shared, [buffer(count=1)], dynamic_shared_bytes=300 << 10), "/dynamic_shared_bytes")
+    daemon.run(one_block_job(shared, [buffer(count=1)], dynamic_shared_bytes=200 << 10))
+    daemon.expect_failure(one_block_job(shared, [buffer(count=1)], dynamic_shared_bytes=300 << 10), "/dynamic_shared_bytes")
     many = 'extern "C" __global__ __launch_bounds__(64) void k(float *x) { *x = 1; }'
-    daemon.expect_failure(one_block(many, [buffer(count=1)]) | {"block": [128]}, "/block")
+    daemon.expect_failure(one_block_job(many, [buffer(count=1)]) | {"block": [128]}, "/block")
     run_add(daemon)
 
 
 def test_exhausted_memory(daemon):
-    daemon.expect_failure(add(arguments=[buffer(count=1 << 39), buffer(), buffer(), scalar("int32", N)]), "allocating")
+    daemon.expect_failure(add_job(arguments=[buffer(count=1 << 39), buffer(), buffer(), scalar("int32", N)]), "allocating")
     run_add(daemon)
 
 
@@ -280,7 +282,7 @@ def test_exhausted_memory(daemon):
 def test_faults(daemon, body, word):
     code = f'typedef unsigned long long uintptr_t;\nextern "C" __global__ void k(int *x) {{ {body} }}'
     begin = time.monotonic()
-    job = daemon.expect_failure(one_block(code, [buffer("int32", 32)]), word)
+    job = daemon.expect_failure(one_block_job(code, [buffer("int32", 32)]), word)
     assert job["problem"]["domain"] == "cuda" and time.monotonic() - begin < 20
     run_add(daemon)
 
@@ -288,7 +290,7 @@ def test_faults(daemon, body, word):
 def test_endless_kernels(daemon):
     code = 'extern "C" __global__ void k(volatile int *x) { while (*x == 0) {} }'
     begin = time.monotonic()
-    job = daemon.expect_failure(one_block(code, [buffer("int32", 1)], deadline_s=3), "deadline")
+    job = daemon.expect_failure(one_block_job(code, [buffer("int32", 1)], deadline_s=3), "deadline")
     assert job["problem"]["domain"] == "wire" and time.monotonic() - begin < 20
     run_add(daemon)
 
@@ -296,7 +298,7 @@ def test_endless_kernels(daemon):
 def test_printf_does_not_disturb_the_wire(daemon):
     code = 'extern "C" __device__ int printf(const char *, ...);\n' \
            'extern "C" __global__ void k(int *x) { for (int i = 0; i < 100; i++) printf("RLFW\\1\\14 %d\\n", i); *x = 1; }'
-    daemon.run(one_block(code, [buffer("int32", 1)], samples=2))
+    daemon.run(one_block_job(code, [buffer("int32", 1)], samples=2))
     assert "RLFW" in daemon.log.read_text(errors="replace")
 
 

@@ -1,6 +1,6 @@
-/* How fast and how well the CPU engines train: for docs/measurements/cpu-training.md. Engines take turns, an epoch each, and
- * before and after each epoch the machine's own sgemm rate is measured on as many threads, so that what else runs on the machine
- * weighs on all of them.
+/* Measures time, loss and accuracy of the CPU engines for docs/measurements/cpu-training.md. The engines alternate after every
+ * epoch. Before and after each epoch, the program measures OpenBLAS's sgemm rate on the same number of threads. So other load on
+ * the machine affects all engines and the sgemm rate alike.
  * Usage: cpu_training [-e engine[,engine]] [-p fp32|fp16] [-b batch] [-n images] [-r epochs] [-s seed] [-d dataset] */
 #include <cblas.h>
 #include <getopt.h>
@@ -14,39 +14,42 @@
 #include "base/commit.h"
 #include "train/model.h"
 
-enum { SIDE = 2048, LAUNCHES = 32, ENGINES = 4, EPOCHS = 100 };
+enum { SGEMM_SIDE = 2048, MAX_LAUNCHES = 32, MAX_ENGINES = 4, MAX_EPOCHS = 100 };
 
-typedef struct contestant {
+typedef struct measured_engine {
   const rl_engine *engine;
   rl_instance *instance;
-  double ms[EPOCHS], cpu_ms[EPOCHS]; /* time that passed; time of all threads */
+  double ms[MAX_EPOCHS], cpu_ms[MAX_EPOCHS]; /* wall time and CPU time of all threads, of each epoch */
   struct {
     const rl_launch *launch;
     int64_t ns;
-  } totals[LAUNCHES];
-} contestant;
+  } totals[MAX_LAUNCHES];
+} measured_engine;
 
 static void add_span(void *context, const rl_span *span) {
-  contestant *of = context;
+  measured_engine *measured = context;
   int i = 0;
-  while (i < LAUNCHES - 1 && of->totals[i].launch != NULL && strcmp(of->totals[i].launch->name, span->launch->name) != 0) i++;
-  of->totals[i].launch = span->launch;
-  of->totals[i].ns += span->end_ns - span->start_ns;
+  while (i < MAX_LAUNCHES - 1 && measured->totals[i].launch != NULL &&
+         strcmp(measured->totals[i].launch->name, span->launch->name) != 0)
+    i++;
+  measured->totals[i].launch = span->launch;
+  measured->totals[i].ns += span->end_ns - span->start_ns;
 }
 
 static double sgemm_gflops(int threads) {
   static float *m[3];
   for (int i = 0; i < 3 && m[2] == NULL; i++) {
-    m[i] = malloc(sizeof(float) * SIDE * SIDE);
-    for (int k = 0; m[i] != NULL && k < SIDE * SIDE; k++) m[i][k] = (float)(k % 7);
+    m[i] = malloc(sizeof(float) * SGEMM_SIDE * SGEMM_SIDE);
+    for (int k = 0; m[i] != NULL && k < SGEMM_SIDE * SGEMM_SIDE; k++) m[i][k] = (float)(k % 7);
   }
   if (m[0] == NULL || m[1] == NULL || m[2] == NULL) return NAN;
   openblas_set_num_threads(threads);
   double best = 0;
   for (int repeat = 0; repeat < 5; repeat++) {
     int64_t start = rl_monotonic_ns();
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, SIDE, SIDE, SIDE, 1, m[0], SIDE, m[1], SIDE, 0, m[2], SIDE);
-    best = fmax(best, 2.0 * SIDE * SIDE * SIDE / (double)(rl_monotonic_ns() - start));
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, SGEMM_SIDE, SGEMM_SIDE, SGEMM_SIDE, 1, m[0], SGEMM_SIDE, m[1],
+                SGEMM_SIDE, 0, m[2], SGEMM_SIDE);
+    best = fmax(best, 2.0 * SGEMM_SIDE * SGEMM_SIDE * SGEMM_SIDE / (double)(rl_monotonic_ns() - start));
   }
   openblas_set_num_threads(1);
   return best;
@@ -58,15 +61,15 @@ static double cpu_ms(void) {
   return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
 }
 
-static int run_epoch(rl_device *device, const rl_train_params *params, contestant *of, int epoch, rl_error *err) {
-  const rl_observer observer = {.context = of, .span = add_span};
-  rl_instance *instance = of->instance;
+static int run_epoch(rl_device *device, const rl_train_params *params, measured_engine *measured, int epoch, rl_error *err) {
+  const rl_observer observer = {.context = measured, .span = add_span};
+  rl_instance *instance = measured->instance;
   rl_elapsed training, evaluation;
   rl_iteration_results report;
   double before = sgemm_gflops(device->threads), start = cpu_ms();
   if (device->ops->run_eager(device, &instance->iteration, &observer, &training, err) != 0) return -1;
-  of->ms[epoch] = training.host_ms;
-  of->cpu_ms[epoch] = cpu_ms() - start;
+  measured->ms[epoch] = training.host_ms;
+  measured->cpu_ms[epoch] = cpu_ms() - start;
   if (device->ops->run_eager(device, &instance->evaluation, NULL, &evaluation, err) != 0 ||
       instance->ops->read_results(instance, &report, err) != 0)
     return -1;
@@ -75,7 +78,7 @@ static int run_epoch(rl_device *device, const rl_train_params *params, contestan
   printf(
       "%s epoch %d: %.0f ms (%.0f ms of CPU), %.1f GFLOP/s = %.0f %% of sgemm's %.1f; loss %.4f, test loss %.4f, accuracy %.4f, "
       "evaluation %.0f ms",
-      of->engine->description->name, epoch, training.host_ms, of->cpu_ms[epoch], rate, 100 * rate / sgemm, sgemm,
+      measured->engine->description->name, epoch, training.host_ms, measured->cpu_ms[epoch], rate, 100 * rate / sgemm, sgemm,
       report.train_loss, report.test_loss, report.test_accuracy_ratio, evaluation.host_ms);
   if (params->precision == RL_FP16) printf(", scale %g, skipped %g", report.loss_scale, report.skipped_steps);
   puts("");
@@ -83,27 +86,27 @@ static int run_epoch(rl_device *device, const rl_train_params *params, contestan
   return 0;
 }
 
-static int by_size(const void *a, const void *b) {
+static int compare_doubles(const void *a, const void *b) {
   double difference = *(const double *)a - *(const double *)b;
   return (difference > 0) - (difference < 0);
 }
 
 static double median(int count, double *values) {
-  qsort(values, (size_t)count, sizeof *values, by_size);
+  qsort(values, (size_t)count, sizeof *values, compare_doubles);
   return (values[(count - 1) / 2] + values[count / 2]) / 2;
 }
 
-static void summarize(contestant *of, const contestant *first, int epochs) {
-  double ratios[EPOCHS], cpu_ratios[EPOCHS];
+static void summarize(measured_engine *measured, const measured_engine *baseline, int epochs) {
+  double ratios[MAX_EPOCHS], cpu_ratios[MAX_EPOCHS];
   for (int i = 0; i < epochs; i++) {
-    ratios[i] = of->ms[i] / first->ms[i];
-    cpu_ratios[i] = of->cpu_ms[i] / first->cpu_ms[i];
+    ratios[i] = measured->ms[i] / baseline->ms[i];
+    cpu_ratios[i] = measured->cpu_ms[i] / baseline->cpu_ms[i];
   }
   printf("%s: an epoch takes %.2f times as long as %s's, and %.2f times its CPU time (medians of %d pairs)\n",
-         of->engine->description->name, median(epochs, ratios), first->engine->description->name, median(epochs, cpu_ratios),
-         epochs);
-  for (int i = 0; i < LAUNCHES && of->totals[i].launch != NULL; i++)
-    printf("  %-22s %9.1f ms an epoch\n", of->totals[i].launch->name, (double)of->totals[i].ns * 1e-6 / epochs);
+         measured->engine->description->name, median(epochs, ratios), baseline->engine->description->name,
+         median(epochs, cpu_ratios), epochs);
+  for (int i = 0; i < MAX_LAUNCHES && measured->totals[i].launch != NULL; i++)
+    printf("  %-22s %9.1f ms an epoch\n", measured->totals[i].launch->name, (double)measured->totals[i].ns * 1e-6 / epochs);
 }
 
 static int fail_with(const rl_error *err) {
@@ -126,27 +129,28 @@ int main(int count, char **arguments) {
       case 'd': snprintf(params.dataset, sizeof params.dataset, "%s", optarg); break;
       default: return 2;
     }
-  if (epochs < 1 || epochs > EPOCHS) return 2;
+  if (epochs < 1 || epochs > MAX_EPOCHS) return 2;
   rl_error err = {0};
   rl_device *device = rl_device_open(0, &err);
   if (device == NULL) return fail_with(&err);
-  static contestant all[ENGINES];
-  for (char *name = strtok(names, ","); name != NULL && engines < ENGINES; name = strtok(NULL, ","), engines++) {
-    all[engines].engine = rl_engine_find("mnist_cnn", name, &params, &err);
-    if (all[engines].engine == NULL || all[engines].engine->open(device, &params, &all[engines].instance, &err) != 0)
+  static measured_engine measured[MAX_ENGINES];
+  for (char *name = strtok(names, ","); name != NULL && engines < MAX_ENGINES; name = strtok(NULL, ","), engines++) {
+    measured[engines].engine = rl_engine_find("mnist_cnn", name, &params, &err);
+    if (measured[engines].engine == NULL ||
+        measured[engines].engine->open(device, &params, &measured[engines].instance, &err) != 0)
       return fail_with(&err);
   }
   char *facts = rl_device_facts(0, &err);
   printf("commit %s\ndevice %s\n%s, batch %lld, seed %lld, %llu images of %s\n", RL_COMMIT, facts != NULL ? facts : "?",
          rl_precision_names[params.precision], (long long)params.batch_size, (long long)params.seed,
-         (unsigned long long)all[0].instance->samples, all[0].instance->dataset);
+         (unsigned long long)measured[0].instance->samples, measured[0].instance->dataset);
   free(facts);
   for (int epoch = 0; epoch < epochs; epoch++)
     for (int i = 0; i < engines; i++)
-      if (run_epoch(device, &params, &all[i], epoch, &err) != 0) return fail_with(&err);
+      if (run_epoch(device, &params, &measured[i], epoch, &err) != 0) return fail_with(&err);
   for (int i = 0; i < engines; i++) {
-    summarize(&all[i], &all[0], epochs);
-    all[i].instance->ops->close(all[i].instance);
+    summarize(&measured[i], &measured[0], epochs);
+    measured[i].instance->ops->close(measured[i].instance);
   }
   device->ops->close(device);
   return 0;

@@ -1,9 +1,9 @@
-/* How often kernels have to run for their counters, as CUPTI plans it for a chip that need not be there: for docs/passes.md.
- * Usage: counter_passes CHIP           a line for each set and each section: counters, those of them that the chip has, passes;
- *                                      also without the counters that are 0 in plain code, and passes of `full` without the
- *                                      section
- *        counter_passes CHIP SECTION   a line for each counter of a section: its counters of the hardware, its passes alone, and
- *                                      how many fewer the section takes without it */
+/* Prints how many replay passes CUPTI plans for the counters of a report, for docs/passes.md. No device with CHIP is needed.
+ * Plain code has no instructions of the optional classes, so their counters are known to be 0 and need no pass.
+ * Usage: counter_passes CHIP           one line for each set and section: counters, counters that the chip has, passes, passes
+ *                                      in plain code; for a section also the passes of set `full` without it
+ *        counter_passes CHIP SECTION   one line for each counter of the section: hardware counters that it needs, passes of the
+ *                                      counter alone, passes that the section saves without it */
 #include <nvperf_host.h>
 #include <nvperf_cuda_host.h>
 #include <stdbool.h>
@@ -14,17 +14,19 @@
 #include "worker/cupti/counter_plan.h"
 #include "worker/cupti/metric_selection.h"
 
-enum { COUNTERS_MOST = 4096 };
+enum { MAX_COUNTERS = 4096 };
 
 static const char *chip;
 
-static void fail(const char *what, const rl_error *err) {
-  fprintf(stderr, "%s: %s\n", what, err->message);
+static void fail(const char *context, const rl_error *err) {
+  fprintf(stderr, "%s: %s\n", context, err->message);
   exit(1);
 }
 
 typedef struct cost {
-  size_t counters, known, passes;
+  size_t counters;
+  size_t available; /* counters that the chip has */
+  size_t passes;
 } cost;
 
 static cost cost_of_names(const char *const *names, size_t count) {
@@ -33,41 +35,43 @@ static cost cost_of_names(const char *const *names, size_t count) {
   cost found = {.counters = count};
   if (rl_counter_plan_open(chip, names, count, &plan, &err) != 0) fail(chip, &err);
   found.passes = plan->passes;
-  for (size_t g = 0; g < plan->group_count; g++) found.known += plan->groups[g].count;
+  for (size_t g = 0; g < plan->group_count; g++) found.available += plan->groups[g].count;
   rl_counter_plan_close(plan);
   return found;
 }
 
-static size_t counters_of(uint32_t sections, rl_instruction_classes absent, rl_metric_selection *wanted, const char **names) {
+static size_t select_counters(uint32_t sections, rl_instruction_classes absent, rl_metric_selection *selection,
+                              const char **names) {
   rl_error err = {0};
   const rl_profile profile = {.sections = sections, .launch = -1};
-  if (rl_metric_selection_make(&profile, absent, wanted, &err) != 0) fail("the catalogue", &err);
-  for (size_t i = 0; i < wanted->counter_count; i++) names[i] = wanted->items[i].name;
-  return wanted->counter_count;
+  if (rl_metric_selection_make(&profile, absent, selection, &err) != 0) fail("the catalogue", &err);
+  for (size_t i = 0; i < selection->counter_count; i++) names[i] = selection->items[i].name;
+  return selection->counter_count;
 }
 
-static cost cost_of(uint32_t sections, rl_instruction_classes absent) {
-  static const char *names[COUNTERS_MOST];
-  rl_metric_selection wanted;
-  size_t count = counters_of(sections, absent, &wanted, names);
+static cost cost_of_sections(uint32_t sections, rl_instruction_classes absent) {
+  static const char *names[MAX_COUNTERS];
+  rl_metric_selection selection;
+  size_t count = select_counters(sections, absent, &selection, names);
   cost found = cost_of_names(names, count);
-  rl_metric_selection_clear(&wanted);
+  rl_metric_selection_clear(&selection);
   return found;
 }
 
 /* --- sets and sections ------------------------------------------------------------------------------------------------- */
 
 static void print_set(const rl_section_set *set) {
-  cost all = cost_of(set->sections, 0), plain = cost_of(set->sections, ~(rl_instruction_classes)0);
-  printf("| `%s` | %zu | %zu | %zu | %zu |\n", set->name, all.counters, all.known, all.passes, plain.passes);
+  cost all = cost_of_sections(set->sections, 0), plain = cost_of_sections(set->sections, ~(rl_instruction_classes)0);
+  printf("| `%s` | %zu | %zu | %zu | %zu |\n", set->name, all.counters, all.available, all.passes, plain.passes);
 }
 
 static void print_section(size_t index, uint32_t full) {
   uint32_t section = UINT32_C(1) << index;
-  cost own = cost_of(section, 0);
-  if (own.known == 0) return;
-  printf("| %s | %zu | %zu | %zu | %zu | %zu |\n", rl_sections[index].id, own.counters, own.known, own.passes,
-         cost_of(section, ~(rl_instruction_classes)0).passes, cost_of(full & ~section, 0).passes);
+  cost section_cost = cost_of_sections(section, 0);
+  if (section_cost.available == 0) return;
+  printf("| %s | %zu | %zu | %zu | %zu | %zu |\n", rl_sections[index].id, section_cost.counters, section_cost.available,
+         section_cost.passes, cost_of_sections(section, ~(rl_instruction_classes)0).passes,
+         cost_of_sections(full & ~section, 0).passes);
   fflush(stdout);
 }
 
@@ -100,24 +104,25 @@ static NVPW_MetricsEvaluator *open_evaluator(void) {
 
 static size_t hardware_counters(NVPW_MetricsEvaluator *evaluator, const char *name) {
   NVPW_MetricEvalRequest request;
-  NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest_Params find = {
+  NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest_Params conversion = {
       NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest_Params_STRUCT_SIZE};
-  NVPW_MetricsEvaluator_GetMetricRawDependencies_Params ask = {NVPW_MetricsEvaluator_GetMetricRawDependencies_Params_STRUCT_SIZE};
-  find.pMetricsEvaluator = ask.pMetricsEvaluator = evaluator;
-  find.pMetricName = name;
-  find.pMetricEvalRequest = &request;
-  find.metricEvalRequestStructSize = ask.metricEvalRequestStructSize = NVPW_MetricEvalRequest_STRUCT_SIZE;
-  ask.pMetricEvalRequests = &request;
-  ask.numMetricEvalRequests = 1;
-  ask.metricEvalRequestStrideSize = sizeof request;
-  if (NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest(&find) != NVPA_STATUS_SUCCESS ||
-      NVPW_MetricsEvaluator_GetMetricRawDependencies(&ask) != NVPA_STATUS_SUCCESS)
+  NVPW_MetricsEvaluator_GetMetricRawDependencies_Params dependencies = {
+      NVPW_MetricsEvaluator_GetMetricRawDependencies_Params_STRUCT_SIZE};
+  conversion.pMetricsEvaluator = dependencies.pMetricsEvaluator = evaluator;
+  conversion.pMetricName = name;
+  conversion.pMetricEvalRequest = &request;
+  conversion.metricEvalRequestStructSize = dependencies.metricEvalRequestStructSize = NVPW_MetricEvalRequest_STRUCT_SIZE;
+  dependencies.pMetricEvalRequests = &request;
+  dependencies.numMetricEvalRequests = 1;
+  dependencies.metricEvalRequestStrideSize = sizeof request;
+  if (NVPW_MetricsEvaluator_ConvertMetricNameToMetricEvalRequest(&conversion) != NVPA_STATUS_SUCCESS ||
+      NVPW_MetricsEvaluator_GetMetricRawDependencies(&dependencies) != NVPA_STATUS_SUCCESS)
     return 0;
-  return ask.numRawDependencies + ask.numOptionalRawDependencies;
+  return dependencies.numRawDependencies + dependencies.numOptionalRawDependencies;
 }
 
 static int print_counters(const char *id) {
-  static const char *names[COUNTERS_MOST], *others[COUNTERS_MOST];
+  static const char *names[MAX_COUNTERS], *others[MAX_COUNTERS];
   size_t index = 0;
   while (index < rl_section_count && strcmp(rl_sections[index].id, id) != 0) index++;
   NVPW_MetricsEvaluator *evaluator = open_evaluator();
@@ -125,8 +130,8 @@ static int print_counters(const char *id) {
     fprintf(stderr, "%s\n", evaluator == NULL ? "the evaluator does not open" : "there is no such section");
     return 2;
   }
-  rl_metric_selection wanted;
-  size_t count = counters_of(UINT32_C(1) << index, 0, &wanted, names), whole = cost_of_names(names, count).passes;
+  rl_metric_selection selection;
+  size_t count = select_counters(UINT32_C(1) << index, 0, &selection, names), whole = cost_of_names(names, count).passes;
   printf("| counter of %s (%zu passes) | of the hardware | passes alone | fewer without it |\n| --- | --- | --- | --- |\n", id,
          whole);
   for (size_t i = 0; i < count; i++) {
@@ -134,12 +139,12 @@ static int print_counters(const char *id) {
     for (size_t j = 0; j < count; j++)
       if (j != i) others[kept++] = names[j];
     cost alone = cost_of_names(&names[i], 1);
-    if (alone.known == 1)
+    if (alone.available == 1)
       printf("| `%s` | %zu | %zu | %td |\n", names[i], hardware_counters(evaluator, names[i]), alone.passes,
              (ptrdiff_t)whole - (ptrdiff_t)cost_of_names(others, kept).passes);
     fflush(stdout);
   }
-  rl_metric_selection_clear(&wanted);
+  rl_metric_selection_clear(&selection);
   return 0;
 }
 

@@ -1,4 +1,4 @@
-"""The CPU worker with its real engines: the MNIST CNN on a part of the synthetic digits."""
+"""The CPU worker trains the MNIST CNN with its default engine on some of the synthetic digits."""
 import os
 import pathlib
 import subprocess
@@ -34,17 +34,17 @@ def test_training_is_timed_and_learns(worker, precision):
     assert epochs[0]["train_loss"] == epochs[1]["train_loss"] > epochs[2]["train_loss"] > epochs[3]["train_loss"]
     assert epochs[3]["test_accuracy_ratio"] > epochs[1]["test_accuracy_ratio"] > 0.15
     for epoch in epochs:
-        absent = {name for name, value in epoch.items() if value is None and name != "unavailable"}
-        assert absent == set(epoch["unavailable"] or {})
+        missing = {name for name, value in epoch.items() if value is None and name != "unavailable"}
+        assert missing == set(epoch["unavailable"] or {})
     values = measurements(frames)
     parts = sum(values[f"memory_{p}_bytes"] for p in ("dataset", "weights", "activations", "workspace"))
     assert 0 < values["peak_memory_bytes"] <= parts
     assert values["memory_weights_bytes"] >= 4 * 4 * 315146  # weights, gradients and two moments
     assert values["peak_rss_bytes"] > values["peak_memory_bytes"] and values["launches_per_step"] >= 5
-    assert "floor_ms" not in values  # that is the daemon's part
+    assert "floor_ms" not in values  # the daemon computes it
 
 
-def test_two_requests_with_one_seed_give_the_same_bits(worker):
+def test_two_requests_with_the_same_seed_give_identical_losses(worker):
     runs = [payloads(worker.ask("mnist_cnn", SMALL), "EPOCH") for _ in range(2)]
     assert [e["train_loss"] for e in runs[0]] == [e["train_loss"] for e in runs[1]]
     other = payloads(worker.ask("mnist_cnn", {**SMALL, "seed": 8}), "EPOCH")
@@ -64,7 +64,7 @@ def test_activity_shows_every_launch(worker):
     assert all(k["reason"] for k in kernels if k["registers_per_thread"] is None)
 
 
-def test_what_an_engine_can_not_do_is_refused(worker):
+def test_an_unsupported_precision_is_refused(worker):
     (failed,) = worker.ask("mnist_cnn", {**SMALL, "precision": "tf32"})
     assert failed.type == "FAILED" and failed.payload["domain"] == "input"
     assert worker.ask("mnist_cnn", {**SMALL, "epochs": 1, "warmup_epochs": 0})[-1].type == "DONE"
@@ -80,7 +80,7 @@ def test_no_worker_is_linked_with_cupti(program):
         assert "cuda" not in libraries.lower()
 
 
-def test_the_cuda_worker_says_hello_without_a_gpu():
+def test_the_cuda_worker_sends_hello_without_a_gpu():
     if not os.path.exists(CUDA):
         pytest.skip("the CUDA worker is not built here")
     done = subprocess.run([CUDA, "--list"], stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
