@@ -1,14 +1,14 @@
-/* Authorization of calls: by a bearer token, or by the login session that the web page got for a token. */
+/* Authorizes calls (call.h) by a bearer token, or by a login session, which the web page gets in exchange for a token. */
 #ifndef RL_API_AUTH_H
 #define RL_API_AUTH_H
 
 #include "api/call.h"
 
-/* -1 (RL_HTTP 401) when the route requires a token and the call has no valid one. */
+/* RL_HTTP 401 if the route requires a credential and the call has no valid one. */
 int rl_call_authorize(rl_call *call, rl_error *err);
-/* Sets *found: whether the call has a valid credential; if so, call->credential holds it. -1 when the store can't be read. */
+/* Sets *found to whether the call has a valid credential, and copies it to call->credential. -1 if the store can't be read. */
 int rl_call_find_credential(rl_call *call, bool *found, rl_error *err);
-/* Sets *valid: whether the credential is still valid (not revoked, logged out or expired). -1 when the store can't be read. */
+/* Sets *valid to false if the credential was revoked, logged out or has expired, else to true. -1 if the store can't be read. */
 int rl_credential_check(rl_server *server, const rl_credential *credential, bool *valid, rl_error *err);
 
 #endif

@@ -13,10 +13,10 @@
 typedef struct rl_connections rl_connections;
 typedef struct rl_connection rl_connection;
 
-rl_connections *rl_connections_new(void); /* NULL when memory is out */
+rl_connections *rl_connections_new(void); /* NULL if memory is exhausted */
 void rl_connections_free(rl_connections *connections);
-/* Adds a connection, whose descriptor the caller closes after rl_connection_remove. NULL when memory is out. The functions below
- * take this NULL. */
+/* Adds a connection, whose descriptor the caller closes after rl_connection_remove. NULL if memory is exhausted. The functions
+ * below take this NULL. */
 rl_connection *rl_connection_add(rl_connections *connections, int descriptor, int64_t deadline_ns);
 void rl_connection_remove(rl_connections *connections, rl_connection *connection);
 /* Sets the deadline, a time of rl_monotonic_ns; 0: none. */

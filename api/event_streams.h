@@ -11,7 +11,7 @@
 
 typedef struct rl_event_streams rl_event_streams;
 
-rl_event_streams *rl_event_streams_new(int64_t limit); /* at most limit streams; NULL when memory is out */
+rl_event_streams *rl_event_streams_new(int64_t limit); /* at most limit streams; NULL if memory is exhausted */
 void rl_event_streams_free(rl_event_streams *streams);
 /* Resumes the streams of this job. It is the callback for rl_queue_set_listener; context: the rl_event_streams. */
 void rl_event_streams_notify(void *context, int64_t job_id);
@@ -22,7 +22,7 @@ void rl_event_streams_stop(rl_event_streams *streams);
 int64_t rl_event_streams_count(rl_event_streams *streams);
 
 /* Returns one event as text, "id: 7\nevent: state\ndata: {...}\n\n", malloc'ed; each line of data gets a data field of its own.
- * NULL when memory is out. */
+ * NULL if memory is exhausted. */
 char *rl_event_format(int64_t sequence, const char *type, const char *data);
 
 #endif

@@ -1,5 +1,5 @@
-/* The handlers of the routes, named after the operations of schema/openapi.json, and the tables of their query parameters. A
- * handler replies and returns 0, or fills err and returns -1. */
+/* The handlers of the routes, named after the operationIds in schema/openapi.json, and the tables of their query parameters. A
+ * handler replies to the call (call.h) and returns 0, or fills err and returns -1. */
 #ifndef RL_API_HANDLERS_H
 #define RL_API_HANDLERS_H
 

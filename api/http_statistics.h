@@ -8,7 +8,7 @@
 
 typedef struct rl_http_statistics rl_http_statistics;
 
-rl_http_statistics *rl_http_statistics_new(void); /* NULL when memory is out */
+rl_http_statistics *rl_http_statistics_new(void); /* NULL if memory is exhausted */
 void rl_http_statistics_free(rl_http_statistics *statistics);
 /* Count a request that begins, and one that ends. route: index into rl_routes, -1 when none matched; status 0: there was no
  * reply. */

@@ -22,7 +22,7 @@ struct rl_http_stream {
 
 int rl_http_stream_write(rl_http_stream *stream, const char *text, rl_error *err);
 /* Makes a response that reads from the stream, and takes the stream, whose callbacks must be set. block_bytes: size of MHD's send
- * buffer. NULL when memory is out. */
+ * buffer. NULL if memory is exhausted. */
 struct MHD_Response *rl_http_stream_response(rl_http_stream *stream, rl_call *call, size_t block_bytes, const char *type);
 /* Frees a stream without a response. */
 void rl_http_stream_free(rl_http_stream *stream);

@@ -9,7 +9,7 @@
 /* Parses a whole decimal number from 0 to 2^53 without a sign, as ids in paths and headers are. */
 bool rl_decimal_parse(const char *text, int64_t *value);
 
-/* Returns true when content_type is application/json with any parameters; NULL is allowed. */
+/* Returns true when content_type is application/json with any parameters; Accepts NULL. */
 bool rl_media_type_is_json(const char *content_type);
 
 enum { RL_ETAG_SIZE = 40 };

@@ -14,7 +14,7 @@ enum { RL_LOGIN_SESSION_ID_SIZE = 44, RL_LOGIN_SESSIONS_MAX = 64, RL_LOGIN_SESSI
 
 typedef struct rl_login_sessions rl_login_sessions;
 
-rl_login_sessions *rl_login_sessions_new(void); /* NULL when memory is out */
+rl_login_sessions *rl_login_sessions_new(void); /* NULL if memory is exhausted */
 void rl_login_sessions_free(rl_login_sessions *sessions);
 /* Begins a session of the token with this hash; writes its id into id[RL_LOGIN_SESSION_ID_SIZE]. It ends RL_LOGIN_SESSION_S after
  * now_ns (rl_monotonic_ns). */

@@ -36,7 +36,7 @@ extern const rl_problem_kind rl_problem_kinds[RL_PROBLEM_COUNT];
 /* Returns the problem that a client sees for an error. parameter_error: its pointer names a query parameter or a header, not a
  * field of the body. */
 rl_problem rl_problem_of_error(const rl_error *err, bool parameter_error);
-/* Returns the document, malloc'ed; NULL when memory is out. The message of an internal error is left out; the log has it. */
+/* Returns the document, malloc'ed; NULL if memory is exhausted. The message of an internal error is left out; the log has it. */
 char *rl_problem_print(rl_problem problem, const rl_error *err, bool parameter_error);
 
 #endif

@@ -20,7 +20,7 @@ int rl_server_open(const rl_config *config, rl_store *store, rl_queue *queue, rl
 int rl_server_probe(rl_server *server, rl_error *err);
 /* -1 when every thread that serves clients has been in one request for at least limit_ns. */
 int rl_server_check_liveness(rl_server *server, int64_t limit_ns, rl_error *err);
-/* Ends event streams, gives replies in progress 0.7 s to finish, closes. NULL is allowed. */
+/* Ends event streams, gives replies in progress 0.7 s to finish, closes. Accepts NULL. */
 void rl_server_close(rl_server *server);
 
 RL_DEFINE_CLEANUP(rl_server_cleanup, rl_server *, rl_server_close, NULL)

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# scripts/generated.sh [--check] [FILE...]: writes the generated files that are kept in the tree, or with --check fails when one
-# differs from what its generator prints now. Without FILE: all of them. ROOFLINED_BUILD names the build folder (build/dev).
+# scripts/generated.sh [--check] [FILE...]
+# Regenerates the generated files that are kept in the tree. With --check only compares them, and exits with 1 if one is stale.
+# Without FILE handles all of them. $ROOFLINED_BUILD is the build folder, by default build/dev.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${ROOFLINED_BUILD:-build/dev}
 
-# Every generated file that is kept, with the command that prints it.
+# generate FILE prints the contents of one of these files.
 all=(docs/metrics.md docs/rules.md web/package-lock.json tests/web/package-lock.json)
-generate() { # FILE
+generate() {
   case $1 in
     docs/metrics.md) python3 schema/catalogue.py docs /dev/stdout ;;
     docs/rules.md) "$build/tests/rules_page" ;;
@@ -17,8 +18,8 @@ generate() { # FILE
   esac
 }
 
-# Prints the lock file of a folder with a package.json. Needs the network.
-package_lock() { # FOLDER
+# package_lock FOLDER prints the package-lock.json for the folder's package.json. It needs the network.
+package_lock() {
   local folder
   folder=$(mktemp -d)
   cp "$1/package.json" "$1/package-lock.json" "$folder"
@@ -34,14 +35,14 @@ if [ "${1:-}" = --check ]; then
   shift
 fi
 [ $# -gt 0 ] || set -- "${all[@]}"
-printed=$(mktemp)
-trap 'rm -f "$printed"' EXIT
+generated=$(mktemp)
+trap 'rm -f "$generated"' EXIT
 stale=0
 for file; do
-  generate "$file" >"$printed"
+  generate "$file" >"$generated"
   if ! "$check"; then
-    cp "$printed" "$file"
-  elif ! diff -u "$file" "$printed"; then
+    cp "$generated" "$file"
+  elif ! diff -u "$file" "$generated"; then
     echo "$file is stale: run scripts/generated.sh $file" >&2
     stale=1
   fi

@@ -1,15 +1,14 @@
--- The tables of a new database. A later version changes them here and in schema/sql/migrations/NNNN_*.sql, which upgrades a database
--- of the version before.
--- Times are integers, UTC nanoseconds since 1970; beside each *_ns column stands *_at, the same as RFC 3339 text.
--- A REAL that is NULL was not measured; the reason stands in the row or in its pass.
+-- The tables of a new database. A change of a table is made here and in a migration, schema/sql/migrations/NNNN_*.sql, which
+-- upgrades existing databases. Times are integers, UTC in ns since 1970. The generated column *_at has the time of *_ns as RFC
+-- 3339 text. A REAL that is NULL was not measured; its row or its pass has the reason.
 
-CREATE TABLE sources ( -- posted kernels, each text once; deleted with the last job that refers to it
+CREATE TABLE sources ( -- posted code, each text once; deleted with the last job that refers to it
   sha256 TEXT PRIMARY KEY,
   text TEXT NOT NULL CHECK (json_valid(text)) -- code or binary, arguments, options, variants
 ) STRICT;
 
 CREATE TABLE jobs (
-  id INTEGER PRIMARY KEY AUTOINCREMENT, -- an id is not reused after retention deleted its job
+  id INTEGER PRIMARY KEY AUTOINCREMENT, -- ids of deleted jobs are not reused
   kind TEXT NOT NULL,
   device TEXT NOT NULL,
   origin TEXT NOT NULL DEFAULT 'client' CHECK (origin IN ('client', 'daemon')), -- daemon: it measures stale ceilings again
@@ -24,15 +23,18 @@ CREATE TABLE jobs (
   problem_domain TEXT,
   problem_code INTEGER,
   problem_message TEXT,
-  worker_deaths INTEGER NOT NULL DEFAULT 0, -- the worker died during one of the job's passes
-  daemon_deaths INTEGER NOT NULL DEFAULT 0, -- the daemon or the host went down during one of the job's passes
-  events INTEGER NOT NULL DEFAULT 0, -- number of events so far, and the seq of the last one
+  worker_deaths INTEGER NOT NULL DEFAULT 0, -- how often the worker died during the job's passes
+  daemon_deaths INTEGER NOT NULL DEFAULT 0, -- how often the daemon or the host crashed during them
+  events INTEGER NOT NULL DEFAULT 0, -- number of events so far, which is the seq of the last one
   events_kept INTEGER NOT NULL DEFAULT 1 CHECK (events_kept IN (0, 1)), -- 0: deleted by retention
   idempotency_key TEXT UNIQUE,
   body_sha256 TEXT,
-  created_at TEXT AS (strftime('%Y-%m-%dT%H:%M:%S', created_ns / 1000000000, 'unixepoch') || printf('.%09dZ', created_ns % 1000000000)),
-  started_at TEXT AS (strftime('%Y-%m-%dT%H:%M:%S', started_ns / 1000000000, 'unixepoch') || printf('.%09dZ', started_ns % 1000000000)),
-  finished_at TEXT AS (strftime('%Y-%m-%dT%H:%M:%S', finished_ns / 1000000000, 'unixepoch') || printf('.%09dZ', finished_ns % 1000000000))
+  created_at TEXT AS (
+    strftime('%Y-%m-%dT%H:%M:%S', created_ns / 1000000000, 'unixepoch') || printf('.%09dZ', created_ns % 1000000000)),
+  started_at TEXT AS (
+    strftime('%Y-%m-%dT%H:%M:%S', started_ns / 1000000000, 'unixepoch') || printf('.%09dZ', started_ns % 1000000000)),
+  finished_at TEXT AS (
+    strftime('%Y-%m-%dT%H:%M:%S', finished_ns / 1000000000, 'unixepoch') || printf('.%09dZ', finished_ns % 1000000000))
 ) STRICT;
 CREATE INDEX jobs_by_state ON jobs (state, device, id);
 CREATE INDEX jobs_by_end ON jobs (finished_ns) WHERE finished_ns IS NOT NULL;
@@ -46,10 +48,10 @@ CREATE TABLE runs (
   workload TEXT NOT NULL,
   variant TEXT NOT NULL,
   params TEXT NOT NULL CHECK (json_valid(params)), -- with all defaults filled in
-  -- The parameters that differ from their defaults, keys sorted. Runs with equal text are alike, also when a later version of the
-  -- workload has more parameters.
+  -- The parameters that differ from their defaults, keys sorted. Runs with equal text are repetitions of each other, even if a
+  -- newer version of rooflined has added parameters between them.
   nondefault_params TEXT NOT NULL CHECK (json_valid(nondefault_params)),
-  log TEXT, -- of the compiler, for posted code
+  log TEXT, -- the compiler's log of posted code
   -- The worker reports the columns below with the first pass that it commits.
   engine TEXT,
   dataset TEXT,
@@ -60,10 +62,10 @@ CREATE TABLE runs (
   images_per_epoch INTEGER,
   steps_per_epoch INTEGER,
   parameters INTEGER,
-  floor_operations REAL, -- minimum work of one iteration: an epoch, or the launches of a kernel job
+  floor_operations REAL, -- minimum work of one iteration: of an epoch, or of the launches of a kernel job
   floor_bytes REAL,
   floor_written_bytes REAL, -- the part of floor_bytes that is written
-  floor_precision TEXT, -- of floor_operations
+  floor_precision TEXT, -- precision of floor_operations
   "precision" TEXT AS (params ->> '$.precision'),
   batch_size INTEGER AS (params ->> '$.batch_size'),
   seed INTEGER AS (params ->> '$.seed'),
@@ -71,21 +73,22 @@ CREATE TABLE runs (
 ) STRICT;
 CREATE INDEX runs_by_workload ON runs (workload);
 
-CREATE TABLE devices ( -- provenance: one row for each distinct set of facts
+CREATE TABLE devices ( -- one row for each distinct set of facts that workers reported
   id INTEGER PRIMARY KEY,
   facts TEXT NOT NULL UNIQUE CHECK (json_valid(facts)),
   last_ns INTEGER NOT NULL DEFAULT 0, -- when a worker last reported these facts
   name TEXT AS (facts ->> '$.name'),
   uuid TEXT AS (facts ->> '$.uuid'),
-  -- Which device it is, and what its ceilings depend on. A CPU has no UUID and no driver.
+  -- The identity of the device, and the properties on which its ceilings depend. A CPU has no UUID and no driver.
   identity TEXT AS (coalesce(facts ->> '$.uuid', (facts ->> '$.name') || ', ' || (facts ->> '$.threads') || ' threads')),
   driver TEXT AS (coalesce(nullif(facts ->> '$.driver', ''), facts ->> '$.driver_cuda')),
   sm_clock_max_mhz REAL AS ((facts ->> '$.sm_clock_max_khz') / 1000.0),
   memory_clock_max_mhz REAL AS ((facts ->> '$.memory_clock_max_khz') / 1000.0),
-  clock_setting TEXT AS ( -- of a CPU; NULL where the system does not report it
+  clock_setting TEXT AS ( -- of a CPU; NULL: the system does not report it
     nullif(facts ->> '$.governor', '') || ', at most ' || round((facts ->> '$.clock_max_khz') / 1000.0) || ' MHz'),
-  cache_bytes REAL AS (coalesce(facts ->> '$.l2_bytes', facts ->> '$.cache_bytes')), -- of all cache levels that keep data between launches
-  private_cache_bytes REAL AS (coalesce(facts ->> '$.private_cache_bytes', 0)) -- of those levels without the last
+  -- The size of all cache levels that keep data between launches, and the same without the last level.
+  cache_bytes REAL AS (coalesce(facts ->> '$.l2_bytes', facts ->> '$.cache_bytes')),
+  private_cache_bytes REAL AS (coalesce(facts ->> '$.private_cache_bytes', 0))
 ) STRICT;
 CREATE INDEX devices_by_identity ON devices (identity, last_ns);
 
@@ -96,16 +99,18 @@ CREATE TABLE passes (
   ordinal INTEGER NOT NULL, -- 0 timing, 1 activity, 2 counters
   name TEXT NOT NULL,
   state TEXT NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'running', 'completed', 'unavailable')),
-  reason TEXT, -- why it is unavailable; when pending again: how its worker died
+  reason TEXT, -- why it is unavailable; if it is pending again: how its worker died
   started_ns INTEGER,
   finished_ns INTEGER,
   device_id INTEGER REFERENCES devices,
-  ceilings_id INTEGER REFERENCES passes ON DELETE SET NULL, -- the ceilings pass from which this pass's floors are computed
+  ceilings_id INTEGER REFERENCES passes ON DELETE SET NULL, -- timing pass of the ceilings from which the floors are computed
   git_commit TEXT, -- of the worker
-  activity_rows INTEGER NOT NULL DEFAULT 0, -- number of raw rows recorded
+  activity_rows INTEGER NOT NULL DEFAULT 0, -- number of recorded raw rows
   activity_kept INTEGER NOT NULL DEFAULT 0 CHECK (activity_kept IN (0, 1)), -- 0: none recorded, or deleted by retention
-  started_at TEXT AS (strftime('%Y-%m-%dT%H:%M:%S', started_ns / 1000000000, 'unixepoch') || printf('.%09dZ', started_ns % 1000000000)),
-  finished_at TEXT AS (strftime('%Y-%m-%dT%H:%M:%S', finished_ns / 1000000000, 'unixepoch') || printf('.%09dZ', finished_ns % 1000000000)),
+  started_at TEXT AS (
+    strftime('%Y-%m-%dT%H:%M:%S', started_ns / 1000000000, 'unixepoch') || printf('.%09dZ', started_ns % 1000000000)),
+  finished_at TEXT AS (
+    strftime('%Y-%m-%dT%H:%M:%S', finished_ns / 1000000000, 'unixepoch') || printf('.%09dZ', finished_ns % 1000000000)),
   UNIQUE (run_id, ordinal)
 ) STRICT;
 CREATE INDEX passes_by_job ON passes (job_id, ordinal, run_id);
@@ -133,9 +138,9 @@ CREATE TABLE epochs (
   power_w REAL,
   throttle_reasons TEXT NOT NULL,
   unavailable TEXT CHECK (json_valid(unavailable)), -- {field: reason}
-  suspect INTEGER NOT NULL DEFAULT 0 CHECK (suspect IN (0, 1)), -- 1: faster than its floor, so the number is wrong
+  suspect INTEGER NOT NULL DEFAULT 0 CHECK (suspect IN (0, 1)), -- 1: faster than its floor, so the time is wrong
   suspect_reason TEXT,
-  epoch_ms REAL AS (coalesce(device_ms, host_ms)), -- by the device's clock where it has one
+  epoch_ms REAL AS (coalesce(device_ms, host_ms)), -- device time if it was measured
   PRIMARY KEY (pass_id, epoch)
 ) STRICT, WITHOUT ROWID;
 
@@ -158,7 +163,7 @@ CREATE TABLE measurements (
   PRIMARY KEY (pass_id, name)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE kernels ( -- activity pass: all launches of a kernel in an epoch; counters pass: one launch of one step
+CREATE TABLE kernels ( -- activity pass: all executions of a kernel in an epoch; counters pass: one kernel of one step
   id INTEGER PRIMARY KEY,
   pass_id INTEGER NOT NULL REFERENCES passes ON DELETE CASCADE,
   ordinal INTEGER NOT NULL,
@@ -177,19 +182,19 @@ CREATE TABLE kernels ( -- activity pass: all launches of a kernel in an epoch; c
   grid_x INTEGER, grid_y INTEGER, grid_z INTEGER, -- NULL on a CPU
   block_x INTEGER, block_y INTEGER, block_z INTEGER,
   theoretical_occupancy_ratio REAL,
-  code_sha256 TEXT, -- of the machine code: equal for the same program
+  code_sha256 TEXT, -- of the machine code
   reason TEXT,
   UNIQUE (pass_id, ordinal)
 ) STRICT;
 
-CREATE TABLE phases ( -- of a step inside one launch, for kernels that record the times themselves
+CREATE TABLE phases ( -- phases of a step, of kernels that execute whole steps and record the times themselves
   kernel_id INTEGER NOT NULL REFERENCES kernels ON DELETE CASCADE,
-  position INTEGER NOT NULL, -- in a step
+  position INTEGER NOT NULL, -- of the phase in a step, from 0
   name TEXT NOT NULL,
   phase TEXT, -- as in kernels
   steps INTEGER NOT NULL, -- number of steps that were timed
   blocks INTEGER NOT NULL, -- number of blocks that were timed
-  mean_us REAL, -- of one step in one block; a block that takes no part in the phase counts as 0
+  mean_us REAL, -- of one step in one block; a block that skips the phase counts as 0
   min_us REAL,
   max_us REAL,
   share_ratio REAL, -- of a step
@@ -206,25 +211,25 @@ CREATE TABLE kernel_metrics (
 
 CREATE TABLE instructions (
   kernel_id INTEGER NOT NULL REFERENCES kernels ON DELETE CASCADE,
-  "offset" INTEGER NOT NULL, -- bytes from the start of its function
-  opcode TEXT, -- with its modifiers; NULL, as sass, when the code could not be disassembled
+  "offset" INTEGER NOT NULL, -- bytes from the start of the function
+  opcode TEXT, -- with modifiers; opcode and sass are NULL if the code could not be disassembled
   sass TEXT,
-  file TEXT, -- source file, when the code was compiled with line numbers
+  file TEXT, -- source file; NULL: the code was compiled without line numbers
   line INTEGER,
   counts TEXT NOT NULL CHECK (json_valid(counts)), -- {metric: number}
   reason TEXT,
   PRIMARY KEY (kernel_id, "offset")
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE series ( -- points of curves of a kernel
+CREATE TABLE series ( -- points of a kernel's curves
   kernel_id INTEGER NOT NULL REFERENCES kernels ON DELETE CASCADE,
   name TEXT NOT NULL,
-  x REAL NOT NULL, -- of a timeline: ns since the kernel began
+  x REAL NOT NULL, -- in timelines: ns since the kernel began
   value REAL,
   PRIMARY KEY (kernel_id, name, x)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE names ( -- names that the activity rows of a pass refer to
+CREATE TABLE names ( -- the names in the activity rows of a pass
   pass_id INTEGER NOT NULL REFERENCES passes ON DELETE CASCADE,
   ordinal INTEGER NOT NULL,
   name TEXT NOT NULL,
@@ -235,14 +240,14 @@ CREATE TABLE activity_kinds (kind INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE
 INSERT INTO activity_kinds (kind, name) VALUES (0, 'kernel'), (1, 'memcpy'), (2, 'memset'), (3, 'memory'), (4, 'runtime'),
   (5, 'driver'), (6, 'range'), (7, 'overhead'), (8, 'span'), (9, 'phase');
 
-CREATE TABLE activity ( -- raw rows, in ns since the start of the trace; retention deletes them first
+CREATE TABLE activity ( -- raw rows, in ns since the trace began; retention deletes them first
   pass_id INTEGER NOT NULL REFERENCES passes ON DELETE CASCADE,
   kind INTEGER NOT NULL REFERENCES activity_kinds,
   start_ns INTEGER NOT NULL,
   ordinal INTEGER NOT NULL,
   end_ns INTEGER NOT NULL,
   name INTEGER NOT NULL,
-  stream INTEGER NOT NULL, -- 0 where there is none, as in correlation, graph_node and step
+  stream INTEGER NOT NULL, -- stream, correlation, graph_node and step: 0 means none
   correlation INTEGER NOT NULL,
   graph_node INTEGER NOT NULL,
   step INTEGER NOT NULL DEFAULT 0, -- of a phase, from 1
@@ -256,8 +261,8 @@ CREATE TABLE activity ( -- raw rows, in ns since the start of the trace; retenti
   FOREIGN KEY (pass_id, name) REFERENCES names
 ) STRICT, WITHOUT ROWID;
 
--- The duration of the longest row of each kind. A row that overlaps a time window starts at most that long before the window, so a
--- range of the primary key of activity contains all of them.
+-- The duration of the longest row of each kind. A row that overlaps a time window starts at most that long before it, so the rows
+-- of a window lie in one range of the primary key of activity.
 CREATE TABLE activity_spans (
   pass_id INTEGER NOT NULL REFERENCES passes ON DELETE CASCADE,
   kind INTEGER NOT NULL REFERENCES activity_kinds,
@@ -266,7 +271,7 @@ CREATE TABLE activity_spans (
   PRIMARY KEY (pass_id, kind)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE precision_rates ( -- the rates that may execute operations of a precision: the fastest one bounds them
+CREATE TABLE precision_rates ( -- the rates that can execute operations of a precision; the fastest determines their floor
   precision TEXT NOT NULL,
   name TEXT NOT NULL,
   PRIMARY KEY (precision, name)
@@ -295,4 +300,4 @@ CREATE TABLE tokens (
 ) STRICT, WITHOUT ROWID;
 
 PRAGMA application_id = 1919905638; -- "roof"
-PRAGMA user_version = 12; -- the number of the last migration; 12 without any
+PRAGMA user_version = 12; -- the number of the last migration; 12 if there is none

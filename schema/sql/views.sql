@@ -1,17 +1,18 @@
--- The views: what people query with the sqlite3 shell (docs/schema.md) and what the API reads. An upgrade drops and creates them all.
--- Where a number is NULL, its reason stands in a *_reason column or in `unavailable`, a JSON object {column: reason}.
+-- The views, for queries with the sqlite3 shell (docs/schema.md) and for the API. An upgrade drops and creates all of them.
+-- If a number is NULL, a *_reason column or `unavailable`, a JSON object {column: reason}, has the reason.
 
--- One row for each run. Times are of the timing pass's epochs without warm-up; losses and accuracy are the last epoch's.
+-- One row for each run. Times are those of the timing pass's epochs without warm-up; losses and accuracy are the last epoch's.
 CREATE VIEW v_runs AS
 SELECT job, run, job_state, workload, variant, "precision", batch_size, seed, engine, dataset, "partial", deterministic, device,
   device_name, git_commit, at, epochs, epoch_ms_median, epoch_ms_min, images_per_epoch * 1000 / epoch_ms_median AS images_per_s,
   peak_memory_bytes, test_accuracy_ratio, train_loss, test_loss, launches_per_step, launch_gap_ratio, suspect, suspect_reason,
-  json_patch('{}', json_object( -- a merge patch drops members that are null
+  json_patch('{}', json_object( -- json_patch drops members that are null
     'epoch_ms_median', iif(epoch_ms_median IS NULL, timing_reason, NULL),
     'epoch_ms_min', iif(epoch_ms_min IS NULL, timing_reason, NULL),
     'images_per_s', iif(epoch_ms_median IS NULL OR images_per_epoch IS NULL, timing_reason, NULL),
     'peak_memory_bytes', iif(peak_memory_bytes IS NULL, coalesce(peak_memory_reason, timing_reason), NULL),
-    'test_accuracy_ratio', iif(test_accuracy_ratio IS NULL, coalesce(epoch_unavailable ->> '$.test_accuracy_ratio', timing_reason), NULL),
+    'test_accuracy_ratio',
+    iif(test_accuracy_ratio IS NULL, coalesce(epoch_unavailable ->> '$.test_accuracy_ratio', timing_reason), NULL),
     'launches_per_step', iif(launches_per_step IS NULL, coalesce(launches_per_step_reason, timing_reason), NULL),
     'launch_gap_ratio', iif(launch_gap_ratio IS NULL, coalesce(launch_gap_reason, activity_reason), NULL))) AS unavailable
 FROM (
@@ -53,10 +54,13 @@ FROM (
 CREATE VIEW v_launch_times AS
 SELECT run, cold_us, warm_us, iif(cold_us IS NULL, coalesce(cold_reason, reason), NULL) AS cold_reason,
   iif(warm_us IS NULL, coalesce(warm_reason, reason), NULL) AS warm_reason,
-  (SELECT min(suspect_reason) FROM samples WHERE samples.pass_id = medians.pass_id AND mode = 'cold' AND suspect) AS cold_suspect,
-  (SELECT min(suspect_reason) FROM samples WHERE samples.pass_id = medians.pass_id AND mode = 'warm' AND suspect) AS warm_suspect
+  (SELECT min(suspect_reason) FROM samples
+   WHERE samples.pass_id = medians.pass_id AND mode = 'cold' AND suspect) AS cold_suspect,
+  (SELECT min(suspect_reason) FROM samples
+   WHERE samples.pass_id = medians.pass_id AND mode = 'warm' AND suspect) AS warm_suspect
 FROM (
-  SELECT r.id AS run, t.id AS pass_id, cold.value AS cold_us, cold.reason AS cold_reason, warm.value AS warm_us, warm.reason AS warm_reason,
+  SELECT r.id AS run, t.id AS pass_id, cold.value AS cold_us, cold.reason AS cold_reason, warm.value AS warm_us,
+    warm.reason AS warm_reason,
     CASE WHEN t.id IS NULL THEN 'the job did not ask for the timing pass'
          WHEN t.state = 'unavailable' THEN t.reason
          WHEN t.state <> 'completed' THEN 'the timing pass is ' || t.state
@@ -65,10 +69,11 @@ FROM (
     LEFT JOIN measurements cold ON cold.pass_id = t.id AND cold.name = 'time_cold_us_median'
     LEFT JOIN measurements warm ON warm.pass_id = t.id AND warm.name = 'time_warm_us_median') medians;
 
--- One row for each ordered pair of runs of one workload, of any jobs; filter by both runs, or by a job. Ratios of a suspect time are NULL:
--- a time below its floor is wrong.
+-- One row for each ordered pair of runs of the same workload, also of different jobs; filter by both runs, or by a job. A ratio
+-- with a suspect time is NULL, because a time below its floor is wrong.
 CREATE VIEW v_pairs AS
-SELECT workload, baseline_job, baseline_run, baseline_device, baseline_variant, candidate_job, candidate_run, candidate_device, candidate_variant,
+SELECT workload, baseline_job, baseline_run, baseline_device, baseline_variant,
+  candidate_job, candidate_run, candidate_device, candidate_variant,
   baseline_epoch_ms_median, candidate_epoch_ms_median, baseline_epoch_ms_min, candidate_epoch_ms_min,
   baseline_images_per_s, candidate_images_per_s,
   iif(epoch_suspect IS NULL, baseline_epoch_ms_median / candidate_epoch_ms_median, NULL) AS speedup_ratio,
@@ -82,7 +87,7 @@ SELECT workload, baseline_job, baseline_run, baseline_device, baseline_variant, 
   candidate_test_accuracy_ratio - baseline_test_accuracy_ratio AS test_accuracy_difference_ratio,
   baseline_launches_per_step, candidate_launches_per_step, baseline_launch_gap_ratio, candidate_launch_gap_ratio,
   baseline_unavailable, candidate_unavailable,
-  json_patch('{}', json_object( -- a merge patch drops members that are null
+  json_patch('{}', json_object( -- json_patch drops members that are null
     'speedup_ratio', coalesce(epoch_suspect, baseline_name || (baseline_unavailable ->> '$.epoch_ms_median'),
                               candidate_name || (candidate_unavailable ->> '$.epoch_ms_median')),
     'speedup_min_ratio', coalesce(epoch_suspect, baseline_name || (baseline_unavailable ->> '$.epoch_ms_min'),
@@ -92,7 +97,8 @@ SELECT workload, baseline_job, baseline_run, baseline_device, baseline_variant, 
     'peak_memory_ratio', coalesce(baseline_name || (baseline_unavailable ->> '$.peak_memory_bytes'),
                                   candidate_name || (candidate_unavailable ->> '$.peak_memory_bytes')),
     'test_accuracy_difference_ratio', coalesce(baseline_name || (baseline_unavailable ->> '$.test_accuracy_ratio'),
-                                               candidate_name || (candidate_unavailable ->> '$.test_accuracy_ratio')))) AS unavailable
+                                               candidate_name || (candidate_unavailable ->> '$.test_accuracy_ratio'))
+  )) AS unavailable
 FROM (
   SELECT b.workload, b.job AS baseline_job, c.job AS candidate_job, b.run AS baseline_run, c.run AS candidate_run,
     b.device AS baseline_device, c.device AS candidate_device, b.variant AS baseline_variant, c.variant AS candidate_variant,
@@ -110,13 +116,16 @@ FROM (
     b.unavailable AS baseline_unavailable, c.unavailable AS candidate_unavailable,
     bt.cold_reason AS baseline_cold_reason, ct.cold_reason AS candidate_cold_reason,
     bt.warm_reason AS baseline_warm_reason, ct.warm_reason AS candidate_warm_reason,
-    coalesce(b.variant || ' is suspect: ' || b.suspect_reason, c.variant || ' is suspect: ' || c.suspect_reason) AS epoch_suspect,
-    coalesce(b.variant || ' is suspect: ' || bt.cold_suspect, c.variant || ' is suspect: ' || ct.cold_suspect) AS cold_suspect,
-    coalesce(b.variant || ' is suspect: ' || bt.warm_suspect, c.variant || ' is suspect: ' || ct.warm_suspect) AS warm_suspect
+    coalesce(b.variant || ' is suspect: ' || b.suspect_reason,
+             c.variant || ' is suspect: ' || c.suspect_reason) AS epoch_suspect,
+    coalesce(b.variant || ' is suspect: ' || bt.cold_suspect,
+             c.variant || ' is suspect: ' || ct.cold_suspect) AS cold_suspect,
+    coalesce(b.variant || ' is suspect: ' || bt.warm_suspect,
+             c.variant || ' is suspect: ' || ct.warm_suspect) AS warm_suspect
   FROM v_runs b JOIN v_runs c ON c.workload = b.workload
     JOIN v_launch_times bt ON bt.run = b.run JOIN v_launch_times ct ON ct.run = c.run);
 
--- The fp32 run of a job (the first, if there are several) with every other run of the same workload in the job.
+-- The pairs of a job's first fp32 run with every other run of the same workload in the job.
 CREATE VIEW v_comparisons AS
 SELECT baseline_job AS job, baseline_device AS device, *
 FROM v_pairs
@@ -131,14 +140,16 @@ SELECT p.job_id AS job, p.run_id AS run, r.workload, r.variant, r.engine, j.devi
 FROM epochs e JOIN passes p ON p.id = e.pass_id JOIN runs r ON r.id = p.run_id JOIN jobs j ON j.id = p.job_id;
 
 CREATE VIEW v_samples AS
-SELECT p.job_id AS job, p.run_id AS run, r.workload, r.variant, r.params ->> '$.dtype' AS dtype, r.params -> '$.shape' AS shape, r.engine,
-  j.device, p.finished_at AS at, p.name AS pass, s.mode, s.ordinal, s.device_us, s.suspect, s.suspect_reason
+SELECT p.job_id AS job, p.run_id AS run, r.workload, r.variant, r.params ->> '$.dtype' AS dtype, r.params -> '$.shape' AS shape,
+  r.engine, j.device, p.finished_at AS at, p.name AS pass, s.mode, s.ordinal, s.device_us, s.suspect, s.suspect_reason
 FROM samples s JOIN passes p ON p.id = s.pass_id JOIN runs r ON r.id = p.run_id JOIN jobs j ON j.id = p.job_id;
 
--- The newest ceilings pass of each device and driver. stale_reason: the device has reported another driver or other clocks since.
+-- The newest ceilings pass of each device and driver. stale_reason is not NULL if the device reports another driver or other
+-- clocks now.
 CREATE VIEW v_ceiling_passes AS
-SELECT p.job_id AS job, p.run_id AS run, p.id AS pass_id, j.device, d.name AS device_name, d.identity AS device_identity, d.driver,
-  p.finished_at AS at, unixepoch() - p.finished_ns / 1000000000 AS age_s, p.git_commit, d.sm_clock_max_mhz, d.memory_clock_max_mhz,
+SELECT p.job_id AS job, p.run_id AS run, p.id AS pass_id, j.device, d.name AS device_name, d.identity AS device_identity,
+  d.driver, p.finished_at AS at, unixepoch() - p.finished_ns / 1000000000 AS age_s, p.git_commit, d.sm_clock_max_mhz,
+    d.memory_clock_max_mhz,
   CASE WHEN now.driver IS NOT d.driver THEN printf('measured with driver %s, and the device has %s now', d.driver, now.driver)
        WHEN now.sm_clock_max_mhz IS NOT d.sm_clock_max_mhz OR now.memory_clock_max_mhz IS NOT d.memory_clock_max_mhz
        THEN printf('measured with clocks of at most %g and %g MHz, and the device has %g and %g MHz now', d.sm_clock_max_mhz,
@@ -155,7 +166,7 @@ WHERE r.workload = 'ceilings' AND r.id = (
     CROSS JOIN devices nd ON nd.id = np.device_id
   WHERE nr.workload = 'ceilings' AND nd.identity = d.identity AND nd.driver IS d.driver ORDER BY nr.id DESC LIMIT 1);
 
--- One row for each rate of those passes.
+-- One row for each rate of the passes in v_ceiling_passes.
 CREATE VIEW v_ceilings AS
 SELECT c.job, c.run, c.device, c.device_name, c.device_identity, c.driver, c.at, c.age_s, c.git_commit, m.name, m.value, m.reason,
   c.sm_clock_max_mhz, c.memory_clock_max_mhz,
@@ -164,9 +175,11 @@ SELECT c.job, c.run, c.device, c.device_name, c.device_identity, c.driver, c.at,
   (SELECT value FROM measurements WHERE pass_id = c.pass_id AND name = 'throttled_ratio') AS throttled_ratio, c.stale_reason
 FROM v_ceiling_passes c JOIN measurements m ON m.pass_id = c.pass_id AND m.name GLOB '*_per_s';
 
--- The floor of an iteration (an epoch, or the launches of a kernel job): its minimum time by the ceilings of its timing pass. Bytes that a
--- cache can hold need not come from memory: with warm caches any bytes, with cold caches the written ones. The same applies between the
--- last cache and those before it. NULL terms are unknown and bound nothing.
+-- The floor of an iteration (an epoch, or the launches of a kernel job): its minimum time according to the pass's ceilings. It is
+-- the maximum of three terms, without unknown ones (NULL): operations, bytes from memory, and bytes from the last cache. Bytes
+-- that the caches can hold are subtracted from the bytes from memory: any bytes if the caches are warm, only written bytes if
+-- they are cold. Bytes that the caches above the last one can hold are subtracted from the bytes from the last cache in the same
+-- way.
 CREATE VIEW v_floors AS
 SELECT job, run, pass_id, cache, ceilings_id, floor_ms,
   CASE floor_ms
@@ -183,15 +196,20 @@ FROM (
     FROM (
       SELECT p.job_id AS job, p.run_id AS run, p.id AS pass_id, c.value AS cache, p.ceilings_id, r.floor_operations AS operations,
         r.floor_precision AS "precision",
-        (SELECT max(m.value) FROM precision_rates u CROSS JOIN measurements m ON m.pass_id = p.ceilings_id AND m.name = u.name
+        (SELECT max(m.value)
+         FROM precision_rates u CROSS JOIN measurements m ON m.pass_id = p.ceilings_id AND m.name = u.name
          WHERE u."precision" = r.floor_precision) AS operations_per_s,
         r.floor_bytes - min(r.floor_bytes,
-          coalesce(iif(c.value = 'cold', min(r.floor_written_bytes, d.cache_bytes), d.cache_bytes), r.floor_bytes)) AS memory_bytes,
-        (SELECT max(value) FROM measurements WHERE pass_id = p.ceilings_id AND name GLOB 'dram_*_bytes_per_s') AS memory_bytes_per_s,
+          coalesce(iif(c.value = 'cold', min(r.floor_written_bytes, d.cache_bytes), d.cache_bytes), r.floor_bytes))
+          AS memory_bytes,
+        (SELECT max(value) FROM measurements
+         WHERE pass_id = p.ceilings_id AND name GLOB 'dram_*_bytes_per_s') AS memory_bytes_per_s,
         r.floor_bytes - min(r.floor_bytes,
-          coalesce(iif(c.value = 'cold', min(r.floor_written_bytes, d.private_cache_bytes), d.private_cache_bytes), r.floor_bytes))
+          coalesce(iif(c.value = 'cold', min(r.floor_written_bytes, d.private_cache_bytes), d.private_cache_bytes),
+                   r.floor_bytes))
           AS cached_bytes,
-        (SELECT max(value) FROM measurements WHERE pass_id = p.ceilings_id AND name GLOB 'l[23]_*_bytes_per_s') AS cached_bytes_per_s
+        (SELECT max(value) FROM measurements
+         WHERE pass_id = p.ceilings_id AND name GLOB 'l[23]_*_bytes_per_s') AS cached_bytes_per_s
       FROM passes p JOIN runs r ON r.id = p.run_id JOIN devices d ON d.id = p.device_id
         CROSS JOIN json_each('["cold", "warm"]') c
       WHERE p.ordinal = 0)));
@@ -209,13 +227,13 @@ SELECT p.job_id AS job, p.run_id AS run, r.workload, r.variant, r.engine, j.devi
 FROM kernels k JOIN passes p ON p.id = k.pass_id JOIN runs r ON r.id = p.run_id JOIN jobs j ON j.id = p.job_id;
 
 CREATE VIEW v_phases AS
-SELECT p.job_id AS job, p.run_id AS run, r.workload, r.variant, r.engine, k.ordinal AS kernel, k.launch, f.position, f.name, f.phase, f.steps,
-  f.blocks, f.mean_us, f.min_us, f.max_us, f.share_ratio
+SELECT p.job_id AS job, p.run_id AS run, r.workload, r.variant, r.engine, k.ordinal AS kernel, k.launch, f.position, f.name,
+  f.phase, f.steps, f.blocks, f.mean_us, f.min_us, f.max_us, f.share_ratio
 FROM phases f JOIN kernels k ON k.id = f.kernel_id JOIN passes p ON p.id = k.pass_id JOIN runs r ON r.id = p.run_id;
 
 CREATE VIEW v_instructions AS
-SELECT p.job_id AS job, p.run_id AS run, r.workload, r.variant, k.ordinal AS kernel, k.name, i."offset", i.opcode, i.sass, i.file, i.line,
-  i.counts, i.reason
+SELECT p.job_id AS job, p.run_id AS run, r.workload, r.variant, k.ordinal AS kernel, k.name, i."offset", i.opcode,
+  i.sass, i.file, i.line, i.counts, i.reason
 FROM instructions i JOIN kernels k ON k.id = i.kernel_id JOIN passes p ON p.id = k.pass_id JOIN runs r ON r.id = p.run_id;
 
 CREATE VIEW v_series AS
@@ -224,8 +242,10 @@ FROM series s JOIN kernels k ON k.id = s.kernel_id JOIN passes p ON p.id = k.pas
 
 CREATE VIEW v_activity AS
 SELECT p.job_id AS job, p.run_id AS run, k.name AS kind, n.name, a.start_ns, a.end_ns, a.end_ns - a.start_ns AS duration_ns,
-  nullif(a.stream, 0) AS stream, nullif(a.correlation, 0) AS correlation, nullif(a.graph_node, 0) AS graph_node, a.grid_x, a.grid_y,
-  a.grid_z, a.block_x, a.block_y, a.block_z, a.registers, a.static_shared_bytes, a.dynamic_shared_bytes, a.bytes, nullif(a.step, 0) - 1 AS step
+  nullif(a.stream, 0) AS stream, nullif(a.correlation, 0) AS correlation, nullif(a.graph_node, 0) AS graph_node, a.grid_x,
+    a.grid_y,
+  a.grid_z, a.block_x, a.block_y, a.block_z, a.registers, a.static_shared_bytes, a.dynamic_shared_bytes, a.bytes,
+  nullif(a.step, 0) - 1 AS step
 FROM activity a JOIN activity_kinds k ON k.kind = a.kind JOIN names n ON n.pass_id = a.pass_id AND n.ordinal = a.name
   JOIN passes p ON p.id = a.pass_id;
 

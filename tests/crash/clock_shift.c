@@ -1,5 +1,5 @@
-/* Preloaded into a program: adds the seconds in the file $CLOCK_SHIFT_FILE to its wall clock, as an administrator or NTP sets a
- * clock while it runs. The monotonic clock is unchanged. */
+/* A library for LD_PRELOAD. It adds the number of seconds in the file $CLOCK_SHIFT_FILE to the program's wall clock, to test a
+ * clock that is set while the program runs. The monotonic clock stays unchanged. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/syscall.h>

@@ -11,7 +11,7 @@ from harness import Daemon  # noqa: E402
 
 @pytest.fixture
 def start(tmp_path):
-    """start(*options, state=, env=): starts a daemon, which is stopped at the end of the test."""
+    """Returns start(*options, state=, env=, wait=), which starts a daemon and stops it at the end of the test."""
     daemons = []
 
     def start_one(*options, state=None, env=None, wait=True):

@@ -1,4 +1,4 @@
-"""A daemon that tests kill at any moment, its workers, and the invariants of its database."""
+"""Starts daemons that tests kill at any time, finds their workers, and checks the invariants of their databases."""
 
 import os
 import pathlib
@@ -16,17 +16,17 @@ SOURCE = pathlib.Path(os.environ.get("ROOFLINED_SOURCE", pathlib.Path(__file__).
 BUILD = pathlib.Path(os.environ.get("ROOFLINED_BUILD", SOURCE / "build" / "dev"))
 PROGRAM = BUILD / "bin" / "rooflined"
 FINAL = ("completed", "failed", "cancelled")
-MARK = "ROOFLINED_TEST_MARK"
+MARK = "ROOFLINED_TEST_MARK"  # environment variable by which the daemon's processes are found
 
 
 def job(**changes):
-    """A short training job on the CPU, on the digits that Daemon writes."""
+    """The request of a short training job on the CPU, with the images that Daemon writes."""
     return {"kind": "train", "engine": "blas", "dataset": "files", "max_images": 256, "epochs": 1, "warmup_epochs": 0,
             "precisions": ["fp32"], **changes}
 
 
 def endless(**changes):
-    """A job that runs until it is ended."""
+    """The request of a job that runs until it is cancelled or killed."""
     return job(epochs=1000, max_images=0, engine="reference", **changes)
 
 
@@ -41,7 +41,8 @@ def wait_until(condition, seconds=60, condition_name="the condition"):
 
 
 class Daemon:
-    """options: further command-line options; env: added to a clean environment; wait: until the daemon answers."""
+    """A running daemon. options: further command-line options; env: variables added to a clean environment; wait: return only
+    when the daemon listens."""
 
     def __init__(self, state, *options, env=None, wait=True):
         self.state = pathlib.Path(state)
@@ -68,7 +69,7 @@ class Daemon:
         return pathlib.Path(self.log.name).read_text(errors="replace")
 
     def signal(self, number):
-        """Sends a signal and waits; returns (exit status, seconds until the exit)."""
+        """Sends a signal and waits for the exit. Returns (exit status, seconds until the exit)."""
         begin = time.monotonic()
         self.process.send_signal(number)
         status = self.process.wait(30)
@@ -89,14 +90,14 @@ class Daemon:
         return self.session.request(method, self.url + path, timeout=30, **more)
 
     def submit(self, body, key=None):
-        answer = self.call("POST", "/jobs", json=body, headers={"Idempotency-Key": key} if key else {})
-        assert answer.status_code == 202, answer.text
-        return answer.json()["id"]
+        response = self.call("POST", "/jobs", json=body, headers={"Idempotency-Key": key} if key else {})
+        assert response.status_code == 202, response.text
+        return response.json()["id"]
 
     def job(self, number):
-        answer = self.call("GET", f"/jobs/{number}")
-        assert answer.status_code == 200, answer.text
-        return answer.json()
+        response = self.call("GET", f"/jobs/{number}")
+        assert response.status_code == 200, response.text
+        return response.json()
 
     def wait_for(self, number, *states, seconds=120):
         wanted = states or FINAL
@@ -114,7 +115,7 @@ class Daemon:
         return done
 
     def processes(self):
-        """Process ids of the running processes that the daemon has started."""
+        """Returns the process ids of the running processes that the daemon started."""
         found = []
         for entry in pathlib.Path("/proc").iterdir():
             try:
@@ -125,7 +126,7 @@ class Daemon:
         return [pid for pid in found if pid != self.process.pid]
 
     def worker(self):
-        """The process id of a running worker."""
+        """Returns the process id of a running worker, for which it waits."""
         return wait_until(self.processes, 30, "a worker")[0]
 
     def wait_for_progress(self, number):

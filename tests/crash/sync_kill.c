@@ -1,5 +1,5 @@
-/* Preloaded into a program: kills it after its $SYNC_KILL_AFTER-th fsync or fdatasync, immediately after a commit of the
- * database. */
+/* A library for LD_PRELOAD. It kills the program after its $SYNC_KILL_AFTER-th fsync or fdatasync, that is immediately after a
+ * commit of the database. */
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-"""kill -9 of the daemon after each commit of a job: each transaction is on disk completely or not at all."""
+"""Kills the daemon with SIGKILL after each commit of a job. Each transaction must be on disk completely or not at all."""
 
 import contextlib
 import os
@@ -14,14 +14,14 @@ MAX_COMMITS = 200
 
 @contextlib.contextmanager
 def killed_after(start, state, commits):
-    """A daemon that is killed after its commit number `commits`, at the latest at the end of the block."""
+    """Starts a daemon that is killed after `commits` commits, at the latest at the end of the block."""
     env = {"LD_PRELOAD": str(BUILD / "tests" / "sync_kill.so"), "SYNC_KILL_AFTER": str(commits),
            "ASAN_OPTIONS": "verify_asan_link_order=0"}
     daemon = start(state=state, env=env, wait=False)
     try:
         yield daemon
     except (requests.RequestException, AssertionError):
-        daemon.process.wait(30)  # the answer is missing because the daemon was killed
+        daemon.process.wait(30)  # the response is missing because the daemon was killed
         assert daemon.process.returncode == -signal.SIGKILL
     finally:
         if daemon.process.poll() is None:

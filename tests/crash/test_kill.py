@@ -1,4 +1,4 @@
-"""kill -9 of the daemon at random moments, while jobs run and are submitted."""
+"""Kills the daemon with SIGKILL at random times, while jobs run and are submitted."""
 
 import os
 import random
@@ -14,7 +14,7 @@ SEED = int(os.environ.get("ROOFLINED_SEED", random.randrange(2**32)))
 
 
 class Submitter(threading.Thread):
-    """Submits jobs until the daemon is killed. The next Submitter repeats requests without an answer, with the same key."""
+    """Submits jobs until the daemon is killed. The next Submitter repeats unanswered requests with the same keys."""
 
     def __init__(self, daemon, rng, unanswered, accepted):
         super().__init__()
@@ -25,8 +25,8 @@ class Submitter(threading.Thread):
                            passes=rng.choice([["timing"], ["timing", "activity"]])) for _ in range(4)]
 
     def run(self):
-        waiting = list(self.unanswered.items()) + [(f"key-{random.getrandbits(64)}", body) for body in self.bodies]
-        for (key, body), pause in zip(waiting, self.pauses):
+        requests_to_send = list(self.unanswered.items()) + [(f"key-{random.getrandbits(64)}", body) for body in self.bodies]
+        for (key, body), pause in zip(requests_to_send, self.pauses):
             self.unanswered[key] = body
             try:
                 number = self.daemon_process.submit(body, key)
@@ -39,7 +39,7 @@ class Submitter(threading.Thread):
 
 def kill_at_random(start, rng, unanswered, accepted, submit):
     daemon = start(wait=False)
-    if rng.random() < 0.15:  # while it is starting
+    if rng.random() < 0.15:  # kill it while it starts
         time.sleep(rng.uniform(0, 0.1))
     else:
         daemon.wait_until_it_answers()
@@ -77,7 +77,7 @@ def test_no_accepted_job_is_lost_and_no_result_is_stored_twice(start):
     print(f"{KILLS} kills, {len(accepted)} jobs")
 
 
-def test_a_job_that_takes_the_daemon_down_fails_and_the_others_run(start):
+def test_a_job_fails_after_repeated_crashes_and_other_jobs_run(start):
     daemon = start()
     fatal, other = daemon.submit(endless()), daemon.submit(job())
     for _ in range(DAEMON_DEATHS_MAX):

@@ -1,4 +1,4 @@
-"""Faulty environments: workers that die or hang, full disks, unusable folders and files, changed clocks."""
+"""Tests the daemon in faulty environments: workers that die or hang, full disks, unusable folders and files, changed clocks."""
 
 import concurrent.futures
 import contextlib
@@ -19,10 +19,10 @@ from harness import BUILD, PROGRAM, SOURCE, assert_sound, endless, job, wait_unt
 # --- workers --------------------------------------------------------------------------------------------------------
 
 
-def kill_worker_of(daemon, number, but=()):
-    """Kills the worker during a job; returns the job's id."""
+def kill_worker_of(daemon, number, except_pids=()):
+    """Kills a worker during job `number`, but none of except_pids. Returns the worker's process id."""
     daemon.wait_for_progress(number)
-    worker = wait_until(lambda: [pid for pid in daemon.processes() if pid not in but], 30, "a worker")[0]
+    worker = wait_until(lambda: [pid for pid in daemon.processes() if pid not in except_pids], 30, "a worker")[0]
     os.kill(worker, signal.SIGKILL)
     return worker
 
@@ -42,7 +42,7 @@ def test_a_second_death_fails_the_job(start):
     daemon = start()
     number = daemon.submit(endless())
     first = kill_worker_of(daemon, number)
-    kill_worker_of(daemon, number, but=(first,))
+    kill_worker_of(daemon, number, except_pids=(first,))
     done = daemon.wait_for(number)
     assert done["state"] == "failed"
     assert "SIGKILL" in done["problem"]["message"]
@@ -69,7 +69,7 @@ def test_a_hung_worker_is_killed_by_a_cancel(start):
     daemon.wait_for_progress(number)
     os.kill(daemon.worker(), signal.SIGSTOP)
     assert daemon.call("DELETE", f"/jobs/{number}").status_code in (200, 202, 204)
-    daemon.run()  # the next one gets a worker of its own
+    daemon.run()  # the next job gets a new worker
     assert daemon.job(number)["state"] == "cancelled"
 
 
@@ -77,7 +77,7 @@ def test_a_hung_worker_is_killed_by_a_cancel(start):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_stop_takes_two_seconds_at_most_and_the_job_goes_on_later(start, number):
+def test_a_stop_takes_at_most_two_seconds_and_the_job_is_resumed(start, number):
     first = start()
     resumed = first.submit(job(epochs=40, max_images=640))
     waiting = first.submit(job())
@@ -93,7 +93,7 @@ def test_a_stop_takes_two_seconds_at_most_and_the_job_goes_on_later(start, numbe
     assert_sound(second)
 
 
-def test_a_large_clean_up_does_not_hold_up_a_stop(start):
+def test_a_large_deletion_does_not_delay_a_stop(start):
     first = start()
     first.run(passes=["activity"])
     first.stop()
@@ -108,10 +108,10 @@ def test_a_large_clean_up_does_not_hold_up_a_stop(start):
     status, took = second.stop()
     assert status == 0
     assert took < 2
-    assert second.rows("SELECT count(*) > 0 FROM activity") == [(1,)], "the clean-up was over before the stop"
+    assert second.rows("SELECT count(*) > 0 FROM activity") == [(1,)], "the deletion was complete before the stop"
 
 
-def test_listeners_do_not_hold_up_a_stop(start):
+def test_event_streams_do_not_delay_a_stop(start):
     daemon = start()
     number = daemon.submit(endless())
     streams = [daemon.call("GET", f"/jobs/{number}/events", stream=True) for _ in range(5)]
@@ -121,7 +121,7 @@ def test_listeners_do_not_hold_up_a_stop(start):
     assert took < 2
 
 
-def test_systemd_is_told(start, tmp_path):
+def test_systemd_is_notified(start, tmp_path):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
         systemd.bind(str(tmp_path / "notify"))
         systemd.settimeout(10)
@@ -130,14 +130,14 @@ def test_systemd_is_told(start, tmp_path):
         assert "READY=1" in ready and f"STATUS=listening on {daemon.url}" in ready
         assert [systemd.recv(4096) for _ in range(2)] == [b"WATCHDOG=1"] * 2
         daemon.process.send_signal(signal.SIGTERM)
-        told = systemd.recv(4096)
-        while told == b"WATCHDOG=1":
-            told = systemd.recv(4096)
-        assert told == b"STOPPING=1"
+        message = systemd.recv(4096)
+        while message == b"WATCHDOG=1":
+            message = systemd.recv(4096)
+        assert message == b"STOPPING=1"
         assert daemon.process.wait(5) == 0
 
 
-def test_the_watchdog_is_fed_while_clients_hold_every_connection(start, tmp_path):
+def test_the_watchdog_is_notified_while_clients_hold_all_connections(start, tmp_path):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd, contextlib.ExitStack() as clients:
         systemd.bind(str(tmp_path / "notify"))
         systemd.settimeout(8)
@@ -147,9 +147,9 @@ def test_the_watchdog_is_fed_while_clients_hold_every_connection(start, tmp_path
         idle = [clients.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(8)]
         with pytest.raises(requests.Timeout):
             requests.get(f"{daemon.url}/healthz", timeout=1)
-        told = b""
-        while told != b"WATCHDOG=1":  # and not READY=1
-            told = systemd.recv(4096)
+        message = b""
+        while message != b"WATCHDOG=1":  # skips READY=1
+            message = systemd.recv(4096)
         assert [systemd.recv(4096) for _ in range(10)] == [b"WATCHDOG=1"] * 10
         for client in idle:
             client.close()
@@ -157,8 +157,8 @@ def test_the_watchdog_is_fed_while_clients_hold_every_connection(start, tmp_path
 
 
 @contextlib.contextmanager
-def held_up(daemon, count):
-    """That many clients whose requests wait for another program's lock on the database; all get an answer in the end."""
+def blocked_requests(daemon, count):
+    """Sends requests that wait for a lock on the database, which is held until the end of the block. All get a response."""
     with contextlib.closing(sqlite3.connect(daemon.state / "rooflined.db", isolation_level=None)) as base, \
             concurrent.futures.ThreadPoolExecutor(count) as pool:
         base.execute("BEGIN IMMEDIATE")
@@ -170,8 +170,8 @@ def held_up(daemon, count):
         assert all(post.result().status_code in (202, 500) for post in posts)
 
 
-def test_the_watchdog_starves_while_no_thread_comes_back_to_its_client(start, tmp_path):
-    """The daemon answers others while one request waits or while clients listen, also with more listeners than threads."""
+def test_the_watchdog_is_not_notified_while_all_threads_are_blocked(start, tmp_path):
+    """A single blocked request, or more event streams than threads, do not stop the notifications."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd, contextlib.ExitStack() as clients:
         systemd.bind(str(tmp_path / "notify"))
         systemd.settimeout(8)
@@ -181,16 +181,16 @@ def test_the_watchdog_starves_while_no_thread_comes_back_to_its_client(start, tm
         for _ in range(8):
             stream = clients.enter_context(requests.get(f"{daemon.url}/jobs/{waiting}/events", stream=True))
             assert stream.status_code == 200
-        starved = "the watchdog is not fed: all 4 threads"
-        with held_up(daemon, 1):
+        log_line = "the watchdog is not fed: all 4 threads"
+        with blocked_requests(daemon, 1):
             assert [systemd.recv(4096) for _ in range(10)] == [b"WATCHDOG=1"] * 10
-        assert starved not in daemon.log_text()
-        with held_up(daemon, 12):
-            wait_until(lambda: starved in daemon.log_text(), 60, "hunger")
+        assert log_line not in daemon.log_text()
+        with blocked_requests(daemon, 12):
+            wait_until(lambda: log_line in daemon.log_text(), 60, "the missing notification")
         systemd.setblocking(False)
         with contextlib.suppress(BlockingIOError):
             while True:
-                systemd.recv(4096)  # what it was fed before
+                systemd.recv(4096)  # discard earlier notifications
         systemd.settimeout(8)
         assert systemd.recv(4096) == b"WATCHDOG=1"
         for number in (waiting, running):
@@ -200,32 +200,32 @@ def test_the_watchdog_starves_while_no_thread_comes_back_to_its_client(start, tm
 # --- folders and disks --------------------------------------------------------------------------------------------------
 
 
-def refused(*options, env=None):
+def refused_start(*options, env=None):
     """Starts a daemon that must refuse to start; returns (exit status, output)."""
     clean = {key: value for key, value in os.environ.items() if not key.startswith("ROOFLINED_")}
-    ended = subprocess.run([str(PROGRAM), "--port", "0", *options], capture_output=True, text=True, timeout=60,
+    finished = subprocess.run([str(PROGRAM), "--port", "0", *options], capture_output=True, text=True, timeout=60,
                            env={**clean, **(env or {})})
-    assert "listening" not in ended.stdout
-    return ended.returncode, ended.stderr
+    assert "listening" not in finished.stdout
+    return finished.returncode, finished.stderr
 
 
 def test_a_second_daemon_on_the_same_folder_is_refused(start):
     daemon = start()
-    status, said = refused("--state", str(daemon.state))
+    status, output = refused_start("--state", str(daemon.state))
     assert status == 1
-    assert str(daemon.state) in said and str(daemon.process.pid) in said
+    assert str(daemon.state) in output and str(daemon.process.pid) in output
     daemon.run()
 
 
 def test_an_unwritable_state_folder_is_named(tmp_path):
     (tmp_path / "file").write_text("")
-    status, said = refused("--state", str(tmp_path / "file" / "state"))
+    status, output = refused_start("--state", str(tmp_path / "file" / "state"))
     assert status == 1
-    assert str(tmp_path / "file" / "state") in said
+    assert str(tmp_path / "file" / "state") in output
     if os.geteuid() != 0:  # root may write anywhere
         (tmp_path / "locked").mkdir(mode=0o500)
-        status, said = refused("--state", str(tmp_path / "locked" / "state"))
-        assert status == 1 and "locked" in said
+        status, output = refused_start("--state", str(tmp_path / "locked" / "state"))
+        assert status == 1 and "locked" in output
 
 
 @pytest.fixture
@@ -248,12 +248,12 @@ def fill(disk):
             pass
 
 
-def test_a_full_disk_is_answered_and_outlived(start, small_disk):
+def test_a_full_disk_is_reported_and_survived(start, small_disk):
     daemon = start(state=small_disk / "state")
     daemon.run()
     fill(small_disk)
     refusals = []
-    for _ in range(300):  # the database may have a little room left inside its files
+    for _ in range(300):  # the database file may still have free pages
         answer = daemon.call("POST", "/jobs", json=endless())
         if answer.status_code != 202:
             refusals.append(answer)
@@ -272,7 +272,7 @@ def test_a_full_disk_is_answered_and_outlived(start, small_disk):
     daemon.stop()
 
 
-def test_results_wait_for_room_on_the_disk(start, small_disk):
+def test_results_wait_for_free_disk_space(start, small_disk):
     daemon = start(state=small_disk / "state")
     number = daemon.submit(job(epochs=15, max_images=640))
     daemon.wait_for_progress(number)
@@ -297,7 +297,7 @@ def spoil_magic(folder):
     file.write_bytes(b"\0\0\7\1" + file.read_bytes()[4:])
 
 
-def disagree(folder):
+def mismatch_counts(folder):
     (folder / "train-labels-idx1-ubyte").write_bytes(idx((2047,), bytes(2047)))
 
 
@@ -317,9 +317,9 @@ def bad_label(folder):
 
 
 @pytest.mark.parametrize("spoil, name", [
-    (truncate, "train-images"), (spoil_magic, "train-labels"), (disagree, "train"), (cut_gzip, "train-images"),
+    (truncate, "train-images"), (spoil_magic, "train-labels"), (mismatch_counts, "train"), (cut_gzip, "train-images"),
     (remove, "t10k-images"), (bad_label, "label")], ids=lambda value: getattr(value, "__name__", None))
-def test_a_broken_data_set_fails_the_job_that_wants_it(start, tmp_path, spoil, name):
+def test_a_broken_data_set_fails_its_job(start, tmp_path, spoil, name):
     folder = mnist(tmp_path / "mnist")
     spoil(folder)
     daemon = start("--mnist-dir", str(folder))
@@ -329,7 +329,7 @@ def test_a_broken_data_set_fails_the_job_that_wants_it(start, tmp_path, spoil, n
     assert daemon.call("GET", "/healthz").status_code == 200
 
 
-def test_a_good_data_set_of_ones_own_is_taken(start, tmp_path):
+def test_a_custom_data_set_is_used(start, tmp_path):
     daemon = start("--mnist-dir", str(mnist(tmp_path / "mnist")))
     daemon.run(max_images=0)
     assert daemon.rows("SELECT dataset FROM runs") == [("custom",)]
@@ -348,7 +348,7 @@ def test_a_clock_set_back_changes_no_duration_and_no_order(start, tmp_path):
     running = daemon.submit(job(epochs=15, max_images=640, deadline_s=300))
     daemon.wait_for_progress(running)
     shift.write_text(str(-86400))
-    assert daemon.wait_for(running, seconds=180)["state"] == "completed"  # the deadline did not move either
+    assert daemon.wait_for(running, seconds=180)["state"] == "completed"  # the deadline did not move
     after = daemon.run()
     assert after["finished_at"] < before["finished_at"], "the clock was not set back"
     listed = [item["id"] for item in daemon.call("GET", "/jobs").json()["items"]]
@@ -370,20 +370,20 @@ def test_the_example_configuration_names_every_setting_with_its_default(tmp_path
     commented = dict(re.findall(r"^;(\w+) =[ ]?(.*)$", example, re.M))
     clean = {key: value for key, value in os.environ.items() if not key.startswith("ROOFLINED_")}
 
-    def in_force(text):
+    def effective_settings(text):
         (tmp_path / "conf").write_text(text)
         printed = subprocess.run([str(PROGRAM), "--config", str(tmp_path / "conf"), "--print-config"], capture_output=True,
                                  text=True, check=True, env=clean).stdout
         return re.findall(r"^# (.*)\n(\w+) = (.*)$", printed, re.M)
 
-    assert set(commented) == {name for _, name, _ in in_force("")}
-    assert in_force(re.sub(r"^;", "", example, flags=re.M)) == in_force("")
-    for summary, name, _ in in_force(""):
+    assert set(commented) == {name for _, name, _ in effective_settings("")}
+    assert effective_settings(re.sub(r"^;", "", example, flags=re.M)) == effective_settings("")
+    for summary, name, _ in effective_settings(""):
         assert f"# {summary}\n;{name} =" in example
 
 
-def test_one_worker_beside_the_program_is_enough(tmp_path):
-    """A GPU host may have the CUDA worker alone; another program stands in for it."""
+def test_one_worker_program_is_enough(tmp_path):
+    """A GPU host may have only the CUDA worker. Here /bin/false takes its place."""
     shutil.copy2(PROGRAM, tmp_path / "rooflined")
     shutil.copy2("/bin/false", tmp_path / "rooflined-worker-strange")
     process = subprocess.Popen([tmp_path / "rooflined", "--port", "0", "--state", tmp_path / "state"], stdin=subprocess.DEVNULL,
@@ -397,10 +397,10 @@ def test_one_worker_beside_the_program_is_enough(tmp_path):
         process.wait(10)
 
 
-def test_a_wrong_configuration_is_78(tmp_path):
+def test_an_invalid_configuration_exits_with_78(tmp_path):
     (tmp_path / "conf").write_text("[rooflined]\nport = none\n")
-    status, said = refused("--config", str(tmp_path / "conf"))
+    status, output = refused_start("--config", str(tmp_path / "conf"))
     assert status == 78
-    assert f"{tmp_path}/conf:2" in said
-    assert refused("--no-such-option")[0] == 78
-    assert refused("--state", str(tmp_path / "state"), "--address", "0.0.0.0")[0] == 78
+    assert f"{tmp_path}/conf:2" in output
+    assert refused_start("--no-such-option")[0] == 78
+    assert refused_start("--state", str(tmp_path / "state"), "--address", "0.0.0.0")[0] == 78

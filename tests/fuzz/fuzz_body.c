@@ -1,5 +1,5 @@
-/* Fuzzes the body of POST /jobs: either it is refused with a pointer and the spec stays untouched, or its canonical request is
- * accepted and gives the same runs. */
+/* Fuzzes the parser of the body of POST /jobs. If it refuses the body, the spec must stay unchanged, and an error pointer must be
+ * valid. If it accepts the body, it must also accept the spec's canonical request and produce the same runs from it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ static void check_refusal(const rl_error *err, const rl_job_spec *spec) {
   if (!rl_utf8_valid(err->pointer, strlen(err->pointer)) || !rl_utf8_valid(err->message, strlen(err->message))) abort();
 }
 
-/* The worker can read an accepted source. */
+/* Checks that a worker can read the source of an accepted job. */
 static void check_source(rl_job_spec *spec) {
   rl_source source;
   rl_error err;
@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size) {
   }
   if (!rl_utf8_valid(spec.request, strlen(spec.request))) abort();
   if (spec.run_count < 1 || spec.run_count > RL_RUNS_MAX || spec.passes == 0) abort();
-  if (spec.source != NULL) { /* the canonical request lacks the source text */
+  if (spec.source != NULL) { /* the canonical request does not contain the source text */
     check_source(&spec);
     return 0;
   }

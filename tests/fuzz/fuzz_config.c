@@ -1,4 +1,4 @@
-/* Reads any bytes as a configuration file: either an error names the line, or every value is within its bounds. */
+/* Fuzzes the reader of configuration files. An error must name the file, and all values must be within their bounds. */
 #include <stdlib.h>
 #include <string.h>
 

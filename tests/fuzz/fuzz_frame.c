@@ -1,4 +1,4 @@
-/* Any bytes as a worker's output: frames, records and messages. */
+/* Fuzzes the daemon's decoder of a worker's output: frames, records and messages. */
 #include <stdlib.h>
 
 #include "wire/wire.h"
@@ -26,7 +26,8 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size) {
       case RL_FRAME_UNAVAILABLE:
       case RL_FRAME_FAILED: parse(&frame, rl_failure_fields, &failure, sizeof failure); break;
       default:
-        if (rl_records_receive(&frame, &records, &err) < 0) size = (size_t)used; /* the daemon stops reading here, too */
+        if (rl_records_receive(&frame, &records, &err) < 0)
+          size = (size_t)used; /* ends the loop: the daemon, too, stops reading here */
     }
   }
   for (size_t i = 0; i < records.row_count; i++)

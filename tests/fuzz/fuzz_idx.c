@@ -1,4 +1,4 @@
-/* Fuzzes the decoder of IDX files with bytes in memory, and the reader with the same bytes as a file, plain or gzip. */
+/* Fuzzes the IDX decoder with bytes in memory, and the IDX reader with a file of the same bytes, which may be gzip. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,9 @@
--- :a :b :kernel_a :kernel_b :numbers; columns: pair of kernels, numbers of a's kernel, numbers of b's kernel.
--- Pairs the kernels of two runs' counters passes: first the n-th kernel of a launch and name with the n-th of the same launch and name;
--- then, among the rest, the n-th of a launch with the n-th of the same launch; and the only kernels of two runs with each other. With one
--- ordinal given: only the pair with that kernel. With both: these two kernels.
+-- :a :b :kernel_a :kernel_b :numbers. Columns: a pair of kernels, the numbers of a's kernel, the numbers of b's kernel.
+-- Pairs the kernels of the counters passes of runs :a and :b by these rules, in this order:
+-- 1. the n-th kernel of a launch and name with the n-th kernel of the same launch and name in the other run;
+-- 2. among the remaining kernels, the n-th of a launch with the n-th of the same launch;
+-- 3. two kernels that are the only ones of their runs.
+-- With :kernel_a or :kernel_b (ordinals) returns only the pair of that kernel; with both, these two kernels.
 WITH sides (side, run, kernel) AS (SELECT 'a', :a, :kernel_a UNION ALL SELECT 'b', :b, :kernel_b),
   counted AS (
     SELECT sides.side, k.id, k.ordinal, k.name, k.code_sha256, coalesce(k.launch, k.name) AS launched,
@@ -25,15 +27,19 @@ WITH sides (side, run, kernel) AS (SELECT 'a', :a, :kernel_a UNION ALL SELECT 'b
     SELECT a, b FROM same_name
     UNION ALL
     SELECT left_a.ordinal, left_b.ordinal
-    FROM left_a FULL JOIN left_b ON (left_b.rank = left_a.rank AND left_b.launched = left_a.launched) OR (left_a.alone AND left_b.alone)),
-  pairs AS ( -- LIMIT: put in order here, before the numbers are read
+    FROM left_a FULL JOIN left_b
+      ON (left_b.rank = left_a.rank AND left_b.launched = left_a.launched) OR (left_a.alone AND left_b.alone)),
+  pairs AS ( -- LIMIT -1 makes SQLite sort here, before it reads the numbers
     SELECT of_a.id AS a, of_b.id AS b, json_object(
         'a', json(coalesce(of_a.kernel, 'null')), 'b', json(coalesce(of_b.kernel, 'null')),
-        'same_code', json(CASE of_a.code_sha256 = of_b.code_sha256 WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'null' END)) AS pair
+        'same_code',
+        json(CASE of_a.code_sha256 = of_b.code_sha256 WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'null' END)) AS pair
     FROM together LEFT JOIN of_a ON of_a.ordinal = together.a LEFT JOIN of_b ON of_b.ordinal = together.b
     WHERE (:kernel_a IS NULL OR together.a = :kernel_a) AND (:kernel_b IS NULL OR together.b = :kernel_b)
     ORDER BY coalesce(together.a, together.b), together.a IS NULL LIMIT -1)
 SELECT pair,
-  (SELECT json_group_array(json_array(m.metric, m.value, m.reason)) FROM kernel_metrics m WHERE m.kernel_id = pairs.a AND :numbers),
-  (SELECT json_group_array(json_array(m.metric, m.value, m.reason)) FROM kernel_metrics m WHERE m.kernel_id = pairs.b AND :numbers)
+  (SELECT json_group_array(json_array(m.metric, m.value, m.reason))
+   FROM kernel_metrics m WHERE m.kernel_id = pairs.a AND :numbers),
+  (SELECT json_group_array(json_array(m.metric, m.value, m.reason))
+   FROM kernel_metrics m WHERE m.kernel_id = pairs.b AND :numbers)
 FROM pairs

@@ -1,4 +1,5 @@
--- :before :kind :state :device :limit
+-- :before :kind :state :device :limit. Jobs with ids below :before, newest first. Columns: job, its id (:before of the next
+-- page).
 SELECT json_object(
   'id', j.id, 'kind', j.kind, 'origin', j.origin, 'state', j.state, 'device', j.device,
   'created_at', j.created_at, 'started_at', j.started_at, 'finished_at', j.finished_at,
@@ -7,7 +8,8 @@ SELECT json_object(
                                      'completed', count(*) FILTER (WHERE state = 'completed'),
                                      'unavailable', count(*) FILTER (WHERE state = 'unavailable'))
                   FROM passes WHERE job_id = j.id)),
-  'problem', json(iif(j.problem_message IS NULL, 'null', json_object('domain', j.problem_domain, 'code', j.problem_code, 'message', j.problem_message))),
+  'problem', json(iif(j.problem_message IS NULL, 'null', json_object(
+    'domain', j.problem_domain, 'code', j.problem_code, 'message', j.problem_message))),
   'workload', first.workload, 'dtype', first.params ->> '$.dtype', 'shape', json(first.params -> '$.shape'),
   'batch_size', first.params ->> '$.batch_size',
   'variants', json((SELECT json_group_array(variant) FROM (SELECT variant FROM runs WHERE job_id = j.id ORDER BY ordinal))),

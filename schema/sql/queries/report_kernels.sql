@@ -1,5 +1,5 @@
--- :run :kernel :inside; columns: kernel, its numbers [[name, value, reason]...], series, instructions (both NULL without :inside).
--- Kernels of the counters pass, or of the activity pass when it has none.
+-- :run :kernel :inside. Columns: kernel, its numbers [[name, value, reason]...], series, instructions; the last two are NULL
+-- without :inside. The kernels are those of the counters pass, or of the activity pass if the counters pass has none.
 SELECT json_object(
     'ordinal', k.ordinal, 'name', k.name, 'launch', k.launch, 'phase', k.phase, 'pass', p.name,
     'grid', json(iif(k.grid_x IS NULL, 'null', json_array(k.grid_x, k.grid_y, k.grid_z))),
@@ -9,8 +9,8 @@ SELECT json_object(
      SELECT json_object('name', s.name, 'points', json_group_array(json_array(s.x, s.value))) AS curve
      FROM series s WHERE s.kernel_id = k.id GROUP BY s.name)), NULL),
   iif(:inside, (SELECT json_group_array(json(instruction)) FROM (
-     SELECT json_object('offset', i."offset", 'opcode', i.opcode, 'sass', i.sass, 'file', i.file, 'line', i.line, 'counts', json(i.counts),
-                        'reason', i.reason) AS instruction
+     SELECT json_object('offset', i."offset", 'opcode', i.opcode, 'sass', i.sass, 'file', i.file, 'line', i.line,
+                        'counts', json(i.counts), 'reason', i.reason) AS instruction
      FROM instructions i WHERE i.kernel_id = k.id ORDER BY i."offset")), NULL)
 FROM kernels k JOIN passes p ON p.id = k.pass_id
 WHERE k.pass_id = (

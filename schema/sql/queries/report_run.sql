@@ -1,13 +1,15 @@
--- :run; columns: the run, its numbers [[name, value, reason]...], the device's compute capability, the requested sections (NULL: unknown)
-WITH modelled AS ( -- no_model: why the workload's minimum work is not that of one kernel
+-- :run. Columns: the run, its numbers [[name, value, reason]...], the device's compute capability, the requested sections (NULL:
+-- unknown).
+WITH modelled AS ( -- no_model: why the workload's minimum work is not the minimum work of one kernel
   SELECT r.floor_bytes, r.floor_operations,
     CASE WHEN j.kind = 'train' THEN 'the model of a training run is of a whole epoch'
          WHEN (SELECT count(*) FROM passes p JOIN kernels k ON k.pass_id = p.id WHERE p.run_id = r.id AND p.name = 'counters') > 1
          THEN 'the model is of all kernels of the step together' END AS no_model
   FROM runs r JOIN jobs j ON j.id = r.job_id WHERE r.id = :run)
 SELECT json_object(
-    'run', r.id, 'job', j.id, 'kind', j.kind, 'workload', r.workload, 'variant', r.variant, 'params', json(r.params), 'engine', r.engine,
-    'device', j.device, 'device_facts', json(coalesce(d.facts, 'null')), 'commit', coalesce(c.git_commit, t.git_commit),
+    'run', r.id, 'job', j.id, 'kind', j.kind, 'workload', r.workload, 'variant', r.variant,
+    'params', json(r.params), 'engine', r.engine, 'device', j.device, 'device_facts', json(coalesce(d.facts, 'null')),
+    'commit', coalesce(c.git_commit, t.git_commit),
     'at', coalesce(c.finished_at, t.finished_at),
     'counters_reason', CASE WHEN c.id IS NULL THEN 'the job did not ask for the counters pass'
                             WHEN c.state = 'unavailable' THEN c.reason
@@ -26,9 +28,10 @@ SELECT json_object(
   (SELECT json_group_array(json_array(name, value, reason)) FROM (
      SELECT p.name || '__' || m.name AS name, m.value, m.reason FROM passes p JOIN measurements m ON m.pass_id = p.id
      WHERE p.run_id = r.id AND p.name IN ('timing', 'activity')
-     UNION ALL SELECT 'model__bytes', iif(no_model IS NULL, floor_bytes, NULL), coalesce(no_model, 'the workload has no model') FROM modelled
-     UNION ALL SELECT 'model__operations', iif(no_model IS NULL, floor_operations, NULL), coalesce(no_model, 'the workload has no model')
-               FROM modelled
+     UNION ALL SELECT 'model__bytes', iif(no_model IS NULL, floor_bytes, NULL),
+                      coalesce(no_model, 'the workload has no model') FROM modelled
+     UNION ALL SELECT 'model__operations', iif(no_model IS NULL, floor_operations, NULL),
+                      coalesce(no_model, 'the workload has no model') FROM modelled
      UNION ALL SELECT 'ceiling__' || c.name, c.value, c.reason FROM v_ceilings c
                WHERE c.device_identity = d.identity AND c.driver IS d.driver)),
   d.facts ->> '$.compute_capability',

@@ -1,6 +1,6 @@
--- A row when the daemon should measure the ceilings of the pass's device again: the timing pass found no ceilings for the device's present
--- driver and clocks, the device id had ceilings before, no ceilings job waits or runs, and the daemon has submitted none since the device
--- last reported the old driver and clocks.
+-- Returns a row if the daemon should measure the ceilings of the pass's device again. Conditions: the timing pass found no
+-- ceilings with the device's current driver and clocks; the device id has older ceilings; no ceilings job is queued or running;
+-- and the daemon has not submitted one since the device last reported the driver and clocks of the older ceilings.
 SELECT j.device
 FROM passes p JOIN jobs j ON j.id = p.job_id
   JOIN passes np ON np.id = (

@@ -3,4 +3,4 @@ PRAGMA journal_mode = WAL;
 PRAGMA synchronous = FULL;
 PRAGMA foreign_keys = ON;
 PRAGMA journal_size_limit = 67108864;
-PRAGMA cache_size = -256; -- KiB; small, so that the daemon's memory does not grow: the page cache of the kernel holds the file
+PRAGMA cache_size = -256; -- KiB; small to save memory, because the kernel's page cache holds the file

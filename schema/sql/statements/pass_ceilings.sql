@@ -1,4 +1,4 @@
--- Refers the pass to the newest ceilings of its device with the same driver and clocks
+-- Sets the pass's ceilings_id to the newest ceilings that were measured on its device with the same driver and clocks.
 UPDATE passes SET ceilings_id = (
   SELECT cp.id FROM devices d CROSS JOIN runs cr ON cr.workload = 'ceilings'
     CROSS JOIN passes cp ON cp.run_id = cr.id AND cp.ordinal = 0 AND cp.state = 'completed'
