@@ -43,8 +43,8 @@ static __device__ __forceinline__ uint32_t rank_in_cluster(void) {
 
 /* Arrives with release, waits with acquire: every thread sees what the threads of the cluster wrote before they arrived. */
 static __device__ __forceinline__ void cluster_arrive(void) { asm volatile("barrier.cluster.arrive.aligned;" ::: "memory"); }
-/* Orders the earlier reads alone (WAR): once others have waited, they may overwrite what this thread has read. Its stores need
- * not be visible to them. */
+/* Orders only the earlier reads (WAR): threads that have waited may overwrite what this thread has read, but need not see its
+ * stores. */
 static __device__ __forceinline__ void cluster_arrive_relaxed(void) {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 }
@@ -62,18 +62,18 @@ static __device__ __forceinline__ void mbarrier_init(mbarrier *barrier, uint32_t
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-/* After the last phase; the memory may then be reused. */
+/* Call it after the last phase, before the memory is used for something else. */
 static __device__ __forceinline__ void mbarrier_inval(mbarrier *barrier) {
   asm volatile("mbarrier.inval.shared.b64 [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
 
-/* Threads that wait for the phase see what the caller wrote before. */
+/* Threads that wait for the phase then see what the caller wrote before. */
 static __device__ __forceinline__ void mbarrier_arrive(mbarrier *barrier) {
   [[maybe_unused]] uint64_t state;
   asm volatile("mbarrier.arrive.shared.b64 %0, [%1];" : "=l"(state) : "r"(shared_address(barrier)) : "memory");
 }
 
-/* The phase ends after `bytes` more have been received. */
+/* The phase cannot end before `bytes` more have been received. */
 static __device__ __forceinline__ void mbarrier_arrive_expect_tx(mbarrier *barrier, uint32_t bytes) {
   [[maybe_unused]] uint64_t state;
   asm volatile("mbarrier.arrive.expect_tx.shared.b64 %0, [%1], %2;"
@@ -82,7 +82,8 @@ static __device__ __forceinline__ void mbarrier_arrive_expect_tx(mbarrier *barri
                : "memory");
 }
 
-/* Returns whether the phase has ended; before false, the thread may be suspended for about 500 ns. Acquires at cluster scope. */
+/* Returns whether the phase has ended. If it has not, the thread may be suspended for up to about 500 ns before the function
+ * returns false. Acquires at cluster scope. */
 static __device__ __forceinline__ bool mbarrier_try_wait(mbarrier *barrier, uint32_t phase) {
   uint32_t ended;
   asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared.b64 p, [%1], %2, %3; selp.b32 %0, 1, 0, p; }"

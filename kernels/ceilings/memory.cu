@@ -15,7 +15,7 @@ enum {
   L2_READS = 8,
   DRAM_WRITES = 1,
   L2_WRITES = 2,
-  L2_ROUNDS = 64, /* blocks per slice */
+  L2_BLOCKS_PER_SLICE = 64,
   /* L1 and shared memory. */
   ON_CHIP_READS = 4, /* per thread and round */
   ON_CHIP_ROUNDS = 1024,
@@ -34,8 +34,8 @@ __device__ static inline void add_to(uint4 *sum, uint4 value) {
   sum->x += value.x, sum->y += value.y, sum->z += value.z, sum->w += value.w;
 }
 
-/* Keeps the compiler from removing the loads: it cannot know that no sum has this value. */
-__device__ static inline void use(uint4 sum, uint4 *sink) {
+/* Keeps the compiler from removing the loads: it cannot know that the sum never has this value. */
+__device__ static inline void keep_result(uint4 sum, uint4 *sink) {
   if (sum.x == 0x9e3779b9 && sum.y == 0x85ebca6b && sum.z == 0xc2b2ae35 && sum.w == 0x27d4eb2f) *sink = sum;
 }
 
@@ -49,7 +49,7 @@ template <int N> static __global__ void __launch_bounds__(BLOCK) read_slices(con
   from += first_index<N>(slices);
 #pragma unroll
   for (int i = 0; i < N; i++) add_to(&sum, __ldcg(&from[i * BLOCK]));
-  use(sum, sink);
+  keep_result(sum, sink);
 }
 
 template <int N> static __global__ void __launch_bounds__(BLOCK) write_slices(uint4 *to, uint32_t slices) {
@@ -85,7 +85,7 @@ template <int N> static __global__ void __launch_bounds__(BLOCK)
                                 triad_word(bs[i].w, cs[i].w)});
 }
 
-/* Each round starts 32 elements later, so that the compiler cannot reuse the loads of the last one. */
+/* Each round starts 32 elements later, so that the compiler cannot reuse the loads of the previous round. */
 template <class LOAD> __device__ static inline uint4 read_repeatedly(const uint4 *slice, LOAD load) {
   uint4 sum = {};
 #pragma unroll 1
@@ -98,19 +98,22 @@ template <class LOAD> __device__ static inline uint4 read_repeatedly(const uint4
 }
 
 static __global__ void __launch_bounds__(BLOCK) read_l1(const uint4 *from, uint4 *sink) {
-  use(read_repeatedly(from + (size_t)blockIdx.x * ON_CHIP_SLICE, [](const uint4 *address) { return __ldca(address); }), sink);
+  keep_result(read_repeatedly(from + (size_t)blockIdx.x * ON_CHIP_SLICE, [](const uint4 *address) { return __ldca(address); }),
+              sink);
 }
 
 static __global__ void __launch_bounds__(BLOCK) read_shared(const uint4 *from, uint4 *sink) {
   __shared__ uint4 slice[ON_CHIP_SLICE];
   for (int i = threadIdx.x; i < ON_CHIP_SLICE; i += BLOCK) slice[i] = from[i];
   __syncthreads();
-  use(read_repeatedly(slice, [](const uint4 *address) { return *address; }), sink);
+  keep_result(read_repeatedly(slice, [](const uint4 *address) { return *address; }), sink);
 }
 
 /* --- launches ---------------------------------------------------------------------------------------------------------- */
 
-static size_t l2_bytes(const rl_cuda_ceilings *self) { return self->l2_bytes / 4; } /* leaves most of L2 to other data */
+static size_t l2_working_set_bytes(const rl_cuda_ceilings *self) {
+  return self->l2_bytes / 4;
+} /* leaves most of L2 to other data */
 
 /* accesses: per thread. */
 static uint32_t slice_count(size_t bytes, int accesses) { return (uint32_t)(bytes / sizeof(uint4) / BLOCK / accesses); }
@@ -137,12 +140,12 @@ ENQUEUE(dram_copy, const uint32_t slices = slice_count(self->bytes / 2, DRAM_WRI
 ENQUEUE(dram_triad, const uint32_t slices = slice_count(self->bytes / 3, DRAM_WRITES);
         triad_slices<DRAM_WRITES><<<slices, BLOCK, 0, stream>>>(self->memory, array(self, 1, slices, DRAM_WRITES),
                                                                 array(self, 2, slices, DRAM_WRITES), slices))
-ENQUEUE(l2_read, const uint32_t slices = slice_count(l2_bytes(self), L2_READS);
-        read_slices<L2_READS><<<slices * L2_ROUNDS, BLOCK, 0, stream>>>(self->memory, slices, self->memory))
-ENQUEUE(l2_write, const uint32_t slices = slice_count(l2_bytes(self), L2_WRITES);
-        write_slices<L2_WRITES><<<slices * L2_ROUNDS, BLOCK, 0, stream>>>(self->memory, slices))
-ENQUEUE(l2_copy, const uint32_t slices = slice_count(l2_bytes(self) / 2, L2_WRITES);
-        copy_slices<L2_WRITES><<<slices * L2_ROUNDS, BLOCK, 0, stream>>>(self->memory, array(self, 1, slices, L2_WRITES), slices))
+ENQUEUE(l2_read, const uint32_t slices = slice_count(l2_working_set_bytes(self), L2_READS);
+        read_slices<L2_READS><<<slices * L2_BLOCKS_PER_SLICE, BLOCK, 0, stream>>>(self->memory, slices, self->memory))
+ENQUEUE(l2_write, const uint32_t slices = slice_count(l2_working_set_bytes(self), L2_WRITES);
+        write_slices<L2_WRITES><<<slices * L2_BLOCKS_PER_SLICE, BLOCK, 0, stream>>>(self->memory, slices))
+ENQUEUE(l2_copy, const uint32_t slices = slice_count(l2_working_set_bytes(self) / 2, L2_WRITES); copy_slices<L2_WRITES>
+        <<<slices * L2_BLOCKS_PER_SLICE, BLOCK, 0, stream>>>(self->memory, array(self, 1, slices, L2_WRITES), slices))
 ENQUEUE(l1_read, read_l1<<<self->sm_count * ON_CHIP_BLOCKS_PER_SM, BLOCK, 0, stream>>>(self->memory, self->memory))
 ENQUEUE(shared_read, read_shared<<<self->sm_count * ON_CHIP_BLOCKS_PER_SM, BLOCK, 0, stream>>>(self->memory, self->memory))
 
@@ -160,14 +163,14 @@ static double bytes_moved(size_t bytes, uint32_t arrays, int accesses) {
 void rl_ceilings_add_memory(rl_cuda_ceilings *self) {
   rl_ceilings_instance *instance = &self->instance;
   const double on_chip = (double)self->sm_count * ON_CHIP_BLOCKS_PER_SM * ON_CHIP_ROUNDS * ON_CHIP_READS * BLOCK * sizeof(uint4);
-  const size_t l2 = l2_bytes(self);
+  const size_t l2 = l2_working_set_bytes(self);
   rl_ceilings_add(instance, RL_CEILING_dram_read, bytes_moved(self->bytes, 1, DRAM_READS), dram_read, self);
   rl_ceilings_add(instance, RL_CEILING_dram_write, bytes_moved(self->bytes, 1, DRAM_WRITES), dram_write, self);
   rl_ceilings_add(instance, RL_CEILING_dram_copy, bytes_moved(self->bytes, 2, DRAM_WRITES), dram_copy, self);
   rl_ceilings_add(instance, RL_CEILING_dram_triad, bytes_moved(self->bytes, 3, DRAM_WRITES), dram_triad, self);
-  rl_ceilings_add(instance, RL_CEILING_l2_read, bytes_moved(l2, 1, L2_READS) * L2_ROUNDS, l2_read, self);
-  rl_ceilings_add(instance, RL_CEILING_l2_write, bytes_moved(l2, 1, L2_WRITES) * L2_ROUNDS, l2_write, self);
-  rl_ceilings_add(instance, RL_CEILING_l2_copy, bytes_moved(l2, 2, L2_WRITES) * L2_ROUNDS, l2_copy, self);
+  rl_ceilings_add(instance, RL_CEILING_l2_read, bytes_moved(l2, 1, L2_READS) * L2_BLOCKS_PER_SLICE, l2_read, self);
+  rl_ceilings_add(instance, RL_CEILING_l2_write, bytes_moved(l2, 1, L2_WRITES) * L2_BLOCKS_PER_SLICE, l2_write, self);
+  rl_ceilings_add(instance, RL_CEILING_l2_copy, bytes_moved(l2, 2, L2_WRITES) * L2_BLOCKS_PER_SLICE, l2_copy, self);
   rl_ceilings_add(instance, RL_CEILING_l1_read, on_chip, l1_read, self);
   rl_ceilings_add(instance, RL_CEILING_shared_read, on_chip, shared_read, self);
 }

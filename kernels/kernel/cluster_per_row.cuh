@@ -3,13 +3,14 @@
  *
  * Clusters are persistent. Each starts with STAGES statically assigned rows and takes further ones from an atomic counter,
  * because some clusters get twice the memory bandwidth of others. A compute thread processes the same 16-byte vectors of every
- * row and has its own slots for them in each of STAGES stages of shared memory, into which cp.async prefetches the next rows.
+ * row. Shared memory has STAGES stages, one per row, into which cp.async prefetches the next rows; a slot is a thread's memory
+ * for one of its vectors in a stage.
  *
  * Compute warps do not synchronise with each other: each publishes the state of its part of a row and continues with the next
  * row. One more warp of each block, the reduction warp, combines the states of its block, exchanges the block's state with the
  * reduction warps of the cluster's other blocks and broadcasts the result to the compute warps. So it alone waits for other
- * blocks. A compute warp writes its part of row n after it has read its part of row n + LAG, and refills each slot of the stage
- * as soon as it is free. */
+ * blocks. Compute warps read LAG rows ahead of what they write: a warp reads its part of row n + LAG before it writes its part of
+ * row n. While it writes row n from its stage, it refills each slot of that stage as soon as it has read the slot. */
 #ifndef RL_KERNELS_KERNEL_CLUSTER_PER_ROW_CUH
 #define RL_KERNELS_KERNEL_CLUSTER_PER_ROW_CUH
 
@@ -36,7 +37,9 @@ template <int THREADS, int VECTORS, int PIPELINE_STAGES, int ROWS_BEHIND, int BL
     SLOTS = LAG + 1    /* of exchange_ring */
   };
   static_assert((int)COMPUTE_WARPS <= (int)MAX_CLUSTER, "the reduction warp has a lane for each compute warp and each block");
-  static_assert(0 < LAG, "a block's message about row n + 1 acknowledges that it has read the messages about row n");
+  /* A block that overwrites the messages of row n has received every block's message of row n + 1, and each block sends that
+   * message after it has read the messages of row n. With a single slot, row n + 1 would overwrite them at once. */
+  static_assert(0 < LAG, "exchange_ring has at least two slots");
   static_assert((int)LAG < (int)STAGES, "at least one stage prefetches");
 };
 
@@ -72,7 +75,7 @@ template <class C, class T> struct smem_stage {
   vector *slots;
 
   __device__ vector &operator[](int i) const { return slots[i * C::COMPUTE_THREADS]; }
-  /* The stage of row n of the cluster, where this one is that of row 0. */
+  /* Returns the stage that holds the cluster's n-th row. Call it on the stage of row 0. */
   __device__ smem_stage of_row(uint32_t n) const { return {slots + n % C::STAGES * C::VECTORS_PER_THREAD * C::COMPUTE_THREADS}; }
   /* row: the thread's first vector of it, in global memory. */
   __device__ void prefetch_vector(int i, const T *row) const {
@@ -89,26 +92,27 @@ template <class C, class T> struct smem_stage {
 
 /* --- scheduling and exchange ------------------------------------------------------------------------------------------------ */
 
-/* Takes the rows that are not statically assigned from an atomic counter, for a cluster; used by one warp. The counter is read
- * one row ahead. Each cluster reads it once too often, and the one that reads the last number resets it for the next launch. */
+/* Assigns a cluster its rows beyond the static ones, from an atomic counter: each value of the counter is a ticket for one row.
+ * One warp uses it, and takes a ticket one row ahead. Each cluster takes one ticket too many; the one that takes the last ticket
+ * resets the counter for the next launch. */
 struct row_scheduler {
   uint32_t *next_row_counter, clusters, rows, static_rows; /* static_rows: of all clusters together */
-  uint32_t number;                                         /* lane 0: read from the counter in advance */
+  uint32_t prefetched_ticket;                              /* in lane 0 */
 
   __device__ void read_counter() {
-    if (threadIdx.x % WARP_SIZE == 0) number = atomicAdd(next_row_counter, 1);
+    if (threadIdx.x % WARP_SIZE == 0) prefetched_ticket = atomicAdd(next_row_counter, 1);
   }
   /* Returns `rows` or more when none is left. */
   __device__ uint32_t next() {
     const uint32_t last = (rows > static_rows ? rows - static_rows : 0) + clusters - 1;
-    if (threadIdx.x % WARP_SIZE == 0 && number == last) *next_row_counter = 0;
-    const uint32_t row = static_rows + __shfl_sync(~0u, number, 0);
+    if (threadIdx.x % WARP_SIZE == 0 && prefetched_ticket == last) *next_row_counter = 0;
+    const uint32_t row = static_rows + __shfl_sync(~0u, prefetched_ticket, 0);
     if (row < rows) read_counter();
     return row;
   }
 };
 
-/* What a block's reduction warp sends to those of all blocks of the cluster. */
+/* What a block's reduction warp sends to the reduction warps of all blocks of the cluster, its own included. */
 template <class S> struct message {
   S state;           /* of the block's part of the row */
   uint32_t next_row; /* from block 0: the row that the cluster processes STAGES rows later */
@@ -192,7 +196,9 @@ template <class C, class S, class OUTPUT> struct exchange_ring {
   /* Lane i has the output function for compute warp i. */
   __device__ void broadcast(uint32_t row, const OUTPUT &output, uint32_t next_row) {
     const uint32_t slot = row % SLOTS, lane = threadIdx.x % WARP_SIZE;
-    __syncwarp(); /* WAR: every lane has collected this row, which the warps published after reading this slot's last result */
+    /* WAR: a warp publishes this row only after it has read the result of row - SLOTS from the slot, and every lane here has
+     * collected what the warps published. */
+    __syncwarp();
     if (lane == 0) next_rows[slot] = next_row;
     if (lane < COMPUTE_WARPS) {
       outputs[slot][lane] = output;
@@ -203,7 +209,8 @@ template <class C, class S, class OUTPUT> struct exchange_ring {
 
 /* --- the kernel ------------------------------------------------------------------------------------------------------------- */
 
-/* The next COUNT rows of a cluster; a number from the count of all rows on means no row. */
+/* The indices of the next COUNT rows of a cluster, in the order in which it processes them. An index that is not less than the
+ * number of rows means no row. */
 template <int COUNT> struct row_window {
   uint32_t rows[COUNT];
   /* rows[leading], rows[leading + 1], … are first, first + stride, …; those before are no_row. */
@@ -222,7 +229,7 @@ template <int COUNT> struct row_window {
 template <class C, class M, class S, class OUTPUT>
 __device__ static void reduction_warp(exchange_ring<C, S, OUTPUT> &ring, row_scheduler scheduler, uint32_t first_row,
                                       uint32_t block_elements, uint32_t columns, uint32_t blocks) {
-  const element_count<M> of_block(block_elements), of_row(columns);
+  const element_count<M> elements_of_block(block_elements), elements_of_row(columns);
   const lane_group group = {MAX_CLUSTER};
   const bool schedules = rank_in_cluster() == 0;
   row_window<C::STAGES> window(0, first_row, scheduler.clusters, scheduler.rows);
@@ -231,9 +238,9 @@ __device__ static void reduction_warp(exchange_ring<C, S, OUTPUT> &ring, row_sch
   for (uint32_t n = 0; window[0] < scheduler.rows; n++) {
     const uint32_t scheduled = schedules ? scheduler.next() : 0;
     const S warp_state = ring.collect(n);
-    const message<S> received = ring.exchange(n, blocks, {warp_state.reduced(of_block, group), scheduled});
+    const message<S> received = ring.exchange(n, blocks, {warp_state.reduced(elements_of_block, group), scheduled});
     const uint32_t next_row = __shfl_sync(~0u, received.next_row, 0);
-    ring.broadcast(n, received.state.reduced(of_row, group).output(warp_state, of_row), next_row);
+    ring.broadcast(n, received.state.reduced(elements_of_row, group).output(warp_state, elements_of_row), next_row);
     window.advance(next_row);
   }
 }
@@ -248,16 +255,16 @@ template <class T> struct row_table {
 /* The calling thread's vectors of w and b: the same for every row. */
 template <class C, class T> struct weight_fragments { row_fragment<T, 16 / sizeof(T), C::VECTORS_PER_THREAD> weights, biases; };
 
-/* Writes the thread's part of a row from its stage. Each slot is refilled from next_row (NULL: not) as soon as it has been read:
- * alternating reads and writes delay each other least. */
+/* Writes the thread's part of a row from its stage. Refills each slot from next_row (unless that is NULL) as soon as it has read
+ * the slot: reads and writes of global memory that alternate delay each other least. */
 template <class OP, class C, class T, class OUTPUT>
 __device__ static void write_row(const OUTPUT &output, const smem_stage<C, T> &stage, uint32_t valid_vectors,
-                                 const weight_fragments<C, T> &shared, T *row, const T *next_row) {
+                                 const weight_fragments<C, T> &weight_vectors, T *row, const T *next_row) {
   typedef typename smem_stage<C, T>::vector vector;
 #pragma unroll
   for (int i = 0; i < C::VECTORS_PER_THREAD; i++)
     if (i < valid_vectors) {
-      const vector w = optimization_barrier(shared.weights[i]), b = optimization_barrier(shared.biases[i]);
+      const vector w = optimization_barrier(weight_vectors.weights[i]), b = optimization_barrier(weight_vectors.biases[i]);
       ((vector *)row)[i * C::COMPUTE_THREADS] = output_vector<OP, true>(output, stage[i], w.elements, b.elements, 0);
       if (next_row) stage.prefetch_vector(i, next_row);
     }
@@ -266,10 +273,11 @@ __device__ static void write_row(const OUTPUT &output, const smem_stage<C, T> &s
 
 /* Returns the state of the calling warp's part of a row. If OP transforms elements, the stage holds the transformed ones. */
 template <class OP, class C, class S, class T, class M>
-__device__ static S local_reduce(const smem_stage<C, T> &stage, uint32_t valid_vectors, const element_count<M> &of_warp) {
+__device__ static S local_reduce(const smem_stage<C, T> &stage, uint32_t valid_vectors,
+                                 const element_count<M> &elements_of_warp) {
   row_fragment<T, smem_stage<C, T>::WIDTH, C::VECTORS_PER_THREAD> fragment;
   load(fragment, (const T *)stage.slots, {0, C::COMPUTE_THREADS, valid_vectors});
-  const S state = S::from_fragment(fragment, valid_vectors, of_warp, lane_group{WARP_SIZE});
+  const S state = S::from_fragment(fragment, valid_vectors, elements_of_warp, lane_group{WARP_SIZE});
   if constexpr (OP::template TRANSFORMS<T>)
 #pragma unroll
     for (int i = 0; i < C::VECTORS_PER_THREAD; i++)
@@ -280,38 +288,42 @@ __device__ static S local_reduce(const smem_stage<C, T> &stage, uint32_t valid_v
 template <class OP, class C, class T, class S, class OUTPUT>
 __device__ static void compute_warps(exchange_ring<C, S, OUTPUT> &ring, void *smem, const row_table<T> &table,
                                      const vector_range &range, uint32_t first_row, uint32_t clusters) {
-  enum { WIDTH = 16 / sizeof(T), READ = C::LAG, PREFETCH = C::STAGES }; /* indices into the window; 0: the row to write */
+  enum { WIDTH = 16 / sizeof(T), READ_INDEX = C::LAG, PREFETCH_INDEX = C::STAGES };
   const uint32_t first = range.first + threadIdx.x, valid_vectors = count_strided(threadIdx.x, C::COMPUTE_THREADS, range.count);
-  const element_count<typename arithmetic<T>::type> of_warp(vectors_of_warp(range.count, C::COMPUTE_THREADS) * WIDTH);
+  const element_count<typename arithmetic<T>::type> elements_of_warp(vectors_of_warp(range.count, C::COMPUTE_THREADS) * WIDTH);
   const smem_stage<C, T> stages = {(vec<T, WIDTH> *)smem + threadIdx.x};
   const auto row_of = [&](auto *elements, uint32_t row) {
     return row < table.rows ? elements + (size_t)row * table.columns + first * WIDTH : NULL;
   };
-  row_window<PREFETCH + 1> window(READ, first_row, clusters, table.rows);
+  /* window[0] is the row to write, window[READ_INDEX] the row to read, window[PREFETCH_INDEX] the row to prefetch. */
+  row_window<PREFETCH_INDEX + 1> window(READ_INDEX, first_row, clusters, table.rows);
 #pragma unroll
-  for (int i = READ; i < PREFETCH; i++) stages.of_row(i - READ).prefetch(row_of(table.x, window[i]), valid_vectors);
-  weight_fragments<C, T> shared;
-  if (OP::WEIGHT_VECTORS > 0) load(shared.weights, table.w, {first, C::COMPUTE_THREADS, valid_vectors});
-  if (OP::WEIGHT_VECTORS > 1) load(shared.biases, table.b, {first, C::COMPUTE_THREADS, valid_vectors});
+  for (int i = READ_INDEX; i < PREFETCH_INDEX; i++)
+    stages.of_row(i - READ_INDEX).prefetch(row_of(table.x, window[i]), valid_vectors);
+  weight_fragments<C, T> weight_vectors;
+  if (OP::WEIGHT_VECTORS > 0) load(weight_vectors.weights, table.w, {first, C::COMPUTE_THREADS, valid_vectors});
+  if (OP::WEIGHT_VECTORS > 1) load(weight_vectors.biases, table.b, {first, C::COMPUTE_THREADS, valid_vectors});
   cluster_barrier();
   /* Without bounds checks several vectors are computed at once; two weight vectors leave no registers for that. */
   const bool full = OP::WEIGHT_VECTORS < 2 && __all_sync(~0u, valid_vectors == C::VECTORS_PER_THREAD);
-  for (uint32_t n = 0, left_to_write = C::LAG; left_to_write > 0 || window[READ] < table.rows; n++) {
-    if (window[READ] < table.rows) {
-      cp_async_wait_group<PREFETCH - READ - 1>();
-      ring.publish(n, full ? local_reduce<OP, C, S>(stages.of_row(n), C::VECTORS_PER_THREAD, of_warp)
-                           : local_reduce<OP, C, S>(stages.of_row(n), valid_vectors, of_warp));
+  for (uint32_t n = 0, left_to_write = C::LAG; left_to_write > 0 || window[READ_INDEX] < table.rows; n++) {
+    if (window[READ_INDEX] < table.rows) {
+      cp_async_wait_group<PREFETCH_INDEX - READ_INDEX - 1>();
+      ring.publish(n, full ? local_reduce<OP, C, S>(stages.of_row(n), C::VECTORS_PER_THREAD, elements_of_warp)
+                           : local_reduce<OP, C, S>(stages.of_row(n), valid_vectors, elements_of_warp));
     } else left_to_write--;
     const smem_stage<C, T> stage = stages.of_row(n + C::STAGES - C::LAG);
     if (window[0] < table.rows) {
-      const OUTPUT output = ring.wait_result(n - C::LAG, &window[PREFETCH]);
+      const OUTPUT output = ring.wait_result(n - C::LAG, &window[PREFETCH_INDEX]);
       const auto write = [&](uint32_t vectors) {
-        write_row<OP>(output, stage, vectors, shared, row_of(table.y, window[0]), row_of(table.x, window[PREFETCH]));
+        write_row<OP>(output, stage, vectors, weight_vectors, row_of(table.y, window[0]),
+                      row_of(table.x, window[PREFETCH_INDEX]));
       };
       if (full) write(C::VECTORS_PER_THREAD);
       else write(valid_vectors);
-    } else stage.prefetch(row_of(table.x, window[PREFETCH]), valid_vectors);
-    window.advance(window[PREFETCH] + clusters); /* a static row; wait_result replaces it from row STAGES on */
+    } else stage.prefetch(row_of(table.x, window[PREFETCH_INDEX]), valid_vectors);
+    /* The new window[PREFETCH_INDEX] is right as long as rows are static; later, wait_result overwrites it before its use. */
+    window.advance(window[PREFETCH_INDEX] + clusters);
   }
 }
 

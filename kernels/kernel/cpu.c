@@ -45,7 +45,7 @@ static int compute_chunk(void *context, int64_t first, int64_t count, uint32_t t
   const int64_t step = one_by_one ? 1 : rl_kernel_segments_per_elements(self, TILE_ELEMENTS), end = first + count;
   for (int64_t segment = first; segment < end; segment += step) {
     const int64_t segments = segment + step < end ? step : end - segment;
-    if (rl_input_stager_process(self->engine, segment, segments, thread, compute_tile, self, err) < 0) return -1;
+    if (rl_input_stager_process(self->engine_state, segment, segments, thread, compute_tile, self, err) < 0) return -1;
   }
   return 0;
 }
@@ -53,14 +53,14 @@ static int compute_chunk(void *context, int64_t first, int64_t count, uint32_t t
 static int enqueue(void *arg, rl_stream stream, rl_error *err) {
   rl_kernel_instance *self = arg;
   (void)stream;
-  if (rl_input_stager_read_full_inputs(self->engine, err) < 0) return -1;
+  if (rl_input_stager_read_full_inputs(self->engine_state, err) < 0) return -1;
   return rl_parallel_for(self->threads, self->base.device, self->params.family->segments(&self->shape),
                          rl_kernel_segments_per_elements(self, CHUNK_ELEMENTS), compute_chunk, self, err);
 }
 
-static void close_stager(void *engine) {
-  rl_input_stager_close(engine);
-  free(engine);
+static void close_stager(void *engine_state) {
+  rl_input_stager_close(engine_state);
+  free(engine_state);
 }
 
 int rl_kernel_cpu_supports(const void *params, rl_error *err) {
@@ -75,7 +75,7 @@ static int open_stager(rl_kernel_instance *self, rl_error *err) {
                               .value_bytes = self->params.dtype == RL_DTYPE_FP64 ? sizeof(double) : sizeof(float),
                               .max_buffer_values = 4 * TILE_ELEMENTS,
                               .read_input = read_input};
-  self->engine = stager;
+  self->engine_state = stager;
   self->engine_close = close_stager;
   return rl_input_stager_open(stager, err);
 }

@@ -5,7 +5,7 @@ int rl_kernel_cuda_open(rl_device *device, const void *params, const rl_kernel_l
   rl_kernel_instance *kernel;
   if (rl_kernel_open(device, params, enqueue, &kernel, err) < 0) return -1;
   const int rc = launcher->open ? launcher->open(kernel, err) : 0;
-  if (kernel->engine) kernel->engine_close = launcher->close;
+  if (kernel->engine_state) kernel->engine_close = launcher->close;
   if (rc < 0) {
     kernel->base.ops->close(&kernel->base);
     return -1;

@@ -12,11 +12,11 @@ typedef struct rl_kernel_launcher {
   int (*launch)(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err);
   /* -1 with RL_INPUT for parameters that are valid for the family but not supported here. NULL: all are supported. */
   int (*supports)(const rl_kernel_params *params, rl_error *err);
-  /* Creates what launches need beside the buffers (descriptors, plans, workspace) and sets instance->engine to it. NULL: they
-   * need nothing. */
+  /* Creates what launches need beside the buffers (descriptors, plans, workspace) and sets instance->engine_state to it. NULL:
+   * they need nothing. */
   int (*open)(rl_kernel_instance *instance, rl_error *err);
-  /* Releases instance->engine, also after a failed open; not called while it is NULL. */
-  void (*close)(void *engine);
+  /* Releases instance->engine_state, also after a failed open; not called while it is NULL. */
+  void (*close)(void *engine_state);
 } rl_kernel_launcher;
 
 /* Opens the instance that all families share, then the launcher's part. enqueue is called with the instance as arg. */

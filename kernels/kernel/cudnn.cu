@@ -23,7 +23,7 @@ int rl_kernel_cudnn_open(rl_kernel_instance *kernel, rl_kernel_open_plan *open_p
   rl_device *device = kernel->base.device;
   engine *self = (engine *)calloc(1, sizeof *self);
   if (!self) return rl_fail_errno(err, "preparing cuDNN");
-  kernel->engine = self;
+  kernel->engine_state = self;
   self->device = device;
   if (rl_tune_set_choices_scope(device, err) < 0) return -1;
   if (rl_cudnn_ok(cudnnCreate(&self->cudnn), "starting cuDNN", err) < 0) return -1;
@@ -37,5 +37,5 @@ int rl_kernel_cudnn_open(rl_kernel_instance *kernel, rl_kernel_open_plan *open_p
 }
 
 int rl_kernel_cudnn_launch(const rl_kernel_instance *kernel, cudaStream_t stream, rl_error *err) {
-  return rl_dnn_enqueue(((engine *)kernel->engine)->plan, stream, err);
+  return rl_dnn_enqueue(((engine *)kernel->engine_state)->plan, stream, err);
 }

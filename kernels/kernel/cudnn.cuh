@@ -10,7 +10,7 @@ typedef int rl_kernel_open_plan(const rl_kernel_instance *kernel, cudnnHandle_t 
 
 int rl_kernel_cudnn_open(rl_kernel_instance *kernel, rl_kernel_open_plan *open_plan, rl_error *err);
 int rl_kernel_cudnn_launch(const rl_kernel_instance *kernel, cudaStream_t stream, rl_error *err);
-void rl_kernel_cudnn_close(void *engine);
+void rl_kernel_cudnn_close(void *engine_state);
 
 static inline cudnnDataType_t rl_kernel_cudnn_type(int dtype) {
   static const cudnnDataType_t types[RL_DTYPES] = {CUDNN_DATA_DOUBLE, CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT, CUDNN_DATA_HALF,

@@ -40,7 +40,7 @@ static int open_engine(rl_kernel_instance *kernel, rl_error *err) {
   rl_device *device = kernel->base.device;
   engine *self = (engine *)calloc(1, sizeof *self);
   if (!self) return rl_fail_errno(err, "preparing a product");
-  kernel->engine = self;
+  kernel->engine_state = self;
   self->device = device;
   if (rl_tune_set_choices_scope(device, err) < 0) return -1;
   if (rl_cublas_ok(cublasLtCreate(&self->cublas), "starting cuBLASLt", err) < 0) return -1;
@@ -54,7 +54,7 @@ static int open_engine(rl_kernel_instance *kernel, rl_error *err) {
 }
 
 static int launch(const rl_kernel_instance *kernel, cudaStream_t stream, rl_error *err) {
-  return rl_gemm_enqueue(((engine *)kernel->engine)->product, stream, err);
+  return rl_gemm_enqueue(((engine *)kernel->engine_state)->product, stream, err);
 }
 
 static const rl_kernel_launcher launcher = {launch, NULL, open_engine, close_engine};

@@ -16,8 +16,8 @@ typedef struct blas {
   void *converted[3]; /* A, B and C as float, when the kernel's type is fp16 or bf16 */
 } blas;
 
-static void close_blas(void *engine) {
-  blas *own = engine;
+static void close_blas(void *engine_state) {
+  blas *own = engine_state;
   for (int i = 0; i < 3; i++) free(own->converted[i]);
   free(own);
 }
@@ -32,7 +32,7 @@ static bool splits_columns(const rl_kernel_instance *kernel) { return kernel->sh
 
 static int multiply_panel(void *context, int64_t first, int64_t count, uint32_t thread, rl_error *err) {
   const rl_kernel_instance *kernel = context;
-  const blas *own = kernel->engine;
+  const blas *own = kernel->engine_state;
   const bool columns = splits_columns(kernel);
   const int m = (int)(columns ? kernel->shape.size[M] : count), n = (int)(columns ? count : kernel->shape.size[N]);
   const int k = (int)kernel->shape.size[K], ld = (int)kernel->shape.size[N];
@@ -84,7 +84,7 @@ static int convert(rl_kernel_instance *kernel, rl_parallel_function *function, v
 static int enqueue(void *arg, rl_stream stream, rl_error *err) {
   rl_kernel_instance *kernel = arg;
   const rl_kernel_family *family = kernel->params.family;
-  const blas *own = kernel->engine;
+  const blas *own = kernel->engine_state;
   (void)stream;
   if (!converts(kernel)) return multiply_all(kernel, err);
   return convert(kernel, widen, kernel->in[0], own->a, family->input_elements(&kernel->shape, 0), err) < 0 ||
@@ -104,7 +104,7 @@ static int allocate_blas(rl_kernel_instance *kernel, rl_error *err) {
   blas *own = calloc(1, sizeof *own);
   bool failed = own == NULL;
   if (failed) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a product");
-  kernel->engine = own;
+  kernel->engine_state = own;
   kernel->engine_close = close_blas;
   for (int i = 0; i < 3 && converts(kernel); i++)
     failed |= (own->converted[i] = malloc((size_t)counts[i] * sizeof(float))) == NULL;

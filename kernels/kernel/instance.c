@@ -92,7 +92,7 @@ static int read_results(rl_instance *instance, rl_iteration_results *results, rl
 static void close_instance(rl_instance *instance) {
   rl_kernel_instance *self = (rl_kernel_instance *)instance;
   rl_device *device = instance->device;
-  if (self->engine_close) self->engine_close(self->engine);
+  if (self->engine_close) self->engine_close(self->engine_state);
   for (uint32_t i = 0; i < RL_KERNEL_MAX_INPUTS; i++) device->ops->release(device, self->in[i]);
   device->ops->release(device, self->out);
   rl_thread_pool_close(self->threads);

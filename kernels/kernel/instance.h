@@ -17,9 +17,9 @@ typedef struct rl_kernel_instance {
   void *in[RL_KERNEL_MAX_INPUTS], *out; /* on the device */
   rl_launch launch;
   rl_sequence sequence;
-  struct rl_thread_pool *threads;     /* of the host, to generate inputs and to check */
-  void *engine;                       /* state of the engine; engine_close releases it */
-  void (*engine_close)(void *engine); /* NULL: nothing to release */
+  struct rl_thread_pool *threads;           /* of the host, to generate inputs and to check */
+  void *engine_state;                       /* state of the engine; engine_close releases it */
+  void (*engine_close)(void *engine_state); /* NULL: nothing to release */
 } rl_kernel_instance;
 
 /* Checks what all engines require of rl_kernel_params; for rl_engine.supports. -1 with RL_INPUT. */

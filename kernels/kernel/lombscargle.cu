@@ -123,7 +123,7 @@ static int configure(const rl_kernel_instance *instance, engine *self, rl_error 
 }
 
 static int launch(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
-  engine *self = (engine *)instance->engine;
+  engine *self = (engine *)instance->engine_state;
   void *const *in = instance->in, *const *out = &instance->out;
   const void *periodogram_arguments[] = {&self->samples,
                                          &self->frequencies,
@@ -176,7 +176,7 @@ static int open_engine(rl_kernel_instance *instance, rl_error *err) {
   engine *self = (engine *)calloc(1, sizeof *self);
   version v;
   if (!self) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a kernel");
-  instance->engine = self;
+  instance->engine_state = self;
   if (!find_version(instance, &v))
     return rl_fail(err, RL_SYS, ENOENT, "no version of the kernels is called %s", instance->params.variant);
   if (configure(instance, self, err) < 0) return -1;

@@ -1,7 +1,7 @@
 /* The Lomb-Scargle periodogram. This file is compiled in several versions, by nvcc into fatbins and by NVRTC on request; so it
  * includes no header. Macros select the version:
  *   REAL               float or double
- *   LITERAL(x)         a constant: x, a double that promotes float arithmetic to double, or ((REAL)x)
+ *   LITERAL(x)         how a constant is written: as x, a double, which promotes float arithmetic to double; or as ((REAL)x)
  *   BOUNDS             __launch_bounds__(BLOCK), or nothing
  *   EXPANSION_ORDER    if defined, the order of the Taylor expansion of the kernel `uniform`, which is compiled too
  * For a frequency w and samples (t, y) the power follows from these sums, as in Press and Rybicki (1989) and
@@ -15,8 +15,8 @@ template <> struct math_functions<float> {
   __device__ static float atan2_of(float y, float x) { return atan2f(y, x); }
   __device__ static float sqrt_of(float x) { return sqrtf(x); }
   __device__ static float divide(float a, float b) { return __fdividef(a, b); }
-  /* For angles too large for float precision. */
-  __device__ static void sincos_of_double(double x, float *s, float *c) {
+  /* For an angle that float would represent too coarsely: reduces it to [-π, π] in double, then computes in float. */
+  __device__ static void sincos_reduced(double x, float *s, float *c) {
     sincosf((float)(x - rint(x * 0.15915494309189535) * 6.283185307179586), s, c);
   }
 };
@@ -25,7 +25,7 @@ template <> struct math_functions<double> {
   __device__ static double atan2_of(double y, double x) { return atan2(y, x); }
   __device__ static double sqrt_of(double x) { return sqrt(x); }
   __device__ static double divide(double a, double b) { return a / b; }
-  __device__ static void sincos_of_double(double x, double *s, double *c) { sincos(x, s, c); }
+  __device__ static void sincos_reduced(double x, double *s, double *c) { sincos(x, s, c); }
 };
 typedef math_functions<REAL> math;
 
@@ -48,9 +48,9 @@ extern "C" __global__ void BOUNDS periodogram(int samples, int frequencies, cons
     const REAL tau = math::atan2_of(LITERAL(2.0) * cs, cc - ss) / (LITERAL(2.0) * w);
     REAL st, ct;
     math::sincos_of(w * tau, &st, &ct);
-    const REAL ct2 = ct * ct, st2 = st * st, cst = LITERAL(2.0) * ct * st;
+    const REAL ct2 = ct * ct, st2 = st * st, two_ct_st = LITERAL(2.0) * ct * st;
     const REAL a = ct * xc + st * xs, b = ct * xs - st * xc;
-    power[i] = LITERAL(0.5) * (a * a / (ct2 * cc + cst * cs + st2 * ss) + b * b / (ct2 * ss - cst * cs + st2 * cc));
+    power[i] = LITERAL(0.5) * (a * a / (ct2 * cc + two_ct_st * cs + st2 * ss) + b * b / (ct2 * ss - two_ct_st * cs + st2 * cc));
   }
 }
 
@@ -62,12 +62,12 @@ extern "C" __global__ void BOUNDS periodogram(int samples, int frequencies, cons
  * origin. `half_width` is w - w0 at the block's edge, and x = (w - w0) / half_width, in [-1, 1], is the variable of the series.
  */
 
-/* The P-th derivative of cos: cos, -sin, -cos, sin, … That of sin is the (P + 3)-th of cos. */
+/* The P-th derivative of cos: cos, -sin, -cos, sin, … The P-th derivative of sin is the (P + 3)-th of cos. */
 template <int P> __device__ static inline REAL cos_derivative(REAL s, REAL c) {
   return P % 4 == 0 ? c : P % 4 == 1 ? -s : P % 4 == 2 ? -c : s;
 }
 
-/* Where the terms of each sum begin. ss has the terms of cc with the opposite sign, except that of order 0. */
+/* Index of the first term of each sum. The terms of ss are the negated terms of cc, except for order 0 (SS_CONSTANT). */
 enum {
   XC = 0,
   XS = EXPANSION_ORDER + 1,
@@ -131,9 +131,9 @@ __device__ static inline REAL power_of(REAL xc, REAL xs, REAL cc, REAL ss, REAL 
   const REAL c2 = r > 0 ? math::divide(x, r) : (REAL)1, s2 = r > 0 ? math::divide(y, r) : (REAL)0;
   const REAL larger = math::sqrt_of((REAL)0.5 * (1 + (c2 < 0 ? -c2 : c2))), smaller = math::divide(s2, 2 * larger);
   const REAL c = c2 < 0 ? smaller : larger, s = c2 < 0 ? larger : smaller;
-  const REAL a = c * xc + s * xs, b = c * xs - s * xc, cst = 2 * c * s;
-  return (REAL)0.5 *
-         (math::divide(a * a, c * c * cc + cst * cs + s * s * ss) + math::divide(b * b, c * c * ss - cst * cs + s * s * cc));
+  const REAL a = c * xc + s * xs, b = c * xs - s * xc, two_cs = 2 * c * s;
+  return (REAL)0.5 * (math::divide(a * a, c * c * cc + two_cs * cs + s * s * ss) +
+                      math::divide(b * b, c * c * ss - two_cs * cs + s * s * cc));
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
@@ -149,7 +149,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
   for (int j = threadIdx.x; j < samples; j += BLOCK) {
     const double t = time[j] - origin;
     REAL s, c;
-    math::sincos_of_double(w0 * t, &s, &c);
+    math::sincos_reduced(w0 * t, &s, &c);
     terms[CC] += c * c;
     terms[SS_CONSTANT] += s * s;
     terms[CS] += c * s;

@@ -16,10 +16,10 @@ namespace {
 
 enum { SCALAR = 0 }; /* index of the variant */
 enum { BLOCK = 256, LOADS_IN_FLIGHT = 4 /* of a thread */, BLOCKS_PER_SM = 8 };
-/* A group of lanes reduces a row of at most SHORT_BYTES, or of SHORT_BYTES_OF_MANY if there are at least MANY_ROWS rows. */
-enum { SHORT_BYTES = 512, SHORT_BYTES_OF_MANY = 16 << 10, MANY_ROWS = 4096 };
+/* A group of lanes reduces a row of at most SHORT_BYTES, or of SHORT_BYTES_IF_MANY_ROWS if there are at least MANY_ROWS rows. */
+enum { SHORT_BYTES = 512, SHORT_BYTES_IF_MANY_ROWS = 16 << 10, MANY_ROWS = 4096 };
 
-/* What an instance has on the device beside its buffers, for rows that several blocks share. */
+/* Device memory of an instance beside its buffers, for rows that several blocks share. */
 typedef struct workspace {
   rl_device *device;
   uint32_t blocks_per_row;
@@ -47,7 +47,7 @@ template <class M, class T> __device__ M sum_vector(const vec<T> &x) {
   return sum;
 }
 
-/* The sum of vectors first, first + step, … of the `count` of a row. */
+/* Returns the sum of vectors first, first + step, … of a row that has `count` vectors. */
 template <class M, class T> __device__ M sum_vectors(const T *row, uint32_t first, uint32_t count, uint32_t step) {
   const vec<T> *vectors = (const vec<T> *)row;
   M sums[LOADS_IN_FLIGHT] = {};
@@ -75,20 +75,21 @@ template <class T> __global__ void __launch_bounds__(BLOCK) scalar(const T *__re
   if (threadIdx.x == 0) narrow(sum, &y[blockIdx.x]);
 }
 
-/* group: lanes per row, a power of two. */
+/* lanes_per_row: a power of two. */
 template <class T, bool VECTORS> __global__ void __launch_bounds__(BLOCK)
-    grouped(const T *__restrict__ x, T *__restrict__ y, uint32_t rows, uint32_t columns, uint32_t group) {
+    grouped(const T *__restrict__ x, T *__restrict__ y, uint32_t rows, uint32_t columns, uint32_t lanes_per_row) {
   typedef typename arithmetic<T>::type M;
-  const uint32_t log = 31 - __clz(group), row = blockIdx.x * (BLOCK >> log) + (threadIdx.x >> log),
-                 lane = threadIdx.x & (group - 1);
+  const uint32_t log = 31 - __clz(lanes_per_row), row = blockIdx.x * (BLOCK >> log) + (threadIdx.x >> log),
+                 lane = threadIdx.x & (lanes_per_row - 1);
   const T *from = x + (size_t)(row < rows ? row : 0) * columns;
-  M sum = VECTORS ? sum_vectors<M>(from, lane, columns / (uint32_t)(16 / sizeof(T)), group)
-                  : sum_elements<M>(from, lane, columns, group);
-  sum = warp_sum(sum, group);
+  M sum = VECTORS ? sum_vectors<M>(from, lane, columns / (uint32_t)(16 / sizeof(T)), lanes_per_row)
+                  : sum_elements<M>(from, lane, columns, lanes_per_row);
+  sum = warp_sum(sum, lanes_per_row);
   if (row < rows && lane == 0) narrow(sum, &y[row]);
 }
 
-/* Block b of the blocks_per_row blocks of a row takes runs b, b + blocks_per_row, … of BLOCK vectors. */
+/* blocks_per_row blocks share a row, which is divided into chunks of BLOCK vectors. Block b of the row adds up chunks b,
+ * b + blocks_per_row, … */
 template <class T, bool VECTORS> __global__ void __launch_bounds__(BLOCK)
     split_rows(const T *__restrict__ x, T *__restrict__ y, uint32_t columns, uint32_t blocks_per_row, void *partial_sums,
                uint32_t *finished_blocks) {
@@ -124,14 +125,15 @@ uint32_t power_of_two_from(uint32_t minimum) {
 }
 
 template <class T, bool VECTORS> int launch_vector(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
-  const workspace *self = (const workspace *)instance->engine;
+  const workspace *self = (const workspace *)instance->engine_state;
   const T *x = (const T *)instance->in[0];
   T *y = (T *)instance->out;
   const uint32_t rows = (uint32_t)instance->shape.size[RL_ROWS], columns = (uint32_t)instance->shape.size[RL_COLUMNS];
   const uint32_t vectors = VECTORS ? columns * (uint32_t)sizeof(T) / 16 : columns;
-  if (self->blocks_per_row == 1 && columns * sizeof(T) <= (rows < MANY_ROWS ? SHORT_BYTES : SHORT_BYTES_OF_MANY)) {
-    const uint32_t group = power_of_two_from(vectors < WARP_SIZE ? vectors : WARP_SIZE), rows_per_block = BLOCK / group;
-    grouped<T, VECTORS><<<(rows + rows_per_block - 1) / rows_per_block, BLOCK, 0, stream>>>(x, y, rows, columns, group);
+  if (self->blocks_per_row == 1 && columns * sizeof(T) <= (rows < MANY_ROWS ? SHORT_BYTES : SHORT_BYTES_IF_MANY_ROWS)) {
+    const uint32_t lanes_per_row = power_of_two_from(vectors < WARP_SIZE ? vectors : WARP_SIZE),
+                   rows_per_block = BLOCK / lanes_per_row;
+    grouped<T, VECTORS><<<(rows + rows_per_block - 1) / rows_per_block, BLOCK, 0, stream>>>(x, y, rows, columns, lanes_per_row);
   } else {
     split_rows<T, VECTORS><<<rows * self->blocks_per_row, BLOCK, 0, stream>>>(x, y, columns, self->blocks_per_row,
                                                                               self->partial_sums, self->finished_blocks);
@@ -152,7 +154,7 @@ int launch(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *er
   RL_KERNEL_BY_DTYPE(instance->params.dtype, (launch_typed<T>(instance, stream, err)))
 }
 
-/* As many blocks per row as fill the device, if each has enough vectors for all its LOADS_IN_FLIGHT. */
+/* Chooses as many blocks per row as fill the device, or fewer, so that each thread has at least LOADS_IN_FLIGHT vectors. */
 int choose_blocks_per_row(const rl_kernel_instance *instance, uint32_t *blocks_per_row, rl_error *err) {
   int sms = 0;
   if (rl_cuda_ok(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, instance->base.device->index), "asking for the SMs",
@@ -170,7 +172,7 @@ int open_workspace(rl_kernel_instance *instance, rl_error *err) {
   rl_device *device = instance->base.device;
   workspace *self = (workspace *)calloc(1, sizeof *self);
   if (!self) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a workspace");
-  instance->engine = self;
+  instance->engine_state = self;
   self->device = device;
   if (choose_blocks_per_row(instance, &self->blocks_per_row, err) < 0) return -1;
   if (self->blocks_per_row == 1) return 0;
@@ -186,8 +188,8 @@ int open_workspace(rl_kernel_instance *instance, rl_error *err) {
   return device->ops->zero(device, finished_blocks, rows * sizeof *self->finished_blocks, err);
 }
 
-void close_workspace(void *engine) {
-  workspace *self = (workspace *)engine;
+void close_workspace(void *engine_state) {
+  workspace *self = (workspace *)engine_state;
   self->device->ops->release(self->device, self->partial_sums);
   self->device->ops->release(self->device, self->finished_blocks);
   free(self);

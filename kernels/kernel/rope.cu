@@ -96,7 +96,7 @@ uint32_t tokens_per_block(uint32_t pairs_of_token, uint32_t half, size_t rotatio
 
 template <class T, int WIDTH> int launch_vector(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
   typedef typename arithmetic<T>::type M;
-  const turn_table *self = (const turn_table *)instance->engine;
+  const turn_table *self = (const turn_table *)instance->engine_state;
   const uint32_t total_tokens = (uint32_t)instance->shape.size[RL_TOKENS], heads = (uint32_t)instance->shape.size[RL_HEADS];
   const uint32_t half = (uint32_t)instance->shape.size[RL_HEAD_SIZE] / 2;
   const uint32_t tokens = tokens_per_block(heads * half, half, sizeof(rotation<M>), WIDTH);
@@ -107,7 +107,7 @@ template <class T, int WIDTH> int launch_vector(const rl_kernel_instance *instan
 
 template <class T> int launch_typed(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
   enum { WIDTH = 16 / sizeof(T) };
-  const turn_table *self = (const turn_table *)instance->engine;
+  const turn_table *self = (const turn_table *)instance->engine_state;
   const uint32_t heads = (uint32_t)instance->shape.size[RL_HEADS], half = (uint32_t)instance->shape.size[RL_HEAD_SIZE] / 2;
   const uint32_t pairs = (uint32_t)instance->shape.size[RL_TOKENS] * heads * half;
   if (instance->variant != SCALAR)
@@ -141,12 +141,12 @@ int open_turns(rl_kernel_instance *instance, rl_error *err) {
   turn_table *self = (turn_table *)calloc(1, sizeof *self);
   if (!self) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a table of angles");
   self->device = instance->base.device;
-  instance->engine = self;
+  instance->engine_state = self;
   return upload_turns(self, instance->shape.size[RL_HEAD_SIZE], err);
 }
 
-void close_turns(void *engine) {
-  turn_table *self = (turn_table *)engine;
+void close_turns(void *engine_state) {
+  turn_table *self = (turn_table *)engine_state;
   self->device->ops->release(self->device, self->turns);
   free(self);
 }

@@ -3,15 +3,16 @@
  * A family is a struct OP with
  *   template <class M> struct state     the reduction of some elements of a row, in the arithmetic type M:
  *     from_fragment(fragment, valid_vectors, count, group)
- *                                       reduces the `count` elements that a group of threads has in registers, of which the
- *                                       calling thread has `valid_vectors` vectors. May transform the elements in place
+ *                                       reduces the `count` elements that a group of threads has in registers; the calling
+ *                                       thread has `valid_vectors` vectors of them. May transform the elements in place
  *     empty(), add(x)                   the state of no element; adds an element of a stream
  *     reduced(count, group)             combines the states of all threads of the group, which have `count` elements together
  *     output(count)                     the output function of a row with this state
- *     output(part, count)               the same, where from_fragment reduced only a part of the row, to `part`
+ *     output(part, count)               the same, for a caller whose own from_fragment has reduced only a part of the row and
+ *                                       returned the state `part`
  *   template <class M> struct output    the output function:
  *     of_element(x, w, b)               the output for an element x with the weights w and b
- *     of_transformed<X>(x, w, b)        the same from x as from_fragment left it in a variable of type X
+ *     of_transformed<X>(x, w, b)        the same, for an x that from_fragment has transformed and stored in a variable of type X
  *   WEIGHT_VECTORS                      0: neither w nor b; 1: w; 2: both
  *   TRANSFORMS<X>                       whether from_fragment transforms elements of type X
  *   COMPUTE_HEAVY<X>                    whether the arithmetic takes about as long as reading and writing elements of type X
@@ -42,27 +43,28 @@ enum { BLOCK = 256, MAX_BLOCK_IN_REGISTERS = 512, BLOCK_STREAMED = 1024 };
 
 __device__ static inline uint32_t log2_of(uint32_t power_of_two) { return 31 - __clz(power_of_two); }
 
-/* group: threads that share a row: a power of two up to a warp, or the whole block. More resident blocks have more loads in
- * flight, so the registers are limited to those of three of the largest blocks; not with scalar accesses (WIDTH 1), where a
- * thread holds more elements. */
+/* group_threads: how many threads share a row: a power of two up to a warp, or the whole block. __launch_bounds__ limits the
+ * registers so that three of the largest blocks are resident, because more resident blocks have more loads in flight. With scalar
+ * accesses (WIDTH 1) a thread holds more elements, and there is no such limit. */
 template <class OP, class T, int WIDTH, int VECTORS> __global__ void __launch_bounds__(MAX_BLOCK_IN_REGISTERS, WIDTH > 1 ? 3 : 1)
     in_registers(const T *__restrict__ x, const T *__restrict__ w, const T *__restrict__ b, T *__restrict__ y, uint32_t rows,
-                 uint32_t columns, uint32_t group) {
+                 uint32_t columns, uint32_t group_threads) {
   typedef typename arithmetic<T>::type M;
   __shared__ warp_partials buffers[2];
-  const uint32_t log = log2_of(group), row = blockIdx.x * (blockDim.x >> log) + (threadIdx.x >> log);
-  const uint32_t first = threadIdx.x & (group - 1);
-  const uint32_t valid = row < rows ? count_strided(first, group, columns / WIDTH) : 0; /* the last block has surplus groups */
-  const thread_vectors own = {first, group, valid};
+  const uint32_t log = log2_of(group_threads), row = blockIdx.x * (blockDim.x >> log) + (threadIdx.x >> log);
+  const uint32_t first = threadIdx.x & (group_threads - 1);
+  const uint32_t valid =
+      row < rows ? count_strided(first, group_threads, columns / WIDTH) : 0; /* the last block has surplus groups */
+  const thread_vectors own = {first, group_threads, valid};
   row_fragment<T, WIDTH, VECTORS> fragment;
   load(fragment, x + (size_t)row * columns, own);
-  thread_group threads = {buffers, group, 0};
+  thread_group threads = {buffers, group_threads, 0};
   const element_count<M> count(columns);
   const auto state = OP::template state<M>::from_fragment(fragment, own.count, count, threads);
   store_output<OP>(state.output(count), fragment, y + (size_t)row * columns, w, b, own);
 }
 
-/* The second read of a row may hit L2. */
+/* Reads each row twice. The second read may hit L2. */
 template <class OP, class T, int WIDTH> __global__ void __launch_bounds__(BLOCK_STREAMED)
     streamed(const T *__restrict__ x, const T *__restrict__ w, const T *__restrict__ b, T *__restrict__ y, uint32_t columns) {
   typedef typename arithmetic<T>::type M;
@@ -100,7 +102,7 @@ static inline bool has_clusters(int device) {
   return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess && major >= 9;
 }
 
-/* What an instance has on the device beside its buffers. */
+/* Device memory of an instance beside its buffers. */
 struct workspace {
   rl_device *device;
   void *next_row_counter; /* uint32_t of cluster_per_row; zero between launches */
@@ -110,18 +112,18 @@ static inline int open_workspace(rl_kernel_instance *instance, rl_error *err) {
   workspace *self = (workspace *)calloc(1, sizeof *self);
   if (!self) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a workspace");
   rl_device *device = self->device = instance->base.device;
-  instance->engine = self;
+  instance->engine_state = self;
   if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, sizeof(uint32_t), &self->next_row_counter, err) < 0) return -1;
   return device->ops->zero(device, self->next_row_counter, sizeof(uint32_t), err);
 }
 
-static inline void close_workspace(void *engine) {
-  workspace *self = (workspace *)engine;
+static inline void close_workspace(void *engine_state) {
+  workspace *self = (workspace *)engine_state;
   self->device->ops->release(self->device, self->next_row_counter);
   free(self);
 }
 
-/* What every launch needs. */
+/* Arguments of every launch. */
 template <class T> struct launch_arguments {
   const T *x, *w, *b;
   T *y;
@@ -131,10 +133,10 @@ template <class T> struct launch_arguments {
 };
 
 template <class OP, class T, int WIDTH, int VECTORS>
-static int launch_in_registers(const launch_arguments<T> &a, uint32_t group, rl_error *err) {
-  const uint32_t block = group > WARP_SIZE ? group : BLOCK;
+static int launch_in_registers(const launch_arguments<T> &a, uint32_t group_threads, rl_error *err) {
+  const uint32_t block = group_threads > WARP_SIZE ? group_threads : BLOCK;
   in_registers<OP, T, WIDTH, VECTORS>
-      <<<ceil_div(a.rows, block / group), block, 0, a.stream>>>(a.x, a.w, a.b, a.y, a.rows, a.columns, group);
+      <<<ceil_div(a.rows, block / group_threads), block, 0, a.stream>>>(a.x, a.w, a.b, a.y, a.rows, a.columns, group_threads);
   return rl_launch_ok("launching", err);
 }
 
@@ -178,7 +180,7 @@ template <class OP, class T, int WIDTH> static int launch_streamed(const launch_
   return rl_launch_ok("launching", err);
 }
 
-/* In the registers of as few threads as hold a row, if a block is enough. */
+/* Launches in_registers with the smallest group that holds a row, or `streamed` if a block cannot hold one. */
 template <class OP, class T, int WIDTH, int VECTORS>
 static int launch_in_registers_or_streamed(const launch_arguments<T> &a, rl_error *err) {
   const uint32_t threads = power_of_two_from(ceil_div(a.columns / WIDTH, VECTORS));
@@ -198,7 +200,8 @@ template <class OP, class T> static int launch_vector(const launch_arguments<T> 
   return launched ? rc : launch_in_registers_or_streamed<OP, T, WIDTH, VECTORS>(a, err);
 }
 
-/* Other rows are not aligned to 16 bytes: they are read element by element, more of them by each thread. */
+/* Rows whose length is no multiple of 16 bytes are not aligned to 16 bytes. They are read element by element, and a thread holds
+ * more elements. */
 template <class OP, class T> static int launch_typed(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
   enum { SCALAR /* index of the variant */, WIDTH = 16 / sizeof(T), SCALAR_VECTORS = 16 };
   const launch_arguments<T> a = {(const T *)instance->in[0],
@@ -207,7 +210,7 @@ template <class OP, class T> static int launch_typed(const rl_kernel_instance *i
                                  (T *)instance->out,
                                  (uint32_t)instance->shape.size[RL_ROWS],
                                  (uint32_t)instance->shape.size[RL_COLUMNS],
-                                 (uint32_t *)((const workspace *)instance->engine)->next_row_counter,
+                                 (uint32_t *)((const workspace *)instance->engine_state)->next_row_counter,
                                  stream};
   if (instance->variant == SCALAR) return launch_streamed<OP, T, 1>(a, BLOCK, err);
   if (a.columns % WIDTH == 0) return launch_vector<OP, T>(a, has_clusters(instance->base.device->index), err);

@@ -37,7 +37,7 @@ static int launch_epoch(void *arg, rl_stream stream, rl_error *err) {
   args.pooled2 = e->pooled2;
   args.d_fc1 = e->d_fc1;
   args.partial_conv1 = e->partial_conv1;
-  args.partial_conv2 = e->conv2_rows ? e->conv2_rows : e->first;
+  args.partial_conv2 = e->conv2_rows ? e->conv2_rows : e->first_moment;
   args.partial_conv2_bias = e->partial_conv2_bias;
   args.partial_head = e->partial_head;
   args.exchange = e->exchange;

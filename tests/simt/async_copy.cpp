@@ -84,13 +84,13 @@ void st_async(uint32_t to, const void *value, uint32_t bytes, uint32_t barrier) 
   pending_store s = {shared_pointer(to, bytes), bytes, {}, &mbarrier_at(barrier)};
   memcpy(s.value, value, bytes);
   if (random_below(2)) complete(s);
-  else block_of_address(barrier).stores.push_back(s);
+  else block_of_address(barrier).pending_stores.push_back(s);
 }
 
 bool mbarrier_test_wait(uint32_t address, uint32_t parity) {
   yield_point();
   mbarrier &barrier = mbarrier_at(address);
-  std::vector<pending_store> &stores = block_of_address(address).stores;
+  std::vector<pending_store> &stores = block_of_address(address).pending_stores;
   size_t kept = 0;
   for (size_t i = 0; i < stores.size(); i++)
     if (stores[i].barrier == &barrier && random_below(4)) complete(stores[i]);

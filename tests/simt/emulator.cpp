@@ -60,7 +60,7 @@ uint32_t lane() { return self().lane; }
 /* --- the lifetime of blocks -------------------------------------------------------------------------------------------- */
 
 static void exit_block(block_state &b) {
-  if (!b.stores.empty()) die("a block exits while st.async stores to it are pending");
+  if (!b.pending_stores.empty()) die("a block exits while st.async stores to it are pending");
   poison_shared_memory(b);
   b.cluster->live_blocks--;
 }
@@ -73,7 +73,7 @@ void exit_thread() {
   w.ready &= ~(1u << t.lane);
   t.waits_for = "(exited)";
   emulator.yields = 0;
-  if (w.at_sync & w.live) try_sync_lanes(w, w.mask[__builtin_ctz(w.at_sync & w.live)]);
+  if (w.lanes_at_sync & w.live) try_sync_lanes(w, w.sync_mask[__builtin_ctz(w.lanes_at_sync & w.live)]);
   if (--w.block->live_threads == 0) exit_block(*w.block);
 }
 
@@ -180,7 +180,7 @@ static void run_random_warp() {
 }
 
 static void run_grid(uint32_t clusters) {
-  enum { MAX_RESIDENT = 6, YIELDS_BEFORE_NEXT_CLUSTER = 1 << 16, YIELDS_OF_LIVELOCK = 1 << 23 };
+  enum { MAX_RESIDENT = 6, YIELDS_BEFORE_NEXT_CLUSTER = 1 << 16, LIVELOCK_YIELDS = 1 << 23 };
   std::vector<uint32_t> not_started = random_order(clusters);
   size_t resident_limit = emulator.config->cooperative ? clusters : 1 + random_below(MAX_RESIDENT);
   while (!not_started.empty() || !emulator.resident.empty()) {
@@ -191,7 +191,7 @@ static void run_grid(uint32_t clusters) {
       not_started.pop_back();
     }
     if (emulator.ready_warps.empty()) report_deadlock("deadlock");
-    if (emulator.yields > YIELDS_OF_LIVELOCK) report_deadlock("livelock");
+    if (emulator.yields > LIVELOCK_YIELDS) report_deadlock("livelock");
     run_random_warp();
     free_finished_clusters();
   }

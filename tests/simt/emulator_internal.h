@@ -49,11 +49,11 @@ struct block_state;
 struct warp_state {
   block_state *block = NULL;
   thread_state *lanes[WARP] = {};
-  uint32_t live = 0, ready = 0, at_sync = 0; /* masks of lanes */
-  bool queued = false;                       /* in emulator.ready_warps */
-  /* Arguments of sync_lanes, of the lanes in at_sync. */
+  uint32_t live = 0, ready = 0, lanes_at_sync = 0; /* masks of lanes */
+  bool queued = false;                             /* in emulator.ready_warps */
+  /* The arguments that each lane in lanes_at_sync passed to sync_lanes. */
   const char *name[WARP] = {};
-  uint32_t mask[WARP] = {};
+  uint32_t sync_mask[WARP] = {};
   void *operand[WARP] = {};
   lane_operation perform = NULL;
   bool require_all = false;
@@ -74,7 +74,7 @@ struct block_state {
   std::vector<thread_state> threads;
   std::vector<warp_state> warps;
   named_barrier barriers[NAMED_BARRIERS];
-  std::vector<pending_store> stores; /* that complete on its mbarriers */
+  std::vector<pending_store> pending_stores; /* st.async stores that will complete on the block's mbarriers */
 };
 
 struct cluster_state {

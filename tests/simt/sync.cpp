@@ -31,18 +31,19 @@ void yield_point() {
 
 void try_sync_lanes(warp_state &w, uint32_t mask) {
   const uint32_t expected = mask & w.live;
-  if ((w.at_sync & expected) != expected) return;
+  if ((w.lanes_at_sync & expected) != expected) return;
   if (w.require_all && expected != mask) die("%s: lanes %#x have exited", w.name[__builtin_ctz(expected)], mask & ~expected);
   const uint32_t first = (uint32_t)__builtin_ctz(expected);
   void *lanes[WARP] = {};
   for (uint32_t i = first; i < WARP; i++) {
     if (!(expected >> i & 1)) continue;
-    if (w.name[i] != w.name[first] || w.mask[i] != mask)
-      die("lane %u is at %s with mask %#x, lane %u at %s with mask %#x", first, w.name[first], mask, i, w.name[i], w.mask[i]);
+    if (w.name[i] != w.name[first] || w.sync_mask[i] != mask)
+      die("lane %u is at %s with mask %#x, lane %u at %s with mask %#x", first, w.name[first], mask, i, w.name[i],
+          w.sync_mask[i]);
     lanes[i] = w.operand[i];
   }
   w.perform(lanes);
-  w.at_sync &= ~expected;
+  w.lanes_at_sync &= ~expected;
   for (uint32_t i = 0; i < WARP; i++)
     if (expected >> i & 1 && w.lanes[i] != emulator.running) make_ready(*w.lanes[i]);
 }
@@ -52,13 +53,13 @@ void sync_lanes(const char *name, uint32_t mask, void *operand, lane_operation p
   warp_state &w = *t.warp;
   if (!(mask >> t.lane & 1)) die("%s: the lane is not in its own mask %#x", name, mask);
   w.name[t.lane] = name;
-  w.mask[t.lane] = mask;
+  w.sync_mask[t.lane] = mask;
   w.operand[t.lane] = operand;
   w.perform = perform;
   w.require_all = require_all;
-  w.at_sync |= 1u << t.lane;
+  w.lanes_at_sync |= 1u << t.lane;
   try_sync_lanes(w, mask);
-  if (w.at_sync >> t.lane & 1) wait_at(name);
+  if (w.lanes_at_sync >> t.lane & 1) wait_at(name);
 }
 
 void block_barrier(const char *name, uint32_t id, uint32_t threads, bool waits) {

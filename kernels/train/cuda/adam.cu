@@ -1,9 +1,11 @@
 /* Adam over all parameters in one kernel (Kingma & Ba 2015, algorithm 1, in the order of operations of torch.optim.Adam).
+ * Partial sums of a gradient are a matrix [rows][parameters]; the gradient of a parameter is the sum of its column.
  *
  * It adds up partial sums of gradients, removes the loss scale, updates weights, moments and FP16 copies, or skips the step if a
  * gradient overflowed. The first blocks update the large tensors, conv2.weight and then fc1.weight, four parameters a thread. The
- * others update the small tensors, conv1, conv2.bias and the head, whose gradients are rows of partial sums. Blocks exchange only
- * a ticket: the last one to have read the training state advances it. All sums have a fixed order, so results are reproducible.
+ * others update the small tensors, conv1, conv2.bias and the head, whose gradients are partial sums. Each block takes a ticket
+ * (an atomic counter) after it has read the training state; the block with the last ticket advances the state. Blocks exchange
+ * nothing else. All sums have a fixed order, so results are reproducible.
  * Floor: 28 bytes a parameter are 8.8 MB, all of it in L2. */
 #include "train/cuda/adam.cuh"
 #include "train/cuda/kernels.h"
@@ -35,7 +37,8 @@ static __host__ __device__ __forceinline__ uint32_t large_blocks(const rl_gradie
   return conv2_blocks(g) + (uint32_t)FC1_BLOCKS;
 }
 
-/* Offset of this thread's four parameters of the large tensors. Where conv2's gradient is a sum, SPLITS threads have the same. */
+/* Offset of this thread's four parameters of the large tensors. If conv2's gradient is partial sums, SPLITS threads share the
+ * same four parameters. */
 static __device__ __forceinline__ uint32_t large_offset(const rl_gradients &g) {
   if (blockIdx.x >= conv2_blocks(g)) return FC1_OFFSET + ((blockIdx.x - conv2_blocks(g)) * THREADS + threadIdx.x) * 4;
   return CONV2_OFFSET + (g.conv2_rows ? blockIdx.x * COLUMNS + threadIdx.x % COLUMNS : blockIdx.x * THREADS + threadIdx.x) * 4;
@@ -70,7 +73,8 @@ template <class T> static __device__ float4 fc1_product(const rl_gradients &g, u
   return sum;
 }
 
-/* Gradients of the four parameters at `offset`, still multiplied by the loss scale. *owner: this thread is to use them. */
+/* Returns the gradients of the four parameters at `offset`, still multiplied by the loss scale. Sets *owner if this thread is the
+ * one that updates the parameters. */
 static __device__ __forceinline__ float4 large_gradient(const rl_gradients &g, uint32_t offset, bool *owner) {
   *owner = true;
   if (blockIdx.x >= conv2_blocks(g)) return load4(&g.fc1_weight[offset - FC1_OFFSET]);
@@ -82,12 +86,13 @@ static __device__ __forceinline__ float4 large_gradient(const rl_gradients &g, u
   return g.half ? load4((const __half *)g.conv2_weight + i) : load4((const float *)g.conv2_weight + i);
 }
 
-/* Partial sums that a block of the small tensors adds up: columns of partial[rows][stride]. */
+/* Partial sums that a block of the small tensors adds up: COLUMNS columns of partial[rows][stride]. */
 typedef struct small_columns {
   const float *partial;
   uint32_t rows, stride;
-  uint32_t column, end; /* this thread's, and the tensor's count of them */
-  uint32_t offset;      /* of the tensor's first parameter */
+  uint32_t column;       /* of this thread */
+  uint32_t column_count; /* of the tensor */
+  uint32_t offset;       /* of the tensor's first parameter */
 } small_columns;
 
 /* index: of the block among those of the small tensors. */
@@ -99,19 +104,19 @@ static __device__ __forceinline__ small_columns small_columns_of(const rl_gradie
   return {g.head, g.head_rows, RL_HEAD_ROW, (index - BIAS_BLOCKS) * COLUMNS + lane, RL_HEAD_LOSS, HEAD_OFFSET};
 }
 
-static __device__ __forceinline__ bool owns_column(const small_columns &of) {
-  return threadIdx.x < COLUMNS && of.column < of.end;
+static __device__ __forceinline__ bool owns_column(const small_columns &columns) {
+  return threadIdx.x < COLUMNS && columns.column < columns.column_count;
 }
 
 /* Adds up a block's columns: a thread loads four neighbouring ones, and THREADS / QUADS threads share their rows. Returns the sum
  * of this thread's column, which is valid if owns_column. */
-static __device__ float column_sum(const small_columns &of) {
+static __device__ float column_sum(const small_columns &columns) {
   __shared__ __align__(16) float parts[THREADS / 32][COLUMNS];
-  const uint32_t quad = threadIdx.x % QUADS, column = min(of.column / COLUMNS * COLUMNS + quad * 4, of.stride - 4);
+  const uint32_t quad = threadIdx.x % QUADS, column = min(columns.column / COLUMNS * COLUMNS + quad * 4, columns.stride - 4);
   float4 sum = make_float4(0, 0, 0, 0);
 #pragma unroll 4
-  for (uint32_t row = threadIdx.x / QUADS; row < of.rows; row += THREADS / QUADS)
-    sum = add4(sum, load4(&of.partial[row * of.stride + column]));
+  for (uint32_t row = threadIdx.x / QUADS; row < columns.rows; row += THREADS / QUADS)
+    sum = add4(sum, load4(&columns.partial[row * columns.stride + column]));
   for (int offset = QUADS; offset < 32; offset *= 2) {
     const float4 other = make_float4(__shfl_xor_sync(0xffffffffu, sum.x, offset), __shfl_xor_sync(0xffffffffu, sum.y, offset),
                                      __shfl_xor_sync(0xffffffffu, sum.z, offset), __shfl_xor_sync(0xffffffffu, sum.w, offset));
@@ -124,8 +129,8 @@ static __device__ float column_sum(const small_columns &of) {
   return total;
 }
 
-/* What the block with the last ticket needs to advance the state, in shared memory of every block: loaded early, because the end
- * of the kernel waits for it. */
+/* A copy of the training state in shared memory. Only the block with the last ticket uses it, to advance the state; but every
+ * block loads it early, because a load at the end would lengthen the kernel. */
 typedef struct step_state {
   rl_train_state state; /* its `overflow` and `blocks_done` are stale */
   float loss;           /* sum over the batch */
@@ -143,15 +148,16 @@ static __device__ __forceinline__ void load_step_state(const rl_adam &adam, cons
   if (threadIdx.x < STATE_WORDS) ((uint32_t *)&step->state)[threadIdx.x] = ((const uint32_t *)adam.state)[threadIdx.x];
 }
 
-/* Returns the tickets taken before. Acquire and release: the reads before this ticket precede the writes after the last one. */
+/* Takes a ticket: returns how many were taken before. acq_rel: reads that any block makes before it takes its ticket happen
+ * before the writes of the block that takes the last ticket. */
 static __device__ __forceinline__ uint32_t take_ticket(uint32_t *counter) {
   uint32_t before;
   asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(before) : "l"(counter) : "memory");
   return before;
 }
 
-/* Returns whether the step is skipped, then takes the block's ticket. *last: this is the thread that advances the state. All
- * threads call it. */
+/* Returns whether the step is skipped; reads that before it takes the block's ticket. Sets *last if this thread is the one that
+ * advances the state. All threads call it. */
 static __device__ __forceinline__ bool read_overflow(const rl_adam &adam, bool *last) {
   const bool skip = *(volatile uint32_t *)&adam.state->overflow;
   __syncthreads();
@@ -170,11 +176,12 @@ static __device__ __forceinline__ void finish_step(const rl_adam &adam, const rl
 }
 
 static __device__ void step_large(const rl_adam &adam, const rl_gradients &g) {
-  __half *halves = (__half *)adam.halves;
+  __half *fp16_weights = (__half *)adam.fp16_weights;
   __shared__ step_state step;
   bool owner;
   const uint32_t offset = large_offset(g);
-  float4 w = load4(&adam.weights[offset]), first = load4(&adam.first[offset]), second = load4(&adam.second[offset]);
+  float4 w = load4(&adam.weights[offset]), first_moment = load4(&adam.first_moment[offset]),
+         second_moment = load4(&adam.second_moment[offset]);
   load_step_state(adam, g, &step);
   const float4 gradient = large_gradient(g, offset, &owner);
   pdl_wait(); /* the loads above do not depend on the previous kernel */
@@ -182,14 +189,14 @@ static __device__ void step_large(const rl_adam &adam, const rl_gradients &g) {
   const bool skip = read_overflow(adam, &last);
   const adam_rates rates = rates_of(step.state);
   if (owner && !skip) {
-    w.x = adam_updated(w.x, gradient.x, &first.x, &second.x, rates);
-    w.y = adam_updated(w.y, gradient.y, &first.y, &second.y, rates);
-    w.z = adam_updated(w.z, gradient.z, &first.z, &second.z, rates);
-    w.w = adam_updated(w.w, gradient.w, &first.w, &second.w, rates);
+    w.x = adam_updated(w.x, gradient.x, &first_moment.x, &second_moment.x, rates);
+    w.y = adam_updated(w.y, gradient.y, &first_moment.y, &second_moment.y, rates);
+    w.z = adam_updated(w.z, gradient.z, &first_moment.z, &second_moment.z, rates);
+    w.w = adam_updated(w.w, gradient.w, &first_moment.w, &second_moment.w, rates);
     store4(&adam.weights[offset], w);
-    store4(&adam.first[offset], first);
-    store4(&adam.second[offset], second);
-    if (halves) store4(&halves[offset], w);
+    store4(&adam.first_moment[offset], first_moment);
+    store4(&adam.second_moment[offset], second_moment);
+    if (fp16_weights) store4(&fp16_weights[offset], w);
   }
   if (last) finish_step(adam, g, step, skip);
 }
@@ -198,8 +205,8 @@ static __device__ void step_small(const rl_adam &adam, const rl_gradients &g) {
   const uint32_t index = blockIdx.x - large_blocks(g);
   const bool dependent = index < CONV1_BLOCKS; /* the previous kernel stores conv1's partial sums */
   const small_columns columns = small_columns_of(g, index);
-  const uint32_t offset = columns.offset + min(columns.column, columns.end - 1);
-  float gradient, w = adam.weights[offset], first = adam.first[offset], second = adam.second[offset];
+  const uint32_t offset = columns.offset + min(columns.column, columns.column_count - 1);
+  float gradient, w = adam.weights[offset], first_moment = adam.first_moment[offset], second_moment = adam.second_moment[offset];
   __shared__ step_state step;
   load_step_state(adam, g, &step);
   if (!dependent) gradient = column_sum(columns);
@@ -209,9 +216,9 @@ static __device__ void step_small(const rl_adam &adam, const rl_gradients &g) {
   const bool skip = read_overflow(adam, &last);
   const adam_rates rates = rates_of(step.state);
   if (owns_column(columns) && !skip) {
-    adam.weights[offset] = adam_updated(w, gradient, &first, &second, rates);
-    adam.first[offset] = first;
-    adam.second[offset] = second;
+    adam.weights[offset] = adam_updated(w, gradient, &first_moment, &second_moment, rates);
+    adam.first_moment[offset] = first_moment;
+    adam.second_moment[offset] = second_moment;
   }
   if (last) finish_step(adam, g, step, skip);
 }
@@ -227,14 +234,14 @@ int rl_adam_step(const rl_adam *adam, const rl_gradients *gradients, cudaStream_
   return rl_pdl_launch("Adam", adam_step, blocks(*gradients), THREADS, 0, stream, err, *adam, *gradients);
 }
 
-/* The gradient as adam_step uses it; that of fc1.weight is computed here if the engine does not store it. */
+/* Returns the gradients that adam_step uses. Computes those of fc1.weight if the engine does not store them. */
 static __device__ __forceinline__ float4 gathered_gradient(const rl_gradients &g, uint32_t offset, bool *owner) {
   if (offset < FC1_OFFSET || g.fc1_weight) return large_gradient(g, offset, owner);
   *owner = true;
   return g.half ? fc1_product<__half>(g, offset - FC1_OFFSET) : fc1_product<float>(g, offset - FC1_OFFSET);
 }
 
-static __global__ void __launch_bounds__(THREADS) adam_gather(rl_gradients g, const rl_train_state *state, float *flat) {
+static __global__ void __launch_bounds__(THREADS) gather_gradients(rl_gradients g, const rl_train_state *state, float *flat) {
   const float scale = state->last_inverse_scale;
   if (blockIdx.x < large_blocks(g)) {
     bool owner;
@@ -248,17 +255,18 @@ static __global__ void __launch_bounds__(THREADS) adam_gather(rl_gradients g, co
   }
 }
 
-int rl_adam_gather(const rl_gradients *gradients, const rl_train_state *state, float *flat, cudaStream_t stream, rl_error *err) {
-  adam_gather<<<blocks(*gradients), THREADS, 0, stream>>>(*gradients, state, flat);
+int rl_adam_gather_gradients(const rl_gradients *gradients, const rl_train_state *state, float *flat, cudaStream_t stream,
+                             rl_error *err) {
+  gather_gradients<<<blocks(*gradients), THREADS, 0, stream>>>(*gradients, state, flat);
   return rl_launch_ok("gathering the gradients", err);
 }
 
-static __global__ void adam_halves(const float *weights, __half *halves) {
+static __global__ void round_weights(const float *weights, __half *fp16_weights) {
   uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < RL_PARAMETERS) halves[i] = __float2half_rn(weights[i]);
+  if (i < RL_PARAMETERS) fp16_weights[i] = __float2half_rn(weights[i]);
 }
 
-int rl_adam_halves(const rl_adam *adam, cudaStream_t stream, rl_error *err) {
-  adam_halves<<<(RL_PARAMETERS + THREADS - 1) / THREADS, THREADS, 0, stream>>>(adam->weights, (__half *)adam->halves);
+int rl_adam_round_weights(const rl_adam *adam, cudaStream_t stream, rl_error *err) {
+  round_weights<<<(RL_PARAMETERS + THREADS - 1) / THREADS, THREADS, 0, stream>>>(adam->weights, (__half *)adam->fp16_weights);
   return rl_launch_ok("rounding the weights", err);
 }

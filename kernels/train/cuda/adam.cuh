@@ -36,12 +36,12 @@ static __device__ __forceinline__ float approximate_sqrt(float v) {
 }
 
 /* Updates both moments and returns the new weight. The gradient is still multiplied by the loss scale. */
-static __device__ __forceinline__ float adam_updated(float weight, float gradient, float *first, float *second,
+static __device__ __forceinline__ float adam_updated(float weight, float gradient, float *first_moment, float *second_moment,
                                                      adam_rates rates) {
   gradient *= rates.inverse_scale;
-  *first = *first + (gradient - *first) * (1.0f - BETA1);
-  *second = *second * BETA2 + gradient * gradient * (1.0f - BETA2);
-  return weight - __fdividef(rates.step_size * *first, approximate_sqrt(*second) * rates.inverse_root + EPSILON);
+  *first_moment = *first_moment + (gradient - *first_moment) * (1.0f - BETA1);
+  *second_moment = *second_moment * BETA2 + gradient * gradient * (1.0f - BETA2);
+  return weight - __fdividef(rates.step_size * *first_moment, approximate_sqrt(*second_moment) * rates.inverse_root + EPSILON);
 }
 
 /* Advances the state past a step of `batch` images. state->overflow says whether the step was skipped. */

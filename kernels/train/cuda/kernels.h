@@ -125,16 +125,17 @@ typedef struct rl_gradients {
 } rl_gradients;
 
 typedef struct rl_adam {
-  float *weights, *first, *second; /* [RL_PARAMETERS] each: parameters and the two moments */
-  void *halves;                    /* FP16 copies of the weights at the same offsets; NULL in FP32 */
-  float *losses;                   /* one per step of the epoch */
+  float *weights, *first_moment, *second_moment; /* [RL_PARAMETERS] each: parameters and the two moments */
+  void *fp16_weights;                            /* copies of the weights at the same offsets; NULL in FP32 */
+  float *losses;                                 /* one per step of the epoch */
   float learning_rate;
   rl_train_state *state;
 } rl_adam;
 int rl_adam_step(const rl_adam *adam, const rl_gradients *gradients, cudaStream_t stream, rl_error *err);
 /* Copies the gradients of the last step, without the loss scale, to flat[RL_PARAMETERS]. fc1_weight may be NULL here only. */
-int rl_adam_gather(const rl_gradients *gradients, const rl_train_state *state, float *flat, cudaStream_t stream, rl_error *err);
-/* Computes the FP16 copies after the host changed the weights. */
-int rl_adam_halves(const rl_adam *adam, cudaStream_t stream, rl_error *err);
+int rl_adam_gather_gradients(const rl_gradients *gradients, const rl_train_state *state, float *flat, cudaStream_t stream,
+                             rl_error *err);
+/* Computes fp16_weights from weights that the host has changed. */
+int rl_adam_round_weights(const rl_adam *adam, cudaStream_t stream, rl_error *err);
 
 #endif

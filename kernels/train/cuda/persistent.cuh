@@ -93,7 +93,7 @@ typedef struct rl_exchange {
 
 /* A parameter with its two moments. */
 typedef struct parameter {
-  float weight, first, second;
+  float weight, first_moment, second_moment;
 } parameter;
 
 template <class F> struct block_memory {
@@ -127,7 +127,8 @@ template <class F> struct block_memory {
   alignas(16) float image_rows[IMAGE_ROWS * CONV1_WIDTH]; /* the current image: normalised rows that this block's pixels need */
   alignas(16) uint8_t codes1[BLOCK_PIXELS * RL_C1], codes2[CONV2_PIXELS * TILE_CHANNELS];
   float2 weight[F::SEPARATE_MASTER_WEIGHTS ? F::PAIRS_PER_THREAD : 1][warp_roles<F>::TILE_OWNERS],
-      first[F::PAIRS_PER_THREAD][warp_roles<F>::TILE_OWNERS], second[F::PAIRS_PER_THREAD][warp_roles<F>::TILE_OWNERS];
+      first_moment[F::PAIRS_PER_THREAD][warp_roles<F>::TILE_OWNERS],
+      second_moment[F::PAIRS_PER_THREAD][warp_roles<F>::TILE_OWNERS];
   parameter owned[CONV2_PER_BLOCK + SMALL_PER_BLOCK]; /* parameters with a thread of their own */
   rl_train_state state;
   mbarrier pixels_mbarrier, gradients_mbarrier; /* the peer's half of pooled1; its part of d_pooled1 */

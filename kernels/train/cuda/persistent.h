@@ -38,13 +38,13 @@ typedef struct rl_persistent {
   const uint8_t *images, *labels; /* of the data set: [][28][28], [] */
   const uint32_t *order;          /* [count] indices into them; NULL: their own order */
   uint32_t count, batch;          /* images of the epoch and of a step; in an evaluation both are all images */
-  /* During a launch adam.weights holds the weights in the format that is multiplied, FP16 copies from fc1.weight on; adam.halves
-   * is not used. */
+  /* During a launch, adam.weights holds the weights in the format that is multiplied; FP16 copies begin at fc1.weight's offset.
+   * adam.fp16_weights is not used. */
   rl_adam adam;
   void *pooled2, *d_fc1; /* fc1's inputs [batch][2304] and the gradient of its product [batch][128]; NULL in an evaluation */
-  /* Partial sums of the last step's gradients, in rows as rl_gradients has them: 2 · rl_persistent_rows of conv1,
-   * rl_persistent_rows of the others. NULL in an evaluation. partial_conv2 may overlap adam.first and adam.second, which are not
-   * read before the launch ends; then the sums are lost. */
+  /* Partial sums of the last step's gradients, in rows as rl_gradients has them: 2 · rl_persistent_rows rows of conv1,
+   * rl_persistent_rows rows of the others. NULL in an evaluation. partial_conv2 may lie in the memory of adam.first_moment and
+   * adam.second_moment: a launch reads the moments at its begin and stores them at its end, which then overwrites the sums. */
   float *partial_conv1, *partial_conv2, *partial_conv2_bias, *partial_head;
   struct rl_exchange *exchange; /* rl_persistent_exchange_bytes(); a launch clears it */
   /* For tests, all or none: outputs of both pools and their gradients, [batch][14][14][32] and [batch][6][6][64], and the pools'

@@ -112,7 +112,7 @@ template <class F> static __device__ __forceinline__ void finish_step(const rl_p
   record_timestamp(args, step, RL_PHASE_store_sums);
   grid_barrier_arrive(exchange->backward);
   float gradient[F::PAIRS_PER_THREAD][2] = {};
-  tile_gradient(args, mb.step_images, smem, gradient);
+  fc1_weight_gradient_tile(args, mb.step_images, smem, gradient);
   record_timestamp(args, step, RL_PHASE_fc1_weight_gradient);
   normalise_image(coords, smem);
   grid_barrier_wait(exchange->backward, step + 1);

@@ -5,13 +5,13 @@
 #include "train/cuda/persistent.cuh"
 
 static __device__ __forceinline__ parameter load_parameter(const rl_adam &adam, uint32_t i) {
-  return {adam.weights[i], adam.first[i], adam.second[i]};
+  return {adam.weights[i], adam.first_moment[i], adam.second_moment[i]};
 }
 
 static __device__ __forceinline__ void store_parameter(const rl_adam &adam, uint32_t i, const parameter &p) {
   adam.weights[i] = p.weight;
-  adam.first[i] = p.first;
-  adam.second[i] = p.second;
+  adam.first_moment[i] = p.first_moment;
+  adam.second_moment[i] = p.second_moment;
 }
 
 /* Index in smem.owned of the parameter that this thread alone updates, of conv2.weight or of the small values; negative: it has
@@ -72,9 +72,9 @@ template <class F> static __device__ __forceinline__ void load_fc1_operands_asyn
 }
 
 /* Computes the tile of fc1's weight gradient. The caller has begun to load the first operands. */
-template <class F> static __device__ __forceinline__ void tile_gradient(const rl_persistent &args, uint32_t batch,
-                                                                        block_memory<F> &smem,
-                                                                        float gradient[F::PAIRS_PER_THREAD][2]) {
+template <class F> static __device__ __forceinline__ void fc1_weight_gradient_tile(const rl_persistent &args, uint32_t batch,
+                                                                                   block_memory<F> &smem,
+                                                                                   float gradient[F::PAIRS_PER_THREAD][2]) {
   for (uint32_t first = 0; first < batch; first += TILE_BATCH) {
     if (first) {
       __syncthreads();
@@ -140,7 +140,7 @@ static __device__ __forceinline__ float owned_gradient(const rl_persistent &args
 }
 
 static __device__ __forceinline__ void update(parameter *p, float gradient, adam_rates rates) {
-  p->weight = adam_updated(p->weight, gradient, &p->first, &p->second, rates);
+  p->weight = adam_updated(p->weight, gradient, &p->first_moment, &p->second_moment, rates);
 }
 
 template <class F> static __device__ __forceinline__ void update_tile(const rl_persistent &args,
@@ -148,13 +148,14 @@ template <class F> static __device__ __forceinline__ void update_tile(const rl_p
                                                                       adam_rates rates, block_memory<F> &smem) {
   if (!owns_tile<F>()) return;
   for (int i = 0; i < F::PAIRS_PER_THREAD; i++) {
-    float2 *w = tile_weight(args, i, smem), *first = &smem.first[i][threadIdx.x], *second = &smem.second[i][threadIdx.x];
-    parameter a = {w->x, first->x, second->x}, b = {w->y, first->y, second->y};
+    float2 *w = tile_weight(args, i, smem), *first_moment = &smem.first_moment[i][threadIdx.x],
+           *second_moment = &smem.second_moment[i][threadIdx.x];
+    parameter a = {w->x, first_moment->x, second_moment->x}, b = {w->y, first_moment->y, second_moment->y};
     update(&a, gradient[i][0], rates);
     update(&b, gradient[i][1], rates);
     *w = make_float2(a.weight, b.weight);
-    *first = make_float2(a.first, b.first);
-    *second = make_float2(a.second, b.second);
+    *first_moment = make_float2(a.first_moment, b.first_moment);
+    *second_moment = make_float2(a.second_moment, b.second_moment);
     if (F::SEPARATE_MASTER_WEIGHTS) store2(compute_weights<F>(args) + tile_offset<F>(i), a.weight, b.weight);
   }
 }
@@ -191,8 +192,8 @@ template <class F> static __device__ __forceinline__ void load_parameters(const 
   for (int i = 0; i < F::PAIRS_PER_THREAD && owns_tile<F>(); i++) {
     const uint32_t offset = tile_offset<F>(i);
     if (F::SEPARATE_MASTER_WEIGHTS) smem.weight[i][threadIdx.x] = *(const float2 *)&args.adam.weights[offset];
-    smem.first[i][threadIdx.x] = *(const float2 *)&args.adam.first[offset];
-    smem.second[i][threadIdx.x] = *(const float2 *)&args.adam.second[offset];
+    smem.first_moment[i][threadIdx.x] = *(const float2 *)&args.adam.first_moment[offset];
+    smem.second_moment[i][threadIdx.x] = *(const float2 *)&args.adam.second_moment[offset];
   }
   if (owns_conv2() || owns_small()) smem.owned[owned_index()] = load_parameter(args.adam, owned_offset());
 }
@@ -213,8 +214,8 @@ static __device__ __forceinline__ void store_parameters(const rl_persistent &arg
   for (int i = 0; i < F::PAIRS_PER_THREAD && owns_tile<F>(); i++) {
     const uint32_t offset = tile_offset<F>(i);
     if (F::SEPARATE_MASTER_WEIGHTS) *(float2 *)&args.adam.weights[offset] = smem.weight[i][threadIdx.x];
-    *(float2 *)&args.adam.first[offset] = smem.first[i][threadIdx.x];
-    *(float2 *)&args.adam.second[offset] = smem.second[i][threadIdx.x];
+    *(float2 *)&args.adam.first_moment[offset] = smem.first_moment[i][threadIdx.x];
+    *(float2 *)&args.adam.second_moment[offset] = smem.second_moment[i][threadIdx.x];
   }
   if (owns_conv2() || owns_small()) store_parameter(args.adam, owned_offset(), smem.owned[owned_index()]);
 }

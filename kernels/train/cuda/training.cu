@@ -19,7 +19,7 @@ static rl_training *training_of(void *instance) { return (rl_training *)rl_train
 
 void *rl_training_compute_weights(const rl_training *e, rl_tensor tensor) {
   uint32_t offset = rl_tensor_offsets[tensor];
-  return e->halves ? (void *)((uint16_t *)e->halves + offset) : (void *)&e->weights[offset];
+  return e->fp16_weights ? (void *)((uint16_t *)e->fp16_weights + offset) : (void *)&e->weights[offset];
 }
 
 int rl_training_tune_concurrency(rl_stage *s, int (*launch)(void *arg, rl_stream stream, rl_error *err), bool *concurrent,
@@ -201,7 +201,7 @@ static void note_determinism(rl_instance *instance) {
 }
 
 static int build(rl_training *e, const rl_train_params *params, rl_error *err) {
-  const rl_training_layout layout = {.channels_last = e->recipe->channels_last, .halves = true};
+  const rl_training_layout layout = {.channels_last = e->recipe->channels_last, .fp16_weights = true};
   if (rl_tune_set_choices_scope(e->base.base.device, err) < 0 || rl_training_base_open(e, params, &layout, err) < 0 ||
       open_handles(e, err) < 0 || allocate_activations(e, err) < 0)
     return -1;

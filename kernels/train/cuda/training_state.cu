@@ -56,7 +56,7 @@ static int upload_parameters(rl_training_base *e, const float *weights, rl_error
   int rc = device->ops->upload(device, e->weights, device_order, RL_PARAMETERS * sizeof *device_order, err);
   free(device_order);
   rl_adam adam = rl_training_adam(e);
-  if (rc || (e->halves && rl_adam_halves(&adam, rl_training_stream(e), err) < 0)) return -1;
+  if (rc || (e->fp16_weights && rl_adam_round_weights(&adam, rl_training_stream(e), err) < 0)) return -1;
   return rl_cuda_ok(cudaStreamSynchronize(rl_training_stream(e)), "setting the parameters", err);
 }
 
@@ -81,8 +81,8 @@ int rl_training_reset(rl_instance *instance, rl_error *err) {
   float *weights = allocate_parameters(err);
   if (!weights) return -1;
   rl_model_initialise((uint64_t)e->base.params.seed, weights);
-  int rc = device->ops->zero(device, e->first, 2 * RL_PADDED_PARAMETERS * sizeof(float), err) < 0 || write_state(e, err) < 0 ||
-           upload_parameters(e, weights, err) < 0;
+  int rc = device->ops->zero(device, e->first_moment, 2 * RL_PADDED_PARAMETERS * sizeof(float), err) < 0 ||
+           write_state(e, err) < 0 || upload_parameters(e, weights, err) < 0;
   free(weights);
   return rc ? -1 : 0;
 }
@@ -183,7 +183,7 @@ static int read_gradients(rl_train_instance *instance, float *out, rl_error *err
   if (e->ops->gradients(e, state.last_batch, &gradients, err) < 0) return -1;
   if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, RL_PARAMETERS * sizeof(float), &flat, err) < 0) return -1;
   int rc = 0;
-  if (rl_adam_gather(&gradients, e->state, (float *)flat, rl_training_stream(e), err) < 0 ||
+  if (rl_adam_gather_gradients(&gradients, e->state, (float *)flat, rl_training_stream(e), err) < 0 ||
       download_parameters(e, (const float *)flat, out, err) < 0)
     rc = -1;
   device->ops->release(device, flat);
@@ -259,16 +259,16 @@ static int load_dataset(rl_training_base *e, const rl_train_params *params, rl_e
 static int allocate_kept(rl_training_base *e, const rl_training_layout *layout, rl_error *err) {
   rl_device *device = e->base.base.device;
   const size_t floats = RL_PADDED_PARAMETERS * sizeof(float), moments = 2 * floats;
-  const size_t halves = layout->halves && e->format.half ? RL_PADDED_PARAMETERS * sizeof(uint16_t) : 0;
-  const size_t front = floats + halves + STATE_BYTES;
+  const size_t fp16_bytes = layout->fp16_weights && e->format.half ? RL_PADDED_PARAMETERS * sizeof(uint16_t) : 0;
+  const size_t front = floats + fp16_bytes + STATE_BYTES;
   const size_t bytes = front + (layout->min_moment_bytes > moments ? layout->min_moment_bytes : moments);
   e->kept_bytes = front + moments;
   if (device->ops->allocate(device, RL_MEMORY_WEIGHTS, bytes, (void **)&e->kept, err) < 0) return -1;
   e->weights = (float *)e->kept;
-  e->halves = halves ? e->kept + floats : NULL;
-  e->state = (rl_train_state *)(e->kept + floats + halves);
-  e->first = (float *)(e->kept + front);
-  e->second = e->first + RL_PADDED_PARAMETERS;
+  e->fp16_weights = fp16_bytes ? e->kept + floats : NULL;
+  e->state = (rl_train_state *)(e->kept + floats + fp16_bytes);
+  e->first_moment = (float *)(e->kept + front);
+  e->second_moment = e->first_moment + RL_PADDED_PARAMETERS;
   return device->ops->zero(device, e->kept, e->kept_bytes, err);
 }
 

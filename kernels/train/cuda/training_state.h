@@ -32,8 +32,8 @@ struct rl_training_base {
   /* One allocation, all that a step changes for good: weights, FP16 copies, state, moments. */
   unsigned char *kept, *saved;
   size_t kept_bytes;
-  float *weights, *first, *second;
-  void *halves; /* NULL: the engine keeps no FP16 copies */
+  float *weights, *first_moment, *second_moment;
+  void *fp16_weights; /* copies of the weights; NULL: the engine keeps none */
   rl_train_state *state;
   float *losses, *test_losses; /* of each step; of each test image */
   uint8_t *test_correct;
@@ -41,7 +41,7 @@ struct rl_training_base {
 
 typedef struct rl_training_layout {
   bool channels_last;      /* in every precision; else in FP16 and TF32 only */
-  bool halves;             /* FP16 copies of the weights, in FP16 */
+  bool fp16_weights;       /* keep FP16 copies of the weights, in precision FP16 */
   size_t min_moment_bytes; /* least size of the moments' memory, which partial sums may overlap; 0: just the moments */
 } rl_training_layout;
 
@@ -58,7 +58,8 @@ enum { RL_PADDED_PARAMETERS = (RL_PARAMETERS + 63) / 64 * 64 }; /* floats that w
 static inline rl_training_base *rl_training_base_of(void *instance) { return (rl_training_base *)instance; }
 
 static inline rl_adam rl_training_adam(const rl_training_base *e) {
-  return {e->weights, e->first, e->second, e->halves, e->losses, (float)e->base.params.learning_rate, e->state};
+  return {e->weights, e->first_moment, e->second_moment, e->fp16_weights, e->losses, (float)e->base.params.learning_rate,
+          e->state};
 }
 
 /* Images of a step: the batch, or all images if they are fewer. */
