@@ -39,7 +39,7 @@ __device__ static inline void keep_result(uint4 sum, uint4 *sink) {
   if (sum.x == 0x9e3779b9 && sum.y == 0x85ebca6b && sum.z == 0xc2b2ae35 && sum.w == 0x27d4eb2f) *sink = sum;
 }
 
-/* Index of the thread's first uint4; N: accesses per thread. */
+/* Returns the index of the thread's first uint4. N: accesses per thread. */
 template <int N> __device__ static inline size_t first_index(uint32_t slices) {
   return (size_t)(blockIdx.x % slices) * BLOCK * N + threadIdx.x;
 }
@@ -118,7 +118,7 @@ static size_t l2_working_set_bytes(const rl_cuda_ceilings *self) {
 /* accesses: per thread. */
 static uint32_t slice_count(size_t bytes, int accesses) { return (uint32_t)(bytes / sizeof(uint4) / BLOCK / accesses); }
 
-/* The memory's second (1) or third (2) array of `slices` slices. */
+/* Returns the second (index 1) or third (index 2) of the arrays of `slices` slices in self->memory. */
 static uint4 *array(const rl_cuda_ceilings *self, uint32_t index, uint32_t slices, int accesses) {
   return self->memory + (size_t)index * slices * BLOCK * accesses;
 }
@@ -155,7 +155,7 @@ int rl_ceilings_fill(const rl_cuda_ceilings *self, rl_error *err) {
   return rl_launch_ok("filling the memory", err);
 }
 
-/* Bytes that a kernel over `arrays` equal parts of `bytes` reads and writes. */
+/* Returns how many bytes a kernel reads and writes that divides `bytes` into `arrays` arrays. */
 static double bytes_moved(size_t bytes, uint32_t arrays, int accesses) {
   return (double)slice_count(bytes / arrays, accesses) * arrays * BLOCK * accesses * sizeof(uint4);
 }

@@ -1,7 +1,7 @@
-/* conv, conv_dgrad and conv_wgrad on CUDA, by cuDNN's direct algorithms. Algorithms with fewer multiplications, as Winograd's,
- * are excluded: they could beat the family's floor, and they lose precision. cuDNN has few engines for IEEE fp32 and rarely
- * recommends them, so `searched` times all of them; it has many for tensor cores, each of which costs a compilation, and ranks
- * them well, so the first ones are enough. */
+/* conv, conv_dgrad and conv_wgrad on CUDA, by cuDNN's direct algorithms. Algorithms with fewer multiplications, such as
+ * Winograd's, are excluded: they could beat the family's floor, and they lose precision. cuDNN has few engines for IEEE fp32 and
+ * rarely recommends them, so `searched` times all of them; it has many for tensor cores, each of which costs a compilation, and
+ * ranks them well, so the first ones are enough. */
 #include "kernel/cudnn.cuh"
 #include "library/conv.h"
 

@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-/* rl_kernel_instance.engine. */
+/* rl_kernel_instance.engine_state. */
 typedef struct engine {
   rl_device *device;
   cudnnHandle_t cudnn;

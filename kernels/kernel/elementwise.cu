@@ -16,7 +16,7 @@ __device__ static inline double exp_of(double x) { return exp(x); }
 
 /* A family: of(x, second) is the output for an element and its second input.
  *   SECOND          whether there is a second input
- *   SHARED_ROW      whether that is one row, shared by all rows of the first
+ *   SHARED_ROW      whether it is one row, which all rows of the first input share
  *   COMPUTE_HEAVY   whether the arithmetic of an element takes about as long as reading and writing it */
 struct copy {
   enum { SECOND = 0, SHARED_ROW = 0, COMPUTE_HEAVY = 0 };

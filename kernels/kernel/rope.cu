@@ -17,7 +17,7 @@ namespace {
 enum { SCALAR = 0 }; /* index of the variant */
 enum { BLOCK = 256, VECTORS_PER_THREAD = 8 /* about */, MAX_SHARED_BYTES = 40 << 10 };
 
-/* What an instance has on the device beside its buffers. */
+/* Device memory of an instance beside its buffers. */
 typedef struct turn_table {
   rl_device *device;
   double2 *turns; /* [head_size / 2]: full turns per position as a double-double: x + y */

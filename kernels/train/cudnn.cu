@@ -42,13 +42,13 @@ static int pool2_forward(void *arg, rl_stream stream, rl_error *err) {
   rl_stage *s = (rl_stage *)arg;
   rl_training *e = s->owner;
   return rl_pool2_forward(e->format, s->gather.batch, e->product2, &e->weights[rl_tensor_offsets[RL_CONV2_B]], e->pooled2,
-                          e->codes2, s->train ? e->state : NULL, (cudaStream_t)stream, err);
+                          e->pool_codes2, s->train ? e->state : NULL, (cudaStream_t)stream, err);
 }
 
 static int pool2_backward(void *arg, rl_stream stream, rl_error *err) {
   rl_stage *s = (rl_stage *)arg;
   rl_training *e = s->owner;
-  return rl_pool2_backward(e->format, s->gather.batch, e->d_pooled2, e->codes2, e->product2, e->partial_conv2, e->state,
+  return rl_pool2_backward(e->format, s->gather.batch, e->d_pooled2, e->pool_codes2, e->product2, e->partial_conv2, e->state,
                            (cudaStream_t)stream, err);
 }
 

@@ -18,9 +18,9 @@ static int conv2_backward(void *arg, rl_stream stream, rl_error *err) {
   rl_training *e = s->owner;
   if (!e->format.half)
     return rl_conv2_float_backward(s->gather.batch, (const float *)e->pooled1, &e->weights[rl_tensor_offsets[RL_CONV2_W]],
-                                   (const float *)e->d_pooled2, e->codes2, (float *)e->d_pooled1, (float *)e->d_conv2_weight,
+                                   (const float *)e->d_pooled2, e->pool_codes2, (float *)e->d_pooled1, (float *)e->d_conv2_weight,
                                    e->partial_conv2, (cudaStream_t)stream, err);
-  return rl_conv2_backward(s->gather.batch, e->pooled1, rl_training_compute_weights(e, RL_CONV2_W), e->d_pooled2, e->codes2,
+  return rl_conv2_backward(s->gather.batch, e->pooled1, rl_training_compute_weights(e, RL_CONV2_W), e->d_pooled2, e->pool_codes2,
                            e->d_pooled1, (float *)e->d_conv2_weight, e->partial_conv2, e->state, (cudaStream_t)stream, err);
 }
 

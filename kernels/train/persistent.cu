@@ -1,5 +1,5 @@
 /* Engine "persistent": all steps of an epoch in one launch, the evaluation in another (train/cuda/persistent.h). Activations stay
- * on chip; what tests look at is stored only while the instance is watched. */
+ * on chip. The intermediate results that tests compare are stored in memory only after expose_tensors has been called. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +12,11 @@ struct engine : rl_training_base {
   void *pooled2, *d_fc1; /* operands of fc1's weight gradient */
   float *partial_conv1, *partial_conv2_bias, *partial_head;
   struct rl_exchange *exchange;
-  /* Stored while watched, else NULL. conv2_rows: partial sums, which overlap the moments otherwise. */
+  /* NULL before expose_tensors. partial_conv2: while it is NULL, the partial sums of conv2's weight gradient are in the memory of
+   * Adam's moments, which the kernel keeps in shared memory. */
   void *pooled1, *d_pooled1, *d_pooled2;
-  uint8_t *codes1, *codes2;
-  float *conv2_rows;
+  uint8_t *pool_codes1, *pool_codes2;
+  float *partial_conv2;
   rl_persistent_timestamps *timestamps, *host_timestamps; /* NULL: not recorded */
   rl_launch launches[4];
   rl_sequence sequences[2], test_sequences[2];
@@ -23,11 +24,13 @@ struct engine : rl_training_base {
 
 static engine *engine_of(void *instance) { return (engine *)rl_training_base_of(instance); }
 
-static size_t conv2_rows_bytes(uint32_t batch) { return rl_persistent_rows(batch) * rl_tensor_sizes[RL_CONV2_W] * sizeof(float); }
+static size_t partial_conv2_bytes(uint32_t batch) {
+  return rl_persistent_rows(batch) * rl_tensor_sizes[RL_CONV2_W] * sizeof(float);
+}
 
 static int launch_epoch(void *arg, rl_stream stream, rl_error *err) {
   engine *e = engine_of(arg);
-  rl_persistent args = {};
+  rl_persistent_args args = {};
   args.images = e->train_images;
   args.labels = e->train_labels;
   args.order = e->order;
@@ -37,22 +40,22 @@ static int launch_epoch(void *arg, rl_stream stream, rl_error *err) {
   args.pooled2 = e->pooled2;
   args.d_fc1 = e->d_fc1;
   args.partial_conv1 = e->partial_conv1;
-  args.partial_conv2 = e->conv2_rows ? e->conv2_rows : e->first_moment;
+  args.partial_conv2 = e->partial_conv2 ? e->partial_conv2 : e->first_moment;
   args.partial_conv2_bias = e->partial_conv2_bias;
   args.partial_head = e->partial_head;
   args.exchange = e->exchange;
   args.pooled1 = e->pooled1;
   args.d_pooled1 = e->d_pooled1;
   args.d_pooled2 = e->d_pooled2;
-  args.codes1 = e->codes1;
-  args.codes2 = e->codes2;
+  args.pool_codes1 = e->pool_codes1;
+  args.pool_codes2 = e->pool_codes2;
   args.timestamps = e->timestamps;
   return rl_persistent_epoch(e->format, &args, (cudaStream_t)stream, err);
 }
 
 static int launch_evaluation(void *arg, rl_stream stream, rl_error *err) {
   engine *e = engine_of(arg);
-  rl_persistent args = {};
+  rl_persistent_args args = {};
   args.images = e->test_images;
   args.labels = e->test_labels;
   args.count = args.batch = e->base.test_images;
@@ -61,9 +64,9 @@ static int launch_evaluation(void *arg, rl_stream stream, rl_error *err) {
   return rl_persistent_evaluate(e->format, &args, e->test_losses, e->test_correct, (cudaStream_t)stream, err);
 }
 
-/* --- views -------------------------------------------------------------------------------------------------------------- */
+/* --- rl_training_ops ---------------------------------------------------------------------------------------------------- */
 
-static int watch(rl_training_base *training, rl_error *err) {
+static int expose_tensors(rl_training_base *training, rl_error *err) {
   engine *e = engine_of(training);
   const uint32_t batch = rl_training_step_images(e);
   const size_t pooled1 = (size_t)batch * RL_C1 * RL_P1 * RL_P1, pooled2 = (size_t)batch * RL_FLAT;
@@ -71,19 +74,19 @@ static int watch(rl_training_base *training, rl_error *err) {
       {&e->pooled1, RL_MEMORY_WORKSPACE, pooled1 * e->value_bytes},
       {&e->d_pooled1, RL_MEMORY_WORKSPACE, pooled1 * e->value_bytes},
       {&e->d_pooled2, RL_MEMORY_WORKSPACE, pooled2 * e->value_bytes},
-      {&e->codes1, RL_MEMORY_WORKSPACE, pooled1},
-      {&e->codes2, RL_MEMORY_WORKSPACE, pooled2},
-      {&e->conv2_rows, RL_MEMORY_WORKSPACE, conv2_rows_bytes(batch)},
+      {&e->pool_codes1, RL_MEMORY_WORKSPACE, pooled1},
+      {&e->pool_codes2, RL_MEMORY_WORKSPACE, pooled2},
+      {&e->partial_conv2, RL_MEMORY_WORKSPACE, partial_conv2_bytes(batch)},
   };
   return rl_training_allocate(e, buffers, sizeof buffers / sizeof *buffers, err);
 }
 
-static void view(const rl_training_base *training, rl_training_tensors *tensors) {
+static void get_tensors(const rl_training_base *training, rl_training_tensors *tensors) {
   const engine *e = (const engine *)training;
   tensors->pooled1 = e->pooled1;
   tensors->pooled2 = e->pooled2;
-  tensors->codes1 = e->codes1;
-  tensors->codes2 = e->codes2;
+  tensors->pool_codes1 = e->pool_codes1;
+  tensors->pool_codes2 = e->pool_codes2;
   tensors->d_pooled1 = e->d_pooled1;
   tensors->d_pooled2 = e->d_pooled2;
   tensors->d_fc1 = e->d_fc1;
@@ -92,9 +95,10 @@ static void view(const rl_training_base *training, rl_training_tensors *tensors)
 static int last_gradients(const rl_training_base *training, uint32_t batch, rl_gradients *gradients, rl_error *err) {
   const engine *e = (const engine *)training;
   const uint32_t rows = rl_persistent_rows(batch);
-  if (!e->conv2_rows) return rl_fail(err, RL_INPUT, 0, "the gradients were not stored: the engine was not watched");
+  if (!e->partial_conv2)
+    return rl_fail(err, RL_INPUT, 0, "the gradients were not stored: call rl_training_expose_tensors before the step");
   rl_gradients last = {};
-  last.conv2_weight = e->conv2_rows;
+  last.conv2_weight = e->partial_conv2;
   last.half = e->format.half;
   last.conv1 = e->partial_conv1;
   last.conv2_bias = e->partial_conv2_bias;
@@ -108,7 +112,7 @@ static int last_gradients(const rl_training_base *training, uint32_t batch, rl_g
   return 0;
 }
 
-static const rl_training_ops training_ops = {watch, view, last_gradients, NULL};
+static const rl_training_ops training_ops = {expose_tensors, get_tensors, last_gradients, NULL};
 
 /* --- phase timestamps --------------------------------------------------------------------------------------------------- */
 
@@ -134,7 +138,7 @@ static int set_phase_timestamps(rl_instance *instance, bool on, rl_error *err) {
   return 0;
 }
 
-static void find_ends(const rl_persistent_timestamps *timestamps, rl_phase_timestamps *to) {
+static void find_launch_interval(const rl_persistent_timestamps *timestamps, rl_phase_timestamps *to) {
   to->begin_ns = timestamps->launch[0][0];
   for (size_t block = 0; block < to->blocks; block++) {
     if (timestamps->launch[block][0] < to->begin_ns) to->begin_ns = timestamps->launch[block][0];
@@ -174,7 +178,7 @@ static int read_phase_timestamps(rl_instance *instance, rl_phase_timestamps *to,
   to->blocks = RL_PERSISTENT_BLOCKS;
   to->microbatches = (rl_training_step_images(e) + RL_PERSISTENT_PAIRS - 1) / RL_PERSISTENT_PAIRS;
   to->sm_mhz = mean_sm_mhz(e->host_timestamps);
-  find_ends(e->host_timestamps, to);
+  find_launch_interval(e->host_timestamps, to);
   to->ns = packed_phases(e->host_timestamps, to->steps);
   return 0;
 }
@@ -185,9 +189,8 @@ static void close_instance(rl_instance *instance) {
   if (!instance) return;
   engine *e = engine_of(instance);
   rl_device *device = instance->device;
-  void *const memory[] = {e->pooled2,      e->d_fc1,    e->partial_conv1, e->partial_conv2_bias,
-                          e->partial_head, e->exchange, e->pooled1,       e->d_pooled1,
-                          e->d_pooled2,    e->codes1,   e->codes2,        e->conv2_rows};
+  void *const memory[] = {e->pooled2, e->d_fc1,     e->partial_conv1, e->partial_conv2_bias, e->partial_head, e->exchange,
+                          e->pooled1, e->d_pooled1, e->d_pooled2,     e->pool_codes1,        e->pool_codes2,  e->partial_conv2};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) device->ops->release(device, memory[i]);
   free_timestamps(e);
   rl_training_base_close(e);
@@ -225,7 +228,7 @@ static void describe_launches(engine *e) {
 }
 
 static int build(engine *e, const rl_train_params *params, rl_error *err) {
-  const rl_training_layout layout = {true, false, conv2_rows_bytes((uint32_t)params->batch_size)};
+  const rl_training_layout layout = {true, false, partial_conv2_bytes((uint32_t)params->batch_size)};
   if (rl_training_base_open(e, params, &layout, err) < 0 || allocate_buffers(e, err) < 0) return -1;
   describe_launches(e);
   return rl_training_reset(&e->base.base, err);

@@ -15,7 +15,7 @@ typedef struct rl_training_tensors {
   bool half;          /* activations and the operands of products are FP16 */
   uint32_t batch;     /* images of the last step */
   const void *pooled1, *pooled2;             /* inputs of conv2 and of fc1 */
-  const uint8_t *codes1, *codes2;            /* argmax of pooled1 and pooled2, in their layouts; 4: ReLU gave 0 */
+  const uint8_t *pool_codes1, *pool_codes2;  /* pool codes: argmax of pooled1 and pooled2, in their layouts; 4: ReLU gave 0 */
   const void *d_product2;                    /* gradient of conv2's product, before bias, ReLU and pooling */
   const void *d_pooled1, *d_pooled2, *d_fc1; /* gradients of pooled1, pooled2 and fc1's output */
   float loss_scale;                          /* all gradients are multiplied by it */

@@ -51,15 +51,15 @@ static inline rl_train_params small_training(engine_case tested, int64_t batch, 
   return params;
 }
 
-/* watched: the engine keeps what rl_training_view shows. */
-static inline training open_training_as(rl_train_params params, bool watched) {
+/* exposed: the engine stores all tensors of rl_training_view. */
+static inline training open_training_as(rl_train_params params, bool exposed) {
   training t = {.bytes_before = device->memory.total_bytes};
   rl_error err = {0};
   const rl_engine *engine = rl_engine_find("mnist_cnn", params.engine, &params, &err);
   if (!engine) fail_msg("%s", err.message);
   must(engine->open(device, &params, &t.instance, e));
   t.train = (rl_train_instance *)t.instance;
-  if (watched) must(rl_training_expose_tensors(t.train, e));
+  if (exposed) must(rl_training_expose_tensors(t.train, e));
   must(device->ops->plan(device, &t.instance->iteration, &t.epoch, e));
   must(device->ops->plan(device, &t.instance->evaluation, &t.test, e));
   return t;

@@ -85,8 +85,8 @@ static void expect_close(const std::vector<double> &actual, const std::vector<do
 template <typename T> static std::vector<double> planar(const std::vector<T> &from, size_t planes, size_t map) {
   std::vector<double> made(from.size());
   for (size_t i = 0; i < from.size(); i++) {
-    size_t n = i / (planes * map), at = i % (planes * map);
-    made[(n * planes + at % planes) * map + at / planes] = (double)(float)from[i];
+    size_t n = i / (planes * map), index = i % (planes * map);
+    made[(n * planes + index % planes) * map + index / planes] = (double)(float)from[i];
   }
   return made;
 }
@@ -149,7 +149,7 @@ template <typename T> static void check_batch(uint32_t batch) {
   for (size_t i = 0; i < best.size(); i++) {
     const double *corner = &y[i / P2_PIXELS * H2_PIXELS + i % P2_PIXELS / RL_P2 * 2 * RL_H2 + i % RL_P2 * 2];
     double greatest = 0;
-    for (int at = 0; at < 4; at++) greatest = fmax(greatest, corner[at / 2 * RL_H2 + at % 2]);
+    for (int position = 0; position < 4; position++) greatest = fmax(greatest, corner[position / 2 * RL_H2 + position % 2]);
     best[i] = decided[i] < 4 ? corner[decided[i] / 2 * RL_H2 + decided[i] % 2] : 0;
     right &= decided[i] <= RL_POOL_RELU_ZERO && fabs(best[i] - greatest) < 1e-4; /* rounding may change a decision */
   }
@@ -163,8 +163,8 @@ template <typename T> static void check_batch(uint32_t batch) {
   std::vector<float> rows = partial.host(batch), bias_rows = partial_bias.host(batch);
   std::vector<double> sum(w.size()), bias_sum(RL_C2);
   for (size_t i = 0; i < rows.size(); i++) {
-    size_t at = i % w.size();
-    sum[(at / (TAPS * RL_C1) * RL_C1 + at % RL_C1) * TAPS + at / RL_C1 % TAPS] += rows[i];
+    size_t index = i % w.size();
+    sum[(index / (TAPS * RL_C1) * RL_C1 + index % RL_C1) * TAPS + index / RL_C1 % TAPS] += rows[i];
   }
   for (size_t i = 0; i < bias_rows.size(); i++) bias_sum[i % RL_C2] += bias_rows[i];
   expect_close(sum, d_w, 1e-5, "weight gradient", batch);

@@ -134,9 +134,9 @@ static double run_head(int n, const double *product, const double *w, const uint
   return loss;
 }
 
-/* Computes one step of the whole network in double and returns the loss. codes1, codes2: pooling decisions to follow; NULL: the
- * exact ones. */
-static double run_network(int n, const batch *b, const double *w, const uint8_t *codes1, const uint8_t *codes2,
+/* Computes one step of the whole network in double and returns the loss. pool_codes1, pool_codes2: pooling decisions to follow;
+ * NULL: the exact ones. */
+static double run_network(int n, const batch *b, const double *w, const uint8_t *pool_codes1, const uint8_t *pool_codes2,
                           const double *decided, double *gradients) {
   static const double none[RL_FC1];
   const uint32_t *at = rl_tensor_offsets;
@@ -144,10 +144,10 @@ static double run_network(int n, const batch *b, const double *w, const uint8_t 
          *unused = new_doubles(RL_FC1);
   uint8_t *own1 = malloc((size_t)n * P1_VALUES), *own2 = malloc((size_t)n * RL_FLAT);
   rl_oracle_conv_forward(&rl_oracle_conv1, n, b->x, &w[at[RL_CONV1_W]], &w[at[RL_CONV1_B]], y1);
-  if (codes1) p1 = pool_as_decided((size_t)n * RL_C1, RL_H1, y1, codes1, 1e-3);
+  if (pool_codes1) p1 = pool_as_decided((size_t)n * RL_C1, RL_H1, y1, pool_codes1, 1e-3);
   else rl_oracle_pool_forward((size_t)n * RL_C1, RL_H1, y1, p1 = new_doubles((size_t)n * P1_VALUES), own1);
   rl_oracle_conv_forward(&rl_oracle_conv2, n, p1, &w[at[RL_CONV2_W]], &w[at[RL_CONV2_B]], y2);
-  if (codes2) p2 = pool_as_decided((size_t)n * RL_C2, RL_H2, y2, codes2, 1e-3);
+  if (pool_codes2) p2 = pool_as_decided((size_t)n * RL_C2, RL_H2, y2, pool_codes2, 1e-3);
   else rl_oracle_pool_forward((size_t)n * RL_C2, RL_H2, y2, p2 = new_doubles((size_t)n * RL_FLAT), own2);
   double *product = new_doubles(n * RL_FC1), *d_hidden = new_doubles(n * RL_FC1), *d_p2 = new_doubles((size_t)n * RL_FLAT);
   rl_oracle_linear_forward(n, RL_FLAT, RL_FC1, p2, &w[at[RL_FC1_W]], none, product);
@@ -156,10 +156,10 @@ static double run_network(int n, const batch *b, const double *w, const uint8_t 
   rl_oracle_linear_input_gradient(n, RL_FLAT, RL_FC1, d_hidden, &w[at[RL_FC1_W]], d_p2);
   double *d_y2 = new_doubles((size_t)n * RL_C2 * H2_PIXELS), *d_p1 = new_doubles((size_t)n * P1_VALUES),
          *d_y1 = new_doubles((size_t)n * RL_C1 * H1_PIXELS);
-  rl_oracle_pool_gradient((size_t)n * RL_C2, RL_H2, d_p2, codes2 ? codes2 : own2, d_y2);
+  rl_oracle_pool_gradient((size_t)n * RL_C2, RL_H2, d_p2, pool_codes2 ? pool_codes2 : own2, d_y2);
   rl_oracle_conv_weight_gradient(&rl_oracle_conv2, n, p1, d_y2, &gradients[at[RL_CONV2_W]], &gradients[at[RL_CONV2_B]]);
   rl_oracle_conv_input_gradient(&rl_oracle_conv2, n, d_y2, &w[at[RL_CONV2_W]], d_p1);
-  rl_oracle_pool_gradient((size_t)n * RL_C1, RL_H1, d_p1, codes1 ? codes1 : own1, d_y1);
+  rl_oracle_pool_gradient((size_t)n * RL_C1, RL_H1, d_p1, pool_codes1 ? pool_codes1 : own1, d_y1);
   rl_oracle_conv_weight_gradient(&rl_oracle_conv1, n, b->x, d_y1, &gradients[at[RL_CONV1_W]], &gradients[at[RL_CONV1_B]]);
   void *const all[] = {y1, p1, y2, p2, unused, own1, own2, product, d_hidden, d_p2, d_y2, d_p1, d_y1};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
@@ -181,7 +181,7 @@ typedef struct step_record {
   double *w, *multiplied;                       /* parameters before the step; rounded as multiplied */
   double *after, *gradients, loss;              /* parameters after the step */
   double *p1, *p2, *d_fc1, *d_p2, *d_y2, *d_p1; /* d_y2: NULL where it is not in memory */
-  uint8_t *codes1, *codes2;
+  uint8_t *pool_codes1, *pool_codes2;
 } step_record;
 
 typedef struct tolerances {
@@ -211,8 +211,8 @@ static void fetch_layers(step_record *s, const training *t) {
   s->d_p2 = fetch(&v, v.d_pooled2, RL_C2, P2_PIXELS, unscale);
   s->d_y2 = v.d_product2 ? fetch(&v, v.d_product2, RL_C2, H2_PIXELS, unscale) : NULL;
   s->d_fc1 = fetch(&v, v.d_fc1, RL_FC1, 1, unscale);
-  s->codes1 = fetch_codes(&v, v.codes1, RL_C1, P1_PIXELS);
-  s->codes2 = fetch_codes(&v, v.codes2, RL_C2, P2_PIXELS);
+  s->pool_codes1 = fetch_codes(&v, v.pool_codes1, RL_C1, P1_PIXELS);
+  s->pool_codes2 = fetch_codes(&v, v.pool_codes2, RL_C2, P2_PIXELS);
 }
 
 static step_record record_step(engine_case which, uint32_t count) {
@@ -241,8 +241,8 @@ static step_record record_step(engine_case which, uint32_t count) {
 }
 
 static void free_step_record(step_record *s) {
-  void *const all[] = {s->images.x, s->images.labels, s->w,    s->multiplied, s->after, s->gradients, s->p1,
-                       s->p2,       s->d_fc1,         s->d_p2, s->d_y2,       s->d_p1,  s->codes1,    s->codes2};
+  void *const all[] = {s->images.x, s->images.labels, s->w,    s->multiplied, s->after, s->gradients,   s->p1,
+                       s->p2,       s->d_fc1,         s->d_p2, s->d_y2,       s->d_p1,  s->pool_codes1, s->pool_codes2};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
 }
 
@@ -251,10 +251,10 @@ static void check_convolutions_forward(const step_record *s, tolerances toleranc
   const size_t n = (size_t)s->n;
   double *y1 = new_doubles(n * RL_C1 * H1_PIXELS), *y2 = new_doubles(n * RL_C2 * H2_PIXELS);
   rl_oracle_conv_forward(&rl_oracle_conv1, s->n, s->images.x, &s->w[at[RL_CONV1_W]], &s->w[at[RL_CONV1_B]], y1);
-  double *p1 = pool_as_decided(n * RL_C1, RL_H1, y1, s->codes1, 1e-5);
+  double *p1 = pool_as_decided(n * RL_C1, RL_H1, y1, s->pool_codes1, 1e-5);
   check("conv1 + pool", s->p1, p1, n * P1_VALUES, tolerance.stored);
   rl_oracle_conv_forward(&rl_oracle_conv2, s->n, s->p1, &s->multiplied[at[RL_CONV2_W]], &s->w[at[RL_CONV2_B]], y2);
-  double *p2 = pool_as_decided(n * RL_C2, RL_H2, y2, s->codes2, s->precision == RL_FP32 ? 1e-5 : 1e-2);
+  double *p2 = pool_as_decided(n * RL_C2, RL_H2, y2, s->pool_codes2, s->precision == RL_FP32 ? 1e-5 : 1e-2);
   check("conv2 + pool", s->p2, p2, n * RL_FLAT, tolerance.computed);
   free(y1), free(y2), free(p1), free(p2);
 }
@@ -284,14 +284,14 @@ static void check_convolutions_backward(const step_record *s, tolerances toleran
   const size_t n = (size_t)s->n;
   double *d_y2 = new_doubles(n * RL_C2 * H2_PIXELS), *d_p1 = new_doubles(n * P1_VALUES),
          *d_y1 = new_doubles(n * RL_C1 * H1_PIXELS), *expected = new_doubles(RL_PARAMETERS);
-  rl_oracle_pool_gradient(n * RL_C2, RL_H2, s->d_p2, s->codes2, d_y2);
+  rl_oracle_pool_gradient(n * RL_C2, RL_H2, s->d_p2, s->pool_codes2, d_y2);
   if (s->d_y2) assert_memory_equal(s->d_y2, d_y2, n * RL_C2 * H2_PIXELS * sizeof *d_y2);
   rl_oracle_conv_weight_gradient(&rl_oracle_conv2, s->n, s->p1, d_y2, &expected[at[RL_CONV2_W]], &expected[at[RL_CONV2_B]]);
   check_tensor(s->gradients, expected, RL_CONV2_W, tolerance.computed);
   check_tensor(s->gradients, expected, RL_CONV2_B, tolerance.exact);
   rl_oracle_conv_input_gradient(&rl_oracle_conv2, s->n, d_y2, &s->multiplied[at[RL_CONV2_W]], d_p1);
   check("d pool1", s->d_p1, d_p1, n * P1_VALUES, tolerance.computed);
-  rl_oracle_pool_gradient(n * RL_C1, RL_H1, s->d_p1, s->codes1, d_y1);
+  rl_oracle_pool_gradient(n * RL_C1, RL_H1, s->d_p1, s->pool_codes1, d_y1);
   rl_oracle_conv_weight_gradient(&rl_oracle_conv1, s->n, s->images.x, d_y1, &expected[at[RL_CONV1_W]], &expected[at[RL_CONV1_B]]);
   check_tensor(s->gradients, expected, RL_CONV1_W, tolerance.exact);
   check_tensor(s->gradients, expected, RL_CONV1_B, tolerance.exact);
@@ -313,7 +313,7 @@ static void check_update(const step_record *s) {
 
 static void check_network(const step_record *s) {
   double *expected = new_doubles(RL_PARAMETERS);
-  double loss = run_network(s->n, &s->images, s->w, s->codes1, s->codes2, s->d_fc1, expected);
+  double loss = run_network(s->n, &s->images, s->w, s->pool_codes1, s->pool_codes2, s->d_fc1, expected);
   check("whole network: loss", &s->loss, &loss, 1, 1e-5);
   check("whole network: d", s->gradients, expected, RL_PARAMETERS, 1e-5);
   free(expected);
@@ -340,19 +340,19 @@ static void test_layers(void **state) {
 }
 
 /* Storing tensors that an engine keeps on chip, for tests, changes no bit of the weights. */
-static void test_watching_changes_nothing(void **state) {
+static void test_exposing_tensors_changes_nothing(void **state) {
   (void)state;
   float *weights[2] = {malloc(RL_PARAMETERS * sizeof(float)), malloc(RL_PARAMETERS * sizeof(float))};
   for (int which = 0; which < engine_case_count; which++) {
     const char *engine = engine_cases[which].engine;
     if (strcmp(engine, "persistent") != 0) continue;
-    for (int watched = 0; watched < 2; watched++) {
-      training t = open_training_as(small_training(engine_cases[which], step_images, 2 * step_images), watched);
+    for (int exposed = 0; exposed < 2; exposed++) {
+      training t = open_training_as(small_training(engine_cases[which], step_images, 2 * step_images), exposed);
       rl_training_tensors v;
       run_epoch(&t);
-      must(t.train->parameters(t.train, weights[watched], e));
+      must(t.train->parameters(t.train, weights[exposed], e));
       must(rl_training_view(t.train, &v, e));
-      assert_int_equal(v.d_pooled1 != NULL, watched);
+      assert_int_equal(v.d_pooled1 != NULL, exposed);
       close_training(&t);
     }
     assert_memory_equal(weights[0], weights[1], RL_PARAMETERS * sizeof(float));
@@ -423,7 +423,7 @@ int main(int count, char **arguments) {
     fprintf(stderr, "%s\n", err.message);
     return 1;
   }
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_layers), cmocka_unit_test(test_watching_changes_nothing),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_layers), cmocka_unit_test(test_exposing_tensors_changes_nothing),
                                      cmocka_unit_test(test_losses_follow_the_oracle)};
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   rl_dataset_free(&dataset);

@@ -86,17 +86,17 @@ template <typename T> static __device__ T *fill(T *to, const T *from, int count)
   return to + (count + 7) / 8 * 8;
 }
 
-/* Prepares conv2's weights; returns the first free value after them. */
-template <class F> static __device__ typename F::value *fill_weights(typename F::value *to, const typename F::value *raw) {
+/* Fills `to` with conv2's weights as conv2_forward multiplies them; returns the address after them. */
+template <class F> static __device__ typename F::value *fill_weights(typename F::value *to, const typename F::value *loaded) {
   typename F::value *free_values = to + (F::WEIGHT_VALUES + 7) / 8 * 8;
-  fill(F::FORWARD_SCRATCH_FLOATS ? free_values : to, raw, TILE_CHANNELS * F::RAW_WEIGHT_PITCH);
+  fill(F::FORWARD_SCRATCH_FLOATS ? free_values : to, loaded, TILE_CHANNELS * F::LOADED_WEIGHT_PITCH);
   __syncthreads();
   F::prepare_weights(free_values, to);
   __syncthreads();
   return free_values;
 }
 
-/* Unpools d_pooled [36][32] into d_out; returns the first free value after it. */
+/* Unpools d_pooled [36][32] into d_out at `to`; returns the address after it. */
 template <class F>
 static __device__ typename F::value *fill_d_out(typename F::value *to, const float *d_pooled, const uint8_t *codes) {
   for (int i = threadIdx.x * 4; i < P2_PIXELS * TILE_CHANNELS; i += blockDim.x * 4)
@@ -114,10 +114,11 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
   const long long begin = clock64();
   for (int repeat = 0; repeat < repeats; repeat++) {
     F::conv2_forward(x, w, scratch, [&](int pixel, int channel, const float a[4], const float b[4]) {
-      for (int at = 0; at < 4; at++) {
-        float *to = &result[channel * SIDE2 * SIDE2 + (pixel / RL_P2 * 2 + at / 2) * SIDE2 + pixel % RL_P2 * 2 + at % 2];
-        to[0] = a[at];
-        to[SIDE2 * SIDE2] = b[at];
+      for (int position = 0; position < 4; position++) {
+        float *to =
+            &result[channel * SIDE2 * SIDE2 + (pixel / RL_P2 * 2 + position / 2) * SIDE2 + pixel % RL_P2 * 2 + position % 2];
+        to[0] = a[position];
+        to[SIDE2 * SIDE2] = b[position];
       }
     });
     __syncthreads();
@@ -215,7 +216,7 @@ static int timed_repeats; /* 0: no timing */
 
 template <class F> static void check_conv2(const char *format, double tolerance) {
   typedef typename F::value T;
-  const matrix<T> in(P1_PIXELS, RL_C1, F::IN_PITCH, 1), weights(TILE_CHANNELS, TILE_K, F::RAW_WEIGHT_PITCH, 0.06),
+  const matrix<T> in(P1_PIXELS, RL_C1, F::IN_PITCH, 1), weights(TILE_CHANNELS, TILE_K, F::LOADED_WEIGHT_PITCH, 0.06),
       d_pooled(P2_PIXELS, TILE_CHANNELS, TILE_CHANNELS, 1);
   std::vector<uint8_t> codes(P2_PIXELS * TILE_CHANNELS);
   for (uint8_t &code : codes) code = rl_hash64(seed++) % (RL_POOL_RELU_ZERO + 1);
@@ -333,9 +334,9 @@ int main(int count, char **arguments) {
     return 77;
   }
   if (count > 1) timed_repeats = atoi(arguments[1]);
-  check_format<float_tiles>("float_tiles", 1e-6);
-  check_format<half_tiles>("half_tiles", 1e-5);
-  check_format<tensor_float_tiles>("tensor_float_tiles", 1e-5);
+  check_format<float_tile_format>("float_tile_format", 1e-6);
+  check_format<half_tile_format>("half_tile_format", 1e-5);
+  check_format<tensor_float_tile_format>("tensor_float_tile_format", 1e-5);
   printf(failures ? "%d failed\n" : "all passed\n", failures);
   return failures != 0;
 }

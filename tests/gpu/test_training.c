@@ -56,8 +56,9 @@ static void test_same_seed_same_bits(void **state) {
 
 static int64_t batch = 64;
 
-/* Sets one tensor's weights so large that FP16 overflows: conv2.weight in the activations, fc2.weight, alternating by class, in
- * the gradients only. Both steps must be skipped: weights stay the same and the loss scale halves twice. */
+/* Sets the weights of one tensor so large that FP16 overflows: with conv2.weight the activations overflow; with fc2.weight, whose
+ * sign alternates by class, only the gradients do. Both steps must be skipped: weights stay the same and the loss scale halves
+ * twice. */
 static void check_overflow(engine_case which, rl_tensor tensor) {
   const bool alternating = tensor == RL_FC2_W;
   training t = open_training(small_training(which, batch, 2 * batch));

@@ -104,7 +104,7 @@ static void start_block(cluster_state &c, uint32_t rank, uint3 index) {
   }
 }
 
-/* A cluster is a run of neighbouring blocks along x. */
+/* A cluster is cluster.x neighbouring blocks along x. */
 static void start_cluster(uint32_t index) {
   emulator.resident.push_back(std::make_unique<cluster_state>());
   cluster_state &c = *emulator.resident.back();

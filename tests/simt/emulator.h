@@ -4,7 +4,7 @@
  *
  * What it does
  *   Threads are fibers of one CPU thread. A thread runs until it waits for others or reaches a yield point (an atomic operation,
- * a fence, a load in a spin loop). The scheduler picks at random: the warp that runs next, how often its lanes are resumed, the
+ *   a fence, a load in a spin loop). The scheduler picks at random: the warp that runs next, how often its lanes are resumed, the
  *   order of its lanes, the order of blocks, and how many blocks are resident. RL_SIMT_SEED repeats a schedule. A missing barrier
  *   gives a wrong result in most schedules.
  *   Each block has its own shared memory, filled with 0xff (NaN) before the first use. Variables are aligned as declared and not
@@ -47,14 +47,14 @@ struct launch_config {
   bool cooperative = false; /* all blocks are resident */
 };
 
-/* What cudaFuncSetAttribute sets. */
+/* The attributes that cudaFuncSetAttribute sets. */
 struct kernel_attributes {
   size_t max_dynamic_bytes = STATIC_BYTES;
   uint32_t max_cluster = PORTABLE_CLUSTER; /* blocks */
 };
 kernel_attributes &attributes_of(const void *kernel);
 
-/* Runs a kernel to its end. body: what each thread calls. */
+/* Runs a kernel to its end. Each thread calls `body`. */
 cudaError_t launch(const launch_config &config, const void *kernel, const std::function<void()> &body);
 
 /* --- called by the running thread -------------------------------------------------------------------------------------- */
@@ -84,10 +84,10 @@ void *shared_pointer(uint32_t address, size_t bytes); /* dies where the bytes ar
 uint32_t cluster_rank();
 uint32_t cluster_blocks();
 
-/* Copies `copied` bytes and zeroes the rest of `bytes`. */
+/* Copies `copied` of the `bytes` bytes and writes zeros to the rest. */
 void cp_async(void *to, const void *from, size_t bytes, size_t copied);
 void cp_async_commit_group();
-void cp_async_wait_group(size_t newest_groups); /* waits for all but so many committed groups */
+void cp_async_wait_group(size_t newest_groups); /* waits for all committed groups but the newest ones */
 void cp_async_wait_all();
 
 /* mbarriers, by shared addresses. Bytes may arrive before or after they are expected. */

@@ -42,7 +42,7 @@ struct thread_state {
   void *stack_pointer = NULL, *fake_stack = NULL;
   std::vector<pending_copy> copies;
   uint64_t open_copy_group = 0;
-  uint64_t cluster_phase = 0; /* of the cluster's barrier, in which it arrived */
+  uint64_t cluster_phase = 0; /* the phase of the cluster's barrier in which the thread arrived */
 };
 
 struct block_state;
@@ -89,7 +89,7 @@ extern struct emulator_state {
   const launch_config *config = NULL;
   const std::function<void()> *body = NULL;
   std::vector<std::unique_ptr<cluster_state>> resident;
-  std::vector<warp_state *> ready_warps; /* that have a ready lane */
+  std::vector<warp_state *> ready_warps; /* warps that have a ready lane */
   uint64_t yields = 0;                   /* since the last progress: a thread exited or a block's barrier completed */
   bool yielded = false;                  /* by the warp that runs */
   thread_state *running = NULL;
@@ -110,7 +110,7 @@ void try_sync_lanes(warp_state &w, uint32_t mask);
 
 void reset_shared_layout(size_t dynamic_bytes); /* before a launch */
 void allocate_shared_memory(block_state &b);
-void poison_shared_memory(block_state &b); /* so that a read by another block after the block's exit gives NaN */
+void poison_shared_memory(block_state &b); /* at the block's exit: a later read by another block gives NaN */
 void free_shared_memory(block_state &b);
 block_state &block_of_address(uint32_t address);
 

@@ -35,8 +35,8 @@ template <class... Parameters> static int count_wrong_results(float expected, di
 /* --- schedules
  * ------------------------------------------------------------------------------------------------------------------ */
 
-/* Sums a neighbour's number in two rounds. missing_barrier: 1: the one before the read (RAW), 2: the one before the next write
- * (WAR), 0: none. */
+/* Adds up, in two rounds, the number that a neighbour writes. missing_barrier: 0: none is missing; 1: the barrier before the read
+ * (RAW) is missing; 2: the barrier before the next write (WAR) is missing. */
 static __global__ void sum_of_neighbours(float *out, int missing_barrier) {
   __shared__ float numbers[THREADS], sums[THREADS];
   float sum = 0;

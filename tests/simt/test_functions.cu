@@ -64,7 +64,7 @@ template <class M> static void quotients_of_exponentials_are_accurate(void **) {
     }
 }
 
-/* Just above and below the smallest nonzero result, and far below. */
+/* Checks results just above and just below the smallest nonzero result, and far below it. */
 template <class M> static void exponentials_underflow_to_zero(void **) {
   const int32_t powers[] = {MIN_POWER, -100, 0, 100, -MIN_POWER};
   for (int32_t power : powers) {

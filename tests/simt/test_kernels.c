@@ -40,8 +40,8 @@ static void launches_do_not_affect_the_next(void **state) {
   check_launches("{\"rows\":1,\"columns\":8196}", 3);  /* static rows alone */
 }
 
-/* The blocks' parts of a row differ more than in the usual checks: in the power of two of their sums, and some have only
- * -infinity. position: in the row, [0, 1). */
+/* Returns the element of a row at `position`, in [0, 1). The blocks' parts of these rows differ more than in the usual checks: in
+ * the power of two of their sums, and some parts have only -infinity. */
 static double element_of(int row, double position) {
   const double noise = sin(1e4 * position);
   switch (row) {
@@ -100,7 +100,7 @@ static void blocks_may_have_very_different_parts_of_a_row(void **state) {
   check_parts(RL_DTYPE_BF16, 16400);
 }
 
-/* As on a device with smaller clusters. */
+/* Runs as on a device with smaller clusters. */
 extern uint32_t simt_max_cluster;
 static void rows_too_long_for_a_cluster_are_streamed(void **state) {
   (void)state;

@@ -80,7 +80,7 @@ static_assert((MAP + 31) / 32 == THREAD_PIXELS, "a thread processes as many pixe
 static __global__ void __launch_bounds__(WARPS * 32)
     conv1_backward_nhwc(rl_gather gather, const float *__restrict__ d_pooled, const uint8_t *__restrict__ codes,
                         float *__restrict__ partial) {
-  __shared__ float tile[CONV1_WIDTH * CONV1_WIDTH], warp_sums[WARPS][CONV1_ROW];
+  __shared__ float tile[CONV1_WIDTH * CONV1_WIDTH], warp_sums[WARPS][CONV1_PARAMETERS];
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32, half = blockIdx.x % 2;
   float sums[10] = {};
   pdl_wait();
@@ -124,7 +124,7 @@ static __global__ void __launch_bounds__(WARPS * 32)
     __syncthreads();
     for (int i = 0; i < THREAD_PIXELS; i++) add_pooled_gradient(gradient[i], code[i], min(lane + i * 32, MAP - 1), tile, sums);
   }
-  float *row = &partial[blockIdx.x / 2 * CONV1_ROW];
+  float *row = &partial[blockIdx.x / 2 * CONV1_PARAMETERS];
   for (int k = 0; k < 10; k++) {
     float sum = warp_sum(sums[k]);
     if (lane == 0) row[k < 9 ? channel * 9 + k : RL_C1 * 9 + channel] = sum;

@@ -5,8 +5,8 @@
 #include "train/cuda/gather.cuh"
 
 enum {
-  CONV1_WIDTH = RL_IMAGE + 2, /* of an image with a border of zeros */
-  CONV1_ROW = RL_C1 * 10      /* gradients in a row of partial sums: weights, then biases */
+  CONV1_WIDTH = RL_IMAGE + 2,   /* of an image with a border of zeros */
+  CONV1_PARAMETERS = RL_C1 * 10 /* weights, then biases; a row of partial sums has a gradient for each */
 };
 
 static __device__ __forceinline__ float normalised_pixel(uint8_t byte) {
@@ -37,18 +37,19 @@ static __device__ __forceinline__ void add_pooled_gradient(float gradient, int c
 
 /* Adds up the rows of a block's warps into partial[row]. All threads of the block call it. */
 template <int WARPS>
-static __device__ __forceinline__ void reduce_rows(const float (*sums)[CONV1_ROW], float *partial, uint32_t row) {
-  for (int i = threadIdx.x; i < CONV1_ROW; i += blockDim.x) {
+static __device__ __forceinline__ void reduce_rows(const float (*sums)[CONV1_PARAMETERS], float *partial, uint32_t row) {
+  for (int i = threadIdx.x; i < CONV1_PARAMETERS; i += blockDim.x) {
     float sum = 0.0f;
     for (int warp = 0; warp < WARPS; warp++) sum += sums[warp][i];
-    partial[row * CONV1_ROW + i] = sum;
+    partial[row * CONV1_PARAMETERS + i] = sum;
   }
 }
 
-/* Does the same if a lane's sums are those of channel `lane`. warp_sums: [WARPS][CONV1_ROW] in shared memory. */
+/* Does the same for sums in registers: those of lane i belong to channel i. warp_sums: [WARPS][CONV1_PARAMETERS] in shared
+ * memory. */
 template <int WARPS> static __device__ __forceinline__ void reduce_channel_sums(const float sums[10],
-                                                                                float (*warp_sums)[CONV1_ROW], float *partial,
-                                                                                uint32_t row) {
+                                                                                float (*warp_sums)[CONV1_PARAMETERS],
+                                                                                float *partial, uint32_t row) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   for (int k = 0; k < 9; k++) warp_sums[warp][lane * 9 + k] = sums[k];
   warp_sums[warp][RL_C1 * 9 + lane] = sums[9];

@@ -12,8 +12,8 @@
 #include "train/cuda/conv1.cuh"
 #include "train/cuda/mma.cuh"
 
-/* A normalised pixel is (byte − PIXEL_MIDDLE) · PIXEL_SLOPE + PIXEL_REST. BORDER takes the place of byte − PIXEL_MIDDLE in the
- * zeros around an image, which so become 2e-7. */
+/* A normalised pixel is (byte − PIXEL_MIDDLE) · PIXEL_SLOPE + PIXEL_REST. In the border of
+ * zeros around an image, byte − PIXEL_MIDDLE is replaced by BORDER, whose normalised value is 2e-7. */
 static const float PIXEL_MIDDLE = 33.375f, PIXEL_SLOPE = 1.0f / (255.0f * 0.3081f),
                    PIXEL_REST = (PIXEL_MIDDLE - 0.1307f * 255.0f) * PIXEL_SLOPE, BORDER = 0.1307f * 255.0f - PIXEL_MIDDLE;
 
@@ -126,7 +126,7 @@ typedef struct weight_fragments {
 
 static __device__ __forceinline__ float rounding_error(float v) { return v - __half2float(__float2half_rn(v)); }
 
-/* The bias of channel `lane`, scaled as the products of byte − PIXEL_MIDDLE and the weights are. */
+/* Returns the bias of channel `lane` on the scale of the products of byte − PIXEL_MIDDLE and the weights. */
 static __device__ __forceinline__ float load_bias(const float *weights) {
   const int lane = threadIdx.x % 32;
   float sum = 0.0f;
@@ -262,7 +262,7 @@ typedef struct lane_gradients {
 
 static __device__ __forceinline__ int lane_pixel(int i) { return threadIdx.x % 4 * 2 + i % 2 + i / 2 * 8; }
 
-/* Offset of pixel i of them in pooled row `row` of image n. */
+/* Returns the offset of pixel i of a lane_gradients in pooled row `row` of image n. */
 static __device__ __forceinline__ size_t lane_offset(uint32_t n, int row, int i) {
   return (((size_t)n * RL_P1 + row) * RL_P1 + lane_pixel(i)) * RL_C1 + threadIdx.x % 32 / 4 * 4;
 }
@@ -277,8 +277,8 @@ static __device__ __forceinline__ void load_gradients(const __half *d_pooled, ui
     to->gradient[i] = lane_pixel(i) < RL_P1 ? *(const uint2 *)&d_pooled[lane_offset(n, row, i)] : make_uint2(0, 0);
 }
 
-/* Arranges them as fragments of channels × pixels: in tile m, row lane / 4 is channel lane / 4 · 4 + 2m, and row lane / 4 + 8 the
- * next channel. The 16 bits of a gradient correspond to its code, repeated in both bytes. */
+/* Arranges a lane_gradients as fragments of channels × pixels: in tile m, row lane / 4 is channel lane / 4 · 4 + 2m, and row lane
+ * / 4 + 8 the next channel. The 16 bits of a gradient correspond to its code, repeated in both bytes. */
 static __device__ __forceinline__ void to_fragments(const lane_gradients &from, uint32_t gradient[2][4], uint32_t code[2][4]) {
   for (int m = 0; m < 2; m++)
     for (int i = 0; i < 4; i++) {
@@ -309,8 +309,9 @@ static __device__ __forceinline__ void add_position(const uint32_t gradient[2][4
   }
 }
 
-/* Stores a warp's sums as a row of gradients. Returns whether they are finite, which they are only if every gradient was. */
-static __device__ __forceinline__ bool store_sums(const float sum[2][2][4], float row[CONV1_ROW]) {
+/* Stores a warp's sums as a row of gradients. Returns whether the sums are finite: they are only if
+ * every gradient was. */
+static __device__ __forceinline__ bool store_sums(const float sum[2][2][4], float row[CONV1_PARAMETERS]) {
   const int lane = threadIdx.x % 32;
   bool finite = true;
   for (int m = 0; m < 2; m++)
@@ -328,13 +329,13 @@ static __device__ __forceinline__ bool store_sums(const float sum[2][2][4], floa
   return finite;
 }
 
-/* Also records overflow in conv2_gradient, the conv2_count halves of conv2.weight's gradient. */
+/* conv2_gradient: conv2.weight's gradient, conv2_count values, which this kernel also checks for overflow. */
 static __global__ void __launch_bounds__(BACKWARD_WARPS * 32)
     conv1_backward(rl_gather gather, const __half *__restrict__ d_pooled, const uint8_t *__restrict__ codes,
                    float *__restrict__ partial, const __half *__restrict__ conv2_gradient, uint32_t conv2_count,
                    rl_train_state *state) {
   __shared__ __align__(16) __half windows[BACKWARD_WARPS][WINDOW];
-  __shared__ float sums[BACKWARD_WARPS][CONV1_ROW];
+  __shared__ float sums[BACKWARD_WARPS][CONV1_PARAMETERS];
   __half *window = windows[threadIdx.x / 32];
   float sum[2][2][4] = {};
   lane_gradients gradients;

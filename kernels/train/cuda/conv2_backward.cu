@@ -1,14 +1,14 @@
 /* conv2 backward in one kernel (FP16): the pooled gradient is unpooled into shared memory; from there the gradients of the
  * weights, the bias and the input are computed.
  *
- * Partition: a team is 128 threads and computes either a part of the weight gradient over a set of images, or a part of the input
- * gradient of each of a set of images. Above SPLIT_MAX_IMAGES images there are two teams per multiprocessor, and a block is a
- * pair of them, one of each kind where possible: as blocks of their own, two of the slower weight teams may share a
- * multiprocessor (H200, batch 4096: the kernel took 133 or 153 µs by chance, and 136 µs in pairs). Up to SPLIT_MAX_IMAGES images
- * a gradient is split among several teams.
+ * Partition: a team is 128 threads. It computes either a part of the weight gradient over a set of images, or a part of the input
+ * gradient of each of a set of images. Up to SPLIT_MAX_IMAGES images, several teams share a gradient, and a block is one team.
+ * Above SPLIT_MAX_IMAGES images there are two teams per multiprocessor, and a block has two teams, if possible one of each kind.
+ * With one team per block, two of the slower weight gradient teams could run on the same multiprocessor (H200, batch 4096: the
+ * kernel then took 133 or 153 µs, depending on the schedule; with two teams per block it takes 136 µs).
  *
- * Data movement: operand loads are the bottleneck. So fragments are loaded one step ahead, their addresses are incremented, and
- * two teams per multiprocessor hide each other's latency.
+ * Data movement: operand loads are the bottleneck. So fragments are loaded one step ahead; their addresses are incremented
+ * instead of recomputed, which saves instructions; and two teams per multiprocessor hide each other's latency.
  *
  * Floor: 6.4 GFLOP at batch 512, 10 µs at the rate of mma.sync on an H200. Sums are FP32, in a fixed order. */
 #include "cuda_check.h"
@@ -33,25 +33,25 @@ static __device__ __forceinline__ void team_sync() {
 /* SPLIT: several teams share the input gradient of an image, and the weight gradient. */
 template <bool SPLIT> struct tile_config {
   enum {
-    IN_PARTS = SPLIT ? 2 : 1,
-    WEIGHT_PARTS = SPLIT ? 3 : 1,
+    INPUT_GRADIENT_PARTS = SPLIT ? 2 : 1,
+    WEIGHT_GRADIENT_PARTS = SPLIT ? 3 : 1,
     /* Input gradient: rows of pixels, in tiles of 16 adjacent pixels. */
-    IN_ROWS = RL_P1 / IN_PARTS,
-    PIXELS = IN_ROWS * RL_P1,
+    INPUT_GRADIENT_ROWS = RL_P1 / INPUT_GRADIENT_PARTS,
+    PIXELS = INPUT_GRADIENT_ROWS * RL_P1,
     WARP_TILES = SPLIT ? 2 : 3,
     FIRST_UNTILED_PIXEL = WARPS * WARP_TILES * 16,
     /* d_out, the gradient of conv2's output, with a border of zeros: rows of 12 pixels and two zeros, which are also the left
      * border of the next row. */
-    OUT_ROWS = IN_ROWS + 2,
-    OUT_BORDER = 2,
-    OUT_HALVES = (OUT_BORDER + OUT_ROWS * RL_P1) * OUT_PITCH,
+    D_OUT_ROWS = INPUT_GRADIENT_ROWS + 2,
+    D_OUT_BORDER = 2,
+    D_OUT_HALVES = (D_OUT_BORDER + D_OUT_ROWS * RL_P1) * OUT_PITCH,
     /* Weight gradient: 64 channels × 288 columns; a warp computes WARP_COLUMNS groups of 8 columns. */
-    WARP_COLUMNS = K / VECTOR / WARPS / WEIGHT_PARTS,
+    WARP_COLUMNS = K / VECTOR / WARPS / WEIGHT_GRADIENT_PARTS,
     COLUMN_PAIRS = (WARP_COLUMNS + 1) / 2,
-    WEIGHT_OUT_HALVES = RL_H2 * RL_P1 * OUT_PITCH,
-    IN_BYTES = 2 * (RL_C2 * WEIGHT_PITCH + OUT_HALVES),
-    WEIGHT_BYTES = 2 * (WEIGHT_OUT_HALVES + 2 * IN_IMAGE_HALVES),
-    SHARED_BYTES = IN_BYTES > WEIGHT_BYTES ? IN_BYTES : WEIGHT_BYTES
+    WEIGHT_D_OUT_HALVES = RL_H2 * RL_P1 * OUT_PITCH,
+    INPUT_GRADIENT_BYTES = 2 * (RL_C2 * WEIGHT_PITCH + D_OUT_HALVES),
+    WEIGHT_GRADIENT_BYTES = 2 * (WEIGHT_D_OUT_HALVES + 2 * IN_IMAGE_HALVES),
+    SHARED_BYTES = INPUT_GRADIENT_BYTES > WEIGHT_GRADIENT_BYTES ? INPUT_GRADIENT_BYTES : WEIGHT_GRADIENT_BYTES
   };
 };
 
@@ -101,7 +101,7 @@ template <int ROWS> static __device__ __forceinline__ void unpool(const pooled_f
 }
 
 typedef struct conv2_backward_args {
-  uint32_t batch, partial_rows; /* images; rows of partial sums */
+  uint32_t batch, partial_rows; /* images; rows of `partial` and of `partial_bias` */
   const __half *in, *weights, *d_pooled;
   const uint8_t *codes;
   __half *d_in;
@@ -109,8 +109,8 @@ typedef struct conv2_backward_args {
   rl_train_state *state;
 } conv2_backward_args;
 
-/* Adds the gradients that ReLU did not zero to the bias sums of this thread's eight channels. Returns false if one of them is not
- * finite. */
+/* Adds to the bias sums of this thread's eight channels those gradients that ReLU lets pass. Returns false if one of them is
+ * infinite or NaN. */
 static __device__ __forceinline__ bool accumulate_bias(const pooled_fragment &p, float sums[VECTOR]) {
   bool finite = true;
   for (int k = 0; k < PIXELS_PER_THREAD; k++)
@@ -132,12 +132,12 @@ template <class S> static __device__ __forceinline__ void load_columns(uint32_t 
 /* Adds an image to the weight gradient, a tile of 16 pixels at a time. B fragments of the next tile are loaded as soon as their
  * registers are free. */
 template <class S>
-static __device__ __forceinline__ void accumulate_weight_gradient(float sum[4][S::WARP_COLUMNS][4], uint32_t a_row,
-                                                                  const uint32_t b_row[S::COLUMN_PAIRS], uint32_t b_offset) {
+static __device__ __forceinline__ void accumulate_weight_gradient(float sum[4][S::WARP_COLUMNS][4], uint32_t a_address,
+                                                                  const uint32_t b_address[S::COLUMN_PAIRS], uint32_t b_offset) {
   const int columns = S::WARP_COLUMNS;
   uint32_t a[2][4], b[S::COLUMN_PAIRS][4];
-  ldmatrix_x4_trans(a[0], a_row);
-  for (int i = 0; i < S::COLUMN_PAIRS; i++) load_columns<S>(b[i], i, b_row[i] + b_offset);
+  ldmatrix_x4_trans(a[0], a_address);
+  for (int i = 0; i < S::COLUMN_PAIRS; i++) load_columns<S>(b[i], i, b_address[i] + b_offset);
 #pragma unroll 1
   for (int y = 0; y < TILES_IN_ROW; y++)
 #pragma unroll
@@ -147,11 +147,11 @@ static __device__ __forceinline__ void accumulate_weight_gradient(float sum[4][S
       b_offset += pixels * IN_PITCH * 2;
 #pragma unroll
       for (int t = 0; t < 4; t++) {
-        if (t == 3) a_row += pixels * OUT_PITCH * 2;
-        if (t < 3 || next_tile) ldmatrix_x4_trans(a[(t + 1) % 2], a_row + (t + 1) % 4 * 16 * 2);
+        if (t == 3) a_address += pixels * OUT_PITCH * 2;
+        if (t < 3 || next_tile) ldmatrix_x4_trans(a[(t + 1) % 2], a_address + (t + 1) % 4 * 16 * 2);
         for (int i = 0; i < columns; i++) {
           mma_m16n8k16(sum[t][i], a[t % 2], &b[i / 2][i % 2 * 2]);
-          if (t == 3 && next_tile && (i % 2 || i + 1 == columns)) load_columns<S>(b[i / 2], i / 2, b_row[i / 2] + b_offset);
+          if (t == 3 && next_tile && (i % 2 || i + 1 == columns)) load_columns<S>(b[i / 2], i / 2, b_address[i / 2] + b_offset);
         }
       }
     }
@@ -167,28 +167,28 @@ static __device__ __forceinline__ void store_bias(const float thread_sums[VECTOR
   row[threadIdx.x] = total;
 }
 
-/* Computes part `part` of d_weight[64][288] over images index, index + partial_rows, …: a warp all 64 channels of
- * 8 · WARP_COLUMNS columns. */
+/* Computes part `part` of d_weight[64][288] over images partial_row, partial_row + partial_rows, … and stores it in that row of
+ * the partial sums. Each warp computes all 64 channels of 8 · WARP_COLUMNS columns. */
 template <bool SPLIT>
-static __device__ void weight_gradient(const conv2_backward_args &args, uint32_t index, int part, __half *shared) {
+static __device__ void weight_gradient(const conv2_backward_args &args, uint32_t partial_row, int part, __half *shared) {
   typedef tile_config<SPLIT> S;
-  __half *d_out = shared, *in = shared + S::WEIGHT_OUT_HALVES;
+  __half *d_out = shared, *in = shared + S::WEIGHT_D_OUT_HALVES;
   const int lane = threadIdx.x % 32, first_group = (threadIdx.x / 32 + part * WARPS) * S::WARP_COLUMNS;
-  const uint32_t a_row = shared_address(&d_out[tile_pixel(lane / 16 * 8 + lane % 8) * OUT_PITCH + lane / 8 % 2 * VECTOR]);
-  uint32_t b_row[S::COLUMN_PAIRS];
+  const uint32_t a_address = shared_address(&d_out[tile_pixel(lane / 16 * 8 + lane % 8) * OUT_PITCH + lane / 8 % 2 * VECTOR]);
+  uint32_t b_address[S::COLUMN_PAIRS];
   for (int i = 0; i < S::COLUMN_PAIRS; i++) {
     const int group = min(first_group + i * 2 + lane / 16, K / VECTOR - 1), tap = group / (RL_C1 / VECTOR);
     const int pixel = tile_pixel(lane % 16) + tap / 3 * RL_P1 + tap % 3;
-    b_row[i] = shared_address(&in[pixel * IN_PITCH + group % (RL_C1 / VECTOR) * VECTOR]);
+    b_address[i] = shared_address(&in[pixel * IN_PITCH + group % (RL_C1 / VECTOR) * VECTOR]);
   }
   float sum[4][S::WARP_COLUMNS][4] = {}, bias[VECTOR] = {};
   bool finite = true;
 
   pdl_wait();
-  pooled_fragment p = load_pooled(args.d_pooled, args.codes, index);
-  load_image_async<THREADS>(&args.in[(size_t)index * P1_PIXELS * RL_C1], in);
+  pooled_fragment p = load_pooled(args.d_pooled, args.codes, partial_row);
+  load_image_async<THREADS>(&args.in[(size_t)partial_row * P1_PIXELS * RL_C1], in);
   uint32_t buffer = 0; /* offset in halves */
-  for (uint32_t n = index; n < args.batch; n += args.partial_rows, buffer = IN_IMAGE_HALVES - buffer) {
+  for (uint32_t n = partial_row; n < args.batch; n += args.partial_rows, buffer = IN_IMAGE_HALVES - buffer) {
     unpool<RL_H2>(p, 0, d_out);
     if (part == 0) finite &= accumulate_bias(p, bias);
     cp_async_wait_all();
@@ -197,11 +197,11 @@ static __device__ void weight_gradient(const conv2_backward_args &args, uint32_t
       p = load_pooled(args.d_pooled, args.codes, n + args.partial_rows);
       load_image_async<THREADS>(&args.in[(size_t)(n + args.partial_rows) * P1_PIXELS * RL_C1], &in[IN_IMAGE_HALVES - buffer]);
     }
-    accumulate_weight_gradient<S>(sum, a_row, b_row, buffer * 2);
+    accumulate_weight_gradient<S>(sum, a_address, b_address, buffer * 2);
     team_sync();
   }
 
-  float *row = &args.partial[(size_t)index * RL_C2 * K];
+  float *row = &args.partial[(size_t)partial_row * RL_C2 * K];
   for (int t = 0; t < 4; t++)
     for (int i = 0; i < S::WARP_COLUMNS; i++)
       for (int half = 0; half < 2; half++) {
@@ -210,55 +210,58 @@ static __device__ void weight_gradient(const conv2_backward_args &args, uint32_t
       }
   if (part != 0) return;
   if (!finite) args.state->overflow = 1;
-  store_bias(bias, (float *)shared, &args.partial_bias[index * RL_C2]);
+  store_bias(bias, (float *)shared, &args.partial_bias[partial_row * RL_C2]);
 }
 
 /* Operands of a k-step of the input gradient: 16 output channels at one tap. */
 template <class S> struct fragments { uint32_t a[S::WARP_TILES][4], b[2][4]; };
 
-/* Loads the fragments of channels channel … channel + 15 of a tap: d_out from a_row + a_offset, weights from b_row. */
-template <class S> static __device__ __forceinline__ void load_fragments(fragments<S> &to, const uint32_t a_row[S::WARP_TILES],
-                                                                         uint32_t a_offset, uint32_t b_row, int channel) {
-  for (int t = 0; t < S::WARP_TILES; t++) ldmatrix_x4(to.a[t], a_row[t] + a_offset + channel * 2);
-  for (int c = 0; c < 2; c++) ldmatrix_x4_trans(to.b[c], b_row + (channel * WEIGHT_PITCH + c * 16) * 2);
+/* Loads the fragments of channels channel … channel + 15 of a tap: d_out from a_address + a_offset, weights from b_address. */
+template <class S> static __device__ __forceinline__ void load_fragments(fragments<S> &to,
+                                                                         const uint32_t a_address[S::WARP_TILES],
+                                                                         uint32_t a_offset, uint32_t b_address, int channel) {
+  for (int t = 0; t < S::WARP_TILES; t++) ldmatrix_x4(to.a[t], a_address[t] + a_offset + channel * 2);
+  for (int c = 0; c < 2; c++) ldmatrix_x4_trans(to.b[c], b_address + (channel * WEIGHT_PITCH + c * 16) * 2);
 }
 
-/* Adds all taps to this warp's tiles. The fragments of each k-step are loaded before the products of the previous one. */
+/* Adds the products of all taps to this warp's tiles. Loads the fragments of each k-step before the products of the previous
+ * k-step. */
 template <class S> static __device__ __forceinline__ void accumulate_input_gradient(float sum[S::WARP_TILES][4][4],
-                                                                                    const uint32_t a_row[S::WARP_TILES],
-                                                                                    uint32_t b_row) {
+                                                                                    const uint32_t a_address[S::WARP_TILES],
+                                                                                    uint32_t b_address) {
   const int tap_steps = RL_C2 / 16, row_steps = 3 * tap_steps; /* k-steps of a tap; of a row of taps */
   fragments<S> f[2];
   uint32_t a_offset = 0;
-  load_fragments(f[0], a_row, a_offset, b_row, 0);
+  load_fragments(f[0], a_address, a_offset, b_address, 0);
 #pragma unroll 1
   for (int dy = 0; dy < 3; dy++)
 #pragma unroll
     for (int k = 0; k < row_steps; k++) {
       if (k % tap_steps == tap_steps - 1) {
         a_offset -= (k + 1 < row_steps ? 1 : RL_P1 - 2) * OUT_PITCH * 2;
-        b_row += RL_C1 * 2;
+        b_address += RL_C1 * 2;
       }
-      if (k + 1 < row_steps || dy + 1 < 3) load_fragments(f[(k + 1) % 2], a_row, a_offset, b_row, (k + 1) % tap_steps * 16);
+      if (k + 1 < row_steps || dy + 1 < 3)
+        load_fragments(f[(k + 1) % 2], a_address, a_offset, b_address, (k + 1) % tap_steps * 16);
       for (int t = 0; t < S::WARP_TILES; t++)
         for (int c = 0; c < 4; c++) mma_m16n8k16(sum[t][c], f[k % 2].a[t], &f[k % 2].b[c / 2][c % 2 * 2]);
     }
 }
 
-/* The remaining pixels, FIRST_UNTILED_PIXEL and up: four in the last row, to which only the last row of taps contributes. Each
- * warp computes eight channels. */
+/* Computes the pixels that no tile contains, FIRST_UNTILED_PIXEL and up. They are four pixels of the last row, to which only the
+ * last row of taps contributes. Each warp computes eight channels. */
 template <class S> static __device__ __forceinline__ void untiled_gradient(const __half *w, const __half *d_out, __half *d_in) {
   const int lane = threadIdx.x % 32, channel = threadIdx.x / 32 * VECTOR,
             pixel = min(S::FIRST_UNTILED_PIXEL + lane % 16, S::PIXELS - 1);
-  const uint32_t a_row = shared_address(&d_out[(S::OUT_BORDER + pixel) * OUT_PITCH + lane / 16 * VECTOR]),
-                 b_row = shared_address(&w[lane % 16 * WEIGHT_PITCH + 6 * RL_C1 + channel]);
+  const uint32_t a_address = shared_address(&d_out[(S::D_OUT_BORDER + pixel) * OUT_PITCH + lane / 16 * VECTOR]),
+                 b_address = shared_address(&w[lane % 16 * WEIGHT_PITCH + 6 * RL_C1 + channel]);
   float sum[2][4] = {};
 #pragma unroll
   for (int k = 0; k < 3 * RL_C2 / 16; k++) {
     const int dx = k / (RL_C2 / 16), first_channel = k % (RL_C2 / 16) * 16;
     uint32_t a[4], b[2];
-    ldmatrix_x4(a, a_row + (first_channel - dx * OUT_PITCH) * 2);
-    ldmatrix_x2_trans(b, b_row + (first_channel * WEIGHT_PITCH + dx * RL_C1) * 2);
+    ldmatrix_x4(a, a_address + (first_channel - dx * OUT_PITCH) * 2);
+    ldmatrix_x2_trans(b, b_address + (first_channel * WEIGHT_PITCH + dx * RL_C1) * 2);
     mma_m16n8k16(sum[k % 2], a, b);
   }
   if (lane / 4 < S::PIXELS - S::FIRST_UNTILED_PIXEL)
@@ -284,37 +287,38 @@ static __device__ __forceinline__ uint4 transpose_channels(const float sum[4][4]
   return make_uint4(packed[0], packed[1], packed[2], packed[3]);
 }
 
-/* Computes parts index, index + teams, … of the images' input gradients. teams is a multiple of IN_PARTS, so that it is always
- * the same part of an image. A warp computes WARP_TILES tiles × 32 channels. */
+/* Computes parts team, team + teams, … of the input gradient, where an image has INPUT_GRADIENT_PARTS parts. `teams` is a
+ * multiple of INPUT_GRADIENT_PARTS, so that a team computes the same part (top or bottom) of every image that it takes. A warp
+ * computes WARP_TILES tiles × 32 channels. */
 template <bool SPLIT>
-static __device__ void input_gradient(const conv2_backward_args &args, uint32_t index, uint32_t teams, __half *shared) {
+static __device__ void input_gradient(const conv2_backward_args &args, uint32_t team, uint32_t teams, __half *shared) {
   typedef tile_config<SPLIT> S;
   __half *w = shared, *d_out = shared + RL_C2 * WEIGHT_PITCH;
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, top = index % S::IN_PARTS * S::IN_ROWS;
-  const uint32_t count = args.batch * S::IN_PARTS;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, top = team % S::INPUT_GRADIENT_PARTS * S::INPUT_GRADIENT_ROWS;
+  const uint32_t count = args.batch * S::INPUT_GRADIENT_PARTS;
   for (int i = threadIdx.x; i < RL_C2 * K / VECTOR; i += THREADS) {
     int channel = i / (K / VECTOR), column = i % (K / VECTOR) * VECTOR;
     cp_async_16(&w[channel * WEIGHT_PITCH + column], &args.weights[channel * K + column]);
   }
-  for (int i = threadIdx.x; i < S::OUT_HALVES / VECTOR; i += THREADS) ((uint4 *)d_out)[i] = make_uint4(0, 0, 0, 0);
+  for (int i = threadIdx.x; i < S::D_OUT_HALVES / VECTOR; i += THREADS) ((uint4 *)d_out)[i] = make_uint4(0, 0, 0, 0);
   pdl_wait();
-  pooled_fragment p = load_pooled(args.d_pooled, args.codes, index / S::IN_PARTS);
+  pooled_fragment p = load_pooled(args.d_pooled, args.codes, team / S::INPUT_GRADIENT_PARTS);
   team_sync();
-  uint32_t a_row[S::WARP_TILES];
+  uint32_t a_address[S::WARP_TILES];
   for (int t = 0; t < S::WARP_TILES; t++) {
     const int pixel = min((warp * S::WARP_TILES + t) * 16 + lane % 16, S::PIXELS - 1);
-    a_row[t] = shared_address(&d_out[(S::OUT_BORDER + 2 * RL_P1 + pixel) * OUT_PITCH + lane / 16 * VECTOR]);
+    a_address[t] = shared_address(&d_out[(S::D_OUT_BORDER + 2 * RL_P1 + pixel) * OUT_PITCH + lane / 16 * VECTOR]);
   }
-  const uint32_t b_row = shared_address(&w[lane % 16 * WEIGHT_PITCH + lane / 16 * VECTOR]);
+  const uint32_t b_address = shared_address(&w[lane % 16 * WEIGHT_PITCH + lane / 16 * VECTOR]);
 
-  for (uint32_t i = index; i < count; i += teams) {
-    unpool<S::OUT_ROWS>(p, top - 2, &d_out[S::OUT_BORDER * OUT_PITCH]);
+  for (uint32_t i = team; i < count; i += teams) {
+    unpool<S::D_OUT_ROWS>(p, top - 2, &d_out[S::D_OUT_BORDER * OUT_PITCH]);
     cp_async_wait_all();
     team_sync();
-    if (i + teams < count) p = load_pooled(args.d_pooled, args.codes, (i + teams) / S::IN_PARTS);
-    const size_t offset = ((size_t)(i / S::IN_PARTS) * P1_PIXELS + top * RL_P1) * RL_C1;
+    if (i + teams < count) p = load_pooled(args.d_pooled, args.codes, (i + teams) / S::INPUT_GRADIENT_PARTS);
+    const size_t offset = ((size_t)(i / S::INPUT_GRADIENT_PARTS) * P1_PIXELS + top * RL_P1) * RL_C1;
     float sum[S::WARP_TILES][4][4] = {};
-    accumulate_input_gradient<S>(sum, a_row, b_row);
+    accumulate_input_gradient<S>(sum, a_address, b_address);
     for (int t = 0; t < S::WARP_TILES; t++)
       for (int half = 0; half < 2; half++) {
         const int pixel = (warp * S::WARP_TILES + t) * 16 + half * 8 + lane / 4, channel = lane % 4 * VECTOR;
@@ -330,7 +334,7 @@ static __device__ void input_gradient(const conv2_backward_args &args, uint32_t 
 template <bool SPLIT> static __global__ void __launch_bounds__(SPLIT ? THREADS : 2 * THREADS, SPLIT ? 3 : 1)
     conv2_backward(conv2_backward_args args, uint32_t teams) {
   extern __shared__ __align__(16) __half shared[];
-  const uint32_t parts = tile_config<SPLIT>::WEIGHT_PARTS, weight_teams = parts * args.partial_rows,
+  const uint32_t parts = tile_config<SPLIT>::WEIGHT_GRADIENT_PARTS, weight_teams = parts * args.partial_rows,
                  team = blockIdx.x + threadIdx.y * gridDim.x;
   __half *team_shared = shared + threadIdx.y * (tile_config<SPLIT>::SHARED_BYTES / sizeof *shared);
   if (team < weight_teams) weight_gradient<SPLIT>(args, team / parts, team % parts, team_shared);
@@ -344,7 +348,7 @@ uint32_t rl_conv2_partial_rows(uint32_t batch) {
 
 template <bool SPLIT> static uint32_t input_gradient_teams(uint32_t batch) {
   const uint32_t max_teams = SPLIT ? (uint32_t)MAX_TEAMS : MAX_TEAMS - rl_conv2_partial_rows(batch),
-                 count = batch * tile_config<SPLIT>::IN_PARTS;
+                 count = batch * tile_config<SPLIT>::INPUT_GRADIENT_PARTS;
   return count < max_teams ? count : max_teams;
 }
 
@@ -357,7 +361,7 @@ static int query_max_shared_bytes(int *bytes, rl_error *err) {
 
 template <bool SPLIT> static int launch_backward(const conv2_backward_args &args, cudaStream_t stream, rl_error *err) {
   const int team_bytes = tile_config<SPLIT>::SHARED_BYTES;
-  const uint32_t teams = tile_config<SPLIT>::WEIGHT_PARTS * args.partial_rows + input_gradient_teams<SPLIT>(args.batch);
+  const uint32_t teams = tile_config<SPLIT>::WEIGHT_GRADIENT_PARTS * args.partial_rows + input_gradient_teams<SPLIT>(args.batch);
   int max_bytes = 0;
   if (query_max_shared_bytes(&max_bytes, err) < 0) return -1;
   const uint32_t teams_per_block = !SPLIT && teams == MAX_TEAMS && 2 * team_bytes <= max_bytes ? 2 : 1;

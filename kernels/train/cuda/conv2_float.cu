@@ -163,13 +163,14 @@ template <int POSITION> static __device__ __forceinline__ void accumulate_weight
   for (int t = 0; t < TAPS; t++) sums[t] = fmaf(g, x[(POSITION / 2 + t / 3) * 4 + POSITION % 2 + t % 3], sums[t]);
 }
 
-/* Computes row `index` of the partial sums for a group of GROUP_CHANNELS channels, over images index, index + partial_rows, …. */
-static __device__ void weight_gradient(const conv2_backward_args &args, uint32_t index, int group, float *shared) {
+/* Computes a row of the partial sums for a group of GROUP_CHANNELS channels, over images partial_row, partial_row + partial_rows,
+ * … */
+static __device__ void weight_gradient(const conv2_backward_args &args, uint32_t partial_row, int group, float *shared) {
   float *image = shared, *gradients = shared + P1_PIXELS * RL_C1, *sums = shared;
   uint32_t *words = (uint32_t *)(gradients + GROUP_VALUES);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, half = warp % 2, row = warp / 2;
   float sum[WARP_CHANNELS][TAPS] = {}, bias = 0.0f;
-  for (uint32_t n = index; n < args.batch; n += args.partial_rows) {
+  for (uint32_t n = partial_row; n < args.batch; n += args.partial_rows) {
     __syncthreads();
     load_image_async(&args.in[(size_t)n * P1_PIXELS * RL_C1], image);
     load_group(args, n, group * GROUP_CHANNELS, gradients, words);
@@ -196,7 +197,7 @@ static __device__ void weight_gradient(const conv2_backward_args &args, uint32_t
         }
     }
   }
-  if (threadIdx.x < GROUP_CHANNELS) args.partial_bias[index * RL_C2 + group * GROUP_CHANNELS + threadIdx.x] = bias;
+  if (threadIdx.x < GROUP_CHANNELS) args.partial_bias[partial_row * RL_C2 + group * GROUP_CHANNELS + threadIdx.x] = bias;
   for (int sum_row = 0; sum_row < RL_P2; sum_row++) { /* adds up the sums of the six rows of windows, a row at a time */
     __syncthreads();
     if (row != sum_row) continue;
@@ -209,7 +210,7 @@ static __device__ void weight_gradient(const conv2_backward_args &args, uint32_t
       }
   }
   __syncthreads();
-  float4 *to = (float4 *)&args.partial[((size_t)index * RL_C2 + group * GROUP_CHANNELS) * K];
+  float4 *to = (float4 *)&args.partial[((size_t)partial_row * RL_C2 + group * GROUP_CHANNELS) * K];
   for (int i = threadIdx.x; i < WEIGHT_SUMS / VECTOR; i += THREADS) to[i] = ((const float4 *)sums)[i];
 }
 
@@ -235,14 +236,14 @@ static __device__ __forceinline__ void load_rows(const conv2_backward_args &args
   words[row * RL_C2 + channel] = word;
 }
 
-/* Computes d_in of images index, index + blocks, …. */
-static __device__ void input_gradient(const conv2_backward_args &args, uint32_t index, uint32_t blocks, float *shared) {
+/* Computes d_in of images block, block + blocks, … */
+static __device__ void input_gradient(const conv2_backward_args &args, uint32_t block, uint32_t blocks, float *shared) {
   float *w = shared, *gradients = w + RL_C2 * WEIGHT_PITCH, *image = gradients + RL_C2 * RL_P2 * ROW_PITCH;
   uint32_t *words = (uint32_t *)(image + P1_PIXELS * RL_C1);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, half = warp % 2, row = warp / 2;
   load_weights_async(args.weights, RL_C2, w);
   pdl_wait();
-  for (uint32_t n = index; n < args.batch; n += blocks) {
+  for (uint32_t n = block; n < args.batch; n += blocks) {
     __syncthreads();
     load_rows(args, n, gradients, words);
     cp_async_wait_all();
@@ -265,8 +266,9 @@ static __device__ void input_gradient(const conv2_backward_args &args, uint32_t 
           default: break;
         }
     }
-    /* A row of windows covers four image rows, two of which the next row covers, too, and two warps have a row. So warps add
-     * their sums to the image in four turns: the even rows' first warps, their second ones, then the odd rows' likewise. */
+    /* Two warps compute each row of windows, and the row covers four image rows, of which it shares two with the next row of
+     * windows. So warps add their sums to the image in four turns: the first warps of the even rows of windows, the second warps
+     * of the even rows, then the same for the odd rows. */
     for (int turn = 0; turn < 4; turn++) {
       __syncthreads();
       if (row % 2 != turn / 2 || half != turn % 2) continue;

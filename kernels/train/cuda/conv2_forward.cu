@@ -74,19 +74,19 @@ static __global__ void __launch_bounds__(THREADS)
   extern __shared__ __align__(16) __half shared[];
   __half *images = shared + CHANNELS * WEIGHT_PITCH;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, first_channel = blockIdx.y * CHANNELS;
-  const uint32_t b_row = shared_address(&shared[(lane / 16 * 8 + lane % 8) * WEIGHT_PITCH + lane / 8 % 2 * VECTOR]);
+  const uint32_t b_address = shared_address(&shared[(lane / 16 * 8 + lane % 8) * WEIGHT_PITCH + lane / 8 % 2 * VECTOR]);
   uint32_t w[STEPS][2][4];
   load_weights_async(&weights[first_channel * K], shared);
   cp_async_wait_all();
   __syncthreads();
 #pragma unroll
   for (int k = 0; k < STEPS; k++)
-    for (int i = 0; i < 2; i++) ldmatrix_x4(w[k][i], b_row + (i * 16 * WEIGHT_PITCH + k * 16) * 2);
+    for (int i = 0; i < 2; i++) ldmatrix_x4(w[k][i], b_address + (i * 16 * WEIGHT_PITCH + k * 16) * 2);
   /* A lane stores four channels of a window. */
   const bool right = lane / 4 % 2;
   const int channel = first_channel + lane % 4 * 8 + right * 4, window = lane / 16 * RL_P2 + lane / 8 % 2;
   const float4 bias = load4(&biases[channel]);
-  const uint32_t a_row = shared_address(&images[tile_pixel(lane % 16) * IN_PITCH + lane / 16 * VECTOR]);
+  const uint32_t a_address = shared_address(&images[tile_pixel(lane % 16) * IN_PITCH + lane / 16 * VECTOR]);
   float greatest[4] = {};
 
   pdl_wait();
@@ -103,7 +103,7 @@ static __global__ void __launch_bounds__(THREADS)
 #pragma unroll 1
     for (uint32_t t = warp; t < count * TILES; t += WARPS) {
       const int image = t / TILES, tile = t % TILES;
-      const uint32_t origin = a_row + (buffer + image * IN_IMAGE_HALVES + tile_origin(tile) * IN_PITCH) * 2;
+      const uint32_t origin = a_address + (buffer + image * IN_IMAGE_HALVES + tile_origin(tile) * IN_PITCH) * 2;
       float sum[4][4] = {};
 #pragma unroll
       for (int k = 0; k < STEPS; k++) {

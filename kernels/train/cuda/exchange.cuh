@@ -1,14 +1,14 @@
-/* How co-resident blocks of one launch exchange data through global memory: grid barriers and tagged words.
+/* How co-resident blocks of one launch exchange data through global memory: with grid barriers and with tagged words.
  *
- * A grid barrier is a counter that only grows. Writes of any thread before grid_barrier_arrive are visible to every thread after
- * grid_barrier_wait (release, acquire at gpu scope).
+ * A grid barrier is a counter that only grows: every block adds 1 in every phase. Writes of any thread before grid_barrier_arrive
+ * are visible to every thread after grid_barrier_wait (release, acquire at gpu scope).
  *
  * A tagged word is a float with one writer and any number of readers, without a barrier. Its lowest bit is the parity of the
  * phase in which it was written; a reader spins until the bit matches its phase, then clears it. A float converted from FP16 does
  * not use the bit; any other loses its lowest mantissa bit. A word may be overwritten once its readers have signalled, by any
  * means, that they have read it (WAR). Phases count from 1, and the memory starts as zeros.
  *
- * A wait that exceeds some seconds ends the kernel with __trap. */
+ * A wait of more than some seconds ends the kernel with __trap. */
 #ifndef RL_TRAIN_CUDA_EXCHANGE_H
 #define RL_TRAIN_CUDA_EXCHANGE_H
 
@@ -19,8 +19,9 @@ static __device__ __forceinline__ void trap_on_timeout(uint32_t *polls) {
   if (++*polls == 1u << 23) __trap();
 }
 
-/* The thread that arrives and polls for its block: lane 0 of the last warp. __syncthreads orders the other threads with it. Its
- * release waits until the block's outstanding stores have drained. */
+/* The thread that arrives and polls for its block, the leader: lane 0 of the last warp. __syncthreads orders the other threads
+ * with it. The leader's red.release waits until the block's outstanding stores have drained, so the leader is in a warp that has
+ * little other work. */
 static __device__ __forceinline__ bool is_leader(void) { return threadIdx.x == blockDim.x - 32; }
 
 static __device__ __forceinline__ void grid_barrier_arrive(uint32_t *counter) {
@@ -34,14 +35,14 @@ static __device__ __forceinline__ uint32_t load_acquire(const uint32_t *counter)
   return value;
 }
 
-/* One thread waits until every block has arrived `phase` times. */
-static __device__ __forceinline__ void spin_until(const uint32_t *counter, uint32_t phase) {
+/* Waits until every block has arrived `phase` times. One thread calls it; it does not synchronise the block. */
+static __device__ __forceinline__ void grid_barrier_spin(const uint32_t *counter, uint32_t phase) {
   for (uint32_t polls = 0; load_acquire(counter) < phase * gridDim.x;) trap_on_timeout(&polls);
 }
 
 /* All threads of the block wait. */
 static __device__ __forceinline__ void grid_barrier_wait(const uint32_t *counter, uint32_t phase) {
-  if (is_leader()) spin_until(counter, phase);
+  if (is_leader()) grid_barrier_spin(counter, phase);
   __syncthreads();
 }
 
@@ -95,7 +96,7 @@ typedef struct float4_pair {
   float4 a, b;
 } float4_pair;
 
-/* Waits for two times four words: their loads overlap, so that a poll takes as long as for four. */
+/* Waits for four words at each of two addresses. Their loads overlap, so that a poll takes as long as a poll of four words. */
 static __device__ __forceinline__ float4_pair receive_tagged(const float *slots_a, const float *slots_b, uint32_t phase) {
   uint4 a, b;
   for (uint32_t polls = 0;; trap_on_timeout(&polls)) {

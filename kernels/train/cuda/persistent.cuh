@@ -6,7 +6,9 @@
  * n % 64 in microbatch n / 64. Eight neighbouring pairs are a group: each of its 16 blocks multiplies one slice of fc1's inputs
  * for the group's eight images. A block updates the same 1/128 of the parameters in every step.
  *
- * In the templates, F is a format (tile.cuh): the type that is multiplied, the layouts, and the products. */
+ * A step is one batch. It is processed in microbatches of at most 64 images, one per pair.
+ *
+ * In the templates, F is a tile format (tile.cuh): the type of the multiplied values, the layouts, and the products. */
 #ifndef RL_TRAIN_CUDA_PERSISTENT_CUH
 #define RL_TRAIN_CUDA_PERSISTENT_CUH
 
@@ -35,10 +37,10 @@ enum {
    * values, which are numbered in this order: conv1.weight, conv1.bias, conv2.bias, fc1.bias, fc2.weight, fc2.bias, the loss. */
   CONV2_PER_BLOCK = CONV2_COUNT / BLOCKS,
   SMALL_VALUES = CONV2_OFFSET + RL_C2 + RL_HEAD_LOSS + 1,
-  BROADCAST_VALUES = CONV2_OFFSET + RL_C2, /* the first of them: conv1.weight, conv1.bias, conv2.bias */
+  TAGGED_WEIGHTS = CONV2_OFFSET + RL_C2, /* the first three of these tensors: their new values are sent as tagged words */
   SMALL_PER_BLOCK = (SMALL_VALUES + BLOCKS - 1) / BLOCKS,
   SMALL_PITCH = 16,
-  WARP_SUMS = CONV1_ROW + TILE_CHANNELS /* a warp's sums: gradients of conv1, then of conv2.bias */
+  WARP_SUMS = CONV1_PARAMETERS + TILE_CHANNELS /* a warp's sums: gradients of conv1, then of conv2.bias */
 };
 static_assert(FC1_OFFSET + (RL_PARAMETERS + 1) / 2 <= HEAD_OFFSET, "FP16 copies of all weights fit into fc1.weight");
 static_assert((RL_FC1 / TILE_ROWS) * (RL_FLAT / TILE_COLUMNS) == BLOCKS, "every tile of fc1.weight has a block");
@@ -52,7 +54,9 @@ template <class F> struct warp_roles {
   enum {
     THREADS = F::THREADS,
     WARPS = THREADS / 32,
-    /* Whether warps that conv2's forward product leaves idle load weights; otherwise all warps do, between products. */
+    /* 1: conv2_forward multiplies weights that prepare_weights has transformed; 0: it multiplies the loaded weights. */
+    TRANSFORMS_WEIGHTS = F::FORWARD_SCRATCH_FLOATS > 0,
+    /* 1: the warps that have no part in conv2_forward load fc1's weights meanwhile; 0: all warps load them, between products. */
     PREFETCH_EARLY = (int)F::FORWARD_WARPS < (int)WARPS,
     COMPUTE_WARPS = WARPS - (PREFETCH_EARLY ? 2 : 1), /* of conv1; the last warps poll barriers and load weights */
     CONV2_SPLITS = THREADS / CONV2_QUADS,
@@ -82,12 +86,12 @@ typedef struct rl_exchange {
   float pooled2[PAIRS][RL_FLAT];              /* fc1's inputs */
   float fc1_parts[PAIRS][FC1_SLICES][RL_FC1]; /* fc1's product, one part per slice */
   float d_fc1[PAIRS][RL_FC1], d_pooled2[PAIRS][RL_FLAT];
-  float broadcast[PAIRS / GROUP_PAIRS][BROADCAST_VALUES]; /* weights that every block reads at once; a copy per group */
+  float tagged_weights[PAIRS / GROUP_PAIRS][TAGGED_WEIGHTS]; /* weights that every block reads at once; a copy per group */
   /* Counters of the grid barriers, each in a 128-byte line of its own. */
   uint32_t loaded[32];   /* the parameters are in shared memory */
   uint32_t forward[32];  /* the step's pooled2 and d_fc1 are in global memory */
-  uint32_t backward[32]; /* the step's partial sums are */
-  uint32_t update[32];   /* the next step's weights are */
+  uint32_t backward[32]; /* the step's partial sums are in global memory */
+  uint32_t update[32];   /* the next step's weights are in global memory */
   uint32_t overflow;     /* 1 + the last step with a gradient that is not finite */
 } rl_exchange;
 
@@ -101,7 +105,7 @@ template <class F> struct block_memory {
   alignas(16) value conv2[F::WEIGHT_VALUES];
   alignas(16) value pooled1[CONV1_PIXELS * F::IN_PITCH];
   union { /* never used at the same time */
-    alignas(16) value conv2_raw[F::FORWARD_SCRATCH_FLOATS > 0 ? TILE_CHANNELS *F::RAW_WEIGHT_PITCH : 1];
+    alignas(16) value conv2_loaded[F::FORWARD_SCRATCH_FLOATS > 0 ? TILE_CHANNELS *F::LOADED_WEIGHT_PITCH : 1];
     alignas(16) float forward_scratch[F::FORWARD_SCRATCH_FLOATS > 0 ? F::FORWARD_SCRATCH_FLOATS : 1];
     alignas(16) value fc1[RL_FC1 * (SLICE + F::SLICE_PADDING)];
     alignas(16) value d_out[F::D_OUT_VALUES];
@@ -117,21 +121,22 @@ template <class F> struct block_memory {
       alignas(16) float hidden[warp_roles<F>::WARPS][RL_FC1];
     };
     alignas(16) float backward_scratch[F::BACKWARD_SCRATCH_FLOATS > 0 ? F::BACKWARD_SCRATCH_FLOATS : 1];
-    /* Gradient of this block's pixels of pooled1: the part of its own channels of conv2 and that of the peer's. */
+    /* Gradient of this block's pixels of pooled1: [0] the part from this block's channels of conv2, [1] the part from the
+     * peer's. */
     alignas(16) float d_pooled1[2][BLOCK_PIXELS * RL_C1];
   };
   alignas(16) float forward_exchange[F::FORWARD_EXCHANGE_FLOATS > 0 ? F::FORWARD_EXCHANGE_FLOATS : 4];
-  alignas(16) float conv1[CONV1_ROW], conv2_bias[TILE_CHANNELS], head[RL_HEAD_ROW];
+  alignas(16) float conv1[CONV1_PARAMETERS], conv2_bias[TILE_CHANNELS], head[RL_HEAD_ROW];
   alignas(16) float logits[RL_CLASSES];
   alignas(16) uint8_t image_bytes[RL_PIXELS];             /* the next image */
   alignas(16) float image_rows[IMAGE_ROWS * CONV1_WIDTH]; /* the current image: normalised rows that this block's pixels need */
-  alignas(16) uint8_t codes1[BLOCK_PIXELS * RL_C1], codes2[CONV2_PIXELS * TILE_CHANNELS];
+  alignas(16) uint8_t pool_codes1[BLOCK_PIXELS * RL_C1], pool_codes2[CONV2_PIXELS * TILE_CHANNELS];
   float2 weight[F::SEPARATE_MASTER_WEIGHTS ? F::PAIRS_PER_THREAD : 1][warp_roles<F>::TILE_OWNERS],
       first_moment[F::PAIRS_PER_THREAD][warp_roles<F>::TILE_OWNERS],
       second_moment[F::PAIRS_PER_THREAD][warp_roles<F>::TILE_OWNERS];
   parameter owned[CONV2_PER_BLOCK + SMALL_PER_BLOCK]; /* parameters with a thread of their own */
   rl_train_state state;
-  mbarrier pixels_mbarrier, gradients_mbarrier; /* the peer's half of pooled1; its part of d_pooled1 */
+  mbarrier pixels_mbarrier, gradients_mbarrier; /* on which the peer's half of pooled1, and its part of d_pooled1, complete */
 };
 
 /* Labels and data set indices of the pair's images in this microbatch and the next two. */
@@ -139,14 +144,15 @@ typedef struct prefetch_state {
   uint32_t label, next_label, next_image, image_after_next;
 } prefetch_state;
 
-/* A thread's sums of gradients over the microbatches of a step. */
+/* A thread's sums of gradients over the microbatches of a step. head_sum4 and head_sum are sums of different gradients of the
+ * head, depending on the warp (train_head). */
 template <class F> struct gradient_sums {
   typename F::weight_sums conv2;
-  float4 conv2_bias;  /* of four channels */
-  float conv1[10];    /* nine taps and the bias of one channel */
-  float4 head_weight; /* warps 0 to 9: a row of fc2.weight; warp 10: fc1.bias */
-  float head_bias;    /* warps 0 to 9: fc2.bias; from warp 11 on: the loss */
-  bool overflow;      /* a value is not finite or does not fit into the format */
+  float4 conv2_bias; /* of four channels */
+  float conv1[10];   /* nine taps and the bias of one channel */
+  float4 head_sum4;  /* warps 0 to 9: a lane's part of a row of fc2.weight; warp 10: of fc1.bias */
+  float head_sum;    /* warps 0 to 9: an element of fc2.bias; warp 11 and later: the loss */
+  bool overflow;     /* a value is not finite or does not fit into the format */
 };
 
 /* At most PAIRS images of a step, one per pair. */
@@ -162,7 +168,8 @@ static __device__ __forceinline__ uint32_t step_image(const microbatch &mb, uint
 static __device__ __forceinline__ bool has_image(const microbatch &mb, uint32_t pair) {
   return step_image(mb, pair) < mb.step_images;
 }
-/* How many images the pair has had, with this one: the phase of its tagged words and mbarriers. */
+/* The number of images that the pair has processed in this launch, this one included: the phase of its tagged words and
+ * mbarriers. */
 static __device__ __forceinline__ uint32_t message_phase(const microbatch &mb, uint32_t pair) {
   return mb.step * ((mb.batch_size + PAIRS - 1 - pair) / PAIRS) + mb.index + 1;
 }
@@ -173,13 +180,14 @@ static __device__ __forceinline__ uint64_t global_time(void) {
   return now;
 }
 
-/* Records that a phase of the step has ended; phase -1: that the step begins. A later microbatch overwrites an earlier one's. */
-static __device__ __forceinline__ void record_timestamp(const rl_persistent &args, uint32_t step, int phase) {
+/* Records the end of a phase of the step, or with phase -1 the begin of the step. A microbatch overwrites the timestamps of the
+ * step's earlier microbatches. */
+static __device__ __forceinline__ void record_timestamp(const rl_persistent_args &args, uint32_t step, int phase) {
   if (!args.timestamps || threadIdx.x != 0 || step >= RL_TIMESTAMPED_STEPS) return;
   args.timestamps->phases[blockIdx.x][step][phase + 1] = global_time();
 }
 
-static __device__ __forceinline__ void record_launch_timestamp(const rl_persistent &args, bool ended) {
+static __device__ __forceinline__ void record_launch_timestamp(const rl_persistent_args &args, bool ended) {
   if (!args.timestamps || threadIdx.x != 0) return;
   args.timestamps->launch[blockIdx.x][ended] = global_time();
   args.timestamps->cycles[blockIdx.x][ended] = (uint64_t)clock64();
@@ -196,13 +204,14 @@ static __host__ __device__ __forceinline__ uint32_t partial_rows(uint32_t batch)
 }
 
 /* This block's half of the pair's row of partial sums of conv2.weight's gradient. */
-static __device__ __forceinline__ float *conv2_partial_row(const rl_persistent &args, const block_coords &coords) {
+static __device__ __forceinline__ float *conv2_partial_row(const rl_persistent_args &args, const block_coords &coords) {
   return &args.partial_conv2[(size_t)coords.pair * CONV2_COUNT + coords.rank * CONV2_HALF];
 }
 
-/* The weights in the format that is multiplied, at their offsets. During a launch they overwrite the FP32 weights, which blocks
- * then keep in shared memory: FP16 copies begin at fc1.weight, others at the first parameter. */
-template <class F> static __device__ __forceinline__ typename F::value *compute_weights(const rl_persistent &args) {
+/* Returns the weights in the format that is multiplied, in global memory; a tensor is at its offset. During a launch they
+ * overwrite the FP32 weights, which the blocks then have in shared memory: FP16 copies begin at fc1.weight, others at the first
+ * parameter. */
+template <class F> static __device__ __forceinline__ typename F::value *compute_weights(const rl_persistent_args &args) {
   return (typename F::value *)(args.adam.weights + (sizeof(typename F::value) == sizeof(__half) ? FC1_OFFSET : 0));
 }
 

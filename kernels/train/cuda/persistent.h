@@ -33,8 +33,8 @@ typedef struct rl_persistent_timestamps {
 
 struct rl_exchange;
 
-/* Arguments of a launch: pointers to device memory. */
-typedef struct rl_persistent {
+/* Arguments of a launch. Pointers are to device memory. */
+typedef struct rl_persistent_args {
   const uint8_t *images, *labels; /* of the data set: [][28][28], [] */
   const uint32_t *order;          /* [count] indices into them; NULL: their own order */
   uint32_t count, batch;          /* images of the epoch and of a step; in an evaluation both are all images */
@@ -50,9 +50,9 @@ typedef struct rl_persistent {
   /* For tests, all or none: outputs of both pools and their gradients, [batch][14][14][32] and [batch][6][6][64], and the pools'
    * codes. NULL: not stored. */
   void *pooled1, *d_pooled1, *d_pooled2;
-  uint8_t *codes1, *codes2;
+  uint8_t *pool_codes1, *pool_codes2;
   rl_persistent_timestamps *timestamps; /* NULL: not recorded */
-} rl_persistent;
+} rl_persistent_args;
 
 size_t rl_persistent_exchange_bytes(void);
 
@@ -62,10 +62,10 @@ uint32_t rl_persistent_rows(uint32_t batch);
 /* Returns 0, or -1 and the reason if the current device can't run the engine. */
 int rl_persistent_supported(rl_format format, rl_error *err);
 
-int rl_persistent_epoch(rl_format format, const rl_persistent *args, cudaStream_t stream, rl_error *err);
+int rl_persistent_epoch(rl_format format, const rl_persistent_args *args, cudaStream_t stream, rl_error *err);
 
 /* Stores each image's loss and whether it was recognised, in [count] each; counts state->test_step up. */
-int rl_persistent_evaluate(rl_format format, const rl_persistent *args, float *losses, uint8_t *correct, cudaStream_t stream,
+int rl_persistent_evaluate(rl_format format, const rl_persistent_args *args, float *losses, uint8_t *correct, cudaStream_t stream,
                            rl_error *err);
 
 #endif

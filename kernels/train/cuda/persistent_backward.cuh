@@ -5,7 +5,7 @@
 #include "train/cuda/persistent_forward.cuh"
 
 /* Computes the gradient of this block's slice of fc1's inputs for the group's images, and sends it to their pairs. */
-template <class F> static __device__ __forceinline__ void fc1_backward(const rl_persistent &args, const microbatch &mb,
+template <class F> static __device__ __forceinline__ void fc1_backward(const rl_persistent_args &args, const microbatch &mb,
                                                                        const block_coords &coords, block_memory<F> &smem) {
   typedef typename F::value value;
   rl_exchange *exchange = args.exchange;
@@ -20,9 +20,9 @@ template <class F> static __device__ __forceinline__ void fc1_backward(const rl_
   });
 }
 
-/* Receives the gradient of conv2's pooled output and stores that of its product in d_out, for this block's channels; adds up the
- * gradient of conv2's bias. No thread reads smem.fc1, which d_out overwrites, any more. */
-template <class F> static __device__ __forceinline__ void unpool2(const rl_persistent &args, const microbatch &mb,
+/* Receives the gradient of conv2's pooled output and computes from it d_out, the gradient of conv2's product, for this block's
+ * channels; adds up the gradient of conv2's bias. d_out overwrites smem.fc1, so every thread must have finished reading fc1. */
+template <class F> static __device__ __forceinline__ void unpool2(const rl_persistent_args &args, const microbatch &mb,
                                                                   const block_coords &coords, block_memory<F> &smem,
                                                                   gradient_sums<F> &sums) {
   typedef typename F::value value;
@@ -31,7 +31,7 @@ template <class F> static __device__ __forceinline__ void unpool2(const rl_persi
 #pragma unroll 1
   for (int i = threadIdx.x; i < CONV2_PIXELS * QUADS; i += F::THREADS) {
     const int pixel = i / QUADS, channel = i % QUADS * 4, from = pixel * RL_C2 + coords.rank * TILE_CHANNELS + channel;
-    const uchar4 code = *(const uchar4 *)&smem.codes2[pixel * TILE_CHANNELS + channel];
+    const uchar4 code = *(const uchar4 *)&smem.pool_codes2[pixel * TILE_CHANNELS + channel];
     const float4 d = receive_tagged(&messages[from], message_phase(mb, coords.pair));
     if (args.d_pooled2) store4((value *)args.d_pooled2 + (size_t)step_image(mb, coords.pair) * RL_FLAT + from, d);
     F::unpool(pixel, channel, code, d, smem.d_out);
@@ -42,16 +42,16 @@ template <class F> static __device__ __forceinline__ void unpool2(const rl_persi
   }
 }
 
-/* Index of a pixel's channels `channel` and the next in d_pooled1. The permutation puts neighbouring pixels, and pixels three
- * rows apart, into different banks. */
+/* Index in d_pooled1 of channels `channel` and channel + 1 of a pixel. Channels are permuted (XOR), so that neighbouring pixels,
+ * and pixels three rows apart, lie in different banks. */
 static __device__ __forceinline__ int d_pooled1_index(int pixel, int channel) {
   return pixel * RL_C1 + (channel ^ (pixel + pixel / 32) % 4 * 8);
 }
 
 /* Computes this block's part of the gradient of conv2's input and stores it in the block that owns the pixel. WAR: cluster_wait
  * orders the stores after the peer's last read of its d_pooled1. */
-template <class F> static __device__ __forceinline__ void conv2_input_gradient(const rl_persistent &args, const microbatch &mb,
-                                                                               const block_coords &coords,
+template <class F> static __device__ __forceinline__ void conv2_input_gradient(const rl_persistent_args &args,
+                                                                               const microbatch &mb, const block_coords &coords,
                                                                                block_memory<F> &smem) {
   F::conv2_input_gradient(smem.conv2, smem.d_out, cluster_wait, [&](int pixel, int channel, float a, float b) {
     const uint32_t owner = pixel >= BLOCK_PIXELS;
@@ -62,10 +62,10 @@ template <class F> static __device__ __forceinline__ void conv2_input_gradient(c
   record_timestamp(args, mb.step, RL_PHASE_conv2_input_gradient);
 }
 
-/* Computes the gradients of conv2's weights, bias and input. Without BACKWARD_SCRATCH_FLOATS the input gradient comes first:
- * d_out outlives it, and its stores to the peer drain while the weight gradient is computed. `last`: this is the pair's last
- * image of the step. */
-template <class F> static __device__ __forceinline__ void conv2_backward(const rl_persistent &args, const microbatch &mb,
+/* Computes the gradients of conv2's weights, bias and input. Without BACKWARD_SCRATCH_FLOATS the input gradient is computed
+ * first, because its stores to the peer then drain while the weight gradient is computed. With scratch it must come second
+ * (tile.cuh). `last`: this is the pair's last image of the step. */
+template <class F> static __device__ __forceinline__ void conv2_backward(const rl_persistent_args &args, const microbatch &mb,
                                                                          const block_coords &coords, bool last,
                                                                          block_memory<F> &smem, gradient_sums<F> &sums) {
   const bool input_first = !F::BACKWARD_SCRATCH_FLOATS;
@@ -89,7 +89,7 @@ template <class F> static __device__ __forceinline__ void conv2_backward(const r
 }
 
 /* Adds this block's pixels to conv1's gradients; a lane is a channel. The compute warps call it. */
-template <class F> static __device__ __forceinline__ void conv1_backward(const rl_persistent &args, const microbatch &mb,
+template <class F> static __device__ __forceinline__ void conv1_backward(const rl_persistent_args &args, const microbatch &mb,
                                                                          const block_coords &coords, block_memory<F> &smem,
                                                                          gradient_sums<F> &sums) {
   typedef typename F::value value;
@@ -98,7 +98,7 @@ template <class F> static __device__ __forceinline__ void conv1_backward(const r
                                  : NULL;
 #pragma unroll 2
   for (int pixel = coords.warp; pixel < BLOCK_PIXELS; pixel += warp_roles<F>::COMPUTE_WARPS) {
-    const int i = pixel * RL_C1 + coords.lane, from = d_pooled1_index(pixel, coords.lane), code = smem.codes1[i];
+    const int i = pixel * RL_C1 + coords.lane, from = d_pooled1_index(pixel, coords.lane), code = smem.pool_codes1[i];
     const float gradient = rounded_to<value>(smem.d_pooled1[0][from] + smem.d_pooled1[1][from]);
     if (stored) stored[i] = (value)gradient;
     sums.overflow |= code != RL_POOL_RELU_ZERO && !isfinite(gradient);
@@ -107,17 +107,16 @@ template <class F> static __device__ __forceinline__ void conv1_backward(const r
 }
 
 /* Stores the step's sums of the head's, conv1's and conv2.bias's gradients to their rows of partial sums. */
-template <class F> static __device__ __forceinline__ void store_partial_sums(const rl_persistent &args,
+template <class F> static __device__ __forceinline__ void store_partial_sums(const rl_persistent_args &args,
                                                                              const block_coords &coords, block_memory<F> &smem,
                                                                              gradient_sums<F> &sums) {
   if (coords.rank == 0) {
     float *row = &args.partial_head[(size_t)coords.pair * RL_HEAD_ROW], *weights = &row[RL_FC1],
           *biases = &weights[RL_CLASSES * RL_FC1];
     if (coords.warp <= RL_CLASSES)
-      store4(coords.warp < RL_CLASSES ? &weights[coords.warp * RL_FC1 + coords.lane * 4] : &row[coords.lane * 4],
-             sums.head_weight);
+      store4(coords.warp < RL_CLASSES ? &weights[coords.warp * RL_FC1 + coords.lane * 4] : &row[coords.lane * 4], sums.head_sum4);
     if (coords.warp != RL_CLASSES && coords.lane == 0)
-      (coords.warp < RL_CLASSES ? biases[coords.warp] : row[RL_HEAD_LOSS]) = sums.head_bias;
+      (coords.warp < RL_CLASSES ? biases[coords.warp] : row[RL_HEAD_LOSS]) = sums.head_sum;
   }
   float *warp_row = smem.warp_sums[coords.warp];
   for (int k = 0; k < 9; k++) warp_row[coords.lane * 9 + k] = sums.conv1[k];
@@ -127,15 +126,15 @@ template <class F> static __device__ __forceinline__ void store_partial_sums(con
     float sum = biases[c];
     sum += __shfl_xor_sync(0xffffffffu, sum, 8);
     sum += __shfl_xor_sync(0xffffffffu, sum, 16);
-    if (coords.lane < 8) warp_row[CONV1_ROW + coords.lane * 4 + c] = sum;
+    if (coords.lane < 8) warp_row[CONV1_PARAMETERS + coords.lane * 4 + c] = sum;
   }
   __syncthreads();
 #pragma unroll 1
   for (int i = threadIdx.x; i < WARP_SUMS; i += F::THREADS) {
     float sum = 0.0f;
     for (int warp = 0; warp < warp_roles<F>::WARPS; warp++) sum += smem.warp_sums[warp][i];
-    if (i < CONV1_ROW) args.partial_conv1[blockIdx.x * CONV1_ROW + i] = sum;
-    else args.partial_conv2_bias[coords.pair * RL_C2 + coords.rank * TILE_CHANNELS + i - CONV1_ROW] = sum;
+    if (i < CONV1_PARAMETERS) args.partial_conv1[blockIdx.x * CONV1_PARAMETERS + i] = sum;
+    else args.partial_conv2_bias[coords.pair * RL_C2 + coords.rank * TILE_CHANNELS + i - CONV1_PARAMETERS] = sum;
   }
 }
 

@@ -1,16 +1,19 @@
 /* Engine "persistent": all steps of an epoch in one launch, and the evaluation in another. persistent.cuh says how images,
- * channels and parameters are divided over 128 blocks, which stay for the whole launch: a block keeps its weights and moments in
- * shared memory, and there are no launches between steps. A step exchanges (exchange.cuh):
+ * channels and parameters are divided over 128 blocks, in pairs and groups. The blocks run for the whole launch: a block keeps
+ * its weights and moments in shared memory, and there are no launches between steps. A step exchanges (exchange.cuh):
  *
- *   pair   conv1's output, and the gradient of conv2's input: st.async to the peer's shared memory, complete on its mbarriers
- *   group  fc1's inputs, the parts of its product, the gradients of the product and of the inputs: tagged words
- *   grid   forward: operands of fc1's weight gradient; conv2's backward pass runs between arrive and wait
- *          backward: partial sums of all other gradients, and overflow; fc1's weight gradient runs between arrive and wait
- *          update: the new weights; the next step's conv1 runs between arrive and wait, its weights come as tagged words
+ *   in a pair    conv1's output, and the gradient of conv2's input: st.async to the peer's shared memory, which completes on the
+ *                peer's mbarriers
+ *   in a group   fc1's inputs, the parts of its product, the gradients of the product and of the inputs: tagged words
+ *   in the grid  three grid barriers; a block has other work between its arrive and its wait:
+ *                `forward` publishes the operands of fc1's weight gradient; between: conv2's backward pass
+ *                `backward` publishes the partial sums of all other gradients, and overflow; between: fc1's weight gradient
+ *                `update` publishes the new weights; between: conv1 of the next step, whose weights are sent as tagged words
  *
- * A batch of more than 64 images is processed in microbatches, and its gradients add up in registers. All sums have a fixed
- * order. Floor of a step of 64 images on an H200: FP16's products take 1.4 µs at the tensor cores' rate; FP32's convolutions 7.0
- * µs at 128 FMA a cycle by Winograd, and fc1 1.7 µs. The rest of a step is latency of the exchanges (docs/performance.md). */
+ * A microbatch is at most 64 images, one per pair. A larger batch is processed in several microbatches, and its gradients add
+ * up in registers. All sums have a fixed order. Floor of a step of 64 images on an H200: FP16's products take 1.4 µs at the
+ * tensor cores' rate; FP32's convolutions 7.0 µs at 128 FMA a cycle by Winograd, and fc1 1.7 µs. The rest of a step is latency
+ * of the exchanges (docs/performance.md). */
 #include "cuda_check.h"
 #include "train/cuda/persistent_backward.cuh"
 #include "train/cuda/persistent_forward.cuh"
@@ -19,8 +22,8 @@
 #include "train/cuda/tile_half.cuh"
 #include "train/cuda/tile_tensor_float.cuh"
 
-/* The microbatch after mb; after the last step its step has no images. */
-static __device__ __forceinline__ microbatch next_microbatch(const rl_persistent &args, microbatch mb) {
+/* Returns the microbatch after mb. After the last step of the epoch it returns one with step_images 0. */
+static __device__ __forceinline__ microbatch next_microbatch(const rl_persistent_args &args, microbatch mb) {
   if (has_image({mb.step_images, mb.index + 1, 0, 0}, 0)) {
     mb.index++;
     return mb;
@@ -30,7 +33,7 @@ static __device__ __forceinline__ microbatch next_microbatch(const rl_persistent
 }
 
 /* Forward pass of a microbatch up to the parts of fc1's product. Every pair has at most one image. */
-template <class F> static __device__ __forceinline__ void forward_pass(const rl_persistent &args, const microbatch &mb,
+template <class F> static __device__ __forceinline__ void forward_pass(const rl_persistent_args &args, const microbatch &mb,
                                                                        const block_coords &coords, block_memory<F> &smem,
                                                                        bool *overflow) {
   const uint32_t step = mb.step;
@@ -41,7 +44,7 @@ template <class F> static __device__ __forceinline__ void forward_pass(const rl_
     __syncthreads();
     normalise_image(coords, smem);
   } else if (pair_active) {
-    receive_broadcast(args, step + 1, coords, smem);
+    receive_tagged_weights(args, step + 1, coords, smem);
   }
   __syncthreads();
   if (pair_active && is_leader())
@@ -55,14 +58,14 @@ template <class F> static __device__ __forceinline__ void forward_pass(const rl_
   if constexpr (warp_roles<F>::PREFETCH_EARLY)
     if (group_active) load_fc1_and_head_async<F, F::FORWARD_WARPS>(args, mb, coords, smem);
   if (pair_active) {
-    if (F::FORWARD_SCRATCH_FLOATS && first) {
-      F::prepare_weights(smem.conv2_raw, smem.conv2);
+    if (warp_roles<F>::TRANSFORMS_WEIGHTS && first) {
+      F::prepare_weights(smem.conv2_loaded, smem.conv2);
       __syncthreads();
     }
     conv2_forward(args, mb, coords, smem, overflow);
     record_timestamp(args, step, RL_PHASE_conv2_forward);
   }
-  if (group_active && F::FORWARD_SCRATCH_FLOATS) {
+  if (group_active && warp_roles<F>::TRANSFORMS_WEIGHTS) {
     __syncthreads();
     load_fc1_and_head_async<F, 0>(args, mb, coords, smem);
   }
@@ -71,7 +74,7 @@ template <class F> static __device__ __forceinline__ void forward_pass(const rl_
 }
 
 /* Forward and backward pass of a microbatch. */
-template <class F> static __device__ __forceinline__ void run_microbatch(const rl_persistent &args, const microbatch &mb,
+template <class F> static __device__ __forceinline__ void run_microbatch(const rl_persistent_args &args, const microbatch &mb,
                                                                          const block_coords &coords, prefetch_state *prefetch,
                                                                          block_memory<F> &smem, gradient_sums<F> &sums) {
   rl_exchange *exchange = args.exchange;
@@ -82,15 +85,15 @@ template <class F> static __device__ __forceinline__ void run_microbatch(const r
   forward_pass(args, mb, coords, smem, &sums.overflow);
   if (pair_active && coords.rank == 0) train_head(args, mb, coords, prefetch->label, smem, sums);
   record_timestamp(args, step, RL_PHASE_head);
-  if (last)
-    grid_barrier_arrive(exchange->forward); /* arrive early: most stores have drained, and gradient messages are not due yet */
+  /* The release waits for few stores here, because most have drained, and it does not delay gradient messages, which follow. */
+  if (last) grid_barrier_arrive(exchange->forward);
   if (pair_active) dump_activations(args, mb, coords, smem);
   prefetch_next_image(args, next_microbatch(args, next), coords, prefetch, smem);
   if (group_active) fc1_backward(args, mb, coords, smem);
   record_timestamp(args, step, RL_PHASE_fc1_backward);
   __syncthreads();
   if (pair_active) conv2_backward(args, mb, coords, last || !has_image(next, coords.pair), smem, sums);
-  if (last && is_leader()) spin_until(exchange->forward, step + 1);
+  if (last && is_leader()) grid_barrier_spin(exchange->forward, step + 1);
   if (pair_active && is_compute_warp<F>()) conv1_backward(args, mb, coords, smem, sums);
   record_timestamp(args, step, RL_PHASE_conv1_backward);
   if (pair_active && !last) cluster_barrier(); /* WAR: the next microbatch overwrites d_pooled1 and pooled1 */
@@ -98,7 +101,7 @@ template <class F> static __device__ __forceinline__ void run_microbatch(const r
 }
 
 /* After the last microbatch of a step: stores the partial sums, computes fc1's weight gradient, updates the parameters. */
-template <class F> static __device__ __forceinline__ void finish_step(const rl_persistent &args, const microbatch &mb,
+template <class F> static __device__ __forceinline__ void finish_step(const rl_persistent_args &args, const microbatch &mb,
                                                                       const block_coords &coords, block_memory<F> &smem,
                                                                       gradient_sums<F> &sums) {
   rl_exchange *exchange = args.exchange;
@@ -133,7 +136,7 @@ template <class F> static __device__ __forceinline__ void init_mbarriers(block_m
 
 /* Loads the first image, and prefetches the index of the second. */
 template <class F>
-static __device__ __forceinline__ prefetch_state load_first_image(const rl_persistent &args, const microbatch &mb,
+static __device__ __forceinline__ prefetch_state load_first_image(const rl_persistent_args &args, const microbatch &mb,
                                                                   const block_coords &coords, block_memory<F> &smem) {
   const uint32_t image = sample_index(args, mb, coords.pair);
   load_image_async(args, image, smem);
@@ -143,10 +146,10 @@ static __device__ __forceinline__ prefetch_state load_first_image(const rl_persi
   return {args.labels[image], 0, sample_index(args, next_microbatch(args, mb), coords.pair), 0};
 }
 
-/* Loads the parameters and the first image, and publishes the weights in the format that is multiplied: the barrier `update`
- * orders them. */
-template <class F> static __device__ __forceinline__ prefetch_state begin_launch(const rl_persistent &args, const microbatch &mb,
-                                                                                 const block_coords &coords,
+/* Loads the parameters and the first image, and publishes the weights in the format that is multiplied. Readers wait for the
+ * barrier `update`. */
+template <class F> static __device__ __forceinline__ prefetch_state begin_launch(const rl_persistent_args &args,
+                                                                                 const microbatch &mb, const block_coords &coords,
                                                                                  block_memory<F> &smem) {
   rl_exchange *exchange = args.exchange;
   load_parameters(args, smem);
@@ -160,7 +163,7 @@ template <class F> static __device__ __forceinline__ prefetch_state begin_launch
   return prefetch;
 }
 
-template <class F> static __global__ void __launch_bounds__(F::THREADS, 1) persistent_epoch(rl_persistent args) {
+template <class F> static __global__ void __launch_bounds__(F::THREADS, 1) persistent_epoch(rl_persistent_args args) {
   extern __shared__ __align__(16) unsigned char shared[];
   block_memory<F> &smem = *(block_memory<F> *)shared;
   rl_exchange *exchange = args.exchange;
@@ -188,7 +191,7 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1) persi
 }
 
 template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
-    persistent_evaluate(rl_persistent args, float *losses, uint8_t *correct) {
+    persistent_evaluate(rl_persistent_args args, float *losses, uint8_t *correct) {
   extern __shared__ __align__(16) unsigned char shared[];
   block_memory<F> &smem = *(block_memory<F> *)shared;
   rl_exchange *exchange = args.exchange;
@@ -221,7 +224,7 @@ typedef struct launch_config {
   cudaLaunchAttribute attributes[2];
 } launch_config;
 
-/* Blocks wait for each other: the launch is cooperative, so that all are resident, in clusters of two. */
+/* Clusters of two blocks. The launch is cooperative, so that all blocks are resident: they wait for each other. */
 template <class F> static void init_launch_config(launch_config *launch, cudaStream_t stream) {
   *launch = {};
   launch->config.gridDim = BLOCKS;
@@ -272,9 +275,9 @@ template <class F> static int check_residency(rl_error *err) {
 }
 
 /* Clears the exchange and launches a kernel. */
-template <class F, class... Parameters, class... Results> static int launch_kernel(void (*kernel)(Parameters...),
-                                                                                   const rl_persistent *args, cudaStream_t stream,
-                                                                                   rl_error *err, Results... results) {
+template <class F, class... Parameters, class... Results>
+static int launch_kernel(void (*kernel)(Parameters...), const rl_persistent_args *args, cudaStream_t stream, rl_error *err,
+                         Results... results) {
   launch_config launch;
   init_launch_config<F>(&launch, stream);
   if (allow_shared_memory<F>(kernel, err) < 0 ||
@@ -283,21 +286,21 @@ template <class F, class... Parameters, class... Results> static int launch_kern
   return rl_cuda_ok(cudaLaunchKernelEx(&launch.config, kernel, *args, results...), "launching engine persistent", err);
 }
 
-/* Calls `call` with the tiles of the format. */
+/* Calls `call` with a value of the type that implements tile.cuh for the format. */
 template <class Call> static int for_format(rl_format format, Call call) {
-  if (format.half) return call(half_tiles());
-  return format.tensor_float ? call(tensor_float_tiles()) : call(float_tiles());
+  if (format.half) return call(half_tile_format());
+  return format.tensor_float ? call(tensor_float_tile_format()) : call(float_tile_format());
 }
 
 template <class F> static int check_support(F, rl_error *err) {
   return check_features<F>(err) < 0 ? -1 : check_residency<F>(err);
 }
 
-template <class F> static int launch_epoch(F, const rl_persistent *args, cudaStream_t stream, rl_error *err) {
+template <class F> static int launch_epoch(F, const rl_persistent_args *args, cudaStream_t stream, rl_error *err) {
   return launch_kernel<F>(persistent_epoch<F>, args, stream, err);
 }
 
-template <class F> static int launch_evaluation(F, const rl_persistent *args, const evaluation_results &results,
+template <class F> static int launch_evaluation(F, const rl_persistent_args *args, const evaluation_results &results,
                                                 cudaStream_t stream, rl_error *err) {
   return launch_kernel<F>(persistent_evaluate<F>, args, stream, err, results.losses, results.correct);
 }
@@ -306,11 +309,11 @@ int rl_persistent_supported(rl_format format, rl_error *err) {
   return for_format(format, [&](auto tiles) { return check_support(tiles, err); });
 }
 
-int rl_persistent_epoch(rl_format format, const rl_persistent *args, cudaStream_t stream, rl_error *err) {
+int rl_persistent_epoch(rl_format format, const rl_persistent_args *args, cudaStream_t stream, rl_error *err) {
   return for_format(format, [&](auto tiles) { return launch_epoch(tiles, args, stream, err); });
 }
 
-int rl_persistent_evaluate(rl_format format, const rl_persistent *args, float *losses, uint8_t *correct, cudaStream_t stream,
+int rl_persistent_evaluate(rl_format format, const rl_persistent_args *args, float *losses, uint8_t *correct, cudaStream_t stream,
                            rl_error *err) {
   return for_format(format, [&](auto tiles) { return launch_evaluation(tiles, args, {losses, correct}, stream, err); });
 }

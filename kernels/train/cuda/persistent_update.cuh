@@ -14,13 +14,13 @@ static __device__ __forceinline__ void store_parameter(const rl_adam &adam, uint
   adam.second_moment[i] = p.second_moment;
 }
 
-/* Index in smem.owned of the parameter that this thread alone updates, of conv2.weight or of the small values; negative: it has
- * none. The last threads have them, because the first update the tile of fc1.weight. */
+/* Index in smem.owned of the parameter of conv2.weight or of the small values that this thread updates; negative: it has none.
+ * The last threads of the block have one, because the first threads update the tile of fc1.weight. */
 static __device__ __forceinline__ int owned_index(void) {
   return (int)threadIdx.x - (TILE_THREADS - CONV2_PER_BLOCK - SMALL_PER_BLOCK);
 }
 static __device__ __forceinline__ bool owns_conv2(void) { return owned_index() >= 0 && owned_index() < CONV2_PER_BLOCK; }
-/* Number of that small value (persistent.cuh). */
+/* Index of this thread's small value among all SMALL_VALUES (persistent.cuh). */
 static __device__ __forceinline__ uint32_t small_index(void) {
   return blockIdx.x * SMALL_PER_BLOCK + owned_index() - CONV2_PER_BLOCK;
 }
@@ -49,13 +49,13 @@ template <class F> static __device__ __forceinline__ uint32_t tile_offset(int i)
 
 /* Pair i in full precision: in shared memory, or in global memory if that holds it in the format that is multiplied. */
 template <class F>
-static __device__ __forceinline__ float2 *tile_weight(const rl_persistent &args, int i, block_memory<F> &smem) {
+static __device__ __forceinline__ float2 *tile_weight(const rl_persistent_args &args, int i, block_memory<F> &smem) {
   return F::SEPARATE_MASTER_WEIGHTS ? &smem.weight[i][threadIdx.x] : (float2 *)&args.adam.weights[tile_offset<F>(i)];
 }
 
-/* Begins to load the tile's operands for up to TILE_BATCH images from `first` on: rows of fc1's gradient, columns of its input.
- * Pads them with zeros. */
-template <class F> static __device__ __forceinline__ void load_fc1_operands_async(const rl_persistent &args, uint32_t first,
+/* Begins to load the operands of the tile's gradient for up to TILE_BATCH images, starting with image `first`: TILE_ROWS outputs
+ * of the gradient of fc1's product and TILE_COLUMNS of fc1's inputs. Fills the rows of missing images with zeros. */
+template <class F> static __device__ __forceinline__ void load_fc1_operands_async(const rl_persistent_args &args, uint32_t first,
                                                                                   uint32_t batch, block_memory<F> &smem) {
   typedef typename F::value value;
   const value *d_fc1 = (const value *)args.d_fc1 + (size_t)first * RL_FC1 + tile_first_row(),
@@ -72,7 +72,7 @@ template <class F> static __device__ __forceinline__ void load_fc1_operands_asyn
 }
 
 /* Computes the tile of fc1's weight gradient. The caller has begun to load the first operands. */
-template <class F> static __device__ __forceinline__ void fc1_weight_gradient_tile(const rl_persistent &args, uint32_t batch,
+template <class F> static __device__ __forceinline__ void fc1_weight_gradient_tile(const rl_persistent_args &args, uint32_t batch,
                                                                                    block_memory<F> &smem,
                                                                                    float gradient[F::PAIRS_PER_THREAD][2]) {
   for (uint32_t first = 0; first < batch; first += TILE_BATCH) {
@@ -92,7 +92,7 @@ typedef struct partial_sums {
   uint32_t stride, rows;
 } partial_sums;
 
-static __device__ __forceinline__ partial_sums small_column(const rl_persistent &args, uint32_t i, uint32_t rows) {
+static __device__ __forceinline__ partial_sums small_column(const rl_persistent_args &args, uint32_t i, uint32_t rows) {
   if (i < CONV2_OFFSET) return {&args.partial_conv1[i], CONV2_OFFSET, 2 * rows};
   if (i < CONV2_OFFSET + RL_C2) return {&args.partial_conv2_bias[i - CONV2_OFFSET], RL_C2, rows};
   if (i < SMALL_VALUES) return {&args.partial_head[i - CONV2_OFFSET - RL_C2], RL_HEAD_ROW, rows};
@@ -102,7 +102,7 @@ static __device__ __forceinline__ partial_sums small_column(const rl_persistent 
 /* Adds up the partial sums of the parameters in smem.owned, by all threads. Returns the gradient of this thread's parameter,
  * which is still multiplied by the loss scale, or the sum of the losses. All loads are issued before the first addition. */
 template <class F>
-static __device__ __forceinline__ float owned_gradient(const rl_persistent &args, uint32_t rows, block_memory<F> &smem) {
+static __device__ __forceinline__ float owned_gradient(const rl_persistent_args &args, uint32_t rows, block_memory<F> &smem) {
   enum {
     SPLITS = warp_roles<F>::CONV2_SPLITS,
     SMALL_SPLITS = warp_roles<F>::SMALL_SPLITS,
@@ -143,7 +143,7 @@ static __device__ __forceinline__ void update(parameter *p, float gradient, adam
   p->weight = adam_updated(p->weight, gradient, &p->first_moment, &p->second_moment, rates);
 }
 
-template <class F> static __device__ __forceinline__ void update_tile(const rl_persistent &args,
+template <class F> static __device__ __forceinline__ void update_tile(const rl_persistent_args &args,
                                                                       const float gradient[F::PAIRS_PER_THREAD][2],
                                                                       adam_rates rates, block_memory<F> &smem) {
   if (!owns_tile<F>()) return;
@@ -160,18 +160,18 @@ template <class F> static __device__ __forceinline__ void update_tile(const rl_p
   }
 }
 
-/* Publishes this thread's owned weight: conv1's and conv2.bias as tagged words of `phase`, others by a store that the barrier
- * `update` orders. */
-template <class F> static __device__ __forceinline__ void publish(const rl_persistent &args, uint32_t phase, float weight) {
-  for (int group = 0; group < PAIRS / GROUP_PAIRS && owns_small() && small_index() < BROADCAST_VALUES; group++)
-    send_tagged(&args.exchange->broadcast[group][small_index()], phase, weight);
+/* Publishes the weight that this thread owns. Weights of conv1 and conv2.bias are sent as tagged words of `phase`. Others are
+ * stored in global memory; readers wait for the barrier `update`. */
+template <class F> static __device__ __forceinline__ void publish(const rl_persistent_args &args, uint32_t phase, float weight) {
+  for (int group = 0; group < PAIRS / GROUP_PAIRS && owns_small() && small_index() < TAGGED_WEIGHTS; group++)
+    send_tagged(&args.exchange->tagged_weights[group][small_index()], phase, weight);
   if (owns_conv2()) compute_weights<F>(args)[owned_offset()] = (typename F::value)weight;
   else if (owns_small()) args.adam.weights[owned_offset()] = weight;
 }
 
-/* Updates the block's parameters after the barrier `backward`, or leaves them if a gradient overflowed. The weights that other
- * blocks wait for come first. */
-template <class F> static __device__ __forceinline__ void update_parameters(const rl_persistent &args, const microbatch &mb,
+/* After the barrier `backward`: updates the block's parameters, or leaves them unchanged if a gradient overflowed. Updates the
+ * weights that other blocks wait for before the tile of fc1.weight. */
+template <class F> static __device__ __forceinline__ void update_parameters(const rl_persistent_args &args, const microbatch &mb,
                                                                             const float gradient[F::PAIRS_PER_THREAD][2],
                                                                             block_memory<F> &smem) {
   const bool skip = __ldcg(&args.exchange->overflow) == mb.step + 1;
@@ -188,7 +188,7 @@ template <class F> static __device__ __forceinline__ void update_parameters(cons
 }
 
 /* Loads the block's parameters from global memory, at the start of a launch. */
-template <class F> static __device__ __forceinline__ void load_parameters(const rl_persistent &args, block_memory<F> &smem) {
+template <class F> static __device__ __forceinline__ void load_parameters(const rl_persistent_args &args, block_memory<F> &smem) {
   for (int i = 0; i < F::PAIRS_PER_THREAD && owns_tile<F>(); i++) {
     const uint32_t offset = tile_offset<F>(i);
     if (F::SEPARATE_MASTER_WEIGHTS) smem.weight[i][threadIdx.x] = *(const float2 *)&args.adam.weights[offset];
@@ -200,7 +200,7 @@ template <class F> static __device__ __forceinline__ void load_parameters(const 
 
 /* Publishes the block's weights in the format that is multiplied. WAR: they overwrite parameters that every block has loaded. */
 template <class F>
-static __device__ __forceinline__ void publish_parameters(const rl_persistent &args, const block_memory<F> &smem) {
+static __device__ __forceinline__ void publish_parameters(const rl_persistent_args &args, const block_memory<F> &smem) {
   for (int i = 0; i < F::PAIRS_PER_THREAD && owns_tile<F>() && F::SEPARATE_MASTER_WEIGHTS; i++) {
     const float2 w = smem.weight[i][threadIdx.x];
     store2(compute_weights<F>(args) + tile_offset<F>(i), w.x, w.y);
@@ -210,7 +210,7 @@ static __device__ __forceinline__ void publish_parameters(const rl_persistent &a
 
 /* Stores the block's parameters to global memory, at the end of a launch. WAR: every block has read the published weights. */
 template <class F>
-static __device__ __forceinline__ void store_parameters(const rl_persistent &args, const block_memory<F> &smem) {
+static __device__ __forceinline__ void store_parameters(const rl_persistent_args &args, const block_memory<F> &smem) {
   for (int i = 0; i < F::PAIRS_PER_THREAD && owns_tile<F>(); i++) {
     const uint32_t offset = tile_offset<F>(i);
     if (F::SEPARATE_MASTER_WEIGHTS) *(float2 *)&args.adam.weights[offset] = smem.weight[i][threadIdx.x];

@@ -32,7 +32,7 @@ template <typename T> static __global__ void pool2_forward_nhwc(uint32_t count, 
   float4 in[4], b = load4(&bias[quad * 4]);
   for (int position = 0; position < 4; position++)
     in[position] = load4(&y[((size_t)n * H2_PIXELS + product_pixel(pixel, position)) * RL_C2 + quad * 4]);
-  float sum = 0.0f; /* of FP16 values in FP32: finite if all are */
+  float sum = 0.0f; /* of FP16 values in FP32: finite only if all values are */
   for (int position = 0; position < 4; position++) {
     sum += in[position].x + in[position].y + in[position].z + in[position].w;
     update_best(in[position].x + b.x, position, &best[0], &code[0]);

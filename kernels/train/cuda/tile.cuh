@@ -1,6 +1,6 @@
 /* The matrix products of one block of the engine "persistent", as an interface between its kernels (persistent_kernels.cu) and
- * the formats half_tiles (tile_half.cuh), float_tiles (tile_float.cuh) and tensor_float_tiles (tile_tensor_float.cuh). A format
- * is a struct of constants and static functions; the kernels are templates over it.
+ * the formats half_tile_format (tile_half.cuh), float_tile_format (tile_float.cuh) and tensor_float_tile_format
+ * (tile_tensor_float.cuh). A format is a struct of constants and static functions; the kernels are templates over it.
  *
  * Partition: a block computes one image and TILE_CHANNELS of conv2's 64 output channels; for fc1, up to TILE_IMAGES images, all
  * 128 outputs and a slice of SLICE inputs; for fc1's weight gradient, a tile of TILE_ROWS × TILE_COLUMNS weights, TILE_BATCH
@@ -11,11 +11,11 @@
  *     THREADS,                  threads of a block
  *     IN_PITCH,                 in[14 · 14 pixels][IN_PITCH], 32 input channels. A pitch is the distance between rows in shared
  *                               memory in values, a multiple of 16 bytes
- *     RAW_WEIGHT_PITCH,         conv2's weights as loaded: raw[TILE_CHANNELS][RAW_WEIGHT_PITCH], 9 taps × 32 input channels
+ *     LOADED_WEIGHT_PITCH,      conv2's weights as loaded: loaded[TILE_CHANNELS][LOADED_WEIGHT_PITCH], 9 taps × 32 input channels
  *     WEIGHT_VALUES,            size of conv2's weights as multiplied
  *     D_OUT_VALUES,             size of d_out, the gradient of conv2's product; its layout is the format's
- *     FORWARD_SCRATCH_FLOATS,   scratch of conv2_forward, and of conv2_weight_gradient; 0: conv2 multiplies raw weights
- *     BACKWARD_SCRATCH_FLOATS,
+ *     FORWARD_SCRATCH_FLOATS,   scratch of conv2_forward; 0: conv2 multiplies the weights as loaded, else transformed ones
+ *     BACKWARD_SCRATCH_FLOATS,  scratch of conv2_weight_gradient
  *     FORWARD_EXCHANGE_FLOATS,  scratch of conv2_forward if FORWARD_SCRATCH_FLOATS is 0
  *     FORWARD_WARPS,            warps 0 … FORWARD_WARPS - 1 compute conv2_forward. If warps remain, they load weights meanwhile
  *     SEPARATE_MASTER_WEIGHTS,  1: value is rounded, so that FP32 master weights of fc1 are kept beside the multiplied ones
@@ -35,7 +35,7 @@
  * depends on the position alone. A sink is called exactly once for each element, by any thread; its pairs a, b belong to the
  * given even index and the next one.
  *
- *   prepare_weights(const value *raw, value *weights);        computes multiplied weights from raw ones, if there is scratch
+ *   prepare_weights(const value *loaded, value *weights);     transforms loaded weights into multiplied ones, if there is scratch
  *   template <class Sink> conv2_forward(const value *in, const value *weights, float *scratch, Sink sink);
  *       sink(pooled pixel, channel, const float a[4], const float b[4]): the four products of a 2×2 window, row-major
  *   unpool(int pixel, int channel, uchar4 code, float4 d, value *d_out);      writes d_out of a window for four channels: d at
@@ -44,16 +44,16 @@
  *   conv2_weight_gradient(value *in, const value *d_out, float *scratch, weight_sums &sums);   adds an image. Overwrites `in` if
  *       there is scratch
  *   store_weight_gradient(const weight_sums &sums, float *row);               unless the sums are in `row` already
- *   template <class Ready, class Sink> conv2_input_gradient(const value *weights, value *d_out, Ready ready, Sink sink);
- *       sink(pixel of 14×14, input channel, a, b): the part from this block's output channels. May overwrite d_out. All threads
- *       call ready() before the set_row sink. If there is scratch, it must follow the weight gradient, whose scratch the sink may
- *       then overwrite
+ *   template <class BeforeSink, class Sink> conv2_input_gradient(const value *weights, value *d_out, BeforeSink before_sink, Sink
+ * sink); sink(pixel of 14×14, input channel, a, b): the part from this block's output channels. May overwrite d_out. All threads
+ *       call before_sink() before any calls sink. If there is scratch, it must follow the weight gradient, whose scratch the sink
+ *       may then overwrite
  *   template <int SLICE, class Sink> fc1_forward(const value *in, const value *weights, Sink sink);
  *       sink(image, output, a, b): the product over the slice
  *   template <int SLICE, class Sink> fc1_backward(const value *d_fc1, const value *weights, Sink sink);
  *       sink(image, input of the slice, a, b): d_fc1 · weights
  *   fc1_weight_gradient(const value *d_fc1, const value *in, float sums[PAIRS_PER_THREAD][2]);   adds TILE_BATCH images; called
- *       by the set_row FC1_GRADIENT_WARPS warps
+ *       by warps 0 … FC1_GRADIENT_WARPS - 1
  *   tile_row(i), tile_column(i)                               position of this thread's pair i in the tile */
 #ifndef RL_TRAIN_CUDA_TILE_H
 #define RL_TRAIN_CUDA_TILE_H
@@ -89,25 +89,27 @@ struct tile_format {
 template <int COUNT> struct register_sums { float values[COUNT]; };
 
 /* conv2's input gradient as mma products with N = 8: d_out · weights, without the border of zeros. Row y of d_out contributes to
- * rows y, y + 1, y + 2 of the result, by the row of taps; columns likewise. A set is 16 pixels: rows r, r + 3, r + 6, r + 9 and
- * columns c, c + 3, c + 6, c + 9. Set r of d_out with row of taps t contributes to set r + t of the result (0 to 4).
+ * rows y, y + 1, y + 2 of the result, one for each row of taps; columns likewise. A set is the 16 pixels of rows r, r + 3, r + 6,
+ * r + 9 and columns c, c + 3, c + 6, c + 9. Row set r of d_out with row of taps t contributes to row set r + t of the result
+ * (0 to 4).
  *
  * A warp computes eight input channels and three of the nine pairs (r, t): one that it adds to sum[0], two that it adds to
  * sum[1]. These hold sets 2 and 2, 0 and 3, or 4 and 1 of the result; sets that share pixels are added at the end.
  *
  * F::accumulate_tap_row(weights, d_out, row, tap_row, channel, sum) adds set `row` of d_out with one row of taps; sum[x] is the
- * set of columns x, x + 3, …. The A fragment's rows 0-3 are a column's four pixels; rows 4-7 are LANE_COLUMN_STEP columns of the
- * set further right, rows 8-15 HALF_COLUMN_STEP columns: (1, 2) or (2, 1). */
-enum { TILE_COLUMN_STRIDE = 3, TILE_SET_COLUMNS = 5 };
+ * set of columns x, x + 3, …. Rows 0-3 of the A fragment are the four pixels of a column of the set. Rows 4-7 are a column
+ * LANE_COLUMN_STEP columns of the set further right; rows 8-15 are HALF_COLUMN_STEP columns of the set further right than rows
+ * 0-7. A format has steps of 1 and 2 or of 2 and 1. */
+enum { FRAGMENT_COLUMN_STRIDE = 3, TILE_SET_COLUMNS = 5 };
 typedef float tile_accumulators[TILE_SET_COLUMNS][4];
 
 /* sum[x + 3] holds the pixels of sum[x] one column of the set further right: adds them to the lower half of the fragment or to
  * the lane 16 further on, whichever holds that column. */
 template <class F> static __device__ __forceinline__ void tile_merge_columns(tile_accumulators sum) {
   const bool right = F::lane() >= 16;
-  for (int x = 0; x < TILE_SET_COLUMNS - TILE_COLUMN_STRIDE; x++)
+  for (int x = 0; x < TILE_SET_COLUMNS - FRAGMENT_COLUMN_STRIDE; x++)
     for (int c = 0; c < 2; c++) {
-      const float *upper = &sum[x + TILE_COLUMN_STRIDE][c], *lower = upper + 2;
+      const float *upper = &sum[x + FRAGMENT_COLUMN_STRIDE][c], *lower = upper + 2;
       const float below = __shfl_xor_sync(0xffffffffu, *lower, 16);
       if (F::HALF_COLUMN_STEP == 1) {
         sum[x][2 + c] += *upper;
@@ -125,14 +127,14 @@ static __device__ __forceinline__ void tile_sink_rows(const tile_accumulators su
   for (int x = 0; x < TILE_SET_COLUMNS; x++)
     for (int i = 0; i < 2; i++) {
       const int column = lane / 16 * F::LANE_COLUMN_STEP + i * F::HALF_COLUMN_STEP;
-      if (x < TILE_COLUMN_STRIDE || column == 3)
-        sink(y * RL_P1 + x + column * TILE_COLUMN_STRIDE, channel, sum[x][i * 2], sum[x][i * 2 + 1]);
+      if (x < FRAGMENT_COLUMN_STRIDE || column == 3)
+        sink(y * RL_P1 + x + column * FRAGMENT_COLUMN_STRIDE, channel, sum[x][i * 2], sum[x][i * 2 + 1]);
     }
 }
 
-template <class F, class Ready, class Sink>
+template <class F, class BeforeSink, class Sink>
 static __device__ __forceinline__ void tile_input_gradient(const typename F::value *weights, const typename F::value *d_out,
-                                                           Ready ready, Sink sink) {
+                                                           BeforeSink before_sink, Sink sink) {
   const int pairs = F::warp() % 3, channel = F::warp() / 3 * 8;
   const int set_row[2] = {pairs == 0   ? 2
                           : pairs == 1 ? 0
@@ -153,15 +155,15 @@ static __device__ __forceinline__ void tile_input_gradient(const typename F::val
   const bool in_both = lane_row + row_shift >= 0 && lane_row + row_shift < 4;
   for (int x = 0; x < TILE_SET_COLUMNS; x++)
     for (int i = 0; i < 4; i++) {
-      if (x >= TILE_COLUMN_STRIDE && i < 2) continue; /* merged already */
+      if (x >= FRAGMENT_COLUMN_STRIDE && i < 2) continue; /* merged already */
       const float v = __shfl_sync(0xffffffffu, sum[1][x][i], F::lane() + row_shift * 4);
       if (in_both) sum[0][x][i] += v;
     }
-  ready();
+  before_sink();
   const int lane = F::optimization_barrier(F::lane()), pair = channel + lane % 4 * 2;
-  tile_sink_rows<F>(sum[0], F::optimization_barrier(set_row[0]) + lane_row * TILE_COLUMN_STRIDE, lane, pair, sink);
+  tile_sink_rows<F>(sum[0], F::optimization_barrier(set_row[0]) + lane_row * FRAGMENT_COLUMN_STRIDE, lane, pair, sink);
   if (lane_row - row_shift < 0 || lane_row - row_shift > 3)
-    tile_sink_rows<F>(sum[1], F::optimization_barrier(set_row[1]) + lane_row * TILE_COLUMN_STRIDE, lane, pair, sink);
+    tile_sink_rows<F>(sum[1], F::optimization_barrier(set_row[1]) + lane_row * FRAGMENT_COLUMN_STRIDE, lane, pair, sink);
 }
 
 #endif

@@ -18,11 +18,11 @@
 #include "train/cuda/tile.cuh"
 #include "train/cuda/vector.cuh"
 
-struct float_tiles : tile_format {
+struct float_tile_format : tile_format {
   typedef float value;
   typedef struct weight_sums {
     float *row; /* global memory; each image is added to it */
-    bool begun; /* it holds at least one image */
+    bool begun; /* the row holds the gradient of at least one image */
   } weight_sums;
   enum {
     VECTOR = 4, /* floats in 16 bytes */
@@ -36,7 +36,7 @@ struct float_tiles : tile_format {
     CHUNK = 12,             /* tiles whose V the weight gradient keeps at a time */
     CHUNK_TERM = CHUNK * ROW,
     IN_PITCH = RL_C1,
-    RAW_WEIGHT_PITCH = TILE_K,
+    LOADED_WEIGHT_PITCH = TILE_K,
     WEIGHT_VALUES = TERMS * WEIGHT_TERM,
     D_OUT_VALUES = TERMS * TERM,
     FORWARD_SCRATCH_FLOATS = TERMS * TERM,
@@ -98,10 +98,10 @@ struct float_tiles : tile_format {
 
   /* Transforms into terms: a lane computes a channel. */
 
-  /* Computes U into weights from raw[32 outputs][9 taps][32 inputs]. */
-  static __device__ __forceinline__ void prepare_weights(const float *raw, float *weights) {
+  /* Computes U into weights from loaded[32 outputs][9 taps][32 inputs]. */
+  static __device__ __forceinline__ void prepare_weights(const float *loaded, float *weights) {
     for (int output = warp(); output < TILE_CHANNELS; output += WARPS) {
-      const float *from = &raw[output * TILE_K + lane()];
+      const float *from = &loaded[output * TILE_K + lane()];
       float *to = &weights[weight_element(output, lane())], half[4][3];
 #pragma unroll
       for (int x = 0; x < 3; x++) {
@@ -143,7 +143,8 @@ struct float_tiles : tile_format {
     }
   }
 
-  /* Element i of d · (1, 1, 1, 0) for the first of two outputs, of d · (0, 1, −1, −1) for the second: a column of A. */
+  /* Returns element i of a row of A times d: of d · (1, 1, 1, 0) for the first of two outputs, of d · (0, 1, −1, −1) for the
+   * second. */
   static __device__ __forceinline__ float factor(float d, bool second, int i) {
     return i == 0 ? (second ? 0.0f : d) : i == 1 ? d : i == 2 ? (second ? -d : d) : second ? -d : 0.0f;
   }
@@ -190,7 +191,7 @@ struct float_tiles : tile_format {
       store4(&to[tile_vector(lane_major(), lane_minor() + i % 2 * 4) + i / 2 * 4 * ROW], make_four(&sum[i / 2][i % 2 * 4]));
   }
 
-  /* Computes the outputs from M: a lane does a window of four channels. */
+  /* Computes the outputs from M: a thread computes a window of four channels. */
   template <class Sink> static __device__ __forceinline__ void transform_products(const float *m, Sink sink) {
     const int tile = threadIdx.x / 8, channel = threadIdx.x % 8 * 4;
     if (tile >= TILES) return;
@@ -243,7 +244,8 @@ struct float_tiles : tile_format {
       }
   }
 
-  /* dU of 16 outputs: the first eight terms in the scratch, the last eight over the image. */
+  /* dU of 16 outputs is stored in two buffers: the first eight terms in the scratch, the last eight in the memory of the image.
+   */
   enum { OUTPUTS = 16, BUFFER_TERMS = TERMS / 2, BUFFER_TERM = OUTPUTS * ROW, BUFFER = BUFFER_TERMS * BUFFER_TERM };
   static_assert(BUFFER <= (int)BACKWARD_SCRATCH_FLOATS && BUFFER <= RL_P1 * RL_P1 * (int)IN_PITCH,
                 "half of dU fits into the scratch and into the image");
@@ -365,11 +367,12 @@ struct float_tiles : tile_format {
     }
   }
 
-  template <class Ready, class Sink>
-  static __device__ __forceinline__ void conv2_input_gradient(const float *weights, float *d_out, Ready ready, Sink sink) {
+  template <class BeforeSink, class Sink>
+  static __device__ __forceinline__ void conv2_input_gradient(const float *weights, float *d_out, BeforeSink before_sink,
+                                                              Sink sink) {
     if (computes_products()) multiply_back(&d_out[term() * TERM], &weights[term() * WEIGHT_TERM]);
     __syncthreads();
-    ready();
+    before_sink();
     transform_d_windows(d_out, sink);
   }
 

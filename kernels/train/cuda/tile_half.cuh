@@ -1,23 +1,26 @@
 /* The tile functions (tile.cuh) in FP16: m16n8k16 products, operands loaded by ldmatrix.
  *
- * A pixel takes an odd number of 16-byte vectors and an image row has 14 pixels, so that both patterns that ldmatrix reads in one
- * 8-address phase are free of bank conflicts: the upper or the lower pixels of four adjacent pooling windows, and four rows
- * (adjacent or every third) × two columns three apart. In both gradients of conv2 a fragment holds every third column and is
- * loaded once for the three taps of a row: tap x + 1 of one fragment is tap x of the next. */
+ * In shared memory a pixel takes an odd number of 16-byte vectors, and a row of the image is 14 pixels long. With this layout the
+ * eight addresses that ldmatrix reads at once are in different banks. In conv2_forward they are the upper or the lower pixels of
+ * four adjacent pooling windows. In conv2's gradients they are four rows (adjacent or every third) of two columns three apart.
+ *
+ * In both gradients of conv2 a fragment holds every third column, beginning with some column c, and is loaded once for the three
+ * taps t of a row. Weight gradient: tap t multiplies the fragment of the input by the fragment of d_out that begins with column
+ * c - t. Input gradient: tap t adds the product of the fragment of d_out to the columns of the result that begin with c + t. */
 #ifndef RL_TRAIN_CUDA_TILE_HALF_H
 #define RL_TRAIN_CUDA_TILE_HALF_H
 
 #include "train/cuda/mma.cuh"
 #include "train/cuda/tile.cuh"
 
-struct half_tiles : tile_format {
+struct half_tile_format : tile_format {
   typedef __half value;
   enum {
     VECTOR = 8, /* halves in 16 bytes */
     IN_PITCH = RL_C1 + VECTOR,
     WEIGHT_PITCH = TILE_K + VECTOR,
     OUT_PITCH = TILE_CHANNELS + VECTOR,
-    RAW_WEIGHT_PITCH = WEIGHT_PITCH,
+    LOADED_WEIGHT_PITCH = WEIGHT_PITCH,
     WEIGHT_VALUES = TILE_CHANNELS * WEIGHT_PITCH,
     OUT_ROW_PITCH = RL_P1 * OUT_PITCH, /* d_out: 12 pixels in a row and two unused ones */
     D_OUT_VALUES = RL_H2 * OUT_ROW_PITCH,
@@ -56,17 +59,17 @@ struct half_tiles : tile_format {
   static __device__ __forceinline__ void conv2_forward(const value *in, const value *weights, float *, Sink sink) {
     if (warp() >= FORWARD_WARPS) return;
     const int row = lane() % 16;
-    const uint32_t a_row = shared_address(
+    const uint32_t a_address = shared_address(
                        &in[(window_y(warp(), row) * RL_P1 + window_x(warp(), row)) * IN_PITCH + lane() / 16 * VECTOR]),
-                   b_row = shared_address(&weights[(lane() / 16 * 8 + lane() % 8) * WEIGHT_PITCH + lane() / 8 % 2 * VECTOR]);
+                   b_address = shared_address(&weights[(lane() / 16 * 8 + lane() % 8) * WEIGHT_PITCH + lane() / 8 % 2 * VECTOR]);
     float sum[4][4] = {};
 #pragma unroll 1
     for (int dy = 0; dy < 3; dy++)
 #pragma unroll
       for (int k = 0; k < TAP_ROW_STEPS; k++) {
         uint32_t a[4], b[2][4];
-        ldmatrix_x4(a, a_row + ((dy * RL_P1 + k / 2) * IN_PITCH + k % 2 * 16) * 2);
-        for (int i = 0; i < 2; i++) ldmatrix_x4(b[i], b_row + (i * 16 * WEIGHT_PITCH + (dy * TAP_ROW_STEPS + k) * 16) * 2);
+        ldmatrix_x4(a, a_address + ((dy * RL_P1 + k / 2) * IN_PITCH + k % 2 * 16) * 2);
+        for (int i = 0; i < 2; i++) ldmatrix_x4(b[i], b_address + (i * 16 * WEIGHT_PITCH + (dy * TAP_ROW_STEPS + k) * 16) * 2);
         for (int i = 0; i < 4; i++) mma_m16n8k16(sum[i], a, &b[i / 2][i % 2 * 2]);
       }
     /* Lanes below 16 hold the left pixels of a window, the others the right ones. They swap halves of the channels, so that each
@@ -97,18 +100,19 @@ struct half_tiles : tile_format {
   static __device__ __forceinline__ void conv2_weight_gradient(const value *in, const value *d_out, float *, weight_sums &sums) {
     const int a_pixel = lane() / 16 * 8 + lane() % 8, b_pixel = lane() % 16; /* whose addresses this lane gives to ldmatrix */
     const uint32_t
-        a_row = shared_address(&d_out[d_out_offset(a_pixel % 4, a_pixel / 4 * 3) + first_channel() + lane() / 8 % 2 * VECTOR]),
-        b_row = shared_address(
+        a_address =
+            shared_address(&d_out[d_out_offset(a_pixel % 4, a_pixel / 4 * 3) + first_channel() + lane() / 8 % 2 * VECTOR]),
+        b_address = shared_address(
             &in[((warp() % 3 + b_pixel % 4) * RL_P1 + b_pixel / 4 * 3) * IN_PITCH + warp() / 3 % 2 * 16 + lane() / 16 * VECTOR]);
 #pragma unroll 1
     for (int top = 0; top < RL_H2; top += 4) {
       uint32_t b[3][4];
 #pragma unroll
       for (int x = 0; x < 3 + 2; x++) {
-        ldmatrix_x4_trans(b[x % 3], b_row + (top * RL_P1 + x) * IN_PITCH * 2);
+        ldmatrix_x4_trans(b[x % 3], b_address + (top * RL_P1 + x) * IN_PITCH * 2);
         if (x < 2) continue;
         uint32_t gradient[4];
-        ldmatrix_x4_trans(gradient, a_row + d_out_offset(top, x - 2) * 2);
+        ldmatrix_x4_trans(gradient, a_address + d_out_offset(top, x - 2) * 2);
         for (int tap = 0; tap < TAPS; tap++)
           for (int c = 0; c < 2; c++) mma_m16n8k16(&sums.values[(tap * 2 + c) * 4], gradient, &b[(x - 2 + tap) % 3][c * 2]);
       }
@@ -132,33 +136,35 @@ struct half_tiles : tile_format {
       }
   }
 
-  enum { LANE_COLUMN_STEP = 1, HALF_COLUMN_STEP = 2 };
+  enum { LANE_COLUMN_STEP = 1, HALF_COLUMN_STEP = 2 }; /* columns of an A fragment (tile.cuh) */
 
-  template <class Ready, class Sink>
-  static __device__ __forceinline__ void conv2_input_gradient(const value *weights, const value *d_out, Ready ready, Sink sink) {
-    tile_input_gradient<half_tiles>(weights, d_out, ready, sink);
+  template <class BeforeSink, class Sink>
+  static __device__ __forceinline__ void conv2_input_gradient(const value *weights, const value *d_out, BeforeSink before_sink,
+                                                              Sink sink) {
+    tile_input_gradient<half_tile_format>(weights, d_out, before_sink, sink);
   }
 
   static __device__ __forceinline__ void accumulate_tap_row(const value *weights, const value *d_out, int row, int tap_row,
                                                             int channel, tile_accumulators sum) {
     const int matrix_row = lane() % 8, matrix = lane() / 8;
     const uint32_t
-        a_row = shared_address(
-            &d_out[d_out_offset(row + matrix_row % 4 * TILE_COLUMN_STRIDE,
-                                (matrix_row / 4 * LANE_COLUMN_STEP + matrix % 2 * HALF_COLUMN_STEP) * TILE_COLUMN_STRIDE) +
+        a_address = shared_address(
+            &d_out[d_out_offset(row + matrix_row % 4 * FRAGMENT_COLUMN_STRIDE,
+                                (matrix_row / 4 * LANE_COLUMN_STEP + matrix % 2 * HALF_COLUMN_STEP) * FRAGMENT_COLUMN_STRIDE) +
                    matrix / 2 * VECTOR]),
-        b_row = shared_address(&weights[lane() * WEIGHT_PITCH + tap_row * 3 * RL_C1 + channel]);
+        b_address = shared_address(&weights[lane() * WEIGHT_PITCH + tap_row * 3 * RL_C1 + channel]);
     uint32_t b[3][4]; /* [tap], all output channels */
-    for (int dx = 0; dx < 3; dx++) ldmatrix_x4_trans(b[dx], b_row + dx * RL_C1 * 2);
-    for (int x = 0; x < TILE_COLUMN_STRIDE; x++)
+    for (int dx = 0; dx < 3; dx++) ldmatrix_x4_trans(b[dx], b_address + dx * RL_C1 * 2);
+    for (int x = 0; x < FRAGMENT_COLUMN_STRIDE; x++)
       for (int k = 0; k < 2; k++) {
         uint32_t a[4];
-        ldmatrix_x4(a, a_row + (d_out_offset(0, x) + k * 16) * 2);
+        ldmatrix_x4(a, a_address + (d_out_offset(0, x) + k * 16) * 2);
         for (int dx = 0; dx < 3; dx++) mma_m16n8k16(sum[x + dx], a, &b[dx][k * 2]);
       }
   }
 
-  /* A product of M = 8: the eight images in a are the upper and the lower half of m16. */
+  /* Multiplies eight rows: m16n8k16 with the eight rows of `a` (images) in both halves of its 16 rows. sum[0] and sum[1] are the
+   * result; sum[2] and sum[3] are the same and are not used. */
   static __device__ __forceinline__ void mma_m8(float sum[4], const uint32_t a[2], const uint32_t b[2]) {
     const uint32_t twice[4] = {a[0], a[0], a[1], a[1]};
     mma_m16n8k16(sum, twice, b);
@@ -169,15 +175,15 @@ struct half_tiles : tile_format {
   static __device__ __forceinline__ void fc1_forward(const value *in, const value *weights, Sink sink) {
     enum { PITCH = SLICE + SLICE_PADDING, STEPS = SLICE / 16, CHAINS = 2 /* independent accumulators, to hide mma latency */ };
     if (warp() >= RL_FC1 / 16) return;
-    const uint32_t a_row = shared_address(&in[lane() % 8 * PITCH + lane() / 8 * VECTOR]),
-                   b_row =
+    const uint32_t a_address = shared_address(&in[lane() % 8 * PITCH + lane() / 8 * VECTOR]),
+                   b_address =
                        shared_address(&weights[(warp() * 16 + lane() / 16 * 8 + lane() % 8) * PITCH + lane() / 8 % 2 * VECTOR]);
     float sum[CHAINS][2][4] = {};
     uint32_t a[STEPS + 1][2], b[STEPS][4]; /* loaded at once, to hide latency */
 #pragma unroll
     for (int k = 0; k < STEPS; k++) {
-      if (k % 2 == 0) ldmatrix_x4(a[k], a_row + k * 16 * 2); /* this step and the next */
-      ldmatrix_x4(b[k], b_row + k * 16 * 2);
+      if (k % 2 == 0) ldmatrix_x4(a[k], a_address + k * 16 * 2); /* this step and the next */
+      ldmatrix_x4(b[k], b_address + k * 16 * 2);
     }
 #pragma unroll
     for (int k = 0; k < STEPS; k++)
@@ -190,15 +196,15 @@ struct half_tiles : tile_format {
   template <int SLICE, class Sink>
   static __device__ __forceinline__ void fc1_backward(const value *d_fc1, const value *weights, Sink sink) {
     enum { PITCH = SLICE + SLICE_PADDING, STEPS = RL_FC1 / 16, CHAINS = 2 };
-    const uint32_t a_row = shared_address(&d_fc1[lane() % 8 * D_FC1_PITCH + lane() / 8 * VECTOR]),
-                   b_row = shared_address(&weights[lane() % 16 * PITCH + lane() / 16 * VECTOR]);
+    const uint32_t a_address = shared_address(&d_fc1[lane() % 8 * D_FC1_PITCH + lane() / 8 * VECTOR]),
+                   b_address = shared_address(&weights[lane() % 16 * PITCH + lane() / 16 * VECTOR]);
     for (int tile = warp(); tile < SLICE / 16; tile += TILE_WARPS) {
       float sum[CHAINS][2][4] = {};
       uint32_t a[STEPS][2], b[STEPS][4];
 #pragma unroll
       for (int k = 0; k < STEPS; k++) {
-        if (k % 2 == 0) ldmatrix_x4(a[k], a_row + k * 16 * 2);
-        ldmatrix_x4_trans(b[k], b_row + (k * 16 * PITCH + tile * 16) * 2);
+        if (k % 2 == 0) ldmatrix_x4(a[k], a_address + k * 16 * 2);
+        ldmatrix_x4_trans(b[k], b_address + (k * 16 * PITCH + tile * 16) * 2);
       }
 #pragma unroll
       for (int k = 0; k < STEPS; k++)

@@ -2,10 +2,13 @@
  * ldmatrix or as pairs of floats. There is no transposing ldmatrix for 32-bit values: transposed operands are loaded as single
  * floats or pairs that adjacent lanes read side by side, with the channels inside a product permuted accordingly.
  *
- * In conv2 a fragment holds every third or sixth column and is loaded once for the three taps of a row: tap x + 1 of one fragment
- * is tap x of the next. Shared memory: a pixel takes an odd number of 16-byte vectors, so that a row of 14 pixels starts 6
- * vectors (modulo 8) after the row above. Four rows (adjacent or every third) then have 32 bytes each in different banks, and
- * two columns three apart interleave. */
+ * In conv2 a fragment holds every third or sixth column, beginning with some column c, and is loaded once for the three taps t of
+ * a row. A fragment of the input meets the columns of the output or of d_out that begin with c - t; a fragment of d_out, the
+ * columns of the input gradient that begin with c + t.
+ *
+ * In shared memory a pixel takes an odd number of 16-byte vectors, so that a row of 14 pixels starts 6 vectors (modulo 8) after
+ * the row above. So 32 bytes of each of four rows (adjacent or every third) lie in different banks, and so do the 32 bytes of a
+ * second column, three columns further right. */
 #ifndef RL_TRAIN_CUDA_TILE_TENSOR_FLOAT_H
 #define RL_TRAIN_CUDA_TILE_TENSOR_FLOAT_H
 
@@ -13,13 +16,13 @@
 #include "train/cuda/tensor_float.cuh"
 #include "train/cuda/tile.cuh"
 
-struct tensor_float_tiles : tile_format {
+struct tensor_float_tile_format : tile_format {
   typedef tensor_float value;
   enum {
     VECTOR = 4, /* floats in 16 bytes */
     IN_PITCH = RL_C1 + VECTOR,
     WEIGHT_PITCH = TILE_K + VECTOR,
-    RAW_WEIGHT_PITCH = WEIGHT_PITCH,
+    LOADED_WEIGHT_PITCH = WEIGHT_PITCH,
     WEIGHT_VALUES = TILE_CHANNELS * WEIGHT_PITCH,
     OUT_PITCH = TILE_CHANNELS + 2 * VECTOR,
     OUT_ROW_PITCH = RL_H2 * OUT_PITCH + VECTOR,
@@ -89,20 +92,21 @@ struct tensor_float_tiles : tile_format {
   static __device__ __forceinline__ void conv2_forward(const value *in, const value *weights, float *scratch, Sink sink) {
     const int top = warp() % 3 * 4, channel = warp() / 3 % 2 * 16, half = warp() / HALF_WARPS, row = lane() % 8,
               matrix = lane() / 8;
-    const uint32_t a_row = shared_address(
+    const uint32_t a_address = shared_address(
                        &weights[(channel + matrix % 2 * 8 + row) * WEIGHT_PITCH + half * 2 * K + matrix / 2 * VECTOR]),
-                   b_row = shared_address(
+                   b_address = shared_address(
                        &in[((top + row % 4) * RL_P1 + row / 4 * SET_STRIDE) * IN_PITCH + half * 2 * K + matrix * VECTOR]);
     float sum[2][SETS][4] = {};
 #pragma unroll
     for (int dy = 0; dy < 3; dy++) {
       uint32_t b[2][READ_SETS][4];
       for (int right = 0; right < 2; right++)
-        for (int i = 0; i < READ_SETS; i++) ldmatrix_x4(b[right][i], b_row + (dy * RL_P1 + right * HALF_ROW + i) * IN_PITCH * 4);
+        for (int i = 0; i < READ_SETS; i++)
+          ldmatrix_x4(b[right][i], b_address + (dy * RL_P1 + right * HALF_ROW + i) * IN_PITCH * 4);
       for (int k = 0; k < 2; k++)
         for (int dx = 0; dx < 3; dx++) {
           uint32_t a[4];
-          ldmatrix_x4(a, a_row + ((dy * 3 + dx) * RL_C1 + k * K) * 4);
+          ldmatrix_x4(a, a_address + ((dy * 3 + dx) * RL_C1 + k * K) * 4);
           for (int right = 0; right < 2; right++)
             for (int i = 0; i < SETS; i++) mma_m16n8k8_tf32(sum[right][i], a, &b[right][i + dx][k * 2]);
         }
@@ -189,19 +193,20 @@ struct tensor_float_tiles : tile_format {
               make_float2(sums.values[(dx * 2 + i) * 4 + c], sums.values[(dx * 2 + i) * 4 + 2 + c]);
   }
 
-  enum { LANE_COLUMN_STEP = 2, HALF_COLUMN_STEP = 1 };
+  enum { LANE_COLUMN_STEP = 2, HALF_COLUMN_STEP = 1 }; /* columns of an A fragment (tile.cuh) */
 
-  template <class Ready, class Sink>
-  static __device__ __forceinline__ void conv2_input_gradient(const value *weights, const value *d_out, Ready ready, Sink sink) {
-    tile_input_gradient<tensor_float_tiles>(weights, d_out, ready, sink);
+  template <class BeforeSink, class Sink>
+  static __device__ __forceinline__ void conv2_input_gradient(const value *weights, const value *d_out, BeforeSink before_sink,
+                                                              Sink sink) {
+    tile_input_gradient<tensor_float_tile_format>(weights, d_out, before_sink, sink);
   }
 
   static __device__ __forceinline__ void accumulate_tap_row(const value *weights, const value *d_out, int row, int tap_row,
                                                             int channel, tile_accumulators sum) {
     const int matrix_row = lane() % 8, matrix = lane() / 8;
-    const uint32_t a_row = shared_address(
-        &d_out[d_out_offset(row + matrix_row % 4 * TILE_COLUMN_STRIDE,
-                            (matrix_row / 4 * LANE_COLUMN_STEP + matrix % 2 * HALF_COLUMN_STEP) * TILE_COLUMN_STRIDE) +
+    const uint32_t a_address = shared_address(
+        &d_out[d_out_offset(row + matrix_row % 4 * FRAGMENT_COLUMN_STRIDE,
+                            (matrix_row / 4 * LANE_COLUMN_STEP + matrix % 2 * HALF_COLUMN_STEP) * FRAGMENT_COLUMN_STRIDE) +
                matrix / 2 * VECTOR]);
     const value *b_from = &weights[lane_k() * 2 * WEIGHT_PITCH + tap_row * 3 * RL_C1 + channel + lane_row()];
 #pragma unroll 2
@@ -209,9 +214,9 @@ struct tensor_float_tiles : tile_format {
       uint32_t b[3][2];
       for (int dx = 0; dx < 3; dx++)
         for (int i = 0; i < 2; i++) b[dx][i] = bits(&b_from[(k + i) * WEIGHT_PITCH + dx * RL_C1]);
-      for (int x = 0; x < TILE_COLUMN_STRIDE; x++) {
+      for (int x = 0; x < FRAGMENT_COLUMN_STRIDE; x++) {
         uint32_t a[4];
-        ldmatrix_x4(a, a_row + (d_out_offset(0, x) + k) * 4);
+        ldmatrix_x4(a, a_address + (d_out_offset(0, x) + k) * 4);
         for (int dx = 0; dx < 3; dx++) mma_m16n8k8_tf32(sum[x + dx], a, b[dx]);
       }
     }
@@ -227,16 +232,16 @@ struct tensor_float_tiles : tile_format {
     enum { PITCH = SLICE + SLICE_PADDING };
     if (warp() >= RL_FC1 / 16) return;
     const int row = lane() % 8, matrix = lane() / 8;
-    const uint32_t a_row = shared_address(&weights[(warp() * 16 + matrix % 2 * 8 + row) * PITCH + matrix / 2 * VECTOR]),
-                   b_row = shared_address(&in[row * PITCH + matrix * VECTOR]);
+    const uint32_t a_address = shared_address(&weights[(warp() * 16 + matrix % 2 * 8 + row) * PITCH + matrix / 2 * VECTOR]),
+                   b_address = shared_address(&in[row * PITCH + matrix * VECTOR]);
     float sum[CHAINS][4] = {};
 #pragma unroll 3
     for (int k = 0; k < SLICE; k += 2 * K) {
       uint32_t images[4];
-      ldmatrix_x4(images, b_row + k * 4);
+      ldmatrix_x4(images, b_address + k * 4);
       for (int i = 0; i < 2; i++) {
         uint32_t a[4];
-        ldmatrix_x4(a, a_row + (k + i * K) * 4);
+        ldmatrix_x4(a, a_address + (k + i * K) * 4);
         mma_m16n8k8_tf32(sum[i], a, &images[i * 2]);
       }
     }

@@ -78,12 +78,12 @@ static size_t conv2_gradient_bytes(const rl_training *e) {
   return rl_tensor_sizes[RL_CONV2_W] * (rows ? rows * sizeof(float) : e->value_bytes);
 }
 
-static void view(const rl_training_base *training, rl_training_tensors *tensors) {
+static void get_tensors(const rl_training_base *training, rl_training_tensors *tensors) {
   const rl_training *e = (const rl_training *)training;
   tensors->pooled1 = e->pooled1;
   tensors->pooled2 = e->pooled2;
-  tensors->codes1 = e->codes1;
-  tensors->codes2 = e->codes2;
+  tensors->pool_codes1 = e->pool_codes1;
+  tensors->pool_codes2 = e->pool_codes2;
   tensors->d_product2 = e->product2;
   tensors->d_pooled1 = e->d_pooled1;
   tensors->d_pooled2 = e->d_pooled2;
@@ -119,7 +119,7 @@ static void close_engine(rl_instance *instance) {
   if (e->recipe->close) e->recipe->close(e);
   for (int i = 0; i < RL_STAGES; i++) rl_fc1_close(&e->stages[i]);
   void *const memory[] = {e->pooled1,        e->pooled2,      e->product2,     e->d_pooled1,   e->d_pooled2,    e->d_fc1,
-                          e->d_conv2_weight, e->codes1,       e->codes2,       e->parts,       e->d_fc1_weight, e->partial_conv1,
+                          e->d_conv2_weight, e->pool_codes1,  e->pool_codes2,  e->parts,       e->d_fc1_weight, e->partial_conv1,
                           e->partial_conv2,  e->partial_head, e->workspace[0], e->workspace[1]};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) device->ops->release(device, memory[i]);
   if (e->cublas) cublasLtDestroy(e->cublas);
@@ -148,10 +148,10 @@ static int allocate_activations(rl_training *e, rl_error *err) {
   const rl_partial_rows rows = e->recipe->rows(e->format, (uint32_t)batch);
   const rl_training_buffer buffers[] = {
       {&e->pooled1, RL_MEMORY_ACTIVATIONS, max_batch * map1 * v},
-      {&e->codes1, RL_MEMORY_ACTIVATIONS, max_batch * map1},
+      {&e->pool_codes1, RL_MEMORY_ACTIVATIONS, max_batch * map1},
       {&e->product2, RL_MEMORY_ACTIVATIONS, product2 * v},
       {&e->pooled2, RL_MEMORY_ACTIVATIONS, max_batch * RL_FLAT * v},
-      {&e->codes2, RL_MEMORY_ACTIVATIONS, max_batch * RL_FLAT},
+      {&e->pool_codes2, RL_MEMORY_ACTIVATIONS, max_batch * RL_FLAT},
       {&e->parts, RL_MEMORY_ACTIVATIONS, part_rows * RL_FC1 * sizeof(float)},
       {&e->d_fc1, RL_MEMORY_ACTIVATIONS, batch * RL_FC1 * v},
       {&e->d_pooled2, RL_MEMORY_ACTIVATIONS, batch * RL_FLAT * v},
@@ -218,7 +218,7 @@ static const rl_instance_ops operations = {.reset = rl_training_reset,
                                            .save = rl_training_save,
                                            .restore = rl_training_restore,
                                            .close = close_engine};
-static const rl_training_ops training_ops = {.view = view, .gradients = last_gradients, .choices = choices_of};
+static const rl_training_ops training_ops = {.get_tensors = get_tensors, .gradients = last_gradients, .choices = choices_of};
 
 int rl_training_open(const rl_recipe *recipe, rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
   rl_training *e = (rl_training *)calloc(1, sizeof *e);

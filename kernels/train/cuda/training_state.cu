@@ -201,7 +201,7 @@ int rl_training_view(rl_train_instance *instance, rl_training_tensors *tensors, 
   if (read_state(e, &state, err) < 0) return -1;
   *tensors = {e->format.channels_last, e->format.half, state.last_batch};
   tensors->loss_scale = 1.0f / state.last_inverse_scale;
-  e->ops->view(e, tensors);
+  e->ops->get_tensors(e, tensors);
   return 0;
 }
 

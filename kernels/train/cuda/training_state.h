@@ -9,15 +9,15 @@
 
 typedef struct rl_training_base rl_training_base;
 
-/* What tests and benchmarks ask of an engine (train/view.h). */
+/* Functions of an engine for tests and benchmarks (train/view.h). */
 typedef struct rl_training_ops {
-  /* Stores from now on everything that `view` and `gradients` give. NULL: the engine always does. */
+  /* From now on, the engine stores all tensors that `get_tensors` and `gradients` give. NULL: it always does. */
   int (*expose_tensors)(rl_training_base *training, rl_error *err);
   /* Fills in the pointers of `tensors`; the other members are set. */
-  void (*view)(const rl_training_base *training, rl_training_tensors *tensors);
-  /* Where the last step's gradients lie; it had `batch` images. */
+  void (*get_tensors)(const rl_training_base *training, rl_training_tensors *tensors);
+  /* Sets *gradients to where the gradients of the last step are. The step had `batch` images. */
   int (*gradients)(const rl_training_base *training, uint32_t batch, rl_gradients *gradients, rl_error *err);
-  /* Returns how many choices there are. NULL: none. */
+  /* Fills in `choices` and returns how many there are. NULL: the engine has none. */
   int (*choices)(const rl_training_base *training, rl_training_choice choices[RL_TRAINING_CHOICES]);
 } rl_training_ops;
 
@@ -29,7 +29,7 @@ struct rl_training_base {
 
   uint8_t *train_images, *train_labels, *test_images, *test_labels;
   uint32_t *order;
-  /* One allocation, all that a step changes for good: weights, FP16 copies, state, moments. */
+  /* One allocation of all that a step changes and later steps read: weights, FP16 copies, state, moments. */
   unsigned char *kept, *saved;
   size_t kept_bytes;
   float *weights, *first_moment, *second_moment;
