@@ -7,7 +7,7 @@
 #ifndef RL_WORKER_CONDITIONS_H
 #define RL_WORKER_CONDITIONS_H
 
-#include "worker/service.h"
+#include "worker/pass.h"
 
 enum { RL_THROTTLE_REASONS = 16 };
 

@@ -8,14 +8,12 @@
 
 #include "base/clock.h"
 #include "base/commit.h"
-#include "worker/pass.h"
 
 enum { MAX_CACHED_INSTANCES = 2 };
 static const int64_t PROGRESS_INTERVAL_NS = 200000000;
 
-const rl_pass_def rl_pass_defs[RL_PASSES] = {[RL_PASS_TIMING] = {"timing", rl_timing_run},
-                                             [RL_PASS_ACTIVITY] = {"activity", rl_activity_run},
-                                             [RL_PASS_COUNTERS] = {"counters", rl_counters_run}};
+static rl_outcome (*const run_pass[RL_PASSES])(rl_pass_context *pass, rl_error *err) = {
+    [RL_PASS_TIMING] = rl_timing_run, [RL_PASS_ACTIVITY] = rl_activity_run, [RL_PASS_COUNTERS] = rl_counters_run};
 
 typedef struct cached_instance { /* an instance that stays open for later requests */
   const rl_workload *workload;
@@ -354,7 +352,7 @@ rl_outcome rl_service_serve(rl_service *service, const rl_request *request, rl_r
   service->allocated_at_start = (double)service->options.device->memory.total_bytes;
   if (prepare(service, request, records, err) < 0) return rl_pass_outcome(-1, err);
   begin_memory_attribution(service, service->current);
-  rl_outcome outcome = rl_pass_defs[request->pass].run(&service->pass, err);
+  rl_outcome outcome = run_pass[request->pass](&service->pass, err);
   update_memory(service, service->current);
   service->context_bytes = rl_pass_cuda_context_bytes(&service->pass);
   return outcome;

@@ -6,52 +6,8 @@
 
 #include "base/cleanup.h"
 #include "model/records.h"
-#include "worker/profiler.h"
-#include "worker/sensors.h"
 #include "wire/wire.h"
-#include "workload.h"
-
-typedef struct rl_pass_context { /* all that a pass reads and writes while it serves one request */
-  rl_device *device;
-  rl_profiler *profiler; /* NULL: profiler_reason says why (the clean role, or no profiler available) */
-  rl_instance *instance; /* of the current request */
-  const rl_workload *workload;
-  const rl_engine *engine;
-  const void *params;   /* the workload's struct */
-  rl_profile profile;   /* for the counters pass */
-  rl_observer observer; /* cancellation and progress, for rl_device_ops.run */
-  rl_records *records;  /* results of the pass */
-  void (*progress)(struct rl_pass_context *pass, const rl_progress *progress);
-  void *context;             /* the rl_service */
-  rl_plan *timestamped_plan; /* activity pass: the iteration with phase timestamps; else NULL */
-  const char *profiler_reason;
-  rl_sensors *sensors;
-  rl_progress current_progress;             /* see rl_pass_enter */
-  double iterations_total, iterations_done; /* of the pass, for the remaining time */
-  int64_t started_ns, phase_started_ns;
-} rl_pass_context;
-
-typedef enum rl_outcome { RL_OUTCOME_DONE, RL_OUTCOME_UNAVAILABLE, RL_OUTCOME_FAILED, RL_OUTCOME_CANCELLED } rl_outcome;
-
-typedef struct rl_pass_def {
-  const char *name; /* rl_pass_names */
-  /* Executes the pass. err has the reason of UNAVAILABLE and FAILED. */
-  rl_outcome (*run)(rl_pass_context *pass, rl_error *err);
-} rl_pass_def;
-extern const rl_pass_def rl_pass_defs[RL_PASSES]; /* pass_timing.c pass_activity.c pass_counters.c */
-
-/* Run the instance's iteration or evaluation. The plan (on CUDA a graph) is created at its first use: the counters pass needs no
- * plan, and CUPTI uses less memory per launch in a process without graphs. */
-int rl_pass_iterate(rl_pass_context *pass, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err);
-int rl_pass_evaluate(rl_pass_context *pass, rl_elapsed *elapsed, rl_error *err);
-
-/* Returns the memory of this instance: bytes now, and peaks since it was opened, by purpose. Excludes other open instances. */
-rl_memory rl_pass_memory(const rl_pass_context *pass);
-/* Returns the device memory that the driver, kernels and libraries allocated outside rl_device_ops.allocate, in bytes; NAN: not
- * measured. */
-double rl_pass_cuda_context_bytes(const rl_pass_context *pass);
-/* Returns the device memory in use before this process opened the device, in bytes; NAN: not measured. */
-double rl_pass_bytes_before_open(const rl_pass_context *pass);
+#include "worker/pass.h"
 
 typedef struct rl_service rl_service;
 typedef struct rl_service_options { /* borrowed; must outlive the service */
