@@ -10,7 +10,7 @@ const HEIGHT = 360;
 const label = (text, attributes) => createSvgElement('text', attributes, text);
 const known = (value) => typeof value === 'number' && value > 0;
 
-/* --- what is drawn -------------------------------------------------------------------------------------------------- */
+/* --- drawing -------------------------------------------------------------------------------------------------------- */
 
 /** The kernel's points over the levels, and the model's. Skips points without both coordinates. */
 function pointsOf(roofline, unit) {

@@ -28,7 +28,7 @@ let lastTicket = 0;
 
 const selectedRun = () => runs.find((one) => one.run === Number(byId('timeline-run').value)) ?? runs[0];
 
-/* --- what is drawn --------------------------------------------------------------------------------------------------- */
+/* --- drawing --------------------------------------------------------------------------------------------------------- */
 
 /** Returns the training phase of an item: by kernel name, or by phase name. */
 function trainingPhaseOf(item) {

@@ -1,4 +1,4 @@
-// What the training runs of a job come to: a sentence, a card of bars for each number, and what is missing.
+// Summarises the training runs of a job: one sentence, a card of bars for each quantity, and missing data.
 import { barRow, card, mark } from '/lib/bars.js';
 import * as format from '/lib/format.js';
 

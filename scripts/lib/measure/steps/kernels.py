@@ -1,4 +1,4 @@
-"""Peak rates of the device, and how close single kernels come to them."""
+"""Peak rates of the device, and the fraction of them that single kernels reach."""
 from ..daemon import Daemon
 from ..host import SOURCE
 from ..runner import check
