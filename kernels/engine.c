@@ -31,7 +31,8 @@ const rl_engine *rl_engine_find(const char *workload, const char *name, const vo
   return NULL;
 }
 
-/* Whether the device supports the engine for the defaults of its workload with any value of the multi_value_parameter. */
+/* Returns true when the device supports the engine for the workload's default parameters with some value of
+ * multi_value_parameter. */
 static bool device_supports_some(const rl_engine *engine, const rl_workload *workload, void *params) {
   const rl_field *choice = workload->fields;
   workload->defaults(params);

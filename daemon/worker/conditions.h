@@ -12,11 +12,11 @@
 enum { RL_THROTTLE_REASONS = 16 };
 
 typedef struct rl_conditions {
-  double readings; /* number of them */
+  double readings; /* number of readings */
   double clock_min_mhz, clock_max_mhz, memory_clock_mhz, temperature_c, power_w;
-  double throttled, throttled_by[RL_THROTTLE_REASONS]; /* numbers of readings */
+  double throttled, throttled_by[RL_THROTTLE_REASONS]; /* numbers of throttled readings: in all, and by reasons[i] */
   char reasons[RL_THROTTLE_REASONS][32];
-  char unavailable_reason[RL_REASON_SIZE]; /* of every NAN */
+  char unavailable_reason[RL_REASON_SIZE]; /* why values are NAN */
 } rl_conditions;
 
 extern const rl_conditions rl_conditions_empty; /* initial value: no readings */

@@ -25,7 +25,7 @@ typedef struct rl_nvml_symbol {
   bool required;
 } rl_nvml_symbol;
 
-/* Loads NVML, resolves the symbols and finds the device with this UUID. Never fails: nvml->reason tells what went wrong. */
+/* Loads NVML, resolves the symbols and finds the device with this UUID. Never fails: nvml->reason has the error message. */
 void rl_nvml_open(rl_nvml *nvml, const char *uuid, const rl_nvml_symbol *symbols, size_t count);
 void rl_nvml_close(rl_nvml *nvml);
 

@@ -5,8 +5,8 @@
  *   completeness_ratio   records of kernels, copies and sets (CPU: spans) / launches issued
  *   device_busy_ratio    union of work intervals / traced time
  *   launch_gap_ratio     1 − union of work intervals / untraced time: the share of an untraced iteration without work on the
- * device. Tracing lengthens gaps more than kernels, hence the untraced time. Work longer than that time by less than GAP_ERROR
- * leaves no gap (0); by more, tracing changed the work, and the ratio is unavailable. */
+ * device. Tracing lengthens gaps more than kernels, so the ratio uses the untraced time. When the work exceeds the untraced time
+ * by at most GAP_ERROR, the ratio is 0; when by more, tracing changed the work, and the ratio is unavailable. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -29,9 +29,9 @@ static void free_expected(expected_list *list) { free(list->items); }
 
 /* Lists the launches of an iteration in order, without sequences that repeat 0 times. */
 static int list_launches(const rl_sequence_list *sequence_list, expected_list *list, rl_error *err) {
-  size_t room = 1;
-  for (size_t s = 0; s < sequence_list->sequence_count; s++) room += sequence_list->sequences[s].launch_count;
-  list->items = calloc(room, sizeof *list->items);
+  size_t capacity = 1;
+  for (size_t s = 0; s < sequence_list->sequence_count; s++) capacity += sequence_list->sequences[s].launch_count;
+  list->items = calloc(capacity, sizeof *list->items);
   if (!list->items) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the launches");
   for (size_t s = 0; s < sequence_list->sequence_count; s++) {
     const rl_sequence *sequence = &sequence_list->sequences[s];
@@ -44,7 +44,7 @@ static int list_launches(const rl_sequence_list *sequence_list, expected_list *l
   return 0;
 }
 
-typedef struct time_limit { /* cancels an iteration at a time, or when the request is cancelled */
+typedef struct time_limit { /* cancels an iteration at until_ns, or when the request is cancelled */
   const rl_observer *outer;
   int64_t until_ns;
 } time_limit;

@@ -41,7 +41,7 @@ static void keep_span(rl_profiler *profiler, const rl_span *span) {
   self->spans[self->count++] = *span;
 }
 
-/* Finds the name among those of records from index `base` on, or adds it. */
+/* Finds the name in records->names from index `base` on, or adds it. */
 static int find_or_add_name(rl_records *records, size_t base, const char *name, uint32_t *index, rl_error *err) {
   for (size_t i = base; i < records->name_count; i++)
     if (strcmp(records->names[i], name) == 0) {

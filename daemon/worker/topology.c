@@ -90,7 +90,7 @@ static void print_set(const unsigned long *set, size_t words, char *text, size_t
   }
 }
 
-/* Whether a list of ranges from sysfs contains a member of the set. */
+/* Returns true when a list of ranges from sysfs contains a member of the set. */
 static bool overlaps(const char *list, const unsigned long *set, size_t words) {
   while (isdigit((unsigned char)*list)) {
     char *end = NULL;

@@ -1,4 +1,4 @@
-/* A GPU's place in the machine: the nearest CPUs and NUMA nodes, NVLinks to other GPUs, C2C links to a CPU. Metrics have ncu's
+/* A GPU's topology: the nearest CPUs and NUMA nodes, NVLinks to other GPUs, C2C links to a CPU. Metrics have ncu's
  * names; ncu's text values become an instance in the name ("numa__cpu_affinity:0-15"). Read from NVML and sysfs. */
 #ifndef RL_WORKER_TOPOLOGY_H
 #define RL_WORKER_TOPOLOGY_H

@@ -39,7 +39,7 @@ static int capture(rl_device *device, const rl_sequence *sequence, uint64_t repe
   if (rl_cuda_ok(cudaStreamBeginCapture(rl_cuda_stream(device), cudaStreamCaptureModeThreadLocal), "capturing", err) < 0)
     return -1;
   int rc = enqueue_repeats(device, sequence, repeats, err);
-  cudaError_t end_status = cudaStreamEndCapture(rl_cuda_stream(device), graph); /* also after a failure, or capture goes on */
+  cudaError_t end_status = cudaStreamEndCapture(rl_cuda_stream(device), graph); /* also after a failure: it ends the capture */
   if (rc < 0) {
     (void)cudaGetLastError();
     return -1;

@@ -15,7 +15,7 @@ typedef enum rl_dtype { RL_DTYPE_FP64, RL_DTYPE_FP32, RL_DTYPE_TF32, RL_DTYPE_FP
 extern const char *const rl_dtype_names[]; /* "fp64" "fp32" "tf32" "fp16" "bf16", NULL */
 
 size_t rl_dtype_size(int dtype);            /* in bytes */
-double rl_dtype_epsilon(int dtype);         /* distance from 1 to the next larger result; tf32: that of float */
+double rl_dtype_epsilon(int dtype);         /* distance from 1 to the next larger value; tf32: epsilon of float */
 double rl_dtype_smallest_normal(int dtype); /* smaller numbers are subnormal */
 
 double rl_dtype_load(int dtype, const void *memory, size_t index);

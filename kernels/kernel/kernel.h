@@ -63,7 +63,7 @@ typedef struct rl_kernel_family {
   int (*shape_check)(const rl_kernel_shape *shape, rl_error *err);
   uint32_t dtypes;             /* bit i: rl_dtype i is supported */
   const char *const *variants; /* NULL-terminated, at most RL_RUNS_MAX; engines get the index */
-  /* Bit i: the CPU does not have variant i, because its code would be that of another variant. Never bit 0. */
+  /* Bit i: the CPU does not have variant i, because its CPU code would equal the code of another variant. Never bit 0. */
   uint32_t gpu_only_variants;
   const char *const *builds; /* ways to compile the kernel, the default first, NULL-terminated; NULL: only one way */
   uint32_t input_count;
@@ -86,7 +86,7 @@ typedef struct rl_kernel_family {
   double (*tolerance_ulps)(const rl_kernel_shape *shape);
   /* What tensor cores may add to it for tf32, fp16 and bf16, in the same units. NULL: nothing. */
   double (*truncation_ulps)(const rl_kernel_shape *shape);
-  int intermediate_roundings; /* of values to the kernel's type, besides that of the result */
+  int intermediate_roundings; /* roundings of intermediate values to the kernel's type */
   /* Typical magnitude of an output element, for families in which cancellation can make elements much smaller: the error is then
    * relative to this. NULL: the error is relative to the reference. */
   double (*output_scale)(const rl_kernel_shape *shape);

@@ -12,7 +12,7 @@ extern "C" {
 
 enum {
   RL_SOURCE_OPTIONS_MAX = 24,      /* in a request */
-  RL_SOURCE_NVRTC_OPTIONS_MAX = 40 /* in all, with those of a variant */
+  RL_SOURCE_NVRTC_OPTIONS_MAX = 40 /* options of the request and of a variant together */
 };
 
 #define RL_SOURCE_OPTIONS_SUMMARY                                                                                       \

@@ -23,7 +23,7 @@ static bool read_section(const image *from, uint64_t index, Elf64_Shdr *section)
          read_at(from, from->header.e_shoff + index * sizeof *section, section, sizeof *section);
 }
 
-/* Whether the section's contents are inside the image. */
+/* Returns true when the section's contents lie inside the image. */
 static bool contains(const image *from, const Elf64_Shdr *section) {
   return section->sh_type != SHT_NOBITS && section->sh_offset <= from->size &&
          section->sh_size <= from->size - section->sh_offset;

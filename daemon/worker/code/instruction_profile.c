@@ -39,7 +39,7 @@ static int by_offset(const void *a, const void *b) {
   return strcmp(x->metric, y->metric);
 }
 
-/* Sorts by offset. Returns the index of the first value of the function itself, after those of called functions. */
+/* Sorts by offset. The values of called functions come first; returns the index of the first value of the function itself. */
 static size_t sort_values(rl_instruction_profile *profile) {
   size_t own = 0;
   if (profile->count > 0) qsort(profile->values, profile->count, sizeof *profile->values, by_offset);

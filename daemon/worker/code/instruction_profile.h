@@ -6,14 +6,14 @@
 #include "model/records.h"
 #include "worker/code/disassembly.h"
 
-/* Metrics from which others are derived, by ncu's names. RL_INST_EXECUTED is present for every instruction, also where it is 0.
- */
+/* Metrics from which other metrics are derived, under ncu's names. Every instruction has a value of RL_INST_EXECUTED, even 0. */
 #define RL_INST_EXECUTED "inst_executed"
 #define RL_THREAD_INST_EXECUTED "thread_inst_executed"
 #define RL_THREAD_INST_EXECUTED_TRUE "thread_inst_executed_true" /* threads that are not predicated off */
 #define RL_WAVEFRONTS_SHARED "memory_l1_wavefronts_shared"
 
-enum { RL_OTHER_FUNCTION = -1 }; /* offset of values of called functions: they count in rl_instruction_profile_sum alone */
+/* Offset of the values of called functions. Only rl_instruction_profile_sum includes these values. */
+enum { RL_OTHER_FUNCTION = -1 };
 
 typedef struct rl_pc_value {
   int64_t offset;     /* bytes from the start of the function */

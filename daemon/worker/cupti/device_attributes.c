@@ -7,7 +7,7 @@
 
 #define PREFIX "device__attribute_"
 
-/* ncu's names are those of the driver's header in lower case. */
+/* ncu's metric names are the names in the driver's header in lower case. */
 #define ROW(NAME, ATTRIBUTE) \
   { #NAME, CU_DEVICE_ATTRIBUTE_##ATTRIBUTE }
 static const struct {

@@ -27,7 +27,7 @@ rl_cached_disassembly *rl_disassembly_cache_request(rl_disassembly_cache *cache,
                                                     const void *cubin, size_t size);
 /* Waits until nvdisasm has ended. */
 void rl_cached_disassembly_wait(rl_cached_disassembly *entry);
-/* Whether the SASS is available; does not wait. */
+/* Returns true when the SASS is available; does not wait. */
 bool rl_cached_disassembly_is_ready(rl_cached_disassembly *entry);
 void rl_disassembly_cache_clear(rl_disassembly_cache *cache);
 

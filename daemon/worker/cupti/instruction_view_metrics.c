@@ -26,7 +26,7 @@ bool rl_instruction_view_collects(const char *metric) {
   return false;
 }
 
-/* Whether one of the lines of the text is the word. */
+/* Returns true when a line of the text equals the word. */
 static bool has_line(const char *text, const char *word) {
   size_t length = strlen(word);
   for (const char *line = text; *line != '\0'; line += strcspn(line, "\n"), line += *line == '\n')

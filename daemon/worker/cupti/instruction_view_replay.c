@@ -125,7 +125,7 @@ unsigned rl_instruction_view_sampling_rounds(const rl_instruction_view *view, si
   return (unsigned)fmin(rounds, MAX_ROUNDS);
 }
 
-/* Whether the present launch is sampled in the present round. */
+/* Returns true when the current launch is sampled in the current round. */
 static bool is_sampled(const rl_instruction_view *view) {
   return view->pc_round < rl_instruction_view_sampling_rounds(view, view->launch);
 }
@@ -139,7 +139,7 @@ static int stop_pc_sampling(rl_instruction_view *view, rl_error *err) {
   return is_sampled(view) ? rl_pc_sampling_stop(view->pc_sampling, &sink, err) : 0;
 }
 
-/* Configures PC sampling, or keeps the present configuration where it matches. */
+/* Configures PC sampling, or keeps the current configuration when it matches. */
 static int configure_pc_sampling(rl_instruction_view *view, rl_error *err) {
   size_t buffer_bytes = choose_buffer_bytes(view);
   view->request->release_counters(view->request->context);

@@ -7,8 +7,8 @@
 #include "worker/cupti/check.h"
 #include "worker/cupti/instruction_view_internal.h"
 
-/* Series and their metrics. The first metric shows when the kernel runs. A metric that the chip does not have, or that does not
- * fit into one pass with those before it, has no series. */
+/* Series and their metrics. The first metric shows when the kernel runs. A metric has no series when the chip does not have it,
+ * or when it does not fit into one pass together with the metrics before it. */
 static const struct {
   const char *series, *metric;
 } timelines[] = {{"sm_active_pct", "sm__cycles_active.avg.pct_of_peak_sustained_elapsed"},
@@ -59,7 +59,7 @@ static size_t choose_kernels(rl_instruction_view *view) {
   return chosen;
 }
 
-/* Returns the index of the present launch's kernel if it has timelines, else -1. */
+/* Returns the index of the current launch's kernel when it has timelines, else -1. */
 static int kernel_with_timelines(const rl_instruction_view *view) {
   int kernel = single_kernel(view, view->launch);
   return kernel >= 0 && view->kernels[kernel].no_timeline_reason[0] == '\0' ? kernel : -1;

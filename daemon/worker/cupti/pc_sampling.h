@@ -3,7 +3,7 @@
  *
  * CUPTI attributes samples only to modules that were loaded while PC sampling was enabled, but while it is enabled neither
  * activity records nor counters can be collected. So PC sampling is enabled whenever nothing else is measured: from the creation
- * of the context on, except between pause and resume. Enabled without running, it costs nothing. */
+ * of the context on, except between pause and resume. PC sampling that is enabled but not started costs nothing. */
 #ifndef RL_CUPTI_PC_SAMPLING_H
 #define RL_CUPTI_PC_SAMPLING_H
 
@@ -28,7 +28,7 @@ typedef struct rl_pc_sampling rl_pc_sampling; /* a configuration of PC sampling 
 /* Configures PC sampling, which must be enabled: one sample per SM every 2^period cycles. buffer_bytes: size of the hardware
  * buffer, which must hold the samples between start and stop; a larger buffer makes the first start slower. */
 int rl_pc_sampling_open(uint32_t period, size_t buffer_bytes, rl_pc_sampling **sampling, rl_error *err);
-/* Whether it is active and has this configuration. */
+/* Returns true when sampling is active and has this configuration. */
 bool rl_pc_sampling_matches(const rl_pc_sampling *sampling, uint32_t period, size_t buffer_bytes);
 bool rl_pc_sampling_is_active(const rl_pc_sampling *sampling); /* false for NULL and after finish */
 int rl_pc_sampling_start(rl_pc_sampling *sampling, rl_error *err);

@@ -10,7 +10,7 @@
 /* Call once: CUPTI accepts one configuration per process. Requires the subscriber's CUPTI_CBID_RESOURCE_MODULE_PROFILED callback.
  */
 int rl_sass_metrics_open(int device_index, const char *chip, rl_error *err);
-/* Whether the metric (ncu's name) is one of the SASS metrics that the chip has. After open. */
+/* Returns true when the metric (ncu's name) is a SASS metric of the chip. Call after open. */
 bool rl_sass_metrics_has(const char *name);
 /* Start, run kernels, wait until the device is idle, stop; repeat as needed. Stop passes every value to the sink. */
 int rl_sass_metrics_start(CUcontext context, rl_error *err);

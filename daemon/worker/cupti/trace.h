@@ -20,7 +20,7 @@ typedef struct rl_launch_correlation {
 typedef struct rl_launch_attributes {
   uint32_t correlation;
   uint32_t shared_config_bytes; /* shared-memory carveout that the driver chose */
-  uint32_t cache_config;        /* CUfunc_cache that the function asked for */
+  uint32_t cache_config;        /* CUfunc_cache that the function requested */
   uint32_t cluster[3];          /* cluster dimensions in blocks; 0 without clusters */
   uint32_t cluster_policy;      /* CUclusterSchedulingPolicy */
   uint32_t max_cluster_blocks;  /* largest possible cluster; 0: unknown */
