@@ -288,8 +288,9 @@ static void a_retry_gets_its_job_even_if_the_device_is_unusable(void **state) {
 typedef struct storing {
   queue_fixture *fixture;
   rl_claim claim;
-  int rc;               /* of rl_queue_commit */
-  atomic_bool answered; /* every call returned during the commit */
+  int rc;                /* of rl_queue_commit */
+  atomic_int committing; /* ID of the thread that is about to commit, or 0 */
+  atomic_bool answered;  /* every call returned during the commit */
 } storing;
 
 static void *commit_claim(void *argument) {
@@ -297,6 +298,7 @@ static void *commit_claim(void *argument) {
   rl_error ignored;
   pass_records made;
   fill_records(&made, stored->claim.pass, 1);
+  atomic_store(&stored->committing, gettid());
   stored->rc = rl_queue_commit(stored->fixture->jobs, &stored->claim, &made.records, &ignored);
   return NULL;
 }
@@ -311,6 +313,20 @@ static void *call_during_commit(void *argument) {
   return NULL;
 }
 
+/* Waits until the committing thread sleeps: it then waits for the store's writer and holds the queue's lock. */
+static void wait_for_commit(const storing *stored) {
+  char path[64], state = 0;
+  do {
+    nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    if (atomic_load(&stored->committing) == 0) continue;
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", atomic_load(&stored->committing));
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1) state = 0;
+    fclose(file);
+  } while (state != 'S');
+}
+
 /* The test locks the store's writer, so that the commit lasts until it unlocks it. */
 static void calls_do_not_wait_for_a_commit(void **state) {
   queue_fixture *f = *state;
@@ -320,7 +336,7 @@ static void calls_do_not_wait_for_a_commit(void **state) {
   struct timespec until;
   ASSERT_OK(rl_store_begin(f->base.store, &err));
   pthread_create(&committer, NULL, commit_claim, &stored);
-  nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+  wait_for_commit(&stored);
   pthread_create(&caller, NULL, call_during_commit, &stored);
   clock_gettime(CLOCK_REALTIME, &until);
   until.tv_sec += 10;
