@@ -181,7 +181,7 @@ def test_the_watchdog_is_not_notified_while_all_threads_are_blocked(start, tmp_p
         for _ in range(8):
             stream = clients.enter_context(requests.get(f"{daemon.url}/jobs/{waiting}/events", stream=True))
             assert stream.status_code == 200
-        log_line = "the watchdog is not fed: all 4 threads"
+        log_line = "the watchdog was not notified: all 4 threads"
         with blocked_requests(daemon, 1):
             assert [systemd.recv(4096) for _ in range(10)] == [b"WATCHDOG=1"] * 10
         assert log_line not in daemon.log_text()
