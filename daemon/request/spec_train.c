@@ -125,7 +125,7 @@ int rl_spec_train_expand(const cJSON *object, rl_job_spec *spec, rl_error *err) 
 
 static bool has_line(const char *lines, const char *text) {
   size_t length = strlen(text);
-  for (const char *line = lines; line != NULL; line = strchr(line, '\n'), line += line != NULL)
+  for (const char *line = lines; *line != '\0'; line += strcspn(line, "\n"), line += *line == '\n')
     if (strncmp(line, text, length) == 0 && (line[length] == '\n' || line[length] == '\0')) return true;
   return false;
 }
