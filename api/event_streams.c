@@ -26,7 +26,7 @@ typedef struct event_stream {
   int64_t job_id;
   int64_t last_sequence; /* of the last event that was written */
   int64_t last_write_ns;
-  bool pending; /* the store may have new events, or a comment is due */
+  bool pending; /* the store may have new events, or a keep-alive is due */
   bool suspended, ended;
   LIST_ENTRY(event_stream) link;
 } event_stream;

@@ -153,8 +153,8 @@ static int read_setting(file_reader *reader, char *line, rl_error *err) {
   return set_value(key, trim(equals + 1), &reader->config, err);
 }
 
-/* A line is empty, a comment (# or ; first), a section or a setting. The value is the rest of the line: there are no comments
- * behind it, so that every path can be written. */
+/* A line is empty, a comment (# or ; first), a section or a setting. The value is the rest of the line, with any # or
+ * ;, because a path may contain them. */
 static int read_line(file_reader *reader, char *text, size_t length, rl_error *err) {
   if (strlen(text) != length) return rl_fail(err, RL_INPUT, 0, "the line contains a NUL byte");
   char *line = trim(text);
@@ -241,7 +241,7 @@ static bool has_workers(const char *folder) {
   return any;
 }
 
-/* Sets empty `web` and `workers` folders from the program's own path, in the build tree and when installed. */
+/* If `web` or `workers` is empty, derives it from the program's path, in the build tree and in an installation. */
 static int default_folders(rl_config *config, rl_error *err) {
   char program[RL_PATH_SIZE];
   ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);

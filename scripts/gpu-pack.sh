@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# scripts/gpu-pack.sh [BUILD]: packs into .gpu/ and .gpu.tar.gz what scripts/gpu-test.sh needs on a GPU host without compilers and
-# without root: programs and GPU tests of BUILD (default build/cuda), the list of tests, the page, MNIST and the shared libraries
-# that the host lacks. The host must have CUDA, cuDNN, the driver, glibc, libstdc++, SQLite and zlib. Copy .gpu.tar.gz into the
-# root of the source tree there.
+# scripts/gpu-pack.sh [BUILD]: packs the files that scripts/gpu-test.sh needs into .gpu/ and .gpu.tar.gz, for a GPU host without
+# compilers and root access: programs and GPU tests of BUILD (default build/cuda), the list of tests, the page, MNIST and the
+# shared libraries that the host lacks. The host must have CUDA, cuDNN, the driver, glibc, libstdc++, SQLite and zlib. Copy
+# .gpu.tar.gz into the root of the source tree there.
 # If build/ptx80 exists, its programs are packed too; they test that code compiled from PTX for compute capability 8.0 works:
 #   cmake -S . -B build/ptx80 -G Ninja -DRL_CUDA=ON -DRL_CUDA_ARCHITECTURES= -DRL_CUDA_PTX=80
 #   cmake --build build/ptx80 --target bench_train test_gpu_conv2
@@ -14,7 +14,7 @@ if [ ! -x "$build/bin/rooflined-worker-cuda" ]; then
   echo "$build has no rooflined-worker-cuda: cmake --preset cuda && cmake --build --preset cuda" >&2
   exit 2
 fi
-cmake --build "$build" >/dev/null # so that the packed commit is the one that was built
+cmake --build "$build" >/dev/null # the packed programs must report this source tree's commit
 rm -rf .gpu
 mkdir -p .gpu/bin .gpu/lib .gpu/tests .gpu/share
 

@@ -222,7 +222,7 @@ async function refresh() {
   }
 }
 
-/** Refreshes, one request at a time. Shows errors, and retries while the daemon does not respond. */
+/** Refreshes the page after any refresh that is still running. Shows errors, and retries while the daemon does not respond. */
 let refreshing = null;
 function refreshSafely() {
   refreshing = (refreshing ?? Promise.resolve()).then(refresh).catch((problem) => {

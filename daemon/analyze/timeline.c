@@ -61,7 +61,7 @@ int rl_timeline_busy(const rl_activity_row *rows, size_t count, rl_busy *busy, r
 
 /* --- launches of kernels ------------------------------------------------------------------------------------ */
 
-typedef struct mapped_kernel { /* a kernel of the trace without graphs */
+typedef struct mapped_kernel { /* a kernel of the first trace, which is recorded without CUDA graphs */
   const char *name;            /* in names */
   size_t launch;               /* index into expected */
 } mapped_kernel;
@@ -77,8 +77,8 @@ static const char *name_of(const rl_records *records, const rl_activity_row *row
   return row->name < records->name_count ? records->names[row->name] : "";
 }
 
-/* Sets launch_of[i] to the index in `expected` of the launch that range i belongs to, or NO_LAUNCH. Ranges and launches match by
- * name, in order of start. */
+/* Sets launch_of[i] to the index in `expected` of the launch that range i belongs to, or NO_LAUNCH. Walks the ranges in order
+ * of start: a range gets the next expected launch if their names are equal, else it is skipped. */
 static void match_ranges(const rl_records *eager, const size_t *ranges, size_t range_count, const rl_named_launch *expected,
                          size_t expected_count, int64_t *launch_of) {
   size_t next = 0;
@@ -89,7 +89,7 @@ static void match_ranges(const rl_records *eager, const size_t *ranges, size_t r
   }
 }
 
-/* Returns the launch in whose innermost range the call with this correlation id started. */
+/* Finds the API call with this correlation id and returns the launch of the innermost range in which it started, or NO_LAUNCH. */
 static int64_t find_launch(const rl_records *eager, uint32_t correlation, const size_t *calls, size_t call_count,
                            const size_t *ranges, const int64_t *launch_of, size_t range_count) {
   for (size_t c = 0; c < call_count; c++) {
@@ -199,7 +199,8 @@ static int64_t launch_named(const rl_aggregate_options *options, const char *nam
   return NO_LAUNCH;
 }
 
-/* Returns the first launch with the same name: the full step and the last, smaller step are totalled together. */
+/* Returns the first launch with the same name. A step with a full batch and the last step with a smaller batch have launches of
+ * the same name, which are totalled together. */
 static int64_t canonical_launch(const rl_aggregate_options *options, int64_t launch) {
   return launch == NO_LAUNCH ? NO_LAUNCH : launch_named(options, options->expected[launch].launch);
 }

@@ -45,7 +45,7 @@ struct rl_device_runner {
   atomic_bool stopping;
   pthread_t thread;
   pthread_mutex_t mutex;
-  rl_device_state state; /* guarded by mutex; rl_device_runner_state adds job_id and the state "idle" */
+  rl_device_state state; /* guarded by mutex; rl_device_runner_state replaces job_id and sets "idle" without a job */
 };
 
 static void set_state(rl_device_runner *runner, const char *state) {
@@ -105,7 +105,8 @@ static rl_attempt_result attempt_pass(rl_device_runner *runner, rl_attempt *atte
   return rl_attempt_run(attempt);
 }
 
-/* Ends a worker whose attempt failed. After a crash it also lengthens the pause before the next start. */
+/* Ends the worker after a result for which ends_worker is true; after a crash it also lengthens the pause before the next
+ * start. */
 static void retire_worker(rl_device_runner *runner, rl_attempt *attempt, rl_attempt_result result) {
   char exit_status[RL_EXIT_STATUS_SIZE] = "was not started";
   bool exited_unprompted = result == RL_ATTEMPT_DIED && attempt->why.domain == RL_WIRE &&

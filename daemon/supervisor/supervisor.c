@@ -152,7 +152,8 @@ static bool in_list(const char *list, const char *id) {
   return false;
 }
 
-/* Applies the setting `devices`: excludes devices that it does not name, and lists named devices that no worker has. */
+/* Applies the setting `devices`: marks devices that it does not name as unusable, and adds an unusable entry for
+ * each named device that no worker reported. */
 static void apply_devices_setting(rl_supervisor *supervisor) {
   const char *list = supervisor->config.devices;
   if (strcmp(list, "all") == 0) return;

@@ -20,7 +20,7 @@ enum {
   ON_CHIP_READS = 4, /* per thread and round */
   ON_CHIP_ROUNDS = 1024,
   ON_CHIP_SLICE = 2 * BLOCK * ON_CHIP_READS, /* in uint4: twice what a round reads, so that rounds differ */
-  ON_CHIP_BLOCKS_PER_SM = 3,                 /* 96 KiB of slices, which every device has */
+  ON_CHIP_BLOCKS_PER_SM = 3,                 /* 96 KiB of slices, within every supported SM's capacity */
 };
 
 /* --- kernels ----------------------------------------------------------------------------------------------------------- */
@@ -155,7 +155,7 @@ int rl_ceilings_fill(const rl_cuda_ceilings *self, rl_error *err) {
   return rl_launch_ok("filling the memory", err);
 }
 
-/* Returns how many bytes a kernel reads and writes that divides `bytes` into `arrays` arrays. */
+/* A kernel divides `bytes` into `arrays` equal arrays. Returns how many bytes it reads and writes. */
 static double bytes_moved(size_t bytes, uint32_t arrays, int accesses) {
   return (double)slice_count(bytes / arrays, accesses) * arrays * BLOCK * accesses * sizeof(uint4);
 }

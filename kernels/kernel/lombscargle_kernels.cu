@@ -3,7 +3,7 @@
  *   REAL               float or double
  *   LITERAL(x)         how a constant is written: as x, a double, which promotes float arithmetic to double; or as ((REAL)x)
  *   BOUNDS             __launch_bounds__(BLOCK), or nothing
- *   EXPANSION_ORDER    if defined, the order of the Taylor expansion of the kernel `uniform`, which is compiled too
+ *   EXPANSION_ORDER    if defined, the kernel `uniform` is compiled too, and this is the order of its Taylor expansion
  * For a frequency w and samples (t, y) the power follows from these sums, as in Press and Rybicki (1989) and
  * scipy.signal.lombscargle (1.10):
  *   xc = Σ y cos wt, xs = Σ y sin wt, cc = Σ cos² wt, ss = Σ sin² wt, cs = Σ cos wt sin wt. */
@@ -99,8 +99,9 @@ template <> struct terms_from<EXPANSION_ORDER + 1> {
   __device__ static inline void add(REAL *, const sample_angle &, REAL, REAL) {}
 };
 
-/* Each lane has 32 values; lane i gets the sum of all lanes' values i. Halving the values with every exchange takes 31 shuffles
- * instead of 5 for each value. DISTANCE: between exchanging lanes; 2 DISTANCE values are left. */
+/* Each lane has 32 values; lane i gets the sum of all lanes' values i. Each exchange halves the number of values, so that 31
+ * shuffles suffice for all 32 values; a butterfly reduction of each value would take 32 × 5. DISTANCE: how far apart the lanes
+ * are that exchange values. On entry each lane has 2 × DISTANCE values. */
 template <int DISTANCE> struct warp_transpose_sum {
   __device__ static inline REAL reduce(REAL *values, int lane) {
     const bool upper = lane & DISTANCE;

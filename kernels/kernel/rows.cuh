@@ -19,8 +19,8 @@
  * where `count` is an element_count and a group has sum(x) and max(x) over its threads (row_access.cuh).
  *
  * Three kernels:
- *   in_registers      a group of threads holds a row in registers and so reads it once: a group is a power of two of lanes up to
- *                     a warp, several rows to a block, or a whole block
+ *   in_registers      a group of threads holds a row in registers and so reads it once. A group is either a power of two of
+ *                     lanes, at most a warp (then a block has several rows), or a whole block
  *   cluster_per_row   longer rows: the blocks of a cluster share a row (cluster_per_row.cuh)
  *   streamed          a block reads its row twice: rows too long for the others, and the variant `scalar` */
 #ifndef RL_KERNELS_KERNEL_ROWS_CUH
@@ -45,7 +45,7 @@ __device__ static inline uint32_t log2_of(uint32_t power_of_two) { return 31 - _
 
 /* group_threads: how many threads share a row: a power of two up to a warp, or the whole block. __launch_bounds__ limits the
  * registers so that three of the largest blocks are resident, because more resident blocks have more loads in flight. With scalar
- * accesses (WIDTH 1) a thread holds more elements, and there is no such limit. */
+ * accesses (WIDTH 1) a thread has up to 16 separate loads and their addresses in registers, so there is no such limit. */
 template <class OP, class T, int WIDTH, int VECTORS> __global__ void __launch_bounds__(MAX_BLOCK_IN_REGISTERS, WIDTH > 1 ? 3 : 1)
     in_registers(const T *__restrict__ x, const T *__restrict__ w, const T *__restrict__ b, T *__restrict__ y, uint32_t rows,
                  uint32_t columns, uint32_t group_threads) {
@@ -140,7 +140,8 @@ static int launch_in_registers(const launch_arguments<T> &a, uint32_t group_thre
   return rl_launch_ok("launching", err);
 }
 
-/* Returns how many clusters are resident at once: 0 where a block's shared memory or a cluster's blocks exceed the device's. */
+/* Returns how many clusters are resident at once: 0 if a block needs more shared memory, or a cluster more
+ * blocks, than the device allows. */
 template <class KERNEL> static uint32_t resident_clusters(KERNEL kernel, const cudaLaunchConfig_t &config) {
   int clusters = 0;
   if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)config.dynamicSmemBytes) == cudaSuccess &&
@@ -200,8 +201,8 @@ template <class OP, class T> static int launch_vector(const launch_arguments<T> 
   return launched ? rc : launch_in_registers_or_streamed<OP, T, WIDTH, VECTORS>(a, err);
 }
 
-/* Rows whose length is no multiple of 16 bytes are not aligned to 16 bytes. They are read element by element, and a thread holds
- * more elements. */
+/* Rows whose length is no multiple of 16 bytes are not aligned to 16 bytes. They are read element by element; a thread holds
+ * at most SCALAR_VECTORS elements. */
 template <class OP, class T> static int launch_typed(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
   enum { SCALAR /* index of the variant */, WIDTH = 16 / sizeof(T), SCALAR_VECTORS = 16 };
   const launch_arguments<T> a = {(const T *)instance->in[0],

@@ -1,5 +1,6 @@
 /* Engine "persistent": all steps of an epoch in one launch, the evaluation in another (train/cuda/persistent.h). Activations stay
- * on chip. The intermediate results that tests compare are stored in memory only after expose_tensors has been called. */
+ * on chip, except the operands of fc1's weight gradient. The intermediate results that tests compare are stored in memory only
+ * after expose_tensors has been called. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +13,8 @@ struct engine : rl_training_base {
   void *pooled2, *d_fc1; /* operands of fc1's weight gradient */
   float *partial_conv1, *partial_conv2_bias, *partial_head;
   struct rl_exchange *exchange;
-  /* NULL before expose_tensors. partial_conv2: while it is NULL, the partial sums of conv2's weight gradient are in the memory of
-   * Adam's moments, which the kernel keeps in shared memory. */
+  /* NULL before expose_tensors. partial_conv2: while it is NULL, the kernel stores the partial sums of conv2's weight gradient
+   * in the buffers of Adam's moments, which are unused during a launch: the kernel keeps the moments in shared memory. */
   void *pooled1, *d_pooled1, *d_pooled2;
   uint8_t *pool_codes1, *pool_codes2;
   float *partial_conv2;
@@ -154,7 +155,7 @@ static double mean_sm_mhz(const rl_persistent_timestamps *timestamps) {
   return sum / RL_PERSISTENT_BLOCKS * 1e3;
 }
 
-/* Moves the recorded steps of all blocks together: [block][step][1 + RL_PHASES]. */
+/* Removes the unused steps between the blocks' records, in place. The result is [block][step][1 + RL_PHASES]. */
 static const uint64_t *packed_phases(rl_persistent_timestamps *timestamps, size_t steps) {
   uint64_t *packed = timestamps->phases[0][0];
   for (size_t block = 0; block < RL_PERSISTENT_BLOCKS; block++)

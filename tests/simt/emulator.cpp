@@ -128,7 +128,7 @@ static void free_finished_clusters() {
 
 /* --- the scheduler ----------------------------------------------------------------------------------------------------- */
 
-/* Prints what each thread waits for; neighbouring lanes that wait for the same share a line. */
+/* Prints what each thread waits for; neighbouring lanes that wait for the same thing are printed on one line. */
 [[noreturn]] static void report_deadlock(const char *message) {
   fprintf(stderr, "simt: %s\n", message);
   for (auto &c : emulator.resident)

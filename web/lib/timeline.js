@@ -7,7 +7,7 @@ import { drawPhases } from '/lib/phases.js';
 import * as format from '/lib/format.js';
 
 const ITEMS_LIMIT = 4000; // of one request
-const TRACE_LIMIT = 200000; // of the API
+const TRACE_LIMIT = 200000; // the most items that the API returns for a downloaded trace
 const LABEL_WIDTH = 74;
 const ROW_HEIGHT = 22;
 const TRACK_GAP = 10;
@@ -145,8 +145,8 @@ async function showWindow(requested) {
   draw();
 }
 
-/** Shows the first two steps of a launch with phases, else the first launches. The first items include a range over the whole
- * epoch, so their latest end is the end of the trace. */
+/** If the trace has phases inside launches, shows the first two training steps; otherwise the first launches. The first items
+ * include a range over the whole epoch, so their latest end is the end of the trace. */
 async function showFirstWindow() {
   const run = selectedRun();
   const { items: found } = await get(`/jobs/${job}/timeline?run=${run.run}&limit=${ITEMS_LIMIT}`);

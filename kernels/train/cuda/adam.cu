@@ -1,12 +1,12 @@
 /* Adam over all parameters in one kernel (Kingma & Ba 2015, algorithm 1, in the order of operations of torch.optim.Adam).
  * Partial sums of a gradient are a matrix [rows][parameters]; the gradient of a parameter is the sum of its column.
  *
- * It adds up partial sums of gradients, removes the loss scale, updates weights, moments and FP16 copies, or skips the step if a
- * gradient overflowed. The first blocks update the large tensors, conv2.weight and then fc1.weight, four parameters a thread. The
- * others update the small tensors, conv1, conv2.bias and the head, whose gradients are partial sums. Each block takes a ticket
- * (an atomic counter) after it has read the training state; the block with the last ticket advances the state. Blocks exchange
- * nothing else. All sums have a fixed order, so results are reproducible.
- * Floor: 28 bytes a parameter are 8.8 MB, all of it in L2. */
+ * The kernel adds up partial sums of gradients, removes the loss scale, updates weights, moments and FP16 copies, or skips the
+ * step if a gradient overflowed. The first blocks update the large tensors, conv2.weight and then fc1.weight, four parameters a
+ * thread. The others update the small tensors, conv1, conv2.bias and the head, whose gradients are partial sums. Each block takes
+ * a ticket (an atomic counter) after it has read the training state; the block with the last ticket advances the state. Blocks
+ * exchange nothing else. All sums have a fixed order, so results are reproducible. Least memory traffic: 28 bytes a parameter
+ * (read the gradient; read and write the weight and both moments), 8.8 MB in all, which stays in L2. */
 #include "train/cuda/adam.cuh"
 #include "train/cuda/kernels.h"
 #include "train/cuda/pdl.cuh"
@@ -14,7 +14,8 @@
 
 enum {
   THREADS = 256,
-  /* Where gradients are sums over rows: a block has 32 columns, or 32 times four neighbouring ones, and splits the rows. */
+  /* Where gradients are sums over rows, the threads of a block share the rows of COLUMNS columns (small tensors) or of
+   * COLUMNS groups of four neighbouring columns (conv2.weight). */
   COLUMNS = 32,
   SPLITS = THREADS / COLUMNS,
   QUADS = COLUMNS / 4,
@@ -129,8 +130,8 @@ static __device__ float column_sum(const small_columns &columns) {
   return total;
 }
 
-/* A copy of the training state in shared memory. Only the block with the last ticket uses it, to advance the state; but every
- * block loads it early, because a load at the end would lengthen the kernel. */
+/* A copy of the training state in shared memory. All blocks take their rates from it; the block with the last ticket also
+ * advances it. It is loaded early, because a load at the end would lengthen the kernel. */
 typedef struct step_state {
   rl_train_state state; /* its `overflow` and `blocks_done` are stale */
   float loss;           /* sum over the batch */
@@ -138,7 +139,7 @@ typedef struct step_state {
 enum { STATE_WORDS = sizeof(rl_train_state) / 4 };
 static_assert(sizeof(rl_train_state) % 4 == 0 && STATE_WORDS <= 32, "a warp loads the state at once");
 
-/* The first warp loads what the previous kernel does not write. */
+/* The first warp loads what the previous kernel does not write, so it need not wait for that kernel (pdl_wait). */
 static __device__ __forceinline__ void load_step_state(const rl_adam &adam, const rl_gradients &g, step_state *step) {
   if (threadIdx.x >= 32) return;
   float loss = 0.0f;
@@ -156,8 +157,8 @@ static __device__ __forceinline__ uint32_t take_ticket(uint32_t *counter) {
   return before;
 }
 
-/* Returns whether the step is skipped; reads that before it takes the block's ticket. Sets *last if this thread is the one that
- * advances the state. All threads call it. */
+/* Returns whether the step is skipped. Reads that first and then takes the block's ticket, because the block with the last ticket
+ * resets the flag. Sets *last if this thread is the one that advances the state. All threads call it. */
 static __device__ __forceinline__ bool read_overflow(const rl_adam &adam, bool *last) {
   const bool skip = *(volatile uint32_t *)&adam.state->overflow;
   __syncthreads();
