@@ -103,7 +103,7 @@ typedef struct rl_instance rl_instance;
 
 /* All members that return int return 0, or -1 with err. */
 typedef struct rl_instance_ops {
-  /* Restores the state after opening: weights from the seed, moments, counters, loss scale. */
+  /* Puts the instance back into the state right after it was opened: weights from the seed, moments, counters, loss scale. */
   int (*reset)(rl_instance *instance, rl_error *err);
   /* Waits for the device and reads the results of the last iteration and evaluation. */
   int (*read_results)(rl_instance *instance, rl_iteration_results *results, rl_error *err);
@@ -166,8 +166,8 @@ extern const rl_engine *const rl_engines[]; /* NULL-terminated, best first; engi
 /* Returns the named engine; for "auto" the first that supports params and is not skipped. NULL with RL_INPUT at the parameter
  * that no engine supports, or at /engine when this device has no engine of that name. */
 const rl_engine *rl_engine_find(const char *workload, const char *name, const void *params, rl_error *err);
-/* Writes the names, one per line, of the engines that a request may name and that this device can't run with the workload's
- * default parameters. */
+/* Writes one engine name per line: each engine that a request may name, but that this device can't run with the default
+ * parameters of the engine's workload. */
 void rl_engines_list_unsupported(char *names, size_t size);
 /* Returns 0 when the engine supports params on the current device; else -1 with RL_INPUT at the unsupported parameter. */
 int rl_engine_supports(const rl_engine *engine, const void *params, rl_error *err);

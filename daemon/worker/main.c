@@ -52,7 +52,7 @@ static _Noreturn void exit_without_cleanup(int code) { _exit(code); }
 static void post_command(inbox *box, command next, const rl_request *request) {
   pthread_mutex_lock(&box->lock);
   if (box->pending != COMMAND_NONE || box->busy) {
-    rl_log(RL_LOG_ERROR, "a frame arrived during a request");
+    rl_log(RL_LOG_ERROR, "a REQUEST or RELEASE frame arrived before the previous command ended");
     exit_without_cleanup(EXIT_PROTOCOL);
   }
   if (request) box->request = *request;

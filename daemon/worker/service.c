@@ -31,7 +31,7 @@ struct rl_service {
   uint64_t requests;
   int64_t progress_sent_ns; /* time of the last progress */
   rl_pass_context pass;
-  rl_observer observer; /* of every request; its context is this service */
+  rl_observer observer; /* used for every request; its context is this service */
   cached_instance *current;
   uint64_t other_instances_bytes[RL_MEMORY_PURPOSE_COUNT], other_instances_total_bytes; /* allocated by other instances */
   double context_bytes;       /* device memory outside our allocator, after the last request */

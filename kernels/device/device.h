@@ -108,8 +108,8 @@ typedef struct rl_device_ops {
    *   RL_CACHE_WARM  a sample is the total time of back-to-back repeats, with the gaps between them, divided by their number. The
    *                  number is so large that the clock's resolution does not matter. With a restore_launch a sample is one
    *                  repeat, and the caches hold the data that the restore left in them.
-   * On CUDA a sample is the time between two events, their own cost included, and several launches are one graph, so that the
-   * device never waits for the host. NULL: the device can't sample. */
+   * On CUDA a sample is the time between two events and includes their cost. A sequence of more than one launch is captured
+   * into one graph, so that the device does not wait for the host between launches. NULL: the device can't sample. */
   int (*sample)(rl_device *device, const rl_sequence *sequence, rl_cache cache, uint32_t count, const rl_observer *observer,
                 double *device_us, rl_error *err);
 } rl_device_ops;

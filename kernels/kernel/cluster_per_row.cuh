@@ -37,8 +37,9 @@ template <int THREADS, int VECTORS, int PIPELINE_STAGES, int ROWS_BEHIND, int BL
     SLOTS = LAG + 1    /* of exchange_ring */
   };
   static_assert((int)COMPUTE_WARPS <= (int)MAX_CLUSTER, "the reduction warp has a lane for each compute warp and each block");
-  /* A block that overwrites the messages of row n has received every block's message of row n + 1, and each block sends that
-   * message after it has read the messages of row n. With a single slot, row n + 1 would overwrite them at once. */
+  /* With two slots, the messages of row n + 2 reuse the slot of row n. A block sends them only after it has received every
+   * block's message of row n + 1, and a block sends that one only after it has read its messages of row n. So no unread message
+   * is overwritten. */
   static_assert(0 < LAG, "exchange_ring has at least two slots");
   static_assert((int)LAG < (int)STAGES, "at least one stage prefetches");
 };

@@ -91,8 +91,8 @@ static int grow_buffer(rl_thread_buffer *buffer, size_t bytes, rl_error *err) {
   return 0;
 }
 
-/* Finds each input's window of segments [first, first + count). An input that is already held in full gets an empty window.
- * Returns the number of elements of the windows and the segments together. */
+/* For each input, finds the range of elements (the window) that output segments [first, first + count) read. An input that is
+ * already held in full gets an empty window. Returns the number of elements of the windows and the segments together. */
 static int64_t find_windows(const rl_input_stager *stager, int64_t first, int64_t count, window windows[RL_KERNEL_MAX_INPUTS]) {
   const rl_kernel_instance *kernel = stager->kernel;
   int64_t values = count * rl_kernel_segment_elements(kernel);

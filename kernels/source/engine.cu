@@ -227,8 +227,9 @@ static int check_resources(instance *self, cudaFuncAttributes *attributes, rl_er
   if (rl_cuda_ok(cudaFuncGetAttributes(attributes, self->kernel), "asking for the kernel's resources", err) < 0) return -1;
   int threads = (int)(request->block[0] * request->block[1] * request->block[2]);
   if (threads > attributes->maxThreadsPerBlock)
-    return rl_fail_at(err, "/block", "a block has %d threads, but with %d registers for each the kernel's limit is %d", threads,
-                      attributes->numRegs, attributes->maxThreadsPerBlock);
+    return rl_fail_at(err, "/block",
+                      "a block has %d threads; the kernel uses %d registers per thread, which limits a block to %d threads",
+                      threads, attributes->numRegs, attributes->maxThreadsPerBlock);
   if (request->dynamic_shared_bytes == 0) return 0;
   cudaError_t status =
       cudaFuncSetAttribute(self->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)request->dynamic_shared_bytes);
@@ -243,7 +244,7 @@ static int check_resources(instance *self, cudaFuncAttributes *attributes, rl_er
 static void set_open_measurements(instance *self, const cudaFuncAttributes *attributes) {
   const bool binary = self->source.binary != NULL;
   const char *compile_missing_reason = "a binary was posted",
-             *spills_missing_reason = binary ? compile_missing_reason : "the compiler did not results it";
+             *spills_missing_reason = binary ? compile_missing_reason : "the compiler did not report it";
   const rl_nvrtc_result *compiled = &self->compiled;
   const rl_open_measurement measured[OPEN_MEASUREMENTS] = {
       {"registers_per_thread", (double)attributes->numRegs, NULL},
@@ -290,7 +291,7 @@ static int open_engine(rl_device *device, const void *params, rl_instance **open
   self->base.ops = &without_check;
   self->base.device = device;
   self->base.deterministic_note = "posted code may be nondeterministic";
-  /* prepare() fills source.request.entry, an array, so the name may point to it before. */
+  /* name may point to source.request.entry already now: it is an array of this instance, which prepare() fills later. */
   self->launch = (rl_launch){.name = self->source.request.entry, .nvtx_range = "kernel", .enqueue = enqueue, .arg = self};
   self->restore_launch = (rl_launch){.name = "restore", .nvtx_range = "data", .enqueue = enqueue_restore, .arg = self};
   self->sequence = (rl_sequence){.name = "launch",

@@ -4,16 +4,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Classes of instructions and the counters that only instructions of the class raise.
- *
- * opcodes      Patterns. An instruction belongs to the class when its opcode contains one of them after replace_dots_by_spaces
- * has written the opcode as " LDG E U16 ". The opcodes are those of NVIDIA's "CUDA Binary Utilities" for Turing to Blackwell. "
- * LD " and " ST " are in the class of local memory because generic loads and stores may access it. "MMA" also matches HFMA2.MMA,
- * which runs on the tensor pipe. sm_metrics   Substrings of names of SM metrics (l1tex__, smsp__, sm__). Metrics of pipes are
- * missing, because a pipe also executes instructions of other classes. l2_metrics   Substrings of names of L2 metrics that count
- * requests from L1TEX (lts__*_srcunit_tex_*). */
+/* Classes of instructions and the counters that only instructions of the class raise. The opcodes are those of NVIDIA's "CUDA
+ * Binary Utilities" for Turing to Blackwell. An instruction belongs to a class when its opcode contains one of the class's
+ * opcodes after replace_dots_by_spaces has written it as " LDG E U16 ". The generic LD and ST are in the class of local memory,
+ * because they may access it. "MMA" also matches HFMA2.MMA, which runs on the tensor pipe. */
 static const struct {
-  const char *opcodes[10], *sm_metrics[5], *reason, *l2_metrics[3];
+  const char *opcodes[10];
+  const char *sm_metrics[5]; /* parts of names (l1tex__, smsp__, sm__). Without pipes: a pipe also executes other classes */
+  const char *reason;
+  const char *l2_metrics[3]; /* parts of names of metrics that count requests from L1TEX (lts__*_srcunit_tex_*) */
 } classes[] = {
     {.opcodes = {" TEX", " TLD", " TMML", " TXD", " TXQ", " TXA"},
      .sm_metrics = {"_mem_texture", "_op_texture"},

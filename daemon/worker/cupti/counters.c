@@ -108,7 +108,7 @@ static int load_modules(profiled_step *step, rl_error *err) {
   return run_sequence(step, step->sequence, false, err) < 0 ? -1 : restore(step, err);
 }
 
-/* Fills in the cluster limits that activity records do not have. Limit i belongs to the i-th kernel of the trace. */
+/* Sets max_cluster_blocks, which activity records do not have. Limit i belongs to the i-th kernel of the trace. */
 static void add_cluster_limits(rl_kernel_list *list, const rl_cluster_limits *limits) {
   for (size_t i = 0; i < list->count && limits->count == list->count; i++)
     if (list->kernels[i].attributes.max_cluster_blocks == 0)
@@ -360,7 +360,8 @@ static rl_launched_kernel *launched_kernels(const profiled_step *step) {
   return kernels;
 }
 
-/* Collects and appends the counters, without those that are 0 because no kernel has an instruction that raises them. */
+/* Collects the counters and appends all results. Counters that are 0 because no kernel has an instruction that raises them are
+ * appended without being collected. */
 static int collect_and_append_counters(rl_counters *counters, const rl_profile *profile, profiled_step *step, rl_records *records,
                                        rl_error *err) {
   const rl_prepared_profile *prepared = NULL;
@@ -383,8 +384,8 @@ static void release_range_profiler(void *context) {
   rl_range_profiler_close(&step->counters->range_profiler);
 }
 
-/* Collects the counters and the instruction view (instruction_view.h). rl_instruction_view_begin comes first, because it disables
- * PC sampling: CUPTI can't collect counters while PC sampling is enabled. */
+/* Collects the counters, and SASS metrics, PC samples and PM samples (instruction_view.h). rl_instruction_view_begin comes first,
+ * because it disables PC sampling: CUPTI can't collect counters while PC sampling is enabled. */
 static int collect_step(rl_counters *counters, const rl_profile *profile, profiled_step *step, rl_records *records,
                         rl_error *err) {
   rl_launched_kernel *kernels = launched_kernels(step);

@@ -66,7 +66,8 @@ void rl_instruction_view_close(rl_instruction_view *view) {
   free(view);
 }
 
-/* Copies the cubin that defines the kernel's symbol (unless crc is 0: the one with this CRC) and requests its disassembly. */
+/* Copies the cubin that defines the kernel's symbol and requests its disassembly. If crc is not 0, the cubin must have this CRC.
+ * Without such a cubin it does nothing. */
 static void load_cubin(rl_instruction_view *view, size_t index, uint64_t crc) {
   const char *symbol = view->request->kernels[index].symbol;
   rl_kernel_instruction_data *kernel = &view->kernels[index];

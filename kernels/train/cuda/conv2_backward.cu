@@ -287,7 +287,8 @@ static __device__ __forceinline__ uint4 transpose_channels(const float sum[4][4]
   return make_uint4(packed[0], packed[1], packed[2], packed[3]);
 }
 
-/* Computes parts team, team + teams, … of the input gradient, where an image has INPUT_GRADIENT_PARTS parts. `teams` is a
+/* The input gradients of all images are numbered parts, INPUT_GRADIENT_PARTS per image. Computes every part number
+ * team + i * teams. `teams` is a
  * multiple of INPUT_GRADIENT_PARTS, so that a team computes the same part (top or bottom) of every image that it takes. A warp
  * computes WARP_TILES tiles × 32 channels. */
 template <bool SPLIT>

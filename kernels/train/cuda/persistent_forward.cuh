@@ -75,7 +75,7 @@ static __device__ __forceinline__ void load_fc1_and_head_async(const rl_persiste
 }
 
 /* In a step's first microbatch: waits for the barrier `update`, then loads conv2's weights. In every microbatch: waits until this
- * thread's copies have completed. With PREFETCH_EARLY, the warps that do not compute conv1 load, while the others compute it.
+ * thread's copies have completed. With PREFETCH_EARLY, some warps compute conv1 while the others load conv2's weights.
  * Otherwise all warps load after conv1, and also begin to load fc1's weights, for which they do not wait. */
 template <class F> static __device__ __forceinline__ void wait_and_load_conv2(const rl_persistent_args &args,
                                                                               const microbatch &mb, const block_coords &coords,

@@ -11,9 +11,9 @@
  *                `update` publishes the new weights; between: conv1 of the next step, whose weights are sent as tagged words
  *
  * A microbatch is at most 64 images, one per pair. A larger batch is processed in several microbatches, and its gradients add
- * up in registers. All sums have a fixed order. Floor of a step of 64 images on an H200: FP16's products take 1.4 µs at the
- * tensor cores' rate; FP32's convolutions 7.0 µs at 128 FMA a cycle by Winograd, and fc1 1.7 µs. The rest of a step is latency
- * of the exchanges (docs/performance.md). */
+ * up in registers. All sums have a fixed order. Lower bound of a step of 64 images on an H200. FP16: 1.4 µs for all products
+ * on the tensor cores. FP32, at 128 FMA a cycle and SM: 7.0 µs for the convolutions (Winograd) and 1.7 µs for fc1. The rest of a
+ * step is latency of the exchanges (docs/performance.md). */
 #include "cuda_check.h"
 #include "train/cuda/persistent_backward.cuh"
 #include "train/cuda/persistent_forward.cuh"
@@ -85,7 +85,8 @@ template <class F> static __device__ __forceinline__ void run_microbatch(const r
   forward_pass(args, mb, coords, smem, &sums.overflow);
   if (pair_active && coords.rank == 0) train_head(args, mb, coords, prefetch->label, smem, sums);
   record_timestamp(args, step, RL_PHASE_head);
-  /* The release waits for few stores here, because most have drained, and it does not delay gradient messages, which follow. */
+  /* Arrive here: grid_barrier_arrive waits for the block's outstanding stores, and most have drained. Later it would also wait
+   * for the gradient messages. */
   if (last) grid_barrier_arrive(exchange->forward);
   if (pair_active) dump_activations(args, mb, coords, smem);
   prefetch_next_image(args, next_microbatch(args, next), coords, prefetch, smem);

@@ -2,11 +2,13 @@
  *
  * In shared memory a pixel takes an odd number of 16-byte vectors, and a row of the image is 14 pixels long. With this layout the
  * eight addresses that ldmatrix reads at once are in different banks. In conv2_forward they are the upper or the lower pixels of
- * four adjacent pooling windows. In conv2's gradients they are four rows (adjacent or every third) of two columns three apart.
+ * four adjacent pooling windows. In conv2's gradients they are pixels in
+ * four rows and two columns. The columns are three apart; the rows are adjacent or three apart.
  *
  * In both gradients of conv2 a fragment holds every third column, beginning with some column c, and is loaded once for the three
  * taps t of a row. Weight gradient: tap t multiplies the fragment of the input by the fragment of d_out that begins with column
- * c - t. Input gradient: tap t adds the product of the fragment of d_out to the columns of the result that begin with c + t. */
+ * c - t. Input gradient: the product of the fragment of d_out and tap t's weights is added to the columns of the result
+ * that begin with c + t. */
 #ifndef RL_TRAIN_CUDA_TILE_HALF_H
 #define RL_TRAIN_CUDA_TILE_HALF_H
 
@@ -27,7 +29,7 @@ struct half_tile_format : tile_format {
     FORWARD_SCRATCH_FLOATS = 0,
     FORWARD_EXCHANGE_FLOATS = 0,
     BACKWARD_SCRATCH_FLOATS = 0,
-    WINDOW_TILES = RL_H2 * RL_H2 / 16, /* each four 2×2 pooling windows, the M = 16 of a product */
+    WINDOW_TILES = RL_H2 * RL_H2 / 16, /* a tile is four 2×2 pooling windows: the 16 rows (M) of an mma */
     FORWARD_WARPS = WINDOW_TILES,
     SEPARATE_MASTER_WEIGHTS = 1,
     SLICE_PADDING = VECTOR,
