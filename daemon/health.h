@@ -1,5 +1,5 @@
 /* The check before each notification to systemd's watchdog: the daemon's handlers and its store must answer, and the threads that
- * serve clients must finish their requests. It sends GET /healthz over a connection of its own, because clients may occupy all of
+ * serve clients must finish their requests. It sends GET /healthz over a separate connection, because clients may occupy all of
  * the others, and reads from the store. Threads are judged by how long each has been in one request; a thread that waits for a
  * client or for a job's events is in none. */
 #ifndef RL_HEALTH_H

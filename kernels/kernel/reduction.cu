@@ -8,6 +8,7 @@
 
 #include "cuda_check.h"
 #include "kernel/cuda.h"
+#include "kernel/launch_sizes.h"
 #include "kernel/rows.h"
 #include "kernel/types.cuh"
 #include "warp.cuh"
@@ -115,13 +116,6 @@ template <class T, bool VECTORS> __global__ void __launch_bounds__(BLOCK)
     if (threadIdx.x == 0) finished_blocks[row] = 0;
   }
   if (threadIdx.x == 0) narrow(sum, &y[row]);
-}
-
-/* The smallest power of two that is at least `minimum`. */
-uint32_t power_of_two_from(uint32_t minimum) {
-  uint32_t power = 1;
-  while (power < minimum) power *= 2;
-  return power;
 }
 
 template <class T, bool VECTORS> int launch_vector(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {

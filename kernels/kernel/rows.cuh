@@ -32,6 +32,7 @@
 #include "cuda_check.h"
 #include "kernel/cluster_per_row.cuh"
 #include "kernel/cuda.h"
+#include "kernel/launch_sizes.h"
 #include "kernel/row_access.cuh"
 #include "kernel/rows.h"
 
@@ -87,15 +88,6 @@ template <class OP, class T, int WIDTH> __global__ void __launch_bounds__(BLOCK_
 }
 
 /* --- launching -------------------------------------------------------------------------------------------------------------- */
-
-/* The smallest power of two that is at least `minimum`. */
-static inline uint32_t power_of_two_from(uint32_t minimum) {
-  uint32_t power = 1;
-  while (power < minimum) power *= 2;
-  return power;
-}
-
-static inline uint32_t ceil_div(uint32_t count, uint32_t divisor) { return (count + divisor - 1) / divisor; }
 
 static inline bool has_clusters(int device) {
   int major = 0;

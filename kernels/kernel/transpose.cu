@@ -1,5 +1,5 @@
 /* transpose on CUDA.
- *   naive   a thread per element: reads along rows and writes along columns, each write to a sector of its own
+ *   naive   a thread per element: reads along rows and writes along columns, each write to a different sector
  *   shared  tiles of 32 × 32 in shared memory, read by columns: whole sectors on both sides of global memory, but the elements of
  *           a column are in one bank
  *   padded  tiles of 256 bytes × 256 bytes with a pitch that avoids bank conflicts both by rows and by columns; vectors of 16
@@ -14,6 +14,7 @@
  *   8 bytes   (2j + r + k) mod 16 in each half-warp, and the same for columns */
 #include "cuda_check.h"
 #include "kernel/cuda.h"
+#include "kernel/launch_sizes.h"
 #include "kernel/rows.h"
 #include "kernel/types.cuh"
 
@@ -155,8 +156,6 @@ template <class T> __global__ void __launch_bounds__(BLOCK)
     if (left + c < columns && top + lane < rows) y[(size_t)(left + c) * rows + top + lane] = tile[lane][c];
   }
 }
-
-uint32_t ceil_div(uint32_t count, uint32_t divisor) { return (count + divisor - 1) / divisor; }
 
 uint32_t tile_count(uint32_t rows, uint32_t columns, uint32_t side) { return ceil_div(rows, side) * ceil_div(columns, side); }
 

@@ -11,7 +11,7 @@ template <class T> struct arithmetic { typedef float type; };
 template <> struct arithmetic<double> { typedef double type; };
 
 /* N elements that one instruction loads or stores; 16 bytes by default. Copy a vec as a whole before its elements are read, or
- * each element becomes an access of its own. */
+ * each element becomes a separate access. */
 template <class T, int N = 16 / sizeof(T)> struct alignas(N * sizeof(T)) vec { T elements[N]; };
 
 __device__ static inline double widen(double x) { return x; }

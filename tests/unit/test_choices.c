@@ -14,7 +14,7 @@
 
 static char folder[64];
 
-/* Runs each step in a process of its own, because choices are also kept in memory. */
+/* Runs each step in a separate process, because choices are also kept in memory. */
 static int run_in_process(int (*step)(void)) {
   fflush(NULL);
   pid_t child = fork();

@@ -7,7 +7,7 @@ static __global__ void shuffle(rl_train_state *state, uint32_t *order, uint32_t 
   if (i < count) order[i] = rl_permute(i, count, rl_shuffle_key(state->seed, state->epoch));
 }
 
-/* A launch of its own: every block of shuffle reads the old epoch. */
+/* A separate launch, because every block of shuffle reads the old epoch. */
 static __global__ void next_epoch(rl_train_state *state) {
   state->epoch++;
   state->step = 0;

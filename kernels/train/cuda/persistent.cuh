@@ -87,7 +87,7 @@ typedef struct rl_exchange {
   float fc1_parts[PAIRS][FC1_SLICES][RL_FC1]; /* fc1's product, one part per slice */
   float d_fc1[PAIRS][RL_FC1], d_pooled2[PAIRS][RL_FLAT];
   float tagged_weights[PAIRS / GROUP_PAIRS][TAGGED_WEIGHTS]; /* weights that every block reads at once; a copy per group */
-  /* Counters of the grid barriers, each in a 128-byte line of its own. */
+  /* Counters of the grid barriers, each in a separate 128-byte line. */
   uint32_t loaded[32];   /* the parameters are in shared memory */
   uint32_t forward[32];  /* the step's pooled2 and d_fc1 are in global memory */
   uint32_t backward[32]; /* the step's partial sums are in global memory */

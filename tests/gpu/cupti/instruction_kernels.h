@@ -15,7 +15,7 @@ enum {
   FMAS_PER_THREAD = 1000,   /* FFMA instructions */
   ACCESSES_PER_THREAD = 64, /* to shared or global memory */
   CONFLICT_WAYS = 8,
-  STRIDE_FLOATS = 32,      /* each thread accesses a sector of its own */
+  STRIDE_FLOATS = 32,      /* each thread accesses a separate sector */
   DIVERGENT_BRANCHES = 64, /* by each warp */
   PHASE_US = 1000,         /* arithmetic for this time, then memory reads for this time */
 };
