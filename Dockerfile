@@ -2,7 +2,8 @@
 # Run on a GPU host, behind a proxy that terminates TLS (see README, "Beyond this machine"). The daemon listens on all addresses of
 # the container, so it starts only when a token exists. Create one first:
 #   docker run --rm -v rooflined:/var/lib/rooflined --entrypoint rooflinectl rooflined token
-#   docker run --gpus all -p 127.0.0.1:8731:8731 -v rooflined:/var/lib/rooflined -v /path/to/mnist:/mnist:ro rooflined
+#   docker run --gpus all -p 127.0.0.1:8731:8731 -v rooflined:/var/lib/rooflined rooflined
+# Training uses MNIST instead of synthetic digits with: -v /path/to/mnist:/mnist:ro -e ROOFLINED_MNIST_DIR=/mnist
 # Hardware counters need NVreg_RestrictProfilingToAdminUsers=0 in the host's driver or --cap-add SYS_ADMIN. Without either, the
 # counters pass is `unavailable` and everything else works.
 # CI lints this file and runs the same installation steps, but does not build the image.
@@ -29,7 +30,7 @@ RUN apt-get update \
   && rm -rf /var/lib/apt/lists/* \
   && useradd --system --uid 8731 --home-dir /var/lib/rooflined --create-home rooflined
 COPY --from=build /stage/usr/local/ /usr/local/
-ENV ROOFLINED_STATE=/var/lib/rooflined ROOFLINED_ADDRESS=0.0.0.0 ROOFLINED_PORT=8731 ROOFLINED_BEHIND_PROXY=true ROOFLINED_MNIST_DIR=/mnist
+ENV ROOFLINED_STATE=/var/lib/rooflined ROOFLINED_ADDRESS=0.0.0.0 ROOFLINED_PORT=8731 ROOFLINED_BEHIND_PROXY=true
 VOLUME /var/lib/rooflined
 EXPOSE 8731
 USER rooflined

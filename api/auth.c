@@ -11,14 +11,14 @@
 
 #define COOKIE_NAME "rooflined_session"
 
-static const char *bearer_token(const rl_call *call) {
-  const char *header = rl_call_header(call, "Authorization");
+static const char *bearer_token(const rl_http_request *request) {
+  const char *header = rl_http_request_header(request, "Authorization");
   if (header == NULL || strncasecmp(header, "Bearer ", 7) != 0) return NULL;
   return header + 7 + strspn(header + 7, " ");
 }
 
-static const char *cookie_session_id(const rl_call *call) {
-  return MHD_lookup_connection_value(call->connection, MHD_COOKIE_KIND, COOKIE_NAME);
+static const char *cookie_session_id(const rl_http_request *request) {
+  return MHD_lookup_connection_value(request->connection, MHD_COOKIE_KIND, COOKIE_NAME);
 }
 
 int rl_credential_check(rl_server *server, const rl_credential *credential, bool *valid, rl_error *err) {
@@ -26,50 +26,50 @@ int rl_credential_check(rl_server *server, const rl_credential *credential, bool
   memcpy(token_hash, credential->token_hash, sizeof token_hash);
   bool known = credential->session_id[0] == '\0' ||
                rl_login_session_find(server->login_sessions, rl_monotonic_ns(), credential->session_id, token_hash);
-  if (known && rl_store_token_known(server->store, token_hash, &known, err) < 0) return -1;
+  if (known && rl_store_has_token(server->store, token_hash, &known, err) < 0) return -1;
   *valid = known;
   return 0;
 }
 
-static int check_bearer_token(rl_call *call, bool *valid, rl_error *err) {
-  const char *token = bearer_token(call);
-  call->credential = (rl_credential){0};
+static int check_bearer_token(rl_http_request *request, bool *valid, rl_error *err) {
+  const char *token = bearer_token(request);
+  request->credential = (rl_credential){0};
   if (token == NULL) return 0;
-  if (rl_token_hash(token, call->credential.token_hash, err) < 0) return -1;
-  return rl_credential_check(call->server, &call->credential, valid, err);
+  if (rl_token_hash(token, request->credential.token_hash, err) < 0) return -1;
+  return rl_credential_check(request->server, &request->credential, valid, err);
 }
 
-static int check_login_session(rl_call *call, bool *valid, rl_error *err) {
-  const char *session_id = cookie_session_id(call);
-  call->credential = (rl_credential){0};
-  if (session_id == NULL || strlen(session_id) >= sizeof call->credential.session_id) return 0;
-  strcpy(call->credential.session_id, session_id);
-  return rl_credential_check(call->server, &call->credential, valid, err);
+static int check_login_session(rl_http_request *request, bool *valid, rl_error *err) {
+  const char *session_id = cookie_session_id(request);
+  request->credential = (rl_credential){0};
+  if (session_id == NULL || strlen(session_id) >= sizeof request->credential.session_id) return 0;
+  strcpy(request->credential.session_id, session_id);
+  return rl_credential_check(request->server, &request->credential, valid, err);
 }
 
-int rl_call_find_credential(rl_call *call, bool *found, rl_error *err) {
+int rl_http_request_find_credential(rl_http_request *request, bool *found, rl_error *err) {
   bool valid = false;
-  if (check_bearer_token(call, &valid, err) < 0) return -1;
-  if (!valid && check_login_session(call, &valid, err) < 0) return -1;
+  if (check_bearer_token(request, &valid, err) < 0) return -1;
+  if (!valid && check_login_session(request, &valid, err) < 0) return -1;
   *found = valid;
   return 0;
 }
 
-int rl_call_authorize(rl_call *call, rl_error *err) {
-  bool authorized = !call->server->token_required || call->route->is_public;
-  if (!authorized && rl_call_find_credential(call, &authorized, err) < 0) return -1;
+int rl_http_request_authorize(rl_http_request *request, rl_error *err) {
+  bool authorized = !request->server->token_required || request->route->is_public;
+  if (!authorized && rl_http_request_find_credential(request, &authorized, err) < 0) return -1;
   if (authorized) return 0;
   return rl_fail(err, RL_HTTP, 401, "Log in, or send a token made by `rooflinectl token` as `Authorization: Bearer TOKEN`.");
 }
 
-static int reply_cookie(rl_call *call, const char *session_id, int max_age_s, rl_error *err) {
+static int reply_cookie(rl_http_request *request, const char *session_id, int max_age_s, rl_error *err) {
   char cookie[192];
-  bool secure = call->server->certificate != NULL || call->server->config->behind_proxy;
+  bool secure = request->server->certificate != NULL || request->server->config->behind_proxy;
   struct MHD_Response *response = rl_response_empty();
   snprintf(cookie, sizeof cookie, COOKIE_NAME "=%s; Path=/; Max-Age=%d; HttpOnly; SameSite=Strict%s", session_id, max_age_s,
            secure ? "; Secure" : "");
   if (response != NULL) rl_response_add_header(response, "Set-Cookie", cookie);
-  return rl_reply(call, 204, response, err);
+  return rl_reply(request, 204, response, err);
 }
 
 typedef struct login_request {
@@ -79,21 +79,21 @@ typedef struct login_request {
 static const rl_field login_fields[] = {
     RL_FIELD(login_request, token, RL_FIELD_TEXT, .required = true, .summary = "A token made by `rooflinectl token`"), {0}};
 
-int rl_handle_log_in(rl_call *call, rl_error *err) {
-  login_request request = {0};
-  const char *body = call->body != NULL ? call->body : "";
+int rl_handle_log_in(rl_http_request *request, rl_error *err) {
+  login_request login = {0};
+  const char *body = request->body != NULL ? request->body : "";
   char session_id[RL_LOGIN_SESSION_ID_SIZE], token_hash[RL_TOKEN_HASH_SIZE];
   bool known;
-  if (rl_fields_parse(login_fields, body, call->body_length, &request, sizeof request, err) < 0) return -1;
-  if (rl_token_hash(request.token, token_hash, err) < 0) return -1;
-  if (rl_store_token_known(call->server->store, token_hash, &known, err) < 0) return -1;
+  if (rl_fields_parse(login_fields, body, request->body_length, &login, sizeof login, err) < 0) return -1;
+  if (rl_token_hash(login.token, token_hash, err) < 0) return -1;
+  if (rl_store_has_token(request->server->store, token_hash, &known, err) < 0) return -1;
   if (!known) return rl_fail(err, RL_HTTP, 401, "The daemon does not know this token.");
-  rl_login_session_begin(call->server->login_sessions, rl_monotonic_ns(), token_hash, session_id);
-  return reply_cookie(call, session_id, RL_LOGIN_SESSION_S, err);
+  rl_login_session_begin(request->server->login_sessions, rl_monotonic_ns(), token_hash, session_id);
+  return reply_cookie(request, session_id, RL_LOGIN_SESSION_LIFETIME_S, err);
 }
 
-int rl_handle_log_out(rl_call *call, rl_error *err) {
-  const char *session_id = cookie_session_id(call);
-  if (session_id != NULL) rl_login_session_end(call->server->login_sessions, session_id);
-  return reply_cookie(call, "", 0, err);
+int rl_handle_log_out(rl_http_request *request, rl_error *err) {
+  const char *session_id = cookie_session_id(request);
+  if (session_id != NULL) rl_login_session_end(request->server->login_sessions, session_id);
+  return reply_cookie(request, "", 0, err);
 }

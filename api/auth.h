@@ -1,13 +1,16 @@
-/* Authorizes calls (call.h) by a bearer token, or by a login session, which the web page gets in exchange for a token. */
+/* Authorizes requests (http_request.h) by a bearer token, or by a login session, which the web page gets in exchange for a token.
+ */
 #ifndef RL_API_AUTH_H
 #define RL_API_AUTH_H
 
-#include "api/call.h"
+#include "api/http_request.h"
 
-/* RL_HTTP 401 if the route requires a credential and the call has no valid one. */
-int rl_call_authorize(rl_call *call, rl_error *err);
-/* Sets *found to whether the call has a valid credential, and copies it to call->credential. -1 if the store can't be read. */
-int rl_call_find_credential(rl_call *call, bool *found, rl_error *err);
+/* RL_HTTP 401 if the route requires a credential and the request has no valid one. */
+int rl_http_request_authorize(rl_http_request *request, rl_error *err);
+/* Sets *found to whether the request has a valid credential, and copies the credential to request->credential. -1 if the store
+ * can't be read.
+ */
+int rl_http_request_find_credential(rl_http_request *request, bool *found, rl_error *err);
 /* Sets *valid to false if the credential was revoked, logged out or has expired, else to true. -1 if the store can't be read. */
 int rl_credential_check(rl_server *server, const rl_credential *credential, bool *valid, rl_error *err);
 

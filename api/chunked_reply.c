@@ -1,5 +1,6 @@
 #include "api/chunked_reply.h"
 
+#include "api/cached_reply.h"
 #include "api/http_stream.h"
 #include "api/reply.h"
 #include "api/server_internal.h"
@@ -10,21 +11,26 @@ enum { BUFFER_BYTES = 64 << 10, SEND_BYTES = 16 << 10, MAX_STREAMED_REPLIES = 16
 typedef struct chunked_reply {
   rl_http_stream stream;
   rl_chunk_source source;
-  bool closed;       /* the source was read to its end and closed */
-  rl_server *server; /* counts this reply in streamed_replies; NULL: it does not */
+  bool source_closed; /* the source was read to its end and closed */
+  bool failed;        /* the reply ends with an error */
+  rl_server *server;  /* counts this reply in streamed_replies; NULL: it does not */
+  rl_pool_task fill_task;
+  rl_request_budget *budget; /* the request's, then own_budget */
+  rl_request_budget own_budget;
 } chunked_reply;
 
 static void close_source(chunked_reply *reply) {
-  if (reply->closed) return;
-  reply->closed = true;
+  if (reply->source_closed) return;
+  reply->source_closed = true;
   reply->source.close(reply->source.context);
   if (reply->server != NULL) atomic_fetch_sub(&reply->server->streamed_replies, 1);
 }
 
-/* Reads chunks until there are BUFFER_BYTES or the source ends. */
-static int fill_buffer(chunked_reply *reply, rl_error *err) {
-  while (!reply->closed && reply->stream.used < BUFFER_BYTES) {
+/* Reads chunks until there are max_bytes or the source ends. */
+static int fill_buffer(chunked_reply *reply, size_t max_bytes, rl_error *err) {
+  while (!reply->source_closed && reply->stream.used < max_bytes) {
     const char *text;
+    if (rl_request_budget_check(reply->budget, err) < 0) return -1;
     int found = reply->source.next(reply->source.context, &text, err);
     if (found < 0 || (found > 0 && rl_http_stream_write(&reply->stream, text, err) < 0)) return -1;
     if (found == 0) close_source(reply);
@@ -32,14 +38,26 @@ static int fill_buffer(chunked_reply *reply, rl_error *err) {
   return 0;
 }
 
+static void run_fill(rl_pool_task *task) {
+  chunked_reply *reply = (chunked_reply *)((char *)task - offsetof(chunked_reply, fill_task));
+  rl_request_budget *budget = reply->budget;
+  rl_error err;
+  rl_request_budget_begin(budget);
+  reply->failed = fill_buffer(reply, BUFFER_BYTES, &err) < 0;
+  rl_request_budget_end(budget);
+  if (!reply->failed) return;
+  close_source(reply); /* its database connection is free before libmicrohttpd ends the reply */
+  rl_request_budget_explain(budget, &err);
+  rl_log(budget->client_left ? RL_LOG_DEBUG : RL_LOG_WARNING, "a reply was cut: %s", err.message);
+}
+
+/* Lets a pool fill the buffer; the connection is suspended meanwhile. */
 static ssize_t read_chunks(rl_http_stream *stream) {
   chunked_reply *reply = (chunked_reply *)stream;
-  rl_error err;
-  if (fill_buffer(reply, &err) < 0) {
-    rl_log(RL_LOG_ERROR, "a reply was cut: %s", err.message);
-    return MHD_CONTENT_READER_END_WITH_ERROR;
-  }
-  return stream->used > 0 ? 0 : MHD_CONTENT_READER_END_OF_STREAM;
+  if (reply->failed) return MHD_CONTENT_READER_END_WITH_ERROR;
+  if (reply->source_closed) return MHD_CONTENT_READER_END_OF_STREAM;
+  bool accepted = rl_request_pools_continue(reply->server->pools, RL_POOL_HEAVY, &reply->fill_task);
+  return accepted ? 0 : MHD_CONTENT_READER_END_WITH_ERROR;
 }
 
 static void close_reply(rl_http_stream *stream) {
@@ -48,32 +66,40 @@ static void close_reply(rl_http_stream *stream) {
   free(reply);
 }
 
-static int send_whole(rl_call *call, chunked_reply *reply, const char *type, rl_error *err) {
-  char *text = rl_steal(&reply->stream.text);
+static int send_whole(rl_http_request *request, chunked_reply *reply, const char *content_type, rl_error *err) {
+  char *fitted = realloc(reply->stream.text, reply->stream.used + 1); /* a kept body has no unused capacity */
+  if (fitted != NULL) reply->stream.text = fitted;
+  char *text = rl_take_ownership(&reply->stream.text);
   rl_http_stream_free(&reply->stream);
-  return rl_reply_text(call, 200, text, type, err);
+  return rl_reply_text(request, 200, text, content_type, err);
 }
 
-static int send_streamed(rl_call *call, chunked_reply *reply, const char *type, rl_error *err) {
-  reply->server = call->server;
-  if (atomic_fetch_add(&call->server->streamed_replies, 1) >= MAX_STREAMED_REPLIES) {
+static int send_streamed(rl_http_request *request, chunked_reply *reply, const char *content_type, rl_error *err) {
+  reply->server = request->server;
+  rl_request_budget_end(&request->budget);
+  reply->own_budget = request->budget;
+  reply->budget = &reply->own_budget;
+  reply->fill_task = (rl_pool_task){.run = run_fill, .connection = request->connection};
+  if (atomic_fetch_add(&request->server->streamed_replies, 1) >= MAX_STREAMED_REPLIES) {
     rl_http_stream_free(&reply->stream);
-    return rl_fail(err, RL_HTTP, 503,
+    return rl_fail(err, RL_LIMIT, RL_LIMIT_BUSY,
                    "Other clients are reading as many large replies as the daemon sends at once; try again later.");
   }
-  return rl_reply(call, 200, rl_http_stream_response(&reply->stream, call, SEND_BYTES, type), err);
+  return rl_reply(request, 200, rl_http_stream_response(&reply->stream, request, SEND_BYTES, content_type), err);
 }
 
-int rl_reply_chunks(rl_call *call, const rl_chunk_source *source, const char *type, rl_error *err) {
+int rl_reply_chunks(rl_http_request *request, const rl_chunk_source *source, const char *content_type, rl_error *err) {
+  size_t max_whole_bytes = request->cache_key != NULL ? RL_MAX_CACHED_BODY_BYTES : BUFFER_BYTES;
   chunked_reply *reply = calloc(1, sizeof *reply);
   if (reply == NULL) {
     source->close(source->context);
-    return rl_fail(err, RL_SYS, 0, "out of memory for a response");
+    return rl_fail(err, RL_ERRNO, 0, "out of memory for a response");
   }
-  *reply = (chunked_reply){.stream = {.read_callback = read_chunks, .close = close_reply}, .source = *source};
-  if (rl_http_stream_write(&reply->stream, "", err) < 0 || fill_buffer(reply, err) < 0) {
+  *reply = (chunked_reply){
+      .stream = {.read_callback = read_chunks, .free_owner = close_reply}, .source = *source, .budget = &request->budget};
+  if (rl_http_stream_write(&reply->stream, "", err) < 0 || fill_buffer(reply, max_whole_bytes, err) < 0) {
     rl_http_stream_free(&reply->stream);
     return -1;
   }
-  return reply->closed ? send_whole(call, reply, type, err) : send_streamed(call, reply, type, err);
+  return reply->source_closed ? send_whole(request, reply, content_type, err) : send_streamed(request, reply, content_type, err);
 }

@@ -1,29 +1,63 @@
 #include "api/connections.h"
 
+#include <errno.h>
 #include <pthread.h>
-#include <stdbool.h>
+#include <sodium.h>
+#include <string.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+enum { MAX_EVENTS = 64, RESERVE_DIVISOR = 8, ADDRESS_SHARE_DIVISOR = 4, ADDRESS_SLOTS = 16384, NO_SLOT = -1 };
 
 struct rl_connection {
   int descriptor;
   int64_t deadline_ns;
-  int64_t serving_since_ns; /* 0: no thread serves it */
-  LIST_ENTRY(rl_connection) link;
+  int64_t serving_since_ns;      /* 0: no thread serves it */
+  bool is_abandoned;             /* the client has closed its side */
+  bool has_unread_input;         /* abandoned, and MHD has not yet read what the client sent last: it is in `unread` */
+  struct waiting_list *waits_in; /* NULL: a request is in progress, or it is being closed */
+  bool is_closed;                /* to make space; MHD has not removed it yet */
+  int address_slot;              /* of the request in progress; NO_SLOT: none */
+  LIST_ENTRY(rl_connection) link, unread_link;
+  TAILQ_ENTRY(rl_connection) waiting_link;
 };
+
+TAILQ_HEAD(waiting_list, rl_connection); /* connections without a complete request, the longest waiting first */
 
 struct rl_connections {
   pthread_mutex_t lock;
-  LIST_HEAD(, rl_connection) list;
-  int64_t count;
+  LIST_HEAD(, rl_connection) list, unread;
+  struct waiting_list newcomers, idle; /* idle: after a reply */
+  int64_t count, closed_count;
+  int64_t limit;
+  int epoll_fd; /* has all connections */
+  /* Requests in progress by the hash of their client's address: with a secret key, so that clients can't choose a slot. */
+  unsigned char address_key[crypto_shorthash_KEYBYTES];
+  int address_requests[ADDRESS_SLOTS];
 };
 
-rl_connections *rl_connections_new(void) {
+rl_connections *rl_connections_new(int64_t limit, rl_error *err) {
+  RL_CLEANUP(rl_close_descriptor) int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
   rl_connections *connections = calloc(1, sizeof *connections);
-  if (connections == NULL) return NULL;
+  if (connections == NULL || epoll_fd < 0) {
+    rl_fail_errno(err, "the table of connections can't be made");
+    free(connections);
+    return NULL;
+  }
   pthread_mutex_init(&connections->lock, NULL);
   LIST_INIT(&connections->list);
+  LIST_INIT(&connections->unread);
+  TAILQ_INIT(&connections->newcomers);
+  TAILQ_INIT(&connections->idle);
+  crypto_shorthash_keygen(connections->address_key);
+  connections->limit = limit;
+  connections->epoll_fd = epoll_fd;
+  epoll_fd = -1;
   return connections;
 }
 
@@ -31,17 +65,80 @@ void rl_connections_free(rl_connections *connections) {
   if (connections == NULL) return;
   while (!LIST_EMPTY(&connections->list)) rl_connection_remove(connections, LIST_FIRST(&connections->list));
   pthread_mutex_destroy(&connections->lock);
+  close(connections->epoll_fd);
   free(connections);
+}
+
+/* One event each: a shutdown by the daemon itself must not make another. */
+static int watch(const rl_connections *connections, rl_connection *connection) {
+  struct epoll_event event = {.events = EPOLLRDHUP | EPOLLONESHOT, .data.ptr = connection};
+  return epoll_ctl(connections->epoll_fd, EPOLL_CTL_ADD, connection->descriptor, &event);
+}
+
+static void remove_from_unread(rl_connection *connection) {
+  if (connection->has_unread_input) LIST_REMOVE(connection, unread_link);
+  connection->has_unread_input = false;
+}
+
+static void stop_waiting(rl_connection *connection) {
+  if (connection->waits_in != NULL) TAILQ_REMOVE(connection->waits_in, connection, waiting_link);
+  connection->waits_in = NULL;
+}
+
+static void wait_in(struct waiting_list *list, rl_connection *connection) {
+  stop_waiting(connection);
+  if (connection->is_closed) return;
+  TAILQ_INSERT_TAIL(list, connection, waiting_link);
+  connection->waits_in = list;
+}
+
+static int64_t max_comfortable_count(const rl_connections *connections) {
+  int64_t count = connections->limit - (connections->limit + RESERVE_DIVISOR - 1) / RESERVE_DIVISOR;
+  return count > 0 ? count : 1;
+}
+
+/* Shuts down the connection that has waited longest, except the new one. */
+static void make_space(rl_connections *connections, const rl_connection *newest) {
+  if (connections->count - connections->closed_count <= max_comfortable_count(connections)) return;
+  rl_connection *oldest = TAILQ_FIRST(&connections->newcomers);
+  if (oldest == newest) oldest = TAILQ_FIRST(&connections->idle);
+  if (oldest == NULL) return;
+  stop_waiting(oldest);
+  oldest->is_closed = true;
+  connections->closed_count++;
+  shutdown(oldest->descriptor, SHUT_RDWR); /* MHD's thread gets EPOLLHUP and closes it */
+}
+
+static void release_address(rl_connections *connections, rl_connection *connection) {
+  if (connection->address_slot != NO_SLOT) connections->address_requests[connection->address_slot]--;
+  connection->address_slot = NO_SLOT;
+}
+
+int64_t rl_connections_max_per_address(int64_t limit) { return (limit + ADDRESS_SHARE_DIVISOR - 1) / ADDRESS_SHARE_DIVISOR; }
+
+static bool count_address(rl_connections *connections, rl_connection *connection, const rl_client_address *address) {
+  uint64_t hash;
+  crypto_shorthash((unsigned char *)&hash, address->bytes, sizeof address->bytes, connections->address_key);
+  int slot = (int)(hash % ADDRESS_SLOTS);
+  release_address(connections, connection);
+  if (connections->address_requests[slot] >= rl_connections_max_per_address(connections->limit)) return false;
+  connections->address_requests[slot]++;
+  connection->address_slot = slot;
+  return true;
 }
 
 rl_connection *rl_connection_add(rl_connections *connections, int descriptor, int64_t deadline_ns) {
   rl_connection *connection = malloc(sizeof *connection);
   if (connection == NULL) return NULL;
-  *connection = (rl_connection){.descriptor = descriptor, .deadline_ns = deadline_ns};
+  *connection = (rl_connection){.descriptor = descriptor, .deadline_ns = deadline_ns, .address_slot = NO_SLOT};
   pthread_mutex_lock(&connections->lock);
   LIST_INSERT_HEAD(&connections->list, connection, link);
   connections->count++;
+  wait_in(&connections->newcomers, connection);
+  make_space(connections, connection);
+  int rc = watch(connections, connection);
   pthread_mutex_unlock(&connections->lock);
+  if (rc < 0) rl_log(RL_LOG_WARNING, "a connection can't be watched: %s", strerror(errno));
   return connection;
 }
 
@@ -49,7 +146,12 @@ void rl_connection_remove(rl_connections *connections, rl_connection *connection
   if (connection == NULL) return;
   pthread_mutex_lock(&connections->lock);
   LIST_REMOVE(connection, link);
+  remove_from_unread(connection);
+  stop_waiting(connection);
+  release_address(connections, connection);
   connections->count--;
+  connections->closed_count -= connection->is_closed;
+  epoll_ctl(connections->epoll_fd, EPOLL_CTL_DEL, connection->descriptor, NULL);
   pthread_mutex_unlock(&connections->lock);
   free(connection);
 }
@@ -61,6 +163,26 @@ void rl_connection_set_deadline(rl_connections *connections, rl_connection *conn
   pthread_mutex_unlock(&connections->lock);
 }
 
+bool rl_connection_begin_request(rl_connections *connections, rl_connection *connection, const rl_client_address *address,
+                                 int64_t deadline_ns) {
+  if (connection == NULL) return true;
+  pthread_mutex_lock(&connections->lock);
+  stop_waiting(connection);
+  connection->deadline_ns = deadline_ns;
+  bool accepted = address == NULL || count_address(connections, connection, address);
+  pthread_mutex_unlock(&connections->lock);
+  return accepted;
+}
+
+void rl_connection_end_request(rl_connections *connections, rl_connection *connection, int64_t deadline_ns) {
+  if (connection == NULL) return;
+  pthread_mutex_lock(&connections->lock);
+  release_address(connections, connection);
+  wait_in(&connections->idle, connection);
+  connection->deadline_ns = deadline_ns;
+  pthread_mutex_unlock(&connections->lock);
+}
+
 static void set_serving_since(rl_connections *connections, rl_connection *connection, int64_t serving_since_ns) {
   if (connection == NULL) return;
   pthread_mutex_lock(&connections->lock);
@@ -68,15 +190,15 @@ static void set_serving_since(rl_connections *connections, rl_connection *connec
   pthread_mutex_unlock(&connections->lock);
 }
 
-void rl_connection_enter(rl_connections *connections, rl_connection *connection, int64_t now_ns) {
+void rl_connection_begin_service(rl_connections *connections, rl_connection *connection, int64_t now_ns) {
   set_serving_since(connections, connection, now_ns);
 }
 
-void rl_connection_leave(rl_connections *connections, rl_connection *connection) {
+void rl_connection_end_service(rl_connections *connections, rl_connection *connection) {
   set_serving_since(connections, connection, 0);
 }
 
-int64_t rl_connections_count_held(rl_connections *connections, int64_t since_ns) {
+int64_t rl_connections_count_busy_since(rl_connections *connections, int64_t since_ns) {
   const rl_connection *connection;
   int64_t count = 0;
   pthread_mutex_lock(&connections->lock);
@@ -86,15 +208,18 @@ int64_t rl_connections_count_held(rl_connections *connections, int64_t since_ns)
   return count;
 }
 
-/* Unread input shows that the daemon is late, not the client. */
-static bool is_late(const rl_connection *connection, int64_t now_ns) {
+static bool input_is_read(const rl_connection *connection) {
   int unread = 0;
-  if (connection->deadline_ns == 0 || connection->deadline_ns > now_ns) return false;
-  if (now_ns - connection->deadline_ns >= RL_CONNECTION_GRACE_NS) return true;
   return ioctl(connection->descriptor, FIONREAD, &unread) < 0 || unread == 0;
 }
 
-void rl_connections_shut_late(rl_connections *connections, int64_t now_ns) {
+/* Unread input shows that the daemon is late, not the client. */
+static bool is_late(const rl_connection *connection, int64_t now_ns) {
+  if (connection->deadline_ns == 0 || connection->deadline_ns > now_ns) return false;
+  return now_ns - connection->deadline_ns >= RL_CONNECTION_GRACE_NS || input_is_read(connection);
+}
+
+void rl_connections_shut_down_late(rl_connections *connections, int64_t now_ns) {
   rl_connection *connection;
   pthread_mutex_lock(&connections->lock);
   LIST_FOREACH (connection, &connections->list, link)
@@ -104,6 +229,50 @@ void rl_connections_shut_late(rl_connections *connections, int64_t now_ns) {
       connection->deadline_ns = 0;
     }
   pthread_mutex_unlock(&connections->lock);
+}
+
+int rl_connections_abandoned_descriptor(const rl_connections *connections) { return connections->epoll_fd; }
+
+/* The caller holds the lock, so the events are only of connections that rl_connection_remove has not freed. */
+static bool mark_abandoned(rl_connections *connections) {
+  struct epoll_event events[MAX_EVENTS];
+  int count = epoll_wait(connections->epoll_fd, events, MAX_EVENTS, 0);
+  for (int i = 0; i < count; i++) {
+    rl_connection *connection = events[i].data.ptr;
+    if (!connection->is_abandoned) LIST_INSERT_HEAD(&connections->unread, connection, unread_link);
+    connection->is_abandoned = connection->has_unread_input = true;
+  }
+  return count > 0;
+}
+
+/* Only a shutdown after MHD's last short read wakes it again; an earlier one would be one event with the input. Only reading is
+ * shut down: a client may still read its reply. */
+static void wake_reader(rl_connection *connection) {
+  if (!input_is_read(connection)) return;
+  remove_from_unread(connection);
+  shutdown(connection->descriptor, SHUT_RD);
+}
+
+bool rl_connections_release_abandoned(rl_connections *connections, bool *again) {
+  rl_connection *connection, *next;
+  bool found = false;
+  pthread_mutex_lock(&connections->lock);
+  while (mark_abandoned(connections)) found = true;
+  for (connection = LIST_FIRST(&connections->unread); connection != NULL; connection = next) {
+    next = LIST_NEXT(connection, unread_link);
+    wake_reader(connection);
+  }
+  *again = !LIST_EMPTY(&connections->unread);
+  pthread_mutex_unlock(&connections->lock);
+  return found;
+}
+
+bool rl_connection_is_abandoned(rl_connections *connections, const rl_connection *connection) {
+  if (connection == NULL) return false;
+  pthread_mutex_lock(&connections->lock);
+  bool is_abandoned = connection->is_abandoned;
+  pthread_mutex_unlock(&connections->lock);
+  return is_abandoned;
 }
 
 int64_t rl_connections_count(rl_connections *connections) {

@@ -7,132 +7,290 @@
 #include <sys/socket.h>
 
 #include "api/auth.h"
+#include "api/cached_reply.h"
 #include "api/http_syntax.h"
 #include "api/origin_check.h"
 #include "api/reply.h"
 #include "api/routes.h"
 #include "api/server_internal.h"
 #include "api/static_files.h"
+#include "base/clock.h"
 
-static void refuse(rl_call *call, int status, const char *message) {
-  rl_fail(&call->err, RL_HTTP, status, "%s", message);
-  call->refused = true;
+enum {
+  MAX_DROPPED_BODY_BYTES =
+      64 << 20,         /* a refused body up to this size is read and dropped first, because many clients then read the reply */
+  REPLY_TIMEOUT_S = 120 /* for a client to read a reply; event streams have none */
+};
+
+static void refuse(rl_http_request *request, int status, const char *message) {
+  rl_fail(&request->err, RL_HTTP, status, "%s", message);
+  request->refused = true;
 }
 
 /* Returns the numeric address at which the client reached the server, NULL when unknown. */
-static const char *local_address(const rl_call *call, char *text, size_t size) {
-  const union MHD_ConnectionInfo *info = MHD_get_connection_info(call->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+static const char *local_address(const rl_http_request *request, char *text, size_t size) {
   struct sockaddr_storage address;
   socklen_t length = sizeof address;
-  if (info == NULL || getsockname(info->connect_fd, (struct sockaddr *)&address, &length) < 0) return NULL;
+  if (getsockname(request->socket, (struct sockaddr *)&address, &length) < 0) return NULL;
   return getnameinfo((struct sockaddr *)&address, length, text, (socklen_t)size, NULL, 0, NI_NUMERICHOST) == 0 ? text : NULL;
 }
 
-static enum MHD_Result count_host_header(void *context, enum MHD_ValueKind kind, const char *name, const char *value) {
-  (void)kind, (void)value;
-  if (strcasecmp(name, "Host") == 0) ++*(int *)context;
+/* The headers that frame a request. */
+typedef struct framing {
+  int hosts, lengths, encodings;
+  const char *length;
+  bool lengths_differ, is_chunked;
+} framing;
+
+static enum MHD_Result note_header(void *context, enum MHD_ValueKind kind, const char *name, const char *value) {
+  framing *found = context;
+  (void)kind;
+  if (strcasecmp(name, "Host") == 0) found->hosts++;
+  if (strcasecmp(name, "Transfer-Encoding") == 0) {
+    found->encodings++;
+    found->is_chunked = strcasecmp(value, "chunked") == 0;
+  }
+  if (strcasecmp(name, "Content-Length") != 0) return MHD_YES;
+  if (found->lengths++ == 0) found->length = value;
+  else if (strcmp(found->length, value) != 0) found->lengths_differ = true;
   return MHD_YES;
 }
 
-static bool host_is_ours(const rl_call *call) {
-  const rl_config *config = call->server->config;
+/* Two programs that disagree about the end of a request could see different requests after it (RFC 9112, 11.2). */
+static const char *framing_error(const framing *found) {
+  if (found->lengths_differ) return "The Content-Length headers differ.";
+  if (found->lengths > 0 && found->encodings > 0) return "A Content-Length beside a Transfer-Encoding is not accepted.";
+  if (found->encodings > 1 || (found->encodings == 1 && !found->is_chunked))
+    return "The only Transfer-Encoding that is accepted is chunked.";
+  return NULL;
+}
+
+static bool check_syntax(rl_http_request *request) {
+  framing found = {0};
+  MHD_get_connection_values(request->connection, MHD_HEADER_KIND, note_header, &found);
+  const char *message = framing_error(&found);
+  request->must_close = message != NULL;
+  if (message == NULL && request->too_many_parameters) message = "The query has more than 64 parameters.";
+  if (message == NULL && found.hosts != 1) message = "The request must have one Host header.";
+  if (message != NULL) refuse(request, 400, message);
+  return !request->refused;
+}
+
+static bool host_is_ours(const rl_http_request *request) {
+  const rl_config *config = request->server->config;
   char local[64];
-  int count = 0;
-  MHD_get_connection_values(call->connection, MHD_HEADER_KIND, count_host_header, &count);
-  return count == 1 && rl_host_is_ours(rl_call_header(call, "Host"), config->address, local_address(call, local, sizeof local),
-                                       config->allowed_hosts);
+  return rl_host_is_allowed(rl_http_request_header(request, "Host"), config->address, local_address(request, local, sizeof local),
+                            config->allowed_hosts);
 }
 
-static bool check_origin(rl_call *call) {
-  if (!host_is_ours(call)) {
-    refuse(call, 421, "The Host header must name this daemon: loopback, its address, or one of allowed_hosts.");
-  } else if (!rl_origin_is_ours(rl_call_header(call, "Origin"), rl_call_header(call, "Host")) ||
-             !rl_fetch_site_is_ours(rl_call_header(call, "Sec-Fetch-Site"))) {
-    refuse(call, 403, "The request comes from a page of another site.");
+static bool check_origin(rl_http_request *request) {
+  if (!host_is_ours(request)) {
+    refuse(request, 421, "The Host header must name this daemon: loopback, its address, or one of allowed_hosts.");
+  } else if (!rl_origin_is_allowed(rl_http_request_header(request, "Origin"), rl_http_request_header(request, "Host")) ||
+             !rl_fetch_site_is_allowed(rl_http_request_header(request, "Sec-Fetch-Site"))) {
+    refuse(request, 403, "The request comes from a page of another site.");
   }
-  return !call->refused;
+  return !request->refused;
 }
 
-static bool find_route(rl_call *call) {
-  call->route = rl_route_find(call->method, call->path, &call->id, call->allow, sizeof call->allow);
-  if (call->route != NULL) {
-    call->allow[0] = '\0';
+/* Returns false after a refusal, and for OPTIONS, which run_handler answers without a route. */
+static bool find_route(rl_http_request *request) {
+  request->route = rl_route_find(request->method, request->path, &request->id, request->allow, sizeof request->allow);
+  if (request->route != NULL) {
+    request->allow[0] = '\0';
     return true;
   }
-  if (call->allow[0] == '\0' && rl_static_file_exists(call->server, call->path))
-    snprintf(call->allow, sizeof call->allow, "GET, HEAD");
-  if (call->allow[0] == '\0') {
-    refuse(call, 404, "No route has this path; /openapi.json lists the routes.");
+  if (request->allow[0] == '\0' && rl_static_file_exists(request->server, request->path))
+    snprintf(request->allow, sizeof request->allow, "GET, HEAD");
+  if (request->allow[0] == '\0') {
+    refuse(request, 404, "No route has this path; /openapi.json lists the routes.");
     return false;
   }
-  rl_route_allow_method(call->allow, sizeof call->allow, "OPTIONS");
-  if (strcmp(call->method, "OPTIONS") != 0) refuse(call, 405, "The Allow header lists the methods of this path.");
+  rl_allow_header_append(request->allow, sizeof request->allow, "OPTIONS");
+  if (strcmp(request->method, "OPTIONS") != 0) refuse(request, 405, "The Allow header lists the methods of this path.");
   return false;
 }
 
-static const char *too_large_message(const rl_call *call) {
-  return call->body_limit == 0 ? "This route takes no body." : "The body is larger than the limit (body_limit_bytes).";
+static const char *too_large_message(const rl_http_request *request) {
+  return request->body_limit == 0 ? "This route takes no body." : "The body is larger than the limit (body_limit_bytes).";
 }
 
 /* Checks Content-Length and Content-Type before the body is read. */
-static void check_body_headers(rl_call *call) {
-  const char *length = rl_call_header(call, "Content-Length");
+static void check_body_headers(rl_http_request *request) {
+  const char *length = rl_http_request_header(request, "Content-Length");
   int64_t declared = 0;
-  call->body_limit =
-      call->route->body_limit == RL_BODY_CONFIGURED ? call->server->config->body_limit_bytes : call->route->body_limit;
-  if (length != NULL && (!rl_decimal_parse(length, &declared) || declared > call->body_limit))
-    refuse(call, 413, too_large_message(call));
-  else if (call->body_limit > 0 && !rl_media_type_is_json(rl_call_header(call, "Content-Type")))
-    refuse(call, 415, "The Content-Type must be application/json.");
+  request->body_limit =
+      request->route->body_limit == RL_BODY_CONFIGURED ? request->server->config->body_limit_bytes : request->route->body_limit;
+  if (length != NULL && (!rl_decimal_parse(length, &declared) || declared > request->body_limit))
+    refuse(request, 413, too_large_message(request));
+  else if (request->body_limit > 0 && !rl_media_type_is_json(rl_http_request_header(request, "Content-Type")))
+    refuse(request, 415, "The Content-Type must be application/json.");
 }
 
-void rl_dispatch_headers(rl_call *call) {
-  if (!check_origin(call) || !find_route(call)) return;
-  if (rl_call_authorize(call, &call->err) < 0) call->refused = true;
-  else check_body_headers(call);
+static void authorize(rl_http_request *request) {
+  if (rl_http_request_authorize(request, &request->err) < 0) request->refused = true;
+  else check_body_headers(request);
 }
 
-static int grow_body(rl_call *call, size_t length, rl_error *err) {
-  if (length + 1 <= call->body_capacity) return 0;
-  char *grown = realloc(call->body, (length + 1) * 2);
-  if (grown == NULL) return rl_fail(err, RL_SYS, 0, "out of memory for a body");
-  call->body = grown;
-  call->body_capacity = (length + 1) * 2;
+static int grow_body(rl_http_request *request, size_t length, rl_error *err) {
+  if (length + 1 <= request->body_capacity) return 0;
+  char *grown = realloc(request->body, (length + 1) * 2);
+  if (grown == NULL) return rl_fail(err, RL_ERRNO, 0, "out of memory for a body");
+  request->body = grown;
+  request->body_capacity = (length + 1) * 2;
   return 0;
 }
 
-void rl_dispatch_body(rl_call *call, const char *data, size_t size) {
-  size_t length = call->body_length + size;
-  if (!call->refused && length > (size_t)call->body_limit) refuse(call, 413, too_large_message(call));
-  if (!call->refused && grow_body(call, length, &call->err) < 0) call->refused = true;
-  if (call->refused) return;
-  memcpy(call->body + call->body_length, data, size);
-  call->body_length = length;
-  call->body[length] = '\0';
+void rl_dispatch_append_body(rl_http_request *request, const char *data, size_t size) {
+  size_t length = request->body_length + size;
+  if (!request->refused && length > (size_t)request->body_limit) refuse(request, 413, too_large_message(request));
+  if (!request->refused && grow_body(request, length, &request->err) < 0) request->refused = true;
+  if (request->refused) return;
+  memcpy(request->body + request->body_length, data, size);
+  request->body_length = length;
+  request->body[length] = '\0';
 }
 
-static int reply_options(rl_call *call, rl_error *err) {
+static int reply_options(rl_http_request *request, rl_error *err) {
   struct MHD_Response *response = rl_response_empty();
-  if (response != NULL) rl_response_add_header(response, "Allow", call->allow);
-  return rl_reply(call, 204, response, err);
+  if (response != NULL) rl_response_add_header(response, "Allow", request->allow);
+  return rl_reply(request, 204, response, err);
 }
 
 /* Refuses a request with query parameters if its route defines none. */
-static int check_no_query(rl_call *call, rl_error *err) {
-  char unused = 0;
-  if (call->route->query != NULL || call->route->ignores_query) return 0;
-  return rl_call_parse_query(call, &unused, 0, err);
+static int check_no_query(rl_http_request *request, rl_error *err) {
+  char no_parameters = 0;
+  if (request->route->query != NULL || request->route->ignores_query) return 0;
+  return rl_http_request_parse_query(request, &no_parameters, 0, err);
 }
 
-static int run_handler(rl_call *call, rl_error *err) {
-  if (call->refused) return -1; /* err, which is call->err, has the reason already */
-  if (call->route == NULL) return reply_options(call, err);
-  if (check_no_query(call, err) < 0) return -1;
-  return call->route->handle(call, err);
+static int run_handler(rl_http_request *request, rl_error *err) {
+  if (request->refused) return -1; /* err, which is request->err, has the reason already */
+  if (request->route == NULL) return reply_options(request, err);
+  if (check_no_query(request, err) < 0) return -1;
+  return request->route->handle(request, err);
 }
 
-enum MHD_Result rl_dispatch_end(rl_call *call) {
-  rl_error err = {0};
-  if (run_handler(call, &call->err) < 0 && (call->replied || rl_reply_problem(call, &err) < 0)) return MHD_NO;
+static void reply(rl_http_request *request) {
+  rl_error err;
+  if (run_handler(request, &request->err) == 0 || request->response != NULL) return;
+  rl_request_budget_explain(&request->budget, &request->err);
+  (void)rl_reply_problem(request, &err);
+}
+
+/* --- stages ------------------------------------------------------------------------------------------------------------ */
+
+static rl_http_request *request_of_task(rl_pool_task *task) {
+  return (rl_http_request *)((char *)task - offsetof(rl_http_request, task));
+}
+
+static void run_authorization(rl_pool_task *task) { authorize(request_of_task(task)); }
+
+static bool is_safe_method(const rl_http_request *request) { return strcmp(request->route->method, "GET") == 0; }
+
+/* A client that has left while its request waited in line gets no reply; a change is made nevertheless. */
+static void run_reply(rl_pool_task *task) {
+  rl_http_request *request = request_of_task(task);
+  rl_request_budget *budget = &request->budget;
+  *budget = rl_request_budget_make(request->server, is_safe_method(request) ? request->socket : -1, request->handler_start_ns);
+  rl_request_budget_begin(budget);
+  if (atomic_load(&request->server->stopping)) refuse(request, 503, "The daemon is stopping.");
+  else if (is_safe_method(request) && rl_request_budget_check(budget, &request->err) < 0) request->refused = true;
+  if (!budget->client_left && (request->refused || !rl_cached_reply_begin(request))) reply(request);
+  rl_request_budget_end(budget);
+}
+
+/* Lets a pool run the stage. Returns false and refuses the request if the pool's queue is full. */
+static bool run_in_pool(rl_http_request *request, rl_pool pool, void (*run)(rl_pool_task *task)) {
+  request->task = (rl_pool_task){.run = run, .connection = request->connection};
+  if (rl_request_pools_submit(request->server->pools, pool, &request->task)) return true;
+  if (atomic_load(&request->server->stopping)) {
+    refuse(request, 503, "The daemon is stopping.");
+  } else {
+    rl_fail(&request->err, RL_LIMIT, RL_LIMIT_BUSY, "The queue for requests of this kind is full; try again later.");
+    request->refused = true;
+  }
+  return false;
+}
+
+static enum MHD_Result queue_response(rl_http_request *request) {
+  if (request->response == NULL) return MHD_NO;
+  if (request->must_close) rl_response_add_header(request->response, "Connection", "close");
+  enum MHD_Result queued = MHD_queue_response(request->connection, (unsigned)request->status, request->response);
+  rl_http_request_release_response(request);
+  return queued;
+}
+
+static rl_pool pool_of(const rl_http_request *request) {
+  if (request->refused || request->route == NULL) return RL_POOL_INLINE;
+  return request->route->is_heavy != NULL && request->route->is_heavy(request) ? RL_POOL_HEAVY : request->route->pool;
+}
+
+typedef struct forwarding {
+  const char *x_forwarded_for, *forwarded; /* of the last header of each name, which the nearest proxy wrote */
+} forwarding;
+
+static enum MHD_Result note_forwarding(void *context, enum MHD_ValueKind kind, const char *name, const char *value) {
+  forwarding *found = context;
+  (void)kind;
+  if (strcasecmp(name, "X-Forwarded-For") == 0) found->x_forwarded_for = value;
+  if (strcasecmp(name, "Forwarded") == 0) found->forwarded = value;
   return MHD_YES;
+}
+
+/* Starts the time for the reply. Refuses the request if its address, which a proxy named, has too many in progress. */
+static void begin_reply(rl_http_request *request) {
+  int64_t deadline_ns = rl_monotonic_ns() + REPLY_TIMEOUT_S * INT64_C(1000000000);
+  rl_client_address address;
+  forwarding found = {0};
+  if (request->server->config->behind_proxy)
+    MHD_get_connection_values(request->connection, MHD_HEADER_KIND, note_forwarding, &found);
+  bool is_named = rl_client_address_parse(found.x_forwarded_for, found.forwarded, &address);
+  if (rl_connection_begin_request(request->server->connections, request->tracked_connection, is_named ? &address : NULL,
+                                  deadline_ns) ||
+      request->refused)
+    return;
+  rl_fail(&request->err, RL_LIMIT, RL_LIMIT_BUSY, "This address has a quarter of all connections in use; try again later.");
+  request->refused = true;
+}
+
+static enum MHD_Result begin_handler(rl_http_request *request) {
+  begin_reply(request);
+  rl_pool pool = pool_of(request);
+  request->stage = RL_STAGE_HANDLER;
+  request->handler_start_ns = rl_monotonic_ns();
+  if (pool != RL_POOL_INLINE && rl_cached_reply_find(request)) return queue_response(request);
+  if (pool != RL_POOL_INLINE && run_in_pool(request, pool, run_reply)) return MHD_YES;
+  reply(request);
+  return queue_response(request);
+}
+
+/* Returns true when a refusal must be sent before the body arrives: the client waits for 100 Continue, or would send too much. */
+static bool must_reply_before_body(const rl_http_request *request) {
+  int64_t length = 0;
+  const char *text = rl_http_request_header(request, "Content-Length");
+  if (!request->refused) return false;
+  return request->must_close || rl_http_request_header(request, "Expect") != NULL ||
+         (text != NULL && (!rl_decimal_parse(text, &length) || length > MAX_DROPPED_BODY_BYTES));
+}
+
+static enum MHD_Result begin_body(rl_http_request *request) {
+  request->stage = RL_STAGE_BODY;
+  return must_reply_before_body(request) ? begin_handler(request) : MHD_YES;
+}
+
+enum MHD_Result rl_dispatch_begin(rl_http_request *request) {
+  if (!check_syntax(request) || !check_origin(request) || !find_route(request)) return begin_body(request);
+  if (!request->server->token_required || request->route->is_public) authorize(request);
+  else if (run_in_pool(request, RL_POOL_CONTROL, run_authorization)) return MHD_YES;
+  return begin_body(request);
+}
+
+enum MHD_Result rl_dispatch_continue(rl_http_request *request) {
+  switch (request->stage) {
+    case RL_STAGE_AUTHORIZATION: return begin_body(request);
+    case RL_STAGE_BODY: return begin_handler(request);
+    case RL_STAGE_HANDLER: break;
+  }
+  return queue_response(request);
 }

@@ -1,17 +1,18 @@
-/* Processes a call (call.h) in three steps: checks the headers, collects the body, then runs the handler or replies with a
- * problem document. */
+/* Processes a request (http_request.h) in stages: checks the headers, authorizes the client, collects the body, then runs the
+ * handler or replies with a problem document. A stage that reads the store runs in a pool (request_pools.h) while the connection
+ * is suspended, and rl_dispatch_continue follows its end. A result of MHD_NO closes the connection. */
 #ifndef RL_API_DISPATCH_H
 #define RL_API_DISPATCH_H
 
-#include "api/call.h"
+#include "api/http_request.h"
 
-/* Checks the Host and Origin headers, finds the route, and checks the authorization and the declared type and size of the body.
- * If it refuses the call, sets call->refused and call->err. */
-void rl_dispatch_headers(rl_call *call);
-/* Appends data to the body. Refuses the call if the body exceeds its limit. */
-void rl_dispatch_body(rl_call *call, const char *data, size_t size);
-/* Runs the handler, or replies with a problem document if the call was refused. Returns MHD_NO, which closes the connection, if
- * memory is exhausted or the connection accepts no response. */
-enum MHD_Result rl_dispatch_end(rl_call *call);
+/* Checks the Host and Origin headers, finds the route, and checks the authorization and the declared type and size of the body. A
+ * refused request (request->refused, request->err) gets its reply after its body, or at once if the client waits for 100 Continue
+ * or would send too much. */
+enum MHD_Result rl_dispatch_begin(rl_http_request *request);
+/* Appends data to the body. Refuses the request if the body exceeds its limit. */
+void rl_dispatch_append_body(rl_http_request *request, const char *data, size_t size);
+/* Continues after a stage in a pool, or after the end of the body. */
+enum MHD_Result rl_dispatch_continue(rl_http_request *request);
 
 #endif

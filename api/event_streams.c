@@ -1,11 +1,10 @@
 #include "api/event_streams.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/queue.h>
 
 #include "api/auth.h"
+#include "api/event_batch.h"
 #include "api/handlers.h"
 #include "api/http_stream.h"
 #include "api/http_syntax.h"
@@ -14,59 +13,164 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-enum { EVENTS_PER_QUERY = 64, SEND_BYTES = 8 << 10 };
+enum { FEED_EVENTS = 256, SEND_BYTES = 8 << 10 };
 static const int64_t keepalive_ns = INT64_C(15000000000);
+
+/* The newest events of a job that has streams. It is guarded by the lock of its rl_event_streams. */
+typedef struct event_feed {
+  rl_event_streams *streams;
+  int64_t job_id;
+  int64_t first_sequence, last_sequence; /* of the remembered events; first_sequence above last_sequence: none */
+  char *texts[FEED_EVENTS];              /* texts[s % FEED_EVENTS]: text of event s, malloc'ed */
+  bool is_final;                         /* no event follows last_sequence */
+  bool is_reading;                       /* read_task is queued or runs */
+  bool is_stale;                         /* the store may have events that read_task has not seen */
+  int64_t stream_count;
+  rl_pool_task read_task;
+  LIST_ENTRY(event_feed) link;
+} event_feed;
 
 typedef struct event_stream {
   rl_http_stream http;
   rl_event_streams *streams;
-  rl_server *server;
+  event_feed *feed;
   struct MHD_Connection *connection;
-  rl_credential credential; /* authorizes the stream where the server requires a token */
-  int64_t job_id;
-  int64_t last_sequence; /* of the last event that was written */
+  rl_credential credential; /* checked before each write if the server requires a token */
+  bool credential_checked;  /* since the last write */
+  int64_t last_sequence;    /* of the event that was written last */
   int64_t last_write_ns;
-  bool pending; /* the store may have new events, or a keep-alive is due */
-  bool suspended, ended;
+  bool waits;         /* suspended until the feed has a new event or a keep-alive is due; guarded by the lock */
+  bool ended, failed; /* the response ends when its text has been sent */
+  rl_pool_task refill_task;
   LIST_ENTRY(event_stream) link;
 } event_stream;
 
 struct rl_event_streams {
-  pthread_mutex_t lock; /* guards everything below, and pending and suspended of each stream */
+  rl_server *server;
+  pthread_mutex_t lock; /* guards everything below, and the feeds */
   LIST_HEAD(, event_stream) list;
+  LIST_HEAD(, event_feed) feeds;
   int64_t count, limit;
   bool stopping;
 };
 
-rl_event_streams *rl_event_streams_new(int64_t limit) {
+rl_event_streams *rl_event_streams_new(rl_server *server, int64_t limit) {
   rl_event_streams *streams = calloc(1, sizeof *streams);
   if (streams == NULL) return NULL;
   pthread_mutex_init(&streams->lock, NULL);
   LIST_INIT(&streams->list);
+  LIST_INIT(&streams->feeds);
+  streams->server = server;
   streams->limit = limit;
   return streams;
 }
 
+/* --- feeds. The caller holds the lock. --------------------------------------------------------------------------------- */
+
+static event_feed *find_feed(rl_event_streams *streams, int64_t job_id) {
+  event_feed *feed;
+  LIST_FOREACH (feed, &streams->feeds, link)
+    if (feed->job_id == job_id) return feed;
+  return NULL;
+}
+
+static void free_feed(event_feed *feed) {
+  LIST_REMOVE(feed, link);
+  for (int i = 0; i < FEED_EVENTS; i++) free(feed->texts[i]);
+  free(feed);
+}
+
+static void free_unused_feed(event_feed *feed) {
+  if (feed->stream_count == 0 && !feed->is_reading) free_feed(feed);
+}
+
 void rl_event_streams_free(rl_event_streams *streams) {
   if (streams == NULL) return;
+  while (!LIST_EMPTY(&streams->feeds)) free_feed(LIST_FIRST(&streams->feeds));
   pthread_mutex_destroy(&streams->lock);
   free(streams);
 }
 
-/* The caller holds the lock. */
-static void resume(event_stream *stream) {
-  stream->pending = true;
-  if (!stream->suspended) return;
-  stream->suspended = false;
+/* Resumes a stream that waits. */
+static void wake(event_stream *stream) {
+  if (!stream->waits) return;
+  stream->waits = false;
   MHD_resume_connection(stream->connection);
 }
 
+/* Lets a pool read the feed's new events. A read in progress is repeated. */
+static void start_read(event_feed *feed) {
+  feed->is_stale = true;
+  if (!feed->is_reading)
+    feed->is_reading = rl_request_pools_continue(feed->streams->server->pools, RL_POOL_CONTROL, &feed->read_task);
+}
+
+/* Adds an event. Takes *text and sets it to NULL, unless the feed has the event already. */
+static void remember_event(event_feed *feed, int64_t sequence, char **text) {
+  if (sequence <= feed->last_sequence) return;
+  if (sequence != feed->last_sequence + 1) feed->first_sequence = sequence; /* after a gap */
+  if (sequence - feed->first_sequence >= FEED_EVENTS) feed->first_sequence = sequence - FEED_EVENTS + 1;
+  feed->last_sequence = sequence;
+  free(feed->texts[sequence % FEED_EVENTS]);
+  feed->texts[sequence % FEED_EVENTS] = rl_take_ownership(text);
+}
+
+static void remember_batch(event_feed *feed, rl_event_batch *batch) {
+  event_stream *stream;
+  for (int i = 0; i < batch->count; i++) remember_event(feed, batch->sequences[i], &batch->texts[i]);
+  if (batch->last_sequence > feed->last_sequence) { /* retention deleted the events between */
+    feed->last_sequence = batch->last_sequence;
+    feed->first_sequence = feed->last_sequence + 1;
+  }
+  feed->is_final = batch->is_final;
+  if (batch->count == RL_EVENT_BATCH_MAX) feed->is_stale = true;
+  if (batch->count == 0 && !batch->is_final) return;
+  LIST_FOREACH (stream, &feed->streams->list, link)
+    if (stream->feed == feed) wake(stream);
+}
+
+/* --- feeds, in a pool -------------------------------------------------------------------------------------------------- */
+
+/* Reads one batch. A deleted job counts as a finished one. Returns -1 if the read must be repeated later. */
+static int read_batch(event_feed *feed, int64_t after, rl_event_batch *batch) {
+  rl_error err;
+  if (rl_event_batch_read(feed->streams->server->store, feed->job_id, after, batch, &err) == 0) return 0;
+  if (err.domain == RL_HTTP && err.code == 404) {
+    batch->is_final = true;
+    return 0;
+  }
+  rl_log(RL_LOG_WARNING, "the events of job %lld can't be read now: %s", (long long)feed->job_id, err.message);
+  return -1;
+}
+
+static void read_feed(rl_pool_task *task) {
+  event_feed *feed = (event_feed *)((char *)task - offsetof(event_feed, read_task));
+  rl_event_streams *streams = feed->streams;
+  bool failed = false;
+  pthread_mutex_lock(&streams->lock);
+  while (feed->is_stale && !failed && !streams->stopping) {
+    int64_t after = feed->last_sequence;
+    feed->is_stale = false;
+    pthread_mutex_unlock(&streams->lock);
+    rl_event_batch batch = {0};
+    failed = read_batch(feed, after, &batch) < 0;
+    pthread_mutex_lock(&streams->lock);
+    if (failed) feed->is_stale = true;
+    else remember_batch(feed, &batch);
+    rl_event_batch_clear(&batch);
+  }
+  feed->is_reading = false;
+  free_unused_feed(feed);
+  pthread_mutex_unlock(&streams->lock);
+}
+
+/* --- notifications ----------------------------------------------------------------------------------------------------- */
+
 void rl_event_streams_notify(void *context, int64_t job_id) {
   rl_event_streams *streams = context;
-  event_stream *stream;
   pthread_mutex_lock(&streams->lock);
-  LIST_FOREACH (stream, &streams->list, link)
-    if (stream->job_id == job_id) resume(stream);
+  event_feed *feed = find_feed(streams, job_id);
+  if (feed != NULL) start_read(feed);
   pthread_mutex_unlock(&streams->lock);
 }
 
@@ -76,9 +180,24 @@ static bool keepalive_is_due(const event_stream *stream, int64_t now_ns) {
 
 void rl_event_streams_tick(rl_event_streams *streams, int64_t now_ns) {
   event_stream *stream;
+  event_feed *feed;
+  pthread_mutex_lock(&streams->lock);
+  LIST_FOREACH (feed, &streams->feeds, link)
+    if (feed->is_stale) start_read(feed);
+  LIST_FOREACH (stream, &streams->list, link)
+    if (keepalive_is_due(stream, now_ns)) wake(stream);
+  pthread_mutex_unlock(&streams->lock);
+}
+
+static bool is_abandoned(const event_stream *stream) {
+  return rl_connection_is_abandoned(stream->http.connections, stream->http.tracked_connection);
+}
+
+void rl_event_streams_end_abandoned(rl_event_streams *streams) {
+  event_stream *stream;
   pthread_mutex_lock(&streams->lock);
   LIST_FOREACH (stream, &streams->list, link)
-    if (stream->suspended && keepalive_is_due(stream, now_ns)) resume(stream);
+    if (stream->waits && is_abandoned(stream)) wake(stream);
   pthread_mutex_unlock(&streams->lock);
 }
 
@@ -86,7 +205,7 @@ void rl_event_streams_stop(rl_event_streams *streams) {
   event_stream *stream;
   pthread_mutex_lock(&streams->lock);
   streams->stopping = true;
-  LIST_FOREACH (stream, &streams->list, link) resume(stream);
+  LIST_FOREACH (stream, &streams->list, link) wake(stream);
   pthread_mutex_unlock(&streams->lock);
 }
 
@@ -97,105 +216,92 @@ int64_t rl_event_streams_count(rl_event_streams *streams) {
   return count;
 }
 
-char *rl_event_format(int64_t sequence, const char *type, const char *data) {
-  char *text = NULL;
-  size_t size;
-  FILE *out = open_memstream(&text, &size);
-  if (out == NULL) return NULL;
-  fprintf(out, "id: %lld\nevent: %s\n", (long long)sequence, type);
-  for (const char *line = data;;) {
-    size_t length = strcspn(line, "\r\n");
-    fprintf(out, "data: %.*s\n", (int)length, line);
-    if (line[length] == '\0') break;
-    line += length + (line[length] == '\r' && line[length + 1] == '\n' ? 2 : 1);
+/* --- one stream -------------------------------------------------------------------------------------------------------- */
+
+/* Writes the job's next events from the store. */
+static int write_stored_events(event_stream *stream, int64_t job_id, rl_error *err) {
+  rl_event_batch batch = {0};
+  int rc = rl_event_batch_read(stream->streams->server->store, job_id, stream->last_sequence, &batch, err);
+  for (int i = 0; rc == 0 && i < batch.count; i++) rc = rl_http_stream_write(&stream->http, batch.texts[i], err);
+  if (rc == 0) {
+    stream->last_sequence = batch.last_sequence;
+    stream->ended = batch.is_final;
   }
-  fputc('\n', out);
-  if (fclose(out) == 0) return text;
-  free(text);
-  return NULL;
+  rl_event_batch_clear(&batch);
+  return rc;
 }
 
-static int write_event(event_stream *stream, rl_cursor *cursor, const char *json, rl_error *err) {
-  int64_t sequence = rl_cursor_integer(cursor, 1);
-  rl_auto(rl_free_text) char *text = rl_event_format(sequence, rl_cursor_text(cursor, 2), json);
-  if (text == NULL) return rl_fail(err, RL_SYS, 0, "out of memory for events");
-  if (rl_http_stream_write(&stream->http, text, err) < 0) return -1;
-  stream->last_sequence = sequence;
-  return 0;
+/* Returns true if the stream's next events must be read from the store. The caller holds the lock. */
+static bool is_behind_feed(const event_stream *stream) {
+  return stream->last_sequence < stream->feed->last_sequence && stream->last_sequence + 1 < stream->feed->first_sequence;
 }
 
-/* Writes the events that follow the last written one. The final state is stored in the same transaction as the last event: when
- * the job was final before the query and the query returned fewer rows than its limit, the stream has ended. */
-static int drain(event_stream *stream, rl_error *err) {
-  rl_store *store = stream->server->store;
-  rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
-  rl_binding bindings[] = {{":job", RL_BIND_INT, .integer = stream->job_id},
-                           {":after", RL_BIND_INT, .integer = stream->last_sequence},
-                           {":limit", RL_BIND_INT, .integer = EVENTS_PER_QUERY}};
-  rl_job_state state;
-  const char *json;
-  int found, count = 0;
-  if (rl_store_job_state(store, stream->job_id, &state, err) < 0) return -1;
-  if (rl_store_query(store, RL_QUERY_EVENTS, bindings, 3, &cursor, err) < 0) return -1;
-  for (; (found = rl_cursor_next(cursor, &json, err)) > 0; count++)
-    if (write_event(stream, cursor, json, err) < 0) return -1;
-  stream->ended = rl_job_is_final(state) && count < EVENTS_PER_QUERY;
-  return found;
-}
-
-/* Writes new events, or ends the stream when its token was revoked or its login session has ended. The store is asked each time,
- * because rooflinectl revokes tokens in another process. */
-static int poll_store(event_stream *stream, rl_error *err) {
-  bool valid = !stream->server->token_required;
-  if (!valid && rl_credential_check(stream->server, &stream->credential, &valid, err) < 0) return -1;
-  stream->ended = !valid;
-  return valid ? drain(stream, err) : 0;
-}
-
-/* Suspends the connection and returns true, unless something is pending. */
-static bool suspend_until_pending(event_stream *stream) {
+/* Checks the credential, and reads the events that the feed no longer remembers. The store is asked each time, because
+ * rooflinectl revokes tokens in another process. */
+static int refill(event_stream *stream, rl_error *err) {
   rl_event_streams *streams = stream->streams;
+  bool valid = !streams->server->token_required;
+  if (!valid && rl_credential_check(streams->server, &stream->credential, &valid, err) < 0) return -1;
+  stream->credential_checked = true;
+  stream->ended = !valid;
+  if (!valid) return 0;
   pthread_mutex_lock(&streams->lock);
-  bool suspend = !stream->pending && !streams->stopping;
-  if (suspend) {
-    stream->suspended = true;
-    MHD_suspend_connection(stream->connection);
-  }
+  bool is_behind = is_behind_feed(stream);
   pthread_mutex_unlock(&streams->lock);
-  return suspend;
+  return is_behind ? write_stored_events(stream, stream->feed->job_id, err) : 0;
 }
 
-/* Clears pending; returns true when the server stops. */
-static bool begin_poll(event_stream *stream) {
-  pthread_mutex_lock(&stream->streams->lock);
-  stream->pending = false;
-  bool stopping = stream->streams->stopping;
-  pthread_mutex_unlock(&stream->streams->lock);
-  return stopping;
+static void run_refill(rl_pool_task *task) {
+  event_stream *stream = (event_stream *)((char *)task - offsetof(event_stream, refill_task));
+  rl_error err;
+  if (refill(stream, &err) == 0) return;
+  stream->failed = true;
+  rl_log(RL_LOG_ERROR, "the event stream of job %lld was cut: %s", (long long)stream->feed->job_id, err.message);
 }
 
-static int write_events_or_keepalive(event_stream *stream, rl_error *err) {
-  int64_t now_ns = rl_monotonic_ns();
-  if (poll_store(stream, err) < 0) return -1;
-  if (stream->http.used == 0 && keepalive_is_due(stream, now_ns) &&
-      rl_http_stream_write(&stream->http, ": still here\n\n", err) < 0)
-    return -1;
-  if (stream->http.used > 0) stream->last_write_ns = now_ns;
+/* Writes the events that the feed remembers. -1 if memory is exhausted. */
+static int write_feed_events(event_stream *stream) {
+  const event_feed *feed = stream->feed;
+  while (stream->last_sequence < feed->last_sequence) {
+    if (rl_http_stream_write(&stream->http, feed->texts[(stream->last_sequence + 1) % FEED_EVENTS], NULL) < 0) return -1;
+    stream->last_sequence++;
+  }
   return 0;
+}
+
+static ssize_t start_refill(event_stream *stream) {
+  bool started = rl_request_pools_continue(stream->streams->server->pools, RL_POOL_CONTROL, &stream->refill_task);
+  return started ? 0 : MHD_CONTENT_READER_END_OF_STREAM;
+}
+
+/* Writes new events or a keep-alive, or suspends the connection until there are any. The caller holds the lock. */
+static ssize_t write_due(event_stream *stream) {
+  const event_feed *feed = stream->feed;
+  int64_t now_ns = rl_monotonic_ns();
+  bool has_news = stream->last_sequence < feed->last_sequence, keepalive = keepalive_is_due(stream, now_ns);
+  /* not END_WITH_ERROR: MHD 0.9.75 does not free a resumed connection after that until others end */
+  if (stream->ended || stream->streams->stopping || is_abandoned(stream)) return MHD_CONTENT_READER_END_OF_STREAM;
+  if (!has_news && !feed->is_final && !keepalive) {
+    stream->waits = true;
+    MHD_suspend_connection(stream->connection);
+    return 0;
+  }
+  if (is_behind_feed(stream) || (stream->streams->server->token_required && !stream->credential_checked))
+    return start_refill(stream);
+  if (!has_news && feed->is_final) return MHD_CONTENT_READER_END_OF_STREAM;
+  stream->credential_checked = false;
+  stream->last_write_ns = now_ns;
+  int rc = has_news ? write_feed_events(stream) : rl_http_stream_write(&stream->http, ": still here\n\n", NULL);
+  return rc == 0 ? 1 : MHD_CONTENT_READER_END_WITH_ERROR;
 }
 
 static ssize_t read_events(rl_http_stream *http) {
   event_stream *stream = (event_stream *)http;
-  rl_error err;
-  while (http->used == 0) {
-    if (stream->ended || begin_poll(stream)) return MHD_CONTENT_READER_END_OF_STREAM;
-    if (write_events_or_keepalive(stream, &err) < 0) {
-      rl_log(RL_LOG_ERROR, "the event stream of job %lld was cut: %s", (long long)stream->job_id, err.message);
-      return MHD_CONTENT_READER_END_WITH_ERROR;
-    }
-    if (http->used == 0 && !stream->ended && suspend_until_pending(stream)) return 0;
-  }
-  return 0;
+  if (stream->failed) return MHD_CONTENT_READER_END_WITH_ERROR;
+  pthread_mutex_lock(&stream->streams->lock);
+  ssize_t result = write_due(stream);
+  pthread_mutex_unlock(&stream->streams->lock);
+  return result;
 }
 
 static void close_stream(rl_http_stream *http) {
@@ -204,63 +310,96 @@ static void close_stream(rl_http_stream *http) {
   pthread_mutex_lock(&streams->lock);
   LIST_REMOVE(stream, link);
   streams->count--;
+  stream->feed->stream_count--;
+  free_unused_feed(stream->feed);
   pthread_mutex_unlock(&streams->lock);
   free(stream);
 }
 
-/* Adds the stream to the list; -1 (503) when the list is full or the server stops. */
-static int add_stream(event_stream *stream, rl_error *err) {
-  rl_event_streams *streams = stream->streams;
-  pthread_mutex_lock(&streams->lock);
-  bool fits = streams->count < streams->limit && !streams->stopping;
-  if (fits) {
-    LIST_INSERT_HEAD(&streams->list, stream, link);
-    streams->count++;
-  }
-  pthread_mutex_unlock(&streams->lock);
-  return fits ? 0 : rl_fail(err, RL_HTTP, 503, "All event streams that the daemon allows are in use; try again later.");
+/* --- opening a stream -------------------------------------------------------------------------------------------------- */
+
+/* Returns the job's feed, a new one if it has none. A new feed begins after last_sequence, and its first read finds the events
+ * that were stored since. NULL if memory is exhausted. The caller holds the lock. */
+static event_feed *find_or_add_feed(rl_event_streams *streams, int64_t job_id, int64_t last_sequence) {
+  event_feed *feed = find_feed(streams, job_id);
+  if (feed != NULL) return feed;
+  feed = calloc(1, sizeof *feed);
+  if (feed == NULL) return NULL;
+  *feed = (event_feed){.streams = streams,
+                       .job_id = job_id,
+                       .first_sequence = last_sequence + 1,
+                       .last_sequence = last_sequence,
+                       .read_task = {.run = read_feed}};
+  LIST_INSERT_HEAD(&streams->feeds, feed, link);
+  return feed;
 }
 
-/* Opens a stream of the job's events after last_sequence. The first poll happens here, so that an unknown job is a 404. NULL on
- * failure. */
-static event_stream *open_stream(rl_call *call, int64_t last_sequence, rl_error *err) {
+/* Adds the stream to the list and to the job's feed. job_events: the number of the job's events. The caller holds the lock. */
+static int add_stream_locked(event_stream *stream, int64_t job_id, int64_t job_events, rl_error *err) {
+  rl_event_streams *streams = stream->streams;
+  if (streams->stopping) return rl_fail(err, RL_HTTP, 503, "The daemon is stopping.");
+  if (streams->count >= streams->limit)
+    return rl_fail(err, RL_LIMIT, RL_LIMIT_BUSY, "All event streams that the daemon allows are in use; try again later.");
+  stream->feed = find_or_add_feed(streams, job_id, job_events);
+  if (stream->feed == NULL) return rl_fail(err, RL_ERRNO, 0, "out of memory for an event stream");
+  LIST_INSERT_HEAD(&streams->list, stream, link);
+  streams->count++;
+  stream->feed->stream_count++;
+  if (!stream->ended) start_read(stream->feed); /* an event may have been stored since the stream's own read */
+  return 0;
+}
+
+static int add_stream(event_stream *stream, int64_t job_id, int64_t job_events, rl_error *err) {
+  pthread_mutex_lock(&stream->streams->lock);
+  int rc = add_stream_locked(stream, job_id, job_events, err);
+  pthread_mutex_unlock(&stream->streams->lock);
+  return rc;
+}
+
+/* Writes the first events and adds the stream. RL_HTTP 404 for an unknown job. */
+static int begin_stream(event_stream *stream, int64_t job_id, rl_error *err) {
+  rl_job_status status;
+  if (rl_store_job_status(stream->streams->server->store, job_id, &status, err) < 0) return -1;
+  if (rl_http_stream_write(&stream->http, "retry: 2000\n\n", err) < 0) return -1;
+  if (write_stored_events(stream, job_id, err) < 0) return -1;
+  return add_stream(stream, job_id, status.events, err);
+}
+
+/* Opens a stream of the job's events after last_sequence. NULL on failure. */
+static event_stream *open_stream(rl_http_request *request, int64_t last_sequence, rl_error *err) {
   event_stream *stream = calloc(1, sizeof *stream);
   if (stream == NULL) {
-    rl_fail(err, RL_SYS, 0, "out of memory for an event stream");
+    rl_fail(err, RL_ERRNO, 0, "out of memory for an event stream");
     return NULL;
   }
-  *stream = (event_stream){.http = {.read_callback = read_events, .close = close_stream},
-                           .streams = call->server->event_streams,
-                           .server = call->server,
-                           .connection = call->connection,
-                           .credential = call->credential,
-                           .job_id = call->id,
+  *stream = (event_stream){.http = {.read_callback = read_events, .free_owner = close_stream},
+                           .streams = request->server->event_streams,
+                           .connection = request->connection,
+                           .credential = request->credential,
                            .last_sequence = last_sequence,
-                           .last_write_ns = rl_monotonic_ns()};
-  if (rl_http_stream_write(&stream->http, "retry: 2000\n\n", err) < 0 || poll_store(stream, err) < 0 ||
-      add_stream(stream, err) < 0) {
-    free(stream->http.text);
-    free(stream);
-    return NULL;
-  }
-  return stream;
+                           .last_write_ns = rl_monotonic_ns(),
+                           .refill_task = {.run = run_refill, .connection = request->connection}};
+  if (begin_stream(stream, request->id, err) == 0) return stream;
+  free(stream->http.text);
+  free(stream);
+  return NULL;
 }
 
-int rl_handle_stream_events(rl_call *call, rl_error *err) {
+int rl_handle_stream_job_events(rl_http_request *request, rl_error *err) {
   int64_t last_sequence = 0;
-  const char *header = rl_call_header(call, "Last-Event-ID");
+  const char *header = rl_http_request_header(request, "Last-Event-ID");
   if (header != NULL && !rl_decimal_parse(header, &last_sequence))
-    return rl_call_fail_parameter(call, err, "Last-Event-ID", "must be the number of an event");
-  event_stream *stream = open_stream(call, last_sequence, err);
+    return rl_http_request_fail_parameter(request, err, "Last-Event-ID", "must be the number of an event");
+  event_stream *stream = open_stream(request, last_sequence, err);
   if (stream == NULL) return -1;
-  if (stream->ended && stream->last_sequence == last_sequence) { /* no events are left; 204 keeps a browser from reconnecting */
+  if (stream->ended && stream->last_sequence == last_sequence) { /* without later events; 204 keeps a browser from reconnecting */
     rl_http_stream_free(&stream->http);
-    return rl_reply(call, 204, rl_response_empty(), err);
+    return rl_reply(request, 204, rl_response_empty(), err);
   }
-  struct MHD_Response *response = rl_http_stream_response(&stream->http, call, SEND_BYTES, "text/event-stream");
+  struct MHD_Response *response = rl_http_stream_response(&stream->http, request, SEND_BYTES, "text/event-stream");
   if (response != NULL) {
     rl_response_add_header(response, "X-Accel-Buffering", "no");
-    rl_connection_set_deadline(call->server->connections, call->connection_record, 0);
+    rl_connection_set_deadline(request->server->connections, request->tracked_connection, 0);
   }
-  return rl_reply(call, 200, response, err);
+  return rl_reply(request, 200, response, err);
 }

@@ -1,7 +1,9 @@
-/* Streams of server-sent events, one for each client that listens to a job. A stream's connection is suspended. It is resumed
- * when its job has a new event, and after 15 s without one to send a comment, which keeps proxies from closing the connection and
- * reveals clients that are gone. A stream whose token was revoked or whose login session ended is closed at its next resumption.
- * Thread-safe. */
+/* Streams of server-sent events, one for each client that follows a job. The streams of a job share a feed: each new event is
+ * read and formatted once, by a thread of RL_POOL_CONTROL. A stream that is further behind than the feed remembers reads the
+ * store itself, in the same pool. A stream's connection is suspended while it has nothing to send. It is resumed when the feed
+ * has a new event, after 15 s without an event to send a keep-alive comment, which keeps proxies from closing the connection, and
+ * when its client has left. A stream whose token was revoked or whose login session ended is closed at its next
+ * resumption. Thread-safe. */
 #ifndef RL_API_EVENT_STREAMS_H
 #define RL_API_EVENT_STREAMS_H
 
@@ -10,19 +12,20 @@
 #include <stdint.h>
 
 typedef struct rl_event_streams rl_event_streams;
+typedef struct rl_server rl_server;
 
-rl_event_streams *rl_event_streams_new(int64_t limit); /* at most limit streams; NULL if memory is exhausted */
+/* At most limit streams. The server's pools must be stopped before the streams are freed. NULL if memory is exhausted. */
+rl_event_streams *rl_event_streams_new(rl_server *server, int64_t limit);
 void rl_event_streams_free(rl_event_streams *streams);
-/* Resumes the streams of this job. It is the callback for rl_queue_set_listener; context: the rl_event_streams. */
+/* Lets the job's feed read its new events. It is the callback for rl_queue_set_listener; context: the rl_event_streams. */
 void rl_event_streams_notify(void *context, int64_t job_id);
-/* Resumes the streams that a keep-alive comment is due for. */
+/* Called each second: resumes the streams that have been silent for 15 s, so that they send a keep-alive comment, and repeats
+ * failed reads. */
 void rl_event_streams_tick(rl_event_streams *streams, int64_t now_ns);
+/* Ends the streams whose clients have left (rl_connection_is_abandoned). */
+void rl_event_streams_end_abandoned(rl_event_streams *streams);
 /* Ends every stream and refuses new ones. */
 void rl_event_streams_stop(rl_event_streams *streams);
 int64_t rl_event_streams_count(rl_event_streams *streams);
-
-/* Returns one event as text, "id: 7\nevent: state\ndata: {...}\n\n", malloc'ed; each line of data gets a data field of its own.
- * NULL if memory is exhausted. */
-char *rl_event_format(int64_t sequence, const char *type, const char *data);
 
 #endif

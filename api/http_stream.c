@@ -11,7 +11,7 @@ int rl_http_stream_write(rl_http_stream *stream, const char *text, rl_error *err
   if (stream->used + length + 1 > stream->capacity) {
     size_t capacity = (stream->used + length + 1) * 2;
     char *grown = realloc(stream->text, capacity);
-    if (grown == NULL) return rl_fail(err, RL_SYS, 0, "out of memory for a response");
+    if (grown == NULL) return rl_fail(err, RL_ERRNO, 0, "out of memory for a response");
     stream->text = grown;
     stream->capacity = capacity;
   }
@@ -20,11 +20,11 @@ int rl_http_stream_write(rl_http_stream *stream, const char *text, rl_error *err
   return 0;
 }
 
-static ssize_t copy_next(rl_http_stream *stream, char *buffer, size_t capacity) {
+static ssize_t copy_to_buffer(rl_http_stream *stream, char *buffer, size_t capacity) {
   if (stream->sent == stream->used) {
     stream->sent = stream->used = 0;
-    ssize_t end = stream->read_callback(stream);
-    if (end != 0) return end;
+    ssize_t result = stream->read_callback(stream);
+    if (result <= 0) return result; /* 0: a thread of a pool may be writing to the stream already */
   }
   size_t left = stream->used - stream->sent, count = left < capacity ? left : capacity;
   if (count > 0) memcpy(buffer, stream->text + stream->sent, count);
@@ -35,25 +35,31 @@ static ssize_t copy_next(rl_http_stream *stream, char *buffer, size_t capacity) 
 static ssize_t read_stream(void *context, uint64_t position, char *buffer, size_t capacity) {
   rl_http_stream *stream = context;
   (void)position;
-  rl_connection_enter(stream->connections, stream->connection_record, rl_monotonic_ns());
-  ssize_t count = copy_next(stream, buffer, capacity);
-  rl_connection_leave(stream->connections, stream->connection_record);
+  rl_connection_begin_service(stream->connections, stream->tracked_connection, rl_monotonic_ns());
+  ssize_t count = copy_to_buffer(stream, buffer, capacity);
+  rl_connection_end_service(stream->connections, stream->tracked_connection);
   return count;
 }
 
 void rl_http_stream_free(rl_http_stream *stream) {
   free(stream->text);
-  stream->close(stream);
+  stream->free_owner(stream);
 }
 
 static void free_context(void *context) { rl_http_stream_free(context); }
 
-struct MHD_Response *rl_http_stream_response(rl_http_stream *stream, rl_call *call, size_t block_bytes, const char *type) {
-  stream->connections = call->server->connections;
-  stream->connection_record = call->connection_record;
+struct MHD_Response *rl_http_stream_response(rl_http_stream *stream, rl_http_request *request, size_t block_bytes,
+                                             const char *content_type) {
+  stream->connections = request->server->connections;
+  stream->tracked_connection = request->tracked_connection;
   struct MHD_Response *response =
       MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, block_bytes, read_stream, stream, free_context);
-  if (response == NULL) rl_http_stream_free(stream);
-  else rl_response_add_header(response, "Content-Type", type);
+  if (response == NULL) {
+    rl_http_stream_free(stream);
+    return NULL;
+  }
+  rl_response_add_header(response, "Content-Type", content_type);
+  /* libmicrohttpd 0.9.75 sends the last chunk, "0\r\n\r\n", also after the headers of a reply to HEAD */
+  if (strcmp(request->method, "HEAD") == 0) rl_response_add_header(response, "Connection", "close");
   return response;
 }

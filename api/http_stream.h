@@ -5,17 +5,17 @@
 
 #include <microhttpd.h>
 
-#include "api/call.h"
+#include "api/http_request.h"
 
 typedef struct rl_http_stream rl_http_stream;
 
 struct rl_http_stream {
-  /* Writes text by rl_http_stream_write and returns 0, suspends the connection and returns 0, or returns how the response ends
-   * (MHD_CONTENT_READER_END_*). */
+  /* Writes text by rl_http_stream_write and returns 1; suspends the connection and returns 0, and from then on another thread may
+   * write; or returns how the response ends (MHD_CONTENT_READER_END_*). */
   ssize_t (*read_callback)(rl_http_stream *stream);
-  void (*close)(rl_http_stream *stream); /* frees the owner; called once */
+  void (*free_owner)(rl_http_stream *stream); /* called once */
   rl_connections *connections;
-  rl_connection *connection_record;
+  rl_connection *tracked_connection;
   char *text;
   size_t used, sent, capacity; /* bytes of text */
 };
@@ -23,7 +23,8 @@ struct rl_http_stream {
 int rl_http_stream_write(rl_http_stream *stream, const char *text, rl_error *err);
 /* Makes a response that reads from the stream, and takes the stream, whose callbacks must be set. block_bytes: size of MHD's send
  * buffer. NULL if memory is exhausted. */
-struct MHD_Response *rl_http_stream_response(rl_http_stream *stream, rl_call *call, size_t block_bytes, const char *type);
+struct MHD_Response *rl_http_stream_response(rl_http_stream *stream, rl_http_request *request, size_t block_bytes,
+                                             const char *content_type);
 /* Frees a stream without a response. */
 void rl_http_stream_free(rl_http_stream *stream);
 

@@ -1,7 +1,9 @@
 #include "api/http_syntax.h"
 
+#include <arpa/inet.h>
 #include <sodium.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -17,6 +19,61 @@ bool rl_decimal_parse(const char *text, int64_t *value) {
   return true;
 }
 
+bool rl_query_cut(char *uri, int maximum) {
+  char *separator = strchr(uri, '?');
+  for (int i = 0; i < maximum && separator != NULL; i++) separator = strchr(separator + 1, '&');
+  if (separator == NULL) return false;
+  *separator = '\0';
+  return true;
+}
+
+/* Returns the text after the last comma and blanks. */
+static const char *last_element(const char *list) {
+  const char *comma = strrchr(list, ',');
+  const char *element = comma != NULL ? comma + 1 : list;
+  return element + strspn(element, " \t");
+}
+
+/* Returns the value of the parameter "for" of an element of Forwarded; NULL: it has none. */
+static const char *find_for(const char *element) {
+  while (element != NULL) {
+    element += strspn(element, "; \t");
+    if (strncasecmp(element, "for=", 4) == 0) return element + 4;
+    element = strchr(element, ';');
+  }
+  return NULL;
+}
+
+/* Copies the host of "1.2.3.4", "1.2.3.4:5", "::1", "[::1]" or "[::1]:5", in quotes or not. */
+static void copy_host(const char *text, char *host, size_t size) {
+  text += *text == '"';
+  bool bracketed = *text == '[';
+  text += bracketed;
+  size_t length = strcspn(text, bracketed ? "]" : "\"; \t");
+  const char *colon = memchr(text, ':', length);
+  if (!bracketed && colon != NULL && memchr(colon + 1, ':', length - (size_t)(colon + 1 - text)) == NULL)
+    length = (size_t)(colon - text);
+  snprintf(host, size, "%.*s", length < size ? (int)length : 0, text);
+}
+
+bool rl_client_address_parse(const char *x_forwarded_for, const char *forwarded, rl_client_address *address) {
+  static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
+  const char *text = x_forwarded_for != NULL ? last_element(x_forwarded_for)
+                     : forwarded != NULL     ? find_for(last_element(forwarded))
+                                             : NULL;
+  char host[INET6_ADDRSTRLEN];
+  rl_client_address found = {{0}};
+  if (text == NULL) return false;
+  copy_host(text, host, sizeof host);
+  memcpy(found.bytes, mapped, sizeof mapped);
+  if (inet_pton(AF_INET, host, found.bytes + sizeof mapped) != 1) {
+    if (inet_pton(AF_INET6, host, found.bytes) != 1) return false;
+    if (memcmp(found.bytes, mapped, sizeof mapped) != 0) memset(found.bytes + 8, 0, 8);
+  }
+  *address = found;
+  return true;
+}
+
 bool rl_media_type_is_json(const char *content_type) {
   static const char json[] = "application/json";
   if (content_type == NULL || strncasecmp(content_type, json, sizeof json - 1) != 0) return false;
@@ -25,7 +82,7 @@ bool rl_media_type_is_json(const char *content_type) {
   return *rest == '\0' || *rest == ';';
 }
 
-void rl_etag_make(const void *data, size_t size, char *etag) {
+void rl_etag_hash(const void *data, size_t size, char *etag) {
   unsigned char digest[16];
   char hex[2 * sizeof digest + 1];
   crypto_generichash(digest, sizeof digest, data, size, NULL, 0);
@@ -49,6 +106,23 @@ bool rl_etag_matches(const char *header, const char *etag) {
     if (strncmp(header, "W/", 2) == 0) header += 2;
     if (strncmp(header, etag, length) == 0 && strchr(" \t,", header[length]) != NULL) return true;
     header = skip_etag(header);
+  }
+  return false;
+}
+
+/* Returns true when the parameters of an item, as in ";q=0.5", have a weight of 0. */
+static bool has_zero_weight(const char *parameters) {
+  const char *weight = strcasestr(parameters, "q=");
+  const char *comma = strchr(parameters, ',');
+  return weight != NULL && (comma == NULL || weight < comma) && strtod(weight + 2, NULL) == 0;
+}
+
+bool rl_accepts_gzip(const char *header) {
+  while (header != NULL && *header != '\0') {
+    header += strspn(header, " \t,");
+    size_t length = strcspn(header, " \t,;");
+    if (length == strlen("gzip") && strncasecmp(header, "gzip", length) == 0) return !has_zero_weight(header + length);
+    header += strcspn(header, ",");
   }
   return false;
 }

@@ -19,23 +19,23 @@ typedef struct jobs_query {
   int state; /* -1: any */
 } jobs_query;
 
-const rl_field rl_list_jobs_query[] = {
-    RL_FIELD(jobs_query, limit, RL_FIELD_INT, .minimum = 1, .maximum = MAX_PAGE_ITEMS,
-             .summary = "Maximum number of items in a page"),
-    RL_FIELD(jobs_query, cursor, RL_FIELD_TEXT, .summary = "next_cursor of the previous page"),
-    RL_FIELD(jobs_query, kind, RL_FIELD_TEXT, .summary = "Only jobs of this kind"),
-    RL_FIELD(jobs_query, state, RL_FIELD_CHOICE, .names = rl_job_state_names, .summary = "Only jobs in this state"),
-    RL_FIELD(jobs_query, device, RL_FIELD_TEXT, .summary = "Only jobs on this device"),
-    {0}};
+const rl_field rl_list_jobs_query[] = {RL_FIELD(jobs_query, limit, RL_FIELD_INT, .minimum = 1, .maximum = MAX_PAGE_ITEMS,
+                                                .summary = "Maximum number of items in a page"),
+                                       RL_FIELD(jobs_query, cursor, RL_FIELD_TEXT, .summary = "next_cursor of the previous page"),
+                                       RL_FIELD(jobs_query, kind, RL_FIELD_TEXT, .summary = "Only jobs of this kind"),
+                                       RL_FIELD(jobs_query, state, RL_FIELD_CHOICE, .names = rl_job_state_names,
+                                                .summary = "Only jobs in this state; running includes storing"),
+                                       RL_FIELD(jobs_query, device, RL_FIELD_TEXT, .summary = "Only jobs on this device"),
+                                       {0}};
 
-static int read_idempotency_key(rl_call *call, const char **key, rl_error *err) {
-  *key = rl_call_header(call, "Idempotency-Key");
+static int read_idempotency_key(rl_http_request *request, const char **key, rl_error *err) {
+  *key = rl_http_request_header(request, "Idempotency-Key");
   if (*key == NULL) return 0;
   size_t length = strlen(*key);
   for (const char *c = *key; *c != '\0'; c++)
     if (*c < 0x21 || *c > 0x7e) length = 0;
   if (length >= 1 && length <= MAX_KEY_LENGTH) return 0;
-  return rl_call_fail_parameter(call, err, "Idempotency-Key", "must be 1 to 128 visible ASCII characters");
+  return rl_http_request_fail_parameter(request, err, "Idempotency-Key", "must be 1 to 128 visible ASCII characters");
 }
 
 static cJSON *accepted_json(int64_t id, const char *state) {
@@ -60,10 +60,10 @@ static cJSON *accepted_json(int64_t id, const char *state) {
 }
 
 /* Posted code requires a token even where no other request does. */
-static int make_policy(rl_call *call, rl_job_policy *policy, rl_error *err) {
-  const rl_config *config = call->server->config;
+static int make_policy(rl_http_request *request, rl_job_policy *policy, rl_error *err) {
+  const rl_config *config = request->server->config;
   bool authorized = false;
-  if (config->allow_source && rl_call_find_credential(call, &authorized, err) < 0) return -1;
+  if (config->allow_source && rl_http_request_find_credential(request, &authorized, err) < 0) return -1;
   *policy = (rl_job_policy){.posting = !config->allow_source ? RL_POSTING_OFF
                                        : authorized          ? RL_POSTING_ALLOWED
                                                              : RL_POSTING_NEEDS_TOKEN,
@@ -71,9 +71,9 @@ static int make_policy(rl_call *call, rl_job_policy *policy, rl_error *err) {
   return 0;
 }
 
-static int reply_accepted(rl_call *call, int64_t id, rl_job_state state, bool replayed, rl_error *err) {
+static int reply_accepted(rl_http_request *request, int64_t id, rl_job_state state, bool replayed, rl_error *err) {
   char *text = NULL, location[64];
-  rl_auto(rl_json_cleanup) cJSON *document = accepted_json(id, rl_job_state_names[state]);
+  RL_CLEANUP(rl_json_cleanup) cJSON *document = accepted_json(id, rl_job_state_names[state]);
   if (document != NULL) text = cJSON_PrintUnformatted(document);
   struct MHD_Response *response = rl_response_text(text, text != NULL ? strlen(text) : 0, "application/json");
   if (response != NULL) {
@@ -81,68 +81,70 @@ static int reply_accepted(rl_call *call, int64_t id, rl_job_state state, bool re
     rl_response_add_header(response, "Location", location);
     if (replayed) rl_response_add_header(response, "Idempotent-Replayed", "true");
   }
-  return rl_reply(call, 202, response, err);
+  return rl_reply(request, 202, response, err);
 }
 
-int rl_handle_submit_job(rl_call *call, rl_error *err) {
-  rl_server *server = call->server;
-  const char *body = call->body != NULL ? call->body : "", *key;
+int rl_handle_submit_job(rl_http_request *request, rl_error *err) {
+  rl_server *server = request->server;
+  const char *body = request->body != NULL ? request->body : "", *key;
   char sha256[RL_SHA256_SIZE];
   rl_job_policy policy;
-  rl_auto(rl_job_spec_clear) rl_job_spec spec = {0};
+  RL_CLEANUP(rl_job_spec_clear) rl_job_spec spec = {0};
   int64_t id;
   bool existing;
   rl_job_state state = RL_JOB_QUEUED;
   if (atomic_load(&server->stopping)) return rl_fail(err, RL_HTTP, 503, "The daemon is stopping.");
-  if (read_idempotency_key(call, &key, err) < 0 || make_policy(call, &policy, err) < 0) return -1;
-  if (rl_job_spec_parse(body, call->body_length, &policy, &spec, err) < 0) return -1;
-  rl_sha256(body, call->body_length, sha256);
+  if (read_idempotency_key(request, &key, err) < 0 || make_policy(request, &policy, err) < 0) return -1;
+  if (rl_job_spec_parse(body, request->body_length, &policy, &spec, err) < 0) return -1;
+  rl_sha256(body, request->body_length, sha256);
   if (rl_queue_submit(server->queue, &spec, key, sha256, &id, &existing, err) < 0) return -1;
   if (existing && rl_store_job_state(server->store, id, &state, err) < 0) return -1;
-  return reply_accepted(call, id, state, existing, err);
+  return reply_accepted(request, id, state, existing, err);
 }
 
 static rl_binding text_filter(const char *name, const char *text) {
-  return (rl_binding){name, text[0] != '\0' ? RL_BIND_TEXT : RL_BIND_NULL, .text = text};
+  return (rl_binding){name, text[0] != '\0' ? RL_SQL_TEXT : RL_SQL_NULL, .text = text};
 }
 
-int rl_handle_list_jobs(rl_call *call, rl_error *err) {
+int rl_handle_list_jobs(rl_http_request *request, rl_error *err) {
   jobs_query query = {.limit = DEFAULT_PAGE_ITEMS, .state = -1};
   int64_t before = 0;
   rl_cursor *cursor;
-  if (rl_call_parse_query(call, &query, sizeof query, err) < 0) return -1;
+  if (rl_http_request_parse_query(request, &query, sizeof query, err) < 0) return -1;
   const char *state = query.state >= 0 ? rl_job_state_names[query.state] : "";
   if (query.cursor[0] != '\0' && !rl_page_cursor_parse('j', query.cursor, &before))
-    return rl_call_fail_parameter(call, err, "cursor", "is not a next_cursor of this list");
+    return rl_http_request_fail_parameter(request, err, "cursor", "is not a next_cursor of this list");
   rl_binding bindings[] = {
-      {":before", before > 0 ? RL_BIND_INT : RL_BIND_NULL, .integer = before},
+      {":before", before > 0 ? RL_SQL_INTEGER : RL_SQL_NULL, .integer = before},
       text_filter(":kind", query.kind),
       text_filter(":state", state),
       text_filter(":device", query.device),
-      {":limit", RL_BIND_INT, .integer = query.limit + 1},
+      {":limit", RL_SQL_INTEGER, .integer = query.limit + 1},
   };
-  if (rl_store_query(call->server->store, RL_QUERY_JOBS, bindings, 5, &cursor, err) < 0) return -1;
-  return rl_reply_rows(call, cursor, query.limit, 'j', err);
+  if (rl_store_query(request->server->store, RL_QUERY_JOBS, bindings, 5, &cursor, err) < 0) return -1;
+  return rl_reply_rows(request, cursor, query.limit, 'j', err);
 }
 
-/* Replies with the one row that the query has for the call's id; 404 "There is no NAME ID." when it has none. */
-static int reply_row(rl_call *call, rl_query query, const char *name, rl_error *err) {
-  rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
-  rl_binding id = {":id", RL_BIND_INT, .integer = call->id};
+/* Replies with the only row of the query for the request's id; 404 "There is no NAME ID." when it has none. */
+static int reply_row(rl_http_request *request, rl_query query, const char *name, rl_error *err) {
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  rl_binding id = {":id", RL_SQL_INTEGER, .integer = request->id};
   const char *json;
-  if (rl_store_query(call->server->store, query, &id, 1, &cursor, err) < 0) return -1;
+  if (rl_store_query(request->server->store, query, &id, 1, &cursor, err) < 0) return -1;
   int found = rl_cursor_next(cursor, &json, err);
   if (found < 0) return -1;
-  if (found == 0) return rl_fail(err, RL_HTTP, 404, "There is no %s %lld.", name, (long long)call->id);
-  return rl_reply_text(call, 200, strdup(json), "application/json", err);
+  if (found == 0) return rl_fail(err, RL_HTTP, 404, "There is no %s %lld.", name, (long long)request->id);
+  return rl_reply_text(request, 200, strdup(json), "application/json", err);
 }
 
-int rl_handle_get_job(rl_call *call, rl_error *err) { return reply_row(call, RL_QUERY_JOB, "job", err); }
-int rl_handle_get_source(rl_call *call, rl_error *err) { return reply_row(call, RL_QUERY_SOURCE, "posted code of job", err); }
+int rl_handle_get_job(rl_http_request *request, rl_error *err) { return reply_row(request, RL_QUERY_JOB, "job", err); }
+int rl_handle_get_job_source(rl_http_request *request, rl_error *err) {
+  return reply_row(request, RL_QUERY_SOURCE, "posted code of job", err);
+}
 
-int rl_handle_cancel_job(rl_call *call, rl_error *err) {
+int rl_handle_cancel_job(rl_http_request *request, rl_error *err) {
   rl_job_state state;
-  if (rl_queue_cancel(call->server->queue, call->id, err) < 0) return -1;
-  if (rl_store_job_state(call->server->store, call->id, &state, err) < 0) return -1;
-  return rl_reply_json(call, 202, accepted_json(call->id, rl_job_state_names[state]), err);
+  if (rl_queue_cancel(request->server->queue, request->id, err) < 0) return -1;
+  if (rl_store_job_state(request->server->store, request->id, &state, err) < 0) return -1;
+  return rl_reply_json(request, 202, accepted_json(request->id, rl_job_state_names[state]), err);
 }

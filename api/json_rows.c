@@ -6,7 +6,7 @@
 #include "api/chunked_reply.h"
 #include "api/http_syntax.h"
 
-/* The text around the rows. */
+/* The text before and after the rows. */
 typedef struct document_format {
   const char *head;
   const char *tail, *tail_complete, *tail_truncated; /* tail: when there is no limit */
@@ -24,8 +24,8 @@ typedef struct json_rows {
   rl_cursor *cursor;
   int64_t limit, count, last_id;
   char list_letter;
-  enum { HEAD, ROWS, DONE } next;
-  const char *row; /* waits until its comma has been sent; NULL: none waits */
+  enum { HEAD, ROWS, DONE } state;
+  const char *pending_row; /* sent after its comma; NULL: none */
   char tail[64];
 } json_rows;
 
@@ -48,25 +48,25 @@ static const char *make_tail(json_rows *rows, bool truncated) {
 }
 
 static int next_row(json_rows *rows, const char **text, rl_error *err) {
-  *text = rl_steal(&rows->row);
+  *text = rl_take_ownership(&rows->pending_row);
   if (*text != NULL) return 1;
-  int found = rl_cursor_next(rows->cursor, &rows->row, err);
+  int found = rl_cursor_next(rows->cursor, &rows->pending_row, err);
   if (found < 0) return -1;
   if (found == 0 || (rows->limit > 0 && rows->count == rows->limit)) {
-    rows->next = DONE;
+    rows->state = DONE;
     *text = make_tail(rows, found > 0);
     return 1;
   }
   if (rows->list_letter != 0) rows->last_id = rl_cursor_integer(rows->cursor, 1);
-  *text = rows->count++ > 0 ? "," : rl_steal(&rows->row);
+  *text = rows->count++ > 0 ? "," : rl_take_ownership(&rows->pending_row);
   return 1;
 }
 
 static int next_chunk(void *context, const char **text, rl_error *err) {
   json_rows *rows = context;
-  if (rows->next == DONE) return 0;
-  if (rows->next == ROWS) return next_row(rows, text, err);
-  rows->next = ROWS;
+  if (rows->state == DONE) return 0;
+  if (rows->state == ROWS) return next_row(rows, text, err);
+  rows->state = ROWS;
   *text = rows->format->head;
   return 1;
 }
@@ -77,21 +77,21 @@ static void free_rows(void *context) {
   free(rows);
 }
 
-static int reply_rows(rl_call *call, const document_format *format, rl_cursor *cursor, int64_t limit, char list_letter,
+static int reply_rows(rl_http_request *request, const document_format *format, rl_cursor *cursor, int64_t limit, char list_letter,
                       rl_error *err) {
   json_rows *rows = calloc(1, sizeof *rows);
   if (rows == NULL) {
     rl_cursor_close(cursor);
-    return rl_fail(err, RL_SYS, 0, "out of memory for rows");
+    return rl_fail(err, RL_ERRNO, 0, "out of memory for rows");
   }
   *rows = (json_rows){.format = format, .cursor = cursor, .limit = limit, .list_letter = list_letter};
-  return rl_reply_chunks(call, &(rl_chunk_source){next_chunk, free_rows, rows}, "application/json", err);
+  return rl_reply_chunks(request, &(rl_chunk_source){next_chunk, free_rows, rows}, "application/json", err);
 }
 
-int rl_reply_rows(rl_call *call, rl_cursor *cursor, int64_t limit, char list_letter, rl_error *err) {
-  return reply_rows(call, &list_format, cursor, limit, list_letter, err);
+int rl_reply_rows(rl_http_request *request, rl_cursor *cursor, int64_t limit, char list_letter, rl_error *err) {
+  return reply_rows(request, &list_format, cursor, limit, list_letter, err);
 }
 
-int rl_reply_trace(rl_call *call, rl_cursor *cursor, int64_t limit, rl_error *err) {
-  return reply_rows(call, &trace_format, cursor, limit, 0, err);
+int rl_reply_trace(rl_http_request *request, rl_cursor *cursor, int64_t limit, rl_error *err) {
+  return reply_rows(request, &trace_format, cursor, limit, 0, err);
 }

@@ -2,7 +2,7 @@
 #ifndef RL_API_JSON_ROWS_H
 #define RL_API_JSON_ROWS_H
 
-#include "api/call.h"
+#include "api/http_request.h"
 #include "store/store.h"
 
 /* A page cursor is a letter that stands for the list, and the decimal id of the page's last row: "j17". */
@@ -13,10 +13,10 @@ bool rl_page_cursor_parse(char list_letter, const char *text, int64_t *id);
 /* Replies {"items":[...], ...} and closes the cursor, also on failure. The query must be limited to limit + 1 rows, which shows
  * whether there are more than limit. list_letter != 0 adds "next_cursor", made of the second column of the last row (null at the
  * end); list_letter == 0 adds "truncated". limit 0 sends all rows and adds neither. */
-int rl_reply_rows(rl_call *call, rl_cursor *cursor, int64_t limit, char list_letter, rl_error *err);
+int rl_reply_rows(rl_http_request *request, rl_cursor *cursor, int64_t limit, char list_letter, rl_error *err);
 
 /* Replies with rows that are trace events, as Perfetto and chrome://tracing read them: {"traceEvents":[...], ...}, with
- * "truncated" in "otherData". Otherwise as rl_reply_rows. */
-int rl_reply_trace(rl_call *call, rl_cursor *cursor, int64_t limit, rl_error *err);
+ * "truncated" in "otherData". The rest is as in rl_reply_rows. */
+int rl_reply_trace(rl_http_request *request, rl_cursor *cursor, int64_t limit, rl_error *err);
 
 #endif

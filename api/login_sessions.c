@@ -39,7 +39,7 @@ void rl_login_session_begin(rl_login_sessions *sessions, int64_t now_ns, const c
     if (sessions->list[i].expires_ns < oldest->expires_ns) oldest = &sessions->list[i];
   memcpy(oldest->id, id, RL_LOGIN_SESSION_ID_SIZE);
   snprintf(oldest->token_hash, sizeof oldest->token_hash, "%s", token_hash);
-  oldest->expires_ns = now_ns + (int64_t)RL_LOGIN_SESSION_S * 1000000000;
+  oldest->expires_ns = now_ns + (int64_t)RL_LOGIN_SESSION_LIFETIME_S * 1000000000;
   pthread_mutex_unlock(&sessions->lock);
 }
 

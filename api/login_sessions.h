@@ -1,4 +1,4 @@
-/* Login sessions of the web page: a random id in a cookie stands for a token that the client sent once. A session ends with its
+/* Login sessions of the web page: the random id in a cookie replaces a token that the client sent once. A session ends with its
  * token. Sessions are kept in memory only, so a restart of the daemon ends them all. There are at most RL_LOGIN_SESSIONS_MAX: a
  * new one replaces the oldest. Thread-safe. */
 #ifndef RL_API_LOGIN_SESSIONS_H
@@ -10,14 +10,14 @@
 #include "api/token.h"
 #include "base/cleanup.h"
 
-enum { RL_LOGIN_SESSION_ID_SIZE = 44, RL_LOGIN_SESSIONS_MAX = 64, RL_LOGIN_SESSION_S = 12 * 3600 };
+enum { RL_LOGIN_SESSION_ID_SIZE = 44, RL_LOGIN_SESSIONS_MAX = 64, RL_LOGIN_SESSION_LIFETIME_S = 12 * 3600 };
 
 typedef struct rl_login_sessions rl_login_sessions;
 
 rl_login_sessions *rl_login_sessions_new(void); /* NULL if memory is exhausted */
 void rl_login_sessions_free(rl_login_sessions *sessions);
-/* Begins a session of the token with this hash; writes its id into id[RL_LOGIN_SESSION_ID_SIZE]. It ends RL_LOGIN_SESSION_S after
- * now_ns (rl_monotonic_ns). */
+/* Begins a session of the token with this hash; writes its id into id[RL_LOGIN_SESSION_ID_SIZE]. It ends
+ * RL_LOGIN_SESSION_LIFETIME_S after now_ns (rl_monotonic_ns). */
 void rl_login_session_begin(rl_login_sessions *sessions, int64_t now_ns, const char *token_hash, char *id);
 /* Returns true when the session exists, and writes its token's hash into token_hash[RL_TOKEN_HASH_SIZE]; the token may have been
  * revoked since. */

@@ -22,7 +22,7 @@ static const scale scales[] = {
 };
 
 /* Returns where the unit's name has the scale's part; NULL: it does not. */
-static const char *find_part(const char *unit, const scale *known) {
+static const char *find_scaled_part(const char *unit, const scale *known) {
   size_t part_length = strlen(known->part), unit_length = strlen(unit);
   if (known->is_suffix) {
     if (unit_length <= part_length) return NULL;
@@ -34,7 +34,7 @@ static const char *find_part(const char *unit, const scale *known) {
 
 static const scale *find_scale(const char *unit) {
   for (size_t i = 0; i < sizeof scales / sizeof *scales; i++)
-    if (find_part(unit, &scales[i])) return &scales[i];
+    if (find_scaled_part(unit, &scales[i])) return &scales[i];
   return NULL;
 }
 
@@ -68,7 +68,7 @@ rl_ncu_text rl_ncu_format_scaled(double value, const char *unit) {
   if (known == NULL || !isfinite(value)) return rl_ncu_format(value, unit);
   int i = 0;
   for (; i + 1 < MAX_UNITS && known->units[i + 1] && fabs(value) >= 1000; i++) value /= 1000;
-  const char *part = find_part(unit, known);
+  const char *part = find_scaled_part(unit, known);
   rl_ncu_text text = rl_ncu_format(value, "");
   snprintf(text.unit, sizeof text.unit, "%.*s%s%s", (int)(part - unit), unit, known->units[i], part + strlen(known->part));
   return text;

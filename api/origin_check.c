@@ -28,7 +28,7 @@ static bool parse_host(const char *host, char *name, int size) {
   return true;
 }
 
-static bool same_address(const char *name, const char *address) {
+static bool is_same_address(const char *name, const char *address) {
   unsigned char left[sizeof(struct in6_addr)], right[sizeof left];
   if (strcasecmp(name, address) == 0) return true;
   return inet_pton(AF_INET6, name, left) == 1 && inet_pton(AF_INET6, address, right) == 1 &&
@@ -37,7 +37,7 @@ static bool same_address(const char *name, const char *address) {
 
 static bool is_loopback(const char *name) {
   struct in_addr ipv4;
-  if (strcmp(name, "localhost") == 0 || same_address(name, "::1")) return true;
+  if (strcmp(name, "localhost") == 0 || is_same_address(name, "::1")) return true;
   return inet_pton(AF_INET, name, &ipv4) == 1 && ntohl(ipv4.s_addr) >> 24 == 127;
 }
 
@@ -52,14 +52,14 @@ static bool is_in_list(const char *name, const char *list) {
   return false;
 }
 
-bool rl_host_is_ours(const char *host, const char *address, const char *local_address, const char *allowed_hosts) {
+bool rl_host_is_allowed(const char *host, const char *address, const char *local_address, const char *allowed_hosts) {
   char name[256];
   if (host == NULL || !parse_host(host, name, sizeof name)) return false;
-  return is_loopback(name) || same_address(name, address) || (local_address != NULL && same_address(name, local_address)) ||
+  return is_loopback(name) || is_same_address(name, address) || (local_address != NULL && is_same_address(name, local_address)) ||
          is_in_list(name, allowed_hosts);
 }
 
-bool rl_origin_is_ours(const char *origin, const char *host) {
+bool rl_origin_is_allowed(const char *origin, const char *host) {
   if (origin == NULL) return true;
   static const char *const schemes[] = {"http://", "https://"};
   for (int i = 0; i < 2; i++) {
@@ -69,4 +69,4 @@ bool rl_origin_is_ours(const char *origin, const char *host) {
   return false;
 }
 
-bool rl_fetch_site_is_ours(const char *site) { return site == NULL || strcasecmp(site, "cross-site") != 0; }
+bool rl_fetch_site_is_allowed(const char *site) { return site == NULL || strcasecmp(site, "cross-site") != 0; }

@@ -1,5 +1,5 @@
-/* Checks where a request comes from, by its headers alone. A foreign Host header shows DNS rebinding, a foreign Origin header a
- * page of another site. Stateless, thread-safe. */
+/* Checks where a request comes from, by its headers alone. A foreign Host header shows DNS rebinding; a foreign Origin header
+ * shows that a page of another site sent the request. Stateless, thread-safe. */
 #ifndef RL_API_ORIGIN_CHECK_H
 #define RL_API_ORIGIN_CHECK_H
 
@@ -7,10 +7,10 @@
 
 /* Returns true when a Host header names loopback, the configured address, the address that the connection reached (local_address,
  * NULL when unknown) or one of the comma-separated names in allowed_hosts. The port is ignored, because tunnels change it. */
-bool rl_host_is_ours(const char *host, const char *address, const char *local_address, const char *allowed_hosts);
+bool rl_host_is_allowed(const char *host, const char *address, const char *local_address, const char *allowed_hosts);
 /* Returns true when origin is NULL (no browser, or a same-origin GET) or names the same host and port as the Host header. */
-bool rl_origin_is_ours(const char *origin, const char *host);
+bool rl_origin_is_allowed(const char *origin, const char *host);
 /* Returns false when Sec-Fetch-Site is cross-site; site is NULL when the header is absent. */
-bool rl_fetch_site_is_ours(const char *site);
+bool rl_fetch_site_is_allowed(const char *site);
 
 #endif

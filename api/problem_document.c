@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 const rl_problem_kind rl_problem_kinds[RL_PROBLEM_COUNT] = {
+    [RL_PROBLEM_BAD_REQUEST] = {.code = "bad_request", .title = "The HTTP request is malformed", .status = 400},
     [RL_PROBLEM_BAD_JSON] = {.code = "bad_json", .title = "The body is not valid JSON", .status = 400},
     [RL_PROBLEM_INVALID_FIELD] = {.code = "invalid_field", .title = "A field of the body is not valid", .status = 400},
     [RL_PROBLEM_INVALID_PARAMETER] = {.code = "invalid_parameter", .title = "A parameter is not valid", .status = 400},
@@ -26,12 +27,24 @@ const rl_problem_kind rl_problem_kinds[RL_PROBLEM_COUNT] = {
     [RL_PROBLEM_QUEUE_FULL] = {.code = "queue_full", .title = "The queue is full", .status = 429, .retry_after_s = 10},
     [RL_PROBLEM_INTERNAL] = {.code = "internal", .title = "Internal error", .status = 500},
     [RL_PROBLEM_UNAVAILABLE] = {.code = "unavailable", .title = "Temporarily unavailable", .status = 503, .retry_after_s = 5},
-    [RL_PROBLEM_STORAGE_FULL] = {.code = "storage_full", .title = "There is no space left in the state folder", .status = 507},
+    [RL_PROBLEM_BUSY] = {.code = "busy", .title = "Too many requests at once", .status = 503, .retry_after_s = 1},
+    [RL_PROBLEM_DEADLINE] = {.code = "deadline_exceeded",
+                             .title = "The request took too long",
+                             .status = 503,
+                             .retry_after_s = 5},
+    [RL_PROBLEM_STORAGE_FULL] = {.code = "storage_full",
+                                 .title = "There is no space left in the state folder",
+                                 .status = 503,
+                                 .retry_after_s = 10},
+    [RL_PROBLEM_STORAGE_LOCKED] = {.code = "storage_locked",
+                                   .title = "Another program holds the database locked",
+                                   .status = 503,
+                                   .retry_after_s = 1},
 };
 
 static bool is_storage_full(const rl_error *err) {
   return (err->domain == RL_STORAGE && err->code == RL_STORAGE_FULL) ||
-         (err->domain == RL_SYS && (err->code == ENOSPC || err->code == EDQUOT));
+         (err->domain == RL_ERRNO && (err->code == ENOSPC || err->code == EDQUOT));
 }
 
 /* Another program holds a lock on the database. */
@@ -39,13 +52,16 @@ static bool is_storage_locked(const rl_error *err) { return err->domain == RL_ST
 
 rl_problem rl_problem_of_error(const rl_error *err, bool parameter_error) {
   if (err->domain == RL_INPUT)
-    return parameter_error           ? RL_PROBLEM_INVALID_PARAMETER
-           : err->pointer[0] != '\0' ? RL_PROBLEM_INVALID_FIELD
-                                     : RL_PROBLEM_BAD_JSON;
+    return parameter_error                ? RL_PROBLEM_INVALID_PARAMETER
+           : err->json_pointer[0] != '\0' ? RL_PROBLEM_INVALID_FIELD
+                                          : RL_PROBLEM_BAD_JSON;
   if (err->domain == RL_HTTP)
     for (int i = 0; i < RL_PROBLEM_COUNT; i++)
       if (rl_problem_kinds[i].status == err->code) return (rl_problem)i;
-  return is_storage_full(err) ? RL_PROBLEM_STORAGE_FULL : is_storage_locked(err) ? RL_PROBLEM_UNAVAILABLE : RL_PROBLEM_INTERNAL;
+  if (err->domain == RL_LIMIT) return err->code == RL_LIMIT_DEADLINE ? RL_PROBLEM_DEADLINE : RL_PROBLEM_BUSY;
+  return is_storage_full(err)     ? RL_PROBLEM_STORAGE_FULL
+         : is_storage_locked(err) ? RL_PROBLEM_STORAGE_LOCKED
+                                  : RL_PROBLEM_INTERNAL;
 }
 
 char *rl_problem_print(rl_problem problem, const rl_error *err, bool parameter_error) {
@@ -59,8 +75,8 @@ char *rl_problem_print(rl_problem problem, const rl_error *err, bool parameter_e
   cJSON_AddNumberToObject(document, "status", kind->status);
   cJSON_AddStringToObject(document, "code", kind->code);
   cJSON_AddStringToObject(document, "detail", internal ? "The daemon's log has the reason." : err->message);
-  if (parameter_error) cJSON_AddStringToObject(document, "parameter", err->pointer + (err->pointer[0] == '/'));
-  else if (err->domain == RL_INPUT) cJSON_AddStringToObject(document, "pointer", err->pointer);
+  if (parameter_error) cJSON_AddStringToObject(document, "parameter", err->json_pointer + (err->json_pointer[0] == '/'));
+  else if (err->domain == RL_INPUT) cJSON_AddStringToObject(document, "pointer", err->json_pointer);
   char *text = cJSON_PrintUnformatted(document);
   cJSON_Delete(document);
   return text;

@@ -7,6 +7,7 @@
 #include "base/error.h"
 
 typedef enum rl_problem {
+  RL_PROBLEM_BAD_REQUEST, /* the first with its status: of RL_HTTP errors with code 400 */
   RL_PROBLEM_BAD_JSON,
   RL_PROBLEM_INVALID_FIELD,
   RL_PROBLEM_INVALID_PARAMETER,
@@ -22,7 +23,10 @@ typedef enum rl_problem {
   RL_PROBLEM_QUEUE_FULL,
   RL_PROBLEM_INTERNAL,
   RL_PROBLEM_UNAVAILABLE,
+  RL_PROBLEM_BUSY,
+  RL_PROBLEM_DEADLINE,
   RL_PROBLEM_STORAGE_FULL,
+  RL_PROBLEM_STORAGE_LOCKED,
   RL_PROBLEM_COUNT
 } rl_problem;
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/body_cache.h"
 #include "api/connections.h"
 #include "api/event_streams.h"
 #include "api/handlers.h"
@@ -16,7 +17,7 @@
 
 enum { LABELS_SIZE = 256 };
 
-/* Prints HELP and TYPE of a metric, which stand before its samples. */
+/* Prints the HELP and TYPE lines, which precede the samples of a metric. */
 static void print_family(FILE *out, const char *name, const char *type, const char *help) {
   fprintf(out, "# HELP rooflined_%s %s\n# TYPE rooflined_%s %s\n", name, help, name, type);
 }
@@ -38,7 +39,7 @@ static void print_sample(FILE *out, const char *name, const char *labels, uint64
           (unsigned long long)value);
 }
 
-static void print_labelled(FILE *out, const char *name, const char *label, const char *value, uint64_t count) {
+static void print_sample_with_label(FILE *out, const char *name, const char *label, const char *value, uint64_t count) {
   char labels[LABELS_SIZE] = "";
   add_label(labels, label, value);
   print_sample(out, name, labels, count);
@@ -66,8 +67,8 @@ static void print_histogram(FILE *out, const char *name, const char *labels, con
 
 static void print_unfinished_jobs(FILE *out, const rl_job_counts *counts, int64_t limit) {
   print_family(out, "jobs", "gauge", "Jobs that are queued or running.");
-  print_labelled(out, "jobs", "state", "queued", (uint64_t)counts->queued);
-  print_labelled(out, "jobs", "state", "running", (uint64_t)counts->running);
+  print_sample_with_label(out, "jobs", "state", "queued", (uint64_t)counts->queued);
+  print_sample_with_label(out, "jobs", "state", "running", (uint64_t)counts->running);
   print_gauge(out, "queue_limit", "Maximum number of queued jobs.", limit);
 }
 
@@ -95,7 +96,8 @@ static void print_job_times(FILE *out, const char *name, const char *help, const
 static void print_jobs(FILE *out, const rl_job_statistics *statistics) {
   print_family(out, "jobs_submitted_total", "counter", "Accepted jobs, by kind.");
   for (int kind = 0; rl_job_kinds[kind].name != NULL; kind++)
-    print_labelled(out, "jobs_submitted_total", "kind", rl_job_kinds[kind].name, atomic_load(&statistics->submitted[kind]));
+    print_sample_with_label(out, "jobs_submitted_total", "kind", rl_job_kinds[kind].name,
+                            atomic_load(&statistics->submitted[kind]));
   print_finished_jobs(out, statistics);
   print_job_times(out, "job_wait_seconds", "Time from a job's acceptance to its start.", statistics->wait);
   print_job_times(out, "job_run_seconds", "Time from a job's start to its end.", statistics->run);
@@ -116,20 +118,20 @@ static void print_device_states(FILE *out, const rl_device_state *devices, int c
 static int print_devices(FILE *out, rl_supervisor *supervisor, rl_error *err) {
   static const struct {
     const char *name, *help;
-    size_t member;
+    size_t offset;
   } counters[] = {
       {"worker_restarts_total", "Worker processes restarted after they died.", offsetof(rl_device_state, restarts)},
       {"worker_frames_total", "Messages received from workers.", offsetof(rl_device_state, frames)},
       {"worker_received_bytes_total", "Bytes of these messages, headers included.", offsetof(rl_device_state, bytes)}};
   rl_device_state *devices = calloc(RL_DEVICES_MAX, sizeof *devices);
-  if (devices == NULL) return rl_fail(err, RL_SYS, 0, "out of memory for devices");
+  if (devices == NULL) return rl_fail(err, RL_ERRNO, 0, "out of memory for devices");
   int count = rl_supervisor_devices(supervisor, devices, RL_DEVICES_MAX);
   print_device_states(out, devices, count);
   for (size_t k = 0; k < sizeof counters / sizeof *counters; k++) {
     print_family(out, counters[k].name, "counter", counters[k].help);
     for (int i = 0; i < count; i++)
-      print_labelled(out, counters[k].name, "device", devices[i].id,
-                     (uint64_t) * (const int64_t *)((const char *)&devices[i] + counters[k].member));
+      print_sample_with_label(out, counters[k].name, "device", devices[i].id,
+                              (uint64_t) * (const int64_t *)((const char *)&devices[i] + counters[k].offset));
   }
   free(devices);
   return 0;
@@ -138,13 +140,13 @@ static int print_devices(FILE *out, rl_supervisor *supervisor, rl_error *err) {
 static int print_store(FILE *out, rl_store *store, rl_error *err) {
   static const char *const row_types[RL_REMOVED_KINDS] = {"activity", "events", "jobs"};
   int64_t database, log;
-  if (rl_store_bytes(store, &database, &log, err) < 0) return -1;
+  if (rl_store_file_sizes(store, &database, &log, err) < 0) return -1;
   print_family(out, "database_bytes", "gauge", "Size of the database file and of its write-ahead log.");
-  print_labelled(out, "database_bytes", "file", "database", (uint64_t)database);
-  print_labelled(out, "database_bytes", "file", "log", (uint64_t)log);
+  print_sample_with_label(out, "database_bytes", "file", "database", (uint64_t)database);
+  print_sample_with_label(out, "database_bytes", "file", "log", (uint64_t)log);
   print_family(out, "retention_removed_rows_total", "counter", "Rows that retention removed, by type.");
   for (int i = 0; i < RL_REMOVED_KINDS; i++)
-    print_labelled(out, "retention_removed_rows_total", "what", row_types[i], (uint64_t)rl_store_removed_rows(store, i));
+    print_sample_with_label(out, "retention_removed_rows_total", "what", row_types[i], (uint64_t)rl_store_removed_rows(store, i));
   return 0;
 }
 
@@ -152,7 +154,7 @@ static void print_requests(FILE *out, const rl_http_statistics *statistics) {
   print_family(out, "http_requests_total", "counter", "Replies, by route and status.");
   for (int route = -1; route < 0 || rl_routes[route].method != NULL; route++)
     for (int status = 0; status == 0 || rl_http_statuses[status - 1] != 0; status++) {
-      uint64_t count = rl_http_statistics_replies(statistics, route, status);
+      uint64_t count = rl_http_statistics_reply_count(statistics, route, status);
       char labels[LABELS_SIZE] = "", code[16] = "other";
       if (count == 0) continue;
       if (rl_http_statuses[status] != 0) snprintf(code, sizeof code, "%d", rl_http_statuses[status]);
@@ -162,13 +164,22 @@ static void print_requests(FILE *out, const rl_http_statistics *statistics) {
     }
 }
 
+static void print_cache(FILE *out, rl_server *server) {
+  print_gauge(out, "body_cache_bytes", "Bytes of replies that are kept in memory or being sent from it.",
+              (int64_t)rl_body_cache_bytes(server->body_cache));
+  print_family(out, "body_cache_lookups_total", "counter", "Requests whose reply may be kept in memory, by result.");
+  print_sample_with_label(out, "body_cache_lookups_total", "result", "hit", atomic_load(&server->cache_hits));
+  print_sample_with_label(out, "body_cache_lookups_total", "result", "miss", atomic_load(&server->cache_misses));
+}
+
 static void print_http(FILE *out, rl_server *server) {
   print_gauge(out, "http_connections", "Open connections.", rl_connections_count(server->connections));
   print_gauge(out, "http_requests_active", "Requests in progress, event streams included.",
-              rl_http_statistics_active(server->statistics));
+              rl_http_statistics_active_requests(server->statistics));
   print_gauge(out, "event_listeners", "Open event streams.", rl_event_streams_count(server->event_streams));
   print_gauge(out, "sessions", "Login sessions of the web page.",
               rl_login_sessions_count(server->login_sessions, rl_monotonic_ns()));
+  print_cache(out, server);
   print_requests(out, server->statistics);
   print_family(out, "http_request_duration_seconds", "histogram", "Time from a request's headers to the end of its reply.");
   print_histogram(out, "http_request_duration_seconds", "", rl_http_duration_bounds_s,
@@ -190,15 +201,15 @@ static int print_metrics(FILE *out, rl_server *server, rl_error *err) {
   return 0;
 }
 
-int rl_handle_get_metrics(rl_call *call, rl_error *err) {
+int rl_handle_get_prometheus_metrics(rl_http_request *request, rl_error *err) {
   char *text = NULL;
   size_t size;
   FILE *out = open_memstream(&text, &size);
   if (out == NULL) return rl_fail_errno(err, "no memory stream");
-  int rc = print_metrics(out, call->server, err);
+  int rc = print_metrics(out, request->server, err);
   if (fclose(out) != 0 || rc < 0) {
     free(text);
-    return rc < 0 ? rc : rl_fail(err, RL_SYS, 0, "out of memory for metrics");
+    return rc < 0 ? rc : rl_fail(err, RL_ERRNO, 0, "out of memory for metrics");
   }
-  return rl_reply_text(call, 200, text, "text/plain; version=0.0.4; charset=utf-8", err);
+  return rl_reply_text(request, 200, text, "text/plain; version=0.0.4; charset=utf-8", err);
 }

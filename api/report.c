@@ -8,7 +8,7 @@
 
 static const char not_finite[] = "the number is not finite";
 
-static rl_metric_value metric_value_of(const cJSON *entry) {
+static rl_metric_value metric_value_from_json(const cJSON *entry) {
   const cJSON *name = cJSON_GetArrayItem(entry, 0), *value = cJSON_GetArrayItem(entry, 1), *reason = cJSON_GetArrayItem(entry, 2);
   rl_metric_value item = {.name = name->valuestring,
                           .value = cJSON_IsNumber(value) ? value->valuedouble : NAN,
@@ -19,21 +19,21 @@ static rl_metric_value metric_value_of(const cJSON *entry) {
   return item;
 }
 
-int rl_kernel_metrics_read(const char *kernel, const char *run, rl_kernel_metrics *metrics, rl_error *err) {
-  rl_kernel_metrics read = {.kernel = cJSON_Parse(kernel ? kernel : "[]"), .run = cJSON_Parse(run)};
-  size_t count = (size_t)cJSON_GetArraySize(read.kernel) + (size_t)cJSON_GetArraySize(read.run);
-  read.items = calloc(count + 1, sizeof *read.items);
-  if (!read.kernel || !read.run || !read.items) {
-    rl_kernel_metrics_clear(&read);
-    return rl_fail(err, RL_SYS, 0, "out of memory for a kernel's metrics");
+int rl_kernel_metrics_parse(const char *kernel, const char *run, rl_kernel_metrics *metrics, rl_error *err) {
+  rl_kernel_metrics parsed = {.kernel = cJSON_Parse(kernel ? kernel : "[]"), .run = cJSON_Parse(run)};
+  size_t count = (size_t)cJSON_GetArraySize(parsed.kernel) + (size_t)cJSON_GetArraySize(parsed.run);
+  parsed.items = calloc(count + 1, sizeof *parsed.items);
+  if (!parsed.kernel || !parsed.run || !parsed.items) {
+    rl_kernel_metrics_clear(&parsed);
+    return rl_fail(err, RL_ERRNO, 0, "out of memory for a kernel's metrics");
   }
-  read.values = (rl_metric_values){read.items, count};
-  rl_metric_value *item = read.items;
+  parsed.values = (rl_metric_values){parsed.items, count};
+  rl_metric_value *item = parsed.items;
   const cJSON *entry;
-  cJSON_ArrayForEach (entry, read.kernel) *item++ = metric_value_of(entry);
-  cJSON_ArrayForEach (entry, read.run) *item++ = metric_value_of(entry);
-  rl_metric_values_sort(read.items, count);
-  *metrics = read;
+  cJSON_ArrayForEach (entry, parsed.kernel) *item++ = metric_value_from_json(entry);
+  cJSON_ArrayForEach (entry, parsed.run) *item++ = metric_value_from_json(entry);
+  rl_metric_values_sort(parsed.items, count);
+  *metrics = parsed;
   return 0;
 }
 
@@ -51,7 +51,7 @@ static uint32_t section_bit(const char *id) {
 }
 
 rl_report_view rl_report_view_make(const char *capability, const char *requested) {
-  rl_report_view view = {.requested_known = requested != NULL};
+  rl_report_view view = {.request_is_known = requested != NULL};
   if (capability) snprintf(view.capability, sizeof view.capability, "%s", capability);
   cJSON *ids = requested ? cJSON_Parse(requested) : NULL, *id;
   cJSON_ArrayForEach (id, ids)
@@ -68,10 +68,11 @@ uint32_t rl_report_view_sections(const rl_report_view *view, const rl_metric_val
     with_entries |= rl_raw_metrics[i].sections;
     if (!isnan(value->value)) with_values |= rl_raw_metrics[i].sections;
   }
-  return view->requested_known && with_entries ? view->requested_bits : with_values;
+  return view->request_is_known && with_entries ? view->requested_bits : with_values;
 }
 
-/* A report, a comparison and the catalogue have the same sections, tables and rows; `write` makes the JSON of a row. */
+/* A report, a comparison and the catalogue share their sections, tables and rows; `write` makes the JSON of a row for one of
+ * them. */
 typedef struct row_writer {
   cJSON *(*write)(const struct row_writer *writer, const rl_section_row *row); /* returns NULL to leave the row out */
   const rl_metric_values *a, *b;
@@ -117,7 +118,7 @@ static cJSON *sections_json(uint32_t sections, const row_writer *writer) {
 }
 
 static void add_parts(cJSON *object, const rl_section_row *row, const rl_metric_values *values) {
-  rl_part parts[RL_PARTS_MAX];
+  rl_part parts[RL_MAX_PARTS];
   size_t count = rl_row_parts(row, values, parts);
   if (count == 0) return;
   cJSON *array = cJSON_AddArrayToObject(object, "parts");

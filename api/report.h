@@ -19,13 +19,13 @@ typedef struct rl_kernel_metrics {
 } rl_kernel_metrics;
 
 /* Parses the JSON texts of the store's queries; kernel NULL: the kernel has none. */
-int rl_kernel_metrics_read(const char *kernel, const char *run, rl_kernel_metrics *metrics, rl_error *err);
+int rl_kernel_metrics_parse(const char *kernel, const char *run, rl_kernel_metrics *metrics, rl_error *err);
 void rl_kernel_metrics_clear(rl_kernel_metrics *metrics);
 
 /* Which sections a report shows for the kernels of a run. */
 typedef struct rl_report_view {
   char capability[8];      /* "9.0"; "" when unknown */
-  bool requested_known;    /* false: the run's row does not have the request */
+  bool request_is_known;   /* false: the run's row does not have the request */
   uint32_t requested_bits; /* bit i: rl_sections[i] */
 } rl_report_view;
 
@@ -46,7 +46,7 @@ typedef struct rl_findings {
   rl_finding *items;
   size_t count;
 } rl_findings;
-/* Returns the findings of all rules; none when memory is out. */
+/* Returns the findings of all rules; none if memory is exhausted. */
 rl_findings rl_report_apply_rules(const rl_metric_values *values);
 /* [{"rule", "version", "section", "kind", "title", "message", "speedup_pct", "scope", "inputs"}] */
 cJSON *rl_report_findings(const rl_metric_values *values);

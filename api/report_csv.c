@@ -34,7 +34,7 @@ static void put_next_field(FILE *out, const char *text) {
   put_field(out, text);
 }
 
-static void put_columns(FILE *out, const char *const *columns, size_t count) {
+static void put_next_fields(FILE *out, const char *const *columns, size_t count) {
   for (size_t i = 0; i < count; i++) put_next_field(out, columns[i]);
 }
 
@@ -53,7 +53,7 @@ static void put_number_member(FILE *out, const cJSON *object, const char *name) 
   put_number(out, cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(object, name)));
 }
 
-static void put_extent(FILE *out, const cJSON *kernel, const char *name) {
+static void put_dim3_member(FILE *out, const cJSON *kernel, const char *name) {
   const cJSON *extent = cJSON_GetObjectItemCaseSensitive(kernel, name);
   char text[96] = "";
   if (cJSON_GetArraySize(extent) == 3)
@@ -68,7 +68,7 @@ static void put_device(FILE *out, const cJSON *run) {
   put_next_field(out, device && strncmp(device, "gpu", 3) == 0 ? device + 3 : "");
 }
 
-static void put_kernel(FILE *out, const rl_csv_kernel *kernel) {
+static void put_kernel_fields(FILE *out, const rl_csv_kernel *kernel) {
   char id[32];
   snprintf(id, sizeof id, "%.0f", cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(kernel->kernel, "ordinal")));
   put_field(out, id);
@@ -78,15 +78,15 @@ static void put_kernel(FILE *out, const rl_csv_kernel *kernel) {
   put_text_member(out, kernel->kernel, "name");
   put_number(out, rl_metric_get(kernel->values, "launch__context_id"));
   put_number(out, rl_metric_get(kernel->values, "launch__stream_id"));
-  put_extent(out, kernel->kernel, "block");
-  put_extent(out, kernel->kernel, "grid");
+  put_dim3_member(out, kernel->kernel, "block");
+  put_dim3_member(out, kernel->kernel, "grid");
   put_device(out, kernel->run);
   put_next_field(out, kernel->view->capability);
 }
 
-static void put_kernel_columns(FILE *out) {
+static void put_kernel_column_names(FILE *out) {
   put_field(out, kernel_columns[0]);
-  put_columns(out, kernel_columns + 1, KERNEL_COLUMNS - 1);
+  put_next_fields(out, kernel_columns + 1, KERNEL_COLUMNS - 1);
 }
 
 typedef struct details_page {
@@ -95,26 +95,26 @@ typedef struct details_page {
   rl_csv_details details;
 } details_page;
 
-static void put_details_columns(FILE *out, rl_csv_details details, const char *const fields[DETAILS_COLUMNS]) {
-  put_columns(out, fields, 1);
-  if (details != RL_CSV_DETAILS_HEADER) put_columns(out, fields + 1, 1);
-  put_columns(out, fields + 2, DETAILS_COLUMNS - 2);
+static void put_details_fields(FILE *out, rl_csv_details details, const char *const fields[DETAILS_COLUMNS]) {
+  put_next_fields(out, fields, 1);
+  if (details != RL_CSV_DETAILS_HEADER) put_next_fields(out, fields + 1, 1);
+  put_next_fields(out, fields + 2, DETAILS_COLUMNS - 2);
   putc('\n', out);
 }
 
-void rl_csv_print_details_head(FILE *out, rl_csv_details details) {
-  put_kernel_columns(out);
-  put_details_columns(out, details, details_columns);
+void rl_csv_print_details_header(FILE *out, rl_csv_details details) {
+  put_kernel_column_names(out);
+  put_details_fields(out, details, details_columns);
 }
 
 static void put_details_line(const details_page *page, const char *const fields[DETAILS_COLUMNS]) {
-  put_kernel(page->out, page->kernel);
-  put_details_columns(page->out, page->details, fields);
+  put_kernel_fields(page->out, page->kernel);
+  put_details_fields(page->out, page->details, fields);
 }
 
 /* Prints a value followed by its parts, as ncu does: "30 (20; 10)". Longer text is cut at size. */
-static void print_value(const char *value, const rl_section_row *row, const rl_metric_values *values, char *text, size_t size) {
-  rl_part parts[RL_PARTS_MAX];
+static void format_value(const char *value, const rl_section_row *row, const rl_metric_values *values, char *text, size_t size) {
+  rl_part parts[RL_MAX_PARTS];
   size_t count = rl_row_parts(row, values, parts), used = (size_t)snprintf(text, size, "%s", value);
   for (size_t i = 0; i < count && used < size; i++) {
     rl_ncu_text number = rl_ncu_format(parts[i].value, "");
@@ -129,7 +129,7 @@ static void put_row(const details_page *page, const rl_section *section, const r
   rl_ncu_text number = rl_ncu_format_scaled(result.value, row->unit);
   const char *choice = rl_row_text(row, result.value);
   char text[4096];
-  print_value(choice ? choice : number.value, row, values, text, sizeof text);
+  format_value(choice ? choice : number.value, row, values, text, sizeof text);
   put_details_line(
       page, (const char *const[DETAILS_COLUMNS]){section->name, row->table, row->name, number.unit, text, "", "", "", "", ""});
 }
@@ -145,13 +145,13 @@ static void put_finding(const details_page *page, const rl_section *section, con
                                                               types[finding->kind], finding->message, scope, speedup});
 }
 
-static bool has_row(rl_csv_details details, const rl_section_row *row) {
+static bool shows_row(rl_csv_details details, const rl_section_row *row) {
   return details == RL_CSV_DETAILS_ALL || (details == RL_CSV_DETAILS_HEADER) == (row->table[0] == '\0');
 }
 
 static void put_section(const details_page *page, const rl_section *section, const rl_findings *findings) {
   for (size_t i = 0; i < section->row_count; i++)
-    if (has_row(page->details, &section->rows[i]) && rl_row_is_available(&section->rows[i], page->kernel->view->capability))
+    if (shows_row(page->details, &section->rows[i]) && rl_row_is_available(&section->rows[i], page->kernel->view->capability))
       put_row(page, section, &section->rows[i]);
   for (size_t i = 0; i < findings->count; i++)
     if (strcmp(findings->items[i].rule->section, section->id) == 0) put_finding(page, section, &findings->items[i]);
@@ -181,9 +181,9 @@ static const char *choice_text(const char *name, double value) {
   return NULL;
 }
 
-void rl_csv_print_raw_head(FILE *out, const char *const *metric_names, size_t count) {
-  put_kernel_columns(out);
-  put_columns(out, metric_names, count);
+void rl_csv_print_raw_header(FILE *out, const char *const *metric_names, size_t count) {
+  put_kernel_column_names(out);
+  put_next_fields(out, metric_names, count);
   putc('\n', out);
   put_field(out, "");
   for (size_t i = 1; i < KERNEL_COLUMNS; i++) put_next_field(out, "");
@@ -192,7 +192,7 @@ void rl_csv_print_raw_head(FILE *out, const char *const *metric_names, size_t co
 }
 
 void rl_csv_print_raw(FILE *out, const rl_csv_kernel *kernel, const char *const *metric_names, size_t count) {
-  put_kernel(out, kernel);
+  put_kernel_fields(out, kernel);
   for (size_t i = 0; i < count; i++) {
     double value = rl_metric_get(kernel->values, metric_names[i]);
     const char *text = choice_text(metric_names[i], value);

@@ -18,11 +18,11 @@ typedef struct rl_csv_kernel {
 } rl_csv_kernel;
 
 /* The details page: one line for each metric, in scaled units, then one for each finding of the section. */
-void rl_csv_print_details_head(FILE *out, rl_csv_details details);
+void rl_csv_print_details_header(FILE *out, rl_csv_details details);
 void rl_csv_print_details(FILE *out, const rl_csv_kernel *kernel, rl_csv_details details);
 
 /* The raw page: one line for each kernel and one column for each metric, unscaled. Its second line has the units. */
-void rl_csv_print_raw_head(FILE *out, const char *const *metric_names, size_t count);
+void rl_csv_print_raw_header(FILE *out, const char *const *metric_names, size_t count);
 void rl_csv_print_raw(FILE *out, const rl_csv_kernel *kernel, const char *const *metric_names, size_t count);
 
 #endif

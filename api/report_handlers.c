@@ -9,7 +9,7 @@
 #include "api/report_stream.h"
 #include "api/server_internal.h"
 
-#define MAX_ID 9007199254740992.0 /* 2^53: up to here whole numbers are exact as JSON numbers (doubles) */
+#define MAX_JSON_INTEGER 9007199254740992.0 /* 2^53: up to here whole numbers are exact as JSON numbers (doubles) */
 
 typedef struct report_query {
   int64_t kernel; /* -1: all */
@@ -31,8 +31,9 @@ static const char *const detail_names[] = {"full", "names", NULL};
 static const char *const format_names[] = {"json", "csv", NULL};
 static const char *const page_names[] = {"details", "raw", NULL};
 
-const rl_field rl_get_report_query[] = {
-    RL_FIELD(report_query, kernel, RL_FIELD_INT, .minimum = 0, .maximum = MAX_ID, .summary = "Only the kernel with this ordinal"),
+const rl_field rl_get_run_report_query[] = {
+    RL_FIELD(report_query, kernel, RL_FIELD_INT, .minimum = 0, .maximum = MAX_JSON_INTEGER,
+             .summary = "Only the kernel with this ordinal"),
     RL_FIELD(report_query, format, RL_FIELD_CHOICE, .names = format_names,
              .summary = "csv: the format of ncu --csv; default json"),
     RL_FIELD(report_query, page, RL_FIELD_CHOICE, .names = page_names, .summary = "csv: which of ncu's pages; default details"),
@@ -40,11 +41,13 @@ const rl_field rl_get_report_query[] = {
              .summary = "csv: rows of the details page: the sections' headers, their tables (body), or all; default header"),
     {0}};
 const rl_field rl_compare_runs_query[] = {
-    RL_FIELD(compare_query, a, RL_FIELD_INT, .required = true, .minimum = 1, .maximum = MAX_ID, .summary = "The baseline run"),
-    RL_FIELD(compare_query, b, RL_FIELD_INT, .required = true, .minimum = 1, .maximum = MAX_ID, .summary = "The candidate run"),
-    RL_FIELD(compare_query, kernel, RL_FIELD_INT, .minimum = 0, .maximum = MAX_ID,
+    RL_FIELD(compare_query, a, RL_FIELD_INT, .required = true, .minimum = 1, .maximum = MAX_JSON_INTEGER,
+             .summary = "The baseline run"),
+    RL_FIELD(compare_query, b, RL_FIELD_INT, .required = true, .minimum = 1, .maximum = MAX_JSON_INTEGER,
+             .summary = "The candidate run"),
+    RL_FIELD(compare_query, kernel, RL_FIELD_INT, .minimum = 0, .maximum = MAX_JSON_INTEGER,
              .summary = "Only the kernel of a with this ordinal, and the kernel of b that is paired with it"),
-    RL_FIELD(compare_query, kernel_b, RL_FIELD_INT, .minimum = 0, .maximum = MAX_ID,
+    RL_FIELD(compare_query, kernel_b, RL_FIELD_INT, .minimum = 0, .maximum = MAX_JSON_INTEGER,
              .summary = "Only the kernel of b with this ordinal; together with kernel: these two, whatever their names"),
     RL_FIELD(compare_query, detail, RL_FIELD_CHOICE, .names = detail_names,
              .summary = "names: the pairs of kernels alone, without sections and findings; default full"),
@@ -52,34 +55,34 @@ const rl_field rl_compare_runs_query[] = {
 
 /* ordinal -1: any kernel. */
 static rl_binding ordinal_binding(const char *name, int64_t ordinal) {
-  return (rl_binding){name, ordinal >= 0 ? RL_BIND_INT : RL_BIND_NULL, .integer = ordinal};
+  return (rl_binding){name, ordinal >= 0 ? RL_SQL_INTEGER : RL_SQL_NULL, .integer = ordinal};
 }
 
-/* Returns the object as text without its closing brace, followed by ,"kernels":[ . NULL when memory is out. */
-static char *open_kernels(const cJSON *object, rl_error *err) {
+/* Returns the object as text without its closing brace, followed by ,"kernels":[ . NULL if memory is exhausted. */
+static char *print_head(const cJSON *object, rl_error *err) {
   char *text = cJSON_PrintUnformatted(object), *head = NULL;
   if (text != NULL && asprintf(&head, "%.*s,\"kernels\":[", (int)strlen(text) - 1, text) < 0) head = NULL;
   free(text);
-  if (head == NULL) rl_fail(err, RL_SYS, 0, "out of memory for a report");
+  if (head == NULL) rl_fail(err, RL_ERRNO, 0, "out of memory for a report");
   return head;
 }
 
 static char *print_and_delete(cJSON *object, rl_error *err) {
   char *text = cJSON_PrintUnformatted(object);
   cJSON_Delete(object);
-  if (text == NULL) rl_fail(err, RL_SYS, 0, "out of memory for a kernel's report");
+  if (text == NULL) rl_fail(err, RL_ERRNO, 0, "out of memory for a kernel's report");
   return text;
 }
 
 /* Returns why the kernels of a run have no sections. */
 static const char *no_counters_reason(const rl_report_run *run) {
-  const char *reason = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(run->facts, "counters_reason"));
+  const char *reason = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(run->row, "counters_reason"));
   return reason != NULL ? reason : "the counters pass did not count this kernel";
 }
 
 static char *render_json(rl_report_stream *stream, const char *const columns[RL_REPORT_COLUMNS], rl_error *err) {
-  rl_auto(rl_kernel_metrics_clear) rl_kernel_metrics metrics = {0};
-  if (rl_kernel_metrics_read(columns[COLUMN_METRICS], stream->a.metrics_json, &metrics, err) < 0) return NULL;
+  RL_CLEANUP(rl_kernel_metrics_clear) rl_kernel_metrics metrics = {0};
+  if (rl_kernel_metrics_parse(columns[COLUMN_METRICS], stream->a.metrics_json, &metrics, err) < 0) return NULL;
   cJSON *kernel = cJSON_Parse(columns[COLUMN_KERNEL]), *sections = NULL, *reason = NULL;
   if (cJSON_GetArraySize(metrics.kernel) > 0) sections = rl_report_sections(&stream->a.view, &metrics.values);
   else reason = cJSON_CreateString(no_counters_reason(&stream->a));
@@ -92,24 +95,24 @@ static char *render_json(rl_report_stream *stream, const char *const columns[RL_
   return print_and_delete(kernel, err);
 }
 
-/* Closes a memory stream, which may be NULL, and returns its text; NULL when memory is out. */
+/* Closes a memory stream, which may be NULL, and returns its text; NULL if memory is exhausted. */
 static char *close_memstream(FILE *out, char **text, rl_error *err) {
   if (out != NULL && fclose(out) == 0) return *text;
   free(*text);
-  rl_fail(err, RL_SYS, 0, "out of memory for a report");
+  rl_fail(err, RL_ERRNO, 0, "out of memory for a report");
   return NULL;
 }
 
 /* Returns the lines that `write` writes for a kernel. */
 static char *render_csv(rl_report_stream *stream, const char *const columns[RL_REPORT_COLUMNS],
                         void (*write)(FILE *, const rl_report_stream *, const rl_csv_kernel *), rl_error *err) {
-  rl_auto(rl_kernel_metrics_clear) rl_kernel_metrics metrics = {0};
-  rl_auto(rl_json_cleanup) cJSON *kernel = cJSON_Parse(columns[COLUMN_KERNEL]);
+  RL_CLEANUP(rl_kernel_metrics_clear) rl_kernel_metrics metrics = {0};
+  RL_CLEANUP(rl_json_cleanup) cJSON *kernel = cJSON_Parse(columns[COLUMN_KERNEL]);
   char *text = NULL;
   size_t size;
-  if (rl_kernel_metrics_read(columns[COLUMN_METRICS], stream->a.metrics_json, &metrics, err) < 0) return NULL;
+  if (rl_kernel_metrics_parse(columns[COLUMN_METRICS], stream->a.metrics_json, &metrics, err) < 0) return NULL;
   FILE *out = open_memstream(&text, &size);
-  if (out != NULL) write(out, stream, &(rl_csv_kernel){stream->a.facts, kernel, &stream->a.view, &metrics.values});
+  if (out != NULL) write(out, stream, &(rl_csv_kernel){stream->a.row, kernel, &stream->a.view, &metrics.values});
   return close_memstream(out, &text, err);
 }
 
@@ -132,18 +135,18 @@ static char *render_raw(rl_report_stream *stream, const char *const columns[RL_R
 static int add_metric_name(rl_report_stream *stream, size_t *capacity, const char *name, rl_error *err) {
   if (stream->metric_count == *capacity) {
     char **grown = realloc(stream->metric_names, (*capacity = 2 * *capacity + 256) * sizeof *grown);
-    if (grown == NULL) return rl_fail(err, RL_SYS, 0, "out of memory for a report");
+    if (grown == NULL) return rl_fail(err, RL_ERRNO, 0, "out of memory for a report");
     stream->metric_names = grown;
   }
   char *copy = strdup(name);
-  if (copy == NULL) return rl_fail(err, RL_SYS, 0, "out of memory for a report");
+  if (copy == NULL) return rl_fail(err, RL_ERRNO, 0, "out of memory for a report");
   stream->metric_names[stream->metric_count++] = copy;
   return 0;
 }
 
 /* Reads the columns of the raw page: every metric that was collected for any of the kernels. */
 static int read_metric_names(rl_store *store, const rl_binding bindings[2], rl_report_stream *stream, rl_error *err) {
-  rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *json;
   size_t capacity = 0;
   int found;
@@ -158,15 +161,15 @@ static char *render_csv_head(const rl_report_stream *stream, int page, rl_error 
   size_t size;
   FILE *out = open_memstream(&text, &size);
   if (out != NULL && page == PAGE_RAW)
-    rl_csv_print_raw_head(out, (const char *const *)stream->metric_names, stream->metric_count);
-  else if (out != NULL) rl_csv_print_details_head(out, stream->details);
+    rl_csv_print_raw_header(out, (const char *const *)stream->metric_names, stream->metric_count);
+  else if (out != NULL) rl_csv_print_details_header(out, stream->details);
   return close_memstream(out, &text, err);
 }
 
 /* Returns a kernel row with the workload's name, for a run without recorded kernels. */
-static char *make_substitute(const rl_report_run *run, rl_error *err) {
+static char *make_substitute_row(const rl_report_run *run, rl_error *err) {
   static const char *const unknown[] = {"launch", "phase", "pass", "grid", "block", "code_sha256"};
-  const char *workload = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(run->facts, "workload"));
+  const char *workload = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(run->row, "workload"));
   cJSON *kernel = cJSON_CreateObject();
   cJSON_AddNumberToObject(kernel, "ordinal", 0);
   cJSON_AddStringToObject(kernel, "name", workload ? workload : "");
@@ -178,8 +181,8 @@ static int prepare_json(rl_report_stream *stream, const report_query *query, rl_
   stream->separator = ",";
   stream->tail = "]}";
   stream->render = render_json;
-  if (query->kernel <= 0 && (stream->substitute = make_substitute(&stream->a, err)) == NULL) return -1;
-  stream->head = open_kernels(stream->a.facts, err);
+  if (query->kernel <= 0 && (stream->substitute_row = make_substitute_row(&stream->a, err)) == NULL) return -1;
+  stream->head = print_head(stream->a.row, err);
   return stream->head != NULL ? 0 : -1;
 }
 
@@ -193,25 +196,32 @@ static int prepare_csv(rl_store *store, const rl_binding bindings[2], rl_report_
   return stream->head != NULL ? 0 : -1;
 }
 
-int rl_handle_get_report(rl_call *call, rl_error *err) {
+/* All kernels of the run, or lines of CSV. */
+bool rl_run_report_is_heavy(const rl_http_request *request) {
+  const char *format = rl_http_request_parameter(request, "format");
+  return rl_http_request_parameter(request, "kernel") == NULL ||
+         (format != NULL && strcmp(format, format_names[FORMAT_CSV]) == 0);
+}
+
+int rl_handle_get_run_report(rl_http_request *request, rl_error *err) {
   report_query query = {.kernel = -1};
-  rl_store *store = call->server->store;
-  if (rl_call_parse_query(call, &query, sizeof query, err) < 0) return -1;
+  rl_store *store = request->server->store;
+  if (rl_http_request_parse_query(request, &query, sizeof query, err) < 0) return -1;
   bool csv = query.format == FORMAT_CSV;
-  rl_binding bindings[] = {{":run", RL_BIND_INT, .integer = call->id},
+  rl_binding bindings[] = {{":run", RL_SQL_INTEGER, .integer = request->id},
                            ordinal_binding(":kernel", query.kernel),
-                           {":inside", RL_BIND_INT, .integer = !csv}};
-  rl_auto(rl_report_stream_cleanup) rl_report_stream *stream = rl_report_stream_new(err);
-  if (stream == NULL || rl_report_run_read(store, call->id, &stream->a, err) < 0) return -1;
+                           {":inside", RL_SQL_INTEGER, .integer = !csv}};
+  RL_CLEANUP(rl_report_stream_cleanup) rl_report_stream *stream = rl_report_stream_new(err);
+  if (stream == NULL || rl_report_run_read(store, request->id, &stream->a, err) < 0) return -1;
   int rc = csv ? prepare_csv(store, bindings, stream, &query, err) : prepare_json(stream, &query, err);
   if (rc < 0 || rl_store_query(store, RL_QUERY_REPORT_KERNELS, bindings, 3, &stream->cursor, err) < 0) return -1;
-  return rl_report_stream_reply(call, &stream, csv ? "text/csv" : "application/json", err);
+  return rl_report_stream_reply(request, &stream, csv ? "text/csv" : "application/json", err);
 }
 
 static char *render_pair(rl_report_stream *stream, const char *const columns[RL_REPORT_COLUMNS], rl_error *err) {
-  rl_auto(rl_kernel_metrics_clear) rl_kernel_metrics a = {0}, b = {0};
-  if (rl_kernel_metrics_read(columns[COLUMN_METRICS_A], stream->a.metrics_json, &a, err) < 0) return NULL;
-  if (rl_kernel_metrics_read(columns[COLUMN_METRICS_B], stream->b.metrics_json, &b, err) < 0) return NULL;
+  RL_CLEANUP(rl_kernel_metrics_clear) rl_kernel_metrics a = {0}, b = {0};
+  if (rl_kernel_metrics_parse(columns[COLUMN_METRICS_A], stream->a.metrics_json, &a, err) < 0) return NULL;
+  if (rl_kernel_metrics_parse(columns[COLUMN_METRICS_B], stream->b.metrics_json, &b, err) < 0) return NULL;
   cJSON *pair = cJSON_Parse(columns[COLUMN_PAIR]);
   cJSON *sections = rl_report_differences(&stream->a.view, &a.values, &stream->b.view, &b.values);
   cJSON_AddItemToObject(pair, "sections", sections);
@@ -228,9 +238,9 @@ static char *render_pair_names(rl_report_stream *stream, const char *const colum
 }
 
 /* Reads a run, and checks that its counters pass has this kernel (-1: any). RL_HTTP 404 when one is missing. */
-static int read_side(rl_store *store, int64_t id, int64_t kernel, rl_report_run *run, rl_error *err) {
-  rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
-  rl_binding bindings[] = {{":run", RL_BIND_INT, .integer = id}, ordinal_binding(":kernel", kernel)};
+static int read_compared_run(rl_store *store, int64_t id, int64_t kernel, rl_report_run *run, rl_error *err) {
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  rl_binding bindings[] = {{":run", RL_SQL_INTEGER, .integer = id}, ordinal_binding(":kernel", kernel)};
   const char *name;
   if (rl_report_run_read(store, id, run, err) < 0) return -1;
   if (kernel < 0) return 0;
@@ -242,8 +252,8 @@ static int read_side(rl_store *store, int64_t id, int64_t kernel, rl_report_run 
 
 /* Adds "comparison", an item of /jobs/{id}/comparison for the two runs, or null with "comparison_reason". */
 static int add_comparison(rl_store *store, const compare_query *query, cJSON *document, rl_error *err) {
-  rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
-  rl_binding bindings[] = {{":a", RL_BIND_INT, .integer = query->a}, {":b", RL_BIND_INT, .integer = query->b}};
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  rl_binding bindings[] = {{":a", RL_SQL_INTEGER, .integer = query->a}, {":b", RL_SQL_INTEGER, .integer = query->b}};
   const char *json;
   if (rl_store_query(store, RL_QUERY_COMPARISON, bindings, 2, &cursor, err) < 0) return -1;
   int found = rl_cursor_next(cursor, &json, err);
@@ -254,36 +264,43 @@ static int add_comparison(rl_store *store, const compare_query *query, cJSON *do
 }
 
 static int prepare_comparison(rl_store *store, const compare_query *query, rl_report_stream *stream, rl_error *err) {
-  rl_auto(rl_json_cleanup) cJSON *document = cJSON_CreateObject();
-  cJSON_AddItemToObject(document, "a", cJSON_Duplicate(stream->a.facts, true));
-  cJSON_AddItemToObject(document, "b", cJSON_Duplicate(stream->b.facts, true));
+  RL_CLEANUP(rl_json_cleanup) cJSON *document = cJSON_CreateObject();
+  cJSON_AddItemToObject(document, "a", cJSON_Duplicate(stream->a.row, true));
+  cJSON_AddItemToObject(document, "b", cJSON_Duplicate(stream->b.row, true));
   if (add_comparison(store, query, document, err) < 0) return -1;
   stream->separator = ",";
   stream->tail = "]}";
   stream->render = query->detail == DETAIL_FULL ? render_pair : render_pair_names;
-  stream->head = open_kernels(document, err);
+  stream->head = print_head(document, err);
   return stream->head != NULL ? 0 : -1;
 }
 
-int rl_handle_compare_runs(rl_call *call, rl_error *err) {
-  compare_query query = {.kernel = -1, .kernel_b = -1};
-  rl_store *store = call->server->store;
-  if (rl_call_parse_query(call, &query, sizeof query, err) < 0) return -1;
-  rl_binding bindings[] = {{":a", RL_BIND_INT, .integer = query.a},
-                           {":b", RL_BIND_INT, .integer = query.b},
-                           ordinal_binding(":kernel_a", query.kernel),
-                           ordinal_binding(":kernel_b", query.kernel_b),
-                           {":numbers", RL_BIND_INT, .integer = query.detail == DETAIL_FULL}};
-  rl_auto(rl_report_stream_cleanup) rl_report_stream *stream = rl_report_stream_new(err);
-  if (stream == NULL || read_side(store, query.a, query.kernel, &stream->a, err) < 0) return -1;
-  if (read_side(store, query.b, query.kernel_b, &stream->b, err) < 0) return -1;
-  if (prepare_comparison(store, &query, stream, err) < 0) return -1;
-  if (rl_store_query(store, RL_QUERY_COMPARE_KERNELS, bindings, 5, &stream->cursor, err) < 0) return -1;
-  return rl_report_stream_reply(call, &stream, "application/json", err);
+/* The sections and findings of all kernels. */
+bool rl_runs_comparison_is_heavy(const rl_http_request *request) {
+  const char *detail = rl_http_request_parameter(request, "detail");
+  bool names_only = detail != NULL && strcmp(detail, detail_names[DETAIL_NAMES]) == 0;
+  return !names_only && rl_http_request_parameter(request, "kernel") == NULL;
 }
 
-int rl_handle_list_sections(rl_call *call, rl_error *err) {
+int rl_handle_compare_runs(rl_http_request *request, rl_error *err) {
+  compare_query query = {.kernel = -1, .kernel_b = -1};
+  rl_store *store = request->server->store;
+  if (rl_http_request_parse_query(request, &query, sizeof query, err) < 0) return -1;
+  rl_binding bindings[] = {{":a", RL_SQL_INTEGER, .integer = query.a},
+                           {":b", RL_SQL_INTEGER, .integer = query.b},
+                           ordinal_binding(":kernel_a", query.kernel),
+                           ordinal_binding(":kernel_b", query.kernel_b),
+                           {":numbers", RL_SQL_INTEGER, .integer = query.detail == DETAIL_FULL}};
+  RL_CLEANUP(rl_report_stream_cleanup) rl_report_stream *stream = rl_report_stream_new(err);
+  if (stream == NULL || read_compared_run(store, query.a, query.kernel, &stream->a, err) < 0) return -1;
+  if (read_compared_run(store, query.b, query.kernel_b, &stream->b, err) < 0) return -1;
+  if (prepare_comparison(store, &query, stream, err) < 0) return -1;
+  if (rl_store_query(store, RL_QUERY_COMPARE_KERNELS, bindings, 5, &stream->cursor, err) < 0) return -1;
+  return rl_report_stream_reply(request, &stream, "application/json", err);
+}
+
+int rl_handle_list_report_sections(rl_http_request *request, rl_error *err) {
   cJSON *document = cJSON_CreateObject(), *items = cJSON_AddArrayToObject(document, "items");
   for (size_t i = 0; i < rl_section_count; i++) cJSON_AddItemToArray(items, rl_report_catalogue(i));
-  return rl_reply_json(call, 200, document, err);
+  return rl_reply_json(request, 200, document, err);
 }

@@ -36,8 +36,8 @@ static cJSON *point_json(const rl_roofline *roofline, int level, int unit) {
 /* A unit that executed no operations has no points. */
 static cJSON *points_json(const rl_roofline *roofline) {
   cJSON *array = cJSON_CreateArray();
-  for (int unit = 0; unit < RL_UNITS; unit++)
-    for (int level = 0; level < RL_LEVELS; level++)
+  for (int unit = 0; unit < RL_UNIT_COUNT; unit++)
+    for (int level = 0; level < RL_LEVEL_COUNT; level++)
       if (roofline->units[unit].achieved_per_s > 0) cJSON_AddItemToArray(array, point_json(roofline, level, unit));
   return array;
 }
@@ -72,8 +72,8 @@ cJSON *rl_report_roofline(const rl_metric_values *values) {
   cJSON *object = cJSON_CreateObject();
   rl_json_add_number(object, "duration_s", roofline.duration_s);
   cJSON_AddBoolToObject(object, "counted", roofline.counted);
-  cJSON_AddItemToObject(object, "levels", roofs_json(roofline.levels, RL_LEVELS));
-  cJSON_AddItemToObject(object, "units", roofs_json(roofline.units, RL_UNITS));
+  cJSON_AddItemToObject(object, "levels", roofs_json(roofline.levels, RL_LEVEL_COUNT));
+  cJSON_AddItemToObject(object, "units", roofs_json(roofline.units, RL_UNIT_COUNT));
   cJSON_AddItemToObject(object, "points", points_json(&roofline));
   cJSON_AddItemToObject(object, "model", model_json(&roofline.model));
   cJSON_AddItemToObject(object, "classification", classification_json(&roofline));

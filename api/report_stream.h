@@ -5,13 +5,13 @@
 
 #include <cjson/cJSON.h>
 
-#include "api/call.h"
+#include "api/http_request.h"
 #include "api/report_csv.h"
 #include "store/store.h"
 
 typedef struct rl_report_run {
-  cJSON *facts;       /* the run's row, as the store's query gives it */
-  char *metrics_json; /* the run's metrics, for rl_kernel_metrics_read */
+  cJSON *row;         /* the run's row, as the store's query gives it */
+  char *metrics_json; /* the run's metrics, for rl_kernel_metrics_parse */
   rl_report_view view;
 } rl_report_run;
 
@@ -26,22 +26,22 @@ typedef struct rl_report_stream {
   rl_cursor *cursor;
   char *head;                   /* malloc'ed */
   const char *separator, *tail; /* between the rows' texts, and after them */
-  char *substitute;             /* first column of the row to render when the query has none; NULL: no row */
+  char *substitute_row;         /* first column of the row to render when the query has none; NULL: no row */
   /* Returns the text of a row, malloc'ed; NULL with err on failure. Columns other than the first may be NULL. */
   char *(*render)(struct rl_report_stream *stream, const char *const columns[RL_REPORT_COLUMNS], rl_error *err);
   rl_csv_details details;
   char **metric_names; /* CSV: the columns of the raw page */
   size_t metric_count;
   size_t row_count; /* rendered so far */
-  enum { RL_REPORT_HEAD, RL_REPORT_ROWS, RL_REPORT_DONE } next;
-  char *text;    /* the chunk that was returned last */
-  char *pending; /* a row's text that follows its separator */
+  enum { RL_REPORT_HEAD, RL_REPORT_ROWS, RL_REPORT_DONE } state;
+  char *last_chunk;  /* the chunk that was returned last */
+  char *pending_row; /* text of a row, sent after its separator */
 } rl_report_stream;
 
 rl_report_stream *rl_report_stream_new(rl_error *err);
 void rl_report_stream_free(rl_report_stream *stream);
-/* Replies with the stream and takes it: *stream becomes NULL. */
-int rl_report_stream_reply(rl_call *call, rl_report_stream **stream, const char *type, rl_error *err);
+/* Replies with the stream and takes ownership: *stream becomes NULL. */
+int rl_report_stream_reply(rl_http_request *request, rl_report_stream **stream, const char *content_type, rl_error *err);
 
 RL_DEFINE_CLEANUP(rl_report_stream_cleanup, rl_report_stream *, rl_report_stream_free, NULL)
 

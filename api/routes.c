@@ -9,37 +9,50 @@
 enum { LOGIN_BODY_BYTES = 4096 };
 
 const rl_route rl_routes[] = {
-    {"POST", "/jobs", "submitJob", "Submit a job", rl_handle_submit_job, .body_limit = RL_BODY_CONFIGURED},
-    {"GET", "/jobs", "listJobs", "List jobs, newest first", rl_handle_list_jobs, .query = rl_list_jobs_query},
-    {"GET", "/jobs/{id}", "getJob", "Get a job", rl_handle_get_job},
-    {"DELETE", "/jobs/{id}", "cancelJob", "Cancel a queued or running job", rl_handle_cancel_job},
-    {"GET", "/jobs/{id}/source", "getSource", "Get the kernel that a source job posted", rl_handle_get_source},
-    {"GET", "/jobs/{id}/events", "streamEvents", "Stream a job's events as server-sent events", rl_handle_stream_events},
-    {"GET", "/jobs/{id}/results", "getResults", "Get everything that a job's runs measured", rl_handle_get_results},
-    {"GET", "/jobs/{id}/kernels", "listKernels", "List a job's kernels with their metrics", rl_handle_list_kernels,
-     .query = rl_list_kernels_query},
-    {"GET", "/jobs/{id}/timeline", "getTimeline", "Get a job's activity in a time window", rl_handle_get_timeline,
-     .query = rl_get_timeline_query},
-    {"GET", "/jobs/{id}/comparison", "getComparison", "Compare a job's fp32 run with its other runs", rl_handle_get_comparison},
-    {"GET", "/history", "getHistory", "Get one metric over all runs", rl_handle_get_history, .query = rl_get_history_query},
+    {"POST", "/jobs", "submitJob", "Submit a job", rl_handle_submit_job, .body_limit = RL_BODY_CONFIGURED,
+     .pool = RL_POOL_SUBMIT},
+    {"GET", "/jobs", "listJobs", "List jobs, newest first", rl_handle_list_jobs, .query = rl_list_jobs_query,
+     .cached_by = RL_CACHED_BY_LISTS, .pool = RL_POOL_READ},
+    {"GET", "/jobs/{id}", "getJob", "Get a job", rl_handle_get_job, .cached_by = RL_CACHED_BY_JOB, .pool = RL_POOL_READ},
+    {"DELETE", "/jobs/{id}", "cancelJob", "Cancel a queued or running job", rl_handle_cancel_job, .pool = RL_POOL_CONTROL},
+    {"GET", "/jobs/{id}/source", "getSource", "Get the kernel that a source job posted", rl_handle_get_job_source,
+     .cached_by = RL_CACHED_BY_JOB, .pool = RL_POOL_READ},
+    {"GET", "/jobs/{id}/events", "streamEvents", "Stream a job's events as server-sent events", rl_handle_stream_job_events,
+     .pool = RL_POOL_CONTROL},
+    {"GET", "/jobs/{id}/results", "getResults", "Get everything that a job's runs measured", rl_handle_get_job_results,
+     .cached_by = RL_CACHED_BY_JOB, .pool = RL_POOL_READ},
+    {"GET", "/jobs/{id}/kernels", "listKernels", "List a job's kernels with their metrics", rl_handle_list_job_kernels,
+     .query = rl_list_job_kernels_query, .cached_by = RL_CACHED_BY_JOB, .pool = RL_POOL_READ,
+     .is_heavy = rl_job_kernels_are_heavy},
+    {"GET", "/jobs/{id}/timeline", "getTimeline", "Get a job's activity in a time window", rl_handle_get_job_timeline,
+     .query = rl_get_job_timeline_query, .cached_by = RL_CACHED_BY_JOB, .pool = RL_POOL_READ,
+     .is_heavy = rl_job_timeline_is_heavy},
+    {"GET", "/jobs/{id}/comparison", "getComparison", "Compare a job's fp32 run with its other runs",
+     rl_handle_get_job_comparison, .cached_by = RL_CACHED_BY_JOB, .pool = RL_POOL_READ},
+    {"GET", "/history", "getHistory", "Get one metric over all runs", rl_handle_get_metric_history,
+     .query = rl_get_metric_history_query, .cached_by = RL_CACHED_BY_LISTS, .pool = RL_POOL_READ,
+     .is_heavy = rl_metric_history_is_heavy},
     {"GET", "/runs/{id}/report", "getReport", "Get the report of a run's kernels: sections, findings and instructions",
-     rl_handle_get_report, .query = rl_get_report_query},
+     rl_handle_get_run_report, .query = rl_get_run_report_query, .cached_by = RL_CACHED_BY_RUN, .pool = RL_POOL_READ,
+     .is_heavy = rl_run_report_is_heavy},
     {"GET", "/compare", "compareRuns", "Compare the measurements and reports of two runs", rl_handle_compare_runs,
-     .query = rl_compare_runs_query},
+     .query = rl_compare_runs_query, .pool = RL_POOL_READ, .is_heavy = rl_runs_comparison_is_heavy},
     {"GET", "/workloads", "listWorkloads", "List the kernels that can be measured and the parameters that each accepts",
      rl_handle_list_workloads},
-    {"GET", "/sections", "listSections", "List the report's sections and the metrics of their rows", rl_handle_list_sections},
+    {"GET", "/sections", "listSections", "List the report's sections and the metrics of their rows",
+     rl_handle_list_report_sections},
     {"GET", "/ceilings", "listCeilings", "List the measured peak bandwidths and arithmetic rates of devices",
-     rl_handle_list_ceilings, .query = rl_list_ceilings_query},
+     rl_handle_list_ceilings, .query = rl_list_ceilings_query, .pool = RL_POOL_READ},
     {"GET", "/devices", "listDevices", "List the devices and their states", rl_handle_list_devices},
     {"GET", "/healthz", "getHealth", "Check that the daemon answers", rl_handle_get_health, .is_public = true},
-    {"GET", "/readyz", "getReadiness", "Check that the daemon can run jobs", rl_handle_get_readiness, .is_public = true},
-    {"GET", "/metrics", "getMetrics", "Get Prometheus metrics", rl_handle_get_metrics},
+    {"GET", "/readyz", "getReadiness", "Check that the daemon can run jobs", rl_handle_get_readiness, .is_public = true,
+     .pool = RL_POOL_CONTROL},
+    {"GET", "/metrics", "getMetrics", "Get Prometheus metrics", rl_handle_get_prometheus_metrics, .pool = RL_POOL_CONTROL},
     {"GET", "/openapi.json", "getOpenapi", "Get this API description", rl_handle_get_openapi},
     {"POST", "/login", "logIn", "Exchange a token for a session cookie", rl_handle_log_in, .body_limit = LOGIN_BODY_BYTES,
-     .is_public = true},
+     .is_public = true, .pool = RL_POOL_CONTROL},
     {"POST", "/logout", "logOut", "End the session", rl_handle_log_out, .is_public = true},
-    {"GET", "/{file}", "getFile", "Get a file of the web page", rl_handle_get_file, .is_public = true, .ignores_query = true},
+    {"GET", "/{file}", "getFile", "Get a file of the web page", rl_handle_get_web_file, .is_public = true, .ignores_query = true},
     {0},
 };
 
@@ -58,7 +71,7 @@ static bool path_matches(const char *pattern, const char *path, int64_t *id) {
   return rl_decimal_parse(text, id);
 }
 
-void rl_route_allow_method(char *allow, size_t allow_size, const char *method) {
+void rl_allow_header_append(char *allow, size_t allow_size, const char *method) {
   size_t used = strlen(allow);
   snprintf(allow + used, allow_size - used, "%s%s", used > 0 ? ", " : "", method);
 }
@@ -72,8 +85,8 @@ const rl_route *rl_route_find(const char *method, const char *path, int64_t *id,
     if (!path_matches(route->path, path, id)) continue;
     path_found = true;
     if (strcmp(route->method, method) == 0) return route;
-    rl_route_allow_method(allow, allow_size, route->method);
-    if (strcmp(route->method, "GET") == 0) rl_route_allow_method(allow, allow_size, "HEAD");
+    rl_allow_header_append(allow, allow_size, route->method);
+    if (strcmp(route->method, "GET") == 0) rl_allow_header_append(allow, allow_size, "HEAD");
   }
   return NULL;
 }

@@ -2,7 +2,7 @@
 #ifndef RL_API_ROUTES_H
 #define RL_API_ROUTES_H
 
-#include "api/call.h"
+#include "api/http_request.h"
 #include "embedded.h"
 
 extern const rl_route rl_routes[]; /* ends with {0}; the last, "/{file}", matches every path that no other route matches */
@@ -12,6 +12,6 @@ extern const rl_embedded rl_openapi[];
  * lists the path's methods, "" when no route has the path. */
 const rl_route *rl_route_find(const char *method, const char *path, int64_t *id, char *allow, size_t allow_size);
 /* Appends a method to the list in allow. */
-void rl_route_allow_method(char *allow, size_t allow_size, const char *method);
+void rl_allow_header_append(char *allow, size_t allow_size, const char *method);
 
 #endif

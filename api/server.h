@@ -1,5 +1,6 @@
-/* The HTTP server. One route table drives dispatch, 404 and 405, validation, the check of openapi.json and the test that every
- * route is exercised. Handlers submit and cancel jobs in the queue, and only read from the store and the supervisor. */
+/* The HTTP server. One route table determines dispatch, the replies 404 and 405, validation, the test that compares openapi.json
+ * with it, and the test that every route is called. Handlers submit and cancel jobs in the queue, and only read from the store
+ * and the supervisor. */
 #ifndef RL_API_SERVER_H
 #define RL_API_SERVER_H
 
@@ -11,16 +12,16 @@
 
 typedef struct rl_server rl_server;
 
-/* Starts to listen; *port is the port in use. RL_INPUT for an address beyond loopback without a token, or without TLS or
- * behind_proxy. config, store, queue and supervisor must outlive the server. */
+/* Starts to listen; *port is the port in use. RL_INPUT if the address is not loopback and there is no token, or
+ * neither TLS nor behind_proxy is set. config, store, queue and supervisor must outlive the server. */
 int rl_server_open(const rl_config *config, rl_store *store, rl_queue *queue, rl_supervisor *supervisor, rl_server **server,
                    int *port, rl_error *err);
-/* Opens a connection to the server's handlers that does not count among the clients' connections. Returns a non-blocking
- * descriptor, which the caller closes, or -1. */
-int rl_server_probe(rl_server *server, rl_error *err);
-/* -1 when every thread that serves clients has been in one request for at least limit_ns. */
+/* Opens a connection to the server for a health check; the limits on clients' connections don't apply to it. Returns a
+ * non-blocking descriptor, which the caller closes, or -1. */
+int rl_server_connect_probe(rl_server *server, rl_error *err);
+/* -1 when every thread that serves clients, or every thread of a pool, has been in one request for at least limit_ns. */
 int rl_server_check_liveness(rl_server *server, int64_t limit_ns, rl_error *err);
-/* Ends event streams, gives replies in progress 0.7 s to finish, closes. Accepts NULL. */
+/* Ends event streams, gives replies in progress 0.7 s to finish, and closes all connections. Accepts NULL. */
 void rl_server_close(rl_server *server);
 
 RL_DEFINE_CLEANUP(rl_server_cleanup, rl_server *, rl_server_close, NULL)

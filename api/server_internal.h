@@ -11,10 +11,12 @@
 #include "store/store.h"
 #include "supervisor/supervisor.h"
 
+struct rl_body_cache;
 struct rl_connections;
 struct rl_event_streams;
 struct rl_http_statistics;
 struct rl_login_sessions;
+struct rl_request_pools;
 
 struct rl_server {
   const rl_config *config;
@@ -22,14 +24,17 @@ struct rl_server {
   rl_queue *queue;
   rl_supervisor *supervisor;
   struct MHD_Daemon *client_http; /* listens for clients */
-  struct MHD_Daemon *probe_http;  /* has only the connections that rl_server_probe makes */
+  struct MHD_Daemon *probe_http;  /* has only the connections that rl_server_connect_probe makes */
   char *certificate, *key;        /* PEM text; NULL without TLS */
   int listen_fd;
   int web_folder_fd;       /* -1: there is no such folder */
   int client_thread_count; /* threads of client_http */
   bool token_required;
-  atomic_bool stopping;
-  atomic_int streamed_replies; /* chunked replies in progress: each holds a database connection */
+  atomic_bool stopping, interrupt_queries; /* interrupt_queries: the wait for replies in progress is over */
+  atomic_int streamed_replies;             /* chunked replies in progress: each holds a database connection */
+  struct rl_request_pools *pools;
+  struct rl_body_cache *body_cache;
+  _Atomic uint64_t cache_hits, cache_misses;
   struct rl_connections *connections;
   struct rl_event_streams *event_streams;
   struct rl_http_statistics *statistics;

@@ -61,39 +61,39 @@ static int open_path(int web_folder_fd, const char *path) {
 static const char *file_path(const char *path) { return strcmp(path, "/") == 0 ? "/index.html" : path; }
 
 /* Opens the regular file of a request's path; -1: no such file. */
-static int open_file(const rl_server *server, const char *path, struct stat *facts) {
+static int open_file(const rl_server *server, const char *path, struct stat *status) {
   path = file_path(path);
   if (server->web_folder_fd < 0 || path[0] != '/' || media_type_of(path) == NULL) return -1;
   int file = open_path(server->web_folder_fd, path + 1);
   if (file < 0) return -1;
-  if (fstat(file, facts) == 0 && S_ISREG(facts->st_mode)) return file;
+  if (fstat(file, status) == 0 && S_ISREG(status->st_mode)) return file;
   close(file);
   return -1;
 }
 
 bool rl_static_file_exists(const rl_server *server, const char *path) {
-  struct stat facts;
-  int file = open_file(server, path, &facts);
+  struct stat status;
+  int file = open_file(server, path, &status);
   if (file >= 0) close(file);
   return file >= 0;
 }
 
-int rl_handle_get_file(rl_call *call, rl_error *err) {
-  struct stat facts;
+int rl_handle_get_web_file(rl_http_request *request, rl_error *err) {
+  struct stat status;
   char etag[RL_ETAG_SIZE];
-  rl_auto(rl_close_descriptor) int file = open_file(call->server, call->path, &facts);
+  RL_CLEANUP(rl_close_descriptor) int file = open_file(request->server, request->path, &status);
   if (file < 0) return rl_fail(err, RL_HTTP, 404, "No route and no file has this path; /openapi.json lists the routes.");
-  const int64_t identity[] = {facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec, facts.st_size, (int64_t)facts.st_ino};
-  rl_etag_make(identity, sizeof identity, etag);
-  bool unchanged = rl_etag_matches(rl_call_header(call, "If-None-Match"), etag);
-  struct MHD_Response *response = unchanged ? rl_response_empty() : MHD_create_response_from_fd64((uint64_t)facts.st_size, file);
+  const int64_t identity[] = {status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_size, (int64_t)status.st_ino};
+  rl_etag_hash(identity, sizeof identity, etag);
+  bool unchanged = rl_etag_matches(rl_http_request_header(request, "If-None-Match"), etag);
+  struct MHD_Response *response = unchanged ? rl_response_empty() : MHD_create_response_from_fd64((uint64_t)status.st_size, file);
   if (response != NULL) {
     if (!unchanged) {
       file = -1; /* the response closes it */
-      rl_response_add_header(response, "Content-Type", media_type_of(file_path(call->path)));
+      rl_response_add_header(response, "Content-Type", media_type_of(file_path(request->path)));
     }
     rl_response_add_header(response, "ETag", etag);
     rl_response_add_header(response, "Cache-Control", "no-cache");
   }
-  return rl_reply(call, unchanged ? 304 : 200, response, err);
+  return rl_reply(request, unchanged ? 304 : 200, response, err);
 }

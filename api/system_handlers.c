@@ -11,7 +11,7 @@
 #include "base/commit.h"
 #include "request/spec.h"
 
-/* Returns the states of *count devices, malloc'ed; NULL when memory is out. */
+/* Returns the states of *count devices, malloc'ed; NULL if memory is exhausted. */
 static rl_device_state *read_devices(rl_server *server, int *count) {
   rl_device_state *states = calloc(RL_DEVICES_MAX, sizeof *states);
   if (states == NULL) return NULL;
@@ -25,60 +25,71 @@ static cJSON *device_json(const rl_device_state *state) {
   rl_json_add_text(device, "kind", state->kind);
   cJSON_AddStringToObject(device, "state", state->state);
   rl_json_add_text(device, "reason", state->reason);
-  if (state->facts[0] != '\0') cJSON_AddRawToObject(device, "facts", state->facts);
-  else cJSON_AddNullToObject(device, "facts");
+  if (state->properties[0] != '\0') cJSON_AddRawToObject(device, "properties", state->properties);
+  else cJSON_AddNullToObject(device, "properties");
   if (state->job_id != 0) cJSON_AddNumberToObject(device, "job", (double)state->job_id);
   else cJSON_AddNullToObject(device, "job");
   cJSON_AddNumberToObject(device, "restarts", (double)state->restarts);
   return device;
 }
 
-int rl_handle_list_devices(rl_call *call, rl_error *err) {
+int rl_handle_list_devices(rl_http_request *request, rl_error *err) {
   int count;
-  rl_device_state *states = read_devices(call->server, &count);
-  if (states == NULL) return rl_fail(err, RL_SYS, 0, "out of memory for devices");
+  rl_device_state *states = read_devices(request->server, &count);
+  if (states == NULL) return rl_fail(err, RL_ERRNO, 0, "out of memory for devices");
   cJSON *document = cJSON_CreateObject(), *items = cJSON_AddArrayToObject(document, "items");
   for (int i = 0; i < count; i++) cJSON_AddItemToArray(items, device_json(&states[i]));
   free(states);
-  return rl_reply_json(call, 200, document, err);
+  return rl_reply_json(request, 200, document, err);
 }
 
-int rl_handle_list_workloads(rl_call *call, rl_error *err) {
+int rl_handle_list_workloads(rl_http_request *request, rl_error *err) {
   cJSON *document = cJSON_CreateObject();
-  cJSON_AddItemToObject(document, "items", rl_job_kernels());
-  return rl_reply_json(call, 200, document, err);
+  cJSON_AddItemToObject(document, "items", rl_job_list_kernels());
+  return rl_reply_json(request, 200, document, err);
 }
 
-int rl_handle_get_health(rl_call *call, rl_error *err) {
+int rl_handle_get_health(rl_http_request *request, rl_error *err) {
   cJSON *document = cJSON_CreateObject();
   cJSON_AddStringToObject(document, "status", "ok");
   cJSON_AddStringToObject(document, "version", RL_VERSION);
   cJSON_AddStringToObject(document, "commit", RL_COMMIT);
-  return rl_reply_json(call, 200, document, err);
+  return rl_reply_json(request, 200, document, err);
+}
+
+/* Fails with 503 and the reason if results of a job wait to be stored: new jobs can't be stored either. */
+static int check_storing(rl_http_request *request, rl_error *err) {
+  if (rl_queue_check_storing(request->server->queue, err) >= 0) return 0;
+  bool has_code = err->domain == RL_STORAGE && (err->code == RL_STORAGE_LOCKED || err->code == RL_STORAGE_FULL);
+  if (!has_code) {
+    err->domain = RL_HTTP;
+    err->code = 503;
+  }
+  return -1;
 }
 
 /* Ready means that the daemon accepts jobs. A device whose worker is starting counts: a worker starts when the first job needs
  * it. */
-int rl_handle_get_readiness(rl_call *call, rl_error *err) {
+int rl_handle_get_readiness(rl_http_request *request, rl_error *err) {
   rl_job_counts counts;
   int count, usable = 0;
-  if (atomic_load(&call->server->stopping)) return rl_fail(err, RL_HTTP, 503, "The daemon is stopping.");
-  if (rl_queue_count(call->server->queue, &counts, err) < 0) return -1;
-  rl_device_state *states = read_devices(call->server, &count);
-  if (states == NULL) return rl_fail(err, RL_SYS, 0, "out of memory for devices");
+  if (atomic_load(&request->server->stopping)) return rl_fail(err, RL_HTTP, 503, "The daemon is stopping.");
+  if (rl_queue_count(request->server->queue, &counts, err) < 0 || check_storing(request, err) < 0) return -1;
+  rl_device_state *states = read_devices(request->server, &count);
+  if (states == NULL) return rl_fail(err, RL_ERRNO, 0, "out of memory for devices");
   for (int i = 0; i < count; i++) usable += strcmp(states[i].state, "unusable") != 0;
   free(states);
   if (usable == 0) return rl_fail(err, RL_HTTP, 503, "No device can run jobs; GET /devices has the reasons.");
   cJSON *document = cJSON_CreateObject();
   cJSON_AddStringToObject(document, "status", "ready");
   cJSON_AddNumberToObject(document, "devices", usable);
-  return rl_reply_json(call, 200, document, err);
+  return rl_reply_json(request, 200, document, err);
 }
 
-int rl_handle_get_openapi(rl_call *call, rl_error *err) {
+int rl_handle_get_openapi(rl_http_request *request, rl_error *err) {
   char etag[RL_ETAG_SIZE];
-  rl_etag_make(rl_openapi->text, rl_openapi->size, etag);
-  bool unchanged = rl_etag_matches(rl_call_header(call, "If-None-Match"), etag);
+  rl_etag_hash(rl_openapi->text, rl_openapi->size, etag);
+  bool unchanged = rl_etag_matches(rl_http_request_header(request, "If-None-Match"), etag);
   struct MHD_Response *response =
       unchanged ? rl_response_empty()
                 : MHD_create_response_from_buffer(rl_openapi->size, (void *)rl_openapi->text, MHD_RESPMEM_PERSISTENT);
@@ -87,5 +98,5 @@ int rl_handle_get_openapi(rl_call *call, rl_error *err) {
     rl_response_add_header(response, "ETag", etag);
     rl_response_add_header(response, "Cache-Control", "no-cache");
   }
-  return rl_reply(call, unchanged ? 304 : 200, response, err);
+  return rl_reply(request, unchanged ? 304 : 200, response, err);
 }

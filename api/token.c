@@ -7,10 +7,10 @@
 #include "base/utf8.h"
 
 static int init_libsodium(rl_error *err) {
-  return sodium_init() < 0 ? rl_fail(err, RL_SYS, 0, "libsodium can't be initialised") : 0;
+  return sodium_init() < 0 ? rl_fail(err, RL_ERRNO, 0, "libsodium can't be initialised") : 0;
 }
 
-int rl_token_make(char *token, rl_error *err) {
+int rl_token_generate(char *token, rl_error *err) {
   unsigned char bytes[32];
   if (init_libsodium(err) < 0) return -1;
   randombytes_buf(bytes, sizeof bytes);
@@ -34,7 +34,7 @@ static bool is_control(const unsigned char *text) {
 
 int rl_token_check_name(const char *name, rl_error *err) {
   if (name[0] == '\0') return rl_fail(err, RL_INPUT, 0, "the name of a token must not be empty");
-  if (!rl_utf8_valid(name, strlen(name))) return rl_fail(err, RL_INPUT, 0, "the name of a token must be UTF-8");
+  if (!rl_utf8_is_valid(name, strlen(name))) return rl_fail(err, RL_INPUT, 0, "the name of a token must be UTF-8");
   for (const unsigned char *c = (const unsigned char *)name; *c != '\0'; c++)
     if (is_control(c)) return rl_fail(err, RL_INPUT, 0, "the name of a token must not have control characters");
   return 0;

@@ -14,36 +14,38 @@
 #include "base/cleanup.h"
 
 static const char *const log_levels[] = {"error", "warning", "info", "debug", NULL};
-enum { FILE_MAX = 64 << 10 };
+enum { MAX_FILE_BYTES = 64 << 10 };
 
-#define KEY(MEMBER, TYPE, FALLBACK, SUMMARY, ...)                                                                     \
+#define KEY(MEMBER, TYPE, DEFAULT_VALUE, SUMMARY, ...)                                                                \
   {                                                                                                                   \
     .name = #MEMBER, .type = (TYPE), .offset = offsetof(rl_config, MEMBER), .size = sizeof(((rl_config *)0)->MEMBER), \
-    .fallback = (FALLBACK), .summary = (SUMMARY), __VA_ARGS__                                                         \
+    .default_value = (DEFAULT_VALUE), .summary = (SUMMARY), __VA_ARGS__                                               \
   }
-#define TEXT(MEMBER, FALLBACK, SUMMARY, ...) KEY(MEMBER, RL_KEY_TEXT, FALLBACK, SUMMARY, __VA_ARGS__)
-#define INT(MEMBER, FALLBACK, MINIMUM, MAXIMUM, SUMMARY) \
-  KEY(MEMBER, RL_KEY_INT, FALLBACK, SUMMARY, .minimum = (MINIMUM), .maximum = (MAXIMUM))
-#define BOOL(MEMBER, FALLBACK, SUMMARY) KEY(MEMBER, RL_KEY_BOOL, FALLBACK, SUMMARY)
+#define TEXT(MEMBER, DEFAULT_VALUE, SUMMARY, ...) KEY(MEMBER, RL_KEY_TEXT, DEFAULT_VALUE, SUMMARY, __VA_ARGS__)
+#define INT(MEMBER, DEFAULT_VALUE, MINIMUM, MAXIMUM, SUMMARY) \
+  KEY(MEMBER, RL_KEY_INT, DEFAULT_VALUE, SUMMARY, .minimum = (MINIMUM), .maximum = (MAXIMUM))
+#define BOOL(MEMBER, DEFAULT_VALUE, SUMMARY) KEY(MEMBER, RL_KEY_BOOL, DEFAULT_VALUE, SUMMARY)
 
 const rl_config_key rl_config_keys[] = {
-    TEXT(address, "127.0.0.1", "IP address to listen on; beyond loopback a token and TLS (or behind_proxy) are required"),
+    TEXT(address, "127.0.0.1",
+         "IP address to listen on; an address other than loopback requires a token, and TLS or behind_proxy"),
     INT(port, "8731", 0, 65535, "port to listen on; 0 picks a free one"),
     TEXT(state, "",
          "folder of the database; empty: $STATE_DIRECTORY, else $XDG_STATE_HOME/rooflined, else "
          "~/.local/state/rooflined"),
-    TEXT(web, "", "folder of the page; empty: ../share/rooflined/web beside the program's folder"),
-    TEXT(workers, "", "folder of rooflined-worker-*; empty: the program's own, else ../libexec/rooflined"),
+    TEXT(web, "", "folder of the web page's files; empty: ../share/rooflined/web, relative to the program's folder"),
+    TEXT(workers, "", "folder of rooflined-worker-*; empty: the program's folder if it has a worker, else ../libexec/rooflined"),
     TEXT(mnist_dir, "", "folder of the four MNIST files (plain or gzip); empty: synthetic digits"),
     TEXT(devices, "all", "devices to serve: all, or ids separated by commas (cpu,gpu0)"),
     INT(queue_limit, "1000", 1, 1000000, "queued jobs; further submissions are answered with 429"),
     INT(body_limit_bytes, "1048576", 1024, 64 << 20, "largest request body"),
-    INT(connection_limit, "1024", 1, 65536,
-        "open connections; beyond loopback and without a proxy, one address gets at most a quarter"),
+    INT(connection_limit, "4096", 1, 65536,
+        "open connections; when 7/8 are open, each new one closes the oldest without a complete request"),
     INT(request_timeout_s, "15", 1, 3600, "seconds within which headers and body must arrive"),
+    INT(request_deadline_s, "10", 1, 3600, "seconds after which the daemon stops working on a request, waiting in line included"),
     INT(job_deadline_s, "3600", 1, 604800, "deadline of a job that names none, in seconds from its start"),
     BOOL(refresh_ceilings, "true", "submit a ceilings job when a device's driver or clocks have changed"),
-    BOOL(allow_source, "false", "execute kernels that clients with a token post"),
+    BOOL(allow_source, "false", "execute kernel source posted by clients that have a token"),
     INT(source_buffer_bytes, "17179869184", 1, INT64_C(1) << 50,
         "largest total size of the buffers of a posted kernel, in bytes"),
     INT(activity_days, "30", 0, 36500, "days to keep raw activity records; 0: forever"),
@@ -51,11 +53,14 @@ const rl_config_key rl_config_keys[] = {
     INT(max_bytes, "0", 0, INT64_C(1) << 50, "database size above which the oldest rows are deleted; 0: no limit"),
     TEXT(tls_certificate, "", "certificate chain (PEM)"),
     TEXT(tls_key, "", "private key of the certificate (PEM)"),
-    BOOL(behind_proxy, "false", "a proxy in front of the daemon terminates TLS"),
+    BOOL(behind_proxy, "false",
+         "a proxy in front of the daemon terminates TLS and names the client: the last in X-Forwarded-For, else in Forwarded"),
     BOOL(require_token, "false", "require a token on loopback too"),
     TEXT(allowed_hosts, "", "additional Host names that requests may use, separated by commas"),
+    INT(spill_bytes, "67108864", 0, INT64_C(1) << 40,
+        "bytes of disk allocated for each device to keep results while the database can't be written; 0: none"),
     INT(threads, "0", 0, 4096, "threads of the CPU engines; 0: one for each core"),
-    TEXT(log_level, "info", "error, warning, info or debug", .names = log_levels),
+    TEXT(log_level, "info", "error, warning, info or debug", .allowed_values = log_levels),
     {0}};
 
 /* --- one value --------------------------------------------------------------------------------------------------------- */
@@ -75,9 +80,9 @@ static int set_text(const rl_config_key *key, const char *value, char *out, rl_e
   for (size_t i = 0; i < length; i++)
     if (iscntrl((unsigned char)value[i])) return rl_fail(err, RL_INPUT, 0, "%s has a control character", key->name);
   if (length >= key->size) return rl_fail(err, RL_INPUT, 0, "%s must be shorter than %zu bytes", key->name, key->size);
-  bool known = key->names == NULL;
-  for (int i = 0; !known && key->names[i] != NULL; i++) known = strcmp(key->names[i], value) == 0;
-  if (!known) return rl_fail(err, RL_INPUT, 0, "%s must be one of %s, not \"%s\"", key->name, key->summary, value);
+  bool is_allowed = key->allowed_values == NULL;
+  for (int i = 0; !is_allowed && key->allowed_values[i] != NULL; i++) is_allowed = strcmp(key->allowed_values[i], value) == 0;
+  if (!is_allowed) return rl_fail(err, RL_INPUT, 0, "%s must be one of %s, not \"%s\"", key->name, key->summary, value);
   memcpy(out, value, length + 1);
   return 0;
 }
@@ -163,7 +168,7 @@ static int read_line(file_reader *reader, char *text, size_t length, rl_error *e
 }
 
 int rl_config_read(FILE *stream, const char *source, rl_config *config, rl_error *err) {
-  rl_auto(free_text) char *text = NULL;
+  RL_CLEANUP(free_text) char *text = NULL;
   file_reader reader = {.config = *config, .source = source};
   size_t capacity = 0;
   for (ssize_t length; (length = getline(&text, &capacity, stream)) >= 0;) {
@@ -183,9 +188,9 @@ static int load_file(const char *file, rl_config *config, rl_error *err) {
   FILE *stream = fopen(file, "re");
   if (stream == NULL) return !must_exist && errno == ENOENT ? 0 : rl_fail_errno(err, "can't read %s", file);
   struct stat status;
-  int rc = fstat(fileno(stream), &status) >= 0 && S_ISREG(status.st_mode) && status.st_size <= FILE_MAX
+  int rc = fstat(fileno(stream), &status) >= 0 && S_ISREG(status.st_mode) && status.st_size <= MAX_FILE_BYTES
                ? rl_config_read(stream, file, config, err)
-               : rl_fail(err, RL_INPUT, 0, "%s is not a regular file of at most %d bytes", file, FILE_MAX);
+               : rl_fail(err, RL_INPUT, 0, "%s is not a regular file of at most %d bytes", file, MAX_FILE_BYTES);
   fclose(stream);
   return rc;
 }
@@ -220,13 +225,17 @@ static int join(char *path, const char *folder, const char *rest, rl_error *err)
   return 0;
 }
 
+/* systemd separates several state directories by colons; the first is the daemon's. */
 static int default_state(rl_config *config, rl_error *err) {
   static const struct {
-    const char *variable, *rest;
-  } candidates[] = {{"STATE_DIRECTORY", ""}, {"XDG_STATE_HOME", "rooflined"}, {"HOME", ".local/state/rooflined"}};
+    const char *variable, *rest, *separators;
+  } candidates[] = {{"STATE_DIRECTORY", "", ":"}, {"XDG_STATE_HOME", "rooflined", ""}, {"HOME", ".local/state/rooflined", ""}};
   for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++) {
-    const char *folder = getenv(candidates[i].variable);
-    if (folder != NULL && *folder == '/') return join(config->state, folder, candidates[i].rest, err);
+    const char *folders = getenv(candidates[i].variable);
+    if (folders == NULL || *folders != '/') continue;
+    RL_CLEANUP(free_text) char *first = strndup(folders, strcspn(folders, candidates[i].separators));
+    if (first == NULL) return rl_fail_errno(err, "can't read %s", candidates[i].variable);
+    return join(config->state, first, candidates[i].rest, err);
   }
   return rl_fail(err, RL_INPUT, 0, "no folder for the database is known: set --state FOLDER");
 }
@@ -235,10 +244,10 @@ static int default_state(rl_config *config, rl_error *err) {
 static bool has_workers(const char *folder) {
   char pattern[RL_PATH_SIZE];
   glob_t found = {0};
-  bool any = snprintf(pattern, sizeof pattern, "%s/rooflined-worker-*", folder) < (int)sizeof pattern &&
-             glob(pattern, 0, NULL, &found) == 0;
+  bool is_found = snprintf(pattern, sizeof pattern, "%s/rooflined-worker-*", folder) < (int)sizeof pattern &&
+                  glob(pattern, 0, NULL, &found) == 0;
   globfree(&found);
-  return any;
+  return is_found;
 }
 
 /* If `web` or `workers` is empty, derives it from the program's path, in the build tree and in an installation. */
@@ -266,7 +275,7 @@ static int check_consistency(const rl_config *config, rl_error *err) {
 int rl_config_load(const char *file, const char *const *overrides, int override_count, rl_config *config, rl_error *err) {
   rl_config loaded = {0};
   for (const rl_config_key *key = rl_config_keys; key->name != NULL; key++)
-    if (set_value(key, key->fallback, &loaded, err) < 0) return -1;
+    if (set_value(key, key->default_value, &loaded, err) < 0) return -1;
   if (load_file(file, &loaded, err) < 0 || load_environment(&loaded, err) < 0) return -1;
   for (int i = 0; i < override_count; i++)
     if (load_override(overrides[i], &loaded, err) < 0) return -1;
@@ -276,7 +285,7 @@ int rl_config_load(const char *file, const char *const *overrides, int override_
   return 0;
 }
 
-bool rl_config_loopback(const rl_config *config) {
+bool rl_config_is_loopback(const rl_config *config) {
   struct in_addr four;
   struct in6_addr six;
   if (inet_pton(AF_INET, config->address, &four) == 1) return (ntohl(four.s_addr) >> 24) == 127;

@@ -23,8 +23,9 @@ typedef struct rl_config {
   char devices[256];                          /* "all", or ids separated by commas: "cpu,gpu0" */
   int64_t queue_limit;                        /* 1000 */
   int64_t body_limit_bytes;                   /* 1 MiB */
-  int64_t connection_limit;                   /* 1024 */
+  int64_t connection_limit;                   /* 4096 */
   int64_t request_timeout_s;                  /* 15: headers and body must arrive within this time */
+  int64_t request_deadline_s;                 /* 10: the queries of a request end after this time */
   int64_t job_deadline_s;                     /* 3600 */
   bool refresh_ceilings;                      /* measure again when a device's driver or clocks have changed */
   bool allow_source;                          /* execute code that clients with a token post */
@@ -34,6 +35,7 @@ typedef struct rl_config {
   bool behind_proxy;
   bool require_token;      /* also on loopback */
   char allowed_hosts[256]; /* further Host names, comma-separated */
+  int64_t spill_bytes;     /* 64 MiB for each device; 0: no spill files */
   int64_t threads;         /* CPU engines; 0: all cores */
   char log_level[16];      /* error warning info debug */
 } rl_config;
@@ -44,8 +46,8 @@ typedef struct rl_config_key {
   rl_config_key_type type;
   size_t offset, size;
   int64_t minimum, maximum;
-  const char *fallback, *summary;
-  const char *const *names; /* TEXT: accepted values, NULL-terminated; NULL: any */
+  const char *default_value, *summary;
+  const char *const *allowed_values; /* TEXT: accepted values, NULL-terminated; NULL: any */
 } rl_config_key;
 extern const rl_config_key rl_config_keys[]; /* ends with {0} */
 
@@ -56,7 +58,7 @@ int rl_config_load(const char *file, const char *const *overrides, int override_
  * …"). */
 int rl_config_read(FILE *stream, const char *source, rl_config *config, rl_error *err);
 /* Whether the address is a loopback address. */
-bool rl_config_loopback(const rl_config *config);
+bool rl_config_is_loopback(const rl_config *config);
 /* Prints every setting with its summary, in the format that rl_config_read accepts. */
 void rl_config_print(const rl_config *config, FILE *out);
 

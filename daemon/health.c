@@ -39,7 +39,7 @@ static int request_health(int connection, rl_error *err) {
 int rl_health_check(rl_server *server, rl_store *store, int64_t request_limit_ns, rl_error *err) {
   rl_job_counts counts;
   if (rl_server_check_liveness(server, request_limit_ns, err) < 0) return -1;
-  rl_auto(rl_close_descriptor) int connection = rl_server_probe(server, err);
+  RL_CLEANUP(rl_close_descriptor) int connection = rl_server_connect_probe(server, err);
   if (connection < 0 || request_health(connection, err) < 0) return -1;
-  return rl_store_jobs_count(store, &counts, err);
+  return rl_store_count_jobs(store, &counts, err);
 }

@@ -1,4 +1,5 @@
-/* rooflined: opens store, queue, supervisor and server in this order, waits for a signal, and closes them in reverse. */
+/* rooflined: opens the store, recovers spilled passes, opens queue, supervisor and server in this order, waits for a signal, and
+ * closes them in reverse. */
 #include <errno.h>
 #include <getopt.h>
 #include <pthread.h>
@@ -19,6 +20,7 @@
 #include "base/log.h"
 #include "config.h"
 #include "health.h"
+#include "recovery.h"
 #include "supervisor/supervisor.h"
 
 enum { KEYS_MAX = 64, OVERRIDES_MAX = 128, HOUSEKEEPING_FIRST_S = 10, HOUSEKEEPING_S = 3600 };
@@ -65,8 +67,8 @@ static void print_help(void) {
                                        : "TEXT");
     for (char *c = left; *c != ' '; c++)
       if (*c == '_') *c = '-';
-    printf("  %-28s %s%s%s%s\n", left, key->summary, *key->fallback != '\0' ? " [" : "", key->fallback,
-           *key->fallback != '\0' ? "]" : "");
+    printf("  %-28s %s%s%s%s\n", left, key->summary, *key->default_value != '\0' ? " [" : "", key->default_value,
+           *key->default_value != '\0' ? "]" : "");
   }
 }
 
@@ -109,10 +111,10 @@ static void read_options(int argc, char **argv, command *out) {
   }
 }
 
-static rl_level log_level(const char *name) {
+static rl_log_level log_level(const char *name) {
   static const struct {
     const char *name;
-    rl_level level;
+    rl_log_level level;
   } levels[] = {{"error", RL_LOG_ERROR}, {"warning", RL_LOG_WARNING}, {"debug", RL_LOG_DEBUG}};
   for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
     if (strcmp(levels[i].name, name) == 0) return levels[i].level;
@@ -136,8 +138,8 @@ static void clean_up(housekeeper *keeper) {
   rl_error err;
   int64_t removed = 0;
   snprintf(cache, sizeof cache, "%s/" RL_CACHE_FOLDER, keeper->config->state);
-  rl_cache_prune(cache, rl_now_ns());
-  if (rl_store_retain(keeper->store, &retention, rl_now_ns(), &keeper->stopping, &removed, &err) < 0)
+  rl_cache_prune(cache, rl_realtime_ns());
+  if (rl_store_apply_retention(keeper->store, &retention, rl_realtime_ns(), &keeper->stopping, &removed, &err) < 0)
     rl_log(RL_LOG_WARNING, "can't clean up the database: %s", err.message);
   else if (removed > 0) rl_log(RL_LOG_INFO, "retention removed %lld rows", (long long)removed);
 }
@@ -167,7 +169,7 @@ static int housekeeper_start(housekeeper *keeper, rl_error *err) {
   pthread_condattr_destroy(&monotonic);
   pthread_mutex_init(&keeper->mutex, NULL);
   int code = pthread_create(&keeper->thread, NULL, run_housekeeper, keeper);
-  return code == 0 ? 0 : rl_fail(err, RL_SYS, code, "can't start the housekeeping thread: %s", strerror(code));
+  return code == 0 ? 0 : rl_fail(err, RL_ERRNO, code, "can't start the housekeeping thread: %s", strerror(code));
 }
 
 static void housekeeper_stop(housekeeper *keeper) {
@@ -180,7 +182,8 @@ static void housekeeper_stop(housekeeper *keeper) {
 
 /* --- serving ----------------------------------------------------------------------------------------------------------- */
 
-/* Waits for one of the signals. Meanwhile it notifies systemd's watchdog whenever the health check passes. */
+/* Waits for SIGTERM or SIGINT and returns it. Logs SIGHUP, with which a closed terminal would end the daemon. Meanwhile it
+ * notifies systemd's watchdog whenever the health check passes. */
 static int wait_for_signal(const sigset_t *signals, rl_server *server, rl_store *store) {
   uint64_t watchdog_us = 0;
   bool watched = sd_watchdog_enabled(0, &watchdog_us) > 0;
@@ -188,8 +191,9 @@ static int wait_for_signal(const sigset_t *signals, rl_server *server, rl_store 
   for (;;) {
     rl_error err;
     int got = watched ? sigtimedwait(signals, NULL, &interval) : sigwaitinfo(signals, NULL);
-    if (got > 0) return got;
-    if (!watched || errno != EAGAIN) continue;
+    if (got == SIGHUP) rl_log(RL_LOG_INFO, "SIGHUP: ignored; settings are read at the start, so restart to change them");
+    else if (got > 0) return got;
+    if (got > 0 || !watched || errno != EAGAIN) continue;
     if (rl_health_check(server, store, (int64_t)watchdog_us * 1000, &err) >= 0) sd_notify(0, "WATCHDOG=1");
     else rl_log(RL_LOG_ERROR, "the watchdog was not notified: %s", err.message);
   }
@@ -207,14 +211,14 @@ static void announce(const rl_config *config, int port) {
 }
 
 static int serve(const rl_config *config, const sigset_t *signals, rl_error *err) {
-  rl_auto(rl_store_cleanup) rl_store *store = NULL;
-  rl_auto(rl_queue_cleanup) rl_queue *jobs = NULL;
-  rl_auto(rl_supervisor_cleanup) rl_supervisor *supervisor = NULL;
-  rl_auto(rl_server_cleanup) rl_server *server = NULL;
+  RL_CLEANUP(rl_store_cleanup) rl_store *store = NULL;
+  RL_CLEANUP(rl_queue_cleanup) rl_queue *jobs = NULL;
+  RL_CLEANUP(rl_supervisor_cleanup) rl_supervisor *supervisor = NULL;
+  RL_CLEANUP(rl_server_cleanup) rl_server *server = NULL;
   housekeeper keeper = {.config = config};
   int port = 0;
-  if (rl_store_open(config->state, &store, err) < 0 || rl_queue_open(store, config->queue_limit, &jobs, err) < 0 ||
-      rl_supervisor_open(config, jobs, &supervisor, err) < 0 ||
+  if (rl_store_open(config->state, &store, err) < 0 || rl_recover_spilled_passes(config->state, store, err) < 0 ||
+      rl_queue_open(store, config->queue_limit, &jobs, err) < 0 || rl_supervisor_open(config, jobs, &supervisor, err) < 0 ||
       rl_server_open(config, store, jobs, supervisor, &server, &port, err) < 0)
     return -1;
   keeper.store = store;

@@ -43,8 +43,8 @@ static __device__ __forceinline__ uint32_t rank_in_cluster(void) {
 
 /* Arrives with release, waits with acquire: every thread sees what the threads of the cluster wrote before they arrived. */
 static __device__ __forceinline__ void cluster_arrive(void) { asm volatile("barrier.cluster.arrive.aligned;" ::: "memory"); }
-/* Orders only the earlier reads (WAR): threads that have waited may overwrite what this thread has read, but need not see its
- * stores. */
+/* Orders only the earlier reads (WAR): threads that have waited may overwrite what this thread has read, but are not guaranteed
+ * to see its stores. */
 static __device__ __forceinline__ void cluster_arrive_relaxed(void) {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 }

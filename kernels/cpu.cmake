@@ -1,4 +1,4 @@
-# Definitions for everyone, the data set, and the engines of the CPU worker.
+# Definitions that the daemon and all workers link, the data set, and the engines of the CPU worker.
 rl_library(rl_source SOURCES source/source.c source/arguments.c source/variants.c source/options.c source/elements.c
   source/base64.c source/source_cache.c source/workload.c kernel/dtype.c
   LIBS rl_base PkgConfig::libsodium Threads::Threads m)
@@ -7,7 +7,7 @@ rl_library(rl_workloads SOURCES registry.c workload.c train/model.c train/engine
   kernel/sequence.c kernel/elementwise.c kernel/rows.c kernel/softmax.c kernel/norm.c kernel/rope.c kernel/transpose.c
   kernel/reduction.c kernel/gemm.c kernel/attention.c kernel/conv.c kernel/lombscargle.c
   LIBS rl_source rl_base m)
-# Loops of products and sums are worth the compiler's vectors.
+# -O3 vectorises the loops over products and sums.
 set_source_files_properties(kernel/gemm.c kernel/attention.c kernel/conv.c kernel/lombscargle.c PROPERTIES COMPILE_OPTIONS -O3)
 rl_library(rl_data SOURCES thread_pool.c data/idx.c data/dataset.c data/synthetic.c
   LIBS rl_base PkgConfig::zlib PkgConfig::libsodium Threads::Threads m)
@@ -30,9 +30,9 @@ function(rl_vectorised name variant)
   target_compile_options(${objects} PRIVATE -O3 -Wno-psabi -fno-math-errno -fno-trapping-math ${ARGN})
   set(rl_vectorised ${rl_vectorised} $<TARGET_OBJECTS:${objects}> PARENT_SCOPE)
 endfunction()
-# Loops that must be limited by memory alone, in a debug build too.
+# Optimised in a debug build too, so that memory limits these loops and not arithmetic.
 set_source_files_properties(ceilings/cpu.c PROPERTIES COMPILE_OPTIONS -O3)
-# Contraction into FMA is for these loops alone. As a property of the file it comes behind the project's own -ffp-contract=off.
+# Only these loops may be contracted into FMA. A property of the file follows the project's -ffp-contract=off on the command line.
 set_source_files_properties(train/simd.c train/direct.c PROPERTIES COMPILE_OPTIONS -ffp-contract=fast)
 rl_vectorised(simd baseline)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
@@ -42,7 +42,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   endforeach()
 endif()
 set(rl_device_parts device/device.c device/launches.c device/ranges.c)
-rl_library(rl_device_cpu SOURCES device/cpu.c device/cpu_facts.c ${rl_device_parts} LIBS rl_base PkgConfig::openblas m)
+rl_library(rl_device_cpu SOURCES device/cpu.c device/cpu_properties.c ${rl_device_parts} LIBS rl_base PkgConfig::openblas m)
 rl_library(rl_engines_cpu
   SOURCES engine.c engines_cpu.c train/setup.c train/cpu.c train/reference.c train/layers.c train/blas.c
     train/fused.c train/simd_pick.c
@@ -64,8 +64,8 @@ target_compile_definitions(test_nvrtc PRIVATE RL_COMPILER="$<TARGET_FILE:rooflin
 add_dependencies(test_nvrtc rooflined-nvrtc)
 rl_unit_test(sequence SOURCES ${rl_tests}/test_sequence.c LIBS rl_engines_cpu m)
 rl_unit_test(ceilings SOURCES ${rl_tests}/test_ceilings.c LIBS rl_engines_cpu m)
-# Plain C of the CUDA engines, tested where there is no CUDA too.
-rl_unit_test(choices SOURCES ${rl_tests}/test_choices.c library/choices.c LIBS rl_base)
+# Plain C of the CUDA engines, also tested on hosts without CUDA.
+rl_unit_test(tuning_cache SOURCES ${rl_tests}/test_tuning_cache.c library/tuning_cache.c LIBS rl_base)
 rl_unit_test(data SOURCES ${rl_tests}/test_data.c LIBS rl_data PkgConfig::zlib)
 rl_unit_test(learning SOURCES ${rl_tests}/test_learning.c LIBS rl_engines_cpu m LABELS slow)
 add_test(NAME learning_mnist COMMAND test_learning mnist)

@@ -1,13 +1,14 @@
 # The CUDA device and its engines. cudart is linked statically and loads the driver at run time.
 find_library(RL_CUDNN_LIBRARY cudnn HINTS ${RL_CUDA_ROOT}/lib64 ${RL_CUDA_ROOT}/lib REQUIRED)
 rl_library(rl_engines_cuda
-  SOURCES device/cuda.cu device/cuda_graph.cu device/cuda_run.cu device/cuda_sample.cu device/cuda_facts.cu ${rl_device_parts}
+  SOURCES device/cuda.cu device/cuda_graph.cu device/cuda_run.cu device/cuda_sample.cu device/cuda_properties.cu
+    ${rl_device_parts}
     engines_cuda.cu engine.c train/setup.c train/cudnn.cu train/fused.cu train/persistent.cu
     train/cuda/training.cu train/cuda/training_launches.cu train/cuda/training_state.cu train/cuda/fc1.cu train/cuda/gather.cu
     train/cuda/conv1.cu train/cuda/conv1_half.cu train/cuda/conv2_forward.cu train/cuda/conv2_backward.cu
     train/cuda/conv2_float.cu train/cuda/pool.cu train/cuda/head.cu train/cuda/adam.cu
     train/cuda/persistent_kernels.cu
-    library/dnn.cu library/conv.cu library/attention.cu library/gemm.cu library/tune.cu library/choices.c
+    library/dnn.cu library/conv.cu library/attention.cu library/gemm.cu library/tune.cu library/tuning_cache.c
     ceilings/instance.c ceilings/cuda.cu ceilings/memory.cu ceilings/arithmetic.cu ceilings/tensor.cu
     kernel/instance.c kernel/input_stager.c kernel/parallel.c kernel/check.c kernel/sequence_engine.c
     kernel/cuda.cu kernel/cudnn.cu kernel/elementwise.cu

@@ -14,26 +14,26 @@ int rl_engine_supports(const rl_engine *engine, const void *params, rl_error *er
 
 const rl_engine *rl_engine_find(const char *workload, const char *name, const void *params, rl_error *err) {
   rl_error unsupported = {0};
-  bool automatic = strcmp(name, "auto") == 0, known = false;
+  bool is_auto = strcmp(name, "auto") == 0, is_known = false;
   for (const rl_engine *const *each = rl_engines; *each; each++) {
     const rl_engine_description *description = (*each)->description;
-    if (strcmp(description->workload, workload) != 0 || (!automatic && strcmp(description->name, name) != 0)) continue;
-    known = true;
-    if (automatic && description->skipped_by_auto && description->skipped_by_auto(params)) continue;
+    if (strcmp(description->workload, workload) != 0 || (!is_auto && strcmp(description->name, name) != 0)) continue;
+    is_known = true;
+    if (is_auto && description->skipped_by_auto && description->skipped_by_auto(params)) continue;
     if (rl_engine_supports(*each, params, &unsupported) == 0) return *each;
   }
-  if (known) {
+  if (is_known) {
     if (err) *err = unsupported;
     return NULL;
   }
-  if (automatic) rl_fail_at(err, "/engine", "no engine of this device does %s", workload);
+  if (is_auto) rl_fail_at(err, "/engine", "no engine of this device does %s", workload);
   else rl_fail_at(err, "/engine", "engine \"%s\" does not exist on this device; use \"auto\"", name);
   return NULL;
 }
 
 /* Returns true when the device supports the engine for the workload's default parameters with some value of
  * multi_value_parameter. */
-static bool device_supports_some(const rl_engine *engine, const rl_workload *workload, void *params) {
+static bool device_supports_any_value(const rl_engine *engine, const rl_workload *workload, void *params) {
   const rl_field *choice = workload->fields;
   workload->defaults(params);
   if (!workload->multi_value_parameter) return engine->device_supports(params, NULL) == 0;
@@ -52,7 +52,7 @@ void rl_engines_list_unsupported(char *names, size_t size) {
     const rl_workload *workload = rl_workload_find((*engine)->description->workload);
     if (!(*engine)->device_supports || !workload || !workload->engines) continue;
     void *params = calloc(1, workload->params_size);
-    if (params && !device_supports_some(*engine, workload, params) && used < size)
+    if (params && !device_supports_any_value(*engine, workload, params) && used < size)
       used += (size_t)snprintf(names + used, size - used, "%s%s", used > 0 ? "\n" : "", (*engine)->description->name);
     free(params);
   }

@@ -16,14 +16,14 @@ typedef struct rl_phase_timestamps {
   const char *launch;           /* name of the launch (rl_launch.name) */
   const rl_timed_phase *phases; /* the phases of a step, in order */
   size_t phase_count;
-  size_t steps; /* recorded steps: the first ones of the launch */
+  size_t steps; /* number of recorded steps: the first steps of the launch */
   size_t blocks;
   uint64_t begin_ns, end_ns; /* first and last timestamp of the launch in any block */
-  /* [blocks][steps][1 + phase_count]: when the block began the step, then when it ended each phase. A phase that the block took
-   * no part in has 0, or a time before the end of the previous phase. */
+  /* [blocks][steps][1 + phase_count]: when the block began the step, then when it ended each phase. For a phase in which the
+   * block took no part: 0, or a time before the end of the previous phase. */
   const uint64_t *ns;
-  /* Microbatches of a step. Each overwrites the timestamps of the one before, so only the last microbatch's phases are seen; the
-   * time of the earlier ones counts to the first phase that is recorded after them. */
+  /* Number of microbatches in a step. Each overwrites the timestamps of the previous one, so only the phases of the last
+   * microbatch are recorded. The time of the earlier microbatches is part of the first phase that is recorded after them. */
   size_t microbatches;
   double sm_mhz; /* SM clock cycles per microsecond of the launch, mean over blocks; 0: not counted */
 } rl_phase_timestamps;

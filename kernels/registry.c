@@ -6,4 +6,4 @@
 
 #define KERNEL(NAME) &rl_kernel_##NAME.workload,
 const rl_workload *const rl_workloads[] = {&rl_mnist_cnn, &rl_ceilings, &rl_kernel_sequence,
-                                           RL_KERNEL_FAMILIES(KERNEL) & rl_source_workload, NULL};
+                                           RL_KERNEL_OPERATORS(KERNEL) & rl_source_workload, NULL};

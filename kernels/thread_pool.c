@@ -8,11 +8,11 @@
 
 enum {
   MAX_THREADS = 64,
-  SPINS = 2000 /* polls before a thread sleeps: launches follow each other within microseconds */
+  MAX_POLLS = 2000 /* of an atomic before a thread sleeps: the next round usually starts within microseconds */
 };
 
 struct rl_thread_pool {
-  uint32_t count;
+  uint32_t thread_count; /* the caller included */
   pthread_t ids[MAX_THREADS];
   pthread_mutex_t lock;
   pthread_cond_t round_started, round_done;
@@ -20,19 +20,18 @@ struct rl_thread_pool {
   /* Of the current round, written before `round` is incremented. */
   rl_task *task;
   void *context;
-  uint32_t tasks;
+  uint32_t task_count;
   atomic_uint next_task, busy_threads;
-  atomic_bool quit;
+  atomic_bool is_closing;
 };
 
 typedef struct thread_start {
-  rl_thread_pool *threads;
-  uint32_t number;
+  rl_thread_pool *pool;
+  uint32_t thread;
 } thread_start;
 
-static void run_tasks(rl_thread_pool *threads, uint32_t number) {
-  for (uint32_t task; (task = atomic_fetch_add(&threads->next_task, 1)) < threads->tasks;)
-    threads->task(threads->context, task, number);
+static void run_tasks(rl_thread_pool *pool, uint32_t thread) {
+  for (uint32_t task; (task = atomic_fetch_add(&pool->next_task, 1)) < pool->task_count;) pool->task(pool->context, task, thread);
 }
 
 static inline void pause_cpu(void) {
@@ -41,39 +40,39 @@ static inline void pause_cpu(void) {
 #endif
 }
 
-/* Waits for a round other than `seen` and returns its number. */
-static uint32_t await_round(rl_thread_pool *threads, uint32_t seen) {
-  for (int i = 0; i < SPINS; i++) {
-    uint32_t round = atomic_load(&threads->round);
-    if (round != seen) return round;
+/* Waits until the round is not last_round and returns it. */
+static uint32_t wait_for_round(rl_thread_pool *pool, uint32_t last_round) {
+  for (int i = 0; i < MAX_POLLS; i++) {
+    uint32_t round = atomic_load(&pool->round);
+    if (round != last_round) return round;
     pause_cpu();
   }
-  pthread_mutex_lock(&threads->lock);
-  while (atomic_load(&threads->round) == seen) pthread_cond_wait(&threads->round_started, &threads->lock);
-  pthread_mutex_unlock(&threads->lock);
-  return atomic_load(&threads->round);
+  pthread_mutex_lock(&pool->lock);
+  while (atomic_load(&pool->round) == last_round) pthread_cond_wait(&pool->round_started, &pool->lock);
+  pthread_mutex_unlock(&pool->lock);
+  return atomic_load(&pool->round);
 }
 
 static void *thread_main(void *argument) {
   thread_start own = *(thread_start *)argument;
   free(argument);
-  for (uint32_t seen = 0;;) {
-    seen = await_round(own.threads, seen);
-    if (atomic_load(&own.threads->quit)) return NULL;
-    run_tasks(own.threads, own.number);
-    if (atomic_fetch_sub(&own.threads->busy_threads, 1) == 1) { /* the last one wakes the caller */
-      pthread_mutex_lock(&own.threads->lock);
-      pthread_cond_signal(&own.threads->round_done);
-      pthread_mutex_unlock(&own.threads->lock);
+  for (uint32_t last_round = 0;;) {
+    last_round = wait_for_round(own.pool, last_round);
+    if (atomic_load(&own.pool->is_closing)) return NULL;
+    run_tasks(own.pool, own.thread);
+    if (atomic_fetch_sub(&own.pool->busy_threads, 1) == 1) { /* the last one wakes the caller */
+      pthread_mutex_lock(&own.pool->lock);
+      pthread_cond_signal(&own.pool->round_done);
+      pthread_mutex_unlock(&own.pool->lock);
     }
   }
 }
 
-static void start_round(rl_thread_pool *threads) {
-  pthread_mutex_lock(&threads->lock);
-  atomic_fetch_add(&threads->round, 1);
-  pthread_cond_broadcast(&threads->round_started);
-  pthread_mutex_unlock(&threads->lock);
+static void start_round(rl_thread_pool *pool) {
+  pthread_mutex_lock(&pool->lock);
+  atomic_fetch_add(&pool->round, 1);
+  pthread_cond_broadcast(&pool->round_started);
+  pthread_mutex_unlock(&pool->lock);
 }
 
 static int core_count(void) {
@@ -82,57 +81,57 @@ static int core_count(void) {
 }
 
 rl_thread_pool *rl_thread_pool_open(int count, rl_error *err) {
-  rl_thread_pool *threads = calloc(1, sizeof *threads);
-  if (threads == NULL) {
-    rl_fail_errno(err, "threads");
+  rl_thread_pool *pool = calloc(1, sizeof *pool);
+  if (pool == NULL) {
+    rl_fail_errno(err, "no memory for a thread pool");
     return NULL;
   }
-  pthread_mutex_init(&threads->lock, NULL);
-  pthread_cond_init(&threads->round_started, NULL);
-  pthread_cond_init(&threads->round_done, NULL);
+  pthread_mutex_init(&pool->lock, NULL);
+  pthread_cond_init(&pool->round_started, NULL);
+  pthread_cond_init(&pool->round_done, NULL);
   if (count <= 0) count = core_count();
   if (count > MAX_THREADS) count = MAX_THREADS;
-  for (threads->count = 1; threads->count < (uint32_t)count; threads->count++) {
+  for (pool->thread_count = 1; pool->thread_count < (uint32_t)count; pool->thread_count++) {
     thread_start *start = malloc(sizeof *start);
-    if (start != NULL) *start = (thread_start){threads, threads->count};
-    if (start == NULL || pthread_create(&threads->ids[threads->count], NULL, thread_main, start) != 0) {
+    if (start != NULL) *start = (thread_start){pool, pool->thread_count};
+    if (start == NULL || pthread_create(&pool->ids[pool->thread_count], NULL, thread_main, start) != 0) {
       free(start);
-      rl_fail(err, RL_SYS, 0, "can't start thread %u of %d", threads->count + 1, count);
-      rl_thread_pool_close(threads);
+      rl_fail(err, RL_ERRNO, 0, "can't start thread %u of %d", pool->thread_count + 1, count);
+      rl_thread_pool_close(pool);
       return NULL;
     }
   }
-  return threads;
+  return pool;
 }
 
-uint32_t rl_thread_pool_count(const rl_thread_pool *threads) { return threads->count; }
+uint32_t rl_thread_pool_thread_count(const rl_thread_pool *pool) { return pool->thread_count; }
 
-void rl_thread_pool_run(rl_thread_pool *threads, uint32_t tasks, rl_task *task, void *context) {
-  if (threads->count == 1 || tasks < 2) {
-    for (uint32_t i = 0; i < tasks; i++) task(context, i, 0);
+void rl_thread_pool_run(rl_thread_pool *pool, uint32_t task_count, rl_task *task, void *context) {
+  if (pool->thread_count == 1 || task_count < 2) {
+    for (uint32_t i = 0; i < task_count; i++) task(context, i, 0);
     return;
   }
-  threads->task = task;
-  threads->context = context;
-  threads->tasks = tasks;
-  atomic_store(&threads->next_task, 0);
-  atomic_store(&threads->busy_threads, threads->count - 1);
-  start_round(threads);
-  run_tasks(threads, 0);
-  for (int i = 0; i < SPINS && atomic_load(&threads->busy_threads) != 0; i++) pause_cpu();
-  if (atomic_load(&threads->busy_threads) == 0) return;
-  pthread_mutex_lock(&threads->lock);
-  while (atomic_load(&threads->busy_threads) != 0) pthread_cond_wait(&threads->round_done, &threads->lock);
-  pthread_mutex_unlock(&threads->lock);
+  pool->task = task;
+  pool->context = context;
+  pool->task_count = task_count;
+  atomic_store(&pool->next_task, 0);
+  atomic_store(&pool->busy_threads, pool->thread_count - 1);
+  start_round(pool);
+  run_tasks(pool, 0);
+  for (int i = 0; i < MAX_POLLS && atomic_load(&pool->busy_threads) != 0; i++) pause_cpu();
+  if (atomic_load(&pool->busy_threads) == 0) return;
+  pthread_mutex_lock(&pool->lock);
+  while (atomic_load(&pool->busy_threads) != 0) pthread_cond_wait(&pool->round_done, &pool->lock);
+  pthread_mutex_unlock(&pool->lock);
 }
 
-void rl_thread_pool_close(rl_thread_pool *threads) {
-  if (threads == NULL) return;
-  atomic_store(&threads->quit, true);
-  start_round(threads);
-  for (uint32_t i = 1; i < threads->count; i++) pthread_join(threads->ids[i], NULL);
-  pthread_cond_destroy(&threads->round_done);
-  pthread_cond_destroy(&threads->round_started);
-  pthread_mutex_destroy(&threads->lock);
-  free(threads);
+void rl_thread_pool_close(rl_thread_pool *pool) {
+  if (pool == NULL) return;
+  atomic_store(&pool->is_closing, true);
+  start_round(pool);
+  for (uint32_t i = 1; i < pool->thread_count; i++) pthread_join(pool->ids[i], NULL);
+  pthread_cond_destroy(&pool->round_done);
+  pthread_cond_destroy(&pool->round_started);
+  pthread_mutex_destroy(&pool->lock);
+  free(pool);
 }

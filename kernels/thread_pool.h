@@ -9,16 +9,18 @@
 #include "base/error.h"
 
 typedef struct rl_thread_pool rl_thread_pool;
-typedef void rl_task(void *context, uint32_t task, uint32_t thread); /* thread: 0 .. rl_thread_pool_count - 1; 0 is the caller */
+/* thread: 0 is the caller, the others follow. */
+typedef void rl_task(void *context, uint32_t task, uint32_t thread);
 
 /* Creates a pool of `count` threads, at most 64, the caller included. count 0: one thread for each core of the affinity mask.
  * NULL with err on failure. */
 rl_thread_pool *rl_thread_pool_open(int count, rl_error *err);
-uint32_t rl_thread_pool_count(const rl_thread_pool *threads); /* the caller included */
-/* Calls task for the numbers 0 .. tasks-1 and returns when all calls have returned. Not reentrant: one caller at a time. */
-void rl_thread_pool_run(rl_thread_pool *threads, uint32_t tasks, rl_task *task, void *context);
-void rl_thread_pool_close(rl_thread_pool *threads); /* NULL is allowed */
+uint32_t rl_thread_pool_thread_count(const rl_thread_pool *pool); /* the caller included */
+/* Calls task for the numbers 0 .. task_count - 1 and returns when all calls have returned. Not reentrant: one caller at a time.
+ */
+void rl_thread_pool_run(rl_thread_pool *pool, uint32_t task_count, rl_task *task, void *context);
+void rl_thread_pool_close(rl_thread_pool *pool); /* NULL is allowed */
 
-RL_DEFINE_CLEANUP(rl_thread_pool_auto, rl_thread_pool *, rl_thread_pool_close, NULL)
+RL_DEFINE_CLEANUP(rl_thread_pool_cleanup, rl_thread_pool *, rl_thread_pool_close, NULL)
 
 #endif

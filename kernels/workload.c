@@ -18,12 +18,12 @@ const char *rl_workload_engine_name(const rl_workload *workload, const void *par
 
 int rl_workload_supports(const rl_workload *workload, rl_device_kind device, const void *params, rl_error *err) {
   const char *name = rl_workload_engine_name(workload, params);
-  bool automatic = strcmp(name, "auto") == 0;
+  bool is_auto = strcmp(name, "auto") == 0;
   if (workload->engines == NULL) return 0;
   rl_fail_at(err, "/engine", "no engine \"%s\" of %s runs on a %s", name, workload->name,
              device == RL_DEVICE_CPU ? "CPU" : "GPU");
   for (const rl_engine_description *const *engine = workload->engines; *engine != NULL; engine++)
-    if ((*engine)->device == device && (automatic || strcmp((*engine)->name, name) == 0) &&
+    if ((*engine)->device == device && (is_auto || strcmp((*engine)->name, name) == 0) &&
         ((*engine)->supports == NULL || (*engine)->supports(params, err) >= 0))
       return 0;
   return -1;

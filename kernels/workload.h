@@ -14,7 +14,7 @@ extern "C" {
 
 struct rl_field; /* base/fields.h */
 
-/* The least work of one iteration. NAN: not known. */
+/* The least work that one iteration can do. NAN: not known. */
 typedef struct rl_cost {
   double bytes;          /* compulsory: each input read once, each output written once */
   double operations;     /* arithmetic; a multiply-add counts as 2 */
@@ -24,7 +24,7 @@ typedef struct rl_cost {
 
 /* The unit of work that the timing pass measures. */
 typedef enum rl_timing_mode {
-  RL_TIMING_EPOCHS,   /* each iteration, with its evaluation and report */
+  RL_TIMING_EPOCHS,   /* each iteration; then its evaluation, timed separately, and its results */
   RL_TIMING_LAUNCHES, /* samples of one step, with a cold and with a warm cache */
   RL_TIMING_RATES     /* each launch of the step alone, to derive the instance's rates (rl_rate) */
 } rl_timing_mode;
@@ -35,8 +35,8 @@ typedef struct rl_engine_description {
   const char *workload; /* rl_workload.name */
   rl_device_kind device;
   const char *summary;
-  /* Returns 0 when some device of the engine's kind can run params; else -1 with RL_INPUT and err->pointer at the unsupported
-   * parameter ("/precision"). NULL: all values of all parameters are supported. */
+  /* Returns 0 when some device of the engine's kind can run params; else -1 with RL_INPUT and err->json_pointer at the
+   * unsupported parameter ("/precision"). NULL: all values of all parameters are supported. */
   int (*supports)(const void *params, rl_error *err);
   /* True when the choice "auto" must skip this engine for params, because an engine further down in rl_engines is faster for
    * them. NULL: never skipped. */
@@ -45,15 +45,15 @@ typedef struct rl_engine_description {
 
 /* A parameter for which a request may list several values. Each value becomes one run. */
 typedef struct rl_multi_value_parameter {
-  const char *field;       /* name of the parameter, which has the type RL_FIELD_CHOICE: "precision" */
-  const char *request_key; /* name of the list in the request: "precisions" */
-  const char *summary;     /* of the list */
-  uint32_t default_values; /* bit i: value i is used when the request has no list */
+  const char *field;           /* name of the parameter, which has the type RL_FIELD_CHOICE: "precision" */
+  const char *request_key;     /* name of the list in the request: "precisions" */
+  const char *summary;         /* of the list */
+  uint32_t default_value_mask; /* bit i: value i is used when the request has no list */
 } rl_multi_value_parameter;
 
 typedef struct rl_workload {
-  const char *name; /* "mnist_cnn" */
-  const char *kind; /* kind of job that asks for it: "train" "kernel" "ceilings" "source" */
+  const char *name;     /* "mnist_cnn" */
+  const char *job_kind; /* kind of job that runs it: "train" "kernel" "ceilings" "source" */
   const char *summary;
   const struct rl_field *fields; /* of its parameter struct */
   size_t params_size;
@@ -79,7 +79,7 @@ int rl_workload_supports(const rl_workload *workload, rl_device_kind device, con
 
 /* Results of an iteration. NAN: the workload has no such result. */
 typedef struct rl_iteration_results {
-  double samples;                        /* images trained in the iteration */
+  double images;                         /* trained in the iteration */
   double train_loss;                     /* mean over the iteration's steps */
   double test_loss, test_accuracy_ratio; /* from the last evaluation */
   double loss_scale, skipped_steps;      /* fp16: current loss scale, steps skipped since reset */
@@ -113,11 +113,11 @@ typedef struct rl_instance_ops {
   void (*close)(rl_instance *instance);
   /* Runs the step once and compares its output with a reference. NULL: there is no reference. */
   int (*check)(rl_instance *instance, rl_check *check, rl_error *err);
-  /* Turns on or off whether plans made from now on record timestamps inside their launches (phase_timestamps.h); recording costs
-   * some time. NULL: no launch of the instance can record them. */
+  /* Turns the recording of timestamps inside launches (phase_timestamps.h) on or off. It applies to executables that are
+   * instantiated from now on. Recording costs some time. NULL: no launch of the instance can record timestamps. */
   int (*set_phase_timestamps)(rl_instance *instance, bool on, rl_error *err);
-  /* Reads the timestamps of the last run of a plan that recorded them. Their arrays belong to the instance and stay valid until
-   * the next call or until recording is turned off. -1 while recording is off. */
+  /* Reads the timestamps that the last run of a recording executable wrote. The arrays of *timestamps belong to the instance and
+   * stay valid until the next call or until recording is turned off. -1 while recording is off. */
   int (*read_phase_timestamps)(rl_instance *instance, rl_phase_timestamps *timestamps, rl_error *err);
 } rl_instance_ops;
 
@@ -140,8 +140,8 @@ struct rl_instance {
   const char *deterministic_note; /* why deterministic is false; else NULL */
   char dataset[16];               /* "mnist" "custom" "synthetic"; "": the workload has none */
   char dataset_sha256[65];
-  uint64_t samples; /* images in one iteration; 0: does not apply */
-  uint64_t steps;   /* optimizer steps in one iteration, the short last batch included; 0: does not apply */
+  uint64_t images; /* in one iteration; 0: does not apply */
+  uint64_t steps;  /* optimizer steps in one iteration, the short last batch included; 0: does not apply */
   /* Optimizer steps that one repeat of iteration.sequences[step_sequence] performs; 0 means 1. */
   uint64_t optimizer_steps_per_repeat;
   uint64_t trained_parameters;                  /* number of trained values of the model; 0: does not apply */

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # scripts/generated.sh [--check] [FILE...]
-# Regenerates the generated files that are kept in the tree. With --check only compares them, and exits with 1 if one is stale.
-# Without FILE handles all of them. $ROOFLINED_BUILD is the build folder, by default build/dev.
+# Regenerates each FILE, by default all generated files that are kept in the tree. With --check only compares them, and exits
+# with 1 if one is stale. $ROOFLINED_BUILD is the build folder, by default build/dev.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${ROOFLINED_BUILD:-build/dev}

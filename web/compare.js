@@ -1,14 +1,14 @@
-// Two runs of any jobs side by side: their numbers, then their reports for one pair of kernels at a time.
+// Compares two runs of any jobs: their numbers, then their reports for one pair of kernels at a time.
 import { get } from '/lib/api.js';
 import { drawComparison } from '/lib/comparison.js';
 import { byId, createElement, numberCell } from '/lib/dom.js';
 import { findingItem, nameColumn, openTarget, sectionBlocks } from '/lib/sections.js';
 import * as format from '/lib/format.js';
 
-const asked = new URLSearchParams(location.search);
-const [a, b] = ['a', 'b'].map((side) => Number(asked.get(side)));
+const query = new URLSearchParams(location.search);
+const [a, b] = ['a', 'b'].map((side) => Number(query.get(side)));
 let pairs = []; // kernels that the API pairs
-let shown;      // the selected pair
+let selectedPair;
 
 function drawProblem(title, message) {
   byId('problem').hidden = false;
@@ -17,7 +17,7 @@ function drawProblem(title, message) {
 
 /* --- head ----------------------------------------------------------------------------------------------------------- */
 
-const sideFact = (name, side) =>
+const runPanel = (name, side) =>
   createElement(
     'div',
     { class: 'panel' },
@@ -31,136 +31,139 @@ const sideFact = (name, side) =>
         { class: 'quiet' },
         ` run ${side.run} of `,
         createElement('a', { href: `/job.html?id=${side.job}` }, `job ${side.job}`),
-        ` · ${side.device_facts?.name ?? side.device}${side.commit ? ` · commit ${side.commit.slice(0, 12)}` : ''}`,
+        ` · ${side.device_properties?.name ?? side.device}${side.commit ? ` · commit ${side.commit.slice(0, 12)}` : ''}`,
       ),
     ),
   );
 
 /** Lists the runs of both jobs. */
 function drawRuns(runs) {
-  const options = runs.map((one) => createElement('option', { value: one.run }, `${one.run} ${one.workload} ${one.variant}`));
-  for (const [name, chosen] of [['run-a', a], ['run-b', b]]) {
+  const options = runs.map((run) => createElement('option', { value: run.run }, `${run.run} ${run.workload} ${run.variant}`));
+  for (const [name, selected] of [['run-a', a], ['run-b', b]]) {
     byId(name).replaceChildren(...options.map((option) => option.cloneNode(true)));
-    byId(name).value = String(chosen);
+    byId(name).value = String(selected);
   }
 }
 
 /* --- numbers -------------------------------------------------------------------------------------------------------- */
 
-/** Gives both runs different names. */
-function named(runs) {
-  const [one, other] = runs;
-  const name = one.engine !== other.engine ? (run) => `${run.variant} by ${run.engine}`
-    : one.variant !== other.variant ? (run) => run.variant : (run, index) => `${run.variant} ${'AB'[index]}`;
+/** Returns the two runs with variants that differ, so that the variant can serve as a name. */
+function withDistinctNames(runs) {
+  const [first, second] = runs;
+  const name = first.engine !== second.engine ? (run) => `${run.variant} by ${run.engine}`
+    : first.variant !== second.variant ? (run) => run.variant : (run, index) => `${run.variant} ${'AB'[index]}`;
   return runs.map((run, index) => ({ ...run, variant: name(run, index) }));
 }
 
 function drawNumbers(runs, comparison) {
   if (comparison === null) return;
-  const [baseline, candidate] = named(runs);
+  const [baseline, candidate] = withDistinctNames(runs);
   drawComparison([baseline, candidate], [{ ...comparison, baseline, candidate }]);
 }
 
-/* --- which pair ----------------------------------------------------------------------------------------------------- */
+/* --- the selected pair ---------------------------------------------------------------------------------------------- */
 
-const nameOf = (kernel) =>
+const kernelLabel = (kernel) =>
   `${kernel.ordinal} ${kernel.launch && kernel.launch !== kernel.name ? `${kernel.launch} · ` : ''}${kernel.name}`;
-const groups = [
+const pairGroups = [
   ['In both runs', (pair) => pair.a && pair.b], ['Only in A', (pair) => !pair.b], ['Only in B', (pair) => !pair.a],
 ];
 
-function drawChoices() {
-  const optionOf = (pair) => createElement('option', { value: pairs.indexOf(pair) }, nameOf(pair.a ?? pair.b));
-  byId('pair').replaceChildren(...groups.map(([label, belongs]) => [label, pairs.filter(belongs)]).filter(([, members]) =>
+function drawKernelChoices() {
+  const pairOption = (pair) => createElement('option', { value: pairs.indexOf(pair) }, kernelLabel(pair.a ?? pair.b));
+  byId('pair').replaceChildren(...pairGroups.map(([label, belongs]) => [label, pairs.filter(belongs)]).filter(([, members]) =>
     members.length > 0)
-    .map(([label, members]) => createElement('optgroup', { label }, ...members.map(optionOf))));
-  const ofB = pairs.map((pair) => pair.b).filter(Boolean).sort((one, other) => one.ordinal - other.ordinal);
+    .map(([label, members]) => createElement('optgroup', { label }, ...members.map(pairOption))));
+  const kernelsOfB = pairs.map((pair) => pair.b).filter(Boolean).sort((one, other) => one.ordinal - other.ordinal);
   byId('kernel-b').replaceChildren(createElement('option', { value: '' }, 'none'),
-    ...ofB.map((kernel) => createElement('option', { value: kernel.ordinal }, nameOf(kernel))));
+    ...kernelsOfB.map((kernel) => createElement('option', { value: kernel.ordinal }, kernelLabel(kernel))));
 }
 
-const ordinalOf = (kernel) => (kernel ? String(kernel.ordinal) : null);
-const sameSide = (kernel, ordinal) => ordinal === null || String(kernel?.ordinal) === ordinal;
+const ordinalText = (kernel) => (kernel ? String(kernel.ordinal) : null);
+const matchesOrdinal = (kernel, ordinal) => ordinal === null || String(kernel?.ordinal) === ordinal;
 
-const queryOf = (one, other) => [['kernel', one], ['kernel_b', other]].filter(([, ordinal]) => ordinal !== null)
+const kernelQuery = (ordinalA, ordinalB) => [['kernel', ordinalA], ['kernel_b', ordinalB]]
+  .filter(([, ordinal]) => ordinal !== null)
   .map(([name, ordinal]) => `&${name}=${encodeURIComponent(ordinal)}`).join('');
 
-/** Gets the pair of kernels with these ordinals; without ordinals, the first pair. */
-async function pairAsked(one, other) {
-  const known = pairs.find((pair) => sameSide(pair.a, one) && sameSide(pair.b, other));
-  const query = known ? queryOf(ordinalOf(known.a), ordinalOf(known.b)) : queryOf(one, other);
-  return (await get(`/compare?a=${a}&b=${b}${query}`)).kernels[0];
+/** Gets the pair of kernels with these ordinals, each of which may be null: then the first pair that matches. */
+async function fetchPair(ordinalA, ordinalB) {
+  const listedPair = pairs.find((pair) => matchesOrdinal(pair.a, ordinalA) && matchesOrdinal(pair.b, ordinalB));
+  const kernels = listedPair ? kernelQuery(ordinalText(listedPair.a), ordinalText(listedPair.b))
+    : kernelQuery(ordinalA, ordinalB);
+  return (await get(`/compare?a=${a}&b=${b}${kernels}`)).kernels[0];
 }
 
-let choices = 0;
+let lastChoice = 0;
 
-async function choosePair(one, other) {
-  const choice = ++choices;
-  const pair = await pairAsked(one, other);
-  if (choice !== choices) return; // another pair was selected
-  shown = pair;
-  const [kernel, beside] = [shown.a?.ordinal, shown.b?.ordinal];
-  byId('pair').value = String(pairs.findIndex((pair) => (shown.a ? pair.a?.ordinal === kernel : pair.b?.ordinal === beside)));
-  byId('kernel-b').value = beside ?? '';
-  byId('kernel-b').disabled = shown.a === null;
-  byId('kernel-b').options[0].disabled = shown.b !== null;
+async function selectPair(ordinalA, ordinalB) {
+  const choice = ++lastChoice;
+  const pair = await fetchPair(ordinalA, ordinalB);
+  if (choice !== lastChoice) return; // another pair was selected
+  selectedPair = pair;
+  const [ofA, ofB] = [selectedPair.a?.ordinal, selectedPair.b?.ordinal];
+  byId('pair').value = String(pairs.findIndex((pair) => (selectedPair.a ? pair.a?.ordinal === ofA : pair.b?.ordinal === ofB)));
+  byId('kernel-b').value = ofB ?? '';
+  byId('kernel-b').disabled = selectedPair.a === null;
+  byId('kernel-b').options[0].disabled = selectedPair.b !== null;
   drawPair();
 }
 
-/** Selects a pair and stores it in the address. */
-async function chosen(one, other) {
-  await choosePair(one, other);
-  history.replaceState(null, '', `?a=${a}&b=${b}${queryOf(ordinalOf(shown.a), ordinalOf(shown.b))}`);
+/** Selects a pair and stores it in the page's URL. */
+async function selectPairAndStore(ordinalA, ordinalB) {
+  await selectPair(ordinalA, ordinalB);
+  history.replaceState(null, '', `?a=${a}&b=${b}${kernelQuery(ordinalText(selectedPair.a), ordinalText(selectedPair.b))}`);
 }
 
 /* --- one pair ------------------------------------------------------------------------------------------------------- */
 
-const codeOf = (pair) => (pair.a === null || pair.b === null ? `Only ${pair.a ? 'A' : 'B'} has this kernel.`
+const describeCode = (pair) => (pair.a === null || pair.b === null ? `Only ${pair.a ? 'A' : 'B'} has this kernel.`
   : pair.same_code === null ? 'It is unknown whether the machine code is equal.'
     : pair.same_code ? 'The machine code is equal.' : 'The machine code differs.');
 
-function signed({ difference, unit }) {
+function formatDifference({ difference, unit }) {
   if (difference === null) return null;
-  if (unit === '%') return format.points(difference / 100);
+  if (unit === '%') return format.percentagePoints(difference / 100);
   return `${difference > 0 ? '+' : ''}${format.quantity(difference, unit)}`.replace(/^-/, '−');
 }
-const column = (label, text) => ({ label, number: true, cell: (row) => numberCell(text(row), row.reason ?? 'A is 0') });
+const numberColumn = (label, text) => ({ label, number: true, cell: (row) => numberCell(text(row), row.reason ?? 'A is 0') });
 const columns = [
-  nameColumn, column('A', (row) => format.quantity(row.a, row.unit)), column('B', (row) => format.quantity(row.b, row.unit)),
-  column('Change', signed), column('Relative', (row) => format.change(row.relative)),
+  nameColumn,
+  numberColumn('A', (row) => format.quantity(row.a, row.unit)), numberColumn('B', (row) => format.quantity(row.b, row.unit)),
+  numberColumn('Change', formatDifference), numberColumn('Relative', (row) => format.relativeChange(row.relative)),
 ];
 
 const differs = (row) => (row.relative === null
   ? row.difference !== null && row.difference !== 0 : Math.abs(row.relative) >= 0.01);
 
 /** Returns the sections with rows that pass the filter, without empty ones. */
-function wanted(sections) {
+function filterSections(sections) {
   if (!byId('changed').checked) return sections;
   return sections.map((section) =>
     ({ ...section, tables: section.tables.map((table) => ({ ...table, rows: table.rows.filter(differs) }))
     .filter((table) => table.rows.length > 0) })).filter((section) => section.tables.length > 0);
 }
 
-function badge(section) {
+function differenceBadge(section) {
   const count = section.tables.flatMap((table) => table.rows).filter(differs).length;
   return count > 0 ? createElement('span', { class: 'quiet' }, `${count} differ`) : null;
 }
 
-const changes = ['appeared', 'went', 'stayed'];
+const changeOrder = ['appeared', 'went', 'stayed'];
 
 /** Lists findings, changed ones first. */
-function drawFindings({ a: kernel, b: beside, findings }) {
-  const sorted = [...findings].sort((one, other) => changes.indexOf(one.change) - changes.indexOf(other.change));
+function drawFindings({ a: kernelA, b: kernelB, findings }) {
+  const sorted = [...findings].sort((one, other) => changeOrder.indexOf(one.change) - changeOrder.indexOf(other.change));
   byId('findings').hidden = findings.length === 0;
   byId('finding-list').replaceChildren(...sorted.map(({ a: one, b: other, change }) =>
-    findingItem(other ?? one, kernel && beside ? change : null)));
+    findingItem(other ?? one, kernelA && kernelB ? change : null)));
 }
 
 function drawPair() {
-  const pair = shown;
-  byId('same-code').textContent = codeOf(pair);
+  const pair = selectedPair;
+  byId('same-code').textContent = describeCode(pair);
   drawFindings(pair);
-  byId('sections').replaceChildren(...sectionBlocks(wanted(pair.sections), () => columns, badge));
+  byId('sections').replaceChildren(...sectionBlocks(filterSections(pair.sections), () => columns, differenceBadge));
   const first = byId('sections').firstElementChild;
   if (first) first.open = true;
   openTarget();
@@ -178,31 +181,32 @@ async function load() {
   byId('no-numbers').textContent = comparison.comparison_reason ? `No numbers: ${comparison.comparison_reason}.` : '';
   drawNumbers(sides.map((side) => runs.find((run) => run.run === side.run)), comparison.comparison);
   pairs = comparison.kernels;
-  byId('sides').replaceChildren(sideFact('A', sides[0]), sideFact('B', sides[1]));
-  drawChoices();
+  byId('sides').replaceChildren(runPanel('A', sides[0]), runPanel('B', sides[1]));
+  drawKernelChoices();
   byId('choice').hidden = false;
   for (const label of document.querySelectorAll('.kernel-choice')) label.hidden = pairs.length === 0;
   byId('reports').hidden = pairs.length === 0;
   byId('nothing').hidden = pairs.length > 0;
-  if (pairs.length > 0 || asked.has('kernel') || asked.has('kernel_b')) {
-    await choosePair(asked.get('kernel'), asked.get('kernel_b'));
+  if (pairs.length > 0 || query.has('kernel') || query.has('kernel_b')) {
+    await selectPair(query.get('kernel'), query.get('kernel_b'));
   }
   document.title = `${sides[0].variant} and ${sides[1].variant} · rooflined`;
   document.body.dataset.loaded = 'true';
 }
 
-const choose = () => location.assign(`/compare.html?a=${byId('run-a').value}&b=${byId('run-b').value}`);
-for (const name of ['run-a', 'run-b']) byId(name).addEventListener('change', choose);
-const guarded = (work) => work.catch((problem) => {
+const openSelectedRuns = () => location.assign(`/compare.html?a=${byId('run-a').value}&b=${byId('run-b').value}`);
+for (const name of ['run-a', 'run-b']) byId(name).addEventListener('change', openSelectedRuns);
+const showErrors = (work) => work.catch((problem) => {
   drawProblem(problem.title || 'The page failed', problem.message);
   if (problem.status === undefined) throw problem;
 });
 byId('pair').addEventListener('change', () => {
   const pair = pairs[Number(byId('pair').value)];
-  guarded(chosen(ordinalOf(pair.a), ordinalOf(pair.b)));
+  showErrors(selectPairAndStore(ordinalText(pair.a), ordinalText(pair.b)));
 });
-byId('kernel-b').addEventListener('change', () => guarded(chosen(ordinalOf(shown.a), byId('kernel-b').value)));
+byId('kernel-b').addEventListener('change', () =>
+  showErrors(selectPairAndStore(ordinalText(selectedPair.a), byId('kernel-b').value)));
 byId('changed').addEventListener('change', drawPair);
 
-if ([a, b].every((run) => Number.isSafeInteger(run) && run > 0)) guarded(load());
+if ([a, b].every((run) => Number.isSafeInteger(run) && run > 0)) showErrors(load());
 else drawProblem('Which runs?', 'The address needs two runs, like compare.html?a=1&b=2.');

@@ -1,101 +1,102 @@
 // The list of jobs with live state, the devices, and the forms that submit jobs.
-import { finalStates, get, listenToJob, doneShare } from '/lib/api.js';
+import { finalStates, get, listenToJob, doneFraction } from '/lib/api.js';
 import { byId, createElement, numberCell, stateBadge } from '/lib/dom.js';
 import * as format from '/lib/format.js';
 import '/lib/profile.js';
 import { submitOnPost } from '/lib/submit.js';
 
-const PAGE = 50;
-const LISTENERS = 3; // browsers allow six connections to a host
+const JOBS_PER_PAGE = 50;
+const MAX_LISTENERS = 3; // of the six connections to a host that browsers allow
 let olderCursor = null;
 let older = [];
-const listening = new Map(); // job id -> function that stops
-const progress = new Map();  // job id -> text
+const stopFunctions = new Map(); // job id -> function that stops listening
+const progressTexts = new Map();  // job id -> text
 
 /** The selected filters as query parameters of the API. */
 const filters = [...byId('filters').querySelectorAll('select')];
-const asked = () => new URLSearchParams(filters.filter(({ value }) => value !== '').map(({ name, value }) => [name, value]));
-const pageOf = (cursor) => get(`/jobs?${new URLSearchParams([...asked(), ['limit', PAGE],
+const filterQuery = () =>
+  new URLSearchParams(filters.filter(({ value }) => value !== '').map(({ name, value }) => [name, value]));
+const fetchPage = (cursor) => get(`/jobs?${new URLSearchParams([...filterQuery(), ['limit', JOBS_PER_PAGE],
   ...(cursor === null ? [] : [['cursor', cursor]])])}`);
 
-const jobState = (job) => {
-  const text = job.state === 'running' ? progress.get(job.id) : undefined;
+const stateCell = (job) => {
+  const text = job.state === 'running' ? progressTexts.get(job.id) : undefined;
   return createElement('td', {}, stateBadge(job.state), text ? createElement('span', { class: 'quiet' }, ` ${text}`) : null);
 };
 
-/** The job's variants, with the time of the fastest. */
-function runsOf({ variants, fastest }) {
+/** Returns text and elements: the job's variants, with the time of the fastest. */
+function variantNodes({ variants, fastest }) {
   const time = fastest && (format.ms(fastest.epoch_ms_median) ?? format.us(fastest.time_cold_us_median));
   const title = fastest?.epoch_ms_median === null ? 'The fastest: median with a cold cache' : 'The fastest: median epoch';
   const nameOf = (variant) => (fastest?.variant === variant ? createElement('strong', { title }, `${variant} ${time}`) : variant);
-  return variants.flatMap((variant, place) => (place === 0 ? [nameOf(variant)] : [' · ', nameOf(variant)]));
+  return variants.flatMap((variant, index) => (index === 0 ? [nameOf(variant)] : [' · ', nameOf(variant)]));
 }
 
 function jobRow(job) {
   const done = job.passes.completed + job.passes.unavailable;
   const until = job.finished_at || (finalStates.includes(job.state) ? null : new Date().toISOString());
-  const took = format.duration(format.between(job.started_at, until));
+  const duration = format.duration(format.secondsBetween(job.started_at, until));
   return createElement('tr', {},
     createElement('th', { scope: 'row', class: 'n' }, createElement('a', { href: `/job.html?id=${job.id}` }, String(job.id))),
-    jobState(job),
+    stateCell(job),
     createElement('td', { class: 'words' }, job.workload, ' ', createElement('span', { class: 'quiet' }, format.parameters(job))),
-    createElement('td', { class: 'words' }, ...runsOf(job),
+    createElement('td', { class: 'words' }, ...variantNodes(job),
       job.origin === 'daemon' ? createElement('span', { class: 'tag', title: `${job.kind}, submitted by the daemon` },
         'by the daemon') : null),
     createElement('td', { class: 'mono' }, job.device),
     createElement('td', { class: 'n' }, `${done}/${job.passes.total}`),
-    createElement('td', {}, createElement('time', { datetime: job.created_at }, format.instant(job.created_at))),
-    numberCell(took, 'the job has not started'));
+    createElement('td', {}, createElement('time', { datetime: job.created_at }, format.dateTime(job.created_at))),
+    numberCell(duration, 'the job has not started'));
 }
 
 /** Draws the list if it changed, and keeps the focus on the same link. */
-let drawn = '';
+let drawnJobs = '';
 function drawJobs(jobs) {
   const body = document.querySelector('#jobs tbody');
   const running = jobs.some((job) => !finalStates.includes(job.state));
-  if (!running && drawn === JSON.stringify(jobs)) return;
-  drawn = JSON.stringify(jobs);
+  if (!running && drawnJobs === JSON.stringify(jobs)) return;
+  drawnJobs = JSON.stringify(jobs);
   const focused = body.contains(document.activeElement) ? document.activeElement.getAttribute('href') : null;
   body.replaceChildren(...jobs.map(jobRow));
   if (focused) body.querySelector(`a[href="${focused}"]`)?.focus({ preventScroll: true });
 }
 
-function follow(jobs) {
-  const running = jobs.filter((job) => job.state === 'running').slice(0, LISTENERS).map((job) => job.id);
-  for (const [id, stop] of listening) {
+function followRunningJobs(jobs) {
+  const running = jobs.filter((job) => job.state === 'running').slice(0, MAX_LISTENERS).map((job) => job.id);
+  for (const [id, stop] of stopFunctions) {
     if (running.includes(id)) continue;
     stop();
-    listening.delete(id);
-    progress.delete(id);
+    stopFunctions.delete(id);
+    progressTexts.delete(id);
   }
   for (const id of running) {
-    if (listening.has(id)) continue;
-    listening.set(id, listenToJob(id, (type, data) => {
+    if (stopFunctions.has(id)) continue;
+    stopFunctions.set(id, listenToJob(id, (type, data) => {
       if (type === 'state') refreshSoon();
       if (type !== 'progress') return;
-      const share = doneShare(data);
-      progress.set(id, `${data.pass}${share === null ? '' : ` ${Math.round(share * 100)} %`}`);
+      const share = doneFraction(data);
+      progressTexts.set(id, `${data.pass}${share === null ? '' : ` ${Math.round(share * 100)} %`}`);
     }));
   }
 }
 
-function drawChoice(select, ids) {
+function fillDeviceSelect(select, ids) {
   if (ids.join() === select.dataset.ids) return;
   select.dataset.ids = ids.join();
-  const chosen = select.value;
+  const selected = select.value;
   select.replaceChildren(select.options[0], ...ids.map((id) => createElement('option', { value: id }, id)));
-  select.value = ids.includes(chosen) ? chosen : '';
+  select.value = ids.includes(selected) ? selected : '';
 }
 
 function drawDevices(devices) {
   byId('devices').replaceChildren(...devices.map((device) => createElement('li', {},
     createElement('div', { class: 'row' }, createElement('span', {}, device.id), stateBadge(device.state)),
-    device.facts?.name ? createElement('p', {}, device.facts.name) : null,
+    device.properties?.name ? createElement('p', {}, device.properties.name) : null,
     device.reason ? createElement('p', { class: 'quiet' }, device.reason) : null)));
   const usable = devices.filter((device) => device.state !== 'unusable').map((device) => device.id);
-  for (const select of document.querySelectorAll('form [name="device"]')) drawChoice(select, usable);
+  for (const select of document.querySelectorAll('form [name="device"]')) fillDeviceSelect(select, usable);
   const filter = byId('filters').querySelector('[name="device"]'); // the selected device may have been removed
-  drawChoice(filter, [...new Set([...devices.map(({ id }) => id), filter.value].filter(Boolean))]);
+  fillDeviceSelect(filter, [...new Set([...devices.map(({ id }) => id), filter.value].filter(Boolean))]);
 }
 
 let timer = 0;
@@ -107,15 +108,15 @@ function refreshSoon(delay = 0) {
 async function refresh() {
   let active = false;
   try {
-    const [page, devices] = await Promise.all([pageOf(null), get('/devices')]);
+    const [page, devices] = await Promise.all([fetchPage(null), get('/devices')]);
     if (older.length === 0) olderCursor = page.next_cursor;
     const newest = new Set(page.items.map((job) => job.id));
     const jobs = [...page.items, ...older.filter((job) => !newest.has(job.id))];
     active = jobs.some((job) => !finalStates.includes(job.state));
-    follow(jobs);
+    followRunningJobs(jobs);
     drawJobs(jobs);
-    byId('empty').hidden = jobs.length > 0 || asked().size > 0;
-    byId('none').hidden = jobs.length > 0 || asked().size === 0;
+    byId('empty').hidden = jobs.length > 0 || filterQuery().size > 0;
+    byId('none').hidden = jobs.length > 0 || filterQuery().size === 0;
     byId('older').hidden = olderCursor === null;
     drawDevices(devices.items);
     byId('daemon').textContent = '';
@@ -126,23 +127,24 @@ async function refresh() {
 }
 
 byId('older').addEventListener('click', async () => {
-  const page = await pageOf(olderCursor);
+  const page = await fetchPage(olderCursor);
   older.push(...page.items);
   olderCursor = page.next_cursor;
   refreshSoon();
 });
 
-/** Stores the filters in the address. */
-function choose() {
+/** Stores the filters in the page's URL and refreshes the list. */
+function applyFilters() {
   older = [];
-  history.replaceState(null, '', asked().size > 0 ? `?${asked()}` : location.pathname);
+  history.replaceState(null, '', filterQuery().size > 0 ? `?${filterQuery()}` : location.pathname);
   refreshSoon();
 }
 for (const select of filters) {
-  const wanted = new URLSearchParams(location.search).get(select.name);
-  if (wanted && ![...select.options].some(({ value }) => value === wanted)) select.append(createElement('option', {}, wanted));
-  select.value = wanted ?? '';
-  select.addEventListener('change', choose);
+  const requested = new URLSearchParams(location.search).get(select.name);
+  const isListed = [...select.options].some(({ value }) => value === requested);
+  if (requested && !isListed) select.append(createElement('option', {}, requested));
+  select.value = requested ?? '';
+  select.addEventListener('change', applyFilters);
 }
 
 submitOnPost(byId('submit'), (form) => {

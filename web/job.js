@@ -1,8 +1,8 @@
 // One job: live progress while it runs, then comparison, epochs, kernels, measurements and provenance.
-import { getAllPages, finalStates, get, listenToJob, post, httpDelete, doneShare } from '/lib/api.js';
+import { getAllPages, finalStates, get, listenToJob, post, httpDelete, doneFraction } from '/lib/api.js';
 import { drawComparison } from '/lib/comparison.js';
 import { drawEpochs } from '/lib/epochs.js';
-import { byId, createElement, numberCell, stateBadge, missingAttributes } from '/lib/dom.js';
+import { byId, createElement, numberCell, stateBadge, attributesOfMissingValue } from '/lib/dom.js';
 import { drawKernels, METRICS_LIMIT } from '/lib/kernels.js';
 import { drawSource } from '/lib/source.js';
 import { drawTimeline } from '/lib/timeline.js';
@@ -25,12 +25,12 @@ function drawHead(job) {
   // A source job's request does not contain its code.
   byId('again').hidden = !finalStates.includes(job.state) || job.kind === 'source';
   request = { ...job.request, device: job.device };
-  const took = format.duration(format.between(job.started_at, job.finished_at));
-  const what = `${job.runs[0]?.workload ?? ''} ${format.parameters(job.request)}`.trim();
-  byId('job-facts').textContent = [
-    what,
+  const took = format.duration(format.secondsBetween(job.started_at, job.finished_at));
+  const subject = `${job.runs[0]?.workload ?? ''} ${format.parameters(job.request)}`.trim();
+  byId('job-properties').textContent = [
+    subject,
     `on ${job.device}`,
-    `created ${format.instant(job.created_at)}`,
+    `created ${format.dateTime(job.created_at)}`,
     took ? `took ${took}` : null,
   ]
     .filter(Boolean)
@@ -67,10 +67,10 @@ function drawPasses({ state, runs }) {
 
 const historyUrl = (run, metric) => `/history.html?job=${id}&run=${run}${metric ? `&metric=${metric}` : ''}`;
 
-/** Links: the report of each run with results (ceilings jobs have none), the comparison of the first two runs, and the history
- * of the first. */
-function drawReports({ runs: all, kind }) {
-  const runs = all.filter((run) => run.passes.some((pass) => pass.state === 'completed'));
+/** Links to the report of each run that has results (a ceilings job has no reports), to the comparison of the first two such
+ * runs, and to the history of the first. */
+function drawReports({ runs: allRuns, kind }) {
+  const runs = allRuns.filter((run) => run.passes.some((pass) => pass.state === 'completed'));
   const [first, second] = runs;
   const reported = kind === 'ceilings' ? [] : runs;
   byId('job-reports').replaceChildren(
@@ -93,7 +93,7 @@ const liveNumbers = [
 ];
 
 function drawProgress(data) {
-  const share = doneShare(data);
+  const share = doneFraction(data);
   byId('live').hidden = false;
   const epoch = data.epoch >= 0 ? ` ${data.epoch + 1} of ${data.epochs}` : '';
   byId('live-what').textContent = `${variants.get(data.run_id) ?? ''} · ${data.pass} pass · ${data.phase}${epoch}`;
@@ -114,18 +114,21 @@ function drawProgress(data) {
 /** A name with line-break opportunities after its underscores. */
 const breakable = (name) => name.split(/(?<=_)/).flatMap((part) => [part, createElement('wbr')]);
 
-function fillRunTable(table, name, runs, rows) {
+/** Fills a table with a column for each run. */
+function fillRunTable(table, rowHeading, runs, rows) {
   table.replaceChildren(
-    createElement('thead', {}, createElement('tr', {}, createElement('th', { scope: 'col' }, name),
+    createElement('thead', {}, createElement('tr', {}, createElement('th', { scope: 'col' }, rowHeading),
       ...runs.map((run, index) => createElement('th', { scope: 'col' }, legendKey(index), run.variant)))),
     createElement('tbody', {}, ...rows));
 }
 
 function drawMeasurements(runs) {
   const names = new Map();
-  for (const run of runs) for (const one of run.measurements) names.set(`${one.pass} ${one.name}`, one);
+  for (const measurement of runs.flatMap((run) => run.measurements))
+    names.set(`${measurement.pass} ${measurement.name}`, measurement);
   byId('measurements').hidden = names.size === 0;
-  const runWithValue = (name) => runs.find((run) => run.measurements.some((one) => one.name === name && one.value !== null));
+  const runWithValue = (name) => runs.find((run) =>
+    run.measurements.some((measurement) => measurement.name === name && measurement.value !== null));
   const nameOf = (name) =>
     runWithValue(name)
       ? [createElement('a', { class: 'plain', href: historyUrl(runWithValue(name).run, name) }, ...breakable(name))]
@@ -133,23 +136,24 @@ function drawMeasurements(runs) {
   const rows = [...names.values()].map(({ pass, name }) => createElement('tr', {},
     createElement('th', { scope: 'row' }, ...nameOf(name), ' ', createElement('span', { class: 'quiet' }, pass)),
     ...runs.map((run) => {
-      const one = run.measurements.find((other) => other.pass === pass && other.name === name);
-      return numberCell(format.byName(name, one?.value), one ? one.reason : 'this run has no such measurement');
+      const measurement = run.measurements.find((other) => other.pass === pass && other.name === name);
+      const reason = measurement ? measurement.reason : 'this run has no such measurement';
+      return numberCell(format.metricValue(name, measurement?.value), reason);
     })));
   fillRunTable(byId('measurement-table'), 'Number', runs, rows);
   for (const head of byId('measurement-table').querySelectorAll('thead th + th')) head.className = 'n';
 }
 
 /** Formats a value; a shape as n=1024 rows=2, like rooflinectl. Skips empty members. */
-function textOf(value) {
-  if (Array.isArray(value)) return value.map(textOf).join('; ');
+function formatValue(value) {
+  if (Array.isArray(value)) return value.map(formatValue).join('; ');
   if (value === null || typeof value !== 'object') return String(value);
-  return Object.entries(value).filter(([, one]) => one !== '' && one !== null)
-    .map(([name, one]) => (typeof one === 'object' ? textOf(one) : `${name}=${one}`)).join(' ');
+  return Object.entries(value).filter(([, member]) => member !== '' && member !== null)
+    .map(([name, member]) => (typeof member === 'object' ? formatValue(member) : `${name}=${member}`)).join(' ');
 }
 const textCell = (value, runs) => (value === null || value === undefined || value === ''
-  ? createElement('td', { class: 'null', colspan: runs, ...missingAttributes('unknown') }, '—')
-  : createElement('td', { class: 'wrap', colspan: runs }, textOf(value)));
+  ? createElement('td', { class: 'null', colspan: runs, ...attributesOfMissingValue('unknown') }, '—')
+  : createElement('td', { class: 'wrap', colspan: runs }, formatValue(value)));
 
 /** A cell for each run, or one cell if all values are equal. */
 function textCells(values) {
@@ -158,7 +162,7 @@ function textCells(values) {
 }
 
 function drawProvenance(runs) {
-  const facts = [
+  const properties = [
     ['engine', (run) => run.engine],
     ['dataset', (run) => run.dataset && `${run.dataset}${run.partial ? ' (partial)' : ''}`],
     ['dataset SHA-256', (run) => run.dataset_sha256],
@@ -167,7 +171,7 @@ function drawProvenance(runs) {
     ['images an epoch', (run) => format.count(run.images_per_epoch)],
     ['steps an epoch', (run) => format.count(run.steps_per_epoch)],
     ['parameters', (run) => format.count(run.parameters)],
-    ['model: operations', (run) => format.plain(run.floor_operations)],
+    ['model: operations', (run) => format.number(run.floor_operations)],
     ['model: bytes', (run) => format.bytes(run.floor_bytes)],
     ['passes', (run) => run.passes.map((pass) => `${pass.pass}: ${pass.state}`).join(', ')],
   ];
@@ -176,14 +180,14 @@ function drawProvenance(runs) {
     .filter(isSet)
     .map((name) => [`parameter ${name}`, (run) => run.params?.[name]]);
   const device = [...new Set(runs.flatMap((run) => Object.keys(run.device || {})))].map((name) => [`device ${name}`,
-    (run) => (typeof run.device?.[name] === 'number' ? format.byName(name, run.device[name]) : run.device?.[name])]);
+    (run) => (typeof run.device?.[name] === 'number' ? format.metricValue(name, run.device[name]) : run.device?.[name])]);
   byId('provenance').hidden = runs.length === 0;
-  const known = facts.filter(([, getValue]) => runs.some((run) => getValue(run) !== null)); // hides facts that no run has
+  const knownProperties = properties.filter(([, getValue]) => runs.some((run) => getValue(run) !== null));
   fillRunTable(
     byId('provenance-table'),
-    'Fact',
+    'Property',
     runs,
-    [...known, ...params, ...device].map(([label, getValue]) =>
+    [...knownProperties, ...params, ...device].map(([label, getValue]) =>
       createElement('tr', {}, createElement('th', { scope: 'row' }, ...breakable(label)), ...textCells(runs.map(getValue))),
     ),
   );
@@ -197,14 +201,14 @@ async function drawResults(job) {
     get(`/jobs/${id}/comparison`),
     getAllPages(`/jobs/${id}/kernels?limit=1000&most_metrics=${METRICS_LIMIT}`),
   ]);
-  const runsWithFacts = results.runs.filter((run) => run.engine);
+  const runsWithMetadata = results.runs.filter((run) => run.engine);
   drawComparison(results.runs, comparison.items);
   await drawSource(job);
   drawEpochs(results.runs);
   drawKernels(results.runs, kernels);
   await drawTimeline(id, results.runs, kernels);
   drawMeasurements(results.runs);
-  drawProvenance(runsWithFacts);
+  drawProvenance(runsWithMetadata);
   document.body.dataset.loaded = job.state;
 }
 

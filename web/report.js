@@ -1,16 +1,16 @@
-// The report of one kernel: facts, findings, roofline, sections, curves and instructions.
+// The report of one kernel: properties, findings, roofline, sections, curves and instructions.
 import { getAllPages, get } from '/lib/api.js';
-import { bar, byId, createElement, numberCell, missingAttributes } from '/lib/dom.js';
+import { bar, byId, createElement, numberCell, attributesOfMissingValue } from '/lib/dom.js';
 import { drawInstructions } from '/lib/instructions.js';
-import { accessesOf } from '/lib/memory.js';
+import { accessTable } from '/lib/memory.js';
 import { drawRoofline } from '/lib/roofline.js';
 import { findingItem, nameColumn, openTarget, sectionBlocks, tableOf } from '/lib/sections.js';
 import { drawSeries } from '/lib/series.js';
 import { postedCode } from '/lib/source.js';
 import * as format from '/lib/format.js';
 
-const asked = new URLSearchParams(location.search);
-const run = Number(asked.get('run'));
+const query = new URLSearchParams(location.search);
+const run = Number(query.get('run'));
 
 function drawProblem(title, message) {
   byId('problem').hidden = false;
@@ -19,47 +19,48 @@ function drawProblem(title, message) {
 
 /* --- head ----------------------------------------------------------------------------------------------------------- */
 
-const nameOf = (kernel) => kernel.launch || kernel.name;
+const kernelLabel = (kernel) => kernel.launch || kernel.name;
 
 /** Returns the row of a metric from any section. */
 const rowOf = (kernel, metric) => (kernel.sections ?? []).flatMap((section) => section.tables.flatMap((table) => table.rows))
   .find((row) => row.metric === metric);
 
-function fact(name, text, reason) {
+function property(name, text, reason) {
   return createElement('div', {}, createElement('dt', {}, name), text === null
-    ? createElement('dd', { class: 'null', ...missingAttributes(reason) }, '—') : createElement('dd', {}, text));
+    ? createElement('dd', { class: 'null', ...attributesOfMissingValue(reason) }, '—') : createElement('dd', {}, text));
 }
 
-function factOf(kernel, name, metric) {
+function metricProperty(kernel, name, metric) {
   const row = rowOf(kernel, metric);
-  return fact(name, format.quantity(row?.value, row?.unit), row?.reason ?? kernel.reason ?? 'its section was not collected');
+  return property(name, format.quantity(row?.value, row?.unit), row?.reason ?? kernel.reason ?? 'its section was not collected');
 }
 
 function drawHead(report, kernel) {
-  document.title = `${nameOf(kernel)} · rooflined`;
-  byId('kernel-title').textContent = nameOf(kernel);
+  document.title = `${kernelLabel(kernel)} · rooflined`;
+  byId('kernel-title').textContent = kernelLabel(kernel);
   byId('kernel-name').textContent = kernel.launch ? kernel.name : '';
-  byId('run-facts').textContent = [report.workload, report.variant, `run ${report.run}`,
-    `on ${report.device_facts?.name ?? report.device}`, report.commit ? `commit ${report.commit.slice(0, 12)}` : null,
-    format.instant(report.at)].filter(Boolean).join(' · ');
+  byId('run-properties').textContent = [report.workload, report.variant, `run ${report.run}`,
+    `on ${report.device_properties?.name ?? report.device}`, report.commit ? `commit ${report.commit.slice(0, 12)}` : null,
+    format.dateTime(report.at)].filter(Boolean).join(' · ');
   byId('job-link').href = `/job.html?id=${report.job}`;
   byId('job-link').textContent = `Job ${report.job}`;
   byId('job-link').hidden = false;
-  byId('kernel-facts').replaceChildren(
-    fact('Duration', format.us((kernel.roofline.duration_s ?? NaN) * 1e6), kernel.reason),
-    fact('Grid', format.shape(kernel.grid), kernel.reason), fact('Block', format.shape(kernel.block), kernel.reason),
-    factOf(kernel, 'SM throughput', 'sm__throughput.avg.pct_of_peak_sustained_elapsed'),
-    factOf(kernel, 'Memory throughput', 'gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed'),
-    factOf(kernel, 'Achieved occupancy', 'sm__warps_active.avg.pct_of_peak_sustained_active'),
-    factOf(kernel, 'Registers a thread', 'launch__registers_per_thread'));
+  byId('kernel-properties').replaceChildren(
+    property('Duration', format.us((kernel.roofline.duration_s ?? NaN) * 1e6), kernel.reason),
+    property('Grid', format.dimensions(kernel.grid), kernel.reason),
+    property('Block', format.dimensions(kernel.block), kernel.reason),
+    metricProperty(kernel, 'SM throughput', 'sm__throughput.avg.pct_of_peak_sustained_elapsed'),
+    metricProperty(kernel, 'Memory throughput', 'gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed'),
+    metricProperty(kernel, 'Achieved occupancy', 'sm__warps_active.avg.pct_of_peak_sustained_active'),
+    metricProperty(kernel, 'Registers a thread', 'launch__registers_per_thread'));
 }
 
 /** Lists the run's kernels of the same pass. */
-function drawChoice(kernels, kernel) {
-  const ofRun = kernels.filter((one) => one.run === run && one.pass === kernel.pass);
+function drawKernelSelect(kernels, kernel) {
+  const kernelsOfPass = kernels.filter((other) => other.run === run && other.pass === kernel.pass);
   byId('kernel').replaceChildren(
-    ...(ofRun.length > 0 ? ofRun : [kernel]).map((one) =>
-      createElement('option', { value: one.ordinal }, `${one.ordinal} ${nameOf(one)}`),
+    ...(kernelsOfPass.length > 0 ? kernelsOfPass : [kernel]).map((other) =>
+      createElement('option', { value: other.ordinal }, `${other.ordinal} ${kernelLabel(other)}`),
     ),
   );
   byId('kernel').value = String(kernel.ordinal);
@@ -68,7 +69,7 @@ function drawChoice(kernels, kernel) {
 function drawLinks(job) {
   const csv = (page) => createElement('a',
     { href: `/runs/${run}/report?format=csv&page=${page}${page === 'details' ? '&print_details=all' : ''}` }, `CSV, ${page}`);
-  const other = job.runs.find((one) => one.id !== run);
+  const other = job.runs.find(({ id }) => id !== run);
   byId('links').replaceChildren(csv('details'), csv('raw'), createElement('a', { href: `/runs/${run}/report` }, 'JSON'),
     ...(other ? [createElement('a', { href: `/compare.html?a=${other.id}&b=${run}` }, 'Compare')] : []),
     createElement('a', { href: `/history.html?job=${job.id}&run=${run}` }, 'History'));
@@ -76,14 +77,15 @@ function drawLinks(job) {
 
 /* --- findings, roofs, sections -------------------------------------------------------------------------------------- */
 
-const gain = (finding) => finding.speedup_pct ?? -1;
+const speedup = (finding) => finding.speedup_pct ?? -1;
 
 function drawFindings(findings) {
   byId('findings').hidden = findings.length === 0;
-  byId('finding-list').replaceChildren(...[...findings].sort((a, b) => gain(b) - gain(a)).map((finding) => findingItem(finding)));
+  byId('finding-list').replaceChildren(
+    ...[...findings].sort((a, b) => speedup(b) - speedup(a)).map((finding) => findingItem(finding)));
 }
 
-/** share: field with the reached share of this rate, or undefined. */
+/** Creates a column of rates. share: the field with the share of this rate that was reached, or undefined. */
 const rateColumn = (label, field, reason, share) => ({ label, number: true, cell: (roof) => {
   const cell = numberCell((roof.bytes ? format.bytesPerSecond : format.operationsPerSecond)(roof[field]), reason);
   if (roof[share] > 0) cell.append(createElement('span', { class: 'parts quiet' }, format.percent(roof[share])));
@@ -123,24 +125,24 @@ const valueColumn = (scale) => ({ label: 'Value', number: true,
   cell: (row) => (row.text ? createElement('td', { class: 'n' }, row.text) : quantityCell(row, scale)) });
 
 function drawSections(kernel) {
-  const found = (section) => kernel.findings.filter((finding) => finding.section === section.id).length;
-  const counted = (count) => createElement('span', { class: 'tag' }, count === 1 ? '1 finding' : `${count} findings`);
-  const badge = (section) => (found(section) > 0 ? counted(found(section)) : null);
+  const findingCount = (section) => kernel.findings.filter((finding) => finding.section === section.id).length;
+  const findingTag = (count) => createElement('span', { class: 'tag' }, count === 1 ? '1 finding' : `${count} findings`);
+  const badge = (section) => (findingCount(section) > 0 ? findingTag(findingCount(section)) : null);
   byId('no-sections').hidden = kernel.sections !== null;
   byId('no-sections').textContent = kernel.sections === null ? `No sections: ${kernel.reason}` : '';
   const sections = (kernel.sections ?? []).map((section) => ({ ...section, tables: section.tables.map(longestFirst) }));
   byId('sections').replaceChildren(...sectionBlocks(sections, (table) => [nameColumn, valueColumn(scaleOf(table))],
-    badge, accessesOf));
+    badge, accessTable));
   const first = byId('sections').firstElementChild;
   if (first) first.open = true;
 }
 
-const limits = { occupancy_by_registers: ['launch__registers_per_thread'], occupancy_by_block_size: ['launch__block_size'],
+const curveMetrics = { occupancy_by_registers: ['launch__registers_per_thread'], occupancy_by_block_size: ['launch__block_size'],
   occupancy_by_shared_bytes: ['launch__shared_mem_per_block_static', 'launch__shared_mem_per_block_dynamic'] };
 
 /** Returns the kernel's x value on an occupancy curve, or null. */
-function placeOf(kernel, curve) {
-  const values = limits[curve]?.map((metric) => rowOf(kernel, metric)?.value ?? null) ?? [null];
+function curveValue(kernel, curve) {
+  const values = curveMetrics[curve]?.map((metric) => rowOf(kernel, metric)?.value ?? null) ?? [null];
   return values.includes(null) ? null : values.reduce((a, b) => a + b);
 }
 
@@ -158,7 +160,7 @@ async function load(ordinal) {
     report.kind === 'source' ? postedCode(report.job) : null]);
   byId('report').hidden = false;
   drawHead(report, kernel);
-  drawChoice(kernels, kernel);
+  drawKernelSelect(kernels, kernel);
   drawLinks(job);
   drawFindings(kernel.findings);
   drawRoofline(kernel.roofline);
@@ -166,23 +168,23 @@ async function load(ordinal) {
   byId('no-ceilings').hidden = report.ceilings_reason === null;
   byId('no-ceilings').textContent = `No measured ceilings: ${report.ceilings_reason}.`;
   drawSections(kernel);
-  drawSeries(kernel.series, (name) => placeOf(kernel, name));
+  drawSeries(kernel.series, (name) => curveValue(kernel, name));
   drawInstructions(kernel.instructions, code);
   document.body.dataset.loaded = String(ordinal);
   openTarget();
 }
 
-const guarded = (ordinal) => load(ordinal).catch((problem) => {
+const loadSafely = (ordinal) => load(ordinal).catch((problem) => {
   drawProblem(problem.title || 'The page failed', problem.message);
   if (problem.status === undefined) throw problem;
 });
 
 byId('kernel').addEventListener('change', () => {
   history.replaceState(null, '', `?run=${run}&kernel=${byId('kernel').value}`);
-  guarded(Number(byId('kernel').value));
+  loadSafely(Number(byId('kernel').value));
 });
 
-const ordinal = Number(asked.get('kernel') ?? 0);
-if (Number.isSafeInteger(run) && run > 0 && Number.isSafeInteger(ordinal) && ordinal >= 0) guarded(ordinal);
+const ordinal = Number(query.get('kernel') ?? 0);
+if (Number.isSafeInteger(run) && run > 0 && Number.isSafeInteger(ordinal) && ordinal >= 0) loadSafely(ordinal);
 else drawProblem('Which run?',
   'The address needs the number of a run, like report.html?run=1, and may name a kernel, like &kernel=0.');

@@ -25,7 +25,7 @@ double rl_json_number(const cJSON *object, const char *path) {
   return cJSON_IsNumber(item) ? item->valuedouble : NAN;
 }
 
-/* --- cells ------------------------------------------------------------------------------------------------------------- */
+/* --- numbers ------------------------------------------------------------------------------------------------------------- */
 
 static char *format_number(char *cell, double value, const char *format) {
   if (isnan(value)) snprintf(cell, RL_CELL_SIZE, "—");
@@ -33,17 +33,19 @@ static char *format_number(char *cell, double value, const char *format) {
   return cell;
 }
 
-char *rl_cell_ms(char *cell, double ms) {
+char *rl_format_ms(char *cell, double ms) {
   return ms < 1000 ? format_number(cell, ms, "%.1f ms") : format_number(cell, ms / 1000, "%.2f s");
 }
 
-char *rl_cell_us(char *cell, double us) { return us < 1000 ? format_number(cell, us, "%.1f µs") : rl_cell_ms(cell, us / 1000); }
+char *rl_format_us(char *cell, double us) {
+  return us < 1000 ? format_number(cell, us, "%.1f µs") : rl_format_ms(cell, us / 1000);
+}
 
-char *rl_cell_count(char *cell, double value) {
+char *rl_format_count(char *cell, double value) {
   if (isnan(value)) return format_number(cell, value, "");
-  if (fabs(value) >= 1e21) return format_number(cell, value, "%.3e"); /* longer than a 64-bit mask: too many digits to read */
+  if (fabs(value) >= 1e21) return format_number(cell, value, "%.3e"); /* more digits than a 64-bit number has: unreadable */
   if (value > 0 && value < 1)
-    return format_number(cell, value, "%.2g"); /* launches a step, when one launch executes many steps */
+    return format_number(cell, value, "%.2g"); /* launches per step, if one launch executes many steps */
   char digits[RL_CELL_SIZE / 2];
   int length = snprintf(digits, sizeof digits, "%.0f", value), used = 0;
   for (int i = 0; i < length; i++) {
@@ -54,31 +56,31 @@ char *rl_cell_count(char *cell, double value) {
   return cell;
 }
 
-char *rl_cell_bytes(char *cell, double bytes) {
+char *rl_format_bytes(char *cell, double bytes) {
   return bytes < 10240.0 * 1048576 ? format_number(cell, bytes / 1048576, "%.1f MiB")
                                    : format_number(cell, bytes / 1073741824, "%.1f GiB");
 }
 
-char *rl_cell_percent(char *cell, double ratio) { return format_number(cell, ratio * 100, "%.2f %%"); }
-char *rl_cell_points(char *cell, double difference) { return format_number(cell, difference * 100, "%+.2f pt"); }
-char *rl_cell_times(char *cell, double ratio) { return format_number(cell, ratio, "%.2f×"); }
+char *rl_format_percent(char *cell, double ratio) { return format_number(cell, ratio * 100, "%.2f %%"); }
+char *rl_format_percentage_points(char *cell, double difference) { return format_number(cell, difference * 100, "%+.2f pt"); }
+char *rl_format_factor(char *cell, double ratio) { return format_number(cell, ratio, "%.2f×"); }
 
-char *rl_cell_rate(char *cell, double bytes_per_s) {
+char *rl_format_bytes_per_s(char *cell, double bytes_per_s) {
   if (bytes_per_s >= 1e9) return format_number(cell, bytes_per_s * 1e-9, "%.1f GB/s");
   return bytes_per_s >= 1e6 ? format_number(cell, bytes_per_s * 1e-6, "%.1f MB/s")
                             : format_number(cell, bytes_per_s * 1e-3, "%.1f kB/s");
 }
 
-char *rl_cell_error(char *cell, double relative) {
+char *rl_format_relative_error(char *cell, double relative) {
   return relative == 0 ? format_number(cell, 0, "%.0f") : format_number(cell, relative, "%.1e");
 }
 
-char *rl_cell_operations(char *cell, double operations_per_s) {
+char *rl_format_operations_per_s(char *cell, double operations_per_s) {
   return operations_per_s < 1e12 ? format_number(cell, operations_per_s * 1e-9, "%.1f GFLOP/s")
                                  : format_number(cell, operations_per_s * 1e-12, "%.2f TFLOP/s");
 }
 
-char *rl_cell_age(char *cell, double seconds) {
+char *rl_format_age(char *cell, double seconds) {
   return seconds < 120      ? format_number(cell, seconds, "%.0f s")
          : seconds < 7200   ? format_number(cell, seconds / 60, "%.0f min")
          : seconds < 172800 ? format_number(cell, seconds / 3600, "%.0f h")
@@ -89,13 +91,13 @@ static bool starts_character(char byte) { return ((unsigned char)byte & 0xc0) !=
 
 void rl_print_cell(FILE *out, const char *text, int width) {
   int limit = abs(width), columns = 0;
-  size_t bytes = 0, last = 0; /* last: byte offset of the character in column limit − 1 */
+  size_t bytes = 0, ellipsis_offset = 0; /* ellipsis_offset: of the character in column limit − 1 */
   const char *ellipsis = "";
   for (; text[bytes] != '\0'; bytes++) {
     if (!starts_character(text[bytes])) continue;
-    if (columns == limit - 1) last = bytes;
+    if (columns == limit - 1) ellipsis_offset = bytes;
     if (columns++ < limit) continue;
-    columns = limit, bytes = last, ellipsis = "…";
+    columns = limit, bytes = ellipsis_offset, ellipsis = "…";
     break;
   }
   if (width > 0) fprintf(out, "%*s", limit - columns, "");

@@ -16,17 +16,17 @@ double rl_json_number(const cJSON *object, const char *path);
 
 /* Formats a number into cell[RL_CELL_SIZE], "—" for NAN. Returns cell. */
 typedef char *(*rl_cell_format)(char *cell, double value);
-char *rl_cell_ms(char *cell, double ms); /* "263.9 ms", "18.4 s" */
-char *rl_cell_us(char *cell, double us);
-char *rl_cell_count(char *cell, double value); /* "227 300": digits in groups of three */
-char *rl_cell_bytes(char *cell, double bytes); /* "98.2 MiB" */
-char *rl_cell_percent(char *cell, double ratio);
-char *rl_cell_points(char *cell, double ratio_difference);     /* "+0.12 pt" */
-char *rl_cell_times(char *cell, double ratio);                 /* "1.29×" */
-char *rl_cell_rate(char *cell, double bytes_per_s);            /* "3911.2 GB/s" */
-char *rl_cell_error(char *cell, double relative);              /* "2.1e-04" */
-char *rl_cell_operations(char *cell, double operations_per_s); /* "60.62 TFLOP/s", "94.7 GFLOP/s" */
-char *rl_cell_age(char *cell, double seconds);                 /* "12 s", "3 h", "40 days" */
+char *rl_format_ms(char *cell, double ms); /* "263.9 ms", "18.4 s" */
+char *rl_format_us(char *cell, double us);
+char *rl_format_count(char *cell, double value); /* "227 300": digits in groups of three */
+char *rl_format_bytes(char *cell, double bytes); /* "98.2 MiB" */
+char *rl_format_percent(char *cell, double ratio);
+char *rl_format_percentage_points(char *cell, double ratio_difference); /* "+0.12 pt" */
+char *rl_format_factor(char *cell, double ratio);                       /* "1.29×" */
+char *rl_format_bytes_per_s(char *cell, double bytes_per_s);            /* "3911.2 GB/s" */
+char *rl_format_relative_error(char *cell, double relative);            /* "2.1e-04" */
+char *rl_format_operations_per_s(char *cell, double operations_per_s);  /* "60.62 TFLOP/s", "94.7 GFLOP/s" */
+char *rl_format_age(char *cell, double seconds);                        /* "12 s", "3 h", "40 days" */
 
 /* Prints text padded to width columns (negative: left-aligned). Counts characters, not bytes; longer text ends with …. */
 void rl_print_cell(FILE *out, const char *text, int width);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-int rl_usage(rl_error *err, const char *format, ...) {
+int rl_fail_usage(rl_error *err, const char *format, ...) {
   char message[256];
   va_list arguments;
   va_start(arguments, format);
@@ -14,16 +14,16 @@ int rl_usage(rl_error *err, const char *format, ...) {
   return rl_fail(err, RL_INPUT, 0, "%s", message);
 }
 
-int rl_number_argument(const char *word, long long minimum, const char *needed, long long *number, rl_error *err) {
+int rl_parse_number(const char *text, long long minimum, const char *expected, long long *number, rl_error *err) {
   char *end = NULL;
   errno = 0;
-  long long parsed = word != NULL ? strtoll(word, &end, 10) : 0;
-  if (end == NULL || end == word || *end != '\0' || parsed < minimum || errno != 0)
-    return rl_usage(err, "this command needs %s", needed);
+  long long parsed = text != NULL ? strtoll(text, &end, 10) : 0;
+  if (end == NULL || end == text || *end != '\0' || parsed < minimum || errno != 0)
+    return rl_fail_usage(err, "this command needs %s", expected);
   *number = parsed;
   return 0;
 }
 
-int rl_job_argument(const rl_cli *cli, long long *id, rl_error *err) {
-  return rl_number_argument(cli->argc == 1 ? cli->argv[0] : NULL, 1, "a job's number", id, err);
+int rl_parse_job_argument(const rl_cli *cli, long long *id, rl_error *err) {
+  return rl_parse_number(cli->argc == 1 ? cli->argv[0] : NULL, 1, "a job's number", id, err);
 }

@@ -24,7 +24,7 @@ typedef struct rl_cli {
   char **argv;
 } rl_cli;
 
-/* A command. run prints results and returns an rl_exit, or −1 with err. */
+/* A command. `run` prints results and returns an rl_exit, or −1 with err. */
 typedef struct rl_command {
   const char *name, *arguments, *summary;
   int (*run)(rl_cli *cli, rl_error *err);
@@ -45,15 +45,15 @@ int rl_command_compare(rl_cli *cli, rl_error *err);
 /* run.c */
 int rl_command_run(rl_cli *cli, rl_error *err);
 int rl_command_watch(rl_cli *cli, rl_error *err);
-/* local.c: work on the state folder without a daemon */
+/* local.c: these open the state folder and need no daemon */
 int rl_command_backup(rl_cli *cli, rl_error *err);
 int rl_command_token(rl_cli *cli, rl_error *err);
 
-/* Reports a wrong command line: returns −1 with RL_INPUT. */
-int rl_usage(rl_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Parses the number of a job, run or kernel. needed completes the error "this command needs …". */
-int rl_number_argument(const char *word, long long minimum, const char *needed, long long *number, rl_error *err);
+/* Reports a wrong command line. Returns −1 with RL_INPUT. */
+int rl_fail_usage(rl_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Parses the number of a job, run or kernel. `expected` completes the error "this command needs …". */
+int rl_parse_number(const char *text, long long minimum, const char *expected, long long *number, rl_error *err);
 /* Parses the command's only argument, a job's number. */
-int rl_job_argument(const rl_cli *cli, long long *id, rl_error *err);
+int rl_parse_job_argument(const rl_cli *cli, long long *id, rl_error *err);
 
 #endif

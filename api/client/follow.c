@@ -12,8 +12,8 @@
 #include "api/client/cells.h"
 #include "api/client/print.h"
 
-static const int64_t UNREACHABLE_NS = 30 * INT64_C(1000000000);
-enum { BAR_WIDTH = 20, RETRY_MS = 500, PROGRESS_WIDTH = 79 };
+static const int64_t MAX_UNREACHABLE_NS = 30 * INT64_C(1000000000);
+enum { BAR_COLUMNS = 20, RETRY_MS = 500, PROGRESS_COLUMNS = 79 };
 
 typedef struct final_state {
   const char *name;
@@ -24,15 +24,15 @@ static const final_state final_states[] = {
     {"completed", RL_EXIT_COMPLETED}, {"failed", RL_EXIT_FAILED}, {"cancelled", RL_EXIT_CANCELLED}, {NULL, 0}};
 
 static const final_state *find_final_state(const char *state) {
-  for (const final_state *known = final_states; known->name != NULL; known++)
-    if (strcmp(known->name, state) == 0) return known;
+  for (const final_state *final = final_states; final->name != NULL; final++)
+    if (strcmp(final->name, state) == 0) return final;
   return NULL;
 }
 
 typedef struct watcher {
   bool terminal, quiet;
-  const cJSON *job;   /* as it was when the stream started; maps run ids to variants */
-  char last_line[96]; /* without a terminal: the last line printed */
+  const cJSON *job;   /* fetched when the stream started; maps run ids to variants */
+  char last_line[96]; /* the last line printed, if stderr is not a terminal */
 } watcher;
 
 /* --- the progress line ------------------------------------------------------------------------------------------------- */
@@ -57,8 +57,8 @@ static const char *find_variant(const watcher *watch, const cJSON *data) {
   return "";
 }
 
-/* Returns the completed share of the pass: whole epochs and part of the current one. NAN: unknown. */
-static double done_ratio(const cJSON *data) {
+/* Returns the completed ratio of the pass: whole epochs and part of the current one. NAN: unknown. */
+static double completed_ratio(const cJSON *data) {
   double epoch = rl_json_number(data, "epoch"), epochs = rl_json_number(data, "epochs");
   double step = rl_json_number(data, "step"), steps = rl_json_number(data, "steps");
   double part = step >= 0 && steps > 0 ? step / steps : 0;
@@ -66,11 +66,11 @@ static double done_ratio(const cJSON *data) {
   return steps > 0 ? part : (double)NAN;
 }
 
-static void append_bar(char *line, size_t size, double share) {
-  if (isnan(share)) return;
-  int full = (int)(share * BAR_WIDTH);
+static void append_bar(char *line, size_t size, double ratio) {
+  if (isnan(ratio)) return;
+  int full = (int)(ratio * BAR_COLUMNS);
   append(line, size, " ");
-  for (int i = 0; i < BAR_WIDTH; i++) append(line, size, i < full ? "█" : "░");
+  for (int i = 0; i < BAR_COLUMNS; i++) append(line, size, i < full ? "█" : "░");
 }
 
 static void show_progress(watcher *watch, const cJSON *data) {
@@ -85,22 +85,22 @@ static void show_progress(watcher *watch, const cJSON *data) {
     fprintf(stderr, "%s\n", line);
     return;
   }
-  append_bar(line, sizeof line, done_ratio(data));
+  append_bar(line, sizeof line, completed_ratio(data));
   append(line, sizeof line, " ");
   append(line, sizeof line, rl_json_text(data, "phase"));
   if (epoch >= 0) append_number(line, sizeof line, " %.0f", epoch + 1), append_number(line, sizeof line, "/%.0f", epochs);
   append_number(line, sizeof line, " loss %.4f", rl_json_number(data, "train_loss"));
   double rate = rl_json_number(data, "images_per_s");
   if (!isnan(rate))
-    append(line, sizeof line, " "), append(line, sizeof line, rl_cell_count(cell, rate)), append(line, sizeof line, "/s");
+    append(line, sizeof line, " "), append(line, sizeof line, rl_format_count(cell, rate)), append(line, sizeof line, "/s");
   append_number(line, sizeof line, " ETA %.0f s", rl_json_number(data, "eta_s"));
   fputc('\r', stderr);
-  rl_print_cell(stderr, line, -PROGRESS_WIDTH);
+  rl_print_cell(stderr, line, -PROGRESS_COLUMNS);
   fflush(stderr);
 }
 
 static void clear_progress(const watcher *watch) {
-  if (watch->terminal && !watch->quiet) fprintf(stderr, "\r%*s\r", PROGRESS_WIDTH, "");
+  if (watch->terminal && !watch->quiet) fprintf(stderr, "\r%*s\r", PROGRESS_COLUMNS, "");
 }
 
 /* --- events ------------------------------------------------------------------------------------------------------------ */
@@ -114,7 +114,7 @@ static void show_pass(const watcher *watch, const cJSON *data) {
 
 static bool on_event(void *context, const char *type, const char *text) {
   watcher *watch = context;
-  rl_auto(rl_json_free) cJSON *data = cJSON_Parse(text);
+  RL_CLEANUP(rl_json_free) cJSON *data = cJSON_Parse(text);
   if (data == NULL) return true;
   if (strcmp(type, "state") == 0) return find_final_state(rl_json_text(data, "state")) == NULL;
   if (watch->quiet) return true;
@@ -126,15 +126,15 @@ static bool on_event(void *context, const char *type, const char *text) {
 /* --- result ----------------------------------------------------------------------------------------------------------- */
 
 static int print_result(rl_cli *cli, long long id, cJSON *job, rl_error *err) {
-  rl_auto(rl_json_free) cJSON *results = rl_http_get_job(cli, id, "/results", err);
-  rl_auto(rl_json_free) cJSON *comparison = results != NULL ? rl_http_get_job(cli, id, "/comparison", err) : NULL;
+  RL_CLEANUP(rl_json_free) cJSON *results = rl_http_get_job(cli, id, "/results", err);
+  RL_CLEANUP(rl_json_free) cJSON *comparison = results != NULL ? rl_http_get_job(cli, id, "/comparison", err) : NULL;
   if (comparison == NULL) return -1;
   if (cli->json) {
-    rl_auto(rl_json_free) cJSON *all = cJSON_CreateObject();
+    RL_CLEANUP(rl_json_free) cJSON *all = cJSON_CreateObject();
     cJSON_AddItemReferenceToObject(all, "job", job);
     cJSON_AddItemReferenceToObject(all, "results", results);
     cJSON_AddItemReferenceToObject(all, "comparison", comparison);
-    rl_auto(rl_free_text) char *text = cJSON_PrintUnformatted(all);
+    RL_CLEANUP(rl_free_text) char *text = cJSON_PrintUnformatted(all);
     if (text != NULL) puts(text);
   } else {
     rl_print_results(stdout, job, results, comparison);
@@ -142,43 +142,43 @@ static int print_result(rl_cli *cli, long long id, cJSON *job, rl_error *err) {
   return (int)find_final_state(rl_json_text(job, "state"))->code;
 }
 
-/* Waits before the next attempt. Returns −1 when the daemon has been unreachable for UNREACHABLE_NS. */
+/* Waits before the next attempt. Returns −1 if the daemon has been unreachable for MAX_UNREACHABLE_NS. */
 static int wait_for_daemon(int64_t *unreachable_since_ns) {
   int64_t now = rl_monotonic_ns();
   if (*unreachable_since_ns == 0) *unreachable_since_ns = now;
   nanosleep(&(struct timespec){.tv_nsec = RETRY_MS * 1000000L}, NULL);
-  return now - *unreachable_since_ns < UNREACHABLE_NS ? 0 : -1;
+  return now - *unreachable_since_ns < MAX_UNREACHABLE_NS ? 0 : -1;
 }
 
-int rl_follow(rl_cli *cli, long long id, bool answered, rl_error *err) {
+int rl_follow(rl_cli *cli, long long id, bool daemon_was_reached, rl_error *err) {
   watcher watch = {.terminal = isatty(STDERR_FILENO) == 1, .quiet = cli->json};
   rl_sse parser = {.on_event = on_event, .context = &watch};
   char path[64];
   int64_t unreachable_since_ns = 0;
   snprintf(path, sizeof path, "/jobs/%lld/events", id);
-  rl_interrupt_catch();
+  rl_catch_interrupt();
   for (;;) {
-    rl_error why = {0};
-    rl_auto(rl_json_free) cJSON *job = rl_http_get_job(cli, id, "", &why);
+    rl_error attempt_error = {0};
+    RL_CLEANUP(rl_json_free) cJSON *job = rl_http_get_job(cli, id, "", &attempt_error);
     if (job != NULL && find_final_state(rl_json_text(job, "state")) != NULL) {
       clear_progress(&watch);
       return print_result(cli, id, job, err);
     }
     parser.stopped = false;
     watch.job = job;
-    if (job != NULL) answered = true, unreachable_since_ns = 0;
-    if (job != NULL && rl_http_read_events(cli, path, &parser, &why) == 0) {
+    if (job != NULL) daemon_was_reached = true, unreachable_since_ns = 0;
+    if (job != NULL && rl_http_read_events(cli, path, &parser, &attempt_error) == 0) {
       if (!parser.stopped) nanosleep(&(struct timespec){.tv_nsec = RETRY_MS * 1000000L}, NULL);
       continue;
     }
-    if (rl_interrupted()) {
+    if (rl_was_interrupted()) {
       clear_progress(&watch);
       fprintf(stderr, "Job %lld continues. Watch it: rooflinectl watch %lld; cancel it: rooflinectl cancel %lld\n", id, id, id);
       return RL_EXIT_INTERRUPTED;
     }
-    bool unreachable = why.domain == RL_WIRE || (why.domain == RL_HTTP && why.code == 503);
-    if (!unreachable || !answered || wait_for_daemon(&unreachable_since_ns) < 0) {
-      if (err != NULL) *err = why;
+    bool unreachable = attempt_error.domain == RL_WIRE || (attempt_error.domain == RL_HTTP && attempt_error.code == 503);
+    if (!unreachable || !daemon_was_reached || wait_for_daemon(&unreachable_since_ns) < 0) {
+      if (err != NULL) *err = attempt_error;
       return -1;
     }
   }

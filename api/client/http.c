@@ -8,40 +8,40 @@
 
 #include "api/client/interrupt.h"
 
-enum { CONNECT_S = 5, REQUEST_S = 60, KEEPALIVE_TIMEOUT_S = 60, BODY_MAX = 512 << 20 };
+enum { CONNECT_TIMEOUT_S = 5, REQUEST_TIMEOUT_S = 60, KEEPALIVE_TIMEOUT_S = 60, MAX_BODY_BYTES = 512 << 20 };
 
 RL_DEFINE_CLEANUP(easy_free, CURL *, curl_easy_cleanup, NULL)
 RL_DEFINE_CLEANUP(list_free, struct curl_slist *, curl_slist_free_all, NULL)
 
-void rl_body_free(rl_body *text) {
-  free(text->data);
-  *text = (rl_body){0};
+void rl_body_free(rl_body *body) {
+  free(body->data);
+  *body = (rl_body){0};
 }
 
 static size_t append_body(char *bytes, size_t size, size_t count, void *context) {
-  rl_body *text = context;
-  size_t added = size * count;
-  if (text->length + added >= BODY_MAX) return 0;
-  char *grown = realloc(text->data, text->length + added + 1);
-  if (grown == NULL) return 0;
-  memcpy(grown + text->length, bytes, added);
-  text->data = grown;
-  text->length += added;
-  text->data[text->length] = '\0';
-  return added;
+  rl_body *body = context;
+  size_t byte_count = size * count;
+  if (body->length + byte_count >= MAX_BODY_BYTES) return 0;
+  char *data = realloc(body->data, body->length + byte_count + 1);
+  if (data == NULL) return 0;
+  memcpy(data + body->length, bytes, byte_count);
+  body->data = data;
+  body->length += byte_count;
+  body->data[body->length] = '\0';
+  return byte_count;
 }
 
 static int abort_on_interrupt(void *context, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d) {
   (void)context, (void)a, (void)b, (void)c, (void)d;
-  return rl_interrupted();
+  return rl_was_interrupted();
 }
 
 static int add_header(struct curl_slist **headers, rl_error *err, const char *format, const char *value) {
   char line[512];
   snprintf(line, sizeof line, format, value);
-  struct curl_slist *longer = curl_slist_append(*headers, line);
-  if (longer == NULL) return rl_fail(err, RL_SYS, ENOMEM, "no memory for a request");
-  *headers = longer;
+  struct curl_slist *extended = curl_slist_append(*headers, line);
+  if (extended == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a request");
+  *headers = extended;
   return 0;
 }
 
@@ -50,7 +50,7 @@ static CURL *request_new(const rl_cli *cli, const char *path, struct curl_slist 
   CURL *easy = curl_easy_init();
   char url[1024];
   if (easy == NULL) {
-    rl_fail(err, RL_SYS, ENOMEM, "libcurl could not be set up");
+    rl_fail(err, RL_ERRNO, ENOMEM, "libcurl could not be set up");
     return NULL;
   }
   size_t length = strlen(cli->url);
@@ -60,7 +60,7 @@ static CURL *request_new(const rl_cli *cli, const char *path, struct curl_slist 
   curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
   if (strstr(url, "//127.") != NULL || strstr(url, "//localhost") != NULL || strstr(url, "//[::1]") != NULL)
     curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* loopback never goes through a proxy */
-  curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_S);
+  curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_TIMEOUT_S);
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
   curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, abort_on_interrupt);
@@ -73,27 +73,27 @@ static CURL *request_new(const rl_cli *cli, const char *path, struct curl_slist 
 }
 
 /* Converts a problem document into an error. */
-static int fail_with_problem(long status, const rl_body *answer, rl_error *err) {
-  cJSON *problem = answer->data != NULL ? cJSON_ParseWithLength(answer->data, answer->length) : NULL;
+static int fail_with_problem(long status, const rl_body *response, rl_error *err) {
+  cJSON *problem = response->data != NULL ? cJSON_ParseWithLength(response->data, response->length) : NULL;
   const char *title = cJSON_GetStringValue(cJSON_GetObjectItem(problem, "title"));
   const char *detail = cJSON_GetStringValue(cJSON_GetObjectItem(problem, "detail"));
   const char *pointer = cJSON_GetStringValue(cJSON_GetObjectItem(problem, "pointer"));
   if (title == NULL) rl_fail(err, RL_HTTP, (int)status, "the daemon answered with status %ld", status);
   else rl_fail(err, RL_HTTP, (int)status, "%s%s%s", title, detail != NULL ? ": " : "", detail != NULL ? detail : "");
-  if (err != NULL && pointer != NULL) snprintf(err->pointer, sizeof err->pointer, "%s", pointer);
+  if (err != NULL && pointer != NULL) snprintf(err->json_pointer, sizeof err->json_pointer, "%s", pointer);
   cJSON_Delete(problem);
   return -1;
 }
 
 static int fail_with_curl(const rl_cli *cli, CURLcode code, rl_error *err) {
-  if (code == CURLE_ABORTED_BY_CALLBACK) return rl_fail(err, RL_SYS, EINTR, "interrupted");
+  if (code == CURLE_ABORTED_BY_CALLBACK) return rl_fail(err, RL_ERRNO, EINTR, "interrupted");
   return rl_fail(err, RL_WIRE, RL_WIRE_CLOSED, "no answer from %s: %s", cli->url, curl_easy_strerror(code));
 }
 
-int rl_http_send(const rl_cli *cli, const char *method, const char *path, const char *body, rl_body *answer, rl_error *err) {
-  rl_auto(list_free) struct curl_slist *headers = NULL;
-  rl_auto(rl_body_free) rl_body received = {0};
-  rl_auto(easy_free) CURL *easy = request_new(cli, path, &headers, err);
+int rl_http_send(const rl_cli *cli, const char *method, const char *path, const char *body, rl_body *response, rl_error *err) {
+  RL_CLEANUP(list_free) struct curl_slist *headers = NULL;
+  RL_CLEANUP(rl_body_free) rl_body received = {0};
+  RL_CLEANUP(easy_free) CURL *easy = request_new(cli, path, &headers, err);
   if (easy == NULL) return -1;
   if (body != NULL) {
     if (add_header(&headers, err, "Content-Type: %s", "application/json") < 0) return -1;
@@ -101,7 +101,7 @@ int rl_http_send(const rl_cli *cli, const char *method, const char *path, const 
     curl_easy_setopt(easy, CURLOPT_POSTFIELDS, body);
   }
   curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method);
-  curl_easy_setopt(easy, CURLOPT_TIMEOUT, (long)REQUEST_S);
+  curl_easy_setopt(easy, CURLOPT_TIMEOUT, (long)REQUEST_TIMEOUT_S);
   curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
   curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, append_body);
   curl_easy_setopt(easy, CURLOPT_WRITEDATA, &received);
@@ -110,24 +110,24 @@ int rl_http_send(const rl_cli *cli, const char *method, const char *path, const 
   long status = 0;
   curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
   if (status < 200 || status >= 300) return fail_with_problem(status, &received, err);
-  if (answer != NULL) {
-    *answer = received;
+  if (response != NULL) {
+    *response = received;
     received = (rl_body){0};
   }
   return 0;
 }
 
 cJSON *rl_http_get(const rl_cli *cli, const char *path, rl_error *err) {
-  rl_auto(rl_body_free) rl_body answer = {0};
-  if (rl_http_send(cli, "GET", path, NULL, &answer, err) < 0) return NULL;
-  cJSON *document = answer.data != NULL ? cJSON_ParseWithLength(answer.data, answer.length) : NULL;
+  RL_CLEANUP(rl_body_free) rl_body response = {0};
+  if (rl_http_send(cli, "GET", path, NULL, &response, err) < 0) return NULL;
+  cJSON *document = response.data != NULL ? cJSON_ParseWithLength(response.data, response.length) : NULL;
   if (document == NULL) rl_fail(err, RL_HTTP, 0, "the response of %s%s is not JSON: is it rooflined?", cli->url, path);
   return document;
 }
 
-cJSON *rl_http_get_job(const rl_cli *cli, long long id, const char *part, rl_error *err) {
+cJSON *rl_http_get_job(const rl_cli *cli, long long id, const char *subpath, rl_error *err) {
   char path[80];
-  snprintf(path, sizeof path, "/jobs/%lld%s", id, part);
+  snprintf(path, sizeof path, "/jobs/%lld%s", id, subpath);
   return rl_http_get(cli, path, err);
 }
 
@@ -138,23 +138,23 @@ typedef struct event_stream {
 } event_stream;
 
 static size_t parse_events(char *bytes, size_t size, size_t count, void *context) {
-  event_stream *reading = context;
+  event_stream *stream = context;
   long status = 0;
-  curl_easy_getinfo(reading->easy, CURLINFO_RESPONSE_CODE, &status);
-  if (status != 200) return append_body(bytes, size, count, &reading->refusal);
-  return rl_sse_parse(reading->parser, bytes, size * count) ? size * count : 0;
+  curl_easy_getinfo(stream->easy, CURLINFO_RESPONSE_CODE, &status);
+  if (status != 200) return append_body(bytes, size, count, &stream->refusal);
+  return rl_sse_parse(stream->parser, bytes, size * count) ? size * count : 0;
 }
 
 int rl_http_read_events(const rl_cli *cli, const char *path, rl_sse *parser, rl_error *err) {
-  rl_auto(list_free) struct curl_slist *headers = NULL;
-  rl_auto(easy_free) CURL *easy = request_new(cli, path, &headers, err);
+  RL_CLEANUP(list_free) struct curl_slist *headers = NULL;
+  RL_CLEANUP(easy_free) CURL *easy = request_new(cli, path, &headers, err);
   if (easy == NULL || add_header(&headers, err, "Accept: %s", "text/event-stream") < 0) return -1;
   if (parser->id[0] != '\0' && add_header(&headers, err, "Last-Event-ID: %s", parser->id) < 0) return -1;
-  event_stream reading = {.easy = easy, .parser = parser};
+  event_stream stream = {.easy = easy, .parser = parser};
   rl_sse_reset(parser);
   curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
   curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, parse_events);
-  curl_easy_setopt(easy, CURLOPT_WRITEDATA, &reading);
+  curl_easy_setopt(easy, CURLOPT_WRITEDATA, &stream);
   /* The daemon sends keep-alive comments, so a silent connection is dead. */
   curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
   curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)KEEPALIVE_TIMEOUT_S);
@@ -164,7 +164,7 @@ int rl_http_read_events(const rl_cli *cli, const char *path, rl_sse *parser, rl_
   int rc = 0;
   if (parser->stopped) rc = 0;
   else if (code != CURLE_OK) rc = fail_with_curl(cli, code, err);
-  else if (status != 200) rc = fail_with_problem(status, &reading.refusal, err);
-  rl_body_free(&reading.refusal);
+  else if (status != 200) rc = fail_with_problem(status, &stream.refusal, err);
+  rl_body_free(&stream.refusal);
   return rc;
 }

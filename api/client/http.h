@@ -1,5 +1,5 @@
 /* HTTP requests to the daemon with libcurl. A status of 400 or more becomes RL_HTTP with the status as code and the problem
- * document's text. No response is RL_WIRE. Ctrl-C ends a request with RL_SYS, EINTR. One thread. */
+ * document's text. RL_WIRE: the daemon did not respond. Ctrl-C ends a request with RL_ERRNO, EINTR. One thread. */
 #ifndef RL_CLIENT_HTTP_H
 #define RL_CLIENT_HTTP_H
 
@@ -14,14 +14,14 @@ typedef struct rl_body { /* of a response; initially zeroed */
   char *data;            /* NUL-terminated; NULL: empty */
   size_t length;
 } rl_body;
-void rl_body_free(rl_body *text);
+void rl_body_free(rl_body *body);
 
 /* Sends body (NULL: none) and receives the response's body. path starts with "/". */
-int rl_http_send(const rl_cli *cli, const char *method, const char *path, const char *body, rl_body *answer, rl_error *err);
+int rl_http_send(const rl_cli *cli, const char *method, const char *path, const char *body, rl_body *response, rl_error *err);
 /* Gets a JSON document, which the caller deletes. NULL with err on failure. */
 cJSON *rl_http_get(const rl_cli *cli, const char *path, rl_error *err);
-/* rl_http_get of /jobs/ID followed by part ("/results", or "" for the job itself). */
-cJSON *rl_http_get_job(const rl_cli *cli, long long id, const char *part, rl_error *err);
+/* rl_http_get of /jobs/ID followed by subpath ("/results", or "" for the job itself). */
+cJSON *rl_http_get_job(const rl_cli *cli, long long id, const char *subpath, rl_error *err);
 /* Reads an event stream until it ends or `parser` stops it (0), or the connection breaks (−1, RL_WIRE). */
 int rl_http_read_events(const rl_cli *cli, const char *path, rl_sse *parser, rl_error *err);
 

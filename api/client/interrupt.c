@@ -10,10 +10,10 @@ static void on_interrupt(int signal_number) {
   interrupted = 1;
 }
 
-void rl_interrupt_catch(void) {
+void rl_catch_interrupt(void) {
   struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESETHAND};
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, NULL);
 }
 
-bool rl_interrupted(void) { return interrupted != 0; }
+bool rl_was_interrupted(void) { return interrupted != 0; }

@@ -1,10 +1,11 @@
-/* Ctrl-C while following a job: sets a flag, so that the command can report that the job continues. */
+/* Handles Ctrl-C while a command follows a job: sets a flag, so that the command can report that the job continues. */
 #ifndef RL_CLIENT_INTERRUPT_H
 #define RL_CLIENT_INTERRUPT_H
 
 #include <stdbool.h>
 
-void rl_interrupt_catch(void); /* the first SIGINT from now on sets the flag; the second ends the program */
-bool rl_interrupted(void);
+/* From now on the first SIGINT sets the flag, and the second ends the program. */
+void rl_catch_interrupt(void);
+bool rl_was_interrupted(void);
 
 #endif

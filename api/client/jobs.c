@@ -1,4 +1,4 @@
-/* Commands that send ceiling request. With --json they print the response unchanged. */
+/* Commands that send one HTTP request each. With --json they print the response unchanged. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,31 +9,31 @@
 #include "api/client/print.h"
 #include "api/client/request.h"
 
-/* Gets a document of the job in the command line. */
-static int get_job(rl_cli *cli, const char *part, cJSON **document, rl_error *err) {
+/* Gets a document of the job that the command line names. */
+static int get_job(rl_cli *cli, const char *subpath, cJSON **document, rl_error *err) {
   long long id;
-  if (rl_job_argument(cli, &id, err) < 0) return -1;
-  *document = rl_http_get_job(cli, id, part, err);
+  if (rl_parse_job_argument(cli, &id, err) < 0) return -1;
+  *document = rl_http_get_job(cli, id, subpath, err);
   return *document != NULL ? 0 : -1;
 }
 
 int rl_command_submit(rl_cli *cli, rl_error *err) {
-  if (cli->argc != 1) return rl_usage(err, "submit needs a FILE, or - for standard input");
-  rl_auto(rl_free_text) char *body = rl_request_read(cli->argv[0], err);
-  rl_auto(rl_body_free) rl_body answer = {0};
-  if (body == NULL || rl_http_send(cli, "POST", "/jobs", body, &answer, err) < 0) return -1;
-  rl_auto(rl_json_free) cJSON *job = cJSON_Parse(answer.data != NULL ? answer.data : "");
+  if (cli->argc != 1) return rl_fail_usage(err, "submit needs a FILE, or - for standard input");
+  RL_CLEANUP(rl_free_text) char *body = rl_request_read_file(cli->argv[0], err);
+  RL_CLEANUP(rl_body_free) rl_body response = {0};
+  if (body == NULL || rl_http_send(cli, "POST", "/jobs", body, &response, err) < 0) return -1;
+  RL_CLEANUP(rl_json_free) cJSON *job = cJSON_Parse(response.data != NULL ? response.data : "");
   if (cli->json) return rl_print_json(job);
   printf("%.0f\n", rl_json_number(job, "id"));
   return RL_EXIT_COMPLETED;
 }
 
 int rl_command_show(rl_cli *cli, rl_error *err) {
-  rl_auto(rl_json_free) cJSON *job = NULL;
+  RL_CLEANUP(rl_json_free) cJSON *job = NULL;
   if (get_job(cli, "", &job, err) < 0) return -1;
   if (cli->json) return rl_print_json(job);
-  rl_auto(rl_json_free) cJSON *results = NULL;
-  rl_auto(rl_json_free) cJSON *comparison = NULL;
+  RL_CLEANUP(rl_json_free) cJSON *results = NULL;
+  RL_CLEANUP(rl_json_free) cJSON *comparison = NULL;
   if (get_job(cli, "/results", &results, err) < 0 || get_job(cli, "/comparison", &comparison, err) < 0) return -1;
   rl_print_results(stdout, job, results, comparison);
   return RL_EXIT_COMPLETED;
@@ -42,17 +42,17 @@ int rl_command_show(rl_cli *cli, rl_error *err) {
 int rl_command_cancel(rl_cli *cli, rl_error *err) {
   long long id;
   char path[64];
-  rl_auto(rl_body_free) rl_body answer = {0};
-  if (rl_job_argument(cli, &id, err) < 0) return -1;
+  RL_CLEANUP(rl_body_free) rl_body response = {0};
+  if (rl_parse_job_argument(cli, &id, err) < 0) return -1;
   snprintf(path, sizeof path, "/jobs/%lld", id);
-  if (rl_http_send(cli, "DELETE", path, NULL, &answer, err) < 0) return -1;
-  if (cli->json) printf("%s\n", answer.data != NULL && answer.length > 0 ? answer.data : "{}");
+  if (rl_http_send(cli, "DELETE", path, NULL, &response, err) < 0) return -1;
+  if (cli->json) printf("%s\n", response.data != NULL && response.length > 0 ? response.data : "{}");
   else printf("job %lld is cancelled\n", id);
   return RL_EXIT_COMPLETED;
 }
 
 /* Formats a kernel's type and sizes ("fp16 4096×1024"), or training's batch ("batch 64"). */
-static char *sizes_cell(char *cell, const cJSON *job) {
+static char *format_sizes(char *cell, const cJSON *job) {
   const cJSON *size;
   const char *separator = " ";
   double batch = rl_json_number(job, "batch_size");
@@ -71,8 +71,8 @@ static char *sizes_cell(char *cell, const cJSON *job) {
 int rl_command_list(rl_cli *cli, rl_error *err) {
   const cJSON *job, *variant;
   char cell[RL_CELL_SIZE];
-  if (cli->argc != 0) return rl_usage(err, "list takes no arguments");
-  rl_auto(rl_json_free) cJSON *jobs = rl_http_get(cli, "/jobs", err);
+  if (cli->argc != 0) return rl_fail_usage(err, "list takes no arguments");
+  RL_CLEANUP(rl_json_free) cJSON *jobs = rl_http_get(cli, "/jobs", err);
   if (jobs == NULL) return -1;
   if (cli->json) return rl_print_json(jobs);
   printf("%6s  %-8s %-11s %-6s %-6s %-16s %-19s %s\n", "job", "kind", "state", "device", "passes", "created (UTC)", "sizes",
@@ -82,7 +82,7 @@ int rl_command_list(rl_cli *cli, rl_error *err) {
     snprintf(cell, sizeof cell, "%.0f/%.0f", done, rl_json_number(job, "passes.total"));
     printf("%6.0f  %-8s %-11s %-6s %-6s %-16.16s ", rl_json_number(job, "id"), rl_json_text(job, "kind"),
            rl_json_text(job, "state"), rl_json_text(job, "device"), cell, rl_json_text(job, "created_at"));
-    rl_print_cell(stdout, sizes_cell(cell, job), -19);
+    rl_print_cell(stdout, format_sizes(cell, job), -19);
     printf(" %s:", rl_json_text(job, "workload"));
     cJSON_ArrayForEach (variant, rl_json_at(job, "variants")) printf(" %s", rl_json_text(variant, ""));
     putchar('\n');
@@ -92,15 +92,15 @@ int rl_command_list(rl_cli *cli, rl_error *err) {
 
 int rl_command_devices(rl_cli *cli, rl_error *err) {
   const cJSON *device;
-  if (cli->argc != 0) return rl_usage(err, "devices takes no arguments");
-  rl_auto(rl_json_free) cJSON *devices = rl_http_get(cli, "/devices", err);
+  if (cli->argc != 0) return rl_fail_usage(err, "devices takes no arguments");
+  RL_CLEANUP(rl_json_free) cJSON *devices = rl_http_get(cli, "/devices", err);
   if (devices == NULL) return -1;
   if (cli->json) return rl_print_json(devices);
   printf("%-7s %-6s %-9s %-7s %s\n", "device", "kind", "state", "job", "name or reason");
   cJSON_ArrayForEach (device, rl_json_at(devices, "items")) {
     char job[24];
     double id = rl_json_number(device, "job");
-    const char *reason = rl_json_text(device, "reason"), *name = rl_json_text(device, "facts.name");
+    const char *reason = rl_json_text(device, "reason"), *name = rl_json_text(device, "properties.name");
     snprintf(job, sizeof job, id > 0 ? "%.0f" : "—", id);
     printf("%-7s %-6s %-9s ", rl_json_text(device, "id"), rl_json_text(device, "kind"), rl_json_text(device, "state"));
     rl_print_cell(stdout, job, -7);
@@ -111,8 +111,8 @@ int rl_command_devices(rl_cli *cli, rl_error *err) {
 
 int rl_command_ceilings(rl_cli *cli, rl_error *err) {
   const cJSON *ceiling;
-  if (cli->argc != 0) return rl_usage(err, "ceilings takes no arguments");
-  rl_auto(rl_json_free) cJSON *ceilings = rl_http_get(cli, "/ceilings", err);
+  if (cli->argc != 0) return rl_fail_usage(err, "ceilings takes no arguments");
+  RL_CLEANUP(rl_json_free) cJSON *ceilings = rl_http_get(cli, "/ceilings", err);
   if (ceilings == NULL) return -1;
   if (cli->json) return rl_print_json(ceilings);
   cJSON_ArrayForEach (ceiling, rl_json_at(ceilings, "items")) {
@@ -127,20 +127,20 @@ int rl_command_ceilings(rl_cli *cli, rl_error *err) {
 int rl_command_kernels(rl_cli *cli, rl_error *err) {
   const cJSON *kernel;
   char share[RL_CELL_SIZE], total[RL_CELL_SIZE], median[RL_CELL_SIZE], count[RL_CELL_SIZE];
-  rl_auto(rl_json_free) cJSON *kernels = NULL;
+  RL_CLEANUP(rl_json_free) cJSON *kernels = NULL;
   if (get_job(cli, "/kernels?limit=1000", &kernels, err) < 0) return -1;
   if (cli->json) return rl_print_json(kernels);
   printf("%-8s %-9s %9s %11s %11s %8s  %s\n", "run", "pass", "launches", "total", "median", "share", "kernel");
   cJSON_ArrayForEach (kernel, rl_json_at(kernels, "items")) {
     const char *launch = rl_json_text(kernel, "launch");
     printf("%-8s %-9s ", rl_json_text(kernel, "variant"), rl_json_text(kernel, "pass"));
-    rl_print_cell(stdout, rl_cell_count(count, rl_json_number(kernel, "launches")), 9);
+    rl_print_cell(stdout, rl_format_count(count, rl_json_number(kernel, "launches")), 9);
     putchar(' ');
-    rl_print_cell(stdout, rl_cell_us(total, rl_json_number(kernel, "total_us")), 11);
+    rl_print_cell(stdout, rl_format_us(total, rl_json_number(kernel, "total_us")), 11);
     putchar(' ');
-    rl_print_cell(stdout, rl_cell_us(median, rl_json_number(kernel, "median_us")), 11);
+    rl_print_cell(stdout, rl_format_us(median, rl_json_number(kernel, "median_us")), 11);
     putchar(' ');
-    rl_print_cell(stdout, rl_cell_percent(share, rl_json_number(kernel, "share_ratio")), 8);
+    rl_print_cell(stdout, rl_format_percent(share, rl_json_number(kernel, "share_ratio")), 8);
     fputs("  ", stdout);
     rl_print_cell(stdout, launch[0] != '\0' ? launch : rl_json_text(kernel, "name"), -18);
     putchar('\n');

@@ -1,4 +1,4 @@
-/* backup and token: on the state folder itself, whether a daemon runs or not. */
+/* Commands backup and token. They open the state folder themselves, so they need no daemon. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,8 +10,9 @@
 #include "config.h"
 #include "store/store.h"
 
-/* The state folder as the daemon would find it, or --state DIR; what is left in argv are *count plain arguments. */
-static int state_folder(rl_cli *cli, rl_config *config, const char **plain, int capacity, int *count, rl_error *err) {
+/* Loads the daemon's configuration, with --state DIR in place of its state folder. Stores the other arguments, at most
+ * `capacity`, in positional[0..*count). */
+static int load_config(rl_cli *cli, rl_config *config, const char **positional, int capacity, int *count, rl_error *err) {
   char setting[RL_PATH_SIZE + 8];
   const char *overrides[] = {setting};
   int override_count = 0;
@@ -21,9 +22,9 @@ static int state_folder(rl_cli *cli, rl_config *config, const char **plain, int 
       snprintf(setting, sizeof setting, "state=%s", cli->argv[++i]);
       override_count = 1;
     } else if (cli->argv[i][0] == '-' || *count == capacity) {
-      return rl_usage(err, "%s is not understood here", cli->argv[i]);
+      return rl_fail_usage(err, "%s is not understood here", cli->argv[i]);
     } else {
-      plain[(*count)++] = cli->argv[i];
+      positional[(*count)++] = cli->argv[i];
     }
   }
   return rl_config_load(NULL, overrides, override_count, config, err);
@@ -33,17 +34,17 @@ int rl_command_backup(rl_cli *cli, rl_error *err) {
   rl_config config;
   const char *file = NULL;
   int count;
-  if (state_folder(cli, &config, &file, 1, &count, err) < 0) return -1;
-  if (count != 1) return rl_usage(err, "backup needs the name of the file to write");
+  if (load_config(cli, &config, &file, 1, &count, err) < 0) return -1;
+  if (count != 1) return rl_fail_usage(err, "backup needs the name of the file to write");
   if (rl_store_backup(config.state, file, err) < 0) return -1;
   if (cli->json) puts("{}");
   else printf("%s/rooflined.db is backed up as %s\n", config.state, file);
   return RL_EXIT_COMPLETED;
 }
 
-static int make_token(rl_cli *cli, rl_store *store, const char *name, rl_error *err) {
+static int create_token(rl_cli *cli, rl_store *store, const char *name, rl_error *err) {
   char token[RL_TOKEN_SIZE], hash[RL_TOKEN_HASH_SIZE];
-  if (rl_token_make(token, err) < 0 || rl_token_hash(token, hash, err) < 0) return -1;
+  if (rl_token_generate(token, err) < 0 || rl_token_hash(token, hash, err) < 0) return -1;
   if (rl_store_token_add(store, name, hash, err) < 0) return -1;
   if (cli->json) {
     printf("{\"token\":\"%s\"}\n", token);
@@ -55,7 +56,7 @@ static int make_token(rl_cli *cli, rl_store *store, const char *name, rl_error *
 }
 
 static int read_tokens(rl_store *store, cJSON *items, rl_error *err) {
-  rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *text;
   int more = rl_store_query(store, RL_QUERY_TOKENS, NULL, 0, &cursor, err);
   while (more >= 0 && (more = rl_cursor_next(cursor, &text, err)) > 0) cJSON_AddItemToArray(items, cJSON_Parse(text));
@@ -63,7 +64,7 @@ static int read_tokens(rl_store *store, cJSON *items, rl_error *err) {
 }
 
 static int list_tokens(rl_cli *cli, rl_store *store, rl_error *err) {
-  rl_auto(rl_json_free) cJSON *tokens = cJSON_CreateObject();
+  RL_CLEANUP(rl_json_free) cJSON *tokens = cJSON_CreateObject();
   cJSON *items = cJSON_AddArrayToObject(tokens, "items");
   const cJSON *token;
   if (read_tokens(store, items, err) < 0) return -1;
@@ -78,7 +79,7 @@ static int list_tokens(rl_cli *cli, rl_store *store, rl_error *err) {
 static int revoke_tokens(rl_cli *cli, rl_store *store, const char *name, rl_error *err) {
   int64_t count = 0;
   if (rl_store_token_remove(store, name, &count, err) < 0) return -1;
-  if (count == 0) return rl_usage(err, "there is no token %s; `rooflinectl token list` lists them", name);
+  if (count == 0) return rl_fail_usage(err, "there is no token %s; `rooflinectl token list` lists them", name);
   if (cli->json) printf("{\"revoked\":%lld}\n", (long long)count);
   else
     printf(
@@ -90,15 +91,16 @@ static int revoke_tokens(rl_cli *cli, rl_store *store, const char *name, rl_erro
 
 int rl_command_token(rl_cli *cli, rl_error *err) {
   rl_config config;
-  rl_auto(rl_store_cleanup) rl_store *store = NULL;
-  const char *words[2] = {"token"};
+  RL_CLEANUP(rl_store_cleanup) rl_store *store = NULL;
+  const char *positional[2] = {"token"};
   int count;
-  if (state_folder(cli, &config, words, 2, &count, err) < 0) return -1;
-  bool list = strcmp(words[0], "list") == 0, revoke = strcmp(words[0], "revoke") == 0;
-  if (revoke && count < 2) return rl_usage(err, "token revoke needs the name of a token; `rooflinectl token list` lists them");
-  if (!revoke && count == 2) return rl_usage(err, "%s is not understood here", words[1]);
-  if (!list && !revoke && rl_token_check_name(words[0], err) < 0) return -1;
+  if (load_config(cli, &config, positional, 2, &count, err) < 0) return -1;
+  bool list = strcmp(positional[0], "list") == 0, revoke = strcmp(positional[0], "revoke") == 0;
+  if (revoke && count < 2)
+    return rl_fail_usage(err, "token revoke needs the name of a token; `rooflinectl token list` lists them");
+  if (!revoke && count == 2) return rl_fail_usage(err, "%s is not understood here", positional[1]);
+  if (!list && !revoke && rl_token_check_name(positional[0], err) < 0) return -1;
   if (rl_store_open_shared(config.state, &store, err) < 0) return -1;
   if (list) return list_tokens(cli, store, err);
-  return revoke ? revoke_tokens(cli, store, words[1], err) : make_token(cli, store, words[0], err);
+  return revoke ? revoke_tokens(cli, store, positional[1], err) : create_token(cli, store, positional[0], err);
 }

@@ -23,14 +23,14 @@ static void list_compare_options(void) {
       "");
 }
 
-static void list_token_words(void) {
+static void list_token_arguments(void) {
   puts(
       "  list                       list the names of tokens\n"
       "  revoke NAME                revoke every token of this name and end its sessions");
 }
 
 static const rl_command commands[] = {
-    {"run", "[FILE | - | OPTIONS]", "submit a job, follow it, print its result", rl_command_run, rl_request_help},
+    {"run", "[FILE | - | OPTIONS]", "submit a job, follow it, print its result", rl_command_run, rl_request_print_options},
     {"submit", "FILE | -", "submit a job and print its number", rl_command_submit},
     {"watch", "JOB", "follow a job until it ends", rl_command_watch},
     {"show", "JOB", "print a job's result so far", rl_command_show},
@@ -42,22 +42,22 @@ static const rl_command commands[] = {
     {"devices", "", "list devices, and why one is unusable", rl_command_devices},
     {"ceilings", "", "list measured peak rates of devices", rl_command_ceilings},
     {"backup", "[--state DIR] FILE", "copy the database, also while the daemon runs", rl_command_backup},
-    {"token", "[--state DIR] [NAME]", "create an access token and print it once", rl_command_token, list_token_words},
+    {"token", "[--state DIR] [NAME]", "create an access token and print it once", rl_command_token, list_token_arguments},
     {0}};
 
 static const rl_command *find_command(const char *name, rl_error *err) {
   for (const rl_command *command = commands; command->name != NULL; command++)
     if (strcmp(command->name, name) == 0) return command;
-  rl_usage(err, "there is no command %s; rooflinectl help lists them", name);
+  rl_fail_usage(err, "there is no command %s; rooflinectl help lists them", name);
   return NULL;
 }
 
 static void print_help(void) {
   puts("rooflinectl [--url URL] [--token TOKEN] [--json] COMMAND ...\n\nCommands");
   for (const rl_command *command = commands; command->name != NULL; command++) {
-    char left[48];
-    snprintf(left, sizeof left, "%s %s", command->name, command->arguments);
-    printf("  %-26s %s\n", left, command->summary);
+    char label[48];
+    snprintf(label, sizeof label, "%s %s", command->name, command->arguments);
+    printf("  %-26s %s\n", label, command->summary);
   }
   for (const rl_command *command = commands; command->name != NULL; command++) {
     if (command->list_options == NULL) continue;
@@ -72,7 +72,7 @@ static void print_help(void) {
 }
 
 /* Prints help for a command; NULL: for all. */
-static int help(const char *name, rl_error *err) {
+static int print_help_for(const char *name, rl_error *err) {
   const rl_command *command = name != NULL ? find_command(name, err) : NULL;
   if (name == NULL) print_help();
   else if (command == NULL) return -1;
@@ -91,7 +91,7 @@ static int error_exit_code(const rl_error *err) {
 
 static int report_error(const rl_error *err) {
   fprintf(stderr, "rooflinectl: %s", err->message);
-  if (err->pointer[0] != '\0') fprintf(stderr, " (at %s)", err->pointer);
+  if (err->json_pointer[0] != '\0') fprintf(stderr, " (at %s)", err->json_pointer);
   fputc('\n', stderr);
   if (err->domain == RL_HTTP && err->code == 401) fputs("Set ROOFLINED_TOKEN; `rooflinectl token` creates one.\n", stderr);
   if (err->domain == RL_WIRE) fputs("Is the daemon running? Start it with `rooflined`, or set ROOFLINED_URL.\n", stderr);
@@ -105,7 +105,7 @@ static int parse_options(int argc, char **argv, rl_cli *cli, rl_error *err) {
     if (strcmp(argv[i], "--json") == 0) cli->json = true;
     else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) cli->help = true;
     else if (value != NULL && i + 1 < argc) *value = argv[++i];
-    else if (value != NULL) return rl_usage(err, "%s needs a value", argv[i]);
+    else if (value != NULL) return rl_fail_usage(err, "%s needs a value", argv[i]);
     else cli->argv[cli->argc++] = argv[i];
   }
   return 0;
@@ -130,9 +130,9 @@ static int run_command(rl_cli *cli, rl_error *err) {
 
 static int dispatch(rl_cli *cli, rl_error *err) {
   const char *first = cli->argv[0]; /* NULL: no arguments */
-  if (first != NULL && strcmp(first, "help") == 0) return help(cli->argv[1], err);
-  if (cli->help) return help(first, err);
-  if (first == NULL) return help(NULL, err) + (int)RL_EXIT_USAGE;
+  if (first != NULL && strcmp(first, "help") == 0) return print_help_for(cli->argv[1], err);
+  if (cli->help) return print_help_for(first, err);
+  if (first == NULL) return print_help_for(NULL, err) + (int)RL_EXIT_USAGE;
   if (strcmp(first, "--version") == 0) return printf("rooflinectl %s\n", RL_VERSION) > 0 ? RL_EXIT_COMPLETED : RL_EXIT_FAILED;
   return run_command(cli, err);
 }
@@ -140,7 +140,7 @@ static int dispatch(rl_cli *cli, rl_error *err) {
 /* Fails if standard output did not accept everything, for instance on a full disk. */
 static int flush_output(rl_error *err) {
   if (fflush(stdout) == 0 && !ferror(stdout)) return 0;
-  return rl_fail(err, RL_SYS, errno, "can't write to standard output: %s", errno != 0 ? strerror(errno) : "write error");
+  return rl_fail(err, RL_ERRNO, errno, "can't write to standard output: %s", errno != 0 ? strerror(errno) : "write error");
 }
 
 int main(int argc, char **argv) {
@@ -149,10 +149,10 @@ int main(int argc, char **argv) {
                 .token = get_environment("ROOFLINED_TOKEN", NULL),
                 .argv = calloc((size_t)argc + 1, sizeof *argv)};
   if (cli.argv == NULL) return RL_EXIT_FAILED;
-  char **words = cli.argv;
+  char **arguments = cli.argv;
   int code = parse_options(argc, argv, &cli, &err) < 0 ? -1 : dispatch(&cli, &err);
   if (code >= 0 && flush_output(&err) < 0) code = -1;
   if (code < 0) code = report_error(&err);
-  free(words);
+  free(arguments);
   return code;
 }

@@ -5,7 +5,7 @@
 #include "api/client/cells.h"
 #include "api/client/print.h"
 
-enum { LABEL = 19, VALUE = 15 };
+enum { LABEL_COLUMNS = 19, VALUE_COLUMNS = 15 };
 
 static bool has_suffix(const char *text, const char *suffix) {
   size_t length = strlen(text), suffix_length = strlen(suffix);
@@ -18,8 +18,9 @@ static void print_rate(FILE *out, const cJSON *rate) {
   const bool bytes = has_suffix(name, "_bytes_per_s");
   char label[RL_CELL_SIZE], cell[RL_CELL_SIZE];
   snprintf(label, sizeof label, "%.*s", (int)(strlen(name) - strlen(bytes ? "_bytes_per_s" : "_operations_per_s")), name);
-  rl_print_cell(out, label, -LABEL);
-  rl_print_cell(out, (bytes ? rl_cell_rate : rl_cell_operations)(cell, rl_json_number(rate, "value")), VALUE);
+  rl_print_cell(out, label, -LABEL_COLUMNS);
+  rl_print_cell(out, (bytes ? rl_format_bytes_per_s : rl_format_operations_per_s)(cell, rl_json_number(rate, "value")),
+                VALUE_COLUMNS);
   fprintf(out, "%s%s\n", rl_json_text(rate, "reason")[0] != '\0' ? "  " : "", rl_json_text(rate, "reason"));
 }
 
@@ -36,7 +37,7 @@ void rl_print_ceilings_run(FILE *out, const cJSON *run) {
     if (strcmp(rl_json_text(measurement, "pass"), "timing") == 0 && is_rate(measurement)) print_rate(out, measurement);
 }
 
-static double condition(const cJSON *ceilings, const char *name) {
+static double condition_value(const cJSON *ceilings, const char *name) {
   const cJSON *measurement;
   cJSON_ArrayForEach (measurement, rl_json_at(ceilings, "conditions"))
     if (strcmp(rl_json_text(measurement, "name"), name) == 0) return rl_json_number(measurement, "value");
@@ -46,14 +47,15 @@ static double condition(const cJSON *ceilings, const char *name) {
 void rl_print_ceilings(FILE *out, const cJSON *ceilings) {
   const cJSON *rate;
   char age[RL_CELL_SIZE];
-  const double clock_min = condition(ceilings, "sm_clock_least_mhz"), throttled = condition(ceilings, "throttled_ratio");
+  const double clock_min = condition_value(ceilings, "sm_clock_least_mhz"),
+               throttled = condition_value(ceilings, "throttled_ratio");
   fprintf(out, "%s %s", rl_json_text(ceilings, "device"), rl_json_text(ceilings, "device_name"));
   if (rl_json_text(ceilings, "driver")[0] != '\0') fprintf(out, " · driver %s", rl_json_text(ceilings, "driver"));
-  fprintf(out, " · job %.0f, %s ago", rl_json_number(ceilings, "job"), rl_cell_age(age, rl_json_number(ceilings, "age_s")));
+  fprintf(out, " · job %.0f, %s ago", rl_json_number(ceilings, "job"), rl_format_age(age, rl_json_number(ceilings, "age_s")));
   if (!isnan(clock_min))
     fprintf(out, "\nSM clock %.0f to %.0f of %.0f MHz, %.0f °C, throttled in %.0f %% of the readings", clock_min,
-            condition(ceilings, "sm_clock_most_mhz"), rl_json_number(ceilings, "sm_clock_max_mhz"),
-            condition(ceilings, "temperature_c_most"), throttled * 100);
+            condition_value(ceilings, "sm_clock_most_mhz"), rl_json_number(ceilings, "sm_clock_max_mhz"),
+            condition_value(ceilings, "temperature_c_most"), throttled * 100);
   fputs("\n\n", out);
   cJSON_ArrayForEach (rate, rl_json_at(ceilings, "rates")) print_rate(out, rate);
   if (cJSON_IsTrue(rl_json_at(ceilings, "stale"))) fprintf(out, "! stale: %s\n", rl_json_text(ceilings, "stale_reason"));

@@ -5,21 +5,21 @@
 #include "api/client/print.h"
 
 typedef struct row {
-  const char *label, *name; /* name: a measurement of the timing pass */
+  const char *label, *measurement; /* measurement: its name in the timing pass */
   rl_cell_format format;
 } row;
 
 static const row rows[] = {
-    {"cold, median", "time_cold_us_median", rl_cell_us},
-    {"cold, min", "time_cold_us_min", rl_cell_us},
-    {"cold, spread", "time_cold_us_spread_ratio", rl_cell_percent},
-    {"warm, median", "time_warm_us_median", rl_cell_us},
-    {"warm, min", "time_warm_us_min", rl_cell_us},
-    {"warm, spread", "time_warm_us_spread_ratio", rl_cell_percent},
-    {"bytes moved, cold", "achieved_bytes_per_s", rl_cell_rate},
-    {"relative error", "relative_error", rl_cell_error},
+    {"cold, median", "time_cold_us_median", rl_format_us},
+    {"cold, min", "time_cold_us_min", rl_format_us},
+    {"cold, spread", "time_cold_us_spread_ratio", rl_format_percent},
+    {"warm, median", "time_warm_us_median", rl_format_us},
+    {"warm, min", "time_warm_us_min", rl_format_us},
+    {"warm, spread", "time_warm_us_spread_ratio", rl_format_percent},
+    {"bytes moved, cold", "achieved_bytes_per_s", rl_format_bytes_per_s},
+    {"relative error", "relative_error", rl_format_relative_error},
 };
-enum { ROWS = sizeof rows / sizeof *rows, LABEL = 19, VALUE = 14 };
+enum { ROW_COUNT = sizeof rows / sizeof *rows, LABEL_COLUMNS = 19, VALUE_COLUMNS = 14 };
 
 static const cJSON *find_measurement(const cJSON *run, const char *name) {
   const cJSON *measurement;
@@ -32,14 +32,15 @@ static const cJSON *find_measurement(const cJSON *run, const char *name) {
 static void print_table(FILE *out, const cJSON *runs) {
   const cJSON *run;
   char cell[RL_CELL_SIZE];
-  rl_print_cell(out, "", -LABEL);
-  cJSON_ArrayForEach (run, runs) rl_print_cell(out, rl_json_text(run, "variant"), VALUE);
+  rl_print_cell(out, "", -LABEL_COLUMNS);
+  cJSON_ArrayForEach (run, runs) rl_print_cell(out, rl_json_text(run, "variant"), VALUE_COLUMNS);
   fputc('\n', out);
-  rl_print_line(out, LABEL + VALUE * cJSON_GetArraySize(runs));
-  for (int i = 0; i < ROWS; i++) {
-    rl_print_cell(out, rows[i].label, -LABEL);
+  rl_print_line(out, LABEL_COLUMNS + VALUE_COLUMNS * cJSON_GetArraySize(runs));
+  for (int i = 0; i < ROW_COUNT; i++) {
+    rl_print_cell(out, rows[i].label, -LABEL_COLUMNS);
     cJSON_ArrayForEach (run, runs)
-      rl_print_cell(out, rows[i].format(cell, rl_json_number(find_measurement(run, rows[i].name), "value")), VALUE);
+      rl_print_cell(out, rows[i].format(cell, rl_json_number(find_measurement(run, rows[i].measurement), "value")),
+                    VALUE_COLUMNS);
     fputc('\n', out);
   }
 }
@@ -60,8 +61,8 @@ static void print_suspects(FILE *out, const cJSON *run) {
 static void print_reasons(FILE *out, const cJSON *run) {
   const cJSON *pass;
   const char *variant = rl_json_text(run, "variant");
-  for (int i = 0; i < ROWS; i++) {
-    const char *reason = rl_json_text(find_measurement(run, rows[i].name), "reason");
+  for (int i = 0; i < ROW_COUNT; i++) {
+    const char *reason = rl_json_text(find_measurement(run, rows[i].measurement), "reason");
     if (reason[0] != '\0') fprintf(out, "— %s, %s: %s\n", variant, rows[i].label, reason);
   }
   cJSON_ArrayForEach (pass, rl_json_at(run, "passes"))

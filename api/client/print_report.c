@@ -5,28 +5,35 @@
 #include "api/client/cells.h"
 #include "api/client/print.h"
 
-enum { WIDTH = 80, NAME = 60, VALUE = 20, COMPARED_NAME = 34, COMPARED = 14, RELATIVE = 10 };
+enum {
+  LINE_COLUMNS = 80,
+  NAME_COLUMNS = 60,
+  VALUE_COLUMNS = 20,
+  COMPARED_NAME_COLUMNS = 34,
+  COMPARED_VALUE_COLUMNS = 14,
+  CHANGE_COLUMNS = 10
+};
 
 /* --- quantities -------------------------------------------------------------------------------------------------------- */
 
-static char *format_plain(char *cell, double value, const char *unit) {
+static char *format_with_unit(char *cell, double value, const char *unit) {
   char number[RL_CELL_SIZE];
-  if (isnan(value) || value == rint(value) || fabs(value) >= 1000) rl_cell_count(number, value);
+  if (isnan(value) || value == rint(value) || fabs(value) >= 1000) rl_format_count(number, value);
   else snprintf(number, sizeof number, fabs(value) < 0.01 ? "%.2e" : "%.2f", value);
   snprintf(cell, RL_CELL_SIZE, "%.36s%s%.24s", number, unit[0] != '\0' && !isnan(value) ? " " : "", isnan(value) ? "" : unit);
   return cell;
 }
 
-/* Scales to the largest prefix that leaves a number of at least 1. */
-static char *format_scaled(char *cell, double value, double step, const char *const prefixes[5], const char *unit) {
+/* Formats with the largest unit prefix that leaves a number of at least 1. */
+static char *format_with_prefix(char *cell, double value, double step, const char *const prefixes[5], const char *unit) {
   char prefixed[RL_CELL_SIZE];
   int prefix = 0;
   for (; prefix < 4 && fabs(value) >= step; prefix++) value /= step;
   snprintf(prefixed, sizeof prefixed, "%s%.24s", prefixes[prefix], unit);
-  return format_plain(cell, value, prefixed);
+  return format_with_unit(cell, value, prefixed);
 }
 
-static const char *const decimal[] = {"", "k", "M", "G", "T"}, *const binary[] = {"", "Ki", "Mi", "Gi", "Ti"};
+static const char *const decimal_prefixes[] = {"", "k", "M", "G", "T"}, *const binary_prefixes[] = {"", "Ki", "Mi", "Gi", "Ti"};
 
 /* Formats the value of a row by its unit, as the API names units. */
 static char *format_quantity(char *cell, double value, const char *unit) {
@@ -34,15 +41,15 @@ static char *format_quantity(char *cell, double value, const char *unit) {
     const char *unit, *symbol;
     const char *const *prefixes;
     double step;
-  } scales[] = {{"byte", "B", binary, 1024},
-                {"byte/s", "B/s", decimal, 1000},
-                {"hz", "Hz", decimal, 1000},
-                {"sector/s", "sector/s", decimal, 1000}};
+  } scales[] = {{"byte", "B", binary_prefixes, 1024},
+                {"byte/s", "B/s", decimal_prefixes, 1000},
+                {"hz", "Hz", decimal_prefixes, 1000},
+                {"sector/s", "sector/s", decimal_prefixes, 1000}};
   for (size_t i = 0; i < sizeof scales / sizeof *scales; i++)
     if (strcmp(unit, scales[i].unit) == 0)
-      return format_scaled(cell, value, scales[i].step, scales[i].prefixes, scales[i].symbol);
-  if (strcmp(unit, "%") == 0) return rl_cell_percent(cell, value / 100);
-  return strcmp(unit, "ns") == 0 ? rl_cell_us(cell, value / 1000) : format_plain(cell, value, unit);
+      return format_with_prefix(cell, value, scales[i].step, scales[i].prefixes, scales[i].symbol);
+  if (strcmp(unit, "%") == 0) return rl_format_percent(cell, value / 100);
+  return strcmp(unit, "ns") == 0 ? rl_format_us(cell, value / 1000) : format_with_unit(cell, value, unit);
 }
 
 static char *format_change(char *cell, double ratio) {
@@ -52,12 +59,12 @@ static char *format_change(char *cell, double ratio) {
 
 /* --- findings ---------------------------------------------------------------------------------------------------------- */
 
-/* Prints text in lines of WIDTH columns, indented by two. */
+/* Prints text in lines of LINE_COLUMNS columns, indented by two. */
 static void print_wrapped(FILE *out, const char *text) {
   int column = 0;
   while (*text != '\0') {
     const int length = (int)strcspn(text, " ");
-    if (column > 0 && column + 1 + length > WIDTH) {
+    if (column > 0 && column + 1 + length > LINE_COLUMNS) {
       fputc('\n', out);
       column = 0;
     }
@@ -78,13 +85,13 @@ static void print_finding(FILE *out, const char *mark, const cJSON *finding) {
 
 /* --- the report -------------------------------------------------------------------------------------------------------- */
 
-/* Clients choose kernel names: replaces control characters, which could control the terminal. */
-static void print_name(FILE *out, const char *name) {
+/* Prints a kernel name, which a client chose, without characters that could control the terminal. */
+static void print_kernel_name(FILE *out, const char *name) {
   for (; *name != '\0'; name++) fputc((unsigned char)*name < ' ' || *name == 0x7f ? '?' : *name, out);
 }
 
 static void print_run(FILE *out, const char *label, const cJSON *run) {
-  const char *device = rl_json_text(run, "device_facts.name");
+  const char *device = rl_json_text(run, "device_properties.name");
   fprintf(out, "%srun %.0f · %s %s on %s · commit %.12s\n", label, rl_json_number(run, "run"), rl_json_text(run, "workload"),
           rl_json_text(run, "variant"), device[0] != '\0' ? device : rl_json_text(run, "device"), rl_json_text(run, "commit"));
 }
@@ -101,11 +108,11 @@ static void print_kernel_header(FILE *out, const cJSON *kernel) {
   const char *bound = rl_json_text(kernel, "roofline.classification.bound");
   char time[RL_CELL_SIZE];
   fprintf(out, "\n%.0f ", rl_json_number(kernel, "ordinal"));
-  print_name(out, rl_json_text(kernel, "name"));
+  print_kernel_name(out, rl_json_text(kernel, "name"));
   fputc('\n', out);
   print_shape(out, "grid ", rl_json_at(kernel, "grid"));
   print_shape(out, "block ", rl_json_at(kernel, "block"));
-  fprintf(out, "duration %s\n", rl_cell_us(time, rl_json_number(kernel, "roofline.duration_s") * 1e6));
+  fprintf(out, "duration %s\n", rl_format_us(time, rl_json_number(kernel, "roofline.duration_s") * 1e6));
   if (strcmp(bound, "unknown") == 0) fputs("the limiting resource is unknown:\n", out);
   else fprintf(out, "bound by %s:\n", bound);
   print_wrapped(out, rl_json_text(kernel, "roofline.classification.why"));
@@ -115,17 +122,17 @@ static void print_kernel_header(FILE *out, const cJSON *kernel) {
 static void print_row(FILE *out, const cJSON *row) {
   const char *text = rl_json_text(row, "text"), *reason = rl_json_text(row, "reason");
   char cell[RL_CELL_SIZE];
-  rl_print_cell(out, rl_json_text(row, "name"), -NAME);
+  rl_print_cell(out, rl_json_text(row, "name"), -NAME_COLUMNS);
   rl_print_cell(out, text[0] != '\0' ? text : format_quantity(cell, rl_json_number(row, "value"), rl_json_text(row, "unit")),
-                VALUE);
+                VALUE_COLUMNS);
   fprintf(out, "%s%s\n", reason[0] != '\0' ? "  " : "", reason);
 }
 
-/* all_tables: also the tables below the header. */
+/* Prints the header's table, and with all_tables also the other tables. */
 static void print_section(FILE *out, const cJSON *section, bool all_tables, void (*print)(FILE *out, const cJSON *row)) {
   const cJSON *table, *row;
   fprintf(out, "\n%s (%s)\n", rl_json_text(section, "name"), rl_json_text(section, "id"));
-  rl_print_line(out, WIDTH);
+  rl_print_line(out, LINE_COLUMNS);
   cJSON_ArrayForEach (table, rl_json_at(section, "tables")) {
     const char *name = rl_json_text(table, "name");
     if (name[0] != '\0' && !all_tables) continue;
@@ -134,23 +141,23 @@ static void print_section(FILE *out, const cJSON *section, bool all_tables, void
   }
 }
 
-static void print_kernel(FILE *out, const cJSON *kernel, const char *wanted) {
+static void print_kernel(FILE *out, const cJSON *kernel, const char *section_id) {
   const cJSON *finding, *section;
   print_kernel_header(out, kernel);
   cJSON_ArrayForEach (finding, rl_json_at(kernel, "findings"))
-    if (wanted == NULL || strcmp(rl_json_text(finding, "section"), wanted) == 0)
+    if (section_id == NULL || strcmp(rl_json_text(finding, "section"), section_id) == 0)
       print_finding(out, strcmp(rl_json_text(finding, "kind"), "info") == 0 ? "·" : "!", finding);
   cJSON_ArrayForEach (section, rl_json_at(kernel, "sections"))
-    if (wanted == NULL || strcmp(rl_json_text(section, "id"), wanted) == 0)
-      print_section(out, section, wanted != NULL, print_row);
+    if (section_id == NULL || strcmp(rl_json_text(section, "id"), section_id) == 0)
+      print_section(out, section, section_id != NULL, print_row);
   if (!cJSON_IsArray(rl_json_at(kernel, "sections"))) fprintf(out, "— no sections: %s\n", rl_json_text(kernel, "reason"));
 }
 
 void rl_print_report(FILE *out, const cJSON *report, const char *section) {
-  const char *no_ceilings = rl_json_text(report, "ceilings_reason");
+  const char *ceilings_reason = rl_json_text(report, "ceilings_reason");
   const cJSON *kernel;
   print_run(out, "", report);
-  if (no_ceilings[0] != '\0') fprintf(out, "— no measured ceilings: %s\n", no_ceilings);
+  if (ceilings_reason[0] != '\0') fprintf(out, "— no measured ceilings: %s\n", ceilings_reason);
   cJSON_ArrayForEach (kernel, rl_json_at(report, "kernels")) print_kernel(out, kernel, section);
 }
 
@@ -159,14 +166,14 @@ void rl_print_report(FILE *out, const cJSON *report, const char *section) {
 static void print_difference(FILE *out, const cJSON *row) {
   const char *unit = rl_json_text(row, "unit"), *reason = rl_json_text(row, "reason");
   char cell[RL_CELL_SIZE];
-  rl_print_cell(out, rl_json_text(row, "name"), -COMPARED_NAME);
-  rl_print_cell(out, format_quantity(cell, rl_json_number(row, "a"), unit), COMPARED);
-  rl_print_cell(out, format_quantity(cell, rl_json_number(row, "b"), unit), COMPARED);
-  rl_print_cell(out, format_change(cell, rl_json_number(row, "relative")), RELATIVE);
+  rl_print_cell(out, rl_json_text(row, "name"), -COMPARED_NAME_COLUMNS);
+  rl_print_cell(out, format_quantity(cell, rl_json_number(row, "a"), unit), COMPARED_VALUE_COLUMNS);
+  rl_print_cell(out, format_quantity(cell, rl_json_number(row, "b"), unit), COMPARED_VALUE_COLUMNS);
+  rl_print_cell(out, format_change(cell, rl_json_number(row, "relative")), CHANGE_COLUMNS);
   fprintf(out, "%s%s\n", reason[0] != '\0' ? "  " : "", reason);
 }
 
-static void print_changes(FILE *out, const cJSON *pair) {
+static void print_finding_changes(FILE *out, const cJSON *pair) {
   static const struct { const char *change, *mark; } marks[] = {{"appeared", "+"}, {"went", "-"}, {"stayed", "="}};
   const cJSON *changed;
   for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
@@ -184,13 +191,13 @@ static void print_pair(FILE *out, const cJSON *pair) {
   const cJSON *section, *a = rl_json_at(pair, "a"), *b = rl_json_at(pair, "b");
   const bool both = cJSON_IsObject(a) && cJSON_IsObject(b);
   fputc('\n', out);
-  print_name(out, rl_json_text(cJSON_IsObject(a) ? a : b, "name"));
+  print_kernel_name(out, rl_json_text(cJSON_IsObject(a) ? a : b, "name"));
   if (!both) {
     fprintf(out, "\nonly in %s\n", cJSON_IsObject(a) ? "A" : "B");
     return;
   }
   fprintf(out, "\n%s\n\n", describe_code(rl_json_at(pair, "same_code")));
-  print_changes(out, pair);
+  print_finding_changes(out, pair);
   cJSON_ArrayForEach (section, rl_json_at(pair, "sections")) print_section(out, section, false, print_difference);
 }
 
@@ -199,17 +206,17 @@ static void print_ratios(FILE *out, const cJSON *pair) {
   static const struct {
     const char *label, *field;
     rl_cell_format format;
-  } ratios[] = {{"speed, median epoch", "speedup_ratio", rl_cell_times},
-                {"speed, shortest epoch", "speedup_min_ratio", rl_cell_times},
-                {"speed, cold cache", "speedup_cold_ratio", rl_cell_times},
-                {"speed, warm cache", "speedup_warm_ratio", rl_cell_times},
-                {"peak memory", "peak_memory_ratio", rl_cell_times},
-                {"test accuracy", "test_accuracy_difference_ratio", rl_cell_points}};
+  } ratios[] = {{"speed, median epoch", "speedup_ratio", rl_format_factor},
+                {"speed, shortest epoch", "speedup_min_ratio", rl_format_factor},
+                {"speed, cold cache", "speedup_cold_ratio", rl_format_factor},
+                {"speed, warm cache", "speedup_warm_ratio", rl_format_factor},
+                {"peak memory", "peak_memory_ratio", rl_format_factor},
+                {"test accuracy", "test_accuracy_difference_ratio", rl_format_percentage_points}};
   char cell[RL_CELL_SIZE];
   for (size_t i = 0; i < sizeof ratios / sizeof *ratios; i++) {
     if (!cJSON_IsNumber(rl_json_at(pair, ratios[i].field))) continue;
-    rl_print_cell(out, ratios[i].label, -COMPARED_NAME);
-    rl_print_cell(out, ratios[i].format(cell, rl_json_number(pair, ratios[i].field)), COMPARED);
+    rl_print_cell(out, ratios[i].label, -COMPARED_NAME_COLUMNS);
+    rl_print_cell(out, ratios[i].format(cell, rl_json_number(pair, ratios[i].field)), COMPARED_VALUE_COLUMNS);
     fputc('\n', out);
   }
 }

@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 
 int rl_print_json(const cJSON *document) {
-  rl_auto(rl_free_text) char *text = cJSON_PrintUnformatted(document);
+  RL_CLEANUP(rl_free_text) char *text = cJSON_PrintUnformatted(document);
   if (text != NULL) puts(text);
   return RL_EXIT_COMPLETED;
 }
@@ -15,19 +15,19 @@ int rl_print_json(const cJSON *document) {
 typedef struct row {
   const char *label, *field; /* in a run's summary */
   rl_cell_format format;
-  const char *ratio; /* in a comparison; NULL: none */
+  const char *ratio_field; /* in a comparison; NULL: none */
   rl_cell_format ratio_format;
 } row;
 
 static const row rows[] = {
-    {"epoch time, median", "epoch_ms_median", rl_cell_ms, "speedup_ratio", rl_cell_times},
-    {"epoch time, min", "epoch_ms_min", rl_cell_ms, "speedup_min_ratio", rl_cell_times},
-    {"images/s", "images_per_s", rl_cell_count, NULL, NULL},
-    {"peak memory", "peak_memory_bytes", rl_cell_bytes, "peak_memory_ratio", rl_cell_times},
-    {"test accuracy", "test_accuracy_ratio", rl_cell_percent, "test_accuracy_difference_ratio", rl_cell_points},
-    {"launches per step", "launches_per_step", rl_cell_count, NULL, NULL},
+    {"epoch time, median", "epoch_ms_median", rl_format_ms, "speedup_ratio", rl_format_factor},
+    {"epoch time, min", "epoch_ms_min", rl_format_ms, "speedup_min_ratio", rl_format_factor},
+    {"images/s", "images_per_s", rl_format_count, NULL, NULL},
+    {"peak memory", "peak_memory_bytes", rl_format_bytes, "peak_memory_ratio", rl_format_factor},
+    {"test accuracy", "test_accuracy_ratio", rl_format_percent, "test_accuracy_difference_ratio", rl_format_percentage_points},
+    {"launches per step", "launches_per_step", rl_format_count, NULL, NULL},
 };
-enum { ROWS = sizeof rows / sizeof *rows, LABEL = 19, VALUE = 12, RATIO = 10 };
+enum { ROW_COUNT = sizeof rows / sizeof *rows, LABEL_COLUMNS = 19, VALUE_COLUMNS = 12, RATIO_COLUMNS = 10 };
 
 /* Returns the comparison whose candidate is this run; NULL: none. */
 static const cJSON *find_comparison(const cJSON *comparison, const cJSON *run) {
@@ -39,17 +39,17 @@ static const cJSON *find_comparison(const cJSON *comparison, const cJSON *run) {
 
 static void print_header(FILE *out, const cJSON *runs, const cJSON *comparison) {
   const cJSON *run;
-  int width = LABEL;
-  rl_print_cell(out, "", -LABEL);
+  int width = LABEL_COLUMNS;
+  rl_print_cell(out, "", -LABEL_COLUMNS);
   cJSON_ArrayForEach (run, runs) {
     const cJSON *pair = find_comparison(comparison, run);
-    rl_print_cell(out, rl_json_text(run, "variant"), VALUE);
+    rl_print_cell(out, rl_json_text(run, "variant"), VALUE_COLUMNS);
     if (pair != NULL) {
       char title[RL_CELL_SIZE];
       snprintf(title, sizeof title, "vs %s", rl_json_text(pair, "baseline.variant"));
-      rl_print_cell(out, title, RATIO);
+      rl_print_cell(out, title, RATIO_COLUMNS);
     }
-    width += VALUE + (pair != NULL ? RATIO : 0);
+    width += VALUE_COLUMNS + (pair != NULL ? RATIO_COLUMNS : 0);
   }
   fputc('\n', out);
   rl_print_line(out, width);
@@ -58,12 +58,13 @@ static void print_header(FILE *out, const cJSON *runs, const cJSON *comparison) 
 static void print_row(FILE *out, const row *line, const cJSON *runs, const cJSON *comparison) {
   const cJSON *run;
   char cell[RL_CELL_SIZE];
-  rl_print_cell(out, line->label, -LABEL);
+  rl_print_cell(out, line->label, -LABEL_COLUMNS);
   cJSON_ArrayForEach (run, runs) {
     const cJSON *pair = find_comparison(comparison, run);
-    rl_print_cell(out, line->format(cell, rl_json_number(rl_json_at(run, "summary"), line->field)), VALUE);
+    rl_print_cell(out, line->format(cell, rl_json_number(rl_json_at(run, "summary"), line->field)), VALUE_COLUMNS);
     if (pair != NULL)
-      rl_print_cell(out, line->ratio != NULL ? line->ratio_format(cell, rl_json_number(pair, line->ratio)) : "", RATIO);
+      rl_print_cell(out, line->ratio_field != NULL ? line->ratio_format(cell, rl_json_number(pair, line->ratio_field)) : "",
+                    RATIO_COLUMNS);
   }
   fputc('\n', out);
 }
@@ -73,7 +74,7 @@ static void print_reasons(FILE *out, const cJSON *runs) {
   const cJSON *run, *pass, *epoch;
   cJSON_ArrayForEach (run, runs) {
     const char *variant = rl_json_text(run, "variant");
-    for (int i = 0; i < ROWS; i++) {
+    for (int i = 0; i < ROW_COUNT; i++) {
       const char *reason = rl_json_text(rl_json_at(run, "summary.unavailable"), rows[i].field);
       if (reason[0] != '\0') fprintf(out, "— %s, %s: %s\n", variant, rows[i].label, reason);
     }
@@ -118,6 +119,6 @@ void rl_print_results(FILE *out, const cJSON *job, const cJSON *results, const c
   if (dataset[0] == '\0') return; /* no run has started */
   fputc('\n', out);
   print_header(out, runs, comparison);
-  for (int i = 0; i < ROWS; i++) print_row(out, &rows[i], runs, comparison);
+  for (int i = 0; i < ROW_COUNT; i++) print_row(out, &rows[i], runs, comparison);
   print_reasons(out, runs);
 }

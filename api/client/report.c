@@ -14,10 +14,9 @@ typedef struct report_options {
 
 /* Parses an option and its value (NULL: missing). */
 static int parse_value(report_options *options, const char *name, const char *value, rl_error *err) {
-  if (strcmp(name, "--kernel") == 0)
-    return rl_number_argument(value, 0, "a kernel's number after --kernel", &options->kernel, err);
+  if (strcmp(name, "--kernel") == 0) return rl_parse_number(value, 0, "a kernel's number after --kernel", &options->kernel, err);
   options->section = value;
-  return value != NULL ? 0 : rl_usage(err, "--section needs a section's identifier");
+  return value != NULL ? 0 : rl_fail_usage(err, "--section needs a section's identifier");
 }
 
 static int parse_options(const rl_cli *cli, report_options *options, rl_error *err) {
@@ -28,24 +27,25 @@ static int parse_options(const rl_cli *cli, report_options *options, rl_error *e
     if (strcmp(word, "--csv") == 0) options->csv = true;
     else if (strcmp(word, "--kernel") == 0 || strcmp(word, "--section") == 0) {
       if (parse_value(options, word, cli->argv[++i], err) < 0) return -1;
-    } else if (run != NULL || word[0] == '-') return rl_usage(err, "report has no option %s", word);
+    } else if (run != NULL || word[0] == '-') return rl_fail_usage(err, "report has no option %s", word);
     else run = word;
   }
-  if (options->csv && (options->section != NULL || cli->json)) return rl_usage(err, "--csv can only be combined with --kernel");
-  return rl_number_argument(run, 1, "a run's number", &options->run, err);
+  if (options->csv && (options->section != NULL || cli->json))
+    return rl_fail_usage(err, "--csv can only be combined with --kernel");
+  return rl_parse_number(run, 1, "a run's number", &options->run, err);
 }
 
 static int print_csv(const rl_cli *cli, const char *path, rl_error *err) {
-  rl_auto(rl_body_free) rl_body answer = {0};
-  if (rl_http_send(cli, "GET", path, NULL, &answer, err) < 0) return -1;
-  fwrite(answer.data, 1, answer.length, stdout);
+  RL_CLEANUP(rl_body_free) rl_body response = {0};
+  if (rl_http_send(cli, "GET", path, NULL, &response, err) < 0) return -1;
+  fwrite(response.data, 1, response.length, stdout);
   return RL_EXIT_COMPLETED;
 }
 
-/* Fails with the reason if the report has no sections at all. */
-static int fail_no_section(const cJSON *report, const char *id, rl_error *err) {
+/* Returns -1 with RL_INPUT. The message says why the report has no sections, if it has none. */
+static int fail_without_section(const cJSON *report, const char *id, rl_error *err) {
   const char *reason = rl_json_text(cJSON_GetArrayItem(rl_json_at(report, "kernels"), 0), "reason");
-  return rl_usage(err, "the report has no section %s%s%s", id, reason[0] != '\0' ? ": " : "", reason);
+  return rl_fail_usage(err, "the report has no section %s%s%s", id, reason[0] != '\0' ? ": " : "", reason);
 }
 
 static bool has_section(const cJSON *report, const char *id) {
@@ -64,44 +64,45 @@ int rl_command_report(rl_cli *cli, rl_error *err) {
   snprintf(path, sizeof path, "/runs/%lld/report?format=%s%s", options.run, options.csv ? "csv&print_details=all" : "json",
            kernel);
   if (options.csv) return print_csv(cli, path, err);
-  rl_auto(rl_json_free) cJSON *report = rl_http_get(cli, path, err);
+  RL_CLEANUP(rl_json_free) cJSON *report = rl_http_get(cli, path, err);
   if (report == NULL) return -1;
   if (cli->json) return rl_print_json(report);
   if (cJSON_GetArraySize(rl_json_at(report, "kernels")) == 0)
-    return rl_usage(err, "run %lld has no kernel %lld", options.run, options.kernel);
-  if (options.section != NULL && !has_section(report, options.section)) return fail_no_section(report, options.section, err);
+    return rl_fail_usage(err, "run %lld has no kernel %lld", options.run, options.kernel);
+  if (options.section != NULL && !has_section(report, options.section)) return fail_without_section(report, options.section, err);
   rl_print_report(stdout, report, options.section);
   return RL_EXIT_COMPLETED;
 }
 
-typedef struct pair {          /* runs a and b */
-  long long run[2], kernel[2]; /* kernel: −1: all */
-  int runs;                    /* number of runs in the command line */
-} pair;
+typedef struct comparison_options {
+  long long run[2], kernel[2]; /* of runs a and b; kernel −1: all */
+  int run_count;               /* in the command line so far */
+} comparison_options;
 
-static int parse_pair(const rl_cli *cli, pair *options, rl_error *err) {
-  *options = (pair){.kernel = {-1, -1}};
+static int parse_comparison_options(const rl_cli *cli, comparison_options *options, rl_error *err) {
+  *options = (comparison_options){.kernel = {-1, -1}};
   for (int i = 0; i < cli->argc; i++) {
     const char *word = cli->argv[i];
-    const bool a = strcmp(word, "--kernel") == 0, b = strcmp(word, "--kernel-b") == 0;
-    if (!a && !b && options->runs == 2) return rl_usage(err, "compare has no option %s", word);
-    int rc = a || b ? rl_number_argument(cli->argv[++i], 0, "a kernel's number", &options->kernel[b], err)
-                    : rl_number_argument(word, 1, "two runs' numbers", &options->run[options->runs++], err);
+    const bool is_kernel_a = strcmp(word, "--kernel") == 0, is_kernel_b = strcmp(word, "--kernel-b") == 0;
+    if (!is_kernel_a && !is_kernel_b && options->run_count == 2) return rl_fail_usage(err, "compare has no option %s", word);
+    int rc = is_kernel_a || is_kernel_b
+                 ? rl_parse_number(cli->argv[++i], 0, "a kernel's number", &options->kernel[is_kernel_b], err)
+                 : rl_parse_number(word, 1, "two runs' numbers", &options->run[options->run_count++], err);
     if (rc < 0) return -1;
   }
-  return options->runs == 2 ? 0 : rl_usage(err, "this command needs two runs' numbers");
+  return options->run_count == 2 ? 0 : rl_fail_usage(err, "this command needs two runs' numbers");
 }
 
 int rl_command_compare(rl_cli *cli, rl_error *err) {
   static const char *const parameters[] = {"kernel", "kernel_b"};
-  pair options;
+  comparison_options options;
   char path[128];
-  if (parse_pair(cli, &options, err) < 0) return -1;
+  if (parse_comparison_options(cli, &options, err) < 0) return -1;
   int used = snprintf(path, sizeof path, "/compare?a=%lld&b=%lld", options.run[0], options.run[1]);
   for (int i = 0; i < 2; i++)
     if (options.kernel[i] >= 0)
       used += snprintf(path + used, sizeof path - (size_t)used, "&%s=%lld", parameters[i], options.kernel[i]);
-  rl_auto(rl_json_free) cJSON *comparison = rl_http_get(cli, path, err);
+  RL_CLEANUP(rl_json_free) cJSON *comparison = rl_http_get(cli, path, err);
   if (comparison == NULL) return -1;
   if (cli->json) return rl_print_json(comparison);
   rl_print_run_comparison(stdout, comparison);

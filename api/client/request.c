@@ -12,36 +12,36 @@
 #include "api/client/http.h"
 #include "api/client/cells.h"
 
-enum { BODY_MAX = 1 << 20, BINARY_MAX = 2 << 20 };
+enum { MAX_BODY_BYTES = 1 << 20, MAX_BINARY_BYTES = 2 << 20 };
 RL_DEFINE_CLEANUP(close_file, FILE *, fclose, NULL)
 
 /* The options of `run`. Each sets one field of the request. */
 typedef struct option_field {
   const char *name, *field;
-  enum { TEXT, NUMBER, LIST, SIZES, FILE_TEXT, FILE_BYTES, NUMBERS, ARGUMENTS, JSON } type;
+  enum { TEXT, NUMBER, TEXT_LIST, SIZES, FILE_TEXT, FILE_BYTES, NUMBER_LIST, ARGUMENTS, JSON } type;
   const char *value, *summary;
 } option_field;
 
 static const option_field options[] = {
     {"--kind", "kind", TEXT, "NAME", "train (default), kernel, source or ceilings"},
-    {"--kernel", "kernel", TEXT, "NAME", "measure a kernel instead of training; with the next four"},
+    {"--kernel", "kernel", TEXT, "NAME", "measure a kernel, described by the next four options"},
     {"--dtype", "dtype", TEXT, "TYPE", "fp64, fp32, tf32, fp16 or bf16"},
     {"--shape", "shape", SIZES, "n=N,…", "sizes of the kernel"},
     {"--variant", "variant", TEXT, "NAME", "default: every variant of the kernel"},
     {"--build", "build", TEXT, "NAME", "build of a kernel with several builds"},
-    {"--code", "code", FILE_TEXT, "FILE", "execute a kernel in CUDA C++; with the next ten"},
+    {"--code", "code", FILE_TEXT, "FILE", "execute a CUDA C++ kernel, described by the next ten"},
     {"--binary", "binary", FILE_BYTES, "FILE", "instead of --code: cubin, fatbin or PTX"},
     {"--entry", "entry", TEXT, "NAME", "name of the kernel in the code"},
-    {"--grid", "grid", NUMBERS, "X,Y,Z", "grid dimensions, in blocks"},
-    {"--block", "block", NUMBERS, "X,Y,Z", "block dimensions, in threads"},
+    {"--grid", "grid", NUMBER_LIST, "X,Y,Z", "grid dimensions, in blocks"},
+    {"--block", "block", NUMBER_LIST, "X,Y,Z", "block dimensions, in threads"},
     {"--dynamic-shared-bytes", "dynamic_shared_bytes", NUMBER, "N", "dynamic shared memory of a block"},
     {"--arguments", "arguments", ARGUMENTS, "ARG,…", "fp32[N] fp32[N]=uniform int32=N"},
-    {"--options", "options", LIST, "-lineinfo,…", "compiler options"},
+    {"--options", "options", TEXT_LIST, "-lineinfo,…", "compiler options"},
     {"--variants", "variants", JSON, "JSON|FILE", "[{},{\"fast_math\":true}]: one run each"},
     {"--model", "model", SIZES, "bytes=N,…", "compulsory bytes and operations"},
     {"--expected", "expected", JSON, "JSON|FILE", "{\"argument\":0,\"values\":\"base64\"}"},
     {"--samples", "samples", NUMBER, "N", "timed launches in each cache mode"},
-    {"--precisions", "precisions", LIST, "fp32,fp16", "one run each: fp32, tf32, fp16"},
+    {"--precisions", "precisions", TEXT_LIST, "fp32,fp16", "one run each: fp32, tf32, fp16"},
     {"--epochs", "epochs", NUMBER, "N", "measured epochs"},
     {"--warmup-epochs", "warmup_epochs", NUMBER, "N", "warm-up epochs"},
     {"--batch-size", "batch_size", NUMBER, "N", "images in a step"},
@@ -50,30 +50,30 @@ static const option_field options[] = {
     {"--max-images", "max_images", NUMBER, "N", "train on the first N images only"},
     {"--engine", "engine", TEXT, "NAME", "auto, or one from the API's description"},
     {"--dataset", "dataset", TEXT, "NAME", "auto, files or synthetic"},
-    {"--device", "device", TEXT, "ID", "as `rooflinectl devices` lists them"},
-    {"--passes", "passes", LIST, "timing,…", "timing, activity, counters"},
+    {"--device", "device", TEXT, "ID", "an id that `rooflinectl devices` lists"},
+    {"--passes", "passes", TEXT_LIST, "timing,…", "timing, activity, counters"},
     {"--set", "set", TEXT, "NAME", "counter set: basic, detailed or full"},
-    {"--sections", "sections", LIST, "ID,…", "report sections in addition to the set"},
-    {"--metrics", "metrics", LIST, "NAME,…", "raw metrics in addition to the set"},
+    {"--sections", "sections", TEXT_LIST, "ID,…", "report sections in addition to the set"},
+    {"--metrics", "metrics", TEXT_LIST, "NAME,…", "raw metrics in addition to the set"},
     {"--kernels", "kernels", TEXT, "PATTERN", "kernels of a training step to count"},
-    {"--launch", "launch", NUMBER, "N", "index among these kernels, from 0"},
+    {"--launch", "launch", NUMBER, "N", "index among the matching kernels, from 0"},
     {"--deadline", "deadline_s", NUMBER, "SECONDS", "deadline of the job"},
 };
-enum { OPTIONS = sizeof options / sizeof *options };
+enum { OPTION_COUNT = sizeof options / sizeof *options };
 
-void rl_request_help(void) {
-  for (int i = 0; i < OPTIONS; i++) {
-    char left[48];
-    snprintf(left, sizeof left, "%s %s", options[i].name, options[i].value);
+void rl_request_print_options(void) {
+  for (int i = 0; i < OPTION_COUNT; i++) {
+    char label[48];
+    snprintf(label, sizeof label, "%s %s", options[i].name, options[i].value);
     fputs("  ", stdout);
-    rl_print_cell(stdout, left, -26);
+    rl_print_cell(stdout, label, -26);
     printf(" %s\n", options[i].summary);
   }
 }
 
 /* Reads a file of at most max_bytes (a multiple of 1 MiB) and appends a NUL. malloc'ed; NULL with err on failure. */
 static char *read_file(const char *file, size_t max_bytes, size_t *length, rl_error *err) {
-  rl_auto(close_file) FILE *opened = NULL;
+  RL_CLEANUP(close_file) FILE *opened = NULL;
   FILE *in = stdin;
   if (strcmp(file, "-") != 0) in = opened = fopen(file, "re");
   if (in == NULL) {
@@ -92,25 +92,25 @@ static char *read_file(const char *file, size_t max_bytes, size_t *length, rl_er
   return bytes;
 }
 
-char *rl_request_read(const char *file, rl_error *err) {
+char *rl_request_read_file(const char *file, rl_error *err) {
   size_t length;
-  char *text = read_file(file, BODY_MAX, &length, err);
+  char *text = read_file(file, MAX_BODY_BYTES, &length, err);
   if (text == NULL || strlen(text) == length) return text;
   rl_fail(err, RL_INPUT, 0, "%s: not readable as text", file);
   free(text);
   return NULL;
 }
 
-static int no_memory(rl_error *err) { return rl_fail(err, RL_SYS, ENOMEM, "no memory for a request"); }
+static int fail_no_memory(rl_error *err) { return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a request"); }
 
 static int add_text(cJSON *request, const option_field *option, const char *value, rl_error *err) {
-  return cJSON_AddStringToObject(request, option->field, value) != NULL ? 0 : no_memory(err);
+  return cJSON_AddStringToObject(request, option->field, value) != NULL ? 0 : fail_no_memory(err);
 }
 
 static int add_number(cJSON *request, const option_field *option, const char *value, rl_error *err) {
   char *end;
   double parsed = strtod(value, &end);
-  if (end == value || *end != '\0') return rl_usage(err, "%s needs a number, not %s", option->name, value);
+  if (end == value || *end != '\0') return rl_fail_usage(err, "%s needs a number, not %s", option->name, value);
   cJSON_AddNumberToObject(request, option->field, parsed);
   return 0;
 }
@@ -123,11 +123,11 @@ static char *next_item(const char **rest) {
   return item;
 }
 
-static int add_list(cJSON *request, const option_field *option, const char *value, rl_error *err) {
+static int add_text_list(cJSON *request, const option_field *option, const char *value, rl_error *err) {
   cJSON *list = cJSON_AddArrayToObject(request, option->field);
   while (value != NULL) {
-    rl_auto(rl_free_text) char *item = next_item(&value);
-    if (item == NULL || !cJSON_AddItemToArray(list, cJSON_CreateString(item))) return no_memory(err);
+    RL_CLEANUP(rl_free_text) char *item = next_item(&value);
+    if (item == NULL || !cJSON_AddItemToArray(list, cJSON_CreateString(item))) return fail_no_memory(err);
   }
   return 0;
 }
@@ -147,21 +147,21 @@ static bool add_size(cJSON *sizes, char *pair) {
 static int add_sizes(cJSON *request, const option_field *option, const char *value, rl_error *err) {
   cJSON *sizes = cJSON_AddObjectToObject(request, option->field);
   for (const char *rest = value; rest != NULL;) {
-    rl_auto(rl_free_text) char *pair = next_item(&rest);
-    if (pair == NULL) return no_memory(err);
-    if (!add_size(sizes, pair)) return rl_usage(err, "%s needs sizes like rows=4,columns=8, not %s", option->name, value);
+    RL_CLEANUP(rl_free_text) char *pair = next_item(&rest);
+    if (pair == NULL) return fail_no_memory(err);
+    if (!add_size(sizes, pair)) return rl_fail_usage(err, "%s needs sizes like rows=4,columns=8, not %s", option->name, value);
   }
   return 0;
 }
 
 /* Parses "128,2". */
-static int add_numbers(cJSON *request, const option_field *option, const char *value, rl_error *err) {
+static int add_number_list(cJSON *request, const option_field *option, const char *value, rl_error *err) {
   cJSON *list = cJSON_AddArrayToObject(request, option->field);
   for (const char *next = value;; next++) {
     char *end;
     double parsed = strtod(next, &end);
     if (end == next || (*end != ',' && *end != '\0'))
-      return rl_usage(err, "%s needs numbers like 128,2, not %s", option->name, value);
+      return rl_fail_usage(err, "%s needs numbers like 128,2, not %s", option->name, value);
     cJSON_AddItemToArray(list, cJSON_CreateNumber(parsed));
     if (*end == '\0') return 0;
     next = end;
@@ -173,79 +173,85 @@ static bool add_argument(cJSON *list, char *text) {
   char *open = strchr(text, '['), *equals = strchr(text, '='), *end;
   cJSON *argument = cJSON_CreateObject();
   cJSON_AddItemToArray(list, argument);
-  cJSON *inner = cJSON_AddObjectToObject(argument, open != NULL ? "buffer" : "scalar");
+  cJSON *description = cJSON_AddObjectToObject(argument, open != NULL ? "buffer" : "scalar");
   if (open == NULL && equals == NULL) return false;
   if (equals != NULL) *equals = '\0';
   if (open != NULL) *open = '\0';
-  cJSON_AddStringToObject(inner, "dtype", text);
+  cJSON_AddStringToObject(description, "dtype", text);
   const char *number = open != NULL ? open + 1 : equals + 1;
-  cJSON_AddNumberToObject(inner, open != NULL ? "count" : "value", strtod(number, &end));
-  if (open != NULL && equals != NULL) cJSON_AddStringToObject(inner, "init", equals + 1);
+  cJSON_AddNumberToObject(description, open != NULL ? "count" : "value", strtod(number, &end));
+  if (open != NULL && equals != NULL) cJSON_AddStringToObject(description, "init", equals + 1);
   return end != number && strcmp(end, open != NULL ? "]" : "") == 0;
 }
 
 static int add_arguments(cJSON *request, const option_field *option, const char *value, rl_error *err) {
   cJSON *list = cJSON_AddArrayToObject(request, option->field);
   for (const char *rest = value; rest != NULL;) {
-    rl_auto(rl_free_text) char *text = next_item(&rest);
-    if (text == NULL) return no_memory(err);
+    RL_CLEANUP(rl_free_text) char *text = next_item(&rest);
+    if (text == NULL) return fail_no_memory(err);
     if (!add_argument(list, text))
-      return rl_usage(err, "%s needs arguments like fp32[100]=range,fp32[100],int32=100, not %s", option->name, value);
+      return rl_fail_usage(err, "%s needs arguments like fp32[100]=range,fp32[100],int32=100, not %s", option->name, value);
   }
   return 0;
 }
 
-static int add_file(cJSON *request, const option_field *option, const char *value, rl_error *err) {
-  rl_auto(rl_free_text) char *text = rl_request_read(value, err);
+static int add_text_file(cJSON *request, const option_field *option, const char *value, rl_error *err) {
+  RL_CLEANUP(rl_free_text) char *text = rl_request_read_file(value, err);
   return text != NULL ? add_text(request, option, text, err) : -1;
 }
 
 /* Adds a file's bytes in base64. */
-static int add_bytes(cJSON *request, const option_field *option, const char *value, rl_error *err) {
+static int add_base64_file(cJSON *request, const option_field *option, const char *value, rl_error *err) {
   size_t length;
-  rl_auto(rl_free_text) char *bytes = read_file(value, BINARY_MAX, &length, err);
+  RL_CLEANUP(rl_free_text) char *bytes = read_file(value, MAX_BINARY_BYTES, &length, err);
   if (bytes == NULL) return -1;
   size_t size = sodium_base64_ENCODED_LEN(length, sodium_base64_VARIANT_ORIGINAL);
-  rl_auto(rl_free_text) char *text = malloc(size);
-  if (text == NULL) return no_memory(err);
+  RL_CLEANUP(rl_free_text) char *text = malloc(size);
+  if (text == NULL) return fail_no_memory(err);
   sodium_bin2base64(text, size, (const unsigned char *)bytes, length, sodium_base64_VARIANT_ORIGINAL);
   return add_text(request, option, text, err);
 }
 
 /* Adds JSON from the command line or from a file. */
 static int add_json(cJSON *request, const option_field *option, const char *value, rl_error *err) {
-  rl_auto(rl_free_text) char *text = value[0] == '{' || value[0] == '[' ? strdup(value) : rl_request_read(value, err);
+  RL_CLEANUP(rl_free_text) char *text = value[0] == '{' || value[0] == '[' ? strdup(value) : rl_request_read_file(value, err);
   if (text == NULL) return -1;
   cJSON *parsed = cJSON_ParseWithOpts(text, NULL, true);
-  if (parsed == NULL) return rl_usage(err, "%s needs JSON like %s", option->name, option->summary);
-  return cJSON_AddItemToObject(request, option->field, parsed) ? 0 : no_memory(err);
+  if (parsed == NULL) return rl_fail_usage(err, "%s needs JSON like %s", option->name, option->summary);
+  return cJSON_AddItemToObject(request, option->field, parsed) ? 0 : fail_no_memory(err);
 }
 
 static int add_option(cJSON *request, const char *name, const char *value, rl_error *err) {
-  static int (*const adders[])(cJSON *, const option_field *, const char *, rl_error *) = {
-      [TEXT] = add_text,        [NUMBER] = add_number,   [LIST] = add_list,           [SIZES] = add_sizes, [FILE_TEXT] = add_file,
-      [FILE_BYTES] = add_bytes, [NUMBERS] = add_numbers, [ARGUMENTS] = add_arguments, [JSON] = add_json};
-  for (int i = 0; i < OPTIONS; i++) {
+  static int (*const adders[])(cJSON *, const option_field *, const char *, rl_error *) = {[TEXT] = add_text,
+                                                                                           [NUMBER] = add_number,
+                                                                                           [TEXT_LIST] = add_text_list,
+                                                                                           [SIZES] = add_sizes,
+                                                                                           [FILE_TEXT] = add_text_file,
+                                                                                           [FILE_BYTES] = add_base64_file,
+                                                                                           [NUMBER_LIST] = add_number_list,
+                                                                                           [ARGUMENTS] = add_arguments,
+                                                                                           [JSON] = add_json};
+  for (int i = 0; i < OPTION_COUNT; i++) {
     if (strcmp(options[i].name, name) != 0) continue;
-    if (value == NULL) return rl_usage(err, "%s needs a value", name);
-    if (cJSON_HasObjectItem(request, options[i].field)) return rl_usage(err, "%s was given twice", name);
+    if (value == NULL) return rl_fail_usage(err, "%s needs a value", name);
+    if (cJSON_HasObjectItem(request, options[i].field)) return rl_fail_usage(err, "%s was given twice", name);
     return adders[options[i].type](request, &options[i], value, err);
   }
-  return rl_usage(err, "run has no option %s; rooflinectl run --help lists them", name);
+  return rl_fail_usage(err, "run has no option %s; rooflinectl run --help lists them", name);
 }
 
 /* Returns the kind of a request without --kind. */
-static const char *default_kind(const cJSON *request) {
+static const char *infer_kind(const cJSON *request) {
   if (cJSON_HasObjectItem(request, "kernel")) return "kernel";
   return cJSON_HasObjectItem(request, "code") || cJSON_HasObjectItem(request, "binary") ? "source" : "train";
 }
 
 int rl_request_from_arguments(int argc, char **argv, char **body, rl_error *err) {
   if (argc == 1 && (argv[0][0] != '-' || argv[0][1] == '\0')) {
-    *body = rl_request_read(argv[0], err);
+    *body = rl_request_read_file(argv[0], err);
     return *body != NULL ? 0 : -1;
   }
-  rl_auto(rl_json_free) cJSON *request = cJSON_CreateObject();
+  RL_CLEANUP(rl_json_free) cJSON *request = cJSON_CreateObject();
   for (int i = 0; i < argc; i++) {
     char name[64];
     const char *equals = strchr(argv[i], '=');
@@ -253,7 +259,7 @@ int rl_request_from_arguments(int argc, char **argv, char **body, rl_error *err)
     const char *value = equals != NULL ? equals + 1 : i + 1 < argc ? argv[++i] : NULL;
     if (add_option(request, name, value, err) < 0) return -1;
   }
-  if (!cJSON_HasObjectItem(request, "kind")) cJSON_AddStringToObject(request, "kind", default_kind(request));
+  if (!cJSON_HasObjectItem(request, "kind")) cJSON_AddStringToObject(request, "kind", infer_kind(request));
   *body = cJSON_PrintUnformatted(request);
-  return *body != NULL ? 0 : no_memory(err);
+  return *body != NULL ? 0 : fail_no_memory(err);
 }

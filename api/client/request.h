@@ -8,8 +8,8 @@
  * *body is malloc'ed. The daemon checks the values. */
 int rl_request_from_arguments(int argc, char **argv, char **body, rl_error *err);
 /* Reads a file or standard input ("-"), at most 1 MiB. malloc'ed; NULL with err on failure. */
-char *rl_request_read(const char *file, rl_error *err);
+char *rl_request_read_file(const char *file, rl_error *err);
 /* Prints a line of help for each option. */
-void rl_request_help(void);
+void rl_request_print_options(void);
 
 #endif

@@ -9,16 +9,16 @@
 
 int rl_command_watch(rl_cli *cli, rl_error *err) {
   long long id;
-  return rl_job_argument(cli, &id, err) < 0 ? -1 : rl_follow(cli, id, false, err);
+  return rl_parse_job_argument(cli, &id, err) < 0 ? -1 : rl_follow(cli, id, false, err);
 }
 
 int rl_command_run(rl_cli *cli, rl_error *err) {
-  rl_auto(rl_free_text) char *body = NULL;
-  rl_auto(rl_body_free) rl_body answer = {0};
+  RL_CLEANUP(rl_free_text) char *body = NULL;
+  RL_CLEANUP(rl_body_free) rl_body response = {0};
   if (rl_request_from_arguments(cli->argc, cli->argv, &body, err) < 0 ||
-      rl_http_send(cli, "POST", "/jobs", body, &answer, err) < 0)
+      rl_http_send(cli, "POST", "/jobs", body, &response, err) < 0)
     return -1;
-  rl_auto(rl_json_free) cJSON *job = cJSON_Parse(answer.data != NULL ? answer.data : "");
+  RL_CLEANUP(rl_json_free) cJSON *job = cJSON_Parse(response.data != NULL ? response.data : "");
   double id = rl_json_number(job, "id");
   if (isnan(id)) return rl_fail(err, RL_HTTP, 0, "the daemon accepted the job but returned no id");
   if (!cli->json) fprintf(stderr, "job %.0f: %s/job.html?id=%.0f\n", id, cli->url, id);

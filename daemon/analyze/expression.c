@@ -27,7 +27,7 @@ static void skip_space(parser *p) {
 }
 
 /* Skips spaces, and the token if it is next. Returns whether it was. */
-static bool accept(parser *p, const char *token) {
+static bool accept_token(parser *p, const char *token) {
   size_t length = strlen(token);
   skip_space(p);
   if ((size_t)(p->end - p->next) < length || memcmp(p->next, token, length) != 0) return false;
@@ -35,8 +35,8 @@ static bool accept(parser *p, const char *token) {
   return true;
 }
 
-static void expect(parser *p, const char *token) {
-  if (!accept(p, token)) fail_here(p);
+static void expect_token(parser *p, const char *token) {
+  if (!accept_token(p, token)) fail_here(p);
 }
 
 /* --- operators --------------------------------------------------------------------------------------------------------- */
@@ -46,19 +46,19 @@ static double subtract(double a, double b) { return a - b; }
 static double multiply(double a, double b) { return a * b; }
 static double divide(double a, double b) { return b == 0 ? NAN : a / b; }
 
-/* Returns 1 or 0; NAN if an operand is unknown. */
-static double truth_if_known(double a, double b, bool truth) { return isnan(a) || isnan(b) ? NAN : truth; }
-static double less(double a, double b) { return truth_if_known(a, b, a < b); }
-static double less_equal(double a, double b) { return truth_if_known(a, b, a <= b); }
-static double more(double a, double b) { return truth_if_known(a, b, a > b); }
-static double more_equal(double a, double b) { return truth_if_known(a, b, a >= b); }
-static double equal(double a, double b) { return truth_if_known(a, b, a == b); }
-static double unequal(double a, double b) { return truth_if_known(a, b, a != b); }
+/* Returns truth as 1 or 0; NAN if an operand is unknown. */
+static double if_both_known(double a, double b, bool truth) { return isnan(a) || isnan(b) ? NAN : truth; }
+static double less(double a, double b) { return if_both_known(a, b, a < b); }
+static double less_equal(double a, double b) { return if_both_known(a, b, a <= b); }
+static double greater(double a, double b) { return if_both_known(a, b, a > b); }
+static double greater_equal(double a, double b) { return if_both_known(a, b, a >= b); }
+static double equal(double a, double b) { return if_both_known(a, b, a == b); }
+static double unequal(double a, double b) { return if_both_known(a, b, a != b); }
 
-static double logical_and(double a, double b) { return a == 0 || b == 0 ? 0 : truth_if_known(a, b, true); }
+static double logical_and(double a, double b) { return a == 0 || b == 0 ? 0 : if_both_known(a, b, true); }
 static double logical_or(double a, double b) {
   bool decided = (!isnan(a) && a != 0) || (!isnan(b) && b != 0);
-  return decided ? 1 : truth_if_known(a, b, false);
+  return decided ? 1 : if_both_known(a, b, false);
 }
 
 typedef struct binary_operator {
@@ -67,19 +67,19 @@ typedef struct binary_operator {
 } binary_operator;
 
 /* From lowest to highest precedence. In a level, a token is listed before its prefixes. */
-enum { LEVELS = 5, LEVEL_OPERATORS = 6 };
-static const binary_operator operators[LEVELS][LEVEL_OPERATORS + 1] = {
+enum { LEVEL_COUNT = 5, MAX_LEVEL_OPERATORS = 6 };
+static const binary_operator operators[LEVEL_COUNT][MAX_LEVEL_OPERATORS + 1] = {
     {{"||", logical_or}},
     {{"&&", logical_and}},
-    {{"<=", less_equal}, {">=", more_equal}, {"==", equal}, {"!=", unequal}, {"<", less}, {">", more}},
+    {{"<=", less_equal}, {">=", greater_equal}, {"==", equal}, {"!=", unequal}, {"<", less}, {">", greater}},
     {{"+", add}, {"-", subtract}},
     {{"*", multiply}, {"/", divide}},
 };
 
 /* --- functions --------------------------------------------------------------------------------------------------------- */
 
-static double minimum(double a, double b) { return truth_if_known(a, b, true) * fmin(a, b); }
-static double maximum(double a, double b) { return truth_if_known(a, b, true) * fmax(a, b); }
+static double minimum(double a, double b) { return if_both_known(a, b, true) * fmin(a, b); }
+static double maximum(double a, double b) { return if_both_known(a, b, true) * fmax(a, b); }
 
 typedef struct function {
   const char *name;
@@ -100,30 +100,30 @@ static const function *find_function(const char *name) {
 
 static double read_level(parser *p, int level);
 
-static double call(parser *p, const function *f) {
+static double call_function(parser *p, const function *f) {
   double value = read_level(p, 0);
   if (f->unary) {
-    expect(p, ")");
+    expect_token(p, ")");
     return f->unary(value);
   }
-  while (accept(p, ",")) value = f->binary(value, read_level(p, 0));
-  expect(p, ")");
+  while (accept_token(p, ",")) value = f->binary(value, read_level(p, 0));
+  expect_token(p, ")");
   return value;
 }
 
 static bool is_name_character(char c) { return isalnum((unsigned char)c) || c == '_' || c == '.'; }
 
 static double read_name(parser *p) {
-  char name[RL_EXPRESSION_NAME];
+  char name[RL_EXPRESSION_NAME_SIZE];
   const char *begin = p->next;
   while (p->next < p->end && is_name_character(*p->next)) p->next++;
   size_t length = (size_t)(p->next - begin);
   if (length >= sizeof name) return fail_here(p);
   memcpy(name, begin, length);
   name[length] = 0;
-  if (!accept(p, "(")) return p->scope->lookup(p->scope->context, name);
+  if (!accept_token(p, "(")) return p->scope->lookup(p->scope->context, name);
   const function *f = find_function(name);
-  return f ? call(p, f) : fail_here(p);
+  return f ? call_function(p, f) : fail_here(p);
 }
 
 static double read_number(parser *p) {
@@ -141,11 +141,11 @@ static double read_number(parser *p) {
 static double read_operand(parser *p);
 
 static double read_unary(parser *p) {
-  if (accept(p, "-")) return -read_operand(p);
-  if (accept(p, "!")) return equal(read_operand(p), 0);
-  if (accept(p, "(")) {
+  if (accept_token(p, "-")) return -read_operand(p);
+  if (accept_token(p, "!")) return equal(read_operand(p), 0);
+  if (accept_token(p, "(")) {
     double value = read_level(p, 0);
-    expect(p, ")");
+    expect_token(p, ")");
     return value;
   }
   if (p->next == p->end) return fail_here(p);
@@ -163,12 +163,12 @@ static double read_operand(parser *p) {
 
 static const binary_operator *accept_operator(parser *p, int level) {
   for (const binary_operator *o = operators[level]; o->token; o++)
-    if (accept(p, o->token)) return o;
+    if (accept_token(p, o->token)) return o;
   return NULL;
 }
 
 static double read_level(parser *p, int level) {
-  if (level == LEVELS) return read_operand(p);
+  if (level == LEVEL_COUNT) return read_operand(p);
   double value = read_level(p, level + 1);
   for (const binary_operator *o; (o = accept_operator(p, level)) != NULL;) value = o->apply(value, read_level(p, level + 1));
   return value;

@@ -2,9 +2,9 @@
  *
  *   a || b   a && b   < <= > >= == !=   + -   * /   -a !a   ( )   number   name   min(a, ...) max(a, ...) floor(a) ceil(a)
  *
- * A name consists of letters, digits, '_' and '.', like metric names, and has fewer than RL_EXPRESSION_NAME characters. NAN means
- * unknown: an operator with an unknown operand and a division by zero return NAN. Exceptions: && is 0 if either side is 0, and ||
- * is 1 if either side is known and not 0. True is 1. */
+ * A name consists of letters, digits, '_' and '.', like metric names, and has fewer than RL_EXPRESSION_NAME_SIZE characters. NAN
+ * means unknown: an operator with an unknown operand and a division by zero return NAN. Exceptions: && is 0 if either side is 0,
+ * and || is 1 if either side is known and not 0. True is 1. */
 #ifndef RL_ANALYZE_EXPRESSION_H
 #define RL_ANALYZE_EXPRESSION_H
 
@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-enum { RL_EXPRESSION_NAME = 128 };
+enum { RL_EXPRESSION_NAME_SIZE = 128 };
 
 typedef struct rl_scope {
   double (*lookup)(void *context, const char *name); /* NAN: unknown */

@@ -6,20 +6,20 @@
 
 enum { TIMELINE_BLOCK = 0 };
 
-typedef struct span { /* on the clock of the timestamps */
+typedef struct interval { /* on the clock of the timestamps */
   uint64_t begin_ns, end_ns;
-} span;
+} interval;
 
 /* A phase begins where the previous phase of the same step and block ended. Returns false if the block did not execute this
  * phase. */
-static bool next_span(const uint64_t *step_ns, size_t phase, uint64_t *previous_end_ns, span *found) {
+static bool next_interval(const uint64_t *step_ns, size_t phase, uint64_t *previous_end_ns, interval *found) {
   if (step_ns[1 + phase] < *previous_end_ns) return false;
-  *found = (span){*previous_end_ns, step_ns[1 + phase]};
+  *found = (interval){*previous_end_ns, step_ns[1 + phase]};
   *previous_end_ns = found->end_ns;
   return true;
 }
 
-static const uint64_t *step_timestamps(const rl_phase_timestamps *timestamps, size_t block, size_t step) {
+static const uint64_t *timestamps_of_step(const rl_phase_timestamps *timestamps, size_t block, size_t step) {
   return &timestamps->ns[(block * timestamps->steps + step) * (1 + timestamps->phase_count)];
 }
 
@@ -27,17 +27,17 @@ static const uint64_t *step_timestamps(const rl_phase_timestamps *timestamps, si
 static double duration_us(const uint64_t *step_ns, size_t phase) {
   uint64_t previous_end_ns = step_ns[0];
   for (size_t p = 0;; p++) {
-    span found;
-    bool part = next_span(step_ns, p, &previous_end_ns, &found);
-    if (p == phase) return part ? (double)(found.end_ns - found.begin_ns) * 1e-3 : 0;
+    interval found;
+    bool executed = next_interval(step_ns, p, &previous_end_ns, &found);
+    if (p == phase) return executed ? (double)(found.end_ns - found.begin_ns) * 1e-3 : 0;
   }
 }
 
-rl_phase_times rl_phase_summary(const rl_phase_timestamps *timestamps, size_t phase) {
+rl_phase_times rl_phase_summarize(const rl_phase_timestamps *timestamps, size_t phase) {
   rl_phase_times times = {.min_us = NAN, .max_us = NAN};
   for (size_t block = 0; block < timestamps->blocks; block++)
     for (size_t step = 0; step < timestamps->steps; step++) {
-      double us = duration_us(step_timestamps(timestamps, block, step), phase);
+      double us = duration_us(timestamps_of_step(timestamps, block, step), phase);
       times.mean_us += us;
       times.min_us = fmin(times.min_us, us);
       times.max_us = fmax(times.max_us, us);
@@ -48,11 +48,11 @@ rl_phase_times rl_phase_summary(const rl_phase_timestamps *timestamps, size_t ph
 
 /* --- times over all blocks --------------------------------------------------------------------------------------------- */
 
-static int add_times(rl_records *records, const rl_phase_timestamps *timestamps, int64_t ordinal, rl_error *err) {
+static int add_phase_records(rl_records *records, const rl_phase_timestamps *timestamps, int64_t ordinal, rl_error *err) {
   double step_us = 0;
-  for (size_t p = 0; p < timestamps->phase_count; p++) step_us += rl_phase_summary(timestamps, p).mean_us;
+  for (size_t p = 0; p < timestamps->phase_count; p++) step_us += rl_phase_summarize(timestamps, p).mean_us;
   for (size_t p = 0; p < timestamps->phase_count; p++) {
-    rl_phase_times times = rl_phase_summary(timestamps, p);
+    rl_phase_times times = rl_phase_summarize(timestamps, p);
     if (times.max_us == 0) continue; /* no block executes it separately */
     rl_phase phase = {.ordinal = ordinal,
                       .position = (int64_t)p,
@@ -69,7 +69,7 @@ static int add_times(rl_records *records, const rl_phase_timestamps *timestamps,
   return 0;
 }
 
-/* --- spans of one block ------------------------------------------------------------------------------------------------ */
+/* --- rows of one block ------------------------------------------------------------------------------------------------- */
 
 static int add_names(rl_records *records, const rl_phase_timestamps *timestamps, rl_error *err) {
   for (size_t p = 0; p < timestamps->phase_count; p++)
@@ -77,18 +77,19 @@ static int add_names(rl_records *records, const rl_phase_timestamps *timestamps,
   return 0;
 }
 
-/* in: the launch's row; origin_ns: where the trace's time is 0 on the step_ns' clock; names: index of the first phase's. */
-static int add_step(rl_records *records, const rl_phase_timestamps *timestamps, size_t step, const rl_activity_row *launch_row,
-                    int64_t origin_ns, size_t names, rl_error *err) {
-  const uint64_t *step_ns = step_timestamps(timestamps, TIMELINE_BLOCK, step);
+/* Adds a row for each phase of the step. origin_ns: the trace's time 0 on the clock of the timestamps. first_name: index of the
+ * first phase's name. */
+static int add_step_rows(rl_records *records, const rl_phase_timestamps *timestamps, size_t step,
+                         const rl_activity_row *launch_row, int64_t origin_ns, size_t first_name, rl_error *err) {
+  const uint64_t *step_ns = timestamps_of_step(timestamps, TIMELINE_BLOCK, step);
   uint64_t previous_end_ns = step_ns[0];
   for (size_t p = 0; p < timestamps->phase_count; p++) {
-    span found;
-    if (!next_span(step_ns, p, &previous_end_ns, &found)) continue;
+    interval found;
+    if (!next_interval(step_ns, p, &previous_end_ns, &found)) continue;
     rl_activity_row row = {.start_ns = (int64_t)found.begin_ns - origin_ns,
                            .end_ns = (int64_t)found.end_ns - origin_ns,
                            .kind = RL_ACTIVITY_PHASE,
-                           .name = (uint32_t)(names + p),
+                           .name = (uint32_t)(first_name + p),
                            .stream = launch_row->stream,
                            .correlation = launch_row->correlation,
                            .graph_node = launch_row->graph_node,
@@ -104,36 +105,36 @@ static const rl_kernel *kernel_of_launch(const rl_records *records, const char *
   return NULL;
 }
 
-static bool last_row(const rl_records *records, const char *name, rl_activity_row *row) {
+static bool find_last_row(const rl_records *records, const char *name, rl_activity_row *row) {
   for (size_t i = records->row_count; i-- > 0;) {
     *row = records->rows[i];
-    if ((row->kind == RL_ACTIVITY_KERNEL || row->kind == RL_ACTIVITY_SPAN) && strcmp(records->names[row->name], name) == 0)
+    if ((row->kind == RL_ACTIVITY_KERNEL || row->kind == RL_ACTIVITY_CPU_SPAN) && strcmp(records->names[row->name], name) == 0)
       return true;
   }
   return false;
 }
 
-static int skip_spans(rl_records *records, const char *reason, rl_error *err) {
-  return rl_records_measure(records, "phase_clock_error_us", NAN, reason, err);
+static int skip_rows(rl_records *records, const char *reason, rl_error *err) {
+  return rl_records_add_measurement(records, "phase_clock_error_us", NAN, reason, err);
 }
 
 int rl_phases_add(rl_records *records, const rl_phase_timestamps *timestamps, rl_error *err) {
   const rl_kernel *kernel = kernel_of_launch(records, timestamps->launch);
   rl_activity_row launch_row;
   if (timestamps->blocks == 0 || timestamps->steps == 0 || timestamps->end_ns <= timestamps->begin_ns)
-    return skip_spans(records, "the launch recorded no timestamps", err);
-  if (!kernel || !last_row(records, kernel->name, &launch_row))
-    return skip_spans(records, "the trace does not contain the launch that recorded timestamps", err);
-  if (add_times(records, timestamps, kernel->ordinal, err) ||
-      rl_records_measure(records, "phase_rounds", (double)timestamps->microbatches, NULL, err))
+    return skip_rows(records, "the launch recorded no timestamps", err);
+  if (!kernel || !find_last_row(records, kernel->name, &launch_row))
+    return skip_rows(records, "the trace does not contain the launch that recorded timestamps", err);
+  if (add_phase_records(records, timestamps, kernel->ordinal, err) ||
+      rl_records_add_measurement(records, "phase_rounds", (double)timestamps->microbatches, NULL, err))
     return -1;
   const int64_t unaccounted_ns = launch_row.end_ns - launch_row.start_ns - (int64_t)(timestamps->end_ns - timestamps->begin_ns);
   if (unaccounted_ns < 0)
-    return skip_spans(records, "the first and last timestamp are further apart than the launch in the trace is long", err);
+    return skip_rows(records, "the first and last timestamp are further apart than the launch in the trace is long", err);
   const int64_t origin_ns = (int64_t)timestamps->begin_ns - launch_row.start_ns - unaccounted_ns / 2;
-  const size_t names = records->name_count;
+  const size_t first_name = records->name_count;
   if (add_names(records, timestamps, err)) return -1;
   for (size_t step = 0; step < timestamps->steps; step++)
-    if (add_step(records, timestamps, step, &launch_row, origin_ns, names, err)) return -1;
-  return rl_records_measure(records, "phase_clock_error_us", (double)unaccounted_ns * 0.5e-3, NULL, err);
+    if (add_step_rows(records, timestamps, step, &launch_row, origin_ns, first_name, err)) return -1;
+  return rl_records_add_measurement(records, "phase_clock_error_us", (double)unaccounted_ns * 0.5e-3, NULL, err);
 }

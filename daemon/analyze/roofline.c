@@ -31,7 +31,7 @@ typedef struct roof_expressions {
 
 /* L2: bytes between L2 and the multiprocessors in both directions; the theoretical ceiling is the one of reads. L1: bytes that it
  * returns to registers. */
-static const roof_expressions level_expressions[RL_LEVELS] = {
+static const roof_expressions level_expressions[RL_LEVEL_COUNT] = {
     [RL_LEVEL_DRAM] = {"dram",
                        {"dram__bytes.sum.per_second"},
                        {"dram__bytes.sum.peak_sustained * dram__cycles_elapsed.avg.per_second"},
@@ -48,7 +48,7 @@ static const roof_expressions level_expressions[RL_LEVELS] = {
 };
 
 /* An FP16 instruction of a thread computes two elements. The peaks of tensor cores are those of dense matrices. */
-static const roof_expressions unit_expressions[RL_UNITS] = {
+static const roof_expressions unit_expressions[RL_UNIT_COUNT] = {
     [RL_UNIT_FP64] = {"fp64",
                       {"(" EXECUTED("dadd") " + " EXECUTED("dmul") " + 2 * " EXECUTED("dfma") ") * " SM_CLOCK},
                       {"2 * " PEAK_EXECUTED("dfma") " * " SM_CLOCK},
@@ -145,14 +145,14 @@ static rl_roof_model compute_model(const rl_metric_values *values, double durati
 static int busiest_unit(const rl_roof *units) {
   int busiest = -1;
   double max_share = 0;
-  for (int i = 0; i < RL_UNITS; i++) {
+  for (int i = 0; i < RL_UNIT_COUNT; i++) {
     double share = ratio(units[i].achieved_per_s, units[i].theoretical_per_s);
     if (share > max_share) busiest = i, max_share = share;
   }
   return busiest;
 }
 
-static void shares_from_counters(const rl_metric_values *values, const rl_roofline *roofline, rl_classification *c) {
+static void set_shares_from_counters(const rl_metric_values *values, const rl_roofline *roofline, rl_classification *c) {
   c->memory_pct = rl_metric_get(values, "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed");
   c->compute_pct = rl_metric_get(values, "sm__throughput.avg.pct_of_peak_sustained_elapsed");
   c->unit = busiest_unit(roofline->units);
@@ -162,7 +162,7 @@ static void shares_from_counters(const rl_metric_values *values, const rl_roofli
 }
 
 /* The model does not name the precision of its operations. It is compared with the FP32 ceiling. */
-static void shares_from_model(const rl_roofline *roofline, rl_classification *c) {
+static void set_shares_from_model(const rl_roofline *roofline, rl_classification *c) {
   double bytes = roofline->levels[RL_LEVEL_DRAM].measured_per_s, operations = roofline->units[RL_UNIT_FP32].measured_per_s;
   c->memory_pct = 100 * ratio(roofline->model.bytes_per_s, bytes);
   c->compute_pct = 100 * ratio(roofline->model.operations_per_s, operations);
@@ -174,7 +174,7 @@ static rl_bound side_with_larger_share(const rl_classification *c) {
   return c->memory_pct >= c->compute_pct ? RL_BOUND_MEMORY : RL_BOUND_COMPUTE;
 }
 
-static void decide(rl_classification *c) {
+static void decide_bound(rl_classification *c) {
   double higher_pct = fmax(c->memory_pct, c->compute_pct), lower_pct = fmin(c->memory_pct, c->compute_pct);
   if (isnan(c->memory_pct) || isnan(c->compute_pct)) {
     snprintf(c->why, sizeof c->why, "the percentage of the peak is unknown for %s", isnan(c->memory_pct) ? "memory" : "compute");
@@ -198,9 +198,9 @@ static void decide(rl_classification *c) {
 
 static rl_classification classify(const rl_metric_values *values, const rl_roofline *roofline) {
   rl_classification classification = {.unit = -1, .intensity = NAN, .ridge = NAN, .high_pct = HIGH_PCT, .low_pct = LOW_PCT};
-  if (roofline->counted) shares_from_counters(values, roofline, &classification);
-  else shares_from_model(roofline, &classification);
-  decide(&classification);
+  if (roofline->counted) set_shares_from_counters(values, roofline, &classification);
+  else set_shares_from_model(roofline, &classification);
+  decide_bound(&classification);
   return classification;
 }
 
@@ -208,10 +208,10 @@ rl_roofline rl_roofline_compute(const rl_metric_values *values) {
   double counted_ns = rl_metric_get(values, "gpu__time_duration.sum");
   rl_roofline roofline = {.counted = !isnan(counted_ns)};
   roofline.duration_s = roofline.counted ? counted_ns * 1e-9 : rl_metric_get(values, "timing__time_cold_us_median") * 1e-6;
-  for (int level = 0; level < RL_LEVELS; level++) roofline.levels[level] = compute_roof(values, &level_expressions[level]);
-  for (int unit = 0; unit < RL_UNITS; unit++) roofline.units[unit] = compute_roof(values, &unit_expressions[unit]);
-  for (int level = 0; level < RL_LEVELS; level++)
-    for (int unit = 0; unit < RL_UNITS; unit++)
+  for (int level = 0; level < RL_LEVEL_COUNT; level++) roofline.levels[level] = compute_roof(values, &level_expressions[level]);
+  for (int unit = 0; unit < RL_UNIT_COUNT; unit++) roofline.units[unit] = compute_roof(values, &unit_expressions[unit]);
+  for (int level = 0; level < RL_LEVEL_COUNT; level++)
+    for (int unit = 0; unit < RL_UNIT_COUNT; unit++)
       roofline.points[level][unit] = compute_point(&roofline.levels[level], &roofline.units[unit]);
   roofline.model = compute_model(values, roofline.duration_s);
   roofline.classification = classify(values, &roofline);
@@ -219,8 +219,8 @@ rl_roofline rl_roofline_compute(const rl_metric_values *values) {
 }
 
 const char *rl_roofline_expression(size_t index) {
-  for (size_t i = 0; i < RL_LEVELS + RL_UNITS; i++) {
-    const roof_expressions *roof = i < RL_LEVELS ? &level_expressions[i] : &unit_expressions[i - RL_LEVELS];
+  for (size_t i = 0; i < RL_LEVEL_COUNT + RL_UNIT_COUNT; i++) {
+    const roof_expressions *roof = i < RL_LEVEL_COUNT ? &level_expressions[i] : &unit_expressions[i - RL_LEVEL_COUNT];
     const char *const *lists[] = {roof->achieved, roof->theoretical, roof->measured};
     for (size_t k = 0; k < 3 * MAX_EXPRESSIONS; k++)
       if (lists[k / MAX_EXPRESSIONS][k % MAX_EXPRESSIONS] && index-- == 0) return lists[k / MAX_EXPRESSIONS][k % MAX_EXPRESSIONS];

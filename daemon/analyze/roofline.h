@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-typedef enum rl_roof_level { RL_LEVEL_DRAM, RL_LEVEL_L2, RL_LEVEL_L1, RL_LEVELS } rl_roof_level;
+typedef enum rl_roof_level { RL_LEVEL_DRAM, RL_LEVEL_L2, RL_LEVEL_L1, RL_LEVEL_COUNT } rl_roof_level;
 typedef enum rl_roof_unit {
   RL_UNIT_FP64,
   RL_UNIT_FP32,
@@ -21,13 +21,13 @@ typedef enum rl_roof_unit {
   RL_UNIT_TENSOR_TF32,
   RL_UNIT_TENSOR_FP16,
   RL_UNIT_TENSOR_BF16,
-  RL_UNITS
+  RL_UNIT_COUNT
 } rl_roof_unit;
 
 typedef struct rl_roof {
   const char *name;         /* "dram" "l2" "l1"; "fp64" "fp32" "fp16" "tensor_fp64" "tensor_tf32" "tensor_fp16" "tensor_bf16" */
   double achieved_per_s;    /* from hardware counters */
-  double theoretical_per_s; /* the peak of a cycle, times the clock during this kernel */
+  double theoretical_per_s; /* the peak per cycle, times the clock during this kernel */
   double measured_per_s;    /* from the newest ceilings run of the device */
 } rl_roof;
 
@@ -58,8 +58,8 @@ typedef struct rl_classification {
 typedef struct rl_roofline {
   double duration_s;
   bool counted; /* the duration comes from the counters pass; otherwise from the timing pass */
-  rl_roof levels[RL_LEVELS], units[RL_UNITS];
-  rl_roof_point points[RL_LEVELS][RL_UNITS];
+  rl_roof levels[RL_LEVEL_COUNT], units[RL_UNIT_COUNT];
+  rl_roof_point points[RL_LEVEL_COUNT][RL_UNIT_COUNT];
   rl_roof_model model;
   rl_classification classification;
 } rl_roofline;

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { RL_RULE_INPUTS = 12, RL_RULE_TERMS = 4, RL_FINDING_MESSAGE = 512 };
+enum { RL_RULE_MAX_INPUTS = 12, RL_RULE_MAX_TERMS = 4, RL_FINDING_MESSAGE_SIZE = 512 };
 
 typedef enum rl_finding_kind { RL_FINDING_INFO, RL_FINDING_WARNING, RL_FINDING_OPTIMIZATION } rl_finding_kind;
 extern const char *const rl_finding_kind_names[]; /* "info" "warning" "optimization", NULL */
@@ -28,14 +28,14 @@ typedef struct rl_rule {
   int version;         /* increases when the same metrics may give another finding or estimate */
   const char *section; /* the rl_section that shows the rule's metrics */
   const char *title;
-  rl_rule_input inputs[RL_RULE_INPUTS + 1]; /* the rule needs all of them; a NULL name ends them */
-  rl_rule_term terms[RL_RULE_TERMS + 1];
-  const char *when;    /* condition: the rule has a finding if it is not 0 */
-  const char *speedup; /* estimate: at most this percentage of the time can be saved; NULL: none */
+  rl_rule_input inputs[RL_RULE_MAX_INPUTS + 1]; /* the rule needs all of them; a NULL name ends them */
+  rl_rule_term terms[RL_RULE_MAX_TERMS + 1];
+  const char *condition; /* the rule has a finding if it is not 0 */
+  const char *speedup;   /* estimate: at most this percentage of the time can be saved; NULL: none */
   rl_speedup_scope scope;
   rl_finding_kind kind;
-  const char *message; /* {expression} becomes its value with one decimal, {expression:N} with N */
-  bool says_missing;   /* an input that is unavailable for a reason gives an info finding with that reason */
+  const char *message;         /* {expression} becomes its value with one decimal, {expression:N} with N */
+  bool reports_missing_inputs; /* an input that is unavailable for a reason gives an info finding with that reason */
 } rl_rule;
 
 #endif

@@ -25,9 +25,9 @@ const rl_rule_group rl_rule_groups[] = {
 
 typedef struct evaluation { /* of one rule */
   const rl_rule *rule;
-  double inputs[RL_RULE_INPUTS], terms[RL_RULE_TERMS];
-  size_t input_count, term_count;      /* inputs and terms that have a value so far */
-  char undeclared[RL_EXPRESSION_NAME]; /* a name in an expression that the rule does not declare; "" if there is none */
+  double inputs[RL_RULE_MAX_INPUTS], terms[RL_RULE_MAX_TERMS];
+  size_t input_count, term_count;           /* inputs and terms that have a value so far */
+  char undeclared[RL_EXPRESSION_NAME_SIZE]; /* a name in an expression that the rule does not declare; "" if there is none */
 } evaluation;
 
 static double look_up(void *context, const char *name) {
@@ -116,7 +116,7 @@ static const rl_metric_value *read_inputs(evaluation *e, const rl_metric_values 
 
 /* Reports an input that could not be collected. An input that was not requested has no reason, and is not reported. */
 static bool report_missing(const rl_metric_value *missing, rl_finding *finding) {
-  if (!finding->rule->says_missing || !missing->reason) return false;
+  if (!finding->rule->reports_missing_inputs || !missing->reason) return false;
   finding->kind = RL_FINDING_INFO;
   snprintf(finding->message, sizeof finding->message, "This rule needs %s, which is unavailable: %s.", missing->name,
            missing->reason);
@@ -124,13 +124,13 @@ static bool report_missing(const rl_metric_value *missing, rl_finding *finding) 
 }
 
 static int evaluate_rule(evaluation *e, rl_finding *finding, bool *triggered, rl_error *err) {
-  double when, speedup = NAN;
-  if (evaluate_terms(e, err) < 0 || evaluate(e, e->rule->when, &when, err) < 0 ||
+  double condition, speedup = NAN;
+  if (evaluate_terms(e, err) < 0 || evaluate(e, e->rule->condition, &condition, err) < 0 ||
       (e->rule->speedup && evaluate(e, e->rule->speedup, &speedup, err) < 0) ||
       write_message(e, (text_buffer){finding->message, sizeof finding->message, 0}, err) < 0)
     return -1;
   finding->speedup_pct = isnan(speedup) ? NAN : fmin(fmax(speedup, 0), 100);
-  *triggered = !isnan(when) && when != 0;
+  *triggered = !isnan(condition) && condition != 0;
   return 0;
 }
 

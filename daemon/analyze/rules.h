@@ -24,14 +24,15 @@ typedef struct rl_finding {
   rl_finding_kind kind;
   double speedup_pct; /* 0 to 100; NAN: none */
   bool global;
-  char message[RL_FINDING_MESSAGE];
-  rl_metric_value inputs[RL_RULE_INPUTS]; /* the metrics that were read; names and reasons belong to the rule and the values */
+  char message[RL_FINDING_MESSAGE_SIZE];
+  /* The metrics that were read. Their names belong to the rule, their reasons to the values. */
+  rl_metric_value inputs[RL_RULE_MAX_INPUTS];
   int input_count;
 } rl_finding;
 
 /* Applies every rule in the order of the tables and writes the first `capacity` findings. Returns the number of all findings. */
 size_t rl_rules_apply(const rl_metric_values *values, rl_finding *findings, size_t capacity);
-/* Returns whether the rule has a finding, including the info finding of a says_missing rule. */
+/* Returns whether the rule has a finding, including the info finding of a reports_missing_inputs rule. */
 bool rl_rule_apply(const rl_rule *rule, const rl_metric_values *values, rl_finding *finding);
 const rl_rule *rl_rule_find(const char *id); /* NULL: unknown id */
 /* Fails with RL_INPUT if an expression of the rule has a syntax error or uses an undeclared name. */

@@ -3,7 +3,7 @@
 
 #define WARP_SIZE \
   { "warp_size", "device__attribute_warp_size" }
-#define THREADS \
+#define THREADS_PER_INSTRUCTION \
   { "threads", "smsp__thread_inst_executed_per_inst_executed.ratio" }
 #define EXECUTED(alias, op) \
   { alias, "smsp__sass_thread_inst_executed_op_" op "_pred_on.sum.per_cycle_elapsed" }
@@ -15,7 +15,7 @@
   { "tensor", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active" }
 
 /* One rule for each type. Estimate: fusion saves at most half of the unfused instructions while their pipeline is busy. */
-#define NOT_FUSED(type, section_id, fma, add, mul, pipe)                                                                      \
+#define NOT_FUSED_RULE(type, section_id, fma, add, mul, pipe)                                                                 \
   {                                                                                                                           \
     .id = "not_fused_" #type, .version = 1, .section = section_id,                                                            \
     .title = "Multiplications and additions are not fused (" #type ")",                                                       \
@@ -25,7 +25,7 @@
                PEAK_EXECUTED("peak", fma),                                                                                    \
                {"busy", pipe ".avg.pct_of_peak_sustained_elapsed"}},                                                          \
     .terms = {{"unfused", "additions + multiplications"}, {"total", "unfused + fused"}},                                      \
-    .when = "total >= 0.1 * peak && unfused >= 0.2 * total", .speedup = "0.5 * busy * unfused / total",                       \
+    .condition = "total >= 0.1 * peak && unfused >= 0.2 * total", .speedup = "0.5 * busy * unfused / total",                  \
     .scope = RL_SPEEDUP_GLOBAL, .kind = RL_FINDING_OPTIMIZATION,                                                              \
     .message = "{100 * unfused / total:0}% of the " #type                                                                     \
                " instructions are separate additions ({additions:0} threads a cycle) and multiplications "                    \
@@ -46,11 +46,11 @@
   {"half", "fused + additions + multiplications"}, { "matrix", "max(0, tensor - 100 * half / peak)" }
 
 /* One rule for each pipeline. */
-#define PIPE_SATURATED(pipe, metric, advice)                                                                                 \
+#define PIPE_SATURATED_RULE(pipe, metric, advice)                                                                            \
   {                                                                                                                          \
     .id = "pipe_" #pipe "_saturated", .version = 1, .section = "ComputeWorkloadAnalysis",                                    \
     .title = "The " #pipe " pipeline is saturated", .inputs = {{"busy", metric ".avg.pct_of_peak_sustained_active"}},        \
-    .when = "busy >= 80", .speedup = "100 - busy", .scope = RL_SPEEDUP_LOCAL, .kind = RL_FINDING_INFO,                       \
+    .condition = "busy >= 80", .speedup = "100 - busy", .scope = RL_SPEEDUP_LOCAL, .kind = RL_FINDING_INFO,                  \
     .message =                                                                                                               \
         "The " #pipe " pipeline is busy {busy}% of the time that multiprocessors are active, and limits the kernel. " advice \
   }
@@ -60,8 +60,8 @@ const rl_rule rl_rules_instructions[] = {
      .version = 1,
      .section = "WarpStateStats",
      .title = "Threads of a warp diverge",
-     .inputs = {THREADS, WARP_SIZE, RL_COMPUTE_PCT},
-     .when = "threads <= 0.875 * warp_size",
+     .inputs = {THREADS_PER_INSTRUCTION, WARP_SIZE, RL_COMPUTE_PCT},
+     .condition = "threads <= 0.875 * warp_size",
      .speedup = "compute * (1 - threads / warp_size)",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
@@ -73,9 +73,11 @@ const rl_rule rl_rules_instructions[] = {
      .version = 1,
      .section = "WarpStateStats",
      .title = "Predicates disable threads",
-     .inputs =
-         {THREADS, {"predicated_on", "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio"}, WARP_SIZE, RL_COMPUTE_PCT},
-     .when = "threads - predicated_on >= 0.125 * warp_size",
+     .inputs = {THREADS_PER_INSTRUCTION,
+                {"predicated_on", "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio"},
+                WARP_SIZE,
+                RL_COMPUTE_PCT},
+     .condition = "threads - predicated_on >= 0.125 * warp_size",
      .speedup = "compute * (threads - predicated_on) / warp_size",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
@@ -90,7 +92,7 @@ const rl_rule rl_rules_instructions[] = {
                 {"divergent", "smsp__sass_branch_targets_threads_divergent.sum"},
                 {"branches", "smsp__inst_executed_op_branch.sum"},
                 {"instructions", "smsp__inst_executed.sum"}},
-     .when = "divergent > 0 && uniform < 90 && branches >= 0.01 * instructions",
+     .condition = "divergent > 0 && uniform < 90 && branches >= 0.01 * instructions",
      .kind = RL_FINDING_WARNING,
      .message = "{uniform}% of the branches are uniform; {divergent:0} of {branches:0} diverge, and the warp then executes both "
                 "paths one after the other. The per-instruction counts show which branches diverge."},
@@ -99,7 +101,7 @@ const rl_rule rl_rules_instructions[] = {
      .section = "ComputeWorkloadAnalysis",
      .title = "Double precision on a device with slow FP64",
      .inputs = {FP64_PIPE, {"ratio", "device__attribute_single_to_double_precision_perf_ratio"}},
-     .when = "ratio >= 16 && fp64 >= 10",
+     .condition = "ratio >= 16 && fp64 >= 10",
      .speedup = "100 * (fp64 / 100) * (1 - 1 / ratio)",
      .scope = RL_SPEEDUP_LOCAL,
      .kind = RL_FINDING_OPTIMIZATION,
@@ -114,23 +116,23 @@ const rl_rule rl_rules_instructions[] = {
                 {"fma", "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active"},
                 TENSOR_PIPE,
                 {"ratio", "device__attribute_single_to_double_precision_perf_ratio"}},
-     .when = "fp64 >= 20 && fp64 > fma && fp64 > tensor",
+     .condition = "fp64 >= 20 && fp64 > fma && fp64 > tensor",
      .speedup = "fp64 * (1 - 1 / ratio)",
      .scope = RL_SPEEDUP_LOCAL,
      .kind = RL_FINDING_OPTIMIZATION,
      .message = "The FP64 pipeline is the busiest, {fp64}% of the time, and the device is {ratio:0} times as fast in single "
                 "precision. Where accuracy allows it, compute in FP32 or refine an FP32 result. Use tensor cores for FP64 "
                 "matrix products if the device has FP64 tensor cores."},
-    NOT_FUSED(fp32, "SpeedOfLight_RooflineChart", "ffma", "fadd", "fmul", "sm__pipe_fma_cycles_active"),
-    NOT_FUSED(fp64, "SpeedOfLight_RooflineChart", "dfma", "dadd", "dmul", "sm__pipe_fp64_cycles_active"),
-    NOT_FUSED(fp16, "SpeedOfLight_HierarchicalHalfRooflineChart", "hfma", "hadd", "hmul", "sm__pipe_fma_cycles_active"),
+    NOT_FUSED_RULE(fp32, "SpeedOfLight_RooflineChart", "ffma", "fadd", "fmul", "sm__pipe_fma_cycles_active"),
+    NOT_FUSED_RULE(fp64, "SpeedOfLight_RooflineChart", "dfma", "dadd", "dmul", "sm__pipe_fp64_cycles_active"),
+    NOT_FUSED_RULE(fp16, "SpeedOfLight_HierarchicalHalfRooflineChart", "hfma", "hadd", "hmul", "sm__pipe_fma_cycles_active"),
     {.id = "tensor_unused",
      .version = 1,
      .section = TENSOR_SECTION,
      .title = "FP16 matrix product without tensor cores",
      .inputs = {TENSOR_INPUTS},
      .terms = {TENSOR_TERMS},
-     .when = "matrix < 5 && fused >= 0.1 * peak && fused >= 0.8 * half",
+     .condition = "matrix < 5 && fused >= 0.1 * peak && fused >= 0.8 * half",
      .kind = RL_FINDING_OPTIMIZATION,
      .message = "The kernel executes fused FP16 instructions at {100 * fused / peak:0}% of their peak, almost no other FP16 "
                 "instructions, and almost no matrix instructions. If it computes a matrix product, mma instructions or a "
@@ -141,7 +143,7 @@ const rl_rule rl_rules_instructions[] = {
      .title = "Tensor cores are underused",
      .inputs = {TENSOR_INPUTS, RL_MEMORY_PCT},
      .terms = {TENSOR_TERMS},
-     .when = "matrix >= 5 && matrix < 60 && memory < 60",
+     .condition = "matrix >= 5 && matrix < 60 && memory < 60",
      .speedup = "60 - matrix",
      .scope = RL_SPEEDUP_LOCAL,
      .kind = RL_FINDING_OPTIMIZATION,
@@ -155,20 +157,20 @@ const rl_rule rl_rules_instructions[] = {
      .title = "Tensor cores are saturated",
      .inputs = {TENSOR_INPUTS},
      .terms = {TENSOR_TERMS},
-     .when = "matrix >= 80",
+     .condition = "matrix >= 80",
      .speedup = "100 - matrix",
      .scope = RL_SPEEDUP_LOCAL,
      .kind = RL_FINDING_INFO,
      .message = "Tensor cores are busy {matrix}% of the time, as in a good matrix product. Only a lower precision or fewer "
                 "operations make it faster."},
-    PIPE_SATURATED(alu, "sm__pipe_alu_cycles_active",
-                   "It executes integer, logic and comparison instructions: simplify index arithmetic, or use wider types."),
-    PIPE_SATURATED(fma, "sm__pipe_fma_cycles_active",
-                   "It executes FP32 and FP16 arithmetic and integer multiplications: use tensor cores, or compute less."),
-    PIPE_SATURATED(fp64, "sm__pipe_fp64_cycles_active", "Compute in FP32 where accuracy allows it."),
-    PIPE_SATURATED(xu, "sm__inst_executed_pipe_xu",
-                   "It executes transcendental functions and conversions: use polynomials, tables or fewer conversions."),
-    PIPE_SATURATED(lsu, "sm__inst_executed_pipe_lsu",
-                   "It issues loads, stores and shuffles: use wider accesses and keep values in registers."),
+    PIPE_SATURATED_RULE(alu, "sm__pipe_alu_cycles_active",
+                        "It executes integer, logic and comparison instructions: simplify index arithmetic, or use wider types."),
+    PIPE_SATURATED_RULE(fma, "sm__pipe_fma_cycles_active",
+                        "It executes FP32 and FP16 arithmetic and integer multiplications: use tensor cores, or compute less."),
+    PIPE_SATURATED_RULE(fp64, "sm__pipe_fp64_cycles_active", "Compute in FP32 where accuracy allows it."),
+    PIPE_SATURATED_RULE(xu, "sm__inst_executed_pipe_xu",
+                        "It executes transcendental functions and conversions: use polynomials, tables or fewer conversions."),
+    PIPE_SATURATED_RULE(lsu, "sm__inst_executed_pipe_lsu",
+                        "It issues loads, stores and shuffles: use wider accesses and keep values in registers."),
     {NULL},
 };

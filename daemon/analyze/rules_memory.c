@@ -7,7 +7,7 @@
 
 /* One rule for loads and one for stores: accesses use only part of each sector that they transfer. Requests of one sector (such
  * as a broadcast) are excluded: they cannot be improved. */
-#define UNCOALESCED(op, accesses)                                                                                               \
+#define UNCOALESCED_RULE(op, accesses)                                                                                          \
   {                                                                                                                             \
     .id = "uncoalesced_" #op, .version = 1, .section = "MemoryWorkloadAnalysis_Tables",                                         \
     .title = "Global " accesses " are not coalesced",                                                                           \
@@ -16,7 +16,7 @@
                {"requests", "l1tex__t_requests_pipe_lsu_mem_global_op_" #op ".sum"},                                            \
                INSTRUCTIONS,                                                                                                    \
                RL_MEMORY_PCT},                                                                                                  \
-    .when = "requests >= 0.005 * instructions && sectors >= 2 * requests && used_bytes < 24",                                   \
+    .condition = "requests >= 0.005 * instructions && sectors >= 2 * requests && used_bytes < 24",                              \
     .speedup = "memory * (1 - used_bytes / " SECTOR ")", .scope = RL_SPEEDUP_GLOBAL, .kind = RL_FINDING_OPTIMIZATION,           \
     .message = "Global " accesses " use {used_bytes} of the " SECTOR                                                            \
                " bytes of each sector, and each request of a warp needs {sectors / requests} "                                  \
@@ -25,7 +25,7 @@
   }
 
 /* One rule for loads and one for stores of shared memory. */
-#define BANK_CONFLICTS(op, accesses)                                                                                           \
+#define BANK_CONFLICTS_RULE(op, accesses)                                                                                      \
   {                                                                                                                            \
     .id = "bank_conflicts_" #op, .version = 1, .section = "MemoryWorkloadAnalysis_Tables",                                     \
     .title = "Shared-memory " accesses " have bank conflicts",                                                                 \
@@ -34,7 +34,7 @@
                {"requests", "smsp__sass_inst_executed_op_shared_" #op ".sum"},                                                 \
                INSTRUCTIONS,                                                                                                   \
                {"pipe", "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"}},                                 \
-    .when = "requests >= 0.005 * instructions && conflicts >= 0.1 * wavefronts && conflicts >= 0.1 * requests",                \
+    .condition = "requests >= 0.005 * instructions && conflicts >= 0.1 * wavefronts && conflicts >= 0.1 * requests",           \
     .speedup = "pipe * conflicts / wavefronts", .scope = RL_SPEEDUP_GLOBAL, .kind = RL_FINDING_OPTIMIZATION,                   \
     .message =                                                                                                                 \
         "{requests:0} shared-memory " accesses                                                                                 \
@@ -44,8 +44,8 @@
   }
 
 const rl_rule rl_rules_memory[] = {
-    UNCOALESCED(ld, "loads"),
-    UNCOALESCED(st, "stores"),
+    UNCOALESCED_RULE(ld, "loads"),
+    UNCOALESCED_RULE(st, "stores"),
     {.id = "l2_sectors_excess",
      .version = 1,
      .section = "SourceCounters",
@@ -54,7 +54,7 @@ const rl_rule rl_rules_memory[] = {
                 {"ideal", "memory_l2_theoretical_sectors_global_ideal"},
                 RL_MEMORY_PCT},
      .terms = {{"excess", "sectors - ideal"}},
-     .when = "excess >= 0.05 * sectors && excess > 0",
+     .condition = "excess >= 0.05 * sectors && excess > 0",
      .speedup = "memory * excess / sectors",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
@@ -70,7 +70,7 @@ const rl_rule rl_rules_memory[] = {
                 {"requested", "lts__t_sectors_srcunit_tex_op_read.sum"},
                 RL_DRAM_PCT},
      .terms = {{"waste", "100 * (1 - used_bytes * min(missed, requested) / (" SECTOR " * missed))"}},
-     .when = "missed >= 0.1 * requested && waste >= 5 && dram >= 10",
+     .condition = "missed >= 0.1 * requested && waste >= 5 && dram >= 10",
      .speedup = "dram * waste / 100",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
@@ -83,15 +83,15 @@ const rl_rule rl_rules_memory[] = {
      .title = "More DRAM traffic than the workload needs",
      .inputs = {{"read", "dram__bytes_read.sum"}, {"written", "dram__bytes_write.sum"}, {"needed", "model__bytes"}, RL_DRAM_PCT},
      .terms = {{"moved", "read + written"}},
-     .when = "needed > 0 && moved >= 1.25 * needed && dram >= 30",
+     .condition = "needed > 0 && moved >= 1.25 * needed && dram >= 30",
      .speedup = "dram * (1 - needed / moved)",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
      .message = "DRAM moved {moved / 1000000} MB; the workload needs {needed / 1000000} MB. That is {moved / needed:2} times as "
                 "much. Data is fetched more than once, or only part of each sector is used: block the loops so that data is "
                 "reused while it is cached."},
-    BANK_CONFLICTS(ld, "loads"),
-    BANK_CONFLICTS(st, "stores"),
+    BANK_CONFLICTS_RULE(ld, "loads"),
+    BANK_CONFLICTS_RULE(st, "stores"),
     {.id = "l1_hit_low",
      .version = 1,
      .section = "MemoryWorkloadAnalysis_Tables",
@@ -101,7 +101,7 @@ const rl_rule rl_rules_memory[] = {
                 {"l2_sectors", "lts__t_sectors_srcunit_tex_op_read.sum"},
                 {"l2_hits", "lts__t_sectors_srcunit_tex_op_read_lookup_hit.sum"},
                 {"l2", "lts__t_sectors.avg.pct_of_peak_sustained_elapsed"}},
-     .when = "sectors > 0 && hits < 0.5 * sectors && l2_hits >= 0.5 * l2_sectors && l2 >= 40",
+     .condition = "sectors > 0 && hits < 0.5 * sectors && l2_hits >= 0.5 * l2_sectors && l2 >= 40",
      .kind = RL_FINDING_WARNING,
      .message = "{100 * hits / sectors:0}% of the loaded sectors hit in L1, but {100 * l2_hits / l2_sectors:0}% of the sectors "
                 "read from L2 hit there, and L2 works at {l2}% of its peak: data is reused only after L1 has evicted it. "
@@ -113,7 +113,7 @@ const rl_rule rl_rules_memory[] = {
      .inputs = {{"sectors", "lts__t_sectors_srcunit_tex_op_read.sum"},
                 {"hits", "lts__t_sectors_srcunit_tex_op_read_lookup_hit.sum"},
                 RL_DRAM_PCT},
-     .when = "sectors > 0 && hits < 0.5 * sectors && dram >= 50",
+     .condition = "sectors > 0 && hits < 0.5 * sectors && dram >= 50",
      .kind = RL_FINDING_INFO,
      .message = "{100 * hits / sectors:0}% of the sectors read from L2 hit there, and DRAM works at {dram}% of its peak. This is "
                 "expected of a stream that uses each byte once. If data is reused, run the blocks that share it at the same "
@@ -127,7 +127,7 @@ const rl_rule rl_rules_memory[] = {
                 INSTRUCTIONS,
                 {"registers", "launch__registers_per_thread"}},
      .terms = {{"local", "loads + stores"}},
-     .when = "local >= 0.01 * instructions && local > 0",
+     .condition = "local >= 0.01 * instructions && local > 0",
      .speedup = "100 * local / instructions",
      .scope = RL_SPEEDUP_LOCAL,
      .kind = RL_FINDING_OPTIMIZATION,
@@ -139,7 +139,7 @@ const rl_rule rl_rules_memory[] = {
      .section = "MemoryWorkloadAnalysis_Chart",
      .title = "L2 compression rarely succeeds",
      .inputs = {{"success", "lts__average_gcomp_input_sector_success_rate.pct"}},
-     .when = "success > 0 && success < 50",
+     .condition = "success > 0 && success < 50",
      .kind = RL_FINDING_WARNING,
      .message = "The memory is allocated as compressible, but only {success}% of the sectors that the compressor processed "
                 "became smaller. Allocate data that does not compress as ordinary memory."},

@@ -4,7 +4,7 @@
 /* One rule for each resource that can limit the resident blocks of a multiprocessor. BELOW_BLOCK_LIMIT: the resource allows fewer
  * blocks than the hardware limit of resident blocks, which has a rule itself. */
 #define BELOW_BLOCK_LIMIT " && fewest < blocks"
-#define LIMITED(resource, extra_condition, limit, advice)                                                                       \
+#define OCCUPANCY_LIMIT_RULE(resource, extra_condition, limit, advice)                                                          \
   {                                                                                                                             \
     .id = "occupancy_" #resource, .version = 1, .section = "Occupancy", .title = "Occupancy is limited by " limit,              \
     .inputs = {RL_THEORETICAL_PCT,                                                                                              \
@@ -14,32 +14,32 @@
                {"barriers", "launch__occupancy_limit_barriers"},                                                                \
                {"warps", "launch__occupancy_limit_warps"}},                                                                     \
     .terms = {{"fewest", "min(registers, shared, blocks, barriers, warps)"}},                                                   \
-    .when = "theoretical < 80 && " #resource " == fewest" extra_condition, .speedup = "100 - theoretical",                      \
+    .condition = "theoretical < 80 && " #resource " == fewest" extra_condition, .speedup = "100 - theoretical",                 \
     .scope = RL_SPEEDUP_LOCAL, .kind = RL_FINDING_OPTIMIZATION,                                                                 \
     .message = "At most {fewest:0} blocks fit on a multiprocessor ({theoretical}% of its warps), limited by " limit ". " advice \
   }
 
 const rl_rule rl_rules_occupancy[] = {
-    LIMITED(
+    OCCUPANCY_LIMIT_RULE(
         registers, BELOW_BLOCK_LIMIT, "registers per thread",
         "Limit them (__launch_bounds__, -maxrregcount) as long as nothing spills, shorten live ranges, or use smaller blocks."),
-    LIMITED(shared, BELOW_BLOCK_LIMIT, "shared memory per block",
-            "Use smaller tiles or types, fewer pipeline stages, or a larger share of L1 as shared memory."),
-    LIMITED(blocks, "", "the maximum of resident blocks", "Use larger blocks: 128 to 256 threads."),
-    LIMITED(barriers, BELOW_BLOCK_LIMIT, "barriers per block", "Use fewer named barriers, or larger blocks."),
-    LIMITED(warps, BELOW_BLOCK_LIMIT, "the block size",
-            "Choose a block size that divides the threads of a multiprocessor: 128, 256 or 512 threads."),
+    OCCUPANCY_LIMIT_RULE(shared, BELOW_BLOCK_LIMIT, "shared memory per block",
+                         "Use smaller tiles or types, fewer pipeline stages, or a larger share of L1 as shared memory."),
+    OCCUPANCY_LIMIT_RULE(blocks, "", "the maximum of resident blocks", "Use larger blocks: 128 to 256 threads."),
+    OCCUPANCY_LIMIT_RULE(barriers, BELOW_BLOCK_LIMIT, "barriers per block", "Use fewer named barriers, or larger blocks."),
+    OCCUPANCY_LIMIT_RULE(warps, BELOW_BLOCK_LIMIT, "the block size",
+                         "Choose a block size that divides the threads of a multiprocessor: 128, 256 or 512 threads."),
     {.id = "occupancy_achieved",
      .version = 1,
      .section = "Occupancy",
      .title = "Achieved occupancy is far below theoretical occupancy",
      .inputs =
          {RL_THEORETICAL_PCT, {"achieved", "sm__warps_active.avg.pct_of_peak_sustained_active"}, RL_COMPUTE_PCT, RL_MEMORY_PCT},
-     .when = "theoretical - achieved >= 10",
+     .condition = "theoretical - achieved >= 10",
      .speedup = "min(100 * (1 - achieved / theoretical), " RL_HEADROOM ")",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
-     .says_missing = true,
+     .reports_missing_inputs = true,
      .message = "{theoretical}% of the warps could be resident, but on average {achieved}% were. Blocks that end at different "
                 "times, a short kernel, a partly full last wave, or the launch of many tiny blocks leave warp slots empty."},
     {NULL},

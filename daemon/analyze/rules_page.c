@@ -30,7 +30,7 @@ static void print_rule(const rl_rule *rule) {
   printf("\n### %s\n\n`%s`, version %d, %s, section %s\n\n", rule->title, rule->id, rule->version,
          rl_finding_kind_names[rule->kind], rule->section);
   print_names(rule);
-  printf("\nCondition: `%s`.", rule->when);
+  printf("\nCondition: `%s`.", rule->condition);
   if (rule->speedup) printf(" Estimate (%s): `%s`.", rule->scope == RL_SPEEDUP_GLOBAL ? "global" : "local", rule->speedup);
   printf("\n\n> %s\n", rule->message);
 }

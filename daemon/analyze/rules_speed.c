@@ -9,9 +9,9 @@ const rl_rule rl_rules_speed[] = {
      .section = "SpeedOfLight",
      .title = "Memory bound",
      .inputs = {RL_COMPUTE_PCT, RL_MEMORY_PCT},
-     .when = "memory >= " BUSY_PCT " && memory - compute >= 10",
+     .condition = "memory >= " BUSY_PCT " && memory - compute >= 10",
      .kind = RL_FINDING_INFO,
-     .says_missing = true,
+     .reports_missing_inputs = true,
      .message = "The memory system works at {memory}% of its peak, the multiprocessors at {compute}%. The number of bytes "
                 "moved, and how efficiently they move, determines the speed: look at the memory tables, and fetch less or "
                 "reuse more before you optimize arithmetic."},
@@ -20,7 +20,7 @@ const rl_rule rl_rules_speed[] = {
      .section = "SpeedOfLight",
      .title = "Compute bound",
      .inputs = {RL_COMPUTE_PCT, RL_MEMORY_PCT},
-     .when = "compute >= " BUSY_PCT " && compute - memory >= 10",
+     .condition = "compute >= " BUSY_PCT " && compute - memory >= 10",
      .kind = RL_FINDING_INFO,
      .message = "The multiprocessors work at {compute}% of their peak, the memory system at {memory}%. The number of "
                 "instructions, and their pipeline, determines the speed: look at the compute tables, and compute less, fuse "
@@ -30,7 +30,7 @@ const rl_rule rl_rules_speed[] = {
      .section = "SpeedOfLight",
      .title = "Compute and memory are balanced",
      .inputs = {RL_COMPUTE_PCT, RL_MEMORY_PCT},
-     .when = "max(compute, memory) >= " BUSY_PCT " && compute - memory < 10 && memory - compute < 10",
+     .condition = "max(compute, memory) >= " BUSY_PCT " && compute - memory < 10 && memory - compute < 10",
      .kind = RL_FINDING_INFO,
      .message = "Multiprocessors ({compute}%) and memory system ({memory}%) are about equally busy. The kernel "
                 "becomes faster only with fewer instructions and fewer bytes."},
@@ -39,7 +39,7 @@ const rl_rule rl_rules_speed[] = {
      .section = "SpeedOfLight",
      .title = "Near the peak",
      .inputs = {RL_COMPUTE_PCT, RL_MEMORY_PCT},
-     .when = "max(compute, memory) >= 80",
+     .condition = "max(compute, memory) >= 80",
      .speedup = "100 - max(compute, memory)",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_INFO,
@@ -50,7 +50,7 @@ const rl_rule rl_rules_speed[] = {
      .section = "SpeedOfLight",
      .title = "Neither compute nor memory is busy",
      .inputs = {RL_COMPUTE_PCT, RL_MEMORY_PCT},
-     .when = "max(compute, memory) < " BUSY_PCT,
+     .condition = "max(compute, memory) < " BUSY_PCT,
      .kind = RL_FINDING_WARNING,
      .message = "Multiprocessors reach {compute}% and the memory system {memory}% of their peaks, both below " BUSY_PCT
                 "%: the kernel waits for latencies or has too little work. The scheduler and warp state sections show the "
@@ -60,7 +60,7 @@ const rl_rule rl_rules_speed[] = {
      .section = "MemoryWorkloadAnalysis",
      .title = "DRAM is saturated",
      .inputs = {RL_DRAM_PCT, {"rate", "dram__bytes.sum.per_second"}},
-     .when = "dram >= 80",
+     .condition = "dram >= 80",
      .speedup = "100 - dram",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_INFO,

@@ -7,33 +7,34 @@
 
 #include "analyze/expression.h"
 
-typedef struct inputs {
+typedef struct row_inputs {
   const rl_metric_values *values;
   char *reason;             /* "": no input is missing */
-  const char *known_reason; /* why an input was not counted; NULL: all were */
-} inputs;
+  const char *known_reason; /* how the value of an input that was not counted is known; NULL: all were counted */
+} row_inputs;
 
-static double input(void *context, const char *name) {
-  inputs *all = context;
-  const rl_metric_value *found = rl_metric_find(all->values, name);
+static double look_up_input(void *context, const char *name) {
+  row_inputs *inputs = context;
+  const rl_metric_value *found = rl_metric_find(inputs->values, name);
   if (found && !isnan(found->value)) {
-    if (found->reason && !all->known_reason) all->known_reason = found->reason;
+    if (found->reason && !inputs->known_reason) inputs->known_reason = found->reason;
     return found->value;
   }
-  if (all->reason[0] == '\0') {
-    if (found && found->reason) snprintf(all->reason, RL_ROW_REASON_SIZE, "%s", found->reason);
-    else snprintf(all->reason, RL_ROW_REASON_SIZE, "%s was not collected", name);
+  if (inputs->reason[0] == '\0') {
+    if (found && found->reason) snprintf(inputs->reason, RL_ROW_REASON_SIZE, "%s", found->reason);
+    else snprintf(inputs->reason, RL_ROW_REASON_SIZE, "%s was not collected", name);
   }
   return NAN;
 }
 
 rl_row_value rl_row_evaluate(const rl_section_row *row, const rl_metric_values *values) {
   rl_row_value result = {.value = NAN};
-  inputs all = {values, result.reason, NULL};
+  row_inputs inputs = {values, result.reason, NULL};
   rl_error err = {0};
-  if (rl_expression_evaluate(row->expression, strlen(row->expression), &(rl_scope){input, &all}, &result.value, &err))
+  if (rl_expression_evaluate(row->expression, strlen(row->expression), &(rl_scope){look_up_input, &inputs}, &result.value, &err))
     snprintf(result.reason, sizeof result.reason, "%s", err.message);
-  else if (!isnan(result.value)) snprintf(result.reason, sizeof result.reason, "%s", all.known_reason ? all.known_reason : "");
+  else if (!isnan(result.value))
+    snprintf(result.reason, sizeof result.reason, "%s", inputs.known_reason ? inputs.known_reason : "");
   else if (result.reason[0] == '\0') snprintf(result.reason, sizeof result.reason, "not defined: a divisor is 0");
   return result;
 }
@@ -45,26 +46,26 @@ const char *rl_row_text(const rl_section_row *row, double value) {
   return NULL;
 }
 
-static int largest_first(const void *a, const void *b) {
+static int compare_values_descending(const void *a, const void *b) {
   const rl_part *x = a, *y = b;
   if (isnan(x->value) != isnan(y->value)) return isnan(x->value) ? 1 : -1;
   if (x->value != y->value && !isnan(x->value)) return x->value > y->value ? -1 : 1;
   return strcmp(x->name, y->name);
 }
 
-size_t rl_row_parts(const rl_section_row *row, const rl_metric_values *values, rl_part parts[RL_PARTS_MAX]) {
+size_t rl_row_parts(const rl_section_row *row, const rl_metric_values *values, rl_part parts[RL_MAX_PARTS]) {
   size_t length = strlen(row->key), count = 0;
   if (row->parts == RL_PARTS_NONE) return 0;
-  for (size_t i = 0; i < values->count && count < RL_PARTS_MAX; i++) {
+  for (size_t i = 0; i < values->count && count < RL_MAX_PARTS; i++) {
     const rl_metric_value *item = &values->items[i];
     if (strncmp(item->name, row->key, length) == 0 && item->name[length] == ':')
       parts[count++] = (rl_part){item->name + length + 1, item->value};
   }
-  qsort(parts, count, sizeof *parts, largest_first);
+  qsort(parts, count, sizeof *parts, compare_values_descending);
   return count;
 }
 
-/* Whether a space-separated list contains a word. */
+/* Returns true when a space-separated list contains the word. */
 static bool contains_word(const char *words, const char *word) {
   size_t length = strlen(word);
   for (const char *found = words; (found = strstr(found, word)) != NULL; found += length)

@@ -13,17 +13,19 @@ RL_DEFINE_CLEANUP(free_doubles, double *, free, NULL)
 
 enum { NO_LAUNCH = -1 };
 
-static int out_of_memory(rl_error *err) { return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the timeline"); }
+static int out_of_memory(rl_error *err) { return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the timeline"); }
 
 static bool is_kernel(const rl_activity_row *row) { return row->kind == RL_ACTIVITY_KERNEL; }
-static bool is_work(const rl_activity_row *row) {
-  return is_kernel(row) || row->kind == RL_ACTIVITY_MEMCPY || row->kind == RL_ACTIVITY_MEMSET || row->kind == RL_ACTIVITY_SPAN;
+/* Returns true for what occupies the device; a CPU device is occupied by launches. */
+static bool is_device_work(const rl_activity_row *row) {
+  return is_kernel(row) || row->kind == RL_ACTIVITY_MEMCPY || row->kind == RL_ACTIVITY_MEMSET ||
+         row->kind == RL_ACTIVITY_CPU_SPAN;
 }
-static bool is_aggregated(const rl_activity_row *row) { return is_kernel(row) || row->kind == RL_ACTIVITY_SPAN; }
+static bool is_totalled(const rl_activity_row *row) { return is_kernel(row) || row->kind == RL_ACTIVITY_CPU_SPAN; }
 static bool is_call(const rl_activity_row *row) { return row->kind == RL_ACTIVITY_RUNTIME || row->kind == RL_ACTIVITY_DRIVER; }
-static bool is_range(const rl_activity_row *row) { return row->kind == RL_ACTIVITY_RANGE; }
+static bool is_range(const rl_activity_row *row) { return row->kind == RL_ACTIVITY_NVTX_RANGE; }
 
-static int by_start(const void *a, const void *b, void *context) {
+static int compare_start(const void *a, const void *b, void *context) {
   const rl_activity_row *rows = context;
   const rl_activity_row *x = &rows[*(const size_t *)a], *y = &rows[*(const size_t *)b];
   if (x->start_ns != y->start_ns) return x->start_ns < y->start_ns ? -1 : 1;
@@ -38,20 +40,20 @@ static size_t *sorted_indices(const rl_activity_row *rows, size_t count, bool (*
   if (!order) return NULL;
   for (size_t i = 0; i < count; i++)
     if (filter(&rows[i])) order[(*index_count)++] = i;
-  qsort_r(order, *index_count, sizeof *order, by_start, (void *)(uintptr_t)rows);
+  qsort_r(order, *index_count, sizeof *order, compare_start, (void *)(uintptr_t)rows);
   return order;
 }
 
-int rl_timeline_busy(const rl_activity_row *rows, size_t count, rl_busy *busy, rl_error *err) {
+int rl_timeline_measure_busy_time(const rl_activity_row *rows, size_t count, rl_busy *busy, rl_error *err) {
   rl_busy found = {0};
-  rl_auto(free_sizes) size_t *order = sorted_indices(rows, count, is_work, &found.rows);
+  RL_CLEANUP(free_sizes) size_t *order = sorted_indices(rows, count, is_device_work, &found.rows);
   if (!order) return out_of_memory(err);
   for (size_t i = 0; i < found.rows; i++) {
     const rl_activity_row *row = &rows[order[i]];
     if (i == 0) found.first_ns = found.last_ns = row->start_ns;
-    int64_t from = row->start_ns > found.last_ns ? row->start_ns : found.last_ns;
-    if (row->end_ns > from) {
-      found.busy_ns += row->end_ns - from;
+    int64_t uncovered_start_ns = row->start_ns > found.last_ns ? row->start_ns : found.last_ns; /* after all earlier rows */
+    if (row->end_ns > uncovered_start_ns) {
+      found.busy_ns += row->end_ns - uncovered_start_ns;
       found.last_ns = row->end_ns;
     }
   }
@@ -61,7 +63,7 @@ int rl_timeline_busy(const rl_activity_row *rows, size_t count, rl_busy *busy, r
 
 /* --- launches of kernels ------------------------------------------------------------------------------------ */
 
-typedef struct mapped_kernel { /* a kernel of the first trace, which is recorded without CUDA graphs */
+typedef struct mapped_kernel { /* a kernel of the trace without graphs */
   const char *name;            /* in names */
   size_t launch;               /* index into expected */
 } mapped_kernel;
@@ -70,98 +72,104 @@ struct rl_launch_map {
   char *names; /* kernel names, NUL-terminated, one after another */
   mapped_kernel *kernels;
   size_t count;
-  rl_named_launch *expected;
+  rl_expected_launch *expected;
 };
 
 static const char *name_of(const rl_records *records, const rl_activity_row *row) {
   return row->name < records->name_count ? records->names[row->name] : "";
 }
 
-/* Sets launch_of[i] to the index in `expected` of the launch that range i belongs to, or NO_LAUNCH. Walks the ranges in order
- * of start: a range gets the next expected launch if their names are equal, else it is skipped. */
-static void match_ranges(const rl_records *eager, const size_t *ranges, size_t range_count, const rl_named_launch *expected,
-                         size_t expected_count, int64_t *launch_of) {
+/* Sets launch_of_range[i] to the index in `expected` of the launch that range i belongs to. Walks the ranges in order of start: a
+ * range gets the next expected launch if their names are equal, else NO_LAUNCH. */
+static void match_ranges(const rl_records *trace_without_graphs, const size_t *ranges, size_t range_count,
+                         const rl_expected_launch *expected, size_t expected_count, int64_t *launch_of_range) {
   size_t next = 0;
   for (size_t i = 0; i < range_count; i++) {
-    launch_of[i] = NO_LAUNCH;
-    if (next < expected_count && strcmp(name_of(eager, &eager->rows[ranges[i]]), expected[next].launch) == 0)
-      launch_of[i] = (int64_t)next++;
+    launch_of_range[i] = NO_LAUNCH;
+    if (next < expected_count &&
+        strcmp(name_of(trace_without_graphs, &trace_without_graphs->rows[ranges[i]]), expected[next].name) == 0)
+      launch_of_range[i] = (int64_t)next++;
   }
 }
 
-/* Finds the API call with this correlation id and returns the launch of the innermost range in which it started, or NO_LAUNCH. */
-static int64_t find_launch(const rl_records *eager, uint32_t correlation, const size_t *calls, size_t call_count,
-                           const size_t *ranges, const int64_t *launch_of, size_t range_count) {
+/* Finds the API call with this correlation id, and returns the launch of the innermost range that was open when the call started;
+ * NO_LAUNCH: there is none. */
+static int64_t find_launch(const rl_records *trace_without_graphs, uint32_t correlation, const size_t *calls, size_t call_count,
+                           const size_t *ranges, const int64_t *launch_of_range, size_t range_count) {
   for (size_t c = 0; c < call_count; c++) {
-    const rl_activity_row *call = &eager->rows[calls[c]];
+    const rl_activity_row *call = &trace_without_graphs->rows[calls[c]];
     if (call->correlation != correlation) continue;
     for (size_t r = range_count; r-- > 0;) {
-      const rl_activity_row *range = &eager->rows[ranges[r]];
-      if (launch_of[r] != NO_LAUNCH && range->start_ns <= call->start_ns && call->start_ns <= range->end_ns) return launch_of[r];
+      const rl_activity_row *range = &trace_without_graphs->rows[ranges[r]];
+      if (launch_of_range[r] != NO_LAUNCH && range->start_ns <= call->start_ns && call->start_ns <= range->end_ns)
+        return launch_of_range[r];
     }
   }
   return NO_LAUNCH;
 }
 
-int rl_launch_map_build(const rl_records *eager, const rl_named_launch *expected, size_t count, rl_launch_map **attribution,
-                        rl_error *err) {
-  size_t kernel_count, call_count, range_count, text = 0;
-  rl_auto(free_sizes) size_t *kernels = sorted_indices(eager->rows, eager->row_count, is_kernel, &kernel_count);
-  rl_auto(free_sizes) size_t *calls = sorted_indices(eager->rows, eager->row_count, is_call, &call_count);
-  rl_auto(free_sizes) size_t *ranges = sorted_indices(eager->rows, eager->row_count, is_range, &range_count);
+int rl_launch_map_build(const rl_records *trace_without_graphs, const rl_expected_launch *expected, size_t count,
+                        rl_launch_map **launch_map, rl_error *err) {
+  const rl_activity_row *rows = trace_without_graphs->rows;
+  const size_t row_count = trace_without_graphs->row_count;
+  size_t kernel_count, call_count, range_count, names_bytes = 0;
+  RL_CLEANUP(free_sizes) size_t *kernels = sorted_indices(rows, row_count, is_kernel, &kernel_count);
+  RL_CLEANUP(free_sizes) size_t *calls = sorted_indices(rows, row_count, is_call, &call_count);
+  RL_CLEANUP(free_sizes) size_t *ranges = sorted_indices(rows, row_count, is_range, &range_count);
   if (!kernels || !calls || !ranges) return out_of_memory(err);
-  int64_t *launch_of = calloc(range_count + 1, sizeof *launch_of);
-  rl_auto(rl_launch_map_cleanup) rl_launch_map *learned = calloc(1, sizeof *learned);
-  for (size_t k = 0; k < kernel_count; k++) text += strlen(name_of(eager, &eager->rows[kernels[k]])) + 1;
-  if (learned) {
-    learned->names = malloc(text + 1);
-    learned->kernels = calloc(kernel_count + 1, sizeof *learned->kernels);
-    learned->expected = malloc((count + 1) * sizeof *expected);
+  int64_t *launch_of_range = calloc(range_count + 1, sizeof *launch_of_range);
+  RL_CLEANUP(rl_launch_map_cleanup) rl_launch_map *built = calloc(1, sizeof *built);
+  for (size_t k = 0; k < kernel_count; k++) names_bytes += strlen(name_of(trace_without_graphs, &rows[kernels[k]])) + 1;
+  if (built) {
+    built->names = malloc(names_bytes + 1);
+    built->kernels = calloc(kernel_count + 1, sizeof *built->kernels);
+    built->expected = malloc((count + 1) * sizeof *expected);
   }
-  if (!launch_of || !learned || !learned->names || !learned->kernels || !learned->expected) {
-    free(launch_of);
+  if (!launch_of_range || !built || !built->names || !built->kernels || !built->expected) {
+    free(launch_of_range);
     return out_of_memory(err);
   }
-  if (count) memcpy(learned->expected, expected, count * sizeof *expected);
-  match_ranges(eager, ranges, range_count, expected, count, launch_of);
-  char *end = learned->names;
+  if (count) memcpy(built->expected, expected, count * sizeof *expected);
+  match_ranges(trace_without_graphs, ranges, range_count, expected, count, launch_of_range);
+  char *end = built->names;
   for (size_t k = 0; k < kernel_count; k++) {
-    const rl_activity_row *row = &eager->rows[kernels[k]];
-    int64_t launch = find_launch(eager, row->correlation, calls, call_count, ranges, launch_of, range_count);
+    const rl_activity_row *row = &rows[kernels[k]];
+    int64_t launch = find_launch(trace_without_graphs, row->correlation, calls, call_count, ranges, launch_of_range, range_count);
     if (launch == NO_LAUNCH) continue;
-    learned->kernels[learned->count++] = (mapped_kernel){.name = end, .launch = (size_t)launch};
-    end = stpcpy(end, name_of(eager, row)) + 1;
+    built->kernels[built->count++] = (mapped_kernel){.name = end, .launch = (size_t)launch};
+    end = stpcpy(end, name_of(trace_without_graphs, row)) + 1;
   }
-  free(launch_of);
-  *attribution = rl_steal(&learned);
+  free(launch_of_range);
+  *launch_map = rl_take_ownership(&built);
   return 0;
 }
 
-void rl_launch_map_free(rl_launch_map *attribution) {
-  if (!attribution) return;
-  free(attribution->names);
-  free(attribution->kernels);
-  free(attribution->expected);
-  free(attribution);
+void rl_launch_map_free(rl_launch_map *launch_map) {
+  if (!launch_map) return;
+  free(launch_map->names);
+  free(launch_map->kernels);
+  free(launch_map->expected);
+  free(launch_map);
 }
 
-/* Fills launches[count] with the launch of every kernel called `name`, in order, each sequence repeated as often as it runs.
- * Returns false unless there are exactly `count` such kernels. */
-static bool expand_launches(const rl_launch_map *attribution, const char *name, int64_t *launches, size_t count) {
+/* Fills launches[] with the launch index of each execution of the kernel `name`, in order of execution. Returns false unless
+ * there are exactly `count` executions. */
+static bool expand_launches(const rl_launch_map *launch_map, const char *name, int64_t *launches, size_t count) {
   size_t filled = 0;
-  for (size_t i = 0; i < attribution->count;) {
-    uint32_t sequence = attribution->expected[attribution->kernels[i].launch].sequence;
-    uint64_t repeat = attribution->expected[attribution->kernels[i].launch].repeat;
+  for (size_t i = 0; i < launch_map->count;) {
+    uint32_t sequence_index = launch_map->expected[launch_map->kernels[i].launch].sequence_index;
+    uint64_t repeats = launch_map->expected[launch_map->kernels[i].launch].repeats;
     size_t end = i;
-    while (end < attribution->count && attribution->expected[attribution->kernels[end].launch].sequence == sequence) end++;
-    for (uint64_t r = 0; r < repeat; r++) {
-      size_t before = filled;
+    while (end < launch_map->count && launch_map->expected[launch_map->kernels[end].launch].sequence_index == sequence_index)
+      end++;
+    for (uint64_t r = 0; r < repeats; r++) {
+      size_t filled_before = filled;
       for (size_t j = i; j < end; j++) {
-        if (strcmp(attribution->kernels[j].name, name) != 0) continue;
+        if (strcmp(launch_map->kernels[j].name, name) != 0) continue;
         if (filled == count) return false;
-        launches[filled++] = (int64_t)attribution->kernels[j].launch;
+        launches[filled++] = (int64_t)launch_map->kernels[j].launch;
       }
-      if (filled == before) break; /* the sequence has no kernel of this name */
+      if (filled == filled_before) break; /* the sequence has no kernel of this name */
     }
     i = end;
   }
@@ -170,55 +178,55 @@ static bool expand_launches(const rl_launch_map *attribution, const char *name, 
 
 /* --- totals ---------------------------------------------------------------------------------------------------------- */
 
-typedef struct kernel_row { /* a row of a KERNEL or SPAN */
+typedef struct kernel_row { /* a row of kind KERNEL or CPU_SPAN */
   const rl_activity_row *row;
   const char *name;
-  size_t order;   /* by start */
+  size_t start_order;
   int64_t launch; /* index into expected, or NO_LAUNCH */
 } kernel_row;
 
 RL_DEFINE_CLEANUP(free_kernel_rows, kernel_row *, free, NULL)
 
-static int by_name_then_start(const void *a, const void *b) {
+static int compare_name_start(const void *a, const void *b) {
   const kernel_row *x = a, *y = b;
-  int names = strcmp(x->name, y->name);
-  return names ? names : (x->order > y->order) - (x->order < y->order);
+  int name_order = strcmp(x->name, y->name);
+  return name_order ? name_order : (x->start_order > y->start_order) - (x->start_order < y->start_order);
 }
 
-static int by_name_launch_start(const void *a, const void *b) {
+static int compare_name_launch_start(const void *a, const void *b) {
   const kernel_row *x = a, *y = b;
-  int names = strcmp(x->name, y->name);
-  if (names) return names;
+  int name_order = strcmp(x->name, y->name);
+  if (name_order) return name_order;
   if (x->launch != y->launch) return x->launch < y->launch ? -1 : 1;
-  return (x->order > y->order) - (x->order < y->order);
+  return (x->start_order > y->start_order) - (x->start_order < y->start_order);
 }
 
-static int64_t launch_named(const rl_aggregate_options *options, const char *name) {
+static int64_t find_expected_launch(const rl_total_options *options, const char *name) {
   for (size_t i = 0; i < options->expected_count; i++)
-    if (strcmp(options->expected[i].launch, name) == 0) return (int64_t)i;
+    if (strcmp(options->expected[i].name, name) == 0) return (int64_t)i;
   return NO_LAUNCH;
 }
 
-/* Returns the first launch with the same name. A step with a full batch and the last step with a smaller batch have launches of
- * the same name, which are totalled together. */
-static int64_t canonical_launch(const rl_aggregate_options *options, int64_t launch) {
-  return launch == NO_LAUNCH ? NO_LAUNCH : launch_named(options, options->expected[launch].launch);
+/* Returns the first launch with the same name. The last training step of an epoch may have a smaller batch and then has separate
+ * launches of the same names; both launches of a name are totalled together. */
+static int64_t canonical_launch(const rl_total_options *options, int64_t launch) {
+  return launch == NO_LAUNCH ? NO_LAUNCH : find_expected_launch(options, options->expected[launch].name);
 }
 
 /* Sets the launch of each row. The rows are sorted by name, then by start. */
-static int map_launches(const rl_aggregate_options *options, kernel_row *rows_of_kernels, size_t count, rl_error *err) {
+static int map_launches(const rl_total_options *options, kernel_row *kernel_rows, size_t count, rl_error *err) {
   int64_t *launches = malloc((count + 1) * sizeof *launches);
   if (!launches) return out_of_memory(err);
   for (size_t i = 0; i < count;) {
     size_t end = i;
-    while (end < count && strcmp(rows_of_kernels[end].name, rows_of_kernels[i].name) == 0) end++;
-    bool known = options->attribution && is_kernel(rows_of_kernels[i].row) &&
-                 expand_launches(options->attribution, rows_of_kernels[i].name, launches, end - i);
+    while (end < count && strcmp(kernel_rows[end].name, kernel_rows[i].name) == 0) end++;
+    bool known = options->launch_map && is_kernel(kernel_rows[i].row) &&
+                 expand_launches(options->launch_map, kernel_rows[i].name, launches, end - i);
     for (size_t j = i; j < end; j++)
-      rows_of_kernels[j].launch = rows_of_kernels[j].row->kind == RL_ACTIVITY_SPAN
-                                      ? launch_named(options, rows_of_kernels[j].name)
-                                  : known ? canonical_launch(options, launches[j - i])
-                                          : NO_LAUNCH;
+      kernel_rows[j].launch = kernel_rows[j].row->kind == RL_ACTIVITY_CPU_SPAN
+                                  ? find_expected_launch(options, kernel_rows[j].name)
+                              : known ? canonical_launch(options, launches[j - i])
+                                      : NO_LAUNCH;
     i = end;
   }
   free(launches);
@@ -236,20 +244,20 @@ static bool same_configuration(const rl_activity_row *a, const rl_activity_row *
          a->dynamic_shared_bytes == b->dynamic_shared_bytes;
 }
 
-/* Totals rows_of_kernels[0..count), which have one name and launch. durations[count]: temporary. */
-static rl_kernel total(const rl_aggregate_options *options, const kernel_row *rows_of_kernels, size_t count, double *durations) {
-  const rl_activity_row *first = rows_of_kernels[0].row;
-  bool on_gpu = is_kernel(first), varies = false;
+/* Totals kernel_rows[0..count), which have one name and launch. durations[count]: temporary. */
+static rl_kernel total_kernel(const rl_total_options *options, const kernel_row *kernel_rows, size_t count, double *durations) {
+  const rl_activity_row *first = kernel_rows[0].row;
+  bool on_gpu = is_kernel(first), configuration_varies = false;
   rl_kernel kernel = {.launches = (int64_t)count};
-  snprintf(kernel.name, sizeof kernel.name, "%s", rows_of_kernels[0].name);
-  if (rows_of_kernels[0].launch != NO_LAUNCH) {
-    snprintf(kernel.launch, sizeof kernel.launch, "%s", options->expected[rows_of_kernels[0].launch].launch);
-    snprintf(kernel.phase, sizeof kernel.phase, "%s", options->expected[rows_of_kernels[0].launch].phase);
+  snprintf(kernel.name, sizeof kernel.name, "%s", kernel_rows[0].name);
+  if (kernel_rows[0].launch != NO_LAUNCH) {
+    snprintf(kernel.launch, sizeof kernel.launch, "%s", options->expected[kernel_rows[0].launch].name);
+    snprintf(kernel.phase, sizeof kernel.phase, "%s", options->expected[kernel_rows[0].launch].phase);
   }
   for (size_t i = 0; i < count; i++) {
-    durations[i] = (double)(rows_of_kernels[i].row->end_ns - rows_of_kernels[i].row->start_ns) * 1e-3;
+    durations[i] = (double)(kernel_rows[i].row->end_ns - kernel_rows[i].row->start_ns) * 1e-3;
     kernel.total_us += durations[i];
-    varies |= !same_configuration(rows_of_kernels[i].row, first);
+    configuration_varies |= !same_configuration(kernel_rows[i].row, first);
   }
   rl_summary summary = rl_summarize(durations, count);
   kernel.min_us = summary.minimum;
@@ -263,52 +271,54 @@ static rl_kernel total(const rl_aggregate_options *options, const kernel_row *ro
   kernel.grid_x = first->grid[0], kernel.grid_y = first->grid[1], kernel.grid_z = first->grid[2];
   kernel.block_x = first->block[0], kernel.block_y = first->block[1], kernel.block_z = first->block[2];
   if (isnan(kernel.share_ratio)) append_reason(&kernel, "the epoch's time is unknown");
-  if (!on_gpu) append_reason(&kernel, options->reason ? options->reason : "no GPU kernel");
+  if (!on_gpu) append_reason(&kernel, options->missing_values_reason ? options->missing_values_reason : "no GPU kernel");
   else if (isnan(kernel.theoretical_occupancy_ratio))
-    append_reason(&kernel, options->reason ? options->reason : "occupancy is unknown");
-  if (on_gpu && rows_of_kernels[0].launch == NO_LAUNCH) append_reason(&kernel, "the launch of this kernel is unknown");
-  if (varies) append_reason(&kernel, "launch configuration or resources differ between launches; the first is shown");
+    append_reason(&kernel, options->missing_values_reason ? options->missing_values_reason : "occupancy is unknown");
+  if (on_gpu && kernel_rows[0].launch == NO_LAUNCH)
+    append_reason(&kernel, "the workload's launch that issued this kernel is unknown");
+  if (configuration_varies)
+    append_reason(&kernel, "launch configuration or resources differ between launches; the first is shown");
   return kernel;
 }
 
-typedef struct group {
-  size_t begin, end, first_order; /* rows [begin, end); start order of the first */
-} group;
+typedef struct kernel_group {
+  size_t begin, end, first_start_order; /* rows [begin, end); start order of the first */
+} kernel_group;
 
-static int by_first(const void *a, const void *b) {
-  const group *x = a, *y = b;
-  return (x->first_order > y->first_order) - (x->first_order < y->first_order);
+static int compare_first_start(const void *a, const void *b) {
+  const kernel_group *x = a, *y = b;
+  return (x->first_start_order > y->first_start_order) - (x->first_start_order < y->first_start_order);
 }
 
-RL_DEFINE_CLEANUP(free_groups, group *, free, NULL)
+RL_DEFINE_CLEANUP(free_groups, kernel_group *, free, NULL)
 
-int rl_timeline_kernels(const rl_records *from, const rl_aggregate_options *options, rl_records *into, rl_error *err) {
+int rl_timeline_total_kernels(const rl_records *trace, const rl_total_options *options, rl_records *results, rl_error *err) {
   size_t count, group_count = 0;
-  rl_auto(free_sizes) size_t *order = sorted_indices(from->rows, from->row_count, is_aggregated, &count);
-  rl_auto(free_kernel_rows) kernel_row *rows_of_kernels = calloc((order ? count : 0) + 1, sizeof *rows_of_kernels);
-  rl_auto(free_groups) group *groups = calloc((order ? count : 0) + 1, sizeof *groups);
-  rl_auto(free_doubles) double *durations = calloc((order ? count : 0) + 1, sizeof *durations);
-  if (!order || !rows_of_kernels || !groups || !durations) return out_of_memory(err);
+  RL_CLEANUP(free_sizes) size_t *order = sorted_indices(trace->rows, trace->row_count, is_totalled, &count);
+  RL_CLEANUP(free_kernel_rows) kernel_row *kernel_rows = calloc((order ? count : 0) + 1, sizeof *kernel_rows);
+  RL_CLEANUP(free_groups) kernel_group *groups = calloc((order ? count : 0) + 1, sizeof *groups);
+  RL_CLEANUP(free_doubles) double *durations = calloc((order ? count : 0) + 1, sizeof *durations);
+  if (!order || !kernel_rows || !groups || !durations) return out_of_memory(err);
   for (size_t i = 0; i < count; i++) {
-    const rl_activity_row *row = &from->rows[order[i]];
-    rows_of_kernels[i] = (kernel_row){.row = row, .name = name_of(from, row), .order = i, .launch = NO_LAUNCH};
+    const rl_activity_row *row = &trace->rows[order[i]];
+    kernel_rows[i] = (kernel_row){.row = row, .name = name_of(trace, row), .start_order = i, .launch = NO_LAUNCH};
   }
-  qsort(rows_of_kernels, count, sizeof *rows_of_kernels, by_name_then_start);
-  if (map_launches(options, rows_of_kernels, count, err)) return -1;
-  qsort(rows_of_kernels, count, sizeof *rows_of_kernels, by_name_launch_start);
+  qsort(kernel_rows, count, sizeof *kernel_rows, compare_name_start);
+  if (map_launches(options, kernel_rows, count, err)) return -1;
+  qsort(kernel_rows, count, sizeof *kernel_rows, compare_name_launch_start);
   for (size_t i = 0; i < count;) {
     size_t end = i;
-    while (end < count && strcmp(rows_of_kernels[end].name, rows_of_kernels[i].name) == 0 &&
-           rows_of_kernels[end].launch == rows_of_kernels[i].launch)
+    while (end < count && strcmp(kernel_rows[end].name, kernel_rows[i].name) == 0 &&
+           kernel_rows[end].launch == kernel_rows[i].launch)
       end++;
-    groups[group_count++] = (group){.begin = i, .end = end, .first_order = rows_of_kernels[i].order};
+    groups[group_count++] = (kernel_group){.begin = i, .end = end, .first_start_order = kernel_rows[i].start_order};
     i = end;
   }
-  qsort(groups, group_count, sizeof *groups, by_first);
+  qsort(groups, group_count, sizeof *groups, compare_first_start);
   for (size_t g = 0; g < group_count; g++) {
-    rl_kernel kernel = total(options, rows_of_kernels + groups[g].begin, groups[g].end - groups[g].begin, durations);
+    rl_kernel kernel = total_kernel(options, kernel_rows + groups[g].begin, groups[g].end - groups[g].begin, durations);
     kernel.ordinal = (int64_t)g;
-    if (rl_records_add(into, RL_RECORD_KERNEL, &kernel, 1, err) < 0) return -1;
+    if (rl_records_add(results, RL_RECORD_KERNEL, &kernel, 1, err) < 0) return -1;
   }
   return 0;
 }

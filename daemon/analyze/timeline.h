@@ -7,20 +7,20 @@
 #include "model/records.h"
 
 typedef struct rl_busy {
-  size_t rows;               /* kernels, copies and sets; spans on the CPU */
+  size_t rows;               /* kernels, memcpys and memsets; CPU spans */
   int64_t first_ns, last_ns; /* start of the first and end of the last row; 0: no rows */
   int64_t busy_ns;           /* union of their intervals, so overlapping work counts once */
 } rl_busy;
 
-/* RL_SYS: out of memory. */
-int rl_timeline_busy(const rl_activity_row *rows, size_t count, rl_busy *busy, rl_error *err);
+/* RL_ERRNO: out of memory. */
+int rl_timeline_measure_busy_time(const rl_activity_row *rows, size_t count, rl_busy *busy, rl_error *err);
 
-/* A launch of a workload's iteration, in order. Launches of one sequence are adjacent and have its repeat count. */
-typedef struct rl_named_launch {
-  const char *launch, *phase;
-  uint32_t sequence;
-  uint64_t repeat;
-} rl_named_launch;
+/* A launch of a workload's iteration, in order. Adjacent launches with the same sequence_index run `repeats` times as a block. */
+typedef struct rl_expected_launch {
+  const char *name, *phase;
+  uint32_t sequence_index;
+  uint64_t repeats;
+} rl_expected_launch;
 
 /* Maps the kernels of a trace to launches. In a CUDA graph no API call identifies a launch, so the map is built from a second
  * trace without graphs, in which every sequence ran once and each launch inside an NVTX range of its name: a kernel and its API
@@ -28,22 +28,24 @@ typedef struct rl_named_launch {
  * name. In the trace with graphs, the n-th kernel of a name belongs to the n-th launch of that order, with every sequence
  * repeated. A name whose number of kernels differs from the expected one is not mapped. */
 typedef struct rl_launch_map rl_launch_map;
-int rl_launch_map_build(const rl_records *eager, const rl_named_launch *expected, size_t count, rl_launch_map **attribution,
-                        rl_error *err);
-void rl_launch_map_free(rl_launch_map *attribution);
+int rl_launch_map_build(const rl_records *trace_without_graphs, const rl_expected_launch *expected, size_t count,
+                        rl_launch_map **launch_map, rl_error *err);
+void rl_launch_map_free(rl_launch_map *launch_map);
 
-typedef struct rl_aggregate_options {
-  const rl_launch_map *attribution; /* NULL: launches of kernels are unknown */
-  const rl_named_launch *expected;  /* the launches; spans are mapped by their name */
+typedef struct rl_total_options {
+  const rl_launch_map *launch_map;    /* NULL: launches of kernels are unknown */
+  const rl_expected_launch *expected; /* the launches; CPU spans are mapped by their name */
   size_t expected_count;
   double epoch_us;                                                /* denominator of share_ratio; NAN: unknown */
   double (*occupancy)(void *context, const rl_activity_row *row); /* NULL: unknown */
   void *context;
-  const char *reason; /* reason of values that are NAN */
-} rl_aggregate_options;
+  const char
+      *missing_values_reason; /* why occupancy is NAN; for CPU spans, why the values of GPU kernels are. NULL: a default text */
+} rl_total_options;
 
-/* Appends to into->kernels one total for each launch and kernel name of from's KERNEL and SPAN rows, in order of first start. */
-int rl_timeline_kernels(const rl_records *from, const rl_aggregate_options *options, rl_records *into, rl_error *err);
+/* Appends to results->kernels one total for each launch and kernel name of the trace's KERNEL and CPU_SPAN rows, in order of
+ * first start. */
+int rl_timeline_total_kernels(const rl_records *trace, const rl_total_options *options, rl_records *results, rl_error *err);
 
 RL_DEFINE_CLEANUP(rl_launch_map_cleanup, rl_launch_map *, rl_launch_map_free, NULL)
 #endif

@@ -8,7 +8,7 @@
 #define RL_CACHE_FOLDER "cache" /* in the state folder */
 
 /* Deletes the least recently modified files of each kind until the kind is within its limits, and deletes incomplete files that
- * killed processes left. Ignores files of other kinds and a missing folder. now_ns: rl_now_ns(). */
+ * killed processes left. Ignores files of other kinds and a missing folder. now_ns: rl_realtime_ns(). */
 void rl_cache_prune(const char *path, int64_t now_ns);
 
 #endif

@@ -1,12 +1,13 @@
-/* Releases local variables at the end of their scope (GCC's cleanup attribute): `rl_auto(rl_free_text) char *text = ...` is
- * freed, unless rl_steal(&text) has moved the pointer elsewhere. RL_DEFINE_CLEANUP defines such a function for another type. */
+/* Releases local variables at the end of their scope (GCC's cleanup attribute): `RL_CLEANUP(rl_free_text) char *text = ...` is
+ * freed, unless rl_take_ownership(&text) has moved the pointer elsewhere. RL_DEFINE_CLEANUP defines such a function for another
+ * type. */
 #ifndef RL_BASE_CLEANUP_H
 #define RL_BASE_CLEANUP_H
 
 #include <stdlib.h>
 #include <unistd.h>
 
-#define rl_auto(function) __attribute__((cleanup(function)))
+#define RL_CLEANUP(function) __attribute__((cleanup(function)))
 
 /* Defines `static void NAME(TYPE *object)`, which calls RELEASE(*object) unless *object equals EMPTY. */
 #define RL_DEFINE_CLEANUP(NAME, TYPE, RELEASE, EMPTY)             \
@@ -15,11 +16,11 @@
   }
 
 /* Returns the pointer and sets its variable to NULL. */
-#define rl_steal(variable)                         \
-  __extension__({                                  \
-    __typeof__(*(variable)) stolen_ = *(variable); \
-    *(variable) = NULL;                            \
-    stolen_;                                       \
+#define rl_take_ownership(variable)                 \
+  __extension__({                                   \
+    __typeof__(*(variable)) pointer_ = *(variable); \
+    *(variable) = NULL;                             \
+    pointer_;                                       \
   })
 
 RL_DEFINE_CLEANUP(rl_free_text, char *, free, NULL)

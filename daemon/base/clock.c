@@ -10,7 +10,7 @@ static int64_t read_clock(clockid_t id) {
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-int64_t rl_now_ns(void) { return read_clock(CLOCK_REALTIME); }
+int64_t rl_realtime_ns(void) { return read_clock(CLOCK_REALTIME); }
 int64_t rl_monotonic_ns(void) { return read_clock(CLOCK_MONOTONIC); }
 
 char *rl_instant_format(int64_t ns, char *text) {

@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-int64_t rl_now_ns(void);       /* CLOCK_REALTIME */
+int64_t rl_realtime_ns(void);  /* CLOCK_REALTIME */
 int64_t rl_monotonic_ns(void); /* CLOCK_MONOTONIC */
 
 enum { RL_INSTANT_SIZE = 40 };

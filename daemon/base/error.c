@@ -10,19 +10,19 @@
 /* Replaces invalid UTF-8: quoted text need not be UTF-8, and truncation can split its last character. */
 static void sanitize(char *text) { rl_utf8_sanitize(text, strlen(text)); }
 
-static void fill(rl_error *err, rl_domain domain, int code, const char *pointer, const char *format, va_list args) {
+static void fill(rl_error *err, rl_error_domain domain, int code, const char *pointer, const char *format, va_list args) {
   if (err == NULL) return;
   char message[sizeof err->message];
   vsnprintf(message, sizeof message, format, args);
   err->domain = domain;
   err->code = code;
-  snprintf(err->pointer, sizeof err->pointer, "%s", pointer);
+  snprintf(err->json_pointer, sizeof err->json_pointer, "%s", pointer);
   memcpy(err->message, message, sizeof message);
   sanitize(err->message);
-  sanitize(err->pointer);
+  sanitize(err->json_pointer);
 }
 
-int rl_fail(rl_error *err, rl_domain domain, int code, const char *format, ...) {
+int rl_fail(rl_error *err, rl_error_domain domain, int code, const char *format, ...) {
   va_list args;
   va_start(args, format);
   fill(err, domain, code, "", format, args);
@@ -42,7 +42,7 @@ int rl_fail_errno(rl_error *err, const char *format, ...) {
   int code = errno;
   va_list args;
   va_start(args, format);
-  fill(err, RL_SYS, code, "", format, args);
+  fill(err, RL_ERRNO, code, "", format, args);
   va_end(args);
   if (err != NULL) {
     size_t used = strlen(err->message);
@@ -65,10 +65,10 @@ int rl_wrap(rl_error *err, const char *format, ...) {
   return -1;
 }
 
-const char *rl_domain_name(rl_domain domain) {
+const char *rl_domain_name(rl_error_domain domain) {
   switch (domain) {
     case RL_OK: return "ok";
-    case RL_SYS: return "sys";
+    case RL_ERRNO: return "sys";
     case RL_INPUT: return "input";
     case RL_CUDA: return "cuda";
     case RL_CUPTI: return "cupti";
@@ -77,6 +77,7 @@ const char *rl_domain_name(rl_domain domain) {
     case RL_STORAGE: return "storage";
     case RL_HTTP: return "http";
     case RL_WIRE: return "wire";
+    case RL_LIMIT: return "limit";
   }
   return "unknown";
 }

@@ -7,9 +7,9 @@
 extern "C" {
 #endif
 
-typedef enum rl_domain {
+typedef enum rl_error_domain {
   RL_OK = 0,
-  RL_SYS,     /* code: errno */
+  RL_ERRNO,   /* code: errno */
   RL_INPUT,   /* invalid input of a client or a file; code: byte offset in malformed JSON, else 0 */
   RL_CUDA,    /* code: cudaError_t or CUresult */
   RL_CUPTI,   /* code: CUptiResult */
@@ -17,8 +17,9 @@ typedef enum rl_domain {
   RL_CUBLAS,  /* code: cublasStatus_t */
   RL_STORAGE, /* the database; code: rl_storage_code */
   RL_HTTP,    /* code: status */
-  RL_WIRE     /* the protocol with a worker (wire/wire.h); code: rl_wire_code */
-} rl_domain;
+  RL_WIRE,    /* a connection: with a worker (wire/wire.h), or of rooflinectl with the daemon; code: rl_wire_code */
+  RL_LIMIT    /* a limit on the work of requests; code: rl_limit_code */
+} rl_error_domain;
 
 typedef enum rl_wire_code {
   RL_WIRE_CLOSED = 1, /* end of file at a frame boundary */
@@ -32,35 +33,41 @@ typedef enum rl_wire_code {
   RL_WIRE_LIMIT /* the records of a pass exceed their limit, or memory is exhausted */
 } rl_wire_code;
 
+typedef enum rl_limit_code {
+  RL_LIMIT_BUSY = 1, /* as many requests wait or run as the daemon allows: HTTP 503 */
+  RL_LIMIT_DEADLINE  /* a request took longer than request_deadline_s: HTTP 503 */
+} rl_limit_code;
+
 typedef enum rl_storage_code {
-  RL_STORAGE_FULL = 1,   /* no space left on the disk: HTTP 507 */
-  RL_STORAGE_LOCKED,     /* another program holds the database: HTTP 503 */
-  RL_STORAGE_CONSTRAINT, /* a value violates a constraint of its table */
-  RL_STORAGE_DENIED,     /* no permission for the file */
-  RL_STORAGE_DAMAGED,    /* the file is not a database, or a corrupt one */
-  RL_STORAGE_IO,         /* the disk reports an error */
-  RL_STORAGE_MEMORY,     /* out of memory */
-  RL_STORAGE_INTERNAL    /* a bug in rooflined */
+  RL_STORAGE_FULL = 1,    /* no space left on the disk: HTTP 503 */
+  RL_STORAGE_LOCKED,      /* another writer holds the database: HTTP 503 */
+  RL_STORAGE_CONSTRAINT,  /* a value violates a constraint of its table */
+  RL_STORAGE_DENIED,      /* no permission for the file */
+  RL_STORAGE_DAMAGED,     /* the file is not a database, or a corrupt one */
+  RL_STORAGE_IO,          /* the disk reports an error */
+  RL_STORAGE_MEMORY,      /* out of memory */
+  RL_STORAGE_INTERRUPTED, /* a query exceeded its limit */
+  RL_STORAGE_INTERNAL     /* a bug in rooflined */
 } rl_storage_code;
 
 typedef struct rl_error {
-  rl_domain domain;
+  rl_error_domain domain;
   int code;
-  char pointer[96];  /* UTF-8: RFC 6901 pointer to the invalid field; "": none */
-  char message[384]; /* UTF-8: the failure and its remedy */
+  char json_pointer[96]; /* UTF-8: RFC 6901 pointer to the invalid field; "": none */
+  char message[384];     /* UTF-8: the failure and its remedy */
 } rl_error;
 
 /* Fills *err, unless err is NULL, and returns -1. */
-int rl_fail(rl_error *err, rl_domain domain, int code, const char *format, ...) __attribute__((format(printf, 4, 5)));
+int rl_fail(rl_error *err, rl_error_domain domain, int code, const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Like rl_fail with RL_INPUT, for the field of a JSON document that `pointer` names: rl_fail_at(err, "/epochs", "must be ...").
  */
 int rl_fail_at(rl_error *err, const char *pointer, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* Like rl_fail with RL_SYS and errno. Appends ": <strerror(errno)>" to the message. */
+/* Like rl_fail with RL_ERRNO and errno. Appends ": <strerror(errno)>" to the message. */
 int rl_fail_errno(rl_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Prepends the formatted text and ": " to the message of err. Returns -1. */
 int rl_wrap(rl_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Returns "sys", "input", "cuda" and so on. */
-const char *rl_domain_name(rl_domain domain);
+const char *rl_domain_name(rl_error_domain domain);
 
 #ifdef __cplusplus
 }

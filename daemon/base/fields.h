@@ -67,8 +67,8 @@ struct rl_field {
 int64_t rl_field_integer(const rl_field *field, const void *member);
 
 /* Decodes object into the struct at out, which has struct_size bytes (at most 16384) and holds the defaults on entry. Fails with
- * RL_INPUT on unknown and repeated keys, wrong types and values out of bounds; then out is unchanged, and err->pointer is `path`
- * followed by the key ("/epochs" if path is ""). */
+ * RL_INPUT on unknown and repeated keys, wrong types and values out of bounds; then out is unchanged, and err->json_pointer is
+ * `path` followed by the key ("/epochs" if path is ""). */
 int rl_fields_decode(const rl_field *table, const cJSON *object, const char *path, void *out, size_t struct_size, rl_error *err);
 /* Parses and decodes JSON text. The table must not contain STRING, OBJECT or ARRAY. */
 int rl_fields_parse(const rl_field *table, const char *text, size_t length, void *out, size_t struct_size, rl_error *err);
@@ -87,5 +87,8 @@ cJSON *rl_fields_schema(const rl_field *table);
 /* One row of a table: RL_FIELD(rl_epoch, device_ms, RL_FIELD_MEASURE, .minimum = 0). */
 #define RL_FIELD(STRUCT, MEMBER, TYPE, ...) \
   { .name = #MEMBER, .type = (TYPE), .offset = offsetof(STRUCT, MEMBER), .size = sizeof(((STRUCT *)0)->MEMBER), __VA_ARGS__ }
+/* The same for a member whose key is not its name. */
+#define RL_FIELD_WITH_KEY(KEY, STRUCT, MEMBER, TYPE, ...) \
+  { .name = (KEY), .type = (TYPE), .offset = offsetof(STRUCT, MEMBER), .size = sizeof(((STRUCT *)0)->MEMBER), __VA_ARGS__ }
 
 #endif

@@ -10,7 +10,7 @@
 enum { MAX_STRUCT_SIZE = 16384 };
 static const double MAX_WHOLE = 9007199254740992.0; /* 2^53: doubles represent all smaller integers */
 
-static const rl_field *find(const rl_field *table, const char *name) {
+static const rl_field *find_field(const rl_field *table, const char *name) {
   for (const rl_field *field = table; field->name != NULL; field++)
     if (strcmp(field->name, name) == 0) return field;
   return NULL;
@@ -34,7 +34,7 @@ static const char *list_names(const char *const *names, char *text, size_t size)
 static bool is_plain_text(const char *text) {
   for (const unsigned char *c = (const unsigned char *)text; *c != 0; c++)
     if (*c < 0x20 || *c == 0x7f) return false;
-  return rl_utf8_valid(text, strlen(text));
+  return rl_utf8_is_valid(text, strlen(text));
 }
 
 /* Writes path, a slash and the name; RFC 6901: ~ becomes ~0, / becomes ~1. */
@@ -58,20 +58,21 @@ static int decode_uint32(const rl_field *field, double value, const char *path, 
 }
 
 static int decode_number(const rl_field *field, const cJSON *item, const char *path, void *out, rl_error *err) {
-  bool whole = field->type == RL_FIELD_INT || field->type == RL_FIELD_INTS, bounded = field->minimum != 0 || field->maximum != 0;
+  bool is_integer = field->type == RL_FIELD_INT || field->type == RL_FIELD_INTS,
+       has_bounds = field->minimum != 0 || field->maximum != 0;
   double value = item->valuedouble;
-  if (!cJSON_IsNumber(item) || !isfinite(value) || (whole && (value != floor(value) || fabs(value) > MAX_WHOLE)))
-    return rl_fail_at(err, path, "%s must be a %s", field->name, whole ? "whole number" : "number");
-  if (bounded && (value < field->minimum || value > field->maximum))
+  if (!cJSON_IsNumber(item) || !isfinite(value) || (is_integer && (value != floor(value) || fabs(value) > MAX_WHOLE)))
+    return rl_fail_at(err, path, "%s must be a %s", field->name, is_integer ? "whole number" : "number");
+  if (has_bounds && (value < field->minimum || value > field->maximum))
     return rl_fail_at(err, path, "%s must be between %.10g and %.10g", field->name, field->minimum, field->maximum);
-  if (!whole) memcpy(out, &value, sizeof value);
+  if (!is_integer) memcpy(out, &value, sizeof value);
   else if (field->size == sizeof(uint32_t)) return decode_uint32(field, value, path, out, err);
   else memcpy(out, &(int64_t){(int64_t)value}, sizeof(int64_t));
   return 0;
 }
 
 static int decode_choices(const rl_field *field, const cJSON *item, const char *path, void *out, rl_error *err) {
-  char names[512], item_path[sizeof err->pointer];
+  char names[512], item_path[sizeof err->json_pointer];
   uint32_t bits = 0;
   int index = 0;
   if (!cJSON_IsArray(item) || (item->child == NULL && !field->may_be_empty))
@@ -89,7 +90,7 @@ static int decode_choices(const rl_field *field, const cJSON *item, const char *
 }
 
 static int decode_ints(const rl_field *field, const cJSON *item, const char *path, void *out, rl_error *err) {
-  char item_path[sizeof err->pointer];
+  char item_path[sizeof err->json_pointer];
   int max_count = (int)(field->size / sizeof(int64_t)), index = 0;
   if (!cJSON_IsArray(item) || item->child == NULL || cJSON_GetArraySize(item) > max_count)
     return rl_fail_at(err, path, "%s must be an array of 1 to %d whole numbers", field->name, max_count);
@@ -109,13 +110,16 @@ static bool is_name(const char *text) {
 /* Returns whether one line of text equals name. */
 static bool has_line(const char *text, const char *name) {
   size_t length = strlen(name);
-  for (const char *line = text; line != NULL && *line != '\0'; line = strchr(line, '\n'), line += line != NULL)
-    if (strncmp(line, name, length) == 0 && (line[length] == '\n' || line[length] == '\0')) return true;
+  for (const char *line = text; *line != '\0';) {
+    const size_t line_length = strcspn(line, "\n");
+    if (line_length == length && memcmp(line, name, length) == 0) return true;
+    line += line_length + (line[line_length] == '\n');
+  }
   return false;
 }
 
 static int decode_name_list(const rl_field *field, const cJSON *item, const char *path, char *out, rl_error *err) {
-  char item_path[sizeof err->pointer];
+  char item_path[sizeof err->json_pointer];
   size_t used = 0;
   int index = 0;
   if (!cJSON_IsArray(item)) return rl_fail_at(err, path, "%s must be an array of names", field->name);
@@ -239,22 +243,22 @@ static int decode_one(const rl_field *field, const cJSON *item, const char *path
 
 int rl_fields_decode(const rl_field *table, const cJSON *object, const char *path, void *out, size_t struct_size, rl_error *err) {
   _Alignas(16) unsigned char copy[MAX_STRUCT_SIZE];
-  char pointer[sizeof err->pointer];
-  uint64_t seen = 0;
-  if (struct_size > sizeof copy) return rl_fail(err, RL_SYS, 0, "a struct of %zu bytes is too large", struct_size);
+  char pointer[sizeof err->json_pointer];
+  uint64_t decoded_bits = 0;
+  if (struct_size > sizeof copy) return rl_fail(err, RL_ERRNO, 0, "a struct of %zu bytes is too large", struct_size);
   if (!cJSON_IsObject(object)) return rl_fail_at(err, path, "must be a JSON object");
   memcpy(copy, out, struct_size);
   for (const cJSON *item = object->child; item != NULL; item = item->next) {
     format_pointer(pointer, sizeof pointer, path, item->string);
-    const rl_field *field = find(table, item->string);
+    const rl_field *field = find_field(table, item->string);
     if (field == NULL) return rl_fail_at(err, pointer, "unknown key");
     uint64_t bit = UINT64_C(1) << (field - table);
-    if (seen & bit) return rl_fail_at(err, pointer, "the key is repeated");
-    seen |= bit;
+    if (decoded_bits & bit) return rl_fail_at(err, pointer, "the key is repeated");
+    decoded_bits |= bit;
     if (decode_one(field, item, pointer, copy + field->offset, err) < 0) return -1;
   }
   for (const rl_field *field = table; field->name != NULL; field++)
-    if (field->required && !(seen & (UINT64_C(1) << (field - table)))) {
+    if (field->required && !(decoded_bits & (UINT64_C(1) << (field - table)))) {
       format_pointer(pointer, sizeof pointer, path, field->name);
       return rl_fail_at(err, pointer, "%s is required", field->name);
     }

@@ -7,7 +7,7 @@
 
 enum { MAX_DEPTH = 32 };
 
-static int refuse(size_t offset, const char *problem, rl_error *err) {
+static int fail_at_byte(size_t offset, const char *problem, rl_error *err) {
   return rl_fail(err, RL_INPUT, (int)offset, "the JSON text %s, at byte %zu", problem, offset);
 }
 
@@ -38,29 +38,29 @@ static size_t number_size(const char *text, size_t length) {
   return size;
 }
 
-typedef struct scan {
+typedef struct scan_state {
   int depth;
   bool in_string, escaped;
-} scan; /* the state after the bytes before the current one */
+} scan_state; /* the state after the bytes before the current one */
 
 /* Checks the character at text + offset, which has `size` bytes, or the number that begins there. Returns the number of bytes
  * checked; 0 with err if they are invalid. */
-static size_t check_character(scan *state, const char *text, size_t length, size_t offset, size_t size, rl_error *err) {
+static size_t check_character(scan_state *state, const char *text, size_t length, size_t offset, size_t size, rl_error *err) {
   const char c = text[offset];
   if (state->escaped) {
-    if (length - offset >= 5 && memcmp(text + offset, "u0000", 5) == 0) return refuse(offset, "has an escaped NUL", err), 0;
+    if (length - offset >= 5 && memcmp(text + offset, "u0000", 5) == 0) return fail_at_byte(offset, "has an escaped NUL", err), 0;
     state->escaped = false;
   } else if (c == '"') {
     state->in_string = !state->in_string;
   } else if (state->in_string) {
     state->escaped = c == '\\';
   } else if (c == '{' || c == '[') {
-    if (++state->depth > MAX_DEPTH) return refuse(offset, "is nested too deep", err), 0;
+    if (++state->depth > MAX_DEPTH) return fail_at_byte(offset, "is nested too deep", err), 0;
   } else if (c == '}' || c == ']') {
     state->depth--;
   } else if (c == '-' || (c >= '0' && c <= '9')) {
     size = number_size(text + offset, length - offset);
-    if (size == 0) return refuse(offset, "has a malformed number", err), 0;
+    if (size == 0) return fail_at_byte(offset, "has a malformed number", err), 0;
   }
   return size;
 }
@@ -68,11 +68,11 @@ static size_t check_character(scan *state, const char *text, size_t length, size
 /* Checks what cJSON does not: nesting, because cJSON recurses; NUL and \u0000, because C strings end there; UTF-8; the grammar of
  * numbers. */
 static int check_text(const char *text, size_t length, rl_error *err) {
-  scan state = {0};
+  scan_state state = {0};
   for (size_t offset = 0, size = 0; offset < length; offset += size) {
-    size = rl_utf8_size(text + offset, length - offset);
-    if (size == 0) return refuse(offset, "is not UTF-8", err);
-    if (text[offset] == '\0') return refuse(offset, "has a NUL byte", err);
+    size = rl_utf8_character_size(text + offset, length - offset);
+    if (size == 0) return fail_at_byte(offset, "is not UTF-8", err);
+    if (text[offset] == '\0') return fail_at_byte(offset, "has a NUL byte", err);
     size = check_character(&state, text, length, offset, size, err);
     if (size == 0) return -1;
   }

@@ -9,20 +9,20 @@
 #include "base/clock.h"
 
 static const char *program_name = "rooflined";
-static rl_level threshold = RL_LOG_INFO;
+static rl_log_level threshold = RL_LOG_INFO;
 static bool journal;
 
-void rl_log_open(const char *program, rl_level max_level) {
+void rl_log_open(const char *program, rl_log_level max_level) {
   program_name = program;
   threshold = max_level;
   journal = getenv("JOURNAL_STREAM") != NULL;
 }
 
-void rl_log(rl_level level, const char *format, ...) {
+void rl_log(rl_log_level level, const char *format, ...) {
   if (level > threshold) return;
   char line[2048], instant[RL_INSTANT_SIZE];
   int used = journal ? snprintf(line, sizeof line, "<%d>", (int)level)
-                     : snprintf(line, sizeof line, "%s %s: %s", rl_instant_format(rl_now_ns(), instant), program_name,
+                     : snprintf(line, sizeof line, "%s %s: %s", rl_instant_format(rl_realtime_ns(), instant), program_name,
                                 level == RL_LOG_ERROR     ? "error: "
                                 : level == RL_LOG_WARNING ? "warning: "
                                                           : "");

@@ -7,10 +7,10 @@
 extern "C" {
 #endif
 
-typedef enum rl_level { RL_LOG_ERROR = 3, RL_LOG_WARNING = 4, RL_LOG_INFO = 6, RL_LOG_DEBUG = 7 } rl_level;
+typedef enum rl_log_level { RL_LOG_ERROR = 3, RL_LOG_WARNING = 4, RL_LOG_INFO = 6, RL_LOG_DEBUG = 7 } rl_log_level;
 
-void rl_log_open(const char *program, rl_level max_level); /* without this call: "rooflined", RL_LOG_INFO */
-void rl_log(rl_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void rl_log_open(const char *program, rl_log_level max_level); /* without this call: "rooflined", RL_LOG_INFO */
+void rl_log(rl_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #ifdef __cplusplus
 }

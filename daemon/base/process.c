@@ -62,16 +62,16 @@ int rl_process_start(const char *const *arguments, const char *const *variables,
                      rl_error *err) {
   int to_child[2], from_child[2], error_pipe[2];
   if (pipe2(to_child, O_CLOEXEC) < 0) return rl_fail_errno(err, "can't make a pipe for %s", arguments[0]);
-  rl_auto(rl_close_descriptor) int child_input = to_child[0];
-  rl_auto(rl_close_descriptor) int input = to_child[1];
+  RL_CLEANUP(rl_close_descriptor) int child_input = to_child[0];
+  RL_CLEANUP(rl_close_descriptor) int input = to_child[1];
   if (pipe2(from_child, O_CLOEXEC) < 0) return rl_fail_errno(err, "can't make a pipe for %s", arguments[0]);
-  rl_auto(rl_close_descriptor) int output = from_child[0];
-  rl_auto(rl_close_descriptor) int child_output = from_child[1];
+  RL_CLEANUP(rl_close_descriptor) int output = from_child[0];
+  RL_CLEANUP(rl_close_descriptor) int child_output = from_child[1];
   if (pipe2(error_pipe, O_CLOEXEC) < 0) return rl_fail_errno(err, "can't make a pipe for %s", arguments[0]);
-  rl_auto(rl_close_descriptor) int error_reader = error_pipe[0];
-  rl_auto(rl_close_descriptor) int child_error = error_pipe[1];
-  rl_auto(free_list) char **environment = make_environment(variables);
-  if (environment == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory to start %s", arguments[0]);
+  RL_CLEANUP(rl_close_descriptor) int error_reader = error_pipe[0];
+  RL_CLEANUP(rl_close_descriptor) int child_error = error_pipe[1];
+  RL_CLEANUP(free_list) char **environment = make_environment(variables);
+  if (environment == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory to start %s", arguments[0]);
   if (fcntl(input, F_SETFL, O_NONBLOCK) < 0 || fcntl(output, F_SETFL, O_NONBLOCK) < 0)
     return rl_fail_errno(err, "can't set up the pipes of %s", arguments[0]);
 

@@ -18,8 +18,8 @@ typedef struct rl_process {
 enum { RL_EXIT_STATUS_SIZE = 96 };
 
 /* Starts the program arguments[0]. arguments: NULL-terminated. variables: NULL-terminated list of "NAME=value" that are added to
- * this process's environment or replace variables in it. stderr_fd: the child's standard error; -1: this process's. RL_SYS if the
- * program can't be executed. */
+ * this process's environment or replace variables in it. stderr_fd: the child's standard error; -1: this process's. RL_ERRNO if
+ * the program can't be executed. */
 int rl_process_start(const char *const *arguments, const char *const *variables, int stderr_fd, rl_process *process,
                      rl_error *err);
 /* Returns whether the process has exited; then rl_process_terminate does not wait. */

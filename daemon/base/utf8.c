@@ -2,7 +2,7 @@
 
 static bool is_continuation(unsigned char byte) { return (byte & 0xc0) == 0x80; }
 
-size_t rl_utf8_size(const char *text, size_t size) {
+size_t rl_utf8_character_size(const char *text, size_t size) {
   const unsigned char *bytes = (const unsigned char *)text;
   if (size == 0) return 0;
   unsigned char first = bytes[0];
@@ -19,11 +19,11 @@ size_t rl_utf8_size(const char *text, size_t size) {
 /* Returns the offset of the first byte that is not part of a valid character; size if all are. */
 static size_t first_invalid(const char *text, size_t size) {
   size_t offset = 0;
-  for (size_t step; offset < size && (step = rl_utf8_size(text + offset, size - offset)) > 0;) offset += step;
+  for (size_t step; offset < size && (step = rl_utf8_character_size(text + offset, size - offset)) > 0;) offset += step;
   return offset;
 }
 
-bool rl_utf8_valid(const char *text, size_t size) { return first_invalid(text, size) == size; }
+bool rl_utf8_is_valid(const char *text, size_t size) { return first_invalid(text, size) == size; }
 
 void rl_utf8_sanitize(char *text, size_t size) {
   for (size_t i = first_invalid(text, size); i < size; i += first_invalid(text + i, size - i)) text[i] = '?';

@@ -8,8 +8,8 @@
 
 /* Returns the size in bytes, 1 to 4, of the character at the start of text; 0 if the first size bytes do not begin with a valid
  * character. NUL is valid. */
-size_t rl_utf8_size(const char *text, size_t size);
-bool rl_utf8_valid(const char *text, size_t size);
+size_t rl_utf8_character_size(const char *text, size_t size);
+bool rl_utf8_is_valid(const char *text, size_t size);
 /* Replaces every byte that is not part of a valid character by a question mark. */
 void rl_utf8_sanitize(char *text, size_t size);
 

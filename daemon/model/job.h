@@ -26,7 +26,7 @@ typedef struct rl_job_spec {
   char kind[16];                 /* "train" "kernel" "ceilings" "source" */
   char device[16];               /* "": rl_queue_submit fills in the first usable GPU, else the CPU */
   uint32_t passes;               /* bit i: rl_pass i */
-  char profile[RL_PROFILE_SIZE]; /* JSON of the counters pass's rl_profile; "": the job has no counters pass */
+  char profile[RL_PROFILE_SIZE]; /* JSON of the counters pass's rl_profile_options; "": the job has no counters pass */
   int64_t deadline_s;            /* from the job's start to its end; 0: as configured */
   int run_count;
   rl_run_spec runs[RL_RUNS_MAX];
@@ -57,6 +57,7 @@ typedef struct rl_job_status {
   char kind[16];
   rl_job_state state;
   int64_t created_ns, started_ns, finished_ns;
+  int64_t events; /* stored so far, which is the number of the last one */
 } rl_job_status;
 
 typedef struct rl_job_counts {

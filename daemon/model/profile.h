@@ -1,5 +1,5 @@
-/* A profile selects what the counters pass collects: sections of the catalogue and single metrics, for which kernels of a step.
- * The store and the frames to workers hold it as JSON. */
+/* The options of the counters pass: what it collects (sections of the catalogue and single metrics), for which kernels of a step.
+ * The store and the frames to workers hold them as JSON. */
 #ifndef RL_MODEL_PROFILE_H
 #define RL_MODEL_PROFILE_H
 
@@ -8,21 +8,22 @@
 #include "base/fields.h"
 
 enum { RL_PROFILE_METRICS_SIZE = 2048, RL_KERNEL_PATTERN_SIZE = 128, RL_PROFILE_SIZE = 4096 };
+enum { RL_ALL_MATCHING_KERNELS = -1 }; /* rl_profile_options.matching_index */
 
-typedef struct rl_profile {
-  uint32_t sections;                     /* bit i: rl_sections[i] */
-  char metrics[RL_PROFILE_METRICS_SIZE]; /* names of additional raw metrics, one a line */
-  char kernels[RL_KERNEL_PATTERN_SIZE];  /* glob that a kernel's or launch's name must match; "": all */
-  int64_t launch;                        /* index among the matching kernels, from 0; -1: all */
-} rl_profile;
-extern const rl_field rl_profile_fields[];
+typedef struct rl_profile_options {
+  uint32_t sections;                           /* bit i: rl_sections[i] */
+  char metrics[RL_PROFILE_METRICS_SIZE];       /* names of additional raw metrics, one a line */
+  char kernel_pattern[RL_KERNEL_PATTERN_SIZE]; /* glob that a kernel's or launch's name must match; "": all */
+  int64_t matching_index;                      /* index among the matching kernels, from 0, or RL_ALL_MATCHING_KERNELS */
+} rl_profile_options;
+extern const rl_field rl_profile_options_fields[];
 
 /* A request can name a set of sections. "auto" is "basic" if the request names neither sections nor metrics, else nothing. */
 enum { RL_PROFILE_SET_AUTO };
 extern const char *const rl_profile_set_names[]; /* "auto" "basic" "detailed" "full", NULL */
 
-/* Returns the requested profile with the sections of the set added; the default profile if that selects nothing.
+/* Returns the requested options with the sections of the set added; the default options if that selects nothing.
  * set: index into rl_profile_set_names. */
-rl_profile rl_profile_resolve(int set, const rl_profile *requested);
+rl_profile_options rl_profile_options_resolve(int set, const rl_profile_options *requested);
 
 #endif

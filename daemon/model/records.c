@@ -12,158 +12,135 @@ const char *const rl_activity_kind_names[] = {"kernel", "memcpy",   "memset", "m
                                               "range",  "overhead", "span",   "phase",  NULL};
 
 /* A field of records in frames. A worker sends every field, so all are required. */
-#define WIRE(STRUCT, MEMBER, TYPE, ...) RL_FIELD(STRUCT, MEMBER, TYPE, .required = true, __VA_ARGS__)
+#define FRAME_FIELD(STRUCT, MEMBER, TYPE, ...) RL_FIELD(STRUCT, MEMBER, TYPE, .required = true, __VA_ARGS__)
 /* A ratio within [0, 1]. */
-#define FRACTION(STRUCT, MEMBER) WIRE(STRUCT, MEMBER, RL_FIELD_MEASURE, .minimum = 0, .maximum = 1)
+#define FRACTION_FIELD(STRUCT, MEMBER) FRAME_FIELD(STRUCT, MEMBER, RL_FIELD_MEASURE, .minimum = 0, .maximum = 1)
 
 static const char *const dataset_names[] = {"mnist", "custom", "synthetic", "", NULL};
 
-const rl_field rl_run_facts_fields[] = {
-    WIRE(rl_run_facts, engine, RL_FIELD_TEXT, .summary = "engine that ran"),
-    WIRE(rl_run_facts, dataset, RL_FIELD_TEXT, .names = dataset_names, .zero_is_null = true),
-    WIRE(rl_run_facts, dataset_sha256, RL_FIELD_SHA256, .summary = "of the decoded images and labels", .zero_is_null = true),
-    WIRE(rl_run_facts, deterministic, RL_FIELD_BOOL, .summary = "equal seed, device and engine give equal bits"),
-    WIRE(rl_run_facts, deterministic_note, RL_FIELD_TEXT, .summary = "why it is not deterministic", .zero_is_null = true),
-    WIRE(rl_run_facts, partial, RL_FIELD_BOOL, .summary = "fewer images than the data set has"),
-    WIRE(rl_run_facts, images_per_epoch, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
-    WIRE(rl_run_facts, steps_per_epoch, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
-    WIRE(rl_run_facts, parameters, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
-    WIRE(rl_run_facts, floor_operations, RL_FIELD_MEASURE, .summary = "minimum operations of one iteration"),
-    WIRE(rl_run_facts, floor_bytes, RL_FIELD_MEASURE, .summary = "minimum bytes that one iteration moves"),
-    WIRE(rl_run_facts, floor_written_bytes, RL_FIELD_MEASURE, .summary = "the part of them that is written"),
-    WIRE(rl_run_facts, floor_precision, RL_FIELD_TEXT, .summary = "of the operations", .zero_is_null = true),
-    RL_FIELD(rl_run_facts, device_facts, RL_FIELD_JSON),
-    WIRE(rl_run_facts, commit, RL_FIELD_TEXT, .summary = "git commit of the worker"),
+const rl_field rl_run_metadata_fields[] = {
+    FRAME_FIELD(rl_run_metadata, engine, RL_FIELD_TEXT, .summary = "engine that ran"),
+    FRAME_FIELD(rl_run_metadata, dataset, RL_FIELD_TEXT, .names = dataset_names, .zero_is_null = true),
+    FRAME_FIELD(rl_run_metadata, dataset_sha256, RL_FIELD_SHA256, .summary = "of the decoded images and labels",
+                .zero_is_null = true),
+    FRAME_FIELD(rl_run_metadata, deterministic, RL_FIELD_BOOL, .summary = "equal seed, device and engine give equal bits"),
+    FRAME_FIELD(rl_run_metadata, deterministic_note, RL_FIELD_TEXT, .summary = "why it is not deterministic",
+                .zero_is_null = true),
+    FRAME_FIELD(rl_run_metadata, partial, RL_FIELD_BOOL, .summary = "fewer images than the data set has"),
+    FRAME_FIELD(rl_run_metadata, images_per_epoch, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
+    FRAME_FIELD(rl_run_metadata, steps_per_epoch, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
+    FRAME_FIELD(rl_run_metadata, parameters, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
+    FRAME_FIELD(rl_run_metadata, floor_operations, RL_FIELD_MEASURE, .summary = "minimum operations of one iteration"),
+    FRAME_FIELD(rl_run_metadata, floor_bytes, RL_FIELD_MEASURE, .summary = "minimum bytes that one iteration moves"),
+    FRAME_FIELD(rl_run_metadata, floor_written_bytes, RL_FIELD_MEASURE, .summary = "the part of them that is written"),
+    FRAME_FIELD(rl_run_metadata, floor_precision, RL_FIELD_TEXT, .summary = "of the operations", .zero_is_null = true),
+    RL_FIELD(rl_run_metadata, device_properties, RL_FIELD_JSON),
+    FRAME_FIELD(rl_run_metadata, commit, RL_FIELD_TEXT, .summary = "git commit of the worker"),
     {0}};
 
-const rl_field rl_epoch_fields[] = {WIRE(rl_epoch, epoch, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-                                    WIRE(rl_epoch, warmup, RL_FIELD_BOOL),
-                                    WIRE(rl_epoch, device_ms, RL_FIELD_MEASURE),
-                                    WIRE(rl_epoch, host_ms, RL_FIELD_MEASURE),
-                                    WIRE(rl_epoch, evaluation_ms, RL_FIELD_MEASURE),
-                                    WIRE(rl_epoch, images, RL_FIELD_MEASURE),
-                                    WIRE(rl_epoch, train_loss, RL_FIELD_MEASURE),
-                                    WIRE(rl_epoch, test_loss, RL_FIELD_MEASURE),
-                                    FRACTION(rl_epoch, test_accuracy_ratio),
-                                    WIRE(rl_epoch, loss_scale, RL_FIELD_MEASURE),
-                                    WIRE(rl_epoch, skipped_steps, RL_FIELD_MEASURE),
-                                    WIRE(rl_epoch, sm_clock_before_mhz, RL_FIELD_MEASURE),
-                                    WIRE(rl_epoch, sm_clock_after_mhz, RL_FIELD_MEASURE),
-                                    WIRE(rl_epoch, memory_clock_mhz, RL_FIELD_MEASURE),
-                                    WIRE(rl_epoch, temperature_c, RL_FIELD_MEASURE),
-                                    WIRE(rl_epoch, power_w, RL_FIELD_MEASURE),
-                                    WIRE(rl_epoch, throttle_reasons, RL_FIELD_TEXT),
+const rl_field rl_epoch_fields[] = {FRAME_FIELD(rl_epoch, epoch, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                    FRAME_FIELD(rl_epoch, warmup, RL_FIELD_BOOL),
+                                    FRAME_FIELD(rl_epoch, device_ms, RL_FIELD_MEASURE),
+                                    FRAME_FIELD(rl_epoch, host_ms, RL_FIELD_MEASURE),
+                                    FRAME_FIELD(rl_epoch, evaluation_ms, RL_FIELD_MEASURE),
+                                    FRAME_FIELD(rl_epoch, images, RL_FIELD_MEASURE),
+                                    FRAME_FIELD(rl_epoch, train_loss, RL_FIELD_MEASURE),
+                                    FRAME_FIELD(rl_epoch, test_loss, RL_FIELD_MEASURE),
+                                    FRACTION_FIELD(rl_epoch, test_accuracy_ratio),
+                                    FRAME_FIELD(rl_epoch, loss_scale, RL_FIELD_MEASURE),
+                                    FRAME_FIELD(rl_epoch, skipped_steps, RL_FIELD_MEASURE),
+                                    FRAME_FIELD(rl_epoch, sm_clock_before_mhz, RL_FIELD_MEASURE),
+                                    FRAME_FIELD(rl_epoch, sm_clock_after_mhz, RL_FIELD_MEASURE),
+                                    FRAME_FIELD(rl_epoch, memory_clock_mhz, RL_FIELD_MEASURE),
+                                    FRAME_FIELD(rl_epoch, temperature_c, RL_FIELD_MEASURE),
+                                    FRAME_FIELD(rl_epoch, power_w, RL_FIELD_MEASURE),
+                                    FRAME_FIELD(rl_epoch, throttle_reasons, RL_FIELD_TEXT),
                                     RL_FIELD(rl_epoch, unavailable, RL_FIELD_JSON, .zero_is_null = true),
                                     {0}};
 
 const char *const rl_sample_mode_names[] = {"cold", "warm", NULL};
 
-const rl_field rl_sample_fields[] = {WIRE(rl_sample, mode, RL_FIELD_CHOICE, .names = rl_sample_mode_names),
-                                     WIRE(rl_sample, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-                                     WIRE(rl_sample, device_us, RL_FIELD_MEASURE),
+const rl_field rl_sample_fields[] = {FRAME_FIELD(rl_sample, mode, RL_FIELD_CHOICE, .names = rl_sample_mode_names),
+                                     FRAME_FIELD(rl_sample, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                     FRAME_FIELD(rl_sample, device_us, RL_FIELD_MEASURE),
                                      {0}};
 
-const rl_field rl_measurement_fields[] = {WIRE(rl_measurement, name, RL_FIELD_TEXT),
-                                          WIRE(rl_measurement, value, RL_FIELD_MEASURE),
-                                          WIRE(rl_measurement, reason, RL_FIELD_TEXT, .zero_is_null = true),
+const rl_field rl_measurement_fields[] = {FRAME_FIELD(rl_measurement, name, RL_FIELD_TEXT),
+                                          FRAME_FIELD(rl_measurement, value, RL_FIELD_MEASURE),
+                                          FRAME_FIELD(rl_measurement, reason, RL_FIELD_TEXT, .zero_is_null = true),
                                           {0}};
 
-const rl_field rl_kernel_fields[] = {WIRE(rl_kernel, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-                                     WIRE(rl_kernel, launch, RL_FIELD_TEXT, .zero_is_null = true),
-                                     WIRE(rl_kernel, phase, RL_FIELD_TEXT, .zero_is_null = true),
-                                     WIRE(rl_kernel, name, RL_FIELD_TEXT),
-                                     WIRE(rl_kernel, launches, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-                                     WIRE(rl_kernel, total_us, RL_FIELD_MEASURE),
-                                     WIRE(rl_kernel, min_us, RL_FIELD_MEASURE),
-                                     WIRE(rl_kernel, median_us, RL_FIELD_MEASURE),
-                                     WIRE(rl_kernel, max_us, RL_FIELD_MEASURE),
-                                     WIRE(rl_kernel, share_ratio, RL_FIELD_MEASURE),
-                                     WIRE(rl_kernel, registers_per_thread, RL_FIELD_MEASURE),
-                                     WIRE(rl_kernel, static_shared_bytes, RL_FIELD_MEASURE),
-                                     WIRE(rl_kernel, dynamic_shared_bytes, RL_FIELD_MEASURE),
-                                     WIRE(rl_kernel, grid_x, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
-                                     WIRE(rl_kernel, grid_y, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
-                                     WIRE(rl_kernel, grid_z, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
-                                     WIRE(rl_kernel, block_x, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
-                                     WIRE(rl_kernel, block_y, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
-                                     WIRE(rl_kernel, block_z, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
-                                     FRACTION(rl_kernel, theoretical_occupancy_ratio),
-                                     WIRE(rl_kernel, code_sha256, RL_FIELD_SHA256, .zero_is_null = true),
-                                     WIRE(rl_kernel, reason, RL_FIELD_TEXT, .zero_is_null = true),
-                                     {0}};
+const rl_field rl_kernel_fields[] = {
+    FRAME_FIELD(rl_kernel, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+    FRAME_FIELD(rl_kernel, launch, RL_FIELD_TEXT, .zero_is_null = true),
+    FRAME_FIELD(rl_kernel, phase, RL_FIELD_TEXT, .zero_is_null = true),
+    FRAME_FIELD(rl_kernel, name, RL_FIELD_TEXT),
+    FRAME_FIELD(rl_kernel, launches, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+    FRAME_FIELD(rl_kernel, total_us, RL_FIELD_MEASURE),
+    FRAME_FIELD(rl_kernel, min_us, RL_FIELD_MEASURE),
+    FRAME_FIELD(rl_kernel, median_us, RL_FIELD_MEASURE),
+    FRAME_FIELD(rl_kernel, max_us, RL_FIELD_MEASURE),
+    FRAME_FIELD(rl_kernel, share_ratio, RL_FIELD_MEASURE),
+    FRAME_FIELD(rl_kernel, registers_per_thread, RL_FIELD_MEASURE),
+    FRAME_FIELD(rl_kernel, static_shared_bytes, RL_FIELD_MEASURE),
+    FRAME_FIELD(rl_kernel, dynamic_shared_bytes, RL_FIELD_MEASURE),
+    FRAME_FIELD(rl_kernel, grid_x, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
+    FRAME_FIELD(rl_kernel, grid_y, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
+    FRAME_FIELD(rl_kernel, grid_z, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
+    FRAME_FIELD(rl_kernel, block_x, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
+    FRAME_FIELD(rl_kernel, block_y, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
+    FRAME_FIELD(rl_kernel, block_z, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
+    FRACTION_FIELD(rl_kernel, theoretical_occupancy_ratio),
+    FRAME_FIELD(rl_kernel, code_sha256, RL_FIELD_SHA256, .zero_is_null = true),
+    FRAME_FIELD(rl_kernel, reason, RL_FIELD_TEXT, .zero_is_null = true),
+    {0}};
 
-const rl_field rl_phase_fields[] = {WIRE(rl_phase, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-                                    WIRE(rl_phase, position, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-                                    WIRE(rl_phase, name, RL_FIELD_TEXT),
-                                    WIRE(rl_phase, phase, RL_FIELD_TEXT, .zero_is_null = true),
-                                    WIRE(rl_phase, steps, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-                                    WIRE(rl_phase, blocks, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-                                    WIRE(rl_phase, mean_us, RL_FIELD_MEASURE),
-                                    WIRE(rl_phase, min_us, RL_FIELD_MEASURE),
-                                    WIRE(rl_phase, max_us, RL_FIELD_MEASURE),
-                                    FRACTION(rl_phase, share_ratio),
+const rl_field rl_phase_fields[] = {FRAME_FIELD(rl_phase, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                    FRAME_FIELD(rl_phase, position, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                    FRAME_FIELD(rl_phase, name, RL_FIELD_TEXT),
+                                    FRAME_FIELD(rl_phase, phase, RL_FIELD_TEXT, .zero_is_null = true),
+                                    FRAME_FIELD(rl_phase, steps, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                    FRAME_FIELD(rl_phase, blocks, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                    FRAME_FIELD(rl_phase, mean_us, RL_FIELD_MEASURE),
+                                    FRAME_FIELD(rl_phase, min_us, RL_FIELD_MEASURE),
+                                    FRAME_FIELD(rl_phase, max_us, RL_FIELD_MEASURE),
+                                    FRACTION_FIELD(rl_phase, share_ratio),
                                     {0}};
 
 const rl_field rl_instruction_fields[] = {
-    WIRE(rl_instruction, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-    WIRE(rl_instruction, offset, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-    WIRE(rl_instruction, opcode, RL_FIELD_TEXT, .zero_is_null = true),
-    WIRE(rl_instruction, sass, RL_FIELD_TEXT, .zero_is_null = true),
-    WIRE(rl_instruction, file, RL_FIELD_TEXT, .zero_is_null = true),
-    WIRE(rl_instruction, line, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
-    WIRE(rl_instruction, counts, RL_FIELD_JSON),
-    WIRE(rl_instruction, reason, RL_FIELD_TEXT, .zero_is_null = true),
+    FRAME_FIELD(rl_instruction, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+    FRAME_FIELD(rl_instruction, offset, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+    FRAME_FIELD(rl_instruction, opcode, RL_FIELD_TEXT, .zero_is_null = true),
+    FRAME_FIELD(rl_instruction, sass, RL_FIELD_TEXT, .zero_is_null = true),
+    FRAME_FIELD(rl_instruction, file, RL_FIELD_TEXT, .zero_is_null = true),
+    FRAME_FIELD(rl_instruction, line, RL_FIELD_INT, .minimum = 0, .maximum = 9e15, .zero_is_null = true),
+    FRAME_FIELD(rl_instruction, counts, RL_FIELD_JSON),
+    FRAME_FIELD(rl_instruction, reason, RL_FIELD_TEXT, .zero_is_null = true),
     {0}};
 
-const rl_field rl_series_point_fields[] = {WIRE(rl_series_point, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-                                           WIRE(rl_series_point, name, RL_FIELD_TEXT),
-                                           WIRE(rl_series_point, x, RL_FIELD_REAL, .minimum = -9e15, .maximum = 9e15),
-                                           WIRE(rl_series_point, value, RL_FIELD_MEASURE),
+const rl_field rl_series_point_fields[] = {FRAME_FIELD(rl_series_point, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                           FRAME_FIELD(rl_series_point, name, RL_FIELD_TEXT),
+                                           FRAME_FIELD(rl_series_point, x, RL_FIELD_REAL, .minimum = -9e15, .maximum = 9e15),
+                                           FRAME_FIELD(rl_series_point, value, RL_FIELD_MEASURE),
                                            {0}};
 
-const rl_field rl_kernel_metric_fields[] = {WIRE(rl_kernel_metric, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
-                                            WIRE(rl_kernel_metric, metric, RL_FIELD_TEXT),
-                                            WIRE(rl_kernel_metric, value, RL_FIELD_MEASURE),
-                                            WIRE(rl_kernel_metric, reason, RL_FIELD_TEXT, .zero_is_null = true),
+const rl_field rl_kernel_metric_fields[] = {FRAME_FIELD(rl_kernel_metric, ordinal, RL_FIELD_INT, .minimum = 0, .maximum = 9e15),
+                                            FRAME_FIELD(rl_kernel_metric, metric, RL_FIELD_TEXT),
+                                            FRAME_FIELD(rl_kernel_metric, value, RL_FIELD_MEASURE),
+                                            FRAME_FIELD(rl_kernel_metric, reason, RL_FIELD_TEXT, .zero_is_null = true),
                                             {0}};
 
-#define AXIS(NAME, MEMBER) \
-  { .name = NAME, .type = RL_FIELD_INT, .offset = offsetof(rl_activity_row, MEMBER), .size = sizeof(uint32_t) }
-const rl_field rl_activity_row_fields[] = {WIRE(rl_activity_row, kind, RL_FIELD_INT),
-                                           WIRE(rl_activity_row, start_ns, RL_FIELD_INT),
-                                           WIRE(rl_activity_row, end_ns, RL_FIELD_INT),
-                                           WIRE(rl_activity_row, name, RL_FIELD_INT),
-                                           WIRE(rl_activity_row, stream, RL_FIELD_INT),
-                                           WIRE(rl_activity_row, correlation, RL_FIELD_INT),
-                                           WIRE(rl_activity_row, graph_node, RL_FIELD_INT),
-                                           WIRE(rl_activity_row, step, RL_FIELD_INT),
-                                           AXIS("grid_x", grid[0]),
-                                           AXIS("grid_y", grid[1]),
-                                           AXIS("grid_z", grid[2]),
-                                           AXIS("block_x", block[0]),
-                                           AXIS("block_y", block[1]),
-                                           AXIS("block_z", block[2]),
-                                           WIRE(rl_activity_row, registers, RL_FIELD_INT),
-                                           WIRE(rl_activity_row, static_shared_bytes, RL_FIELD_INT),
-                                           WIRE(rl_activity_row, dynamic_shared_bytes, RL_FIELD_INT),
-                                           WIRE(rl_activity_row, bytes, RL_FIELD_INT),
-                                           {0}};
-#undef AXIS
-
-/* The fields of an element of rl_records.names. */
-static const rl_field name_fields[] = {{.name = "name", .type = RL_FIELD_STRING, .size = sizeof(char *)}, {0}};
-
 const rl_field rl_progress_fields[] = {
-    WIRE(rl_progress, pass, RL_FIELD_TEXT, .names = rl_pass_names),
-    WIRE(rl_progress, phase, RL_FIELD_TEXT, .summary = "prepare, warmup, epoch, samples, trace, counters or evaluate"),
-    WIRE(rl_progress, epoch, RL_FIELD_INT, .minimum = -1, .maximum = 9e15, .summary = "-1: not applicable"),
-    WIRE(rl_progress, epochs, RL_FIELD_INT, .minimum = -1, .maximum = 9e15),
-    WIRE(rl_progress, step, RL_FIELD_INT, .minimum = -1, .maximum = 9e15),
-    WIRE(rl_progress, steps, RL_FIELD_INT, .minimum = -1, .maximum = 9e15),
-    WIRE(rl_progress, train_loss, RL_FIELD_MEASURE),
-    WIRE(rl_progress, images_per_s, RL_FIELD_MEASURE),
-    WIRE(rl_progress, eta_s, RL_FIELD_MEASURE),
-    FRACTION(rl_progress, test_accuracy_ratio),
+    FRAME_FIELD(rl_progress, pass, RL_FIELD_TEXT, .names = rl_pass_names),
+    FRAME_FIELD(rl_progress, phase, RL_FIELD_TEXT, .summary = "prepare, warmup, epoch, samples, trace, counters or evaluate"),
+    FRAME_FIELD(rl_progress, epoch, RL_FIELD_INT, .minimum = -1, .maximum = 9e15, .summary = "-1: not applicable"),
+    FRAME_FIELD(rl_progress, epochs, RL_FIELD_INT, .minimum = -1, .maximum = 9e15),
+    FRAME_FIELD(rl_progress, step, RL_FIELD_INT, .minimum = -1, .maximum = 9e15),
+    FRAME_FIELD(rl_progress, steps, RL_FIELD_INT, .minimum = -1, .maximum = 9e15),
+    FRAME_FIELD(rl_progress, train_loss, RL_FIELD_MEASURE),
+    FRAME_FIELD(rl_progress, images_per_s, RL_FIELD_MEASURE),
+    FRAME_FIELD(rl_progress, eta_s, RL_FIELD_MEASURE),
+    FRACTION_FIELD(rl_progress, test_accuracy_ratio),
     {0}};
 
 static const size_t DEFAULT_LIMIT = (size_t)1 << 30;
@@ -184,38 +161,38 @@ static int reserve_bytes(rl_records *records, size_t bytes, rl_error *err) {
   return 0;
 }
 
-#define KIND(ENCODING, FIELDS, ITEMS, COUNT) \
+#define LAYOUT(ENCODING, FIELDS, ITEMS, COUNT) \
   { RL_ENCODE_##ENCODING, FIELDS, sizeof *((rl_records *)0)->ITEMS, offsetof(rl_records, ITEMS), offsetof(rl_records, COUNT) }
-const rl_record_kind rl_record_kinds[RL_RECORD_KINDS] = {
-    [RL_RECORD_EPOCH] = KIND(JSON, rl_epoch_fields, epochs, epoch_count),
-    [RL_RECORD_SAMPLE] = KIND(JSON, rl_sample_fields, samples, sample_count),
-    [RL_RECORD_MEASUREMENT] = KIND(JSON, rl_measurement_fields, measurements, measurement_count),
-    [RL_RECORD_KERNEL] = KIND(JSON, rl_kernel_fields, kernels, kernel_count),
-    [RL_RECORD_PHASE] = KIND(JSON, rl_phase_fields, phases, phase_count),
-    [RL_RECORD_INSTRUCTION] = KIND(JSON, rl_instruction_fields, instructions, instruction_count),
-    [RL_RECORD_POINT] = KIND(JSON, rl_series_point_fields, points, point_count),
-    [RL_RECORD_NAME] = KIND(TEXT, name_fields, names, name_count),
-    [RL_RECORD_METRIC] = KIND(STRUCTS, rl_kernel_metric_fields, metrics, metric_count),
-    [RL_RECORD_ROW] = KIND(STRUCTS, rl_activity_row_fields, rows, row_count)};
-#undef KIND
+const rl_record_layout rl_record_layouts[RL_RECORD_KIND_COUNT] = {
+    [RL_RECORD_EPOCH] = LAYOUT(JSON, rl_epoch_fields, epochs, epoch_count),
+    [RL_RECORD_SAMPLE] = LAYOUT(JSON, rl_sample_fields, samples, sample_count),
+    [RL_RECORD_MEASUREMENT] = LAYOUT(JSON, rl_measurement_fields, measurements, measurement_count),
+    [RL_RECORD_KERNEL] = LAYOUT(JSON, rl_kernel_fields, kernels, kernel_count),
+    [RL_RECORD_PHASE] = LAYOUT(JSON, rl_phase_fields, phases, phase_count),
+    [RL_RECORD_INSTRUCTION] = LAYOUT(JSON, rl_instruction_fields, instructions, instruction_count),
+    [RL_RECORD_POINT] = LAYOUT(JSON, rl_series_point_fields, points, point_count),
+    [RL_RECORD_NAME] = LAYOUT(TEXT, NULL, names, name_count),
+    [RL_RECORD_METRIC] = LAYOUT(STRUCTS, rl_kernel_metric_fields, metrics, metric_count),
+    [RL_RECORD_ROW] = LAYOUT(STRUCTS, NULL, rows, row_count)};
+#undef LAYOUT
 
-size_t rl_records_count(const rl_records *records, rl_record kind) {
-  return *(const size_t *)((const char *)records + rl_record_kinds[kind].count_offset);
+size_t rl_records_count(const rl_records *records, rl_record_kind kind) {
+  return *(const size_t *)((const char *)records + rl_record_layouts[kind].count_offset);
 }
 
-const void *rl_records_items(const rl_records *records, rl_record kind) {
-  return *(const void *const *)((const char *)records + rl_record_kinds[kind].items_offset);
+const void *rl_records_items(const rl_records *records, rl_record_kind kind) {
+  return *(const void *const *)((const char *)records + rl_record_layouts[kind].items_offset);
 }
 
-static void **items_pointer(rl_records *records, const rl_record_kind *kind) {
+static void **items_pointer(rl_records *records, const rl_record_layout *kind) {
   return (void **)((char *)records + kind->items_offset);
 }
-static size_t *count_pointer(rl_records *records, const rl_record_kind *kind) {
+static size_t *count_pointer(rl_records *records, const rl_record_layout *kind) {
   return (size_t *)((char *)records + kind->count_offset);
 }
 
-int rl_records_add(rl_records *records, rl_record record, const void *items, size_t added, rl_error *err) {
-  const rl_record_kind *kind = &rl_record_kinds[record];
+int rl_records_add(rl_records *records, rl_record_kind record, const void *items, size_t added, rl_error *err) {
+  const rl_record_layout *kind = &rl_record_layouts[record];
   void **array = items_pointer(records, kind);
   size_t *count = count_pointer(records, kind);
   if (added > SIZE_MAX / 4 / kind->item_size || reserve_bytes(records, added * kind->item_size, err) < 0) return -1;
@@ -257,7 +234,7 @@ int rl_records_add_name(rl_records *records, const char *name, size_t length, rl
   return -1;
 }
 
-int rl_records_measure(rl_records *records, const char *name, double value, const char *reason, rl_error *err) {
+int rl_records_add_measurement(rl_records *records, const char *name, double value, const char *reason, rl_error *err) {
   rl_measurement measurement = {.value = value};
   if (!isfinite(value) && (reason == NULL || *reason == '\0'))
     return rl_fail(err, RL_INPUT, 0, "the measurement %s has neither a value nor a reason for having none", name);
@@ -266,8 +243,21 @@ int rl_records_measure(rl_records *records, const char *name, double value, cons
   return rl_records_add(records, RL_RECORD_MEASUREMENT, &measurement, 1, err);
 }
 
+void rl_records_drop_rows(rl_records *records, size_t count) {
+  records->row_count -= count;
+  if (records->row_count > 0) memmove(records->rows, records->rows + count, records->row_count * sizeof *records->rows);
+}
+
+size_t rl_records_held_bytes(const rl_records *records) {
+  size_t bytes = 0;
+  for (int kind = 0; kind < RL_RECORD_KIND_COUNT; kind++)
+    bytes += rl_records_count(records, (rl_record_kind)kind) * rl_record_layouts[kind].item_size;
+  for (size_t i = 0; i < records->name_count; i++) bytes += strlen(records->names[i]) + 1;
+  return bytes;
+}
+
 void rl_records_clear(rl_records *records) {
   for (size_t i = 0; i < records->name_count; i++) free(records->names[i]);
-  for (int kind = 0; kind < RL_RECORD_KINDS; kind++) free(*items_pointer(records, &rl_record_kinds[kind]));
+  for (int kind = 0; kind < RL_RECORD_KIND_COUNT; kind++) free(*items_pointer(records, &rl_record_layouts[kind]));
   *records = (rl_records){.limit_bytes = records->limit_bytes};
 }

@@ -15,12 +15,12 @@
 extern "C" {
 #endif
 
-typedef enum rl_pass { RL_PASS_TIMING, RL_PASS_ACTIVITY, RL_PASS_COUNTERS, RL_PASSES } rl_pass;
+typedef enum rl_pass { RL_PASS_TIMING, RL_PASS_ACTIVITY, RL_PASS_COUNTERS, RL_PASS_COUNT } rl_pass;
 extern const char *const rl_pass_names[]; /* "timing" "activity" "counters", NULL-terminated */
 
 enum { RL_NAME_SIZE = 64, RL_REASON_SIZE = 192, RL_METRIC_NAME_SIZE = 128, RL_KERNEL_NAME_SIZE = 512 };
 
-typedef struct rl_run_facts { /* one for each pass, before all other records */
+typedef struct rl_run_metadata { /* one for each pass, before all other records */
   char engine[16];
   char dataset[16], dataset_sha256[65];
   bool deterministic;
@@ -29,9 +29,9 @@ typedef struct rl_run_facts { /* one for each pass, before all other records */
   int64_t images_per_epoch, steps_per_epoch, parameters;
   double floor_operations, floor_bytes, floor_written_bytes; /* minimum work of one iteration (rl_cost) */
   char floor_precision[8];                                   /* precision of floor_operations; "": no ceiling applies to them */
-  char device_facts[4096]; /* JSON object: rl_device_facts and attributes that only an open device has */
-  char commit[48];         /* git commit of the worker; "-dirty": with uncommitted changes */
-} rl_run_facts;
+  char device_properties[4096]; /* JSON object: rl_device_properties and attributes that only an open device has */
+  char commit[48];              /* git commit of the worker; "-dirty": with uncommitted changes */
+} rl_run_metadata;
 
 typedef struct rl_epoch { /* timing */
   int64_t epoch;          /* counts from 0 over warm-up and measured epochs */
@@ -43,7 +43,7 @@ typedef struct rl_epoch { /* timing */
   char unavailable[768];      /* JSON object: a {field: reason} for every NAN above */
 } rl_epoch;
 
-typedef enum rl_sample_mode { RL_SAMPLE_COLD, RL_SAMPLE_WARM, RL_SAMPLE_MODES } rl_sample_mode;
+typedef enum rl_sample_mode { RL_SAMPLE_COLD, RL_SAMPLE_WARM, RL_SAMPLE_MODE_COUNT } rl_sample_mode;
 extern const char *const rl_sample_mode_names[]; /* "cold" "warm", NULL-terminated */
 
 typedef struct rl_sample { /* timing: a measured time of a kernel job */
@@ -114,8 +114,8 @@ typedef struct rl_progress {          /* sent to clients as an event; not stored
   double train_loss, images_per_s, eta_s, test_accuracy_ratio;
 } rl_progress;
 
-extern const rl_field rl_run_facts_fields[], rl_epoch_fields[], rl_sample_fields[], rl_measurement_fields[], rl_kernel_fields[],
-    rl_phase_fields[], rl_instruction_fields[], rl_series_point_fields[], rl_kernel_metric_fields[], rl_activity_row_fields[],
+extern const rl_field rl_run_metadata_fields[], rl_epoch_fields[], rl_sample_fields[], rl_measurement_fields[],
+    rl_kernel_fields[], rl_phase_fields[], rl_instruction_fields[], rl_series_point_fields[], rl_kernel_metric_fields[],
     rl_progress_fields[];
 
 /* The kind of an activity row. */
@@ -126,11 +126,11 @@ typedef enum rl_activity_kind {
   RL_ACTIVITY_MEMORY,
   RL_ACTIVITY_RUNTIME,
   RL_ACTIVITY_DRIVER,
-  RL_ACTIVITY_RANGE,
+  RL_ACTIVITY_NVTX_RANGE,
   RL_ACTIVITY_OVERHEAD,
-  RL_ACTIVITY_SPAN,  /* a launch on the CPU */
-  RL_ACTIVITY_PHASE, /* a phase inside a launch, in one block (rl_phase) */
-  RL_ACTIVITY_KINDS
+  RL_ACTIVITY_CPU_SPAN, /* a launch on the CPU */
+  RL_ACTIVITY_PHASE,    /* a phase inside a launch, in one block (rl_phase) */
+  RL_ACTIVITY_KIND_COUNT
 } rl_activity_kind;
 extern const char *const rl_activity_kind_names[];
 
@@ -150,10 +150,10 @@ _Static_assert(sizeof(rl_kernel_metric) == 16 + RL_METRIC_NAME_SIZE + RL_REASON_
                "METRIC frames hold metrics as in memory, without padding");
 #endif
 
-/* All records of a pass, collected until they are committed together. */
+/* The records of a pass, collected until they are committed together. Its activity rows may be stored and dropped earlier. */
 typedef struct rl_records {
-  bool has_facts;
-  rl_run_facts facts;
+  bool has_metadata;
+  rl_run_metadata metadata;
   rl_epoch *epochs;
   size_t epoch_count;
   rl_sample *samples;
@@ -174,11 +174,11 @@ typedef struct rl_records {
   size_t name_count;
   rl_activity_row *rows;
   size_t row_count;
-  size_t bytes, limit_bytes; /* size of the records, and its limit (0: 1 GiB) */
+  size_t bytes, limit_bytes; /* size of all records so far, and its limit (0: 1 GiB) */
 } rl_records;
 
 /* The kinds of records, in the order in which they are sent and stored. */
-typedef enum rl_record {
+typedef enum rl_record_kind {
   RL_RECORD_EPOCH,
   RL_RECORD_SAMPLE,
   RL_RECORD_MEASUREMENT,
@@ -189,8 +189,8 @@ typedef enum rl_record {
   RL_RECORD_NAME,
   RL_RECORD_METRIC,
   RL_RECORD_ROW,
-  RL_RECORD_KINDS
-} rl_record;
+  RL_RECORD_KIND_COUNT
+} rl_record_kind;
 
 typedef enum rl_record_encoding {
   RL_ENCODE_JSON,   /* a frame holds one record as a JSON object */
@@ -198,26 +198,30 @@ typedef enum rl_record_encoding {
   RL_ENCODE_STRUCTS /* a frame holds an array of structs, as in memory */
 } rl_record_encoding;
 
-typedef struct rl_record_kind {
+typedef struct rl_record_layout {
   rl_record_encoding encoding;
-  const rl_field *fields;            /* of the item's struct; their names are columns in the database */
+  const rl_field *fields;            /* of the item's struct; their names are columns in the database. NULL: names and rows */
   size_t item_size;                  /* bytes */
   size_t items_offset, count_offset; /* of the pointer to the items, and of their number, in rl_records */
-} rl_record_kind;
-extern const rl_record_kind rl_record_kinds[RL_RECORD_KINDS];
+} rl_record_layout;
+extern const rl_record_layout rl_record_layouts[RL_RECORD_KIND_COUNT];
 
-size_t rl_records_count(const rl_records *records, rl_record kind);
-const void *rl_records_items(const rl_records *records, rl_record kind); /* NULL when there are none */
+size_t rl_records_count(const rl_records *records, rl_record_kind kind);
+const void *rl_records_items(const rl_records *records, rl_record_kind kind); /* NULL when there are none */
 
 /* Appends copies of `count` items of the kind; items need not be aligned. RL_WIRE_LIMIT if limit_bytes would be exceeded or
  * memory is exhausted. */
-int rl_records_add(rl_records *records, rl_record kind, const void *items, size_t count, rl_error *err);
+int rl_records_add(rl_records *records, rl_record_kind kind, const void *items, size_t count, rl_error *err);
 /* Appends a copy of the metric. Replaces control characters and invalid UTF-8 in its texts, which come from libraries. */
 int rl_records_add_metric(rl_records *records, const rl_kernel_metric *metric, rl_error *err);
 /* Appends a copy of the name. Its index is the value for rl_activity_row.name. */
 int rl_records_add_name(rl_records *records, const char *name, size_t length, rl_error *err);
 /* Appends a measurement. RL_INPUT if value is not finite and reason is NULL or empty. */
-int rl_records_measure(rl_records *records, const char *name, double value, const char *reason, rl_error *err);
+int rl_records_add_measurement(rl_records *records, const char *name, double value, const char *reason, rl_error *err);
+/* Removes the first `count` activity rows. They still count towards limit_bytes. */
+void rl_records_drop_rows(rl_records *records, size_t count);
+/* Returns the memory of the records that were not dropped, in bytes. */
+size_t rl_records_held_bytes(const rl_records *records);
 void rl_records_clear(rl_records *records); /* frees all records; keeps limit_bytes */
 
 #ifdef __cplusplus

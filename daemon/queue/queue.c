@@ -15,16 +15,18 @@
 #include "store/store.h"
 
 enum { WORKER_DEATHS_MAX = 2, DAEMON_DEATHS_MAX = 5, DEFAULT_DEADLINE_S = 3600 };
-static const int64_t PROGRESS_INTERVAL_NS = 250000000, LOCK_WAIT_NS = 100000000;
+static const int64_t PROGRESS_INTERVAL_NS = 250000000;
 
-/* A device and the state of its running job, of which it has at most one. Written under the queue's mutex. The atomic members are
- * read without it, because a store call may hold it for seconds. */
+/* A device and the state of its running job, of which it has at most one. Written under the queue's mutex; the atomic members are
+ * also read without it. */
 typedef struct device {
   char id[16];
   bool usable;
   char unsupported_engines[256]; /* names, one a line */
   _Atomic int64_t job_id;        /* of the running job; 0: none */
   atomic_bool cancel;            /* the running job was cancelled */
+  int64_t storing_job_id;        /* the running job if its results can't be stored; else 0 */
+  rl_error storing_error;        /* why */
   int64_t started_ns;            /* monotonic time of the job's first claim in this process */
   int64_t progress_ns;           /* monotonic time of the last progress event */
 } device;
@@ -32,8 +34,9 @@ typedef struct device {
 struct rl_queue {
   rl_store *store;
   int64_t queue_limit, deadline_s;
-  pthread_mutex_t mutex; /* held for a whole change of state, including its store call */
+  pthread_mutex_t mutex; /* guards the members below; never held during a store call, which may wait for the database */
   pthread_cond_t changed;
+  uint64_t submission_count; /* claims that found no pass wait until it changes */
   device devices[RL_DEVICES_MAX];
   int device_count;
   char default_device[16]; /* "": none */
@@ -50,20 +53,19 @@ static struct timespec to_timespec(int64_t ns) {
 
 static void lock(rl_queue *queue) { pthread_mutex_lock(&queue->mutex); }
 
-/* Locks the mutex within LOCK_WAIT_NS, or returns false. Uses the wall clock, because ThreadSanitizer does not support
- * pthread_mutex_clocklock; if the clock is set back meanwhile, the wait takes that much longer. */
-static bool try_lock(rl_queue *queue) {
-  struct timespec until = to_timespec(rl_now_ns() + LOCK_WAIT_NS);
-  return pthread_mutex_timedlock(&queue->mutex, &until) == 0;
-}
-
 static void unlock(rl_queue *queue) { pthread_mutex_unlock(&queue->mutex); }
 
+static int requeue_jobs(rl_store *store, rl_error *err) {
+  int64_t requeued, begin_ns = rl_monotonic_ns();
+  while (rl_store_jobs_requeue(store, DAEMON_DEATHS_MAX, &requeued, err) < 0)
+    if (!rl_store_wait_at_start(err, begin_ns)) return -1;
+  return 0;
+}
+
 int rl_queue_open(rl_store *store, int64_t queue_limit, rl_queue **queue, rl_error *err) {
-  int64_t requeued;
-  if (rl_store_jobs_requeue(store, DAEMON_DEATHS_MAX, &requeued, err) < 0) return -1;
+  if (requeue_jobs(store, err) < 0) return -1;
   rl_queue *made = calloc(1, sizeof *made);
-  if (made == NULL) return rl_fail(err, RL_SYS, ENOMEM, "no memory for the queue");
+  if (made == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for the queue");
   made->store = store;
   made->queue_limit = queue_limit;
   made->deadline_s = DEFAULT_DEADLINE_S;
@@ -128,7 +130,7 @@ void rl_queue_set_deadline(rl_queue *queue, int64_t seconds) {
   unlock(queue);
 }
 
-void rl_queue_set_refresh(rl_queue *queue, bool refresh) {
+void rl_queue_set_refresh_ceilings(rl_queue *queue, bool refresh) {
   lock(queue);
   queue->refresh = refresh;
   unlock(queue);
@@ -153,7 +155,7 @@ static int choose_device(rl_queue *queue, rl_job_spec *spec, rl_error *err) {
 /* Refuses runs that the chosen device does not support. */
 static int check_device_support(rl_queue *queue, rl_job_spec *spec, rl_error *err) {
   const device *chosen = find_device(queue, spec->device);
-  return rl_job_spec_fit(spec, chosen != NULL ? chosen->unsupported_engines : "", err);
+  return rl_job_spec_restrict_to_device(spec, chosen != NULL ? chosen->unsupported_engines : "", err);
 }
 
 /* --- events ------------------------------------------------------------------------------------------------------------ */
@@ -185,83 +187,120 @@ static void count_change(rl_queue *queue, int64_t job_id,
 
 /* --- clients ----------------------------------------------------------------------------------------------------------- */
 
+/* Checks the spec against the devices, and fills in the default device. */
+static int check_spec(rl_queue *queue, rl_job_spec *spec, rl_error *err) {
+  int rc = 0;
+  lock(queue);
+  if (queue->stopping) rc = rl_fail(err, RL_HTTP, 503, "the daemon is stopping; submit again when it is back");
+  else if (choose_device(queue, spec, err) < 0 || check_device_support(queue, spec, err) < 0) rc = -1;
+  unlock(queue);
+  return rc;
+}
+
 /* Looks up the key first: a repeated request gets its job even if the device has become unusable since. */
-static int submit_locked(rl_queue *queue, rl_job_spec *spec, const char *key, const char *body_sha256, int64_t *id,
-                         bool *existing, rl_error *err) {
-  int seen = key != NULL ? rl_store_job_by_key(queue->store, key, body_sha256, id, err) : 0;
+static int insert_job(rl_queue *queue, rl_job_spec *spec, const char *key, const char *body_sha256, int64_t *id, bool *existing,
+                      rl_error *err) {
+  int seen = key != NULL ? rl_store_find_job_by_key(queue->store, key, body_sha256, id, err) : 0;
   *existing = seen > 0;
   if (seen != 0) return seen < 0 ? -1 : 0;
-  if (queue->stopping) return rl_fail(err, RL_HTTP, 503, "the daemon is stopping; submit again when it is back");
-  if (choose_device(queue, spec, err) < 0 || check_device_support(queue, spec, err) < 0) return -1;
+  if (check_spec(queue, spec, err) < 0) return -1;
   return rl_store_job_insert(queue->store, spec, key, body_sha256, queue->queue_limit, id, existing, err);
 }
 
 int rl_queue_submit(rl_queue *queue, rl_job_spec *spec, const char *key, const char *body_sha256, int64_t *id, bool *existing,
                     rl_error *err) {
+  if (insert_job(queue, spec, key, body_sha256, id, existing, err) < 0) return -1;
+  if (*existing) return 0;
   lock(queue);
-  int rc = submit_locked(queue, spec, key, body_sha256, id, existing, err);
-  if (rc == 0 && !*existing) pthread_cond_broadcast(&queue->changed);
+  queue->submission_count++;
+  pthread_cond_broadcast(&queue->changed);
   unlock(queue);
-  if (rc != 0 || *existing) return rc;
   rl_job_statistics_submitted(&queue->statistics, spec->kind);
   notify_listener(queue, *id);
-  return rc;
+  return 0;
 }
 
 int rl_queue_cancel(rl_queue *queue, int64_t id, rl_error *err) {
+  if (rl_store_job_finish(queue->store, id, RL_JOB_CANCELLED, NULL, err) < 0) return -1;
   lock(queue);
-  int rc = rl_store_job_finish(queue->store, id, RL_JOB_CANCELLED, NULL, err);
-  if (rc == 0) {
-    device *entry = find_device_of_job(queue, id);
-    if (entry != NULL) entry->cancel = true;
-    count_change(queue, id, rl_job_statistics_finished);
-  }
+  device *entry = find_device_of_job(queue, id);
+  if (entry != NULL) entry->cancel = true;
   unlock(queue);
-  if (rc == 0) notify_listener(queue, id);
-  return rc;
+  count_change(queue, id, rl_job_statistics_finished);
+  notify_listener(queue, id);
+  return 0;
 }
 
 int rl_queue_count(rl_queue *queue, rl_job_counts *counts, rl_error *err) {
-  return rl_store_jobs_count(queue->store, counts, err);
+  return rl_store_count_jobs(queue->store, counts, err);
 }
 
 /* --- devices' threads --------------------------------------------------------------------------------------------------- */
 
-/* Returns 1 and fills *claim; 0 if no pass is pending. *started: the job was not running on this device before. */
-static int claim_locked(rl_queue *queue, device *entry, rl_claim *claim, bool *started, rl_error *err) {
+/* Updates the device for its next claim, and replaces the duration next->deadline_ns by a time. Returns whether the job was not
+ * running on this device before. */
+static bool start_claim(rl_queue *queue, device *entry, rl_claim *next) {
+  lock(queue);
+  bool started = entry->job_id != next->job_id;
+  entry->cancel = false;
+  if (started) {
+    entry->job_id = next->job_id;
+    entry->started_ns = rl_monotonic_ns();
+    entry->progress_ns = 0;
+  }
+  next->deadline_ns = entry->started_ns + (next->deadline_ns > 0 ? next->deadline_ns : queue->deadline_s * 1000000000);
+  unlock(queue);
+  return started;
+}
+
+/* A cancel that came between the claim's transaction and start_claim has not found the device. */
+static void find_cancellation(rl_queue *queue, device *entry, int64_t job_id) {
+  rl_job_state state;
+  rl_error ignored;
+  if (rl_store_job_state(queue->store, job_id, &state, &ignored) >= 0 && rl_job_is_final(state)) entry->cancel = true;
+}
+
+/* Returns 1 and fills *claim; 0 if no pass is pending. */
+static int claim_pass(rl_queue *queue, device *entry, rl_claim *claim, rl_error *err) {
   rl_claim next;
   int rc = rl_store_pass_claim(queue->store, entry->id, &next, err);
   if (rc == 0) entry->job_id = 0; /* the last job is over */
   if (rc != 1) return rc;
-  *started = entry->job_id != next.job_id;
-  entry->cancel = false;
-  if (*started) {
-    entry->job_id = next.job_id;
-    entry->started_ns = rl_monotonic_ns();
-    entry->progress_ns = 0;
+  bool started = start_claim(queue, entry, &next);
+  find_cancellation(queue, entry, next.job_id);
+  if (started) {
     count_change(queue, next.job_id, rl_job_statistics_started);
+    notify_listener(queue, next.job_id);
   }
-  int64_t deadline_ns = next.deadline_ns > 0 ? next.deadline_ns : queue->deadline_s * 1000000000;
-  next.deadline_ns = entry->started_ns + deadline_ns;
   *claim = next;
   return 1;
 }
 
+/* Waits until a job was submitted after the first submission_count ones. Returns false at the time `until`, and when the queue
+ * stops. */
+static bool wait_for_submission(rl_queue *queue, uint64_t submission_count, const struct timespec *until) {
+  int waited = 0;
+  lock(queue);
+  while (!queue->stopping && queue->submission_count == submission_count && waited != ETIMEDOUT)
+    waited = pthread_cond_timedwait(&queue->changed, &queue->mutex, until);
+  bool submitted = !queue->stopping && queue->submission_count != submission_count;
+  unlock(queue);
+  return submitted;
+}
+
 int rl_queue_claim(rl_queue *queue, const char *id, int timeout_ms, rl_claim *claim, rl_error *err) {
   struct timespec until = to_timespec(rl_monotonic_ns() + (int64_t)timeout_ms * 1000000);
-  bool started = false;
-  int rc = 0, waited = 0;
-  lock(queue);
-  device *entry = find_device(queue, id);
-  if (entry == NULL) rc = rl_fail(err, RL_INPUT, 0, "there is no device %s", id);
-  while (rc == 0 && !queue->stopping) {
-    rc = claim_locked(queue, entry, claim, &started, err);
-    if (rc != 0 || waited == ETIMEDOUT) break;
-    waited = pthread_cond_timedwait(&queue->changed, &queue->mutex, &until);
+  for (;;) {
+    lock(queue);
+    device *entry = find_device(queue, id);
+    bool stopping = queue->stopping;
+    uint64_t submission_count = queue->submission_count;
+    unlock(queue);
+    if (entry == NULL) return rl_fail(err, RL_INPUT, 0, "there is no device %s", id);
+    if (stopping) return 0;
+    int rc = claim_pass(queue, entry, claim, err);
+    if (rc != 0 || !wait_for_submission(queue, submission_count, &until)) return rc;
   }
-  unlock(queue);
-  if (started) notify_listener(queue, claim->job_id);
-  return rc;
 }
 
 int64_t rl_queue_job_on_device(rl_queue *queue, const char *id) {
@@ -274,77 +313,86 @@ bool rl_queue_should_cancel(rl_queue *queue, int64_t job_id) {
   return entry != NULL && entry->cancel;
 }
 
-/* Ignores errors, such as a full disk: the job continues without the event. */
-static void store_progress(rl_store *store, int64_t job_id, int64_t run_id, const rl_progress *progress) {
+/* Returns -1 without the reason if the event is not stored, for example on a full disk: the job continues without it. */
+static int store_progress(rl_store *store, int64_t job_id, int64_t run_id, const rl_progress *progress) {
   rl_error ignored;
   int64_t seq;
   cJSON *data = cJSON_CreateObject();
   cJSON_AddNumberToObject(data, "run_id", (double)run_id);
   rl_fields_encode(rl_progress_fields, progress, data);
   char *text = cJSON_PrintUnformatted(data);
-  if (text != NULL) (void)rl_store_event_append(store, job_id, "progress", text, &seq, &ignored);
+  int rc = text != NULL ? rl_store_event_append(store, job_id, "progress", text, &seq, &ignored) : -1;
   free(text);
   cJSON_Delete(data);
+  return rc;
 }
 
 void rl_queue_progress(rl_queue *queue, int64_t job_id, int64_t run_id, const rl_progress *progress) {
   int64_t now = rl_monotonic_ns();
-  if (!try_lock(queue)) return; /* a pass of another device is being stored */
+  lock(queue);
   device *entry = find_device_of_job(queue, job_id);
   bool kept = entry != NULL && !entry->cancel && (entry->progress_ns == 0 || now - entry->progress_ns >= PROGRESS_INTERVAL_NS);
-  if (kept) {
-    entry->progress_ns = now;
-    store_progress(queue->store, job_id, run_id, progress);
+  if (kept) entry->progress_ns = now;
+  unlock(queue);
+  if (kept && store_progress(queue->store, job_id, run_id, progress) >= 0) notify_listener(queue, job_id);
+}
+
+int rl_queue_log(rl_queue *queue, const rl_claim *claim, const char *text, rl_error *err) {
+  if (rl_queue_should_cancel(queue, claim->job_id)) return 0;
+  return rl_store_set_run_log(queue->store, claim->run_id, text, err);
+}
+
+void rl_queue_set_storing(rl_queue *queue, const rl_claim *claim, const rl_error *reason) {
+  lock(queue);
+  device *entry = find_device_of_job(queue, claim->job_id);
+  bool is_storing = entry != NULL && !entry->cancel;
+  if (is_storing) {
+    entry->storing_job_id = claim->job_id;
+    entry->storing_error = *reason;
   }
   unlock(queue);
-  if (kept) notify_listener(queue, job_id);
+  if (is_storing) rl_store_set_storing(queue->store, claim->job_id, true);
 }
 
-/* Ignores errors, like store_progress. */
-void rl_queue_log(rl_queue *queue, const rl_claim *claim, const char *text) {
-  rl_error ignored;
+int rl_queue_check_storing(rl_queue *queue, rl_error *err) {
+  rl_error reason = {0};
+  int64_t job_id = 0;
   lock(queue);
-  const device *entry = find_device_of_job(queue, claim->job_id);
-  if (entry != NULL && !entry->cancel) (void)rl_store_run_log(queue->store, claim->run_id, text, &ignored);
-  unlock(queue);
-}
-
-/* A claim ends in three steps: begin_claim_end locks the queue, the caller stores the outcome unless the job was cancelled, and
- * finish_claim_end unlocks the queue. */
-typedef struct claim_end {
-  device *entry;
-  bool cancelled; /* the job was cancelled: the caller stores nothing */
-} claim_end;
-
-static claim_end begin_claim_end(rl_queue *queue, const rl_claim *claim) {
-  lock(queue);
-  claim_end end = {.entry = find_device_of_job(queue, claim->job_id)};
-  end.cancelled = end.entry != NULL && end.entry->cancel;
-  return end;
-}
-
-/* rc: of the store call, and the return value. If the job is over, removes it from its device before the unlock, so that a client
- * that sees the job's final state finds the device idle. */
-static int finish_claim_end(rl_queue *queue, const rl_claim *claim, claim_end end, bool job_over, int rc) {
-  if (rc == 0 && end.entry != NULL && (job_over || end.cancelled)) {
-    end.entry->job_id = 0;
-    end.entry->cancel = false;
+  for (int i = 0; i < queue->device_count && job_id == 0; i++) {
+    job_id = queue->devices[i].storing_job_id;
+    reason = queue->devices[i].storing_error;
   }
-  if (rc == 0 && job_over && !end.cancelled) count_change(queue, claim->job_id, rl_job_statistics_finished);
   unlock(queue);
-  if (rc == 0) notify_listener(queue, claim->job_id);
-  return rc;
+  if (job_id == 0) return 0;
+  *err = reason;
+  return rl_wrap(err, "the results of job %lld wait to be stored", (long long)job_id);
+}
+
+/* Called after the outcome of a claim was stored, or dropped because the job was cancelled. If the job is over, removes it from
+ * its device. */
+static void end_claim(rl_queue *queue, const rl_claim *claim, bool cancelled, bool job_over) {
+  rl_store_set_storing(queue->store, claim->job_id, false);
+  lock(queue);
+  device *entry = find_device_of_job(queue, claim->job_id);
+  if (entry != NULL) entry->storing_job_id = 0;
+  if (entry != NULL && (job_over || cancelled)) {
+    entry->job_id = 0;
+    entry->cancel = false;
+  }
+  unlock(queue);
+  if (job_over && !cancelled) count_change(queue, claim->job_id, rl_job_statistics_finished);
+  notify_listener(queue, claim->job_id);
 }
 
 /* Submits a ceilings job if the ceilings of the pass's device are stale. Ignores errors: the next timing pass tries again. */
 static void refresh_ceilings(rl_queue *queue, const rl_claim *claim, const char *id) {
   static const rl_job_policy policy = {.posting = RL_POSTING_OFF};
   rl_error err;
-  rl_auto(rl_job_spec_clear) rl_job_spec spec = {0};
+  RL_CLEANUP(rl_job_spec_clear) rl_job_spec spec = {0};
   char request[64];
   int64_t number;
   bool due = false, existing;
-  if (rl_store_ceilings_due(queue->store, claim->pass_id, &due, &err) < 0 || !due) return;
+  if (rl_store_are_ceilings_due(queue->store, claim->pass_id, &due, &err) < 0 || !due) return;
   int length = snprintf(request, sizeof request, "{\"kind\":\"ceilings\",\"device\":\"%s\"}", id);
   if (rl_job_spec_parse(request, (size_t)length, &policy, &spec, &err) < 0) return;
   spec.automatic = true;
@@ -354,50 +402,68 @@ static void refresh_ceilings(rl_queue *queue, const rl_claim *claim, const char 
            (long long)number);
 }
 
+int rl_queue_append_activity(rl_queue *queue, const rl_claim *claim, rl_activity_appender *appender, rl_records *records,
+                             rl_error *err) {
+  if (!rl_queue_should_cancel(queue, claim->job_id)) return rl_store_append_activity(queue->store, claim, appender, records, err);
+  rl_records_drop_rows(records, records->row_count);
+  return 0;
+}
+
+int rl_queue_discard_activity(rl_queue *queue, const rl_claim *claim, const atomic_bool *stop, rl_error *err) {
+  return rl_store_discard_activity(queue->store, claim->pass_id, stop, err);
+}
+
+/* Copies the id of the device that runs the claim's job; "": none. */
+static void copy_device_id(rl_queue *queue, const rl_claim *claim, char id[sizeof((device *)0)->id]) {
+  lock(queue);
+  const device *entry = find_device_of_job(queue, claim->job_id);
+  snprintf(id, sizeof entry->id, "%s", entry != NULL ? entry->id : "");
+  unlock(queue);
+}
+
 static int commit_pass(rl_queue *queue, const rl_claim *claim, const rl_records *records, const char *reason, rl_error *err) {
-  claim_end end = begin_claim_end(queue, claim);
-  char id[sizeof end.entry->id];
-  bool job_done = false;
-  int rc = 0;
-  if (!end.cancelled) rc = rl_store_pass_commit(queue->store, claim, records, reason, &job_done, err);
-  bool check_ceilings = rc == 0 && !end.cancelled && end.entry != NULL && queue->refresh && claim->pass == RL_PASS_TIMING;
-  if (check_ceilings) snprintf(id, sizeof id, "%s", end.entry->id);
-  rc = finish_claim_end(queue, claim, end, job_done, rc);
-  if (check_ceilings) refresh_ceilings(queue, claim, id);
-  return rc;
+  bool cancelled = rl_queue_should_cancel(queue, claim->job_id), job_done = false;
+  char id[sizeof((device *)0)->id];
+  if (!cancelled && rl_store_pass_commit(queue->store, claim, records, reason, &job_done, err) < 0) return -1;
+  copy_device_id(queue, claim, id);
+  end_claim(queue, claim, cancelled, job_done);
+  if (!cancelled && id[0] != '\0' && queue->refresh && claim->pass == RL_PASS_TIMING) refresh_ceilings(queue, claim, id);
+  return 0;
 }
 
 int rl_queue_commit(rl_queue *queue, const rl_claim *claim, const rl_records *records, rl_error *err) {
   return commit_pass(queue, claim, records, NULL, err);
 }
 
-int rl_queue_unavailable(rl_queue *queue, const rl_claim *claim, const rl_records *records, const char *reason, rl_error *err) {
+int rl_queue_commit_unavailable(rl_queue *queue, const rl_claim *claim, const rl_records *records, const char *reason,
+                                rl_error *err) {
   return commit_pass(queue, claim, records, reason, err);
 }
 
 static int finish_job(rl_queue *queue, const rl_claim *claim, rl_job_state state, const rl_error *problem, rl_error *err) {
-  claim_end end = begin_claim_end(queue, claim);
-  int rc = end.cancelled ? 0 : rl_store_job_finish(queue->store, claim->job_id, state, problem, err);
-  return finish_claim_end(queue, claim, end, true, rc);
+  bool cancelled = rl_queue_should_cancel(queue, claim->job_id);
+  if (!cancelled && rl_store_job_finish(queue->store, claim->job_id, state, problem, err) < 0) return -1;
+  end_claim(queue, claim, cancelled, true);
+  return 0;
 }
 
 int rl_queue_fail(rl_queue *queue, const rl_claim *claim, const rl_error *problem, rl_error *err) {
   return finish_job(queue, claim, RL_JOB_FAILED, problem, err);
 }
 
-int rl_queue_cancelled(rl_queue *queue, const rl_claim *claim, rl_error *err) {
+int rl_queue_end_cancelled(rl_queue *queue, const rl_claim *claim, rl_error *err) {
   return finish_job(queue, claim, RL_JOB_CANCELLED, NULL, err);
 }
 
-int rl_queue_interrupted(rl_queue *queue, const rl_claim *claim, rl_error *err) {
+int rl_queue_interrupt(rl_queue *queue, const rl_claim *claim, rl_error *err) {
   return finish_job(queue, claim, RL_JOB_INTERRUPTED, NULL, err);
 }
 
-int rl_queue_worker_died(rl_queue *queue, const rl_claim *claim, const char *reason, rl_error *err) {
-  claim_end end = begin_claim_end(queue, claim);
-  bool job_over = false;
-  int rc = end.cancelled ? 0 : rl_store_pass_died(queue->store, claim, reason, WORKER_DEATHS_MAX, &job_over, err);
-  return finish_claim_end(queue, claim, end, job_over, rc);
+int rl_queue_record_worker_crash(rl_queue *queue, const rl_claim *claim, const char *reason, rl_error *err) {
+  bool cancelled = rl_queue_should_cancel(queue, claim->job_id), job_over = false;
+  if (!cancelled && rl_store_record_worker_crash(queue->store, claim, reason, WORKER_DEATHS_MAX, &job_over, err) < 0) return -1;
+  end_claim(queue, claim, cancelled, job_over);
+  return 0;
 }
 
 void rl_queue_stop(rl_queue *queue) {

@@ -1,10 +1,14 @@
 /* The queue and the state machine of jobs: queued -> running -> completed | failed | cancelled. A daemon that stops leaves
  * running jobs `interrupted`; one that crashes leaves them `running`. The next start sets both to `queued`, in their old order,
  * and repeats the unfinished pass; committed passes stay. A job fails when its worker dies twice, or when the daemon or the host
- * crashes five times during its passes. All functions are thread-safe, and their changes are on disk when they return. */
+ * crashes five times during its passes. All functions are thread-safe, and their changes are on disk when they return.
+ *
+ * A function that changes the database fails with RL_STORAGE_LOCKED if another program holds its lock for 100 ms. The queue's
+ * mutex is not held meanwhile. */
 #ifndef RL_QUEUE_QUEUE_H
 #define RL_QUEUE_QUEUE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -13,6 +17,7 @@
 
 typedef struct rl_store rl_store;
 typedef struct rl_queue rl_queue;
+typedef struct rl_activity_appender rl_activity_appender; /* store.h */
 
 int rl_queue_open(rl_store *store, int64_t queue_limit, rl_queue **queue, rl_error *err); /* requeues interrupted jobs */
 void rl_queue_close(rl_queue *queue);
@@ -32,12 +37,12 @@ void rl_queue_set_deadline(rl_queue *queue, int64_t seconds);
 
 /* With refresh, the queue submits a ceilings job when a device's driver or clocks have changed since its ceilings were measured.
  * Off by default. */
-void rl_queue_set_refresh(rl_queue *queue, bool refresh);
+void rl_queue_set_refresh_ceilings(rl_queue *queue, bool refresh);
 
 /* Accepts a job and sets *id. key: the Idempotency-Key, or NULL. *existing becomes true, and *id the earlier job's id, if a job
  * with this key and body hash exists. Fills in spec->device if it is "". Errors: RL_INPUT at /device (unknown or unusable device,
  * or a GPU is needed and there is none), RL_HTTP 422 (same key, other body), 429 (queue full) and 503 (stopping), RL_STORAGE
- * (RL_STORAGE_FULL: disk full). */
+ * (RL_STORAGE_FULL: disk full; RL_STORAGE_LOCKED). */
 int rl_queue_submit(rl_queue *queue, rl_job_spec *spec, const char *key, const char *body_sha256, int64_t *id, bool *existing,
                     rl_error *err);
 /* Cancels a queued or running job: rl_queue_should_cancel becomes true, and records that the worker still sends are discarded.
@@ -49,30 +54,39 @@ int rl_queue_cancel(rl_queue *queue, int64_t id, rl_error *err);
 /* Waits at most timeout_ms for the next pass of a device: of its running job, else of its oldest queued job, which starts.
  * Returns 1 and fills *claim, which the caller clears; 0 on a timeout or when the queue stops. */
 int rl_queue_claim(rl_queue *queue, const char *device, int timeout_ms, rl_claim *claim, rl_error *err);
-/* Returns the id of the device's running job; 0: none. Never blocks. During a commit it may return the job from before. */
+/* Returns the id of the device's running job; 0: none. Never blocks. */
 int64_t rl_queue_job_on_device(rl_queue *queue, const char *device);
 /* Returns whether the running job was cancelled. Never blocks. */
 bool rl_queue_should_cancel(rl_queue *queue, int64_t job_id);
-/* Stores progress as an event. Drops it if the job's last progress event is less than 250 ms old, or if the queue stays locked
- * for 100 ms because another device's pass is being stored. */
+/* Stores progress as an event. Drops it if the job's last progress event is less than 250 ms old, or if it can't be stored. */
 void rl_queue_progress(rl_queue *queue, int64_t job_id, int64_t run_id, const rl_progress *progress);
 /* Stores the compiler's log of the run, independently of its passes. */
-void rl_queue_log(rl_queue *queue, const rl_claim *claim, const char *text);
+int rl_queue_log(rl_queue *queue, const rl_claim *claim, const char *text, rl_error *err);
+/* Stores a slice of the activity rows in records, and drops them from records
+ * (rl_store_append_activity). Drops all of them if the job was cancelled. */
+int rl_queue_append_activity(rl_queue *queue, const rl_claim *claim, rl_activity_appender *appender, rl_records *records,
+                             rl_error *err);
+/* Deletes the activity rows of a pass that is not committed (rl_store_discard_activity). */
+int rl_queue_discard_activity(rl_queue *queue, const rl_claim *claim, const atomic_bool *stop, rl_error *err);
 /* Stores all records of a pass, and completes the job after its last pass. */
 int rl_queue_commit(rl_queue *queue, const rl_claim *claim, const rl_records *records, rl_error *err);
+/* Records that the results of the claim's pass can't be stored now, and why: clients see the job as `storing` until the claim's
+ * outcome is stored. */
+void rl_queue_set_storing(rl_queue *queue, const rl_claim *claim, const rl_error *reason);
 /* Fails the job with the problem that the worker reported. */
 int rl_queue_fail(rl_queue *queue, const rl_claim *claim, const rl_error *problem, rl_error *err);
 /* Stores the records and sets the pass to `unavailable` with the reason, such as missing privileges. The job continues. */
-int rl_queue_unavailable(rl_queue *queue, const rl_claim *claim, const rl_records *records, const char *reason, rl_error *err);
+int rl_queue_commit_unavailable(rl_queue *queue, const rl_claim *claim, const rl_records *records, const char *reason,
+                                rl_error *err);
 /* Records that the worker died or hung during the pass. The first time the pass will be repeated, the second time the job fails.
  */
-int rl_queue_worker_died(rl_queue *queue, const rl_claim *claim, const char *reason, rl_error *err);
+int rl_queue_record_worker_crash(rl_queue *queue, const rl_claim *claim, const char *reason, rl_error *err);
 /* Ends the claim of a cancelled job after its worker has stopped. */
-int rl_queue_cancelled(rl_queue *queue, const rl_claim *claim, rl_error *err);
-/* Makes rl_queue_claim return 0 from now on. The device threads then end their passes and call rl_queue_interrupted. */
+int rl_queue_end_cancelled(rl_queue *queue, const rl_claim *claim, rl_error *err);
+/* Makes rl_queue_claim return 0 from now on. The device threads then end their passes and call rl_queue_interrupt. */
 void rl_queue_stop(rl_queue *queue);
 /* Sets the job to `interrupted`. */
-int rl_queue_interrupted(rl_queue *queue, const rl_claim *claim, rl_error *err);
+int rl_queue_interrupt(rl_queue *queue, const rl_claim *claim, rl_error *err);
 
 /* Sets the listener, or removes it (NULL). It is called without the queue's lock after an event of a job was stored. The previous
  * listener is not running when this returns. */
@@ -80,6 +94,9 @@ void rl_queue_set_listener(rl_queue *queue, void (*on_event)(void *context, int6
 
 /* Returns the statistics of jobs since the program started; the queue owns them. */
 const struct rl_job_statistics *rl_queue_statistics(const rl_queue *queue);
+
+/* Fails with the reason if results of a job wait to be stored. */
+int rl_queue_check_storing(rl_queue *queue, rl_error *err);
 
 /* Counts the queued and the running jobs. */
 int rl_queue_count(rl_queue *queue, rl_job_counts *counts, rl_error *err);

@@ -22,7 +22,7 @@ typedef struct rl_job_kind {
   int (*expand)(const cJSON *request, rl_job_spec *spec, rl_error *err);
   /* Checks the runs against spec->device and may remove runs that the device does not support. Returns -1 with RL_INPUT at the
    * field that the device does not support if no run remains. NULL: every device supports every run. */
-  int (*fit)(rl_job_spec *spec, const char *unsupported_engines, rl_error *err);
+  int (*restrict_to_device)(rl_job_spec *spec, const char *unsupported_engines, rl_error *err);
   bool runs_posted_code;
 } rl_job_kind;
 

@@ -10,8 +10,8 @@ RL_DEFINE_CLEANUP(delete_json, cJSON *, cJSON_Delete, NULL)
 
 /* Compares the values as text, because cJSON_Compare treats numbers that differ in their last bits as equal. */
 static bool same_value(const cJSON *one, const cJSON *other) {
-  rl_auto(rl_free_text) char *first = cJSON_PrintUnformatted(one);
-  rl_auto(rl_free_text) char *second = cJSON_PrintUnformatted(other);
+  RL_CLEANUP(rl_free_text) char *first = cJSON_PrintUnformatted(one);
+  RL_CLEANUP(rl_free_text) char *second = cJSON_PrintUnformatted(other);
   return first != NULL && second != NULL && strcmp(first, second) == 0;
 }
 
@@ -58,10 +58,10 @@ char *rl_nondefault_params(const rl_workload *workload, const void *params) {
   void *default_params = calloc(1, workload->params_size);
   if (default_params == NULL) return NULL;
   workload->defaults(default_params);
-  rl_auto(delete_json) cJSON *values = encode(workload, params);
-  rl_auto(delete_json) cJSON *defaults = encode(workload, default_params);
+  RL_CLEANUP(delete_json) cJSON *values = encode(workload, params);
+  RL_CLEANUP(delete_json) cJSON *defaults = encode(workload, default_params);
   free(default_params);
   if (values == NULL || defaults == NULL) return NULL;
-  rl_auto(delete_json) cJSON *changed = changed_members(values, defaults);
+  RL_CLEANUP(delete_json) cJSON *changed = changed_members(values, defaults);
   return changed != NULL ? cJSON_PrintUnformatted(changed) : NULL;
 }

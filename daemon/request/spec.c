@@ -15,8 +15,8 @@
 rl_device_kind rl_spec_device_kind(const char *device) { return strcmp(device, "cpu") == 0 ? RL_DEVICE_CPU : RL_DEVICE_CUDA; }
 
 int rl_spec_move_text(char *text, char *out, size_t size, rl_error *err) {
-  rl_auto(rl_free_text) char *owned = text;
-  if (owned == NULL) return rl_fail(err, RL_SYS, ENOMEM, "no memory for a job");
+  RL_CLEANUP(rl_free_text) char *owned = text;
+  if (owned == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a job");
   if ((size_t)snprintf(out, size, "%s", owned) >= size)
     return rl_fail_at(err, "", "the job is longer than %zu bytes when written out", size - 1);
   return 0;
@@ -37,9 +37,9 @@ int rl_spec_add_run(const rl_workload *workload, const char *variant, const void
 }
 
 static bool requests_counters(const rl_spec_common *common) {
-  const rl_profile *profile = &common->profile;
-  return common->set != RL_PROFILE_SET_AUTO || profile->sections != 0 || profile->metrics[0] != '\0' ||
-         profile->kernels[0] != '\0' || profile->launch >= 0;
+  const rl_profile_options *profile_options = &common->profile_options;
+  return common->set != RL_PROFILE_SET_AUTO || profile_options->sections != 0 || profile_options->metrics[0] != '\0' ||
+         profile_options->kernel_pattern[0] != '\0' || profile_options->matching_index >= 0;
 }
 
 int rl_spec_apply_common(rl_spec_common *common, rl_job_spec *spec, rl_error *err) {
@@ -48,8 +48,9 @@ int rl_spec_apply_common(rl_spec_common *common, rl_job_spec *spec, rl_error *er
   spec->passes = common->passes;
   spec->deadline_s = common->deadline_s;
   if ((common->passes & 1u << RL_PASS_COUNTERS) == 0) return 0;
-  rl_profile profile = rl_profile_resolve(common->set, &common->profile);
-  return rl_spec_move_text(rl_fields_print(rl_profile_fields, &profile), spec->profile, sizeof spec->profile, err);
+  rl_profile_options profile_options = rl_profile_options_resolve(common->set, &common->profile_options);
+  return rl_spec_move_text(rl_fields_print(rl_profile_options_fields, &profile_options), spec->profile, sizeof spec->profile,
+                           err);
 }
 
 /* --- the kinds of jobs ------------------------------------------------------------------------------------------------- */
@@ -58,12 +59,12 @@ const rl_job_kind rl_job_kinds[] = {{.name = "train",
                                      .summary = "train the MNIST CNN in one or more precisions and compare them",
                                      .make_fields = rl_spec_train_make_fields,
                                      .expand = rl_spec_train_expand,
-                                     .fit = rl_spec_train_fit},
+                                     .restrict_to_device = rl_spec_train_restrict_to_device},
                                     {.name = "kernel",
                                      .summary = "time one kernel in each of its variants and check its result",
                                      .fields = rl_spec_kernel_fields,
                                      .expand = rl_spec_kernel_expand,
-                                     .fit = rl_spec_kernel_fit},
+                                     .restrict_to_device = rl_spec_kernel_restrict_to_device},
                                     {.name = "ceilings",
                                      .summary = "measure the highest bandwidths and arithmetic rates that the device reaches",
                                      .fields = rl_spec_ceilings_fields,
@@ -85,7 +86,7 @@ static const rl_job_kind *find_kind(const char *name) {
   return NULL;
 }
 
-static int unknown_kind(rl_error *err) {
+static int fail_unknown_kind(rl_error *err) {
   rl_fail_at(err, "/kind", "kind must be one of:");
   for (const rl_job_kind *kind = rl_job_kinds; err != NULL && kind->name != NULL; kind++) {
     size_t used = strlen(err->message);
@@ -94,7 +95,7 @@ static int unknown_kind(rl_error *err) {
   return -1;
 }
 
-static int check_posting(const rl_job_policy *policy, rl_error *err) {
+static int check_posting_is_allowed(const rl_job_policy *policy, rl_error *err) {
   if (policy->posting == RL_POSTING_OFF)
     return rl_fail(err, RL_HTTP, 403,
                    "This daemon does not run posted code; its administrator can allow it with allow_source = true.");
@@ -107,7 +108,7 @@ static int check_posting(const rl_job_policy *policy, rl_error *err) {
 static int expand_kind(const rl_job_kind *kind, const cJSON *object, const rl_job_policy *policy, rl_job_spec *spec,
                        rl_error *err) {
   snprintf(spec->kind, sizeof spec->kind, "%s", kind->name);
-  if ((kind->runs_posted_code && check_posting(policy, err) < 0) || kind->expand(object, spec, err) < 0) return -1;
+  if ((kind->runs_posted_code && check_posting_is_allowed(policy, err) < 0) || kind->expand(object, spec, err) < 0) return -1;
   if (spec->buffer_bytes > policy->source_buffer_bytes)
     return rl_fail_at(err, "/arguments", "the buffers take %lld bytes in total; this daemon allows %lld (source_buffer_bytes)",
                       (long long)spec->buffer_bytes, (long long)policy->source_buffer_bytes);
@@ -119,7 +120,7 @@ static int expand(const cJSON *object, const rl_job_policy *policy, rl_job_spec 
   const cJSON *name = cJSON_GetObjectItemCaseSensitive(object, "kind");
   if (name == NULL) return rl_fail_at(err, "/kind", "kind is required");
   const rl_job_kind *kind = cJSON_IsString(name) ? find_kind(name->valuestring) : NULL;
-  return kind != NULL ? expand_kind(kind, object, policy, spec, err) : unknown_kind(err);
+  return kind != NULL ? expand_kind(kind, object, policy, spec, err) : fail_unknown_kind(err);
 }
 
 int rl_job_spec_parse(const char *text, size_t length, const rl_job_policy *policy, rl_job_spec *spec, rl_error *err) {
@@ -133,7 +134,7 @@ int rl_job_spec_parse(const char *text, size_t length, const rl_job_policy *poli
   return rc;
 }
 
-int rl_job_spec_fit(rl_job_spec *spec, const char *unsupported_engines, rl_error *err) {
+int rl_job_spec_restrict_to_device(rl_job_spec *spec, const char *unsupported_engines, rl_error *err) {
   const rl_job_kind *kind = find_kind(spec->kind);
-  return kind != NULL && kind->fit != NULL ? kind->fit(spec, unsupported_engines, err) : 0;
+  return kind != NULL && kind->restrict_to_device != NULL ? kind->restrict_to_device(spec, unsupported_engines, err) : 0;
 }

@@ -21,9 +21,9 @@ int rl_job_spec_parse(const char *text, size_t length, const rl_job_policy *poli
 /* Checks the runs against spec->device, which must be set, and removes kernel variants that the device does not have.
  * unsupported_engines: names, one a line, of the engines that the device's worker reported as unsupported. Returns -1 with
  * RL_INPUT at the field that the device does not support: /engine, /precisions, /variant, /kernels/N/variant. */
-int rl_job_spec_fit(rl_job_spec *spec, const char *unsupported_engines, rl_error *err);
+int rl_job_spec_restrict_to_device(rl_job_spec *spec, const char *unsupported_engines, rl_error *err);
 /* Returns the array of GET /workloads: the kernels that kernel jobs can measure, with their types, variants, builds and the JSON
  * Schema of their shape. The caller deletes it. */
-cJSON *rl_job_kernels(void);
+cJSON *rl_job_list_kernels(void);
 
 #endif

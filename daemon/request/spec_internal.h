@@ -12,12 +12,12 @@ typedef struct rl_spec_common {
   char device[16];
   uint32_t passes; /* bit i: rl_pass i */
   int64_t deadline_s;
-  int set;            /* index into rl_profile_set_names; set and profile are fields only of kinds whose runs can be profiled */
-  rl_profile profile; /* collected in addition to the set */
+  int set; /* index into rl_profile_set_names; set and profile_options are fields only of kinds whose runs can be profiled */
+  rl_profile_options profile_options; /* collected in addition to the set */
 } rl_spec_common;
-#define RL_SPEC_COMMON_DEFAULTS                                \
-  {                                                            \
-    .passes = 1u << RL_PASS_TIMING, .profile = {.launch = -1 } \
+#define RL_SPEC_COMMON_DEFAULTS                                                                     \
+  {                                                                                                 \
+    .passes = 1u << RL_PASS_TIMING, .profile_options = {.matching_index = RL_ALL_MATCHING_KERNELS } \
   }
 
 /* Defines the field NAME for member PATH of rl_spec_common. STRUCT: a kind's request, with a member `common`. */
@@ -34,24 +34,24 @@ typedef struct rl_spec_common {
       RL_SPEC_FIELD(STRUCT, "deadline_s", deadline_s, RL_FIELD_INT, .minimum = 0, .maximum = 604800, \
                     .summary = "seconds from the job's start to its end; default 0: the daemon's job_deadline_s")
 /* For kinds whose runs can be profiled. */
-#define RL_SPEC_PROFILE_FIELDS(STRUCT)                                                                                       \
-  RL_SPEC_FIELD(STRUCT, "set", set, RL_FIELD_CHOICE, .names = rl_profile_set_names,                                          \
-                .summary =                                                                                                   \
-                    "sections of the report to collect, as in Nsight Compute; adds the counters pass; "                      \
-                    "default auto: basic if the counters pass is requested without sections and metrics"),                   \
-      RL_SPEC_FIELD(STRUCT, "sections", profile.sections, RL_FIELD_CHOICES, .names = rl_section_names, .may_be_empty = true, \
-                    .summary = "further sections; adds the counters pass"),                                                  \
-      RL_SPEC_FIELD(STRUCT, "metrics", profile.metrics, RL_FIELD_NAMES,                                                      \
+#define RL_SPEC_PROFILE_FIELDS(STRUCT)                                                                         \
+  RL_SPEC_FIELD(STRUCT, "set", set, RL_FIELD_CHOICE, .names = rl_profile_set_names,                            \
+                .summary =                                                                                     \
+                    "sections of the report to collect, as in Nsight Compute; adds the counters pass; "        \
+                    "default auto: basic if the counters pass is requested without sections and metrics"),     \
+      RL_SPEC_FIELD(STRUCT, "sections", profile_options.sections, RL_FIELD_CHOICES, .names = rl_section_names, \
+                    .may_be_empty = true, .summary = "further sections; adds the counters pass"),              \
+      RL_SPEC_FIELD(STRUCT, "metrics", profile_options.metrics, RL_FIELD_NAMES,                                \
                     .summary = "further metrics by their raw names; adds the counters pass")
-/* For kinds whose step has several kernels. */
-#define RL_SPEC_SELECTION_FIELDS(STRUCT)                                                                             \
-  RL_SPEC_FIELD(STRUCT, "kernels", profile.kernels, RL_FIELD_TEXT,                                                   \
-                .summary =                                                                                           \
-                    "kernels of the step that the counters pass measures: a pattern with *, ? and [] for the names " \
-                    "of kernels and launches; adds the counters pass; default: all"),                                \
-      RL_SPEC_FIELD(STRUCT, "launch", profile.launch, RL_FIELD_INT, .minimum = -1, .maximum = 1000000,               \
-                    .summary =                                                                                       \
-                        "index of one of these kernels in the order of the step, from 0; adds the counters "         \
+/* For kinds whose runs have steps of several kernels. */
+#define RL_SPEC_SELECTION_FIELDS(STRUCT)                                                                               \
+  RL_SPEC_FIELD(STRUCT, "kernels", profile_options.kernel_pattern, RL_FIELD_TEXT,                                      \
+                .summary =                                                                                             \
+                    "kernels of the step that the counters pass measures: a pattern with *, ? and [] for the names "   \
+                    "of kernels and launches; adds the counters pass; default: all"),                                  \
+      RL_SPEC_FIELD(STRUCT, "launch", profile_options.matching_index, RL_FIELD_INT, .minimum = -1, .maximum = 1000000, \
+                    .summary =                                                                                         \
+                        "index of one of these kernels in the order of the step, from 0; adds the counters "           \
                         "pass; default -1: all")
 
 /* Returns RL_DEVICE_CPU for "cpu", else RL_DEVICE_CUDA. */
@@ -68,17 +68,17 @@ int rl_spec_move_text(char *text, char *out, size_t size, rl_error *err);
 /* Appends a run with these parameters to the spec. */
 int rl_spec_add_run(const rl_workload *workload, const char *variant, const void *params, rl_job_spec *spec, rl_error *err);
 
-/* The functions of each kind: make_fields, expand and fit of rl_job_kind. */
+/* The functions of each kind: make_fields, expand and restrict_to_device of rl_job_kind. */
 const rl_field *rl_spec_train_make_fields(rl_request_fields *storage);
 int rl_spec_train_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
-int rl_spec_train_fit(rl_job_spec *spec, const char *unsupported_engines, rl_error *err);
+int rl_spec_train_restrict_to_device(rl_job_spec *spec, const char *unsupported_engines, rl_error *err);
 
 extern const rl_field rl_spec_kernel_fields[], rl_spec_sequence_fields[], rl_spec_ceilings_fields[], rl_spec_source_fields[];
 int rl_spec_kernel_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
-int rl_spec_kernel_fit(rl_job_spec *spec, const char *unsupported_engines, rl_error *err);
+int rl_spec_kernel_restrict_to_device(rl_job_spec *spec, const char *unsupported_engines, rl_error *err);
 int rl_spec_sequence_expand(const cJSON *object, rl_job_spec *spec, rl_error *err); /* for requests with "kernels" */
 /* Returns -1 with RL_INPUT at /kernels/N/variant if the CPU does not have the variant. */
-int rl_spec_sequence_check_for_cpu(const rl_run_spec *run, rl_error *err);
+int rl_spec_sequence_check_on_cpu(const rl_run_spec *run, rl_error *err);
 int rl_spec_ceilings_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
 int rl_spec_source_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
 

@@ -9,7 +9,7 @@
 
 typedef struct kernel_request {
   int kind, kernel, dtype;
-  char shape[RL_KERNEL_SHAPE_TEXT], variant[32], build[16];
+  char shape[RL_KERNEL_SHAPE_TEXT_SIZE], variant[32], build[16];
   int64_t samples, seed;
   rl_spec_common common;
 } kernel_request;
@@ -19,7 +19,7 @@ static const char *const kind_names[] = {"kernel", NULL};
 const rl_field rl_spec_kernel_fields[] = {
     RL_FIELD(kernel_request, kind, RL_FIELD_CHOICE, .names = kind_names, .required = true, .summary = "what to measure"),
     RL_FIELD(kernel_request, kernel, RL_FIELD_CHOICE, .names = rl_kernel_names, .required = true,
-             .describe = rl_kernel_describe_families),
+             .describe = rl_kernel_describe_operators),
     RL_FIELD(kernel_request, dtype, RL_FIELD_CHOICE, .names = rl_dtype_names, .describe = rl_kernel_describe_dtypes),
     RL_FIELD(kernel_request, shape, RL_FIELD_JSON, .required = true, .describe = rl_kernel_describe_shapes),
     RL_FIELD(kernel_request, variant, RL_FIELD_TEXT, .describe = rl_kernel_describe_variants),
@@ -34,33 +34,32 @@ const rl_field rl_spec_kernel_fields[] = {
 
 static const kernel_request defaults = {.dtype = RL_DTYPE_FP32, .samples = 20, .seed = 1, .common = RL_SPEC_COMMON_DEFAULTS};
 
-/* Checks the shape and writes it as JSON to text, with all sizes in the order of the family's shape_fields. */
-static int write_shape(const rl_kernel_family *family, const cJSON *object, char *text, size_t size, rl_error *err) {
+/* Checks the shape and writes it as JSON to text, with all sizes in the order of the operator's shape_fields. */
+static int write_shape(const rl_kernel_operator *op, const cJSON *object, char *text, size_t size, rl_error *err) {
   rl_kernel_shape shape;
   const cJSON *requested = cJSON_GetObjectItemCaseSensitive(object, "shape");
-  if (rl_kernel_shape_decode(family, requested, &shape, err) < 0) return -1;
-  return rl_spec_move_text(rl_fields_print(family->shape_fields, &shape), text, size, err);
+  if (rl_kernel_shape_decode(op, requested, &shape, err) < 0) return -1;
+  return rl_spec_move_text(rl_fields_print(op->shape_fields, &shape), text, size, err);
 }
 
-static int add_run(const kernel_request *request, const rl_kernel_family *family, const char *variant, rl_job_spec *spec,
+static int add_run(const kernel_request *request, const rl_kernel_operator *op, const char *variant, rl_job_spec *spec,
                    rl_error *err) {
   rl_kernel_params params;
-  family->workload.defaults(&params);
+  op->workload.defaults(&params);
   params.dtype = request->dtype;
   params.samples = request->samples;
   params.seed = request->seed;
   snprintf(params.variant, sizeof params.variant, "%s", variant);
   snprintf(params.build, sizeof params.build, "%s", request->build);
   snprintf(params.shape, sizeof params.shape, "%s", request->shape);
-  return rl_spec_add_run(&family->workload, variant, &params, spec, err);
+  return rl_spec_add_run(&op->workload, variant, &params, spec, err);
 }
 
 /* Adds a run for the requested variant, or for every variant if none is requested. */
-static int add_runs(const kernel_request *request, const rl_kernel_family *family, rl_job_spec *spec, rl_error *err) {
+static int add_runs(const kernel_request *request, const rl_kernel_operator *op, rl_job_spec *spec, rl_error *err) {
   bool every_variant = request->variant[0] == '\0';
-  for (int i = 0; family->variants[i] != NULL; i++)
-    if ((every_variant || strcmp(family->variants[i], request->variant) == 0) &&
-        add_run(request, family, family->variants[i], spec, err) < 0)
+  for (int i = 0; op->variants[i] != NULL; i++)
+    if ((every_variant || strcmp(op->variants[i], request->variant) == 0) && add_run(request, op, op->variants[i], spec, err) < 0)
       return -1;
   return 0;
 }
@@ -70,53 +69,52 @@ int rl_spec_kernel_expand(const cJSON *object, rl_job_spec *spec, rl_error *err)
   if (cJSON_HasObjectItem(object, "kernels") && !cJSON_HasObjectItem(object, "kernel"))
     return rl_spec_sequence_expand(object, spec, err);
   if (rl_fields_decode(rl_spec_kernel_fields, object, "", &request, sizeof request, err) < 0) return -1;
-  const rl_kernel_family *family = rl_kernel_families[request.kernel];
-  if (rl_kernel_dtype_check(family, request.dtype, err) < 0 ||
-      write_shape(family, object, request.shape, sizeof request.shape, err) < 0)
+  const rl_kernel_operator *op = rl_kernel_operators[request.kernel];
+  if (rl_kernel_dtype_check(op, request.dtype, err) < 0 || write_shape(op, object, request.shape, sizeof request.shape, err) < 0)
     return -1;
-  if (rl_kernel_build_find(family, request.build, err) < 0) return -1;
-  if (request.variant[0] != '\0' && rl_kernel_variant_find(family, request.variant, err) < 0) return -1;
-  if (add_runs(&request, family, spec, err) < 0 || rl_spec_apply_common(&request.common, spec, err) < 0) return -1;
+  if (rl_kernel_build_find(op, request.build, err) < 0) return -1;
+  if (request.variant[0] != '\0' && rl_kernel_variant_find(op, request.variant, err) < 0) return -1;
+  if (add_runs(&request, op, spec, err) < 0 || rl_spec_apply_common(&request.common, spec, err) < 0) return -1;
   return rl_spec_write_request(rl_spec_kernel_fields, &request, spec, err);
 }
 
 /* --- GET /workloads ------------------------------------------------------------------------------------------------ */
 
-static cJSON *list_dtypes(const rl_kernel_family *family) {
+static cJSON *list_dtypes(const rl_kernel_operator *op) {
   cJSON *names = cJSON_CreateArray();
-  for (int dtype = 0; dtype < RL_DTYPES; dtype++)
-    if (family->dtypes & 1u << dtype) cJSON_AddItemToArray(names, cJSON_CreateString(rl_dtype_names[dtype]));
+  for (int dtype = 0; dtype < RL_DTYPE_COUNT; dtype++)
+    if (op->dtypes & 1u << dtype) cJSON_AddItemToArray(names, cJSON_CreateString(rl_dtype_names[dtype]));
   return names;
 }
 
-static cJSON *list_variants(const rl_kernel_family *family) {
+static cJSON *list_variants(const rl_kernel_operator *op) {
   cJSON *variants = cJSON_CreateArray();
-  for (int i = 0; family->variants[i] != NULL; i++) {
+  for (int i = 0; op->variants[i] != NULL; i++) {
     cJSON *variant = cJSON_CreateObject();
-    cJSON_AddStringToObject(variant, "name", family->variants[i]);
-    cJSON_AddBoolToObject(variant, "gpu_only", (family->gpu_only_variants & 1u << i) != 0);
+    cJSON_AddStringToObject(variant, "name", op->variants[i]);
+    cJSON_AddBoolToObject(variant, "gpu_only", (op->gpu_only_variants & 1u << i) != 0);
     cJSON_AddItemToArray(variants, variant);
   }
   return variants;
 }
 
-static cJSON *list_builds(const rl_kernel_family *family) {
+static cJSON *list_builds(const rl_kernel_operator *op) {
   cJSON *builds = cJSON_CreateArray();
-  for (int i = 0; family->builds != NULL && family->builds[i] != NULL; i++)
-    cJSON_AddItemToArray(builds, cJSON_CreateString(family->builds[i]));
+  for (int i = 0; op->builds != NULL && op->builds[i] != NULL; i++)
+    cJSON_AddItemToArray(builds, cJSON_CreateString(op->builds[i]));
   return builds;
 }
 
-cJSON *rl_job_kernels(void) {
+cJSON *rl_job_list_kernels(void) {
   cJSON *kernels = cJSON_CreateArray();
-  for (const rl_kernel_family *const *family = rl_kernel_families; *family != NULL; family++) {
+  for (const rl_kernel_operator *const *op = rl_kernel_operators; *op != NULL; op++) {
     cJSON *kernel = cJSON_CreateObject();
-    cJSON_AddStringToObject(kernel, "kernel", (*family)->workload.name);
-    cJSON_AddStringToObject(kernel, "summary", (*family)->workload.summary);
-    cJSON_AddItemToObject(kernel, "dtypes", list_dtypes(*family));
-    cJSON_AddItemToObject(kernel, "variants", list_variants(*family));
-    cJSON_AddItemToObject(kernel, "builds", list_builds(*family));
-    cJSON_AddItemToObject(kernel, "shape", rl_fields_schema((*family)->shape_fields));
+    cJSON_AddStringToObject(kernel, "kernel", (*op)->workload.name);
+    cJSON_AddStringToObject(kernel, "summary", (*op)->workload.summary);
+    cJSON_AddItemToObject(kernel, "dtypes", list_dtypes(*op));
+    cJSON_AddItemToObject(kernel, "variants", list_variants(*op));
+    cJSON_AddItemToObject(kernel, "builds", list_builds(*op));
+    cJSON_AddItemToObject(kernel, "shape", rl_fields_schema((*op)->shape_fields));
     cJSON_AddItemToArray(kernels, kernel);
   }
   return kernels;
@@ -124,24 +122,24 @@ cJSON *rl_job_kernels(void) {
 
 /* --- check against the device -------------------------------------------------------------------------------------- */
 
-static const rl_kernel_family *find_family(const rl_run_spec *run) {
-  for (const rl_kernel_family *const *family = rl_kernel_families; *family != NULL; family++)
-    if (strcmp((*family)->workload.name, run->workload) == 0) return *family;
+static const rl_kernel_operator *find_operator_of_run(const rl_run_spec *run) {
+  for (const rl_kernel_operator *const *op = rl_kernel_operators; *op != NULL; op++)
+    if (strcmp((*op)->workload.name, run->workload) == 0) return *op;
   return NULL;
 }
 
-static int check_for_cpu(const rl_run_spec *run, rl_error *err) {
-  const rl_kernel_family *family = find_family(run);
-  if (strcmp(run->workload, rl_kernel_sequence.name) == 0) return rl_spec_sequence_check_for_cpu(run, err);
-  return family == NULL ? 0 : rl_kernel_cpu_variant_check(family, run->variant, err);
+static int check_run_on_cpu(const rl_run_spec *run, rl_error *err) {
+  const rl_kernel_operator *op = find_operator_of_run(run);
+  if (strcmp(run->workload, rl_kernel_sequence.name) == 0) return rl_spec_sequence_check_on_cpu(run, err);
+  return op == NULL ? 0 : rl_kernel_cpu_variant_check(op, run->variant, err);
 }
 
-int rl_spec_kernel_fit(rl_job_spec *spec, const char *unsupported_engines, rl_error *err) {
+int rl_spec_kernel_restrict_to_device(rl_job_spec *spec, const char *unsupported_engines, rl_error *err) {
   (void)unsupported_engines; /* a kernel job names no engine */
-  int kept = 0;
+  int kept_count = 0;
   if (rl_spec_device_kind(spec->device) != RL_DEVICE_CPU) return 0;
   for (int i = 0; i < spec->run_count; i++)
-    if (check_for_cpu(&spec->runs[i], err) >= 0) spec->runs[kept++] = spec->runs[i];
-  spec->run_count = kept;
-  return kept > 0 ? 0 : -1;
+    if (check_run_on_cpu(&spec->runs[i], err) >= 0) spec->runs[kept_count++] = spec->runs[i];
+  spec->run_count = kept_count;
+  return kept_count > 0 ? 0 : -1;
 }

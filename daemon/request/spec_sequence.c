@@ -45,21 +45,21 @@ static cJSON *complete_kernels(const sequence_request *request, rl_error *err) {
   size_t count;
   if (rl_kernel_sequence_decode(request->kernels, request->seed, members, &count, err) < 0) return NULL;
   cJSON *kernels = rl_kernel_sequence_encode(members, count);
-  if (kernels == NULL) rl_fail(err, RL_SYS, ENOMEM, "no memory for a job");
+  if (kernels == NULL) rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a job");
   return kernels;
 }
 
 int rl_spec_sequence_expand(const cJSON *object, rl_job_spec *spec, rl_error *err) {
   sequence_request request = defaults;
   if (rl_fields_decode(rl_spec_sequence_fields, object, "", &request, sizeof request, err) < 0) return -1;
-  rl_auto(delete_json) cJSON *kernels = complete_kernels(&request, err);
+  RL_CLEANUP(delete_json) cJSON *kernels = complete_kernels(&request, err);
   if (kernels == NULL) return -1;
   request.kernels = kernels;
   if (rl_spec_apply_common(&request.common, spec, err) < 0 || add_run(&request, spec, err) < 0) return -1;
   return rl_spec_write_request(rl_spec_sequence_fields, &request, spec, err);
 }
 
-int rl_spec_sequence_check_for_cpu(const rl_run_spec *run, rl_error *err) {
+int rl_spec_sequence_check_on_cpu(const rl_run_spec *run, rl_error *err) {
   rl_kernel_sequence_params params;
   rl_kernel_sequence.defaults(&params);
   if (rl_fields_parse(rl_kernel_sequence_fields, run->params, strlen(run->params), &params, sizeof params, err) < 0) return -1;

@@ -14,33 +14,35 @@ typedef struct source_request {
   int64_t samples;
   rl_spec_common common;
 } source_request;
-_Static_assert(offsetof(source_request, program) == 0, "RL_SOURCE_FIELDS");
+_Static_assert(offsetof(source_request, program) == 0, "RL_SOURCE_FIELDS has offsets in rl_source_request");
 
 static const char *const kind_names[] = {"source", NULL};
 
-#define KIND RL_FIELD(source_request, kind, RL_FIELD_CHOICE, .names = kind_names, .required = true, .summary = "what to measure")
-#define SAMPLES                                                                  \
+#define KIND_FIELD \
+  RL_FIELD(source_request, kind, RL_FIELD_CHOICE, .names = kind_names, .required = true, .summary = "what to measure")
+#define SAMPLES_FIELD                                                            \
   RL_FIELD(source_request, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000, \
            .summary = "launches timed with a cold cache, and as many with a warm one; default 20")
 
 const rl_field rl_spec_source_fields[] = {
-    KIND, RL_SOURCE_FIELDS, SAMPLES, RL_SPEC_PROFILE_FIELDS(source_request), RL_SPEC_COMMON_FIELDS(source_request), {0}};
+    KIND_FIELD, RL_SOURCE_FIELDS, SAMPLES_FIELD, RL_SPEC_PROFILE_FIELDS(source_request), RL_SPEC_COMMON_FIELDS(source_request),
+    {0}};
 
 /* Fields of spec->request, which is stored with the job. spec->source has the other fields; field "source" is its SHA-256. */
-static const rl_field stored_fields[] = {KIND,
+static const rl_field stored_fields[] = {KIND_FIELD,
                                          RL_FIELD(source_request, source, RL_FIELD_TEXT),
                                          RL_FIELD(rl_source_request, entry, RL_FIELD_TEXT),
                                          RL_FIELD(rl_source_request, grid, RL_FIELD_INTS),
                                          RL_FIELD(rl_source_request, block, RL_FIELD_INTS),
                                          RL_FIELD(rl_source_request, dynamic_shared_bytes, RL_FIELD_INT),
-                                         SAMPLES,
+                                         SAMPLES_FIELD,
                                          RL_SPEC_PROFILE_FIELDS(source_request),
                                          RL_SPEC_COMMON_FIELDS(source_request),
                                          {0}};
 
 static int write_source(const rl_source_request *program, rl_job_spec *spec, rl_error *err) {
   spec->source = rl_fields_print(rl_source_fields, program);
-  if (spec->source == NULL) return rl_fail(err, RL_SYS, ENOMEM, "no memory for a job");
+  if (spec->source == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a job");
   if (strlen(spec->source) > RL_SOURCE_TEXT_MAX)
     return rl_fail_at(err, "", "code, arguments and values take more than %d bytes in total", RL_SOURCE_TEXT_MAX);
   rl_sha256(spec->source, strlen(spec->source), spec->source_sha256);
@@ -52,7 +54,7 @@ static int add_runs(const source_request *request, const rl_source *source, rl_j
   rl_source_params params;
   rl_source_workload.defaults(&params);
   rl_sha256(code, source->binary != NULL ? source->binary_size : strlen(source->request.code), params.code_sha256);
-  memcpy(params.source, spec->source_sha256, sizeof params.source);
+  memcpy(params.source_sha256, spec->source_sha256, sizeof params.source_sha256);
   params.samples = request->samples;
   params.model = source->model;
   for (int i = 0; i < source->variant_count; i++) {
@@ -65,7 +67,7 @@ static int add_runs(const source_request *request, const rl_source *source, rl_j
 
 int rl_spec_source_expand(const cJSON *object, rl_job_spec *spec, rl_error *err) {
   source_request request = {.program = rl_source_request_defaults, .samples = 20, .common = RL_SPEC_COMMON_DEFAULTS};
-  rl_auto(rl_source_clear) rl_source source = {0};
+  RL_CLEANUP(rl_source_clear) rl_source source = {0};
   if (rl_fields_decode(rl_spec_source_fields, object, "", &request, sizeof request, err) < 0 ||
       rl_source_check(&request.program, &source, err) < 0 || write_source(&request.program, spec, err) < 0 ||
       rl_spec_apply_common(&request.common, spec, err) < 0)

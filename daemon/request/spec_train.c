@@ -8,13 +8,13 @@
 
 #include "request/spec_internal.h"
 
-enum { PARAMS_SIZE_MAX = 2048 };
+enum { MAX_PARAMS_BYTES = 2048 };
 
 typedef struct train_request {
   int kind;
   uint32_t requested_values; /* bit i: value i of the multi_value_parameter is requested */
   rl_spec_common common;
-  alignas(max_align_t) unsigned char params[PARAMS_SIZE_MAX]; /* the workload's parameters */
+  alignas(max_align_t) unsigned char params[MAX_PARAMS_BYTES]; /* the workload's parameters */
 } train_request;
 
 static const char *const kind_names[] = {"train", NULL};
@@ -22,12 +22,12 @@ static const rl_field kind_field =
     RL_FIELD(train_request, kind, RL_FIELD_CHOICE, .names = kind_names, .required = true, .summary = "what to measure");
 static const rl_field common_fields[] = {RL_SPEC_COMMON_FIELDS(train_request), RL_SPEC_PROFILE_FIELDS(train_request),
                                          RL_SPEC_SELECTION_FIELDS(train_request)};
-enum { COMMON_FIELDS = sizeof common_fields / sizeof *common_fields };
+enum { COMMON_FIELD_COUNT = sizeof common_fields / sizeof *common_fields };
 
 /* Returns the first registered workload of kind "train". */
 static const rl_workload *training_workload(void) {
   const rl_workload *const *workload = rl_workloads;
-  while (strcmp((*workload)->kind, "train") != 0) workload++;
+  while (strcmp((*workload)->job_kind, "train") != 0) workload++;
   return *workload;
 }
 
@@ -54,7 +54,7 @@ static void list_engines(const rl_workload *workload, const char *names[RL_REQUE
 }
 
 /* Returns the request's field that lists values of the multi_value_parameter; it replaces the parameter itself. */
-static rl_field values_field(const rl_workload *workload) {
+static rl_field make_values_field(const rl_workload *workload) {
   return (rl_field){.name = workload->multi_value_parameter->request_key,
                     .type = RL_FIELD_CHOICES,
                     .offset = offsetof(train_request, requested_values),
@@ -63,7 +63,7 @@ static rl_field values_field(const rl_workload *workload) {
                     .summary = workload->multi_value_parameter->summary};
 }
 
-static rl_field parameter_field(const rl_field *parameter, const char *const *engines) {
+static rl_field make_parameter_field(const rl_field *parameter, const char *const *engines) {
   rl_field field = *parameter;
   field.offset += offsetof(train_request, params);
   if (strcmp(field.name, "engine") == 0) field.names = engines;
@@ -72,15 +72,15 @@ static rl_field parameter_field(const rl_field *parameter, const char *const *en
 
 const rl_field *rl_spec_train_make_fields(rl_request_fields *storage) {
   const rl_workload *workload = training_workload();
-  const rl_field *choice = find_multi_value_parameter(workload);
-  rl_field *next = storage->fields, *const end = next + RL_REQUEST_FIELDS_MAX - COMMON_FIELDS - 1;
+  const rl_field *multi_value_field = find_multi_value_parameter(workload);
+  rl_field *next = storage->fields, *const end = next + RL_REQUEST_FIELDS_MAX - COMMON_FIELD_COUNT - 1;
   list_engines(workload, storage->engines);
   *next++ = kind_field;
-  *next++ = values_field(workload);
+  *next++ = make_values_field(workload);
   for (const rl_field *field = workload->fields; field->name != NULL && next < end; field++)
-    if (field != choice) *next++ = parameter_field(field, storage->engines);
+    if (field != multi_value_field) *next++ = make_parameter_field(field, storage->engines);
   memcpy(next, common_fields, sizeof common_fields);
-  next[COMMON_FIELDS] = (rl_field){0};
+  next[COMMON_FIELD_COUNT] = (rl_field){0};
   return storage->fields;
 }
 
@@ -97,64 +97,64 @@ static void choose_device(const rl_workload *workload, const train_request *requ
 }
 
 static int add_runs(const rl_workload *workload, train_request *request, rl_job_spec *spec, rl_error *err) {
-  const rl_field *choice = find_multi_value_parameter(workload);
-  for (int value = 0; choice->names[value] != NULL; value++) {
+  const rl_field *multi_value_field = find_multi_value_parameter(workload);
+  for (int value = 0; multi_value_field->names[value] != NULL; value++) {
     if ((request->requested_values & 1u << value) == 0) continue;
-    memcpy(request->params + choice->offset, &value, sizeof value);
-    if (rl_spec_add_run(workload, choice->names[value], request->params, spec, err) < 0) return -1;
+    memcpy(request->params + multi_value_field->offset, &value, sizeof value);
+    if (rl_spec_add_run(workload, multi_value_field->names[value], request->params, spec, err) < 0) return -1;
   }
   return 0;
 }
 
 int rl_spec_train_expand(const cJSON *object, rl_job_spec *spec, rl_error *err) {
   const rl_workload *workload = training_workload();
-  train_request request = {.requested_values = workload->multi_value_parameter->default_values,
+  train_request request = {.requested_values = workload->multi_value_parameter->default_value_mask,
                            .common = RL_SPEC_COMMON_DEFAULTS};
   rl_request_fields storage;
   const rl_field *fields = rl_spec_train_make_fields(&storage);
   if (workload->params_size > sizeof request.params)
-    return rl_fail(err, RL_SYS, 0, "the parameters of %s take %zu bytes", workload->name, workload->params_size);
+    return rl_fail(err, RL_ERRNO, 0, "the parameters of %s take %zu bytes", workload->name, workload->params_size);
   workload->defaults(request.params);
   if (rl_fields_decode(fields, object, "", &request, sizeof request, err) < 0 ||
       rl_spec_apply_common(&request.common, spec, err) < 0 || add_runs(workload, &request, spec, err) < 0)
     return -1;
   choose_device(workload, &request, spec);
-  if (spec->device[0] != '\0' && rl_spec_train_fit(spec, "", err) < 0) return -1;
+  if (spec->device[0] != '\0' && rl_spec_train_restrict_to_device(spec, "", err) < 0) return -1;
   return rl_spec_write_request(fields, &request, spec, err);
 }
 
-static bool has_line(const char *lines, const char *text) {
+static bool contains_line(const char *lines, const char *text) {
   size_t length = strlen(text);
   for (const char *line = lines; *line != '\0'; line += strcspn(line, "\n"), line += *line == '\n')
     if (strncmp(line, text, length) == 0 && (line[length] == '\n' || line[length] == '\0')) return true;
   return false;
 }
 
-static int check_params(const rl_workload *workload, const rl_job_spec *spec, const char *unsupported_engines, const void *params,
-                        rl_error *err) {
+static int check_params_on_device(const rl_workload *workload, const rl_job_spec *spec, const char *unsupported_engines,
+                                  const void *params, rl_error *err) {
   const char *engine = rl_workload_engine_name(workload, params);
   if (rl_workload_supports(workload, rl_spec_device_kind(spec->device), params, err) < 0) return -1;
-  if (!has_line(unsupported_engines, engine)) return 0;
+  if (!contains_line(unsupported_engines, engine)) return 0;
   return rl_fail_at(err, "/engine", "%s cannot run engine %s; use \"auto\"", spec->device, engine);
 }
 
-static int check_run(const rl_workload *workload, const rl_job_spec *spec, int run, const char *unsupported_engines,
-                     rl_error *err) {
-  alignas(max_align_t) unsigned char params[PARAMS_SIZE_MAX];
+static int check_run_on_device(const rl_workload *workload, const rl_job_spec *spec, int run, const char *unsupported_engines,
+                               rl_error *err) {
+  alignas(max_align_t) unsigned char params[MAX_PARAMS_BYTES];
   const char *text = spec->runs[run].params;
   rl_error unsupported = {0};
   workload->defaults(params);
   if (rl_fields_parse(workload->fields, text, strlen(text), params, workload->params_size, err) < 0) return -1;
-  if (check_params(workload, spec, unsupported_engines, params, &unsupported) == 0) return 0;
-  if (strcmp(unsupported.pointer + 1, workload->multi_value_parameter->field) == 0)
-    snprintf(unsupported.pointer, sizeof unsupported.pointer, "/%s", workload->multi_value_parameter->request_key);
+  if (check_params_on_device(workload, spec, unsupported_engines, params, &unsupported) == 0) return 0;
+  if (strcmp(unsupported.json_pointer + 1, workload->multi_value_parameter->field) == 0)
+    snprintf(unsupported.json_pointer, sizeof unsupported.json_pointer, "/%s", workload->multi_value_parameter->request_key);
   if (err != NULL) *err = unsupported;
   return -1;
 }
 
-int rl_spec_train_fit(rl_job_spec *spec, const char *unsupported_engines, rl_error *err) {
+int rl_spec_train_restrict_to_device(rl_job_spec *spec, const char *unsupported_engines, rl_error *err) {
   const rl_workload *workload = training_workload();
   for (int run = 0; run < spec->run_count; run++)
-    if (check_run(workload, spec, run, unsupported_engines, err) < 0) return -1;
+    if (check_run_on_device(workload, spec, run, unsupported_engines, err) < 0) return -1;
   return 0;
 }

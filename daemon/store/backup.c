@@ -28,14 +28,14 @@ static int write_backup(const char *database, const char *partial, rl_error *err
 }
 
 int rl_store_backup(const char *folder, const char *file, rl_error *err) {
-  rl_auto(rl_free_text) char *database = NULL;
-  rl_auto(rl_free_text) char *partial = NULL;
+  RL_CLEANUP(rl_free_text) char *database = NULL;
+  RL_CLEANUP(rl_free_text) char *partial = NULL;
   if (asprintf(&database, "%s/rooflined.db", folder) < 0 || asprintf(&partial, "%s.partial", file) < 0)
     return rl_fail_errno(err, "cannot write %s", file);
   if (access(database, F_OK) < 0) return rl_fail_errno(err, "there is no database %s", database);
-  if (access(file, F_OK) == 0) return rl_fail(err, RL_SYS, EEXIST, "%s exists already: name a new file", file);
+  if (access(file, F_OK) == 0) return rl_fail(err, RL_ERRNO, EEXIST, "%s exists already: name a new file", file);
   if (unlink(partial) < 0 && errno != ENOENT) return rl_fail_errno(err, "cannot replace %s", partial);
-  rl_auto(rl_close_descriptor) int descriptor = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  RL_CLEANUP(rl_close_descriptor) int descriptor = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (descriptor < 0) return rl_fail_errno(err, "cannot create %s", partial);
   int rc = write_backup(database, partial, err);
   if (rc == 0 && (fsync(descriptor) < 0 || link(partial, file) < 0)) rc = rl_fail_errno(err, "cannot write %s", file);

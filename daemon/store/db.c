@@ -1,8 +1,11 @@
 #include "store/db.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "store/functions.h"
 
 enum { BUSY_MS = 5000 };
 
@@ -21,6 +24,7 @@ static const struct {
     {SQLITE_CORRUPT, RL_STORAGE_DAMAGED, "the database is damaged: restore a backup"},
     {SQLITE_NOTADB, RL_STORAGE_DAMAGED, "the file is not a database: restore a backup"},
     {SQLITE_IOERR, RL_STORAGE_IO, "the disk reports an error"},
+    {SQLITE_INTERRUPT, RL_STORAGE_INTERRUPTED, "the time of the query is over, or its client has left"},
     {SQLITE_CONSTRAINT, RL_STORAGE_CONSTRAINT, "a value is not allowed"},
 };
 
@@ -37,12 +41,34 @@ int rl_db_fail(const rl_db *db, const char *action, rl_error *err) {
   return rl_fail(err, RL_STORAGE, cause, "cannot %s: %s (SQLite %d: %s)", action, advice, code, detail);
 }
 
+typedef struct rl_db_statement {
+  const rl_embedded *text;
+  sqlite3_stmt *prepared; /* NULL: not yet */
+} rl_db_statement;
+
+static int compare_names(const void *left, const void *right) {
+  return strcmp(((const rl_db_statement *)left)->text->name, ((const rl_db_statement *)right)->text->name);
+}
+
+static int index_texts(rl_db *db, const rl_embedded *texts) {
+  while (texts[db->statement_count].name != NULL) db->statement_count++;
+  db->statements = calloc(db->statement_count + 1, sizeof *db->statements);
+  if (db->statements == NULL) return -1;
+  for (size_t i = 0; i < db->statement_count; i++) db->statements[i].text = &texts[i];
+  qsort(db->statements, db->statement_count, sizeof *db->statements, compare_names);
+  return 0;
+}
+
+/* The statistics of SQLite's allocator are a lock that all connections share, and nothing reads them. */
+static void configure_sqlite(void) { (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
+
 int rl_db_open(const char *path, int flags, const rl_embedded *texts, rl_db *db, rl_error *err) {
-  size_t count = 0;
-  while (texts[count].name != NULL) count++;
-  *db = (rl_db){.texts = texts, .statements = calloc(count + 1, sizeof(sqlite3_stmt *))};
-  if (db->statements == NULL ||
-      sqlite3_open_v2(path, &db->handle, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL) != SQLITE_OK) {
+  static pthread_once_t configured = PTHREAD_ONCE_INIT;
+  pthread_once(&configured, configure_sqlite);
+  *db = (rl_db){0};
+  if (index_texts(db, texts) < 0 ||
+      sqlite3_open_v2(path, &db->handle, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL) != SQLITE_OK ||
+      rl_sql_add_functions(db->handle) != SQLITE_OK) {
     rl_db_fail(db, "open the database", err);
     rl_db_close(db);
     return -1;
@@ -52,50 +78,51 @@ int rl_db_open(const char *path, int flags, const rl_embedded *texts, rl_db *db,
 }
 
 void rl_db_close(rl_db *db) {
-  for (size_t i = 0; db->statements != NULL && db->texts[i].name != NULL; i++) sqlite3_finalize(db->statements[i]);
+  for (size_t i = 0; db->statements != NULL && i < db->statement_count; i++) sqlite3_finalize(db->statements[i].prepared);
   free(db->statements);
   sqlite3_close(db->handle);
   *db = (rl_db){0};
 }
 
-static const rl_embedded *find_text(const rl_db *db, const char *name, rl_error *err) {
-  for (const rl_embedded *text = db->texts; text->name != NULL; text++)
-    if (strcmp(text->name, name) == 0) return text;
-  rl_fail(err, RL_STORAGE, RL_STORAGE_INTERNAL, "there is no statement named %s", name);
-  return NULL;
+static rl_db_statement *find_statement(const rl_db *db, const char *name, rl_error *err) {
+  const rl_db_statement key = {.text = &(rl_embedded){.name = name}};
+  rl_db_statement *found = bsearch(&key, db->statements, db->statement_count, sizeof key, compare_names);
+  if (found == NULL) rl_fail(err, RL_STORAGE, RL_STORAGE_INTERNAL, "there is no statement named %s", name);
+  return found;
 }
 
 int rl_db_execute(rl_db *db, const char *text, const char *action, rl_error *err) {
   return sqlite3_exec(db->handle, text, NULL, NULL, NULL) == SQLITE_OK ? 0 : rl_db_fail(db, action, err);
 }
 
-int rl_db_script(rl_db *db, const char *name, rl_error *err) {
-  const rl_embedded *script = find_text(db, name, err);
-  return script != NULL ? rl_db_execute(db, script->text, name, err) : -1;
+int rl_db_execute_named(rl_db *db, const char *name, rl_error *err) {
+  const rl_db_statement *script = find_statement(db, name, err);
+  return script != NULL ? rl_db_execute(db, script->text->text, name, err) : -1;
 }
 
 static int bind_one(sqlite3_stmt *statement, int index, const rl_binding *binding) {
   switch (binding->type) {
-    case RL_BIND_INT: return sqlite3_bind_int64(statement, index, binding->integer);
-    case RL_BIND_REAL: return isfinite(binding->real) ? sqlite3_bind_double(statement, index, binding->real) : SQLITE_OK;
-    case RL_BIND_TEXT: /* SQLITE_TRANSIENT copies it, because a cursor can outlive the caller's text */
+    case RL_SQL_INTEGER: return sqlite3_bind_int64(statement, index, binding->integer);
+    case RL_SQL_REAL: return isfinite(binding->real) ? sqlite3_bind_double(statement, index, binding->real) : SQLITE_OK;
+    case RL_SQL_TEXT: /* SQLITE_TRANSIENT copies it, because a cursor can outlive the caller's text */
       return sqlite3_bind_text(statement, index, binding->text, -1, SQLITE_TRANSIENT);
-    case RL_BIND_NULL: break;
+    case RL_SQL_NULL: break;
   }
   return SQLITE_OK;
 }
 
-int rl_db_start(rl_db *db, const char *name, const rl_binding *bindings, int count, sqlite3_stmt **statement, rl_error *err) {
-  const rl_embedded *text = find_text(db, name, err);
-  if (text == NULL) return -1;
-  sqlite3_stmt **slot = &db->statements[text - db->texts];
-  if (*slot == NULL &&
-      sqlite3_prepare_v3(db->handle, text->text, (int)text->size + 1, SQLITE_PREPARE_PERSISTENT, slot, NULL) != SQLITE_OK)
+int rl_db_prepare(rl_db *db, const char *name, const rl_binding *bindings, int count, sqlite3_stmt **statement, rl_error *err) {
+  rl_db_statement *found = find_statement(db, name, err);
+  if (found == NULL) return -1;
+  sqlite3_stmt **slot = &found->prepared;
+  if (*slot == NULL && sqlite3_prepare_v3(db->handle, found->text->text, (int)found->text->size + 1, SQLITE_PREPARE_PERSISTENT,
+                                          slot, NULL) != SQLITE_OK)
     return rl_db_fail(db, name, err);
   sqlite3_reset(*slot);
   sqlite3_clear_bindings(*slot);
   for (int i = 0; i < count; i++) {
     int index = sqlite3_bind_parameter_index(*slot, bindings[i].name);
+    if (rl_binding_is_null(&bindings[i])) continue; /* as without a binding */
     if (index == 0) return rl_fail(err, RL_STORAGE, RL_STORAGE_INTERNAL, "%s has no parameter %s", name, bindings[i].name);
     if (bind_one(*slot, index, &bindings[i]) != SQLITE_OK) return rl_db_fail(db, name, err);
   }
@@ -111,13 +138,14 @@ int rl_db_step(rl_db *db, sqlite3_stmt *statement, rl_error *err) {
   return rc;
 }
 
-int rl_db_first(rl_db *db, const char *name, const rl_binding *bindings, int count, sqlite3_stmt **statement, rl_error *err) {
-  return rl_db_start(db, name, bindings, count, statement, err) < 0 ? -1 : rl_db_step(db, *statement, err);
+int rl_db_query_row_bound(rl_db *db, const char *name, const rl_binding *bindings, int count, sqlite3_stmt **statement,
+                          rl_error *err) {
+  return rl_db_prepare(db, name, bindings, count, statement, err) < 0 ? -1 : rl_db_step(db, *statement, err);
 }
 
-int rl_db_finish(rl_db *db, const char *name, const rl_binding *bindings, int count, rl_error *err) {
+int rl_db_run_bound(rl_db *db, const char *name, const rl_binding *bindings, int count, rl_error *err) {
   sqlite3_stmt *statement = NULL;
-  int rc = rl_db_first(db, name, bindings, count, &statement, err);
+  int rc = rl_db_query_row_bound(db, name, bindings, count, &statement, err);
   while (rc > 0) rc = rl_db_step(db, statement, err);
   return rc;
 }

@@ -12,8 +12,8 @@
 
 typedef struct rl_db {
   sqlite3 *handle;
-  const rl_embedded *texts;
-  sqlite3_stmt **statements; /* statements[i] of texts[i]; NULL: not prepared yet */
+  struct rl_db_statement *statements; /* sorted by name */
+  size_t statement_count;
 } rl_db;
 
 /* Opens a connection. flags: SQLITE_OPEN_*. texts must outlive db. After a failure db is closed. */
@@ -25,19 +25,21 @@ int rl_db_fail(const rl_db *db, const char *action, rl_error *err);
 /* Executes all statements of a text. action: for the error message, as in rl_db_fail. */
 int rl_db_execute(rl_db *db, const char *text, const char *action, rl_error *err);
 /* Executes all statements of the text named `name`, which have no parameters. */
-int rl_db_script(rl_db *db, const char *name, rl_error *err);
+int rl_db_execute_named(rl_db *db, const char *name, rl_error *err);
 /* Prepares or resets the statement `name`, and binds its parameters. db owns *statement; rl_db_step executes it. */
-int rl_db_start(rl_db *db, const char *name, const rl_binding *bindings, int count, sqlite3_stmt **statement, rl_error *err);
+int rl_db_prepare(rl_db *db, const char *name, const rl_binding *bindings, int count, sqlite3_stmt **statement, rl_error *err);
 /* Returns 1 and the next row in *statement; 0 at the end. Resets the statement at the end and after an error. */
 int rl_db_step(rl_db *db, sqlite3_stmt *statement, rl_error *err);
 /* Starts the statement and reads its first row: returns 1, 0 or -1 as rl_db_step. */
-int rl_db_first(rl_db *db, const char *name, const rl_binding *bindings, int count, sqlite3_stmt **statement, rl_error *err);
+int rl_db_query_row_bound(rl_db *db, const char *name, const rl_binding *bindings, int count, sqlite3_stmt **statement,
+                          rl_error *err);
 /* Executes the statement to its end. Returns 0 or -1. */
-int rl_db_finish(rl_db *db, const char *name, const rl_binding *bindings, int count, rl_error *err);
+int rl_db_run_bound(rl_db *db, const char *name, const rl_binding *bindings, int count, rl_error *err);
 
-/* rl_db_finish and rl_db_first with the bindings as trailing arguments. */
-#define rl_db_run(DB, ERR, NAME, ...) rl_db_finish((DB), (NAME), RL_BINDINGS(__VA_ARGS__), (ERR))
-#define rl_db_row(DB, ERR, NAME, STATEMENT, ...) rl_db_first((DB), (NAME), RL_BINDINGS(__VA_ARGS__), (STATEMENT), (ERR))
+/* rl_db_run_bound and rl_db_query_row_bound with the bindings as trailing arguments. */
+#define rl_db_run(DB, ERR, NAME, ...) rl_db_run_bound((DB), (NAME), RL_BINDINGS(__VA_ARGS__), (ERR))
+#define rl_db_query_row(DB, ERR, NAME, STATEMENT, ...) \
+  rl_db_query_row_bound((DB), (NAME), RL_BINDINGS(__VA_ARGS__), (STATEMENT), (ERR))
 
-RL_DEFINE_CLEANUP(rl_db_release, sqlite3_stmt *, sqlite3_reset, NULL)
+RL_DEFINE_CLEANUP(rl_statement_cleanup, sqlite3_stmt *, sqlite3_reset, NULL)
 #endif

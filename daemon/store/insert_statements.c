@@ -6,26 +6,23 @@
 
 /* Returns whether the field only serves to look up kernel_id and is no column itself. */
 static bool is_kernel_key(const rl_record_table *table, const rl_field *field) {
-  return table->has_kernel_id && strcmp(field->name, "ordinal") == 0;
+  return strcmp(table->owner_column, "kernel_id") == 0 && strcmp(field->name, "ordinal") == 0;
 }
 
 static void print_statement(const rl_record_table *table, const rl_field *fields) {
-  printf("INSERT INTO %s (%s", table->table, table->has_kernel_id ? "kernel_id" : "pass_id");
-  if (table->numbered) printf(", ordinal");
+  printf("INSERT INTO %s (%s", table->table, table->owner_column);
   for (const rl_field *field = fields; field->name != NULL; field++)
     if (!is_kernel_key(table, field)) printf(", \"%s\"", field->name);
-  printf(")\nVALUES (%s",
-         table->has_kernel_id ? "(SELECT id FROM kernels WHERE pass_id = :pass AND ordinal = :ordinal)" : ":pass");
-  if (table->numbered) printf(", :index");
+  printf(")\nVALUES (:%s", strcmp(table->owner_column, "kernel_id") == 0 ? "kernel_id" : "pass");
   for (const rl_field *field = fields; field->name != NULL; field++)
     if (!is_kernel_key(table, field)) printf(", :%s", field->name);
   printf(")\n");
 }
 
 int main(int count, char **arguments) {
-  for (int kind = 0; count == 2 && kind < RL_RECORD_KINDS; kind++)
-    if (strcmp(rl_record_tables[kind].table, arguments[1]) == 0) {
-      print_statement(&rl_record_tables[kind], rl_record_kinds[kind].fields);
+  for (int kind = 0; count == 2 && kind < RL_RECORD_KIND_COUNT; kind++)
+    if (rl_record_tables[kind].table != NULL && strcmp(rl_record_tables[kind].table, arguments[1]) == 0) {
+      print_statement(&rl_record_tables[kind], rl_record_layouts[kind].fields);
       return 0;
     }
   fprintf(stderr, "usage: insert_statements TABLE\n");

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "store/schema.h"
@@ -13,7 +14,7 @@
 
 /* Creates the folder and its missing parents. */
 static int make_folder(const char *folder, rl_error *err) {
-  rl_auto(rl_free_text) char *path = strdup(folder);
+  RL_CLEANUP(rl_free_text) char *path = strdup(folder);
   if (path == NULL) return rl_fail_errno(err, "cannot create the state folder %s", folder);
   for (char *c = path + 1; *path != '\0'; c++) {
     char separator = *c;
@@ -26,24 +27,26 @@ static int make_folder(const char *folder, rl_error *err) {
   return 0;
 }
 
-/* Locks the state folder, with the process id in the lock file. Closing the descriptor *lock releases the lock. */
+/* Locks the state folder. The lock is on the folder itself, so that deleting the file `lock`, which has the owner's process id,
+ * does not release it. Closing the descriptor *lock does. */
 static int lock_folder(const char *folder, int *lock, rl_error *err) {
-  rl_auto(rl_free_text) char *path = NULL;
+  RL_CLEANUP(rl_free_text) char *path = NULL;
   if (asprintf(&path, "%s/lock", folder) < 0) return rl_fail_errno(err, "cannot lock the state folder %s", folder);
-  rl_auto(rl_close_descriptor) int descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (descriptor < 0) return rl_fail_errno(err, "cannot write in the state folder %s", folder);
-  char owner[24] = "unknown";
+  RL_CLEANUP(rl_close_descriptor) int descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  RL_CLEANUP(rl_close_descriptor) int pid_file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (descriptor < 0 || pid_file < 0) return rl_fail_errno(err, "cannot write in the state folder %s", folder);
+  char owner_pid[24] = "unknown";
   if (flock(descriptor, LOCK_EX | LOCK_NB) < 0) {
     int code = errno;
     if (code != EWOULDBLOCK) return rl_fail_errno(err, "cannot lock the state folder %s", folder);
-    ssize_t size = pread(descriptor, owner, sizeof owner - 1, 0);
-    if (size > 0) owner[size] = '\0';
-    return rl_fail(err, RL_SYS, code,
+    ssize_t size = pread(pid_file, owner_pid, sizeof owner_pid - 1, 0);
+    if (size > 0) owner_pid[size] = '\0';
+    return rl_fail(err, RL_ERRNO, code,
                    "the state folder %s is in use by another rooflined (process %s): stop that one, or use another folder",
-                   folder, owner);
+                   folder, owner_pid);
   }
-  int length = snprintf(owner, sizeof owner, "%ld", (long)getpid());
-  if (ftruncate(descriptor, 0) < 0 || pwrite(descriptor, owner, (size_t)length, 0) != length)
+  int length = snprintf(owner_pid, sizeof owner_pid, "%ld", (long)getpid());
+  if (ftruncate(pid_file, 0) < 0 || pwrite(pid_file, owner_pid, (size_t)length, 0) != length)
     return rl_fail_errno(err, "cannot write in the state folder %s", folder);
   *lock = descriptor;
   descriptor = -1;
@@ -51,11 +54,11 @@ static int lock_folder(const char *folder, int *lock, rl_error *err) {
 }
 
 static int check_log_mode(rl_db *db, rl_error *err) {
-  rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
-  if (rl_db_row(db, err, "journal_mode", &row) < 0) return -1;
+  RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
+  if (rl_db_query_row(db, err, "journal_mode", &row) < 0) return -1;
   const char *mode = (const char *)sqlite3_column_text(row, 0);
   if (mode != NULL && strcmp(mode, "wal") == 0) return 0;
-  return rl_fail(err, RL_SYS, ENOTSUP, "the file system can't hold a write-ahead log: put the state folder on a local disk");
+  return rl_fail(err, RL_ERRNO, ENOTSUP, "the file system can't hold a write-ahead log: put the state folder on a local disk");
 }
 
 /* Checks the schema before the statement open_writer changes the journal mode, because a refused file must stay unchanged. */
@@ -63,35 +66,50 @@ static int open_writer(rl_store *store, rl_error *err) {
   const rl_schema *schema = rl_current_schema();
   rl_db *db = &store->writer;
   if (rl_db_open(store->file, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, rl_statements, db, err) < 0) return -1;
-  int must_change = rl_schema_check(db, schema, store->lock >= 0, err);
-  if (must_change < 0 || rl_db_script(db, "open_writer", err) < 0 || check_log_mode(db, err) < 0) return -1;
-  return must_change ? rl_schema_apply(db, schema, err) : 0;
+  int must_change = rl_schema_check(db, schema, store->lock_fd >= 0, err);
+  if (must_change < 0 || rl_db_execute_named(db, "open_writer", err) < 0 || check_log_mode(db, err) < 0) return -1;
+  if (must_change && rl_schema_apply(db, schema, err) < 0) return -1;
+  sqlite3_busy_timeout(db->handle, (int)store->write_wait_ms);
+  return rl_store_add_storing_function(store, db, err);
 }
+
+/* The daemon's requests must not wait long for other programs. The other programs do wait for the daemon. Transactions of the
+ * daemon's own threads are short. */
+enum {
+  DAEMON_WRITE_WAIT_MS = 100,
+  SHARED_WRITE_WAIT_MS = 5000,
+  THREAD_WAIT_NS = 1000000000,
+  BEGIN_PAUSE_NS = 5000000,
+  NEW_LOCK_NS = 1000000000
+};
+static const int64_t START_WAIT_NS = 5000000000;
 
 /* shared: opens the store even if another process holds the folder's lock. */
 static int open_store(const char *folder, bool shared, rl_store **store, rl_error *err) {
-  rl_auto(rl_store_cleanup) rl_store *made = calloc(1, sizeof *made);
-  if (made == NULL) return rl_fail_errno(err, "cannot open the state folder %s", folder);
-  made->lock = -1;
+  RL_CLEANUP(rl_store_cleanup) rl_store *opened = calloc(1, sizeof *opened);
+  if (opened == NULL) return rl_fail_errno(err, "cannot open the state folder %s", folder);
+  opened->lock_fd = -1;
+  opened->write_wait_ms = shared ? SHARED_WRITE_WAIT_MS : DAEMON_WRITE_WAIT_MS;
   pthread_condattr_t monotonic;
   pthread_condattr_init(&monotonic);
   pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-  pthread_mutex_init(&made->writer_mutex, NULL);
-  pthread_mutex_init(&made->readers_mutex, NULL);
-  pthread_cond_init(&made->reader_returned, &monotonic);
+  pthread_mutex_init(&opened->writer_mutex, NULL);
+  pthread_mutex_init(&opened->readers_mutex, NULL);
+  pthread_cond_init(&opened->reader_returned, &monotonic);
   pthread_condattr_destroy(&monotonic);
-  made->folder = strdup(folder);
-  if (made->folder == NULL || asprintf(&made->file, "%s/rooflined.db", folder) < 0)
+  opened->folder = strdup(folder);
+  if (opened->folder == NULL || asprintf(&opened->file, "%s/rooflined.db", folder) < 0)
     return rl_fail_errno(err, "cannot open the state folder %s", folder);
   rl_error lock_error;
   if (make_folder(folder, err) < 0) return -1;
-  if (lock_folder(folder, &made->lock, &lock_error) < 0 &&
-      !(shared && lock_error.domain == RL_SYS && lock_error.code == EWOULDBLOCK)) {
+  if (lock_folder(folder, &opened->lock_fd, &lock_error) < 0 &&
+      !(shared && lock_error.domain == RL_ERRNO && lock_error.code == EWOULDBLOCK)) {
     if (err != NULL) *err = lock_error;
     return -1;
   }
-  if (open_writer(made, err) < 0) return rl_wrap(err, "%s", made->file);
-  *store = rl_steal(&made);
+  if (open_writer(opened, err) < 0) return rl_wrap(err, "%s", opened->file);
+  rl_revisions_open(&opened->revisions, opened->writer.handle);
+  *store = rl_take_ownership(&opened);
   return 0;
 }
 
@@ -102,7 +120,7 @@ void rl_store_close(rl_store *store) {
   if (store == NULL) return;
   rl_store_close_readers(store);
   rl_db_close(&store->writer);
-  if (store->lock >= 0) close(store->lock);
+  if (store->lock_fd >= 0) close(store->lock_fd);
   pthread_cond_destroy(&store->reader_returned);
   pthread_mutex_destroy(&store->readers_mutex);
   pthread_mutex_destroy(&store->writer_mutex);
@@ -111,40 +129,111 @@ void rl_store_close(rl_store *store) {
   free(store);
 }
 
-int rl_store_begin(rl_store *store, rl_error *err) {
-  pthread_mutex_lock(&store->writer_mutex);
-  if (rl_db_run(&store->writer, err, "begin") == 0) return 0;
-  pthread_mutex_unlock(&store->writer_mutex);
-  return -1;
+/* Locks the writer. Uses the wall clock, because ThreadSanitizer does not support pthread_mutex_clocklock; if the clock is set
+ * back meanwhile, the wait takes that much longer. */
+static int lock_writer(rl_store *store, rl_error *err) {
+  int64_t until_ns = rl_realtime_ns() + THREAD_WAIT_NS;
+  struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000), .tv_nsec = (long)(until_ns % 1000000000)};
+  atomic_fetch_add(&store->waiting_writers, 1);
+  int code = pthread_mutex_timedlock(&store->writer_mutex, &until);
+  atomic_fetch_sub(&store->waiting_writers, 1);
+  if (code == 0) return 0;
+  return rl_fail(err, RL_STORAGE, RL_STORAGE_LOCKED, "cannot use the database: another change is being stored: try again");
 }
 
-int rl_store_end(rl_store *store, int rc, rl_error *err) {
-  if (rc >= 0 && rl_db_run(&store->writer, err, "commit") < 0) rc = -1;
+static bool is_locked(const rl_error *err) { return err->domain == RL_STORAGE && err->code == RL_STORAGE_LOCKED; }
+
+static void pause_for_lock(void) { nanosleep(&(struct timespec){.tv_nsec = BEGIN_PAUSE_NS}, NULL); }
+
+bool rl_store_wait_at_start(const rl_error *err, int64_t begin_ns) {
+  if (!is_locked(err) || rl_monotonic_ns() - begin_ns >= START_WAIT_NS) return false;
+  pause_for_lock();
+  return true;
+}
+
+/* Tries once to begin a transaction. Unlocks the writer after a failure. */
+static int try_to_begin(rl_store *store, rl_error *err) {
+  sqlite3_busy_timeout(store->writer.handle, 0);
+  int rc = rl_db_run(&store->writer, err, "begin");
+  sqlite3_busy_timeout(store->writer.handle, (int)store->write_wait_ms);
+  if (rc < 0) pthread_mutex_unlock(&store->writer_mutex);
+  return rc;
+}
+
+/* Returns the time since which another program's lock has refused transactions. A refusal long after the last one starts that
+ * time again. */
+static int64_t note_refusal(rl_store *store) {
+  const int64_t now_ns = rl_monotonic_ns();
+  if (now_ns - atomic_exchange(&store->locked_until_ns, now_ns) > NEW_LOCK_NS || atomic_load(&store->locked_since_ns) == 0)
+    atomic_store(&store->locked_since_ns, now_ns);
+  return atomic_load(&store->locked_since_ns);
+}
+
+/* Waits for another program without the mutex, so that several threads wait at the same time, not in line. All of them together
+ * wait write_wait_ms: while a lock lasts longer, later transactions fail at once, so that no queue of requests forms. */
+int rl_store_begin_transaction(rl_store *store, rl_error *err) {
+  rl_error reason;
+  if (lock_writer(store, err) < 0) return -1;
+  while (try_to_begin(store, &reason) < 0) {
+    if (!is_locked(&reason) || rl_monotonic_ns() - note_refusal(store) >= store->write_wait_ms * 1000000) {
+      if (err != NULL) *err = reason;
+      return -1;
+    }
+    pause_for_lock();
+    if (lock_writer(store, err) < 0) return -1;
+  }
+  atomic_store(&store->locked_since_ns, 0);
+  rl_revisions_begin_transaction(&store->revisions, store->writer.handle);
+  return 0;
+}
+
+/* Without the pause, a thread that unlocks the mutex between two transactions mostly gets it again before a thread that waits. */
+int rl_store_begin_bulk_transaction(rl_store *store, rl_error *err) {
+  enum { PAUSE_NS = 200000, MAX_PAUSES = 500 };
+  for (int i = 0; i < MAX_PAUSES && atomic_load(&store->waiting_writers) > 0; i++)
+    nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+  return rl_store_begin_transaction(store, err);
+}
+
+int rl_store_end_change(rl_store *store, int rc, rl_change change, rl_error *err) {
+  if (rc >= 0) {
+    rl_revisions_begin_commit(&store->revisions);
+    if (rl_db_run(&store->writer, err, "commit") < 0) rc = -1;
+    rl_revisions_end_commit(&store->revisions, store->writer.handle, change);
+  }
   /* SQLite may have rolled back itself, for example on a full disk. */
   if (rc < 0 && !sqlite3_get_autocommit(store->writer.handle)) rl_db_run(&store->writer, NULL, "rollback");
   pthread_mutex_unlock(&store->writer_mutex);
   return rc;
 }
 
+int rl_store_end_transaction(rl_store *store, int rc, rl_error *err) {
+  return rl_store_end_change(store, rc, (rl_change){.everything = true}, err);
+}
+
+uint64_t rl_store_revision(rl_store *store, rl_revision_kind kind, int64_t job_id) {
+  return rl_revisions_read(&store->revisions, kind, job_id);
+}
+
 int rl_store_token_add(rl_store *store, const char *name, const char *hash, rl_error *err) {
-  if (rl_store_begin(store, err) < 0) return -1;
-  int rc =
-      rl_db_run(&store->writer, err, "token_insert", RL_TEXT(":hash", hash), RL_TEXT(":name", name), RL_INT(":now", rl_now_ns()));
-  return rl_store_end(store, rc, err);
+  if (rl_store_begin_transaction(store, err) < 0) return -1;
+  int rc = rl_db_run(&store->writer, err, "token_insert", RL_BIND_TEXT(":hash", hash), RL_BIND_TEXT(":name", name),
+                     RL_BIND_INTEGER(":now", rl_realtime_ns()));
+  return rl_store_end_transaction(store, rc, err);
 }
 
 int rl_store_token_remove(rl_store *store, const char *name, int64_t *count, rl_error *err) {
   int64_t removed = 0;
-  if (rl_store_begin(store, err) < 0) return -1;
-  int rc = rl_db_run(&store->writer, err, "token_delete", RL_TEXT(":name", name));
+  if (rl_store_begin_transaction(store, err) < 0) return -1;
+  int rc = rl_db_run(&store->writer, err, "token_delete", RL_BIND_TEXT(":name", name));
   if (rc == 0) removed = sqlite3_changes64(store->writer.handle);
-  if (rl_store_end(store, rc, err) < 0) return -1;
+  if (rl_store_end_transaction(store, rc, err) < 0) return -1;
   *count = removed;
   return 0;
 }
 
-int rl_store_bytes(rl_store *store, int64_t *database_bytes, int64_t *log_bytes, rl_error *err) {
-  rl_auto(rl_free_text) char *log = NULL;
+int rl_store_file_sizes(rl_store *store, int64_t *database_bytes, int64_t *log_bytes, rl_error *err) {
+  RL_CLEANUP(rl_free_text) char *log = NULL;
   struct stat database, wal = {0};
   if (asprintf(&log, "%s-wal", store->file) < 0) return rl_fail_errno(err, "cannot read the size of %s", store->file);
   if (stat(store->file, &database) < 0) return rl_fail_errno(err, "cannot read the size of %s", store->file);

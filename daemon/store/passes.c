@@ -16,8 +16,8 @@ static void copy_text(char *to, size_t size, sqlite3_stmt *row, int column) {
 }
 
 static int next_pass(rl_db *db, const char *device, rl_claim *claim, rl_error *err) {
-  rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
-  int found = rl_db_row(db, err, "pass_next", &row, RL_TEXT(":device", device));
+  RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
+  int found = rl_db_query_row(db, err, "pass_next", &row, RL_BIND_TEXT(":device", device));
   if (found <= 0) return found;
   *claim = (rl_claim){.job_id = sqlite3_column_int64(row, 0),
                       .run_id = sqlite3_column_int64(row, 1),
@@ -31,21 +31,21 @@ static int next_pass(rl_db *db, const char *device, rl_claim *claim, rl_error *e
   const char *source = (const char *)sqlite3_column_text(row, 9);
   if (source == NULL) return 1;
   claim->source = strdup(source);
-  return claim->source != NULL ? 1 : rl_fail(err, RL_SYS, ENOMEM, "out of memory for posted code");
+  return claim->source != NULL ? 1 : rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for posted code");
 }
 
 /* Executes an UPDATE ... RETURNING of a job, with :job and :now. Returns 1 if it changed the job, else 0. */
 static int update_returning(rl_db *db, const char *name, int64_t job_id, int64_t now, rl_error *err) {
-  rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
-  int changed = rl_db_row(db, err, name, &row, RL_INT(":job", job_id), RL_INT(":now", now));
+  RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
+  int changed = rl_db_query_row(db, err, name, &row, RL_BIND_INTEGER(":job", job_id), RL_BIND_INTEGER(":now", now));
   return changed > 0 && rl_db_step(db, row, err) < 0 ? -1 : changed;
 }
 
 static int claim_pass(rl_db *db, const char *device, rl_claim *claim, rl_error *err) {
   int found = next_pass(db, device, claim, err);
   if (found <= 0) return found;
-  int64_t now = rl_now_ns();
-  if (rl_db_run(db, err, "pass_start", RL_INT(":pass", claim->pass_id), RL_INT(":now", now)) < 0) return -1;
+  int64_t now = rl_realtime_ns();
+  if (rl_db_run(db, err, "pass_start", RL_BIND_INTEGER(":pass", claim->pass_id), RL_BIND_INTEGER(":now", now)) < 0) return -1;
   int started = update_returning(db, "job_start", claim->job_id, now, err);
   if (started > 0) started = rl_store_add_state_event(db, claim->job_id, RL_JOB_RUNNING, NULL, err);
   return started < 0 ? -1 : 1;
@@ -53,8 +53,9 @@ static int claim_pass(rl_db *db, const char *device, rl_claim *claim, rl_error *
 
 int rl_store_pass_claim(rl_store *store, const char *device, rl_claim *claim, rl_error *err) {
   rl_claim taken = {0};
-  if (rl_store_begin(store, err) < 0) return -1;
-  int rc = rl_store_end(store, claim_pass(&store->writer, device, &taken, err), err);
+  if (rl_store_begin_transaction(store, err) < 0) return -1;
+  int rc = claim_pass(&store->writer, device, &taken, err);
+  rc = rl_store_end_change(store, rc, (rl_change){.job_id = taken.job_id, .lists = true}, err);
   if (rc > 0) *claim = taken;
   else rl_claim_clear(&taken);
   return rc;
@@ -67,15 +68,14 @@ int rl_store_pass_claim(rl_store *store, const char *device, rl_claim *claim, rl
 static int mark_suspect_times(rl_db *db, int64_t pass, rl_error *err) {
   static const char *const steps[] = {"pass_ceilings", "floors_insert", "epochs_suspect", "samples_suspect", "samples_throttled"};
   for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
-    if (rl_db_run(db, err, steps[i], RL_INT(":pass", pass)) < 0) return -1;
+    if (rl_db_run(db, err, steps[i], RL_BIND_INTEGER(":pass", pass)) < 0) return -1;
   return 0;
 }
 
-/* Returns 1 if the pass is running; 0 if it is already committed. *job_done: whether its job is completed. */
-static int check_claim(rl_db *db, const rl_claim *claim, bool *job_done, rl_error *err) {
-  rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
-  int found = rl_db_row(db, err, "pass_state", &row, RL_INT(":job", claim->job_id), RL_INT(":run", claim->run_id),
-                        RL_INT(":pass", claim->pass_id));
+int rl_store_check_claim(rl_db *db, const rl_claim *claim, bool *job_done, rl_error *err) {
+  RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
+  int found = rl_db_query_row(db, err, "pass_state", &row, RL_BIND_INTEGER(":job", claim->job_id),
+                              RL_BIND_INTEGER(":run", claim->run_id), RL_BIND_INTEGER(":pass", claim->pass_id));
   if (found < 0) return -1;
   if (found == 0)
     return rl_fail(err, RL_HTTP, 404, "there is no pass %lld of job %lld", (long long)claim->pass_id, (long long)claim->job_id);
@@ -88,30 +88,93 @@ static int check_claim(rl_db *db, const rl_claim *claim, bool *job_done, rl_erro
                  (long long)claim->job_id, job, (long long)claim->pass_id, pass);
 }
 
-static int commit_pass(rl_db *db, const rl_claim *claim, const rl_records *records, const char *reason, bool *job_done,
-                       rl_error *err) {
-  int is_running = check_claim(db, claim, job_done, err);
+/* The size in memory of the kernels and their records that one transaction stores: some 260 instructions or 3,100 metrics. */
+enum { KERNEL_SLICE_BYTES = 1 << 20 };
+
+/* Inserts the kernels after *position and shows them to queries. */
+static int commit_kernels(rl_db *db, const rl_claim *claim, const rl_records *records, rl_kernel_position *position,
+                          rl_error *err) {
+  bool is_first = position->kind == 0;
+  if (is_first && rl_db_run(db, err, "kernels_discard", RL_BIND_INTEGER(":pass", claim->pass_id)) < 0) return -1;
+  if (rl_store_insert_kernels(db, claim, records, SIZE_MAX, position, err) < 0) return -1;
+  return rl_db_run(db, err, "kernels_commit", RL_BIND_INTEGER(":pass", claim->pass_id));
+}
+
+static int commit_pass(rl_db *db, const rl_claim *claim, const rl_records *records, const char *reason,
+                       rl_kernel_position *position, bool *job_done, rl_error *err) {
+  int is_running = rl_store_check_claim(db, claim, job_done, err);
   if (is_running <= 0) return is_running;
-  static const rl_records no_records;
-  if (records == NULL) records = &no_records;
-  int64_t now = rl_now_ns();
-  if (rl_store_insert_records(db, claim, records, err) < 0 ||
-      rl_db_run(db, err, "pass_finish", RL_INT(":pass", claim->pass_id), RL_TEXT(":reason", reason), RL_INT(":now", now),
-                RL_INT(":rows", records->row_count), RL_TEXT_OR_NULL(":commit", records->facts.commit),
-                RL_TEXT_OR_NULL(":facts", records->facts.device_facts)) < 0 ||
+  int64_t now = rl_realtime_ns();
+  if (rl_store_insert_records(db, claim, records, err) < 0 || commit_kernels(db, claim, records, position, err) < 0 ||
+      rl_db_run(db, err, "pass_finish", RL_BIND_INTEGER(":pass", claim->pass_id), RL_BIND_TEXT(":reason", reason),
+                RL_BIND_INTEGER(":now", now), RL_BIND_TEXT_OR_NULL(":commit", records->metadata.commit),
+                RL_BIND_TEXT_OR_NULL(":properties", records->metadata.device_properties)) < 0 ||
       (claim->pass == RL_PASS_TIMING && mark_suspect_times(db, claim->pass_id, err) < 0) ||
+      rl_store_summarize_run(db, claim->run_id, err) < 0 ||
       rl_store_add_pass_event(db, claim, reason != NULL ? "unavailable" : "completed", reason, err) < 0)
     return -1;
   int completed = update_returning(db, "job_complete", claim->job_id, now, err);
   *job_done = completed > 0;
-  return completed > 0 ? rl_store_add_state_event(db, claim->job_id, RL_JOB_COMPLETED, NULL, err) : completed;
+  if (completed <= 0) return completed;
+  return rl_store_summarize_job(db, claim->job_id, err) < 0
+             ? -1
+             : rl_store_add_state_event(db, claim->job_id, RL_JOB_COMPLETED, NULL, err);
+}
+
+static int commit_transaction(rl_store *store, const rl_claim *claim, const rl_records *records, const char *reason,
+                              rl_kernel_position *position, bool *job_done, rl_error *err) {
+  if (rl_store_begin_transaction(store, err) < 0) return -1;
+  int rc = commit_pass(&store->writer, claim, records, reason, position, job_done, err);
+  return rl_store_end_change(store, rc, (rl_change){.job_id = claim->job_id, .lists = true, .ceilings = true}, err);
+}
+
+/* Deletes the kernels of a pass that is not committed, in short transactions. */
+static int discard_kernels(rl_store *store, int64_t pass, rl_error *err) {
+  enum { BATCH_KERNELS = 2 };
+  int64_t deleted = BATCH_KERNELS;
+  while (deleted == BATCH_KERNELS) {
+    if (rl_store_begin_bulk_transaction(store, err) < 0) return -1;
+    int rc = rl_db_run(&store->writer, err, "kernels_discard", RL_BIND_INTEGER(":pass", pass),
+                       RL_BIND_INTEGER(":batch", BATCH_KERNELS));
+    deleted = sqlite3_changes64(store->writer.handle);
+    if (rl_store_end_change(store, rc, (rl_change){0}, err) < 0) return -1;
+  }
+  return 0;
+}
+
+/* Returns 1 after the last slice, else 0; 1 also if the pass is already committed. Inside a transaction. */
+static int insert_kernel_slice(rl_db *db, const rl_claim *claim, const rl_records *records, rl_kernel_position *position,
+                               rl_error *err) {
+  bool job_done;
+  int is_running = rl_store_check_claim(db, claim, &job_done, err);
+  if (is_running <= 0) return is_running < 0 ? -1 : 1;
+  return rl_store_insert_kernels(db, claim, records, KERNEL_SLICE_BYTES, position, err);
+}
+
+/* Stores kernels in slices if they are more than one; each starts after all waiting writers. */
+static int store_kernel_slices(rl_store *store, const rl_claim *claim, const rl_records *records, rl_kernel_position *position,
+                               rl_error *err) {
+  if (rl_store_kernel_bytes(records) <= KERNEL_SLICE_BYTES) return 0;
+  if (discard_kernels(store, claim->pass_id, err) < 0) return -1;
+  for (int rc = 0; rc == 0;) {
+    if (rl_store_begin_bulk_transaction(store, err) < 0) return -1;
+    rc = insert_kernel_slice(&store->writer, claim, records, position, err);
+    if (rl_store_end_change(store, rc, (rl_change){0}, err) < 0) return -1;
+    if (rc < 0) return -1;
+  }
+  return 0;
 }
 
 int rl_store_pass_commit(rl_store *store, const rl_claim *claim, const rl_records *records, const char *reason, bool *job_done,
                          rl_error *err) {
+  static const rl_records no_records;
+  rl_kernel_position position = {0};
   bool done = false;
-  if (rl_store_begin(store, err) < 0) return -1;
-  if (rl_store_end(store, commit_pass(&store->writer, claim, records, reason, &done, err), err) < 0) return -1;
+  if (records == NULL) records = &no_records;
+  int rc = store_kernel_slices(store, claim, records, &position, err);
+  if (rc == 0) rc = commit_transaction(store, claim, records, reason, &position, &done, err);
+  if (rc < 0 && position.kind != 0) discard_kernels(store, claim->pass_id, NULL); /* else the next commit or start does */
+  if (rc < 0) return -1;
   *job_done = done;
   return 0;
 }
@@ -128,14 +191,14 @@ static const crash_kind worker_crash = {"worker", "job_died"}, daemon_crash = {"
 
 /* Increments the job's number of crashes, returns it in *crashes, and sets the pass to pending. */
 static int count_crash(rl_db *db, crash_kind kind, const rl_claim *claim, const char *reason, int64_t *crashes, rl_error *err) {
-  rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
-  int found = rl_db_row(db, err, kind.count_statement, &row, RL_INT(":job", claim->job_id));
+  RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
+  int found = rl_db_query_row(db, err, kind.count_statement, &row, RL_BIND_INTEGER(":job", claim->job_id));
   if (found < 0) return -1;
   if (found == 0) return rl_fail(err, RL_HTTP, 404, "there is no job %lld", (long long)claim->job_id);
   *crashes = sqlite3_column_int64(row, 0);
   if (rl_db_step(db, row, err) < 0) return -1;
-  return rl_db_run(db, err, "pass_died", RL_INT(":pass", claim->pass_id), RL_INT(":job", claim->job_id),
-                   RL_TEXT(":reason", reason));
+  return rl_db_run(db, err, "pass_died", RL_BIND_INTEGER(":pass", claim->pass_id), RL_BIND_INTEGER(":job", claim->job_id),
+                   RL_BIND_TEXT(":reason", reason));
 }
 
 /* Counts a crash and sets the pass to pending. At max_crashes fails the job and sets *job_failed. */
@@ -152,20 +215,20 @@ static int record_crash(rl_db *db, crash_kind kind, const rl_claim *claim, const
   return rl_store_set_final_state(db, claim->job_id, RL_JOB_FAILED, &problem, err);
 }
 
-int rl_store_pass_died(rl_store *store, const rl_claim *claim, const char *reason, int64_t max_deaths, bool *job_failed,
-                       rl_error *err) {
+int rl_store_record_worker_crash(rl_store *store, const rl_claim *claim, const char *reason, int64_t max_deaths, bool *job_failed,
+                                 rl_error *err) {
   bool failed = false;
-  if (rl_store_begin(store, err) < 0) return -1;
-  if (rl_store_end(store, record_crash(&store->writer, worker_crash, claim, reason, max_deaths, &failed, err), err) < 0)
-    return -1;
+  if (rl_store_begin_transaction(store, err) < 0) return -1;
+  int rc = record_crash(&store->writer, worker_crash, claim, reason, max_deaths, &failed, err);
+  if (rl_store_end_change(store, rc, (rl_change){.job_id = claim->job_id, .lists = true}, err) < 0) return -1;
   *job_failed = failed;
   return 0;
 }
 
 /* Finds a pass that a crash left running. Returns 1 and fills the ids, the pass and the variant of *claim; 0 if there is none. */
 static int next_crashed_pass(rl_db *db, rl_claim *claim, rl_error *err) {
-  rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
-  int found = rl_db_row(db, err, "pass_crashed", &row);
+  RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
+  int found = rl_db_query_row(db, err, "pass_crashed", &row);
   if (found <= 0) return found;
   *claim = (rl_claim){.job_id = sqlite3_column_int64(row, 0),
                       .run_id = sqlite3_column_int64(row, 1),
@@ -175,7 +238,7 @@ static int next_crashed_pass(rl_db *db, rl_claim *claim, rl_error *err) {
   return 1;
 }
 
-int rl_store_count_crashes(rl_db *db, int64_t max_crashes, rl_error *err) {
+int rl_store_record_daemon_crashes(rl_db *db, int64_t max_crashes, rl_error *err) {
   rl_claim claim;
   bool failed;
   int found;

@@ -1,10 +1,19 @@
 /* Runs queries on a pool of reader connections. A cursor is a connection together with its current query. */
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "store/store_internal.h"
 
-enum { READERS_MAX = 32, READER_WAIT_S = 2 };
+enum {
+  MAX_READERS = 32,
+  READER_WAIT_S = 2,
+  MAX_STATEMENT_NAME = 64,
+  STEPS_BETWEEN_CHECKS = 1000 /* of SQLite's virtual machine, about 50 us */
+};
+
+static _Thread_local const rl_query_limit *thread_limit;
 
 struct rl_cursor {
   rl_store *store;
@@ -33,6 +42,27 @@ static const char *const query_names[RL_QUERIES] = {
     [RL_QUERY_TOKENS] = "tokens",
 };
 
+/* Queries with a separate statement for each combination of these parameters, named jobs, jobs_kind, jobs_kind_state, ... */
+enum { MAX_CHOOSING = 3 };
+static const char *const choosing_parameters[RL_QUERIES][MAX_CHOOSING] = {
+    [RL_QUERY_JOBS] = {":kind", ":state", ":device"},
+    [RL_QUERY_HISTORY] = {":like"},
+};
+
+static bool is_bound(const char *name, const rl_binding *bindings, int count) {
+  for (int i = 0; i < count; i++)
+    if (strcmp(bindings[i].name, name) == 0) return !rl_binding_is_null(&bindings[i]);
+  return false;
+}
+
+/* Writes the name of the statement that executes the query with these bindings. */
+static void choose_statement(rl_query query, const rl_binding *bindings, int count, char name[static MAX_STATEMENT_NAME]) {
+  int length = snprintf(name, MAX_STATEMENT_NAME, "%s", query_names[query]);
+  for (int i = 0; i < MAX_CHOOSING && choosing_parameters[query][i] != NULL; i++)
+    if (is_bound(choosing_parameters[query][i], bindings, count))
+      length += snprintf(name + length, (size_t)(MAX_STATEMENT_NAME - length), "_%s", choosing_parameters[query][i] + 1);
+}
+
 static void free_cursor(rl_cursor *cursor) {
   rl_db_close(&cursor->db);
   free(cursor);
@@ -40,42 +70,51 @@ static void free_cursor(rl_cursor *cursor) {
 
 RL_DEFINE_CLEANUP(cursor_cleanup, rl_cursor *, free_cursor, NULL)
 
+void rl_store_limit_queries(const rl_query_limit *limit) { thread_limit = limit; }
+
+/* SQLite calls it while a query runs; 1 interrupts the query. */
+static int check_limit(void *context) {
+  (void)context;
+  return thread_limit != NULL && thread_limit->is_exceeded(thread_limit->context);
+}
+
 static rl_cursor *open_reader(rl_store *store, rl_error *err) {
-  rl_auto(cursor_cleanup) rl_cursor *cursor = calloc(1, sizeof *cursor);
+  RL_CLEANUP(cursor_cleanup) rl_cursor *cursor = calloc(1, sizeof *cursor);
   if (cursor == NULL) {
     rl_fail_errno(err, "cannot open a reader connection");
     return NULL;
   }
   cursor->store = store;
   if (rl_db_open(store->file, SQLITE_OPEN_READONLY, rl_statements, &cursor->db, err) < 0 ||
-      rl_db_script(&cursor->db, "open_reader", err) < 0)
+      rl_db_execute_named(&cursor->db, "open_reader", err) < 0 || rl_store_add_storing_function(store, &cursor->db, err) < 0)
     return NULL;
-  return rl_steal(&cursor);
+  sqlite3_progress_handler(cursor->db.handle, STEPS_BETWEEN_CHECKS, check_limit, NULL);
+  return rl_take_ownership(&cursor);
 }
 
-/* Returns an idle reader, a new one, or one that is returned within READER_WAIT_S. NULL with RL_HTTP 503 after that time. */
-static rl_cursor *take_reader(rl_store *store, rl_error *err) {
-  struct timespec until;
-  clock_gettime(CLOCK_MONOTONIC, &until);
-  until.tv_sec += READER_WAIT_S;
+/* Returns an idle reader, a new one, or one that is returned within READER_WAIT_S. NULL with RL_LIMIT_BUSY after that time. */
+static rl_cursor *acquire_reader(rl_store *store, rl_error *err) {
+  struct timespec deadline;
+  clock_gettime(CLOCK_MONOTONIC, &deadline);
+  deadline.tv_sec += READER_WAIT_S;
   pthread_mutex_lock(&store->readers_mutex);
-  int waited = 0;
-  while (store->idle == NULL && store->readers >= READERS_MAX && waited != ETIMEDOUT)
-    waited = pthread_cond_timedwait(&store->reader_returned, &store->readers_mutex, &until);
-  rl_cursor *cursor = store->idle;
-  bool may_open = cursor == NULL && store->readers < READERS_MAX;
-  if (cursor != NULL) store->idle = cursor->next;
-  if (may_open) store->readers++;
+  int wait_result = 0;
+  while (store->idle_readers == NULL && store->reader_count >= MAX_READERS && wait_result != ETIMEDOUT)
+    wait_result = pthread_cond_timedwait(&store->reader_returned, &store->readers_mutex, &deadline);
+  rl_cursor *cursor = store->idle_readers;
+  bool may_open = cursor == NULL && store->reader_count < MAX_READERS;
+  if (cursor != NULL) store->idle_readers = cursor->next;
+  if (may_open) store->reader_count++;
   pthread_mutex_unlock(&store->readers_mutex);
   if (cursor != NULL) return cursor;
   if (!may_open) {
-    rl_fail(err, RL_HTTP, 503, "%d readers are using the database: try again later", READERS_MAX);
+    rl_fail(err, RL_LIMIT, RL_LIMIT_BUSY, "%d readers are using the database: try again later", MAX_READERS);
     return NULL;
   }
   cursor = open_reader(store, err);
   if (cursor == NULL) {
     pthread_mutex_lock(&store->readers_mutex);
-    store->readers--;
+    store->reader_count--;
     pthread_cond_signal(&store->reader_returned);
     pthread_mutex_unlock(&store->readers_mutex);
   }
@@ -84,19 +123,21 @@ static rl_cursor *take_reader(rl_store *store, rl_error *err) {
 
 static int start_query(rl_store *store, const char *name, const rl_binding *bindings, int count, rl_cursor **cursor,
                        rl_error *err) {
-  rl_auto(rl_cursor_cleanup) rl_cursor *taken = take_reader(store, err);
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *taken = acquire_reader(store, err);
   if (taken == NULL) return -1;
-  if (rl_db_start(&taken->db, name, bindings, count, &taken->row, err) < 0) return -1;
-  *cursor = rl_steal(&taken);
+  if (rl_db_prepare(&taken->db, name, bindings, count, &taken->row, err) < 0) return -1;
+  *cursor = rl_take_ownership(&taken);
   return 0;
 }
 
 int rl_store_query(rl_store *store, rl_query query, const rl_binding *bindings, int count, rl_cursor **cursor, rl_error *err) {
-  return start_query(store, query_names[query], bindings, count, cursor, err);
+  char name[MAX_STATEMENT_NAME];
+  choose_statement(query, bindings, count, name);
+  return start_query(store, name, bindings, count, cursor, err);
 }
 
 int rl_cursor_next(rl_cursor *cursor, const char **json, rl_error *err) {
-  if (cursor->row == NULL) return 0; /* at the end; another step would restart the statement */
+  if (cursor->row == NULL) return 0; /* the query has ended; another step would restart the statement */
   int rc = rl_db_step(&cursor->db, cursor->row, err);
   if (rc <= 0) {
     cursor->row = NULL;
@@ -117,19 +158,19 @@ void rl_cursor_close(rl_cursor *cursor) {
   sqlite3_reset(cursor->row);
   cursor->row = NULL;
   pthread_mutex_lock(&store->readers_mutex);
-  cursor->next = store->idle;
-  store->idle = cursor;
+  cursor->next = store->idle_readers;
+  store->idle_readers = cursor;
   pthread_cond_signal(&store->reader_returned);
   pthread_mutex_unlock(&store->readers_mutex);
 }
 
-int rl_store_job_by_key(rl_store *store, const char *key, const char *body_sha256, int64_t *id, rl_error *err) {
-  rl_auto(rl_cursor_cleanup) rl_cursor *cursor = take_reader(store, err);
-  return cursor != NULL ? rl_store_read_key(&cursor->db, key, body_sha256, id, err) : -1;
+int rl_store_find_job_by_key(rl_store *store, const char *key, const char *body_sha256, int64_t *id, rl_error *err) {
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = acquire_reader(store, err);
+  return cursor != NULL ? rl_store_read_job_by_key(&cursor->db, key, body_sha256, id, err) : -1;
 }
 
 int rl_store_job_status(rl_store *store, int64_t job_id, rl_job_status *status, rl_error *err) {
-  rl_auto(rl_cursor_cleanup) rl_cursor *cursor = take_reader(store, err);
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = acquire_reader(store, err);
   return cursor != NULL ? rl_store_read_status(&cursor->db, job_id, status, err) : -1;
 }
 
@@ -142,42 +183,52 @@ int rl_store_job_state(rl_store *store, int64_t job_id, rl_job_state *state, rl_
 
 /* *found: whether the statement yields a row. */
 static int has_row(rl_store *store, const char *name, rl_binding binding, bool *found, rl_error *err) {
-  rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   if (start_query(store, name, &binding, 1, &cursor, err) < 0) return -1;
   int rc = rl_db_step(&cursor->db, cursor->row, err);
   if (rc >= 0) *found = rc > 0;
   return rc < 0 ? -1 : 0;
 }
 
-int rl_store_ceilings_due(rl_store *store, int64_t pass_id, bool *due, rl_error *err) {
-  return has_row(store, "ceilings_due", (rl_binding)RL_INT(":pass", pass_id), due, err);
+int rl_store_are_ceilings_due(rl_store *store, int64_t pass_id, bool *due, rl_error *err) {
+  return has_row(store, "ceilings_due", (rl_binding)RL_BIND_INTEGER(":pass", pass_id), due, err);
 }
 
 int rl_store_has_run(rl_store *store, int64_t run_id, bool *found, rl_error *err) {
-  return has_row(store, "run_exists", (rl_binding)RL_INT(":run", run_id), found, err);
+  return has_row(store, "run_exists", (rl_binding)RL_BIND_INTEGER(":run", run_id), found, err);
 }
 
-int rl_store_jobs_count(rl_store *store, rl_job_counts *counts, rl_error *err) {
-  rl_auto(rl_cursor_cleanup) rl_cursor *cursor = take_reader(store, err);
+int rl_store_job_of_run(rl_store *store, int64_t run_id, int64_t *job_id, rl_error *err) {
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  if (start_query(store, "run_job", RL_BINDINGS(RL_BIND_INTEGER(":run", run_id)), &cursor, err) < 0) return -1;
+  int found = rl_db_step(&cursor->db, cursor->row, err);
+  if (found < 0) return -1;
+  if (found == 0) return rl_fail(err, RL_HTTP, 404, "There is no run %lld.", (long long)run_id);
+  *job_id = sqlite3_column_int64(cursor->row, 0);
+  return 0;
+}
+
+int rl_store_count_jobs(rl_store *store, rl_job_counts *counts, rl_error *err) {
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = acquire_reader(store, err);
   return cursor != NULL ? rl_store_read_counts(&cursor->db, counts, err) : -1;
 }
 
-int rl_store_token_count(rl_store *store, int64_t *count, rl_error *err) {
-  rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+int rl_store_count_tokens(rl_store *store, int64_t *count, rl_error *err) {
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   if (start_query(store, "token_count", NULL, 0, &cursor, err) < 0) return -1;
   if (rl_db_step(&cursor->db, cursor->row, err) < 0) return -1;
   *count = sqlite3_column_int64(cursor->row, 0);
   return 0;
 }
 
-int rl_store_token_known(rl_store *store, const char *hash, bool *known, rl_error *err) {
-  return has_row(store, "token_exists", (rl_binding)RL_TEXT(":hash", hash), known, err);
+int rl_store_has_token(rl_store *store, const char *hash, bool *known, rl_error *err) {
+  return has_row(store, "token_exists", (rl_binding)RL_BIND_TEXT(":hash", hash), known, err);
 }
 
 void rl_store_close_readers(rl_store *store) {
-  while (store->idle != NULL) {
-    rl_cursor *cursor = store->idle;
-    store->idle = cursor->next;
+  while (store->idle_readers != NULL) {
+    rl_cursor *cursor = store->idle_readers;
+    store->idle_readers = cursor->next;
     free_cursor(cursor);
   }
 }

@@ -6,12 +6,13 @@
 #include "model/records.h"
 
 typedef struct rl_record_table {
-  const char *table;
+  const char *table;     /* NULL: activity.c stores these records */
   const char *statement; /* "insert_TABLE" */
-  bool has_kernel_id;    /* true: the key is kernel_id, looked up by the record's ordinal; false: pass_id */
-  bool numbered;         /* has a column `ordinal`: the record's index in its array */
+  /* The column that says what a row belongs to: "pass_id"; "stored_for" of a kernel until its pass is committed; "kernel_id", the
+   * kernel that has the record's ordinal. */
+  const char *owner_column;
 } rl_record_table;
 
-extern const rl_record_table rl_record_tables[RL_RECORD_KINDS];
+extern const rl_record_table rl_record_tables[RL_RECORD_KIND_COUNT];
 
 #endif

@@ -3,11 +3,15 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "store/store_internal.h"
+
 extern const rl_embedded rl_tables_and_views[], rl_migrations[]; /* schema/sql */
 
 const rl_schema *rl_current_schema(void) {
-  static const rl_schema current = {
-      .tables = &rl_tables_and_views[0], .views = &rl_tables_and_views[1], .migrations = rl_migrations};
+  static const rl_schema current = {.tables = &rl_tables_and_views[0],
+                                    .views = &rl_tables_and_views[1],
+                                    .migrations = rl_migrations,
+                                    .store_summaries = rl_store_summarize_all};
   return &current;
 }
 
@@ -25,8 +29,8 @@ typedef struct identity {
 } identity;
 
 static int read_identity(rl_db *db, identity *found, rl_error *err) {
-  rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
-  if (rl_db_row(db, err, "schema_identity", &row) < 0) return -1;
+  RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
+  if (rl_db_query_row(db, err, "schema_identity", &row) < 0) return -1;
   *found = (identity){.application_id = sqlite3_column_int64(row, 0),
                       .version = sqlite3_column_int64(row, 1),
                       .empty = sqlite3_column_int64(row, 2) == 0,
@@ -72,9 +76,9 @@ RL_DEFINE_CLEANUP(free_sql, char *, sqlite3_free, NULL)
 /* Drops one view at a time, because a statement that reads the schema must not be active while the schema changes. */
 static int drop_views(rl_db *db, rl_error *err) {
   for (;;) {
-    rl_auto(free_sql) char *drop = NULL;
+    RL_CLEANUP(free_sql) char *drop = NULL;
     sqlite3_stmt *row = NULL;
-    int found = rl_db_row(db, err, "drop_view", &row);
+    int found = rl_db_query_row(db, err, "drop_view", &row);
     if (found <= 0) return found;
     drop = sqlite3_mprintf("%s", sqlite3_column_text(row, 0));
     sqlite3_reset(row);
@@ -91,8 +95,8 @@ static int run_migrations(rl_db *db, const rl_schema *schema, int64_t version, r
 }
 
 static int check_foreign_keys(rl_db *db, rl_error *err) {
-  rl_auto(rl_db_release) sqlite3_stmt *row = NULL;
-  int violated = rl_db_row(db, err, "foreign_key_check", &row);
+  RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
+  int violated = rl_db_query_row(db, err, "foreign_key_check", &row);
   if (violated <= 0) return violated;
   return rl_fail(err, RL_STORAGE, RL_STORAGE_INTERNAL, "the upgrade of the schema leaves rows that refer to nothing");
 }
@@ -110,8 +114,9 @@ static int change_schema(rl_db *db, const rl_schema *schema, rl_error *err) {
   if (found.version >= current) return 0;
   int rc =
       found.empty ? rl_db_execute(db, schema->tables->text, "create the tables", err) : upgrade(db, schema, found.version, err);
-  if (rc < 0 || rl_db_execute(db, schema->views->text, "create the views", err) < 0 || read_identity(db, &found, err) < 0)
-    return -1;
+  if (rc < 0 || rl_db_execute(db, schema->views->text, "create the views", err) < 0) return -1;
+  if (!found.empty && schema->store_summaries != NULL && schema->store_summaries(db, err) < 0) return -1;
+  if (read_identity(db, &found, err) < 0) return -1;
   if (found.version == current && found.application_id == RL_APPLICATION_ID) return 0;
   return rl_fail(err, RL_STORAGE, RL_STORAGE_INTERNAL, "the schema has version %d after its change to version %d",
                  (int)found.version, current);

@@ -12,6 +12,7 @@ enum { RL_APPLICATION_ID = 0x726f6f66 /* "roof" */, RL_SCHEMA_FIRST_VERSION = 12
 typedef struct rl_schema {
   const rl_embedded *tables, *views; /* SQL of the current version */
   const rl_embedded *migrations;     /* ascending: "0013_name" upgrades the tables of version 12 to 13 and sets user_version */
+  int (*store_summaries)(rl_db *db, rl_error *err); /* stores the summaries that views compute; NULL: there are none */
 } rl_schema;
 
 const rl_schema *rl_current_schema(void); /* schema/sql/tables.sql, views.sql, migrations/ */
@@ -21,7 +22,8 @@ const rl_schema *rl_current_schema(void); /* schema/sql/tables.sql, views.sql, m
  * may_change is false. */
 int rl_schema_check(rl_db *db, const rl_schema *schema, bool may_change, rl_error *err);
 /* Creates or upgrades the schema in one transaction. Called if rl_schema_check returned 1. An upgrade drops all views, runs the
- * migrations to versions above the database's, and creates the views. */
+ * migrations to versions above the database's, creates the views, and stores the summaries again: a version that changes their
+ * computation needs a migration. */
 int rl_schema_apply(rl_db *db, const rl_schema *schema, rl_error *err);
 
 #endif

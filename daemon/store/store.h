@@ -16,60 +16,92 @@
 typedef struct rl_store rl_store;
 
 /* Opens the database in the state folder. Creates the folder (mode 0700) and the database if they are missing, and upgrades an
- * older schema. RL_SYS if the folder is not writable or another daemon uses it; RL_INPUT if this program can't use the database.
- */
+ * older schema. RL_ERRNO if the folder is not writable or another daemon uses it; RL_INPUT if this program can't use the
+ * database. */
 int rl_store_open(const char *folder, rl_store **store, rl_error *err);
 /* Opens the database even if a daemon is using it, for programs that add tokens. RL_INPUT if a daemon is running and its schema
  * is older than this program's. */
 int rl_store_open_shared(const char *folder, rl_store **store, rl_error *err);
 void rl_store_close(rl_store *store);
+/* For the start of the daemon, when no client waits: after a function that began at begin_ns (monotonic) has failed with err,
+ * waits a moment and returns true if another program held the database's lock, such as `rooflinectl token`, and 5 s have not
+ * passed. */
+bool rl_store_wait_at_start(const rl_error *err, int64_t begin_ns);
 
 /* --- writing: jobs ----------------------------------------------------------------------------------------------------- */
 /* Each function that changes the state of a job or a pass inserts the event that reports it in the same transaction. */
 
+/* Records, in memory only, whether results of a running job wait to be stored. Queries then show its state as `storing`. */
+void rl_store_set_storing(rl_store *store, int64_t job_id, bool is_storing);
+bool rl_store_is_storing(const rl_store *store, int64_t job_id);
 /* Inserts a job, its runs and their passes. key, existing: see rl_queue_submit. RL_HTTP 429 if queue_limit jobs are queued. */
 int rl_store_job_insert(rl_store *store, const rl_job_spec *spec, const char *key, const char *body_sha256, int64_t queue_limit,
                         int64_t *id, bool *existing, rl_error *err);
 /* Stores the compiler's log of a run, in place of an earlier one. */
-int rl_store_run_log(rl_store *store, int64_t run_id, const char *text, rl_error *err);
+int rl_store_set_run_log(rl_store *store, int64_t run_id, const char *text, rl_error *err);
 /* Called when the daemon starts. Sets running and interrupted jobs to queued and their unfinished passes to pending; *count: the
  * number of these jobs. A pass that is still running shows that the daemon crashed during it: adds 1 to the job's daemon_deaths,
- * and fails the job instead at max_crashes. */
+ * and fails the job instead of requeuing it if daemon_deaths reaches max_crashes. */
 int rl_store_jobs_requeue(rl_store *store, int64_t max_crashes, int64_t *count, rl_error *err);
 /* Sets the next pass of a device to running. Returns 1 and fills *claim, which the caller clears; 0 if no pass is pending.
  * claim->deadline_ns is a duration here, the job's deadline_s in ns; 0: as configured. */
 int rl_store_pass_claim(rl_store *store, const char *device, rl_claim *claim, rl_error *err);
-/* Stores all records of a pass and sets it to completed, or to unavailable if reason is not NULL, in one transaction. After the
+/* Stores all records of a pass and sets it to completed, or to unavailable if reason is not NULL. Readers see all of it at once;
+ * many kernels with their metrics, instructions and points are stored in several transactions before the last one. After the
  * job's last pass also completes the job and sets *job_done. A second commit of a pass changes nothing. RL_HTTP 409 if the pass
  * is not running, 404 if it does not exist. */
 int rl_store_pass_commit(rl_store *store, const rl_claim *claim, const rl_records *records, const char *reason, bool *job_done,
                          rl_error *err);
 /* *due: whether the daemon should measure the ceilings of the pass's device again, because its driver or clocks have changed. */
-int rl_store_ceilings_due(rl_store *store, int64_t pass_id, bool *due, rl_error *err);
-/* Adds 1 to the job's worker_deaths and sets the pass to pending. At max_deaths fails the job and sets *job_failed. */
-int rl_store_pass_died(rl_store *store, const rl_claim *claim, const char *reason, int64_t max_deaths, bool *job_failed,
-                       rl_error *err);
+int rl_store_are_ceilings_due(rl_store *store, int64_t pass_id, bool *due, rl_error *err);
+/* Adds 1 to the job's worker_deaths and sets the pass to pending. If worker_deaths reaches max_deaths, fails the job and sets
+ * *job_failed. */
+int rl_store_record_worker_crash(rl_store *store, const rl_claim *claim, const char *reason, int64_t max_deaths, bool *job_failed,
+                                 rl_error *err);
 /* Sets a job to a final state or to interrupted. problem: why it failed, or NULL. RL_HTTP 404 if the job does not exist, 409 if
  * its state is already final. */
 int rl_store_job_finish(rl_store *store, int64_t job_id, rl_job_state state, const rl_error *problem, rl_error *err);
 /* Returns 1 and sets *id if a job has this Idempotency-Key and body; 0 if no job has the key. RL_HTTP 422 if the bodies differ.
  */
-int rl_store_job_by_key(rl_store *store, const char *key, const char *body_sha256, int64_t *id, rl_error *err);
+int rl_store_find_job_by_key(rl_store *store, const char *key, const char *body_sha256, int64_t *id, rl_error *err);
 int rl_store_job_state(rl_store *store, int64_t job_id, rl_job_state *state, rl_error *err);    /* RL_HTTP 404 */
 int rl_store_job_status(rl_store *store, int64_t job_id, rl_job_status *status, rl_error *err); /* RL_HTTP 404 */
 int rl_store_has_run(rl_store *store, int64_t run_id, bool *found, rl_error *err);
-int rl_store_jobs_count(rl_store *store, rl_job_counts *counts, rl_error *err);
+int rl_store_count_jobs(rl_store *store, rl_job_counts *counts, rl_error *err);
 
-/* --- events, tokens, retention, backup
- * ------------------------------------------------------------------------------------------------- */
-/* Appends an event to a job. data: JSON text of an object. *seq: the event's number within the job, from 1 without gaps. */
+/* --- writing: activity rows -------------------------------------------------------------------------------------------- */
+/* The rows of a running pass are stored in slices while the worker sends them. No query shows them until the pass is committed.
+ */
+enum { RL_SLICE_ROWS = 4096 }; /* max number of activity rows in one transaction */
+/* How much of a pass is stored, and the dictionary of the values that its rows share. One for each attempt to execute a pass. Not
+ * thread-safe. */
+typedef struct rl_activity_appender rl_activity_appender;
+rl_activity_appender *rl_activity_appender_new(void); /* NULL: out of memory */
+void rl_activity_appender_free(rl_activity_appender *appender);
+/* Returns how many rows of the pass are stored; NULL: 0. */
+int64_t rl_activity_appender_row_count(const rl_activity_appender *appender);
+/* Sets *count to the number of stored activity rows of a pass. */
+int rl_store_count_activity_rows(rl_store *store, int64_t pass_id, int64_t *count, rl_error *err);
+/* Stores the first RL_SLICE_ROWS activity rows of records, or all if there are fewer, in one short transaction, and drops them
+ * from records. records->names must have all names of the pass so far. After a failure records is unchanged, nothing is stored,
+ * and the call can be repeated. RL_STORAGE (RL_STORAGE_FULL, RL_STORAGE_LOCKED: later); RL_HTTP 409 if the pass is not running,
+ * 404 if it does not exist. */
+int rl_store_append_activity(rl_store *store, const rl_claim *claim, rl_activity_appender *appender, rl_records *records,
+                             rl_error *err);
+/* Deletes the activity rows of a pass that is not committed, in short transactions. Must be called before the pass is executed
+ * again. Returns after the current transaction when *stop becomes true. */
+int rl_store_discard_activity(rl_store *store, int64_t pass_id, const atomic_bool *stop, rl_error *err);
+
+/* --- events, tokens, retention, backup ---------------------------------------------------------------------------------- */
+/* Appends an event to a job. data: JSON text of an object. *seq: the event's number within the job, from 1 without gaps.
+ * RL_HTTP 409 if the job's state is final: that event is its last. */
 int rl_store_event_append(rl_store *store, int64_t job_id, const char *type, const char *data, int64_t *seq, rl_error *err);
 /* Access tokens. The store has only their hashes (hexadecimal text). */
 int rl_store_token_add(rl_store *store, const char *name, const char *hash, rl_error *err);
 /* Removes all tokens with this name; *count: their number. */
 int rl_store_token_remove(rl_store *store, const char *name, int64_t *count, rl_error *err);
-int rl_store_token_count(rl_store *store, int64_t *count, rl_error *err);
-int rl_store_token_known(rl_store *store, const char *hash, bool *known, rl_error *err);
+int rl_store_count_tokens(rl_store *store, int64_t *count, rl_error *err);
+int rl_store_has_token(rl_store *store, const char *hash, bool *known, rl_error *err);
 
 /* The limits of retention; 0: none. */
 typedef struct rl_retention {
@@ -79,26 +111,27 @@ typedef struct rl_retention {
 } rl_retention;
 /* Deletes what exceeds the limits, oldest first: raw activity rows, then events, then whole jobs. Never deletes queued or running
  * jobs. Returns after the current batch when *stop becomes true. */
-int rl_store_retain(rl_store *store, const rl_retention *retention, int64_t now_ns, const atomic_bool *stop,
-                    int64_t *removed_rows, rl_error *err);
+int rl_store_apply_retention(rl_store *store, const rl_retention *retention, int64_t now_ns, const atomic_bool *stop,
+                             int64_t *removed_rows, rl_error *err);
 /* The kinds of rows that retention deletes. */
 typedef enum rl_removed_kind { RL_REMOVED_ACTIVITY, RL_REMOVED_EVENTS, RL_REMOVED_JOBS, RL_REMOVED_KINDS } rl_removed_kind;
 /* Returns the number of rows that retention has deleted since the store was opened. */
 int64_t rl_store_removed_rows(const rl_store *store, rl_removed_kind kind);
-/* Copies the database in the state folder to a new file, even while a daemon uses it. RL_SYS if the file exists. */
+/* Copies the database in the state folder to a new file, even while a daemon uses it. RL_ERRNO if the file exists. */
 int rl_store_backup(const char *folder, const char *file, rl_error *err);
 /* Sets the sizes of the database file and of its write-ahead log. */
-int rl_store_bytes(rl_store *store, int64_t *database_bytes, int64_t *log_bytes, rl_error *err);
+int rl_store_file_sizes(rl_store *store, int64_t *database_bytes, int64_t *log_bytes, rl_error *err);
 
 /* --- reading ----------------------------------------------------------------------------------------------------------- */
-/* The queries, with their parameters. The first column of a row is JSON text as the API sends it. `numbers` are JSON arrays
+/* The queries, with their parameters. The first column of a row is JSON text as the API sends it. `numbers` are metric values, as
+ * JSON arrays
  * [[name, value, reason]...]. */
 typedef enum rl_query {
   RL_QUERY_JOB,      /* :id   one row */
   RL_QUERY_SOURCE,   /* :id   the posted code; no row if the job has none */
   RL_QUERY_JOBS,     /* :before :kind :state :device :limit   jobs with ids below :before, newest first */
   RL_QUERY_EVENTS,   /* :job :after :limit   events with seq above :after; further columns: seq, type */
-  RL_QUERY_RESULTS,  /* :job   one row: the runs with facts, epochs, measurements, passes */
+  RL_QUERY_RESULTS,  /* :job   one row: the runs with metadata, epochs, measurements, passes */
   RL_QUERY_KERNELS,  /* :job :pass :run :most_metrics :after :limit   metrics are null if a kernel has more than :most_metrics */
   RL_QUERY_TIMELINE, /* :job :run :from :to :limit   activity rows that overlap [from, to) ns */
   RL_QUERY_TRACE,    /* :job :run :from :to :limit   the same rows as trace events, separated by commas */
@@ -114,9 +147,32 @@ typedef enum rl_query {
   RL_QUERIES
 } rl_query;
 
+/* What kept answers depend on. Each kind includes commits of other programs. */
+typedef enum rl_revision_kind {
+  RL_REVISION_JOB,      /* the rows of a job, except its events */
+  RL_REVISION_LISTS,    /* lists of jobs and the history */
+  RL_REVISION_CEILINGS, /* the ceilings, and the devices' properties */
+  RL_REVISION_OTHER     /* tokens and whatever no other kind covers */
+} rl_revision_kind;
+/* Returns a number that grows with each committed change of this kind. Reads memory only. A query that begins after the call sees
+ * at least the state of this revision. 0: unknown for a moment, while a change is being committed. job_id: of RL_REVISION_JOB. */
+uint64_t rl_store_revision(rl_store *store, rl_revision_kind kind, int64_t job_id);
+/* *job_id: of the run. RL_HTTP 404 if there is no such run. */
+int rl_store_job_of_run(rl_store *store, int64_t run_id, int64_t *job_id, rl_error *err);
+
+/* The limit of a thread's queries. While a query runs, is_exceeded is called every 0.1 ms or less. */
+typedef struct rl_query_limit {
+  bool (*is_exceeded)(void *context);
+  void *context;
+} rl_query_limit;
+/* Sets the limit of the queries that the calling thread runs from now on, also of cursors that another thread has opened. A query
+ * that exceeds it fails with RL_STORAGE_INTERRUPTED. *limit must stay valid until the next call. NULL: no limit. */
+void rl_store_limit_queries(const rl_query_limit *limit);
+
 /* A running query. It holds one reader connection, and one snapshot of the database, until it is closed. */
 typedef struct rl_cursor rl_cursor;
-/* Starts a query. A parameter without a binding is NULL: no filter. RL_HTTP 503 if all reader connections stay in use for 2 s. */
+/* Starts a query. A parameter without a binding is NULL: no filter. RL_LIMIT_BUSY if all reader connections stay in use for 2 s.
+ */
 int rl_store_query(rl_store *store, rl_query query, const rl_binding *bindings, int count, rl_cursor **cursor, rl_error *err);
 /* Returns 1 and sets *json to the next row's first column, valid until the next call; 0 at the end. */
 int rl_cursor_next(rl_cursor *cursor, const char **json, rl_error *err);
@@ -126,5 +182,6 @@ const char *rl_cursor_text(rl_cursor *cursor, int column);
 void rl_cursor_close(rl_cursor *cursor);
 
 RL_DEFINE_CLEANUP(rl_store_cleanup, rl_store *, rl_store_close, NULL)
+RL_DEFINE_CLEANUP(rl_activity_appender_cleanup, rl_activity_appender *, rl_activity_appender_free, NULL)
 RL_DEFINE_CLEANUP(rl_cursor_cleanup, rl_cursor *, rl_cursor_close, NULL)
 #endif

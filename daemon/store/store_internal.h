@@ -5,45 +5,88 @@
 #include <pthread.h>
 
 #include "store/db.h"
+#include "store/revisions.h"
 #include "store/store.h"
 
 extern const rl_embedded rl_statements[]; /* all named statements, including the generated INSERTs of records */
 
+enum { RL_MAX_STORING_JOBS = 32 };
+
 struct rl_store {
   char *folder, *file;          /* the state folder and the database in it */
-  int lock;                     /* descriptor that holds the folder's lock; -1: another process holds the lock */
+  int lock_fd;                  /* descriptor that holds the folder's lock; -1: another process holds the lock */
   pthread_mutex_t writer_mutex; /* held during a transaction of the writer */
+  atomic_int waiting_writers;   /* number of threads that wait for writer_mutex, except for bulk transactions */
   rl_db writer;
-  _Atomic int64_t removed_rows[RL_REMOVED_KINDS]; /* by retention */
-  pthread_mutex_t readers_mutex;                  /* guards the members below */
+  rl_revisions revisions;
+  int64_t write_wait_ms;                             /* longest wait for another program that holds the database's lock */
+  _Atomic int64_t locked_since_ns, locked_until_ns;  /* monotonic: first and last refusal by another program's lock; 0: none */
+  _Atomic int64_t storing_jobs[RL_MAX_STORING_JOBS]; /* 0: free */
+  _Atomic int64_t removed_rows[RL_REMOVED_KINDS];    /* by retention */
+  pthread_mutex_t readers_mutex;                     /* guards the members below */
   pthread_cond_t reader_returned;
-  rl_cursor *idle; /* list of the idle reader connections */
-  int readers;     /* number of reader connections, idle or in use */
+  rl_cursor *idle_readers; /* list of the reader connections that no query uses */
+  int reader_count;        /* idle or in use */
 };
 
-/* Locks the writer and begins a transaction. The writer is unlocked after a failure. */
-int rl_store_begin(rl_store *store, rl_error *err);
-/* Commits if rc >= 0, else rolls back; then unlocks the writer. Returns rc; -1 if the commit failed. */
-int rl_store_end(rl_store *store, int rc, rl_error *err);
+/* Locks the writer and begins a transaction. RL_STORAGE_LOCKED if another program holds the database's lock for
+ * store->write_wait_ms, which may have begun before the call, or if threads of this program hold the writer for a second. The
+ * writer is unlocked after a failure. */
+int rl_store_begin_transaction(rl_store *store, rl_error *err);
+/* The same for one of many short transactions in a row: it starts after all other waiting writers. */
+int rl_store_begin_bulk_transaction(rl_store *store, rl_error *err);
+/* Commits if rc >= 0, else rolls back; then unlocks the writer. Returns rc; -1 if the commit failed. change: what the transaction
+ * changes for readers, if it wrote any row; an empty one if readers can't see it. */
+int rl_store_end_change(rl_store *store, int rc, rl_change change, rl_error *err);
+/* Like rl_store_end_change, with a change of everything. */
+int rl_store_end_transaction(rl_store *store, int rc, rl_error *err);
 
 /* Insert an event, inside the transaction of the change that it reports. problem: why the job failed, or NULL. reason: why the
  * pass is unavailable or died, or NULL. */
 int rl_store_add_state_event(rl_db *db, int64_t job_id, rl_job_state state, const rl_error *problem, rl_error *err);
 int rl_store_add_pass_event(rl_db *db, const rl_claim *claim, const char *state, const char *reason, rl_error *err);
 
-/* Inserts all records of a pass, and the longest duration of each kind of activity row. Inside a transaction. */
+/* Returns 1 if the pass is running; 0 if it is already committed. *job_done: whether its job is completed. RL_HTTP 409 if the
+ * pass is not running, 404 if it does not exist. Called inside a transaction. */
+int rl_store_check_claim(rl_db *db, const rl_claim *claim, bool *job_done, rl_error *err);
+/* Inserts all records of a pass but kernels and the records that belong to them. Called inside a transaction. */
 int rl_store_insert_records(rl_db *db, const rl_claim *claim, const rl_records *records, rl_error *err);
+typedef struct rl_kernel_position { /* how far rl_store_insert_kernels has come; {0}: at the start */
+  rl_record_kind kind;
+  size_t index;
+} rl_kernel_position;
+/* Returns the size in memory of all kernels and of the records that belong to them. */
+size_t rl_store_kernel_bytes(const rl_records *records);
+/* Inserts up to max_bytes of these records from *position on, which it moves. No query finds them until the statement
+ * kernels_commit. Returns 1 after the last record, else 0. Called inside a transaction. */
+int rl_store_insert_kernels(rl_db *db, const rl_claim *claim, const rl_records *records, size_t max_bytes,
+                            rl_kernel_position *position, rl_error *err);
+/* Inserts the activity rows in records with their names and groups, after those that are stored already. Called inside a
+ * transaction. */
+int rl_store_insert_activity(rl_db *db, int64_t pass, const rl_records *records, rl_error *err);
+enum { RL_DELETE_ROWS = 5000 }; /* max number of rows of a table that one batch deletes */
+/* Deletes a batch of a pass's activity rows, and after the last batch their names, entries and groups. Returns 1 after the last
+ * batch, else 0; *row_count: the number of deleted activity rows. Called inside a transaction. */
+int rl_store_delete_activity_batch(rl_db *db, int64_t pass, int64_t *row_count, rl_error *err);
+/* Store what readers would otherwise compute, inside the transaction of the change: the summary and the history of a run when one
+ * of its passes is committed; a job's item in the list of jobs when the job is inserted and when it ends; all of these after an
+ * upgrade. */
+int rl_store_summarize_run(rl_db *db, int64_t run_id, rl_error *err);
+int rl_store_summarize_job(rl_db *db, int64_t job_id, rl_error *err);
+int rl_store_summarize_all(rl_db *db, rl_error *err);
 /* Does the work of rl_store_job_finish inside a transaction. */
 int rl_store_set_final_state(rl_db *db, int64_t job_id, rl_job_state state, const rl_error *problem, rl_error *err);
-/* Adds 1 to daemon_deaths for each pass that a crash of the daemon left running, and fails jobs at max_crashes. Inside a
- * transaction, before a worker has started. */
-int rl_store_count_crashes(rl_db *db, int64_t max_crashes, rl_error *err);
+/* Adds 1 to daemon_deaths of a job for each of its passes that a crash of the daemon left running, and fails the jobs that reach
+ * max_crashes. Called inside a transaction, before any worker starts. */
+int rl_store_record_daemon_crashes(rl_db *db, int64_t max_crashes, rl_error *err);
 
-/* Read for rl_store_job_by_key, rl_store_job_status and rl_store_jobs_count on the given connection: a reader, or the writer
+/* Read for rl_store_find_job_by_key, rl_store_job_status and rl_store_count_jobs on the given connection: a reader, or the writer
  * inside a transaction. */
-int rl_store_read_key(rl_db *db, const char *key, const char *body_sha256, int64_t *id, rl_error *err);
+int rl_store_read_job_by_key(rl_db *db, const char *key, const char *body_sha256, int64_t *id, rl_error *err);
 int rl_store_read_status(rl_db *db, int64_t job_id, rl_job_status *status, rl_error *err); /* RL_HTTP 404 */
 int rl_store_read_counts(rl_db *db, rl_job_counts *counts, rl_error *err);
 void rl_store_close_readers(rl_store *store);
+/* Adds the SQL function is_storing(job) to a connection. */
+int rl_store_add_storing_function(rl_store *store, rl_db *db, rl_error *err);
 
 #endif

@@ -1,56 +1,73 @@
 #include "supervisor/attempt.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
+#include "base/log.h"
+#include "store/store.h"
 
 enum {
-  CANCEL_WAIT_MS = 5000, /* a worker must answer CANCEL within this time */
-  HELLO_WAIT_MS = 60000  /* creating a CUDA context takes seconds on an idle machine */
+  MAX_SILENCE_MS = 30000,  /* a worker that executes a request sends a HEARTBEAT every 5 s */
+  CANCEL_WAIT_MS = 5000,   /* a worker must answer CANCEL within this time */
+  DATABASE_PAUSE_MS = 200, /* between tries to write to a database that is full or locked */
+  HELLO_WAIT_MS = 60000    /* creating a CUDA context takes seconds on an idle machine */
 };
-static const int64_t MS = 1000000;
+static const int64_t NS_PER_MS = 1000000, MAX_WAITING_BYTES = 32 << 20;
 
 rl_attempt_result rl_attempt_interruption(rl_attempt *attempt) {
   int64_t now = rl_monotonic_ns();
   if (atomic_load(attempt->stopping)) return RL_ATTEMPT_STOPPED;
-  if (now >= attempt->claim->deadline_ns) {
-    rl_fail(&attempt->why, RL_WIRE, RL_WIRE_TIMEOUT, "the job exceeded its deadline; its worker was killed");
+  if (now >= attempt->claim->deadline_ns + attempt->paused_ns) {
+    rl_fail(&attempt->error, RL_WIRE, RL_WIRE_TIMEOUT, "the job exceeded its deadline; its worker was killed");
     return RL_ATTEMPT_DEADLINE_EXCEEDED;
   }
-  if (!rl_queue_should_cancel(attempt->jobs, attempt->claim->job_id)) return RL_ATTEMPT_PENDING;
+  if (!rl_queue_should_cancel(attempt->jobs, attempt->claim->job_id)) return RL_ATTEMPT_CONTINUE;
   if (attempt->worker->process.pid == 0) return RL_ATTEMPT_CANCELLED;
   if (attempt->cancel_sent_ns == 0) {
     attempt->cancel_sent_ns = now;
-    return rl_frame_write(attempt->worker->process.input, RL_FRAME_CANCEL, NULL, 0, &attempt->why) < 0 ? RL_ATTEMPT_IGNORED_CANCEL
-                                                                                                       : RL_ATTEMPT_PENDING;
+    return rl_frame_write(attempt->worker->process.input, RL_FRAME_CANCEL, NULL, 0, &attempt->error) < 0
+               ? RL_ATTEMPT_IGNORED_CANCEL
+               : RL_ATTEMPT_CONTINUE;
   }
-  return now - attempt->cancel_sent_ns > CANCEL_WAIT_MS * MS ? RL_ATTEMPT_IGNORED_CANCEL : RL_ATTEMPT_PENDING;
+  return now - attempt->cancel_sent_ns > CANCEL_WAIT_MS * NS_PER_MS ? RL_ATTEMPT_IGNORED_CANCEL : RL_ATTEMPT_CONTINUE;
 }
 
 static rl_attempt_result protocol_error(rl_attempt *attempt, const char *message) {
-  rl_fail(&attempt->why, RL_WIRE, RL_WIRE_PAYLOAD, "%s", message);
+  rl_fail(&attempt->error, RL_WIRE, RL_WIRE_PAYLOAD, "%s", message);
   return RL_ATTEMPT_DIED;
 }
 
-/* Reads the worker's next frame: PENDING, or the result that ended the wait. until_ns: deadline of the frame; 0: none. */
+static rl_attempt_result fail_silent(rl_attempt *attempt) {
+  const rl_heartbeat *last = &attempt->heartbeat;
+  rl_fail(&attempt->error, RL_WIRE, RL_WIRE_TIMEOUT,
+          "it sent no frame for %d s; its last heartbeat was in the stage \"%s\", %.1f s after the last check point",
+          MAX_SILENCE_MS / 1000, last->stage, (double)last->idle_ms / 1000);
+  return RL_ATTEMPT_DIED;
+}
+
+/* Reads the worker's next frame: CONTINUE, or the result that ended the wait. until_ns: deadline of the frame; 0: none. */
 static rl_attempt_result next_frame(rl_attempt *attempt, int64_t until_ns, rl_frame *frame) {
+  const int64_t begin_ns = rl_monotonic_ns();
   for (;;) {
     rl_attempt_result interruption = rl_attempt_interruption(attempt);
-    if (interruption != RL_ATTEMPT_PENDING) return interruption;
-    if (rl_worker_read_frame(attempt->worker, RL_TICK_MS, frame, &attempt->why) >= 0) return RL_ATTEMPT_PENDING;
-    if (attempt->why.domain != RL_WIRE || attempt->why.code != RL_WIRE_TIMEOUT) return RL_ATTEMPT_DIED;
+    if (interruption != RL_ATTEMPT_CONTINUE) return interruption;
+    if (rl_worker_read_frame(attempt->worker, RL_TICK_MS, frame, &attempt->error) >= 0) return RL_ATTEMPT_CONTINUE;
+    if (attempt->error.domain != RL_WIRE || attempt->error.code != RL_WIRE_TIMEOUT) return RL_ATTEMPT_DIED;
     if (until_ns != 0 && rl_monotonic_ns() >= until_ns) return protocol_error(attempt, "it sent no HELLO after its start");
+    if (until_ns == 0 && rl_monotonic_ns() - begin_ns >= MAX_SILENCE_MS * NS_PER_MS) return fail_silent(attempt);
   }
 }
 
 rl_attempt_result rl_attempt_handshake(rl_attempt *attempt) {
   rl_frame frame;
-  rl_attempt_result result = next_frame(attempt, rl_monotonic_ns() + HELLO_WAIT_MS * MS, &frame);
-  if (result != RL_ATTEMPT_PENDING) return result;
-  if (rl_worker_check_hello(attempt->worker, &frame, &attempt->why) < 0) return RL_ATTEMPT_DIED;
+  rl_attempt_result result = next_frame(attempt, rl_monotonic_ns() + HELLO_WAIT_MS * NS_PER_MS, &frame);
+  if (result != RL_ATTEMPT_CONTINUE) return result;
+  if (rl_worker_check_hello(attempt->worker, &frame, &attempt->error) < 0) return RL_ATTEMPT_DIED;
   rl_queue_set_unsupported_engines(attempt->jobs, attempt->worker->device, attempt->worker->unsupported_engines);
-  return RL_ATTEMPT_PENDING;
+  return RL_ATTEMPT_CONTINUE;
 }
 
 /* --- request ------------------------------------------------------------------------------------------------------------ */
@@ -60,7 +77,7 @@ static int send_source(rl_attempt *attempt) {
   const char *text = attempt->claim->source;
   if (text == NULL) return 0;
   attempt->worker->posted_job = attempt->claim->job_id;
-  return rl_frame_write(attempt->worker->process.input, RL_FRAME_SOURCE, text, strlen(text), &attempt->why);
+  return rl_frame_write(attempt->worker->process.input, RL_FRAME_SOURCE, text, strlen(text), &attempt->error);
 }
 
 static int send_request(rl_attempt *attempt) {
@@ -68,57 +85,171 @@ static int send_request(rl_attempt *attempt) {
   snprintf(request.workload, sizeof request.workload, "%s", attempt->claim->run.workload);
   snprintf(request.params, sizeof request.params, "%s", attempt->claim->run.params);
   snprintf(request.profile, sizeof request.profile, "%s", attempt->claim->profile);
-  return rl_message_write(attempt->worker->process.input, RL_FRAME_REQUEST, rl_request_fields, &request, &attempt->why);
+  return rl_message_write(attempt->worker->process.input, RL_FRAME_REQUEST, rl_request_fields, &request, &attempt->error);
 }
 
 /* --- frames from the worker
  * ----------------------------------------------------------------------------------------------------------- */
 
-static rl_domain find_domain(const char *name) {
-  for (rl_domain domain = RL_SYS; domain <= RL_WIRE; domain++)
+static rl_error_domain find_domain(const char *name) {
+  for (rl_error_domain domain = RL_ERRNO; domain <= RL_WIRE; domain++)
     if (strcmp(rl_domain_name(domain), name) == 0) return domain;
-  return RL_SYS;
+  return RL_ERRNO;
 }
 
 static rl_attempt_result handle_failure(rl_attempt *attempt, const rl_frame *frame, rl_attempt_result result) {
   rl_failure failure = {0};
-  if (rl_fields_parse(rl_failure_fields, (const char *)frame->payload, frame->length, &failure, sizeof failure, &attempt->why) <
+  if (rl_fields_parse(rl_failure_fields, (const char *)frame->payload, frame->length, &failure, sizeof failure, &attempt->error) <
       0)
     return RL_ATTEMPT_DIED;
-  rl_fail(&attempt->why, find_domain(failure.domain), (int)failure.code, "%s", failure.message);
+  rl_fail(&attempt->error, find_domain(failure.domain), (int)failure.code, "%s", failure.message);
   return result;
 }
 
 static rl_attempt_result handle_progress(rl_attempt *attempt, const rl_frame *frame) {
   rl_progress progress = {0};
   if (rl_fields_parse(rl_progress_fields, (const char *)frame->payload, frame->length, &progress, sizeof progress,
-                      &attempt->why) < 0)
+                      &attempt->error) < 0)
     return RL_ATTEMPT_DIED;
   rl_queue_progress(attempt->jobs, attempt->claim->job_id, attempt->claim->run_id, &progress);
-  return RL_ATTEMPT_PENDING;
+  return RL_ATTEMPT_CONTINUE;
+}
+
+static rl_attempt_result handle_heartbeat(rl_attempt *attempt, const rl_frame *frame) {
+  rl_heartbeat *last = &attempt->heartbeat;
+  if (rl_fields_parse(rl_heartbeat_fields, (const char *)frame->payload, frame->length, last, sizeof *last, &attempt->error) < 0)
+    return RL_ATTEMPT_DIED;
+  if (last->idle_ms <= last->limit_ms) return RL_ATTEMPT_CONTINUE;
+  rl_fail(&attempt->error, RL_WIRE, RL_WIRE_TIMEOUT,
+          "its main thread hangs in the stage \"%s\": no progress for %lld s, and %lld s are allowed", last->stage,
+          (long long)last->idle_ms / 1000, (long long)last->limit_ms / 1000);
+  return RL_ATTEMPT_DIED;
 }
 
 static rl_attempt_result handle_log(rl_attempt *attempt, const rl_frame *frame) {
   attempt->log_bytes += frame->length;
-  if (attempt->log_bytes > RL_WIRE_CONTROL_MAX) return protocol_error(attempt, "the compiler's logs are longer than one frame");
-  rl_queue_log(attempt->jobs, attempt->claim, (const char *)frame->payload);
-  return RL_ATTEMPT_PENDING;
+  if (attempt->log_bytes > RL_WIRE_MAX_CONTROL_BYTES)
+    return protocol_error(attempt, "the compiler's logs are longer than one frame");
+  free(attempt->log);
+  attempt->log = strdup((const char *)frame->payload);
+  rl_error ignored;
+  (void)rl_attempt_store_log(attempt, &ignored); /* a failure leaves it for the end of the pass */
+  return RL_ATTEMPT_CONTINUE;
 }
 
+int rl_attempt_store_log(rl_attempt *attempt, rl_error *err) {
+  if (attempt->log == NULL) return 0;
+  if (rl_queue_log(attempt->jobs, attempt->claim, attempt->log, err) < 0) return -1;
+  free(attempt->log);
+  attempt->log = NULL;
+  return 0;
+}
+
+/* --- activity rows ----------------------------------------------------------------------------------------------------- */
+
+static int store_slice(rl_attempt *attempt, rl_error *err) {
+  if (attempt->appender == NULL) attempt->appender = rl_activity_appender_new();
+  if (attempt->appender == NULL) return rl_fail(err, RL_STORAGE, RL_STORAGE_MEMORY, "out of memory for activity rows");
+  return rl_queue_append_activity(attempt->jobs, attempt->claim, attempt->appender, &attempt->records, err);
+}
+
+int rl_attempt_store_rows(rl_attempt *attempt, size_t max_left, rl_error *err) {
+  rl_error failure;
+  while (attempt->records.row_count > max_left) {
+    if (store_slice(attempt, &failure) >= 0) continue;
+    if (failure.domain == RL_STORAGE) {
+      if (err != NULL) *err = failure;
+      return -1;
+    }
+    rl_records_drop_rows(&attempt->records, attempt->records.row_count); /* the job has ended */
+  }
+  return 0;
+}
+
+/* Waits before the next try to use the database. Returns CONTINUE, or the result that ends the attempt. */
+static rl_attempt_result wait_for_database(rl_attempt *attempt) {
+  const int64_t begin_ns = rl_monotonic_ns(), until_ns = begin_ns + DATABASE_PAUSE_MS * NS_PER_MS;
+  const int64_t paused_ns = attempt->paused_ns;
+  for (;;) {
+    attempt->paused_ns = paused_ns + rl_monotonic_ns() - begin_ns; /* the worker can't go on: its pipe is not read */
+    rl_attempt_result interruption = rl_attempt_interruption(attempt);
+    if (interruption != RL_ATTEMPT_CONTINUE || rl_monotonic_ns() >= until_ns) return interruption;
+    nanosleep(&(struct timespec){.tv_nsec = RL_TICK_MS * NS_PER_MS}, NULL);
+  }
+}
+
+static void log_wait(const rl_attempt *attempt, const char *what, const rl_error *err) {
+  rl_log(RL_LOG_ERROR, "job %lld: can't %s the activity rows of its %s pass: %s", (long long)attempt->claim->job_id, what,
+         rl_pass_names[attempt->claim->pass], err->message);
+}
+
+/* Of all devices. */
+static _Atomic int64_t total_waiting_bytes;
+
+bool rl_attempt_set_waiting(rl_attempt *attempt, int64_t bytes) {
+  int64_t added = bytes - attempt->waiting_bytes;
+  attempt->waiting_bytes = bytes;
+  return atomic_fetch_add(&total_waiting_bytes, added) + added > MAX_WAITING_BYTES;
+}
+
+static bool is_memory_full(rl_attempt *attempt) {
+  return rl_attempt_set_waiting(attempt, (int64_t)(attempt->records.row_count * sizeof *attempt->records.rows));
+}
+
+/* Stores full slices. While that fails, rows wait in memory; when it is full, the worker's pipe is not read. */
+static rl_attempt_result store_full_slices(rl_attempt *attempt) {
+  rl_error err;
+  if (attempt->next_try_ns > rl_monotonic_ns() && !is_memory_full(attempt)) return RL_ATTEMPT_CONTINUE;
+  while (rl_attempt_store_rows(attempt, RL_SLICE_ROWS - 1, &err) < 0) {
+    if (err.code == RL_STORAGE_CONSTRAINT) return protocol_error(attempt, err.message);
+    if (attempt->next_try_ns == 0) log_wait(attempt, "store", &err);
+    attempt->next_try_ns = rl_monotonic_ns() + DATABASE_PAUSE_MS * NS_PER_MS;
+    if (!is_memory_full(attempt)) return RL_ATTEMPT_CONTINUE;
+    rl_attempt_result interruption = wait_for_database(attempt);
+    if (interruption != RL_ATTEMPT_CONTINUE) return interruption;
+  }
+  if (attempt->next_try_ns != 0) rl_attempt_set_waiting(attempt, 0);
+  attempt->next_try_ns = 0;
+  return RL_ATTEMPT_CONTINUE;
+}
+
+rl_attempt_result rl_attempt_discard_rows(rl_attempt *attempt) {
+  rl_error err;
+  for (bool logged = false; rl_queue_discard_activity(attempt->jobs, attempt->claim, attempt->stopping, &err) < 0;
+       logged = true) {
+    if (!logged) log_wait(attempt, "delete", &err);
+    rl_attempt_result interruption = wait_for_database(attempt);
+    if (interruption != RL_ATTEMPT_CONTINUE) return interruption;
+  }
+  return RL_ATTEMPT_CONTINUE;
+}
+
+void rl_attempt_clear(rl_attempt *attempt) {
+  rl_attempt_set_waiting(attempt, 0);
+  rl_records_clear(&attempt->records);
+  rl_activity_appender_free(attempt->appender);
+  attempt->appender = NULL;
+  free(attempt->log);
+  attempt->log = NULL;
+}
+
+/* --- frames ------------------------------------------------------------------------------------------------------------ */
+
 static rl_attempt_result handle_record(rl_attempt *attempt, const rl_frame *frame) {
-  if (!attempt->records.has_facts && frame->type != RL_FRAME_FACTS)
-    return protocol_error(attempt, "the first frame of the pass is not FACTS");
-  int rc = rl_records_receive(frame, &attempt->records, &attempt->why);
+  if (!attempt->records.has_metadata && frame->type != RL_FRAME_METADATA)
+    return protocol_error(attempt, "the first frame of the pass is not METADATA");
+  int rc = rl_records_receive(frame, &attempt->records, &attempt->error);
   if (rc == 0) return protocol_error(attempt, "a frame of this type is not allowed during a pass");
-  return rc < 0 ? RL_ATTEMPT_DIED : RL_ATTEMPT_PENDING;
+  return rc < 0 ? RL_ATTEMPT_DIED : store_full_slices(attempt);
 }
 
 static rl_attempt_result handle_frame(rl_attempt *attempt, const rl_frame *frame) {
   switch (frame->type) {
     case RL_FRAME_PROGRESS: return handle_progress(attempt, frame);
     case RL_FRAME_LOG: return handle_log(attempt, frame);
+    case RL_FRAME_HEARTBEAT: return handle_heartbeat(attempt, frame);
     case RL_FRAME_DONE:
-      return attempt->records.has_facts ? RL_ATTEMPT_DONE : protocol_error(attempt, "DONE arrived before FACTS");
+      return attempt->records.has_metadata ? RL_ATTEMPT_DONE : protocol_error(attempt, "DONE arrived before METADATA");
     case RL_FRAME_UNAVAILABLE: return handle_failure(attempt, frame, RL_ATTEMPT_UNAVAILABLE);
     case RL_FRAME_FAILED: return handle_failure(attempt, frame, RL_ATTEMPT_FAILED);
     case RL_FRAME_CANCELLED:
@@ -130,11 +261,11 @@ static rl_attempt_result handle_frame(rl_attempt *attempt, const rl_frame *frame
 rl_attempt_result rl_attempt_run(rl_attempt *attempt) {
   attempt->worker->may_hold_device = true;
   if (send_source(attempt) < 0 || send_request(attempt) < 0) return RL_ATTEMPT_DIED;
-  rl_attempt_result result = RL_ATTEMPT_PENDING;
-  while (result == RL_ATTEMPT_PENDING) {
+  rl_attempt_result result = RL_ATTEMPT_CONTINUE;
+  while (result == RL_ATTEMPT_CONTINUE) {
     rl_frame frame;
     result = next_frame(attempt, 0, &frame);
-    if (result == RL_ATTEMPT_PENDING) result = handle_frame(attempt, &frame);
+    if (result == RL_ATTEMPT_CONTINUE) result = handle_frame(attempt, &frame);
   }
   return result;
 }

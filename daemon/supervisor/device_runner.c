@@ -10,22 +10,22 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "supervisor/attempt.h"
+#include "supervisor/outcome.h"
 
-enum { CLAIM_WAIT_MS = 1000, IDLE_RELEASE_MS = 200, EXIT_WAIT_MS = 1000, STOP_GRACE_MS = 200, COMMIT_ATTEMPTS = 5 };
-static const int64_t NS_PER_MS = 1000000, PAUSE_FIRST_MS = 250, PAUSE_MAX_MS = 30000;
-static const size_t RECORDS_LIMIT = (size_t)512 << 20;
+enum { CLAIM_WAIT_MS = 1000, IDLE_RELEASE_MS = 200, EXIT_WAIT_MS = 1000, STOP_GRACE_MS = 200 };
+static const int64_t NS_PER_MS = 1000000, MIN_PAUSE_MS = 250, MAX_PAUSE_MS = 30000;
+static const size_t MAX_RECORDS_BYTES = (size_t)512 << 20;
 
 /* Which worker executes which pass. On CUDA the timing pass has its own worker, which never loads CUPTI. */
-enum { WORKERS_MAX = 2 };
+enum { MAX_WORKERS = 2 };
 typedef struct worker_layout {
   const char *kind;
-  const char *roles[WORKERS_MAX];
-  int worker_of_pass[RL_PASSES];
+  const char *roles[MAX_WORKERS];
+  int worker_of_pass[RL_PASS_COUNT];
 } worker_layout;
 static const worker_layout worker_layouts[] = {
     {"cpu", {"any", NULL}, {0, 0, 0}},
-    {"cuda", {"clean", "profiled"}, {[RL_PASS_TIMING] = 0, [RL_PASS_ACTIVITY] = 1, [RL_PASS_COUNTERS] = 1}},
+    {"cuda", {"unprofiled", "profiled"}, {[RL_PASS_TIMING] = 0, [RL_PASS_ACTIVITY] = 1, [RL_PASS_COUNTERS] = 1}},
 };
 
 static const worker_layout *find_worker_layout(const char *kind) {
@@ -40,12 +40,14 @@ struct rl_device_runner {
   char program[RL_PATH_SIZE];
   rl_queue *jobs;
   const worker_layout *worker_layout;
-  rl_worker workers[WORKERS_MAX];
+  rl_worker workers[MAX_WORKERS];
   int64_t pause_ms, not_before_ns; /* back-off before the next start of a worker */
+  rl_spill *spill;                 /* NULL: it can't be allocated */
   atomic_bool stopping;
   pthread_t thread;
   pthread_mutex_t mutex;
-  rl_device_state state; /* guarded by mutex; rl_device_runner_state replaces job_id and sets "idle" without a job */
+  rl_device_state
+      state; /* guarded by mutex, except id and kind, which never change; job_id, frames, bytes: see rl_device_runner_state */
 };
 
 static void set_state(rl_device_runner *runner, const char *state) {
@@ -60,7 +62,7 @@ void rl_device_runner_state(rl_device_runner *runner, rl_device_state *state) {
   *state = runner->state;
   pthread_mutex_unlock(&runner->mutex);
   state->job_id = job_id;
-  for (int i = 0; i < WORKERS_MAX; i++) {
+  for (int i = 0; i < MAX_WORKERS; i++) {
     state->frames += runner->workers[i].frames;
     state->bytes += runner->workers[i].bytes;
   }
@@ -71,8 +73,8 @@ static void sleep_tick(void) { nanosleep(&(struct timespec){.tv_nsec = RL_TICK_M
 
 /* Doubles the pause before the next start, after a crash. */
 static void lengthen_pause(rl_device_runner *runner) {
-  int64_t longer = runner->pause_ms == 0 ? PAUSE_FIRST_MS : runner->pause_ms * 2;
-  runner->pause_ms = longer < PAUSE_MAX_MS ? longer : PAUSE_MAX_MS;
+  int64_t longer = runner->pause_ms == 0 ? MIN_PAUSE_MS : runner->pause_ms * 2;
+  runner->pause_ms = longer < MAX_PAUSE_MS ? longer : MAX_PAUSE_MS;
   runner->not_before_ns = rl_monotonic_ns() + runner->pause_ms * NS_PER_MS;
 }
 
@@ -83,24 +85,24 @@ static rl_attempt_result start_worker(rl_device_runner *runner, rl_attempt *atte
   set_state(runner, "starting");
   while (rl_monotonic_ns() < runner->not_before_ns) {
     rl_attempt_result interruption = rl_attempt_interruption(attempt);
-    if (interruption != RL_ATTEMPT_PENDING) return interruption;
+    if (interruption != RL_ATTEMPT_CONTINUE) return interruption;
     sleep_tick();
   }
-  return rl_worker_start(attempt->worker, &attempt->why) < 0 ? RL_ATTEMPT_DIED : rl_attempt_handshake(attempt);
+  return rl_worker_start(attempt->worker, &attempt->error) < 0 ? RL_ATTEMPT_DIED : rl_attempt_handshake(attempt);
 }
 
 /* Releases the device resources of every worker except `except` (NULL: of all). */
 static void release_workers(rl_device_runner *runner, const rl_worker *except) {
-  for (rl_worker *worker = runner->workers; worker < runner->workers + WORKERS_MAX; worker++)
+  for (rl_worker *worker = runner->workers; worker < runner->workers + MAX_WORKERS; worker++)
     if (worker != except) rl_worker_release(worker);
 }
 
 static rl_attempt_result attempt_pass(rl_device_runner *runner, rl_attempt *attempt) {
   release_workers(runner, attempt->worker);
-  rl_worker_check_idle(attempt->worker);
-  rl_worker_recycle(attempt->worker, attempt->claim->job_id);
+  rl_worker_verify_idle(attempt->worker);
+  rl_worker_end_after_posted_code(attempt->worker, attempt->claim->job_id);
   rl_attempt_result result = attempt->worker->process.pid == 0 ? start_worker(runner, attempt) : rl_attempt_interruption(attempt);
-  if (result != RL_ATTEMPT_PENDING) return result;
+  if (result != RL_ATTEMPT_CONTINUE) return result;
   set_state(runner, "busy");
   return rl_attempt_run(attempt);
 }
@@ -109,8 +111,8 @@ static rl_attempt_result attempt_pass(rl_device_runner *runner, rl_attempt *atte
  * start. */
 static void retire_worker(rl_device_runner *runner, rl_attempt *attempt, rl_attempt_result result) {
   char exit_status[RL_EXIT_STATUS_SIZE] = "was not started";
-  bool exited_unprompted = result == RL_ATTEMPT_DIED && attempt->why.domain == RL_WIRE &&
-                           (attempt->why.code == RL_WIRE_CLOSED || attempt->why.code == RL_WIRE_TRUNCATED);
+  bool exited_unprompted = result == RL_ATTEMPT_DIED && attempt->error.domain == RL_WIRE &&
+                           (attempt->error.code == RL_WIRE_CLOSED || attempt->error.code == RL_WIRE_TRUNCATED);
   rl_worker_end(attempt->worker, exited_unprompted ? EXIT_WAIT_MS : 0, exit_status);
   if (result != RL_ATTEMPT_DIED) return;
   lengthen_pause(runner);
@@ -118,64 +120,25 @@ static void retire_worker(rl_device_runner *runner, rl_attempt *attempt, rl_atte
   runner->state.restarts++;
   pthread_mutex_unlock(&runner->mutex);
   if (exited_unprompted) /* the exit status says more than the closed pipe */
-    rl_fail(&attempt->why, RL_WIRE, RL_WIRE_CLOSED, "the %s worker %s", attempt->worker->role, exit_status);
-  else rl_wrap(&attempt->why, "the %s worker was ended", attempt->worker->role);
+    rl_fail(&attempt->error, RL_WIRE, RL_WIRE_CLOSED, "the %s worker %s", attempt->worker->role, exit_status);
+  else rl_wrap(&attempt->error, "the %s worker was ended", attempt->worker->role);
   rl_log(RL_LOG_WARNING, "job %lld, %s pass of %s on %s: %s", (long long)attempt->claim->job_id,
-         rl_pass_names[attempt->claim->pass], attempt->claim->run.variant, runner->state.id, attempt->why.message);
+         rl_pass_names[attempt->claim->pass], attempt->claim->run.variant, runner->state.id, attempt->error.message);
 }
 
-/* --- storing the outcome -------------------------------------------------------------------------------------------------------
- */
-
-static int persist_once(const rl_attempt *attempt, rl_attempt_result result, rl_error *err) {
-  rl_queue *jobs = attempt->jobs;
-  switch (result) {
-    case RL_ATTEMPT_DONE: return rl_queue_commit(jobs, attempt->claim, &attempt->records, err);
-    case RL_ATTEMPT_UNAVAILABLE: return rl_queue_unavailable(jobs, attempt->claim, &attempt->records, attempt->why.message, err);
-    case RL_ATTEMPT_CANCELLED:
-    case RL_ATTEMPT_IGNORED_CANCEL: return rl_queue_cancelled(jobs, attempt->claim, err);
-    case RL_ATTEMPT_STOPPED: return rl_queue_interrupted(jobs, attempt->claim, err);
-    case RL_ATTEMPT_DIED: return rl_queue_worker_died(jobs, attempt->claim, attempt->why.message, err);
-    case RL_ATTEMPT_FAILED:
-    case RL_ATTEMPT_DEADLINE_EXCEEDED:
-    case RL_ATTEMPT_PENDING: break;
-  }
-  return rl_queue_fail(jobs, attempt->claim, &attempt->why, err);
-}
-
-/* Whether two records of the worker contradict each other, so that a retry cannot succeed. */
-static bool contradictory(const rl_error *err) { return err->domain == RL_STORAGE && err->code == RL_STORAGE_CONSTRAINT; }
-
-/* Stores the outcome and retries until it succeeds or the daemon stops. If storing results fails COMMIT_ATTEMPTS times, for
- * instance on a full disk, it stores the job as failed instead, which needs less space. After a stop, the next start of the
- * daemon queues the pass again. */
-static void persist_outcome(rl_attempt *attempt, rl_attempt_result result) {
-  rl_error err;
-  int64_t pause_ms = PAUSE_FIRST_MS;
-  for (int tries = 1; persist_once(attempt, result, &err) < 0; tries++) {
-    rl_log(RL_LOG_ERROR, "job %lld: can't store the outcome of its %s pass: %s", (long long)attempt->claim->job_id,
-           rl_pass_names[attempt->claim->pass], err.message);
-    if (err.domain == RL_HTTP) return; /* the job has ended or was deleted: nothing to store */
-    bool has_results = result == RL_ATTEMPT_DONE || result == RL_ATTEMPT_UNAVAILABLE;
-    if (has_results && (tries >= COMMIT_ATTEMPTS || contradictory(&err))) {
-      attempt->why = err;
-      rl_wrap(&attempt->why, contradictory(&err) ? "the results contradict themselves" : "can't store the results");
-      result = RL_ATTEMPT_FAILED;
-      continue;
-    }
-    int64_t until_ns = rl_monotonic_ns() + pause_ms * NS_PER_MS;
-    pause_ms = pause_ms * 2 < PAUSE_MAX_MS ? pause_ms * 2 : PAUSE_MAX_MS;
-    while (rl_monotonic_ns() < until_ns) {
-      if (atomic_load(attempt->stopping)) return;
-      sleep_tick();
-    }
-  }
-}
-
-/* Whether the worker cannot be kept after this result. */
+/* Whether the worker must be ended after this result. */
 static bool ends_worker(rl_attempt_result result) {
   return result != RL_ATTEMPT_DONE && result != RL_ATTEMPT_UNAVAILABLE && result != RL_ATTEMPT_FAILED &&
          result != RL_ATTEMPT_CANCELLED;
+}
+
+/* Deletes the activity rows of a pass that was not committed. What it leaves, because the daemon stops or the database can't be
+ * written, is deleted before the pass is executed again, and by retention. */
+static void discard_uncommitted_rows(const rl_attempt *attempt) {
+  rl_error err;
+  if (attempt->appender != NULL && rl_queue_discard_activity(attempt->jobs, attempt->claim, attempt->stopping, &err) < 0)
+    rl_log(RL_LOG_WARNING, "job %lld: can't delete rows that were not committed: %s", (long long)attempt->claim->job_id,
+           err.message);
 }
 
 static void run_pass(rl_device_runner *runner, const rl_claim *claim) {
@@ -183,19 +146,22 @@ static void run_pass(rl_device_runner *runner, const rl_claim *claim) {
                         .claim = claim,
                         .worker = &runner->workers[runner->worker_layout->worker_of_pass[claim->pass]],
                         .stopping = &runner->stopping,
-                        .records.limit_bytes = RECORDS_LIMIT};
-  rl_attempt_result result = attempt_pass(runner, &attempt);
+                        .records.limit_bytes = MAX_RECORDS_BYTES};
+  rl_attempt_result result = rl_attempt_discard_rows(&attempt);
+  if (result == RL_ATTEMPT_CONTINUE) result = attempt_pass(runner, &attempt);
   if (ends_worker(result)) retire_worker(runner, &attempt, result);
   else runner->pause_ms = 0;
-  persist_outcome(&attempt, result);
-  rl_records_clear(&attempt.records);
+  rl_outcome_store(&attempt, result, runner->spill);
+  discard_uncommitted_rows(&attempt);
+  rl_attempt_clear(&attempt);
 }
 
 /* --- the thread ---------------------------------------------------------------------------------------------------------- */
 
-static void *run(void *argument) {
+static void *run_device_thread(void *argument) {
   rl_device_runner *runner = argument;
   int wait_ms = CLAIM_WAIT_MS;
+  bool can_claim = true;
   while (!atomic_load(&runner->stopping)) {
     rl_claim claim;
     rl_error err;
@@ -206,15 +172,24 @@ static void *run(void *argument) {
       rl_claim_clear(&claim);
     }
     if (rc == 0) release_workers(runner, NULL); /* so that Nsight Compute can use the counters */
-    if (rc >= 0) continue;
-    rl_log(RL_LOG_ERROR, "%s: can't claim the next pass: %s", runner->state.id, err.message);
+    if (rc < 0 && can_claim) rl_log(RL_LOG_ERROR, "%s: can't claim passes: %s", runner->state.id, err.message);
+    if (rc >= 0 && !can_claim) rl_log(RL_LOG_INFO, "%s: can claim passes again", runner->state.id);
+    can_claim = rc >= 0;
+    if (can_claim) continue;
     for (int i = 0; i < CLAIM_WAIT_MS / RL_TICK_MS && !atomic_load(&runner->stopping); i++) sleep_tick();
   }
-  for (int i = 0; i < WORKERS_MAX; i++) {
+  for (int i = 0; i < MAX_WORKERS; i++) {
     char exit_status[RL_EXIT_STATUS_SIZE];
     rl_worker_end(&runner->workers[i], STOP_GRACE_MS, exit_status); /* its standard input closes, so it exits at once */
   }
   return NULL;
+}
+
+static void open_spill(rl_device_runner *runner, const rl_config *config) {
+  rl_error err;
+  if (config->spill_bytes == 0) return;
+  if (rl_spill_open(config->state, runner->state.id, config->spill_bytes, &runner->spill, &err) < 0)
+    rl_log(RL_LOG_WARNING, "%s: results that can't be stored wait in memory only: %s", runner->state.id, err.message);
 }
 
 int rl_device_runner_open(const char *program, const rl_device_state *device, const rl_config *config, rl_queue *jobs,
@@ -222,12 +197,12 @@ int rl_device_runner_open(const char *program, const rl_device_state *device, co
   const worker_layout *found = find_worker_layout(device->kind);
   if (found == NULL) return rl_fail(err, RL_INPUT, 0, "this daemon does not support devices of kind %s", device->kind);
   rl_device_runner *created = calloc(1, sizeof *created);
-  if (created == NULL) return rl_fail(err, RL_SYS, ENOMEM, "no memory for %s", device->id);
+  if (created == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for %s", device->id);
   snprintf(created->program, sizeof created->program, "%s", program);
   created->jobs = jobs;
   created->worker_layout = found;
   created->state = *device;
-  for (int i = 0; i < WORKERS_MAX; i++) {
+  for (int i = 0; i < MAX_WORKERS; i++) {
     rl_worker *worker = &created->workers[i];
     worker->program = created->program;
     worker->device = created->state.id;
@@ -235,12 +210,14 @@ int rl_device_runner_open(const char *program, const rl_device_state *device, co
     worker->config = config;
   }
   snprintf(created->state.state, sizeof created->state.state, "starting");
+  open_spill(created, config);
   pthread_mutex_init(&created->mutex, NULL);
-  int code = pthread_create(&created->thread, NULL, run, created);
+  int code = pthread_create(&created->thread, NULL, run_device_thread, created);
   if (code != 0) {
     pthread_mutex_destroy(&created->mutex);
+    rl_spill_close(created->spill);
     free(created);
-    return rl_fail(err, RL_SYS, code, "can't start a thread for %s: %s", device->id, strerror(code));
+    return rl_fail(err, RL_ERRNO, code, "can't start a thread for %s: %s", device->id, strerror(code));
   }
   *runner = created;
   return 0;
@@ -253,5 +230,6 @@ void rl_device_runner_close(rl_device_runner *runner) {
   rl_device_runner_stop(runner);
   pthread_join(runner->thread, NULL);
   pthread_mutex_destroy(&runner->mutex);
+  rl_spill_close(runner->spill);
   free(runner);
 }

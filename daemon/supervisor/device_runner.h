@@ -15,8 +15,8 @@ typedef struct rl_device_runner rl_device_runner;
 /* Whether this daemon supports a kind of device ("cpu" or "cuda"). */
 bool rl_device_runner_supports(const char *kind);
 
-/* Starts the thread. Copies program (path of the worker) and device (id, kind and facts from its HELLO); config and jobs must
- * outlive the runner. RL_INPUT: the kind is not supported; RL_SYS: no memory or thread. */
+/* Starts the thread. Copies program (path of the worker) and device (id, kind and properties from its HELLO); config and jobs
+ * must outlive the runner. RL_INPUT: the kind is not supported; RL_ERRNO: no memory or thread. */
 int rl_device_runner_open(const char *program, const rl_device_state *device, const rl_config *config, rl_queue *jobs,
                           rl_device_runner **runner, rl_error *err);
 /* Asks the thread to end; a running pass becomes interrupted. */

@@ -5,11 +5,11 @@
 #include <stdint.h>
 
 typedef struct rl_device_state {
-  char id[16], kind[8]; /* "cpu" | "cuda" */
-  char state[16];       /* "idle" "busy" "starting" "unusable" */
-  char reason[256];     /* why unusable; "" otherwise */
-  char facts[4096];     /* JSON object; "": unknown */
-  int64_t job_id;       /* 0: none */
+  char id[16], kind[8];  /* "cpu" | "cuda" */
+  char state[16];        /* "idle" "busy" "starting" "unusable" */
+  char reason[256];      /* why unusable; "" otherwise */
+  char properties[4096]; /* JSON object; "": unknown */
+  int64_t job_id;        /* 0: none */
   int64_t restarts;
   int64_t frames, bytes; /* received from its workers */
 } rl_device_state;

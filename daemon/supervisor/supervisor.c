@@ -35,7 +35,7 @@ struct rl_supervisor {
 
 /* --- devices of a worker program ----------------------------------------------------------------------------------------- */
 
-static device_entry *find(rl_supervisor *supervisor, const char *id) {
+static device_entry *find_entry(rl_supervisor *supervisor, const char *id) {
   for (int i = 0; i < supervisor->count; i++)
     if (strcmp(supervisor->entries[i].state.id, id) == 0) return &supervisor->entries[i];
   return NULL;
@@ -43,7 +43,7 @@ static device_entry *find(rl_supervisor *supervisor, const char *id) {
 
 /* Returns the entry of this id, or a new one; the first program that names a device owns it. NULL: the table is full. */
 static device_entry *find_or_add(rl_supervisor *supervisor, const char *program, const char *kind, const char *id) {
-  device_entry *known = find(supervisor, id);
+  device_entry *known = find_entry(supervisor, id);
   if (known != NULL || supervisor->count == RL_DEVICES_MAX) return known;
   device_entry *entry = &supervisor->entries[supervisor->count++];
   snprintf(entry->program, sizeof entry->program, "%s", program);
@@ -57,10 +57,10 @@ static device_entry *find_or_add(rl_supervisor *supervisor, const char *program,
 static void set_unusable_reason(device_entry *entry, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void set_unusable_reason(device_entry *entry, const char *format, ...) {
   char *reason = entry->state.reason;
-  va_list quoted;
-  va_start(quoted, format);
-  vsnprintf(reason, sizeof entry->state.reason, format, quoted);
-  va_end(quoted);
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(reason, sizeof entry->state.reason, format, arguments);
+  va_end(arguments);
   rl_utf8_sanitize(reason, strlen(reason));
 }
 
@@ -83,8 +83,8 @@ static void forward_errors(int stderr_fd, char *line, size_t size) {
 
 static void add_device(rl_supervisor *supervisor, const char *program, const char *kind, const rl_hello *hello) {
   device_entry *entry = find_or_add(supervisor, program, kind, hello->device);
-  if (entry == NULL || entry->state.facts[0] != '\0' || entry->state.reason[0] != '\0') return;
-  snprintf(entry->state.facts, sizeof entry->state.facts, "%s", hello->facts);
+  if (entry == NULL || entry->state.properties[0] != '\0' || entry->state.reason[0] != '\0') return;
+  snprintf(entry->state.properties, sizeof entry->state.properties, "%s", hello->properties);
   snprintf(entry->unsupported_engines, sizeof entry->unsupported_engines, "%s", hello->unsupported_engines);
   if (!rl_device_runner_supports(kind)) set_unusable_reason(entry, "this daemon does not support devices of kind %s", kind);
   else if (hello->usable) snprintf(entry->state.state, sizeof entry->state.state, "idle");
@@ -95,11 +95,11 @@ static void add_device(rl_supervisor *supervisor, const char *program, const cha
  * RL_WIRE for a protocol error or a time-out. */
 static int read_list(rl_supervisor *supervisor, const char *program, const char *kind, rl_frame_reader *reader, int *count,
                      rl_error *err) {
-  int64_t until = rl_monotonic_ns() + (int64_t)LIST_WAIT_MS * 1000000;
+  int64_t deadline_ns = rl_monotonic_ns() + (int64_t)LIST_WAIT_MS * 1000000;
   for (*count = 0;; ++*count) {
     rl_frame frame;
     rl_hello hello = {0};
-    int64_t left_ms = (until - rl_monotonic_ns()) / 1000000;
+    int64_t left_ms = (deadline_ns - rl_monotonic_ns()) / 1000000;
     if (rl_frame_read(reader, left_ms > 0 ? (int)left_ms : 0, &frame, err) < 0)
       return err->domain == RL_WIRE && err->code == RL_WIRE_CLOSED ? 0 : -1;
     if (frame.type != RL_FRAME_HELLO) return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "its list contains a frame other than HELLO");
@@ -117,10 +117,11 @@ static void list_devices(rl_supervisor *supervisor, const char *program) {
   rl_error err = {0};
   rl_process process = {0};
   int count = 0, rc = -1;
-  rl_auto(rl_close_descriptor) int stderr_fd = memfd_create("errors", MFD_CLOEXEC);
+  RL_CLEANUP(rl_close_descriptor) int stderr_fd = memfd_create("errors", MFD_CLOEXEC);
   if (rl_process_start(arguments, no_variables, stderr_fd, &process, &err) >= 0) {
     rl_frame_reader *reader = rl_frame_reader_new(process.output);
-    rc = reader != NULL ? read_list(supervisor, program, kind, reader, &count, &err) : rl_fail(&err, RL_SYS, ENOMEM, "no memory");
+    rc = reader != NULL ? read_list(supervisor, program, kind, reader, &count, &err)
+                        : rl_fail(&err, RL_ERRNO, ENOMEM, "no memory");
     rl_frame_reader_free(reader);
     rl_process_terminate(&process, rc >= 0 ? LIST_GRACE_MS : 0, exit_status);
   }
@@ -145,7 +146,7 @@ static void list_all_devices(rl_supervisor *supervisor) {
 
 /* --- usable devices ----------------------------------------------------------------------------------------------- */
 
-static bool in_list(const char *list, const char *id) {
+static bool is_in_list(const char *list, const char *id) {
   size_t length = strlen(id);
   for (const char *word = list; *word != '\0'; word += strcspn(word, ", "), word += strspn(word, ", "))
     if (strcspn(word, ", ") == length && strncmp(word, id, length) == 0) return true;
@@ -159,21 +160,21 @@ static void apply_devices_setting(rl_supervisor *supervisor) {
   if (strcmp(list, "all") == 0) return;
   for (int i = 0; i < supervisor->count; i++) {
     device_entry *entry = &supervisor->entries[i];
-    if (in_list(list, entry->state.id)) continue;
+    if (is_in_list(list, entry->state.id)) continue;
     snprintf(entry->state.state, sizeof entry->state.state, "unusable");
     set_unusable_reason(entry, "excluded by the setting devices = %s", list);
   }
   for (const char *word = list; *word != '\0'; word += strcspn(word, ", "), word += strspn(word, ", ")) {
     char id[sizeof supervisor->entries[0].state.id];
     snprintf(id, sizeof id, "%.*s", (int)strcspn(word, ", "), word);
-    if (id[0] != '\0' && find(supervisor, id) == NULL) {
+    if (id[0] != '\0' && find_entry(supervisor, id) == NULL) {
       device_entry *entry = find_or_add(supervisor, "", "", id);
       if (entry != NULL) set_unusable_reason(entry, "no installed worker has this device");
     }
   }
 }
 
-static bool usable(const device_entry *entry) { return strcmp(entry->state.state, "unusable") != 0; }
+static bool is_usable(const device_entry *entry) { return strcmp(entry->state.state, "unusable") != 0; }
 
 static int configure_queue(rl_supervisor *supervisor, rl_error *err) {
   const char *ids[RL_DEVICES_MAX], *default_device = NULL;
@@ -181,7 +182,7 @@ static int configure_queue(rl_supervisor *supervisor, rl_error *err) {
   for (int i = 0; i < supervisor->count; i++) {
     const device_entry *entry = &supervisor->entries[i];
     ids[i] = entry->state.id;
-    can_serve[i] = usable(entry);
+    can_serve[i] = is_usable(entry);
     rl_log(RL_LOG_INFO, "device %s: %s%s", entry->state.id, can_serve[i] ? "usable" : "not usable: ", entry->state.reason);
   }
   for (int gpu_only = 1; gpu_only >= 0; gpu_only--) /* the first usable GPU, else the first usable device */
@@ -190,7 +191,7 @@ static int configure_queue(rl_supervisor *supervisor, rl_error *err) {
   if (default_device == NULL)
     rl_log(RL_LOG_WARNING, "no device is usable; worker programs are expected in %s", supervisor->config.workers);
   rl_queue_set_deadline(supervisor->jobs, supervisor->config.job_deadline_s);
-  rl_queue_set_refresh(supervisor->jobs, supervisor->config.refresh_ceilings);
+  rl_queue_set_refresh_ceilings(supervisor->jobs, supervisor->config.refresh_ceilings);
   if (rl_queue_set_devices(supervisor->jobs, ids, can_serve, supervisor->count, default_device, err) < 0) return -1;
   for (int i = 0; i < supervisor->count; i++)
     rl_queue_set_unsupported_engines(supervisor->jobs, ids[i], supervisor->entries[i].unsupported_engines);
@@ -199,7 +200,7 @@ static int configure_queue(rl_supervisor *supervisor, rl_error *err) {
 
 int rl_supervisor_open(const rl_config *config, rl_queue *jobs, rl_supervisor **supervisor, rl_error *err) {
   rl_supervisor *created = calloc(1, sizeof *created);
-  if (created == NULL) return rl_fail(err, RL_SYS, ENOMEM, "no memory for the workers");
+  if (created == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for the workers");
   created->config = *config;
   created->jobs = jobs;
   list_all_devices(created);
@@ -207,7 +208,7 @@ int rl_supervisor_open(const rl_config *config, rl_queue *jobs, rl_supervisor **
   int rc = configure_queue(created, err);
   for (int i = 0; rc >= 0 && i < created->count; i++) {
     device_entry *entry = &created->entries[i];
-    if (usable(entry)) rc = rl_device_runner_open(entry->program, &entry->state, &created->config, jobs, &entry->runner, err);
+    if (is_usable(entry)) rc = rl_device_runner_open(entry->program, &entry->state, &created->config, jobs, &entry->runner, err);
   }
   if (rc < 0) {
     rl_supervisor_close(created);

@@ -31,7 +31,7 @@ void rl_worker_end(rl_worker *worker, int grace_ms, char exit_status[RL_EXIT_STA
   worker->may_hold_device = false;
 }
 
-void rl_worker_check_idle(rl_worker *worker) {
+void rl_worker_verify_idle(rl_worker *worker) {
   rl_frame frame;
   rl_error err;
   char exit_status[RL_EXIT_STATUS_SIZE];
@@ -50,7 +50,7 @@ static bool confirm_release(rl_worker *worker) {
 
 void rl_worker_release(rl_worker *worker) {
   char exit_status[RL_EXIT_STATUS_SIZE];
-  rl_worker_check_idle(worker);
+  rl_worker_verify_idle(worker);
   if (!worker->may_hold_device) return;
   worker->may_hold_device = false;
   if (confirm_release(worker)) return;
@@ -58,7 +58,7 @@ void rl_worker_release(rl_worker *worker) {
   rl_log(RL_LOG_WARNING, "%s: the %s worker did not release the device: it %s", worker->device, worker->role, exit_status);
 }
 
-void rl_worker_recycle(rl_worker *worker, int64_t job_id) {
+void rl_worker_end_after_posted_code(rl_worker *worker, int64_t job_id) {
   char exit_status[RL_EXIT_STATUS_SIZE];
   if (worker->posted_job != 0 && worker->posted_job != job_id) rl_worker_end(worker, RECYCLE_GRACE_MS, exit_status);
 }
@@ -66,7 +66,7 @@ void rl_worker_recycle(rl_worker *worker, int64_t job_id) {
 int rl_worker_read_frame(rl_worker *worker, int timeout_ms, rl_frame *frame, rl_error *err) {
   if (rl_frame_read(worker->reader, timeout_ms, frame, err) < 0) return -1;
   worker->frames++;
-  worker->bytes += RL_WIRE_HEADER + frame->length;
+  worker->bytes += RL_WIRE_HEADER_BYTES + frame->length;
   return 0;
 }
 

@@ -18,19 +18,19 @@ typedef struct rl_worker {
   char unsupported_engines[sizeof((rl_hello *)0)->unsupported_engines]; /* of its last HELLO */
 } rl_worker;
 
-/* Starts the process, whose first frame must be HELLO. Call rl_worker_end after a failure too. RL_SYS, RL_WIRE. */
+/* Starts the process, whose first frame must be HELLO. Call rl_worker_end after a failure too. RL_ERRNO, RL_WIRE. */
 int rl_worker_start(rl_worker *worker, rl_error *err);
 /* Closes the worker's input, waits grace_ms, then kills it. exit_status receives the exit status as text; unchanged when no
  * process runs. */
 void rl_worker_end(rl_worker *worker, int grace_ms, char exit_status[RL_EXIT_STATUS_SIZE]);
 /* Ends an idle worker that sent a frame or closed its pipe: both are protocol errors while no pass runs. */
-void rl_worker_check_idle(rl_worker *worker);
+void rl_worker_verify_idle(rl_worker *worker);
 /* Sends RELEASE: a worker keeps hardware counters reserved between passes, which blocks other profilers. Ends a worker that does
  * not answer RELEASED within two seconds. */
 void rl_worker_release(rl_worker *worker);
 /* Ends a worker that executed the posted code of a job other than job_id, because that code may have changed anything in the
  * process. */
-void rl_worker_recycle(rl_worker *worker, int64_t job_id);
+void rl_worker_end_after_posted_code(rl_worker *worker, int64_t job_id);
 
 /* rl_frame_read that also counts frames and bytes. */
 int rl_worker_read_frame(rl_worker *worker, int timeout_ms, rl_frame *frame, rl_error *err);

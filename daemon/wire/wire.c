@@ -15,44 +15,45 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "frames hold little-en
 static const char magic[4] = {'R', 'L', 'F', 'W'};
 enum { WRITE_TIMEOUT_MS = 5000, INITIAL_CAPACITY = 8 << 10 };
 
-/* The bounds of each payload in bytes, and whether it is text to sanitize. */
+/* is_text: the payload is sanitized UTF-8. */
 static const struct {
   const char *name;
   uint32_t min_bytes, max_bytes;
-  bool text;
-} frames[RL_FRAME_TYPES] = {
-    [RL_FRAME_HELLO] = {"HELLO", 2, RL_WIRE_CONTROL_MAX},
-    [RL_FRAME_REQUEST] = {"REQUEST", 2, RL_WIRE_CONTROL_MAX},
+  bool is_text;
+} frame_kinds[RL_FRAME_TYPE_COUNT] = {
+    [RL_FRAME_HELLO] = {"HELLO", 2, RL_WIRE_MAX_CONTROL_BYTES},
+    [RL_FRAME_REQUEST] = {"REQUEST", 2, RL_WIRE_MAX_CONTROL_BYTES},
     [RL_FRAME_CANCEL] = {"CANCEL", 0, 0},
-    [RL_FRAME_FACTS] = {"FACTS", 2, RL_WIRE_CONTROL_MAX},
-    [RL_FRAME_PROGRESS] = {"PROGRESS", 2, RL_WIRE_CONTROL_MAX},
-    [RL_FRAME_EPOCH] = {"EPOCH", 2, RL_WIRE_CONTROL_MAX},
-    [RL_FRAME_SAMPLE] = {"SAMPLE", 2, RL_WIRE_CONTROL_MAX},
-    [RL_FRAME_MEASUREMENT] = {"MEASUREMENT", 2, RL_WIRE_CONTROL_MAX},
-    [RL_FRAME_KERNEL] = {"KERNEL", 2, RL_WIRE_CONTROL_MAX},
-    [RL_FRAME_PHASE] = {"PHASE", 2, RL_WIRE_CONTROL_MAX},
-    [RL_FRAME_METRIC] = {"METRIC", sizeof(rl_kernel_metric), RL_WIRE_BULK_MAX},
-    [RL_FRAME_INSTRUCTION] = {"INSTRUCTION", 2, RL_WIRE_CONTROL_MAX},
-    [RL_FRAME_POINT] = {"POINT", 2, RL_WIRE_CONTROL_MAX},
-    [RL_FRAME_NAME] = {"NAME", 1, RL_WIRE_CONTROL_MAX, .text = true},
-    [RL_FRAME_ROWS] = {"ROWS", sizeof(rl_activity_row), RL_WIRE_BULK_MAX},
-    [RL_FRAME_SOURCE] = {"SOURCE", 2, RL_WIRE_BULK_MAX},
-    [RL_FRAME_LOG] = {"LOG", 1, RL_WIRE_CONTROL_MAX, .text = true},
+    [RL_FRAME_METADATA] = {"METADATA", 2, RL_WIRE_MAX_CONTROL_BYTES},
+    [RL_FRAME_PROGRESS] = {"PROGRESS", 2, RL_WIRE_MAX_CONTROL_BYTES},
+    [RL_FRAME_EPOCH] = {"EPOCH", 2, RL_WIRE_MAX_CONTROL_BYTES},
+    [RL_FRAME_SAMPLE] = {"SAMPLE", 2, RL_WIRE_MAX_CONTROL_BYTES},
+    [RL_FRAME_MEASUREMENT] = {"MEASUREMENT", 2, RL_WIRE_MAX_CONTROL_BYTES},
+    [RL_FRAME_KERNEL] = {"KERNEL", 2, RL_WIRE_MAX_CONTROL_BYTES},
+    [RL_FRAME_PHASE] = {"PHASE", 2, RL_WIRE_MAX_CONTROL_BYTES},
+    [RL_FRAME_METRIC] = {"METRIC", sizeof(rl_kernel_metric), RL_WIRE_MAX_BULK_BYTES},
+    [RL_FRAME_INSTRUCTION] = {"INSTRUCTION", 2, RL_WIRE_MAX_CONTROL_BYTES},
+    [RL_FRAME_POINT] = {"POINT", 2, RL_WIRE_MAX_CONTROL_BYTES},
+    [RL_FRAME_NAME] = {"NAME", 1, RL_WIRE_MAX_CONTROL_BYTES, .is_text = true},
+    [RL_FRAME_ROWS] = {"ROWS", sizeof(rl_activity_row), RL_WIRE_MAX_BULK_BYTES},
+    [RL_FRAME_SOURCE] = {"SOURCE", 2, RL_WIRE_MAX_BULK_BYTES},
+    [RL_FRAME_LOG] = {"LOG", 1, RL_WIRE_MAX_CONTROL_BYTES, .is_text = true},
     [RL_FRAME_DONE] = {"DONE", 0, 0},
-    [RL_FRAME_UNAVAILABLE] = {"UNAVAILABLE", 2, RL_WIRE_CONTROL_MAX},
-    [RL_FRAME_FAILED] = {"FAILED", 2, RL_WIRE_CONTROL_MAX},
+    [RL_FRAME_UNAVAILABLE] = {"UNAVAILABLE", 2, RL_WIRE_MAX_CONTROL_BYTES},
+    [RL_FRAME_FAILED] = {"FAILED", 2, RL_WIRE_MAX_CONTROL_BYTES},
     [RL_FRAME_CANCELLED] = {"CANCELLED", 0, 0},
     [RL_FRAME_RELEASE] = {"RELEASE", 0, 0},
     [RL_FRAME_RELEASED] = {"RELEASED", 0, 0},
+    [RL_FRAME_HEARTBEAT] = {"HEARTBEAT", 2, RL_WIRE_MAX_CONTROL_BYTES},
 };
 
-const char *rl_frame_name(rl_frame_type type) { return frames[type].name; }
+const char *rl_frame_name(rl_frame_type type) { return frame_kinds[type].name; }
 
 const rl_field rl_hello_fields[] = {
     RL_FIELD(rl_hello, protocol, RL_FIELD_INT, .required = true), RL_FIELD(rl_hello, program, RL_FIELD_TEXT, .required = true),
     RL_FIELD(rl_hello, commit, RL_FIELD_TEXT, .required = true),  RL_FIELD(rl_hello, device, RL_FIELD_TEXT, .required = true),
     RL_FIELD(rl_hello, role, RL_FIELD_TEXT, .required = true),    RL_FIELD(rl_hello, usable, RL_FIELD_BOOL, .required = true),
-    RL_FIELD(rl_hello, reason, RL_FIELD_TEXT, .required = true),  RL_FIELD(rl_hello, facts, RL_FIELD_JSON),
+    RL_FIELD(rl_hello, reason, RL_FIELD_TEXT, .required = true),  RL_FIELD(rl_hello, properties, RL_FIELD_JSON),
     RL_FIELD(rl_hello, unsupported_engines, RL_FIELD_NAMES),      {0}};
 
 const rl_field rl_request_fields[] = {RL_FIELD(rl_request, workload, RL_FIELD_TEXT, .required = true),
@@ -66,10 +67,16 @@ const rl_field rl_failure_fields[] = {RL_FIELD(rl_failure, domain, RL_FIELD_TEXT
                                       RL_FIELD(rl_failure, message, RL_FIELD_TEXT, .required = true),
                                       {0}};
 
+const rl_field rl_heartbeat_fields[] = {
+    RL_FIELD(rl_heartbeat, stage, RL_FIELD_TEXT, .required = true),
+    RL_FIELD(rl_heartbeat, idle_ms, RL_FIELD_INT, .required = true, .minimum = 0, .maximum = 9e15),
+    RL_FIELD(rl_heartbeat, limit_ms, RL_FIELD_INT, .required = true, .minimum = 0, .maximum = 9e15),
+    {0}};
+
 /* --- reading -------------------------------------------------------------------------------------------------- */
 
 int64_t rl_frame_decode(const unsigned char *data, size_t size, rl_frame *frame, rl_error *err) {
-  if (size < RL_WIRE_HEADER) return 0;
+  if (size < RL_WIRE_HEADER_BYTES) return 0;
   uint32_t length;
   memcpy(&length, data + 8, sizeof length);
   unsigned type = data[5];
@@ -78,17 +85,17 @@ int64_t rl_frame_decode(const unsigned char *data, size_t size, rl_frame *frame,
   if (data[4] != RL_WIRE_VERSION)
     return rl_fail(err, RL_WIRE, RL_WIRE_BAD_VERSION, "the frame has version %u, this program speaks %d", data[4],
                    RL_WIRE_VERSION);
-  if (type == 0 || type >= RL_FRAME_TYPES || data[6] != 0 || data[7] != 0)
+  if (type == 0 || type >= RL_FRAME_TYPE_COUNT || data[6] != 0 || data[7] != 0)
     return rl_fail(err, RL_WIRE, RL_WIRE_TYPE, "the frame has the unknown type %u", type);
-  if (length > frames[type].max_bytes)
-    return rl_fail(err, RL_WIRE, RL_WIRE_TOO_LARGE, "a %s frame has %u bytes, more than %u", frames[type].name, length,
-                   frames[type].max_bytes);
-  if (length < frames[type].min_bytes)
-    return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a %s frame has %u bytes, fewer than %u", frames[type].name, length,
-                   frames[type].min_bytes);
-  if (size - RL_WIRE_HEADER < length) return 0;
-  *frame = (rl_frame){.type = (rl_frame_type)type, .length = length, .payload = data + RL_WIRE_HEADER};
-  return RL_WIRE_HEADER + (int64_t)length;
+  if (length > frame_kinds[type].max_bytes)
+    return rl_fail(err, RL_WIRE, RL_WIRE_TOO_LARGE, "a %s frame has %u bytes, more than %u", frame_kinds[type].name, length,
+                   frame_kinds[type].max_bytes);
+  if (length < frame_kinds[type].min_bytes)
+    return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a %s frame has %u bytes, fewer than %u", frame_kinds[type].name, length,
+                   frame_kinds[type].min_bytes);
+  if (size - RL_WIRE_HEADER_BYTES < length) return 0;
+  *frame = (rl_frame){.type = (rl_frame_type)type, .length = length, .payload = data + RL_WIRE_HEADER_BYTES};
+  return RL_WIRE_HEADER_BYTES + (int64_t)length;
 }
 
 struct rl_frame_reader {
@@ -118,12 +125,12 @@ void rl_frame_reader_free(rl_frame_reader *reader) {
 
 /* Makes space after `end`: moves the unread bytes to the start of the buffer, and grows it to the size of the frame that begins
  * there. */
-static int reserve(rl_frame_reader *reader, rl_error *err) {
+static int reserve_space(rl_frame_reader *reader, rl_error *err) {
   size_t unread = reader->end - reader->begin, need = INITIAL_CAPACITY;
-  if (unread >= RL_WIRE_HEADER) {
+  if (unread >= RL_WIRE_HEADER_BYTES) {
     uint32_t length;
     memcpy(&length, reader->data + reader->begin + 8, sizeof length); /* bounded: rl_frame_decode has accepted this header */
-    if (RL_WIRE_HEADER + (size_t)length > need) need = RL_WIRE_HEADER + (size_t)length;
+    if (RL_WIRE_HEADER_BYTES + (size_t)length > need) need = RL_WIRE_HEADER_BYTES + (size_t)length;
   }
   if (reader->begin > 0) memmove(reader->data, reader->data + reader->begin, unread);
   reader->begin = 0;
@@ -137,7 +144,7 @@ static int reserve(rl_frame_reader *reader, rl_error *err) {
 }
 
 /* Waits until poll(2) reports `events` for the descriptor. Returns 1, or 0 at the deadline (rl_monotonic_ns; < 0: none). */
-static int wait_for(int descriptor, short events, int64_t deadline_ns, rl_error *err) {
+static int wait_until_ready(int descriptor, short events, int64_t deadline_ns, rl_error *err) {
   for (;;) {
     int64_t remaining_ms = -1;
     if (deadline_ns >= 0) {
@@ -161,15 +168,15 @@ int rl_frame_read(rl_frame_reader *reader, int timeout_ms, rl_frame *frame, rl_e
     if (used < 0) return -1;
     if (used > 0) {
       reader->begin += (size_t)used;
-      if (frames[found.type].text) rl_utf8_sanitize((char *)reader->data + reader->begin - found.length, found.length);
+      if (frame_kinds[found.type].is_text) rl_utf8_sanitize((char *)reader->data + reader->begin - found.length, found.length);
       reader->saved = reader->data[reader->begin];
       reader->data[reader->begin] = '\0';
       reader->has_saved = true;
       *frame = found;
       return 0;
     }
-    if (reserve(reader, err) < 0) return -1;
-    int ready = wait_for(reader->descriptor, POLLIN, deadline_ns, err);
+    if (reserve_space(reader, err) < 0) return -1;
+    int ready = wait_until_ready(reader->descriptor, POLLIN, deadline_ns, err);
     if (ready < 0) return -1;
     if (ready == 0) return rl_fail(err, RL_WIRE, RL_WIRE_TIMEOUT, "no frame arrived within %d ms", timeout_ms);
     ssize_t received = read(reader->descriptor, reader->data + reader->end, reader->capacity - reader->end);
@@ -186,9 +193,9 @@ int rl_frame_read(rl_frame_reader *reader, int timeout_ms, rl_frame *frame, rl_e
 /* --- writing -------------------------------------------------------------------------------------------------- */
 
 int rl_frame_write(int descriptor, rl_frame_type type, const void *payload, size_t length, rl_error *err) {
-  if (type <= 0 || type >= RL_FRAME_TYPES || length < frames[type].min_bytes || length > frames[type].max_bytes)
+  if (type <= 0 || type >= RL_FRAME_TYPE_COUNT || length < frame_kinds[type].min_bytes || length > frame_kinds[type].max_bytes)
     return rl_fail(err, RL_WIRE, RL_WIRE_TOO_LARGE, "a frame of type %d can't carry %zu bytes", (int)type, length);
-  unsigned char header[RL_WIRE_HEADER] = {magic[0], magic[1], magic[2], magic[3], RL_WIRE_VERSION, (unsigned char)type};
+  unsigned char header[RL_WIRE_HEADER_BYTES] = {magic[0], magic[1], magic[2], magic[3], RL_WIRE_VERSION, (unsigned char)type};
   memcpy(header + 8, &(uint32_t){(uint32_t)length}, sizeof(uint32_t));
   struct iovec parts[2] = {{header, sizeof header}, {(void *)(uintptr_t)payload, length}};
   struct iovec *part = parts;
@@ -198,7 +205,7 @@ int rl_frame_write(int descriptor, rl_frame_type type, const void *payload, size
     ssize_t written = writev(descriptor, part, count);
     if (written < 0 && errno == EINTR) continue;
     if (written < 0 && errno == EAGAIN) {
-      int ready = wait_for(descriptor, POLLOUT, deadline_ns, err);
+      int ready = wait_until_ready(descriptor, POLLOUT, deadline_ns, err);
       if (ready < 0) return -1;
       if (ready == 0) return rl_fail(err, RL_WIRE, RL_WIRE_TIMEOUT, "the other side does not read its frames");
       continue;
@@ -237,7 +244,7 @@ int rl_message_write(int descriptor, rl_frame_type type, const rl_field *table, 
     text = cJSON_PrintUnformatted(object);
   }
   cJSON_Delete(object);
-  if (text == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a %s frame", frames[type].name);
+  if (text == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a %s frame", frame_kinds[type].name);
   int rc = rl_frame_write(descriptor, type, text, strlen(text), err);
   free(text);
   return rc;

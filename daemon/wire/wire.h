@@ -7,13 +7,16 @@
  * - REQUEST: rl_request, the pass to execute.
  * - SOURCE: posted code. The parameters of the next REQUEST contain its hash.
  * - CANCEL, empty: stop the current pass.
- * - RELEASE, empty, between requests: free the memory that is cached on the device.
+ * - RELEASE, empty, between requests: release the hardware counters that the profiler keeps for the next request.
  *
  * From the worker:
  * - HELLO: rl_hello, once, before all other frames.
- * - Answer to REQUEST: FACTS; then PROGRESS EPOCH SAMPLE MEASUREMENT KERNEL PHASE METRIC INSTRUCTION POINT NAME ROWS, each any
+ * - Answer to REQUEST: METADATA; then PROGRESS EPOCH SAMPLE MEASUREMENT KERNEL PHASE METRIC INSTRUCTION POINT NAME ROWS, each any
  *   number of times; last DONE (empty), UNAVAILABLE (rl_failure), FAILED (rl_failure) or CANCELLED (empty).
- * - LOG, at any time before that last frame: the compiler's log for posted code, at most RL_WIRE_CONTROL_MAX bytes in a pass.
+ * - LOG, at any time before that last frame: the compiler's log for posted code, at most RL_WIRE_MAX_CONTROL_BYTES in a
+ * pass.
+ * - HEARTBEAT: rl_heartbeat, every 5 s between REQUEST and that last frame. After 30 s without any frame, or if idle_ms exceeds
+ *   limit_ms, the daemon ends the worker.
  * - Answer to RELEASE: RELEASED, empty.
  *
  * A worker exits when its standard input is closed. */
@@ -25,13 +28,13 @@
 #include "base/fields.h"
 #include "model/job.h"
 
-enum { RL_WIRE_VERSION = 4, RL_WIRE_HEADER = 12 /* bytes */, RL_WIRE_CONTROL_MAX = 64 << 10, RL_WIRE_BULK_MAX = 4 << 20 };
+enum { RL_WIRE_VERSION = 5, RL_WIRE_HEADER_BYTES = 12, RL_WIRE_MAX_CONTROL_BYTES = 64 << 10, RL_WIRE_MAX_BULK_BYTES = 4 << 20 };
 
 typedef enum rl_frame_type {
   RL_FRAME_HELLO = 1,
   RL_FRAME_REQUEST,
   RL_FRAME_CANCEL,
-  RL_FRAME_FACTS,
+  RL_FRAME_METADATA,
   RL_FRAME_PROGRESS,
   RL_FRAME_EPOCH,
   RL_FRAME_MEASUREMENT,
@@ -51,24 +54,25 @@ typedef enum rl_frame_type {
   RL_FRAME_PHASE,
   RL_FRAME_RELEASE,
   RL_FRAME_RELEASED,
-  RL_FRAME_TYPES
+  RL_FRAME_HEARTBEAT,
+  RL_FRAME_TYPE_COUNT
 } rl_frame_type;
 
 typedef struct rl_hello {
   int64_t protocol; /* RL_WIRE_VERSION */
   char program[48], commit[48];
   char device[16]; /* "cpu" "gpu0" */
-  char role[16];   /* "clean": the timing pass; "profiled": the other passes; "any": all passes (CPU) */
+  char role[16];   /* "unprofiled": the timing pass; "profiled": the other passes; "any": all passes (CPU) */
   bool usable;
   char reason[256];              /* why the device is not usable */
-  char facts[4096];              /* JSON object of device properties (rl_device_facts) */
+  char properties[4096];         /* JSON object of device properties (rl_device_properties) */
   char unsupported_engines[256]; /* names of engines that this device can't run, one a line */
 } rl_hello;
 
 typedef struct rl_request {
   char workload[32], params[RL_PARAMS_SIZE];
   int pass;                      /* rl_pass */
-  char profile[RL_PROFILE_SIZE]; /* JSON of an rl_profile; "": the default profile */
+  char profile[RL_PROFILE_SIZE]; /* JSON of an rl_profile_options; "": the default profile */
 } rl_request;
 
 typedef struct rl_failure {
@@ -77,13 +81,19 @@ typedef struct rl_failure {
   char message[384];
 } rl_failure;
 
-extern const rl_field rl_hello_fields[], rl_request_fields[], rl_failure_fields[];
+typedef struct rl_heartbeat {
+  char stage[16];   /* "open", or rl_progress.phase */
+  int64_t idle_ms;  /* since the worker's main thread last passed a check point */
+  int64_t limit_ms; /* longest idle_ms in this stage */
+} rl_heartbeat;
+
+extern const rl_field rl_hello_fields[], rl_request_fields[], rl_failure_fields[], rl_heartbeat_fields[];
 
 typedef struct rl_frame {
   rl_frame_type type;
   uint32_t length;
-  const unsigned char
-      *payload; /* valid until the next read; a NUL byte follows. rl_frame_read sanitizes the UTF-8 of NAME and LOG */
+  /* Valid until the next read. A NUL byte follows. rl_frame_read sanitizes the UTF-8 of NAME and LOG. */
+  const unsigned char *payload;
 } rl_frame;
 
 const char *rl_frame_name(rl_frame_type type); /* returns "EPOCH" and so on */
@@ -107,7 +117,7 @@ int rl_message_write(int descriptor, rl_frame_type type, const rl_field *table, 
 /* Appends the records of a frame to *records. Returns 1; 0 if the frame's type has no records; -1 if they are malformed. The name
  * of an activity row must have been received before the row. */
 int rl_records_receive(const rl_frame *frame, rl_records *records, rl_error *err);
-/* Sends all records of a pass as frames, in the order of rl_record. */
+/* Sends all records of a pass as frames, in the order of rl_record_kind. */
 int rl_records_send(int descriptor, const rl_records *records, rl_error *err);
 
 #endif

@@ -18,10 +18,10 @@ static int parse_message(const rl_frame *frame, const rl_field *table, void *out
   return 0;
 }
 
-/* Returns whether kind is valid, and whether int64_t can hold `bytes` and differences of times. */
-static bool is_in_range(const rl_activity_row *row) {
+/* Returns true when the kind exists, and int64_t can hold `bytes` and differences of times. */
+static bool is_valid_row(const rl_activity_row *row) {
   const int64_t max_ns = INT64_MAX / 4;
-  return row->kind < RL_ACTIVITY_KINDS && row->start_ns >= -max_ns && row->start_ns <= max_ns && row->end_ns >= -max_ns &&
+  return row->kind < RL_ACTIVITY_KIND_COUNT && row->start_ns >= -max_ns && row->start_ns <= max_ns && row->end_ns >= -max_ns &&
          row->end_ns <= max_ns && row->bytes <= INT64_MAX;
 }
 
@@ -30,19 +30,19 @@ static int check_rows(const rl_frame *frame, const rl_records *records, rl_error
     return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a ROWS frame has %u bytes, not a whole number of rows", frame->length);
   const rl_activity_row *rows = (const rl_activity_row *)frame->payload;
   for (size_t i = 0; i < frame->length / sizeof *rows; i++)
-    if (!is_in_range(&rows[i]) || rows[i].name >= records->name_count)
+    if (!is_valid_row(&rows[i]) || rows[i].name >= records->name_count)
       return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "row %zu has kind %u, name %u of %zu, %llu bytes and times %lld to %lld", i,
                      rows[i].kind, rows[i].name, records->name_count, (unsigned long long)rows[i].bytes,
                      (long long)rows[i].start_ns, (long long)rows[i].end_ns);
   return 0;
 }
 
-/* Returns whether the buffer holds NUL-terminated UTF-8 without control characters, as RL_FIELD_TEXT does. */
-static bool is_text(const char *text, size_t size) {
+/* Returns true when the buffer holds NUL-terminated UTF-8 without control characters, as RL_FIELD_TEXT does. */
+static bool is_valid_text(const char *text, size_t size) {
   size_t length = strnlen(text, size);
   for (size_t i = 0; i < length; i++)
     if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f) return false;
-  return length < size && rl_utf8_valid(text, length);
+  return length < size && rl_utf8_is_valid(text, length);
 }
 
 static int check_metrics(const rl_frame *frame, rl_error *err) {
@@ -52,23 +52,23 @@ static int check_metrics(const rl_frame *frame, rl_error *err) {
     rl_kernel_metric metric;
     memcpy(&metric, frame->payload + offset, sizeof metric);
     if (metric.ordinal < 0 || !(isnan(metric.value) || rl_sanitize_measure(metric.value) == metric.value) ||
-        !is_text(metric.metric, sizeof metric.metric) || !is_text(metric.reason, sizeof metric.reason))
+        !is_valid_text(metric.metric, sizeof metric.metric) || !is_valid_text(metric.reason, sizeof metric.reason))
       return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "a metric has an invalid ordinal, value or text");
   }
   return 0;
 }
 
-static const rl_frame_type frame_types[RL_RECORD_KINDS] = {
+static const rl_frame_type frame_types[RL_RECORD_KIND_COUNT] = {
     [RL_RECORD_EPOCH] = RL_FRAME_EPOCH,   [RL_RECORD_SAMPLE] = RL_FRAME_SAMPLE,
     [RL_RECORD_KERNEL] = RL_FRAME_KERNEL, [RL_RECORD_MEASUREMENT] = RL_FRAME_MEASUREMENT,
     [RL_RECORD_PHASE] = RL_FRAME_PHASE,   [RL_RECORD_INSTRUCTION] = RL_FRAME_INSTRUCTION,
     [RL_RECORD_POINT] = RL_FRAME_POINT,   [RL_RECORD_NAME] = RL_FRAME_NAME,
     [RL_RECORD_METRIC] = RL_FRAME_METRIC, [RL_RECORD_ROW] = RL_FRAME_ROWS};
 
-static int receive_facts(const rl_frame *frame, rl_records *records, rl_error *err) {
-  if (records->has_facts) return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "the pass has a second FACTS frame");
-  if (parse_message(frame, rl_run_facts_fields, &records->facts, sizeof records->facts, err) < 0) return -1;
-  records->has_facts = true;
+static int receive_metadata(const rl_frame *frame, rl_records *records, rl_error *err) {
+  if (records->has_metadata) return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "the pass has a second METADATA frame");
+  if (parse_message(frame, rl_run_metadata_fields, &records->metadata, sizeof records->metadata, err) < 0) return -1;
+  records->has_metadata = true;
   return 0;
 }
 
@@ -77,7 +77,7 @@ static int receive_name(const rl_frame *frame, rl_records *records, rl_error *er
   return rl_records_add_name(records, (const char *)frame->payload, frame->length, err);
 }
 
-static int receive_message(const rl_frame *frame, rl_record kind, rl_records *records, rl_error *err) {
+static int receive_message(const rl_frame *frame, rl_record_kind kind, rl_records *records, rl_error *err) {
   union {
     rl_epoch epoch;
     rl_sample sample;
@@ -87,29 +87,29 @@ static int receive_message(const rl_frame *frame, rl_record kind, rl_records *re
     rl_instruction instruction;
     rl_series_point point;
   } message;
-  const rl_record_kind *record_kind = &rl_record_kinds[kind];
+  const rl_record_layout *record_kind = &rl_record_layouts[kind];
   memset(&message, 0, record_kind->item_size);
   if (parse_message(frame, record_kind->fields, &message, record_kind->item_size, err) < 0) return -1;
   return rl_records_add(records, kind, &message, 1, err);
 }
 
-static int receive_kind(const rl_frame *frame, rl_record kind, rl_records *records, rl_error *err) {
-  if (rl_record_kinds[kind].encoding == RL_ENCODE_TEXT) return receive_name(frame, records, err);
-  if (rl_record_kinds[kind].encoding == RL_ENCODE_JSON) return receive_message(frame, kind, records, err);
+static int receive_kind(const rl_frame *frame, rl_record_kind kind, rl_records *records, rl_error *err) {
+  if (rl_record_layouts[kind].encoding == RL_ENCODE_TEXT) return receive_name(frame, records, err);
+  if (rl_record_layouts[kind].encoding == RL_ENCODE_JSON) return receive_message(frame, kind, records, err);
   if ((kind == RL_RECORD_METRIC ? check_metrics(frame, err) : check_rows(frame, records, err)) < 0) return -1;
-  return rl_records_add(records, kind, frame->payload, frame->length / rl_record_kinds[kind].item_size, err);
+  return rl_records_add(records, kind, frame->payload, frame->length / rl_record_layouts[kind].item_size, err);
 }
 
 int rl_records_receive(const rl_frame *frame, rl_records *records, rl_error *err) {
-  if (frame->type == RL_FRAME_FACTS) return receive_facts(frame, records, err) < 0 ? -1 : 1;
-  for (int kind = 0; kind < RL_RECORD_KINDS; kind++)
-    if (frame_types[kind] == frame->type) return receive_kind(frame, (rl_record)kind, records, err) < 0 ? -1 : 1;
+  if (frame->type == RL_FRAME_METADATA) return receive_metadata(frame, records, err) < 0 ? -1 : 1;
+  for (int kind = 0; kind < RL_RECORD_KIND_COUNT; kind++)
+    if (frame_types[kind] == frame->type) return receive_kind(frame, (rl_record_kind)kind, records, err) < 0 ? -1 : 1;
   return 0;
 }
 
-/* Sends an array of structs as in memory, in frames of at most RL_WIRE_BULK_MAX bytes. */
-static int send_structs(int descriptor, rl_record kind, const char *items, size_t count, rl_error *err) {
-  const size_t size = rl_record_kinds[kind].item_size, max_count = RL_WIRE_BULK_MAX / size;
+/* Sends an array of structs as in memory, in frames of at most RL_WIRE_MAX_BULK_BYTES. */
+static int send_structs(int descriptor, rl_record_kind kind, const char *items, size_t count, rl_error *err) {
+  const size_t size = rl_record_layouts[kind].item_size, max_count = RL_WIRE_MAX_BULK_BYTES / size;
   for (size_t first = 0; first < count; first += max_count) {
     size_t sent = count - first < max_count ? count - first : max_count;
     if (rl_frame_write(descriptor, frame_types[kind], items + first * size, sent * size, err) < 0) return -1;
@@ -123,18 +123,18 @@ static int send_names(int descriptor, char *const *names, size_t count, rl_error
   return 0;
 }
 
-static int send_messages(int descriptor, rl_record kind, const char *items, size_t count, rl_error *err) {
-  const rl_record_kind *record_kind = &rl_record_kinds[kind];
+static int send_messages(int descriptor, rl_record_kind kind, const char *items, size_t count, rl_error *err) {
+  const rl_record_layout *record_kind = &rl_record_layouts[kind];
   for (size_t i = 0; i < count; i++)
     if (rl_message_write(descriptor, frame_types[kind], record_kind->fields, items + i * record_kind->item_size, err) < 0)
       return -1;
   return 0;
 }
 
-static int send_kind(int descriptor, rl_record kind, const rl_records *records, rl_error *err) {
+static int send_kind(int descriptor, rl_record_kind kind, const rl_records *records, rl_error *err) {
   const size_t count = rl_records_count(records, kind);
   const void *items = rl_records_items(records, kind);
-  switch (rl_record_kinds[kind].encoding) {
+  switch (rl_record_layouts[kind].encoding) {
     case RL_ENCODE_TEXT: return send_names(descriptor, records->names, count, err);
     case RL_ENCODE_JSON: return send_messages(descriptor, kind, items, count, err);
     case RL_ENCODE_STRUCTS: break;
@@ -144,9 +144,10 @@ static int send_kind(int descriptor, rl_record kind, const rl_records *records, 
 
 /* The order of the kinds puts names before the rows that refer to them. */
 int rl_records_send(int descriptor, const rl_records *records, rl_error *err) {
-  if (records->has_facts && rl_message_write(descriptor, RL_FRAME_FACTS, rl_run_facts_fields, &records->facts, err) < 0)
+  if (records->has_metadata &&
+      rl_message_write(descriptor, RL_FRAME_METADATA, rl_run_metadata_fields, &records->metadata, err) < 0)
     return -1;
-  for (int kind = 0; kind < RL_RECORD_KINDS; kind++)
-    if (send_kind(descriptor, (rl_record)kind, records, err) < 0) return -1;
+  for (int kind = 0; kind < RL_RECORD_KIND_COUNT; kind++)
+    if (send_kind(descriptor, (rl_record_kind)kind, records, err) < 0) return -1;
   return 0;
 }

@@ -16,10 +16,10 @@ static bool is_throttling(const char *reason) {
 
 static void count_reason(rl_conditions *conditions, const char *reason) {
   int i = 0;
-  while (i < RL_THROTTLE_REASONS && conditions->reasons[i][0] && strcmp(conditions->reasons[i], reason) != 0) i++;
-  if (i == RL_THROTTLE_REASONS) return;
+  while (i < RL_MAX_THROTTLE_REASONS && conditions->reasons[i][0] && strcmp(conditions->reasons[i], reason) != 0) i++;
+  if (i == RL_MAX_THROTTLE_REASONS) return;
   snprintf(conditions->reasons[i], sizeof conditions->reasons[i], "%s", reason);
-  conditions->throttled_by[i]++;
+  conditions->throttled_by_count[i]++;
 }
 
 static void count_reasons(rl_conditions *conditions, const char *list) {
@@ -34,13 +34,13 @@ static void count_reasons(rl_conditions *conditions, const char *list) {
     }
     word += length + (word[length] == ',');
   }
-  conditions->throttled += throttled;
+  conditions->throttled_count += throttled;
 }
 
 void rl_conditions_read(rl_pass_context *pass, rl_conditions *conditions) {
   rl_sensor_reading reading;
   rl_sensors_read(pass->sensors, &reading);
-  conditions->readings++;
+  conditions->reading_count++;
   conditions->clock_min_mhz = fmin(conditions->clock_min_mhz, reading.sm_clock_mhz); /* fmin ignores NAN */
   conditions->clock_max_mhz = fmax(conditions->clock_max_mhz, reading.sm_clock_mhz);
   conditions->memory_clock_mhz = fmax(conditions->memory_clock_mhz, reading.memory_clock_mhz);
@@ -50,19 +50,21 @@ void rl_conditions_read(rl_pass_context *pass, rl_conditions *conditions) {
   if (reading.reason[0]) snprintf(conditions->unavailable_reason, sizeof conditions->unavailable_reason, "%s", reading.reason);
 }
 
-int rl_conditions_measure(rl_pass_context *pass, const rl_conditions *conditions, rl_error *err) {
-  const double throttled = isnan(conditions->clock_max_mhz) ? NAN : conditions->throttled / conditions->readings;
+int rl_conditions_add_measurements(rl_pass_context *pass, const rl_conditions *conditions, rl_error *err) {
+  const double throttled_ratio = isnan(conditions->clock_max_mhz) ? NAN : conditions->throttled_count / conditions->reading_count;
   char name[RL_NAME_SIZE];
-  if (rl_pass_measure(pass, "sm_clock_least_mhz", conditions->clock_min_mhz, conditions->unavailable_reason, err) < 0 ||
-      rl_pass_measure(pass, "sm_clock_most_mhz", conditions->clock_max_mhz, conditions->unavailable_reason, err) < 0 ||
-      rl_pass_measure(pass, "memory_clock_mhz", conditions->memory_clock_mhz, conditions->unavailable_reason, err) < 0 ||
-      rl_pass_measure(pass, "temperature_c_most", conditions->temperature_c, conditions->unavailable_reason, err) < 0 ||
-      rl_pass_measure(pass, "power_w_most", conditions->power_w, conditions->unavailable_reason, err) < 0 ||
-      rl_pass_measure(pass, "throttled_ratio", throttled, conditions->unavailable_reason, err) < 0)
-    return -1;
-  for (int i = 0; i < RL_THROTTLE_REASONS && conditions->reasons[i][0]; i++) {
+  const char *reason = conditions->unavailable_reason;
+  const rl_named_value values[] = {{"sm_clock_least_mhz", conditions->clock_min_mhz, reason},
+                                   {"sm_clock_most_mhz", conditions->clock_max_mhz, reason},
+                                   {"memory_clock_mhz", conditions->memory_clock_mhz, reason},
+                                   {"temperature_c_most", conditions->temperature_c, reason},
+                                   {"power_w_most", conditions->power_w, reason},
+                                   {"throttled_ratio", throttled_ratio, reason}};
+  if (rl_pass_add_measurements(pass, values, sizeof values / sizeof *values, err) < 0) return -1;
+  for (int i = 0; i < RL_MAX_THROTTLE_REASONS && conditions->reasons[i][0]; i++) {
     snprintf(name, sizeof name, "throttled_by_%s_ratio", conditions->reasons[i]);
-    if (rl_pass_measure(pass, name, conditions->throttled_by[i] / conditions->readings, NULL, err) < 0) return -1;
+    if (rl_pass_add_measurement(pass, name, conditions->throttled_by_count[i] / conditions->reading_count, NULL, err) < 0)
+      return -1;
   }
   return 0;
 }

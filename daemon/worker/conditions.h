@@ -9,20 +9,20 @@
 
 #include "worker/pass.h"
 
-enum { RL_THROTTLE_REASONS = 16 };
+enum { RL_MAX_THROTTLE_REASONS = 16 };
 
 typedef struct rl_conditions {
-  double readings; /* number of readings */
+  double reading_count;
   double clock_min_mhz, clock_max_mhz, memory_clock_mhz, temperature_c, power_w;
-  double throttled, throttled_by[RL_THROTTLE_REASONS]; /* numbers of throttled readings: in all, and by reasons[i] */
-  char reasons[RL_THROTTLE_REASONS][32];
+  double throttled_count;                             /* readings with any throttle reason */
+  double throttled_by_count[RL_MAX_THROTTLE_REASONS]; /* readings with reasons[i] */
+  char reasons[RL_MAX_THROTTLE_REASONS][32];
   char unavailable_reason[RL_REASON_SIZE]; /* why values are NAN */
 } rl_conditions;
 
 extern const rl_conditions rl_conditions_empty; /* initial value: no readings */
 /* Reads the sensors and updates *conditions. */
 void rl_conditions_read(rl_pass_context *pass, rl_conditions *conditions);
-/* Adds the measurements. */
-int rl_conditions_measure(rl_pass_context *pass, const rl_conditions *conditions, rl_error *err);
+int rl_conditions_add_measurements(rl_pass_context *pass, const rl_conditions *conditions, rl_error *err);
 
 #endif

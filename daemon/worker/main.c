@@ -19,6 +19,7 @@
 #include "base/commit.h"
 #include "base/log.h"
 #include "source/source_cache.h"
+#include "worker/heartbeat.h"
 #include "worker/service.h"
 #include "wire/wire.h"
 
@@ -28,10 +29,10 @@ typedef enum command { COMMAND_NONE, COMMAND_REQUEST, COMMAND_RELEASE_PROFILER }
 
 typedef struct inbox { /* from the reader to the main thread: holds at most one command */
   pthread_mutex_t lock;
-  pthread_cond_t filled;
+  pthread_cond_t command_posted;
   command pending;
-  bool busy; /* the main thread executes a command */
-  rl_request request;
+  bool busy;          /* the main thread executes a command */
+  rl_request request; /* of COMMAND_REQUEST */
   atomic_bool cancelled;
   rl_frame_reader *reader;
 } inbox;
@@ -58,7 +59,7 @@ static void post_command(inbox *box, command next, const rl_request *request) {
   if (request) box->request = *request;
   box->pending = next;
   atomic_store(&box->cancelled, false);
-  pthread_cond_signal(&box->filled);
+  pthread_cond_signal(&box->command_posted);
   pthread_mutex_unlock(&box->lock);
 }
 
@@ -66,7 +67,7 @@ static void accept_request(inbox *box, const rl_frame *frame) {
   rl_error err = {0};
   rl_request request = {0};
   if (rl_fields_parse(rl_request_fields, (const char *)frame->payload, frame->length, &request, sizeof request, &err) < 0) {
-    rl_log(RL_LOG_ERROR, "invalid request: %s: %s", err.pointer, err.message);
+    rl_log(RL_LOG_ERROR, "invalid request: %s: %s", err.json_pointer, err.message);
     exit_without_cleanup(EXIT_PROTOCOL);
   }
   post_command(box, COMMAND_REQUEST, &request);
@@ -100,10 +101,9 @@ static void *read_frames(void *context) {
   }
 }
 
-/* Waits for the next command. */
 static command wait_for_command(inbox *box, rl_request *request) {
   pthread_mutex_lock(&box->lock);
-  while (box->pending == COMMAND_NONE) pthread_cond_wait(&box->filled, &box->lock);
+  while (box->pending == COMMAND_NONE) pthread_cond_wait(&box->command_posted, &box->lock);
   command next = box->pending;
   *request = box->request;
   box->pending = COMMAND_NONE;
@@ -130,12 +130,23 @@ static void check_written(int rc, const rl_error *err) {
 
 static void send_message(rl_frame_type type, const rl_field *table, const void *message) {
   rl_error err = {0};
+  rl_heartbeat_lock_frames();
   check_written(rl_message_write(frames_fd, type, table, message, &err), &err);
+  rl_heartbeat_unlock_frames();
 }
 
-static void on_opened(void *context, const rl_run_facts *facts) {
+static void send_payload(rl_frame_type type, const void *payload, size_t length) {
+  rl_error err = {0};
+  rl_heartbeat_lock_frames();
+  check_written(rl_frame_write(frames_fd, type, payload, length, &err), &err);
+  rl_heartbeat_unlock_frames();
+}
+
+static void on_heartbeat_failed(const rl_error *err) { check_written(-1, err); }
+
+static void on_instance_opened(void *context, const rl_run_metadata *metadata) {
   (void)context;
-  send_message(RL_FRAME_FACTS, rl_run_facts_fields, facts);
+  send_message(RL_FRAME_METADATA, rl_run_metadata_fields, metadata);
 }
 
 static void on_progress(void *context, const rl_progress *progress) {
@@ -144,41 +155,53 @@ static void on_progress(void *context, const rl_progress *progress) {
 }
 
 static void on_log(const char *text) {
-  rl_error err = {0};
-  if (text[0] != '\0') check_written(rl_frame_write(frames_fd, RL_FRAME_LOG, text, strlen(text), &err), &err);
+  if (text[0] != '\0') send_payload(RL_FRAME_LOG, text, strlen(text));
 }
 
-static bool on_cancelled(void *context) { return atomic_load_explicit(&((inbox *)context)->cancelled, memory_order_relaxed); }
+static bool on_cancelled(void *context) {
+  rl_heartbeat_check_point();
+  return atomic_load_explicit(&((inbox *)context)->cancelled, memory_order_relaxed);
+}
+
+static void on_stage(void *context, const char *stage) {
+  (void)context;
+  rl_heartbeat_enter_stage(stage);
+}
 
 static void send_outcome(inbox *box, rl_outcome outcome, rl_records *records, const rl_error *why) {
   rl_error err = {0};
   rl_failure failure = {.code = why->code};
   snprintf(failure.domain, sizeof failure.domain, "%s", rl_domain_name(why->domain));
-  snprintf(failure.message, sizeof failure.message, "%s%s%s", why->pointer, why->pointer[0] ? " " : "", why->message);
+  snprintf(failure.message, sizeof failure.message, "%s%s%s", why->json_pointer, why->json_pointer[0] ? " " : "", why->message);
   if (outcome == RL_OUTCOME_DONE) {
-    records->has_facts = false; /* already sent in a FACTS frame */
+    records->has_metadata = false; /* already sent in a METADATA frame */
+    rl_heartbeat_lock_frames();
     check_written(rl_records_send(frames_fd, records, &err), &err);
+    rl_heartbeat_unlock_frames();
   }
+  rl_heartbeat_lock_frames();
+  rl_heartbeat_end_request();
+  rl_heartbeat_unlock_frames();
   set_idle(box);
   switch (outcome) {
-    case RL_OUTCOME_DONE: check_written(rl_frame_write(frames_fd, RL_FRAME_DONE, NULL, 0, &err), &err); break;
-    case RL_OUTCOME_CANCELLED: check_written(rl_frame_write(frames_fd, RL_FRAME_CANCELLED, NULL, 0, &err), &err); break;
+    case RL_OUTCOME_DONE: send_payload(RL_FRAME_DONE, NULL, 0); break;
+    case RL_OUTCOME_CANCELLED: send_payload(RL_FRAME_CANCELLED, NULL, 0); break;
     case RL_OUTCOME_UNAVAILABLE: send_message(RL_FRAME_UNAVAILABLE, rl_failure_fields, &failure); break;
     case RL_OUTCOME_FAILED: send_message(RL_FRAME_FAILED, rl_failure_fields, &failure); break;
   }
 }
 
 static void release_profiler(rl_service *service, inbox *box) {
-  rl_error err = {0};
   rl_service_release_profiler(service);
   set_idle(box);
-  check_written(rl_frame_write(frames_fd, RL_FRAME_RELEASED, NULL, 0, &err), &err);
+  send_payload(RL_FRAME_RELEASED, NULL, 0);
 }
 
 /* Returns false when the device no longer works. */
 static bool serve_request(rl_service *service, inbox *box, const rl_request *request) {
   rl_records records = {0};
   rl_error err = {0};
+  rl_heartbeat_begin_request();
   rl_outcome outcome = rl_service_serve(service, request, &records, &err);
   if (outcome == RL_OUTCOME_FAILED)
     rl_log(RL_LOG_ERROR, "%s, %s: %s", request->workload, rl_pass_names[request->pass], err.message);
@@ -200,17 +223,17 @@ static int serve(rl_service *service, inbox *box) {
 
 /* ---- hello --------------------------------------------------------------------------------------------------------------- */
 
-static void device_id(int index, char id[16]) {
+static void format_device_id(int index, char id[16]) {
   if (rl_engines[0]->description->device == RL_DEVICE_CPU) snprintf(id, 16, "cpu");
   else snprintf(id, 16, "gpu%d", index);
 }
 
 /* Returns the device index of "cpu" or "gpu3"; −1: not a device of this program. */
-static int device_index(const char *id) {
+static int parse_device_id(const char *id) {
   char expected[16];
   int index = 0;
   if (strncmp(id, "gpu", 3) == 0) index = atoi(id + 3);
-  device_id(index, expected);
+  format_device_id(index, expected);
   return strcmp(id, expected) == 0 ? index : -1;
 }
 
@@ -218,7 +241,7 @@ static rl_hello make_hello(int index, const char *role) {
   rl_hello hello = {.protocol = RL_WIRE_VERSION, .commit = RL_COMMIT};
   snprintf(hello.program, sizeof hello.program, "%s", program_invocation_short_name);
   snprintf(hello.role, sizeof hello.role, "%s", role);
-  device_id(index, hello.device);
+  format_device_id(index, hello.device);
   return hello;
 }
 
@@ -227,22 +250,22 @@ static void set_unusable(rl_hello *hello, const rl_error *err) {
   snprintf(hello->reason, sizeof hello->reason, "%s", err->message);
 }
 
-/* Sets hello->facts to the device's properties and hello->usable; for an unusable device sets hello->reason. */
+/* Sets hello->usable. Sets hello->properties when the device is usable, otherwise hello->reason. */
 static void fill_hello(rl_hello *hello, int index) {
   rl_error err = {0};
-  rl_auto(rl_free_text) char *facts = NULL;
+  RL_CLEANUP(rl_free_text) char *properties = NULL;
   if (rl_device_count(&err) <= index) {
     if (!err.message[0]) rl_fail(&err, RL_INPUT, 0, "there is no device %s", hello->device);
   } else {
-    facts = rl_device_facts(index, &err);
+    properties = rl_device_properties(index, &err);
   }
-  if (facts && strlen(facts) < sizeof hello->facts) {
-    strcpy(hello->facts, facts);
+  if (properties && strlen(properties) < sizeof hello->properties) {
+    strcpy(hello->properties, properties);
     hello->usable = true;
   } else {
-    if (facts)
-      rl_fail(&err, RL_SYS, EOVERFLOW, "the device's properties need %zu bytes, more than the limit of %zu", strlen(facts),
-              sizeof hello->facts - 1);
+    if (properties)
+      rl_fail(&err, RL_ERRNO, EOVERFLOW, "the device's properties need %zu bytes, more than the limit of %zu", strlen(properties),
+              sizeof hello->properties - 1);
     set_unusable(hello, &err);
   }
 }
@@ -266,13 +289,13 @@ static int list_devices(const char *role) {
 static int open_and_serve(inbox *box, int index, const char *role) {
   rl_error err = {0}, profiler_err = {0};
   rl_service *service = NULL;
-  rl_sensor_reading before = {.memory_used_bytes = NAN};
-  rl_profiler *profiler = strcmp(role, "clean") == 0 ? NULL : rl_profiler_open(index, &profiler_err);
-  const char *profiler_reason = profiler_err.message[0] ? profiler_err.message : "no profiler in the clean role";
+  rl_sensor_reading reading_before_open = {.memory_used_bytes = NAN};
+  rl_profiler *profiler = strcmp(role, "unprofiled") == 0 ? NULL : rl_profiler_open(index, &profiler_err);
+  const char *profiler_reason = profiler_err.message[0] ? profiler_err.message : "no profiler in the unprofiled role";
   rl_hello hello = make_hello(index, role);
   fill_hello(&hello, index);
-  rl_sensors *sensors = rl_sensors_open(hello.facts);
-  if (sensors) rl_sensors_read(sensors, &before);
+  rl_sensors *sensors = rl_sensors_open(hello.properties);
+  if (sensors) rl_sensors_read(sensors, &reading_before_open);
   rl_device *device = hello.usable ? rl_device_open(index, &err) : NULL;
   if (profiler) profiler->device = device;
   if (device) device->log = on_log;
@@ -285,13 +308,14 @@ static int open_and_serve(inbox *box, int index, const char *role) {
                                 .sensors = sensors,
                                 .role = role,
                                 .profiler_reason = profiler_reason,
-                                .bytes_before_open = before.memory_used_bytes,
+                                .used_bytes_before_open = reading_before_open.memory_used_bytes,
                                 .cancelled = on_cancelled,
-                                .opened = on_opened,
+                                .instance_opened = on_instance_opened,
                                 .progress = on_progress,
+                                .stage = on_stage,
                                 .context = box};
   if (hello.usable && (!device || !sensors || rl_service_open(&options, &service, &err) < 0)) {
-    if (!err.message[0]) rl_fail(&err, RL_SYS, ENOMEM, "out of memory for the worker");
+    if (!err.message[0]) rl_fail(&err, RL_ERRNO, ENOMEM, "out of memory for the worker");
     set_unusable(&hello, &err);
   }
   send_message(RL_FRAME_HELLO, rl_hello_fields, &hello);
@@ -303,10 +327,10 @@ static int open_and_serve(inbox *box, int index, const char *role) {
   return code;
 }
 
-static int usage(FILE *to, int code) {
+static int print_usage(FILE *file, int code) {
   fprintf(
-      to,
-      "usage: %s --list | --device ID [--role clean|profiled|any]\n"
+      file,
+      "usage: %s --list | --device ID [--role unprofiled|profiled|any]\n"
       "Executes measurements on one device for rooflined: reads frames from standard input, writes frames to standard output.\n",
       program_invocation_short_name);
   return code;
@@ -327,24 +351,29 @@ int main(int argc, char **argv) {
       case 'l': list = true; break;
       case 'd': device = optarg; break;
       case 'r': role = optarg; break;
-      case 'h': return usage(stderr, EXIT_SUCCESS);
+      case 'h': return print_usage(stderr, EXIT_SUCCESS);
       case 'v': return dprintf(frames_fd, "%s %s\n", program_invocation_short_name, RL_COMMIT) < 0;
-      default: return usage(stderr, EXIT_USAGE);
+      default: return print_usage(stderr, EXIT_USAGE);
     }
   }
-  bool known_role = strcmp(role, "clean") == 0 || strcmp(role, "profiled") == 0 || strcmp(role, "any") == 0;
-  if (optind != argc || !known_role || list == (device != NULL)) return usage(stderr, EXIT_USAGE);
+  bool known_role = strcmp(role, "unprofiled") == 0 || strcmp(role, "profiled") == 0 || strcmp(role, "any") == 0;
+  if (optind != argc || !known_role || list == (device != NULL)) return print_usage(stderr, EXIT_USAGE);
   if (list) return list_devices(role);
-  int index = device_index(device);
+  int index = parse_device_id(device);
   if (index < 0) {
     rl_log(RL_LOG_ERROR, "this program has no device \"%s\"", device);
     return EXIT_USAGE;
   }
 
   /* Static, because the reader thread may still use the inbox when main returns. */
-  static inbox box = {.lock = PTHREAD_MUTEX_INITIALIZER, .filled = PTHREAD_COND_INITIALIZER};
+  static inbox box = {.lock = PTHREAD_MUTEX_INITIALIZER, .command_posted = PTHREAD_COND_INITIALIZER};
   pthread_t reader;
   box.reader = rl_frame_reader_new(STDIN_FILENO);
+  rl_error err;
   if (!box.reader || pthread_create(&reader, NULL, read_frames, &box)) return EXIT_PROTOCOL;
+  if (rl_heartbeat_start(frames_fd, on_heartbeat_failed, &err) < 0) {
+    rl_log(RL_LOG_ERROR, "%s", err.message);
+    return EXIT_PROTOCOL;
+  }
   return open_and_serve(&box, index, role);
 }

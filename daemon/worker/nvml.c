@@ -36,15 +36,15 @@ static const struct {
                       {0x80, "hw_power_brake_slowdown"},
                       {0x100, "display_clock_setting"}};
 
-/* Copies the GPU's UUID from the device facts; "" when they have none. */
-static void find_uuid(const char *facts, char *uuid, size_t size) {
-  cJSON *object = facts ? rl_json_parse(facts, strlen(facts), NULL) : NULL;
+/* Copies the GPU's UUID from the device properties; "" when they have none. */
+static void find_uuid(const char *properties, char *uuid, size_t size) {
+  cJSON *object = properties ? rl_json_parse(properties, strlen(properties), NULL) : NULL;
   const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "uuid"));
   snprintf(uuid, size, "%s", text ? text : "");
   cJSON_Delete(object);
 }
 
-rl_sensors *rl_sensors_open(const char *device_facts) {
+rl_sensors *rl_sensors_open(const char *device_properties) {
   char uuid[96];
   rl_sensors *sensors = calloc(1, sizeof *sensors);
   if (!sensors) return NULL;
@@ -53,15 +53,17 @@ rl_sensors *rl_sensors_open(const char *device_facts) {
                                     {"nvmlDeviceGetPowerUsage", &sensors->power, true},
                                     {"nvmlDeviceGetMemoryInfo", &sensors->memory, true},
                                     {"nvmlDeviceGetCurrentClocksThrottleReasons", &sensors->throttle, false}};
-  find_uuid(device_facts, uuid, sizeof uuid);
+  find_uuid(device_properties, uuid, sizeof uuid);
   rl_nvml_open(&sensors->nvml, uuid, symbols, sizeof symbols / sizeof *symbols);
   return sensors;
 }
 
 /* Returns the value, or NAN after an error; the reading keeps the reason of the first error. */
-static double value_or_nan(rl_sensors *sensors, rl_sensor_reading *reading, const char *what, rl_nvml_return rc, double value) {
+static double value_or_nan(rl_sensors *sensors, rl_sensor_reading *reading, const char *quantity, rl_nvml_return rc,
+                           double value) {
   if (!rc) return value;
-  if (!reading->reason[0]) snprintf(reading->reason, sizeof reading->reason, "NVML, %s: %s", what, sensors->nvml.error_text(rc));
+  if (!reading->reason[0])
+    snprintf(reading->reason, sizeof reading->reason, "NVML, %s: %s", quantity, sensors->nvml.error_text(rc));
   return NAN;
 }
 

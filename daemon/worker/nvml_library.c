@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Sets the reason to `what` and, unless rc is 0, NVML's text for it. */
-static void set_reason(rl_nvml *nvml, const char *what, rl_nvml_return rc) {
+/* Sets the reason to `message` and, unless rc is 0, NVML's text for it. */
+static void set_reason(rl_nvml *nvml, const char *message, rl_nvml_return rc) {
   const char *text = rc && nvml->error_text ? nvml->error_text(rc) : NULL;
-  snprintf(nvml->reason, sizeof nvml->reason, "%s%s%s", what, text ? ": " : "", text ? text : "");
+  snprintf(nvml->reason, sizeof nvml->reason, "%s%s%s", message, text ? ": " : "", text ? text : "");
 }
 
 static bool find_symbols(rl_nvml *nvml, const rl_nvml_symbol *symbols, size_t count) {
@@ -36,17 +36,18 @@ static void find_device(rl_nvml *nvml, const char *uuid, rl_nvml_return (*init)(
 void rl_nvml_open(rl_nvml *nvml, const char *uuid, const rl_nvml_symbol *symbols, size_t count) {
   rl_nvml_return (*init)(void), (*by_uuid)(const char *, rl_nvml_device *);
   *nvml = (rl_nvml){0};
-  const rl_nvml_symbol always[] = {{"nvmlInit_v2", &init, true},
-                                   {"nvmlShutdown", &nvml->shutdown, true},
-                                   {"nvmlDeviceGetHandleByUUID", &by_uuid, true},
-                                   {"nvmlErrorString", &nvml->error_text, true}};
+  const rl_nvml_symbol common_symbols[] = {{"nvmlInit_v2", &init, true},
+                                           {"nvmlShutdown", &nvml->shutdown, true},
+                                           {"nvmlDeviceGetHandleByUUID", &by_uuid, true},
+                                           {"nvmlErrorString", &nvml->error_text, true}};
   if (!uuid[0]) {
     set_reason(nvml, "the device's UUID is not known", 0);
     return;
   }
   nvml->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!nvml->library) set_reason(nvml, "libnvidia-ml.so.1 is not installed", 0);
-  else if (find_symbols(nvml, always, sizeof always / sizeof *always) && find_symbols(nvml, symbols, count))
+  else if (find_symbols(nvml, common_symbols, sizeof common_symbols / sizeof *common_symbols) &&
+           find_symbols(nvml, symbols, count))
     find_device(nvml, uuid, init, by_uuid);
   else nvml->shutdown = NULL;
 }

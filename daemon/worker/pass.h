@@ -10,21 +10,21 @@
 
 typedef struct rl_pass_context { /* all that a pass reads and writes while it serves one request */
   rl_device *device;
-  rl_profiler *profiler; /* NULL: profiler_reason says why (the clean role, or no profiler available) */
+  rl_profiler *profiler; /* NULL: profiler_reason says why (the unprofiled role, or no profiler available) */
   rl_instance *instance; /* of the current request */
   const rl_workload *workload;
   const rl_engine *engine;
-  const void *params;   /* the workload's struct */
-  rl_profile profile;   /* for the counters pass */
-  rl_observer observer; /* cancellation and progress, for rl_device_ops.run */
-  rl_records *records;  /* results of the pass */
+  const void *params;                 /* the workload's struct */
+  rl_profile_options profile_options; /* for the counters pass */
+  rl_observer observer;               /* cancellation and progress, for rl_device_ops.run */
+  rl_records *records;                /* results of the pass */
   void (*progress)(struct rl_pass_context *pass, const rl_progress *progress);
-  void *context;             /* the rl_service */
-  rl_plan *timestamped_plan; /* activity pass: the iteration with phase timestamps; else NULL */
+  void *context;                         /* the rl_service */
+  rl_executable *timestamped_executable; /* activity pass: the iteration with phase timestamps; else NULL */
   const char *profiler_reason;
   rl_sensors *sensors;
-  rl_progress current_progress;             /* see rl_pass_enter */
-  double iterations_total, iterations_done; /* of the pass, for the remaining time */
+  rl_progress current_progress;             /* sent to the daemon from time to time */
+  double iterations_total, iterations_done; /* of the pass; they determine the remaining time */
   int64_t started_ns, phase_started_ns;
 } rl_pass_context;
 
@@ -32,33 +32,37 @@ typedef enum rl_outcome { RL_OUTCOME_DONE, RL_OUTCOME_UNAVAILABLE, RL_OUTCOME_FA
 
 /* Returns DONE for rc 0; for −1 CANCELLED or FAILED, according to err. */
 rl_outcome rl_pass_outcome(int rc, const rl_error *err);
-/* Reports that a phase ("prepare" "warmup" "epoch" "samples" "trace" "counters" "evaluate") of iteration `epoch` of `epochs`
- * begins; −1 where the phase has no iterations. */
-void rl_pass_enter(rl_pass_context *pass, const char *phase, int64_t epoch, int64_t epochs);
-/* Adds one to iterations_done. */
+/* Reports that a phase (see rl_progress) of iteration `epoch` of `epochs` begins; −1, −1: the phase belongs to no iteration. */
+void rl_pass_enter_phase(rl_pass_context *pass, const char *phase, int64_t epoch, int64_t epochs);
 void rl_pass_iteration_done(rl_pass_context *pass);
 
-/* Adds a measurement; reason is stored only if value is NAN. */
-int rl_pass_measure(rl_pass_context *pass, const char *name, double value, const char *reason, rl_error *err);
+typedef struct rl_named_value {
+  const char *name;
+  double value;
+  const char *reason; /* stored only if value is NAN */
+} rl_named_value;
 
-/* Run the instance's iteration or evaluation. The plan (on CUDA a graph) is created at its first use: the counters pass needs no
- * plan, and CUPTI uses less memory per launch in a process without graphs. */
+int rl_pass_add_measurement(rl_pass_context *pass, const char *name, double value, const char *reason, rl_error *err);
+int rl_pass_add_measurements(rl_pass_context *pass, const rl_named_value *values, size_t count, rl_error *err);
+
+/* Run the instance's iteration or evaluation. The executable (on CUDA a graph) is created at its first use: the counters pass
+ * needs no executable, and CUPTI uses less memory per launch in a process without graphs. */
 int rl_pass_iterate(rl_pass_context *pass, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err);
 int rl_pass_evaluate(rl_pass_context *pass, rl_elapsed *elapsed, rl_error *err);
 
 /* Returns the memory of this instance: bytes now, and peaks since it was opened, by purpose. Excludes other open instances. */
-rl_memory rl_pass_memory(const rl_pass_context *pass);
+rl_memory_usage rl_pass_memory_usage(const rl_pass_context *pass);
 /* Returns the device memory that the driver, kernels and libraries allocated outside rl_device_ops.allocate, in bytes; NAN: not
  * measured. */
 double rl_pass_cuda_context_bytes(const rl_pass_context *pass);
 /* Returns the device memory in use before this process opened the device, in bytes; NAN: not measured. */
-double rl_pass_bytes_before_open(const rl_pass_context *pass);
+double rl_pass_used_bytes_before_open(const rl_pass_context *pass);
 
-/* Measures memory: peaks by purpose, and totals of the device and the process. */
+/* Adds measurements of memory: peaks by purpose, and totals of the device and the process. */
 int rl_pass_measure_memory(rl_pass_context *pass, rl_error *err);
-/* Measures the launches of one step by launching the step without a graph. Restarts the iteration. */
-int rl_pass_measure_step(rl_pass_context *pass, rl_error *err);
-/* The timing pass for each kind of iteration: epochs, single launches, rates of the device. */
+/* Adds the measurement launches_per_step, by running the step without a graph. Restarts the iteration. */
+int rl_pass_measure_launches_per_step(rl_pass_context *pass, rl_error *err);
+/* Execute the timing pass, one function for each rl_timing_mode. */
 int rl_time_epochs(rl_pass_context *pass, rl_error *err);
 int rl_time_launches(rl_pass_context *pass, rl_error *err);
 int rl_time_rates(rl_pass_context *pass, rl_error *err);

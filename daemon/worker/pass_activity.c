@@ -1,12 +1,16 @@
-/* The activity pass: an untraced iteration, then a traced one. A third trace executes one step launch by launch, so that kernels
- * of the traced iteration can be attributed to launches. Phase timestamps are recorded only in the traced iteration.
+/* The activity pass: an untraced iteration, then a traced one. On CUDA a second trace executes each sequence once, launch by
+ * launch, so that kernels of the first trace can be attributed to launches. Phase timestamps are recorded only in the traced
+ * iteration.
  *
  *   perturbation_ratio   traced time / untraced time of the iteration: the overhead of tracing and timestamps
  *   completeness_ratio   records of kernels, copies and sets (CPU: spans) / launches issued
  *   device_busy_ratio    union of work intervals / traced time
  *   launch_gap_ratio     1 − union of work intervals / untraced time: the share of an untraced iteration without work on the
- * device. Tracing lengthens gaps more than kernels, so the ratio uses the untraced time. When the work exceeds the untraced time
- * by at most GAP_ERROR, the ratio is 0; when by more, tracing changed the work, and the ratio is unavailable. */
+ *                        device
+ *
+ * launch_gap_ratio uses the untraced time, because tracing lengthens gaps more than kernels. When the work takes longer than the
+ * untraced time, by a ratio of at most GAP_TOLERANCE, launch_gap_ratio is 0. When the excess is larger, tracing changed the work,
+ * and launch_gap_ratio is unavailable. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,49 +22,49 @@
 #include "worker/pass.h"
 
 static const int64_t WARMUP_NS = 3000000000;
-static const double GAP_ERROR = 0.05;
+static const double GAP_TOLERANCE = 0.05;
 
-typedef struct expected_list {
-  rl_named_launch *items;
+typedef struct expected_launches {
+  rl_expected_launch *items;
   size_t count;
-} expected_list;
+} expected_launches;
 
-static void free_expected(expected_list *list) { free(list->items); }
+static void free_expected(expected_launches *list) { free(list->items); }
 
 /* Lists the launches of an iteration in order, without sequences that repeat 0 times. */
-static int list_launches(const rl_sequence_list *sequence_list, expected_list *list, rl_error *err) {
+static int list_launches(const rl_sequence_list *sequence_list, expected_launches *list, rl_error *err) {
   size_t capacity = 1;
   for (size_t s = 0; s < sequence_list->sequence_count; s++) capacity += sequence_list->sequences[s].launch_count;
   list->items = calloc(capacity, sizeof *list->items);
-  if (!list->items) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the launches");
+  if (!list->items) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the launches");
   for (size_t s = 0; s < sequence_list->sequence_count; s++) {
     const rl_sequence *sequence = &sequence_list->sequences[s];
     for (size_t l = 0; l < sequence->launch_count && sequence->repeat > 0; l++)
-      list->items[list->count++] = (rl_named_launch){.launch = sequence->launches[l].name,
-                                                     .phase = sequence->launches[l].nvtx_range,
-                                                     .sequence = (uint32_t)s,
-                                                     .repeat = sequence->repeat};
+      list->items[list->count++] = (rl_expected_launch){.name = sequence->launches[l].name,
+                                                        .phase = sequence->launches[l].nvtx_range,
+                                                        .sequence_index = (uint32_t)s,
+                                                        .repeats = sequence->repeat};
   }
   return 0;
 }
 
 typedef struct time_limit { /* cancels an iteration at until_ns, or when the request is cancelled */
-  const rl_observer *outer;
+  const rl_observer *request_observer;
   int64_t until_ns;
 } time_limit;
 
 static bool is_cancelled(const rl_observer *observer) { return observer->cancelled && observer->cancelled(observer->context); }
 static bool is_time_over(void *context) {
   const time_limit *limit = context;
-  return rl_monotonic_ns() > limit->until_ns || is_cancelled(limit->outer);
+  return rl_monotonic_ns() > limit->until_ns || is_cancelled(limit->request_observer);
 }
 
 /* Runs one iteration, at most WARMUP_NS of it, so that clocks rise and caches fill. */
 static int warm_up(rl_pass_context *pass, rl_error *err) {
-  time_limit limit = {.outer = &pass->observer, .until_ns = rl_monotonic_ns() + WARMUP_NS};
+  time_limit limit = {.request_observer = &pass->observer, .until_ns = rl_monotonic_ns() + WARMUP_NS};
   rl_observer observer = {.context = &limit, .cancelled = is_time_over};
   rl_elapsed elapsed;
-  rl_pass_enter(pass, "warmup", -1, -1);
+  rl_pass_enter_phase(pass, "warmup", -1, -1);
   if (pass->instance->ops->reset(pass->instance, err) < 0) return -1;
   int rc = rl_pass_iterate(pass, &observer, &elapsed, err);
   bool stopped = rc && rl_pass_outcome(rc, err) == RL_OUTCOME_CANCELLED;
@@ -70,15 +74,15 @@ static int warm_up(rl_pass_context *pass, rl_error *err) {
 
 static void forward_span(void *context, const rl_span *span) {
   rl_profiler *profiler = ((rl_pass_context *)context)->profiler;
-  profiler->ops->span(profiler, span);
+  profiler->ops->add_span(profiler, span);
 }
 
 /* Runs body while the profiler records. Stops the trace on failure too and then discards it. */
-static int trace(rl_pass_context *pass, rl_records *records, int (*body)(rl_pass_context *, rl_elapsed *, rl_error *),
-                 rl_elapsed *elapsed, rl_error *err) {
+static int record_trace(rl_pass_context *pass, rl_records *records, int (*body)(rl_pass_context *, rl_elapsed *, rl_error *),
+                        rl_elapsed *elapsed, rl_error *err) {
   rl_profiler *profiler = pass->profiler;
   if (profiler->ops->trace_start(profiler, err) < 0) return -1;
-  if (profiler->ops->span) pass->observer.span = forward_span;
+  if (profiler->ops->add_span) pass->observer.span = forward_span;
   int rc = body(pass, elapsed, err);
   pass->observer.span = NULL;
   if (rc == 0) return profiler->ops->trace_stop(profiler, records, err);
@@ -90,41 +94,41 @@ static int trace(rl_pass_context *pass, rl_records *records, int (*body)(rl_pass
 
 /* --- phases inside a launch ----------------------------------------------------------------------------------------- */
 
-/* Creates a separate plan with timestamps enabled, because a plan captures the arguments of its launches. */
+/* Creates a separate executable with timestamps enabled, because an executable captures the arguments of its launches. */
 static int enable_timestamps(rl_pass_context *pass, rl_error *err) {
   rl_instance *instance = pass->instance;
   if (!instance->ops->set_phase_timestamps) return 0;
   if (instance->ops->set_phase_timestamps(instance, true, err) < 0) return -1;
-  return pass->device->ops->plan(pass->device, &instance->iteration, &pass->timestamped_plan, err);
+  return pass->device->ops->instantiate(pass->device, &instance->iteration, &pass->timestamped_executable, err);
 }
 
 static void disable_timestamps(rl_pass_context *pass) {
   rl_instance *instance = pass->instance;
-  if (pass->timestamped_plan) pass->device->ops->plan_free(pass->device, pass->timestamped_plan);
-  pass->timestamped_plan = NULL;
+  if (pass->timestamped_executable) pass->device->ops->free_executable(pass->device, pass->timestamped_executable);
+  pass->timestamped_executable = NULL;
   if (instance->ops->set_phase_timestamps) instance->ops->set_phase_timestamps(instance, false, NULL);
 }
 
 static int run_timestamped(rl_pass_context *pass, rl_elapsed *elapsed, rl_error *err) {
-  if (!pass->timestamped_plan) return rl_pass_iterate(pass, &pass->observer, elapsed, err);
-  return pass->device->ops->run(pass->device, pass->timestamped_plan, &pass->observer, elapsed, err);
+  if (!pass->timestamped_executable) return rl_pass_iterate(pass, &pass->observer, elapsed, err);
+  return pass->device->ops->run(pass->device, pass->timestamped_executable, &pass->observer, elapsed, err);
 }
 
 static int read_timestamps(rl_pass_context *pass, rl_phase_timestamps *timestamps, rl_error *err) {
-  return pass->timestamped_plan ? pass->instance->ops->read_phase_timestamps(pass->instance, timestamps, err) : 0;
+  return pass->timestamped_executable ? pass->instance->ops->read_phase_timestamps(pass->instance, timestamps, err) : 0;
 }
 
 static int add_phases(rl_pass_context *pass, const rl_phase_timestamps *timestamps, rl_error *err) {
-  return pass->timestamped_plan ? rl_phases_add(pass->records, timestamps, err) : 0;
+  return pass->timestamped_executable ? rl_phases_add(pass->records, timestamps, err) : 0;
 }
 
-/* --- attribution of kernels to launches ---------------------------------------------------------------------------------- */
+/* --- attribution of kernels to launches --------------------------------------------------------------------------------- */
 
 /* Runs every sequence once, launch by launch. */
 static int run_each_once(rl_pass_context *pass, rl_elapsed *elapsed, rl_error *err) {
   rl_sequence_list sequence_list = pass->instance->iteration;
   rl_sequence *once = calloc(sequence_list.sequence_count + 1, sizeof *once);
-  if (!once) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a step");
+  if (!once) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a step");
   for (size_t s = 0; s < sequence_list.sequence_count; s++) {
     once[s] = sequence_list.sequences[s];
     if (once[s].repeat > 1) once[s].repeat = 1;
@@ -135,13 +139,13 @@ static int run_each_once(rl_pass_context *pass, rl_elapsed *elapsed, rl_error *e
   return rc;
 }
 
-static int learn_launches(rl_pass_context *pass, const expected_list *expected, rl_launch_map **attribution, rl_error *err) {
-  rl_records eager = {0};
+static int build_launch_map(rl_pass_context *pass, const expected_launches *expected, rl_launch_map **launch_map, rl_error *err) {
+  rl_records trace_without_graphs = {0};
   rl_elapsed elapsed;
   int rc = pass->instance->ops->reset(pass->instance, err);
-  if (!rc) rc = trace(pass, &eager, run_each_once, &elapsed, err);
-  if (!rc) rc = rl_launch_map_build(&eager, expected->items, expected->count, attribution, err);
-  rl_records_clear(&eager);
+  if (!rc) rc = record_trace(pass, &trace_without_graphs, run_each_once, &elapsed, err);
+  if (!rc) rc = rl_launch_map_build(&trace_without_graphs, expected->items, expected->count, launch_map, err);
+  rl_records_clear(&trace_without_graphs);
   return rc;
 }
 
@@ -150,64 +154,64 @@ static double theoretical_occupancy(void *context, const rl_activity_row *row) {
   return profiler->ops->occupancy(profiler, row);
 }
 
-static int measure_trace(rl_pass_context *pass, const rl_elapsed *untraced, const rl_elapsed *traced, rl_error *err) {
+static int add_trace_measurements(rl_pass_context *pass, const rl_elapsed *untraced, const rl_elapsed *traced, rl_error *err) {
   rl_busy busy;
-  if (rl_timeline_busy(pass->records->rows, pass->records->row_count, &busy, err) < 0) return -1;
+  if (rl_timeline_measure_busy_time(pass->records->rows, pass->records->row_count, &busy, err) < 0) return -1;
   double busy_ms = busy.rows ? (double)busy.busy_ns * 1e-6 : NAN;
   double gap = 1 - busy_ms / untraced->device_ms;
-  bool unknown = gap < -GAP_ERROR;
-  if (gap < 0 && !unknown) gap = 0;
+  bool is_unknown = gap < -GAP_TOLERANCE;
+  if (gap < 0 && !is_unknown) gap = 0;
   const char *no_rows = "the trace contains no work of the device";
-  return rl_pass_measure(pass, "epoch_untraced_ms", untraced->device_ms, NULL, err) < 0 ||
-                 rl_pass_measure(pass, "epoch_traced_ms", traced->device_ms, NULL, err) < 0 ||
-                 rl_pass_measure(pass, "perturbation_ratio", traced->device_ms / untraced->device_ms, "no time passed", err) <
-                     0 ||
-                 rl_pass_measure(pass, "launches_issued", (double)traced->launches, NULL, err) < 0 ||
-                 rl_pass_measure(pass, "completeness_ratio",
-                                 traced->launches ? (double)busy.rows / (double)traced->launches : NAN, "nothing was launched",
-                                 err) < 0 ||
-                 rl_pass_measure(pass, "device_busy_ratio", busy_ms / traced->device_ms, no_rows, err) < 0 ||
-                 rl_pass_measure(pass, "launch_gap_ratio", unknown ? NAN : gap,
-                                 unknown ? "the work took longer under tracing than the whole untraced epoch" : no_rows, err) < 0
-             ? -1
-             : 0;
+  const rl_named_value values[] = {
+      {"epoch_untraced_ms", untraced->device_ms, NULL},
+      {"epoch_traced_ms", traced->device_ms, NULL},
+      {"perturbation_ratio", traced->device_ms / untraced->device_ms, "no time passed"},
+      {"launches_issued", (double)traced->stream_operations, NULL},
+      {"completeness_ratio", traced->stream_operations ? (double)busy.rows / (double)traced->stream_operations : NAN,
+       "nothing was launched"},
+      {"device_busy_ratio", busy_ms / traced->device_ms, no_rows},
+      {"launch_gap_ratio", is_unknown ? NAN : gap,
+       is_unknown ? "the work took longer under tracing than the whole untraced epoch" : no_rows}};
+  return rl_pass_add_measurements(pass, values, sizeof values / sizeof *values, err);
 }
 
 static int run_activity(rl_pass_context *pass, rl_error *err) {
-  rl_auto(free_expected) expected_list expected = {0};
-  rl_auto(rl_launch_map_cleanup) rl_launch_map *attribution = NULL;
+  RL_CLEANUP(free_expected) expected_launches expected = {0};
+  RL_CLEANUP(rl_launch_map_cleanup) rl_launch_map *launch_map = NULL;
   rl_elapsed untraced, traced;
   rl_phase_timestamps timestamps;
-  bool gpu = pass->device->kind == RL_DEVICE_CUDA;
+  bool is_gpu = pass->device->kind == RL_DEVICE_CUDA;
   pass->iterations_total = 2;
   if (list_launches(&pass->instance->iteration, &expected, err) < 0 || warm_up(pass, err) < 0 || enable_timestamps(pass, err) < 0)
     return -1;
 
-  rl_pass_enter(pass, "epoch", 0, 1);
+  rl_pass_enter_phase(pass, "epoch", 0, 1);
   if (pass->instance->ops->reset(pass->instance, err) < 0 || rl_pass_iterate(pass, &pass->observer, &untraced, err) < 0)
     return -1;
   rl_pass_iteration_done(pass);
 
-  rl_pass_enter(pass, "trace", 0, 1);
+  rl_pass_enter_phase(pass, "trace", 0, 1);
   if (pass->instance->ops->reset(pass->instance, err) < 0) return -1;
-  if (trace(pass, pass->records, run_timestamped, &traced, err) < 0 || read_timestamps(pass, &timestamps, err) < 0) return -1;
+  if (record_trace(pass, pass->records, run_timestamped, &traced, err) < 0 || read_timestamps(pass, &timestamps, err) < 0)
+    return -1;
   rl_pass_iteration_done(pass);
 
-  if (gpu && learn_launches(pass, &expected, &attribution, err) < 0) return -1;
-  rl_aggregate_options options = {.attribution = attribution,
-                                  .expected = expected.items,
-                                  .expected_count = expected.count,
-                                  .epoch_us = traced.device_ms * 1e3,
-                                  .occupancy = gpu ? theoretical_occupancy : NULL,
-                                  .context = pass->profiler,
-                                  .reason = gpu ? NULL : "a launch on the CPU has no registers, grid or occupancy"};
-  if (rl_timeline_kernels(pass->records, &options, pass->records, err) < 0 || add_phases(pass, &timestamps, err) < 0) return -1;
-  return measure_trace(pass, &untraced, &traced, err);
+  if (is_gpu && build_launch_map(pass, &expected, &launch_map, err) < 0) return -1;
+  rl_total_options options = {.launch_map = launch_map,
+                              .expected = expected.items,
+                              .expected_count = expected.count,
+                              .epoch_us = traced.device_ms * 1e3,
+                              .occupancy = is_gpu ? theoretical_occupancy : NULL,
+                              .context = pass->profiler,
+                              .missing_values_reason = is_gpu ? NULL : "a launch on the CPU has no registers, grid or occupancy"};
+  if (rl_timeline_total_kernels(pass->records, &options, pass->records, err) < 0 || add_phases(pass, &timestamps, err) < 0)
+    return -1;
+  return add_trace_measurements(pass, &untraced, &traced, err);
 }
 
 rl_outcome rl_activity_run(rl_pass_context *pass, rl_error *err) {
   if (!pass->profiler) {
-    rl_fail(err, RL_SYS, ENOTSUP, "%s", pass->profiler_reason);
+    rl_fail(err, RL_ERRNO, ENOTSUP, "%s", pass->profiler_reason);
     return RL_OUTCOME_UNAVAILABLE;
   }
   int rc = run_activity(pass, err);

@@ -7,14 +7,14 @@
 rl_outcome rl_counters_run(rl_pass_context *pass, rl_error *err) {
   char reason[RL_REASON_SIZE] = "";
   if (!pass->profiler) {
-    rl_fail(err, RL_SYS, ENOTSUP, "%s", pass->profiler_reason);
+    rl_fail(err, RL_ERRNO, ENOTSUP, "%s", pass->profiler_reason);
     return RL_OUTCOME_UNAVAILABLE;
   }
-  rl_pass_enter(pass, "counters", -1, -1);
+  rl_pass_enter_phase(pass, "counters", -1, -1);
   if (pass->instance->ops->reset(pass->instance, err) < 0) return rl_pass_outcome(-1, err);
-  int rc =
-      pass->profiler->ops->count(pass->profiler, pass->instance, &pass->profile, &pass->observer, pass->records, reason, err);
+  int rc = pass->profiler->ops->collect_counters(pass->profiler, pass->instance, &pass->profile_options, &pass->observer,
+                                                 pass->records, reason, err);
   if (rc <= 0) return rl_pass_outcome(rc, err);
-  rl_fail(err, RL_SYS, ENOTSUP, "%s", reason);
+  rl_fail(err, RL_ERRNO, ENOTSUP, "%s", reason);
   return RL_OUTCOME_UNAVAILABLE;
 }

@@ -33,7 +33,7 @@ static int set_unavailable_reasons(rl_epoch *epoch, const char *sensors_reason, 
   }
   bool printed = object && cJSON_PrintPreallocated(object, epoch->unavailable, (int)sizeof epoch->unavailable, false);
   cJSON_Delete(object);
-  return printed ? 0 : rl_fail(err, RL_SYS, ENOMEM, "the reasons for an epoch's missing values do not fit");
+  return printed ? 0 : rl_fail(err, RL_ERRNO, ENOMEM, "the reasons for an epoch's missing values do not fit");
 }
 
 static double finite_or_nan(double value) { return isfinite(value) ? value : NAN; }
@@ -59,7 +59,7 @@ static int evaluate(rl_pass_context *pass, rl_epoch *epoch, int64_t epochs, rl_e
   rl_elapsed elapsed;
   epoch->evaluation_ms = NAN;
   if (!has_evaluation(pass)) return 0;
-  rl_pass_enter(pass, "evaluate", epoch->epoch, epochs);
+  rl_pass_enter_phase(pass, "evaluate", epoch->epoch, epochs);
   if (rl_pass_evaluate(pass, &elapsed, err) < 0) return -1;
   epoch->evaluation_ms = elapsed.device_ms;
   return 0;
@@ -76,7 +76,7 @@ static int time_epoch(rl_pass_context *pass, int64_t index, int64_t count, bool 
   rl_sensor_reading before, after;
   rl_elapsed elapsed;
   rl_iteration_results results;
-  rl_pass_enter(pass, warmup ? "warmup" : "epoch", index, count);
+  rl_pass_enter_phase(pass, warmup ? "warmup" : "epoch", index, count);
   rl_sensors_read(pass->sensors, &before);
   if (rl_pass_iterate(pass, &pass->observer, &elapsed, err) < 0) return -1;
   rl_sensors_read(pass->sensors, &after);
@@ -84,7 +84,7 @@ static int time_epoch(rl_pass_context *pass, int64_t index, int64_t count, bool 
   if (evaluate(pass, &epoch, count, err) < 0 || pass->instance->ops->read_results(pass->instance, &results, err) < 0) return -1;
   epoch.device_ms = elapsed.device_ms;
   epoch.host_ms = elapsed.host_ms;
-  epoch.images = finite_or_nan(results.samples);
+  epoch.images = finite_or_nan(results.images);
   epoch.train_loss = finite_or_nan(results.train_loss);
   epoch.test_loss = has_evaluation(pass) ? finite_or_nan(results.test_loss) : NAN;
   epoch.test_accuracy_ratio = has_evaluation(pass) ? finite_or_nan(results.test_accuracy_ratio) : NAN;
@@ -104,29 +104,28 @@ static int time_epoch(rl_pass_context *pass, int64_t index, int64_t count, bool 
 int rl_pass_measure_memory(rl_pass_context *pass, rl_error *err) {
   static const char *const names[RL_MEMORY_PURPOSE_COUNT] = {"memory_dataset_bytes", "memory_weights_bytes",
                                                              "memory_activations_bytes", "memory_workspace_bytes"};
-  rl_memory memory = rl_pass_memory(pass);
-  if (rl_pass_measure(pass, "peak_memory_bytes", (double)memory.peak_total_bytes, NULL, err) < 0) return -1;
+  rl_memory_usage usage = rl_pass_memory_usage(pass);
+  if (rl_pass_add_measurement(pass, "peak_memory_bytes", (double)usage.peak_total_bytes, NULL, err) < 0) return -1;
   for (int p = 0; p < RL_MEMORY_PURPOSE_COUNT; p++)
-    if (rl_pass_measure(pass, names[p], (double)memory.peak_bytes[p], NULL, err) < 0) return -1;
+    if (rl_pass_add_measurement(pass, names[p], (double)usage.peak_bytes[p], NULL, err) < 0) return -1;
   rl_sensor_reading reading;
   rl_sensors_read(pass->sensors, &reading);
   const char *reason = pass->device->kind == RL_DEVICE_CPU ? "the CPU has no device memory"
                        : reading.reason[0]                 ? reading.reason
                                                            : "device memory was not read before the device was opened";
-  double context = rl_pass_cuda_context_bytes(pass);
-  bool shrank = context < 0; /* another process freed memory during the request */
-  struct rusage usage;
-  getrusage(RUSAGE_SELF, &usage);
-  return rl_pass_measure(pass, "device_memory_before_bytes", rl_pass_bytes_before_open(pass), reason, err) < 0 ||
-                 rl_pass_measure(pass, "device_memory_after_bytes", reading.memory_used_bytes, reason, err) < 0 ||
-                 rl_pass_measure(pass, "context_memory_bytes", shrank ? NAN : context,
-                                 shrank ? "another process freed device memory during the run" : reason, err) < 0 ||
-                 rl_pass_measure(pass, "peak_rss_bytes", (double)usage.ru_maxrss * 1024, NULL, err) < 0
-             ? -1
-             : 0;
+  double context_bytes = rl_pass_cuda_context_bytes(pass);
+  bool shrank = context_bytes < 0; /* another process freed memory during the request */
+  struct rusage process_usage;
+  getrusage(RUSAGE_SELF, &process_usage);
+  const rl_named_value totals[] = {{"device_memory_before_bytes", rl_pass_used_bytes_before_open(pass), reason},
+                                   {"device_memory_after_bytes", reading.memory_used_bytes, reason},
+                                   {"context_memory_bytes", shrank ? NAN : context_bytes,
+                                    shrank ? "another process freed device memory during the run" : reason},
+                                   {"peak_rss_bytes", (double)process_usage.ru_maxrss * 1024, NULL}};
+  return rl_pass_add_measurements(pass, totals, sizeof totals / sizeof *totals, err);
 }
 
-int rl_pass_measure_step(rl_pass_context *pass, rl_error *err) {
+int rl_pass_measure_launches_per_step(rl_pass_context *pass, rl_error *err) {
   const rl_instance *instance = pass->instance;
   rl_sequence step = instance->iteration.sequences[instance->step_sequence];
   rl_sequence_list begin = {
@@ -140,7 +139,7 @@ int rl_pass_measure_step(rl_pass_context *pass, rl_error *err) {
       pass->device->ops->run_eager(pass->device, &once, &quiet, &elapsed, err) < 0)
     return -1;
   const uint64_t steps = instance->optimizer_steps_per_repeat ? instance->optimizer_steps_per_repeat : 1;
-  return rl_pass_measure(pass, "launches_per_step", (double)elapsed.launches / (double)steps, NULL, err);
+  return rl_pass_add_measurement(pass, "launches_per_step", (double)elapsed.stream_operations / (double)steps, NULL, err);
 }
 
 int rl_time_epochs(rl_pass_context *pass, rl_error *err) {
@@ -148,13 +147,13 @@ int rl_time_epochs(rl_pass_context *pass, rl_error *err) {
   if (pass->workload->iteration_counts) pass->workload->iteration_counts(pass->params, &warmup, &measured);
   const int64_t count = (int64_t)warmup + measured;
   pass->iterations_total = (double)count;
-  rl_pass_enter(pass, "prepare", -1, count);
+  rl_pass_enter_phase(pass, "prepare", -1, count);
   for (int64_t i = 0; i < count; i++) {
     bool first = i == 0 || i == (int64_t)warmup;
     if (first && pass->instance->ops->reset(pass->instance, err) < 0) return -1;
     if (time_epoch(pass, i, count, i < (int64_t)warmup, err) < 0) return -1;
   }
-  return rl_pass_measure_memory(pass, err) < 0 || rl_pass_measure_step(pass, err) < 0 ? -1 : 0;
+  return rl_pass_measure_memory(pass, err) < 0 || rl_pass_measure_launches_per_step(pass, err) < 0 ? -1 : 0;
 }
 
 rl_outcome rl_timing_run(rl_pass_context *pass, rl_error *err) {

@@ -1,5 +1,5 @@
 /* A device's profiler, which runs in its worker for every pass except timing. The CPU's is part of the worker program; the GPU's
- * is rooflined-cupti.so, which only a worker in the profiled role opens, so that a clean worker never loads CUPTI. */
+ * is rooflined-cupti.so, which only a worker in the profiled role opens, so that an unprofiled worker never loads CUPTI. */
 #ifndef RL_WORKER_PROFILER_H
 #define RL_WORKER_PROFILER_H
 
@@ -18,20 +18,20 @@ typedef struct rl_profiler_ops {
    * activity_kernel_records, activity_records, activity_dropped_records, activity_zero_time_records. */
   int (*trace_start)(rl_profiler *profiler, rl_error *err);
   int (*trace_stop)(rl_profiler *profiler, rl_records *records, rl_error *err);
-  /* Collects the profile's metrics for the kernels of one step (instance->iteration.sequences[instance->step_sequence]) by
+  /* Collects the selected metrics for the kernels of one step (instance->iteration.sequences[instance->step_sequence]) by
    * replay. Runs the sequences before the step once. Appends kernels, numbered in order of issue, and their metrics to records.
-   * Restores what the step changes. 0; -1 on error, with RL_INPUT when the profile selects no kernel; 1 when the device cannot do
-   * it, with the reason (missing privilege, no such hardware). */
-  int (*count)(rl_profiler *profiler, rl_instance *instance, const rl_profile *profile, const rl_observer *observer,
-               rl_records *records, char reason[RL_REASON_SIZE], rl_error *err);
-  /* Releases the hardware that `count` keeps for the next count of the same instance. Call before opening or closing an instance
-   * and before any other measurement. NULL: nothing is kept. */
-  void (*release)(rl_profiler *profiler);
+   * Restores what the step changes. Returns 0; -1 on error, with RL_INPUT when profile_options select no kernel; 1 when the
+   * device cannot do it, with the reason (missing privilege, no such hardware). */
+  int (*collect_counters)(rl_profiler *profiler, rl_instance *instance, const rl_profile_options *profile_options,
+                          const rl_observer *observer, rl_records *records, char reason[RL_REASON_SIZE], rl_error *err);
+  /* Releases the hardware counters that collect_counters keeps reserved for its next call with the same instance. Call before
+   * opening or closing an instance and before any other measurement. NULL: nothing is kept. */
+  void (*release_counters)(rl_profiler *profiler);
   /* Returns the theoretical occupancy of a launch (cuda_occupancy.h), 0 to 1; NAN when unknown. */
   double (*occupancy)(rl_profiler *profiler, const rl_activity_row *row);
   void (*close)(rl_profiler *profiler);
-  /* Passes a launch's host times to a profiler that has no other source; NULL: not needed. */
-  void (*span)(rl_profiler *profiler, const rl_span *span);
+  /* Passes a launch's host times to a profiler that cannot record them itself. NULL: not needed. */
+  void (*add_span)(rl_profiler *profiler, const rl_span *span);
 } rl_profiler_ops;
 
 struct rl_profiler {

@@ -25,7 +25,7 @@ static int trace_start(rl_profiler *profiler, rl_error *err) {
   return 0;
 }
 
-static void keep_span(rl_profiler *profiler, const rl_span *span) {
+static void add_span(rl_profiler *profiler, const rl_span *span) {
   cpu_profiler *self = (cpu_profiler *)profiler;
   if (!self->tracing) return;
   if (self->count == self->capacity) {
@@ -60,24 +60,24 @@ static int trace_stop(rl_profiler *profiler, rl_records *records, rl_error *err)
   for (size_t i = 0; i < self->count; i++) {
     const rl_span *span = &self->spans[i];
     rl_activity_row row = {
-        .kind = RL_ACTIVITY_SPAN, .start_ns = span->start_ns - self->start_ns, .end_ns = span->end_ns - self->start_ns};
+        .kind = RL_ACTIVITY_CPU_SPAN, .start_ns = span->start_ns - self->start_ns, .end_ns = span->end_ns - self->start_ns};
     uint32_t name;
     if (find_or_add_name(records, base, span->launch->name, &name, err) < 0) return -1;
     row.name = name;
     untimed += span->start_ns == 0 || span->end_ns == 0;
     if (rl_records_add(records, RL_RECORD_ROW, &row, 1, err) < 0) return -1;
   }
-  if (rl_records_measure(records, "activity_kernel_records", NAN, "the CPU device runs no GPU kernels", err) < 0 ||
-      rl_records_measure(records, "activity_records", (double)self->count, NULL, err) < 0 ||
-      rl_records_measure(records, "activity_dropped_records", (double)self->dropped, NULL, err) < 0 ||
-      rl_records_measure(records, "activity_zero_time_records", (double)untimed, NULL, err) < 0)
+  if (rl_records_add_measurement(records, "activity_kernel_records", NAN, "the CPU device runs no GPU kernels", err) < 0 ||
+      rl_records_add_measurement(records, "activity_records", (double)self->count, NULL, err) < 0 ||
+      rl_records_add_measurement(records, "activity_dropped_records", (double)self->dropped, NULL, err) < 0 ||
+      rl_records_add_measurement(records, "activity_zero_time_records", (double)untimed, NULL, err) < 0)
     return -1;
   return 0;
 }
 
-static int count(rl_profiler *profiler, rl_instance *instance, const rl_profile *profile, const rl_observer *observer,
-                 rl_records *records, char reason[RL_REASON_SIZE], rl_error *err) {
-  (void)profiler, (void)instance, (void)profile, (void)observer, (void)records, (void)err;
+static int collect_counters(rl_profiler *profiler, rl_instance *instance, const rl_profile_options *profile_options,
+                            const rl_observer *observer, rl_records *records, char reason[RL_REASON_SIZE], rl_error *err) {
+  (void)profiler, (void)instance, (void)profile_options, (void)observer, (void)records, (void)err;
   snprintf(reason, RL_REASON_SIZE, "no hardware counters are collected on the CPU device");
   return 1;
 }
@@ -95,14 +95,14 @@ static void close_profiler(rl_profiler *profiler) {
 rl_profiler *rl_profiler_open(int device_index, rl_error *err) {
   static const rl_profiler_ops ops = {.trace_start = trace_start,
                                       .trace_stop = trace_stop,
-                                      .count = count,
+                                      .collect_counters = collect_counters,
                                       .occupancy = occupancy,
                                       .close = close_profiler,
-                                      .span = keep_span};
+                                      .add_span = add_span};
   (void)device_index;
   cpu_profiler *self = calloc(1, sizeof *self);
   if (!self) {
-    rl_fail(err, RL_SYS, ENOMEM, "out of memory for the profiler");
+    rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the profiler");
     return NULL;
   }
   self->base.ops = &ops;

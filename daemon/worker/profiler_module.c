@@ -1,4 +1,5 @@
-/* Loads the GPU's profiler from rooflined-cupti.so, so that a worker in the clean role never has CUPTI in its address space. */
+/* Loads the GPU's profiler from rooflined-cupti.so, so that a worker in the unprofiled role never has CUPTI in its address space.
+ */
 #include <dlfcn.h>
 #include <errno.h>
 #include <libgen.h>
@@ -33,6 +34,6 @@ rl_profiler *rl_profiler_open(int device_index, rl_error *err) {
     memcpy(&open, &symbol, sizeof open);
     return open(device_index, err);
   }
-  rl_fail(err, RL_SYS, ENOENT, "rooflined-cupti.so is not installed beside the worker or in ../lib/rooflined");
+  rl_fail(err, RL_ERRNO, ENOENT, "rooflined-cupti.so is not installed beside the worker or in ../lib/rooflined");
   return NULL;
 }

@@ -11,8 +11,8 @@ struct rl_sensors {
 
 RL_DEFINE_CLEANUP(close_file, FILE *, fclose, NULL)
 
-rl_sensors *rl_sensors_open(const char *device_facts) {
-  (void)device_facts;
+rl_sensors *rl_sensors_open(const char *device_properties) {
+  (void)device_properties;
   rl_sensors *sensors = calloc(1, sizeof *sensors);
   if (sensors) snprintf(sensors->clock_path, sizeof sensors->clock_path, "/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq");
   return sensors;
@@ -20,7 +20,7 @@ rl_sensors *rl_sensors_open(const char *device_facts) {
 
 static double read_clock_mhz(const char *path) {
   double khz;
-  rl_auto(close_file) FILE *file = fopen(path, "re");
+  RL_CLEANUP(close_file) FILE *file = fopen(path, "re");
   return file && fscanf(file, "%lf", &khz) == 1 ? khz * 1e-3 : NAN;
 }
 

@@ -1,6 +1,6 @@
-/* Serves requests of the daemon in a worker: opens instances and executes passes on them. A few instances stay open (LRU), so
- * that the next request with the same workload and parameters finds data set, handles and compiled kernels ready. Everything here
- * runs on the device's thread. */
+/* Serves requests of the daemon in a worker: opens instances and executes passes on them. The most recently used instances stay
+ * open, so that the next request with the same workload and parameters finds data set, handles and compiled kernels ready. Not
+ * thread-safe: all calls come from the thread that opened the device. */
 #ifndef RL_WORKER_SERVICE_H
 #define RL_WORKER_SERVICE_H
 
@@ -15,18 +15,19 @@ typedef struct rl_service_options { /* borrowed; must outlive the service */
   rl_profiler *profiler; /* NULL: profiler_reason says why */
   const char *profiler_reason;
   rl_sensors *sensors;
-  const char *role;         /* passes that the worker executes: "clean" (timing), "profiled" (the others) or "any" */
-  double bytes_before_open; /* device memory in use; NAN: not measured */
-  bool (*cancelled)(void *context);
-  /* Called once per request, when its instance is open. Then progress is called, at most five times per second. */
-  void (*opened)(void *context, const rl_run_facts *facts);
+  const char *role;                 /* passes that the worker executes: "unprofiled" (timing), "profiled" (the others) or "any" */
+  double used_bytes_before_open;    /* device memory in use; NAN: not measured */
+  bool (*cancelled)(void *context); /* polled during a request */
+  /* instance_opened is called once per request. After it, progress is called at most five times per second. */
+  void (*instance_opened)(void *context, const rl_run_metadata *metadata);
   void (*progress)(void *context, const rl_progress *progress);
+  void (*stage)(void *context, const char *stage); /* "open", then the phases of rl_progress; NULL: not called */
   void *context;
 } rl_service_options;
 
-/* Returns 0, or -1 with RL_SYS when memory is out. */
+/* Returns 0, or -1 with RL_ERRNO when memory is out. */
 int rl_service_open(const rl_service_options *options, rl_service **service, rl_error *err);
-/* Executes one request and adds its results, facts included, to records. err has the reason of FAILED and UNAVAILABLE. */
+/* Executes one request and adds its results, metadata included, to records. err has the reason of FAILED and UNAVAILABLE. */
 rl_outcome rl_service_serve(rl_service *service, const rl_request *request, rl_records *records, rl_error *err);
 /* Releases reserved hardware counters, so that another process can use them. Instances stay open. */
 void rl_service_release_profiler(rl_service *service);

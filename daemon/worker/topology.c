@@ -24,7 +24,7 @@ enum {
   SYSTEM_ACCESS = 1,
   PEER_ATOMIC = 2,
   SYSTEM_ATOMIC = 3,
-  CAPABILITIES, /* number of those above: nvmlNvLinkCapability_t */
+  CAPABILITY_COUNT, /* PEER_ACCESS to SYSTEM_ATOMIC: nvmlNvLinkCapability_t */
   REMOTE_GPU = 0,
   REMOTE_SWITCH = 2 /* nvmlIntNvLinkDeviceType_t */
 };
@@ -78,7 +78,7 @@ static void append_instance(rl_topology *topology, const char *name, const char 
 static bool is_member(const unsigned long *set, size_t number) { return set[number / WORD_BITS] >> number % WORD_BITS & 1; }
 
 /* Prints a bit set as a list of ranges: "0-15,32-47". */
-static void print_set(const unsigned long *set, size_t words, char *text, size_t size) {
+static void print_ranges(const unsigned long *set, size_t words, char *text, size_t size) {
   size_t used = 0, end = words * WORD_BITS;
   text[0] = '\0';
   for (size_t first = 0; first < end && used < size; first++) {
@@ -141,7 +141,7 @@ static void read_host(nvml_functions *api, rl_topology *topology) {
   if (rc) {
     append(topology, "numa__id_cpu", NAN, api->nvml.error_text(rc));
   } else {
-    print_set(cpus, CPU_WORDS, text, sizeof text);
+    print_ranges(cpus, CPU_WORDS, text, sizeof text);
     append_instance(topology, "numa__cpu_affinity", text);
     rl_topology_append_cpu_nodes(nodes_folder, cpus, CPU_WORDS, topology);
   }
@@ -161,10 +161,10 @@ static double read_field(nvml_functions *api, unsigned id, unsigned scope, rl_nv
   return *rc ? NAN : request.value.number;
 }
 
-typedef struct nvlinks {    /* of one device */
-  unsigned active, logical; /* logical: different remote ends */
+typedef struct nvlinks {                /* of one device */
+  unsigned active_count, logical_count; /* logical_count: of different remote ends */
   double enabled_mask, bytes_per_s;
-  bool to_gpu, to_switch, capabilities[CAPABILITIES]; /* of any link */
+  bool to_gpu, to_switch, capabilities[CAPABILITY_COUNT]; /* of any link */
   nvml_pci remotes[MAX_LINKS];
 } nvlinks;
 
@@ -176,19 +176,19 @@ static void add_remote(nvml_functions *api, unsigned link, nvlinks *found) {
     found->to_switch |= type == REMOTE_SWITCH;
   }
   if (api->link_remote_pci(api->nvml.device, link, &remote)) return;
-  for (unsigned i = 0; i < found->logical; i++)
+  for (unsigned i = 0; i < found->logical_count; i++)
     if (strncmp(found->remotes[i].text, remote.text, sizeof remote.text) == 0) return;
-  found->remotes[found->logical++] = remote;
+  found->remotes[found->logical_count++] = remote;
 }
 
 static void add_link(nvml_functions *api, unsigned link, nvlinks *found) {
   rl_nvml_return rc;
   unsigned active = 0, capable = 0;
   if (api->link_active(api->nvml.device, link, &active) || !active) return;
-  found->active++;
+  found->active_count++;
   found->enabled_mask += ldexp(1, (int)link);
   found->bytes_per_s += read_field(api, FIELD_NVLINK_SPEED_MBPS, link, &rc) * 1e6;
-  for (int c = 0; c < CAPABILITIES; c++)
+  for (int c = 0; c < CAPABILITY_COUNT; c++)
     found->capabilities[c] |= !api->link_capability(api->nvml.device, link, c, &capable) && capable;
   add_remote(api, link, found);
 }
@@ -210,11 +210,12 @@ static void read_nvlink(nvml_functions *api, rl_topology *topology) {
   rl_nvml_return rc;
   nvlinks found = {0};
   double count = read_field(api, FIELD_NVLINK_COUNT, 0, &rc);
-  const char *reason = api->nvml.error_text(rc), *failed = rc && rc != NOT_SUPPORTED ? reason : NULL;
+  const char *reason = api->nvml.error_text(rc), *failure_reason = rc && rc != NOT_SUPPORTED ? reason : NULL;
   for (unsigned link = 0; link < MAX_LINKS && link < count; link++) add_link(api, link, &found);
-  const char *no_properties = failed == NULL && found.active == 0 ? "no NVLink of this device is connected" : failed;
-  const metric counts[] = {{"nvlink__count_physical", found.active},
-                           {"nvlink__count_logical", found.logical},
+  const char *no_properties =
+      failure_reason == NULL && found.active_count == 0 ? "no NVLink of this device is connected" : failure_reason;
+  const metric counts[] = {{"nvlink__count_physical", found.active_count},
+                           {"nvlink__count_logical", found.logical_count},
                            {"nvlink__enabled_mask", found.enabled_mask}};
   const metric properties[] = {{"nvlink__bandwidth", found.bytes_per_s},
                                {"nvlink__is_direct_link", found.to_gpu},
@@ -224,18 +225,18 @@ static void read_nvlink(nvml_functions *api, rl_topology *topology) {
                                {"nvlink__system_access", found.capabilities[SYSTEM_ACCESS]},
                                {"nvlink__system_atomic", found.capabilities[SYSTEM_ATOMIC]}};
   append(topology, "nvlink__max_count", count, reason);
-  append_all(topology, counts, sizeof counts / sizeof *counts, failed);
+  append_all(topology, counts, sizeof counts / sizeof *counts, failure_reason);
   append_all(topology, properties, sizeof properties / sizeof *properties, no_properties);
 }
 
 static void read_c2c(nvml_functions *api, rl_topology *topology) {
   rl_nvml_return rc, ignored;
   double count = read_field(api, FIELD_C2C_COUNT, 0, &rc), mask = 0;
-  bool known = !rc || rc == NOT_SUPPORTED;
+  bool is_known = !rc || rc == NOT_SUPPORTED;
   for (unsigned link = 0; link < MAX_LINKS && link < count; link++)
     if (read_field(api, FIELD_C2C_ACTIVE, link, &ignored) == 1) mask += ldexp(1, (int)link);
-  append(topology, "c2clink__present", known ? count > 0 : NAN, api->nvml.error_text(rc));
-  append(topology, "c2clink__enabled_mask", known ? mask : NAN, api->nvml.error_text(rc));
+  append(topology, "c2clink__present", is_known ? count > 0 : NAN, api->nvml.error_text(rc));
+  append(topology, "c2clink__enabled_mask", is_known ? mask : NAN, api->nvml.error_text(rc));
 }
 
 /* Appends every metric without a value. */

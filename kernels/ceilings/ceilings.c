@@ -27,7 +27,7 @@ static void iteration_counts(const void *params, uint32_t *warmup, uint32_t *ite
 }
 
 const rl_workload rl_ceilings = {.name = "ceilings",
-                                 .kind = "ceilings",
+                                 .job_kind = "ceilings",
                                  .summary = "what the device can do at best: bandwidths and rates of arithmetic",
                                  .fields = rl_ceilings_fields,
                                  .params_size = sizeof(rl_ceilings_params),

@@ -1,6 +1,6 @@
-/* The workload "ceilings": the highest rates of memory and arithmetic that a device reaches, measured. Each rate has a launch of
- * its own. Its data is random: zeros switch fewer transistors, so that a power-limited device would run faster than with real
- * data. An engine adds a launch for each rate that its device has (instance.h); the others are null with a reason. */
+/* The workload "ceilings" measures the highest rates of memory and arithmetic that a device reaches, each by a separate launch.
+ * The data is random: zeros switch fewer transistors, so that a power-limited device would run faster than with real data. An
+ * engine adds a launch for each rate that its device has (instance.h); its other rates are null with a reason. */
 #ifndef RL_CEILINGS_CEILINGS_H
 #define RL_CEILINGS_CEILINGS_H
 

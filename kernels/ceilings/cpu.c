@@ -20,24 +20,24 @@ typedef struct cache_line {
 
 typedef struct ceilings {
   rl_ceilings_instance instance;
-  rl_thread_pool *threads;
-  cache_line *memory; /* `bytes`, far more than the caches hold; copy uses its halves, triad its thirds */
-  size_t bytes, cached_bytes;
-  double *matrices; /* A, B and C as double, then the same as float */
-  uint64_t sink;    /* sums are stored here, so that the compiler removes no read */
+  rl_thread_pool *thread_pool;
+  cache_line *memory;     /* `bytes` bytes, far more than the caches hold; copy uses its halves, triad its thirds */
+  size_t bytes, l3_bytes; /* swept from DRAM, from L3 */
+  double *matrices;       /* A, B and C as double, then the same as float */
+  uint64_t sink;          /* sums are stored here, so that the compiler removes no read */
 } ceilings;
 
 /* --- memory ------------------------------------------------------------------------------------------------------------ */
 
-/* All threads run chunk(…) over arrays of `bytes` bytes each. A call processes `bytes` bytes from `offset` on in each of its
- * arrays and xors what it reads into *sum. */
+/* All threads run chunk(…) over arrays of `bytes` bytes each. A call processes `bytes` bytes from `offset` on in each array that
+ * it uses, and xors what it reads into *sum. */
 typedef struct sweep {
   ceilings *self;
   size_t bytes;
   void (*chunk)(const struct sweep *sweep, size_t offset, size_t bytes, uint64_t *sum);
 } sweep;
 
-static char *array(const sweep *s, int index, size_t offset) {
+static char *nth_array(const sweep *s, int index, size_t offset) {
   return (char *)s->self->memory + (size_t)index * s->bytes + offset;
 }
 
@@ -52,11 +52,11 @@ static void run_chunk(void *context, uint32_t task, uint32_t thread) {
 
 static void run_sweep(ceilings *self, size_t bytes, void (*chunk)(const sweep *, size_t, size_t, uint64_t *)) {
   sweep s = {self, bytes, chunk};
-  rl_thread_pool_run(self->threads, (uint32_t)((bytes + CHUNK_BYTES - 1) / CHUNK_BYTES), run_chunk, &s);
+  rl_thread_pool_run(self->thread_pool, (uint32_t)((bytes + CHUNK_BYTES - 1) / CHUNK_BYTES), run_chunk, &s);
 }
 
 static void read_chunk(const sweep *s, size_t offset, size_t bytes, uint64_t *sum) {
-  const cache_line *lines = (const cache_line *)array(s, 0, offset);
+  const cache_line *lines = (const cache_line *)nth_array(s, 0, offset);
   cache_line combined = {0};
   for (size_t i = 0; i < bytes / LINE_BYTES; i++)
     for (size_t w = 0; w < LINE_BYTES / sizeof(uint64_t); w++) combined.words[w] ^= lines[i].words[w];
@@ -65,17 +65,17 @@ static void read_chunk(const sweep *s, size_t offset, size_t bytes, uint64_t *su
 
 static void write_chunk(const sweep *s, size_t offset, size_t bytes, uint64_t *sum) {
   (void)sum;
-  memset(array(s, 0, offset), (int)(offset / CHUNK_BYTES * 37 & 0xff), bytes);
+  memset(nth_array(s, 0, offset), (int)(offset / CHUNK_BYTES * 37 & 0xff), bytes);
 }
 
 static void copy_chunk(const sweep *s, size_t offset, size_t bytes, uint64_t *sum) {
   (void)sum;
-  memcpy(array(s, 1, offset), array(s, 0, offset), bytes);
+  memcpy(nth_array(s, 1, offset), nth_array(s, 0, offset), bytes);
 }
 
 static void triad_chunk(const sweep *s, size_t offset, size_t bytes, uint64_t *sum) {
-  const double *b = (const double *)array(s, 1, offset), *c = (const double *)array(s, 2, offset);
-  double *a = (double *)array(s, 0, offset);
+  const double *b = (const double *)nth_array(s, 1, offset), *c = (const double *)nth_array(s, 2, offset);
+  double *a = (double *)nth_array(s, 0, offset);
   (void)sum;
   for (size_t i = 0; i < bytes / sizeof *a; i++) a[i] = b[i] + 3 * c[i];
 }
@@ -92,7 +92,7 @@ ENQUEUE_SWEEP(dram_read, self->bytes, read_chunk)
 ENQUEUE_SWEEP(dram_write, self->bytes, write_chunk)
 ENQUEUE_SWEEP(dram_copy, self->bytes / 2, copy_chunk)
 ENQUEUE_SWEEP(dram_triad, self->bytes / 3, triad_chunk)
-ENQUEUE_SWEEP(l3_read, self->cached_bytes, read_chunk)
+ENQUEUE_SWEEP(l3_read, self->l3_bytes, read_chunk)
 
 /* --- arithmetic -------------------------------------------------------------------------------------------------------- */
 
@@ -121,7 +121,7 @@ static int fp32(void *arg, rl_stream stream, rl_error *err) {
 static double random_symmetric(uint64_t random) { return (double)(random >> 11) * 0x1p-52 - 1; } /* [-1, 1) */
 
 static void fill_chunk(const sweep *s, size_t offset, size_t bytes, uint64_t *sum) {
-  double *numbers = (double *)array(s, 0, offset);
+  double *numbers = (double *)nth_array(s, 0, offset);
   const uint64_t key = rl_hash64((uint64_t)s->self->instance.params.seed) + offset;
   (void)sum;
   for (size_t i = 0; i < bytes / sizeof *numbers; i++) numbers[i] = random_symmetric(rl_hash64(key + i));
@@ -138,50 +138,50 @@ static void close_ceilings(rl_instance *instance) {
   ceilings *self = (ceilings *)instance;
   instance->device->ops->release(instance->device, self->memory);
   instance->device->ops->release(instance->device, self->matrices);
-  rl_thread_pool_close(self->threads);
+  rl_thread_pool_close(self->thread_pool);
   free(self);
 }
 
-/* DRAM: three times the last-level cache, so that the next sweep finds hardly anything there; 96 to 768 MiB. L3: a third of the
- * cache. *cached: whether there is an L3. */
-static void choose_sizes(ceilings *self, bool *cached) {
+/* DRAM: three times the L3 cache, within 96 to 768 MiB, so that a sweep finds hardly anything of the previous one in the cache.
+ * L3: a third of the cache. Sets *has_l3. */
+static void choose_sizes(ceilings *self, bool *has_l3) {
   const size_t min_bytes = (size_t)96 << 20, max_bytes = (size_t)768 << 20, unit_bytes = 6 * LINE_BYTES;
   const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
   size_t wanted = cache > 0 ? 3 * (size_t)cache : min_bytes;
   if (wanted < min_bytes) wanted = min_bytes;
   if (wanted > max_bytes) wanted = max_bytes;
   self->bytes = wanted / unit_bytes * unit_bytes;
-  self->cached_bytes = cache > 0 ? (size_t)cache / 3 / LINE_BYTES * LINE_BYTES : 0;
-  *cached = self->cached_bytes > 0 && self->cached_bytes < self->bytes;
+  self->l3_bytes = cache > 0 ? (size_t)cache / 3 / LINE_BYTES * LINE_BYTES : 0;
+  *has_l3 = self->l3_bytes > 0 && self->l3_bytes < self->bytes;
 }
 
-static void add_rates(ceilings *self, bool cached) {
+static void add_rates(ceilings *self, bool has_l3) {
   rl_ceilings_instance *instance = &self->instance;
-  const double bytes = (double)self->bytes, operations = 2.0 * SQUARE * SIDE * rl_thread_pool_count(self->threads);
+  const double bytes = (double)self->bytes, operations = 2.0 * SQUARE * SIDE * rl_thread_pool_thread_count(self->thread_pool);
   rl_ceilings_add(instance, RL_CEILING_dram_read, bytes, dram_read, self);
   rl_ceilings_add(instance, RL_CEILING_dram_write, bytes, dram_write, self);
   rl_ceilings_add(instance, RL_CEILING_dram_copy, bytes, dram_copy, self);
   rl_ceilings_add(instance, RL_CEILING_dram_triad, bytes, dram_triad, self);
-  if (cached) rl_ceilings_add(instance, RL_CEILING_l3_read, (double)self->cached_bytes, l3_read, self);
+  if (has_l3) rl_ceilings_add(instance, RL_CEILING_l3_read, (double)self->l3_bytes, l3_read, self);
   rl_ceilings_add(instance, RL_CEILING_fp64, operations, fp64, self);
   rl_ceilings_add(instance, RL_CEILING_fp32, operations, fp32, self);
 }
 
 static int open_ceilings(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
   ceilings *self = calloc(1, sizeof *self);
-  bool cached;
-  if (!self) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the ceilings");
+  bool has_l3;
+  if (!self) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the ceilings");
   rl_ceilings_init(&self->instance, device, params, close_ceilings, "not measured on a CPU");
-  choose_sizes(self, &cached);
-  self->threads = rl_thread_pool_open(device->threads, err);
+  choose_sizes(self, &has_l3);
+  self->thread_pool = rl_thread_pool_open(device->threads, err);
   const size_t matrix_bytes = 3 * SQUARE * (sizeof(double) + sizeof(float));
-  if (!self->threads || device->ops->allocate(device, RL_MEMORY_DATASET, self->bytes, (void **)&self->memory, err) < 0 ||
+  if (!self->thread_pool || device->ops->allocate(device, RL_MEMORY_DATASET, self->bytes, (void **)&self->memory, err) < 0 ||
       device->ops->allocate(device, RL_MEMORY_DATASET, matrix_bytes, (void **)&self->matrices, err) < 0) {
     close_ceilings(&self->instance.base);
     return -1;
   }
   fill(self);
-  add_rates(self, cached);
+  add_rates(self, has_l3);
   *instance = &self->instance.base;
   return 0;
 }

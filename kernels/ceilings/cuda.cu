@@ -17,7 +17,7 @@ static void close_ceilings(rl_instance *instance) {
 static int choose_sizes(rl_cuda_ceilings *self, int device, rl_error *err) {
   const size_t max_bytes = (size_t)3 << 30, unit = (size_t)6 << 20;
   cudaDeviceProp properties;
-  if (rl_cuda_ok(cudaGetDeviceProperties(&properties, device), "reading the device's properties", err) < 0) return -1;
+  if (rl_cuda_check(cudaGetDeviceProperties(&properties, device), "reading the device's properties", err) < 0) return -1;
   self->sm_count = properties.multiProcessorCount;
   self->l2_bytes = (size_t)properties.l2CacheSize;
   const size_t eighth = properties.totalGlobalMem / 8;
@@ -27,7 +27,7 @@ static int choose_sizes(rl_cuda_ceilings *self, int device, rl_error *err) {
 
 static int allocate_buffers(rl_cuda_ceilings *self, rl_error *err) {
   rl_device *device = self->instance.base.device;
-  const size_t results = (size_t)self->sm_count * RL_CEILINGS_RESULT_BYTES;
+  const size_t results = (size_t)self->sm_count * RL_CEILINGS_RESULT_BYTES_PER_SM;
   if (device->ops->allocate(device, RL_MEMORY_DATASET, self->bytes, (void **)&self->memory, err) < 0) return -1;
   if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, results, &self->results, err) < 0) return -1;
   return rl_ceilings_fill(self, err);
@@ -35,7 +35,7 @@ static int allocate_buffers(rl_cuda_ceilings *self, rl_error *err) {
 
 static int open_ceilings(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
   rl_cuda_ceilings *self = (rl_cuda_ceilings *)calloc(1, sizeof *self);
-  if (!self) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the ceilings");
+  if (!self) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the ceilings");
   rl_ceilings_init(&self->instance, device, params, close_ceilings, "a GPU has no such level of memory");
   if (choose_sizes(self, device->index, err) < 0 || allocate_buffers(self, err) < 0) {
     close_ceilings(&self->instance.base);
@@ -48,7 +48,7 @@ static int open_ceilings(rl_device *device, const void *params, rl_instance **in
   return 0;
 }
 
-static const rl_engine_description description = {"cuda", "ceilings", RL_DEVICE_CUDA, "each rate by a kernel of its own",
+static const rl_engine_description description = {"cuda", "ceilings", RL_DEVICE_CUDA, "each rate by a separate kernel",
                                                   rl_ceilings_supports};
 
 extern "C" {

@@ -6,16 +6,16 @@
 
 #include "ceilings/instance.h"
 
-/* Per multiprocessor. Threads store their results, so that the compiler removes no computation. */
-enum { RL_CEILINGS_RESULT_BYTES = 32768 };
+/* Threads store their results, so that the compiler removes no computation. */
+enum { RL_CEILINGS_RESULT_BYTES_PER_SM = 32768 };
 
 typedef struct rl_cuda_ceilings {
   rl_ceilings_instance instance;
   int sm_count;
   size_t l2_bytes;
-  uint4 *memory; /* random data, `bytes` of it, far more than L2 holds */
+  uint4 *memory; /* `bytes` bytes of random data, far more than L2 holds */
   size_t bytes;
-  void *results; /* sm_count × RL_CEILINGS_RESULT_BYTES */
+  void *results; /* sm_count × RL_CEILINGS_RESULT_BYTES_PER_SM */
 } rl_cuda_ceilings;
 
 /* Enqueues the kernel that fills self->memory with random data. */

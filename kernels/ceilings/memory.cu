@@ -10,11 +10,11 @@
 
 enum {
   BLOCK = 256,
-  /* Accesses per thread: DRAM_READS of kernels that only read, DRAM_WRITES of those that write. */
-  DRAM_READS = 4,
-  L2_READS = 8,
-  DRAM_WRITES = 1,
-  L2_WRITES = 2,
+  /* Accesses of a thread to each array, in kernels that only read and in kernels that write. */
+  DRAM_READ_ACCESSES = 4,
+  L2_READ_ACCESSES = 8,
+  DRAM_WRITE_ACCESSES = 1,
+  L2_WRITE_ACCESSES = 2,
   L2_BLOCKS_PER_SLICE = 64,
   /* L1 and shared memory. */
   ON_CHIP_READS = 4, /* per thread and round */
@@ -30,7 +30,7 @@ static __global__ void __launch_bounds__(BLOCK) fill_random(uint64_t *words, siz
     words[i] = rl_hash64(key + i);
 }
 
-__device__ static inline void add_to(uint4 *sum, uint4 value) {
+__device__ static inline void accumulate(uint4 *sum, uint4 value) {
   sum->x += value.x, sum->y += value.y, sum->z += value.z, sum->w += value.w;
 }
 
@@ -48,7 +48,7 @@ template <int N> static __global__ void __launch_bounds__(BLOCK) read_slices(con
   uint4 sum = {};
   from += first_index<N>(slices);
 #pragma unroll
-  for (int i = 0; i < N; i++) add_to(&sum, __ldcg(&from[i * BLOCK]));
+  for (int i = 0; i < N; i++) accumulate(&sum, __ldcg(&from[i * BLOCK]));
   keep_result(sum, sink);
 }
 
@@ -92,7 +92,7 @@ template <class LOAD> __device__ static inline uint4 read_repeatedly(const uint4
   for (uint32_t round = 0; round < ON_CHIP_ROUNDS; round++) {
     const uint4 *from = slice + threadIdx.x + round * 32 % (ON_CHIP_SLICE / 2);
 #pragma unroll
-    for (int i = 0; i < ON_CHIP_READS; i++) add_to(&sum, load(&from[i * BLOCK]));
+    for (int i = 0; i < ON_CHIP_READS; i++) accumulate(&sum, load(&from[i * BLOCK]));
   }
   return sum;
 }
@@ -111,15 +111,14 @@ static __global__ void __launch_bounds__(BLOCK) read_shared(const uint4 *from, u
 
 /* --- launches ---------------------------------------------------------------------------------------------------------- */
 
-static size_t l2_working_set_bytes(const rl_cuda_ceilings *self) {
-  return self->l2_bytes / 4;
-} /* leaves most of L2 to other data */
+/* Leaves most of L2 to other data. */
+static size_t l2_working_set_bytes(const rl_cuda_ceilings *self) { return self->l2_bytes / 4; }
 
 /* accesses: per thread. */
 static uint32_t slice_count(size_t bytes, int accesses) { return (uint32_t)(bytes / sizeof(uint4) / BLOCK / accesses); }
 
 /* Returns the second (index 1) or third (index 2) of the arrays of `slices` slices in self->memory. */
-static uint4 *array(const rl_cuda_ceilings *self, uint32_t index, uint32_t slices, int accesses) {
+static uint4 *nth_array(const rl_cuda_ceilings *self, uint32_t index, uint32_t slices, int accesses) {
   return self->memory + (size_t)index * slices * BLOCK * accesses;
 }
 
@@ -129,48 +128,50 @@ static uint4 *array(const rl_cuda_ceilings *self, uint32_t index, uint32_t slice
     const rl_cuda_ceilings *self = (const rl_cuda_ceilings *)arg;      \
     const cudaStream_t stream = (cudaStream_t)opaque_stream;           \
     __VA_ARGS__;                                                       \
-    return rl_launch_ok("launching", err);                             \
+    return rl_cuda_check_launch("launching", err);                     \
   }
-ENQUEUE(dram_read, const uint32_t slices = slice_count(self->bytes, DRAM_READS);
-        read_slices<DRAM_READS><<<slices, BLOCK, 0, stream>>>(self->memory, slices, self->memory))
-ENQUEUE(dram_write, const uint32_t slices = slice_count(self->bytes, DRAM_WRITES);
-        write_slices<DRAM_WRITES><<<slices, BLOCK, 0, stream>>>(self->memory, slices))
-ENQUEUE(dram_copy, const uint32_t slices = slice_count(self->bytes / 2, DRAM_WRITES);
-        copy_slices<DRAM_WRITES><<<slices, BLOCK, 0, stream>>>(self->memory, array(self, 1, slices, DRAM_WRITES), slices))
-ENQUEUE(dram_triad, const uint32_t slices = slice_count(self->bytes / 3, DRAM_WRITES);
-        triad_slices<DRAM_WRITES><<<slices, BLOCK, 0, stream>>>(self->memory, array(self, 1, slices, DRAM_WRITES),
-                                                                array(self, 2, slices, DRAM_WRITES), slices))
-ENQUEUE(l2_read, const uint32_t slices = slice_count(l2_working_set_bytes(self), L2_READS);
-        read_slices<L2_READS><<<slices * L2_BLOCKS_PER_SLICE, BLOCK, 0, stream>>>(self->memory, slices, self->memory))
-ENQUEUE(l2_write, const uint32_t slices = slice_count(l2_working_set_bytes(self), L2_WRITES);
-        write_slices<L2_WRITES><<<slices * L2_BLOCKS_PER_SLICE, BLOCK, 0, stream>>>(self->memory, slices))
-ENQUEUE(l2_copy, const uint32_t slices = slice_count(l2_working_set_bytes(self) / 2, L2_WRITES); copy_slices<L2_WRITES>
-        <<<slices * L2_BLOCKS_PER_SLICE, BLOCK, 0, stream>>>(self->memory, array(self, 1, slices, L2_WRITES), slices))
+ENQUEUE(dram_read, const uint32_t slices = slice_count(self->bytes, DRAM_READ_ACCESSES);
+        read_slices<DRAM_READ_ACCESSES><<<slices, BLOCK, 0, stream>>>(self->memory, slices, self->memory))
+ENQUEUE(dram_write, const uint32_t slices = slice_count(self->bytes, DRAM_WRITE_ACCESSES);
+        write_slices<DRAM_WRITE_ACCESSES><<<slices, BLOCK, 0, stream>>>(self->memory, slices))
+ENQUEUE(dram_copy, const uint32_t slices = slice_count(self->bytes / 2, DRAM_WRITE_ACCESSES); copy_slices<DRAM_WRITE_ACCESSES>
+        <<<slices, BLOCK, 0, stream>>>(self->memory, nth_array(self, 1, slices, DRAM_WRITE_ACCESSES), slices))
+ENQUEUE(dram_triad, const uint32_t slices = slice_count(self->bytes / 3, DRAM_WRITE_ACCESSES); triad_slices<DRAM_WRITE_ACCESSES>
+        <<<slices, BLOCK, 0, stream>>>(self->memory, nth_array(self, 1, slices, DRAM_WRITE_ACCESSES),
+                                       nth_array(self, 2, slices, DRAM_WRITE_ACCESSES), slices))
+ENQUEUE(l2_read, const uint32_t slices = slice_count(l2_working_set_bytes(self), L2_READ_ACCESSES);
+        read_slices<L2_READ_ACCESSES><<<slices * L2_BLOCKS_PER_SLICE, BLOCK, 0, stream>>>(self->memory, slices, self->memory))
+ENQUEUE(l2_write, const uint32_t slices = slice_count(l2_working_set_bytes(self), L2_WRITE_ACCESSES);
+        write_slices<L2_WRITE_ACCESSES><<<slices * L2_BLOCKS_PER_SLICE, BLOCK, 0, stream>>>(self->memory, slices))
+ENQUEUE(l2_copy, const uint32_t slices = slice_count(l2_working_set_bytes(self) / 2, L2_WRITE_ACCESSES);
+        copy_slices<L2_WRITE_ACCESSES>
+        <<<slices * L2_BLOCKS_PER_SLICE, BLOCK, 0, stream>>>(self->memory, nth_array(self, 1, slices, L2_WRITE_ACCESSES), slices))
 ENQUEUE(l1_read, read_l1<<<self->sm_count * ON_CHIP_BLOCKS_PER_SM, BLOCK, 0, stream>>>(self->memory, self->memory))
 ENQUEUE(shared_read, read_shared<<<self->sm_count * ON_CHIP_BLOCKS_PER_SM, BLOCK, 0, stream>>>(self->memory, self->memory))
 
 int rl_ceilings_fill(const rl_cuda_ceilings *self, rl_error *err) {
   fill_random<<<self->sm_count * 8, BLOCK, 0, (cudaStream_t)self->instance.base.device->stream>>>(
       (uint64_t *)self->memory, self->bytes / sizeof(uint64_t), rl_hash64((uint64_t)self->instance.params.seed));
-  return rl_launch_ok("filling the memory", err);
+  return rl_cuda_check_launch("filling the memory", err);
 }
 
-/* A kernel divides `bytes` into `arrays` equal arrays. Returns how many bytes it reads and writes. */
+/* A kernel divides `bytes` into `arrays` equal arrays. Returns how many bytes it reads and writes in all. */
 static double bytes_moved(size_t bytes, uint32_t arrays, int accesses) {
   return (double)slice_count(bytes / arrays, accesses) * arrays * BLOCK * accesses * sizeof(uint4);
 }
 
 void rl_ceilings_add_memory(rl_cuda_ceilings *self) {
   rl_ceilings_instance *instance = &self->instance;
-  const double on_chip = (double)self->sm_count * ON_CHIP_BLOCKS_PER_SM * ON_CHIP_ROUNDS * ON_CHIP_READS * BLOCK * sizeof(uint4);
+  const double on_chip_bytes =
+      (double)self->sm_count * ON_CHIP_BLOCKS_PER_SM * ON_CHIP_ROUNDS * ON_CHIP_READS * BLOCK * sizeof(uint4);
   const size_t l2 = l2_working_set_bytes(self);
-  rl_ceilings_add(instance, RL_CEILING_dram_read, bytes_moved(self->bytes, 1, DRAM_READS), dram_read, self);
-  rl_ceilings_add(instance, RL_CEILING_dram_write, bytes_moved(self->bytes, 1, DRAM_WRITES), dram_write, self);
-  rl_ceilings_add(instance, RL_CEILING_dram_copy, bytes_moved(self->bytes, 2, DRAM_WRITES), dram_copy, self);
-  rl_ceilings_add(instance, RL_CEILING_dram_triad, bytes_moved(self->bytes, 3, DRAM_WRITES), dram_triad, self);
-  rl_ceilings_add(instance, RL_CEILING_l2_read, bytes_moved(l2, 1, L2_READS) * L2_BLOCKS_PER_SLICE, l2_read, self);
-  rl_ceilings_add(instance, RL_CEILING_l2_write, bytes_moved(l2, 1, L2_WRITES) * L2_BLOCKS_PER_SLICE, l2_write, self);
-  rl_ceilings_add(instance, RL_CEILING_l2_copy, bytes_moved(l2, 2, L2_WRITES) * L2_BLOCKS_PER_SLICE, l2_copy, self);
-  rl_ceilings_add(instance, RL_CEILING_l1_read, on_chip, l1_read, self);
-  rl_ceilings_add(instance, RL_CEILING_shared_read, on_chip, shared_read, self);
+  rl_ceilings_add(instance, RL_CEILING_dram_read, bytes_moved(self->bytes, 1, DRAM_READ_ACCESSES), dram_read, self);
+  rl_ceilings_add(instance, RL_CEILING_dram_write, bytes_moved(self->bytes, 1, DRAM_WRITE_ACCESSES), dram_write, self);
+  rl_ceilings_add(instance, RL_CEILING_dram_copy, bytes_moved(self->bytes, 2, DRAM_WRITE_ACCESSES), dram_copy, self);
+  rl_ceilings_add(instance, RL_CEILING_dram_triad, bytes_moved(self->bytes, 3, DRAM_WRITE_ACCESSES), dram_triad, self);
+  rl_ceilings_add(instance, RL_CEILING_l2_read, bytes_moved(l2, 1, L2_READ_ACCESSES) * L2_BLOCKS_PER_SLICE, l2_read, self);
+  rl_ceilings_add(instance, RL_CEILING_l2_write, bytes_moved(l2, 1, L2_WRITE_ACCESSES) * L2_BLOCKS_PER_SLICE, l2_write, self);
+  rl_ceilings_add(instance, RL_CEILING_l2_copy, bytes_moved(l2, 2, L2_WRITE_ACCESSES) * L2_BLOCKS_PER_SLICE, l2_copy, self);
+  rl_ceilings_add(instance, RL_CEILING_l1_read, on_chip_bytes, l1_read, self);
+  rl_ceilings_add(instance, RL_CEILING_shared_read, on_chip_bytes, shared_read, self);
 }

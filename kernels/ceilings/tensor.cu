@@ -13,7 +13,7 @@ enum {
   WARPGROUPS = 2,
   BLOCK = WARPGROUPS * WGMMA_THREADS,
   K_STEPS = 4,                          /* different operand tiles */
-  ROUNDS = 400,                         /* times that all of them are multiplied */
+  ROUNDS = 400,                         /* passes over all K_STEPS tiles */
   A_BYTES = WGMMA_M * WGMMA_STEP_BYTES, /* of one step in k */
   B_BYTES = WGMMA_N * WGMMA_STEP_BYTES,
   CHAINS = 8, /* independent accumulators of a warp for mma.sync */
@@ -39,7 +39,7 @@ template <class T> __device__ static inline void fill(T *to, int bytes, uint64_t
 /* --- by wgmma ---------------------------------------------------------------------------------------------------------- */
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-template <class T> __device__ static void multiply(float (&sums)[WGMMA_SUMS], uint64_t key) {
+template <class T> __device__ static void multiply(float (&sums)[WGMMA_SUMS_PER_THREAD], uint64_t key) {
   __shared__ alignas(128) unsigned char a[WARPGROUPS][K_STEPS][A_BYTES], b[K_STEPS][B_BYTES];
   fill((T *)a, sizeof a, key);
   fill((T *)b, sizeof b, key + sizeof a);
@@ -71,7 +71,7 @@ MMA(__nv_bfloat16, "k16.row.col.f32.bf16.bf16.f32")
 MMA(tf32, "k8.row.col.f32.tf32.tf32.f32")
 #undef MMA
 
-template <class T> __device__ static void multiply(float (&sums)[WGMMA_SUMS], uint64_t key) {
+template <class T> __device__ static void multiply(float (&sums)[WGMMA_SUMS_PER_THREAD], uint64_t key) {
   constexpr int TILES = 16 * WGMMA_N / (16 * 8); /* a warp's quarter of one wgmma */
   alignas(16) T a[16 / sizeof(T)], b[CHAINS][8 / sizeof(T)];
   for (int i = 0; i < (int)(sizeof a / sizeof *a); i++) store(&a[i], random_symmetric(key + threadIdx.x * 128 + i));
@@ -86,16 +86,16 @@ template <class T> __device__ static void multiply(float (&sums)[WGMMA_SUMS], ui
 #endif
 
 template <class T> static __global__ void __launch_bounds__(BLOCK) tensor(uint64_t seed, float *results) {
-  float sums[WGMMA_SUMS] = {}, total = 0;
+  float sums[WGMMA_SUMS_PER_THREAD] = {}, total = 0;
   multiply<T>(sums, rl_hash64(seed + blockIdx.x));
 #pragma unroll
-  for (int i = 0; i < WGMMA_SUMS; i++) total += sums[i];
+  for (int i = 0; i < WGMMA_SUMS_PER_THREAD; i++) total += sums[i];
   results[blockIdx.x * BLOCK + threadIdx.x] = total;
 }
 
 /* --- FP64 -------------------------------------------------------------------------------------------------------------- */
 
-enum { FP64_A = 8, FP64_B = 4 }; /* operand registers of a thread */
+enum { FP64_A_REGISTERS = 8, FP64_B_REGISTERS = 4 }; /* of a thread */
 
 /* m16n8k16: one instruction from compute capability 9.0 on, eight of m8n8k4 before. */
 __device__ static inline void multiply_fp64(double *sums, const double *a, const double *b) {
@@ -108,7 +108,7 @@ __device__ static inline void multiply_fp64(double *sums, const double *a, const
         "d"(b[3]));
 #else
 #pragma unroll
-  for (int i = 0; i < FP64_A; i++)
+  for (int i = 0; i < FP64_A_REGISTERS; i++)
     asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
                  : "+d"(sums[i % 2 * 2]), "+d"(sums[i % 2 * 2 + 1])
                  : "d"(a[i]), "d"(b[i / 2]));
@@ -117,11 +117,11 @@ __device__ static inline void multiply_fp64(double *sums, const double *a, const
 
 static __global__ void __launch_bounds__(FP64_BLOCK) tensor_fp64(uint64_t seed, double *results) {
   const uint64_t key = rl_hash64(seed + blockIdx.x) + threadIdx.x * 64;
-  double sums[CHAINS][4] = {}, a[FP64_A], b[FP64_B], total = 0;
+  double sums[CHAINS][4] = {}, a[FP64_A_REGISTERS], b[FP64_B_REGISTERS], total = 0;
 #pragma unroll
-  for (int i = 0; i < FP64_A; i++) a[i] = random_symmetric(key + i);
+  for (int i = 0; i < FP64_A_REGISTERS; i++) a[i] = random_symmetric(key + i);
 #pragma unroll
-  for (int i = 0; i < FP64_B; i++) b[i] = random_symmetric(key + FP64_A + i);
+  for (int i = 0; i < FP64_B_REGISTERS; i++) b[i] = random_symmetric(key + FP64_A_REGISTERS + i);
   for (int round = 0; round < FP64_ROUNDS; round++)
 #pragma unroll
     for (int chain = 0; chain < CHAINS; chain++) multiply_fp64(sums[chain], a, b);
@@ -137,14 +137,14 @@ static __global__ void __launch_bounds__(FP64_BLOCK) tensor_fp64(uint64_t seed, 
 template <class T> static int launch(void *arg, rl_stream stream, rl_error *err) {
   const rl_cuda_ceilings *self = (const rl_cuda_ceilings *)arg;
   tensor<T><<<self->sm_count, BLOCK, 0, (cudaStream_t)stream>>>((uint64_t)self->instance.params.seed, (float *)self->results);
-  return rl_launch_ok("launching", err);
+  return rl_cuda_check_launch("launching", err);
 }
 
 static int launch_fp64(void *arg, rl_stream stream, rl_error *err) {
   const rl_cuda_ceilings *self = (const rl_cuda_ceilings *)arg;
   tensor_fp64<<<self->sm_count * FP64_BLOCKS_PER_SM, FP64_BLOCK, 0, (cudaStream_t)stream>>>((uint64_t)self->instance.params.seed,
                                                                                             (double *)self->results);
-  return rl_launch_ok("launching", err);
+  return rl_cuda_check_launch("launching", err);
 }
 
 template <class T> static double operations(const rl_cuda_ceilings *self) {
@@ -154,9 +154,9 @@ template <class T> static double operations(const rl_cuda_ceilings *self) {
 
 void rl_ceilings_add_tensor(rl_cuda_ceilings *self) {
   const double warps = (double)self->sm_count * FP64_BLOCKS_PER_SM * (FP64_BLOCK / 32), product = 2.0 * 16 * 8 * 16;
-  static_assert(FP64_BLOCK * FP64_BLOCKS_PER_SM * sizeof(double) <= RL_CEILINGS_RESULT_BYTES,
+  static_assert(FP64_BLOCK * FP64_BLOCKS_PER_SM * sizeof(double) <= RL_CEILINGS_RESULT_BYTES_PER_SM,
                 "the results of a multiprocessor's FP64 threads fit into their buffer");
-  static_assert(BLOCK * sizeof(float) <= RL_CEILINGS_RESULT_BYTES,
+  static_assert(BLOCK * sizeof(float) <= RL_CEILINGS_RESULT_BYTES_PER_SM,
                 "the results of a multiprocessor's threads fit into their buffer");
   rl_ceilings_add(&self->instance, RL_CEILING_tensor_fp64, warps * FP64_ROUNDS * CHAINS * product, launch_fp64, self);
   rl_ceilings_add(&self->instance, RL_CEILING_tensor_tf32, operations<tf32>(self), launch<tf32>, self);

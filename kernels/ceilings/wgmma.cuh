@@ -11,7 +11,13 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-enum { WGMMA_M = 64, WGMMA_N = 256, WGMMA_STEP_BYTES = 32, WGMMA_THREADS = 128, WGMMA_SUMS = WGMMA_M * WGMMA_N / WGMMA_THREADS };
+enum {
+  WGMMA_M = 64,
+  WGMMA_N = 256,
+  WGMMA_STEP_BYTES = 32,
+  WGMMA_THREADS = 128,
+  WGMMA_SUMS_PER_THREAD = WGMMA_M * WGMMA_N / WGMMA_THREADS
+};
 
 struct tf32 {
   float value;
@@ -44,7 +50,7 @@ template <int PENDING> __device__ static inline void wgmma_wait_group() {
 
 /* sums += A·B. IMMEDIATES: do not negate A and B (imm-scale 1) and, for types of 2 bytes, do not transpose them (imm-trans 0). */
 #define WGMMA(T, SHAPE, IMMEDIATES)                                                                                    \
-  __device__ static inline void wgmma(T, float(&sums)[WGMMA_SUMS], uint64_t a, uint64_t b) {                           \
+  __device__ static inline void wgmma(T, float(&sums)[WGMMA_SUMS_PER_THREAD], uint64_t a, uint64_t b) {                \
     asm volatile("wgmma.mma_async.sync.aligned.m64n256" SHAPE " {" WGMMA_REGISTERS "}, %128, %129, 1, " IMMEDIATES ";" \
                  : WGMMA_64(sums, 0), WGMMA_64(sums, 64)                                                               \
                  : "l"(a), "l"(b));                                                                                    \

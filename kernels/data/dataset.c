@@ -12,7 +12,14 @@
 #include "data/idx.h"
 #include "data/synthetic.h"
 
-enum { FILES = 4, PATH_SIZE = 1024, PIXELS = 784, SYNTHETIC_TRAIN = 60000, SYNTHETIC_TEST = 10000, SYNTHETIC_SEED = 1 };
+enum {
+  FILE_COUNT = 4,
+  PATH_SIZE = 1024,
+  PIXELS = 784,
+  SYNTHETIC_TRAIN_IMAGES = 60000,
+  SYNTHETIC_TEST_IMAGES = 10000,
+  SYNTHETIC_SEED = 1
+};
 
 /* rl_dataset.sha256 of the four files at http://yann.lecun.com/exdb/mnist (LeCun, Cortes, Burges). */
 static const char mnist_sha256[] = "06b0d1f124c4e5fa796686ade41a9b778edacc8622f2195a352ef479ad44fc16";
@@ -20,7 +27,7 @@ static const char mnist_sha256[] = "06b0d1f124c4e5fa796686ade41a9b778edacc8622f2
 static const struct {
   const char *name;
   int dimensions;
-} files[FILES] = {{"train-images", 3}, {"train-labels", 1}, {"t10k-images", 3}, {"t10k-labels", 1}};
+} files[FILE_COUNT] = {{"train-images", 3}, {"train-labels", 1}, {"t10k-images", 3}, {"t10k-labels", 1}};
 
 RL_DEFINE_CLEANUP(free_bytes, uint8_t *, free, NULL)
 
@@ -51,26 +58,26 @@ static int find_file(const char *folder, int file, char path[PATH_SIZE], rl_erro
 }
 
 /* Returns 1 when all files exist, 0 when none exists or no folder is given, -1 when only some exist or on another error. */
-static int find_files(const char *folder, char paths[FILES][PATH_SIZE], rl_error *err) {
+static int find_files(const char *folder, char paths[FILE_COUNT][PATH_SIZE], rl_error *err) {
   int found = 0, missing = 0;
   if (folder == NULL || *folder == '\0') return 0;
-  for (int i = FILES - 1; i >= 0; i--) {
+  for (int i = FILE_COUNT - 1; i >= 0; i--) {
     int exists = find_file(folder, i, paths[i], err);
     if (exists < 0) return -1;
     found += exists;
     if (exists == 0) missing = i;
   }
-  if (found == 0 || found == FILES) return found == FILES;
+  if (found == 0 || found == FILE_COUNT) return found == FILE_COUNT;
   return rl_fail_at(err, "/dataset", "%s-idx%d-ubyte (or .gz) is missing in %s, which has other MNIST files", files[missing].name,
                     files[missing].dimensions, folder);
 }
 
-static int read_files(const char *folder, char paths[FILES][PATH_SIZE], rl_dataset *dataset, rl_error *err) {
-  uint32_t counts[FILES];
-  uint8_t **arrays[FILES] = {&dataset->train_images, &dataset->train_labels, &dataset->test_images, &dataset->test_labels};
-  for (int i = 0; i < FILES; i++)
+static int read_files(const char *folder, char paths[FILE_COUNT][PATH_SIZE], rl_dataset *dataset, rl_error *err) {
+  uint32_t counts[FILE_COUNT];
+  uint8_t **arrays[FILE_COUNT] = {&dataset->train_images, &dataset->train_labels, &dataset->test_images, &dataset->test_labels};
+  for (int i = 0; i < FILE_COUNT; i++)
     if (rl_idx_read(paths[i], files[i].dimensions, &counts[i], arrays[i], err) < 0) return -1;
-  for (int i = 0; i < FILES; i += 2)
+  for (int i = 0; i < FILE_COUNT; i += 2)
     if (counts[i] != counts[i + 1])
       return rl_fail_at(err, "/dataset", "%s: %u images in %s, but %u labels in %s", folder, counts[i], files[i].name,
                         counts[i + 1], files[i + 1].name);
@@ -81,7 +88,7 @@ static int read_files(const char *folder, char paths[FILES][PATH_SIZE], rl_datas
   return 0;
 }
 
-static int load_files(const char *folder, char paths[FILES][PATH_SIZE], rl_dataset *dataset, rl_error *err) {
+static int load_files(const char *folder, char paths[FILE_COUNT][PATH_SIZE], rl_dataset *dataset, rl_error *err) {
   rl_dataset loaded = {0};
   if (read_files(folder, paths, &loaded, err) < 0) {
     rl_dataset_free(&loaded);
@@ -92,12 +99,12 @@ static int load_files(const char *folder, char paths[FILES][PATH_SIZE], rl_datas
 }
 
 static int render_digits(uint64_t seed, uint32_t count, uint8_t **images, uint8_t **labels, rl_error *err) {
-  rl_auto(free_bytes) uint8_t *rendered = malloc((size_t)count * PIXELS + 1);
-  rl_auto(free_bytes) uint8_t *digits = malloc((size_t)count + 1);
+  RL_CLEANUP(free_bytes) uint8_t *rendered = malloc((size_t)count * PIXELS + 1);
+  RL_CLEANUP(free_bytes) uint8_t *digits = malloc((size_t)count + 1);
   if (rendered == NULL || digits == NULL) return rl_fail_errno(err, "memory for %u synthetic digits", count);
   if (rl_synthetic_render(seed, count, rendered, digits, err) < 0) return -1;
-  *images = rl_steal(&rendered);
-  *labels = rl_steal(&digits);
+  *images = rl_take_ownership(&rendered);
+  *labels = rl_take_ownership(&digits);
   return 0;
 }
 
@@ -115,16 +122,19 @@ int rl_dataset_render(uint64_t seed, uint32_t train_count, uint32_t test_count, 
 
 int rl_dataset_load(const char *choice, const char *folder, rl_dataset *dataset, rl_error *err) {
   bool automatic = strcmp(choice, "auto") == 0, synthetic = strcmp(choice, "synthetic") == 0;
-  char paths[FILES][PATH_SIZE];
+  char paths[FILE_COUNT][PATH_SIZE];
   if (!automatic && !synthetic && strcmp(choice, "files") != 0)
     return rl_fail_at(err, "/dataset", "dataset must be auto, files or synthetic, not %s", choice);
   int found = synthetic ? 0 : find_files(folder, paths, err);
   if (found < 0) return -1;
   if (found > 0) return load_files(folder, paths, dataset, err);
-  if (automatic || synthetic) return rl_dataset_render(SYNTHETIC_SEED, SYNTHETIC_TRAIN, SYNTHETIC_TEST, dataset, err);
-  if (folder == NULL || *folder == '\0')
+  bool configured = folder != NULL && *folder != '\0';
+  if (synthetic || (automatic && !configured))
+    return rl_dataset_render(SYNTHETIC_SEED, SYNTHETIC_TRAIN_IMAGES, SYNTHETIC_TEST_IMAGES, dataset, err);
+  if (!configured)
     return rl_fail_at(err, "/dataset", "no MNIST files: no folder is configured: run scripts/fetch-mnist.sh and set mnist_dir");
-  return rl_fail_at(err, "/dataset", "no MNIST files in %s: run scripts/fetch-mnist.sh and set mnist_dir", folder);
+  return rl_fail_at(err, "/dataset", "no MNIST files in the configured mnist_dir %s%s: run scripts/fetch-mnist.sh %s", folder,
+                    access(folder, F_OK) == 0 ? "" : ", which does not exist", folder);
 }
 
 void rl_dataset_free(rl_dataset *dataset) {

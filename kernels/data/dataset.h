@@ -19,9 +19,9 @@ typedef struct rl_dataset {
   char sha256[65]; /* hexadecimal, of the four arrays in the order above */
 } rl_dataset;
 
-/* Loads or renders a data set. choice: "auto" (files if the folder has them, else synthetic digits), "files" or "synthetic".
- * folder: where the files are; NULL or "": no files. Returns -1 with RL_INPUT at /dataset if the choice is unknown or files are
- * missing, and with another error if files are corrupt, under "auto" too. *dataset is untouched on failure. */
+/* Loads or renders a data set. choice: "auto" (the files if a folder is configured, else synthetic digits), "files" or
+ * "synthetic". folder: where the files are; NULL or "": no folder is configured. Returns -1 with RL_INPUT at /dataset if the
+ * choice is unknown or files are missing, and with another error if files are corrupt. *dataset is untouched on failure. */
 int rl_dataset_load(const char *choice, const char *folder, rl_dataset *dataset, rl_error *err);
 /* Renders synthetic digits. An image depends only on the seed, its index and whether it is a training or a test image. */
 int rl_dataset_render(uint64_t seed, uint32_t train_count, uint32_t test_count, rl_dataset *dataset, rl_error *err);

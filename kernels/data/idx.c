@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 
-enum { IMAGE_SIDE = 28, CLASSES = 10, MAX_ITEMS = 1000000, MAX_SIDE = 4096, MAX_HEADER_SIZE = 16 };
+enum { IMAGE_SIDE = 28, CLASSES = 10, MAX_ITEMS = 1000000, MAX_SIDE = 4096, MAX_HEADER_BYTES = 16 };
 
 RL_DEFINE_CLEANUP(close_gzip, gzFile, gzclose_r, NULL)
 RL_DEFINE_CLEANUP(free_bytes, uint8_t *, free, NULL)
@@ -81,14 +81,14 @@ static int check_labels(const rl_idx *idx, rl_error *err) {
 
 /* Inflates at most one byte more than the header announces, so that a gzip bomb fails with "trailing bytes". */
 static int read_file(gzFile file, int dimensions, uint32_t *count, uint8_t **items, rl_error *err) {
-  uint8_t header[MAX_HEADER_SIZE];
+  uint8_t header[MAX_HEADER_BYTES];
   size_t head_size = header_size(dimensions), size = 0;
   rl_idx idx = {0};
   uint64_t body_size = 0;
   if (read_bytes(file, header, head_size, &size, err) < 0) return -1;
   if (size < head_size) return rl_idx_decode(header, size, dimensions, &idx, err);
   if (decode_header(header, dimensions, &idx, &body_size, err) < 0 || check_size(dimensions, &idx, err) < 0) return -1;
-  rl_auto(free_bytes) uint8_t *data = malloc(head_size + body_size + 1);
+  RL_CLEANUP(free_bytes) uint8_t *data = malloc(head_size + body_size + 1);
   if (data == NULL) return rl_fail_errno(err, "%llu bytes", (unsigned long long)body_size);
   memcpy(data, header, head_size);
   if (read_bytes(file, data + head_size, body_size + 1, &size, err) < 0) return -1;
@@ -96,12 +96,12 @@ static int read_file(gzFile file, int dimensions, uint32_t *count, uint8_t **ite
   if (dimensions == 1 && check_labels(&idx, err) < 0) return -1;
   memmove(data, idx.items, body_size);
   *count = idx.count;
-  *items = rl_steal(&data);
+  *items = rl_take_ownership(&data);
   return 0;
 }
 
 int rl_idx_read(const char *path, int dimensions, uint32_t *count, uint8_t **items, rl_error *err) {
-  rl_auto(close_gzip) gzFile file = gzopen(path, "rb");
+  RL_CLEANUP(close_gzip) gzFile file = gzopen(path, "rb");
   if (file == NULL) return rl_fail_errno(err, "%s", path);
   gzbuffer(file, 1 << 17);
   return read_file(file, dimensions, count, items, err) < 0 ? rl_wrap(err, "%s", path) : 0;

@@ -152,10 +152,12 @@ static point apply_map(const affine_map *map, point p) {
 
 /* Draws a line segment with a round pen. Coverage falls from 1 to 0 within a pixel at the pen's edge; a pixel keeps the highest
  * coverage of all segments. */
-static void draw_segment(float canvas[RL_IMAGE][RL_IMAGE], point a, point b, double radius) {
+static void draw_segment(float canvas[RL_IMAGE_SIDE][RL_IMAGE_SIDE], point a, point b, double radius) {
   double reach = radius + 0.5, dx = b.x - a.x, dy = b.y - a.y, squared_length = dx * dx + dy * dy;
-  int left = (int)clamp(fmin(a.x, b.x) - reach, 0, RL_IMAGE), right = (int)clamp(fmax(a.x, b.x) + reach + 1, 0, RL_IMAGE);
-  int top = (int)clamp(fmin(a.y, b.y) - reach, 0, RL_IMAGE), bottom = (int)clamp(fmax(a.y, b.y) + reach + 1, 0, RL_IMAGE);
+  int left = (int)clamp(fmin(a.x, b.x) - reach, 0, RL_IMAGE_SIDE),
+      right = (int)clamp(fmax(a.x, b.x) + reach + 1, 0, RL_IMAGE_SIDE);
+  int top = (int)clamp(fmin(a.y, b.y) - reach, 0, RL_IMAGE_SIDE),
+      bottom = (int)clamp(fmax(a.y, b.y) + reach + 1, 0, RL_IMAGE_SIDE);
   for (int y = top; y < bottom; y++)
     for (int x = left; x < right; x++) {
       double px = x + 0.5 - a.x, py = y + 0.5 - a.y;
@@ -174,9 +176,9 @@ static const glyph *random_glyph(random_stream *random, uint8_t digit) {
   return variants[(int)uniform(random, 0, count)];
 }
 
-/* The order in which this takes random numbers must not change: the bytes of the data set depend on it. */
+/* The order in which this function takes random numbers must not change: the bytes of the data set depend on it. */
 static void draw_digit(random_stream *random, uint8_t digit, uint8_t *pixels) {
-  float canvas[RL_IMAGE][RL_IMAGE] = {{0}};
+  float canvas[RL_IMAGE_SIDE][RL_IMAGE_SIDE] = {{0}};
   elastic_field field = random_field(random);
   const glyph *shape = random_glyph(random, digit);
   affine_map map = random_map(random);
@@ -191,8 +193,8 @@ static void draw_digit(random_stream *random, uint8_t digit, uint8_t *pixels) {
     }
   }
   double contrast = uniform(random, 0.55, 1), noise = uniform(random, 0, 0.12);
-  for (int i = 0; i < RL_PIXELS; i++) {
-    double value = contrast * canvas[i / RL_IMAGE][i % RL_IMAGE] + noise * normal(random);
+  for (int i = 0; i < RL_IMAGE_PIXELS; i++) {
+    double value = contrast * canvas[i / RL_IMAGE_SIDE][i % RL_IMAGE_SIDE] + noise * normal(random);
     pixels[i] = (uint8_t)(clamp(value, 0, 1) * 255 + 0.5);
   }
 }
@@ -209,14 +211,14 @@ static void render_chunk(void *context, uint32_t chunk, uint32_t thread) {
   for (uint32_t i = chunk * CHUNK_IMAGES; i < r->count && i < (chunk + 1) * CHUNK_IMAGES; i++) {
     random_stream random = {.key = rl_hash64(r->key + i)};
     r->labels[i] = (uint8_t)uniform(&random, 0, RL_CLASSES);
-    draw_digit(&random, r->labels[i], r->images + (size_t)i * RL_PIXELS);
+    draw_digit(&random, r->labels[i], r->images + (size_t)i * RL_IMAGE_PIXELS);
   }
 }
 
 int rl_synthetic_render(uint64_t seed, uint32_t count, uint8_t *images, uint8_t *labels, rl_error *err) {
-  rl_auto(rl_thread_pool_auto) rl_thread_pool *threads = rl_thread_pool_open(0, err);
-  if (threads == NULL) return -1;
+  RL_CLEANUP(rl_thread_pool_cleanup) rl_thread_pool *pool = rl_thread_pool_open(0, err);
+  if (pool == NULL) return -1;
   rendering r = {rl_hash64(seed), count, images, labels};
-  rl_thread_pool_run(threads, (count + CHUNK_IMAGES - 1) / CHUNK_IMAGES, render_chunk, &r);
+  rl_thread_pool_run(pool, (count + CHUNK_IMAGES - 1) / CHUNK_IMAGES, render_chunk, &r);
   return 0;
 }

@@ -15,12 +15,12 @@ RL_DEFINE_CLEANUP(free_bytes, unsigned char *, free, NULL)
 
 enum { ALIGNMENT = 256 };
 
-typedef struct block { /* header, in the ALIGNMENT bytes before the pointer that allocate returns */
+typedef struct allocation_header { /* in the ALIGNMENT bytes before the pointer that allocate returns */
   size_t bytes;
   rl_memory_purpose purpose;
-} block;
+} allocation_header;
 
-struct rl_plan {
+struct rl_executable {
   const rl_sequence_list *sequence_list;
 };
 
@@ -31,18 +31,18 @@ struct rl_plan {
 static int cpu_allocate(rl_device *device, rl_memory_purpose purpose, size_t bytes, void **memory, rl_error *err) {
   unsigned char *base = NULL;
   if (bytes <= rl_cpu_memory_bytes()) base = aligned_alloc(ALIGNMENT, (bytes + 2 * ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
-  if (!base) return rl_fail(err, RL_SYS, ENOMEM, "out of memory: %zu bytes for %s", bytes, rl_memory_purpose_names[purpose]);
-  *(block *)base = (block){.bytes = bytes, .purpose = purpose};
-  rl_memory_add(&device->memory, purpose, bytes);
+  if (!base) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory: %zu bytes for %s", bytes, rl_memory_purpose_names[purpose]);
+  *(allocation_header *)base = (allocation_header){.bytes = bytes, .purpose = purpose};
+  rl_memory_usage_add(&device->memory_usage, purpose, bytes);
   *memory = base + ALIGNMENT;
   return 0;
 }
 
 static void cpu_release(rl_device *device, void *memory) {
   if (!memory) return;
-  block *base = (block *)((unsigned char *)memory - ALIGNMENT);
-  rl_memory_remove(&device->memory, base->purpose, base->bytes);
-  free(base);
+  allocation_header *header = (allocation_header *)((unsigned char *)memory - ALIGNMENT);
+  rl_memory_usage_remove(&device->memory_usage, header->purpose, header->bytes);
+  free(header);
 }
 
 static int cpu_upload(rl_device *device, void *to, const void *from_host, size_t bytes, rl_error *err) {
@@ -65,18 +65,18 @@ static int cpu_zero(rl_device *device, void *memory, size_t bytes, rl_error *err
 
 /* --- running ----------------------------------------------------------------------------------------------------------- */
 
-static int cpu_plan(rl_device *device, const rl_sequence_list *sequence_list, rl_plan **plan, rl_error *err) {
+static int cpu_instantiate(rl_device *device, const rl_sequence_list *sequence_list, rl_executable **executable, rl_error *err) {
   (void)device;
-  rl_plan *created = malloc(sizeof *created);
-  if (!created) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a plan");
+  rl_executable *created = malloc(sizeof *created);
+  if (!created) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for an executable");
   created->sequence_list = sequence_list;
-  *plan = created;
+  *executable = created;
   return 0;
 }
 
-static void cpu_plan_free(rl_device *device, rl_plan *plan) {
+static void cpu_free_executable(rl_device *device, rl_executable *executable) {
   (void)device;
-  free(plan);
+  free(executable);
 }
 
 static int run_sequences(const rl_sequence_list *sequence_list, const rl_observer *observer, uint64_t *launches, rl_error *err) {
@@ -99,17 +99,18 @@ static int cpu_run_eager(rl_device *device, const rl_sequence_list *sequence_lis
   (void)device;
   uint64_t launches = 0;
   int64_t start = rl_monotonic_ns();
-  rl_range_push(sequence_list->name);
+  rl_nvtx_range_push(sequence_list->name);
   int rc = run_sequences(sequence_list, observer, &launches, err);
-  rl_range_pop();
+  rl_nvtx_range_pop();
   if (rc < 0) return -1;
   double host_ms = (double)(rl_monotonic_ns() - start) * 1e-6;
-  *elapsed = (rl_elapsed){.device_ms = host_ms, .host_ms = host_ms, .launches = launches};
+  *elapsed = (rl_elapsed){.device_ms = host_ms, .host_ms = host_ms, .stream_operations = launches};
   return 0;
 }
 
-static int cpu_run(rl_device *device, rl_plan *plan, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err) {
-  return cpu_run_eager(device, plan->sequence_list, observer, elapsed, err);
+static int cpu_run(rl_device *device, rl_executable *executable, const rl_observer *observer, rl_elapsed *elapsed,
+                   rl_error *err) {
+  return cpu_run_eager(device, executable->sequence_list, observer, elapsed, err);
 }
 
 /* --- samples ----------------------------------------------------------------------------------------------------------- */
@@ -136,25 +137,25 @@ static int64_t time_repeats_ns(const rl_sequence *sequence, int64_t repeats, rl_
   return rl_monotonic_ns() - start;
 }
 
-/* Repeats in a warm sample that takes at least 0.2 ms; once_ns: time of one. */
+/* Returns the number of repeats in a warm sample of at least 0.2 ms, at most 1000. once_ns: time of one repeat. */
 static int64_t warm_repeats(int64_t once_ns) {
-  enum { WARM_NS = 200000, MAX_REPEATS = 1000 };
-  if (once_ns >= WARM_NS) return 1;
-  return once_ns > WARM_NS / MAX_REPEATS ? WARM_NS / once_ns + 1 : MAX_REPEATS;
+  enum { MIN_SAMPLE_NS = 200000, MAX_REPEATS = 1000 };
+  if (once_ns >= MIN_SAMPLE_NS) return 1;
+  return once_ns > MIN_SAMPLE_NS / MAX_REPEATS ? MIN_SAMPLE_NS / once_ns + 1 : MAX_REPEATS;
 }
 
-static int cpu_sample(rl_device *device, const rl_sequence *sequence, rl_cache cache, uint32_t count, const rl_observer *observer,
-                      double *device_us, rl_error *err) {
+static int cpu_sample(rl_device *device, const rl_sequence *sequence, rl_cache_state cache, uint32_t count,
+                      const rl_observer *observer, double *device_us, rl_error *err) {
   (void)device;
-  rl_auto(free_bytes) unsigned char *eviction_buffer = NULL;
+  RL_CLEANUP(free_bytes) unsigned char *eviction_buffer = NULL;
   const size_t bytes = eviction_bytes();
   const int64_t once_ns = rl_sequence_restore(sequence, NULL, err) < 0 ? -1 : time_repeats_ns(sequence, 1, err);
   if (once_ns < 0) return -1;
   const int64_t repeats = cache == RL_CACHE_WARM && !sequence->restore_launch ? warm_repeats(once_ns) : 1;
   if (cache == RL_CACHE_COLD) {
     eviction_buffer = malloc(bytes);
-    if (!eviction_buffer) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for emptying the caches");
-    memset(eviction_buffer, 1, bytes); /* untouched pages would all be the one zero page */
+    if (!eviction_buffer) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for emptying the caches");
+    memset(eviction_buffer, 1, bytes); /* pages that were never written all map to the kernel's zero page */
   }
   for (uint32_t i = 0; i < count; i++) {
     if (rl_observer_cancelled(observer, err) < 0 || rl_sequence_restore(sequence, NULL, err) < 0) return -1;
@@ -173,8 +174,8 @@ static const rl_device_ops cpu_ops = {.allocate = cpu_allocate,
                                       .upload = cpu_upload,
                                       .download = cpu_download,
                                       .zero = cpu_zero,
-                                      .plan = cpu_plan,
-                                      .plan_free = cpu_plan_free,
+                                      .instantiate = cpu_instantiate,
+                                      .free_executable = cpu_free_executable,
                                       .run = cpu_run,
                                       .run_eager = cpu_run_eager,
                                       .close = cpu_close,
@@ -191,7 +192,7 @@ rl_device *rl_device_open(int index, rl_error *err) {
   if (threads < 0) return NULL;
   rl_device *device = calloc(1, sizeof *device);
   if (!device) {
-    rl_fail(err, RL_SYS, ENOMEM, "out of memory for the device");
+    rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the device");
     return NULL;
   }
   *device = (rl_device){.ops = &cpu_ops, .kind = RL_DEVICE_CPU, .id = "cpu", .threads = threads};

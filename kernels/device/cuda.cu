@@ -16,15 +16,15 @@ struct rl_cuda_allocation {
 };
 
 int rl_cuda_wait(rl_device *device, const char *operation, rl_error *err) {
-  return rl_cuda_ok(cudaStreamSynchronize(rl_cuda_stream(device)), operation, err);
+  return rl_cuda_check(cudaStreamSynchronize(rl_cuda_stream(device)), operation, err);
 }
 
 static int cuda_allocate(rl_device *device, rl_memory_purpose purpose, size_t bytes, void **memory, rl_error *err) {
   rl_cuda_allocation *created = (rl_cuda_allocation *)malloc(sizeof *created);
-  if (!created) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a device allocation");
+  if (!created) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a device allocation");
   char operation[96];
   snprintf(operation, sizeof operation, "allocating %zu bytes for %s", bytes, rl_memory_purpose_names[purpose]);
-  if (rl_cuda_ok(cudaMalloc(&created->memory, bytes ? bytes : 1), operation, err) < 0) {
+  if (rl_cuda_check(cudaMalloc(&created->memory, bytes ? bytes : 1), operation, err) < 0) {
     free(created);
     (void)cudaGetLastError();
     return -1;
@@ -33,7 +33,7 @@ static int cuda_allocate(rl_device *device, rl_memory_purpose purpose, size_t by
   created->purpose = purpose;
   created->next = rl_cuda_device_of(device)->allocations;
   rl_cuda_device_of(device)->allocations = created;
-  rl_memory_add(&device->memory, purpose, bytes);
+  rl_memory_usage_add(&device->memory_usage, purpose, bytes);
   *memory = created->memory;
   return 0;
 }
@@ -44,26 +44,27 @@ static void cuda_release(rl_device *device, void *memory) {
     if (found->memory != memory) continue;
     *link = found->next;
     cudaFree(memory);
-    rl_memory_remove(&device->memory, found->purpose, found->bytes);
+    rl_memory_usage_remove(&device->memory_usage, found->purpose, found->bytes);
     free(found);
     return;
   }
 }
 
 static int cuda_upload(rl_device *device, void *to, const void *from_host, size_t bytes, rl_error *err) {
-  if (rl_cuda_ok(cudaMemcpyAsync(to, from_host, bytes, cudaMemcpyHostToDevice, rl_cuda_stream(device)), "uploading", err) < 0)
+  if (rl_cuda_check(cudaMemcpyAsync(to, from_host, bytes, cudaMemcpyHostToDevice, rl_cuda_stream(device)), "uploading", err) < 0)
     return -1;
   return rl_cuda_wait(device, "uploading", err);
 }
 
 static int cuda_download(rl_device *device, void *to_host, const void *from, size_t bytes, rl_error *err) {
-  if (rl_cuda_ok(cudaMemcpyAsync(to_host, from, bytes, cudaMemcpyDeviceToHost, rl_cuda_stream(device)), "downloading", err) < 0)
+  if (rl_cuda_check(cudaMemcpyAsync(to_host, from, bytes, cudaMemcpyDeviceToHost, rl_cuda_stream(device)), "downloading", err) <
+      0)
     return -1;
   return rl_cuda_wait(device, "downloading", err);
 }
 
 static int cuda_zero(rl_device *device, void *memory, size_t bytes, rl_error *err) {
-  if (rl_cuda_ok(cudaMemsetAsync(memory, 0, bytes, rl_cuda_stream(device)), "writing zeros", err) < 0) return -1;
+  if (rl_cuda_check(cudaMemsetAsync(memory, 0, bytes, rl_cuda_stream(device)), "writing zeros", err) < 0) return -1;
   return rl_cuda_wait(device, "writing zeros", err);
 }
 
@@ -86,8 +87,8 @@ static const rl_device_ops cuda_ops = {.allocate = cuda_allocate,
                                        .upload = cuda_upload,
                                        .download = cuda_download,
                                        .zero = cuda_zero,
-                                       .plan = rl_cuda_plan,
-                                       .plan_free = rl_cuda_plan_free,
+                                       .instantiate = rl_cuda_instantiate,
+                                       .free_executable = rl_cuda_free_executable,
                                        .run = rl_cuda_run,
                                        .run_eager = rl_cuda_run_eager,
                                        .close = cuda_close,
@@ -101,7 +102,7 @@ int rl_device_count(rl_error *err) {
     int driver = 0;
     if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0)
       rl_fail(err, RL_CUDA, status, "no NVIDIA driver is installed on this machine");
-    else rl_cuda_ok(status, "looking for CUDA devices", err);
+    else rl_cuda_check(status, "looking for CUDA devices", err);
     return 0;
   }
   if (count == 0) rl_fail(err, RL_CUDA, cudaErrorNoDevice, "the NVIDIA driver has no device");
@@ -117,15 +118,15 @@ int rl_cuda_check_index(int index, rl_error *err) {
 
 static int create_stream_and_events(rl_cuda_device *cuda, rl_error *err) {
   cudaStream_t stream = NULL;
-  if (rl_cuda_ok(cudaSetDevice(cuda->base.index), "choosing the device", err) < 0 ||
-      rl_cuda_ok(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating the stream", err) < 0)
+  if (rl_cuda_check(cudaSetDevice(cuda->base.index), "choosing the device", err) < 0 ||
+      rl_cuda_check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating the stream", err) < 0)
     return -1;
   cuda->base.stream = stream;
-  if (rl_cuda_ok(cudaEventCreate(&cuda->start), "creating an event", err) < 0 ||
-      rl_cuda_ok(cudaEventCreate(&cuda->stop), "creating an event", err) < 0)
+  if (rl_cuda_check(cudaEventCreate(&cuda->start), "creating an event", err) < 0 ||
+      rl_cuda_check(cudaEventCreate(&cuda->stop), "creating an event", err) < 0)
     return -1;
   for (int i = 0; i < RL_CUDA_MAX_IN_FLIGHT; i++)
-    if (rl_cuda_ok(cudaEventCreateWithFlags(&cuda->progress_events[i], cudaEventDisableTiming), "creating an event", err) < 0)
+    if (rl_cuda_check(cudaEventCreateWithFlags(&cuda->progress_events[i], cudaEventDisableTiming), "creating an event", err) < 0)
       return -1;
   return 0;
 }
@@ -134,7 +135,7 @@ rl_device *rl_device_open(int index, rl_error *err) {
   if (rl_cuda_check_index(index, err) < 0) return NULL;
   rl_cuda_device *cuda = (rl_cuda_device *)calloc(1, sizeof *cuda);
   if (!cuda) {
-    rl_fail(err, RL_SYS, ENOMEM, "out of memory for the device");
+    rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the device");
     return NULL;
   }
   cuda->base.ops = &cuda_ops;

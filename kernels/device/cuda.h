@@ -20,7 +20,7 @@ typedef struct rl_cuda_device {
 
 /* A graph of repeats_per_launch repeats of a sequence, to be launched launch_count times. */
 typedef struct rl_cuda_repeated_graph {
-  cudaGraphExec_t graph; /* NULL: repeats_per_launch or launch_count is 0 */
+  cudaGraphExec_t graph_exec; /* NULL: repeats_per_launch or launch_count is 0 */
   uint64_t repeats_per_launch, launch_count;
   uint64_t nodes; /* kernel, memcpy and memset nodes of the graph */
 } rl_cuda_repeated_graph;
@@ -32,20 +32,20 @@ static inline cudaStream_t rl_cuda_stream(const rl_device *device) { return (cud
 int rl_cuda_wait(rl_device *device, const char *operation, rl_error *err);
 /* -1 when the system has no device `index`. */
 int rl_cuda_check_index(int index, rl_error *err);
-/* Captures and uploads the graph. Does nothing when repeats_per_launch or launch_count is 0. The caller destroys created->graph,
- * also after a failure. */
+/* Captures, instantiates and uploads the graph. Does nothing when repeats_per_launch or launch_count is 0. The caller destroys
+ * created->graph_exec, also after a failure. */
 int rl_cuda_repeated_graph_create(rl_device *device, const rl_sequence *sequence, uint64_t repeats_per_launch,
                                   uint64_t launch_count, rl_cuda_repeated_graph *created, rl_error *err);
 /* Counts the kernel, memcpy and memset nodes of one repeat. */
 int rl_cuda_count_nodes(rl_device *device, const rl_sequence *sequence, uint64_t *nodes, rl_error *err);
 
 /* Members of rl_device_ops. */
-int rl_cuda_plan(rl_device *device, const rl_sequence_list *sequence_list, rl_plan **plan, rl_error *err);
-void rl_cuda_plan_free(rl_device *device, rl_plan *plan);
-int rl_cuda_run(rl_device *device, rl_plan *plan, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err);
+int rl_cuda_instantiate(rl_device *device, const rl_sequence_list *sequence_list, rl_executable **executable, rl_error *err);
+void rl_cuda_free_executable(rl_device *device, rl_executable *executable);
+int rl_cuda_run(rl_device *device, rl_executable *executable, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err);
 int rl_cuda_run_eager(rl_device *device, const rl_sequence_list *sequence_list, const rl_observer *observer, rl_elapsed *elapsed,
                       rl_error *err);
-int rl_cuda_sample(rl_device *device, const rl_sequence *sequence, rl_cache cache, uint32_t count, const rl_observer *observer,
-                   double *device_us, rl_error *err);
+int rl_cuda_sample(rl_device *device, const rl_sequence *sequence, rl_cache_state cache, uint32_t count,
+                   const rl_observer *observer, double *device_us, rl_error *err);
 
 #endif

@@ -12,14 +12,14 @@ static bool is_device_work(cudaGraphNodeType type) {
 /* Counts the kernel, memcpy and memset nodes of a graph. */
 static int count_nodes(cudaGraph_t graph, uint64_t *result, rl_error *err) {
   size_t count = 0;
-  if (rl_cuda_ok(cudaGraphGetNodes(graph, NULL, &count), "counting nodes", err) < 0) return -1;
+  if (rl_cuda_check(cudaGraphGetNodes(graph, NULL, &count), "counting nodes", err) < 0) return -1;
   cudaGraphNode_t *nodes = (cudaGraphNode_t *)malloc((count + 1) * sizeof *nodes);
-  if (!nodes) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for graph nodes");
-  int rc = rl_cuda_ok(cudaGraphGetNodes(graph, nodes, &count), "counting nodes", err);
+  if (!nodes) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for graph nodes");
+  int rc = rl_cuda_check(cudaGraphGetNodes(graph, nodes, &count), "counting nodes", err);
   *result = 0;
   for (size_t i = 0; i < count && rc == 0; i++) {
     cudaGraphNodeType type;
-    rc = rl_cuda_ok(cudaGraphNodeGetType(nodes[i], &type), "counting nodes", err);
+    rc = rl_cuda_check(cudaGraphNodeGetType(nodes[i], &type), "counting nodes", err);
     *result += is_device_work(type);
   }
   free(nodes);
@@ -36,7 +36,7 @@ static int enqueue_repeats(rl_device *device, const rl_sequence *sequence, uint6
 }
 
 static int capture(rl_device *device, const rl_sequence *sequence, uint64_t repeats, cudaGraph_t *graph, rl_error *err) {
-  if (rl_cuda_ok(cudaStreamBeginCapture(rl_cuda_stream(device), cudaStreamCaptureModeThreadLocal), "capturing", err) < 0)
+  if (rl_cuda_check(cudaStreamBeginCapture(rl_cuda_stream(device), cudaStreamCaptureModeThreadLocal), "capturing", err) < 0)
     return -1;
   int rc = enqueue_repeats(device, sequence, repeats, err);
   cudaError_t end_status = cudaStreamEndCapture(rl_cuda_stream(device), graph); /* also after a failure: it ends the capture */
@@ -44,7 +44,7 @@ static int capture(rl_device *device, const rl_sequence *sequence, uint64_t repe
     (void)cudaGetLastError();
     return -1;
   }
-  return rl_cuda_ok(end_status, "capturing", err);
+  return rl_cuda_check(end_status, "capturing", err);
 }
 
 int rl_cuda_repeated_graph_create(rl_device *device, const rl_sequence *sequence, uint64_t repeats, uint64_t launch_count,
@@ -54,8 +54,8 @@ int rl_cuda_repeated_graph_create(rl_device *device, const rl_sequence *sequence
   created->repeats_per_launch = repeats;
   created->launch_count = launch_count;
   bool failed = capture(device, sequence, repeats, &graph, err) < 0 || count_nodes(graph, &created->nodes, err) < 0 ||
-                rl_cuda_ok(cudaGraphInstantiate(&created->graph, graph, 0), "instantiating a graph", err) < 0 ||
-                rl_cuda_ok(cudaGraphUpload(created->graph, rl_cuda_stream(device)), "uploading a graph", err) < 0;
+                rl_cuda_check(cudaGraphInstantiate(&created->graph_exec, graph, 0), "instantiating a graph", err) < 0 ||
+                rl_cuda_check(cudaGraphUpload(created->graph_exec, rl_cuda_stream(device)), "uploading a graph", err) < 0;
   if (graph) cudaGraphDestroy(graph);
   return failed ? rl_wrap(err, "sequence %s", sequence->name) : 0;
 }

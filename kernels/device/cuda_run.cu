@@ -1,4 +1,4 @@
-/* Creates and runs the plans of the CUDA device. */
+/* Creates and runs the executables of the CUDA device. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -7,64 +7,65 @@
 #include "device/launches.h"
 #include "device/ranges.h"
 
-enum { UNROLL = 64 }; /* repeats captured into one graph, to amortise the cost of a graph launch */
+enum { REPEATS_PER_GRAPH = 64 }; /* to amortise the cost of a graph launch */
 
-/* --- plans ------------------------------------------------------------------------------------------------------------- */
+/* --- executables ------------------------------------------------------------------------------------------------- */
 
-struct rl_plan {
+struct rl_executable {
   const rl_sequence_list *sequence_list;
-  /* Two for each sequence: a graph of UNROLL repeats, launched repeat / UNROLL times, and a graph of the remaining repeats,
-   * launched once. */
+  /* Two for each sequence: a graph of REPEATS_PER_GRAPH repeats, launched repeat / REPEATS_PER_GRAPH times, and a graph of the
+   * remaining repeats, launched once. */
   rl_cuda_repeated_graph *graphs;
   size_t graph_count;
   uint64_t repeats; /* of all sequences */
-  uint64_t nodes;   /* kernel, memcpy and memset nodes that one run of the plan executes */
+  uint64_t nodes;   /* kernel, memcpy and memset nodes that one run of the executable executes */
 };
 
-void rl_cuda_plan_free(rl_device *device, rl_plan *plan) {
+void rl_cuda_free_executable(rl_device *device, rl_executable *executable) {
   (void)device;
-  if (!plan) return;
-  for (size_t i = 0; i < plan->graph_count; i++)
-    if (plan->graphs[i].graph) cudaGraphExecDestroy(plan->graphs[i].graph);
-  free(plan->graphs);
-  free(plan);
+  if (!executable) return;
+  for (size_t i = 0; i < executable->graph_count; i++)
+    if (executable->graphs[i].graph_exec) cudaGraphExecDestroy(executable->graphs[i].graph_exec);
+  free(executable->graphs);
+  free(executable);
 }
 
-static rl_plan *allocate_plan(const rl_sequence_list *sequence_list) {
-  rl_plan *plan = (rl_plan *)calloc(1, sizeof *plan);
-  if (!plan) return NULL;
-  plan->sequence_list = sequence_list;
-  plan->graphs = (rl_cuda_repeated_graph *)calloc(2 * sequence_list->sequence_count + 1, sizeof *plan->graphs);
-  if (plan->graphs) return plan;
-  free(plan);
+static rl_executable *allocate_executable(const rl_sequence_list *sequence_list) {
+  rl_executable *executable = (rl_executable *)calloc(1, sizeof *executable);
+  if (!executable) return NULL;
+  executable->sequence_list = sequence_list;
+  executable->graphs = (rl_cuda_repeated_graph *)calloc(2 * sequence_list->sequence_count + 1, sizeof *executable->graphs);
+  if (executable->graphs) return executable;
+  free(executable);
   return NULL;
 }
 
-static int add_sequence(rl_device *device, rl_plan *plan, const rl_sequence *sequence, rl_error *err) {
-  rl_cuda_repeated_graph *graphs = &plan->graphs[plan->graph_count];
-  plan->graph_count += 2;
-  plan->repeats += sequence->repeat;
-  if (rl_cuda_repeated_graph_create(device, sequence, UNROLL, sequence->repeat / UNROLL, &graphs[0], err) < 0 ||
-      rl_cuda_repeated_graph_create(device, sequence, sequence->repeat % UNROLL, 1, &graphs[1], err) < 0)
+static int add_sequence(rl_device *device, rl_executable *executable, const rl_sequence *sequence, rl_error *err) {
+  rl_cuda_repeated_graph *graphs = &executable->graphs[executable->graph_count];
+  executable->graph_count += 2;
+  executable->repeats += sequence->repeat;
+  if (rl_cuda_repeated_graph_create(device, sequence, REPEATS_PER_GRAPH, sequence->repeat / REPEATS_PER_GRAPH, &graphs[0], err) <
+          0 ||
+      rl_cuda_repeated_graph_create(device, sequence, sequence->repeat % REPEATS_PER_GRAPH, 1, &graphs[1], err) < 0)
     return -1;
-  plan->nodes += graphs[0].nodes * graphs[0].launch_count + graphs[1].nodes * graphs[1].launch_count;
+  executable->nodes += graphs[0].nodes * graphs[0].launch_count + graphs[1].nodes * graphs[1].launch_count;
   return 0;
 }
 
-static int add_sequences(rl_device *device, rl_plan *plan, rl_error *err) {
-  for (size_t i = 0; i < plan->sequence_list->sequence_count; i++)
-    if (add_sequence(device, plan, &plan->sequence_list->sequences[i], err) < 0) return -1;
+static int add_sequences(rl_device *device, rl_executable *executable, rl_error *err) {
+  for (size_t i = 0; i < executable->sequence_list->sequence_count; i++)
+    if (add_sequence(device, executable, &executable->sequence_list->sequences[i], err) < 0) return -1;
   return rl_cuda_wait(device, "uploading graphs", err);
 }
 
-int rl_cuda_plan(rl_device *device, const rl_sequence_list *sequence_list, rl_plan **plan, rl_error *err) {
-  rl_plan *created = allocate_plan(sequence_list);
-  if (!created) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a plan");
+int rl_cuda_instantiate(rl_device *device, const rl_sequence_list *sequence_list, rl_executable **executable, rl_error *err) {
+  rl_executable *created = allocate_executable(sequence_list);
+  if (!created) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for an executable");
   if (add_sequences(device, created, err) < 0) {
-    rl_cuda_plan_free(device, created);
+    rl_cuda_free_executable(device, created);
     return -1;
   }
-  *plan = created;
+  *executable = created;
   return 0;
 }
 
@@ -83,11 +84,12 @@ static void report_progress(const run_queue *queue, uint64_t done) {
     queue->observer->progress(queue->observer->context, done, queue->total_repeats);
 }
 
-/* Waits until fewer than RL_CUDA_MAX_IN_FLIGHT units of work are queued. */
-static int limit_queue_depth(rl_device *device, run_queue *queue, rl_error *err) {
+/* Waits until fewer than RL_CUDA_MAX_IN_FLIGHT units of work are queued, and reports the progress that the wait has shown. -1
+ * with ECANCELED when the observer cancels. */
+static int wait_for_queue_slot(rl_device *device, run_queue *queue, rl_error *err) {
   size_t slot = queue->queued_units % RL_CUDA_MAX_IN_FLIGHT;
   if (queue->queued_units >= RL_CUDA_MAX_IN_FLIGHT) {
-    if (rl_cuda_ok(cudaEventSynchronize(rl_cuda_device_of(device)->progress_events[slot]), "running", err) < 0) return -1;
+    if (rl_cuda_check(cudaEventSynchronize(rl_cuda_device_of(device)->progress_events[slot]), "running", err) < 0) return -1;
     report_progress(queue, queue->repeats_at_event[slot]);
   }
   return rl_observer_cancelled(queue->observer, err);
@@ -96,7 +98,7 @@ static int limit_queue_depth(rl_device *device, run_queue *queue, rl_error *err)
 static int record_progress_event(rl_device *device, run_queue *queue, uint64_t repeats, rl_error *err) {
   size_t slot = queue->queued_units++ % RL_CUDA_MAX_IN_FLIGHT;
   queue->repeats_at_event[slot] = queue->queued_repeats += repeats;
-  return rl_cuda_ok(cudaEventRecord(rl_cuda_device_of(device)->progress_events[slot], rl_cuda_stream(device)), "running", err);
+  return rl_cuda_check(cudaEventRecord(rl_cuda_device_of(device)->progress_events[slot], rl_cuda_stream(device)), "running", err);
 }
 
 typedef int enqueue_function(rl_device *device, const void *argument, run_queue *queue, rl_error *err);
@@ -104,47 +106,48 @@ typedef int enqueue_function(rl_device *device, const void *argument, run_queue 
 static int enqueue_between_events(rl_device *device, enqueue_function *enqueue, const void *argument, run_queue *queue,
                                   rl_error *err) {
   rl_cuda_device *cuda = rl_cuda_device_of(device);
-  if (rl_cuda_ok(cudaEventRecord(cuda->start, rl_cuda_stream(device)), "timing", err) < 0 ||
+  if (rl_cuda_check(cudaEventRecord(cuda->start, rl_cuda_stream(device)), "timing", err) < 0 ||
       enqueue(device, argument, queue, err) < 0)
     return -1;
-  return rl_cuda_ok(cudaEventRecord(cuda->stop, rl_cuda_stream(device)), "timing", err);
+  return rl_cuda_check(cudaEventRecord(cuda->stop, rl_cuda_stream(device)), "timing", err);
 }
 
 /* Enqueues the work inside an NVTX range, waits until the device is idle (also after a failure or a cancellation) and sets the
  * times of elapsed. */
-static int run_timed(rl_device *device, const char *range, enqueue_function *enqueue, const void *argument, run_queue *queue,
+static int run_timed(rl_device *device, const char *nvtx_range, enqueue_function *enqueue, const void *argument, run_queue *queue,
                      rl_elapsed *elapsed, rl_error *err) {
   rl_cuda_device *cuda = rl_cuda_device_of(device);
   rl_error ignored; /* error of the wait after a failed enqueue */
   float ms = 0;
-  rl_range_push(range);
+  rl_nvtx_range_push(nvtx_range);
   int64_t begin_ns = rl_monotonic_ns();
   int rc = enqueue_between_events(device, enqueue, argument, queue, err);
   if (rl_cuda_wait(device, "running", rc < 0 ? &ignored : err) < 0) rc = -1;
   int64_t end_ns = rl_monotonic_ns();
-  rl_range_pop();
-  if (rc < 0 || rl_cuda_ok(cudaEventElapsedTime(&ms, cuda->start, cuda->stop), "timing", err) < 0) return -1;
+  rl_nvtx_range_pop();
+  if (rc < 0 || rl_cuda_check(cudaEventElapsedTime(&ms, cuda->start, cuda->stop), "timing", err) < 0) return -1;
   elapsed->device_ms = ms;
   elapsed->host_ms = (double)(end_ns - begin_ns) * 1e-6;
   report_progress(queue, queue->total_repeats);
   return 0;
 }
 
-static int enqueue_plan(rl_device *device, const void *argument, run_queue *queue, rl_error *err) {
-  const rl_plan *plan = (const rl_plan *)argument;
-  for (size_t i = 0; i < plan->graph_count; i++)
-    for (uint64_t launch = 0; launch < plan->graphs[i].launch_count; launch++)
-      if (limit_queue_depth(device, queue, err) < 0 ||
-          rl_cuda_ok(cudaGraphLaunch(plan->graphs[i].graph, rl_cuda_stream(device)), "launching a graph", err) < 0 ||
-          record_progress_event(device, queue, plan->graphs[i].repeats_per_launch, err) < 0)
+static int enqueue_executable(rl_device *device, const void *argument, run_queue *queue, rl_error *err) {
+  const rl_executable *executable = (const rl_executable *)argument;
+  for (size_t i = 0; i < executable->graph_count; i++)
+    for (uint64_t launch = 0; launch < executable->graphs[i].launch_count; launch++)
+      if (wait_for_queue_slot(device, queue, err) < 0 ||
+          rl_cuda_check(cudaGraphLaunch(executable->graphs[i].graph_exec, rl_cuda_stream(device)), "launching a graph", err) <
+              0 ||
+          record_progress_event(device, queue, executable->graphs[i].repeats_per_launch, err) < 0)
         return -1;
   return 0;
 }
 
-int rl_cuda_run(rl_device *device, rl_plan *plan, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err) {
-  run_queue queue = {observer, plan->repeats};
-  rl_elapsed times = {0, 0, plan->nodes};
-  if (run_timed(device, plan->sequence_list->name, enqueue_plan, plan, &queue, &times, err) < 0) return -1;
+int rl_cuda_run(rl_device *device, rl_executable *executable, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err) {
+  run_queue queue = {observer, executable->repeats};
+  rl_elapsed times = {0, 0, executable->nodes};
+  if (run_timed(device, executable->sequence_list->name, enqueue_executable, executable, &queue, &times, err) < 0) return -1;
   *elapsed = times;
   return 0;
 }
@@ -153,7 +156,7 @@ static int enqueue_sequence_list(rl_device *device, const void *argument, run_qu
   const rl_sequence_list *sequence_list = (const rl_sequence_list *)argument;
   for (size_t i = 0; i < sequence_list->sequence_count; i++)
     for (uint64_t repeat = 0; repeat < sequence_list->sequences[i].repeat; repeat++)
-      if (limit_queue_depth(device, queue, err) < 0 ||
+      if (wait_for_queue_slot(device, queue, err) < 0 ||
           rl_sequence_run_once(&sequence_list->sequences[i], device->stream, NULL, err) < 0 ||
           record_progress_event(device, queue, 1, err) < 0)
         return -1;
@@ -161,13 +164,13 @@ static int enqueue_sequence_list(rl_device *device, const void *argument, run_qu
 }
 
 /* Counts the nodes that one run executes, by capturing one repeat of each sequence. */
-static int count_nodes(rl_device *device, const rl_sequence_list *sequence_list, uint64_t *launches, rl_error *err) {
+static int count_nodes(rl_device *device, const rl_sequence_list *sequence_list, uint64_t *node_count, rl_error *err) {
   for (size_t i = 0; i < sequence_list->sequence_count; i++) {
     const rl_sequence *sequence = &sequence_list->sequences[i];
     uint64_t nodes = 0;
     if (sequence->repeat == 0) continue;
     if (rl_cuda_count_nodes(device, sequence, &nodes, err) < 0) return -1;
-    *launches += nodes * sequence->repeat;
+    *node_count += nodes * sequence->repeat;
   }
   return 0;
 }
@@ -177,7 +180,7 @@ int rl_cuda_run_eager(rl_device *device, const rl_sequence_list *sequence_list, 
   run_queue queue = {observer};
   rl_elapsed times = {};
   for (size_t i = 0; i < sequence_list->sequence_count; i++) queue.total_repeats += sequence_list->sequences[i].repeat;
-  if (count_nodes(device, sequence_list, &times.launches, err) < 0 ||
+  if (count_nodes(device, sequence_list, &times.stream_operations, err) < 0 ||
       run_timed(device, sequence_list->name, enqueue_sequence_list, sequence_list, &queue, &times, err) < 0)
     return -1;
   *elapsed = times;

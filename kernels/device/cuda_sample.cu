@@ -3,8 +3,8 @@
 #include "device/launches.h"
 
 enum {
-  MAX_QUEUED = 32,  /* samples queued before the host waits */
-  DELAY_NS = 30000, /* longer than the host takes to queue one sample */
+  MAX_QUEUED = 32,           /* samples queued before the host waits */
+  QUEUEING_DELAY_NS = 30000, /* longer than the host takes to queue one sample */
 };
 
 /* Reads zeroed memory. The store, which never happens, keeps the compiler from removing the loads. */
@@ -27,8 +27,8 @@ __global__ static void delay(uint64_t ns) {
 
 typedef struct sampling {
   const rl_sequence *sequence;
-  rl_cache cache;
-  cudaGraphExec_t graph;              /* of `repeats` repeats; NULL: the launches are enqueued one by one */
+  rl_cache_state cache;
+  cudaGraphExec_t graph_exec;         /* of `repeats` repeats; NULL: the launches are enqueued one by one */
   uint64_t repeats;                   /* timed by one sample */
   cudaEvent_t events[2 * MAX_QUEUED]; /* start and stop of each queued sample */
   uint4 *eviction_buffer;             /* reading it evicts everything else from L2 */
@@ -39,27 +39,27 @@ typedef struct sampling {
  * memory. */
 static int allocate_eviction_buffer(rl_device *device, sampling *s, rl_error *err) {
   int l2 = 0;
-  if (rl_cuda_ok(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, device->index), "asking for the size of L2", err) < 0)
+  if (rl_cuda_check(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, device->index), "reading the size of L2", err) < 0)
     return -1;
   size_t bytes = 3 * (size_t)l2, minimum = (size_t)32 << 20;
   if (bytes < minimum) bytes = minimum;
-  if (rl_cuda_ok(cudaMalloc((void **)&s->eviction_buffer, bytes), "allocating memory to empty L2 with", err) < 0) {
+  if (rl_cuda_check(cudaMalloc((void **)&s->eviction_buffer, bytes), "allocating memory for the eviction of L2", err) < 0) {
     s->eviction_buffer = NULL;
     (void)cudaGetLastError();
     return -1;
   }
   s->eviction_count = bytes / sizeof *s->eviction_buffer;
-  return rl_cuda_ok(cudaMemsetAsync(s->eviction_buffer, 0, bytes, rl_cuda_stream(device)), "writing zeros", err);
+  return rl_cuda_check(cudaMemsetAsync(s->eviction_buffer, 0, bytes, rl_cuda_stream(device)), "writing zeros", err);
 }
 
 static int evict_l2(rl_device *device, const sampling *s, rl_error *err) {
   read_memory<<<1024, 256, 0, rl_cuda_stream(device)>>>(s->eviction_buffer, s->eviction_count, s->eviction_buffer);
-  return rl_launch_ok("evicting L2", err);
+  return rl_cuda_check_launch("evicting L2", err);
 }
 
 static int delay_device(rl_device *device, rl_error *err) {
-  delay<<<1, 1, 0, rl_cuda_stream(device)>>>(DELAY_NS);
-  return rl_launch_ok("delaying the device", err);
+  delay<<<1, 1, 0, rl_cuda_stream(device)>>>(QUEUEING_DELAY_NS);
+  return rl_cuda_check_launch("delaying the device", err);
 }
 
 /* True when a sample is one repeat. */
@@ -75,12 +75,12 @@ static int prepare_sample(rl_device *device, const sampling *s, rl_error *err) {
 
 static int queue_sample(rl_device *device, const sampling *s, uint32_t slot, rl_error *err) {
   cudaStream_t stream = rl_cuda_stream(device);
-  if (prepare_sample(device, s, err) < 0 || rl_cuda_ok(cudaEventRecord(s->events[2 * slot], stream), "timing", err) < 0)
+  if (prepare_sample(device, s, err) < 0 || rl_cuda_check(cudaEventRecord(s->events[2 * slot], stream), "timing", err) < 0)
     return -1;
-  if (s->graph && rl_cuda_ok(cudaGraphLaunch(s->graph, stream), "launching a graph", err) < 0) return -1;
-  for (size_t i = 0; i < s->sequence->launch_count && !s->graph; i++)
+  if (s->graph_exec && rl_cuda_check(cudaGraphLaunch(s->graph_exec, stream), "launching a graph", err) < 0) return -1;
+  for (size_t i = 0; i < s->sequence->launch_count && !s->graph_exec; i++)
     if (rl_launch_enqueue(&s->sequence->launches[i], device->stream, err) < 0) return -1;
-  return rl_cuda_ok(cudaEventRecord(s->events[2 * slot + 1], stream), "timing", err);
+  return rl_cuda_check(cudaEventRecord(s->events[2 * slot + 1], stream), "timing", err);
 }
 
 /* Queues `count` samples, at most MAX_QUEUED, before it waits for the device, so that the device waits for the host only before
@@ -91,7 +91,7 @@ static int take_samples(rl_device *device, const sampling *s, uint32_t count, do
   if (rl_cuda_wait(device, "sampling", err) < 0) return -1;
   for (uint32_t i = 0; i < count; i++) {
     float ms;
-    if (rl_cuda_ok(cudaEventElapsedTime(&ms, s->events[2 * i], s->events[2 * i + 1]), "timing", err) < 0) return -1;
+    if (rl_cuda_check(cudaEventElapsedTime(&ms, s->events[2 * i], s->events[2 * i + 1]), "timing", err) < 0) return -1;
     device_us[i] = (double)ms * 1e3 / (double)s->repeats;
   }
   return 0;
@@ -113,17 +113,17 @@ static int capture_sample(rl_device *device, sampling *s, double once_us, rl_err
   s->repeats = is_single_repeat(s) ? 1 : repeats_of_warm_sample(once_us);
   if (is_single_repeat(s) && timed.launch_count == 1) return 0;
   int rc = rl_cuda_repeated_graph_create(device, &timed, s->repeats, 1, &created, err);
-  s->graph = created.graph;
+  s->graph_exec = created.graph_exec;
   return rc;
 }
 
-static int sample_all(rl_device *device, sampling *s, rl_cache cache, uint32_t count, const rl_observer *observer,
+static int sample_all(rl_device *device, sampling *s, rl_cache_state cache, uint32_t count, const rl_observer *observer,
                       double *device_us, rl_error *err) {
   double warmup_us[MAX_QUEUED];
   s->cache = RL_CACHE_COLD;
   s->repeats = 1;
   for (int i = 0; i < 2 * MAX_QUEUED; i++)
-    if (rl_cuda_ok(cudaEventCreate(&s->events[i]), "creating an event", err) < 0) return -1;
+    if (rl_cuda_check(cudaEventCreate(&s->events[i]), "creating an event", err) < 0) return -1;
   /* Warm up: modules load and clocks rise. */
   if (allocate_eviction_buffer(device, s, err) < 0 || take_samples(device, s, MAX_QUEUED, warmup_us, err) < 0) return -1;
   s->cache = cache;
@@ -135,13 +135,13 @@ static int sample_all(rl_device *device, sampling *s, rl_cache cache, uint32_t c
   return 0;
 }
 
-int rl_cuda_sample(rl_device *device, const rl_sequence *sequence, rl_cache cache, uint32_t count, const rl_observer *observer,
-                   double *device_us, rl_error *err) {
+int rl_cuda_sample(rl_device *device, const rl_sequence *sequence, rl_cache_state cache, uint32_t count,
+                   const rl_observer *observer, double *device_us, rl_error *err) {
   sampling s = {sequence};
   rl_error ignored_err;
   int rc = sample_all(device, &s, cache, count, observer, device_us, err);
   if (rc < 0) rl_cuda_wait(device, "sampling", &ignored_err); /* the device is idle on return */
-  if (s.graph) cudaGraphExecDestroy(s.graph);
+  if (s.graph_exec) cudaGraphExecDestroy(s.graph_exec);
   if (s.eviction_buffer) cudaFree(s.eviction_buffer);
   for (int i = 0; i < 2 * MAX_QUEUED; i++)
     if (s.events[i]) cudaEventDestroy(s.events[i]);

@@ -1,6 +1,7 @@
 /* The device abstraction: allocates memory and runs lists of named launches. cpu*.c and cuda*.cu implement it; device.c,
- * launches.c and ranges.c serve both. Capturing launches into a graph, NVTX ranges and timing are done here and never in a
- * workload. A device belongs to one thread. */
+ * launches.c and ranges.c serve both. Capturing launches into a graph, NVTX ranges and timing are done here, never in a
+ * workload; only library/tune.cu also captures and times, to compare algorithms while an instance is opened. A device belongs to
+ * one thread. */
 #ifndef RL_DEVICE_DEVICE_H
 #define RL_DEVICE_DEVICE_H
 
@@ -26,10 +27,10 @@ typedef enum rl_memory_purpose {
 } rl_memory_purpose;
 extern const char *const rl_memory_purpose_names[]; /* "dataset" "weights" "activations" "workspace", NULL */
 
-typedef struct rl_memory { /* bytes requested from rl_device_ops.allocate */
+typedef struct rl_memory_usage { /* bytes requested from rl_device_ops.allocate */
   uint64_t bytes[RL_MEMORY_PURPOSE_COUNT], peak_bytes[RL_MEMORY_PURPOSE_COUNT];
   uint64_t total_bytes, peak_total_bytes;
-} rl_memory;
+} rl_memory_usage;
 
 /* CUDA: the cudaStream_t. CPU: NULL, launches run at once on the caller's thread. */
 typedef void *rl_stream;
@@ -68,36 +69,37 @@ typedef struct rl_span { /* host times of one launch, from rl_monotonic_ns */
 typedef struct rl_observer {
   void *context;
   bool (*cancelled)(void *context); /* called at least every 100 ms of host time; true ends the run */
-  /* done: repeats known to be finished. On CUDA only those known without an extra synchronisation. */
+  /* done: repeats known to be finished. The device is not synchronised to find out, so more of them may be finished. */
   void (*progress)(void *context, uint64_t done, uint64_t total);
   void (*span)(void *context, const rl_span *span); /* CPU: called after every launch; CUDA: never */
 } rl_observer;
 
 typedef struct rl_elapsed {
-  double device_ms;  /* CUDA: between events; CPU: equal to host_ms */
-  double host_ms;    /* from before the first launch until the device is idle */
-  uint64_t launches; /* CUDA: kernel, memcpy and memset nodes. CPU: launches, without restore_launch */
+  double device_ms; /* CUDA: between events; CPU: equal to host_ms */
+  double host_ms;   /* from before the first launch until the device is idle */
+  /* CUDA: number of kernels, copies and memsets. CPU: number of launches; restore launches are not counted. */
+  uint64_t stream_operations;
 } rl_elapsed;
 
-typedef enum rl_cache { RL_CACHE_COLD, RL_CACHE_WARM } rl_cache;
+typedef enum rl_cache_state { RL_CACHE_COLD, RL_CACHE_WARM } rl_cache_state;
 
 typedef struct rl_device rl_device;
-typedef struct rl_plan rl_plan; /* a sequence list that is ready to run: on CUDA captured graphs */
+typedef struct rl_executable rl_executable; /* a sequence list that is ready to run: on CUDA captured graphs */
 
-/* Fallible members return 0, or -1 with err. */
+/* Members that return int return 0, or -1 with err. */
 typedef struct rl_device_ops {
-  /* Allocates uninitialised memory, 256-byte aligned, and counts it in device->memory. CPU: with malloc. */
+  /* Allocates uninitialised memory, 256-byte aligned, and counts it in device->memory_usage. CPU: with malloc. */
   int (*allocate)(rl_device *device, rl_memory_purpose purpose, size_t bytes, void **memory, rl_error *err);
   void (*release)(rl_device *device, void *memory); /* NULL is allowed */
-  /* Copy or write zeros, and wait until it is done. */
+  /* upload and download copy `bytes` bytes, zero writes zeros; each waits until that is done. */
   int (*upload)(rl_device *device, void *to, const void *from_host, size_t bytes, rl_error *err);
   int (*download)(rl_device *device, void *to_host, const void *from, size_t bytes, rl_error *err);
   int (*zero)(rl_device *device, void *memory, size_t bytes, rl_error *err);
-  /* Prepares a sequence list to run; CUDA: captures graphs. The list and all that it points to must outlive the plan. */
-  int (*plan)(rl_device *device, const rl_sequence_list *sequence_list, rl_plan **plan, rl_error *err);
-  void (*plan_free)(rl_device *device, rl_plan *plan);
-  /* Runs a plan once and waits until the device is idle. -1 with RL_SYS, ECANCELED when cancelled() returned true. */
-  int (*run)(rl_device *device, rl_plan *plan, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err);
+  /* Prepares a sequence list to run; CUDA: captures graphs. The list and all that it points to must outlive the executable. */
+  int (*instantiate)(rl_device *device, const rl_sequence_list *sequence_list, rl_executable **executable, rl_error *err);
+  void (*free_executable)(rl_device *device, rl_executable *executable);
+  /* Runs an executable once and waits until the device is idle. -1 with RL_ERRNO, ECANCELED when cancelled() returned true. */
+  int (*run)(rl_device *device, rl_executable *executable, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err);
   /* The same as run, without graphs: enqueues each launch once per repeat, inside NVTX ranges with its nvtx_range and its name.
    */
   int (*run_eager)(rl_device *device, const rl_sequence_list *sequence_list, const rl_observer *observer, rl_elapsed *elapsed,
@@ -110,7 +112,7 @@ typedef struct rl_device_ops {
    *                  repeat, and the caches hold the data that the restore left in them.
    * On CUDA a sample is the time between two events and includes their cost. A sequence of more than one launch is captured
    * into one graph, so that the device does not wait for the host between launches. NULL: the device can't sample. */
-  int (*sample)(rl_device *device, const rl_sequence *sequence, rl_cache cache, uint32_t count, const rl_observer *observer,
+  int (*sample)(rl_device *device, const rl_sequence *sequence, rl_cache_state cache, uint32_t count, const rl_observer *observer,
                 double *device_us, rl_error *err);
 } rl_device_ops;
 
@@ -121,7 +123,7 @@ struct rl_device {
   char id[16]; /* "cpu" "gpu0": the name in the API */
   rl_stream stream;
   int threads; /* CPU: threads of the pool; 0 on CUDA */
-  rl_memory memory;
+  rl_memory_usage memory_usage;
   /* Observer of the request being served; NULL: none. For operations without an observer argument: opening and checking an
    * instance. */
   const rl_observer *observer;
@@ -129,13 +131,13 @@ struct rl_device {
   void (*log)(const char *text);
 };
 
-/* -1 with RL_SYS, ECANCELED when the observer (NULL: none) asks to cancel. On the device's thread. */
+/* -1 with RL_ERRNO, ECANCELED when the observer (NULL: none) asks to cancel. On the device's thread. */
 int rl_observer_cancelled(const rl_observer *observer, rl_error *err);
 int rl_device_cancelled(const rl_device *device, rl_error *err); /* the same for device->observer */
 
 /* Bookkeeping for implementations of allocate and release. */
-void rl_memory_add(rl_memory *memory, rl_memory_purpose purpose, size_t bytes);
-void rl_memory_remove(rl_memory *memory, rl_memory_purpose purpose, size_t bytes);
+void rl_memory_usage_add(rl_memory_usage *usage, rl_memory_purpose purpose, size_t bytes);
+void rl_memory_usage_remove(rl_memory_usage *usage, rl_memory_purpose purpose, size_t bytes);
 
 /* The next three functions exist once for each kind of device; a worker program links one kind. */
 
@@ -146,7 +148,7 @@ int rl_device_count(rl_error *err);
 /* Returns properties of device `index` as a compact JSON object, whose keys end with units. CUDA: name, uuid, driver, library
  * versions, SM count, clocks, memory_bytes, ...; CPU: model name, cores, threads, ISA, caches, OpenBLAS build. The caller frees
  * the text. NULL with err when the properties can't be read. Works before rl_device_open. */
-char *rl_device_facts(int index, rl_error *err);
+char *rl_device_properties(int index, rl_error *err);
 
 #ifdef __cplusplus
 }

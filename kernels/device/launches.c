@@ -16,9 +16,9 @@ int rl_sequence_restore(const rl_sequence *sequence, rl_stream stream, rl_error 
 static int run_launch(const rl_launch *launch, rl_stream stream, const rl_observer *observer, rl_error *err) {
   if (rl_observer_cancelled(observer, err) < 0) return -1;
   rl_span span = {.launch = launch, .start_ns = rl_monotonic_ns()};
-  rl_range_push(launch->name);
+  rl_nvtx_range_push(launch->name);
   int rc = rl_launch_enqueue(launch, stream, err);
-  rl_range_pop();
+  rl_nvtx_range_pop();
   span.end_ns = rl_monotonic_ns();
   if (rc == 0 && observer && observer->span) observer->span(observer->context, &span);
   return rc;
@@ -30,11 +30,11 @@ int rl_sequence_run_once(const rl_sequence *sequence, rl_stream stream, const rl
   for (size_t i = 0; i < sequence->launch_count && rc == 0; i++) {
     const rl_launch *launch = &sequence->launches[i];
     if (!phase || strcmp(phase, launch->nvtx_range) != 0) {
-      if (phase) rl_range_pop();
-      rl_range_push(phase = launch->nvtx_range);
+      if (phase) rl_nvtx_range_pop();
+      rl_nvtx_range_push(phase = launch->nvtx_range);
     }
     rc = run_launch(launch, stream, observer, err);
   }
-  if (phase) rl_range_pop();
+  if (phase) rl_nvtx_range_pop();
   return rc;
 }

@@ -9,7 +9,7 @@ static nvtxDomainHandle_t domain(void) {
   return handle;
 }
 
-void rl_range_push(const char *name) {
+void rl_nvtx_range_push(const char *name) {
   nvtxEventAttributes_t event = {0};
   event.version = NVTX_VERSION;
   event.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
@@ -18,8 +18,8 @@ void rl_range_push(const char *name) {
   nvtxDomainRangePushEx(domain(), &event);
 }
 
-void rl_range_pop(void) { nvtxDomainRangePop(domain()); }
+void rl_nvtx_range_pop(void) { nvtxDomainRangePop(domain()); }
 #else
-void rl_range_push(const char *name) { (void)name; }
-void rl_range_pop(void) {}
+void rl_nvtx_range_push(const char *name) { (void)name; }
+void rl_nvtx_range_pop(void) {}
 #endif

@@ -7,8 +7,8 @@
 extern "C" {
 #endif
 
-void rl_range_push(const char *name);
-void rl_range_pop(void);
+void rl_nvtx_range_push(const char *name);
+void rl_nvtx_range_pop(void);
 
 #ifdef __cplusplus
 }

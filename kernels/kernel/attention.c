@@ -71,22 +71,23 @@ static double scale(const rl_kernel_shape *s) { return 2 / sqrt(3) * sqrt(fmin(1
 #include "kernel/float_and_double.h"
 
 static void attention_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_attention); }
-const rl_kernel_family rl_kernel_attention = {.workload = RL_KERNEL_WORKLOAD(attention, "O = softmax(Q Kᵀ / √d) V for each head"),
-                                              .shape_fields = sizes,
-                                              .shape_check = check_heads,
-                                              .dtypes = RL_KERNEL_FLOATS,
-                                              .variants = variants,
-                                              .gpu_only_variants = 1u << 1, /* searched */
-                                              .input_count = 3,
-                                              .input_elements = input_elements,
-                                              .output_elements = output_elements,
-                                              .segments = rows,
-                                              .input_window = window,
-                                              .operations = operations,
-                                              .tolerance_ulps = tolerance,
-                                              .truncation_ulps = truncation,
-                                              .output_scale = scale,
-                                              .intermediate_roundings = 1, /* of the weights, before the product with V */
-                                              .reference = attention_double,
-                                              .compute_float = attention_float,
-                                              .compute_double = attention_double};
+const rl_kernel_operator rl_kernel_attention = {
+    .workload = RL_KERNEL_WORKLOAD(attention, "O = softmax(Q Kᵀ / √d) V for each head"),
+    .shape_fields = sizes,
+    .shape_check = check_heads,
+    .dtypes = RL_KERNEL_FLOATS,
+    .variants = variants,
+    .gpu_only_variants = 1u << 1, /* searched */
+    .input_count = 3,
+    .input_elements = input_elements,
+    .output_elements = output_elements,
+    .output_segment_count = rows,
+    .input_window = window,
+    .operations = operations,
+    .tolerance_ulps = tolerance,
+    .truncation_ulps = truncation,
+    .output_scale = scale,
+    .intermediate_roundings = 1, /* of the weights, before the product with V */
+    .reference = attention_double,
+    .compute_float = attention_float,
+    .compute_double = attention_double};

@@ -14,7 +14,7 @@ static int open_plan(const rl_kernel_instance *kernel, cudnnHandle_t cudnn, rl_d
                                     size[HEAD_SIZE],
                                     size[CAUSAL] != 0,
                                     rl_kernel_cudnn_type(kernel->params.dtype)};
-  const rl_dnn_search search = {MAX_WORKSPACE_BYTES, kernel->variant == RL_SEARCHED ? MAX_SEARCHED_PLANS : 1};
+  const rl_dnn_search search = {MAX_WORKSPACE_BYTES, kernel->variant == RL_VARIANT_SEARCHED ? MAX_SEARCHED_PLANS : 1};
   return rl_attention_open(cudnn, &shape, kernel->in[0], kernel->in[1], kernel->in[2], kernel->out, &search,
                            kernel->base.device->stream, plan, err);
 }

@@ -1,7 +1,7 @@
-/* Compares the result of a kernel with its family's reference in double precision. Compares the whole output where that takes at
- * most about OPERATIONS operations; else a sample: the first segments, the last, and some at random between them. The relative
- * error is the largest of any block of neighbouring elements, so that one wrong element is not averaged away by millions of right
- * ones. */
+/* Compares the result of a kernel with its operator's reference in double precision. Compares the whole output where that takes
+ * at most about MAX_OPERATIONS operations; else a sample: the first segments, the last, and some at random between them. The
+ * relative error is the largest of any block of neighbouring elements, so that one wrong element is not averaged away by millions
+ * of right ones. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -14,32 +14,34 @@
 enum {
   BLOCK_ELEMENTS = 1 << 14, /* in a block, over which the error is summed; at least one segment */
   STAGE_ELEMENTS = 1 << 24, /* downloaded at once; at least one block */
-  MAX_RANGES = 64           /* of a sample */
+  MAX_RANGES = 64           /* in a sample */
 };
-static const double OPERATIONS = 0x1p31;
+static const double MAX_OPERATIONS = 0x1p31;
 
-/* The segments to compare: `ranges` ranges of range_segments segments each, one at a random position in each equal part of the
- * output, but the first range at its very beginning and the last at its very end. A range is divided into blocks. */
+/* The segments to compare: range_count ranges of range_segments segments each. The output is divided into range_count equal
+ * parts, and each part has one range: the first at the beginning of the output, the last at its end, the others at a random
+ * position in their part. A range is divided into blocks. */
 typedef struct sample {
-  int64_t segments; /* of the output */
-  int64_t ranges, range_segments;
+  int64_t output_segment_count;
+  int64_t range_count, range_segments;
   int64_t range_blocks, block_segments;
   uint64_t seed;
 } sample;
 
 static sample choose_sample(const rl_kernel_instance *kernel) {
-  const rl_kernel_family *family = kernel->params.family;
-  double (*operations)(const rl_kernel_shape *) =
-      family->reference_operations ? family->reference_operations : family->operations;
-  const double work = (double)family->output_elements(&kernel->shape) + operations(&kernel->shape);
-  sample chosen = {.segments = family->segments(&kernel->shape), .ranges = 1, .seed = rl_hash64((uint64_t)kernel->params.seed)};
-  chosen.range_segments = chosen.segments;
-  if (work > OPERATIONS && chosen.segments > 1) {
-    const int64_t affordable = (int64_t)((double)chosen.segments * OPERATIONS / work);
-    chosen.ranges = affordable < 2 ? 2 : affordable < MAX_RANGES ? affordable : MAX_RANGES;
+  const rl_kernel_operator *op = kernel->params.op;
+  double (*operations)(const rl_kernel_shape *) = op->reference_operations ? op->reference_operations : op->operations;
+  const double work = (double)op->output_elements(&kernel->shape) + operations(&kernel->shape);
+  sample chosen = {.output_segment_count = op->output_segment_count(&kernel->shape),
+                   .range_count = 1,
+                   .seed = rl_hash64((uint64_t)kernel->params.seed)};
+  chosen.range_segments = chosen.output_segment_count;
+  if (work > MAX_OPERATIONS && chosen.output_segment_count > 1) {
+    const int64_t affordable = (int64_t)((double)chosen.output_segment_count * MAX_OPERATIONS / work);
+    chosen.range_count = affordable < 2 ? 2 : affordable < MAX_RANGES ? affordable : MAX_RANGES;
     chosen.range_segments = affordable < MAX_RANGES ? 1 : affordable / MAX_RANGES;
   }
-  chosen.block_segments = rl_kernel_segments_per_elements(kernel, BLOCK_ELEMENTS);
+  chosen.block_segments = rl_kernel_output_segments_for_elements(kernel, BLOCK_ELEMENTS);
   chosen.range_blocks = (chosen.range_segments + chosen.block_segments - 1) / chosen.block_segments;
   return chosen;
 }
@@ -47,8 +49,9 @@ static sample choose_sample(const rl_kernel_instance *kernel) {
 /* Returns the first segment of a range. */
 static int64_t range_start(const sample *s, int64_t range) {
   if (range == 0) return 0;
-  if (range == s->ranges - 1) return s->segments - s->range_segments;
-  const int64_t low = s->segments * range / s->ranges, high = s->segments * (range + 1) / s->ranges;
+  if (range == s->range_count - 1) return s->output_segment_count - s->range_segments;
+  const int64_t low = s->output_segment_count * range / s->range_count,
+                high = s->output_segment_count * (range + 1) / s->range_count;
   return low + (int64_t)(rl_hash64(s->seed + (uint64_t)range) % (uint64_t)(high - low - s->range_segments + 1));
 }
 
@@ -65,7 +68,7 @@ static int64_t block_length(const sample *s, int64_t block) {
 /* --- comparing --------------------------------------------------------------------------------------------------------- */
 
 typedef struct thread_result {
-  double max_error;   /* of any block */
+  double max_error;   /* largest relative error of a block */
   int64_t non_finite; /* elements that are infinite or NaN */
 } thread_result;
 
@@ -73,29 +76,29 @@ typedef struct comparison {
   rl_kernel_instance *kernel;
   rl_input_stager stager; /* of the reference's inputs */
   sample sample;
-  double min_magnitude; /* an element of the reference counts for at least this in a block's norm */
+  double min_magnitude; /* the norm of a block is taken to be at least that of elements of this magnitude */
   char *stage;          /* downloaded blocks, first_block first */
   size_t block_bytes, segment_bytes;
   int64_t first_block;
-  thread_result *results; /* one a thread */
+  thread_result *results; /* one for each thread */
 } comparison;
 
 typedef struct block_comparison {
   const comparison *whole;
-  const char *result;                 /* elements of the block, downloaded */
+  const char *result;                 /* downloaded elements of the block */
   int64_t first;                      /* segment that the block begins with */
   double squared_error, squared_norm; /* of the reference */
   int64_t non_finite;
 } block_comparison;
 
-/* An rl_segment_function: adds segments [first, first + count) to the block's sums. */
+/* An rl_output_segment_function: adds segments [first, first + count) to the block's sums. */
 static void compare_segments(void *context, const void *const *in, int64_t first, int64_t count, void *out) {
   block_comparison *block = context;
   const rl_kernel_instance *kernel = block->whole->kernel;
-  const int64_t elements = count * rl_kernel_segment_elements(kernel);
+  const int64_t elements = count * rl_kernel_elements_per_output_segment(kernel);
   const char *result = block->result + (size_t)(first - block->first) * block->whole->segment_bytes;
   double *expected = out;
-  kernel->params.family->reference(&kernel->shape, (const double *const *)in, first, count, expected);
+  kernel->params.op->reference(&kernel->shape, (const double *const *)in, first, count, expected);
   for (int64_t i = 0; i < elements; i++) {
     double value = rl_dtype_load(kernel->params.dtype, result, (size_t)i), error = value - expected[i];
     block->non_finite += !isfinite(value);
@@ -109,11 +112,12 @@ static int compare_blocks(void *context, int64_t first, int64_t count, uint32_t 
   comparison *whole = context;
   thread_result *result = &whole->results[thread];
   for (int64_t i = first; i < first + count; i++) {
-    const int64_t number = whole->first_block + i, segments = block_length(&whole->sample, number);
-    block_comparison block = {
-        .whole = whole, .result = whole->stage + (size_t)i * whole->block_bytes, .first = block_start(&whole->sample, number)};
+    const int64_t block_index = whole->first_block + i, segments = block_length(&whole->sample, block_index);
+    block_comparison block = {.whole = whole,
+                              .result = whole->stage + (size_t)i * whole->block_bytes,
+                              .first = block_start(&whole->sample, block_index)};
     if (rl_input_stager_process(&whole->stager, block.first, segments, thread, compare_segments, &block, err) < 0) return -1;
-    const double elements = (double)(segments * rl_kernel_segment_elements(whole->kernel));
+    const double elements = (double)(segments * rl_kernel_elements_per_output_segment(whole->kernel));
     const double norm = fmax(sqrt(block.squared_norm), whole->min_magnitude * sqrt(elements));
     result->non_finite += block.non_finite;
     result->max_error = fmax(result->max_error, norm > 0 ? sqrt(block.squared_error) / norm : sqrt(block.squared_error));
@@ -141,36 +145,36 @@ static int download_blocks(comparison *whole, int64_t first, int64_t count, rl_e
 
 static int compare_sample(comparison *whole, rl_error *err) {
   const rl_kernel_instance *kernel = whole->kernel;
-  const int64_t blocks = whole->sample.ranges * whole->sample.range_blocks;
-  const int64_t block_elements = whole->sample.block_segments * rl_kernel_segment_elements(kernel);
+  const int64_t blocks = whole->sample.range_count * whole->sample.range_blocks;
+  const int64_t block_elements = whole->sample.block_segments * rl_kernel_elements_per_output_segment(kernel);
   int64_t stage_blocks = block_elements < STAGE_ELEMENTS ? STAGE_ELEMENTS / block_elements : 1;
   if (stage_blocks > blocks) stage_blocks = blocks;
   whole->stage = malloc((size_t)stage_blocks * whole->block_bytes);
-  whole->results = calloc(rl_thread_pool_count(kernel->threads), sizeof *whole->results);
-  if (whole->stage == NULL || whole->results == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the check");
+  whole->results = calloc(rl_thread_pool_thread_count(kernel->thread_pool), sizeof *whole->results);
+  if (whole->stage == NULL || whole->results == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the check");
   if (rl_input_stager_open(&whole->stager, err) < 0 || rl_input_stager_read_full_inputs(&whole->stager, err) < 0) return -1;
   for (int64_t first = 0; first < blocks; first += stage_blocks) {
     const int64_t count = blocks - first < stage_blocks ? blocks - first : stage_blocks;
     if (download_blocks(whole, first, count, err) < 0 ||
-        rl_parallel_for(kernel->threads, kernel->base.device, count, 1, compare_blocks, whole, err) < 0)
+        rl_parallel_for(kernel->thread_pool, kernel->base.device, count, 1, compare_blocks, whole, err) < 0)
       return -1;
   }
   return 0;
 }
 
-static int conclude(const comparison *whole, rl_check *check, rl_error *err) {
+static int set_check(const comparison *whole, rl_check *check, rl_error *err) {
   const rl_kernel_instance *kernel = whole->kernel;
   thread_result worst = {0};
-  for (uint32_t thread = 0; thread < rl_thread_pool_count(kernel->threads); thread++) {
+  for (uint32_t thread = 0; thread < rl_thread_pool_thread_count(kernel->thread_pool); thread++) {
     worst.non_finite += whole->results[thread].non_finite;
     worst.max_error = fmax(worst.max_error, whole->results[thread].max_error);
   }
   if (worst.non_finite > 0)
-    return rl_fail(err, RL_SYS, EDOM, "%lld elements of the result are not numbers", (long long)worst.non_finite);
-  *check =
-      (rl_check){.relative_error = worst.max_error,
-                 .tolerance = rl_kernel_tolerance(&kernel->params, &kernel->shape),
-                 .checked_ratio = (double)(whole->sample.ranges * whole->sample.range_segments) / (double)whole->sample.segments};
+    return rl_fail(err, RL_ERRNO, EDOM, "%lld elements of the result are not numbers", (long long)worst.non_finite);
+  *check = (rl_check){.relative_error = worst.max_error,
+                      .tolerance = rl_kernel_tolerance(&kernel->params, &kernel->shape),
+                      .checked_ratio = (double)(whole->sample.range_count * whole->sample.range_segments) /
+                                       (double)whole->sample.output_segment_count};
   return 0;
 }
 
@@ -179,10 +183,10 @@ static int conclude(const comparison *whole, rl_check *check, rl_error *err) {
 int rl_kernel_poison(rl_kernel_instance *kernel, rl_error *err) {
   enum { STAGE_BYTES = 1 << 26 };
   rl_device *device = kernel->base.device;
-  const int64_t elements = kernel->params.family->output_elements(&kernel->shape);
+  const int64_t elements = kernel->params.op->output_elements(&kernel->shape);
   const int64_t bytes = elements * (int64_t)rl_dtype_size(kernel->params.dtype), step = bytes < STAGE_BYTES ? bytes : STAGE_BYTES;
   char *stage = malloc((size_t)step);
-  if (stage == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for filling a kernel's buffers");
+  if (stage == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for filling a kernel's buffers");
   memset(stage, 0xff, (size_t)step);
   int rc = 0;
   for (int64_t start = 0; start < bytes && rc == 0; start += step) {
@@ -218,8 +222,8 @@ static const void *generate_input(const rl_kernel_instance *kernel, uint32_t inp
 
 int rl_kernel_check(rl_instance *instance, rl_check *check, rl_error *err) {
   rl_kernel_instance *kernel = (rl_kernel_instance *)instance;
-  const rl_kernel_family *family = kernel->params.family;
-  const double scale = family->output_scale ? family->output_scale(&kernel->shape) : 0;
+  const rl_kernel_operator *op = kernel->params.op;
+  const double scale = op->output_scale ? op->output_scale(&kernel->shape) : 0;
   comparison whole = {.kernel = kernel,
                       .sample = choose_sample(kernel),
                       .min_magnitude = fmax(scale, rl_dtype_smallest_normal(kernel->params.dtype)),
@@ -227,9 +231,9 @@ int rl_kernel_check(rl_instance *instance, rl_check *check, rl_error *err) {
                                  .value_bytes = sizeof(double),
                                  .max_buffer_values = 4 * BLOCK_ELEMENTS,
                                  .read_input = generate_input}};
-  whole.segment_bytes = (size_t)rl_kernel_segment_elements(kernel) * rl_dtype_size(kernel->params.dtype);
+  whole.segment_bytes = (size_t)rl_kernel_elements_per_output_segment(kernel) * rl_dtype_size(kernel->params.dtype);
   whole.block_bytes = (size_t)whole.sample.block_segments * whole.segment_bytes;
-  bool failed = run_once(kernel, err) < 0 || compare_sample(&whole, err) < 0 || conclude(&whole, check, err) < 0;
+  bool failed = run_once(kernel, err) < 0 || compare_sample(&whole, err) < 0 || set_check(&whole, check, err) < 0;
   rl_input_stager_close(&whole.stager);
   free(whole.stage);
   free(whole.results);

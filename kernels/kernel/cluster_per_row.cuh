@@ -3,14 +3,17 @@
  *
  * Clusters are persistent. Each starts with STAGES statically assigned rows and takes further ones from an atomic counter,
  * because some clusters get twice the memory bandwidth of others. A compute thread processes the same 16-byte vectors of every
- * row. Shared memory has STAGES stages, one per row, into which cp.async prefetches the next rows; a slot is a thread's memory
- * for one of its vectors in a stage.
+ * row. Shared memory has STAGES stages, one per row, into which cp.async prefetches the next rows.
  *
- * Compute warps do not synchronise with each other: each publishes the state of its part of a row and continues with the next
- * row. One more warp of each block, the reduction warp, combines the states of its block, exchanges the block's state with the
- * reduction warps of the cluster's other blocks and broadcasts the result to the compute warps. So it alone waits for other
- * blocks. Compute warps read LAG rows ahead of what they write: a warp reads its part of row n + LAG before it writes its part of
- * row n. While it writes row n from its stage, it refills each slot of that stage as soon as it has read the slot. */
+ * Compute warps do not synchronise with each other: each publishes the state (the partial reduction, such as maximum and sum)
+ * of its part of a row and continues with the next row. One more warp of each block, the reduction warp, combines the states of
+ * its block, exchanges the block's state with the reduction warps of the cluster's other blocks and broadcasts the result to the
+ * compute warps. So it alone waits for other blocks. Compute warps read READ_AHEAD_ROWS rows ahead of what they write: a warp
+ * reads its part of row n + READ_AHEAD_ROWS before it writes its part of row n. While it writes row n from its stage, it refills
+ * each vector of that stage as soon as it has read the vector.
+ *
+ * Template parameters: OP the operator, softmax or a norm (rows.cuh), T element type, M its arithmetic type, C cluster_config,
+ * S state of a row (OP::state<M>), OUTPUT output function of a row (OP::output<M>). */
 #ifndef RL_KERNELS_KERNEL_CLUSTER_PER_ROW_CUH
 #define RL_KERNELS_KERNEL_CLUSTER_PER_ROW_CUH
 
@@ -24,7 +27,7 @@ namespace rows {
 enum { MAX_CLUSTER = 16 }; /* blocks */
 
 /* How the kernel uses the threads, shared memory and registers of a multiprocessor. */
-template <int THREADS, int VECTORS, int PIPELINE_STAGES, int ROWS_BEHIND, int BLOCKS> struct kernel_config {
+template <int THREADS, int VECTORS, int PIPELINE_STAGES, int READ_AHEAD, int BLOCKS> struct cluster_config {
   enum {
     COMPUTE_THREADS = THREADS, /* of a block */
     COMPUTE_WARPS = COMPUTE_THREADS / WARP_SIZE,
@@ -33,21 +36,21 @@ template <int THREADS, int VECTORS, int PIPELINE_STAGES, int ROWS_BEHIND, int BL
     VECTORS_PER_THREAD = VECTORS, /* of a row */
     STAGES = PIPELINE_STAGES,     /* rows in shared memory; also the rows that each cluster is assigned statically */
     SHARED_BYTES = 16 * STAGES * VECTORS_PER_THREAD * COMPUTE_THREADS,
-    LAG = ROWS_BEHIND, /* rows that a warp has read and not yet written */
-    SLOTS = LAG + 1    /* of exchange_ring */
+    READ_AHEAD_ROWS = READ_AHEAD, /* rows that a warp has read and not yet written */
+    SLOTS = READ_AHEAD_ROWS + 1   /* of exchange_ring */
   };
   static_assert((int)COMPUTE_WARPS <= (int)MAX_CLUSTER, "the reduction warp has a lane for each compute warp and each block");
   /* With two slots, the messages of row n + 2 reuse the slot of row n. A block sends them only after it has received every
    * block's message of row n + 1, and a block sends that one only after it has read its messages of row n. So no unread message
    * is overwritten. */
-  static_assert(0 < LAG, "exchange_ring has at least two slots");
-  static_assert((int)LAG < (int)STAGES, "at least one stage prefetches");
+  static_assert(0 < READ_AHEAD_ROWS, "exchange_ring has at least two slots");
+  static_assert((int)READ_AHEAD_ROWS < (int)STAGES, "at least one stage prefetches");
 };
 
 /* One block with a deep pipeline per multiprocessor; where arithmetic takes about as long as memory traffic, two blocks, of which
  * one computes while the other waits. */
-template <class OP, class T> using config_for =
-    std::conditional_t<OP::template COMPUTE_HEAVY<T>, kernel_config<352, 6, 3, 1, 2>, kernel_config<512, 4, 6, 2, 1>>;
+template <class OP, class T> using cluster_config_for =
+    std::conditional_t<OP::template COMPUTE_HEAVY<T>, cluster_config<352, 6, 3, 1, 2>, cluster_config<512, 4, 6, 2, 1>>;
 
 /* --- a block's part of a row ------------------------------------------------------------------------------------------------ */
 
@@ -61,7 +64,7 @@ __device__ static inline vector_range range_of_block(uint32_t vectors, uint32_t 
   return {first, min(per_block, vectors - first)};
 }
 
-/* How many of a block's `count` vectors the calling warp processes, if thread i takes every `threads`-th from number i on. */
+/* Returns how many of a block's `count` vectors the calling warp processes, when thread i processes vectors i, i + threads, … */
 __device__ static inline uint32_t vectors_of_warp(uint32_t count, uint32_t threads) {
   uint32_t vectors = 0;
   for (uint32_t first = threadIdx.x / WARP_SIZE * WARP_SIZE; first < count; first += threads)
@@ -69,24 +72,26 @@ __device__ static inline uint32_t vectors_of_warp(uint32_t count, uint32_t threa
   return vectors;
 }
 
-/* The calling compute thread's slots of one stage; [i] is the slot of its i-th vector of the row. */
+/* The calling compute thread's vectors in one stage; [i] is its i-th vector of the row. */
 template <class C, class T> struct smem_stage {
   enum { WIDTH = 16 / sizeof(T) };
   typedef vec<T, WIDTH> vector;
-  vector *slots;
+  vector *vectors;
 
-  __device__ vector &operator[](int i) const { return slots[i * C::COMPUTE_THREADS]; }
+  __device__ vector &operator[](int i) const { return vectors[i * C::COMPUTE_THREADS]; }
   /* Returns the stage that holds the cluster's n-th row. Call it on the stage of row 0. */
-  __device__ smem_stage of_row(uint32_t n) const { return {slots + n % C::STAGES * C::VECTORS_PER_THREAD * C::COMPUTE_THREADS}; }
-  /* row: the thread's first vector of it, in global memory. */
-  __device__ void prefetch_vector(int i, const T *row) const {
-    cp_async_16(&(*this)[i], (const vector *)row + i * C::COMPUTE_THREADS);
+  __device__ smem_stage of_row(uint32_t n) const {
+    return {vectors + n % C::STAGES * C::VECTORS_PER_THREAD * C::COMPUTE_THREADS};
   }
-  /* Commits one group of copies; an empty one for row NULL. */
-  __device__ void prefetch(const T *row, uint32_t valid_vectors) const {
+  /* thread_row: address of the thread's first vector of the row in global memory. */
+  __device__ void prefetch_vector(int i, const T *thread_row) const {
+    cp_async_16(&(*this)[i], (const vector *)thread_row + i * C::COMPUTE_THREADS);
+  }
+  /* Commits one group of copies; an empty one when thread_row is NULL. */
+  __device__ void prefetch(const T *thread_row, uint32_t valid_vectors) const {
 #pragma unroll
     for (int i = 0; i < C::VECTORS_PER_THREAD; i++)
-      if (row && i < valid_vectors) prefetch_vector(i, row);
+      if (thread_row && i < valid_vectors) prefetch_vector(i, thread_row);
     cp_async_commit_group();
   }
 };
@@ -94,13 +99,13 @@ template <class C, class T> struct smem_stage {
 /* --- scheduling and exchange ------------------------------------------------------------------------------------------------ */
 
 /* Assigns a cluster its rows beyond the static ones, from an atomic counter: each value of the counter is a ticket for one row.
- * One warp uses it, and takes a ticket one row ahead. Each cluster takes one ticket too many; the one that takes the last ticket
- * resets the counter for the next launch. */
+ * One warp uses it, and takes a ticket one row ahead. Each cluster takes one ticket too many; the cluster that takes the last
+ * ticket resets the counter for the next launch. */
 struct row_scheduler {
   uint32_t *next_row_counter, clusters, rows, static_rows; /* static_rows: of all clusters together */
   uint32_t prefetched_ticket;                              /* in lane 0 */
 
-  __device__ void read_counter() {
+  __device__ void take_ticket() {
     if (threadIdx.x % WARP_SIZE == 0) prefetched_ticket = atomicAdd(next_row_counter, 1);
   }
   /* Returns `rows` or more when none is left. */
@@ -108,7 +113,7 @@ struct row_scheduler {
     const uint32_t last = (rows > static_rows ? rows - static_rows : 0) + clusters - 1;
     if (threadIdx.x % WARP_SIZE == 0 && prefetched_ticket == last) *next_row_counter = 0;
     const uint32_t row = static_rows + __shfl_sync(~0u, prefetched_ticket, 0);
-    if (row < rows) read_counter();
+    if (row < rows) take_ticket();
     return row;
   }
 };
@@ -125,7 +130,7 @@ template <class S> union padded_message {
 
 /* Exchange between a block's warps and between blocks, in shared memory: a ring of SLOTS slots, row n in slot n % SLOTS. A warp
  * publishes row n only after it has read the result of row n - SLOTS. An mbarrier orders the accesses of the arriving lane; for
- * the warp's other lanes, __syncwarp must come before. S: state of a row; OUTPUT: output function of a row (rows.cuh). */
+ * the warp's other lanes, __syncwarp must come before. */
 template <class C, class S, class OUTPUT> struct exchange_ring {
   enum { SLOTS = C::SLOTS, COMPUTE_WARPS = C::COMPUTE_WARPS };
   S warp_states[SLOTS][COMPUTE_WARPS];
@@ -156,7 +161,8 @@ template <class C, class S, class OUTPUT> struct exchange_ring {
       mbarrier_inval(&result_full[slot]);
     }
   }
-  __device__ static void wait_cta(mbarrier *barriers, uint32_t row) {
+  /* Waits until the mbarrier of the row's slot has completed the phase that belongs to the row. */
+  __device__ static void wait_until_full(mbarrier *barriers, uint32_t row) {
     while (!mbarrier_try_wait_cta(&barriers[row % SLOTS], row / SLOTS + 1)) {
     }
   }
@@ -169,22 +175,22 @@ template <class C, class S, class OUTPUT> struct exchange_ring {
     mbarrier_arrive(&warps_full[row % SLOTS]);
   }
   __device__ OUTPUT wait_result(uint32_t row, uint32_t *next_row) {
-    wait_cta(result_full, row);
+    wait_until_full(result_full, row);
     *next_row = next_rows[row % SLOTS];
     return outputs[row % SLOTS][threadIdx.x / WARP_SIZE];
   }
 
   /* --- called by the reduction warp */
-  /* Lane i gets the state of compute warp i. */
+  /* Lane i returns the state of compute warp i. */
   __device__ S collect(uint32_t row) {
-    wait_cta(warps_full, row);
+    wait_until_full(warps_full, row);
     return threadIdx.x % WARP_SIZE < COMPUTE_WARPS ? warp_states[row % SLOTS][threadIdx.x % WARP_SIZE] : S::empty();
   }
-  /* Lane i sends `own` to block i and gets the message of block i. */
-  __device__ message<S> exchange(uint32_t row, uint32_t blocks, const message<S> &own) {
+  /* Lane i sends `sent` to block i and returns the message of block i. */
+  __device__ message<S> exchange(uint32_t row, uint32_t blocks, const message<S> &sent) {
     const uint32_t slot = row % SLOTS, lane = threadIdx.x % WARP_SIZE;
     padded_message<S> padded;
-    padded.content = own;
+    padded.content = sent;
     if (lane < blocks)
 #pragma unroll
       for (int i = 0; i < sizeof padded / sizeof *padded.words; i++)
@@ -232,14 +238,14 @@ __device__ static void reduction_warp(exchange_ring<C, S, OUTPUT> &ring, row_sch
                                       uint32_t block_elements, uint32_t columns, uint32_t blocks) {
   const element_count<M> elements_of_block(block_elements), elements_of_row(columns);
   const lane_group group = {MAX_CLUSTER};
-  const bool schedules = rank_in_cluster() == 0;
+  const bool is_scheduler = rank_in_cluster() == 0;
   row_window<C::STAGES> window(0, first_row, scheduler.clusters, scheduler.rows);
-  if (schedules) scheduler.read_counter();
+  if (is_scheduler) scheduler.take_ticket();
   cluster_barrier(); /* every block's mbarriers are initialised before messages are sent to it */
   for (uint32_t n = 0; window[0] < scheduler.rows; n++) {
-    const uint32_t scheduled = schedules ? scheduler.next() : 0;
+    const uint32_t scheduled_row = is_scheduler ? scheduler.next() : 0;
     const S warp_state = ring.collect(n);
-    const message<S> received = ring.exchange(n, blocks, {warp_state.reduced(elements_of_block, group), scheduled});
+    const message<S> received = ring.exchange(n, blocks, {warp_state.reduced(elements_of_block, group), scheduled_row});
     const uint32_t next_row = __shfl_sync(~0u, received.next_row, 0);
     ring.broadcast(n, received.state.reduced(elements_of_row, group).output(warp_state, elements_of_row), next_row);
     window.advance(next_row);
@@ -256,8 +262,8 @@ template <class T> struct row_table {
 /* The calling thread's vectors of w and b: the same for every row. */
 template <class C, class T> struct weight_fragments { row_fragment<T, 16 / sizeof(T), C::VECTORS_PER_THREAD> weights, biases; };
 
-/* Writes the thread's part of a row from its stage. Refills each slot from next_row (unless that is NULL) as soon as it has read
- * the slot: reads and writes of global memory that alternate delay each other least. */
+/* Writes the thread's part of a row from its stage. Refills each vector from next_row (unless that is NULL) as soon as it has
+ * read the vector, because reads and writes of global memory delay each other least when they alternate. */
 template <class OP, class C, class T, class OUTPUT>
 __device__ static void write_row(const OUTPUT &output, const smem_stage<C, T> &stage, uint32_t valid_vectors,
                                  const weight_fragments<C, T> &weight_vectors, T *row, const T *next_row) {
@@ -277,7 +283,7 @@ template <class OP, class C, class S, class T, class M>
 __device__ static S local_reduce(const smem_stage<C, T> &stage, uint32_t valid_vectors,
                                  const element_count<M> &elements_of_warp) {
   row_fragment<T, smem_stage<C, T>::WIDTH, C::VECTORS_PER_THREAD> fragment;
-  load(fragment, (const T *)stage.slots, {0, C::COMPUTE_THREADS, valid_vectors});
+  load(fragment, (const T *)stage.vectors, {0, C::COMPUTE_THREADS, valid_vectors});
   const S state = S::from_fragment(fragment, valid_vectors, elements_of_warp, lane_group{WARP_SIZE});
   if constexpr (OP::template TRANSFORMS<T>)
 #pragma unroll
@@ -289,7 +295,7 @@ __device__ static S local_reduce(const smem_stage<C, T> &stage, uint32_t valid_v
 template <class OP, class C, class T, class S, class OUTPUT>
 __device__ static void compute_warps(exchange_ring<C, S, OUTPUT> &ring, void *smem, const row_table<T> &table,
                                      const vector_range &range, uint32_t first_row, uint32_t clusters) {
-  enum { WIDTH = 16 / sizeof(T), READ_INDEX = C::LAG, PREFETCH_INDEX = C::STAGES };
+  enum { WIDTH = 16 / sizeof(T), READ_INDEX = C::READ_AHEAD_ROWS, PREFETCH_INDEX = C::STAGES };
   const uint32_t first = range.first + threadIdx.x, valid_vectors = count_strided(threadIdx.x, C::COMPUTE_THREADS, range.count);
   const element_count<typename arithmetic<T>::type> elements_of_warp(vectors_of_warp(range.count, C::COMPUTE_THREADS) * WIDTH);
   const smem_stage<C, T> stages = {(vec<T, WIDTH> *)smem + threadIdx.x};
@@ -306,33 +312,35 @@ __device__ static void compute_warps(exchange_ring<C, S, OUTPUT> &ring, void *sm
   if (OP::WEIGHT_VECTORS > 1) load(weight_vectors.biases, table.b, {first, C::COMPUTE_THREADS, valid_vectors});
   cluster_barrier();
   /* Without bounds checks several vectors are computed at once; two weight vectors leave no registers for that. */
-  const bool full = OP::WEIGHT_VECTORS < 2 && __all_sync(~0u, valid_vectors == C::VECTORS_PER_THREAD);
-  for (uint32_t n = 0, left_to_write = C::LAG; left_to_write > 0 || window[READ_INDEX] < table.rows; n++) {
+  const bool all_vectors_valid = OP::WEIGHT_VECTORS < 2 && __all_sync(~0u, valid_vectors == C::VECTORS_PER_THREAD);
+  for (uint32_t n = 0, drain_iterations = C::READ_AHEAD_ROWS; drain_iterations > 0 || window[READ_INDEX] < table.rows; n++) {
     if (window[READ_INDEX] < table.rows) {
       cp_async_wait_group<PREFETCH_INDEX - READ_INDEX - 1>();
-      ring.publish(n, full ? local_reduce<OP, C, S>(stages.of_row(n), C::VECTORS_PER_THREAD, elements_of_warp)
-                           : local_reduce<OP, C, S>(stages.of_row(n), valid_vectors, elements_of_warp));
-    } else left_to_write--;
-    const smem_stage<C, T> stage = stages.of_row(n + C::STAGES - C::LAG);
+      ring.publish(n, all_vectors_valid ? local_reduce<OP, C, S>(stages.of_row(n), C::VECTORS_PER_THREAD, elements_of_warp)
+                                        : local_reduce<OP, C, S>(stages.of_row(n), valid_vectors, elements_of_warp));
+    } else drain_iterations--;
+    const smem_stage<C, T> stage =
+        stages.of_row(n + C::STAGES - C::READ_AHEAD_ROWS); /* of row n - READ_AHEAD_ROWS, without a negative number */
     if (window[0] < table.rows) {
-      const OUTPUT output = ring.wait_result(n - C::LAG, &window[PREFETCH_INDEX]);
+      const OUTPUT output = ring.wait_result(n - C::READ_AHEAD_ROWS, &window[PREFETCH_INDEX]);
       const auto write = [&](uint32_t vectors) {
         write_row<OP>(output, stage, vectors, weight_vectors, row_of(table.y, window[0]),
                       row_of(table.x, window[PREFETCH_INDEX]));
       };
-      if (full) write(C::VECTORS_PER_THREAD);
+      if (all_vectors_valid) write(C::VECTORS_PER_THREAD);
       else write(valid_vectors);
     } else stage.prefetch(row_of(table.x, window[PREFETCH_INDEX]), valid_vectors);
-    /* The new window[PREFETCH_INDEX] is right as long as rows are static; later, wait_result overwrites it before its use. */
+    /* The new window[PREFETCH_INDEX] is right while rows are statically assigned; later, wait_result overwrites it before use. */
     window.advance(window[PREFETCH_INDEX] + clusters);
   }
 }
 
-/* blocks: of a cluster. *next_row_counter must be zero, and is zero again after the launch. */
-template <class OP, class T> __global__ void __launch_bounds__(config_for<OP, T>::BLOCK, config_for<OP, T>::BLOCKS_PER_SM)
+/* blocks: number of blocks in a cluster. *next_row_counter must be zero, and is zero again after the launch. */
+template <class OP, class T>
+__global__ void __launch_bounds__(cluster_config_for<OP, T>::BLOCK, cluster_config_for<OP, T>::BLOCKS_PER_SM)
     cluster_per_row(const T *__restrict__ x, const T *__restrict__ w, const T *__restrict__ b, T *__restrict__ y, uint32_t rows,
                     uint32_t columns, uint32_t blocks, uint32_t *next_row_counter) {
-  typedef config_for<OP, T> C;
+  typedef cluster_config_for<OP, T> C;
   typedef typename arithmetic<T>::type M;
   extern __shared__ __align__(16) char smem[];
   __shared__ __align__(16) exchange_ring<C, typename OP::template state<M>, typename OP::template output<M>> ring;

@@ -1,6 +1,6 @@
 /* A convolution and its gradients, channels last, without dilation: x is images×height×width×channels, the weights are
  * filters×kernel×kernel×channels, y is images×p×q×filters with p = (height + 2 padding - kernel) / stride + 1 and q likewise.
- *   family      output          inputs      segment
+ *   operator      output          inputs      segment
  *   conv        y = x ∗ w       x, w        a row of y
  *   conv_dgrad  dx = dy ∗ wᵀ    dy, w       a row of dx
  *   conv_wgrad  dw = xᵀ ∗ dy    x, dy       one tap of one filter
@@ -29,7 +29,7 @@ static const rl_field sizes[] = {
 static int64_t positions(const rl_kernel_shape *s, int64_t side) {
   return (side + 2 * s->size[PADDING] - s->size[KERNEL]) / s->size[STRIDE] + 1;
 }
-/* Rows and columns of y. */
+/* Return the number of rows (p) and columns (q) of y. */
 static int64_t p_of(const rl_kernel_shape *s) { return positions(s, s->size[HEIGHT]); }
 static int64_t q_of(const rl_kernel_shape *s) { return positions(s, s->size[WIDTH]); }
 
@@ -54,7 +54,7 @@ static int check_padding_and_kernel(const rl_kernel_shape *s, rl_error *err) {
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* The first and the last output position along an axis at which the filter covers an input pixel. None: last < first. */
+/* Return the first and the last output position along an axis at which the filter covers an input pixel; last < first: none. */
 static int64_t first_covering(const rl_kernel_shape *s, int64_t pixel) {
   const int64_t before = pixel + s->size[PADDING] - s->size[KERNEL]; /* a filter that begins here ends just before the pixel */
   return before < 0 ? 0 : before / s->size[STRIDE] + 1;
@@ -64,7 +64,7 @@ static int64_t last_covering(const rl_kernel_shape *s, int64_t pixel, int64_t co
 }
 
 /* conv: segments are rows of y; their window is rows of x. */
-static int64_t conv_segments(const rl_kernel_shape *s) { return s->size[IMAGES] * p_of(s); }
+static int64_t conv_segment_count(const rl_kernel_shape *s) { return s->size[IMAGES] * p_of(s); }
 static int64_t conv_first_row(const rl_kernel_shape *s, int64_t segment) {
   const int64_t p = p_of(s);
   return segment / p * s->size[HEIGHT] + larger(0, segment % p * s->size[STRIDE] - s->size[PADDING]);
@@ -86,7 +86,7 @@ static void conv_window(const rl_kernel_shape *s, uint32_t input, int64_t first,
 }
 
 /* conv_dgrad: segments are rows of dx; their window is rows of dy, at least one, so that it is never empty. */
-static int64_t conv_dgrad_segments(const rl_kernel_shape *s) { return s->size[IMAGES] * s->size[HEIGHT]; }
+static int64_t conv_dgrad_segment_count(const rl_kernel_shape *s) { return s->size[IMAGES] * s->size[HEIGHT]; }
 static int64_t conv_dgrad_first_row(const rl_kernel_shape *s, int64_t segment) {
   const int64_t p = p_of(s), h = s->size[HEIGHT];
   return segment / h * p + smaller(first_covering(s, segment % h), p - 1);
@@ -107,7 +107,7 @@ static void conv_dgrad_window(const rl_kernel_shape *s, uint32_t input, int64_t 
 }
 
 /* conv_wgrad: segments are taps of filters; each needs all of x and dy. */
-static int64_t conv_wgrad_segments(const rl_kernel_shape *s) { return s->size[FILTERS] * s->size[KERNEL] * s->size[KERNEL]; }
+static int64_t conv_wgrad_segment_count(const rl_kernel_shape *s) { return s->size[FILTERS] * s->size[KERNEL] * s->size[KERNEL]; }
 static int64_t conv_wgrad_input_elements(const rl_kernel_shape *s, uint32_t input) {
   return input == 0 ? x_elements(s) : y_elements(s);
 }
@@ -121,7 +121,7 @@ static void conv_wgrad_window(const rl_kernel_shape *s, uint32_t input, int64_t 
 #define LOOPS "kernel/loops/conv.h"
 #include "kernel/float_and_double.h"
 
-/* --- the families ------------------------------------------------------------------------------------------------------ */
+/* --- the operators ------------------------------------------------------------------------------------------------------ */
 
 /* Returns the number of taps inside the image, along one axis, summed over all output positions. */
 static double taps_inside(const rl_kernel_shape *s, int64_t side) {
@@ -151,7 +151,7 @@ static int64_t conv_wgrad_length(const rl_kernel_shape *s) { return product(s->s
  * rl_sum_ulps allows 29. Four times the bound is still far below the error of TF32. */
 enum { SLACK = 4 };
 
-#define FAMILY(NAME, SUMMARY, ELEMENTS)                                                                          \
+#define OPERATOR(NAME, SUMMARY, ELEMENTS)                                                                        \
   static int NAME##_check(const rl_kernel_shape *s, rl_error *err) {                                             \
     if (check_padding_and_kernel(s, err) < 0) return -1;                                                         \
     return NAME##_length(s) <= RL_SUM_LENGTH_MAX                                                                 \
@@ -164,24 +164,24 @@ enum { SLACK = 4 };
     return rl_sum_scale(1) * sqrt(operations(s) / 2 / (double)ELEMENTS(s));                                      \
   }                                                                                                              \
   static void NAME##_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_##NAME); }                   \
-  const rl_kernel_family rl_kernel_##NAME = {.workload = RL_KERNEL_WORKLOAD(NAME, SUMMARY),                      \
-                                             .shape_fields = sizes,                                              \
-                                             .shape_check = NAME##_check,                                        \
-                                             .dtypes = RL_KERNEL_FLOATS | 1u << RL_DTYPE_TF32,                   \
-                                             .variants = variants,                                               \
-                                             .gpu_only_variants = 1u << 1,                                       \
-                                             .input_count = 2,                                                   \
-                                             .input_elements = NAME##_input_elements,                            \
-                                             .output_elements = ELEMENTS,                                        \
-                                             .segments = NAME##_segments,                                        \
-                                             .input_window = NAME##_window,                                      \
-                                             .operations = operations,                                           \
-                                             .tolerance_ulps = NAME##_tolerance,                                 \
-                                             .truncation_ulps = NAME##_truncation,                               \
-                                             .output_scale = NAME##_scale,                                       \
-                                             .reference = NAME##_double,                                         \
-                                             .compute_float = NAME##_float,                                      \
-                                             .compute_double = NAME##_double};
-FAMILY(conv, "y = x * w, channels last", y_elements)
-FAMILY(conv_dgrad, "the gradient of x from those of y, channels last", x_elements)
-FAMILY(conv_wgrad, "the gradient of w from those of y, channels last", w_elements)
+  const rl_kernel_operator rl_kernel_##NAME = {.workload = RL_KERNEL_WORKLOAD(NAME, SUMMARY),                    \
+                                               .shape_fields = sizes,                                            \
+                                               .shape_check = NAME##_check,                                      \
+                                               .dtypes = RL_KERNEL_FLOATS | 1u << RL_DTYPE_TF32,                 \
+                                               .variants = variants,                                             \
+                                               .gpu_only_variants = 1u << 1,                                     \
+                                               .input_count = 2,                                                 \
+                                               .input_elements = NAME##_input_elements,                          \
+                                               .output_elements = ELEMENTS,                                      \
+                                               .output_segment_count = NAME##_segment_count,                     \
+                                               .input_window = NAME##_window,                                    \
+                                               .operations = operations,                                         \
+                                               .tolerance_ulps = NAME##_tolerance,                               \
+                                               .truncation_ulps = NAME##_truncation,                             \
+                                               .output_scale = NAME##_scale,                                     \
+                                               .reference = NAME##_double,                                       \
+                                               .compute_float = NAME##_float,                                    \
+                                               .compute_double = NAME##_double};
+OPERATOR(conv, "y = x * w, channels last", y_elements)
+OPERATOR(conv_dgrad, "the gradient of x from those of y, channels last", x_elements)
+OPERATOR(conv_wgrad, "the gradient of w from those of y, channels last", w_elements)

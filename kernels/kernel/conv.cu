@@ -1,7 +1,7 @@
 /* conv, conv_dgrad and conv_wgrad on CUDA, by cuDNN's direct algorithms. Algorithms with fewer multiplications, such as
- * Winograd's, are excluded: they could beat the family's floor, and they lose precision. cuDNN has few engines for IEEE fp32 and
- * rarely recommends them, so `searched` times all of them; it has many for tensor cores, each of which costs a compilation, and
- * ranks them well, so the first ones are enough. */
+ * Winograd's, are excluded: they could beat the operator's floor, and they lose precision. cuDNN has few engines for IEEE fp32
+ * and rarely recommends them, so `searched` times all of them; it has many for tensor cores, each of which costs a compilation,
+ * and ranks them well, so the first ones are enough. */
 #include "kernel/cudnn.cuh"
 #include "library/conv.h"
 
@@ -17,10 +17,11 @@ static int open_plan(const rl_kernel_instance *kernel, cudnnHandle_t cudnn, rl_d
   const rl_conv_shape shape = {PASS,          size[IMAGES], size[CHANNELS],        size[HEIGHT],  size[WIDTH],
                                size[FILTERS], size[KERNEL], size[STRIDE],          size[PADDING], true,
                                type,          type,         dtype == RL_DTYPE_TF32};
-  rl_dnn_search search = {MAX_WORKSPACE_BYTES, kernel->variant == RL_SEARCHED ? (fp32 ? MAX_FP32_PLANS : MAX_PLANS) : 1, fp32};
+  rl_dnn_search search = {MAX_WORKSPACE_BYTES, kernel->variant == RL_VARIANT_SEARCHED ? (fp32 ? MAX_FP32_PLANS : MAX_PLANS) : 1,
+                          fp32};
   search.no_winograd = true;
   void *const *in = kernel->in, *out = kernel->out;
-  switch (PASS) { /* in: in the family's order */
+  switch (PASS) { /* in: in the operator's order */
     case RL_CONV_FORWARD: return rl_conv_open(cudnn, &shape, in[0], in[1], out, search, kernel->base.device->stream, plan, err);
     case RL_CONV_BACKWARD_DATA:
       return rl_conv_open(cudnn, &shape, out, in[1], in[0], search, kernel->base.device->stream, plan, err);

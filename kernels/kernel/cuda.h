@@ -1,4 +1,4 @@
-/* Makes the CUDA engine of a kernel family from a launcher. Included by .cu files only. */
+/* Makes the CUDA engine of a kernel operator from a launcher. Included by .cu files only. */
 #ifndef RL_KERNELS_KERNEL_CUDA_H
 #define RL_KERNELS_KERNEL_CUDA_H
 
@@ -6,20 +6,20 @@
 
 #include "kernel/instance.h"
 
-/* What a family implements for CUDA. */
+/* What an operator implements for CUDA. */
 typedef struct rl_kernel_launcher {
   /* Enqueues the instance's variant on the stream; may be captured into a graph. */
   int (*launch)(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err);
-  /* -1 with RL_INPUT for parameters that are valid for the family but not supported here. NULL: all are supported. */
+  /* -1 with RL_INPUT for parameters that are valid for the operator but not supported here. NULL: all are supported. */
   int (*supports)(const rl_kernel_params *params, rl_error *err);
-  /* Creates what launches need beside the buffers (descriptors, plans, workspace) and sets instance->engine_state to it. NULL:
-   * they need nothing. */
+  /* Creates what launches need in addition to the buffers (descriptors, plans, workspace) and sets instance->engine_state to it.
+   * NULL: they need nothing more. */
   int (*open)(rl_kernel_instance *instance, rl_error *err);
   /* Releases instance->engine_state, also after a failed open; not called while it is NULL. */
   void (*close)(void *engine_state);
 } rl_kernel_launcher;
 
-/* Opens the instance that all families share, then the launcher's part. enqueue is called with the instance as arg. */
+/* Opens the instance that all operators share, then the launcher's part. enqueue is called with the instance as arg. */
 int rl_kernel_cuda_open(rl_device *device, const void *params, const rl_kernel_launcher *launcher,
                         int (*enqueue)(void *arg, rl_stream stream, rl_error *err), rl_instance **instance, rl_error *err);
 

@@ -25,14 +25,14 @@ int rl_kernel_cudnn_open(rl_kernel_instance *kernel, rl_kernel_open_plan *open_p
   if (!self) return rl_fail_errno(err, "preparing cuDNN");
   kernel->engine_state = self;
   self->device = device;
-  if (rl_tune_set_choices_scope(device, err) < 0) return -1;
-  if (rl_cudnn_ok(cudnnCreate(&self->cudnn), "starting cuDNN", err) < 0) return -1;
-  if (open_plan(kernel, self->cudnn, &self->plan, err) < 0) return rl_kernel_refuse_unsupported(err);
+  if (rl_tune_set_cache_key_prefix(device, err) < 0) return -1;
+  if (rl_cudnn_check(cudnnCreate(&self->cudnn), "starting cuDNN", err) < 0) return -1;
+  if (open_plan(kernel, self->cudnn, &self->plan, err) < 0) return rl_kernel_fail_unsupported(err);
   const rl_dnn_choice *chosen = rl_dnn_chosen(self->plan);
   if (chosen->workspace_bytes > 0 &&
       device->ops->allocate(device, RL_MEMORY_WORKSPACE, chosen->workspace_bytes, &self->workspace, err) < 0)
     return -1;
-  rl_kernel_note_choice(kernel, chosen->rank, chosen->deterministic, &self->rank);
+  rl_kernel_record_algorithm(kernel, chosen->rank, chosen->deterministic, &self->rank);
   return rl_dnn_bind(self->plan, self->workspace, err);
 }
 

@@ -1,4 +1,4 @@
-/* Launchers of families that are one execution plan of cuDNN. */
+/* Launchers of operators that are one execution plan of cuDNN. */
 #ifndef RL_KERNELS_KERNEL_CUDNN_CUH
 #define RL_KERNELS_KERNEL_CUDNN_CUH
 
@@ -13,8 +13,8 @@ int rl_kernel_cudnn_launch(const rl_kernel_instance *kernel, cudaStream_t stream
 void rl_kernel_cudnn_close(void *engine_state);
 
 static inline cudnnDataType_t rl_kernel_cudnn_type(int dtype) {
-  static const cudnnDataType_t types[RL_DTYPES] = {CUDNN_DATA_DOUBLE, CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT, CUDNN_DATA_HALF,
-                                                   CUDNN_DATA_BFLOAT16};
+  static const cudnnDataType_t types[RL_DTYPE_COUNT] = {CUDNN_DATA_DOUBLE, CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT, CUDNN_DATA_HALF,
+                                                        CUDNN_DATA_BFLOAT16};
   return types[dtype];
 }
 

@@ -10,11 +10,11 @@ const char *const rl_dtype_names[] = {"fp64", "fp32", "tf32", "fp16", "bf16", NU
 static const struct {
   size_t size;
   double epsilon, smallest_normal;
-} dtypes[RL_DTYPES] = {[RL_DTYPE_FP64] = {8, 0x1p-52, 0x1p-1022},
-                       [RL_DTYPE_FP32] = {4, 0x1p-23, 0x1p-126},
-                       [RL_DTYPE_TF32] = {4, 0x1p-23, 0x1p-126},
-                       [RL_DTYPE_FP16] = {2, 0x1p-10, 0x1p-14},
-                       [RL_DTYPE_BF16] = {2, 0x1p-7, 0x1p-126}};
+} dtypes[RL_DTYPE_COUNT] = {[RL_DTYPE_FP64] = {8, 0x1p-52, 0x1p-1022},
+                            [RL_DTYPE_FP32] = {4, 0x1p-23, 0x1p-126},
+                            [RL_DTYPE_TF32] = {4, 0x1p-23, 0x1p-126},
+                            [RL_DTYPE_FP16] = {2, 0x1p-10, 0x1p-14},
+                            [RL_DTYPE_BF16] = {2, 0x1p-7, 0x1p-126}};
 
 size_t rl_dtype_size(int dtype) { return dtypes[dtype].size; }
 double rl_dtype_epsilon(int dtype) { return dtypes[dtype].epsilon; }
@@ -32,12 +32,12 @@ static inline uint32_t bits_of_float(float value) {
   return bits;
 }
 
-/* Rounds away, to nearest even, the lowest `dropped` bits. They keep arbitrary values, which the caller has to clear or shift
- * out. */
-static inline uint32_t round_bits(float value, int dropped) {
+/* Returns the bits of value, rounded to nearest even where the lowest dropped_bits bits are dropped_bits. Those bits are
+ * arbitrary: the caller clears them or shifts them out. */
+static inline uint32_t round_bits(float value, int dropped_bits) {
   uint32_t bits = bits_of_float(value);
   if (isnan(value)) return bits | UINT32_C(1) << 22;
-  return bits + (UINT32_C(1) << (dropped - 1)) - 1 + (bits >> dropped & 1);
+  return bits + (UINT32_C(1) << (dropped_bits - 1)) - 1 + (bits >> dropped_bits & 1);
 }
 
 static inline float load_tf32(float x) { return x; }
@@ -46,7 +46,7 @@ static inline float load_bf16(uint16_t x) { return float_of_bits((uint32_t)x << 
 static inline uint16_t store_bf16(float x) { return (uint16_t)(round_bits(x, 16) >> 16); }
 
 /* CASE(dtype, type in memory, load, store) for every type. */
-#define EACH_TYPE(CASE)                                               \
+#define FOR_EACH_DTYPE(CASE)                                          \
   CASE(RL_DTYPE_FP64, double, (double), (double))                     \
   CASE(RL_DTYPE_FP32, float, (float), (float))                        \
   CASE(RL_DTYPE_TF32, float, load_tf32, store_tf32)                   \
@@ -63,20 +63,20 @@ static inline uint16_t store_bf16(float x) { return (uint16_t)(round_bits(x, 16)
     break;
 
 void rl_dtype_to_double(int dtype, const void *memory, int64_t count, double *to) {
-  switch (dtype) { EACH_TYPE(READ) }
+  switch (dtype) { FOR_EACH_DTYPE(READ) }
 }
 
 void rl_dtype_to_float(int dtype, const void *memory, int64_t count, float *to) {
-  switch (dtype) { EACH_TYPE(READ) }
+  switch (dtype) { FOR_EACH_DTYPE(READ) }
 }
 
-/* To 16-bit types and tf32 a double is rounded twice, to a float first. Only inputs are made this way, so it does not matter. */
+/* For 16-bit types and tf32 a double is rounded twice: to a float first. Only inputs are made this way, so it does not matter. */
 void rl_dtype_from_double(int dtype, const double *from, int64_t count, void *memory) {
-  switch (dtype) { EACH_TYPE(WRITE) }
+  switch (dtype) { FOR_EACH_DTYPE(WRITE) }
 }
 
 void rl_dtype_from_float(int dtype, const float *from, int64_t count, void *memory) {
-  switch (dtype) { EACH_TYPE(WRITE) }
+  switch (dtype) { FOR_EACH_DTYPE(WRITE) }
 }
 
 double rl_dtype_load(int dtype, const void *memory, size_t index) {

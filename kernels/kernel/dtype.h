@@ -11,7 +11,7 @@ extern "C" {
 
 /* The API lists the types in this order. tf32 is stored as a float whose mantissa is rounded to 10 bits; results computed from it
  * are floats. */
-typedef enum rl_dtype { RL_DTYPE_FP64, RL_DTYPE_FP32, RL_DTYPE_TF32, RL_DTYPE_FP16, RL_DTYPE_BF16, RL_DTYPES } rl_dtype;
+typedef enum rl_dtype { RL_DTYPE_FP64, RL_DTYPE_FP32, RL_DTYPE_TF32, RL_DTYPE_FP16, RL_DTYPE_BF16, RL_DTYPE_COUNT } rl_dtype;
 extern const char *const rl_dtype_names[]; /* "fp64" "fp32" "tf32" "fp16" "bf16", NULL */
 
 size_t rl_dtype_size(int dtype);            /* in bytes */

@@ -1,4 +1,4 @@
-/* Elementwise families.
+/* Elementwise operators.
  *   copy          y = x                      relu       y = max(x, 0), NaN stays
  *   residual_add  y = x + r                  bias_gelu  y = gelu(x + b), b one row; gelu(v) = v Φ(v), by erf
  *   silu_mul      y = x / (1 + exp(-x)) · g
@@ -48,10 +48,10 @@ static void matrix_window(const rl_kernel_shape *shape, uint32_t input, int64_t 
 }
 static int64_t matrix_row_length(const rl_kernel_shape *shape) { return shape->size[COLUMNS]; }
 
-/* --- the families ------------------------------------------------------------------------------------------------------ */
+/* --- the operators ------------------------------------------------------------------------------------------------------ */
 
-/* Defines NAME_SUFFIX, which computes EXPRESSION for each element: A is the element of input 0, B the one of input 1 as SECOND
- * says. The inner loop stays inside one row, so that the compiler can vectorise it. */
+/* Defines NAME_SUFFIX, which computes EXPRESSION for each element: A is the element of input 0, B is SECOND. The inner loop stays
+ * inside one row, so that the compiler can vectorise it. */
 #define OVER_ROWS(NAME, SUFFIX, LAYOUT, T, SECOND, EXPRESSION)                                                          \
   static void NAME##_##SUFFIX(const rl_kernel_shape *shape, const T *const *in, int64_t first, int64_t count, T *out) { \
     int64_t start, elements, stop;                                                                                      \
@@ -67,52 +67,53 @@ static int64_t matrix_row_length(const rl_kernel_shape *shape) { return shape->s
     }                                                                                                                   \
   }
 
+/* Values of SECOND. */
 #define NO_SECOND 0
 #define SAME_ELEMENT in[1][k]
 #define SAME_COLUMN in[1][k + shift]
 
-#define FAMILY(NAME, SUMMARY, LAYOUT, INPUTS, OPERATIONS, ULPS)                                                         \
+#define OPERATOR(NAME, SUMMARY, LAYOUT, INPUTS, OPERATIONS, ULPS)                                                       \
   static void NAME##_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_##NAME); }                          \
   static double NAME##_operations(const rl_kernel_shape *shape) { return OPERATIONS * (double)LAYOUT##_output(shape); } \
   static double NAME##_tolerance(const rl_kernel_shape *shape) { return (void)shape, ULPS; }                            \
-  const rl_kernel_family rl_kernel_##NAME = {.workload = RL_KERNEL_WORKLOAD(NAME, SUMMARY),                             \
-                                             .shape_fields = LAYOUT,                                                    \
-                                             .dtypes = RL_KERNEL_FLOATS,                                                \
-                                             .variants = variants,                                                      \
-                                             .input_count = INPUTS,                                                     \
-                                             .input_elements = LAYOUT##_input,                                          \
-                                             .output_elements = LAYOUT##_output,                                        \
-                                             .segments = LAYOUT##_output,                                               \
-                                             .input_window = LAYOUT##_window,                                           \
-                                             .operations = NAME##_operations,                                           \
-                                             .tolerance_ulps = NAME##_tolerance,                                        \
-                                             .reference = NAME##_reference,                                             \
-                                             .compute_float = NAME##_float,                                             \
-                                             .compute_double = NAME##_double};
+  const rl_kernel_operator rl_kernel_##NAME = {.workload = RL_KERNEL_WORKLOAD(NAME, SUMMARY),                           \
+                                               .shape_fields = LAYOUT,                                                  \
+                                               .dtypes = RL_KERNEL_FLOATS,                                              \
+                                               .variants = variants,                                                    \
+                                               .input_count = INPUTS,                                                   \
+                                               .input_elements = LAYOUT##_input,                                        \
+                                               .output_elements = LAYOUT##_output,                                      \
+                                               .output_segment_count = LAYOUT##_output,                                 \
+                                               .input_window = LAYOUT##_window,                                         \
+                                               .operations = NAME##_operations,                                         \
+                                               .tolerance_ulps = NAME##_tolerance,                                      \
+                                               .reference = NAME##_reference,                                           \
+                                               .compute_float = NAME##_float,                                           \
+                                               .compute_double = NAME##_double};
 
 OVER_ROWS(copy, reference, vector, double, NO_SECOND, A)
 OVER_ROWS(copy, float, vector, float, NO_SECOND, A)
 OVER_ROWS(copy, double, vector, double, NO_SECOND, A)
-FAMILY(copy, "y = x", vector, 1, 0, 0)
+OPERATOR(copy, "y = x", vector, 1, 0, 0)
 
 OVER_ROWS(relu, reference, vector, double, NO_SECOND, isnan(A) ? A : fmax(A, 0))
 OVER_ROWS(relu, float, vector, float, NO_SECOND, A < 0 ? 0 : A)
 OVER_ROWS(relu, double, vector, double, NO_SECOND, A < 0 ? 0 : A)
-FAMILY(relu, "y = max(x, 0)", vector, 1, 1, 0)
+OPERATOR(relu, "y = max(x, 0)", vector, 1, 1, 0)
 
 OVER_ROWS(residual_add, reference, vector, double, SAME_ELEMENT, A + B)
 OVER_ROWS(residual_add, float, vector, float, SAME_ELEMENT, A + B)
 OVER_ROWS(residual_add, double, vector, double, SAME_ELEMENT, A + B)
-FAMILY(residual_add, "y = x + r", vector, 2, 1, 1)
+OPERATOR(residual_add, "y = x + r", vector, 2, 1, 1)
 
 /* Computed with erfc, because 1 + erf would cancel for negative v. There the rounding of v changes the small result by up to v²
  * ulps, hence the tolerance. Operations: the sum, and gelu as 1/2 v (1 + erf(v / √2)). */
 OVER_ROWS(bias_gelu, reference, matrix, double, SAME_COLUMN, (A + B) * 0.5 * erfc(-(A + B) * M_SQRT1_2))
 OVER_ROWS(bias_gelu, float, matrix, float, SAME_COLUMN, (A + B) * 0.5f * erfcf(-(A + B) * (float)M_SQRT1_2))
 OVER_ROWS(bias_gelu, double, matrix, double, SAME_COLUMN, (A + B) * 0.5 * erfc(-(A + B) * M_SQRT1_2))
-FAMILY(bias_gelu, "y = gelu(x + b), one b for each column", matrix, 2, 6, 32)
+OPERATOR(bias_gelu, "y = gelu(x + b), one b for each column", matrix, 2, 6, 32)
 
 OVER_ROWS(silu_mul, reference, vector, double, SAME_ELEMENT, A *B / (1 + exp(-A)))
 OVER_ROWS(silu_mul, float, vector, float, SAME_ELEMENT, A / (1 + expf(-A)) * B)
 OVER_ROWS(silu_mul, double, vector, double, SAME_ELEMENT, A / (1 + exp(-A)) * B)
-FAMILY(silu_mul, "y = silu(x) g", vector, 2, 5, 4)
+OPERATOR(silu_mul, "y = silu(x) g", vector, 2, 5, 4)

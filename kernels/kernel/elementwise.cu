@@ -1,4 +1,4 @@
-/* The families of elementwise.c on CUDA.
+/* The operators of elementwise.c on CUDA.
  *   scalar  one element per thread
  *   vector  vectors of 16 bytes, one or several per thread; the last block does the remaining elements one by one
  * Arithmetic is in double for fp64, else in float. */
@@ -9,39 +9,39 @@
 
 enum { BLOCK = 256, SCALAR = 0 /* index of the variant */ };
 
-/* --- families ---------------------------------------------------------------------------------------------------------- */
+/* --- operators ---------------------------------------------------------------------------------------------------------- */
 
 __device__ static inline float exp_of(float x) { return expf(x); }
 __device__ static inline double exp_of(double x) { return exp(x); }
 
-/* A family: of(x, second) is the output for an element and its second input.
- *   SECOND          whether there is a second input
- *   SHARED_ROW      whether it is one row, which all rows of the first input share
+/* An operator: of(x, second) is the output for an element and its second input.
+ *   HAS_SECOND      whether there is a second input
+ *   SHARED_ROW      whether the second input is one row, which all rows of the first input share
  *   COMPUTE_HEAVY   whether the arithmetic of an element takes about as long as reading and writing it */
 struct copy {
-  enum { SECOND = 0, SHARED_ROW = 0, COMPUTE_HEAVY = 0 };
+  enum { HAS_SECOND = 0, SHARED_ROW = 0, COMPUTE_HEAVY = 0 };
   template <class M> __device__ static M of(M x, M) { return x; }
 };
 struct relu {
-  enum { SECOND = 0, SHARED_ROW = 0, COMPUTE_HEAVY = 0 };
+  enum { HAS_SECOND = 0, SHARED_ROW = 0, COMPUTE_HEAVY = 0 };
   template <class M> __device__ static M of(M x, M) { return x < 0 ? 0 : x; }
 };
 struct residual_add {
-  enum { SECOND = 1, SHARED_ROW = 0, COMPUTE_HEAVY = 0 };
+  enum { HAS_SECOND = 1, SHARED_ROW = 0, COMPUTE_HEAVY = 0 };
   template <class M> __device__ static M of(M x, M residual) { return x + residual; }
 };
 struct bias_gelu {
-  enum { SECOND = 1, SHARED_ROW = 1, COMPUTE_HEAVY = 1 };
+  enum { HAS_SECOND = 1, SHARED_ROW = 1, COMPUTE_HEAVY = 1 };
   template <class M> __device__ static M of(M x, M bias) { return gelu(x + bias); }
 };
 struct silu_mul {
-  enum { SECOND = 1, SHARED_ROW = 0, COMPUTE_HEAVY = 0 };
+  enum { HAS_SECOND = 1, SHARED_ROW = 0, COMPUTE_HEAVY = 0 };
   template <class M> __device__ static M of(M x, M gate) { return x / (1 + exp_of(-x)) * gate; }
 };
 
-template <class FAMILY, class T> __device__ static inline void compute_element(T x, T second, T *y) {
+template <class OP, class T> __device__ static inline void compute_element(T x, T second, T *y) {
   typedef typename arithmetic<T>::type M;
-  narrow(FAMILY::template of<M>(widen(x), widen(second)), y);
+  narrow(OP::template of<M>(widen(x), widen(second)), y);
 }
 
 /* Division by an invariant number with a multiplication: for n < 2^28 the quotient is ⌊n · multiplier / 2^shift⌋ with
@@ -57,27 +57,27 @@ static divisor divisor_of(uint32_t number) {
   return {number, (uint32_t)(((1ull << shift) + number - 1) / number), shift};
 }
 
-/* The second input of element i; 0 for a family without one. */
-template <class FAMILY, class T> __device__ static inline T load_second(const T *second, uint32_t i, const divisor &columns) {
-  if (!FAMILY::SECOND) return T(0.0f);
-  return second[FAMILY::SHARED_ROW ? columns.remainder(i) : i];
+/* The second input of element i; 0 for an operator without one. */
+template <class OP, class T> __device__ static inline T load_second(const T *second, uint32_t i, const divisor &columns) {
+  if (!OP::HAS_SECOND) return T(0.0f);
+  return second[OP::SHARED_ROW ? columns.remainder(i) : i];
 }
 
 /* --- kernels ----------------------------------------------------------------------------------------------------------- */
 
-template <class FAMILY, class T> __global__ void __launch_bounds__(BLOCK)
+template <class OP, class T> __global__ void __launch_bounds__(BLOCK)
     scalar(const T *__restrict__ x, const T *__restrict__ second, T *__restrict__ y, uint32_t count, divisor columns) {
   uint32_t i = blockIdx.x * BLOCK + threadIdx.x;
-  if (i < count) compute_element<FAMILY>(x[i], load_second<FAMILY>(second, i, columns), &y[i]);
+  if (i < count) compute_element<OP>(x[i], load_second<OP>(second, i, columns), &y[i]);
 }
 
-/* The second inputs of the elements of the vector that begins at element `first`. ALIGNED: each such vector is contiguous and
- * aligned to 16 bytes in the second input. */
-template <class FAMILY, class T, bool ALIGNED>
+/* Loads the second inputs of the vector that begins at element `first`. ALIGNED: they are always contiguous and aligned to 16
+ * bytes. */
+template <class OP, class T, bool ALIGNED>
 __device__ static inline vec<T> load_seconds(const T *second, uint32_t first, const divisor &columns) {
   vec<T> seconds = {};
-  if constexpr (FAMILY::SECOND) {
-    uint32_t column = FAMILY::SHARED_ROW ? columns.remainder(first) : first;
+  if constexpr (OP::HAS_SECOND) {
+    uint32_t column = OP::SHARED_ROW ? columns.remainder(first) : first;
     if constexpr (ALIGNED) seconds = *(const vec<T> *)(second + column);
     else
 #pragma unroll
@@ -89,75 +89,71 @@ __device__ static inline vec<T> load_seconds(const T *second, uint32_t first, co
   return seconds;
 }
 
-template <class FAMILY, class T> __device__ static inline vec<T> compute_vector(const vec<T> &x, const vec<T> &second) {
+template <class OP, class T> __device__ static inline vec<T> compute_vector(const vec<T> &x, const vec<T> &second) {
   const uint32_t width = 16 / sizeof(T);
   typename arithmetic<T>::type a[width], b[width];
   vec<T> y;
   widen_all<width>(x.elements, a);
   widen_all<width>(second.elements, b);
 #pragma unroll
-  for (uint32_t k = 0; k < width; k++) a[k] = FAMILY::of(a[k], b[k]);
+  for (uint32_t k = 0; k < width; k++) a[k] = OP::of(a[k], b[k]);
   narrow_all<width>(a, y.elements);
   return y;
 }
 
-/* A block processes BLOCK vectors. A thread of a compute-heavy family takes several, to compute one while others are loaded. */
-template <class FAMILY, class T> struct vector_config {
-  enum { VECTORS_PER_THREAD = !FAMILY::COMPUTE_HEAVY ? 1 : sizeof(T) == 8 ? 4 : 2, THREADS = BLOCK / VECTORS_PER_THREAD };
+/* A block processes BLOCK vectors. A thread of a compute-heavy operator takes several, to compute one while others are loaded. */
+template <class OP, class T> struct vector_config {
+  enum { VECTORS_PER_THREAD = !OP::COMPUTE_HEAVY ? 1 : sizeof(T) == 8 ? 4 : 2, THREADS = BLOCK / VECTORS_PER_THREAD };
 };
 
 /* Processes vectors first, first + THREADS, … of `vectors`. ALL_VALID: none is past the end. */
-template <class FAMILY, class T, bool ALIGNED, bool ALL_VALID>
+template <class OP, class T, bool ALIGNED, bool ALL_VALID>
 __device__ static inline void process_vectors(const T *x, const T *second, T *y, uint32_t first, uint32_t vectors,
                                               const divisor &columns) {
-  enum {
-    COUNT = vector_config<FAMILY, T>::VECTORS_PER_THREAD,
-    STRIDE = vector_config<FAMILY, T>::THREADS,
-    WIDTH = 16 / sizeof(T)
-  };
+  enum { COUNT = vector_config<OP, T>::VECTORS_PER_THREAD, STRIDE = vector_config<OP, T>::THREADS, WIDTH = 16 / sizeof(T) };
   vec<T> xs[COUNT], seconds[COUNT];
 #pragma unroll
   for (uint32_t i = 0; i < COUNT; i++) {
     const uint32_t index = first + i * STRIDE;
     if (ALL_VALID || index < vectors)
-      xs[i] = ((const vec<T> *)x)[index], seconds[i] = load_seconds<FAMILY, T, ALIGNED>(second, index * WIDTH, columns);
+      xs[i] = ((const vec<T> *)x)[index], seconds[i] = load_seconds<OP, T, ALIGNED>(second, index * WIDTH, columns);
   }
 #pragma unroll
   for (uint32_t i = 0; i < COUNT; i++) {
     const uint32_t index = first + i * STRIDE;
-    if (ALL_VALID || index < vectors) ((vec<T> *)y)[index] = compute_vector<FAMILY>(xs[i], seconds[i]);
+    if (ALL_VALID || index < vectors) ((vec<T> *)y)[index] = compute_vector<OP>(xs[i], seconds[i]);
   }
 }
 
-template <class FAMILY, class T, bool ALIGNED> __global__ void __launch_bounds__(BLOCK)
+template <class OP, class T, bool ALIGNED> __global__ void __launch_bounds__(BLOCK)
     vector(const T *__restrict__ x, const T *__restrict__ second, T *__restrict__ y, uint32_t count, divisor columns) {
   const uint32_t vectors = count / (uint32_t)(16 / sizeof(T)), first_of_block = blockIdx.x * BLOCK,
                  first = first_of_block + threadIdx.x;
-  if (first_of_block + BLOCK <= vectors) return process_vectors<FAMILY, T, ALIGNED, true>(x, second, y, first, vectors, columns);
-  process_vectors<FAMILY, T, ALIGNED, false>(x, second, y, first, vectors, columns);
+  if (first_of_block + BLOCK <= vectors) return process_vectors<OP, T, ALIGNED, true>(x, second, y, first, vectors, columns);
+  process_vectors<OP, T, ALIGNED, false>(x, second, y, first, vectors, columns);
   const uint32_t i = vectors * (uint32_t)(16 / sizeof(T)) + threadIdx.x;
-  if (i < count) compute_element<FAMILY>(x[i], load_second<FAMILY>(second, i, columns), &y[i]);
+  if (i < count) compute_element<OP>(x[i], load_second<OP>(second, i, columns), &y[i]);
 }
 
-template <class FAMILY, class T>
+template <class OP, class T>
 static int launch_typed(const rl_kernel_instance *instance, uint32_t count, divisor columns, cudaStream_t stream, rl_error *err) {
   const T *x = (const T *)instance->in[0], *second = (const T *)instance->in[1];
   T *y = (T *)instance->out;
-  const bool unless_shared = !FAMILY::SHARED_ROW; /* without a shared row, second inputs are aligned as x is */
-  const uint32_t width = 16 / sizeof(T), units = instance->variant == SCALAR ? count : count / width + 1;
-  const uint32_t grid = (units + BLOCK - 1) / BLOCK, threads = vector_config<FAMILY, T>::THREADS;
-  if (instance->variant == SCALAR) scalar<FAMILY, T><<<grid, BLOCK, 0, stream>>>(x, second, y, count, columns);
-  else if (FAMILY::SHARED_ROW && columns.number % width != 0)
-    vector<FAMILY, T, unless_shared><<<grid, threads, 0, stream>>>(x, second, y, count, columns);
-  else vector<FAMILY, T, true><<<grid, threads, 0, stream>>>(x, second, y, count, columns);
-  return rl_launch_ok("launching", err);
+  const bool always_aligned = !OP::SHARED_ROW; /* without a shared row, second inputs are aligned as x is */
+  const uint32_t width = 16 / sizeof(T), threads_needed = instance->variant == SCALAR ? count : count / width + 1;
+  const uint32_t grid = (threads_needed + BLOCK - 1) / BLOCK, threads = vector_config<OP, T>::THREADS;
+  if (instance->variant == SCALAR) scalar<OP, T><<<grid, BLOCK, 0, stream>>>(x, second, y, count, columns);
+  else if (OP::SHARED_ROW && columns.number % width != 0)
+    vector<OP, T, always_aligned><<<grid, threads, 0, stream>>>(x, second, y, count, columns);
+  else vector<OP, T, true><<<grid, threads, 0, stream>>>(x, second, y, count, columns);
+  return rl_cuda_check_launch("launching", err);
 }
 
-template <class FAMILY> static int launch(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
-  const rl_kernel_family *family = instance->params.family;
-  const uint32_t count = (uint32_t)family->output_elements(&instance->shape);
-  const divisor columns = divisor_of(FAMILY::SHARED_ROW ? (uint32_t)family->input_elements(&instance->shape, 1) : 1);
-  RL_KERNEL_BY_DTYPE(instance->params.dtype, (launch_typed<FAMILY, T>(instance, count, columns, stream, err)))
+template <class OP> static int launch(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
+  const rl_kernel_operator *op = instance->params.op;
+  const uint32_t count = (uint32_t)op->output_elements(&instance->shape);
+  const divisor columns = divisor_of(OP::SHARED_ROW ? (uint32_t)op->input_elements(&instance->shape, 1) : 1);
+  RL_KERNEL_BY_DTYPE(instance->params.dtype, (launch_typed<OP, T>(instance, count, columns, stream, err)))
 }
 
 RL_KERNEL_CUDA(copy, launch<copy>)

@@ -7,20 +7,20 @@
 
 /* Coefficients of 2^x on [-1/2, 1/2], highest power first. In constant memory a double is an operand; an immediate would take two
  * instructions to load into a register. */
-static __constant__ double exp2_terms[] = {7.0725859492692234e-09,
-                                           1.0208690299958306e-07,
-                                           1.3215442587921689e-06,
-                                           1.5252657260200837e-05,
-                                           0.0001540353044173605,
-                                           0.0013333558230164974,
-                                           0.0096181291076068882,
-                                           0.055504108664447722,
-                                           0.24022650695910097,
-                                           0.69314718055994995,
-                                           1.0};
+static __constant__ double exp2_coefficients[] = {7.0725859492692234e-09,
+                                                  1.0208690299958306e-07,
+                                                  1.3215442587921689e-06,
+                                                  1.5252657260200837e-05,
+                                                  0.0001540353044173605,
+                                                  0.0013333558230164974,
+                                                  0.0096181291076068882,
+                                                  0.055504108664447722,
+                                                  0.24022650695910097,
+                                                  0.69314718055994995,
+                                                  1.0};
 
 /* Coefficients of P in gelu(double), highest power first. */
-static __constant__ double gelu_terms[] = {
+static __constant__ double gelu_coefficients[] = {
     1.0612401137016804e-09,  3.4696463160525714e-11,  -1.3004872083569148e-08, 3.3638024732198547e-09, 1.1125826582217401e-07,
     -5.0869205591208767e-08, -9.5589084403292953e-07, 2.5441819443620618e-07,  9.1081818092710885e-06, 5.7375294196256556e-06,
     -8.861800444344878e-05,  -0.00024105828260253056, 0.0004419499375052655,   0.0050098062263838295,  0.019224257752675316,
@@ -54,11 +54,11 @@ __device__ static inline float fast_exp2(float x) {
   return y;
 }
 
-/* For |x| < 1020: adds x rounded to an integer to the exponent of 2^rest, rest in [-1/2, 1/2], which is a polynomial with an
- * error of 3e-16. */
+/* For |x| < 1020. Splits x into an integer and a rest in [-1/2, 1/2]. 2^rest is a polynomial with an error of 3e-16; the integer
+ * is added to its exponent. */
 __device__ static inline double exp2_in_range(double x) {
-  const double shift = 6755399441055744.0; /* 1.5 · 2^52: a sum with it is rounded to an integer */
-  const double shifted = x + shift, y = polynomial(exp2_terms, x - (shifted - shift));
+  const double shift = 6755399441055744.0; /* 1.5 · 2^52: x + shift is rounded to an integer */
+  const double shifted = x + shift, y = polynomial(exp2_coefficients, x - (shifted - shift));
   return __hiloint2double(__double2hiint(y) + (__double2loint(shifted) << 20), __double2loint(y));
 }
 
@@ -91,7 +91,7 @@ template <> struct scaled_exp<double> {
   __device__ scaled_exp(int32_t power) : shift(6755399441055744.0 - power) {}
   __device__ double operator()(double x) const {
     const double shifted = fma(x, 1.44269504088896340736, shift),
-                 y = polynomial(exp2_terms, fma(x, 1.44269504088896340736, -(shifted - shift)));
+                 y = polynomial(exp2_coefficients, fma(x, 1.44269504088896340736, -(shifted - shift)));
     const bool underflows = __double_as_longlong(shifted) < 0x4338000000000000 - 1020; /* includes -infinity */
     return __hiloint2double(underflows ? 0 : __double2hiint(y) + (__double2loint(shifted) << 20),
                             underflows ? 0 : __double2loint(y));
@@ -120,7 +120,7 @@ __device__ static inline float gelu(float v) {
 /* FP64 arithmetic is the bottleneck, and comparisons of doubles belong to it: the sign is tested in the upper word instead. */
 __device__ static inline double gelu(double v) {
   const double t = fabs(v), s = fast_reciprocal(1 + 0.22 * t), positive_part = __double2hiint(v) < 0 ? 0 : v;
-  const double scaled = polynomial(gelu_terms, 2.23551577955723033 * s - 1.23551577955723033);
+  const double scaled = polynomial(gelu_coefficients, 2.23551577955723033 * s - 1.23551577955723033);
   return positive_part - t * s * (scaled * fast_exp2(-0.72134752044448170368 * (t * t)));
 }
 

@@ -31,20 +31,20 @@ static double scale(const rl_kernel_shape *s) { return rl_sum_scale(s->size[K]);
 #include "kernel/float_and_double.h"
 
 static void gemm_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_gemm); }
-const rl_kernel_family rl_kernel_gemm = {.workload = RL_KERNEL_WORKLOAD(gemm, "C = A B"),
-                                         .shape_fields = sizes,
-                                         .dtypes = RL_KERNEL_FLOATS | 1u << RL_DTYPE_TF32,
-                                         .variants = variants,
-                                         .gpu_only_variants = 1u << 1, /* searched */
-                                         .input_count = 2,
-                                         .input_elements = input_elements,
-                                         .output_elements = output_elements,
-                                         .segments = rows,
-                                         .input_window = window,
-                                         .operations = operations,
-                                         .tolerance_ulps = tolerance,
-                                         .truncation_ulps = truncation,
-                                         .output_scale = scale,
-                                         .reference = product_double,
-                                         .compute_float = product_float,
-                                         .compute_double = product_double};
+const rl_kernel_operator rl_kernel_gemm = {.workload = RL_KERNEL_WORKLOAD(gemm, "C = A B"),
+                                           .shape_fields = sizes,
+                                           .dtypes = RL_KERNEL_FLOATS | 1u << RL_DTYPE_TF32,
+                                           .variants = variants,
+                                           .gpu_only_variants = 1u << 1, /* searched */
+                                           .input_count = 2,
+                                           .input_elements = input_elements,
+                                           .output_elements = output_elements,
+                                           .output_segment_count = rows,
+                                           .input_window = window,
+                                           .operations = operations,
+                                           .tolerance_ulps = tolerance,
+                                           .truncation_ulps = truncation,
+                                           .output_scale = scale,
+                                           .reference = product_double,
+                                           .compute_float = product_float,
+                                           .compute_double = product_double};

@@ -27,11 +27,11 @@ static void close_engine(void *opaque) {
 
 /* A row-major matrix is its transpose in column-major order, which cuBLASLt expects: Cᵀ = Bᵀ Aᵀ. */
 static rl_gemm_shape column_major_shape(const rl_kernel_instance *kernel) {
-  static const cudaDataType_t types[RL_DTYPES] = {CUDA_R_64F, CUDA_R_32F, CUDA_R_32F, CUDA_R_16F, CUDA_R_16BF};
+  static const cudaDataType_t types[RL_DTYPE_COUNT] = {CUDA_R_64F, CUDA_R_32F, CUDA_R_32F, CUDA_R_16F, CUDA_R_16BF};
   const int64_t m = kernel->shape.size[M], n = kernel->shape.size[N], k = kernel->shape.size[K];
   const cudaDataType_t type = types[kernel->params.dtype];
   rl_gemm_shape shape = {n, m, k, false, false, n, k, n, 1, 0, 0, 0, type, type};
-  shape.tensor_float = kernel->params.dtype == RL_DTYPE_TF32;
+  shape.allow_tf32 = kernel->params.dtype == RL_DTYPE_TF32;
   shape.exact_split_k = true;
   return shape;
 }
@@ -42,14 +42,14 @@ static int open_engine(rl_kernel_instance *kernel, rl_error *err) {
   if (!self) return rl_fail_errno(err, "preparing a product");
   kernel->engine_state = self;
   self->device = device;
-  if (rl_tune_set_choices_scope(device, err) < 0) return -1;
-  if (rl_cublas_ok(cublasLtCreate(&self->cublas), "starting cuBLASLt", err) < 0) return -1;
+  if (rl_tune_set_cache_key_prefix(device, err) < 0) return -1;
+  if (rl_cublas_check(cublasLtCreate(&self->cublas), "starting cuBLASLt", err) < 0) return -1;
   if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, WORKSPACE_BYTES, &self->workspace, err) < 0) return -1;
   const rl_gemm_shape shape = column_major_shape(kernel);
   if (rl_gemm_open(self->cublas, &shape, kernel->in[1], kernel->in[0], kernel->out, self->workspace, WORKSPACE_BYTES,
-                   kernel->variant == RL_SEARCHED ? MAX_SEARCHED_ALGORITHMS : 1, device->stream, &self->product, err) < 0)
-    return rl_kernel_refuse_unsupported(err);
-  rl_kernel_note_choice(kernel, rl_gemm_rank(self->product), true, &self->rank);
+                   kernel->variant == RL_VARIANT_SEARCHED ? MAX_SEARCHED_ALGORITHMS : 1, device->stream, &self->product, err) < 0)
+    return rl_kernel_fail_unsupported(err);
+  rl_kernel_record_algorithm(kernel, rl_gemm_rank(self->product), true, &self->rank);
   return 0;
 }
 

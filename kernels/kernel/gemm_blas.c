@@ -11,18 +11,18 @@
 enum { M, N, K };                                  /* sizes of the shape */
 enum { CHUNK_ELEMENTS = 1 << 16, MIN_PANEL = 16 }; /* converted by a thread at once; rows or columns of a panel */
 
-typedef struct blas {
+typedef struct blas_operands {
   void *a, *b, *c;    /* operands of the BLAS call: the kernel's buffers, or converted[] */
   void *converted[3]; /* A, B and C as float, when the kernel's type is fp16 or bf16 */
-} blas;
+} blas_operands;
 
 static void close_blas(void *engine_state) {
-  blas *own = engine_state;
-  for (int i = 0; i < 3; i++) free(own->converted[i]);
-  free(own);
+  blas_operands *operands = engine_state;
+  for (int i = 0; i < 3; i++) free(operands->converted[i]);
+  free(operands);
 }
 
-static bool converts(const rl_kernel_instance *kernel) {
+static bool needs_conversion(const rl_kernel_instance *kernel) {
   return kernel->params.dtype == RL_DTYPE_FP16 || kernel->params.dtype == RL_DTYPE_BF16;
 }
 
@@ -32,25 +32,26 @@ static bool splits_columns(const rl_kernel_instance *kernel) { return kernel->sh
 
 static int multiply_panel(void *context, int64_t first, int64_t count, uint32_t thread, rl_error *err) {
   const rl_kernel_instance *kernel = context;
-  const blas *own = kernel->engine_state;
-  const bool columns = splits_columns(kernel);
-  const int m = (int)(columns ? kernel->shape.size[M] : count), n = (int)(columns ? count : kernel->shape.size[N]);
+  const blas_operands *operands = kernel->engine_state;
+  const bool by_columns = splits_columns(kernel);
+  const int m = (int)(by_columns ? kernel->shape.size[M] : count), n = (int)(by_columns ? count : kernel->shape.size[N]);
   const int k = (int)kernel->shape.size[K], ld = (int)kernel->shape.size[N];
-  const int64_t a = columns ? 0 : first * k, b = columns ? first : 0, c = columns ? first : first * ld;
+  const int64_t a = by_columns ? 0 : first * k, b = by_columns ? first : 0, c = by_columns ? first : first * ld;
   (void)thread, (void)err;
   if (kernel->params.dtype == RL_DTYPE_FP64)
-    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, (double *)own->a + a, k, (double *)own->b + b, ld, 0,
-                (double *)own->c + c, ld);
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, (double *)operands->a + a, k, (double *)operands->b + b,
+                ld, 0, (double *)operands->c + c, ld);
   else
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, (float *)own->a + a, k, (float *)own->b + b, ld, 0,
-                (float *)own->c + c, ld);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, (float *)operands->a + a, k, (float *)operands->b + b, ld,
+                0, (float *)operands->c + c, ld);
   return 0;
 }
 
 static int multiply_all(rl_kernel_instance *kernel, rl_error *err) {
-  const int64_t panels = rl_thread_pool_count(kernel->threads), side = kernel->shape.size[splits_columns(kernel) ? N : M];
+  const int64_t panels = rl_thread_pool_thread_count(kernel->thread_pool),
+                side = kernel->shape.size[splits_columns(kernel) ? N : M];
   const int64_t share = (side + panels - 1) / panels, panel = share < MIN_PANEL ? MIN_PANEL : share;
-  return rl_parallel_for(kernel->threads, kernel->base.device, side, panel, multiply_panel, kernel, err);
+  return rl_parallel_for(kernel->thread_pool, kernel->base.device, side, panel, multiply_panel, kernel, err);
 }
 
 /* --- converting -------------------------------------------------------------------------------------------------------- */
@@ -78,19 +79,19 @@ static int narrow(void *context, int64_t first, int64_t count, uint32_t thread, 
 static int convert(rl_kernel_instance *kernel, rl_parallel_function *function, void *half, void *single, int64_t count,
                    rl_error *err) {
   conversion c = {kernel->params.dtype, half, single};
-  return rl_parallel_for(kernel->threads, kernel->base.device, count, CHUNK_ELEMENTS, function, &c, err);
+  return rl_parallel_for(kernel->thread_pool, kernel->base.device, count, CHUNK_ELEMENTS, function, &c, err);
 }
 
 static int enqueue(void *arg, rl_stream stream, rl_error *err) {
   rl_kernel_instance *kernel = arg;
-  const rl_kernel_family *family = kernel->params.family;
-  const blas *own = kernel->engine_state;
+  const rl_kernel_operator *op = kernel->params.op;
+  const blas_operands *operands = kernel->engine_state;
   (void)stream;
-  if (!converts(kernel)) return multiply_all(kernel, err);
-  return convert(kernel, widen, kernel->in[0], own->a, family->input_elements(&kernel->shape, 0), err) < 0 ||
-                 convert(kernel, widen, kernel->in[1], own->b, family->input_elements(&kernel->shape, 1), err) < 0 ||
+  if (!needs_conversion(kernel)) return multiply_all(kernel, err);
+  return convert(kernel, widen, kernel->in[0], operands->a, op->input_elements(&kernel->shape, 0), err) < 0 ||
+                 convert(kernel, widen, kernel->in[1], operands->b, op->input_elements(&kernel->shape, 1), err) < 0 ||
                  multiply_all(kernel, err) < 0 ||
-                 convert(kernel, narrow, kernel->out, own->c, family->output_elements(&kernel->shape), err) < 0
+                 convert(kernel, narrow, kernel->out, operands->c, op->output_elements(&kernel->shape), err) < 0
              ? -1
              : 0;
 }
@@ -98,21 +99,21 @@ static int enqueue(void *arg, rl_stream stream, rl_error *err) {
 /* --- opening ----------------------------------------------------------------------------------------------------------- */
 
 static int allocate_blas(rl_kernel_instance *kernel, rl_error *err) {
-  const rl_kernel_family *family = kernel->params.family;
-  const int64_t counts[] = {family->input_elements(&kernel->shape, 0), family->input_elements(&kernel->shape, 1),
-                            family->output_elements(&kernel->shape)};
-  blas *own = calloc(1, sizeof *own);
-  bool failed = own == NULL;
-  if (failed) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a product");
-  kernel->engine_state = own;
+  const rl_kernel_operator *op = kernel->params.op;
+  const int64_t counts[] = {op->input_elements(&kernel->shape, 0), op->input_elements(&kernel->shape, 1),
+                            op->output_elements(&kernel->shape)};
+  blas_operands *operands = calloc(1, sizeof *operands);
+  bool failed = operands == NULL;
+  if (failed) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a product");
+  kernel->engine_state = operands;
   kernel->engine_close = close_blas;
-  for (int i = 0; i < 3 && converts(kernel); i++)
-    failed |= (own->converted[i] = malloc((size_t)counts[i] * sizeof(float))) == NULL;
-  if (failed) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a product's numbers as float");
-  own->a = converts(kernel) ? own->converted[0] : kernel->in[0];
-  own->b = converts(kernel) ? own->converted[1] : kernel->in[1];
-  own->c = converts(kernel) ? own->converted[2] : kernel->out;
-  openblas_set_num_threads(1); /* multiply_panel runs on our own threads */
+  for (int i = 0; i < 3 && needs_conversion(kernel); i++)
+    failed |= (operands->converted[i] = malloc((size_t)counts[i] * sizeof(float))) == NULL;
+  if (failed) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a product's numbers as float");
+  operands->a = needs_conversion(kernel) ? operands->converted[0] : kernel->in[0];
+  operands->b = needs_conversion(kernel) ? operands->converted[1] : kernel->in[1];
+  operands->c = needs_conversion(kernel) ? operands->converted[2] : kernel->out;
+  openblas_set_num_threads(1); /* multiply_panel runs on the threads of the pool */
   return 0;
 }
 

@@ -5,78 +5,82 @@
 
 #include "kernel/parallel.h"
 
-int64_t rl_kernel_segment_elements(const rl_kernel_instance *kernel) {
-  const rl_kernel_family *family = kernel->params.family;
-  return family->output_elements(&kernel->shape) / family->segments(&kernel->shape);
+int64_t rl_kernel_elements_per_output_segment(const rl_kernel_instance *kernel) {
+  const rl_kernel_operator *op = kernel->params.op;
+  return op->output_elements(&kernel->shape) / op->output_segment_count(&kernel->shape);
 }
 
-int64_t rl_kernel_segments_per_elements(const rl_kernel_instance *kernel, int64_t elements) {
-  const int64_t segment_elements = rl_kernel_segment_elements(kernel);
+int64_t rl_kernel_output_segments_for_elements(const rl_kernel_instance *kernel, int64_t elements) {
+  const int64_t segment_elements = rl_kernel_elements_per_output_segment(kernel);
   return segment_elements < elements ? elements / segment_elements : 1;
 }
 
-typedef struct window {
+typedef struct window { /* the range of an input's elements that output segments read */
   int64_t start, elements;
 } window;
 
 static window find_window(const rl_kernel_instance *kernel, uint32_t input, int64_t first, int64_t count) {
   window result;
-  kernel->params.family->input_window(&kernel->shape, input, first, count, &result.start, &result.elements);
+  kernel->params.op->input_window(&kernel->shape, input, first, count, &result.start, &result.elements);
   return result;
 }
 
 /* --- full inputs ------------------------------------------------------------------------------------------------------- */
 
-/* True when the first and the last segment both need the whole input. */
+/* True when every output segment needs the whole input. Neither the start nor the end of the windows decreases from one segment
+ * to the next, so if the windows of the first and of the last segment are the whole input, all windows are. */
 static bool is_needed_in_full(const rl_kernel_instance *kernel, uint32_t input) {
-  const rl_kernel_family *family = kernel->params.family;
-  const int64_t elements = family->input_elements(&kernel->shape, input), last = family->segments(&kernel->shape) - 1;
+  const rl_kernel_operator *op = kernel->params.op;
+  const int64_t elements = op->input_elements(&kernel->shape, input), last = op->output_segment_count(&kernel->shape) - 1;
   return find_window(kernel, input, 0, 1).elements == elements && find_window(kernel, input, last, 1).elements == elements;
 }
 
 int rl_input_stager_open(rl_input_stager *stager, rl_error *err) {
   const rl_kernel_instance *kernel = stager->kernel;
-  const rl_kernel_family *family = kernel->params.family;
-  stager->thread_buffers = calloc(rl_thread_pool_count(kernel->threads), sizeof *stager->thread_buffers);
+  const rl_kernel_operator *op = kernel->params.op;
+  stager->thread_buffers = calloc(rl_thread_pool_thread_count(kernel->thread_pool), sizeof *stager->thread_buffers);
   bool failed = stager->thread_buffers == NULL;
-  for (uint32_t input = 0; input < family->input_count; input++) {
+  for (uint32_t input = 0; input < op->input_count; input++) {
     if (!is_needed_in_full(kernel, input)) continue;
-    stager->full_input_buffers[input] = malloc((size_t)family->input_elements(&kernel->shape, input) * stager->value_bytes);
+    stager->full_input_buffers[input] = malloc((size_t)op->input_elements(&kernel->shape, input) * stager->value_bytes);
     failed |= stager->full_input_buffers[input] == NULL;
   }
-  return failed ? rl_fail(err, RL_SYS, ENOMEM, "out of memory for the inputs of a kernel") : 0;
+  return failed ? rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the inputs of a kernel") : 0;
 }
 
 void rl_input_stager_close(rl_input_stager *stager) {
-  for (uint32_t thread = 0; stager->thread_buffers && thread < rl_thread_pool_count(stager->kernel->threads); thread++)
+  for (uint32_t thread = 0; stager->thread_buffers && thread < rl_thread_pool_thread_count(stager->kernel->thread_pool); thread++)
     free(stager->thread_buffers[thread].memory);
-  for (uint32_t input = 0; input < RL_KERNEL_MAX_INPUTS; input++) free(stager->full_input_buffers[input]);
+  for (uint32_t input = 0; input < RL_KERNEL_INPUTS_MAX; input++) free(stager->full_input_buffers[input]);
   free(stager->thread_buffers);
 }
 
-typedef struct full_input_read {
+typedef struct full_input_request {
   rl_input_stager *stager;
   uint32_t input;
-} full_input_read;
+} full_input_request;
 
 static int read_chunk(void *context, int64_t first, int64_t count, uint32_t thread, rl_error *err) {
-  const full_input_read *request = context;
+  const full_input_request *request = context;
   rl_input_stager *stager = request->stager;
   (void)thread, (void)err;
   char *buffer = (char *)stager->full_input_buffers[request->input] + (size_t)first * stager->value_bytes;
   const void *values = stager->read_input(stager->kernel, request->input, first, count, buffer);
+  /* For every chunk, read_input either fills the buffer and returns it, or returns a pointer into the input itself. In both cases
+   * the chunks are contiguous, so the pointer to the first one is the pointer to the whole input. */
   if (first == 0) stager->full_input_values[request->input] = values;
   return 0;
 }
 
 int rl_input_stager_read_full_inputs(rl_input_stager *stager, rl_error *err) {
-  enum { CHUNK_SIZE = 1 << 16 };
+  enum { CHUNK_ELEMENTS = 1 << 16 };
   const rl_kernel_instance *kernel = stager->kernel;
-  for (uint32_t input = 0; input < RL_KERNEL_MAX_INPUTS; input++) {
-    full_input_read request = {stager, input};
+  for (uint32_t input = 0; input < RL_KERNEL_INPUTS_MAX; input++) {
+    full_input_request request = {stager, input};
     if (stager->full_input_buffers[input] == NULL) continue;
-    const int64_t elements = kernel->params.family->input_elements(&kernel->shape, input);
-    if (rl_parallel_for(kernel->threads, kernel->base.device, elements, CHUNK_SIZE, read_chunk, &request, err) < 0) return -1;
+    const int64_t elements = kernel->params.op->input_elements(&kernel->shape, input);
+    if (rl_parallel_for(kernel->thread_pool, kernel->base.device, elements, CHUNK_ELEMENTS, read_chunk, &request, err) < 0)
+      return -1;
   }
   return 0;
 }
@@ -86,17 +90,17 @@ int rl_input_stager_read_full_inputs(rl_input_stager *stager, rl_error *err) {
 static int grow_buffer(rl_thread_buffer *buffer, size_t bytes, rl_error *err) {
   if (bytes <= buffer->bytes) return 0;
   void *memory = realloc(buffer->memory, bytes);
-  if (memory == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for %zu bytes of a kernel's values", bytes);
+  if (memory == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for %zu bytes of a kernel's values", bytes);
   *buffer = (rl_thread_buffer){memory, bytes};
   return 0;
 }
 
 /* For each input, finds the range of elements (the window) that output segments [first, first + count) read. An input that is
  * already held in full gets an empty window. Returns the number of elements of the windows and the segments together. */
-static int64_t find_windows(const rl_input_stager *stager, int64_t first, int64_t count, window windows[RL_KERNEL_MAX_INPUTS]) {
+static int64_t find_windows(const rl_input_stager *stager, int64_t first, int64_t count, window windows[RL_KERNEL_INPUTS_MAX]) {
   const rl_kernel_instance *kernel = stager->kernel;
-  int64_t values = count * rl_kernel_segment_elements(kernel);
-  for (uint32_t input = 0; input < kernel->params.family->input_count; input++) {
+  int64_t values = count * rl_kernel_elements_per_output_segment(kernel);
+  for (uint32_t input = 0; input < kernel->params.op->input_count; input++) {
     const bool is_full = stager->full_input_buffers[input] != NULL;
     windows[input] = is_full ? (window){0, 0} : find_window(kernel, input, first, count);
     values += windows[input].elements;
@@ -107,22 +111,22 @@ static int64_t find_windows(const rl_input_stager *stager, int64_t first, int64_
 /* True when half of the segments need at most 3/4 of the values. Otherwise the halves' windows overlap so much that halving costs
  * more reading than it saves memory. */
 static bool halving_reduces_input(const rl_input_stager *stager, int64_t first, int64_t count, int64_t values) {
-  window windows[RL_KERNEL_MAX_INPUTS];
+  window windows[RL_KERNEL_INPUTS_MAX];
   return find_windows(stager, first, count / 2, windows) <= values / 4 * 3;
 }
 
-int rl_input_stager_process(rl_input_stager *stager, int64_t first, int64_t count, uint32_t thread, rl_segment_function *function,
-                            void *context, rl_error *err) {
-  window windows[RL_KERNEL_MAX_INPUTS] = {{0}};
+int rl_input_stager_process(rl_input_stager *stager, int64_t first, int64_t count, uint32_t thread,
+                            rl_output_segment_function *function, void *context, rl_error *err) {
+  window windows[RL_KERNEL_INPUTS_MAX] = {{0}};
   const int64_t values = find_windows(stager, first, count, windows), half = count / 2;
   if (count > 1 && values > stager->max_buffer_values && halving_reduces_input(stager, first, count, values)) {
     if (rl_input_stager_process(stager, first, half, thread, function, context, err) < 0) return -1;
     return rl_input_stager_process(stager, first + half, count - half, thread, function, context, err);
   }
   if (grow_buffer(&stager->thread_buffers[thread], (size_t)values * stager->value_bytes, err) < 0) return -1;
-  const void *in[RL_KERNEL_MAX_INPUTS];
+  const void *in[RL_KERNEL_INPUTS_MAX];
   char *buffer = stager->thread_buffers[thread].memory;
-  for (uint32_t input = 0; input < RL_KERNEL_MAX_INPUTS; input++) {
+  for (uint32_t input = 0; input < RL_KERNEL_INPUTS_MAX; input++) {
     in[input] = stager->full_input_values[input];
     if (windows[input].elements == 0) continue;
     in[input] = stager->read_input(stager->kernel, input, windows[input].start, windows[input].elements, buffer);

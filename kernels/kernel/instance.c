@@ -15,9 +15,9 @@ RL_DEFINE_CLEANUP(free_memory, void *, free, NULL)
 int rl_kernel_supports(const void *params, rl_error *err) {
   const rl_kernel_params *request = params;
   rl_kernel_shape shape;
-  return rl_kernel_dtype_check(request->family, request->dtype, err) < 0 || rl_kernel_params_shape(request, &shape, err) < 0 ||
-                 rl_kernel_variant_find(request->family, request->variant, err) < 0 ||
-                 rl_kernel_build_find(request->family, request->build, err) < 0
+  return rl_kernel_dtype_check(request->op, request->dtype, err) < 0 || rl_kernel_params_shape(request, &shape, err) < 0 ||
+                 rl_kernel_variant_find(request->op, request->variant, err) < 0 ||
+                 rl_kernel_build_find(request->op, request->build, err) < 0
              ? -1
              : 0;
 }
@@ -41,16 +41,16 @@ static int fill_chunk(void *context, int64_t first, int64_t count, uint32_t thre
 }
 
 static int fill_input(rl_kernel_instance *self, uint32_t input, rl_error *err) {
-  const int64_t elements = self->params.family->input_elements(&self->shape, input);
+  const int64_t elements = self->params.op->input_elements(&self->shape, input);
   const size_t size = rl_dtype_size(self->params.dtype);
   const int64_t stage_elements = STAGE_BYTES / (int64_t)size < elements ? STAGE_BYTES / (int64_t)size : elements;
   rl_device *device = self->base.device;
-  rl_auto(free_memory) void *memory = malloc((size_t)stage_elements * size);
-  if (memory == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for filling a kernel's buffers");
+  RL_CLEANUP(free_memory) void *memory = malloc((size_t)stage_elements * size);
+  if (memory == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for filling a kernel's buffers");
   for (int64_t start = 0; start < elements; start += stage_elements) {
     const int64_t count = elements - start < stage_elements ? elements - start : stage_elements;
     stage s = {self, input, start, memory};
-    if (rl_parallel_for(self->threads, device, count, CHUNK_ELEMENTS, fill_chunk, &s, err) < 0 ||
+    if (rl_parallel_for(self->thread_pool, device, count, CHUNK_ELEMENTS, fill_chunk, &s, err) < 0 ||
         device->ops->upload(device, (char *)self->in[input] + (size_t)start * size, memory, (size_t)count * size, err) < 0)
       return -1;
   }
@@ -58,10 +58,10 @@ static int fill_input(rl_kernel_instance *self, uint32_t input, rl_error *err) {
 }
 
 static int allocate_inputs(rl_kernel_instance *self, rl_error *err) {
-  const rl_kernel_family *family = self->params.family;
+  const rl_kernel_operator *op = self->params.op;
   rl_device *device = self->base.device;
-  for (uint32_t i = 0; i < family->input_count; i++) {
-    size_t bytes = (size_t)family->input_elements(&self->shape, i) * rl_dtype_size(self->params.dtype);
+  for (uint32_t i = 0; i < op->input_count; i++) {
+    size_t bytes = (size_t)op->input_elements(&self->shape, i) * rl_dtype_size(self->params.dtype);
     if (device->ops->allocate(device, RL_MEMORY_DATASET, bytes, &self->in[i], err) < 0 || fill_input(self, i, err) < 0) return -1;
   }
   return 0;
@@ -69,7 +69,7 @@ static int allocate_inputs(rl_kernel_instance *self, rl_error *err) {
 
 static int allocate_buffers(rl_kernel_instance *self, rl_error *err) {
   rl_device *device = self->base.device;
-  const size_t bytes = (size_t)self->params.family->output_elements(&self->shape) * rl_dtype_size(self->params.dtype);
+  const size_t bytes = (size_t)self->params.op->output_elements(&self->shape) * rl_dtype_size(self->params.dtype);
   if (allocate_inputs(self, err) < 0 || device->ops->allocate(device, RL_MEMORY_ACTIVATIONS, bytes, &self->out, err) < 0)
     return -1;
   return rl_kernel_poison(self, err); /* also makes the pages of host memory resident */
@@ -93,9 +93,9 @@ static void close_instance(rl_instance *instance) {
   rl_kernel_instance *self = (rl_kernel_instance *)instance;
   rl_device *device = instance->device;
   if (self->engine_close) self->engine_close(self->engine_state);
-  for (uint32_t i = 0; i < RL_KERNEL_MAX_INPUTS; i++) device->ops->release(device, self->in[i]);
+  for (uint32_t i = 0; i < RL_KERNEL_INPUTS_MAX; i++) device->ops->release(device, self->in[i]);
   device->ops->release(device, self->out);
-  rl_thread_pool_close(self->threads);
+  rl_thread_pool_close(self->thread_pool);
   free(self);
 }
 
@@ -110,19 +110,20 @@ int rl_kernel_open(rl_device *device, const void *params, int (*enqueue)(void *a
                    rl_kernel_instance **instance, rl_error *err) {
   if (rl_kernel_supports(params, err) < 0) return -1;
   rl_kernel_instance *self = calloc(1, sizeof *self);
-  if (!self) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a kernel");
+  if (!self) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a kernel");
   self->params = *(const rl_kernel_params *)params;
-  const rl_kernel_family *family = self->params.family;
-  self->variant = rl_kernel_variant_find(family, self->params.variant, err);
-  self->launch = (rl_launch){.name = family->workload.name, .nvtx_range = "kernel", .enqueue = enqueue, .arg = self};
+  const rl_kernel_operator *op = self->params.op;
+  self->variant = rl_kernel_variant_find(op, self->params.variant, err);
+  self->launch = (rl_launch){.name = op->workload.name, .nvtx_range = "kernel", .enqueue = enqueue, .arg = self};
   self->sequence =
       (rl_sequence){.name = "launch", .launches = &self->launch, .launch_count = 1, .repeat = (uint64_t)self->params.samples};
   self->base = (rl_instance){.ops = &operations,
                              .device = device,
                              .deterministic = true,
                              .iteration = {.name = "kernel", .sequences = &self->sequence, .sequence_count = 1}};
-  self->threads = rl_thread_pool_open(device->threads, err);
-  if (self->threads == NULL || rl_kernel_params_shape(&self->params, &self->shape, err) < 0 || allocate_buffers(self, err) < 0) {
+  self->thread_pool = rl_thread_pool_open(device->threads, err);
+  if (self->thread_pool == NULL || rl_kernel_params_shape(&self->params, &self->shape, err) < 0 ||
+      allocate_buffers(self, err) < 0) {
     close_instance(&self->base);
     return -1;
   }

@@ -1,5 +1,5 @@
-/* An instance of a kernel family on an open device: buffers, launch and check, shared by the engines of all devices. Inputs are
- * generated from the seed. The check compares the output with the family's reference. */
+/* An instance of a kernel operator on an open device: buffers, launch and check, shared by the engines of all devices. Inputs are
+ * generated from the seed. The check compares the output with the operator's reference. */
 #ifndef RL_KERNELS_KERNEL_INSTANCE_H
 #define RL_KERNELS_KERNEL_INSTANCE_H
 
@@ -13,11 +13,11 @@ typedef struct rl_kernel_instance {
   rl_instance base;
   rl_kernel_params params;
   rl_kernel_shape shape;
-  int variant;                          /* index into family->variants */
-  void *in[RL_KERNEL_MAX_INPUTS], *out; /* on the device */
+  int variant;                          /* index into params.op->variants */
+  void *in[RL_KERNEL_INPUTS_MAX], *out; /* on the device */
   rl_launch launch;
   rl_sequence sequence;
-  struct rl_thread_pool *threads;           /* of the host, to generate inputs and to check */
+  struct rl_thread_pool *thread_pool;       /* of the host, to generate inputs and to check */
   void *engine_state;                       /* state of the engine; engine_close releases it */
   void (*engine_close)(void *engine_state); /* NULL: nothing to release */
 } rl_kernel_instance;

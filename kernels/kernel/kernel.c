@@ -8,10 +8,10 @@
 #include "base/json.h"
 #include "hash.h"
 
-#define FAMILY(NAME) &rl_kernel_##NAME,
-#define FAMILY_NAME(NAME) #NAME,
-const rl_kernel_family *const rl_kernel_families[] = {RL_KERNEL_FAMILIES(FAMILY) NULL};
-const char *const rl_kernel_names[] = {RL_KERNEL_FAMILIES(FAMILY_NAME) NULL};
+#define OPERATOR(NAME) &rl_kernel_##NAME,
+#define OPERATOR_NAME(NAME) #NAME,
+const rl_kernel_operator *const rl_kernel_operators[] = {RL_KERNEL_OPERATORS(OPERATOR) NULL};
+const char *const rl_kernel_names[] = {RL_KERNEL_OPERATORS(OPERATOR_NAME) NULL};
 
 /* --- parameters -------------------------------------------------------------------------------------------------------- */
 
@@ -25,28 +25,28 @@ const rl_field rl_kernel_params_fields[] = {
     RL_FIELD(rl_kernel_params, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0, .summary = "seed of the inputs"),
     {0}};
 
-void rl_kernel_defaults(rl_kernel_params *params, const rl_kernel_family *family) {
+void rl_kernel_defaults(rl_kernel_params *params, const rl_kernel_operator *op) {
   memset(params, 0, sizeof *params); /* padding too: parameters are compared as bytes */
-  params->family = family;
+  params->op = op;
   params->dtype = RL_DTYPE_FP32;
   params->samples = 20;
   params->seed = 1;
-  snprintf(params->variant, sizeof params->variant, "%s", family->variants[0]);
+  snprintf(params->variant, sizeof params->variant, "%s", op->variants[0]);
 }
 
-static int sizes_in_bounds(const rl_kernel_family *family, const rl_kernel_shape *shape, rl_error *err) {
-  if (family->output_elements(shape) > RL_KERNEL_ELEMENTS_MAX)
+static int sizes_in_bounds(const rl_kernel_operator *op, const rl_kernel_shape *shape, rl_error *err) {
+  if (op->output_elements(shape) > RL_KERNEL_ELEMENTS_MAX)
     return rl_fail_at(err, "/shape", "the output may have at most %d elements", RL_KERNEL_ELEMENTS_MAX);
-  for (uint32_t input = 0; input < family->input_count; input++)
-    if (family->input_elements(shape, input) > RL_KERNEL_ELEMENTS_MAX)
+  for (uint32_t input = 0; input < op->input_count; input++)
+    if (op->input_elements(shape, input) > RL_KERNEL_ELEMENTS_MAX)
       return rl_fail_at(err, "/shape", "an input may have at most %d elements", RL_KERNEL_ELEMENTS_MAX);
   return 0;
 }
 
-int rl_kernel_shape_decode(const rl_kernel_family *family, const cJSON *object, rl_kernel_shape *shape, rl_error *err) {
+int rl_kernel_shape_decode(const rl_kernel_operator *op, const cJSON *object, rl_kernel_shape *shape, rl_error *err) {
   rl_kernel_shape decoded = {{1, 1, 1, 1, 1, 1, 1, 1}};
-  if (rl_fields_decode(family->shape_fields, object, "/shape", &decoded, sizeof decoded, err) < 0 ||
-      (family->shape_check != NULL && family->shape_check(&decoded, err) < 0) || sizes_in_bounds(family, &decoded, err) < 0)
+  if (rl_fields_decode(op->shape_fields, object, "/shape", &decoded, sizeof decoded, err) < 0 ||
+      (op->shape_check != NULL && op->shape_check(&decoded, err) < 0) || sizes_in_bounds(op, &decoded, err) < 0)
     return -1;
   *shape = decoded;
   return 0;
@@ -55,7 +55,7 @@ int rl_kernel_shape_decode(const rl_kernel_family *family, const cJSON *object, 
 int rl_kernel_params_shape(const rl_kernel_params *params, rl_kernel_shape *shape, rl_error *err) {
   cJSON *object = rl_json_parse(params->shape, strlen(params->shape), err);
   if (object == NULL) return -1;
-  int rc = rl_kernel_shape_decode(params->family, object, shape, err);
+  int rc = rl_kernel_shape_decode(params->op, object, shape, err);
   cJSON_Delete(object);
   return rc;
 }
@@ -69,62 +69,61 @@ static void append(char *text, size_t size, const char *format, ...) {
   va_end(arguments);
 }
 
-static void list_dtypes(const rl_kernel_family *family, char *text, size_t size) {
-  for (int dtype = 0; dtype < RL_DTYPES; dtype++)
-    if (family->dtypes & 1u << dtype) append(text, size, "%s%s", text[0] != '\0' ? ", " : "", rl_dtype_names[dtype]);
+static void list_dtypes(const rl_kernel_operator *op, char *text, size_t size) {
+  for (int dtype = 0; dtype < RL_DTYPE_COUNT; dtype++)
+    if (op->dtypes & 1u << dtype) append(text, size, "%s%s", text[0] != '\0' ? ", " : "", rl_dtype_names[dtype]);
 }
 
-static void list_builds(const rl_kernel_family *family, char *text, size_t size) {
-  for (int i = 0; family->builds != NULL && family->builds[i] != NULL; i++)
-    append(text, size, "%s%s", i > 0 ? ", " : "", family->builds[i]);
+static void list_builds(const rl_kernel_operator *op, char *text, size_t size) {
+  for (int i = 0; op->builds != NULL && op->builds[i] != NULL; i++) append(text, size, "%s%s", i > 0 ? ", " : "", op->builds[i]);
 }
 
-static void list_variants(const rl_kernel_family *family, char *text, size_t size) {
-  for (int i = 0; family->variants[i] != NULL; i++)
-    append(text, size, "%s%s%s", i > 0 ? ", " : "", family->variants[i], family->gpu_only_variants & 1u << i ? " (GPU)" : "");
+static void list_variants(const rl_kernel_operator *op, char *text, size_t size) {
+  for (int i = 0; op->variants[i] != NULL; i++)
+    append(text, size, "%s%s%s", i > 0 ? ", " : "", op->variants[i], op->gpu_only_variants & 1u << i ? " (GPU)" : "");
 }
 
-int rl_kernel_dtype_check(const rl_kernel_family *family, int dtype, rl_error *err) {
+int rl_kernel_dtype_check(const rl_kernel_operator *op, int dtype, rl_error *err) {
   char names[128] = "";
-  if (family->dtypes & 1u << dtype) return 0;
-  list_dtypes(family, names, sizeof names);
-  return rl_fail_at(err, "/dtype", "dtype of %s must be one of: %s", family->workload.name, names);
+  if (op->dtypes & 1u << dtype) return 0;
+  list_dtypes(op, names, sizeof names);
+  return rl_fail_at(err, "/dtype", "dtype of %s must be one of: %s", op->workload.name, names);
 }
 
-int rl_kernel_variant_find(const rl_kernel_family *family, const char *name, rl_error *err) {
+int rl_kernel_variant_find(const rl_kernel_operator *op, const char *name, rl_error *err) {
   char names[192] = "";
-  for (int i = 0; family->variants[i] != NULL; i++)
-    if (strcmp(family->variants[i], name) == 0) return i;
-  list_variants(family, names, sizeof names);
-  return rl_fail_at(err, "/variant", "variant of %s must be one of: %s", family->workload.name, names);
+  for (int i = 0; op->variants[i] != NULL; i++)
+    if (strcmp(op->variants[i], name) == 0) return i;
+  list_variants(op, names, sizeof names);
+  return rl_fail_at(err, "/variant", "variant of %s must be one of: %s", op->workload.name, names);
 }
 
-int rl_kernel_cpu_variant_check(const rl_kernel_family *family, const char *name, rl_error *err) {
-  int variant = rl_kernel_variant_find(family, name, err);
+int rl_kernel_cpu_variant_check(const rl_kernel_operator *op, const char *name, rl_error *err) {
+  int variant = rl_kernel_variant_find(op, name, err);
   if (variant < 0) return -1;
-  if (!(family->gpu_only_variants & 1u << variant)) return 0;
+  if (!(op->gpu_only_variants & 1u << variant)) return 0;
   return rl_fail_at(err, "/variant", "variant %s of %s exists only on GPUs: on the CPU its code would be that of another variant",
-                    name, family->workload.name);
+                    name, op->workload.name);
 }
 
-int rl_kernel_build_find(const rl_kernel_family *family, const char *name, rl_error *err) {
+int rl_kernel_build_find(const rl_kernel_operator *op, const char *name, rl_error *err) {
   char names[128] = "";
   if (name[0] == '\0') return 0;
-  for (int i = 0; family->builds != NULL && family->builds[i] != NULL; i++)
-    if (strcmp(family->builds[i], name) == 0) return i;
-  list_builds(family, names, sizeof names);
-  return family->builds != NULL ? rl_fail_at(err, "/build", "build of %s must be one of: %s", family->workload.name, names)
-                                : rl_fail_at(err, "/build", "%s has only one build", family->workload.name);
+  for (int i = 0; op->builds != NULL && op->builds[i] != NULL; i++)
+    if (strcmp(op->builds[i], name) == 0) return i;
+  list_builds(op, names, sizeof names);
+  return op->builds != NULL ? rl_fail_at(err, "/build", "build of %s must be one of: %s", op->workload.name, names)
+                            : rl_fail_at(err, "/build", "%s has only one build", op->workload.name);
 }
 
 /* --- descriptions ------------------------------------------------------------------------------------------------------ */
 
-typedef void describer(const rl_kernel_family *family, char *text, size_t size); /* appends to the text */
+typedef void describer(const rl_kernel_operator *op, char *text, size_t size); /* appends to the text */
 
-/* True when a family earlier in the list has the same description. */
-static bool is_described_before(const rl_kernel_family *const *family, describer *describe, const char *description) {
+/* True when an operator earlier in the list has the same description. */
+static bool is_described_before(const rl_kernel_operator *const *op, describer *describe, const char *description) {
   bool found = false;
-  for (const rl_kernel_family *const *other = rl_kernel_families; other < family && !found; other++) {
+  for (const rl_kernel_operator *const *other = rl_kernel_operators; other < op && !found; other++) {
     char text[512] = "";
     describe(*other, text, sizeof text);
     found = strcmp(text, description) == 0;
@@ -135,12 +134,12 @@ static bool is_described_before(const rl_kernel_family *const *family, describer
 /* Writes "LEAD NAME, NAME: their description; NAME: its description". */
 static void describe_each(const char *lead, describer *describe, char *text, size_t size) {
   snprintf(text, size, "%s", lead);
-  for (const rl_kernel_family *const *family = rl_kernel_families; *family != NULL; family++) {
+  for (const rl_kernel_operator *const *op = rl_kernel_operators; *op != NULL; op++) {
     char description[512] = "", other_description[512];
-    describe(*family, description, sizeof description);
-    if (description[0] == '\0' || is_described_before(family, describe, description)) continue;
-    append(text, size, "%s%s", text[strlen(lead)] != '\0' ? "; " : "", (*family)->workload.name);
-    for (const rl_kernel_family *const *other = family + 1; *other != NULL; other++) {
+    describe(*op, description, sizeof description);
+    if (description[0] == '\0' || is_described_before(op, describe, description)) continue;
+    append(text, size, "%s%s", text[strlen(lead)] != '\0' ? "; " : "", (*op)->workload.name);
+    for (const rl_kernel_operator *const *other = op + 1; *other != NULL; other++) {
       other_description[0] = '\0';
       describe(*other, other_description, sizeof other_description);
       if (strcmp(other_description, description) == 0) append(text, size, ", %s", (*other)->workload.name);
@@ -149,16 +148,14 @@ static void describe_each(const char *lead, describer *describe, char *text, siz
   }
 }
 
-static void list_sizes(const rl_kernel_family *family, char *text, size_t size) {
-  for (const rl_field *field = family->shape_fields; field->name != NULL; field++)
-    append(text, size, "%s%s (%s)", field > family->shape_fields ? ", " : "", field->name, field->summary);
+static void list_sizes(const rl_kernel_operator *op, char *text, size_t size) {
+  for (const rl_field *field = op->shape_fields; field->name != NULL; field++)
+    append(text, size, "%s%s (%s)", field > op->shape_fields ? ", " : "", field->name, field->summary);
 }
 
-static void summarize(const rl_kernel_family *family, char *text, size_t size) {
-  append(text, size, "%s", family->workload.summary);
-}
+static void summarize(const rl_kernel_operator *op, char *text, size_t size) { append(text, size, "%s", op->workload.summary); }
 
-void rl_kernel_describe_families(char *text, size_t size) { describe_each("", summarize, text, size); }
+void rl_kernel_describe_operators(char *text, size_t size) { describe_each("", summarize, text, size); }
 
 void rl_kernel_describe_shapes(char *text, size_t size) {
   describe_each("integers; no input or output may have more than 268435456 elements. ", list_sizes, text, size);
@@ -180,13 +177,12 @@ void rl_kernel_describe_builds(char *text, size_t size) {
 /* --- tolerance, inputs and cost ---------------------------------------------------------------------------------------- */
 
 double rl_kernel_tolerance(const rl_kernel_params *params, const rl_kernel_shape *shape) {
-  const rl_kernel_family *family = params->family;
+  const rl_kernel_operator *op = params->op;
   const bool uses_tensor_cores = params->dtype != RL_DTYPE_FP64 && params->dtype != RL_DTYPE_FP32;
   const double epsilon = rl_dtype_epsilon(params->dtype == RL_DTYPE_FP64 ? RL_DTYPE_FP64 : RL_DTYPE_FP32);
-  const double ulps =
-      family->tolerance_ulps(shape) + (uses_tensor_cores && family->truncation_ulps ? family->truncation_ulps(shape) : 0);
+  const double ulps = op->tolerance_ulps(shape) + (uses_tensor_cores && op->truncation_ulps ? op->truncation_ulps(shape) : 0);
   const double allowed = ulps * epsilon;
-  return allowed > 0 ? allowed + (1 + family->intermediate_roundings) * rl_dtype_epsilon(params->dtype) / 2 : 0;
+  return allowed > 0 ? allowed + (1 + op->intermediate_roundings) * rl_dtype_epsilon(params->dtype) / 2 : 0;
 }
 
 void rl_kernel_fill_input(const rl_kernel_params *params, const rl_kernel_shape *shape, uint32_t input, int64_t start,
@@ -198,22 +194,22 @@ void rl_kernel_fill_input(const rl_kernel_params *params, const rl_kernel_shape 
   for (int64_t done = 0; done < count; done += CHUNK) {
     const int64_t chunk = count - done < CHUNK ? count - done : CHUNK;
     for (int64_t i = 0; i < chunk; i++) values[i] = (double)(rl_hash64(key + (uint64_t)(start + done + i)) >> 11) * 0x1p-51 - 2;
-    if (params->family->transform_input != NULL) params->family->transform_input(shape, input, start + done, chunk, values);
+    if (params->op->transform_input != NULL) params->op->transform_input(shape, input, start + done, chunk, values);
     rl_dtype_from_double(params->dtype, values, chunk, (char *)memory + (size_t)done * size);
   }
 }
 
 rl_cost rl_kernel_cost(const void *params) {
   const rl_kernel_params *kernel = params;
-  const rl_kernel_family *family = kernel->family;
+  const rl_kernel_operator *op = kernel->op;
   const size_t size = rl_dtype_size(kernel->dtype);
   rl_kernel_shape shape;
   if (rl_kernel_params_shape(kernel, &shape, NULL) < 0) return (rl_cost){.bytes = NAN, .operations = NAN};
-  const int64_t written = family->output_elements(&shape);
+  const int64_t written = op->output_elements(&shape);
   int64_t moved = written;
-  for (uint32_t i = 0; i < family->input_count; i++) moved += family->input_elements(&shape, i);
+  for (uint32_t i = 0; i < op->input_count; i++) moved += op->input_elements(&shape, i);
   return (rl_cost){.bytes = (double)moved * (double)size,
-                   .operations = family->operations(&shape),
+                   .operations = op->operations(&shape),
                    .written_bytes = (double)written * (double)size,
                    .precision = rl_dtype_names[kernel->dtype]};
 }

@@ -1,6 +1,6 @@
-/* Single kernels as workloads of kind "kernel". A family defines what a kernel computes: its shape, inputs, variants, reference
- * in double precision and cost. It knows no device. The engines run every family: cpu.c, and cuda.h with a launcher for each
- * family. CONTRIBUTING.md says how to add one.
+/* Single kernels as workloads of kind "kernel". An operator defines what a kernel computes: its shape, inputs, variants,
+ * reference in double precision and cost. It knows no device. The engines run every operator: cpu.c, and cuda.h with a launcher
+ * for each operator. CONTRIBUTING.md says how to add one.
  *
  * The output is divided into equal contiguous segments, each of which can be computed alone: an element, a row, an image. The
  * input window of some segments is the range of an input that they need. References, the CPU engine and the check work on a few
@@ -19,25 +19,26 @@
 extern "C" {
 #endif
 
-/* The API lists the families in this order. */
+/* The API lists the operators in this order. */
 /* clang-format off */
-#define RL_KERNEL_FAMILIES(X)                                                                                                   \
+#define RL_KERNEL_OPERATORS(X)                                                                                                   \
   X(copy) X(relu) X(residual_add) X(bias_gelu) X(silu_mul) X(rope) X(softmax) X(rmsnorm) X(layernorm) X(transpose) X(reduction) \
   X(gemm) X(attention) X(conv) X(conv_dgrad) X(conv_wgrad) X(lombscargle)
 /* clang-format on */
 
 enum {
-  RL_KERNEL_MAX_SIZES = 8,         /* sizes of a shape */
-  RL_KERNEL_MAX_INPUTS = 4,        /* inputs of a kernel */
-  RL_KERNEL_SHAPE_TEXT = 256,      /* bytes of a shape as JSON */
+  RL_KERNEL_SIZES_MAX = 8,         /* sizes of a shape */
+  RL_KERNEL_INPUTS_MAX = 4,        /* inputs of a kernel */
+  RL_KERNEL_SHAPE_TEXT_SIZE = 256, /* bytes of a shape as JSON */
   RL_KERNEL_ELEMENTS_MAX = 1 << 28 /* of an input or of the output */
 };
 
 typedef struct rl_kernel_shape {
-  int64_t size[RL_KERNEL_MAX_SIZES]; /* meaning and order are the family's; sizes that it does not use are 1 */
+  int64_t size[RL_KERNEL_SIZES_MAX]; /* meaning and order are the operator's; sizes that it does not use are 1 */
 } rl_kernel_shape;
 
-/* Rows of rl_kernel_family.shape_fields for size[INDEX]: a size of at least 1, a count of at least 0, a flag. */
+/* Entries of rl_kernel_operator.shape_fields for size[INDEX]: RL_KERNEL_SIZE is at least 1, RL_KERNEL_COUNT at least 0,
+ * RL_KERNEL_FLAG true or false. */
 #define RL_KERNEL_SHAPE_FIELD(INDEX, NAME, TYPE, MINIMUM, MAXIMUM, SUMMARY)                                                     \
   {                                                                                                                             \
     .name = NAME, .type = TYPE, .offset = offsetof(rl_kernel_shape, size) + (INDEX) * sizeof(int64_t), .size = sizeof(int64_t), \
@@ -47,7 +48,7 @@ typedef struct rl_kernel_shape {
 #define RL_KERNEL_COUNT(INDEX, NAME, MAXIMUM, SUMMARY) RL_KERNEL_SHAPE_FIELD(INDEX, NAME, RL_FIELD_INT, 0, MAXIMUM, SUMMARY)
 #define RL_KERNEL_FLAG(INDEX, NAME, SUMMARY) RL_KERNEL_SHAPE_FIELD(INDEX, NAME, RL_FIELD_BOOL, 0, 0, SUMMARY)
 
-/* The types that most families support. */
+/* Bits of rl_kernel_operator.dtypes: the types that most operators support. */
 #define RL_KERNEL_FLOATS (1u << RL_DTYPE_FP64 | 1u << RL_DTYPE_FP32 | 1u << RL_DTYPE_FP16 | 1u << RL_DTYPE_BF16)
 
 /* Computes output segments [first, first + count) from their input windows. */
@@ -56,10 +57,10 @@ typedef void rl_kernel_compute_double(const rl_kernel_shape *shape, const double
 typedef void rl_kernel_compute_float(const rl_kernel_shape *shape, const float *const *in, int64_t first, int64_t count,
                                      float *out);
 
-typedef struct rl_kernel_family {
+typedef struct rl_kernel_operator {
   rl_workload workload;
   const rl_field *shape_fields; /* of rl_kernel_shape, under the API's names of the sizes */
-  /* Checks what the bounds of the single sizes do not: -1 with RL_INPUT at /shape/SIZE. NULL: nothing. */
+  /* Checks relations between sizes. -1 with RL_INPUT at /shape/SIZE. NULL: every combination is valid. */
   int (*shape_check)(const rl_kernel_shape *shape, rl_error *err);
   uint32_t dtypes;             /* bit i: rl_dtype i is supported */
   const char *const *variants; /* NULL-terminated, at most RL_RUNS_MAX; engines get the index */
@@ -73,50 +74,50 @@ typedef struct rl_kernel_family {
   int64_t (*output_elements)(const rl_kernel_shape *shape);
   /* Turns random numbers, uniform in [-2, 2), into elements [start, start + count) of the input. NULL: they are the elements. */
   void (*transform_input)(const rl_kernel_shape *shape, uint32_t input, int64_t start, int64_t count, double *values);
-  int64_t (*segments)(const rl_kernel_shape *shape); /* of the output */
+  int64_t (*output_segment_count)(const rl_kernel_shape *shape);
   /* The input window of segments [first, first + count): first element and number of elements. */
   void (*input_window)(const rl_kernel_shape *shape, uint32_t input, int64_t first, int64_t count, int64_t *start,
                        int64_t *elements);
-  rl_kernel_compute_double *reference;      /* for exactness */
-  rl_kernel_compute_double *compute_double; /* for speed, as compute_float: the CPU engine's */
-  rl_kernel_compute_float *compute_float;
+  rl_kernel_compute_double *reference;      /* exact; the check compares with it */
+  rl_kernel_compute_double *compute_double; /* fast; the CPU engine runs it for fp64 */
+  rl_kernel_compute_float *compute_float;   /* fast; the CPU engine runs it for the other types */
   double (*operations)(const rl_kernel_shape *shape);
-  double (*reference_operations)(const rl_kernel_shape *shape); /* NULL: as many as operations */
+  double (*reference_operations)(const rl_kernel_shape *shape); /* operations of reference; NULL: as many as operations */
   /* Largest relative error of a correct result, in units in the last place of the type that is computed in; 0: exact. */
   double (*tolerance_ulps)(const rl_kernel_shape *shape);
-  /* What tensor cores may add to it for tf32, fp16 and bf16, in the same units. NULL: nothing. */
+  /* What truncation by tensor cores may add to tolerance_ulps for tf32, fp16 and bf16. NULL: nothing. */
   double (*truncation_ulps)(const rl_kernel_shape *shape);
   int intermediate_roundings; /* roundings of intermediate values to the kernel's type */
-  /* Typical magnitude of an output element, for families in which cancellation can make elements much smaller: the error is then
-   * relative to this. NULL: the error is relative to the reference. */
+  /* Typical magnitude of an output element, for operators in which cancellation can make elements much smaller: the error is then
+   * relative to this magnitude. NULL: the error is relative to the reference. */
   double (*output_scale)(const rl_kernel_shape *shape);
-} rl_kernel_family;
+} rl_kernel_operator;
 
-#define RL_KERNEL_DECLARE(NAME) extern const rl_kernel_family rl_kernel_##NAME;
-RL_KERNEL_FAMILIES(RL_KERNEL_DECLARE)
+#define RL_KERNEL_DECLARE(NAME) extern const rl_kernel_operator rl_kernel_##NAME;
+RL_KERNEL_OPERATORS(RL_KERNEL_DECLARE)
 #undef RL_KERNEL_DECLARE
-extern const rl_kernel_family *const rl_kernel_families[]; /* NULL-terminated, in the order of the list */
-extern const char *const rl_kernel_names[];                /* their names, in the same order */
+extern const rl_kernel_operator *const rl_kernel_operators[]; /* NULL-terminated, in the order of the list */
+extern const char *const rl_kernel_names[];                   /* names of the operators, in the same order */
 
 typedef struct rl_kernel_params {
-  const rl_kernel_family *family; /* set by the family's defaults; not a field */
-  int dtype;                      /* rl_dtype */
+  const rl_kernel_operator *op; /* set by the operator's defaults; not a field */
+  int dtype;                    /* rl_dtype */
   char variant[32];
-  char build[16];                   /* "": the default */
-  char shape[RL_KERNEL_SHAPE_TEXT]; /* JSON object of the family's shape */
+  char build[16];                        /* "": the default */
+  char shape[RL_KERNEL_SHAPE_TEXT_SIZE]; /* JSON object of the operator's shape */
   int64_t samples, seed;
 } rl_kernel_params;
 extern const rl_field rl_kernel_params_fields[];
 
-/* For the definition of a family: sets all parameters except the shape. */
-void rl_kernel_defaults(rl_kernel_params *params, const rl_kernel_family *family);
-/* Members of rl_workload that all families share. */
+/* For the definition of an operator: sets all parameters except the shape. */
+void rl_kernel_defaults(rl_kernel_params *params, const rl_kernel_operator *op);
+/* Members of rl_workload that all operators share. */
 rl_cost rl_kernel_cost(const void *params);
 void rl_kernel_iteration_counts(const void *params, uint32_t *warmup, uint32_t *measured);
-/* Initialises the workload of a family whose definition has a function NAME_defaults. */
+/* Initialises the workload of an operator whose definition has a function NAME_defaults. */
 #define RL_KERNEL_WORKLOAD(NAME, SUMMARY)                                                         \
   {                                                                                               \
-    .name = #NAME, .kind = "kernel", .summary = SUMMARY, .fields = rl_kernel_params_fields,       \
+    .name = #NAME, .job_kind = "kernel", .summary = SUMMARY, .fields = rl_kernel_params_fields,   \
     .params_size = sizeof(rl_kernel_params), .defaults = NAME##_defaults, .cost = rl_kernel_cost, \
     .iteration_counts = rl_kernel_iteration_counts, .timing_mode = RL_TIMING_LAUNCHES             \
   }
@@ -126,24 +127,24 @@ static inline int64_t rl_kernel_saturating_mul(int64_t a, int64_t b) {
 }
 
 /* Decodes a shape and checks its bounds. -1 with RL_INPUT and a pointer at or below /shape. */
-int rl_kernel_shape_decode(const rl_kernel_family *family, const cJSON *object, rl_kernel_shape *shape, rl_error *err);
+int rl_kernel_shape_decode(const rl_kernel_operator *op, const cJSON *object, rl_kernel_shape *shape, rl_error *err);
 /* The same for params->shape. */
 int rl_kernel_params_shape(const rl_kernel_params *params, rl_kernel_shape *shape, rl_error *err);
-/* -1 with RL_INPUT at /dtype when the family does not support the type. */
-int rl_kernel_dtype_check(const rl_kernel_family *family, int dtype, rl_error *err);
+/* -1 with RL_INPUT at /dtype when the operator does not support the type. */
+int rl_kernel_dtype_check(const rl_kernel_operator *op, int dtype, rl_error *err);
 /* Returns the index of the variant; -1 with RL_INPUT at /variant. */
-int rl_kernel_variant_find(const rl_kernel_family *family, const char *name, rl_error *err);
+int rl_kernel_variant_find(const rl_kernel_operator *op, const char *name, rl_error *err);
 /* -1 with RL_INPUT at /variant when the CPU does not have the variant. */
-int rl_kernel_cpu_variant_check(const rl_kernel_family *family, const char *name, rl_error *err);
+int rl_kernel_cpu_variant_check(const rl_kernel_operator *op, const char *name, rl_error *err);
 /* Returns the index of the build, 0 for ""; -1 with RL_INPUT at /build. */
-int rl_kernel_build_find(const rl_kernel_family *family, const char *name, rl_error *err);
-/* For rl_field.describe: list for each family what it computes, its sizes, types, variants and builds. */
-void rl_kernel_describe_families(char *text, size_t size);
+int rl_kernel_build_find(const rl_kernel_operator *op, const char *name, rl_error *err);
+/* For rl_field.describe: list for each operator what it computes, its sizes, types, variants and builds. */
+void rl_kernel_describe_operators(char *text, size_t size);
 void rl_kernel_describe_shapes(char *text, size_t size);
 void rl_kernel_describe_dtypes(char *text, size_t size);
 void rl_kernel_describe_variants(char *text, size_t size);
 void rl_kernel_describe_builds(char *text, size_t size);
-/* Returns the largest ‖result − reference‖ / ‖reference‖ of a correct result: the family's tolerance, in double for fp64 and in
+/* Returns the largest ‖result − reference‖ / ‖reference‖ of a correct result: the operator's tolerance, in double for fp64 and in
  * float for all other types, and half a unit in the last place for each rounding to the type. */
 double rl_kernel_tolerance(const rl_kernel_params *params, const rl_kernel_shape *shape);
 /* Generates elements [start, start + count) of an input in the kernel's type, from the seed. Any range can be generated at any

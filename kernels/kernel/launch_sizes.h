@@ -8,7 +8,7 @@
 static inline uint32_t ceil_div(uint32_t count, uint32_t divisor) { return (count + divisor - 1) / divisor; }
 
 /* The smallest power of two that is at least `minimum`. */
-static inline uint32_t power_of_two_from(uint32_t minimum) {
+static inline uint32_t bit_ceil(uint32_t minimum) {
   uint32_t power = 1;
   while (power < minimum) power *= 2;
   return power;

@@ -1,4 +1,4 @@
-/* Shared by the families that CUDA libraries compute: cuBLASLt and cuDNN. */
+/* Shared by the operators that CUDA libraries compute: cuBLASLt and cuDNN. */
 #ifndef RL_KERNELS_KERNEL_LIBRARY_CUH
 #define RL_KERNELS_KERNEL_LIBRARY_CUH
 
@@ -8,11 +8,11 @@
 #include "kernel/cuda.h"
 #include "library/tune.h"
 
-enum { RL_HEURISTIC, RL_SEARCHED }; /* indices of the variants */
+enum { RL_VARIANT_HEURISTIC, RL_VARIANT_SEARCHED }; /* indices of the variants */
 
-/* Always returns -1. Turns an error "not supported" of a library into an RL_INPUT error at /shape: the request asks for what the
- * library cannot do. */
-static inline int rl_kernel_refuse_unsupported(rl_error *err) {
+/* Always returns -1. Turns a library's error NOT_SUPPORTED into an RL_INPUT error at /shape: the request asks for a shape that
+ * the library cannot compute. */
+static inline int rl_kernel_fail_unsupported(rl_error *err) {
   char reason[sizeof err->message];
   if ((err->domain != RL_CUDNN || err->code != CUDNN_STATUS_NOT_SUPPORTED) &&
       (err->domain != RL_CUBLAS || err->code != CUBLAS_STATUS_NOT_SUPPORTED))
@@ -21,16 +21,16 @@ static inline int rl_kernel_refuse_unsupported(rl_error *err) {
   return rl_fail_at(err, "/shape", "%s", reason);
 }
 
-/* Records the chosen algorithm in the instance. rank: its place in the heuristic's order. fixed_order: it adds in the same order
- * each time. measurement: owned by the engine; filled here. */
-static inline void rl_kernel_note_choice(rl_kernel_instance *kernel, int64_t rank, bool fixed_order,
-                                         rl_open_measurement *measurement) {
+/* Records the chosen algorithm in the instance. rank: its place in the heuristic's order. adds_in_fixed_order: each run adds in
+ * the same order. measurement: owned by the engine; filled here. */
+static inline void rl_kernel_record_algorithm(rl_kernel_instance *kernel, int64_t rank, bool adds_in_fixed_order,
+                                              rl_open_measurement *measurement) {
   rl_instance *instance = &kernel->base;
   *measurement = {"algorithm_rank", (double)rank, NULL};
   instance->open_measurements = measurement;
   instance->open_measurement_count = 1;
-  if (!fixed_order) instance->deterministic_note = "the library's engine adds in no fixed order";
-  else if (kernel->variant == RL_SEARCHED) instance->deterministic_note = rl_choices_note();
+  if (!adds_in_fixed_order) instance->deterministic_note = "the library's engine adds in no fixed order";
+  else if (kernel->variant == RL_VARIANT_SEARCHED) instance->deterministic_note = rl_tuning_cache_nondeterminism_reason();
   instance->deterministic = !instance->deterministic_note;
 }
 

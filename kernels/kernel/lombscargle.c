@@ -7,16 +7,16 @@
  *
  * A segment is a frequency. Times are uniform in [0, 10π); frequencies are equally spaced from 0.01 to 10.
  *
- * Variants: those of the talk "GPU accelerating SciPy signal with Numba and CuPy", and uniform.
+ * Variants (the first five from the talk "GPU accelerating SciPy signal with Numba and CuPy"):
  *   template          constants are double literals, so that float kernels compute partly in double
  *   typed             constants have the kernel's type
  *   fast_math         typed with approximate functions (-use_fast_math)
  *   launch_bounds     fast_math with __launch_bounds__ of the block size
  *   capped_registers  fast_math with a maximum number of registers (-maxrregcount)
- *   uniform           makes use of the equal spacing of frequencies: see lombscargle_kernels.cu
+ *   uniform           uses that frequencies are equally spaced: see lombscargle_kernels.cu
  * The CPU has template and uniform.
- * Builds: fatbin was compiled with the program; nvrtc is compiled when the instance is opened; nvrtc_cached is too, unless the
- * cache already has it. */
+ * Builds: fatbin was compiled with the program; nvrtc is compiled when the instance is opened; nvrtc_cached is read from
+ * the cache, or compiled like nvrtc when the cache does not have it. */
 #include "kernel/lombscargle.h"
 
 #include <math.h>
@@ -75,7 +75,8 @@ static void reference(const rl_kernel_shape *shape, const double *const *in, int
   for (int64_t i = 0; i < count; i++) out[i] = power_by_definition(in[FREQUENCY][i], shape->size[SAMPLES], in[TIME], in[VALUE]);
 }
 
-enum { RUN = 32, RUNS = 16, SPAN = RUN * RUNS }; /* in frequencies; see loops/lombscargle.h */
+/* See loops/lombscargle.h. */
+enum { GROUP_FREQUENCIES = 32, GROUPS_PER_CHUNK = 16, CHUNK_FREQUENCIES = GROUP_FREQUENCIES * GROUPS_PER_CHUNK };
 #define LOOPS "kernel/loops/lombscargle.h"
 #include "kernel/float_and_double.h"
 
@@ -98,7 +99,7 @@ static int shape_check(const rl_kernel_shape *shape, rl_error *err) {
 
 static void lombscargle_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_lombscargle); }
 
-const rl_kernel_family rl_kernel_lombscargle = {
+const rl_kernel_operator rl_kernel_lombscargle = {
     .workload = RL_KERNEL_WORKLOAD(lombscargle, "Lomb-Scargle periodogram of samples at uneven times"),
     .shape_fields = sizes,
     .shape_check = shape_check,
@@ -110,7 +111,7 @@ const rl_kernel_family rl_kernel_lombscargle = {
     .input_elements = input_elements,
     .transform_input = transform_input,
     .output_elements = output_elements,
-    .segments = output_elements,
+    .output_segment_count = output_elements,
     .input_window = window,
     .reference = reference,
     .compute_double = in_double,

@@ -1,7 +1,7 @@
-/* The engine "cuda" of the Lomb-Scargle family: lombscargle_kernels.cu in six versions for each type (lombscargle_versions.txt),
- * each from a fatbin built with the program or compiled by NVRTC. Time per launch on an H200 for fp32, 114 samples and 2^20
- * frequencies, in µs: template 227, typed 221, fast_math 79, launch_bounds 79, capped_registers 79, uniform 7.3
- * (docs/measurements/h200-lombscargle.md). */
+/* The engine "cuda" of the Lomb-Scargle operator: lombscargle_kernels.cu in six versions for each type
+ * (lombscargle_versions.txt), each from a fatbin built with the program or compiled by NVRTC. Time per launch on an H200 for
+ * fp32, 114 samples and 2^20 frequencies, in µs: template 227, typed 221, fast_math 79, launch_bounds 79, capped_registers 79,
+ * uniform 7.3 (docs/measurements/h200-lombscargle.md). */
 #include "kernel/lombscargle.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 extern "C" const rl_embedded rl_lombscargle_text[], rl_lombscargle_versions[], rl_lombscargle_fatbins[];
 
 enum { BLOCK = 128, BLOCKS_PER_SM = 20, MAX_FREQUENCIES_PER_BLOCK = 1024 };
-enum { BUILD_FATBIN = 0, BUILD_NVRTC_CACHED = 2 }; /* indices of the family's builds */
+enum { BUILD_FATBIN = 0, BUILD_NVRTC_CACHED = 2 }; /* indices of the operator's builds */
 enum { MAX_OPTIONS = 8 };
 /* Limit of |2 t (w - w0)| in a block of the kernel `uniform`: with the orders of lombscargle_versions.txt the error of the
  * expansion is then below a unit in the last place. */
@@ -34,9 +34,9 @@ typedef struct version { /* a line of lombscargle_versions.txt */
 typedef struct engine {
   cudaLibrary_t library;
   cudaKernel_t kernel;
-  bool uniform; /* the kernel is `uniform`, else `periodogram` */
+  bool is_uniform; /* the kernel is `uniform`, else `periodogram` */
   int samples, frequencies, blocks;
-  int per_block; /* frequencies, of uniform */
+  int frequencies_per_block; /* of the kernel `uniform` */
   double first, step, origin;
   rl_open_measurement measurements[4];
 } engine;
@@ -68,17 +68,17 @@ static int find_fatbin(const version *v, const void **image, rl_error *err) {
       *image = fatbin->text;
       return 0;
     }
-  return rl_fail(err, RL_SYS, ENOENT, "there is no fatbin %s", name);
+  return rl_fail(err, RL_ERRNO, ENOENT, "there is no fatbin %s", name);
 }
 
 /* Compiles by NVRTC for the compute capability of the instance's device. */
-static int compile(const rl_kernel_instance *instance, const version *v, const char *entry, bool cached, rl_nvrtc_result *result,
-                   rl_error *err) {
+static int compile(const rl_kernel_instance *instance, const version *v, const char *entry, bool use_cache,
+                   rl_nvrtc_result *result, rl_error *err) {
   int major = 0, minor = 0, index = instance->base.device->index;
   char arch[16];
-  const char *what = "asking for the compute capability";
-  if (rl_cuda_ok(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index), what, err) < 0) return -1;
-  if (rl_cuda_ok(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index), what, err) < 0) return -1;
+  const char *operation = "reading the compute capability";
+  if (rl_cuda_check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index), operation, err) < 0) return -1;
+  if (rl_cuda_check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index), operation, err) < 0) return -1;
   snprintf(arch, sizeof arch, "sm_%d%d", major, minor);
   rl_nvrtc_request request = {};
   request.code = rl_lombscargle_text[0].text;
@@ -87,14 +87,14 @@ static int compile(const rl_kernel_instance *instance, const version *v, const c
   request.arch = arch;
   request.options = v->options;
   request.option_count = v->option_count;
-  request.cache = cached ? getenv("ROOFLINED_CACHE_DIR") : NULL;
+  request.cache_dir = use_cache ? getenv("ROOFLINED_CACHE_DIR") : NULL;
   return rl_nvrtc_compile(&request, result, err);
 }
 
 static int load(engine *self, const void *image, const char *entry, rl_error *err) {
-  if (rl_cuda_ok(cudaLibraryLoadData(&self->library, image, NULL, NULL, 0, NULL, NULL, 0), "loading a kernel", err) < 0)
+  if (rl_cuda_check(cudaLibraryLoadData(&self->library, image, NULL, NULL, 0, NULL, NULL, 0), "loading a kernel", err) < 0)
     return -1;
-  return rl_cuda_ok(cudaLibraryGetKernel(&self->kernel, self->library, entry), "finding a kernel", err);
+  return rl_cuda_check(cudaLibraryGetKernel(&self->kernel, self->library, entry), "finding a kernel", err);
 }
 
 /* Returns how many frequencies a block of `uniform` may take within MAX_EXPANSION_ANGLE: a multiple of BLOCK, or 0. */
@@ -107,18 +107,20 @@ static int max_frequencies_per_block(double step) {
 /* Sets the kernel and its arguments from the shape. */
 static int configure(const rl_kernel_instance *instance, engine *self, rl_error *err) {
   int sm_count = 0;
-  if (rl_cuda_ok(cudaDeviceGetAttribute(&sm_count, cudaDevAttrMultiProcessorCount, instance->base.device->index),
-                 "counting multiprocessors", err) < 0)
+  if (rl_cuda_check(cudaDeviceGetAttribute(&sm_count, cudaDevAttrMultiProcessorCount, instance->base.device->index),
+                    "counting multiprocessors", err) < 0)
     return -1;
   self->samples = (int)instance->shape.size[RL_LOMBSCARGLE_SAMPLES];
   self->frequencies = (int)instance->shape.size[RL_LOMBSCARGLE_FREQUENCIES];
   self->first = RL_LOMBSCARGLE_FIRST;
   self->step = rl_lombscargle_step(self->frequencies);
   self->origin = RL_LOMBSCARGLE_SPAN / 2;
-  self->per_block = max_frequencies_per_block(self->step);
-  self->uniform = strcmp(instance->params.variant, "uniform") == 0 && self->per_block > 0;
+  self->frequencies_per_block = max_frequencies_per_block(self->step);
+  self->is_uniform = strcmp(instance->params.variant, "uniform") == 0 && self->frequencies_per_block > 0;
   const int needed = (self->frequencies + BLOCK - 1) / BLOCK, limit = sm_count * BLOCKS_PER_SM;
-  self->blocks = self->uniform ? (self->frequencies + self->per_block - 1) / self->per_block : needed < limit ? needed : limit;
+  self->blocks = self->is_uniform ? (self->frequencies + self->frequencies_per_block - 1) / self->frequencies_per_block
+                 : needed < limit ? needed
+                                  : limit;
   return 0;
 }
 
@@ -132,18 +134,18 @@ static int launch(const rl_kernel_instance *instance, cudaStream_t stream, rl_er
                                          &in[RL_LOMBSCARGLE_FREQUENCY],
                                          out};
   const void *uniform_arguments[] = {
-      &self->samples, &self->frequencies,       &self->per_block,          &self->first, &self->step,
-      &self->origin,  &in[RL_LOMBSCARGLE_TIME], &in[RL_LOMBSCARGLE_VALUE], out};
-  return rl_cuda_ok(cudaLaunchKernel((const void *)self->kernel, dim3(self->blocks), dim3(BLOCK),
-                                     (void **)(self->uniform ? uniform_arguments : periodogram_arguments), 0, stream),
-                    "launching", err);
+      &self->samples, &self->frequencies,       &self->frequencies_per_block, &self->first, &self->step,
+      &self->origin,  &in[RL_LOMBSCARGLE_TIME], &in[RL_LOMBSCARGLE_VALUE],    out};
+  return rl_cuda_check(cudaLaunchKernel((const void *)self->kernel, dim3(self->blocks), dim3(BLOCK),
+                                        (void **)(self->is_uniform ? uniform_arguments : periodogram_arguments), 0, stream),
+                       "launching", err);
 }
 
-/* Gets the code, loads it and runs it once: the time to the first result of a program that computes one periodogram. */
+/* Gets the code, loads it and runs it once, as a program would that computes a single periodogram. */
 static int build_and_run_once(rl_kernel_instance *instance, engine *self, const version *v, rl_nvrtc_result *compiled,
                               rl_error *err) {
-  const int build = rl_kernel_build_find(instance->params.family, instance->params.build, err);
-  const char *entry = self->uniform ? "uniform" : "periodogram", *symbol = entry;
+  const int build = rl_kernel_build_find(instance->params.op, instance->params.build, err);
+  const char *entry = self->is_uniform ? "uniform" : "periodogram", *symbol = entry;
   const void *image = NULL;
   cudaStream_t stream = (cudaStream_t)instance->base.device->stream;
   const int rc = build == BUILD_FATBIN ? find_fatbin(v, &image, err)
@@ -154,19 +156,19 @@ static int build_and_run_once(rl_kernel_instance *instance, engine *self, const 
     symbol = compiled->symbol;
   }
   if (load(self, image, symbol, err) < 0 || launch(instance, stream, err) < 0) return -1;
-  return rl_cuda_ok(cudaStreamSynchronize(stream), "the first launch", err);
+  return rl_cuda_check(cudaStreamSynchronize(stream), "the first launch", err);
 }
 
 static void record_measurements(rl_kernel_instance *instance, engine *self, double first_pass_ms,
                                 const rl_nvrtc_result *compiled) {
   cudaFuncAttributes attributes = {};
-  const bool known = cudaFuncGetAttributes(&attributes, (const void *)self->kernel) == cudaSuccess;
-  const char *unknown = "the CUDA runtime does not report this kernel's attributes",
+  const bool has_attributes = cudaFuncGetAttributes(&attributes, (const void *)self->kernel) == cudaSuccess;
+  const char *no_attributes = "the CUDA runtime does not report this kernel's attributes",
              *prebuilt = "it was compiled with the program";
   self->measurements[0] = {"first_pass_ms", first_pass_ms, NULL};
   self->measurements[1] = {"compile_ms", compiled->image ? compiled->compile_ms : NAN, prebuilt};
-  self->measurements[2] = {"registers_per_thread", known ? attributes.numRegs : NAN, unknown};
-  self->measurements[3] = {"local_bytes_per_thread", known ? (double)attributes.localSizeBytes : NAN, unknown};
+  self->measurements[2] = {"registers_per_thread", has_attributes ? attributes.numRegs : NAN, no_attributes};
+  self->measurements[3] = {"local_bytes_per_thread", has_attributes ? (double)attributes.localSizeBytes : NAN, no_attributes};
   (void)cudaGetLastError();
   instance->base.open_measurements = self->measurements;
   instance->base.open_measurement_count = sizeof self->measurements / sizeof *self->measurements;
@@ -175,10 +177,10 @@ static void record_measurements(rl_kernel_instance *instance, engine *self, doub
 static int open_engine(rl_kernel_instance *instance, rl_error *err) {
   engine *self = (engine *)calloc(1, sizeof *self);
   version v;
-  if (!self) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a kernel");
+  if (!self) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a kernel");
   instance->engine_state = self;
   if (!find_version(instance, &v))
-    return rl_fail(err, RL_SYS, ENOENT, "no version of the kernels is called %s", instance->params.variant);
+    return rl_fail(err, RL_ERRNO, ENOENT, "no version of the kernels is called %s", instance->params.variant);
   if (configure(instance, self, err) < 0) return -1;
   rl_nvrtc_result compiled = {};
   const int64_t begin = rl_monotonic_ns();

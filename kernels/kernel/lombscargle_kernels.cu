@@ -2,7 +2,7 @@
  * includes no header. Macros select the version:
  *   REAL               float or double
  *   LITERAL(x)         how a constant is written: as x, a double, which promotes float arithmetic to double; or as ((REAL)x)
- *   BOUNDS             __launch_bounds__(BLOCK), or nothing
+ *   LAUNCH_BOUNDS      __launch_bounds__(BLOCK), or nothing
  *   EXPANSION_ORDER    if defined, the kernel `uniform` is compiled too, and this is the order of its Taylor expansion
  * For a frequency w and samples (t, y) the power follows from these sums, as in Press and Rybicki (1989) and
  * scipy.signal.lombscargle (1.10):
@@ -30,9 +30,9 @@ template <> struct math_functions<double> {
 typedef math_functions<REAL> math;
 
 /* Arbitrary frequencies: a grid-stride loop over the frequencies, in which each thread sums over all samples. */
-extern "C" __global__ void BOUNDS periodogram(int samples, int frequencies, const REAL *__restrict__ time,
-                                              const REAL *__restrict__ value, const REAL *__restrict__ frequency,
-                                              REAL *__restrict__ power) {
+extern "C" __global__ void LAUNCH_BOUNDS periodogram(int samples, int frequencies, const REAL *__restrict__ time,
+                                                     const REAL *__restrict__ value, const REAL *__restrict__ frequency,
+                                                     REAL *__restrict__ power) {
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < frequencies; i += gridDim.x * blockDim.x) {
     const REAL w = frequency[i];
     REAL xc = 0, xs = 0, cc = 0, ss = 0, cs = 0;
@@ -56,10 +56,11 @@ extern "C" __global__ void BOUNDS periodogram(int samples, int frequencies, cons
 
 #ifdef EXPANSION_ORDER
 /* Evenly spaced frequencies first + i step. The sums are smooth functions of the frequency on the scale of 1 / (time span), which
- * is many steps. A block takes `per_block` frequencies around w0 and expands the sums as Taylor series in w - w0: each thread
- * computes the terms of its samples, the block adds them, and then a frequency costs four polynomials and no sine. Times are
- * relative to `origin`, the middle of the time span, which keeps the powers of time small; the power does not depend on the
- * origin. `half_width` is w - w0 at the block's edge, and x = (w - w0) / half_width, in [-1, 1], is the variable of the series.
+ * is many steps. A block takes frequencies_per_block frequencies, an even number, around w0 and expands the sums as Taylor series
+ * in w - w0: each thread computes the terms of its samples, the block adds them, and then a frequency costs four polynomials and
+ * no sine. Times are relative to `origin`, the middle of the time span, which keeps the powers of time small; the power does not
+ * depend on the origin. `half_width` is w - w0 at the block's edge, and x = (w - w0) / half_width, in [-1, 1], is the variable of
+ * the series.
  */
 
 /* The P-th derivative of cos: cos, -sin, -cos, sin, … The P-th derivative of sin is the (P + 3)-th of cos. */
@@ -83,16 +84,17 @@ struct sample_angle {
   REAL s, c, s2, c2, t;
 };
 
-/* Adds the terms of order P and higher of one sample. y_factor = y t^P / P!, half_factor = (2 t)^P / P! / 2. */
+/* Adds the terms of order P and higher of one sample. y_factor = y t^P / P!. cos² wt = (1 + cos 2wt) / 2 and cos wt sin wt =
+ * sin 2wt / 2 are expanded at the double angle: double_angle_factor = (2 t)^P / P! / 2. The caller adds their order 0. */
 template <int P> struct terms_from {
-  __device__ static inline void add(REAL *terms, const sample_angle &a, REAL y_factor, REAL half_factor) {
+  __device__ static inline void add(REAL *terms, const sample_angle &a, REAL y_factor, REAL double_angle_factor) {
     terms[XC + P] += y_factor * cos_derivative<P>(a.s, a.c);
     terms[XS + P] += y_factor * cos_derivative<P + 3>(a.s, a.c);
     if (P > 0) {
-      terms[CC + P] += half_factor * cos_derivative<P>(a.s2, a.c2);
-      terms[CS + P] += half_factor * cos_derivative<P + 3>(a.s2, a.c2);
+      terms[CC + P] += double_angle_factor * cos_derivative<P>(a.s2, a.c2);
+      terms[CS + P] += double_angle_factor * cos_derivative<P + 3>(a.s2, a.c2);
     }
-    terms_from<P + 1>::add(terms, a, y_factor * a.t / (P + 1), half_factor * (2 * a.t) / (P + 1));
+    terms_from<P + 1>::add(terms, a, y_factor * a.t / (P + 1), double_angle_factor * (2 * a.t) / (P + 1));
   }
 };
 template <> struct terms_from<EXPANSION_ORDER + 1> {
@@ -117,7 +119,8 @@ template <> struct warp_transpose_sum<0> {
   __device__ static inline REAL reduce(REAL *values, int) { return values[0]; }
 };
 
-/* The series at x without its constant term. The caller adds that last, so that sums near zero keep their precision. */
+/* The series at x without its constant term, which the caller adds. cc and ss share all other terms, with opposite signs. Their
+ * constant terms are summed separately, so that a cc or ss near zero keeps its precision. */
 __device__ static inline REAL series_without_constant(const REAL *terms, REAL x) {
   REAL value = terms[EXPANSION_ORDER];
 #pragma unroll
@@ -138,12 +141,12 @@ __device__ static inline REAL power_of(REAL xc, REAL xs, REAL cc, REAL ss, REAL 
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
-    uniform(int samples, int frequencies, int per_block, double first, double step, double origin, const REAL *__restrict__ time,
-            const REAL *__restrict__ value, REAL *__restrict__ power) {
+    uniform(int samples, int frequencies, int frequencies_per_block, double first, double step, double origin,
+            const REAL *__restrict__ time, const REAL *__restrict__ value, REAL *__restrict__ power) {
   __shared__ REAL warp_terms[BLOCK / WARP_SIZE][PADDED_TERMS];
   __shared__ REAL block_terms[PADDED_TERMS];
-  const int lane = threadIdx.x % WARP_SIZE, warp = threadIdx.x / WARP_SIZE, begin = blockIdx.x * per_block;
-  const double half_width = 0.5 * per_block * step, w0 = first + begin * step + half_width;
+  const int lane = threadIdx.x % WARP_SIZE, warp = threadIdx.x / WARP_SIZE, begin = blockIdx.x * frequencies_per_block;
+  const double half_width = 0.5 * frequencies_per_block * step, w0 = first + begin * step + half_width;
   REAL terms[PADDED_TERMS];
 #pragma unroll
   for (int i = 0; i < PADDED_TERMS; i++) terms[i] = 0;
@@ -167,9 +170,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     block_terms[i] = sum;
   }
   __syncthreads();
-  const REAL scale = (REAL)2 / per_block;
-  for (int i = threadIdx.x; i < per_block && begin + i < frequencies; i += BLOCK) {
-    const REAL x = (i - per_block / 2) * scale, cc_rest = series_without_constant(block_terms + CC, x);
+  const REAL scale = (REAL)2 / frequencies_per_block;
+  for (int i = threadIdx.x; i < frequencies_per_block && begin + i < frequencies; i += BLOCK) {
+    const REAL x = (i - frequencies_per_block / 2) * scale, cc_rest = series_without_constant(block_terms + CC, x);
     power[begin + i] =
         power_of(block_terms[XC] + series_without_constant(block_terms + XC, x),
                  block_terms[XS] + series_without_constant(block_terms + XS, x), block_terms[CC] + cc_rest,

@@ -27,22 +27,23 @@ static double layernorm_tolerance(const rl_kernel_shape *shape) {
 }
 static double layernorm_scale(const rl_kernel_shape *shape) { return (void)shape, 1; }
 
-#define FAMILY(NAME, SUMMARY, INPUTS, SCALE)                                                    \
-  static void NAME##_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_##NAME); }  \
-  const rl_kernel_family rl_kernel_##NAME = {.workload = RL_KERNEL_WORKLOAD(NAME, SUMMARY),     \
-                                             .shape_fields = rl_kernel_rows_shape,              \
-                                             .dtypes = RL_KERNEL_FLOATS,                        \
-                                             .variants = variants,                              \
-                                             .input_count = INPUTS,                             \
-                                             .input_elements = rl_kernel_rows_input_elements,   \
-                                             .output_elements = rl_kernel_rows_output_elements, \
-                                             .segments = rl_kernel_rows_segments,               \
-                                             .input_window = rl_kernel_rows_input_window,       \
-                                             .reference = NAME##_double,                        \
-                                             .compute_double = NAME##_double,                   \
-                                             .compute_float = NAME##_float,                     \
-                                             .operations = NAME##_operations,                   \
-                                             .tolerance_ulps = NAME##_tolerance,                \
-                                             .output_scale = SCALE};
-FAMILY(rmsnorm, "y = x / sqrt(mean of x^2 over the row + 1e-5) w, one w for each column", 2, NULL)
-FAMILY(layernorm, "y = (x - mean) / sqrt(variance + 1e-5) w + b, row by row, one w and one b for each column", 3, layernorm_scale)
+#define OPERATOR(NAME, SUMMARY, INPUTS, SCALE)                                                       \
+  static void NAME##_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_##NAME); }       \
+  const rl_kernel_operator rl_kernel_##NAME = {.workload = RL_KERNEL_WORKLOAD(NAME, SUMMARY),        \
+                                               .shape_fields = rl_kernel_rows_shape,                 \
+                                               .dtypes = RL_KERNEL_FLOATS,                           \
+                                               .variants = variants,                                 \
+                                               .input_count = INPUTS,                                \
+                                               .input_elements = rl_kernel_rows_input_elements,      \
+                                               .output_elements = rl_kernel_rows_output_elements,    \
+                                               .output_segment_count = rl_kernel_rows_segment_count, \
+                                               .input_window = rl_kernel_rows_input_window,          \
+                                               .reference = NAME##_double,                           \
+                                               .compute_double = NAME##_double,                      \
+                                               .compute_float = NAME##_float,                        \
+                                               .operations = NAME##_operations,                      \
+                                               .tolerance_ulps = NAME##_tolerance,                   \
+                                               .output_scale = SCALE};
+OPERATOR(rmsnorm, "y = x / sqrt(mean of x^2 over the row + 1e-5) w, one w for each column", 2, NULL)
+OPERATOR(layernorm, "y = (x - mean) / sqrt(variance + 1e-5) w + b, row by row, one w and one b for each column", 3,
+         layernorm_scale)

@@ -1,6 +1,6 @@
 /* rmsnorm and layernorm on CUDA (rows.cuh). For elements in registers layernorm computes the mean first and then the deviations
- * from it; for a stream it updates both with each element, and for parts of a row it combines those of the parts, both without
- * cancellation (Welford 1962; Chan, Golub, LeVeque 1983). */
+ * from it. For a stream it updates both with each element, and it combines those of several parts of a row; neither loses
+ * precision by cancellation (Welford 1962; Chan, Golub, LeVeque 1983). */
 #include "kernel/norm.h"
 #include "kernel/rows.cuh"
 

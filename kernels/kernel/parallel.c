@@ -22,10 +22,10 @@ static void run_chunk(void *context, uint32_t chunk, uint32_t thread) {
   if (rc < 0 && !atomic_exchange(&loop->failed, true)) loop->err = err;
 }
 
-int rl_parallel_for(rl_thread_pool *threads, const rl_device *device, int64_t count, int64_t chunk_size,
+int rl_parallel_for(rl_thread_pool *thread_pool, const rl_device *device, int64_t count, int64_t chunk_size,
                     rl_parallel_function *function, void *context, rl_error *err) {
   parallel_loop loop = {.device = device, .count = count, .chunk_size = chunk_size, .function = function, .context = context};
-  rl_thread_pool_run(threads, (uint32_t)((count + chunk_size - 1) / chunk_size), run_chunk, &loop);
+  rl_thread_pool_run(thread_pool, (uint32_t)((count + chunk_size - 1) / chunk_size), run_chunk, &loop);
   if (!atomic_load(&loop.failed)) return 0;
   if (err) *err = loop.err;
   return -1;

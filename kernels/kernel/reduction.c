@@ -39,18 +39,18 @@ static double tolerance(const rl_kernel_shape *shape) { return 8 + sqrt((double)
 static double scale(const rl_kernel_shape *shape) { return sqrt(4.0 / 3 * (double)shape->size[RL_COLUMNS]); }
 
 static void reduction_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_reduction); }
-const rl_kernel_family rl_kernel_reduction = {.workload = RL_KERNEL_WORKLOAD(reduction, "y = sum of x over the row"),
-                                              .shape_fields = shape_fields,
-                                              .dtypes = RL_KERNEL_FLOATS,
-                                              .variants = variants,
-                                              .input_count = 1,
-                                              .input_elements = rl_kernel_rows_input_elements,
-                                              .output_elements = output_elements,
-                                              .segments = output_elements,
-                                              .input_window = rl_kernel_rows_input_window,
-                                              .reference = reduction_double,
-                                              .compute_double = reduction_double,
-                                              .compute_float = reduction_float,
-                                              .operations = operations,
-                                              .tolerance_ulps = tolerance,
-                                              .output_scale = scale};
+const rl_kernel_operator rl_kernel_reduction = {.workload = RL_KERNEL_WORKLOAD(reduction, "y = sum of x over the row"),
+                                                .shape_fields = shape_fields,
+                                                .dtypes = RL_KERNEL_FLOATS,
+                                                .variants = variants,
+                                                .input_count = 1,
+                                                .input_elements = rl_kernel_rows_input_elements,
+                                                .output_elements = output_elements,
+                                                .output_segment_count = output_elements,
+                                                .input_window = rl_kernel_rows_input_window,
+                                                .reference = reduction_double,
+                                                .compute_double = reduction_double,
+                                                .compute_float = reduction_float,
+                                                .operations = operations,
+                                                .tolerance_ulps = tolerance,
+                                                .output_scale = scale};

@@ -20,11 +20,11 @@ enum { BLOCK = 256, LOADS_IN_FLIGHT = 4 /* of a thread */, BLOCKS_PER_SM = 8 };
 /* A group of lanes reduces a row of at most SHORT_BYTES, or of SHORT_BYTES_IF_MANY_ROWS if there are at least MANY_ROWS rows. */
 enum { SHORT_BYTES = 512, SHORT_BYTES_IF_MANY_ROWS = 16 << 10, MANY_ROWS = 4096 };
 
-/* Device memory of an instance beside its buffers, for rows that several blocks share. */
+/* Device memory of an instance in addition to its buffers, for rows that several blocks share. */
 typedef struct workspace {
   rl_device *device;
   uint32_t blocks_per_row;
-  double *partial_sums;      /* [rows][blocks_per_row]; float where the sums are in float */
+  void *partial_sums;        /* [rows][blocks_per_row] of the arithmetic type: double or float */
   uint32_t *finished_blocks; /* of each row; zero between launches */
 } workspace;
 
@@ -77,21 +77,21 @@ template <class T> __global__ void __launch_bounds__(BLOCK) scalar(const T *__re
 }
 
 /* lanes_per_row: a power of two. */
-template <class T, bool VECTORS> __global__ void __launch_bounds__(BLOCK)
+template <class T, bool VECTORIZED> __global__ void __launch_bounds__(BLOCK)
     grouped(const T *__restrict__ x, T *__restrict__ y, uint32_t rows, uint32_t columns, uint32_t lanes_per_row) {
   typedef typename arithmetic<T>::type M;
-  const uint32_t log = 31 - __clz(lanes_per_row), row = blockIdx.x * (BLOCK >> log) + (threadIdx.x >> log),
+  const uint32_t log2_lanes = 31 - __clz(lanes_per_row), row = blockIdx.x * (BLOCK >> log2_lanes) + (threadIdx.x >> log2_lanes),
                  lane = threadIdx.x & (lanes_per_row - 1);
   const T *from = x + (size_t)(row < rows ? row : 0) * columns;
-  M sum = VECTORS ? sum_vectors<M>(from, lane, columns / (uint32_t)(16 / sizeof(T)), lanes_per_row)
-                  : sum_elements<M>(from, lane, columns, lanes_per_row);
+  M sum = VECTORIZED ? sum_vectors<M>(from, lane, columns / (uint32_t)(16 / sizeof(T)), lanes_per_row)
+                     : sum_elements<M>(from, lane, columns, lanes_per_row);
   sum = warp_sum(sum, lanes_per_row);
   if (row < rows && lane == 0) narrow(sum, &y[row]);
 }
 
 /* blocks_per_row blocks share a row, which is divided into chunks of BLOCK vectors. Block b of the row adds up chunks b,
  * b + blocks_per_row, … */
-template <class T, bool VECTORS> __global__ void __launch_bounds__(BLOCK)
+template <class T, bool VECTORIZED> __global__ void __launch_bounds__(BLOCK)
     split_rows(const T *__restrict__ x, T *__restrict__ y, uint32_t columns, uint32_t blocks_per_row, void *partial_sums,
                uint32_t *finished_blocks) {
   typedef typename arithmetic<T>::type M;
@@ -99,18 +99,18 @@ template <class T, bool VECTORS> __global__ void __launch_bounds__(BLOCK)
                  step = blocks_per_row * BLOCK;
   const T *from = x + (size_t)row * columns;
   M *partial = (M *)partial_sums + (size_t)row * blocks_per_row;
-  __shared__ bool last;
-  M sum = VECTORS ? sum_vectors<M>(from, first, columns / (uint32_t)(16 / sizeof(T)), step)
-                  : sum_elements<M>(from, first, columns, step);
+  __shared__ bool is_last_block;
+  M sum = VECTORIZED ? sum_vectors<M>(from, first, columns / (uint32_t)(16 / sizeof(T)), step)
+                     : sum_elements<M>(from, first, columns, step);
   sum = block_sum(sum);
   if (blocks_per_row > 1) {
     if (threadIdx.x == 0) {
       partial[block] = sum;
       __threadfence();
-      last = atomicAdd(&finished_blocks[row], 1) == blocks_per_row - 1;
+      is_last_block = atomicAdd(&finished_blocks[row], 1) == blocks_per_row - 1;
     }
     __syncthreads();
-    if (!last) return;
+    if (!is_last_block) return;
     __threadfence();
     sum = block_sum(sum_elements<M>((const volatile M *)partial, threadIdx.x, blocks_per_row, BLOCK));
     if (threadIdx.x == 0) finished_blocks[row] = 0;
@@ -118,30 +118,31 @@ template <class T, bool VECTORS> __global__ void __launch_bounds__(BLOCK)
   if (threadIdx.x == 0) narrow(sum, &y[row]);
 }
 
-template <class T, bool VECTORS> int launch_vector(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
+template <class T, bool VECTORIZED>
+int launch_grouped_or_split(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
   const workspace *self = (const workspace *)instance->engine_state;
   const T *x = (const T *)instance->in[0];
   T *y = (T *)instance->out;
   const uint32_t rows = (uint32_t)instance->shape.size[RL_ROWS], columns = (uint32_t)instance->shape.size[RL_COLUMNS];
-  const uint32_t vectors = VECTORS ? columns * (uint32_t)sizeof(T) / 16 : columns;
+  const uint32_t vectors = VECTORIZED ? columns * (uint32_t)sizeof(T) / 16 : columns;
   if (self->blocks_per_row == 1 && columns * sizeof(T) <= (rows < MANY_ROWS ? SHORT_BYTES : SHORT_BYTES_IF_MANY_ROWS)) {
-    const uint32_t lanes_per_row = power_of_two_from(vectors < WARP_SIZE ? vectors : WARP_SIZE),
-                   rows_per_block = BLOCK / lanes_per_row;
-    grouped<T, VECTORS><<<(rows + rows_per_block - 1) / rows_per_block, BLOCK, 0, stream>>>(x, y, rows, columns, lanes_per_row);
+    const uint32_t lanes_per_row = bit_ceil(vectors < WARP_SIZE ? vectors : WARP_SIZE), rows_per_block = BLOCK / lanes_per_row;
+    grouped<T, VECTORIZED>
+        <<<(rows + rows_per_block - 1) / rows_per_block, BLOCK, 0, stream>>>(x, y, rows, columns, lanes_per_row);
   } else {
-    split_rows<T, VECTORS><<<rows * self->blocks_per_row, BLOCK, 0, stream>>>(x, y, columns, self->blocks_per_row,
-                                                                              self->partial_sums, self->finished_blocks);
+    split_rows<T, VECTORIZED><<<rows * self->blocks_per_row, BLOCK, 0, stream>>>(x, y, columns, self->blocks_per_row,
+                                                                                 self->partial_sums, self->finished_blocks);
   }
-  return rl_launch_ok("launching", err);
+  return rl_cuda_check_launch("launching", err);
 }
 
 template <class T> int launch_typed(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
   const uint32_t rows = (uint32_t)instance->shape.size[RL_ROWS], columns = (uint32_t)instance->shape.size[RL_COLUMNS];
   if (instance->variant != SCALAR)
-    return columns * sizeof(T) % 16 == 0 ? launch_vector<T, true>(instance, stream, err)
-                                         : launch_vector<T, false>(instance, stream, err);
+    return columns * sizeof(T) % 16 == 0 ? launch_grouped_or_split<T, true>(instance, stream, err)
+                                         : launch_grouped_or_split<T, false>(instance, stream, err);
   scalar<T><<<rows, BLOCK, 0, stream>>>((const T *)instance->in[0], (T *)instance->out, columns);
-  return rl_launch_ok("launching", err);
+  return rl_cuda_check_launch("launching", err);
 }
 
 int launch(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
@@ -150,13 +151,13 @@ int launch(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *er
 
 /* Chooses as many blocks per row as fill the device, or fewer, so that each thread has at least LOADS_IN_FLIGHT vectors. */
 int choose_blocks_per_row(const rl_kernel_instance *instance, uint32_t *blocks_per_row, rl_error *err) {
-  int sms = 0;
-  if (rl_cuda_ok(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, instance->base.device->index), "asking for the SMs",
-                 err) < 0)
+  int sm_count = 0;
+  if (rl_cuda_check(cudaDeviceGetAttribute(&sm_count, cudaDevAttrMultiProcessorCount, instance->base.device->index),
+                    "counting the SMs", err) < 0)
     return -1;
   const int64_t rows = instance->shape.size[RL_ROWS], columns = instance->shape.size[RL_COLUMNS];
   const int64_t bytes = columns * (int64_t)rl_dtype_size(instance->params.dtype);
-  const int64_t wanted = (int64_t)sms * BLOCKS_PER_SM / rows, useful = bytes / (16 * BLOCK * LOADS_IN_FLIGHT);
+  const int64_t wanted = (int64_t)sm_count * BLOCKS_PER_SM / rows, useful = bytes / (16 * BLOCK * LOADS_IN_FLIGHT);
   const int64_t chosen = wanted < useful ? wanted : useful;
   *blocks_per_row = chosen > 1 ? (uint32_t)chosen : 1;
   return 0;
@@ -165,17 +166,16 @@ int choose_blocks_per_row(const rl_kernel_instance *instance, uint32_t *blocks_p
 int open_workspace(rl_kernel_instance *instance, rl_error *err) {
   rl_device *device = instance->base.device;
   workspace *self = (workspace *)calloc(1, sizeof *self);
-  if (!self) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a workspace");
+  if (!self) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a workspace");
   instance->engine_state = self;
   self->device = device;
   if (choose_blocks_per_row(instance, &self->blocks_per_row, err) < 0) return -1;
   if (self->blocks_per_row == 1) return 0;
   const size_t rows = (size_t)instance->shape.size[RL_ROWS];
-  void *partial_sums, *finished_blocks;
-  if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, rows * self->blocks_per_row * sizeof *self->partial_sums, &partial_sums,
-                            err) < 0)
+  void *finished_blocks;
+  if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, rows * self->blocks_per_row * sizeof(double), &self->partial_sums, err) <
+      0)
     return -1;
-  self->partial_sums = (double *)partial_sums;
   if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, rows * sizeof *self->finished_blocks, &finished_blocks, err) < 0)
     return -1;
   self->finished_blocks = (uint32_t *)finished_blocks;

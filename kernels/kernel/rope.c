@@ -26,9 +26,9 @@ long double rl_rope_turn(int64_t pair, int64_t head_size) {
 
 /* Returns the angle at a position in radians, reduced to half a turn. Positions are below 2^20, so the product with the upper 43
  * bits of a turn is exact, and so is the subtraction of full turns. */
-static double angle_at(int64_t position, long double turn) {
-  const long double upper = ldexpl(rintl(ldexpl(turn, 43)), -43), turns = (long double)position * upper;
-  return (double)((turns - rintl(turns) + (long double)position * (turn - upper)) * (2 * M_PIl));
+static double angle_at(int64_t position, long double turns_per_position) {
+  const long double upper = ldexpl(rintl(ldexpl(turns_per_position, 43)), -43), turns = (long double)position * upper;
+  return (double)((turns - rintl(turns) + (long double)position * (turns_per_position - upper)) * (2 * M_PIl));
 }
 
 #define LOOPS "kernel/loops/rope.h"
@@ -41,7 +41,7 @@ static int64_t output_elements(const rl_kernel_shape *shape) {
   return rl_kernel_saturating_mul(shape->size[RL_TOKENS], token_elements(shape));
 }
 static int64_t input_elements(const rl_kernel_shape *shape, uint32_t input) { return (void)input, output_elements(shape); }
-static int64_t segments(const rl_kernel_shape *shape) { return shape->size[RL_TOKENS]; }
+static int64_t output_segment_count(const rl_kernel_shape *shape) { return shape->size[RL_TOKENS]; }
 static void window(const rl_kernel_shape *shape, uint32_t input, int64_t first, int64_t count, int64_t *start,
                    int64_t *elements) {
   (void)input;
@@ -56,7 +56,7 @@ static double tolerance(const rl_kernel_shape *shape) { return 8 + (double)shape
 static double scale(const rl_kernel_shape *shape) { return (void)shape, 1; }
 
 static void rope_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_rope); }
-const rl_kernel_family rl_kernel_rope = {
+const rl_kernel_operator rl_kernel_rope = {
     .workload = RL_KERNEL_WORKLOAD(rope, "rotary position embedding, the halves of a head paired, positions from 0, base 10000"),
     .shape_fields = shape_fields,
     .shape_check = shape_check,
@@ -65,7 +65,7 @@ const rl_kernel_family rl_kernel_rope = {
     .input_count = 1,
     .input_elements = input_elements,
     .output_elements = output_elements,
-    .segments = segments,
+    .output_segment_count = output_segment_count,
     .input_window = window,
     .reference = rope_double,
     .compute_double = rope_double,

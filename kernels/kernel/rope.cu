@@ -2,8 +2,8 @@
  *   scalar  a thread per pair, which computes the pair's sine and cosine
  *   vector  a block per run of tokens: first the sines and cosines of all their pairs into shared memory, once for all heads;
  *           then vectors of 16 bytes from both halves of a head
- * The turn of a pair from one position to the next comes from a table of double-doubles, so that whole turns can be subtracted
- * without loss of precision: the angle's error does not grow with the position. */
+ * The angle by which a pair turns from one position to the next comes from a table of double-doubles in full turns, so that whole
+ * turns can be subtracted without loss of precision: the angle's error does not grow with the position. */
 #include <cstdlib>
 #include <errno.h>
 
@@ -15,9 +15,9 @@
 namespace {
 
 enum { SCALAR = 0 }; /* index of the variant */
-enum { BLOCK = 256, VECTORS_PER_THREAD = 8 /* about */, MAX_SHARED_BYTES = 40 << 10 };
+enum { BLOCK = 256, VECTORS_PER_THREAD = 8 /* approximately */, MAX_SHARED_BYTES = 40 << 10 };
 
-/* Device memory of an instance beside its buffers. */
+/* Device memory of an instance in addition to its buffers. */
 typedef struct turn_table {
   rl_device *device;
   double2 *turns; /* [head_size / 2]: full turns per position as a double-double: x + y */
@@ -28,9 +28,9 @@ __device__ void sine_cosine(float half_turns, float *sine, float *cosine) { sinc
 
 template <class M> struct rotation { M sine, cosine; };
 
-template <class M> __device__ rotation<M> rotation_at(uint32_t position, double2 turn) {
-  const double turned = (double)position * turn.x,
-               rounding_error = fma((double)position, turn.x, -turned) + (double)position * turn.y;
+template <class M> __device__ rotation<M> rotation_at(uint32_t position, double2 turns_per_position) {
+  const double turned = (double)position * turns_per_position.x,
+               rounding_error = fma((double)position, turns_per_position.x, -turned) + (double)position * turns_per_position.y;
   rotation<M> r;
   sine_cosine((M)(2 * ((turned - rint(turned)) + rounding_error)), &r.sine, &r.cosine);
   return r;
@@ -42,43 +42,43 @@ template <class M> __device__ void rotate(const rotation<M> &r, M *x, M *y) {
   *x = rotated_x;
 }
 
-/* half: head_size / 2, the pairs of a head. Pairs are numbered in memory order. */
+/* half_head: head_size / 2, the number of pairs of a head. Pairs are numbered in memory order. */
 template <class T> __global__ void __launch_bounds__(BLOCK)
-    scalar(const T *__restrict__ x, T *__restrict__ y, uint32_t pairs, uint32_t heads, uint32_t half,
+    scalar(const T *__restrict__ x, T *__restrict__ y, uint32_t pairs, uint32_t heads, uint32_t half_head,
            const double2 *__restrict__ turns) {
   typedef typename arithmetic<T>::type M;
-  const uint32_t i = blockIdx.x * BLOCK + threadIdx.x, pair = i % half, head = i / half;
+  const uint32_t i = blockIdx.x * BLOCK + threadIdx.x, pair = i % half_head, head = i / half_head;
   if (i >= pairs) return;
-  const size_t first = (size_t)head * 2 * half + pair;
-  M left = widen(x[first]), right = widen(x[first + half]);
+  const size_t first = (size_t)head * 2 * half_head + pair;
+  M left = widen(x[first]), right = widen(x[first + half_head]);
   rotate(rotation_at<M>(head / heads, turns[pair]), &left, &right);
   narrow(left, &y[first]);
-  narrow(right, &y[first + half]);
+  narrow(right, &y[first + half_head]);
 }
 
-/* tokens: per block. */
+/* half_head: as in scalar. */
 template <class T, int WIDTH> __global__ void __launch_bounds__(BLOCK)
-    vector(const T *__restrict__ x, T *__restrict__ y, uint32_t total_tokens, uint32_t heads, uint32_t half, uint32_t tokens,
-           const double2 *__restrict__ turns) {
+    vector(const T *__restrict__ x, T *__restrict__ y, uint32_t total_tokens, uint32_t heads, uint32_t half_head,
+           uint32_t tokens_per_block, const double2 *__restrict__ turns) {
   typedef typename arithmetic<T>::type M;
   extern __shared__ __align__(16) char smem[];
   rotation<M> *rotations = (rotation<M> *)smem;
-  const uint32_t token = blockIdx.x * tokens, block_tokens = min(tokens, total_tokens - token),
-                 vectors = half / WIDTH; /* of half a head */
-  for (uint32_t i = threadIdx.x; i < block_tokens * half; i += BLOCK)
-    rotations[i] = rotation_at<M>(token + i / half, turns[i % half]);
+  const uint32_t token = blockIdx.x * tokens_per_block, block_tokens = min(tokens_per_block, total_tokens - token),
+                 vectors = half_head / WIDTH; /* of half_head a head */
+  for (uint32_t i = threadIdx.x; i < block_tokens * half_head; i += BLOCK)
+    rotations[i] = rotation_at<M>(token + i / half_head, turns[i % half_head]);
   __syncthreads();
-  const vec<T, WIDTH> *from = (const vec<T, WIDTH> *)(x + (size_t)token * heads * 2 * half);
-  vec<T, WIDTH> *to = (vec<T, WIDTH> *)(y + (size_t)token * heads * 2 * half);
+  const vec<T, WIDTH> *from = (const vec<T, WIDTH> *)(x + (size_t)token * heads * 2 * half_head);
+  vec<T, WIDTH> *to = (vec<T, WIDTH> *)(y + (size_t)token * heads * 2 * half_head);
   for (uint32_t i = threadIdx.x; i < block_tokens * heads * vectors; i += BLOCK) {
     const uint32_t head = i / vectors, pairs = i % vectors, index = head * 2 * vectors + pairs;
-    const rotation<M> *of_pairs = rotations + (head / heads) * half + pairs * WIDTH;
+    const rotation<M> *pair_rotations = rotations + (head / heads) * half_head + pairs * WIDTH;
     vec<T, WIDTH> a = from[index], b = from[index + vectors];
     M left[WIDTH], right[WIDTH];
     widen_all<WIDTH>(a.elements, left);
     widen_all<WIDTH>(b.elements, right);
 #pragma unroll
-    for (int k = 0; k < WIDTH; k++) rotate(of_pairs[k], &left[k], &right[k]);
+    for (int k = 0; k < WIDTH; k++) rotate(pair_rotations[k], &left[k], &right[k]);
     narrow_all<WIDTH>(left, a.elements);
     narrow_all<WIDTH>(right, b.elements);
     to[index] = a;
@@ -86,10 +86,10 @@ template <class T, int WIDTH> __global__ void __launch_bounds__(BLOCK)
   }
 }
 
-/* Tokens per block: enough for about VECTORS_PER_THREAD, limited by the shared memory of their rotations. */
-uint32_t tokens_per_block(uint32_t pairs_of_token, uint32_t half, size_t rotation_bytes, int width) {
+/* Returns enough tokens for about VECTORS_PER_THREAD, limited by the shared memory of their rotations. */
+uint32_t choose_tokens_per_block(uint32_t pairs_of_token, uint32_t half_head, size_t rotation_bytes, int width) {
   const uint32_t wanted = BLOCK * VECTORS_PER_THREAD * (uint32_t)width / 2 / pairs_of_token,
-                 limit = (uint32_t)(MAX_SHARED_BYTES / (half * rotation_bytes));
+                 limit = (uint32_t)(MAX_SHARED_BYTES / (half_head * rotation_bytes));
   const uint32_t tokens = wanted < limit ? wanted : limit;
   return tokens > 1 ? tokens : 1;
 }
@@ -98,23 +98,23 @@ template <class T, int WIDTH> int launch_vector(const rl_kernel_instance *instan
   typedef typename arithmetic<T>::type M;
   const turn_table *self = (const turn_table *)instance->engine_state;
   const uint32_t total_tokens = (uint32_t)instance->shape.size[RL_TOKENS], heads = (uint32_t)instance->shape.size[RL_HEADS];
-  const uint32_t half = (uint32_t)instance->shape.size[RL_HEAD_SIZE] / 2;
-  const uint32_t tokens = tokens_per_block(heads * half, half, sizeof(rotation<M>), WIDTH);
-  vector<T, WIDTH><<<(total_tokens + tokens - 1) / tokens, BLOCK, tokens * half * sizeof(rotation<M>), stream>>>(
-      (const T *)instance->in[0], (T *)instance->out, total_tokens, heads, half, tokens, self->turns);
-  return rl_launch_ok("launching", err);
+  const uint32_t half_head = (uint32_t)instance->shape.size[RL_HEAD_SIZE] / 2;
+  const uint32_t tokens = choose_tokens_per_block(heads * half_head, half_head, sizeof(rotation<M>), WIDTH);
+  vector<T, WIDTH><<<(total_tokens + tokens - 1) / tokens, BLOCK, tokens * half_head * sizeof(rotation<M>), stream>>>(
+      (const T *)instance->in[0], (T *)instance->out, total_tokens, heads, half_head, tokens, self->turns);
+  return rl_cuda_check_launch("launching", err);
 }
 
 template <class T> int launch_typed(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
   enum { WIDTH = 16 / sizeof(T) };
   const turn_table *self = (const turn_table *)instance->engine_state;
-  const uint32_t heads = (uint32_t)instance->shape.size[RL_HEADS], half = (uint32_t)instance->shape.size[RL_HEAD_SIZE] / 2;
-  const uint32_t pairs = (uint32_t)instance->shape.size[RL_TOKENS] * heads * half;
+  const uint32_t heads = (uint32_t)instance->shape.size[RL_HEADS], half_head = (uint32_t)instance->shape.size[RL_HEAD_SIZE] / 2;
+  const uint32_t pairs = (uint32_t)instance->shape.size[RL_TOKENS] * heads * half_head;
   if (instance->variant != SCALAR)
-    return half % WIDTH == 0 ? launch_vector<T, WIDTH>(instance, stream, err) : launch_vector<T, 1>(instance, stream, err);
-  scalar<T><<<(pairs + BLOCK - 1) / BLOCK, BLOCK, 0, stream>>>((const T *)instance->in[0], (T *)instance->out, pairs, heads, half,
-                                                               self->turns);
-  return rl_launch_ok("launching", err);
+    return half_head % WIDTH == 0 ? launch_vector<T, WIDTH>(instance, stream, err) : launch_vector<T, 1>(instance, stream, err);
+  scalar<T><<<(pairs + BLOCK - 1) / BLOCK, BLOCK, 0, stream>>>((const T *)instance->in[0], (T *)instance->out, pairs, heads,
+                                                               half_head, self->turns);
+  return rl_cuda_check_launch("launching", err);
 }
 
 int launch(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
@@ -122,24 +122,24 @@ int launch(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *er
 }
 
 int upload_turns(turn_table *self, int64_t head_size, rl_error *err) {
-  const int64_t half = head_size / 2;
-  double2 *table = (double2 *)malloc((size_t)half * sizeof *table);
-  if (!table) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a table of angles");
-  for (int64_t pair = 0; pair < half; pair++) {
+  const int64_t half_head = head_size / 2;
+  double2 *table = (double2 *)malloc((size_t)half_head * sizeof *table);
+  if (!table) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a table of angles");
+  for (int64_t pair = 0; pair < half_head; pair++) {
     const long double turn = rl_rope_turn(pair, head_size);
     table[pair] = double2{(double)turn, (double)(turn - (double)turn)};
   }
   void *memory = NULL;
-  int rc = self->device->ops->allocate(self->device, RL_MEMORY_WORKSPACE, (size_t)half * sizeof *table, &memory, err);
+  int rc = self->device->ops->allocate(self->device, RL_MEMORY_WORKSPACE, (size_t)half_head * sizeof *table, &memory, err);
   self->turns = (double2 *)memory;
-  if (rc == 0) rc = self->device->ops->upload(self->device, memory, table, (size_t)half * sizeof *table, err);
+  if (rc == 0) rc = self->device->ops->upload(self->device, memory, table, (size_t)half_head * sizeof *table, err);
   free(table);
   return rc;
 }
 
 int open_turns(rl_kernel_instance *instance, rl_error *err) {
   turn_table *self = (turn_table *)calloc(1, sizeof *self);
-  if (!self) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a table of angles");
+  if (!self) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a table of angles");
   self->device = instance->base.device;
   instance->engine_state = self;
   return upload_turns(self, instance->shape.size[RL_HEAD_SIZE], err);

@@ -45,7 +45,7 @@ struct thread_group {
   }
 };
 
-/* A number of elements and its reciprocal (0 for 0). */
+/* A number of elements and its reciprocal (0 for no elements). */
 template <class M> struct element_count {
   M count, reciprocal;
   __device__ element_count(uint32_t elements) : count((M)elements), reciprocal(elements ? 1 / (M)elements : 0) {}
@@ -73,14 +73,15 @@ template <class T, int VECTOR_WIDTH, int MAX_VECTORS> struct row_fragment {
 };
 
 template <class T, int WIDTH, int VECTORS>
-__device__ static void load(row_fragment<T, WIDTH, VECTORS> &fragment, const T *row, const thread_vectors &own) {
-  const vec<T, WIDTH> *from = (const vec<T, WIDTH> *)row + own.first;
+__device__ static void load(row_fragment<T, WIDTH, VECTORS> &fragment, const T *row, const thread_vectors &assigned) {
+  const vec<T, WIDTH> *from = (const vec<T, WIDTH> *)row + assigned.first;
 #pragma unroll
   for (uint32_t i = 0; i < VECTORS; i++)
-    if (i < own.count) fragment[i] = from[i * own.stride];
+    if (i < assigned.count) fragment[i] = from[i * assigned.stride];
 }
 
-/* Runs BODY for each of the `valid_vectors` vectors of `fragment`, as M x[FRAGMENT::WIDTH], and each of its elements k. */
+/* Runs BODY for each element of the `valid_vectors` vectors of `fragment`. BODY uses x[k]: x is the vector as M[FRAGMENT::WIDTH],
+ * k the element's index in it. */
 #define RL_FOR_EACH_ELEMENT(BODY)                                                        \
   _Pragma("unroll") for (int i = 0; i < FRAGMENT::VECTORS; i++) if (i < valid_vectors) { \
     M x[FRAGMENT::WIDTH];                                                                \
@@ -114,8 +115,8 @@ template <class T, int WIDTH> __device__ static vec<T, WIDTH> optimization_barri
   return x;
 }
 
-/* Vector `index` of a row's output from x. TRANSFORMED: x is as state::from_fragment left it (rows.cuh). w, b: the row's weight
- * vectors, as many as OP has. */
+/* Computes vector `index` of a row's output from x. TRANSFORMED: x is as state::from_fragment left it (rows.cuh). w, b: the
+ * weights and biases of all columns; unused where OP has none. */
 template <class OP, bool TRANSFORMED, class T, int WIDTH, class X, class OUTPUT>
 __device__ static vec<T, WIDTH> output_vector(const OUTPUT &output, const vec<X, WIDTH> &x, const T *w, const T *b,
                                               uint32_t index) {
@@ -135,12 +136,13 @@ __device__ static vec<T, WIDTH> output_vector(const OUTPUT &output, const vec<X,
 
 template <class OP, class OUTPUT, class T, int WIDTH, int VECTORS>
 __device__ static void store_output(const OUTPUT &output, const row_fragment<T, WIDTH, VECTORS> &fragment, T *row, const T *w,
-                                    const T *b, const thread_vectors &own) {
+                                    const T *b, const thread_vectors &assigned) {
   vec<T, WIDTH> *to = (vec<T, WIDTH> *)row;
 #pragma unroll
   for (uint32_t i = 0; i < VECTORS; i++)
-    if (i < own.count)
-      to[own.first + i * own.stride] = output_vector<OP, true>(output, fragment[i], w, b, own.first + i * own.stride);
+    if (i < assigned.count)
+      to[assigned.first + i * assigned.stride] =
+          output_vector<OP, true>(output, fragment[i], w, b, assigned.first + i * assigned.stride);
 }
 
 }  // namespace rows

@@ -13,7 +13,7 @@ int64_t rl_kernel_rows_input_elements(const rl_kernel_shape *shape, uint32_t inp
   return input == 0 ? rl_kernel_rows_output_elements(shape) : shape->size[RL_COLUMNS];
 }
 
-int64_t rl_kernel_rows_segments(const rl_kernel_shape *shape) { return shape->size[RL_ROWS]; }
+int64_t rl_kernel_rows_segment_count(const rl_kernel_shape *shape) { return shape->size[RL_ROWS]; }
 
 void rl_kernel_rows_input_window(const rl_kernel_shape *shape, uint32_t input, int64_t first, int64_t count, int64_t *start,
                                  int64_t *elements) {

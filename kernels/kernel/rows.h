@@ -1,5 +1,5 @@
-/* Shape functions of families that map each row of a matrix to a row: softmax and the norms. Input 0 has rows × columns elements;
- * the others have one for each column (weights shared by all rows). A segment is a row. */
+/* Shape functions of operators that map each row of a matrix to a row: softmax and the norms. Input 0 has rows × columns
+ * elements; the others have one for each column (weights shared by all rows). A segment is a row. */
 #ifndef RL_KERNELS_KERNEL_ROWS_H
 #define RL_KERNELS_KERNEL_ROWS_H
 
@@ -12,10 +12,10 @@ extern "C" {
 enum { RL_ROWS = 0, RL_COLUMNS = 1, RL_COLUMNS_MAX = 1 << 22 };
 extern const rl_field rl_kernel_rows_shape[]; /* "rows", "columns" */
 
-/* Members of rl_kernel_family. */
+/* Members of rl_kernel_operator. */
 int64_t rl_kernel_rows_output_elements(const rl_kernel_shape *shape);
 int64_t rl_kernel_rows_input_elements(const rl_kernel_shape *shape, uint32_t input);
-int64_t rl_kernel_rows_segments(const rl_kernel_shape *shape);
+int64_t rl_kernel_rows_segment_count(const rl_kernel_shape *shape);
 void rl_kernel_rows_input_window(const rl_kernel_shape *shape, uint32_t input, int64_t first, int64_t count, int64_t *start,
                                  int64_t *elements);
 

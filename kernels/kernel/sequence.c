@@ -15,7 +15,7 @@ RL_DEFINE_CLEANUP(delete_json, cJSON *, cJSON_Delete, NULL)
 
 typedef struct member {
   int kernel, dtype;
-  char shape[RL_KERNEL_SHAPE_TEXT], variant[32], build[16];
+  char shape[RL_KERNEL_SHAPE_TEXT_SIZE], variant[32], build[16];
 } member;
 
 const rl_field rl_kernel_sequence_member_fields[] = {
@@ -28,10 +28,10 @@ const rl_field rl_kernel_sequence_member_fields[] = {
 
 /* Puts "/kernels/INDEX" before the error's pointer into a member. Returns -1. */
 static int fail_in_member(size_t index, rl_error *err) {
-  char member_pointer[sizeof err->pointer];
+  char member_pointer[sizeof err->json_pointer];
   if (err == NULL || err->domain != RL_INPUT) return -1;
-  snprintf(member_pointer, sizeof member_pointer, "%.80s", err->pointer);
-  snprintf(err->pointer, sizeof err->pointer, "/kernels/%zu%s", index, member_pointer);
+  snprintf(member_pointer, sizeof member_pointer, "%.80s", err->json_pointer);
+  snprintf(err->json_pointer, sizeof err->json_pointer, "/kernels/%zu%s", index, member_pointer);
   return -1;
 }
 
@@ -39,17 +39,17 @@ static int decode_member(const cJSON *object, rl_kernel_params *params, rl_error
   member request = {.dtype = RL_DTYPE_FP32};
   rl_kernel_shape shape;
   if (rl_fields_decode(rl_kernel_sequence_member_fields, object, "", &request, sizeof request, err) < 0) return -1;
-  const rl_kernel_family *family = rl_kernel_families[request.kernel];
-  rl_kernel_defaults(params, family);
+  const rl_kernel_operator *op = rl_kernel_operators[request.kernel];
+  rl_kernel_defaults(params, op);
   params->dtype = request.dtype;
   if (request.variant[0] != '\0') snprintf(params->variant, sizeof params->variant, "%s", request.variant);
   snprintf(params->build, sizeof params->build, "%s", request.build);
-  if (rl_kernel_dtype_check(family, params->dtype, err) < 0 || rl_kernel_variant_find(family, params->variant, err) < 0 ||
-      rl_kernel_build_find(family, params->build, err) < 0 ||
-      rl_kernel_shape_decode(family, cJSON_GetObjectItemCaseSensitive(object, "shape"), &shape, err) < 0)
+  if (rl_kernel_dtype_check(op, params->dtype, err) < 0 || rl_kernel_variant_find(op, params->variant, err) < 0 ||
+      rl_kernel_build_find(op, params->build, err) < 0 ||
+      rl_kernel_shape_decode(op, cJSON_GetObjectItemCaseSensitive(object, "shape"), &shape, err) < 0)
     return -1;
-  rl_auto(rl_free_text) char *text = rl_fields_print(family->shape_fields, &shape);
-  if (text == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a shape");
+  RL_CLEANUP(rl_free_text) char *text = rl_fields_print(op->shape_fields, &shape);
+  if (text == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a shape");
   snprintf(params->shape, sizeof params->shape, "%s", text);
   return 0;
 }
@@ -71,7 +71,7 @@ int rl_kernel_sequence_decode(const cJSON *kernels, int64_t seed, rl_kernel_para
 
 int rl_kernel_sequence_decode_params(const rl_kernel_sequence_params *params, rl_kernel_params *members, size_t *count,
                                      rl_error *err) {
-  rl_auto(delete_json) cJSON *kernels = rl_json_parse(params->kernels, strlen(params->kernels), err);
+  RL_CLEANUP(delete_json) cJSON *kernels = rl_json_parse(params->kernels, strlen(params->kernels), err);
   return kernels == NULL ? -1 : rl_kernel_sequence_decode(kernels, params->seed, members, count, err);
 }
 
@@ -80,20 +80,20 @@ int rl_kernel_sequence_cpu_check(const rl_kernel_sequence_params *params, rl_err
   size_t count;
   if (rl_kernel_sequence_decode_params(params, members, &count, err) < 0) return -1;
   for (size_t i = 0; i < count; i++)
-    if (rl_kernel_cpu_variant_check(members[i].family, members[i].variant, err) < 0) return fail_in_member(i, err);
+    if (rl_kernel_cpu_variant_check(members[i].op, members[i].variant, err) < 0) return fail_in_member(i, err);
   return 0;
 }
 
-static int family_index(const rl_kernel_family *family) {
+static int operator_index(const rl_kernel_operator *op) {
   int index = 0;
-  while (rl_kernel_families[index] != family) index++;
+  while (rl_kernel_operators[index] != op) index++;
   return index;
 }
 
 cJSON *rl_kernel_sequence_encode(const rl_kernel_params *members, size_t count) {
   cJSON *kernels = cJSON_CreateArray();
   for (size_t i = 0; i < count && kernels != NULL; i++) {
-    member encoded = {.kernel = family_index(members[i].family), .dtype = members[i].dtype};
+    member encoded = {.kernel = operator_index(members[i].op), .dtype = members[i].dtype};
     snprintf(encoded.shape, sizeof encoded.shape, "%s", members[i].shape);
     snprintf(encoded.variant, sizeof encoded.variant, "%s", members[i].variant);
     snprintf(encoded.build, sizeof encoded.build, "%s", members[i].build);
@@ -147,7 +147,7 @@ static void iteration_counts(const void *params, uint32_t *warmup, uint32_t *mea
 }
 
 const rl_workload rl_kernel_sequence = {.name = "sequence",
-                                        .kind = "kernel",
+                                        .job_kind = "kernel",
                                         .summary = "several kernels, launched one after the other",
                                         .fields = rl_kernel_sequence_fields,
                                         .params_size = sizeof(rl_kernel_sequence_params),

@@ -1,4 +1,4 @@
-/* The engine of sequences on any device. It opens an instance of each member with the best engine of its family, and runs their
+/* The engine of sequences on any device. It opens an instance of each member with the best engine of its operator, and runs their
  * launches in order. */
 #include <errno.h>
 #include <math.h>
@@ -19,7 +19,7 @@ typedef struct sequence {
 } sequence;
 
 static const rl_engine *find_engine(const rl_kernel_params *params, rl_error *err) {
-  return rl_engine_find(params->family->workload.name, "auto", params, err);
+  return rl_engine_find(params->op->workload.name, "auto", params, err);
 }
 
 static int supports(const void *params, rl_error *err) {
@@ -33,16 +33,16 @@ static int supports(const void *params, rl_error *err) {
 
 /* --- operations on all members ----------------------------------------------------------------------------------------- */
 
-#define FOR_EACH(NAME)                                                                                                      \
+#define FOR_EACH_MEMBER(NAME)                                                                                               \
   static int NAME(rl_instance *instance, rl_error *err) {                                                                   \
     sequence *self = (sequence *)instance;                                                                                  \
     for (size_t i = 0; i < self->count; i++)                                                                                \
       if (self->members[i]->ops->NAME(self->members[i], err) < 0) return rl_wrap(err, "kernel %zu, %s", i, self->names[i]); \
     return 0;                                                                                                               \
   }
-FOR_EACH(reset)
-FOR_EACH(save)
-FOR_EACH(restore)
+FOR_EACH_MEMBER(reset)
+FOR_EACH_MEMBER(save)
+FOR_EACH_MEMBER(restore)
 
 static int read_results(rl_instance *instance, rl_iteration_results *results, rl_error *err) {
   (void)instance, (void)err;
@@ -53,17 +53,17 @@ static int read_results(rl_instance *instance, rl_iteration_results *results, rl
 /* Returns the check of the member whose error is the largest share of its tolerance. Fails with the name of a wrong member. */
 static int check(rl_instance *instance, rl_check *check, rl_error *err) {
   sequence *self = (sequence *)instance;
-  double worst_share = -1;
+  double largest_share = -1;
   for (size_t i = 0; i < self->count; i++) {
     rl_check member;
     if (self->members[i]->ops->check(self->members[i], &member, err) < 0)
       return rl_wrap(err, "kernel %zu, %s", i, self->names[i]);
     if (!(member.relative_error <= member.tolerance)) /* NAN fails too */
-      return rl_fail(err, RL_SYS, EDOM, "the result of kernel %zu, %s, is wrong: its relative error of %.3g is more than %.3g", i,
-                     self->names[i], member.relative_error, member.tolerance);
-    const double share = member.tolerance > 0 ? member.relative_error / member.tolerance : 0;
-    if (share > worst_share) *check = member;
-    worst_share = fmax(worst_share, share);
+      return rl_fail(err, RL_ERRNO, EDOM, "the result of kernel %zu, %s, is wrong: its relative error of %.3g is more than %.3g",
+                     i, self->names[i], member.relative_error, member.tolerance);
+    const double tolerance_share = member.tolerance > 0 ? member.relative_error / member.tolerance : 0;
+    if (tolerance_share > largest_share) *check = member;
+    largest_share = fmax(largest_share, tolerance_share);
   }
   return 0;
 }
@@ -79,11 +79,11 @@ static const rl_instance_ops operations = {
 
 /* Names the first relu "relu" and the second "relu_2": launches of a step must have different names. */
 static void name_launch(sequence *self, size_t index) {
-  const char *family = self->params[index].family->workload.name;
-  size_t same = 1;
-  for (size_t i = 0; i < index; i++) same += self->params[i].family == self->params[index].family;
-  if (same == 1) snprintf(self->names[index], sizeof self->names[index], "%s", family);
-  else snprintf(self->names[index], sizeof self->names[index], "%s_%zu", family, same);
+  const char *op = self->params[index].op->workload.name;
+  size_t occurrence = 1;
+  for (size_t i = 0; i < index; i++) occurrence += self->params[i].op == self->params[index].op;
+  if (occurrence == 1) snprintf(self->names[index], sizeof self->names[index], "%s", op);
+  else snprintf(self->names[index], sizeof self->names[index], "%s_%zu", op, occurrence);
 }
 
 static int open_member(sequence *self, size_t index, rl_error *err) {
@@ -102,7 +102,7 @@ static int open_member(sequence *self, size_t index, rl_error *err) {
 static int open_sequence(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
   sequence *self = calloc(1, sizeof *self);
   size_t count;
-  if (self == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a sequence");
+  if (self == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a sequence");
   self->step = (rl_sequence){
       .name = "launch", .launches = self->launches, .repeat = (uint64_t)((const rl_kernel_sequence_params *)params)->samples};
   self->base = (rl_instance){.ops = &operations,
@@ -123,12 +123,12 @@ static int open_sequence(rl_device *device, const void *params, rl_instance **in
   return 0;
 }
 
-#define ENGINE(DEVICE, KIND)                                                                                               \
-  static const rl_engine_description description_of_##DEVICE = {.name = #DEVICE,                                           \
-                                                                .workload = "sequence",                                    \
-                                                                .device = KIND,                                            \
-                                                                .summary = "each kernel by the best engine of its family", \
-                                                                .supports = supports};                                     \
+#define ENGINE(DEVICE, KIND)                                                                                                  \
+  static const rl_engine_description description_of_##DEVICE = {.name = #DEVICE,                                              \
+                                                                .workload = "sequence",                                       \
+                                                                .device = KIND,                                               \
+                                                                .summary = "each kernel by the best engine for its operator", \
+                                                                .supports = supports};                                        \
   const rl_engine rl_kernel_sequence_##DEVICE = {.description = &description_of_##DEVICE, .open = open_sequence};
 ENGINE(cpu, RL_DEVICE_CPU)
 ENGINE(cuda, RL_DEVICE_CUDA)

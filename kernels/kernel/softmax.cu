@@ -1,13 +1,13 @@
 /* softmax on CUDA (rows.cuh). Exponentials are computed in units of 2^power, with the power of two nearest to the largest of the
- * elements. Elements in registers: first the largest, then the sum of exponentials. A stream: both together; the sum is rescaled
- * whenever the power grows. Sums in different units are added without another exponential. The largest element's magnitude may be
- * up to 7e8. */
+ * elements. For elements in registers the largest is found first, then the sum of exponentials. For a stream both are updated
+ * with each element, and the sum is rescaled whenever the power grows. Sums in different units are added without another
+ * exponential. The largest element's magnitude may be up to 7e8. */
 #include "kernel/functions.cuh"
 #include "kernel/rows.cuh"
 
 struct softmax {
   enum { WEIGHT_VECTORS = 0 };
-  /* Into exponentials, where storing them does not round them. */
+  /* Elements are replaced by exponentials where storing those does not round them. */
   template <class X> static constexpr bool TRANSFORMS = sizeof(X) == sizeof(typename arithmetic<X>::type);
   template <class X> static constexpr bool COMPUTE_HEAVY = sizeof(X) == sizeof(double);
 

@@ -12,9 +12,9 @@ enum { RL_SUM_LENGTH_MAX = 1 << 24 }; /* longer sums overflow fp16, and these bo
  * approach to probabilistic rounding error analysis", SIAM J. Sci. Comput. 41, 2019). */
 static inline double rl_sum_ulps(int64_t length) { return 1 + sqrt((double)length) / 2; }
 
-/* Returns what tensor cores add to that. They sum at least 16 products at a time and truncate (Fasi, Higham, Mikaitis & Pranesh,
- * "Numerical behavior of NVIDIA tensor cores", PeerJ Comput. Sci. 7, 2021), which errs towards zero by half a unit
- * each time. */
+/* Returns what tensor cores add to rl_sum_ulps. They sum at least 16 products at a time and truncate (Fasi, Higham, Mikaitis &
+ * Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ Comput. Sci. 7, 2021), which errs towards zero by half a unit each
+ * time. */
 static inline double rl_sum_truncation_ulps(int64_t length) { return (double)length / 32; }
 
 /* Returns the typical magnitude of such a sum: inputs are uniform in [-2, 2), so the variance of a product is (4/3)². */

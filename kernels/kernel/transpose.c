@@ -13,7 +13,7 @@ static const rl_field shape_fields[] = {RL_KERNEL_SIZE(RL_ROWS, "rows", RL_KERNE
 #define LOOPS "kernel/loops/transpose.h"
 #include "kernel/float_and_double.h"
 
-static int64_t segments(const rl_kernel_shape *shape) { return shape->size[RL_COLUMNS]; }
+static int64_t output_segment_count(const rl_kernel_shape *shape) { return shape->size[RL_COLUMNS]; }
 static void window(const rl_kernel_shape *shape, uint32_t input, int64_t first, int64_t count, int64_t *start,
                    int64_t *elements) {
   (void)input, (void)first, (void)count; /* a column needs every row of the input */
@@ -23,18 +23,19 @@ static void window(const rl_kernel_shape *shape, uint32_t input, int64_t first, 
 static double zero(const rl_kernel_shape *shape) { return (void)shape, 0; }
 
 static void transpose_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_transpose); }
-const rl_kernel_family rl_kernel_transpose = {.workload = RL_KERNEL_WORKLOAD(transpose, "y = x with rows and columns exchanged"),
-                                              .shape_fields = shape_fields,
-                                              .dtypes = RL_KERNEL_FLOATS,
-                                              .variants = variants,
-                                              .gpu_only_variants = 1u << 2,
-                                              .input_count = 1,
-                                              .input_elements = rl_kernel_rows_input_elements,
-                                              .output_elements = rl_kernel_rows_output_elements,
-                                              .segments = segments,
-                                              .input_window = window,
-                                              .reference = transpose_double,
-                                              .compute_double = transpose_double,
-                                              .compute_float = transpose_float,
-                                              .operations = zero,
-                                              .tolerance_ulps = zero};
+const rl_kernel_operator rl_kernel_transpose = {
+    .workload = RL_KERNEL_WORKLOAD(transpose, "y = x with rows and columns exchanged"),
+    .shape_fields = shape_fields,
+    .dtypes = RL_KERNEL_FLOATS,
+    .variants = variants,
+    .gpu_only_variants = 1u << 2,
+    .input_count = 1,
+    .input_elements = rl_kernel_rows_input_elements,
+    .output_elements = rl_kernel_rows_output_elements,
+    .output_segment_count = output_segment_count,
+    .input_window = window,
+    .reference = transpose_double,
+    .compute_double = transpose_double,
+    .compute_float = transpose_float,
+    .operations = zero,
+    .tolerance_ulps = zero};

@@ -2,8 +2,8 @@
  *   naive   a thread per element: reads along rows and writes along columns, each write to a different sector
  *   shared  tiles of 32 × 32 in shared memory, read by columns: whole sectors on both sides of global memory, but the elements of
  *           a column are in one bank
- *   padded  tiles of 256 bytes × 256 bytes with a pitch that avoids bank conflicts both by rows and by columns; vectors of 16
- *           bytes in global memory where the rows on both sides are aligned to 16 bytes
+ *   padded  tiles of SIDE × SIDE elements, SIDE being 256 bytes, with a pitch that avoids bank conflicts both by rows and by
+ * columns; vectors of 16 bytes in global memory where the rows on both sides are aligned to 16 bytes
  *
  * Banks of a padded tile. A word holds one element, or of a type of 2 bytes the elements of two rows. A row is written by lanes
  * (j, r): vector j (0 .. 7), row of words r (0 .. 3). A column is read by lanes (j, c): vector j of a column, column c (0 .. 3).
@@ -48,13 +48,14 @@ struct tile_corner {
   uint32_t row, column; /* the first of the tile */
 };
 
-/* The calling block's tile. Tiles are numbered along columns, so that blocks that run together write neighbouring memory. */
+/* Returns the corner of the calling block's tile. Tiles are numbered along columns, so that blocks that run together write
+ * neighbouring memory. */
 __device__ tile_corner corner_of_block(uint32_t rows, uint32_t side) {
   const uint32_t tiles_down = (rows + side - 1) / side;
   return {blockIdx.x % tiles_down * side, blockIdx.x / tiles_down * side};
 }
 
-/* Padded tiles of a type; THREADS is what was fastest on an H200. */
+/* Padded tiles of a type. THREADS was the fastest choice on an H200. */
 template <class T> struct tile_config {
   enum {
     SIDE = 256 / sizeof(T), /* elements */
@@ -67,8 +68,8 @@ template <class T> struct tile_config {
 
 template <class T> struct alignas(tile_config<T>::ROWS_OF_WORD * sizeof(T)) word { T elements[tile_config<T>::ROWS_OF_WORD]; };
 
-/* A thread's share of a padded tile: it reads IN groups of ROWS_OF_WORD vectors along rows and writes OUT vectors along columns.
- */
+/* A thread's share of a padded tile: it reads READ_GROUPS groups of ROWS_OF_WORD vectors along rows and writes WRITTEN_VECTORS
+ * vectors along columns. */
 template <class T> struct thread_share {
   enum {
     WIDTH = 16 / sizeof(T),
@@ -76,8 +77,8 @@ template <class T> struct thread_share {
     WORD_ROWS = tile_config<T>::SIDE / ROWS_OF_WORD,
     LANES = 8, /* neighbouring threads that take neighbouring vectors */
     UNIT_STRIDE = tile_config<T>::THREADS / LANES,
-    OUT = tile_config<T>::SIDE * (tile_config<T>::SIDE / WIDTH) / tile_config<T>::THREADS,
-    IN = OUT / ROWS_OF_WORD
+    WRITTEN_VECTORS = tile_config<T>::SIDE * (tile_config<T>::SIDE / WIDTH) / tile_config<T>::THREADS,
+    READ_GROUPS = WRITTEN_VECTORS / ROWS_OF_WORD
   };
 };
 
@@ -88,9 +89,9 @@ template <class T, bool INSIDE> __device__ void transpose_tile(word<T> (*tile)[t
   typedef thread_share<T> S;
   enum { WIDTH = S::WIDTH, SKEW = tile_config<T>::SKEW };
   const uint32_t lane = threadIdx.x % S::LANES, first = threadIdx.x / S::LANES;
-  vec<T> values[S::IN][S::ROWS_OF_WORD];
+  vec<T> values[S::READ_GROUPS][S::ROWS_OF_WORD];
 #pragma unroll
-  for (int step = 0; step < S::IN; step++) {
+  for (int step = 0; step < S::READ_GROUPS; step++) {
     const uint32_t unit = first + step * S::UNIT_STRIDE, r = unit % S::WORD_ROWS * S::ROWS_OF_WORD,
                    c = (unit / S::WORD_ROWS * S::LANES + lane) * WIDTH;
 #pragma unroll
@@ -99,7 +100,7 @@ template <class T, bool INSIDE> __device__ void transpose_tile(word<T> (*tile)[t
         values[step][i] = *(const vec<T> *)(x + (size_t)(top + r + i) * columns + left + c);
   }
 #pragma unroll
-  for (int step = 0; step < S::IN; step++) {
+  for (int step = 0; step < S::READ_GROUPS; step++) {
     const uint32_t unit = first + step * S::UNIT_STRIDE, c = (unit / S::WORD_ROWS * S::LANES + lane) * WIDTH;
 #pragma unroll
     for (int k = 0; k < WIDTH; k++) {
@@ -111,7 +112,7 @@ template <class T, bool INSIDE> __device__ void transpose_tile(word<T> (*tile)[t
   }
   __syncthreads();
 #pragma unroll
-  for (int step = 0; step < S::OUT; step++) {
+  for (int step = 0; step < S::WRITTEN_VECTORS; step++) {
     const uint32_t unit = first + step * S::UNIT_STRIDE, c = unit % tile_config<T>::SIDE,
                    r = unit / tile_config<T>::SIDE * S::LANES + lane;
     vec<T> value;
@@ -170,7 +171,7 @@ template <class T> int launch_typed(const rl_kernel_instance *instance, cudaStre
   else if (rows % WIDTH == 0 && columns % WIDTH == 0)
     padded<T><<<tile_count(rows, columns, SIDE), tile_config<T>::THREADS, 0, stream>>>(x, y, rows, columns);
   else padded_any<T><<<tile_count(rows, columns, SIDE), BLOCK, 0, stream>>>(x, y, rows, columns);
-  return rl_launch_ok("launching", err);
+  return rl_cuda_check_launch("launching", err);
 }
 
 int launch(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {

@@ -77,7 +77,7 @@ int rl_conv_open(cudnnHandle_t handle, const rl_conv_shape *s, void *x, void *we
   add_convolution(&graph, s, x, weights, y);
   snprintf(key, sizeof key, "conv %d %lld %lld %lld %lld %lld %lld %lld %lld %d %d %d %d %d %d", s->pass, (long long)s->n,
            (long long)s->c, (long long)s->h, (long long)s->w, (long long)s->k, (long long)s->kernel, (long long)s->stride,
-           (long long)s->pad, s->channels_last, s->type, s->weight_type, s->tensor_float, search.no_winograd, search.max_trials);
-  search.strict_fp32 = s->type == CUDNN_DATA_FLOAT && !s->tensor_float;
+           (long long)s->pad, s->channels_last, s->type, s->weight_type, s->allow_tf32, search.no_winograd, search.max_trials);
+  search.strict_fp32 = s->type == CUDNN_DATA_FLOAT && !s->allow_tf32;
   return rl_dnn_open(handle, &graph, "a convolution", key, &search, stream, plan, err);
 }

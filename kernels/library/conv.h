@@ -13,7 +13,7 @@ typedef struct rl_conv_shape {
   bool channels_last;          /* x and y NHWC, weights k×kernel×kernel×c; else NCHW, k×c×kernel×kernel */
   cudnnDataType_t type;        /* of x, weights and y: FLOAT, HALF or BFLOAT16; products are summed in FP32 */
   cudnnDataType_t weight_type; /* of the weights (their gradient in BACKWARD_FILTER) */
-  bool tensor_float;           /* type FLOAT: allow TF32 tensor cores */
+  bool allow_tf32;             /* type FLOAT: allow TF32 tensor cores */
 } rl_conv_shape;
 
 /* Builds the graph and calls rl_dnn_open. The pass writes y, x or weights. search.strict_fp32 is set from the shape. */

@@ -7,7 +7,6 @@
 #include "library/tune.h"
 
 typedef rl_dnn_descriptor descriptor;
-#define owned rl_dnn_owned
 
 enum { MAX_CONFIGURATIONS = 192 };
 static const double DETERMINISTIC_MARGIN = 1.05;
@@ -33,14 +32,14 @@ bool rl_dnn_set_descriptor(descriptor d, cudnnBackendAttributeName_t name, descr
   return to && rl_dnn_set(d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &to);
 }
 
-static bool get(descriptor d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t capacity, int64_t *got,
-                void *values) {
+static bool get_attribute(descriptor d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t capacity,
+                          int64_t *got, void *values) {
   return d && cudnnBackendGetAttribute(d, name, type, capacity, got, values) == CUDNN_STATUS_SUCCESS;
 }
 
 static bool finalize(descriptor d) { return d && cudnnBackendFinalize(d) == CUDNN_STATUS_SUCCESS; }
 
-static int refused(const char *name, rl_error *err) {
+static int fail_refused(const char *name, rl_error *err) {
   char reason[256] = "";
   cudnnGetLastErrorString(reason, sizeof reason);
   return rl_fail(err, RL_CUDNN, CUDNN_STATUS_NOT_SUPPORTED, "cuDNN refused %s: %s", name, reason);
@@ -50,17 +49,18 @@ static int refused(const char *name, rl_error *err) {
 
 /* Returns a tensor owned by the graph; NULL when cuDNN refuses. */
 static descriptor add_tensor(rl_dnn_graph *graph, cudnnDataType_t type, const int64_t *sizes, const int64_t *strides,
-                             bool is_virtual, bool by_value) {
+                             bool is_virtual, bool is_by_value) {
   int64_t uid = graph->tensor_count + 1, alignment = 16;
-  owned tensor = graph->tensor_count < RL_DNN_TENSORS ? rl_dnn_create(CUDNN_BACKEND_TENSOR_DESCRIPTOR) : NULL;
+  rl_dnn_owned tensor = graph->tensor_count < RL_DNN_TENSORS_MAX ? rl_dnn_create(CUDNN_BACKEND_TENSOR_DESCRIPTOR) : NULL;
   if (!rl_dnn_set(tensor, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type) ||
       !rl_dnn_set(tensor, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, RL_DNN_RANK, sizes) ||
       !rl_dnn_set(tensor, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, RL_DNN_RANK, strides) ||
       !rl_dnn_set(tensor, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &uid) ||
       !rl_dnn_set(tensor, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment) ||
       (is_virtual && !rl_dnn_set(tensor, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &is_virtual)) ||
-      (by_value && !rl_dnn_set(tensor, CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 1, &by_value)) || !finalize(tensor)) {
-    graph->refused = true;
+      (is_by_value && !rl_dnn_set(tensor, CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 1, &is_by_value)) ||
+      !finalize(tensor)) {
+    graph->is_refused = true;
     return NULL;
   }
   if (!is_virtual) graph->memory.uids[graph->memory.count++] = uid;
@@ -84,10 +84,10 @@ descriptor rl_dnn_scalar(rl_dnn_graph *graph, float value) {
 }
 
 void rl_dnn_add(rl_dnn_graph *graph, descriptor operation) {
-  if (finalize(operation) && graph->operation_count < RL_DNN_OPERATIONS) {
+  if (finalize(operation) && graph->operation_count < RL_DNN_OPERATIONS_MAX) {
     graph->operations[graph->operation_count++] = operation;
   } else {
-    graph->refused = true;
+    graph->is_refused = true;
     rl_dnn_release(&operation);
   }
 }
@@ -99,7 +99,7 @@ void rl_dnn_graph_close(rl_dnn_graph *graph) {
 
 /* Creates cuDNN's operation graph; NULL when cuDNN refuses. */
 static descriptor create_operation_graph(cudnnHandle_t handle, const rl_dnn_graph *graph) {
-  owned operation_graph = graph->refused ? NULL : rl_dnn_create(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  rl_dnn_owned operation_graph = graph->is_refused ? NULL : rl_dnn_create(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   if (!rl_dnn_set(operation_graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle) ||
       !rl_dnn_set(operation_graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, graph->operation_count,
                   graph->operations) ||
@@ -124,14 +124,16 @@ __attribute__((unused)) static void configurations_close(configurations *c) {
 
 /* Appends the configurations that cuDNN's heuristic proposes, best first. */
 static void add_recommended(descriptor graph, cudnnBackendHeurMode_t mode, configurations *c) {
-  owned heuristic = rl_dnn_create(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  rl_dnn_owned heuristic = rl_dnn_create(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   if (!rl_dnn_set_descriptor(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph) ||
       !rl_dnn_set(heuristic, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode) || !finalize(heuristic))
     return;
   int64_t capacity = MAX_CONFIGURATIONS - c->count, allocated = 0, got = 0;
   for (; allocated < capacity; allocated++)
     if (!(c->list[c->count + allocated] = rl_dnn_create(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR))) break;
-  if (!get(heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, allocated, &got, &c->list[c->count])) got = 0;
+  if (!get_attribute(heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, allocated, &got,
+                     &c->list[c->count]))
+    got = 0;
   for (int64_t i = got; i < allocated; i++) rl_dnn_release(&c->list[c->count + i]);
   c->count += got;
 }
@@ -139,9 +141,9 @@ static void add_recommended(descriptor graph, cudnnBackendHeurMode_t mode, confi
 /* Appends every engine with its default knobs: the heuristics do not propose some that are the fastest for small shapes. */
 static void add_engines(descriptor graph, configurations *c) {
   int64_t engines = 0, got = 0;
-  get(graph, CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT, CUDNN_TYPE_INT64, 1, &got, &engines);
+  get_attribute(graph, CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT, CUDNN_TYPE_INT64, 1, &got, &engines);
   for (int64_t i = 0; i < engines && c->count < MAX_CONFIGURATIONS; i++) {
-    owned engine = rl_dnn_create(CUDNN_BACKEND_ENGINE_DESCRIPTOR), configuration = NULL;
+    rl_dnn_owned engine = rl_dnn_create(CUDNN_BACKEND_ENGINE_DESCRIPTOR), configuration = NULL;
     if (rl_dnn_set_descriptor(engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph) &&
         rl_dnn_set(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &i) && finalize(engine) &&
         (configuration = rl_dnn_create(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)) &&
@@ -155,16 +157,18 @@ static void add_engines(descriptor graph, configurations *c) {
 static descriptor create_engine_of(descriptor configuration) {
   int64_t got = 0;
   descriptor engine = rl_dnn_create(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-  if (!get(configuration, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &got, &engine)) rl_dnn_release(&engine);
+  if (!get_attribute(configuration, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &got, &engine))
+    rl_dnn_release(&engine);
   return engine;
 }
 
 /* Returns false when a numerical note of the configuration's engine is not allowed. Sets choice->deterministic. */
 static bool is_allowed(const rl_dnn_search *search, descriptor configuration, rl_dnn_choice *choice) {
-  owned engine = create_engine_of(configuration);
+  rl_dnn_owned engine = create_engine_of(configuration);
   cudnnBackendNumericalNote_t notes[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
   int64_t got = 0;
-  if (!get(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &got, notes))
+  if (!get_attribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &got,
+                     notes))
     return false;
   choice->deterministic = true;
   for (int64_t i = 0; i < got; i++) switch (notes[i]) {
@@ -185,21 +189,21 @@ static bool is_allowed(const rl_dnn_search *search, descriptor configuration, rl
 }
 
 static void name_choice(descriptor configuration, rl_dnn_choice *choice) {
-  owned engine = create_engine_of(configuration);
+  rl_dnn_owned engine = create_engine_of(configuration);
   int64_t index = -1, got = 0;
-  get(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &got, &index);
+  get_attribute(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &got, &index);
   int used = snprintf(choice->name, sizeof choice->name, "engine %lld", (long long)index);
   descriptor knobs[CUDNN_KNOB_TYPE_COUNTS] = {};
   int64_t allocated = 0, knob_count = 0;
   while (allocated < CUDNN_KNOB_TYPE_COUNTS && (knobs[allocated] = rl_dnn_create(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR)))
     allocated++;
-  get(configuration, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, allocated, &knob_count, knobs);
+  get_attribute(configuration, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, allocated, &knob_count, knobs);
   for (int64_t i = 0; i < allocated; i++) {
     cudnnBackendKnobType_t type = CUDNN_KNOB_TYPE_COUNTS;
     int64_t value = 0;
     if (i < knob_count && used < (int)sizeof choice->name - 16 &&
-        get(knobs[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &got, &type) &&
-        get(knobs[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &got, &value))
+        get_attribute(knobs[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &got, &type) &&
+        get_attribute(knobs[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &got, &value))
       used += snprintf(choice->name + used, sizeof choice->name - (size_t)used, " %d=%lld", (int)type, (long long)value);
     rl_dnn_release(&knobs[i]);
   }
@@ -221,7 +225,7 @@ static bool create_plan(rl_dnn *p, descriptor configuration, size_t workspace_li
   p->plan = rl_dnn_create(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   if (!rl_dnn_set(p->plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &p->handle) ||
       !rl_dnn_set_descriptor(p->plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration) || !finalize(p->plan) ||
-      !get(p->plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &got, &bytes) || bytes < 0 ||
+      !get_attribute(p->plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &got, &bytes) || bytes < 0 ||
       (size_t)bytes > workspace_limit)
     return false;
   p->choice.workspace_bytes = (size_t)bytes;
@@ -229,7 +233,7 @@ static bool create_plan(rl_dnn *p, descriptor configuration, size_t workspace_li
 }
 
 static bool create_variant_pack(rl_dnn *p) {
-  void *pointers[RL_DNN_TENSORS];
+  void *pointers[RL_DNN_TENSORS_MAX];
   for (int64_t i = 0; i < p->memory.count; i++)
     pointers[i] = p->memory.addresses[i] ? p->memory.addresses[i] : &p->memory.scalars[i];
   p->variant_pack = rl_dnn_create(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
@@ -240,8 +244,8 @@ static bool create_variant_pack(rl_dnn *p) {
 }
 
 int rl_dnn_enqueue(rl_dnn *p, rl_stream stream, rl_error *err) {
-  if (rl_cudnn_ok(cudnnSetStream(p->handle, (cudaStream_t)stream), "choosing cuDNN's stream", err) < 0) return -1;
-  return rl_cudnn_ok(cudnnBackendExecute(p->handle, p->plan, p->variant_pack), p->name, err);
+  if (rl_cudnn_check(cudnnSetStream(p->handle, (cudaStream_t)stream), "choosing cuDNN's stream", err) < 0) return -1;
+  return rl_cudnn_check(cudnnBackendExecute(p->handle, p->plan, p->variant_pack), p->name, err);
 }
 
 static int enqueue_trial(void *arg, rl_stream stream, rl_error *err) { return rl_dnn_enqueue((rl_dnn *)arg, stream, err); }
@@ -275,7 +279,7 @@ static int64_t choose(rl_dnn *p, const configurations *c, const rl_dnn_search *s
   int tried = 0;
   for (int64_t i = 0; i < c->count && tried < search->max_trials; i++) {
     if (create_allowed_plan(p, c->list[i], search) && create_variant_pack(p) &&
-        rl_tune_time(enqueue_trial, p, stream, &p->choice.us, NULL) == 0) {
+        rl_tune_measure_us(enqueue_trial, p, stream, &p->choice.us, NULL) == 0) {
       tried++;
       keep_faster(p, i, p->choice.deterministic ? &best_deterministic : &best);
     }
@@ -292,20 +296,21 @@ static int64_t choose(rl_dnn *p, const configurations *c, const rl_dnn_search *s
   return chosen->index;
 }
 
-/* Creates the plan of the known choice, or of the fastest configuration. */
+/* Creates the plan of the cached choice, or of the fastest configuration. */
 static int search_plan(rl_dnn *p, const configurations *found, const char *key, const rl_dnn_search *search, rl_stream stream,
                        rl_error *err) {
-  int64_t best = rl_choices_find(key);
+  int64_t best = rl_tuning_cache_find(key);
   if (best < 0 || best >= found->count || !create_allowed_plan(p, found->list[best], search)) {
     /* Only the trials need this memory, so it is not counted as the instance's. */
-    if (rl_cuda_ok(cudaMalloc(&p->workspace, search->workspace_limit), "allocating workspace to try engines", err) < 0) return -1;
+    if (rl_cuda_check(cudaMalloc(&p->workspace, search->workspace_limit), "allocating workspace to try engines", err) < 0)
+      return -1;
     best = choose(p, found, search, stream);
     cudaFree(p->workspace);
     p->workspace = NULL;
     if (best < 0)
       return rl_fail(err, RL_CUDNN, CUDNN_STATUS_NOT_SUPPORTED, "cuDNN has no engine for %s of this shape and type (%lld tried)",
                      p->name, (long long)found->count);
-    rl_choices_add(key, best);
+    rl_tuning_cache_add(key, best);
   }
   p->choice.rank = best;
   name_choice(found->list[best], &p->choice);
@@ -314,8 +319,8 @@ static int search_plan(rl_dnn *p, const configurations *found, const char *key, 
 
 int rl_dnn_open(cudnnHandle_t handle, const rl_dnn_graph *graph, const char *name, const char *key, const rl_dnn_search *search,
                 rl_stream stream, rl_dnn **plan, rl_error *err) {
-  owned operation_graph = create_operation_graph(handle, graph);
-  if (!operation_graph) return refused(name, err);
+  rl_dnn_owned operation_graph = create_operation_graph(handle, graph);
+  if (!operation_graph) return fail_refused(name, err);
   __attribute__((cleanup(configurations_close))) configurations found = {};
   add_recommended(operation_graph, CUDNN_HEUR_MODE_A, &found);
   if (search->all_engines || found.count == 0) {
@@ -338,7 +343,7 @@ int rl_dnn_open(cudnnHandle_t handle, const rl_dnn_graph *graph, const char *nam
 int rl_dnn_bind(rl_dnn *p, void *workspace, rl_error *err) {
   p->workspace = workspace;
   rl_dnn_release(&p->variant_pack);
-  return create_variant_pack(p) ? 0 : refused(p->name, err);
+  return create_variant_pack(p) ? 0 : fail_refused(p->name, err);
 }
 
 void rl_dnn_close(rl_dnn *p) {

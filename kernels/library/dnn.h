@@ -12,22 +12,22 @@
 
 typedef cudnnBackendDescriptor_t rl_dnn_descriptor;
 
-enum { RL_DNN_RANK = 4, RL_DNN_TENSORS = 24, RL_DNN_OPERATIONS = 16 };
+enum { RL_DNN_RANK = 4, RL_DNN_TENSORS_MAX = 24, RL_DNN_OPERATIONS_MAX = 16 };
 
 typedef struct rl_dnn_memory { /* addresses of the tensors that are not virtual */
-  int64_t uids[RL_DNN_TENSORS];
-  void *addresses[RL_DNN_TENSORS]; /* NULL: the tensor is scalars[i] */
-  float scalars[RL_DNN_TENSORS];
+  int64_t uids[RL_DNN_TENSORS_MAX];
+  void *addresses[RL_DNN_TENSORS_MAX]; /* NULL: the tensor is scalars[i] */
+  float scalars[RL_DNN_TENSORS_MAX];
   int64_t count;
 } rl_dnn_memory;
 
 /* A graph under construction; starts zeroed. A descriptor that cuDNN refuses is NULL, and so is each descriptor made from it.
  * Callers need not check, because rl_dnn_open fails for such a graph. */
 typedef struct rl_dnn_graph {
-  rl_dnn_descriptor tensors[RL_DNN_TENSORS], operations[RL_DNN_OPERATIONS];
+  rl_dnn_descriptor tensors[RL_DNN_TENSORS_MAX], operations[RL_DNN_OPERATIONS_MAX];
   int64_t tensor_count, operation_count;
   rl_dnn_memory memory;
-  bool refused;
+  bool is_refused; /* cuDNN has refused a descriptor */
 } rl_dnn_graph;
 
 /* Adds a tensor, owned by the graph. memory NULL: a virtual tensor, which is not stored in global memory. */
@@ -51,7 +51,7 @@ void rl_dnn_release(rl_dnn_descriptor *descriptor);
 
 typedef struct rl_dnn_choice { /* the engine configuration that a plan uses */
   char name[96];               /* "engine 3 k2=1": cuDNN's index of the engine, and its knobs */
-  double us;                   /* measured time; 0: taken from choices.h without timing */
+  double us;                   /* measured time; 0: taken from the tuning cache without timing */
   size_t workspace_bytes;
   int64_t rank; /* position in the order of cuDNN's heuristics, from 0 */
   bool deterministic;
@@ -59,7 +59,7 @@ typedef struct rl_dnn_choice { /* the engine configuration that a plan uses */
 
 typedef struct rl_dnn_search {
   size_t workspace_limit; /* configurations that need more are skipped */
-  int max_trials;         /* configurations to time; 1: takes the first that runs */
+  int max_trials;         /* number of configurations to time; 1: takes the first that runs */
   bool all_engines;       /* also try engines that the heuristics do not propose */
   bool strict_fp32;       /* skip engines that round FP32 inputs */
   bool no_winograd;       /* skip Winograd engines, which do fewer multiplications than the definition */
@@ -68,9 +68,9 @@ typedef struct rl_dnn_search {
 typedef struct rl_dnn rl_dnn;
 
 /* Chooses an engine configuration and creates its plan. name: the operation in words ("a convolution"), for error messages; must
- * outlive the plan. key: the choice's key (choices.h). The trials overwrite the output; fill the inputs first. A deterministic
- * configuration is preferred when it is within 5 % of the fastest. -1 with RL_CUDNN, CUDNN_STATUS_NOT_SUPPORTED when cuDNN does
- * not support the graph. The graph may be closed afterwards. */
+ * outlive the plan. key: of the choice in the tuning cache. The trials overwrite the output; fill the inputs first. A
+ * deterministic configuration is preferred when it is within 5 % of the fastest. -1 with RL_CUDNN, CUDNN_STATUS_NOT_SUPPORTED
+ * when cuDNN does not support the graph. The graph may be closed afterwards. */
 int rl_dnn_open(cudnnHandle_t handle, const rl_dnn_graph *graph, const char *name, const char *key, const rl_dnn_search *search,
                 rl_stream stream, rl_dnn **plan, rl_error *err);
 /* Sets the workspace, at least rl_dnn_chosen(plan)->workspace_bytes, which the caller owns. Call before the first enqueue. */

@@ -13,10 +13,10 @@ typedef struct rl_gemm_shape {
   int64_t m, n, k;
   bool transpose_a, transpose_b;
   int64_t lda, ldb, ldd;
-  int64_t batch, stride_a, stride_b, stride_d; /* strided batch; batch 1: a single product */
-  cudaDataType_t input, output;                /* types of A and B, and of D. Sums are FP32; with FP64 input FP64 */
-  bool tensor_float;                           /* FP32 input: allow TF32 tensor cores */
-  bool exact_split_k;                          /* split-K algorithms must add partial sums before rounding to D's type */
+  int64_t batch_count, stride_a, stride_b, stride_d; /* strided batch; batch_count 1: a single product */
+  cudaDataType_t input, output;                      /* types of A and B, and of D. Sums are FP32; with FP64 input FP64 */
+  bool allow_tf32;                                   /* FP32 input: allow TF32 tensor cores */
+  bool exact_split_k;                                /* split-K algorithms must add partial sums before rounding to D's type */
 } rl_gemm_shape;
 
 typedef struct rl_gemm rl_gemm;
@@ -28,7 +28,7 @@ int rl_gemm_open(cublasLtHandle_t handle, const rl_gemm_shape *shape, const void
                  size_t workspace_bytes, int max_trials, rl_stream stream, rl_gemm **gemm, rl_error *err);
 void rl_gemm_close(rl_gemm *gemm); /* NULL is allowed */
 int rl_gemm_enqueue(rl_gemm *gemm, rl_stream stream, rl_error *err);
-double rl_gemm_us(const rl_gemm *gemm); /* time measured by open; 0: the choice came from choices.h */
+double rl_gemm_us(const rl_gemm *gemm); /* time measured by open; 0: the algorithm came from the tuning cache */
 int rl_gemm_rank(const rl_gemm *gemm);  /* position of the algorithm in the heuristic's order, from 0 */
 
 #endif

@@ -18,7 +18,7 @@
 #include "nvrtc/sandbox.h"
 #include "nvrtc/nvrtc.h"
 
-enum { CODE_MAX = 1 << 20, OWN_OPTIONS_MAX = 8 };
+enum { MAX_CODE_BYTES = 1 << 20, MAX_ADDED_OPTIONS = 8 };
 
 /* --- NVRTC, loaded at run time ----------------------------------------------------------------------------------------- */
 
@@ -63,7 +63,7 @@ static void *find_library(void) {
 static int find_folder(nvrtc *api, rl_error *err) {
   Dl_info info;
   if (dladdr((void *)(uintptr_t)api->version, &info) == 0 || realpath(info.dli_fname, api->folder) == NULL)
-    return rl_fail(err, RL_SYS, ENOENT, "can't find out where libnvrtc was loaded from");
+    return rl_fail(err, RL_ERRNO, ENOENT, "can't find out where libnvrtc was loaded from");
   *strrchr(api->folder, '/') = '\0';
   return 0;
 }
@@ -74,16 +74,16 @@ static int load_builtins(const nvrtc *api, rl_error *err) {
   int major = 0, minor = 0;
   api->version(&major, &minor);
   snprintf(path, sizeof path, "%s/libnvrtc-builtins.so.%d.%d", api->folder, major, minor);
-  return dlopen(path, RTLD_NOW | RTLD_LOCAL) != NULL ? 0 : rl_fail(err, RL_SYS, ENOENT, "%s", dlerror());
+  return dlopen(path, RTLD_NOW | RTLD_LOCAL) != NULL ? 0 : rl_fail(err, RL_ERRNO, ENOENT, "%s", dlerror());
 }
 
 static int load_nvrtc(nvrtc *api, rl_error *err) {
   void *library = find_library();
   if (library == NULL)
-    return rl_fail(err, RL_SYS, ENOENT, "libnvrtc.so.13 of CUDA 13 is not installed: code can't be compiled here");
+    return rl_fail(err, RL_ERRNO, ENOENT, "libnvrtc.so.13 of CUDA 13 is not installed: code can't be compiled here");
   for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
     void *function = dlsym(library, functions[i].name);
-    if (function == NULL) return rl_fail(err, RL_SYS, ENOENT, "libnvrtc has no %s", functions[i].name);
+    if (function == NULL) return rl_fail(err, RL_ERRNO, ENOENT, "libnvrtc has no %s", functions[i].name);
     memcpy((char *)api + functions[i].offset, &function, sizeof function);
   }
   return find_folder(api, err);
@@ -119,7 +119,7 @@ static int write_all(const void *data, size_t size) {
 
 /* Returns the program's exit status. */
 static int write_output(rl_nvrtc_status status, const char *symbol, const char *log, const void *image, size_t image_bytes) {
-  size_t symbol_bytes = strlen(symbol), log_bytes = strnlen(log, RL_NVRTC_LOG_MAX);
+  size_t symbol_bytes = strlen(symbol), log_bytes = strnlen(log, RL_NVRTC_LOG_MAX_BYTES);
   rl_nvrtc_output_header header = {.magic = RL_NVRTC_MAGIC,
                                    .status = status,
                                    .symbol_bytes = (uint32_t)symbol_bytes,
@@ -130,16 +130,16 @@ static int write_output(rl_nvrtc_status status, const char *symbol, const char *
   return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-static int write_unavailable(const char *reason) { return write_output(RL_NVRTC_UNAVAILABLE, "", reason, NULL, 0); }
+static int write_unavailable(const char *reason) { return write_output(RL_NVRTC_CANNOT_COMPILE, "", reason, NULL, 0); }
 
 /* --- compiling --------------------------------------------------------------------------------------------------------- */
 
 static char *read_code(void) {
-  char *code = malloc(CODE_MAX + 1);
+  char *code = malloc(MAX_CODE_BYTES + 1);
   size_t used = 0;
   ssize_t got = 1;
-  while (code != NULL && got > 0 && used < CODE_MAX) {
-    got = read(STDIN_FILENO, code + used, CODE_MAX - used);
+  while (code != NULL && got > 0 && used < MAX_CODE_BYTES) {
+    got = read(STDIN_FILENO, code + used, MAX_CODE_BYTES - used);
     if (got > 0) used += (size_t)got;
   }
   if (code != NULL) code[used] = '\0';
@@ -155,29 +155,29 @@ static char *read_log(const nvrtc *api, program source) {
 }
 
 static int compile(const nvrtc *api, const char *entry, int count, const char *const *options) {
-  rl_auto(rl_free_text) char *code = read_code();
+  RL_CLEANUP(rl_free_text) char *code = read_code();
   program source = NULL;
   if (code == NULL) return write_unavailable("no memory for the code");
   int rc = api->create(&source, code, "code.cu", 0, NULL, NULL);
   if (rc == 0) rc = api->name_expression(source, entry);
   if (rc != 0) return write_unavailable(api->error(rc));
   rc = api->compile(source, count, options);
-  rl_auto(rl_free_text) char *log = read_log(api, source);
+  RL_CLEANUP(rl_free_text) char *log = read_log(api, source);
   if (log == NULL) return write_unavailable("no memory for the log");
-  if (rc != 0) return write_output(RL_NVRTC_REFUSED, "", log[0] != '\0' ? log : api->error(rc), NULL, 0);
+  if (rc != 0) return write_output(RL_NVRTC_COMPILE_ERROR, "", log[0] != '\0' ? log : api->error(rc), NULL, 0);
   const char *symbol = "";
   size_t size = 0;
   rc = api->lowered_name(source, entry, &symbol);
   if (rc == 0) rc = api->image_size(source, &size);
-  rl_auto(rl_free_text) char *image = malloc(size + 1);
+  RL_CLEANUP(rl_free_text) char *image = malloc(size + 1);
   if (rc == 0 && image != NULL) rc = api->image(source, image);
   if (rc != 0 || image == NULL) return write_unavailable(rc != 0 ? api->error(rc) : "no memory for the image");
   return write_output(RL_NVRTC_COMPILED, symbol, log, image, size);
 }
 
-/* Our own options come last, so that none of the given options can override which files NVRTC reads. */
+/* Appends options after those of the command line, so that none of the latter can override which files NVRTC reads. */
 static int run(const nvrtc *api, int argc, char **argv, rl_error *err) {
-  const char *options[RL_NVRTC_OPTIONS_MAX + OWN_OPTIONS_MAX];
+  const char *options[RL_NVRTC_OPTIONS_MAX + MAX_ADDED_OPTIONS];
   char include[PATH_MAX], arch[64], include_option[PATH_MAX + 16], cccl_option[PATH_MAX + 16];
   int count = 0;
   if (argc - 3 > RL_NVRTC_OPTIONS_MAX) return write_unavailable("too many options");

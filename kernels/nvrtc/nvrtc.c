@@ -36,8 +36,8 @@ void rl_nvrtc_clear(rl_nvrtc_result *result) {
 
 static int find_compiler(const rl_nvrtc_request *request, char path[PATH_MAX], rl_error *err) {
   static const char name[] = "rooflined-nvrtc";
-  if (request->compiler != NULL) {
-    snprintf(path, PATH_MAX, "%s", request->compiler);
+  if (request->compiler_path != NULL) {
+    snprintf(path, PATH_MAX, "%s", request->compiler_path);
     return 0;
   }
   ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - sizeof name - 1);
@@ -52,21 +52,23 @@ static int spawn_compiler(char *const *arguments, int input, int output, pid_t *
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-  int code = posix_spawn(pid, arguments[0], &actions, NULL, arguments, environ);
+  int error_number = posix_spawn(pid, arguments[0], &actions, NULL, arguments, environ);
   posix_spawn_file_actions_destroy(&actions);
-  return code == 0 ? 0 : rl_fail(err, RL_SYS, code, "can't start %s: %s", arguments[0], strerror(code));
+  return error_number == 0 ? 0 : rl_fail(err, RL_ERRNO, error_number, "can't start %s: %s", arguments[0], strerror(error_number));
 }
 
 /* Waits until the process exits, and kills it after COMPILE_TIMEOUT_MS. */
 static int wait_for_exit(pid_t pid, rl_error *err) {
-  rl_auto(rl_close_descriptor) int descriptor = pidfd_open(pid, 0);
-  struct pollfd entry = {.fd = descriptor, .events = POLLIN};
+  RL_CLEANUP(rl_close_descriptor) int descriptor = pidfd_open(pid, 0);
+  struct pollfd poll_entry = {.fd = descriptor, .events = POLLIN};
   int ready = -1, status = 0;
   if (descriptor >= 0) do
-      ready = poll(&entry, 1, COMPILE_TIMEOUT_MS);
+      ready = poll(&poll_entry, 1, COMPILE_TIMEOUT_MS);
     while (ready < 0 && errno == EINTR);
+  const int wait_error = ready < 0 ? errno : 0;
   if (ready <= 0) kill(pid, SIGKILL);
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+  if (ready < 0) return rl_fail(err, RL_ERRNO, wait_error, "can't wait for the compiler: %s", strerror(wait_error));
   if (ready == 0) return rl_fail_at(err, "/code", "the compiler was not done after %d s", COMPILE_TIMEOUT_MS / 1000);
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU) return rl_fail_at(err, "/code", "the compiler took too much CPU time");
   if (WIFSIGNALED(status)) return rl_fail_at(err, "/code", "the compiler was killed by SIG%s", sigabbrev_np(WTERMSIG(status)));
@@ -76,22 +78,22 @@ static int wait_for_exit(pid_t pid, rl_error *err) {
 /* Runs the program with `input` on standard input and returns its standard output, which the caller frees. */
 static int run_compiler(char *const *arguments, const void *input, size_t size, unsigned char **output, size_t *output_size,
                         rl_error *err) {
-  rl_auto(rl_close_descriptor) int in = memfd_create("code", MFD_CLOEXEC);
-  rl_auto(rl_close_descriptor) int out = memfd_create("output", MFD_CLOEXEC);
+  RL_CLEANUP(rl_close_descriptor) int in = memfd_create("code", MFD_CLOEXEC);
+  RL_CLEANUP(rl_close_descriptor) int out = memfd_create("output", MFD_CLOEXEC);
   struct stat status;
   pid_t pid;
   if (in < 0 || out < 0 || write(in, input, size) != (ssize_t)size || lseek(in, 0, SEEK_SET) < 0)
     return rl_fail_errno(err, "can't hand the code to the compiler");
   if (spawn_compiler(arguments, in, out, &pid, err) < 0 || wait_for_exit(pid, err) < 0) return -1;
-  if (fstat(out, &status) < 0 || (size_t)status.st_size > MAX_OUTPUT_BYTES)
-    return rl_fail(err, RL_SYS, EFBIG, "the compiler's output is too large");
-  rl_auto(free_bytes) unsigned char *text = malloc((size_t)status.st_size + 1);
-  if (text == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the compiler's output");
+  if (fstat(out, &status) < 0) return rl_fail_errno(err, "can't read the compiler's output");
+  if ((size_t)status.st_size > MAX_OUTPUT_BYTES) return rl_fail(err, RL_ERRNO, EFBIG, "the compiler's output is too large");
+  RL_CLEANUP(free_bytes) unsigned char *text = malloc((size_t)status.st_size + 1);
+  if (text == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the compiler's output");
   if (pread(out, text, (size_t)status.st_size, 0) != status.st_size)
     return rl_fail_errno(err, "can't read the compiler's output");
   text[status.st_size] = '\0';
   *output_size = (size_t)status.st_size;
-  *output = rl_steal(&text);
+  *output = rl_take_ownership(&text);
   return 0;
 }
 
@@ -105,14 +107,14 @@ static bool read_header(const unsigned char *output, size_t size, rl_nvrtc_outpu
          (uint64_t)header->symbol_bytes + header->log_bytes + header->image_bytes == size - sizeof *header;
 }
 
-/* Reads "N bytes spill stores, M bytes spill loads" of the entry from the log of ptxas -v. */
+/* Reads "N bytes spill stores, M bytes spill loads" of the kernel from the log of ptxas -v. */
 static void find_spills(rl_nvrtc_result *result) {
   char title[1024];
   int stores, loads;
   result->spill_store_bytes = result->spill_load_bytes = NAN;
   snprintf(title, sizeof title, "Function properties for %s\n", result->symbol);
-  const char *entry = strstr(result->log, title);
-  const char *line = entry != NULL ? strstr(entry, "stack frame, ") : NULL;
+  const char *properties = strstr(result->log, title);
+  const char *line = properties != NULL ? strstr(properties, "stack frame, ") : NULL;
   if (line == NULL || sscanf(line, "stack frame, %d bytes spill stores, %d bytes spill loads", &stores, &loads) != 2) return;
   result->spill_store_bytes = stores;
   result->spill_load_bytes = loads;
@@ -129,16 +131,16 @@ static int fail_with_first_error(const char *log, rl_error *err) {
 
 static int parse_output(const unsigned char *output, size_t size, rl_nvrtc_result *result, rl_error *err) {
   rl_nvrtc_output_header header;
-  if (!read_header(output, size, &header)) return rl_fail(err, RL_SYS, EPROTO, "the compiler's output is malformed");
+  if (!read_header(output, size, &header)) return rl_fail(err, RL_ERRNO, EPROTO, "the compiler's output is malformed");
   const char *symbol = (const char *)output + sizeof header, *log = symbol + header.symbol_bytes;
   result->symbol = strndup(symbol, header.symbol_bytes);
   result->log = strndup(log, header.log_bytes);
   result->image = malloc((size_t)header.image_bytes + 1);
   if (result->symbol == NULL || result->log == NULL || result->image == NULL)
-    return rl_fail(err, RL_SYS, ENOMEM, "out of memory for compiled code");
+    return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for compiled code");
   memcpy(result->image, log + header.log_bytes, header.image_bytes);
   result->image_bytes = header.image_bytes;
-  if (header.status == RL_NVRTC_UNAVAILABLE) return rl_fail(err, RL_SYS, ENOTSUP, "%s", result->log);
+  if (header.status == RL_NVRTC_CANNOT_COMPILE) return rl_fail(err, RL_ERRNO, ENOTSUP, "%s", result->log);
   if (header.status != RL_NVRTC_COMPILED) return fail_with_first_error(result->log, err);
   find_spills(result);
   return 0;
@@ -150,7 +152,7 @@ static int parse_output(const unsigned char *output, size_t size, rl_nvrtc_resul
 static const char *compiler_version(const char *compiler, rl_error *err) {
   static char version[16];
   char *const arguments[] = {(char *)(uintptr_t)compiler, (char *)(uintptr_t) "--version", NULL};
-  rl_auto(free_bytes) unsigned char *output = NULL;
+  RL_CLEANUP(free_bytes) unsigned char *output = NULL;
   size_t size;
   if (version[0] != '\0') return version;
   if (run_compiler(arguments, "", 0, &output, &size, err) < 0) return NULL;
@@ -161,20 +163,20 @@ static const char *compiler_version(const char *compiler, rl_error *err) {
 /* Compiles and adds the output to the cache. */
 static int compile(const rl_nvrtc_request *request, char *const *arguments, const char *key, rl_nvrtc_result *result,
                    rl_error *err) {
-  rl_auto(free_bytes) unsigned char *output = NULL;
+  RL_CLEANUP(free_bytes) unsigned char *output = NULL;
   size_t size;
   if (run_compiler(arguments, request->code, request->length, &output, &size, err) < 0 ||
       parse_output(output, size, result, err) < 0)
     return -1;
-  if (request->cache != NULL) rl_nvrtc_cache_put(request->cache, key, output, size);
+  if (request->cache_dir != NULL) rl_nvrtc_cache_put(request->cache_dir, key, output, size);
   return 0;
 }
 
 /* Returns false when the cache has no valid output. */
 static bool load_from_cache(const rl_nvrtc_request *request, const char *key, rl_nvrtc_result *result) {
-  rl_auto(free_bytes) unsigned char *output = NULL;
+  RL_CLEANUP(free_bytes) unsigned char *output = NULL;
   size_t size;
-  if (rl_nvrtc_cache_get(request->cache, key, &output, &size) < 0) return false;
+  if (rl_nvrtc_cache_get(request->cache_dir, key, &output, &size) < 0) return false;
   if (parse_output(output, size, result, NULL) == 0) return result->cached = true;
   rl_nvrtc_clear(result);
   return false;
@@ -190,12 +192,12 @@ int rl_nvrtc_compile(const rl_nvrtc_request *request, rl_nvrtc_result *result, r
   arguments[1] = (char *)(uintptr_t)request->arch;
   arguments[2] = (char *)(uintptr_t)request->entry;
   for (int i = 0; i < request->option_count; i++) arguments[3 + i] = (char *)(uintptr_t)request->options[i];
-  if (request->cache != NULL) {
+  if (request->cache_dir != NULL) {
     const char *version = compiler_version(compiler, err);
     if (version == NULL) return -1;
     if (rl_nvrtc_cache_key(version, arguments + 1, request->code, request->length, key, err) < 0) return -1;
   }
-  bool cached = request->cache != NULL && load_from_cache(request, key, result);
+  bool cached = request->cache_dir != NULL && load_from_cache(request, key, result);
   if (!cached && compile(request, arguments, key, result, err) < 0) return -1;
   result->compile_ms = (double)(rl_monotonic_ns() - begin) * 1e-6;
   return 0;

@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 enum {
-  RL_NVRTC_LOG_MAX = 16 << 10, /* bytes kept of a log */
+  RL_NVRTC_LOG_MAX_BYTES = 16 << 10, /* bytes kept of a log */
   RL_NVRTC_OPTIONS_MAX = 48
 };
 
@@ -24,22 +24,22 @@ typedef struct rl_nvrtc_request {
   const char *arch;           /* "sm_90a" */
   const char *const *options; /* of NVRTC, at most RL_NVRTC_OPTIONS_MAX; not checked here */
   int option_count;
-  const char *cache;    /* folder of the cache, created when missing; NULL: no cache */
-  const char *compiler; /* path of rooflined-nvrtc; NULL: in the running program's folder */
+  const char *cache_dir;     /* folder of the cache, created when missing; NULL: no cache */
+  const char *compiler_path; /* of rooflined-nvrtc; NULL: in the running program's folder */
 } rl_nvrtc_request;
 
 typedef struct rl_nvrtc_result {
   unsigned char *image; /* cubin */
   size_t image_bytes;
   char *symbol;      /* the entry's name in the cubin */
-  char *log;         /* of the compiler, at most RL_NVRTC_LOG_MAX bytes; set also after a compile error; NULL: none */
+  char *log;         /* of the compiler, at most RL_NVRTC_LOG_MAX_BYTES bytes; set also after a compile error; NULL: none */
   double compile_ms; /* duration of rl_nvrtc_compile, cached or not */
   double spill_store_bytes, spill_load_bytes; /* per thread, from ptxas; NAN: not reported */
   bool cached;                                /* the cache had the result */
 } rl_nvrtc_result;
 
 /* Compiles, or reads the result from the cache. -1 with RL_INPUT at /code and the first error when the code does not compile or
- * crashes the compiler; -1 with RL_SYS when there is no compiler or no sandbox. Clear the result in any case. */
+ * crashes the compiler; -1 with RL_ERRNO when there is no compiler or no sandbox. Clear the result in any case. */
 int rl_nvrtc_compile(const rl_nvrtc_request *request, rl_nvrtc_result *result, rl_error *err);
 void rl_nvrtc_clear(rl_nvrtc_result *result);
 

@@ -9,8 +9,8 @@
 
 typedef enum rl_nvrtc_status {
   RL_NVRTC_COMPILED,
-  RL_NVRTC_REFUSED,    /* the code has errors, which the log lists */
-  RL_NVRTC_UNAVAILABLE /* this host can't compile; the log has the reason */
+  RL_NVRTC_COMPILE_ERROR, /* the code has errors, which the log lists */
+  RL_NVRTC_CANNOT_COMPILE /* this host can't compile; the log has the reason */
 } rl_nvrtc_status;
 
 typedef struct rl_nvrtc_output_header {

@@ -11,11 +11,11 @@
 #include "base/cleanup.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-static const rlim_t MEMORY_BYTES = RLIM_INFINITY; /* a sanitizer reserves terabytes of address space */
+static const rlim_t MAX_MEMORY_BYTES = RLIM_INFINITY; /* a sanitizer reserves terabytes of address space */
 #else
-static const rlim_t MEMORY_BYTES = (rlim_t)8 << 30;
+static const rlim_t MAX_MEMORY_BYTES = (rlim_t)8 << 30;
 #endif
-static const rlim_t FILE_BYTES = (rlim_t)256 << 20, CPU_TIME_S = 120;
+static const rlim_t MAX_FILE_BYTES = (rlim_t)256 << 20, MAX_CPU_TIME_S = 120;
 
 /* All rights that version 1 of Landlock handles. The rights of later versions (refer, truncate, ioctl) need a file opened with
  * one of these. */
@@ -34,7 +34,7 @@ static int set_limit(int resource, rlim_t value, rl_error *err) {
 }
 
 static int allow_reading(int ruleset, const char *folder, rl_error *err) {
-  rl_auto(rl_close_descriptor) int descriptor = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  RL_CLEANUP(rl_close_descriptor) int descriptor = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return rl_fail_errno(err, "can't open %s", folder);
   struct landlock_path_beneath_attr rule = {.allowed_access = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR,
                                             .parent_fd = descriptor};
@@ -45,16 +45,16 @@ static int allow_reading(int ruleset, const char *folder, rl_error *err) {
 
 int rl_sandbox_enter(const char *readable_folder, rl_error *err) {
   struct landlock_ruleset_attr attributes = {.handled_access_fs = all_rights};
-  rl_auto(rl_close_descriptor) int ruleset =
-      (int)syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes.handled_access_fs, 0);
+  RL_CLEANUP(rl_close_descriptor)
+  int ruleset = (int)syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes.handled_access_fs, 0);
   if (ruleset < 0)
     return rl_fail_errno(
         err,
         "posted code can't be compiled here: this kernel has no Landlock (Linux 5.13, lsm=landlock), which keeps the "
         "compiler from reading the host's files");
   if (readable_folder != NULL && allow_reading(ruleset, readable_folder, err) < 0) return -1;
-  if (set_limit(RLIMIT_AS, MEMORY_BYTES, err) < 0 || set_limit(RLIMIT_FSIZE, FILE_BYTES, err) < 0 ||
-      set_limit(RLIMIT_CPU, CPU_TIME_S, err) < 0 || set_limit(RLIMIT_CORE, 0, err) < 0)
+  if (set_limit(RLIMIT_AS, MAX_MEMORY_BYTES, err) < 0 || set_limit(RLIMIT_FSIZE, MAX_FILE_BYTES, err) < 0 ||
+      set_limit(RLIMIT_CPU, MAX_CPU_TIME_S, err) < 0 || set_limit(RLIMIT_CORE, 0, err) < 0)
     return -1;
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
     return rl_fail_errno(err, "can't enter the compiler's sandbox");

@@ -6,7 +6,7 @@
 
 /* From this call on, the calling thread and the threads that it starts can read files below readable_folder (NULL: no files) and
  * can't write or execute any file. Limits memory, CPU time and file size. The sandboxed code can still test whether a path
- * exists. -1 with RL_SYS when the kernel has no Landlock. */
+ * exists. -1 with RL_ERRNO when the kernel has no Landlock. */
 int rl_sandbox_enter(const char *readable_folder, rl_error *err);
 
 #endif

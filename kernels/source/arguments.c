@@ -134,7 +134,7 @@ typedef struct expected_request {
 } expected_request;
 
 const rl_field rl_source_expected_fields[] = {
-    RL_FIELD(expected_request, argument, RL_FIELD_INT, .required = true, .minimum = 0, .maximum = RL_SOURCE_ARGUMENTS - 1,
+    RL_FIELD(expected_request, argument, RL_FIELD_INT, .required = true, .minimum = 0, .maximum = RL_SOURCE_ARGUMENTS_MAX - 1,
              .summary = "index of an argument that is a buffer"),
     RL_FIELD(expected_request, values, RL_FIELD_STRING, .required = true, .maximum = RL_SOURCE_TEXT_MAX,
              .summary = "its elements after one launch, little-endian, in base64"),

@@ -10,7 +10,7 @@ int rl_source_decode_base64(const char *text, size_t max_size, const char *point
   size_t length = strlen(text), capacity = length / 4 * 3 + 1;
   const char *end = NULL;
   unsigned char *decoded = malloc(capacity + 1);
-  if (decoded == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a buffer");
+  if (decoded == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a buffer");
   int rc = sodium_base642bin(decoded, capacity, text, length, NULL, size, &end, sodium_base64_VARIANT_ORIGINAL);
   if (rc != 0 || end != text + length || *size == 0 || *size > max_size) {
     free(decoded);

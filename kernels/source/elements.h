@@ -21,7 +21,7 @@ typedef enum rl_source_type {
   RL_SOURCE_UINT32,
   RL_SOURCE_INT64,
   RL_SOURCE_UINT64,
-  RL_SOURCE_TYPES
+  RL_SOURCE_TYPE_COUNT
 } rl_source_type;
 extern const char *const rl_source_type_names[]; /* "fp64" "fp32" ..., NULL */
 size_t rl_source_type_size(int type);            /* in bytes */

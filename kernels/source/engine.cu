@@ -11,7 +11,7 @@
 #include "source/fill.h"
 #include "source/source_cache.h"
 
-enum { OPEN_MEASUREMENTS = 7, PRINTF_BYTES = 64 << 10, JIT_LOG_BYTES = 4 << 10 };
+enum { OPEN_MEASUREMENT_COUNT = 7, PRINTF_FIFO_BYTES = 64 << 10, JIT_LOG_BYTES = 4 << 10 };
 
 typedef struct instance {
   rl_instance base;
@@ -20,13 +20,13 @@ typedef struct instance {
   rl_nvrtc_result compiled;
   cudaLibrary_t library;
   const void *kernel; /* a cudaKernel_t, for cudaLaunchKernel */
-  void *buffers[RL_SOURCE_ARGUMENTS];
-  void *saved[RL_SOURCE_ARGUMENTS]; /* contents of the buffers at the last save; opening saves once */
-  uint64_t scalars[RL_SOURCE_ARGUMENTS];
-  void *arguments[RL_SOURCE_ARGUMENTS]; /* address of each argument's value, for cudaLaunchKernel */
+  void *buffers[RL_SOURCE_ARGUMENTS_MAX];
+  void *saved_buffers[RL_SOURCE_ARGUMENTS_MAX]; /* contents of the buffers at the last save; opening saves once */
+  uint64_t scalars[RL_SOURCE_ARGUMENTS_MAX];
+  void *argument_pointers[RL_SOURCE_ARGUMENTS_MAX]; /* address of each argument's value, for cudaLaunchKernel */
   rl_launch launch, restore_launch;
   rl_sequence sequence;
-  rl_open_measurement open_measurements[OPEN_MEASUREMENTS];
+  rl_open_measurement open_measurements[OPEN_MEASUREMENT_COUNT];
 } instance;
 
 /* --- buffers ----------------------------------------------------------------------------------------------------------- */
@@ -46,7 +46,7 @@ static int reset(rl_instance *base, rl_error *err) {
                  : rl_source_fill(argument, i, self->buffers[i], device->stream, err);
     if (rc < 0) return -1;
   }
-  return rl_cuda_ok(cudaStreamSynchronize((cudaStream_t)device->stream), "filling the buffers", err);
+  return rl_cuda_check(cudaStreamSynchronize((cudaStream_t)device->stream), "filling the buffers", err);
 }
 
 /* Enqueues copies of all buffers. Uses no kernel, because the profiler would count it as a launch of the step. */
@@ -55,7 +55,7 @@ static int enqueue_copies(instance *self, void *const *to, void *const *from, rl
     if (!self->buffers[i]) continue;
     cudaError_t status =
         cudaMemcpyAsync(to[i], from[i], buffer_bytes(&self->source.arguments[i]), cudaMemcpyDeviceToDevice, (cudaStream_t)stream);
-    if (rl_cuda_ok(status, "copying the buffers", err) < 0) return -1;
+    if (rl_cuda_check(status, "copying the buffers", err) < 0) return -1;
   }
   return 0;
 }
@@ -63,27 +63,28 @@ static int enqueue_copies(instance *self, void *const *to, void *const *from, rl
 static int copy_buffers(instance *self, void *const *to, void *const *from, rl_error *err) {
   rl_stream stream = self->base.device->stream;
   if (enqueue_copies(self, to, from, stream, err) < 0) return -1;
-  return rl_cuda_ok(cudaStreamSynchronize((cudaStream_t)stream), "copying the buffers", err);
+  return rl_cuda_check(cudaStreamSynchronize((cudaStream_t)stream), "copying the buffers", err);
 }
 
 static int save(rl_instance *base, rl_error *err) {
   instance *self = (instance *)base;
   rl_device *device = base->device;
   for (int i = 0; i < self->source.argument_count; i++)
-    if (self->buffers[i] && !self->saved[i] &&
-        device->ops->allocate(device, RL_MEMORY_WORKSPACE, buffer_bytes(&self->source.arguments[i]), &self->saved[i], err) < 0)
+    if (self->buffers[i] && !self->saved_buffers[i] &&
+        device->ops->allocate(device, RL_MEMORY_WORKSPACE, buffer_bytes(&self->source.arguments[i]), &self->saved_buffers[i],
+                              err) < 0)
       return -1;
-  return copy_buffers(self, self->saved, self->buffers, err);
+  return copy_buffers(self, self->saved_buffers, self->buffers, err);
 }
 
 static int restore(rl_instance *base, rl_error *err) {
   instance *self = (instance *)base;
-  return copy_buffers(self, self->buffers, self->saved, err);
+  return copy_buffers(self, self->buffers, self->saved_buffers, err);
 }
 
 static int enqueue_restore(void *arg, rl_stream stream, rl_error *err) {
   instance *self = (instance *)arg;
-  return enqueue_copies(self, self->buffers, self->saved, stream, err);
+  return enqueue_copies(self, self->buffers, self->saved_buffers, stream, err);
 }
 
 /* --- the check --------------------------------------------------------------------------------------------------------- */
@@ -115,7 +116,7 @@ static int check(rl_instance *base, rl_check *check, rl_error *err) {
   const rl_source *source = &self->source;
   size_t bytes = buffer_bytes(&source->arguments[source->expected_argument]);
   void *result = malloc(bytes);
-  if (!result) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the check");
+  if (!result) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the check");
   bool failed = run_once(self, err) < 0 ||
                 base->device->ops->download(base->device, result, self->buffers[source->expected_argument], bytes, err) < 0;
   if (!failed)
@@ -131,9 +132,9 @@ static int enqueue(void *arg, rl_stream stream, rl_error *err) {
   const rl_source_request *request = &self->source.request;
   dim3 grid((unsigned)request->grid[0], (unsigned)request->grid[1], (unsigned)request->grid[2]);
   dim3 block((unsigned)request->block[0], (unsigned)request->block[1], (unsigned)request->block[2]);
-  return rl_cuda_ok(
-      cudaLaunchKernel(self->kernel, grid, block, self->arguments, (size_t)request->dynamic_shared_bytes, (cudaStream_t)stream),
-      "launching the posted kernel", err);
+  return rl_cuda_check(cudaLaunchKernel(self->kernel, grid, block, self->argument_pointers, (size_t)request->dynamic_shared_bytes,
+                                        (cudaStream_t)stream),
+                       "launching the posted kernel", err);
 }
 
 static int read_results(rl_instance *base, rl_iteration_results *results, rl_error *err) {
@@ -144,9 +145,9 @@ static int read_results(rl_instance *base, rl_iteration_results *results, rl_err
 
 static void close_instance(rl_instance *base) {
   instance *self = (instance *)base;
-  for (int i = 0; i < RL_SOURCE_ARGUMENTS; i++) {
+  for (int i = 0; i < RL_SOURCE_ARGUMENTS_MAX; i++) {
     base->device->ops->release(base->device, self->buffers[i]);
-    base->device->ops->release(base->device, self->saved[i]);
+    base->device->ops->release(base->device, self->saved_buffers[i]);
   }
   if (self->library) cudaLibraryUnload(self->library);
   rl_nvrtc_clear(&self->compiled);
@@ -154,9 +155,9 @@ static void close_instance(rl_instance *base) {
   free(self);
 }
 
-#define OPERATIONS .reset = reset, .read_results = read_results, .save = save, .restore = restore, .close = close_instance
-static const rl_instance_ops with_check = {OPERATIONS, .check = check};
-static const rl_instance_ops without_check = {OPERATIONS};
+#define COMMON_OPS .reset = reset, .read_results = read_results, .save = save, .restore = restore, .close = close_instance
+static const rl_instance_ops ops_with_check = {COMMON_OPS, .check = check};
+static const rl_instance_ops ops_without_check = {COMMON_OPS};
 
 /* --- opening ----------------------------------------------------------------------------------------------------------- */
 
@@ -164,10 +165,10 @@ static const rl_instance_ops without_check = {OPERATIONS};
  * portable. */
 static int compile_target(const rl_device *device, char arch[16], rl_error *err) {
   int major, minor;
-  if (rl_cuda_ok(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device->index), "asking for the architecture",
-                 err) < 0 ||
-      rl_cuda_ok(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device->index), "asking for the architecture",
-                 err) < 0)
+  if (rl_cuda_check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device->index),
+                    "reading the compute capability", err) < 0 ||
+      rl_cuda_check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device->index),
+                    "reading the compute capability", err) < 0)
     return -1;
   snprintf(arch, 16, "sm_%d%d%s", major, minor, major >= 9 ? "a" : "");
   return 0;
@@ -186,7 +187,7 @@ static int compile(instance *self, rl_error *err) {
                                         .arch = arch,
                                         .options = options.items,
                                         .option_count = options.count,
-                                        .cache = getenv("ROOFLINED_CACHE_DIR")};
+                                        .cache_dir = getenv("ROOFLINED_CACHE_DIR")};
   int rc = rl_nvrtc_compile(&compilation, &self->compiled, err);
   if (self->base.device->log && self->compiled.log) self->base.device->log(self->compiled.log);
   return rc;
@@ -200,13 +201,13 @@ static int fail_with_jit_log(const rl_device *device, cudaError_t status, const 
 
 static int load(instance *self, rl_error *err) {
   char log[JIT_LOG_BYTES] = "";
-  cudaJitOption names[] = {cudaJitErrorLogBuffer, cudaJitErrorLogBufferSizeBytes};
-  void *values[] = {log, (void *)(uintptr_t)sizeof log};
-  const bool binary = self->source.binary != NULL;
-  const char *symbol = binary ? self->source.request.entry : self->compiled.symbol;
+  cudaJitOption option_names[] = {cudaJitErrorLogBuffer, cudaJitErrorLogBufferSizeBytes};
+  void *option_values[] = {log, (void *)(uintptr_t)sizeof log};
+  const bool is_binary = self->source.binary != NULL;
+  const char *symbol = is_binary ? self->source.request.entry : self->compiled.symbol;
   cudaKernel_t kernel;
-  cudaError_t status =
-      cudaLibraryLoadData(&self->library, binary ? self->source.binary : self->compiled.image, names, values, 2, NULL, NULL, 0);
+  cudaError_t status = cudaLibraryLoadData(&self->library, is_binary ? self->source.binary : self->compiled.image, option_names,
+                                           option_values, 2, NULL, NULL, 0);
   if (status != cudaSuccess) self->library = NULL;
   if (status == cudaSuccess)
     status = cudaLibraryGetKernel(&kernel, self->library, symbol); /* compiles PTX, so this may fail too */
@@ -214,8 +215,8 @@ static int load(instance *self, rl_error *err) {
     (void)cudaGetLastError();
     return rl_fail_at(err, "/entry", "the compiled code has no kernel %s", symbol);
   }
-  if (status != cudaSuccess && binary) return fail_with_jit_log(self->base.device, status, log, err);
-  if (rl_cuda_ok(status, "loading the compiled kernel", err) < 0) return -1;
+  if (status != cudaSuccess && is_binary) return fail_with_jit_log(self->base.device, status, log, err);
+  if (rl_cuda_check(status, "loading the compiled kernel", err) < 0) return -1;
   self->kernel = (const void *)kernel;
   return 0;
 }
@@ -224,7 +225,7 @@ static int load(instance *self, rl_error *err) {
  * graph capture. */
 static int check_resources(instance *self, cudaFuncAttributes *attributes, rl_error *err) {
   const rl_source_request *request = &self->source.request;
-  if (rl_cuda_ok(cudaFuncGetAttributes(attributes, self->kernel), "asking for the kernel's resources", err) < 0) return -1;
+  if (rl_cuda_check(cudaFuncGetAttributes(attributes, self->kernel), "reading the kernel's attributes", err) < 0) return -1;
   int threads = (int)(request->block[0] * request->block[1] * request->block[2]);
   if (threads > attributes->maxThreadsPerBlock)
     return rl_fail_at(err, "/block",
@@ -242,21 +243,21 @@ static int check_resources(instance *self, cudaFuncAttributes *attributes, rl_er
 }
 
 static void set_open_measurements(instance *self, const cudaFuncAttributes *attributes) {
-  const bool binary = self->source.binary != NULL;
-  const char *compile_missing_reason = "a binary was posted",
-             *spills_missing_reason = binary ? compile_missing_reason : "the compiler did not report it";
+  const bool is_binary = self->source.binary != NULL;
+  const char *not_compiled_reason = "a binary was posted",
+             *spills_unknown_reason = is_binary ? not_compiled_reason : "the compiler did not report it";
   const rl_nvrtc_result *compiled = &self->compiled;
-  const rl_open_measurement measured[OPEN_MEASUREMENTS] = {
+  const rl_open_measurement measured[OPEN_MEASUREMENT_COUNT] = {
       {"registers_per_thread", (double)attributes->numRegs, NULL},
       {"static_shared_bytes", (double)attributes->sharedSizeBytes, NULL},
       {"local_bytes_per_thread", (double)attributes->localSizeBytes, NULL},
-      {"spill_store_bytes", binary ? NAN : compiled->spill_store_bytes, spills_missing_reason},
-      {"spill_load_bytes", binary ? NAN : compiled->spill_load_bytes, spills_missing_reason},
-      {"compile_ms", binary ? NAN : compiled->compile_ms, compile_missing_reason},
-      {"compile_cached", binary ? NAN : compiled->cached, compile_missing_reason}};
+      {"spill_store_bytes", is_binary ? NAN : compiled->spill_store_bytes, spills_unknown_reason},
+      {"spill_load_bytes", is_binary ? NAN : compiled->spill_load_bytes, spills_unknown_reason},
+      {"compile_ms", is_binary ? NAN : compiled->compile_ms, not_compiled_reason},
+      {"compile_cached", is_binary ? NAN : compiled->cached, not_compiled_reason}};
   memcpy(self->open_measurements, measured, sizeof measured);
   self->base.open_measurements = self->open_measurements;
-  self->base.open_measurement_count = OPEN_MEASUREMENTS;
+  self->base.open_measurement_count = OPEN_MEASUREMENT_COUNT;
 }
 
 static int allocate_arguments(instance *self, rl_error *err) {
@@ -267,31 +268,32 @@ static int allocate_arguments(instance *self, rl_error *err) {
         device->ops->allocate(device, RL_MEMORY_DATASET, buffer_bytes(argument), &self->buffers[i], err) < 0)
       return -1;
     if (!argument->is_buffer) rl_source_double_to_element(argument->type, &self->scalars[i], 0, argument->value);
-    self->arguments[i] = argument->is_buffer ? (void *)&self->buffers[i] : (void *)&self->scalars[i];
+    self->argument_pointers[i] = argument->is_buffer ? (void *)&self->buffers[i] : (void *)&self->scalars[i];
   }
   return reset(&self->base, err) < 0 || save(&self->base, err) < 0 ? -1 : 0;
 }
 
 static int prepare(instance *self, rl_error *err) {
   cudaFuncAttributes attributes;
-  if (rl_source_cache_get(self->params.source, &self->source, err) < 0 || (!self->source.binary && compile(self, err) < 0) ||
-      load(self, err) < 0 || check_resources(self, &attributes, err) < 0 || allocate_arguments(self, err) < 0)
+  if (rl_source_cache_get(self->params.source_sha256, &self->source, err) < 0 ||
+      (!self->source.binary && compile(self, err) < 0) || load(self, err) < 0 || check_resources(self, &attributes, err) < 0 ||
+      allocate_arguments(self, err) < 0)
     return -1;
-  self->base.ops = self->source.expected ? &with_check : &without_check;
+  self->base.ops = self->source.expected ? &ops_with_check : &ops_without_check;
   set_open_measurements(self, &attributes);
   return 0;
 }
 
 static int open_engine(rl_device *device, const void *params, rl_instance **opened, rl_error *err) {
   instance *self = (instance *)calloc(1, sizeof *self);
-  if (!self) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a kernel");
-  cudaDeviceSetLimit(cudaLimitPrintfFifoSize, PRINTF_BYTES); /* printf output between two synchronisations */
+  if (!self) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a kernel");
+  cudaDeviceSetLimit(cudaLimitPrintfFifoSize, PRINTF_FIFO_BYTES); /* printf output between two synchronisations */
   (void)cudaGetLastError();
   self->params = *(const rl_source_params *)params;
-  self->base.ops = &without_check;
+  self->base.ops = &ops_without_check;
   self->base.device = device;
   self->base.deterministic_note = "posted code may be nondeterministic";
-  /* name may point to source.request.entry already now: it is an array of this instance, which prepare() fills later. */
+  /* launch.name may already point to source.request.entry: it is an array of this instance, which prepare() fills later. */
   self->launch = (rl_launch){.name = self->source.request.entry, .nvtx_range = "kernel", .enqueue = enqueue, .arg = self};
   self->restore_launch = (rl_launch){.name = "restore", .nvtx_range = "data", .enqueue = enqueue_restore, .arg = self};
   self->sequence = (rl_sequence){.name = "launch",

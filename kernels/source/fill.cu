@@ -6,7 +6,7 @@
 #include "cuda_check.h"
 #include "hash.h"
 
-enum { FILL_BLOCK = 256, FILL_BLOCKS = 4096 };
+enum { BLOCK_THREADS = 256, GRID_BLOCKS = 4096 };
 
 /* Uniform in [0, 1). */
 __device__ static double uniform(uint64_t seed, uint64_t index) {
@@ -31,38 +31,38 @@ __device__ static uint64_t integer_value(int init, uint64_t seed, uint64_t index
                                    : init == RL_SOURCE_ONES;
 }
 
-template <typename T> struct element {
+template <typename T> struct initial_element {
   __device__ static T of(int init, uint64_t seed, uint64_t i) { return (T)integer_value(init, seed, i); }
 };
-template <> struct element<double> {
+template <> struct initial_element<double> {
   __device__ static double of(int init, uint64_t seed, uint64_t i) { return real_value(init, seed, i); }
 };
-template <> struct element<float> {
+template <> struct initial_element<float> {
   __device__ static float of(int init, uint64_t seed, uint64_t i) { return (float)real_value(init, seed, i); }
 };
-template <> struct element<__half> {
+template <> struct initial_element<__half> {
   __device__ static __half of(int init, uint64_t seed, uint64_t i) { return __double2half(real_value(init, seed, i)); }
 };
-template <> struct element<__nv_bfloat16> {
+template <> struct initial_element<__nv_bfloat16> {
   __device__ static __nv_bfloat16 of(int init, uint64_t seed, uint64_t i) { return __double2bfloat16(real_value(init, seed, i)); }
 };
 
 template <typename T> __global__ static void fill(T *to, uint64_t count, int init, uint64_t seed) {
   for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += (uint64_t)gridDim.x * blockDim.x)
-    to[i] = element<T>::of(init, seed, i);
+    to[i] = initial_element<T>::of(init, seed, i);
 }
 
 template <typename T> static void enqueue_fill(void *to, const rl_source_argument *argument, uint64_t seed, cudaStream_t stream) {
-  fill<T><<<FILL_BLOCKS, FILL_BLOCK, 0, stream>>>((T *)to, (uint64_t)argument->count, argument->init, seed);
+  fill<T><<<GRID_BLOCKS, BLOCK_THREADS, 0, stream>>>((T *)to, (uint64_t)argument->count, argument->init, seed);
 }
 
 int rl_source_fill(const rl_source_argument *argument, int index, void *to, rl_stream stream, rl_error *err) {
   typedef void (*fill_function)(void *, const rl_source_argument *, uint64_t, cudaStream_t);
-  static const fill_function functions[RL_SOURCE_TYPES] = {
+  static const fill_function functions[RL_SOURCE_TYPE_COUNT] = {
       enqueue_fill<double>,   enqueue_fill<float>,    enqueue_fill<__half>,   enqueue_fill<__nv_bfloat16>,
       enqueue_fill<uint8_t>,  enqueue_fill<uint8_t>,  enqueue_fill<uint16_t>, enqueue_fill<uint16_t>,
       enqueue_fill<uint32_t>, enqueue_fill<uint32_t>, enqueue_fill<uint64_t>, enqueue_fill<uint64_t>};
   uint64_t seed = rl_hash64((uint64_t)argument->seed) + (uint64_t)index; /* so that buffers have different contents */
   functions[argument->type](to, argument, seed, (cudaStream_t)stream);
-  return rl_launch_ok("filling a buffer", err);
+  return rl_cuda_check_launch("filling a buffer", err);
 }

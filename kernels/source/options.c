@@ -9,8 +9,8 @@
 
 enum { MAX_MACRO_LENGTH = 512 };
 
-static const char *const booleans[] = {"true", "false", NULL};
-static const char *const standards[] = {"c++11", "c++14", "c++17", "c++20", NULL};
+static const char *const boolean_values[] = {"true", "false", NULL};
+static const char *const standard_values[] = {"c++11", "c++14", "c++17", "c++20", NULL};
 
 static const struct allowed_option {
   const char *name;          /* without dashes */
@@ -20,13 +20,13 @@ static const struct allowed_option {
 } allowed_options[] = {
     {"use_fast_math", "--use_fast_math"},
     {"maxrregcount", "--maxrregcount=", .minimum = 16, .maximum = 255},
-    {"std", "--std=", standards},
+    {"std", "--std=", standard_values},
     {"lineinfo", "--generate-line-info"},
     {"generate-line-info", "--generate-line-info"},
-    {"fmad", "--fmad=", booleans},
-    {"ftz", "--ftz=", booleans},
-    {"prec-div", "--prec-div=", booleans},
-    {"prec-sqrt", "--prec-sqrt=", booleans},
+    {"fmad", "--fmad=", boolean_values},
+    {"ftz", "--ftz=", boolean_values},
+    {"prec-div", "--prec-div=", boolean_values},
+    {"prec-sqrt", "--prec-sqrt=", boolean_values},
     {"extra-device-vectorization", "--extra-device-vectorization"},
     {"O0", "--ptxas-options=-O0"},
     {"O1", "--ptxas-options=-O1"},

@@ -13,8 +13,8 @@ enum {
   RL_SOURCE_BINARY_MAX = 2 << 20, /* bytes of a cubin, fatbin or PTX */
   RL_SOURCE_TEXT_MAX = 4 << 20,   /* bytes of the whole request */
   RL_SOURCE_ENTRY_SIZE = 256,     /* bytes of the kernel's name */
-  RL_SOURCE_ARGUMENTS = 32,       /* arguments of the kernel */
-  RL_SOURCE_VARIANTS = 8,
+  RL_SOURCE_ARGUMENTS_MAX = 32,   /* arguments of the kernel */
+  RL_SOURCE_VARIANTS_MAX = 8,
   RL_SOURCE_POINTER_SIZE = 96 /* bytes of a JSON pointer */
 };
 
@@ -62,10 +62,10 @@ typedef struct rl_source {
   cJSON *document;       /* owned; NULL: the caller of rl_source_check owns it */
   unsigned char *binary; /* owned; NULL: the request has code. A NUL follows it. */
   size_t binary_size;
-  rl_source_argument arguments[RL_SOURCE_ARGUMENTS];
+  rl_source_argument arguments[RL_SOURCE_ARGUMENTS_MAX];
   int argument_count;
   int64_t buffer_bytes; /* of all buffers together */
-  rl_source_variant variants[RL_SOURCE_VARIANTS];
+  rl_source_variant variants[RL_SOURCE_VARIANTS_MAX];
   int variant_count; /* at least 1 */
   rl_source_model model;
   int64_t expected_argument; /* index of the buffer to compare; -1: none */

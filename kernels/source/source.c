@@ -74,7 +74,7 @@ static int check_code(const rl_source_request *request, rl_source *source, rl_er
 }
 
 void rl_source_clear(rl_source *source) {
-  for (int i = 0; i < RL_SOURCE_ARGUMENTS; i++) free(source->arguments[i].initial_contents);
+  for (int i = 0; i < RL_SOURCE_ARGUMENTS_MAX; i++) free(source->arguments[i].initial_contents);
   free(source->binary);
   free(source->expected);
   cJSON_Delete(source->document);

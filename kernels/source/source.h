@@ -20,28 +20,29 @@ extern const rl_field rl_source_model_fields[];
 extern const rl_source_request rl_source_request_defaults;
 
 /* Rows for the field table of a struct that begins with an rl_source_request. */
-#define RL_SOURCE_FIELDS                                                                                                       \
-  RL_FIELD(rl_source_request, code, RL_FIELD_STRING, .maximum = RL_SOURCE_CODE_MAX,                                            \
-           .summary = "CUDA C++; may include the CUDA headers and no other files"),                                            \
-      RL_FIELD(rl_source_request, binary, RL_FIELD_STRING, .maximum = (RL_SOURCE_BINARY_MAX + 2) / 3 * 4,                      \
-               .summary = "instead of code: a cubin, a fatbin or PTX, in base64"),                                             \
-      RL_FIELD(rl_source_request, entry, RL_FIELD_TEXT, .required = true,                                                      \
-               .summary = "the kernel: for code its name or an expression such as scale<float, 4>, for a binary its symbol"),  \
-      RL_FIELD(rl_source_request, grid, RL_FIELD_INTS, .required = true, .minimum = 1, .maximum = 2147483647,                  \
-               .summary = "blocks along x, y, z; missing ones are 1"),                                                         \
-      RL_FIELD(rl_source_request, block, RL_FIELD_INTS, .required = true, .minimum = 1, .maximum = 1024,                       \
-               .summary = "threads of a block along x, y, z; at most 1024 in all"),                                            \
-      RL_FIELD(rl_source_request, dynamic_shared_bytes, RL_FIELD_INT, .minimum = 0, .maximum = 1 << 20,                        \
-               .summary = "shared memory of a block besides what the code declares; default 0"),                               \
-      RL_FIELD(rl_source_request, arguments, RL_FIELD_ARRAY, .maximum = RL_SOURCE_ARGUMENTS,                                   \
-               .fields = rl_source_argument_fields, .summary = "arguments of the kernel, in order"),                           \
-      RL_FIELD(rl_source_request, options, RL_FIELD_ARRAY, .maximum = RL_SOURCE_OPTIONS_MAX,                                   \
-               .summary = RL_SOURCE_OPTIONS_SUMMARY),                                                                          \
-      RL_FIELD(rl_source_request, variants, RL_FIELD_ARRAY, .maximum = RL_SOURCE_VARIANTS, .fields = rl_source_variant_fields, \
-               .summary = "ways to compile the code, one run for each; default: one, without changes"),                        \
-      RL_FIELD(rl_source_request, model, RL_FIELD_OBJECT, .fields = rl_source_model_fields,                                    \
-               .summary = "the least work of one launch, for rates and floors"),                                               \
-      RL_FIELD(rl_source_request, expected, RL_FIELD_OBJECT, .fields = rl_source_expected_fields,                              \
+#define RL_SOURCE_FIELDS                                                                                                      \
+  RL_FIELD(rl_source_request, code, RL_FIELD_STRING, .maximum = RL_SOURCE_CODE_MAX,                                           \
+           .summary = "CUDA C++; may include the CUDA headers and no other files"),                                           \
+      RL_FIELD(rl_source_request, binary, RL_FIELD_STRING, .maximum = (RL_SOURCE_BINARY_MAX + 2) / 3 * 4,                     \
+               .summary = "instead of code: a cubin, a fatbin or PTX, in base64"),                                            \
+      RL_FIELD(rl_source_request, entry, RL_FIELD_TEXT, .required = true,                                                     \
+               .summary = "the kernel: for code its name or an expression such as scale<float, 4>, for a binary its symbol"), \
+      RL_FIELD(rl_source_request, grid, RL_FIELD_INTS, .required = true, .minimum = 1, .maximum = 2147483647,                 \
+               .summary = "blocks along x, y, z; missing ones are 1"),                                                        \
+      RL_FIELD(rl_source_request, block, RL_FIELD_INTS, .required = true, .minimum = 1, .maximum = 1024,                      \
+               .summary = "threads of a block along x, y, z; at most 1024 in all"),                                           \
+      RL_FIELD(rl_source_request, dynamic_shared_bytes, RL_FIELD_INT, .minimum = 0, .maximum = 1 << 20,                       \
+               .summary = "shared memory of a block besides what the code declares; default 0"),                              \
+      RL_FIELD(rl_source_request, arguments, RL_FIELD_ARRAY, .maximum = RL_SOURCE_ARGUMENTS_MAX,                              \
+               .fields = rl_source_argument_fields, .summary = "arguments of the kernel, in order"),                          \
+      RL_FIELD(rl_source_request, options, RL_FIELD_ARRAY, .maximum = RL_SOURCE_OPTIONS_MAX,                                  \
+               .summary = RL_SOURCE_OPTIONS_SUMMARY),                                                                         \
+      RL_FIELD(rl_source_request, variants, RL_FIELD_ARRAY, .maximum = RL_SOURCE_VARIANTS_MAX,                                \
+               .fields = rl_source_variant_fields,                                                                            \
+               .summary = "ways to compile the code, one run for each; default: one, without changes"),                       \
+      RL_FIELD(rl_source_request, model, RL_FIELD_OBJECT, .fields = rl_source_model_fields,                                   \
+               .summary = "the least work of one launch, for rates and floors"),                                              \
+      RL_FIELD(rl_source_request, expected, RL_FIELD_OBJECT, .fields = rl_source_expected_fields,                             \
                .summary = "contents of an argument after one launch; a result outside the tolerance fails the job")
 extern const rl_field rl_source_fields[]; /* only these rows: the text that is kept under a hash */
 
@@ -54,7 +55,8 @@ void rl_source_clear(rl_source *source);
 /* --- the workload ------------------------------------------------------------------------------------------------------ */
 
 typedef struct rl_source_params {
-  char source[RL_SHA256_SIZE];      /* hash of the text of rl_source_fields, which the worker receives before the request */
+  /* "source" in the stored parameters: hash of the text of rl_source_fields, which the worker receives before the request. */
+  char source_sha256[RL_SHA256_SIZE];
   char code_sha256[RL_SHA256_SIZE]; /* of the code or the binary alone */
   char variant[32];
   int64_t variant_index; /* "index" in the stored parameters */

@@ -26,7 +26,7 @@ static int find_entry(const char *sha256) {
 
 int rl_source_cache_put(const char *text, size_t length, rl_error *err) {
   char sha256[RL_SHA256_SIZE], *copy = malloc(length + 1);
-  if (copy == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for posted code");
+  if (copy == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for posted code");
   memcpy(copy, text, length);
   copy[length] = '\0';
   rl_sha256(text, length, sha256);

@@ -5,7 +5,11 @@
 #include "source/source.h"
 
 static const rl_field params_fields[] = {
-    RL_FIELD(rl_source_params, source, RL_FIELD_TEXT, .required = true),
+    {.name = "source",
+     .type = RL_FIELD_TEXT,
+     .offset = offsetof(rl_source_params, source_sha256),
+     .size = RL_SHA256_SIZE,
+     .required = true},
     RL_FIELD(rl_source_params, code_sha256, RL_FIELD_TEXT, .required = true),
     RL_FIELD(rl_source_params, variant, RL_FIELD_TEXT, .required = true),
     {.name = "index",
@@ -13,7 +17,7 @@ static const rl_field params_fields[] = {
      .offset = offsetof(rl_source_params, variant_index),
      .size = sizeof(int64_t),
      .required = true,
-     .maximum = RL_SOURCE_VARIANTS - 1},
+     .maximum = RL_SOURCE_VARIANTS_MAX - 1},
     RL_FIELD(rl_source_params, samples, RL_FIELD_INT, .required = true, .minimum = 1, .maximum = 1000),
     {.name = "model_bytes", .type = RL_FIELD_MEASURE, .offset = offsetof(rl_source_params, model.bytes)},
     {.name = "model_operations", .type = RL_FIELD_MEASURE, .offset = offsetof(rl_source_params, model.operations)},
@@ -38,7 +42,7 @@ static void iteration_counts(const void *params, uint32_t *warmup, uint32_t *mea
 }
 
 const rl_workload rl_source_workload = {.name = "source",
-                                        .kind = "source",
+                                        .job_kind = "source",
                                         .summary = "a posted kernel",
                                         .fields = params_fields,
                                         .params_size = sizeof(rl_source_params),

@@ -10,14 +10,14 @@
 #include "train/layers.h"
 
 enum {
-  BLOCK_IMAGES = 4,         /* images in a product of conv2: their im2col is 664 kB and stays in L2 */
-  POSITIONS = RL_H2 * RL_H2 /* output pixels of conv2 for an image */
+  BLOCK_IMAGES = 4,                         /* images in a product of conv2: their im2col is 664 kB and stays in L2 */
+  POSITIONS = RL_CONV2_SIDE * RL_CONV2_SIDE /* output pixels of conv2 for an image */
 };
 
 typedef struct scratch { /* buffers of one thread */
   float columns[BLOCK_IMAGES * POSITIONS * RL_CONV2_K], c2[BLOCK_IMAGES * POSITIONS * RL_C2];
-  float p1[RL_P1_FLOATS]; /* p1 or dp1 of an image */
-  float p2[RL_FLAT];      /* p2 or dp2 of an image */
+  float p1[RL_P1_FLOATS];  /* p1 or dp1 of an image */
+  float p2[RL_FC1_INPUTS]; /* p2 or dp2 of an image */
   float conv2_weights[RL_CONV2_K * RL_C2];
 } scratch;
 
@@ -37,7 +37,7 @@ static void conv1_forward_chunk(rl_layers *l, rl_batch_chunk chunk, uint32_t thr
   for (uint32_t i = chunk.first; i < chunk.end; i++) {
     size_t offset = (size_t)i * RL_P1_FLOATS;
     float *y = rl_compute_buffer(l, l->p1, offset, thread_scratch->p1);
-    l->simd->conv1_forward(l->train.x + (size_t)i * RL_PIXELS, w, bias, y, l->argmax1 + offset);
+    l->simd->conv1_forward(l->train.x + (size_t)i * RL_IMAGE_PIXELS, w, bias, y, l->argmax1 + offset);
     rl_pack(l, l->p1, offset, RL_P1_FLOATS, y);
   }
 }
@@ -62,10 +62,10 @@ static void conv2_forward_chunk(rl_layers *l, rl_batch_chunk chunk, uint32_t thr
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)images * POSITIONS, RL_C2, RL_CONV2_K, 1, thread_scratch->columns,
                 RL_CONV2_K, w, RL_C2, 0, thread_scratch->c2, RL_C2);
     for (uint32_t k = 0; k < images; k++) {
-      size_t offset = (size_t)(first + k) * RL_FLAT;
+      size_t offset = (size_t)(first + k) * RL_FC1_INPUTS;
       float *y = rl_compute_buffer(l, l->p2, offset, thread_scratch->p2);
       l->simd->pool2_forward(thread_scratch->c2 + (size_t)k * POSITIONS * RL_C2, bias, y, l->argmax2 + offset);
-      rl_pack(l, l->p2, offset, RL_FLAT, y);
+      rl_pack(l, l->p2, offset, RL_FC1_INPUTS, y);
     }
   }
 }
@@ -87,8 +87,8 @@ static void conv2_backward_chunk(rl_layers *l, rl_batch_chunk chunk, uint32_t th
     int positions = (int)images * POSITIONS;
     unfold_images(l, thread_scratch, first, images);
     for (uint32_t k = 0; k < images; k++) {
-      size_t offset = (size_t)(first + k) * RL_FLAT;
-      const float *dy = rl_unpack(l, l->dp2, offset, RL_FLAT, thread_scratch->p2);
+      size_t offset = (size_t)(first + k) * RL_FC1_INPUTS;
+      const float *dy = rl_unpack(l, l->dp2, offset, RL_FC1_INPUTS, thread_scratch->p2);
       l->simd->pool2_gradient(dy, l->argmax2 + offset, thread_scratch->c2 + (size_t)k * POSITIONS * RL_C2, db);
     }
     cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, RL_CONV2_K, RL_C2, positions, 1, thread_scratch->columns, RL_CONV2_K,
@@ -110,7 +110,7 @@ static void conv1_backward_chunk(rl_layers *l, rl_batch_chunk chunk, uint32_t th
   for (uint32_t i = chunk.first; i < chunk.end; i++) {
     size_t offset = (size_t)i * RL_P1_FLOATS;
     const float *dy = rl_unpack(l, b->dp1, offset, RL_P1_FLOATS, b->scratch[thread].p1);
-    l->simd->conv1_gradient(l->train.x + (size_t)i * RL_PIXELS, dy, l->argmax1 + offset,
+    l->simd->conv1_gradient(l->train.x + (size_t)i * RL_IMAGE_PIXELS, dy, l->argmax1 + offset,
                             chunk.sums + rl_tensor_offset(RL_CONV1_W), chunk.sums + rl_tensor_offset(RL_CONV1_B));
   }
 }
@@ -144,15 +144,15 @@ static uint32_t parameter_index(uint32_t parameter) {
 
 static bool read_value(rl_cpu_train *train, rl_cpu_value value, uint32_t n, double *out) {
   if (value != RL_VALUE_DP1) return rl_layers_read_value(train, value, n, out);
-  rl_layers_read_planes((rl_layers *)train, ((blas *)train)->dp1, NULL, n, RL_P1 * RL_P1, RL_C1, out);
+  rl_layers_read_planes((rl_layers *)train, ((blas *)train)->dp1, NULL, n, RL_POOLED1_SIDE * RL_POOLED1_SIDE, RL_C1, out);
   return true;
 }
 
 static int prepare(rl_cpu_train *train, rl_error *err) {
   blas *b = (blas *)train;
-  size_t dp1 = (size_t)train->instance.params.batch_size * RL_P1_FLOATS * (train->half ? sizeof(uint16_t) : sizeof(float));
+  size_t dp1 = (size_t)train->instance.params.batch_size * RL_P1_FLOATS * (train->fp16 ? sizeof(uint16_t) : sizeof(float));
   if (rl_layers_prepare(train, err) < 0 || rl_cpu_allocate(train, RL_MEMORY_ACTIVATIONS, dp1, &b->dp1.data, err) < 0) return -1;
-  size_t bytes = sizeof(scratch) * rl_thread_pool_count(train->threads);
+  size_t bytes = sizeof(scratch) * rl_thread_pool_thread_count(train->threads);
   return rl_cpu_allocate(train, RL_MEMORY_WORKSPACE, bytes, (void **)&b->scratch, err);
 }
 

@@ -11,7 +11,7 @@
 int rl_cpu_allocate(rl_cpu_train *train, rl_memory_purpose purpose, size_t bytes, void **memory, rl_error *err) {
   rl_device *device = train->instance.base.device;
   if (train->block_count == RL_CPU_MAX_BLOCKS)
-    return rl_fail(err, RL_SYS, 0, "an engine allocates more than %d blocks of memory", RL_CPU_MAX_BLOCKS);
+    return rl_fail(err, RL_ERRNO, 0, "an engine allocates more than %d blocks of memory", RL_CPU_MAX_BLOCKS);
   if (device->ops->allocate(device, purpose, bytes, memory, err) < 0) return -1;
   train->blocks[train->block_count++] = *memory;
   return device->ops->zero(device, *memory, bytes, err);
@@ -34,9 +34,9 @@ static void begin_evaluation(rl_cpu_train *train, uint32_t n) {
 }
 
 static void normalise(const rl_cpu_train *train, const uint8_t *image, float *x) {
-  for (int i = 0; i < RL_PIXELS; i++) {
+  for (int i = 0; i < RL_IMAGE_PIXELS; i++) {
     float value = ((float)image[i] / 255.0f - 0.1307f) / 0.3081f;
-    x[i] = train->half ? rl_half_to_float(rl_half_from_float(value)) : value;
+    x[i] = train->fp16 ? rl_half_to_float(rl_half_from_float(value)) : value;
   }
 }
 
@@ -46,7 +46,7 @@ static void gather(rl_cpu_train *train, uint32_t n) {
   for (uint32_t i = 0; i < n; i++) {
     uint32_t position = train->state.step * (uint32_t)params->batch_size + i;
     uint32_t image = rl_permute(position, train->instance.images, key);
-    normalise(train, train->train_images + (size_t)image * RL_PIXELS, train->x + (size_t)i * RL_PIXELS);
+    normalise(train, train->train_images + (size_t)image * RL_IMAGE_PIXELS, train->x + (size_t)i * RL_IMAGE_PIXELS);
     train->labels[i] = train->train_labels[image];
   }
 }
@@ -54,7 +54,7 @@ static void gather(rl_cpu_train *train, uint32_t n) {
 static void gather_test(rl_cpu_train *train, uint32_t n) {
   for (uint32_t i = 0; i < n; i++) {
     uint32_t image = train->state.test_position + i;
-    normalise(train, train->test_images + (size_t)image * RL_PIXELS, train->x + (size_t)i * RL_PIXELS);
+    normalise(train, train->test_images + (size_t)image * RL_IMAGE_PIXELS, train->x + (size_t)i * RL_IMAGE_PIXELS);
     train->labels[i] = train->test_labels[image];
   }
   train->state.test_position += n;
@@ -69,14 +69,14 @@ static double batch_loss(rl_cpu_train *train, uint32_t n, double scale, uint32_t
     sum += rl_oracle_loss(1, logits, &train->labels[i], scale / n, gradient, correct);
     for (int c = 0; c < RL_CLASSES; c++) {
       float value = (float)gradient[c];
-      train->dlogits[i * RL_CLASSES + c] = train->half ? rl_half_to_float(rl_half_from_float(value)) : value;
+      train->dlogits[i * RL_CLASSES + c] = train->fp16 ? rl_half_to_float(rl_half_from_float(value)) : value;
     }
   }
   return sum;
 }
 
 static void loss(rl_cpu_train *train, uint32_t n) {
-  train->state.gradient_scale = train->half ? train->state.loss_scale.scale : 1;
+  train->state.gradient_scale = train->fp16 ? train->state.loss_scale.scale : 1;
   train->step_losses[train->state.step] = (float)(batch_loss(train, n, train->state.gradient_scale, NULL) / n);
 }
 
@@ -87,7 +87,7 @@ static void loss_test(rl_cpu_train *train, uint32_t n) {
 static void adam(rl_cpu_train *train, uint32_t n) {
   (void)n;
   bool apply = true;
-  if (train->half) {
+  if (train->fp16) {
     apply = train->ops->all_finite(train);
     rl_loss_scale_update(&train->state.loss_scale, apply);
   }
@@ -223,12 +223,12 @@ static int read_results(rl_instance *instance, rl_iteration_results *out, rl_err
   double sum = 0;
   for (uint32_t i = 0; i < state->step; i++) sum += train->step_losses[i];
   *out = (rl_iteration_results){
-      .samples = train->instance.images,
+      .images = train->instance.images,
       .train_loss = state->step > 0 ? sum / state->step : NAN,
       .test_loss = state->test_position > 0 ? state->test_loss / state->test_position : NAN,
       .test_accuracy_ratio = state->test_position > 0 ? (double)state->test_correct / state->test_position : NAN,
-      .loss_scale = train->half ? state->loss_scale.scale : NAN,
-      .skipped_steps = train->half ? state->loss_scale.skipped : NAN};
+      .loss_scale = train->fp16 ? state->loss_scale.scale : NAN,
+      .skipped_steps = train->fp16 ? state->loss_scale.skipped : NAN};
   return 0;
 }
 
@@ -244,7 +244,7 @@ static int save(rl_instance *instance, rl_error *err) {
 
 static int restore(rl_instance *instance, rl_error *err) {
   rl_cpu_train *train = (rl_cpu_train *)instance;
-  if (train->saved_arrays == NULL) return rl_fail(err, RL_SYS, 0, "no state was saved");
+  if (train->saved_arrays == NULL) return rl_fail(err, RL_ERRNO, 0, "no state was saved");
   float *const arrays[3] = {train->weights, train->m, train->v};
   for (int i = 0; i < 3; i++) memcpy(arrays[i], train->saved_arrays + i * RL_PARAMETERS, sizeof(float) * RL_PARAMETERS);
   train->state = train->saved_state;
@@ -270,9 +270,9 @@ static int copy_data(rl_cpu_train *train, rl_dataset *data, rl_error *err) {
     uint8_t **copy;
     const uint8_t *source;
     size_t bytes;
-  } copies[] = {{&train->train_images, data->train_images, (size_t)instance->images * RL_PIXELS},
+  } copies[] = {{&train->train_images, data->train_images, (size_t)instance->images * RL_IMAGE_PIXELS},
                 {&train->train_labels, data->train_labels, instance->images},
-                {&train->test_images, data->test_images, (size_t)instance->test_images * RL_PIXELS},
+                {&train->test_images, data->test_images, (size_t)instance->test_images * RL_IMAGE_PIXELS},
                 {&train->test_labels, data->test_labels, instance->test_images}};
   rl_device *device = instance->base.device;
   for (size_t i = 0; i < sizeof copies / sizeof *copies; i++)
@@ -292,7 +292,7 @@ static int allocate_shared(rl_cpu_train *train, rl_error *err) {
                 {&train->m, RL_MEMORY_WEIGHTS, sizeof(float) * RL_PARAMETERS},
                 {&train->v, RL_MEMORY_WEIGHTS, sizeof(float) * RL_PARAMETERS},
                 {&train->gradients, RL_MEMORY_WEIGHTS, sizeof(float) * RL_PARAMETERS},
-                {&train->x, RL_MEMORY_ACTIVATIONS, sizeof(float) * batch * RL_PIXELS},
+                {&train->x, RL_MEMORY_ACTIVATIONS, sizeof(float) * batch * RL_IMAGE_PIXELS},
                 {&train->logits, RL_MEMORY_ACTIVATIONS, sizeof(float) * batch * RL_CLASSES},
                 {&train->dlogits, RL_MEMORY_ACTIVATIONS, sizeof(float) * batch * RL_CLASSES},
                 {&train->labels, RL_MEMORY_ACTIVATIONS, batch},
@@ -325,7 +325,7 @@ int rl_cpu_open(const rl_cpu_engine_ops *ops, rl_device *device, const void *par
                                         .parameters = get_parameters,
                                         .gradients = get_gradients,
                                         .set_parameters = set_parameters};
-  train->half = train->instance.params.precision == RL_FP16;
+  train->fp16 = train->instance.params.precision == RL_FP16;
   if (initialise(train, err) < 0) {
     close_train(&train->instance.base);
     return -1;

@@ -21,9 +21,9 @@ typedef struct rl_cpu_layer {
 /* Values that a step stores between layers. Tests read them in PyTorch's layouts. Gradients are multiplied by the loss scale. */
 typedef enum rl_cpu_value {
   RL_VALUE_P1,      /* conv1's output after ReLU and pooling */
-  RL_VALUE_ARGMAX1, /* argmax of P1, or RL_ORACLE_RELU_ZERO */
+  RL_VALUE_ARGMAX1, /* argmax of P1, or RL_ARGMAX_RELU_ZERO */
   RL_VALUE_P2,      /* conv2's output after ReLU and pooling */
-  RL_VALUE_ARGMAX2, /* argmax of P2, or RL_ORACLE_RELU_ZERO */
+  RL_VALUE_ARGMAX2, /* argmax of P2, or RL_ARGMAX_RELU_ZERO */
   RL_VALUE_F1,      /* fc1's output after ReLU */
   RL_VALUE_DF1,     /* gradient of fc1's output before ReLU */
   RL_VALUE_DP2,
@@ -69,7 +69,7 @@ struct rl_cpu_train {
   rl_train_instance instance;
   const rl_cpu_engine_ops *ops;
   rl_thread_pool *threads;
-  bool half; /* precision fp16: values between layers and the weights that layers use are rounded to binary16 */
+  bool fp16; /* precision fp16: values between layers and the weights that layers use are rounded to binary16 */
   uint8_t *train_images, *train_labels, *test_images, *test_labels;
   float *weights, *m, *v, *gradients; /* [RL_PARAMETERS], indexed by ops->parameter_index; m, v: Adam's moments */
   float *x;                           /* [batch][784]: pixels, normalised */

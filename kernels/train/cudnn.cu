@@ -42,13 +42,13 @@ static int pool2_forward(void *arg, rl_stream stream, rl_error *err) {
   rl_stage *s = (rl_stage *)arg;
   rl_training *e = s->owner;
   return rl_pool2_forward(e->format, s->gather.batch, e->product2, &e->weights[rl_tensor_offsets[RL_CONV2_B]], e->pooled2,
-                          e->pool_codes2, s->train ? e->state : NULL, (cudaStream_t)stream, err);
+                          e->argmax2, s->train ? e->state : NULL, (cudaStream_t)stream, err);
 }
 
 static int pool2_backward(void *arg, rl_stream stream, rl_error *err) {
   rl_stage *s = (rl_stage *)arg;
   rl_training *e = s->owner;
-  return rl_pool2_backward(e->format, s->gather.batch, e->d_pooled2, e->pool_codes2, e->product2, e->partial_conv2, e->state,
+  return rl_pool2_backward(e->format, s->gather.batch, e->d_pooled2, e->argmax2, e->product2, e->partial_conv2_bias, e->state,
                            (cudaStream_t)stream, err);
 }
 
@@ -64,13 +64,14 @@ static int conv2_backward(void *arg, rl_stream stream, rl_error *err) {
 
 static int open_conv(rl_stage *s, rl_conv_pass pass, bool tune, rl_dnn **conv, rl_error *err) {
   rl_training *e = s->owner;
-  cudnnDataType_t type = e->format.half ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
-  rl_conv_shape shape = {pass, s->gather.batch,       RL_C1, RL_P1, RL_P1, RL_C2, 3, 1, 0, e->format.channels_last, type,
-                         type, e->format.tensor_float};
+  cudnnDataType_t type = e->format.fp16 ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
+  rl_conv_shape shape = {
+      pass, s->gather.batch, RL_C1, RL_POOLED1_SIDE, RL_POOLED1_SIDE, RL_C2, 3, 1, 0, e->format.channels_last, type,
+      type, e->format.tf32};
   /* Winograd's FP32 kernels take up to 226 KB of workspace per image. Single precision has few cuDNN engines, none of which is
    * compiled at run time, so that all are timed. There are many tensor-core engines, each costs a compilation, and the heuristic
    * ranks them well. */
-  bool single = !e->format.half && !e->format.tensor_float;
+  bool single = !e->format.fp16 && !e->format.tf32;
   rl_dnn_search search = {(32u << 20) + (size_t)s->gather.batch * (256u << 10), tune ? (single ? 64 : 10) : (single ? 6 : 1),
                           single};
   void *x = pass == RL_CONV_BACKWARD_DATA ? e->d_pooled1 : e->pooled1;
@@ -83,8 +84,8 @@ static int open_conv(rl_stage *s, rl_conv_pass pass, bool tune, rl_dnn **conv, r
 
 static int open_convs(rl_training *e, rl_error *err) {
   e->engine_data = calloc(1, sizeof(cudnn_data));
-  if (!e->engine_data) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the engine");
-  if (rl_cudnn_ok(cudnnCreate(&data_of(e)->handle), "starting cuDNN", err) < 0) return -1;
+  if (!e->engine_data) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the engine");
+  if (rl_cudnn_check(cudnnCreate(&data_of(e)->handle), "starting cuDNN", err) < 0) return -1;
   for (int i = 0; i < RL_STAGES; i++) {
     rl_stage *s = &e->stages[i];
     if (s->gather.batch == 0) continue;

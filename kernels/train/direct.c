@@ -17,10 +17,10 @@ enum { VECTORS = 1 }; /* sums take 12 of 16 registers */
 #endif
 enum {
   TAPS = 9,
-  CHANNEL_WEIGHTS = TAPS * RL_C1, /* weights of one output channel */
-  SPAN = VECTORS * VECTOR_WIDTH,  /* channels that are computed together */
-  ROW_FLOATS = RL_P1 * RL_C1,     /* in a row of x */
-  WINDOWS = 3                     /* adjacent pooling windows that are computed together */
+  CHANNEL_WEIGHTS = TAPS * RL_C1,       /* weights of one output channel */
+  SPAN = VECTORS * VECTOR_WIDTH,        /* channels that are computed together */
+  ROW_FLOATS = RL_POOLED1_SIDE * RL_C1, /* in a row of x */
+  WINDOWS = 3                           /* adjacent pooling windows that are computed together */
 };
 
 static void reorder_weights(const float *w, float *taps) {
@@ -52,8 +52,8 @@ static inline void forward_windows(const float *x, const float *taps, const floa
 
 static void forward(const float *x, const float *taps, const float *b, float *y, uint8_t *argmax) {
   for (int slice = 0; slice < RL_C2; slice += SPAN)
-    for (int pixel = 0; pixel < RL_P2 * RL_P2; pixel += WINDOWS) {
-      const float *corner = x + pixel / RL_P2 * 2 * ROW_FLOATS + pixel % RL_P2 * 2 * RL_C1;
+    for (int pixel = 0; pixel < RL_POOLED2_SIDE * RL_POOLED2_SIDE; pixel += WINDOWS) {
+      const float *corner = x + pixel / RL_POOLED2_SIDE * 2 * ROW_FLOATS + pixel % RL_POOLED2_SIDE * 2 * RL_C1;
       forward_windows(corner, taps + slice * CHANNEL_WEIGHTS, b + slice, y + pixel * RL_C2 + slice,
                       argmax + pixel * RL_C2 + slice);
     }
@@ -61,7 +61,8 @@ static void forward(const float *x, const float *taps, const float *b, float *y,
 
 /* Returns the offset in x of the first input of the output pixel that max-pooling selected for pooled pixel `pixel`. */
 static inline size_t input_offset(int pixel, int argmax) {
-  return (size_t)((2 * (pixel / RL_P2) + argmax / 2) * ROW_FLOATS + (2 * (pixel % RL_P2) + argmax % 2) * RL_C1);
+  return (size_t)((2 * (pixel / RL_POOLED2_SIDE) + argmax / 2) * ROW_FLOATS +
+                  (2 * (pixel % RL_POOLED2_SIDE) + argmax % 2) * RL_C1);
 }
 
 static inline size_t tap_offset(int tap) { return (size_t)(tap / 3 * ROW_FLOATS + tap % 3 * RL_C1); }
@@ -89,9 +90,9 @@ static inline void accumulate_input_gradient(uint32_t channels, const float *dy,
 }
 
 static void input_gradient(const float *dy, const uint8_t *argmax, const float *w, float *dx) {
-  memset(dx, 0, sizeof(float) * RL_P1 * ROW_FLOATS);
+  memset(dx, 0, sizeof(float) * RL_POOLED1_SIDE * ROW_FLOATS);
   for (int first_channel = 0; first_channel < RL_C2; first_channel += OUTPUT_CHANNELS)
-    for (int pixel = 0; pixel < RL_P2 * RL_P2; pixel++)
+    for (int pixel = 0; pixel < RL_POOLED2_SIDE * RL_POOLED2_SIDE; pixel++)
       for (int position = 0; position < 4; position++) {
         uint32_t channels = channels_with_argmax(argmax + pixel * RL_C2 + first_channel, position);
         for (int c = 0; c < RL_C1; c += SPAN)
@@ -118,9 +119,9 @@ static inline void accumulate_weight_gradient(uint64_t positive_pixels, int o, c
 
 static void weight_gradient(const float *x, const float *dy, const uint8_t *argmax, float *dw, float *db) {
   uint64_t positive_pixels[RL_C2] = {0}; /* [channel]: mask of the pooled pixels that ReLU did not zero */
-  for (int pixel = 0; pixel < RL_P2 * RL_P2; pixel++)
+  for (int pixel = 0; pixel < RL_POOLED2_SIDE * RL_POOLED2_SIDE; pixel++)
     for (int o = 0; o < RL_C2; o++) {
-      bool positive = argmax[pixel * RL_C2 + o] != RL_ORACLE_RELU_ZERO;
+      bool positive = argmax[pixel * RL_C2 + o] != RL_ARGMAX_RELU_ZERO;
       positive_pixels[o] |= (uint64_t)positive << pixel;
       db[o] += positive ? dy[pixel * RL_C2 + o] : 0;
     }

@@ -11,7 +11,7 @@
 #include "train/layers.h"
 
 typedef struct scratch { /* buffers of one thread, for one image */
-  float pooled1[RL_P1_FLOATS], d_pooled1[RL_P1_FLOATS], pooled2[RL_FLAT], d_pooled2[RL_FLAT];
+  float pooled1[RL_P1_FLOATS], d_pooled1[RL_P1_FLOATS], pooled2[RL_FC1_INPUTS], d_pooled2[RL_FC1_INPUTS];
 } scratch;
 
 typedef struct fused {
@@ -31,13 +31,13 @@ static void forward_chunk(rl_layers *l, rl_batch_chunk chunk, uint32_t thread) {
   const float *conv2_bias = rl_weights(l, rl_tensor_offset(RL_CONV2_B), RL_C2, conv2_bias_buffer);
   for (size_t i = chunk.first; i < chunk.end; i++) {
     float *pooled1 = rl_compute_buffer(l, l->p1, i * RL_P1_FLOATS, thread_scratch->pooled1),
-          *pooled2 = rl_compute_buffer(l, l->p2, i * RL_FLAT, thread_scratch->pooled2);
-    l->simd->conv1_forward(l->train.x + i * RL_PIXELS, conv1_weights, conv1_weights + 9 * RL_C1, pooled1,
+          *pooled2 = rl_compute_buffer(l, l->p2, i * RL_FC1_INPUTS, thread_scratch->pooled2);
+    l->simd->conv1_forward(l->train.x + i * RL_IMAGE_PIXELS, conv1_weights, conv1_weights + 9 * RL_C1, pooled1,
                            l->argmax1 + i * RL_P1_FLOATS);
     rl_pack(l, l->p1, i * RL_P1_FLOATS, RL_P1_FLOATS, pooled1);
     f->direct->forward(rl_unpack(l, l->p1, i * RL_P1_FLOATS, RL_P1_FLOATS, thread_scratch->pooled1), f->conv2_weights_reordered,
-                       conv2_bias, pooled2, l->argmax2 + i * RL_FLAT);
-    rl_pack(l, l->p2, i * RL_FLAT, RL_FLAT, pooled2);
+                       conv2_bias, pooled2, l->argmax2 + i * RL_FC1_INPUTS);
+    rl_pack(l, l->p2, i * RL_FC1_INPUTS, RL_FC1_INPUTS, pooled2);
   }
 }
 
@@ -48,12 +48,12 @@ static void backward_chunk(rl_layers *l, rl_batch_chunk chunk, uint32_t thread) 
   memset(sums, 0, sizeof(float) * RL_CONV_GRADIENTS);
   for (size_t i = chunk.first; i < chunk.end; i++) {
     const float *pooled1 = rl_unpack(l, l->p1, i * RL_P1_FLOATS, RL_P1_FLOATS, thread_scratch->pooled1),
-                *d_pooled2 = rl_unpack(l, l->dp2, i * RL_FLAT, RL_FLAT, thread_scratch->d_pooled2);
-    const uint8_t *argmax2 = l->argmax2 + i * RL_FLAT;
+                *d_pooled2 = rl_unpack(l, l->dp2, i * RL_FC1_INPUTS, RL_FC1_INPUTS, thread_scratch->d_pooled2);
+    const uint8_t *argmax2 = l->argmax2 + i * RL_FC1_INPUTS;
     f->direct->weight_gradient(pooled1, d_pooled2, argmax2, sums + rl_tensor_offset(RL_CONV2_W),
                                sums + rl_tensor_offset(RL_CONV2_B));
     f->direct->input_gradient(d_pooled2, argmax2, f->conv2_weights, thread_scratch->d_pooled1);
-    l->simd->conv1_gradient(l->train.x + i * RL_PIXELS, thread_scratch->d_pooled1, l->argmax1 + i * RL_P1_FLOATS,
+    l->simd->conv1_gradient(l->train.x + i * RL_IMAGE_PIXELS, thread_scratch->d_pooled1, l->argmax1 + i * RL_P1_FLOATS,
                             sums + rl_tensor_offset(RL_CONV1_W), sums + rl_tensor_offset(RL_CONV1_B));
   }
 }
@@ -97,7 +97,7 @@ static void adam(rl_cpu_train *train, uint64_t step, double rate, float scale) {
 static int prepare(rl_cpu_train *train, rl_error *err) {
   fused *f = (fused *)train;
   const size_t weight_bytes = sizeof(float) * RL_CONV2_K * RL_C2,
-               scratch_bytes = sizeof(scratch) * rl_thread_pool_count(train->threads);
+               scratch_bytes = sizeof(scratch) * rl_thread_pool_thread_count(train->threads);
   const rl_direct *usable[RL_DIRECT_TABLES] = {NULL};
   rl_direct_usable(usable);
   f->direct = usable[0];
@@ -105,7 +105,7 @@ static int prepare(rl_cpu_train *train, rl_error *err) {
       rl_cpu_allocate(train, RL_MEMORY_WORKSPACE, weight_bytes, (void **)&f->conv2_weights_reordered, err) < 0 ||
       rl_cpu_allocate(train, RL_MEMORY_WORKSPACE, scratch_bytes, (void **)&f->scratch, err) < 0)
     return -1;
-  return train->half ? rl_cpu_allocate(train, RL_MEMORY_WORKSPACE, weight_bytes, (void **)&f->conv2_weights_rounded, err) : 0;
+  return train->fp16 ? rl_cpu_allocate(train, RL_MEMORY_WORKSPACE, weight_bytes, (void **)&f->conv2_weights_rounded, err) : 0;
 }
 
 static const rl_cpu_engine_ops ops = {.threaded = true,

@@ -16,16 +16,16 @@
 static int conv2_backward(void *arg, rl_stream stream, rl_error *err) {
   rl_stage *s = (rl_stage *)arg;
   rl_training *e = s->owner;
-  if (!e->format.half)
+  if (!e->format.fp16)
     return rl_conv2_float_backward(s->gather.batch, (const float *)e->pooled1, &e->weights[rl_tensor_offsets[RL_CONV2_W]],
-                                   (const float *)e->d_pooled2, e->pool_codes2, (float *)e->d_pooled1, (float *)e->d_conv2_weight,
-                                   e->partial_conv2, (cudaStream_t)stream, err);
-  return rl_conv2_backward(s->gather.batch, e->pooled1, rl_training_compute_weights(e, RL_CONV2_W), e->d_pooled2, e->pool_codes2,
-                           e->d_pooled1, (float *)e->d_conv2_weight, e->partial_conv2, e->state, (cudaStream_t)stream, err);
+                                   (const float *)e->d_pooled2, e->argmax2, (float *)e->d_pooled1, (float *)e->d_conv2_weight,
+                                   e->partial_conv2_bias, (cudaStream_t)stream, err);
+  return rl_conv2_backward(s->gather.batch, e->pooled1, rl_training_compute_weights(e, RL_CONV2_W), e->d_pooled2, e->argmax2,
+                           e->d_pooled1, (float *)e->d_conv2_weight, e->partial_conv2_bias, e->state, (cudaStream_t)stream, err);
 }
 
 static rl_partial_rows rows(rl_format format, uint32_t batch) {
-  const uint32_t conv2 = format.half ? rl_conv2_partial_rows(batch) : rl_conv2_float_partial_rows(batch);
+  const uint32_t conv2 = format.fp16 ? rl_conv2_partial_rows(batch) : rl_conv2_float_partial_rows(batch);
   return {.conv1 = rl_conv1_partial_rows(format, batch),
           .conv2_weight = conv2,
           .conv2_bias = conv2,

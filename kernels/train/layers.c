@@ -5,30 +5,30 @@
 #include <string.h>
 
 enum {
-  FC1_TASK_OUTPUTS = 32,         /* a task of fc1's forward pass computes these outputs of every image */
-  FC1_TASK_INPUTS = RL_FLAT / 8, /* a task of fc1's backward pass computes the gradients for these inputs */
-  FC1_TASK_WEIGHTS = FC1_TASK_OUTPUTS * RL_FLAT
+  FC1_TASK_OUTPUTS = 32,               /* a task of fc1's forward pass computes these outputs of every image */
+  FC1_TASK_INPUTS = RL_FC1_INPUTS / 8, /* a task of fc1's backward pass computes the gradients for these inputs */
+  FC1_TASK_WEIGHTS = FC1_TASK_OUTPUTS * RL_FC1_INPUTS
 };
-_Static_assert(FC1_TASK_WEIGHTS >= RL_FC1 * FC1_TASK_INPUTS, "a task uses at most FC1_TASK_WEIGHTS weights");
+_Static_assert(FC1_TASK_WEIGHTS >= RL_FC1_OUTPUTS * FC1_TASK_INPUTS, "a task uses at most FC1_TASK_WEIGHTS weights");
 
 static float *gradient_tensor(rl_layers *l, rl_tensor tensor) { return l->train.gradients + rl_tensor_offset(tensor); }
 
 float *rl_unpack(const rl_layers *l, rl_values values, size_t offset, size_t count, float *buffer) {
-  if (!l->train.half) return (float *)values.data + offset;
+  if (!l->train.fp16) return (float *)values.data + offset;
   l->simd->from_half(count, (const uint16_t *)values.data + offset, buffer);
   return buffer;
 }
 
 float *rl_compute_buffer(const rl_layers *l, rl_values values, size_t offset, float *buffer) {
-  return l->train.half ? buffer : (float *)values.data + offset;
+  return l->train.fp16 ? buffer : (float *)values.data + offset;
 }
 
 void rl_pack(const rl_layers *l, rl_values values, size_t offset, size_t count, const float *computed) {
-  if (l->train.half) l->simd->to_half(count, computed, (uint16_t *)values.data + offset);
+  if (l->train.fp16) l->simd->to_half(count, computed, (uint16_t *)values.data + offset);
 }
 
 const float *rl_weights(const rl_layers *l, size_t offset, size_t count, float *buffer) {
-  if (!l->train.half) return l->train.weights + offset;
+  if (!l->train.fp16) return l->train.weights + offset;
   l->simd->from_half(count, l->weights16 + offset, buffer);
   return buffer;
 }
@@ -78,30 +78,30 @@ void rl_sum_batch_chunks(rl_layers *l) { run_tasks(l, 0, RL_BATCH_CHUNKS, sum_ch
 
 /* Returns the thread's buffer for fc1's weights as floats; fp32: NULL, as none is needed. */
 static float *fc1_weight_buffer(const rl_layers *l, uint32_t thread) {
-  return l->train.half ? l->fc1_weights + (size_t)thread * FC1_TASK_WEIGHTS : NULL;
+  return l->train.fp16 ? l->fc1_weights + (size_t)thread * FC1_TASK_WEIGHTS : NULL;
 }
 
 static void fc1_forward_rows(void *context, uint32_t task, uint32_t thread) {
   const task_context *shared = context;
   rl_layers *l = shared->layers;
-  const float *w = rl_weights(l, rl_tensor_offset(RL_FC1_W) + (size_t)task * FC1_TASK_OUTPUTS * RL_FLAT, FC1_TASK_WEIGHTS,
+  const float *w = rl_weights(l, rl_tensor_offset(RL_FC1_W) + (size_t)task * FC1_TASK_OUTPUTS * RL_FC1_INPUTS, FC1_TASK_WEIGHTS,
                               fc1_weight_buffer(l, thread));
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)shared->n, FC1_TASK_OUTPUTS, RL_FLAT, 1, l->flat, RL_FLAT, w, RL_FLAT,
-              0, l->hidden + task * FC1_TASK_OUTPUTS, RL_FC1);
+  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)shared->n, FC1_TASK_OUTPUTS, RL_FC1_INPUTS, 1, l->flat, RL_FC1_INPUTS,
+              w, RL_FC1_INPUTS, 0, l->hidden + task * FC1_TASK_OUTPUTS, RL_FC1_OUTPUTS);
 }
 
 void rl_fc1_forward(rl_cpu_train *train, uint32_t n) {
   rl_layers *l = (rl_layers *)train;
-  float buffer[RL_FC1];
-  rl_unpack(l, l->p2, 0, (size_t)n * RL_FLAT, l->flat);
-  run_tasks(l, n, RL_FC1 / FC1_TASK_OUTPUTS, fc1_forward_rows);
-  l->simd->bias_relu(n, RL_FC1, rl_weights(l, rl_tensor_offset(RL_FC1_B), RL_FC1, buffer), l->hidden);
-  rl_pack(l, l->f1, 0, (size_t)n * RL_FC1, l->hidden);
+  float buffer[RL_FC1_OUTPUTS];
+  rl_unpack(l, l->p2, 0, (size_t)n * RL_FC1_INPUTS, l->flat);
+  run_tasks(l, n, RL_FC1_OUTPUTS / FC1_TASK_OUTPUTS, fc1_forward_rows);
+  l->simd->bias_relu(n, RL_FC1_OUTPUTS, rl_weights(l, rl_tensor_offset(RL_FC1_B), RL_FC1_OUTPUTS, buffer), l->hidden);
+  rl_pack(l, l->f1, 0, (size_t)n * RL_FC1_OUTPUTS, l->hidden);
 }
 
 static void round_to_half(const rl_layers *l, size_t count, float *values) {
   uint16_t halves[256];
-  for (size_t i = 0; l->train.half && i < count; i += 256) {
+  for (size_t i = 0; l->train.fp16 && i < count; i += 256) {
     size_t length = count - i < 256 ? count - i : 256;
     l->simd->to_half(length, values + i, halves);
     l->simd->from_half(length, halves, values + i);
@@ -110,13 +110,13 @@ static void round_to_half(const rl_layers *l, size_t count, float *values) {
 
 void rl_fc2_forward(rl_cpu_train *train, uint32_t n) {
   rl_layers *l = (rl_layers *)train;
-  float buffer[RL_CLASSES * RL_FC1], bias_buffer[RL_CLASSES];
-  rl_unpack(l, l->f1, 0, (size_t)n * RL_FC1, l->hidden);
-  const float *w = rl_weights(l, rl_tensor_offset(RL_FC2_W), RL_CLASSES * RL_FC1, buffer);
+  float buffer[RL_CLASSES * RL_FC1_OUTPUTS], bias_buffer[RL_CLASSES];
+  rl_unpack(l, l->f1, 0, (size_t)n * RL_FC1_OUTPUTS, l->hidden);
+  const float *w = rl_weights(l, rl_tensor_offset(RL_FC2_W), RL_CLASSES * RL_FC1_OUTPUTS, buffer);
   const float *bias = rl_weights(l, rl_tensor_offset(RL_FC2_B), RL_CLASSES, bias_buffer);
   for (uint32_t i = 0; i < n; i++) memcpy(train->logits + i * RL_CLASSES, bias, sizeof(float) * RL_CLASSES);
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)n, RL_CLASSES, RL_FC1, 1, l->hidden, RL_FC1, w, RL_FC1, 1,
-              train->logits, RL_CLASSES);
+  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)n, RL_CLASSES, RL_FC1_OUTPUTS, 1, l->hidden, RL_FC1_OUTPUTS, w,
+              RL_FC1_OUTPUTS, 1, train->logits, RL_CLASSES);
   round_to_half(l, (size_t)n * RL_CLASSES, train->logits);
 }
 
@@ -127,16 +127,16 @@ static void sum_rows(const rl_layers *l, uint32_t n, uint32_t count, const float
 
 void rl_fc2_backward(rl_cpu_train *train, uint32_t n) {
   rl_layers *l = (rl_layers *)train;
-  float buffer[RL_CLASSES * RL_FC1];
-  const float *w = rl_weights(l, rl_tensor_offset(RL_FC2_W), RL_CLASSES * RL_FC1, buffer);
-  cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, RL_CLASSES, RL_FC1, (int)n, 1, train->dlogits, RL_CLASSES, l->hidden,
-              RL_FC1, 0, gradient_tensor(l, RL_FC2_W), RL_FC1);
+  float buffer[RL_CLASSES * RL_FC1_OUTPUTS];
+  const float *w = rl_weights(l, rl_tensor_offset(RL_FC2_W), RL_CLASSES * RL_FC1_OUTPUTS, buffer);
+  cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, RL_CLASSES, RL_FC1_OUTPUTS, (int)n, 1, train->dlogits, RL_CLASSES,
+              l->hidden, RL_FC1_OUTPUTS, 0, gradient_tensor(l, RL_FC2_W), RL_FC1_OUTPUTS);
   sum_rows(l, n, RL_CLASSES, train->dlogits, gradient_tensor(l, RL_FC2_B));
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)n, RL_FC1, RL_CLASSES, 1, train->dlogits, RL_CLASSES, w, RL_FC1, 0,
-              l->hidden_gradient, RL_FC1);
-  for (size_t i = 0; i < (size_t)n * RL_FC1; i++)
+  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)n, RL_FC1_OUTPUTS, RL_CLASSES, 1, train->dlogits, RL_CLASSES, w,
+              RL_FC1_OUTPUTS, 0, l->hidden_gradient, RL_FC1_OUTPUTS);
+  for (size_t i = 0; i < (size_t)n * RL_FC1_OUTPUTS; i++)
     if (l->hidden[i] <= 0) l->hidden_gradient[i] = 0;
-  rl_pack(l, l->df1, 0, (size_t)n * RL_FC1, l->hidden_gradient);
+  rl_pack(l, l->df1, 0, (size_t)n * RL_FC1_OUTPUTS, l->hidden_gradient);
 }
 
 static void fc1_backward_columns(void *context, uint32_t task, uint32_t thread) {
@@ -144,27 +144,27 @@ static void fc1_backward_columns(void *context, uint32_t task, uint32_t thread) 
   rl_layers *l = shared->layers;
   size_t first = (size_t)task * FC1_TASK_INPUTS;
   const float *w = l->train.weights + rl_tensor_offset(RL_FC1_W) + first;
-  int stride = RL_FLAT;
-  if (l->train.half) {
+  int stride = RL_FC1_INPUTS;
+  if (l->train.fp16) {
     float *task_weights = fc1_weight_buffer(l, thread);
-    for (int o = 0; o < RL_FC1; o++)
-      l->simd->from_half(FC1_TASK_INPUTS, l->weights16 + rl_tensor_offset(RL_FC1_W) + (size_t)o * RL_FLAT + first,
+    for (int o = 0; o < RL_FC1_OUTPUTS; o++)
+      l->simd->from_half(FC1_TASK_INPUTS, l->weights16 + rl_tensor_offset(RL_FC1_W) + (size_t)o * RL_FC1_INPUTS + first,
                          task_weights + o * FC1_TASK_INPUTS);
     w = task_weights;
     stride = FC1_TASK_INPUTS;
   }
-  cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, RL_FC1, FC1_TASK_INPUTS, (int)shared->n, 1, l->hidden_gradient, RL_FC1,
-              l->flat + first, RL_FLAT, 0, gradient_tensor(l, RL_FC1_W) + first, RL_FLAT);
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)shared->n, FC1_TASK_INPUTS, RL_FC1, 1, l->hidden_gradient, RL_FC1,
-              w, stride, 0, l->flat_gradient + first, RL_FLAT);
+  cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, RL_FC1_OUTPUTS, FC1_TASK_INPUTS, (int)shared->n, 1, l->hidden_gradient,
+              RL_FC1_OUTPUTS, l->flat + first, RL_FC1_INPUTS, 0, gradient_tensor(l, RL_FC1_W) + first, RL_FC1_INPUTS);
+  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)shared->n, FC1_TASK_INPUTS, RL_FC1_OUTPUTS, 1, l->hidden_gradient,
+              RL_FC1_OUTPUTS, w, stride, 0, l->flat_gradient + first, RL_FC1_INPUTS);
 }
 
 void rl_fc1_backward(rl_cpu_train *train, uint32_t n) {
   rl_layers *l = (rl_layers *)train;
-  rl_unpack(l, l->df1, 0, (size_t)n * RL_FC1, l->hidden_gradient);
-  sum_rows(l, n, RL_FC1, l->hidden_gradient, gradient_tensor(l, RL_FC1_B));
-  run_tasks(l, n, RL_FLAT / FC1_TASK_INPUTS, fc1_backward_columns);
-  rl_pack(l, l->dp2, 0, (size_t)n * RL_FLAT, l->flat_gradient);
+  rl_unpack(l, l->df1, 0, (size_t)n * RL_FC1_OUTPUTS, l->hidden_gradient);
+  sum_rows(l, n, RL_FC1_OUTPUTS, l->hidden_gradient, gradient_tensor(l, RL_FC1_B));
+  run_tasks(l, n, RL_FC1_INPUTS / FC1_TASK_INPUTS, fc1_backward_columns);
+  rl_pack(l, l->dp2, 0, (size_t)n * RL_FC1_INPUTS, l->flat_gradient);
 }
 
 /* --- parameters -------------------------------------------------------------------------------------------------------- */
@@ -176,8 +176,9 @@ uint32_t rl_layers_parameter_index(uint32_t parameter) {
   switch (tensor) {
     case RL_CONV1_W: return base + i % 9 * RL_C1 + i / 9;
     case RL_FC1_W: {
-      uint32_t row = i / RL_FLAT, channel = i % RL_FLAT / (RL_P2 * RL_P2), pixel = i % (RL_P2 * RL_P2);
-      return base + row * RL_FLAT + pixel * RL_C2 + channel;
+      uint32_t row = i / RL_FC1_INPUTS, channel = i % RL_FC1_INPUTS / (RL_POOLED2_SIDE * RL_POOLED2_SIDE),
+               pixel = i % (RL_POOLED2_SIDE * RL_POOLED2_SIDE);
+      return base + row * RL_FC1_INPUTS + pixel * RL_C2 + channel;
     }
     default: return parameter;
   }
@@ -192,7 +193,7 @@ void rl_layers_on_start(rl_cpu_train *train) {
 
 void rl_layers_on_weights_changed(rl_cpu_train *train) {
   rl_layers *l = (rl_layers *)train;
-  if (train->half) l->simd->to_half(RL_PARAMETERS, train->weights, l->weights16);
+  if (train->fp16) l->simd->to_half(RL_PARAMETERS, train->weights, l->weights16);
 }
 
 bool rl_layers_all_finite(rl_cpu_train *train) { return ((rl_layers *)train)->simd->all_finite(RL_PARAMETERS, train->gradients); }
@@ -210,7 +211,7 @@ static void adam_part(void *context, uint32_t part, uint32_t thread) {
          count = (size_t)RL_PARAMETERS * (part + 1) / RL_BATCH_CHUNKS - first;
   shared->layers->simd->adam(count, train->gradients + first, shared->scale, shared->rate, shared->bias_correction_m,
                              shared->bias_correction_v, train->weights + first, train->m + first, train->v + first);
-  if (train->half) shared->layers->simd->to_half(count, train->weights + first, shared->layers->weights16 + first);
+  if (train->fp16) shared->layers->simd->to_half(count, train->weights + first, shared->layers->weights16 + first);
 }
 
 void rl_layers_adam(rl_cpu_train *train, uint64_t step, double rate, float scale) {
@@ -235,13 +236,13 @@ bool rl_layers_read_value(rl_cpu_train *train, rl_cpu_value value, uint32_t n, d
     rl_values values;
     const uint8_t *argmax;
     uint32_t pixels, channels;
-  } planes[] = {[RL_VALUE_P1] = {l->p1, NULL, RL_P1 * RL_P1, RL_C1},
-                [RL_VALUE_ARGMAX1] = {{NULL}, l->argmax1, RL_P1 * RL_P1, RL_C1},
-                [RL_VALUE_P2] = {l->p2, NULL, RL_P2 * RL_P2, RL_C2},
-                [RL_VALUE_ARGMAX2] = {{NULL}, l->argmax2, RL_P2 * RL_P2, RL_C2},
-                [RL_VALUE_F1] = {l->f1, NULL, 1, RL_FC1},
-                [RL_VALUE_DF1] = {l->df1, NULL, 1, RL_FC1},
-                [RL_VALUE_DP2] = {l->dp2, NULL, RL_P2 * RL_P2, RL_C2}};
+  } planes[] = {[RL_VALUE_P1] = {l->p1, NULL, RL_POOLED1_SIDE * RL_POOLED1_SIDE, RL_C1},
+                [RL_VALUE_ARGMAX1] = {{NULL}, l->argmax1, RL_POOLED1_SIDE * RL_POOLED1_SIDE, RL_C1},
+                [RL_VALUE_P2] = {l->p2, NULL, RL_POOLED2_SIDE * RL_POOLED2_SIDE, RL_C2},
+                [RL_VALUE_ARGMAX2] = {{NULL}, l->argmax2, RL_POOLED2_SIDE * RL_POOLED2_SIDE, RL_C2},
+                [RL_VALUE_F1] = {l->f1, NULL, 1, RL_FC1_OUTPUTS},
+                [RL_VALUE_DF1] = {l->df1, NULL, 1, RL_FC1_OUTPUTS},
+                [RL_VALUE_DP2] = {l->dp2, NULL, RL_POOLED2_SIDE * RL_POOLED2_SIDE, RL_C2}};
   rl_layers_read_planes(l, planes[value].values, planes[value].argmax, n, planes[value].pixels, planes[value].channels, out);
   return true;
 }
@@ -260,20 +261,20 @@ static int allocate(rl_cpu_train *train, size_t count, const allocation *allocat
 
 int rl_layers_prepare(rl_cpu_train *train, rl_error *err) {
   rl_layers *l = (rl_layers *)train;
-  size_t n = (size_t)train->instance.params.batch_size, value_bytes = train->half ? sizeof(uint16_t) : sizeof(float);
+  size_t n = (size_t)train->instance.params.batch_size, value_bytes = train->fp16 ? sizeof(uint16_t) : sizeof(float);
   const rl_simd *usable[RL_SIMD_TABLES];
   rl_simd_usable(usable);
   l->simd = usable[0];
   const allocation allocations[] = {{&l->p1.data, RL_MEMORY_ACTIVATIONS, n * RL_P1_FLOATS * value_bytes},
-                                    {&l->p2.data, RL_MEMORY_ACTIVATIONS, n * RL_FLAT * value_bytes},
-                                    {&l->f1.data, RL_MEMORY_ACTIVATIONS, n * RL_FC1 * value_bytes},
-                                    {&l->df1.data, RL_MEMORY_ACTIVATIONS, n * RL_FC1 * value_bytes},
-                                    {&l->dp2.data, RL_MEMORY_ACTIVATIONS, n * RL_FLAT * value_bytes},
+                                    {&l->p2.data, RL_MEMORY_ACTIVATIONS, n * RL_FC1_INPUTS * value_bytes},
+                                    {&l->f1.data, RL_MEMORY_ACTIVATIONS, n * RL_FC1_OUTPUTS * value_bytes},
+                                    {&l->df1.data, RL_MEMORY_ACTIVATIONS, n * RL_FC1_OUTPUTS * value_bytes},
+                                    {&l->dp2.data, RL_MEMORY_ACTIVATIONS, n * RL_FC1_INPUTS * value_bytes},
                                     {&l->argmax1, RL_MEMORY_ACTIVATIONS, n * RL_P1_FLOATS},
-                                    {&l->argmax2, RL_MEMORY_ACTIVATIONS, n * RL_FLAT},
+                                    {&l->argmax2, RL_MEMORY_ACTIVATIONS, n * RL_FC1_INPUTS},
                                     {&l->chunk_sums, RL_MEMORY_WORKSPACE, sizeof(float) * RL_BATCH_CHUNKS * RL_CONV_GRADIENTS}};
   if (allocate(train, sizeof allocations / sizeof *allocations, allocations, err) < 0) return -1;
-  if (!train->half) {
+  if (!train->fp16) {
     l->flat = l->p2.data;
     l->flat_gradient = l->dp2.data;
     l->hidden = l->f1.data;
@@ -282,10 +283,10 @@ int rl_layers_prepare(rl_cpu_train *train, rl_error *err) {
   }
   const allocation fp16_allocations[] = {
       {&l->weights16, RL_MEMORY_WEIGHTS, sizeof(uint16_t) * RL_PARAMETERS},
-      {&l->flat, RL_MEMORY_WORKSPACE, sizeof(float) * n * RL_FLAT},
-      {&l->flat_gradient, RL_MEMORY_WORKSPACE, sizeof(float) * n * RL_FLAT},
-      {&l->hidden, RL_MEMORY_WORKSPACE, sizeof(float) * n * RL_FC1},
-      {&l->hidden_gradient, RL_MEMORY_WORKSPACE, sizeof(float) * n * RL_FC1},
-      {&l->fc1_weights, RL_MEMORY_WORKSPACE, sizeof(float) * FC1_TASK_WEIGHTS * rl_thread_pool_count(train->threads)}};
+      {&l->flat, RL_MEMORY_WORKSPACE, sizeof(float) * n * RL_FC1_INPUTS},
+      {&l->flat_gradient, RL_MEMORY_WORKSPACE, sizeof(float) * n * RL_FC1_INPUTS},
+      {&l->hidden, RL_MEMORY_WORKSPACE, sizeof(float) * n * RL_FC1_OUTPUTS},
+      {&l->hidden_gradient, RL_MEMORY_WORKSPACE, sizeof(float) * n * RL_FC1_OUTPUTS},
+      {&l->fc1_weights, RL_MEMORY_WORKSPACE, sizeof(float) * FC1_TASK_WEIGHTS * rl_thread_pool_thread_count(train->threads)}};
   return allocate(train, sizeof fp16_allocations / sizeof *fp16_allocations, fp16_allocations, err);
 }

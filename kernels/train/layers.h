@@ -16,7 +16,7 @@
 
 enum {
   RL_BATCH_CHUNKS = 16,
-  RL_P1_FLOATS = RL_P1 * RL_P1 * RL_C1,                              /* conv1's pooled output of one image */
+  RL_P1_FLOATS = RL_POOLED1_SIDE * RL_POOLED1_SIDE * RL_C1,          /* conv1's pooled output of one image */
   RL_CONV2_K = 9 * RL_C1,                                            /* products summed for one output of conv2 */
   RL_CONV_GRADIENTS = 9 * RL_C1 + RL_C1 + RL_CONV2_K * RL_C2 + RL_C2 /* parameters of conv1 and conv2, which are contiguous */
 };

@@ -9,7 +9,8 @@ const rl_field rl_train_fields[] = {
              .summary = "fp32: IEEE single precision; tf32: TF32 tensor cores (GPU only); fp16: mixed precision; default fp32"),
     RL_FIELD(rl_train_params, engine, RL_FIELD_TEXT, .summary = "default auto: the fastest that the device has"),
     RL_FIELD(rl_train_params, dataset, RL_FIELD_TEXT, .names = dataset_names,
-             .summary = "default auto: the MNIST files if they are there, else synthetic digits"),
+             .summary = "default auto: the MNIST files of the configured mnist_dir (it is an error if they are missing), or "
+                        "synthetic digits if none is configured"),
     RL_FIELD(rl_train_params, epochs, RL_FIELD_INT, .minimum = 1, .maximum = 1000, .summary = "measured epochs; default 2"),
     RL_FIELD(rl_train_params, warmup_epochs, RL_FIELD_INT, .minimum = 0, .maximum = 100,
              .summary = "epochs trained and recorded before the measured ones; default 1"),
@@ -25,7 +26,7 @@ const rl_field rl_train_fields[] = {
 static const rl_multi_value_parameter precisions = {.field = "precision",
                                                     .request_key = "precisions",
                                                     .summary = "one run for each; default fp32 and fp16",
-                                                    .default_values = 1u << RL_FP32 | 1u << RL_FP16};
+                                                    .default_value_mask = 1u << RL_FP32 | 1u << RL_FP16};
 
 static void defaults(void *params) {
   *(rl_train_params *)params = (rl_train_params){.precision = RL_FP32,
@@ -45,7 +46,7 @@ static rl_cost cost(const void *params) {
   const rl_train_params *train = params;
   double images = train->max_images > 0 && train->max_images < IMAGES ? (double)train->max_images : IMAGES;
   const double state = 3.0 * RL_PARAMETERS * sizeof(float);
-  return (rl_cost){.bytes = images * (RL_PIXELS + 1) + 2 * state,
+  return (rl_cost){.bytes = images * (RL_IMAGE_PIXELS + 1) + 2 * state,
                    .operations = images * rl_model_least_operations_per_image(),
                    .written_bytes = state,
                    .precision = rl_precision_names[train->precision]};
@@ -58,7 +59,7 @@ static void iteration_counts(const void *params, uint32_t *warmup, uint32_t *ite
 }
 
 const rl_workload rl_mnist_cnn = {.name = "mnist_cnn",
-                                  .kind = "train",
+                                  .job_kind = "train",
                                   .summary = "MNIST CNN (315,146 parameters) trained with Adam; one iteration is an epoch",
                                   .fields = rl_train_fields,
                                   .params_size = sizeof(rl_train_params),

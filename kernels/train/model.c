@@ -8,13 +8,13 @@ const char *const rl_tensor_names[] = {"conv1.weight", "conv1.bias", "conv2.weig
 enum {
   CONV1_W = RL_C1 * 9,
   CONV2_W = RL_C2 * RL_C1 * 9,
-  FC1_W = RL_FC1 * RL_FLAT,
-  FC2_W = RL_CLASSES * RL_FC1,
+  FC1_W = RL_FC1_OUTPUTS * RL_FC1_INPUTS,
+  FC2_W = RL_CLASSES * RL_FC1_OUTPUTS,
   CONV2_OFFSET = CONV1_W + RL_C1,
   FC1_OFFSET = CONV2_OFFSET + CONV2_W + RL_C2,
-  FC2_OFFSET = FC1_OFFSET + FC1_W + RL_FC1
+  FC2_OFFSET = FC1_OFFSET + FC1_W + RL_FC1_OUTPUTS
 };
-const uint32_t rl_tensor_sizes[RL_TENSORS] = {CONV1_W, RL_C1, CONV2_W, RL_C2, FC1_W, RL_FC1, FC2_W, RL_CLASSES};
+const uint32_t rl_tensor_sizes[RL_TENSORS] = {CONV1_W, RL_C1, CONV2_W, RL_C2, FC1_W, RL_FC1_OUTPUTS, FC2_W, RL_CLASSES};
 const uint32_t rl_tensor_offsets[RL_TENSORS + 1] = {0,
                                                     CONV1_W,
                                                     CONV2_OFFSET,
@@ -27,7 +27,8 @@ const uint32_t rl_tensor_offsets[RL_TENSORS + 1] = {0,
 _Static_assert(FC2_OFFSET + FC2_W + RL_CLASSES == RL_PARAMETERS, "the tensors fill the parameters");
 
 /* A bias has the fan-in of its layer's weight, as in torch.nn.Linear and torch.nn.Conv2d. */
-static const uint32_t fan_in[RL_TENSORS] = {9, 9, RL_C1 * 9, RL_C1 * 9, RL_FLAT, RL_FLAT, RL_FC1, RL_FC1};
+static const uint32_t fan_in[RL_TENSORS] = {
+    9, 9, RL_C1 * 9, RL_C1 * 9, RL_FC1_INPUTS, RL_FC1_INPUTS, RL_FC1_OUTPUTS, RL_FC1_OUTPUTS};
 
 void rl_model_initialise(uint64_t seed, float *weights) {
   for (uint32_t tensor = 0; tensor < RL_TENSORS; tensor++) {
@@ -42,8 +43,8 @@ void rl_model_initialise(uint64_t seed, float *weights) {
 }
 
 /* Operations of a layer's forward pass for one image. Its weight gradient and its input gradient take as many each. */
-static const double conv1_operations = 2.0 * RL_H1 * RL_H1 * CONV1_W, conv2_operations = 2.0 * RL_H2 * RL_H2 * CONV2_W,
-                    linear_operations = 2.0 * (FC1_W + FC2_W);
+static const double conv1_operations = 2.0 * RL_CONV1_SIDE * RL_CONV1_SIDE * CONV1_W,
+                    conv2_operations = 2.0 * RL_CONV2_SIDE * RL_CONV2_SIDE * CONV2_W, linear_operations = 2.0 * (FC1_W + FC2_W);
 
 double rl_model_operations_per_image(void) { return 2 * conv1_operations + 3 * (conv2_operations + linear_operations); }
 double rl_model_least_operations_per_image(void) { return conv1_operations + conv2_operations + 3 * linear_operations; }

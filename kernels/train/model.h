@@ -27,17 +27,18 @@ extern "C" {
 #endif
 
 enum {
-  RL_IMAGE = 28,   /* side of an image */
-  RL_PIXELS = 784, /* of an image */
+  RL_IMAGE_SIDE = 28,
+  RL_IMAGE_PIXELS = 784,
   RL_CLASSES = 10,
-  RL_C1 = 32,                      /* output channels of conv1 */
-  RL_C2 = 64,                      /* output channels of conv2 */
-  RL_H1 = 28,                      /* side of conv1's output, before pooling */
-  RL_P1 = 14,                      /* side of conv1's output, after pooling */
-  RL_H2 = 12,                      /* side of conv2's output, before pooling */
-  RL_P2 = 6,                       /* side of conv2's output, after pooling */
-  RL_FLAT = RL_C2 * RL_P2 * RL_P2, /* 2304 inputs of fc1 */
-  RL_FC1 = 128                     /* outputs of fc1 */
+  RL_C1 = 32,                                                /* output channels of conv1 */
+  RL_C2 = 64,                                                /* output channels of conv2 */
+  RL_CONV1_SIDE = 28,                                        /* side of conv1's output, before pooling */
+  RL_POOLED1_SIDE = 14,                                      /* side of conv1's output, after pooling */
+  RL_CONV2_SIDE = 12,                                        /* side of conv2's output, before pooling */
+  RL_POOLED2_SIDE = 6,                                       /* side of conv2's output, after pooling */
+  RL_FC1_INPUTS = RL_C2 * RL_POOLED2_SIDE * RL_POOLED2_SIDE, /* 2304 */
+  RL_FC1_OUTPUTS = 128,
+  RL_ARGMAX_RELU_ZERO = 4 /* argmax of a window without a positive input, whose output is 0 */
 };
 
 /* The parameters stand in one array of floats, tensor after tensor, in PyTorch's layouts (OIHW, [out][in]). */

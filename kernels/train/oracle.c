@@ -5,8 +5,8 @@
 
 #include "train/model.h"
 
-const rl_oracle_conv rl_oracle_conv1 = {.in = 1, .size = RL_IMAGE, .out = RL_C1, .padding = 1};
-const rl_oracle_conv rl_oracle_conv2 = {.in = RL_C1, .size = RL_P1, .out = RL_C2, .padding = 0};
+const rl_oracle_conv rl_oracle_conv1 = {.in = 1, .size = RL_IMAGE_SIDE, .out = RL_C1, .padding = 1};
+const rl_oracle_conv rl_oracle_conv2 = {.in = RL_C1, .size = RL_POOLED1_SIDE, .out = RL_C2, .padding = 0};
 
 /* Tap (ky, kx) of a convolution multiplies input (y + ky - padding, x + kx - padding) for output (y, x). Runs BODY for each tap
  * and each output row y whose input row exists. [first_column, end_column): output columns whose input column exists. row_shift,
@@ -87,7 +87,7 @@ void rl_oracle_pool_forward(size_t planes, int size, const double *x, double *y,
     for (int row = 0; row < pooled_size; row++)
       for (int column = 0; column < pooled_size; column++) {
         double best = 0;
-        uint8_t index = RL_ORACLE_RELU_ZERO;
+        uint8_t index = RL_ARGMAX_RELU_ZERO;
         for (uint8_t i = 0; i < 4; i++) {
           double value = x[(2 * row + i / 2) * size + 2 * column + i % 2];
           if (!(value <= best)) { /* true for NaN: it propagates, as in PyTorch */
@@ -106,7 +106,7 @@ void rl_oracle_pool_gradient(size_t planes, int size, const double *dy, const ui
   for (size_t plane = 0; plane < planes; plane++, dx += size * size)
     for (int row = 0; row < pooled_size; row++)
       for (int column = 0; column < pooled_size; column++, argmax++, dy++)
-        if (*argmax != RL_ORACLE_RELU_ZERO) dx[(2 * row + *argmax / 2) * size + 2 * column + *argmax % 2] = *dy;
+        if (*argmax != RL_ARGMAX_RELU_ZERO) dx[(2 * row + *argmax / 2) * size + 2 * column + *argmax % 2] = *dy;
 }
 
 void rl_oracle_linear_forward(int n, int in, int out, const double *x, const double *w, const double *b, double *y) {

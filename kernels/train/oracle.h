@@ -26,8 +26,7 @@ void rl_oracle_conv_weight_gradient(const rl_oracle_conv *shape, int n, const do
 
 /* ReLU, then 2×2 max-pooling of `planes` planes (one for each image and channel) of size×size, size even.
  * argmax[plane][size/2][size/2]: index, 0–3 in row-major order, of the largest input of each window (the first of equal ones), or
- * RL_ORACLE_RELU_ZERO where no input is above 0. */
-enum { RL_ORACLE_RELU_ZERO = 4 };
+ * RL_ARGMAX_RELU_ZERO where no input is above 0. */
 void rl_oracle_pool_forward(size_t planes, int size, const double *x, double *y, uint8_t *argmax);
 void rl_oracle_pool_gradient(size_t planes, int size, const double *dy, const uint8_t *argmax, double *dx);
 

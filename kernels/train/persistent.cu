@@ -12,12 +12,13 @@
 struct engine : rl_training_base {
   void *pooled2, *d_fc1; /* operands of fc1's weight gradient */
   float *partial_conv1, *partial_conv2_bias, *partial_head;
-  struct rl_exchange *exchange;
-  /* NULL before expose_tensors. partial_conv2: while it is NULL, the kernel stores the partial sums of conv2's weight gradient
-   * in the buffers of Adam's moments, which are unused during a launch: the kernel keeps the moments in shared memory. */
+  struct rl_block_exchange *block_exchange;
+  /* NULL before expose_tensors. partial_conv2_weight: while it is NULL, the kernel stores the partial sums of conv2's weight
+   * gradient in the buffers of Adam's moments, which are unused during a launch: the kernel keeps the moments in shared memory.
+   */
   void *pooled1, *d_pooled1, *d_pooled2;
-  uint8_t *pool_codes1, *pool_codes2;
-  float *partial_conv2;
+  uint8_t *argmax1, *argmax2;
+  float *partial_conv2_weight;
   rl_persistent_timestamps *timestamps, *host_timestamps; /* NULL: not recorded */
   rl_launch launches[4];
   rl_sequence sequences[2], test_sequences[2];
@@ -26,7 +27,7 @@ struct engine : rl_training_base {
 static engine *engine_of(void *instance) { return (engine *)rl_training_base_of(instance); }
 
 static size_t partial_conv2_bytes(uint32_t batch) {
-  return rl_persistent_rows(batch) * rl_tensor_sizes[RL_CONV2_W] * sizeof(float);
+  return rl_persistent_partial_rows(batch) * rl_tensor_sizes[RL_CONV2_W] * sizeof(float);
 }
 
 static int launch_epoch(void *arg, rl_stream stream, rl_error *err) {
@@ -41,15 +42,15 @@ static int launch_epoch(void *arg, rl_stream stream, rl_error *err) {
   args.pooled2 = e->pooled2;
   args.d_fc1 = e->d_fc1;
   args.partial_conv1 = e->partial_conv1;
-  args.partial_conv2 = e->partial_conv2 ? e->partial_conv2 : e->first_moment;
+  args.partial_conv2_weight = e->partial_conv2_weight ? e->partial_conv2_weight : e->first_moment;
   args.partial_conv2_bias = e->partial_conv2_bias;
   args.partial_head = e->partial_head;
-  args.exchange = e->exchange;
+  args.block_exchange = e->block_exchange;
   args.pooled1 = e->pooled1;
   args.d_pooled1 = e->d_pooled1;
   args.d_pooled2 = e->d_pooled2;
-  args.pool_codes1 = e->pool_codes1;
-  args.pool_codes2 = e->pool_codes2;
+  args.argmax1 = e->argmax1;
+  args.argmax2 = e->argmax2;
   args.timestamps = e->timestamps;
   return rl_persistent_epoch(e->format, &args, (cudaStream_t)stream, err);
 }
@@ -61,7 +62,7 @@ static int launch_evaluation(void *arg, rl_stream stream, rl_error *err) {
   args.labels = e->test_labels;
   args.count = args.batch = e->base.test_images;
   args.adam = rl_training_adam(e);
-  args.exchange = e->exchange;
+  args.block_exchange = e->block_exchange;
   return rl_persistent_evaluate(e->format, &args, e->test_losses, e->test_correct, (cudaStream_t)stream, err);
 }
 
@@ -70,14 +71,14 @@ static int launch_evaluation(void *arg, rl_stream stream, rl_error *err) {
 static int expose_tensors(rl_training_base *training, rl_error *err) {
   engine *e = engine_of(training);
   const uint32_t batch = rl_training_step_images(e);
-  const size_t pooled1 = (size_t)batch * RL_C1 * RL_P1 * RL_P1, pooled2 = (size_t)batch * RL_FLAT;
+  const size_t pooled1 = (size_t)batch * RL_C1 * RL_POOLED1_SIDE * RL_POOLED1_SIDE, pooled2 = (size_t)batch * RL_FC1_INPUTS;
   const rl_training_buffer buffers[] = {
       {&e->pooled1, RL_MEMORY_WORKSPACE, pooled1 * e->value_bytes},
       {&e->d_pooled1, RL_MEMORY_WORKSPACE, pooled1 * e->value_bytes},
       {&e->d_pooled2, RL_MEMORY_WORKSPACE, pooled2 * e->value_bytes},
-      {&e->pool_codes1, RL_MEMORY_WORKSPACE, pooled1},
-      {&e->pool_codes2, RL_MEMORY_WORKSPACE, pooled2},
-      {&e->partial_conv2, RL_MEMORY_WORKSPACE, partial_conv2_bytes(batch)},
+      {&e->argmax1, RL_MEMORY_WORKSPACE, pooled1},
+      {&e->argmax2, RL_MEMORY_WORKSPACE, pooled2},
+      {&e->partial_conv2_weight, RL_MEMORY_WORKSPACE, partial_conv2_bytes(batch)},
   };
   return rl_training_allocate(e, buffers, sizeof buffers / sizeof *buffers, err);
 }
@@ -86,8 +87,8 @@ static void get_tensors(const rl_training_base *training, rl_training_tensors *t
   const engine *e = (const engine *)training;
   tensors->pooled1 = e->pooled1;
   tensors->pooled2 = e->pooled2;
-  tensors->pool_codes1 = e->pool_codes1;
-  tensors->pool_codes2 = e->pool_codes2;
+  tensors->argmax1 = e->argmax1;
+  tensors->argmax2 = e->argmax2;
   tensors->d_pooled1 = e->d_pooled1;
   tensors->d_pooled2 = e->d_pooled2;
   tensors->d_fc1 = e->d_fc1;
@@ -95,12 +96,12 @@ static void get_tensors(const rl_training_base *training, rl_training_tensors *t
 
 static int last_gradients(const rl_training_base *training, uint32_t batch, rl_gradients *gradients, rl_error *err) {
   const engine *e = (const engine *)training;
-  const uint32_t rows = rl_persistent_rows(batch);
-  if (!e->partial_conv2)
+  const uint32_t rows = rl_persistent_partial_rows(batch);
+  if (!e->partial_conv2_weight)
     return rl_fail(err, RL_INPUT, 0, "the gradients were not stored: call rl_training_expose_tensors before the step");
   rl_gradients last = {};
-  last.conv2_weight = e->partial_conv2;
-  last.half = e->format.half;
+  last.conv2_weight = e->partial_conv2_weight;
+  last.fp16 = e->format.fp16;
   last.conv1 = e->partial_conv1;
   last.conv2_bias = e->partial_conv2_bias;
   last.head = e->partial_head;
@@ -113,14 +114,15 @@ static int last_gradients(const rl_training_base *training, uint32_t batch, rl_g
   return 0;
 }
 
-static const rl_training_ops training_ops = {expose_tensors, get_tensors, last_gradients, NULL};
+static const rl_training_ops training_ops = {
+    .expose_tensors = expose_tensors, .get_tensors = get_tensors, .gradients = last_gradients};
 
 /* --- phase timestamps --------------------------------------------------------------------------------------------------- */
 
 static int allocate_timestamps(engine *e, rl_error *err) {
   const rl_training_buffer buffer = {&e->timestamps, RL_MEMORY_WORKSPACE, sizeof *e->timestamps};
   if (!e->host_timestamps) e->host_timestamps = (rl_persistent_timestamps *)malloc(sizeof *e->host_timestamps);
-  if (!e->host_timestamps) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the phase timestamps");
+  if (!e->host_timestamps) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the phase timestamps");
   if (rl_training_allocate(e, &buffer, 1, err) < 0) return -1;
   rl_device *device = e->base.base.device;
   return device->ops->zero(device, e->timestamps, sizeof *e->timestamps, err);
@@ -133,8 +135,8 @@ static void free_timestamps(engine *e) {
   e->timestamps = e->host_timestamps = NULL;
 }
 
-static int set_phase_timestamps(rl_instance *instance, bool on, rl_error *err) {
-  if (on) return allocate_timestamps(engine_of(instance), err);
+static int set_phase_timestamps(rl_instance *instance, bool enabled, rl_error *err) {
+  if (enabled) return allocate_timestamps(engine_of(instance), err);
   free_timestamps(engine_of(instance));
   return 0;
 }
@@ -155,17 +157,18 @@ static double mean_sm_mhz(const rl_persistent_timestamps *timestamps) {
   return sum / RL_PERSISTENT_BLOCKS * 1e3;
 }
 
-/* Removes the unused steps between the blocks' records, in place. The result is [block][step][1 + RL_PHASES]. */
+/* Removes the unused steps between the blocks' records, in place. The result is [block][step][1 + RL_TIMED_PHASES]:
+ * the begin of the step, then the end of each phase. */
 static const uint64_t *packed_phases(rl_persistent_timestamps *timestamps, size_t steps) {
   uint64_t *packed = timestamps->phases[0][0];
   for (size_t block = 0; block < RL_PERSISTENT_BLOCKS; block++)
-    memmove(&packed[block * steps * (1 + RL_PHASES)], timestamps->phases[block], steps * sizeof timestamps->phases[0][0]);
+    memmove(&packed[block * steps * (1 + RL_TIMED_PHASES)], timestamps->phases[block], steps * sizeof timestamps->phases[0][0]);
   return packed;
 }
 
 static int read_phase_timestamps(rl_instance *instance, rl_phase_timestamps *to, rl_error *err) {
-#define PHASE(NAME, RANGE) {#NAME, #RANGE},
-  static const rl_timed_phase phases[] = {RL_PHASE_NAMES(PHASE)};
+#define PHASE(NAME, NVTX_RANGE) {#NAME, #NVTX_RANGE},
+  static const rl_timed_phase phases[] = {RL_TIMED_PHASE_NAMES(PHASE)};
 #undef PHASE
   engine *e = engine_of(instance);
   rl_device *device = instance->device;
@@ -174,10 +177,10 @@ static int read_phase_timestamps(rl_instance *instance, rl_phase_timestamps *to,
   *to = {};
   to->launch = e->launches[1].name;
   to->phases = phases;
-  to->phase_count = RL_PHASES;
+  to->phase_count = RL_TIMED_PHASES;
   to->steps = instance->steps < RL_TIMESTAMPED_STEPS ? instance->steps : (size_t)RL_TIMESTAMPED_STEPS;
   to->blocks = RL_PERSISTENT_BLOCKS;
-  to->microbatches = (rl_training_step_images(e) + RL_PERSISTENT_PAIRS - 1) / RL_PERSISTENT_PAIRS;
+  to->microbatches = (rl_training_step_images(e) + RL_PERSISTENT_BLOCK_PAIRS - 1) / RL_PERSISTENT_BLOCK_PAIRS;
   to->sm_mhz = mean_sm_mhz(e->host_timestamps);
   find_launch_interval(e->host_timestamps, to);
   to->ns = packed_phases(e->host_timestamps, to->steps);
@@ -190,8 +193,9 @@ static void close_instance(rl_instance *instance) {
   if (!instance) return;
   engine *e = engine_of(instance);
   rl_device *device = instance->device;
-  void *const memory[] = {e->pooled2, e->d_fc1,     e->partial_conv1, e->partial_conv2_bias, e->partial_head, e->exchange,
-                          e->pooled1, e->d_pooled1, e->d_pooled2,     e->pool_codes1,        e->pool_codes2,  e->partial_conv2};
+  void *const memory[] = {e->pooled2,      e->d_fc1,          e->partial_conv1, e->partial_conv2_bias,
+                          e->partial_head, e->block_exchange, e->pooled1,       e->d_pooled1,
+                          e->d_pooled2,    e->argmax1,        e->argmax2,       e->partial_conv2_weight};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) device->ops->release(device, memory[i]);
   free_timestamps(e);
   rl_training_base_close(e);
@@ -200,14 +204,14 @@ static void close_instance(rl_instance *instance) {
 
 static int allocate_buffers(engine *e, rl_error *err) {
   const uint32_t batch = rl_training_step_images(e);
-  const size_t rows = rl_persistent_rows(batch);
+  const size_t rows = rl_persistent_partial_rows(batch);
   const rl_training_buffer buffers[] = {
-      {&e->pooled2, RL_MEMORY_ACTIVATIONS, batch * RL_FLAT * e->value_bytes},
-      {&e->d_fc1, RL_MEMORY_ACTIVATIONS, batch * RL_FC1 * e->value_bytes},
-      {&e->partial_conv1, RL_MEMORY_WEIGHTS, 2 * rows * RL_C1 * 10 * sizeof(float)},
+      {&e->pooled2, RL_MEMORY_ACTIVATIONS, batch * RL_FC1_INPUTS * e->value_bytes},
+      {&e->d_fc1, RL_MEMORY_ACTIVATIONS, batch * RL_FC1_OUTPUTS * e->value_bytes},
+      {&e->partial_conv1, RL_MEMORY_WEIGHTS, 2 * rows * RL_CONV1_PARAMETERS * sizeof(float)},
       {&e->partial_conv2_bias, RL_MEMORY_WEIGHTS, rows * RL_C2 * sizeof(float)},
-      {&e->partial_head, RL_MEMORY_WEIGHTS, rows * RL_HEAD_ROW * sizeof(float)},
-      {&e->exchange, RL_MEMORY_ACTIVATIONS, rl_persistent_exchange_bytes()},
+      {&e->partial_head, RL_MEMORY_WEIGHTS, rows * RL_HEAD_PITCH * sizeof(float)},
+      {&e->block_exchange, RL_MEMORY_ACTIVATIONS, rl_persistent_exchange_bytes()},
   };
   return rl_training_allocate(e, buffers, sizeof buffers / sizeof *buffers, err);
 }
@@ -228,24 +232,29 @@ static void describe_launches(engine *e) {
   instance->optimizer_steps_per_repeat = e->base.steps;
 }
 
-static int build(engine *e, const rl_train_params *params, rl_error *err) {
-  const rl_training_layout layout = {true, false, partial_conv2_bytes((uint32_t)params->batch_size)};
+static int initialize(engine *e, const rl_train_params *params, rl_error *err) {
+  const rl_training_layout layout = {.channels_last = true,
+                                     .min_moment_bytes = partial_conv2_bytes((uint32_t)params->batch_size)};
   if (rl_training_base_open(e, params, &layout, err) < 0 || allocate_buffers(e, err) < 0) return -1;
   describe_launches(e);
   return rl_training_reset(&e->base.base, err);
 }
 
-static const rl_instance_ops operations = {rl_training_reset,    rl_training_read_results, rl_training_save,
-                                           rl_training_restore,  close_instance,           NULL,
-                                           set_phase_timestamps, read_phase_timestamps};
+static const rl_instance_ops operations = {.reset = rl_training_reset,
+                                           .read_results = rl_training_read_results,
+                                           .save = rl_training_save,
+                                           .restore = rl_training_restore,
+                                           .close = close_instance,
+                                           .set_phase_timestamps = set_phase_timestamps,
+                                           .read_phase_timestamps = read_phase_timestamps};
 
 static int open_instance(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
   engine *e = (engine *)calloc(1, sizeof *e);
-  if (!e) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the engine");
+  if (!e) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the engine");
   e->ops = &training_ops;
   e->base.base.ops = &operations;
   e->base.base.device = device;
-  if (build(e, (const rl_train_params *)params, err) < 0) {
+  if (initialize(e, (const rl_train_params *)params, err) < 0) {
     close_instance(&e->base.base);
     return -1;
   }
@@ -255,7 +264,7 @@ static int open_instance(rl_device *device, const void *params, rl_instance **in
 
 static int device_supports(const void *params, rl_error *err) {
   const rl_train_params *p = (const rl_train_params *)params;
-  return rl_persistent_supported({true, p->precision == RL_FP16, p->precision == RL_TF32}, err);
+  return rl_persistent_supported({.channels_last = true, .fp16 = p->precision == RL_FP16, .tf32 = p->precision == RL_TF32}, err);
 }
 
 extern "C" {

@@ -14,10 +14,14 @@ typedef struct reference {
   uint8_t *argmax1, *argmax2;
 } reference;
 
-enum { C1_SIZE = RL_C1 * RL_H1 * RL_H1, P1_SIZE = RL_C1 * RL_P1 * RL_P1, C2_SIZE = RL_C2 * RL_H2 * RL_H2 }; /* for an image */
+enum {
+  C1_SIZE = RL_C1 * RL_CONV1_SIDE * RL_CONV1_SIDE,
+  P1_SIZE = RL_C1 * RL_POOLED1_SIDE * RL_POOLED1_SIDE,
+  C2_SIZE = RL_C2 * RL_CONV2_SIDE * RL_CONV2_SIDE
+}; /* for an image */
 
 static double round_value(const reference *r, double value) {
-  return r->train.half ? rl_half_to_float(rl_half_from_float((float)value)) : (float)value;
+  return r->train.fp16 ? rl_half_to_float(rl_half_from_float((float)value)) : (float)value;
 }
 
 static void round_all(const reference *r, size_t count, double *values) {
@@ -30,14 +34,14 @@ static void round_all(const reference *r, size_t count, double *values) {
 
 static void conv1_forward(rl_cpu_train *train, uint32_t n) {
   reference *r = (reference *)train;
-  for (size_t i = 0; i < (size_t)n * RL_PIXELS; i++) r->x[i] = train->x[i];
+  for (size_t i = 0; i < (size_t)n * RL_IMAGE_PIXELS; i++) r->x[i] = train->x[i];
   rl_oracle_conv_forward(&rl_oracle_conv1, (int)n, r->x, W(RL_CONV1_W), W(RL_CONV1_B), r->c1);
   round_all(r, (size_t)n * C1_SIZE, r->c1);
 }
 
 static void pool1_forward(rl_cpu_train *train, uint32_t n) {
   reference *r = (reference *)train;
-  rl_oracle_pool_forward((size_t)n * RL_C1, RL_H1, r->c1, r->p1, r->argmax1);
+  rl_oracle_pool_forward((size_t)n * RL_C1, RL_CONV1_SIDE, r->c1, r->p1, r->argmax1);
 }
 
 static void conv2_forward(rl_cpu_train *train, uint32_t n) {
@@ -48,41 +52,41 @@ static void conv2_forward(rl_cpu_train *train, uint32_t n) {
 
 static void pool2_forward(rl_cpu_train *train, uint32_t n) {
   reference *r = (reference *)train;
-  rl_oracle_pool_forward((size_t)n * RL_C2, RL_H2, r->c2, r->p2, r->argmax2);
+  rl_oracle_pool_forward((size_t)n * RL_C2, RL_CONV2_SIDE, r->c2, r->p2, r->argmax2);
 }
 
 static void fc1_forward(rl_cpu_train *train, uint32_t n) {
   reference *r = (reference *)train;
-  rl_oracle_linear_forward((int)n, RL_FLAT, RL_FC1, r->p2, W(RL_FC1_W), W(RL_FC1_B), r->f1);
-  rl_oracle_relu((size_t)n * RL_FC1, r->f1);
-  round_all(r, (size_t)n * RL_FC1, r->f1);
+  rl_oracle_linear_forward((int)n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, r->p2, W(RL_FC1_W), W(RL_FC1_B), r->f1);
+  rl_oracle_relu((size_t)n * RL_FC1_OUTPUTS, r->f1);
+  round_all(r, (size_t)n * RL_FC1_OUTPUTS, r->f1);
 }
 
 static void fc2_forward(rl_cpu_train *train, uint32_t n) {
   reference *r = (reference *)train;
-  rl_oracle_linear_forward((int)n, RL_FC1, RL_CLASSES, r->f1, W(RL_FC2_W), W(RL_FC2_B), r->logits);
+  rl_oracle_linear_forward((int)n, RL_FC1_OUTPUTS, RL_CLASSES, r->f1, W(RL_FC2_W), W(RL_FC2_B), r->logits);
   for (size_t i = 0; i < (size_t)n * RL_CLASSES; i++) train->logits[i] = (float)round_value(r, r->logits[i]);
 }
 
 static void fc2_backward(rl_cpu_train *train, uint32_t n) {
   reference *r = (reference *)train;
   for (size_t i = 0; i < (size_t)n * RL_CLASSES; i++) r->dlogits[i] = train->dlogits[i];
-  rl_oracle_linear_weight_gradient((int)n, RL_FC1, RL_CLASSES, r->f1, r->dlogits, G(RL_FC2_W), G(RL_FC2_B));
-  rl_oracle_linear_input_gradient((int)n, RL_FC1, RL_CLASSES, r->dlogits, W(RL_FC2_W), r->df1);
-  rl_oracle_relu_gradient((size_t)n * RL_FC1, r->f1, r->df1);
-  round_all(r, (size_t)n * RL_FC1, r->df1);
+  rl_oracle_linear_weight_gradient((int)n, RL_FC1_OUTPUTS, RL_CLASSES, r->f1, r->dlogits, G(RL_FC2_W), G(RL_FC2_B));
+  rl_oracle_linear_input_gradient((int)n, RL_FC1_OUTPUTS, RL_CLASSES, r->dlogits, W(RL_FC2_W), r->df1);
+  rl_oracle_relu_gradient((size_t)n * RL_FC1_OUTPUTS, r->f1, r->df1);
+  round_all(r, (size_t)n * RL_FC1_OUTPUTS, r->df1);
 }
 
 static void fc1_backward(rl_cpu_train *train, uint32_t n) {
   reference *r = (reference *)train;
-  rl_oracle_linear_weight_gradient((int)n, RL_FLAT, RL_FC1, r->p2, r->df1, G(RL_FC1_W), G(RL_FC1_B));
-  rl_oracle_linear_input_gradient((int)n, RL_FLAT, RL_FC1, r->df1, W(RL_FC1_W), r->dp2);
-  round_all(r, (size_t)n * RL_FLAT, r->dp2);
+  rl_oracle_linear_weight_gradient((int)n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, r->p2, r->df1, G(RL_FC1_W), G(RL_FC1_B));
+  rl_oracle_linear_input_gradient((int)n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, r->df1, W(RL_FC1_W), r->dp2);
+  round_all(r, (size_t)n * RL_FC1_INPUTS, r->dp2);
 }
 
 static void conv2_backward(rl_cpu_train *train, uint32_t n) {
   reference *r = (reference *)train;
-  rl_oracle_pool_gradient((size_t)n * RL_C2, RL_H2, r->dp2, r->argmax2, r->dc2);
+  rl_oracle_pool_gradient((size_t)n * RL_C2, RL_CONV2_SIDE, r->dp2, r->argmax2, r->dc2);
   rl_oracle_conv_weight_gradient(&rl_oracle_conv2, (int)n, r->p1, r->dc2, G(RL_CONV2_W), G(RL_CONV2_B));
   rl_oracle_conv_input_gradient(&rl_oracle_conv2, (int)n, r->dc2, W(RL_CONV2_W), r->dp1);
   round_all(r, (size_t)n * P1_SIZE, r->dp1);
@@ -90,7 +94,7 @@ static void conv2_backward(rl_cpu_train *train, uint32_t n) {
 
 static void conv1_backward(rl_cpu_train *train, uint32_t n) {
   reference *r = (reference *)train;
-  rl_oracle_pool_gradient((size_t)n * RL_C1, RL_H1, r->dp1, r->argmax1, r->dc1);
+  rl_oracle_pool_gradient((size_t)n * RL_C1, RL_CONV1_SIDE, r->dp1, r->argmax1, r->dc1);
   rl_oracle_conv_weight_gradient(&rl_oracle_conv1, (int)n, r->x, r->dc1, G(RL_CONV1_W), G(RL_CONV1_B));
   for (uint32_t i = 0; i < RL_PARAMETERS; i++) train->gradients[i] = (float)r->gradients[i];
 }
@@ -137,9 +141,10 @@ static int prepare(rl_cpu_train *train, rl_error *err) {
   const struct {
     double **pointer;
     size_t count;
-  } arrays[] = {{&r->x, n * RL_PIXELS}, {&r->c1, n * C1_SIZE},  {&r->p1, n * P1_SIZE},        {&r->c2, n * C2_SIZE},
-                {&r->p2, n * RL_FLAT},  {&r->f1, n * RL_FC1},   {&r->logits, n * RL_CLASSES}, {&r->dlogits, n * RL_CLASSES},
-                {&r->df1, n * RL_FC1},  {&r->dp2, n * RL_FLAT}, {&r->dc2, n * C2_SIZE},       {&r->dp1, n * P1_SIZE},
+  } arrays[] = {{&r->x, n * RL_IMAGE_PIXELS}, {&r->c1, n * C1_SIZE},         {&r->p1, n * P1_SIZE},
+                {&r->c2, n * C2_SIZE},        {&r->p2, n * RL_FC1_INPUTS},   {&r->f1, n * RL_FC1_OUTPUTS},
+                {&r->logits, n * RL_CLASSES}, {&r->dlogits, n * RL_CLASSES}, {&r->df1, n * RL_FC1_OUTPUTS},
+                {&r->dp2, n * RL_FC1_INPUTS}, {&r->dc2, n * C2_SIZE},        {&r->dp1, n * P1_SIZE},
                 {&r->dc1, n * C1_SIZE}};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
     if (rl_cpu_allocate(train, RL_MEMORY_ACTIVATIONS, sizeof(double) * arrays[i].count, (void **)arrays[i].pointer, err) < 0)
@@ -148,7 +153,7 @@ static int prepare(rl_cpu_train *train, rl_error *err) {
       rl_cpu_allocate(train, RL_MEMORY_WEIGHTS, sizeof(double) * RL_PARAMETERS, (void **)&r->gradients, err) < 0)
     return -1;
   if (rl_cpu_allocate(train, RL_MEMORY_ACTIVATIONS, n * P1_SIZE, (void **)&r->argmax1, err) < 0) return -1;
-  return rl_cpu_allocate(train, RL_MEMORY_ACTIVATIONS, n * RL_FLAT, (void **)&r->argmax2, err);
+  return rl_cpu_allocate(train, RL_MEMORY_ACTIVATIONS, n * RL_FC1_INPUTS, (void **)&r->argmax2, err);
 }
 
 static const rl_cpu_engine_ops ops = {.size = sizeof(reference),

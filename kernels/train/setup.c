@@ -17,7 +17,7 @@ int rl_train_setup(rl_train_instance *instance, const rl_train_params *params, r
   rl_instance *base = &instance->base;
   snprintf(base->dataset, sizeof base->dataset, "%s", dataset->name);
   snprintf(base->dataset_sha256, sizeof base->dataset_sha256, "%s", dataset->sha256);
-  base->samples = images;
+  base->images = images;
   base->steps = instance->steps;
   base->trained_parameters = RL_PARAMETERS;
   base->partial_dataset = images < dataset->train_count;

@@ -12,7 +12,7 @@
 #include <immintrin.h>
 #endif
 
-enum { PADDED_SIDE = RL_IMAGE + 2 };
+enum { PADDED_SIDE = RL_IMAGE_SIDE + 2 };
 
 static void to_half(size_t count, const float *floats, uint16_t *halves) {
   size_t i = 0;
@@ -80,7 +80,7 @@ static void add(size_t count, const float *restrict terms, float *restrict sums)
 
 static void pad_image(const float *x, float padded[PADDED_SIDE][PADDED_SIDE]) {
   memset(padded, 0, sizeof(float) * PADDED_SIDE * PADDED_SIDE);
-  for (int y = 0; y < RL_IMAGE; y++) memcpy(&padded[y + 1][1], x + y * RL_IMAGE, sizeof(float) * RL_IMAGE);
+  for (int y = 0; y < RL_IMAGE_SIDE; y++) memcpy(&padded[y + 1][1], x + y * RL_IMAGE_SIDE, sizeof(float) * RL_IMAGE_SIDE);
 }
 
 static void conv1_forward(const float *x, const float *w, const float *b, float *y, uint8_t *argmax) {
@@ -89,10 +89,10 @@ static void conv1_forward(const float *x, const float *w, const float *b, float 
   for (int c = 0; c < RL_C1; c += VECTOR_WIDTH) {
     float_vector taps[9], bias = load(b + c);
     for (int tap = 0; tap < 9; tap++) taps[tap] = load(w + tap * RL_C1 + c);
-    for (int position = 0; position < RL_P1 * RL_P1; position++) {
+    for (int position = 0; position < RL_POOLED1_SIDE * RL_POOLED1_SIDE; position++) {
       running_max max = initial_maximum();
       for (int i = 0; i < 4; i++) {
-        const float *corner = &padded[2 * (position / RL_P1) + i / 2][2 * (position % RL_P1) + i % 2];
+        const float *corner = &padded[2 * (position / RL_POOLED1_SIDE) + i / 2][2 * (position % RL_POOLED1_SIDE) + i % 2];
         float_vector sum = bias;
         for (int tap = 0; tap < 9; tap++) sum += corner[tap / 3 * PADDED_SIDE + tap % 3] * taps[tap];
         max = update_maximum(max, sum, i);
@@ -107,11 +107,11 @@ static void conv1_gradient(const float *x, const float *dy, const uint8_t *argma
   pad_image(x, padded);
   for (int c = 0; c < RL_C1; c += VECTOR_WIDTH) {
     float_vector sum[9] = {{0}}, bias = {0};
-    for (int position = 0; position < RL_P1 * RL_P1; position++) {
+    for (int position = 0; position < RL_POOLED1_SIDE * RL_POOLED1_SIDE; position++) {
       float_vector gradient = load(dy + position * RL_C1 + c);
       int_vector index = load_argmax(argmax + position * RL_C1 + c);
       for (int i = 0; i < 4; i++) {
-        const float *corner = &padded[2 * (position / RL_P1) + i / 2][2 * (position % RL_P1) + i % 2];
+        const float *corner = &padded[2 * (position / RL_POOLED1_SIDE) + i / 2][2 * (position % RL_POOLED1_SIDE) + i % 2];
         float_vector selected = select_or_zero(index == i, gradient);
         bias += selected;
         for (int tap = 0; tap < 9; tap++) sum[tap] += corner[tap / 3 * PADDED_SIDE + tap % 3] * selected;
@@ -124,11 +124,11 @@ static void conv1_gradient(const float *x, const float *dy, const uint8_t *argma
 
 /* Returns the offset in conv2's product of input i, 0–3, of the pooling window at `position`. */
 static inline size_t pool_input_offset(int position, int i) {
-  return (size_t)((2 * (position / RL_P2) + i / 2) * RL_H2 + 2 * (position % RL_P2) + i % 2) * RL_C2;
+  return (size_t)((2 * (position / RL_POOLED2_SIDE) + i / 2) * RL_CONV2_SIDE + 2 * (position % RL_POOLED2_SIDE) + i % 2) * RL_C2;
 }
 
 static void pool2_forward(const float *c2, const float *b, float *y, uint8_t *argmax) {
-  for (int position = 0; position < RL_P2 * RL_P2; position++)
+  for (int position = 0; position < RL_POOLED2_SIDE * RL_POOLED2_SIDE; position++)
     for (int c = 0; c < RL_C2; c += VECTOR_WIDTH) {
       running_max max = initial_maximum();
       for (int i = 0; i < 4; i++) max = update_maximum(max, load(c2 + pool_input_offset(position, i) + c) + load(b + c), i);
@@ -137,30 +137,30 @@ static void pool2_forward(const float *c2, const float *b, float *y, uint8_t *ar
 }
 
 static void pool2_gradient(const float *dy, const uint8_t *argmax, float *dc, float *db) {
-  for (int position = 0; position < RL_P2 * RL_P2; position++)
+  for (int position = 0; position < RL_POOLED2_SIDE * RL_POOLED2_SIDE; position++)
     for (int c = 0; c < RL_C2; c += VECTOR_WIDTH) {
       float_vector gradient = load(dy + position * RL_C2 + c);
       int_vector index = load_argmax(argmax + position * RL_C2 + c);
       for (int i = 0; i < 4; i++) store(select_or_zero(index == i, gradient), dc + pool_input_offset(position, i) + c);
-      store(load(db + c) + select_or_zero(index != RL_ORACLE_RELU_ZERO, gradient), db + c);
+      store(load(db + c) + select_or_zero(index != RL_ARGMAX_RELU_ZERO, gradient), db + c);
     }
 }
 
 enum { KERNEL_ROW_FLOATS = 3 * RL_C1 }; /* the three input pixels of a kernel row are contiguous */
 
 static void image_to_columns(const float *x, float *columns) {
-  for (int y = 0; y < RL_H2; y++)
-    for (int column = 0; column < RL_H2; column++)
+  for (int y = 0; y < RL_CONV2_SIDE; y++)
+    for (int column = 0; column < RL_CONV2_SIDE; column++)
       for (int ky = 0; ky < 3; ky++, columns += KERNEL_ROW_FLOATS)
-        memcpy(columns, x + ((y + ky) * RL_P1 + column) * RL_C1, sizeof(float) * KERNEL_ROW_FLOATS);
+        memcpy(columns, x + ((y + ky) * RL_POOLED1_SIDE + column) * RL_C1, sizeof(float) * KERNEL_ROW_FLOATS);
 }
 
 static void columns_to_image(const float *columns, float *x) {
-  memset(x, 0, sizeof(float) * RL_P1 * RL_P1 * RL_C1);
-  for (int y = 0; y < RL_H2; y++)
-    for (int column = 0; column < RL_H2; column++)
+  memset(x, 0, sizeof(float) * RL_POOLED1_SIDE * RL_POOLED1_SIDE * RL_C1);
+  for (int y = 0; y < RL_CONV2_SIDE; y++)
+    for (int column = 0; column < RL_CONV2_SIDE; column++)
       for (int ky = 0; ky < 3; ky++, columns += KERNEL_ROW_FLOATS) {
-        float *restrict row = x + ((y + ky) * RL_P1 + column) * RL_C1;
+        float *restrict row = x + ((y + ky) * RL_POOLED1_SIDE + column) * RL_C1;
         for (int i = 0; i < KERNEL_ROW_FLOATS; i++) row[i] += columns[i];
       }
 }

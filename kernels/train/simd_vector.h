@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "train/model.h"
 #include "train/oracle.h"
 
 #ifdef __AVX512F__
@@ -40,11 +41,11 @@ static inline float_vector select_or_zero(int_vector mask, float_vector value) {
  * PyTorch. */
 typedef struct running_max {
   float_vector value; /* maximum of 0 and the inputs so far */
-  int_vector index;   /* of that input; RL_ORACLE_RELU_ZERO where no input is above 0 */
+  int_vector index;   /* of that input; RL_ARGMAX_RELU_ZERO where no input is above 0 */
 } running_max;
 
 static inline running_max initial_maximum(void) {
-  return (running_max){(float_vector){0}, (int_vector){0} + RL_ORACLE_RELU_ZERO};
+  return (running_max){(float_vector){0}, (int_vector){0} + RL_ARGMAX_RELU_ZERO};
 }
 
 static inline running_max update_maximum(running_max max, float_vector value, int index) {

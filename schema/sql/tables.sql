@@ -29,6 +29,8 @@ CREATE TABLE jobs (
   events_kept INTEGER NOT NULL DEFAULT 1 CHECK (events_kept IN (0, 1)), -- 0: deleted by retention
   idempotency_key TEXT UNIQUE,
   body_sha256 TEXT,
+  -- The item in the list of jobs. NULL while it changes: the job has started and not ended.
+  listing TEXT CHECK (listing IS NULL OR json_valid(listing)),
   created_at TEXT AS (
     strftime('%Y-%m-%dT%H:%M:%S', created_ns / 1000000000, 'unixepoch') || printf('.%09dZ', created_ns % 1000000000)),
   started_at TEXT AS (
@@ -36,7 +38,14 @@ CREATE TABLE jobs (
   finished_at TEXT AS (
     strftime('%Y-%m-%dT%H:%M:%S', finished_ns / 1000000000, 'unixepoch') || printf('.%09dZ', finished_ns % 1000000000))
 ) STRICT;
-CREATE INDEX jobs_by_state ON jobs (state, device, id);
+-- One index for each combination of the list's filters; each has the order of ids too.
+CREATE INDEX jobs_by_kind ON jobs (kind);
+CREATE INDEX jobs_by_state ON jobs (state);
+CREATE INDEX jobs_by_device ON jobs (device);
+CREATE INDEX jobs_by_kind_state ON jobs (kind, state);
+CREATE INDEX jobs_by_kind_device ON jobs (kind, device);
+CREATE INDEX jobs_by_state_device ON jobs (state, device);
+CREATE INDEX jobs_by_kind_state_device ON jobs (kind, state, device);
 CREATE INDEX jobs_by_end ON jobs (finished_ns) WHERE finished_ns IS NOT NULL;
 CREATE INDEX jobs_with_events ON jobs (finished_ns) WHERE events_kept = 1;
 CREATE INDEX jobs_by_source ON jobs (source) WHERE source IS NOT NULL;
@@ -73,22 +82,22 @@ CREATE TABLE runs (
 ) STRICT;
 CREATE INDEX runs_by_workload ON runs (workload);
 
-CREATE TABLE devices ( -- one row for each distinct set of facts that workers reported
+CREATE TABLE devices ( -- one row for each distinct set of properties that workers reported
   id INTEGER PRIMARY KEY,
-  facts TEXT NOT NULL UNIQUE CHECK (json_valid(facts)),
-  last_ns INTEGER NOT NULL DEFAULT 0, -- when a worker last reported these facts
-  name TEXT AS (facts ->> '$.name'),
-  uuid TEXT AS (facts ->> '$.uuid'),
+  properties TEXT NOT NULL UNIQUE CHECK (json_valid(properties)),
+  last_ns INTEGER NOT NULL DEFAULT 0, -- when a worker last reported these properties
+  name TEXT AS (properties ->> '$.name'),
+  uuid TEXT AS (properties ->> '$.uuid'),
   -- The identity of the device, and the properties on which its ceilings depend. A CPU has no UUID and no driver.
-  identity TEXT AS (coalesce(facts ->> '$.uuid', (facts ->> '$.name') || ', ' || (facts ->> '$.threads') || ' threads')),
-  driver TEXT AS (coalesce(nullif(facts ->> '$.driver', ''), facts ->> '$.driver_cuda')),
-  sm_clock_max_mhz REAL AS ((facts ->> '$.sm_clock_max_khz') / 1000.0),
-  memory_clock_max_mhz REAL AS ((facts ->> '$.memory_clock_max_khz') / 1000.0),
+  identity TEXT AS (coalesce(properties ->> '$.uuid', (properties ->> '$.name') || ', ' || (properties ->> '$.threads') || ' threads')),
+  driver TEXT AS (coalesce(nullif(properties ->> '$.driver', ''), properties ->> '$.driver_cuda')),
+  sm_clock_max_mhz REAL AS ((properties ->> '$.sm_clock_max_khz') / 1000.0),
+  memory_clock_max_mhz REAL AS ((properties ->> '$.memory_clock_max_khz') / 1000.0),
   clock_setting TEXT AS ( -- of a CPU; NULL: the system does not report it
-    nullif(facts ->> '$.governor', '') || ', at most ' || round((facts ->> '$.clock_max_khz') / 1000.0) || ' MHz'),
+    nullif(properties ->> '$.governor', '') || ', at most ' || round((properties ->> '$.clock_max_khz') / 1000.0) || ' MHz'),
   -- The size of all cache levels that keep data between launches, and the same without the last level.
-  cache_bytes REAL AS (coalesce(facts ->> '$.l2_bytes', facts ->> '$.cache_bytes')),
-  private_cache_bytes REAL AS (coalesce(facts ->> '$.private_cache_bytes', 0))
+  cache_bytes REAL AS (coalesce(properties ->> '$.l2_bytes', properties ->> '$.cache_bytes')),
+  private_cache_bytes REAL AS (coalesce(properties ->> '$.private_cache_bytes', 0))
 ) STRICT;
 CREATE INDEX devices_by_identity ON devices (identity, last_ns);
 
@@ -106,7 +115,11 @@ CREATE TABLE passes (
   ceilings_id INTEGER REFERENCES passes ON DELETE SET NULL, -- timing pass of the ceilings from which the floors are computed
   git_commit TEXT, -- of the worker
   activity_rows INTEGER NOT NULL DEFAULT 0, -- number of recorded raw rows
-  activity_kept INTEGER NOT NULL DEFAULT 0 CHECK (activity_kept IN (0, 1)), -- 0: none recorded, or deleted by retention
+  activity_kept INTEGER NOT NULL DEFAULT 0 CHECK (activity_kept IN (0, 1)), -- 0: queries see no rows: none, or not to be seen
+  -- 1: the tables of activity rows have rows of the pass. If activity_kept is 0, the pass is not committed, or retention deletes
+  -- them.
+  activity_stored INTEGER NOT NULL DEFAULT 0 CHECK (activity_stored IN (0, 1)),
+  measures_ceilings INTEGER NOT NULL DEFAULT 0 CHECK (measures_ceilings IN (0, 1)), -- 1: timing pass of a run of ceilings
   started_at TEXT AS (
     strftime('%Y-%m-%dT%H:%M:%S', started_ns / 1000000000, 'unixepoch') || printf('.%09dZ', started_ns % 1000000000)),
   finished_at TEXT AS (
@@ -116,6 +129,8 @@ CREATE TABLE passes (
 CREATE INDEX passes_by_job ON passes (job_id, ordinal, run_id);
 CREATE INDEX passes_by_end ON passes (finished_ns) WHERE finished_ns IS NOT NULL;
 CREATE INDEX passes_with_activity ON passes (finished_ns) WHERE activity_kept = 1;
+CREATE INDEX passes_with_hidden_activity ON passes (id) WHERE activity_stored = 1 AND activity_kept = 0;
+CREATE INDEX passes_with_ceilings ON passes (device_id, run_id) WHERE measures_ceilings = 1 AND state = 'completed';
 CREATE INDEX passes_by_ceilings ON passes (ceilings_id) WHERE ceilings_id IS NOT NULL;
 
 CREATE TABLE epochs (
@@ -163,9 +178,91 @@ CREATE TABLE measurements (
   PRIMARY KEY (pass_id, name)
 ) STRICT, WITHOUT ROWID;
 
+-- The summary of each run that has a committed pass, as v_run_summaries computes it; stored when a pass is committed. A *_reason
+-- says why the number is NULL, where the worker has reported that.
+CREATE TABLE run_summaries (
+  run_id INTEGER PRIMARY KEY REFERENCES runs ON DELETE CASCADE,
+  epochs INTEGER NOT NULL, -- without warm-up
+  epoch_ms_median REAL,
+  epoch_ms_min REAL,
+  images_per_s REAL,
+  peak_memory_bytes REAL,
+  peak_memory_reason TEXT,
+  test_accuracy_ratio REAL,
+  test_accuracy_reason TEXT,
+  train_loss REAL,
+  test_loss REAL,
+  launches_per_step REAL,
+  launches_per_step_reason TEXT,
+  launch_gap_ratio REAL,
+  launch_gap_reason TEXT,
+  time_cold_us_median REAL,
+  time_cold_reason TEXT,
+  time_warm_us_median REAL,
+  time_warm_reason TEXT,
+  suspect INTEGER NOT NULL CHECK (suspect IN (0, 1)), -- of any epoch or sample
+  suspect_reason TEXT,
+  cold_suspect_reason TEXT,
+  warm_suspect_reason TEXT
+) STRICT;
+
+CREATE TABLE configurations ( -- runs of the same configuration are repetitions of each other
+  id INTEGER PRIMARY KEY,
+  workload TEXT NOT NULL,
+  variant TEXT NOT NULL,
+  nondefault_params TEXT NOT NULL,
+  device TEXT NOT NULL,
+  UNIQUE (workload, variant, nondefault_params, device)
+) STRICT;
+
+CREATE TABLE history_series ( -- the sets of metrics that passes of a workload have measured on a device
+  id INTEGER PRIMARY KEY,
+  workload TEXT NOT NULL,
+  device TEXT NOT NULL,
+  metrics TEXT NOT NULL CHECK (json_valid(metrics)), -- sorted names
+  UNIQUE (workload, device, metrics)
+) STRICT;
+
+CREATE TABLE history_metrics ( -- the series that have a metric
+  metric TEXT NOT NULL,
+  series_id INTEGER NOT NULL,
+  PRIMARY KEY (metric, series_id)
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER history_series_metrics AFTER INSERT ON history_series BEGIN
+  INSERT INTO history_metrics (metric, series_id) SELECT value, new.id FROM json_each(new.metrics);
+END;
+CREATE TRIGGER history_series_deleted AFTER DELETE ON history_series BEGIN
+  DELETE FROM history_metrics WHERE (metric, series_id) IN (SELECT value, old.id FROM json_each(old.metrics));
+END;
+
+-- One row for each completed pass that has measured something, as v_history computes it; stored when the pass is committed. All
+-- passes of a series have the same metrics, so the newest values of a metric are found by index.
+CREATE TABLE history (
+  pass_id INTEGER PRIMARY KEY REFERENCES passes ON DELETE CASCADE,
+  run_id INTEGER NOT NULL,
+  series_id INTEGER NOT NULL REFERENCES history_series,
+  configuration_id INTEGER NOT NULL REFERENCES configurations,
+  finished_ns INTEGER NOT NULL,
+  point TEXT NOT NULL CHECK (json_valid(point)) -- the point in the history, without the metric and its value
+) STRICT;
+CREATE INDEX history_by_series ON history (series_id, finished_ns);
+CREATE INDEX history_by_configuration ON history (configuration_id, series_id, finished_ns);
+CREATE TRIGGER history_configuration AFTER DELETE ON history BEGIN
+  DELETE FROM configurations
+  WHERE id = old.configuration_id AND NOT EXISTS (SELECT 1 FROM history WHERE configuration_id = old.configuration_id);
+END;
+CREATE TRIGGER history_deleted AFTER DELETE ON history BEGIN
+  DELETE FROM history_series
+  WHERE id = old.series_id AND NOT EXISTS (SELECT 1 FROM history WHERE series_id = old.series_id);
+END;
+CREATE TRIGGER history_moved AFTER UPDATE OF series_id ON history WHEN new.series_id <> old.series_id BEGIN
+  DELETE FROM history_series
+  WHERE id = old.series_id AND NOT EXISTS (SELECT 1 FROM history WHERE series_id = old.series_id);
+END;
+
 CREATE TABLE kernels ( -- activity pass: all executions of a kernel in an epoch; counters pass: one kernel of one step
   id INTEGER PRIMARY KEY,
-  pass_id INTEGER NOT NULL REFERENCES passes ON DELETE CASCADE,
+  pass_id INTEGER REFERENCES passes ON DELETE CASCADE, -- NULL until the pass is committed; then queries find its kernels
   ordinal INTEGER NOT NULL,
   launch TEXT,
   phase TEXT,
@@ -184,8 +281,11 @@ CREATE TABLE kernels ( -- activity pass: all executions of a kernel in an epoch;
   theoretical_occupancy_ratio REAL,
   code_sha256 TEXT, -- of the machine code
   reason TEXT,
-  UNIQUE (pass_id, ordinal)
+  stored_for INTEGER REFERENCES passes ON DELETE CASCADE, -- the pass until it is committed, then NULL
+  UNIQUE (pass_id, ordinal),
+  CHECK ((pass_id IS NULL) <> (stored_for IS NULL))
 ) STRICT;
+CREATE UNIQUE INDEX kernels_not_committed ON kernels (stored_for, ordinal) WHERE stored_for IS NOT NULL;
 
 CREATE TABLE phases ( -- phases of a step, of kernels that execute whole steps and record the times themselves
   kernel_id INTEGER NOT NULL REFERENCES kernels ON DELETE CASCADE,
@@ -240,35 +340,47 @@ CREATE TABLE activity_kinds (kind INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE
 INSERT INTO activity_kinds (kind, name) VALUES (0, 'kernel'), (1, 'memcpy'), (2, 'memset'), (3, 'memory'), (4, 'runtime'),
   (5, 'driver'), (6, 'range'), (7, 'overhead'), (8, 'span'), (9, 'phase');
 
-CREATE TABLE activity ( -- raw rows, in ns since the trace began; retention deletes them first
+CREATE TABLE activity_dictionary ( -- values that many activity rows of a pass share
   pass_id INTEGER NOT NULL REFERENCES passes ON DELETE CASCADE,
-  kind INTEGER NOT NULL REFERENCES activity_kinds,
-  start_ns INTEGER NOT NULL,
-  ordinal INTEGER NOT NULL,
-  end_ns INTEGER NOT NULL,
-  name INTEGER NOT NULL,
-  stream INTEGER NOT NULL, -- stream, correlation, graph_node and step: 0 means none
-  correlation INTEGER NOT NULL,
+  entry INTEGER NOT NULL, -- from 0 within the pass
+  name INTEGER NOT NULL, -- ordinal in names
+  stream INTEGER NOT NULL, -- stream and graph_node: 0 means none
   graph_node INTEGER NOT NULL,
-  step INTEGER NOT NULL DEFAULT 0, -- of a phase, from 1
   grid_x INTEGER NOT NULL, grid_y INTEGER NOT NULL, grid_z INTEGER NOT NULL,
   block_x INTEGER NOT NULL, block_y INTEGER NOT NULL, block_z INTEGER NOT NULL,
   registers INTEGER NOT NULL,
   static_shared_bytes INTEGER NOT NULL,
   dynamic_shared_bytes INTEGER NOT NULL,
   bytes INTEGER NOT NULL,
-  PRIMARY KEY (pass_id, kind, start_ns, ordinal),
+  PRIMARY KEY (pass_id, entry),
   FOREIGN KEY (pass_id, name) REFERENCES names
 ) STRICT, WITHOUT ROWID;
 
--- The duration of the longest row of each kind. A row that overlaps a time window starts at most that long before it, so the rows
--- of a window lie in one range of the primary key of activity.
-CREATE TABLE activity_spans (
+-- A group has the rows of a pass with the same kind and similar durations: below 1,024 ns, below 4 times that, below 16 times that
+-- ... A row that overlaps a time window starts at most longest_ns before it. So the rows of a window lie in one range of the
+-- primary key of activity for each group, and the ranges hold few other rows, even if one row is as long as the trace.
+CREATE TABLE activity_groups (
   pass_id INTEGER NOT NULL REFERENCES passes ON DELETE CASCADE,
+  activity_group INTEGER NOT NULL, -- 16 times the class of durations, plus the kind
   kind INTEGER NOT NULL REFERENCES activity_kinds,
   activity_rows INTEGER NOT NULL,
   longest_ns INTEGER NOT NULL,
-  PRIMARY KEY (pass_id, kind)
+  PRIMARY KEY (pass_id, activity_group)
+) STRICT, WITHOUT ROWID;
+
+-- Raw rows, at most 40 bytes each; retention deletes them first. Queries show only those of passes whose activity_kept is 1.
+CREATE TABLE activity (
+  pass_id INTEGER NOT NULL,
+  activity_group INTEGER NOT NULL,
+  start_ns INTEGER NOT NULL, -- since the trace began
+  ordinal INTEGER NOT NULL, -- from 0 within the pass
+  duration_ns INTEGER NOT NULL,
+  entry INTEGER NOT NULL, -- in activity_dictionary
+  correlation INTEGER NOT NULL, -- 0: none
+  step INTEGER NOT NULL, -- of a phase, from 1; 0: none
+  PRIMARY KEY (pass_id, activity_group, start_ns, ordinal),
+  FOREIGN KEY (pass_id, activity_group) REFERENCES activity_groups ON DELETE CASCADE,
+  FOREIGN KEY (pass_id, entry) REFERENCES activity_dictionary
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE precision_rates ( -- the rates that can execute operations of a precision; the fastest determines their floor
@@ -300,4 +412,4 @@ CREATE TABLE tokens (
 ) STRICT, WITHOUT ROWID;
 
 PRAGMA application_id = 1919905638; -- "roof"
-PRAGMA user_version = 12; -- the number of the last migration; 12 if there is none
+PRAGMA user_version = 19; -- the number of the last migration

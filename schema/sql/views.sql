@@ -1,23 +1,16 @@
 -- The views, for queries with the sqlite3 shell (docs/schema.md) and for the API. An upgrade drops and creates all of them.
 -- If a number is NULL, a *_reason column or `unavailable`, a JSON object {column: reason}, has the reason.
 
--- One row for each run. Times are those of the timing pass's epochs without warm-up; losses and accuracy are the last epoch's.
-CREATE VIEW v_runs AS
-SELECT job, run, job_state, workload, variant, "precision", batch_size, seed, engine, dataset, "partial", deterministic, device,
-  device_name, git_commit, at, epochs, epoch_ms_median, epoch_ms_min, images_per_epoch * 1000 / epoch_ms_median AS images_per_s,
-  peak_memory_bytes, test_accuracy_ratio, train_loss, test_loss, launches_per_step, launch_gap_ratio, suspect, suspect_reason,
-  json_patch('{}', json_object( -- json_patch drops members that are null
-    'epoch_ms_median', iif(epoch_ms_median IS NULL, timing_reason, NULL),
-    'epoch_ms_min', iif(epoch_ms_min IS NULL, timing_reason, NULL),
-    'images_per_s', iif(epoch_ms_median IS NULL OR images_per_epoch IS NULL, timing_reason, NULL),
-    'peak_memory_bytes', iif(peak_memory_bytes IS NULL, coalesce(peak_memory_reason, timing_reason), NULL),
-    'test_accuracy_ratio',
-    iif(test_accuracy_ratio IS NULL, coalesce(epoch_unavailable ->> '$.test_accuracy_ratio', timing_reason), NULL),
-    'launches_per_step', iif(launches_per_step IS NULL, coalesce(launches_per_step_reason, timing_reason), NULL),
-    'launch_gap_ratio', iif(launch_gap_ratio IS NULL, coalesce(launch_gap_reason, activity_reason), NULL))) AS unavailable
+-- The computation of run_summaries, the only one: other views read the stored rows. Times are those of the timing pass's epochs
+-- without warm-up; losses and accuracy are the last epoch's.
+CREATE VIEW v_run_summaries AS
+SELECT run_id, epochs, epoch_ms_median, epoch_ms_min, images_per_epoch * 1000 / epoch_ms_median AS images_per_s,
+  peak_memory_bytes, peak_memory_reason, test_accuracy_ratio,
+  iif(test_accuracy_ratio IS NULL, epoch_unavailable ->> '$.test_accuracy_ratio', NULL) AS test_accuracy_reason, train_loss,
+  test_loss, launches_per_step, launches_per_step_reason, launch_gap_ratio, launch_gap_reason, time_cold_us_median,
+  time_cold_reason, time_warm_us_median, time_warm_reason, suspect, suspect_reason, cold_suspect_reason, warm_suspect_reason
 FROM (
-  SELECT r.job_id AS job, r.id AS run, j.state AS job_state, r.workload, r.variant, r."precision", r.batch_size, r.seed, r.engine,
-    r.dataset, r."partial", r.deterministic, j.device, d.name AS device_name, t.git_commit, t.finished_at AS at,
+  SELECT r.id AS run_id,
     (SELECT count(*) FROM epochs e WHERE e.pass_id = t.id AND e.warmup = 0) AS epochs,
     (SELECT avg(epoch_ms) FROM (
        SELECT e.epoch_ms, row_number() OVER (ORDER BY e.epoch_ms) AS rank, count(*) OVER () AS n
@@ -29,45 +22,78 @@ FROM (
       OR EXISTS (SELECT 1 FROM samples s WHERE s.pass_id = t.id AND s.suspect = 1) AS suspect,
     coalesce((SELECT min(e.suspect_reason) FROM epochs e WHERE e.pass_id = t.id AND e.warmup = 0 AND e.suspect = 1),
              (SELECT min(s.suspect_reason) FROM samples s WHERE s.pass_id = t.id AND s.suspect = 1)) AS suspect_reason,
+    (SELECT min(s.suspect_reason) FROM samples s
+     WHERE s.pass_id = t.id AND s.suspect = 1 AND s.mode = 'cold') AS cold_suspect_reason,
+    (SELECT min(s.suspect_reason) FROM samples s
+     WHERE s.pass_id = t.id AND s.suspect = 1 AND s.mode = 'warm') AS warm_suspect_reason,
     last.test_accuracy_ratio, last.train_loss, last.test_loss, last.unavailable AS epoch_unavailable,
     peak.value AS peak_memory_bytes, peak.reason AS peak_memory_reason,
     launches.value AS launches_per_step, launches.reason AS launches_per_step_reason,
     gap.value AS launch_gap_ratio, gap.reason AS launch_gap_reason,
-    CASE WHEN t.id IS NULL THEN 'the job did not ask for the timing pass'
-         WHEN t.state = 'unavailable' THEN t.reason
-         WHEN t.state <> 'completed' THEN 'the timing pass is ' || t.state
-         ELSE 'the timing pass did not measure it' END AS timing_reason,
-    CASE WHEN a.id IS NULL THEN 'the job did not ask for the activity pass'
-         WHEN a.state = 'unavailable' THEN a.reason
-         WHEN a.state <> 'completed' THEN 'the activity pass is ' || a.state
-         ELSE 'the activity pass did not measure it' END AS activity_reason
-  FROM runs r JOIN jobs j ON j.id = r.job_id
+    cold.value AS time_cold_us_median, cold.reason AS time_cold_reason,
+    warm.value AS time_warm_us_median, warm.reason AS time_warm_reason
+  FROM runs r
     LEFT JOIN passes t ON t.run_id = r.id AND t.ordinal = 0
     LEFT JOIN passes a ON a.run_id = r.id AND a.ordinal = 1
-    LEFT JOIN devices d ON d.id = coalesce(t.device_id, a.device_id)
     LEFT JOIN epochs last ON last.pass_id = t.id AND last.epoch = (SELECT max(epoch) FROM epochs WHERE pass_id = t.id)
     LEFT JOIN measurements peak ON peak.pass_id = t.id AND peak.name = 'peak_memory_bytes'
     LEFT JOIN measurements launches ON launches.pass_id = t.id AND launches.name = 'launches_per_step'
-    LEFT JOIN measurements gap ON gap.pass_id = a.id AND gap.name = 'launch_gap_ratio');
+    LEFT JOIN measurements gap ON gap.pass_id = a.id AND gap.name = 'launch_gap_ratio'
+    LEFT JOIN measurements cold ON cold.pass_id = t.id AND cold.name = 'time_cold_us_median'
+    LEFT JOIN measurements warm ON warm.pass_id = t.id AND warm.name = 'time_warm_us_median');
+
+-- One row for each run with its stored summary. A number that is NULL has its reason in its *_reason column. A run without a
+-- committed pass has no stored summary.
+CREATE VIEW v_run_values AS
+SELECT *, json_patch('{}', json_object( -- json_patch drops members that are null
+  'epoch_ms_median', epoch_ms_median_reason, 'epoch_ms_min', epoch_ms_min_reason, 'images_per_s', images_per_s_reason,
+  'peak_memory_bytes', peak_memory_reason, 'test_accuracy_ratio', test_accuracy_reason,
+  'launches_per_step', launches_per_step_reason, 'launch_gap_ratio', launch_gap_reason)) AS unavailable
+FROM (
+  SELECT job, run, job_kind, job_state, ordinal, workload, variant, "precision", batch_size, seed, engine, dataset, "partial",
+    deterministic, device, device_name, git_commit, at, coalesce(epochs, 0) AS epochs, epoch_ms_median, epoch_ms_min,
+    images_per_s, peak_memory_bytes, test_accuracy_ratio, train_loss, test_loss, launches_per_step, launch_gap_ratio,
+    time_cold_us_median, time_warm_us_median, coalesce(suspect, 0) AS suspect, suspect_reason, cold_suspect_reason,
+    warm_suspect_reason,
+    iif(epoch_ms_median IS NULL, timing_reason, NULL) AS epoch_ms_median_reason,
+    iif(epoch_ms_min IS NULL, timing_reason, NULL) AS epoch_ms_min_reason,
+    iif(images_per_s IS NULL, timing_reason, NULL) AS images_per_s_reason,
+    iif(peak_memory_bytes IS NULL, coalesce(peak_memory_reason, timing_reason), NULL) AS peak_memory_reason,
+    iif(test_accuracy_ratio IS NULL, coalesce(test_accuracy_reason, timing_reason), NULL) AS test_accuracy_reason,
+    iif(launches_per_step IS NULL, coalesce(launches_per_step_reason, timing_reason), NULL) AS launches_per_step_reason,
+    iif(launch_gap_ratio IS NULL, coalesce(launch_gap_reason, activity_reason), NULL) AS launch_gap_reason,
+    iif(time_cold_us_median IS NULL, coalesce(time_cold_reason, timing_reason), NULL) AS time_cold_reason,
+    iif(time_warm_us_median IS NULL, coalesce(time_warm_reason, timing_reason), NULL) AS time_warm_reason
+  FROM (
+    SELECT r.job_id AS job, r.id AS run, r.ordinal, j.kind AS job_kind, j.state AS job_state, r.workload, r.variant,
+      r."precision", r.batch_size, r.seed, r.engine, r.dataset, r."partial", r.deterministic, j.device, d.name AS device_name,
+      t.git_commit, t.finished_at AS at, s.*,
+      CASE WHEN t.id IS NULL THEN 'the job did not ask for the timing pass'
+           WHEN t.state = 'unavailable' THEN t.reason
+           WHEN t.state <> 'completed' THEN 'the timing pass is ' || t.state
+           ELSE 'the timing pass did not measure it' END AS timing_reason,
+      CASE WHEN a.id IS NULL THEN 'the job did not ask for the activity pass'
+           WHEN a.state = 'unavailable' THEN a.reason
+           WHEN a.state <> 'completed' THEN 'the activity pass is ' || a.state
+           ELSE 'the activity pass did not measure it' END AS activity_reason
+    FROM runs r CROSS JOIN jobs j ON j.id = r.job_id
+      LEFT JOIN passes t ON t.run_id = r.id AND t.ordinal = 0
+      LEFT JOIN passes a ON a.run_id = r.id AND a.ordinal = 1
+      LEFT JOIN devices d ON d.id = coalesce(t.device_id, a.device_id)
+      LEFT JOIN run_summaries s ON s.run_id = r.id));
+
+-- One row for each run.
+CREATE VIEW v_runs AS
+SELECT job, run, job_state, workload, variant, "precision", batch_size, seed, engine, dataset, "partial", deterministic, device,
+  device_name, git_commit, at, epochs, epoch_ms_median, epoch_ms_min, images_per_s, peak_memory_bytes, test_accuracy_ratio,
+  train_loss, test_loss, launches_per_step, launch_gap_ratio, suspect, suspect_reason, unavailable
+FROM v_run_values;
 
 -- One row for each run: the medians of its samples with a cold and with a warm cache.
 CREATE VIEW v_launch_times AS
-SELECT run, cold_us, warm_us, iif(cold_us IS NULL, coalesce(cold_reason, reason), NULL) AS cold_reason,
-  iif(warm_us IS NULL, coalesce(warm_reason, reason), NULL) AS warm_reason,
-  (SELECT min(suspect_reason) FROM samples
-   WHERE samples.pass_id = medians.pass_id AND mode = 'cold' AND suspect) AS cold_suspect,
-  (SELECT min(suspect_reason) FROM samples
-   WHERE samples.pass_id = medians.pass_id AND mode = 'warm' AND suspect) AS warm_suspect
-FROM (
-  SELECT r.id AS run, t.id AS pass_id, cold.value AS cold_us, cold.reason AS cold_reason, warm.value AS warm_us,
-    warm.reason AS warm_reason,
-    CASE WHEN t.id IS NULL THEN 'the job did not ask for the timing pass'
-         WHEN t.state = 'unavailable' THEN t.reason
-         WHEN t.state <> 'completed' THEN 'the timing pass is ' || t.state
-         ELSE 'the timing pass did not measure it' END AS reason
-  FROM runs r LEFT JOIN passes t ON t.run_id = r.id AND t.ordinal = 0
-    LEFT JOIN measurements cold ON cold.pass_id = t.id AND cold.name = 'time_cold_us_median'
-    LEFT JOIN measurements warm ON warm.pass_id = t.id AND warm.name = 'time_warm_us_median') medians;
+SELECT run, time_cold_us_median AS cold_us, time_warm_us_median AS warm_us, time_cold_reason AS cold_reason,
+  time_warm_reason AS warm_reason, cold_suspect_reason AS cold_suspect, warm_suspect_reason AS warm_suspect
+FROM v_run_values;
 
 -- One row for each ordered pair of runs of the same workload, also of different jobs; filter by both runs, or by a job. A ratio
 -- with a suspect time is NULL, because a time below its floor is wrong.
@@ -86,19 +112,18 @@ SELECT workload, baseline_job, baseline_run, baseline_device, baseline_variant,
   baseline_test_accuracy_ratio, candidate_test_accuracy_ratio,
   candidate_test_accuracy_ratio - baseline_test_accuracy_ratio AS test_accuracy_difference_ratio,
   baseline_launches_per_step, candidate_launches_per_step, baseline_launch_gap_ratio, candidate_launch_gap_ratio,
-  baseline_unavailable, candidate_unavailable,
+  baseline_engine, candidate_engine, baseline_dataset, candidate_dataset, baseline_partial, candidate_partial,
+  baseline_suspect, candidate_suspect, baseline_unavailable, candidate_unavailable,
   json_patch('{}', json_object( -- json_patch drops members that are null
-    'speedup_ratio', coalesce(epoch_suspect, baseline_name || (baseline_unavailable ->> '$.epoch_ms_median'),
-                              candidate_name || (candidate_unavailable ->> '$.epoch_ms_median')),
-    'speedup_min_ratio', coalesce(epoch_suspect, baseline_name || (baseline_unavailable ->> '$.epoch_ms_min'),
-                                  candidate_name || (candidate_unavailable ->> '$.epoch_ms_min')),
+    'speedup_ratio', coalesce(epoch_suspect, baseline_name || baseline_epoch_ms_median_reason,
+                              candidate_name || candidate_epoch_ms_median_reason),
+    'speedup_min_ratio', coalesce(epoch_suspect, baseline_name || baseline_epoch_ms_min_reason,
+                                  candidate_name || candidate_epoch_ms_min_reason),
     'speedup_cold_ratio', coalesce(cold_suspect, baseline_name || baseline_cold_reason, candidate_name || candidate_cold_reason),
     'speedup_warm_ratio', coalesce(warm_suspect, baseline_name || baseline_warm_reason, candidate_name || candidate_warm_reason),
-    'peak_memory_ratio', coalesce(baseline_name || (baseline_unavailable ->> '$.peak_memory_bytes'),
-                                  candidate_name || (candidate_unavailable ->> '$.peak_memory_bytes')),
-    'test_accuracy_difference_ratio', coalesce(baseline_name || (baseline_unavailable ->> '$.test_accuracy_ratio'),
-                                               candidate_name || (candidate_unavailable ->> '$.test_accuracy_ratio'))
-  )) AS unavailable
+    'peak_memory_ratio', coalesce(baseline_name || baseline_peak_memory_reason, candidate_name || candidate_peak_memory_reason),
+    'test_accuracy_difference_ratio', coalesce(baseline_name || baseline_test_accuracy_reason,
+                                               candidate_name || candidate_test_accuracy_reason))) AS unavailable
 FROM (
   SELECT b.workload, b.job AS baseline_job, c.job AS candidate_job, b.run AS baseline_run, c.run AS candidate_run,
     b.device AS baseline_device, c.device AS candidate_device, b.variant AS baseline_variant, c.variant AS candidate_variant,
@@ -107,30 +132,87 @@ FROM (
     b.epoch_ms_median AS baseline_epoch_ms_median, c.epoch_ms_median AS candidate_epoch_ms_median,
     b.epoch_ms_min AS baseline_epoch_ms_min, c.epoch_ms_min AS candidate_epoch_ms_min,
     b.images_per_s AS baseline_images_per_s, c.images_per_s AS candidate_images_per_s,
-    bt.cold_us AS baseline_time_cold_us_median, ct.cold_us AS candidate_time_cold_us_median,
-    bt.warm_us AS baseline_time_warm_us_median, ct.warm_us AS candidate_time_warm_us_median,
+    b.time_cold_us_median AS baseline_time_cold_us_median, c.time_cold_us_median AS candidate_time_cold_us_median,
+    b.time_warm_us_median AS baseline_time_warm_us_median, c.time_warm_us_median AS candidate_time_warm_us_median,
     b.peak_memory_bytes AS baseline_peak_memory_bytes, c.peak_memory_bytes AS candidate_peak_memory_bytes,
     b.test_accuracy_ratio AS baseline_test_accuracy_ratio, c.test_accuracy_ratio AS candidate_test_accuracy_ratio,
     b.launches_per_step AS baseline_launches_per_step, c.launches_per_step AS candidate_launches_per_step,
     b.launch_gap_ratio AS baseline_launch_gap_ratio, c.launch_gap_ratio AS candidate_launch_gap_ratio,
+    b.engine AS baseline_engine, c.engine AS candidate_engine, b.dataset AS baseline_dataset, c.dataset AS candidate_dataset,
+    b."partial" AS baseline_partial, c."partial" AS candidate_partial,
+    b.suspect AS baseline_suspect, c.suspect AS candidate_suspect,
     b.unavailable AS baseline_unavailable, c.unavailable AS candidate_unavailable,
-    bt.cold_reason AS baseline_cold_reason, ct.cold_reason AS candidate_cold_reason,
-    bt.warm_reason AS baseline_warm_reason, ct.warm_reason AS candidate_warm_reason,
+    b.epoch_ms_median_reason AS baseline_epoch_ms_median_reason, c.epoch_ms_median_reason AS candidate_epoch_ms_median_reason,
+    b.epoch_ms_min_reason AS baseline_epoch_ms_min_reason, c.epoch_ms_min_reason AS candidate_epoch_ms_min_reason,
+    b.peak_memory_reason AS baseline_peak_memory_reason, c.peak_memory_reason AS candidate_peak_memory_reason,
+    b.test_accuracy_reason AS baseline_test_accuracy_reason, c.test_accuracy_reason AS candidate_test_accuracy_reason,
+    b.time_cold_reason AS baseline_cold_reason, c.time_cold_reason AS candidate_cold_reason,
+    b.time_warm_reason AS baseline_warm_reason, c.time_warm_reason AS candidate_warm_reason,
     coalesce(b.variant || ' is suspect: ' || b.suspect_reason,
              c.variant || ' is suspect: ' || c.suspect_reason) AS epoch_suspect,
-    coalesce(b.variant || ' is suspect: ' || bt.cold_suspect,
-             c.variant || ' is suspect: ' || ct.cold_suspect) AS cold_suspect,
-    coalesce(b.variant || ' is suspect: ' || bt.warm_suspect,
-             c.variant || ' is suspect: ' || ct.warm_suspect) AS warm_suspect
-  FROM v_runs b JOIN v_runs c ON c.workload = b.workload
-    JOIN v_launch_times bt ON bt.run = b.run JOIN v_launch_times ct ON ct.run = c.run);
+    coalesce(b.variant || ' is suspect: ' || b.cold_suspect_reason,
+             c.variant || ' is suspect: ' || c.cold_suspect_reason) AS cold_suspect,
+    coalesce(b.variant || ' is suspect: ' || b.warm_suspect_reason,
+             c.variant || ' is suspect: ' || c.warm_suspect_reason) AS warm_suspect
+  FROM v_run_values b JOIN v_run_values c ON c.workload = b.workload);
 
--- The pairs of a job's first fp32 run with every other run of the same workload in the job.
+-- One row for each run of a job that has another run as its baseline: the first fp32 run of the same workload in the job.
+CREATE VIEW v_baselines AS
+SELECT job, baseline_run, candidate_run
+FROM (
+  SELECT c.job_id AS job, c.id AS candidate_run, (
+    SELECT b.id FROM runs b
+    WHERE b.job_id = c.job_id AND b.workload = c.workload AND b.variant = 'fp32' ORDER BY b.ordinal LIMIT 1) AS baseline_run
+  FROM runs c)
+WHERE baseline_run <> candidate_run;
+
+-- The pairs of v_pairs in which the baseline is that of v_baselines.
 CREATE VIEW v_comparisons AS
-SELECT baseline_job AS job, baseline_device AS device, *
-FROM v_pairs
-WHERE candidate_job = baseline_job AND candidate_run <> baseline_run AND baseline_run = (
-  SELECT id FROM runs WHERE job_id = baseline_job AND workload = v_pairs.workload AND variant = 'fp32' ORDER BY ordinal LIMIT 1);
+SELECT b.job, p.baseline_device AS device, p.*
+FROM v_baselines b CROSS JOIN v_pairs p ON p.baseline_run = b.baseline_run AND p.candidate_run = b.candidate_run;
+
+-- One row for each job: its item in the list of jobs. jobs.listing is the stored text of a job that waits or has ended.
+CREATE VIEW v_listings AS
+SELECT j.id AS job, json_object(
+  'id', j.id, 'kind', j.kind, 'origin', j.origin, 'state', j.state, 'device', j.device,
+  'created_at', j.created_at, 'started_at', j.started_at, 'finished_at', j.finished_at,
+  'passes', json((SELECT json_object('total', count(*), 'pending', count(*) FILTER (WHERE state = 'pending'),
+                                     'running', count(*) FILTER (WHERE state = 'running'),
+                                     'completed', count(*) FILTER (WHERE state = 'completed'),
+                                     'unavailable', count(*) FILTER (WHERE state = 'unavailable'))
+                  FROM passes WHERE job_id = j.id)),
+  'problem', json(iif(j.problem_message IS NULL, 'null', json_object(
+    'domain', j.problem_domain, 'code', j.problem_code, 'message', j.problem_message))),
+  'workload', first.workload, 'dtype', first.params ->> '$.dtype', 'shape', json(first.params -> '$.shape'),
+  'batch_size', first.params ->> '$.batch_size',
+  'variants', json((SELECT json_group_array(variant) FROM (SELECT variant FROM runs WHERE job_id = j.id ORDER BY ordinal))),
+  'fastest', json(coalesce((
+    SELECT json_object('run', run, 'variant', variant, 'epoch_ms_median', iif(job_kind = 'train', epoch_ms_median, NULL),
+                       'time_cold_us_median', iif(job_kind = 'train', NULL, time_cold_us_median))
+    FROM v_run_values v
+    WHERE v.job = j.id AND iif(job_kind = 'train', epoch_ms_median IS NOT NULL AND NOT suspect,
+                               time_cold_us_median IS NOT NULL AND cold_suspect_reason IS NULL)
+    ORDER BY iif(job_kind = 'train', epoch_ms_median, time_cold_us_median) LIMIT 1), 'null'))) AS listing
+FROM jobs j LEFT JOIN runs first ON first.job_id = j.id AND first.ordinal = 0;
+
+-- The computation of history: one row for each completed pass. metrics: the sorted names of what it measured.
+CREATE VIEW v_history AS
+SELECT p.id AS pass_id, p.run_id, p.finished_ns, r.workload, r.variant, r.nondefault_params, j.device,
+  (SELECT json_group_array(name) FROM (
+     SELECT name FROM measurements WHERE pass_id = p.id AND value IS NOT NULL
+     UNION SELECT 'epoch_ms_median' WHERE p.ordinal = 0 AND s.epoch_ms_median IS NOT NULL
+     UNION SELECT 'epoch_ms_min' WHERE p.ordinal = 0 AND s.epoch_ms_min IS NOT NULL
+     UNION SELECT 'images_per_s' WHERE p.ordinal = 0 AND s.images_per_s IS NOT NULL
+     UNION SELECT 'test_accuracy_ratio' WHERE p.ordinal = 0 AND s.test_accuracy_ratio IS NOT NULL)) AS metrics,
+  json_object(
+    'job', p.job_id, 'run', p.run_id, 'at', p.finished_at, 'workload', r.workload, 'variant', r.variant, 'engine', r.engine,
+    'device', j.device, 'device_name', (
+      SELECT d.name FROM passes q JOIN devices d ON d.id = q.device_id
+      WHERE q.run_id = r.id AND q.ordinal IN (0, 1) ORDER BY q.ordinal LIMIT 1),
+    'commit', p.git_commit, 'partial', json(CASE r."partial" WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'null' END),
+    'suspect', json(iif(s.suspect, 'true', 'false'))) AS point
+FROM runs r CROSS JOIN passes p ON p.run_id = r.id AND p.state = 'completed' CROSS JOIN jobs j ON j.id = r.job_id
+  LEFT JOIN run_summaries s ON s.run_id = r.id;
 
 CREATE VIEW v_epochs AS
 SELECT p.job_id AS job, p.run_id AS run, r.workload, r.variant, r.engine, j.device, p.finished_at AS at, e.epoch, e.warmup,
@@ -147,24 +229,26 @@ FROM samples s JOIN passes p ON p.id = s.pass_id JOIN runs r ON r.id = p.run_id 
 -- The newest ceilings pass of each device and driver. stale_reason is not NULL if the device reports another driver or other
 -- clocks now.
 CREATE VIEW v_ceiling_passes AS
-SELECT p.job_id AS job, p.run_id AS run, p.id AS pass_id, j.device, d.name AS device_name, d.identity AS device_identity,
-  d.driver, p.finished_at AS at, unixepoch() - p.finished_ns / 1000000000 AS age_s, p.git_commit, d.sm_clock_max_mhz,
-    d.memory_clock_max_mhz,
-  CASE WHEN now.driver IS NOT d.driver THEN printf('measured with driver %s, and the device has %s now', d.driver, now.driver)
-       WHEN now.sm_clock_max_mhz IS NOT d.sm_clock_max_mhz OR now.memory_clock_max_mhz IS NOT d.memory_clock_max_mhz
-       THEN printf('measured with clocks of at most %g and %g MHz, and the device has %g and %g MHz now', d.sm_clock_max_mhz,
-                   d.memory_clock_max_mhz, now.sm_clock_max_mhz, now.memory_clock_max_mhz)
-       WHEN now.clock_setting IS NOT d.clock_setting
-       THEN printf('measured with the clocks set to %s, and the device has %s now', coalesce(d.clock_setting, 'unknown settings'),
-                   coalesce(now.clock_setting, 'unknown settings')) END AS stale_reason,
-  d.clock_setting
-FROM runs r JOIN passes p ON p.run_id = r.id AND p.ordinal = 0 AND p.state = 'completed'
-  JOIN jobs j ON j.id = p.job_id JOIN devices d ON d.id = p.device_id
-  JOIN devices now ON now.id = (SELECT id FROM devices WHERE identity = d.identity ORDER BY last_ns DESC LIMIT 1)
-WHERE r.workload = 'ceilings' AND r.id = (
-  SELECT nr.id FROM runs nr CROSS JOIN passes np ON np.run_id = nr.id AND np.ordinal = 0 AND np.state = 'completed'
-    CROSS JOIN devices nd ON nd.id = np.device_id
-  WHERE nr.workload = 'ceilings' AND nd.identity = d.identity AND nd.driver IS d.driver ORDER BY nr.id DESC LIMIT 1);
+SELECT p.job_id AS job, p.run_id AS run, p.id AS pass_id, j.device, devices.name AS device_name,
+  devices.identity AS device_identity, devices.driver, p.finished_at AS at,
+  unixepoch() - p.finished_ns / 1000000000 AS age_s, p.git_commit, devices.sm_clock_max_mhz, devices.memory_clock_max_mhz,
+  CASE WHEN now.driver IS NOT devices.driver
+       THEN printf('measured with driver %s, and the device has %s now', devices.driver, now.driver)
+       WHEN now.sm_clock_max_mhz IS NOT devices.sm_clock_max_mhz OR now.memory_clock_max_mhz IS NOT devices.memory_clock_max_mhz
+       THEN printf('measured with clocks of at most %g and %g MHz, and the device has %g and %g MHz now', devices.sm_clock_max_mhz,
+                   devices.memory_clock_max_mhz, now.sm_clock_max_mhz, now.memory_clock_max_mhz)
+       WHEN now.clock_setting IS NOT devices.clock_setting
+       THEN printf('measured with the clocks set to %s, and the device has %s now',
+                   coalesce(devices.clock_setting, 'unknown settings'), coalesce(now.clock_setting, 'unknown settings'))
+       END AS stale_reason,
+  devices.clock_setting
+FROM devices
+  CROSS JOIN passes p ON p.device_id = devices.id AND p.measures_ceilings = 1 AND p.state = 'completed' AND p.run_id = (
+    SELECT max((SELECT max(run_id) FROM passes WHERE device_id = nd.id AND measures_ceilings = 1 AND state = 'completed'))
+    FROM devices nd WHERE nd.identity = devices.identity AND nd.driver IS devices.driver)
+  CROSS JOIN jobs j ON j.id = p.job_id
+  CROSS JOIN devices now ON now.id = (
+    SELECT cd.id FROM devices cd WHERE cd.identity = devices.identity ORDER BY cd.last_ns DESC LIMIT 1);
 
 -- One row for each rate of the passes in v_ceiling_passes.
 CREATE VIEW v_ceilings AS
@@ -240,12 +324,14 @@ CREATE VIEW v_series AS
 SELECT p.job_id AS job, p.run_id AS run, r.workload, r.variant, k.ordinal AS kernel, k.name, s.name AS series, s.x, s.value
 FROM series s JOIN kernels k ON k.id = s.kernel_id JOIN passes p ON p.id = k.pass_id JOIN runs r ON r.id = p.run_id;
 
+-- CROSS JOIN keeps the order of the tables: a dictionary entry is looked up for each row, never the rows of an entry.
 CREATE VIEW v_activity AS
-SELECT p.job_id AS job, p.run_id AS run, k.name AS kind, n.name, a.start_ns, a.end_ns, a.end_ns - a.start_ns AS duration_ns,
-  nullif(a.stream, 0) AS stream, nullif(a.correlation, 0) AS correlation, nullif(a.graph_node, 0) AS graph_node, a.grid_x,
-    a.grid_y,
-  a.grid_z, a.block_x, a.block_y, a.block_z, a.registers, a.static_shared_bytes, a.dynamic_shared_bytes, a.bytes,
+SELECT p.job_id AS job, p.run_id AS run, k.name AS kind, n.name, a.start_ns, a.start_ns + a.duration_ns AS end_ns, a.duration_ns,
+  nullif(d.stream, 0) AS stream, nullif(a.correlation, 0) AS correlation, nullif(d.graph_node, 0) AS graph_node, d.grid_x,
+  d.grid_y, d.grid_z, d.block_x, d.block_y, d.block_z, d.registers, d.static_shared_bytes, d.dynamic_shared_bytes, d.bytes,
   nullif(a.step, 0) - 1 AS step
-FROM activity a JOIN activity_kinds k ON k.kind = a.kind JOIN names n ON n.pass_id = a.pass_id AND n.ordinal = a.name
-  JOIN passes p ON p.id = a.pass_id;
-
+FROM passes p CROSS JOIN activity_groups g ON g.pass_id = p.id CROSS JOIN activity_kinds k ON k.kind = g.kind
+  CROSS JOIN activity a ON a.pass_id = g.pass_id AND a.activity_group = g.activity_group
+  CROSS JOIN activity_dictionary d ON d.pass_id = a.pass_id AND d.entry = a.entry
+  CROSS JOIN names n ON n.pass_id = d.pass_id AND n.ordinal = d.name
+WHERE p.activity_kept = 1;

@@ -15,6 +15,8 @@ RL_PACKAGES[tests]="
   chromium:chromium ps:procps strace:strace
   python3-pytest python3-requests python3-jsonschema python3-numpy"
 
+RL_PACKAGES[bench]="wrk:wrk python3" # of tests/bench/api.sh
+
 rl_missing_packages() { # SET...: prints the packages that are not installed
   local set entry
   for set in "$@"; do

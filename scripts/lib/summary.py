@@ -1,32 +1,33 @@
 """summary.py DIR: adds up the JUnit files and steps.tsv of DIR. Prints each skipped test with its reason, then the totals.
 
-CTest counts a program as one test; here the tests inside a program count (the totals of pytest, cmocka and node).
+CTest counts a program as one test. This script counts the tests inside each program: the totals of pytest, cmocka and node.
 """
 import pathlib
 import re
 import sys
 import xml.etree.ElementTree as ET
 
-PYTEST = re.compile(r"^=*\s*((?:\d+ (?:passed|failed|skipped|errors?|xfailed|xpassed|warnings?|deselected)(?:, )?)+) in ", re.M)
-CMOCKA = re.compile(r"\[  (PASSED|SKIPPED|FAILED) ?\s*\] (\d+) test\(s\)")
-NODE = re.compile(r"^\S* ?(pass|fail|skipped) (\d+)$", re.M)
-REASON = re.compile(r"^SKIPPED \[\d+\] (.*)$", re.M)
+PYTEST_TOTALS = re.compile(
+    r"^=*\s*((?:\d+ (?:passed|failed|skipped|errors?|xfailed|xpassed|warnings?|deselected)(?:, )?)+) in ", re.M)
+CMOCKA_TOTALS = re.compile(r"\[  (PASSED|SKIPPED|FAILED) ?\s*\] (\d+) test\(s\)")
+NODE_TOTALS = re.compile(r"^\S* ?(pass|fail|skipped) (\d+)$", re.M)
+PYTEST_SKIP_REASON = re.compile(r"^SKIPPED \[\d+\] (.*)$", re.M)
 
 
-def inside(output):
+def count_inner_tests(output):
     """Returns the counts of passed, failed and skipped tests that a test program printed; None when it printed none."""
     counts = {"passed": 0, "failed": 0, "skipped": 0}
     found = False
-    for line in PYTEST.findall(output):
+    for line in PYTEST_TOTALS.findall(output):
         for number, word in re.findall(r"(\d+) (\w+)", line):
             key = "failed" if word.startswith("error") else word
             if key in counts:
                 counts[key] += int(number)
                 found = True
-    for word, number in CMOCKA.findall(output):
+    for word, number in CMOCKA_TOTALS.findall(output):
         counts[word.lower()] += int(number)
         found = True
-    for word, number in NODE.findall(output):
+    for word, number in NODE_TOTALS.findall(output):
         counts[{"pass": "passed", "fail": "failed"}.get(word, word)] += int(number)
         found = True
     return counts if found and sum(counts.values()) else None
@@ -41,7 +42,7 @@ def main():
             output = case.findtext("system-out") or ""
             failed = case.find("failure") is not None
             skipped = case.find("skipped") is not None or case.get("status") in ("notrun", "disabled")
-            counts = None if skipped else inside(output)
+            counts = None if skipped else count_inner_tests(output)
             if counts is None:
                 counts = {"passed": int(not failed and not skipped), "failed": int(failed), "skipped": int(skipped)}
             if failed and counts["failed"] == 0:
@@ -51,7 +52,7 @@ def main():
             if skipped:
                 lines = [line for line in output.strip().splitlines() if line.strip()]
                 skips.append(f"{file.stem}/{case.get('name')}: {lines[-1] if lines else 'no reason printed'}")
-            skips += [f"{file.stem}/{case.get('name')}: {reason}" for reason in REASON.findall(output)]
+            skips += [f"{file.stem}/{case.get('name')}: {reason}" for reason in PYTEST_SKIP_REASON.findall(output)]
     steps = folder / "steps.tsv"
     for line in steps.read_text().splitlines() if steps.exists() else []:
         name, outcome, *reason = line.split("\t")

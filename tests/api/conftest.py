@@ -1,5 +1,6 @@
 import contextlib
 import pathlib
+import subprocess
 import sys
 
 import pytest
@@ -36,6 +37,17 @@ def start(tmp_path_factory, contract):
     with contextlib.ExitStack() as stops:  # stops all, also when one fails
         for started in start_daemon.started:
             stops.callback(started.stop)
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory):
+    """The files of a certificate for localhost and of its key."""
+    folder = tmp_path_factory.mktemp("tls")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout",
+                    "key.pem", "-out", "cert.pem", "-days", "2", "-subj", "/CN=localhost", "-addext",
+                    "subjectAltName=DNS:localhost,IP:127.0.0.1"],
+                   cwd=folder, check=True, capture_output=True)
+    return folder / "cert.pem", folder / "key.pem"
 
 
 @pytest.fixture(scope="session")

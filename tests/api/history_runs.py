@@ -31,7 +31,7 @@ def insert(state):
         if len(jobs) == SUSPECT + 1:
             rows.db.execute("UPDATE samples SET suspect = 1, suspect_reason = 'faster than its floor' WHERE pass_id IN "
                             "(SELECT id FROM passes WHERE run_id = ?)", [last])
-            rows.db.commit()
+            rows.summarize(last)
     run(1.0, COMMITS[0], {**PARAMS, "shape": {"rows": 1, "columns": 1024}})
     return {"jobs": jobs, "run": last}
 

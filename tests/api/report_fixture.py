@@ -7,9 +7,10 @@ import pathlib
 import sqlite3
 import time
 
+STATEMENTS = pathlib.Path(__file__).parents[2] / "schema/sql/statements"
 REFERENCE = pathlib.Path(__file__).parents[1] / "reference"
 CHOICES = {"PolicySpread": 1, "CachePreferNone": 0}
-FACTS = {"name": "NVIDIA H200", "uuid": "GPU-0", "compute_capability": "9.0"}
+PROPERTIES = {"name": "NVIDIA H200", "uuid": "GPU-0", "compute_capability": "9.0"}
 
 
 def number(text):
@@ -53,7 +54,7 @@ class Rows:
                                       "created_ns": now, "started_ns": now, "finished_ns": now, **columns})
 
     def run(self, kernels, workload="relu", variant="scalar", floor=(16777216.0, 4194304.0), capability="9.0", profile=None,
-            measurements=None, uuid=FACTS["uuid"], trace=None, job=None, params=None, samples=None, log=None,
+            measurements=None, uuid=PROPERTIES["uuid"], trace=None, job=None, params=None, samples=None, log=None,
             commit="0" * 40):
         """Inserts a completed run and returns its id.
         kernels: of the counters pass, dicts of the columns of table kernels, and "metrics" {name: value, reason or
@@ -62,16 +63,17 @@ class Rows:
         trace: (kernels, activities) of an activity pass; activities have a "name" and the name of their "kind"
         job: id of the job that the run belongs to, default a new one; log: the compiler's log"""
         now = time.time_ns()
-        facts = {**FACTS, "compute_capability": capability, "uuid": uuid}
+        properties = {**PROPERTIES, "compute_capability": capability, "uuid": uuid}
         job = job or self.job(profile=profile and json.dumps(profile))
         ordinal = self.db.execute("SELECT count(*) FROM runs WHERE job_id = ?", [job]).fetchone()[0]
         run = self.insert("runs", job_id=job, ordinal=ordinal, workload=workload, variant=variant,
                           params=json.dumps(params or {}), nondefault_params=json.dumps(params or {}), engine="cuda",
                           floor_bytes=floor[0], floor_operations=floor[1], log=log)
-        self.db.execute("INSERT OR IGNORE INTO devices (facts) VALUES (?)", [json.dumps(facts)])
-        device = self.db.execute("SELECT id FROM devices WHERE facts = ?", [json.dumps(facts)]).fetchone()[0]
+        self.db.execute("INSERT OR IGNORE INTO devices (properties) VALUES (?)", [json.dumps(properties)])
+        device = self.db.execute("SELECT id FROM devices WHERE properties = ?", [json.dumps(properties)]).fetchone()[0]
         passes = {name: self.insert("passes", job_id=job, run_id=run, ordinal=ordinal, name=name, state="completed",
-                                    started_ns=now, finished_ns=now, device_id=device, git_commit=commit)
+                                    started_ns=now, finished_ns=now, device_id=device, git_commit=commit,
+                                    measures_ceilings=int(workload == "ceilings" and ordinal == 0))
                   for ordinal, name in ((0, "timing"), (1, "activity"), (2, "counters")) if trace or name != "activity"}
         for name, value in (measurements or {"time_cold_us_median": 22.5}).items():
             self.insert("measurements", pass_id=passes["timing"], name=name, value=value)
@@ -82,8 +84,14 @@ class Rows:
             self._kernel(passes["counters"], ordinal, dict(kernel))
         if trace:
             self._trace(passes["activity"], *trace)
-        self.db.commit()
+        self.summarize(run)
         return run
+
+    def summarize(self, run):
+        """Stores what the daemon stores of a run when its passes are committed. To be called after a change of the run's rows."""
+        for name in ("run_summary_store", "configuration_insert", "history_series_insert", "history_store"):
+            self.db.execute((STATEMENTS / f"{name}.sql").read_text(), {"run": run})
+        self.db.commit()
 
     def job_of(self, run):
         return self.db.execute("SELECT job_id FROM runs WHERE id = ?", [run]).fetchone()[0]
@@ -95,14 +103,24 @@ class Rows:
         names = list(dict.fromkeys(row["name"] for row in rows))
         for ordinal, name in enumerate(names):
             self.insert("names", pass_id=activity, ordinal=ordinal, name=name)
-        numbers = ("stream", "correlation", "graph_node", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z",
-                   "registers", "static_shared_bytes", "dynamic_shared_bytes", "bytes")
+        shared = ("stream", "graph_node", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "registers",
+                  "static_shared_bytes", "dynamic_shared_bytes", "bytes")
+        entries = {}
         for ordinal, row in enumerate(rows):
-            columns = {**dict.fromkeys(numbers, 0), **row, "kind": kinds[row["kind"]], "name": names.index(row["name"])}
-            self.insert("activity", pass_id=activity, ordinal=ordinal, **columns)
-        self.db.execute("INSERT INTO activity_spans SELECT pass_id, kind, count(*), max(end_ns - start_ns) FROM activity "
-                        "WHERE pass_id = ? GROUP BY kind", [activity])
-        self.db.execute("UPDATE passes SET activity_rows = ?, activity_kept = 1 WHERE id = ?", [len(rows), activity])
+            values = (names.index(row["name"]), *(row.get(column, 0) for column in shared))
+            if values not in entries:
+                entries[values] = len(entries)
+                self.insert("activity_dictionary", pass_id=activity, entry=entries[values], name=values[0],
+                            **dict(zip(shared, values[1:])))
+            duration = row["end_ns"] - row["start_ns"]
+            group = 16 * max(0, (duration.bit_length() - 9) // 2) + kinds[row["kind"]]
+            self.insert("activity", pass_id=activity, activity_group=group, start_ns=row["start_ns"], ordinal=ordinal,
+                        duration_ns=duration, entry=entries[values], correlation=row.get("correlation", 0),
+                        step=row.get("step", 0))
+        self.db.execute("INSERT INTO activity_groups SELECT pass_id, activity_group, activity_group % 16, count(*), "
+                        "max(duration_ns) FROM activity WHERE pass_id = ? GROUP BY activity_group", [activity])
+        self.db.execute("UPDATE passes SET activity_rows = ?, activity_kept = 1, activity_stored = 1 WHERE id = ?",
+                        [len(rows), activity])
 
     def _kernel(self, counters, ordinal, kernel):
         metrics, series = kernel.pop("metrics", {}), kernel.pop("series", [])

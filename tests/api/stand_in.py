@@ -6,13 +6,13 @@ import os
 import sys
 
 sys.path.insert(0, os.environ["STAND_IN_PATH"])
-from frames import HEADER, TYPES, VERSION, decode, pack  # noqa: E402
+from frames import HEADER, ROW, TYPES, VERSION, decode, pack  # noqa: E402
 
 MEASURES = ("evaluation_ms", "train_loss", "test_loss", "test_accuracy_ratio", "loss_scale", "skipped_steps",
             "sm_clock_before_mhz", "sm_clock_after_mhz", "memory_clock_mhz", "temperature_c", "power_w")  # of an epoch
-FACTS = {"engine": "stand-in", "dataset": "", "dataset_sha256": "", "deterministic": False, "deterministic_note": "",
+METADATA = {"engine": "stand-in", "dataset": "", "dataset_sha256": "", "deterministic": False, "deterministic_note": "",
          "partial": False, "images_per_epoch": 0, "steps_per_epoch": 0, "parameters": 0, "floor_operations": None,
-         "floor_bytes": None, "floor_written_bytes": None, "floor_precision": "", "device_facts": {"name": "stand-in"},
+         "floor_bytes": None, "floor_written_bytes": None, "floor_precision": "", "device_properties": {"name": "stand-in"},
          "commit": "none"}
 EPOCH = {**dict.fromkeys(MEASURES, 0), "device_ms": 1, "host_ms": 1, "images": 1, "epoch": 0, "warmup": False,
          "throttle_reasons": "", "unavailable": {}}
@@ -25,8 +25,8 @@ PHASE = {**dict.fromkeys(("steps", "blocks", "mean_us", "min_us", "max_us", "sha
 PROGRESS = {"pass": "timing", "phase": "epoch", "epoch": 0, "epochs": 1, "step": 0, "steps": 1, "train_loss": None,
             "images_per_s": None, "eta_s": None, "test_accuracy_ratio": None}
 IMPOSSIBLE = {  # entry, the field with an impossible value: the message
-    "dataset": ("FACTS", {**FACTS, "dataset": "flowers"}),
-    "dataset_sha256": ("FACTS", {**FACTS, "dataset_sha256": "c0ffee"}),
+    "dataset": ("METADATA", {**METADATA, "dataset": "flowers"}),
+    "dataset_sha256": ("METADATA", {**METADATA, "dataset_sha256": "c0ffee"}),
     "images": ("EPOCH", {**EPOCH, "device_ms": 5e-324, "host_ms": 5e-324, "images": 1.7e308}),
     "test_accuracy_ratio": ("EPOCH", {**EPOCH, "test_accuracy_ratio": 1.01}),
     "theoretical_occupancy_ratio": ("KERNEL", {**KERNEL, "theoretical_occupancy_ratio": -0.5}),
@@ -48,6 +48,22 @@ def send(kind, message=None):
     os.write(OUT, pack(kind, payload))
 
 
+def send_bytes(data):
+    """Writes all of data to the pipe, which takes less at a time."""
+    data = memoryview(data)
+    while data:
+        data = data[os.write(OUT, data):]
+
+
+def send_rows(count, rows_in_frame=16000):
+    """Sends activity rows of kernels, each 2 µs after the one before."""
+    send("NAME", "void kernel()")
+    for first in range(0, count, rows_in_frame):
+        rows = (ROW.pack(2000 * i, 2000 * i + 1000 + i % 700, 0, 0, 7, i, 0, 0, 128, 1, 1, 256, 1, 1, 40, 0, i % 5, 0)
+                for i in range(first, min(first + rows_in_frame, count)))
+        send_bytes(pack("ROWS", b"".join(rows)))
+
+
 def read(size):
     data = b""
     while len(data) < size:
@@ -59,13 +75,15 @@ def read(size):
 
 
 def answer(entry):
-    if IMPOSSIBLE.get(entry, ("",))[0] != "FACTS":
-        send("FACTS", FACTS)
+    if IMPOSSIBLE.get(entry, ("",))[0] != "METADATA":
+        send("METADATA", METADATA)
     if entry == "endless":
         os.read(0, 1)  # ignores a cancel message
         read(1 << 30)
     if entry in IMPOSSIBLE:
         send(*IMPOSSIBLE[entry])
+    if entry.startswith("rows_"):
+        send_rows(int(entry.removeprefix("rows_")))
     if entry == "true":
         send("PROGRESS", PROGRESS)
         send("EPOCH", {**EPOCH, "test_accuracy_ratio": 1})
@@ -99,6 +117,6 @@ def serve():
 
 role = sys.argv[sys.argv.index("--role") + 1] if "--role" in sys.argv else "any"
 send("HELLO", {"protocol": VERSION, "program": "stand-in", "commit": "none", "device": "gpu0", "role": role, "usable": True,
-               "reason": "", "facts": {"name": "stand-in"}, "unsupported_engines": ["persistent"]})
+               "reason": "", "properties": {"name": "stand-in"}, "unsupported_engines": ["persistent"]})
 if "--list" not in sys.argv:
     serve()

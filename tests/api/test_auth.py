@@ -76,16 +76,6 @@ def test_bad_logins(guarded, body, status):
     assert "Set-Cookie" not in response.headers
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tls")
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout",
-                    "key.pem", "-out", "cert.pem", "-days", "2", "-subj", "/CN=localhost", "-addext",
-                    "subjectAltName=DNS:localhost,IP:127.0.0.1"],
-                   cwd=folder, check=True, capture_output=True)
-    return folder / "cert.pem", folder / "key.pem"
-
-
 def refuses(start, *options, **more):
     with pytest.raises(RuntimeError) as refusal:
         start(*options, **more)
@@ -116,7 +106,7 @@ def test_one_address_cannot_take_every_connection(start, certificate):
             except ConnectionResetError:
                 return True
 
-        assert [is_cut(raw) for raw in same_address] == [False] * 4 + [True] * 4
+        assert sum(is_cut(raw) for raw in same_address) == 4  # of any: several threads accept connections
         other_address = clients.enter_context(socket.create_connection(("127.0.0.1", other.port), timeout=1,
                                                                        source_address=("127.0.0.2", 0)))
         assert not is_cut(other_address)

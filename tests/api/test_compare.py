@@ -152,7 +152,7 @@ def test_the_list_of_jobs_has_the_fastest_run(daemon, rows):
     suspect = timed(rows, 1.0, 1.0, variant="capped", job=job, samples={"cold": [1.0]})
     rows.db.execute("UPDATE samples SET suspect = 1, suspect_reason = 'too fast' "
                     "WHERE pass_id IN (SELECT id FROM passes WHERE run_id = ?)", [suspect])
-    rows.db.commit()
+    rows.summarize(suspect)
     untimed = rows.job()
     rows.run([], job=untimed, measurements={"peak_memory_bytes": 1.0})
     listed = {one["id"]: one["fastest"] for one in daemon.get("/jobs?limit=500").json()["items"]}
@@ -165,7 +165,7 @@ def test_a_suspect_time_gives_no_ratio(daemon, rows):
     b = timed(rows, 20.0, 16.0, samples={"cold": [20.0, 20.5], "warm": [16.0]})
     rows.db.execute("UPDATE samples SET suspect = 1, suspect_reason = 'too fast' WHERE mode = 'cold' AND ordinal = 1 "
                     "AND pass_id IN (SELECT id FROM passes WHERE run_id = ?)", [b])
-    rows.db.commit()
+    rows.summarize(b)
     for pair, _ in (numbers(daemon, a, b), numbers(daemon, b, a)):
         assert pair["speedup_cold_ratio"] is None and pair["unavailable"]["speedup_cold_ratio"] == "scalar is suspect: too fast"
         assert pair["speedup_warm_ratio"] is not None

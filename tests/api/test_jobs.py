@@ -145,7 +145,7 @@ def test_a_locked_database_is_reported_and_does_not_stop_the_daemon(daemon):
     with contextlib.closing(sqlite3.connect(daemon.state / "rooflined.db")) as connection:
         connection.execute("BEGIN IMMEDIATE")
         response = daemon.call("POST", "/jobs", job())
-        assert (response.status_code, response.json()["code"]) == (503, "unavailable")
+        assert (response.status_code, response.json()["code"]) == (503, "storage_locked")
         assert "another program holds the database locked: end it" in response.json()["detail"]
         assert int(response.headers["Retry-After"]) > 0
         assert daemon.get("/jobs").status_code == 200

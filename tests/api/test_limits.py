@@ -1,6 +1,8 @@
 """Limits: large bodies, slow clients, many connections, a full disk."""
 
+import contextlib
 import socket
+import sqlite3
 import subprocess
 import threading
 import time
@@ -246,8 +248,32 @@ def small_disk(tmp_path):
     subprocess.run(["umount", "--lazy", tmp_path], check=True)
 
 
+def test_another_program_holds_the_lock(start):
+    """Submissions and cancellations are refused within 200 ms, and succeed afterwards."""
+    other = start()
+    running = other.submit(endless())
+    other.wait(running, states=("running",))
+    changes = [("POST", "/jobs", endless()), ("DELETE", f"/jobs/{running}", None)]
+    with contextlib.closing(sqlite3.connect(other.state / "rooflined.db", isolation_level=None)) as database:
+        database.execute("BEGIN IMMEDIATE")
+        times = []
+        for method, path, body in changes * 4:
+            begin = time.monotonic()
+            response = other.call(method, path, body)
+            times.append(time.monotonic() - begin)
+            assert (response.status_code, response.json()["code"]) == (503, "storage_locked")
+            assert response.headers["Retry-After"] == "1"
+        assert sorted(times)[len(times) // 2] < 0.2, times  # the median: a busy machine may delay one
+        assert other.get(f"/jobs/{running}").json()["state"] == "running"
+        assert other.get("/healthz").status_code == 200
+        database.execute("ROLLBACK")
+    assert other.call("DELETE", f"/jobs/{running}").status_code == 202
+    other.run(job())
+    assert other.stop() == 0
+
+
 def test_a_full_disk(start, small_disk):
-    """A submission is refused with 507 and leaves no job; reading goes on. With free space submissions work again."""
+    """A submission is refused with 503 and leaves no job; reading goes on. With free space submissions work again."""
     state = small_disk / "state"
     other = start(state=state)
     first = other.submit(endless())
@@ -261,7 +287,7 @@ def test_a_full_disk(start, small_disk):
         response = other.call("POST", "/jobs", endless())
         if response.status_code != 202:
             break
-    assert (response.status_code, response.json()["code"]) == (507, "storage_full")
+    assert (response.status_code, response.json()["code"]) == (503, "storage_full")
     assert "SQL" not in response.text and "disk" not in response.text.replace("There is no space left", "")
     known = [item["id"] for item in other.get("/jobs?limit=500").json()["items"]]
     assert first in known and other.get("/healthz").status_code == 200

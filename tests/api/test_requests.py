@@ -2,6 +2,7 @@
 
 import json
 import re
+import socket
 
 import pytest
 from daemon import DOCUMENT, SOURCE, job
@@ -197,3 +198,47 @@ def test_the_page_has_the_bounds_and_choices_of_the_api(form, schema):
         assert re.search(rf"default {tag['value']}\b", field["description"]), tag
     for name in {tag["name"] for tag in inputs if tag["type"] == "checkbox"}:
         assert [tag["value"] for tag in inputs if tag["name"] == name] == properties[name]["items"]["enum"]
+
+
+def exchange(daemon, data):
+    """Returns the status, the headers, and the body of the first reply, which must be the last on its connection."""
+    with socket.create_connection((daemon.host, daemon.port), timeout=60) as raw:
+        raw.sendall(data)
+        answer = b""
+        while chunk := raw.recv(65536):
+            answer += chunk
+    head, _, body = answer.partition(b"\r\n\r\n")
+    return int(head.split()[1]), head.decode(), body
+
+
+@pytest.mark.parametrize("headers", [
+    "Content-Length: 2\r\nContent-Length: 3", "Content-Length: 3\r\nContent-Length: 2\r\nContent-Length: 2",
+    "Content-Length: 5\r\nTransfer-Encoding: chunked", "Transfer-Encoding: chunked\r\nContent-Length: 5",
+    "Transfer-Encoding: gzip", "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+])
+@pytest.mark.parametrize("method, path", [("POST", "/jobs"), ("GET", "/healthz"), ("PUT", "/nowhere")])
+def test_requests_whose_end_is_not_certain(daemon, method, path, headers):
+    """They are refused and the connection is closed, so that no part of their bodies is taken for another request."""
+    second = "GET /devices HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    status, head, body = exchange(daemon, f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                                          f"{headers}\r\n\r\n0\r\n\r\n{second}".encode())
+    assert (status, json.loads(body)["code"]) == (400, "bad_request")
+    assert "application/problem+json" in head and "Connection: close" in head
+
+
+@pytest.mark.parametrize("hosts", ["", "Host: localhost\r\nHost: localhost\r\n"])
+def test_requests_without_one_host(daemon, hosts):
+    status, head, body = exchange(daemon, f"GET /healthz HTTP/1.1\r\n{hosts}Connection: close\r\n\r\n".encode())
+    assert (status, json.loads(body)["code"]) == (400, "bad_request")
+
+
+@pytest.mark.parametrize("path", ["/jobs", "/healthz", "/index.html"])
+@pytest.mark.parametrize("query", ["a&" * 500, "a=b&" * 500, "&".join(f"p{i}={i}" for i in range(65)), "&" * 5000])
+def test_many_query_parameters(daemon, path, query):
+    assert_problem(daemon.get(f"{path}?{query}"), 400, "bad_request")
+
+
+def test_64_query_parameters(daemon):
+    query = "&".join(f"p{i}={i}" for i in range(64))
+    assert_problem(daemon.get(f"/jobs?{query}"), 400, "invalid_parameter")
+    assert daemon.get(f"/index.html?{query}").status_code == 200

@@ -120,7 +120,10 @@ def test_variants_run_and_the_source_is_stored_once(stand_in):
     assert (request["kind"], request["entry"], request["grid"]) == ("source", "add", [4, 1, 1])
     assert (request["samples"], request["device"]) == (3, "")
     assert job_document["device"] == "gpu0" and [run["variant"] for run in job_document["runs"]] == ["default", "fast_math"]
-    text = stand_in.get(f"/jobs/{number}/source").json()
+    posted = stand_in.get(f"/jobs/{number}/source")
+    unchanged = stand_in.get(f"/jobs/{number}/source", headers={"If-None-Match": posted.headers["ETag"]})
+    assert (unchanged.status_code, unchanged.content) == (304, b"")
+    text = posted.json()
     assert text["code"] == CODE and text["arguments"] == body["arguments"] and text["options"] == ["-lineinfo"]
     runs = stand_in.get(f"/jobs/{number}/results").json()["runs"]
     assert [run["params"]["index"] for run in runs] == [0, 1] and {run["params"]["source"] for run in runs} == {request["source"]}
@@ -148,8 +151,8 @@ def test_a_fault_fails_only_its_own_job(stand_in):
 
 @pytest.mark.parametrize("field, message", (
     ("images", "malformed EPOCH frame: images must be null or at most 1e+100"),
-    ("dataset", 'malformed FACTS frame: dataset must be one of: mnist, custom, synthetic, ""'),
-    ("dataset_sha256", "malformed FACTS frame: dataset_sha256 must be 64 hexadecimal digits, or empty"),
+    ("dataset", 'malformed METADATA frame: dataset must be one of: mnist, custom, synthetic, ""'),
+    ("dataset_sha256", "malformed METADATA frame: dataset_sha256 must be 64 hexadecimal digits, or empty"),
     ("code_sha256", "malformed KERNEL frame: code_sha256 must be 64 hexadecimal digits, or empty"),
     ("test_accuracy_ratio", "malformed EPOCH frame: test_accuracy_ratio must be between 0 and 1"),
     ("theoretical_occupancy_ratio", "malformed KERNEL frame: theoretical_occupancy_ratio must be between 0 and 1"),

@@ -28,7 +28,7 @@ def test_ready_while_the_worker_starts(start, tmp_path):
 def test_devices(daemon):
     (device,) = daemon.get("/devices").json()["items"]
     assert (device["id"], device["kind"]) == ("cpu", "cpu")
-    assert device["facts"]
+    assert device["properties"]
     number = daemon.submit(endless())
     daemon.wait(number, states=("running",))
     (busy,) = daemon.get("/devices").json()["items"]

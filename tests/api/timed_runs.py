@@ -31,7 +31,7 @@ def insert(state):
                        samples={"cold": cold, "warm": WARM_US})
     rows.db.execute("UPDATE samples SET suspect = 1, suspect_reason = ? WHERE mode = 'cold' AND pass_id IN "
                     "(SELECT id FROM passes WHERE run_id = ?)", [TOO_FAST, run])
-    rows.db.commit()
+    rows.summarize(run)
     return job
 
 

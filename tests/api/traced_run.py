@@ -54,7 +54,7 @@ def insert(state):
     job, activity = fixture.db.execute("SELECT job_id, id FROM passes WHERE run_id = ? AND name = 'activity'", [run]).fetchone()
     for name, value in (("phase_clock_error_us", 1.25), ("phase_rounds", ROUNDS)):
         fixture.insert("measurements", pass_id=activity, name=name, value=value)
-    fixture.db.commit()
+    fixture.summarize(run)
     return {"run": run, "job": job}
 
 

@@ -123,7 +123,7 @@ def test_list_and_devices(daemon, finished):
     out, _ = ctl("devices", url=daemon.url)
     assert re.search(r"^cpu +cpu +(idle|busy) ", out, re.M)
     devices = json.loads(ctl("devices", "--json", url=daemon.url)[0])["items"]
-    assert devices[0]["id"] == "cpu" and devices[0]["facts"]["name"]
+    assert devices[0]["id"] == "cpu" and devices[0]["properties"]["name"]
 
 
 @pytest.mark.parametrize("kernel, dtype, sizes, cell", (

@@ -149,6 +149,14 @@ def assert_sound(daemon):
         HAVING count(e.epoch) <> CASE WHEN p.state = 'completed'
             THEN (r.params ->> '$.epochs') + (r.params ->> '$.warmup_epochs') ELSE 0 END
           OR count(e.epoch) <> count(DISTINCT e.epoch)""") == []
+    # Queries show all activity rows of a completed pass, each once, and none of another.
+    assert daemon.rows("""
+        SELECT p.id, p.state FROM passes p
+        WHERE p.activity_kept <> (p.state = 'completed' AND p.name = 'activity')
+          OR (p.activity_kept AND p.activity_rows <> (SELECT count(DISTINCT ordinal) FROM activity WHERE pass_id = p.id))
+          OR (p.activity_kept AND p.activity_rows <> (SELECT count(*) FROM activity WHERE pass_id = p.id))""") == []
+    assert daemon.rows("SELECT count(*) FROM v_activity") == daemon.rows(
+        "SELECT coalesce(sum(activity_rows), 0) FROM passes WHERE name = 'activity' AND state = 'completed'")
     # A completed job has no unfinished pass, and a job's events are numbered without gaps.
     assert daemon.rows("""
         SELECT j.id FROM jobs j JOIN passes p ON p.job_id = j.id

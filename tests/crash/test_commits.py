@@ -13,11 +13,11 @@ MAX_COMMITS = 200
 
 
 @contextlib.contextmanager
-def killed_after(start, state, commits):
+def killed_after(start, state, commits, *options, **variables):
     """Starts a daemon that is killed after `commits` commits, at the latest at the end of the block."""
     env = {"LD_PRELOAD": str(BUILD / "tests" / "sync_kill.so"), "SYNC_KILL_AFTER": str(commits),
-           "ASAN_OPTIONS": "verify_asan_link_order=0"}
-    daemon = start(state=state, env=env, wait=False)
+           "ASAN_OPTIONS": "verify_asan_link_order=0", **variables}
+    daemon = start(*options, state=state, env=env, wait=False)
     try:
         yield daemon
     except (requests.RequestException, AssertionError):
@@ -71,3 +71,32 @@ def test_killed_after_each_commit(start, tmp_path, scenario):
         assert_sound(restarted)
         restarted.kill()
     assert 3 < kills < MAX_COMMITS - 1, "the scenario was never killed, or always"
+
+
+def test_killed_between_slices(start, tmp_path):
+    """A pass whose activity rows are stored in slices is killed after each of its commits. The next start deletes the slices and
+    repeats the pass. fake_worker.c replaces the worker."""
+    rows = 60000
+    workers = tmp_path / "workers"
+    workers.mkdir()
+    (workers / "rooflined-worker-cpu").symlink_to(BUILD / "tests" / "fake_worker")
+    options, variables = ("--workers", str(workers)), {"FAKE_WORKER": "rows", "FAKE_ROWS": str(rows)}
+    fresh = tmp_path / "fresh"
+    start(*options, state=fresh, env=variables).stop()
+    kills_between_slices = 0
+    for commits in range(1, MAX_COMMITS):
+        state = tmp_path / f"killed-{commits}"
+        shutil.copytree(fresh, state)
+        with killed_after(start, state, commits, *options, **variables) as daemon:
+            daemon.wait_until_it_answers()
+            daemon.wait_for(daemon.submit(job(passes=["activity"])))
+            break
+        assert_sound(daemon)
+        kills_between_slices += daemon.rows("SELECT count(*) FROM passes WHERE activity_stored > activity_kept")[0][0]
+        restarted = start(*options, state=state, env=variables)
+        for (number,) in restarted.rows("SELECT id FROM jobs"):
+            assert restarted.wait_for(number)["state"] == "completed"
+            assert restarted.rows("SELECT count(*), count(DISTINCT start_ns) FROM v_activity") == [(rows, rows)]
+        assert_sound(restarted)
+        restarted.kill()
+    assert 3 < kills_between_slices < MAX_COMMITS - 1

@@ -15,8 +15,9 @@ static void check_refusal(const rl_error *err, const rl_job_spec *spec) {
   static const rl_job_spec untouched;
   if (memcmp(spec, &untouched, sizeof untouched) != 0) abort();
   if (err->domain != RL_INPUT || err->message[0] == '\0') abort();
-  if (err->pointer[0] != '\0' && err->pointer[0] != '/') abort();
-  if (!rl_utf8_valid(err->pointer, strlen(err->pointer)) || !rl_utf8_valid(err->message, strlen(err->message))) abort();
+  if (err->json_pointer[0] != '\0' && err->json_pointer[0] != '/') abort();
+  if (!rl_utf8_is_valid(err->json_pointer, strlen(err->json_pointer)) || !rl_utf8_is_valid(err->message, strlen(err->message)))
+    abort();
 }
 
 /* Checks that a worker can read the source of an accepted job. */
@@ -38,7 +39,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size) {
     check_refusal(&err, &spec);
     return 0;
   }
-  if (!rl_utf8_valid(spec.request, strlen(spec.request))) abort();
+  if (!rl_utf8_is_valid(spec.request, strlen(spec.request))) abort();
   if (spec.run_count < 1 || spec.run_count > RL_RUNS_MAX || spec.passes == 0) abort();
   if (spec.source != NULL) { /* the canonical request does not contain the source text */
     check_source(&spec);

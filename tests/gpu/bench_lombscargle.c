@@ -1,8 +1,12 @@
 /* bench_lombscargle: the table of the talk "GPU accelerating SciPy signal with Numba and CuPy" on this GPU, for every version of
  * the talk and the variant uniform, every type and every build, with SciPy's samples and 2^20 frequencies. Prints a line of JSON
- * for each: first_ms   compiling or loading, one launch and the download of its result median_ms  median of consecutive launches
+ * for each:
+ *
+ *   first_ms   compiling or loading the code, and one launch
+ *   median_ms  median of consecutive launches
  *   speed_up   over the fastest loops on one thread of this host, timed on 1/16 of the frequencies
  *   error      relative, over SciPy's 530 points
+ *
  * Exits with 77 when there is no GPU, with 1 on failure or when a result is wrong. */
 #include <stdlib.h>
 
@@ -92,7 +96,8 @@ static int print_row(rl_device *device, int dtype, const char *variant, const bu
     printf("\"median_ms\":%.5f,\"speed_up\":%.0f,\"error\":%.3e,\"commit\":\"%s\"}\n", ms, cpu_ms[dtype == RL_DTYPE_FP32] / ms,
            error, RL_COMMIT);
     fflush(stdout);
-    if (!(error < (dtype == RL_DTYPE_FP64 ? 1e-12 : 1e-5))) rc = rl_fail(err, RL_SYS, 0, "%s is wrong: error %g", variant, error);
+    if (!(error < (dtype == RL_DTYPE_FP64 ? 1e-12 : 1e-5)))
+      rc = rl_fail(err, RL_ERRNO, 0, "%s is wrong: error %g", variant, error);
   }
   close_kernel(kernel);
   return rc;

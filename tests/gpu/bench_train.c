@@ -34,7 +34,7 @@ static int precision_of(const char *value) {
   exit(1);
 }
 
-static int eager, launches, phases;
+static int is_eager, prints_launches, prints_phases;
 
 static void read_arguments(int argc, char **argv, rl_train_params *params) {
   for (int i = 1; i < argc; i++) {
@@ -52,9 +52,9 @@ static void read_arguments(int argc, char **argv, rl_train_params *params) {
     else if (strcmp(argv[i], "seed") == 0) params->seed = atoll(value);
     else if (strcmp(argv[i], "images") == 0) params->max_images = atoll(value);
     else if (strcmp(argv[i], "dataset") == 0) snprintf(params->dataset, sizeof params->dataset, "%s", value);
-    else if (strcmp(argv[i], "eager") == 0) eager = atoi(value);
-    else if (strcmp(argv[i], "launches") == 0) launches = atoi(value);
-    else if (strcmp(argv[i], "phases") == 0) phases = atoi(value);
+    else if (strcmp(argv[i], "eager") == 0) is_eager = atoi(value);
+    else if (strcmp(argv[i], "launches") == 0) prints_launches = atoi(value);
+    else if (strcmp(argv[i], "phases") == 0) prints_phases = atoi(value);
     else {
       fprintf(stderr, "bench_train: unknown argument %s\n", argv[i]);
       exit(1);
@@ -75,7 +75,7 @@ static int print_launches(rl_device *device, const rl_instance *instance, rl_err
   for (size_t i = 0; i < step->launch_count; i++) {
     double us = 0;
     if (begin->launches[0].enqueue(begin->launches[0].arg, device->stream, err) ||
-        rl_tune_time(step->launches[i].enqueue, step->launches[i].arg, device->stream, &us, err))
+        rl_tune_measure_us(step->launches[i].enqueue, step->launches[i].arg, device->stream, &us, err))
       return -1;
     printf("  %-16s %7.2f us\n", step->launches[i].name, us);
     sum += us;
@@ -89,7 +89,7 @@ static int print_phases(rl_instance *instance, rl_error *err) {
   double sum = 0;
   if (instance->ops->read_phase_timestamps(instance, &timestamps, err)) return -1;
   for (size_t i = 0; i < timestamps.phase_count; i++) {
-    const rl_phase_times times = rl_phase_summary(&timestamps, i);
+    const rl_phase_times times = rl_phase_summarize(&timestamps, i);
     if (times.max_us > 0)
       printf("  %-22s %7.2f us\n", timestamps.phases[i].name, times.mean_us); /* 0: the engine does not separate this phase */
     sum += times.mean_us;
@@ -102,32 +102,32 @@ static int print_phases(rl_instance *instance, rl_error *err) {
 
 static int bench(rl_device *device, const rl_engine *engine, const rl_train_params *params, rl_error *err) {
   rl_instance *instance = NULL;
-  rl_plan *epoch = NULL, *test = NULL;
+  rl_executable *epoch = NULL, *test = NULL;
   rl_elapsed took = {0}, evaluated = {0};
   rl_iteration_results report = {0};
   double device_ms[1000], host_ms[1000];
   int64_t begun = rl_monotonic_ns();
   if (engine->open(device, params, &instance, err)) return -1;
   int64_t opened = rl_monotonic_ns();
-  const bool marked = phases && instance->ops->set_phase_timestamps;
-  if (marked && instance->ops->set_phase_timestamps(instance, true, err)) return -1;
-  if (device->ops->plan(device, &instance->iteration, &epoch, err) ||
-      device->ops->plan(device, &instance->evaluation, &test, err))
+  const bool records_phases = prints_phases && instance->ops->set_phase_timestamps;
+  if (records_phases && instance->ops->set_phase_timestamps(instance, true, err)) return -1;
+  if (device->ops->instantiate(device, &instance->iteration, &epoch, err) ||
+      device->ops->instantiate(device, &instance->evaluation, &test, err))
     return -1;
-  printf("%s: open %.0f ms, plan %.0f ms, %s%s\n", instance->dataset, (double)(opened - begun) * 1e-6,
+  printf("%s: open %.0f ms, instantiate %.0f ms, %s%s\n", instance->dataset, (double)(opened - begun) * 1e-6,
          (double)(rl_monotonic_ns() - opened) * 1e-6, instance->deterministic ? "deterministic" : "not deterministic: ",
          instance->deterministic ? "" : instance->deterministic_note);
   print_choices((rl_train_instance *)instance);
   uint64_t checksum = 0;
   for (int64_t i = -params->warmup_epochs; i < params->epochs; i++) {
-    int rc = eager ? device->ops->run_eager(device, &instance->iteration, NULL, &took, err)
-                   : device->ops->run(device, epoch, NULL, &took, err);
+    int rc = is_eager ? device->ops->run_eager(device, &instance->iteration, NULL, &took, err)
+                      : device->ops->run(device, epoch, NULL, &took, err);
     if (rc || device->ops->run(device, test, NULL, &evaluated, err) || instance->ops->read_results(instance, &report, err))
       return -1;
     if (i >= 0) device_ms[i] = took.device_ms, host_ms[i] = took.host_ms;
     printf("epoch %lld: device %.3f ms, host %.3f ms, %llu launches, loss %.5f, test loss %.5f, accuracy %.4f (in %.2f ms)\n",
-           (long long)i, took.device_ms, took.host_ms, (unsigned long long)took.launches, report.train_loss, report.test_loss,
-           report.test_accuracy_ratio, evaluated.device_ms);
+           (long long)i, took.device_ms, took.host_ms, (unsigned long long)took.stream_operations, report.train_loss,
+           report.test_loss, report.test_accuracy_ratio, evaluated.device_ms);
   }
   float *weights = malloc(RL_PARAMETERS * sizeof *weights);
   if (!weights || ((rl_train_instance *)instance)->parameters((rl_train_instance *)instance, weights, err)) return -1;
@@ -147,16 +147,16 @@ static int bench(rl_device *device, const rl_engine *engine, const rl_train_para
       "\"weights_hash\":\"%016llx\",\"commit\":\"%s\"",
       engine->description->name, rl_precision_names[params->precision], (long long)params->batch_size, (long long)params->seed,
       instance->dataset, count, median(device_ms, count), least, median(host_ms, count), report.test_accuracy_ratio,
-      report.train_loss, evaluated.device_ms, (unsigned long long)took.launches,
-      (unsigned long long)device->memory.peak_total_bytes, (unsigned long long)checksum, RL_COMMIT);
+      report.train_loss, evaluated.device_ms, (unsigned long long)took.stream_operations,
+      (unsigned long long)device->memory_usage.peak_total_bytes, (unsigned long long)checksum, RL_COMMIT);
   for (int i = 0; i < RL_MEMORY_PURPOSE_COUNT; i++)
-    printf(",\"peak_%s_bytes\":%llu", rl_memory_purpose_names[i], (unsigned long long)device->memory.peak_bytes[i]);
+    printf(",\"peak_%s_bytes\":%llu", rl_memory_purpose_names[i], (unsigned long long)device->memory_usage.peak_bytes[i]);
   if (!isnan(report.loss_scale)) printf(",\"loss_scale\":%.0f,\"skipped_steps\":%.0f", report.loss_scale, report.skipped_steps);
   printf("}\n");
-  if (marked && print_phases(instance, err)) return -1;
-  if (launches && print_launches(device, instance, err)) return -1;
-  device->ops->plan_free(device, epoch);
-  device->ops->plan_free(device, test);
+  if (records_phases && print_phases(instance, err)) return -1;
+  if (prints_launches && print_launches(device, instance, err)) return -1;
+  device->ops->free_executable(device, epoch);
+  device->ops->free_executable(device, test);
   instance->ops->close(instance);
   return 0;
 }
@@ -172,9 +172,9 @@ int main(int argc, char **argv) {
     printf("skipped: %s\n", err.message);
     return 77;
   }
-  char *facts = rl_device_facts(0, &err);
-  printf("%s\n", facts ? facts : err.message);
-  free(facts);
+  char *properties = rl_device_properties(0, &err);
+  printf("%s\n", properties ? properties : err.message);
+  free(properties);
   rl_device *device = rl_device_open(0, &err);
   const rl_engine *engine = device ? rl_engine_find("mnist_cnn", params.engine, &params, &err) : NULL;
   if (device && !engine) {

@@ -1,5 +1,5 @@
-/* Shared by the tests of training on a GPU: the device, an open engine with plans of its epoch and evaluation, and the skip on
- * machines without a GPU. */
+/* Shared by the tests of training on a GPU: the device, an open engine with executables of its epoch and evaluation, and the skip
+ * on machines without a GPU. */
 #ifndef RL_TESTS_GPU_FIXTURE_H
 #define RL_TESTS_GPU_FIXTURE_H
 
@@ -20,7 +20,7 @@ static rl_device *device; /* opened by need_gpu */
 typedef struct training {
   rl_instance *instance;
   rl_train_instance *train; /* the same object */
-  rl_plan *epoch, *test;
+  rl_executable *epoch, *test;
   uint64_t bytes_before; /* device memory in use before opening */
 } training;
 
@@ -53,33 +53,34 @@ static inline rl_train_params small_training(engine_case tested, int64_t batch, 
 
 /* exposed: the engine stores all tensors of rl_training_view. */
 static inline training open_training_as(rl_train_params params, bool exposed) {
-  training t = {.bytes_before = device->memory.total_bytes};
+  training t = {.bytes_before = device->memory_usage.total_bytes};
   rl_error err = {0};
   const rl_engine *engine = rl_engine_find("mnist_cnn", params.engine, &params, &err);
   if (!engine) fail_msg("%s", err.message);
   must(engine->open(device, &params, &t.instance, e));
   t.train = (rl_train_instance *)t.instance;
   if (exposed) must(rl_training_expose_tensors(t.train, e));
-  must(device->ops->plan(device, &t.instance->iteration, &t.epoch, e));
-  must(device->ops->plan(device, &t.instance->evaluation, &t.test, e));
+  must(device->ops->instantiate(device, &t.instance->iteration, &t.epoch, e));
+  must(device->ops->instantiate(device, &t.instance->evaluation, &t.test, e));
   return t;
 }
 
 static inline training open_training(rl_train_params params) { return open_training_as(params, false); }
 
 static inline void close_training(training *t) {
-  device->ops->plan_free(device, t->epoch);
-  device->ops->plan_free(device, t->test);
+  device->ops->free_executable(device, t->epoch);
+  device->ops->free_executable(device, t->test);
   t->instance->ops->close(t->instance);
-  assert_int_equal(device->memory.total_bytes, t->bytes_before);
+  assert_int_equal(device->memory_usage.total_bytes, t->bytes_before);
 }
 
 static inline void run_epoch(training *t) {
   rl_elapsed elapsed = {0};
   must(device->ops->run(device, t->epoch, NULL, &elapsed, e));
-  assert_true(elapsed.device_ms > 0 && elapsed.host_ms > 0 && elapsed.launches > 0);
+  assert_true(elapsed.device_ms > 0 && elapsed.host_ms > 0 && elapsed.stream_operations > 0);
 }
 
+/* only: name of the engine to list; NULL: all. */
 static inline void list_engine_cases(const char *only) {
   for (const rl_engine *const *each = rl_engines; *each; each++) {
     const bool wanted =

@@ -23,7 +23,9 @@ static double best_rate(const rl_rate *rate) {
   return rate->amount / (fastest_us * 1e-6);
 }
 
-static double fact(const cJSON *facts, const char *name) { return cJSON_GetNumberValue(cJSON_GetObjectItem(facts, name)); }
+static double property(const cJSON *properties, const char *name) {
+  return cJSON_GetNumberValue(cJSON_GetObjectItem(properties, name));
+}
 
 /* Bytes or operations per multiprocessor and cycle; a multiply-add is two operations. Source: NVIDIA, "H100 Tensor Core GPU
  * Architecture". L2 is limited by the multiprocessors: 64 bytes per cycle each in either direction. */
@@ -34,33 +36,33 @@ static const double hopper_per_cycle[RL_CEILINGS_COUNT] = {
     [RL_CEILING_tensor_fp64] = 2 * 128, [RL_CEILING_tensor_tf32] = 2 * 1024, [RL_CEILING_tensor_fp16] = 2 * 2048,
     [RL_CEILING_tensor_bf16] = 2 * 2048};
 
-static double limit_of(rl_ceiling ceiling, const cJSON *facts) {
-  const double memory = 2 * fact(facts, "memory_clock_max_khz") * 1e3 * fact(facts, "memory_bus_bits") / 8;
+static double limit_of(rl_ceiling ceiling, const cJSON *properties) {
+  const double memory = 2 * property(properties, "memory_clock_max_khz") * 1e3 * property(properties, "memory_bus_bits") / 8;
   if (ceiling <= RL_CEILING_dram_triad) return memory;
-  if (strcmp(cJSON_GetStringValue(cJSON_GetObjectItem(facts, "compute_capability")), "9.0") != 0) return INFINITY;
-  return hopper_per_cycle[ceiling] * fact(facts, "sm_count") * fact(facts, "sm_clock_max_khz") * 1e3;
+  if (strcmp(cJSON_GetStringValue(cJSON_GetObjectItem(properties, "compute_capability")), "9.0") != 0) return INFINITY;
+  return hopper_per_cycle[ceiling] * property(properties, "sm_count") * property(properties, "sm_clock_max_khz") * 1e3;
 }
 
 static void rates_are_within_the_limits_of_the_chip(void **state) {
   (void)state;
-  uint64_t before = device->memory.total_bytes;
+  uint64_t before = device->memory_usage.total_bytes;
   rl_instance *instance = open_ceilings();
-  char *text = rl_device_facts(0, NULL);
-  cJSON *facts = cJSON_Parse(text);
+  char *text = rl_device_properties(0, NULL);
+  cJSON *properties = cJSON_Parse(text);
   assert_int_equal(instance->rate_count, RL_CEILINGS_COUNT);
   for (int i = 0; i < RL_CEILINGS_COUNT; i++) {
     const rl_rate *rate = &instance->rates[i];
     assert_string_equal(rate->name, rl_ceiling_names[i]);
     if (i == RL_CEILING_l3_read) assert_true(!rate->launch && rate->reason[0]);
     if (!rate->launch) continue;
-    double got = best_rate(rate), limit = limit_of((rl_ceiling)i, facts);
+    double got = best_rate(rate), limit = limit_of((rl_ceiling)i, properties);
     print_message("%-32s %.4g, %.1f %% of the limit\n", rate->name, got, 100 * got / limit);
     if (!(got > 0 && got <= limit)) fail_msg("%s is %g, above %g", rate->name, got, limit);
   }
-  cJSON_Delete(facts);
+  cJSON_Delete(properties);
   free(text);
   instance->ops->close(instance);
-  assert_int_equal(device->memory.total_bytes, before);
+  assert_int_equal(device->memory_usage.total_bytes, before);
 }
 
 /* In each pair the second is faster: a nearer level of memory, a type with fewer bits, or a specialised unit. */

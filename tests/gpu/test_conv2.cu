@@ -12,7 +12,13 @@
 #include "train/cuda/kernels.h"
 #include "train/oracle.h"
 
-enum { P1_PIXELS = RL_P1 * RL_P1, P2_PIXELS = RL_P2 * RL_P2, H2_PIXELS = RL_H2 * RL_H2, TAPS = 9, POISON = 0xff };
+enum {
+  P1_PIXELS = RL_POOLED1_SIDE * RL_POOLED1_SIDE,
+  P2_PIXELS = RL_POOLED2_SIDE * RL_POOLED2_SIDE,
+  H2_PIXELS = RL_CONV2_SIDE * RL_CONV2_SIDE,
+  TAPS = 9,
+  POISON = 0xff
+};
 #ifdef __SANITIZE_ADDRESS__
 enum { MARGIN = 0 }; /* AddressSanitizer checks bounds itself */
 #else
@@ -64,9 +70,9 @@ static void store_rounded(double value, __half *to) { *to = __float2half_rn((flo
 static void store_rounded(double value, float *to) { *to = (float)value; }
 
 template <typename T> static std::vector<T> random_values(size_t count, double size) {
-  std::vector<T> made(count);
-  for (T &value : made) store_rounded(size * noise(), &value);
-  return made;
+  std::vector<T> result(count);
+  for (T &value : result) store_rounded(size * noise(), &value);
+  return result;
 }
 
 /* Expects ‖actual − expected‖ / ‖expected‖ < tolerance; NaN fails. */
@@ -83,12 +89,12 @@ static void expect_close(const std::vector<double> &actual, const std::vector<do
 
 /* [n][map][planes] → [n][planes][map] */
 template <typename T> static std::vector<double> planar(const std::vector<T> &from, size_t planes, size_t map) {
-  std::vector<double> made(from.size());
+  std::vector<double> result(from.size());
   for (size_t i = 0; i < from.size(); i++) {
     size_t n = i / (planes * map), index = i % (planes * map);
-    made[(n * planes + index % planes) * map + index / planes] = (double)(float)from[i];
+    result[(n * planes + index % planes) * map + index / planes] = (double)(float)from[i];
   }
-  return made;
+  return result;
 }
 
 /* Overloads for the two types: partial rows, tolerance and kernels. */
@@ -97,21 +103,21 @@ static uint32_t partial_rows_of(const float *, uint32_t batch) { return rl_conv2
 static double tolerance_of(const __half *) { return 5e-4; }
 static double tolerance_of(const float *) { return 1e-6; }
 
-static int forward(uint32_t batch, const __half *in, const __half *w, const float *bias, __half *pooled, uint8_t *codes,
+static int forward(uint32_t batch, const __half *in, const __half *w, const float *bias, __half *pooled, uint8_t *argmaxes,
                    rl_train_state *state, rl_error *err) {
-  return rl_conv2_forward(batch, in, w, bias, pooled, codes, state, NULL, err);
+  return rl_conv2_forward(batch, in, w, bias, pooled, argmaxes, state, NULL, err);
 }
-static int forward(uint32_t batch, const float *in, const float *w, const float *bias, float *pooled, uint8_t *codes,
+static int forward(uint32_t batch, const float *in, const float *w, const float *bias, float *pooled, uint8_t *argmaxes,
                    rl_train_state *, rl_error *err) {
-  return rl_conv2_float_forward(batch, in, w, bias, pooled, codes, NULL, err);
+  return rl_conv2_float_forward(batch, in, w, bias, pooled, argmaxes, NULL, err);
 }
-static int backward(uint32_t batch, const __half *in, const __half *w, const __half *d_pooled, const uint8_t *codes, __half *d_in,
-                    float *partial, float *partial_bias, rl_train_state *state, rl_error *err) {
-  return rl_conv2_backward(batch, in, w, d_pooled, codes, d_in, partial, partial_bias, state, NULL, err);
+static int backward(uint32_t batch, const __half *in, const __half *w, const __half *d_pooled, const uint8_t *argmaxes,
+                    __half *d_in, float *partial, float *partial_bias, rl_train_state *state, rl_error *err) {
+  return rl_conv2_backward(batch, in, w, d_pooled, argmaxes, d_in, partial, partial_bias, state, NULL, err);
 }
-static int backward(uint32_t batch, const float *in, const float *w, const float *d_pooled, const uint8_t *codes, float *d_in,
+static int backward(uint32_t batch, const float *in, const float *w, const float *d_pooled, const uint8_t *argmaxes, float *d_in,
                     float *partial, float *partial_bias, rl_train_state *, rl_error *err) {
-  return rl_conv2_float_backward(batch, in, w, d_pooled, codes, d_in, partial, partial_bias, NULL, err);
+  return rl_conv2_float_backward(batch, in, w, d_pooled, argmaxes, d_in, partial, partial_bias, NULL, err);
 }
 
 template <typename T> static void check_batch(uint32_t batch) {
@@ -120,15 +126,16 @@ template <typename T> static void check_batch(uint32_t batch) {
   const T *type = NULL;
   const uint32_t row_count = partial_rows_of(type, batch);
   std::vector<T> x = random_values<T>((size_t)n * P1_PIXELS * RL_C1, 1), weights = random_values<T>(RL_C2 * TAPS * RL_C1, 0.06),
-                 d_pooled = random_values<T>((size_t)n * RL_FLAT, 1);
+                 d_pooled = random_values<T>((size_t)n * RL_FC1_INPUTS, 1);
   std::vector<float> bias(RL_C2);
   for (float &b : bias) b = (float)(0.1 * noise());
-  device_array<T> dev_x(x), dev_w(weights), dev_d(d_pooled), pooled((size_t)n * RL_FLAT), d_x((size_t)n * P1_PIXELS * RL_C1);
+  device_array<T> dev_x(x), dev_w(weights), dev_d(d_pooled), pooled((size_t)n * RL_FC1_INPUTS),
+      d_x((size_t)n * P1_PIXELS * RL_C1);
   device_array<float> dev_bias(bias), partial((size_t)row_count * RL_C2 * TAPS * RL_C1), partial_bias(row_count * RL_C2);
-  device_array<uint8_t> codes((size_t)n * RL_FLAT);
+  device_array<uint8_t> argmaxes((size_t)n * RL_FC1_INPUTS);
   device_array<rl_train_state> state{std::vector<rl_train_state>(1)};
-  if (forward(batch, dev_x.data, dev_w.data, dev_bias.data, pooled.data, codes.data, state.data, &err) < 0 ||
-      backward(batch, dev_x.data, dev_w.data, dev_d.data, codes.data, d_x.data, partial.data, partial_bias.data, state.data,
+  if (forward(batch, dev_x.data, dev_w.data, dev_bias.data, pooled.data, argmaxes.data, state.data, &err) < 0 ||
+      backward(batch, dev_x.data, dev_w.data, dev_d.data, argmaxes.data, d_x.data, partial.data, partial_bias.data, state.data,
                &err) < 0) {
     fprintf(stderr, "test_conv2: %s\n", err.message);
     exit(1);
@@ -139,24 +146,27 @@ template <typename T> static void check_batch(uint32_t batch) {
   std::vector<double> w(RL_C2 * RL_C1 * TAPS), b(bias.begin(), bias.end());
   for (size_t i = 0; i < w.size(); i++)
     w[(i / (TAPS * RL_C1) * RL_C1 + i % RL_C1) * TAPS + i / RL_C1 % TAPS] = (double)(float)weights[i];
-  std::vector<double> in = planar(x, RL_C1, P1_PIXELS), y((size_t)n * RL_C2 * H2_PIXELS), best((size_t)n * RL_FLAT),
+  std::vector<double> in = planar(x, RL_C1, P1_PIXELS), y((size_t)n * RL_C2 * H2_PIXELS), best((size_t)n * RL_FC1_INPUTS),
                       d_y(y.size()), d_in(in.size()), d_w(w.size()), d_b(RL_C2);
-  std::vector<uint8_t> raw_codes = codes.host(batch), decided(raw_codes.size());
-  std::vector<double> planes = planar(raw_codes, RL_C2, P2_PIXELS);
+  std::vector<uint8_t> raw_argmaxes = argmaxes.host(batch), decided(raw_argmaxes.size());
+  std::vector<double> planes = planar(raw_argmaxes, RL_C2, P2_PIXELS);
   for (size_t i = 0; i < decided.size(); i++) decided[i] = (uint8_t)planes[i];
   rl_oracle_conv_forward(&rl_oracle_conv2, n, in.data(), w.data(), b.data(), y.data());
   bool right = true;
   for (size_t i = 0; i < best.size(); i++) {
-    const double *corner = &y[i / P2_PIXELS * H2_PIXELS + i % P2_PIXELS / RL_P2 * 2 * RL_H2 + i % RL_P2 * 2];
+    const double *corner =
+        &y[i / P2_PIXELS * H2_PIXELS + i % P2_PIXELS / RL_POOLED2_SIDE * 2 * RL_CONV2_SIDE + i % RL_POOLED2_SIDE * 2];
     double greatest = 0;
-    for (int position = 0; position < 4; position++) greatest = fmax(greatest, corner[position / 2 * RL_H2 + position % 2]);
-    best[i] = decided[i] < 4 ? corner[decided[i] / 2 * RL_H2 + decided[i] % 2] : 0;
-    right &= decided[i] <= RL_POOL_RELU_ZERO && fabs(best[i] - greatest) < 1e-4; /* rounding may change a decision */
+    for (int position = 0; position < 4; position++)
+      greatest = fmax(greatest, corner[position / 2 * RL_CONV2_SIDE + position % 2]);
+    best[i] = decided[i] < 4 ? corner[decided[i] / 2 * RL_CONV2_SIDE + decided[i] % 2] : 0;
+    right &= decided[i] <= RL_ARGMAX_RELU_ZERO && fabs(best[i] - greatest) < 1e-4; /* rounding may change a decision */
   }
   expect(right, "the greatest of four values is pooled", batch);
   expect_close(planar(pooled.host(batch), RL_C2, P2_PIXELS), best, tolerance_of(type), "pooled", batch);
 
-  rl_oracle_pool_gradient((size_t)n * RL_C2, RL_H2, planar(d_pooled, RL_C2, P2_PIXELS).data(), decided.data(), d_y.data());
+  rl_oracle_pool_gradient((size_t)n * RL_C2, RL_CONV2_SIDE, planar(d_pooled, RL_C2, P2_PIXELS).data(), decided.data(),
+                          d_y.data());
   rl_oracle_conv_input_gradient(&rl_oracle_conv2, n, d_y.data(), w.data(), d_in.data());
   rl_oracle_conv_weight_gradient(&rl_oracle_conv2, n, in.data(), d_y.data(), d_w.data(), d_b.data());
   expect_close(planar(d_x.host(batch), RL_C1, P1_PIXELS), d_in, tolerance_of(type), "input gradient", batch);
@@ -175,17 +185,17 @@ template <typename T> static void check_batch(uint32_t batch) {
 static void check_overflow(void) {
   rl_error err = {};
   for (int backward = 0; backward < 2; backward++) {
-    std::vector<__half> x(P1_PIXELS * RL_C1, __float2half(100.0f)), d(RL_FLAT, __float2half(1.0f)),
+    std::vector<__half> x(P1_PIXELS * RL_C1, __float2half(100.0f)), d(RL_FC1_INPUTS, __float2half(1.0f)),
         w(RL_C2 * TAPS * RL_C1, __float2half(-6.0f));
     d[777] = __float2half(INFINITY);
-    std::vector<uint8_t> let_through(RL_FLAT, 0);
-    device_array<__half> dev_x(x), dev_w(w), dev_d(d), pooled(RL_FLAT), d_x(P1_PIXELS * RL_C1);
+    std::vector<uint8_t> let_through(RL_FC1_INPUTS, 0);
+    device_array<__half> dev_x(x), dev_w(w), dev_d(d), pooled(RL_FC1_INPUTS), d_x(P1_PIXELS * RL_C1);
     device_array<float> bias{std::vector<float>(RL_C2)}, partial(RL_C2 * TAPS * RL_C1), partial_bias(RL_C2);
-    device_array<uint8_t> codes(let_through);
+    device_array<uint8_t> argmaxes(let_through);
     device_array<rl_train_state> state{std::vector<rl_train_state>(1)};
-    if (backward ? rl_conv2_backward(1, dev_x.data, dev_w.data, dev_d.data, codes.data, d_x.data, partial.data, partial_bias.data,
-                                     state.data, NULL, &err)
-                 : rl_conv2_forward(1, dev_x.data, dev_w.data, bias.data, pooled.data, codes.data, state.data, NULL, &err))
+    if (backward ? rl_conv2_backward(1, dev_x.data, dev_w.data, dev_d.data, argmaxes.data, d_x.data, partial.data,
+                                     partial_bias.data, state.data, NULL, &err)
+                 : rl_conv2_forward(1, dev_x.data, dev_w.data, bias.data, pooled.data, argmaxes.data, state.data, NULL, &err))
       exit(1);
     expect(state.host(1)[0].overflow == 1, backward ? "an infinite gradient is recorded" : "a negative overflow is recorded", 1);
   }

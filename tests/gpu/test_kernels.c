@@ -1,5 +1,5 @@
 /* Kernel workloads on the GPU: every result against its reference, and plausible samples.
- * Usage: test_gpu_kernels [MAX_BYTES_OF_A_CASE] [FAMILY...]; with families, only their results are checked. */
+ * Usage: test_gpu_kernels [MAX_BYTES_OF_A_CASE] [OPERATOR...]; with operators, only their results are checked. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -9,12 +9,12 @@
 #include "kernel/sequence.h"
 #include "tests/unit/kernel_cases.h"
 
-static char **families; /* names of the program's arguments */
+static char **operators; /* names of the program's arguments */
 
-static void results_of_every_family_type_and_variant_match(void **state) {
+static void results_of_every_operator_type_and_variant_match(void **state) {
   (void)state;
-  check_families(device, families);
-  assert_int_equal(device->memory.total_bytes, 0);
+  check_operators(device, operators);
+  assert_int_equal(device->memory_usage.total_bytes, 0);
 }
 
 /* Common shapes and types of gemm, attention and conv are supported, also one after the other in one process. */
@@ -25,7 +25,7 @@ static void libraries_support_common_shapes_and_types(void **state) {
 #define ATTENTION(HEADS, KV, N, D, CAUSAL) \
   "{\"batch\":2,\"heads\":" #HEADS ",\"kv_heads\":" #KV ",\"sequence\":" #N ",\"head_size\":" #D ",\"causal\":" #CAUSAL "}"
   static const struct {
-    const rl_kernel_family *family;
+    const rl_kernel_operator *op;
     int dtypes;
     const char *shape;
   } cases[] = {{&rl_kernel_gemm, FLOATS | 1 << RL_DTYPE_FP64, "{\"m\":1,\"n\":4096,\"k\":4096}"},
@@ -39,11 +39,11 @@ static void libraries_support_common_shapes_and_types(void **state) {
                {&rl_kernel_conv_wgrad, FLOATS, CONV}};
 #undef CONV
 #undef ATTENTION
-  for (size_t i = 0; i < 2 * RL_DTYPES * (sizeof cases / sizeof *cases); i++) {
-    const int dtype = (int)(i / 2 % RL_DTYPES);
-    if (!(cases[i / 2 / RL_DTYPES].dtypes & 1 << dtype)) continue;
-    rl_kernel_params params =
-        kernel_params(cases[i / 2 / RL_DTYPES].family, dtype, i % 2 ? "searched" : "heuristic", cases[i / 2 / RL_DTYPES].shape);
+  for (size_t i = 0; i < 2 * RL_DTYPE_COUNT * (sizeof cases / sizeof *cases); i++) {
+    const int dtype = (int)(i / 2 % RL_DTYPE_COUNT);
+    if (!(cases[i / 2 / RL_DTYPE_COUNT].dtypes & 1 << dtype)) continue;
+    rl_kernel_params params = kernel_params(cases[i / 2 / RL_DTYPE_COUNT].op, dtype, i % 2 ? "searched" : "heuristic",
+                                            cases[i / 2 / RL_DTYPE_COUNT].shape);
     rl_kernel_instance *kernel = open_kernel(device, &params);
     assert_correct(kernel);
     close_kernel(kernel);
@@ -54,7 +54,7 @@ static void unsupported_requests_are_input_errors(void **state) {
   (void)state;
 #define ATTENTION(D) "{\"batch\":1,\"heads\":1,\"kv_heads\":1,\"sequence\":8,\"head_size\":" #D ",\"causal\":true}"
   static const struct {
-    const rl_kernel_family *family;
+    const rl_kernel_operator *op;
     int dtype;
     const char *shape, *pointer;
   } cases[] = {
@@ -64,11 +64,11 @@ static void unsupported_requests_are_input_errors(void **state) {
        "{\"images\":1,\"height\":8,\"width\":8,\"channels\":8,\"filters\":8,\"kernel\":3,\"stride\":1,\"padding\":1}", "/dtype"}};
 #undef ATTENTION
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    rl_kernel_params params = kernel_params(cases[i].family, cases[i].dtype, "heuristic", cases[i].shape);
+    rl_kernel_params params = kernel_params(cases[i].op, cases[i].dtype, "heuristic", cases[i].shape);
     rl_error err = {0};
     assert_null(try_open_kernel(device, &params, &err));
     assert_int_equal(err.domain, RL_INPUT);
-    assert_string_equal(err.pointer, cases[i].pointer);
+    assert_string_equal(err.json_pointer, cases[i].pointer);
   }
 }
 
@@ -77,7 +77,7 @@ static int compare_doubles(const void *a, const void *b) {
   return (left > right) - (left < right);
 }
 
-static double median_us(rl_kernel_instance *kernel, rl_cache cache) {
+static double median_us(rl_kernel_instance *kernel, rl_cache_state cache) {
   enum { COUNT = 41 };
   double us[COUNT];
   must(device->ops->sample(device, &kernel->sequence, cache, COUNT, NULL, us, e));
@@ -98,7 +98,7 @@ static void warm_samples_are_shorter_where_the_cache_helps(void **state) {
   close_kernel(kernel);
   kernel = open_kernel(device, &large);
   cold = median_us(kernel, RL_CACHE_COLD), warm = median_us(kernel, RL_CACHE_WARM);
-  double bytes_per_s = large.family->workload.cost(&large).bytes / (cold * 1e-6);
+  double bytes_per_s = large.op->workload.cost(&large).bytes / (cold * 1e-6);
   print_message("copy of 256 MiB: cold %.2f us, warm %.2f us, %.3g bytes/s\n", cold, warm, bytes_per_s);
   assert_true(bytes_per_s > 1e10 && bytes_per_s < 1e13 && fabs(cold / warm - 1) < 0.25);
   close_kernel(kernel);
@@ -114,7 +114,7 @@ static void a_sequence_is_one_graph(void **state) {
   rl_kernel_sequence_params params;
   rl_error err = {0};
   rl_instance *instance = NULL;
-  rl_plan *plan;
+  rl_executable *executable;
   rl_elapsed elapsed;
   rl_check check;
   double us[5];
@@ -125,14 +125,14 @@ static void a_sequence_is_one_graph(void **state) {
   if (!engine || engine->open(device, &params, &instance, &err) < 0) fail_msg("%s", err.message);
   must(instance->ops->check(instance, &check, e));
   assert_true(check.relative_error <= check.tolerance);
-  must(device->ops->plan(device, &instance->iteration, &plan, e));
-  must(device->ops->run(device, plan, NULL, &elapsed, e));
-  assert_int_equal(elapsed.launches, 3 * 5);
+  must(device->ops->instantiate(device, &instance->iteration, &executable, e));
+  must(device->ops->run(device, executable, NULL, &elapsed, e));
+  assert_int_equal(elapsed.stream_operations, 3 * 5);
   must(device->ops->sample(device, &instance->iteration.sequences[0], RL_CACHE_WARM, 5, NULL, us, e));
   assert_true(us[0] > 2.0 * 4 * 33554432 / 1e13 * 1e6);
-  device->ops->plan_free(device, plan);
+  device->ops->free_executable(device, executable);
   instance->ops->close(instance);
-  assert_int_equal(device->memory.total_bytes, 0);
+  assert_int_equal(device->memory_usage.total_bytes, 0);
 }
 
 static bool cancel_at_second_call(void *context) { return ++*(int *)context > 1; }
@@ -146,21 +146,21 @@ static void sampling_can_be_cancelled(void **state) {
   rl_observer observer = {.context = &calls, .cancelled = cancel_at_second_call};
   rl_error err = {0};
   assert_int_equal(device->ops->sample(device, &kernel->sequence, RL_CACHE_COLD, 1000, &observer, us, &err), -1);
-  assert_true(err.domain == RL_SYS && err.code == ECANCELED);
+  assert_true(err.domain == RL_ERRNO && err.code == ECANCELED);
   assert_correct(kernel);
   close_kernel(kernel);
 }
 
 int main(int count, char **arguments) {
-  families = arguments + 1;
-  if (count > 1 && isdigit((unsigned char)**families)) max_case_bytes = atof(*families++);
+  operators = arguments + 1;
+  if (count > 1 && isdigit((unsigned char)**operators)) max_case_bytes = atof(*operators++);
   const struct CMUnitTest tests[] = {cmocka_unit_test(libraries_support_common_shapes_and_types),
                                      cmocka_unit_test(unsupported_requests_are_input_errors),
-                                     cmocka_unit_test(results_of_every_family_type_and_variant_match),
+                                     cmocka_unit_test(results_of_every_operator_type_and_variant_match),
                                      cmocka_unit_test(warm_samples_are_shorter_where_the_cache_helps),
                                      cmocka_unit_test(a_sequence_is_one_graph),
                                      cmocka_unit_test(sampling_can_be_cancelled)};
-  if (*families) cmocka_set_test_filter("results_of_every_family_*");
+  if (*operators) cmocka_set_test_filter("results_of_every_operator_*");
   need_gpu(NULL);
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   device->ops->close(device);

@@ -4,7 +4,9 @@
 
 enum { MB = 1000000 };
 
-static uint64_t bytes_besides_data_set(void) { return device->memory.total_bytes - device->memory.bytes[RL_MEMORY_DATASET]; }
+static uint64_t bytes_besides_data_set(void) {
+  return device->memory_usage.total_bytes - device->memory_usage.bytes[RL_MEMORY_DATASET];
+}
 
 /* Returns the bytes of an open training instance. */
 static double instance_bytes(const char *engine, int precision, int64_t batch) {

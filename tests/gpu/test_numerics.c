@@ -6,11 +6,11 @@
 #include "train/oracle.h"
 
 enum {
-  P1_PIXELS = RL_P1 * RL_P1,
+  P1_PIXELS = RL_POOLED1_SIDE * RL_POOLED1_SIDE,
   P1_VALUES = RL_C1 * P1_PIXELS,
-  P2_PIXELS = RL_P2 * RL_P2,
-  H1_PIXELS = RL_H1 * RL_H1,
-  H2_PIXELS = RL_H2 * RL_H2
+  P2_PIXELS = RL_POOLED2_SIDE * RL_POOLED2_SIDE,
+  H1_PIXELS = RL_CONV1_SIDE * RL_CONV1_SIDE,
+  H2_PIXELS = RL_CONV2_SIDE * RL_CONV2_SIDE
 };
 
 enum { MAX_STEPS = 50, MAX_BATCHES = 16 };
@@ -19,9 +19,9 @@ static uint32_t steps = MAX_STEPS, step_images = 16,
                 batches[MAX_BATCHES] = {1, 3, 32, 64, 129, 269 /* more than any kernel runs concurrently */};
 
 static double *new_doubles(size_t count) {
-  double *made = calloc(count, sizeof *made);
-  assert_non_null(made);
-  return made;
+  double *result = calloc(count, sizeof *result);
+  assert_non_null(result);
+  return result;
 }
 
 /* Checks ‖actual − expected‖ / ‖expected‖ < tolerance; NaN and an all-zero reference fail. */
@@ -55,41 +55,42 @@ static double round_to_half(double value) {
 
 /* Returns a device tensor of planes × map values per image as doubles in NCHW. */
 static double *fetch(const rl_training_tensors *t, const void *from, size_t planes, size_t map, double factor) {
-  size_t count = t->batch * planes * map, bytes = t->half ? 2 : 4;
+  size_t count = t->batch * planes * map, bytes = t->fp16 ? 2 : 4;
   unsigned char *raw = malloc(count * bytes);
-  double *made = new_doubles(count);
+  double *result = new_doubles(count);
   must(device->ops->download(device, raw, from, count * bytes, e));
   for (size_t i = 0; i < count; i++) {
-    double value = t->half ? from_half(((uint16_t *)raw)[i]) : (double)((float *)raw)[i];
-    size_t n = i / (planes * map), at = i % (planes * map);
-    made[t->channels_last ? (n * planes + at % planes) * map + at / planes : i] = value * factor;
+    double value = t->fp16 ? from_half(((uint16_t *)raw)[i]) : (double)((float *)raw)[i];
+    size_t n = i / (planes * map), index = i % (planes * map);
+    result[t->channels_last ? (n * planes + index % planes) * map + index / planes : i] = value * factor;
   }
   free(raw);
-  return made;
+  return result;
 }
 
-static uint8_t *fetch_codes(const rl_training_tensors *t, const uint8_t *from, size_t planes, size_t map) {
+static uint8_t *fetch_argmax(const rl_training_tensors *t, const uint8_t *from, size_t planes, size_t map) {
   size_t count = t->batch * planes * map;
-  uint8_t *raw = malloc(count), *made = malloc(count);
-  assert_true(raw && made);
+  uint8_t *raw = malloc(count), *result = malloc(count);
+  assert_true(raw && result);
   must(device->ops->download(device, raw, from, count, e));
   for (size_t i = 0; i < count; i++) {
-    size_t n = i / (planes * map), at = i % (planes * map);
-    made[t->channels_last ? (n * planes + at % planes) * map + at / planes : i] = raw[i];
+    size_t n = i / (planes * map), index = i % (planes * map);
+    result[t->channels_last ? (n * planes + index % planes) * map + index / planes : i] = raw[i];
   }
   free(raw);
-  return made;
+  return result;
 }
 
-/* Pools x[planes][size][size] by the decisions in `code`. Fails if one is off by more than `slack`, which covers rounding. */
-static double *pool_as_decided(size_t planes, int size, const double *x, const uint8_t *code, double slack) {
+/* Pools x[planes][size][size] at the positions in argmax. Fails if a pooled value differs from its window's maximum by more than
+ * `slack`, which covers rounding. */
+static double *pool_at_argmax(size_t planes, int size, const double *x, const uint8_t *argmax, double slack) {
   int half = size / 2;
   double *y = new_doubles(planes * half * half);
   for (size_t i = 0; i < planes * half * half; i++) {
     const double *corner = &x[i / (half * half) * size * size + i % (half * half) / half * 2 * size + i % half * 2];
     double greatest = 0;
-    for (int at = 0; at < 4; at++) greatest = fmax(greatest, corner[at / 2 * size + at % 2]);
-    y[i] = code[i] == RL_ORACLE_RELU_ZERO ? 0 : corner[code[i] / 2 * size + code[i] % 2];
+    for (int position = 0; position < 4; position++) greatest = fmax(greatest, corner[position / 2 * size + position % 2]);
+    y[i] = argmax[i] == RL_ARGMAX_RELU_ZERO ? 0 : corner[argmax[i] / 2 * size + argmax[i] % 2];
     if (fabs(greatest - y[i]) > slack) fail_msg("a window was pooled to %g; its maximum is %g", y[i], greatest);
   }
   return y;
@@ -101,76 +102,80 @@ typedef struct batch { /* a step's images and labels, shuffled */
 } batch;
 
 static batch gather(uint32_t from, uint32_t count, uint32_t images, int64_t seed, uint64_t epoch) {
-  batch b = {new_doubles((size_t)count * RL_PIXELS), malloc(count)};
+  batch b = {new_doubles((size_t)count * RL_IMAGE_PIXELS), malloc(count)};
   for (uint32_t i = 0; i < count; i++) {
     uint32_t image = rl_permute(from + i, images, rl_shuffle_key((uint64_t)seed, epoch));
     b.labels[i] = dataset.train_labels[image];
-    for (int p = 0; p < RL_PIXELS; p++)
-      b.x[(size_t)i * RL_PIXELS + p] = (dataset.train_images[(size_t)image * RL_PIXELS + p] / 255.0 - 0.1307) / 0.3081;
+    for (int p = 0; p < RL_IMAGE_PIXELS; p++)
+      b.x[(size_t)i * RL_IMAGE_PIXELS + p] =
+          (dataset.train_images[(size_t)image * RL_IMAGE_PIXELS + p] / 255.0 - 0.1307) / 0.3081;
   }
   return b;
 }
 
-/* Computes fc1's bias and ReLU, fc2 and the loss, and their gradients; returns the loss. `decided` (may be NULL): the engine's
- * d_fc1, whose zeros decide about ReLU where the hidden value is within rounding of 0. */
-static double run_head(int n, const double *product, const double *w, const uint8_t *labels, const double *decided,
+/* Computes fc1's bias and ReLU, fc2 and the loss, and their gradients; returns the loss. engine_d_fc1 (may be NULL): its
+ * zeros decide about ReLU where the hidden value is within rounding of 0. */
+static double run_head(int n, const double *product, const double *w, const uint8_t *labels, const double *engine_d_fc1,
                        double *d_hidden, double *gradients) {
   const double *b1 = &w[rl_tensor_offsets[RL_FC1_B]], *w2 = &w[rl_tensor_offsets[RL_FC2_W]],
                *b2 = &w[rl_tensor_offsets[RL_FC2_B]];
-  double *hidden = new_doubles(n * RL_FC1), *logits = new_doubles(n * RL_CLASSES), *d_logits = new_doubles(n * RL_CLASSES);
-  for (int i = 0; i < n * RL_FC1; i++) hidden[i] = fmax(0, product[i] + b1[i % RL_FC1]);
-  rl_oracle_linear_forward(n, RL_FC1, RL_CLASSES, hidden, w2, b2, logits);
+  double *hidden = new_doubles(n * RL_FC1_OUTPUTS), *logits = new_doubles(n * RL_CLASSES),
+         *d_logits = new_doubles(n * RL_CLASSES);
+  for (int i = 0; i < n * RL_FC1_OUTPUTS; i++) hidden[i] = fmax(0, product[i] + b1[i % RL_FC1_OUTPUTS]);
+  rl_oracle_linear_forward(n, RL_FC1_OUTPUTS, RL_CLASSES, hidden, w2, b2, logits);
   double loss = rl_oracle_loss(n, logits, labels, 1, d_logits, NULL);
-  rl_oracle_linear_input_gradient(n, RL_FC1, RL_CLASSES, d_logits, w2, d_hidden);
-  for (int i = 0; i < n * RL_FC1; i++)
-    if (decided && fabs(product[i] + b1[i % RL_FC1]) < 1e-3 ? decided[i] == 0 : hidden[i] == 0) d_hidden[i] = 0;
-  rl_oracle_linear_weight_gradient(n, RL_FC1, RL_CLASSES, hidden, d_logits, &gradients[rl_tensor_offsets[RL_FC2_W]],
+  rl_oracle_linear_input_gradient(n, RL_FC1_OUTPUTS, RL_CLASSES, d_logits, w2, d_hidden);
+  for (int i = 0; i < n * RL_FC1_OUTPUTS; i++)
+    if (engine_d_fc1 && fabs(product[i] + b1[i % RL_FC1_OUTPUTS]) < 1e-3 ? engine_d_fc1[i] == 0 : hidden[i] == 0) d_hidden[i] = 0;
+  rl_oracle_linear_weight_gradient(n, RL_FC1_OUTPUTS, RL_CLASSES, hidden, d_logits, &gradients[rl_tensor_offsets[RL_FC2_W]],
                                    &gradients[rl_tensor_offsets[RL_FC2_B]]);
-  for (int k = 0; k < RL_FC1; k++) gradients[rl_tensor_offsets[RL_FC1_B] + k] = 0;
-  for (int i = 0; i < n * RL_FC1; i++) gradients[rl_tensor_offsets[RL_FC1_B] + i % RL_FC1] += d_hidden[i];
+  for (int k = 0; k < RL_FC1_OUTPUTS; k++) gradients[rl_tensor_offsets[RL_FC1_B] + k] = 0;
+  for (int i = 0; i < n * RL_FC1_OUTPUTS; i++) gradients[rl_tensor_offsets[RL_FC1_B] + i % RL_FC1_OUTPUTS] += d_hidden[i];
   free(hidden);
   free(logits);
   free(d_logits);
   return loss;
 }
 
-/* Computes one step of the whole network in double and returns the loss. pool_codes1, pool_codes2: pooling decisions to follow;
+/* Computes one step of the whole network in double and returns the loss. argmax1, argmax2: the positions to pool;
  * NULL: the exact ones. */
-static double run_network(int n, const batch *b, const double *w, const uint8_t *pool_codes1, const uint8_t *pool_codes2,
-                          const double *decided, double *gradients) {
-  static const double none[RL_FC1];
-  const uint32_t *at = rl_tensor_offsets;
+static double run_network(int n, const batch *b, const double *w, const uint8_t *argmax1, const uint8_t *argmax2,
+                          const double *engine_d_fc1, double *gradients) {
+  static const double none[RL_FC1_OUTPUTS];
+  const uint32_t *offsets = rl_tensor_offsets;
   double *y1 = new_doubles((size_t)n * RL_C1 * H1_PIXELS), *p1, *y2 = new_doubles((size_t)n * RL_C2 * H2_PIXELS), *p2,
-         *unused = new_doubles(RL_FC1);
-  uint8_t *own1 = malloc((size_t)n * P1_VALUES), *own2 = malloc((size_t)n * RL_FLAT);
-  rl_oracle_conv_forward(&rl_oracle_conv1, n, b->x, &w[at[RL_CONV1_W]], &w[at[RL_CONV1_B]], y1);
-  if (pool_codes1) p1 = pool_as_decided((size_t)n * RL_C1, RL_H1, y1, pool_codes1, 1e-3);
-  else rl_oracle_pool_forward((size_t)n * RL_C1, RL_H1, y1, p1 = new_doubles((size_t)n * P1_VALUES), own1);
-  rl_oracle_conv_forward(&rl_oracle_conv2, n, p1, &w[at[RL_CONV2_W]], &w[at[RL_CONV2_B]], y2);
-  if (pool_codes2) p2 = pool_as_decided((size_t)n * RL_C2, RL_H2, y2, pool_codes2, 1e-3);
-  else rl_oracle_pool_forward((size_t)n * RL_C2, RL_H2, y2, p2 = new_doubles((size_t)n * RL_FLAT), own2);
-  double *product = new_doubles(n * RL_FC1), *d_hidden = new_doubles(n * RL_FC1), *d_p2 = new_doubles((size_t)n * RL_FLAT);
-  rl_oracle_linear_forward(n, RL_FLAT, RL_FC1, p2, &w[at[RL_FC1_W]], none, product);
-  double loss = run_head(n, product, w, b->labels, decided, d_hidden, gradients);
-  rl_oracle_linear_weight_gradient(n, RL_FLAT, RL_FC1, p2, d_hidden, &gradients[at[RL_FC1_W]], unused);
-  rl_oracle_linear_input_gradient(n, RL_FLAT, RL_FC1, d_hidden, &w[at[RL_FC1_W]], d_p2);
+         *unused = new_doubles(RL_FC1_OUTPUTS);
+  uint8_t *own1 = malloc((size_t)n * P1_VALUES), *own2 = malloc((size_t)n * RL_FC1_INPUTS);
+  rl_oracle_conv_forward(&rl_oracle_conv1, n, b->x, &w[offsets[RL_CONV1_W]], &w[offsets[RL_CONV1_B]], y1);
+  if (argmax1) p1 = pool_at_argmax((size_t)n * RL_C1, RL_CONV1_SIDE, y1, argmax1, 1e-3);
+  else rl_oracle_pool_forward((size_t)n * RL_C1, RL_CONV1_SIDE, y1, p1 = new_doubles((size_t)n * P1_VALUES), own1);
+  rl_oracle_conv_forward(&rl_oracle_conv2, n, p1, &w[offsets[RL_CONV2_W]], &w[offsets[RL_CONV2_B]], y2);
+  if (argmax2) p2 = pool_at_argmax((size_t)n * RL_C2, RL_CONV2_SIDE, y2, argmax2, 1e-3);
+  else rl_oracle_pool_forward((size_t)n * RL_C2, RL_CONV2_SIDE, y2, p2 = new_doubles((size_t)n * RL_FC1_INPUTS), own2);
+  double *product = new_doubles(n * RL_FC1_OUTPUTS), *d_hidden = new_doubles(n * RL_FC1_OUTPUTS),
+         *d_p2 = new_doubles((size_t)n * RL_FC1_INPUTS);
+  rl_oracle_linear_forward(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, p2, &w[offsets[RL_FC1_W]], none, product);
+  double loss = run_head(n, product, w, b->labels, engine_d_fc1, d_hidden, gradients);
+  rl_oracle_linear_weight_gradient(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, p2, d_hidden, &gradients[offsets[RL_FC1_W]], unused);
+  rl_oracle_linear_input_gradient(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, d_hidden, &w[offsets[RL_FC1_W]], d_p2);
   double *d_y2 = new_doubles((size_t)n * RL_C2 * H2_PIXELS), *d_p1 = new_doubles((size_t)n * P1_VALUES),
          *d_y1 = new_doubles((size_t)n * RL_C1 * H1_PIXELS);
-  rl_oracle_pool_gradient((size_t)n * RL_C2, RL_H2, d_p2, pool_codes2 ? pool_codes2 : own2, d_y2);
-  rl_oracle_conv_weight_gradient(&rl_oracle_conv2, n, p1, d_y2, &gradients[at[RL_CONV2_W]], &gradients[at[RL_CONV2_B]]);
-  rl_oracle_conv_input_gradient(&rl_oracle_conv2, n, d_y2, &w[at[RL_CONV2_W]], d_p1);
-  rl_oracle_pool_gradient((size_t)n * RL_C1, RL_H1, d_p1, pool_codes1 ? pool_codes1 : own1, d_y1);
-  rl_oracle_conv_weight_gradient(&rl_oracle_conv1, n, b->x, d_y1, &gradients[at[RL_CONV1_W]], &gradients[at[RL_CONV1_B]]);
+  rl_oracle_pool_gradient((size_t)n * RL_C2, RL_CONV2_SIDE, d_p2, argmax2 ? argmax2 : own2, d_y2);
+  rl_oracle_conv_weight_gradient(&rl_oracle_conv2, n, p1, d_y2, &gradients[offsets[RL_CONV2_W]], &gradients[offsets[RL_CONV2_B]]);
+  rl_oracle_conv_input_gradient(&rl_oracle_conv2, n, d_y2, &w[offsets[RL_CONV2_W]], d_p1);
+  rl_oracle_pool_gradient((size_t)n * RL_C1, RL_CONV1_SIDE, d_p1, argmax1 ? argmax1 : own1, d_y1);
+  rl_oracle_conv_weight_gradient(&rl_oracle_conv1, n, b->x, d_y1, &gradients[offsets[RL_CONV1_W]],
+                                 &gradients[offsets[RL_CONV1_B]]);
   void *const all[] = {y1, p1, y2, p2, unused, own1, own2, product, d_hidden, d_p2, d_y2, d_p1, d_y1};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
   return loss;
 }
 
 static void check_tensor(const double *actual, const double *expected, rl_tensor tensor, double tolerance) {
-  uint32_t at = rl_tensor_offsets[tensor];
+  uint32_t offset = rl_tensor_offsets[tensor];
   char what[48];
   snprintf(what, sizeof what, "d %s", rl_tensor_names[tensor]);
-  check(what, &actual[at], &expected[at], rl_tensor_sizes[tensor], tolerance);
+  check(what, &actual[offset], &expected[offset], rl_tensor_sizes[tensor], tolerance);
 }
 
 /* One step of an engine: its inputs, the tensors between its layers, and its results. */
@@ -181,7 +186,7 @@ typedef struct step_record {
   double *w, *multiplied;                       /* parameters before the step; rounded as multiplied */
   double *after, *gradients, loss;              /* parameters after the step */
   double *p1, *p2, *d_fc1, *d_p2, *d_y2, *d_p1; /* d_y2: NULL where it is not in memory */
-  uint8_t *pool_codes1, *pool_codes2;
+  uint8_t *argmax1, *argmax2;
 } step_record;
 
 typedef struct tolerances {
@@ -195,9 +200,9 @@ static tolerances tolerances_of(int precision) {
 }
 
 static double *parameters_of(const float *from) {
-  double *made = new_doubles(RL_PARAMETERS);
-  for (int i = 0; i < RL_PARAMETERS; i++) made[i] = from[i];
-  return made;
+  double *result = new_doubles(RL_PARAMETERS);
+  for (int i = 0; i < RL_PARAMETERS; i++) result[i] = from[i];
+  return result;
 }
 
 static void fetch_layers(step_record *s, const training *t) {
@@ -210,9 +215,9 @@ static void fetch_layers(step_record *s, const training *t) {
   s->d_p1 = fetch(&v, v.d_pooled1, RL_C1, P1_PIXELS, unscale);
   s->d_p2 = fetch(&v, v.d_pooled2, RL_C2, P2_PIXELS, unscale);
   s->d_y2 = v.d_product2 ? fetch(&v, v.d_product2, RL_C2, H2_PIXELS, unscale) : NULL;
-  s->d_fc1 = fetch(&v, v.d_fc1, RL_FC1, 1, unscale);
-  s->pool_codes1 = fetch_codes(&v, v.pool_codes1, RL_C1, P1_PIXELS);
-  s->pool_codes2 = fetch_codes(&v, v.pool_codes2, RL_C2, P2_PIXELS);
+  s->d_fc1 = fetch(&v, v.d_fc1, RL_FC1_OUTPUTS, 1, unscale);
+  s->argmax1 = fetch_argmax(&v, v.argmax1, RL_C1, P1_PIXELS);
+  s->argmax2 = fetch_argmax(&v, v.argmax2, RL_C2, P2_PIXELS);
 }
 
 static step_record record_step(engine_case which, uint32_t count) {
@@ -241,58 +246,60 @@ static step_record record_step(engine_case which, uint32_t count) {
 }
 
 static void free_step_record(step_record *s) {
-  void *const all[] = {s->images.x, s->images.labels, s->w,    s->multiplied, s->after, s->gradients,   s->p1,
-                       s->p2,       s->d_fc1,         s->d_p2, s->d_y2,       s->d_p1,  s->pool_codes1, s->pool_codes2};
+  void *const all[] = {s->images.x, s->images.labels, s->w,    s->multiplied, s->after, s->gradients, s->p1,
+                       s->p2,       s->d_fc1,         s->d_p2, s->d_y2,       s->d_p1,  s->argmax1,   s->argmax2};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
 }
 
 static void check_convolutions_forward(const step_record *s, tolerances tolerance) {
-  const uint32_t *at = rl_tensor_offsets;
+  const uint32_t *offsets = rl_tensor_offsets;
   const size_t n = (size_t)s->n;
   double *y1 = new_doubles(n * RL_C1 * H1_PIXELS), *y2 = new_doubles(n * RL_C2 * H2_PIXELS);
-  rl_oracle_conv_forward(&rl_oracle_conv1, s->n, s->images.x, &s->w[at[RL_CONV1_W]], &s->w[at[RL_CONV1_B]], y1);
-  double *p1 = pool_as_decided(n * RL_C1, RL_H1, y1, s->pool_codes1, 1e-5);
+  rl_oracle_conv_forward(&rl_oracle_conv1, s->n, s->images.x, &s->w[offsets[RL_CONV1_W]], &s->w[offsets[RL_CONV1_B]], y1);
+  double *p1 = pool_at_argmax(n * RL_C1, RL_CONV1_SIDE, y1, s->argmax1, 1e-5);
   check("conv1 + pool", s->p1, p1, n * P1_VALUES, tolerance.stored);
-  rl_oracle_conv_forward(&rl_oracle_conv2, s->n, s->p1, &s->multiplied[at[RL_CONV2_W]], &s->w[at[RL_CONV2_B]], y2);
-  double *p2 = pool_as_decided(n * RL_C2, RL_H2, y2, s->pool_codes2, s->precision == RL_FP32 ? 1e-5 : 1e-2);
-  check("conv2 + pool", s->p2, p2, n * RL_FLAT, tolerance.computed);
+  rl_oracle_conv_forward(&rl_oracle_conv2, s->n, s->p1, &s->multiplied[offsets[RL_CONV2_W]], &s->w[offsets[RL_CONV2_B]], y2);
+  double *p2 = pool_at_argmax(n * RL_C2, RL_CONV2_SIDE, y2, s->argmax2, s->precision == RL_FP32 ? 1e-5 : 1e-2);
+  check("conv2 + pool", s->p2, p2, n * RL_FC1_INPUTS, tolerance.computed);
   free(y1), free(y2), free(p1), free(p2);
 }
 
 /* fc1, the head and their gradients. */
 static void check_classifier(const step_record *s, tolerances tolerance) {
-  static const double none[RL_FC1];
-  const uint32_t *at = rl_tensor_offsets;
+  static const double none[RL_FC1_OUTPUTS];
+  const uint32_t *offsets = rl_tensor_offsets;
   const size_t n = (size_t)s->n;
-  double *product = new_doubles(n * RL_FC1), *d_hidden = new_doubles(n * RL_FC1), *d_p2 = new_doubles(n * RL_FLAT),
-         *unused = new_doubles(RL_FC1), *expected = new_doubles(RL_PARAMETERS);
-  rl_oracle_linear_forward(s->n, RL_FLAT, RL_FC1, s->p2, &s->multiplied[at[RL_FC1_W]], none, product);
+  double *product = new_doubles(n * RL_FC1_OUTPUTS), *d_hidden = new_doubles(n * RL_FC1_OUTPUTS),
+         *d_p2 = new_doubles(n * RL_FC1_INPUTS), *unused = new_doubles(RL_FC1_OUTPUTS), *expected = new_doubles(RL_PARAMETERS);
+  rl_oracle_linear_forward(s->n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, s->p2, &s->multiplied[offsets[RL_FC1_W]], none, product);
   double loss = run_head(s->n, product, s->w, s->images.labels, s->d_fc1, d_hidden, expected);
   check("loss", &s->loss, &loss, 1, s->precision == RL_FP32 ? tolerance.exact : 1e-3);
-  check("d fc1's product", s->d_fc1, d_hidden, n * RL_FC1, tolerance.computed);
+  check("d fc1's product", s->d_fc1, d_hidden, n * RL_FC1_OUTPUTS, tolerance.computed);
   for (int tensor = RL_FC1_B; tensor < RL_TENSORS; tensor++)
     check_tensor(s->gradients, expected, (rl_tensor)tensor, tolerance.computed);
-  rl_oracle_linear_input_gradient(s->n, RL_FLAT, RL_FC1, s->d_fc1, &s->multiplied[at[RL_FC1_W]], d_p2);
-  check("d pool2", s->d_p2, d_p2, n * RL_FLAT, tolerance.computed);
-  rl_oracle_linear_weight_gradient(s->n, RL_FLAT, RL_FC1, s->p2, s->d_fc1, &expected[at[RL_FC1_W]], unused);
+  rl_oracle_linear_input_gradient(s->n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, s->d_fc1, &s->multiplied[offsets[RL_FC1_W]], d_p2);
+  check("d pool2", s->d_p2, d_p2, n * RL_FC1_INPUTS, tolerance.computed);
+  rl_oracle_linear_weight_gradient(s->n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, s->p2, s->d_fc1, &expected[offsets[RL_FC1_W]], unused);
   check_tensor(s->gradients, expected, RL_FC1_W, tolerance.computed);
   free(product), free(d_hidden), free(d_p2), free(unused), free(expected);
 }
 
 static void check_convolutions_backward(const step_record *s, tolerances tolerance) {
-  const uint32_t *at = rl_tensor_offsets;
+  const uint32_t *offsets = rl_tensor_offsets;
   const size_t n = (size_t)s->n;
   double *d_y2 = new_doubles(n * RL_C2 * H2_PIXELS), *d_p1 = new_doubles(n * P1_VALUES),
          *d_y1 = new_doubles(n * RL_C1 * H1_PIXELS), *expected = new_doubles(RL_PARAMETERS);
-  rl_oracle_pool_gradient(n * RL_C2, RL_H2, s->d_p2, s->pool_codes2, d_y2);
+  rl_oracle_pool_gradient(n * RL_C2, RL_CONV2_SIDE, s->d_p2, s->argmax2, d_y2);
   if (s->d_y2) assert_memory_equal(s->d_y2, d_y2, n * RL_C2 * H2_PIXELS * sizeof *d_y2);
-  rl_oracle_conv_weight_gradient(&rl_oracle_conv2, s->n, s->p1, d_y2, &expected[at[RL_CONV2_W]], &expected[at[RL_CONV2_B]]);
+  rl_oracle_conv_weight_gradient(&rl_oracle_conv2, s->n, s->p1, d_y2, &expected[offsets[RL_CONV2_W]],
+                                 &expected[offsets[RL_CONV2_B]]);
   check_tensor(s->gradients, expected, RL_CONV2_W, tolerance.computed);
   check_tensor(s->gradients, expected, RL_CONV2_B, tolerance.exact);
-  rl_oracle_conv_input_gradient(&rl_oracle_conv2, s->n, d_y2, &s->multiplied[at[RL_CONV2_W]], d_p1);
+  rl_oracle_conv_input_gradient(&rl_oracle_conv2, s->n, d_y2, &s->multiplied[offsets[RL_CONV2_W]], d_p1);
   check("d pool1", s->d_p1, d_p1, n * P1_VALUES, tolerance.computed);
-  rl_oracle_pool_gradient(n * RL_C1, RL_H1, s->d_p1, s->pool_codes1, d_y1);
-  rl_oracle_conv_weight_gradient(&rl_oracle_conv1, s->n, s->images.x, d_y1, &expected[at[RL_CONV1_W]], &expected[at[RL_CONV1_B]]);
+  rl_oracle_pool_gradient(n * RL_C1, RL_CONV1_SIDE, s->d_p1, s->argmax1, d_y1);
+  rl_oracle_conv_weight_gradient(&rl_oracle_conv1, s->n, s->images.x, d_y1, &expected[offsets[RL_CONV1_W]],
+                                 &expected[offsets[RL_CONV1_B]]);
   check_tensor(s->gradients, expected, RL_CONV1_W, tolerance.exact);
   check_tensor(s->gradients, expected, RL_CONV1_B, tolerance.exact);
   free(d_y2), free(d_p1), free(d_y1), free(expected);
@@ -313,7 +320,7 @@ static void check_update(const step_record *s) {
 
 static void check_network(const step_record *s) {
   double *expected = new_doubles(RL_PARAMETERS);
-  double loss = run_network(s->n, &s->images, s->w, s->pool_codes1, s->pool_codes2, s->d_fc1, expected);
+  double loss = run_network(s->n, &s->images, s->w, s->argmax1, s->argmax2, s->d_fc1, expected);
   check("whole network: loss", &s->loss, &loss, 1, 1e-5);
   check("whole network: d", s->gradients, expected, RL_PARAMETERS, 1e-5);
   free(expected);

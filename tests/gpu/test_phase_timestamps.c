@@ -1,6 +1,6 @@
 /* Phase timestamps of engine "persistent": every block records them in order and within the launch, and the results are
- * bit-identical with and without timestamps, watched or not. Arguments: batch size (at most 64), steps, images of the last step;
- * default: 64, more steps than are recorded, 5. */
+ * bit-identical with and without timestamps, with exposed tensors or not. Arguments: batch size (at most 64), steps, images of
+ * the last step; default: 64, 40 steps (more than are recorded), 5. */
 #include "fixture.h"
 
 enum { RECORDED_STEPS = 32 };
@@ -15,14 +15,14 @@ static uint64_t timestamp_at(const rl_phase_timestamps *timestamps, size_t block
 static float *train(rl_phase_timestamps *timestamps, training *t) {
   float *weights = malloc(RL_PARAMETERS * sizeof *weights);
   assert_non_null(weights);
-  *t = (training){.bytes_before = device->memory.total_bytes};
+  *t = (training){.bytes_before = device->memory_usage.total_bytes};
   must(rl_engine_find("mnist_cnn", training_params.engine, &training_params, NULL)
            ->open(device, &training_params, &t->instance, e));
   t->train = (rl_train_instance *)t->instance;
   assert_true(t->instance->ops->set_phase_timestamps && t->instance->ops->read_phase_timestamps);
   if (timestamps) must(t->instance->ops->set_phase_timestamps(t->instance, true, e));
-  must(device->ops->plan(device, &t->instance->iteration, &t->epoch, e));
-  must(device->ops->plan(device, &t->instance->evaluation, &t->test, e));
+  must(device->ops->instantiate(device, &t->instance->iteration, &t->epoch, e));
+  must(device->ops->instantiate(device, &t->instance->evaluation, &t->test, e));
   run_epoch(t);
   if (timestamps) must(t->instance->ops->read_phase_timestamps(t->instance, timestamps, e));
   must(t->train->parameters(t->train, weights, e));
@@ -69,30 +69,30 @@ static void recording_changes_no_bit(void **state) {
   free(with_timestamps), free(plain);
 }
 
-/* When the engine is not watched, gradient sums and moments share memory between launches. */
-static float *train_twice(rl_train_params params, bool watched) {
+/* When tensors are not exposed, gradient sums and moments share memory between launches. */
+static float *train_twice(rl_train_params params, bool exposed) {
   float *weights = malloc(RL_PARAMETERS * sizeof *weights), *gradients = malloc(RL_PARAMETERS * sizeof *gradients);
   assert_true(weights && gradients);
-  training t = open_training_as(params, watched);
+  training t = open_training_as(params, exposed);
   rl_elapsed elapsed = {0};
   run_epoch(&t);
   must(device->ops->run(device, t.test, NULL, &elapsed, e));
   run_epoch(&t);
   must(t.train->parameters(t.train, weights, e));
-  assert_int_equal(t.train->gradients(t.train, gradients, NULL), watched ? 0 : -1);
+  assert_int_equal(t.train->gradients(t.train, gradients, NULL), exposed ? 0 : -1);
   close_training(&t);
   free(gradients);
   return weights;
 }
 
-static void watching_changes_no_bit(void **state) {
+static void exposing_changes_no_bit(void **state) {
   (void)state;
   for (int i = 0; i < engine_case_count; i++) {
     rl_train_params params = training_params;
     params.precision = engine_cases[i].precision;
-    float *watched = train_twice(params, true), *plain = train_twice(params, false);
-    assert_memory_equal(watched, plain, RL_PARAMETERS * sizeof *plain);
-    free(watched), free(plain);
+    float *exposed = train_twice(params, true), *plain = train_twice(params, false);
+    assert_memory_equal(exposed, plain, RL_PARAMETERS * sizeof *plain);
+    free(exposed), free(plain);
   }
 }
 
@@ -102,7 +102,7 @@ int main(int count, char **arguments) {
   need_gpu("persistent");
   training_params = small_training(engine_cases[0], batch, ((int64_t)steps - 1) * batch + last);
   const struct CMUnitTest tests[] = {cmocka_unit_test(timestamps_are_in_order), cmocka_unit_test(recording_changes_no_bit),
-                                     cmocka_unit_test(watching_changes_no_bit)};
+                                     cmocka_unit_test(exposing_changes_no_bit)};
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   device->ops->close(device);
   return failed;

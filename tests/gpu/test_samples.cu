@@ -33,10 +33,10 @@ __global__ static void wait_for(uint64_t ns) {
 
 static int wait_on_device(void *ns, rl_stream stream, rl_error *err) {
   wait_for<<<1, 1, 0, (cudaStream_t)stream>>>(*(const uint64_t *)ns);
-  return rl_launch_ok("waiting", err);
+  return rl_cuda_check_launch("waiting", err);
 }
 
-static double median_us(const rl_sequence *sequence, rl_cache cache) {
+static double median_us(const rl_sequence *sequence, rl_cache_state cache) {
   double us[SAMPLES];
   rl_error err;
   must(device->ops->sample(device, sequence, cache, SAMPLES, NULL, us, &err), &err);
@@ -46,10 +46,10 @@ static double median_us(const rl_sequence *sequence, rl_cache cache) {
 /* A sample of many launches is the sum of their device times, without host time, for a cold and a warm cache. */
 static void launches_add_up(void) {
   static uint64_t ns[] = {WAIT_NS, 1};
-  rl_launch long_ones[WAITS], short_ones[SHORT_WAITS];
-  for (rl_launch &each : long_ones) each = {"wait", "kernel", wait_on_device, &ns[0]};
-  for (rl_launch &each : short_ones) each = {"wait", "kernel", wait_on_device, &ns[1]};
-  const rl_sequence few = {"waits", long_ones, WAITS, 1, NULL}, many = {"blinks", short_ones, SHORT_WAITS, 1, NULL};
+  rl_launch long_waits[WAITS], short_waits[SHORT_WAITS];
+  for (rl_launch &each : long_waits) each = {"wait", "kernel", wait_on_device, &ns[0]};
+  for (rl_launch &each : short_waits) each = {"wait", "kernel", wait_on_device, &ns[1]};
+  const rl_sequence few = {"waits", long_waits, WAITS, 1, NULL}, many = {"blinks", short_waits, SHORT_WAITS, 1, NULL};
   double cold = median_us(&few, RL_CACHE_COLD), warm = median_us(&few, RL_CACHE_WARM);
   printf("%d launches of %.0f us: cold %.1f us, warm %.1f us\n", WAITS, WAIT_NS * 1e-3, cold, warm);
   expect(cold >= EXPECTED_US && cold < 1.6 * EXPECTED_US, "cold samples add up the launches");
@@ -70,11 +70,11 @@ __global__ static void take_slot(int *next, int *overruns) {
 static int take_all_slots(void *arg, rl_stream stream, rl_error *err) {
   const buffer *b = (const buffer *)arg;
   take_slot<<<SLOTS / 128, 128, 0, (cudaStream_t)stream>>>(b->next, b->overruns);
-  return rl_launch_ok("filling", err);
+  return rl_cuda_check_launch("filling", err);
 }
 
 static int empty_buffer(void *arg, rl_stream stream, rl_error *err) {
-  return rl_cuda_ok(cudaMemsetAsync(((const buffer *)arg)->next, 0, sizeof(int), (cudaStream_t)stream), "emptying", err);
+  return rl_cuda_check(cudaMemsetAsync(((const buffer *)arg)->next, 0, sizeof(int), (cudaStream_t)stream), "emptying", err);
 }
 
 static int read_overruns(const buffer *b) {
@@ -87,13 +87,13 @@ static int read_overruns(const buffer *b) {
 
 static uint64_t count_launches(const rl_sequence *sequence) {
   const rl_sequence_list sequence_list = {"whole", sequence, 1};
-  rl_plan *plan;
+  rl_executable *executable;
   rl_elapsed elapsed;
   rl_error err;
-  must(device->ops->plan(device, &sequence_list, &plan, &err), &err);
-  must(device->ops->run(device, plan, NULL, &elapsed, &err), &err);
-  device->ops->plan_free(device, plan);
-  return elapsed.launches;
+  must(device->ops->instantiate(device, &sequence_list, &executable, &err), &err);
+  must(device->ops->run(device, executable, NULL, &elapsed, &err), &err);
+  device->ops->free_executable(device, executable);
+  return elapsed.stream_operations;
 }
 
 static void each_repeat_is_restored(void) {
@@ -112,7 +112,7 @@ static void each_repeat_is_restored(void) {
   expect(count_launches(&restored) == 2 * REPEATS && read_overruns(&b) == 0,
          "in a graph each repeat starts with an empty buffer");
   must(device->ops->run_eager(device, &sequence_list, NULL, &elapsed, &err), &err);
-  expect(elapsed.launches == 2 * REPEATS && read_overruns(&b) == 0, "without a graph too");
+  expect(elapsed.stream_operations == 2 * REPEATS && read_overruns(&b) == 0, "without a graph too");
   const double cold = median_us(&restored, RL_CACHE_COLD);
   expect(read_overruns(&b) == 0, "each cold sample starts with an empty buffer");
   const double warm = median_us(&restored, RL_CACHE_WARM);
@@ -129,7 +129,7 @@ static void restoring_is_not_timed(void) {
   const rl_launch several[] = {one, one};
   const rl_sequence alone = {"one", &one, 1, 1, &restore}, pair = {"two", several, 2, 1, &restore};
   for (int cache = RL_CACHE_COLD; cache <= RL_CACHE_WARM; cache++) {
-    const double single = median_us(&alone, (rl_cache)cache), both = median_us(&pair, (rl_cache)cache);
+    const double single = median_us(&alone, (rl_cache_state)cache), both = median_us(&pair, (rl_cache_state)cache);
     printf("%s: a wait of %.0f us after restoring: %.2f us, two: %.2f us\n", cache == RL_CACHE_COLD ? "cold" : "warm",
            WAIT_NS * 1e-3, single, both);
     expect(single >= WAIT_NS * 1e-3 && single < 4 * WAIT_NS * 1e-3, "a sample of one launch excludes the restore");

@@ -12,7 +12,7 @@
 #include "train/cuda/tile_half.cuh"
 #include "train/cuda/tile_tensor_float.cuh"
 
-enum { P1_PIXELS = RL_P1 * RL_P1, P2_PIXELS = RL_P2 * RL_P2, SIDE2 = RL_H2 };
+enum { P1_PIXELS = RL_POOLED1_SIDE * RL_POOLED1_SIDE, P2_PIXELS = RL_POOLED2_SIDE * RL_POOLED2_SIDE, SIDE2 = RL_CONV2_SIDE };
 
 static int failures;
 
@@ -89,7 +89,7 @@ template <typename T> static __device__ T *fill(T *to, const T *from, int count)
 /* Fills `to` with conv2's weights as conv2_forward multiplies them; returns the address after them. */
 template <class F> static __device__ typename F::value *fill_weights(typename F::value *to, const typename F::value *loaded) {
   typename F::value *free_values = to + (F::WEIGHT_VALUES + 7) / 8 * 8;
-  fill(F::FORWARD_SCRATCH_FLOATS ? free_values : to, loaded, TILE_CHANNELS * F::LOADED_WEIGHT_PITCH);
+  fill(F::CONV2_FORWARD_SCRATCH_FLOATS ? free_values : to, loaded, TILE_CHANNELS * F::LOADED_WEIGHT_PITCH);
   __syncthreads();
   F::prepare_weights(free_values, to);
   __syncthreads();
@@ -98,9 +98,9 @@ template <class F> static __device__ typename F::value *fill_weights(typename F:
 
 /* Unpools d_pooled [36][32] into d_out at `to`; returns the address after it. */
 template <class F>
-static __device__ typename F::value *fill_d_out(typename F::value *to, const float *d_pooled, const uint8_t *codes) {
+static __device__ typename F::value *fill_d_out(typename F::value *to, const float *d_pooled, const uint8_t *argmaxes) {
   for (int i = threadIdx.x * 4; i < P2_PIXELS * TILE_CHANNELS; i += blockDim.x * 4)
-    F::unpool(i / TILE_CHANNELS, i % TILE_CHANNELS, *(const uchar4 *)&codes[i], *(const float4 *)&d_pooled[i], to);
+    F::unpool(i / TILE_CHANNELS, i % TILE_CHANNELS, *(const uchar4 *)&argmaxes[i], *(const float4 *)&d_pooled[i], to);
   __syncthreads();
   return to + (F::D_OUT_VALUES + 7) / 8 * 8;
 }
@@ -115,8 +115,8 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
   for (int repeat = 0; repeat < repeats; repeat++) {
     F::conv2_forward(x, w, scratch, [&](int pixel, int channel, const float a[4], const float b[4]) {
       for (int position = 0; position < 4; position++) {
-        float *to =
-            &result[channel * SIDE2 * SIDE2 + (pixel / RL_P2 * 2 + position / 2) * SIDE2 + pixel % RL_P2 * 2 + position % 2];
+        float *to = &result[channel * SIDE2 * SIDE2 + (pixel / RL_POOLED2_SIDE * 2 + position / 2) * SIDE2 +
+                            pixel % RL_POOLED2_SIDE * 2 + position % 2];
         to[0] = a[position];
         to[SIDE2 * SIDE2] = b[position];
       }
@@ -127,11 +127,11 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
 }
 
 template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
-    run_weight_gradient(const typename F::value *in, const float *d_pooled, const uint8_t *codes, float *result /* [32][288] */,
-                        int repeats, long long *cycles) {
+    run_weight_gradient(const typename F::value *in, const float *d_pooled, const uint8_t *argmaxes,
+                        float *result /* [32][288] */, int repeats, long long *cycles) {
   extern __shared__ __align__(16) unsigned char shared[];
   typename F::value *x = (typename F::value *)shared, *d = fill(x, in, P1_PIXELS * F::IN_PITCH);
-  float *scratch = (float *)fill_d_out<F>(d, d_pooled, codes);
+  float *scratch = (float *)fill_d_out<F>(d, d_pooled, argmaxes);
   typename F::weight_sums sums = F::init_weight_sums(result);
   const long long begin = clock64();
   for (int repeat = 0; repeat < repeats; repeat++) F::conv2_weight_gradient(x, d, scratch, sums);
@@ -142,11 +142,11 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
 }
 
 template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
-    run_input_gradient(const typename F::value *weights, const float *d_pooled, const uint8_t *codes,
+    run_input_gradient(const typename F::value *weights, const float *d_pooled, const uint8_t *argmaxes,
                        float *result /* [196][32] */, int repeats, long long *cycles) {
   extern __shared__ __align__(16) unsigned char shared[];
   typename F::value *w = (typename F::value *)shared, *d = fill_weights<F>(w, weights);
-  fill_d_out<F>(d, d_pooled, codes);
+  fill_d_out<F>(d, d_pooled, argmaxes);
   const long long begin = clock64();
   for (int repeat = 0; repeat < repeats; repeat++) {
     F::conv2_input_gradient(
@@ -161,14 +161,15 @@ template <class F, int SLICE> static __global__ void __launch_bounds__(F::THREAD
     run_fc1(const typename F::value *in, const typename F::value *d_fc1, const typename F::value *weights,
             float *product /* [8][128] */, float *d_in /* [8][SLICE] */, int repeats, long long *cycles) {
   extern __shared__ __align__(16) unsigned char shared[];
-  typename F::value *w = (typename F::value *)shared, *x = fill(w, weights, RL_FC1 * (SLICE + F::SLICE_PADDING));
+  typename F::value *w = (typename F::value *)shared, *x = fill(w, weights, RL_FC1_OUTPUTS * (SLICE + F::SLICE_PADDING));
   typename F::value *d = fill(x, in, TILE_IMAGES * (SLICE + F::SLICE_PADDING));
   fill(d, d_fc1, TILE_IMAGES * F::D_FC1_PITCH);
   __syncthreads();
   const long long begin = clock64();
   for (int repeat = 0; repeat < repeats; repeat++) {
-    F::template fc1_forward<SLICE>(
-        x, w, [&](int image, int output, float a, float b) { *(float2 *)&product[image * RL_FC1 + output] = make_float2(a, b); });
+    F::template fc1_forward<SLICE>(x, w, [&](int image, int output, float a, float b) {
+      *(float2 *)&product[image * RL_FC1_OUTPUTS + output] = make_float2(a, b);
+    });
     __syncthreads();
   }
   const long long between = clock64();
@@ -188,12 +189,12 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
   fill(x, in, TILE_BATCH * F::FC1_IN_TILE_PITCH);
   __syncthreads();
   if (threadIdx.x / 32 >= F::FC1_GRADIENT_WARPS) return;
-  float sums[F::PAIRS_PER_THREAD][2] = {};
+  float sums[F::FC1_GRADIENT_PAIRS_PER_THREAD][2] = {};
   const long long begin = clock64();
   for (int repeat = 0; repeat < repeats; repeat++) F::fc1_weight_gradient(d, x, sums);
   if (threadIdx.x == 0) *cycles = clock64() - begin;
-  for (int i = 0; i < F::PAIRS_PER_THREAD; i++)
-    *(float2 *)&result[F::tile_row(i) * TILE_COLUMNS + F::tile_column(i)] = make_float2(sums[i][0], sums[i][1]);
+  for (int i = 0; i < F::FC1_GRADIENT_PAIRS_PER_THREAD; i++)
+    *(float2 *)&result[F::fc1_gradient_row(i) * TILE_COLUMNS + F::fc1_gradient_column(i)] = make_float2(sums[i][0], sums[i][1]);
 }
 
 typedef std::vector<double> doubles;
@@ -201,7 +202,7 @@ typedef std::vector<double> doubles;
 /* Calls f(output pixel, input pixel, tap) for each product of conv2. */
 template <class Each> static void each_tap(Each f) {
   for (int out = 0; out < SIDE2 * SIDE2; out++)
-    for (int tap = 0; tap < TILE_TAPS; tap++) f(out, (out / SIDE2 + tap / 3) * RL_P1 + out % SIDE2 + tap % 3, tap);
+    for (int tap = 0; tap < TILE_TAPS; tap++) f(out, (out / SIDE2 + tap / 3) * RL_POOLED1_SIDE + out % SIDE2 + tap % 3, tap);
 }
 
 template <class F, class... P> static void launch(void (*kernel)(P...), P... parameters) {
@@ -216,25 +217,26 @@ static int timed_repeats; /* 0: no timing */
 
 template <class F> static void check_conv2(const char *format, double tolerance) {
   typedef typename F::value T;
-  const matrix<T> in(P1_PIXELS, RL_C1, F::IN_PITCH, 1), weights(TILE_CHANNELS, TILE_K, F::LOADED_WEIGHT_PITCH, 0.06),
+  const matrix<T> in(P1_PIXELS, RL_C1, F::IN_PITCH, 1), weights(TILE_CHANNELS, CONV2_K, F::LOADED_WEIGHT_PITCH, 0.06),
       d_pooled(P2_PIXELS, TILE_CHANNELS, TILE_CHANNELS, 1);
-  std::vector<uint8_t> codes(P2_PIXELS * TILE_CHANNELS);
-  for (uint8_t &code : codes) code = rl_hash64(seed++) % (RL_POOL_RELU_ZERO + 1);
+  std::vector<uint8_t> argmaxes(P2_PIXELS * TILE_CHANNELS);
+  for (uint8_t &argmax : argmaxes) argmax = rl_hash64(seed++) % (RL_ARGMAX_RELU_ZERO + 1);
   doubles d_out((size_t)SIDE2 * SIDE2 * TILE_CHANNELS);
-  for (size_t i = 0; i < codes.size(); i++) {
-    const size_t pixel = i / TILE_CHANNELS, y = pixel / RL_P2 * 2 + codes[i] / 2, x = pixel % RL_P2 * 2 + codes[i] % 2;
-    if (codes[i] != RL_POOL_RELU_ZERO) d_out[(y * SIDE2 + x) * TILE_CHANNELS + i % TILE_CHANNELS] = d_pooled.values[i];
+  for (size_t i = 0; i < argmaxes.size(); i++) {
+    const size_t pixel = i / TILE_CHANNELS, y = pixel / RL_POOLED2_SIDE * 2 + argmaxes[i] / 2,
+                 x = pixel % RL_POOLED2_SIDE * 2 + argmaxes[i] % 2;
+    if (argmaxes[i] != RL_ARGMAX_RELU_ZERO) d_out[(y * SIDE2 + x) * TILE_CHANNELS + i % TILE_CHANNELS] = d_pooled.values[i];
   }
   device_array<T> x(in.padded), w(weights.padded);
   device_array<float> d(std::vector<float>(d_pooled.values.begin(), d_pooled.values.end()));
-  device_array<uint8_t> c(codes);
-  device_array<float> product(TILE_CHANNELS * SIDE2 * SIDE2), d_weights(TILE_CHANNELS * TILE_K), d_in(P1_PIXELS * RL_C1);
+  device_array<uint8_t> c(argmaxes);
+  device_array<float> product(TILE_CHANNELS * SIDE2 * SIDE2), d_weights(TILE_CHANNELS * CONV2_K), d_in(P1_PIXELS * RL_C1);
   device_array<long long> cycles(1);
   doubles product_ref(product.count), weights_ref(d_weights.count), in_ref(d_in.count);
   each_tap([&](int pixel, int from, int tap) {
     for (int k = 0; k < TILE_CHANNELS; k++)
       for (int channel = 0; channel < RL_C1; channel++) {
-        const size_t weight = (size_t)k * TILE_K + tap * RL_C1 + channel;
+        const size_t weight = (size_t)k * CONV2_K + tap * RL_C1 + channel;
         const double sent_back = d_out[pixel * TILE_CHANNELS + k];
         product_ref[k * SIDE2 * SIDE2 + pixel] += in.values[from * RL_C1 + channel] * weights.values[weight];
         weights_ref[weight] += in.values[from * RL_C1 + channel] * sent_back;
@@ -273,10 +275,10 @@ template <class A, class B> static doubles product_of(int rows, int columns, int
 template <class F, int SLICE> static void check_fc1(const char *format, int images, double tolerance) {
   typedef typename F::value T;
   const size_t pitch = SLICE + F::SLICE_PADDING;
-  const matrix<T> in(images, SLICE, pitch, 1, TILE_IMAGES), d_fc1(images, RL_FC1, F::D_FC1_PITCH, 1, TILE_IMAGES),
-      weights(RL_FC1, SLICE, pitch, 0.02);
+  const matrix<T> in(images, SLICE, pitch, 1, TILE_IMAGES), d_fc1(images, RL_FC1_OUTPUTS, F::D_FC1_PITCH, 1, TILE_IMAGES),
+      weights(RL_FC1_OUTPUTS, SLICE, pitch, 0.02);
   device_array<T> x(in.padded), d(d_fc1.padded), w(weights.padded);
-  device_array<float> product(TILE_IMAGES * RL_FC1), d_in(TILE_IMAGES * SLICE);
+  device_array<float> product(TILE_IMAGES * RL_FC1_OUTPUTS), d_in(TILE_IMAGES * SLICE);
   device_array<long long> cycles(2);
   const auto once = [&](int repeats) {
     launch<F, const T *, const T *, const T *, float *, float *, int, long long *>(run_fc1<F, SLICE>, x.data, d.data, w.data,
@@ -285,11 +287,11 @@ template <class F, int SLICE> static void check_fc1(const char *format, int imag
   once(1);
   const auto weight = [&](int output, int k) { return weights.values[output * SLICE + k]; };
   const auto input = [&](int n, int k) { return in.values[n * SLICE + k]; };
-  expect_close(product.host(), product_of(images, RL_FC1, SLICE, input, [&](int k, int o) { return weight(o, k); }), tolerance,
-               format, "fc1 forward");
+  expect_close(product.host(), product_of(images, RL_FC1_OUTPUTS, SLICE, input, [&](int k, int o) { return weight(o, k); }),
+               tolerance, format, "fc1 forward");
   expect_close(d_in.host(),
                product_of(
-                   images, SLICE, RL_FC1, [&](int n, int o) { return d_fc1.values[n * RL_FC1 + o]; }, weight),
+                   images, SLICE, RL_FC1_OUTPUTS, [&](int n, int o) { return d_fc1.values[n * RL_FC1_OUTPUTS + o]; }, weight),
                tolerance, format, "fc1 backward");
   if (!timed_repeats) return;
   once(timed_repeats);
@@ -322,8 +324,8 @@ template <class F> static void check_fc1_weight(const char *format, double toler
  */
 template <class F> static void check_format(const char *format, double tolerance) {
   check_conv2<F>(format, tolerance);
-  for (int images : {1, TILE_IMAGES / 2, (int)TILE_IMAGES}) check_fc1<F, RL_FLAT / 16>(format, images, tolerance);
-  check_fc1<F, RL_FLAT / 8>(format, TILE_IMAGES / 2, tolerance);
+  for (int images : {1, TILE_IMAGES / 2, (int)TILE_IMAGES}) check_fc1<F, RL_FC1_INPUTS / 16>(format, images, tolerance);
+  check_fc1<F, RL_FC1_INPUTS / 8>(format, TILE_IMAGES / 2, tolerance);
   check_fc1_weight<F>(format, tolerance);
 }
 

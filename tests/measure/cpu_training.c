@@ -74,7 +74,7 @@ static int run_epoch(rl_device *device, const rl_train_params *params, measured_
       instance->ops->read_results(instance, &report, err) != 0)
     return -1;
   double sgemm = fmax(before, sgemm_gflops(device->threads));
-  double rate = (double)instance->samples * rl_model_operations_per_image() / training.host_ms * 1e-6;
+  double rate = (double)instance->images * rl_model_operations_per_image() / training.host_ms * 1e-6;
   printf(
       "%s epoch %d: %.0f ms (%.0f ms of CPU), %.1f GFLOP/s = %.0f %% of sgemm's %.1f; loss %.4f, test loss %.4f, accuracy %.4f, "
       "evaluation %.0f ms",
@@ -140,11 +140,11 @@ int main(int count, char **arguments) {
         measured[engines].engine->open(device, &params, &measured[engines].instance, &err) != 0)
       return fail_with(&err);
   }
-  char *facts = rl_device_facts(0, &err);
-  printf("commit %s\ndevice %s\n%s, batch %lld, seed %lld, %llu images of %s\n", RL_COMMIT, facts != NULL ? facts : "?",
+  char *properties = rl_device_properties(0, &err);
+  printf("commit %s\ndevice %s\n%s, batch %lld, seed %lld, %llu images of %s\n", RL_COMMIT, properties != NULL ? properties : "?",
          rl_precision_names[params.precision], (long long)params.batch_size, (long long)params.seed,
-         (unsigned long long)measured[0].instance->samples, measured[0].instance->dataset);
-  free(facts);
+         (unsigned long long)measured[0].instance->images, measured[0].instance->dataset);
+  free(properties);
   for (int epoch = 0; epoch < epochs; epoch++)
     for (int i = 0; i < engines; i++)
       if (run_epoch(device, &params, &measured[i], epoch, &err) != 0) return fail_with(&err);

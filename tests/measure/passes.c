@@ -43,8 +43,8 @@ static cost cost_of_names(const char *const *names, size_t count) {
 static size_t select_counters(uint32_t sections, rl_instruction_classes absent, rl_metric_selection *selection,
                               const char **names) {
   rl_error err = {0};
-  const rl_profile profile = {.sections = sections, .launch = -1};
-  if (rl_metric_selection_make(&profile, absent, selection, &err) != 0) fail("the catalogue", &err);
+  const rl_profile_options profile_options = {.sections = sections, .matching_index = RL_ALL_MATCHING_KERNELS};
+  if (rl_metric_selection_make(&profile_options, absent, selection, &err) != 0) fail("the catalogue", &err);
   for (size_t i = 0; i < selection->counter_count; i++) names[i] = selection->items[i].name;
   return selection->counter_count;
 }

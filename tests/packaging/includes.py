@@ -18,7 +18,7 @@ LAYERS = {
     "daemon/store": ["daemon/base", "daemon/model"],
     "daemon/queue": ["daemon/base", "daemon/model", "daemon/request", "daemon/store"],
     "daemon/config": ["daemon/base"],
-    "daemon/supervisor": ["daemon/base", "daemon/config", "daemon/model", "daemon/queue", "daemon/wire"],
+    "daemon/supervisor": ["daemon/base", "daemon/config", "daemon/model", "daemon/queue", "daemon/store", "daemon/wire"],
     "daemon/worker": ["daemon/base", "daemon/model", "daemon/wire", "daemon/analyze", "kernels"],
     "api": ["daemon/base", "daemon/config", "daemon/model", "daemon/request", "daemon/store", "daemon/queue", "daemon/supervisor",
             "daemon/analyze"],

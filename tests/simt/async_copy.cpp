@@ -14,29 +14,29 @@ static void complete(const pending_copy &c) {
 
 void cp_async(void *to, const void *from, size_t bytes, size_t copied) {
   if ((uintptr_t)from % bytes) die("cp.async: %p is not aligned to %zu bytes", from, bytes);
-  thread_state &t = self();
+  thread_state &t = running_thread();
   const pending_copy c = {to, from, bytes, copied, t.open_copy_group};
   if (random_below(2)) complete(c);
   else t.copies.push_back(c);
 }
 
-void cp_async_commit_group() { self().open_copy_group++; }
+void cp_async_commit_group() { running_thread().open_copy_group++; }
 
 static void complete_groups_before(uint64_t end) {
-  thread_state &t = self();
-  size_t kept = 0;
+  thread_state &t = running_thread();
+  size_t remaining = 0;
   for (const pending_copy &c : t.copies)
     if (c.group < end) complete(c);
-    else t.copies[kept++] = c;
-  t.copies.resize(kept);
+    else t.copies[remaining++] = c;
+  t.copies.resize(remaining);
 }
 
 void cp_async_wait_group(size_t newest_groups) {
-  const uint64_t committed = self().open_copy_group;
+  const uint64_t committed = running_thread().open_copy_group;
   complete_groups_before(committed > newest_groups ? committed - newest_groups : 0);
 }
 
-void cp_async_wait_all() { complete_groups_before(self().open_copy_group + 1); }
+void cp_async_wait_all() { complete_groups_before(running_thread().open_copy_group + 1); }
 
 /* --- mbarriers --------------------------------------------------------------------------------------------------------- */
 
@@ -91,11 +91,11 @@ bool mbarrier_test_wait(uint32_t address, uint32_t parity) {
   yield_point();
   mbarrier &barrier = mbarrier_at(address);
   std::vector<pending_store> &stores = block_of_address(address).pending_stores;
-  size_t kept = 0;
+  size_t remaining = 0;
   for (size_t i = 0; i < stores.size(); i++)
     if (stores[i].barrier == &barrier && random_below(4)) complete(stores[i]);
-    else stores[kept++] = stores[i];
-  stores.resize(kept);
+    else stores[remaining++] = stores[i];
+  stores.resize(remaining);
   return barrier.parity != (parity & 1);
 }
 

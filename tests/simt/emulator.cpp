@@ -50,12 +50,12 @@ void die(const char *format, ...) {
   abort();
 }
 
-thread_state &self() {
+thread_state &running_thread() {
   if (!emulator.running) die("device code outside of a kernel");
   return *emulator.running;
 }
 
-uint32_t lane() { return self().lane; }
+uint32_t lane() { return running_thread().lane; }
 
 /* --- the lifetime of blocks -------------------------------------------------------------------------------------------- */
 
@@ -66,24 +66,24 @@ static void exit_block(block_state &b) {
 }
 
 void exit_thread() {
-  thread_state &t = self();
+  thread_state &t = running_thread();
   warp_state &w = *t.warp;
   cp_async_wait_all();
-  w.live &= ~(1u << t.lane);
-  w.ready &= ~(1u << t.lane);
+  w.live_lanes &= ~(1u << t.lane);
+  w.ready_lanes &= ~(1u << t.lane);
   t.waits_for = "(exited)";
-  emulator.yields = 0;
-  if (w.lanes_at_sync & w.live) try_sync_lanes(w, w.sync_mask[__builtin_ctz(w.lanes_at_sync & w.live)]);
+  emulator.yields_since_progress = 0;
+  if (w.lanes_at_sync & w.live_lanes) try_sync_lanes(w, w.sync_mask[__builtin_ctz(w.lanes_at_sync & w.live_lanes)]);
   if (--w.block->live_threads == 0) exit_block(*w.block);
 }
 
-static uint3 index_in(uint32_t i, dim3 extent) { return {i % extent.x, i / extent.x % extent.y, i / extent.x / extent.y}; }
-static uint32_t count(dim3 extent) { return extent.x * extent.y * extent.z; }
+static uint3 index_3d(uint32_t i, dim3 extent) { return {i % extent.x, i / extent.x % extent.y, i / extent.x / extent.y}; }
+static uint32_t volume(dim3 extent) { return extent.x * extent.y * extent.z; }
 
 static void start_block(cluster_state &c, uint32_t rank, uint3 index) {
   c.blocks.push_back(std::make_unique<block_state>());
   block_state &b = *c.blocks.back();
-  const uint32_t threads = count(emulator.config->block);
+  const uint32_t threads = volume(emulator.config->block);
   b.cluster = &c;
   b.rank = rank;
   b.index = index;
@@ -96,9 +96,9 @@ static void start_block(cluster_state &c, uint32_t rank, uint3 index) {
     t.warp = &b.warps[i / WARP];
     t.warp->block = &b;
     t.warp->lanes[i % WARP] = &t;
-    t.warp->live |= 1u << i % WARP;
+    t.warp->live_lanes |= 1u << i % WARP;
     t.lane = i % WARP;
-    t.index = index_in(i, emulator.config->block);
+    t.index = index_3d(i, emulator.config->block);
     create_fiber(t);
     make_ready(t);
   }
@@ -110,8 +110,8 @@ static void start_cluster(uint32_t index) {
   cluster_state &c = *emulator.resident.back();
   const uint32_t blocks = emulator.config->cluster.x;
   c.live_blocks = blocks;
-  c.threads = blocks * count(emulator.config->block);
-  for (uint32_t rank = 0; rank < blocks; rank++) start_block(c, rank, index_in(index * blocks + rank, emulator.config->grid));
+  c.threads = blocks * volume(emulator.config->block);
+  for (uint32_t rank = 0; rank < blocks; rank++) start_block(c, rank, index_3d(index * blocks + rank, emulator.config->grid));
 }
 
 static void free_finished_clusters() {
@@ -148,9 +148,9 @@ static void free_finished_clusters() {
 
 /* Resumes every ready lane up to `rounds` times, in a new random order each time, until a lane yields. */
 static void run_warp(warp_state &w, uint32_t rounds) {
-  emulator.yielded = false;
-  while (w.ready && rounds-- && !emulator.yielded) {
-    const uint32_t ready = w.ready, first = random_below(WARP), stride = random_below(WARP) | 1;
+  emulator.has_yielded = false;
+  while (w.ready_lanes && rounds-- && !emulator.has_yielded) {
+    const uint32_t ready = w.ready_lanes, first = random_below(WARP), stride = random_below(WARP) | 1;
     for (uint32_t i = 0; i < WARP; i++) {
       const uint32_t lane = (first + i * stride) % WARP;
       if (ready >> lane & 1) resume(*w.lanes[lane]);
@@ -173,7 +173,7 @@ static void run_random_warp() {
   const size_t index = random_below((uint32_t)emulator.ready_warps.size());
   warp_state &w = *emulator.ready_warps[index];
   run_warp(w, rounds[random_below(4)]);
-  if (w.ready) return;
+  if (w.ready_lanes) return;
   w.queued = false;
   emulator.ready_warps[index] = emulator.ready_warps.back();
   emulator.ready_warps.pop_back();
@@ -185,13 +185,14 @@ static void run_grid(uint32_t clusters) {
   size_t resident_limit = emulator.config->cooperative ? clusters : 1 + random_below(MAX_RESIDENT);
   while (!not_started.empty() || !emulator.resident.empty()) {
     /* The resident threads may be spinning until other blocks have started. */
-    if (emulator.yields > YIELDS_BEFORE_NEXT_CLUSTER && !not_started.empty()) resident_limit++, emulator.yields = 0;
+    if (emulator.yields_since_progress > YIELDS_BEFORE_NEXT_CLUSTER && !not_started.empty())
+      resident_limit++, emulator.yields_since_progress = 0;
     while (!not_started.empty() && emulator.resident.size() < resident_limit) {
       start_cluster(not_started.back());
       not_started.pop_back();
     }
     if (emulator.ready_warps.empty()) report_deadlock("deadlock");
-    if (emulator.yields > LIVELOCK_YIELDS) report_deadlock("livelock");
+    if (emulator.yields_since_progress > LIVELOCK_YIELDS) report_deadlock("livelock");
     run_random_warp();
     free_finished_clusters();
   }
@@ -206,7 +207,7 @@ kernel_attributes &attributes_of(const void *kernel) {
 
 cudaError_t launch(const launch_config &config, const void *kernel, const std::function<void()> &body) {
   if (emulator.running) die("a launch from a kernel");
-  if (count(config.grid) == 0 || count(config.block) == 0 || count(config.block) > MAX_THREADS || config.cluster.y != 1 ||
+  if (volume(config.grid) == 0 || volume(config.block) == 0 || volume(config.block) > MAX_THREADS || config.cluster.y != 1 ||
       config.cluster.z != 1 || config.grid.x % config.cluster.x)
     return cudaErrorInvalidConfiguration;
   if (config.cluster.x > attributes_of(kernel).max_cluster) return cudaErrorInvalidClusterSize;
@@ -214,10 +215,10 @@ cudaError_t launch(const launch_config &config, const void *kernel, const std::f
   emulator.config = &config;
   emulator.body = &body;
   reset_shared_layout(config.dynamic_bytes);
-  emulator.yields = 0;
+  emulator.yields_since_progress = 0;
   blockDim = config.block;
   gridDim = config.grid;
-  run_grid(count(config.grid) / config.cluster.x);
+  run_grid(volume(config.grid) / config.cluster.x);
   return cudaSuccess;
 }
 

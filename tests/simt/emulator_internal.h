@@ -49,8 +49,8 @@ struct block_state;
 struct warp_state {
   block_state *block = NULL;
   thread_state *lanes[WARP] = {};
-  uint32_t live = 0, ready = 0, lanes_at_sync = 0; /* masks of lanes */
-  bool queued = false;                             /* in emulator.ready_warps */
+  uint32_t live_lanes = 0, ready_lanes = 0, lanes_at_sync = 0; /* masks of lanes */
+  bool queued = false;                                         /* in emulator.ready_warps */
   /* The arguments that each lane in lanes_at_sync passed to sync_lanes. */
   const char *name[WARP] = {};
   uint32_t sync_mask[WARP] = {};
@@ -90,13 +90,13 @@ extern struct emulator_state {
   const std::function<void()> *body = NULL;
   std::vector<std::unique_ptr<cluster_state>> resident;
   std::vector<warp_state *> ready_warps; /* warps that have a ready lane */
-  uint64_t yields = 0;                   /* since the last progress: a thread exited or a block's barrier completed */
-  bool yielded = false;                  /* by the warp that runs */
+  uint64_t yields_since_progress = 0;    /* progress: a thread exited or a block's barrier completed */
+  bool has_yielded = false;              /* the running warp */
   thread_state *running = NULL;
 } emulator;
 
 uint32_t random_below(uint32_t limit);
-thread_state &self(); /* the running thread; dies where none runs */
+thread_state &running_thread(); /* the running thread; dies where none runs */
 
 void create_fiber(thread_state &t);
 void resume(thread_state &t); /* returns when it calls suspend */

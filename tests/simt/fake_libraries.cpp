@@ -63,7 +63,7 @@ static std::vector<double> load_rows(const void *operand, int64_t first, int64_t
 
 int rl_gemm_enqueue(rl_gemm *gemm, rl_stream, rl_error *) {
   const rl_gemm_shape &s = gemm->shape;
-  for (int64_t p = 0; p < s.batch; p++) {
+  for (int64_t p = 0; p < s.batch_count; p++) {
     const std::vector<double> a = load_rows(gemm->a, p * s.stride_a, s.m, s.k, s.transpose_a ? s.lda : 1,
                                             s.transpose_a ? 1 : s.lda, s.input),
                               b = load_rows(gemm->b, p * s.stride_b, s.n, s.k, s.transpose_b ? 1 : s.ldb,
@@ -153,8 +153,8 @@ const rl_dnn_choice *rl_dnn_chosen(const rl_dnn *) {
 
 /* --- choices ----------------------------------------------------------------------------------------------------------- */
 
-int rl_tune_time(int (*enqueue)(void *arg, rl_stream stream, rl_error *err), void *arg, rl_stream stream, double *us,
-                 rl_error *err) {
+int rl_tune_measure_us(int (*enqueue)(void *arg, rl_stream stream, rl_error *err), void *arg, rl_stream stream, double *us,
+                       rl_error *err) {
   *us = 1;
   return enqueue(arg, stream, err);
 }
@@ -165,7 +165,7 @@ int rl_tune_fill_noise(void *memory, size_t count, size_t value_bytes, rl_stream
   return 0;
 }
 
-int rl_tune_set_choices_scope(const rl_device *, rl_error *) {
-  rl_choices_set_scope("simt");
+int rl_tune_set_cache_key_prefix(const rl_device *, rl_error *) {
+  rl_tuning_cache_set_key_prefix("simt");
   return 0;
 }

@@ -24,7 +24,7 @@ static struct { /* the stack of the caller of launch() */
 } scheduler_stack;
 
 void suspend(bool exits) {
-  thread_state &t = self();
+  thread_state &t = running_thread();
   SIMT_ASAN(__sanitizer_start_switch_fiber(exits ? NULL : &t.fake_stack, scheduler_stack.bottom, scheduler_stack.size));
   simt_switch(&t.stack_pointer, scheduler_stack.pointer);
   SIMT_ASAN(__sanitizer_finish_switch_fiber(t.fake_stack, NULL, NULL));
@@ -44,7 +44,7 @@ void resume(thread_state &t) {
 static void run_thread() {
   SIMT_ASAN(__sanitizer_finish_switch_fiber(NULL, &scheduler_stack.bottom, &scheduler_stack.size));
   (*emulator.body)();
-  if (*(size_t *)self().stack != CANARY) die("a stack of %zu bytes is too small", (size_t)STACK_BYTES);
+  if (*(size_t *)running_thread().stack != CANARY) die("a stack of %zu bytes is too small", (size_t)STACK_BYTES);
   exit_thread();
   suspend(true);
 }

@@ -54,7 +54,7 @@ static size_t align_exactly(size_t offset, size_t alignment) {
 
 void *shared_variable(const void *key, size_t bytes, size_t alignment) {
   enum { GAP_BYTES = 64 };
-  block_state &b = *self().warp->block;
+  block_state &b = *running_thread().warp->block;
   for (size_t i = 1; i < variables.size(); i++)
     if (variables[i].key == key) return memory_of(b, i);
   const size_t offset = align_exactly(static_end + GAP_BYTES, alignment);
@@ -69,20 +69,20 @@ void *shared_variable(const void *key, size_t bytes, size_t alignment) {
 void *dynamic_shared_memory(size_t alignment) {
   variable &dynamic = variables[0];
   if (dynamic.offset == 0) dynamic.offset = align_exactly(DYNAMIC_OFFSET + 1, alignment);
-  return memory_of(*self().warp->block, 0);
+  return memory_of(*running_thread().warp->block, 0);
 }
 
 /* The bits of an address above the offset: 0 for the calling block, rank + 1 for a block of the cluster. */
 enum : uint32_t { RANK_SHIFT = 24 };
 
 block_state &block_of_address(uint32_t address) {
-  block_state &own = *self().warp->block;
+  block_state &own = *running_thread().warp->block;
   const uint32_t rank = address >> RANK_SHIFT;
   return rank ? *own.cluster->blocks[rank - 1] : own;
 }
 
 uint32_t shared_address(const void *pointer) {
-  const unsigned char *shared = self().warp->block->shared, *byte = (const unsigned char *)pointer;
+  const unsigned char *shared = running_thread().warp->block->shared, *byte = (const unsigned char *)pointer;
   if (byte < shared || byte >= shared + ARENA_BYTES) die("%p is no address of shared memory", pointer);
   return (uint32_t)(byte - shared);
 }
@@ -101,7 +101,7 @@ void *shared_pointer(uint32_t address, size_t bytes) {
   die("%zu bytes at shared address %#zx are out of bounds", bytes, offset);
 }
 
-uint32_t cluster_rank() { return self().warp->block->rank; }
-uint32_t cluster_blocks() { return (uint32_t)self().warp->block->cluster->blocks.size(); }
+uint32_t cluster_rank() { return running_thread().warp->block->rank; }
+uint32_t cluster_blocks() { return (uint32_t)running_thread().warp->block->cluster->blocks.size(); }
 
 }  // namespace simt

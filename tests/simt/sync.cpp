@@ -6,7 +6,7 @@ namespace simt {
 void make_ready(thread_state &t) {
   warp_state &w = *t.warp;
   t.waits_for = NULL;
-  w.ready |= 1u << t.lane;
+  w.ready_lanes |= 1u << t.lane;
   if (!w.queued) emulator.ready_warps.push_back(&w);
   w.queued = true;
 }
@@ -17,20 +17,20 @@ static void make_all_ready(std::vector<thread_state *> &waiting) {
 }
 
 static void wait_at(const char *name) {
-  thread_state &t = self();
+  thread_state &t = running_thread();
   t.waits_for = name;
-  t.warp->ready &= ~(1u << t.lane);
+  t.warp->ready_lanes &= ~(1u << t.lane);
   suspend();
 }
 
 void yield_point() {
-  emulator.yielded = true;
-  emulator.yields++;
+  emulator.has_yielded = true;
+  emulator.yields_since_progress++;
   suspend();
 }
 
 void try_sync_lanes(warp_state &w, uint32_t mask) {
-  const uint32_t expected = mask & w.live;
+  const uint32_t expected = mask & w.live_lanes;
   if ((w.lanes_at_sync & expected) != expected) return;
   if (w.require_all && expected != mask) die("%s: lanes %#x have exited", w.name[__builtin_ctz(expected)], mask & ~expected);
   const uint32_t first = (uint32_t)__builtin_ctz(expected);
@@ -49,7 +49,7 @@ void try_sync_lanes(warp_state &w, uint32_t mask) {
 }
 
 void sync_lanes(const char *name, uint32_t mask, void *operand, lane_operation perform, bool require_all) {
-  thread_state &t = self();
+  thread_state &t = running_thread();
   warp_state &w = *t.warp;
   if (!(mask >> t.lane & 1)) die("%s: the lane is not in its own mask %#x", name, mask);
   w.name[t.lane] = name;
@@ -63,7 +63,7 @@ void sync_lanes(const char *name, uint32_t mask, void *operand, lane_operation p
 }
 
 void block_barrier(const char *name, uint32_t id, uint32_t threads, bool waits) {
-  block_state &b = *self().warp->block;
+  block_state &b = *running_thread().warp->block;
   if (id >= NAMED_BARRIERS) die("%s: there is no barrier %u", name, id);
   named_barrier &barrier = b.barriers[id];
   if (threads % WARP) die("%s: %u threads are no whole warps", name, threads);
@@ -72,18 +72,18 @@ void block_barrier(const char *name, uint32_t id, uint32_t threads, bool waits) 
   if (barrier.expected != threads) die("%s: barrier %u for %u threads, and for %u", name, id, threads, barrier.expected);
   if (++barrier.arrived == threads) {
     barrier.arrived = 0;
-    emulator.yields = 0;
+    emulator.yields_since_progress = 0;
     make_all_ready(barrier.waiting);
     if (waits) yield_point();
   } else if (waits) {
-    barrier.waiting.push_back(&self());
+    barrier.waiting.push_back(&running_thread());
     wait_at(name);
   }
 }
 
 void cluster_arrive() {
-  cluster_state &c = *self().warp->block->cluster;
-  self().cluster_phase = c.phase;
+  cluster_state &c = *running_thread().warp->block->cluster;
+  running_thread().cluster_phase = c.phase;
   if (++c.arrived < c.threads) return;
   c.arrived = 0;
   c.phase++;
@@ -91,9 +91,9 @@ void cluster_arrive() {
 }
 
 void cluster_wait() {
-  cluster_state &c = *self().warp->block->cluster;
-  if (c.phase != self().cluster_phase) return yield_point();
-  c.waiting.push_back(&self());
+  cluster_state &c = *running_thread().warp->block->cluster;
+  if (c.phase != running_thread().cluster_phase) return yield_point();
+  c.waiting.push_back(&running_thread());
   wait_at("the cluster's barrier");
 }
 

@@ -1,4 +1,4 @@
-/* The hand-written kernel families in every type and variant, over the awkward shapes that are small enough for the emulator. */
+/* The hand-written kernel operators in every type and variant, over the awkward shapes that are small enough for the emulator. */
 #include <float.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -6,28 +6,28 @@
 #include "tests/unit/kernel_cases.h"
 
 static rl_device *device;
-static char **families;
+static char **operators;
 
-static void results_of_every_family_type_and_variant_match(void **state) {
+static void results_of_every_operator_type_and_variant_match(void **state) {
   (void)state;
   max_case_bytes = 985000; /* includes cluster_per_row for every type, with more rows than both clusters have stages for */
-  check_families(device, families);
-  assert_int_equal(device->memory.total_bytes, 0);
+  check_operators(device, operators);
+  assert_int_equal(device->memory_usage.total_bytes, 0);
 }
 
 /* --- cluster_per_row -------------------------------------------------------------------------------------------------------- */
 
-static bool is_selected(const rl_kernel_family *family) {
-  bool selected = *families == NULL;
-  for (char **name = families; *name; name++) selected |= strcmp(*name, family->workload.name) == 0;
+static bool is_selected(const rl_kernel_operator *op) {
+  bool selected = *operators == NULL;
+  for (char **name = operators; *name; name++) selected |= strcmp(*name, op->workload.name) == 0;
   return selected;
 }
 
 static void check_launches(const char *shape, int launches) {
-  static const rl_kernel_family *const row_families[] = {&rl_kernel_softmax, &rl_kernel_rmsnorm, &rl_kernel_layernorm};
-  for (size_t i = 0; i < sizeof row_families / sizeof *row_families; i++) {
-    if (!is_selected(row_families[i])) continue;
-    rl_kernel_params params = kernel_params(row_families[i], RL_DTYPE_FP32, "vector", shape);
+  static const rl_kernel_operator *const row_operators[] = {&rl_kernel_softmax, &rl_kernel_rmsnorm, &rl_kernel_layernorm};
+  for (size_t i = 0; i < sizeof row_operators / sizeof *row_operators; i++) {
+    if (!is_selected(row_operators[i])) continue;
+    rl_kernel_params params = kernel_params(row_operators[i], RL_DTYPE_FP32, "vector", shape);
     rl_kernel_instance *kernel = open_kernel(device, &params);
     for (int launch = 0; launch < launches; launch++) assert_correct(kernel);
     close_kernel(kernel);
@@ -113,10 +113,10 @@ static void rows_too_long_for_a_cluster_are_streamed(void **state) {
 int main(int count, char **arguments) {
   (void)count;
   rl_error err = {0};
-  families = arguments + 1;
+  operators = arguments + 1;
   device = rl_device_open(0, &err);
   if (!device) return fprintf(stderr, "%s\n", err.message), 1;
-  const struct CMUnitTest tests[] = {cmocka_unit_test(results_of_every_family_type_and_variant_match),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(results_of_every_operator_type_and_variant_match),
                                      cmocka_unit_test(launches_do_not_affect_the_next),
                                      cmocka_unit_test(blocks_may_have_very_different_parts_of_a_row),
                                      cmocka_unit_test(rows_too_long_for_a_cluster_are_streamed)};

@@ -21,7 +21,7 @@ static inline void write_idx(const char *folder, const char *name, uint32_t coun
                               0, 0, 28};
   snprintf(path, sizeof path, "%s/%s-idx%d-ubyte", folder, name, dimensions);
   FILE *file = fopen(path, "wb");
-  size_t header_size = dimensions == 3 ? 16 : 8, size = (size_t)count * (dimensions == 3 ? RL_PIXELS : 1);
+  size_t header_size = dimensions == 3 ? 16 : 8, size = (size_t)count * (dimensions == 3 ? RL_IMAGE_PIXELS : 1);
   assert_true(file != NULL && fwrite(header, 1, header_size, file) == header_size && fwrite(items, 1, size, file) == size);
   assert_int_equal(fclose(file), 0);
 }

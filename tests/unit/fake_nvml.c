@@ -71,9 +71,9 @@ int nvmlDeviceGetMemoryAffinity(void *device, unsigned words, unsigned long *set
 int nvmlDeviceGetFieldValues(void *device, int count, field_value *values) {
   (void)device;
   for (int i = 0; i < count; i++) {
-    bool links = values[i].field == FIELD_NVLINK_COUNT, speed = values[i].field == FIELD_NVLINK_SPEED_MBPS;
-    values[i].result = links ? fake_nvml.count_result : speed ? OK : NOT_SUPPORTED;
-    values[i].value.number = links ? fake_nvml.link_count : SPEED_MBPS;
+    bool is_link_count = values[i].field == FIELD_NVLINK_COUNT, is_speed = values[i].field == FIELD_NVLINK_SPEED_MBPS;
+    values[i].result = is_link_count ? fake_nvml.count_result : is_speed ? OK : NOT_SUPPORTED;
+    values[i].value.number = is_link_count ? fake_nvml.link_count : SPEED_MBPS;
   }
   return OK;
 }
@@ -86,10 +86,10 @@ int nvmlDeviceGetNvLinkState(void *device, unsigned link, unsigned *active) {
 }
 
 /* Only capability 0, peer access, is supported. */
-int nvmlDeviceGetNvLinkCapability(void *device, unsigned link, int capability, unsigned *can) {
+int nvmlDeviceGetNvLinkCapability(void *device, unsigned link, int capability, unsigned *capable) {
   (void)device;
   (void)link;
-  *can = capability == 0;
+  *capable = capability == 0;
   return OK;
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "wire/wire.h"
@@ -21,7 +22,7 @@ static void send_hello(const char *device, const char *role) {
                     .program = "fake",
                     .commit = "none",
                     .usable = !mode_is("unusable"),
-                    .facts = "{\"name\":\"fake\"}"};
+                    .properties = "{\"name\":\"fake\"}"};
   snprintf(hello.device, sizeof hello.device, "%s", mode_is("other-device") ? "gpu9" : device);
   snprintf(hello.role, sizeof hello.role, "%s", role);
   if (mode_is("unusable")) strcpy(hello.reason, "the device fell off the bus");
@@ -39,16 +40,35 @@ static int list(void) {
 }
 
 static void send_results(void) {
-  rl_records records = {.has_facts = true};
+  rl_records records = {.has_metadata = true};
   rl_epoch epoch = {.device_ms = 1, .host_ms = 1, .images = 64, .train_loss = NAN, .unavailable = "{\"train_loss\":\"fake\"}"};
-  strcpy(records.facts.engine, "fake");
-  snprintf(records.facts.commit, sizeof records.facts.commit, "mnist %s threads %s", setting("ROOFLINED_MNIST_DIR"),
+  strcpy(records.metadata.engine, "fake");
+  snprintf(records.metadata.commit, sizeof records.metadata.commit, "mnist %s threads %s", setting("ROOFLINED_MNIST_DIR"),
            setting("ROOFLINED_THREADS"));
   rl_records_add(&records, RL_RECORD_EPOCH, &epoch, 1, &err);
-  if (mode_is("twice")) rl_records_add(&records, RL_RECORD_EPOCH, &epoch, 1, &err);
+  if (mode_is("same-epoch-twice")) rl_records_add(&records, RL_RECORD_EPOCH, &epoch, 1, &err);
   rl_records_send(OUT, &records, &err);
   rl_frame_write(OUT, RL_FRAME_DONE, NULL, 0, &err);
   rl_records_clear(&records);
+}
+
+/* Sends FAKE_ROWS activity rows in frames of ROWS_IN_FRAME. Dies before frame `last`; -1: never. */
+static void send_rows(int64_t last, int64_t pause_ns) {
+  enum { ROWS_IN_FRAME = 5000 };
+  static rl_activity_row rows[ROWS_IN_FRAME];
+  rl_run_metadata metadata = {.engine = "fake"};
+  int64_t total = strtoll(setting("FAKE_ROWS"), NULL, 10);
+  rl_message_write(OUT, RL_FRAME_METADATA, rl_run_metadata_fields, &metadata, &err);
+  rl_frame_write(OUT, RL_FRAME_NAME, "span", 4, &err);
+  for (int64_t sent = 0; sent < total; sent += ROWS_IN_FRAME) {
+    if (sent / ROWS_IN_FRAME == last) raise(SIGKILL);
+    nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
+    int64_t count = total - sent < ROWS_IN_FRAME ? total - sent : ROWS_IN_FRAME;
+    for (int64_t i = 0; i < count; i++)
+      rows[i] = (rl_activity_row){.kind = RL_ACTIVITY_CPU_SPAN, .start_ns = 10 * (sent + i), .end_ns = 10 * (sent + i) + 5};
+    if (rl_frame_write(OUT, RL_FRAME_ROWS, rows, (size_t)count * sizeof *rows, &err) < 0) exit(0);
+  }
+  rl_frame_write(OUT, RL_FRAME_DONE, NULL, 0, &err);
 }
 
 /* Returns whether FAKE_STARTS has only the line of this process. */
@@ -68,20 +88,25 @@ static void wait_for_cancel(rl_frame_reader *reader) {
 
 static void serve(rl_frame_reader *reader) {
   rl_failure failure = {.domain = "cuda", .code = 700, .message = "an illegal memory access"};
-  rl_run_facts facts = {.engine = "fake"};
+  rl_run_metadata metadata = {.engine = "fake"};
   rl_progress progress = {.pass = "timing", .phase = "epoch", .train_loss = NAN};
   rl_activity_row row = {.name = 3};
   char log_text[9000];
   memset(log_text, 'a', sizeof log_text);
   if (mode_is("crash") || (mode_is("crash-once") && is_first_start())) raise(SIGKILL);
   if (mode_is("exit")) exit(3);
-  if (mode_is("print")) printf("hello from a kernel\n"), fflush(stdout);
+  if (mode_is("prints-to-stdout")) printf("hello from a kernel\n"), fflush(stdout);
   if (mode_is("done-first")) rl_frame_write(OUT, RL_FRAME_DONE, NULL, 0, &err);
   if (mode_is("cancelled-unasked")) rl_frame_write(OUT, RL_FRAME_CANCELLED, NULL, 0, &err);
   if (mode_is("hello-again")) send_hello("cpu", "any");
-  if (mode_is("half")) exit(write(OUT, "RLFW\3", 5) != 5);
+  if (mode_is("hangs")) {
+    rl_heartbeat heartbeat = {.stage = "open", .idle_ms = 901000, .limit_ms = 900000};
+    rl_message_write(OUT, RL_FRAME_HEARTBEAT, rl_heartbeat_fields, &heartbeat, &err);
+    for (;;) pause();
+  }
+  if (mode_is("half-frame")) exit(write(OUT, "RLFW\3", 5) != 5);
   if (mode_is("bad-row")) {
-    rl_message_write(OUT, RL_FRAME_FACTS, rl_run_facts_fields, &facts, &err);
+    rl_message_write(OUT, RL_FRAME_METADATA, rl_run_metadata_fields, &metadata, &err);
     rl_frame_write(OUT, RL_FRAME_ROWS, &row, sizeof row, &err);
   }
   if (mode_is("fail")) rl_message_write(OUT, RL_FRAME_FAILED, rl_failure_fields, &failure, &err);
@@ -89,12 +114,16 @@ static void serve(rl_frame_reader *reader) {
   while (mode_is("flood")) {
     if (rl_message_write(OUT, RL_FRAME_PROGRESS, rl_progress_fields, &progress, &err) < 0) exit(0);
   }
-  while (mode_is("babble")) {
+  while (mode_is("endless-log")) {
     if (rl_frame_write(OUT, RL_FRAME_LOG, log_text, sizeof log_text, &err) < 0) exit(0);
   }
-  while (mode_is("deaf")) pause();
+  while (mode_is("ignores-cancel")) pause();
+  if (mode_is("rows")) send_rows(-1, 0);
+  if (mode_is("rows-slowly")) send_rows(-1, 50000000);
+  if (mode_is("rows-crash-once")) send_rows(is_first_start() ? 12 : -1, 0);
   if (mode_is("slow")) wait_for_cancel(reader);
-  if (mode_is("") || mode_is("crash-once") || mode_is("chatter") || mode_is("twice") || mode_is("keeps")) send_results();
+  if (mode_is("") || mode_is("crash-once") || mode_is("chatter") || mode_is("same-epoch-twice") || mode_is("keeps-device"))
+    send_results();
   if (mode_is("chatter")) rl_frame_write(OUT, RL_FRAME_DONE, NULL, 0, &err);
 }
 
@@ -107,7 +136,7 @@ static void append_process_id(const char *file_setting) {
 
 static void release(void) {
   append_process_id("FAKE_RELEASES");
-  if (!mode_is("keeps")) rl_frame_write(OUT, RL_FRAME_RELEASED, NULL, 0, &err);
+  if (!mode_is("keeps-device")) rl_frame_write(OUT, RL_FRAME_RELEASED, NULL, 0, &err);
 }
 
 int main(int argc, char **argv) {

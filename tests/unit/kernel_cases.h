@@ -1,4 +1,4 @@
-/* Checks every family, type and variant on shapes that are not multiples of vectors, warps and tiles, with the engines that the
+/* Checks every operator, type and variant on shapes that are not multiples of vectors, warps and tiles, with the engines that the
  * test program links. */
 #ifndef RL_TESTS_KERNEL_CASES_H
 #define RL_TESTS_KERNEL_CASES_H
@@ -15,9 +15,9 @@
 
 #include "kernel/instance.h"
 
-static inline rl_kernel_params kernel_params(const rl_kernel_family *family, int dtype, const char *variant, const char *shape) {
+static inline rl_kernel_params kernel_params(const rl_kernel_operator *op, int dtype, const char *variant, const char *shape) {
   rl_kernel_params params;
-  family->workload.defaults(&params);
+  op->workload.defaults(&params);
   params.dtype = dtype;
   params.samples = 3;
   params.seed = 11;
@@ -29,7 +29,7 @@ static inline rl_kernel_params kernel_params(const rl_kernel_family *family, int
 /* Returns NULL with err when no engine of the device supports the parameters. */
 static inline rl_kernel_instance *try_open_kernel(rl_device *target, const rl_kernel_params *params, rl_error *err) {
   rl_instance *instance = NULL;
-  const rl_engine *engine = rl_engine_find(params->family->workload.name, "auto", params, err);
+  const rl_engine *engine = rl_engine_find(params->op->workload.name, "auto", params, err);
   if (!engine || engine->open(target, params, &instance, err) < 0) return NULL;
   return (rl_kernel_instance *)instance;
 }
@@ -37,7 +37,7 @@ static inline rl_kernel_instance *try_open_kernel(rl_device *target, const rl_ke
 static inline rl_kernel_instance *open_kernel(rl_device *target, const rl_kernel_params *params) {
   rl_error err = {0};
   rl_kernel_instance *kernel = try_open_kernel(target, params, &err);
-  if (!kernel) fail_msg("%s %s %s: %s", params->family->workload.name, rl_dtype_names[params->dtype], params->shape, err.message);
+  if (!kernel) fail_msg("%s %s %s: %s", params->op->workload.name, rl_dtype_names[params->dtype], params->shape, err.message);
   return kernel;
 }
 
@@ -50,12 +50,12 @@ static inline double assert_correct(rl_kernel_instance *kernel) {
   const rl_kernel_params *params = &kernel->params;
   int rc = kernel->base.ops->check(&kernel->base, &check, &err);
   if (rc < 0 || !(check.relative_error <= check.tolerance))
-    fail_msg("%s %s %s %s seed %lld: error %g, limit %g %s", params->family->workload.name, rl_dtype_names[params->dtype],
+    fail_msg("%s %s %s %s seed %lld: error %g, limit %g %s", params->op->workload.name, rl_dtype_names[params->dtype],
              params->variant, params->shape, (long long)params->seed, check.relative_error, check.tolerance, err.message);
   return check.relative_error;
 }
 
-/* Shapes by the names of a family's first sizes, NULL-terminated. */
+/* Shapes by the names of an operator's first sizes, NULL-terminated. */
 #define LINE(N) "{\"n\":" #N "}"
 #define TABLE(R, C) "{\"rows\":" #R ",\"columns\":" #C "}"
 #define ROPE(T, H, S) "{\"tokens\":" #T ",\"heads\":" #H ",\"head_size\":" #S "}"
@@ -65,7 +65,7 @@ static inline double assert_correct(rl_kernel_instance *kernel) {
 #define CONV(N, H, W, C, K, R, S, P)                                                                            \
   "{\"images\":" #N ",\"height\":" #H ",\"width\":" #W ",\"channels\":" #C ",\"filters\":" #K ",\"kernel\":" #R \
   ",\"stride\":" #S ",\"padding\":" #P "}"
-static const char *const *awkward_shapes(const rl_kernel_family *family) {
+static const char *const *awkward_shapes(const rl_kernel_operator *op) {
   static const struct {
     const char *first, *second;
     const char *shapes[26];
@@ -93,11 +93,11 @@ static const char *const *awkward_shapes(const rl_kernel_family *family) {
        "frequencies",
        {"{\"samples\":8,\"frequencies\":1}", "{\"samples\":9,\"frequencies\":70001}", "{\"samples\":114,\"frequencies\":4099}",
         "{\"samples\":131,\"frequencies\":2}", "{\"samples\":1000,\"frequencies\":1003}"}}};
-  const rl_field *fields = family->shape_fields;
+  const rl_field *fields = op->shape_fields;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     if (strcmp(cases[i].first, fields[0].name) == 0 && (!cases[i].second || strcmp(cases[i].second, fields[1].name) == 0))
       return cases[i].shapes;
-  fail_msg("there are no test shapes for %s", family->workload.name);
+  fail_msg("there are no test shapes for %s", op->workload.name);
   return NULL;
 }
 #undef LINE
@@ -111,11 +111,11 @@ static const char *const *awkward_shapes(const rl_kernel_family *family) {
 static inline void check_unless_unsupported(rl_device *target, const rl_kernel_params *params) {
   rl_error err = {0};
   rl_kernel_instance *kernel = try_open_kernel(target, params, &err);
-  if (!kernel && (target->kind == RL_DEVICE_CPU || err.domain != RL_INPUT || !err.pointer[0]))
-    fail_msg("%s %s %s: %s", params->family->workload.name, rl_dtype_names[params->dtype], params->shape, err.message);
+  if (!kernel && (target->kind == RL_DEVICE_CPU || err.domain != RL_INPUT || !err.json_pointer[0]))
+    fail_msg("%s %s %s: %s", params->op->workload.name, rl_dtype_names[params->dtype], params->shape, err.message);
   if (!kernel) {
-    print_message("refused: %s %s %s: %s %s\n", params->family->workload.name, rl_dtype_names[params->dtype], params->shape,
-                  err.pointer, err.message);
+    print_message("refused: %s %s %s: %s %s\n", params->op->workload.name, rl_dtype_names[params->dtype], params->shape,
+                  err.json_pointer, err.message);
     return;
   }
   assert_correct(kernel);
@@ -124,29 +124,29 @@ static inline void check_unless_unsupported(rl_device *target, const rl_kernel_p
 
 static double max_case_bytes = INFINITY; /* cases that move more bytes are skipped */
 
-static inline void check_family(rl_device *target, const rl_kernel_family *family, int64_t seed) {
-  for (int dtype = 0; dtype < RL_DTYPES; dtype++)
-    for (const char *const *variant = family->variants; *variant && family->dtypes & 1u << dtype; variant++) {
-      if (target->kind == RL_DEVICE_CPU && rl_kernel_cpu_variant_check(family, *variant, NULL) < 0) continue;
-      for (const char *const *shape = awkward_shapes(family); *shape; shape++) {
-        rl_kernel_params params = kernel_params(family, dtype, *variant, *shape);
+static inline void check_operator(rl_device *target, const rl_kernel_operator *op, int64_t seed) {
+  for (int dtype = 0; dtype < RL_DTYPE_COUNT; dtype++)
+    for (const char *const *variant = op->variants; *variant && op->dtypes & 1u << dtype; variant++) {
+      if (target->kind == RL_DEVICE_CPU && rl_kernel_cpu_variant_check(op, *variant, NULL) < 0) continue;
+      for (const char *const *shape = awkward_shapes(op); *shape; shape++) {
+        rl_kernel_params params = kernel_params(op, dtype, *variant, *shape);
         params.seed = seed;
-        if (family->workload.cost(&params).bytes > max_case_bytes) continue;
+        if (op->workload.cost(&params).bytes > max_case_bytes) continue;
         check_unless_unsupported(target, &params);
         if (target->kind == RL_DEVICE_CUDA && strcmp(*variant, "searched") == 0) break; /* a search takes seconds */
       }
     }
 }
 
-/* Checks the families named in `names` (NULL-terminated; empty: all). Inputs have a new seed in each run, which failure messages
+/* Checks the operators named in `names` (NULL-terminated; empty: all). Inputs have a new seed in each run, which failure messages
  * show. */
-static inline void check_families(rl_device *target, char **names) {
+static inline void check_operators(rl_device *target, char **names) {
   struct timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
-  for (const rl_kernel_family *const *family = rl_kernel_families; *family; family++) {
+  for (const rl_kernel_operator *const *op = rl_kernel_operators; *op; op++) {
     bool wanted = *names == NULL;
-    for (char **name = names; *name; name++) wanted |= strcmp(*name, (*family)->workload.name) == 0;
-    if (wanted) check_family(target, *family, now.tv_sec * 1000 + now.tv_nsec / 1000000);
+    for (char **name = names; *name; name++) wanted |= strcmp(*name, (*op)->workload.name) == 0;
+    if (wanted) check_operator(target, *op, now.tv_sec * 1000 + now.tv_nsec / 1000000);
   }
 }
 

@@ -50,8 +50,8 @@ typedef struct fixture {
   rl_store *store;
 } fixture;
 
-static inline int remove_entry(const char *path, const struct stat *facts, int type, struct FTW *position) {
-  (void)facts, (void)type, (void)position;
+static inline int remove_entry(const char *path, const struct stat *status, int type, struct FTW *position) {
+  (void)status, (void)type, (void)position;
   return remove(path);
 }
 
@@ -157,20 +157,20 @@ static inline void add_measurement(pass_records *made, const char *name, double 
   snprintf(measurement->reason, sizeof measurement->reason, "%s", reason);
 }
 
-static inline void add_facts(pass_records *made) {
-  made->records.has_facts = true;
-  made->records.facts = (rl_run_facts){.deterministic = true,
-                                       .images_per_epoch = 60000,
-                                       .steps_per_epoch = 938,
-                                       .parameters = 315146,
-                                       .floor_operations = 1e9,
-                                       .floor_bytes = 1e8,
-                                       .floor_written_bytes = 1e7,
-                                       .floor_precision = "fp32"};
-  strcpy(made->records.facts.engine, "blas");
-  strcpy(made->records.facts.dataset, "mnist");
-  strcpy(made->records.facts.device_facts, TEST_CPU);
-  strcpy(made->records.facts.commit, "0123456789ab");
+static inline void add_metadata(pass_records *made) {
+  made->records.has_metadata = true;
+  made->records.metadata = (rl_run_metadata){.deterministic = true,
+                                             .images_per_epoch = 60000,
+                                             .steps_per_epoch = 938,
+                                             .parameters = 315146,
+                                             .floor_operations = 1e9,
+                                             .floor_bytes = 1e8,
+                                             .floor_written_bytes = 1e7,
+                                             .floor_precision = "fp32"};
+  strcpy(made->records.metadata.engine, "blas");
+  strcpy(made->records.metadata.dataset, "mnist");
+  strcpy(made->records.metadata.device_properties, TEST_CPU);
+  strcpy(made->records.metadata.commit, "0123456789ab");
 }
 
 static inline void add_epochs(pass_records *made, double scale) {
@@ -185,7 +185,7 @@ static inline void add_activity(pass_records *made) {
   add_measurement(made, "launch_gap_ratio", NAN, "spans do not overlap");
   made->names[0] = (char *)"conv1_forward", made->names[1] = (char *)"epoch";
   made->records.names = made->names, made->records.name_count = 2;
-  made->rows[0] = (rl_activity_row){.start_ns = 0, .end_ns = 1000, .kind = RL_ACTIVITY_RANGE, .name = 1};
+  made->rows[0] = (rl_activity_row){.start_ns = 0, .end_ns = 1000, .kind = RL_ACTIVITY_NVTX_RANGE, .name = 1};
   for (uint32_t i = 0; i < 3; i++)
     made->rows[1 + i] = (rl_activity_row){.start_ns = 100 + 200 * i,
                                           .end_ns = 200 + 200 * i,
@@ -253,7 +253,7 @@ static inline void add_metrics(pass_records *made) {
 static inline void fill_records(pass_records *made, rl_pass pass, double scale) {
   memset(made, 0, sizeof *made);
   made->records.measurements = made->measurements;
-  add_facts(made);
+  add_metadata(made);
   if (pass == RL_PASS_TIMING) add_epochs(made, scale);
   if (pass == RL_PASS_ACTIVITY) add_activity(made);
   if (pass != RL_PASS_TIMING) add_kernels(made), add_instructions_and_points(made);
@@ -275,8 +275,8 @@ typedef struct rate {
   double value;
 } rate;
 
-/* Completes a ceilings job on a device with these facts, and returns its id. rates: ends with a NULL name. */
-static inline int64_t execute_ceilings_job(rl_store *store, const char *facts, const rate *rates) {
+/* Completes a ceilings job on a device with these properties, and returns its id. rates: ends with a NULL name. */
+static inline int64_t execute_ceilings_job(rl_store *store, const char *properties, const rate *rates) {
   rl_job_spec spec = {.kind = "ceilings", .device = "cpu", .passes = 1u << RL_PASS_TIMING, .run_count = 1, .request = "{}"};
   strcpy(spec.runs[0].workload, "ceilings");
   strcpy(spec.runs[0].variant, "best");
@@ -285,9 +285,10 @@ static inline int64_t execute_ceilings_job(rl_store *store, const char *facts, c
   bool existing, done;
   ASSERT_OK(rl_store_job_insert(store, &spec, NULL, NULL, 1000, &id, &existing, &err));
   rl_claim taken = claim(store, "cpu");
-  pass_records made = {.records.has_facts = true};
-  made.records.facts = (rl_run_facts){.engine = "cpu", .floor_operations = NAN, .floor_bytes = NAN, .floor_written_bytes = NAN};
-  strcpy(made.records.facts.device_facts, facts);
+  pass_records made = {.records.has_metadata = true};
+  made.records.metadata =
+      (rl_run_metadata){.engine = "cpu", .floor_operations = NAN, .floor_bytes = NAN, .floor_written_bytes = NAN};
+  strcpy(made.records.metadata.device_properties, properties);
   made.records.measurements = made.measurements;
   for (; rates->name; rates++) add_measurement(&made, rates->name, rates->value, "");
   ASSERT_OK(rl_store_pass_commit(store, &taken, &made.records, NULL, &done, &err));
@@ -325,7 +326,7 @@ static inline int64_t query_integer(const fixture *made, const char *sql) {
 
 /* Returns the rows of a query as a JSON array. */
 static inline cJSON *query_rows(rl_store *store, rl_query query, const rl_binding *bindings, int count) {
-  rl_auto(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *text = NULL;
   cJSON *rows = cJSON_CreateArray();
   ASSERT_OK(rl_store_query(store, query, bindings, count, &cursor, &err));

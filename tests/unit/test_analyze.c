@@ -53,23 +53,23 @@ static rl_activity_row make_row(uint32_t kind, int64_t start, int64_t end, uint3
 static void overlapping_work_counts_once(void **state) {
   (void)state;
   rl_activity_row rows[] = {
-      make_row(RL_ACTIVITY_KERNEL, 500, 600, 0),                                             /* out of order on purpose */
-      make_row(RL_ACTIVITY_KERNEL, 100, 300, 0),  make_row(RL_ACTIVITY_MEMCPY, 200, 250, 0), /* nested */
-      make_row(RL_ACTIVITY_MEMSET, 280, 350, 0),                                             /* overlaps by 20 */
-      make_row(RL_ACTIVITY_KERNEL, 350, 400, 0),                                             /* adjacent */
-      make_row(RL_ACTIVITY_RUNTIME, 0, 10000, 0), make_row(RL_ACTIVITY_RANGE, 0, 10000, 0),  /* not work of the device */
-      make_row(RL_ACTIVITY_KERNEL, 600, 600, 0)};                                            /* empty */
+      make_row(RL_ACTIVITY_KERNEL, 500, 600, 0),                                                 /* out of order on purpose */
+      make_row(RL_ACTIVITY_KERNEL, 100, 300, 0),  make_row(RL_ACTIVITY_MEMCPY, 200, 250, 0),     /* nested */
+      make_row(RL_ACTIVITY_MEMSET, 280, 350, 0),                                                 /* overlaps by 20 */
+      make_row(RL_ACTIVITY_KERNEL, 350, 400, 0),                                                 /* adjacent */
+      make_row(RL_ACTIVITY_RUNTIME, 0, 10000, 0), make_row(RL_ACTIVITY_NVTX_RANGE, 0, 10000, 0), /* not work of the device */
+      make_row(RL_ACTIVITY_KERNEL, 600, 600, 0)};                                                /* empty */
   rl_busy busy;
-  assert_int_equal(rl_timeline_busy(rows, sizeof rows / sizeof *rows, &busy, NULL), 0);
+  assert_int_equal(rl_timeline_measure_busy_time(rows, sizeof rows / sizeof *rows, &busy, NULL), 0);
   assert_int_equal(busy.rows, 6);
   assert_int_equal(busy.first_ns, 100);
   assert_int_equal(busy.last_ns, 600);
   assert_int_equal(busy.busy_ns, 300 + 100);
-  assert_int_equal(rl_timeline_busy(NULL, 0, &busy, NULL), 0);
+  assert_int_equal(rl_timeline_measure_busy_time(NULL, 0, &busy, NULL), 0);
   assert_int_equal(busy.rows + (size_t)busy.busy_ns, 0);
 }
 
-/* --- aggregates -------------------------------------------------------------------------------------------------------- */
+/* --- totals ------------------------------------------------------------------------------------------------------------ */
 
 static void add_name(rl_records *records, const char *name) {
   assert_int_equal(rl_records_add_name(records, name, strlen(name), NULL), 0);
@@ -77,38 +77,38 @@ static void add_name(rl_records *records, const char *name) {
 static void add_row(rl_records *records, rl_activity_row row) {
   assert_int_equal(rl_records_add(records, RL_RECORD_ROW, &row, 1, NULL), 0);
 }
-static double half(void *context, const rl_activity_row *row) {
+static double half_occupancy(void *context, const rl_activity_row *row) {
   (void)context, (void)row;
   return 0.5;
 }
 
 /* A step launches gather, conv (a GEMM), relu and fc (a GEMM). The epoch has three such steps and one of gather and conv. */
-static const rl_named_launch launches[] = {{"gather", "data", 0, 3}, {"conv", "forward", 0, 3}, {"relu", "forward", 0, 3},
-                                           {"fc", "forward", 0, 3},  {"gather", "data", 1, 1},  {"conv", "forward", 1, 1}};
-enum { LAUNCHES = sizeof launches / sizeof *launches };
+static const rl_expected_launch launches[] = {{"gather", "data", 0, 3}, {"conv", "forward", 0, 3}, {"relu", "forward", 0, 3},
+                                              {"fc", "forward", 0, 3},  {"gather", "data", 1, 1},  {"conv", "forward", 1, 1}};
+enum { LAUNCH_COUNT = sizeof launches / sizeof *launches };
 
 /* Adds a trace of the launches one by one: launch i has a range [100i + 1, 100i + 90] that contains its API call, and a kernel
  * that runs much later. Times are in ns. */
-static void eager_trace(rl_records *eager) {
+static void add_trace_without_graphs(rl_records *trace_without_graphs) {
   static const char *const functions[] = {"gather_k", "gemm_k", "relu_k", "gemm_k", "gather_k", "gemm_k"};
-  add_name(eager, "forward"); /* the range of the phase contains the ranges of its launches */
-  add_row(eager, make_row(RL_ACTIVITY_RANGE, 99, 395, 0));
-  for (uint32_t i = 0; i < LAUNCHES; i++) {
-    add_name(eager, launches[i].launch);
-    add_name(eager, functions[i]);
-    rl_activity_row range = make_row(RL_ACTIVITY_RANGE, 100 * i + 1, 100 * i + 90, 1 + 2 * i);
+  add_name(trace_without_graphs, "forward"); /* the range of the phase contains the ranges of its launches */
+  add_row(trace_without_graphs, make_row(RL_ACTIVITY_NVTX_RANGE, 99, 395, 0));
+  for (uint32_t i = 0; i < LAUNCH_COUNT; i++) {
+    add_name(trace_without_graphs, launches[i].name);
+    add_name(trace_without_graphs, functions[i]);
+    rl_activity_row range = make_row(RL_ACTIVITY_NVTX_RANGE, 100 * i + 1, 100 * i + 90, 1 + 2 * i);
     rl_activity_row call = make_row(RL_ACTIVITY_RUNTIME, 100 * i + 10, 100 * i + 20, 1 + 2 * i);
     rl_activity_row kernel = make_row(RL_ACTIVITY_KERNEL, 5000 + 100 * i, 5050 + 100 * i, 2 + 2 * i);
     call.correlation = kernel.correlation = 40 + i;
-    add_row(eager, kernel);
-    add_row(eager, range);
-    add_row(eager, call);
+    add_row(trace_without_graphs, kernel);
+    add_row(trace_without_graphs, range);
+    add_row(trace_without_graphs, call);
   }
 }
 
 /* Adds a trace of the same launches in a graph, without API calls. Durations in ns: conv 1000, and 10 more in each step; fc 300;
  * gather 50; relu 20. */
-static void graph_trace(rl_records *traced, int steps) {
+static void add_graph_trace(rl_records *traced, int steps) {
   add_name(traced, "gather_k"), add_name(traced, "gemm_k"), add_name(traced, "relu_k");
   int64_t t = 0;
   for (int s = 0; s <= steps; s++, t += 10000) {
@@ -124,16 +124,20 @@ static void graph_trace(rl_records *traced, int steps) {
 
 static void kernels_are_attributed_to_their_launches(void **state) {
   (void)state;
-  rl_records eager = {0}, traced = {0}, out = {0};
-  rl_launch_map *attribution;
-  eager_trace(&eager);
-  graph_trace(&traced, 3);
-  assert_int_equal(rl_launch_map_build(&eager, launches, LAUNCHES, &attribution, NULL), 0);
-  rl_aggregate_options options = {
-      .attribution = attribution, .expected = launches, .expected_count = LAUNCHES, .epoch_us = 100, .occupancy = half};
-  assert_int_equal(rl_timeline_kernels(&traced, &options, &out, NULL), 0);
-  assert_int_equal(out.kernel_count, 4);
-  const rl_kernel *gather = &out.kernels[0], *conv = &out.kernels[1], *relu = &out.kernels[2], *fc = &out.kernels[3];
+  rl_records trace_without_graphs = {0}, traced = {0}, results = {0};
+  rl_launch_map *launch_map;
+  add_trace_without_graphs(&trace_without_graphs);
+  add_graph_trace(&traced, 3);
+  assert_int_equal(rl_launch_map_build(&trace_without_graphs, launches, LAUNCH_COUNT, &launch_map, NULL), 0);
+  rl_total_options options = {.launch_map = launch_map,
+                              .expected = launches,
+                              .expected_count = LAUNCH_COUNT,
+                              .epoch_us = 100,
+                              .occupancy = half_occupancy};
+  assert_int_equal(rl_timeline_total_kernels(&traced, &options, &results, NULL), 0);
+  assert_int_equal(results.kernel_count, 4);
+  const rl_kernel *gather = &results.kernels[0], *conv = &results.kernels[1], *relu = &results.kernels[2],
+                  *fc = &results.kernels[3];
   assert_string_equal(gather->launch, "gather"), assert_string_equal(gather->phase, "data");
   assert_int_equal(gather->launches, 4), assert_close(gather->total_us, 0.2);
   assert_string_equal(conv->launch, "conv"), assert_string_equal(conv->name, "gemm_k");
@@ -147,57 +151,58 @@ static void kernels_are_attributed_to_their_launches(void **state) {
   assert_string_equal(relu->launch, "relu"), assert_string_equal(relu->reason, "");
   assert_string_equal(fc->launch, "fc"), assert_string_equal(fc->name, "gemm_k");
   assert_int_equal(fc->launches, 3), assert_close(fc->median_us, 0.3);
-  rl_launch_map_free(attribution);
-  rl_records_clear(&eager), rl_records_clear(&traced), rl_records_clear(&out);
+  rl_launch_map_free(launch_map);
+  rl_records_clear(&trace_without_graphs), rl_records_clear(&traced), rl_records_clear(&results);
 }
 
 static void an_unexpected_count_prevents_attribution(void **state) {
   (void)state;
-  rl_records eager = {0}, traced = {0}, out = {0};
-  rl_launch_map *attribution;
-  eager_trace(&eager);
-  graph_trace(&traced, 3);
+  rl_records trace_without_graphs = {0}, traced = {0}, results = {0};
+  rl_launch_map *launch_map;
+  add_trace_without_graphs(&trace_without_graphs);
+  add_graph_trace(&traced, 3);
   /* One GEMM more than expected. The counts of gather and relu match. */
   add_row(&traced, make_row(RL_ACTIVITY_KERNEL, 90000, 90010, 1));
-  assert_int_equal(rl_launch_map_build(&eager, launches, LAUNCHES, &attribution, NULL), 0);
-  rl_aggregate_options options = {.attribution = attribution, .expected = launches, .expected_count = LAUNCHES, .epoch_us = NAN};
-  assert_int_equal(rl_timeline_kernels(&traced, &options, &out, NULL), 0);
-  assert_int_equal(out.kernel_count, 3);
-  assert_string_equal(out.kernels[0].launch, "gather");
-  assert_string_equal(out.kernels[1].launch, ""), assert_int_equal(out.kernels[1].launches, 8);
-  assert_non_null(strstr(out.kernels[1].reason, "the launch of this kernel is unknown"));
-  assert_true(isnan(out.kernels[1].share_ratio) && isnan(out.kernels[1].theoretical_occupancy_ratio));
-  rl_launch_map_free(attribution);
-  rl_records_clear(&eager), rl_records_clear(&traced), rl_records_clear(&out);
+  assert_int_equal(rl_launch_map_build(&trace_without_graphs, launches, LAUNCH_COUNT, &launch_map, NULL), 0);
+  rl_total_options options = {.launch_map = launch_map, .expected = launches, .expected_count = LAUNCH_COUNT, .epoch_us = NAN};
+  assert_int_equal(rl_timeline_total_kernels(&traced, &options, &results, NULL), 0);
+  assert_int_equal(results.kernel_count, 3);
+  assert_string_equal(results.kernels[0].launch, "gather");
+  assert_string_equal(results.kernels[1].launch, ""), assert_int_equal(results.kernels[1].launches, 8);
+  assert_non_null(strstr(results.kernels[1].reason, "the workload's launch that issued this kernel is unknown"));
+  assert_true(isnan(results.kernels[1].share_ratio) && isnan(results.kernels[1].theoretical_occupancy_ratio));
+  rl_launch_map_free(launch_map);
+  rl_records_clear(&trace_without_graphs), rl_records_clear(&traced), rl_records_clear(&results);
 }
 
 static void spans_are_attributed_by_their_name(void **state) {
   (void)state;
-  rl_records traced = {0}, out = {0};
+  rl_records traced = {0}, results = {0};
   add_name(&traced, "conv"), add_name(&traced, "unheard_of");
-  add_row(&traced, make_row(RL_ACTIVITY_SPAN, 0, 2000, 0));
-  add_row(&traced, make_row(RL_ACTIVITY_SPAN, 3000, 7000, 0));
-  add_row(&traced, make_row(RL_ACTIVITY_SPAN, 8000, 8001, 1));
-  rl_aggregate_options options = {.expected = launches, .expected_count = LAUNCHES, .epoch_us = 10, .reason = "a CPU launch"};
-  assert_int_equal(rl_timeline_kernels(&traced, &options, &out, NULL), 0);
-  assert_int_equal(out.kernel_count, 2);
-  assert_string_equal(out.kernels[0].launch, "conv"), assert_string_equal(out.kernels[0].phase, "forward");
-  assert_close(out.kernels[0].median_us, 3), assert_close(out.kernels[0].share_ratio, 0.6);
-  assert_true(isnan(out.kernels[0].registers_per_thread));
-  assert_string_equal(out.kernels[0].reason, "a CPU launch");
-  assert_string_equal(out.kernels[1].launch, "");
-  rl_records_clear(&traced), rl_records_clear(&out);
+  add_row(&traced, make_row(RL_ACTIVITY_CPU_SPAN, 0, 2000, 0));
+  add_row(&traced, make_row(RL_ACTIVITY_CPU_SPAN, 3000, 7000, 0));
+  add_row(&traced, make_row(RL_ACTIVITY_CPU_SPAN, 8000, 8001, 1));
+  rl_total_options options = {
+      .expected = launches, .expected_count = LAUNCH_COUNT, .epoch_us = 10, .missing_values_reason = "a CPU launch"};
+  assert_int_equal(rl_timeline_total_kernels(&traced, &options, &results, NULL), 0);
+  assert_int_equal(results.kernel_count, 2);
+  assert_string_equal(results.kernels[0].launch, "conv"), assert_string_equal(results.kernels[0].phase, "forward");
+  assert_close(results.kernels[0].median_us, 3), assert_close(results.kernels[0].share_ratio, 0.6);
+  assert_true(isnan(results.kernels[0].registers_per_thread));
+  assert_string_equal(results.kernels[0].reason, "a CPU launch");
+  assert_string_equal(results.kernels[1].launch, "");
+  rl_records_clear(&traced), rl_records_clear(&results);
 }
 
 static void an_empty_trace_has_no_kernels(void **state) {
   (void)state;
-  rl_records none = {0}, out = {0};
-  rl_launch_map *attribution;
-  assert_int_equal(rl_launch_map_build(&none, NULL, 0, &attribution, NULL), 0);
-  rl_aggregate_options options = {.attribution = attribution, .epoch_us = 1};
-  assert_int_equal(rl_timeline_kernels(&none, &options, &out, NULL), 0);
-  assert_int_equal(out.kernel_count, 0);
-  rl_launch_map_free(attribution);
+  rl_records none = {0}, results = {0};
+  rl_launch_map *launch_map;
+  assert_int_equal(rl_launch_map_build(&none, NULL, 0, &launch_map, NULL), 0);
+  rl_total_options options = {.launch_map = launch_map, .epoch_us = 1};
+  assert_int_equal(rl_timeline_total_kernels(&none, &options, &results, NULL), 0);
+  assert_int_equal(results.kernel_count, 0);
+  rl_launch_map_free(launch_map);
 }
 
 int main(void) {

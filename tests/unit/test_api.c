@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 
 #include "api/connections.h"
-#include "api/event_streams.h"
+#include "api/event_batch.h"
 #include "api/http_syntax.h"
 #include "api/json_rows.h"
 #include "api/login_sessions.h"
@@ -55,22 +55,22 @@ static void hosts(void **state) {
       {NULL, "127.0.0.1", NULL, "", false},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    if (rl_host_is_ours(cases[i].host, cases[i].address, cases[i].local, cases[i].allowed) != cases[i].ours)
+    if (rl_host_is_allowed(cases[i].host, cases[i].address, cases[i].local, cases[i].allowed) != cases[i].ours)
       fail_msg("Host %s", cases[i].host != NULL ? cases[i].host : "(none)");
 }
 
 static void origins(void **state) {
   (void)state;
-  assert_true(rl_origin_is_ours(NULL, "localhost:8731"));
-  assert_true(rl_origin_is_ours("http://localhost:8731", "localhost:8731"));
-  assert_true(rl_origin_is_ours("HTTPS://LOCALHOST", "localhost"));
-  assert_false(rl_origin_is_ours("http://localhost:3000", "localhost:8731"));
-  assert_false(rl_origin_is_ours("http://localhost:87310", "localhost:8731"));
-  assert_false(rl_origin_is_ours("http://evil.example", "localhost:8731"));
-  assert_false(rl_origin_is_ours("null", "localhost:8731"));
-  assert_false(rl_origin_is_ours("", "localhost:8731"));
-  assert_true(rl_fetch_site_is_ours(NULL) && rl_fetch_site_is_ours("same-origin") && rl_fetch_site_is_ours("none"));
-  assert_false(rl_fetch_site_is_ours("Cross-Site"));
+  assert_true(rl_origin_is_allowed(NULL, "localhost:8731"));
+  assert_true(rl_origin_is_allowed("http://localhost:8731", "localhost:8731"));
+  assert_true(rl_origin_is_allowed("HTTPS://LOCALHOST", "localhost"));
+  assert_false(rl_origin_is_allowed("http://localhost:3000", "localhost:8731"));
+  assert_false(rl_origin_is_allowed("http://localhost:87310", "localhost:8731"));
+  assert_false(rl_origin_is_allowed("http://evil.example", "localhost:8731"));
+  assert_false(rl_origin_is_allowed("null", "localhost:8731"));
+  assert_false(rl_origin_is_allowed("", "localhost:8731"));
+  assert_true(rl_fetch_site_is_allowed(NULL) && rl_fetch_site_is_allowed("same-origin") && rl_fetch_site_is_allowed("none"));
+  assert_false(rl_fetch_site_is_allowed("Cross-Site"));
 }
 
 static void cursors(void **state) {
@@ -89,8 +89,8 @@ static void cursors(void **state) {
 static void etags(void **state) {
   (void)state;
   char etag[RL_ETAG_SIZE], other[RL_ETAG_SIZE], list[256];
-  rl_etag_make("abc", 3, etag);
-  rl_etag_make("abd", 3, other);
+  rl_etag_hash("abc", 3, etag);
+  rl_etag_hash("abd", 3, other);
   assert_string_not_equal(etag, other);
   assert_true(rl_etag_matches(etag, etag));
   assert_true(rl_etag_matches("*", etag));
@@ -115,9 +115,9 @@ static void framing(void **state) {
   free(text);
 }
 
-static rl_problem problem_of(rl_domain domain, int code, const char *pointer) {
+static rl_problem problem_of(rl_error_domain domain, int code, const char *pointer) {
   rl_error err = {.domain = domain, .code = code};
-  snprintf(err.pointer, sizeof err.pointer, "%s", pointer);
+  snprintf(err.json_pointer, sizeof err.json_pointer, "%s", pointer);
   return rl_problem_of_error(&err, false);
 }
 
@@ -128,10 +128,10 @@ static void problems(void **state) {
   assert_int_equal(problem_of(RL_HTTP, 404, ""), RL_PROBLEM_NOT_FOUND);
   assert_int_equal(problem_of(RL_HTTP, 418, ""), RL_PROBLEM_INTERNAL);
   assert_int_equal(problem_of(RL_STORAGE, RL_STORAGE_FULL, ""), RL_PROBLEM_STORAGE_FULL);
-  assert_int_equal(problem_of(RL_STORAGE, RL_STORAGE_LOCKED, ""), RL_PROBLEM_UNAVAILABLE);
+  assert_int_equal(problem_of(RL_STORAGE, RL_STORAGE_LOCKED, ""), RL_PROBLEM_STORAGE_LOCKED);
   for (int code = RL_STORAGE_CONSTRAINT; code <= RL_STORAGE_INTERNAL; code++)
     assert_int_equal(problem_of(RL_STORAGE, code, ""), RL_PROBLEM_INTERNAL);
-  assert_int_equal(problem_of(RL_SYS, ENOSPC, ""), RL_PROBLEM_STORAGE_FULL);
+  assert_int_equal(problem_of(RL_ERRNO, ENOSPC, ""), RL_PROBLEM_STORAGE_FULL);
   assert_int_equal(problem_of(RL_CUDA, 700, ""), RL_PROBLEM_INTERNAL);
   rl_error secret;
   rl_fail(&secret, RL_STORAGE, RL_STORAGE_DAMAGED, "no such table: secrets");
@@ -149,7 +149,7 @@ static void sessions_end(void **state) {
   (void)state;
   rl_login_sessions *sessions = rl_login_sessions_new();
   char first[RL_LOGIN_SESSION_ID_SIZE], id[RL_LOGIN_SESSION_ID_SIZE], hash[RL_TOKEN_HASH_SIZE] = "";
-  int64_t now = 1000, lifetime = (int64_t)RL_LOGIN_SESSION_S * 1000000000;
+  int64_t now = 1000, lifetime = (int64_t)RL_LOGIN_SESSION_LIFETIME_S * 1000000000;
   rl_login_session_begin(sessions, now, "first's", first);
   assert_true(rl_login_session_find(sessions, now, first, hash));
   assert_string_equal(hash, "first's");
@@ -170,8 +170,8 @@ static void tokens(void **state) {
   (void)state;
   char token[RL_TOKEN_SIZE], other[RL_TOKEN_SIZE], hash[RL_TOKEN_HASH_SIZE], again[RL_TOKEN_HASH_SIZE];
   rl_error err;
-  assert_int_equal(rl_token_make(token, &err), 0);
-  assert_int_equal(rl_token_make(other, &err), 0);
+  assert_int_equal(rl_token_generate(token, &err), 0);
+  assert_int_equal(rl_token_generate(other, &err), 0);
   assert_int_equal(strlen(token), RL_TOKEN_SIZE - 1);
   assert_string_not_equal(token, other);
   assert_int_equal(rl_token_hash(token, hash, &err), 0);
@@ -197,7 +197,8 @@ static void token_names(void **state) {
 
 static void late_connections_are_shut(void **state) {
   (void)state;
-  rl_connections *connections = rl_connections_new();
+  rl_error err;
+  rl_connections *connections = rl_connections_new(100, &err);
   int late[2], early[2], never[2];
   char byte;
   assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, late), 0);
@@ -207,7 +208,7 @@ static void late_connections_are_shut(void **state) {
   rl_connection *second = rl_connection_add(connections, early[0], 100);
   rl_connection_add(connections, never[0], 0);
   rl_connection_set_deadline(connections, second, 200);
-  rl_connections_shut_late(connections, 150);
+  rl_connections_shut_down_late(connections, 150);
   assert_int_equal(read(late[1], &byte, 1), 0);
   assert_int_equal(read(early[1], &byte, 1), -1);
   assert_int_equal(read(never[1], &byte, 1), -1);
@@ -220,45 +221,96 @@ static void late_connections_are_shut(void **state) {
 
 static void unread_input_extends_the_deadline(void **state) {
   (void)state;
-  rl_connections *connections = rl_connections_new();
+  rl_error err;
+  rl_connections *connections = rl_connections_new(100, &err);
   int pair[2];
   char byte = 'x';
   assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
   rl_connection_add(connections, pair[0], 100);
   assert_int_equal(write(pair[1], &byte, 1), 1);
-  rl_connections_shut_late(connections, 100 + RL_CONNECTION_GRACE_NS - 1);
+  rl_connections_shut_down_late(connections, 100 + RL_CONNECTION_GRACE_NS - 1);
   assert_int_equal(read(pair[1], &byte, 1), -1);
   assert_int_equal(read(pair[0], &byte, 1), 1);
-  rl_connections_shut_late(connections, 101);
+  rl_connections_shut_down_late(connections, 101);
   assert_int_equal(read(pair[1], &byte, 1), 0);
   for (int i = 0; i < 2; i++) close(pair[i]);
 
   assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
   rl_connection_add(connections, pair[0], 100);
   assert_int_equal(write(pair[1], &byte, 1), 1);
-  rl_connections_shut_late(connections, 100 + RL_CONNECTION_GRACE_NS); /* the grace has ended */
+  rl_connections_shut_down_late(connections, 100 + RL_CONNECTION_GRACE_NS); /* the grace has ended */
   assert_int_equal(read(pair[1], &byte, 1), 0);
   for (int i = 0; i < 2; i++) close(pair[i]);
   rl_connections_free(connections);
 }
 
+static bool is_open(int descriptor) {
+  char byte;
+  return read(descriptor, &byte, 1) < 0;
+}
+
+static void the_oldest_without_a_request_makes_space(void **state) {
+  (void)state;
+  rl_error err;
+  rl_connections *connections = rl_connections_new(8, &err);
+  rl_connection *added[10];
+  int pairs[10][2];
+  for (int i = 0; i < 10; i++) {
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pairs[i]), 0);
+    if (i == 7) assert_true(rl_connection_begin_request(connections, added[0], NULL, 0));
+    if (i == 7) assert_true(rl_connection_begin_request(connections, added[1], NULL, 0));
+    if (i == 7) rl_connection_end_request(connections, added[1], 0);
+    added[i] = rl_connection_add(connections, pairs[i][0], 0);
+  }
+  for (int i = 0; i < 10; i++) assert_int_equal(is_open(pairs[i][1]), i < 2 || i > 4); /* 2, 3 and 4 never sent a request */
+  for (int i = 5; i < 10; i++) assert_true(rl_connection_begin_request(connections, added[i], NULL, 0));
+  int pair[2];
+  assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+  rl_connection_add(connections, pair[0], 0);
+  assert_true(is_open(pairs[0][1]) && !is_open(pairs[1][1]) && is_open(pair[1])); /* 1 was idle, 0 is being served */
+  rl_connections_free(connections);
+  for (int i = 0; i < 10; i++) close(pairs[i][0]), close(pairs[i][1]);
+  close(pair[0]), close(pair[1]);
+}
+
+static void addresses_that_proxies_name(void **state) {
+  (void)state;
+  rl_client_address first, second;
+  assert_false(rl_client_address_parse(NULL, NULL, &first));
+  assert_false(rl_client_address_parse("unknown", NULL, &first));
+  assert_false(rl_client_address_parse("", "for=1.2.3.4", &first));
+  assert_false(rl_client_address_parse(NULL, "proto=http", &first));
+  assert_true(rl_client_address_parse("9.9.9.9, 1.2.3.4", "for=5.5.5.5", &first));
+  static const char *const same[] = {"1.2.3.4:80", "::ffff:1.2.3.4", "[::ffff:1.2.3.4]:9"};
+  for (int i = 0; i < 3; i++) {
+    assert_true(rl_client_address_parse(same[i], NULL, &second));
+    assert_memory_equal(&first, &second, sizeof first);
+  }
+  assert_true(rl_client_address_parse(NULL, "for=8.8.8.8, proto=https;For=\"1.2.3.4:80\";by=x", &second));
+  assert_memory_equal(&first, &second, sizeof first);
+  assert_true(rl_client_address_parse(NULL, "for=\"[2001:db8::1]:80\"", &first));
+  assert_true(rl_client_address_parse("2001:db8::ffff", NULL, &second));
+  assert_memory_equal(&first, &second, sizeof first);
+}
+
 static void connections_being_served_are_counted(void **state) {
   (void)state;
-  rl_connections *connections = rl_connections_new();
+  rl_error err;
+  rl_connections *connections = rl_connections_new(100, &err);
   rl_connection *first = rl_connection_add(connections, -1, 0), *second = rl_connection_add(connections, -1, 0);
-  assert_int_equal(rl_connections_count_held(connections, 1000), 0);
-  rl_connection_enter(connections, first, 100);
-  rl_connection_enter(connections, second, 200);
-  rl_connection_enter(connections, NULL, 300);
-  assert_int_equal(rl_connections_count_held(connections, 99), 0);
-  assert_int_equal(rl_connections_count_held(connections, 100), 1);
-  assert_int_equal(rl_connections_count_held(connections, 200), 2);
-  rl_connection_leave(connections, first);
-  assert_int_equal(rl_connections_count_held(connections, 1000), 1);
-  rl_connection_enter(connections, first, 1001);
-  assert_int_equal(rl_connections_count_held(connections, 1000), 1);
+  assert_int_equal(rl_connections_count_busy_since(connections, 1000), 0);
+  rl_connection_begin_service(connections, first, 100);
+  rl_connection_begin_service(connections, second, 200);
+  rl_connection_begin_service(connections, NULL, 300);
+  assert_int_equal(rl_connections_count_busy_since(connections, 99), 0);
+  assert_int_equal(rl_connections_count_busy_since(connections, 100), 1);
+  assert_int_equal(rl_connections_count_busy_since(connections, 200), 2);
+  rl_connection_end_service(connections, first);
+  assert_int_equal(rl_connections_count_busy_since(connections, 1000), 1);
+  rl_connection_begin_service(connections, first, 1001);
+  assert_int_equal(rl_connections_count_busy_since(connections, 1000), 1);
   rl_connection_remove(connections, second);
-  assert_int_equal(rl_connections_count_held(connections, 1000), 0);
+  assert_int_equal(rl_connections_count_busy_since(connections, 1000), 0);
   rl_connections_free(connections);
 }
 
@@ -390,6 +442,8 @@ int main(void) {
       cmocka_unit_test(token_names),
       cmocka_unit_test(late_connections_are_shut),
       cmocka_unit_test(unread_input_extends_the_deadline),
+      cmocka_unit_test(the_oldest_without_a_request_makes_space),
+      cmocka_unit_test(addresses_that_proxies_name),
       cmocka_unit_test(connections_being_served_are_counted),
       cmocka_unit_test(routes),
       cmocka_unit_test(openapi_has_the_routes),

@@ -30,7 +30,8 @@ static int compile(const char *arch, const char *entry, const char *body, rl_nvr
            "extern \"C\" __global__ void %s(float *x) { __shared__ float s[64]; s[threadIdx.x] = x[threadIdx.x]; %s "
            "x[threadIdx.x] = s[63 - threadIdx.x]; }",
            entry, body);
-  const rl_nvrtc_request request = {.code = code, .length = strlen(code), .entry = entry, .arch = arch, .compiler = RL_COMPILER};
+  const rl_nvrtc_request request = {
+      .code = code, .length = strlen(code), .entry = entry, .arch = arch, .compiler_path = RL_COMPILER};
   return rl_nvrtc_compile(&request, result, err);
 }
 
@@ -60,7 +61,7 @@ int main(void) {
   rl_error err = {0};
   int first_rc = compile("sm_75", "none", "", &result, &err);
   rl_nvrtc_clear(&result);
-  if (first_rc < 0 && err.domain == RL_SYS) {
+  if (first_rc < 0 && err.domain == RL_ERRNO) {
     printf("skipped: %s\n", err.message);
     return SKIPPED;
   }

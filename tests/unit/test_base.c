@@ -87,7 +87,7 @@ static void measures_are_numbers_that_can_be_measured(void **state) {
     snprintf(text, sizeof text, "{\"epochs\":1,\"power\":%s}", cases[i].said);
     assert_int_equal(parse(text, &out, &err), isnan(cases[i].decoded) ? -1 : 0);
     assert_true(out.power == (isnan(cases[i].decoded) ? 7 : cases[i].decoded));
-    if (isnan(cases[i].decoded)) assert_string_equal(err.pointer, "/power");
+    if (isnan(cases[i].decoded)) assert_string_equal(err.json_pointer, "/power");
   }
   assert_true(isnan(rl_sanitize_measure(NAN)) && isnan(rl_sanitize_measure(-INFINITY)));
 }
@@ -143,7 +143,7 @@ static void pointers_are_checked(void **state) {
     pointing out = {0};
     cJSON *document = rl_json_parse(cases[i].text, strlen(cases[i].text), &err);
     assert_int_equal(rl_fields_decode(pointing_fields, document, "", &out, sizeof out, &err), -1);
-    assert_string_equal(err.pointer, cases[i].pointer);
+    assert_string_equal(err.json_pointer, cases[i].pointer);
     cJSON_Delete(document);
   }
 }
@@ -201,7 +201,7 @@ static void mistakes_name_their_place(void **state) {
     rl_error err = {0};
     if (parse(cases[i].text, &out, &err) != -1) fail_msg("accepted: %s", cases[i].text);
     assert_int_equal(err.domain, RL_INPUT);
-    assert_string_equal(err.pointer, cases[i].pointer);
+    assert_string_equal(err.json_pointer, cases[i].pointer);
     assert_memory_equal(&out, &before, sizeof out);
   }
 }
@@ -253,7 +253,7 @@ static void integers_have_the_size_of_their_member(void **state) {
   static const char *const wrong[] = {"{\"count\":-1}", "{\"count\":4294967296}"};
   for (int i = 0; i < 2; i++) {
     assert_int_equal(rl_fields_parse(table, wrong[i], strlen(wrong[i]), &out, sizeof out, &err), -1);
-    assert_string_equal(err.pointer, "/count");
+    assert_string_equal(err.json_pointer, "/count");
   }
 }
 
@@ -277,10 +277,10 @@ static void text_is_utf8(void **state) {
     size_t size = strlen(cases[i].text);
     char text[64];
     strcpy(text, cases[i].text);
-    assert_int_equal(rl_utf8_valid(text, size), strcmp(text, sanitized) == 0);
+    assert_int_equal(rl_utf8_is_valid(text, size), strcmp(text, sanitized) == 0);
     rl_utf8_sanitize(text, size);
     assert_string_equal(text, sanitized);
-    assert_true(rl_utf8_valid(text, size));
+    assert_true(rl_utf8_is_valid(text, size));
   }
 }
 
@@ -394,18 +394,18 @@ static void errors_keep_their_context(void **state) {
   assert_int_equal(rl_fail_at(&err, "/a", "must be %d", 3), -1);
   rl_wrap(&err, "job %d", 7);
   assert_string_equal(err.message, "job 7: must be 3");
-  assert_string_equal(err.pointer, "/a");
+  assert_string_equal(err.json_pointer, "/a");
   char longer[2000];
   memset(longer, 'x', sizeof longer - 1);
   longer[sizeof longer - 1] = '\0';
-  rl_fail(&err, RL_SYS, 5, "%s", longer);
+  rl_fail(&err, RL_ERRNO, 5, "%s", longer);
   assert_int_equal(strlen(err.message), sizeof err.message - 1);
   for (size_t i = 0; i + 1 < sizeof longer; i++) longer[i] = i % 2 == 0 ? '\xc3' : '\xa9'; /* truncation splits a character */
   longer[sizeof longer - 2] = '\0';
   rl_fail_at(&err, longer, "%s", longer);
   rl_wrap(&err, "job %d", 7);
-  assert_true(rl_utf8_valid(err.message, strlen(err.message)));
-  assert_true(rl_utf8_valid(err.pointer, strlen(err.pointer)));
+  assert_true(rl_utf8_is_valid(err.message, strlen(err.message)));
+  assert_true(rl_utf8_is_valid(err.json_pointer, strlen(err.json_pointer)));
 }
 
 int main(void) {

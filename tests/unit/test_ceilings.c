@@ -75,7 +75,7 @@ static void rates_are_possible(void **state) {
                                         RL_CEILING_dram_triad, RL_CEILING_fp64,       RL_CEILING_fp32};
   for (size_t i = 0; i < sizeof required / sizeof *required; i++) assert_non_null(instance->rates[required[i]].launch);
   instance->ops->close(instance);
-  assert_int_equal(device->memory.total_bytes, 0);
+  assert_int_equal(device->memory_usage.total_bytes, 0);
   device->ops->close(device);
 }
 
@@ -98,7 +98,7 @@ static void amounts_match_the_buffers(void **state) {
   (void)state;
   rl_device *device = open_cpu("2");
   rl_instance *instance = open_ceilings(device);
-  const double bytes = (double)device->memory.bytes[RL_MEMORY_DATASET];
+  const double bytes = (double)device->memory_usage.bytes[RL_MEMORY_DATASET];
   for (int i = RL_CEILING_dram_read; i <= RL_CEILING_dram_triad; i++) {
     double amount = instance->rates[i].amount;
     assert_true(amount <= bytes && amount > 0.9 * bytes);

@@ -76,27 +76,27 @@ static void test_an_event_that_is_too_long_is_discarded(void **state) {
 static void test_cells(void **state) {
   (void)state;
   char cell[RL_CELL_SIZE];
-  assert_string_equal(rl_cell_count(cell, 1234567), "1 234 567");
-  assert_string_equal(rl_cell_count(cell, 999), "999");
-  assert_string_equal(rl_cell_count(cell, 2.0 / 938), "0.0021");
-  assert_string_equal(rl_cell_count(cell, 0), "0");
-  assert_string_equal(rl_cell_count(cell, -1000), "-1 000");
-  assert_string_equal(rl_cell_count(cell, 18446744073709551615.0), "18 446 744 073 709 551 616");
-  assert_string_equal(rl_cell_count(cell, -999999999999999868928.0), "-999 999 999 999 999 868 928");
-  assert_string_equal(rl_cell_count(cell, 1e21), "1.000e+21");
-  assert_string_equal(rl_cell_count(cell, -1e100), "-1.000e+100");
-  assert_string_equal(rl_cell_ms(cell, 263.94), "263.9 ms");
-  assert_string_equal(rl_cell_ms(cell, 18400), "18.40 s");
-  assert_string_equal(rl_cell_bytes(cell, 98.2 * 1048576), "98.2 MiB");
-  assert_string_equal(rl_cell_rate(cell, 4.5e12), "4500.0 GB/s");
-  assert_string_equal(rl_cell_rate(cell, 41.2e6), "41.2 MB/s");
-  assert_string_equal(rl_cell_rate(cell, 900), "0.9 kB/s");
-  assert_string_equal(rl_cell_rate(cell, NAN), "—");
-  assert_string_equal(rl_cell_percent(cell, 0.98765), "98.77 %");
-  assert_string_equal(rl_cell_points(cell, -0.0012), "-0.12 pt");
-  assert_string_equal(rl_cell_times(cell, NAN), "—");
-  assert_string_equal(rl_cell_count(cell, NAN), "—");
-  assert_string_equal(rl_cell_ms(cell, NAN), "—");
+  assert_string_equal(rl_format_count(cell, 1234567), "1 234 567");
+  assert_string_equal(rl_format_count(cell, 999), "999");
+  assert_string_equal(rl_format_count(cell, 2.0 / 938), "0.0021");
+  assert_string_equal(rl_format_count(cell, 0), "0");
+  assert_string_equal(rl_format_count(cell, -1000), "-1 000");
+  assert_string_equal(rl_format_count(cell, 18446744073709551615.0), "18 446 744 073 709 551 616");
+  assert_string_equal(rl_format_count(cell, -999999999999999868928.0), "-999 999 999 999 999 868 928");
+  assert_string_equal(rl_format_count(cell, 1e21), "1.000e+21");
+  assert_string_equal(rl_format_count(cell, -1e100), "-1.000e+100");
+  assert_string_equal(rl_format_ms(cell, 263.94), "263.9 ms");
+  assert_string_equal(rl_format_ms(cell, 18400), "18.40 s");
+  assert_string_equal(rl_format_bytes(cell, 98.2 * 1048576), "98.2 MiB");
+  assert_string_equal(rl_format_bytes_per_s(cell, 4.5e12), "4500.0 GB/s");
+  assert_string_equal(rl_format_bytes_per_s(cell, 41.2e6), "41.2 MB/s");
+  assert_string_equal(rl_format_bytes_per_s(cell, 900), "0.9 kB/s");
+  assert_string_equal(rl_format_bytes_per_s(cell, NAN), "—");
+  assert_string_equal(rl_format_percent(cell, 0.98765), "98.77 %");
+  assert_string_equal(rl_format_percentage_points(cell, -0.0012), "-0.12 pt");
+  assert_string_equal(rl_format_factor(cell, NAN), "—");
+  assert_string_equal(rl_format_count(cell, NAN), "—");
+  assert_string_equal(rl_format_ms(cell, NAN), "—");
 }
 
 static void test_null_is_not_zero(void **state) {
@@ -139,7 +139,7 @@ static void test_results_fit_80_columns(void **state) {
 static void test_request_from_options(void **state) {
   (void)state;
   char *argv[] = {"--precisions", "fp32,fp16", "--epochs=3", "--engine", "blas"};
-  rl_auto(rl_free_text) char *body = NULL;
+  RL_CLEANUP(rl_free_text) char *body = NULL;
   rl_error err;
   assert_int_equal(rl_request_from_arguments(5, argv, &body, &err), 0);
   assert_string_equal(body, "{\"precisions\":[\"fp32\",\"fp16\"],\"epochs\":3,\"engine\":\"blas\",\"kind\":\"train\"}");
@@ -148,7 +148,7 @@ static void test_request_from_options(void **state) {
 static void test_request_of_a_kind(void **state) {
   (void)state;
   char *argv[] = {"--samples=5", "--kind", "ceilings"};
-  rl_auto(rl_free_text) char *body = NULL;
+  RL_CLEANUP(rl_free_text) char *body = NULL;
   rl_error err;
   assert_int_equal(rl_request_from_arguments(3, argv, &body, &err), 0);
   assert_string_equal(body, "{\"samples\":5,\"kind\":\"ceilings\"}");
@@ -157,7 +157,7 @@ static void test_request_of_a_kind(void **state) {
 static void test_kernel_request_from_options(void **state) {
   (void)state;
   char *argv[] = {"--kernel", "bias_gelu", "--shape=rows=4,columns=8", "--dtype", "bf16"};
-  rl_auto(rl_free_text) char *body = NULL;
+  RL_CLEANUP(rl_free_text) char *body = NULL;
   rl_error err;
   assert_int_equal(rl_request_from_arguments(5, argv, &body, &err), 0);
   assert_string_equal(body,
@@ -185,7 +185,7 @@ static void test_profile_from_options(void **state) {
                   "*wgrad*",
                   "--launch",
                   "0"};
-  rl_auto(rl_free_text) char *body = body_of(12, argv);
+  RL_CLEANUP(rl_free_text) char *body = body_of(12, argv);
   assert_string_equal(body,
                       "{\"kernel\":\"relu\",\"set\":\"full\",\"sections\":[\"Occupancy\",\"SpeedOfLight\"],"
                       "\"metrics\":[\"sm__inst_executed.sum\"],\"build\":\"plain\",\"kernels\":\"*wgrad*\",\"launch\":0,"
@@ -209,7 +209,7 @@ static void test_posted_code_from_options(void **state) {
                   "[{},{\"fast_math\":true}]",
                   "--model=bytes=32,operations=4",
                   "--expected={\"argument\":0,\"values\":\"AAAAQA==\"}"};
-  rl_auto(rl_free_text) char *body = body_of(7, argv);
+  RL_CLEANUP(rl_free_text) char *body = body_of(7, argv);
   assert_string_equal(body,
                       "{\"binary\":\"f0VMRgA=\",\"dynamic_shared_bytes\":64,\"variants\":[{},{\"fast_math\":true}],"
                       "\"model\":{\"bytes\":32,\"operations\":4},\"expected\":{\"argument\":0,\"values\":\"AAAAQA==\"},"
@@ -232,7 +232,7 @@ static void test_long_items_of_lists_are_not_cut(void **state) {
   snprintf(arguments, sizeof arguments, "--arguments=fp32[4]=%s,int32=4", item);
   snprintf(sizes, sizeof sizes, "--shape=%s=1,n=2", item);
   char *argv[] = {options, arguments, sizes};
-  rl_auto(rl_free_text) char *body = body_of(3, argv);
+  RL_CLEANUP(rl_free_text) char *body = body_of(3, argv);
   cJSON *request = cJSON_Parse(body);
   assert_int_equal(strlen(rl_json_text(rl_json_at(request, "options")->child, "")), LONG + 4);
   assert_int_equal(strlen(rl_json_text(rl_json_at(request, "arguments")->child, "buffer.init")), LONG);
@@ -278,7 +278,7 @@ static void test_bad_options(void **state) {
                       {"--binary", "/does/not/exist", NULL},
                       {"--arguments", "fp32[4],", NULL}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-    rl_auto(rl_free_text) char *body = NULL;
+    RL_CLEANUP(rl_free_text) char *body = NULL;
     rl_error err = {0};
     assert_int_equal(rl_request_from_arguments(wrong[i][1] == NULL ? 1 : 2, wrong[i], &body, &err), -1);
     assert_int_equal(err.domain, RL_INPUT);

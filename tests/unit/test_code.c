@@ -1,4 +1,4 @@
-/* code: cubins with any bytes are read safely; nvdisasm's output is read within its limits. */
+/* Cubins with any bytes are read safely. nvdisasm's output is parsed, within limits of time and size. */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@ typedef struct image { /* two functions: "first" with the code "abc" and "second
 } image;
 
 static image make_image(void) {
-  image made = {
+  image elf = {
       .header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB},
                  .e_shoff = offsetof(image, sections),
                  .e_shentsize = sizeof(Elf64_Shdr),
@@ -41,13 +41,13 @@ static image make_image(void) {
                   [3] =
                       {.st_name = 7, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), .st_shndx = 1, .st_value = 4, .st_size = 4}},
       .text = "abc"};
-  memcpy(made.text + 4, "code", 4);
-  memcpy(made.strings, "\0first\0second\0\0\0", 16);
-  return made;
+  memcpy(elf.text + 4, "code", 4);
+  memcpy(elf.strings, "\0first\0second\0\0\0", 16);
+  return elf;
 }
 
-/* Copies the image to the heap, so that a sanitizer detects a read past its end. */
-static int find(const void *bytes, size_t size, const char *name, rl_cubin_function *function) {
+/* Finds the function in a copy on the heap, so that a sanitizer detects a read past its end. */
+static int find_in_copy(const void *bytes, size_t size, const char *name, rl_cubin_function *function) {
   unsigned char *copy = malloc(size > 0 ? size : 1);
   memcpy(copy, bytes, size);
   int found = rl_cubin_find(copy, size, name, function, &err);
@@ -58,68 +58,68 @@ static int find(const void *bytes, size_t size, const char *name, rl_cubin_funct
 
 static void a_function_is_found_and_hashed(void **state) {
   (void)state;
-  image made = make_image();
+  image elf = make_image();
   rl_cubin_function function = {0};
-  assert_int_equal(find(&made, sizeof made, "first", &function), 0);
+  assert_int_equal(find_in_copy(&elf, sizeof elf, "first", &function), 0);
   assert_int_equal(function.size, 3);
-  assert_int_equal(function.symbol, 2);
+  assert_int_equal(function.symbol_index, 2);
   assert_memory_equal(function.code, "abc", 3);
   assert_string_equal(function.sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-  assert_int_equal(find(&made, sizeof made, "second", &function), 0);
+  assert_int_equal(find_in_copy(&elf, sizeof elf, "second", &function), 0);
   assert_memory_equal(function.code, "code", 4);
-  assert_int_equal(function.symbol, 3);
+  assert_int_equal(function.symbol_index, 3);
 }
 
 static void barriers_are_read_from_attributes_or_flags(void **state) {
   (void)state;
-  image made = make_image();
+  image elf = make_image();
   rl_cubin_function function = {.barriers = 77};
-  assert_int_equal(find(&made, sizeof made, "second", &function), 0);
+  assert_int_equal(find_in_copy(&elf, sizeof elf, "second", &function), 0);
   assert_int_equal(function.barriers, 16);
-  made.attributes[12] = 7; /* an unknown format ends the attributes */
-  assert_int_equal(find(&made, sizeof made, "second", &function), 0);
+  elf.attributes[12] = 7; /* an unknown format ends the attributes */
+  assert_int_equal(find_in_copy(&elf, sizeof elf, "second", &function), 0);
   assert_int_equal(function.barriers, 0);
-  made.sections[1].sh_flags = 5 << 20 | 6; /* as older toolkits store them */
-  assert_int_equal(find(&made, sizeof made, "second", &function), 0);
+  elf.sections[1].sh_flags = 5 << 20 | 6; /* as older toolkits store them */
+  assert_int_equal(find_in_copy(&elf, sizeof elf, "second", &function), 0);
   assert_int_equal(function.barriers, 5);
-  made = make_image();
-  made.sections[4].sh_info = 3; /* attributes of another section */
-  assert_int_equal(find(&made, sizeof made, "second", &function), 0);
+  elf = make_image();
+  elf.sections[4].sh_info = 3; /* attributes of another section */
+  assert_int_equal(find_in_copy(&elf, sizeof elf, "second", &function), 0);
   assert_int_equal(function.barriers, 0);
 }
 
 static void a_missing_function_is_named(void **state) {
   (void)state;
-  image made = make_image();
-  rl_cubin_function function = {.symbol = 77};
-  assert_int_equal(find(&made, sizeof made, "fir", &function), -1);
-  assert_int_equal(find(&made, sizeof made, "first\0", &function), 0);
-  assert_int_equal(find(&made, sizeof made, "firsts", &function), -1);
+  image elf = make_image();
+  rl_cubin_function function = {.symbol_index = 77};
+  assert_int_equal(find_in_copy(&elf, sizeof elf, "fir", &function), -1);
+  assert_int_equal(find_in_copy(&elf, sizeof elf, "first\0", &function), 0);
+  assert_int_equal(find_in_copy(&elf, sizeof elf, "firsts", &function), -1);
   assert_non_null(strstr(err.message, "no function firsts"));
-  assert_int_equal(find("PTX text", 8, "first", &function), -1);
+  assert_int_equal(find_in_copy("PTX text", 8, "first", &function), -1);
   assert_non_null(strstr(err.message, "no 64-bit ELF image"));
 }
 
 static void a_truncated_image_is_refused(void **state) {
   (void)state;
-  image made = make_image();
+  image elf = make_image();
   rl_cubin_function function;
-  for (size_t size = 0; size < sizeof made - 3; size++) /* the last three bytes of the strings are unused */
-    assert_int_equal(find(&made, size, "second", &function), -1);
+  for (size_t size = 0; size < sizeof elf - 3; size++) /* the last three bytes of the strings are unused */
+    assert_int_equal(find_in_copy(&elf, size, "second", &function), -1);
 }
 
 /* Sets each field to values that point past the end. The function may be found or not, but reads stay inside the image. */
 static void no_field_leads_out_of_the_image(void **state) {
   (void)state;
   static const unsigned char values[] = {0x00, 0x01, 0x7f, 0x80, 0xff};
-  for (size_t at = 0; at < sizeof(image); at++)
+  for (size_t offset = 0; offset < sizeof(image); offset++)
     for (size_t v = 0; v < sizeof values; v++)
-      for (int width = 1; width <= 8 && at + (size_t)width <= sizeof(image); width *= 2) {
-        image made = make_image();
+      for (int width = 1; width <= 8 && offset + (size_t)width <= sizeof(image); width *= 2) {
+        image elf = make_image();
         rl_cubin_function function;
-        memset((char *)&made + at, values[v], (size_t)width);
-        if (find(&made, sizeof made, "second", &function) == 0)
-          assert_true(function.code >= (unsigned char *)&made && function.code + function.size <= (unsigned char *)(&made + 1));
+        memset((char *)&elf + offset, values[v], (size_t)width);
+        if (find_in_copy(&elf, sizeof elf, "second", &function) == 0)
+          assert_true(function.code >= (unsigned char *)&elf && function.code + function.size <= (unsigned char *)(&elf + 1));
       }
 }
 
@@ -137,84 +137,85 @@ static const char nvdisasm_output[] =
 
 static void instructions_are_read(void **state) {
   (void)state;
-  rl_disassembly read = {0};
-  assert_int_equal(rl_disassembly_parse(nvdisasm_output, strlen(nvdisasm_output), &read, &err), 0);
-  assert_int_equal(read.count, 4);
-  assert_string_equal(read.items[0].text, "LDC R1, c[0x0][0x28]");
-  assert_string_equal(read.items[1].opcode, "LDG.E.U16.CONSTANT");
-  assert_string_equal(read.items[1].text, "@!P0 LDG.E.U16.CONSTANT R2, desc[UR4][R2.64]");
-  assert_string_equal(read.items[2].text, "BRA `(.L_x_0)");
-  assert_ptr_equal(rl_disassembly_find(&read, 0x30), &read.items[3]);
-  assert_string_equal(read.items[3].opcode, "NOP");
-  assert_null(rl_disassembly_find(&read, 0x18));
-  assert_null(rl_disassembly_find(&read, 0x40));
-  rl_disassembly_clear(&read);
-  assert_int_equal(rl_disassembly_parse("", 0, &read, &err), 0);
-  assert_null(rl_disassembly_find(&read, 0));
+  rl_disassembly disassembly = {0};
+  assert_int_equal(rl_disassembly_parse(nvdisasm_output, strlen(nvdisasm_output), &disassembly, &err), 0);
+  assert_int_equal(disassembly.count, 4);
+  assert_string_equal(disassembly.items[0].text, "LDC R1, c[0x0][0x28]");
+  assert_string_equal(disassembly.items[1].opcode, "LDG.E.U16.CONSTANT");
+  assert_string_equal(disassembly.items[1].text, "@!P0 LDG.E.U16.CONSTANT R2, desc[UR4][R2.64]");
+  assert_string_equal(disassembly.items[2].text, "BRA `(.L_x_0)");
+  assert_ptr_equal(rl_disassembly_find(&disassembly, 0x30), &disassembly.items[3]);
+  assert_string_equal(disassembly.items[3].opcode, "NOP");
+  assert_null(rl_disassembly_find(&disassembly, 0x18));
+  assert_null(rl_disassembly_find(&disassembly, 0x40));
+  rl_disassembly_clear(&disassembly);
+  assert_int_equal(rl_disassembly_parse("", 0, &disassembly, &err), 0);
+  assert_null(rl_disassembly_find(&disassembly, 0));
 }
 
 static void long_instructions_are_truncated(void **state) {
   (void)state;
   char line[600];
-  rl_disassembly read = {0};
+  rl_disassembly disassembly = {0};
   int length = snprintf(line, sizeof line, "/*0*/ %0500d ;", 7);
-  assert_int_equal(rl_disassembly_parse(line, (size_t)length, &read, &err), 0);
-  assert_int_equal(read.count, 1);
-  assert_int_equal(strlen(read.items[0].text), sizeof read.items[0].text - 1);
-  assert_int_equal(strlen(read.items[0].opcode), sizeof read.items[0].opcode - 1);
-  rl_disassembly_clear(&read);
+  assert_int_equal(rl_disassembly_parse(line, (size_t)length, &disassembly, &err), 0);
+  assert_int_equal(disassembly.count, 1);
+  assert_int_equal(strlen(disassembly.items[0].text), sizeof disassembly.items[0].text - 1);
+  assert_int_equal(strlen(disassembly.items[0].opcode), sizeof disassembly.items[0].opcode - 1);
+  rl_disassembly_clear(&disassembly);
 }
 
 static void output_with_two_functions_is_refused(void **state) {
   (void)state;
   static const char both[] = "/*0000*/ NOP ;\n/*0010*/ EXIT ;\n.text.b:\n/*0000*/ NOP ;\n";
-  rl_disassembly read = {0};
-  assert_int_equal(rl_disassembly_parse(both, strlen(both), &read, &err), -1);
-  assert_int_equal(read.count, 0);
+  rl_disassembly disassembly = {0};
+  assert_int_equal(rl_disassembly_parse(both, strlen(both), &disassembly, &err), -1);
+  assert_int_equal(disassembly.count, 0);
 }
 
-static char program[64]; /* a shell script in place of nvdisasm */
+static char program_path[64]; /* a shell script in place of nvdisasm */
 
 static void write_program(const char *body) {
-  FILE *file = fopen(program, "w");
+  FILE *file = fopen(program_path, "w");
   assert_non_null(file);
   fprintf(file, "#!/bin/sh\n%s\n", body);
   assert_int_equal(fclose(file), 0);
-  assert_int_equal(chmod(program, 0700), 0);
+  assert_int_equal(chmod(program_path, 0700), 0);
 }
 
-static int run_program(const char *body, rl_disassembly *into) {
+static int run_program(const char *body, rl_disassembly *disassembly) {
   write_program(body);
   rl_disassembler disassembler = {0};
-  if (rl_disassembler_start(program, "the code\n", 9, 7, &disassembler, &err) != 0) return -1;
-  return rl_disassembler_finish(&disassembler, into, &err);
+  if (rl_disassembler_start(program_path, "the code\n", 9, 7, &disassembler, &err) != 0) return -1;
+  return rl_disassembler_finish(&disassembler, disassembly, &err);
 }
 
 static void the_program_gets_the_cubin(void **state) {
   (void)state;
-  rl_disassembly read = {0};
-  if (run_program("[ \"$(cat \"$5\")\" = 'the code' ] && [ \"$3 $4\" = '-fun 7' ] && echo '/*0010*/ RET.REL ;'", &read) != 0)
+  rl_disassembly disassembly = {0};
+  if (run_program("[ \"$(cat \"$5\")\" = 'the code' ] && [ \"$3 $4\" = '-fun 7' ] && echo '/*0010*/ RET.REL ;'", &disassembly) !=
+      0)
     fail_msg("%s", err.message);
-  assert_int_equal(read.count, 1);
-  assert_int_equal(read.items[0].offset, 16);
-  assert_string_equal(read.items[0].opcode, "RET.REL");
-  rl_disassembly_clear(&read);
+  assert_int_equal(disassembly.count, 1);
+  assert_int_equal(disassembly.items[0].offset, 16);
+  assert_string_equal(disassembly.items[0].opcode, "RET.REL");
+  rl_disassembly_clear(&disassembly);
 }
 
 static void a_failing_program_is_reported(void **state) {
   (void)state;
-  rl_disassembly read = {0};
-  assert_int_equal(run_program("echo '/*0000*/ NOP ;'; exit 3", &read), -1);
+  rl_disassembly disassembly = {0};
+  assert_int_equal(run_program("echo '/*0000*/ NOP ;'; exit 3", &disassembly), -1);
   assert_string_equal(err.message, "nvdisasm exited with 3");
-  assert_int_equal(read.count, 0);
+  assert_int_equal(disassembly.count, 0);
 }
 
 static void an_endless_program_is_killed(void **state) {
   (void)state;
-  rl_disassembly read = {0};
-  assert_int_equal(run_program("sleep 100", &read), -1);
+  rl_disassembly disassembly = {0};
+  assert_int_equal(run_program("sleep 100", &disassembly), -1);
   assert_int_equal(err.code, ETIMEDOUT);
-  assert_int_equal(run_program("yes '/*0000*/ NOP ;'", &read), -1);
+  assert_int_equal(run_program("yes '/*0000*/ NOP ;'", &disassembly), -1);
   assert_int_equal(err.code, EFBIG);
 }
 
@@ -222,27 +223,27 @@ static void an_endless_program_is_killed(void **state) {
 static void output_can_be_read_after_the_time_limit(void **state) {
   (void)state;
   rl_disassembler disassembler = {0};
-  rl_disassembly read = {0};
+  rl_disassembly disassembly = {0};
   write_program("echo '/*0000*/ NOP ;'");
-  assert_int_equal(rl_disassembler_start(program, "x", 1, 0, &disassembler, &err), 0);
+  assert_int_equal(rl_disassembler_start(program_path, "x", 1, 0, &disassembler, &err), 0);
   while (!rl_process_has_exited(&disassembler.process)) usleep(1000);
   disassembler.deadline_ns = 0;
-  if (rl_disassembler_finish(&disassembler, &read, &err) != 0) fail_msg("%s", err.message);
-  assert_int_equal(read.count, 1);
-  rl_disassembly_clear(&read);
+  if (rl_disassembler_finish(&disassembler, &disassembly, &err) != 0) fail_msg("%s", err.message);
+  assert_int_equal(disassembly.count, 1);
+  rl_disassembly_clear(&disassembly);
 }
 
 static void several_run_at_once(void **state) {
   (void)state;
   rl_disassembler disassemblers[4] = {{{0}}};
   write_program("sleep 0.1; printf '/*00%x0*/ NOP ;\\n' \"$4\"");
-  for (uint32_t i = 0; i < 4; i++) assert_int_equal(rl_disassembler_start(program, "x", 1, i, &disassemblers[i], &err), 0);
+  for (uint32_t i = 0; i < 4; i++) assert_int_equal(rl_disassembler_start(program_path, "x", 1, i, &disassemblers[i], &err), 0);
   for (uint32_t i = 4; i-- > 1;) {
-    rl_disassembly read = {0};
-    assert_int_equal(rl_disassembler_finish(&disassemblers[i], &read, &err), 0);
-    assert_int_equal(read.count, 1);
-    assert_int_equal(read.items[0].offset, 16 * i);
-    rl_disassembly_clear(&read);
+    rl_disassembly disassembly = {0};
+    assert_int_equal(rl_disassembler_finish(&disassemblers[i], &disassembly, &err), 0);
+    assert_int_equal(disassembly.count, 1);
+    assert_int_equal(disassembly.items[0].offset, 16 * i);
+    rl_disassembly_clear(&disassembly);
   }
   rl_disassembler_stop(&disassemblers[0]);
   rl_disassembler_stop(&disassemblers[0]);
@@ -254,7 +255,7 @@ static void an_exit_is_detected_without_waiting(void **state) {
   rl_disassembler disassembler = {0};
   assert_false(rl_process_has_exited(&disassembler.process));
   write_program("sleep 100");
-  assert_int_equal(rl_disassembler_start(program, "x", 1, 0, &disassembler, &err), 0);
+  assert_int_equal(rl_disassembler_start(program_path, "x", 1, 0, &disassembler, &err), 0);
   assert_false(rl_process_has_exited(&disassembler.process));
   kill(disassembler.process.pid, SIGKILL);
   while (!rl_process_has_exited(&disassembler.process)) usleep(1000);
@@ -275,17 +276,17 @@ static void without_the_program_there_is_a_reason(void **state) {
 
 static int make_folder(void **state) {
   (void)state;
-  strcpy(program, "/tmp/rooflined-code-XXXXXX");
-  if (mkdtemp(program) == NULL) return -1;
-  strcat(program, "/nvdisasm");
+  strcpy(program_path, "/tmp/rooflined-code-XXXXXX");
+  if (mkdtemp(program_path) == NULL) return -1;
+  strcat(program_path, "/nvdisasm");
   return 0;
 }
 
 static int remove_folder(void **state) {
   (void)state;
-  remove(program);
-  *strrchr(program, '/') = '\0';
-  return remove(program);
+  remove(program_path);
+  *strrchr(program_path, '/') = '\0';
+  return remove(program_path);
 }
 
 int main(void) {

@@ -64,6 +64,9 @@ static void the_state_folder_has_a_default(void **state) {
   setenv("STATE_DIRECTORY", "/var/lib/rooflined", 1);
   assert_int_equal(load("", &config, &err), 0);
   assert_string_equal(config.state, "/var/lib/rooflined");
+  setenv("STATE_DIRECTORY", "/var/lib/rooflined:/var/lib/other", 1); /* StateDirectory=rooflined other */
+  assert_int_equal(load("", &config, &err), 0);
+  assert_string_equal(config.state, "/var/lib/rooflined");
   assert_int_equal(load("[rooflined]\nstate = /elsewhere\n", &config, &err), 0);
   assert_string_equal(config.state, "/elsewhere");
 }
@@ -140,7 +143,7 @@ static void loopback_addresses_are_recognised(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_config config = {0};
     strcpy(config.address, cases[i].address);
-    assert_int_equal(rl_config_loopback(&config), cases[i].loopback);
+    assert_int_equal(rl_config_is_loopback(&config), cases[i].loopback);
   }
 }
 

@@ -193,8 +193,11 @@ static void missing_files(void **state) {
   expect_error("files", "no MNIST files");
   assert_int_equal(rl_dataset_load("files", NULL, &dataset, &err), -1);
   assert_int_equal(rl_dataset_load("nonsense", NULL, &dataset, &err), -1);
-  assert_string_equal(err.pointer, "/dataset");
-  assert_int_equal(rl_dataset_load("auto", folder, &dataset, &err), 0);
+  assert_string_equal(err.json_pointer, "/dataset");
+  expect_error("auto", "no MNIST files in the configured mnist_dir"); /* never synthetic digits instead */
+  assert_int_equal(rl_dataset_load("auto", "/nonexistent/digits", &dataset, &err), -1);
+  assert_non_null(strstr(err.message, "/nonexistent/digits, which does not exist"));
+  assert_int_equal(rl_dataset_load("auto", "", &dataset, &err), 0);
   assert_string_equal(dataset.name, "synthetic");
   assert_int_equal(dataset.train_count, 60000);
   assert_int_equal(dataset.test_count, 10000);

@@ -1,4 +1,4 @@
-/* The CPU device: memory by purpose, order and number of launches, cancellation, samples, facts. */
+/* The CPU device: memory by purpose, order and number of launches, cancellation, samples, properties. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -18,7 +18,7 @@ static char order[64];
 
 static int append_letter(void *arg, rl_stream stream, rl_error *err) {
   assert_null(stream);
-  if (*(const char *)arg == '!') return rl_fail(err, RL_SYS, EIO, "broke");
+  if (*(const char *)arg == '!') return rl_fail(err, RL_ERRNO, EIO, "broke");
   strncat(order, arg, 1);
   return 0;
 }
@@ -47,17 +47,17 @@ static void memory_is_aligned_and_counted(void **state) {
   assert_int_equal(device->ops->allocate(device, RL_MEMORY_DATASET, 1, &b, NULL), 0);
   assert_int_equal(((uintptr_t)a | (uintptr_t)b) % 256, 0);
   memset(a, 1, 1000);
-  assert_int_equal(device->memory.bytes[RL_MEMORY_WEIGHTS], 1000);
-  assert_int_equal(device->memory.total_bytes, 1001);
+  assert_int_equal(device->memory_usage.bytes[RL_MEMORY_WEIGHTS], 1000);
+  assert_int_equal(device->memory_usage.total_bytes, 1001);
   device->ops->release(device, a);
   device->ops->release(device, NULL);
-  assert_int_equal(device->memory.total_bytes, 1);
-  assert_int_equal(device->memory.peak_total_bytes, 1001);
-  assert_int_equal(device->memory.peak_bytes[RL_MEMORY_WEIGHTS], 1000);
+  assert_int_equal(device->memory_usage.total_bytes, 1);
+  assert_int_equal(device->memory_usage.peak_total_bytes, 1001);
+  assert_int_equal(device->memory_usage.peak_bytes[RL_MEMORY_WEIGHTS], 1000);
   rl_error err = {0};
   assert_int_equal(device->ops->allocate(device, RL_MEMORY_DATASET, SIZE_MAX - 8, &none, &err), -1);
   assert_int_equal(err.code, ENOMEM);
-  assert_int_equal(device->memory.total_bytes, 1);
+  assert_int_equal(device->memory_usage.total_bytes, 1);
   device->ops->release(device, b);
 }
 
@@ -83,31 +83,31 @@ static void on_span(void *context, const rl_span *span) {
 
 static void launches_run_in_order_and_repeat(void **state) {
   rl_device *device = *state;
-  rl_plan *plan;
+  rl_executable *executable;
   rl_elapsed elapsed;
   watcher w = {0};
   rl_observer observer = {&w, cancelled, on_progress, on_span};
-  assert_int_equal(device->ops->plan(device, &sequence_list, &plan, NULL), 0);
-  assert_int_equal(device->ops->run(device, plan, &observer, &elapsed, NULL), 0);
+  assert_int_equal(device->ops->instantiate(device, &sequence_list, &executable, NULL), 0);
+  assert_int_equal(device->ops->run(device, executable, &observer, &elapsed, NULL), 0);
   assert_string_equal(order, "abababz");
-  assert_int_equal(elapsed.launches, 7);
+  assert_int_equal(elapsed.stream_operations, 7);
   assert_true(elapsed.host_ms >= 0 && elapsed.device_ms == elapsed.host_ms);
   assert_int_equal(w.spans, 7);
   assert_int_equal(w.done, 4), assert_int_equal(w.total, 4);
-  assert_int_equal(device->ops->run(device, plan, NULL, &elapsed, NULL), 0); /* an observer is optional */
-  device->ops->plan_free(device, plan);
+  assert_int_equal(device->ops->run(device, executable, NULL, &elapsed, NULL), 0); /* an observer is optional */
+  device->ops->free_executable(device, executable);
 }
 
 static void cancelling_stops_before_the_next_launch(void **state) {
   rl_device *device = *state;
-  rl_elapsed elapsed = {.launches = 99};
+  rl_elapsed elapsed = {.stream_operations = 99};
   rl_error err = {0};
   watcher w = {.cancel_at = 4};
   rl_observer observer = {.context = &w, .cancelled = cancelled};
   assert_int_equal(device->ops->run_eager(device, &sequence_list, &observer, &elapsed, &err), -1);
-  assert_int_equal(err.domain, RL_SYS), assert_int_equal(err.code, ECANCELED);
+  assert_int_equal(err.domain, RL_ERRNO), assert_int_equal(err.code, ECANCELED);
   assert_string_equal(order, "aba");
-  assert_int_equal(elapsed.launches, 99); /* untouched on failure */
+  assert_int_equal(elapsed.stream_operations, 99); /* untouched on failure */
 }
 
 static void a_failing_launch_is_named(void **state) {
@@ -121,21 +121,22 @@ static void a_failing_launch_is_named(void **state) {
   assert_string_equal(err.message, "conv: broke");
 }
 
-static void facts_describe_the_host(void **state) {
+static void properties_describe_the_host(void **state) {
   (void)state;
-  char *text = rl_device_facts(0, NULL);
-  cJSON *facts = rl_json_parse(text, strlen(text), NULL);
-  assert_non_null(facts);
-  const cJSON *all = cJSON_GetObjectItem(facts, "cache_bytes"), *own = cJSON_GetObjectItem(facts, "private_cache_bytes");
+  char *text = rl_device_properties(0, NULL);
+  cJSON *properties = rl_json_parse(text, strlen(text), NULL);
+  assert_non_null(properties);
+  const cJSON *all = cJSON_GetObjectItem(properties, "cache_bytes"),
+              *own = cJSON_GetObjectItem(properties, "private_cache_bytes");
   assert_true((cJSON_IsNull(all) && cJSON_IsNull(own)) || cJSON_GetNumberValue(all) > cJSON_GetNumberValue(own));
-  assert_true(cJSON_GetNumberValue(cJSON_GetObjectItem(facts, "memory_bytes")) > 1e8);
-  assert_int_equal(cJSON_GetNumberValue(cJSON_GetObjectItem(facts, "threads")), 1);
-  assert_true(strlen(cJSON_GetStringValue(cJSON_GetObjectItem(facts, "openblas"))) > 0);
-  assert_non_null(cJSON_GetObjectItem(facts, "isa"));
-  cJSON_Delete(facts);
+  assert_true(cJSON_GetNumberValue(cJSON_GetObjectItem(properties, "memory_bytes")) > 1e8);
+  assert_int_equal(cJSON_GetNumberValue(cJSON_GetObjectItem(properties, "threads")), 1);
+  assert_true(strlen(cJSON_GetStringValue(cJSON_GetObjectItem(properties, "openblas"))) > 0);
+  assert_non_null(cJSON_GetObjectItem(properties, "isa"));
+  cJSON_Delete(properties);
   free(text);
   rl_error err = {0};
-  assert_null(rl_device_facts(1, &err));
+  assert_null(rl_device_properties(1, &err));
   assert_null(rl_device_open(1, &err));
 }
 
@@ -177,7 +178,7 @@ static void a_sample_is_the_time_of_one_repeat(void **state) {
   const rl_sequence sequence = {"launch", launches, 2, 7};
   for (int cache = RL_CACHE_COLD; cache <= RL_CACHE_WARM; cache++) {
     double us[5] = {0}, shortest = INFINITY;
-    assert_int_equal(device->ops->sample(device, &sequence, (rl_cache)cache, 5, NULL, us, NULL), 0);
+    assert_int_equal(device->ops->sample(device, &sequence, (rl_cache_state)cache, 5, NULL, us, NULL), 0);
     for (int i = 0; i < 5; i++) shortest = us[i] < shortest ? us[i] : shortest;
     assert_true(shortest >= 80 && shortest < 800);
   }
@@ -194,10 +195,10 @@ static void each_repeat_is_restored_first(void **state) {
   rl_observer observer = {&w, cancelled, NULL, on_span};
   assert_int_equal(device->ops->run_eager(device, &whole, &observer, &elapsed, NULL), 0);
   assert_string_equal(order, "rabrabrab");
-  assert_true(elapsed.launches == 6 && w.spans == 6);
+  assert_true(elapsed.stream_operations == 6 && w.spans == 6);
   for (int cache = RL_CACHE_COLD; cache <= RL_CACHE_WARM; cache++) {
     order[0] = '\0';
-    assert_int_equal(device->ops->sample(device, &restored, (rl_cache)cache, 2, NULL, us, NULL), 0);
+    assert_int_equal(device->ops->sample(device, &restored, (rl_cache_state)cache, 2, NULL, us, NULL), 0);
     assert_string_equal(order, "rabrabrab"); /* one unmeasured run and two samples */
   }
   const rl_launch broken = {"restore", "data", append_letter, "!"};
@@ -214,7 +215,7 @@ static void restoring_is_not_timed(void **state) {
   const rl_sequence sequence = {"launch", &one, 1, 7, &restore};
   for (int cache = RL_CACHE_COLD; cache <= RL_CACHE_WARM; cache++) {
     double us[5], shortest = INFINITY;
-    assert_int_equal(device->ops->sample(device, &sequence, (rl_cache)cache, 5, NULL, us, NULL), 0);
+    assert_int_equal(device->ops->sample(device, &sequence, (rl_cache_state)cache, 5, NULL, us, NULL), 0);
     for (int i = 0; i < 5; i++) shortest = us[i] < shortest ? us[i] : shortest;
     assert_true(shortest >= 40 && shortest < 2000);
   }
@@ -233,7 +234,7 @@ static void sampling_can_fail_and_be_cancelled(void **state) {
   assert_int_equal(device->ops->sample(device, &breaks, RL_CACHE_COLD, 9, NULL, us, &err), -1);
   assert_string_equal(err.message, "third: broke");
   assert_int_equal(device->ops->sample(device, &works, RL_CACHE_COLD, 9, &observer, us, &err), -1);
-  assert_true(err.domain == RL_SYS && err.code == ECANCELED);
+  assert_true(err.domain == RL_ERRNO && err.code == ECANCELED);
   assert_int_equal(strlen(order), 3); /* one unmeasured run and two samples */
 }
 
@@ -243,7 +244,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(launches_run_in_order_and_repeat, open_device, close_device),
       cmocka_unit_test_setup_teardown(cancelling_stops_before_the_next_launch, open_device, close_device),
       cmocka_unit_test_setup_teardown(a_failing_launch_is_named, open_device, close_device),
-      cmocka_unit_test_setup_teardown(facts_describe_the_host, open_device, close_device),
+      cmocka_unit_test_setup_teardown(properties_describe_the_host, open_device, close_device),
       cmocka_unit_test_setup_teardown(a_sample_is_the_time_of_one_repeat, open_device, close_device),
       cmocka_unit_test_setup_teardown(each_repeat_is_restored_first, open_device, close_device),
       cmocka_unit_test_setup_teardown(restoring_is_not_timed, open_device, close_device),

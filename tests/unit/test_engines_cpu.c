@@ -42,7 +42,7 @@ static void check_sizes_of_batches_and_tails(const char *engine) {
     run_epoch(instance);
     run_program(instance, &instance->base.evaluation);
     rl_iteration_results report = report_of(instance);
-    assert_true(report.samples == images && isfinite(report.train_loss) && isfinite(report.test_loss));
+    assert_true(report.images == images && isfinite(report.train_loss) && isfinite(report.test_loss));
     assert_true(report.test_accuracy_ratio >= 0 && report.test_accuracy_ratio <= 1);
     assert_true(isnan(report.loss_scale) && isnan(report.skipped_steps));
     close_train(instance);
@@ -171,9 +171,9 @@ static void check_fp16_activation_bytes(const char *engine) {
   for (int k = 0; k < 2; k++) {
     rl_train_params params = small_params(k ? RL_FP16 : RL_FP32, 64, 100);
     rl_train_instance *instance = open_train(engine, device, &params);
-    bytes[k] = device->memory.bytes[RL_MEMORY_ACTIVATIONS];
+    bytes[k] = device->memory_usage.bytes[RL_MEMORY_ACTIVATIONS];
     close_train(instance);
-    assert_int_equal(device->memory.total_bytes, 0);
+    assert_int_equal(device->memory_usage.total_bytes, 0);
   }
   assert_true(bytes[1] < 0.7 * bytes[0]);
 }
@@ -188,20 +188,20 @@ static void errors_name_the_field(void **state) {
   rl_train_params params = small_params(RL_TF32, 64, 100);
   rl_error err = {0};
   assert_null(rl_engine_find("mnist_cnn", "auto", &params, &err));
-  assert_string_equal(err.pointer, "/precision");
+  assert_string_equal(err.json_pointer, "/precision");
   params = small_params(RL_FP32, 64, 100);
   assert_null(rl_engine_find("mnist_cnn", "cudnn", &params, &err));
-  assert_string_equal(err.pointer, "/engine");
+  assert_string_equal(err.json_pointer, "/engine");
   bool fused = engines[2] != NULL;
   assert_string_equal(rl_engine_find("mnist_cnn", "auto", &params, &err)->description->name, fused ? "fused" : "blas");
   assert_int_equal(rl_engine_find("mnist_cnn", "fused", &params, &err) != NULL, fused);
-  if (!fused) assert_string_equal(err.pointer, "/engine");
+  if (!fused) assert_string_equal(err.json_pointer, "/engine");
   strcpy(params.dataset, "flowers");
   rl_instance *instance = NULL;
   assert_int_equal(rl_engine_find("mnist_cnn", "blas", &params, &err)->open(device, &params, &instance, &err), -1);
-  assert_string_equal(err.pointer, "/dataset");
+  assert_string_equal(err.json_pointer, "/dataset");
   assert_null(instance);
-  assert_int_equal(device->memory.total_bytes, 0);
+  assert_int_equal(device->memory_usage.total_bytes, 0);
 }
 
 int main(void) {

@@ -1,5 +1,5 @@
-/* instruction_profile: values by instruction become records, sums and a histogram. Expected numbers are Nsight Compute's for the
- * same values. */
+/* Values of single instructions become records, sums and a histogram. Nsight Compute computes the expected numbers from the same
+ * values. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,17 +18,18 @@ static void add(rl_instruction_profile *profile, int64_t offset, const char *met
   assert_int_equal(rl_instruction_profile_add(profile, offset, metric, value, &err), 0);
 }
 
-/* warps: executed warp instructions; threads: active threads; on: threads not predicated off. */
-static void add_executed(rl_instruction_profile *profile, int64_t offset, double warps, double threads, double on) {
-  add(profile, offset, RL_INST_EXECUTED, warps);
+/* threads: active threads; threads_true: those that are not predicated off. */
+static void add_executed(rl_instruction_profile *profile, int64_t offset, double warp_instructions, double threads,
+                         double threads_true) {
+  add(profile, offset, RL_INST_EXECUTED, warp_instructions);
   add(profile, offset, RL_THREAD_INST_EXECUTED, threads);
-  add(profile, offset, RL_THREAD_INST_EXECUTED_TRUE, on);
+  add(profile, offset, RL_THREAD_INST_EXECUTED_TRUE, threads_true);
 }
 
 static rl_disassembly disassemble(const char *text) {
-  rl_disassembly made = {0};
-  assert_int_equal(rl_disassembly_parse(text, strlen(text), &made, &err), 0);
-  return made;
+  rl_disassembly sass = {0};
+  assert_int_equal(rl_disassembly_parse(text, strlen(text), &sass, &err), 0);
+  return sass;
 }
 
 static void records_join_sass_values_and_lines(void **state) {
@@ -111,9 +112,9 @@ static void divergence_is_as_in_ncu(void **state) {
   add(&profile, 64, "smsp__pcsamp_sample_count", 9); /* no inst_executed: not an instruction of the function */
   rl_divergence sums = rl_instruction_profile_divergence(&profile);
   assert_true(sums.executed == 32 + 32 + 0 + 16);
-  assert_true(sums.executed_on == 32 + 16 + 0 + 15);
-  assert_true(sums.unexecuted_on == 0 + 16 + 32 + 17);
-  assert_true(sums.derivative_on == 16 + 16 + 15);
+  assert_true(sums.executed_true == 32 + 16 + 0 + 15);
+  assert_true(sums.unexecuted_true == 0 + 16 + 32 + 17);
+  assert_true(sums.derivative_true == 16 + 16 + 15);
   rl_instruction_profile_clear(&profile);
 }
 

@@ -9,7 +9,7 @@
 
 static rl_device *device;
 
-static char **families; /* names from the command line; none: all */
+static char **operators; /* names from the command line; none: all */
 
 /* Sanitizers make the kernels many times slower, so large cases are skipped. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -18,18 +18,18 @@ static const double MAX_BYTES = 5e5;
 static const double MAX_BYTES = INFINITY;
 #endif
 
-static void every_family_type_and_variant_is_correct(void **state) {
+static void every_operator_type_and_variant_is_correct(void **state) {
   (void)state;
   max_case_bytes = MAX_BYTES;
-  check_families(device, families);
-  assert_int_equal(device->memory.total_bytes, 0);
+  check_operators(device, operators);
+  assert_int_equal(device->memory_usage.total_bytes, 0);
 }
 
 static void references_match_known_values(void **state) {
   (void)state;
   /* Φ(1) = 0.841344746068543, 1 / (1 + 1/e) = 0.731058578630005 */
   static const struct {
-    const rl_kernel_family *family;
+    const rl_kernel_operator *op;
     double x, second, y;
   } cases[] = {{&rl_kernel_copy, -1.25, 0, -1.25},
                {&rl_kernel_relu, -3, 0, 0},
@@ -42,8 +42,8 @@ static void references_match_known_values(void **state) {
   const rl_kernel_shape one = {{1, 1}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     double y = NAN;
-    cases[i].family->reference(&one, (const double *const[]){&cases[i].x, &cases[i].second}, 0, 1, &y);
-    if (!(fabs(y - cases[i].y) <= 1e-14)) fail_msg("%s: %.17g", cases[i].family->workload.name, y);
+    cases[i].op->reference(&one, (const double *const[]){&cases[i].x, &cases[i].second}, 0, 1, &y);
+    if (!(fabs(y - cases[i].y) <= 1e-14)) fail_msg("%s: %.17g", cases[i].op->workload.name, y);
   }
   double y = 0;
   rl_kernel_relu.reference(&one, (const double *const[]){&(double){NAN}}, 0, 1, &y);
@@ -64,7 +64,7 @@ static void a_shared_row_is_read_by_every_row(void **state) {
 static void references_of_rows_match_known_values(void **state) {
   (void)state;
   static const struct {
-    const rl_kernel_family *family;
+    const rl_kernel_operator *op;
     rl_kernel_shape shape;
     double in[3][6], out[6];
     int count;
@@ -81,9 +81,9 @@ static void references_of_rows_match_known_values(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     double out[6] = {NAN, NAN, NAN, NAN, NAN, NAN};
     const double *const in[] = {cases[i].in[0], cases[i].in[1], cases[i].in[2]};
-    cases[i].family->reference(&cases[i].shape, in, 0, cases[i].family->segments(&cases[i].shape), out);
+    cases[i].op->reference(&cases[i].shape, in, 0, cases[i].op->output_segment_count(&cases[i].shape), out);
     for (int k = 0; k < cases[i].count; k++)
-      if (!(fabs(out[k] - cases[i].out[k]) <= 1e-14)) fail_msg("%s, %d: %.17g", cases[i].family->workload.name, k, out[k]);
+      if (!(fabs(out[k] - cases[i].out[k]) <= 1e-14)) fail_msg("%s, %d: %.17g", cases[i].op->workload.name, k, out[k]);
   }
   const rl_kernel_shape second = {{2, 1, 4}};
   double rotated[4];
@@ -94,30 +94,30 @@ static void references_of_rows_match_known_values(void **state) {
 
 /* Computes every segment from its own windows alone and compares it with the same segment of the whole output. */
 static void compare_segments(const rl_kernel_params *params, const rl_kernel_shape *shape) {
-  const rl_kernel_family *family = params->family;
-  const int64_t segments = family->segments(shape), elements = family->output_elements(shape), length = elements / segments;
-  double *in[RL_KERNEL_MAX_INPUTS] = {NULL}, *windows[RL_KERNEL_MAX_INPUTS] = {NULL};
+  const rl_kernel_operator *op = params->op;
+  const int64_t segments = op->output_segment_count(shape), elements = op->output_elements(shape), length = elements / segments;
+  double *in[RL_KERNEL_INPUTS_MAX] = {NULL}, *windows[RL_KERNEL_INPUTS_MAX] = {NULL};
   double *all = malloc((size_t)elements * sizeof *all), *one = malloc((size_t)length * sizeof *one);
-  for (uint32_t i = 0; i < family->input_count; i++) {
-    in[i] = malloc((size_t)family->input_elements(shape, i) * sizeof *in[i]);
-    rl_kernel_fill_input(params, shape, i, 0, family->input_elements(shape, i), in[i]);
+  for (uint32_t i = 0; i < op->input_count; i++) {
+    in[i] = malloc((size_t)op->input_elements(shape, i) * sizeof *in[i]);
+    rl_kernel_fill_input(params, shape, i, 0, op->input_elements(shape, i), in[i]);
   }
-  family->reference(shape, (const double *const *)in, 0, segments, all);
+  op->reference(shape, (const double *const *)in, 0, segments, all);
   for (int64_t segment = 0; segment < segments; segment++) {
-    for (uint32_t i = 0; i < family->input_count; i++) {
+    for (uint32_t i = 0; i < op->input_count; i++) {
       int64_t start, count;
-      family->input_window(shape, i, segment, 1, &start, &count);
-      assert_true(start >= 0 && count >= 1 && start + count <= family->input_elements(shape, i));
+      op->input_window(shape, i, segment, 1, &start, &count);
+      assert_true(start >= 0 && count >= 1 && start + count <= op->input_elements(shape, i));
       windows[i] =
           malloc((size_t)count * sizeof *windows[i]); /* so that an address sanitizer finds accesses outside the window */
       memcpy(windows[i], in[i] + start, (size_t)count * sizeof *windows[i]);
     }
-    family->reference(shape, (const double *const *)windows, segment, 1, one);
+    op->reference(shape, (const double *const *)windows, segment, 1, one);
     if (memcmp(one, all + segment * length, (size_t)length * sizeof *one) != 0)
-      fail_msg("%s %s: segment %lld", family->workload.name, params->shape, (long long)segment);
-    for (uint32_t i = 0; i < family->input_count; i++) free(windows[i]);
+      fail_msg("%s %s: segment %lld", op->workload.name, params->shape, (long long)segment);
+    for (uint32_t i = 0; i < op->input_count; i++) free(windows[i]);
   }
-  for (uint32_t i = 0; i < family->input_count; i++) free(in[i]);
+  for (uint32_t i = 0; i < op->input_count; i++) free(in[i]);
   free(all);
   free(one);
 }
@@ -125,12 +125,12 @@ static void compare_segments(const rl_kernel_params *params, const rl_kernel_sha
 static void a_segment_needs_only_its_window(void **state) {
   (void)state;
   enum { MAX_ELEMENTS = 3000 };
-  for (const rl_kernel_family *const *family = rl_kernel_families; *family; family++)
-    for (const char *const *text = awkward_shapes(*family); *text; text++) {
-      rl_kernel_params params = kernel_params(*family, RL_DTYPE_FP64, (*family)->variants[0], *text);
+  for (const rl_kernel_operator *const *op = rl_kernel_operators; *op; op++)
+    for (const char *const *text = awkward_shapes(*op); *text; text++) {
+      rl_kernel_params params = kernel_params(*op, RL_DTYPE_FP64, (*op)->variants[0], *text);
       rl_kernel_shape shape;
       assert_int_equal(rl_kernel_params_shape(&params, &shape, NULL), 0);
-      if ((*family)->output_elements(&shape) <= MAX_ELEMENTS && (*family)->input_elements(&shape, 0) <= MAX_ELEMENTS)
+      if ((*op)->output_elements(&shape) <= MAX_ELEMENTS && (*op)->input_elements(&shape, 0) <= MAX_ELEMENTS)
         compare_segments(&params, &shape);
     }
 }
@@ -197,11 +197,11 @@ static void opening_checking_and_launching_can_be_cancelled(void **state) {
   alone->observer = NULL;
   assert_correct(kernel);
   close_kernel(kernel);
-  assert_int_equal(alone->memory.total_bytes, 0);
+  assert_int_equal(alone->memory_usage.total_bytes, 0);
   alone->ops->close(alone);
 }
 
-/* A family with so many operations that only a sample of its output is checked: y = x w, with one number w. */
+/* An operator with so many operations that only a sample of its output is checked: y = x w, with one number w. */
 static const rl_field rows_and_columns[] = {RL_KERNEL_SIZE(0, "rows", 1e9, ""), RL_KERNEL_SIZE(1, "columns", 1e9, ""), {0}};
 static int64_t costly_output(const rl_kernel_shape *shape) { return shape->size[0] * shape->size[1]; }
 static int64_t costly_input(const rl_kernel_shape *shape, uint32_t input) { return input == 0 ? costly_output(shape) : 1; }
@@ -220,23 +220,23 @@ static void costly_window(const rl_kernel_shape *shape, uint32_t input, int64_t 
   }
 COSTLY(double, double)
 COSTLY(float, float)
-static const rl_kernel_family costly;
+static const rl_kernel_operator costly;
 static void costly_defaults(void *params) { rl_kernel_defaults(params, &costly); }
 static const char *const costly_variants[] = {"only", NULL};
-static const rl_kernel_family costly = {.workload = RL_KERNEL_WORKLOAD(costly, "much work"),
-                                        .shape_fields = rows_and_columns,
-                                        .dtypes = 1u << RL_DTYPE_FP32 | 1u << RL_DTYPE_TF32,
-                                        .variants = costly_variants,
-                                        .input_count = 2,
-                                        .input_elements = costly_input,
-                                        .output_elements = costly_output,
-                                        .segments = costly_rows,
-                                        .input_window = costly_window,
-                                        .reference = costly_double,
-                                        .compute_double = costly_double,
-                                        .compute_float = costly_float,
-                                        .operations = costly_operations,
-                                        .tolerance_ulps = costly_tolerance};
+static const rl_kernel_operator costly = {.workload = RL_KERNEL_WORKLOAD(costly, "much work"),
+                                          .shape_fields = rows_and_columns,
+                                          .dtypes = 1u << RL_DTYPE_FP32 | 1u << RL_DTYPE_TF32,
+                                          .variants = costly_variants,
+                                          .input_count = 2,
+                                          .input_elements = costly_input,
+                                          .output_elements = costly_output,
+                                          .output_segment_count = costly_rows,
+                                          .input_window = costly_window,
+                                          .reference = costly_double,
+                                          .compute_double = costly_double,
+                                          .compute_float = costly_float,
+                                          .operations = costly_operations,
+                                          .tolerance_ulps = costly_tolerance};
 
 static int64_t corrupt_row_index;
 static int corrupt_row(void *arg, rl_stream stream, rl_error *err) {
@@ -347,7 +347,7 @@ static void cost_counts_compulsory_bytes_and_operations(void **state) {
   cost = rl_kernel_bias_gelu.workload.cost(&gelu);
   assert_true(cost.bytes == (70 + 7 + 70) * 8 && cost.operations == 6 * 70);
   static const struct {
-    const rl_kernel_family *family;
+    const rl_kernel_operator *op;
     const char *shape;
     double elements, operations;
   } others[] = {{&rl_kernel_softmax, "{\"rows\":3,\"columns\":5}", 30, 75},
@@ -357,8 +357,8 @@ static void cost_counts_compulsory_bytes_and_operations(void **state) {
                 {&rl_kernel_reduction, "{\"rows\":3,\"columns\":5}", 18, 15},
                 {&rl_kernel_rope, "{\"tokens\":3,\"heads\":5,\"head_size\":4}", 120, 180}};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-    rl_kernel_params params = kernel_params(others[i].family, RL_DTYPE_BF16, "scalar", others[i].shape);
-    cost = others[i].family->workload.cost(&params);
+    rl_kernel_params params = kernel_params(others[i].op, RL_DTYPE_BF16, "scalar", others[i].shape);
+    cost = others[i].op->workload.cost(&params);
     assert_true(cost.bytes == 2 * others[i].elements && cost.operations == others[i].operations);
   }
 }
@@ -366,7 +366,7 @@ static void cost_counts_compulsory_bytes_and_operations(void **state) {
 static void tolerance_follows_from_rounding(void **state) {
   (void)state;
   static const struct {
-    const rl_kernel_family *family;
+    const rl_kernel_operator *op;
     int dtype;
     double tolerance;
   } cases[] = {{&rl_kernel_copy, RL_DTYPE_BF16, 0},
@@ -375,7 +375,7 @@ static void tolerance_follows_from_rounding(void **state) {
                {&rl_kernel_silu_mul, RL_DTYPE_FP16, 0x1p-11 + 4 * 0x1p-23},
                {&rl_kernel_silu_mul, RL_DTYPE_BF16, 0x1p-8 + 4 * 0x1p-23}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    rl_kernel_params params = kernel_params(cases[i].family, cases[i].dtype, "scalar", "{\"n\":1}");
+    rl_kernel_params params = kernel_params(cases[i].op, cases[i].dtype, "scalar", "{\"n\":1}");
     assert_true(rl_kernel_tolerance(&params, &(rl_kernel_shape){{1}}) == cases[i].tolerance);
   }
 }
@@ -397,25 +397,25 @@ static void unsupported_parameters_are_refused(void **state) {
     rl_error err = {0};
     assert_null(rl_engine_find("relu", "auto", &params, &err));
     assert_int_equal(err.domain, RL_INPUT);
-    assert_string_equal(err.pointer, cases[i].pointer);
+    assert_string_equal(err.json_pointer, cases[i].pointer);
   }
   rl_kernel_params foreign = kernel_params(&rl_kernel_relu, RL_DTYPE_TF32, "scalar", "{\"n\":9}");
   rl_error why = {0};
   assert_int_equal(rl_kernel_supports(&foreign, &why), -1);
-  assert_string_equal(why.pointer, "/dtype");
+  assert_string_equal(why.json_pointer, "/dtype");
   rl_kernel_params odd = kernel_params(&rl_kernel_rope, RL_DTYPE_FP32, "scalar", "{\"tokens\":9,\"heads\":1,\"head_size\":7}");
   assert_int_equal(rl_kernel_supports(&odd, &why), -1);
-  assert_string_equal(why.pointer, "/shape/head_size");
+  assert_string_equal(why.json_pointer, "/shape/head_size");
   rl_kernel_params large = kernel_params(&rl_kernel_bias_gelu, RL_DTYPE_FP32, "scalar", "{\"rows\":100000,\"columns\":100000}");
   rl_error err = {0};
   assert_int_equal(rl_kernel_supports(&large, &err), -1);
-  assert_string_equal(err.pointer, "/shape");
+  assert_string_equal(err.json_pointer, "/shape");
 }
 
 int main(int count, char **arguments) {
   (void)count;
-  families = arguments + 1;
-  const struct CMUnitTest tests[] = {cmocka_unit_test(every_family_type_and_variant_is_correct),
+  operators = arguments + 1;
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_operator_type_and_variant_is_correct),
                                      cmocka_unit_test(references_match_known_values),
                                      cmocka_unit_test(a_shared_row_is_read_by_every_row),
                                      cmocka_unit_test(references_of_rows_match_known_values),

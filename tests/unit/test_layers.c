@@ -35,7 +35,7 @@ static double *to_doubles(size_t count, const float *floats) {
   return out;
 }
 
-/* Computes max-pooling's output y for the engine's argmax: 0 for RL_ORACLE_RELU_ZERO. Raises *worst to the largest difference
+/* Computes max-pooling's output y for the engine's argmax: 0 for RL_ARGMAX_RELU_ZERO. Raises *worst to the largest difference
  * between the true maximum and y. The engine's argmax may differ from the oracle's only among nearly equal inputs. */
 static void pool_with_argmax(size_t planes, int size, const double *x, const double *argmax, double *y, double *worst) {
   int half = size / 2;
@@ -44,7 +44,7 @@ static void pool_with_argmax(size_t planes, int size, const double *x, const dou
     const double *corner = x + plane * size * size + 2 * row * size + 2 * column;
     double best = fmax(fmax(corner[0], corner[1]), fmax(corner[size], corner[size + 1]));
     int k = (int)argmax[i];
-    y[i] = k == RL_ORACLE_RELU_ZERO ? 0 : corner[k / 2 * size + k % 2];
+    y[i] = k == RL_ARGMAX_RELU_ZERO ? 0 : corner[k / 2 * size + k % 2];
     *worst = fmax(*worst, fmax(best, 0) - y[i]);
   }
 }
@@ -55,12 +55,12 @@ typedef struct recorded_step {
   rl_train_instance *instance;
   rl_cpu_train *train; /* the same instance */
   double *w, *gradients;
-  double *x, *p1, *argmax1, *p2, *argmax2, *f1, *logits; /* argmax: 0–3, or RL_ORACLE_RELU_ZERO */
+  double *x, *p1, *argmax1, *p2, *argmax2, *f1, *logits; /* argmax: 0–3, or RL_ARGMAX_RELU_ZERO */
   double *dlogits, *df1, *dp2, *dp1;                     /* dp1: NULL if the engine does not store it */
   double limit;                                          /* maximum relative error of stored values in this precision */
 } recorded_step;
 
-enum { A1 = RL_C1 * RL_P1 * RL_P1, B1 = RL_C1 * RL_H1 * RL_H1 };
+enum { A1 = RL_C1 * RL_POOLED1_SIDE * RL_POOLED1_SIDE, B1 = RL_C1 * RL_CONV1_SIDE * RL_CONV1_SIDE };
 static const double fp32_limit = 1e-5; /* maximum relative error of FP32 sums, such as the gradients of the parameters */
 static const uint32_t *const offsets = rl_tensor_offsets;
 
@@ -84,16 +84,16 @@ static recorded_step record_step(const char *engine, int precision, uint32_t n) 
                          .train = train,
                          .w = w,
                          .gradients = gradients,
-                         .x = to_doubles((size_t)n * RL_PIXELS, train->x),
+                         .x = to_doubles((size_t)n * RL_IMAGE_PIXELS, train->x),
                          .p1 = read_value(&values, RL_VALUE_P1, A1),
                          .argmax1 = read_value(&values, RL_VALUE_ARGMAX1, A1),
-                         .p2 = read_value(&values, RL_VALUE_P2, RL_FLAT),
-                         .argmax2 = read_value(&values, RL_VALUE_ARGMAX2, RL_FLAT),
-                         .f1 = read_value(&values, RL_VALUE_F1, RL_FC1),
+                         .p2 = read_value(&values, RL_VALUE_P2, RL_FC1_INPUTS),
+                         .argmax2 = read_value(&values, RL_VALUE_ARGMAX2, RL_FC1_INPUTS),
+                         .f1 = read_value(&values, RL_VALUE_F1, RL_FC1_OUTPUTS),
                          .logits = to_doubles((size_t)n * RL_CLASSES, train->logits),
                          .dlogits = to_doubles((size_t)n * RL_CLASSES, train->dlogits),
-                         .df1 = read_value(&values, RL_VALUE_DF1, RL_FC1),
-                         .dp2 = read_value(&values, RL_VALUE_DP2, RL_FLAT),
+                         .df1 = read_value(&values, RL_VALUE_DF1, RL_FC1_OUTPUTS),
+                         .dp2 = read_value(&values, RL_VALUE_DP2, RL_FC1_INPUTS),
                          .dp1 = read_value(&values, RL_VALUE_DP1, A1),
                          .limit = precision == RL_FP16 ? 5e-3 : fp32_limit};
 }
@@ -114,17 +114,17 @@ static void check_forward(const recorded_step *s) {
   double *conv = malloc(sizeof *conv * s->n * B1), *out = malloc(sizeof *out * s->n * A1), worst = 0;
   const int n = (int)s->n;
   rl_oracle_conv_forward(&rl_oracle_conv1, n, s->x, s->w + offsets[RL_CONV1_W], s->w + offsets[RL_CONV1_B], conv);
-  pool_with_argmax(s->n * RL_C1, RL_H1, conv, s->argmax1, out, &worst);
+  pool_with_argmax(s->n * RL_C1, RL_CONV1_SIDE, conv, s->argmax1, out, &worst);
   assert_below("conv1 forward", relative_distance(s->n * A1, s->p1, out), s->limit);
   rl_oracle_conv_forward(&rl_oracle_conv2, n, s->p1, s->w + offsets[RL_CONV2_W], s->w + offsets[RL_CONV2_B], conv);
-  pool_with_argmax(s->n * RL_C2, RL_H2, conv, s->argmax2, out, &worst);
-  assert_below("conv2 forward", relative_distance(s->n * RL_FLAT, s->p2, out), s->limit);
+  pool_with_argmax(s->n * RL_C2, RL_CONV2_SIDE, conv, s->argmax2, out, &worst);
+  assert_below("conv2 forward", relative_distance(s->n * RL_FC1_INPUTS, s->p2, out), s->limit);
   assert_below("pool decisions", worst, 1e-5);
-  rl_oracle_linear_forward(n, RL_FLAT, RL_FC1, s->p2, s->w + offsets[RL_FC1_W], s->w + offsets[RL_FC1_B], out);
-  for (size_t i = 0; i < s->n * RL_FC1; i++)
+  rl_oracle_linear_forward(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, s->p2, s->w + offsets[RL_FC1_W], s->w + offsets[RL_FC1_B], out);
+  for (size_t i = 0; i < s->n * RL_FC1_OUTPUTS; i++)
     if (s->f1[i] <= 0 && out[i] < 1e-5) out[i] = 0;
-  assert_below("fc1 forward", relative_distance(s->n * RL_FC1, s->f1, out), s->limit);
-  rl_oracle_linear_forward(n, RL_FC1, RL_CLASSES, s->f1, s->w + offsets[RL_FC2_W], s->w + offsets[RL_FC2_B], out);
+  assert_below("fc1 forward", relative_distance(s->n * RL_FC1_OUTPUTS, s->f1, out), s->limit);
+  rl_oracle_linear_forward(n, RL_FC1_OUTPUTS, RL_CLASSES, s->f1, s->w + offsets[RL_FC2_W], s->w + offsets[RL_FC2_B], out);
   assert_below("fc2 forward", relative_distance(s->n * RL_CLASSES, s->logits, out), s->limit);
   double loss = rl_oracle_loss(n, s->logits, s->train->labels, s->train->state.gradient_scale, out, NULL);
   assert_below("loss", fabs(loss - s->train->step_losses[0]), 1e-6 * loss);
@@ -133,20 +133,20 @@ static void check_forward(const recorded_step *s) {
 }
 
 static void check_classifier_backward(const recorded_step *s) {
-  static double dw[RL_PARAMETERS], db[RL_FC1];
+  static double dw[RL_PARAMETERS], db[RL_FC1_OUTPUTS];
   const int n = (int)s->n;
-  double *out = malloc(sizeof *out * s->n * RL_FLAT);
-  rl_oracle_linear_weight_gradient(n, RL_FC1, RL_CLASSES, s->f1, s->dlogits, dw, db);
+  double *out = malloc(sizeof *out * s->n * RL_FC1_INPUTS);
+  rl_oracle_linear_weight_gradient(n, RL_FC1_OUTPUTS, RL_CLASSES, s->f1, s->dlogits, dw, db);
   check_gradient(s, RL_FC2_W, dw);
   check_gradient(s, RL_FC2_B, db);
-  rl_oracle_linear_input_gradient(n, RL_FC1, RL_CLASSES, s->dlogits, s->w + offsets[RL_FC2_W], out);
-  rl_oracle_relu_gradient(s->n * RL_FC1, s->f1, out);
-  assert_below("fc2 input gradient", relative_distance(s->n * RL_FC1, s->df1, out), s->limit);
-  rl_oracle_linear_weight_gradient(n, RL_FLAT, RL_FC1, s->p2, s->df1, dw, db);
+  rl_oracle_linear_input_gradient(n, RL_FC1_OUTPUTS, RL_CLASSES, s->dlogits, s->w + offsets[RL_FC2_W], out);
+  rl_oracle_relu_gradient(s->n * RL_FC1_OUTPUTS, s->f1, out);
+  assert_below("fc2 input gradient", relative_distance(s->n * RL_FC1_OUTPUTS, s->df1, out), s->limit);
+  rl_oracle_linear_weight_gradient(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, s->p2, s->df1, dw, db);
   check_gradient(s, RL_FC1_W, dw);
   check_gradient(s, RL_FC1_B, db);
-  rl_oracle_linear_input_gradient(n, RL_FLAT, RL_FC1, s->df1, s->w + offsets[RL_FC1_W], out);
-  assert_below("fc1 input gradient", relative_distance(s->n * RL_FLAT, s->dp2, out), s->limit);
+  rl_oracle_linear_input_gradient(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, s->df1, s->w + offsets[RL_FC1_W], out);
+  assert_below("fc1 input gradient", relative_distance(s->n * RL_FC1_INPUTS, s->dp2, out), s->limit);
   free(out);
 }
 
@@ -162,16 +162,16 @@ static double *unpool(size_t planes, int size, const double *dy, const double *e
 }
 
 static void check_convolutions_backward(const recorded_step *s) {
-  static double dw[RL_PARAMETERS], db[RL_FC1];
+  static double dw[RL_PARAMETERS], db[RL_FC1_OUTPUTS];
   const int n = (int)s->n;
-  double *dp1 = malloc(sizeof *dp1 * s->n * A1), *planes = unpool(s->n * RL_C2, RL_H2, s->dp2, s->argmax2);
+  double *dp1 = malloc(sizeof *dp1 * s->n * A1), *planes = unpool(s->n * RL_C2, RL_CONV2_SIDE, s->dp2, s->argmax2);
   rl_oracle_conv_weight_gradient(&rl_oracle_conv2, n, s->p1, planes, dw, db);
   check_gradient(s, RL_CONV2_W, dw);
   check_gradient(s, RL_CONV2_B, db);
   rl_oracle_conv_input_gradient(&rl_oracle_conv2, n, planes, s->w + offsets[RL_CONV2_W], dp1);
   if (s->dp1 != NULL) assert_below("conv2 input gradient", relative_distance(s->n * A1, s->dp1, dp1), s->limit);
   free(planes);
-  planes = unpool(s->n * RL_C1, RL_H1, s->dp1 != NULL ? s->dp1 : dp1, s->argmax1);
+  planes = unpool(s->n * RL_C1, RL_CONV1_SIDE, s->dp1 != NULL ? s->dp1 : dp1, s->argmax1);
   rl_oracle_conv_weight_gradient(&rl_oracle_conv1, n, s->x, planes, dw, db);
   check_gradient(s, RL_CONV1_W, dw);
   check_gradient(s, RL_CONV1_B, db);

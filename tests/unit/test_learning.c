@@ -35,7 +35,7 @@ static void synthetic_is_learnt_by_the_network(void **state) {
 
 /* Returns the test accuracy of softmax regression on the pixels, after `epochs` epochs of stochastic gradient descent. */
 static double linear_accuracy(const rl_dataset *data, int epochs) {
-  static float w[RL_CLASSES][RL_PIXELS + 1];
+  static float w[RL_CLASSES][RL_IMAGE_PIXELS + 1];
   double accuracy = 0;
   memset(w, 0, sizeof w);
   for (int epoch = 0; epoch <= epochs; epoch++) { /* the last pass over the data is the evaluation */
@@ -43,15 +43,15 @@ static double linear_accuracy(const rl_dataset *data, int epochs) {
     uint32_t count = test ? data->test_count : data->train_count, correct = 0;
     for (uint32_t k = 0; k < count; k++) {
       uint32_t i = test ? k : rl_permute(k, count, rl_shuffle_key(1, (uint64_t)epoch));
-      const uint8_t *image = (test ? data->test_images : data->train_images) + (size_t)i * RL_PIXELS;
+      const uint8_t *image = (test ? data->test_images : data->train_images) + (size_t)i * RL_IMAGE_PIXELS;
       uint8_t label = (test ? data->test_labels : data->train_labels)[i];
-      float x[RL_PIXELS], y[RL_CLASSES], sum = 0, rate = 0.02f / (1 + (float)epoch);
+      float x[RL_IMAGE_PIXELS], y[RL_CLASSES], sum = 0, rate = 0.02f / (1 + (float)epoch);
       int best = 0;
-      for (int p = 0; p < RL_PIXELS; p++) x[p] = image[p] / 255.0f;
+      for (int p = 0; p < RL_IMAGE_PIXELS; p++) x[p] = image[p] / 255.0f;
       for (int c = 0; c < RL_CLASSES; c++) {
         float part[8] = {0};
-        for (int p = 0; p < RL_PIXELS; p++) part[p % 8] += w[c][p] * x[p];
-        y[c] = w[c][RL_PIXELS];
+        for (int p = 0; p < RL_IMAGE_PIXELS; p++) part[p % 8] += w[c][p] * x[p];
+        y[c] = w[c][RL_IMAGE_PIXELS];
         for (int j = 0; j < 8; j++) y[c] += part[j];
         if (y[c] > y[best]) best = c;
       }
@@ -60,8 +60,8 @@ static double linear_accuracy(const rl_dataset *data, int epochs) {
       for (int c = 0; c < RL_CLASSES; c++) sum += expf(y[c] - y[best]);
       for (int c = 0; c < RL_CLASSES; c++) {
         float g = rate * (expf(y[c] - y[best]) / sum - (c == label));
-        for (int p = 0; p < RL_PIXELS; p++) w[c][p] -= g * x[p];
-        w[c][RL_PIXELS] -= g;
+        for (int p = 0; p < RL_IMAGE_PIXELS; p++) w[c][p] -= g * x[p];
+        w[c][RL_IMAGE_PIXELS] -= g;
       }
     }
     accuracy = (double)correct / count;

@@ -24,21 +24,21 @@ static int reset_links(void **state) {
   return 0;
 }
 
-static const rl_kernel_metric *find(const char *name) {
+static const rl_kernel_metric *find_metric(const char *name) {
   for (size_t i = 0; i < topology.count; i++)
     if (strcmp(topology.items[i].metric, name) == 0) return &topology.items[i];
   fail_msg("there is no %s", name);
   return NULL;
 }
 
-static double value(const char *name) {
-  const rl_kernel_metric *found = find(name);
+static double metric_value(const char *name) {
+  const rl_kernel_metric *found = find_metric(name);
   if (isnan(found->value)) fail_msg("%s: %s", name, found->reason);
   return found->value;
 }
 
 static void assert_reason(const char *name, const char *expected) {
-  const rl_kernel_metric *found = find(name);
+  const rl_kernel_metric *found = find_metric(name);
   assert_true(isnan(found->value));
   if (strstr(found->reason, expected) == NULL) fail_msg("%s: %s", name, found->reason);
 }
@@ -65,7 +65,8 @@ static void links_are_counted_and_described(void **state) {
                   {"nvlink__peer_atomic", 0},
                   {"nvlink__system_access", 0},
                   {"nvlink__system_atomic", 0}};
-  for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) assert_true(value(expected[i].name) == expected[i].value);
+  for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
+    assert_true(metric_value(expected[i].name) == expected[i].value);
 }
 
 /* As in a machine with one GPU. */
@@ -73,8 +74,8 @@ static void unconnected_links_have_no_properties(void **state) {
   (void)state;
   fake_nvml.link_count = 4;
   rl_topology_read("GPU-1", &topology);
-  assert_true(value("nvlink__max_count") == 4 && value("nvlink__count_physical") == 0);
-  assert_true(value("nvlink__count_logical") == 0 && value("nvlink__enabled_mask") == 0);
+  assert_true(metric_value("nvlink__max_count") == 4 && metric_value("nvlink__count_physical") == 0);
+  assert_true(metric_value("nvlink__count_logical") == 0 && metric_value("nvlink__enabled_mask") == 0);
   for (size_t i = 0; i < sizeof properties / sizeof *properties; i++)
     assert_reason(properties[i], "no NVLink of this device is connected");
 }
@@ -84,7 +85,7 @@ static void a_device_without_link_support_has_no_links(void **state) {
   fake_nvml.count_result = 3; /* not supported */
   rl_topology_read("GPU-1", &topology);
   assert_reason("nvlink__max_count", "Not Supported");
-  assert_true(value("nvlink__count_physical") == 0 && value("nvlink__enabled_mask") == 0);
+  assert_true(metric_value("nvlink__count_physical") == 0 && metric_value("nvlink__enabled_mask") == 0);
   for (size_t i = 0; i < sizeof properties / sizeof *properties; i++) assert_reason(properties[i], "no NVLink");
 }
 

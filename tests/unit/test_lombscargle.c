@@ -1,4 +1,4 @@
-/* The Lomb-Scargle family against results of SciPy. */
+/* The Lomb-Scargle operator against results of SciPy. */
 #include "kernel/lombscargle.h"
 #include "kernel_cases.h"
 #include "lombscargle_data.h"
@@ -62,7 +62,7 @@ static void the_cpu_has_two_variants(void **state) {
     rl_kernel_params params = kernel_params(&rl_kernel_lombscargle, RL_DTYPE_FP32, variant, "{\"samples\":8,\"frequencies\":9}");
     bool found = rl_engine_find("lombscargle", "auto", &params, &err) != NULL;
     assert_int_equal(found, i < 2);
-    if (!found) assert_string_equal(err.pointer, "/variant");
+    if (!found) assert_string_equal(err.json_pointer, "/variant");
   }
 }
 
@@ -84,20 +84,20 @@ static void unsupported_parameters_are_refused(void **state) {
   rl_error err = {0};
   rl_kernel_params params = kernel_params(&rl_kernel_lombscargle, RL_DTYPE_FP32, "typed", "{\"samples\":7,\"frequencies\":530}");
   assert_int_equal(rl_kernel_supports(&params, &err), -1);
-  assert_string_equal(err.pointer, "/shape/samples");
+  assert_string_equal(err.json_pointer, "/shape/samples");
   params = kernel_params(&rl_kernel_lombscargle, RL_DTYPE_FP16, "typed", "{\"samples\":8,\"frequencies\":530}");
   assert_int_equal(rl_kernel_supports(&params, &err), -1);
-  assert_string_equal(err.pointer, "/dtype");
+  assert_string_equal(err.json_pointer, "/dtype");
   params = kernel_params(&rl_kernel_lombscargle, RL_DTYPE_FP32, "typed", "{\"samples\":8,\"frequencies\":530}");
   snprintf(params.build, sizeof params.build, "ptx");
   assert_int_equal(rl_kernel_supports(&params, &err), -1);
-  assert_string_equal(err.pointer, "/build");
+  assert_string_equal(err.json_pointer, "/build");
   snprintf(params.build, sizeof params.build, "nvrtc");
   assert_int_equal(rl_kernel_supports(&params, &err), 0);
   params = kernel_params(&rl_kernel_relu, RL_DTYPE_FP32, "scalar", "{\"n\":8}");
   snprintf(params.build, sizeof params.build, "nvrtc");
   assert_int_equal(rl_kernel_supports(&params, &err), -1);
-  assert_string_equal(err.pointer, "/build");
+  assert_string_equal(err.json_pointer, "/build");
 }
 
 int main(void) {

@@ -72,7 +72,7 @@ static void assert_refused(const char *text, const char *pointer) {
   rl_job_spec spec;
   rl_error err = {0};
   if (parse(text, &spec, &err) == 0) fail_msg("accepted: %s", text);
-  assert_string_equal(err.pointer, pointer);
+  assert_string_equal(err.json_pointer, pointer);
 }
 
 static void the_request_accepts_a_new_parameter_within_its_bounds(void **state) {

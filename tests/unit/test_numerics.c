@@ -10,6 +10,7 @@
 #include "half.h"
 #include "train/cpu.h"
 #include "train/direct.h"
+#include "train/model.h"
 #include "train/oracle.h"
 #include "train/simd.h"
 
@@ -78,11 +79,11 @@ static void oracle_linear_loss_and_pool(void **state) {
       assert_below("loss gradient", fabs((losses[1] - losses[0]) / (2 * h) * 2 - parts[p].gradient[i]), 1e-8);
     }
   assert_true(loss > 0);
-  /* The argmax is the first of equal maxima; RL_ORACLE_RELU_ZERO where no input is positive. */
+  /* The argmax is the first of equal maxima; RL_ARGMAX_RELU_ZERO where no input is positive. */
   double plane[16] = {1, 1, -1, -2, 1, 1, -3, -4, 0, 0, 5, 6, 0, 0, 7, 7}, pooled[4], restored[16];
   uint8_t argmax[4];
   rl_oracle_pool_forward(1, 4, plane, pooled, argmax);
-  const uint8_t expected[4] = {0, RL_ORACLE_RELU_ZERO, RL_ORACLE_RELU_ZERO, 2};
+  const uint8_t expected[4] = {0, RL_ARGMAX_RELU_ZERO, RL_ARGMAX_RELU_ZERO, 2};
   assert_memory_equal(argmax, expected, 4);
   rl_oracle_pool_gradient(1, 4, (double[]){1, 2, 3, 4}, argmax, restored);
   assert_true(restored[0] == 1 && restored[14] == 4 && restored[1] == 0 && restored[2] == 0 && restored[8] == 0);
@@ -145,14 +146,18 @@ static void fill_floats(size_t count, float *values) {
 /* The tables of all instruction sets agree. test_layers compares only the fastest table with the oracle. */
 static void instruction_sets_agree(void **state) {
   (void)state;
-  enum { A1 = RL_P1 * RL_P1 * RL_C1, B2 = RL_H2 * RL_H2 * RL_C2, COLUMNS = RL_H2 * RL_H2 * 9 * RL_C1 };
-  static float x[RL_PIXELS], w[9 * RL_C1], b[RL_C2], c2[B2], dy[A1], a1[A1], relu[10 * RL_C2];
+  enum {
+    A1 = RL_POOLED1_SIDE * RL_POOLED1_SIDE * RL_C1,
+    B2 = RL_CONV2_SIDE * RL_CONV2_SIDE * RL_C2,
+    COLUMNS = RL_CONV2_SIDE * RL_CONV2_SIDE * 9 * RL_C1
+  };
+  static float x[RL_IMAGE_PIXELS], w[9 * RL_C1], b[RL_C2], c2[B2], dy[A1], a1[A1], relu[10 * RL_C2];
   typedef struct outputs {
-    float y1[A1], dw[9 * RL_C1], db1[RL_C1], y2[RL_FLAT], dc[B2], db2[RL_C2], columns[COLUMNS], image[A1], relu[10 * RL_C2];
+    float y1[A1], dw[9 * RL_C1], db1[RL_C1], y2[RL_FC1_INPUTS], dc[B2], db2[RL_C2], columns[COLUMNS], image[A1], relu[10 * RL_C2];
   } outputs;
   static outputs out[RL_SIMD_TABLES];
-  static uint8_t argmax1[RL_SIMD_TABLES][A1], argmax2[RL_SIMD_TABLES][RL_FLAT];
-  fill_floats(RL_PIXELS, x), fill_floats(9 * RL_C1, w), fill_floats(RL_C2, b), fill_floats(B2, c2), fill_floats(A1, dy);
+  static uint8_t argmax1[RL_SIMD_TABLES][A1], argmax2[RL_SIMD_TABLES][RL_FC1_INPUTS];
+  fill_floats(RL_IMAGE_PIXELS, x), fill_floats(9 * RL_C1, w), fill_floats(RL_C2, b), fill_floats(B2, c2), fill_floats(A1, dy);
   fill_floats(A1, a1), fill_floats(10 * RL_C2, relu);
   const rl_simd *tables[RL_SIMD_TABLES];
   int usable = rl_simd_usable(tables);
@@ -178,17 +183,18 @@ static void ties_go_to_the_first(void **state) {
   (void)state;
   const rl_simd *tables[RL_SIMD_TABLES];
   int usable = rl_simd_usable(tables);
-  static float x[RL_PIXELS], w[9 * RL_C1], b[RL_C2], c2[RL_H2 * RL_H2 * RL_C2], y[RL_P1 * RL_P1 * RL_C1];
-  static uint8_t argmax[RL_P1 * RL_P1 * RL_C1];
+  static float x[RL_IMAGE_PIXELS], w[9 * RL_C1], b[RL_C2], c2[RL_CONV2_SIDE * RL_CONV2_SIDE * RL_C2],
+      y[RL_POOLED1_SIDE * RL_POOLED1_SIDE * RL_C1];
+  static uint8_t argmax[RL_POOLED1_SIDE * RL_POOLED1_SIDE * RL_C1];
   for (int c = 0; c < RL_C2; c++) b[c] = c % 3 - 1;
   for (int t = 0; t < usable; t++) {
     tables[t]->conv1_forward(x, w, b, y, argmax);
-    for (int i = 0; i < RL_P1 * RL_P1 * RL_C1; i++) {
-      assert_int_equal(argmax[i], b[i % RL_C1] > 0 ? 0 : RL_ORACLE_RELU_ZERO);
+    for (int i = 0; i < RL_POOLED1_SIDE * RL_POOLED1_SIDE * RL_C1; i++) {
+      assert_int_equal(argmax[i], b[i % RL_C1] > 0 ? 0 : RL_ARGMAX_RELU_ZERO);
       assert_true(y[i] == fmaxf(b[i % RL_C1], 0));
     }
     tables[t]->pool2_forward(c2, b, y, argmax);
-    for (int i = 0; i < RL_FLAT; i++) assert_int_equal(argmax[i], b[i % RL_C2] > 0 ? 0 : RL_ORACLE_RELU_ZERO);
+    for (int i = 0; i < RL_FC1_INPUTS; i++) assert_int_equal(argmax[i], b[i % RL_C2] > 0 ? 0 : RL_ARGMAX_RELU_ZERO);
   }
 }
 
@@ -201,20 +207,26 @@ static void transpose_to_planes(size_t pixels, size_t channels, const float *x, 
  * five values. */
 static void direct_convolution(void **state) {
   (void)state;
-  enum { A1 = RL_P1 * RL_P1 * RL_C1, DEPTH = 9 * RL_C1, W = DEPTH * RL_C2, B2 = RL_C2 * RL_H2 * RL_H2, P2 = RL_P2 * RL_P2 };
-  static float x[A1], w[W], b[RL_C2], dy[RL_FLAT], y[RL_FLAT], dx[A1], dw[W], db[RL_C2];
+  enum {
+    A1 = RL_POOLED1_SIDE * RL_POOLED1_SIDE * RL_C1,
+    DEPTH = 9 * RL_C1,
+    W = DEPTH * RL_C2,
+    B2 = RL_C2 * RL_CONV2_SIDE * RL_CONV2_SIDE,
+    P2 = RL_POOLED2_SIDE * RL_POOLED2_SIDE
+  };
+  static float x[A1], w[W], b[RL_C2], dy[RL_FC1_INPUTS], y[RL_FC1_INPUTS], dx[A1], dw[W], db[RL_C2];
   static _Alignas(64) float taps[W];
-  static double ox[A1], ow[W], ob[RL_C2], ody[RL_FLAT], oc[B2], oy[RL_FLAT], odx[A1], odw[W], odb[RL_C2], found[W];
-  static uint8_t argmax[RL_FLAT], random_argmax[RL_FLAT], planes[RL_FLAT];
-  fill_floats(A1, x), fill_floats(W, w), fill_floats(RL_C2, b), fill_floats(RL_FLAT, dy);
-  for (int i = 0; i < RL_FLAT; i++) random_argmax[i] = (uint8_t)(random_bits() % (RL_ORACLE_RELU_ZERO + 1));
-  transpose_to_planes(RL_P1 * RL_P1, RL_C1, x, ox);
+  static double ox[A1], ow[W], ob[RL_C2], ody[RL_FC1_INPUTS], oc[B2], oy[RL_FC1_INPUTS], odx[A1], odw[W], odb[RL_C2], found[W];
+  static uint8_t argmax[RL_FC1_INPUTS], random_argmax[RL_FC1_INPUTS], planes[RL_FC1_INPUTS];
+  fill_floats(A1, x), fill_floats(W, w), fill_floats(RL_C2, b), fill_floats(RL_FC1_INPUTS, dy);
+  for (int i = 0; i < RL_FC1_INPUTS; i++) random_argmax[i] = (uint8_t)(random_bits() % (RL_ARGMAX_RELU_ZERO + 1));
+  transpose_to_planes(RL_POOLED1_SIDE * RL_POOLED1_SIDE, RL_C1, x, ox);
   transpose_to_planes(P2, RL_C2, dy, ody);
   for (int o = 0; o < RL_C2; o++) transpose_to_planes(9, RL_C1, w + o * DEPTH, ow + o * DEPTH), ob[o] = b[o];
-  for (int i = 0; i < RL_FLAT; i++) planes[i % RL_C2 * P2 + i / RL_C2] = random_argmax[i];
+  for (int i = 0; i < RL_FC1_INPUTS; i++) planes[i % RL_C2 * P2 + i / RL_C2] = random_argmax[i];
   rl_oracle_conv_forward(&rl_oracle_conv2, 1, ox, ow, ob, oc);
-  rl_oracle_pool_forward(RL_C2, RL_H2, oc, oy, argmax);
-  rl_oracle_pool_gradient(RL_C2, RL_H2, ody, planes, oc);
+  rl_oracle_pool_forward(RL_C2, RL_CONV2_SIDE, oc, oy, argmax);
+  rl_oracle_pool_gradient(RL_C2, RL_CONV2_SIDE, ody, planes, oc);
   rl_oracle_conv_input_gradient(&rl_oracle_conv2, 1, oc, ow, odx);
   rl_oracle_conv_weight_gradient(&rl_oracle_conv2, 1, ox, oc, odw, odb);
   const rl_direct *tables[RL_DIRECT_TABLES];
@@ -223,9 +235,9 @@ static void direct_convolution(void **state) {
     tables[t]->reorder_weights(w, taps);
     tables[t]->forward(x, taps, b, y, argmax);
     transpose_to_planes(P2, RL_C2, y, found);
-    assert_below("direct forward", relative_distance(RL_FLAT, found, oy), 1e-6);
+    assert_below("direct forward", relative_distance(RL_FC1_INPUTS, found, oy), 1e-6);
     tables[t]->input_gradient(dy, random_argmax, w, dx);
-    transpose_to_planes(RL_P1 * RL_P1, RL_C1, dx, found);
+    transpose_to_planes(RL_POOLED1_SIDE * RL_POOLED1_SIDE, RL_C1, dx, found);
     assert_below("direct input gradient", relative_distance(A1, found, odx), 1e-6);
     memset(dw, 0, sizeof dw), memset(db, 0, sizeof db);
     for (int call = 0; call < 2; call++) tables[t]->weight_gradient(x, dy, random_argmax, dw, db);

@@ -8,10 +8,10 @@
 
 #include "worker/sensors.h"
 
-static void assert_no_values(const char *facts, const char *expected) {
+static void assert_no_values(const char *properties, const char *expected) {
   rl_sensor_reading reading;
   memset(&reading, 0x5a, sizeof reading);
-  rl_sensors *sensors = rl_sensors_open(facts);
+  rl_sensors *sensors = rl_sensors_open(properties);
   assert_non_null(sensors);
   rl_sensors_read(sensors, &reading);
   assert_true(isnan(reading.sm_clock_mhz) && isnan(reading.memory_clock_mhz) && isnan(reading.temperature_c) &&

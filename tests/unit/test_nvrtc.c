@@ -24,8 +24,8 @@ static int compile_with_cache(const char *cache_folder, const char *code, const 
                               .entry = entry,
                               .arch = "sm_90a",
                               .options = options,
-                              .cache = cache_folder,
-                              .compiler = RL_COMPILER};
+                              .cache_dir = cache_folder,
+                              .compiler_path = RL_COMPILER};
   while (options != NULL && options[request.option_count] != NULL) request.option_count++;
   return rl_nvrtc_compile(&request, result, err);
 }
@@ -79,7 +79,7 @@ static void errors_have_their_line(void **state) {
   rl_error err = {0};
   assert_int_equal(compile("// one\n// two\n__global__ void k() { three = 3; }\n", "k", &result, &err), -1);
   assert_int_equal(err.domain, RL_INPUT);
-  assert_string_equal(err.pointer, "/code");
+  assert_string_equal(err.json_pointer, "/code");
   assert_string_equal(err.message, "code.cu(3): error: identifier \"three\" is undefined");
   assert_non_null(strstr(result.log, "1 error detected"));
   rl_nvrtc_clear(&result);
@@ -95,7 +95,7 @@ static void logs_are_bounded(void **state) {
   rl_error err = {0};
   for (int i = 0; i < 5000; i++) at += sprintf(at, "int x%d = undefined_%d;\n", i, i);
   assert_int_equal(compile(code, "k", &result, &err), -1);
-  assert_true(strlen(result.log) > 1000 && strlen(result.log) <= RL_NVRTC_LOG_MAX);
+  assert_true(strlen(result.log) > 1000 && strlen(result.log) <= RL_NVRTC_LOG_MAX_BYTES);
   rl_nvrtc_clear(&result);
   free(code);
 }
@@ -225,7 +225,7 @@ static void no_code_reads_a_host_file(void **state) {
       int used = snprintf(code, sizeof code, attempts[t], paths[p], paths[p]);
       snprintf(code + used, sizeof code - (size_t)used, "extern \"C\" __global__ void k() {}\n");
       int rc = compile(code, "k", &result, &err);
-      if (err.domain == RL_SYS) fail_msg("%s", err.message);
+      if (err.domain == RL_ERRNO) fail_msg("%s", err.message);
       if (result.log != NULL && strstr(result.log, leaked[p]) != NULL) fail_msg("%s\ntold %s", code, result.log);
       for (size_t i = 0; rc == 0 && i + strlen(leaked[p]) <= result.image_bytes; i++)
         if (memcmp(result.image + i, leaked[p], strlen(leaked[p])) == 0 && strcmp(leaked[p], "root:") != 0)
@@ -253,7 +253,7 @@ static void endless_compilations_are_killed(void **state) {
   rl_nvrtc_result result;
   rl_error err = {0};
   assert_int_equal(compile(code, "k", &result, &err), -1);
-  assert_string_equal(err.pointer, "/code");
+  assert_string_equal(err.json_pointer, "/code");
   rl_nvrtc_clear(&result);
 }
 
@@ -293,7 +293,7 @@ int main(void) {
   rl_error err = {0};
   int rc = compile(valid_code, "add", &result, &err);
   rl_nvrtc_clear(&result);
-  if (rc != 0 && err.domain == RL_SYS) {
+  if (rc != 0 && err.domain == RL_ERRNO) {
     printf("skipped: %s\n", err.message);
     return 77;
   }

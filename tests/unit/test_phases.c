@@ -10,14 +10,15 @@
 
 #include "analyze/phases.h"
 
-enum { BASE = 5000000 };
+enum { BASE_NS = 5000000 };
 static const rl_timed_phase phases[] = {{"load", "data"}, {"multiply", "forward"}, {"wait", "backward"}};
 /* [block][step]: the begin of the step, then the end of each phase. Block 1 skips "multiply": in step 0 it has no timestamp, in
  * step 1 its timestamp is stale, from an earlier round: older than the one of the phase before. */
 static const uint64_t boundaries[2][2][4] = {
-    {{BASE + 100, BASE + 200, BASE + 500, BASE + 600}, {BASE + 600, BASE + 640, BASE + 1000, BASE + 1100}},
-    {{BASE + 110, BASE + 310, 0, BASE + 610}, {BASE + 620, BASE + 720, BASE + 650, BASE + 1080}}};
-static const rl_phase_timestamps both_blocks = {"epoch", phases, 3, 2, 2, BASE, BASE + 2000, boundaries[0][0], 5, 0};
+    {{BASE_NS + 100, BASE_NS + 200, BASE_NS + 500, BASE_NS + 600},
+     {BASE_NS + 600, BASE_NS + 640, BASE_NS + 1000, BASE_NS + 1100}},
+    {{BASE_NS + 110, BASE_NS + 310, 0, BASE_NS + 610}, {BASE_NS + 620, BASE_NS + 720, BASE_NS + 650, BASE_NS + 1080}}};
+static const rl_phase_timestamps both_blocks = {"epoch", phases, 3, 2, 2, BASE_NS, BASE_NS + 2000, boundaries[0][0], 5, 0};
 
 /* Returns a trace: two kernels of the launch "epoch" between two kernels of another launch, and a range of the same name. */
 static rl_records trace(int64_t launch_ns) {
@@ -33,7 +34,7 @@ static rl_records trace(int64_t launch_ns) {
                                    .stream = 7,
                                    .correlation = 9,
                                    .graph_node = 2},
-                                  {.start_ns = 70000, .end_ns = 99000, .kind = RL_ACTIVITY_RANGE, .name = 1},
+                                  {.start_ns = 70000, .end_ns = 99000, .kind = RL_ACTIVITY_NVTX_RANGE, .name = 1},
                                   {.start_ns = 90000, .end_ns = 90010, .kind = RL_ACTIVITY_KERNEL, .name = 0}};
   assert_int_equal(rl_records_add(&records, RL_RECORD_KERNEL, &other, 1, NULL), 0);
   assert_int_equal(rl_records_add(&records, RL_RECORD_KERNEL, &epoch, 1, NULL), 0);
@@ -48,7 +49,7 @@ static void mean_times_add_up_to_a_step(void **state) {
   static const rl_phase_times expected[] = {{0.11, 0.04, 0.2}, {0.165, 0, 0.36}, {0.215, 0.1, 0.36}};
   double sum = 0;
   for (size_t p = 0; p < 3; p++) {
-    rl_phase_times found = rl_phase_summary(&both_blocks, p);
+    rl_phase_times found = rl_phase_summarize(&both_blocks, p);
     assert_true(fabs(found.mean_us - expected[p].mean_us) < 1e-12);
     assert_true(fabs(found.min_us - expected[p].min_us) < 1e-12 && fabs(found.max_us - expected[p].max_us) < 1e-12);
     sum += found.mean_us;
@@ -101,7 +102,7 @@ static void phase_rows_are_centred_in_their_launch(void **state) {
 
 static void a_phase_that_a_block_skips_has_no_row(void **state) {
   (void)state;
-  const rl_phase_timestamps only_block_1 = {"epoch", phases, 3, 2, 1, BASE, BASE + 2000, boundaries[1][0], 1, 0};
+  const rl_phase_timestamps only_block_1 = {"epoch", phases, 3, 2, 1, BASE_NS, BASE_NS + 2000, boundaries[1][0], 1, 0};
   rl_records records = trace(2000);
   assert_int_equal(rl_phases_add(&records, &only_block_1, NULL), 0);
   assert_int_equal(records.row_count, 5 + 4);
@@ -112,8 +113,8 @@ static void a_phase_that_a_block_skips_has_no_row(void **state) {
 
 static void a_phase_that_all_blocks_skip_has_no_record(void **state) {
   (void)state;
-  static const uint64_t without_multiply[1][4] = {{BASE + 100, BASE + 200, 0, BASE + 600}};
-  const rl_phase_timestamps one_block = {"epoch", phases, 3, 1, 1, BASE, BASE + 2000, without_multiply[0], 1, 0};
+  static const uint64_t without_multiply[1][4] = {{BASE_NS + 100, BASE_NS + 200, 0, BASE_NS + 600}};
+  const rl_phase_timestamps one_block = {"epoch", phases, 3, 1, 1, BASE_NS, BASE_NS + 2000, without_multiply[0], 1, 0};
   rl_records records = trace(2000);
   assert_int_equal(rl_phases_add(&records, &one_block, NULL), 0);
   assert_int_equal(records.phase_count, 2);

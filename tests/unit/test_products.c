@@ -17,7 +17,7 @@ static int64_t random_int(int64_t minimum, int64_t maximum) {
 }
 static double random_value(void) { return (double)(rl_hash64(seed++) >> 11) * 0x1p-51 - 2; }
 
-enum { SHAPES = 40 }; /* random shapes for each family */
+enum { SHAPES = 40 }; /* random shapes for each operator */
 
 /* --- the definitions --------------------------------------------------------------------------------------------------- */
 
@@ -91,7 +91,7 @@ static rl_kernel_shape random_conv_shape(void) {
 }
 
 static const struct definition {
-  const rl_kernel_family *family;
+  const rl_kernel_operator *op;
   rl_kernel_shape (*random_shape)(void);
   void (*define)(const int64_t *sizes, const double *const *in, double *out);
 } definitions[] = {{&rl_kernel_gemm, random_gemm_shape, define_gemm},
@@ -104,17 +104,17 @@ enum { DEFINITIONS = sizeof definitions / sizeof *definitions };
 /* --- the references ---------------------------------------------------------------------------------------------------- */
 
 typedef struct problem {
-  const rl_kernel_family *family;
+  const rl_kernel_operator *op;
   rl_kernel_shape shape;
-  double *in[RL_KERNEL_MAX_INPUTS], *expected, *result;
+  double *in[RL_KERNEL_INPUTS_MAX], *expected, *result;
   int64_t elements; /* of the output */
 } problem;
 
 static problem new_problem(const struct definition *definition) {
-  problem p = {.family = definition->family, .shape = definition->random_shape()};
-  p.elements = p.family->output_elements(&p.shape);
-  for (uint32_t input = 0; input < p.family->input_count; input++) {
-    const int64_t count = p.family->input_elements(&p.shape, input);
+  problem p = {.op = definition->op, .shape = definition->random_shape()};
+  p.elements = p.op->output_elements(&p.shape);
+  for (uint32_t input = 0; input < p.op->input_count; input++) {
+    const int64_t count = p.op->input_elements(&p.shape, input);
     p.in[input] = malloc((size_t)count * sizeof(double));
     for (int64_t i = 0; i < count; i++) p.in[input][i] = random_value();
   }
@@ -125,18 +125,18 @@ static problem new_problem(const struct definition *definition) {
 }
 
 static void free_problem(problem *p) {
-  for (uint32_t input = 0; input < RL_KERNEL_MAX_INPUTS; input++) free(p->in[input]);
+  for (uint32_t input = 0; input < RL_KERNEL_INPUTS_MAX; input++) free(p->in[input]);
   free(p->expected);
   free(p->result);
 }
 
 static void assert_agreement(const problem *p, double limit, const char *function) {
-  double scale = p->family->output_scale(&p->shape);
+  double scale = p->op->output_scale(&p->shape);
   for (int64_t i = 0; i < p->elements; i++)
     if (!(fabs(p->result[i] - p->expected[i]) <= limit * fmax(scale, fabs(p->expected[i])))) {
       const int64_t *s = p->shape.size;
       fail_msg("%s, %s: element %lld is %.17g, not %.17g; sizes %lld %lld %lld %lld %lld %lld %lld %lld, seed %llu",
-               p->family->workload.name, function, (long long)i, p->result[i], p->expected[i], (long long)s[0], (long long)s[1],
+               p->op->workload.name, function, (long long)i, p->result[i], p->expected[i], (long long)s[0], (long long)s[1],
                (long long)s[2], (long long)s[3], (long long)s[4], (long long)s[5], (long long)s[6], (long long)s[7],
                (unsigned long long)seed);
     }
@@ -146,9 +146,9 @@ static void references_match_the_definitions(void **state) {
   (void)state;
   for (int i = 0; i < SHAPES * DEFINITIONS; i++) {
     problem p = new_problem(&definitions[i % DEFINITIONS]);
-    p.family->reference(&p.shape, (const double *const *)p.in, 0, p.family->segments(&p.shape), p.result);
+    p.op->reference(&p.shape, (const double *const *)p.in, 0, p.op->output_segment_count(&p.shape), p.result);
     assert_agreement(&p, 1e-13, "reference");
-    p.family->compute_double(&p.shape, (const double *const *)p.in, 0, p.family->segments(&p.shape), p.result);
+    p.op->compute_double(&p.shape, (const double *const *)p.in, 0, p.op->output_segment_count(&p.shape), p.result);
     assert_agreement(&p, 1e-13, "compute_double");
     free_problem(&p);
   }
@@ -158,19 +158,19 @@ static void float_results_are_within_the_tolerance(void **state) {
   (void)state;
   for (int i = 0; i < SHAPES * DEFINITIONS; i++) {
     problem p = new_problem(&definitions[i % DEFINITIONS]);
-    float *in[RL_KERNEL_MAX_INPUTS] = {NULL}, *out = malloc((size_t)p.elements * sizeof(float));
-    for (uint32_t input = 0; input < p.family->input_count; input++) {
-      const int64_t count = p.family->input_elements(&p.shape, input);
+    float *in[RL_KERNEL_INPUTS_MAX] = {NULL}, *out = malloc((size_t)p.elements * sizeof(float));
+    for (uint32_t input = 0; input < p.op->input_count; input++) {
+      const int64_t count = p.op->input_elements(&p.shape, input);
       in[input] = malloc((size_t)count * sizeof(float));
       for (int64_t k = 0; k < count; k++) p.in[input][k] = in[input][k] = (float)p.in[input][k];
     }
     memset(p.expected, 0, (size_t)p.elements * sizeof(double));
     definitions[i % DEFINITIONS].define(p.shape.size, (const double *const *)p.in, p.expected);
-    p.family->compute_float(&p.shape, (const float *const *)in, 0, p.family->segments(&p.shape), out);
+    p.op->compute_float(&p.shape, (const float *const *)in, 0, p.op->output_segment_count(&p.shape), out);
     for (int64_t k = 0; k < p.elements; k++) p.result[k] = (double)out[k];
-    assert_agreement(&p, 4 * p.family->tolerance_ulps(&p.shape) * 0x1p-23,
+    assert_agreement(&p, 4 * p.op->tolerance_ulps(&p.shape) * 0x1p-23,
                      "compute_float"); /* factor 4: the tolerance bounds the error's norm, which a single element may exceed */
-    for (uint32_t input = 0; input < RL_KERNEL_MAX_INPUTS; input++) free(in[input]);
+    for (uint32_t input = 0; input < RL_KERNEL_INPUTS_MAX; input++) free(in[input]);
     free(out);
     free_problem(&p);
   }
@@ -179,24 +179,24 @@ static void float_results_are_within_the_tolerance(void **state) {
 /* Computes segments [first, first + count) of the output. The inputs are exact copies of their windows, so that AddressSanitizer
  * finds accesses outside of them. */
 static void compute_segments(const problem *p, int64_t first, int64_t count) {
-  const int64_t segment_elements = p->elements / p->family->segments(&p->shape);
-  double *window[RL_KERNEL_MAX_INPUTS] = {NULL};
-  for (uint32_t input = 0; input < p->family->input_count; input++) {
+  const int64_t segment_elements = p->elements / p->op->output_segment_count(&p->shape);
+  double *window[RL_KERNEL_INPUTS_MAX] = {NULL};
+  for (uint32_t input = 0; input < p->op->input_count; input++) {
     int64_t start, elements;
-    p->family->input_window(&p->shape, input, first, count, &start, &elements);
-    assert_true(start >= 0 && elements > 0 && start + elements <= p->family->input_elements(&p->shape, input));
+    p->op->input_window(&p->shape, input, first, count, &start, &elements);
+    assert_true(start >= 0 && elements > 0 && start + elements <= p->op->input_elements(&p->shape, input));
     window[input] = malloc((size_t)elements * sizeof(double));
     memcpy(window[input], p->in[input] + start, (size_t)elements * sizeof(double));
   }
-  p->family->reference(&p->shape, (const double *const *)window, first, count, p->result + first * segment_elements);
-  for (uint32_t input = 0; input < RL_KERNEL_MAX_INPUTS; input++) free(window[input]);
+  p->op->reference(&p->shape, (const double *const *)window, first, count, p->result + first * segment_elements);
+  for (uint32_t input = 0; input < RL_KERNEL_INPUTS_MAX; input++) free(window[input]);
 }
 
 static void segments_need_only_their_windows(void **state) {
   (void)state;
   for (int i = 0; i < SHAPES * DEFINITIONS; i++) {
     problem p = new_problem(&definitions[i % DEFINITIONS]);
-    const int64_t segments = p.family->segments(&p.shape);
+    const int64_t segments = p.op->output_segment_count(&p.shape);
     for (int64_t first = 0, count; first < segments; first += count) {
       count = random_int(1, segments - first);
       compute_segments(&p, first, count);
@@ -213,18 +213,18 @@ static void both_engines_of_gemm_are_correct(void **state) {
   static const rl_engine *const engines[] = {&rl_kernel_openblas_gemm, &rl_kernel_cpu_gemm};
   static const char *const shapes[] = {"{\"m\":1,\"n\":1,\"k\":1}", "{\"m\":1,\"n\":1023,\"k\":300}",
                                        "{\"m\":777,\"n\":3,\"k\":65}"};
-  for (int i = 0; i < 2 * 3 * RL_DTYPES; i++) {
+  for (int i = 0; i < 2 * 3 * RL_DTYPE_COUNT; i++) {
     rl_error err = {0};
     rl_instance *instance = NULL;
-    rl_kernel_params params = kernel_params(&rl_kernel_gemm, i % RL_DTYPES, "heuristic", shapes[i / RL_DTYPES % 3]);
+    rl_kernel_params params = kernel_params(&rl_kernel_gemm, i % RL_DTYPE_COUNT, "heuristic", shapes[i / RL_DTYPE_COUNT % 3]);
     params.seed = random_int(1, 1 << 30);
-    if (engines[i / RL_DTYPES / 3]->open(device, &params, &instance, &err) < 0) fail_msg("%s", err.message);
+    if (engines[i / RL_DTYPE_COUNT / 3]->open(device, &params, &instance, &err) < 0) fail_msg("%s", err.message);
     assert_correct((rl_kernel_instance *)instance);
     instance->ops->close(instance);
   }
   rl_kernel_params params = kernel_params(&rl_kernel_gemm, RL_DTYPE_FP32, "heuristic", shapes[0]);
   assert_ptr_equal(rl_engine_find("gemm", "auto", &params, NULL), &rl_kernel_openblas_gemm);
-  assert_int_equal(device->memory.total_bytes, 0);
+  assert_int_equal(device->memory_usage.total_bytes, 0);
 }
 
 /* The fp32 tolerance must be too small for inputs rounded to TF32. */
@@ -244,9 +244,9 @@ static void the_check_rejects_inputs_rounded_to_tf32(void **state) {
 
 /* --- costs, tolerances, refusals --------------------------------------------------------------------------------------- */
 
-static rl_cost cost_of(const rl_kernel_family *family, int dtype, const char *shape) {
-  rl_kernel_params params = kernel_params(family, dtype, "heuristic", shape);
-  return family->workload.cost(&params);
+static rl_cost cost_of(const rl_kernel_operator *op, int dtype, const char *shape) {
+  rl_kernel_params params = kernel_params(op, dtype, "heuristic", shape);
+  return op->workload.cost(&params);
 }
 
 static void costs_count_compulsory_bytes_and_operations(void **state) {
@@ -263,7 +263,7 @@ static void costs_count_compulsory_bytes_and_operations(void **state) {
   const char *conv =
       "{\"images\":2,\"height\":5,\"width\":7,\"channels\":3,\"filters\":4,\"kernel\":3,\"stride\":1,\"padding\":1}";
   for (int i = 2; i < DEFINITIONS; i++) {
-    cost = cost_of(definitions[i].family, RL_DTYPE_FP32, conv);
+    cost = cost_of(definitions[i].op, RL_DTYPE_FP32, conv);
     assert_true(cost.operations == 2.0 * 2 * 13 * 19 * 3 * 4 && cost.bytes == 4.0 * (2 * 5 * 7 * 3 + 4 * 9 * 3 + 2 * 5 * 7 * 4));
   }
 }
@@ -294,7 +294,7 @@ static void unsupported_parameters_are_refused(void **state) {
 #define ATTENTION(HEADS, KV_HEADS, CAUSAL) \
   "{\"batch\":1,\"heads\":" #HEADS ",\"kv_heads\":" #KV_HEADS ",\"sequence\":4,\"head_size\":8,\"causal\":" #CAUSAL "}"
   static const struct {
-    const rl_kernel_family *family;
+    const rl_kernel_operator *op;
     int dtype;
     const char *shape, *pointer;
   } cases[] = {{&rl_kernel_gemm, RL_DTYPE_FP32, "{\"m\":1,\"n\":1}", "/shape/k"},
@@ -315,11 +315,11 @@ static void unsupported_parameters_are_refused(void **state) {
                {&rl_kernel_conv_wgrad, RL_DTYPE_FP32, CONV(268435456, 1048576, 1048576, 268435456, 268435456, 1, 1, 0), "/shape"},
                {&rl_kernel_conv, RL_DTYPE_FP32, CONV(268435456, 1, 1, 2, 1, 1, 1, 0), "/shape"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    rl_kernel_params params = kernel_params(cases[i].family, cases[i].dtype, "searched", cases[i].shape);
+    rl_kernel_params params = kernel_params(cases[i].op, cases[i].dtype, "searched", cases[i].shape);
     rl_error err = {0};
-    assert_null(rl_engine_find(cases[i].family->workload.name, "auto", &params, &err));
+    assert_null(rl_engine_find(cases[i].op->workload.name, "auto", &params, &err));
     assert_int_equal(err.domain, RL_INPUT);
-    assert_string_equal(err.pointer, cases[i].pointer);
+    assert_string_equal(err.json_pointer, cases[i].pointer);
   }
 }
 

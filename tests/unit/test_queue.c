@@ -12,7 +12,7 @@
 #include "store_fixture.h"
 
 typedef struct queue_fixture {
-  fixture base; /* first: the store's fixture */
+  fixture store_fixture; /* first: the store's fixture */
   rl_queue *jobs;
   int event_count;
 } queue_fixture;
@@ -25,16 +25,16 @@ static void count_event(void *context, int64_t job_id) {
 static void open_queue(queue_fixture *made, int64_t limit) {
   static const char *const ids[] = {"cpu", "gpu0", "gpu1"};
   static const bool usable[] = {true, true, false};
-  ASSERT_OK(rl_queue_open(made->base.store, limit, &made->jobs, &err));
+  ASSERT_OK(rl_queue_open(made->store_fixture.store, limit, &made->jobs, &err));
   ASSERT_OK(rl_queue_set_devices(made->jobs, ids, usable, 3, "gpu0", &err));
   rl_queue_set_listener(made->jobs, count_event, made);
 }
 
 static int setup(void **state) {
   queue_fixture *made = calloc(1, sizeof *made);
-  strcpy(made->base.folder, "/tmp/rooflined-jobs-XXXXXX");
-  assert_non_null(mkdtemp(made->base.folder));
-  ASSERT_OK(rl_store_open(made->base.folder, &made->base.store, &err));
+  strcpy(made->store_fixture.folder, "/tmp/rooflined-jobs-XXXXXX");
+  assert_non_null(mkdtemp(made->store_fixture.folder));
+  ASSERT_OK(rl_store_open(made->store_fixture.folder, &made->store_fixture.store, &err));
   open_queue(made, 3);
   *state = made;
   return 0;
@@ -48,7 +48,7 @@ static int teardown(void **state) {
 
 static void restart(queue_fixture *f) {
   rl_queue_close(f->jobs);
-  reopen(&f->base);
+  reopen(&f->store_fixture);
   open_queue(f, 3);
 }
 
@@ -70,7 +70,7 @@ static rl_claim claim_pass(queue_fixture *f, const char *device) {
 
 static void assert_state(queue_fixture *f, int64_t id, rl_job_state wanted) {
   rl_job_state state;
-  ASSERT_OK(rl_store_job_state(f->base.store, id, &state, &err));
+  ASSERT_OK(rl_store_job_state(f->store_fixture.store, id, &state, &err));
   assert_string_equal(rl_job_state_names[state], rl_job_state_names[wanted]);
 }
 
@@ -82,7 +82,8 @@ static void commit_records(queue_fixture *f, const rl_claim *taken) {
 
 /* wanted: "job:queued job:running timing:completed ...". */
 static void assert_events(queue_fixture *f, int64_t id, const char *wanted) {
-  cJSON *rows = QUERY_ROWS(f->base.store, RL_QUERY_EVENTS, RL_INT(":job", id), RL_INT(":after", 0), RL_INT(":limit", 100));
+  cJSON *rows = QUERY_ROWS(f->store_fixture.store, RL_QUERY_EVENTS, RL_BIND_INTEGER(":job", id), RL_BIND_INTEGER(":after", 0),
+                           RL_BIND_INTEGER(":limit", 100));
   char answered[1024] = "";
   const cJSON *row;
   cJSON_ArrayForEach (row, rows) {
@@ -104,7 +105,7 @@ static void a_job_runs_pass_by_pass(void **state) {
     rl_claim taken = claim_pass(f, "cpu");
     assert_int_equal(taken.job_id, first);
     assert_state(f, first, RL_JOB_RUNNING);
-    if (taken.pass == RL_PASS_COUNTERS) ASSERT_OK(rl_queue_unavailable(f->jobs, &taken, NULL, "a CPU has none", &err));
+    if (taken.pass == RL_PASS_COUNTERS) ASSERT_OK(rl_queue_commit_unavailable(f->jobs, &taken, NULL, "a CPU has none", &err));
     else commit_records(f, &taken);
   }
   assert_state(f, first, RL_JOB_COMPLETED);
@@ -129,7 +130,7 @@ static void devices_are_resolved(void **state) {
   for (int i = 0; i < 2; i++) {
     spec = make_spec(wrong[i], 1);
     ASSERT_FAILS(rl_queue_submit(f->jobs, &spec, NULL, NULL, &id, &existing, &err), RL_INPUT, 0);
-    assert_string_equal(err.pointer, "/device");
+    assert_string_equal(err.json_pointer, "/device");
   }
   ASSERT_OK(rl_queue_set_devices(f->jobs, NULL, NULL, 0, NULL, &err));
   spec = make_spec("", 1);
@@ -169,7 +170,7 @@ static void cancelling(void **state) {
   assert_true(rl_queue_should_cancel(f->jobs, running));
   commit_records(f, &taken); /* the worker finished before it was cancelled: its results are dropped */
   assert_state(f, running, RL_JOB_CANCELLED);
-  assert_int_equal(query_integer(&f->base, "SELECT count(*) FROM epochs"), 0);
+  assert_int_equal(query_integer(&f->store_fixture, "SELECT count(*) FROM epochs"), 0);
   assert_events(f, running, "job:queued job:running job:cancelled");
   assert_false(rl_queue_should_cancel(f->jobs, running));
   ASSERT_FAILS(rl_queue_cancel(f->jobs, running, &err), RL_HTTP, 409);
@@ -179,7 +180,7 @@ static void cancelling(void **state) {
   assert_int_equal(taken.job_id, next);
   assert_false(rl_queue_should_cancel(f->jobs, next));
   ASSERT_OK(rl_queue_cancel(f->jobs, next, &err));
-  ASSERT_OK(rl_queue_cancelled(f->jobs, &taken, &err));
+  ASSERT_OK(rl_queue_end_cancelled(f->jobs, &taken, &err));
   assert_state(f, next, RL_JOB_CANCELLED);
 }
 
@@ -198,15 +199,16 @@ static void a_worker_may_die_once(void **state) {
   queue_fixture *f = *state;
   int64_t id = submit_job(f, "cpu", 1);
   rl_claim first = claim_pass(f, "cpu");
-  ASSERT_OK(rl_queue_worker_died(f->jobs, &first, "was killed by SIGSEGV", &err));
+  ASSERT_OK(rl_queue_record_worker_crash(f->jobs, &first, "was killed by SIGSEGV", &err));
   assert_state(f, id, RL_JOB_RUNNING);
   rl_claim again = claim_pass(f, "cpu");
   assert_int_equal(again.pass_id, first.pass_id);
   assert_int_equal(again.deadline_ns, first.deadline_ns);
-  ASSERT_OK(rl_queue_worker_died(f->jobs, &again, "exited with 3", &err));
+  ASSERT_OK(rl_queue_record_worker_crash(f->jobs, &again, "exited with 3", &err));
   assert_state(f, id, RL_JOB_FAILED);
   assert_events(f, id, "job:queued job:running timing:died timing:died job:failed");
-  cJSON *rows = QUERY_ROWS(f->base.store, RL_QUERY_EVENTS, RL_INT(":job", id), RL_INT(":after", 4), RL_INT(":limit", 1));
+  cJSON *rows = QUERY_ROWS(f->store_fixture.store, RL_QUERY_EVENTS, RL_BIND_INTEGER(":job", id), RL_BIND_INTEGER(":after", 4),
+                           RL_BIND_INTEGER(":limit", 1));
   char *text = cJSON_PrintUnformatted(rows);
   assert_non_null(strstr(text, "exited with 3"));
   free(text);
@@ -233,7 +235,7 @@ static void interrupted_jobs_are_resumed(void **state) {
   rl_claim taken = claim_pass(f, "cpu");
   claim_pass(f, "gpu0");
   rl_queue_stop(f->jobs);
-  ASSERT_OK(rl_queue_interrupted(f->jobs, &taken, &err));
+  ASSERT_OK(rl_queue_interrupt(f->jobs, &taken, &err));
   assert_state(f, stopped, RL_JOB_INTERRUPTED);
   restart(f);
   assert_state(f, stopped, RL_JOB_QUEUED);
@@ -242,7 +244,7 @@ static void interrupted_jobs_are_resumed(void **state) {
   assert_int_equal(resumed.pass_id, taken.pass_id); /* committed passes are not repeated */
   commit_records(f, &resumed);
   assert_state(f, stopped, RL_JOB_COMPLETED);
-  assert_int_equal(query_integer(&f->base, "SELECT count(*) FROM epochs"), 8);
+  assert_int_equal(query_integer(&f->store_fixture, "SELECT count(*) FROM epochs"), 8);
   assert_events(f, crashed, "job:queued job:running timing:died job:queued");
   assert_events(f, stopped,
                 "job:queued job:running timing:completed job:interrupted job:queued job:running timing:completed job:completed");
@@ -285,68 +287,101 @@ static void a_retry_gets_its_job_even_if_the_device_is_unusable(void **state) {
   }
 }
 
-typedef struct storing {
-  queue_fixture *fixture;
-  rl_claim claim;
-  int rc;                /* of rl_queue_commit */
-  atomic_int committing; /* ID of the thread that is about to commit, or 0 */
-  atomic_bool answered;  /* every call returned during the commit */
-} storing;
+static int64_t elapsed_ms(int64_t begin_ns) { return (rl_monotonic_ns() - begin_ns) / 1000000; }
 
-static void *commit_claim(void *argument) {
-  storing *stored = argument;
-  rl_error ignored;
+/* 100 ms, and time for a busy machine to go on. */
+enum { MAX_WAIT_MS = 400 };
+
+static void assert_quickly_refused(int64_t begin_ns, int rc) {
+  assert_int_equal(rc, -1);
+  assert_int_equal(err.domain, RL_STORAGE);
+  assert_int_equal(err.code, RL_STORAGE_LOCKED);
+  assert_in_range(elapsed_ms(begin_ns), 0, MAX_WAIT_MS);
+}
+
+/* Calls functions that change the database, whose lock another program holds. */
+static void assert_changes_are_refused(queue_fixture *f, const rl_claim *running) {
+  rl_job_spec spec = make_spec("cpu", 1);
+  rl_claim none;
   pass_records made;
-  fill_records(&made, stored->claim.pass, 1);
-  atomic_store(&stored->committing, gettid());
-  stored->rc = rl_queue_commit(stored->fixture->jobs, &stored->claim, &made.records, &ignored);
-  return NULL;
+  int64_t id, begin = rl_monotonic_ns();
+  bool existing;
+  fill_records(&made, running->pass, 1);
+  assert_quickly_refused(begin, rl_queue_submit(f->jobs, &spec, NULL, NULL, &id, &existing, &err));
+  begin = rl_monotonic_ns();
+  assert_quickly_refused(begin, rl_queue_cancel(f->jobs, running->job_id, &err));
+  begin = rl_monotonic_ns();
+  assert_quickly_refused(begin, rl_queue_claim(f->jobs, "gpu0", 1000, &none, &err));
+  begin = rl_monotonic_ns();
+  assert_quickly_refused(begin, rl_queue_commit(f->jobs, running, &made.records, &err));
+  begin = rl_monotonic_ns();
+  assert_quickly_refused(begin, rl_queue_log(f->jobs, running, "text", &err));
+  assert_false(rl_queue_should_cancel(f->jobs, running->job_id));
+  assert_int_equal(rl_queue_job_on_device(f->jobs, "cpu"), running->job_id);
 }
 
-static void *call_during_commit(void *argument) {
-  storing *stored = argument;
-  rl_progress progress = {.pass = "timing", .phase = "epoch", .train_loss = NAN};
-  int64_t job_id = rl_queue_job_on_device(stored->fixture->jobs, "cpu");
-  if (job_id == 0 || rl_queue_should_cancel(stored->fixture->jobs, job_id)) return NULL;
-  rl_queue_progress(stored->fixture->jobs, job_id, stored->claim.run_id, &progress);
-  atomic_store(&stored->answered, true);
-  return NULL;
+/* While a lock lasts, only the first change waits: else 20 submissions a second would form a queue of requests. */
+static void assert_later_changes_do_not_wait(queue_fixture *f) {
+  enum { SUBMISSIONS = 50, ALL_WAITS_MS = SUBMISSIONS * 100 };
+  rl_job_spec spec = make_spec("cpu", 1);
+  const int64_t begin = rl_monotonic_ns();
+  for (int i = 0; i < SUBMISSIONS; i++) {
+    int64_t id;
+    bool existing;
+    ASSERT_FAILS(rl_queue_submit(f->jobs, &spec, NULL, NULL, &id, &existing, &err), RL_STORAGE, RL_STORAGE_LOCKED);
+  }
+  assert_in_range(elapsed_ms(begin), 0, ALL_WAITS_MS / 5);
 }
 
-/* Waits until the committing thread sleeps: it then waits for the store's writer and holds the queue's lock. */
-static void wait_for_commit(const storing *stored) {
-  char path[64], state = 0;
-  do {
-    nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    if (atomic_load(&stored->committing) == 0) continue;
-    snprintf(path, sizeof path, "/proc/self/task/%d/stat", atomic_load(&stored->committing));
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1) state = 0;
-    fclose(file);
-  } while (state != 'S');
-}
-
-/* The test locks the store's writer, so that the commit lasts until it unlocks it. */
-static void calls_do_not_wait_for_a_commit(void **state) {
+static void changes_wait_at_most_100_ms_for_another_program(void **state) {
   queue_fixture *f = *state;
   submit_job(f, "cpu", 1);
-  storing stored = {.fixture = f, .claim = claim_pass(f, "cpu")};
-  pthread_t committer, caller;
-  struct timespec until;
-  ASSERT_OK(rl_store_begin(f->base.store, &err));
-  pthread_create(&committer, NULL, commit_claim, &stored);
-  wait_for_commit(&stored);
-  pthread_create(&caller, NULL, call_during_commit, &stored);
-  clock_gettime(CLOCK_REALTIME, &until);
-  until.tv_sec += 10;
-  bool answered = pthread_timedjoin_np(caller, NULL, &until) == 0;
-  ASSERT_OK(rl_store_end(f->base.store, 0, &err));
-  pthread_join(committer, NULL);
-  if (!answered) pthread_join(caller, NULL);
-  assert_true(answered);
-  assert_true(atomic_load(&stored.answered));
-  assert_int_equal(stored.rc, 0);
+  rl_claim running = claim_pass(f, "cpu");
+  rl_store *other = NULL;
+  ASSERT_OK(rl_store_open_shared(f->store_fixture.folder, &other, &err));
+  ASSERT_OK(rl_store_begin_transaction(other, &err));
+  assert_changes_are_refused(f, &running);
+  assert_later_changes_do_not_wait(f);
+  ASSERT_OK(rl_store_end_transaction(other, 0, &err));
+  rl_store_close(other);
+  commit_records(f, &running);
+}
+
+typedef struct blocked_submission {
+  rl_queue *jobs;
+  atomic_bool stop;
+} blocked_submission;
+
+static void *submit_until_stopped(void *argument) {
+  blocked_submission *submission = argument;
+  rl_error ignored;
+  int64_t id;
+  bool existing;
+  while (!atomic_load(&submission->stop)) {
+    rl_job_spec spec = make_spec("cpu", 1);
+    rl_queue_submit(submission->jobs, &spec, NULL, NULL, &id, &existing, &ignored);
+  }
+  return NULL;
+}
+
+/* What needs only the queue's memory answers at once while a change waits for the database. */
+static void the_queue_is_not_locked_while_a_change_waits(void **state) {
+  queue_fixture *f = *state;
+  blocked_submission submission = {.jobs = f->jobs};
+  pthread_t thread;
+  int64_t longest_ms = 0;
+  ASSERT_OK(rl_store_begin_transaction(f->store_fixture.store, &err));
+  pthread_create(&thread, NULL, submit_until_stopped, &submission);
+  for (int i = 0; i < 50; i++) {
+    nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    int64_t begin = rl_monotonic_ns();
+    rl_queue_set_deadline(f->jobs, 100 + i); /* takes the queue's mutex */
+    if (elapsed_ms(begin) > longest_ms) longest_ms = elapsed_ms(begin);
+  }
+  atomic_store(&submission.stop, true);
+  ASSERT_OK(rl_store_end_transaction(f->store_fixture.store, 0, &err));
+  pthread_join(thread, NULL);
+  assert_in_range(longest_ms, 0, 50);
 }
 
 typedef struct waiter {
@@ -363,6 +398,14 @@ static void *wait_for_claim(void *argument) {
   w->rc = rl_queue_claim(w->jobs, "cpu", 20000, &w->claim, &ignored);
   w->waited_ms = (rl_monotonic_ns() - begin) / 1000000;
   return NULL;
+}
+
+static void a_final_state_is_the_last_event(void **state) {
+  queue_fixture *f = *state;
+  int64_t id = submit_job(f, "cpu", 1), seq;
+  ASSERT_OK(rl_queue_cancel(f->jobs, id, &err));
+  ASSERT_FAILS(rl_store_event_append(f->store_fixture.store, id, "progress", "{}", &seq, &err), RL_HTTP, 409);
+  assert_events(f, id, "job:queued job:cancelled");
 }
 
 static void a_waiting_claim_is_woken(void **state) {
@@ -397,7 +440,8 @@ static void progress_is_rate_limited(void **state) {
   int64_t id = submit_job(f, "cpu", 1), begin = rl_monotonic_ns();
   rl_claim taken = claim_pass(f, "cpu");
   while (rl_monotonic_ns() - begin < 600000000) rl_queue_progress(f->jobs, id, taken.run_id, &progress);
-  cJSON *rows = QUERY_ROWS(f->base.store, RL_QUERY_EVENTS, RL_INT(":job", id), RL_INT(":after", 0), RL_INT(":limit", 1000));
+  cJSON *rows = QUERY_ROWS(f->store_fixture.store, RL_QUERY_EVENTS, RL_BIND_INTEGER(":job", id), RL_BIND_INTEGER(":after", 0),
+                           RL_BIND_INTEGER(":limit", 1000));
   assert_in_range(cJSON_GetArraySize(rows), 2 + 1, 2 + 3);
   cJSON_Delete(rows);
 }
@@ -414,7 +458,9 @@ int main(void) {
                                      TEST(interrupted_jobs_are_resumed),
                                      TEST(a_full_queue_refuses_jobs),
                                      TEST(a_retry_gets_its_job_even_if_the_device_is_unusable),
-                                     TEST(calls_do_not_wait_for_a_commit),
+                                     TEST(changes_wait_at_most_100_ms_for_another_program),
+                                     TEST(the_queue_is_not_locked_while_a_change_waits),
+                                     TEST(a_final_state_is_the_last_event),
                                      TEST(a_waiting_claim_is_woken),
                                      TEST(progress_is_rate_limited)};
   return cmocka_run_group_tests(tests, NULL, NULL);

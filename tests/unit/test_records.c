@@ -33,7 +33,7 @@ static void arrays_grow_and_keep_their_order(void **state) {
     assert_int_equal(rl_records_add(&records, RL_RECORD_POINT, &point, 1, &err), 0);
     assert_int_equal(rl_records_add(&records, RL_RECORD_ROW, rows, 3, &err), 0);
     assert_int_equal(rl_records_add_name(&records, name, (size_t)length - strlen(" and more"), &err), 0);
-    assert_int_equal(rl_records_measure(&records, "wait_ms", i, NULL, &err), 0);
+    assert_int_equal(rl_records_add_measurement(&records, "wait_ms", i, NULL, &err), 0);
   }
   assert_int_equal(records.row_count, 3000);
   for (int i = 0; i < 1000; i++) {
@@ -75,10 +75,10 @@ static void a_missing_value_needs_a_reason(void **state) {
   (void)state;
   rl_records records = {0};
   rl_error err;
-  assert_int_equal(rl_records_measure(&records, "power_w", NAN, NULL, &err), -1);
-  assert_int_equal(rl_records_measure(&records, "power_w", INFINITY, "", &err), -1);
+  assert_int_equal(rl_records_add_measurement(&records, "power_w", NAN, NULL, &err), -1);
+  assert_int_equal(rl_records_add_measurement(&records, "power_w", INFINITY, "", &err), -1);
   assert_int_equal(records.measurement_count, 0);
-  assert_int_equal(rl_records_measure(&records, "power_w", NAN, "no sensor", &err), 0);
+  assert_int_equal(rl_records_add_measurement(&records, "power_w", NAN, "no sensor", &err), 0);
   assert_string_equal(records.measurements[0].reason, "no sensor");
   rl_records_clear(&records);
 }

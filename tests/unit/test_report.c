@@ -63,10 +63,10 @@ static void any_number_fits(void **state) {
 
 static void metrics_of_kernel_and_run_are_one_list(void **state) {
   (void)state;
-  rl_auto(rl_kernel_metrics_clear) rl_kernel_metrics metrics = {0};
+  RL_CLEANUP(rl_kernel_metrics_clear) rl_kernel_metrics metrics = {0};
   rl_error err;
-  assert_int_equal(rl_kernel_metrics_read("[[\"b\",2,null],[\"a\",null,\"refused\"],[\"huge\",9e999,null]]",
-                                          "[[\"c\",3,\"not counted\"]]", &metrics, &err),
+  assert_int_equal(rl_kernel_metrics_parse("[[\"b\",2,null],[\"a\",null,\"refused\"],[\"huge\",9e999,null]]",
+                                           "[[\"c\",3,\"not counted\"]]", &metrics, &err),
                    0);
   assert_int_equal(metrics.values.count, 4);
   assert_true(rl_metric_get(&metrics.values, "b") == 2 && rl_metric_get(&metrics.values, "c") == 3);
@@ -81,7 +81,7 @@ static void malformed_json_is_refused(void **state) {
   (void)state;
   rl_kernel_metrics metrics = {0};
   rl_error err;
-  assert_int_equal(rl_kernel_metrics_read("[", "[]", &metrics, &err), -1);
+  assert_int_equal(rl_kernel_metrics_parse("[", "[]", &metrics, &err), -1);
   assert_null(metrics.items);
 }
 

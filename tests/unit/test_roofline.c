@@ -11,8 +11,8 @@
 #include "analyze/expression.h"
 #include "analyze/roofline.h"
 
-#define COMPUTE "sm__throughput.avg.pct_of_peak_sustained_elapsed"
-#define MEMORY "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"
+#define COMPUTE_PCT "sm__throughput.avg.pct_of_peak_sustained_elapsed"
+#define MEMORY_PCT "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"
 #define FFMA_EXECUTED "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum.per_cycle_elapsed"
 #define FADD_EXECUTED "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum.per_cycle_elapsed"
 #define FMUL_EXECUTED "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum.per_cycle_elapsed"
@@ -24,14 +24,14 @@ typedef struct metrics {
   size_t count;
 } metrics;
 
-static void set(metrics *m, const char *name, double value) {
+static void set_metric(metrics *m, const char *name, double value) {
   size_t i = 0;
   while (i < m->count && strcmp(m->items[i].name, name) != 0) i++;
   m->items[i] = (rl_metric_value){name, value, NULL};
   if (i == m->count) m->count++;
 }
 
-static rl_roofline roofline_of(const metrics *unsorted) {
+static rl_roofline compute_roofline(const metrics *unsorted) {
   metrics sorted = *unsorted;
   rl_metric_values_sort(sorted.items, sorted.count);
   return rl_roofline_compute(&(rl_metric_values){sorted.items, sorted.count});
@@ -45,29 +45,29 @@ static void assert_close(double value, double expected) {
  * reaches half of both. */
 static metrics half_busy(void) {
   metrics m = {0};
-  set(&m, "gpu__time_duration.sum", 1e6);
-  set(&m, COMPUTE, 60);
-  set(&m, MEMORY, 55);
-  set(&m, "dram__bytes.sum.per_second", 500e9);
-  set(&m, "dram__bytes.sum.peak_sustained", 1000);
-  set(&m, "dram__cycles_elapsed.avg.per_second", 1e9);
-  set(&m, FFMA_EXECUTED, 4000);
-  set(&m, FADD_EXECUTED, 1500);
-  set(&m, FMUL_EXECUTED, 500);
-  set(&m, FFMA_PEAK, 10000);
-  set(&m, "sm__cycles_elapsed.avg.per_second", 1e9);
-  set(&m, "ceiling__dram_read_bytes_per_s", 800e9);
-  set(&m, "ceiling__dram_copy_bytes_per_s", 900e9);
-  set(&m, "ceiling__fp32_operations_per_s", 18e12);
-  set(&m, "model__bytes", 250e6);
-  set(&m, "model__operations", 5e9);
+  set_metric(&m, "gpu__time_duration.sum", 1e6);
+  set_metric(&m, COMPUTE_PCT, 60);
+  set_metric(&m, MEMORY_PCT, 55);
+  set_metric(&m, "dram__bytes.sum.per_second", 500e9);
+  set_metric(&m, "dram__bytes.sum.peak_sustained", 1000);
+  set_metric(&m, "dram__cycles_elapsed.avg.per_second", 1e9);
+  set_metric(&m, FFMA_EXECUTED, 4000);
+  set_metric(&m, FADD_EXECUTED, 1500);
+  set_metric(&m, FMUL_EXECUTED, 500);
+  set_metric(&m, FFMA_PEAK, 10000);
+  set_metric(&m, "sm__cycles_elapsed.avg.per_second", 1e9);
+  set_metric(&m, "ceiling__dram_read_bytes_per_s", 800e9);
+  set_metric(&m, "ceiling__dram_copy_bytes_per_s", 900e9);
+  set_metric(&m, "ceiling__fp32_operations_per_s", 18e12);
+  set_metric(&m, "model__bytes", 250e6);
+  set_metric(&m, "model__operations", 5e9);
   return m;
 }
 
 static void rates_intensities_and_ridges(void **state) {
   (void)state;
   metrics inputs = half_busy();
-  rl_roofline r = roofline_of(&inputs);
+  rl_roofline r = compute_roofline(&inputs);
   assert_true(r.counted);
   assert_close(r.duration_s, 1e-3);
   assert_string_equal(r.levels[RL_LEVEL_DRAM].name, "dram");
@@ -91,8 +91,8 @@ static void rates_intensities_and_ridges(void **state) {
 static void below_the_ridge_memory_is_the_bound(void **state) {
   (void)state;
   metrics inputs = half_busy();
-  set(&inputs, FFMA_EXECUTED, 0), set(&inputs, FADD_EXECUTED, 500), set(&inputs, FMUL_EXECUTED, 0);
-  rl_roofline r = roofline_of(&inputs);
+  set_metric(&inputs, FFMA_EXECUTED, 0), set_metric(&inputs, FADD_EXECUTED, 500), set_metric(&inputs, FMUL_EXECUTED, 0);
+  rl_roofline r = compute_roofline(&inputs);
   assert_close(r.points[RL_LEVEL_DRAM][RL_UNIT_FP32].intensity, 1);
   assert_close(r.points[RL_LEVEL_DRAM][RL_UNIT_FP32].attainable_theoretical_per_s, 1000e9);
   assert_int_equal(r.classification.bound, RL_BOUND_MEMORY);
@@ -104,24 +104,24 @@ static void below_the_ridge_memory_is_the_bound(void **state) {
 static void tensor_metrics_have_several_names(void **state) {
   (void)state;
   metrics inputs = half_busy();
-  set(&inputs, "sm__ops_path_tensor_src_fp16_dst_fp16.sum.per_cycle_elapsed", 1000);
-  set(&inputs, "sm__ops_path_tensor_src_fp16_dst_fp32.sum.per_cycle_elapsed", 3000);
-  set(&inputs, "sm__ops_path_tensor_op_hmma_src_fp16_dst_fp32_sparsity_off.sum.peak_sustained", 100000);
-  rl_roofline r = roofline_of(&inputs);
+  set_metric(&inputs, "sm__ops_path_tensor_src_fp16_dst_fp16.sum.per_cycle_elapsed", 1000);
+  set_metric(&inputs, "sm__ops_path_tensor_src_fp16_dst_fp32.sum.per_cycle_elapsed", 3000);
+  set_metric(&inputs, "sm__ops_path_tensor_op_hmma_src_fp16_dst_fp32_sparsity_off.sum.peak_sustained", 100000);
+  rl_roofline r = compute_roofline(&inputs);
   assert_close(r.units[RL_UNIT_TENSOR_FP16].achieved_per_s, 4e12);
   assert_close(r.units[RL_UNIT_TENSOR_FP16].theoretical_per_s, 100e12);
-  set(&inputs, "sm__ops_path_tensor_src_fp16.sum.per_cycle_elapsed", 7000);
-  set(&inputs, "sm__ops_path_tensor_op_hgmma_src_fp16_sparsity_off.sum.peak_sustained", 200000);
-  r = roofline_of(&inputs);
+  set_metric(&inputs, "sm__ops_path_tensor_src_fp16.sum.per_cycle_elapsed", 7000);
+  set_metric(&inputs, "sm__ops_path_tensor_op_hgmma_src_fp16_sparsity_off.sum.peak_sustained", 200000);
+  r = compute_roofline(&inputs);
   assert_close(r.units[RL_UNIT_TENSOR_FP16].achieved_per_s, 7e12);
   assert_close(r.units[RL_UNIT_TENSOR_FP16].theoretical_per_s, 200e12);
 }
 
 static rl_bound bound_of(double compute, double memory, double additions) {
   metrics inputs = half_busy();
-  set(&inputs, COMPUTE, compute), set(&inputs, MEMORY, memory);
-  set(&inputs, FFMA_EXECUTED, 0), set(&inputs, FMUL_EXECUTED, 0), set(&inputs, FADD_EXECUTED, additions);
-  rl_classification c = roofline_of(&inputs).classification;
+  set_metric(&inputs, COMPUTE_PCT, compute), set_metric(&inputs, MEMORY_PCT, memory);
+  set_metric(&inputs, FFMA_EXECUTED, 0), set_metric(&inputs, FMUL_EXECUTED, 0), set_metric(&inputs, FADD_EXECUTED, additions);
+  rl_classification c = compute_roofline(&inputs).classification;
   assert_true(c.high_pct == 80 && c.low_pct == 50 && c.why[0]);
   return c.bound;
 }
@@ -145,12 +145,12 @@ static void thresholds_classify_a_kernel(void **state) {
 static void without_counters_the_model_is_classified(void **state) {
   (void)state;
   metrics inputs = {0};
-  set(&inputs, "timing__time_cold_us_median", 1000);
-  set(&inputs, "model__bytes", 45e6);
-  set(&inputs, "model__operations", 1e6);
-  set(&inputs, "ceiling__dram_copy_bytes_per_s", 50e9);
-  set(&inputs, "ceiling__fp32_operations_per_s", 500e9);
-  rl_roofline r = roofline_of(&inputs);
+  set_metric(&inputs, "timing__time_cold_us_median", 1000);
+  set_metric(&inputs, "model__bytes", 45e6);
+  set_metric(&inputs, "model__operations", 1e6);
+  set_metric(&inputs, "ceiling__dram_copy_bytes_per_s", 50e9);
+  set_metric(&inputs, "ceiling__fp32_operations_per_s", 500e9);
+  rl_roofline r = compute_roofline(&inputs);
   assert_false(r.counted);
   assert_close(r.model.bytes_per_s, 45e9);
   assert_close(r.classification.memory_pct, 90);
@@ -158,8 +158,8 @@ static void without_counters_the_model_is_classified(void **state) {
   assert_close(r.classification.ridge, 10);
   assert_int_equal(r.classification.bound, RL_BOUND_MEMORY);
   assert_int_equal(r.classification.unit, -1);
-  set(&inputs, "timing__time_cold_us_median", 10000);
-  assert_int_equal(roofline_of(&inputs).classification.bound, RL_BOUND_LATENCY);
+  set_metric(&inputs, "timing__time_cold_us_median", 10000);
+  assert_int_equal(compute_roofline(&inputs).classification.bound, RL_BOUND_LATENCY);
 }
 
 static void without_metrics_everything_is_unknown(void **state) {
@@ -187,7 +187,7 @@ static void expressions_use_metrics_of_the_catalogue(void **state) {
     if (rl_expression_evaluate(text, strlen(text), &(rl_scope){look_up_catalogue, NULL}, &value, &err) < 0)
       fail_msg("%s", err.message);
   }
-  assert_true(count > 2 * (RL_LEVELS + RL_UNITS));
+  assert_true(count > 2 * (RL_LEVEL_COUNT + RL_UNIT_COUNT));
 }
 
 int main(void) {

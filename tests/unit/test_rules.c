@@ -19,7 +19,7 @@ typedef struct rule_case {
   const char *change;     /* the new value of one input with which the rule has no finding */
 } rule_case;
 
-#define STALL(reason, change) \
+#define STALL_CASE(reason, change) \
   { "stall_" reason, "stalled=6 latency=20 issued=0.5 compute=40 memory=20", 30, change }
 
 static const rule_case cases[] = {
@@ -49,23 +49,23 @@ static const rule_case cases[] = {
     {"occupancy_achieved", "theoretical=100 achieved=33.5 compute=13.8 memory=9.9", 66.5, "achieved=90.1"},
     {"occupancy_achieved", "theoretical=100 achieved=33.5 compute=60 memory=70", 30, "theoretical=43.4"},
     {"issue_slots", "issued=0.15 active=5.4 eligible=0.19 warp_slots=16 compute=14 memory=10", 85, "issued=0.6"},
-    STALL("long_scoreboard", "stalled=5.9"),
-    STALL("short_scoreboard", "stalled=5.9"),
-    STALL("mio_throttle", "stalled=5.9"),
-    STALL("lg_throttle", "stalled=5.9"),
-    STALL("tex_throttle", "stalled=5.9"),
-    STALL("math_pipe_throttle", "stalled=5.9"),
-    STALL("barrier", "stalled=5.9"),
-    STALL("membar", "stalled=5.9"),
-    STALL("wait", "stalled=5.9"),
-    STALL("branch_resolving", "stalled=5.9"),
-    STALL("no_instruction", "stalled=5.9"),
-    STALL("imc_miss", "stalled=5.9"),
-    STALL("drain", "stalled=5.9"),
-    STALL("sleeping", "stalled=5.9"),
-    STALL("dispatch_stall", "stalled=5.9"),
-    STALL("gmma", "stalled=5.9"),
-    STALL("misc", "stalled=5.9"),
+    STALL_CASE("long_scoreboard", "stalled=5.9"),
+    STALL_CASE("short_scoreboard", "stalled=5.9"),
+    STALL_CASE("mio_throttle", "stalled=5.9"),
+    STALL_CASE("lg_throttle", "stalled=5.9"),
+    STALL_CASE("tex_throttle", "stalled=5.9"),
+    STALL_CASE("math_pipe_throttle", "stalled=5.9"),
+    STALL_CASE("barrier", "stalled=5.9"),
+    STALL_CASE("membar", "stalled=5.9"),
+    STALL_CASE("wait", "stalled=5.9"),
+    STALL_CASE("branch_resolving", "stalled=5.9"),
+    STALL_CASE("no_instruction", "stalled=5.9"),
+    STALL_CASE("imc_miss", "stalled=5.9"),
+    STALL_CASE("drain", "stalled=5.9"),
+    STALL_CASE("sleeping", "stalled=5.9"),
+    STALL_CASE("dispatch_stall", "stalled=5.9"),
+    STALL_CASE("gmma", "stalled=5.9"),
+    STALL_CASE("misc", "stalled=5.9"),
     {"stall_long_scoreboard", "stalled=18 latency=20 issued=0.7 compute=20 memory=20", 30,
      "issued=0.8"}, /* limited by idle slots */
     {"stall_long_scoreboard", "stalled=18 latency=20 issued=0.1 compute=20 memory=79.85", 20.15,
@@ -119,26 +119,26 @@ static const rule_case cases[] = {
     {"imbalance_l2", "longest=1000 average=500 shortest=100 elapsed=2000", 25, "average=901"},
     {"imbalance_dram", "longest=1000 average=500 shortest=100 elapsed=2000", 25, "average=901"},
 };
-enum { CASES = sizeof cases / sizeof *cases };
+enum { CASE_COUNT = sizeof cases / sizeof *cases };
 
 /* --- metrics of a case ------------------------------------------------------------------------------------------------- */
 
 typedef struct metrics {
-  rl_metric_value items[RL_RULE_INPUTS];
+  rl_metric_value items[RL_RULE_MAX_INPUTS];
   size_t count;
 } metrics;
 
-static rl_metric_values sorted(metrics *unsorted) {
+static rl_metric_values sort_metrics(metrics *unsorted) {
   rl_metric_values_sort(unsorted->items, unsorted->count);
   return (rl_metric_values){unsorted->items, unsorted->count};
 }
 
-static bool apply(const rl_rule *rule, metrics *inputs, rl_finding *finding) {
-  rl_metric_values values = sorted(inputs);
+static bool apply_rule(const rl_rule *rule, metrics *inputs, rl_finding *finding) {
+  rl_metric_values values = sort_metrics(inputs);
   return rl_rule_apply(rule, &values, finding);
 }
 
-static const char *metric_of(const rl_rule *rule, const char *name) {
+static const char *metric_of_input(const rl_rule *rule, const char *name) {
   for (const rl_rule_input *input = rule->inputs; input->name; input++)
     if (strcmp(input->name, name) == 0) return input->metric;
   fail_msg("%s has no input %s", rule->id, name);
@@ -146,11 +146,11 @@ static const char *metric_of(const rl_rule *rule, const char *name) {
 }
 
 /* Sets the inputs that are listed in the text: "name=value ...". */
-static void set(metrics *inputs, const rl_rule *rule, const char *text) {
+static void set_inputs(metrics *inputs, const rl_rule *rule, const char *text) {
   char name[32];
   double value;
   for (int read; sscanf(text, " %31[^=]=%lf%n", name, &value, &read) == 2; text += read) {
-    const char *metric = metric_of(rule, name);
+    const char *metric = metric_of_input(rule, name);
     size_t i = 0;
     while (i < inputs->count && strcmp(inputs->items[i].name, metric) != 0) i++;
     inputs->items[i] = (rl_metric_value){metric, value, NULL};
@@ -160,11 +160,11 @@ static void set(metrics *inputs, const rl_rule *rule, const char *text) {
 
 static metrics metrics_from(const rl_rule *rule, const char *text) {
   metrics inputs = {0};
-  set(&inputs, rule, text);
+  set_inputs(&inputs, rule, text);
   return inputs;
 }
 
-static const rl_rule *rule_of(const rule_case *c) {
+static const rl_rule *rule_of_case(const rule_case *c) {
   const rl_rule *rule = rl_rule_find(c->rule);
   if (!rule) fail_msg("there is no rule %s", c->rule);
   return rule;
@@ -186,7 +186,7 @@ static bool for_each_rule(bool (*visit)(const rl_rule *rule)) {
 }
 
 static bool has_case(const rl_rule *rule) {
-  for (size_t i = 0; i < CASES; i++)
+  for (size_t i = 0; i < CASE_COUNT; i++)
     if (strcmp(cases[i].rule, rule->id) == 0) return true;
   fail_msg("%s has no case here", rule->id);
   return false;
@@ -240,15 +240,15 @@ static void sections_collect_the_inputs_of_their_rules(void **state) {
 
 static void a_finding_has_its_inputs_and_estimate(void **state) {
   (void)state;
-  for (size_t i = 0; i < CASES; i++) {
-    const rl_rule *rule = rule_of(&cases[i]);
+  for (size_t i = 0; i < CASE_COUNT; i++) {
+    const rl_rule *rule = rule_of_case(&cases[i]);
     metrics triggering = metrics_from(rule, cases[i].triggering);
     rl_finding finding;
     if (triggering.count != input_count(rule)) fail_msg("%s: %s is not every input", rule->id, cases[i].triggering);
-    if (!apply(rule, &triggering, &finding)) fail_msg("%s is not triggered by %s", rule->id, cases[i].triggering);
+    if (!apply_rule(rule, &triggering, &finding)) fail_msg("%s is not triggered by %s", rule->id, cases[i].triggering);
     assert_true(finding.rule == rule && finding.kind == rule->kind);
     assert_int_equal(finding.input_count, input_count(rule));
-    rl_metric_values values = sorted(&triggering);
+    rl_metric_values values = sort_metrics(&triggering);
     for (int k = 0; k < finding.input_count; k++) {
       assert_string_equal(finding.inputs[k].name, rule->inputs[k].metric);
       assert_true(finding.inputs[k].value == rl_metric_get(&values, finding.inputs[k].name));
@@ -257,34 +257,35 @@ static void a_finding_has_its_inputs_and_estimate(void **state) {
         isnan(cases[i].speedup_pct) ? isnan(finding.speedup_pct) : fabs(finding.speedup_pct - cases[i].speedup_pct) < 1e-9;
     if (!as_expected)
       fail_msg("%s on %s: %g%%, not %g%%", rule->id, cases[i].triggering, finding.speedup_pct, cases[i].speedup_pct);
-    if (strpbrk(finding.message, "{}") || strstr(finding.message, " nan") || strlen(finding.message) > RL_FINDING_MESSAGE - 24)
+    if (strpbrk(finding.message, "{}") || strstr(finding.message, " nan") ||
+        strlen(finding.message) > RL_FINDING_MESSAGE_SIZE - 24)
       fail_msg("%s: %s", rule->id, finding.message);
   }
 }
 
 static void beyond_its_threshold_a_rule_has_no_finding(void **state) {
   (void)state;
-  for (size_t i = 0; i < CASES; i++) {
-    const rl_rule *rule = rule_of(&cases[i]);
+  for (size_t i = 0; i < CASE_COUNT; i++) {
+    const rl_rule *rule = rule_of_case(&cases[i]);
     metrics silent = metrics_from(rule, cases[i].triggering);
-    set(&silent, rule, cases[i].change);
+    set_inputs(&silent, rule, cases[i].change);
     rl_finding finding;
-    if (apply(rule, &silent, &finding)) fail_msg("%s is triggered at %s: %s", rule->id, cases[i].change, finding.message);
+    if (apply_rule(rule, &silent, &finding)) fail_msg("%s is triggered at %s: %s", rule->id, cases[i].change, finding.message);
   }
 }
 
 static void an_unavailable_input_prevents_a_finding(void **state) {
   (void)state;
   static const char reason[] = "this chip has none";
-  for (size_t i = 0; i < CASES; i++) {
-    const rl_rule *rule = rule_of(&cases[i]);
+  for (size_t i = 0; i < CASE_COUNT; i++) {
+    const rl_rule *rule = rule_of_case(&cases[i]);
     for (size_t k = 0; k < input_count(rule); k++) {
       metrics partial = metrics_from(rule, cases[i].triggering);
       const char *missing = partial.items[k].name;
       partial.items[k] = (rl_metric_value){missing, NAN, reason};
       rl_finding finding;
-      bool has_finding = apply(rule, &partial, &finding);
-      if (has_finding != rule->says_missing) fail_msg("%s without %s", rule->id, missing);
+      bool has_finding = apply_rule(rule, &partial, &finding);
+      if (has_finding != rule->reports_missing_inputs) fail_msg("%s without %s", rule->id, missing);
       if (!has_finding) continue;
       assert_int_equal(finding.kind, RL_FINDING_INFO);
       assert_true(isnan(finding.speedup_pct));
@@ -299,28 +300,28 @@ static void extreme_inputs_are_safe(void **state) {
   (void)state;
   static const double extreme[] = {0, -1, 1e-300, 1e300, INFINITY, 42};
   enum { EXTREMES = sizeof extreme / sizeof *extreme };
-  for (size_t i = 0; i < CASES; i++) {
-    const rl_rule *rule = rule_of(&cases[i]);
+  for (size_t i = 0; i < CASE_COUNT; i++) {
+    const rl_rule *rule = rule_of_case(&cases[i]);
     for (unsigned round = 0; round < 512; round++) {
       metrics inputs = metrics_from(rule, cases[i].triggering);
       for (size_t k = 0, rest = round; k < inputs.count; k++, rest = rest / EXTREMES + k)
         inputs.items[k].value = extreme[rest % EXTREMES];
       rl_finding finding;
-      if (!apply(rule, &inputs, &finding)) continue;
+      if (!apply_rule(rule, &inputs, &finding)) continue;
       assert_true(isnan(finding.speedup_pct) || (finding.speedup_pct >= 0 && finding.speedup_pct <= 100));
-      assert_true(strlen(finding.message) < RL_FINDING_MESSAGE);
+      assert_true(strlen(finding.message) < RL_FINDING_MESSAGE_SIZE);
     }
   }
 }
 
 static void an_input_that_was_not_requested_is_not_reported(void **state) {
   (void)state;
-  for (size_t i = 0; i < CASES; i++) {
-    const rl_rule *rule = rule_of(&cases[i]);
+  for (size_t i = 0; i < CASE_COUNT; i++) {
+    const rl_rule *rule = rule_of_case(&cases[i]);
     metrics partial = metrics_from(rule, cases[i].triggering);
     partial.count--;
     rl_finding finding;
-    assert_false(apply(rule, &partial, &finding));
+    assert_false(apply_rule(rule, &partial, &finding));
   }
 }
 

@@ -24,7 +24,7 @@ static rl_instance *open_sequence(const rl_kernel_sequence_params *params) {
   rl_error err = {0};
   rl_instance *instance = NULL;
   const rl_engine *engine = rl_engine_find("sequence", "auto", params, &err);
-  if (!engine || engine->open(device, params, &instance, &err) < 0) fail_msg("%s: %s", err.pointer, err.message);
+  if (!engine || engine->open(device, params, &instance, &err) < 0) fail_msg("%s: %s", err.json_pointer, err.message);
   return instance;
 }
 
@@ -35,7 +35,7 @@ static void members_have_defaults_and_their_own_seeds(void **state) {
   size_t count = 0;
   assert_int_equal(rl_kernel_sequence_decode_params(&params, members, &count, NULL), 0);
   assert_int_equal(count, 3);
-  assert_true(members[1].family == &rl_kernel_relu && members[1].dtype == RL_DTYPE_FP16 && members[2].dtype == RL_DTYPE_FP32);
+  assert_true(members[1].op == &rl_kernel_relu && members[1].dtype == RL_DTYPE_FP16 && members[2].dtype == RL_DTYPE_FP32);
   assert_string_equal(members[1].variant, "vector");
   assert_string_equal(members[2].variant, "scalar");
   assert_string_equal(members[2].shape, "{\"n\":70001}");
@@ -88,13 +88,13 @@ static void launches_are_in_order_and_have_different_names(void **state) {
   rl_error err = {0};
   assert_int_equal(device->ops->run_eager(device, &instance->iteration, &observer, &elapsed, NULL), 0);
   assert_string_equal(w.seen, "residual_add relu relu_2 residual_add relu relu_2 ");
-  assert_int_equal(elapsed.launches, 6);
+  assert_int_equal(elapsed.stream_operations, 6);
   if (instance->ops->check(instance, &check, &err) < 0) fail_msg("%s", err.message);
   assert_true(check.relative_error > 0 && check.relative_error <= check.tolerance); /* residual_add rounds, relu does not */
   assert_true(instance->deterministic && !instance->ops->save(instance, NULL) && !instance->ops->restore(instance, NULL));
-  assert_int_equal(device->memory.bytes[RL_MEMORY_DATASET], 2 * 2 * 1001 + 2 * 300 + 4 * 70001);
+  assert_int_equal(device->memory_usage.bytes[RL_MEMORY_DATASET], 2 * 2 * 1001 + 2 * 300 + 4 * 70001);
   instance->ops->close(instance);
-  assert_int_equal(device->memory.total_bytes, 0);
+  assert_int_equal(device->memory_usage.total_bytes, 0);
 }
 
 static void a_sequence_is_sampled_as_a_whole(void **state) {
@@ -128,7 +128,7 @@ static void errors_name_the_kernel(void **state) {
     rl_error err = {0};
     assert_null(rl_engine_find("sequence", "auto", &params, &err));
     assert_int_equal(err.domain, RL_INPUT);
-    assert_string_equal(err.pointer, cases[i].pointer);
+    assert_string_equal(err.json_pointer, cases[i].pointer);
     assert_true(isnan(rl_kernel_sequence.cost(&params).bytes));
   }
 }
@@ -144,7 +144,7 @@ static void a_sequence_has_at_most_32_members(void **state) {
     rl_error err = {0};
     bool fits = rl_engine_find("sequence", "auto", &params, &err) != NULL;
     assert_int_equal(fits, count == RL_KERNEL_SEQUENCE_MAX_MEMBERS);
-    if (!fits) assert_string_equal(err.pointer, "/kernels");
+    if (!fits) assert_string_equal(err.json_pointer, "/kernels");
   }
 }
 

@@ -43,7 +43,7 @@ static void a_minimal_request_is_one_run(void **state) {
   rl_job_spec spec;
   rl_error err;
   rl_source source;
-  if (parse(request("", ""), &allowed, &spec, &err) < 0) fail_msg("%s %s", err.pointer, err.message);
+  if (parse(request("", ""), &allowed, &spec, &err) < 0) fail_msg("%s %s", err.json_pointer, err.message);
   assert_int_equal(spec.run_count, 1);
   assert_string_equal(spec.runs[0].workload, "source");
   assert_string_equal(spec.runs[0].variant, "default");
@@ -73,8 +73,8 @@ static void expect_pointers(const invalid_request *cases) {
     rl_error err;
     char *text = request(cases->without, cases->more);
     if (parse(text, &allowed, &spec, &err) == 0) fail_msg("accepted: %s", text);
-    if (err.domain != RL_INPUT || strcmp(err.pointer, cases->pointer) != 0)
-      fail_msg("pointer %s instead of %s for %s: %s", err.pointer, cases->pointer, text, err.message);
+    if (err.domain != RL_INPUT || strcmp(err.json_pointer, cases->pointer) != 0)
+      fail_msg("pointer %s instead of %s for %s: %s", err.json_pointer, cases->pointer, text, err.message);
     assert_true(err.message[0] != '\0' && spec.source == NULL);
   }
 }
@@ -254,7 +254,7 @@ static void variants_are_runs(void **state) {
                     "\"variants\":[{},{\"fast_math\":true},{\"name\":\"few\",\"max_registers\":24},"
                     "{\"max_registers\":32,\"launch_bounds\":[256,4]},{\"defines\":[\"N=4\",\"M\"]}]"),
             &allowed, &spec, &err) < 0)
-    fail_msg("%s %s", err.pointer, err.message);
+    fail_msg("%s %s", err.json_pointer, err.message);
   assert_int_equal(spec.run_count, 5);
   assert_int_equal(rl_source_cache_put(spec.source, strlen(spec.source), &err), 0);
   assert_int_equal(rl_source_cache_get(spec.source_sha256, &source, &err), 0);
@@ -267,7 +267,7 @@ static void variants_are_runs(void **state) {
                                      sizeof params, &err),
                      0);
     assert_true(params.variant_index == i && params.samples == 7 && params.model.bytes == 32 && isnan(params.model.operations));
-    assert_string_equal(params.source, spec.source_sha256);
+    assert_string_equal(params.source_sha256, spec.source_sha256);
     assert_int_equal(strncmp(spec.runs[i].variant, names[i], strlen(names[i])), 0);
     assert_int_equal(rl_source_compile_options(&source, i, &options, &err), 0);
     for (int o = 0; o < options.count; o++) strcat(strcat(text, o > 0 ? " " : ""), options.items[o]);
@@ -311,19 +311,19 @@ static void posting_follows_the_policy(void **state) {
 
 static void stored_numbers_load_unchanged(void **state) {
   (void)state;
-  static const double cases[RL_SOURCE_TYPES][3] = {{0.1, -1e300, 0},
-                                                   {0.5, -3e38, 1},
-                                                   {0.5, -65504, 1},
-                                                   {0.5, -256, 1},
-                                                   {127, -128, 0},
-                                                   {255, 0, 1},
-                                                   {32767, -32768, 0},
-                                                   {65535, 0, 1},
-                                                   {2147483647, -2147483648.0, 0},
-                                                   {4294967295, 0, 1},
-                                                   {9007199254740992, -9007199254740991, 0},
-                                                   {9007199254740992, 0, 1}};
-  for (int type = 0; type < RL_SOURCE_TYPES; type++) {
+  static const double cases[RL_SOURCE_TYPE_COUNT][3] = {{0.1, -1e300, 0},
+                                                        {0.5, -3e38, 1},
+                                                        {0.5, -65504, 1},
+                                                        {0.5, -256, 1},
+                                                        {127, -128, 0},
+                                                        {255, 0, 1},
+                                                        {32767, -32768, 0},
+                                                        {65535, 0, 1},
+                                                        {2147483647, -2147483648.0, 0},
+                                                        {4294967295, 0, 1},
+                                                        {9007199254740992, -9007199254740991, 0},
+                                                        {9007199254740992, 0, 1}};
+  for (int type = 0; type < RL_SOURCE_TYPE_COUNT; type++) {
     uint64_t memory[4] = {0};
     for (size_t i = 0; i < 3; i++) rl_source_double_to_element(type, memory, i, cases[type][i]);
     for (size_t i = 0; i < 3; i++)

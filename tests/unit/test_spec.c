@@ -130,7 +130,7 @@ static void mistakes_name_their_field(void **state) {
     rl_error err = {0};
     if (parse(cases[i].text, &spec, &err) != -1) fail_msg("accepted: %s", cases[i].text);
     assert_int_equal(err.domain, RL_INPUT);
-    assert_string_equal(err.pointer, cases[i].pointer);
+    assert_string_equal(err.json_pointer, cases[i].pointer);
     assert_int_equal(spec.run_count, 42);
   }
 }
@@ -166,15 +166,16 @@ static void a_kernel_runs_once_for_each_variant(void **state) {
   assert_memory_equal(&spec, &again, sizeof spec);
 }
 
-static rl_profile parse_profile(const rl_job_spec *spec) {
-  rl_profile profile = {0};
+static rl_profile_options parse_profile_options(const rl_job_spec *spec) {
+  rl_profile_options profile_options = {0};
   rl_error err = {0};
-  if (rl_fields_parse(rl_profile_fields, spec->profile, strlen(spec->profile), &profile, sizeof profile, &err) < 0)
+  if (rl_fields_parse(rl_profile_options_fields, spec->profile, strlen(spec->profile), &profile_options, sizeof profile_options,
+                      &err) < 0)
     fail_msg("%s: %s", spec->profile, err.message);
-  return profile;
+  return profile_options;
 }
 
-/* Returns the bit of a section in rl_profile.sections. */
+/* Returns the bit of a section in rl_profile_options.sections. */
 static uint32_t section_bit(const char *id) {
   for (size_t i = 0; i < rl_section_count; i++)
     if (strcmp(rl_sections[i].id, id) == 0) return UINT32_C(1) << i;
@@ -209,22 +210,23 @@ static void a_profile_has_the_sections_of_its_set_and_more(void **state) {
                          "\"sections\":[\"SchedulerStats\"],\"metrics\":[\"dram__bytes.sum\",\"sm__no_such_thing.max\"]}",
                          &spec, &err),
                    0);
-  rl_profile profile = parse_profile(&spec);
-  assert_int_equal(profile.sections, section_bit("SpeedOfLight") | section_bit("LaunchStats") | section_bit("Occupancy") |
-                                         section_bit("WorkloadDistribution") | section_bit("SchedulerStats"));
-  assert_string_equal(profile.metrics, "dram__bytes.sum\nsm__no_such_thing.max");
-  assert_true(profile.kernels[0] == '\0' && profile.launch == -1);
+  rl_profile_options profile_options = parse_profile_options(&spec);
+  assert_int_equal(profile_options.sections, section_bit("SpeedOfLight") | section_bit("LaunchStats") | section_bit("Occupancy") |
+                                                 section_bit("WorkloadDistribution") | section_bit("SchedulerStats"));
+  assert_string_equal(profile_options.metrics, "dram__bytes.sum\nsm__no_such_thing.max");
+  assert_true(profile_options.kernel_pattern[0] == '\0' && profile_options.matching_index == -1);
   assert_int_equal(
       parse("{\"kind\":\"train\",\"kernels\":\"*wgrad*\",\"launch\":2,\"metrics\":[\"dram__bytes.sum\"]}", &spec, &err), 0);
-  profile = parse_profile(&spec);
-  assert_string_equal(profile.kernels, "*wgrad*");
-  assert_true(profile.launch == 2 && profile.sections == 0);
-  assert_string_equal(profile.metrics, "dram__bytes.sum");
+  profile_options = parse_profile_options(&spec);
+  assert_string_equal(profile_options.kernel_pattern, "*wgrad*");
+  assert_true(profile_options.matching_index == 2 && profile_options.sections == 0);
+  assert_string_equal(profile_options.metrics, "dram__bytes.sum");
   /* The counters pass without profile fields collects set "basic" and the default metrics. */
   assert_int_equal(parse("{\"kind\":\"train\",\"passes\":[\"counters\"]}", &spec, &err), 0);
-  profile = parse_profile(&spec);
-  assert_true((profile.sections & section_bit("Occupancy")) != 0 && (profile.sections & section_bit("SourceCounters")) == 0);
-  assert_non_null(strstr(profile.metrics, "smsp__inst_executed.sum"));
+  profile_options = parse_profile_options(&spec);
+  assert_true((profile_options.sections & section_bit("Occupancy")) != 0 &&
+              (profile_options.sections & section_bit("SourceCounters")) == 0);
+  assert_non_null(strstr(profile_options.metrics, "smsp__inst_executed.sum"));
 }
 
 static void an_engine_that_only_the_cpu_has_selects_the_cpu(void **state) {
@@ -263,7 +265,7 @@ static void every_engine_has_a_device(void **state) {
       snprintf(text, sizeof text, "{\"kind\":\"train\",\"precisions\":[\"fp16\"],\"engine\":\"%s\",\"device\":\"%s\"}", *engine,
                devices[i]);
       if (parse(text, &spec, &err) == 0) fits++;
-      else assert_string_equal(err.pointer, "/engine");
+      else assert_string_equal(err.json_pointer, "/engine");
     }
     assert_true(fits > 0);
   }

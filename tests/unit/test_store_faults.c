@@ -172,12 +172,12 @@ static void execute_scene(const char *folder, scene kind, volatile progress *ack
   rl_store_close(store);
 }
 
-/* Counts passes with some but not all of their 18 rows: 2 names, 4 activity rows, 3 spans, 2 kernels, 2 phases, 2 instructions, 2
- * points, 1 measurement. */
+/* Counts passes with some but not all of their 18 rows: 2 names, 4 activity rows, 3 groups, 2 kernels, 2 phases, 2 instructions,
+ * 2 points, 1 measurement. */
 static const char torn_passes[] =
     "SELECT count(*) FROM (SELECT p.state, (SELECT count(*) FROM names WHERE pass_id = p.id) + (SELECT count(*) FROM "
     "activity WHERE pass_id "
-    "= p.id) + (SELECT count(*) FROM activity_spans WHERE pass_id = p.id) + (SELECT count(*) FROM kernels WHERE "
+    "= p.id) + (SELECT count(*) FROM activity_groups WHERE pass_id = p.id) + (SELECT count(*) FROM kernels WHERE "
     "pass_id = p.id) + (SELECT "
     "count(*) FROM measurements WHERE pass_id = p.id) + (SELECT count(*) FROM phases f JOIN kernels k ON k.id = f.kernel_id "
     "WHERE k.pass_id = p.id) + (SELECT count(*) FROM instructions i JOIN kernels k ON k.id = i.kernel_id WHERE "

@@ -11,7 +11,7 @@ enum { TIMING = 1u << RL_PASS_TIMING };
 /* The results of a timing pass: epochs with the minimum `epoch_ms`, and two samples of each mode. The minimum work is
  * `operations` in `precision`, and 1e8 bytes, of which 1e7 are written. */
 typedef struct timing_results {
-  const char *facts, *precision;
+  const char *properties, *precision;
   double operations, epoch_ms, cold_us, warm_us;
 } timing_results;
 
@@ -23,9 +23,9 @@ static int64_t store_timing_with_conditions(rl_store *store, timing_results resu
   for (int run = 0; run < 2; run++) {
     rl_claim taken = claim(store, "cpu");
     fill_records(&made, RL_PASS_TIMING, results.epoch_ms / 100);
-    strcpy(made.records.facts.device_facts, results.facts);
-    strcpy(made.records.facts.floor_precision, results.precision);
-    made.records.facts.floor_operations = results.operations;
+    strcpy(made.records.metadata.device_properties, results.properties);
+    strcpy(made.records.metadata.floor_precision, results.precision);
+    made.records.metadata.floor_operations = results.operations;
     for (int i = 0; i < 4; i++)
       samples[i] =
           (rl_sample){.mode = i / 2, .ordinal = i % 2, .device_us = i / 2 == RL_SAMPLE_COLD ? results.cold_us : results.warm_us};
@@ -43,7 +43,7 @@ static int64_t store_timing(rl_store *store, timing_results results) {
 
 /* Returns a measurement of the job's first run and its reason. */
 static double read_measurement(fixture *f, int64_t job, const char *name, char *reason) {
-  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_INT(":job", job));
+  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_BIND_INTEGER(":job", job));
   const cJSON *measurement, *found = NULL;
   cJSON_ArrayForEach (measurement, json_at(rows, "0.runs.0.measurements"))
     if (strcmp(cJSON_GetStringValue(json_at(measurement, "name")), name) == 0) found = measurement;
@@ -136,7 +136,7 @@ static void an_epoch_that_is_too_fast_is_suspect(void **state) {
   int64_t id = submit(f->store, "cpu", TIMING);
   execute_pass(f->store, "cpu", 1);
   execute_pass(f->store, "cpu", 0.05); /* 5 ms; the floor is 10 ms */
-  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_INT(":job", id));
+  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_BIND_INTEGER(":job", id));
   assert_true(cJSON_IsFalse(json_at(rows, "0.runs.0.epochs.1.suspect")) &&
               cJSON_IsNull(json_at(rows, "0.runs.0.epochs.1.suspect_reason")));
   assert_true(cJSON_IsTrue(json_at(rows, "0.runs.1.epochs.1.suspect")));
@@ -146,7 +146,7 @@ static void an_epoch_that_is_too_fast_is_suspect(void **state) {
   assert_true(cJSON_IsTrue(json_at(rows, "0.runs.1.summary.suspect")) &&
               cJSON_IsFalse(json_at(rows, "0.runs.0.summary.suspect")));
   cJSON_Delete(rows);
-  rows = QUERY_ROWS(f->store, RL_QUERY_COMPARISON, RL_INT(":job", id));
+  rows = QUERY_ROWS(f->store, RL_QUERY_COMPARISON, RL_BIND_INTEGER(":job", id));
   assert_true(cJSON_IsNull(json_at(rows, "0.speedup_ratio")));
   assert_non_null(strstr(json_at(rows, "0.unavailable.speedup_ratio")->valuestring, "fp16 is suspect"));
   cJSON_Delete(rows);
@@ -157,7 +157,7 @@ static void a_sample_that_is_too_fast_is_suspect(void **state) {
   static const rate rates[] = {{"dram_read_bytes_per_s", 1e11}, {0}};
   execute_ceilings_job(f->store, TEST_CPU, rates);
   int64_t id = store_timing(f->store, (timing_results){TEST_CPU, "", NAN, 20, 800, 700}); /* the floors are 900 and 600 us */
-  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_INT(":job", id));
+  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_BIND_INTEGER(":job", id));
   assert_true(cJSON_IsTrue(json_at(rows, "0.runs.0.samples.0.suspect")) &&
               cJSON_IsFalse(json_at(rows, "0.runs.0.samples.2.suspect")));
   const char *reason = json_at(rows, "0.runs.0.samples.0.suspect_reason")->valuestring;
@@ -178,7 +178,7 @@ static void samples_of_a_slowed_device_are_suspect(void **state) {
   assert_int_equal(query_integer(f, "SELECT count(*) FROM v_samples WHERE suspect"), 0);
   int64_t id = store_timing_with_conditions(f->store, some, capped);
   assert_int_equal(query_integer(f, "SELECT count(*) FROM v_samples WHERE suspect"), 8);
-  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_INT(":job", id));
+  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_BIND_INTEGER(":job", id));
   assert_string_equal(json_at(rows, "0.runs.0.samples.3.suspect_reason")->valuestring,
                       "the device was slowed down while it was timed: sw_power_cap");
   assert_true(cJSON_IsTrue(json_at(rows, "0.runs.0.summary.suspect")));
@@ -186,7 +186,7 @@ static void samples_of_a_slowed_device_are_suspect(void **state) {
   static const rate rates[] = {{"dram_read_bytes_per_s", 1e11}, {0}};
   execute_ceilings_job(f->store, TEST_CPU, rates); /* samples below their floor keep that reason */
   id = store_timing_with_conditions(f->store, some, capped);
-  rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_INT(":job", id));
+  rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_BIND_INTEGER(":job", id));
   assert_non_null(strstr(json_at(rows, "0.runs.0.samples.0.suspect_reason")->valuestring, "faster than its floor"));
   assert_non_null(strstr(json_at(rows, "0.runs.0.samples.3.suspect_reason")->valuestring, "slowed down"));
   cJSON_Delete(rows);
@@ -205,9 +205,9 @@ static void floors_use_the_newest_ceilings_of_the_device(void **state) {
   execute_ceilings_job(f->store, TEST_GPU, fast);
   assert_floor(f, store_timing(f->store, on_gpu), "floor_ms", 1);
   timing_results other = on_gpu;
-  other.facts = GPU_WITH("590.2", "1980000");
+  other.properties = GPU_WITH("590.2", "1980000");
   assert_no_floor(f, store_timing(f->store, other), "floor_ms", "run a job");
-  other.facts = GPU_WITH("580.1", "1755000");
+  other.properties = GPU_WITH("580.1", "1755000");
   assert_no_floor(f, store_timing(f->store, other), "floor_ms", "run a job");
 }
 
@@ -217,7 +217,7 @@ static void the_list_has_the_newest_ceilings_and_marks_stale_ones(void **state) 
   static const rate new[] = {{"fp32_operations_per_s", 2e11}, {"temperature_c_most", 60}, {0}};
   execute_ceilings_job(f->store, TEST_GPU, old);
   int64_t newest = execute_ceilings_job(f->store, TEST_GPU, new);
-  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_CEILINGS, RL_TEXT(":device", NULL));
+  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_CEILINGS, RL_BIND_TEXT(":device", NULL));
   assert_int_equal(cJSON_GetArraySize(rows), 1);
   assert_number(rows, "0.job", (double)newest);
   assert_number(rows, "0.rates.0.value", 2e11);
@@ -228,18 +228,18 @@ static void the_list_has_the_newest_ceilings_and_marks_stale_ones(void **state) 
   assert_true(cJSON_IsFalse(json_at(rows, "0.stale")));
   cJSON_Delete(rows);
   store_timing(f->store, (timing_results){GPU_WITH("580.1", "1755000"), "fp32", 1e9, 20, 1e5, 1e5}); /* other clocks */
-  rows = QUERY_ROWS(f->store, RL_QUERY_CEILINGS, RL_TEXT(":device", NULL));
+  rows = QUERY_ROWS(f->store, RL_QUERY_CEILINGS, RL_BIND_TEXT(":device", NULL));
   assert_true(cJSON_IsTrue(json_at(rows, "0.stale")));
   assert_non_null(strstr(json_at(rows, "0.stale_reason")->valuestring, "1755"));
   cJSON_Delete(rows);
   execute_ceilings_job(f->store, GPU_WITH("590.2", "1980000"), new);
-  rows = QUERY_ROWS(f->store, RL_QUERY_CEILINGS, RL_TEXT(":device", NULL));
+  rows = QUERY_ROWS(f->store, RL_QUERY_CEILINGS, RL_BIND_TEXT(":device", NULL));
   assert_int_equal(cJSON_GetArraySize(rows), 2);
   assert_text(rows, "0.driver", "590.2");
   assert_true(cJSON_IsFalse(json_at(rows, "0.stale")) && cJSON_IsTrue(json_at(rows, "1.stale")));
   assert_non_null(strstr(json_at(rows, "1.stale_reason")->valuestring, "590.2"));
   cJSON_Delete(rows);
-  rows = QUERY_ROWS(f->store, RL_QUERY_CEILINGS, RL_TEXT(":device", "gpu7"));
+  rows = QUERY_ROWS(f->store, RL_QUERY_CEILINGS, RL_BIND_TEXT(":device", "gpu7"));
   assert_int_equal(cJSON_GetArraySize(rows), 0);
   cJSON_Delete(rows);
   store_timing(f->store, (timing_results){TEST_GPU, "fp32", 1e9, 20, 1e5, 1e5}); /* the old driver is back */

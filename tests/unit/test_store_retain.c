@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "store_fixture.h"
 
-enum { ALL = (1u << RL_PASSES) - 1, ROWS = 12000 };
+enum { ALL = (1u << RL_PASS_COUNT) - 1, ROWS = 12000 };
 static const int64_t DAY_NS = INT64_C(86400000000000);
 
 /* Stores a finished job with two activity passes of ROWS rows each. Returns its id. */
@@ -26,11 +26,11 @@ static int64_t store_large_job(rl_store *store) {
   return id;
 }
 
-static atomic_bool stop; /* for rl_store_retain */
+static atomic_bool stop; /* for rl_store_apply_retention */
 
 static int64_t retain(rl_store *store, rl_retention retention, int64_t days_later) {
   int64_t removed = -1;
-  ASSERT_OK(rl_store_retain(store, &retention, rl_now_ns() + days_later * DAY_NS, &stop, &removed, &err));
+  ASSERT_OK(rl_store_apply_retention(store, &retention, rl_realtime_ns() + days_later * DAY_NS, &stop, &removed, &err));
   return removed;
 }
 
@@ -49,11 +49,11 @@ static void raw_rows_are_deleted_before_jobs(void **state) {
   assert_int_equal(retain(f->store, retention, 8), 2 * ROWS + 7);
   assert_int_equal(query_integer(f,
                                  "SELECT (SELECT count(*) FROM activity) + (SELECT count(*) FROM names) + (SELECT count(*) FROM "
-                                 "activity_spans)"),
+                                 "activity_groups)"),
                    0);
   assert_int_equal(query_integer(f, "SELECT count(*) FROM kernels"), 4); /* aggregates stay */
   assert_int_equal(query_integer(f, "SELECT count(*) FROM events"), 1);  /* the queued job's */
-  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_INT(":job", id));
+  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_BIND_INTEGER(":job", id));
   assert_number(rows, "0.runs.0.passes.0.activity_rows", ROWS); /* the number of recorded rows stays */
   assert_true(cJSON_IsFalse(json_at(rows, "0.runs.0.passes.0.activity_kept")));
   cJSON_Delete(rows);
@@ -90,10 +90,10 @@ static void size_is_bounded(void **state) {
   int64_t before = 0, after = 0, log = 0, first = store_large_job(f->store);
   store_large_job(f->store);
   int64_t last = store_large_job(f->store);
-  ASSERT_OK(rl_store_bytes(f->store, &before, &log, &err));
+  ASSERT_OK(rl_store_file_sizes(f->store, &before, &log, &err));
   int64_t limit = (before + log) / 3;
   assert_true(retain(f->store, (rl_retention){.max_bytes = limit}, 0) > 0);
-  ASSERT_OK(rl_store_bytes(f->store, &after, &log, &err));
+  ASSERT_OK(rl_store_file_sizes(f->store, &after, &log, &err));
   assert_true(after + log <= limit);
   assert_int_equal(query_integer(f, "SELECT count(*) FROM jobs"), 3); /* deleting raw rows was enough */
   char sql[128];
@@ -167,7 +167,7 @@ static void backup_is_a_database(void **state) {
   assert_int_equal(mkdir(copy.folder, 0700), 0);
   snprintf(file, sizeof file, "%s/rooflined.db", copy.folder);
   ASSERT_OK(rl_store_backup(f->folder, file, &err)); /* while the store is open */
-  ASSERT_FAILS(rl_store_backup(f->folder, file, &err), RL_SYS, EEXIST);
+  ASSERT_FAILS(rl_store_backup(f->folder, file, &err), RL_ERRNO, EEXIST);
   strcat(file, "-wal");
   assert_int_equal(access(file, F_OK), -1); /* the copy has no write-ahead log */
   assert_int_equal(query_integer(&copy, "SELECT count(*) FROM activity"), 2 * ROWS);
@@ -185,8 +185,8 @@ static void backup_is_a_database(void **state) {
 
 static void backup_to_a_missing_folder_fails(void **state) {
   fixture *f = *state;
-  ASSERT_FAILS(rl_store_backup("/nowhere", "/tmp/rooflined-never.db", &err), RL_SYS, ENOENT);
-  ASSERT_FAILS(rl_store_backup(f->folder, "/nowhere/backup.db", &err), RL_SYS, ENOENT);
+  ASSERT_FAILS(rl_store_backup("/nowhere", "/tmp/rooflined-never.db", &err), RL_ERRNO, ENOENT);
+  ASSERT_FAILS(rl_store_backup(f->folder, "/nowhere/backup.db", &err), RL_ERRNO, ENOENT);
 }
 
 static int64_t submit_source(rl_store *store, const char *text) {
@@ -208,9 +208,9 @@ static void posted_code_is_deleted_with_its_last_job(void **state) {
   assert_int_equal(query_integer(f, "SELECT count(*) FROM sources"), 2);
   rl_claim taken = claim(f->store, "gpu0");
   assert_string_equal(taken.source, "{\"code\":1}");
-  ASSERT_OK(rl_store_run_log(f->store, taken.run_id, "a line\nand another", &err));
+  ASSERT_OK(rl_store_set_run_log(f->store, taken.run_id, "a line\nand another", &err));
   rl_claim_clear(&taken);
-  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_JOB, RL_INT(":id", first));
+  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_JOB, RL_BIND_INTEGER(":id", first));
   assert_string_equal(json_at(rows, "0.runs.0.log")->valuestring, "a line\nand another");
   assert_true(cJSON_IsNull(json_at(rows, "0.runs.1.log")));
   cJSON_Delete(rows);

@@ -25,7 +25,7 @@ static void write_node(int node, const char *cpus) {
   assert_int_equal(fclose(file), 0);
 }
 
-static const rl_kernel_metric *find(const rl_topology *topology, const char *name) {
+static const rl_kernel_metric *find_metric(const rl_topology *topology, const char *name) {
   for (size_t i = 0; i < topology->count; i++)
     if (strcmp(topology->items[i].metric, name) == 0) return &topology->items[i];
   return NULL;
@@ -62,13 +62,13 @@ static void nodes_are_found_by_their_cpus(void **state) {
     rl_topology_append_cpu_nodes(folder, set, 2, &topology);
     snprintf(name, sizeof name, "numa__id_cpu:%s", cases[i].node);
     assert_int_equal(topology.count, 2);
-    assert_true(find(&topology, "numa__id_cpu")->value == 1);
-    assert_non_null(find(&topology, name));
+    assert_true(find_metric(&topology, "numa__id_cpu")->value == 1);
+    assert_non_null(find_metric(&topology, name));
   }
   rl_topology topology = {0};
   rl_topology_append_cpu_nodes(folder, (unsigned long[]){1ul << 20 | 1ul << 33 | 1ul << 40}, 1, &topology);
-  assert_true(find(&topology, "numa__id_cpu")->value == 2); /* CPU 20 is in node 1, 40 in node 7, 33 in none */
-  assert_null(find(&topology, "numa__id_cpu:0"));
+  assert_true(find_metric(&topology, "numa__id_cpu")->value == 2); /* CPU 20 is in node 1, 40 in node 7, 33 in none */
+  assert_null(find_metric(&topology, "numa__id_cpu:0"));
 }
 
 static void a_host_without_nodes_has_a_reason(void **state) {
@@ -89,8 +89,8 @@ static void without_the_device_every_metric_has_a_reason(void **state) {
     assert_int_equal(topology.count, 17);
     for (size_t i = 0; i < topology.count; i++)
       assert_true(isnan(topology.items[i].value) && topology.items[i].reason[0] != '\0');
-    assert_non_null(find(&topology, "nvlink__max_count"));
-    assert_non_null(find(&topology, "c2clink__present"));
+    assert_non_null(find_metric(&topology, "nvlink__max_count"));
+    assert_non_null(find_metric(&topology, "c2clink__present"));
   }
 }
 

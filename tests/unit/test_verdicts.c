@@ -45,13 +45,13 @@ static void the_expected_rules_have_findings(void **state) {
     const char *rule;
     double speedup;
   } expected[] = {{"low_utilization", NAN}, {"occupancy_achieved", 66.5}, {"issue_slots", 85.1}, {"stall_long_scoreboard", 81.0}};
-  enum { EXPECTED = sizeof expected / sizeof *expected };
+  enum { EXPECTED_COUNT = sizeof expected / sizeof *expected };
   rl_finding findings[64];
   size_t count = rl_rules_apply(&values, findings, 64);
   for (size_t i = 0; i < count; i++)
     print_message("%s %.1f: %s\n", findings[i].rule->id, findings[i].speedup_pct, findings[i].message);
-  assert_int_equal(count, EXPECTED);
-  for (size_t i = 0; i < EXPECTED; i++) {
+  assert_int_equal(count, EXPECTED_COUNT);
+  for (size_t i = 0; i < EXPECTED_COUNT; i++) {
     assert_string_equal(findings[i].rule->id, expected[i].rule);
     if (isnan(expected[i].speedup)) assert_true(isnan(findings[i].speedup_pct));
     else assert_true(fabs(findings[i].speedup_pct - expected[i].speedup) < 0.5);

@@ -1,4 +1,4 @@
-/* Tests frames: they arrive complete however the pipe splits them, and malformed frames are refused with a cause. */
+/* Frames arrive complete, in whatever parts the pipe delivers them. Malformed frames are refused with an error code. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 #include "wire/wire.h"
 
 typedef struct test_pipe { /* a pipe with a reader at its end */
-  int in, out;
+  int write_end, read_end;
   rl_frame_reader *reader;
 } test_pipe;
 
@@ -23,22 +23,22 @@ static test_pipe open_pipe(void) {
   int ends[2];
   assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
   fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);
-  return (test_pipe){.in = ends[1], .out = ends[0], .reader = rl_frame_reader_new(ends[0])};
+  return (test_pipe){.write_end = ends[1], .read_end = ends[0], .reader = rl_frame_reader_new(ends[0])};
 }
 
 static void close_pipe(test_pipe *channel) {
-  if (channel->in >= 0) close(channel->in);
-  close(channel->out);
+  if (channel->write_end >= 0) close(channel->write_end);
+  close(channel->read_end);
   rl_frame_reader_free(channel->reader);
 }
 
-static void header(unsigned char bytes[RL_WIRE_HEADER], int version, int type, uint32_t length) {
+static void write_header(unsigned char bytes[RL_WIRE_HEADER_BYTES], int version, int type, uint32_t length) {
   memcpy(bytes, (unsigned char[]){'R', 'L', 'F', 'W', (unsigned char)version, (unsigned char)type, 0, 0}, 8);
   memcpy(bytes + 8, &length, 4);
 }
 
 static rl_records make_records(void) {
-  rl_records records = {.has_facts = true};
+  rl_records records = {.has_metadata = true};
   rl_error err;
   rl_epoch epoch = {
       .epoch = 3, .warmup = true, .device_ms = 1.5, .host_ms = 2.5, .power_w = NAN, .unavailable = "{\"power_w\":\"no sensor\"}"};
@@ -63,10 +63,10 @@ static rl_records make_records(void) {
                          .counts = "{\"inst_executed\":32}",
                          .reason = "not sampled"};
   rl_series_point point = {.ordinal = 2, .name = "sm_active_pct", .x = 2e6, .value = NAN};
-  strcpy(records.facts.engine, "blas");
-  strcpy(records.facts.device_facts, "{\"name\":\"cpu\",\"cores\":2}");
-  records.facts.floor_operations = NAN;
-  records.facts.parameters = 315146;
+  strcpy(records.metadata.engine, "blas");
+  strcpy(records.metadata.device_properties, "{\"name\":\"cpu\",\"cores\":2}");
+  records.metadata.floor_operations = NAN;
+  records.metadata.parameters = 315146;
   assert_int_equal(rl_records_add(&records, RL_RECORD_EPOCH, &epoch, 1, &err), 0);
   assert_int_equal(rl_records_add(&records, RL_RECORD_SAMPLE, &launch, 1, &err), 0);
   assert_int_equal(rl_records_add(&records, RL_RECORD_KERNEL, &kernel, 1, &err), 0);
@@ -74,12 +74,12 @@ static rl_records make_records(void) {
   assert_int_equal(rl_records_add_metric(&records, &metric, &err), 0);
   assert_int_equal(rl_records_add(&records, RL_RECORD_INSTRUCTION, &load, 1, &err), 0);
   assert_int_equal(rl_records_add(&records, RL_RECORD_POINT, &point, 1, &err), 0);
-  assert_int_equal(rl_records_measure(&records, "wait_ms", 0.1, NULL, &err), 0);
+  assert_int_equal(rl_records_add_measurement(&records, "wait_ms", 0.1, NULL, &err), 0);
   assert_int_equal(rl_records_add_name(&records, "first", 5, &err), 0);
   assert_int_equal(rl_records_add_name(&records, "second", 6, &err), 0);
   for (uint32_t i = 0; i < 3; i++) {
     rl_activity_row row = {
-        .start_ns = i, .end_ns = i + 10, .kind = RL_ACTIVITY_SPAN, .name = i % 2, .step = i, .bytes = 1ull << 40};
+        .start_ns = i, .end_ns = i + 10, .kind = RL_ACTIVITY_CPU_SPAN, .name = i % 2, .step = i, .bytes = 1ull << 40};
     assert_int_equal(rl_records_add(&records, RL_RECORD_ROW, &row, 1, &err), 0);
   }
   return records;
@@ -88,43 +88,45 @@ static rl_records make_records(void) {
 static void records_arrive_unchanged(void **state) {
   (void)state;
   test_pipe channel = open_pipe();
-  rl_records sent = make_records(), got = {0};
+  rl_records sent = make_records(), received = {0};
   rl_error err = {0};
   rl_frame frame;
-  assert_int_equal(rl_records_send(channel.in, &sent, &err), 0);
-  assert_int_equal(rl_frame_write(channel.in, RL_FRAME_DONE, NULL, 0, &err), 0);
+  assert_int_equal(rl_records_send(channel.write_end, &sent, &err), 0);
+  assert_int_equal(rl_frame_write(channel.write_end, RL_FRAME_DONE, NULL, 0, &err), 0);
   int rc;
   do {
     assert_int_equal(rl_frame_read(channel.reader, 1000, &frame, &err), 0);
-    rc = rl_records_receive(&frame, &got, &err);
+    rc = rl_records_receive(&frame, &received, &err);
     if (rc < 0) fail_msg("%s", err.message);
   } while (rc == 1);
   assert_int_equal(frame.type, RL_FRAME_DONE);
-  assert_true(got.has_facts && got.epoch_count == 1 && got.kernel_count == 1 && got.metric_count == 1);
-  assert_string_equal(got.facts.engine, "blas");
-  assert_string_equal(got.facts.device_facts, sent.facts.device_facts);
-  assert_true(isnan(got.facts.floor_operations) && got.facts.parameters == 315146);
-  assert_true(got.epochs[0].warmup && got.epochs[0].device_ms == 1.5 && isnan(got.epochs[0].power_w));
-  assert_string_equal(got.epochs[0].unavailable, sent.epochs[0].unavailable);
-  assert_true(got.sample_count == 1 && got.samples[0].mode == RL_SAMPLE_WARM && got.samples[0].ordinal == 4 &&
-              got.samples[0].device_us == 2.75);
-  assert_string_equal(got.kernels[0].name, "void k<1>(float*)");
-  assert_true(got.kernels[0].median_us == 3.25 && got.kernels[0].grid_x == 7);
-  assert_true(got.phase_count == 1 && got.phases[0].ordinal == 2 && got.phases[0].position == 1 && got.phases[0].steps == 32);
-  assert_true(got.phases[0].blocks == 128 && got.phases[0].mean_us == 1.5 && isnan(got.phases[0].min_us));
-  assert_string_equal(got.phases[0].name, "adam"), assert_string_equal(got.phases[0].phase, "optimizer");
-  assert_string_equal(got.metrics[0].reason, "refused");
-  assert_true(got.instruction_count == 1 && got.instructions[0].offset == 48 && got.instructions[0].line == 9);
-  assert_string_equal(got.instructions[0].sass, sent.instructions[0].sass);
-  assert_string_equal(got.instructions[0].counts, sent.instructions[0].counts);
-  assert_string_equal(got.instructions[0].reason, "not sampled");
-  assert_true(got.point_count == 1 && got.points[0].ordinal == 2 && got.points[0].x == 2e6 && isnan(got.points[0].value));
-  assert_string_equal(got.points[0].name, "sm_active_pct");
-  assert_string_equal(got.names[1], "second");
-  assert_int_equal(got.row_count, 3);
-  assert_memory_equal(got.rows, sent.rows, 3 * sizeof *sent.rows);
+  assert_true(received.has_metadata && received.epoch_count == 1 && received.kernel_count == 1 && received.metric_count == 1);
+  assert_string_equal(received.metadata.engine, "blas");
+  assert_string_equal(received.metadata.device_properties, sent.metadata.device_properties);
+  assert_true(isnan(received.metadata.floor_operations) && received.metadata.parameters == 315146);
+  assert_true(received.epochs[0].warmup && received.epochs[0].device_ms == 1.5 && isnan(received.epochs[0].power_w));
+  assert_string_equal(received.epochs[0].unavailable, sent.epochs[0].unavailable);
+  assert_true(received.sample_count == 1 && received.samples[0].mode == RL_SAMPLE_WARM && received.samples[0].ordinal == 4 &&
+              received.samples[0].device_us == 2.75);
+  assert_string_equal(received.kernels[0].name, "void k<1>(float*)");
+  assert_true(received.kernels[0].median_us == 3.25 && received.kernels[0].grid_x == 7);
+  assert_true(received.phase_count == 1 && received.phases[0].ordinal == 2 && received.phases[0].position == 1 &&
+              received.phases[0].steps == 32);
+  assert_true(received.phases[0].blocks == 128 && received.phases[0].mean_us == 1.5 && isnan(received.phases[0].min_us));
+  assert_string_equal(received.phases[0].name, "adam"), assert_string_equal(received.phases[0].phase, "optimizer");
+  assert_string_equal(received.metrics[0].reason, "refused");
+  assert_true(received.instruction_count == 1 && received.instructions[0].offset == 48 && received.instructions[0].line == 9);
+  assert_string_equal(received.instructions[0].sass, sent.instructions[0].sass);
+  assert_string_equal(received.instructions[0].counts, sent.instructions[0].counts);
+  assert_string_equal(received.instructions[0].reason, "not sampled");
+  assert_true(received.point_count == 1 && received.points[0].ordinal == 2 && received.points[0].x == 2e6 &&
+              isnan(received.points[0].value));
+  assert_string_equal(received.points[0].name, "sm_active_pct");
+  assert_string_equal(received.names[1], "second");
+  assert_int_equal(received.row_count, 3);
+  assert_memory_equal(received.rows, sent.rows, 3 * sizeof *sent.rows);
   rl_records_clear(&sent);
-  rl_records_clear(&got);
+  rl_records_clear(&received);
   close_pipe(&channel);
 }
 
@@ -161,41 +163,43 @@ static void metrics_are_validated(void **state) {
 
 static void frames_may_be_split_anywhere(void **state) {
   (void)state;
-  test_pipe from = open_pipe(), to = open_pipe();
+  test_pipe source = open_pipe(), target = open_pipe();
   rl_error err;
   rl_frame frame;
-  rl_request request = {.workload = "mnist_cnn", .params = "{\"epochs\":2}", .pass = RL_PASS_COUNTERS}, got = {0};
-  for (int i = 0; i < 3; i++) assert_int_equal(rl_message_write(from.in, RL_FRAME_REQUEST, rl_request_fields, &request, &err), 0);
-  assert_int_equal(rl_frame_write(from.in, RL_FRAME_CANCEL, NULL, 0, &err), 0);
+  rl_request request = {.workload = "mnist_cnn", .params = "{\"epochs\":2}", .pass = RL_PASS_COUNTERS}, received = {0};
+  for (int i = 0; i < 3; i++)
+    assert_int_equal(rl_message_write(source.write_end, RL_FRAME_REQUEST, rl_request_fields, &request, &err), 0);
+  assert_int_equal(rl_frame_write(source.write_end, RL_FRAME_CANCEL, NULL, 0, &err), 0);
   unsigned char bytes[4096];
-  ssize_t size = read(from.out, bytes, sizeof bytes);
-  int whole = 0;
+  ssize_t size = read(source.read_end, bytes, sizeof bytes);
+  int complete_count = 0;
   for (ssize_t i = 0; i < size; i++) {
-    assert_int_equal(write(to.in, bytes + i, 1), 1);
-    if (rl_frame_read(to.reader, 0, &frame, &err) < 0) {
+    assert_int_equal(write(target.write_end, bytes + i, 1), 1);
+    if (rl_frame_read(target.reader, 0, &frame, &err) < 0) {
       assert_int_equal(err.code, RL_WIRE_TIMEOUT);
       continue;
     }
-    whole++;
-    if (whole == 4) break;
+    complete_count++;
+    if (complete_count == 4) break;
     assert_int_equal(frame.type, RL_FRAME_REQUEST);
     assert_int_equal(frame.payload[frame.length], 0);
-    assert_int_equal(rl_fields_parse(rl_request_fields, (const char *)frame.payload, frame.length, &got, sizeof got, &err), 0);
-    assert_string_equal(got.params, request.params);
-    assert_int_equal(got.pass, RL_PASS_COUNTERS);
+    assert_int_equal(
+        rl_fields_parse(rl_request_fields, (const char *)frame.payload, frame.length, &received, sizeof received, &err), 0);
+    assert_string_equal(received.params, request.params);
+    assert_int_equal(received.pass, RL_PASS_COUNTERS);
   }
-  assert_int_equal(whole, 4);
+  assert_int_equal(complete_count, 4);
   assert_int_equal(frame.type, RL_FRAME_CANCEL);
   /* in one write: the NUL behind a payload must not overwrite the next header */
-  assert_int_equal(write(to.in, bytes, (size_t)size), size);
-  for (int i = 0; i < 4; i++) assert_int_equal(rl_frame_read(to.reader, 0, &frame, &err), 0);
-  close_pipe(&from);
-  close_pipe(&to);
+  assert_int_equal(write(target.write_end, bytes, (size_t)size), size);
+  for (int i = 0; i < 4; i++) assert_int_equal(rl_frame_read(target.reader, 0, &frame, &err), 0);
+  close_pipe(&source);
+  close_pipe(&target);
 }
 
 static void *write_rows(void *argument) {
   rl_error err;
-  static unsigned char rows[RL_WIRE_BULK_MAX / sizeof(rl_activity_row) * sizeof(rl_activity_row)];
+  static unsigned char rows[RL_WIRE_MAX_BULK_BYTES / sizeof(rl_activity_row) * sizeof(rl_activity_row)];
   memset(rows, 7, sizeof rows);
   int *descriptor = argument;
   fcntl(*descriptor, F_SETFL, O_NONBLOCK);
@@ -211,10 +215,10 @@ static void the_largest_frame_passes_a_full_pipe(void **state) {
   rl_frame frame;
   rl_error err;
   void *failed;
-  assert_int_equal(pthread_create(&thread, NULL, write_rows, &channel.in), 0);
+  assert_int_equal(pthread_create(&thread, NULL, write_rows, &channel.write_end), 0);
   for (int i = 0; i < 2; i++) {
     assert_int_equal(rl_frame_read(channel.reader, 10000, &frame, &err), 0);
-    assert_int_equal(frame.length, RL_WIRE_BULK_MAX / sizeof(rl_activity_row) * sizeof(rl_activity_row));
+    assert_int_equal(frame.length, RL_WIRE_MAX_BULK_BYTES / sizeof(rl_activity_row) * sizeof(rl_activity_row));
     assert_int_equal(frame.payload[0], 7);
     assert_int_equal(frame.payload[frame.length - 1], 7);
   }
@@ -232,18 +236,18 @@ static void *read_slowly(void *argument) {
 /* The reader would need 20 s for the largest frame. */
 static void a_slow_reader_ends_the_write(void **state) {
   (void)state;
-  static char text[RL_WIRE_BULK_MAX];
+  static char text[RL_WIRE_MAX_BULK_BYTES];
   test_pipe channel = open_pipe();
   pthread_t thread;
   rl_error err;
   memset(text, 'a', sizeof text);
-  fcntl(channel.in, F_SETFL, O_NONBLOCK);
-  assert_int_equal(pthread_create(&thread, NULL, read_slowly, &channel.out), 0);
-  assert_int_equal(rl_frame_write(channel.in, RL_FRAME_SOURCE, text, sizeof text, &err), -1);
+  fcntl(channel.write_end, F_SETFL, O_NONBLOCK);
+  assert_int_equal(pthread_create(&thread, NULL, read_slowly, &channel.read_end), 0);
+  assert_int_equal(rl_frame_write(channel.write_end, RL_FRAME_SOURCE, text, sizeof text, &err), -1);
   assert_int_equal(err.code, RL_WIRE_TIMEOUT);
-  close(channel.in); /* the reader sees the end of the file */
+  close(channel.write_end); /* the reader sees the end of the file */
   pthread_join(thread, NULL);
-  channel.in = dup(channel.out);
+  channel.write_end = dup(channel.read_end);
   close_pipe(&channel);
 }
 
@@ -256,33 +260,33 @@ static void malformed_headers_are_refused(void **state) {
   } cases[] = {
       {RL_WIRE_VERSION + 1, RL_FRAME_DONE, 0, RL_WIRE_BAD_VERSION},
       {RL_WIRE_VERSION, 0, 0, RL_WIRE_TYPE},
-      {RL_WIRE_VERSION, RL_FRAME_TYPES, 0, RL_WIRE_TYPE},
+      {RL_WIRE_VERSION, RL_FRAME_TYPE_COUNT, 0, RL_WIRE_TYPE},
       {RL_WIRE_VERSION, 255, 0, RL_WIRE_TYPE},
       {RL_WIRE_VERSION, RL_FRAME_DONE, 1, RL_WIRE_TOO_LARGE},
-      {RL_WIRE_VERSION, RL_FRAME_EPOCH, RL_WIRE_CONTROL_MAX + 1, RL_WIRE_TOO_LARGE},
-      {RL_WIRE_VERSION, RL_FRAME_ROWS, RL_WIRE_BULK_MAX + 1, RL_WIRE_TOO_LARGE},
+      {RL_WIRE_VERSION, RL_FRAME_EPOCH, RL_WIRE_MAX_CONTROL_BYTES + 1, RL_WIRE_TOO_LARGE},
+      {RL_WIRE_VERSION, RL_FRAME_ROWS, RL_WIRE_MAX_BULK_BYTES + 1, RL_WIRE_TOO_LARGE},
       {RL_WIRE_VERSION, RL_FRAME_ROWS, UINT32_MAX, RL_WIRE_TOO_LARGE},
       {RL_WIRE_VERSION, RL_FRAME_EPOCH, 0, RL_WIRE_PAYLOAD},
       {RL_WIRE_VERSION, RL_FRAME_NAME, 0, RL_WIRE_PAYLOAD},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    unsigned char bytes[RL_WIRE_HEADER];
+    unsigned char bytes[RL_WIRE_HEADER_BYTES];
     rl_frame frame;
     rl_error err;
-    header(bytes, cases[i].version, cases[i].type, cases[i].length);
+    write_header(bytes, cases[i].version, cases[i].type, cases[i].length);
     assert_int_equal(rl_frame_decode(bytes, sizeof bytes, &frame, &err), -1);
     assert_int_equal(err.domain, RL_WIRE);
     assert_int_equal(err.code, cases[i].code);
   }
-  unsigned char text[] = "printf from device code", reserved[RL_WIRE_HEADER];
+  unsigned char text[] = "printf from device code", reserved[RL_WIRE_HEADER_BYTES];
   rl_frame frame;
   rl_error err;
   assert_int_equal(rl_frame_decode(text, sizeof text, &frame, &err), -1);
   assert_int_equal(err.code, RL_WIRE_MAGIC);
-  header(reserved, RL_WIRE_VERSION, RL_FRAME_DONE, 0);
+  write_header(reserved, RL_WIRE_VERSION, RL_FRAME_DONE, 0);
   reserved[7] = 1;
   assert_int_equal(rl_frame_decode(reserved, sizeof reserved, &frame, &err), -1);
-  assert_int_equal(rl_frame_decode(reserved, RL_WIRE_HEADER - 1, &frame, &err), 0);
+  assert_int_equal(rl_frame_decode(reserved, RL_WIRE_HEADER_BYTES - 1, &frame, &err), 0);
 }
 
 static void end_of_file_and_truncation_differ(void **state) {
@@ -296,19 +300,19 @@ static void end_of_file_and_truncation_differ(void **state) {
     unsigned char bytes[16] = {0};
     rl_frame frame;
     rl_error err;
-    header(bytes, RL_WIRE_VERSION, RL_FRAME_NAME, 4);
-    assert_int_equal(write(channel.in, bytes, cases[i].bytes), cases[i].bytes);
+    write_header(bytes, RL_WIRE_VERSION, RL_FRAME_NAME, 4);
+    assert_int_equal(write(channel.write_end, bytes, cases[i].bytes), cases[i].bytes);
     assert_int_equal(rl_frame_read(channel.reader, 20, &frame, &err), -1);
     assert_int_equal(err.code, RL_WIRE_TIMEOUT);
-    close(channel.in);
-    channel.in = -1;
+    close(channel.write_end);
+    channel.write_end = -1;
     assert_int_equal(rl_frame_read(channel.reader, 1000, &frame, &err), -1);
     assert_int_equal(err.code, cases[i].code);
     close_pipe(&channel);
   }
 }
 
-static int collect_text(rl_frame_type type, const char *text, size_t length, rl_records *records, rl_error *err) {
+static int receive_text(rl_frame_type type, const char *text, size_t length, rl_records *records, rl_error *err) {
   rl_frame frame = {.type = type, .length = (uint32_t)length, .payload = (const unsigned char *)text};
   return rl_records_receive(&frame, records, err);
 }
@@ -335,40 +339,41 @@ static void malformed_records_are_refused(void **state) {
        "\"min_us\":1,\"max_us\":1,\"share_ratio\":1}"},
       {RL_FRAME_POINT, "{\"ordinal\":0,\"name\":\"a\",\"x\":null,\"value\":1}"}, /* x is required */
       {RL_FRAME_KERNEL, "[]"},
-      {RL_FRAME_FACTS, "{"},
+      {RL_FRAME_METADATA, "{"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    assert_int_equal(collect_text(cases[i].type, cases[i].text, strlen(cases[i].text), &records, &err), -1);
+    assert_int_equal(receive_text(cases[i].type, cases[i].text, strlen(cases[i].text), &records, &err), -1);
     assert_int_equal(err.domain, RL_WIRE);
     assert_int_equal(err.code, RL_WIRE_PAYLOAD);
   }
-  assert_int_equal(collect_text(RL_FRAME_NAME, "a\0b", 3, &records, &err), -1);
-  assert_int_equal(collect_text(RL_FRAME_NAME, "kernel", 6, &records, &err), 1);
+  assert_int_equal(receive_text(RL_FRAME_NAME, "a\0b", 3, &records, &err), -1);
+  assert_int_equal(receive_text(RL_FRAME_NAME, "kernel", 6, &records, &err), 1);
   rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL, .name = 0};
-  assert_int_equal(collect_text(RL_FRAME_ROWS, (char *)&row, sizeof row, &records, &err), 1);
-  assert_int_equal(collect_text(RL_FRAME_ROWS, (char *)&row, sizeof row - 1, &records, &err), -1);
+  assert_int_equal(receive_text(RL_FRAME_ROWS, (char *)&row, sizeof row, &records, &err), 1);
+  assert_int_equal(receive_text(RL_FRAME_ROWS, (char *)&row, sizeof row - 1, &records, &err), -1);
   row.name = 1; /* only name 0 was received */
-  assert_int_equal(collect_text(RL_FRAME_ROWS, (char *)&row, sizeof row, &records, &err), -1);
-  static const rl_activity_row impossible[] = {{.kind = RL_ACTIVITY_KINDS}, {.bytes = (uint64_t)INT64_MAX + 1},
-                                               {.start_ns = INT64_MAX / 2}, {.end_ns = INT64_MAX / 2},
-                                               {.start_ns = INT64_MIN},     {.end_ns = INT64_MIN / 2}};
+  assert_int_equal(receive_text(RL_FRAME_ROWS, (char *)&row, sizeof row, &records, &err), -1);
+  static const rl_activity_row impossible[] = {{.kind = RL_ACTIVITY_KIND_COUNT}, {.bytes = (uint64_t)INT64_MAX + 1},
+                                               {.start_ns = INT64_MAX / 2},      {.end_ns = INT64_MAX / 2},
+                                               {.start_ns = INT64_MIN},          {.end_ns = INT64_MIN / 2}};
   for (size_t i = 0; i < sizeof impossible / sizeof *impossible; i++)
-    assert_int_equal(collect_text(RL_FRAME_ROWS, (const char *)&impossible[i], sizeof row, &records, &err), -1);
+    assert_int_equal(receive_text(RL_FRAME_ROWS, (const char *)&impossible[i], sizeof row, &records, &err), -1);
   assert_int_equal(records.row_count, 1);
-  assert_int_equal(collect_text(RL_FRAME_PROGRESS, "{}", 2, &records, &err), 0);
+  assert_int_equal(receive_text(RL_FRAME_PROGRESS, "{}", 2, &records, &err), 0);
   rl_records_clear(&records);
 }
 
 static void a_message_with_line_ends_still_arrives(void **state) {
   (void)state;
   test_pipe channel = open_pipe();
-  rl_failure failure = {.domain = "cuda", .code = 700, .message = "an illegal\nmemory access\twas \"met\""}, got = {0};
+  rl_failure failure = {.domain = "cuda", .code = 700, .message = "an illegal\nmemory access\twas \"met\""}, received = {0};
   rl_frame frame;
   rl_error err;
-  assert_int_equal(rl_message_write(channel.in, RL_FRAME_FAILED, rl_failure_fields, &failure, &err), 0);
+  assert_int_equal(rl_message_write(channel.write_end, RL_FRAME_FAILED, rl_failure_fields, &failure, &err), 0);
   assert_int_equal(rl_frame_read(channel.reader, 1000, &frame, &err), 0);
-  assert_int_equal(rl_fields_parse(rl_failure_fields, (const char *)frame.payload, frame.length, &got, sizeof got, &err), 0);
-  assert_string_equal(got.message, "an illegal memory access was \"met\"");
+  assert_int_equal(
+      rl_fields_parse(rl_failure_fields, (const char *)frame.payload, frame.length, &received, sizeof received, &err), 0);
+  assert_string_equal(received.message, "an illegal memory access was \"met\"");
   close_pipe(&channel);
 }
 
@@ -376,19 +381,20 @@ static void a_message_with_line_ends_still_arrives(void **state) {
 static void invalid_utf8_is_replaced(void **state) {
   (void)state;
   test_pipe channel = open_pipe();
-  rl_failure failure = {.domain = "cuda", .code = 1, .message = "no kernel \xff\xc3\xa9"}, got = {0};
+  rl_failure failure = {.domain = "cuda", .code = 1, .message = "no kernel \xff\xc3\xa9"}, received = {0};
   static const rl_frame_type types[] = {RL_FRAME_LOG, RL_FRAME_NAME};
   rl_frame frame;
   rl_error err;
   for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-    assert_int_equal(rl_frame_write(channel.in, types[i], "a\xff\n\xc3\xa9\xc3", 6, &err), 0);
+    assert_int_equal(rl_frame_write(channel.write_end, types[i], "a\xff\n\xc3\xa9\xc3", 6, &err), 0);
     assert_int_equal(rl_frame_read(channel.reader, 1000, &frame, &err), 0);
     assert_string_equal((const char *)frame.payload, "a?\n\xc3\xa9?");
   }
-  assert_int_equal(rl_message_write(channel.in, RL_FRAME_FAILED, rl_failure_fields, &failure, &err), 0);
+  assert_int_equal(rl_message_write(channel.write_end, RL_FRAME_FAILED, rl_failure_fields, &failure, &err), 0);
   assert_int_equal(rl_frame_read(channel.reader, 1000, &frame, &err), 0);
-  assert_int_equal(rl_fields_parse(rl_failure_fields, (const char *)frame.payload, frame.length, &got, sizeof got, &err), 0);
-  assert_string_equal(got.message, "no kernel ?\xc3\xa9");
+  assert_int_equal(
+      rl_fields_parse(rl_failure_fields, (const char *)frame.payload, frame.length, &received, sizeof received, &err), 0);
+  assert_string_equal(received.message, "no kernel ?\xc3\xa9");
   close_pipe(&channel);
 }
 
@@ -396,11 +402,11 @@ static void a_closed_pipe_is_an_error_not_a_signal(void **state) {
   (void)state;
   test_pipe channel = open_pipe();
   rl_error err;
-  close(channel.out);
-  channel.out = dup(channel.in);
-  assert_int_equal(rl_frame_write(channel.in, RL_FRAME_CANCEL, NULL, 0, &err), -1);
+  close(channel.read_end);
+  channel.read_end = dup(channel.write_end);
+  assert_int_equal(rl_frame_write(channel.write_end, RL_FRAME_CANCEL, NULL, 0, &err), -1);
   assert_int_equal(err.code, RL_WIRE_CLOSED);
-  assert_int_equal(rl_frame_write(channel.in, RL_FRAME_ROWS, "", 0, &err), -1);
+  assert_int_equal(rl_frame_write(channel.write_end, RL_FRAME_ROWS, "", 0, &err), -1);
   close_pipe(&channel);
 }
 

@@ -37,9 +37,9 @@ static const rl_sensor_reading throttled_reading = {.sm_clock_mhz = 1500,
                                                     .reason = "memory is not measured"};
 static const rl_sensor_reading *current_reading = &no_reading; /* returned by rl_sensors_read */
 
-rl_sensors *rl_sensors_open(const char *device_facts) {
+rl_sensors *rl_sensors_open(const char *device_properties) {
   static char dummy;
-  (void)device_facts;
+  (void)device_properties;
   return (rl_sensors *)&dummy;
 }
 void rl_sensors_read(rl_sensors *sensors, rl_sensor_reading *reading) {
@@ -57,9 +57,9 @@ typedef struct fixture {
   rl_service *service;
   rl_records records;
   rl_error err;
-  int facts_count, progress_count;
+  int metadata_count, progress_count;
   int cancel_checks, cancel_at_check; /* cancels from this call of on_cancelled on; 0: never */
-  bool facts_after_progress;
+  bool metadata_after_progress;
   rl_progress last_progress;
 } fixture;
 
@@ -67,11 +67,11 @@ static bool on_cancelled(void *context) {
   fixture *f = context;
   return ++f->cancel_checks >= f->cancel_at_check && f->cancel_at_check > 0;
 }
-static void on_instance_opened(void *context, const rl_run_facts *facts) {
+static void on_instance_opened(void *context, const rl_run_metadata *metadata) {
   fixture *f = context;
-  assert_string_equal(facts->engine, "hand");
-  f->facts_count++;
-  f->facts_after_progress |= f->progress_count > 0;
+  assert_string_equal(metadata->engine, "hand");
+  f->metadata_count++;
+  f->metadata_after_progress |= f->progress_count > 0;
 }
 static void on_progress(void *context, const rl_progress *progress) {
   fixture *f = context;
@@ -87,19 +87,19 @@ static void open_fixture(fixture *f, const char *role) {
                                 .sensors = f->sensors,
                                 .role = role,
                                 .profiler_reason = "none",
-                                .bytes_before_open = NAN,
+                                .used_bytes_before_open = NAN,
                                 .cancelled = on_cancelled,
-                                .opened = on_instance_opened,
+                                .instance_opened = on_instance_opened,
                                 .progress = on_progress,
                                 .context = f};
   assert_int_equal(rl_service_open(&options, &f->service, NULL), 0);
-  fake_opened = fake_closed = 0;
+  fake_opened_count = fake_closed_count = 0;
 }
 
 static void close_fixture(fixture *f) {
   rl_service_close(f->service);
-  assert_int_equal(fake_opened, fake_closed);
-  assert_int_equal(f->device->memory.total_bytes, 0);
+  assert_int_equal(fake_opened_count, fake_closed_count);
+  assert_int_equal(f->device->memory_usage.total_bytes, 0);
   f->profiler->ops->close(f->profiler);
   rl_sensors_close(f->sensors);
   rl_records_clear(&f->records);
@@ -112,8 +112,8 @@ static rl_outcome serve_workload(fixture *f, const char *workload, rl_pass pass,
   snprintf(request.params, sizeof request.params, "%s", params);
   rl_records_clear(&f->records);
   f->err = (rl_error){0};
-  f->facts_count = f->progress_count = f->cancel_checks = 0;
-  f->facts_after_progress = false;
+  f->metadata_count = f->progress_count = f->cancel_checks = 0;
+  f->metadata_after_progress = false;
   return rl_service_serve(f->service, &request, &f->records, &f->err);
 }
 
@@ -133,8 +133,8 @@ static void warm_up_epochs_are_stored_and_then_reset(void **state) {
   fixture f;
   open_fixture(&f, "any");
   assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"warmup\":2,\"epochs\":3}"), RL_OUTCOME_DONE);
-  assert_int_equal(f.facts_count, 1);
-  assert_false(f.facts_after_progress);
+  assert_int_equal(f.metadata_count, 1);
+  assert_false(f.metadata_after_progress);
   assert_int_equal(f.records.epoch_count, 5);
   const rl_epoch *epochs = f.records.epochs;
   for (int i = 0; i < 5; i++) {
@@ -180,50 +180,51 @@ static void the_least_recently_used_instance_is_closed(void **state) {
   assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"steps\":3}"), RL_OUTCOME_DONE);
   double loss = f.records.epochs[2].train_loss;
   assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"steps\":3}"), RL_OUTCOME_DONE);
-  assert_int_equal(fake_opened, 1);
+  assert_int_equal(fake_opened_count, 1);
   assert_memory_equal(&loss, &f.records.epochs[2].train_loss, sizeof loss); /* bit for bit */
   assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"steps\":4}"), RL_OUTCOME_DONE);
   assert_int_equal(serve(&f, RL_PASS_ACTIVITY, "{\"steps\":3}"), RL_OUTCOME_DONE);
-  assert_int_equal(fake_opened, 2);
+  assert_int_equal(fake_opened_count, 2);
   assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"steps\":5}"),
                    RL_OUTCOME_DONE); /* closes the least recently used instance, of 4 steps */
-  assert_int_equal(fake_closed, 1);
+  assert_int_equal(fake_closed_count, 1);
   assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"steps\":3}"), RL_OUTCOME_DONE);
-  assert_int_equal(fake_opened, 3);
+  assert_int_equal(fake_opened_count, 3);
   close_fixture(&f);
 }
 
 static const rl_device_ops *original_ops;
-static int plan_count, plans_to_refuse;
+static int instantiation_count, instantiations_to_refuse;
 
-static int counted_plan(rl_device *device, const rl_sequence_list *sequence_list, rl_plan **plan, rl_error *err) {
-  if (plans_to_refuse > 0 && plans_to_refuse--) return rl_fail(err, RL_CUDA, 2, "out of memory");
-  plan_count++;
-  return original_ops->plan(device, sequence_list, plan, err);
+static int counted_instantiate(rl_device *device, const rl_sequence_list *sequence_list, rl_executable **executable,
+                               rl_error *err) {
+  if (instantiations_to_refuse > 0 && instantiations_to_refuse--) return rl_fail(err, RL_CUDA, 2, "out of memory");
+  instantiation_count++;
+  return original_ops->instantiate(device, sequence_list, executable, err);
 }
 
-static void plans_are_made_when_first_needed_and_kept(void **state) {
+static void executables_are_created_when_first_needed_and_kept(void **state) {
   (void)state;
   fixture f;
   open_fixture(&f, "any");
   original_ops = f.device->ops;
   rl_device_ops counting = *original_ops;
-  counting.plan = counted_plan;
+  counting.instantiate = counted_instantiate;
   f.device->ops = &counting;
   assert_int_equal(serve(&f, RL_PASS_COUNTERS, "{}"), RL_OUTCOME_UNAVAILABLE);
-  assert_int_equal(plan_count, 0);
+  assert_int_equal(instantiation_count, 0);
   assert_int_equal(serve(&f, RL_PASS_TIMING, "{}"), RL_OUTCOME_DONE);
-  const int expected_plans = plan_count;
-  assert_in_range(expected_plans, 1, 2); /* of the iteration, and of the evaluation if there is one */
+  const int expected_instantiations = instantiation_count;
+  assert_in_range(expected_instantiations, 1, 2); /* of the iteration, and of the evaluation if there is one */
   assert_int_equal(serve(&f, RL_PASS_TIMING, "{}"), RL_OUTCOME_DONE);
-  assert_int_equal(plan_count, expected_plans);
-  const int closed = fake_closed;
-  plans_to_refuse = 1; /* a full device closes idle instances, and tries again once */
+  assert_int_equal(instantiation_count, expected_instantiations);
+  const int closed = fake_closed_count;
+  instantiations_to_refuse = 1; /* a full device closes idle instances, and tries again once */
   assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"steps\":3}"), RL_OUTCOME_DONE);
-  assert_int_equal(fake_closed, closed + 1);
-  plans_to_refuse = 2;
+  assert_int_equal(fake_closed_count, closed + 1);
+  instantiations_to_refuse = 2;
   assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"steps\":4}"), RL_OUTCOME_FAILED);
-  plans_to_refuse = 0;
+  instantiations_to_refuse = 0;
   f.device->ops = original_ops;
   close_fixture(&f);
 }
@@ -257,7 +258,7 @@ static void a_full_device_closes_idle_instances(void **state) {
   assert_int_equal(f.err.domain, RL_INPUT);
   assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"bytes\":9007199254740991}"), RL_OUTCOME_FAILED);
   assert_int_equal(f.err.code, ENOMEM);
-  assert_int_equal(fake_closed, 1);
+  assert_int_equal(fake_closed_count, 1);
   assert_true(rl_service_device_works(f.service));
   assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"bytes\":50}"), RL_OUTCOME_DONE);
   close_fixture(&f);
@@ -270,17 +271,17 @@ static void bad_requests_name_the_field(void **state) {
   rl_request unknown = {.workload = "nothing", .params = "{}"};
   assert_int_equal(rl_service_serve(f.service, &unknown, &f.records, &f.err), RL_OUTCOME_FAILED);
   assert_int_equal(f.err.domain, RL_INPUT);
-  assert_string_equal(f.err.pointer, "/workload");
+  assert_string_equal(f.err.json_pointer, "/workload");
   const struct {
     const char *params, *pointer;
   } invalid[] = {{"{\"steps\":100000}", "/steps"}, {"{\"engine\":\"other\"}", "/engine"}, {"{\"wings\":2}", "/wings"}};
   for (size_t i = 0; i < sizeof invalid / sizeof *invalid; i++) {
     assert_int_equal(serve(&f, RL_PASS_TIMING, invalid[i].params), RL_OUTCOME_FAILED);
     assert_int_equal(f.err.domain, RL_INPUT);
-    assert_string_equal(f.err.pointer, invalid[i].pointer);
-    assert_int_equal(f.facts_count, 0);
+    assert_string_equal(f.err.json_pointer, invalid[i].pointer);
+    assert_int_equal(f.metadata_count, 0);
   }
-  assert_int_equal(fake_opened, 0);
+  assert_int_equal(fake_opened_count, 0);
   close_fixture(&f);
 }
 
@@ -372,23 +373,23 @@ static void a_launch_of_many_steps_has_phase_rows(void **state) {
   assert_true(descend->max_us >= 200 && fabs(gather->share_ratio + descend->share_ratio - 1) < 1e-9);
   assert_int_equal(serve(&f, RL_PASS_ACTIVITY, "{\"steps\":20,\"fail_at\":3,\"whole\":true}"), RL_OUTCOME_FAILED);
   close_fixture(&f);
-  open_fixture(&f, "clean");
+  open_fixture(&f, "unprofiled");
   assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"steps\":20,\"whole\":true}"), RL_OUTCOME_DONE);
   assert_true(find_measurement(&f, "launches_per_step")->value == 1.0 / 20);
   close_fixture(&f);
 }
 
-static int releases;
+static int release_count;
 
 static void count_release(rl_profiler *profiler) {
   (void)profiler;
-  releases++;
+  release_count++;
 }
 
 static void assert_releases(fixture *f, rl_pass pass, const char *params, int expected) {
-  int before = releases;
+  int before = release_count;
   serve(f, pass, params);
-  assert_int_equal(releases - before, expected);
+  assert_int_equal(release_count - before, expected);
 }
 
 static void counters_are_released_before_other_passes(void **state) {
@@ -396,7 +397,7 @@ static void counters_are_released_before_other_passes(void **state) {
   fixture f;
   open_fixture(&f, "any");
   rl_profiler_ops ops = *f.profiler->ops;
-  ops.release = count_release;
+  ops.release_counters = count_release;
   f.profiler->ops = &ops;
   assert_releases(&f, RL_PASS_COUNTERS, "{}", 1); /* an instance was opened */
   assert_releases(&f, RL_PASS_COUNTERS, "{}", 0);
@@ -405,7 +406,7 @@ static void counters_are_released_before_other_passes(void **state) {
   assert_releases(&f, RL_PASS_COUNTERS, "{\"epochs\":3}", 1);
   assert_releases(&f, RL_PASS_COUNTERS, "{}", 0); /* the instance is still open */
   rl_service_release_profiler(f.service);
-  assert_int_equal(releases, 5);
+  assert_int_equal(release_count, 5);
   close_fixture(&f);
 }
 
@@ -415,14 +416,14 @@ static void unavailable_counters_have_a_reason(void **state) {
   open_fixture(&f, "profiled");
   assert_int_equal(serve(&f, RL_PASS_COUNTERS, "{}"), RL_OUTCOME_UNAVAILABLE);
   assert_non_null(strstr(f.err.message, "no hardware counters"));
-  assert_int_equal(f.facts_count, 1);
+  assert_int_equal(f.metadata_count, 1);
   close_fixture(&f);
 }
 
 static void a_role_refuses_other_passes(void **state) {
   (void)state;
   fixture f;
-  open_fixture(&f, "clean");
+  open_fixture(&f, "unprofiled");
   assert_int_equal(serve(&f, RL_PASS_ACTIVITY, "{}"), RL_OUTCOME_FAILED);
   assert_int_equal(serve(&f, RL_PASS_TIMING, "{}"), RL_OUTCOME_DONE);
   close_fixture(&f);
@@ -454,7 +455,7 @@ static void progress_is_rate_limited_and_has_the_position(void **state) {
 static void launches_are_sampled(void **state) {
   (void)state;
   fixture f;
-  open_fixture(&f, "clean");
+  open_fixture(&f, "unprofiled");
   assert_int_equal(serve_workload(&f, "fake_launch", RL_PASS_TIMING, "{\"epochs\":3,\"error\":0.25,\"nap_us\":200}"),
                    RL_OUTCOME_DONE);
   assert_int_equal(f.records.epoch_count, 0);
@@ -482,7 +483,7 @@ static void launches_are_sampled(void **state) {
 static void samples_have_measured_conditions(void **state) {
   (void)state;
   fixture f;
-  open_fixture(&f, "clean");
+  open_fixture(&f, "unprofiled");
   assert_int_equal(serve_workload(&f, "fake_launch", RL_PASS_TIMING, "{\"epochs\":9,\"nap_us\":100}"), RL_OUTCOME_DONE);
   double us[9];
   for (int i = 0; i < 9; i++) us[i] = f.records.samples[9 + i].device_us;
@@ -512,7 +513,7 @@ static void samples_have_measured_conditions(void **state) {
 static void each_rate_samples_one_launch(void **state) {
   (void)state;
   fixture f;
-  open_fixture(&f, "clean");
+  open_fixture(&f, "unprofiled");
   assert_int_equal(serve_workload(&f, "fake_rates", RL_PASS_TIMING, "{\"epochs\":3,\"nap_us\":2000}"), RL_OUTCOME_DONE);
   assert_true(f.records.epoch_count == 0 && f.records.sample_count == 0);
   double rate = find_measurement(&f, "gather_bytes_per_s")->value;
@@ -529,7 +530,7 @@ static void a_wrong_result_fails_the_pass(void **state) {
   fixture f;
   open_fixture(&f, "any");
   assert_int_equal(serve_workload(&f, "fake_launch", RL_PASS_TIMING, "{\"error\":0.75}"), RL_OUTCOME_FAILED);
-  assert_true(f.err.domain == RL_SYS && f.err.code == EDOM);
+  assert_true(f.err.domain == RL_ERRNO && f.err.code == EDOM);
   assert_non_null(strstr(f.err.message, "0.75"));
   assert_int_equal(f.records.sample_count, 0);
   assert_int_equal(serve_workload(&f, "fake_launch", RL_PASS_TIMING, "{\"error\":null}"),
@@ -581,7 +582,7 @@ int main(void) {
                                      cmocka_unit_test(warm_up_epochs_are_stored_and_then_reset),
                                      cmocka_unit_test(missing_values_of_an_epoch_have_reasons),
                                      cmocka_unit_test(the_least_recently_used_instance_is_closed),
-                                     cmocka_unit_test(plans_are_made_when_first_needed_and_kept),
+                                     cmocka_unit_test(executables_are_created_when_first_needed_and_kept),
                                      cmocka_unit_test(memory_is_counted_for_each_instance),
                                      cmocka_unit_test(a_full_device_closes_idle_instances),
                                      cmocka_unit_test(bad_requests_name_the_field),

@@ -15,9 +15,9 @@ test('the suffix of a name selects the unit', () => {
     ['peak_memory_bytes', 65016824, '62.0 MiB'], ['sm_active_pct', 12.5, '12.50 %'], ['launches_per_step', 9, '9'],
     ['phase_clock_error_us', 0.07, '0.0700 µs'], ['relative_error', 0.0017, '0.00170'], ['relative_error', 2.1e-4, '2.10e-4'],
   ];
-  for (const [name, value, text] of cases) assert.equal(show.byName(name, value), text, name);
+  for (const [name, value, text] of cases) assert.equal(show.metricValue(name, value), text, name);
 });
 
 test('a value that is not a finite number is formatted as null', () => {
-  for (const value of [null, undefined, NaN, Infinity]) assert.equal(show.byName('epoch_ms_median', value), null);
+  for (const value of [null, undefined, NaN, Infinity]) assert.equal(show.metricValue('epoch_ms_median', value), null);
 });

@@ -68,7 +68,7 @@ test('an error is shown at its field until the field is valid', async () => {
   assert.equal(await page.evaluate(() => document.activeElement.name), 'shape/columns');
   await sizeField(page, 'columns').fill('100000');
   await submitInvalid(page);
-  assert.deepEqual(await invalidFields(page), ['shape'], 'each sizeField is within its bounds, both together are not');
+  assert.deepEqual(await invalidFields(page), ['shape'], 'each size is within its bounds, both together are not');
   await sizeField(page, 'rows').fill('3');
   await sizeField(page, 'columns').fill('77');
   await select(page, 'variant', 'vector');

@@ -29,12 +29,12 @@ async function openComparison(options = {}) {
   return page;
 }
 
-test('the header shows the facts of the kernel with units', async () => {
+test('the header shows the properties of the kernel with units', async () => {
   const page = await openReport();
   assert.equal(await page.locator('h1').innerText(), 'relu');
-  const facts = await page.locator('#kernel-facts').innerText();
-  for (const fact of ['22.34 µs', '32768×1×1', '128×1×1', '17.85 %', '9.87 %']) {
-    assert.ok(facts.includes(fact), `${fact} is not in ${facts}`);
+  const properties = await page.locator('#kernel-properties').innerText();
+  for (const property of ['22.34 µs', '32768×1×1', '128×1×1', '17.85 %', '9.87 %']) {
+    assert.ok(properties.includes(property), `${property} is not in ${properties}`);
   }
   assert.equal(await page.locator('#kernel option').count(), 2);
   await takeScreenshot(page, 'report-light');

@@ -47,7 +47,7 @@ static void fake_iteration_counts(const void *params, uint32_t *warmup, uint32_t
   *iterations = (uint32_t)p->epochs;
 }
 static const rl_workload fake_workload = {.name = "fake",
-                                          .kind = "train",
+                                          .job_kind = "train",
                                           .fields = fake_fields,
                                           .params_size = sizeof(fake_params),
                                           .defaults = fake_defaults,
@@ -55,7 +55,7 @@ static const rl_workload fake_workload = {.name = "fake",
                                           .iteration_counts = fake_iteration_counts};
 /* The same workload, timed launch by launch. */
 static const rl_workload fake_launch_workload = {.name = "fake_launch",
-                                                 .kind = "kernel",
+                                                 .job_kind = "kernel",
                                                  .fields = fake_fields,
                                                  .params_size = sizeof(fake_params),
                                                  .defaults = fake_defaults,
@@ -64,7 +64,7 @@ static const rl_workload fake_launch_workload = {.name = "fake_launch",
                                                  .timing_mode = RL_TIMING_LAUNCHES};
 /* The same workload as rates: the first launch moves 1000 bytes; the second rate is unavailable. */
 static const rl_workload fake_rates_workload = {.name = "fake_rates",
-                                                .kind = "ceilings",
+                                                .job_kind = "ceilings",
                                                 .fields = fake_fields,
                                                 .params_size = sizeof(fake_params),
                                                 .defaults = fake_defaults,
@@ -91,19 +91,19 @@ typedef struct fake_instance {
   uint64_t begin_ns, end_ns, timestamps[TIMED_BLOCKS][TIMED_STEPS][1 + TIMED_PHASES];
 } fake_instance;
 
-int fake_opened, fake_closed;
+int fake_opened_count, fake_closed_count;
 
 static int gather(void *arg, rl_stream stream, rl_error *err) {
   fake_instance *self = arg;
   (void)stream;
   self->gathers++;
-  if (self->params.once && self->free_slots-- == 0) return rl_fail(err, RL_SYS, ERANGE, "the buffer is full");
+  if (self->params.once && self->free_slots-- == 0) return rl_fail(err, RL_ERRNO, ERANGE, "the buffer is full");
   if (self->params.prints) {
     printf("not a frame\n");
     fflush(stdout);
   }
   if (self->gathers == self->params.die_at) raise(SIGKILL);
-  if (self->gathers == self->params.fail_at) return rl_fail(err, RL_SYS, EIO, "the launch broke");
+  if (self->gathers == self->params.fail_at) return rl_fail(err, RL_ERRNO, EIO, "the launch broke");
   if (self->params.nap_us) nanosleep(&(struct timespec){.tv_nsec = self->params.nap_us * 1000}, NULL);
   return 0;
 }
@@ -177,7 +177,7 @@ static int fake_reset(rl_instance *instance, rl_error *err) {
 static int fake_read_results(rl_instance *instance, rl_iteration_results *results, rl_error *err) {
   fake_instance *self = (fake_instance *)instance;
   (void)err;
-  *results = (rl_iteration_results){.samples = (double)self->params.steps * 64,
+  *results = (rl_iteration_results){.images = (double)self->params.steps * 64,
                                     .train_loss = self->loss,
                                     .test_loss = 3 - self->evaluated_weight,
                                     .test_accuracy_ratio = self->evaluated_weight / 3,
@@ -190,7 +190,7 @@ static void fake_close(rl_instance *instance) {
   instance->device->ops->release(instance->device, self->weights);
   instance->device->ops->release(instance->device, self->activations);
   free(self);
-  fake_closed++;
+  fake_closed_count++;
 }
 static int fake_check(rl_instance *instance, rl_check *check, rl_error *err) {
   (void)err;
@@ -216,7 +216,7 @@ static int fake_supports(const void *params, rl_error *err) {
 static int fake_open(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
   fake_instance *self = calloc(1, sizeof *self);
   void *scratch;
-  if (!self) return rl_fail(err, RL_SYS, ENOMEM, "out of memory");
+  if (!self) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory");
   self->params = *(const fake_params *)params;
   /* Released scratch memory still counts in the peak. */
   if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, 300, &scratch, err) < 0) return -1;
@@ -239,7 +239,7 @@ static int fake_open(rl_device *device, const void *params, rl_instance **instan
                              .deterministic = true,
                              .dataset = "synthetic",
                              .iteration = {"epoch", self->iteration, 1},
-                             .samples = (uint64_t)self->params.steps * 64,
+                             .images = (uint64_t)self->params.steps * 64,
                              .steps = (uint64_t)self->params.steps,
                              .trained_parameters = 1,
                              .open_measurements = fake_open_measurements,
@@ -256,7 +256,7 @@ static int fake_open(rl_device *device, const void *params, rl_instance **instan
   self->rates[1] = (rl_rate){.name = "scatter_bytes_per_s", .reason = "nothing is scattered"};
   if (self->params.evaluates) self->base.evaluation = (rl_sequence_list){"evaluation", self->evaluation, 1};
   *instance = &self->base;
-  fake_opened++;
+  fake_opened_count++;
   return 0;
 }
 static const rl_engine_description fake_engine_description = {

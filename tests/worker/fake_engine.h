@@ -14,6 +14,6 @@
 #ifndef RL_TESTS_FAKE_ENGINE_H
 #define RL_TESTS_FAKE_ENGINE_H
 
-extern int fake_opened, fake_closed; /* counts of instances */
+extern int fake_opened_count, fake_closed_count; /* instances */
 
 #endif

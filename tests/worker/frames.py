@@ -11,13 +11,13 @@ import time
 
 # A packed build (scripts/gpu-pack.sh) lies in .gpu instead of build/.
 BUILD = pathlib.Path(os.environ.get("ROOFLINED_BUILD") or (".gpu" if pathlib.Path(".gpu/bin").is_dir() else "build/dev"))
-VERSION = 4
+VERSION = 5
 HEADER = struct.Struct("<4sBBHI")
 ROW = struct.Struct("<qq15IQ")  # rl_activity_row
 METRIC = struct.Struct("<q128sd192s")  # rl_kernel_metric
-TYPES = (None, "HELLO", "REQUEST", "CANCEL", "FACTS", "PROGRESS", "EPOCH", "MEASUREMENT", "KERNEL", "METRIC", "NAME", "ROWS",
+TYPES = (None, "HELLO", "REQUEST", "CANCEL", "METADATA", "PROGRESS", "EPOCH", "MEASUREMENT", "KERNEL", "METRIC", "NAME", "ROWS",
          "DONE", "UNAVAILABLE", "FAILED", "CANCELLED", "SAMPLE", "INSTRUCTION", "POINT",
-         "SOURCE", "LOG", "PHASE", "RELEASE", "RELEASED")
+         "SOURCE", "LOG", "PHASE", "RELEASE", "RELEASED", "HEARTBEAT")
 END_TYPES = ("DONE", "UNAVAILABLE", "FAILED", "CANCELLED")
 Frame = collections.namedtuple("Frame", "type payload")
 
@@ -93,7 +93,14 @@ class Worker:
         return self.until("RELEASED")
 
     def read(self, timeout=60):
-        """Returns the next frame; None if the worker closed its pipe after a complete frame."""
+        """Returns the next frame other than HEARTBEAT; None if the worker closed its pipe after a complete frame."""
+        end = time.monotonic() + timeout
+        while True:
+            frame = self.read_any(max(0, end - time.monotonic()))
+            if frame is None or frame.type != "HEARTBEAT":
+                return frame
+
+    def read_any(self, timeout=60):
         end = time.monotonic() + timeout
         while True:
             if len(self.buffer) >= HEADER.size:

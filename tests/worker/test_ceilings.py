@@ -9,7 +9,7 @@ from frames import BUILD, Worker, measurements, payloads  # noqa: E402
 from test_kernels import skip_reason  # noqa: E402
 
 WORKERS = {"cpu": (BUILD / "bin" / "rooflined-worker-cpu", "cpu", "any"),
-           "cuda": (BUILD / "bin" / "rooflined-worker-cuda", "gpu0", "clean")}
+           "cuda": (BUILD / "bin" / "rooflined-worker-cuda", "gpu0", "unprofiled")}
 RATES_OF_ALL_DEVICES = {"dram_read_bytes_per_s", "dram_write_bytes_per_s", "dram_copy_bytes_per_s", "dram_triad_bytes_per_s",
                         "fp64_operations_per_s", "fp32_operations_per_s"}
 
@@ -27,8 +27,8 @@ def worker(request):
 def test_every_rate_is_measured_or_has_a_reason(worker):
     frames = worker.ask("ceilings", {"samples": 3, "seed": 5})
     assert frames[-1].type == "DONE", frames[-1].payload
-    (facts,) = payloads(frames, "FACTS")
-    assert facts["floor_operations"] is None and facts["floor_bytes"] is None and facts["floor_precision"] == ""
+    (metadata,) = payloads(frames, "METADATA")
+    assert metadata["floor_operations"] is None and metadata["floor_bytes"] is None and metadata["floor_precision"] == ""
     assert not payloads(frames, "EPOCH") and not payloads(frames, "SAMPLE")
     values = measurements(frames)
     for measurement in payloads(frames, "MEASUREMENT"):

@@ -11,7 +11,7 @@ from frames import BUILD, Worker, measurements, payloads, unpack  # noqa: E402
 
 CUDA = BUILD / "bin" / "rooflined-worker-cuda"
 SMALL_JOB = {"dataset": "synthetic", "max_images": 12832, "epochs": 2, "warmup_epochs": 1, "batch_size": 64, "seed": 7,
-         "engine": "fused"}
+             "engine": "fused"}
 
 
 def skip_reason():
@@ -22,23 +22,23 @@ def skip_reason():
     return None if hello["usable"] else hello["reason"]
 
 
-REASON = skip_reason()
-pytestmark = pytest.mark.skipif(REASON is not None, reason=str(REASON))
+SKIP_REASON = skip_reason()
+pytestmark = pytest.mark.skipif(SKIP_REASON is not None, reason=str(SKIP_REASON))
 
 
-def maps(worker):
+def memory_maps(worker):
     return pathlib.Path(f"/proc/{worker.process.pid}/maps").read_text()
 
 
 @pytest.fixture(scope="module")
 def shared_cache(tmp_path_factory):
-    """The environment of workers that share their autotuning shared_cache, as under one daemon."""
+    """The environment of workers that share their autotuning cache, as under one daemon."""
     return {"ROOFLINED_CACHE_DIR": str(tmp_path_factory.mktemp("cache"))}
 
 
 @pytest.fixture(scope="module")
-def clean(shared_cache):
-    with Worker(str(CUDA), "--device", "gpu0", "--role", "clean", env=shared_cache) as worker:
+def unprofiled(shared_cache):
+    with Worker(str(CUDA), "--device", "gpu0", "--role", "unprofiled", env=shared_cache) as worker:
         yield worker
 
 
@@ -49,10 +49,10 @@ def profiled(shared_cache):
 
 
 @pytest.mark.parametrize("precision", ("fp32", "tf32", "fp16"))
-def test_timing_without_cupti(clean, precision):
-    frames = clean.ask("mnist_cnn", {**SMALL_JOB, "precision": precision})
+def test_timing_without_cupti(unprofiled, precision):
+    frames = unprofiled.ask("mnist_cnn", {**SMALL_JOB, "precision": precision})
     assert frames[-1].type == "DONE", frames[-1].payload
-    assert "cupti" not in maps(clean).lower()
+    assert "cupti" not in memory_maps(unprofiled).lower()
     epochs = payloads(frames, "EPOCH")
     assert [e["warmup"] for e in epochs] == [True, False, False]
     for epoch in epochs:
@@ -72,26 +72,26 @@ def test_timing_without_cupti(clean, precision):
     assert 5 <= values["launches_per_step"] <= 200
 
 
-def test_two_requests_with_one_seed_give_the_same_bits(clean):
-    frames = [clean.ask("mnist_cnn", SMALL_JOB) for _ in range(2)]
-    (facts,) = payloads(frames[0], "FACTS")
-    if not facts["deterministic"]:
-        pytest.skip(facts["deterministic_note"])
+def test_two_requests_with_one_seed_give_the_same_bits(unprofiled):
+    frames = [unprofiled.ask("mnist_cnn", SMALL_JOB) for _ in range(2)]
+    (metadata,) = payloads(frames[0], "METADATA")
+    if not metadata["deterministic"]:
+        pytest.skip(metadata["deterministic_note"])
     first, second = ([e["train_loss"] for e in payloads(f, "EPOCH")] for f in frames)
     assert first == second and first[0] == first[1]
 
 
-def test_another_process_gives_the_same_bits_or_is_not_deterministic(clean, shared_cache):
+def test_another_process_gives_the_same_bits_or_is_not_deterministic(unprofiled, shared_cache):
     for precision in ("fp32", "fp16"):
         params = {**SMALL_JOB, "precision": precision}
-        here = clean.ask("mnist_cnn", params)
-        with Worker(str(CUDA), "--device", "gpu0", "--role", "clean", env=shared_cache) as other:
+        here = unprofiled.ask("mnist_cnn", params)
+        with Worker(str(CUDA), "--device", "gpu0", "--role", "unprofiled", env=shared_cache) as other:
             there = other.ask("mnist_cnn", params)
-        if payloads(here, "FACTS")[0]["deterministic"]:
+        if payloads(here, "METADATA")[0]["deterministic"]:
             assert [e["train_loss"] for e in payloads(here, "EPOCH")] == [e["train_loss"] for e in payloads(there, "EPOCH")]
-    with Worker(str(CUDA), "--device", "gpu0", "--role", "clean", env={"ROOFLINED_CACHE_DIR": ""}) as alone:
-        (facts,) = payloads(alone.ask("mnist_cnn", SMALL_JOB), "FACTS")
-    assert not facts["deterministic"] and "ROOFLINED_CACHE_DIR" in facts["deterministic_note"]
+    with Worker(str(CUDA), "--device", "gpu0", "--role", "unprofiled", env={"ROOFLINED_CACHE_DIR": ""}) as alone:
+        (metadata,) = payloads(alone.ask("mnist_cnn", SMALL_JOB), "METADATA")
+    assert not metadata["deterministic"] and "ROOFLINED_CACHE_DIR" in metadata["deterministic_note"]
 
 
 @pytest.mark.parametrize("engine, precision, phases", (("fused", "fp32", {"forward", "backward", "optimizer"}),
@@ -100,7 +100,7 @@ def test_another_process_gives_the_same_bits_or_is_not_deterministic(clean, shar
 def test_activity_is_complete_and_attributed(profiled, engine, precision, phases):
     frames = profiled.ask("mnist_cnn", {**SMALL_JOB, "engine": engine, "precision": precision}, "activity")
     assert frames[-1].type == "DONE", frames[-1].payload
-    assert "cupti" in maps(profiled).lower()
+    assert "cupti" in memory_maps(profiled).lower()
     values = measurements(frames)
     assert values["completeness_ratio"] == 1
     assert values["activity_dropped_records"] == 0 and values["activity_zero_time_records"] == 0
@@ -128,9 +128,9 @@ def test_an_epoch_in_one_launch_shows_its_phases(profiled, precision):
     assert {phase["phase"] for phase in phases} == {"forward", "backward", "optimizer"}
     assert all((phase["ordinal"], phase["steps"], phase["blocks"]) == (epoch["ordinal"], 32, 128) for phase in phases)
     assert all(0 <= phase["min_us"] <= phase["mean_us"] <= phase["max_us"] for phase in phases)
-    (facts,) = payloads(frames, "FACTS")
+    (metadata,) = payloads(frames, "METADATA")
     step_us = sum(phase["mean_us"] for phase in phases)  # of the first steps; the others are alike, except the short last one
-    assert 0.8 < step_us * facts["steps_per_epoch"] / epoch["total_us"] < 1.1
+    assert 0.8 < step_us * metadata["steps_per_epoch"] / epoch["total_us"] < 1.1
     rows = [row for frame in payloads(frames, "ROWS") for row in frame]
     (launch,) = [row for row in rows if row[2] == 0 and names[row[3]] == epoch["name"]]
     spans = [row for row in rows if row[2] == 9]

@@ -27,7 +27,7 @@ def worker(request):
     reason = skip_reason(program)
     if reason is not None:
         pytest.skip(reason)
-    with Worker(str(program), "--device", device, "--role", "any" if device == "cpu" else "clean",
+    with Worker(str(program), "--device", device, "--role", "any" if device == "cpu" else "unprofiled",
                 env={"ROOFLINED_THREADS": "2"}) as started:
         yield started
 
@@ -35,10 +35,10 @@ def worker(request):
 def test_a_kernel_is_checked_and_timed(worker):
     frames = worker.ask("relu", RELU)
     assert frames[-1].type == "DONE", frames[-1].payload
-    (facts,) = payloads(frames, "FACTS")
-    assert facts["floor_bytes"] == 2 * 2 * 20001 and facts["floor_operations"] == 20001
-    assert (facts["floor_written_bytes"], facts["floor_precision"]) == (2 * 20001, "fp16")
-    assert facts["deterministic"] and facts["dataset"] == "" and facts["images_per_epoch"] == facts["parameters"] == 0
+    (metadata,) = payloads(frames, "METADATA")
+    assert metadata["floor_bytes"] == 2 * 2 * 20001 and metadata["floor_operations"] == 20001
+    assert (metadata["floor_written_bytes"], metadata["floor_precision"]) == (2 * 20001, "fp16")
+    assert metadata["deterministic"] and metadata["dataset"] == "" and metadata["images_per_epoch"] == metadata["parameters"] == 0
     assert not payloads(frames, "EPOCH")
     samples = {mode: [s["device_us"] for s in payloads(frames, "SAMPLE") if s["mode"] == mode] for mode in ("cold", "warm")}
     assert [s["ordinal"] for s in payloads(frames, "SAMPLE")] == 2 * list(range(9))
@@ -50,7 +50,7 @@ def test_a_kernel_is_checked_and_timed(worker):
         spread = 1.4826 * statistics.median(abs(time - median) for time in times) / median
         assert values[f"time_{mode}_us_spread_ratio"] == pytest.approx(spread)
     assert (values["throttled_ratio"] is None) == (values["sm_clock_most_mhz"] is None)
-    assert values["achieved_bytes_per_s"] == pytest.approx(facts["floor_bytes"] / values["time_cold_us_median"] * 1e6)
+    assert values["achieved_bytes_per_s"] == pytest.approx(metadata["floor_bytes"] / values["time_cold_us_median"] * 1e6)
     assert values["relative_error"] == values["relative_error_limit"] == 0  # relu does not round
     assert values["launches_per_step"] == 1
     assert values["memory_dataset_bytes"] == values["memory_activations_bytes"] == 2 * 20001

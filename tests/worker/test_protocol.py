@@ -19,11 +19,11 @@ def fake_worker(role="any"):
 
 
 def test_hello_is_sent_first_and_once():
-    with fake_worker("clean") as worker:
+    with fake_worker("unprofiled") as worker:
         hello = worker.hello.payload
         assert worker.hello.type == "HELLO"
-        assert (hello["protocol"], hello["device"], hello["role"], hello["usable"]) == (VERSION, "cpu", "clean", True)
-        assert hello["facts"]["threads"] == 1 and hello["facts"]["memory_bytes"] > 1e8
+        assert (hello["protocol"], hello["device"], hello["role"], hello["usable"]) == (VERSION, "cpu", "unprofiled", True)
+        assert hello["properties"]["threads"] == 1 and hello["properties"]["memory_bytes"] > 1e8
         assert hello["program"] == "fake-worker" and hello["commit"]
         assert "HELLO" not in [frame.type for frame in worker.ask("fake", {})]
 
@@ -41,10 +41,24 @@ def test_frames_are_sent_in_the_order_of_the_protocol():
         for pass_name, results in (("timing", ("EPOCH", "MEASUREMENT")), ("activity", ("MEASUREMENT", "KERNEL", "NAME", "ROWS"))):
             frames = worker.ask("fake", {"steps": 300, "nap_us": 1000}, pass_name)
             kinds = [frame.type for frame in frames]
-            assert kinds[0] == "FACTS" and kinds.count("FACTS") == 1
+            assert kinds[0] == "METADATA" and kinds.count("METADATA") == 1
             assert kinds[-1] == "DONE" and sum(kind in END_TYPES for kind in kinds) == 1
             order = [kind for i, kind in enumerate(kinds) if i == 0 or kinds[i - 1] != kind]
-            assert order == ["FACTS", "PROGRESS", *results, "DONE"]
+            assert order == ["METADATA", "PROGRESS", *results, "DONE"]
+
+
+def test_heartbeats_carry_the_stage_and_the_last_check_point():
+    with fake_worker() as worker:
+        worker.request("fake", SLOW)
+        frame = worker.read_any()
+        while frame.type != "HEARTBEAT":
+            frame = worker.read_any(10)
+        assert frame.payload["stage"] == "epoch"
+        assert frame.payload["idle_ms"] < 1000 < frame.payload["limit_ms"]
+        worker.cancel()
+        worker.until("CANCELLED")
+        with pytest.raises(AssertionError):
+            worker.read_any(6)  # an idle worker sends none
 
 
 def test_rows_refer_to_earlier_names():
@@ -160,12 +174,12 @@ def test_a_failed_launch_has_no_results_and_the_next_request_is_served():
 def test_counters_are_unavailable_with_a_reason():
     with fake_worker("profiled") as worker:
         frames = worker.ask("fake", {}, "counters")
-        assert [frame.type for frame in frames if frame.type != "PROGRESS"] == ["FACTS", "UNAVAILABLE"]
+        assert [frame.type for frame in frames if frame.type != "PROGRESS"] == ["METADATA", "UNAVAILABLE"]
         assert "no hardware counters" in frames[-1].payload["message"]
 
 
 def test_a_role_refuses_other_passes():
-    with fake_worker("clean") as worker:
+    with fake_worker("unprofiled") as worker:
         assert worker.ask("fake", {}, "activity")[-1].type == "FAILED"
         assert worker.ask("fake", {}, "timing")[-1].type == "DONE"
     with fake_worker("profiled") as worker:

@@ -1,5 +1,5 @@
-"""A worker keeps the range profiler enabled after a counters pass. It disables it on request, before it does anything else, and
-when it ends. A second worker checks this: it can collect counters only when the first has disabled its own."""
+"""A worker keeps the range profiler enabled after a counters pass. It disables the profiler on request, before any other pass,
+and when it ends. A second worker checks this: it can collect counters only when the first has disabled its profiler."""
 import pathlib
 import sys
 
@@ -12,11 +12,11 @@ CUDA = BUILD / "bin" / "rooflined-worker-cuda"
 RELU = {"dtype": "fp16", "variant": "scalar", "shape": {"n": 1 << 20}, "samples": 3}
 
 
-def profiler():
+def start_profiled_worker():
     return Worker(str(CUDA), "--device", "gpu0", "--role", "profiled")
 
 
-def count(worker):
+def collect_instructions(worker):
     """Collects counters; returns how many instructions the kernel executes."""
     frames = worker.ask("relu", RELU, "counters")
     assert frames[-1].type == "DONE", frames[-1].payload
@@ -28,7 +28,7 @@ def count(worker):
 def other():
     if not CUDA.exists():
         pytest.skip("the CUDA worker is not built here")
-    with profiler() as worker:
+    with start_profiled_worker() as worker:
         if not worker.hello.payload["usable"]:
             pytest.skip(worker.hello.payload["reason"])
         last = worker.ask("relu", RELU, "counters")[-1]
@@ -41,36 +41,36 @@ def other():
 @pytest.fixture
 def holder(other):
     """A worker with the range profiler enabled: it has collected twice, the second time with the kept profiler."""
-    with profiler() as worker:
-        assert count(worker) == count(worker)
+    with start_profiled_worker() as worker:
+        assert collect_instructions(worker) == collect_instructions(worker)
         yield worker
 
 
 @pytest.fixture(autouse=True)
 def counters_are_free_afterwards(other):
     yield
-    count(other)
+    collect_instructions(other)
     other.release()
 
 
-def test_released_on_request(holder, other):
+def test_counters_are_released_on_request(holder, other):
     holder.release()
-    instructions = count(other)
+    instructions = collect_instructions(other)
     other.release()
-    assert count(holder) == instructions
+    assert collect_instructions(holder) == instructions
     holder.release()
 
 
-def test_released_for_a_pass_without_counters(holder):
+def test_counters_are_released_for_a_pass_without_counters(holder):
     assert holder.ask("relu", RELU, "activity")[-1].type == "DONE"
 
 
-def test_released_when_cancelled(holder):
+def test_counters_are_released_when_cancelled(holder):
     holder.request("relu", RELU, "counters")
     holder.cancel()
     assert holder.until(*END_TYPES)[-1].type == "CANCELLED"
 
 
-def test_released_when_the_worker_is_killed(holder):
+def test_counters_are_released_when_the_worker_is_killed(holder):
     holder.process.kill()
     holder.process.wait()

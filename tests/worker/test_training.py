@@ -23,11 +23,11 @@ def worker():
 def test_training_is_timed_and_learns(worker, precision):
     frames = worker.ask("mnist_cnn", {**SMALL, "precision": precision, "epochs": 3})
     assert frames[-1].type == "DONE", frames[-1].payload
-    (facts,) = payloads(frames, "FACTS")
-    assert facts["images_per_epoch"] == 1600 and facts["steps_per_epoch"] == 25 and facts["parameters"] == 315146
-    assert facts["dataset"] == "synthetic" and len(facts["dataset_sha256"]) == 64 and facts["partial"]
-    assert (facts["floor_precision"], facts["floor_operations"] > 1e10) == (precision, True)
-    assert 0 < facts["floor_written_bytes"] < facts["floor_bytes"]
+    (metadata,) = payloads(frames, "METADATA")
+    assert metadata["images_per_epoch"] == 1600 and metadata["steps_per_epoch"] == 25 and metadata["parameters"] == 315146
+    assert metadata["dataset"] == "synthetic" and len(metadata["dataset_sha256"]) == 64 and metadata["partial"]
+    assert (metadata["floor_precision"], metadata["floor_operations"] > 1e10) == (precision, True)
+    assert 0 < metadata["floor_written_bytes"] < metadata["floor_bytes"]
     epochs = payloads(frames, "EPOCH")
     assert [(e["epoch"], e["warmup"]) for e in epochs] == [(0, True), (1, False), (2, False), (3, False)]
     assert all(e["device_ms"] > 0 and e["evaluation_ms"] > 0 and e["images"] == 1600 for e in epochs)
@@ -89,7 +89,7 @@ def test_the_cuda_worker_sends_hello_without_a_gpu():
     if not os.path.exists("/dev/nvidiactl"):
         assert len(hello) == 1 and not hello[0].payload["usable"] and hello[0].payload["device"] == "gpu0"
         assert hello[0].payload["reason"]
-        for role in ("clean", "profiled"):
+        for role in ("unprofiled", "profiled"):
             with Worker(CUDA, "--device", "gpu0", "--role", role) as worker:
                 assert not worker.hello.payload["usable"] and worker.hello.payload["reason"]
                 assert worker.process.wait(20) == 3

@@ -36,7 +36,7 @@ function logIn() {
   loggingIn ??= new Promise((resolve) => {
     const token = createElement('input', { type: 'password', name: 'token', autocomplete: 'current-password', required: '',
       'aria-label': 'Access token' });
-    const wrong = createElement('p', { class: 'problem-line', role: 'alert' });
+    const errorLine = createElement('p', { class: 'problem-line', role: 'alert' });
     const form = createElement(
       'form',
       {},
@@ -49,7 +49,7 @@ function logIn() {
         '.',
       ),
       token,
-      wrong,
+      errorLine,
       createElement('button', { type: 'submit' }, 'Log in'),
     );
     const dialog = createElement('dialog', {}, form);
@@ -63,7 +63,7 @@ function logIn() {
         loggingIn = null;
         resolve();
       } catch (problem) {
-        wrong.textContent = problem.message;
+        errorLine.textContent = problem.message;
         token.select();
       }
     });
@@ -74,7 +74,7 @@ function logIn() {
   return loggingIn;
 }
 
-async function call(path, options = {}) {
+async function requestWithLogin(path, options = {}) {
   for (;;) {
     try {
       return await request(path, options);
@@ -85,9 +85,9 @@ async function call(path, options = {}) {
   }
 }
 
-export const get = (path) => call(path);
-export const httpDelete = (path) => call(path, { method: 'DELETE' });
-export const post = (path, body) => call(path, { method: 'POST', headers: { 'content-type': 'application/json' },
+export const get = (path) => requestWithLogin(path);
+export const httpDelete = (path) => requestWithLogin(path, { method: 'DELETE' });
+export const post = (path, body) => requestWithLogin(path, { method: 'POST', headers: { 'content-type': 'application/json' },
   body: JSON.stringify(body) });
 
 /** Returns the items of all pages of a list. */
@@ -105,18 +105,19 @@ export async function getAllPages(path) {
 
 export const finalStates = ['completed', 'failed', 'cancelled'];
 
-const REFUSED_MS = 2000;
+const RECONNECT_DELAY_MS = 2000;
 
 /** Calls onEvent for each event of a job until the job ends. The browser reconnects with Last-Event-ID, but not after a refusal:
- * then this gets the job, which may show the login dialog, and connects again. Returns a function that stops it. */
-export function listenToJob(id, heard) {
+ * then this function gets the job, which may show the login dialog, and connects again. Returns a function that stops
+ * listening. */
+export function listenToJob(id, onEvent) {
   let source;
   let stopped = false;
   const stop = () => {
     stopped = true;
     source.close();
   };
-  const again = async () => {
+  const reconnect = async () => {
     const job = await get(`/jobs/${id}`).catch(() => null);
     if (!stopped && !finalStates.includes(job?.state)) start();
   };
@@ -125,20 +126,20 @@ export function listenToJob(id, heard) {
     for (const type of ['state', 'pass', 'progress']) {
       source.addEventListener(type, (event) => {
         const data = JSON.parse(event.data);
-        heard(type, data);
+        onEvent(type, data);
         if (type === 'state' && finalStates.includes(data.state)) stop();
       });
     }
     source.addEventListener('error', () => {
-      if (source.readyState === EventSource.CLOSED) setTimeout(again, REFUSED_MS);
+      if (source.readyState === EventSource.CLOSED) setTimeout(reconnect, RECONNECT_DELAY_MS);
     });
   }
   start();
   return stop;
 }
 
-/** Returns the completed share of the running pass (whole epochs and part of the current one), or null. */
-export function doneShare({ epoch, epochs, step, steps }) {
+/** Returns the completed fraction of the running pass (whole epochs and part of the current one); null: unknown. */
+export function doneFraction({ epoch, epochs, step, steps }) {
   const part = steps > 0 && step >= 0 ? step / steps : 0;
   if (epochs > 0 && epoch >= 0) return Math.min(1, (epoch + part) / epochs);
   return steps > 0 ? part : null;

@@ -1,25 +1,25 @@
 // Cards of bars: one number of several runs, one bar each.
-import { bar, createElement, missingAttributes } from '/lib/dom.js';
+import { bar, createElement, attributesOfMissingValue } from '/lib/dom.js';
 
 export const card = (title, note, rows) =>
   createElement('div', { class: 'panel' }, createElement('h3', {}, title, createElement('span', {}, note)), ...rows);
 
-/** A mark on a bar's track, between two shares of its width. */
-export function mark(name, from, to) {
+/** Creates a mark on a bar's track. from, to: its ends, as shares of the track's width. */
+export function trackMark(name, from, to) {
   const element = createElement('i', { class: name });
   element.style.left = `${100 * from}%`;
   element.style.width = `${100 * (to - from)}%`;
   return element;
 }
 
-const textOf = (text, reason) =>
+const valueText = (text, reason) =>
   text === null
-    ? createElement('span', { class: 'value null', ...missingAttributes(reason) }, '—')
+    ? createElement('span', { class: 'value null', ...attributesOfMissingValue(reason) }, '—')
     : createElement('span', { class: 'value' }, text);
 
-/** run: index of the run, for its colour; share: filled share of the track; texts: [text or null, reason] behind the track;
- * marks: further elements on the track. */
+/** Creates a row with a bar. run: index of the run, for its colour; share: filled share of the track; texts: [text or null,
+ * reason] after the track; marks: further elements on the track. */
 export const barRow = (run, name, share, texts, marks = [], title = null) => createElement('div', { class: `bar run-${run % 4}` },
   createElement('span', { class: 'of', title: name }, name),
   createElement('span', { class: 'track', title }, share === null ? null : bar('fill', share), ...marks),
-  ...texts.map(([text, reason]) => textOf(text, reason)));
+  ...texts.map(([text, reason]) => valueText(text, reason)));

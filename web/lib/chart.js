@@ -1,8 +1,8 @@
-// Colours from the style sheet, and the style of axes.
-export const token = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+// Reads colours from the style sheet, styles axes, and redraws charts.
+export const cssVariable = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-export const axisStyle = () => ({ stroke: token('--quiet'), grid: { stroke: token('--line'), width: 1 },
-  ticks: { stroke: token('--line'), width: 1 }, font: '12px system-ui' });
+export const axisStyle = () => ({ stroke: cssVariable('--quiet'), grid: { stroke: cssVariable('--line'), width: 1 },
+  ticks: { stroke: cssVariable('--line'), width: 1 }, font: '12px system-ui' });
 
 /** Calls draw whenever the width of the holder or the colour scheme changes. */
 export function redrawOnResize(holder, draw) {

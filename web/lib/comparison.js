@@ -3,20 +3,21 @@ import { byId, createElement } from '/lib/dom.js';
 import { timingsOf } from '/lib/timings.js';
 import { trainingOf } from '/lib/training.js';
 
-const withoutPass = (runs) => runs.flatMap((run) => run.passes.filter((pass) => pass.state === 'unavailable')
+const unavailablePassNotes = (runs) => runs.flatMap((run) => run.passes.filter((pass) => pass.state === 'unavailable')
   .map((pass) => ({ text: `${run.variant}, ${pass.pass} pass: ${pass.reason}` })));
 
-/** pairs: the API's comparisons of two runs. */
+/** Draws the comparison of a job's runs. pairs: the API's comparisons of two runs each. */
 export function drawComparison(runs, pairs) {
-  const found = trainingOf(runs, pairs) ?? timingsOf(runs, pairs[0]);
-  byId('comparison').hidden = found === null;
-  if (found === null) return;
-  byId('verdict').textContent = found.verdict;
-  byId('bars').classList.toggle('timings', found.table !== null);
+  const content = trainingOf(runs, pairs) ?? timingsOf(runs, pairs[0]);
+  byId('comparison').hidden = content === null;
+  if (content === null) return;
+  byId('verdict').textContent = content.verdict;
+  byId('bars').classList.toggle('timings', content.table !== null);
   byId('bars').classList.toggle('named', runs.some((run) => run.variant.length > 4));
-  byId('bars').replaceChildren(...found.cards);
-  byId('times').hidden = found.table === null;
-  byId('time-table').replaceChildren(found.table ?? '');
-  byId('reasons').replaceChildren(createElement('li', {}, found.facts.join(' · ')), ...[...found.notes, ...withoutPass(runs)]
-    .map(({ text, bad }) => createElement('li', { class: bad ? 'bad' : null }, text)));
+  byId('bars').replaceChildren(...content.cards);
+  byId('times').hidden = content.table === null;
+  byId('time-table').replaceChildren(content.table ?? '');
+  const notes = [...content.notes, ...unavailablePassNotes(runs)];
+  byId('reasons').replaceChildren(createElement('li', {}, content.properties.join(' · ')),
+    ...notes.map(({ text, bad }) => createElement('li', { class: bad ? 'bad' : null }, text)));
 }

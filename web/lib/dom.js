@@ -2,7 +2,7 @@
 
 const SVG = 'http://www.w3.org/2000/svg';
 
-function fill(element, attributes, children) {
+function configure(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === 'function') element.addEventListener(name, value);
     else if (value !== null && value !== undefined) element.setAttribute(name, value);
@@ -12,11 +12,11 @@ function fill(element, attributes, children) {
 }
 
 /** Creates an element: createElement('td', {class: 'n', title: 'why'}, 'text', child, …). Skips null attributes and children. */
-export const createElement = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
+export const createElement = (tag, attributes = {}, ...children) => configure(document.createElement(tag), attributes, children);
 
 /** Creates an SVG element: createSvgElement('rect', {x: 1, y: 2}). */
 export const createSvgElement = (tag, attributes = {}, ...children) =>
-  fill(document.createElementNS(SVG, tag), attributes, children);
+  configure(document.createElementNS(SVG, tag), attributes, children);
 
 export const byId = (id) => document.getElementById(id);
 
@@ -24,29 +24,29 @@ export const byId = (id) => document.getElementById(id);
 export const stateBadge = (state) => createElement('span', { class: 'state', 'data-state': state }, state);
 
 /** Attributes of an element that replaces a missing number: the reason as title and label. */
-export const missingAttributes = (reason) =>
+export const attributesOfMissingValue = (reason) =>
   ({ title: reason || 'not measured', 'aria-label': `not measured: ${reason || 'no reason given'}`, tabindex: 0 });
 
 /** A cell with a number, or a dash with the reason why it is missing. */
 export const numberCell = (text, reason) => (text !== null ? createElement('td', { class: 'n' }, text)
-  : createElement('td', { class: 'n null', ...missingAttributes(reason) }, '—'));
+  : createElement('td', { class: 'n null', ...attributesOfMissingValue(reason) }, '—'));
 
 // A title needs a mouse, so the reason also appears below a focused dash.
-const why = createElement('div', { class: 'why', 'aria-hidden': 'true', hidden: '' });
-document.body.append(why);
+const reasonBox = createElement('div', { class: 'why', 'aria-hidden': 'true', hidden: '' });
+document.body.append(reasonBox);
 
-function showWhy() {
+function showReason() {
   const cell = document.activeElement;
-  why.hidden = !cell.matches('.null[title]');
-  if (why.hidden) return;
-  why.textContent = cell.title;
+  reasonBox.hidden = !cell.matches('.null[title]');
+  if (reasonBox.hidden) return;
+  reasonBox.textContent = cell.title;
   const { left, bottom } = cell.getBoundingClientRect();
-  why.style.top = `${Math.min(bottom, innerHeight - why.offsetHeight - 4)}px`;
-  why.style.left = `${Math.max(8, Math.min(left, innerWidth - why.offsetWidth - 8))}px`;
+  reasonBox.style.top = `${Math.min(bottom, innerHeight - reasonBox.offsetHeight - 4)}px`;
+  reasonBox.style.left = `${Math.max(8, Math.min(left, innerWidth - reasonBox.offsetWidth - 8))}px`;
 }
-document.addEventListener('focusin', showWhy);
-document.addEventListener('focusout', () => { why.hidden = true; });
-addEventListener('scroll', showWhy, { capture: true, passive: true });
+document.addEventListener('focusin', showReason);
+document.addEventListener('focusout', () => { reasonBox.hidden = true; });
+addEventListener('scroll', showReason, { capture: true, passive: true });
 
 /** A bar whose width is a share of its parent. Sets the style by script, which the content security policy allows. */
 export function bar(className, share) {

@@ -1,17 +1,18 @@
 // The epochs of a job's runs: two charts and an accessible table.
 import uPlot from '/vendor/uPlot.esm.js';
-import { axisStyle, token } from '/lib/chart.js';
+import { axisStyle, cssVariable } from '/lib/chart.js';
 import { byId, createElement, numberCell } from '/lib/dom.js';
 import * as format from '/lib/format.js';
 
 const charts = [];
 
-/** A line for each run; scale converts the field to the axis' unit. */
-function chart(holder, runs, field, scale) {
+/** Adds a chart with a line for each run. The values of the field are multiplied by scale, which converts them to the axis'
+ * unit. */
+function addChart(holder, runs, field, scale) {
   const last = Math.max(...runs.flatMap((run) => run.epochs.map((epoch) => epoch.epoch)), 0);
   const x = Array.from({ length: last + 1 }, (_, epoch) => epoch);
   const series = runs.map((run) => x.map((epoch) => {
-    const value = run.epochs.find((one) => one.epoch === epoch)?.[field];
+    const value = run.epochs.find((other) => other.epoch === epoch)?.[field];
     return typeof value === 'number' ? value * scale : null;
   }));
   const axis = axisStyle();
@@ -22,9 +23,10 @@ function chart(holder, runs, field, scale) {
       values: (_, ticks) => ticks.map((tick) => (runs[0].epochs[tick]?.warmup ? 'warm-up' : String(tick))) },
       { ...axis, size: 62,
         values: (_, ticks) => ticks.map((tick) => (field === 'epoch_ms' ? format.count(tick) : String(+tick.toFixed(2)))) }],
-    series: [{ label: 'epoch' }, ...runs.map((run, index) => ({ label: run.variant, stroke: token(`--run-${index % 4}`), width: 2,
-      points: { show: true, size: 7, fill: token(`--run-${index % 4}`) },
-      value: (_, value) => (value === null ? '—' : format.plain(value)) }))],
+    series: [{ label: 'epoch' }, ...runs.map((run, index) => ({
+      label: run.variant, stroke: cssVariable(`--run-${index % 4}`), width: 2,
+      points: { show: true, size: 7, fill: cssVariable(`--run-${index % 4}`) },
+      value: (_, value) => (value === null ? '—' : format.number(value)) }))],
   };
   holder.replaceChildren();
   charts.push({ holder, plot: new uPlot(options, [x, ...series], holder) });
@@ -37,14 +39,14 @@ const columns = [
   ['Test accuracy', 'test_accuracy_ratio', format.percent],
   ['Loss scale', 'loss_scale', format.count], ['Skipped', 'skipped_steps', format.count], 
   ['SM clock, MHz', 'sm_clock_after_mhz', format.count],
-  ['Power, W', 'power_w', format.plain],
+  ['Power, W', 'power_w', format.number],
 ];
 
-function table(runs) {
+function drawTable(runs) {
   const rows = runs.flatMap((run) =>
     run.epochs.map((epoch) => createElement('tr', {}, createElement('th', { scope: 'row' }, `${run.variant} ${epoch.epoch}`),
     createElement('td', {}, epoch.warmup ? 'warm-up' : epoch.suspect ? 'suspect' : 'measured'),
-    ...columns.map(([, field, write]) => numberCell(write(epoch[field]), epoch.unavailable?.[field])))));
+    ...columns.map(([, field, formatValue]) => numberCell(formatValue(epoch[field]), epoch.unavailable?.[field])))));
   byId('epoch-table').replaceChildren(
     createElement(
       'thead',
@@ -61,22 +63,22 @@ function table(runs) {
   );
 }
 
-let drawn = [];
+let drawnRuns = [];
 function drawCharts() {
   for (const { plot } of charts.splice(0)) plot.destroy();
-  chart(byId('chart-time'), drawn, 'epoch_ms', 1);
-  chart(byId('chart-accuracy'), drawn, 'test_accuracy_ratio', 100);
+  addChart(byId('chart-time'), drawnRuns, 'epoch_ms', 1);
+  addChart(byId('chart-accuracy'), drawnRuns, 'test_accuracy_ratio', 100);
 }
 
 export function drawEpochs(runs) {
-  drawn = runs;
+  drawnRuns = runs;
   byId('epochs').hidden = runs.every((run) => run.epochs.length === 0);
   if (byId('epochs').hidden) return;
   drawCharts();
-  table(runs);
+  drawTable(runs);
 }
 
 new ResizeObserver(() => {
   for (const { holder, plot } of charts) plot.setSize({ width: Math.max(240, holder.clientWidth), height: 230 });
 }).observe(byId('epochs'));
-matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { if (drawn.length > 0) drawCharts(); });
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { if (drawnRuns.length > 0) drawCharts(); });

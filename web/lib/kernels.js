@@ -2,21 +2,24 @@
 import { bar, byId, createElement, numberCell } from '/lib/dom.js';
 import * as format from '/lib/format.js';
 
-const nameOf = (kernel) => kernel.launch || kernel.name;
+const kernelLabel = (kernel) => kernel.launch || kernel.name;
 
 let kernels = [];
 
-/** A report shows the counters pass if it has kernels, else the activity pass. */
+/** Returns whether the report shows this kernel: it shows the counters pass if that has kernels, else the activity pass. */
 const isReported = (kernel) => kernel.pass === 'counters'
-  || !kernels.some((one) => one.run === kernel.run && one.pass === 'counters');
+  || !kernels.some((other) => other.run === kernel.run && other.pass === 'counters');
 
-// Columns of both passes, then of each pass. value: sort key.
-const common = [{ label: 'Kernel', value: nameOf, cell: (kernel) => createElement('td', { class: 'name', title: kernel.name },
+// Columns of the tables of both passes, then of one pass each. value: the key to sort by.
+const commonColumns = [{ label: 'Kernel', value: kernelLabel,
+  cell: (kernel) => createElement('td', { class: 'name', title: kernel.name },
   isReported(kernel)
-    ? createElement('a', { href: `/report.html?run=${kernel.run}&kernel=${kernel.ordinal}` }, nameOf(kernel)) : nameOf(kernel)) },
+    ? createElement('a', { href: `/report.html?run=${kernel.run}&kernel=${kernel.ordinal}` }, kernelLabel(kernel))
+    : kernelLabel(kernel)) },
   { label: 'Phase', value: (kernel) => kernel.phase, cell: (kernel) => createElement('td', {}, kernel.phase || '') }];
-const number = (label, field, write) =>
-  ({ label, number: true, value: (kernel) => kernel[field], cell: (kernel) => numberCell(write(kernel[field]), kernel.reason) });
+const numberColumn = (label, field, formatValue) =>
+  ({ label, number: true, value: (kernel) => kernel[field],
+    cell: (kernel) => numberCell(formatValue(kernel[field]), kernel.reason) });
 export const shareCell = (kernel) => {
   const text = format.percent(kernel.share_ratio);
   if (text === null) return numberCell(null, kernel.reason);
@@ -27,30 +30,30 @@ export const shareCell = (kernel) => {
     text,
   );
 };
-const launchShape = [
+const launchColumns = [
   {
     label: 'Grid',
     number: true,
     value: (kernel) => kernel.grid?.reduce((a, b) => a * b) ?? null,
-    cell: (kernel) => numberCell(format.shape(kernel.grid), kernel.reason),
+    cell: (kernel) => numberCell(format.dimensions(kernel.grid), kernel.reason),
   },
   {
     label: 'Block',
     number: true,
     value: (kernel) => kernel.block?.reduce((a, b) => a * b) ?? null,
-    cell: (kernel) => numberCell(format.shape(kernel.block), kernel.reason),
+    cell: (kernel) => numberCell(format.dimensions(kernel.block), kernel.reason),
   },
-  number('Registers', 'registers_per_thread', format.count),
-  number('Occupancy limit', 'theoretical_occupancy_ratio', format.percent),
+  numberColumn('Registers', 'registers_per_thread', format.count),
+  numberColumn('Occupancy limit', 'theoretical_occupancy_ratio', format.percent),
 ];
-const activity = [
+const activityColumns = [
   { label: 'Share', number: true, value: (kernel) => kernel.share_ratio, cell: shareCell },
-  number('Total', 'total_us', format.us),
-  number('Launches', 'launches', format.count),
-  number('Median', 'median_us', format.us),
-  number('Min', 'min_us', format.us),
-  number('Max', 'max_us', format.us),
-  ...launchShape,
+  numberColumn('Total', 'total_us', format.us),
+  numberColumn('Launches', 'launches', format.count),
+  numberColumn('Median', 'median_us', format.us),
+  numberColumn('Min', 'min_us', format.us),
+  numberColumn('Max', 'max_us', format.us),
+  ...launchColumns,
 ];
 
 export const METRICS_LIMIT = 16;
@@ -58,36 +61,39 @@ export const METRICS_LIMIT = 16;
 /** A column for each hardware metric, if there are at most METRICS_LIMIT; the report shows more. */
 function metricColumns(kernels) {
   if (kernels.some((kernel) => kernel.metrics === null)) return [];
-  const names = [...new Set(kernels.flatMap((kernel) => kernel.metrics.map((one) => one.metric)))].sort();
+  const names = [...new Set(kernels.flatMap((kernel) => kernel.metrics.map(({ metric }) => metric)))].sort();
   if (names.length > METRICS_LIMIT) return [];
-  const of = (kernel, name) => kernel.metrics.find((one) => one.metric === name);
-  return names.map((name) => ({ label: name, number: true, value: (kernel) => of(kernel, name)?.value ?? null,
-    cell: (kernel) => numberCell(format.byName(name, of(kernel, name)?.value), of(kernel, name)?.reason || kernel.reason) }));
+  const findMetric = (kernel, name) => kernel.metrics.find(({ metric }) => metric === name);
+  return names.map((name) => ({ label: name, number: true, value: (kernel) => findMetric(kernel, name)?.value ?? null,
+    cell: (kernel) =>
+      numberCell(format.metricValue(name, findMetric(kernel, name)?.value),
+        findMetric(kernel, name)?.reason || kernel.reason) }));
 }
 
-const columnsOf = (pass, kernels) => [...common,
-  ...(pass === 'counters' ? [...metricColumns(kernels), ...launchShape] : activity)];
+const columnsOf = (pass, kernels) => [...commonColumns,
+  ...(pass === 'counters' ? [...metricColumns(kernels), ...launchColumns] : activityColumns)];
 
-let sorted = { column: 2, down: true };
+let sorting = { column: 2, down: true };
 
 function compare(column) {
   return (a, b) => {
     const [x, y] = [column.value(a), column.value(b)];
     if (x === null || y === null) return (x === null) - (y === null); // missing values come last in both directions
-    return (column.number ? x - y : String(x).localeCompare(String(y))) * (sorted.down ? -1 : 1);
+    return (column.number ? x - y : String(x).localeCompare(String(y))) * (sorting.down ? -1 : 1);
   };
 }
 
 function draw() {
   const run = Number(byId('kernel-run').value);
   const pass = byId('kernel-pass').value;
-  const wanted = byId('kernel-find').value.toLowerCase();
-  const ofRun = kernels.filter((kernel) => kernel.run === run && kernel.pass === pass);
-  const columns = columnsOf(pass, ofRun);
-  const shown = ofRun.filter((kernel) => `${kernel.launch} ${kernel.name} ${kernel.phase}`.toLowerCase().includes(wanted));
-  if (sorted.column >= columns.length) sorted = { column: 2, down: true };
-  if (columns[sorted.column]) shown.sort(compare(columns[sorted.column]));
-  byId('kernel-count').textContent = `${shown.length} of ${ofRun.length}`;
+  const searchText = byId('kernel-find').value.toLowerCase();
+  const kernelsOfRun = kernels.filter((kernel) => kernel.run === run && kernel.pass === pass);
+  const columns = columnsOf(pass, kernelsOfRun);
+  const matching = kernelsOfRun.filter((kernel) =>
+    `${kernel.launch} ${kernel.name} ${kernel.phase}`.toLowerCase().includes(searchText));
+  if (sorting.column >= columns.length) sorting = { column: 2, down: true };
+  if (columns[sorting.column]) matching.sort(compare(columns[sorting.column]));
+  byId('kernel-count').textContent = `${matching.length} of ${kernelsOfRun.length}`;
   byId('kernel-table').replaceChildren(
     createElement(
       'thead',
@@ -101,7 +107,7 @@ function draw() {
             {
               scope: 'col',
               class: column.number ? 'n' : null,
-              'aria-sort': index === sorted.column ? (sorted.down ? 'descending' : 'ascending') : null,
+              'aria-sort': index === sorting.column ? (sorting.down ? 'descending' : 'ascending') : null,
             },
             createElement('button', { type: 'button', click: () => sortBy(index, column) }, column.label),
           ),
@@ -111,30 +117,30 @@ function draw() {
     createElement(
       'tbody',
       {},
-      ...shown.map((kernel) => createElement('tr', {}, ...columns.map((column) => column.cell(kernel)))),
+      ...matching.map((kernel) => createElement('tr', {}, ...columns.map((column) => column.cell(kernel)))),
     ),
   );
 }
 
 function sortBy(index, column) {
-  sorted = { column: index, down: index === sorted.column ? !sorted.down : Boolean(column.number) };
+  sorting = { column: index, down: index === sorting.column ? !sorting.down : Boolean(column.number) };
   draw();
   byId('kernel-table').querySelectorAll('th button')[index].focus();
 }
 
-function options(select, entries) {
+function fillOptions(select, entries) {
   const chosen = select.value;
   select.replaceChildren(...entries.map(([value, label]) => createElement('option', { value }, label)));
   if (entries.some(([value]) => String(value) === chosen)) select.value = chosen;
 }
 
-export function drawKernels(runs, all) {
-  kernels = all;
+export function drawKernels(runs, allKernels) {
+  kernels = allKernels;
   byId('kernels').hidden = kernels.length === 0;
   if (kernels.length === 0) return;
-  const counted = runs.filter((run) => kernels.some((kernel) => kernel.run === run.run));
-  options(byId('kernel-run'), counted.map((run) => [run.run, run.variant]));
-  options(byId('kernel-pass'), [...new Set(kernels.map((kernel) => kernel.pass))].map((pass) => [pass, pass]));
+  const runsWithKernels = runs.filter((run) => kernels.some((kernel) => kernel.run === run.run));
+  fillOptions(byId('kernel-run'), runsWithKernels.map((run) => [run.run, run.variant]));
+  fillOptions(byId('kernel-pass'), [...new Set(kernels.map((kernel) => kernel.pass))].map((pass) => [pass, pass]));
   draw();
 }
 

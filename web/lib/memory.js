@@ -3,7 +3,7 @@ import { createElement, numberCell } from '/lib/dom.js';
 import * as format from '/lib/format.js';
 import { tableOf } from '/lib/sections.js';
 
-const ratio = (of, over, write) => ({ of, over, write });
+const ratio = (numerator, denominator, formatRatio) => ({ numerator, denominator, formatRatio });
 
 /* A row is its label and, for each column, a metric, a ratio of two metrics, or null. */
 
@@ -58,29 +58,30 @@ const layouts = {
     rows: [deviceRow('Load', 'read'), deviceRow('Store', 'write')] },
 };
 
-const counted = ['inst', 'sector', 'request']; // units that the column's name contains
+const unitsInColumnNames = ['inst', 'sector', 'request'];
 
-function cellOf(entry, counts) {
+function entryCell(entry, counts) {
   if (entry === null) return createElement('td', { class: 'n' });
-  const row = counts.get(entry.of ?? entry);
+  const row = counts.get(entry.numerator ?? entry);
   if (row === undefined) return createElement('td', { class: 'n' });
-  if (entry.of === undefined)
-    return numberCell(format.quantity(row.value, counted.includes(row.unit) ? '' : row.unit), row.reason);
-  const over = counts.get(entry.over);
-  return over?.value > 0 ? numberCell(entry.write(row.value / over.value), row.reason) : createElement('td', { class: 'n' });
+  if (entry.numerator === undefined)
+    return numberCell(format.quantity(row.value, unitsInColumnNames.includes(row.unit) ? '' : row.unit), row.reason);
+  const denominator = counts.get(entry.denominator);
+  return denominator?.value > 0 ? numberCell(entry.formatRatio(row.value / denominator.value), row.reason)
+    : createElement('td', { class: 'n' });
 }
 
-const happened = ([, ...entries], counts) => entries.some((entry) => counts.get(entry)?.value > 0);
+const hasCounts = ([, ...entries], counts) => entries.some((entry) => counts.get(entry)?.value > 0);
 
 /** Returns a table of the section by kind of access, or null if it has no such layout or only a total. */
-export function accessesOf(table) {
+export function accessTable(table) {
   const layout = layouts[table.name];
   const counts = new Map(table.rows.map((row) => [row.metric, row]));
-  const rows = layout?.rows.filter((row) => happened(row, counts)) ?? [];
+  const rows = layout?.rows.filter((row) => hasCounts(row, counts)) ?? [];
   if (rows.every(([label]) => label === 'Total')) return null;
   const columns = [{ label: 'Access', cell: ([label]) => createElement('th', { scope: 'row' }, label) },
-    ...layout.columns.map((label, place) => ({ label, number: true, cell: (row) => cellOf(row[place + 1], counts) }))];
-  const made = tableOf(`${table.name} by kind of access`, columns, rows);
-  made.classList.add('accesses');
-  return made;
+    ...layout.columns.map((label, index) => ({ label, number: true, cell: (row) => entryCell(row[index + 1], counts) }))];
+  const element = tableOf(`${table.name} by kind of access`, columns, rows);
+  element.classList.add('accesses');
+  return element;
 }

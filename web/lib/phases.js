@@ -1,15 +1,15 @@
-// The table of phases inside a launch, over all blocks and timestamped steps; means add up to a step.
+// The table of the phases inside a launch: times over all blocks and all steps with timestamps. The means add up to a step.
 import { byId, createElement, numberCell } from '/lib/dom.js';
 import { shareCell } from '/lib/kernels.js';
 import * as format from '/lib/format.js';
 
 const columns = [['Phase'], ['Part of'], ['Share', 'n'], ['Mean', 'n'], ['Min', 'n'], ['Max', 'n']];
 
-const row = (phase) => createElement('tr', {},
+const phaseRow = (phase) => createElement('tr', {},
   createElement('th', { scope: 'row' }, phase.name), createElement('td', {}, phase.phase ?? ''), shareCell(phase),
   numberCell(format.us(phase.mean_us)), numberCell(format.us(phase.min_us)), numberCell(format.us(phase.max_us)));
 
-const sum = (phases) =>
+const sumRow = (phases) =>
   createElement(
     'tr',
     { class: 'sum' },
@@ -34,7 +34,7 @@ const microbatchNote = (microbatches) =>
 the time of earlier ones counts to the next phase. `
     : '';
 
-const noteOf = (
+const describeTimes = (
   [{ steps, blocks }],
   microbatches,
   clockError,
@@ -44,13 +44,13 @@ ${format.count(steps)} steps of the launch. ${microbatchNote(microbatches)}${des
 export function drawPhases(phases, microbatches, clockError) {
   byId('phases').hidden = phases.length === 0;
   if (phases.length === 0) return;
-  byId('phase-note').textContent = noteOf(phases, microbatches, clockError);
+  byId('phase-note').textContent = describeTimes(phases, microbatches, clockError);
   byId('phase-table').replaceChildren(
     createElement(
       'thead',
       {},
       createElement('tr', {}, ...columns.map(([label, name]) => createElement('th', { scope: 'col', class: name }, label))),
     ),
-    createElement('tbody', {}, ...phases.map(row), sum(phases)),
+    createElement('tbody', {}, ...phases.map(phaseRow), sumRow(phases)),
   );
 }

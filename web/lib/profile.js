@@ -5,15 +5,15 @@ import { submitOnPost } from '/lib/submit.js';
 
 const form = byId('profile-form');
 const field = (name) => form.elements[name];
-const sizes = new Map(); // entered sizes by name, kept when the kernel changes
+const enteredSizes = new Map(); // by name; kept when the kernel changes
 let kernels = [];
 
-const chosen = () => kernels.find((one) => one.kernel === field('kernel').value);
+const selectedKernel = () => kernels.find((item) => item.kernel === field('kernel').value);
 
-function choices(select, entries) {
-  const before = select.value;
+function fillOptions(select, entries) {
+  const selected = select.value;
   select.replaceChildren(...entries.map(([value, label]) => createElement('option', { value }, label)));
-  if (entries.some(([value]) => value === before)) select.value = before;
+  if (entries.some(([value]) => value === selected)) select.value = selected;
 }
 
 /** The input field of a size, from its schema. */
@@ -26,46 +26,46 @@ function sizeField([name, schema]) {
           name: `shape/${name}`,
           min: schema.minimum,
           max: schema.maximum,
-          value: sizes.get(name),
+          value: enteredSizes.get(name),
           placeholder: schema.description,
-          input: (event) => sizes.set(name, event.target.value),
+          input: (event) => enteredSizes.set(name, event.target.value),
         });
   return createElement('label', { 'data-field': `shape/${name}`, title: schema.description }, `${name} `, input);
 }
 
 function drawKernel() {
-  const { summary, dtypes, variants, shape } = chosen();
+  const { summary, dtypes, variants, shape } = selectedKernel();
   byId('profile-summary').textContent = summary;
-  choices(field('dtype'), dtypes.map((name) => [name, name]));
-  choices(field('variant'), [['', 'all'],
-    ...variants.map((one) => [one.name, one.gpu_only ? `${one.name} (GPU)` : one.name])]);
+  fillOptions(field('dtype'), dtypes.map((name) => [name, name]));
+  fillOptions(field('variant'), [['', 'all'],
+    ...variants.map((item) => [item.name, item.gpu_only ? `${item.name} (GPU)` : item.name])]);
   byId('profile-shape').replaceChildren(...Object.entries(shape.properties).map(sizeField));
 }
 
 /** Returns the entered sizes. The daemon reports missing ones. */
-function shapeOf() {
+function enteredShape() {
   const valueOf = (input) => (input.type === 'checkbox' ? input.checked : Number(input.value));
   return Object.fromEntries([...byId('profile-shape').querySelectorAll('input')].filter(({ value }) => value !== '')
     .map((input) => [input.name.slice('shape/'.length), valueOf(input)]));
 }
 
-const given = (...names) =>
+const enteredFields = (...names) =>
   Object.fromEntries(names.map((name) => [name, field(name).value]).filter(([, value]) => value !== ''));
-const buildRequest = () => ({ kind: 'kernel', ...given('kernel', 'dtype', 'variant', 'set', 'device'), shape: shapeOf(),
-  samples: Number(field('samples').value), passes: ['timing', 'activity'] });
+const buildRequest = () => ({ kind: 'kernel', ...enteredFields('kernel', 'dtype', 'variant', 'set', 'device'),
+  shape: enteredShape(), samples: Number(field('samples').value), passes: ['timing', 'activity'] });
 
-async function begin() {
+async function loadChoices() {
   const [workloads, description] = await Promise.all([get('/workloads'), get('/openapi.json')]);
   kernels = workloads.items;
   const { set } = description.components.schemas.KernelJob.properties;
-  choices(field('kernel'), kernels.map(({ kernel }) => [kernel, kernel]));
-  choices(field('set'), [['', 'timing only'],
+  fillOptions(field('kernel'), kernels.map(({ kernel }) => [kernel, kernel]));
+  fillOptions(field('set'), [['', 'timing only'],
     ...set.enum.filter((name) => name !== 'auto').map((name) => [name, name])]);
   drawKernel();
 }
 
 field('kernel').addEventListener('change', drawKernel);
 byId('profile').addEventListener('toggle', () => {
-  if (kernels.length === 0) begin().catch((problem) => { byId('profile-summary').textContent = problem.message; });
+  if (kernels.length === 0) loadChoices().catch((problem) => { byId('profile-summary').textContent = problem.message; });
 });
 submitOnPost(form, buildRequest);

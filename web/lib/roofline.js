@@ -1,5 +1,5 @@
-// A kernel under its device's roofs: both axes logarithmic, one line a level and unit, theoretical drawn through, measured
-// dashed.
+// The roofline chart of a kernel. Both axes are logarithmic. Each memory level has a line for its theoretical roof and a dashed
+// line for its measured one.
 import { byId, createElement, createSvgElement } from '/lib/dom.js';
 import { redrawOnResize } from '/lib/chart.js';
 import * as format from '/lib/format.js';
@@ -8,23 +8,23 @@ const MARGIN = { left: 90, right: 16, top: 12, bottom: 44 };
 const HEIGHT = 360;
 
 const label = (text, attributes) => createSvgElement('text', attributes, text);
-const known = (value) => typeof value === 'number' && value > 0;
+const isPositive = (value) => typeof value === 'number' && value > 0;
 
 /* --- drawing -------------------------------------------------------------------------------------------------------- */
 
-/** The kernel's points over the levels, and the model's. Skips points without both coordinates. */
+/** Returns the kernel's point for each memory level, and the model's point. Skips points without both coordinates. */
 function pointsOf(roofline, unit) {
-  const rate = roofline.units.find((one) => one.name === unit.name)?.achieved_per_s;
+  const rate = roofline.units.find((other) => other.name === unit.name)?.achieved_per_s;
   const counted = roofline.points.filter((point) => point.unit === unit.name)
-    .map((point) => ({ name: point.level, level: roofline.levels.findIndex((one) => one.name === point.level),
+    .map((point) => ({ name: point.level, level: roofline.levels.findIndex((other) => other.name === point.level),
       x: point.intensity, y: rate }));
   const model = { name: 'model', level: 3, x: roofline.model.intensity, y: roofline.model.operations_per_s };
-  return [...counted, model].filter((point) => known(point.x) && known(point.y));
+  return [...counted, model].filter((point) => isPositive(point.x) && isPositive(point.y));
 }
 
 const roofsOf = (roofline, unit) => roofline.levels.flatMap((level, index) => ['theoretical', 'measured']
   .map((kind) => ({ name: level.name, index, kind, slope: level[`${kind}_per_s`], flat: unit[`${kind}_per_s`] })))
-  .filter((roof) => known(roof.slope) && known(roof.flat));
+  .filter((roof) => isPositive(roof.slope) && isPositive(roof.flat));
 
 /** Axis ranges: whole decades around all points and ridges. */
 function decades(values) {
@@ -36,17 +36,17 @@ function scalesOf(points, roofs, width) {
   const x = decades([...points.map((point) => point.x), ...roofs.map((roof) => roof.flat / roof.slope)]);
   const tops = roofs.map((roof) => roof.flat);
   const y = decades([...points.map((point) => point.y), ...tops, Math.max(...tops, ...points.map((point) => point.y)) / 1e3]);
-  const along = (from, to, [low, high]) => (value) => from + ((Math.log10(value) - low) / (high - low)) * (to - from);
-  return { x: along(MARGIN.left, width - MARGIN.right, x), y: along(HEIGHT - MARGIN.bottom, MARGIN.top, y), xs: x, ys: y };
+  const logScale = (from, to, [low, high]) => (value) => from + ((Math.log10(value) - low) / (high - low)) * (to - from);
+  return { x: logScale(MARGIN.left, width - MARGIN.right, x), y: logScale(HEIGHT - MARGIN.bottom, MARGIN.top, y), xs: x, ys: y };
 }
 
 /* --- the parts of the drawing --------------------------------------------------------------------------------------- */
 
-const powers = ([low, high]) => Array.from({ length: high - low + 1 }, (_, step) => 10 ** (low + step));
+const powersOfTen = ([low, high]) => Array.from({ length: high - low + 1 }, (_, step) => 10 ** (low + step));
 
 function gridOf(scales, width) {
-  const every = Math.ceil((scales.xs[1] - scales.xs[0]) * 56 / width);
-  const vertical = powers(scales.xs).flatMap((value, index) => [
+  const labelDistance = Math.ceil((scales.xs[1] - scales.xs[0]) * 56 / width);
+  const vertical = powersOfTen(scales.xs).flatMap((value, index) => [
     createSvgElement('line', {
       class: 'grid',
       x1: scales.x(value),
@@ -54,11 +54,11 @@ function gridOf(scales, width) {
       y1: MARGIN.top,
       y2: HEIGHT - MARGIN.bottom,
     }),
-    index % every !== 0
+    index % labelDistance !== 0
       ? ''
       : label(String(+value.toPrecision(1)), { x: scales.x(value), y: HEIGHT - MARGIN.bottom + 16, 'text-anchor': 'middle' }),
   ]);
-  const horizontal = powers(scales.ys).flatMap((value) => [
+  const horizontal = powersOfTen(scales.ys).flatMap((value) => [
     createSvgElement('line', {
       class: 'grid',
       x1: MARGIN.left,
@@ -90,7 +90,7 @@ function roofLine(roof, scales) {
 }
 
 function pointMark(point, scales) {
-  const text = `${point.name}: ${format.plain(point.x)} operations per byte, ${format.operationsPerSecond(point.y)}`;
+  const text = `${point.name}: ${format.number(point.x)} operations per byte, ${format.operationsPerSecond(point.y)}`;
   return createSvgElement('circle', { class: `point level-${point.level}`, cx: scales.x(point.x), cy: scales.y(point.y), r: 6 },
     createSvgElement('title', {}, text));
 }
@@ -104,32 +104,33 @@ const legendItem = (name, level, text) =>
   );
 
 function legendOf(roofline, points, roofs) {
-  const at = (name) => points.find((point) => point.name === name);
-  const where = (point) => (point ? `at ${format.plain(point.x)} per byte` : '');
-  const drawn = (name) => at(name) || roofs.some((roof) => roof.name === name);
-  return [...roofline.levels.flatMap(({ name }, index) => (drawn(name) ? [legendItem(name, index, where(at(name)))] : [])),
-    ...(at('model') ? [legendItem('model', 3, where(at('model')))] : []),
+  const findPoint = (name) => points.find((point) => point.name === name);
+  const positionText = (point) => (point ? `at ${format.number(point.x)} per byte` : '');
+  const isDrawn = (name) => findPoint(name) || roofs.some((roof) => roof.name === name);
+  return [...roofline.levels.flatMap(({ name }, index) =>
+    (isDrawn(name) ? [legendItem(name, index, positionText(findPoint(name)))] : [])),
+    ...(findPoint('model') ? [legendItem('model', 3, positionText(findPoint('model')))] : []),
     createElement('li', { class: 'quiet' }, 'lines: theoretical, dashed: measured; dots: this kernel')];
 }
 
 /* --- the section ---------------------------------------------------------------------------------------------------- */
 
-let shown = null;
+let currentRoofline = null;
 
-function whyEmpty(unit) {
-  if (!shown.counted) return 'Nothing here was counted, and no model was timed.';
-  return shown.points.length > 0 ? `No ${unit.name} operations were counted.`
+function explainEmptyChart(unit) {
+  if (!currentRoofline.counted) return 'Nothing here was counted, and no model was timed.';
+  return currentRoofline.points.length > 0 ? `No ${unit.name} operations were counted.`
     : 'No floating-point operations were counted: bandwidth and latency alone bound it.';
 }
 
 function draw() {
   const holder = byId('roofline-chart');
-  if (shown === null || holder.clientWidth === 0) return;
-  const unit = shown.units.find((one) => one.name === byId('roofline-unit').value);
-  const [points, roofs] = [pointsOf(shown, unit), roofsOf(shown, unit)];
+  if (currentRoofline === null || holder.clientWidth === 0) return;
+  const unit = currentRoofline.units.find((other) => other.name === byId('roofline-unit').value);
+  const [points, roofs] = [pointsOf(currentRoofline, unit), roofsOf(currentRoofline, unit)];
   holder.hidden = points.length === 0;
   byId('roofline-legend').replaceChildren(...(holder.hidden
-    ? [createElement('li', { class: 'quiet' }, whyEmpty(unit))] : legendOf(shown, points, roofs)));
+    ? [createElement('li', { class: 'quiet' }, explainEmptyChart(unit))] : legendOf(currentRoofline, points, roofs)));
   if (holder.hidden) return;
   const width = Math.max(280, holder.clientWidth);
   const scales = scalesOf(points, roofs, width);
@@ -139,19 +140,19 @@ function draw() {
 }
 
 /** The unit of the classification, else the first unit with points. */
-const unitOf = (roofline) => roofline.classification.unit
+const initialUnit = (roofline) => roofline.classification.unit
   ?? (roofline.units.find((unit) => pointsOf(roofline, unit).length > 0 && roofsOf(roofline, unit).length > 0)
     ?? roofline.units[0]).name;
 
 export function drawRoofline(roofline) {
-  shown = roofline;
-  byId('bound').textContent = roofline.classification.bound === 'unknown' ? 'What bounds it is not known:'
+  currentRoofline = roofline;
+  byId('bound').textContent = roofline.classification.bound === 'unknown' ? 'The limiting resource is unknown:'
     : `Bound by ${roofline.classification.bound}`;
   byId('bound-why').textContent = roofline.classification.why;
   byId('roofline-unit').replaceChildren(
     ...roofline.units.map((unit) => createElement('option', { value: unit.name }, unit.name)),
   );
-  byId('roofline-unit').value = unitOf(roofline);
+  byId('roofline-unit').value = initialUnit(roofline);
   byId('roofline-chart').hidden = false;
   draw();
 }

@@ -2,14 +2,14 @@
 import { createElement } from '/lib/dom.js';
 import * as format from '/lib/format.js';
 
-/** A collapsible block. draw returns its children when it first opens. */
-export function fold(attributes, heading, draw) {
+/** Creates a collapsible block. draw returns its children; it is called when the block first opens. */
+export function collapsibleBlock(attributes, heading, draw) {
   const block = createElement('details', attributes, createElement('summary', {}, ...heading));
   block.addEventListener('toggle', () => { if (block.open && block.childElementCount === 1) block.append(...draw()); });
   return block;
 }
 
-/** columns: [{label, number, cell(row)}]; cell returns a td or th. */
+/** Creates a table. columns: [{label, number, cell(row)}]; cell returns a td or th. */
 export function tableOf(label, columns, rows) {
   return createElement(
     'div',
@@ -35,30 +35,30 @@ export function tableOf(label, columns, rows) {
 export const nameColumn = { label: 'Metric', cell: (row) => createElement('th',
   { scope: 'row', title: row.metric || null, class: 'wrap' }, row.name,
   row.parts ? createElement('span', { class: 'parts quiet' },
-    row.parts.map((part) => `${part.name} ${format.plain(part.value) ?? '—'}`).join(' · ')) : null) };
+    row.parts.map((part) => `${part.name} ${format.number(part.value) ?? '—'}`).join(' · ')) : null) };
 
-function named(table, columnsOf, overview) {
-  const first = overview(table);
-  const rows = fold(
+function tableWithHeading(table, columnsOf, overview) {
+  const overviewTable = overview(table);
+  const rows = collapsibleBlock(
     {},
-    [first ? 'Every counter' : table.name, createElement('span', { class: 'quiet' }, ` ${table.rows.length}`)],
+    [overviewTable ? 'Every counter' : table.name, createElement('span', { class: 'quiet' }, ` ${table.rows.length}`)],
     () => [tableOf(table.name, columnsOf(table), table.rows)],
   );
-  return first ? [createElement('h3', {}, table.name), first, rows] : [rows];
+  return overviewTable ? [createElement('h3', {}, table.name), overviewTable, rows] : [rows];
 }
 
-const tables = (section, columnsOf, overview) => section.tables.flatMap((table) =>
-  (table.name === '' ? [tableOf(section.name, columnsOf(table), table.rows)] : named(table, columnsOf, overview)));
+const sectionTables = (section, columnsOf, overview) => section.tables.flatMap((table) =>
+  (table.name === '' ? [tableOf(section.name, columnsOf(table), table.rows)] : tableWithHeading(table, columnsOf, overview)));
 
-export const anchor = (section) => `section-${section}`;
+export const anchorId = (section) => `section-${section}`;
 
-/** columnsOf(table): columns for tableOf; badge(section): element behind the section's name, or null; overview(table): element
- * above a collapsible table, or null. */
+/** Creates a collapsible block for each section. columnsOf(table): columns for tableOf; badge(section): element after the
+ * section's name, or null; overview(table): element above a collapsible table, or null. */
 export const sectionBlocks = (sections, columnsOf, badge, overview = () => null) =>
-  sections.map((section) => fold({ class: 'panel block', id: anchor(section.id) },
-  [createElement('strong', {}, section.name), badge(section)], () => tables(section, columnsOf, overview)));
+  sections.map((section) => collapsibleBlock({ class: 'panel block', id: anchorId(section.id) },
+  [createElement('strong', {}, section.name), badge(section)], () => sectionTables(section, columnsOf, overview)));
 
-/** Opens the section in the address. */
+/** Opens the section that the URL's fragment names. */
 export function openTarget() {
   const block = document.getElementById(location.hash.slice(1));
   if (!(block instanceof HTMLDetailsElement)) return;
@@ -67,19 +67,19 @@ export function openTarget() {
 }
 addEventListener('hashchange', openTarget);
 
-const kinds = { info: 'Note', warning: 'Warning', optimization: 'Optimization' };
+const kindNames = { info: 'Note', warning: 'Warning', optimization: 'Optimization' };
 
-/** A finding. change: its difference between two runs, in a comparison. */
+/** Creates the list item of a finding. change: appeared, went or stayed, in a comparison of two runs. */
 export function findingItem(finding, change = null) {
   const estimate = format.quantity(finding.speedup_pct, '%');
-  const local = finding.scope === 'local';
+  const isLocal = finding.scope === 'local';
   return createElement(
     'li',
     { 'data-kind': finding.kind, 'data-change': change },
     createElement(
       'p',
       { class: 'finding-head' },
-      createElement('span', { class: 'tag' }, change ?? kinds[finding.kind]),
+      createElement('span', { class: 'tag' }, change ?? kindNames[finding.kind]),
       createElement('strong', {}, finding.title),
       estimate === null
         ? null
@@ -87,16 +87,16 @@ export function findingItem(finding, change = null) {
             'span',
             {
               class: 'speedup',
-              title: local ? 'Share of a part of the kernel’s time' : 'Upper bound, as a share of the kernel’s time',
+              title: isLocal ? 'Share of a part of the kernel’s time' : 'Upper bound, as a share of the kernel’s time',
             },
-            `${local ? 'local' : 'up to'} ${estimate}`,
+            `${isLocal ? 'local' : 'up to'} ${estimate}`,
           ),
     ),
     createElement('p', {}, finding.message),
     createElement(
       'a',
       {
-        href: `#${anchor(finding.section)}`,
+        href: `#${anchorId(finding.section)}`,
         click: (event) => {
           if (event.currentTarget.hash === location.hash) openTarget();
         },

@@ -3,7 +3,7 @@ import { get } from '/lib/api.js';
 import { bar, byId, createElement } from '/lib/dom.js';
 import * as format from '/lib/format.js';
 
-const FILE = 'code.cu'; // name for the compiler
+const FILE = 'code.cu'; // the compiler's name for posted code
 const MESSAGE = /^code\.cu\((\d+)\): (?:error|warning|remark)/;
 
 /** Returns the text of a source job, or null if a binary was posted. */
@@ -23,20 +23,21 @@ function sumCell(sums, line) {
     'td',
     { class: 'n' },
     createElement('span', { class: 'share', 'aria-hidden': 'true' }, share),
-    format.plain(sum),
+    format.number(sum),
   );
 }
 
-/** columns: [{label, title, sums: Map of line -> number}]; messages: Map of line -> compiler messages; pick(line): called for a
- * selected line; null: lines cannot be selected. */
-export function codeTable(code, { columns = [], messages = new Map(), pick = null }) {
-  const number = (line) => (pick === null ? String(line)
-    : createElement('button', { type: 'button', 'aria-label': `Line ${line}`, click: () => pick(line) }, String(line)));
-  const picked = (line) => (event) => { if (!event.target.closest('button')) pick(line); };
+/** Creates a table of code lines. columns: [{label, title, sums: Map of line -> number}]; messages: Map of line -> compiler
+ * messages; selectLine(line): called for a selected line; null: lines cannot be selected. */
+export function codeTable(code, { columns = [], messages = new Map(), selectLine = null }) {
+  const number = (line) => (selectLine === null ? String(line)
+    : createElement('button', { type: 'button', 'aria-label': `Line ${line}`, click: () => selectLine(line) }, String(line)));
+  const selectOnClick = (line) => (event) => { if (!event.target.closest('button')) selectLine(line); };
   const row = (text, line) =>
     createElement(
       'tr',
-      { id: lineId(line), 'data-line': line, class: messages.has(line) ? 'said' : null, click: pick && picked(line) },
+      { id: lineId(line), 'data-line': line, class: messages.has(line) ? 'said' : null,
+        click: selectLine && selectOnClick(line) },
       createElement('th', { scope: 'row', class: 'n' }, number(line)),
       ...columns.map(({ sums }) => sumCell(sums, line)),
       createElement(
@@ -75,7 +76,7 @@ export function codeTable(code, { columns = [], messages = new Map(), pick = nul
   );
 }
 
-/* --- on the page of a job -------------------------------------------------------------------------------------------- */
+/* --- the section of the job page -------------------------------------------------------------------------------------------- */
 
 /** Groups runs by equal compiler logs. */
 function logsOf(runs) {
@@ -97,23 +98,24 @@ function messagesOf(logs) {
 function logLine(text) {
   const line = MESSAGE.exec(text)?.[1];
   if (line === undefined) return `${text}\n`;
-  const [place] = text.split(':');
-  return createElement('span', {}, createElement('a', { href: `#${lineId(line)}` }, place), `${text.slice(place.length)}\n`);
+  const [position] = text.split(':');
+  return createElement('span', {}, createElement('a', { href: `#${lineId(line)}` }, position),
+    `${text.slice(position.length)}\n`);
 }
 
 const logFigure = ([log, variants]) => createElement('figure', { class: 'panel log' },
   createElement('figcaption', {}, `Compiler log, ${variants.join(', ')}`),
   createElement('pre', { tabindex: 0 }, ...log.trimEnd().split('\n').map(logLine)));
 
-let drawn = null; // logs that are drawn
+let drawnLogs = null; // as JSON
 
 /** Draws the posted code of a job and its compiler logs, if the logs changed. */
 export async function drawSource(job) {
   if (job.kind !== 'source') return;
   const logs = logsOf(job.runs);
-  if (drawn === JSON.stringify([...logs])) return;
+  if (drawnLogs === JSON.stringify([...logs])) return;
   const code = await postedCode(job.id);
-  drawn = JSON.stringify([...logs]);
+  drawnLogs = JSON.stringify([...logs]);
   byId('source').hidden = false;
   byId('logs').replaceChildren(...[...logs].map(logFigure));
   byId('code').replaceChildren(

@@ -9,12 +9,12 @@ function fieldOf(form, pointer) {
     .sort((a, b) => b.dataset.field.length - a.dataset.field.length)[0] ?? null;
 }
 
-function forget(form) {
+function clearProblems(form) {
   for (const field of form.querySelectorAll('[data-bad]')) field.removeAttribute('data-bad');
   for (const line of form.querySelectorAll('.problem-line')) line.remove();
 }
 
-function tell(form, problem) {
+function showProblem(form, problem) {
   const field = fieldOf(form, problem.pointer);
   field?.setAttribute('data-bad', '');
   (field ?? form.querySelector('.actions')).append(
@@ -23,19 +23,19 @@ function tell(form, problem) {
   field?.querySelector('input, select')?.focus();
 }
 
-/** Submits buildRequest(form) when the form is submitted. */
+/** Posts the job request that buildRequest(form) returns when the form is submitted. */
 export function submitOnPost(form, buildRequest) {
   const button = form.querySelector('button[type="submit"]');
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
-    forget(form);
+    clearProblems(form);
     button.disabled = true;
     try {
       const job = await post('/jobs', buildRequest(form));
       location.assign(`/job.html?id=${job.id}`);
     } catch (problem) {
       if (!(problem instanceof ApiProblem)) throw problem;
-      tell(form, problem);
+      showProblem(form, problem);
     } finally {
       button.disabled = false;
     }

@@ -7,7 +7,7 @@ import { drawPhases } from '/lib/phases.js';
 import * as format from '/lib/format.js';
 
 const ITEMS_LIMIT = 4000; // of one request
-const TRACE_LIMIT = 200000; // the most items that the API returns for a downloaded trace
+const TRACE_ITEMS_LIMIT = 200000; // of a downloaded trace: the maximum that the API accepts
 const LABEL_WIDTH = 74;
 const ROW_HEIGHT = 22;
 const TRACK_GAP = 10;
@@ -26,18 +26,18 @@ let items = [];
 let truncated = false;
 let lastTicket = 0;
 
-const selectedRun = () => runs.find((one) => one.run === Number(byId('timeline-run').value)) ?? runs[0];
+const selectedRun = () => runs.find((run) => run.run === Number(byId('timeline-run').value)) ?? runs[0];
 
 /* --- drawing --------------------------------------------------------------------------------------------------------- */
 
-/** Returns the training phase of an item: by kernel name, or by phase name. */
+/** Returns the training phase of an item: forward, backward, optimizer or data; null if unknown. */
 function trainingPhaseOf(item) {
   const { kernels } = selectedRun();
-  const same = item.kind === 'phase' ? kernels.flatMap((kernel) => kernel.phases) : kernels;
-  return same.find((one) => one.name === item.name)?.phase ?? null;
+  const candidates = item.kind === 'phase' ? kernels.flatMap((kernel) => kernel.phases) : kernels;
+  return candidates.find((other) => other.name === item.name)?.phase ?? null;
 }
 
-const launchOf = (item) => selectedRun().kernels.find((kernel) => kernel.name === item.name)?.launch ?? item.name;
+const launchName = (item) => selectedRun().kernels.find((kernel) => kernel.name === item.name)?.launch ?? item.name;
 
 /** Puts each bar into the first row that is free at its start. */
 function packRows(bars) {
@@ -50,44 +50,45 @@ function packRows(bars) {
   });
 }
 
-const tracksOf = () =>
+const visibleTracks = () =>
   tracks
     .map(([name, kinds]) => ({ name, bars: packRows(items.filter((item) => kinds.includes(item.kind))) }))
     .filter((track) => track.bars.length > 0)
     .map((track) => ({ ...track, rows: Math.max(...track.bars.map((bar) => bar.row)) + 1 }));
 
-function textOf(item) {
+function tooltipText(item) {
   const stepText = item.step === null ? '' : `, step ${item.step}`;
-  const part = trainingPhaseOf(item);
+  const trainingPhase = trainingPhaseOf(item);
   const when = `${format.us((item.end_ns - item.start_ns) / 1e3)} from ${format.us(item.start_ns / 1e3)}`;
-  return `${launchOf(item)}${stepText}${part ? ` (${part})` : ''}: ${when}`;
+  return `${launchName(item)}${stepText}${trainingPhase ? ` (${trainingPhase})` : ''}: ${when}`;
 }
 
 function barOf(item, y, x) {
   const [left, right] = [Math.max(x(item.start_ns), LABEL_WIDTH), Math.min(x(item.end_ns), x(view.to))];
   const width = Math.max(right - left, 1);
-  const part = trainingPhases.indexOf(trainingPhaseOf(item));
-  const name = launchOf(item).slice(0, Math.max(0, Math.floor((width - 8) / 7)));
-  const colour = part < 0 ? 'span' : `span level-${part}`;
-  return createSvgElement('g', { class: colour, 'data-name': launchOf(item), click: () => showWindow(withMargin(item)) },
-    createSvgElement('title', {}, textOf(item)), createSvgElement('rect', { x: left, y, width, height: ROW_HEIGHT - 4, rx: 2 }),
-    ...(name.length > 2 || name === launchOf(item) ? [createSvgElement('text', { x: left + 4, y: y + 13 }, name)] : []));
+  const colourIndex = trainingPhases.indexOf(trainingPhaseOf(item));
+  const name = launchName(item).slice(0, Math.max(0, Math.floor((width - 8) / 7)));
+  const colour = colourIndex < 0 ? 'span' : `span level-${colourIndex}`;
+  return createSvgElement('g', { class: colour, 'data-name': launchName(item), click: () => showWindow(withMargin(item)) },
+    createSvgElement('title', {}, tooltipText(item)),
+    createSvgElement('rect', { x: left, y, width, height: ROW_HEIGHT - 4, rx: 2 }),
+    ...(name.length > 2 || name === launchName(item) ? [createSvgElement('text', { x: left + 4, y: y + 13 }, name)] : []));
 }
 
 /** Returns the distance between ticks: 1, 2 or 5 times a power of ten, so that about `count` ticks fit into `span`. */
 function tickDistance(span, count) {
   const power = 10 ** Math.floor(Math.log10(span / count));
-  return power * [1, 2, 5, 10].find((times) => power * times >= span / count);
+  return power * [1, 2, 5, 10].find((factor) => power * factor >= span / count);
 }
 
 function axisOf(width, bottom, x) {
-  const every = tickDistance(view.to - view.from, Math.max(2, (width - LABEL_WIDTH) / 130));
-  const [unit, size] = every < 1e6 ? ['µs', 1e3] : every < 1e9 ? ['ms', 1e6] : ['s', 1e9];
+  const distance = tickDistance(view.to - view.from, Math.max(2, (width - LABEL_WIDTH) / 130));
+  const [unit, size] = distance < 1e6 ? ['µs', 1e3] : distance < 1e9 ? ['ms', 1e6] : ['s', 1e9];
   const ticks = [];
-  for (let at = Math.ceil(view.from / every) * every; at <= view.to; at += every) {
-    ticks.push(createSvgElement('line', { class: 'grid', x1: x(at), x2: x(at), y1: 0, y2: bottom }),
-      createSvgElement('text', { x: x(at), y: bottom + 18, 'text-anchor': x(at) > width - 40 ? 'end' : 'middle' },
-        `${+(at / size).toPrecision(9)} ${unit}`));
+  for (let tickNs = Math.ceil(view.from / distance) * distance; tickNs <= view.to; tickNs += distance) {
+    ticks.push(createSvgElement('line', { class: 'grid', x1: x(tickNs), x2: x(tickNs), y1: 0, y2: bottom }),
+      createSvgElement('text', { x: x(tickNs), y: bottom + 18, 'text-anchor': x(tickNs) > width - 40 ? 'end' : 'middle' },
+        `${+(tickNs / size).toPrecision(9)} ${unit}`));
   }
   return ticks;
 }
@@ -98,7 +99,7 @@ function draw() {
   const width = Math.max(280, holder.clientWidth);
   const x = (ns) => LABEL_WIDTH + ((ns - view.from) / (view.to - view.from)) * (width - LABEL_WIDTH - 4);
   let y = 4;
-  const drawn = tracksOf().flatMap((track) => {
+  const drawn = visibleTracks().flatMap((track) => {
     const top = y;
     y += track.rows * ROW_HEIGHT + TRACK_GAP;
     const bars = track.bars.map(({ item, row }) => barOf(item, top + row * ROW_HEIGHT, x));
@@ -111,11 +112,13 @@ function draw() {
 
 function drawCaption() {
   const count = `${format.count(items.length)} activities`;
-  const some = truncated ? `the first ${count}: zoom in for all` : count;
-  byId('timeline-window').textContent = `${format.us((view.to - view.from) / 1e3)} from ${format.us(view.from / 1e3)}, ${some}`;
-  const used = trainingPhases.filter((part) => items.some((item) => trainingPhaseOf(item) === part));
-  byId('timeline-legend').replaceChildren(...used.map((part) => createElement('li', {},
-    createElement('span', { class: `key level-${trainingPhases.indexOf(part)}`, 'aria-hidden': 'true' }), part)));
+  const countText = truncated ? `the first ${count}: zoom in for all` : count;
+  const windowText = `${format.us((view.to - view.from) / 1e3)} from ${format.us(view.from / 1e3)}`;
+  byId('timeline-window').textContent = `${windowText}, ${countText}`;
+  const used = trainingPhases.filter((trainingPhase) => items.some((item) => trainingPhaseOf(item) === trainingPhase));
+  byId('timeline-legend').replaceChildren(...used.map((trainingPhase) => createElement('li', {},
+    createElement('span', { class: `key level-${trainingPhases.indexOf(trainingPhase)}`, 'aria-hidden': 'true' }),
+    trainingPhase)));
 }
 
 /* --- the window ------------------------------------------------------------------------------------------------------ */
@@ -145,8 +148,8 @@ async function showWindow(requested) {
   draw();
 }
 
-/** If the trace has phases inside launches, shows the first two training steps; otherwise the first launches. The first items
- * include a range over the whole epoch, so their latest end is the end of the trace. */
+/** If the trace has phases inside launches, shows the first two training steps; otherwise the first FIRST_LAUNCHES launches.
+ * One of the first items is the NVTX range of the whole epoch, so the latest end among them is the end of the trace. */
 async function showFirstWindow() {
   const run = selectedRun();
   const { items: found } = await get(`/jobs/${job}/timeline?run=${run.run}&limit=${ITEMS_LIMIT}`);
@@ -158,25 +161,29 @@ async function showFirstWindow() {
   await showWindow(withMargin({ start_ns: shown[0]?.start_ns ?? 0, end_ns: shown.at(-1)?.end_ns ?? run.end_ns }));
 }
 
-const moved = (share) => ({ from: view.from + share * (view.to - view.from), to: view.to + share * (view.to - view.from) });
-const zoomed = (times) => {
-  const [middle, half] = [(view.from + view.to) / 2, (times * (view.to - view.from)) / 2];
+const movedWindow = (share) => {
+  const distance = share * (view.to - view.from);
+  return { from: view.from + distance, to: view.to + distance };
+};
+const zoomedWindow = (factor) => {
+  const [middle, half] = [(view.from + view.to) / 2, (factor * (view.to - view.from)) / 2];
   return { from: middle - half, to: middle + half };
 };
-const controls = [['timeline-earlier', 'ArrowLeft', () => moved(-0.5)], ['timeline-later', 'ArrowRight', () => moved(0.5)],
-  ['timeline-in', '+', () => zoomed(0.5)], ['timeline-out', '-', () => zoomed(2)]];
+const controls = [['timeline-earlier', 'ArrowLeft', () => movedWindow(-0.5)],
+  ['timeline-later', 'ArrowRight', () => movedWindow(0.5)],
+  ['timeline-in', '+', () => zoomedWindow(0.5)], ['timeline-out', '-', () => zoomedWindow(2)]];
 
 /* --- the section ----------------------------------------------------------------------------------------------------- */
 
 function showSelectedRun() {
-  byId('timeline-trace').href = `/jobs/${job}/timeline?format=chrome&run=${selectedRun().run}&limit=${TRACE_LIMIT}`;
+  byId('timeline-trace').href = `/jobs/${job}/timeline?format=chrome&run=${selectedRun().run}&limit=${TRACE_ITEMS_LIMIT}`;
   byId('timeline-trace').download = `job-${job}-run-${selectedRun().run}.json`;
   drawPhases(selectedRun().kernels.flatMap((kernel) => kernel.phases), selectedRun().microbatches, selectedRun().clockError);
   return showFirstWindow();
 }
 
-const traced = (run) => run.passes.some((pass) => pass.pass === 'activity' && pass.activity_kept);
-const measurementOf = (run, name) => run.measurements.find((one) => one.pass === 'activity' && one.name === name);
+const hasTrace = (run) => run.passes.some((pass) => pass.pass === 'activity' && pass.activity_kept);
+const measurementOf = (run, name) => run.measurements.find((other) => other.pass === 'activity' && other.name === name);
 
 for (const [button, , nextWindow] of controls) byId(button).addEventListener('click', () => showWindow(nextWindow()));
 byId('timeline-chart').addEventListener('keydown', (event) => {
@@ -195,10 +202,10 @@ const timelineOf = (run, kernels) => ({ run: run.run, variant: run.variant,
 
 /** Draws the traced runs of a job, if their number changed. */
 export async function drawTimeline(id, results, kernels) {
-  const found = results.filter(traced).map((run) => timelineOf(run, kernels));
+  const found = results.filter(hasTrace).map((run) => timelineOf(run, kernels));
   if (found.length === runs.length) return;
   [job, runs] = [id, found];
   byId('timeline').hidden = runs.length === 0;
-  byId('timeline-run').replaceChildren(...runs.map((one) => createElement('option', { value: one.run }, one.variant)));
+  byId('timeline-run').replaceChildren(...runs.map((run) => createElement('option', { value: run.run }, run.variant)));
   await showSelectedRun();
 }

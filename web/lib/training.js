@@ -1,15 +1,15 @@
 // Summarises the training runs of a job: one sentence, a card of bars for each quantity, and missing data.
-import { barRow, card, mark } from '/lib/bars.js';
+import { barRow, card, trackMark } from '/lib/bars.js';
 import * as format from '/lib/format.js';
 
-const compared = [
-  { label: 'Epoch time, median', field: 'epoch_ms_median', write: format.ms, ratio: 'speedup_ratio', spread: 'epoch_ms' },
-  { label: 'Epoch time, min', field: 'epoch_ms_min', write: format.ms, ratio: 'speedup_min_ratio' },
-  { label: 'Throughput', field: 'images_per_s', write: (value) => value === null ? null : `${format.count(value)} /s` },
-  { label: 'Peak memory', field: 'peak_memory_bytes', write: format.bytes, ratio: 'peak_memory_ratio' },
-  { label: 'Test accuracy', field: 'test_accuracy_ratio', write: format.percent, ratio: 'test_accuracy_difference_ratio',
-    ratioWrite: format.points },
-  { label: 'Launches per step', field: 'launches_per_step', write: format.plain },
+const comparedMetrics = [
+  { label: 'Epoch time, median', field: 'epoch_ms_median', formatValue: format.ms, ratio: 'speedup_ratio', spread: 'epoch_ms' },
+  { label: 'Epoch time, min', field: 'epoch_ms_min', formatValue: format.ms, ratio: 'speedup_min_ratio' },
+  { label: 'Throughput', field: 'images_per_s', formatValue: (value) => value === null ? null : `${format.count(value)} /s` },
+  { label: 'Peak memory', field: 'peak_memory_bytes', formatValue: format.bytes, ratio: 'peak_memory_ratio' },
+  { label: 'Test accuracy', field: 'test_accuracy_ratio', formatValue: format.percent, ratio: 'test_accuracy_difference_ratio',
+    formatRatio: format.percentagePoints },
+  { label: 'Launches per step', field: 'launches_per_step', formatValue: format.number },
 ];
 
 /** The smallest and largest value behind a run's median, or null if there are fewer than two. */
@@ -23,16 +23,16 @@ function cardOf(metric, runs, pairs) {
   const spreads = runs.map((run) => spreadOf(metric, run));
   const largest = Math.max(...[...values, ...spreads.flat()].filter((value) => value !== null), 0);
   const ratios = metric.ratio ? pairs.map((pair) => {
-    const text = (metric.ratioWrite || format.times)(pair[metric.ratio]);
+    const text = (metric.formatRatio || format.factor)(pair[metric.ratio]);
     return text === null ? null : `${pairs.length > 1 ? `${pair.candidate.variant} ` : ''}${text}`;
   }).filter(Boolean) : [];
   return card(metric.label, ratios.join(' · '), runs.map((run, index) => {
-    const text = metric.write(values[index]);
+    const text = metric.formatValue(values[index]);
     const reason = run.summary.unavailable?.[metric.field] || 'not measured yet';
     const spread = spreads[index];
     return barRow(index, run.variant, text !== null && largest > 0 ? values[index] / largest : null, [[text, reason]],
-      spread === null ? [] : [mark('spread', spread[0] / largest, spread[1] / largest)],
-      spread === null ? null : `${text}, epochs from ${metric.write(spread[0])} to ${metric.write(spread[1])}`);
+      spread === null ? [] : [trackMark('spread', spread[0] / largest, spread[1] / largest)],
+      spread === null ? null : `${text}, epochs from ${metric.formatValue(spread[0])} to ${metric.formatValue(spread[1])}`);
   }));
 }
 
@@ -49,15 +49,16 @@ function verdictOf(pairs) {
     const speed = ratio >= 1 ? `${to} is ${ratio.toFixed(2)} times as fast as ${from}`
       : `${to} is slower than ${from}: it takes ${(1 / ratio).toFixed(2)} times as long`;
     const memory = pair.peak_memory_ratio;
-    const points = format.points(pair.test_accuracy_difference_ratio);
-    const also = [memory === null ? null : `${Math.round(memory * 100)} % of its peak memory`,
-      points === null ? null : /^.0\.00/.test(points) ? 'the same test accuracy' : `${points} of test accuracy`].filter(Boolean);
-    return `${speed}${also.length > 0 ? `, with ${also.join(' and ')}` : ''}.`;
+    const accuracyChange = format.percentagePoints(pair.test_accuracy_difference_ratio);
+    const furtherChanges = [memory === null ? null : `${Math.round(memory * 100)} % of its peak memory`,
+      accuracyChange === null ? null : /^.0\.00/.test(accuracyChange) ? 'the same test accuracy'
+        : `${accuracyChange} of test accuracy`].filter(Boolean);
+    return `${speed}${furtherChanges.length > 0 ? `, with ${furtherChanges.join(' and ')}` : ''}.`;
   }).join(' ');
 }
 
 const notesOf = (runs) => runs.flatMap((run) => [
-  ...compared.filter(({ field }) => run.summary.unavailable[field])
+  ...comparedMetrics.filter(({ field }) => run.summary.unavailable[field])
     .map(({ label, field }) => ({ text: `${run.variant}, ${label.toLowerCase()}: ${run.summary.unavailable[field]}` })),
   ...run.epochs.filter((epoch) => epoch.suspect)
     .map((epoch) => ({ text: `${run.variant}, epoch ${epoch.epoch} is suspect: ${epoch.suspect_reason}`, bad: true })),
@@ -67,10 +68,11 @@ const notesOf = (runs) => runs.flatMap((run) => [
 export function trainingOf(runs, pairs) {
   const first = runs.find((run) => run.summary.epochs > 0);
   if (first === undefined) return null;
-  const each = (of) => [...new Set(runs.map(of))].filter((one) => one !== null).join(', ');
-  return { verdict: verdictOf(pairs), cards: compared.map((metric) => cardOf(metric, runs, pairs)), table: null,
-    facts: [each((run) => `${run.dataset}${run.partial ? ' (partial)' : ''}`), `engine ${each((run) => run.engine)}`,
-      `batch ${each((run) => run.params.batch_size)}`, `measured epochs: ${each((run) => run.summary.epochs)}`,
+  const listDistinct = (getValue) => [...new Set(runs.map(getValue))].filter((value) => value !== null).join(', ');
+  return { verdict: verdictOf(pairs), cards: comparedMetrics.map((metric) => cardOf(metric, runs, pairs)), table: null,
+    properties: [listDistinct((run) => `${run.dataset}${run.partial ? ' (partial)' : ''}`),
+      `engine ${listDistinct((run) => run.engine)}`,
+      `batch ${listDistinct((run) => run.params.batch_size)}`, `measured epochs: ${listDistinct((run) => run.summary.epochs)}`,
       'bracket: shortest to longest epoch'],
     notes: notesOf(runs) };
 }

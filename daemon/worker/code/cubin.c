@@ -12,33 +12,32 @@ typedef struct image {
 } image;
 
 /* Copies `size` bytes at `offset`, which may be unaligned; false when they are not all inside the image. */
-static bool read_at(const image *from, uint64_t offset, void *to, size_t size) {
-  if (offset > from->size || size > from->size - offset) return false;
-  memcpy(to, from->bytes + offset, size);
+static bool read_bytes(const image *elf, uint64_t offset, void *to, size_t size) {
+  if (offset > elf->size || size > elf->size - offset) return false;
+  memcpy(to, elf->bytes + offset, size);
   return true;
 }
 
-static bool read_section(const image *from, uint64_t index, Elf64_Shdr *section) {
-  return index < from->header.e_shnum && from->header.e_shentsize == sizeof *section && from->header.e_shoff <= from->size &&
-         read_at(from, from->header.e_shoff + index * sizeof *section, section, sizeof *section);
+static bool read_section(const image *elf, uint64_t index, Elf64_Shdr *section) {
+  return index < elf->header.e_shnum && elf->header.e_shentsize == sizeof *section && elf->header.e_shoff <= elf->size &&
+         read_bytes(elf, elf->header.e_shoff + index * sizeof *section, section, sizeof *section);
 }
 
 /* Returns true when the section's contents lie inside the image. */
-static bool contains(const image *from, const Elf64_Shdr *section) {
-  return section->sh_type != SHT_NOBITS && section->sh_offset <= from->size &&
-         section->sh_size <= from->size - section->sh_offset;
+static bool contains_section(const image *elf, const Elf64_Shdr *section) {
+  return section->sh_type != SHT_NOBITS && section->sh_offset <= elf->size && section->sh_size <= elf->size - section->sh_offset;
 }
 
-static bool has_name(const image *from, const Elf64_Shdr *strings, uint32_t offset, const char *name) {
+static bool is_string_at(const image *elf, const Elf64_Shdr *strings, uint32_t offset, const char *name) {
   size_t length = strlen(name) + 1;
   return offset <= strings->sh_size && length <= strings->sh_size - offset &&
-         memcmp(from->bytes + strings->sh_offset + offset, name, length) == 0;
+         memcmp(elf->bytes + strings->sh_offset + offset, name, length) == 0;
 }
 
-static bool find_symbols(const image *from, Elf64_Shdr *symbols, Elf64_Shdr *strings) {
-  for (uint64_t i = 0; read_section(from, i, symbols); i++)
+static bool find_symbols(const image *elf, Elf64_Shdr *symbols, Elf64_Shdr *strings) {
+  for (uint64_t i = 0; read_section(elf, i, symbols); i++)
     if (symbols->sh_type == SHT_SYMTAB)
-      return contains(from, symbols) && read_section(from, symbols->sh_link, strings) && contains(from, strings);
+      return contains_section(elf, symbols) && read_section(elf, symbols->sh_link, strings) && contains_section(elf, strings);
   return false;
 }
 
@@ -46,10 +45,11 @@ static bool find_symbols(const image *from, Elf64_Shdr *symbols, Elf64_Shdr *str
  * attribute byte, then by format no value, one byte, two bytes, or a 16-bit length and that many bytes. */
 enum { SHT_ATTRIBUTES = 0x70000000, FORMAT_NONE = 1, FORMAT_BYTE = 2, FORMAT_SIZED = 4, ATTRIBUTE_BARRIERS = 0x4c };
 
-static int barriers_of_attributes(const image *from, const Elf64_Shdr *section) {
+static int barriers_in_attributes(const image *elf, const Elf64_Shdr *section) {
   unsigned char head[4];
   for (uint64_t offset = 0; offset + sizeof head <= section->sh_size; offset += sizeof head) {
-    if (!read_at(from, section->sh_offset + offset, head, sizeof head) || head[0] < FORMAT_NONE || head[0] > FORMAT_SIZED) break;
+    if (!read_bytes(elf, section->sh_offset + offset, head, sizeof head) || head[0] < FORMAT_NONE || head[0] > FORMAT_SIZED)
+      break;
     if (head[0] == FORMAT_BYTE && head[1] == ATTRIBUTE_BARRIERS) return head[2];
     if (head[0] == FORMAT_SIZED) offset += head[2] | (uint64_t)head[3] << 8;
   }
@@ -57,45 +57,45 @@ static int barriers_of_attributes(const image *from, const Elf64_Shdr *section) 
 }
 
 /* CUDA 13 stores the number as an attribute, or omits it for 0 barriers; older toolkits store it in the code section's flags. */
-static int barriers_of_code(const image *from, uint64_t index, const Elf64_Shdr *code) {
+static int barriers_of_code(const image *elf, uint64_t index, const Elf64_Shdr *code) {
   int barriers = (int)(code->sh_flags >> 20 & 0x7f);
   Elf64_Shdr section;
-  for (uint64_t i = 0; barriers == 0 && read_section(from, i, &section); i++)
-    if (section.sh_type == SHT_ATTRIBUTES && section.sh_info == index && contains(from, &section))
-      barriers = barriers_of_attributes(from, &section);
+  for (uint64_t i = 0; barriers == 0 && read_section(elf, i, &section); i++)
+    if (section.sh_type == SHT_ATTRIBUTES && section.sh_info == index && contains_section(elf, &section))
+      barriers = barriers_in_attributes(elf, &section);
   return barriers;
 }
 
-static bool locate(const image *from, const Elf64_Sym *symbol, rl_cubin_function *function) {
+static bool read_function(const image *elf, const Elf64_Sym *symbol, rl_cubin_function *function) {
   Elf64_Shdr section;
-  if (!read_section(from, symbol->st_shndx, &section) || !contains(from, &section) || symbol->st_value > section.sh_size ||
+  if (!read_section(elf, symbol->st_shndx, &section) || !contains_section(elf, &section) || symbol->st_value > section.sh_size ||
       symbol->st_size > section.sh_size - symbol->st_value || symbol->st_size == 0)
     return false;
-  function->code = from->bytes + section.sh_offset + symbol->st_value;
+  function->code = elf->bytes + section.sh_offset + symbol->st_value;
   function->size = symbol->st_size;
-  function->barriers = barriers_of_code(from, symbol->st_shndx, &section);
+  function->barriers = barriers_of_code(elf, symbol->st_shndx, &section);
   return true;
 }
 
-static void hash(rl_cubin_function *function) {
+static void hash_code(rl_cubin_function *function) {
   unsigned char digest[crypto_hash_sha256_BYTES];
   crypto_hash_sha256(digest, function->code, function->size);
   sodium_bin2hex(function->sha256, sizeof function->sha256, digest, sizeof digest);
 }
 
 int rl_cubin_find(const void *cubin, size_t size, const char *name, rl_cubin_function *function, rl_error *err) {
-  image from = {.bytes = cubin, .size = size};
+  image elf = {.bytes = cubin, .size = size};
   Elf64_Shdr symbols, strings;
-  if (!read_at(&from, 0, &from.header, sizeof from.header) || memcmp(from.header.e_ident, ELFMAG, SELFMAG) != 0 ||
-      from.header.e_ident[EI_CLASS] != ELFCLASS64 || !find_symbols(&from, &symbols, &strings))
+  if (!read_bytes(&elf, 0, &elf.header, sizeof elf.header) || memcmp(elf.header.e_ident, ELFMAG, SELFMAG) != 0 ||
+      elf.header.e_ident[EI_CLASS] != ELFCLASS64 || !find_symbols(&elf, &symbols, &strings))
     return rl_fail(err, RL_INPUT, 0, "%zu bytes of GPU code are no 64-bit ELF image with symbols", size);
   Elf64_Sym symbol;
   for (uint64_t i = 0; i < symbols.sh_size / sizeof symbol; i++) {
-    rl_cubin_function found = {.symbol = (uint32_t)i};
-    if (!read_at(&from, symbols.sh_offset + i * sizeof symbol, &symbol, sizeof symbol)) break;
-    if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || !has_name(&from, &strings, symbol.st_name, name)) continue;
-    if (!locate(&from, &symbol, &found)) break;
-    hash(&found);
+    rl_cubin_function found = {.symbol_index = (uint32_t)i};
+    if (!read_bytes(&elf, symbols.sh_offset + i * sizeof symbol, &symbol, sizeof symbol)) break;
+    if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || !is_string_at(&elf, &strings, symbol.st_name, name)) continue;
+    if (!read_function(&elf, &symbol, &found)) break;
+    hash_code(&found);
     *function = found;
     return 0;
   }

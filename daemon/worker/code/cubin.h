@@ -10,9 +10,9 @@
 typedef struct rl_cubin_function {
   const unsigned char *code; /* points into the cubin */
   size_t size;
-  uint32_t symbol; /* its index in the symbol table */
-  int barriers;    /* named barriers that a block occupies: highest index + 1; 16 when the code computes the index */
-  char sha256[65]; /* of the code */
+  uint32_t symbol_index; /* in the cubin's symbol table */
+  int barriers;          /* named barriers that a block uses: highest index + 1; 16 when the code computes the index */
+  char sha256[65];       /* of the code */
 } rl_cubin_function;
 
 /* Finds the function `name` (mangled). -1 with RL_INPUT when the cubin is malformed or has no such function. */

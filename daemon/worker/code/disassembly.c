@@ -57,32 +57,33 @@ static bool parse_line(const char *line, size_t length, rl_sass_instruction *ins
   return true;
 }
 
-static int append(rl_disassembly *into, const rl_sass_instruction *instruction, rl_error *err) {
-  if (into->count > 0 && instruction->offset <= into->items[into->count - 1].offset)
+static int append_instruction(rl_disassembly *disassembly, const rl_sass_instruction *instruction, rl_error *err) {
+  if (disassembly->count > 0 && instruction->offset <= disassembly->items[disassembly->count - 1].offset)
     return rl_fail(err, RL_INPUT, 0, "the disassembly holds several functions: offset %llx is followed by %llx",
-                   (long long)into->items[into->count - 1].offset, (long long)instruction->offset);
-  if ((into->count & (into->count - 1)) == 0) { /* the capacity is the next power of two */
-    rl_sass_instruction *grown = realloc(into->items, (into->count == 0 ? 1 : 2 * into->count) * sizeof *grown);
-    if (grown == NULL) return rl_fail(err, RL_SYS, ENOMEM, "no memory for a disassembly");
-    into->items = grown;
+                   (long long)disassembly->items[disassembly->count - 1].offset, (long long)instruction->offset);
+  if ((disassembly->count & (disassembly->count - 1)) == 0) { /* the capacity is the next power of two */
+    rl_sass_instruction *grown =
+        realloc(disassembly->items, (disassembly->count == 0 ? 1 : 2 * disassembly->count) * sizeof *grown);
+    if (grown == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a disassembly");
+    disassembly->items = grown;
   }
-  into->items[into->count++] = *instruction;
+  disassembly->items[disassembly->count++] = *instruction;
   return 0;
 }
 
 int rl_disassembly_parse(const char *text, size_t length, rl_disassembly *disassembly, rl_error *err) {
-  rl_disassembly made = {0};
+  rl_disassembly parsed = {0};
   for (const char *line = text, *end = text + length; line < end;) {
     const char *stop = memchr(line, '\n', (size_t)(end - line));
     size_t size = (size_t)((stop != NULL ? stop : end) - line);
     rl_sass_instruction found;
-    if (parse_line(line, size, &found) && append(&made, &found, err) < 0) {
-      rl_disassembly_clear(&made);
+    if (parse_line(line, size, &found) && append_instruction(&parsed, &found, err) < 0) {
+      rl_disassembly_clear(&parsed);
       return -1;
     }
     line += size + 1;
   }
-  *disassembly = made;
+  *disassembly = parsed;
   return 0;
 }
 
@@ -102,7 +103,7 @@ void rl_disassembly_clear(rl_disassembly *disassembly) {
   *disassembly = (rl_disassembly){0};
 }
 
-static bool is_nvdisasm_in(const char *folder, size_t length, char *path) {
+static bool format_nvdisasm_path(const char *folder, size_t length, char *path) {
   return snprintf(path, PATH_SIZE, "%.*s/nvdisasm", (int)length, folder) < PATH_SIZE && access(path, X_OK) == 0;
 }
 
@@ -110,11 +111,11 @@ static int find_nvdisasm(char *path, rl_error *err) {
   static const char default_folder[] = "/usr/local/cuda/bin";
   for (const char *folder = getenv("PATH"); folder != NULL && *folder != '\0';) {
     size_t length = strcspn(folder, ":");
-    if (*folder == '/' && is_nvdisasm_in(folder, length, path)) return 0;
+    if (*folder == '/' && format_nvdisasm_path(folder, length, path)) return 0;
     folder += length + (folder[length] == ':');
   }
-  if (is_nvdisasm_in(default_folder, strlen(default_folder), path)) return 0;
-  return rl_fail(err, RL_SYS, ENOENT, "nvdisasm is not installed (it comes with the CUDA toolkit)");
+  if (format_nvdisasm_path(default_folder, strlen(default_folder), path)) return 0;
+  return rl_fail(err, RL_ERRNO, ENOENT, "nvdisasm is not installed (it comes with the CUDA toolkit)");
 }
 
 /* Writes the cubin to a memfd, which the child opens as /proc/PID/fd/N. Returns the descriptor, or -1. */
@@ -138,10 +139,10 @@ static int read_output(const rl_disassembler *disassembler, char **text, size_t 
   for (size_t capacity = 0;;) {
     if (*length == capacity) {
       if (capacity == MAX_OUTPUT_BYTES)
-        return rl_fail(err, RL_SYS, EFBIG, "nvdisasm printed more than %d bytes", MAX_OUTPUT_BYTES);
+        return rl_fail(err, RL_ERRNO, EFBIG, "nvdisasm printed more than %d bytes", MAX_OUTPUT_BYTES);
       capacity = capacity == 0 ? 64 << 10 : 2 * capacity;
       char *grown = realloc(*text, capacity);
-      if (grown == NULL) return rl_fail(err, RL_SYS, ENOMEM, "no memory for a disassembly");
+      if (grown == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a disassembly");
       *text = grown;
     }
     ssize_t got = read(disassembler->process.output, *text + *length, capacity - *length);
@@ -152,21 +153,21 @@ static int read_output(const rl_disassembler *disassembler, char **text, size_t 
     }
     if (errno != EAGAIN && errno != EINTR) return rl_fail_errno(err, "can't read from nvdisasm");
     int64_t left_ns = disassembler->deadline_ns - rl_monotonic_ns();
-    if (left_ns <= 0) return rl_fail(err, RL_SYS, ETIMEDOUT, "nvdisasm took longer than %d ms", TIME_LIMIT_MS);
+    if (left_ns <= 0) return rl_fail(err, RL_ERRNO, ETIMEDOUT, "nvdisasm took longer than %d ms", TIME_LIMIT_MS);
     struct pollfd entry = {.fd = disassembler->process.output, .events = POLLIN};
     (void)poll(&entry, 1, (int)(left_ns / 1000000) + 1);
   }
 }
 
-int rl_disassembler_start(const char *program, const void *cubin, size_t size, uint32_t symbol, rl_disassembler *disassembler,
-                          rl_error *err) {
+int rl_disassembler_start(const char *program, const void *cubin, size_t size, uint32_t symbol_index,
+                          rl_disassembler *disassembler, rl_error *err) {
   static const char *const environment[] = {NULL};
   char path[PATH_SIZE], file[64], function[16];
   if (program == NULL && find_nvdisasm(path, err) < 0) return -1;
-  rl_auto(rl_close_descriptor) int cubin_fd = write_memfd(cubin, size, err);
+  RL_CLEANUP(rl_close_descriptor) int cubin_fd = write_memfd(cubin, size, err);
   if (cubin_fd < 0) return -1;
   snprintf(file, sizeof file, "/proc/%d/fd/%d", (int)getpid(), cubin_fd);
-  snprintf(function, sizeof function, "%u", symbol);
+  snprintf(function, sizeof function, "%u", symbol_index);
   const char *const arguments[] = {program != NULL ? program : path, "-c", "-ndf", "-fun", function, file, NULL};
   rl_process process = {0};
   if (rl_process_start(arguments, environment, -1, &process, err) < 0) return -1;
@@ -177,24 +178,24 @@ int rl_disassembler_start(const char *program, const void *cubin, size_t size, u
   return 0;
 }
 
-static void end(rl_disassembler *disassembler, int grace_ms, char ending[RL_EXIT_STATUS_SIZE]) {
-  rl_process_terminate(&disassembler->process, grace_ms, ending);
+static void terminate(rl_disassembler *disassembler, int grace_ms, char exit_status[RL_EXIT_STATUS_SIZE]) {
+  rl_process_terminate(&disassembler->process, grace_ms, exit_status);
   close(disassembler->cubin_fd);
   *disassembler = (rl_disassembler){0};
 }
 
 int rl_disassembler_finish(rl_disassembler *disassembler, rl_disassembly *disassembly, rl_error *err) {
-  rl_auto(rl_free_text) char *text = NULL;
-  char ending[RL_EXIT_STATUS_SIZE] = "";
+  RL_CLEANUP(rl_free_text) char *text = NULL;
+  char exit_status[RL_EXIT_STATUS_SIZE] = "";
   size_t length = 0;
   int result = read_output(disassembler, &text, &length, err);
-  end(disassembler, result < 0 ? 0 : GRACE_MS, ending);
+  terminate(disassembler, result < 0 ? 0 : GRACE_MS, exit_status);
   if (result < 0) return -1;
-  if (strcmp(ending, "exited with 0") != 0) return rl_fail(err, RL_SYS, ECHILD, "nvdisasm %s", ending);
+  if (strcmp(exit_status, "exited with 0") != 0) return rl_fail(err, RL_ERRNO, ECHILD, "nvdisasm %s", exit_status);
   return rl_disassembly_parse(text, length, disassembly, err);
 }
 
 void rl_disassembler_stop(rl_disassembler *disassembler) {
-  char ending[RL_EXIT_STATUS_SIZE];
-  if (disassembler->process.pid != 0) end(disassembler, 0, ending);
+  char exit_status[RL_EXIT_STATUS_SIZE];
+  if (disassembler->process.pid != 0) terminate(disassembler, 0, exit_status);
 }

@@ -28,10 +28,10 @@ typedef struct rl_disassembler { /* an nvdisasm process for one function; zeroed
   int64_t deadline_ns;
 } rl_disassembler;
 
-/* Starts nvdisasm for the function with index `symbol` in the cubin's symbol table. program: path of nvdisasm; NULL: the first of
- * $PATH, then /usr/local/cuda/bin. -1 with RL_SYS ENOENT when it is not installed. */
-int rl_disassembler_start(const char *program, const void *cubin, size_t size, uint32_t symbol, rl_disassembler *disassembler,
-                          rl_error *err);
+/* Starts nvdisasm for the function `symbol_index` in the cubin's symbol table. program: path of nvdisasm; NULL: the first of
+ * $PATH, then /usr/local/cuda/bin. -1 with RL_ERRNO ENOENT when it is not installed. */
+int rl_disassembler_start(const char *program, const void *cubin, size_t size, uint32_t symbol_index,
+                          rl_disassembler *disassembler, rl_error *err);
 /* Reads nvdisasm's output until it exits and parses it. A process that has filled its pipe exits only after this call reads it.
  * -1 when nvdisasm fails, exceeds its time limit or prints too much. The process has ended in every case. */
 int rl_disassembler_finish(rl_disassembler *disassembler, rl_disassembly *disassembly, rl_error *err);

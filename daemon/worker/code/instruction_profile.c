@@ -13,7 +13,7 @@ int rl_instruction_profile_add(rl_instruction_profile *profile, int64_t offset, 
   if (profile->count == profile->capacity) {
     size_t capacity = profile->capacity == 0 ? 256 : 2 * profile->capacity;
     rl_pc_value *grown = realloc(profile->values, capacity * sizeof *grown);
-    if (grown == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for values by instruction");
+    if (grown == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for values by instruction");
     profile->values = grown;
     profile->capacity = capacity;
   }
@@ -33,7 +33,7 @@ void rl_instruction_profile_clear(rl_instruction_profile *profile) {
   *profile = (rl_instruction_profile){0};
 }
 
-static int by_offset(const void *a, const void *b) {
+static int compare_offset(const void *a, const void *b) {
   const rl_pc_value *x = a, *y = b;
   if (x->offset != y->offset) return x->offset < y->offset ? -1 : 1;
   return strcmp(x->metric, y->metric);
@@ -41,10 +41,10 @@ static int by_offset(const void *a, const void *b) {
 
 /* Sorts by offset. The values of called functions come first; returns the index of the first value of the function itself. */
 static size_t sort_values(rl_instruction_profile *profile) {
-  size_t own = 0;
-  if (profile->count > 0) qsort(profile->values, profile->count, sizeof *profile->values, by_offset);
-  while (own < profile->count && profile->values[own].offset == RL_OTHER_FUNCTION) own++;
-  return own;
+  size_t first_own = 0;
+  if (profile->count > 0) qsort(profile->values, profile->count, sizeof *profile->values, compare_offset);
+  while (first_own < profile->count && profile->values[first_own].offset == RL_OTHER_FUNCTION) first_own++;
+  return first_own;
 }
 
 /* Returns the index after the last value of the instruction whose first value is at index `from`. Sorted. */
@@ -63,7 +63,8 @@ static bool sum_metric(const rl_instruction_profile *profile, size_t from, size_
   return found;
 }
 
-static double per_warp(const rl_instruction_profile *profile, size_t from, size_t to, const char *metric, double executed) {
+static double average_per_warp(const rl_instruction_profile *profile, size_t from, size_t to, const char *metric,
+                               double executed) {
   double value;
   (void)sum_metric(profile, from, to, metric, &value);
   return executed > 0 ? floor(value / executed) : 0;
@@ -76,11 +77,11 @@ rl_divergence rl_instruction_profile_divergence(rl_instruction_profile *profile)
   for (size_t from = sort_values(profile), to; from < profile->count; from = to) {
     to = instruction_end(profile, from);
     if (!sum_metric(profile, from, to, RL_INST_EXECUTED, &executed)) continue;
-    double on = per_warp(profile, from, to, RL_THREAD_INST_EXECUTED_TRUE, executed);
-    sums.executed += per_warp(profile, from, to, RL_THREAD_INST_EXECUTED, executed);
-    sums.executed_on += on;
-    sums.unexecuted_on += WARP_SIZE - on;
-    if (!isnan(previous)) sums.derivative_on += fabs(on - previous);
+    double on = average_per_warp(profile, from, to, RL_THREAD_INST_EXECUTED_TRUE, executed);
+    sums.executed += average_per_warp(profile, from, to, RL_THREAD_INST_EXECUTED, executed);
+    sums.executed_true += on;
+    sums.unexecuted_true += WARP_SIZE - on;
+    if (!isnan(previous)) sums.derivative_true += fabs(on - previous);
     previous = on;
   }
   return sums;
@@ -91,7 +92,7 @@ double rl_instruction_profile_shared_conflicts(rl_instruction_profile *profile) 
   for (size_t from = sort_values(profile), to; from < profile->count; from = to) {
     to = instruction_end(profile, from);
     if (sum_metric(profile, from, to, RL_INST_EXECUTED, &executed))
-      sum += per_warp(profile, from, to, RL_WAVEFRONTS_SHARED, executed);
+      sum += average_per_warp(profile, from, to, RL_WAVEFRONTS_SHARED, executed);
   }
   return sum;
 }
@@ -112,32 +113,35 @@ static void print_counts(const rl_instruction_profile *profile, size_t from, siz
   memcpy(text + used, "}", 2);
 }
 
-static void set_sass(const rl_instruction_profile *profile, const rl_sass_instruction *sass, rl_instruction *row) {
+static void set_sass(const rl_instruction_profile *profile, const rl_sass_instruction *sass, rl_instruction *record) {
   if (sass != NULL) {
-    snprintf(row->opcode, sizeof row->opcode, "%s", sass->opcode);
-    snprintf(row->sass, sizeof row->sass, "%s", sass->text);
+    snprintf(record->opcode, sizeof record->opcode, "%s", sass->opcode);
+    snprintf(record->sass, sizeof record->sass, "%s", sass->text);
   } else {
-    snprintf(row->reason, sizeof row->reason, "%s",
+    snprintf(record->reason, sizeof record->reason, "%s",
              profile->sass == NULL ? profile->sass_reason : "nvdisasm has no instruction here");
   }
 }
 
 int rl_instruction_profile_append(rl_instruction_profile *profile, int64_t ordinal, const rl_line_lookup *lines,
                                   rl_records *records, rl_error *err) {
-  static const rl_disassembly none;
-  const rl_disassembly *text = profile->sass != NULL ? profile->sass : &none;
-  size_t line = 0, next = sort_values(profile);
-  for (size_t rows = 0; rows < MAX_INSTRUCTIONS && (line < text->count || next < profile->count); rows++) {
-    int64_t counted = next < profile->count ? profile->values[next].offset : INT64_MAX;
-    const rl_sass_instruction *sass = line < text->count && text->items[line].offset <= counted ? &text->items[line] : NULL;
-    rl_instruction row = {.ordinal = ordinal, .offset = sass != NULL ? sass->offset : counted};
-    size_t end = row.offset == counted ? instruction_end(profile, next) : next;
-    set_sass(profile, sass, &row);
-    print_counts(profile, next, end, row.counts, sizeof row.counts);
-    if (lines != NULL) lines->find(lines->context, row.offset, row.file, sizeof row.file, &row.line);
-    if (rl_records_add(records, RL_RECORD_INSTRUCTION, &row, 1, err) < 0) return -1;
-    line += sass != NULL;
-    next = end;
+  static const rl_disassembly no_sass;
+  const rl_disassembly *disassembly = profile->sass != NULL ? profile->sass : &no_sass;
+  size_t sass_index = 0, value_index = sort_values(profile);
+  for (size_t record_count = 0;
+       record_count < MAX_INSTRUCTIONS && (sass_index < disassembly->count || value_index < profile->count); record_count++) {
+    int64_t value_offset = value_index < profile->count ? profile->values[value_index].offset : INT64_MAX;
+    const rl_sass_instruction *sass = sass_index < disassembly->count && disassembly->items[sass_index].offset <= value_offset
+                                          ? &disassembly->items[sass_index]
+                                          : NULL;
+    rl_instruction record = {.ordinal = ordinal, .offset = sass != NULL ? sass->offset : value_offset};
+    size_t end = record.offset == value_offset ? instruction_end(profile, value_index) : value_index;
+    set_sass(profile, sass, &record);
+    print_counts(profile, value_index, end, record.counts, sizeof record.counts);
+    if (lines != NULL) lines->find(lines->context, record.offset, record.file, sizeof record.file, &record.line);
+    if (rl_records_add(records, RL_RECORD_INSTRUCTION, &record, 1, err) < 0) return -1;
+    sass_index += sass != NULL;
+    value_index = end;
   }
   return 0;
 }
@@ -178,7 +182,7 @@ static const char *category_of(const char *opcode) {
   return opcode[0] == 'U' ? "Uniform Datapath" : "Miscellaneous";
 }
 
-static int largest_first(const void *a, const void *b) {
+static int compare_executed_descending(const void *a, const void *b) {
   const rl_opcode_count *x = a, *y = b;
   if (x->executed != y->executed) return x->executed > y->executed ? -1 : 1;
   return strcmp(x->name, y->name);
@@ -206,6 +210,6 @@ int rl_instruction_profile_histogram(rl_instruction_profile *profile, rl_opcode_
     if (sass != NULL) snprintf(opcode, sizeof opcode, "%.*s", (int)strcspn(sass->opcode, "."), sass->opcode);
     add_to_histogram(counts, &count, grouping == RL_BY_OPCODE ? opcode : category_of(opcode), item->value);
   }
-  qsort(counts, (size_t)count, sizeof *counts, largest_first);
+  qsort(counts, (size_t)count, sizeof *counts, compare_executed_descending);
   return count;
 }

@@ -46,7 +46,7 @@ int rl_instruction_profile_append(rl_instruction_profile *profile, int64_t ordin
 
 /* Sums over the function's instructions of the average threads per executed warp, each average rounded down. */
 typedef struct rl_divergence {
-  double executed, executed_on, unexecuted_on, derivative_on;
+  double executed, executed_true, unexecuted_true, derivative_true; /* true: threads that are not predicated off */
 } rl_divergence;
 rl_divergence rl_instruction_profile_divergence(rl_instruction_profile *profile);
 /* Returns the sum over the instructions of the average shared-memory wavefronts per executed warp, rounded down. */

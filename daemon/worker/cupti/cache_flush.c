@@ -13,33 +13,33 @@
 extern const rl_embedded rl_empty_kernel_fatbin[]; /* empty_kernel.cu */
 
 /* Validated against ncu's cache control with 60 MB of L2. The chunk that is written stays dirty in L2. */
-static const size_t MIN_BYTES = 128 << 20, CHUNK_BYTES = 4 << 20;
+static const size_t MIN_FLUSH_BYTES = 128 << 20, CHUNK_BYTES = 4 << 20;
 static const size_t PAGE_BYTES = 2 << 20, BYTES_PER_PAGE = 64; /* BYTES_PER_PAGE: read to translate the page's address */
 
 struct rl_cache_flush {
-  char *memory; /* read by the copies */
-  size_t bytes;
+  char *source; /* read by the copies */
+  size_t source_bytes;
   rl_aliased_mapping target; /* written by the copies */
-  CUresult (*load)(CUmodule *module, const void *code);
-  CUresult (*unload)(CUmodule module);
-  const bool *before; /* by launch: whether to flush before it; `count` entries */
+  CUresult (*load_module)(CUmodule *module, const void *code);
+  CUresult (*unload_module)(CUmodule module);
+  const bool *flush_before; /* by launch; `count` entries */
   uint64_t count, launches;
   cudaError_t copy_result;
   CUresult load_result;
 };
 
-void rl_cache_flush_run(rl_cache_flush *flush, cudaStream_t stream) {
+void rl_cache_flush_l2(rl_cache_flush *flush, cudaStream_t stream) {
   const rl_aliased_mapping *target = &flush->target;
-  for (size_t offset = 0; offset < flush->bytes && flush->copy_result == cudaSuccess; offset += target->bytes)
+  for (size_t offset = 0; offset < flush->source_bytes && flush->copy_result == cudaSuccess; offset += target->bytes)
     flush->copy_result =
-        cudaMemcpyAsync(target->address, flush->memory + offset, target->bytes, cudaMemcpyDeviceToDevice, stream);
+        cudaMemcpyAsync(target->address, flush->source + offset, target->bytes, cudaMemcpyDeviceToDevice, stream);
 }
 
 /* Loads and unloads a module, upon which the driver invalidates the instruction and constant caches. */
 static void invalidate_code_caches(rl_cache_flush *flush) {
   CUmodule module;
-  if (flush->load_result == CUDA_SUCCESS) flush->load_result = flush->load(&module, rl_empty_kernel_fatbin[0].text);
-  if (flush->load_result == CUDA_SUCCESS) flush->load_result = flush->unload(module);
+  if (flush->load_result == CUDA_SUCCESS) flush->load_result = flush->load_module(&module, rl_empty_kernel_fatbin[0].text);
+  if (flush->load_result == CUDA_SUCCESS) flush->load_result = flush->unload_module(module);
 }
 
 static size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
@@ -67,17 +67,17 @@ static void on_launch(void *context, bool entering, const rl_driver_launch *laun
   if (!entering) return;
   uint64_t index = flush->launches++;
   if (index == 0) touch_allocations(flush, launch->stream);
-  if (index >= flush->count || !flush->before[index]) return;
-  rl_cache_flush_run(flush, launch->stream);
+  if (index >= flush->count || !flush->flush_before[index]) return;
+  rl_cache_flush_l2(flush, launch->stream);
   invalidate_code_caches(flush);
 }
 
 /* Allocates at least `bytes` as a multiple of the size of a copy. */
 static int allocate_memory(rl_cache_flush *flush, size_t bytes, rl_error *err) {
   const size_t copy_bytes = flush->target.bytes;
-  flush->bytes = (bytes + copy_bytes - 1) / copy_bytes * copy_bytes;
-  if (rl_cuda_check(cudaMalloc((void **)&flush->memory, flush->bytes), "memory for the cache flush", err) < 0) return -1;
-  return rl_cuda_check(cudaMemset(flush->memory, 0, flush->bytes), "cudaMemset", err);
+  flush->source_bytes = (bytes + copy_bytes - 1) / copy_bytes * copy_bytes;
+  if (rl_cuda_check(cudaMalloc((void **)&flush->source, flush->source_bytes), "memory for the cache flush", err) < 0) return -1;
+  return rl_cuda_check(cudaMemset(flush->source, 0, flush->source_bytes), "cudaMemset", err);
 }
 
 int rl_cache_flush_open(rl_cache_flush **flush, rl_error *err) {
@@ -85,29 +85,30 @@ int rl_cache_flush_open(rl_cache_flush **flush, rl_error *err) {
   if (rl_cuda_check(cudaGetDevice(&device), "cudaGetDevice", err) < 0 ||
       rl_cuda_check(cudaDeviceGetAttribute(&l2_bytes, cudaDevAttrL2CacheSize, device), "size of L2", err) < 0)
     return -1;
-  rl_cache_flush *made = calloc(1, sizeof *made);
-  if (made == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a cache flush");
-  size_t bytes = 2 * (size_t)l2_bytes > MIN_BYTES ? 2 * (size_t)l2_bytes : MIN_BYTES;
-  *(void **)&made->load = rl_driver_entry_point("cuModuleLoadData", err);
-  *(void **)&made->unload = rl_driver_entry_point("cuModuleUnload", err);
-  if (made->load == NULL || made->unload == NULL || rl_aliased_mapping_open(&made->target, device, bytes, CHUNK_BYTES, err) < 0 ||
-      allocate_memory(made, bytes, err) < 0) {
-    rl_cache_flush_close(made);
+  rl_cache_flush *created = calloc(1, sizeof *created);
+  if (created == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a cache flush");
+  size_t bytes = 2 * (size_t)l2_bytes > MIN_FLUSH_BYTES ? 2 * (size_t)l2_bytes : MIN_FLUSH_BYTES;
+  *(void **)&created->load_module = rl_driver_entry_point("cuModuleLoadData", err);
+  *(void **)&created->unload_module = rl_driver_entry_point("cuModuleUnload", err);
+  if (created->load_module == NULL || created->unload_module == NULL ||
+      rl_aliased_mapping_open(&created->target, device, bytes, CHUNK_BYTES, err) < 0 ||
+      allocate_memory(created, bytes, err) < 0) {
+    rl_cache_flush_close(created);
     return -1;
   }
-  *flush = made;
+  *flush = created;
   return 0;
 }
 
 void rl_cache_flush_close(rl_cache_flush *flush) {
   if (flush == NULL) return;
-  cudaFree(flush->memory);
+  cudaFree(flush->source);
   rl_aliased_mapping_close(&flush->target);
   free(flush);
 }
 
-int rl_cache_flush_enable(rl_cache_flush *flush, const bool *before, uint64_t count, rl_error *err) {
-  flush->before = before;
+int rl_cache_flush_enable(rl_cache_flush *flush, const bool *flush_before, uint64_t count, rl_error *err) {
+  flush->flush_before = flush_before;
   flush->count = count;
   flush->launches = 0;
   flush->copy_result = cudaSuccess;

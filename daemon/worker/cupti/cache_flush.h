@@ -21,10 +21,10 @@ typedef struct rl_cache_flush rl_cache_flush;
 int rl_cache_flush_open(rl_cache_flush **flush, rl_error *err);
 void rl_cache_flush_close(rl_cache_flush *flush); /* NULL is allowed */
 /* Enqueues a flush of L2 alone on the stream. A failure is reported by rl_cache_flush_disable. */
-void rl_cache_flush_run(rl_cache_flush *flush, cudaStream_t stream);
-/* From now on flushes the caches before each launch i with before[i] true. before: `count` entries, which must live until
- * rl_cache_flush_disable. */
-int rl_cache_flush_enable(rl_cache_flush *flush, const bool *before, uint64_t count, rl_error *err);
+void rl_cache_flush_l2(rl_cache_flush *flush, cudaStream_t stream);
+/* From now on flushes the caches before each launch i with flush_before[i] true. flush_before: `count` entries, which must live
+ * until rl_cache_flush_disable. */
+int rl_cache_flush_enable(rl_cache_flush *flush, const bool *flush_before, uint64_t count, rl_error *err);
 /* Returns the number of launches since rl_cache_flush_enable in *launches. -1 when a flush failed. */
 int rl_cache_flush_disable(rl_cache_flush *flush, uint64_t *launches, rl_error *err);
 

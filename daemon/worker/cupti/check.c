@@ -1,6 +1,5 @@
 #include "worker/cupti/check.h"
 
-#include <cuda_runtime_api.h>
 #include <stddef.h>
 
 /* Results that mean a refusal by this machine, and what the user can do about it. */
@@ -26,23 +25,18 @@ static const struct {
     {CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED, "another profiler is attached to this process"},
 };
 
-static const char *advice(int code) {
+static const char *advice_for(int code) {
   for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
     if ((int)refusals[i].code == code) return refusals[i].advice;
   return NULL;
 }
 
-int rl_cupti_check(CUptiResult result, const char *what, rl_error *err) {
+int rl_cupti_check(CUptiResult result, const char *operation, rl_error *err) {
   if (result == CUPTI_SUCCESS) return 0;
-  const char *name = NULL, *text = advice((int)result);
+  const char *name = NULL, *text = advice_for((int)result);
   if (cuptiGetResultString(result, &name) != CUPTI_SUCCESS || name == NULL) name = "unknown CUPTI error";
-  return text == NULL ? rl_fail(err, RL_CUPTI, (int)result, "%s: %s (%d)", what, name, (int)result)
-                      : rl_fail(err, RL_CUPTI, (int)result, "%s: %s (%s)", what, text, name);
+  return text == NULL ? rl_fail(err, RL_CUPTI, (int)result, "%s: %s (%d)", operation, name, (int)result)
+                      : rl_fail(err, RL_CUPTI, (int)result, "%s: %s (%s)", operation, text, name);
 }
 
-int rl_cuda_check(cudaError_t result, const char *what, rl_error *err) {
-  if (result == cudaSuccess) return 0;
-  return rl_fail(err, RL_CUDA, (int)result, "%s: %s (%s)", what, cudaGetErrorString(result), cudaGetErrorName(result));
-}
-
-bool rl_cupti_is_unavailable(const rl_error *err) { return err->domain == RL_CUPTI && advice(err->code) != NULL; }
+bool rl_cupti_is_unavailable(const rl_error *err) { return err->domain == RL_CUPTI && advice_for(err->code) != NULL; }

@@ -1,20 +1,19 @@
-/* Converts result codes of CUPTI and CUDA into errors. */
+/* Converts result codes of CUPTI into errors; cuda_check.h: those of CUDA. */
 #ifndef RL_CUPTI_CHECK_H
 #define RL_CUPTI_CHECK_H
 
 #include <cupti_result.h>
-#include <driver_types.h>
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "cuda_check.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* 0 for success; else -1 with RL_CUPTI or RL_CUDA, the result code, and the message "WHAT: the library's text". */
-int rl_cupti_check(CUptiResult result, const char *what, rl_error *err);
-int rl_cuda_check(cudaError_t result, const char *what, rl_error *err);
+/* 0 for success; else -1 with RL_CUPTI, the result code, and the message "OPERATION: the library's text". */
+int rl_cupti_check(CUptiResult result, const char *operation, rl_error *err);
 /* Calls a CUPTI function that takes a parameter struct; its name is part of the error. */
 #define RL_CUPTI_CALL(FUNCTION, params, err) rl_cupti_check(FUNCTION(params), #FUNCTION, err)
 /* Returns true when err means that CUPTI can't collect counters on this machine: missing privilege, another profiler, a virtual

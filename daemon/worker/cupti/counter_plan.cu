@@ -39,17 +39,17 @@ static void host_close(void *host) {
 /* Creates a host object for exactly these metrics; -1 when they exclude each other. A host object that refused a list cannot be
  * used again, so each call creates a new one. */
 static int configure(CUpti_ProfilerType type, const char *chip, const char **names, size_t count, void **host, rl_error *err) {
-  void *made = NULL;
-  if (host_open(type, chip, &made, err) < 0) return -1;
+  void *created = NULL;
+  if (host_open(type, chip, &created, err) < 0) return -1;
   CUpti_Profiler_Host_ConfigAddMetrics_Params params = {CUpti_Profiler_Host_ConfigAddMetrics_Params_STRUCT_SIZE};
-  params.pHostObject = (CUpti_Profiler_Host_Object *)made;
+  params.pHostObject = (CUpti_Profiler_Host_Object *)created;
   params.ppMetricNames = names;
   params.numMetrics = count;
   if (rl_cupti_check(cuptiProfilerHostConfigAddMetrics(&params), "cuptiProfilerHostConfigAddMetrics", err) < 0) {
-    host_close(made);
+    host_close(created);
     return -1;
   }
-  *host = made;
+  *host = created;
   return 0;
 }
 
@@ -57,7 +57,7 @@ static void group_clear(rl_counter_group *group) {
   host_close(group->host);
   free(group->names);
   free(group->metrics);
-  free(group->image);
+  free(group->config_image);
   memset(group, 0, sizeof *group);
 }
 
@@ -66,17 +66,17 @@ static int read_config(rl_counter_group *group, rl_error *err) {
   CUpti_Profiler_Host_GetConfigImageSize_Params size = {CUpti_Profiler_Host_GetConfigImageSize_Params_STRUCT_SIZE};
   size.pHostObject = (CUpti_Profiler_Host_Object *)group->host;
   if (rl_cupti_check(cuptiProfilerHostGetConfigImageSize(&size), "cuptiProfilerHostGetConfigImageSize", err) < 0) return -1;
-  group->image_size = size.configImageSize;
-  group->image = (uint8_t *)calloc(1, group->image_size);
-  if (group->image == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for a counter configuration");
+  group->config_image_size = size.configImageSize;
+  group->config_image = (uint8_t *)calloc(1, group->config_image_size);
+  if (group->config_image == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a counter configuration");
   CUpti_Profiler_Host_GetConfigImage_Params image = {CUpti_Profiler_Host_GetConfigImage_Params_STRUCT_SIZE};
   image.pHostObject = (CUpti_Profiler_Host_Object *)group->host;
-  image.configImageSize = group->image_size;
-  image.pConfigImage = group->image;
+  image.configImageSize = group->config_image_size;
+  image.pConfigImage = group->config_image;
   if (rl_cupti_check(cuptiProfilerHostGetConfigImage(&image), "cuptiProfilerHostGetConfigImage", err) < 0) return -1;
   CUpti_Profiler_Host_GetNumOfPasses_Params passes = {CUpti_Profiler_Host_GetNumOfPasses_Params_STRUCT_SIZE};
-  passes.configImageSize = group->image_size;
-  passes.pConfigImage = group->image;
+  passes.configImageSize = group->config_image_size;
+  passes.pConfigImage = group->config_image;
   if (rl_cupti_check(cuptiProfilerHostGetNumOfPasses(&passes), "cuptiProfilerHostGetNumOfPasses", err) < 0) return -1;
   group->passes = passes.numOfPasses;
   return 0;
@@ -90,54 +90,55 @@ struct planner {
   const char *chip;
   const char *const *names;
 
-  bool fits(const metric_set &metrics) const {
-    std::vector<const char *> list;
-    for (size_t metric : metrics) list.push_back(names[metric]);
+  bool fit_together(const metric_set &metrics) const {
+    std::vector<const char *> metric_names;
+    for (size_t metric : metrics) metric_names.push_back(names[metric]);
     void *host = NULL;
     rl_error why;
-    if (configure(type, chip, list.data(), list.size(), &host, &why) < 0) return false;
+    if (configure(type, chip, metric_names.data(), metric_names.size(), &host, &why) < 0) return false;
     host_close(host);
     return true;
   }
 
-  /* Adds the metrics of [first, last) that fit together with `kept` to it, and the others to `left`. Bisects, because most lists
-   * fit as a whole. */
-  void add_fitting(metric_set::const_iterator first, metric_set::const_iterator last, metric_set &kept, metric_set &left) const {
+  /* Adds the metrics of [first, last) that fit together with `kept` to it, and the others to `remaining`. Bisects, because most
+   * lists fit as a whole. */
+  void add_fitting(metric_set::const_iterator first, metric_set::const_iterator last, metric_set &kept,
+                   metric_set &remaining) const {
     if (first == last) return;
-    metric_set both = kept;
-    both.insert(both.end(), first, last);
-    if (fits(both)) {
-      kept = both;
+    metric_set combined = kept;
+    combined.insert(combined.end(), first, last);
+    if (fit_together(combined)) {
+      kept = combined;
     } else if (last - first == 1) {
-      left.push_back(*first);
+      remaining.push_back(*first);
     } else {
-      add_fitting(first, first + (last - first) / 2, kept, left);
-      add_fitting(first + (last - first) / 2, last, kept, left);
+      add_fitting(first, first + (last - first) / 2, kept, remaining);
+      add_fitting(first + (last - first) / 2, last, kept, remaining);
     }
   }
 
-  std::string unit(size_t metric) const {
+  std::string unit_name(size_t metric) const {
     const char *end = strstr(names[metric], "__");
     return std::string(names[metric], end == NULL ? strlen(names[metric]) : (size_t)(end - names[metric]));
   }
 
   /* Splits the metrics by hardware unit; the unit with the most metrics comes first. */
-  std::vector<metric_set> by_unit(const metric_set &metrics) const {
+  std::vector<metric_set> split_by_unit(const metric_set &metrics) const {
     std::map<std::string, metric_set> units;
-    for (size_t metric : metrics) units[unit(metric)].push_back(metric);
+    for (size_t metric : metrics) units[unit_name(metric)].push_back(metric);
     std::vector<metric_set> sets;
     for (const auto &entry : units) sets.push_back(entry.second);
     std::stable_sort(sets.begin(), sets.end(), [](const metric_set &a, const metric_set &b) { return a.size() > b.size(); });
     return sets;
   }
 
-  size_t passes(const metric_set &metrics) const {
-    std::vector<const char *> list;
-    for (size_t metric : metrics) list.push_back(names[metric]);
+  size_t count_passes(const metric_set &metrics) const {
+    std::vector<const char *> metric_names;
+    for (size_t metric : metrics) metric_names.push_back(names[metric]);
     rl_counter_group trial = {};
     rl_error why;
     size_t needed = SIZE_MAX;
-    if (configure(type, chip, list.data(), list.size(), &trial.host, &why) == 0 && read_config(&trial, &why) == 0)
+    if (configure(type, chip, metric_names.data(), metric_names.size(), &trial.host, &why) == 0 && read_config(&trial, &why) == 0)
       needed = trial.passes;
     group_clear(&trial);
     return needed;
@@ -161,22 +162,22 @@ struct planner {
   /* Returns the order of the metrics that needs fewer passes: as given, or hardest first. CUPTI puts each counter into the first
    * pass that has space for it, in the order of the metrics. Within a unit, longer names are more specific and so harder to
    * place. */
-  metric_set arrange(const metric_set &metrics) const {
+  metric_set order_for_fewest_passes(const metric_set &metrics) const {
     metric_set hardest_first = metrics;
     std::stable_sort(hardest_first.begin(), hardest_first.end(), [this](size_t a, size_t b) { return is_harder_to_place(a, b); });
-    return metrics.empty() || passes(metrics) < passes(hardest_first) ? metrics : hardest_first;
+    return metrics.empty() || count_passes(metrics) < count_passes(hardest_first) ? metrics : hardest_first;
   }
 
-  /* Moves the metrics of one configuration out of `left`; returns none when none can be collected. Whether metrics exclude each
-   * other depends on their units, so one metric represents its unit: configurations with all metrics are slow to try. */
-  metric_set gather(metric_set &left) const {
+  /* Moves the metrics of one configuration out of `remaining`; returns none when none can be collected. Whether metrics exclude
+   * each other depends on their units, so one metric represents its unit: configurations with all metrics are slow to try. */
+  metric_set take_group(metric_set &remaining) const {
     metric_set chosen, representatives, rest;
-    for (const metric_set &unit : by_unit(left)) {
+    for (const metric_set &unit : split_by_unit(remaining)) {
       metric_set kept;
       add_fitting(unit.begin(), unit.end(), kept, rest);
       if (kept.empty()) continue;
       representatives.push_back(kept.front());
-      const bool unit_fits = fits(representatives);
+      const bool unit_fits = fit_together(representatives);
       if (!unit_fits) representatives.pop_back();
       metric_set &into = unit_fits ? chosen : rest;
       into.insert(into.end(), kept.begin(), kept.end());
@@ -184,34 +185,34 @@ struct planner {
     std::sort(chosen.begin(), chosen.end());
     metric_set together;
     add_fitting(chosen.begin(), chosen.end(), together, rest);
-    left = rest;
-    return arrange(together);
+    remaining = rest;
+    return order_for_fewest_passes(together);
   }
 };
 
 rl_counter_group *rl_counter_plan_add_group(rl_counter_plan *plan, size_t count, rl_error *err) {
   rl_counter_group *groups = (rl_counter_group *)realloc(plan->groups, (plan->group_count + 1) * sizeof *groups);
   if (groups != NULL) plan->groups = groups;
-  rl_counter_group made = {(const char **)calloc(count + 1, sizeof *made.names),
-                           (size_t *)calloc(count + 1, sizeof *made.metrics), count};
-  if (groups == NULL || made.names == NULL || made.metrics == NULL) {
-    group_clear(&made);
-    rl_fail(err, RL_SYS, ENOMEM, "out of memory for metrics");
+  rl_counter_group created = {(const char **)calloc(count + 1, sizeof *created.names),
+                              (size_t *)calloc(count + 1, sizeof *created.metrics), count};
+  if (groups == NULL || created.names == NULL || created.metrics == NULL) {
+    group_clear(&created);
+    rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for metrics");
     return NULL;
   }
-  groups[plan->group_count] = made;
+  groups[plan->group_count] = created;
   return &groups[plan->group_count++];
 }
 
 int rl_counter_plan_new(size_t count, rl_counter_plan **plan, rl_error *err) {
-  rl_counter_plan *made = (rl_counter_plan *)calloc(1, sizeof *made);
-  if (made != NULL) made->reasons = (rl_metric_reason *)calloc(count + 1, sizeof *made->reasons);
-  if (made == NULL || made->reasons == NULL) {
-    free(made);
-    return rl_fail(err, RL_SYS, ENOMEM, "out of memory for metrics");
+  rl_counter_plan *created = (rl_counter_plan *)calloc(1, sizeof *created);
+  if (created != NULL) created->reasons = (rl_metric_reason *)calloc(count + 1, sizeof *created->reasons);
+  if (created == NULL || created->reasons == NULL) {
+    free(created);
+    return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for metrics");
   }
-  made->metric_count = count;
-  *plan = made;
+  created->metric_count = count;
+  *plan = created;
   return 0;
 }
 
@@ -256,40 +257,40 @@ static void set_reason(const planner &planner, size_t metric, const char *why, r
 }
 
 /* Adds all metrics in as many groups as they need. */
-static int add_groups(const planner &planner, const metric_set &wanted, rl_counter_plan *plan, rl_error *err) {
-  metric_set left = wanted;
-  for (metric_set chosen = planner.gather(left); !chosen.empty(); chosen = planner.gather(left))
+static int add_groups(const planner &planner, const metric_set &metrics, rl_counter_plan *plan, rl_error *err) {
+  metric_set remaining = metrics;
+  for (metric_set chosen = planner.take_group(remaining); !chosen.empty(); chosen = planner.take_group(remaining))
     if (add_group(planner, chosen, plan, err) < 0) return -1;
-  for (size_t metric : left) set_reason(planner, metric, "by ranges", plan);
+  for (size_t metric : remaining) set_reason(planner, metric, "by ranges", plan);
   return 0;
 }
 
 /* Adds one group of each metric that fits into the same pass as those before it. */
-static int add_single_pass(const planner &planner, const metric_set &wanted, rl_counter_plan *plan, rl_error *err) {
+static int add_single_pass(const planner &planner, const metric_set &metrics, rl_counter_plan *plan, rl_error *err) {
   metric_set chosen;
-  for (size_t metric : wanted) {
+  for (size_t metric : metrics) {
     chosen.push_back(metric);
-    if (planner.passes(chosen) == 1) continue;
+    if (planner.count_passes(chosen) == 1) continue;
     chosen.pop_back();
     set_reason(planner, metric, "in one pass with others", plan);
   }
   return chosen.empty() ? 0 : add_group(planner, chosen, plan, err);
 }
 
-typedef int metric_adder(const planner &planner, const metric_set &wanted, rl_counter_plan *plan, rl_error *err);
+typedef int metric_adder(const planner &planner, const metric_set &metrics, rl_counter_plan *plan, rl_error *err);
 
 static int make_plan(const planner &planner, size_t count, metric_adder *add, rl_counter_plan **plan, rl_error *err) {
   void *host = NULL; /* opened first, so that an unknown chip is an error and not a list of unknown metrics */
-  rl_counter_plan *made = NULL;
+  rl_counter_plan *created = NULL;
   if (host_open(planner.type, planner.chip, &host, err) < 0) return rl_wrap(err, "chip %s", planner.chip);
-  int result = rl_counter_plan_new(count, &made, err);
-  if (result == 0) result = add(planner, known_metrics(host, planner.chip, planner.names, made), made, err);
+  int result = rl_counter_plan_new(count, &created, err);
+  if (result == 0) result = add(planner, known_metrics(host, planner.chip, planner.names, created), created, err);
   host_close(host);
   if (result < 0) {
-    rl_counter_plan_close(made);
+    rl_counter_plan_close(created);
     return -1;
   }
-  *plan = made;
+  *plan = created;
   return 0;
 }
 

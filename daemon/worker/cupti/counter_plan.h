@@ -19,8 +19,8 @@ typedef struct rl_counter_group {
   const char **names;
   size_t *metrics; /* index of each name in the list that the plan was made from */
   size_t count;
-  uint8_t *image; /* the configuration */
-  size_t image_size, passes;
+  uint8_t *config_image;
+  size_t config_image_size, passes;
   void *host; /* CUpti_Profiler_Host_Object */
 } rl_counter_group;
 

@@ -16,7 +16,7 @@
 #include "worker/cupti/subscriber.h"
 
 typedef struct rl_step_kernel {
-  rl_activity_row row;
+  rl_activity_row activity;
   rl_launch_attributes attributes;
   size_t launch_index;                                         /* of the launch in the sequence */
   int barriers;                                                /* named barriers of a block; negative: unknown */
@@ -30,20 +30,20 @@ typedef struct profiled_step { /* the step that is replayed */
   const rl_observer *observer;
   rl_cache_flush *flush;
   const step_kernel *kernels;
-  bool *selected; /* by kernel */
+  bool *selected; /* by kernel: whether the profile options select it */
   size_t kernel_count, selected_count;
-  uint64_t passes, passes_done;
+  uint64_t pass_count, passes_done;
   rl_stage_timer timer;
 } profiled_step;
 
-/* Runs each launch of a sequence once and waits. attribute: tags the trace's kernels with the index of their launch. */
-static int run_sequence(const profiled_step *step, const rl_sequence *sequence, bool attribute, rl_error *err) {
+/* Runs each launch of a sequence once and waits. tag_launches: the trace records the launch of each kernel. */
+static int run_sequence(const profiled_step *step, const rl_sequence *sequence, bool tag_launches, rl_error *err) {
   rl_stream stream = step->instance->device->stream;
   for (size_t i = 0; i < sequence->launch_count; i++) {
     const rl_launch *launch = &sequence->launches[i];
-    if (attribute && rl_trace_push_launch((uint32_t)i, err) < 0) return -1;
+    if (tag_launches && rl_trace_push_launch((uint32_t)i, err) < 0) return -1;
     int result = launch->enqueue(launch->arg, stream, err);
-    if (attribute && rl_trace_pop_launch(result < 0 ? NULL : err) < 0) return -1;
+    if (tag_launches && rl_trace_pop_launch(result < 0 ? NULL : err) < 0) return -1;
     if (result < 0) return rl_wrap(err, "%s", launch->name);
   }
   return rl_cuda_check(cudaStreamSynchronize(stream), sequence->name, err);
@@ -57,13 +57,13 @@ static int run_preceding_sequences(const profiled_step *step, rl_error *err) {
   return 0;
 }
 
-static int restore(void *context, rl_error *err) {
+static int restore_inputs(void *context, rl_error *err) {
   const profiled_step *step = context;
   if (step->instance->ops->restore(step->instance, err) < 0) return -1;
   return rl_cuda_check(cudaDeviceSynchronize(), "restoring the step's inputs", err);
 }
 
-static int run_cold(void *context, rl_error *err) {
+static int run_with_cold_caches(void *context, rl_error *err) {
   const profiled_step *step = context;
   uint64_t launched = 0;
   if (rl_cache_flush_enable(step->flush, step->selected, step->kernel_count, err) < 0) return -1;
@@ -75,26 +75,26 @@ static int run_cold(void *context, rl_error *err) {
   return 0;
 }
 
-/* Reports progress to the observer; -1 when the pass is cancelled. */
-static int pass_ended(void *context, rl_error *err) {
+/* Called after each replay pass. Reports progress to the observer; -1 when the observer cancels the request. */
+static int on_pass_ended(void *context, rl_error *err) {
   profiled_step *step = context;
   const rl_observer *observer = step->observer;
   step->passes_done++;
   if (observer == NULL) return 0;
-  if (observer->progress != NULL) observer->progress(observer->context, step->passes_done, step->passes);
+  if (observer->progress != NULL) observer->progress(observer->context, step->passes_done, step->pass_count);
   if (observer->cancelled != NULL && observer->cancelled(observer->context))
-    return rl_fail(err, RL_SYS, ECANCELED, "cancelled between two passes of the range profiler");
+    return rl_fail(err, RL_ERRNO, ECANCELED, "cancelled between two passes of the range profiler");
   return 0;
 }
 
-static int by_correlation(const void *a, const void *b) {
+static int compare_correlation(const void *a, const void *b) {
   const rl_launch_correlation *x = a, *y = b;
   return (x->correlation > y->correlation) - (x->correlation < y->correlation);
 }
 
-static int by_issue(const void *a, const void *b) {
+static int compare_issue_order(const void *a, const void *b) {
   const step_kernel *x = a, *y = b;
-  return (x->row.correlation > y->row.correlation) - (x->row.correlation < y->row.correlation);
+  return (x->activity.correlation > y->activity.correlation) - (x->activity.correlation < y->activity.correlation);
 }
 
 static const rl_launch_attributes *find_attributes(const rl_trace_result *traced, uint32_t correlation) {
@@ -105,10 +105,10 @@ static const rl_launch_attributes *find_attributes(const rl_trace_result *traced
 
 /* Runs the step once, so that its modules are loaded while PC sampling is enabled, and not during the trace or a pass. */
 static int load_modules(profiled_step *step, rl_error *err) {
-  return run_sequence(step, step->sequence, false, err) < 0 ? -1 : restore(step, err);
+  return run_sequence(step, step->sequence, false, err) < 0 ? -1 : restore_inputs(step, err);
 }
 
-/* Sets max_cluster_blocks, which activity records do not have. Limit i belongs to the i-th kernel of the trace. */
+/* Sets max_cluster_blocks of each kernel whose activity record has none. Limit i belongs to the i-th kernel in order of issue. */
 static void add_cluster_limits(rl_kernel_list *list, const rl_cluster_limits *limits) {
   for (size_t i = 0; i < list->count && limits->count == list->count; i++)
     if (list->kernels[i].attributes.max_cluster_blocks == 0)
@@ -128,50 +128,50 @@ static rl_launch_correlation *sorted_correlations(const rl_trace_result *traced)
   rl_launch_correlation *sorted = calloc(traced->correlation_count + 1, sizeof *sorted);
   if (sorted == NULL) return NULL;
   if (traced->correlation_count > 0) memcpy(sorted, traced->correlations, traced->correlation_count * sizeof *sorted);
-  qsort(sorted, traced->correlation_count, sizeof *sorted, by_correlation);
+  qsort(sorted, traced->correlation_count, sizeof *sorted, compare_correlation);
   return sorted;
 }
 
 static void set_names(step_kernel *kernel, const rl_name_entry *name) {
-  snprintf(kernel->name, sizeof kernel->name, "%s", name->text);
-  snprintf(kernel->symbol, sizeof kernel->symbol, "%s", name->raw);
+  snprintf(kernel->name, sizeof kernel->name, "%s", name->demangled);
+  snprintf(kernel->symbol, sizeof kernel->symbol, "%s", name->mangled);
   rl_cubin_function function = {.barriers = -1};
-  (void)rl_loaded_function_find(kernel->symbol, &function);
+  (void)rl_loaded_function_find_unique(kernel->symbol, &function);
   kernel->barriers = function.barriers;
 }
 
-/* Adds the kernel of a row; -1 when CUPTI did not record its launch. */
-static int add_step_kernel(const rl_trace_result *traced, const rl_launch_correlation *sorted, const rl_activity_row *row,
+/* Adds the kernel of an activity record; -1 when CUPTI did not record its launch. */
+static int add_step_kernel(const rl_trace_result *traced, const rl_launch_correlation *sorted, const rl_activity_row *activity,
                            rl_kernel_list *list, rl_error *err) {
-  const rl_name_entry *name = &traced->names->items[row->name];
-  const rl_launch_correlation *correlation =
-      bsearch(&(rl_launch_correlation){row->correlation, 0}, sorted, traced->correlation_count, sizeof *sorted, by_correlation);
-  const rl_launch_attributes *attributes = find_attributes(traced, row->correlation);
+  const rl_name_entry *name = &traced->names->items[activity->name];
+  const rl_launch_correlation *correlation = bsearch(&(rl_launch_correlation){activity->correlation, 0}, sorted,
+                                                     traced->correlation_count, sizeof *sorted, compare_correlation);
+  const rl_launch_attributes *attributes = find_attributes(traced, activity->correlation);
   if (correlation == NULL || attributes == NULL)
-    return rl_fail(err, RL_CUPTI, 0, "CUPTI did not record which launch %s belongs to", name->text);
+    return rl_fail(err, RL_CUPTI, 0, "CUPTI did not record which launch %s belongs to", name->demangled);
   step_kernel *kernel = &list->kernels[list->count++];
-  kernel->row = *row;
+  kernel->activity = *activity;
   kernel->attributes = *attributes;
-  kernel->launch_index = correlation->launch;
+  kernel->launch_index = correlation->launch_index;
   set_names(kernel, name);
   return 0;
 }
 
 static int list_kernels(const rl_trace_result *traced, rl_kernel_list *list, rl_error *err) {
-  list->kernels = calloc(traced->kernels + 1, sizeof *list->kernels);
+  list->kernels = calloc(traced->kernel_count + 1, sizeof *list->kernels);
   rl_launch_correlation *sorted = sorted_correlations(traced);
   if (list->kernels == NULL || sorted == NULL) {
     free(sorted);
-    return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the kernels of a step");
+    return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the kernels of a step");
   }
   int result = 0;
   for (size_t i = 0; i < traced->row_count && result == 0; i++)
     if (traced->rows[i].kind == RL_ACTIVITY_KERNEL) result = add_step_kernel(traced, sorted, &traced->rows[i], list, err);
   free(sorted);
-  if (result == 0 && (traced->dropped > 0 || list->count == 0))
+  if (result == 0 && (traced->dropped_count > 0 || list->count == 0))
     result = rl_fail(err, RL_CUPTI, 0, "CUPTI recorded %zu kernels of the step and dropped %llu records", list->count,
-                     (unsigned long long)traced->dropped);
-  qsort(list->kernels, list->count, sizeof *list->kernels, by_issue);
+                     (unsigned long long)traced->dropped_count);
+  qsort(list->kernels, list->count, sizeof *list->kernels, compare_issue_order);
   return result;
 }
 
@@ -188,10 +188,10 @@ static int trace_and_list_kernels(const profiled_step *step, rl_kernel_list *lis
 
 /* Lists the step's kernels from a trace of it. The list stays valid for the instance, because replay requires that the step
  * launches the same kernels every time. */
-static int list_step(profiled_step *step, rl_error *err) {
-  rl_kernel_list *list = &step->counters->list;
+static int list_step_kernels(profiled_step *step, rl_error *err) {
+  rl_kernel_list *list = &step->counters->kernel_list;
   if (list->instance != step->instance) {
-    rl_counters_release(step->counters);
+    rl_counters_reset(step->counters);
     if (load_modules(step, err) < 0 || trace_and_list_kernels(step, list, err) < 0) return -1;
   }
   step->kernels = list->kernels;
@@ -199,45 +199,48 @@ static int list_step(profiled_step *step, rl_error *err) {
   return 0;
 }
 
-static bool matches(const rl_profile *profile, const rl_launch *launch, const char *kernel) {
-  return profile->kernels[0] == '\0' || fnmatch(profile->kernels, kernel, 0) == 0 ||
-         fnmatch(profile->kernels, launch->name, 0) == 0;
+static bool kernel_matches(const rl_profile_options *profile_options, const rl_launch *launch, const char *kernel) {
+  return profile_options->kernel_pattern[0] == '\0' || fnmatch(profile_options->kernel_pattern, kernel, 0) == 0 ||
+         fnmatch(profile_options->kernel_pattern, launch->name, 0) == 0;
 }
 
-/* Selects the kernels that match the profile; -1 with RL_INPUT when there is none. */
-static int select_kernels(const rl_profile *profile, profiled_step *step, rl_error *err) {
+/* Selects the kernels that match the profile options; -1 with RL_INPUT when there is none. */
+static int select_kernels(const rl_profile_options *profile_options, profiled_step *step, rl_error *err) {
   int64_t matching = 0;
   step->selected = calloc(step->kernel_count + 1, sizeof *step->selected);
-  if (step->selected == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the kernels of a step");
+  if (step->selected == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the kernels of a step");
   for (size_t i = 0; i < step->kernel_count; i++) {
     const step_kernel *kernel = &step->kernels[i];
-    if (!matches(profile, &step->sequence->launches[kernel->launch_index], kernel->name)) continue;
-    step->selected[i] = profile->launch < 0 || profile->launch == matching;
+    if (!kernel_matches(profile_options, &step->sequence->launches[kernel->launch_index], kernel->name)) continue;
+    step->selected[i] = profile_options->matching_index == RL_ALL_MATCHING_KERNELS || profile_options->matching_index == matching;
     step->selected_count += step->selected[i];
     matching++;
   }
   if (step->selected_count > 0) return 0;
   return rl_fail(err, RL_INPUT, 0, "the step has %zu kernels; %lld match \"%s\", so there is no matching kernel with index %lld",
-                 step->kernel_count, (long long)matching, profile->kernels,
-                 (long long)(profile->launch < 0 ? 0 : profile->launch));
+                 step->kernel_count, (long long)matching, profile_options->kernel_pattern,
+                 (long long)(profile_options->matching_index < 0 ? 0 : profile_options->matching_index));
 }
 
 /* Fills values[kernel * metric_count + metric]; NAN for metrics that the plan does not collect and for kernels not selected. */
 static int collect_counters(const rl_counter_plan *plan, profiled_step *step, double *values, rl_error *err) {
-  const rl_user_replay replay = {
-      .restore = restore, .run = run_cold, .pass_ended = pass_ended, .context = step, .timer = &step->timer};
-  size_t kernels = step->kernel_count, metrics = plan->metric_count;
-  double *group_values = calloc(kernels * metrics + 1, sizeof *group_values);
-  if (group_values == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for counters");
-  for (size_t i = 0; i < kernels * metrics; i++) values[i] = NAN;
+  const rl_user_replay replay = {.restore = restore_inputs,
+                                 .run = run_with_cold_caches,
+                                 .on_pass_ended = on_pass_ended,
+                                 .context = step,
+                                 .timer = &step->timer};
+  const size_t kernel_count = step->kernel_count, metric_count = plan->metric_count;
+  double *group_values = calloc(kernel_count * metric_count + 1, sizeof *group_values);
+  if (group_values == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for counters");
+  for (size_t i = 0; i < kernel_count * metric_count; i++) values[i] = NAN;
   int result = 0;
   for (size_t g = 0; g < plan->group_count && result == 0; g++) {
     const rl_counter_group *group = &plan->groups[g];
-    result =
-        rl_range_profiler_collect(&step->counters->range_profiler, group, &replay, step->selected, kernels, group_values, err);
-    for (size_t k = 0; k < kernels && result == 0; k++)
+    result = rl_range_profiler_collect(&step->counters->range_profiler, group, &replay, step->selected, kernel_count,
+                                       group_values, err);
+    for (size_t k = 0; k < kernel_count && result == 0; k++)
       for (size_t m = 0; m < group->count && step->selected[k]; m++)
-        values[k * metrics + group->metrics[m]] = group_values[k * group->count + m];
+        values[k * metric_count + group->metrics[m]] = group_values[k * group->count + m];
   }
   free(group_values);
   return result;
@@ -247,7 +250,7 @@ static int append_kernel(const rl_counters *counters, const profiled_step *step,
                          rl_error *err) {
   const step_kernel *kernel = &step->kernels[ordinal];
   const rl_launch *launch = &step->sequence->launches[kernel->launch_index];
-  const rl_activity_row *row = &kernel->row;
+  const rl_activity_row *activity = &kernel->activity;
   rl_kernel record = {.ordinal = (int64_t)ordinal,
                       .launches = 1,
                       .total_us = NAN,
@@ -255,16 +258,16 @@ static int append_kernel(const rl_counters *counters, const profiled_step *step,
                       .median_us = NAN,
                       .max_us = NAN,
                       .share_ratio = NAN,
-                      .registers_per_thread = row->registers,
-                      .static_shared_bytes = row->static_shared_bytes,
-                      .dynamic_shared_bytes = row->dynamic_shared_bytes,
-                      .grid_x = row->grid[0],
-                      .grid_y = row->grid[1],
-                      .grid_z = row->grid[2],
-                      .block_x = row->block[0],
-                      .block_y = row->block[1],
-                      .block_z = row->block[2],
-                      .theoretical_occupancy_ratio = rl_occupancy_ratio(counters->device_limits, row, kernel->barriers)};
+                      .registers_per_thread = activity->registers,
+                      .static_shared_bytes = activity->static_shared_bytes,
+                      .dynamic_shared_bytes = activity->dynamic_shared_bytes,
+                      .grid_x = activity->grid[0],
+                      .grid_y = activity->grid[1],
+                      .grid_z = activity->grid[2],
+                      .block_x = activity->block[0],
+                      .block_y = activity->block[1],
+                      .block_z = activity->block[2],
+                      .theoretical_occupancy_ratio = rl_occupancy_ratio(counters->device_limits, activity, kernel->barriers)};
   snprintf(record.launch, sizeof record.launch, "%s", launch->name);
   snprintf(record.phase, sizeof record.phase, "%s", launch->nvtx_range);
   snprintf(record.name, sizeof record.name, "%s", kernel->name);
@@ -294,10 +297,10 @@ static int append_counters(const rl_prepared_profile *prepared, size_t ordinal, 
                            rl_error *err) {
   const rl_counter_plan *plan = prepared->plan;
   for (size_t m = 0; m < plan->metric_count; m++) {
-    const char *missing = plan->reasons[m].text;
-    if (missing[0] == '\0') missing = "undefined: 0/0, the kernel did nothing that this metric measures";
-    if (append_metric((int64_t)ordinal, prepared->counters[m], values[ordinal * plan->metric_count + m], missing, records, err) <
-        0)
+    const char *reason = plan->reasons[m].text;
+    if (reason[0] == '\0') reason = "undefined: 0/0, the kernel did nothing that this metric measures";
+    if (append_metric((int64_t)ordinal, prepared->counter_names[m], values[ordinal * plan->metric_count + m], reason, records,
+                      err) < 0)
       return -1;
   }
   return 0;
@@ -307,8 +310,8 @@ static int append_counters(const rl_prepared_profile *prepared, size_t ordinal, 
 static int append_other_metrics(const rl_counters *counters, const rl_metric_selection *selection, const profiled_step *step,
                                 size_t ordinal, rl_records *records, rl_error *err) {
   const step_kernel *kernel = &step->kernels[ordinal];
-  const rl_launch_metrics launch =
-      rl_launch_metrics_of(counters->device_limits, &kernel->row, &kernel->attributes, kernel->barriers);
+  const rl_launch_metrics launch_metrics =
+      rl_launch_metrics_of(counters->device_limits, &kernel->activity, &kernel->attributes, kernel->barriers);
   for (size_t i = selection->counter_count; i < selection->count; i++) {
     const rl_selected_metric *metric = &selection->items[i];
     const char *reason = "";
@@ -317,7 +320,7 @@ static int append_other_metrics(const rl_counters *counters, const rl_metric_sel
       if (append_skipped((int64_t)ordinal, metric, records, err) < 0) return -1;
       continue;
     }
-    if (metric->origin == RL_ORIGIN_LAUNCH) value = rl_launch_metric(&launch, metric->name, &reason);
+    if (metric->origin == RL_ORIGIN_LAUNCH) value = rl_launch_metric(&launch_metrics, metric->name, &reason);
     else if (strncmp(metric->name, "device__", 8) == 0)
       value = rl_device_attribute(counters->device_index, metric->name, &reason);
     else continue;
@@ -326,21 +329,21 @@ static int append_other_metrics(const rl_counters *counters, const rl_metric_sel
   return 0;
 }
 
-static bool selects_occupancy_curves(const rl_profile *profile) {
+static bool selects_occupancy_curves(const rl_profile_options *profile_options) {
   for (size_t i = 0; i < rl_section_count; i++)
-    if (strcmp(rl_sections[i].id, "Occupancy") == 0) return (profile->sections & UINT32_C(1) << i) != 0;
+    if (strcmp(rl_sections[i].id, "Occupancy") == 0) return (profile_options->sections & UINT32_C(1) << i) != 0;
   return false;
 }
 
 static int append_results(const rl_counters *counters, const rl_prepared_profile *prepared, const profiled_step *step,
                           const double *values, rl_records *records, rl_error *err) {
   for (size_t k = 0; k < step->kernel_count; k++) {
-    const rl_block_resources resources = rl_block_resources_of(&step->kernels[k].row, step->kernels[k].barriers);
+    const rl_block_resources resources = rl_block_resources_of(&step->kernels[k].activity, step->kernels[k].barriers);
     if (!step->selected[k]) continue;
     if (append_kernel(counters, step, k, records, err) < 0 || append_counters(prepared, k, values, records, err) < 0 ||
         append_other_metrics(counters, &prepared->selection, step, k, records, err) < 0)
       return -1;
-    if (selects_occupancy_curves(&prepared->profile) &&
+    if (selects_occupancy_curves(&prepared->profile_options) &&
         rl_occupancy_curves(counters->device_limits, &resources, (int64_t)k, records, err) < 0)
       return -1;
   }
@@ -350,28 +353,28 @@ static int append_results(const rl_counters *counters, const rl_prepared_profile
 static rl_launched_kernel *launched_kernels(const profiled_step *step) {
   rl_launched_kernel *kernels = calloc(step->kernel_count, sizeof *kernels);
   for (size_t i = 0; kernels != NULL && i < step->kernel_count; i++) {
-    const rl_activity_row *row = &step->kernels[i].row;
+    const rl_activity_row *activity = &step->kernels[i].activity;
     kernels[i] = (rl_launched_kernel){.symbol = step->kernels[i].symbol,
-                                      .launch = step->kernels[i].launch_index,
-                                      .duration_ns = (double)(row->end_ns - row->start_ns),
-                                      .blocks = (int64_t)row->grid[0] * row->grid[1] * row->grid[2],
+                                      .launch_index = step->kernels[i].launch_index,
+                                      .duration_ns = (double)(activity->end_ns - activity->start_ns),
+                                      .blocks = (int64_t)activity->grid[0] * activity->grid[1] * activity->grid[2],
                                       .ordinal = step->selected[i] ? (int64_t)i : -1};
   }
   return kernels;
 }
 
-/* Collects the counters and appends all results. Counters that are 0 because no kernel has an instruction that raises them are
- * appended without being collected. */
-static int collect_and_append_counters(rl_counters *counters, const rl_profile *profile, profiled_step *step, rl_records *records,
-                                       rl_error *err) {
+/* Collects the counters and appends all results. Counters that must be 0, because no selected kernel has an instruction that
+ * raises them, are appended without being collected. */
+static int collect_and_append_counters(rl_counters *counters, const rl_profile_options *profile_options, profiled_step *step,
+                                       rl_records *records, rl_error *err) {
   const rl_prepared_profile *prepared = NULL;
-  if (rl_prepared_profile_find(&counters->prepared, counters->device_index, profile,
-                               rl_instruction_view_absent_classes(counters->view), &prepared, err) < 0)
+  if (rl_prepared_profile_find(&counters->prepared_profiles, counters->device_index, profile_options,
+                               rl_instruction_profiler_absent_classes(counters->instruction_profiler), &prepared, err) < 0)
     return -1;
   rl_stage_timer_lap(&step->timer, RL_PROFILER_STAGE_PLANNING);
   double *values = calloc(step->kernel_count * prepared->plan->metric_count + 1, sizeof *values);
-  if (values == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for counters");
-  step->passes = prepared->plan->passes;
+  if (values == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for counters");
+  step->pass_count = prepared->plan->passes;
   int result = collect_counters(prepared->plan, step, values, err);
   if (result == 0) result = append_results(counters, prepared, step, values, records, err);
   free(values);
@@ -379,54 +382,55 @@ static int collect_and_append_counters(rl_counters *counters, const rl_profile *
   return result;
 }
 
-static void release_range_profiler(void *context) {
+static void disable_range_profiler(void *context) {
   const profiled_step *step = context;
   rl_range_profiler_close(&step->counters->range_profiler);
 }
 
-/* Collects the counters, and SASS metrics, PC samples and PM samples (instruction_view.h). rl_instruction_view_begin comes first,
- * because it disables PC sampling: CUPTI can't collect counters while PC sampling is enabled. */
-static int collect_step(rl_counters *counters, const rl_profile *profile, profiled_step *step, rl_records *records,
-                        rl_error *err) {
+/* Collects the counters, and SASS metrics, PC samples and PM samples (instruction_profiler.h). rl_instruction_profiler_begin
+ * comes first, because it disables PC sampling: CUPTI can't collect counters while PC sampling is enabled. */
+static int collect_step(rl_counters *counters, const rl_profile_options *profile_options, profiled_step *step,
+                        rl_records *records, rl_error *err) {
   rl_launched_kernel *kernels = launched_kernels(step);
-  if (kernels == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the kernels of a step");
-  const rl_instruction_view_request request = {.instance = step->instance,
-                                               .sequence = step->sequence,
-                                               .kernels = kernels,
-                                               .kernel_count = step->kernel_count,
-                                               .profile = profile,
-                                               .flush = step->flush,
-                                               .restore = restore,
-                                               .release_counters = release_range_profiler,
-                                               .context = step,
-                                               .timer = &step->timer};
-  int result = rl_instruction_view_begin(counters->view, &request, err);
-  if (result == 0) result = collect_and_append_counters(counters, profile, step, records, err);
-  if (result == 0) result = rl_instruction_view_collect(counters->view, records, err);
-  rl_instruction_view_end(counters->view);
+  if (kernels == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the kernels of a step");
+  const rl_instruction_profiler_request request = {.instance = step->instance,
+                                                   .sequence = step->sequence,
+                                                   .kernels = kernels,
+                                                   .kernel_count = step->kernel_count,
+                                                   .profile_options = profile_options,
+                                                   .flush = step->flush,
+                                                   .restore = restore_inputs,
+                                                   .disable_range_profiler = disable_range_profiler,
+                                                   .context = step,
+                                                   .timer = &step->timer};
+  int result = rl_instruction_profiler_begin(counters->instruction_profiler, &request, err);
+  if (result == 0) result = collect_and_append_counters(counters, profile_options, step, records, err);
+  if (result == 0) result = rl_instruction_profiler_collect(counters->instruction_profiler, records, err);
+  rl_instruction_profiler_end(counters->instruction_profiler);
   free(kernels);
   return result;
 }
 
-/* The caller has saved the instance's state. */
-static int profile_step(rl_counters *counters, const rl_profile *profile, profiled_step *step, rl_records *records,
-                        rl_error *err) {
-  if (list_step(step, err) < 0 || select_kernels(profile, step, err) < 0 ||
-      (counters->view == NULL && rl_instruction_view_open(counters->device_index, &counters->view, err) < 0) ||
+/* The caller saves the instance's state before and restores it after. */
+static int profile_step(rl_counters *counters, const rl_profile_options *profile_options, profiled_step *step,
+                        rl_records *records, rl_error *err) {
+  if (list_step_kernels(step, err) < 0 || select_kernels(profile_options, step, err) < 0 ||
+      (counters->instruction_profiler == NULL &&
+       rl_instruction_profiler_open(counters->device_index, &counters->instruction_profiler, err) < 0) ||
       rl_cache_flush_open(&step->flush, err) < 0)
     return -1;
   rl_stage_timer_lap(&step->timer, RL_PROFILER_STAGE_TRACING);
-  return collect_step(counters, profile, step, records, err);
+  return collect_step(counters, profile_options, step, records, err);
 }
 
 static int append_measurements(const profiled_step *step, rl_records *records, rl_error *err) {
-  if (rl_records_measure(records, "counter_passes", (double)step->passes, NULL, err) < 0) return -1;
+  if (rl_records_add_measurement(records, "counter_passes", (double)step->pass_count, NULL, err) < 0) return -1;
   return rl_stage_timer_record(&step->timer, records, err);
 }
 
-int rl_counters_collect(rl_counters *counters, rl_instance *instance, const rl_profile *profile, const rl_observer *observer,
-                        rl_records *records, char reason[RL_REASON_SIZE], rl_error *err) {
-  rl_error why = {0};
+int rl_counters_collect(rl_counters *counters, rl_instance *instance, const rl_profile_options *profile_options,
+                        const rl_observer *observer, rl_records *records, char reason[RL_REASON_SIZE], rl_error *err) {
+  rl_error profiling_error = {0};
   profiled_step step = {.counters = counters,
                         .instance = instance,
                         .observer = observer,
@@ -435,29 +439,29 @@ int rl_counters_collect(rl_counters *counters, rl_instance *instance, const rl_p
   if (rl_cuda_check(cudaSetDevice(counters->device_index), "cudaSetDevice", err) < 0 || run_preceding_sequences(&step, err) < 0 ||
       instance->ops->save(instance, err) < 0)
     return -1;
-  int result = profile_step(counters, profile, &step, records, &why);
-  if (result < 0) rl_counters_release(counters);
+  int result = profile_step(counters, profile_options, &step, records, &profiling_error);
+  if (result < 0) rl_counters_reset(counters);
   rl_cache_flush_close(step.flush);
   free(step.selected);
-  if (restore(&step, result < 0 ? NULL : err) < 0 && result == 0) return -1;
+  if (restore_inputs(&step, result < 0 ? NULL : err) < 0 && result == 0) return -1;
   if (result == 0) return append_measurements(&step, records, err);
-  if (rl_cupti_is_unavailable(&why)) {
-    snprintf(reason, RL_REASON_SIZE, "%s", why.message);
+  if (rl_cupti_is_unavailable(&profiling_error)) {
+    snprintf(reason, RL_REASON_SIZE, "%s", profiling_error.message);
     return 1;
   }
-  if (err != NULL) *err = why;
+  if (err != NULL) *err = profiling_error;
   return -1;
 }
 
-void rl_counters_release(rl_counters *counters) {
+void rl_counters_reset(rl_counters *counters) {
   rl_range_profiler_close(&counters->range_profiler);
-  rl_instruction_view_release(counters->view);
-  free(counters->list.kernels);
-  counters->list = (rl_kernel_list){0};
+  rl_instruction_profiler_restart_pc_sampling(counters->instruction_profiler);
+  free(counters->kernel_list.kernels);
+  counters->kernel_list = (rl_kernel_list){0};
 }
 
 void rl_counters_close(rl_counters *counters) {
-  rl_counters_release(counters);
-  rl_prepared_profiles_close(&counters->prepared);
-  rl_instruction_view_close(counters->view);
+  rl_counters_reset(counters);
+  rl_prepared_profiles_close(&counters->prepared_profiles);
+  rl_instruction_profiler_close(counters->instruction_profiler);
 }

@@ -1,9 +1,9 @@
 /* The counters pass on CUDA. For the kernels of one step it collects hardware metrics (by replaying the step), launch and device
- * attributes, occupancy curves, and the data of the instruction view (instruction_view.h). */
+ * attributes, occupancy curves, and the data of instruction_profiler.h. */
 #ifndef RL_CUPTI_COUNTERS_H
 #define RL_CUPTI_COUNTERS_H
 
-#include "worker/cupti/instruction_view.h"
+#include "worker/cupti/instruction_profiler.h"
 #include "worker/cupti/occupancy.h"
 #include "worker/cupti/prepared_profile.h"
 #include "worker/cupti/range_profiler.h"
@@ -20,17 +20,19 @@ typedef struct rl_counters {
   int device_index;
   rl_trace *trace;
   const rl_device_limits *device_limits;
-  rl_prepared_profiles prepared;
-  rl_instruction_view *view; /* opened by the first collection */
-  /* Kept for the next collection until rl_counters_release: */
+  rl_prepared_profiles prepared_profiles;
+  rl_instruction_profiler *instruction_profiler; /* opened by the first collection */
+  /* Kept for the next collection of the same instance, until rl_counters_reset: */
   rl_range_profiler *range_profiler; /* NULL: none is enabled */
-  rl_kernel_list list;
+  rl_kernel_list kernel_list;
 } rl_counters;
 
-/* Implements rl_profiler_ops.count. */
-int rl_counters_collect(rl_counters *counters, rl_instance *instance, const rl_profile *profile, const rl_observer *observer,
-                        rl_records *records, char reason[RL_REASON_SIZE], rl_error *err);
-void rl_counters_release(rl_counters *counters); /* implements rl_profiler_ops.release */
+/* Implements rl_profiler_ops.collect_counters. */
+int rl_counters_collect(rl_counters *counters, rl_instance *instance, const rl_profile_options *profile_options,
+                        const rl_observer *observer, rl_records *records, char reason[RL_REASON_SIZE], rl_error *err);
+/* Implements rl_profiler_ops.release_counters: disables the profilers, so that other measurements and other processes
+ * can use the hardware, and forgets the kernels of the step. */
+void rl_counters_reset(rl_counters *counters);
 void rl_counters_close(rl_counters *counters);
 
 #endif

@@ -56,7 +56,7 @@ rl_cached_disassembly *rl_disassembly_cache_request(rl_disassembly_cache *cache,
   if (grown != NULL) cache->items = grown;
   if (grown == NULL || (entry = calloc(1, sizeof *entry)) == NULL) return NULL;
   snprintf(entry->sha256, sizeof entry->sha256, "%s", function->sha256);
-  if (rl_disassembler_start(NULL, cubin, size, function->symbol, &entry->disassembler, &why) < 0) set_reason(entry, &why);
+  if (rl_disassembler_start(NULL, cubin, size, function->symbol_index, &entry->disassembler, &why) < 0) set_reason(entry, &why);
   return cache->items[cache->count++] = entry;
 }
 

@@ -26,7 +26,7 @@ rl_launch_metrics rl_launch_metrics_of(const rl_device_limits *device, const rl_
 }
 
 #define PRODUCT(SIZE) ((double)(SIZE)[0] * (SIZE)[1] * (SIZE)[2])
-static double if_resident(const rl_launch_metrics *launch, int value) { return launch->has_residency ? value : UNKNOWN; }
+static double if_residency_known(const rl_launch_metrics *launch, int value) { return launch->has_residency ? value : UNKNOWN; }
 
 /* Defines a function that returns a metric of the launch `l`. */
 #define METRIC(NAME, EXPRESSION) \
@@ -41,7 +41,7 @@ METRIC(block_z, l->row->block[2])
 METRIC(block_size, PRODUCT(l->row->block))
 METRIC(thread_count, PRODUCT(l->row->grid) * PRODUCT(l->row->block))
 METRIC(registers, l->row->registers)
-METRIC(allocated_registers, if_resident(l, l->residency.allocated_registers))
+METRIC(allocated_registers, if_residency_known(l, l->residency.allocated_registers))
 METRIC(shared_static, l->row->static_shared_bytes)
 METRIC(shared_dynamic, l->row->dynamic_shared_bytes)
 METRIC(shared_driver, (double)l->device->reserved_block_shared_bytes)
@@ -55,20 +55,20 @@ METRIC(cluster_size, PRODUCT(l->attributes->cluster))
 METRIC(cluster_policy, l->attributes->cluster_policy)
 METRIC(max_cluster_blocks, l->attributes->max_cluster_blocks > 0 ? l->attributes->max_cluster_blocks : UNKNOWN)
 METRIC(max_active_clusters, l->attributes->max_active_clusters)
-METRIC(by_blocks, if_resident(l, l->residency.by_blocks))
-METRIC(by_registers, if_resident(l, l->residency.by_registers))
-METRIC(by_shared, if_resident(l, l->residency.by_shared))
-METRIC(by_warps, if_resident(l, l->residency.by_warps))
-METRIC(by_barriers, if_resident(l, l->residency.by_barriers))
+METRIC(by_blocks, if_residency_known(l, l->residency.by_blocks))
+METRIC(by_registers, if_residency_known(l, l->residency.by_registers))
+METRIC(by_shared, if_residency_known(l, l->residency.by_shared))
+METRIC(by_warps, if_residency_known(l, l->residency.by_warps))
+METRIC(by_barriers, if_residency_known(l, l->residency.by_barriers))
 METRIC(waves, l->has_residency ? PRODUCT(l->row->grid) / ((double)l->device->sm_count * l->residency.blocks) : UNKNOWN)
-METRIC(resident_warps, if_resident(l, l->residency.warps))
-METRIC(scheduler_warps, if_resident(l, l->residency.warps) / SCHEDULERS_PER_SM)
-METRIC(occupancy_pct, 100 * if_resident(l, l->residency.warps) * l->device->warp_size / l->device->max_sm_threads)
+METRIC(resident_warps, if_residency_known(l, l->residency.warps))
+METRIC(scheduler_warps, if_residency_known(l, l->residency.warps) / SCHEDULERS_PER_SM)
+METRIC(occupancy_pct, 100 * if_residency_known(l, l->residency.warps) * l->device->warp_size / l->device->max_sm_threads)
 METRIC(sm_count, l->device->sm_count)
 METRIC(tpcs, l->device->sm_count / (double)SMS_PER_TPC)
 METRIC(stack, l->stack_bytes)
 METRIC(persisting_l2, l->persisting_l2_bytes)
-METRIC(resident_blocks, l->device->sm_count *if_resident(l, l->residency.by_blocks))
+METRIC(resident_blocks, l->device->sm_count *if_residency_known(l, l->residency.by_blocks))
 METRIC(clustered_blocks, PRODUCT(l->attributes->cluster) * l->attributes->max_active_clusters)
 METRIC(cluster_occupancy_pct, clustered_blocks(l) == 0 ? 0 : 100 * clustered_blocks(l) / resident_blocks(l))
 METRIC(cluster_gpu_pct, cluster_occupancy_pct(l) == 0 ? 0 : cluster_occupancy_pct(l) * occupancy_pct(l) / 100)
@@ -78,7 +78,7 @@ METRIC(green_context, 0) /* workers use no green contexts */
 static const struct {
   const char *metric;
   double (*value)(const rl_launch_metrics *launch);
-} table[] = {
+} metric_functions[] = {
     {"launch__grid_dim_x", grid_x},
     {"launch__grid_dim_y", grid_y},
     {"launch__grid_dim_z", grid_z},
@@ -125,10 +125,10 @@ static const struct {
 double rl_launch_metric(const rl_launch_metrics *launch, const char *metric, const char **reason) {
   *reason = "no metric of a launch has this name";
   if (strcmp(metric, "launch__tpc_enabled") == 0) *reason = "not a number: all TPCs are enabled";
-  for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-    if (strcmp(table[i].metric, metric) != 0) continue;
+  for (size_t i = 0; i < sizeof metric_functions / sizeof *metric_functions; i++) {
+    if (strcmp(metric_functions[i].metric, metric) != 0) continue;
     *reason = "neither the activity record nor the occupancy calculator has it";
-    return table[i].value(launch);
+    return metric_functions[i].value(launch);
   }
   return NAN;
 }

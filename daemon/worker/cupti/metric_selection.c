@@ -24,7 +24,7 @@ static rl_metric_origin origin_by_prefix(const char *name) {
 
 static int compare_name(const void *name, const void *metric) { return strcmp(name, ((const rl_raw_metric *)metric)->name); }
 
-static bool has(const rl_metric_selection *selection, const char *name) {
+static bool contains(const rl_metric_selection *selection, const char *name) {
   for (size_t i = 0; i < selection->count; i++)
     if (strcmp(selection->items[i].name, name) == 0) return true;
   return false;
@@ -41,18 +41,18 @@ static const char *link_skip_reason(const char *name) {
 
 static rl_selected_metric select_metric(const rl_raw_metric *metric, rl_instruction_classes absent_classes) {
   rl_selected_metric selected = {.name = metric->name, .origin = metric->origin, .known_value = NAN};
-  rl_instruction_classes zero =
+  rl_instruction_classes zero_classes =
       metric->origin == RL_ORIGIN_COUNTER ? absent_classes & rl_instruction_classes_of_metric(metric->name) : 0;
-  selected.skip_reason = zero != 0 ? rl_static_zero_reason(zero) : link_skip_reason(metric->name);
-  if (zero != 0) selected.known_value = 0;
+  selected.skip_reason = zero_classes != 0 ? rl_absent_classes_reason(zero_classes) : link_skip_reason(metric->name);
+  if (zero_classes != 0) selected.known_value = 0;
   return selected;
 }
 
-/* Adds the metrics that the profile names. Splits the lines of name_text in place. */
+/* Adds the metrics that the profile options name. Splits the lines of name_text in place. */
 static void add_named_metrics(rl_metric_selection *selection) {
   char *rest = selection->name_text;
   for (char *name = strsep(&rest, "\n"); name != NULL; name = strsep(&rest, "\n")) {
-    if (name[0] == '\0' || has(selection, name)) continue;
+    if (name[0] == '\0' || contains(selection, name)) continue;
     const rl_raw_metric *known = bsearch(name, rl_raw_metrics, rl_raw_metric_count, sizeof *rl_raw_metrics, compare_name);
     selection->items[selection->count++] =
         (rl_selected_metric){.name = name, .origin = known != NULL ? known->origin : origin_by_prefix(name), .known_value = NAN};
@@ -63,7 +63,7 @@ static bool is_collected_counter(const rl_selected_metric *metric) {
   return metric->origin == RL_ORIGIN_COUNTER && metric->skip_reason == NULL;
 }
 
-static int counters_first(const void *a, const void *b) {
+static int compare_counters_first(const void *a, const void *b) {
   const rl_selected_metric *x = a, *y = b;
   int order = is_collected_counter(y) - is_collected_counter(x);
   return order != 0 ? order : strcmp(x->name, y->name);
@@ -81,7 +81,7 @@ int rl_metric_selection_limit_to_chip(rl_metric_selection *selection, const char
   const char **names = calloc(count + 1, sizeof *names);
   bool *known = calloc(count + 1, sizeof *known);
   for (size_t i = 0; names != NULL && i < count; i++) names[i] = items[i].name;
-  int result = names == NULL || known == NULL ? rl_fail(err, RL_SYS, ENOMEM, "out of memory for metrics")
+  int result = names == NULL || known == NULL ? rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for metrics")
                                               : rl_chip_has_metrics(chip, names, count, known, err);
   for (size_t i = 0; result == 0 && i < count; i++) {
     if (isnan(items[i].known_value) || known[i]) continue;
@@ -93,21 +93,22 @@ int rl_metric_selection_limit_to_chip(rl_metric_selection *selection, const char
   return result;
 }
 
-int rl_metric_selection_make(const rl_profile *profile, rl_instruction_classes absent_classes, rl_metric_selection *selection,
-                             rl_error *err) {
+int rl_metric_selection_make(const rl_profile_options *profile_options, rl_instruction_classes absent_classes,
+                             rl_metric_selection *selection, rl_error *err) {
   const size_t capacity = rl_raw_metric_count + RL_PROFILE_METRICS_SIZE / 2;
-  *selection = (rl_metric_selection){.items = calloc(capacity, sizeof *selection->items), .name_text = strdup(profile->metrics)};
+  *selection =
+      (rl_metric_selection){.items = calloc(capacity, sizeof *selection->items), .name_text = strdup(profile_options->metrics)};
   if (selection->items == NULL || selection->name_text == NULL) {
     rl_metric_selection_clear(selection);
-    return rl_fail(err, RL_SYS, ENOMEM, "out of memory for metrics");
+    return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for metrics");
   }
   add_named_metrics(selection);
   for (size_t i = 0; i < rl_raw_metric_count; i++) {
     const rl_raw_metric *metric = &rl_raw_metrics[i];
-    if ((metric->sections & profile->sections) != 0 && !has(selection, metric->name))
+    if ((metric->sections & profile_options->sections) != 0 && !contains(selection, metric->name))
       selection->items[selection->count++] = select_metric(metric, absent_classes);
   }
-  qsort(selection->items, selection->count, sizeof *selection->items, counters_first);
+  qsort(selection->items, selection->count, sizeof *selection->items, compare_counters_first);
   while (selection->counter_count < selection->count && is_collected_counter(&selection->items[selection->counter_count]))
     selection->counter_count++;
   return 0;

@@ -1,10 +1,10 @@
-/* The raw metrics that a profile asks for, without duplicates, and where each comes from. */
+/* The raw metrics that profile options ask for, without duplicates, and where each comes from. */
 #ifndef RL_CUPTI_METRIC_SELECTION_H
 #define RL_CUPTI_METRIC_SELECTION_H
 
 #include "model/catalogue.h"
 #include "model/profile.h"
-#include "worker/code/static_zero.h"
+#include "worker/code/instruction_classes.h"
 
 typedef struct rl_selected_metric {
   const char *name;
@@ -16,13 +16,14 @@ typedef struct rl_selected_metric {
 typedef struct rl_metric_selection {
   rl_selected_metric *items; /* the counters to collect come first */
   size_t count, counter_count;
-  char *name_text; /* holds the names that the profile gives */
+  char *name_text; /* holds the names in the profile options */
 } rl_metric_selection;
 
-/* Selects the metrics of the profile's sections and those that it names. absent_classes: classes of instructions that no profiled
- * kernel has; counters that only they raise are skipped with value 0, unless the profile names them. */
-int rl_metric_selection_make(const rl_profile *profile, rl_instruction_classes absent_classes, rl_metric_selection *selection,
-                             rl_error *err);
+/* Selects the metrics of the sections in the profile options and those that the options name. absent_classes: classes of
+ * instructions that no profiled kernel has; counters that only they raise are skipped with value 0, unless the options name them.
+ */
+int rl_metric_selection_make(const rl_profile_options *profile_options, rl_instruction_classes absent_classes,
+                             rl_metric_selection *selection, rl_error *err);
 /* Removes the known values of counters that the chip does not have. */
 int rl_metric_selection_limit_to_chip(rl_metric_selection *selection, const char *chip, rl_error *err);
 void rl_metric_selection_clear(rl_metric_selection *selection);

@@ -18,7 +18,7 @@ static size_t find_slot(const rl_name_table *names, const char *key) {
 static int grow_slots(rl_name_table *names, rl_error *err) {
   size_t count = names->slot_count == 0 ? 256 : 2 * names->slot_count;
   struct rl_name_slot *old = names->slots, *slots = calloc(count, sizeof *slots);
-  if (slots == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for kernel names");
+  if (slots == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for kernel names");
   size_t old_count = names->slot_count;
   names->slots = slots;
   names->slot_count = count;
@@ -29,23 +29,23 @@ static int grow_slots(rl_name_table *names, rl_error *err) {
 }
 
 static void free_name(rl_name_entry *name) {
-  if (name->text != name->raw) free(name->text);
-  free(name->raw);
+  if (name->demangled != name->mangled) free(name->demangled);
+  free(name->mangled);
 }
 
 /* Adds a name, or finds the entry with the same demangled text. */
-static int add_name(rl_name_table *names, const char *raw, uint32_t *index, rl_error *err) {
+static int add_name(rl_name_table *names, const char *mangled, uint32_t *index, rl_error *err) {
   int status = 0;
-  rl_name_entry name = {.raw = strdup(raw)};
-  name.text = strncmp(raw, "_Z", 2) == 0 ? __cxa_demangle(raw, NULL, NULL, &status) : NULL;
-  if (name.text == NULL) name.text = name.raw;
-  for (size_t i = 0; name.text != NULL && i < names->count; i++)
-    if (strcmp(names->items[i].text, name.text) == 0) {
+  rl_name_entry name = {.mangled = strdup(mangled)};
+  name.demangled = strncmp(mangled, "_Z", 2) == 0 ? __cxa_demangle(mangled, NULL, NULL, &status) : NULL;
+  if (name.demangled == NULL) name.demangled = name.mangled;
+  for (size_t i = 0; name.demangled != NULL && i < names->count; i++)
+    if (strcmp(names->items[i].demangled, name.demangled) == 0) {
       free_name(&name);
       *index = (uint32_t)i;
       return 0;
     }
-  if (name.raw != NULL && names->count == names->capacity) {
+  if (name.mangled != NULL && names->count == names->capacity) {
     size_t capacity = names->capacity == 0 ? 64 : 2 * names->capacity;
     rl_name_entry *items = realloc(names->items, capacity * sizeof *items);
     if (items != NULL) {
@@ -53,26 +53,26 @@ static int add_name(rl_name_table *names, const char *raw, uint32_t *index, rl_e
       names->capacity = capacity;
     }
   }
-  if (name.raw == NULL || names->count == names->capacity) {
-    if (name.raw != NULL) free_name(&name);
-    return rl_fail(err, RL_SYS, ENOMEM, "out of memory for kernel names");
+  if (name.mangled == NULL || names->count == names->capacity) {
+    if (name.mangled != NULL) free_name(&name);
+    return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for kernel names");
   }
   names->items[names->count] = name;
   *index = (uint32_t)names->count++;
   return 0;
 }
 
-int rl_name_table_find(rl_name_table *names, const char *raw, uint32_t *index, rl_error *err) {
+int rl_name_table_find(rl_name_table *names, const char *mangled, uint32_t *index, rl_error *err) {
   if (2 * names->used_slots >= names->slot_count && grow_slots(names, err) < 0) return -1;
-  struct rl_name_slot *slot = &names->slots[find_slot(names, raw)];
-  if (slot->key != NULL && strcmp(names->items[slot->index].raw, raw) == 0) {
+  struct rl_name_slot *slot = &names->slots[find_slot(names, mangled)];
+  if (slot->key != NULL && strcmp(names->items[slot->index].mangled, mangled) == 0) {
     *index = slot->index;
     return 0;
   }
   uint32_t found = 0;
-  if (add_name(names, raw, &found, err) < 0) return -1;
+  if (add_name(names, mangled, &found, err) < 0) return -1;
   if (slot->key == NULL) names->used_slots++;
-  *slot = (struct rl_name_slot){raw, found};
+  *slot = (struct rl_name_slot){mangled, found};
   *index = found;
   return 0;
 }

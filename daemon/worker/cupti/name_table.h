@@ -10,8 +10,8 @@
 #include "base/error.h"
 
 typedef struct rl_name_entry {
-  char *raw;  /* as CUPTI gave it */
-  char *text; /* demangled; the same pointer as raw where it is not mangled */
+  char *mangled;   /* as CUPTI gave it */
+  char *demangled; /* the same pointer as mangled, if the name is not mangled */
 } rl_name_entry;
 
 typedef struct rl_name_table {
@@ -24,8 +24,9 @@ typedef struct rl_name_table {
   size_t slot_count, used_slots; /* slot_count: a power of two */
 } rl_name_table;
 
-/* Sets *index to raw's entry and adds the entry when it is new. Names with the same demangled text share an entry. */
-int rl_name_table_find(rl_name_table *names, const char *raw, uint32_t *index, rl_error *err);
+/* Sets *index to the entry of the name `mangled`, and adds the entry when it is new. Names with the same demangled text share an
+ * entry. */
+int rl_name_table_find(rl_name_table *names, const char *mangled, uint32_t *index, rl_error *err);
 void rl_name_table_clear(rl_name_table *names);
 
 #endif

@@ -11,25 +11,25 @@
 enum { MAX_STALL_REASONS = 128, PCS_PER_BUFFER = 4096 };
 
 static CUcontext process_context;
-static unsigned pauses; /* without their resume */
-static bool enabled;    /* for process_context */
+static unsigned forbid_count; /* calls of forbid without their allow */
+static bool enabled;          /* for process_context */
 
-typedef struct buffer { /* filled by CUPTI */
+typedef struct sample_buffer { /* filled by CUPTI */
   CUpti_PCSamplingData data;
   CUpti_PCSamplingPCData *pcs;
   CUpti_PCSamplingStallReason *reasons;
-} buffer;
+} sample_buffer;
 
 struct rl_pc_sampling {
   CUcontext context;
-  bool finished;
-  uint32_t period;
+  bool disabled;
+  uint32_t period_log2;
   size_t buffer_bytes;
   size_t reason_count;
   uint32_t indices[MAX_STALL_REASONS];
   char texts[MAX_STALL_REASONS][CUPTI_STALL_REASON_STRING_SIZE];
   const char *names[MAX_STALL_REASONS];
-  buffer own, remaining; /* remaining: CUPTI writes the unread samples to it when sampling is disabled */
+  sample_buffer read_buffer, unread_buffer; /* unread_buffer: CUPTI writes unread samples to it when sampling is disabled */
 };
 
 /* Returns a copy of the name that lives until the process ends: counts point to it after their sampling is closed. */
@@ -51,13 +51,13 @@ int rl_pc_sampling_enable(rl_error *err) {
 }
 
 /* Ignores a failure: collecting PC samples calls rl_pc_sampling_enable again and reports it. */
-void rl_pc_sampling_enable_unless_paused(void) {
-  if (pauses == 0 && process_context != NULL) (void)rl_pc_sampling_enable(NULL);
+void rl_pc_sampling_enable_if_allowed(void) {
+  if (forbid_count == 0 && process_context != NULL) (void)rl_pc_sampling_enable(NULL);
 }
 
 void rl_pc_sampling_on_context_created(CUcontext context) {
   process_context = context;
-  rl_pc_sampling_enable_unless_paused();
+  rl_pc_sampling_enable_if_allowed();
 }
 
 static void disable(CUcontext context) {
@@ -66,24 +66,24 @@ static void disable(CUcontext context) {
   enabled = false;
 }
 
-void rl_pc_sampling_pause(void) {
-  if (pauses++ == 0 && process_context != NULL) disable(process_context);
+void rl_pc_sampling_forbid(void) {
+  if (forbid_count++ == 0 && process_context != NULL) disable(process_context);
 }
 
-void rl_pc_sampling_resume(void) {
-  pauses--;
-  rl_pc_sampling_enable_unless_paused();
+void rl_pc_sampling_allow(void) {
+  forbid_count--;
+  rl_pc_sampling_enable_if_allowed();
 }
 
-static int make_buffer(buffer *made, size_t reasons, rl_error *err) {
-  made->pcs = calloc(PCS_PER_BUFFER, sizeof *made->pcs);
-  made->reasons = calloc(PCS_PER_BUFFER * reasons, sizeof *made->reasons);
-  if (made->pcs == NULL || made->reasons == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for samples");
+static int allocate_buffer(sample_buffer *created, size_t reasons, rl_error *err) {
+  created->pcs = calloc(PCS_PER_BUFFER, sizeof *created->pcs);
+  created->reasons = calloc(PCS_PER_BUFFER * reasons, sizeof *created->reasons);
+  if (created->pcs == NULL || created->reasons == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for samples");
   for (size_t i = 0; i < PCS_PER_BUFFER; i++) {
-    made->pcs[i].size = sizeof *made->pcs;
-    made->pcs[i].stallReason = &made->reasons[i * reasons];
+    created->pcs[i].size = sizeof *created->pcs;
+    created->pcs[i].stallReason = &created->reasons[i * reasons];
   }
-  made->data = (CUpti_PCSamplingData){.size = sizeof made->data, .collectNumPcs = PCS_PER_BUFFER, .pPcData = made->pcs};
+  created->data = (CUpti_PCSamplingData){.size = sizeof created->data, .collectNumPcs = PCS_PER_BUFFER, .pPcData = created->pcs};
   return 0;
 }
 
@@ -104,20 +104,21 @@ static int read_stall_reasons(rl_pc_sampling *sampling, rl_error *err) {
   if (RL_CUPTI_CALL(cuptiPCSamplingGetStallReasons, &names, err) < 0) return -1;
   for (size_t i = 0; i < sampling->reason_count; i++) {
     sampling->names[i] = intern_name(sampling->texts[i]);
-    if (sampling->names[i] == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for stall reasons");
+    if (sampling->names[i] == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for stall reasons");
   }
   return 0;
 }
 
-static int configure(rl_pc_sampling *sampling, uint32_t period, size_t buffer_bytes, rl_error *err) {
+static int configure(rl_pc_sampling *sampling, uint32_t period_log2, size_t buffer_bytes, rl_error *err) {
   CUpti_PCSamplingConfigurationInfo infos[] = {
       {.attributeType = CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_STALL_REASON,
        .attributeData.stallReasonData = {sampling->reason_count, sampling->indices}},
       {.attributeType = CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_SAMPLING_DATA_BUFFER,
-       .attributeData.samplingDataBufferData = {&sampling->remaining.data}},
+       .attributeData.samplingDataBufferData = {&sampling->unread_buffer.data}},
       {.attributeType = CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_COLLECTION_MODE,
        .attributeData.collectionModeData = {CUPTI_PC_SAMPLING_COLLECTION_MODE_CONTINUOUS}},
-      {.attributeType = CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_SAMPLING_PERIOD, .attributeData.samplingPeriodData = {period}},
+      {.attributeType = CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_SAMPLING_PERIOD,
+       .attributeData.samplingPeriodData = {period_log2}},
       {.attributeType = CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_ENABLE_START_STOP_CONTROL,
        .attributeData.enableStartStopControlData = {1}},
       {.attributeType = CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_HARDWARE_BUFFER_SIZE,
@@ -129,24 +130,25 @@ static int configure(rl_pc_sampling *sampling, uint32_t period, size_t buffer_by
   return RL_CUPTI_CALL(cuptiPCSamplingSetConfigurationAttribute, &params, err);
 }
 
-int rl_pc_sampling_open(uint32_t period, size_t buffer_bytes, rl_pc_sampling **sampling, rl_error *err) {
-  rl_pc_sampling *made = calloc(1, sizeof *made);
-  if (made == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for samples");
-  *made = (rl_pc_sampling){.context = process_context, .period = period, .buffer_bytes = buffer_bytes};
-  if (read_stall_reasons(made, err) < 0 || make_buffer(&made->own, made->reason_count, err) < 0 ||
-      make_buffer(&made->remaining, made->reason_count, err) < 0 || configure(made, period, buffer_bytes, err) < 0) {
-    rl_pc_sampling_close(made);
+int rl_pc_sampling_open(uint32_t period_log2, size_t buffer_bytes, rl_pc_sampling **sampling, rl_error *err) {
+  rl_pc_sampling *created = calloc(1, sizeof *created);
+  if (created == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for samples");
+  *created = (rl_pc_sampling){.context = process_context, .period_log2 = period_log2, .buffer_bytes = buffer_bytes};
+  if (read_stall_reasons(created, err) < 0 || allocate_buffer(&created->read_buffer, created->reason_count, err) < 0 ||
+      allocate_buffer(&created->unread_buffer, created->reason_count, err) < 0 ||
+      configure(created, period_log2, buffer_bytes, err) < 0) {
+    rl_pc_sampling_close(created);
     return -1;
   }
-  *sampling = made;
+  *sampling = created;
   return 0;
 }
 
-bool rl_pc_sampling_matches(const rl_pc_sampling *sampling, uint32_t period, size_t buffer_bytes) {
-  return rl_pc_sampling_is_active(sampling) && sampling->period == period && sampling->buffer_bytes == buffer_bytes;
+bool rl_pc_sampling_matches(const rl_pc_sampling *sampling, uint32_t period_log2, size_t buffer_bytes) {
+  return rl_pc_sampling_is_active(sampling) && sampling->period_log2 == period_log2 && sampling->buffer_bytes == buffer_bytes;
 }
 
-bool rl_pc_sampling_is_active(const rl_pc_sampling *sampling) { return sampling != NULL && !sampling->finished; }
+bool rl_pc_sampling_is_active(const rl_pc_sampling *sampling) { return sampling != NULL && !sampling->disabled; }
 
 int rl_pc_sampling_start(rl_pc_sampling *sampling, rl_error *err) {
   CUpti_PCSamplingStartParams start = {.size = CUpti_PCSamplingStartParamsSize, .ctx = sampling->context};
@@ -168,8 +170,8 @@ static bool is_second_count(const char *reason) {
 }
 
 /* Passes the counts of one instruction to the sink. */
-static int deliver(const rl_pc_sampling *sampling, const CUpti_PCSamplingPCData *pc, const rl_instruction_sink *sink,
-                   rl_error *err) {
+static int deliver_counts(const rl_pc_sampling *sampling, const CUpti_PCSamplingPCData *pc, const rl_instruction_sink *sink,
+                          rl_error *err) {
   rl_instruction_count count = {.crc = pc->cubinCrc, .function = pc->functionName, .offset = (int64_t)pc->pcOffset};
   double samples = 0;
   for (size_t i = 0; count.function != NULL && i < pc->stallReasonCount; i++) {
@@ -186,14 +188,14 @@ static int deliver(const rl_pc_sampling *sampling, const CUpti_PCSamplingPCData 
 
 /* Reads all samples; CUPTI returns at most one buffer of them per call. */
 static int deliver_all(rl_pc_sampling *sampling, const rl_instruction_sink *sink, rl_error *err) {
-  buffer *own = &sampling->own;
+  sample_buffer *read_buffer = &sampling->read_buffer;
   CUpti_PCSamplingGetDataParams get = {
-      .size = CUpti_PCSamplingGetDataParamsSize, .ctx = sampling->context, .pcSamplingData = &own->data};
+      .size = CUpti_PCSamplingGetDataParamsSize, .ctx = sampling->context, .pcSamplingData = &read_buffer->data};
   do {
     if (RL_CUPTI_CALL(cuptiPCSamplingGetData, &get, err) < 0) return -1;
-    for (size_t i = 0; i < own->data.totalNumPcs; i++)
-      if (deliver(sampling, &own->pcs[i], sink, err) < 0) return -1;
-  } while (own->data.remainingNumPcs > 0);
+    for (size_t i = 0; i < read_buffer->data.totalNumPcs; i++)
+      if (deliver_counts(sampling, &read_buffer->pcs[i], sink, err) < 0) return -1;
+  } while (read_buffer->data.remainingNumPcs > 0);
   return 0;
 }
 
@@ -208,21 +210,21 @@ size_t rl_pc_sampling_stall_reasons(const rl_pc_sampling *sampling, const char *
   return sampling->reason_count;
 }
 
-static void free_buffer(buffer *made) {
-  free(made->pcs);
-  free(made->reasons);
+static void free_buffer(sample_buffer *created) {
+  free(created->pcs);
+  free(created->reasons);
 }
 
-void rl_pc_sampling_finish(rl_pc_sampling *sampling) {
+void rl_pc_sampling_disable(rl_pc_sampling *sampling) {
   if (!rl_pc_sampling_is_active(sampling)) return;
   disable(sampling->context);
-  sampling->finished = true;
+  sampling->disabled = true;
 }
 
 void rl_pc_sampling_close(rl_pc_sampling *sampling) {
   if (sampling == NULL) return;
-  rl_pc_sampling_finish(sampling);
-  free_buffer(&sampling->own);
-  free_buffer(&sampling->remaining);
+  rl_pc_sampling_disable(sampling);
+  free_buffer(&sampling->read_buffer);
+  free_buffer(&sampling->unread_buffer);
   free(sampling);
 }

@@ -13,16 +13,16 @@ enum { MAX_SAMPLES = 2048 };
 struct rl_pm_sampling {
   CUpti_PmSampling_Object *object;
   const rl_counter_group *group;
-  uint8_t *image; /* counter data image for MAX_SAMPLES samples */
-  size_t image_size;
+  uint8_t *counter_data; /* image for MAX_SAMPLES samples */
+  size_t counter_data_size;
   rl_pm_sample samples[MAX_SAMPLES];
 };
 
 static int configure(rl_pm_sampling *sampling, uint64_t interval_ns, rl_error *err) {
   CUpti_PmSampling_SetConfig_Params config = {CUpti_PmSampling_SetConfig_Params_STRUCT_SIZE};
   config.pPmSamplingObject = sampling->object;
-  config.configSize = sampling->group->image_size;
-  config.pConfig = sampling->group->image;
+  config.configSize = sampling->group->config_image_size;
+  config.pConfig = sampling->group->config_image;
   config.hardwareBufferSize = rl_pm_sampling_buffer_bytes;
   config.samplingInterval = interval_ns;
   config.triggerMode = CUPTI_PM_SAMPLING_TRIGGER_MODE_GPU_TIME_INTERVAL;
@@ -30,16 +30,16 @@ static int configure(rl_pm_sampling *sampling, uint64_t interval_ns, rl_error *e
   return RL_CUPTI_CALL(cuptiPmSamplingSetConfig, &config, err);
 }
 
-static int make_image(rl_pm_sampling *sampling, rl_error *err) {
+static int allocate_counter_data(rl_pm_sampling *sampling, rl_error *err) {
   CUpti_PmSampling_GetCounterDataSize_Params size = {CUpti_PmSampling_GetCounterDataSize_Params_STRUCT_SIZE};
   size.pPmSamplingObject = sampling->object;
   size.pMetricNames = sampling->group->names;
   size.numMetrics = sampling->group->count;
   size.maxSamples = MAX_SAMPLES;
   if (RL_CUPTI_CALL(cuptiPmSamplingGetCounterDataSize, &size, err) < 0) return -1;
-  sampling->image_size = size.counterDataSize;
-  sampling->image = malloc(sampling->image_size);
-  return sampling->image != NULL ? 0 : rl_fail(err, RL_SYS, ENOMEM, "out of memory for samples");
+  sampling->counter_data_size = size.counterDataSize;
+  sampling->counter_data = malloc(sampling->counter_data_size);
+  return sampling->counter_data != NULL ? 0 : rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for samples");
 }
 
 int rl_pm_sampling_open(int device_index, const rl_counter_group *group, uint64_t interval_ns, rl_pm_sampling **sampling,
@@ -48,16 +48,16 @@ int rl_pm_sampling_open(int device_index, const rl_counter_group *group, uint64_
   enable.deviceIndex = (size_t)device_index;
   if (group->count > RL_PM_SAMPLING_MAX_METRICS)
     return rl_fail(err, RL_INPUT, 0, "%zu metrics are too many to sample", group->count);
-  rl_pm_sampling *made = calloc(1, sizeof *made);
-  if (made == NULL) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for samples");
-  made->group = group;
+  rl_pm_sampling *created = calloc(1, sizeof *created);
+  if (created == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for samples");
+  created->group = group;
   int result = RL_CUPTI_CALL(cuptiPmSamplingEnable, &enable, err);
-  made->object = enable.pPmSamplingObject;
-  if (result < 0 || configure(made, interval_ns, err) < 0 || make_image(made, err) < 0) {
-    rl_pm_sampling_close(made);
+  created->object = enable.pPmSamplingObject;
+  if (result < 0 || configure(created, interval_ns, err) < 0 || allocate_counter_data(created, err) < 0) {
+    rl_pm_sampling_close(created);
     return -1;
   }
-  *sampling = made;
+  *sampling = created;
   return 0;
 }
 
@@ -66,7 +66,7 @@ void rl_pm_sampling_close(rl_pm_sampling *sampling) {
   CUpti_PmSampling_Disable_Params disable = {CUpti_PmSampling_Disable_Params_STRUCT_SIZE};
   disable.pPmSamplingObject = sampling->object;
   if (sampling->object != NULL) cuptiPmSamplingDisable(&disable);
-  free(sampling->image);
+  free(sampling->counter_data);
   free(sampling);
 }
 
@@ -81,13 +81,14 @@ static int read_sample(rl_pm_sampling *sampling, size_t index, rl_error *err) {
   CUpti_PmSampling_CounterData_GetSampleInfo_Params info = {CUpti_PmSampling_CounterData_GetSampleInfo_Params_STRUCT_SIZE};
   rl_pm_sample *sample = &sampling->samples[index];
   info.pPmSamplingObject = sampling->object;
-  info.pCounterDataImage = sampling->image;
-  info.counterDataImageSize = sampling->image_size;
+  info.pCounterDataImage = sampling->counter_data;
+  info.counterDataImageSize = sampling->counter_data_size;
   info.sampleIndex = index;
   if (RL_CUPTI_CALL(cuptiPmSamplingCounterDataGetSampleInfo, &info, err) < 0) return -1;
   sample->start_ns = info.startTimestamp;
   sample->end_ns = info.endTimestamp;
-  return rl_counter_group_evaluate(sampling->group, sampling->image, sampling->image_size, index, sample->values, err);
+  return rl_counter_group_evaluate(sampling->group, sampling->counter_data, sampling->counter_data_size, index, sample->values,
+                                   err);
 }
 
 /* Decodes the hardware buffer into the image. */
@@ -95,8 +96,8 @@ static int decode(rl_pm_sampling *sampling, rl_error *err) {
   CUpti_PmSampling_CounterDataImage_Initialize_Params empty = {CUpti_PmSampling_CounterDataImage_Initialize_Params_STRUCT_SIZE};
   CUpti_PmSampling_DecodeData_Params decode = {CUpti_PmSampling_DecodeData_Params_STRUCT_SIZE};
   empty.pPmSamplingObject = decode.pPmSamplingObject = sampling->object;
-  empty.counterDataSize = decode.counterDataImageSize = sampling->image_size;
-  empty.pCounterData = decode.pCounterDataImage = sampling->image;
+  empty.counterDataSize = decode.counterDataImageSize = sampling->counter_data_size;
+  empty.pCounterData = decode.pCounterDataImage = sampling->counter_data;
   if (RL_CUPTI_CALL(cuptiPmSamplingCounterDataImageInitialize, &empty, err) < 0 ||
       RL_CUPTI_CALL(cuptiPmSamplingDecodeData, &decode, err) < 0)
     return -1;
@@ -108,8 +109,8 @@ int rl_pm_sampling_stop(rl_pm_sampling *sampling, const rl_pm_sample **samples, 
   CUpti_PmSampling_GetCounterDataInfo_Params info = {CUpti_PmSampling_GetCounterDataInfo_Params_STRUCT_SIZE};
   stop.pPmSamplingObject = sampling->object;
   if (RL_CUPTI_CALL(cuptiPmSamplingStop, &stop, err) < 0 || decode(sampling, err) < 0) return -1;
-  info.pCounterDataImage = sampling->image;
-  info.counterDataImageSize = sampling->image_size;
+  info.pCounterDataImage = sampling->counter_data;
+  info.counterDataImageSize = sampling->counter_data_size;
   if (RL_CUPTI_CALL(cuptiPmSamplingGetCounterDataInfo, &info, err) < 0) return -1;
   if (info.numCompletedSamples >= MAX_SAMPLES)
     return rl_fail(err, RL_CUPTI, 0, "more than %d samples were taken", MAX_SAMPLES - 1);

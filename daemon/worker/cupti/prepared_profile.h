@@ -1,6 +1,6 @@
-/* A profile prepared for collection: its selected metrics and a plan for the counters among them. A few are cached in memory, so
- * that the next job with the same profile and kernels of the same instruction classes starts at once. Plans are also saved in
- * $ROOFLINED_CACHE_DIR. */
+/* Profile options prepared for collection: the selected metrics and a plan for the counters among them. A few are cached in
+ * memory, so that the next job with the same options and kernels of the same instruction classes starts at once. Plans are also
+ * saved in $ROOFLINED_CACHE_DIR. */
 #ifndef RL_CUPTI_PREPARED_PROFILE_H
 #define RL_CUPTI_PREPARED_PROFILE_H
 
@@ -10,21 +10,21 @@
 enum { RL_MAX_PREPARED_PROFILES = 4 };
 
 typedef struct rl_prepared_profile {
-  rl_profile profile;
+  rl_profile_options profile_options;
   rl_instruction_classes absent_classes;
   rl_metric_selection selection;
-  const char **counters; /* names of the plan's metrics: the first selection.counter_count of selection.items */
-  rl_counter_plan *plan; /* NULL: an unused entry */
+  const char **counter_names; /* names of the plan's metrics: the first selection.counter_count of selection.items */
+  rl_counter_plan *plan;      /* NULL: an unused entry */
   uint64_t last_use;
 } rl_prepared_profile;
 
 typedef struct rl_prepared_profiles { /* the least recently used entry is replaced */
   rl_prepared_profile items[RL_MAX_PREPARED_PROFILES];
-  uint64_t uses;
+  uint64_t use_count;
 } rl_prepared_profiles;
 
-/* Finds or prepares a profile. *found is valid until RL_MAX_PREPARED_PROFILES others have been requested. */
-int rl_prepared_profile_find(rl_prepared_profiles *cache, int device_index, const rl_profile *profile,
+/* Finds or prepares the profile of these options. *found is valid until RL_MAX_PREPARED_PROFILES others have been requested. */
+int rl_prepared_profile_find(rl_prepared_profiles *cache, int device_index, const rl_profile_options *profile_options,
                              rl_instruction_classes absent_classes, const rl_prepared_profile **found, rl_error *err);
 void rl_prepared_profiles_close(rl_prepared_profiles *cache);
 

@@ -28,29 +28,29 @@ static int trace_stop(rl_profiler *base, rl_records *records, rl_error *err) {
   rl_trace_result traced;
   if (rl_trace_stop(profiler->trace, &traced, err) < 0) return -1;
   for (size_t i = 0; i < traced.names->count; i++) {
-    const char *text = traced.names->items[i].text;
+    const char *text = traced.names->items[i].demangled;
     if (rl_records_add_name(records, text, strlen(text), err) < 0) return -1;
   }
   if (rl_records_add(records, RL_RECORD_ROW, traced.rows, traced.row_count, err) < 0) return -1;
   const struct {
     const char *name;
     uint64_t value;
-  } counts[] = {{"activity_kernel_records", traced.kernels},
-                {"activity_records", traced.records},
-                {"activity_dropped_records", traced.dropped},
-                {"activity_zero_time_records", traced.zero_times}};
+  } counts[] = {{"activity_kernel_records", traced.kernel_count},
+                {"activity_records", traced.record_count},
+                {"activity_dropped_records", traced.dropped_count},
+                {"activity_zero_time_records", traced.untimed_count}};
   for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-    if (rl_records_measure(records, counts[i].name, (double)counts[i].value, NULL, err) < 0) return -1;
+    if (rl_records_add_measurement(records, counts[i].name, (double)counts[i].value, NULL, err) < 0) return -1;
   return 0;
 }
 
-static int collect_counters(rl_profiler *base, rl_instance *instance, const rl_profile *profile, const rl_observer *observer,
-                            rl_records *records, char reason[RL_REASON_SIZE], rl_error *err) {
+static int collect_counters(rl_profiler *base, rl_instance *instance, const rl_profile_options *profile_options,
+                            const rl_observer *observer, rl_records *records, char reason[RL_REASON_SIZE], rl_error *err) {
   cupti_profiler *profiler = (cupti_profiler *)base;
-  return rl_counters_collect(&profiler->counters, instance, profile, observer, records, reason, err);
+  return rl_counters_collect(&profiler->counters, instance, profile_options, observer, records, reason, err);
 }
 
-static void release(rl_profiler *base) { rl_counters_release(&((cupti_profiler *)base)->counters); }
+static void release_counters(rl_profiler *base) { rl_counters_reset(&((cupti_profiler *)base)->counters); }
 
 static double occupancy(rl_profiler *base, const rl_activity_row *row) {
   const cupti_profiler *profiler = (const cupti_profiler *)base;
@@ -68,15 +68,15 @@ static void close_profiler(rl_profiler *base) {
 
 static const rl_profiler_ops ops = {.trace_start = trace_start,
                                     .trace_stop = trace_stop,
-                                    .count = collect_counters,
-                                    .release = release,
+                                    .collect_counters = collect_counters,
+                                    .release_counters = release_counters,
                                     .occupancy = occupancy,
                                     .close = close_profiler};
 
 rl_profiler *rl_profiler_open(int device_index, rl_error *err) {
   cupti_profiler *profiler = calloc(1, sizeof *profiler);
   if (profiler == NULL) {
-    rl_fail(err, RL_SYS, ENOMEM, "out of memory for the profiler");
+    rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the profiler");
     return NULL;
   }
   profiler->base.ops = &ops;

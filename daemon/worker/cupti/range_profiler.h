@@ -12,21 +12,22 @@
 #include "worker/cupti/counter_plan.h"
 #include "worker/cupti/stage_timer.h"
 
-typedef struct rl_user_replay {                    /* callbacks of each pass, in this order */
-  int (*restore)(void *context, rl_error *err);    /* restores the step's inputs; leaves the device idle */
-  int (*run)(void *context, rl_error *err);        /* runs the step's launches; leaves the device idle */
-  int (*pass_ended)(void *context, rl_error *err); /* -1 ends the replay */
+typedef struct rl_user_replay {                       /* callbacks of each pass, in this order */
+  int (*restore)(void *context, rl_error *err);       /* restores the step's inputs; leaves the device idle */
+  int (*run)(void *context, rl_error *err);           /* runs the step's launches; leaves the device idle */
+  int (*on_pass_ended)(void *context, rl_error *err); /* -1 ends the replay */
   void *context;
   rl_stage_timer *timer;
 } rl_user_replay;
 
 typedef struct rl_range_profiler rl_range_profiler;
 
-/* Collects a group's metrics for the `ranges` launches of the step: values[range * group->count + metric], in order of issue,
- * filled where selected[range]. *kept: NULL or the profiler of an earlier collection; it is reused where it matches, else
- * replaced, and NULL after a failure. The caller closes *kept. */
-int rl_range_profiler_collect(rl_range_profiler **kept, const rl_counter_group *group, const rl_user_replay *replay,
-                              const bool *selected, size_t ranges, double *values, rl_error *err);
-void rl_range_profiler_close(rl_range_profiler **kept); /* disables it and sets *kept to NULL; NULL is allowed there */
+/* Collects a group's metrics for the `range_count` launches of the step: values[range * group->count + metric], in order of
+ * issue, filled where selected[range]. *kept_profiler: NULL or the profiler of an earlier collection; it is reused where it
+ * matches, else replaced, and NULL after a failure. The caller closes *kept_profiler. */
+int rl_range_profiler_collect(rl_range_profiler **kept_profiler, const rl_counter_group *group, const rl_user_replay *replay,
+                              const bool *selected, size_t range_count, double *values, rl_error *err);
+void rl_range_profiler_close(
+    rl_range_profiler **kept_profiler); /* disables it and sets *kept_profiler to NULL; NULL is allowed there */
 
 #endif

@@ -9,7 +9,7 @@
 #include "worker/code/instruction_profile.h"
 #include "worker/cupti/check.h"
 
-#define POLICY "smsp__sass_inst_executed_memdesc_explicit_"
+#define MEMDESC_PREFIX "smsp__sass_inst_executed_memdesc_explicit_"
 
 /* CUPTI's metrics and ncu's names for them. */
 static const struct {
@@ -29,19 +29,19 @@ static const struct {
                {"smsp__sass_inst_executed_op_global_st", "sass__inst_executed_global_stores"},
                {"smsp__sass_inst_executed_op_local_ld", "sass__inst_executed_local_loads"},
                {"smsp__sass_inst_executed_op_local_st", "sass__inst_executed_local_stores"},
-               {"smsp__sass_inst_executed_memdesc_explicit", POLICY "evict_type"},
-               {POLICY "hitprop_evict_first", POLICY "hitprop_evict_first"},
-               {POLICY "hitprop_evict_last", POLICY "hitprop_evict_last"},
-               {POLICY "hitprop_evict_normal", POLICY "hitprop_evict_normal"},
-               {POLICY "hitprop_evict_normal_demote", POLICY "hitprop_evict_normal_demote"},
-               {POLICY "missprop_evict_first", POLICY "missprop_evict_first"},
-               {POLICY "missprop_evict_normal", POLICY "missprop_evict_normal"}};
-enum { METRICS = sizeof metrics / sizeof *metrics };
+               {"smsp__sass_inst_executed_memdesc_explicit", MEMDESC_PREFIX "evict_type"},
+               {MEMDESC_PREFIX "hitprop_evict_first", MEMDESC_PREFIX "hitprop_evict_first"},
+               {MEMDESC_PREFIX "hitprop_evict_last", MEMDESC_PREFIX "hitprop_evict_last"},
+               {MEMDESC_PREFIX "hitprop_evict_normal", MEMDESC_PREFIX "hitprop_evict_normal"},
+               {MEMDESC_PREFIX "hitprop_evict_normal_demote", MEMDESC_PREFIX "hitprop_evict_normal_demote"},
+               {MEMDESC_PREFIX "missprop_evict_first", MEMDESC_PREFIX "missprop_evict_first"},
+               {MEMDESC_PREFIX "missprop_evict_normal", MEMDESC_PREFIX "missprop_evict_normal"}};
+enum { METRIC_COUNT = sizeof metrics / sizeof *metrics };
 
 static struct {
   uint64_t id;
   const char *name;
-} configured[METRICS]; /* the metrics that the chip has; after open */
+} configured[METRIC_COUNT]; /* the metrics that the chip has; after open */
 static size_t configured_count;
 
 /* Returns ncu's name of the metric with CUPTI's id, or NULL. */
@@ -52,9 +52,9 @@ static const char *name_of(uint64_t id) {
 }
 
 int rl_sass_metrics_open(int device_index, const char *chip, rl_error *err) {
-  CUpti_SassMetrics_Config configs[METRICS];
+  CUpti_SassMetrics_Config configs[METRIC_COUNT];
   configured_count = 0;
-  for (size_t i = 0; i < METRICS; i++) {
+  for (size_t i = 0; i < METRIC_COUNT; i++) {
     CUpti_SassMetrics_GetProperties_Params properties = {CUpti_SassMetrics_GetProperties_Params_STRUCT_SIZE};
     properties.pChipName = chip;
     properties.pMetricName = metrics[i].cupti_name;
@@ -71,7 +71,7 @@ int rl_sass_metrics_open(int device_index, const char *chip, rl_error *err) {
   return RL_CUPTI_CALL(cuptiSassMetricsSetConfig, &set, err);
 }
 
-bool rl_sass_metrics_has(const char *name) {
+bool rl_sass_metrics_has_metric(const char *name) {
   for (size_t i = 0; i < configured_count; i++)
     if (strcmp(configured[i].name, name) == 0) return true;
   return false;
@@ -115,7 +115,7 @@ static int read_values(CUcontext context, const rl_instruction_sink *sink, rl_er
   CUpti_SassMetrics_InstanceValue *values = calloc(count * values_per_record, sizeof *values);
   int result = -1;
   if (records == NULL || values == NULL) {
-    rl_fail(err, RL_SYS, ENOMEM, "out of memory for SASS metrics of %zu instructions", count);
+    rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for SASS metrics of %zu instructions", count);
   } else {
     for (size_t i = 0; i < count; i++)
       records[i] = (CUpti_SassMetrics_Data){.structSize = sizeof *records, .pInstanceValues = &values[i * values_per_record]};

@@ -11,7 +11,7 @@
  */
 int rl_sass_metrics_open(int device_index, const char *chip, rl_error *err);
 /* Returns true when the metric (ncu's name) is a SASS metric of the chip. Call after open. */
-bool rl_sass_metrics_has(const char *name);
+bool rl_sass_metrics_has_metric(const char *name);
 /* Start, run kernels, wait until the device is idle, stop; repeat as needed. Stop passes every value to the sink. */
 int rl_sass_metrics_start(CUcontext context, rl_error *err);
 int rl_sass_metrics_stop(CUcontext context, const rl_instruction_sink *sink, rl_error *err);

@@ -4,13 +4,13 @@
 
 #include "base/clock.h"
 
-static const char *const names[RL_PROFILER_STAGES] = {
+static const char *const names[RL_PROFILER_STAGE_COUNT] = {
     [RL_PROFILER_STAGE_TRACING] = "spent_tracing_ms",           [RL_PROFILER_STAGE_PLANNING] = "spent_planning_ms",
     [RL_PROFILER_STAGE_ENABLING] = "spent_enabling_ms",         [RL_PROFILER_STAGE_RESTORING] = "spent_restoring_ms",
     [RL_PROFILER_STAGE_STARTING] = "spent_starting_ms",         [RL_PROFILER_STAGE_RUNNING] = "spent_running_ms",
     [RL_PROFILER_STAGE_STOPPING] = "spent_stopping_ms",         [RL_PROFILER_STAGE_EVALUATING] = "spent_evaluating_ms",
-    [RL_PROFILER_STAGE_SASS_METRICS] = "spent_instructions_ms", [RL_PROFILER_STAGE_TIMELINES] = "spent_lines_ms",
-    [RL_PROFILER_STAGE_PC_SAMPLING] = "spent_samples_ms",       [RL_PROFILER_STAGE_INSTRUCTION_ROWS] = "spent_listing_ms"};
+    [RL_PROFILER_STAGE_SASS_METRICS] = "spent_instructions_ms", [RL_PROFILER_STAGE_PM_SAMPLING] = "spent_lines_ms",
+    [RL_PROFILER_STAGE_PC_SAMPLING] = "spent_samples_ms",       [RL_PROFILER_STAGE_APPENDING] = "spent_listing_ms"};
 
 void rl_stage_timer_start(rl_stage_timer *timer) { *timer = (rl_stage_timer){.since_ns = rl_monotonic_ns()}; }
 
@@ -22,7 +22,7 @@ void rl_stage_timer_lap(rl_stage_timer *timer, rl_profiler_stage stage) {
 }
 
 int rl_stage_timer_record(const rl_stage_timer *timer, rl_records *records, rl_error *err) {
-  for (int stage = 0; stage < RL_PROFILER_STAGES; stage++)
-    if (rl_records_measure(records, names[stage], timer->ms[stage], NULL, err) < 0) return -1;
+  for (int stage = 0; stage < RL_PROFILER_STAGE_COUNT; stage++)
+    if (rl_records_add_measurement(records, names[stage], timer->ms[stage], NULL, err) < 0) return -1;
   return 0;
 }

@@ -1,5 +1,4 @@
-/* Measures how long each stage of a counters pass takes. Each moment is attributed to the stage that ends next. The times become
- * measurements of the pass ("spent_starting_ms"). */
+/* Measures how long each stage of a counters pass takes. The times become measurements of the pass ("spent_starting_ms"). */
 #ifndef RL_CUPTI_STAGE_TIMER_H
 #define RL_CUPTI_STAGE_TIMER_H
 
@@ -17,20 +16,20 @@ typedef enum rl_profiler_stage {
   RL_PROFILER_STAGE_STOPPING,  /* stopping the range profiler */
   RL_PROFILER_STAGE_EVALUATING,
   RL_PROFILER_STAGE_SASS_METRICS,
-  RL_PROFILER_STAGE_TIMELINES, /* PM sampling */
+  RL_PROFILER_STAGE_PM_SAMPLING, /* PM sampling */
   RL_PROFILER_STAGE_PC_SAMPLING,
-  RL_PROFILER_STAGE_INSTRUCTION_ROWS, /* waiting for nvdisasm and appending the instructions' records */
-  RL_PROFILER_STAGES
+  RL_PROFILER_STAGE_APPENDING, /* waiting for nvdisasm, and appending the records of instructions */
+  RL_PROFILER_STAGE_COUNT
 } rl_profiler_stage;
 
 typedef struct rl_stage_timer {
   int64_t since_ns; /* end of the previous stage */
-  double ms[RL_PROFILER_STAGES];
+  double ms[RL_PROFILER_STAGE_COUNT];
 } rl_stage_timer;
 
 /* Sets all stages to 0 ms and starts the first. */
 void rl_stage_timer_start(rl_stage_timer *timer);
-/* Adds the time since the previous call to the stage. timer: NULL does nothing. */
+/* Ends a stage: adds the time since the previous call to it. timer: NULL does nothing. */
 void rl_stage_timer_lap(rl_stage_timer *timer, rl_profiler_stage stage);
 /* Appends one measurement per stage to the records. */
 int rl_stage_timer_record(const rl_stage_timer *timer, rl_records *records, rl_error *err);

@@ -48,11 +48,11 @@ static bool keep_module(const CUpti_ModuleResourceData *loaded) {
   module *grown = realloc(subscriber.modules, (subscriber.module_count + 1) * sizeof *grown);
   if (grown == NULL) return false;
   subscriber.modules = grown;
-  module made = {.id = loaded->moduleId, .size = loaded->cubinSize, .cubin = malloc(loaded->cubinSize)};
-  if (made.cubin == NULL) return false;
-  memcpy(made.cubin, loaded->pCubin, loaded->cubinSize);
-  subscriber.modules[subscriber.module_count++] = made;
-  subscriber.bytes += made.size;
+  module created = {.id = loaded->moduleId, .size = loaded->cubinSize, .cubin = malloc(loaded->cubinSize)};
+  if (created.cubin == NULL) return false;
+  memcpy(created.cubin, loaded->pCubin, loaded->cubinSize);
+  subscriber.modules[subscriber.module_count++] = created;
+  subscriber.bytes += created.size;
   return true;
 }
 
@@ -91,19 +91,20 @@ unsigned char *rl_loaded_module_copy(const char *function, uint64_t crc, size_t 
   return copy;
 }
 
-bool rl_loaded_function_find(const char *function, rl_cubin_function *found) {
-  rl_cubin_function one, first = {0};
+bool rl_loaded_function_find_unique(const char *function, rl_cubin_function *found) {
+  rl_cubin_function definition, unique = {0};
   pthread_mutex_lock(&subscriber.lock);
   bool unambiguous = !subscriber.incomplete;
   for (size_t i = 0; i < subscriber.module_count && unambiguous; i++) {
-    if (rl_cubin_find(subscriber.modules[i].cubin, subscriber.modules[i].size, function, &one, NULL) < 0) continue;
-    unambiguous = first.code == NULL || (strcmp(first.sha256, one.sha256) == 0 && first.barriers == one.barriers);
-    first = one;
+    if (rl_cubin_find(subscriber.modules[i].cubin, subscriber.modules[i].size, function, &definition, NULL) < 0) continue;
+    unambiguous =
+        unique.code == NULL || (strcmp(unique.sha256, definition.sha256) == 0 && unique.barriers == definition.barriers);
+    unique = definition;
   }
   pthread_mutex_unlock(&subscriber.lock);
-  if (!unambiguous || first.code == NULL) return false;
-  first.code = NULL;
-  *found = first;
+  if (!unambiguous || unique.code == NULL) return false;
+  unique.code = NULL;
+  *found = unique;
   return true;
 }
 
@@ -134,8 +135,8 @@ static bool on_allocation_call(CUpti_CallbackId id, const CUpti_CallbackData *ca
   if (id == CUPTI_DRIVER_TRACE_CBID_cuMemFree_v2 && entering)
     remove_allocation(((const cuMemFree_v2_params *)call->functionParams)->dptr);
   if (id == CUPTI_DRIVER_TRACE_CBID_cuMemAlloc_v2 && !entering && *(const CUresult *)call->functionReturnValue == CUDA_SUCCESS) {
-    const cuMemAlloc_v2_params *made = call->functionParams;
-    add_allocation(*made->dptr, made->bytesize);
+    const cuMemAlloc_v2_params *created = call->functionParams;
+    add_allocation(*created->dptr, created->bytesize);
   }
   pthread_mutex_unlock(&subscriber.lock);
   return true;

@@ -46,9 +46,9 @@ rl_device_allocation *rl_device_allocations_copy(size_t *count);
 /* Returns a malloc'ed copy of the most recently loaded cubin that has the function (mangled name) and, unless crc is 0, CUPTI's
  * CRC. The caller frees it. NULL: there is none, its cubin was not kept, or memory is out. */
 unsigned char *rl_loaded_module_copy(const char *function, uint64_t crc, size_t *size);
-/* Finds the function when its code is unambiguous; found->code is NULL. False when no module has it, when modules have different
- * code by that name, or when a module was not kept. */
-bool rl_loaded_function_find(const char *function, rl_cubin_function *found);
+/* Finds the function when all modules that define it have the same code; found->code is NULL. False when no module has it, when
+ * modules have different code by that name, or when a module was not kept. */
+bool rl_loaded_function_find_unique(const char *function, rl_cubin_function *found);
 
 #ifdef __cplusplus
 }

@@ -26,23 +26,23 @@ const CUpti_ActivityKind rl_trace_launch_kinds[] = {CUPTI_ACTIVITY_KIND_CONCURRE
                                                     CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
                                                     CUPTI_ACTIVITY_KIND_INVALID};
 
-static rl_trace the_trace = {.pool_lock = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER};
+static rl_trace process_trace = {.pool_lock = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 static uint64_t CUPTIAPI timestamp(void) { return (uint64_t)rl_monotonic_ns(); }
 
 static void add_dropped_by_cupti(rl_trace *trace) {
   size_t dropped = 0; /* reading resets CUPTI's count */
-  if (cuptiActivityGetNumDroppedRecords(NULL, 0, &dropped) == CUPTI_SUCCESS) trace->dropped += dropped;
+  if (cuptiActivityGetNumDroppedRecords(NULL, 0, &dropped) == CUPTI_SUCCESS) trace->dropped_count += dropped;
 }
 
 /* CUPTI asks for an empty buffer. */
 static void CUPTIAPI request_buffer(uint8_t **buffer, size_t *size, size_t *max_records) {
-  rl_trace *trace = &the_trace;
+  rl_trace *trace = &process_trace;
   pthread_mutex_lock(&trace->pool_lock);
   *buffer = NULL; /* then CUPTI drops records and counts them */
   if (trace->free_buffer_count > 0) *buffer = trace->free_buffers[--trace->free_buffer_count];
-  else if (trace->lent_buffers < RL_TRACE_MAX_BUFFERS) *buffer = calloc(1, BUFFER_BYTES);
-  if (*buffer != NULL) trace->lent_buffers++;
+  else if (trace->lent_buffer_count < RL_TRACE_MAX_BUFFERS) *buffer = calloc(1, BUFFER_BYTES);
+  if (*buffer != NULL) trace->lent_buffer_count++;
   pthread_mutex_unlock(&trace->pool_lock);
   *size = *buffer == NULL ? 0 : BUFFER_BYTES;
   *max_records = 0; /* as many as fit */
@@ -51,7 +51,7 @@ static void CUPTIAPI request_buffer(uint8_t **buffer, size_t *size, size_t *max_
 /* CUPTI returns a buffer with `valid` bytes of records. */
 static void CUPTIAPI complete_buffer(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid) {
   (void)context, (void)stream, (void)size;
-  rl_trace *trace = &the_trace;
+  rl_trace *trace = &process_trace;
   CUpti_Activity *record = NULL;
   pthread_mutex_lock(&trace->lock);
   while (trace->running && valid > 0 && cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS)
@@ -60,7 +60,7 @@ static void CUPTIAPI complete_buffer(CUcontext context, uint32_t stream, uint8_t
   pthread_mutex_unlock(&trace->lock);
   memset(buffer, 0, valid);
   pthread_mutex_lock(&trace->pool_lock);
-  trace->lent_buffers--;
+  trace->lent_buffer_count--;
   trace->free_buffers[trace->free_buffer_count++] = buffer;
   pthread_mutex_unlock(&trace->pool_lock);
 }
@@ -75,7 +75,7 @@ static int inject_into_nvtx(rl_error *err) {
 }
 
 int rl_trace_open(rl_trace **trace, rl_error *err) {
-  if (the_trace.open) return rl_fail(err, RL_CUPTI, 0, "this process already has a profiler");
+  if (process_trace.open) return rl_fail(err, RL_CUPTI, 0, "this process already has a profiler");
   /* complete_buffer() zeroes buffers on CUPTI's thread; otherwise CUPTI zeroes them on the thread that launches. */
   uint8_t zeroed = 1;
   size_t size = sizeof zeroed;
@@ -85,8 +85,8 @@ int rl_trace_open(rl_trace **trace, rl_error *err) {
                      "cuptiActivitySetAttribute", err) < 0 ||
       rl_cupti_check(cuptiActivityRegisterCallbacks(request_buffer, complete_buffer), "cuptiActivityRegisterCallbacks", err) < 0)
     return -1;
-  the_trace.open = true;
-  *trace = &the_trace;
+  process_trace.open = true;
+  *trace = &process_trace;
   return 0;
 }
 
@@ -100,18 +100,18 @@ int rl_trace_start(rl_trace *trace, const CUpti_ActivityKind *kinds, rl_error *e
   rl_name_table_clear(&trace->names);
   trace->row_count = trace->correlation_count = trace->attributes_count = trace->range_count = 0;
   add_dropped_by_cupti(trace);
-  trace->kernels = trace->dropped = trace->zero_times = 0;
+  trace->kernel_count = trace->dropped_count = trace->untimed_count = 0;
   trace->failed = (rl_error){0};
   trace->kinds = kinds;
   trace->start_ns = rl_monotonic_ns();
   trace->running = true;
   pthread_mutex_unlock(&trace->lock);
-  rl_pc_sampling_pause();
+  rl_pc_sampling_forbid();
   cuptiActivityEnableLaunchAttributes(kinds == rl_trace_launch_kinds); /* otherwise members of rl_launch_attributes may be 0 */
   for (const CUpti_ActivityKind *kind = kinds; *kind != CUPTI_ACTIVITY_KIND_INVALID; kind++)
     if (rl_cupti_check(cuptiActivityEnable(*kind), "cuptiActivityEnable", err) < 0) {
       disable_kinds(kinds);
-      rl_pc_sampling_resume();
+      rl_pc_sampling_allow();
       pthread_mutex_lock(&trace->lock);
       trace->running = false;
       pthread_mutex_unlock(&trace->lock);
@@ -120,7 +120,7 @@ int rl_trace_start(rl_trace *trace, const CUpti_ActivityKind *kinds, rl_error *e
   return 0;
 }
 
-static int by_start(const void *a, const void *b) {
+static int compare_start(const void *a, const void *b) {
   const rl_activity_row *x = a, *y = b;
   if (x->start_ns != y->start_ns) return x->start_ns < y->start_ns ? -1 : 1;
   return (x->correlation > y->correlation) - (x->correlation < y->correlation);
@@ -131,7 +131,7 @@ int rl_trace_stop(rl_trace *trace, rl_trace_result *result, rl_error *err) {
   CUptiResult flushed = cuptiActivityFlushAll(0);
   disable_kinds(trace->kinds);
   CUptiResult forced = cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
-  rl_pc_sampling_resume();
+  rl_pc_sampling_allow();
   pthread_mutex_lock(&trace->lock);
   trace->running = false;
   add_dropped_by_cupti(trace);
@@ -143,7 +143,7 @@ int rl_trace_stop(rl_trace *trace, rl_trace_result *result, rl_error *err) {
     if (err != NULL) *err = failed;
     return -1;
   }
-  qsort(trace->rows, trace->row_count, sizeof *trace->rows, by_start);
+  qsort(trace->rows, trace->row_count, sizeof *trace->rows, compare_start);
   *result = (rl_trace_result){.rows = trace->rows,
                               .row_count = trace->row_count,
                               .names = &trace->names,
@@ -151,10 +151,10 @@ int rl_trace_stop(rl_trace *trace, rl_trace_result *result, rl_error *err) {
                               .correlation_count = trace->correlation_count,
                               .launch_attributes = trace->launch_attributes,
                               .attributes_count = trace->attributes_count,
-                              .kernels = trace->kernels,
-                              .records = trace->row_count,
-                              .dropped = trace->dropped,
-                              .zero_times = trace->zero_times};
+                              .kernel_count = trace->kernel_count,
+                              .record_count = trace->row_count,
+                              .dropped_count = trace->dropped_count,
+                              .untimed_count = trace->untimed_count};
   return 0;
 }
 
@@ -180,8 +180,8 @@ void rl_trace_close(rl_trace *trace) {
   pthread_mutex_unlock(&trace->pool_lock);
 }
 
-int rl_trace_push_launch(uint32_t launch, rl_error *err) {
-  return rl_cupti_check(cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, launch),
+int rl_trace_push_launch(uint32_t launch_index, rl_error *err) {
+  return rl_cupti_check(cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, launch_index),
                         "cuptiActivityPushExternalCorrelationId", err);
 }
 

@@ -13,7 +13,7 @@ typedef struct rl_trace rl_trace;
 
 /* The launch of a step that an API call belongs to; only with CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION. */
 typedef struct rl_launch_correlation {
-  uint32_t correlation, launch;
+  uint32_t correlation, launch_index;
 } rl_launch_correlation;
 
 /* Members of a kernel record that rl_activity_row does not have; only with rl_trace_launch_kinds. */
@@ -36,10 +36,10 @@ typedef struct rl_trace_result {
   size_t correlation_count;
   const rl_launch_attributes *launch_attributes; /* unordered */
   size_t attributes_count;
-  uint64_t kernels;    /* kernel records, including those without times */
-  uint64_t records;    /* rows */
-  uint64_t dropped;    /* by CUPTI, or because a limit of ours was reached */
-  uint64_t zero_times; /* kernels, copies and memsets whose times CUPTI could not collect: start and end are 0 */
+  uint64_t kernel_count;  /* kernel records, including those without times */
+  uint64_t record_count;  /* rows */
+  uint64_t dropped_count; /* by CUPTI, or because a limit of ours was reached */
+  uint64_t untimed_count; /* kernels, copies and memsets whose times CUPTI could not collect: start and end are 0 */
 } rl_trace_result;
 
 /* Lists of kinds, terminated by CUPTI_ACTIVITY_KIND_INVALID. */
@@ -53,8 +53,8 @@ int rl_trace_start(rl_trace *trace, const CUpti_ActivityKind *kinds, rl_error *e
 int rl_trace_stop(rl_trace *trace, rl_trace_result *result, rl_error *err);
 void rl_trace_close(rl_trace *trace);
 
-/* Attributes what the calling thread enqueues between push and pop to the step's launch with this index. */
-int rl_trace_push_launch(uint32_t launch, rl_error *err);
+/* Between push and pop, API calls of the calling thread belong to the step's launch with this index. */
+int rl_trace_push_launch(uint32_t launch_index, rl_error *err);
 int rl_trace_pop_launch(rl_error *err);
 
 #endif

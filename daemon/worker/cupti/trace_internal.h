@@ -20,7 +20,7 @@ struct rl_trace {
   /* Two locks, because CUPTI requests buffers while it holds locks of its own: never call CUPTI with pool_lock held. */
   pthread_mutex_t pool_lock, lock;
   uint8_t *free_buffers[RL_TRACE_MAX_BUFFERS]; /* zeroed */
-  size_t free_buffer_count, lent_buffers;      /* lent_buffers: held by CUPTI */
+  size_t free_buffer_count, lent_buffer_count; /* lent_buffer_count: held by CUPTI */
   bool open, running;
   const CUpti_ActivityKind *kinds;
   int64_t start_ns;
@@ -34,7 +34,7 @@ struct rl_trace {
   size_t attributes_count, attributes_capacity;
   rl_open_range ranges[RL_TRACE_MAX_OPEN_RANGES];
   size_t range_count;
-  uint64_t kernels, dropped, zero_times;
+  uint64_t kernel_count, dropped_count, untimed_count;
 };
 
 /* Appends a record to the trace's rows, correlations or details. A record that does not fit is counted as dropped. Call with

@@ -22,7 +22,7 @@ static void append_row(rl_trace *trace, const rl_activity_row *row, const char *
   uint32_t index = 0;
   if (trace->row_count >= MAX_ROWS || !reserve(&trace->rows, trace->row_count, &trace->row_capacity, sizeof *row) ||
       rl_name_table_find(&trace->names, name, &index, &trace->failed) < 0) {
-    trace->dropped++;
+    trace->dropped_count++;
     return;
   }
   trace->rows[trace->row_count] = *row;
@@ -33,7 +33,7 @@ static int64_t since_start_ns(const rl_trace *trace, uint64_t time_ns) { return 
 
 /* Appends a row with device times; CUPTI reports 0 and 0 when it could not collect them. */
 static void append_timed_row(rl_trace *trace, rl_activity_row *row, uint64_t start, uint64_t end, const char *name) {
-  if (start == 0 || end == 0) trace->zero_times++;
+  if (start == 0 || end == 0) trace->untimed_count++;
   else row->start_ns = since_start_ns(trace, start), row->end_ns = since_start_ns(trace, end);
   append_row(trace, row, name);
 }
@@ -42,10 +42,10 @@ static void append_timed_row(rl_trace *trace, rl_activity_row *row, uint64_t sta
  * from 0, in the lower. */
 static uint32_t graph_node(uint64_t id) { return id == 0 ? 0 : (uint32_t)id + 1; }
 
-static void add_detail(rl_trace *trace, const CUpti_ActivityKernel10 *kernel) {
+static void add_launch_attributes(rl_trace *trace, const CUpti_ActivityKernel10 *kernel) {
   if (!reserve(&trace->launch_attributes, trace->attributes_count, &trace->attributes_capacity,
                sizeof *trace->launch_attributes)) {
-    trace->dropped++;
+    trace->dropped_count++;
     return;
   }
   trace->launch_attributes[trace->attributes_count++] =
@@ -69,8 +69,8 @@ static void add_kernel(rl_trace *trace, const CUpti_Activity *record) {
                          .registers = kernel->registersPerThread,
                          .static_shared_bytes = (uint32_t)kernel->staticSharedMemory,
                          .dynamic_shared_bytes = (uint32_t)kernel->dynamicSharedMemory};
-  trace->kernels++;
-  if (trace->kinds == rl_trace_launch_kinds) add_detail(trace, kernel);
+  trace->kernel_count++;
+  if (trace->kinds == rl_trace_launch_kinds) add_launch_attributes(trace, kernel);
   append_timed_row(trace, &row, kernel->start, kernel->end, kernel->name == NULL ? "(unnamed kernel)" : kernel->name);
 }
 
@@ -142,7 +142,7 @@ static void add_marker(rl_trace *trace, const CUpti_Activity *record) {
     rl_open_range *range = &trace->ranges[trace->range_count];
     if (marker->name == NULL || marker->domain == NULL || strcmp(marker->domain, DOMAIN_NAME) != 0) return;
     if (trace->range_count == RL_TRACE_MAX_OPEN_RANGES) {
-      trace->dropped++;
+      trace->dropped_count++;
     } else if (rl_name_table_find(&trace->names, marker->name, &range->name, &trace->failed) == 0) {
       range->id = marker->id;
       range->start_ns = since_start_ns(trace, marker->timestamp);
@@ -156,8 +156,8 @@ static void add_marker(rl_trace *trace, const CUpti_Activity *record) {
     memmove(&trace->ranges[end - 1], &trace->ranges[end], (trace->range_count - end) * sizeof range);
     trace->range_count--;
     rl_activity_row row = {
-        .start_ns = range.start_ns, .end_ns = since_start_ns(trace, marker->timestamp), .kind = RL_ACTIVITY_RANGE};
-    append_row(trace, &row, trace->names.items[range.name].raw);
+        .start_ns = range.start_ns, .end_ns = since_start_ns(trace, marker->timestamp), .kind = RL_ACTIVITY_NVTX_RANGE};
+    append_row(trace, &row, trace->names.items[range.name].mangled);
   }
 }
 
@@ -187,7 +187,7 @@ static void add_overhead(rl_trace *trace, const CUpti_Activity *record) {
 static void add_correlation(rl_trace *trace, const CUpti_Activity *record) {
   const CUpti_ActivityExternalCorrelation *external = (const void *)record;
   if (!reserve(&trace->correlations, trace->correlation_count, &trace->correlation_capacity, sizeof *trace->correlations)) {
-    trace->dropped++;
+    trace->dropped_count++;
     return;
   }
   trace->correlations[trace->correlation_count++] =

@@ -1,12 +1,13 @@
-/* The Lomb-Scargle periodogram (float_and_double.h). Frequencies are processed in runs of RUN equally spaced ones. The sine and
- * cosine of a sample's angle are computed for the first frequency of a run; those of the others follow by rotation. The rotations
- * of a sample are computed once for RUNS runs. A call for one frequency does not rotate: that is the variant template. */
+/* The Lomb-Scargle periodogram (float_and_double.h). Frequencies are processed in groups of GROUP_FREQUENCIES equally spaced
+ * frequencies. The sine and cosine of a sample's angle are computed for the first frequency of a group; those of its other
+ * frequencies follow by rotation. The rotations of a sample are computed once for the groups of a chunk. A call for one frequency
+ * does not rotate: that is the variant template. */
 typedef struct TYPED(sums) {
-  T xc[SPAN], xs[SPAN], cc[SPAN], ss[SPAN], cs[SPAN];
+  T xc[CHUNK_FREQUENCIES], xs[CHUNK_FREQUENCIES], cc[CHUNK_FREQUENCIES], ss[CHUNK_FREQUENCIES], cs[CHUNK_FREQUENCIES];
 } TYPED(sums);
 
-static void TYPED(add_run)(T y, T c0, T s0, const T *rotation_c, const T *rotation_s, int64_t offset, int64_t count,
-                           TYPED(sums) * sums) {
+static void TYPED(add_group)(T y, T c0, T s0, const T *rotation_c, const T *rotation_s, int64_t offset, int64_t count,
+                             TYPED(sums) * sums) {
   for (int64_t k = 0; k < count; k++) {
     const T c = c0 * rotation_c[k] - s0 * rotation_s[k], s = s0 * rotation_c[k] + c0 * rotation_s[k];
     sums->xc[offset + k] += y * c;
@@ -18,11 +19,12 @@ static void TYPED(add_run)(T y, T c0, T s0, const T *rotation_c, const T *rotati
 }
 
 static void TYPED(add_sample)(T t, T y, const T *w, T step, int64_t count, TYPED(sums) * sums) {
-  T rotation_c[RUN] = {1}, rotation_s[RUN] = {0};
-  for (int64_t k = 1; k < RUN && k < count; k++) rotation_c[k] = cos(k * (step * t)), rotation_s[k] = sin(k * (step * t));
-  for (int64_t offset = 0; offset < count; offset += RUN) {
-    const int64_t run = count - offset < RUN ? count - offset : RUN;
-    TYPED(add_run)(y, cos(w[offset] * t), sin(w[offset] * t), rotation_c, rotation_s, offset, run, sums);
+  T rotation_c[GROUP_FREQUENCIES] = {1}, rotation_s[GROUP_FREQUENCIES] = {0};
+  for (int64_t k = 1; k < GROUP_FREQUENCIES && k < count; k++)
+    rotation_c[k] = cos(k * (step * t)), rotation_s[k] = sin(k * (step * t));
+  for (int64_t offset = 0; offset < count; offset += GROUP_FREQUENCIES) {
+    const int64_t group = count - offset < GROUP_FREQUENCIES ? count - offset : GROUP_FREQUENCIES;
+    TYPED(add_group)(y, cos(w[offset] * t), sin(w[offset] * t), rotation_c, rotation_s, offset, group, sums);
   }
 }
 
@@ -36,12 +38,12 @@ static T TYPED(power)(const TYPED(sums) * sums, int64_t i) {
 static void TYPED(in)(const rl_kernel_shape *shape, const T *const *in, int64_t first, int64_t count, T *out) {
   const T step = (T)rl_lombscargle_step(shape->size[FREQUENCIES]);
   (void)first;
-  for (int64_t offset = 0; offset < count; offset += SPAN) {
-    const int64_t span = count - offset < SPAN ? count - offset : SPAN;
+  for (int64_t offset = 0; offset < count; offset += CHUNK_FREQUENCIES) {
+    const int64_t chunk = count - offset < CHUNK_FREQUENCIES ? count - offset : CHUNK_FREQUENCIES;
     TYPED(sums) sums;
-    for (int64_t i = 0; i < span; i++) sums.xc[i] = sums.xs[i] = sums.cc[i] = sums.ss[i] = sums.cs[i] = 0;
+    for (int64_t i = 0; i < chunk; i++) sums.xc[i] = sums.xs[i] = sums.cc[i] = sums.ss[i] = sums.cs[i] = 0;
     for (int64_t j = 0; j < shape->size[SAMPLES]; j++)
-      TYPED(add_sample)(in[TIME][j], in[VALUE][j], in[FREQUENCY] + offset, step, span, &sums);
-    for (int64_t i = 0; i < span; i++) out[offset + i] = TYPED(power)(&sums, i);
+      TYPED(add_sample)(in[TIME][j], in[VALUE][j], in[FREQUENCY] + offset, step, chunk, &sums);
+    for (int64_t i = 0; i < chunk; i++) out[offset + i] = TYPED(power)(&sums, i);
   }
 }

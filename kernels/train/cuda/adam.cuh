@@ -11,10 +11,10 @@ enum {
   CONV2_COUNT = RL_C2 * RL_C1 * 9,
   CONV2_BIAS_OFFSET = CONV2_OFFSET + CONV2_COUNT,
   FC1_OFFSET = CONV2_BIAS_OFFSET + RL_C2,
-  FC1_COUNT = RL_FC1 * RL_FLAT,
+  FC1_COUNT = RL_FC1_OUTPUTS * RL_FC1_INPUTS,
   HEAD_OFFSET = FC1_OFFSET + FC1_COUNT
 };
-static_assert(HEAD_OFFSET + RL_HEAD_LOSS == RL_PARAMETERS, "the tensors are all parameters");
+static_assert(HEAD_OFFSET + RL_HEAD_PARAMETERS == RL_PARAMETERS, "the tensors are all parameters");
 
 static const float BETA1 = 0.9f, BETA2 = 0.999f, EPSILON = 1e-8f;
 
@@ -23,12 +23,12 @@ typedef struct adam_rates {
   float inverse_scale, step_size, inverse_root;
 } adam_rates;
 
-static __device__ __forceinline__ adam_rates rates_of(const rl_train_state &state) {
+static __device__ __forceinline__ adam_rates adam_rates_of(const rl_train_state &state) {
   return {state.inverse_scale, state.step_size, state.inverse_root};
 }
 
-/* The square root here and the division in adam_updated have an error of up to 2 ulp (PTX ISA 9.0, "sqrt", "div"), which is less
- * than the rounding of the gradient. */
+/* The square root here and the division in adam_update_weight have an error of up to 2 ulp (PTX ISA 9.0, "sqrt", "div"), which is
+ * less than the rounding of the gradient. */
 static __device__ __forceinline__ float approximate_sqrt(float v) {
   float root;
   asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(v));
@@ -36,8 +36,8 @@ static __device__ __forceinline__ float approximate_sqrt(float v) {
 }
 
 /* Updates both moments and returns the new weight. The gradient is still multiplied by the loss scale. */
-static __device__ __forceinline__ float adam_updated(float weight, float gradient, float *first_moment, float *second_moment,
-                                                     adam_rates rates) {
+static __device__ __forceinline__ float adam_update_weight(float weight, float gradient, float *first_moment,
+                                                           float *second_moment, adam_rates rates) {
   gradient *= rates.inverse_scale;
   *first_moment = *first_moment + (gradient - *first_moment) * (1.0f - BETA1);
   *second_moment = *second_moment * BETA2 + gradient * gradient * (1.0f - BETA2);
@@ -45,7 +45,7 @@ static __device__ __forceinline__ float adam_updated(float weight, float gradien
 }
 
 /* Advances the state past a step of `batch` images. state->overflow says whether the step was skipped. */
-static __device__ __forceinline__ void advance_state(rl_train_state *state, float learning_rate, uint32_t batch) {
+static __device__ __forceinline__ void advance_train_state(rl_train_state *state, float learning_rate, uint32_t batch) {
   state->step++;
   state->last_inverse_scale = state->inverse_scale;
   state->last_batch = batch;

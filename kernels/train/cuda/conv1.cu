@@ -1,147 +1,153 @@
-/* conv1, 1→32 channels on 28×28, in FP32 and one kernel each way; conv1_half.cu has FP16.
+/* conv1, 1→32 channels on 28×28, in FP32 and one kernel for each direction; conv1_half.cu has FP16.
  *
  * Forward: a block computes two pooled rows of one image, a thread one pooled pixel of four channels. The normalised image and
  * the 28×28×32 product stay on chip. Backward: two blocks share an image; a thread adds up the gradients of one channel over some
  * of the pixels, and a block stores a row of partial sums. Blocks exchange nothing. Floor at batch 64: 29 MFLOP forward and 8
- * backward, and 2.0 MB of pooled values and codes each way, which stay in L2: below 1 µs each on an H200. */
+ * backward, and 2.0 MB of pooled values and argmaxes in each direction, which stay in L2: below 1 µs each on an H200. */
 #include "train/cuda/pdl.cuh"
 #include "train/cuda/conv1.cuh"
 #include "train/cuda/vector.cuh"
 
-enum { MAP = RL_P1 * RL_P1 };
+enum { MAP_PIXELS = RL_POOLED1_SIDE * RL_POOLED1_SIDE };
 
 enum {
-  ROWS = 2, /* pooled rows of a block */
-  PIXELS = ROWS * RL_P1,
-  GROUPS = RL_C1 / 4,   /* of channels */
-  SLICES = RL_P1 / ROWS /* blocks of an image */
+  BLOCK_ROWS = 2, /* pooled rows of a block */
+  BLOCK_PIXELS = BLOCK_ROWS * RL_POOLED1_SIDE,
+  CHANNEL_GROUPS = RL_C1 / 4, /* of four channels */
+  BLOCKS_PER_IMAGE = RL_POOLED1_SIDE / BLOCK_ROWS
 };
 
-template <bool CHANNELS_LAST> static __global__ void __launch_bounds__(PIXELS *GROUPS)
-    conv1_forward(rl_gather gather, const float *__restrict__ weights, float *__restrict__ pooled, uint8_t *__restrict__ codes) {
-  __shared__ float tile[(2 * ROWS + 2) * CONV1_WIDTH];
-  uint32_t n = blockIdx.x / SLICES, slice = blockIdx.x % SLICES;
-  int group = CHANNELS_LAST ? threadIdx.x % GROUPS : threadIdx.x / PIXELS;
-  int pixel = CHANNELS_LAST ? threadIdx.x / GROUPS : threadIdx.x % PIXELS;
+template <bool CHANNELS_LAST> static __global__ void __launch_bounds__(BLOCK_PIXELS *CHANNEL_GROUPS)
+    conv1_forward(rl_gather gather, const float *__restrict__ weights, float *__restrict__ pooled,
+                  uint8_t *__restrict__ argmaxes) {
+  __shared__ float tile[(2 * BLOCK_ROWS + 2) * CONV1_WIDTH];
+  uint32_t n = blockIdx.x / BLOCKS_PER_IMAGE, slice = blockIdx.x % BLOCKS_PER_IMAGE;
+  int group = CHANNELS_LAST ? threadIdx.x % CHANNEL_GROUPS : threadIdx.x / BLOCK_PIXELS;
+  int pixel = CHANNELS_LAST ? threadIdx.x / CHANNEL_GROUPS : threadIdx.x % BLOCK_PIXELS;
   float w[4 * 9], bias[4];
   pdl_wait();
   for (int i = 0; i < 9; i++) *(float4 *)&w[i * 4] = load4(&weights[group * 36 + i * 4]);
   *(float4 *)bias = load4(&weights[RL_C1 * 9 + group * 4]);
-  load_image_rows(image_of(gather, n), slice * 2 * ROWS, 2 * ROWS + 2, tile);
+  load_image_rows(image_pixels(gather, n), slice * 2 * BLOCK_ROWS, 2 * BLOCK_ROWS + 2, tile);
   __syncthreads();
 
-  int row = pixel / RL_P1, column = pixel % RL_P1;
+  int row = pixel / RL_POOLED1_SIDE, column = pixel % RL_POOLED1_SIDE;
   float patch[4][4];
   for (int y = 0; y < 4; y++)
     for (int x = 0; x < 4; x++) patch[y][x] = tile[(2 * row + y) * CONV1_WIDTH + 2 * column + x];
   float best[4];
-  int code[4];
+  int argmax[4];
   for (int c = 0; c < 4; c++) {
     for (int position = 0; position < 4; position++) {
       float sum = bias[c];
       for (int k = 0; k < 9; k++) sum = fmaf(w[c * 9 + k], patch[position / 2 + k / 3][position % 2 + k % 3], sum);
       if (position == 0 || sum > best[c]) {
         best[c] = sum;
-        code[c] = position;
+        argmax[c] = position;
       }
     }
-    if (!(best[c] > 0.0f)) code[c] = RL_POOL_RELU_ZERO;
+    if (!(best[c] > 0.0f)) argmax[c] = RL_ARGMAX_RELU_ZERO;
     best[c] = fmaxf(best[c], 0.0f);
   }
-  const size_t map_pixel = slice * PIXELS + pixel;
+  const size_t map_pixel = slice * BLOCK_PIXELS + pixel;
   if (CHANNELS_LAST) {
-    size_t to = (n * MAP + map_pixel) * RL_C1 + group * 4;
+    size_t to = (n * MAP_PIXELS + map_pixel) * RL_C1 + group * 4;
     store4(&pooled[to], make_float4(best[0], best[1], best[2], best[3]));
-    *(uchar4 *)&codes[to] = make_uchar4(code[0], code[1], code[2], code[3]);
+    *(uchar4 *)&argmaxes[to] = make_uchar4(argmax[0], argmax[1], argmax[2], argmax[3]);
   } else {
     for (int c = 0; c < 4; c++) {
-      size_t to = ((size_t)n * RL_C1 + group * 4 + c) * MAP + map_pixel;
+      size_t to = ((size_t)n * RL_C1 + group * 4 + c) * MAP_PIXELS + map_pixel;
       pooled[to] = best[c];
-      codes[to] = code[c];
+      argmaxes[to] = argmax[c];
     }
   }
 }
 
-int rl_conv1_forward(rl_format format, rl_gather gather, const float *weights, void *pooled, uint8_t *codes, cudaStream_t stream,
-                     rl_error *err) {
-  if (format.half) return rl_conv1_half_forward(gather, weights, pooled, codes, stream, err);
-  return rl_pdl_launch("conv1 forward", format.channels_last ? conv1_forward<true> : conv1_forward<false>, gather.batch * SLICES,
-                       PIXELS * GROUPS, 0, stream, err, gather, weights, (float *)pooled, codes);
+int rl_conv1_forward(rl_format format, rl_gather gather, const float *weights, void *pooled, uint8_t *argmaxes,
+                     cudaStream_t stream, rl_error *err) {
+  if (format.fp16) return rl_conv1_half_forward(gather, weights, pooled, argmaxes, stream, err);
+  return rl_pdl_launch("conv1 forward", format.channels_last ? conv1_forward<true> : conv1_forward<false>,
+                       gather.batch * BLOCKS_PER_IMAGE, BLOCK_PIXELS * CHANNEL_GROUPS, 0, stream, err, gather, weights,
+                       (float *)pooled, argmaxes);
 }
 
 enum {
   WARPS = 16,
-  MAX_IMAGES = 64,                              /* processed at once; a block loops over the others */
-  THREAD_PIXELS = (MAP / 2 + WARPS - 1) / WARPS /* of an image, in both layouts */
+  MAX_CONCURRENT_IMAGES = 64,                          /* a block loops over the others */
+  THREAD_PIXELS = (MAP_PIXELS / 2 + WARPS - 1) / WARPS /* of an image, in both layouts */
 };
-static_assert((MAP + 31) / 32 == THREAD_PIXELS, "a thread processes as many pixels in both layouts");
+static_assert((MAP_PIXELS + 31) / 32 == THREAD_PIXELS, "a thread processes as many pixels in both layouts");
 
 /* NHWC: each of an image's two blocks has half of its pixels; a lane is a channel. */
 static __global__ void __launch_bounds__(WARPS * 32)
-    conv1_backward_nhwc(rl_gather gather, const float *__restrict__ d_pooled, const uint8_t *__restrict__ codes,
+    conv1_backward_nhwc(rl_gather gather, const float *__restrict__ d_pooled, const uint8_t *__restrict__ argmaxes,
                         float *__restrict__ partial) {
-  __shared__ float tile[CONV1_WIDTH * CONV1_WIDTH], warp_sums[WARPS][CONV1_PARAMETERS];
-  int lane = threadIdx.x % 32, warp = threadIdx.x / 32, half = blockIdx.x % 2;
+  __shared__ float tile[CONV1_WIDTH * CONV1_WIDTH], warp_sums[WARPS][RL_CONV1_PARAMETERS];
+  int lane = threadIdx.x % 32, warp = threadIdx.x / 32, image_half = blockIdx.x % 2;
   float sums[10] = {};
   pdl_wait();
   for (uint32_t n = blockIdx.x / 2; n < gather.batch; n += gridDim.x / 2) {
     float gradient[THREAD_PIXELS]; /* these loads overlap the image's */
-    int code[THREAD_PIXELS];
+    int argmax[THREAD_PIXELS];
     for (int i = 0; i < THREAD_PIXELS; i++) {
       int pixel = warp + i * WARPS;
-      size_t from = ((size_t)n * MAP + half * (MAP / 2) + pixel) * RL_C1 + lane;
-      code[i] = pixel < MAP / 2 ? codes[from] : RL_POOL_RELU_ZERO;
-      gradient[i] = pixel < MAP / 2 ? d_pooled[from] : 0.0f;
+      size_t from = ((size_t)n * MAP_PIXELS + image_half * (MAP_PIXELS / 2) + pixel) * RL_C1 + lane;
+      argmax[i] = pixel < MAP_PIXELS / 2 ? argmaxes[from] : RL_ARGMAX_RELU_ZERO;
+      gradient[i] = pixel < MAP_PIXELS / 2 ? d_pooled[from] : 0.0f;
     }
     __syncthreads();
-    load_image_rows(image_of(gather, n), 0, CONV1_WIDTH, tile);
+    load_image_rows(image_pixels(gather, n), 0, CONV1_WIDTH, tile);
     __syncthreads();
     for (int i = 0; i < THREAD_PIXELS; i++)
-      add_pooled_gradient(gradient[i], code[i], min(half * (MAP / 2) + warp + i * WARPS, MAP - 1), tile, sums);
+      add_pooled_gradient(gradient[i], argmax[i], min(image_half * (MAP_PIXELS / 2) + warp + i * WARPS, MAP_PIXELS - 1), tile,
+                          sums);
   }
   reduce_channel_sums<WARPS>(sums, warp_sums, partial, blockIdx.x);
 }
 
 /* NCHW: each of an image's two blocks has half of its channels; a warp is a channel, a lane a pixel. */
 static __global__ void __launch_bounds__(WARPS * 32)
-    conv1_backward_nchw(rl_gather gather, const float *__restrict__ d_pooled, const uint8_t *__restrict__ codes,
+    conv1_backward_nchw(rl_gather gather, const float *__restrict__ d_pooled, const uint8_t *__restrict__ argmaxes,
                         float *__restrict__ partial) {
   __shared__ float tile[CONV1_WIDTH * CONV1_WIDTH];
   int lane = threadIdx.x % 32, channel = blockIdx.x % 2 * WARPS + threadIdx.x / 32;
   float sums[10] = {};
   pdl_wait();
   for (uint32_t n = blockIdx.x / 2; n < gather.batch; n += gridDim.x / 2) {
-    size_t from = ((size_t)n * RL_C1 + channel) * MAP;
+    size_t from = ((size_t)n * RL_C1 + channel) * MAP_PIXELS;
     float gradient[THREAD_PIXELS]; /* these loads overlap the image's */
-    int code[THREAD_PIXELS];
+    int argmax[THREAD_PIXELS];
     for (int i = 0; i < THREAD_PIXELS; i++) {
       int pixel = lane + i * 32;
-      code[i] = pixel < MAP ? codes[from + pixel] : RL_POOL_RELU_ZERO;
-      gradient[i] = pixel < MAP ? d_pooled[from + pixel] : 0.0f;
+      argmax[i] = pixel < MAP_PIXELS ? argmaxes[from + pixel] : RL_ARGMAX_RELU_ZERO;
+      gradient[i] = pixel < MAP_PIXELS ? d_pooled[from + pixel] : 0.0f;
     }
     __syncthreads();
-    load_image_rows(image_of(gather, n), 0, CONV1_WIDTH, tile);
+    load_image_rows(image_pixels(gather, n), 0, CONV1_WIDTH, tile);
     __syncthreads();
-    for (int i = 0; i < THREAD_PIXELS; i++) add_pooled_gradient(gradient[i], code[i], min(lane + i * 32, MAP - 1), tile, sums);
+    for (int i = 0; i < THREAD_PIXELS; i++)
+      add_pooled_gradient(gradient[i], argmax[i], min(lane + i * 32, MAP_PIXELS - 1), tile, sums);
   }
-  float *row = &partial[blockIdx.x / 2 * CONV1_PARAMETERS];
+  float *row = &partial[blockIdx.x / 2 * RL_CONV1_PARAMETERS];
   for (int k = 0; k < 10; k++) {
     float sum = warp_sum(sums[k]);
     if (lane == 0) row[k < 9 ? channel * 9 + k : RL_C1 * 9 + channel] = sum;
   }
 }
 
-static uint32_t concurrent_images(uint32_t batch) { return batch < MAX_IMAGES ? batch : (uint32_t)MAX_IMAGES; }
+static uint32_t concurrent_images(uint32_t batch) {
+  return batch < MAX_CONCURRENT_IMAGES ? batch : (uint32_t)MAX_CONCURRENT_IMAGES;
+}
 
 uint32_t rl_conv1_partial_rows(rl_format format, uint32_t batch) {
-  if (format.half) return rl_conv1_half_partial_rows(batch);
+  if (format.fp16) return rl_conv1_half_partial_rows(batch);
   return concurrent_images(batch) * (format.channels_last ? 2 : 1);
 }
 
-int rl_conv1_backward(rl_format format, rl_gather gather, const void *d_pooled, const uint8_t *codes, float *partial,
+int rl_conv1_backward(rl_format format, rl_gather gather, const void *d_pooled, const uint8_t *argmaxes, float *partial,
                       const void *conv2_gradient, rl_train_state *state, cudaStream_t stream, rl_error *err) {
-  if (format.half) return rl_conv1_half_backward(gather, d_pooled, codes, partial, conv2_gradient, state, stream, err);
+  if (format.fp16) return rl_conv1_half_backward(gather, d_pooled, argmaxes, partial, conv2_gradient, state, stream, err);
   return rl_pdl_launch("conv1 backward", format.channels_last ? conv1_backward_nhwc : conv1_backward_nchw,
-                       2 * concurrent_images(gather.batch), WARPS * 32, 0, stream, err, gather, (const float *)d_pooled, codes,
+                       2 * concurrent_images(gather.batch), WARPS * 32, 0, stream, err, gather, (const float *)d_pooled, argmaxes,
                        partial);
 }

@@ -4,10 +4,7 @@
 
 #include "train/cuda/gather.cuh"
 
-enum {
-  CONV1_WIDTH = RL_IMAGE + 2,   /* of an image with a border of zeros */
-  CONV1_PARAMETERS = RL_C1 * 10 /* weights, then biases; a row of partial sums has a gradient for each */
-};
+enum { CONV1_WIDTH = RL_IMAGE_SIDE + 2 /* of an image with a border of zeros */ };
 
 static __device__ __forceinline__ float normalised_pixel(uint8_t byte) {
   return (byte * (1.0f / 255.0f) - 0.1307f) * (1.0f / 0.3081f);
@@ -19,36 +16,38 @@ static __device__ __forceinline__ void load_image_rows(const uint8_t *image, int
 #pragma unroll 1
   for (int i = threadIdx.x; i < count * CONV1_WIDTH; i += blockDim.x) {
     int y = first + i / CONV1_WIDTH - 1, x = i % CONV1_WIDTH - 1;
-    bool inside = y >= 0 && y < RL_IMAGE && x >= 0 && x < RL_IMAGE;
-    tile[i] = inside ? normalised_pixel(image[y * RL_IMAGE + x]) : 0.0f;
+    bool inside = y >= 0 && y < RL_IMAGE_SIDE && x >= 0 && x < RL_IMAGE_SIDE;
+    tile[i] = inside ? normalised_pixel(image[y * RL_IMAGE_SIDE + x]) : 0.0f;
   }
 }
 
-/* Adds the gradient of one pooled element, which passes to the conv1 output that its pool code names, to the gradients of its
+/* Adds the gradient of one pooled element, which passes to the conv1 output that its argmax names, to the gradients of its
  * channel: sums[0..8] of the weights, sums[9] of the bias. `pixel` counts from the first pooled row that `tile` covers, and lies
- * in the tile even if the code is RL_POOL_RELU_ZERO: there is no branch, because the lanes have different codes. */
-static __device__ __forceinline__ void add_pooled_gradient(float gradient, int code, int pixel, const float *tile,
+ * in the tile even if the argmax is RL_ARGMAX_RELU_ZERO: the function does not branch, because the lanes have different argmaxes.
+ */
+static __device__ __forceinline__ void add_pooled_gradient(float gradient, int argmax, int pixel, const float *tile,
                                                            float sums[10]) {
-  const float passed = code == RL_POOL_RELU_ZERO ? 0.0f : gradient;
-  const float *corner = &tile[(pixel / RL_P1 * 2 + code / 2 % 2) * CONV1_WIDTH + pixel % RL_P1 * 2 + code % 2];
+  const float passed = argmax == RL_ARGMAX_RELU_ZERO ? 0.0f : gradient;
+  const float *corner =
+      &tile[(pixel / RL_POOLED1_SIDE * 2 + argmax / 2 % 2) * CONV1_WIDTH + pixel % RL_POOLED1_SIDE * 2 + argmax % 2];
   for (int k = 0; k < 9; k++) sums[k] = fmaf(passed, corner[k / 3 * CONV1_WIDTH + k % 3], sums[k]);
   sums[9] += passed;
 }
 
 /* Adds up the rows of a block's warps into partial[row]. All threads of the block call it. */
 template <int WARPS>
-static __device__ __forceinline__ void reduce_rows(const float (*sums)[CONV1_PARAMETERS], float *partial, uint32_t row) {
-  for (int i = threadIdx.x; i < CONV1_PARAMETERS; i += blockDim.x) {
+static __device__ __forceinline__ void reduce_rows(const float (*sums)[RL_CONV1_PARAMETERS], float *partial, uint32_t row) {
+  for (int i = threadIdx.x; i < RL_CONV1_PARAMETERS; i += blockDim.x) {
     float sum = 0.0f;
     for (int warp = 0; warp < WARPS; warp++) sum += sums[warp][i];
-    partial[row * CONV1_PARAMETERS + i] = sum;
+    partial[row * RL_CONV1_PARAMETERS + i] = sum;
   }
 }
 
-/* Does the same for sums in registers: those of lane i belong to channel i. warp_sums: [WARPS][CONV1_PARAMETERS] in shared
+/* Does the same for sums in registers: those of lane i belong to channel i. warp_sums: [WARPS][RL_CONV1_PARAMETERS] in shared
  * memory. */
 template <int WARPS> static __device__ __forceinline__ void reduce_channel_sums(const float sums[10],
-                                                                                float (*warp_sums)[CONV1_PARAMETERS],
+                                                                                float (*warp_sums)[RL_CONV1_PARAMETERS],
                                                                                 float *partial, uint32_t row) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   for (int k = 0; k < 9; k++) warp_sums[warp][lane * 9 + k] = sums[k];

@@ -1,46 +1,47 @@
-/* conv1 in FP16 on tensor cores, one kernel each way. A warp processes one pooled row of one image after another and works alone;
- * it loads the next image's pixels before it multiplies this one's.
+/* conv1 in FP16 on tensor cores, one kernel for each direction. A warp processes one pooled row of one image after another and
+ * works alone; it loads the next image's pixels before it multiplies this one's.
  *
  *   forward   [14 pixels × 9 taps] · [9 taps × 32 channels] for each of a pool's four positions; the greatest is kept
- *   backward  [32 channels × 14 pixels, zero unless this position won] · [14 pixels × 9 taps and a one], added up over positions
+ *   backward  [32 channels × 14 pixels, zero unless the argmax is this position] · [14 pixels × 9 taps and a one], added up over
+ * positions
  *
  * Blocks exchange nothing: each stores a row of partial sums of the gradients. The products are more exact than the FP16 that is
  * stored: byte − PIXEL_MIDDLE is exact, and a weight is the sum of two FP16 values, 22 bits or 3e-8.
- * Floor at batch 64: 29 MFLOP forward and 8 backward, and 1.2 MB of pooled values and codes each way, which stay in L2: below 1
- * µs each on an H200. */
+ * Floor at batch 64: 29 MFLOP forward and 8 backward, and 1.2 MB of pooled values and argmaxes in each direction, which stay in
+ * L2: below 1 µs each on an H200. */
 #include "train/cuda/pdl.cuh"
 #include "train/cuda/conv1.cuh"
 #include "train/cuda/mma.cuh"
 
-/* A normalised pixel is (byte − PIXEL_MIDDLE) · PIXEL_SLOPE + PIXEL_REST. In the border of
+/* A normalised pixel is (byte − PIXEL_MIDDLE) · PIXEL_SLOPE + PIXEL_INTERCEPT. In the border of
  * zeros around an image, byte − PIXEL_MIDDLE is replaced by BORDER, whose normalised value is 2e-7. */
 static const float PIXEL_MIDDLE = 33.375f, PIXEL_SLOPE = 1.0f / (255.0f * 0.3081f),
-                   PIXEL_REST = (PIXEL_MIDDLE - 0.1307f * 255.0f) * PIXEL_SLOPE, BORDER = 0.1307f * 255.0f - PIXEL_MIDDLE;
+                   PIXEL_INTERCEPT = (PIXEL_MIDDLE - 0.1307f * 255.0f) * PIXEL_SLOPE, BORDER = 0.1307f * 255.0f - PIXEL_MIDDLE;
 
 enum {
-  ROWS = 4 /* of an image, that a pooled row depends on */,
+  IMAGE_ROWS = 4 /* that a pooled row depends on */,
   POSITIONS = 4 /* of a pool */,
   TAPS = 9,
   CONV2_WEIGHTS = RL_C2 * RL_C1 * 9 /* weights of conv2 */,
-  TILES = RL_C1 / 8 /* of channels, the columns of a product */,
-  ROW_WORDS = RL_IMAGE / 4 /* 32-bit words of an image row */,
+  CHANNEL_TILES = RL_C1 / 8 /* of eight channels, the columns (N) of a product */,
+  ROW_WORDS = RL_IMAGE_SIDE / 4 /* 32-bit words of an image row */,
   /* A warp's window of the image with its border, in four planes: pixel x of plane c is column 2x + c. The pixels that a tap
    * reads for neighbouring pooled pixels are then neighbours, and nine taps of four pairs of pooled pixels use different banks.
    * Ones follow the rows in each plane. */
   PLANES = 4,
-  PLANE_ROW = 24,
-  PLANE = 200,
-  WINDOW = PLANES * PLANE,
+  PLANE_PITCH = 24,
+  PLANE_HALVES = 200,
+  WINDOW_HALVES = PLANES * PLANE_HALVES,
   FORWARD_WARPS = 7,
-  FORWARD_MAX_IMAGES = 198 /* processed at once; a block loops over the others */,
+  FORWARD_MAX_CONCURRENT_IMAGES = 198 /* a block loops over the others */,
   BACKWARD_WARPS = 14,
-  BACKWARD_MAX_IMAGES = 132
+  BACKWARD_MAX_CONCURRENT_IMAGES = 132
 };
-static_assert(RL_P1 % FORWARD_WARPS == 0 && RL_P1 % BACKWARD_WARPS == 0, "blocks of whole images");
-static_assert((ROWS + 2) * PLANE_ROW <= PLANE, "a plane has room for rows and ones");
+static_assert(RL_POOLED1_SIDE % FORWARD_WARPS == 0 && RL_POOLED1_SIDE % BACKWARD_WARPS == 0, "blocks of whole images");
+static_assert((IMAGE_ROWS + 2) * PLANE_PITCH <= PLANE_HALVES, "a plane has room for rows and ones");
 
-static __device__ __forceinline__ uint32_t bits(__half2 pair) { return *(uint32_t *)&pair; }
-static __device__ __forceinline__ __half2 pair_of(uint32_t bits) { return *(__half2 *)&bits; }
+static __device__ __forceinline__ uint32_t half2_bits(__half2 pair) { return *(uint32_t *)&pair; }
+static __device__ __forceinline__ __half2 half2_from_bits(uint32_t bits) { return *(__half2 *)&bits; }
 
 /* The images that a warp processes one after another, and a lane's share of the current one. */
 typedef struct image_loop {
@@ -58,30 +59,30 @@ static __device__ __forceinline__ int image_row(const image_loop &loop) {
 }
 
 static __device__ __forceinline__ bool has_pixels(const image_loop &loop) {
-  return threadIdx.x % 32 < ROWS * ROW_WORDS && image_row(loop) >= 0 && image_row(loop) < RL_IMAGE;
+  return threadIdx.x % 32 < IMAGE_ROWS * ROW_WORDS && image_row(loop) >= 0 && image_row(loop) < RL_IMAGE_SIDE;
 }
 
 static __device__ __forceinline__ void load_pixels(const rl_gather &gather, uint32_t image, image_loop *loop) {
-  const size_t offset = (size_t)image * RL_PIXELS + image_row(*loop) * RL_IMAGE + threadIdx.x % 32 % ROW_WORDS * 4;
+  const size_t offset = (size_t)image * RL_IMAGE_PIXELS + image_row(*loop) * RL_IMAGE_SIDE + threadIdx.x % 32 % ROW_WORDS * 4;
   if (has_pixels(*loop)) loop->pixels = *(const uint32_t *)&gather.images[offset];
 }
 
 /* Data set index of the image `steps` iterations later, or of the batch's last one if there is none. */
 static __device__ __forceinline__ uint32_t sample_after(const rl_gather &gather, const image_loop &loop, uint32_t steps) {
-  return sample_at(gather, loop.position + min(loop.n + steps * loop.stride, gather.batch - 1));
+  return dataset_index_at(gather, loop.position + min(loop.n + steps * loop.stride, gather.batch - 1));
 }
 
-static __device__ __forceinline__ image_loop begin_images(const rl_gather &gather) {
-  const uint32_t warps = blockDim.x / 32, parts = RL_P1 / warps;
+static __device__ __forceinline__ image_loop begin_image_loop(const rl_gather &gather) {
+  const uint32_t warps = blockDim.x / 32, parts = RL_POOLED1_SIDE / warps;
   image_loop loop = {(int)(blockIdx.x % parts * warps + threadIdx.x / 32), blockIdx.x / parts, gridDim.x / parts};
-  loop.position = position_of(gather, 0);
+  loop.position = epoch_position(gather, 0);
   const uint32_t image = sample_after(gather, loop, 0);
   loop.next_sample = sample_after(gather, loop, 1);
   load_pixels(gather, image, &loop);
   return loop;
 }
 
-static __device__ __forceinline__ void next_image(const rl_gather &gather, image_loop *loop) {
+static __device__ __forceinline__ void advance_image_loop(const rl_gather &gather, image_loop *loop) {
   load_pixels(gather, loop->next_sample, loop);
   loop->next_sample = sample_after(gather, *loop, 2);
   loop->n += loop->stride;
@@ -90,14 +91,14 @@ static __device__ __forceinline__ void next_image(const rl_gather &gather, image
 static __device__ __forceinline__ void clear_window(__half *window) {
   const __half2 border = __float2half2_rn(BORDER), one = __float2half2_rn(1.0f);
   for (int plane = 0; plane < PLANES; plane++)
-    for (int i = threadIdx.x % 32; i < PLANE / 2; i += 32)
-      *(__half2 *)&window[plane * PLANE + i * 2] = i < ROWS * PLANE_ROW / 2 ? border : one;
+    for (int i = threadIdx.x % 32; i < PLANE_HALVES / 2; i += 32)
+      *(__half2 *)&window[plane * PLANE_HALVES + i * 2] = i < IMAGE_ROWS * PLANE_PITCH / 2 ? border : one;
   __syncwarp();
 }
 
 /* Two bytes of a word as FP16, minus PIXEL_MIDDLE. 0x6400 + byte is 1024 + byte in FP16. */
 static __device__ __forceinline__ __half2 minus_middle(uint32_t word, uint32_t selector) {
-  const __half2 plus_1024 = pair_of(__byte_perm(word, 0x64646464u, selector));
+  const __half2 plus_1024 = half2_from_bits(__byte_perm(word, 0x64646464u, selector));
   return __hsub2(__hsub2(plus_1024, __float2half2_rn(1024.0f)), __float2half2_rn(PIXEL_MIDDLE));
 }
 
@@ -105,14 +106,14 @@ static __device__ __forceinline__ __half2 minus_middle(uint32_t word, uint32_t s
 static __device__ __forceinline__ void store_pixels(const image_loop &loop, __half *window) {
   const int lane = threadIdx.x % 32, w = lane % ROW_WORDS;
   const __half2 odd = minus_middle(loop.pixels, 0x4240), even = minus_middle(loop.pixels, 0x4341);
-  __half *row = &window[lane / ROW_WORDS * PLANE_ROW + 2 * w];
+  __half *row = &window[lane / ROW_WORDS * PLANE_PITCH + 2 * w];
   if (has_pixels(loop)) {
-    *(__half2 *)&row[PLANE] = odd;
-    *(__half2 *)&row[2 * PLANE] = even;
+    *(__half2 *)&row[PLANE_HALVES] = odd;
+    *(__half2 *)&row[2 * PLANE_HALVES] = even;
     row[1] = __low2half(even);
     row[2] = __high2half(even);
-    if (w > 0) row[3 * PLANE - 1] = __low2half(odd);
-    row[3 * PLANE] = __high2half(odd);
+    if (w > 0) row[3 * PLANE_HALVES - 1] = __low2half(odd);
+    row[3 * PLANE_HALVES] = __high2half(odd);
   }
   __syncwarp();
 }
@@ -121,7 +122,7 @@ static __device__ __forceinline__ void store_pixels(const image_loop &loop, __ha
  * are four groups: three taps and a zero for each of a patch's three rows, then the bias. A lane has group lane % 4, and of tile
  * t channel lane / 8 · 8 + 2t + lane / 4 % 2. */
 typedef struct weight_fragments {
-  uint32_t high[TILES][2], low[TILES][2];
+  uint32_t high[CHANNEL_TILES][2], low[CHANNEL_TILES][2];
 } weight_fragments;
 
 static __device__ __forceinline__ float rounding_error(float v) { return v - __half2float(__float2half_rn(v)); }
@@ -131,38 +132,38 @@ static __device__ __forceinline__ float load_bias(const float *weights) {
   const int lane = threadIdx.x % 32;
   float sum = 0.0f;
   for (int k = 0; k < TAPS; k++) sum += weights[lane * TAPS + k];
-  return (weights[RL_C1 * TAPS + lane] + PIXEL_REST * sum) * (1.0f / PIXEL_SLOPE);
+  return (weights[RL_C1 * TAPS + lane] + PIXEL_INTERCEPT * sum) * (1.0f / PIXEL_SLOPE);
 }
 
 static __device__ __forceinline__ weight_fragments load_fragments(const float *weights) {
   const int lane = threadIdx.x % 32, y = lane % 4, channel = lane / 8 * 8 + lane / 4 % 2;
-  float taps[TILES][3];
-  for (int t = 0; t < TILES; t++)
+  float taps[CHANNEL_TILES][3];
+  for (int t = 0; t < CHANNEL_TILES; t++)
     for (int x = 0; x < 3; x++) taps[t][x] = weights[(channel + t * 2) * TAPS + min(y, 2) * 3 + x];
   const float biases = load_bias(weights);
   weight_fragments fragments;
-  for (int t = 0; t < TILES; t++) {
+  for (int t = 0; t < CHANNEL_TILES; t++) {
     const float bias = __shfl_sync(0xffffffffu, biases, channel + t * 2);
     const float a = y < 3 ? taps[t][0] : bias, b = y < 3 ? taps[t][1] : rounding_error(bias), c = y < 3 ? taps[t][2] : 0.0f;
-    fragments.high[t][0] = bits(__floats2half2_rn(a, b));
-    fragments.high[t][1] = bits(__floats2half2_rn(c, 0.0f));
-    fragments.low[t][0] = y < 3 ? bits(__floats2half2_rn(rounding_error(a), rounding_error(b))) : 0;
-    fragments.low[t][1] = bits(__floats2half2_rn(rounding_error(c), 0.0f));
+    fragments.high[t][0] = half2_bits(__floats2half2_rn(a, b));
+    fragments.high[t][1] = half2_bits(__floats2half2_rn(c, 0.0f));
+    fragments.low[t][0] = y < 3 ? half2_bits(__floats2half2_rn(rounding_error(a), rounding_error(b))) : 0;
+    fragments.low[t][1] = half2_bits(__floats2half2_rn(rounding_error(c), 0.0f));
   }
   return fragments;
 }
 
 /* Loads the patches of pooled pixels lane / 4 and lane / 4 + 8 for each position: row lane % 4 of them, or ones for the bias. */
 static __device__ __forceinline__ void load_patches(const __half *window, uint32_t patches[POSITIONS][4]) {
-  const int lane = threadIdx.x % 32, row = lane % 4 < 3 ? lane % 4 : (int)ROWS;
+  const int lane = threadIdx.x % 32, row = lane % 4 < 3 ? lane % 4 : (int)IMAGE_ROWS;
   for (int down = 0; down < 2; down++)
     for (int pixel = 0; pixel < 2; pixel++) {
-      const __half *corner = &window[(row + down) * PLANE_ROW + lane / 4 + pixel * 8];
-      const __half a = corner[0], b = corner[PLANE], c = corner[2 * PLANE], d = corner[3 * PLANE];
-      patches[down * 2][pixel] = bits(__halves2half2(a, b));
-      patches[down * 2][pixel + 2] = bits(__halves2half2(c, d));
-      patches[down * 2 + 1][pixel] = bits(__halves2half2(b, c));
-      patches[down * 2 + 1][pixel + 2] = bits(__halves2half2(d, d));
+      const __half *corner = &window[(row + down) * PLANE_PITCH + lane / 4 + pixel * 8];
+      const __half a = corner[0], b = corner[PLANE_HALVES], c = corner[2 * PLANE_HALVES], d = corner[3 * PLANE_HALVES];
+      patches[down * 2][pixel] = half2_bits(__halves2half2(a, b));
+      patches[down * 2][pixel + 2] = half2_bits(__halves2half2(c, d));
+      patches[down * 2 + 1][pixel] = half2_bits(__halves2half2(b, c));
+      patches[down * 2 + 1][pixel + 2] = half2_bits(__halves2half2(d, d));
     }
 }
 
@@ -174,144 +175,149 @@ static __device__ __forceinline__ uint32_t sign_bytes(const float v[4]) {
   return __byte_perm(low, high, 0x5410);
 }
 
-/* Pools four times: greatest[i] is the greatest of four positions, the first of equals. Returns their pool codes, a byte each.
+/* Pools four times: greatest[i] is the greatest of four positions, the first of equals. Returns their argmaxes, a byte each.
  * Comparisons are subtractions on the FMA units, whose signs are combined for four pools at once. */
 static __device__ __forceinline__ uint32_t pool_tile(const float from[POSITIONS][4], float greatest[4]) {
-  float right[4], lower_right[4], down[4], stopped[4];
+  float right[4], lower_right[4], down[4], negated[4];
   for (int i = 0; i < 4; i++) {
     const float upper = fmaxf(from[0][i], from[1][i]), lower = fmaxf(from[2][i], from[3][i]);
     right[i] = from[0][i] - from[1][i];
     lower_right[i] = from[2][i] - from[3][i];
     down[i] = upper - lower;
     greatest[i] = fmaxf(upper, lower);
-    stopped[i] = 0.0f - greatest[i];
+    negated[i] = 0.0f - greatest[i];
   }
-  const uint32_t is_down = sign_bytes(down), passes = sign_bytes(stopped);
+  const uint32_t is_down = sign_bytes(down), passes_relu = sign_bytes(negated);
   const uint32_t is_right = (sign_bytes(lower_right) & is_down) | (sign_bytes(right) & ~is_down);
-  return (((is_down & 0x02020202u) | (is_right & 0x01010101u)) & passes) | (RL_POOL_RELU_ZERO * 0x01010101u & ~passes);
+  return (((is_down & 0x02020202u) | (is_right & 0x01010101u)) & passes_relu) |
+         (RL_ARGMAX_RELU_ZERO * 0x01010101u & ~passes_relu);
 }
 
 /* Eight channels, from lane % 4 · 8 on, of pooled pixels lane / 4 and lane / 4 + 8. */
 typedef struct pooled_pixels {
   uint4 values[2];
-  uint2 codes[2];
+  uint2 argmaxes[2];
 } pooled_pixels;
 
 static __device__ __forceinline__ pooled_pixels multiply_and_pool(const uint32_t patches[POSITIONS][4],
                                                                   const weight_fragments &weights) {
-  uint32_t values[2][TILES], codes[TILES];
-  for (int t = 0; t < TILES; t++) {
+  uint32_t values[2][CHANNEL_TILES], argmaxes[CHANNEL_TILES];
+  for (int t = 0; t < CHANNEL_TILES; t++) {
     float sum[POSITIONS][4] = {}, greatest[4];
     for (int position = 0; position < POSITIONS; position++) mma_m16n8k16(sum[position], patches[position], weights.low[t]);
     for (int position = 0; position < POSITIONS; position++) mma_m16n8k16(sum[position], patches[position], weights.high[t]);
-    codes[t] = pool_tile(sum, greatest);
+    argmaxes[t] = pool_tile(sum, greatest);
     for (int pixel = 0; pixel < 2; pixel++)
-      values[pixel][t] = bits(__hmax2(__floats2half2_rn(greatest[pixel * 2] * PIXEL_SLOPE, greatest[pixel * 2 + 1] * PIXEL_SLOPE),
-                                      __float2half2_rn(0.0f)));
+      values[pixel][t] = half2_bits(__hmax2(
+          __floats2half2_rn(greatest[pixel * 2] * PIXEL_SLOPE, greatest[pixel * 2 + 1] * PIXEL_SLOPE), __float2half2_rn(0.0f)));
   }
   pooled_pixels result;
   for (int pixel = 0; pixel < 2; pixel++) {
     const uint32_t selector = pixel ? 0x7632 : 0x5410, *v = values[pixel];
     result.values[pixel] = make_uint4(v[0], v[1], v[2], v[3]);
-    result.codes[pixel] = make_uint2(__byte_perm(codes[0], codes[1], selector), __byte_perm(codes[2], codes[3], selector));
+    result.argmaxes[pixel] =
+        make_uint2(__byte_perm(argmaxes[0], argmaxes[1], selector), __byte_perm(argmaxes[2], argmaxes[3], selector));
   }
   return result;
 }
 
 static __global__ void __launch_bounds__(FORWARD_WARPS * 32)
-    conv1_forward(rl_gather gather, const float *__restrict__ weights, __half *__restrict__ pooled, uint8_t *__restrict__ codes) {
-  __shared__ __align__(16) __half windows[FORWARD_WARPS][WINDOW];
+    conv1_forward(rl_gather gather, const float *__restrict__ weights, __half *__restrict__ pooled,
+                  uint8_t *__restrict__ argmaxes) {
+  __shared__ __align__(16) __half windows[FORWARD_WARPS][WINDOW_HALVES];
   const int lane = threadIdx.x % 32;
   __half *window = windows[threadIdx.x / 32];
   clear_window(window);
   pdl_wait();
   const weight_fragments fragments = load_fragments(weights);
-  image_loop loop = begin_images(gather);
+  image_loop loop = begin_image_loop(gather);
   while (loop.n < gather.batch) {
     uint32_t patches[POSITIONS][4];
     store_pixels(loop, window);
     load_patches(window, patches);
     __syncwarp();
-    const size_t to = (((size_t)loop.n * RL_P1 + loop.row) * RL_P1 + lane / 4) * RL_C1 + lane % 4 * 8;
-    next_image(gather, &loop);
+    const size_t to = (((size_t)loop.n * RL_POOLED1_SIDE + loop.row) * RL_POOLED1_SIDE + lane / 4) * RL_C1 + lane % 4 * 8;
+    advance_image_loop(gather, &loop);
     const pooled_pixels result = multiply_and_pool(patches, fragments);
     for (int i = 0; i < 2; i++) {
-      if (lane / 4 + i * 8 >= RL_P1) continue;
+      if (lane / 4 + i * 8 >= RL_POOLED1_SIDE) continue;
       __stcg((uint4 *)&pooled[to + i * 8 * RL_C1], result.values[i]);
-      __stcg((uint2 *)&codes[to + i * 8 * RL_C1], result.codes[i]);
+      __stcg((uint2 *)&argmaxes[to + i * 8 * RL_C1], result.argmaxes[i]);
     }
   }
 }
 
-static uint32_t blocks(uint32_t batch, uint32_t warps, uint32_t max_images) {
-  return (batch < max_images ? batch : max_images) * (RL_P1 / warps);
+static uint32_t block_count(uint32_t batch, uint32_t warps, uint32_t max_images) {
+  return (batch < max_images ? batch : max_images) * (RL_POOLED1_SIDE / warps);
 }
 
-int rl_conv1_half_forward(rl_gather gather, const float *weights, void *pooled, uint8_t *codes, cudaStream_t stream,
+int rl_conv1_half_forward(rl_gather gather, const float *weights, void *pooled, uint8_t *argmaxes, cudaStream_t stream,
                           rl_error *err) {
-  const uint32_t grid = blocks(gather.batch, FORWARD_WARPS, FORWARD_MAX_IMAGES);
+  const uint32_t grid = block_count(gather.batch, FORWARD_WARPS, FORWARD_MAX_CONCURRENT_IMAGES);
   return rl_pdl_launch("conv1 forward", conv1_forward, grid, FORWARD_WARPS * 32, 0, stream, err, gather, weights,
-                       (__half *)pooled, codes);
+                       (__half *)pooled, argmaxes);
 }
 
 /* Four channels, from lane / 4 · 4 on, of pooled pixels lane % 4 · 2, the next, and those 8 further. */
 typedef struct lane_gradients {
   uint2 gradient[4];
-  uint32_t code[4];
+  uint32_t argmax[4];
 } lane_gradients;
 
 static __device__ __forceinline__ int lane_pixel(int i) { return threadIdx.x % 4 * 2 + i % 2 + i / 2 * 8; }
 
 /* Returns the offset of pixel i of a lane_gradients in pooled row `row` of image n. */
 static __device__ __forceinline__ size_t lane_offset(uint32_t n, int row, int i) {
-  return (((size_t)n * RL_P1 + row) * RL_P1 + lane_pixel(i)) * RL_C1 + threadIdx.x % 32 / 4 * 4;
+  return (((size_t)n * RL_POOLED1_SIDE + row) * RL_POOLED1_SIDE + lane_pixel(i)) * RL_C1 + threadIdx.x % 32 / 4 * 4;
 }
 
-static __device__ __forceinline__ void load_codes(const uint8_t *codes, uint32_t n, int row, lane_gradients *to) {
+static __device__ __forceinline__ void load_argmaxes(const uint8_t *argmaxes, uint32_t n, int row, lane_gradients *to) {
   for (int i = 0; i < 4; i++)
-    to->code[i] = lane_pixel(i) < RL_P1 ? *(const uint32_t *)&codes[lane_offset(n, row, i)] : RL_POOL_RELU_ZERO * 0x01010101u;
+    to->argmax[i] = lane_pixel(i) < RL_POOLED1_SIDE ? *(const uint32_t *)&argmaxes[lane_offset(n, row, i)]
+                                                    : RL_ARGMAX_RELU_ZERO * 0x01010101u;
 }
 
 static __device__ __forceinline__ void load_gradients(const __half *d_pooled, uint32_t n, int row, lane_gradients *to) {
   for (int i = 0; i < 4; i++)
-    to->gradient[i] = lane_pixel(i) < RL_P1 ? *(const uint2 *)&d_pooled[lane_offset(n, row, i)] : make_uint2(0, 0);
+    to->gradient[i] = lane_pixel(i) < RL_POOLED1_SIDE ? *(const uint2 *)&d_pooled[lane_offset(n, row, i)] : make_uint2(0, 0);
 }
 
 /* Arranges a lane_gradients as fragments of channels × pixels: in tile m, row lane / 4 is channel lane / 4 · 4 + 2m, and row lane
- * / 4 + 8 the next channel. The 16 bits of a gradient correspond to its code, repeated in both bytes. */
-static __device__ __forceinline__ void to_fragments(const lane_gradients &from, uint32_t gradient[2][4], uint32_t code[2][4]) {
+ * / 4 + 8 the next channel. The 16 bits of a gradient correspond to its argmax, repeated in both bytes. */
+static __device__ __forceinline__ void make_fragments(const lane_gradients &from, uint32_t gradient[2][4],
+                                                      uint32_t argmax[2][4]) {
   for (int m = 0; m < 2; m++)
     for (int i = 0; i < 4; i++) {
       const int pixels = i / 2 * 2, odd = i % 2;
       const uint2 first = from.gradient[pixels], second = from.gradient[pixels + 1];
       gradient[m][i] = __byte_perm(m ? first.y : first.x, m ? second.y : second.x, odd ? 0x7632 : 0x5410);
-      code[m][i] = __byte_perm(from.code[pixels], from.code[pixels + 1], 0x4400 + (m * 2 + odd) * 0x1111);
+      argmax[m][i] = __byte_perm(from.argmax[pixels], from.argmax[pixels + 1], 0x4400 + (m * 2 + odd) * 0x1111);
     }
 }
 
-/* Adds one position's products: gradients that this position won, times the pixels under the taps. Columns of sum[m][0] are taps
- * 0 to 7; of sum[m][1] tap 8, a one for the bias, and zeros. */
-static __device__ __forceinline__ void add_position(const uint32_t gradient[2][4], const uint32_t code[2][4], int position,
+/* Adds one position's products: gradients whose argmax is this position, times the pixels under the taps. Columns of sum[m][0]
+ * are taps 0 to 7; of sum[m][1] tap 8, a one for the bias, and zeros. */
+static __device__ __forceinline__ void add_position(const uint32_t gradient[2][4], const uint32_t argmax[2][4], int position,
                                                     const __half *window, float sum[2][2][4]) {
   const int lane = threadIdx.x % 32, tap = lane / 4;
-  const __half *first = &window[tap % 3 * PLANE + tap / 3 * PLANE_ROW + lane % 4 * 2],
-               *last = &window[2 * PLANE + 2 * PLANE_ROW + lane % 4 * 2];
-  const int shift = position % 2 * PLANE + position / 2 * PLANE_ROW;
-  const __half2 wanted = pair_of(position * 0x01010101u), one = __float2half2_rn(1.0f);
-  uint32_t taps[2][2], won[4];
+  const __half *first = &window[tap % 3 * PLANE_HALVES + tap / 3 * PLANE_PITCH + lane % 4 * 2],
+               *last = &window[2 * PLANE_HALVES + 2 * PLANE_PITCH + lane % 4 * 2];
+  const int shift = position % 2 * PLANE_HALVES + position / 2 * PLANE_PITCH;
+  const __half2 position_bytes = half2_from_bits(position * 0x01010101u), one = __float2half2_rn(1.0f);
+  uint32_t taps[2][2], selected[4];
   for (int i = 0; i < 2; i++) {
     taps[0][i] = *(const uint32_t *)&first[shift + i * 8];
-    taps[1][i] = tap == 1 ? bits(one) : *(const uint32_t *)&last[shift + i * 8];
+    taps[1][i] = tap == 1 ? half2_bits(one) : *(const uint32_t *)&last[shift + i * 8];
   }
   for (int m = 0; m < 2; m++) {
-    for (int i = 0; i < 4; i++) won[i] = gradient[m][i] & __heq2_mask(pair_of(code[m][i]), wanted);
-    for (int s = 0; s < 2; s++) mma_m16n8k16(sum[m][s], won, taps[s]);
+    for (int i = 0; i < 4; i++) selected[i] = gradient[m][i] & __heq2_mask(half2_from_bits(argmax[m][i]), position_bytes);
+    for (int s = 0; s < 2; s++) mma_m16n8k16(sum[m][s], selected, taps[s]);
   }
 }
 
 /* Stores a warp's sums as a row of gradients. Returns whether the sums are finite: they are only if
  * every gradient was. */
-static __device__ __forceinline__ bool store_sums(const float sum[2][2][4], float row[CONV1_PARAMETERS]) {
+static __device__ __forceinline__ bool store_sums(const float sum[2][2][4], float row[RL_CONV1_PARAMETERS]) {
   const int lane = threadIdx.x % 32;
   bool finite = true;
   for (int m = 0; m < 2; m++)
@@ -319,9 +325,9 @@ static __device__ __forceinline__ bool store_sums(const float sum[2][2][4], floa
       const int channel = lane / 4 * 4 + m * 2 + odd;
       const float bias = __shfl_sync(0xffffffffu, sum[m][1][odd * 2 + 1], lane / 4 * 4);
       for (int i = 0; i < 2; i++)
-        row[channel * TAPS + lane % 4 * 2 + i] = fmaf(sum[m][0][odd * 2 + i], PIXEL_SLOPE, PIXEL_REST * bias);
+        row[channel * TAPS + lane % 4 * 2 + i] = fmaf(sum[m][0][odd * 2 + i], PIXEL_SLOPE, PIXEL_INTERCEPT * bias);
       if (lane % 4 == 0) {
-        row[channel * TAPS + 8] = fmaf(sum[m][1][odd * 2], PIXEL_SLOPE, PIXEL_REST * bias);
+        row[channel * TAPS + 8] = fmaf(sum[m][1][odd * 2], PIXEL_SLOPE, PIXEL_INTERCEPT * bias);
         row[RL_C1 * TAPS + channel] = bias;
       }
       finite &= isfinite(bias);
@@ -331,27 +337,27 @@ static __device__ __forceinline__ bool store_sums(const float sum[2][2][4], floa
 
 /* conv2_gradient: conv2.weight's gradient, conv2_count values, which this kernel also checks for overflow. */
 static __global__ void __launch_bounds__(BACKWARD_WARPS * 32)
-    conv1_backward(rl_gather gather, const __half *__restrict__ d_pooled, const uint8_t *__restrict__ codes,
+    conv1_backward(rl_gather gather, const __half *__restrict__ d_pooled, const uint8_t *__restrict__ argmaxes,
                    float *__restrict__ partial, const __half *__restrict__ conv2_gradient, uint32_t conv2_count,
                    rl_train_state *state) {
-  __shared__ __align__(16) __half windows[BACKWARD_WARPS][WINDOW];
-  __shared__ float sums[BACKWARD_WARPS][CONV1_PARAMETERS];
+  __shared__ __align__(16) __half windows[BACKWARD_WARPS][WINDOW_HALVES];
+  __shared__ float sums[BACKWARD_WARPS][RL_CONV1_PARAMETERS];
   __half *window = windows[threadIdx.x / 32];
   float sum[2][2][4] = {};
   lane_gradients gradients;
   clear_window(window);
-  image_loop loop = begin_images(gather);
-  load_codes(codes, loop.n, loop.row, &gradients);
+  image_loop loop = begin_image_loop(gather);
+  load_argmaxes(argmaxes, loop.n, loop.row, &gradients);
   pdl_wait(); /* the loads above do not depend on the previous kernel */
   load_gradients(d_pooled, loop.n, loop.row, &gradients);
   while (loop.n < gather.batch) {
-    uint32_t gradient[2][4], code[2][4];
+    uint32_t gradient[2][4], argmax[2][4];
     store_pixels(loop, window);
-    to_fragments(gradients, gradient, code);
-    next_image(gather, &loop);
-    load_codes(codes, min(loop.n, gather.batch - 1), loop.row, &gradients);
+    make_fragments(gradients, gradient, argmax);
+    advance_image_loop(gather, &loop);
+    load_argmaxes(argmaxes, min(loop.n, gather.batch - 1), loop.row, &gradients);
     load_gradients(d_pooled, min(loop.n, gather.batch - 1), loop.row, &gradients);
-    for (int position = 0; position < POSITIONS; position++) add_position(gradient, code, position, window, sum);
+    for (int position = 0; position < POSITIONS; position++) add_position(gradient, argmax, position, window, sum);
     __syncwarp();
   }
   bool overflow = !store_sums(sum, sums[threadIdx.x / 32]);
@@ -362,11 +368,11 @@ static __global__ void __launch_bounds__(BACKWARD_WARPS * 32)
   reduce_rows<BACKWARD_WARPS>(sums, partial, blockIdx.x);
 }
 
-uint32_t rl_conv1_half_partial_rows(uint32_t batch) { return blocks(batch, BACKWARD_WARPS, BACKWARD_MAX_IMAGES); }
+uint32_t rl_conv1_half_partial_rows(uint32_t batch) { return block_count(batch, BACKWARD_WARPS, BACKWARD_MAX_CONCURRENT_IMAGES); }
 
-int rl_conv1_half_backward(rl_gather gather, const void *d_pooled, const uint8_t *codes, float *partial,
+int rl_conv1_half_backward(rl_gather gather, const void *d_pooled, const uint8_t *argmaxes, float *partial,
                            const void *conv2_gradient, rl_train_state *state, cudaStream_t stream, rl_error *err) {
   return rl_pdl_launch("conv1 backward", conv1_backward, rl_conv1_half_partial_rows(gather.batch), BACKWARD_WARPS * 32, 0, stream,
-                       err, gather, (const __half *)d_pooled, codes, partial, (const __half *)conv2_gradient,
+                       err, gather, (const __half *)d_pooled, argmaxes, partial, (const __half *)conv2_gradient,
                        conv2_gradient ? (uint32_t)CONV2_WEIGHTS : 0, state);
 }

@@ -10,26 +10,26 @@
 
 enum {
   TAPS = 9,
-  K = TAPS * RL_C1, /* products in each sum of the forward product */
-  P1_PIXELS = RL_P1 * RL_P1,
-  P2_PIXELS = RL_P2 * RL_P2,
+  WEIGHT_COLUMNS = TAPS * RL_C1, /* of a weight row; the depth (K) of the forward product */
+  P1_PIXELS = RL_POOLED1_SIDE * RL_POOLED1_SIDE,
+  P2_PIXELS = RL_POOLED2_SIDE * RL_POOLED2_SIDE,
   VECTOR = 8, /* halves in 16 bytes */
-  WEIGHT_PITCH = K + VECTOR,
+  WEIGHT_PITCH = WEIGHT_COLUMNS + VECTOR,
   IN_PITCH = RL_C1 + VECTOR,
   OUT_PITCH = RL_C2 + VECTOR,
   IN_IMAGE_HALVES = P1_PIXELS * IN_PITCH,
   /* The 12×12 output pixels are 3×3 tiles of 4×4 pixels; a tile is the M = 16 of a warp's product. */
   TILE_SIDE = 4,
-  TILES_IN_ROW = RL_H2 / TILE_SIDE,
+  TILES_IN_ROW = RL_CONV2_SIDE / TILE_SIDE,
   TILES = TILES_IN_ROW * TILES_IN_ROW
 };
 
 /* Offset of a tile's pixel i in pixels of the image, from the tile's first one: rows 0 and 2 of the tile, then rows 1 and 3, so
  * that the upper and lower pixels of a pooling window are rows i and i + 8 of the product. */
-static __device__ __forceinline__ int tile_pixel(int i) { return (i / 4 % 2 * 2 + i / 8) * RL_P1 + i % 4; }
+static __device__ __forceinline__ int tile_pixel_offset(int i) { return (i / 4 % 2 * 2 + i / 8) * RL_POOLED1_SIDE + i % 4; }
 
 static __device__ __forceinline__ int tile_origin(int tile) {
-  return (tile / TILES_IN_ROW * RL_P1 + tile % TILES_IN_ROW) * TILE_SIDE;
+  return (tile / TILES_IN_ROW * RL_POOLED1_SIDE + tile % TILES_IN_ROW) * TILE_SIDE;
 }
 
 /* Begins to copy an image [196][32] into to[196][IN_PITCH]. Called by THREADS threads with x = 0 … THREADS - 1. */

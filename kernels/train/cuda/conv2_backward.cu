@@ -16,8 +16,8 @@
 #include "train/cuda/conv2.cuh"
 
 enum {
-  WARPS = 4,
-  THREADS = WARPS * 32, /* of a team */
+  WARPS = 4, /* of a team */
+  THREADS = WARPS * 32,
   CHANNEL_VECTORS = RL_C2 / VECTOR,
   PIXELS_PER_THREAD = (P2_PIXELS * CHANNEL_VECTORS + THREADS - 1) / THREADS,
   MAX_PARTIAL_ROWS = 88,
@@ -36,19 +36,19 @@ template <bool SPLIT> struct tile_config {
     INPUT_GRADIENT_PARTS = SPLIT ? 2 : 1,
     WEIGHT_GRADIENT_PARTS = SPLIT ? 3 : 1,
     /* Input gradient: rows of pixels, in tiles of 16 adjacent pixels. */
-    INPUT_GRADIENT_ROWS = RL_P1 / INPUT_GRADIENT_PARTS,
-    PIXELS = INPUT_GRADIENT_ROWS * RL_P1,
+    INPUT_GRADIENT_ROWS = RL_POOLED1_SIDE / INPUT_GRADIENT_PARTS,
+    PIXELS = INPUT_GRADIENT_ROWS * RL_POOLED1_SIDE,
     WARP_TILES = SPLIT ? 2 : 3,
     FIRST_UNTILED_PIXEL = WARPS * WARP_TILES * 16,
     /* d_out, the gradient of conv2's output, with a border of zeros: rows of 12 pixels and two zeros, which are also the left
      * border of the next row. */
     D_OUT_ROWS = INPUT_GRADIENT_ROWS + 2,
     D_OUT_BORDER = 2,
-    D_OUT_HALVES = (D_OUT_BORDER + D_OUT_ROWS * RL_P1) * OUT_PITCH,
-    /* Weight gradient: 64 channels × 288 columns; a warp computes WARP_COLUMNS groups of 8 columns. */
-    WARP_COLUMNS = K / VECTOR / WARPS / WEIGHT_GRADIENT_PARTS,
-    COLUMN_PAIRS = (WARP_COLUMNS + 1) / 2,
-    WEIGHT_D_OUT_HALVES = RL_H2 * RL_P1 * OUT_PITCH,
+    D_OUT_HALVES = (D_OUT_BORDER + D_OUT_ROWS * RL_POOLED1_SIDE) * OUT_PITCH,
+    /* Weight gradient: 64 channels × 288 columns; a warp computes WARP_COLUMN_GROUPS groups of eight columns. */
+    WARP_COLUMN_GROUPS = WEIGHT_COLUMNS / VECTOR / WARPS / WEIGHT_GRADIENT_PARTS,
+    COLUMN_GROUP_PAIRS = (WARP_COLUMN_GROUPS + 1) / 2,
+    WEIGHT_D_OUT_HALVES = RL_CONV2_SIDE * RL_POOLED1_SIDE * OUT_PITCH,
     INPUT_GRADIENT_BYTES = 2 * (RL_C2 * WEIGHT_PITCH + D_OUT_HALVES),
     WEIGHT_GRADIENT_BYTES = 2 * (WEIGHT_D_OUT_HALVES + 2 * IN_IMAGE_HALVES),
     SHARED_BYTES = INPUT_GRADIENT_BYTES > WEIGHT_GRADIENT_BYTES ? INPUT_GRADIENT_BYTES : WEIGHT_GRADIENT_BYTES
@@ -58,25 +58,26 @@ template <bool SPLIT> struct tile_config {
 /* A thread's part of a pooled image: eight channels of up to PIXELS_PER_THREAD pixels. */
 typedef struct pooled_fragment {
   uint4 gradient[PIXELS_PER_THREAD];
-  uint2 code[PIXELS_PER_THREAD];
+  uint2 argmax[PIXELS_PER_THREAD];
 } pooled_fragment;
 
-static __device__ __forceinline__ pooled_fragment load_pooled(const __half *d_pooled, const uint8_t *codes, uint32_t image) {
+static __device__ __forceinline__ pooled_fragment load_pooled(const __half *d_pooled, const uint8_t *argmaxes, uint32_t image) {
   pooled_fragment p;
   for (int k = 0; k < PIXELS_PER_THREAD; k++) {
     uint32_t i = threadIdx.x + k * THREADS;
     size_t offset = ((size_t)image * P2_PIXELS * CHANNEL_VECTORS + i) * VECTOR;
     p.gradient[k] = i < P2_PIXELS * CHANNEL_VECTORS ? *(const uint4 *)&d_pooled[offset] : make_uint4(0, 0, 0, 0);
-    p.code[k] = i < P2_PIXELS * CHANNEL_VECTORS ? *(const uint2 *)&codes[offset]
-                                                : make_uint2(RL_POOL_RELU_ZERO * 0x01010101u, RL_POOL_RELU_ZERO * 0x01010101u);
+    p.argmax[k] = i < P2_PIXELS * CHANNEL_VECTORS
+                      ? *(const uint2 *)&argmaxes[offset]
+                      : make_uint2(RL_ARGMAX_RELU_ZERO * 0x01010101u, RL_ARGMAX_RELU_ZERO * 0x01010101u);
   }
   return p;
 }
 
-/* Returns each of two halves whose pool code is `position`, else 0. selector: the two codes as byte selectors of __byte_perm,
- * each twice. */
-static __device__ __forceinline__ uint32_t select_by_code(uint32_t halves, uint32_t selector, uint32_t position) {
-  return halves & __byte_perm(position < 4 ? 0xffu << position * 8 : 0, 0, selector);
+/* Returns each of two FP16 values whose argmax is `position`, else 0. selector: for __byte_perm, the argmax of
+ * the low half in the two low nibbles and the argmax of the high half in the next two. */
+static __device__ __forceinline__ uint32_t select_by_argmax(uint32_t half2, uint32_t selector, uint32_t position) {
+  return half2 & __byte_perm(position < 4 ? 0xffu << position * 8 : 0, 0, selector);
 }
 
 /* Unpools rows [first_row, first_row + ROWS) of d_out into rows 0 … ROWS - 1 of tile. */
@@ -87,15 +88,15 @@ template <int ROWS> static __device__ __forceinline__ void unpool(const pooled_f
     const uint4 g = p.gradient[k];
     uint32_t selector[4];
     for (int pair = 0; pair < 4; pair++) {
-      const uint32_t codes = (&p.code[k].x)[pair / 2] >> pair % 2 * 16;
-      selector[pair] = (codes & 0xf) * 0x11 | (codes >> 8 & 0xf) * 0x1100;
+      const uint32_t argmaxes = (&p.argmax[k].x)[pair / 2] >> pair % 2 * 16;
+      selector[pair] = (argmaxes & 0xf) * 0x11 | (argmaxes >> 8 & 0xf) * 0x1100;
     }
     for (uint32_t position = 0; position < 4; position++) {
-      const int y = pixel / RL_P2 * 2 + (int)position / 2 - first_row, x = pixel % RL_P2 * 2 + position % 2;
-      if (ROWS >= RL_H2 || (y >= 0 && y < ROWS))
-        *(uint4 *)&tile[(y * RL_P1 + x) * OUT_PITCH + channel] =
-            make_uint4(select_by_code(g.x, selector[0], position), select_by_code(g.y, selector[1], position),
-                       select_by_code(g.z, selector[2], position), select_by_code(g.w, selector[3], position));
+      const int y = pixel / RL_POOLED2_SIDE * 2 + (int)position / 2 - first_row, x = pixel % RL_POOLED2_SIDE * 2 + position % 2;
+      if (ROWS >= RL_CONV2_SIDE || (y >= 0 && y < ROWS))
+        *(uint4 *)&tile[(y * RL_POOLED1_SIDE + x) * OUT_PITCH + channel] =
+            make_uint4(select_by_argmax(g.x, selector[0], position), select_by_argmax(g.y, selector[1], position),
+                       select_by_argmax(g.z, selector[2], position), select_by_argmax(g.w, selector[3], position));
     }
   }
 }
@@ -103,7 +104,7 @@ template <int ROWS> static __device__ __forceinline__ void unpool(const pooled_f
 typedef struct conv2_backward_args {
   uint32_t batch, partial_rows; /* images; rows of `partial` and of `partial_bias` */
   const __half *in, *weights, *d_pooled;
-  const uint8_t *codes;
+  const uint8_t *argmaxes;
   __half *d_in;
   float *partial, *partial_bias;
   rl_train_state *state;
@@ -115,98 +116,103 @@ static __device__ __forceinline__ bool accumulate_bias(const pooled_fragment &p,
   bool finite = true;
   for (int k = 0; k < PIXELS_PER_THREAD; k++)
     for (int c = 0; c < VECTOR; c++) {
-      uint32_t pair = (&p.gradient[k].x)[c / 2], code = (&p.code[k].x)[c / 4] >> c % 4 * 8 & 0xff;
-      float value = code == RL_POOL_RELU_ZERO ? 0.0f : __half2float(__ushort_as_half((unsigned short)(pair >> c % 2 * 16)));
+      uint32_t pair = (&p.gradient[k].x)[c / 2], argmax = (&p.argmax[k].x)[c / 4] >> c % 4 * 8 & 0xff;
+      float value = argmax == RL_ARGMAX_RELU_ZERO ? 0.0f : __half2float(__ushort_as_half((unsigned short)(pair >> c % 2 * 16)));
       sums[c] += value;
       finite &= isfinite(value);
     }
   return finite;
 }
 
-/* Loads the B fragments of a pair of column groups, or of the first one if WARP_COLUMNS is odd and this is the last pair. */
-template <class S> static __device__ __forceinline__ void load_columns(uint32_t b[4], int pair, uint32_t row) {
-  if (pair * 2 + 1 < S::WARP_COLUMNS) ldmatrix_x4_trans(b, row);
+/* Loads the B fragments of a pair of column groups, or of its first group if WARP_COLUMN_GROUPS is odd and the pair is the last.
+ */
+template <class Config> static __device__ __forceinline__ void load_column_group_pair(uint32_t b[4], int pair, uint32_t row) {
+  if (pair * 2 + 1 < Config::WARP_COLUMN_GROUPS) ldmatrix_x4_trans(b, row);
   else ldmatrix_x2_trans(b, row);
 }
 
 /* Adds an image to the weight gradient, a tile of 16 pixels at a time. B fragments of the next tile are loaded as soon as their
  * registers are free. */
-template <class S>
-static __device__ __forceinline__ void accumulate_weight_gradient(float sum[4][S::WARP_COLUMNS][4], uint32_t a_address,
-                                                                  const uint32_t b_address[S::COLUMN_PAIRS], uint32_t b_offset) {
-  const int columns = S::WARP_COLUMNS;
-  uint32_t a[2][4], b[S::COLUMN_PAIRS][4];
+template <class Config>
+static __device__ __forceinline__ void accumulate_weight_gradient(float sum[4][Config::WARP_COLUMN_GROUPS][4], uint32_t a_address,
+                                                                  const uint32_t b_address[Config::COLUMN_GROUP_PAIRS],
+                                                                  uint32_t b_offset) {
+  const int groups = Config::WARP_COLUMN_GROUPS;
+  uint32_t a[2][4], b[Config::COLUMN_GROUP_PAIRS][4];
   ldmatrix_x4_trans(a[0], a_address);
-  for (int i = 0; i < S::COLUMN_PAIRS; i++) load_columns<S>(b[i], i, b_address[i] + b_offset);
+  for (int i = 0; i < Config::COLUMN_GROUP_PAIRS; i++) load_column_group_pair<Config>(b[i], i, b_address[i] + b_offset);
 #pragma unroll 1
   for (int y = 0; y < TILES_IN_ROW; y++)
 #pragma unroll
     for (int x = 0; x < TILES_IN_ROW; x++) {
       const bool next_tile = x + 1 < TILES_IN_ROW || y + 1 < TILES_IN_ROW;
-      const int pixels = TILE_SIDE * (x + 1 < TILES_IN_ROW ? 1 : RL_P1 + 1 - TILES_IN_ROW); /* to the next tile */
+      const int pixels = TILE_SIDE * (x + 1 < TILES_IN_ROW ? 1 : RL_POOLED1_SIDE + 1 - TILES_IN_ROW); /* to the next tile */
       b_offset += pixels * IN_PITCH * 2;
 #pragma unroll
       for (int t = 0; t < 4; t++) {
         if (t == 3) a_address += pixels * OUT_PITCH * 2;
         if (t < 3 || next_tile) ldmatrix_x4_trans(a[(t + 1) % 2], a_address + (t + 1) % 4 * 16 * 2);
-        for (int i = 0; i < columns; i++) {
+        for (int i = 0; i < groups; i++) {
           mma_m16n8k16(sum[t][i], a[t % 2], &b[i / 2][i % 2 * 2]);
-          if (t == 3 && next_tile && (i % 2 || i + 1 == columns)) load_columns<S>(b[i / 2], i / 2, b_address[i / 2] + b_offset);
+          if (t == 3 && next_tile && (i % 2 || i + 1 == groups))
+            load_column_group_pair<Config>(b[i / 2], i / 2, b_address[i / 2] + b_offset);
         }
       }
     }
 }
 
-/* Adds up the bias sums of all threads, [THREADS][8] in `sums`, and writes the 64 totals to `row`. */
-static __device__ __forceinline__ void store_bias(const float thread_sums[VECTOR], float *sums, float *row) {
-  for (int c = 0; c < VECTOR; c++) sums[threadIdx.x * VECTOR + c] = thread_sums[c];
+/* Adds up the bias sums of all threads through scratch[THREADS][8], and writes the 64 totals to `row`. */
+static __device__ __forceinline__ void store_bias(const float thread_sums[VECTOR], float *scratch, float *row) {
+  for (int c = 0; c < VECTOR; c++) scratch[threadIdx.x * VECTOR + c] = thread_sums[c];
   team_sync();
   if (threadIdx.x >= RL_C2) return;
   float total = 0.0f;
-  for (int i = 0; i < THREADS / CHANNEL_VECTORS; i++) total += sums[i * RL_C2 + threadIdx.x];
+  for (int i = 0; i < THREADS / CHANNEL_VECTORS; i++) total += scratch[i * RL_C2 + threadIdx.x];
   row[threadIdx.x] = total;
 }
 
-/* Computes part `part` of d_weight[64][288] over images partial_row, partial_row + partial_rows, … and stores it in that row of
- * the partial sums. Each warp computes all 64 channels of 8 · WARP_COLUMNS columns. */
+/* Computes part `part` of d_weight[64][288] over the images partial_row + i * args.partial_rows and stores it in row partial_row
+ * of the partial sums. Each warp computes all 64 channels of 8 · WARP_COLUMN_GROUPS columns. */
 template <bool SPLIT>
 static __device__ void weight_gradient(const conv2_backward_args &args, uint32_t partial_row, int part, __half *shared) {
-  typedef tile_config<SPLIT> S;
-  __half *d_out = shared, *in = shared + S::WEIGHT_D_OUT_HALVES;
-  const int lane = threadIdx.x % 32, first_group = (threadIdx.x / 32 + part * WARPS) * S::WARP_COLUMNS;
-  const uint32_t a_address = shared_address(&d_out[tile_pixel(lane / 16 * 8 + lane % 8) * OUT_PITCH + lane / 8 % 2 * VECTOR]);
-  uint32_t b_address[S::COLUMN_PAIRS];
-  for (int i = 0; i < S::COLUMN_PAIRS; i++) {
-    const int group = min(first_group + i * 2 + lane / 16, K / VECTOR - 1), tap = group / (RL_C1 / VECTOR);
-    const int pixel = tile_pixel(lane % 16) + tap / 3 * RL_P1 + tap % 3;
+  typedef tile_config<SPLIT> Config;
+  __half *d_out = shared, *in = shared + Config::WEIGHT_D_OUT_HALVES;
+  const int lane = threadIdx.x % 32, first_group = (threadIdx.x / 32 + part * WARPS) * Config::WARP_COLUMN_GROUPS;
+  const uint32_t a_address =
+      shared_address(&d_out[tile_pixel_offset(lane / 16 * 8 + lane % 8) * OUT_PITCH + lane / 8 % 2 * VECTOR]);
+  uint32_t b_address[Config::COLUMN_GROUP_PAIRS];
+  for (int i = 0; i < Config::COLUMN_GROUP_PAIRS; i++) {
+    const int group = min(first_group + i * 2 + lane / 16, WEIGHT_COLUMNS / VECTOR - 1), tap = group / (RL_C1 / VECTOR);
+    const int pixel = tile_pixel_offset(lane % 16) + tap / 3 * RL_POOLED1_SIDE + tap % 3;
     b_address[i] = shared_address(&in[pixel * IN_PITCH + group % (RL_C1 / VECTOR) * VECTOR]);
   }
-  float sum[4][S::WARP_COLUMNS][4] = {}, bias[VECTOR] = {};
+  float sum[4][Config::WARP_COLUMN_GROUPS][4] = {}, bias[VECTOR] = {};
   bool finite = true;
 
   pdl_wait();
-  pooled_fragment p = load_pooled(args.d_pooled, args.codes, partial_row);
+  pooled_fragment p = load_pooled(args.d_pooled, args.argmaxes, partial_row);
   load_image_async<THREADS>(&args.in[(size_t)partial_row * P1_PIXELS * RL_C1], in);
-  uint32_t buffer = 0; /* offset in halves */
-  for (uint32_t n = partial_row; n < args.batch; n += args.partial_rows, buffer = IN_IMAGE_HALVES - buffer) {
-    unpool<RL_H2>(p, 0, d_out);
+  uint32_t buffer_offset = 0; /* in FP16 values */
+  for (uint32_t n = partial_row; n < args.batch; n += args.partial_rows, buffer_offset = IN_IMAGE_HALVES - buffer_offset) {
+    unpool<RL_CONV2_SIDE>(p, 0, d_out);
     if (part == 0) finite &= accumulate_bias(p, bias);
     cp_async_wait_all();
     team_sync();
     if (n + args.partial_rows < args.batch) {
-      p = load_pooled(args.d_pooled, args.codes, n + args.partial_rows);
-      load_image_async<THREADS>(&args.in[(size_t)(n + args.partial_rows) * P1_PIXELS * RL_C1], &in[IN_IMAGE_HALVES - buffer]);
+      p = load_pooled(args.d_pooled, args.argmaxes, n + args.partial_rows);
+      load_image_async<THREADS>(&args.in[(size_t)(n + args.partial_rows) * P1_PIXELS * RL_C1],
+                                &in[IN_IMAGE_HALVES - buffer_offset]);
     }
-    accumulate_weight_gradient<S>(sum, a_address, b_address, buffer * 2);
+    accumulate_weight_gradient<Config>(sum, a_address, b_address, buffer_offset * 2);
     team_sync();
   }
 
-  float *row = &args.partial[(size_t)partial_row * RL_C2 * K];
+  float *row = &args.partial[(size_t)partial_row * RL_C2 * WEIGHT_COLUMNS];
   for (int t = 0; t < 4; t++)
-    for (int i = 0; i < S::WARP_COLUMNS; i++)
-      for (int half = 0; half < 2; half++) {
-        const int k = t * 16 + half * 8 + lane / 4, column = (first_group + i) * VECTOR + lane % 4 * 2;
-        *(float2 *)&row[k * K + column] = make_float2(sum[t][i][half * 2], sum[t][i][half * 2 + 1]);
+    for (int i = 0; i < Config::WARP_COLUMN_GROUPS; i++)
+      for (int row_half = 0; row_half < 2; row_half++) {
+        const int k = t * 16 + row_half * 8 + lane / 4, column = (first_group + i) * VECTOR + lane % 4 * 2;
+        *(float2 *)&row[k * WEIGHT_COLUMNS + column] = make_float2(sum[t][i][row_half * 2], sum[t][i][row_half * 2 + 1]);
       }
   if (part != 0) return;
   if (!finite) args.state->overflow = 1;
@@ -214,23 +220,24 @@ static __device__ void weight_gradient(const conv2_backward_args &args, uint32_t
 }
 
 /* Operands of a k-step of the input gradient: 16 output channels at one tap. */
-template <class S> struct fragments { uint32_t a[S::WARP_TILES][4], b[2][4]; };
+template <class Config> struct fragments { uint32_t a[Config::WARP_TILES][4], b[2][4]; };
 
 /* Loads the fragments of channels channel … channel + 15 of a tap: d_out from a_address + a_offset, weights from b_address. */
-template <class S> static __device__ __forceinline__ void load_fragments(fragments<S> &to,
-                                                                         const uint32_t a_address[S::WARP_TILES],
-                                                                         uint32_t a_offset, uint32_t b_address, int channel) {
-  for (int t = 0; t < S::WARP_TILES; t++) ldmatrix_x4(to.a[t], a_address[t] + a_offset + channel * 2);
+template <class Config>
+static __device__ __forceinline__ void load_fragments(fragments<Config> &to, const uint32_t a_address[Config::WARP_TILES],
+                                                      uint32_t a_offset, uint32_t b_address, int channel) {
+  for (int t = 0; t < Config::WARP_TILES; t++) ldmatrix_x4(to.a[t], a_address[t] + a_offset + channel * 2);
   for (int c = 0; c < 2; c++) ldmatrix_x4_trans(to.b[c], b_address + (channel * WEIGHT_PITCH + c * 16) * 2);
 }
 
 /* Adds the products of all taps to this warp's tiles. Loads the fragments of each k-step before the products of the previous
  * k-step. */
-template <class S> static __device__ __forceinline__ void accumulate_input_gradient(float sum[S::WARP_TILES][4][4],
-                                                                                    const uint32_t a_address[S::WARP_TILES],
-                                                                                    uint32_t b_address) {
+template <class Config>
+static __device__ __forceinline__ void accumulate_input_gradient(float sum[Config::WARP_TILES][4][4],
+                                                                 const uint32_t a_address[Config::WARP_TILES],
+                                                                 uint32_t b_address) {
   const int tap_steps = RL_C2 / 16, row_steps = 3 * tap_steps; /* k-steps of a tap; of a row of taps */
-  fragments<S> f[2];
+  fragments<Config> f[2];
   uint32_t a_offset = 0;
   load_fragments(f[0], a_address, a_offset, b_address, 0);
 #pragma unroll 1
@@ -238,22 +245,23 @@ template <class S> static __device__ __forceinline__ void accumulate_input_gradi
 #pragma unroll
     for (int k = 0; k < row_steps; k++) {
       if (k % tap_steps == tap_steps - 1) {
-        a_offset -= (k + 1 < row_steps ? 1 : RL_P1 - 2) * OUT_PITCH * 2;
+        a_offset -= (k + 1 < row_steps ? 1 : RL_POOLED1_SIDE - 2) * OUT_PITCH * 2;
         b_address += RL_C1 * 2;
       }
       if (k + 1 < row_steps || dy + 1 < 3)
         load_fragments(f[(k + 1) % 2], a_address, a_offset, b_address, (k + 1) % tap_steps * 16);
-      for (int t = 0; t < S::WARP_TILES; t++)
+      for (int t = 0; t < Config::WARP_TILES; t++)
         for (int c = 0; c < 4; c++) mma_m16n8k16(sum[t][c], f[k % 2].a[t], &f[k % 2].b[c / 2][c % 2 * 2]);
     }
 }
 
 /* Computes the pixels that no tile contains, FIRST_UNTILED_PIXEL and up. They are four pixels of the last row, to which only the
  * last row of taps contributes. Each warp computes eight channels. */
-template <class S> static __device__ __forceinline__ void untiled_gradient(const __half *w, const __half *d_out, __half *d_in) {
+template <class Config>
+static __device__ __forceinline__ void untiled_gradient(const __half *w, const __half *d_out, __half *d_in) {
   const int lane = threadIdx.x % 32, channel = threadIdx.x / 32 * VECTOR,
-            pixel = min(S::FIRST_UNTILED_PIXEL + lane % 16, S::PIXELS - 1);
-  const uint32_t a_address = shared_address(&d_out[(S::D_OUT_BORDER + pixel) * OUT_PITCH + lane / 16 * VECTOR]),
+            pixel = min(Config::FIRST_UNTILED_PIXEL + lane % 16, Config::PIXELS - 1);
+  const uint32_t a_address = shared_address(&d_out[(Config::D_OUT_BORDER + pixel) * OUT_PITCH + lane / 16 * VECTOR]),
                  b_address = shared_address(&w[lane % 16 * WEIGHT_PITCH + 6 * RL_C1 + channel]);
   float sum[2][4] = {};
 #pragma unroll
@@ -264,17 +272,17 @@ template <class S> static __device__ __forceinline__ void untiled_gradient(const
     ldmatrix_x2_trans(b, b_address + (first_channel * WEIGHT_PITCH + dx * RL_C1) * 2);
     mma_m16n8k16(sum[k % 2], a, b);
   }
-  if (lane / 4 < S::PIXELS - S::FIRST_UNTILED_PIXEL)
-    *(__half2 *)&d_in[(S::FIRST_UNTILED_PIXEL + lane / 4) * RL_C1 + channel + lane % 4 * 2] =
+  if (lane / 4 < Config::PIXELS - Config::FIRST_UNTILED_PIXEL)
+    *(__half2 *)&d_in[(Config::FIRST_UNTILED_PIXEL + lane / 4) * RL_C1 + channel + lane % 4 * 2] =
         __floats2half2_rn(sum[0][0] + sum[1][0], sum[0][1] + sum[1][1]);
 }
 
 /* Four adjacent lanes hold the 32 channels of a pixel, two in each of four accumulators. Transposes, so that lane j returns
  * channels 8 j … 8 j + 7. */
-static __device__ __forceinline__ uint4 transpose_channels(const float sum[4][4], int half) {
+static __device__ __forceinline__ uint4 transpose_channels(const float sum[4][4], int row_half) {
   uint32_t packed[4];
   for (int c = 0; c < 4; c++) {
-    const __half2 pair = __floats2half2_rn(sum[c][half * 2], sum[c][half * 2 + 1]);
+    const __half2 pair = __floats2half2_rn(sum[c][row_half * 2], sum[c][row_half * 2 + 1]);
     packed[c] = *(const uint32_t *)&pair;
   }
   for (int bit = 1; bit < 4; bit *= 2)
@@ -287,46 +295,46 @@ static __device__ __forceinline__ uint4 transpose_channels(const float sum[4][4]
   return make_uint4(packed[0], packed[1], packed[2], packed[3]);
 }
 
-/* The input gradients of all images are numbered parts, INPUT_GRADIENT_PARTS per image. Computes every part number
- * team + i * teams. `teams` is a
- * multiple of INPUT_GRADIENT_PARTS, so that a team computes the same part (top or bottom) of every image that it takes. A warp
+/* Computes the parts of the input gradients with numbers team + i * teams; each image has INPUT_GRADIENT_PARTS parts. `teams` is
+ * a multiple of INPUT_GRADIENT_PARTS, so that a team computes the same part (top or bottom) of each of its images. A warp
  * computes WARP_TILES tiles × 32 channels. */
 template <bool SPLIT>
 static __device__ void input_gradient(const conv2_backward_args &args, uint32_t team, uint32_t teams, __half *shared) {
-  typedef tile_config<SPLIT> S;
+  typedef tile_config<SPLIT> Config;
   __half *w = shared, *d_out = shared + RL_C2 * WEIGHT_PITCH;
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, top = team % S::INPUT_GRADIENT_PARTS * S::INPUT_GRADIENT_ROWS;
-  const uint32_t count = args.batch * S::INPUT_GRADIENT_PARTS;
-  for (int i = threadIdx.x; i < RL_C2 * K / VECTOR; i += THREADS) {
-    int channel = i / (K / VECTOR), column = i % (K / VECTOR) * VECTOR;
-    cp_async_16(&w[channel * WEIGHT_PITCH + column], &args.weights[channel * K + column]);
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32,
+            top = team % Config::INPUT_GRADIENT_PARTS * Config::INPUT_GRADIENT_ROWS;
+  const uint32_t part_count = args.batch * Config::INPUT_GRADIENT_PARTS;
+  for (int i = threadIdx.x; i < RL_C2 * WEIGHT_COLUMNS / VECTOR; i += THREADS) {
+    int channel = i / (WEIGHT_COLUMNS / VECTOR), column = i % (WEIGHT_COLUMNS / VECTOR) * VECTOR;
+    cp_async_16(&w[channel * WEIGHT_PITCH + column], &args.weights[channel * WEIGHT_COLUMNS + column]);
   }
-  for (int i = threadIdx.x; i < S::D_OUT_HALVES / VECTOR; i += THREADS) ((uint4 *)d_out)[i] = make_uint4(0, 0, 0, 0);
+  for (int i = threadIdx.x; i < Config::D_OUT_HALVES / VECTOR; i += THREADS) ((uint4 *)d_out)[i] = make_uint4(0, 0, 0, 0);
   pdl_wait();
-  pooled_fragment p = load_pooled(args.d_pooled, args.codes, team / S::INPUT_GRADIENT_PARTS);
+  pooled_fragment p = load_pooled(args.d_pooled, args.argmaxes, team / Config::INPUT_GRADIENT_PARTS);
   team_sync();
-  uint32_t a_address[S::WARP_TILES];
-  for (int t = 0; t < S::WARP_TILES; t++) {
-    const int pixel = min((warp * S::WARP_TILES + t) * 16 + lane % 16, S::PIXELS - 1);
-    a_address[t] = shared_address(&d_out[(S::D_OUT_BORDER + 2 * RL_P1 + pixel) * OUT_PITCH + lane / 16 * VECTOR]);
+  uint32_t a_address[Config::WARP_TILES];
+  for (int t = 0; t < Config::WARP_TILES; t++) {
+    const int pixel = min((warp * Config::WARP_TILES + t) * 16 + lane % 16, Config::PIXELS - 1);
+    a_address[t] = shared_address(&d_out[(Config::D_OUT_BORDER + 2 * RL_POOLED1_SIDE + pixel) * OUT_PITCH + lane / 16 * VECTOR]);
   }
   const uint32_t b_address = shared_address(&w[lane % 16 * WEIGHT_PITCH + lane / 16 * VECTOR]);
 
-  for (uint32_t i = team; i < count; i += teams) {
-    unpool<S::D_OUT_ROWS>(p, top - 2, &d_out[S::D_OUT_BORDER * OUT_PITCH]);
+  for (uint32_t i = team; i < part_count; i += teams) {
+    unpool<Config::D_OUT_ROWS>(p, top - 2, &d_out[Config::D_OUT_BORDER * OUT_PITCH]);
     cp_async_wait_all();
     team_sync();
-    if (i + teams < count) p = load_pooled(args.d_pooled, args.codes, (i + teams) / S::INPUT_GRADIENT_PARTS);
-    const size_t offset = ((size_t)(i / S::INPUT_GRADIENT_PARTS) * P1_PIXELS + top * RL_P1) * RL_C1;
-    float sum[S::WARP_TILES][4][4] = {};
-    accumulate_input_gradient<S>(sum, a_address, b_address);
-    for (int t = 0; t < S::WARP_TILES; t++)
-      for (int half = 0; half < 2; half++) {
-        const int pixel = (warp * S::WARP_TILES + t) * 16 + half * 8 + lane / 4, channel = lane % 4 * VECTOR;
-        const uint4 eight = transpose_channels(sum[t], half);
-        if (pixel < S::PIXELS) *(uint4 *)&args.d_in[offset + pixel * RL_C1 + channel] = eight;
+    if (i + teams < part_count) p = load_pooled(args.d_pooled, args.argmaxes, (i + teams) / Config::INPUT_GRADIENT_PARTS);
+    const size_t offset = ((size_t)(i / Config::INPUT_GRADIENT_PARTS) * P1_PIXELS + top * RL_POOLED1_SIDE) * RL_C1;
+    float sum[Config::WARP_TILES][4][4] = {};
+    accumulate_input_gradient<Config>(sum, a_address, b_address);
+    for (int t = 0; t < Config::WARP_TILES; t++)
+      for (int row_half = 0; row_half < 2; row_half++) {
+        const int pixel = (warp * Config::WARP_TILES + t) * 16 + row_half * 8 + lane / 4, channel = lane % 4 * VECTOR;
+        const uint4 eight = transpose_channels(sum[t], row_half);
+        if (pixel < Config::PIXELS) *(uint4 *)&args.d_in[offset + pixel * RL_C1 + channel] = eight;
       }
-    if (S::FIRST_UNTILED_PIXEL < S::PIXELS) untiled_gradient<S>(w, d_out, &args.d_in[offset]);
+    if (Config::FIRST_UNTILED_PIXEL < Config::PIXELS) untiled_gradient<Config>(w, d_out, &args.d_in[offset]);
     team_sync();
   }
 }
@@ -355,9 +363,9 @@ template <bool SPLIT> static uint32_t input_gradient_teams(uint32_t batch) {
 
 static int query_max_shared_bytes(int *bytes, rl_error *err) {
   int device = 0;
-  if (rl_cuda_ok(cudaGetDevice(&device), "finding the device", err) < 0) return -1;
-  return rl_cuda_ok(cudaDeviceGetAttribute(bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
-                    "querying the device's shared memory per block", err);
+  if (rl_cuda_check(cudaGetDevice(&device), "finding the device", err) < 0) return -1;
+  return rl_cuda_check(cudaDeviceGetAttribute(bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+                       "querying the device's shared memory per block", err);
 }
 
 template <bool SPLIT> static int launch_backward(const conv2_backward_args &args, cudaStream_t stream, rl_error *err) {
@@ -367,21 +375,22 @@ template <bool SPLIT> static int launch_backward(const conv2_backward_args &args
   if (query_max_shared_bytes(&max_bytes, err) < 0) return -1;
   const uint32_t teams_per_block = !SPLIT && teams == MAX_TEAMS && 2 * team_bytes <= max_bytes ? 2 : 1;
   const int bytes = teams_per_block * team_bytes;
-  if (rl_cuda_ok(cudaFuncSetAttribute(conv2_backward<SPLIT>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-                 "reserving shared memory", err) < 0)
+  if (rl_cuda_check(cudaFuncSetAttribute(conv2_backward<SPLIT>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+                    "reserving shared memory", err) < 0)
     return -1;
   return rl_pdl_launch("conv2 backward", conv2_backward<SPLIT>, teams / teams_per_block, dim3(THREADS, teams_per_block), bytes,
                        stream, err, args, teams);
 }
 
-int rl_conv2_backward(uint32_t batch, const void *in, const void *weights, const void *d_pooled, const uint8_t *codes, void *d_in,
-                      float *partial, float *partial_bias, rl_train_state *state, cudaStream_t stream, rl_error *err) {
+int rl_conv2_backward(uint32_t batch, const void *in, const void *weights, const void *d_pooled, const uint8_t *argmaxes,
+                      void *d_in, float *partial, float *partial_bias, rl_train_state *state, cudaStream_t stream,
+                      rl_error *err) {
   const conv2_backward_args args = {batch,
                                     rl_conv2_partial_rows(batch),
                                     (const __half *)in,
                                     (const __half *)weights,
                                     (const __half *)d_pooled,
-                                    codes,
+                                    argmaxes,
                                     (__half *)d_in,
                                     partial,
                                     partial_bias,

@@ -6,7 +6,7 @@
  *
  * Backward, partition: some blocks compute the weight gradient, the others the input gradient; lanes are input channels. It is
  * sparse: max-pooling lets one gradient in four through at most and ReLU fewer, so that both gradients together need at most half
- * of forward's FMA. The pool code, which position of a window gets the gradient, is the same for all lanes, so that a warp
+ * of forward's FMA. The argmax, which position of a window gets the gradient, is the same for all lanes, so that a warp
  * branches without divergence to one of four sequences of nine FMA with fixed registers.
  *
  * Data movement: weights and images are copied to shared memory by cp.async, without overlap between images. */
@@ -18,20 +18,20 @@
 
 enum {
   TAPS = 9,
-  K = TAPS * RL_C1,
-  P1_PIXELS = RL_P1 * RL_P1,
-  P2_PIXELS = RL_P2 * RL_P2,
+  WEIGHT_COLUMNS = TAPS * RL_C1,
+  P1_PIXELS = RL_POOLED1_SIDE * RL_POOLED1_SIDE,
+  P2_PIXELS = RL_POOLED2_SIDE * RL_POOLED2_SIDE,
   VECTOR = 4, /* floats in 16 bytes */
   WARPS = 12,
   THREADS = WARPS * 32,
-  WEIGHT_PITCH = K + VECTOR /* 16-byte reads of eight rows are free of bank conflicts */
+  WEIGHT_PITCH = WEIGHT_COLUMNS + VECTOR /* 16-byte reads of eight rows are free of bank conflicts */
 };
 
 /* Begins to copy `channels` rows of weights. */
 static __device__ __forceinline__ void load_weights_async(const float *from, int channels, float *to) {
-  for (int i = threadIdx.x; i < channels * K / VECTOR; i += THREADS) {
-    int channel = i / (K / VECTOR), column = i % (K / VECTOR) * VECTOR;
-    cp_async_16(&to[channel * WEIGHT_PITCH + column], &from[channel * K + column]);
+  for (int i = threadIdx.x; i < channels * WEIGHT_COLUMNS / VECTOR; i += THREADS) {
+    int channel = i / (WEIGHT_COLUMNS / VECTOR), column = i % (WEIGHT_COLUMNS / VECTOR) * VECTOR;
+    cp_async_16(&to[channel * WEIGHT_PITCH + column], &from[channel * WEIGHT_COLUMNS + column]);
   }
 }
 
@@ -41,10 +41,10 @@ static __device__ __forceinline__ void load_image_async(const float *from, float
 
 enum {
   FORWARD_CHANNELS = 32,
-  HALF = RL_H2 / 2,
+  HALF = RL_CONV2_SIDE / 2,
   MAX_FORWARD_BLOCKS = 66 /* for each half of the channels; blocks loop over more images */
 };
-static_assert(WARPS == 2 * RL_P2, "one warp for each half row of pooled pixels");
+static_assert(WARPS == 2 * RL_POOLED2_SIDE, "one warp for each half row of pooled pixels");
 
 static __device__ __forceinline__ float dot(float4 a, float4 b, float sum) {
   return fmaf(a.w, b.w, fmaf(a.z, b.z, fmaf(a.y, b.y, fmaf(a.x, b.x, sum))));
@@ -52,12 +52,12 @@ static __device__ __forceinline__ float dot(float4 a, float4 b, float sum) {
 
 static __global__ void __launch_bounds__(THREADS)
     conv2_forward(uint32_t batch, const float *__restrict__ in, const float *__restrict__ weights, const float *__restrict__ bias,
-                  float *__restrict__ pooled, uint8_t *__restrict__ codes) {
+                  float *__restrict__ pooled, uint8_t *__restrict__ argmaxes) {
   extern __shared__ __align__(16) float shared[];
   float *w = shared, *image = shared + FORWARD_CHANNELS * WEIGHT_PITCH;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = warp / 2, left = warp % 2 * HALF;
   const int channel = blockIdx.y * FORWARD_CHANNELS + lane;
-  load_weights_async(&weights[blockIdx.y * FORWARD_CHANNELS * K], FORWARD_CHANNELS, w);
+  load_weights_async(&weights[blockIdx.y * FORWARD_CHANNELS * WEIGHT_COLUMNS], FORWARD_CHANNELS, w);
   const float b = bias[channel];
   const float4 *lane_weights = (const float4 *)&w[lane * WEIGHT_PITCH];
   pdl_wait();
@@ -76,7 +76,7 @@ static __global__ void __launch_bounds__(THREADS)
         float4 x[HALF + 2];
 #pragma unroll
         for (int i = 0; i < HALF + 2; i++)
-          x[i] = *(const float4 *)&image[((2 * row + y) * RL_P1 + left + i) * RL_C1 + vector * VECTOR];
+          x[i] = *(const float4 *)&image[((2 * row + y) * RL_POOLED1_SIDE + left + i) * RL_C1 + vector * VECTOR];
 #pragma unroll
         for (int out_row = 0; out_row < 2; out_row++)
 #pragma unroll
@@ -87,29 +87,29 @@ static __global__ void __launch_bounds__(THREADS)
 #pragma unroll
     for (int i = 0; i < HALF / 2; i++) {
       float best;
-      uint8_t code;
-      pool_four(sum[0][2 * i], sum[0][2 * i + 1], sum[1][2 * i], sum[1][2 * i + 1], b, &best, &code);
-      size_t offset = ((size_t)n * P2_PIXELS + row * RL_P2 + left / 2 + i) * RL_C2 + channel;
+      uint8_t argmax;
+      bias_relu_pool(sum[0][2 * i], sum[0][2 * i + 1], sum[1][2 * i], sum[1][2 * i + 1], b, &best, &argmax);
+      size_t offset = ((size_t)n * P2_PIXELS + row * RL_POOLED2_SIDE + left / 2 + i) * RL_C2 + channel;
       pooled[offset] = best;
-      codes[offset] = code;
+      argmaxes[offset] = argmax;
     }
   }
 }
 
 int rl_conv2_float_forward(uint32_t batch, const float *in, const float *weights, const float *bias, float *pooled,
-                           uint8_t *codes, cudaStream_t stream, rl_error *err) {
+                           uint8_t *argmaxes, cudaStream_t stream, rl_error *err) {
   const int bytes = (FORWARD_CHANNELS * WEIGHT_PITCH + P1_PIXELS * RL_C1) * (int)sizeof(float);
   dim3 grid(batch < MAX_FORWARD_BLOCKS ? batch : (uint32_t)MAX_FORWARD_BLOCKS, RL_C2 / FORWARD_CHANNELS);
-  if (rl_cuda_ok(cudaFuncSetAttribute(conv2_forward, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-                 "reserving shared memory", err) < 0)
+  if (rl_cuda_check(cudaFuncSetAttribute(conv2_forward, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+                    "reserving shared memory", err) < 0)
     return -1;
   return rl_pdl_launch("conv2 forward", conv2_forward, grid, THREADS, bytes, stream, err, batch, in, weights, bias, pooled,
-                       codes);
+                       argmaxes);
 }
 
 enum {
-  CODE_BITS = 4, /* codes of several channels or pixels are packed into a word */
-  CODE_MASK = (1 << CODE_BITS) - 1,
+  ARGMAX_BITS = 4, /* argmaxes of several channels or pixels are packed into a word */
+  ARGMAX_MASK = (1 << ARGMAX_BITS) - 1,
   /* Weight gradient: a block computes GROUP_CHANNELS output channels over a set of images; a warp half of these channels, from
    * one row of pooled pixels. */
   GROUP_CHANNELS = 16,
@@ -117,41 +117,41 @@ enum {
   WARP_CHANNELS = GROUP_CHANNELS / 2,
   MAX_PARTIAL_ROWS = 16,
   IMAGES_PER_BLOCK = 4 /* up to MAX_PARTIAL_ROWS rows; then more */,
-  WEIGHT_SUMS = GROUP_CHANNELS * K,
+  WEIGHT_SUMS = GROUP_CHANNELS * WEIGHT_COLUMNS,
   GROUP_VALUES = P2_PIXELS * GROUP_CHANNELS,
   WEIGHT_SHARED_FLOATS = P1_PIXELS * RL_C1 + GROUP_VALUES + P2_PIXELS * 2,
   /* Input gradient: a block computes an image; a warp sums over half of the output channels, from one row of pooled pixels. */
   ROW_PITCH = 8 /* of a row of six pooled gradients */,
   MAX_INPUT_BLOCKS = 64,
-  INPUT_SHARED_FLOATS = RL_C2 * WEIGHT_PITCH + RL_C2 * RL_P2 * (ROW_PITCH + 1) + P1_PIXELS * RL_C1
+  INPUT_SHARED_FLOATS = RL_C2 * WEIGHT_PITCH + RL_C2 * RL_POOLED2_SIDE * (ROW_PITCH + 1) + P1_PIXELS * RL_C1
 };
 static_assert(WEIGHT_SUMS <= P1_PIXELS * RL_C1 && WEIGHT_SHARED_FLOATS <= INPUT_SHARED_FLOATS,
               "both kinds of block fit into the shared memory of the launch");
-static_assert(THREADS == RL_C2 * RL_P2, "one thread for each row of pooled pixels of an output channel");
+static_assert(THREADS == RL_C2 * RL_POOLED2_SIDE, "one thread for each row of pooled pixels of an output channel");
 
 typedef struct conv2_backward_args {
   uint32_t batch, partial_rows; /* images; rows of partial sums */
   const float *in, *weights, *d_pooled;
-  const uint8_t *codes;
+  const uint8_t *argmaxes;
   float *d_in, *partial, *partial_bias;
 } conv2_backward_args;
 
-/* Loads the pooled gradients of 16 channels into gradients[36][16], 0 where ReLU gave zero, and their codes into codes[36][2], a
- * word for eight channels. */
+/* Loads the pooled gradients of 16 channels into gradients[36][16], 0 where ReLU gave zero, and their argmaxes into
+ * argmaxes[36][2], a word for eight channels. */
 static __device__ __forceinline__ void load_group(const conv2_backward_args &args, uint32_t n, int first, float *gradients,
-                                                  uint32_t *codes) {
+                                                  uint32_t *argmaxes) {
   for (int i = threadIdx.x; i < P2_PIXELS * 2; i += THREADS) {
     size_t offset = ((size_t)n * P2_PIXELS + i / 2) * RL_C2 + first + i % 2 * WARP_CHANNELS;
-    uint2 raw = *(const uint2 *)&args.codes[offset];
+    uint2 raw = *(const uint2 *)&args.argmaxes[offset];
     float4 g[2] = {*(const float4 *)&args.d_pooled[offset], *(const float4 *)&args.d_pooled[offset + 4]};
     uint32_t word = 0;
 #pragma unroll
     for (int c = 0; c < WARP_CHANNELS; c++) {
-      uint32_t code = (c < 4 ? raw.x : raw.y) >> c % 4 * 8 & 0xff;
-      word |= code << c * CODE_BITS;
-      if (code == RL_POOL_RELU_ZERO) (&g[c / 4].x)[c % 4] = 0.0f;
+      uint32_t argmax = (c < 4 ? raw.x : raw.y) >> c % 4 * 8 & 0xff;
+      word |= argmax << c * ARGMAX_BITS;
+      if (argmax == RL_ARGMAX_RELU_ZERO) (&g[c / 4].x)[c % 4] = 0.0f;
     }
-    codes[i] = word;
+    argmaxes[i] = word;
     *(float4 *)&gradients[i * WARP_CHANNELS] = g[0];
     *(float4 *)&gradients[i * WARP_CHANNELS + 4] = g[1];
   }
@@ -178,17 +178,17 @@ static __device__ void weight_gradient(const conv2_backward_args &args, uint32_t
     __syncthreads();
     if (threadIdx.x < GROUP_CHANNELS)
       for (int i = 0; i < P2_PIXELS; i++) bias += gradients[i * GROUP_CHANNELS + threadIdx.x];
-    for (int i = 0; i < RL_P2; i++) {
-      const int pixel = row * RL_P2 + i;
+    for (int i = 0; i < RL_POOLED2_SIDE; i++) {
+      const int pixel = row * RL_POOLED2_SIDE + i;
       const uint32_t word = words[pixel * 2 + half];
       const float4 *pair = (const float4 *)&gradients[pixel * GROUP_CHANNELS + half * WARP_CHANNELS], low = pair[0],
                    high = pair[1];
       const float g[WARP_CHANNELS] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
       float x[16];
 #pragma unroll
-      for (int k = 0; k < 16; k++) x[k] = image[((2 * row + k / 4) * RL_P1 + 2 * i + k % 4) * RL_C1 + lane];
+      for (int k = 0; k < 16; k++) x[k] = image[((2 * row + k / 4) * RL_POOLED1_SIDE + 2 * i + k % 4) * RL_C1 + lane];
 #pragma unroll
-      for (int c = 0; c < WARP_CHANNELS; c++) switch (word >> c * CODE_BITS & CODE_MASK) {
+      for (int c = 0; c < WARP_CHANNELS; c++) switch (word >> c * ARGMAX_BITS & ARGMAX_MASK) {
           case 0: accumulate_weight_taps<0>(sum[c], g[c], x); break;
           case 1: accumulate_weight_taps<1>(sum[c], g[c], x); break;
           case 2: accumulate_weight_taps<2>(sum[c], g[c], x); break;
@@ -198,47 +198,47 @@ static __device__ void weight_gradient(const conv2_backward_args &args, uint32_t
     }
   }
   if (threadIdx.x < GROUP_CHANNELS) args.partial_bias[partial_row * RL_C2 + group * GROUP_CHANNELS + threadIdx.x] = bias;
-  for (int sum_row = 0; sum_row < RL_P2; sum_row++) { /* adds up the sums of the six rows of windows, a row at a time */
+  for (int sum_row = 0; sum_row < RL_POOLED2_SIDE; sum_row++) { /* adds up the sums of the six rows of windows, a row at a time */
     __syncthreads();
     if (row != sum_row) continue;
 #pragma unroll
     for (int c = 0; c < WARP_CHANNELS; c++)
 #pragma unroll
       for (int t = 0; t < TAPS; t++) {
-        float *to = &sums[(half * WARP_CHANNELS + c) * K + t * RL_C1 + lane];
+        float *to = &sums[(half * WARP_CHANNELS + c) * WEIGHT_COLUMNS + t * RL_C1 + lane];
         *to = sum_row == 0 ? sum[c][t] : *to + sum[c][t];
       }
   }
   __syncthreads();
-  float4 *to = (float4 *)&args.partial[((size_t)partial_row * RL_C2 + group * GROUP_CHANNELS) * K];
+  float4 *to = (float4 *)&args.partial[((size_t)partial_row * RL_C2 + group * GROUP_CHANNELS) * WEIGHT_COLUMNS];
   for (int i = threadIdx.x; i < WEIGHT_SUMS / VECTOR; i += THREADS) to[i] = ((const float4 *)sums)[i];
 }
 
 /* d_in[4][14] += g × the nine weights, for the output at POSITION of window i of a row. */
 template <int POSITION>
-static __device__ __forceinline__ void accumulate_input_taps(float d_in[4][RL_P1], int i, float g, const float *w) {
+static __device__ __forceinline__ void accumulate_input_taps(float d_in[4][RL_POOLED1_SIDE], int i, float g, const float *w) {
 #pragma unroll
   for (int t = 0; t < TAPS; t++)
     d_in[POSITION / 2 + t / 3][2 * i + POSITION % 2 + t % 3] =
         fmaf(g, w[t], d_in[POSITION / 2 + t / 3][2 * i + POSITION % 2 + t % 3]);
 }
 
-/* Loads this thread's row of pooled gradients, 0 where ReLU gave zero, and its codes into a word. */
+/* Loads this thread's row of pooled gradients, 0 where ReLU gave zero, and its argmaxes into a word. */
 static __device__ __forceinline__ void load_rows(const conv2_backward_args &args, uint32_t n, float *gradients, uint32_t *words) {
   const int channel = threadIdx.x % RL_C2, row = threadIdx.x / RL_C2;
   uint32_t word = 0;
-  for (int i = 0; i < RL_P2; i++) {
-    size_t offset = ((size_t)n * P2_PIXELS + row * RL_P2 + i) * RL_C2 + channel;
-    uint32_t code = args.codes[offset];
-    word |= code << i * CODE_BITS;
-    gradients[(row * RL_C2 + channel) * ROW_PITCH + i] = code == RL_POOL_RELU_ZERO ? 0.0f : args.d_pooled[offset];
+  for (int i = 0; i < RL_POOLED2_SIDE; i++) {
+    size_t offset = ((size_t)n * P2_PIXELS + row * RL_POOLED2_SIDE + i) * RL_C2 + channel;
+    uint32_t argmax = args.argmaxes[offset];
+    word |= argmax << i * ARGMAX_BITS;
+    gradients[(row * RL_C2 + channel) * ROW_PITCH + i] = argmax == RL_ARGMAX_RELU_ZERO ? 0.0f : args.d_pooled[offset];
   }
   words[row * RL_C2 + channel] = word;
 }
 
 /* Computes d_in of images block, block + blocks, … */
 static __device__ void input_gradient(const conv2_backward_args &args, uint32_t block, uint32_t blocks, float *shared) {
-  float *w = shared, *gradients = w + RL_C2 * WEIGHT_PITCH, *image = gradients + RL_C2 * RL_P2 * ROW_PITCH;
+  float *w = shared, *gradients = w + RL_C2 * WEIGHT_PITCH, *image = gradients + RL_C2 * RL_POOLED2_SIDE * ROW_PITCH;
   uint32_t *words = (uint32_t *)(image + P1_PIXELS * RL_C1);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, half = warp % 2, row = warp / 2;
   load_weights_async(args.weights, RL_C2, w);
@@ -248,17 +248,17 @@ static __device__ void input_gradient(const conv2_backward_args &args, uint32_t 
     load_rows(args, n, gradients, words);
     cp_async_wait_all();
     __syncthreads();
-    float d_in[4][RL_P1] = {};
+    float d_in[4][RL_POOLED1_SIDE] = {};
     for (int c = half * (RL_C2 / 2); c < (half + 1) * (RL_C2 / 2); c++) {
       const float4 low = *(const float4 *)&gradients[(row * RL_C2 + c) * ROW_PITCH];
       const float2 high = *(const float2 *)&gradients[(row * RL_C2 + c) * ROW_PITCH + 4];
-      const float g[RL_P2] = {low.x, low.y, low.z, low.w, high.x, high.y};
+      const float g[RL_POOLED2_SIDE] = {low.x, low.y, low.z, low.w, high.x, high.y};
       const uint32_t word = words[row * RL_C2 + c];
       float tap[TAPS];
 #pragma unroll
       for (int t = 0; t < TAPS; t++) tap[t] = w[c * WEIGHT_PITCH + t * RL_C1 + lane];
 #pragma unroll
-      for (int i = 0; i < RL_P2; i++) switch (word >> i * CODE_BITS & CODE_MASK) {
+      for (int i = 0; i < RL_POOLED2_SIDE; i++) switch (word >> i * ARGMAX_BITS & ARGMAX_MASK) {
           case 0: accumulate_input_taps<0>(d_in, i, g[i], tap); break;
           case 1: accumulate_input_taps<1>(d_in, i, g[i], tap); break;
           case 2: accumulate_input_taps<2>(d_in, i, g[i], tap); break;
@@ -274,10 +274,10 @@ static __device__ void input_gradient(const conv2_backward_args &args, uint32_t 
       if (row % 2 != turn / 2 || half != turn % 2) continue;
 #pragma unroll
       for (int y = 0; y < 4; y++) {
-        const bool is_first = turn == 0 || (turn == 2 && row == RL_P2 - 1 && y >= 2);
+        const bool is_first = turn == 0 || (turn == 2 && row == RL_POOLED2_SIDE - 1 && y >= 2);
 #pragma unroll
-        for (int x = 0; x < RL_P1; x++) {
-          float *sum = &image[((2 * row + y) * RL_P1 + x) * RL_C1 + lane];
+        for (int x = 0; x < RL_POOLED1_SIDE; x++) {
+          float *sum = &image[((2 * row + y) * RL_POOLED1_SIDE + x) * RL_C1 + lane];
           *sum = is_first ? d_in[y][x] : *sum + d_in[y][x];
         }
       }
@@ -305,14 +305,14 @@ uint32_t rl_conv2_float_partial_rows(uint32_t batch) {
   return rows < MAX_PARTIAL_ROWS ? rows : (uint32_t)MAX_PARTIAL_ROWS;
 }
 
-int rl_conv2_float_backward(uint32_t batch, const float *in, const float *weights, const float *d_pooled, const uint8_t *codes,
+int rl_conv2_float_backward(uint32_t batch, const float *in, const float *weights, const float *d_pooled, const uint8_t *argmaxes,
                             float *d_in, float *partial, float *partial_bias, cudaStream_t stream, rl_error *err) {
   const int bytes = INPUT_SHARED_FLOATS * (int)sizeof(float);
-  const conv2_backward_args args = {batch,       rl_conv2_float_partial_rows(batch), in, weights, d_pooled, codes, d_in, partial,
-                                    partial_bias};
+  const conv2_backward_args args = {
+      batch, rl_conv2_float_partial_rows(batch), in, weights, d_pooled, argmaxes, d_in, partial, partial_bias};
   uint32_t blocks = GROUPS * args.partial_rows + (batch < MAX_INPUT_BLOCKS ? batch : (uint32_t)MAX_INPUT_BLOCKS);
-  if (rl_cuda_ok(cudaFuncSetAttribute(conv2_backward, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-                 "reserving shared memory", err) < 0)
+  if (rl_cuda_check(cudaFuncSetAttribute(conv2_backward, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+                    "reserving shared memory", err) < 0)
     return -1;
   return rl_pdl_launch("conv2 backward", conv2_backward, blocks, THREADS, bytes, stream, err, args);
 }

@@ -15,7 +15,7 @@ enum {
   CHANNELS = 32 /* of a block */,
   WARPS = 8,
   THREADS = WARPS * 32,
-  STEPS = K / 16,
+  STEPS = WEIGHT_COLUMNS / 16,
   MAX_BLOCKS = 66 /* for each half of the channels: registers allow one block per multiprocessor. Blocks loop over more images */,
   MAX_GROUP_IMAGES = 4 /* images loaded and waited for together: 36 tiles, nine for each warp scheduler */,
   WEIGHT_BYTES = 2 * CHANNELS * WEIGHT_PITCH,
@@ -33,26 +33,27 @@ static __device__ __forceinline__ void load_group_async(const __half *in, uint32
 /* Begins to copy the weights of 32 channels, with rows permuted so that the eight channels of a lane's four accumulators are
  * adjacent. */
 static __device__ __forceinline__ void load_weights_async(const __half *weights, __half *to) {
-  for (int i = threadIdx.x; i < CHANNELS * K / VECTOR; i += THREADS) {
-    const int channel = i / (K / VECTOR), column = i % (K / VECTOR) * VECTOR;
+  for (int i = threadIdx.x; i < CHANNELS * WEIGHT_COLUMNS / VECTOR; i += THREADS) {
+    const int channel = i / (WEIGHT_COLUMNS / VECTOR), column = i % (WEIGHT_COLUMNS / VECTOR) * VECTOR;
     const int row = channel % 8 / 2 * 8 + channel / 8 * 2 + channel % 2;
-    cp_async_16(&to[row * WEIGHT_PITCH + column], &weights[channel * K + column]);
+    cp_async_16(&to[row * WEIGHT_PITCH + column], &weights[channel * WEIGHT_COLUMNS + column]);
   }
 }
 
 /* Returns the greater value, or NaN if either is NaN (PTX ISA 9.0, "max"). */
 static __device__ __forceinline__ float max_or_nan(float a, float b) {
-  float made;
-  asm("max.NaN.f32 %0, %1, %2;" : "=f"(made) : "f"(a), "f"(b));
-  return made;
+  float result;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
 }
 
 /* Applies bias, pooling and ReLU to a tile and stores it. A lane holds the upper and the lower pixel of a window for eight
  * channels, the lane four further on the two pixels beside them; each gives the other half of its channels. `right`: this lane
  * holds the right pixels. */
-static __device__ __forceinline__ void pool_tile(const float sum[4][4], bool right, float4 bias, __half *pooled, uint8_t *codes) {
+static __device__ __forceinline__ void pool_tile(const float sum[4][4], bool right, float4 bias, __half *pooled,
+                                                 uint8_t *argmaxes) {
   float own[4][2], received[4][2], best[4];
-  uint8_t code[4];
+  uint8_t argmax[4];
   for (int c = 0; c < 4; c++)
     for (int row = 0; row < 2; row++) {
       const float low = sum[c / 2][row * 2 + c % 2], high = sum[2 + c / 2][row * 2 + c % 2];
@@ -60,23 +61,23 @@ static __device__ __forceinline__ void pool_tile(const float sum[4][4], bool rig
       received[c][row] = __shfl_xor_sync(0xffffffffu, right ? low : high, 4);
     }
   for (int c = 0; c < 4; c++)
-    pool_four(right ? received[c][0] : own[c][0], right ? own[c][0] : received[c][0], right ? received[c][1] : own[c][1],
-              right ? own[c][1] : received[c][1], (&bias.x)[c], &best[c], &code[c]);
+    bias_relu_pool(right ? received[c][0] : own[c][0], right ? own[c][0] : received[c][0], right ? received[c][1] : own[c][1],
+                   right ? own[c][1] : received[c][1], (&bias.x)[c], &best[c], &argmax[c]);
   store4(pooled, make_float4(best[0], best[1], best[2], best[3]));
-  *(uchar4 *)codes = make_uchar4(code[0], code[1], code[2], code[3]);
+  *(uchar4 *)argmaxes = make_uchar4(argmax[0], argmax[1], argmax[2], argmax[3]);
 }
 
 /* state: NULL: overflow is not recorded. The pointers are parameters and not a struct's members because of __restrict__. */
 static __global__ void __launch_bounds__(THREADS)
     conv2_forward(uint32_t batch, uint32_t group_images, const __half *__restrict__ in, const __half *__restrict__ weights,
-                  const float *__restrict__ biases, __half *__restrict__ pooled, uint8_t *__restrict__ codes,
+                  const float *__restrict__ biases, __half *__restrict__ pooled, uint8_t *__restrict__ argmaxes,
                   rl_train_state *state) {
   extern __shared__ __align__(16) __half shared[];
   __half *images = shared + CHANNELS * WEIGHT_PITCH;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, first_channel = blockIdx.y * CHANNELS;
   const uint32_t b_address = shared_address(&shared[(lane / 16 * 8 + lane % 8) * WEIGHT_PITCH + lane / 8 % 2 * VECTOR]);
   uint32_t w[STEPS][2][4];
-  load_weights_async(&weights[first_channel * K], shared);
+  load_weights_async(&weights[first_channel * WEIGHT_COLUMNS], shared);
   cp_async_wait_all();
   __syncthreads();
 #pragma unroll
@@ -84,9 +85,9 @@ static __global__ void __launch_bounds__(THREADS)
     for (int i = 0; i < 2; i++) ldmatrix_x4(w[k][i], b_address + (i * 16 * WEIGHT_PITCH + k * 16) * 2);
   /* A lane stores four channels of a window. */
   const bool right = lane / 4 % 2;
-  const int channel = first_channel + lane % 4 * 8 + right * 4, window = lane / 16 * RL_P2 + lane / 8 % 2;
+  const int channel = first_channel + lane % 4 * 8 + right * 4, window = lane / 16 * RL_POOLED2_SIDE + lane / 8 % 2;
   const float4 bias = load4(&biases[channel]);
-  const uint32_t a_address = shared_address(&images[tile_pixel(lane % 16) * IN_PITCH + lane / 16 * VECTOR]);
+  const uint32_t a_address = shared_address(&images[tile_pixel_offset(lane % 16) * IN_PITCH + lane / 16 * VECTOR]);
   float greatest[4] = {};
 
   pdl_wait();
@@ -94,31 +95,31 @@ static __global__ void __launch_bounds__(THREADS)
   for (int i = 0; i < 2; i++)
     load_group_async(in, batch, blockIdx.x + i * group_images * stride, stride, group_images,
                      &images[i * group_images * IN_IMAGE_HALVES]);
-  uint32_t buffer = 0;
+  uint32_t buffer_offset = 0;
   for (uint32_t first_image = blockIdx.x; first_image < batch;
-       first_image += group_images * stride, buffer = group_images * IN_IMAGE_HALVES - buffer) {
+       first_image += group_images * stride, buffer_offset = group_images * IN_IMAGE_HALVES - buffer_offset) {
     cp_async_wait_group<1>();
     __syncthreads();
     const uint32_t count = min((batch - first_image + stride - 1) / stride, group_images);
 #pragma unroll 1
     for (uint32_t t = warp; t < count * TILES; t += WARPS) {
       const int image = t / TILES, tile = t % TILES;
-      const uint32_t origin = a_address + (buffer + image * IN_IMAGE_HALVES + tile_origin(tile) * IN_PITCH) * 2;
+      const uint32_t origin = a_address + (buffer_offset + image * IN_IMAGE_HALVES + tile_origin(tile) * IN_PITCH) * 2;
       float sum[4][4] = {};
 #pragma unroll
       for (int k = 0; k < STEPS; k++) {
         uint32_t a[4];
-        ldmatrix_x4(a, origin + ((k / 2 / 3 * RL_P1 + k / 2 % 3) * IN_PITCH + k % 2 * 16) * 2);
+        ldmatrix_x4(a, origin + ((k / 2 / 3 * RL_POOLED1_SIDE + k / 2 % 3) * IN_PITCH + k % 2 * 16) * 2);
         for (int i = 0; i < 4; i++) mma_m16n8k16(sum[i], a, &w[k][i / 2][i % 2 * 2]);
       }
-      const int pixel = tile / TILES_IN_ROW * 2 * RL_P2 + tile % TILES_IN_ROW * 2 + window;
+      const int pixel = tile / TILES_IN_ROW * 2 * RL_POOLED2_SIDE + tile % TILES_IN_ROW * 2 + window;
       const size_t to = ((size_t)(first_image + image * stride) * P2_PIXELS + pixel) * RL_C2 + channel;
       for (int i = 0; i < 4; i++)
         for (int j = 0; j < 4; j++) greatest[i] = max_or_nan(greatest[i], fabsf(sum[i][j]));
-      pool_tile(sum, right, bias, &pooled[to], &codes[to]);
+      pool_tile(sum, right, bias, &pooled[to], &argmaxes[to]);
     }
     __syncthreads();
-    load_group_async(in, batch, first_image + 2 * group_images * stride, stride, group_images, &images[buffer]);
+    load_group_async(in, batch, first_image + 2 * group_images * stride, stride, group_images, &images[buffer_offset]);
   }
   const float rounds_to_infinity = 65520.0f; /* in FP16 */
   for (int i = 0; i < 4; i++)
@@ -128,26 +129,26 @@ static __global__ void __launch_bounds__(THREADS)
 /* Returns in *images how many images fit twice into shared memory beside the weights, at most MAX_GROUP_IMAGES. */
 static int group_size(uint32_t *images, rl_error *err) {
   int device = 0, max_bytes = 0;
-  if (rl_cuda_ok(cudaGetDevice(&device), "finding the device", err) < 0 ||
-      rl_cuda_ok(cudaDeviceGetAttribute(&max_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
-                 "querying the device's shared memory per block", err) < 0)
+  if (rl_cuda_check(cudaGetDevice(&device), "finding the device", err) < 0 ||
+      rl_cuda_check(cudaDeviceGetAttribute(&max_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+                    "querying the device's shared memory per block", err) < 0)
     return -1;
   const int fit = (max_bytes - WEIGHT_BYTES) / (2 * IMAGE_BYTES);
   *images = fit < MAX_GROUP_IMAGES ? (uint32_t)fit : (uint32_t)MAX_GROUP_IMAGES;
   return 0;
 }
 
-int rl_conv2_forward(uint32_t batch, const void *in, const void *weights, const float *bias, void *pooled, uint8_t *codes,
+int rl_conv2_forward(uint32_t batch, const void *in, const void *weights, const float *bias, void *pooled, uint8_t *argmaxes,
                      rl_train_state *state, cudaStream_t stream, rl_error *err) {
   const uint32_t blocks = batch < MAX_BLOCKS ? batch : (uint32_t)MAX_BLOCKS, images_per_block = (batch + blocks - 1) / blocks;
   uint32_t group_images;
   if (group_size(&group_images, err) < 0) return -1;
   const uint32_t max_bytes = WEIGHT_BYTES + 2 * group_images * IMAGE_BYTES,
                  images = images_per_block < 2 * group_images ? images_per_block : 2 * group_images;
-  if (rl_cuda_ok(cudaFuncSetAttribute(conv2_forward, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)max_bytes),
-                 "reserving shared memory", err) < 0)
+  if (rl_cuda_check(cudaFuncSetAttribute(conv2_forward, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)max_bytes),
+                    "reserving shared memory", err) < 0)
     return -1;
   return rl_pdl_launch("conv2 forward", conv2_forward, dim3(blocks, RL_C2 / CHANNELS), THREADS,
                        WEIGHT_BYTES + images * IMAGE_BYTES, stream, err, batch, group_images, (const __half *)in,
-                       (const __half *)weights, bias, (__half *)pooled, codes, state);
+                       (const __half *)weights, bias, (__half *)pooled, argmaxes, state);
 }

@@ -50,46 +50,46 @@ static __device__ __forceinline__ float set_phase_bit(float value, uint32_t phas
   return __uint_as_float((__float_as_uint(value) & ~1u) | (phase & 1));
 }
 
-static __device__ __forceinline__ float clear_phase_bit(uint32_t word) { return __uint_as_float(word & ~1u); }
+static __device__ __forceinline__ float clear_phase_bit(uint32_t bits) { return __uint_as_float(bits & ~1u); }
 
-static __device__ __forceinline__ float4 clear_phase_bit(uint4 words) {
-  return make_float4(clear_phase_bit(words.x), clear_phase_bit(words.y), clear_phase_bit(words.z), clear_phase_bit(words.w));
+static __device__ __forceinline__ float4 clear_phase_bit(uint4 bits) {
+  return make_float4(clear_phase_bit(bits.x), clear_phase_bit(bits.y), clear_phase_bit(bits.z), clear_phase_bit(bits.w));
 }
 
-static __device__ __forceinline__ void send_tagged(float *slot, uint32_t phase, float v) {
-  asm volatile("st.relaxed.gpu.global.f32 [%0], %1;" ::"l"(slot), "f"(set_phase_bit(v, phase)) : "memory");
+static __device__ __forceinline__ void send_tagged(float *word, uint32_t phase, float v) {
+  asm volatile("st.relaxed.gpu.global.f32 [%0], %1;" ::"l"(word), "f"(set_phase_bit(v, phase)) : "memory");
 }
 
-static __device__ __forceinline__ void send_tagged(float *slot, uint32_t phase, float a, float b) {
-  asm volatile("st.relaxed.gpu.global.v2.f32 [%0], {%1, %2};" ::"l"(slot), "f"(set_phase_bit(a, phase)),
+static __device__ __forceinline__ void send_tagged(float *words, uint32_t phase, float a, float b) {
+  asm volatile("st.relaxed.gpu.global.v2.f32 [%0], {%1, %2};" ::"l"(words), "f"(set_phase_bit(a, phase)),
                "f"(set_phase_bit(b, phase))
                : "memory");
 }
 
-static __device__ __forceinline__ void send_tagged(float *slots, uint32_t phase, float4 v) {
-  asm volatile("st.relaxed.gpu.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(slots), "f"(set_phase_bit(v.x, phase)),
+static __device__ __forceinline__ void send_tagged(float *words, uint32_t phase, float4 v) {
+  asm volatile("st.relaxed.gpu.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(words), "f"(set_phase_bit(v.x, phase)),
                "f"(set_phase_bit(v.y, phase)), "f"(set_phase_bit(v.z, phase)), "f"(set_phase_bit(v.w, phase))
                : "memory");
 }
 
-static __device__ __forceinline__ uint4 load_relaxed(const float *slots) {
-  uint4 words;
+static __device__ __forceinline__ uint4 load_relaxed(const float *words) {
+  uint4 bits;
   asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
-               : "l"(slots)
+               : "=r"(bits.x), "=r"(bits.y), "=r"(bits.z), "=r"(bits.w)
+               : "l"(words)
                : "memory");
-  return words;
+  return bits;
 }
 
-static __device__ __forceinline__ bool phase_matches(uint4 words, uint32_t phase) {
-  return (((words.x ^ phase) | (words.y ^ phase) | (words.z ^ phase) | (words.w ^ phase)) & 1) == 0;
+static __device__ __forceinline__ bool phase_matches(uint4 bits, uint32_t phase) {
+  return (((bits.x ^ phase) | (bits.y ^ phase) | (bits.z ^ phase) | (bits.w ^ phase)) & 1) == 0;
 }
 
 /* Waits for four neighbouring words of the phase. */
-static __device__ __forceinline__ float4 receive_tagged(const float *slots, uint32_t phase) {
-  uint4 words;
-  for (uint32_t polls = 0; !phase_matches(words = load_relaxed(slots), phase);) trap_on_timeout(&polls);
-  return clear_phase_bit(words);
+static __device__ __forceinline__ float4 receive_tagged(const float *words, uint32_t phase) {
+  uint4 bits;
+  for (uint32_t polls = 0; !phase_matches(bits = load_relaxed(words), phase);) trap_on_timeout(&polls);
+  return clear_phase_bit(bits);
 }
 
 typedef struct float4_pair {
@@ -97,11 +97,11 @@ typedef struct float4_pair {
 } float4_pair;
 
 /* Waits for four words at each of two addresses. Their loads overlap, so that a poll takes as long as a poll of four words. */
-static __device__ __forceinline__ float4_pair receive_tagged(const float *slots_a, const float *slots_b, uint32_t phase) {
+static __device__ __forceinline__ float4_pair receive_tagged(const float *words_a, const float *words_b, uint32_t phase) {
   uint4 a, b;
   for (uint32_t polls = 0;; trap_on_timeout(&polls)) {
-    a = load_relaxed(slots_a);
-    b = load_relaxed(slots_b);
+    a = load_relaxed(words_a);
+    b = load_relaxed(words_b);
     if (phase_matches(a, phase) && phase_matches(b, phase)) break;
   }
   return {clear_phase_bit(a), clear_phase_bit(b)};

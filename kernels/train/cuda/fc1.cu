@@ -22,8 +22,8 @@ int rl_fc1_backward_launch(void *arg, rl_stream stream, rl_error *err) {
 }
 
 static rl_gemm_shape product(const rl_training *e, int64_t m, int64_t n, int64_t k) {
-  cudaDataType_t type = e->format.half ? CUDA_R_16F : CUDA_R_32F;
-  return {m, n, k, false, false, m, k, m, 1, 0, 0, 0, type, type, e->format.tensor_float};
+  cudaDataType_t type = e->format.fp16 ? CUDA_R_16F : CUDA_R_32F;
+  return {m, n, k, false, false, m, k, m, 1, 0, 0, 0, type, type, e->format.tf32};
 }
 
 static int enqueue_fc1_and_head(void *arg, rl_stream stream, rl_error *err) {
@@ -33,14 +33,14 @@ static int enqueue_fc1_and_head(void *arg, rl_stream stream, rl_error *err) {
 /* parts[p][batch][128] = input[batch][K range p] · weights[128][K range p]ᵀ; row-major is column-major transposed. */
 static int open_fc1_split(rl_stage *s, uint32_t parts, int max_algorithms, rl_gemm **gemm, rl_error *err) {
   rl_training *e = s->owner;
-  rl_gemm_shape shape = product(e, RL_FC1, s->gather.batch, RL_FLAT / parts);
+  rl_gemm_shape shape = product(e, RL_FC1_OUTPUTS, s->gather.batch, RL_FC1_INPUTS / parts);
   shape.transpose_a = true;
-  shape.lda = shape.ldb = RL_FLAT;
-  shape.batch = parts;
-  shape.stride_a = shape.stride_b = RL_FLAT / parts;
-  shape.stride_d = (int64_t)s->gather.batch * RL_FC1;
+  shape.lda = shape.ldb = RL_FC1_INPUTS;
+  shape.batch_count = parts;
+  shape.stride_a = shape.stride_b = RL_FC1_INPUTS / parts;
+  shape.stride_d = (int64_t)s->gather.batch * RL_FC1_OUTPUTS;
   shape.output = CUDA_R_32F;
-  return rl_gemm_open(e->cublas, &shape, rl_training_compute_weights(e, RL_FC1_W), e->pooled2, e->parts, e->workspace[0],
+  return rl_gemm_open(e->cublas, &shape, rl_training_compute_weights(e, RL_FC1_W), e->pooled2, e->fc1_parts, e->workspace[0],
                       e->workspace_bytes[0], max_algorithms, rl_training_stream(e), gemm, err);
 }
 
@@ -53,7 +53,7 @@ static int open_forward(rl_stage *s, bool tune, rl_error *err) {
   double best_us = 0;
   char key[64];
   snprintf(key, sizeof key, "fc1 parts %d %u %d", s->owner->base.params.precision, s->gather.batch, tune);
-  int64_t recalled = rl_choices_find(key);
+  int64_t recalled = rl_tuning_cache_find(key);
   for (int i = 7; i >= 0; i--) {
     rl_gemm *gemm = NULL, *previous = s->fc1;
     uint32_t previous_parts = s->head.part_count;
@@ -63,7 +63,7 @@ static int open_forward(rl_stage *s, bool tune, rl_error *err) {
     s->fc1 = gemm;
     s->head.part_count = splits[i];
     if (!tune) return 0;
-    if (rl_tune_time(enqueue_fc1_and_head, s, rl_training_stream(s->owner), &us, err) < 0) {
+    if (rl_tune_measure_us(enqueue_fc1_and_head, s, rl_training_stream(s->owner), &us, err) < 0) {
       rl_gemm_close(previous);
       return -1;
     }
@@ -75,16 +75,17 @@ static int open_forward(rl_stage *s, bool tune, rl_error *err) {
     }
     rl_gemm_close(better ? previous : gemm);
   }
-  rl_choices_add(key, s->head.part_count);
+  rl_tuning_cache_add(key, s->head.part_count);
   return 0;
 }
 
 static int open_backward(rl_stage *s, int max_algorithms, rl_error *err) {
   rl_training *e = s->owner;
   uint32_t batch = s->gather.batch;
-  rl_gemm_shape data = product(e, RL_FLAT, batch, RL_FC1), weight = product(e, RL_FLAT, RL_FC1, batch);
+  rl_gemm_shape data = product(e, RL_FC1_INPUTS, batch, RL_FC1_OUTPUTS),
+                weight = product(e, RL_FC1_INPUTS, RL_FC1_OUTPUTS, batch);
   weight.transpose_b = true;
-  weight.ldb = RL_FC1;
+  weight.ldb = RL_FC1_OUTPUTS;
   weight.output = CUDA_R_32F;
   if (rl_gemm_open(e->cublas, &data, rl_training_compute_weights(e, RL_FC1_W), e->d_fc1, e->d_pooled2, e->workspace[0],
                    e->workspace_bytes[0], max_algorithms, rl_training_stream(e), &s->fc1_data, err) < 0)

@@ -16,5 +16,5 @@ static __global__ void next_epoch(rl_train_state *state) {
 int rl_epoch_begin(rl_train_state *state, uint32_t *order, uint32_t count, cudaStream_t stream, rl_error *err) {
   shuffle<<<(count + 255) / 256, 256, 0, stream>>>(state, order, count);
   next_epoch<<<1, 1, 0, stream>>>(state);
-  return rl_launch_ok("beginning an epoch", err);
+  return rl_cuda_check_launch("beginning an epoch", err);
 }

@@ -5,25 +5,25 @@
 #include "train/cuda/kernels.h"
 
 /* Position of image n of the batch in the epoch or the evaluation. */
-static __device__ __forceinline__ uint32_t position_of(const rl_gather &gather, uint32_t n) {
+static __device__ __forceinline__ uint32_t epoch_position(const rl_gather &gather, uint32_t n) {
   return *gather.step * gather.stride + n;
 }
 
 /* Data set index of the image at a position. */
-static __device__ __forceinline__ uint32_t sample_at(const rl_gather &gather, uint32_t position) {
+static __device__ __forceinline__ uint32_t dataset_index_at(const rl_gather &gather, uint32_t position) {
   return gather.order ? gather.order[position] : position;
 }
 
-static __device__ __forceinline__ uint32_t sample_of(const rl_gather &gather, uint32_t n) {
-  return sample_at(gather, position_of(gather, n));
+static __device__ __forceinline__ uint32_t dataset_index_of(const rl_gather &gather, uint32_t n) {
+  return dataset_index_at(gather, epoch_position(gather, n));
 }
 
-static __device__ __forceinline__ const uint8_t *image_of(const rl_gather &gather, uint32_t n) {
-  return gather.images + (size_t)sample_of(gather, n) * RL_PIXELS;
+static __device__ __forceinline__ const uint8_t *image_pixels(const rl_gather &gather, uint32_t n) {
+  return gather.images + (size_t)dataset_index_of(gather, n) * RL_IMAGE_PIXELS;
 }
 
 static __device__ __forceinline__ uint32_t label_of(const rl_gather &gather, uint32_t n) {
-  return gather.labels[sample_of(gather, n)];
+  return gather.labels[dataset_index_of(gather, n)];
 }
 
 #endif

@@ -11,9 +11,9 @@ enum {
 };
 
 /* Four hidden values of image n: the sum of the parts of fc1's product, bias and ReLU. */
-static __device__ __forceinline__ float4 hidden(const rl_head &head, uint32_t n, int lane, float4 bias) {
-  const float *from = &head.parts[(size_t)n * RL_FC1 + lane * 4];
-  size_t stride = (size_t)head.gather.batch * RL_FC1;
+static __device__ __forceinline__ float4 hidden_values(const rl_head &head, uint32_t n, int lane, float4 bias) {
+  const float *from = &head.fc1_parts[(size_t)n * RL_FC1_OUTPUTS + lane * 4];
+  size_t stride = (size_t)head.gather.batch * RL_FC1_OUTPUTS;
   float4 sum = bias;
 #pragma unroll 6
   for (uint32_t part = 0; part < head.part_count; part++) {
@@ -25,22 +25,22 @@ static __device__ __forceinline__ float4 hidden(const rl_head &head, uint32_t n,
 
 template <typename T> static __global__ void __launch_bounds__(WARPS * 32)
     head_train(rl_head head, T *__restrict__ d_fc1, float *__restrict__ partial, rl_train_state *state) {
-  __shared__ __align__(16) float sums[WARPS][RL_HEAD_ROW];
+  __shared__ __align__(16) float sums[WARPS][RL_HEAD_PITCH];
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const head_weights weights = load_head_weights(head.weights, lane);
   head_gradients gradients = {};
-  const uint32_t first = blockIdx.x * WARPS + warp, stride = gridDim.x * WARPS, labelled = first + lane * stride;
-  const uint32_t labels = labelled < head.gather.batch ? label_of(head.gather, labelled) : 0;
+  const uint32_t first = blockIdx.x * WARPS + warp, stride = gridDim.x * WARPS, label_image = first + lane * stride;
+  const uint32_t lane_label = label_image < head.gather.batch ? label_of(head.gather, label_image) : 0;
   pdl_wait(); /* the loads above do not depend on the previous kernel */
   float factor = state->scale.scale / head.gather.batch;
   bool overflow = false;
   for (uint32_t n = first, i = 0; n < head.gather.batch; n += stride, i++) {
-    uint32_t label = __shfl_sync(0xffffffffu, labels, i);
-    float4 h = hidden(head, n, lane, weights.fc1_bias);
+    uint32_t label = __shfl_sync(0xffffffffu, lane_label, i);
+    float4 h = hidden_values(head, n, lane, weights.fc1_bias);
     float probability[RL_CLASSES];
-    int answer = 0;
-    gradients.loss += head_forward(h, weights, label, probability, &answer);
-    T *to = &d_fc1[(size_t)n * RL_FC1 + lane * 4];
+    int predicted_class = 0;
+    gradients.loss += head_forward(h, weights, label, probability, &predicted_class);
+    T *to = &d_fc1[(size_t)n * RL_FC1_OUTPUTS + lane * 4];
     store4(to, head_backward(h, weights, probability, label, factor, &gradients));
     overflow |= !finite4(load4(to)); /* rounding to FP16 may overflow */
   }
@@ -56,13 +56,13 @@ static __global__ void __launch_bounds__(WARPS * 32)
   const head_weights weights = load_head_weights(head.weights, lane);
   uint32_t n = blockIdx.x * WARPS + threadIdx.x / 32;
   if (n < head.gather.batch) {
-    uint32_t label = label_of(head.gather, n), position = position_of(head.gather, n);
+    uint32_t label = label_of(head.gather, n), position = epoch_position(head.gather, n);
     float probability[RL_CLASSES];
-    int answer = 0;
-    float loss = head_forward(hidden(head, n, lane, weights.fc1_bias), weights, label, probability, &answer);
+    int predicted_class = 0;
+    float loss = head_forward(hidden_values(head, n, lane, weights.fc1_bias), weights, label, probability, &predicted_class);
     if (lane == 0) {
       losses[position] = loss;
-      correct[position] = answer == (int)label;
+      correct[position] = predicted_class == (int)label;
     }
   }
   end_evaluated_batch(state);
@@ -78,7 +78,7 @@ int rl_head_train(rl_format format, const rl_head *head, void *d_fc1, float *par
   uint32_t rows = rl_head_partial_rows(head->gather.batch);
   if (head->gather.batch > MAX_IMAGES)
     return rl_fail(err, RL_INPUT, 0, "the head takes at most %d images in a step, not %u", MAX_IMAGES, head->gather.batch);
-  if (format.half)
+  if (format.fp16)
     return rl_pdl_launch("the head", head_train<__half>, rows, WARPS * 32, 0, stream, err, *head, (__half *)d_fc1, partial,
                          state);
   return rl_pdl_launch("the head", head_train<float>, rows, WARPS * 32, 0, stream, err, *head, (float *)d_fc1, partial, state);
@@ -87,5 +87,5 @@ int rl_head_train(rl_format format, const rl_head *head, void *d_fc1, float *par
 int rl_head_evaluate(const rl_head *head, float *losses, uint8_t *correct, rl_train_state *state, cudaStream_t stream,
                      rl_error *err) {
   head_evaluate<<<(head->gather.batch + WARPS - 1) / WARPS, WARPS * 32, 0, stream>>>(*head, losses, correct, state);
-  return rl_launch_ok("evaluating", err);
+  return rl_cuda_check_launch("evaluating", err);
 }

@@ -13,11 +13,11 @@ typedef struct head_weights {
 
 /* parameters: fc1.bias, fc2.weight, fc2.bias, one after the other. */
 static __device__ __forceinline__ head_weights load_head_weights(const float *parameters, int lane) {
-  const float *fc2_weight = &parameters[RL_FC1], *fc2_bias = &fc2_weight[RL_CLASSES * RL_FC1];
+  const float *fc2_weight = &parameters[RL_FC1_OUTPUTS], *fc2_bias = &fc2_weight[RL_CLASSES * RL_FC1_OUTPUTS];
   head_weights weights;
   weights.fc1_bias = load4(&parameters[lane * 4]);
   for (int j = 0; j < RL_CLASSES; j++) {
-    weights.fc2_weight[j] = load4(&fc2_weight[j * RL_FC1 + lane * 4]);
+    weights.fc2_weight[j] = load4(&fc2_weight[j * RL_FC1_OUTPUTS + lane * 4]);
     weights.fc2_bias[j] = fc2_bias[j];
   }
   return weights;
@@ -37,13 +37,13 @@ static __device__ __forceinline__ float4 relu4_gradient(float4 h, float4 d) {
 /* Computes fc2 and softmax of the hidden values h. Every lane gets the probability of each class and the class of the greatest
  * one, and returns the image's loss. */
 static __device__ __forceinline__ float head_forward(float4 h, const head_weights &weights, uint32_t label,
-                                                     float probability[RL_CLASSES], int *answer) {
+                                                     float probability[RL_CLASSES], int *predicted_class) {
   float max_logit = -INFINITY, sum = 0.0f, label_logit = 0.0f;
   for (int j = 0; j < RL_CLASSES; j++) {
     probability[j] = warp_sum(dot4(h, weights.fc2_weight[j])) + weights.fc2_bias[j];
     if (probability[j] > max_logit) {
       max_logit = probability[j];
-      *answer = j;
+      *predicted_class = j;
     }
   }
   for (int j = 0; j < RL_CLASSES; j++) {
@@ -79,21 +79,21 @@ static __device__ __forceinline__ float4 head_backward(float4 h, const head_weig
   return d_h;
 }
 
-/* Stores a warp's sums as a row of RL_HEAD_ROW floats: gradients of fc1.bias, fc2.weight and fc2.bias, then the loss. */
+/* Stores a warp's sums as a row of RL_HEAD_PITCH floats: gradients of fc1.bias, fc2.weight and fc2.bias, then the loss. */
 static __device__ __forceinline__ void store_head_row(const head_gradients &sums, int lane, float *row) {
   store4(&row[lane * 4], sums.fc1_bias);
-  for (int j = 0; j < RL_CLASSES; j++) store4(&row[RL_FC1 + j * RL_FC1 + lane * 4], sums.fc2_weight[j]);
+  for (int j = 0; j < RL_CLASSES; j++) store4(&row[RL_FC1_OUTPUTS + j * RL_FC1_OUTPUTS + lane * 4], sums.fc2_weight[j]);
   if (lane != 0) return;
   for (int j = 0; j < RL_CLASSES; j++) row[RL_HEAD_LOSS - RL_CLASSES + j] = sums.fc2_bias[j];
   row[RL_HEAD_LOSS] = sums.loss;
 }
 
 /* Adds up the rows of a block's warps into row blockIdx.x of `partial`. All threads of the block call it. */
-static __device__ __forceinline__ void reduce_head_rows(const float (*rows)[RL_HEAD_ROW], int count, float *partial) {
+static __device__ __forceinline__ void reduce_head_rows(const float (*rows)[RL_HEAD_PITCH], int count, float *partial) {
   for (int i = threadIdx.x; i <= RL_HEAD_LOSS; i += blockDim.x) {
     float sum = 0.0f;
     for (int row = 0; row < count; row++) sum += rows[row][i];
-    partial[blockIdx.x * RL_HEAD_ROW + i] = sum;
+    partial[blockIdx.x * RL_HEAD_PITCH + i] = sum;
   }
 }
 

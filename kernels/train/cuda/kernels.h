@@ -4,8 +4,8 @@
  * Kernels read everything that changes between steps from rl_train_state on the device, so that a captured graph can be replayed.
  *
  * Layout: activations and convolution weights are NHWC (channels_last) or NCHW. Activations and their gradients are FP16 if
- * `half`, else FP32. Pool code: one byte per pooled element, the position 0-3 (row-major) of the greatest input of its 2×2
- * window, or RL_POOL_RELU_ZERO. Backward needs nothing else of the layer below. Partial sums: each block or warp writes one row
+ * `fp16`, else FP32. Argmax: one byte per pooled element, the position 0-3 (row-major) of the greatest input of its 2×2
+ * window, or RL_ARGMAX_RELU_ZERO. Backward needs nothing else of the layer below. Partial sums: each block or warp writes one row
  * of sums of a gradient; adam.cu adds up the rows in a fixed order. rl_*_partial_rows returns the number of rows of a batch.
  * Overflow (FP16): a kernel that finds an infinite or NaN gradient sets rl_train_state.overflow; Adam then skips the step. */
 #ifndef RL_TRAIN_CUDA_KERNELS_H
@@ -15,8 +15,6 @@
 
 #include "train/loss_scale.h"
 #include "train/model.h"
-
-enum { RL_POOL_RELU_ZERO = 4 /* the greatest input is not positive */ };
 
 /* What changes from step to step. There is one on the device; the host writes it at reset and reads it between epochs. */
 typedef struct rl_train_state {
@@ -43,67 +41,73 @@ typedef struct rl_gather {
   uint32_t stride, batch;
 } rl_gather;
 
+enum { RL_CONV1_PARAMETERS = RL_C1 * 10 /* weights, then biases; a row of partial sums has a gradient for each */ };
+
 typedef struct rl_format {
-  bool channels_last, half; /* half implies channels_last */
-  bool tensor_float;        /* products in TF32 */
+  bool channels_last, fp16; /* fp16 implies channels_last */
+  bool tf32;                /* products in TF32 */
 } rl_format;
 
 /* gather.cu: begins an epoch: a new order of `count` images, step 0. */
 int rl_epoch_begin(rl_train_state *state, uint32_t *order, uint32_t count, cudaStream_t stream, rl_error *err);
 
 /* conv1.cu: gathers and normalises images, then conv1 (1→32 channels), bias, ReLU and pooling in one kernel. Outputs: pooled
- * [n][14][14][32] or [n][32][14][14], codes likewise. weights: [32][9], then the bias [32]. */
-int rl_conv1_forward(rl_format format, rl_gather gather, const float *weights, void *pooled, uint8_t *codes, cudaStream_t stream,
-                     rl_error *err);
+ * [n][14][14][32] or [n][32][14][14], argmaxes likewise. weights: [32][9], then the bias [32]. */
+int rl_conv1_forward(rl_format format, rl_gather gather, const float *weights, void *pooled, uint8_t *argmaxes,
+                     cudaStream_t stream, rl_error *err);
 /* Computes the 320 gradients (weights, then bias) from d_pooled as partial[rows][320]. FP16: also checks conv2.weight's gradient
  * (conv2_gradient, FP16; NULL: no check) for overflow. */
 uint32_t rl_conv1_partial_rows(rl_format format, uint32_t batch);
-int rl_conv1_backward(rl_format format, rl_gather gather, const void *d_pooled, const uint8_t *codes, float *partial,
+int rl_conv1_backward(rl_format format, rl_gather gather, const void *d_pooled, const uint8_t *argmaxes, float *partial,
                       const void *conv2_gradient, rl_train_state *state, cudaStream_t stream, rl_error *err);
 /* conv1_half.cu: the same in FP16; conv1.cu calls these. */
-int rl_conv1_half_forward(rl_gather gather, const float *weights, void *pooled, uint8_t *codes, cudaStream_t stream,
+int rl_conv1_half_forward(rl_gather gather, const float *weights, void *pooled, uint8_t *argmaxes, cudaStream_t stream,
                           rl_error *err);
 uint32_t rl_conv1_half_partial_rows(uint32_t batch);
-int rl_conv1_half_backward(rl_gather gather, const void *d_pooled, const uint8_t *codes, float *partial,
+int rl_conv1_half_backward(rl_gather gather, const void *d_pooled, const uint8_t *argmaxes, float *partial,
                            const void *conv2_gradient, rl_train_state *state, cudaStream_t stream, rl_error *err);
 
 /* pool.cu: adds the bias to conv2's product y [n][12][12][64] or [n][64][12][12], then ReLU and pooling: pooled [n][6][6][64] or
- * [n][64][6][6], codes likewise. FP16: checks y for overflow unless state is NULL, because ReLU and pooling hide it from later
+ * [n][64][6][6], argmaxes likewise. FP16: checks y for overflow unless state is NULL, because ReLU and pooling hide it from later
  * kernels. */
-int rl_pool2_forward(rl_format format, uint32_t batch, const void *y, const float *bias, void *pooled, uint8_t *codes,
+int rl_pool2_forward(rl_format format, uint32_t batch, const void *y, const float *bias, void *pooled, uint8_t *argmaxes,
                      rl_train_state *state, cudaStream_t stream, rl_error *err);
 /* Computes d_y, the gradient of conv2's product, and the bias gradient as partial[rows][64] from d_pooled. */
 uint32_t rl_pool2_partial_rows(rl_format format, uint32_t batch);
-int rl_pool2_backward(rl_format format, uint32_t batch, const void *d_pooled, const uint8_t *codes, void *d_y, float *partial,
+int rl_pool2_backward(rl_format format, uint32_t batch, const void *d_pooled, const uint8_t *argmaxes, void *d_y, float *partial,
                       rl_train_state *state, cudaStream_t stream, rl_error *err);
 
-/* conv2_forward.cu, FP16: conv2, bias, ReLU and pooling in one kernel. in [n][14][14][32], weights [64][9][32], pooled and codes
- * [n][6][6][64]. Checks the product for overflow unless state is NULL. */
-int rl_conv2_forward(uint32_t batch, const void *in, const void *weights, const float *bias, void *pooled, uint8_t *codes,
+/* conv2_forward.cu, FP16: conv2, bias, ReLU and pooling in one kernel. in [n][14][14][32], weights [64][9][32], pooled and
+ * argmaxes [n][6][6][64]. Checks the product for overflow unless state is NULL. */
+int rl_conv2_forward(uint32_t batch, const void *in, const void *weights, const float *bias, void *pooled, uint8_t *argmaxes,
                      rl_train_state *state, cudaStream_t stream, rl_error *err);
 /* conv2_backward.cu, FP16: computes d_in [n][14][14][32] and the gradients of weights and bias as partial[rows][64][9][32] and
  * partial_bias[rows][64]. Checks d_pooled for overflow. */
 uint32_t rl_conv2_partial_rows(uint32_t batch);
-int rl_conv2_backward(uint32_t batch, const void *in, const void *weights, const void *d_pooled, const uint8_t *codes, void *d_in,
-                      float *partial, float *partial_bias, rl_train_state *state, cudaStream_t stream, rl_error *err);
+int rl_conv2_backward(uint32_t batch, const void *in, const void *weights, const void *d_pooled, const uint8_t *argmaxes,
+                      void *d_in, float *partial, float *partial_bias, rl_train_state *state, cudaStream_t stream, rl_error *err);
 
 /* conv2_float.cu: the same in FP32. */
 int rl_conv2_float_forward(uint32_t batch, const float *in, const float *weights, const float *bias, float *pooled,
-                           uint8_t *codes, cudaStream_t stream, rl_error *err);
+                           uint8_t *argmaxes, cudaStream_t stream, rl_error *err);
 uint32_t rl_conv2_float_partial_rows(uint32_t batch);
-int rl_conv2_float_backward(uint32_t batch, const float *in, const float *weights, const float *d_pooled, const uint8_t *codes,
+int rl_conv2_float_backward(uint32_t batch, const float *in, const float *weights, const float *d_pooled, const uint8_t *argmaxes,
                             float *d_in, float *partial, float *partial_bias, cudaStream_t stream, rl_error *err);
 
-/* head.cu: adds up fc1's product, split along K into parts[part_count][batch][128] floats, then bias, ReLU, fc2, softmax, mean
+/* head.cu: adds up fc1's product, split along K into fc1_parts[part_count][batch][128], then bias, ReLU, fc2, softmax, mean
  * cross-entropy, and their gradients back to fc1's product. Computed in FP32; d_fc1 [batch][128] is stored in the format. */
-enum { RL_HEAD_LOSS = RL_FC1 + RL_CLASSES * RL_FC1 + RL_CLASSES, RL_HEAD_ROW = RL_HEAD_LOSS + 2 };
+enum {
+  RL_HEAD_PARAMETERS = RL_FC1_OUTPUTS + RL_CLASSES * RL_FC1_OUTPUTS + RL_CLASSES,
+  RL_HEAD_LOSS = RL_HEAD_PARAMETERS, /* column of the loss in a row of partial sums */
+  RL_HEAD_PITCH = RL_HEAD_LOSS + 2   /* floats in a row, padded to whole float4s */
+};
 typedef struct rl_head {
   rl_gather gather;
-  const float *parts;
+  const float *fc1_parts;
   uint32_t part_count;
   const float *weights; /* fc1.bias, fc2.weight, fc2.bias, contiguous */
 } rl_head;
-/* partial[rows][RL_HEAD_ROW]: gradients of fc1.bias, fc2.weight and fc2.bias, then the sum of the losses. */
+/* partial[rows][RL_HEAD_PITCH]: gradients of fc1.bias, fc2.weight and fc2.bias, then the sum of the losses. */
 uint32_t rl_head_partial_rows(uint32_t batch);
 int rl_head_train(rl_format format, const rl_head *head, void *d_fc1, float *partial, rl_train_state *state, cudaStream_t stream,
                   rl_error *err);
@@ -116,8 +120,8 @@ int rl_head_evaluate(const rl_head *head, float *losses, uint8_t *correct, rl_tr
 typedef struct rl_gradients {
   const void *conv2_weight;
   uint32_t conv2_rows;                    /* of partial sums in FP32; 0: conv2_weight is the whole gradient */
-  bool half;                              /* type of a whole conv2_weight, of d_fc1 and of fc1_in */
-  const float *fc1_weight;                /* NULL: not stored; the product of d_fc1 and fc1_in */
+  bool fp16;                              /* a whole conv2_weight, d_fc1 and fc1_in are FP16; else FP32 */
+  const float *fc1_weight;                /* NULL: not stored; it is the product of d_fc1 and fc1_in */
   const float *conv1, *conv2_bias, *head; /* partial sums */
   uint32_t conv1_rows, conv2_bias_rows, head_rows;
   uint32_t batch;

@@ -20,7 +20,7 @@ template <class... Parameters, class... Arguments>
 static inline int rl_pdl_launch(const char *what, void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
                                 cudaStream_t stream, rl_error *err, Arguments... arguments) {
   cudaFuncAttributes code = {};
-  if (rl_cuda_ok(cudaFuncGetAttributes(&code, kernel), what, err) < 0) return -1;
+  if (rl_cuda_check(cudaFuncGetAttributes(&code, kernel), what, err) < 0) return -1;
   cudaLaunchAttribute attribute = {};
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;
@@ -33,7 +33,7 @@ static inline int rl_pdl_launch(const char *what, void (*kernel)(Parameters...),
     attribute.val.programmaticStreamSerializationAllowed = 1;
     config.numAttrs = 1;
   }
-  return rl_cuda_ok(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...), what, err);
+  return rl_cuda_check(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...), what, err);
 }
 
 #endif

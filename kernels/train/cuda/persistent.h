@@ -7,57 +7,59 @@
 #include "train/cuda/kernels.h"
 
 enum {
-  RL_PERSISTENT_PAIRS = 64, /* of blocks; a pair processes one image at a time */
-  RL_PERSISTENT_BLOCKS = 2 * RL_PERSISTENT_PAIRS,
+  RL_PERSISTENT_BLOCK_PAIRS = 64, /* a pair processes one image at a time */
+  RL_PERSISTENT_BLOCKS = 2 * RL_PERSISTENT_BLOCK_PAIRS,
   RL_TIMESTAMPED_STEPS = 32 /* the first steps of an epoch */
 };
 
 /* Phases of a step, in their order, each with the range that the timeline shows it under. */
 /* clang-format off */
-#define RL_PHASE_NAMES(X) \
+#define RL_TIMED_PHASE_NAMES(X) \
   X(conv1_forward, forward) X(conv2_weights, forward) X(conv2_forward, forward) X(fc1_inputs, forward) X(fc1_forward, forward) \
   X(head, forward) X(fc1_gradients, backward) X(fc1_backward, backward) X(unpool2, backward) X(conv2_input_gradient, backward) \
   X(conv2_weight_gradient, backward) X(conv1_backward, backward) X(forward_barrier, backward) X(store_sums, backward) \
   X(fc1_weight_gradient, backward) X(backward_barrier, backward) X(adam, optimizer)
 /* clang-format on */
-#define RL_PHASE(NAME, RANGE) RL_PHASE_##NAME,
-enum { RL_PHASE_NAMES(RL_PHASE) RL_PHASES };
-#undef RL_PHASE
+#define RL_TIMED_PHASE(NAME, NVTX_RANGE) RL_TIMED_##NAME,
+enum { RL_TIMED_PHASE_NAMES(RL_TIMED_PHASE) RL_TIMED_PHASES };
+#undef RL_TIMED_PHASE
 
 /* When the phases began and ended, in ns of one clock; 0: not recorded. */
 typedef struct rl_persistent_timestamps {
-  uint64_t phases[RL_PERSISTENT_BLOCKS][RL_TIMESTAMPED_STEPS][1 + RL_PHASES]; /* the step's begin, then the end of each phase */
-  uint64_t launch[RL_PERSISTENT_BLOCKS][2];                                   /* begin and end of the block */
-  uint64_t cycles[RL_PERSISTENT_BLOCKS][2];                                   /* the same by its multiprocessor's cycle counter */
+  uint64_t phases[RL_PERSISTENT_BLOCKS][RL_TIMESTAMPED_STEPS]
+                 [1 + RL_TIMED_PHASES];     /* the step's begin, then the end of each phase */
+  uint64_t launch[RL_PERSISTENT_BLOCKS][2]; /* begin and end of the block */
+  uint64_t cycles[RL_PERSISTENT_BLOCKS][2]; /* the same by its multiprocessor's cycle counter */
 } rl_persistent_timestamps;
 
-struct rl_exchange;
+struct rl_block_exchange;
 
 /* Arguments of a launch. Pointers are to device memory. */
 typedef struct rl_persistent_args {
   const uint8_t *images, *labels; /* of the data set: [][28][28], [] */
   const uint32_t *order;          /* [count] indices into them; NULL: their own order */
-  uint32_t count, batch;          /* images of the epoch and of a step; in an evaluation both are all images */
+  uint32_t count, batch;          /* images of the epoch; of a step. In an evaluation, both are the number of test images */
   /* During a launch, adam.weights holds the weights in the format that is multiplied; FP16 copies begin at fc1.weight's offset.
    * adam.fp16_weights is not used. */
   rl_adam adam;
   void *pooled2, *d_fc1; /* fc1's inputs [batch][2304] and the gradient of its product [batch][128]; NULL in an evaluation */
-  /* Partial sums of the last step's gradients, in rows as rl_gradients has them: 2 · rl_persistent_rows rows of conv1,
-   * rl_persistent_rows rows of the others. NULL in an evaluation. partial_conv2 may lie in the memory of adam.first_moment and
-   * adam.second_moment: a launch reads the moments at its begin and stores them at its end, which then overwrites the sums. */
-  float *partial_conv1, *partial_conv2, *partial_conv2_bias, *partial_head;
-  struct rl_exchange *exchange; /* rl_persistent_exchange_bytes(); a launch clears it */
+  /* Partial sums of the last step's gradients, in rows as rl_gradients has them: 2 · rl_persistent_partial_rows rows of conv1,
+   * rl_persistent_partial_rows rows of the others. NULL in an evaluation. partial_conv2_weight may lie in the memory of
+   * adam.first_moment and adam.second_moment: a launch reads the moments at its begin and stores them at its end, which then
+   * overwrites the sums. */
+  float *partial_conv1, *partial_conv2_weight, *partial_conv2_bias, *partial_head;
+  struct rl_block_exchange *block_exchange; /* rl_persistent_exchange_bytes(); a launch clears it */
   /* For tests, all or none: outputs of both pools and their gradients, [batch][14][14][32] and [batch][6][6][64], and the pools'
-   * codes. NULL: not stored. */
+   * argmaxes. NULL: not stored. */
   void *pooled1, *d_pooled1, *d_pooled2;
-  uint8_t *pool_codes1, *pool_codes2;
+  uint8_t *argmax1, *argmax2;
   rl_persistent_timestamps *timestamps; /* NULL: not recorded */
 } rl_persistent_args;
 
 size_t rl_persistent_exchange_bytes(void);
 
 /* Rows of partial sums for steps of `batch` images. */
-uint32_t rl_persistent_rows(uint32_t batch);
+uint32_t rl_persistent_partial_rows(uint32_t batch);
 
 /* Returns 0, or -1 and the reason if the current device can't run the engine. */
 int rl_persistent_supported(rl_format format, rl_error *err);

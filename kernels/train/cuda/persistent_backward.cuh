@@ -8,10 +8,10 @@
 template <class F> static __device__ __forceinline__ void fc1_backward(const rl_persistent_args &args, const microbatch &mb,
                                                                        const block_coords &coords, block_memory<F> &smem) {
   typedef typename F::value value;
-  rl_exchange *exchange = args.exchange;
-  receive_rows<F, RL_FC1, F::D_FC1_PITCH>(exchange->d_fc1, 0, mb, coords, smem.d_fc1);
+  rl_block_exchange *exchange = args.block_exchange;
+  receive_rows<F, RL_FC1_OUTPUTS, F::D_FC1_PITCH>(exchange->d_fc1, 0, mb, coords, smem.d_fc1);
   __syncthreads();
-  record_timestamp(args, mb.step, RL_PHASE_fc1_gradients);
+  record_timestamp(args, mb.step, RL_TIMED_fc1_gradients);
   F::template fc1_backward<SLICE>(smem.d_fc1, smem.fc1, [&](int image, int k, float a, float b) {
     const uint32_t pair = coords.group_first_pair + image;
     if (has_image(mb, pair))
@@ -27,16 +27,16 @@ template <class F> static __device__ __forceinline__ void unpool2(const rl_persi
                                                                   gradient_sums<F> &sums) {
   typedef typename F::value value;
   enum { QUADS = TILE_CHANNELS / 4 };
-  const float *messages = args.exchange->d_pooled2[coords.pair];
+  const float *messages = args.block_exchange->d_pooled2[coords.pair];
 #pragma unroll 1
   for (int i = threadIdx.x; i < CONV2_PIXELS * QUADS; i += F::THREADS) {
     const int pixel = i / QUADS, channel = i % QUADS * 4, from = pixel * RL_C2 + coords.rank * TILE_CHANNELS + channel;
-    const uchar4 code = *(const uchar4 *)&smem.pool_codes2[pixel * TILE_CHANNELS + channel];
+    const uchar4 argmax = *(const uchar4 *)&smem.argmax2[pixel * TILE_CHANNELS + channel];
     const float4 d = receive_tagged(&messages[from], message_phase(mb, coords.pair));
-    if (args.d_pooled2) store4((value *)args.d_pooled2 + (size_t)step_image(mb, coords.pair) * RL_FLAT + from, d);
-    F::unpool(pixel, channel, code, d, smem.d_out);
-    const float4 passed = make_float4(code.x == RL_POOL_RELU_ZERO ? 0 : d.x, code.y == RL_POOL_RELU_ZERO ? 0 : d.y,
-                                      code.z == RL_POOL_RELU_ZERO ? 0 : d.z, code.w == RL_POOL_RELU_ZERO ? 0 : d.w);
+    if (args.d_pooled2) store4((value *)args.d_pooled2 + (size_t)step_image(mb, coords.pair) * RL_FC1_INPUTS + from, d);
+    F::unpool(pixel, channel, argmax, d, smem.d_out);
+    const float4 passed = make_float4(argmax.x == RL_ARGMAX_RELU_ZERO ? 0 : d.x, argmax.y == RL_ARGMAX_RELU_ZERO ? 0 : d.y,
+                                      argmax.z == RL_ARGMAX_RELU_ZERO ? 0 : d.z, argmax.w == RL_ARGMAX_RELU_ZERO ? 0 : d.w);
     sums.overflow |= !finite4(passed);
     sums.conv2_bias = add4(sums.conv2_bias, passed);
   }
@@ -59,31 +59,31 @@ template <class F> static __device__ __forceinline__ void conv2_input_gradient(c
     if (owner == coords.rank) *(float2 *)to = make_float2(a, b);
     else st_async(owner, to, make_float2(a, b), &smem.gradients_mbarrier);
   });
-  record_timestamp(args, mb.step, RL_PHASE_conv2_input_gradient);
+  record_timestamp(args, mb.step, RL_TIMED_conv2_input_gradient);
 }
 
-/* Computes the gradients of conv2's weights, bias and input. Without BACKWARD_SCRATCH_FLOATS the input gradient is computed
+/* Computes the gradients of conv2's weights, bias and input. Without CONV2_BACKWARD_SCRATCH_FLOATS the input gradient is computed
  * first, because its stores to the peer then drain while the weight gradient is computed. With scratch it must come second
- * (tile.cuh). `last`: this is the pair's last image of the step. */
+ * (tile.cuh). is_last_image: this is the pair's last image of the step. */
 template <class F> static __device__ __forceinline__ void conv2_backward(const rl_persistent_args &args, const microbatch &mb,
-                                                                         const block_coords &coords, bool last,
+                                                                         const block_coords &coords, bool is_last_image,
                                                                          block_memory<F> &smem, gradient_sums<F> &sums) {
-  const bool input_first = !F::BACKWARD_SCRATCH_FLOATS;
+  const bool is_input_first = !F::CONV2_BACKWARD_SCRATCH_FLOATS;
   if (threadIdx.x == 0) mbarrier_arrive_expect_tx(&smem.gradients_mbarrier, BLOCK_PIXELS * RL_C1 * sizeof(float));
-  if (input_first) cluster_arrive_relaxed();
+  if (is_input_first) cluster_arrive_relaxed();
   unpool2(args, mb, coords, smem, sums);
   __syncthreads();
-  record_timestamp(args, mb.step, RL_PHASE_unpool2);
-  if (!input_first) {
-    F::conv2_weight_gradient(smem.pooled1, smem.d_out, smem.backward_scratch, sums.conv2);
+  record_timestamp(args, mb.step, RL_TIMED_unpool2);
+  if (!is_input_first) {
+    F::conv2_weight_gradient(smem.pooled1, smem.d_out, smem.conv2_backward_scratch, sums.conv2);
     cluster_arrive_relaxed();
   }
   conv2_input_gradient(args, mb, coords, smem);
-  if (input_first) {
-    F::conv2_weight_gradient(smem.pooled1, smem.d_out, smem.backward_scratch, sums.conv2);
-    record_timestamp(args, mb.step, RL_PHASE_conv2_weight_gradient);
+  if (is_input_first) {
+    F::conv2_weight_gradient(smem.pooled1, smem.d_out, smem.conv2_backward_scratch, sums.conv2);
+    record_timestamp(args, mb.step, RL_TIMED_conv2_weight_gradient);
   }
-  if (last) F::store_weight_gradient(sums.conv2, conv2_partial_row(args, coords));
+  if (is_last_image) F::store_weight_gradient(sums.conv2, conv2_weight_partial_row(args, coords));
   mbarrier_wait(&smem.gradients_mbarrier, message_phase(mb, coords.pair));
   __syncthreads();
 }
@@ -97,12 +97,12 @@ template <class F> static __device__ __forceinline__ void conv1_backward(const r
                                        ((size_t)step_image(mb, coords.pair) * CONV1_PIXELS + coords.rank * BLOCK_PIXELS) * RL_C1
                                  : NULL;
 #pragma unroll 2
-  for (int pixel = coords.warp; pixel < BLOCK_PIXELS; pixel += warp_roles<F>::COMPUTE_WARPS) {
-    const int i = pixel * RL_C1 + coords.lane, from = d_pooled1_index(pixel, coords.lane), code = smem.pool_codes1[i];
+  for (int pixel = coords.warp; pixel < BLOCK_PIXELS; pixel += step_schedule<F>::COMPUTE_WARPS) {
+    const int i = pixel * RL_C1 + coords.lane, from = d_pooled1_index(pixel, coords.lane), argmax = smem.argmax1[i];
     const float gradient = rounded_to<value>(smem.d_pooled1[0][from] + smem.d_pooled1[1][from]);
     if (stored) stored[i] = (value)gradient;
-    sums.overflow |= code != RL_POOL_RELU_ZERO && !isfinite(gradient);
-    add_pooled_gradient(gradient, code, pixel, smem.image_rows, sums.conv1);
+    sums.overflow |= argmax != RL_ARGMAX_RELU_ZERO && !isfinite(gradient);
+    add_pooled_gradient(gradient, argmax, pixel, smem.image_rows, sums.conv1);
   }
 }
 
@@ -111,12 +111,13 @@ template <class F> static __device__ __forceinline__ void store_partial_sums(con
                                                                              const block_coords &coords, block_memory<F> &smem,
                                                                              gradient_sums<F> &sums) {
   if (coords.rank == 0) {
-    float *row = &args.partial_head[(size_t)coords.pair * RL_HEAD_ROW], *weights = &row[RL_FC1],
-          *biases = &weights[RL_CLASSES * RL_FC1];
+    float *row = &args.partial_head[(size_t)coords.pair * RL_HEAD_PITCH], *weights = &row[RL_FC1_OUTPUTS],
+          *biases = &weights[RL_CLASSES * RL_FC1_OUTPUTS];
     if (coords.warp <= RL_CLASSES)
-      store4(coords.warp < RL_CLASSES ? &weights[coords.warp * RL_FC1 + coords.lane * 4] : &row[coords.lane * 4], sums.head_sum4);
+      store4(coords.warp < RL_CLASSES ? &weights[coords.warp * RL_FC1_OUTPUTS + coords.lane * 4] : &row[coords.lane * 4],
+             sums.fc2_weight_or_fc1_bias);
     if (coords.warp != RL_CLASSES && coords.lane == 0)
-      (coords.warp < RL_CLASSES ? biases[coords.warp] : row[RL_HEAD_LOSS]) = sums.head_sum;
+      (coords.warp < RL_CLASSES ? biases[coords.warp] : row[RL_HEAD_LOSS]) = sums.fc2_bias_or_loss;
   }
   float *warp_row = smem.warp_sums[coords.warp];
   for (int k = 0; k < 9; k++) warp_row[coords.lane * 9 + k] = sums.conv1[k];
@@ -126,15 +127,15 @@ template <class F> static __device__ __forceinline__ void store_partial_sums(con
     float sum = biases[c];
     sum += __shfl_xor_sync(0xffffffffu, sum, 8);
     sum += __shfl_xor_sync(0xffffffffu, sum, 16);
-    if (coords.lane < 8) warp_row[CONV1_PARAMETERS + coords.lane * 4 + c] = sum;
+    if (coords.lane < 8) warp_row[RL_CONV1_PARAMETERS + coords.lane * 4 + c] = sum;
   }
   __syncthreads();
 #pragma unroll 1
   for (int i = threadIdx.x; i < WARP_SUMS; i += F::THREADS) {
     float sum = 0.0f;
-    for (int warp = 0; warp < warp_roles<F>::WARPS; warp++) sum += smem.warp_sums[warp][i];
-    if (i < CONV1_PARAMETERS) args.partial_conv1[blockIdx.x * CONV1_PARAMETERS + i] = sum;
-    else args.partial_conv2_bias[coords.pair * RL_C2 + coords.rank * TILE_CHANNELS + i - CONV1_PARAMETERS] = sum;
+    for (int warp = 0; warp < step_schedule<F>::WARPS; warp++) sum += smem.warp_sums[warp][i];
+    if (i < RL_CONV1_PARAMETERS) args.partial_conv1[blockIdx.x * RL_CONV1_PARAMETERS + i] = sum;
+    else args.partial_conv2_bias[coords.pair * RL_C2 + coords.rank * TILE_CHANNELS + i - RL_CONV1_PARAMETERS] = sum;
   }
 }
 

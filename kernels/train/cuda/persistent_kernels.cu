@@ -32,14 +32,14 @@ static __device__ __forceinline__ microbatch next_microbatch(const rl_persistent
   return {done < args.count ? min(args.batch, args.count - done) : 0, 0, args.batch, mb.step + 1};
 }
 
-/* Forward pass of a microbatch up to the parts of fc1's product. Every pair has at most one image. */
+/* Computes the forward pass of a microbatch up to the parts of fc1's product. */
 template <class F> static __device__ __forceinline__ void forward_pass(const rl_persistent_args &args, const microbatch &mb,
                                                                        const block_coords &coords, block_memory<F> &smem,
                                                                        bool *overflow) {
   const uint32_t step = mb.step;
   const bool pair_active = has_image(mb, coords.pair), group_active = has_image(mb, coords.group_first_pair),
-             first = mb.index == 0;
-  if (!first) {
+             is_first = mb.index == 0;
+  if (!is_first) {
     cp_async_wait_all();
     __syncthreads();
     normalise_image(coords, smem);
@@ -48,90 +48,90 @@ template <class F> static __device__ __forceinline__ void forward_pass(const rl_
   }
   __syncthreads();
   if (pair_active && is_leader())
-    mbarrier_arrive_expect_tx(&smem.pixels_mbarrier, BLOCK_PIXELS * RL_C1 * sizeof(typename F::value));
+    mbarrier_arrive_expect_tx(&smem.pooled1_mbarrier, BLOCK_PIXELS * RL_C1 * sizeof(typename F::value));
   if (pair_active && is_compute_warp<F>()) conv1_forward(coords, smem);
-  record_timestamp(args, step, RL_PHASE_conv1_forward);
+  record_timestamp(args, step, RL_TIMED_conv1_forward);
   wait_and_load_conv2(args, mb, coords, smem);
-  if (pair_active) mbarrier_wait(&smem.pixels_mbarrier, message_phase(mb, coords.pair));
+  if (pair_active) mbarrier_wait(&smem.pooled1_mbarrier, message_phase(mb, coords.pair));
   __syncthreads();
-  record_timestamp(args, step, RL_PHASE_conv2_weights);
-  if constexpr (warp_roles<F>::PREFETCH_EARLY)
-    if (group_active) load_fc1_and_head_async<F, F::FORWARD_WARPS>(args, mb, coords, smem);
+  record_timestamp(args, step, RL_TIMED_conv2_weights);
+  if constexpr (step_schedule<F>::PREFETCH_EARLY)
+    if (group_active) load_fc1_and_head_async<F, F::CONV2_FORWARD_WARPS>(args, mb, coords, smem);
   if (pair_active) {
-    if (warp_roles<F>::TRANSFORMS_WEIGHTS && first) {
-      F::prepare_weights(smem.conv2_loaded, smem.conv2);
+    if (step_schedule<F>::TRANSFORMS_WEIGHTS && is_first) {
+      F::prepare_weights(smem.conv2_untransformed, smem.conv2);
       __syncthreads();
     }
     conv2_forward(args, mb, coords, smem, overflow);
-    record_timestamp(args, step, RL_PHASE_conv2_forward);
+    record_timestamp(args, step, RL_TIMED_conv2_forward);
   }
-  if (group_active && warp_roles<F>::TRANSFORMS_WEIGHTS) {
+  if (group_active && step_schedule<F>::TRANSFORMS_WEIGHTS) {
     __syncthreads();
     load_fc1_and_head_async<F, 0>(args, mb, coords, smem);
   }
   if (group_active) fc1_forward(args, mb, coords, smem);
-  record_timestamp(args, step, RL_PHASE_fc1_forward);
+  record_timestamp(args, step, RL_TIMED_fc1_forward);
 }
 
-/* Forward and backward pass of a microbatch. */
+/* Computes the forward and the backward pass of a microbatch. */
 template <class F> static __device__ __forceinline__ void run_microbatch(const rl_persistent_args &args, const microbatch &mb,
                                                                          const block_coords &coords, prefetch_state *prefetch,
                                                                          block_memory<F> &smem, gradient_sums<F> &sums) {
-  rl_exchange *exchange = args.exchange;
+  rl_block_exchange *exchange = args.block_exchange;
   const uint32_t step = mb.step;
   const microbatch next = next_microbatch(args, mb);
   const bool pair_active = has_image(mb, coords.pair), group_active = has_image(mb, coords.group_first_pair),
-             last = next.step != step;
+             is_last = next.step != step;
   forward_pass(args, mb, coords, smem, &sums.overflow);
   if (pair_active && coords.rank == 0) train_head(args, mb, coords, prefetch->label, smem, sums);
-  record_timestamp(args, step, RL_PHASE_head);
+  record_timestamp(args, step, RL_TIMED_head);
   /* Arrive here: grid_barrier_arrive waits for the block's outstanding stores, and most have drained. Later it would also wait
    * for the gradient messages. */
-  if (last) grid_barrier_arrive(exchange->forward);
+  if (is_last) grid_barrier_arrive(exchange->forward);
   if (pair_active) dump_activations(args, mb, coords, smem);
   prefetch_next_image(args, next_microbatch(args, next), coords, prefetch, smem);
   if (group_active) fc1_backward(args, mb, coords, smem);
-  record_timestamp(args, step, RL_PHASE_fc1_backward);
+  record_timestamp(args, step, RL_TIMED_fc1_backward);
   __syncthreads();
-  if (pair_active) conv2_backward(args, mb, coords, last || !has_image(next, coords.pair), smem, sums);
-  if (last && is_leader()) grid_barrier_spin(exchange->forward, step + 1);
+  if (pair_active) conv2_backward(args, mb, coords, is_last || !has_image(next, coords.pair), smem, sums);
+  if (is_last && is_leader()) grid_barrier_spin(exchange->forward, step + 1);
   if (pair_active && is_compute_warp<F>()) conv1_backward(args, mb, coords, smem, sums);
-  record_timestamp(args, step, RL_PHASE_conv1_backward);
-  if (pair_active && !last) cluster_barrier(); /* WAR: the next microbatch overwrites d_pooled1 and pooled1 */
+  record_timestamp(args, step, RL_TIMED_conv1_backward);
+  if (pair_active && !is_last) cluster_barrier(); /* WAR: the next microbatch overwrites d_pooled1 and pooled1 */
   advance(prefetch);
 }
 
-/* After the last microbatch of a step: stores the partial sums, computes fc1's weight gradient, updates the parameters. */
+/* Called after the last microbatch of a step: stores the partial sums, computes fc1's weight gradient, updates the parameters. */
 template <class F> static __device__ __forceinline__ void finish_step(const rl_persistent_args &args, const microbatch &mb,
                                                                       const block_coords &coords, block_memory<F> &smem,
                                                                       gradient_sums<F> &sums) {
-  rl_exchange *exchange = args.exchange;
+  rl_block_exchange *exchange = args.block_exchange;
   const uint32_t step = mb.step;
   const bool pair_active = has_image({mb.step_images, 0, 0, 0}, coords.pair);
   __syncthreads(); /* the leader has waited for the barrier `forward` */
   load_fc1_operands_async(args, 0, mb.step_images, smem);
-  record_timestamp(args, step, RL_PHASE_forward_barrier);
+  record_timestamp(args, step, RL_TIMED_forward_barrier);
   if (pair_active) store_partial_sums(args, coords, smem, sums);
   if (sums.overflow) exchange->overflow = step + 1;
-  record_timestamp(args, step, RL_PHASE_store_sums);
+  record_timestamp(args, step, RL_TIMED_store_sums);
   grid_barrier_arrive(exchange->backward);
-  float gradient[F::PAIRS_PER_THREAD][2] = {};
+  float gradient[F::FC1_GRADIENT_PAIRS_PER_THREAD][2] = {};
   fc1_weight_gradient_tile(args, mb.step_images, smem, gradient);
-  record_timestamp(args, step, RL_PHASE_fc1_weight_gradient);
+  record_timestamp(args, step, RL_TIMED_fc1_weight_gradient);
   normalise_image(coords, smem);
   grid_barrier_wait(exchange->backward, step + 1);
-  record_timestamp(args, step, RL_PHASE_backward_barrier);
+  record_timestamp(args, step, RL_TIMED_backward_barrier);
   update_parameters(args, mb, gradient, smem);
-  record_timestamp(args, step, RL_PHASE_adam);
-  record_timestamp(args, step + 1, -1);
+  record_timestamp(args, step, RL_TIMED_adam);
+  record_timestamp(args, step + 1, STEP_BEGIN);
   grid_barrier_arrive(exchange->update);
-  if (is_leader()) advance_state(&smem.state, args.adam.learning_rate, mb.step_images);
+  if (is_leader()) advance_train_state(&smem.state, args.adam.learning_rate, mb.step_images);
 }
 
-/* Before the first cluster_barrier, which publishes the mbarriers to the peer. */
+/* Call it before the first cluster_barrier, which makes the mbarriers visible to the peer. */
 template <class F> static __device__ __forceinline__ void init_mbarriers(block_memory<F> &smem) {
   if (threadIdx.x != 0) return;
-  mbarrier_init(&smem.pixels_mbarrier);
+  mbarrier_init(&smem.pooled1_mbarrier);
   mbarrier_init(&smem.gradients_mbarrier);
 }
 
@@ -139,20 +139,21 @@ template <class F> static __device__ __forceinline__ void init_mbarriers(block_m
 template <class F>
 static __device__ __forceinline__ prefetch_state load_first_image(const rl_persistent_args &args, const microbatch &mb,
                                                                   const block_coords &coords, block_memory<F> &smem) {
-  const uint32_t image = sample_index(args, mb, coords.pair);
+  const uint32_t image = dataset_index(args, mb, coords.pair);
   load_image_async(args, image, smem);
   cp_async_wait_all();
   __syncthreads();
   normalise_image(coords, smem);
-  return {args.labels[image], 0, sample_index(args, next_microbatch(args, mb), coords.pair), 0};
+  return {args.labels[image], 0, dataset_index(args, next_microbatch(args, mb), coords.pair), 0};
 }
 
-/* Loads the parameters and the first image, and publishes the weights in the format that is multiplied. Readers wait for the
+/* Loads the parameters and the first image, and publishes the weights, rounded to the type of the products' operands
+ * (F::value). Readers wait for the
  * barrier `update`. */
 template <class F> static __device__ __forceinline__ prefetch_state begin_launch(const rl_persistent_args &args,
                                                                                  const microbatch &mb, const block_coords &coords,
                                                                                  block_memory<F> &smem) {
-  rl_exchange *exchange = args.exchange;
+  rl_block_exchange *exchange = args.block_exchange;
   load_parameters(args, smem);
   grid_barrier_arrive(exchange->loaded);
   const prefetch_state prefetch = load_first_image(args, mb, coords, smem);
@@ -167,18 +168,18 @@ template <class F> static __device__ __forceinline__ prefetch_state begin_launch
 template <class F> static __global__ void __launch_bounds__(F::THREADS, 1) persistent_epoch(rl_persistent_args args) {
   extern __shared__ __align__(16) unsigned char shared[];
   block_memory<F> &smem = *(block_memory<F> *)shared;
-  rl_exchange *exchange = args.exchange;
+  rl_block_exchange *exchange = args.block_exchange;
   const block_coords coords = own_coords();
   microbatch mb = {min(args.batch, args.count), 0, args.batch, 0};
   record_launch_timestamp(args, false);
   if (threadIdx.x == 0) smem.state = *args.adam.state;
   prefetch_state prefetch = begin_launch(args, mb, coords, smem);
-  record_timestamp(args, 0, -1);
+  record_timestamp(args, 0, STEP_BEGIN);
   gradient_sums<F> sums;
   while (mb.step_images > 0) {
     if (mb.index == 0) {
       sums = {};
-      sums.conv2 = F::init_weight_sums(conv2_partial_row(args, coords));
+      sums.conv2 = F::init_weight_sums(conv2_weight_partial_row(args, coords));
     }
     run_microbatch(args, mb, coords, &prefetch, smem, sums);
     if (next_microbatch(args, mb).index == 0) finish_step(args, mb, coords, smem, sums);
@@ -195,7 +196,7 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
     persistent_evaluate(rl_persistent_args args, float *losses, uint8_t *correct) {
   extern __shared__ __align__(16) unsigned char shared[];
   block_memory<F> &smem = *(block_memory<F> *)shared;
-  rl_exchange *exchange = args.exchange;
+  rl_block_exchange *exchange = args.block_exchange;
   const block_coords coords = own_coords();
   bool overflow = false;
   microbatch mb = {args.count, 0, args.batch, 0};
@@ -217,8 +218,8 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
   cluster_barrier();
 }
 
-size_t rl_persistent_exchange_bytes(void) { return sizeof(rl_exchange); }
-uint32_t rl_persistent_rows(uint32_t batch) { return partial_rows(batch); }
+size_t rl_persistent_exchange_bytes(void) { return sizeof(rl_block_exchange); }
+uint32_t rl_persistent_partial_rows(uint32_t batch) { return partial_rows(batch); }
 
 typedef struct launch_config {
   cudaLaunchConfig_t config;
@@ -241,18 +242,19 @@ template <class F> static void init_launch_config(launch_config *launch, cudaStr
 }
 
 template <class F, class... Parameters> static int allow_shared_memory(void (*kernel)(Parameters...), rl_error *err) {
-  return rl_cuda_ok(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(block_memory<F>)),
-                    "raising the limit of shared memory", err);
+  return rl_cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(block_memory<F>)),
+                       "raising the limit of shared memory", err);
 }
 
 template <class F> static int check_features(rl_error *err) {
   cudaFuncAttributes code = {};
   int device = 0, has_clusters = 0, max_shared_bytes = 0;
-  if (rl_cuda_ok(cudaGetDevice(&device), "getting the device", err) < 0 ||
-      rl_cuda_ok(cudaDeviceGetAttribute(&has_clusters, cudaDevAttrClusterLaunch, device), "querying cluster launches", err) < 0 ||
-      rl_cuda_ok(cudaDeviceGetAttribute(&max_shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
-                 "querying shared memory", err) < 0 ||
-      rl_cuda_ok(cudaFuncGetAttributes(&code, persistent_epoch<F>), "reading the kernel's attributes", err) < 0)
+  if (rl_cuda_check(cudaGetDevice(&device), "getting the device", err) < 0 ||
+      rl_cuda_check(cudaDeviceGetAttribute(&has_clusters, cudaDevAttrClusterLaunch, device), "querying cluster launches", err) <
+          0 ||
+      rl_cuda_check(cudaDeviceGetAttribute(&max_shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+                    "querying shared memory", err) < 0 ||
+      rl_cuda_check(cudaFuncGetAttributes(&code, persistent_epoch<F>), "reading the kernel's attributes", err) < 0)
     return -1;
   if (has_clusters && code.ptxVersion >= 90 && (size_t)max_shared_bytes >= sizeof(block_memory<F>)) return 0;
   return rl_fail_at(err, "/engine",
@@ -266,31 +268,32 @@ template <class F> static int check_residency(rl_error *err) {
   launch_config launch;
   init_launch_config<F>(&launch, NULL);
   if (allow_shared_memory<F>(persistent_epoch<F>, err) < 0 ||
-      rl_cuda_ok(cudaOccupancyMaxActiveClusters(&pairs, persistent_epoch<F>, &launch.config), "querying resident clusters", err) <
-          0)
+      rl_cuda_check(cudaOccupancyMaxActiveClusters(&pairs, persistent_epoch<F>, &launch.config), "querying resident clusters",
+                    err) < 0)
     return -1;
-  if (pairs >= PAIRS) return 0;
+  if (pairs >= BLOCK_PAIRS) return 0;
   return rl_fail_at(err, "/engine",
                     "engine persistent needs %d co-resident blocks, and this device can hold %d; engine fused needs none",
                     (int)BLOCKS, 2 * pairs);
 }
 
-/* Clears the exchange and launches a kernel. */
-template <class F, class... Parameters, class... Results>
+/* Clears the exchange memory and launches a kernel. extra_args: the kernel's arguments after rl_persistent_args. */
+template <class F, class... Parameters, class... ExtraArgs>
 static int launch_kernel(void (*kernel)(Parameters...), const rl_persistent_args *args, cudaStream_t stream, rl_error *err,
-                         Results... results) {
+                         ExtraArgs... extra_args) {
   launch_config launch;
   init_launch_config<F>(&launch, stream);
   if (allow_shared_memory<F>(kernel, err) < 0 ||
-      rl_cuda_ok(cudaMemsetAsync(args->exchange, 0, sizeof(rl_exchange), stream), "clearing the exchange", err) < 0)
+      rl_cuda_check(cudaMemsetAsync(args->block_exchange, 0, sizeof(rl_block_exchange), stream), "clearing the exchange", err) <
+          0)
     return -1;
-  return rl_cuda_ok(cudaLaunchKernelEx(&launch.config, kernel, *args, results...), "launching engine persistent", err);
+  return rl_cuda_check(cudaLaunchKernelEx(&launch.config, kernel, *args, extra_args...), "launching engine persistent", err);
 }
 
-/* Calls `call` with a value of the type that implements tile.cuh for the format. */
-template <class Call> static int for_format(rl_format format, Call call) {
-  if (format.half) return call(half_tile_format());
-  return format.tensor_float ? call(tensor_float_tile_format()) : call(float_tile_format());
+/* Calls `function` with a value of the struct that implements tile.cuh for the format. */
+template <class Function> static int call_for_format(rl_format format, Function function) {
+  if (format.fp16) return function(half_tile_format());
+  return format.tf32 ? function(tensor_float_tile_format()) : function(float_tile_format());
 }
 
 template <class F> static int check_support(F, rl_error *err) {
@@ -307,14 +310,14 @@ template <class F> static int launch_evaluation(F, const rl_persistent_args *arg
 }
 
 int rl_persistent_supported(rl_format format, rl_error *err) {
-  return for_format(format, [&](auto tiles) { return check_support(tiles, err); });
+  return call_for_format(format, [&](auto tiles) { return check_support(tiles, err); });
 }
 
 int rl_persistent_epoch(rl_format format, const rl_persistent_args *args, cudaStream_t stream, rl_error *err) {
-  return for_format(format, [&](auto tiles) { return launch_epoch(tiles, args, stream, err); });
+  return call_for_format(format, [&](auto tiles) { return launch_epoch(tiles, args, stream, err); });
 }
 
 int rl_persistent_evaluate(rl_format format, const rl_persistent_args *args, float *losses, uint8_t *correct, cudaStream_t stream,
                            rl_error *err) {
-  return for_format(format, [&](auto tiles) { return launch_evaluation(tiles, args, {losses, correct}, stream, err); });
+  return call_for_format(format, [&](auto tiles) { return launch_evaluation(tiles, args, {losses, correct}, stream, err); });
 }

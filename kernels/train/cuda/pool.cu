@@ -6,105 +6,106 @@
 #include "train/cuda/kernels.h"
 #include "train/cuda/vector.cuh"
 
-enum { P2_PIXELS = RL_P2 * RL_P2, H2_PIXELS = RL_H2 * RL_H2, QUADS = RL_C2 / 4 };
+enum { P2_PIXELS = RL_POOLED2_SIDE * RL_POOLED2_SIDE, H2_PIXELS = RL_CONV2_SIDE * RL_CONV2_SIDE, CHANNEL_QUADS = RL_C2 / 4 };
 
-static __device__ __forceinline__ void update_best(float value, int position, float *best, int *code) {
+static __device__ __forceinline__ void update_best(float value, int position, float *best, int *argmax) {
   if (position == 0 || value > *best) {
     *best = value;
-    *code = position;
+    *argmax = position;
   }
 }
 
 /* Returns the pixel of conv2's output at `position` of the window of a pooled pixel. */
 static __device__ __forceinline__ int product_pixel(int pixel, int position) {
-  return (2 * (pixel / RL_P2) + position / 2) * RL_H2 + 2 * (pixel % RL_P2) + position % 2;
+  return (2 * (pixel / RL_POOLED2_SIDE) + position / 2) * RL_CONV2_SIDE + 2 * (pixel % RL_POOLED2_SIDE) + position % 2;
 }
 
 template <typename T> static __global__ void pool2_forward_nhwc(uint32_t count, const T *__restrict__ y,
                                                                 const float *__restrict__ bias, T *__restrict__ pooled,
-                                                                uint8_t *__restrict__ codes, rl_train_state *state) {
+                                                                uint8_t *__restrict__ argmaxes, rl_train_state *state) {
   pdl_wait();
   uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= count) return;
-  uint32_t quad = i % QUADS, pixel = i / QUADS % P2_PIXELS, n = i / QUADS / P2_PIXELS;
+  uint32_t quad = i % CHANNEL_QUADS, pixel = i / CHANNEL_QUADS % P2_PIXELS, n = i / CHANNEL_QUADS / P2_PIXELS;
   float best[4];
-  int code[4];
+  int argmax[4];
   float4 in[4], b = load4(&bias[quad * 4]);
   for (int position = 0; position < 4; position++)
     in[position] = load4(&y[((size_t)n * H2_PIXELS + product_pixel(pixel, position)) * RL_C2 + quad * 4]);
   float sum = 0.0f; /* of FP16 values in FP32: finite only if all values are */
   for (int position = 0; position < 4; position++) {
     sum += in[position].x + in[position].y + in[position].z + in[position].w;
-    update_best(in[position].x + b.x, position, &best[0], &code[0]);
-    update_best(in[position].y + b.y, position, &best[1], &code[1]);
-    update_best(in[position].z + b.z, position, &best[2], &code[2]);
-    update_best(in[position].w + b.w, position, &best[3], &code[3]);
+    update_best(in[position].x + b.x, position, &best[0], &argmax[0]);
+    update_best(in[position].y + b.y, position, &best[1], &argmax[1]);
+    update_best(in[position].z + b.z, position, &best[2], &argmax[2]);
+    update_best(in[position].w + b.w, position, &best[3], &argmax[3]);
   }
   if (sizeof(T) == 2 && state && !isfinite(sum)) state->overflow = 1;
   for (int c = 0; c < 4; c++) {
-    if (!(best[c] > 0.0f)) code[c] = RL_POOL_RELU_ZERO;
+    if (!(best[c] > 0.0f)) argmax[c] = RL_ARGMAX_RELU_ZERO;
     best[c] = fmaxf(best[c], 0.0f);
   }
   store4(&pooled[(size_t)i * 4], make_float4(best[0], best[1], best[2], best[3]));
-  *(uchar4 *)&codes[(size_t)i * 4] = make_uchar4(code[0], code[1], code[2], code[3]);
+  *(uchar4 *)&argmaxes[(size_t)i * 4] = make_uchar4(argmax[0], argmax[1], argmax[2], argmax[3]);
 }
 
 static __global__ void pool2_forward_nchw(uint32_t count, const float *__restrict__ y, const float *__restrict__ bias,
-                                          float *__restrict__ pooled, uint8_t *__restrict__ codes) {
+                                          float *__restrict__ pooled, uint8_t *__restrict__ argmaxes) {
   pdl_wait();
   uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= count) return;
   uint32_t pixel = i % P2_PIXELS, plane = i / P2_PIXELS;
   const float *from = &y[(size_t)plane * H2_PIXELS + product_pixel(pixel, 0)];
-  float2 top = *(const float2 *)from, bottom = *(const float2 *)(from + RL_H2);
+  float2 top = *(const float2 *)from, bottom = *(const float2 *)(from + RL_CONV2_SIDE);
   float b = bias[plane % RL_C2], best;
-  int code;
-  update_best(top.x + b, 0, &best, &code);
-  update_best(top.y + b, 1, &best, &code);
-  update_best(bottom.x + b, 2, &best, &code);
-  update_best(bottom.y + b, 3, &best, &code);
+  int argmax;
+  update_best(top.x + b, 0, &best, &argmax);
+  update_best(top.y + b, 1, &best, &argmax);
+  update_best(bottom.x + b, 2, &best, &argmax);
+  update_best(bottom.y + b, 3, &best, &argmax);
   pooled[i] = fmaxf(best, 0.0f);
-  codes[i] = best > 0.0f ? code : RL_POOL_RELU_ZERO;
+  argmaxes[i] = best > 0.0f ? argmax : RL_ARGMAX_RELU_ZERO;
 }
 
-int rl_pool2_forward(rl_format format, uint32_t batch, const void *y, const float *bias, void *pooled, uint8_t *codes,
+int rl_pool2_forward(rl_format format, uint32_t batch, const void *y, const float *bias, void *pooled, uint8_t *argmaxes,
                      rl_train_state *state, cudaStream_t stream, rl_error *err) {
-  uint32_t count = batch * P2_PIXELS * (format.channels_last ? (uint32_t)QUADS : (uint32_t)RL_C2), blocks = (count + 255) / 256;
-  if (format.half)
+  uint32_t count = batch * P2_PIXELS * (format.channels_last ? (uint32_t)CHANNEL_QUADS : (uint32_t)RL_C2),
+           blocks = (count + 255) / 256;
+  if (format.fp16)
     return rl_pdl_launch("pool2 forward", pool2_forward_nhwc<__half>, blocks, 256, 0, stream, err, count, (const __half *)y, bias,
-                         (__half *)pooled, codes, state);
+                         (__half *)pooled, argmaxes, state);
   if (format.channels_last)
     return rl_pdl_launch("pool2 forward", pool2_forward_nhwc<float>, blocks, 256, 0, stream, err, count, (const float *)y, bias,
-                         (float *)pooled, codes, state);
+                         (float *)pooled, argmaxes, state);
   return rl_pdl_launch("pool2 forward", pool2_forward_nchw, blocks, 256, 0, stream, err, count, (const float *)y, bias,
-                       (float *)pooled, codes);
+                       (float *)pooled, argmaxes);
 }
 
-enum { THREADS = 256, BLOCK_PIXELS = THREADS / QUADS, MAX_PARTIAL_ROWS = 128, WARPS = THREADS / 32, BLOCK_CHANNELS = 16 };
+enum { THREADS = 256, BLOCK_PIXELS = THREADS / CHANNEL_QUADS, MAX_PARTIAL_ROWS = 128, WARPS = THREADS / 32, BLOCK_CHANNELS = 16 };
 
 /* NHWC: a thread computes four channels of every (gridDim.x · BLOCK_PIXELS)-th pixel. */
 template <typename T> static __global__ void __launch_bounds__(THREADS)
-    pool2_backward_nhwc(uint32_t pixels, const T *__restrict__ d_pooled, const uint8_t *__restrict__ codes, T *__restrict__ d_y,
-                        float *__restrict__ partial, rl_train_state *state) {
-  __shared__ float4 sums[BLOCK_PIXELS][QUADS];
-  uint32_t quad = threadIdx.x % QUADS, lane = threadIdx.x / QUADS;
+    pool2_backward_nhwc(uint32_t pixels, const T *__restrict__ d_pooled, const uint8_t *__restrict__ argmaxes,
+                        T *__restrict__ d_y, float *__restrict__ partial, rl_train_state *state) {
+  __shared__ float4 sums[BLOCK_PIXELS][CHANNEL_QUADS];
+  uint32_t quad = threadIdx.x % CHANNEL_QUADS, lane = threadIdx.x / CHANNEL_QUADS;
   float4 sum = make_float4(0, 0, 0, 0);
   bool overflow = false;
   pdl_wait();
   for (uint32_t i = blockIdx.x * BLOCK_PIXELS + lane; i < pixels; i += gridDim.x * BLOCK_PIXELS) {
-    size_t from = ((size_t)i * QUADS + quad) * 4;
+    size_t from = ((size_t)i * CHANNEL_QUADS + quad) * 4;
     float4 gradient = load4(&d_pooled[from]);
-    uchar4 code = *(const uchar4 *)&codes[from];
-    if (code.x == RL_POOL_RELU_ZERO) gradient.x = 0.0f;
-    if (code.y == RL_POOL_RELU_ZERO) gradient.y = 0.0f;
-    if (code.z == RL_POOL_RELU_ZERO) gradient.z = 0.0f;
-    if (code.w == RL_POOL_RELU_ZERO) gradient.w = 0.0f;
+    uchar4 argmax = *(const uchar4 *)&argmaxes[from];
+    if (argmax.x == RL_ARGMAX_RELU_ZERO) gradient.x = 0.0f;
+    if (argmax.y == RL_ARGMAX_RELU_ZERO) gradient.y = 0.0f;
+    if (argmax.z == RL_ARGMAX_RELU_ZERO) gradient.z = 0.0f;
+    if (argmax.w == RL_ARGMAX_RELU_ZERO) gradient.w = 0.0f;
     overflow |= !(isfinite(gradient.x) && isfinite(gradient.y) && isfinite(gradient.z) && isfinite(gradient.w));
     uint32_t pixel = i % P2_PIXELS, n = i / P2_PIXELS;
     for (int position = 0; position < 4; position++)
       store4(&d_y[((size_t)n * H2_PIXELS + product_pixel(pixel, position)) * RL_C2 + quad * 4],
-             make_float4(code.x == position ? gradient.x : 0.0f, code.y == position ? gradient.y : 0.0f,
-                         code.z == position ? gradient.z : 0.0f, code.w == position ? gradient.w : 0.0f));
+             make_float4(argmax.x == position ? gradient.x : 0.0f, argmax.y == position ? gradient.y : 0.0f,
+                         argmax.z == position ? gradient.z : 0.0f, argmax.w == position ? gradient.w : 0.0f));
     sum.x += gradient.x;
     sum.y += gradient.y;
     sum.z += gradient.z;
@@ -123,7 +124,7 @@ template <typename T> static __global__ void __launch_bounds__(THREADS)
 /* NCHW: a block computes BLOCK_CHANNELS channels of images blockIdx.x, blockIdx.x + gridDim.x, …; a warp one channel at a time.
  */
 static __global__ void __launch_bounds__(THREADS)
-    pool2_backward_nchw(uint32_t batch, const float *__restrict__ d_pooled, const uint8_t *__restrict__ codes,
+    pool2_backward_nchw(uint32_t batch, const float *__restrict__ d_pooled, const uint8_t *__restrict__ argmaxes,
                         float *__restrict__ d_y, float *__restrict__ partial) {
   uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   pdl_wait();
@@ -133,11 +134,11 @@ static __global__ void __launch_bounds__(THREADS)
     for (uint32_t n = blockIdx.x; n < batch; n += gridDim.x) {
       size_t plane = (size_t)n * RL_C2 + channel;
       for (uint32_t pixel = lane; pixel < P2_PIXELS; pixel += 32) {
-        int code = codes[plane * P2_PIXELS + pixel];
-        float gradient = code == RL_POOL_RELU_ZERO ? 0.0f : d_pooled[plane * P2_PIXELS + pixel];
+        int argmax = argmaxes[plane * P2_PIXELS + pixel];
+        float gradient = argmax == RL_ARGMAX_RELU_ZERO ? 0.0f : d_pooled[plane * P2_PIXELS + pixel];
         float *to = &d_y[plane * H2_PIXELS + product_pixel(pixel, 0)];
-        *(float2 *)to = make_float2(code == 0 ? gradient : 0.0f, code == 1 ? gradient : 0.0f);
-        *(float2 *)(to + RL_H2) = make_float2(code == 2 ? gradient : 0.0f, code == 3 ? gradient : 0.0f);
+        *(float2 *)to = make_float2(argmax == 0 ? gradient : 0.0f, argmax == 1 ? gradient : 0.0f);
+        *(float2 *)(to + RL_CONV2_SIDE) = make_float2(argmax == 2 ? gradient : 0.0f, argmax == 3 ? gradient : 0.0f);
         sum += gradient;
       }
     }
@@ -151,15 +152,15 @@ uint32_t rl_pool2_partial_rows(rl_format format, uint32_t batch) {
   return rows < MAX_PARTIAL_ROWS ? rows : (uint32_t)MAX_PARTIAL_ROWS;
 }
 
-int rl_pool2_backward(rl_format format, uint32_t batch, const void *d_pooled, const uint8_t *codes, void *d_y, float *partial,
+int rl_pool2_backward(rl_format format, uint32_t batch, const void *d_pooled, const uint8_t *argmaxes, void *d_y, float *partial,
                       rl_train_state *state, cudaStream_t stream, rl_error *err) {
   uint32_t rows = rl_pool2_partial_rows(format, batch);
-  if (format.half)
+  if (format.fp16)
     return rl_pdl_launch("pool2 backward", pool2_backward_nhwc<__half>, rows, THREADS, 0, stream, err, batch * P2_PIXELS,
-                         (const __half *)d_pooled, codes, (__half *)d_y, partial, state);
+                         (const __half *)d_pooled, argmaxes, (__half *)d_y, partial, state);
   if (format.channels_last)
     return rl_pdl_launch("pool2 backward", pool2_backward_nhwc<float>, rows, THREADS, 0, stream, err, batch * P2_PIXELS,
-                         (const float *)d_pooled, codes, (float *)d_y, partial, state);
+                         (const float *)d_pooled, argmaxes, (float *)d_y, partial, state);
   return rl_pdl_launch("pool2 backward", pool2_backward_nchw, dim3(rows, RL_C2 / BLOCK_CHANNELS), THREADS, 0, stream, err, batch,
-                       (const float *)d_pooled, codes, (float *)d_y, partial);
+                       (const float *)d_pooled, argmaxes, (float *)d_y, partial);
 }

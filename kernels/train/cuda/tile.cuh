@@ -6,55 +6,63 @@
  * 128 outputs and a slice of SLICE inputs; for fc1's weight gradient, a tile of TILE_ROWS × TILE_COLUMNS weights, TILE_BATCH
  * images at a time.
  *
- *   typedef … value;            type of activations, multiplied weights and stored gradients; converts from and to float
+ * Pitch: the distance between two rows in shared memory, in values, a multiple of 16 bytes.
+ *
+ *   typedef … value;                type of activations, multiplied weights and stored gradients; converts from and to float
  *   enum {
- *     THREADS,                  threads of a block
- *     IN_PITCH,                 in[14 · 14 pixels][IN_PITCH], 32 input channels. A pitch is the distance between rows in shared
- *                               memory in values, a multiple of 16 bytes
- *     LOADED_WEIGHT_PITCH,      conv2's weights as loaded: loaded[TILE_CHANNELS][LOADED_WEIGHT_PITCH], 9 taps × 32 input channels
- *     WEIGHT_VALUES,            size of conv2's weights as multiplied
- *     D_OUT_VALUES,             size of d_out, the gradient of conv2's product; its layout is the format's
- *     FORWARD_SCRATCH_FLOATS,   scratch of conv2_forward; 0: conv2 multiplies the weights as loaded, else transformed ones
- *     BACKWARD_SCRATCH_FLOATS,  scratch of conv2_weight_gradient
- *     FORWARD_EXCHANGE_FLOATS,  scratch of conv2_forward if FORWARD_SCRATCH_FLOATS is 0
- *     FORWARD_WARPS,            warps 0 … FORWARD_WARPS - 1 compute conv2_forward. If warps remain, they load weights meanwhile
- *     SEPARATE_MASTER_WEIGHTS,  1: value is rounded, so that FP32 master weights of fc1 are kept beside the multiplied ones
- *     SLICE_PADDING,            rows of a slice are SLICE + SLICE_PADDING apart: fc1's weights [128], its inputs and their
- *                               gradients [TILE_IMAGES]
- *     D_FC1_PITCH,              d_fc1[TILE_IMAGES][D_FC1_PITCH], 128 outputs
- *     D_FC1_TILE_PITCH,         for fc1's weight gradient: d_fc1[TILE_BATCH][D_FC1_TILE_PITCH], TILE_ROWS outputs, and
- *     FC1_IN_TILE_PITCH,        in[TILE_BATCH][FC1_IN_TILE_PITCH], TILE_COLUMNS inputs
- *     FC1_GRADIENT_WARPS,       warps 0 … FC1_GRADIENT_WARPS - 1 compute fc1's weight gradient,
- *     PAIRS_PER_THREAD          that many pairs of adjacent weights in each thread
+ *     THREADS,                        threads of a block
+ *     IN_PITCH,                       in[14 · 14 pixels][IN_PITCH], 32 input channels
+ *     LOADED_WEIGHT_PITCH,            conv2's weights as loaded: loaded[TILE_CHANNELS][LOADED_WEIGHT_PITCH],
+ *                                     9 taps × 32 input channels
+ *     WEIGHT_VALUES,                  size of conv2's weights as multiplied
+ *     D_OUT_VALUES,                   size of d_out, the gradient of conv2's product, in a layout of the format
+ *     CONV2_FORWARD_SCRATCH_FLOATS,   scratch of conv2_forward if it multiplies transformed weights;
+ *                                     0: it multiplies the loaded weights
+ *     CONV2_WARP_SCRATCH_FLOATS,     scratch of conv2_forward if CONV2_FORWARD_SCRATCH_FLOATS is 0
+ *     CONV2_BACKWARD_SCRATCH_FLOATS,  scratch of conv2_weight_gradient
+ *     CONV2_FORWARD_WARPS,            warps 0 … CONV2_FORWARD_WARPS - 1 compute conv2_forward while the others load weights
+ *     HAS_FP32_MASTER_WEIGHTS,        1: value is rounded, so fc1's FP32 master weights are kept beside the multiplied ones
+ *     SLICE_PADDING,                  SLICE + SLICE_PADDING is the pitch of a slice of fc1's weights [128], inputs
+ *                                     [TILE_IMAGES] and input gradients [TILE_IMAGES]
+ *     D_FC1_PITCH,                    d_fc1[TILE_IMAGES][D_FC1_PITCH], 128 outputs
+ *     D_FC1_TILE_PITCH,               for fc1's weight gradient: d_fc1[TILE_BATCH][D_FC1_TILE_PITCH], TILE_ROWS outputs
+ *     FC1_IN_TILE_PITCH,              for fc1's weight gradient: in[TILE_BATCH][FC1_IN_TILE_PITCH], TILE_COLUMNS inputs
+ *     FC1_GRADIENT_WARPS,             warps 0 … FC1_GRADIENT_WARPS - 1 compute fc1's weight gradient
+ *     FC1_GRADIENT_PAIRS_PER_THREAD               pairs of adjacent weights that a thread of these warps computes
  *   };
- *   typedef … weight_sums;      a thread's state of conv2's weight gradient over the images of a step
+ *   typedef … weight_sums;          a thread's state of conv2's weight gradient over the images of a step
  *
  * All threads call a function with the same pointers, aligned to 16 bytes. The caller synchronises the block between writing an
  * operand and the call, and between the call and overwriting the operand; conv2's functions may also call __syncthreads. Rows
  * beyond the valid images may hold anything, NaN included, and must not affect valid ones. Sums are FP32, in an order that
- * depends on the position alone. A sink is called exactly once for each element, by any thread; its pairs a, b belong to the
- * given even index and the next one.
+ * depends on the position alone. A function calls its epilogue exactly once for each pair of elements, in any thread: a and b
+ * belong to the given even index and the next one.
  *
- *   prepare_weights(const value *loaded, value *weights);     transforms loaded weights into multiplied ones, if there is scratch
- *   template <class Sink> conv2_forward(const value *in, const value *weights, float *scratch, Sink sink);
- *       sink(pooled pixel, channel, const float a[4], const float b[4]): the four products of a 2×2 window, row-major
- *   unpool(int pixel, int channel, uchar4 code, float4 d, value *d_out);      writes d_out of a window for four channels: d at
- *       the position that the code names (kernels.h), else 0
- *   weight_sums init_weight_sums(float *row);                 row[TILE_CHANNELS][9 · 32] in global memory
- *   conv2_weight_gradient(value *in, const value *d_out, float *scratch, weight_sums &sums);   adds an image. Overwrites `in` if
- *       there is scratch
- *   store_weight_gradient(const weight_sums &sums, float *row);               unless the sums are in `row` already
- *   template <class BeforeSink, class Sink> conv2_input_gradient(const value *weights, value *d_out, BeforeSink before_sink, Sink
- * sink); sink(pixel of 14×14, input channel, a, b): the part from this block's output channels. May overwrite d_out. All threads
- *       call before_sink() before any calls sink. If there is scratch, it must follow the weight gradient, whose scratch the sink
- *       may then overwrite
- *   template <int SLICE, class Sink> fc1_forward(const value *in, const value *weights, Sink sink);
- *       sink(image, output, a, b): the product over the slice
- *   template <int SLICE, class Sink> fc1_backward(const value *d_fc1, const value *weights, Sink sink);
- *       sink(image, input of the slice, a, b): d_fc1 · weights
- *   fc1_weight_gradient(const value *d_fc1, const value *in, float sums[PAIRS_PER_THREAD][2]);   adds TILE_BATCH images; called
- *       by warps 0 … FC1_GRADIENT_WARPS - 1
- *   tile_row(i), tile_column(i)                               position of this thread's pair i in the tile */
+ *   prepare_weights(const value *loaded, value *weights);
+ *       Transforms the loaded weights into the multiplied ones. Does nothing if CONV2_FORWARD_SCRATCH_FLOATS is 0.
+ *   template <class Epilogue> conv2_forward(const value *in, const value *weights, float *scratch, Epilogue epilogue);
+ *       epilogue(pooled pixel, channel, const float a[4], const float b[4]): the four products of a 2×2 window, row-major.
+ *   unpool(int pixel, int channel, uchar4 argmax, float4 d, value *d_out);
+ *       Writes d_out of a window for four channels: d at the position argmax (kernels.h), else 0.
+ *   weight_sums init_weight_sums(float *row);
+ *       row[TILE_CHANNELS][9 · 32] in global memory.
+ *   conv2_weight_gradient(value *in, const value *d_out, float *scratch, weight_sums &sums);
+ *       Adds an image. Overwrites `in` if CONV2_BACKWARD_SCRATCH_FLOATS is not 0.
+ *   store_weight_gradient(const weight_sums &sums, float *row);
+ *       Stores the sums, unless they are in `row` already.
+ *   template <class BeforeEpilogue, class Epilogue> conv2_input_gradient(const value *weights, value *d_out,
+ *                                                                        BeforeEpilogue before_epilogue, Epilogue epilogue);
+ *       epilogue(pixel of 14×14, input channel, a, b): the part from this block's output channels. May overwrite d_out. All
+ *       threads call before_epilogue() before any thread calls epilogue. If CONV2_BACKWARD_SCRATCH_FLOATS is not 0, the weight
+ *       gradient must be computed first, and the epilogue may overwrite its scratch.
+ *   template <int SLICE, class Epilogue> fc1_forward(const value *in, const value *weights, Epilogue epilogue);
+ *       epilogue(image, output, a, b): the product over the slice.
+ *   template <int SLICE, class Epilogue> fc1_backward(const value *d_fc1, const value *weights, Epilogue epilogue);
+ *       epilogue(image, input of the slice, a, b): d_fc1 · weights.
+ *   fc1_weight_gradient(const value *d_fc1, const value *in, float sums[FC1_GRADIENT_PAIRS_PER_THREAD][2]);
+ *       Adds TILE_BATCH images. Warps 0 … FC1_GRADIENT_WARPS - 1 call it.
+ *   fc1_gradient_row(i), fc1_gradient_column(i)
+ *       Position in the tile of this thread's pair i of weights. */
 #ifndef RL_TRAIN_CUDA_TILE_H
 #define RL_TRAIN_CUDA_TILE_H
 
@@ -66,7 +74,7 @@ enum {
   TILE_WARPS = TILE_THREADS / 32,
   TILE_CHANNELS = RL_C2 / 2,
   TILE_TAPS = 9,
-  TILE_K = TILE_TAPS * RL_C1, /* 288 products in each sum of conv2 */
+  CONV2_K = TILE_TAPS * RL_C1, /* 288: depth of conv2's product */
   TILE_IMAGES = 8,
   TILE_ROWS = 16,
   TILE_COLUMNS = 144, /* fc1.weight is 8 × 16 tiles of TILE_ROWS × TILE_COLUMNS */
@@ -75,7 +83,7 @@ enum {
 
 /* Defaults that formats share. */
 struct tile_format {
-  enum { THREADS = TILE_THREADS, FC1_GRADIENT_WARPS = TILE_COLUMNS / 16, PAIRS_PER_THREAD = 4 };
+  enum { THREADS = TILE_THREADS, FC1_GRADIENT_WARPS = TILE_COLUMNS / 16, FC1_GRADIENT_PAIRS_PER_THREAD = 4 };
   static __device__ __forceinline__ int lane() { return threadIdx.x % 32; }
   static __device__ __forceinline__ int warp() { return threadIdx.x / 32; }
   /* Returns x. The compiler does not see that, so that it computes addresses from the result where they are used instead of
@@ -96,10 +104,10 @@ template <int COUNT> struct register_sums { float values[COUNT]; };
  * A warp computes eight input channels and three of the nine pairs (r, t): one that it adds to sum[0], two that it adds to
  * sum[1]. These hold sets 2 and 2, 0 and 3, or 4 and 1 of the result; sets that share pixels are added at the end.
  *
- * F::accumulate_tap_row(weights, d_out, row, tap_row, channel, sum) adds set `row` of d_out with one row of taps; sum[x] is the
- * set of columns x, x + 3, …. Rows 0-3 of the A fragment are the four pixels of a column of the set. Rows 4-7 are a column
- * LANE_COLUMN_STEP columns of the set further right; rows 8-15 are HALF_COLUMN_STEP columns of the set further right than rows
- * 0-7. A format has steps of 1 and 2 or of 2 and 1. */
+ * F::accumulate_tap_row(weights, d_out, row, tap_row, channel, sum) adds the products of row set `row` of d_out and one row of
+ * taps; sum[x] is the set of columns x, x + 3, …. Rows 0-3 of the A fragment are the four pixels of a column of the set. Rows 4-7
+ * are a column COLUMNS_BETWEEN_LANES columns of the set further right; rows 8-15 are COLUMNS_BETWEEN_FRAGMENT_HALVES columns of
+ * the set further right than rows 0-7. These two constants are 1 and 2, or 2 and 1. */
 enum { FRAGMENT_COLUMN_STRIDE = 3, TILE_SET_COLUMNS = 5 };
 typedef float tile_accumulators[TILE_SET_COLUMNS][4];
 
@@ -111,7 +119,7 @@ template <class F> static __device__ __forceinline__ void tile_merge_columns(til
     for (int c = 0; c < 2; c++) {
       const float *upper = &sum[x + FRAGMENT_COLUMN_STRIDE][c], *lower = upper + 2;
       const float below = __shfl_xor_sync(0xffffffffu, *lower, 16);
-      if (F::HALF_COLUMN_STEP == 1) {
+      if (F::COLUMNS_BETWEEN_FRAGMENT_HALVES == 1) {
         sum[x][2 + c] += *upper;
         if (right) sum[x][c] += below;
       } else {
@@ -122,48 +130,46 @@ template <class F> static __device__ __forceinline__ void tile_merge_columns(til
     }
 }
 
-template <class F, class Sink>
-static __device__ __forceinline__ void tile_sink_rows(const tile_accumulators sum, int y, int lane, int channel, Sink sink) {
+template <class F, class Epilogue> static __device__ __forceinline__ void tile_apply_epilogue(const tile_accumulators sum, int y,
+                                                                                              int lane, int channel,
+                                                                                              Epilogue epilogue) {
   for (int x = 0; x < TILE_SET_COLUMNS; x++)
     for (int i = 0; i < 2; i++) {
-      const int column = lane / 16 * F::LANE_COLUMN_STEP + i * F::HALF_COLUMN_STEP;
+      const int column = lane / 16 * F::COLUMNS_BETWEEN_LANES + i * F::COLUMNS_BETWEEN_FRAGMENT_HALVES;
       if (x < FRAGMENT_COLUMN_STRIDE || column == 3)
-        sink(y * RL_P1 + x + column * FRAGMENT_COLUMN_STRIDE, channel, sum[x][i * 2], sum[x][i * 2 + 1]);
+        epilogue(y * RL_POOLED1_SIDE + x + column * FRAGMENT_COLUMN_STRIDE, channel, sum[x][i * 2], sum[x][i * 2 + 1]);
     }
 }
 
-template <class F, class BeforeSink, class Sink>
+template <class F, class BeforeEpilogue, class Epilogue>
 static __device__ __forceinline__ void tile_input_gradient(const typename F::value *weights, const typename F::value *d_out,
-                                                           BeforeSink before_sink, Sink sink) {
-  const int pairs = F::warp() % 3, channel = F::warp() / 3 * 8;
-  const int set_row[2] = {pairs == 0   ? 2
-                          : pairs == 1 ? 0
-                                       : 4,
-                          pairs == 0   ? 2
-                          : pairs == 1 ? 3
-                                       : 1}; /* r + t of sum[0] and sum[1] */
-  const int lane_row = F::lane() / 4 % 4;    /* this lane's row of a set */
+                                                           BeforeEpilogue before_epilogue, Epilogue epilogue) {
+  const int role = F::warp() % 3, channel = F::warp() / 3 * 8;
+  const int set_row[2] = {role == 0 ? 2 : role == 1 ? 0 : 4, role == 0 ? 2 : role == 1 ? 3 : 1}; /* r + t of sum[0] and sum[1] */
+  const int lane_row = F::lane() / 4 % 4;                                                        /* this lane's row of a set */
   tile_accumulators sum[2] = {};
-  const int single = pairs == 2 ? 2 : 0; /* r of the pair in sum[0] */
-  F::accumulate_tap_row(weights, d_out, single, set_row[0] - single, channel, sum[0]);
+  const int single_row = role == 2 ? 2 : 0; /* r of the pair (r, t) in sum[0] */
+  F::accumulate_tap_row(weights, d_out, single_row, set_row[0] - single_row, channel, sum[0]);
 #pragma unroll 1
-  for (int row = pairs == 2 ? 0 : 1; row != (pairs == 2 ? 2 : 3); row++)
+  for (int row = role == 2 ? 0 : 1; row != (role == 2 ? 2 : 3); row++)
     F::accumulate_tap_row(weights, d_out, row, set_row[1] - row, channel, sum[1]);
   for (int i = 0; i < 2; i++) tile_merge_columns<F>(sum[i]);
-  /* Adds rows of sum[1] to the same rows of sum[0], which lie in this lane's row of the set, the one above or the one below. */
-  const int row_shift = pairs == 0 ? 0 : pairs == 1 ? -1 : 1;
-  const bool in_both = lane_row + row_shift >= 0 && lane_row + row_shift < 4;
+  /* Adds the pixel rows that sum[1] shares with sum[0]. Row `lane_row` of sum[0] is row lane_row + row_shift of sum[1]. */
+  const int row_shift = role == 0 ? 0 : role == 1 ? -1 : 1;
+  const bool is_shared_row = lane_row + row_shift >= 0 && lane_row + row_shift < 4;
   for (int x = 0; x < TILE_SET_COLUMNS; x++)
     for (int i = 0; i < 4; i++) {
       if (x >= FRAGMENT_COLUMN_STRIDE && i < 2) continue; /* merged already */
       const float v = __shfl_sync(0xffffffffu, sum[1][x][i], F::lane() + row_shift * 4);
-      if (in_both) sum[0][x][i] += v;
+      if (is_shared_row) sum[0][x][i] += v;
     }
-  before_sink();
-  const int lane = F::optimization_barrier(F::lane()), pair = channel + lane % 4 * 2;
-  tile_sink_rows<F>(sum[0], F::optimization_barrier(set_row[0]) + lane_row * FRAGMENT_COLUMN_STRIDE, lane, pair, sink);
+  before_epilogue();
+  const int lane = F::optimization_barrier(F::lane()), lane_channel = channel + lane % 4 * 2;
+  tile_apply_epilogue<F>(sum[0], F::optimization_barrier(set_row[0]) + lane_row * FRAGMENT_COLUMN_STRIDE, lane, lane_channel,
+                         epilogue);
   if (lane_row - row_shift < 0 || lane_row - row_shift > 3)
-    tile_sink_rows<F>(sum[1], F::optimization_barrier(set_row[1]) + lane_row * FRAGMENT_COLUMN_STRIDE, lane, pair, sink);
+    tile_apply_epilogue<F>(sum[1], F::optimization_barrier(set_row[1]) + lane_row * FRAGMENT_COLUMN_STRIDE, lane, lane_channel,
+                           epilogue);
 }
 
 #endif

@@ -7,7 +7,7 @@
  * instead of 1.33 million (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks"). The gradients transpose these
  * steps: dM = A·four gradients·Aᵀ, dU = Σ over tiles of dM∘V, dV = Σ over outputs of dM∘U, d filter = Gᵀ·dU·G,
  * d input = B·dV·Bᵀ. Max-pooling leaves one of four gradients, for which 9 FMA would suffice instead of 16, but each lane would
- * have to branch on the pool code.
+ * have to branch on the argmax.
  *
  * Partition: half a warp computes a term in each of the three products, and only it reads that term, so that results overwrite
  * operands in place. Data movement: operands are rows of 32 floats in shared memory whose 16-byte vectors are permuted (XOR), so
@@ -21,38 +21,38 @@
 struct float_tile_format : tile_format {
   typedef float value;
   typedef struct weight_sums {
-    float *row; /* global memory; each image is added to it */
-    bool begun; /* the row holds the gradient of at least one image */
+    float *row;     /* global memory; each image is added to it */
+    bool has_image; /* the row holds the gradient of at least one image */
   } weight_sums;
   enum {
     VECTOR = 4, /* floats in 16 bytes */
     WARPS = THREADS / 32,
     TERMS = 16,
     PRODUCT_WARPS = TERMS / 2, /* warps that compute products */
-    TILES = RL_P2 * RL_P2,
-    ROW = TILE_CHANNELS,    /* floats in a row */
-    WEIGHT_TERM = 32 * ROW, /* U [output][input] */
-    TERM = TILES * ROW,     /* V, M, dM, dV [tile][channel] */
-    CHUNK = 12,             /* tiles whose V the weight gradient keeps at a time */
-    CHUNK_TERM = CHUNK * ROW,
+    TILES = RL_POOLED2_SIDE * RL_POOLED2_SIDE,
+    ROW_FLOATS = TILE_CHANNELS,           /* floats in a row */
+    WEIGHT_TERM_FLOATS = 32 * ROW_FLOATS, /* U [output][input] */
+    TERM_FLOATS = TILES * ROW_FLOATS,     /* V, M, dM, dV [tile][channel] */
+    CHUNK_TILES = 12,                     /* tiles whose V the weight gradient keeps at a time */
+    CHUNK_TERM_FLOATS = CHUNK_TILES * ROW_FLOATS,
     IN_PITCH = RL_C1,
-    LOADED_WEIGHT_PITCH = TILE_K,
-    WEIGHT_VALUES = TERMS * WEIGHT_TERM,
-    D_OUT_VALUES = TERMS * TERM,
-    FORWARD_SCRATCH_FLOATS = TERMS * TERM,
-    BACKWARD_SCRATCH_FLOATS = TERMS * CHUNK_TERM,
-    FORWARD_EXCHANGE_FLOATS = 0,
-    FORWARD_WARPS = TILE_WARPS,
-    SEPARATE_MASTER_WEIGHTS = 0,
+    LOADED_WEIGHT_PITCH = CONV2_K,
+    WEIGHT_VALUES = TERMS * WEIGHT_TERM_FLOATS,
+    D_OUT_VALUES = TERMS * TERM_FLOATS,
+    CONV2_FORWARD_SCRATCH_FLOATS = TERMS * TERM_FLOATS,
+    CONV2_BACKWARD_SCRATCH_FLOATS = TERMS * CHUNK_TERM_FLOATS,
+    CONV2_WARP_SCRATCH_FLOATS = 0,
+    CONV2_FORWARD_WARPS = TILE_WARPS,
+    HAS_FP32_MASTER_WEIGHTS = 0,
     SLICE_PADDING = VECTOR,
-    D_FC1_PITCH = RL_FC1 + VECTOR,
+    D_FC1_PITCH = RL_FC1_OUTPUTS + VECTOR,
     D_FC1_TILE_PITCH = TILE_ROWS + VECTOR,
     FC1_IN_TILE_PITCH = TILE_COLUMNS + VECTOR,
-    OUTER_SUMS = 64 /* per lane: 8 × 8 */
+    SUMS_PER_LANE = 64 /* per lane: 8 × 8 */
   };
-  static_assert(TILES % WARPS == 0 && RL_P2 % (TILES / WARPS) == 0 && CHUNK == WARPS,
+  static_assert(TILES % WARPS == 0 && RL_POOLED2_SIDE % (TILES / WARPS) == 0 && CHUNK_TILES == WARPS,
                 "a warp transforms part of a row of tiles, or one tile of a chunk");
-  static_assert((int)RL_C1 == (int)ROW, "rows of inputs and of outputs have the same length");
+  static_assert((int)RL_C1 == (int)ROW_FLOATS, "rows of inputs and of outputs have the same length");
 
   static __device__ __forceinline__ bool computes_products() { return warp() < PRODUCT_WARPS; }
   static __device__ __forceinline__ int term() { return threadIdx.x / 16; }
@@ -60,17 +60,17 @@ struct float_tile_format : tile_format {
   static __device__ __forceinline__ int lane_major() { return (lane() >> 1 & 1) | (lane() >> 2 & 2); }
   static __device__ __forceinline__ int lane_minor() { return (lane() & 1) | (lane() >> 1 & 2); }
 
-  static __device__ __forceinline__ int tile_vector(int tile, int vector) {
-    return tile * ROW + (vector ^ (tile << 2 & 4 | tile >> 1 & 1)) * VECTOR;
+  static __device__ __forceinline__ int tile_vector_offset(int tile, int vector) {
+    return tile * ROW_FLOATS + (vector ^ (tile << 2 & 4 | tile >> 1 & 1)) * VECTOR;
   }
-  static __device__ __forceinline__ int weight_vector(int output, int vector) {
-    return output * ROW + (vector ^ (output / 4 & 7)) * VECTOR;
+  static __device__ __forceinline__ int weight_vector_offset(int output, int vector) {
+    return output * ROW_FLOATS + (vector ^ (output / 4 & 7)) * VECTOR;
   }
-  static __device__ __forceinline__ int tile_element(int tile, int channel) {
-    return tile_vector(tile, channel / VECTOR) + channel % VECTOR;
+  static __device__ __forceinline__ int tile_element_offset(int tile, int channel) {
+    return tile_vector_offset(tile, channel / VECTOR) + channel % VECTOR;
   }
-  static __device__ __forceinline__ int weight_element(int output, int input) {
-    return weight_vector(output, input / VECTOR) + input % VECTOR;
+  static __device__ __forceinline__ int weight_element_offset(int output, int input) {
+    return weight_vector_offset(output, input / VECTOR) + input % VECTOR;
   }
 
   static __device__ __forceinline__ float dot(float4 a, float4 b, float sum) {
@@ -101,20 +101,21 @@ struct float_tile_format : tile_format {
   /* Computes U into weights from loaded[32 outputs][9 taps][32 inputs]. */
   static __device__ __forceinline__ void prepare_weights(const float *loaded, float *weights) {
     for (int output = warp(); output < TILE_CHANNELS; output += WARPS) {
-      const float *from = &loaded[output * TILE_K + lane()];
-      float *to = &weights[weight_element(output, lane())], half[4][3];
+      const float *from = &loaded[output * CONV2_K + lane()];
+      float *to = &weights[weight_element_offset(output, lane())], left_product[4][3];
 #pragma unroll
       for (int x = 0; x < 3; x++) {
         const float first = from[x * RL_C1], middle = 0.5f * from[(3 + x) * RL_C1], last = from[(6 + x) * RL_C1],
                     ends = 0.5f * (first + last);
-        half[0][x] = first, half[1][x] = ends + middle, half[2][x] = ends - middle, half[3][x] = last;
+        left_product[0][x] = first, left_product[1][x] = ends + middle, left_product[2][x] = ends - middle,
+        left_product[3][x] = last;
       }
 #pragma unroll
       for (int y = 0; y < 4; y++) {
-        const float middle = 0.5f * half[y][1], ends = 0.5f * (half[y][0] + half[y][2]);
-        const float made[4] = {half[y][0], ends + middle, ends - middle, half[y][2]};
+        const float middle = 0.5f * left_product[y][1], ends = 0.5f * (left_product[y][0] + left_product[y][2]);
+        const float result[4] = {left_product[y][0], ends + middle, ends - middle, left_product[y][2]};
 #pragma unroll
-        for (int x = 0; x < 4; x++) to[(4 * y + x) * WEIGHT_TERM] = made[x];
+        for (int x = 0; x < 4; x++) to[(4 * y + x) * WEIGHT_TERM_FLOATS] = result[x];
       }
     }
   }
@@ -122,47 +123,48 @@ struct float_tile_format : tile_format {
   /* Computes V of COUNT adjacent tiles; terms are term_pitch floats apart. */
   template <int COUNT>
   static __device__ __forceinline__ void transform_windows(const float *in, int tile, int term_pitch, float *v) {
-    const float *from = &in[(tile / RL_P2 * 2 * RL_P1 + tile % RL_P2 * 2) * IN_PITCH + lane()];
-    float half[4][2 * COUNT + 2];
+    const float *from = &in[(tile / RL_POOLED2_SIDE * 2 * RL_POOLED1_SIDE + tile % RL_POOLED2_SIDE * 2) * IN_PITCH + lane()];
+    float left_product[4][2 * COUNT + 2];
 #pragma unroll
     for (int x = 0; x < 2 * COUNT + 2; x++) {
       float d[4];
 #pragma unroll
-      for (int y = 0; y < 4; y++) d[y] = from[(y * RL_P1 + x) * IN_PITCH];
-      half[0][x] = d[0] - d[2], half[1][x] = d[1] + d[2], half[2][x] = d[2] - d[1], half[3][x] = d[1] - d[3];
+      for (int y = 0; y < 4; y++) d[y] = from[(y * RL_POOLED1_SIDE + x) * IN_PITCH];
+      left_product[0][x] = d[0] - d[2], left_product[1][x] = d[1] + d[2], left_product[2][x] = d[2] - d[1],
+      left_product[3][x] = d[1] - d[3];
     }
 #pragma unroll
     for (int i = 0; i < COUNT; i++) {
-      float *to = &v[tile_element(tile + i, lane())];
+      float *to = &v[tile_element_offset(tile + i, lane())];
 #pragma unroll
       for (int y = 0; y < 4; y++) {
-        const float *d = &half[y][2 * i], made[4] = {d[0] - d[2], d[1] + d[2], d[2] - d[1], d[1] - d[3]};
+        const float *d = &left_product[y][2 * i], result[4] = {d[0] - d[2], d[1] + d[2], d[2] - d[1], d[1] - d[3]};
 #pragma unroll
-        for (int x = 0; x < 4; x++) to[(4 * y + x) * term_pitch] = made[x];
+        for (int x = 0; x < 4; x++) to[(4 * y + x) * term_pitch] = result[x];
       }
     }
   }
 
   /* Returns element i of a row of A times d: of d · (1, 1, 1, 0) for the first of two outputs, of d · (0, 1, −1, −1) for the
    * second. */
-  static __device__ __forceinline__ float factor(float d, bool second, int i) {
+  static __device__ __forceinline__ float scale_by_a(float d, bool second, int i) {
     return i == 0 ? (second ? 0.0f : d) : i == 1 ? d : i == 2 ? (second ? -d : d) : second ? -d : 0.0f;
   }
 
   /* Stores dM as d_out. */
-  static __device__ __forceinline__ void unpool(int pixel, int channel, uchar4 code, float4 d, float *d_out) {
-    const bool low[4] = {code.x == 2 || code.x == 3, code.y == 2 || code.y == 3, code.z == 2 || code.z == 3,
-                         code.w == 2 || code.w == 3};
-    const bool right[4] = {code.x == 1 || code.x == 3, code.y == 1 || code.y == 3, code.z == 1 || code.z == 3,
-                           code.w == 1 || code.w == 3};
-    const float g[4] = {code.x == RL_POOL_RELU_ZERO ? 0.0f : d.x, code.y == RL_POOL_RELU_ZERO ? 0.0f : d.y,
-                        code.z == RL_POOL_RELU_ZERO ? 0.0f : d.z, code.w == RL_POOL_RELU_ZERO ? 0.0f : d.w};
+  static __device__ __forceinline__ void unpool(int pixel, int channel, uchar4 argmax, float4 d, float *d_out) {
+    const bool low[4] = {argmax.x == 2 || argmax.x == 3, argmax.y == 2 || argmax.y == 3, argmax.z == 2 || argmax.z == 3,
+                         argmax.w == 2 || argmax.w == 3};
+    const bool right[4] = {argmax.x == 1 || argmax.x == 3, argmax.y == 1 || argmax.y == 3, argmax.z == 1 || argmax.z == 3,
+                           argmax.w == 1 || argmax.w == 3};
+    const float g[4] = {argmax.x == RL_ARGMAX_RELU_ZERO ? 0.0f : d.x, argmax.y == RL_ARGMAX_RELU_ZERO ? 0.0f : d.y,
+                        argmax.z == RL_ARGMAX_RELU_ZERO ? 0.0f : d.z, argmax.w == RL_ARGMAX_RELU_ZERO ? 0.0f : d.w};
 #pragma unroll
     for (int term = 0; term < TERMS; term++) {
-      float made[4];
+      float result[4];
 #pragma unroll
-      for (int c = 0; c < 4; c++) made[c] = factor(factor(g[c], low[c], term / 4), right[c], term % 4);
-      store4(&d_out[term * TERM + tile_vector(pixel, channel / VECTOR)], make_four(made));
+      for (int c = 0; c < 4; c++) result[c] = scale_by_a(scale_by_a(g[c], low[c], term / 4), right[c], term % 4);
+      store4(&d_out[term * TERM_FLOATS + tile_vector_offset(pixel, channel / VECTOR)], make_four(result));
     }
   }
 
@@ -170,13 +172,14 @@ struct float_tile_format : tile_format {
   static __device__ __forceinline__ void multiply_forward(float *v, const float *u) {
     float sum[TILES / 4][8] = {};
 #pragma unroll 1
-    for (int vector = 0; vector < ROW / VECTOR; vector++) {
+    for (int vector = 0; vector < ROW_FLOATS / VECTOR; vector++) {
       float4 b[8];
 #pragma unroll
-      for (int o = 0; o < 8; o++) b[o] = load4(&u[weight_vector(4 * lane_minor() + o / 4 * 16, vector) + o % 4 * ROW]);
+      for (int o = 0; o < 8; o++)
+        b[o] = load4(&u[weight_vector_offset(4 * lane_minor() + o / 4 * 16, vector) + o % 4 * ROW_FLOATS]);
 #pragma unroll
       for (int i = 0; i < TILES / 4; i++) {
-        const float4 a = load4(&v[tile_vector(lane_major(), vector) + 4 * i * ROW]);
+        const float4 a = load4(&v[tile_vector_offset(lane_major(), vector) + 4 * i * ROW_FLOATS]);
 #pragma unroll
         for (int o = 0; o < 8; o++) sum[i][o] = dot(a, b[o], sum[i][o]);
       }
@@ -188,11 +191,12 @@ struct float_tile_format : tile_format {
   static __device__ __forceinline__ void store_rows(const float sum[TILES / 4][8], float *to) {
 #pragma unroll
     for (int i = 0; i < TILES / 4 * 2; i++)
-      store4(&to[tile_vector(lane_major(), lane_minor() + i % 2 * 4) + i / 2 * 4 * ROW], make_four(&sum[i / 2][i % 2 * 4]));
+      store4(&to[tile_vector_offset(lane_major(), lane_minor() + i % 2 * 4) + i / 2 * 4 * ROW_FLOATS],
+             make_four(&sum[i / 2][i % 2 * 4]));
   }
 
   /* Computes the outputs from M: a thread computes a window of four channels. */
-  template <class Sink> static __device__ __forceinline__ void transform_products(const float *m, Sink sink) {
+  template <class Epilogue> static __device__ __forceinline__ void transform_products(const float *m, Epilogue epilogue) {
     const int tile = threadIdx.x / 8, channel = threadIdx.x % 8 * 4;
     if (tile >= TILES) return;
     float left[4][4], right[4][4], product[4][4]; /* product: [channel][position in the window] */
@@ -201,7 +205,7 @@ struct float_tile_format : tile_format {
       float x[4][4];
 #pragma unroll
       for (int i = 0; i < 4; i++) {
-        const float4 v = load4(&m[(4 * y + i) * TERM + tile_vector(tile, channel / VECTOR)]);
+        const float4 v = load4(&m[(4 * y + i) * TERM_FLOATS + tile_vector_offset(tile, channel / VECTOR)]);
         x[i][0] = v.x, x[i][1] = v.y, x[i][2] = v.z, x[i][3] = v.w;
       }
 #pragma unroll
@@ -212,32 +216,32 @@ struct float_tile_format : tile_format {
       product[c][0] = left[0][c] + left[1][c] + left[2][c], product[c][1] = right[0][c] + right[1][c] + right[2][c];
       product[c][2] = left[1][c] - left[2][c] - left[3][c], product[c][3] = right[1][c] - right[2][c] - right[3][c];
     }
-    sink(tile, channel, product[0], product[1]);
-    sink(tile, channel + 2, product[2], product[3]);
+    epilogue(tile, channel, product[0], product[1]);
+    epilogue(tile, channel + 2, product[2], product[3]);
   }
 
-  template <class Sink>
-  static __device__ __forceinline__ void conv2_forward(const float *in, const float *weights, float *scratch, Sink sink) {
-    transform_windows<TILES / WARPS>(in, warp() * (TILES / WARPS), TERM, scratch);
+  template <class Epilogue>
+  static __device__ __forceinline__ void conv2_forward(const float *in, const float *weights, float *scratch, Epilogue epilogue) {
+    transform_windows<TILES / WARPS>(in, warp() * (TILES / WARPS), TERM_FLOATS, scratch);
     __syncthreads();
-    if (computes_products()) multiply_forward(&scratch[term() * TERM], &weights[term() * WEIGHT_TERM]);
+    if (computes_products()) multiply_forward(&scratch[term() * TERM_FLOATS], &weights[term() * WEIGHT_TERM_FLOATS]);
     __syncthreads();
-    transform_products(scratch, sink);
+    transform_products(scratch, epilogue);
   }
 
   /* dU += dmᵀ·v of one term over a chunk of tiles: a lane computes outputs 4 · lane_major … + 3 and the four 16 further on ×
    * inputs likewise. */
-  static __device__ __forceinline__ void multiply_outer(const float *dm, const float *v, int first, float sums[OUTER_SUMS]) {
+  static __device__ __forceinline__ void multiply_outer(const float *dm, const float *v, int first, float sums[SUMS_PER_LANE]) {
 #pragma unroll 1
-    for (int row = first; row < first + CHUNK; row += 4)
+    for (int row = first; row < first + CHUNK_TILES; row += 4)
 #pragma unroll
       for (int tile = 0; tile < 4; tile++) {
-        const float *dm_row = &dm[row * ROW], *v_row = &v[(row - first) * ROW];
+        const float *dm_row = &dm[row * ROW_FLOATS], *v_row = &v[(row - first) * ROW_FLOATS];
         float4 a[2], b[2];
 #pragma unroll
-        for (int half = 0; half < 2; half++) {
-          a[half] = load4(&dm_row[tile_vector(tile, lane_major() + half * 4)]);
-          b[half] = load4(&v_row[tile_vector(tile, lane_minor() + half * 4)]);
+        for (int part = 0; part < 2; part++) {
+          a[part] = load4(&dm_row[tile_vector_offset(tile, lane_major() + part * 4)]);
+          b[part] = load4(&v_row[tile_vector_offset(tile, lane_minor() + part * 4)]);
         }
 #pragma unroll
         for (int i = 0; i < 4; i++) fma_outer(&sums[i * 16], a[i / 2], b[i % 2]);
@@ -246,38 +250,46 @@ struct float_tile_format : tile_format {
 
   /* dU of 16 outputs is stored in two buffers: the first eight terms in the scratch, the last eight in the memory of the image.
    */
-  enum { OUTPUTS = 16, BUFFER_TERMS = TERMS / 2, BUFFER_TERM = OUTPUTS * ROW, BUFFER = BUFFER_TERMS * BUFFER_TERM };
-  static_assert(BUFFER <= (int)BACKWARD_SCRATCH_FLOATS && BUFFER <= RL_P1 * RL_P1 * (int)IN_PITCH,
+  enum {
+    BUFFER_OUTPUTS = 16,
+    BUFFER_TERMS = TERMS / 2,
+    BUFFER_TERM_FLOATS = BUFFER_OUTPUTS * ROW_FLOATS,
+    BUFFER_FLOATS = BUFFER_TERMS * BUFFER_TERM_FLOATS
+  };
+  static_assert(BUFFER_FLOATS <= (int)CONV2_BACKWARD_SCRATCH_FLOATS &&
+                    BUFFER_FLOATS <= RL_POOLED1_SIDE * RL_POOLED1_SIDE * (int)IN_PITCH,
                 "half of dU fits into the scratch and into the image");
 
-  static __device__ __forceinline__ void store_outer(const float sums[OUTER_SUMS / 2], float *to) {
+  static __device__ __forceinline__ void store_outer(const float sums[SUMS_PER_LANE / 2], float *to) {
 #pragma unroll
     for (int i = 0; i < 8; i++)
-      store4(&to[term() % BUFFER_TERMS * BUFFER_TERM + weight_vector(4 * lane_major() + i % 4, lane_minor() + i / 4 * 4)],
+      store4(&to[term() % BUFFER_TERMS * BUFFER_TERM_FLOATS +
+                 weight_vector_offset(4 * lane_major() + i % 4, lane_minor() + i / 4 * 4)],
              make_four(&sums[i * 4]));
   }
 
   /* Stores Gᵀ·dU·G in to[outputs][9 taps][32 inputs], or adds it. */
   static __device__ __forceinline__ void transform_weights(const float *first_terms, const float *last_terms, bool add,
                                                            float *to) {
-    for (int output = warp(); output < OUTPUTS; output += WARPS) {
-      float half[4][3];
+    for (int output = warp(); output < BUFFER_OUTPUTS; output += WARPS) {
+      float right_product[4][3];
 #pragma unroll
       for (int y = 0; y < 4; y++) {
         const float *terms = y / 2 ? last_terms : first_terms;
-        const float *from = &terms[y % 2 * 4 * BUFFER_TERM + weight_element(output, lane())];
-        const float first = from[0], second = from[BUFFER_TERM], third = from[2 * BUFFER_TERM], last = from[3 * BUFFER_TERM],
-                    middle = 0.5f * (second + third);
-        half[y][0] = first + middle, half[y][1] = 0.5f * (second - third), half[y][2] = middle + last;
+        const float *from = &terms[y % 2 * 4 * BUFFER_TERM_FLOATS + weight_element_offset(output, lane())];
+        const float first = from[0], second = from[BUFFER_TERM_FLOATS], third = from[2 * BUFFER_TERM_FLOATS],
+                    last = from[3 * BUFFER_TERM_FLOATS], middle = 0.5f * (second + third);
+        right_product[y][0] = first + middle, right_product[y][1] = 0.5f * (second - third), right_product[y][2] = middle + last;
       }
 #pragma unroll
       for (int x = 0; x < 3; x++) {
-        const float middle = 0.5f * (half[1][x] + half[2][x]);
-        const float made[3] = {half[0][x] + middle, 0.5f * (half[1][x] - half[2][x]), middle + half[3][x]};
+        const float middle = 0.5f * (right_product[1][x] + right_product[2][x]);
+        const float result[3] = {right_product[0][x] + middle, 0.5f * (right_product[1][x] - right_product[2][x]),
+                                 middle + right_product[3][x]};
 #pragma unroll
         for (int y = 0; y < 3; y++) {
-          float *weight = &to[output * TILE_K + (3 * y + x) * RL_C1 + lane()];
-          *weight = add ? *weight + made[y] : made[y];
+          float *weight = &to[output * CONV2_K + (3 * y + x) * RL_C1 + lane()];
+          *weight = add ? *weight + result[y] : result[y];
         }
       }
     }
@@ -287,36 +299,37 @@ struct float_tile_format : tile_format {
   static __device__ __forceinline__ void store_weight_gradient(const weight_sums &, float *) {}
 
   static __device__ __forceinline__ void conv2_weight_gradient(float *in, const float *d_out, float *scratch, weight_sums &to) {
-    float sums[OUTER_SUMS] = {};
+    float sums[SUMS_PER_LANE] = {};
 #pragma unroll 1
-    for (int first = 0; first < TILES; first += CHUNK) {
-      transform_windows<1>(in, first + warp(), CHUNK_TERM, scratch - first * ROW);
+    for (int first = 0; first < TILES; first += CHUNK_TILES) {
+      transform_windows<1>(in, first + warp(), CHUNK_TERM_FLOATS, scratch - first * ROW_FLOATS);
       __syncthreads();
-      if (computes_products()) multiply_outer(&d_out[term() * TERM], &scratch[term() * CHUNK_TERM], first, sums);
+      if (computes_products()) multiply_outer(&d_out[term() * TERM_FLOATS], &scratch[term() * CHUNK_TERM_FLOATS], first, sums);
       __syncthreads();
     }
 #pragma unroll
-    for (int half = 0; half < 2; half++) {
-      if (half) __syncthreads();
-      if (computes_products()) store_outer(&sums[half * (OUTER_SUMS / 2)], term() / BUFFER_TERMS ? in : scratch);
+    for (int part = 0; part < 2; part++) {
+      if (part) __syncthreads();
+      if (computes_products()) store_outer(&sums[part * (SUMS_PER_LANE / 2)], term() / BUFFER_TERMS ? in : scratch);
       __syncthreads();
-      transform_weights(scratch, in, to.begun, &to.row[half * OUTPUTS * TILE_K]);
+      transform_weights(scratch, in, to.has_image, &to.row[part * BUFFER_OUTPUTS * CONV2_K]);
     }
-    to.begun = true;
+    to.has_image = true;
   }
 
   /* dm[36][32] = dm[36][32]·u for one term, in place: a lane computes every fourth tile × two groups of four inputs 16 apart. */
-  static __device__ __forceinline__ void multiply_back(float *dm, const float *u) {
+  static __device__ __forceinline__ void multiply_backward(float *dm, const float *u) {
     float sum[TILES / 4][8] = {};
 #pragma unroll 1
-    for (int vector = 0; vector < ROW / VECTOR; vector++) {
+    for (int vector = 0; vector < ROW_FLOATS / VECTOR; vector++) {
       float4 b[2][VECTOR];
 #pragma unroll
       for (int k = 0; k < 2 * VECTOR; k++)
-        b[k / VECTOR][k % VECTOR] = load4(&u[weight_vector(4 * vector, lane_minor() + k / VECTOR * 4) + k % VECTOR * ROW]);
+        b[k / VECTOR][k % VECTOR] =
+            load4(&u[weight_vector_offset(4 * vector, lane_minor() + k / VECTOR * 4) + k % VECTOR * ROW_FLOATS]);
 #pragma unroll
       for (int i = 0; i < TILES / 4; i++) {
-        const float4 a = load4(&dm[tile_vector(lane_major(), vector) + 4 * i * ROW]);
+        const float4 a = load4(&dm[tile_vector_offset(lane_major(), vector) + 4 * i * ROW_FLOATS]);
         fma_product(&sum[i][0], a, b[0]);
         fma_product(&sum[i][4], a, b[1]);
       }
@@ -326,11 +339,11 @@ struct float_tile_format : tile_format {
   }
 
   /* B in one dimension: six overlapping windows of four terms, two pixels apart, become a line of 14 pixels. */
-  static __device__ __forceinline__ void transform_line(const float x[4][RL_P2], float line[RL_P1]) {
+  static __device__ __forceinline__ void transform_line(const float x[4][RL_POOLED2_SIDE], float line[RL_POOLED1_SIDE]) {
 #pragma unroll
-    for (int i = 0; i <= RL_P2; i++) {
+    for (int i = 0; i <= RL_POOLED2_SIDE; i++) {
       float even = 0.0f, odd = 0.0f;
-      if (i < RL_P2) even = x[0][i], odd = x[1][i] - x[2][i] + x[3][i];
+      if (i < RL_POOLED2_SIDE) even = x[0][i], odd = x[1][i] - x[2][i] + x[3][i];
       if (i > 0) even += x[1][i - 1] + x[2][i - 1] - x[0][i - 1], odd -= x[3][i - 1];
       line[2 * i] = even, line[2 * i + 1] = odd;
     }
@@ -338,42 +351,46 @@ struct float_tile_format : tile_format {
 
   /* B·dV·Bᵀ: first the lines of each row of terms and tiles, in place, then the columns. Two lanes swap halves of a column, so
    * that each stores every second pixel of two channels. */
-  template <class Sink> static __device__ __forceinline__ void transform_d_windows(float *dv, Sink sink) {
-    float x[4][RL_P2], line[RL_P1];
-    for (int task = warp(); task < 4 * RL_P2; task += WARPS) {
+  template <class Epilogue> static __device__ __forceinline__ void transform_d_windows(float *dv, Epilogue epilogue) {
+    float x[4][RL_POOLED2_SIDE], line[RL_POOLED1_SIDE];
+    for (int task = warp(); task < 4 * RL_POOLED2_SIDE; task += WARPS) {
       float *term_row[4];
 #pragma unroll
-      for (int i = 0; i < 4; i++) term_row[i] = &dv[(task / RL_P2 * 4 + i) * TERM];
-      const int first = task % RL_P2 * RL_P2;
+      for (int i = 0; i < 4; i++) term_row[i] = &dv[(task / RL_POOLED2_SIDE * 4 + i) * TERM_FLOATS];
+      const int first = task % RL_POOLED2_SIDE * RL_POOLED2_SIDE;
 #pragma unroll
-      for (int i = 0; i < 4 * RL_P2; i++) x[i / RL_P2][i % RL_P2] = term_row[i / RL_P2][tile_element(first + i % RL_P2, lane())];
+      for (int i = 0; i < 4 * RL_POOLED2_SIDE; i++)
+        x[i / RL_POOLED2_SIDE][i % RL_POOLED2_SIDE] =
+            term_row[i / RL_POOLED2_SIDE][tile_element_offset(first + i % RL_POOLED2_SIDE, lane())];
       transform_line(x, line);
 #pragma unroll
-      for (int i = 0; i < RL_P1; i++) term_row[i / RL_P2][tile_element(first + i % RL_P2, lane())] = line[i];
+      for (int i = 0; i < RL_POOLED1_SIDE; i++)
+        term_row[i / RL_POOLED2_SIDE][tile_element_offset(first + i % RL_POOLED2_SIDE, lane())] = line[i];
     }
     __syncthreads();
-    for (int column = warp(); column < RL_P1; column += WARPS) {
+    for (int column = warp(); column < RL_POOLED1_SIDE; column += WARPS) {
 #pragma unroll
-      for (int i = 0; i < 4 * RL_P2; i++)
-        x[i / RL_P2][i % RL_P2] =
-            dv[(i / RL_P2 * 4 + column / RL_P2) * TERM + tile_element(i % RL_P2 * RL_P2 + column % RL_P2, lane())];
+      for (int i = 0; i < 4 * RL_POOLED2_SIDE; i++)
+        x[i / RL_POOLED2_SIDE][i % RL_POOLED2_SIDE] =
+            dv[(i / RL_POOLED2_SIDE * 4 + column / RL_POOLED2_SIDE) * TERM_FLOATS +
+               tile_element_offset(i % RL_POOLED2_SIDE * RL_POOLED2_SIDE + column % RL_POOLED2_SIDE, lane())];
       transform_line(x, line);
       const int odd = lane() % 2;
 #pragma unroll
-      for (int i = 0; i < RL_P1; i += 2) {
+      for (int i = 0; i < RL_POOLED1_SIDE; i += 2) {
         const float own = odd ? line[i + 1] : line[i], other = __shfl_xor_sync(0xffffffffu, odd ? line[i] : line[i + 1], 1);
-        sink((i + odd) * RL_P1 + column, lane() - odd, odd ? other : own, odd ? own : other);
+        epilogue((i + odd) * RL_POOLED1_SIDE + column, lane() - odd, odd ? other : own, odd ? own : other);
       }
     }
   }
 
-  template <class BeforeSink, class Sink>
-  static __device__ __forceinline__ void conv2_input_gradient(const float *weights, float *d_out, BeforeSink before_sink,
-                                                              Sink sink) {
-    if (computes_products()) multiply_back(&d_out[term() * TERM], &weights[term() * WEIGHT_TERM]);
+  template <class BeforeEpilogue, class Epilogue>
+  static __device__ __forceinline__ void conv2_input_gradient(const float *weights, float *d_out, BeforeEpilogue before_epilogue,
+                                                              Epilogue epilogue) {
+    if (computes_products()) multiply_backward(&d_out[term() * TERM_FLOATS], &weights[term() * WEIGHT_TERM_FLOATS]);
     __syncthreads();
-    before_sink();
-    transform_d_windows(d_out, sink);
+    before_epilogue();
+    transform_d_windows(d_out, epilogue);
   }
 
   /* fc1: a lane sums over part of the depth. At the end four (or eight) lanes exchange their sums, so that each has one row of
@@ -382,7 +399,7 @@ struct float_tile_format : tile_format {
     return make_float4(second ? b.x : a.x, second ? b.y : a.y, second ? b.z : a.z, second ? b.w : a.w);
   }
   /* Adds the values of two lanes `distance` apart: the lower lane returns the sum of a, the upper one that of b. */
-  static __device__ __forceinline__ float4 shared_sum(float4 a, float4 b, int distance) {
+  static __device__ __forceinline__ float4 lane_pair_sum(float4 a, float4 b, int distance) {
     const bool upper = lane() & distance;
     const float4 kept = select4(upper, a, b), given = select4(upper, b, a);
     return make_float4(
@@ -391,30 +408,30 @@ struct float_tile_format : tile_format {
   }
   /* The lanes as 4 depth parts × 4 × 2; the four lanes of a quartet, which share all but the depth part, are four apart. */
   static __device__ __forceinline__ int depth_part() { return lane() >> 2 & 3; }
-  static __device__ __forceinline__ int lane_of_4() { return (lane() >> 1 & 1) | (lane() >> 3 & 2); }
-  static __device__ __forceinline__ int lane_of_2() { return lane() & 1; }
+  static __device__ __forceinline__ int lane_in_group_of_4() { return (lane() >> 1 & 1) | (lane() >> 3 & 2); }
+  static __device__ __forceinline__ int lane_in_group_of_2() { return lane() & 1; }
 
   static __device__ __forceinline__ float4 quartet_sum(const float rows[4][4]) {
-    return shared_sum(shared_sum(make_four(rows[0]), make_four(rows[2]), 8),
-                      shared_sum(make_four(rows[1]), make_four(rows[3]), 8), 4);
+    return lane_pair_sum(lane_pair_sum(make_four(rows[0]), make_four(rows[2]), 8),
+                         lane_pair_sum(make_four(rows[1]), make_four(rows[3]), 8), 4);
   }
   /* The same for eight lanes that are four apart. */
   static __device__ __forceinline__ float4 octet_sum(const float rows[8][4]) {
-    float half[4][4];
+    float sums[4][4];
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-      const float4 sum = shared_sum(make_four(rows[i]), make_four(rows[4 + i]), 16);
-      half[i][0] = sum.x, half[i][1] = sum.y, half[i][2] = sum.z, half[i][3] = sum.w;
+      const float4 sum = lane_pair_sum(make_four(rows[i]), make_four(rows[4 + i]), 16);
+      sums[i][0] = sum.x, sums[i][1] = sum.y, sums[i][2] = sum.z, sums[i][3] = sum.w;
     }
-    return quartet_sum(half);
+    return quartet_sum(sums);
   }
 
   /* A warp computes 16 outputs; a lane four of them for four images over a quarter of the depth. */
-  template <int SLICE, class Sink>
-  static __device__ __forceinline__ void fc1_forward(const float *in, const float *weights, Sink sink) {
+  template <int SLICE, class Epilogue>
+  static __device__ __forceinline__ void fc1_forward(const float *in, const float *weights, Epilogue epilogue) {
     enum { PITCH = SLICE + SLICE_PADDING };
-    if (warp() >= RL_FC1 / 16) return;
-    const int image = lane_of_2() * 4, output = warp() * 16 + lane_of_4() * 4;
+    if (warp() >= RL_FC1_OUTPUTS / 16) return;
+    const int image = lane_in_group_of_2() * 4, output = warp() * 16 + lane_in_group_of_4() * 4;
     const float *a_row = &in[image * PITCH + depth_part() * VECTOR], *b_row = &weights[output * PITCH + depth_part() * VECTOR];
     float sum[4][4] = {};
 #pragma unroll 3
@@ -429,39 +446,39 @@ struct float_tile_format : tile_format {
         for (int o = 0; o < 4; o++) sum[i][o] = dot(a, b[o], sum[i][o]);
       }
     }
-    const float4 made = quartet_sum(sum);
-    sink(image + depth_part(), output, made.x, made.y);
-    sink(image + depth_part(), output + 2, made.z, made.w);
+    const float4 result = quartet_sum(sum);
+    epilogue(image + depth_part(), output, result.x, result.y);
+    epilogue(image + depth_part(), output + 2, result.z, result.w);
   }
 
   /* A warp computes tiles of 16 inputs, WARPS tiles apart; a lane four of them for all images over an eighth of the depth. */
-  template <int SLICE, class Sink>
-  static __device__ __forceinline__ void fc1_backward(const float *d_fc1, const float *weights, Sink sink) {
+  template <int SLICE, class Epilogue>
+  static __device__ __forceinline__ void fc1_backward(const float *d_fc1, const float *weights, Epilogue epilogue) {
     enum { PITCH = SLICE + SLICE_PADDING };
     const int eighth = lane() / 4;
     for (int tile = warp(); tile < SLICE / 16; tile += WARPS) {
       const int column = tile * 16 + lane() % 4 * VECTOR;
       float rows[TILE_IMAGES][4] = {};
 #pragma unroll 1
-      for (int k = eighth * VECTOR; k < RL_FC1; k += 8 * VECTOR) {
+      for (int k = eighth * VECTOR; k < RL_FC1_OUTPUTS; k += 8 * VECTOR) {
         float4 b[VECTOR];
 #pragma unroll
         for (int i = 0; i < VECTOR; i++) b[i] = load4(&weights[(k + i) * PITCH + column]);
 #pragma unroll
         for (int i = 0; i < TILE_IMAGES; i++) fma_product(rows[i], load4(&d_fc1[i * D_FC1_PITCH + k]), b);
       }
-      const float4 made = octet_sum(rows);
-      sink(eighth, column, made.x, made.y);
-      sink(eighth, column + 2, made.z, made.w);
+      const float4 result = octet_sum(rows);
+      epilogue(eighth, column, result.x, result.y);
+      epilogue(eighth, column + 2, result.z, result.w);
     }
   }
 
   /* A warp computes 16 outputs × 16 inputs; a lane 8 × 4 of these weights over a quarter of the images, of which it keeps two
    * rows. */
   static __device__ __forceinline__ void fc1_weight_gradient(const float *d_fc1, const float *in,
-                                                             float sums[PAIRS_PER_THREAD][2]) {
-    const float *a_row = &d_fc1[depth_part() * 2 * D_FC1_TILE_PITCH + lane_of_2() * 8],
-                *b_row = &in[depth_part() * 2 * FC1_IN_TILE_PITCH + tile_column(0)];
+                                                             float sums[FC1_GRADIENT_PAIRS_PER_THREAD][2]) {
+    const float *a_row = &d_fc1[depth_part() * 2 * D_FC1_TILE_PITCH + lane_in_group_of_2() * 8],
+                *b_row = &in[depth_part() * 2 * FC1_IN_TILE_PITCH + fc1_gradient_column(0)];
     float rows[2][4][4] = {};
 #pragma unroll 2
     for (int n = 0; n < TILE_BATCH; n += 8)
@@ -469,17 +486,20 @@ struct float_tile_format : tile_format {
       for (int i = 0; i < 2; i++) {
         const float4 b = load4(&b_row[(n + i) * FC1_IN_TILE_PITCH]);
 #pragma unroll
-        for (int half = 0; half < 2; half++) fma_outer(rows[half][0], load4(&a_row[(n + i) * D_FC1_TILE_PITCH + half * 4]), b);
+        for (int part = 0; part < 2; part++) fma_outer(rows[part][0], load4(&a_row[(n + i) * D_FC1_TILE_PITCH + part * 4]), b);
       }
 #pragma unroll
-    for (int half = 0; half < 2; half++) {
-      const float4 made = quartet_sum(rows[half]);
-      sums[2 * half][0] += made.x, sums[2 * half][1] += made.y, sums[2 * half + 1][0] += made.z, sums[2 * half + 1][1] += made.w;
+    for (int part = 0; part < 2; part++) {
+      const float4 result = quartet_sum(rows[part]);
+      sums[2 * part][0] += result.x, sums[2 * part][1] += result.y, sums[2 * part + 1][0] += result.z,
+          sums[2 * part + 1][1] += result.w;
     }
   }
 
-  static __device__ __forceinline__ int tile_row(int i) { return lane_of_2() * 8 + i / 2 * 4 + depth_part(); }
-  static __device__ __forceinline__ int tile_column(int i) { return warp() * 16 + lane_of_4() * VECTOR + i % 2 * 2; }
+  static __device__ __forceinline__ int fc1_gradient_row(int i) { return lane_in_group_of_2() * 8 + i / 2 * 4 + depth_part(); }
+  static __device__ __forceinline__ int fc1_gradient_column(int i) {
+    return warp() * 16 + lane_in_group_of_4() * VECTOR + i % 2 * 2;
+  }
 };
 
 #endif

@@ -2,13 +2,13 @@
  *
  * In shared memory a pixel takes an odd number of 16-byte vectors, and a row of the image is 14 pixels long. With this layout the
  * eight addresses that ldmatrix reads at once are in different banks. In conv2_forward they are the upper or the lower pixels of
- * four adjacent pooling windows. In conv2's gradients they are pixels in
- * four rows and two columns. The columns are three apart; the rows are adjacent or three apart.
+ * four adjacent pooling windows. In conv2's gradients they are pixels in four rows and two columns. The columns are three apart;
+ * the rows are adjacent in the weight gradient and three apart in the input gradient.
  *
  * In both gradients of conv2 a fragment holds every third column, beginning with some column c, and is loaded once for the three
  * taps t of a row. Weight gradient: tap t multiplies the fragment of the input by the fragment of d_out that begins with column
- * c - t. Input gradient: the product of the fragment of d_out and tap t's weights is added to the columns of the result
- * that begin with c + t. */
+ * c - t. Input gradient: the product of the fragment of d_out and tap t's weights is added to every third column of
+ * the result, beginning with column c + t. */
 #ifndef RL_TRAIN_CUDA_TILE_HALF_H
 #define RL_TRAIN_CUDA_TILE_HALF_H
 
@@ -20,49 +20,55 @@ struct half_tile_format : tile_format {
   enum {
     VECTOR = 8, /* halves in 16 bytes */
     IN_PITCH = RL_C1 + VECTOR,
-    WEIGHT_PITCH = TILE_K + VECTOR,
+    WEIGHT_PITCH = CONV2_K + VECTOR,
     OUT_PITCH = TILE_CHANNELS + VECTOR,
     LOADED_WEIGHT_PITCH = WEIGHT_PITCH,
     WEIGHT_VALUES = TILE_CHANNELS * WEIGHT_PITCH,
-    OUT_ROW_PITCH = RL_P1 * OUT_PITCH, /* d_out: 12 pixels in a row and two unused ones */
-    D_OUT_VALUES = RL_H2 * OUT_ROW_PITCH,
-    FORWARD_SCRATCH_FLOATS = 0,
-    FORWARD_EXCHANGE_FLOATS = 0,
-    BACKWARD_SCRATCH_FLOATS = 0,
-    WINDOW_TILES = RL_H2 * RL_H2 / 16, /* a tile is four 2×2 pooling windows: the 16 rows (M) of an mma */
-    FORWARD_WARPS = WINDOW_TILES,
-    SEPARATE_MASTER_WEIGHTS = 1,
+    OUT_ROW_PITCH = RL_POOLED1_SIDE * OUT_PITCH, /* d_out: 12 pixels in a row and two unused ones */
+    D_OUT_VALUES = RL_CONV2_SIDE * OUT_ROW_PITCH,
+    CONV2_FORWARD_SCRATCH_FLOATS = 0,
+    CONV2_WARP_SCRATCH_FLOATS = 0,
+    CONV2_BACKWARD_SCRATCH_FLOATS = 0,
+    WINDOW_TILES = RL_CONV2_SIDE * RL_CONV2_SIDE / 16, /* a tile is four 2×2 pooling windows: the 16 rows (M) of an mma */
+    CONV2_FORWARD_WARPS = WINDOW_TILES,
+    HAS_FP32_MASTER_WEIGHTS = 1,
     SLICE_PADDING = VECTOR,
-    D_FC1_PITCH = RL_FC1 + VECTOR,
+    D_FC1_PITCH = RL_FC1_OUTPUTS + VECTOR,
     D_FC1_TILE_PITCH = TILE_ROWS + VECTOR,
     FC1_IN_TILE_PITCH = TILE_COLUMNS + VECTOR,
-    TAP_ROW_STEPS = 3 * RL_C1 / 16 /* k-steps of a row of taps. The loop over rows is not unrolled: its code runs once per step
-                                    * and would miss the instruction cache */
+    TAP_ROW_STEPS = 3 * RL_C1 / 16 /* k-steps of a row of taps. The loop over rows is not unrolled: its instructions run only
+                                    * once per training step and would miss the instruction cache */
   };
 
-  typedef register_sums<TILE_CHANNELS * TILE_K / THREADS> weight_sums;
+  typedef register_sums<TILE_CHANNELS * CONV2_K / THREADS> weight_sums;
 
   static __device__ __forceinline__ int d_out_offset(int y, int x) { return y * OUT_ROW_PITCH + x * OUT_PITCH; }
 
   static __device__ __forceinline__ void prepare_weights(const value *, value *) {}
-  static __device__ __forceinline__ void unpool(int pixel, int channel, uchar4 code, float4 d, value *d_out) {
+  static __device__ __forceinline__ void unpool(int pixel, int channel, uchar4 argmax, float4 d, value *d_out) {
     for (int position = 0; position < 4; position++)
-      store4(&d_out[d_out_offset(pixel / RL_P2 * 2 + position / 2, pixel % RL_P2 * 2 + position % 2) + channel],
-             make_float4(code.x == position ? d.x : 0, code.y == position ? d.y : 0, code.z == position ? d.z : 0,
-                         code.w == position ? d.w : 0));
+      store4(
+          &d_out[d_out_offset(pixel / RL_POOLED2_SIDE * 2 + position / 2, pixel % RL_POOLED2_SIDE * 2 + position % 2) + channel],
+          make_float4(argmax.x == position ? d.x : 0, argmax.y == position ? d.y : 0, argmax.z == position ? d.z : 0,
+                      argmax.w == position ? d.w : 0));
   }
 
   /* Row i of the A fragment for windows 4 · tile … 4 · tile + 3: upper pixels before lower ones, then left before right ones. */
-  static __device__ __forceinline__ int window_y(int tile, int i) { return (tile * 4 + i % 4) / RL_P2 * 2 + i / 8; }
-  static __device__ __forceinline__ int window_x(int tile, int i) { return (tile * 4 + i % 4) % RL_P2 * 2 + i / 4 % 2; }
+  static __device__ __forceinline__ int fragment_pixel_y(int tile, int i) {
+    return (tile * 4 + i % 4) / RL_POOLED2_SIDE * 2 + i / 8;
+  }
+  static __device__ __forceinline__ int fragment_pixel_x(int tile, int i) {
+    return (tile * 4 + i % 4) % RL_POOLED2_SIDE * 2 + i / 4 % 2;
+  }
 
   /* A warp computes four windows × 32 channels. */
-  template <class Sink>
-  static __device__ __forceinline__ void conv2_forward(const value *in, const value *weights, float *, Sink sink) {
-    if (warp() >= FORWARD_WARPS) return;
+  template <class Epilogue>
+  static __device__ __forceinline__ void conv2_forward(const value *in, const value *weights, float *, Epilogue epilogue) {
+    if (warp() >= CONV2_FORWARD_WARPS) return;
     const int row = lane() % 16;
     const uint32_t a_address = shared_address(
-                       &in[(window_y(warp(), row) * RL_P1 + window_x(warp(), row)) * IN_PITCH + lane() / 16 * VECTOR]),
+                       &in[(fragment_pixel_y(warp(), row) * RL_POOLED1_SIDE + fragment_pixel_x(warp(), row)) * IN_PITCH +
+                           lane() / 16 * VECTOR]),
                    b_address = shared_address(&weights[(lane() / 16 * 8 + lane() % 8) * WEIGHT_PITCH + lane() / 8 % 2 * VECTOR]);
     float sum[4][4] = {};
 #pragma unroll 1
@@ -70,7 +76,7 @@ struct half_tile_format : tile_format {
 #pragma unroll
       for (int k = 0; k < TAP_ROW_STEPS; k++) {
         uint32_t a[4], b[2][4];
-        ldmatrix_x4(a, a_address + ((dy * RL_P1 + k / 2) * IN_PITCH + k % 2 * 16) * 2);
+        ldmatrix_x4(a, a_address + ((dy * RL_POOLED1_SIDE + k / 2) * IN_PITCH + k % 2 * 16) * 2);
         for (int i = 0; i < 2; i++) ldmatrix_x4(b[i], b_address + (i * 16 * WEIGHT_PITCH + (dy * TAP_ROW_STEPS + k) * 16) * 2);
         for (int i = 0; i < 4; i++) mma_m16n8k16(sum[i], a, &b[i / 2][i % 2 * 2]);
       }
@@ -87,7 +93,7 @@ struct half_tile_format : tile_format {
           windows[c][lower * 2] = right ? other[lower * 2 + c] : own;
           windows[c][lower * 2 + 1] = right ? own : other[lower * 2 + c];
         }
-      sink(warp() * 4 + lane() / 4 % 4, (right * 2 + i) * 8 + lane() % 4 * 2, windows[0], windows[1]);
+      epilogue(warp() * 4 + lane() / 4 % 4, (right * 2 + i) * 8 + lane() % 4 * 2, windows[0], windows[1]);
     }
   }
 
@@ -95,23 +101,22 @@ struct half_tile_format : tile_format {
    * pixels: four rows × every third column. */
   enum { TAPS = 3 };
   static __device__ __forceinline__ int first_channel() { return warp() / 6 * 16; }
-  static __device__ __forceinline__ int column_tile(int tap) { return (warp() % 3 * 3 + tap) * 2 + warp() / 3 % 2; }
+  static __device__ __forceinline__ int weight_column_tile(int tap) { return (warp() % 3 * 3 + tap) * 2 + warp() / 3 % 2; }
 
   static __device__ __forceinline__ weight_sums init_weight_sums(float *) { return {}; }
 
   static __device__ __forceinline__ void conv2_weight_gradient(const value *in, const value *d_out, float *, weight_sums &sums) {
     const int a_pixel = lane() / 16 * 8 + lane() % 8, b_pixel = lane() % 16; /* whose addresses this lane gives to ldmatrix */
-    const uint32_t
-        a_address =
-            shared_address(&d_out[d_out_offset(a_pixel % 4, a_pixel / 4 * 3) + first_channel() + lane() / 8 % 2 * VECTOR]),
-        b_address = shared_address(
-            &in[((warp() % 3 + b_pixel % 4) * RL_P1 + b_pixel / 4 * 3) * IN_PITCH + warp() / 3 % 2 * 16 + lane() / 16 * VECTOR]);
+    const uint32_t a_address = shared_address(
+                       &d_out[d_out_offset(a_pixel % 4, a_pixel / 4 * 3) + first_channel() + lane() / 8 % 2 * VECTOR]),
+                   b_address = shared_address(&in[((warp() % 3 + b_pixel % 4) * RL_POOLED1_SIDE + b_pixel / 4 * 3) * IN_PITCH +
+                                                  warp() / 3 % 2 * 16 + lane() / 16 * VECTOR]);
 #pragma unroll 1
-    for (int top = 0; top < RL_H2; top += 4) {
+    for (int top = 0; top < RL_CONV2_SIDE; top += 4) {
       uint32_t b[3][4];
 #pragma unroll
       for (int x = 0; x < 3 + 2; x++) {
-        ldmatrix_x4_trans(b[x % 3], b_address + (top * RL_P1 + x) * IN_PITCH * 2);
+        ldmatrix_x4_trans(b[x % 3], b_address + (top * RL_POOLED1_SIDE + x) * IN_PITCH * 2);
         if (x < 2) continue;
         uint32_t gradient[4];
         ldmatrix_x4_trans(gradient, a_address + d_out_offset(top, x - 2) * 2);
@@ -126,35 +131,36 @@ struct half_tile_format : tile_format {
   static __device__ __forceinline__ void store_weight_gradient(const weight_sums &sums, float *to) {
     const bool odd = lane() % 2;
     for (int i = 0; i < TAPS; i++)
-      for (int half = 0; half < 2; half++) {
-        const float *first = &sums.values[i * 8 + half * 2], *second = first + 4;
+      for (int row_half = 0; row_half < 2; row_half++) {
+        const float *first = &sums.values[i * 8 + row_half * 2], *second = first + 4;
         float own[2], other[2];
         for (int c = 0; c < 2; c++) {
           own[c] = odd ? second[c] : first[c];
           other[c] = __shfl_xor_sync(0xffffffffu, odd ? first[c] : second[c], 1);
         }
-        store4(&to[(first_channel() + half * 8 + lane() / 4) * TILE_K + column_tile(i) * 16 + odd * 8 + lane() / 2 % 2 * 4],
+        store4(&to[(first_channel() + row_half * 8 + lane() / 4) * CONV2_K + weight_column_tile(i) * 16 + odd * 8 +
+                   lane() / 2 % 2 * 4],
                odd ? make_float4(other[0], other[1], own[0], own[1]) : make_float4(own[0], own[1], other[0], other[1]));
       }
   }
 
-  enum { LANE_COLUMN_STEP = 1, HALF_COLUMN_STEP = 2 }; /* columns of an A fragment (tile.cuh) */
+  enum { COLUMNS_BETWEEN_LANES = 1, COLUMNS_BETWEEN_FRAGMENT_HALVES = 2 }; /* tile.cuh */
 
-  template <class BeforeSink, class Sink>
-  static __device__ __forceinline__ void conv2_input_gradient(const value *weights, const value *d_out, BeforeSink before_sink,
-                                                              Sink sink) {
-    tile_input_gradient<half_tile_format>(weights, d_out, before_sink, sink);
+  template <class BeforeEpilogue, class Epilogue>
+  static __device__ __forceinline__ void conv2_input_gradient(const value *weights, const value *d_out,
+                                                              BeforeEpilogue before_epilogue, Epilogue epilogue) {
+    tile_input_gradient<half_tile_format>(weights, d_out, before_epilogue, epilogue);
   }
 
   static __device__ __forceinline__ void accumulate_tap_row(const value *weights, const value *d_out, int row, int tap_row,
                                                             int channel, tile_accumulators sum) {
     const int matrix_row = lane() % 8, matrix = lane() / 8;
-    const uint32_t
-        a_address = shared_address(
-            &d_out[d_out_offset(row + matrix_row % 4 * FRAGMENT_COLUMN_STRIDE,
-                                (matrix_row / 4 * LANE_COLUMN_STEP + matrix % 2 * HALF_COLUMN_STEP) * FRAGMENT_COLUMN_STRIDE) +
-                   matrix / 2 * VECTOR]),
-        b_address = shared_address(&weights[lane() * WEIGHT_PITCH + tap_row * 3 * RL_C1 + channel]);
+    const uint32_t a_address = shared_address(&d_out[d_out_offset(row + matrix_row % 4 * FRAGMENT_COLUMN_STRIDE,
+                                                                  (matrix_row / 4 * COLUMNS_BETWEEN_LANES +
+                                                                   matrix % 2 * COLUMNS_BETWEEN_FRAGMENT_HALVES) *
+                                                                      FRAGMENT_COLUMN_STRIDE) +
+                                                     matrix / 2 * VECTOR]),
+                   b_address = shared_address(&weights[lane() * WEIGHT_PITCH + tap_row * 3 * RL_C1 + channel]);
     uint32_t b[3][4]; /* [tap], all output channels */
     for (int dx = 0; dx < 3; dx++) ldmatrix_x4_trans(b[dx], b_address + dx * RL_C1 * 2);
     for (int x = 0; x < FRAGMENT_COLUMN_STRIDE; x++)
@@ -173,10 +179,10 @@ struct half_tile_format : tile_format {
   }
 
   /* A warp computes 16 outputs. */
-  template <int SLICE, class Sink>
-  static __device__ __forceinline__ void fc1_forward(const value *in, const value *weights, Sink sink) {
+  template <int SLICE, class Epilogue>
+  static __device__ __forceinline__ void fc1_forward(const value *in, const value *weights, Epilogue epilogue) {
     enum { PITCH = SLICE + SLICE_PADDING, STEPS = SLICE / 16, CHAINS = 2 /* independent accumulators, to hide mma latency */ };
-    if (warp() >= RL_FC1 / 16) return;
+    if (warp() >= RL_FC1_OUTPUTS / 16) return;
     const uint32_t a_address = shared_address(&in[lane() % 8 * PITCH + lane() / 8 * VECTOR]),
                    b_address =
                        shared_address(&weights[(warp() * 16 + lane() / 16 * 8 + lane() % 8) * PITCH + lane() / 8 % 2 * VECTOR]);
@@ -191,13 +197,13 @@ struct half_tile_format : tile_format {
     for (int k = 0; k < STEPS; k++)
       for (int c = 0; c < 2; c++) mma_m8(sum[k % CHAINS][c], a[k], &b[k][c * 2]);
     for (int c = 0; c < 2; c++)
-      sink(lane() / 4, warp() * 16 + c * 8 + lane() % 4 * 2, sum[0][c][0] + sum[1][c][0], sum[0][c][1] + sum[1][c][1]);
+      epilogue(lane() / 4, warp() * 16 + c * 8 + lane() % 4 * 2, sum[0][c][0] + sum[1][c][0], sum[0][c][1] + sum[1][c][1]);
   }
 
   /* A warp computes tiles of 16 inputs, TILE_WARPS tiles apart. */
-  template <int SLICE, class Sink>
-  static __device__ __forceinline__ void fc1_backward(const value *d_fc1, const value *weights, Sink sink) {
-    enum { PITCH = SLICE + SLICE_PADDING, STEPS = RL_FC1 / 16, CHAINS = 2 };
+  template <int SLICE, class Epilogue>
+  static __device__ __forceinline__ void fc1_backward(const value *d_fc1, const value *weights, Epilogue epilogue) {
+    enum { PITCH = SLICE + SLICE_PADDING, STEPS = RL_FC1_OUTPUTS / 16, CHAINS = 2 };
     const uint32_t a_address = shared_address(&d_fc1[lane() % 8 * D_FC1_PITCH + lane() / 8 * VECTOR]),
                    b_address = shared_address(&weights[lane() % 16 * PITCH + lane() / 16 * VECTOR]);
     for (int tile = warp(); tile < SLICE / 16; tile += TILE_WARPS) {
@@ -212,13 +218,13 @@ struct half_tile_format : tile_format {
       for (int k = 0; k < STEPS; k++)
         for (int c = 0; c < 2; c++) mma_m8(sum[k % CHAINS][c], a[k], &b[k][c * 2]);
       for (int c = 0; c < 2; c++)
-        sink(lane() / 4, tile * 16 + c * 8 + lane() % 4 * 2, sum[0][c][0] + sum[1][c][0], sum[0][c][1] + sum[1][c][1]);
+        epilogue(lane() / 4, tile * 16 + c * 8 + lane() % 4 * 2, sum[0][c][0] + sum[1][c][0], sum[0][c][1] + sum[1][c][1]);
     }
   }
 
   /* A warp computes 16 outputs × 16 inputs. */
   static __device__ __forceinline__ void fc1_weight_gradient(const value *d_fc1, const value *in,
-                                                             float sums[PAIRS_PER_THREAD][2]) {
+                                                             float sums[FC1_GRADIENT_PAIRS_PER_THREAD][2]) {
 #pragma unroll
     for (int k = 0; k < TILE_BATCH; k += 16) {
       uint32_t a[4], b[4];
@@ -229,8 +235,8 @@ struct half_tile_format : tile_format {
     }
   }
 
-  static __device__ __forceinline__ int tile_row(int i) { return i % 2 * 8 + lane() / 4; }
-  static __device__ __forceinline__ int tile_column(int i) { return warp() * 16 + i / 2 * 8 + lane() % 4 * 2; }
+  static __device__ __forceinline__ int fc1_gradient_row(int i) { return i % 2 * 8 + lane() / 4; }
+  static __device__ __forceinline__ int fc1_gradient_column(int i) { return warp() * 16 + i / 2 * 8 + lane() % 4 * 2; }
 };
 
 #endif

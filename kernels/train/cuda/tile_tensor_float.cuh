@@ -21,31 +21,31 @@ struct tensor_float_tile_format : tile_format {
   enum {
     VECTOR = 4, /* floats in 16 bytes */
     IN_PITCH = RL_C1 + VECTOR,
-    WEIGHT_PITCH = TILE_K + VECTOR,
+    WEIGHT_PITCH = CONV2_K + VECTOR,
     LOADED_WEIGHT_PITCH = WEIGHT_PITCH,
     WEIGHT_VALUES = TILE_CHANNELS * WEIGHT_PITCH,
     OUT_PITCH = TILE_CHANNELS + 2 * VECTOR,
-    OUT_ROW_PITCH = RL_H2 * OUT_PITCH + VECTOR,
-    D_OUT_VALUES = RL_H2 * OUT_ROW_PITCH,
-    FORWARD_SCRATCH_FLOATS = 0,
-    FORWARD_EXCHANGE_FLOATS = THREADS * 12,
-    BACKWARD_SCRATCH_FLOATS = 0,
-    FORWARD_WARPS = TILE_WARPS,
-    SEPARATE_MASTER_WEIGHTS = 1,
+    OUT_ROW_PITCH = RL_CONV2_SIDE * OUT_PITCH + VECTOR,
+    D_OUT_VALUES = RL_CONV2_SIDE * OUT_ROW_PITCH,
+    CONV2_FORWARD_SCRATCH_FLOATS = 0,
+    CONV2_WARP_SCRATCH_FLOATS = THREADS * 12,
+    CONV2_BACKWARD_SCRATCH_FLOATS = 0,
+    CONV2_FORWARD_WARPS = TILE_WARPS,
+    HAS_FP32_MASTER_WEIGHTS = 1,
     SLICE_PADDING = VECTOR,
-    D_FC1_PITCH = RL_FC1 + 2 * VECTOR,
+    D_FC1_PITCH = RL_FC1_OUTPUTS + 2 * VECTOR,
     D_FC1_TILE_PITCH = TILE_ROWS + 2 * VECTOR,
     FC1_IN_TILE_PITCH = TILE_COLUMNS + 2 * VECTOR,
     K = 8 /* depth of a product */
   };
 
-  typedef register_sums<TILE_CHANNELS * TILE_K / THREADS> weight_sums;
+  typedef register_sums<TILE_CHANNELS * CONV2_K / THREADS> weight_sums;
 
   /* A lane's part of a fragment: row (of A) or column (of B) lane_row, and depths lane_k and lane_k + 4. */
   static __device__ __forceinline__ int lane_row() { return lane() / 4; }
   static __device__ __forceinline__ int lane_k() { return lane() % 4; }
 
-  static __device__ __forceinline__ uint32_t bits(const value *from) { return *(const uint32_t *)from; }
+  static __device__ __forceinline__ uint32_t load_bits(const value *from) { return *(const uint32_t *)from; }
   static __device__ __forceinline__ void load_pair(uint32_t &a, uint32_t &b, const value *from) {
     const uint2 v = *(const uint2 *)from;
     a = v.x, b = v.y;
@@ -67,42 +67,42 @@ struct tensor_float_tile_format : tile_format {
   static __device__ __forceinline__ int out_channel(int stored) { return stored % 4 * 2 + stored / 4; }
 
   static __device__ __forceinline__ void prepare_weights(const value *, value *) {}
-  static __device__ __forceinline__ void unpool(int pixel, int channel, uchar4 code, float4 d, value *d_out) {
+  static __device__ __forceinline__ void unpool(int pixel, int channel, uchar4 argmax, float4 d, value *d_out) {
     const tensor_float x(d.x), y(d.y), z(d.z), w(d.w);
     for (int position = 0; position < 4; position++) {
-      value *to = &d_out[d_out_offset(pixel / RL_P2 * 2 + position / 2, pixel % RL_P2 * 2 + position % 2) + channel / 8 * 8 +
-                         channel % 8 / 2];
-      *(float2 *)to = make_float2(code.x == position ? x.value : 0, code.z == position ? z.value : 0);
-      *(float2 *)(to + 4) = make_float2(code.y == position ? y.value : 0, code.w == position ? w.value : 0);
+      value *to = &d_out[d_out_offset(pixel / RL_POOLED2_SIDE * 2 + position / 2, pixel % RL_POOLED2_SIDE * 2 + position % 2) +
+                         channel / 8 * 8 + channel % 8 / 2];
+      *(float2 *)to = make_float2(argmax.x == position ? x.value : 0, argmax.z == position ? z.value : 0);
+      *(float2 *)(to + 4) = make_float2(argmax.y == position ? y.value : 0, argmax.w == position ? w.value : 0);
     }
   }
 
   /* conv2_forward: weights · pixelsᵀ. A warp computes 16 channels × 4 rows × 12 pixels over half of the input channels; two warps
-   * then add their sums, half a row of pixels each. A set is eight pixels: four rows × columns 0 and 3, 1 and 4, or 2 and 5, and
-   * the same six columns further right. */
+   * then add their sums, half a row of pixels each. A set is eight pixels: four rows × columns 0 and 3, 1 and 4, or 2 and
+   * 5, and the same six columns further right. */
   enum {
     SETS = 3,
     SET_STRIDE = 3, /* between the two columns of a set */
     READ_SETS = SETS + 2,
-    HALF_ROW = SETS * 2,
-    HALF_WARPS = TILE_WARPS / 2
+    HALF_ROW_PIXELS = SETS * 2,
+    WARPS_PER_CHANNEL_HALF = TILE_WARPS / 2
   };
 
-  template <class Sink>
-  static __device__ __forceinline__ void conv2_forward(const value *in, const value *weights, float *scratch, Sink sink) {
-    const int top = warp() % 3 * 4, channel = warp() / 3 % 2 * 16, half = warp() / HALF_WARPS, row = lane() % 8,
-              matrix = lane() / 8;
+  template <class Epilogue>
+  static __device__ __forceinline__ void conv2_forward(const value *in, const value *weights, float *scratch, Epilogue epilogue) {
+    const int top = warp() % 3 * 4, channel = warp() / 3 % 2 * 16, channel_half = warp() / WARPS_PER_CHANNEL_HALF,
+              row = lane() % 8, matrix = lane() / 8;
     const uint32_t a_address = shared_address(
-                       &weights[(channel + matrix % 2 * 8 + row) * WEIGHT_PITCH + half * 2 * K + matrix / 2 * VECTOR]),
-                   b_address = shared_address(
-                       &in[((top + row % 4) * RL_P1 + row / 4 * SET_STRIDE) * IN_PITCH + half * 2 * K + matrix * VECTOR]);
+                       &weights[(channel + matrix % 2 * 8 + row) * WEIGHT_PITCH + channel_half * 2 * K + matrix / 2 * VECTOR]),
+                   b_address = shared_address(&in[((top + row % 4) * RL_POOLED1_SIDE + row / 4 * SET_STRIDE) * IN_PITCH +
+                                                  channel_half * 2 * K + matrix * VECTOR]);
     float sum[2][SETS][4] = {};
 #pragma unroll
     for (int dy = 0; dy < 3; dy++) {
       uint32_t b[2][READ_SETS][4];
       for (int right = 0; right < 2; right++)
         for (int i = 0; i < READ_SETS; i++)
-          ldmatrix_x4(b[right][i], b_address + (dy * RL_P1 + right * HALF_ROW + i) * IN_PITCH * 4);
+          ldmatrix_x4(b[right][i], b_address + (dy * RL_POOLED1_SIDE + right * HALF_ROW_PIXELS + i) * IN_PITCH * 4);
       for (int k = 0; k < 2; k++)
         for (int dx = 0; dx < 3; dx++) {
           uint32_t a[4];
@@ -111,51 +111,52 @@ struct tensor_float_tile_format : tile_format {
             for (int i = 0; i < SETS; i++) mma_m16n8k8_tf32(sum[right][i], a, &b[right][i + dx][k * 2]);
         }
     }
-    add_halves(sum, half, scratch);
-    sink_windows(sum[0], top / 2 + lane_k() % 2, half * 3, channel, sink);
+    add_channel_halves(sum, channel_half, scratch);
+    apply_window_epilogue(sum[0], top / 2 + lane_k() % 2, channel_half * 3, channel, epilogue);
   }
 
   /* Adds up the sums of the two warps of a pair: sum[0] becomes this warp's half row over all channels. */
-  static __device__ __forceinline__ void add_halves(float sum[2][SETS][4], int half, float *scratch) {
-    float4 *exchange = (float4 *)scratch + warp() % HALF_WARPS * 2 * SETS * 32 + lane();
+  static __device__ __forceinline__ void add_channel_halves(float sum[2][SETS][4], int channel_half, float *scratch) {
+    float4 *exchange = (float4 *)scratch + warp() % WARPS_PER_CHANNEL_HALF * 2 * SETS * 32 + lane();
     for (int i = 0; i < SETS; i++)
-      exchange[(half * SETS + i) * 32] = make_float4(half ? sum[0][i][0] : sum[1][i][0], half ? sum[0][i][1] : sum[1][i][1],
-                                                     half ? sum[0][i][2] : sum[1][i][2], half ? sum[0][i][3] : sum[1][i][3]);
-    asm volatile("bar.sync %0, 64;" ::"r"(warp() % HALF_WARPS + 1) : "memory");
+      exchange[(channel_half * SETS + i) * 32] =
+          make_float4(channel_half ? sum[0][i][0] : sum[1][i][0], channel_half ? sum[0][i][1] : sum[1][i][1],
+                      channel_half ? sum[0][i][2] : sum[1][i][2], channel_half ? sum[0][i][3] : sum[1][i][3]);
+    asm volatile("bar.sync %0, 64;" ::"r"(warp() % WARPS_PER_CHANNEL_HALF + 1) : "memory");
     for (int i = 0; i < SETS; i++) {
-      const float4 v = exchange[((1 - half) * SETS + i) * 32];
+      const float4 v = exchange[((1 - channel_half) * SETS + i) * 32];
       const float other[4] = {v.x, v.y, v.z, v.w};
-      for (int c = 0; c < 4; c++) sum[0][i][c] = (half ? sum[1][i][c] : sum[0][i][c]) + other[c];
+      for (int c = 0; c < 4; c++) sum[0][i][c] = (channel_half ? sum[1][i][c] : sum[0][i][c]) + other[c];
     }
   }
 
   /* A lane holds two rows of three columns: 0-2, or 3-5 if `right`. That is one pooling window and half of the middle one, whose
-   * other half it gets from the lane beside. */
-  template <class Sink>
-  static __device__ __forceinline__ void sink_windows(const float sum[SETS][4], int y, int x, int channel, Sink sink) {
+   * other half it gets from the lane neighbour. */
+  template <class Epilogue> static __device__ __forceinline__ void apply_window_epilogue(const float sum[SETS][4], int y, int x,
+                                                                                         int channel, Epilogue epilogue) {
     const bool right = lane_k() >= 2;
-    float even[SETS][2], odd[SETS][2], beside[2][2];
+    float even[SETS][2], odd[SETS][2], neighbour[2][2];
     for (int i = 0; i < SETS; i++)
       for (int lower = 0; lower < 2; lower++) pair_rows(sum[i][lower], sum[i][2 + lower], even[i][lower], odd[i][lower]);
     for (int lower = 0; lower < 2; lower++) {
-      beside[0][lower] = __shfl_xor_sync(0xffffffffu, even[0][lower], 2);
-      beside[1][lower] = __shfl_xor_sync(0xffffffffu, odd[0][lower], 2);
+      neighbour[0][lower] = __shfl_xor_sync(0xffffffffu, even[0][lower], 2);
+      neighbour[1][lower] = __shfl_xor_sync(0xffffffffu, odd[0][lower], 2);
     }
     float own[2][4], middle[2][4];
     for (int position = 0; position < 4; position++) {
       const int i = position % 2, lower = position / 2;
       own[0][position] = right ? even[1 + i][lower] : even[i][lower];
       own[1][position] = right ? odd[1 + i][lower] : odd[i][lower];
-      middle[0][position] = i ? beside[0][lower] : even[2][lower];
-      middle[1][position] = i ? beside[1][lower] : odd[2][lower];
+      middle[0][position] = i ? neighbour[0][lower] : even[2][lower];
+      middle[1][position] = i ? neighbour[1][lower] : odd[2][lower];
     }
-    sink(y * RL_P2 + x + right * 2, channel + paired_row(), own[0], own[1]);
-    if (!right) sink(y * RL_P2 + x + 1, channel + paired_row(), middle[0], middle[1]);
+    epilogue(y * RL_POOLED2_SIDE + x + right * 2, channel + paired_row(), own[0], own[1]);
+    if (!right) epilogue(y * RL_POOLED2_SIDE + x + 1, channel + paired_row(), middle[0], middle[1]);
   }
 
   /* conv2_weight_gradient: inᵀ · d_out. A warp computes 16 input × 16 output channels at the three taps of a row. A k-step is
    * eight pixels: four rows of a column and of the sixth column to its right. */
-  enum { COLUMNS = 6 };
+  enum { COLUMN_DISTANCE = 6 }; /* between the two columns of a k-step */
   static __device__ __forceinline__ int tap_row() { return warp() % 3; }
   static __device__ __forceinline__ int first_input() { return warp() / 3 % 2 * 16; }
   static __device__ __forceinline__ int first_output() { return warp() / 6 * 16; }
@@ -163,21 +164,21 @@ struct tensor_float_tile_format : tile_format {
   static __device__ __forceinline__ weight_sums init_weight_sums(float *) { return {}; }
 
   static __device__ __forceinline__ void conv2_weight_gradient(const value *in, const value *d_out, float *, weight_sums &sums) {
-    const int y = lane_k() / 2 * 2, x_offset = lane_k() % 2 * COLUMNS; /* depths 0-3; depths 4-7 are the row below */
-    const value *a_from = &in[((tap_row() + y) * RL_P1 + x_offset) * IN_PITCH + first_input() + lane_row() * 2],
+    const int y = lane_k() / 2 * 2, x_offset = lane_k() % 2 * COLUMN_DISTANCE; /* depths 0-3; depths 4-7 are the row below */
+    const value *a_from = &in[((tap_row() + y) * RL_POOLED1_SIDE + x_offset) * IN_PITCH + first_input() + lane_row() * 2],
                 *b_from = &d_out[d_out_offset(y, x_offset) + first_output() + lane_row()];
 #pragma unroll 1
-    for (int top = 0; top < RL_H2; top += 4) {
+    for (int top = 0; top < RL_CONV2_SIDE; top += 4) {
       uint32_t a[3][4];
 #pragma unroll
-      for (int x = 0; x < COLUMNS + 2; x++) {
-        const value *window = &a_from[(top * RL_P1 + x) * IN_PITCH];
+      for (int x = 0; x < COLUMN_DISTANCE + 2; x++) {
+        const value *window = &a_from[(top * RL_POOLED1_SIDE + x) * IN_PITCH];
         load_pair(a[x % 3][0], a[x % 3][1], window);
-        load_pair(a[x % 3][2], a[x % 3][3], window + RL_P1 * IN_PITCH);
+        load_pair(a[x % 3][2], a[x % 3][3], window + RL_POOLED1_SIDE * IN_PITCH);
         if (x < 2) continue;
         for (int i = 0; i < 2; i++) {
           const value *gradient = &b_from[d_out_offset(top, x - 2) + i * 8];
-          const uint32_t b[2] = {bits(gradient), bits(gradient + OUT_ROW_PITCH)};
+          const uint32_t b[2] = {load_bits(gradient), load_bits(gradient + OUT_ROW_PITCH)};
           for (int dx = 0; dx < 3; dx++) mma_m16n8k8_tf32(&sums.values[(dx * 2 + i) * 4], a[(x - 2 + dx) % 3], b);
         }
       }
@@ -188,17 +189,17 @@ struct tensor_float_tile_format : tile_format {
     for (int dx = 0; dx < 3; dx++)
       for (int i = 0; i < 2; i++)
         for (int c = 0; c < 2; c++)
-          *(float2 *)&to[(first_output() + i * 8 + out_channel(lane_k() * 2 + c)) * TILE_K + (tap_row() * 3 + dx) * RL_C1 +
+          *(float2 *)&to[(first_output() + i * 8 + out_channel(lane_k() * 2 + c)) * CONV2_K + (tap_row() * 3 + dx) * RL_C1 +
                          first_input() + lane_row() * 2] =
               make_float2(sums.values[(dx * 2 + i) * 4 + c], sums.values[(dx * 2 + i) * 4 + 2 + c]);
   }
 
-  enum { LANE_COLUMN_STEP = 2, HALF_COLUMN_STEP = 1 }; /* columns of an A fragment (tile.cuh) */
+  enum { COLUMNS_BETWEEN_LANES = 2, COLUMNS_BETWEEN_FRAGMENT_HALVES = 1 }; /* tile.cuh */
 
-  template <class BeforeSink, class Sink>
-  static __device__ __forceinline__ void conv2_input_gradient(const value *weights, const value *d_out, BeforeSink before_sink,
-                                                              Sink sink) {
-    tile_input_gradient<tensor_float_tile_format>(weights, d_out, before_sink, sink);
+  template <class BeforeEpilogue, class Epilogue>
+  static __device__ __forceinline__ void conv2_input_gradient(const value *weights, const value *d_out,
+                                                              BeforeEpilogue before_epilogue, Epilogue epilogue) {
+    tile_input_gradient<tensor_float_tile_format>(weights, d_out, before_epilogue, epilogue);
   }
 
   static __device__ __forceinline__ void accumulate_tap_row(const value *weights, const value *d_out, int row, int tap_row,
@@ -206,14 +207,15 @@ struct tensor_float_tile_format : tile_format {
     const int matrix_row = lane() % 8, matrix = lane() / 8;
     const uint32_t a_address = shared_address(
         &d_out[d_out_offset(row + matrix_row % 4 * FRAGMENT_COLUMN_STRIDE,
-                            (matrix_row / 4 * LANE_COLUMN_STEP + matrix % 2 * HALF_COLUMN_STEP) * FRAGMENT_COLUMN_STRIDE) +
+                            (matrix_row / 4 * COLUMNS_BETWEEN_LANES + matrix % 2 * COLUMNS_BETWEEN_FRAGMENT_HALVES) *
+                                FRAGMENT_COLUMN_STRIDE) +
                matrix / 2 * VECTOR]);
     const value *b_from = &weights[lane_k() * 2 * WEIGHT_PITCH + tap_row * 3 * RL_C1 + channel + lane_row()];
 #pragma unroll 2
     for (int k = 0; k < TILE_CHANNELS; k += K) {
       uint32_t b[3][2];
       for (int dx = 0; dx < 3; dx++)
-        for (int i = 0; i < 2; i++) b[dx][i] = bits(&b_from[(k + i) * WEIGHT_PITCH + dx * RL_C1]);
+        for (int i = 0; i < 2; i++) b[dx][i] = load_bits(&b_from[(k + i) * WEIGHT_PITCH + dx * RL_C1]);
       for (int x = 0; x < FRAGMENT_COLUMN_STRIDE; x++) {
         uint32_t a[4];
         ldmatrix_x4(a, a_address + (d_out_offset(0, x) + k) * 4);
@@ -227,10 +229,10 @@ struct tensor_float_tile_format : tile_format {
   enum { CHAINS = 2 /* independent accumulators, to hide mma latency */ };
 
   /* A warp computes 16 outputs. */
-  template <int SLICE, class Sink>
-  static __device__ __forceinline__ void fc1_forward(const value *in, const value *weights, Sink sink) {
+  template <int SLICE, class Epilogue>
+  static __device__ __forceinline__ void fc1_forward(const value *in, const value *weights, Epilogue epilogue) {
     enum { PITCH = SLICE + SLICE_PADDING };
-    if (warp() >= RL_FC1 / 16) return;
+    if (warp() >= RL_FC1_OUTPUTS / 16) return;
     const int row = lane() % 8, matrix = lane() / 8;
     const uint32_t a_address = shared_address(&weights[(warp() * 16 + matrix % 2 * 8 + row) * PITCH + matrix / 2 * VECTOR]),
                    b_address = shared_address(&in[row * PITCH + matrix * VECTOR]);
@@ -248,21 +250,21 @@ struct tensor_float_tile_format : tile_format {
     for (int i = 0; i < 2; i++) {
       float even, odd;
       pair_rows(sum[0][i] + sum[1][i], sum[0][2 + i] + sum[1][2 + i], even, odd);
-      sink(lane_k() * 2 + i, warp() * 16 + paired_row(), even, odd);
+      epilogue(lane_k() * 2 + i, warp() * 16 + paired_row(), even, odd);
     }
   }
 
   /* A warp computes tiles of 16 inputs, TILE_WARPS tiles apart. Inputs 2 i and 2 i + 1 of a tile are rows i and i + 8 of the
    * product, and adjacent outputs are depths k and k + 4. */
-  template <int SLICE, class Sink>
-  static __device__ __forceinline__ void fc1_backward(const value *d_fc1, const value *weights, Sink sink) {
+  template <int SLICE, class Epilogue>
+  static __device__ __forceinline__ void fc1_backward(const value *d_fc1, const value *weights, Epilogue epilogue) {
     enum { PITCH = SLICE + SLICE_PADDING };
     const value *b_from = &d_fc1[lane_row() * D_FC1_PITCH + lane_k() * 2];
     for (int column = warp() * 16; column < SLICE; column += TILE_WARPS * 16) {
       const value *a_from = &weights[lane_k() * 2 * PITCH + column + lane_row() * 2];
       float sum[CHAINS][4] = {};
 #pragma unroll 4
-      for (int k = 0; k < RL_FC1; k += K) {
+      for (int k = 0; k < RL_FC1_OUTPUTS; k += K) {
         uint32_t a[4], images[2];
         load_pair(a[0], a[1], &a_from[k * PITCH]);
         load_pair(a[2], a[3], &a_from[(k + 1) * PITCH]);
@@ -270,13 +272,13 @@ struct tensor_float_tile_format : tile_format {
         mma_m16n8k8_tf32(sum[k / K % CHAINS], a, images);
       }
       for (int i = 0; i < 2; i++)
-        sink(lane_k() * 2 + i, column + lane_row() * 2, sum[0][i] + sum[1][i], sum[0][2 + i] + sum[1][2 + i]);
+        epilogue(lane_k() * 2 + i, column + lane_row() * 2, sum[0][i] + sum[1][i], sum[0][2 + i] + sum[1][2 + i]);
     }
   }
 
   /* A warp computes 16 outputs × 16 inputs. Outputs 2 i and 2 i + 1 are rows i and i + 8 of the product. */
   static __device__ __forceinline__ void fc1_weight_gradient(const value *d_fc1, const value *in,
-                                                             float sums[PAIRS_PER_THREAD][2]) {
+                                                             float sums[FC1_GRADIENT_PAIRS_PER_THREAD][2]) {
     const value *a_from = &d_fc1[lane_k() * D_FC1_TILE_PITCH + lane_row() * 2],
                 *b_from = &in[lane_k() * FC1_IN_TILE_PITCH + warp() * 16 + lane_row()];
 #pragma unroll 2
@@ -285,14 +287,15 @@ struct tensor_float_tile_format : tile_format {
       load_pair(a[0], a[1], &a_from[k * D_FC1_TILE_PITCH]);
       load_pair(a[2], a[3], &a_from[(k + 4) * D_FC1_TILE_PITCH]);
       for (int i = 0; i < 2; i++) {
-        const uint32_t b[2] = {bits(&b_from[k * FC1_IN_TILE_PITCH + i * 8]), bits(&b_from[(k + 4) * FC1_IN_TILE_PITCH + i * 8])};
+        const uint32_t b[2] = {load_bits(&b_from[k * FC1_IN_TILE_PITCH + i * 8]),
+                               load_bits(&b_from[(k + 4) * FC1_IN_TILE_PITCH + i * 8])};
         mma_m16n8k8_tf32(sums[i * 2], a, b); /* an accumulator is two pairs */
       }
     }
   }
 
-  static __device__ __forceinline__ int tile_row(int i) { return lane_row() * 2 + i % 2; }
-  static __device__ __forceinline__ int tile_column(int i) { return warp() * 16 + i / 2 * 8 + lane_k() * 2; }
+  static __device__ __forceinline__ int fc1_gradient_row(int i) { return lane_row() * 2 + i % 2; }
+  static __device__ __forceinline__ int fc1_gradient_column(int i) { return warp() * 16 + i / 2 * 8 + lane_k() * 2; }
 };
 
 #endif

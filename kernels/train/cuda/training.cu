@@ -27,7 +27,7 @@ int rl_training_tune_concurrency(rl_stage *s, int (*launch)(void *arg, rl_stream
   double us[2];
   for (int i = 0; i < 2; i++) {
     *concurrent = i;
-    if (rl_tune_time(launch, s, rl_training_stream(s->owner), &us[i], err) < 0) return -1;
+    if (rl_tune_measure_us(launch, s, rl_training_stream(s->owner), &us[i], err) < 0) return -1;
   }
   *concurrent = us[1] < us[0];
   return 0;
@@ -41,14 +41,14 @@ static void describe_stage(rl_training *e, int index, uint32_t batch, uint32_t s
   s->train = index == RL_STEP || index == RL_TAIL;
   s->gather = s->train ? rl_gather{e->train_images, e->train_labels, e->order, &e->state->step, stride, batch}
                        : rl_gather{e->test_images, e->test_labels, NULL, &e->state->test_step, stride, batch};
-  s->head = {s->gather, e->parts, 1, &e->weights[rl_tensor_offsets[RL_FC1_B]]};
+  s->head = {s->gather, e->fc1_parts, 1, &e->weights[rl_tensor_offsets[RL_FC1_B]]};
   const rl_partial_rows rows = recipe->rows(e->format, batch);
   s->gradients = {.conv2_weight = e->d_conv2_weight,
                   .conv2_rows = rows.conv2_weight,
-                  .half = e->format.half,
+                  .fp16 = e->format.fp16,
                   .fc1_weight = e->d_fc1_weight,
                   .conv1 = e->partial_conv1,
-                  .conv2_bias = e->partial_conv2,
+                  .conv2_bias = e->partial_conv2_bias,
                   .head = e->partial_head,
                   .conv1_rows = rows.conv1,
                   .conv2_bias_rows = rows.conv2_bias,
@@ -82,8 +82,8 @@ static void get_tensors(const rl_training_base *training, rl_training_tensors *t
   const rl_training *e = (const rl_training *)training;
   tensors->pooled1 = e->pooled1;
   tensors->pooled2 = e->pooled2;
-  tensors->pool_codes1 = e->pool_codes1;
-  tensors->pool_codes2 = e->pool_codes2;
+  tensors->argmax1 = e->argmax1;
+  tensors->argmax2 = e->argmax2;
   tensors->d_product2 = e->product2;
   tensors->d_pooled1 = e->d_pooled1;
   tensors->d_pooled2 = e->d_pooled2;
@@ -118,9 +118,22 @@ static void close_engine(rl_instance *instance) {
   rl_device *device = instance->device;
   if (e->recipe->close) e->recipe->close(e);
   for (int i = 0; i < RL_STAGES; i++) rl_fc1_close(&e->stages[i]);
-  void *const memory[] = {e->pooled1,        e->pooled2,      e->product2,     e->d_pooled1,   e->d_pooled2,    e->d_fc1,
-                          e->d_conv2_weight, e->pool_codes1,  e->pool_codes2,  e->parts,       e->d_fc1_weight, e->partial_conv1,
-                          e->partial_conv2,  e->partial_head, e->workspace[0], e->workspace[1]};
+  void *const memory[] = {e->pooled1,
+                          e->pooled2,
+                          e->product2,
+                          e->d_pooled1,
+                          e->d_pooled2,
+                          e->d_fc1,
+                          e->d_conv2_weight,
+                          e->argmax1,
+                          e->argmax2,
+                          e->fc1_parts,
+                          e->d_fc1_weight,
+                          e->partial_conv1,
+                          e->partial_conv2_bias,
+                          e->partial_head,
+                          e->workspace[0],
+                          e->workspace[1]};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) device->ops->release(device, memory[i]);
   if (e->cublas) cublasLtDestroy(e->cublas);
   if (e->fork) cudaEventDestroy(e->fork);
@@ -131,11 +144,11 @@ static void close_engine(rl_instance *instance) {
 }
 
 static int open_handles(rl_training *e, rl_error *err) {
-  if (rl_cublas_ok(cublasLtCreate(&e->cublas), "starting cuBLASLt", err) < 0 ||
-      rl_cuda_ok(cudaStreamCreateWithFlags(&e->side_stream, cudaStreamNonBlocking), "creating a stream", err) < 0 ||
-      rl_cuda_ok(cudaEventCreateWithFlags(&e->fork, cudaEventDisableTiming), "creating an event", err) < 0)
+  if (rl_cublas_check(cublasLtCreate(&e->cublas), "starting cuBLASLt", err) < 0 ||
+      rl_cuda_check(cudaStreamCreateWithFlags(&e->side_stream, cudaStreamNonBlocking), "creating a stream", err) < 0 ||
+      rl_cuda_check(cudaEventCreateWithFlags(&e->fork, cudaEventDisableTiming), "creating an event", err) < 0)
     return -1;
-  return rl_cuda_ok(cudaEventCreateWithFlags(&e->join, cudaEventDisableTiming), "creating an event", err);
+  return rl_cuda_check(cudaEventCreateWithFlags(&e->join, cudaEventDisableTiming), "creating an event", err);
 }
 
 static int allocate_activations(rl_training *e, rl_error *err) {
@@ -144,27 +157,28 @@ static int allocate_activations(rl_training *e, rl_error *err) {
   size_t batch = rl_training_step_images(e);
   size_t test = min_u32(e->recipe->test_batch, t->test_images), max_batch = batch > test ? batch : test, v = e->value_bytes;
   size_t part_rows = max_batch > RL_MAX_FC1_PART_ROWS ? max_batch : (size_t)RL_MAX_FC1_PART_ROWS;
-  const size_t map1 = RL_C1 * RL_P1 * RL_P1, product2 = e->recipe->keeps_product ? max_batch * RL_C2 * RL_H2 * RL_H2 : 0;
+  const size_t map1 = RL_C1 * RL_POOLED1_SIDE * RL_POOLED1_SIDE,
+               product2 = e->recipe->keeps_product ? max_batch * RL_C2 * RL_CONV2_SIDE * RL_CONV2_SIDE : 0;
   const rl_partial_rows rows = e->recipe->rows(e->format, (uint32_t)batch);
   const rl_training_buffer buffers[] = {
       {&e->pooled1, RL_MEMORY_ACTIVATIONS, max_batch * map1 * v},
-      {&e->pool_codes1, RL_MEMORY_ACTIVATIONS, max_batch * map1},
+      {&e->argmax1, RL_MEMORY_ACTIVATIONS, max_batch * map1},
       {&e->product2, RL_MEMORY_ACTIVATIONS, product2 * v},
-      {&e->pooled2, RL_MEMORY_ACTIVATIONS, max_batch * RL_FLAT * v},
-      {&e->pool_codes2, RL_MEMORY_ACTIVATIONS, max_batch * RL_FLAT},
-      {&e->parts, RL_MEMORY_ACTIVATIONS, part_rows * RL_FC1 * sizeof(float)},
-      {&e->d_fc1, RL_MEMORY_ACTIVATIONS, batch * RL_FC1 * v},
-      {&e->d_pooled2, RL_MEMORY_ACTIVATIONS, batch * RL_FLAT * v},
+      {&e->pooled2, RL_MEMORY_ACTIVATIONS, max_batch * RL_FC1_INPUTS * v},
+      {&e->argmax2, RL_MEMORY_ACTIVATIONS, max_batch * RL_FC1_INPUTS},
+      {&e->fc1_parts, RL_MEMORY_ACTIVATIONS, part_rows * RL_FC1_OUTPUTS * sizeof(float)},
+      {&e->d_fc1, RL_MEMORY_ACTIVATIONS, batch * RL_FC1_OUTPUTS * v},
+      {&e->d_pooled2, RL_MEMORY_ACTIVATIONS, batch * RL_FC1_INPUTS * v},
       {&e->d_pooled1, RL_MEMORY_ACTIVATIONS, batch * map1 * v},
       {&e->d_conv2_weight, RL_MEMORY_WEIGHTS, conv2_gradient_bytes(e)},
       {&e->d_fc1_weight, RL_MEMORY_WEIGHTS, rl_tensor_sizes[RL_FC1_W] * sizeof(float)},
       {&e->partial_conv1, RL_MEMORY_WEIGHTS, rows.conv1 * RL_C1 * 10 * sizeof(float)},
-      {&e->partial_conv2, RL_MEMORY_WEIGHTS, rows.conv2_bias * RL_C2 * sizeof(float)},
-      {&e->partial_head, RL_MEMORY_WEIGHTS, rows.head * RL_HEAD_ROW * sizeof(float)},
+      {&e->partial_conv2_bias, RL_MEMORY_WEIGHTS, rows.conv2_bias * RL_C2 * sizeof(float)},
+      {&e->partial_head, RL_MEMORY_WEIGHTS, rows.head * RL_HEAD_PITCH * sizeof(float)},
   };
   if (rl_training_allocate(e, buffers, sizeof buffers / sizeof *buffers, err) < 0) return -1;
   void *const noise_buffers[] = {e->pooled1, e->product2, e->pooled2, e->d_fc1, e->d_pooled2};
-  const size_t counts[] = {max_batch * map1, product2, max_batch * RL_FLAT, batch * RL_FC1, batch * RL_FLAT};
+  const size_t counts[] = {max_batch * map1, product2, max_batch * RL_FC1_INPUTS, batch * RL_FC1_OUTPUTS, batch * RL_FC1_INPUTS};
   for (size_t i = 0; i < sizeof noise_buffers / sizeof *noise_buffers; i++)
     if (counts[i] && rl_tune_fill_noise(noise_buffers[i], counts[i], v, device->stream, err) < 0) return -1;
   return 0;
@@ -196,13 +210,13 @@ static void describe_sequences(rl_training *e) {
 /* Keeps the reason that the engine gave, if any. */
 static void note_determinism(rl_instance *instance) {
   if (!instance->deterministic) return;
-  instance->deterministic_note = rl_choices_note();
+  instance->deterministic_note = rl_tuning_cache_nondeterminism_reason();
   instance->deterministic = !instance->deterministic_note;
 }
 
-static int build(rl_training *e, const rl_train_params *params, rl_error *err) {
+static int initialize(rl_training *e, const rl_train_params *params, rl_error *err) {
   const rl_training_layout layout = {.channels_last = e->recipe->channels_last, .fp16_weights = true};
-  if (rl_tune_set_choices_scope(e->base.base.device, err) < 0 || rl_training_base_open(e, params, &layout, err) < 0 ||
+  if (rl_tune_set_cache_key_prefix(e->base.base.device, err) < 0 || rl_training_base_open(e, params, &layout, err) < 0 ||
       open_handles(e, err) < 0 || allocate_activations(e, err) < 0)
     return -1;
   describe_sequences(e);
@@ -222,12 +236,12 @@ static const rl_training_ops training_ops = {.get_tensors = get_tensors, .gradie
 
 int rl_training_open(const rl_recipe *recipe, rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
   rl_training *e = (rl_training *)calloc(1, sizeof *e);
-  if (!e) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the engine");
+  if (!e) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the engine");
   e->recipe = recipe;
   e->ops = &training_ops;
   e->base.base.ops = &operations;
   e->base.base.device = device;
-  if (build(e, (const rl_train_params *)params, err) < 0) {
+  if (initialize(e, (const rl_train_params *)params, err) < 0) {
     close_engine(&e->base.base);
     return -1;
   }

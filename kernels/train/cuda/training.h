@@ -55,8 +55,8 @@ struct rl_training : rl_training_base {
 
   /* Activations and gradients. */
   void *pooled1, *pooled2, *product2, *d_pooled1, *d_pooled2, *d_fc1, *d_conv2_weight; /* product2: NULL unless keeps_product */
-  uint8_t *pool_codes1, *pool_codes2;
-  float *parts, *d_fc1_weight, *partial_conv1, *partial_conv2, *partial_head;
+  uint8_t *argmax1, *argmax2;
+  float *fc1_parts, *d_fc1_weight, *partial_conv1, *partial_conv2_bias, *partial_head;
   void *workspace[RL_WORKSPACES];
   size_t workspace_bytes[RL_WORKSPACES];
 

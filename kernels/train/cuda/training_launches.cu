@@ -3,30 +3,30 @@
 #include "train/cuda/training.h"
 
 int rl_training_fork(rl_training *e, rl_stream stream, rl_error *err) {
-  if (rl_cuda_ok(cudaEventRecord(e->fork, (cudaStream_t)stream), "forking", err) < 0) return -1;
-  return rl_cuda_ok(cudaStreamWaitEvent(e->side_stream, e->fork, 0), "forking", err);
+  if (rl_cuda_check(cudaEventRecord(e->fork, (cudaStream_t)stream), "forking", err) < 0) return -1;
+  return rl_cuda_check(cudaStreamWaitEvent(e->side_stream, e->fork, 0), "forking", err);
 }
 
 int rl_training_join(rl_training *e, rl_stream stream, rl_error *err) {
-  if (rl_cuda_ok(cudaEventRecord(e->join, e->side_stream), "joining", err) < 0) return -1;
-  return rl_cuda_ok(cudaStreamWaitEvent((cudaStream_t)stream, e->join, 0), "joining", err);
+  if (rl_cuda_check(cudaEventRecord(e->join, e->side_stream), "joining", err) < 0) return -1;
+  return rl_cuda_check(cudaStreamWaitEvent((cudaStream_t)stream, e->join, 0), "joining", err);
 }
 
 int rl_conv1_forward_launch(void *arg, rl_stream stream, rl_error *err) {
   rl_stage *s = (rl_stage *)arg;
   rl_training *e = s->owner;
-  return rl_conv1_forward(e->format, s->gather, e->weights, e->pooled1, e->pool_codes1, (cudaStream_t)stream, err);
+  return rl_conv1_forward(e->format, s->gather, e->weights, e->pooled1, e->argmax1, (cudaStream_t)stream, err);
 }
 
 int rl_conv2_forward_launch(void *arg, rl_stream stream, rl_error *err) {
   rl_stage *s = (rl_stage *)arg;
   rl_training *e = s->owner;
   const float *bias = &e->weights[rl_tensor_offsets[RL_CONV2_B]];
-  if (!e->format.half)
+  if (!e->format.fp16)
     return rl_conv2_float_forward(s->gather.batch, (const float *)e->pooled1, &e->weights[rl_tensor_offsets[RL_CONV2_W]], bias,
-                                  (float *)e->pooled2, e->pool_codes2, (cudaStream_t)stream, err);
-  return rl_conv2_forward(s->gather.batch, e->pooled1, rl_training_compute_weights(e, RL_CONV2_W), bias, e->pooled2,
-                          e->pool_codes2, s->train ? e->state : NULL, (cudaStream_t)stream, err);
+                                  (float *)e->pooled2, e->argmax2, (cudaStream_t)stream, err);
+  return rl_conv2_forward(s->gather.batch, e->pooled1, rl_training_compute_weights(e, RL_CONV2_W), bias, e->pooled2, e->argmax2,
+                          s->train ? e->state : NULL, (cudaStream_t)stream, err);
 }
 
 int rl_head_launch(void *arg, rl_stream stream, rl_error *err) {
@@ -41,7 +41,7 @@ int rl_conv1_backward_launch(void *arg, rl_stream stream, rl_error *err) {
   rl_training *e = s->owner;
   /* conv2.weight's gradient can overflow only if it is stored in FP16. */
   const void *conv2_gradient = s->gradients.conv2_rows ? NULL : s->gradients.conv2_weight;
-  return rl_conv1_backward(e->format, s->gather, e->d_pooled1, e->pool_codes1, e->partial_conv1, conv2_gradient, e->state,
+  return rl_conv1_backward(e->format, s->gather, e->d_pooled1, e->argmax1, e->partial_conv1, conv2_gradient, e->state,
                            (cudaStream_t)stream, err);
 }
 

@@ -22,17 +22,17 @@ static uint32_t parameter_index(const rl_training_base *e, uint32_t i) {
     return offset + (k * 9 + tap) * RL_C1 + c;
   }
   if (i >= rl_tensor_offsets[RL_FC1_W] && i < rl_tensor_offsets[RL_FC1_B]) {
-    const uint32_t pixels = RL_P2 * RL_P2;
+    const uint32_t pixels = RL_POOLED2_SIDE * RL_POOLED2_SIDE;
     uint32_t offset = rl_tensor_offsets[RL_FC1_W], pixel = (i - offset) % pixels, c = (i - offset) / pixels % RL_C2,
-             row = (i - offset) / RL_FLAT;
-    return offset + row * RL_FLAT + pixel * RL_C2 + c;
+             row = (i - offset) / RL_FC1_INPUTS;
+    return offset + row * RL_FC1_INPUTS + pixel * RL_C2 + c;
   }
   return i;
 }
 
 static float *allocate_parameters(rl_error *err) {
   float *result = (float *)malloc(RL_PARAMETERS * sizeof *result);
-  if (!result) rl_fail(err, RL_SYS, ENOMEM, "out of memory for the parameters");
+  if (!result) rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the parameters");
   return result;
 }
 
@@ -57,7 +57,7 @@ static int upload_parameters(rl_training_base *e, const float *weights, rl_error
   free(device_order);
   rl_adam adam = rl_training_adam(e);
   if (rc || (e->fp16_weights && rl_adam_round_weights(&adam, rl_training_stream(e), err) < 0)) return -1;
-  return rl_cuda_ok(cudaStreamSynchronize(rl_training_stream(e)), "setting the parameters", err);
+  return rl_cuda_check(cudaStreamSynchronize(rl_training_stream(e)), "setting the parameters", err);
 }
 
 static int write_state(rl_training_base *e, rl_error *err) {
@@ -69,8 +69,8 @@ static int write_state(rl_training_base *e, rl_error *err) {
   state.beta2_power = beta2;
   state.step_size = (float)(e->base.params.learning_rate / (1.0 - beta1));
   state.inverse_root = (float)(1.0 / sqrt(1.0 - beta2));
-  state.dynamic_scale = e->format.half;
-  state.scale.scale = e->format.half ? RL_LOSS_SCALE_START : 1.0f;
+  state.dynamic_scale = e->format.fp16;
+  state.scale.scale = e->format.fp16 ? RL_LOSS_SCALE_START : 1.0f;
   state.inverse_scale = state.last_inverse_scale = 1.0f / state.scale.scale;
   return device->ops->upload(device, e->state, &state, sizeof state, err);
 }
@@ -101,7 +101,7 @@ static int read_losses(rl_train_instance *instance, float *out, rl_error *err) {
 static int report_training(rl_training_base *e, const rl_train_state *state, rl_iteration_results *out, rl_error *err) {
   if (state->step == 0) return 0;
   float *losses = (float *)malloc(e->base.steps * sizeof *losses);
-  if (!losses) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the losses");
+  if (!losses) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the losses");
   int rc = read_losses(&e->base, losses, err);
   double sum = 0;
   for (uint32_t i = 0; i < state->step && !rc; i++) sum += losses[i];
@@ -116,7 +116,7 @@ static int report_test(rl_training_base *e, const rl_train_state *state, rl_iter
   uint32_t count = e->base.test_images, correct_count = 0;
   float *losses = (float *)malloc(count * (sizeof *losses + 1));
   uint8_t *correct = (uint8_t *)(losses + count);
-  if (!losses) return rl_fail(err, RL_SYS, ENOMEM, "out of memory for the evaluation");
+  if (!losses) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the evaluation");
   double sum = 0;
   int rc = device->ops->download(device, losses, e->test_losses, count * sizeof *losses, err) < 0 ||
            device->ops->download(device, correct, e->test_correct, count, err) < 0;
@@ -136,7 +136,7 @@ int rl_training_read_results(rl_instance *instance, rl_iteration_results *out, r
   rl_iteration_results result = {(double)e->base.images, NAN, NAN, NAN, NAN, NAN};
   if (read_state(e, &state, err) < 0 || report_training(e, &state, &result, err) < 0 || report_test(e, &state, &result, err) < 0)
     return -1;
-  if (e->format.half) {
+  if (e->format.fp16) {
     result.loss_scale = state.scale.scale;
     result.skipped_steps = state.scale.skipped;
   }
@@ -144,24 +144,26 @@ int rl_training_read_results(rl_instance *instance, rl_iteration_results *out, r
   return 0;
 }
 
-static int copy_kept(rl_training_base *e, void *to, const void *from, rl_error *err) {
-  if (rl_cuda_ok(cudaMemcpyAsync(to, from, e->kept_bytes, cudaMemcpyDeviceToDevice, rl_training_stream(e)), "copying the state",
-                 err) < 0)
+static int copy_mutable_state(rl_training_base *e, void *to, const void *from, rl_error *err) {
+  if (rl_cuda_check(cudaMemcpyAsync(to, from, e->mutable_state_bytes, cudaMemcpyDeviceToDevice, rl_training_stream(e)),
+                    "copying the state", err) < 0)
     return -1;
-  return rl_cuda_ok(cudaStreamSynchronize(rl_training_stream(e)), "copying the state", err);
+  return rl_cuda_check(cudaStreamSynchronize(rl_training_stream(e)), "copying the state", err);
 }
 
 int rl_training_save(rl_instance *instance, rl_error *err) {
   rl_training_base *e = rl_training_base_of(instance);
   rl_device *device = instance->device;
-  if (!e->saved && device->ops->allocate(device, RL_MEMORY_WORKSPACE, e->kept_bytes, (void **)&e->saved, err) < 0) return -1;
-  return copy_kept(e, e->saved, e->kept, err);
+  if (!e->saved_state &&
+      device->ops->allocate(device, RL_MEMORY_WORKSPACE, e->mutable_state_bytes, (void **)&e->saved_state, err) < 0)
+    return -1;
+  return copy_mutable_state(e, e->saved_state, e->mutable_state, err);
 }
 
 int rl_training_restore(rl_instance *instance, rl_error *err) {
   rl_training_base *e = rl_training_base_of(instance);
-  if (!e->saved) return rl_fail(err, RL_INPUT, 0, "no state was saved");
-  return copy_kept(e, e->kept, e->saved, err);
+  if (!e->saved_state) return rl_fail(err, RL_INPUT, 0, "no state was saved");
+  return copy_mutable_state(e, e->mutable_state, e->saved_state, err);
 }
 
 static int read_parameters(rl_train_instance *instance, float *weights, rl_error *err) {
@@ -199,7 +201,7 @@ int rl_training_view(rl_train_instance *instance, rl_training_tensors *tensors, 
   rl_training_base *e = rl_training_base_of(instance);
   rl_train_state state;
   if (read_state(e, &state, err) < 0) return -1;
-  *tensors = {e->format.channels_last, e->format.half, state.last_batch};
+  *tensors = {e->format.channels_last, e->format.fp16, state.last_batch};
   tensors->loss_scale = 1.0f / state.last_inverse_scale;
   e->ops->get_tensors(e, tensors);
   return 0;
@@ -217,7 +219,7 @@ int rl_training_begin_epoch(void *arg, rl_stream stream, rl_error *err) {
 
 int rl_training_begin_test(void *arg, rl_stream stream, rl_error *err) {
   uint32_t *step = &rl_training_base_of(arg)->state->test_step;
-  return rl_cuda_ok(cudaMemsetAsync(step, 0, sizeof *step, (cudaStream_t)stream), "starting the evaluation", err);
+  return rl_cuda_check(cudaMemsetAsync(step, 0, sizeof *step, (cudaStream_t)stream), "starting the evaluation", err);
 }
 
 int rl_training_allocate(rl_training_base *e, const rl_training_buffer *buffers, size_t count, rl_error *err) {
@@ -238,9 +240,9 @@ static int upload_new(rl_device *device, const void *from, size_t bytes, uint8_t
 static int upload_dataset(rl_training_base *e, const rl_dataset *data, rl_error *err) {
   rl_device *device = e->base.base.device;
   size_t images = e->base.images, test_images = e->base.test_images;
-  if (upload_new(device, data->train_images, images * RL_PIXELS, &e->train_images, err) < 0 ||
+  if (upload_new(device, data->train_images, images * RL_IMAGE_PIXELS, &e->train_images, err) < 0 ||
       upload_new(device, data->train_labels, images, &e->train_labels, err) < 0 ||
-      upload_new(device, data->test_images, test_images * RL_PIXELS, &e->test_images, err) < 0 ||
+      upload_new(device, data->test_images, test_images * RL_IMAGE_PIXELS, &e->test_images, err) < 0 ||
       upload_new(device, data->test_labels, test_images, &e->test_labels, err) < 0 ||
       device->ops->allocate(device, RL_MEMORY_DATASET, images * sizeof *e->order, (void **)&e->order, err) < 0)
     return -1;
@@ -256,20 +258,20 @@ static int load_dataset(rl_training_base *e, const rl_train_params *params, rl_e
 }
 
 /* Weights, FP16 copies, state, moments, one after the other. */
-static int allocate_kept(rl_training_base *e, const rl_training_layout *layout, rl_error *err) {
+static int allocate_mutable_state(rl_training_base *e, const rl_training_layout *layout, rl_error *err) {
   rl_device *device = e->base.base.device;
   const size_t floats = RL_PADDED_PARAMETERS * sizeof(float), moments = 2 * floats;
-  const size_t fp16_bytes = layout->fp16_weights && e->format.half ? RL_PADDED_PARAMETERS * sizeof(uint16_t) : 0;
+  const size_t fp16_bytes = layout->fp16_weights && e->format.fp16 ? RL_PADDED_PARAMETERS * sizeof(uint16_t) : 0;
   const size_t front = floats + fp16_bytes + STATE_BYTES;
   const size_t bytes = front + (layout->min_moment_bytes > moments ? layout->min_moment_bytes : moments);
-  e->kept_bytes = front + moments;
-  if (device->ops->allocate(device, RL_MEMORY_WEIGHTS, bytes, (void **)&e->kept, err) < 0) return -1;
-  e->weights = (float *)e->kept;
-  e->fp16_weights = fp16_bytes ? e->kept + floats : NULL;
-  e->state = (rl_train_state *)(e->kept + floats + fp16_bytes);
-  e->first_moment = (float *)(e->kept + front);
+  e->mutable_state_bytes = front + moments;
+  if (device->ops->allocate(device, RL_MEMORY_WEIGHTS, bytes, (void **)&e->mutable_state, err) < 0) return -1;
+  e->weights = (float *)e->mutable_state;
+  e->fp16_weights = fp16_bytes ? e->mutable_state + floats : NULL;
+  e->state = (rl_train_state *)(e->mutable_state + floats + fp16_bytes);
+  e->first_moment = (float *)(e->mutable_state + front);
   e->second_moment = e->first_moment + RL_PADDED_PARAMETERS;
-  return device->ops->zero(device, e->kept, e->kept_bytes, err);
+  return device->ops->zero(device, e->mutable_state, e->mutable_state_bytes, err);
 }
 
 static int allocate_results(rl_training_base *e, rl_error *err) {
@@ -288,14 +290,14 @@ int rl_training_base_open(rl_training_base *e, const rl_train_params *params, co
   e->base.set_parameters = write_parameters;
   e->base.base.deterministic = true;
   e->format = {layout->channels_last || params->precision != RL_FP32, params->precision == RL_FP16, params->precision == RL_TF32};
-  e->value_bytes = e->format.half ? 2 : 4;
-  if (load_dataset(e, params, err) < 0 || allocate_kept(e, layout, err) < 0) return -1;
+  e->value_bytes = e->format.fp16 ? 2 : 4;
+  if (load_dataset(e, params, err) < 0 || allocate_mutable_state(e, layout, err) < 0) return -1;
   return allocate_results(e, err);
 }
 
 void rl_training_base_close(rl_training_base *e) {
   rl_device *device = e->base.base.device;
-  void *const memory[] = {e->train_images, e->train_labels, e->test_images, e->test_labels, e->order,
-                          e->kept,         e->saved,        e->losses,      e->test_losses, e->test_correct};
+  void *const memory[] = {e->train_images,  e->train_labels, e->test_images, e->test_labels, e->order,
+                          e->mutable_state, e->saved_state,  e->losses,      e->test_losses, e->test_correct};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) device->ops->release(device, memory[i]);
 }

@@ -29,9 +29,10 @@ struct rl_training_base {
 
   uint8_t *train_images, *train_labels, *test_images, *test_labels;
   uint32_t *order;
-  /* One allocation of all that a step changes and later steps read: weights, FP16 copies, state, moments. */
-  unsigned char *kept, *saved;
-  size_t kept_bytes;
+  /* One allocation of the data that a step changes and later steps read: weights, FP16 copies, state, moments. saved_state: the
+   * copy that rl_training_save makes. */
+  unsigned char *mutable_state, *saved_state;
+  size_t mutable_state_bytes;
   float *weights, *first_moment, *second_moment;
   void *fp16_weights; /* copies of the weights; NULL: the engine keeps none */
   rl_train_state *state;

@@ -31,9 +31,9 @@ WITH sides (side, run, kernel) AS (SELECT 'a', :a, :kernel_a UNION ALL SELECT 'b
       ON (left_b.rank = left_a.rank AND left_b.launched = left_a.launched) OR (left_a.alone AND left_b.alone)),
   pairs AS ( -- LIMIT -1 makes SQLite sort here, before it reads the numbers
     SELECT of_a.id AS a, of_b.id AS b, json_object(
-        'a', json(coalesce(of_a.kernel, 'null')), 'b', json(coalesce(of_b.kernel, 'null')),
+        'a', stored_json(of_a.kernel), 'b', stored_json(of_b.kernel),
         'same_code',
-        json(CASE of_a.code_sha256 = of_b.code_sha256 WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'null' END)) AS pair
+        stored_json(CASE of_a.code_sha256 = of_b.code_sha256 WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'null' END)) AS pair
     FROM together LEFT JOIN of_a ON of_a.ordinal = together.a LEFT JOIN of_b ON of_b.ordinal = together.b
     WHERE (:kernel_a IS NULL OR together.a = :kernel_a) AND (:kernel_b IS NULL OR together.b = :kernel_b)
     ORDER BY coalesce(together.a, together.b), together.a IS NULL LIMIT -1)

@@ -1,28 +1,31 @@
 -- :job, or :a :b. Compares the fp32 run of a job with each of its other runs, or run :a with run :b.
 WITH requested AS (
-  SELECT baseline_run, candidate_run FROM v_comparisons WHERE job = :job
+  SELECT baseline_run, candidate_run FROM v_baselines WHERE job = :job
   UNION ALL SELECT :a, :b WHERE :a IS NOT NULL)
 SELECT json_object(
   'workload', p.workload,
   'baseline', json_object(
-    'run', b.run, 'job', b.job, 'device', b.device, 'variant', b.variant, 'engine', b.engine, 'dataset', b.dataset,
-    'epoch_ms_median', b.epoch_ms_median, 'epoch_ms_min', b.epoch_ms_min, 'images_per_s', b.images_per_s,
-    'peak_memory_bytes', b.peak_memory_bytes, 'test_accuracy_ratio', b.test_accuracy_ratio,
-    'launches_per_step', b.launches_per_step, 'launch_gap_ratio', b.launch_gap_ratio,
-    'partial', json(CASE b."partial" WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'null' END),
-    'suspect', json(iif(b.suspect, 'true', 'false')),
-    'unavailable', json(b.unavailable)),
+    'run', p.baseline_run, 'job', p.baseline_job, 'device', p.baseline_device, 'variant', p.baseline_variant,
+    'engine', p.baseline_engine, 'dataset', p.baseline_dataset,
+    'epoch_ms_median', p.baseline_epoch_ms_median, 'epoch_ms_min', p.baseline_epoch_ms_min,
+    'images_per_s', p.baseline_images_per_s, 'peak_memory_bytes', p.baseline_peak_memory_bytes,
+    'test_accuracy_ratio', p.baseline_test_accuracy_ratio, 'launches_per_step', p.baseline_launches_per_step,
+    'launch_gap_ratio', p.baseline_launch_gap_ratio,
+    'partial', stored_json(CASE p.baseline_partial WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'null' END),
+    'suspect', stored_json(iif(p.baseline_suspect, 'true', 'false')),
+    'unavailable', stored_json(p.baseline_unavailable)),
   'candidate', json_object(
-    'run', c.run, 'job', c.job, 'device', c.device, 'variant', c.variant, 'engine', c.engine, 'dataset', c.dataset,
-    'epoch_ms_median', c.epoch_ms_median, 'epoch_ms_min', c.epoch_ms_min, 'images_per_s', c.images_per_s,
-    'peak_memory_bytes', c.peak_memory_bytes, 'test_accuracy_ratio', c.test_accuracy_ratio,
-    'launches_per_step', c.launches_per_step, 'launch_gap_ratio', c.launch_gap_ratio,
-    'partial', json(CASE c."partial" WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'null' END),
-    'suspect', json(iif(c.suspect, 'true', 'false')),
-    'unavailable', json(c.unavailable)),
+    'run', p.candidate_run, 'job', p.candidate_job, 'device', p.candidate_device, 'variant', p.candidate_variant,
+    'engine', p.candidate_engine, 'dataset', p.candidate_dataset,
+    'epoch_ms_median', p.candidate_epoch_ms_median, 'epoch_ms_min', p.candidate_epoch_ms_min,
+    'images_per_s', p.candidate_images_per_s, 'peak_memory_bytes', p.candidate_peak_memory_bytes,
+    'test_accuracy_ratio', p.candidate_test_accuracy_ratio, 'launches_per_step', p.candidate_launches_per_step,
+    'launch_gap_ratio', p.candidate_launch_gap_ratio,
+    'partial', stored_json(CASE p.candidate_partial WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'null' END),
+    'suspect', stored_json(iif(p.candidate_suspect, 'true', 'false')),
+    'unavailable', stored_json(p.candidate_unavailable)),
   'speedup_ratio', p.speedup_ratio, 'speedup_min_ratio', p.speedup_min_ratio, 'speedup_cold_ratio', p.speedup_cold_ratio,
   'speedup_warm_ratio', p.speedup_warm_ratio, 'peak_memory_ratio', p.peak_memory_ratio,
-  'test_accuracy_difference_ratio', p.test_accuracy_difference_ratio, 'unavailable', json(p.unavailable))
-FROM requested JOIN v_pairs p ON p.baseline_run = requested.baseline_run AND p.candidate_run = requested.candidate_run
-  JOIN v_runs b ON b.run = p.baseline_run JOIN v_runs c ON c.run = p.candidate_run
+  'test_accuracy_difference_ratio', p.test_accuracy_difference_ratio, 'unavailable', stored_json(p.unavailable))
+FROM requested CROSS JOIN v_pairs p ON p.baseline_run = requested.baseline_run AND p.candidate_run = requested.candidate_run
 ORDER BY p.candidate_run

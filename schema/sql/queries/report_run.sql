@@ -8,9 +8,9 @@ WITH modelled AS ( -- no_model: why the workload's minimum work is not the minim
   FROM runs r JOIN jobs j ON j.id = r.job_id WHERE r.id = :run)
 SELECT json_object(
     'run', r.id, 'job', j.id, 'kind', j.kind, 'workload', r.workload, 'variant', r.variant,
-    'params', json(r.params), 'engine', r.engine, 'device', j.device, 'device_facts', json(coalesce(d.facts, 'null')),
+    'params', stored_json(r.params), 'engine', r.engine, 'device', j.device, 'device_properties', stored_json(d.properties),
     'commit', coalesce(c.git_commit, t.git_commit),
-    'at', coalesce(c.finished_at, t.finished_at),
+    'at', coalesce(utc_text(c.finished_ns), utc_text(t.finished_ns)),
     'counters_reason', CASE WHEN c.id IS NULL THEN 'the job did not ask for the counters pass'
                             WHEN c.state = 'unavailable' THEN c.reason
                             WHEN c.state <> 'completed' THEN 'the counters pass is ' || c.state END,
@@ -34,7 +34,7 @@ SELECT json_object(
                       coalesce(no_model, 'the workload has no model') FROM modelled
      UNION ALL SELECT 'ceiling__' || c.name, c.value, c.reason FROM v_ceilings c
                WHERE c.device_identity = d.identity AND c.driver IS d.driver)),
-  d.facts ->> '$.compute_capability',
+  d.properties ->> '$.compute_capability',
   j.profile -> '$.sections'
 FROM runs r JOIN jobs j ON j.id = r.job_id
   LEFT JOIN passes t ON t.run_id = r.id AND t.name = 'timing'

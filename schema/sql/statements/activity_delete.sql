@@ -1,2 +1,2 @@
-DELETE FROM activity WHERE (pass_id, kind, start_ns, ordinal) IN
-  (SELECT pass_id, kind, start_ns, ordinal FROM activity WHERE pass_id = :pass LIMIT :batch)
+DELETE FROM activity WHERE (pass_id, activity_group, start_ns, ordinal) IN
+  (SELECT pass_id, activity_group, start_ns, ordinal FROM activity WHERE pass_id = :pass LIMIT :batch)

@@ -1,1 +1,1 @@
-SELECT id FROM passes WHERE job_id = :job AND activity_kept = 1 LIMIT 1
+SELECT id FROM passes WHERE job_id = :job AND activity_stored = 1 LIMIT 1

@@ -1,1 +1,1 @@
-INSERT INTO devices (facts, last_ns) VALUES (:facts, :now) ON CONFLICT (facts) DO UPDATE SET last_ns = :now
+INSERT INTO devices (properties, last_ns) VALUES (:properties, :now) ON CONFLICT (properties) DO UPDATE SET last_ns = :now

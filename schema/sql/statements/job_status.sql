@@ -1,1 +1,1 @@
-SELECT kind, state, created_ns, started_ns, finished_ns FROM jobs WHERE id = :job
+SELECT kind, state, created_ns, started_ns, finished_ns, events FROM jobs WHERE id = :job

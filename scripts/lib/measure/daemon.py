@@ -49,12 +49,12 @@ class Daemon:
             return json.load(response)
 
     def wait_for_device(self, timeout_s=60):
-        """Returns the device's facts as soon as they are known."""
+        """Returns the device's properties as soon as they are known."""
         deadline = time.monotonic() + timeout_s
         while True:
             device = next((item for item in self.request("/devices")["items"] if item["id"] == self.host.device), None)
-            if device and device["facts"]:
-                return device["facts"]
+            if device and device["properties"]:
+                return device["properties"]
             if time.monotonic() > deadline or (device and device["reason"]):
                 raise Failed(f"{self.host.device}: {device['reason'] if device else 'no such device'}")
             time.sleep(0.05)

@@ -18,7 +18,7 @@ import traceback
 
 from .host import Skip
 
-DONE_STATES = ("passed", "skipped")  # such a step is not run again
+DONE_STATES = ("passed", "skipped")  # a step in one of these states is not run again
 EXIT_SKIPPED = 77
 
 
@@ -27,7 +27,8 @@ def check(claim, holds, seen=None):
     return {"check": claim, "holds": bool(holds), "seen": seen}
 
 
-# shares_gpu: may run beside other steps that share a GPU; uses_counters: no other step of the host may use counters meanwhile
+# shares_gpu: may run at the same time as other steps with shares_gpu on one GPU; uses_counters: no other step of the host may use
+# counters at the same time
 Step = collections.namedtuple("Step", "name run expected_s limit_s summary shares_gpu uses_counters", defaults=(False, False))
 
 

@@ -5,8 +5,8 @@ from .markdown import MISSING, number, percent, pivot_table, points, scaled, tab
 
 
 def device(rows):
-    facts = next((row["facts"] for row in rows if "facts" in row), {})
-    return table(["fact", "value"], [[name, str(value)] for name, value in facts.items()])
+    properties = next((row["properties"] for row in rows if "properties" in row), {})
+    return table(["property", "value"], [[name, str(value)] for name, value in properties.items()])
 
 
 def ceilings(rows):

@@ -47,18 +47,19 @@ import subprocess
 import sys
 import tempfile
 
-COUNTED = "smsp__inst_executed.sum"
+INSTRUCTIONS = "smsp__inst_executed.sum"
 SECTORS = "l1tex__t_sectors_pipe_lsu_mem_"  # neither tool counts these exactly
-EXACT = re.compile(r"launch__|device__|sm__maximum_warps|smsp__maximum_warps|smsp__inst_executed(_op_\w+|_pipe_\w+)?\.sum$|"
-                   r"smsp__thread_inst_executed\w*\.sum$|smsp__sass_\w+\.sum$|l1tex__t_requests_pipe_\w+\.sum$|"
-                   r"l1tex__t_sectors_pipe_(?!\w*lookup)\w+\.sum$")
-WORDS = {"CachePreferNone": 0, "CachePreferShared": 1, "CachePreferL1": 2, "CachePreferEqual": 3, "PolicyDefault": 0,
+EXACT_METRICS = re.compile(
+    r"launch__|device__|sm__maximum_warps|smsp__maximum_warps|smsp__inst_executed(_op_\w+|_pipe_\w+)?\.sum$|"
+    r"smsp__thread_inst_executed\w*\.sum$|smsp__sass_\w+\.sum$|l1tex__t_requests_pipe_\w+\.sum$|"
+    r"l1tex__t_sectors_pipe_(?!\w*lookup)\w+\.sum$")
+ENUM_VALUES = {"CachePreferNone": 0, "CachePreferShared": 1, "CachePreferL1": 2, "CachePreferEqual": 3, "PolicyDefault": 0,
          "PolicySpread": 1, "PolicyLoadBalancing": 2}
 # Metrics that do not belong to a kernel, or that ncu computes in a section and does not accept by name.
 NOT_IN_NCU = re.compile(r"^(numa__|nvlink__|c2clink__|nvlrx__|nvltx__|ctc__|pcie__|derived__(avg|derivative|memory)_)|:")
 TIME = "gpu__time_duration.sum"
 TRAFFIC, WRITTEN = "dram__bytes.sum", "dram__bytes_write.sum"
-SAMPLES, SAMPLED = "smsp__pcsamp_sample_count", re.compile("smsp__pcsamp_(warps|sample|aggregated|interval|buffer)")
+SAMPLE_COUNT, SAMPLED_METRICS = "smsp__pcsamp_sample_count", re.compile("smsp__pcsamp_(warps|sample|aggregated|interval|buffer)")
 START_NS = 400
 ROUNDING_ERROR = 0.00501
 CODE_CACHES = re.compile(r"icc_|gcc|imc_|idc__|no_instruction")
@@ -73,21 +74,21 @@ FULL_L2_RATIO = 0.4
 CARVEOUT, BLOCKS_BY_SHARED = "launch__shared_mem_config_size", "launch__occupancy_limit_shared_mem"
 
 
-def function(name):
+def function_name(name):
     """Returns the name without namespaces, template arguments and parameters, which the tools print differently."""
     name = re.sub(r"\(anonymous namespace\)::|<unnamed>::", "", name)
     return name.removeprefix("void ").split("<")[0].split("(")[0].split("::")[-1]
 
 
-def numbers(text):
+def parse_numbers(text):
     return tuple(int(n) for n in re.findall(r"\d+", text))
 
 
-def number(text):
+def parse_number(text):
     try:
         return float(text.replace(",", ""))
     except ValueError:
-        return WORDS.get(text, math.nan)
+        return ENUM_VALUES.get(text, math.nan)
 
 
 class Run:
@@ -95,13 +96,13 @@ class Run:
     kernel, the metrics that we derived from the code."""
 
     def __init__(self, text):
-        self.text, self.kernels, self.decided, self.seen = text, {}, {}, collections.Counter()
+        self.text, self.kernels, self.decided, self.occurrences = text, {}, {}, collections.Counter()
 
     def add(self, name, grid, block, launch, values, decided=()):
-        key = (function(name), grid, block)
-        key = (*key, self.seen[key])
+        key = (function_name(name), grid, block)
+        key = (*key, self.occurrences[key])
         self.kernels[key], self.decided[key] = (launch, values), set(decided)
-        self.seen[key[:3]] += 1
+        self.occurrences[key[:3]] += 1
 
     def extend(self, other):
         """Adds the other run's metrics of the same kernels that this run does not have."""
@@ -115,18 +116,18 @@ class Run:
                                   if not math.isnan(value) and not NOT_IN_NCU.search(metric)))
 
 
-def count(probe, which, arguments):
-    done = subprocess.run([probe, "recount", which, *arguments], capture_output=True, text=True)
-    if done.returncode == 77:
-        print(done.stdout.strip())
+def collect(probe, metrics, arguments):
+    process = subprocess.run([probe, "recount", metrics, *arguments], capture_output=True, text=True)
+    if process.returncode == 77:
+        print(process.stdout.strip())
         sys.exit(77)
-    if done.returncode != 0:
-        sys.exit(f"{probe} recount: {done.stderr.strip() or done.stdout.strip()}")
-    run = Run(done.stdout)
+    if process.returncode != 0:
+        sys.exit(f"{probe} recount: {process.stderr.strip() or process.stdout.strip()}")
+    run = Run(process.stdout)
     kernels = {}
-    for ordinal, launch, name, grid, block, metric, reason, value in csv.reader(io.StringIO(done.stdout)):
-        kernel = kernels.setdefault(int(ordinal), (name, numbers(grid), numbers(block), launch, {}, []))
-        kernel[4][metric] = number(value)
+    for ordinal, launch, name, grid, block, metric, reason, value in csv.reader(io.StringIO(process.stdout)):
+        kernel = kernels.setdefault(int(ordinal), (name, parse_numbers(grid), parse_numbers(block), launch, {}, []))
+        kernel[4][metric] = parse_number(value)
         if reason.startswith("not counted"):
             kernel[5].append(metric)
     for kernel in kernels.values():
@@ -134,7 +135,7 @@ def count(probe, which, arguments):
     return run
 
 
-def in_profiles(names):
+def split_into_profiles(names):
     """Splits the names into lists that fit into a profile."""
     parts = []
     for name in names:
@@ -144,35 +145,35 @@ def in_profiles(names):
     return [",".join(part) for part in parts]
 
 
-def count_again(probe, which, arguments, again):
-    """Collects the set and the metrics of `again` that it does not have."""
-    run = count(probe, which, arguments)
+def collect_with_repeats(probe, metric_set, arguments, repeated):
+    """Collects the set, and the metrics of `repeated` that it does not have."""
+    run = collect(probe, metric_set, arguments)
     has = set(run.metrics())
-    for names in in_profiles(name for name in again if name not in has):
-        run.extend(count(probe, names, arguments))
+    for names in split_into_profiles(name for name in repeated if name not in has):
+        run.extend(collect(probe, names, arguments))
     return run
 
 
-def count_with_ncu(ncu, probe, arguments, wanted, refused):
+def collect_with_ncu(ncu, probe, arguments, wanted, refused):
     """refused: metrics that ncu does not know; extended by those that ncu names in its errors."""
     while True:
         metrics = [metric for metric in wanted if metric not in refused]
-        done = subprocess.run([ncu, "--profile-from-start", "off", "--cache-control", "all", "--clock-control", "none",
+        process = subprocess.run([ncu, "--profile-from-start", "off", "--cache-control", "all", "--clock-control", "none",
                                "--metrics", ",".join(metrics), "--csv", "--page", "raw", "--print-units", "base",
                                "--kernel-name-base", "demangled", probe, "run", *arguments], capture_output=True, text=True)
-        lines = [line for line in done.stdout.splitlines() if line.startswith('"')]
-        if done.returncode == 0 and len(lines) >= 3:
+        lines = [line for line in process.stdout.splitlines() if line.startswith('"')]
+        if process.returncode == 0 and len(lines) >= 3:
             break
-        errors = [line for line in (done.stderr + done.stdout).splitlines() if line.startswith("==ERROR==")]
+        errors = [line for line in (process.stderr + process.stdout).splitlines() if line.startswith("==ERROR==")]
         named = {word.strip(".") for line in errors for word in re.findall(r"[\w.:]+", line)} & set(metrics)
         if not named:
-            sys.exit(f"ncu: {done.stderr.strip()} {done.stdout.strip()[-2000:]}")
+            sys.exit(f"ncu: {process.stderr.strip()} {process.stdout.strip()[-2000:]}")
         print(f"ncu refuses {', '.join(sorted(named))}")
         refused |= named
     run = Run("\n".join(lines) + "\n")
     for row in list(csv.DictReader(lines))[1:]:  # the first row has the units
-        run.add(row["Kernel Name"], numbers(row["Grid Size"]), numbers(row["Block Size"]), "",
-                {metric: number(row.get(metric, "")) for metric in wanted})
+        run.add(row["Kernel Name"], parse_numbers(row["Grid Size"]), parse_numbers(row["Block Size"]), "",
+                {metric: parse_number(row.get(metric, "")) for metric in wanted})
     return run
 
 
@@ -180,16 +181,16 @@ def relative_difference(a, b):
     return 0.0 if a == b else abs(a - b) / max(abs(a), abs(b))
 
 
-def same_share(part, whole, other_part, other_whole):
-    """Whether two shares of PC samples differ by no more than chance explains, as samples of one population."""
-    both = (part + other_part) / (whole + other_whole)
-    deviation = math.sqrt(max(0, both * (1 - both)) * (1 / whole + 1 / other_whole))
+def shares_agree(part, whole, other_part, other_whole):
+    """Returns True when two shares of PC samples differ by no more than chance explains, as samples of one population."""
+    pooled = (part + other_part) / (whole + other_whole)
+    deviation = math.sqrt(max(0, pooled * (1 - pooled)) * (1 / whole + 1 / other_whole))
     return abs(part / whole - other_part / other_whole) < max(SAMPLED_POINTS / 100, SAMPLED_DEVIATIONS * deviation)
 
 
-def explained_by_writes(metric, mine, other, ratio, typical):
-    """Whether the difference in bytes written explains the difference of the medians."""
-    traffic, written = ([typical(which, name) for which in ("ours", "ncu")] for name in (TRAFFIC, WRITTEN))
+def explained_by_writes(metric, mine, other, ratio, median_of):
+    """Returns True when the difference in bytes written explains the difference of the medians."""
+    traffic, written = ([median_of(tool, name) for tool in ("ours", "ncu")] for name in (TRAFFIC, WRITTEN))
     if not abs(written[0] - written[1]) < KNOWN_WRITE_BYTES:
         return False
     read = [value * (1 - by_writing / max(1, all_bytes)) for value, all_bytes, by_writing in zip((mine, other), traffic, written)]
@@ -198,20 +199,21 @@ def explained_by_writes(metric, mine, other, ratio, typical):
     return bool(READ_AND_WRITTEN.match(metric)) and relative_difference(*read) <= ratio
 
 
-def verdict(metric, ours, theirs, ratio, typical):
-    """Returns the verdict and the relative difference of the medians. typical(which, metric): the median of another metric of the
-    kernel."""
+def verdict(metric, ours, theirs, ratio, median_of):
+    """Returns the verdict and the relative difference of the medians. median_of(tool, metric): the median of another metric of
+    the kernel."""
     missing = [all(math.isnan(v) for v in values) for values in (ours, theirs)]
     if any(missing):
         return "no value" if all(missing) else "only ncu" if missing[0] else "only ours", math.nan
     mine, other = median(ours), median(theirs)
     distance = relative_difference(mine, other)
-    if SAMPLED.match(metric):
-        alike = "_warps_" not in metric or same_share(mine, typical("ours", SAMPLES), other, typical("ncu", SAMPLES))
+    if SAMPLED_METRICS.match(metric):
+        samples = median_of("ours", SAMPLE_COUNT), median_of("ncu", SAMPLE_COUNT)
+        alike = "_warps_" not in metric or shares_agree(mine, samples[0], other, samples[1])
         return "sampled" if alike else "DIFFERS", distance
-    if metric in (CARVEOUT, BLOCKS_BY_SHARED) and typical("ours", CARVEOUT) != typical("ncu", CARVEOUT):
+    if metric in (CARVEOUT, BLOCKS_BY_SHARED) and median_of("ours", CARVEOUT) != median_of("ncu", CARVEOUT):
         return "divided", distance
-    if EXACT.match(metric) and len(set(ours)) == 1 and len(set(theirs)) == 1:
+    if EXACT_METRICS.match(metric) and len(set(ours)) == 1 and len(set(theirs)) == 1:
         if relative_difference(ours[0], theirs[0]) < 1e-9 or (not mine.is_integer() and abs(mine - other) <= ROUNDING_ERROR):
             return "equal", distance
         if not metric.startswith(SECTORS) or distance > ratio:
@@ -221,27 +223,28 @@ def verdict(metric, ours, theirs, ratio, typical):
     overlap = min(ours) <= max(theirs) and min(theirs) <= max(ours)
     if overlap or distance <= relative_difference(min(theirs), max(theirs)):
         return "within spread", distance
-    duration = max(typical("ours", TIME), typical("ncu", TIME))
-    counted = (metric.startswith("dram__bytes") and metric.endswith(".sum")) or EXACT.match(metric) or "hit_rate" in metric
-    if not counted and distance <= START_NS / duration:
+    duration = max(median_of("ours", TIME), median_of("ncu", TIME))
+    is_byte_count = metric.startswith("dram__bytes") and metric.endswith(".sum")
+    depends_on_time = not (is_byte_count or EXACT_METRICS.match(metric) or "hit_rate" in metric)
+    if depends_on_time and distance <= START_NS / duration:
         return "short", distance
-    moved = max(typical("ours", TRAFFIC), typical("ncu", TRAFFIC))
-    few = moved < SMALL_BYTES and re.search("^(dram|lts|fbpa)__|hit_rate", metric)
+    moved = max(median_of("ours", TRAFFIC), median_of("ncu", TRAFFIC))
+    moves_few_bytes = moved < SMALL_BYTES and re.search("^(dram|lts|fbpa)__|hit_rate", metric)
     seconds = duration * 1e-9 if metric.endswith(".sum.per_second") else 1
-    little = metric.endswith((".sum", ".sum.per_second")) and max(abs(mine), abs(other)) * seconds < SMALL_COUNT
-    if few or little or ("pct" in metric and abs(mine - other) < SMALL_POINTS):
+    is_small_count = metric.endswith((".sum", ".sum.per_second")) and max(abs(mine), abs(other)) * seconds < SMALL_COUNT
+    if moves_few_bytes or is_small_count or ("pct" in metric and abs(mine - other) < SMALL_POINTS):
         return "small", distance
     if CODE_CACHES.search(metric):
         return "code", distance
     if FULL_L2.match(metric) and mine > other and distance <= FULL_L2_RATIO:
         return "full L2", distance
-    if explained_by_writes(metric, mine, other, ratio, typical):
+    if explained_by_writes(metric, mine, other, ratio, median_of):
         return "known", distance
     return "DIFFERS", distance
 
 
-def instructions_vary(values):
-    return any(len({found[COUNTED] for found in runs if COUNTED in found}) > 1 for runs in values.values())
+def instruction_counts_vary(values):
+    return any(len({found[INSTRUCTIONS] for found in runs if INSTRUCTIONS in found}) > 1 for runs in values.values())
 
 
 def median(values):
@@ -256,29 +259,29 @@ def compare(key, ours, theirs, metrics, ratio):
     if min(len(found) for found in values.values()) < min(2, len(ours)):
         return None
 
-    def typical(which, metric):
-        return median([found[metric] for found in values[which] if metric in found])
+    def median_of(tool, metric):
+        return median([found[metric] for found in values[tool] if metric in found])
 
     rows = []
     decided = set().union(*(run.decided[key] for run in ours if key in run.kernels))
     for metric in metrics:
-        mine, other = ([found[metric] for found in values[which] if metric in found] for which in ("ours", "ncu"))
+        mine, other = ([found[metric] for found in values[tool] if metric in found] for tool in ("ours", "ncu"))
         if not mine or not other:
             continue
-        word, distance = verdict(metric, mine, other, ratio, typical)
+        word, distance = verdict(metric, mine, other, ratio, median_of)
         if metric in decided:
             word = "decided" if set(mine) | set(other) == {0.0} else "DIFFERS"
-        elif word == "DIFFERS" and instructions_vary(values):
+        elif word == "DIFFERS" and instruction_counts_vary(values):
             word = "varies"
         rows.append((metric, mine, other, distance, word))
     return rows
 
 
-def percent(distance):
+def format_percent(distance):
     return "–" if math.isnan(distance) else f"{100 * distance:.2f} %"
 
 
-def show(values):
+def format_values(values):
     found = [v for v in values if not math.isnan(v)]
     if not found:
         return "–"
@@ -286,11 +289,11 @@ def show(values):
     return text if min(found) == max(found) else f"{text} ({min(found):.6g} to {max(found):.6g})"
 
 
-def cell_of(value, form):
-    return "" if math.isnan(value) else format(value, form)
+def format_cell(value, specification):
+    return "" if math.isnan(value) else format(value, specification)
 
 
-def launches(kernels):
+def launch_names(kernels):
     """Returns the kernels' launch names, with a number where a launch has several kernels."""
     seen, names = collections.Counter(), []
     for name in (kernel.split(":")[0] for kernel in kernels):
@@ -305,16 +308,16 @@ def write_csv(path, table):
     rows = {}
     for kernel, metric, mine, other, distance, word in table:
         line = rows.setdefault(metric, {"runs": min(len(mine), len(other))})
-        line[kernel] = [cell_of(median(mine), ".6g"), cell_of(median(other), ".6g"), cell_of(distance, ".4f"), word]
+        line[kernel] = [format_cell(median(mine), ".6g"), format_cell(median(other), ".6g"), format_cell(distance, ".4f"), word]
     with open(path, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        columns = [f"{name}_{what}" for name in launches(kernels) for what in ("ours", "ncu", "apart_ratio", "verdict")]
+        columns = [f"{name}_{column}" for name in launch_names(kernels) for column in ("ours", "ncu", "apart_ratio", "verdict")]
         writer.writerow(["metric", "runs", *columns])
         for metric, line in rows.items():
             writer.writerow([metric, line["runs"], *(cell for kernel in kernels for cell in line.get(kernel, [""] * 4))])
 
 
-def summary(table, skip_reason):
+def format_summary(table, left_out):
     """Formats the number of metrics by kernel and verdict, then each metric that does not agree."""
     words = sorted({row[-1] for row in table})
     kernels = dict.fromkeys(row[0] for row in table)
@@ -324,19 +327,20 @@ def summary(table, skip_reason):
         lines.append(f"| {kernel} | {sum(counts.values())} | " + " | ".join(str(counts[w]) for w in words) + " |")
     counts = collections.Counter(row[-1] for row in table)
     lines.append(f"| all {len(kernels)} | {len(table)} | " + " | ".join(str(counts[w]) for w in words) + " |")
-    lines += [""] + [f"left out, not in two runs of both: {name}" for name in skip_reason]
+    lines += [""] + [f"left out, not in two runs of both: {name}" for name in left_out]
     lines += ["", "| kernel | metric | ours | ncu | apart | |", "| --- | --- | --- | --- | --- | --- |"]
     for kernel, metric, mine, other, distance, word in table:
         if word not in ("equal", "decided", "agrees", "no value"):
-            lines.append(f"| {kernel} | {metric} | {show(mine)} | {show(other)} | {percent(distance)} | {word} |")
-    lines += ["", f"{len(kernels)} kernels compared, {len(skip_reason)} left out",
+            cells = (kernel, metric, format_values(mine), format_values(other), format_percent(distance), word)
+            lines.append("| " + " | ".join(cells) + " |")
+    lines += ["", f"{len(kernels)} kernels compared, {len(left_out)} left out",
               "", "verdicts: " + ", ".join(f"{n} {w}" for w, n in sorted(counts.items()))]
     return "\n".join(lines) + "\n"
 
 
-def judge(ours, theirs, metrics, ratio):
+def compare_all(ours, theirs, metrics, ratio):
     """Returns (kernel, metric, our values, ncu's values, difference, verdict) of all metrics, and the kernels left out."""
-    table, skip_reason, seen = [], [], collections.Counter()
+    table, left_out, seen = [], [], collections.Counter()
     for key in dict.fromkeys(key for run in ours for key in run.kernels):
         launch = next(run.kernels[key][0] for run in ours if key in run.kernels)
         kernel = f"{launch}: {key[0][:60]}"
@@ -344,16 +348,16 @@ def judge(ours, theirs, metrics, ratio):
         kernel += f" #{seen[kernel] - 1}" if seen[kernel] > 1 else ""
         rows = compare(key, ours, theirs, metrics, ratio)
         if rows is None:
-            skip_reason.append(kernel)
+            left_out.append(kernel)
         else:
             table += [(kernel, *row) for row in rows]
-    return table, skip_reason
+    return table, left_out
 
 
-def write_results(folder, ours, theirs, table, skip_reason):
+def write_results(folder, ours, theirs, table, left_out):
     os.makedirs(folder, exist_ok=True)
     write_csv(os.path.join(folder, "comparison.csv"), table)
-    for name, content in [("comparison.md", summary(table, skip_reason)), ("ours.csv", ours.text), ("ncu.csv", theirs.text)]:
+    for name, content in [("comparison.md", format_summary(table, left_out)), ("ours.csv", ours.text), ("ncu.csv", theirs.text)]:
         with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
             file.write(content)
 
@@ -374,18 +378,18 @@ def main():
         sys.exit(77)
 
     os.environ.setdefault("ROOFLINED_CACHE_DIR", tempfile.mkdtemp(prefix="plans-"))  # otherwise each run plans again
-    ours, theirs, metrics, refused, again = [], [], {}, set(), {}
-    for which, apart_mib in zip(options.sets.split(","), itertools.cycle(options.apart_mib.split(","))):
+    ours, theirs, metrics, refused, repeated = [], [], {}, set(), {}
+    for metric_set, apart_mib in zip(options.sets.split(","), itertools.cycle(options.apart_mib.split(","))):
         os.environ["PROBE_APART_MIB"] = apart_mib
-        ours.append(count_again(options.probe, which, options.arguments, again))
+        ours.append(collect_with_repeats(options.probe, metric_set, options.arguments, repeated))
         found = ours[-1].metrics()
         metrics.update(dict.fromkeys(found))
-        theirs.append(count_with_ncu(ncu, options.probe, options.arguments, found, refused))
-        table, skip_reason = judge(ours, theirs, list(metrics), options.ratio)
-        again.update(dict.fromkeys(row[1] for row in table if row[-1] == "DIFFERS" and not SAMPLED.match(row[1])))
+        theirs.append(collect_with_ncu(ncu, options.probe, options.arguments, found, refused))
+        table, left_out = compare_all(ours, theirs, list(metrics), options.ratio)
+        repeated.update(dict.fromkeys(row[1] for row in table if row[-1] == "DIFFERS" and not SAMPLED_METRICS.match(row[1])))
         if options.out:  # after every set, in case the session ends early
-            write_results(options.out, ours[0], theirs[0], table, skip_reason)
-    print(summary(table, skip_reason))
+            write_results(options.out, ours[0], theirs[0], table, left_out)
+    print(format_summary(table, left_out))
     sys.exit(1 if not table or sum(row[-1] == "DIFFERS" for row in table) > options.allow * len(table) else 0)
 
 

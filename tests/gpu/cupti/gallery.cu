@@ -7,7 +7,7 @@
 
 namespace {
 
-const size_t BYTES = 128 << 20; /* of each buffer */
+const size_t BUFFER_BYTES = 128 << 20;
 const int SIDE = GALLERY_SIDE;
 struct gallery_buffers {
   char *from, *to;
@@ -31,14 +31,14 @@ __global__ void gallery_relu(const __half *x, __half *y, size_t n) {
 __global__ void gallery_flops(float *sink, float factor) {
   float value = threadIdx.x;
 #pragma unroll
-  for (int i = 0; i < GALLERY_FMAS; i++) asm volatile("fma.rn.f32 %0, %0, %1, %1;" : "+f"(value) : "f"(factor));
+  for (int i = 0; i < GALLERY_FMAS_PER_THREAD; i++) asm volatile("fma.rn.f32 %0, %0, %1, %1;" : "+f"(value) : "f"(factor));
   if (value == 12345.0f) *sink = value;
 }
 
 __global__ void gallery_fp64(double *sink, double factor) {
   double value = threadIdx.x;
 #pragma unroll
-  for (int i = 0; i < GALLERY_FMAS; i++) asm volatile("fma.rn.f64 %0, %0, %1, %1;" : "+d"(value) : "d"(factor));
+  for (int i = 0; i < GALLERY_FMAS_PER_THREAD; i++) asm volatile("fma.rn.f64 %0, %0, %1, %1;" : "+d"(value) : "d"(factor));
   if (value == 12345.0) *sink = value;
 }
 
@@ -49,21 +49,21 @@ __global__ void gallery_transpose(const float *from, float *to) {
 
 /* One row per block: maximum, sum of exponentials, quotient. */
 __global__ void gallery_softmax(const float *from, float *to) {
-  __shared__ float part[8];
+  __shared__ float partials[8];
   const float *row = from + (size_t)blockIdx.x * SIDE;
   float maximum = -1e30f, sum = 0;
   for (int i = threadIdx.x; i < SIDE; i += blockDim.x) maximum = fmaxf(maximum, row[i]);
   for (int d = 16; d > 0; d /= 2) maximum = fmaxf(maximum, __shfl_xor_sync(~0u, maximum, d));
-  if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = maximum;
+  if (threadIdx.x % 32 == 0) partials[threadIdx.x / 32] = maximum;
   __syncthreads();
-  for (int i = 0; i < 8; i++) maximum = fmaxf(maximum, part[i]);
+  for (int i = 0; i < 8; i++) maximum = fmaxf(maximum, partials[i]);
   __syncthreads();
   for (int i = threadIdx.x; i < SIDE; i += blockDim.x) sum += __expf(row[i] - maximum);
   for (int d = 16; d > 0; d /= 2) sum += __shfl_xor_sync(~0u, sum, d);
-  if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = sum;
+  if (threadIdx.x % 32 == 0) partials[threadIdx.x / 32] = sum;
   __syncthreads();
   sum = 0;
-  for (int i = 0; i < 8; i++) sum += part[i];
+  for (int i = 0; i < 8; i++) sum += partials[i];
   for (int i = threadIdx.x; i < SIDE; i += blockDim.x) to[(size_t)blockIdx.x * SIDE + i] = __expf(row[i] - maximum) / sum;
 }
 
@@ -114,19 +114,20 @@ __global__ void __launch_bounds__(1024) gallery_spilling(const float *from, floa
   to[i] = sum;
 }
 
-/* STRIDE 32: all lanes of a warp access one bank; 1: each lane its own bank. */
-template <int STRIDE> __global__ void gallery_banks(float *sink) {
+/* STRIDE_WORDS 32: all lanes of a warp access one bank; 1: each lane accesses a separate bank. */
+template <int STRIDE_WORDS> __global__ void gallery_banks(float *sink) {
   __shared__ volatile float cells[32 * 32];
   float sum = 0;
-  cells[threadIdx.x * STRIDE % 1024] = threadIdx.x;
+  cells[threadIdx.x * STRIDE_WORDS % 1024] = threadIdx.x;
   __syncthreads();
-  for (int i = 0; i < GALLERY_BANK_LOADS; i++) sum += cells[(threadIdx.x % 32) * STRIDE + (STRIDE == 32 ? i % 32 : 0)];
+  for (int i = 0; i < GALLERY_BANK_LOADS_PER_WARP; i++)
+    sum += cells[(threadIdx.x % 32) * STRIDE_WORDS + (STRIDE_WORDS == 32 ? i % 32 : 0)];
   if (sum == 12345.0f) *sink = sum;
 }
 
 __global__ void gallery_reduction(const float4 *from, float *sum) {
   float partial = 0;
-  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < BYTES / 2 / sizeof(float4);
+  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < BUFFER_BYTES / 2 / sizeof(float4);
        i += (size_t)gridDim.x * blockDim.x) {
     float4 v = from[i];
     partial += v.x + v.y + v.z + v.w;
@@ -202,33 +203,33 @@ void launch_in_clusters(cudaStream_t stream) {
 }
 
 /* Defines the enqueue function of a launch. */
-#define KERNEL(NAME, ...)                                                                                          \
+#define ENQUEUE(NAME, ...)                                                                                         \
   int NAME(void *, rl_stream stream_of_step, rl_error *err) {                                                      \
     cudaStream_t stream = (cudaStream_t)stream_of_step;                                                            \
     __VA_ARGS__;                                                                                                   \
     cudaError_t result = cudaGetLastError();                                                                       \
     return result == cudaSuccess ? 0 : rl_fail(err, RL_CUDA, result, "%s: %s", #NAME, cudaGetErrorString(result)); \
   }
-KERNEL(copy, gallery_copy<<<GALLERY_COPY_BYTES / 16 / 256, 256, 0, stream>>>(from<float4>(), to<float4>()))
-KERNEL(relu, gallery_relu<<<SIDE * SIDE / 128, 128, 0, stream>>>(from<__half>(), to<__half>(), (size_t)SIDE *SIDE))
-KERNEL(flops, gallery_flops<<<GALLERY_WARPS / 8, 256, 0, stream>>>(sink(), 0.5f))
-KERNEL(fp64, gallery_fp64<<<GALLERY_WARPS / 8, 256, 0, stream>>>((double *)sink(), 0.5))
-KERNEL(transpose, gallery_transpose<<<dim3(SIDE / 32, SIDE / 8), dim3(32, 8), 0, stream>>>(from<float>(), to<float>()))
-KERNEL(softmax, gallery_softmax<<<SIDE, 256, 0, stream>>>(from<float>(), to<float>()))
-KERNEL(layernorm, gallery_layernorm<<<8192, 512, 0, stream>>>(from<__half2>(), to<__half2>()))
-KERNEL(periodogram, gallery_periodogram<<<4096, 256, 0, stream>>>(from<float>(), to<float>(), 114))
-KERNEL(divergent, gallery_divergent<<<4096, 256, 0, stream>>>(from<int>(), to<int>()))
-KERNEL(spilling, gallery_spilling<<<264, 1024, 0, stream>>>(from<float>(), to<float>(), 8))
-KERNEL(banks_1, gallery_banks<1><<<GALLERY_BANK_WARPS / 8, 256, 0, stream>>>(sink()))
-KERNEL(banks_32, gallery_banks<32><<<GALLERY_BANK_WARPS / 8, 256, 0, stream>>>(sink()))
-KERNEL(reduction, gallery_reduction<<<132 * 8, 256, 0, stream>>>(from<float4>(), sink()))
-KERNEL(atomics, gallery_atomics<<<8192, 256, 0, stream>>>((unsigned *)sink()))
-KERNEL(matrix, gallery_matrix<<<dim3(SIDE / 16, SIDE / 64), 128, 0, stream>>>(from<__half>(), from<__half>(), to<float>(), SIDE))
-KERNEL(cluster, launch_in_clusters(stream))
-KERNEL(texture, gallery_texture<<<dim3(SIDE / 32, SIDE / 8), dim3(32, 8), 0, stream>>>(buffers.texture, to<float>()))
-KERNEL(surface, gallery_surface<<<dim3(SIDE / 32, SIDE / 8), dim3(32, 8), 0, stream>>>(from<float>(), buffers.surface))
-KERNEL(sleep, gallery_sleep<<<1, 1, 0, stream>>>(GALLERY_SLEEP_US * 1000ull))
-#undef KERNEL
+ENQUEUE(copy, gallery_copy<<<GALLERY_COPY_BYTES / 16 / 256, 256, 0, stream>>>(from<float4>(), to<float4>()))
+ENQUEUE(relu, gallery_relu<<<SIDE * SIDE / 128, 128, 0, stream>>>(from<__half>(), to<__half>(), (size_t)SIDE *SIDE))
+ENQUEUE(flops, gallery_flops<<<GALLERY_WARPS / 8, 256, 0, stream>>>(sink(), 0.5f))
+ENQUEUE(fp64, gallery_fp64<<<GALLERY_WARPS / 8, 256, 0, stream>>>((double *)sink(), 0.5))
+ENQUEUE(transpose, gallery_transpose<<<dim3(SIDE / 32, SIDE / 8), dim3(32, 8), 0, stream>>>(from<float>(), to<float>()))
+ENQUEUE(softmax, gallery_softmax<<<SIDE, 256, 0, stream>>>(from<float>(), to<float>()))
+ENQUEUE(layernorm, gallery_layernorm<<<8192, 512, 0, stream>>>(from<__half2>(), to<__half2>()))
+ENQUEUE(periodogram, gallery_periodogram<<<4096, 256, 0, stream>>>(from<float>(), to<float>(), 114))
+ENQUEUE(divergent, gallery_divergent<<<4096, 256, 0, stream>>>(from<int>(), to<int>()))
+ENQUEUE(spilling, gallery_spilling<<<264, 1024, 0, stream>>>(from<float>(), to<float>(), 8))
+ENQUEUE(banks_1, gallery_banks<1><<<GALLERY_BANK_WARPS / 8, 256, 0, stream>>>(sink()))
+ENQUEUE(banks_32, gallery_banks<32><<<GALLERY_BANK_WARPS / 8, 256, 0, stream>>>(sink()))
+ENQUEUE(reduction, gallery_reduction<<<132 * 8, 256, 0, stream>>>(from<float4>(), sink()))
+ENQUEUE(atomics, gallery_atomics<<<8192, 256, 0, stream>>>((unsigned *)sink()))
+ENQUEUE(matrix, gallery_matrix<<<dim3(SIDE / 16, SIDE / 64), 128, 0, stream>>>(from<__half>(), from<__half>(), to<float>(), SIDE))
+ENQUEUE(cluster, launch_in_clusters(stream))
+ENQUEUE(texture, gallery_texture<<<dim3(SIDE / 32, SIDE / 8), dim3(32, 8), 0, stream>>>(buffers.texture, to<float>()))
+ENQUEUE(surface, gallery_surface<<<dim3(SIDE / 32, SIDE / 8), dim3(32, 8), 0, stream>>>(from<float>(), buffers.surface))
+ENQUEUE(sleep, gallery_sleep<<<1, 1, 0, stream>>>(GALLERY_SLEEP_US * 1000ull))
+#undef ENQUEUE
 
 const rl_launch launches[] = {{"copy", "kernel", copy, NULL},           {"relu", "kernel", relu, NULL},
                               {"flops", "kernel", flops, NULL},         {"fp64", "kernel", fp64, NULL},
@@ -243,7 +244,7 @@ const rl_launch launches[] = {{"copy", "kernel", copy, NULL},           {"relu",
 const rl_sequence sequences[] = {{"step", launches, sizeof launches / sizeof *launches, 1}};
 
 int do_nothing(rl_instance *, rl_error *) { return 0; }
-int report(rl_instance *, rl_iteration_results *, rl_error *) { return 0; }
+int read_no_results(rl_instance *, rl_iteration_results *, rl_error *) { return 0; }
 void close_gallery(rl_instance *) {
   cudaDestroyTextureObject(buffers.texture);
   cudaDestroySurfaceObject(buffers.surface);
@@ -251,7 +252,7 @@ void close_gallery(rl_instance *) {
   cudaFree(buffers.from);
   cudaFree(buffers.to);
 }
-const rl_instance_ops ops = {do_nothing, report, do_nothing, do_nothing, close_gallery};
+const rl_instance_ops ops = {do_nothing, read_no_results, do_nothing, do_nothing, close_gallery};
 
 cudaError_t make_images() {
   const cudaChannelFormatDesc floats = cudaCreateChannelDesc<float>();
@@ -275,8 +276,9 @@ extern "C" int gallery_open(rl_instance *instance, rl_device *device, rl_error *
   }
   cudaStream_t stream = NULL;
   if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess ||
-      cudaMalloc((void **)&buffers.from, BYTES) != cudaSuccess || cudaMalloc((void **)&buffers.to, BYTES) != cudaSuccess ||
-      cudaMemset(buffers.from, 0x3c, BYTES) != cudaSuccess || cudaMemset(buffers.to, 0, BYTES) != cudaSuccess ||
+      cudaMalloc((void **)&buffers.from, BUFFER_BYTES) != cudaSuccess ||
+      cudaMalloc((void **)&buffers.to, BUFFER_BYTES) != cudaSuccess ||
+      cudaMemset(buffers.from, 0x3c, BUFFER_BYTES) != cudaSuccess || cudaMemset(buffers.to, 0, BUFFER_BYTES) != cudaSuccess ||
       make_images() != cudaSuccess || cudaDeviceSynchronize() != cudaSuccess)
     return rl_fail(err, RL_CUDA, 0, "memory for the gallery: %s", cudaGetErrorString(cudaGetLastError()));
   device->kind = RL_DEVICE_CUDA;

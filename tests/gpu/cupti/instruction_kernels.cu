@@ -17,36 +17,36 @@ extern "C" __global__ void fma_kernel(float *sink, float factor) {
 extern "C" __global__ void bank_conflict_kernel(float *sink) {
   __shared__ float words[32 * CONFLICT_WAYS];
   float sum = 0, word;
-  unsigned at = (unsigned)__cvta_generic_to_shared(&words[threadIdx.x % 32 * CONFLICT_WAYS]);
+  unsigned address = (unsigned)__cvta_generic_to_shared(&words[threadIdx.x % 32 * CONFLICT_WAYS]);
 #pragma unroll
   for (int i = 0; i < ACCESSES_PER_THREAD; i++) {
-    asm volatile("ld.volatile.shared.f32 %0, [%1];" : "=f"(word) : "r"(at));
+    asm volatile("ld.volatile.shared.f32 %0, [%1];" : "=f"(word) : "r"(address));
     sum += word;
   }
   if (sum == 12345.0f) *sink = sum;
 }
 
-extern "C" __global__ void strided_kernel(const float *from, float *sink) {
+extern "C" __global__ void strided_kernel(const float *source, float *sink) {
   float sum = 0, word;
-  const float *at = from + (size_t)(blockIdx.x * blockDim.x + threadIdx.x) * STRIDE_FLOATS;
+  const float *address = source + (size_t)(blockIdx.x * blockDim.x + threadIdx.x) * STRIDE_FLOATS;
 #pragma unroll
   for (int i = 0; i < ACCESSES_PER_THREAD; i++) {
-    asm volatile("ld.volatile.global.f32 %0, [%1];" : "=f"(word) : "l"(at));
+    asm volatile("ld.volatile.global.f32 %0, [%1];" : "=f"(word) : "l"(address));
     sum += word;
   }
   if (sum == 12345.0f) *sink = sum;
 }
 
-extern "C" __global__ void divergent_kernel(float *sink, int often) {
+extern "C" __global__ void divergent_kernel(float *sink, int iterations) {
   float value = threadIdx.x;
 #pragma unroll 1
   for (int i = 0; i < DIVERGENT_BRANCHES; i++) {
     if ((threadIdx.x & 16) != 0) {
 #pragma unroll 1
-      for (int j = 0; j < often; j++) asm volatile("fma.rn.f32 %0, %0, %0, %0;" : "+f"(value));
+      for (int j = 0; j < iterations; j++) asm volatile("fma.rn.f32 %0, %0, %0, %0;" : "+f"(value));
     } else {
 #pragma unroll 1
-      for (int j = 0; j < often; j++) asm volatile("add.f32 %0, %0, %0;" : "+f"(value));
+      for (int j = 0; j < iterations; j++) asm volatile("add.f32 %0, %0, %0;" : "+f"(value));
     }
     __syncwarp();
   }
@@ -54,10 +54,10 @@ extern "C" __global__ void divergent_kernel(float *sink, int often) {
 }
 
 extern "C" __global__ void pointer_chase_kernel(const int *ring, int *sink) {
-  int at = blockIdx.x * 1021 + threadIdx.x;
+  int position = blockIdx.x * 1021 + threadIdx.x;
 #pragma unroll 1
-  for (int i = 0; i < CHASE_STEPS; i++) at = ring[at];
-  if (at == -1) *sink = at;
+  for (int i = 0; i < CHASE_STEPS; i++) position = ring[position];
+  if (position == -1) *sink = position;
 }
 
 /* The first warp spins for ns; the other warps wait at the barrier. */
@@ -70,7 +70,7 @@ extern "C" __global__ void barrier_kernel(unsigned long long ns) {
   __syncthreads();
 }
 
-extern "C" __global__ void two_phase_kernel(const float4 *from, size_t count, unsigned long long ns, float *sink) {
+extern "C" __global__ void two_phase_kernel(const float4 *source, size_t count, unsigned long long ns, float *sink) {
   unsigned long long start, now;
   float value = threadIdx.x, sum = 0;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
@@ -79,14 +79,14 @@ extern "C" __global__ void two_phase_kernel(const float4 *from, size_t count, un
     for (int i = 0; i < 512; i++) asm volatile("fma.rn.f32 %0, %0, %0, %0;" : "+f"(value));
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
   } while (now - start < ns);
-  size_t at = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
+  size_t index = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
   do {
 #pragma unroll
     for (int i = 0; i < 16; i++) {
-      float4 word = __ldcg(&from[at]);
+      float4 word = __ldcg(&source[index]);
       sum += word.x + word.y + word.z + word.w;
-      at += (size_t)gridDim.x * blockDim.x;
-      if (at >= count) at -= count;
+      index += (size_t)gridDim.x * blockDim.x;
+      if (index >= count) index -= count;
     }
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
   } while (now - start < 2 * ns);
@@ -97,7 +97,7 @@ extern "C" __global__ void short_kernel(float *sink) {
   if (threadIdx.x == 99) *sink = 0;
 }
 
-const char *const kernel_symbols[KERNELS] = {
+const char *const kernel_symbols[KERNEL_COUNT] = {
     "fma_kernel",     "bank_conflict_kernel", "strided_kernel", "divergent_kernel", "pointer_chase_kernel",
     "barrier_kernel", "two_phase_kernel",     "short_kernel",   "fma_kernel",       "fma_kernel"};
 
@@ -110,8 +110,8 @@ int check(cudaError_t result, const char *what, rl_error *err) {
   return result == cudaSuccess ? 0 : rl_fail(err, RL_CUDA, result, "%s: %s", what, cudaGetErrorString(result));
 }
 
-int launch(void *arg, rl_stream to, rl_error *err) {
-  cudaStream_t stream = (cudaStream_t)to;
+int launch(void *arg, rl_stream stream_of_step, rl_error *err) {
+  cudaStream_t stream = (cudaStream_t)stream_of_step;
   const dim3 blocks(BLOCKS), threads(THREADS_PER_BLOCK);
   switch ((launch_index)(size_t)arg) {
     case LAUNCH_FMA_TWICE: fma_kernel<<<blocks, threads, 0, stream>>>(sink, 1.5f); /* fall through */
@@ -125,7 +125,7 @@ int launch(void *arg, rl_stream to, rl_error *err) {
       two_phase_kernel<<<4 * BLOCKS, threads, 0, stream>>>((const float4 *)buffer, BUFFER_FLOATS / 4, PHASE_US * 1000ull, sink);
       break;
     case LAUNCH_SHORT: short_kernel<<<1, 32, 0, stream>>>(sink); break;
-    case LAUNCHES: break;
+    case LAUNCH_COUNT: break;
   }
   return check(cudaGetLastError(), "launch", err);
 }
@@ -133,8 +133,8 @@ int launch(void *arg, rl_stream to, rl_error *err) {
 int do_nothing(rl_instance *, rl_error *) { return 0; }
 const rl_instance_ops ops = {do_nothing, NULL, do_nothing, do_nothing, NULL, NULL};
 
-rl_launch launches[LAUNCHES];
-const rl_sequence sequences[] = {{"step", launches, LAUNCHES, 1}};
+rl_launch launches[LAUNCH_COUNT];
+const rl_sequence sequences[] = {{"step", launches, LAUNCH_COUNT, 1}};
 
 int fill_ring(rl_error *err) {
   std::vector<int> next(RING_INTS);
@@ -159,7 +159,7 @@ int instruction_fixture_open(instruction_fixture *fixture, rl_error *err) {
       check(cudaMalloc((void **)&sink, 4096), "memory", err) < 0 ||
       check(cudaMemset(buffer, 0, BUFFER_FLOATS * sizeof(float)), "memory", err) < 0 || fill_ring(err) < 0)
     return -1;
-  for (size_t i = 0; i < LAUNCHES; i++) launches[i] = rl_launch{kernel_symbols[i], "kernel", launch, (void *)i};
+  for (size_t i = 0; i < LAUNCH_COUNT; i++) launches[i] = rl_launch{kernel_symbols[i], "kernel", launch, (void *)i};
   fixture->device.kind = RL_DEVICE_CUDA;
   fixture->device.stream = stream;
   fixture->base.ops = &ops;

@@ -1,4 +1,4 @@
-/* Kernels with known instruction counts, bank conflicts, stall reasons and phases, for tests of the instruction view. */
+/* Kernels with known instruction counts, bank conflicts, stall reasons and phases, for tests of instruction_profiler.h. */
 #ifndef RL_TESTS_CUPTI_INSTRUCTION_KERNELS_H
 #define RL_TESTS_CUPTI_INSTRUCTION_KERNELS_H
 
@@ -11,7 +11,7 @@ extern "C" {
 enum {
   BLOCKS = 132,
   THREADS_PER_BLOCK = 256,
-  WARPS = BLOCKS * THREADS_PER_BLOCK / 32,
+  WARPS_PER_LAUNCH = BLOCKS * THREADS_PER_BLOCK / 32,
   FMAS_PER_THREAD = 1000,   /* FFMA instructions */
   ACCESSES_PER_THREAD = 64, /* to shared or global memory */
   CONFLICT_WAYS = 8,
@@ -31,10 +31,11 @@ enum launch_index {
   LAUNCH_TWO_PHASE,
   LAUNCH_SHORT,
   LAUNCH_FMA_TWICE,
-  LAUNCHES
+  LAUNCH_COUNT
 };
-enum { KERNELS = LAUNCHES + 1 };
-extern const char *const kernel_symbols[KERNELS]; /* in order of issue */
+/* Kernels of the step, in order of issue. Each launch but the last has one kernel, with the launch's index. */
+enum { KERNEL_FMA_FIRST = LAUNCH_FMA_TWICE, KERNEL_FMA_SECOND, KERNEL_COUNT };
+extern const char *const kernel_symbols[KERNEL_COUNT]; /* in order of issue */
 
 typedef struct instruction_fixture {
   rl_instance base;

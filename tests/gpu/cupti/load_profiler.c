@@ -22,7 +22,7 @@ rl_profiler *load_profiler(rl_error *err) {
   rl_profiler_open_function open = NULL;
   if (module != NULL) *(void **)&open = dlsym(module, "rl_profiler_open");
   if (open != NULL) return open(0, err);
-  rl_fail(err, RL_SYS, ENOENT, "%s", dlerror());
+  rl_fail(err, RL_ERRNO, ENOENT, "%s", dlerror());
   return NULL;
 }
 

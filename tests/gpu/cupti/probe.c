@@ -66,20 +66,20 @@ static int run(int argc, char **argv, bool cold) {
   return 0;
 }
 
-/* Returns the profile of a set of the catalogue ("auto" is the default of a job), else of the named metrics. */
-static rl_profile parse_profile(const char *metrics) {
-  rl_profile asked = {.launch = -1};
+/* Returns the profile options of a set of the catalogue ("auto" is the default of a job), else of the named metrics. */
+static rl_profile_options parse_profile_options(const char *metrics) {
+  rl_profile_options requested = {.matching_index = RL_ALL_MATCHING_KERNELS};
   for (int i = 0; rl_profile_set_names[i] != NULL; i++)
-    if (strcmp(rl_profile_set_names[i], metrics) == 0) return rl_profile_resolve(i, &asked);
-  snprintf(asked.metrics, sizeof asked.metrics, "%s", metrics);
-  for (char *comma = asked.metrics; (comma = strchr(comma, ',')) != NULL;) *comma = '\n';
-  return asked;
+    if (strcmp(rl_profile_set_names[i], metrics) == 0) return rl_profile_options_resolve(i, &requested);
+  snprintf(requested.metrics, sizeof requested.metrics, "%s", metrics);
+  for (char *comma = requested.metrics; (comma = strchr(comma, ',')) != NULL;) *comma = '\n';
+  return requested;
 }
 
-static int count(int argc, char **argv, int times) {
+static int collect(int argc, char **argv, int repeats) {
   if (argc < 1) return 2;
   rl_error err = {0};
-  const rl_profile profile = parse_profile(argv[0]);
+  const rl_profile_options profile_options = parse_profile_options(argv[0]);
   rl_records records = {0};
   char reason[RL_REASON_SIZE] = "";
   rl_profiler *profiler = load_profiler(&err);
@@ -87,11 +87,11 @@ static int count(int argc, char **argv, int times) {
   check(profiler == NULL ? -1 : 0, "profiler", &err);
   profiler->device = instance->device;
   int result = 0;
-  for (int i = 0; i < times && result == 0; i++) {
+  for (int i = 0; i < repeats && result == 0; i++) {
     check(instance->ops->reset(instance, &err), "reset",
           &err); /* otherwise the sequences before the step would advance to other images */
     rl_records_clear(&records);
-    result = profiler->ops->count(profiler, instance, &profile, NULL, &records, reason, &err);
+    result = profiler->ops->collect_counters(profiler, instance, &profile_options, NULL, &records, reason, &err);
   }
   if (result == 1) {
     printf("skipped: %s\n", reason);
@@ -116,7 +116,7 @@ static int count(int argc, char **argv, int times) {
 static int bench(int argc, char **argv) {
   if (argc < 2) return 2;
   rl_error err = {0};
-  const rl_profile profile = parse_profile(argv[0]);
+  const rl_profile_options profile_options = parse_profile_options(argv[0]);
   rl_profiler *profiler = load_profiler(&err);
   rl_instance *instance = open_subject(argc - 2, argv + 2);
   check(profiler == NULL ? -1 : 0, "profiler", &err);
@@ -125,7 +125,7 @@ static int bench(int argc, char **argv) {
     rl_records records = {0};
     char reason[RL_REASON_SIZE] = "";
     int64_t begin = rl_monotonic_ns();
-    check(profiler->ops->count(profiler, instance, &profile, NULL, &records, reason, &err), "counters", &err);
+    check(profiler->ops->collect_counters(profiler, instance, &profile_options, NULL, &records, reason, &err), "counters", &err);
     printf("%s: %zu kernels, %zu metrics, %.3f s\n", argv[0], records.kernel_count, records.metric_count,
            (double)(rl_monotonic_ns() - begin) * 1e-9);
     for (size_t m = 0; m < records.measurement_count; m++)
@@ -138,7 +138,7 @@ static int bench(int argc, char **argv) {
   return 0;
 }
 
-static double measured(const rl_records *records, const char *name) {
+static double measurement_value(const rl_records *records, const char *name) {
   for (size_t i = 0; i < records->measurement_count; i++)
     if (strcmp(records->measurements[i].name, name) == 0) return records->measurements[i].value;
   return NAN;
@@ -148,31 +148,31 @@ static int trace(int argc, char **argv) {
   rl_error err = {0};
   rl_records records = {0};
   rl_elapsed plain, traced;
-  rl_plan *plan = NULL;
+  rl_executable *executable = NULL;
   rl_profiler *profiler = load_profiler(&err);
   rl_instance *instance = open_subject(argc, argv);
   rl_device *device = instance->device;
   check(profiler == NULL ? -1 : 0, "profiler", &err);
-  check(device->ops->plan(device, &instance->iteration, &plan, &err), "plan", &err);
-  for (int i = 0; i < 3; i++) check(device->ops->run(device, plan, NULL, &plain, &err), "run", &err);
+  check(device->ops->instantiate(device, &instance->iteration, &executable, &err), "instantiate", &err);
+  for (int i = 0; i < 3; i++) check(device->ops->run(device, executable, NULL, &plain, &err), "run", &err);
   check(profiler->ops->trace_start(profiler, &err), "trace", &err);
-  check(device->ops->run(device, plan, NULL, &traced, &err), "run", &err);
+  check(device->ops->run(device, executable, NULL, &traced, &err), "run", &err);
   check(profiler->ops->trace_stop(profiler, &records, &err), "trace", &err);
-  uint64_t kinds[RL_ACTIVITY_KINDS] = {0};
+  uint64_t kinds[RL_ACTIVITY_KIND_COUNT] = {0};
   for (size_t i = 0; i < records.row_count; i++) kinds[records.rows[i].kind]++;
   uint64_t work = kinds[RL_ACTIVITY_KERNEL] + kinds[RL_ACTIVITY_MEMCPY] + kinds[RL_ACTIVITY_MEMSET];
   printf(
       "launches %llu, recorded %llu (%llu kernels), all records %.0f, dropped %.0f, without times %.0f; %.3f ms, "
       "traced %.3f ms\n",
-      (unsigned long long)traced.launches, (unsigned long long)work, (unsigned long long)kinds[RL_ACTIVITY_KERNEL],
-      measured(&records, "activity_records"), measured(&records, "activity_dropped_records"),
-      measured(&records, "activity_zero_time_records"), plain.device_ms, traced.device_ms);
-  for (int kind = 0; kind < RL_ACTIVITY_KINDS; kind++)
+      (unsigned long long)traced.stream_operations, (unsigned long long)work, (unsigned long long)kinds[RL_ACTIVITY_KERNEL],
+      measurement_value(&records, "activity_records"), measurement_value(&records, "activity_dropped_records"),
+      measurement_value(&records, "activity_zero_time_records"), plain.device_ms, traced.device_ms);
+  for (int kind = 0; kind < RL_ACTIVITY_KIND_COUNT; kind++)
     printf("%s %llu\n", rl_activity_kind_names[kind], (unsigned long long)kinds[kind]);
-  bool complete = work == traced.launches && measured(&records, "activity_dropped_records") == 0 &&
-                  measured(&records, "activity_zero_time_records") == 0;
+  bool complete = work == traced.stream_operations && measurement_value(&records, "activity_dropped_records") == 0 &&
+                  measurement_value(&records, "activity_zero_time_records") == 0;
   rl_records_clear(&records);
-  device->ops->plan_free(device, plan);
+  device->ops->free_executable(device, executable);
   profiler->ops->close(profiler);
   instance->ops->close(instance);
   return complete ? 0 : 1;
@@ -181,8 +181,8 @@ static int trace(int argc, char **argv) {
 int main(int argc, char **argv) {
   if (argc >= 2 && strcmp(argv[1], "run") == 0) return run(argc - 2, argv + 2, false);
   if (argc >= 2 && strcmp(argv[1], "cold") == 0) return run(argc - 2, argv + 2, true);
-  if (argc >= 2 && strcmp(argv[1], "count") == 0) return count(argc - 2, argv + 2, 1);
-  if (argc >= 2 && strcmp(argv[1], "recount") == 0) return count(argc - 2, argv + 2, 2);
+  if (argc >= 2 && strcmp(argv[1], "count") == 0) return collect(argc - 2, argv + 2, 1);
+  if (argc >= 2 && strcmp(argv[1], "recount") == 0) return collect(argc - 2, argv + 2, 2);
   if (argc >= 2 && strcmp(argv[1], "trace") == 0) return trace(argc - 2, argv + 2);
   if (argc >= 2 && strcmp(argv[1], "bench") == 0) return bench(argc - 2, argv + 2);
   fprintf(stderr, "usage: %s run|cold|count METRICS|recount METRICS|bench METRICS TIMES|trace SUBJECT...\n", argv[0]);

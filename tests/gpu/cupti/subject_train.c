@@ -65,13 +65,13 @@ static void add_gaps(rl_device *device, const char *mib) {
   device->ops = &ops_with_gaps;
 }
 
-static int open_part(rl_device *device, char **words, rl_error *err) {
+static int open_part(rl_device *device, char **arguments, rl_error *err) {
   static char params[8192];
-  const rl_workload *workload = rl_workload_find(words[0]);
-  if (workload == NULL) return rl_fail(err, RL_INPUT, 0, "there is no workload %s", words[0]);
+  const rl_workload *workload = rl_workload_find(arguments[0]);
+  if (workload == NULL) return rl_fail(err, RL_INPUT, 0, "there is no workload %s", arguments[0]);
   workload->defaults(params);
-  if (rl_fields_parse(workload->fields, words[2], strlen(words[2]), params, workload->params_size, err) < 0) return -1;
-  const rl_engine *engine = rl_engine_find(workload->name, words[1], params, err);
+  if (rl_fields_parse(workload->fields, arguments[2], strlen(arguments[2]), params, workload->params_size, err) < 0) return -1;
+  const rl_engine *engine = rl_engine_find(workload->name, arguments[1], params, err);
   if (engine == NULL || engine->open(device, params, &joined.parts[joined.part_count], err) < 0) return -1;
   joined.part_count++;
   return 0;

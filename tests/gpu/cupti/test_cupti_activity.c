@@ -19,19 +19,19 @@ static tiny_fixture device;
 static rl_records records;
 static rl_error err;
 
-#define OK(call)                                             \
+#define ASSERT_OK(call)                                      \
   do {                                                       \
     if ((call) != 0) fail_msg("%s: %s", #call, err.message); \
   } while (0)
 
-static void start(void) {
+static void start_trace(void) {
   rl_records_clear(&records);
-  OK(profiler->ops->trace_start(profiler, &err));
+  ASSERT_OK(profiler->ops->trace_start(profiler, &err));
 }
 
-static void stop(void) { OK(profiler->ops->trace_stop(profiler, &records, &err)); }
+static void stop_trace(void) { ASSERT_OK(profiler->ops->trace_stop(profiler, &records, &err)); }
 
-static double measured(const char *name) {
+static double measurement_value(const char *name) {
   for (size_t i = 0; i < records.measurement_count; i++)
     if (strcmp(records.measurements[i].name, name) == 0) return records.measurements[i].value;
   fail_msg("no measurement %s", name);
@@ -43,14 +43,14 @@ static const char *name_of(const rl_activity_row *row) {
   return records.names[row->name];
 }
 
-static size_t count(rl_activity_kind kind, const char *name) {
+static size_t count_rows(rl_activity_kind kind, const char *name) {
   size_t found = 0;
   for (size_t i = 0; i < records.row_count; i++)
     if (records.rows[i].kind == (uint32_t)kind && (name == NULL || strcmp(name_of(&records.rows[i]), name) == 0)) found++;
   return found;
 }
 
-static const rl_activity_row *find(rl_activity_kind kind, const char *name) {
+static const rl_activity_row *find_row(rl_activity_kind kind, const char *name) {
   for (size_t i = 0; i < records.row_count; i++)
     if (records.rows[i].kind == (uint32_t)kind && strcmp(name_of(&records.rows[i]), name) == 0) return &records.rows[i];
   fail_msg("no record of %s", name);
@@ -58,18 +58,18 @@ static const rl_activity_row *find(rl_activity_kind kind, const char *name) {
 }
 
 static void assert_complete(double kernels) {
-  assert_true(measured("activity_kernel_records") == kernels);
-  assert_true(measured("activity_dropped_records") == 0);
-  assert_true(measured("activity_zero_time_records") == 0);
-  assert_true(measured("activity_records") == (double)records.row_count);
+  assert_true(measurement_value("activity_kernel_records") == kernels);
+  assert_true(measurement_value("activity_dropped_records") == 0);
+  assert_true(measurement_value("activity_zero_time_records") == 0);
+  assert_true(measurement_value("activity_records") == (double)records.row_count);
 }
 
 static void test_a_kernel_lasts_as_long_as_it_sleeps(void **state) {
   (void)state;
-  OK(tiny_sleep(&device, &err)); /* loads the kernel */
-  start();
-  for (int i = 0; i < 5; i++) OK(tiny_sleep(&device, &err));
-  stop();
+  ASSERT_OK(tiny_sleep(&device, &err)); /* loads the kernel */
+  start_trace();
+  for (int i = 0; i < 5; i++) ASSERT_OK(tiny_sleep(&device, &err));
+  stop_trace();
   assert_complete(5);
   for (size_t i = 0; i < records.row_count; i++) {
     if (records.rows[i].kind != RL_ACTIVITY_KERNEL) continue;
@@ -81,15 +81,15 @@ static void test_a_kernel_lasts_as_long_as_it_sleeps(void **state) {
 
 static void test_every_stream_launch_is_recorded(void **state) {
   (void)state;
-  start();
+  start_trace();
   int64_t before = rl_monotonic_ns();
-  OK(tiny_launch_empty(&device, 20000, &err));
+  ASSERT_OK(tiny_launch_empty(&device, 20000, &err));
   int64_t lasted = rl_monotonic_ns() - before;
-  stop();
+  stop_trace();
   print_message("%.2f us per launch, traced\n", (double)lasted / 20000e3);
   assert_complete(20000);
-  assert_int_equal(count(RL_ACTIVITY_KERNEL, "tiny_empty()"), 20000);
-  assert_int_equal(count(RL_ACTIVITY_RUNTIME, NULL) >= 20000, 1);
+  assert_int_equal(count_rows(RL_ACTIVITY_KERNEL, "tiny_empty()"), 20000);
+  assert_int_equal(count_rows(RL_ACTIVITY_RUNTIME, NULL) >= 20000, 1);
   int64_t last = 0;
   for (size_t i = 0; i < records.row_count; i++) {
     const rl_activity_row *row = &records.rows[i];
@@ -105,11 +105,11 @@ static void test_every_stream_launch_is_recorded(void **state) {
 
 static void assert_replays(void *graph, int nodes, int replays) {
   double plain = 0, traced = 0;
-  OK(tiny_graph_run(&device, graph, replays, &plain, &err));
-  OK(tiny_graph_run(&device, graph, replays, &plain, &err));
-  start();
-  OK(tiny_graph_run(&device, graph, replays, &traced, &err));
-  stop();
+  ASSERT_OK(tiny_graph_run(&device, graph, replays, &plain, &err));
+  ASSERT_OK(tiny_graph_run(&device, graph, replays, &plain, &err));
+  start_trace();
+  ASSERT_OK(tiny_graph_run(&device, graph, replays, &traced, &err));
+  stop_trace();
   print_message("%d nodes x %d: %.3f us per node, traced %.3f us\n", nodes, replays, plain / nodes, traced / nodes);
   assert_complete((double)nodes * replays);
   enum { MAX_NODES = 4096 };
@@ -129,7 +129,7 @@ static void assert_replays(void *graph, int nodes, int replays) {
 static void test_every_node_of_an_older_graph_is_recorded(void **state) {
   (void)state;
   void *graph = NULL;
-  OK(tiny_graph_open(&device, TINY_NODES, &graph, &err));
+  ASSERT_OK(tiny_graph_open(&device, TINY_NODES, &graph, &err));
   assert_replays(graph, TINY_NODES, 1000);
   tiny_graph_close(graph);
 }
@@ -137,7 +137,7 @@ static void test_every_node_of_an_older_graph_is_recorded(void **state) {
 static void test_every_node_of_a_large_graph_is_recorded(void **state) {
   (void)state;
   void *graph = NULL;
-  OK(tiny_graph_open(&device, 2000, &graph, &err));
+  ASSERT_OK(tiny_graph_open(&device, 2000, &graph, &err));
   assert_replays(graph, 2000, 10);
   tiny_graph_close(graph);
 }
@@ -145,23 +145,23 @@ static void test_every_node_of_a_large_graph_is_recorded(void **state) {
 static void test_copies_memsets_and_allocations_have_their_bytes(void **state) {
   (void)state;
   const size_t bytes = 3 << 20;
-  start();
-  OK(tiny_move(&device, bytes, &err));
-  stop();
+  start_trace();
+  ASSERT_OK(tiny_copy_new_memory(&device, bytes, &err));
+  stop_trace();
   assert_complete(0);
-  assert_int_equal(find(RL_ACTIVITY_MEMSET, "memset")->bytes, bytes);
-  assert_int_equal(find(RL_ACTIVITY_MEMCPY, "memcpy DtoD")->bytes, bytes);
-  assert_int_equal(find(RL_ACTIVITY_MEMCPY, "memcpy DtoH")->bytes, bytes);
-  assert_int_equal(find(RL_ACTIVITY_MEMORY, "allocate device")->bytes, bytes);
-  assert_int_equal(find(RL_ACTIVITY_MEMORY, "free device")->bytes, bytes);
+  assert_int_equal(find_row(RL_ACTIVITY_MEMSET, "memset")->bytes, bytes);
+  assert_int_equal(find_row(RL_ACTIVITY_MEMCPY, "memcpy DtoD")->bytes, bytes);
+  assert_int_equal(find_row(RL_ACTIVITY_MEMCPY, "memcpy DtoH")->bytes, bytes);
+  assert_int_equal(find_row(RL_ACTIVITY_MEMORY, "allocate device")->bytes, bytes);
+  assert_int_equal(find_row(RL_ACTIVITY_MEMORY, "free device")->bytes, bytes);
 }
 
 static void test_a_kernel_has_the_correlation_of_its_launch_call(void **state) {
   (void)state;
-  start();
-  OK(tiny_launch_empty(&device, 1, &err));
-  stop();
-  uint32_t correlation = find(RL_ACTIVITY_KERNEL, "tiny_empty()")->correlation;
+  start_trace();
+  ASSERT_OK(tiny_launch_empty(&device, 1, &err));
+  stop_trace();
+  uint32_t correlation = find_row(RL_ACTIVITY_KERNEL, "tiny_empty()")->correlation;
   size_t calls = 0;
   for (size_t i = 0; i < records.row_count; i++)
     if (records.rows[i].kind == RL_ACTIVITY_RUNTIME && records.rows[i].correlation == correlation) {
@@ -178,21 +178,21 @@ static void test_ranges_of_our_domain_nest_and_others_are_ignored(void **state) 
                                  .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE,
                                  .messageType = NVTX_MESSAGE_TYPE_ASCII,
                                  .message.ascii = "foreign"};
-  start();
-  rl_range_push("epoch");
+  start_trace();
+  rl_nvtx_range_push("epoch");
   for (int i = 0; i < 3; i++) {
-    rl_range_push("forward");
+    rl_nvtx_range_push("forward");
     nvtxDomainRangePushEx(other, &event);
-    OK(tiny_launch_empty(&device, 1, &err));
+    ASSERT_OK(tiny_launch_empty(&device, 1, &err));
     nvtxDomainRangePop(other);
-    rl_range_pop();
+    rl_nvtx_range_pop();
   }
-  rl_range_pop();
-  stop();
-  assert_int_equal(count(RL_ACTIVITY_RANGE, "epoch"), 1);
-  assert_int_equal(count(RL_ACTIVITY_RANGE, "forward"), 3);
-  assert_int_equal(count(RL_ACTIVITY_RANGE, NULL), 4);
-  const rl_activity_row *outer = find(RL_ACTIVITY_RANGE, "epoch"), *inner = find(RL_ACTIVITY_RANGE, "forward");
+  rl_nvtx_range_pop();
+  stop_trace();
+  assert_int_equal(count_rows(RL_ACTIVITY_NVTX_RANGE, "epoch"), 1);
+  assert_int_equal(count_rows(RL_ACTIVITY_NVTX_RANGE, "forward"), 3);
+  assert_int_equal(count_rows(RL_ACTIVITY_NVTX_RANGE, NULL), 4);
+  const rl_activity_row *outer = find_row(RL_ACTIVITY_NVTX_RANGE, "epoch"), *inner = find_row(RL_ACTIVITY_NVTX_RANGE, "forward");
   assert_true(outer->start_ns <= inner->start_ns && inner->end_ns <= outer->end_ns && inner->start_ns < inner->end_ns);
   size_t inside = 0; /* launch calls within the outer range; both have host times */
   for (size_t i = 0; i < records.row_count; i++)
@@ -203,16 +203,16 @@ static void test_ranges_of_our_domain_nest_and_others_are_ignored(void **state) 
 
 static void test_nothing_is_recorded_between_traces(void **state) {
   (void)state;
-  start();
-  stop();
-  OK(tiny_launch_empty(&device, 100, &err));
-  start();
-  OK(tiny_launch_empty(&device, 7, &err));
-  stop();
+  start_trace();
+  stop_trace();
+  ASSERT_OK(tiny_launch_empty(&device, 100, &err));
+  start_trace();
+  ASSERT_OK(tiny_launch_empty(&device, 7, &err));
+  stop_trace();
   assert_complete(7);
 }
 
-static void test_occupancy_is_the_calculators(void **state) {
+static void test_occupancy_comes_from_the_calculator(void **state) {
   (void)state;
   rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL, .grid = {132, 1, 1}, .block = {256, 1, 1}, .registers = 32};
   assert_true(profiler->ops->occupancy(profiler, &row) == 1.0);
@@ -233,7 +233,7 @@ int main(void) {
       cmocka_unit_test(test_a_kernel_has_the_correlation_of_its_launch_call),
       cmocka_unit_test(test_ranges_of_our_domain_nest_and_others_are_ignored),
       cmocka_unit_test(test_nothing_is_recorded_between_traces),
-      cmocka_unit_test(test_occupancy_is_the_calculators),
+      cmocka_unit_test(test_occupancy_comes_from_the_calculator),
   };
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   rl_records_clear(&records);

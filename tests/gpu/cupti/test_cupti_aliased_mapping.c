@@ -1,4 +1,4 @@
-/* aliased_mapping: a write to any alias is visible in all of them, and closing frees the memory. */
+/* A write to one chunk of an aliased mapping is visible in every chunk, and closing the mapping frees the memory. */
 #include <cuda_runtime_api.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,15 +13,15 @@
 #include "worker/cupti/check.h"
 
 enum { SKIP = 77 };
-static const size_t BYTES = 128 << 20, CHUNK = 4 << 20;
+static const size_t RANGE_BYTES = 128 << 20, CHUNK_BYTES = 4 << 20;
 
 static rl_error err;
 
-static void check(int result, const char *what) {
-  if (result != 0) fail_msg("%s: %s", what, err.message);
+static void check(int result, const char *operation) {
+  if (result != 0) fail_msg("%s: %s", operation, err.message);
 }
 
-static void check_cuda(cudaError_t result, const char *what) { check(rl_cuda_check(result, what, &err), what); }
+static void check_cuda(cudaError_t result, const char *operation) { check(rl_cuda_check(result, operation, &err), operation); }
 
 static size_t free_device_bytes(void) {
   size_t available = 0, total = 0;
@@ -30,15 +30,15 @@ static size_t free_device_bytes(void) {
   return available;
 }
 
-/* 6 MiB does not divide the range. */
+/* The range is not a multiple of 6 MiB. */
 static void a_write_is_visible_in_every_chunk(void **state) {
   (void)state;
-  const size_t chunk_bytes[] = {CHUNK, 6 << 20};
+  const size_t chunk_bytes[] = {CHUNK_BYTES, 6 << 20};
   for (size_t i = 0; i < sizeof chunk_bytes / sizeof *chunk_bytes; i++) {
     rl_aliased_mapping mapping;
-    check(rl_aliased_mapping_open(&mapping, 0, BYTES, chunk_bytes[i], &err), "mapping");
+    check(rl_aliased_mapping_open(&mapping, 0, RANGE_BYTES, chunk_bytes[i], &err), "mapping");
     if (!mapping.mapped) print_message("the device does not map memory\n");
-    assert_true(!mapping.mapped || mapping.bytes >= BYTES);
+    assert_true(!mapping.mapped || mapping.bytes >= RANGE_BYTES);
     const size_t chunk = chunk_bytes[i], offset = (size_t)rand() % (chunk / 4) * 4;
     const uint32_t written = (uint32_t)rand() | 1;
     uint32_t found = 0;
@@ -53,14 +53,14 @@ static void a_write_is_visible_in_every_chunk(void **state) {
   }
 }
 
-static void it_takes_one_chunk_and_frees_it(void **state) {
+static void a_mapping_takes_one_chunk_and_frees_it(void **state) {
   (void)state;
   size_t steady = 0;
   for (int round = 0; round < 50; round++) {
     rl_aliased_mapping mapping;
     const size_t before = free_device_bytes();
-    check(rl_aliased_mapping_open(&mapping, 0, BYTES, CHUNK, &err), "mapping");
-    assert_true(before - free_device_bytes() <= 2 * CHUNK);
+    check(rl_aliased_mapping_open(&mapping, 0, RANGE_BYTES, CHUNK_BYTES, &err), "mapping");
+    assert_true(before - free_device_bytes() <= 2 * CHUNK_BYTES);
     rl_aliased_mapping_close(&mapping);
     if (round == 5) steady = free_device_bytes();
   }
@@ -76,7 +76,7 @@ static void a_zeroed_mapping_can_be_closed(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(a_write_is_visible_in_every_chunk),
-                                     cmocka_unit_test(it_takes_one_chunk_and_frees_it),
+                                     cmocka_unit_test(a_mapping_takes_one_chunk_and_frees_it),
                                      cmocka_unit_test(a_zeroed_mapping_can_be_closed)};
   int devices = 0;
   if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {

@@ -23,29 +23,32 @@ static const struct {
     {"copy", "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", GALLERY_COPY_BYTES / 16.0 / 32, true},
     {"copy", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", GALLERY_COPY_BYTES / 32.0, true},
     {"copy", "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", GALLERY_COPY_BYTES / 32.0, false},
-    {"flops", "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", 32.0 * GALLERY_WARPS *GALLERY_FMAS, true},
+    {"flops", "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", 32.0 * GALLERY_WARPS *GALLERY_FMAS_PER_THREAD, true},
     {"flops", "smsp__sass_thread_inst_executed_op_dfma_pred_on.sum", 0, true},
-    {"fp64", "smsp__sass_thread_inst_executed_op_dfma_pred_on.sum", 32.0 * GALLERY_WARPS *GALLERY_FMAS, true},
+    {"fp64", "smsp__sass_thread_inst_executed_op_dfma_pred_on.sum", 32.0 * GALLERY_WARPS *GALLERY_FMAS_PER_THREAD, true},
     {"transpose", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", GALLERY_SIDE *(double)GALLERY_SIDE * 4 / 32, true},
     /* one sector per float */
     {"transpose", "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", GALLERY_SIDE *(double)GALLERY_SIDE, false},
-    {"banks_1", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", (double)GALLERY_BANK_LOADS *GALLERY_BANK_WARPS, true},
+    {"banks_1", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", (double)GALLERY_BANK_LOADS_PER_WARP *GALLERY_BANK_WARPS,
+     true},
     {"banks_1", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum", 0, true},
-    {"banks_32", "smsp__sass_inst_executed_op_shared_ld.sum", (double)GALLERY_BANK_LOADS *GALLERY_BANK_WARPS, true},
-    {"banks_32", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", 32.0 * GALLERY_BANK_LOADS *GALLERY_BANK_WARPS, true},
-    {"banks_32", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum", 31.0 * GALLERY_BANK_LOADS *GALLERY_BANK_WARPS, true},
-    {"atomics", "smsp__inst_executed_op_global_red.sum", GALLERY_ATOMICS / 32.0, true},
-    {"atomics", "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum", GALLERY_ATOMICS, false},
+    {"banks_32", "smsp__sass_inst_executed_op_shared_ld.sum", (double)GALLERY_BANK_LOADS_PER_WARP *GALLERY_BANK_WARPS, true},
+    {"banks_32", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", 32.0 * GALLERY_BANK_LOADS_PER_WARP *GALLERY_BANK_WARPS,
+     true},
+    {"banks_32", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
+     31.0 * GALLERY_BANK_LOADS_PER_WARP *GALLERY_BANK_WARPS, true},
+    {"atomics", "smsp__inst_executed_op_global_red.sum", GALLERY_ATOMIC_ADDS / 32.0, true},
+    {"atomics", "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum", GALLERY_ATOMIC_ADDS, false},
     {"matrix", "sm__ops_path_tensor_src_fp16.sum", 2.0 * GALLERY_SIDE *GALLERY_SIDE *GALLERY_SIDE, true},
     {"matrix", "sm__ops_path_tensor_src_tf32_dst_fp32.sum", 0, true},
     {"sleep", "gpu__time_duration.sum", GALLERY_SLEEP_US * 1e3, false},
     {"sleep", "sm__ops_path_tensor_src_fp16.sum", 0, true},
 };
-enum { ANSWERS = sizeof answers / sizeof *answers };
+enum { ANSWER_COUNT = sizeof answers / sizeof *answers };
 
 static rl_records records;
 
-static double metric(const char *launch, const char *name) {
+static double metric_value(const char *launch, const char *name) {
   for (size_t k = 0; k < records.kernel_count; k++)
     for (size_t m = 0; m < records.metric_count && strcmp(records.kernels[k].launch, launch) == 0; m++)
       if (records.metrics[m].ordinal == records.kernels[k].ordinal && strcmp(records.metrics[m].metric, name) == 0)
@@ -57,8 +60,8 @@ static double metric(const char *launch, const char *name) {
 static void test_counters_have_the_known_values(void **state) {
   (void)state;
   int wrong = 0;
-  for (size_t i = 0; i < ANSWERS; i++) {
-    double value = metric(answers[i].launch, answers[i].metric), expected = answers[i].value;
+  for (size_t i = 0; i < ANSWER_COUNT; i++) {
+    double value = metric_value(answers[i].launch, answers[i].metric), expected = answers[i].value;
     bool right = answers[i].exact ? value == expected : fabs(value - expected) <= TOLERANCE_RATIO * expected;
     print_message("%s %-9s %s: %.10g, expected %.10g%s\n", right ? "  " : "! ", answers[i].launch, answers[i].metric, value,
                   expected, answers[i].exact ? " exactly" : "");
@@ -72,11 +75,11 @@ int main(void) {
   static rl_device device;
   rl_error err = {0};
   char reason[RL_REASON_SIZE] = "";
-  rl_profile profile = {.launch = -1};
-  for (size_t i = 0; i < ANSWERS; i++)
-    if (strstr(profile.metrics, answers[i].metric) == NULL) {
-      if (profile.metrics[0] != '\0') strcat(profile.metrics, "\n");
-      strcat(profile.metrics, answers[i].metric);
+  rl_profile_options profile_options = {.matching_index = RL_ALL_MATCHING_KERNELS};
+  for (size_t i = 0; i < ANSWER_COUNT; i++)
+    if (strstr(profile_options.metrics, answers[i].metric) == NULL) {
+      if (profile_options.metrics[0] != '\0') strcat(profile_options.metrics, "\n");
+      strcat(profile_options.metrics, answers[i].metric);
     }
   rl_profiler *profiler = load_profiler(&err);
   int opened = gallery_open(&gallery, &device, &err);
@@ -87,7 +90,7 @@ int main(void) {
   check(opened, "gallery", &err);
   check(profiler == NULL ? -1 : 0, "profiler", &err);
   profiler->device = &device;
-  int result = profiler->ops->count(profiler, &gallery, &profile, NULL, &records, reason, &err);
+  int result = profiler->ops->collect_counters(profiler, &gallery, &profile_options, NULL, &records, reason, &err);
   if (result == 1) {
     print_message("skipped: %s\n", reason);
     return SKIP;

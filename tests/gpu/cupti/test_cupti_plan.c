@@ -27,20 +27,20 @@ static rl_counter_plan *make_plan(const char *chip, const char *const *names, si
 }
 
 static rl_metric_selection select_without(rl_instruction_classes absent_classes, const char *set, const char *metrics) {
-  rl_profile asked = {.launch = -1};
+  rl_profile_options requested = {.matching_index = RL_ALL_MATCHING_KERNELS};
   rl_metric_selection selection;
   rl_error err = {0};
-  int which = 0;
-  while (strcmp(rl_profile_set_names[which], set) != 0) which++;
-  snprintf(asked.metrics, sizeof asked.metrics, "%s", metrics);
-  const rl_profile profile = rl_profile_resolve(which, &asked);
-  if (rl_metric_selection_make(&profile, absent_classes, &selection, &err) != 0) fail_msg("%s", err.message);
+  int set_index = 0;
+  while (strcmp(rl_profile_set_names[set_index], set) != 0) set_index++;
+  snprintf(requested.metrics, sizeof requested.metrics, "%s", metrics);
+  const rl_profile_options profile_options = rl_profile_options_resolve(set_index, &requested);
+  if (rl_metric_selection_make(&profile_options, absent_classes, &selection, &err) != 0) fail_msg("%s", err.message);
   return selection;
 }
 
 static rl_metric_selection select_metrics(const char *set, const char *metrics) { return select_without(0, set, metrics); }
 
-static size_t counters_of(const rl_metric_selection *selection, const char **names) {
+static size_t list_counters(const rl_metric_selection *selection, const char **names) {
   for (size_t i = 0; i < selection->counter_count; i++) names[i] = selection->items[i].name;
   return selection->counter_count;
 }
@@ -69,7 +69,7 @@ static void test_hopper_has_the_metrics_of_the_sets(void **state) {
                {"full", 0, 762, 32}, {"full", all_classes, 471, 21}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_metric_selection selection = select_without(cases[i].absent_classes, cases[i].set, "");
-    rl_counter_plan *plan = make_plan("GH100", counter_names, counters_of(&selection, counter_names));
+    rl_counter_plan *plan = make_plan("GH100", counter_names, list_counters(&selection, counter_names));
     size_t placed = 0;
     for (size_t g = 0; g < plan->group_count; g++) placed += plan->groups[g].count;
     for (size_t m = 0; m < plan->metric_count; m++)
@@ -86,7 +86,7 @@ static void test_hopper_has_the_metrics_of_the_sets(void **state) {
 }
 
 /* Each counter of the catalogue is either collected or skipped with value 0. */
-static void test_static_zeros_are_not_collected(void **state) {
+static void test_instruction_classess_are_not_collected(void **state) {
   (void)state;
   rl_metric_selection all = select_metrics("full", ""), some = select_without(all_classes, "full", "");
   assert_int_equal(some.count, all.count);
@@ -157,10 +157,10 @@ static void test_links_are_collected_when_they_are_named(void **state) {
   rl_metric_selection plain = select_metrics("full", ""), named = select_metrics("full", "pcie__read_bytes.sum.per_second");
   assert_int_equal(named.counter_count, plain.counter_count + 1);
   assert_int_equal(named.count, plain.count);
-  size_t skip_reason = 0;
+  size_t skipped_count = 0;
   for (size_t i = plain.counter_count; i < plain.count; i++)
-    skip_reason += plain.items[i].skip_reason != NULL && strncmp(plain.items[i].name, "pcie__", 6) == 0;
-  assert_true(skip_reason >= 2);
+    skipped_count += plain.items[i].skip_reason != NULL && strncmp(plain.items[i].name, "pcie__", 6) == 0;
+  assert_true(skipped_count >= 2);
   rl_metric_selection_clear(&plain);
   rl_metric_selection_clear(&named);
 }
@@ -170,33 +170,34 @@ static void test_a_plan_is_the_same_from_a_file(void **state) {
   static const char *const list[] = {"dram__bytes.sum", "pcie__read_bytes.sum", "sm__nothing.sum", "smsp__inst_executed.sum"};
   char path[] = "/tmp/rooflined-plan-XXXXXX";
   rl_error err = {0};
-  rl_counter_plan *made = make_plan("GH100", list, 4), *read = NULL;
+  rl_counter_plan *saved = make_plan("GH100", list, 4), *loaded = NULL;
   close(mkstemp(path));
-  assert_int_equal(rl_counter_plan_save(made, list, "one driver", path, &err), 0);
-  if (rl_counter_plan_load("GH100", list, 4, "one driver", path, &read, &err) != 0) fail_msg("%s", err.message);
-  assert_int_equal(read->passes, made->passes);
-  assert_int_equal(read->group_count, made->group_count);
-  for (size_t i = 0; i < 4; i++) assert_string_equal(read->reasons[i].text, made->reasons[i].text);
-  for (size_t g = 0; g < read->group_count; g++) {
-    assert_int_equal(read->groups[g].count, made->groups[g].count);
-    assert_int_equal(read->groups[g].passes, made->groups[g].passes);
-    assert_int_equal(read->groups[g].image_size, made->groups[g].image_size);
-    assert_memory_equal(read->groups[g].image, made->groups[g].image, made->groups[g].image_size);
-    for (size_t i = 0; i < read->groups[g].count; i++) assert_string_equal(read->groups[g].names[i], made->groups[g].names[i]);
+  assert_int_equal(rl_counter_plan_save(saved, list, "one driver", path, &err), 0);
+  if (rl_counter_plan_load("GH100", list, 4, "one driver", path, &loaded, &err) != 0) fail_msg("%s", err.message);
+  assert_int_equal(loaded->passes, saved->passes);
+  assert_int_equal(loaded->group_count, saved->group_count);
+  for (size_t i = 0; i < 4; i++) assert_string_equal(loaded->reasons[i].text, saved->reasons[i].text);
+  for (size_t g = 0; g < loaded->group_count; g++) {
+    assert_int_equal(loaded->groups[g].count, saved->groups[g].count);
+    assert_int_equal(loaded->groups[g].passes, saved->groups[g].passes);
+    assert_int_equal(loaded->groups[g].config_image_size, saved->groups[g].config_image_size);
+    assert_memory_equal(loaded->groups[g].config_image, saved->groups[g].config_image, saved->groups[g].config_image_size);
+    for (size_t i = 0; i < loaded->groups[g].count; i++)
+      assert_string_equal(loaded->groups[g].names[i], saved->groups[g].names[i]);
   }
-  rl_counter_plan_close(read);
+  rl_counter_plan_close(loaded);
   /* A file of another driver, of another list or a truncated file is refused. */
-  assert_int_equal(rl_counter_plan_load("GH100", list, 4, "another driver", path, &read, &err), -1);
-  assert_int_equal(rl_counter_plan_load("GH100", list, 3, "one driver", path, &read, &err), -1);
+  assert_int_equal(rl_counter_plan_load("GH100", list, 4, "another driver", path, &loaded, &err), -1);
+  assert_int_equal(rl_counter_plan_load("GH100", list, 3, "one driver", path, &loaded, &err), -1);
   struct stat file;
   assert_int_equal(stat(path, &file), 0);
   for (off_t size = 0; size < file.st_size; size += 1 + file.st_size / 50) {
     assert_int_equal(truncate(path, size), 0);
-    assert_int_equal(rl_counter_plan_load("GH100", list, 4, "one driver", path, &read, &err), -1);
-    assert_int_equal(rl_counter_plan_save(made, list, "one driver", path, &err), 0);
+    assert_int_equal(rl_counter_plan_load("GH100", list, 4, "one driver", path, &loaded, &err), -1);
+    assert_int_equal(rl_counter_plan_save(saved, list, "one driver", path, &err), 0);
   }
   remove(path);
-  rl_counter_plan_close(made);
+  rl_counter_plan_close(saved);
 }
 
 /* One group of one pass, without metrics that need another pass and metrics that the chip does not have. */
@@ -255,27 +256,28 @@ static void test_names_are_demangled_and_kept_once(void **state) {
   rl_name_table names = {0};
   rl_error err = {0};
   uint32_t index = 9, same = 9, plain = 9;
-  char moved[] = "_Z3addPfi";
+  char reused_pointer[] = "_Z3addPfi";
   assert_int_equal(rl_name_table_find(&names, "_Z3addPfi", &index, &err), 0);
-  assert_int_equal(rl_name_table_find(&names, moved, &same, &err), 0);
+  assert_int_equal(rl_name_table_find(&names, reused_pointer, &same, &err), 0);
   assert_int_equal(rl_name_table_find(&names, "memset", &plain, &err), 0);
-  assert_string_equal(names.items[index].text, "add(float*, int)");
+  assert_string_equal(names.items[index].demangled, "add(float*, int)");
   assert_int_equal(index, same);
-  assert_string_equal(names.items[plain].text, "memset");
-  strcpy(moved, "_Z3subPfi"); /* the same pointer, another name */
-  assert_int_equal(rl_name_table_find(&names, moved, &same, &err), 0);
-  assert_string_equal(names.items[same].text, "sub(float*, int)");
+  assert_string_equal(names.items[plain].demangled, "memset");
+  strcpy(reused_pointer, "_Z3subPfi"); /* the same pointer, another name */
+  assert_int_equal(rl_name_table_find(&names, reused_pointer, &same, &err), 0);
+  assert_string_equal(names.items[same].demangled, "sub(float*, int)");
   for (int i = 0; i < 5000; i++) { /* the table grows */
     static char many[5000][12];
     snprintf(many[i], sizeof many[i], "kernel%d", i % 1000);
     assert_int_equal(rl_name_table_find(&names, many[i], &same, &err), 0);
-    assert_string_equal(names.items[same].text, many[i]);
+    assert_string_equal(names.items[same].demangled, many[i]);
   }
   assert_int_equal(names.count, 1003);
   rl_name_table_clear(&names);
 }
 
-/* H100 and H200: an SM has 2048 threads, 65536 registers and 228 KiB of shared memory, of which 1 KiB per block is reserved. */
+/* H100 and H200: an SM has 2048 threads, 65536 registers and 228 KiB of shared memory, of which 1 KiB per block is reserved.
+ */
 static const rl_device_limits hopper = {.major = 9,
                                         .minor = 0,
                                         .sm_count = 132,
@@ -409,7 +411,7 @@ static void test_a_launch_that_does_not_fit_has_no_occupancy(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_hopper_has_the_metrics_of_the_sets),
-      cmocka_unit_test(test_static_zeros_are_not_collected),
+      cmocka_unit_test(test_instruction_classess_are_not_collected),
       cmocka_unit_test(test_a_metric_is_selected_once_with_its_origin),
       cmocka_unit_test(test_links_are_collected_when_they_are_named),
       cmocka_unit_test(test_a_plan_is_the_same_from_a_file),

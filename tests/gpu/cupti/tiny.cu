@@ -9,7 +9,7 @@ namespace {
 struct tiny_buffers {
   uint4 *from, *to;
   float *state, *saved, *sink;
-  cudaEvent_t before, after;
+  cudaEvent_t begin, end;
 };
 tiny_buffers buffers;
 
@@ -32,10 +32,10 @@ __global__ void tiny_copies(const uint4 *__restrict__ from, uint4 *__restrict__ 
   for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count; i += (size_t)gridDim.x * blockDim.x) to[i] = from[i];
 }
 
-template <int COUNT> __global__ void tiny_multiplies(float *sink, float factor) {
+template <int FMAS> __global__ void tiny_multiplies(float *sink, float factor) {
   float value = threadIdx.x;
 #pragma unroll
-  for (int i = 0; i < COUNT; i++) asm volatile("fma.rn.f32 %0, %0, %1, %1;" : "+f"(value) : "f"(factor));
+  for (int i = 0; i < FMAS; i++) asm volatile("fma.rn.f32 %0, %0, %1, %1;" : "+f"(value) : "f"(factor));
   if (value == 12345.0f) *sink = value;
 }
 
@@ -64,11 +64,11 @@ int copy(void *, rl_stream stream, rl_error *err) {
   return check_launch("copy", err);
 }
 int fma(void *, rl_stream stream, rl_error *err) {
-  tiny_multiplies<TINY_FMAS><<<TINY_FMA_WARPS / 8, 256, 0, (cudaStream_t)stream>>>(buffers.sink, 0.5f);
+  tiny_multiplies<TINY_FMAS_PER_THREAD><<<TINY_FMA_WARPS / 8, 256, 0, (cudaStream_t)stream>>>(buffers.sink, 0.5f);
   return check_launch("fma", err);
 }
 int fma_twice(void *, rl_stream stream, rl_error *err) {
-  tiny_multiplies<2 * TINY_FMAS><<<TINY_FMA_WARPS / 8, 256, 0, (cudaStream_t)stream>>>(buffers.sink, 0.5f);
+  tiny_multiplies<2 * TINY_FMAS_PER_THREAD><<<TINY_FMA_WARPS / 8, 256, 0, (cudaStream_t)stream>>>(buffers.sink, 0.5f);
   return check_launch("fma_twice", err);
 }
 /* Two kernels read the same bytes: the second hits L2 unless the caches are flushed before it too. */
@@ -80,31 +80,33 @@ int pair(void *, rl_stream stream, rl_error *err) {
 /* Starts with a memset, which is an operation but not a kernel. */
 int update(void *, rl_stream stream, rl_error *err) {
   if (check(cudaMemsetAsync(buffers.sink, 0, 4096, (cudaStream_t)stream), "memset", err) < 0) return -1;
-  tiny_updates<<<TINY_STATE / 256, 256, 0, (cudaStream_t)stream>>>(buffers.state);
+  tiny_updates<<<TINY_STATE_FLOATS / 256, 256, 0, (cudaStream_t)stream>>>(buffers.state);
   return check_launch("update", err);
 }
 
-const rl_launch launches[TINY_LAUNCHES] = {{"sleep", "data", sleep_us, NULL}, {"copy", "data", copy, NULL},
-                                           {"fma", "forward", fma, NULL},     {"fma_twice", "forward", fma_twice, NULL},
-                                           {"pair", "backward", pair, NULL},  {"update", "optimizer", update, NULL}};
-const rl_sequence sequences[] = {{"step", launches, TINY_LAUNCHES, 1}};
+const rl_launch launches[TINY_LAUNCH_COUNT] = {{"sleep", "data", sleep_us, NULL}, {"copy", "data", copy, NULL},
+                                               {"fma", "forward", fma, NULL},     {"fma_twice", "forward", fma_twice, NULL},
+                                               {"pair", "backward", pair, NULL},  {"update", "optimizer", update, NULL}};
+const rl_sequence sequences[] = {{"step", launches, TINY_LAUNCH_COUNT, 1}};
 
 int reset(rl_instance *, rl_error *err) {
-  float *state = (float *)malloc(TINY_STATE * sizeof *state);
-  for (int i = 0; i < TINY_STATE; i++) state[i] = (float)(i % 1000) / 7;
-  int result = check(cudaMemcpy(buffers.state, state, TINY_STATE * sizeof *state, cudaMemcpyHostToDevice), "state", err);
+  float *state = (float *)malloc(TINY_STATE_FLOATS * sizeof *state);
+  for (int i = 0; i < TINY_STATE_FLOATS; i++) state[i] = (float)(i % 1000) / 7;
+  int result = check(cudaMemcpy(buffers.state, state, TINY_STATE_FLOATS * sizeof *state, cudaMemcpyHostToDevice), "state", err);
   free(state);
   return result;
 }
-int report(rl_instance *, rl_iteration_results *, rl_error *) { return 0; }
+int read_no_results(rl_instance *, rl_iteration_results *, rl_error *) { return 0; }
 int save(rl_instance *, rl_error *err) {
-  return check(cudaMemcpy(buffers.saved, buffers.state, TINY_STATE * sizeof(float), cudaMemcpyDeviceToDevice), "save", err);
+  return check(cudaMemcpy(buffers.saved, buffers.state, TINY_STATE_FLOATS * sizeof(float), cudaMemcpyDeviceToDevice), "save",
+               err);
 }
 int restore(rl_instance *, rl_error *err) {
-  return check(cudaMemcpy(buffers.state, buffers.saved, TINY_STATE * sizeof(float), cudaMemcpyDeviceToDevice), "restore", err);
+  return check(cudaMemcpy(buffers.state, buffers.saved, TINY_STATE_FLOATS * sizeof(float), cudaMemcpyDeviceToDevice), "restore",
+               err);
 }
 void close_instance(rl_instance *) {}
-const rl_instance_ops ops = {reset, report, save, restore, close_instance};
+const rl_instance_ops ops = {reset, read_no_results, save, restore, close_instance};
 
 }  // namespace
 
@@ -120,10 +122,10 @@ int tiny_open(tiny_fixture *tiny, rl_error *err) {
   if (check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream", err) < 0 ||
       check(cudaMalloc((void **)&buffers.from, TINY_COPY_BYTES), "memory", err) < 0 ||
       check(cudaMalloc((void **)&buffers.to, TINY_COPY_BYTES), "memory", err) < 0 ||
-      check(cudaMalloc((void **)&buffers.state, TINY_STATE * sizeof(float)), "memory", err) < 0 ||
-      check(cudaMalloc((void **)&buffers.saved, TINY_STATE * sizeof(float)), "memory", err) < 0 ||
+      check(cudaMalloc((void **)&buffers.state, TINY_STATE_FLOATS * sizeof(float)), "memory", err) < 0 ||
+      check(cudaMalloc((void **)&buffers.saved, TINY_STATE_FLOATS * sizeof(float)), "memory", err) < 0 ||
       check(cudaMalloc((void **)&buffers.sink, 4096), "memory", err) < 0 ||
-      check(cudaEventCreate(&buffers.before), "event", err) < 0 || check(cudaEventCreate(&buffers.after), "event", err) < 0 ||
+      check(cudaEventCreate(&buffers.begin), "event", err) < 0 || check(cudaEventCreate(&buffers.end), "event", err) < 0 ||
       check(cudaMemset(buffers.from, 0x5a, TINY_COPY_BYTES), "memory", err) < 0)
     return -1;
   tiny->state = buffers.state;
@@ -144,25 +146,27 @@ void tiny_close(tiny_fixture *tiny) {
   cudaFree(buffers.sink);
 }
 
-int tiny_state(tiny_fixture *tiny, float *state, rl_error *err) {
-  return check(cudaMemcpy(state, tiny->state, TINY_STATE * sizeof *state, cudaMemcpyDeviceToHost), "state", err);
+int tiny_read_state(tiny_fixture *tiny, float *state, rl_error *err) {
+  return check(cudaMemcpy(state, tiny->state, TINY_STATE_FLOATS * sizeof *state, cudaMemcpyDeviceToHost), "state", err);
 }
 
-static int wait(tiny_fixture *tiny, rl_error *err) {
-  return check(cudaStreamSynchronize((cudaStream_t)tiny->device.stream), "wait", err);
+static int synchronize(tiny_fixture *tiny, rl_error *err) {
+  return check(cudaStreamSynchronize((cudaStream_t)tiny->device.stream), "cudaStreamSynchronize", err);
 }
 
-int tiny_step(tiny_fixture *tiny, rl_error *err) {
+int tiny_run_step(tiny_fixture *tiny, rl_error *err) {
   for (const rl_launch &launch : launches)
     if (launch.enqueue(launch.arg, tiny->device.stream, err) < 0) return -1;
-  return wait(tiny, err);
+  return synchronize(tiny, err);
 }
 
-int tiny_sleep(tiny_fixture *tiny, rl_error *err) { return sleep_us(NULL, tiny->device.stream, err) < 0 ? -1 : wait(tiny, err); }
+int tiny_sleep(tiny_fixture *tiny, rl_error *err) {
+  return sleep_us(NULL, tiny->device.stream, err) < 0 ? -1 : synchronize(tiny, err);
+}
 
 int tiny_launch_empty(tiny_fixture *tiny, int count, rl_error *err) {
   for (int i = 0; i < count; i++) tiny_empty<<<3, 64, 0, (cudaStream_t)tiny->device.stream>>>();
-  return check_launch("empty", err) < 0 ? -1 : wait(tiny, err);
+  return check_launch("empty", err) < 0 ? -1 : synchronize(tiny, err);
 }
 
 int tiny_graph_open(tiny_fixture *tiny, int nodes, void **graph, rl_error *err) {
@@ -176,31 +180,31 @@ int tiny_graph_open(tiny_fixture *tiny, int nodes, void **graph, rl_error *err) 
     return -1;
   cudaGraphDestroy(captured);
   *graph = made;
-  return check(cudaGraphUpload(made, stream), "upload", err) < 0 ? -1 : wait(tiny, err);
+  return check(cudaGraphUpload(made, stream), "upload", err) < 0 ? -1 : synchronize(tiny, err);
 }
 
 int tiny_graph_run(tiny_fixture *tiny, void *graph, int replays, double *replay_us, rl_error *err) {
   cudaStream_t stream = (cudaStream_t)tiny->device.stream;
   float ms = 0;
-  cudaEventRecord(buffers.before, stream);
+  cudaEventRecord(buffers.begin, stream);
   for (int i = 0; i < replays; i++)
     if (check(cudaGraphLaunch((cudaGraphExec_t)graph, stream), "replay", err) < 0) return -1;
-  cudaEventRecord(buffers.after, stream);
-  if (wait(tiny, err) < 0 || check(cudaEventElapsedTime(&ms, buffers.before, buffers.after), "time", err) < 0) return -1;
+  cudaEventRecord(buffers.end, stream);
+  if (synchronize(tiny, err) < 0 || check(cudaEventElapsedTime(&ms, buffers.begin, buffers.end), "time", err) < 0) return -1;
   if (replay_us != NULL) *replay_us = ms * 1e3 / replays;
   return 0;
 }
 
 void tiny_graph_close(void *graph) { cudaGraphExecDestroy((cudaGraphExec_t)graph); }
 
-int tiny_move(tiny_fixture *tiny, size_t bytes, rl_error *err) {
+int tiny_copy_new_memory(tiny_fixture *tiny, size_t bytes, rl_error *err) {
   cudaStream_t stream = (cudaStream_t)tiny->device.stream;
   void *memory = NULL, *host = malloc(bytes);
   int result = check(cudaMalloc(&memory, bytes), "memory", err) < 0 ||
                check(cudaMemsetAsync(memory, 1, bytes, stream), "memset", err) < 0 ||
                check(cudaMemcpyAsync(buffers.to, memory, bytes, cudaMemcpyDeviceToDevice, stream), "memcpy", err) < 0 ||
                check(cudaMemcpyAsync(host, memory, bytes, cudaMemcpyDeviceToHost, stream), "memcpy", err) < 0 ||
-               wait(tiny, err) < 0 || check(cudaFree(memory), "free", err) < 0;
+               synchronize(tiny, err) < 0 || check(cudaFree(memory), "free", err) < 0;
   free(host);
   return result ? -1 : 0;
 }

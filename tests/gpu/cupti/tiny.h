@@ -12,14 +12,14 @@ enum {
   TINY_SLEEP_US = 2000,
   TINY_COPY_BYTES = 256 << 20,
   TINY_PAIR_BYTES = 32 << 20,
-  TINY_FMAS = 1024,
+  TINY_FMAS_PER_THREAD = 1024,
   TINY_FMA_WARPS = 132 * 8 * 8,
-  TINY_STATE = 1 << 18, /* floats */
+  TINY_STATE_FLOATS = 1 << 18, /* floats */
   TINY_NODES = 20,
 };
 
 /* Launches of the step, in this order. */
-enum tiny_launch { TINY_SLEEP, TINY_COPY, TINY_FMA, TINY_FMA_TWICE, TINY_PAIR, TINY_UPDATE, TINY_LAUNCHES };
+enum tiny_launch { TINY_SLEEP, TINY_COPY, TINY_FMA, TINY_FMA_TWICE, TINY_PAIR, TINY_UPDATE, TINY_LAUNCH_COUNT };
 
 typedef struct tiny_fixture {
   rl_instance base;
@@ -30,11 +30,11 @@ typedef struct tiny_fixture {
 /* 0; 1 when there is no GPU, with the reason in err; -1 on error. One at a time. */
 int tiny_open(tiny_fixture *tiny, rl_error *err);
 void tiny_close(tiny_fixture *tiny);
-/* Copies the state, TINY_STATE floats, to the host. */
-int tiny_state(tiny_fixture *tiny, float *state, rl_error *err);
+/* Copies the state, TINY_STATE_FLOATS floats, to the host. */
+int tiny_read_state(tiny_fixture *tiny, float *state, rl_error *err);
 
 /* Runs every launch of the step, or only TINY_SLEEP, and waits. */
-int tiny_step(tiny_fixture *tiny, rl_error *err);
+int tiny_run_step(tiny_fixture *tiny, rl_error *err);
 int tiny_sleep(tiny_fixture *tiny, rl_error *err);
 /* Launches an empty kernel of 3 blocks of 64 threads `count` times and waits. */
 int tiny_launch_empty(tiny_fixture *tiny, int count, rl_error *err);
@@ -44,7 +44,7 @@ int tiny_graph_open(tiny_fixture *tiny, int nodes, void **graph, rl_error *err);
 int tiny_graph_run(tiny_fixture *tiny, void *graph, int replays, double *replay_us, rl_error *err);
 void tiny_graph_close(void *graph);
 /* Allocates bytes, sets them, copies them on the device and to the host, and frees them. */
-int tiny_move(tiny_fixture *tiny, size_t bytes, rl_error *err);
+int tiny_copy_new_memory(tiny_fixture *tiny, size_t bytes, rl_error *err);
 
 #ifdef __cplusplus
 }

@@ -19,17 +19,17 @@ enum { CHAINS = 4, UNROLL = 16 };
       if (value[k] == (TYPE)12345) sink[k] = 1;                                                                  \
   }
 
-CHAIN(does_fma, float, "f", "fma.rn.f32 %0, %0, %0, %0;")
-CHAIN(does_add_mul, float, "f", "{ add.rn.f32 %0, %0, %0; mul.rn.f32 %0, %0, %0; }")
-CHAIN(does_dfma, double, "d", "fma.rn.f64 %0, %0, %0, %0;")
-CHAIN(does_dadd_dmul, double, "d", "{ add.rn.f64 %0, %0, %0; mul.rn.f64 %0, %0, %0; }")
-CHAIN(does_hfma, uint32_t, "r", "fma.rn.f16x2 %0, %0, %0, %0;")
-CHAIN(does_hadd_hmul, uint32_t, "r", "{ add.rn.f16x2 %0, %0, %0; mul.rn.f16x2 %0, %0, %0; }")
-CHAIN(does_logic, uint32_t, "r", "{ lop3.b32 %0, %0, 0x5a5a5a5a, %0, 0x96; }")
-CHAIN(does_ex2, float, "f", "ex2.approx.ftz.f32 %0, %0;")
+CHAIN(fma_chains, float, "f", "fma.rn.f32 %0, %0, %0, %0;")
+CHAIN(add_mul_chains, float, "f", "{ add.rn.f32 %0, %0, %0; mul.rn.f32 %0, %0, %0; }")
+CHAIN(dfma_chains, double, "d", "fma.rn.f64 %0, %0, %0, %0;")
+CHAIN(dadd_dmul_chains, double, "d", "{ add.rn.f64 %0, %0, %0; mul.rn.f64 %0, %0, %0; }")
+CHAIN(hfma_chains, uint32_t, "r", "fma.rn.f16x2 %0, %0, %0, %0;")
+CHAIN(hadd_hmul_chains, uint32_t, "r", "{ add.rn.f16x2 %0, %0, %0; mul.rn.f16x2 %0, %0, %0; }")
+CHAIN(logic_chains, uint32_t, "r", "{ lop3.b32 %0, %0, 0x5a5a5a5a, %0, 0x96; }")
+CHAIN(ex2_chains, float, "f", "ex2.approx.ftz.f32 %0, %0;")
 
 /* D = A B + D on the tensor cores by mma.sync, followed by `pause` FFMAs; the operands are arbitrary. */
-__global__ void does_mma(uint32_t *sink, int rounds, int pause) {
+__global__ void mma_with_pauses(uint32_t *sink, int rounds, int pause) {
   float d[4] = {};
   uint32_t a = threadIdx.x;
   for (int round = 0; round < rounds; round++) {
@@ -41,21 +41,21 @@ __global__ void does_mma(uint32_t *sink, int rounds, int pause) {
   if (d[0] + d[1] + d[2] + d[3] == 12345) *sink = 1;
 }
 
-/* The same by wgmma (sm_90a only) from zeros in shared memory, FLIGHT instructions per commit group. LATE: the first warp of a
- * warpgroup computes first while the others wait. */
-template <int FLIGHT, bool LATE> __global__ void __launch_bounds__(128) does_wgmma(uint32_t *sink, int rounds) {
+/* D = A B + D by wgmma (sm_90a only), A and B zeros in shared memory, IN_FLIGHT instructions per commit group. FIRST_WARP_LATE:
+ * the first warp of a warpgroup executes 500 FFMAs before each group while the other warps wait. */
+template <int IN_FLIGHT, bool FIRST_WARP_LATE> __global__ void __launch_bounds__(128) wgmma_groups(uint32_t *sink, int rounds) {
 #if __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ __align__(1024) unsigned char tile[];
   for (int i = threadIdx.x; i < 32768 / 4; i += blockDim.x) ((uint32_t *)tile)[i] = 0;
   __syncthreads();
-  uint64_t base = ((uint64_t)__cvta_generic_to_shared(tile) & 0x3ffff) >> 4; /* matrix descriptor: address, */
-  base |= uint64_t{1} << 16 | uint64_t{64} << 32 | uint64_t{1} << 62;        /* strides, 128-byte swizzle */
+  uint64_t descriptor = ((uint64_t)__cvta_generic_to_shared(tile) & 0x3ffff) >> 4; /* address, */
+  descriptor |= uint64_t{1} << 16 | uint64_t{64} << 32 | uint64_t{1} << 62;        /* strides, 128-byte swizzle */
   float d[32] = {}, value = threadIdx.x;
   for (int round = 0; round < rounds; round++) {
-    for (int i = 0; LATE && threadIdx.x < 32 && i < 500; i++) asm volatile("fma.rn.f32 %0, %0, %0, %0;" : "+f"(value));
+    for (int i = 0; FIRST_WARP_LATE && threadIdx.x < 32 && i < 500; i++) asm volatile("fma.rn.f32 %0, %0, %0, %0;" : "+f"(value));
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
-    for (int i = 0; i < FLIGHT; i++)
+    for (int i = 0; i < IN_FLIGHT; i++)
       asm volatile(
           "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
           "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
@@ -65,7 +65,7 @@ template <int FLIGHT, bool LATE> __global__ void __launch_bounds__(128) does_wgm
             "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]),
             "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]),
             "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
-          : "l"(base));
+          : "l"(descriptor));
     asm volatile("wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;" ::: "memory");
   }
   float sum = value;
@@ -75,7 +75,7 @@ template <int FLIGHT, bool LATE> __global__ void __launch_bounds__(128) does_wgm
 }
 
 /* 64-bit results take two register writes, which stall the dispatcher. */
-__global__ void does_wide_products(uint32_t *sink, int rounds) {
+__global__ void wide_products(uint32_t *sink, int rounds) {
   uint64_t sums[16];
   for (int i = 0; i < 16; i++) sums[i] = threadIdx.x + i;
   for (int round = 0; round < rounds; round++)
@@ -90,7 +90,7 @@ __global__ void does_wide_products(uint32_t *sink, int rounds) {
 }
 
 /* Odd and even threads take different branches; the loops prevent predication. */
-__global__ void does_diverge(uint32_t *sink, int rounds) {
+__global__ void divergent_branches(uint32_t *sink, int rounds) {
   float value = threadIdx.x;
   for (int round = 0; round < rounds; round++) {
     if (threadIdx.x & 1) {
@@ -103,7 +103,7 @@ __global__ void does_diverge(uint32_t *sink, int rounds) {
 }
 
 /* Half of the threads are predicated off in most instructions. */
-__global__ void does_predicate(uint32_t *sink, int rounds) {
+__global__ void half_predicated_off(uint32_t *sink, int rounds) {
   float value = threadIdx.x;
   for (int round = 0; round < rounds; round++)
 #pragma unroll
@@ -119,21 +119,21 @@ __global__ void does_predicate(uint32_t *sink, int rounds) {
 namespace {
 
 const rl_launch launches[] = {
-    RULES_LAUNCH("fma", does_fma, buffers.sm_count * 8, 256, 0, buffers.to, 400),
-    RULES_LAUNCH("add_mul", does_add_mul, buffers.sm_count * 8, 256, 0, buffers.to, 200),
-    RULES_LAUNCH("dfma", does_dfma, buffers.sm_count * 8, 256, 0, buffers.to, 200),
-    RULES_LAUNCH("dadd_dmul", does_dadd_dmul, buffers.sm_count * 8, 256, 0, buffers.to, 100),
-    RULES_LAUNCH("hfma", does_hfma, buffers.sm_count * 8, 256, 0, buffers.to, 400),
-    RULES_LAUNCH("hadd_hmul", does_hadd_hmul, buffers.sm_count * 8, 256, 0, buffers.to, 200),
-    RULES_LAUNCH("logic", does_logic, buffers.sm_count * 8, 256, 0, buffers.to, 200),
-    RULES_LAUNCH("ex2", does_ex2, buffers.sm_count * 8, 256, 0, buffers.to, 100),
-    RULES_LAUNCH("mma_starved", does_mma, buffers.sm_count, 256, 0, buffers.to, 2000, 8),
-    RULES_LAUNCH("wgmma", (does_wgmma<8, false>), buffers.sm_count * 4, 128, 32768, buffers.to, 400),
-    RULES_LAUNCH("wgmma_one", (does_wgmma<1, false>), buffers.sm_count, 128, 32768, buffers.to, 2000),
-    RULES_LAUNCH("wgmma_late", (does_wgmma<1, true>), buffers.sm_count, 128, 32768, buffers.to, 400),
-    RULES_LAUNCH("wide_products", does_wide_products, buffers.sm_count * 8, 256, 0, buffers.to, 200),
-    RULES_LAUNCH("diverge", does_diverge, buffers.sm_count * 8, 256, 0, buffers.to, 100),
-    RULES_LAUNCH("predicate", does_predicate, buffers.sm_count * 8, 256, 0, buffers.to, 100),
+    RULES_LAUNCH("fma", fma_chains, buffers.sm_count * 8, 256, 0, buffers.to, 400),
+    RULES_LAUNCH("add_mul", add_mul_chains, buffers.sm_count * 8, 256, 0, buffers.to, 200),
+    RULES_LAUNCH("dfma", dfma_chains, buffers.sm_count * 8, 256, 0, buffers.to, 200),
+    RULES_LAUNCH("dadd_dmul", dadd_dmul_chains, buffers.sm_count * 8, 256, 0, buffers.to, 100),
+    RULES_LAUNCH("hfma", hfma_chains, buffers.sm_count * 8, 256, 0, buffers.to, 400),
+    RULES_LAUNCH("hadd_hmul", hadd_hmul_chains, buffers.sm_count * 8, 256, 0, buffers.to, 200),
+    RULES_LAUNCH("logic", logic_chains, buffers.sm_count * 8, 256, 0, buffers.to, 200),
+    RULES_LAUNCH("ex2", ex2_chains, buffers.sm_count * 8, 256, 0, buffers.to, 100),
+    RULES_LAUNCH("mma_starved", mma_with_pauses, buffers.sm_count, 256, 0, buffers.to, 2000, 8),
+    RULES_LAUNCH("wgmma", (wgmma_groups<8, false>), buffers.sm_count * 4, 128, 32768, buffers.to, 400),
+    RULES_LAUNCH("wgmma_one", (wgmma_groups<1, false>), buffers.sm_count, 128, 32768, buffers.to, 2000),
+    RULES_LAUNCH("wgmma_late", (wgmma_groups<1, true>), buffers.sm_count, 128, 32768, buffers.to, 400),
+    RULES_LAUNCH("wide_products", wide_products, buffers.sm_count * 8, 256, 0, buffers.to, 200),
+    RULES_LAUNCH("diverge", divergent_branches, buffers.sm_count * 8, 256, 0, buffers.to, 100),
+    RULES_LAUNCH("predicate", half_predicated_off, buffers.sm_count * 8, 256, 0, buffers.to, 100),
 };
 
 }

@@ -53,11 +53,11 @@ __global__ void uneven_blocks(uint32_t *sink, int rounds, int every) {
 
 /* All blocks add to the same 32 words, which are in one slice of L2. */
 __global__ void one_l2_slice(uint32_t *to, int rounds) {
-  for (int round = 0; round < rounds; round++) atomicAdd(&to[threadIdx.x % 32 * 1], 1);
+  for (int round = 0; round < rounds; round++) atomicAdd(&to[threadIdx.x % 32], 1);
 }
 
-/* Reads the first `chunk` of every `stride` vectors. Addresses are hashed to the channels of DRAM, but with few chunks a stride
- * of a power of two still uses few channels. */
+/* Reads the first `chunk` vectors of every `stride` vectors. Addresses are hashed to the channels of DRAM, but few chunks whose
+ * stride is a power of two still use few channels. */
 __global__ void few_dram_channels(const uint4 *from, uint32_t *sink, uint32_t chunk, uint32_t stride, uint32_t count) {
   uint32_t sum = 0;
 #pragma unroll 4

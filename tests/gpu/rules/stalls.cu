@@ -11,19 +11,19 @@ __global__ void waits_for_shared(uint32_t *sink, int steps) {
   __shared__ uint32_t next[1024];
   for (int i = threadIdx.x; i < 1024; i += blockDim.x) next[i] = (uint32_t)__cvta_generic_to_shared(&next[threadIdx.x]);
   __syncthreads();
-  uint32_t at = next[threadIdx.x];
+  uint32_t address = next[threadIdx.x];
   for (int step = 0; step < steps; step++)
 #pragma unroll
-    for (int i = 0; i < 16; i++) asm volatile("ld.volatile.shared.u32 %0, [%0];" : "+r"(at));
-  if (at == 0xffffffff) *sink = at;
+    for (int i = 0; i < 16; i++) asm volatile("ld.volatile.shared.u32 %0, [%0];" : "+r"(address));
+  if (address == 0xffffffff) *sink = address;
 }
 
 __global__ void waits_for_mio_queue(int rounds) {
   __shared__ uint32_t words[256];
-  uint32_t at = (uint32_t)__cvta_generic_to_shared(&words[threadIdx.x]);
+  uint32_t address = (uint32_t)__cvta_generic_to_shared(&words[threadIdx.x]);
   for (int round = 0; round < rounds; round++)
 #pragma unroll
-    for (int i = 0; i < 32; i++) asm volatile("st.volatile.shared.u32 [%0], %1;" ::"r"(at), "r"(i) : "memory");
+    for (int i = 0; i < 32; i++) asm volatile("st.volatile.shared.u32 [%0], %1;" ::"r"(address), "r"(i) : "memory");
 }
 
 __global__ void waits_for_lsu_loads(const uint32_t *from, uint32_t *sink, int rounds) {
@@ -132,9 +132,9 @@ __global__ void waits_for_constants(uint32_t *sink, int rounds) {
 
 /* Scattered stores, more than the LG queue holds. */
 __global__ void waits_for_lg_queue(uint32_t *to) {
-  size_t at = (blockIdx.x * (size_t)blockDim.x + threadIdx.x) * 8;
+  size_t first_word = (blockIdx.x * (size_t)blockDim.x + threadIdx.x) * 8;
 #pragma unroll
-  for (int i = 0; i < 8; i++) to[(at + i * 8388608) % (rules_buffers::bytes / 4)] = i;
+  for (int i = 0; i < 8; i++) to[(first_word + i * 8388608) % (rules_buffers::bytes / 4)] = i;
 }
 
 /* One uncoalesced store, then the end: warps wait for the store to drain. */

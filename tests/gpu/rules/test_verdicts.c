@@ -266,23 +266,23 @@ static void kernels_are_on_their_side_of_the_ridge(void **state) {
 }
 
 /* Returns the sections that the rooflines and rules read. */
-static rl_profile profile_of_rules(void) {
-  rl_profile profile = {.launch = -1};
+static rl_profile_options profile_options_of_rules(void) {
+  rl_profile_options profile_options = {.matching_index = RL_ALL_MATCHING_KERNELS};
   for (size_t i = 0; i < rl_section_count; i++)
-    if (strstr(rl_sections[i].id, "Roofline")) profile.sections |= UINT32_C(1) << i;
+    if (strstr(rl_sections[i].id, "Roofline")) profile_options.sections |= UINT32_C(1) << i;
   for (const rl_rule_group *group = rl_rule_groups; group->title; group++)
     for (const rl_rule *rule = group->rules; rule->id; rule++)
       for (size_t i = 0; i < rl_section_count; i++)
-        if (strcmp(rl_sections[i].id, rule->section) == 0) profile.sections |= UINT32_C(1) << i;
-  return profile;
+        if (strcmp(rl_sections[i].id, rule->section) == 0) profile_options.sections |= UINT32_C(1) << i;
+  return profile_options;
 }
 
 static int collect(void **state) {
   (void)state;
   rl_error err = {0};
   char reason[RL_REASON_SIZE] = "";
-  rl_profile profile = profile_of_rules();
-  int result = profiler->ops->count(profiler, instance, &profile, NULL, &records, reason, &err);
+  rl_profile_options profile_options = profile_options_of_rules();
+  int result = profiler->ops->collect_counters(profiler, instance, &profile_options, NULL, &records, reason, &err);
   if (result != 0) print_message("%s\n", result == 1 ? reason : err.message);
   return result;
 }

@@ -5,7 +5,7 @@ from ..runner import Step
 from . import checks, kernels, pytorch, reports, training
 
 STEPS = [
-    Step("device", checks.device, 1, 30, "facts of the device"),
+    Step("device", checks.device, 1, 30, "properties of the device"),
     Step("ceilings", kernels.ceilings, 3, 60, "peak rates of the device; the floors of later jobs follow from them"),
     Step("job", training.job, 7, 120, "the main job over HTTP, all passes", uses_counters=True),
     Step("training", training.epochs, 50, 300, "epochs of every engine, precision and batch size, over HTTP and by bench_train"),
@@ -22,7 +22,7 @@ STEPS = [
     Step("baselines", pytorch.baselines, 300, 400, "PyTorch: eager, CUDA graph, compiled CUDA graph"),
     Step("speed", reports.speed, 60, 200, "reports from POST until stored, ours and ncu's", uses_counters=True),
     Step("agreement", checks.agreement, 300, 450, "our counters compared with ncu's, by metric", uses_counters=True),
-    Step("bandwidth", kernels.bandwidth, 62, 240, "every kernel family relative to the best copy; small sizes cold and warm"),
+    Step("bandwidth", kernels.bandwidth, 62, 240, "every kernel operator relative to the best copy; small sizes cold and warm"),
     Step("soak", reports.soak, 390, 580, "1000 basic profiles in a row on one worker", uses_counters=True),
 ]
 

@@ -1,4 +1,5 @@
-"""Steps that run tests on a GPU: those of CTest, the comparison with ncu, compute-sanitizer, code compiled from PTX for 8.0."""
+"""Steps that run tests on a GPU: the tests of CTest, the comparison with ncu, compute-sanitizer, code compiled from PTX for
+compute capability 8.0."""
 import concurrent.futures
 import os
 import re
@@ -7,7 +8,7 @@ import subprocess
 import sys
 import time
 
-from summary import inside
+from summary import count_inner_tests
 
 from .. import comparison
 from ..daemon import Daemon, Failed
@@ -23,7 +24,8 @@ OUTCOMES = {0: "passed", EXIT_SKIPPED: "skipped", None: "cut off"}
 
 def device(context):
     with Daemon(context.host, context.log("daemon.log")) as daemon:
-        yield {"facts": daemon.wait_for_device(), "cores": os.cpu_count(), "host": " ".join(os.uname()[i] for i in (0, 2, 4))}
+        yield {"properties": daemon.wait_for_device(), "cores": os.cpu_count(),
+               "host": " ".join(os.uname()[i] for i in (0, 2, 4))}
     if context.host.is_gpu:
         status, output = programs.run(context, [context.host.tool("nvidia-smi"), "-q"], "nvidia-smi.txt")
         yield check("nvidia-smi answers", status == 0, programs.last_line(output))
@@ -48,9 +50,9 @@ def with_pytest(command):
     return None
 
 
-# Tests that neither time nor count anything; those of the training engines run once for each engine.
-NUMERICS = ("gpu_numerics", "gpu_training", "gpu_phase_timestamps", "gpu_kernels", "gpu_conv2")
-BY_ENGINE = ("gpu_numerics", "gpu_training")
+# Tests that neither time nor count anything. TESTS_BY_ENGINE run once for each training engine.
+NUMERICS_TESTS = ("gpu_numerics", "gpu_training", "gpu_phase_timestamps", "gpu_kernels", "gpu_conv2")
+TESTS_BY_ENGINE = ("gpu_numerics", "gpu_training")
 
 
 def test_commands(context, name, command, script_options):
@@ -59,7 +61,9 @@ def test_commands(context, name, command, script_options):
         return {name: None}
     if command[0].endswith("python3") and "pytest" not in command:
         command = [sys.executable, command[1], *script_options, *command[2:]]
-    return {f"{name} {engine}": [*command, engine] for engine in engines(context.host)} if name in BY_ENGINE else {name: command}
+    if name not in TESTS_BY_ENGINE:
+        return {name: command}
+    return {f"{name} {engine}": [*command, engine] for engine in engines(context.host)}
 
 
 def run_test(context, name, command):
@@ -69,7 +73,7 @@ def run_test(context, name, command):
     status, output = programs.run(context, command, f"{name.replace(' ', '_')}.log", TEST_TIMEOUT_S, cwd=SOURCE)
     outcome = OUTCOMES.get(status, "failed")
     return {"test": name, "outcome": outcome, "seconds": round(time.monotonic() - begin, 1),
-            "said": programs.last_line(output)[:300], "inside": inside(output) or {outcome: 1}}
+            "said": programs.last_line(output)[:300], "inside": count_inner_tests(output) or {outcome: 1}}
 
 
 def run_tests(context, is_selected, script_options=lambda name: [], parallel=1):
@@ -89,7 +93,7 @@ def run_tests(context, is_selected, script_options=lambda name: [], parallel=1):
 
 
 NCU_PREFIX = "cupti_ncu_"
-CONSTANT_SUBJECTS = ("gallery", "families", "libraries")  # whose kernels are the same in every session
+SUBJECTS_WITH_FIXED_KERNELS = ("gallery", "operators", "libraries")  # whose kernels are the same in every session
 
 
 def is_agreement(name):
@@ -97,11 +101,11 @@ def is_agreement(name):
 
 
 def tests(context):
-    yield from run_tests(context, lambda name: not is_agreement(name) and name not in (*NUMERICS, "gpu_verdicts"))
+    yield from run_tests(context, lambda name: not is_agreement(name) and name not in (*NUMERICS_TESTS, "gpu_verdicts"))
 
 
 def numerics(context):
-    yield from run_tests(context, lambda name: name in NUMERICS, parallel=PARALLEL_PROGRAMS)
+    yield from run_tests(context, lambda name: name in NUMERICS_TESTS, parallel=PARALLEL_PROGRAMS)
 
 
 def one_test(context, name):
@@ -113,15 +117,15 @@ def rules(context):
 
 
 def agreement(context):
-    """Compares with ncu. agreement.csv gets every number of CONSTANT_SUBJECTS; a training step's kernels depend on the algorithms
-    that libraries select."""
+    """Compares with ncu. agreement.csv gets every number of SUBJECTS_WITH_FIXED_KERNELS. A training step is none of them: the
+    algorithms that libraries select determine its kernels."""
     kernels, metrics, tables = 0, 0, []
     for row in run_tests(context, is_agreement, lambda name: ["--out", str(context.log(name))]):
         yield row
         table = context.log(row.get("test", "")) / "comparison.csv"
         if "test" in row and table.exists():
             subject = row["test"].removeprefix(NCU_PREFIX)
-            tables += [table] if subject in CONSTANT_SUBJECTS else []
+            tables += [table] if subject in SUBJECTS_WITH_FIXED_KERNELS else []
             for summary in comparison.summarise(table):
                 yield {"subject": subject, **summary}
                 kernels += "words" in summary
@@ -133,22 +137,22 @@ def agreement(context):
 # One full and one partial step; eager=1 launches each kernel separately, as the tools require.
 SMALL_TRAINING = ["images=24", "batch=16", "epochs=1", "warmup=0", "eager=1"]
 CONV2_BATCHES = ["3", "133"]  # less and more than its kernels process at once
-FINDINGS = re.compile(r"(?:ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard)")
-REFUSED = re.compile(r"no cuBLASLt|NOT_SUPPORTED|out of memory|not supported", re.I)
-TOOLS = ("racecheck", "memcheck", "synccheck")  # the slowest first
-KERNEL_BYTES = "530000"  # limit of a kernel case; includes the longest 2-byte rows, which a cluster shares
+SANITIZER_SUMMARY = re.compile(r"(?:ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard)")
+UNSUPPORTED_MESSAGE = re.compile(r"no cuBLASLt|NOT_SUPPORTED|out of memory|not supported", re.I)
+SANITIZER_TOOLS = ("racecheck", "memcheck", "synccheck")  # the slowest first
+MAX_CASE_BYTES = "530000"  # limit of a kernel case; includes the longest 2-byte rows, which a cluster shares
 SANITIZER_TIMEOUT_S = 90
 
 
 def sanitizer_subjects(host):
-    """Yields (subject, command): small trainings, conv2's kernels, and each family in all its types and variants."""
+    """Yields (subject, command): small trainings, conv2's kernels, and each operator in all its types and variants."""
     for engine in engines(host):
         for precision in ("fp32", "tf32", "fp16"):
             yield f"train {engine} {precision}", [host.test_program("bench_train"), f"engine={engine}", f"precision={precision}",
                                                   *SMALL_TRAINING]
     yield "conv2 kernels", [host.test_program("test_gpu_conv2"), *CONV2_BATCHES]
-    for family in ("copy relu residual_add silu_mul bias_gelu rope softmax rmsnorm layernorm transpose reduction").split():
-        yield f"kernel {family}", [host.test_program("test_gpu_kernels"), KERNEL_BYTES, family]
+    for operator in ("copy relu residual_add silu_mul bias_gelu rope softmax rmsnorm layernorm transpose reduction").split():
+        yield f"kernel {operator}", [host.test_program("test_gpu_kernels"), MAX_CASE_BYTES, operator]
 
 
 def sanitizer(context):
@@ -169,14 +173,14 @@ def sanitizer(context):
         begin = time.monotonic()
         status, output = programs.run(context, [compute_sanitizer, "--tool", tool, "--error-exitcode", "9", *command],
                                       f"{tool}-{subject.replace(' ', '_')}.log", SANITIZER_TIMEOUT_S, environment, SOURCE)
-        counts = [int(errors or hazards) for errors, hazards in FINDINGS.findall(output)]
+        counts = [int(errors or hazards) for errors, hazards in SANITIZER_SUMMARY.findall(output)]
         return {"subject": subject, "tool": tool, "status": status, "found": sum(counts) if counts else None,
-                "refused": bool(REFUSED.search(output)), "seconds": round(time.monotonic() - begin, 1),
+                "refused": bool(UNSUPPORTED_MESSAGE.search(output)), "seconds": round(time.monotonic() - begin, 1),
                 "said": "cut off" if status is None else programs.last_line(output)[:200]}
 
     with concurrent.futures.ThreadPoolExecutor(PARALLEL_PROGRAMS) as pool:
         list(pool.map(lambda item: choose_algorithms(*item), subjects))
-        for row in pool.map(lambda item: run_tool(*item), [(tool, *subject) for tool in TOOLS for subject in subjects]):
+        for row in pool.map(lambda item: run_tool(*item), [(tool, *subject) for tool in SANITIZER_TOOLS for subject in subjects]):
             yield row
             if is_conclusive(row):
                 yield check(f"{row['tool']} of {row['subject']}", row["status"] == 0 and row["found"] == 0, row["said"])

@@ -1,0 +1,56 @@
+/* Bodies of answers, kept with their responses so that an equal request is answered without a query. Bounded by bytes; the least
+ * recently used bodies are dropped first. A body is counted until the last reply that sends it has ended. Thread-safe. */
+#ifndef RL_API_BODY_CACHE_H
+#define RL_API_BODY_CACHE_H
+
+#include <microhttpd.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "api/http_syntax.h"
+#include "base/cleanup.h"
+
+typedef struct rl_body_cache rl_body_cache;
+
+enum { RL_BODY_OVERHEAD_BYTES = 3072 }; /* about, of an encoding: its two responses with their headers */
+
+/* One encoding of a body, with the responses 200 and 304 that all requests for it share. */
+typedef struct rl_encoded_body {
+  char etag[RL_ETAG_SIZE];
+  struct MHD_Response *response, *not_modified; /* NULL: this encoding was not made */
+} rl_encoded_body;
+
+/* What a body is made from. The sum of both revisions grows with each change. */
+typedef struct rl_dependency {
+  int kinds[2];       /* rl_revision_kind */
+  int64_t job_ids[2]; /* of RL_REVISION_JOB */
+} rl_dependency;
+
+typedef struct rl_cached_body {
+  const char *key;
+  rl_dependency dependency;
+  uint64_t revision;
+  const char *text; /* without encoding */
+  size_t length;
+  rl_encoded_body identity, gzip;
+} rl_cached_body;
+
+rl_body_cache *rl_body_cache_new(size_t max_bytes); /* NULL if memory is exhausted */
+void rl_body_cache_free(rl_body_cache *cache);      /* after all replies have ended */
+/* Makes a body, which the caller releases, and takes `text`, which is malloc'ed. add_headers is called for each response of the
+ * body. NULL if memory is exhausted, or if replies in progress hold as many bytes as the cache may. */
+rl_cached_body *rl_body_cache_make(rl_body_cache *cache, const char *key, char *text, const char *content_type,
+                                   void (*add_headers)(struct MHD_Response *response, const char *etag));
+/* Adds the gzip encoding, unless it exists or memory is exhausted. */
+void rl_body_cache_add_gzip(rl_body_cache *cache, rl_cached_body *body);
+/* Keeps the body in place of an earlier one with its key. Its dependency and revision must be set. */
+void rl_body_cache_insert(rl_body_cache *cache, rl_cached_body *body);
+/* Returns the body with this key, which the caller releases; NULL: none. */
+rl_cached_body *rl_body_cache_find(rl_body_cache *cache, const char *key);
+bool rl_body_cache_has_gzip(rl_body_cache *cache, const rl_cached_body *body);
+void rl_body_cache_release(rl_body_cache *cache, rl_cached_body *body);
+/* Returns the bytes of all bodies that are kept or being sent, RL_BODY_OVERHEAD_BYTES for each encoding included. */
+size_t rl_body_cache_bytes(rl_body_cache *cache);
+
+#endif

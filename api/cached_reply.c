@@ -1,0 +1,159 @@
+#include "api/cached_reply.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "api/http_syntax.h"
+#include "api/response.h"
+#include "api/server_internal.h"
+
+enum { MAX_KEY_BYTES = 512, MIN_GZIP_BYTES = 1024 };
+
+/* --- keys -------------------------------------------------------------------------------------------------------------- */
+
+typedef struct key_writer {
+  char text[MAX_KEY_BYTES];
+  size_t length; /* MAX_KEY_BYTES: the key is too long */
+} key_writer;
+
+static void write_key_part(key_writer *key, char kind, const char *part) {
+  if (key->length >= sizeof key->text) return;
+  int length = snprintf(key->text + key->length, sizeof key->text - key->length, "%c%zu:%s", kind, strlen(part), part);
+  key->length = (size_t)length < sizeof key->text - key->length ? key->length + (size_t)length : sizeof key->text;
+}
+
+static enum MHD_Result write_parameter(void *context, enum MHD_ValueKind kind, const char *name, const char *value) {
+  (void)kind;
+  write_key_part(context, 'n', name);
+  if (value != NULL) write_key_part(context, 'v', value);
+  return MHD_YES;
+}
+
+/* Writes the path and the query parameters, each with its length. Returns false if they are too long to be kept. */
+static bool write_key(const rl_http_request *request, key_writer *key) {
+  key->length = 0;
+  write_key_part(key, 'p', request->path);
+  MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, write_parameter, key);
+  return key->length < sizeof key->text;
+}
+
+/* --- dependencies ------------------------------------------------------------------------------------------------------ */
+
+/* Returns 0 if it is unknown. */
+static uint64_t read_revision(rl_store *store, const rl_dependency *dependency) {
+  uint64_t sum = 0;
+  for (int i = 0; i < 2; i++) {
+    uint64_t revision = rl_store_revision(store, (rl_revision_kind)dependency->kinds[i], dependency->job_ids[i]);
+    if (revision == 0) return 0;
+    sum += revision;
+  }
+  return sum;
+}
+
+/* Sets what the reply depends on. Returns false if it is unknown, because there is no such run. */
+static bool find_dependency(rl_http_request *request) {
+  rl_dependency *dependency = &request->dependency;
+  rl_error ignored;
+  *dependency = (rl_dependency){.kinds = {RL_REVISION_OTHER, RL_REVISION_OTHER}};
+  switch (request->route->cached_by) {
+    case RL_CACHED_BY_NOTHING: return false;
+    case RL_CACHED_BY_JOB:
+      dependency->kinds[0] = RL_REVISION_JOB;
+      dependency->job_ids[0] = request->id;
+      return true;
+    case RL_CACHED_BY_RUN:
+      dependency->kinds[0] = RL_REVISION_JOB;
+      dependency->kinds[1] = RL_REVISION_CEILINGS;
+      return rl_store_job_of_run(request->server->store, request->id, &dependency->job_ids[0], &ignored) == 0;
+    case RL_CACHED_BY_LISTS: dependency->kinds[0] = RL_REVISION_LISTS; return true;
+  }
+  return false;
+}
+
+/* --- replies ----------------------------------------------------------------------------------------------------------- */
+
+static bool wants_gzip(const rl_http_request *request, const rl_cached_body *body) {
+  return body->length > MIN_GZIP_BYTES && rl_accepts_gzip(rl_http_request_header(request, "Accept-Encoding"));
+}
+
+static bool is_unchanged(const rl_http_request *request, const rl_encoded_body *encoding) {
+  return encoding->response != NULL && rl_etag_matches(rl_http_request_header(request, "If-None-Match"), encoding->etag);
+}
+
+/* Takes the caller's reference to the body. */
+static void set_response(rl_http_request *request, rl_cached_body *body, bool gzip) {
+  const rl_encoded_body *encodings[] = {gzip ? &body->gzip : &body->identity, gzip ? &body->identity : NULL};
+  request->cached_body = body;
+  request->status = 200;
+  request->response = encodings[0]->response;
+  for (int i = 0; i < 2 && encodings[i] != NULL; i++)
+    if (is_unchanged(request, encodings[i])) {
+      request->status = 304;
+      request->response = encodings[i]->not_modified;
+      return;
+    }
+}
+
+/* Returns the current body with this key, which the caller releases; NULL: none. */
+static rl_cached_body *find_current(rl_http_request *request, const char *key) {
+  rl_server *server = request->server;
+  rl_cached_body *body = rl_body_cache_find(server->body_cache, key);
+  if (body == NULL || body->revision == read_revision(server->store, &body->dependency)) return body;
+  rl_body_cache_release(server->body_cache, body);
+  return NULL;
+}
+
+bool rl_cached_reply_find(rl_http_request *request) {
+  key_writer key;
+  if (request->route->cached_by == RL_CACHED_BY_NOTHING || !write_key(request, &key)) return false;
+  rl_cached_body *body = find_current(request, key.text);
+  bool must_compress = body != NULL && wants_gzip(request, body) && !rl_body_cache_has_gzip(request->server->body_cache, body);
+  atomic_fetch_add(body != NULL ? &request->server->cache_hits : &request->server->cache_misses, 1);
+  if (body == NULL || must_compress) {
+    if (body != NULL) rl_body_cache_release(request->server->body_cache, body);
+    request->cache_key = strdup(key.text);
+    return false;
+  }
+  set_response(request, body, wants_gzip(request, body));
+  return true;
+}
+
+/* Takes the caller's reference to the body. */
+static void compress_and_set_response(rl_http_request *request, rl_cached_body *body) {
+  rl_body_cache *cache = request->server->body_cache;
+  bool gzip = wants_gzip(request, body);
+  if (gzip && !rl_body_cache_has_gzip(cache, body)) rl_body_cache_add_gzip(cache, body);
+  set_response(request, body, gzip && rl_body_cache_has_gzip(cache, body));
+}
+
+bool rl_cached_reply_begin(rl_http_request *request) {
+  if (request->cache_key == NULL) return false;
+  rl_cached_body *body = find_current(request, request->cache_key); /* without gzip, or made since rl_cached_reply_find */
+  if (body != NULL) {
+    compress_and_set_response(request, body);
+    return true;
+  }
+  if (find_dependency(request)) request->revision = read_revision(request->server->store, &request->dependency);
+  return false;
+}
+
+static void add_headers(struct MHD_Response *response, const char *etag) {
+  rl_response_add_header(response, "ETag", etag);
+  rl_response_add_header(response, "Cache-Control", "private, no-cache");
+  rl_response_add_header(response, "Vary", "Accept-Encoding");
+  rl_response_add_security_headers(response);
+}
+
+int rl_cached_reply_make(rl_http_request *request, char *text, const char *content_type, rl_error *err) {
+  rl_body_cache *cache = request->server->body_cache;
+  if (text == NULL) return rl_fail(err, RL_ERRNO, 0, "out of memory for a response");
+  rl_cached_body *body = rl_body_cache_make(cache, request->cache_key, text, content_type, add_headers);
+  if (body == NULL)
+    return rl_fail(err, RL_LIMIT, RL_LIMIT_BUSY,
+                   "Replies in progress hold all memory that the daemon allows them; try again later.");
+  body->dependency = request->dependency;
+  body->revision = request->revision;
+  if (request->revision != 0) rl_body_cache_insert(cache, body);
+  compress_and_set_response(request, body);
+  return 0;
+}

@@ -1,0 +1,28 @@
+/* Events of a job, read from the store and formatted as server-sent events. */
+#ifndef RL_API_EVENT_BATCH_H
+#define RL_API_EVENT_BATCH_H
+
+#include <stdbool.h>
+
+#include "store/store.h"
+
+enum { RL_EVENT_BATCH_MAX = 64 };
+
+typedef struct rl_event_batch {
+  int count;
+  int64_t sequences[RL_EVENT_BATCH_MAX]; /* numbers of the events, ascending */
+  char *texts[RL_EVENT_BATCH_MAX];       /* formatted; malloc'ed */
+  int64_t last_sequence; /* every event up to this one is in the batch, precedes it, or was deleted by retention */
+  bool is_final;         /* the job has finished: no event follows last_sequence */
+} rl_event_batch;
+
+/* Reads the job's next events with numbers above `after`, at most RL_EVENT_BATCH_MAX. RL_HTTP 404 when there is no such job. The
+ * caller clears *batch, also after a failure. */
+int rl_event_batch_read(rl_store *store, int64_t job_id, int64_t after, rl_event_batch *batch, rl_error *err);
+void rl_event_batch_clear(rl_event_batch *batch);
+
+/* Returns one event as text, "id: 7\nevent: state\ndata: {...}\n\n", malloc'ed; each line of data becomes one data field.
+ * NULL if memory is exhausted. */
+char *rl_event_format(int64_t sequence, const char *type, const char *data);
+
+#endif

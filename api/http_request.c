@@ -1,0 +1,96 @@
+#include "api/http_request.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/http_syntax.h"
+#include "api/json_members.h"
+#include "api/server_internal.h"
+#include "base/clock.h"
+
+void rl_http_request_release_response(rl_http_request *request) {
+  if (request->cached_body != NULL) rl_body_cache_release(request->server->body_cache, request->cached_body);
+  else if (request->response != NULL) MHD_destroy_response(request->response);
+  request->cached_body = NULL;
+  request->response = NULL;
+}
+
+void rl_http_request_free(rl_http_request *request) {
+  if (request == NULL) return;
+  rl_http_request_release_response(request);
+  free(request->cache_key);
+  free(request->body);
+  free(request);
+}
+
+const char *rl_http_request_header(const rl_http_request *request, const char *name) {
+  return MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, name);
+}
+
+const char *rl_http_request_parameter(const rl_http_request *request, const char *name) {
+  return MHD_lookup_connection_value(request->connection, MHD_GET_ARGUMENT_KIND, name);
+}
+
+bool rl_http_request_parameter_exceeds(const rl_http_request *request, const char *name, int64_t maximum) {
+  const char *text = rl_http_request_parameter(request, name);
+  int64_t value;
+  return text != NULL && rl_decimal_parse(text, &value) && value > maximum;
+}
+
+int rl_http_request_fail_parameter(rl_http_request *request, rl_error *err, const char *name, const char *message) {
+  char pointer[sizeof err->json_pointer];
+  snprintf(pointer, sizeof pointer, "/%s", name);
+  request->parameter_error = true;
+  return rl_fail_at(err, pointer, "%s %s", name, message);
+}
+
+typedef struct query_object {
+  const rl_field *table;
+  cJSON *object;
+  bool failed; /* a value has a NUL, or memory was exhausted */
+} query_object;
+
+/* Returns a number when the field is numeric and text is a decimal number, else a string. rl_fields_decode refuses a string for a
+ * numeric field. */
+static cJSON *parameter_json(const rl_field *table, const char *name, const char *text) {
+  for (const rl_field *field = table; field->name != NULL; field++)
+    if (strcmp(field->name, name) == 0 && (field->type == RL_FIELD_INT || field->type == RL_FIELD_REAL)) {
+      int64_t value;
+      bool negative = text[0] == '-';
+      if (rl_decimal_parse(text + negative, &value)) return cJSON_CreateNumber((double)(negative ? -value : value));
+    }
+  return cJSON_CreateString(text);
+}
+
+static enum MHD_Result add_parameter(void *context, enum MHD_ValueKind kind, const char *name, size_t name_size, const char *text,
+                                     size_t size) {
+  query_object *query = context;
+  (void)kind;
+  if (strlen(name) != name_size || (text != NULL && strlen(text) != size)) query->failed = true;
+  cJSON *value = parameter_json(query->table, name, text != NULL ? text : "");
+  if (value == NULL || !cJSON_AddItemToObject(query->object, name, value)) {
+    cJSON_Delete(value);
+    query->failed = true;
+  }
+  return MHD_YES;
+}
+
+int rl_http_request_parse_query(rl_http_request *request, void *out, size_t size, rl_error *err) {
+  static const rl_field no_fields[] = {{0}};
+  const rl_field *table = request->route->query != NULL ? request->route->query : no_fields;
+  RL_CLEANUP(rl_json_cleanup) cJSON *object = cJSON_CreateObject();
+  query_object query = {.table = table, .object = object, .failed = object == NULL};
+  if (object != NULL) MHD_get_connection_values_n(request->connection, MHD_GET_ARGUMENT_KIND, add_parameter, &query);
+  if (query.failed) return rl_http_request_fail_parameter(request, err, "", "the query can't be read");
+  request->parameter_error = true; /* of any error from here on */
+  if (rl_fields_decode(table, object, "", out, size, err) < 0) return -1;
+  request->parameter_error = false;
+  return 0;
+}
+
+int rl_http_request_parse_instant(rl_http_request *request, const char *name, const char *text, int64_t *ns, rl_error *err) {
+  if (rl_instant_parse(text, ns) < 0)
+    return rl_http_request_fail_parameter(request, err, name, "must be an RFC 3339 instant in UTC, as 2026-01-31T12:00:00Z");
+  return 0;
+}

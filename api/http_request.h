@@ -1,0 +1,98 @@
+/* An HTTP request on an MHD connection, together with the state of its reply. A route is an HTTP method and a path with the
+ * handler for them. A handler reads the request and either replies with an rl_reply function (reply.h) and returns 0, or fills
+ * err and returns -1; then dispatch.c replies with a problem document. The threads of the route's pool run its handlers, several
+ * at the same time, while the connection is suspended. */
+#ifndef RL_API_HTTP_REQUEST_H
+#define RL_API_HTTP_REQUEST_H
+
+#include <microhttpd.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "api/body_cache.h"
+#include "api/connections.h"
+#include "api/login_sessions.h"
+#include "api/request_budget.h"
+#include "api/request_pools.h"
+#include "base/fields.h"
+
+typedef struct rl_server rl_server;
+typedef struct rl_http_request rl_http_request;
+
+enum { RL_BODY_NONE = 0, RL_BODY_CONFIGURED = -1 }; /* special values of rl_route.body_limit */
+
+/* What the replies of a route depend on, if they are kept (cached_reply.h). */
+typedef enum rl_cached_by {
+  RL_CACHED_BY_NOTHING, /* they are not kept */
+  RL_CACHED_BY_JOB,     /* the job with the id in the path */
+  RL_CACHED_BY_RUN,     /* the job of the run with the id in the path, and the ceilings */
+  RL_CACHED_BY_LISTS    /* what lists of jobs and the history show */
+} rl_cached_by;
+
+typedef struct rl_route {
+  const char *method, *path; /* "/jobs/{id}/events" */
+  const char *operation, *summary;
+  int (*handle)(rl_http_request *request, rl_error *err);
+  int64_t body_limit;    /* bytes. RL_BODY_NONE: no body allowed; RL_BODY_CONFIGURED: the setting body_limit_bytes */
+  const rl_field *query; /* the accepted query parameters; NULL: none */
+  rl_cached_by cached_by;
+  rl_pool pool;                                     /* whose threads run the handler */
+  bool (*is_heavy)(const rl_http_request *request); /* true: RL_POOL_HEAVY runs this request; NULL: none */
+  bool is_public;                                   /* needs no token */
+  bool ignores_query; /* accepts any query parameters; scripts of the web page read them in the browser */
+} rl_route;
+
+/* The token or the login session that authorizes a request. The unused member is "". */
+typedef struct rl_credential {
+  char token_hash[RL_TOKEN_HASH_SIZE];
+  char session_id[RL_LOGIN_SESSION_ID_SIZE];
+} rl_credential;
+
+struct rl_http_request {
+  rl_server *server;
+  struct MHD_Connection *connection;
+  rl_connection *tracked_connection; /* NULL: out of memory */
+  int socket;                        /* of the connection */
+  char method[16], path[1024];
+  int64_t start_ns;         /* rl_monotonic_ns */
+  const rl_route *route;    /* NULL: no route matches, or it was not looked up yet */
+  rl_credential credential; /* set by rl_http_request_find_credential */
+  int64_t id;               /* the number at {id} in the path */
+  char *body;               /* NUL-terminated; NULL when empty */
+  size_t body_length, body_capacity;
+  int64_t body_limit;       /* bytes */
+  bool too_many_parameters; /* the query was cut */
+  bool must_close;          /* the end of the request is not known: no other may follow on the connection */
+  bool refused;             /* err has the reason; the rest of the body is read and discarded */
+  bool parameter_error;     /* err.json_pointer names a query parameter or a header, not a field of the body */
+  enum { RL_STAGE_AUTHORIZATION, RL_STAGE_BODY, RL_STAGE_HANDLER } stage;
+  int64_t handler_start_ns;      /* rl_monotonic_ns, before the request waits for a thread */
+  rl_pool_task task;             /* of the stage, while a pool runs it */
+  rl_request_budget budget;      /* of the handler */
+  struct MHD_Response *response; /* of the handler, not yet queued; NULL: none */
+  int status;                    /* HTTP status of the response; 0: none */
+  rl_cached_body *cached_body;   /* owns the response; NULL: the request owns it */
+  char *cache_key;               /* of the reply; NULL: it is not kept, or was found */
+  rl_dependency dependency;      /* of the reply */
+  uint64_t revision;             /* of the dependency, before the handler; 0: unknown, so the reply is not kept */
+  char allow[64];                /* value of the Allow header, for 405 and OPTIONS */
+  rl_error err;
+};
+
+void rl_http_request_free(rl_http_request *request); /* accepts NULL */
+void rl_http_request_release_response(rl_http_request *request);
+
+/* Returns the value of a request header; NULL if it is absent. */
+const char *rl_http_request_header(const rl_http_request *request, const char *name);
+/* Returns the text of a query parameter; NULL if it is absent. */
+const char *rl_http_request_parameter(const rl_http_request *request, const char *name);
+/* Returns true if the query parameter `name` is a number above maximum. */
+bool rl_http_request_parameter_exceeds(const rl_http_request *request, const char *name, int64_t maximum);
+/* Decodes the query parameters by the route's table into the struct at out, which has `size` bytes and holds the defaults. */
+int rl_http_request_parse_query(rl_http_request *request, void *out, size_t size, rl_error *err);
+/* Parses `text`, the value of the query parameter `name`, as RFC 3339. *ns: since 1970. */
+int rl_http_request_parse_instant(rl_http_request *request, const char *name, const char *text, int64_t *ns, rl_error *err);
+/* Fills err with "NAME MESSAGE" for a query parameter or header, sets parameter_error and returns -1. */
+int rl_http_request_fail_parameter(rl_http_request *request, rl_error *err, const char *name, const char *message);
+
+#endif

@@ -1,0 +1,11 @@
+/* Stores the results that the last daemon has left in spill files because it could not write the database. */
+#ifndef RL_RECOVERY_H
+#define RL_RECOVERY_H
+
+#include "store/store.h"
+
+/* Commits the passes of the folder's spill files, then empties the files. Called before rl_queue_open, which would queue these
+ * passes again. A damaged file is emptied too: its pass runs again. RL_STORAGE if results can't be stored now either. */
+int rl_recover_spilled_passes(const char *folder, rl_store *store, rl_error *err);
+
+#endif

@@ -1,0 +1,285 @@
+/* Stores the activity rows of a pass in slices. What rows have in common is stored once, as an entry of a dictionary, which this
+ * file also keeps in memory. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/store_internal.h"
+
+/* The dictionary in memory starts again when it has MAX_ENTRIES. Values that occur again are then stored a second time. */
+enum { MAX_ENTRIES = 32768, MAX_ENTRIES_AFTER_SLICE = MAX_ENTRIES + RL_SLICE_ROWS, SLOTS = 1 << 17 };
+
+/* A row of activity_dictionary. */
+typedef struct shared_values {
+  uint64_t bytes;
+  uint32_t name, stream, graph_node, grid[3], block[3], registers, static_shared_bytes, dynamic_shared_bytes;
+} shared_values;
+enum { SHARED_WORDS = sizeof(shared_values) / sizeof(uint64_t) };
+_Static_assert(sizeof(shared_values) == 56, "hash_values and memcmp need values without padding");
+
+struct rl_activity_appender {
+  bool is_resumed; /* the numbers below are those of the database */
+  int64_t stored_rows, stored_names, stored_entries;
+  int64_t first_entry; /* number of entries[0] in the database */
+  int64_t entry_count; /* in memory: those before stored_entries - first_entry are also in the database */
+  shared_values entries[MAX_ENTRIES_AFTER_SLICE];
+  uint32_t slots[SLOTS]; /* hash table with linear probing: 1 + index of an entry; 0: free */
+  int64_t entry_of_row[RL_SLICE_ROWS];
+};
+
+rl_activity_appender *rl_activity_appender_new(void) { return calloc(1, sizeof(rl_activity_appender)); }
+
+int64_t rl_activity_appender_row_count(const rl_activity_appender *appender) {
+  return appender != NULL ? appender->stored_rows : 0;
+}
+
+void rl_activity_appender_free(rl_activity_appender *appender) { free(appender); }
+
+/* --- the dictionary ---------------------------------------------------------------------------------------------------- */
+
+static shared_values values_of(const rl_activity_row *row) {
+  return (shared_values){.bytes = row->bytes,
+                         .name = row->name,
+                         .stream = row->stream,
+                         .graph_node = row->graph_node,
+                         .grid = {row->grid[0], row->grid[1], row->grid[2]},
+                         .block = {row->block[0], row->block[1], row->block[2]},
+                         .registers = row->registers,
+                         .static_shared_bytes = row->static_shared_bytes,
+                         .dynamic_shared_bytes = row->dynamic_shared_bytes};
+}
+
+/* Returns a slot: the high bits of a product depend on all bits of a word. */
+static uint32_t hash_values(const shared_values *values) {
+  uint64_t words[SHARED_WORDS], hash = 0;
+  memcpy(words, values, sizeof words);
+  for (int i = 0; i < SHARED_WORDS; i++) {
+    hash = (hash ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15);
+    hash ^= hash >> 32;
+  }
+  return (uint32_t)hash % SLOTS;
+}
+
+/* Returns the number of the entry with these values, which it adds if there is none. */
+static int64_t find_or_add_entry(rl_activity_appender *appender, const shared_values *values) {
+  uint32_t slot = hash_values(values);
+  for (; appender->slots[slot] != 0; slot = (slot + 1) % SLOTS)
+    if (memcmp(&appender->entries[appender->slots[slot] - 1], values, sizeof *values) == 0)
+      return appender->first_entry + appender->slots[slot] - 1;
+  appender->entries[appender->entry_count++] = *values;
+  appender->slots[slot] = (uint32_t)appender->entry_count;
+  return appender->first_entry + appender->entry_count - 1;
+}
+
+/* Finds the entries of the rows, at most RL_SLICE_ROWS. A repetition after a failure finds the same entries. */
+static void find_entries(rl_activity_appender *appender, const rl_activity_row *rows, size_t count) {
+  bool all_stored = appender->stored_entries == appender->first_entry + appender->entry_count;
+  if (appender->entry_count >= MAX_ENTRIES && all_stored) {
+    appender->first_entry = appender->stored_entries;
+    appender->entry_count = 0;
+    memset(appender->slots, 0, sizeof appender->slots);
+  }
+  for (size_t i = 0; i < count; i++) {
+    shared_values values = values_of(&rows[i]);
+    appender->entry_of_row[i] = find_or_add_entry(appender, &values);
+  }
+}
+
+/* --- groups ------------------------------------------------------------------------------------------------------------ */
+
+enum { SHORTEST_CLASS_BITS = 10, DURATION_CLASSES = 28, KIND_VALUES = 16, GROUPS = DURATION_CLASSES * KIND_VALUES };
+_Static_assert((int)RL_ACTIVITY_KIND_COUNT < (int)KIND_VALUES, "a group's number holds the kind in its low bits");
+
+/* Returns the row's group (activity_groups): class 0 has durations below 1,024 ns, and each class 4 times as long ones. An
+ * unknown kind becomes RL_ACTIVITY_KIND_COUNT, which the foreign key of activity_groups refuses. */
+static uint32_t group_of(const rl_activity_row *row) {
+  uint32_t kind = row->kind < RL_ACTIVITY_KIND_COUNT ? row->kind : RL_ACTIVITY_KIND_COUNT, class = 0;
+  int64_t duration_ns = row->end_ns - row->start_ns;
+  for (int64_t rest = duration_ns > 0 ? duration_ns >> SHORTEST_CLASS_BITS : 0; rest > 0; rest >>= 2) class ++;
+  return KIND_VALUES * class + kind;
+}
+
+/* --- insertion --------------------------------------------------------------------------------------------------------- */
+
+/* Executes a statement whose parameters are these integers, by position. */
+static int run_positional(rl_db *db, sqlite3_stmt *statement, const int64_t *values, int count, rl_error *err) {
+  for (int i = 0; i < count; i++)
+    if (sqlite3_bind_int64(statement, i + 1, values[i]) != SQLITE_OK) return rl_db_fail(db, "insert an activity row", err);
+  return rl_db_step(db, statement, err) < 0 ? -1 : 0;
+}
+
+#define RUN_POSITIONAL(DB, STATEMENT, ERR, ...)                     \
+  run_positional((DB), (STATEMENT), (const int64_t[]){__VA_ARGS__}, \
+                 (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (ERR))
+
+static int insert_names(rl_db *db, int64_t pass, int64_t first, char *const *names, int64_t count, rl_error *err) {
+  for (int64_t i = first; i < count; i++)
+    if (rl_db_run(db, err, "activity_names_insert", RL_BIND_INTEGER(":pass", pass), RL_BIND_INTEGER(":ordinal", i),
+                  RL_BIND_TEXT(":name", names[i])) < 0)
+      return -1;
+  return 0;
+}
+
+static int insert_entries(rl_db *db, int64_t pass, const rl_activity_appender *appender, rl_error *err) {
+  sqlite3_stmt *statement = NULL;
+  if (rl_db_prepare(db, "activity_dictionary_insert", NULL, 0, &statement, err) < 0) return -1;
+  for (int64_t i = appender->stored_entries - appender->first_entry; i < appender->entry_count; i++) {
+    const shared_values *values = &appender->entries[i];
+    if (RUN_POSITIONAL(db, statement, err, pass, appender->first_entry + i, (int64_t)values->bytes, values->name, values->stream,
+                       values->graph_node, values->grid[0], values->grid[1], values->grid[2], values->block[0], values->block[1],
+                       values->block[2], values->registers, values->static_shared_bytes, values->dynamic_shared_bytes) < 0)
+      return -1;
+  }
+  return 0;
+}
+
+static int insert_rows(rl_db *db, int64_t pass, const rl_activity_appender *appender, const rl_activity_row *rows, size_t count,
+                       rl_error *err) {
+  sqlite3_stmt *statement = NULL;
+  if (rl_db_prepare(db, "activity_insert", NULL, 0, &statement, err) < 0) return -1;
+  for (size_t i = 0; i < count; i++)
+    if (RUN_POSITIONAL(db, statement, err, pass, group_of(&rows[i]), rows[i].start_ns, appender->stored_rows + (int64_t)i,
+                       rows[i].end_ns - rows[i].start_ns, appender->entry_of_row[i], rows[i].correlation, rows[i].step) < 0)
+      return -1;
+  return 0;
+}
+
+/* Adds the rows to the pass's number of rows and longest duration of each group. */
+static int add_groups(rl_db *db, int64_t pass, const rl_activity_row *rows, size_t count, rl_error *err) {
+  int64_t row_counts[GROUPS] = {0}, longest_ns[GROUPS] = {0};
+  for (size_t i = 0; i < count; i++) {
+    int64_t duration_ns = rows[i].end_ns - rows[i].start_ns;
+    uint32_t group = group_of(&rows[i]);
+    if (duration_ns > longest_ns[group]) longest_ns[group] = duration_ns;
+    row_counts[group]++;
+  }
+  for (int group = 0; group < GROUPS; group++)
+    if (row_counts[group] > 0 &&
+        rl_db_run(db, err, "activity_groups_add", RL_BIND_INTEGER(":pass", pass), RL_BIND_INTEGER(":group", group),
+                  RL_BIND_INTEGER(":kind", group % KIND_VALUES), RL_BIND_INTEGER(":rows", row_counts[group]),
+                  RL_BIND_INTEGER(":longest", longest_ns[group])) < 0)
+      return -1;
+  return 0;
+}
+
+/* Inserts a slice with the names and entries that are not stored yet. Inside a transaction. */
+static int insert_slice(rl_db *db, int64_t pass, const rl_activity_appender *appender, const rl_records *records,
+                        const rl_activity_row *rows, size_t count, rl_error *err) {
+  return rl_db_run(db, err, "activity_mark_stored", RL_BIND_INTEGER(":pass", pass)) < 0 ||
+                 insert_names(db, pass, appender->stored_names, records->names, (int64_t)records->name_count, err) < 0 ||
+                 insert_entries(db, pass, appender, err) < 0 || add_groups(db, pass, rows, count, err) < 0 ||
+                 insert_rows(db, pass, appender, rows, count, err) < 0
+             ? -1
+             : 0;
+}
+
+/* Records that a slice is stored. */
+static void advance(rl_activity_appender *appender, const rl_records *records, size_t count) {
+  appender->stored_rows += (int64_t)count;
+  appender->stored_names = (int64_t)records->name_count;
+  appender->stored_entries = appender->first_entry + appender->entry_count;
+}
+
+/* Continues after the rows that are already stored, at the appender's first use. */
+static int resume(rl_db *db, int64_t pass, rl_activity_appender *appender, rl_error *err) {
+  if (appender->is_resumed) return 0;
+  RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
+  if (rl_db_query_row(db, err, "activity_stored_counts", &row, RL_BIND_INTEGER(":pass", pass)) < 0) return -1;
+  appender->stored_rows = sqlite3_column_int64(row, 0);
+  appender->stored_names = sqlite3_column_int64(row, 1);
+  appender->first_entry = appender->stored_entries = sqlite3_column_int64(row, 2);
+  appender->is_resumed = true;
+  return 0;
+}
+
+int rl_store_insert_activity(rl_db *db, int64_t pass, const rl_records *records, rl_error *err) {
+  if (records->name_count == 0 && records->row_count == 0) return 0;
+  RL_CLEANUP(rl_activity_appender_cleanup) rl_activity_appender *appender = rl_activity_appender_new();
+  if (appender == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for activity rows");
+  if (resume(db, pass, appender, err) < 0) return -1;
+  size_t done = 0;
+  do {
+    size_t count = records->row_count - done < RL_SLICE_ROWS ? records->row_count - done : RL_SLICE_ROWS;
+    find_entries(appender, records->rows + done, count);
+    if (insert_slice(db, pass, appender, records, records->rows + done, count, err) < 0) return -1;
+    advance(appender, records, count);
+    done += count;
+  } while (done < records->row_count);
+  return 0;
+}
+
+/* Stores the first slice of records, inside a transaction. */
+static int append_slice(rl_db *db, const rl_claim *claim, rl_activity_appender *appender, const rl_records *records, size_t count,
+                        rl_error *err) {
+  bool job_done;
+  int is_running = rl_store_check_claim(db, claim, &job_done, err);
+  if (is_running < 0) return -1;
+  if (is_running == 0)
+    return rl_fail(err, RL_HTTP, 409, "pass %lld of job %lld is committed already", (long long)claim->pass_id,
+                   (long long)claim->job_id);
+  if (resume(db, claim->pass_id, appender, err) < 0) return -1;
+  find_entries(appender, records->rows, count);
+  return insert_slice(db, claim->pass_id, appender, records, records->rows, count, err);
+}
+
+int rl_store_append_activity(rl_store *store, const rl_claim *claim, rl_activity_appender *appender, rl_records *records,
+                             rl_error *err) {
+  size_t count = records->row_count < RL_SLICE_ROWS ? records->row_count : RL_SLICE_ROWS;
+  if (count == 0) return 0;
+  if (rl_store_begin_bulk_transaction(store, err) < 0) return -1;
+  int rc = append_slice(&store->writer, claim, appender, records, count, err);
+  if (rl_store_end_change(store, rc, (rl_change){0}, err) < 0) return -1; /* invisible until the pass ends */
+  advance(appender, records, count);
+  rl_records_drop_rows(records, count);
+  return 0;
+}
+
+int rl_store_count_activity_rows(rl_store *store, int64_t pass_id, int64_t *count, rl_error *err) {
+  RL_CLEANUP(rl_activity_appender_cleanup) rl_activity_appender *appender = rl_activity_appender_new();
+  if (appender == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for activity rows");
+  if (rl_store_begin_transaction(store, err) < 0) return -1;
+  if (rl_store_end_transaction(store, resume(&store->writer, pass_id, appender, err), err) < 0) return -1;
+  *count = appender->stored_rows;
+  return 0;
+}
+
+/* --- deletion ---------------------------------------------------------------------------------------------------------- */
+
+int rl_store_delete_activity_batch(rl_db *db, int64_t pass, int64_t *row_count, rl_error *err) {
+  static const char *const statements[] = {"activity_delete", "activity_dictionary_delete", "activity_names_delete"};
+  *row_count = 0;
+  for (size_t i = 0; i < sizeof statements / sizeof *statements; i++) {
+    if (rl_db_run(db, err, statements[i], RL_BIND_INTEGER(":pass", pass), RL_BIND_INTEGER(":batch", RL_DELETE_ROWS)) < 0)
+      return -1;
+    int64_t changes = sqlite3_changes64(db->handle);
+    if (i == 0) *row_count = changes;
+    if (changes == RL_DELETE_ROWS) return 0;
+  }
+  return rl_db_run(db, err, "activity_groups_delete", RL_BIND_INTEGER(":pass", pass)) < 0 ||
+                 rl_db_run(db, err, "activity_mark_deleted", RL_BIND_INTEGER(":pass", pass)) < 0
+             ? -1
+             : 1;
+}
+
+/* Returns 1 if the pass has activity rows that no query shows, else 0. */
+static int has_hidden_activity(rl_db *db, int64_t pass, rl_error *err) {
+  RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
+  return rl_db_query_row(db, err, "activity_is_hidden", &row, RL_BIND_INTEGER(":pass", pass));
+}
+
+/* Returns 1 after the last batch, else 0. */
+static int discard_batch(rl_db *db, int64_t pass, rl_error *err) {
+  int64_t row_count;
+  int is_hidden = has_hidden_activity(db, pass, err);
+  if (is_hidden <= 0) return is_hidden < 0 ? -1 : 1;
+  return rl_store_delete_activity_batch(db, pass, &row_count, err);
+}
+
+int rl_store_discard_activity(rl_store *store, int64_t pass_id, const atomic_bool *stop, rl_error *err) {
+  int rc = 0;
+  while (rc == 0 && !atomic_load(stop)) {
+    if (rl_store_begin_bulk_transaction(store, err) < 0) return -1;
+    rc = rl_store_end_transaction(store, discard_batch(&store->writer, pass_id, err), err);
+  }
+  return rc < 0 ? -1 : 0;
+}

@@ -1,0 +1,16 @@
+/* SQL functions that every connection of the store has; the views do not use them, so that the sqlite3 shell can read the views.
+ *
+ *   stored_json(text)   The text as a JSON value. As json(), without parsing: the text must be valid JSON, because a CHECK or a
+ *                       JSON function has made sure of that. SQL NULL is the JSON value null.
+ *   utc_text(ns)        An instant as RFC 3339 text, equal to the generated columns *_at. NULL is NULL.
+ *
+ * Private to the store. */
+#ifndef RL_STORE_FUNCTIONS_H
+#define RL_STORE_FUNCTIONS_H
+
+#include <sqlite3.h>
+
+/* Returns SQLITE_OK, or the code of an error. */
+int rl_sql_add_functions(sqlite3 *connection);
+
+#endif

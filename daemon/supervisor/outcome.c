@@ -1,0 +1,166 @@
+#include "supervisor/outcome.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "store/store.h"
+
+static const int64_t NS_PER_MS = 1000000, MIN_PAUSE_MS = 100, MAX_PAUSE_MS = 1000, MAX_RELOAD_PAUSE_MS = 5000,
+                     SPILL_AFTER_MS = 1000, STOP_RETRY_MS = 700;
+
+typedef struct pending_outcome {
+  rl_attempt *attempt;
+  rl_attempt_result result;
+  rl_spill *spill;          /* NULL: none, or it could not take the results */
+  bool is_spilled;          /* the spill file has the results */
+  bool is_in_memory;        /* attempt->records has them */
+  int64_t failing_since_ns; /* monotonic; 0: no try has failed */
+  int64_t pause_ms;         /* before the next try */
+  int64_t give_up_ns;       /* monotonic; 0: the daemon does not stop */
+} pending_outcome;
+
+static bool has_results(const pending_outcome *outcome) {
+  return outcome->result == RL_ATTEMPT_DONE || outcome->result == RL_ATTEMPT_UNAVAILABLE;
+}
+
+static void log_outcome(const pending_outcome *outcome, rl_log_level level, const char *event, const char *reason) {
+  const rl_claim *claim = outcome->attempt->claim;
+  rl_log(level, "job %lld: the outcome of its %s pass %s%s", (long long)claim->job_id, rl_pass_names[claim->pass], event, reason);
+}
+
+/* --- results that wait --------------------------------------------------------------------------------------------------- */
+
+static void write_spill(pending_outcome *outcome) {
+  rl_error err;
+  const rl_attempt *attempt = outcome->attempt;
+  rl_spilled_pass pass = {.claim = *attempt->claim,
+                          .records = attempt->records,
+                          .first_row = rl_activity_appender_row_count(attempt->appender),
+                          .log = attempt->log,
+                          .is_unavailable = outcome->result == RL_ATTEMPT_UNAVAILABLE};
+  snprintf(pass.failure.domain, sizeof pass.failure.domain, "%s", rl_domain_name(attempt->error.domain));
+  snprintf(pass.failure.message, sizeof pass.failure.message, "%s", attempt->error.message);
+  outcome->is_spilled = rl_spill_write(outcome->spill, &pass, &err) >= 0;
+  if (outcome->is_spilled) return;
+  log_outcome(outcome, RL_LOG_ERROR, "waits in memory only: ", err.message);
+  outcome->spill = NULL;
+}
+
+static void clear_spill(pending_outcome *outcome) {
+  rl_error err;
+  if (outcome->is_spilled && rl_spill_clear(outcome->spill, &err) < 0) rl_log(RL_LOG_ERROR, "%s", err.message);
+  outcome->is_spilled = false;
+}
+
+/* Keeps results that a try has failed to store. If all devices together hold too many in memory, only the spill file has them. */
+static void keep_results(pending_outcome *outcome) {
+  rl_attempt *attempt = outcome->attempt;
+  if (!has_results(outcome)) return;
+  int64_t held_bytes = outcome->is_in_memory ? (int64_t)rl_records_held_bytes(&attempt->records) : 0;
+  bool is_memory_full = rl_attempt_set_waiting(attempt, held_bytes);
+  bool is_due = is_memory_full || atomic_load(attempt->stopping) ||
+                rl_monotonic_ns() - outcome->failing_since_ns >= SPILL_AFTER_MS * NS_PER_MS;
+  if (is_due && !outcome->is_spilled && outcome->spill != NULL) write_spill(outcome);
+  if (!is_memory_full || !outcome->is_spilled) return;
+  rl_records_clear(&attempt->records);
+  outcome->is_in_memory = false;
+  rl_attempt_set_waiting(attempt, 0);
+}
+
+/* Reads the records back from the spill file. If it is damaged, the pass counts as died, so that it runs again. */
+static void load_results(pending_outcome *outcome) {
+  rl_spilled_pass pass = {0};
+  rl_error *err = &outcome->attempt->error;
+  if (!has_results(outcome) || outcome->is_in_memory) return;
+  int found = rl_spill_read(outcome->spill, &pass, err);
+  if (found == 0) rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "the spill file is empty");
+  int64_t stored_rows = rl_activity_appender_row_count(outcome->attempt->appender);
+  if (found <= 0 || rl_spilled_pass_skip_rows(&pass, stored_rows, err) < 0) outcome->result = RL_ATTEMPT_DIED;
+  outcome->attempt->records = pass.records;
+  outcome->is_in_memory = true;
+  pass.records = (rl_records){0};
+  rl_spilled_pass_clear(&pass);
+}
+
+/* --- tries --------------------------------------------------------------------------------------------------------------- */
+
+static int store_once(const pending_outcome *outcome, rl_error *err) {
+  rl_attempt *attempt = outcome->attempt;
+  rl_queue *jobs = attempt->jobs;
+  if (rl_attempt_store_log(attempt, err) < 0) return -1;
+  if (has_results(outcome) && rl_attempt_store_rows(attempt, 0, err) < 0) return -1;
+  switch (outcome->result) {
+    case RL_ATTEMPT_DONE: return rl_queue_commit(jobs, attempt->claim, &attempt->records, err);
+    case RL_ATTEMPT_UNAVAILABLE:
+      return rl_queue_commit_unavailable(jobs, attempt->claim, &attempt->records, attempt->error.message, err);
+    case RL_ATTEMPT_CANCELLED:
+    case RL_ATTEMPT_IGNORED_CANCEL: return rl_queue_end_cancelled(jobs, attempt->claim, err);
+    case RL_ATTEMPT_STOPPED: return rl_queue_interrupt(jobs, attempt->claim, err);
+    case RL_ATTEMPT_DIED: return rl_queue_record_worker_crash(jobs, attempt->claim, attempt->error.message, err);
+    case RL_ATTEMPT_FAILED:
+    case RL_ATTEMPT_DEADLINE_EXCEEDED:
+    case RL_ATTEMPT_CONTINUE: break;
+  }
+  return rl_queue_fail(jobs, attempt->claim, &attempt->error, err);
+}
+
+/* Whether two records of the worker contradict each other, so that a retry cannot succeed. */
+static bool is_contradiction(const rl_error *err) { return err->domain == RL_STORAGE && err->code == RL_STORAGE_CONSTRAINT; }
+
+static void fail_contradiction(pending_outcome *outcome, const rl_error *err) {
+  outcome->attempt->error = *err;
+  rl_wrap(&outcome->attempt->error, "the results contradict themselves");
+  outcome->result = RL_ATTEMPT_FAILED;
+}
+
+/* Waits before the next try. Returns false when the daemon stops and its last tries have failed too. */
+static bool wait_to_retry(pending_outcome *outcome) {
+  const atomic_bool *stopping = outcome->attempt->stopping;
+  int64_t until_ns = rl_monotonic_ns() + outcome->pause_ms * NS_PER_MS;
+  int64_t longest_ms = outcome->is_in_memory ? MAX_PAUSE_MS : MAX_RELOAD_PAUSE_MS;
+  outcome->pause_ms = outcome->pause_ms * 2 < longest_ms ? outcome->pause_ms * 2 : longest_ms;
+  while (rl_monotonic_ns() < until_ns && !atomic_load(stopping))
+    nanosleep(&(struct timespec){.tv_nsec = RL_TICK_MS * NS_PER_MS}, NULL);
+  if (!atomic_load(stopping)) return true;
+  if (outcome->give_up_ns == 0) outcome->give_up_ns = rl_monotonic_ns() + STOP_RETRY_MS * NS_PER_MS;
+  return rl_monotonic_ns() < outcome->give_up_ns;
+}
+
+/* Returns false if the outcome was neither stored nor is void when the daemon stops. */
+static bool store_with_retries(pending_outcome *outcome) {
+  rl_error err;
+  for (;;) {
+    load_results(outcome);
+    if (store_once(outcome, &err) >= 0) return true;
+    if (err.domain == RL_HTTP) { /* the job was cancelled meanwhile, or deleted */
+      log_outcome(outcome, RL_LOG_INFO, "is not stored: ", err.message);
+      return true;
+    }
+    if (has_results(outcome) && is_contradiction(&err)) {
+      fail_contradiction(outcome, &err);
+      continue;
+    }
+    if (outcome->failing_since_ns == 0) {
+      outcome->failing_since_ns = rl_monotonic_ns();
+      log_outcome(outcome, RL_LOG_ERROR, "can't be stored yet: ", err.message);
+    }
+    if (has_results(outcome)) rl_queue_set_storing(outcome->attempt->jobs, outcome->attempt->claim, &err);
+    keep_results(outcome);
+    if (!wait_to_retry(outcome)) return false;
+  }
+}
+
+void rl_outcome_store(rl_attempt *attempt, rl_attempt_result result, rl_spill *spill) {
+  pending_outcome outcome = {
+      .attempt = attempt, .result = result, .spill = spill, .is_in_memory = true, .pause_ms = MIN_PAUSE_MS};
+  if (store_with_retries(&outcome)) {
+    clear_spill(&outcome);
+    if (outcome.failing_since_ns != 0) log_outcome(&outcome, RL_LOG_INFO, "is no longer waiting", "");
+  } else if (outcome.is_spilled) {
+    log_outcome(&outcome, RL_LOG_WARNING, "is in the spill file; the next start stores it", "");
+  }
+  rl_attempt_set_waiting(attempt, 0);
+}

@@ -1,0 +1,100 @@
+#include "worker/code/instruction_classes.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Classes of instructions and the counters that only instructions of the class raise. An instruction belongs to a class when one
+ * of the class's patterns is part of its opcode, which replace_dots_by_spaces writes as " LDG E U16 ": a space before a pattern
+ * matches the beginning of a part of the opcode, a space after it the end of a part. The opcodes are those of NVIDIA's "CUDA
+ * Binary Utilities" for Turing to Blackwell. The generic LD and ST are in the class of local memory, because they may access it.
+ * "MMA" also matches HFMA2.MMA, which runs on the tensor pipe. */
+static const struct {
+  const char *opcode_patterns[10];
+  /* Parts of names of l1tex__, smsp__ and sm__ metrics. Metrics of pipes are not listed, because a pipe also executes
+   * instructions of other classes. */
+  const char *sm_metric_patterns[5];
+  const char *reason;
+  const char *l2_metric_patterns[3]; /* parts of names of metrics that count requests from L1TEX (lts__*_srcunit_tex_*) */
+} classes[] = {
+    {.opcode_patterns = {" TEX", " TLD", " TMML", " TXD", " TXQ", " TXA"},
+     .sm_metric_patterns = {"_mem_texture", "_op_texture"},
+     .reason = "not counted: the code has no texture instruction"},
+    {.opcode_patterns = {" SUATOM", " SULD", " SUQ", " SURED", " SUST"},
+     .sm_metric_patterns = {"_mem_surface", "_op_surface"},
+     .reason = "not counted: the code has no surface instruction"},
+    {.opcode_patterns = {"MMA"},
+     .sm_metric_patterns = {"__ops_path_tensor"},
+     .reason = "not counted: the code has no tensor instruction"},
+    {.opcode_patterns = {" LDL", " STL", " CCTLL ", " LD ", " ST ", " ATOM ", " RED ", " QSPC "},
+     .sm_metric_patterns = {"_mem_local", "_op_local"},
+     .reason = "not counted: the code has no instruction that reaches local memory"},
+    {.opcode_patterns = {" ATOM ", " ATOMG", " RED ", " REDG", " LDGMC", " SUATOM", " SURED", " UBLKRED", " UTMAREDG"},
+     .sm_metric_patterns = {"_mem_global_op_atom", "_mem_global_op_red", "_op_global_atom", "_op_global_red"},
+     .l2_metric_patterns = {"_op_atom", "_op_red"},
+     .reason = "not counted: the code has no atomic instruction on global memory"},
+    {.opcode_patterns = {" UBLK", " UTMA"},
+     .sm_metric_patterns = {"_op_tma"},
+     .reason = "not counted: the code has no instruction of the tensor memory accelerator"},
+    {.opcode_patterns = {" LD ", " ST ", " ATOM ", " RED ", " QSPC ", " STAS", " REDAS", " SYNCS", " UBLK", " UTMA"},
+     .sm_metric_patterns = {"_mem_dshared", "_op_dshared"},
+     .reason = "not counted: the code has no instruction that reaches the shared memory of other blocks"},
+};
+enum { CLASS_COUNT = sizeof classes / sizeof *classes };
+
+static bool contains_any(const char *text, const char *const *patterns, size_t capacity) {
+  for (size_t i = 0; i < capacity && patterns[i] != NULL; i++)
+    if (strstr(text, patterns[i]) != NULL) return true;
+  return false;
+}
+
+enum { SPACED_OPCODE_SIZE = sizeof((rl_sass_instruction *)0)->opcode + 2 };
+
+/* Writes " LDG E U16 " for "LDG.E.U16". */
+static void replace_dots_by_spaces(const rl_sass_instruction *instruction, char spaced[SPACED_OPCODE_SIZE]) {
+  snprintf(spaced, SPACED_OPCODE_SIZE, " %s ", instruction->opcode);
+  for (char *dot = spaced; (dot = strchr(dot, '.')) != NULL;) *dot = ' ';
+}
+
+rl_instruction_classes rl_absent_classes(const rl_disassembly *function) {
+  static const char *const opcodes_leaving_function[] = {" CALL", " JMP", " JMX", " BRX", " RET", " RPC", " RTT", " BPT"};
+  rl_instruction_classes absent = function->count > 0 ? (UINT32_C(1) << CLASS_COUNT) - 1 : 0;
+  for (size_t i = 0; i < function->count && absent != 0; i++) {
+    char opcode[SPACED_OPCODE_SIZE];
+    replace_dots_by_spaces(&function->items[i], opcode);
+    if (contains_any(opcode, opcodes_leaving_function, sizeof opcodes_leaving_function / sizeof *opcodes_leaving_function))
+      return 0; /* the code that it jumps to may contain any instruction */
+    for (size_t c = 0; c < CLASS_COUNT; c++)
+      if (contains_any(opcode, classes[c].opcode_patterns,
+                       sizeof classes[c].opcode_patterns / sizeof *classes[c].opcode_patterns))
+        absent &= ~(UINT32_C(1) << c);
+  }
+  return absent;
+}
+
+/* Returns true when the metric is a hardware limit: its value does not depend on the kernel. */
+static bool is_hardware_limit(const char *metric) {
+  const char *last = strrchr(metric, '.');
+  return last != NULL && (strcmp(last, ".peak_sustained") == 0 || strcmp(last, ".max_rate") == 0);
+}
+
+rl_instruction_classes rl_instruction_classes_of_metric(const char *metric) {
+  static const char *const sm_metric_prefixes[] = {"l1tex__", "smsp__", "sm__"};
+  rl_instruction_classes found = 0;
+  bool is_sm = false, is_l2 = strncmp(metric, "lts__", 5) == 0 && strstr(metric, "_srcunit_tex_") != NULL;
+  for (size_t i = 0; i < sizeof sm_metric_prefixes / sizeof *sm_metric_prefixes; i++)
+    is_sm |= strncmp(metric, sm_metric_prefixes[i], strlen(sm_metric_prefixes[i])) == 0;
+  for (size_t c = 0; c < CLASS_COUNT && !is_hardware_limit(metric); c++)
+    if ((is_sm && contains_any(metric, classes[c].sm_metric_patterns,
+                               sizeof classes[c].sm_metric_patterns / sizeof *classes[c].sm_metric_patterns)) ||
+        (is_l2 && contains_any(metric, classes[c].l2_metric_patterns,
+                               sizeof classes[c].l2_metric_patterns / sizeof *classes[c].l2_metric_patterns)))
+      found |= UINT32_C(1) << c;
+  return found;
+}
+
+const char *rl_absent_classes_reason(rl_instruction_classes absent) {
+  size_t lowest = 0;
+  while (lowest + 1 < CLASS_COUNT && (absent & UINT32_C(1) << lowest) == 0) lowest++;
+  return classes[lowest].reason;
+}

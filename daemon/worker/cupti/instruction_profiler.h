@@ -1,0 +1,70 @@
+/* Collects the data of the counters pass that the range profiler can't collect, for the kernels of a step:
+ *
+ *   SASS metrics   executed instructions, threads and memory accesses, for each instruction
+ *   PC samples     samples of warps and their stall reasons, for each instruction
+ *   SASS           disassembly, with source lines
+ *   PM samples     timelines: counters of the device at a fixed interval while a kernel runs
+ *   topology       the device's CPUs, NUMA nodes and links
+ *
+ * Calls for each request: begin; then the caller collects its counters; collect; end. begin disables PC sampling, because CUPTI
+ * can't collect counters while it is enabled. restart_pc_sampling may be called between requests. A metric that can't be
+ * collected is recorded without a value and with a reason; it does not fail the pass. One thread. */
+#ifndef RL_CUPTI_INSTRUCTION_PROFILER_H
+#define RL_CUPTI_INSTRUCTION_PROFILER_H
+
+#include <cuda.h>
+
+#include <stdbool.h>
+
+#include "model/profile.h"
+#include "model/records.h"
+#include "worker/code/instruction_classes.h"
+#include "worker/cupti/cache_flush.h"
+#include "worker/cupti/stage_timer.h"
+#include "workload.h"
+
+typedef struct rl_launched_kernel { /* one kernel of a step */
+  const char *symbol;               /* mangled */
+  size_t launch_index;              /* of its launch in the sequence */
+  double duration_ns;               /* approximate; 0: unknown */
+  int64_t blocks;
+  int64_t ordinal; /* of its rl_kernel in the records; -1: not selected */
+} rl_launched_kernel;
+
+typedef struct rl_instruction_profiler_request { /* owns nothing; everything must live until rl_instruction_profiler_end */
+  rl_instance *instance;
+  const rl_sequence *sequence;
+  const rl_launched_kernel *kernels; /* of the sequence, in order of issue */
+  size_t kernel_count;
+  const rl_profile_options *profile_options;
+  rl_cache_flush *flush;
+  int (*restore)(void *context, rl_error *err);  /* restores the step's inputs; leaves the device idle */
+  void (*disable_range_profiler)(void *context); /* CUPTI can't sample while it is enabled */
+  void *context;
+  rl_stage_timer *timer; /* NULL is allowed */
+} rl_instruction_profiler_request;
+
+/* Holds the configurations and disassemblies that a resident worker keeps between requests. */
+typedef struct rl_instruction_profiler rl_instruction_profiler;
+
+int rl_instruction_profiler_open(int device_index, rl_instruction_profiler **profiler, rl_error *err);
+void rl_instruction_profiler_close(rl_instruction_profiler *profiler); /* NULL is allowed */
+
+/* begin starts disassembling and disables PC sampling. collect adds metrics, instructions and code hashes to the kernels in
+ * the records. end is called after a failure too. Return -1 when the step can't be replayed. In collect PC sampling runs last and
+ * stays configured; the next request's begin then starts with PC sampling. */
+int rl_instruction_profiler_begin(rl_instruction_profiler *profiler, const rl_instruction_profiler_request *request,
+                                  rl_error *err);
+/* Call after begin. Returns the classes of instructions that no selected kernel has; none when a kernel's SASS is not yet
+ * available or several modules define its symbol with different code. */
+rl_instruction_classes rl_instruction_profiler_absent_classes(rl_instruction_profiler *profiler);
+int rl_instruction_profiler_collect(rl_instruction_profiler *profiler, rl_records *records, rl_error *err);
+void rl_instruction_profiler_end(rl_instruction_profiler *profiler);
+/* Call between requests. Releases the PC sampling configuration and enables PC sampling again if it is allowed, so that modules
+ * loaded next have samples. NULL is allowed. */
+void rl_instruction_profiler_restart_pc_sampling(rl_instruction_profiler *profiler);
+
+/* Returns true when the instruction profiler, and not the range profiler, collects this raw metric of the catalogue. */
+bool rl_instruction_profiler_collects(const char *metric);
+
+#endif

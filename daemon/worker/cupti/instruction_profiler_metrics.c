@@ -1,0 +1,191 @@
+/* Values of the catalogue's metrics from the collected data. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "worker/cupti/sass_metrics.h"
+#include "worker/cupti/instruction_profiler_internal.h"
+
+static bool has_prefix(const char *text, const char *prefix) { return strncmp(text, prefix, strlen(prefix)) == 0; }
+
+rl_collector rl_collector_of_metric(const char *metric) {
+  if (has_prefix(metric, "numa__") || has_prefix(metric, "nvlink__") || has_prefix(metric, "c2clink__"))
+    return RL_COLLECTOR_INTERCONNECT_TOPOLOGY;
+  if (has_prefix(metric, "smsp__pcsamp_")) return RL_COLLECTOR_PC_SAMPLING;
+  if (has_prefix(metric, "profiler__pmsampler_")) return RL_COLLECTOR_PM_SAMPLING;
+  return RL_COLLECTOR_SASS_METRICS;
+}
+
+static bool is_collected_here(const rl_raw_metric *metric) {
+  return metric->origin == RL_ORIGIN_SASS || metric->origin == RL_ORIGIN_SAMPLING ||
+         (metric->origin == RL_ORIGIN_DEVICE && rl_collector_of_metric(metric->name) == RL_COLLECTOR_INTERCONNECT_TOPOLOGY);
+}
+
+bool rl_instruction_profiler_collects(const char *metric) {
+  for (size_t i = 0; i < rl_raw_metric_count; i++)
+    if (strcmp(rl_raw_metrics[i].name, metric) == 0) return is_collected_here(&rl_raw_metrics[i]);
+  return false;
+}
+
+/* Returns true when a line of the text equals the word. */
+static bool has_line(const char *text, const char *word) {
+  size_t length = strlen(word);
+  for (const char *line = text; *line != '\0'; line += strcspn(line, "\n"), line += *line == '\n')
+    if (strncmp(line, word, length) == 0 && (line[length] == '\n' || line[length] == '\0')) return true;
+  return false;
+}
+
+bool rl_instruction_profiler_selects(const rl_profile_options *profile_options, const rl_raw_metric *metric) {
+  return is_collected_here(metric) &&
+         ((metric->sections & profile_options->sections) != 0 || has_line(profile_options->metrics, metric->name));
+}
+
+/* The following return the metric of the request's kernel `index`, or NAN with *reason. */
+
+static double pc_sampling_value(const rl_instruction_profiler *profiler, size_t index, const char *name, const char **reason) {
+  const rl_instruction_profile *profile = &profiler->kernels[index].profile;
+  const char *const *names = NULL;
+  size_t count = rl_pc_sampling_stall_reasons(profiler->pc_sampling, &names);
+  double samples = rl_instruction_profile_sum(profile, RL_PCSAMP_SAMPLE_COUNT);
+  if (strcmp(name, RL_PCSAMP_SAMPLE_COUNT) == 0) return samples;
+  if (strcmp(name, "smsp__pcsamp_aggregated_passes") == 0)
+    return rl_instruction_profiler_sampling_rounds(profiler, profiler->request->kernels[index].launch_index);
+  if (strcmp(name, "smsp__pcsamp_interval_cycles") == 0) return ldexp(1, (int)profiler->sampling_period_log2);
+  *reason = samples == 0 ? "the kernel ended before a sample was taken" : "this device has no such stall reason";
+  for (size_t i = 0; i < count && samples > 0; i++)
+    if (strcmp(names[i], name) == 0) return rl_instruction_profile_sum(profile, name);
+  return NAN;
+}
+
+static double topology_value(const rl_instruction_profiler *profiler, const char *name, const char **reason) {
+  for (size_t i = 0; i < profiler->interconnect_topology.count; i++)
+    if (strcmp(profiler->interconnect_topology.items[i].metric, name) == 0) {
+      *reason = profiler->interconnect_topology.items[i].reason;
+      return profiler->interconnect_topology.items[i].value;
+    }
+  *reason = "NVML does not report it";
+  return NAN;
+}
+
+/* Returns a parameter of PM sampling; the timelines themselves are series. */
+static double pm_sampling_value(const rl_instruction_profiler *profiler, size_t index, const char *name, const char **reason) {
+  const struct {
+    const char *name;
+    double value;
+  } parameters[] = {{"profiler__pmsampler_buffer_size_bytes", (double)rl_pm_sampling_buffer_bytes},
+                    {"profiler__pmsampler_interval_time", profiler->pm_interval_ns},
+                    {"profiler__pmsampler_pass_groups", 1}};
+  *reason = profiler->kernels[index].no_timeline_reason;
+  for (size_t i = 0; i < sizeof parameters / sizeof *parameters && **reason == '\0'; i++)
+    if (strcmp(parameters[i].name, name) == 0) return parameters[i].value;
+  return NAN;
+}
+
+static double threads_executed(rl_instruction_profile *profile) { return rl_instruction_profile_divergence(profile).executed; }
+static double threads_executed_true(rl_instruction_profile *profile) {
+  return rl_instruction_profile_divergence(profile).executed_true;
+}
+static double threads_unexecuted_true(rl_instruction_profile *profile) {
+  return rl_instruction_profile_divergence(profile).unexecuted_true;
+}
+static double threads_derivative_true(rl_instruction_profile *profile) {
+  return rl_instruction_profile_divergence(profile).derivative_true;
+}
+
+/* Spills are accesses to local memory; CUPTI does not distinguish them from others. Without accesses there are no spills. */
+static double register_spilling(rl_instruction_profile *profile) {
+  double accesses = rl_instruction_profile_sum(profile, "sass__inst_executed_local_loads") +
+                    rl_instruction_profile_sum(profile, "sass__inst_executed_local_stores");
+  return accesses == 0 ? 0 : NAN;
+}
+
+/* Returns NAN when the histogram by opcode can't be computed. */
+static double executed_if_disassembled(rl_instruction_profile *profile) {
+  return profile->sass == NULL ? NAN : rl_instruction_profile_sum(profile, RL_INST_EXECUTED);
+}
+
+/* Metrics that are computed from SASS metrics. */
+static const struct {
+  const char *name;
+  double (*value)(rl_instruction_profile *profile);
+  const char *reason; /* why it is NAN; NULL: the profile's sass_reason */
+} derived_metrics[] = {{"derived__avg_thread_executed", threads_executed, ""},
+                       {"derived__avg_thread_executed_true", threads_executed_true, ""},
+                       {"derived__avg_thread_unexecuted_true", threads_unexecuted_true, ""},
+                       {"derived__derivative_avg_thread_executed_true", threads_derivative_true, ""},
+                       {"derived__memory_l1_conflicts_shared_nway", rl_instruction_profile_shared_conflicts, ""},
+                       {"sass__inst_executed_per_opcode", executed_if_disassembled, NULL},
+                       {"sass__inst_executed_per_opcode_category", executed_if_disassembled, NULL},
+                       {"sass__inst_executed_register_spilling", register_spilling,
+                        "CUPTI does not distinguish spills from other accesses to local memory"}};
+
+static double sass_value(rl_instruction_profile *profile, const char *name, const char **reason) {
+  if (rl_sass_metrics_has_metric(name)) return rl_instruction_profile_sum(profile, name);
+  for (size_t i = 0; i < sizeof derived_metrics / sizeof *derived_metrics; i++)
+    if (strcmp(derived_metrics[i].name, name) == 0) {
+      *reason = derived_metrics[i].reason != NULL ? derived_metrics[i].reason : profile->sass_reason;
+      return derived_metrics[i].value(profile);
+    }
+  *reason = "CUPTI's SASS metrics do not have it";
+  return NAN;
+}
+
+static double metric_value(rl_instruction_profiler *profiler, size_t index, const char *name, const char **reason) {
+  rl_collector collector = rl_collector_of_metric(name);
+  *reason = profiler->reasons[collector];
+  if (**reason != '\0') return NAN;
+  switch (collector) {
+    case RL_COLLECTOR_INTERCONNECT_TOPOLOGY: return topology_value(profiler, name, reason);
+    case RL_COLLECTOR_PC_SAMPLING: return pc_sampling_value(profiler, index, name, reason);
+    case RL_COLLECTOR_PM_SAMPLING: return pm_sampling_value(profiler, index, name, reason);
+    default: return sass_value(&profiler->kernels[index].profile, name, reason);
+  }
+}
+
+static int append_metric(rl_instruction_profiler *profiler, size_t index, const char *name, double value, const char *reason,
+                         rl_error *err) {
+  rl_kernel_metric metric = {.ordinal = profiler->request->kernels[index].ordinal, .value = value};
+  snprintf(metric.metric, sizeof metric.metric, "%s", name);
+  if (isnan(value)) snprintf(metric.reason, sizeof metric.reason, "%s", reason);
+  return rl_records_add_metric(profiler->records, &metric, err);
+}
+
+/* Appends one metric per opcode or category: "sass__inst_executed_per_opcode:LDG". */
+static int append_histogram(rl_instruction_profiler *profiler, size_t index, const char *name, rl_error *err) {
+  rl_opcode_count counts[RL_MAX_OPCODE_COUNTS];
+  rl_opcode_grouping grouping = strcmp(name, "sass__inst_executed_per_opcode") == 0 ? RL_BY_OPCODE : RL_BY_CATEGORY;
+  int count = rl_instruction_profile_histogram(&profiler->kernels[index].profile, grouping, counts);
+  for (int i = 0; i < count; i++) {
+    char full_name[RL_METRIC_NAME_SIZE];
+    snprintf(full_name, sizeof full_name, "%s:%s", name, counts[i].name);
+    if (append_metric(profiler, index, full_name, counts[i].executed, NULL, err) < 0) return -1;
+  }
+  return 0;
+}
+
+/* Appends the instances of a topology metric: "numa__cpu_affinity:0-15". */
+static int append_topology(rl_instruction_profiler *profiler, size_t index, const char *name, rl_error *err) {
+  for (size_t i = 0; i < profiler->interconnect_topology.count; i++) {
+    const rl_kernel_metric *item = &profiler->interconnect_topology.items[i];
+    if (has_prefix(item->metric, name) && item->metric[strlen(name)] == ':' &&
+        append_metric(profiler, index, item->metric, item->value, NULL, err) < 0)
+      return -1;
+  }
+  return 0;
+}
+
+static int append_instances(rl_instruction_profiler *profiler, size_t index, const char *name, rl_error *err) {
+  if (has_prefix(name, "sass__inst_executed_per_opcode")) return append_histogram(profiler, index, name, err);
+  return rl_collector_of_metric(name) == RL_COLLECTOR_INTERCONNECT_TOPOLOGY ? append_topology(profiler, index, name, err) : 0;
+}
+
+int rl_instruction_profiler_append_metrics(rl_instruction_profiler *profiler, size_t index, rl_error *err) {
+  for (size_t i = 0; i < rl_raw_metric_count; i++) {
+    const char *name = rl_raw_metrics[i].name, *reason = "";
+    if (!rl_instruction_profiler_selects(profiler->request->profile_options, &rl_raw_metrics[i])) continue;
+    double value = metric_value(profiler, index, name, &reason);
+    if (append_metric(profiler, index, name, value, reason, err) < 0) return -1;
+    if (!isnan(value) && append_instances(profiler, index, name, err) < 0) return -1;
+  }
+  return 0;
+}

@@ -1,0 +1,96 @@
+#include "worker/heartbeat.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "wire/wire.h"
+
+enum { INTERVAL_S = 5 };
+
+static struct heartbeat {
+  pthread_mutex_t frames; /* held while a frame is written; guards busy and stage */
+  pthread_cond_t changed;
+  bool busy;
+  char stage[sizeof((rl_heartbeat *)0)->stage];
+  _Atomic int64_t check_point_ns; /* monotonic */
+  int descriptor;
+  void (*failed)(const rl_error *err);
+} heart = {.frames = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+/* How long a stage may take between two check points. Steps of training poll often, but one large launch on a slow CPU takes a
+ * minute. Opening compiles posted code and loads libraries and data; other stages wait for single launches and replays of any
+ * length, and for the profiler's analysis. */
+static int64_t stage_limit_ms(const char *stage) {
+  static const char *const polling_stages[] = {"warmup", "epoch", "evaluate"};
+  for (size_t i = 0; i < sizeof polling_stages / sizeof *polling_stages; i++)
+    if (strcmp(stage, polling_stages[i]) == 0) return 300000;
+  return 900000;
+}
+
+static int beat(rl_error *err) {
+  rl_heartbeat message = {.idle_ms = (rl_monotonic_ns() - atomic_load(&heart.check_point_ns)) / 1000000,
+                          .limit_ms = stage_limit_ms(heart.stage)};
+  snprintf(message.stage, sizeof message.stage, "%s", heart.stage);
+  return rl_message_write(heart.descriptor, RL_FRAME_HEARTBEAT, rl_heartbeat_fields, &message, err);
+}
+
+static void *run_heartbeat_thread(void *unused) {
+  (void)unused;
+  rl_error err;
+  pthread_mutex_lock(&heart.frames);
+  for (;;) {
+    while (!heart.busy) pthread_cond_wait(&heart.changed, &heart.frames);
+    int64_t until_ns = rl_monotonic_ns() + INTERVAL_S * INT64_C(1000000000);
+    struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000), .tv_nsec = (long)(until_ns % 1000000000)};
+    int waited = pthread_cond_timedwait(&heart.changed, &heart.frames, &until);
+    if (waited == ETIMEDOUT && heart.busy && beat(&err) < 0) heart.failed(&err);
+  }
+  return NULL;
+}
+
+int rl_heartbeat_start(int descriptor, void (*failed)(const rl_error *err), rl_error *err) {
+  pthread_condattr_t monotonic;
+  pthread_t thread;
+  heart.descriptor = descriptor;
+  heart.failed = failed;
+  pthread_condattr_init(&monotonic);
+  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+  pthread_cond_init(&heart.changed, &monotonic);
+  pthread_condattr_destroy(&monotonic);
+  int code = pthread_create(&thread, NULL, run_heartbeat_thread, NULL);
+  if (code != 0) return rl_fail(err, RL_ERRNO, code, "can't start the heartbeat thread: %s", strerror(code));
+  pthread_detach(thread);
+  return 0;
+}
+
+void rl_heartbeat_check_point(void) { atomic_store_explicit(&heart.check_point_ns, rl_monotonic_ns(), memory_order_relaxed); }
+
+void rl_heartbeat_lock_frames(void) { pthread_mutex_lock(&heart.frames); }
+
+void rl_heartbeat_unlock_frames(void) {
+  rl_heartbeat_check_point();
+  pthread_mutex_unlock(&heart.frames);
+}
+
+void rl_heartbeat_enter_stage(const char *stage) {
+  rl_heartbeat_lock_frames();
+  snprintf(heart.stage, sizeof heart.stage, "%s", stage);
+  rl_heartbeat_unlock_frames();
+}
+
+void rl_heartbeat_begin_request(void) {
+  rl_heartbeat_lock_frames();
+  heart.busy = true;
+  pthread_cond_signal(&heart.changed);
+  rl_heartbeat_unlock_frames();
+}
+
+void rl_heartbeat_end_request(void) {
+  heart.busy = false;
+  pthread_cond_signal(&heart.changed);
+}

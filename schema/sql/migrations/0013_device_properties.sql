@@ -1,0 +1,2 @@
+ALTER TABLE devices RENAME COLUMN facts TO properties;
+PRAGMA user_version = 13;

@@ -1,0 +1,1 @@
+DELETE FROM activity_groups WHERE pass_id = :pass

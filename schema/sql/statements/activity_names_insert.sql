@@ -1,0 +1,1 @@
+INSERT INTO names (pass_id, ordinal, name) VALUES (:pass, :ordinal, :name)

@@ -1,1 +1,0 @@
-DELETE FROM activity_spans WHERE pass_id = :pass

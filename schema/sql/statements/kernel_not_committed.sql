@@ -1,0 +1,1 @@
+SELECT id FROM kernels WHERE stored_for = :pass AND ordinal = :ordinal

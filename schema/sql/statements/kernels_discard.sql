@@ -1,0 +1,2 @@
+-- With their metrics, instructions, phases and points.
+DELETE FROM kernels WHERE id IN (SELECT id FROM kernels WHERE stored_for = :pass LIMIT coalesce(:batch, -1))

@@ -1,0 +1,1 @@
+SELECT job_id FROM runs WHERE id = :run

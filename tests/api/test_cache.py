@@ -1,0 +1,154 @@
+"""Kept replies: ETags, 304 and gzip without a query, and that no reply is older than the last change by any program."""
+
+import gzip
+import re
+import sqlite3
+import time
+
+import pytest
+import requests
+from daemon import endless, job
+from history_runs import insert as insert_history
+from report_fixture import Rows, ncu_raw
+
+
+def lookups(daemon, result):
+    text = daemon.get("/metrics").text
+    return int(re.search(rf'body_cache_lookups_total{{result="{result}"}} (\d+)', text)[1])
+
+
+def get(daemon, path, **headers):
+    """Without the Accept-Encoding that requests adds."""
+    return daemon.get(path, headers={"Accept-Encoding": "identity", **headers})
+
+
+@pytest.fixture(scope="module")
+def paths(daemon, finished):
+    """Every path whose replies are kept."""
+    run = daemon.get(f"/jobs/{finished}").json()["runs"][0]["id"]
+    return [f"/jobs/{finished}", f"/jobs/{finished}/results", f"/jobs/{finished}/kernels", f"/jobs/{finished}/comparison",
+            f"/jobs/{finished}/timeline?to=1000000", "/jobs?state=completed", "/history?metric=epoch_ms_median",
+            f"/runs/{run}/report", f"/runs/{run}/report?kernel=0", f"/runs/{run}/report?format=csv"]
+
+
+def test_equal_requests_are_answered_without_a_query(daemon, paths):
+    for path in paths:
+        first = get(daemon, path)
+        hits = lookups(daemon, "hit")
+        again = get(daemon, path)
+        assert again.content == first.content and again.headers["ETag"] == first.headers["ETag"], path
+        same = get(daemon, path, **{"If-None-Match": first.headers["ETag"]})
+        assert (same.status_code, same.content, same.headers["ETag"]) == (304, b"", first.headers["ETag"]), path
+        head = daemon.call("HEAD", path, headers={"Accept-Encoding": "identity"})
+        assert head.headers["Content-Length"] == str(len(first.content)) and head.headers["ETag"] == first.headers["ETag"], path
+        assert lookups(daemon, "hit") == hits + 3, path
+        for response in (first, again, same, head):
+            assert response.headers["Vary"] == "Accept-Encoding" and response.headers["Cache-Control"] == "private, no-cache"
+            assert "Content-Security-Policy" in response.headers
+
+
+def test_gzip(daemon, paths):
+    for path in paths:
+        plain = get(daemon, path)
+        with requests.get(daemon.url + path, headers={"Accept-Encoding": "br;q=1, gzip;q=0.5"}, stream=True) as response:
+            raw = response.raw.read(decode_content=False)
+            if len(plain.content) <= 1024:
+                assert "Content-Encoding" not in response.headers and raw == plain.content
+                continue
+            assert response.headers["Content-Encoding"] == "gzip" and gzip.decompress(raw) == plain.content
+            etag = response.headers["ETag"]
+            assert len(raw) < len(plain.content) and etag != plain.headers["ETag"]
+        for known in (etag, plain.headers["ETag"]):
+            same = daemon.get(path, headers={"Accept-Encoding": "gzip", "If-None-Match": known})
+            assert (same.status_code, same.headers["ETag"]) == (304, known)
+        assert "Content-Encoding" not in get(daemon, path, **{"Accept-Encoding": "gzip;q=0, deflate"}).headers
+
+
+def test_requests_with_other_parameters_are_other_requests(daemon, paths):
+    replies = {path: get(daemon, path).content for path in (*paths, "/jobs", "/jobs?state=cancelled", "/jobs?limit=1")}
+    for path, content in replies.items():
+        assert get(daemon, path).content == content
+    assert daemon.get("/jobs?limit=x").status_code == 400 and daemon.get("/jobs/999999").status_code == 404
+    assert daemon.get("/jobs/999999").status_code == 404
+
+
+def test_a_running_job_and_its_cancellation(daemon):
+    number = daemon.submit(endless())
+    path = f"/jobs/{number}"
+    daemon.wait(number, states=("running",))
+    etags = {get(daemon, path + tail).headers["ETag"] for tail in ("", "/results")}
+    listed = get(daemon, "/jobs?state=running").json()["items"]
+    assert number in [item["id"] for item in listed]
+    daemon.call("DELETE", path)
+    assert get(daemon, path).json()["state"] == "cancelled"
+    assert get(daemon, path + "/results").json()["state"] == "cancelled"
+    assert get(daemon, "/jobs?state=running").json()["items"] == []
+    for tail in ("", "/results"):
+        assert get(daemon, path + tail, **{"If-None-Match": ", ".join(etags)}).status_code == 200
+
+
+def test_each_change_of_a_job_is_seen(daemon):
+    """Reads the list and the job without a pause while jobs run: a final state stays final, and each end is seen."""
+    for _ in range(3):
+        number = daemon.submit(job(passes=["timing", "activity"]))
+        seen = []
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            listed = next(item for item in get(daemon, "/jobs").json()["items"] if item["id"] == number)
+            seen.append((listed["passes"]["completed"], listed["state"]))
+            state = get(daemon, f"/jobs/{number}").json()["state"]
+            assert listed["state"] != "completed" or state == "completed"
+            if state == "completed":
+                break
+        assert [count for count, _ in seen] == sorted(count for count, _ in seen)
+        listed = next(item for item in get(daemon, "/jobs").json()["items"] if item["id"] == number)
+        assert (listed["passes"]["completed"], listed["state"]) == (2, "completed")
+        assert get(daemon, f"/jobs/{number}/results").json()["state"] == "completed"
+
+
+def test_changes_by_another_program(start):
+    other = start()
+    ids = insert_history(other.state)
+    first = ids["jobs"][0]
+    before = {path: get(other, path) for path in (f"/jobs/{first}/results", "/jobs", "/history?metric=relative_error",
+                                                  f"/runs/{ids['run']}/report")}
+    with sqlite3.connect(other.state / "rooflined.db") as db:
+        for attempt in range(20):
+            db.execute("UPDATE measurements SET value = ? WHERE name = 'relative_error'", [0.5 * attempt])
+            db.execute("UPDATE runs SET log = ? WHERE job_id = ?", [str(attempt), first])
+            db.commit()
+            answer = requests.get(f"{other.url}/jobs/{first}", timeout=60).json()  # without the contract
+            assert answer["runs"][0]["log"] == str(attempt)
+            items = get(other, "/history?metric=relative_error").json()["items"]
+            assert {item["value"] for item in items} == {0.5 * attempt}
+        db.execute("DELETE FROM jobs WHERE id = ?", [first])
+    db.close()
+    assert get(other, f"/jobs/{first}").status_code == 404
+    for path in before:
+        expected = 404 if f"/jobs/{first}/" in path else 200
+        assert get(other, path, **{"If-None-Match": before[path].headers["ETag"]}).status_code in (expected, 304)
+    assert first not in [item["id"] for item in get(other, "/jobs").json()["items"]]
+    assert other.stop() == 0
+
+
+def test_a_report_follows_the_ceilings(start):
+    """A report shows the ceilings of the device, which another job measures."""
+    other = start()
+    run = Rows(other).run([{"metrics": ncu_raw()}])
+    path = f"/runs/{run}/report"
+    first = get(other, path)
+    assert get(other, path).content == first.content
+    number = other.submit({"kind": "ceilings", "device": "cpu"})
+    other.wait(number)
+    assert get(other, path).status_code == 200 and lookups(other, "hit") >= 1
+    misses = lookups(other, "miss")
+    get(other, path)
+    assert lookups(other, "miss") == misses
+    assert other.stop() == 0
+
+
+def test_many_bodies_stay_within_the_bound(daemon, finished):
+    with requests.Session() as session:
+        for i in range(300):
+            assert session.get(f"{daemon.url}/jobs/{finished}/timeline?to={i + 1}").status_code == 200
+    assert int(re.search(r"body_cache_bytes (\d+)", daemon.get("/metrics").text)[1]) <= 64 << 20

@@ -1,0 +1,197 @@
+"""Connections: clients that leave are let go at once."""
+
+import contextlib
+import os
+import signal
+import socket
+import ssl
+import time
+
+import pytest
+from daemon import endless
+
+HOST = b"Host: localhost\r\n"
+POST = b"POST /jobs HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n"
+LEAVE_S = 5  # the daemons here end no connection by a time-out before 15 s
+
+
+def connect(daemon):
+    return socket.create_connection((daemon.host, daemon.port), timeout=60)
+
+
+def open_sockets(daemon):
+    count = 0
+    for number in os.listdir(f"/proc/{daemon.process.pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            count += os.readlink(f"/proc/{daemon.process.pid}/fd/{number}").startswith("socket:")
+    return count
+
+
+@pytest.fixture(scope="module")
+def patient(start):
+    """A daemon whose time-outs close no connection during a test."""
+    return start("--request-timeout-s", "600")
+
+
+@pytest.fixture(scope="module")
+def secure(start, certificate):
+    """The same with TLS."""
+    return start("--request-timeout-s", "600", "--tls-certificate", str(certificate[0]), "--tls-key", str(certificate[1]))
+
+
+@contextlib.contextmanager
+def sockets_are_closed(daemon):
+    """Checks that the daemon closes the connections of the clients that come and leave inside the block."""
+    before = open_sockets(daemon)
+    yield
+    until = time.monotonic() + LEAVE_S
+    while (left := open_sockets(daemon) - before) > 0:
+        assert time.monotonic() < until, f"{left} connections are still open"
+        time.sleep(0.02)
+
+
+PARTS = [b"GET /jobs HTTP/1.1\r\nHost: 127", b"GE", b"GET /jobs HTTP/1.1\r\n" + HOST,
+         POST + b"Content-Length: 100\r\n\r\n" + b'{"kind":', POST + b"Transfer-Encoding: chunked\r\n\r\n20\r\n{",
+         POST.replace(b"application/json", b"text/plain") + b"Content-Length: 100\r\n\r\nrefused", b""]
+
+
+@pytest.mark.parametrize("part", PARTS,
+                         ids=["half-host", "half-method", "no-end", "half-body", "half-chunk", "refused", "nothing"])
+def test_clients_that_leave_after_a_part_of_a_request(patient, part):
+    with sockets_are_closed(patient):
+        for _ in range(200):
+            with connect(patient) as raw:
+                raw.sendall(part)
+
+
+def test_the_input_and_the_end_arrive_together(patient):
+    """The daemon is stopped meanwhile, so that it finds the part of a request and the end of the connection at once."""
+    with sockets_are_closed(patient):
+        patient.process.send_signal(signal.SIGSTOP)
+        try:
+            for part in PARTS * 20:
+                with connect(patient) as raw:
+                    raw.sendall(part)
+        finally:
+            patient.process.send_signal(signal.SIGCONT)
+
+
+def test_keepalive_clients_that_leave(patient):
+    with sockets_are_closed(patient):
+        for part in (b"", b"GET /he"):
+            clients = [connect(patient) for _ in range(60)]
+            for raw in clients:
+                raw.sendall(b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n")
+                assert raw.recv(4096).startswith(b"HTTP/1.1 200 ")
+            for raw in clients:
+                raw.sendall(part)
+                raw.close()
+
+
+def test_event_streams_whose_clients_leave(patient):
+    """The first keep-alive of a stream, which would find that its client has left, is sent after 15 s."""
+    patient.wait(patient.submit(endless()), states=("running",))
+    number = patient.submit(endless())  # is queued behind the first, so it has no events
+    try:
+        with sockets_are_closed(patient):
+            clients = [connect(patient) for _ in range(100)]
+            for raw in clients:
+                raw.sendall(f"GET /jobs/{number}/events HTTP/1.1\r\n".encode() + HOST + b"\r\n")
+                assert raw.recv(4096).startswith(b"HTTP/1.1 200 ")
+            patient.wait_for_metric("rooflined_event_listeners", lambda value: value == 100)
+            for raw in clients:
+                raw.close()
+        patient.wait_for_metric("rooflined_event_listeners", lambda value: value == 0)
+    finally:
+        patient.cancel_all()
+
+
+def test_a_reply_to_a_client_that_sends_no_more(patient):
+    """A client may close its sending side after its request and still read the reply."""
+    for _ in range(50):
+        with connect(patient) as raw:
+            raw.sendall(b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n")
+            raw.shutdown(socket.SHUT_WR)
+            assert raw.recv(4096).startswith(b"HTTP/1.1 200 ")
+
+
+def wrap(raw):
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context.wrap_socket(raw)
+
+
+@pytest.mark.parametrize("part", [*PARTS[:4], b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n"])
+@pytest.mark.parametrize("says_goodbye", [False, True])
+def test_tls_clients_that_leave(secure, part, says_goodbye):
+    with sockets_are_closed(secure):
+        for _ in range(30):
+            with wrap(connect(secure)) as client:
+                client.sendall(part)
+                if part.startswith(b"GET /healthz"):
+                    assert client.recv(4096).startswith(b"HTTP/1.1 200 ")
+                if says_goodbye:
+                    client.settimeout(0)
+                    with contextlib.suppress(ssl.SSLError, BlockingIOError):
+                        client.unwrap()
+
+
+@pytest.mark.parametrize("part", [b"", b"\x16\x03\x01", b"\x16\x03\x01\x02\x00\x01\x00"])
+def test_tls_clients_that_leave_during_the_handshake(secure, part):
+    with sockets_are_closed(secure):
+        for _ in range(100):
+            with connect(secure) as raw:
+                raw.sendall(part)
+
+
+def status(raw, request=b"GET /healthz HTTP/1.1\r\n", more=b""):
+    raw.sendall(request + HOST + more + b"\r\n")
+    return raw.recv(4096)[9:12]
+
+
+@pytest.mark.parametrize("part", [b"", b"GET /jobs HTTP/1.1\r\nHost: 127", PARTS[3]])
+def test_open_connections_without_a_request_leave_space(start, part):
+    """Four times as many as the limit; no time-out ends them before the test does."""
+    other = start("--request-timeout-s", "600", "--connection-limit", "64")
+    with contextlib.ExitStack() as clients:
+        kept = clients.enter_context(connect(other))
+        assert status(kept) == b"200"
+        for _ in range(256):
+            clients.enter_context(connect(other)).sendall(part)
+        for _ in range(10):
+            with connect(other) as raw:
+                raw.settimeout(LEAVE_S)
+                assert status(raw) == b"200"
+        assert status(kept) == b"200"  # it had sent a request, so it was not the first to be closed
+    assert other.stop() == 0
+
+
+def test_6000_rude_connects(start):
+    other = start("--request-timeout-s", "600")
+    for i in range(6000):
+        with connect(other) as raw:
+            raw.sendall(PARTS[i % 4])
+        if i % 500 == 0:
+            with connect(other) as raw:
+                raw.settimeout(LEAVE_S)
+                assert status(raw) == b"200"
+    assert other.stop() == 0
+
+
+def test_an_address_that_a_proxy_names(start):
+    """A quarter of the connections may have requests of one address in progress."""
+    other = start("--behind-proxy", "--require-token", "--connection-limit", "16", "--request-timeout-s", "600", token=True)
+    number = other.submit(endless())
+    events = f"GET /jobs/{number}/events HTTP/1.1\r\nAuthorization: Bearer {other.token}\r\n".encode()
+
+    def ask(stack, address):
+        return status(stack.enter_context(connect(other)), events, f"X-Forwarded-For: 7.7.7.7, {address}\r\n".encode())
+
+    with contextlib.ExitStack() as clients:
+        assert [ask(clients, "192.0.2.1") for _ in range(5)] == [b"200"] * 4 + [b"503"]
+        assert ask(clients, "192.0.2.2") == b"200"
+    other.wait_for_metric("rooflined_event_listeners", lambda value: value == 0)
+    with contextlib.ExitStack() as clients:
+        assert ask(clients, "192.0.2.1") == b"200"
+    other.cancel_all()
+    assert other.stop() == 0

@@ -1,0 +1,484 @@
+#!/usr/bin/env python3
+"""Measures a daemon on a large database (grow_database) while a job streams results to it: the speed of each route with wrk, and
+the latency of /healthz and POST /jobs (prober) during attacks by other clients."""
+
+import argparse
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import random
+import select
+import shutil
+import signal
+import socket
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import typing
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+CONNECTIONS, THREADS = 16, 2
+STREAM_ROWS, PASS_ROWS = 100_000, 2_000_000
+WINDOW_NS = 45_000
+HEALTH_TARGET_MS, POST_TARGET_MS = 50, 200
+
+
+def log(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+# --- the daemon -----------------------------------------------------------------------------------------------------------
+
+
+class Daemon:
+    """The built daemon on a copy of the grown database, with a worker that streams results."""
+
+    def __init__(self, build, state, folder):
+        self.folder = pathlib.Path(folder)
+        self.grown = json.loads((state / "grown.json").read_text())
+        self.state = self.folder / "state"
+        shutil.copytree(state, self.state, ignore=shutil.ignore_patterns("grown.json", "lock"))
+        self.workers = self.folder / "workers"
+        self.workers.mkdir()
+        for kind in ("cpu", "cuda"):
+            (self.workers / f"rooflined-worker-{kind}").symlink_to(build / "tests" / "stream_worker")
+        self.program = build / "bin" / "rooflined"
+        self.start()
+
+    def start(self):
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("ROOFLINED_")}
+        self.log = open(self.folder / "log", "ab")
+        self.process = subprocess.Popen(
+            [self.program, "--port", "0", "--state", self.state, "--workers", self.workers, "--queue-limit", "1000000",
+             "--refresh-ceilings=false", "--log-level", "warning"],
+            stdout=subprocess.PIPE, stderr=self.log, env=environment)
+        ready, _, _ = select.select([self.process.stdout], [], [], 60)
+        line = self.process.stdout.readline().decode() if ready else ""
+        if not line.startswith("listening on "):
+            sys.exit(f"the daemon did not start:\n{(self.folder / 'log').read_text()}")
+        self.port = int(line.rsplit(":", 1)[1])
+        self.post_job("gpu0")  # runs until the end, so that the prober's jobs stay queued
+        self.streaming = threading.Event()
+        self.streaming.set()
+        self.stopping = threading.Event()
+        self.streamer = threading.Thread(target=self._stream, daemon=True)
+        self.streamer.start()
+
+    def request(self, method, path, body=None, timeout=30):
+        """Returns (status, body)."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        with contextlib.closing(connection):
+            connection.request(method, path, body, {"Content-Type": "application/json"} if body else {})
+            response = connection.getresponse()
+            return response.status, response.read()
+
+    def get(self, path, **more):
+        status, body = self.request("GET", path, **more)
+        if status != 200:
+            raise RuntimeError(f"GET {path}: {status} {body[:300]!r}")
+        return json.loads(body)
+
+    def post_job(self, device, rows=1):
+        passes = ["timing", "activity"] if device == "cpu" else ["timing"]
+        status, body = self.request("POST", "/jobs", json.dumps(
+            {"kind": "train", "device": device, "precisions": ["fp32"], "passes": passes, "seed": rows}))
+        if status != 202:
+            raise RuntimeError(f"POST /jobs: {status} {body[:300]!r}")
+        return json.loads(body)["id"]
+
+    def wait_for(self, job, seconds=300):
+        """Returns the job once it is final."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and self.process.poll() is None:
+            with contextlib.suppress(OSError, http.client.HTTPException, RuntimeError):
+                document = self.get(f"/jobs/{job}", timeout=5)
+                if document["state"] in ("completed", "failed", "cancelled"):
+                    return document
+            time.sleep(0.1)
+        raise RuntimeError(f"job {job} did not end within {seconds} s")
+
+    def _stream(self):
+        """Keeps a job of the streaming worker running."""
+        while not self.stopping.is_set():
+            try:
+                if self.streaming.wait(0.1):
+                    self.wait_for(self.post_job("cpu", STREAM_ROWS))
+            except (OSError, http.client.HTTPException, RuntimeError):
+                time.sleep(0.5)  # the attack keeps it from being accepted
+
+    def pause_stream(self):
+        """Waits until no job streams, so that the next one starts at once."""
+        self.streaming.clear()
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and any(
+                self.get(f"/jobs?device=cpu&state={state}")["items"] for state in ("running", "queued")):
+            time.sleep(0.2)
+
+    def memory_mb(self):
+        """Peak resident memory (VmHWM)."""
+        for line in pathlib.Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1000
+        return float("nan")
+
+    def open_sockets(self):
+        links = pathlib.Path(f"/proc/{self.process.pid}/fd").iterdir()
+        count = 0
+        for link in links:
+            with contextlib.suppress(OSError):
+                count += os.readlink(link).startswith("socket:")
+        return count
+
+    def stop(self):
+        self.stopping.set()
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(5)
+        except subprocess.TimeoutExpired:
+            log("the daemon did not stop within 5 s")
+            self.process.kill()
+            self.process.wait()
+        self.streamer.join(60)
+        self.process.stdout.close()
+        self.log.close()
+
+
+# --- speed ----------------------------------------------------------------------------------------------------------------
+
+
+class Route(typing.NamedTuple):
+    """A row of the table. hot: one path; paths: those of the random requests, if any."""
+    name: str
+    requests_per_s: float
+    p99_ms: float
+    hot: str
+    paths: list
+
+
+def page_paths(daemon, filters):
+    """Paths of the pages of GET /jobs, from the first to a deep one."""
+    paths, cursor = [f"/jobs?{filters}"], None
+    for _ in range(30):
+        page = daemon.get("/jobs?limit=500" + (f"&{filters}" if filters else "") + (f"&cursor={cursor}" if cursor else ""))
+        cursor = page.get("next_cursor")
+        if cursor is None:
+            break
+        paths.append(f"/jobs?{filters}{'&' if filters else ''}cursor={cursor}")
+    return paths
+
+
+def runs_of(daemon, sql, *values):
+    with contextlib.closing(sqlite3.connect(f"file:{daemon.state}/rooflined.db?mode=ro", uri=True)) as database:
+        return [row[0] for row in database.execute(sql, values)]
+
+
+def make_routes(daemon, names):
+    grown = daemon.grown
+    ids = range(1, grown["jobs"] + 1)
+    wanted = lambda name: not names or any(name.startswith(prefix) for prefix in names)  # noqa: E731
+    filters = {"no filter": "", "kind": "kind=kernel", "state": "state=failed", "device": "device=gpu1",
+               "rare device": "device=gpu3", "kind, state, device": "kind=train&state=completed&device=gpu1"}
+    routes = [Route("healthz", 0, 0, "/healthz", [])]
+    if wanted("jobs"):
+        for name, text in filters.items():
+            paths = page_paths(daemon, text)
+            routes.append(Route(f"jobs, {name}", 2000, 30, paths[0], paths))
+            if name == "no filter":
+                routes.append(Route("jobs, deep page", 2000, 30, paths[-1], []))
+    for name, hot, tail in (("job", "train_job", ""), ("results", "train_job", "/results"),
+                            ("comparison", "train_job", "/comparison"), ("kernels", "train_job", "/kernels")):
+        full = set(range(grown["full_job"], grown["jobs"] + 1, 100)) if name == "kernels" else set()
+        routes.append(Route(name, 8000, 20, f"/jobs/{grown[hot]}{tail}", [f"/jobs/{id}{tail}" for id in ids if id not in full]))
+    if wanted("history"):
+        like = runs_of(daemon, "SELECT r.id FROM runs a JOIN jobs b ON b.id = a.job_id JOIN runs r ON r.variant = a.variant AND"
+                               " r.nondefault_params = a.nondefault_params JOIN jobs j ON j.id = r.job_id AND j.device = b.device"
+                               " AND j.state = 'completed' WHERE a.id = ? ORDER BY r.id LIMIT 2000", grown["train_run"])
+        path = "/history?metric=epoch_ms_median&limit=1000&like="
+        routes.append(Route("history, 1,000 points", 500, 50, f"{path}{like[0]}", [path + str(run) for run in like]))
+    if wanted("report"):
+        runs = runs_of(daemon, "SELECT p.run_id FROM passes p JOIN jobs j ON j.id = p.job_id WHERE p.ordinal = 2 AND p.state ="
+                               " 'completed' AND j.kind = 'kernel' AND j.request NOT LIKE '%\"set\":\"full\"%' LIMIT 3000")
+        routes.append(Route("report", 300, 0, f"/runs/{grown['kernel_run']}/report", [f"/runs/{run}/report" for run in runs]))
+        routes.append(Route("report, set full", 0, 0, f"/runs/{grown['full_run']}/report", []))
+    path, last = f"/jobs/{grown['trace_job']}/timeline", grown["trace_end_ns"] - WINDOW_NS
+    starts = [random.randrange(last) for _ in range(10000)]
+    routes.append(Route("timeline window", 500, 0, f"{path}?from={last // 2}&to={last // 2 + WINDOW_NS}",
+                        [f"{path}?from={start}&to={start + WINDOW_NS}" for start in starts]))
+    return [route for route in routes if wanted(route.name)]
+
+
+def run_wrk(daemon, paths, seconds):
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.write("\n".join(paths) + "\n")
+        file.flush()
+        result = subprocess.run(["wrk", f"-t{THREADS}", f"-c{CONNECTIONS}", f"-d{seconds}s", "--timeout", "30s", "-s",
+                                 SOURCE / "tests/bench/paths.lua", f"http://127.0.0.1:{daemon.port}", "--", file.name],
+                                capture_output=True, text=True, check=True)
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+def body_bytes(daemon, paths):
+    """Median size of the bodies of some paths."""
+    sizes = []
+    for path in random.sample(paths, min(len(paths), 20)):
+        status, body = daemon.request("GET", path)
+        if status != 200:
+            raise RuntimeError(f"GET {path}: {status}")
+        sizes.append(len(body))
+    return int(statistics.median(sizes))
+
+
+def measure_route(daemon, route, kind, paths, seconds):
+    size = body_bytes(daemon, paths)
+    run_wrk(daemon, paths, 1)  # not measured
+    result = run_wrk(daemon, paths, seconds)
+    rate = result["requests"] / result["seconds"]
+    bad = result["refused"] + result["lost"] + result["timed_out"]
+    met = rate >= max(route.requests_per_s, 1) and (route.p99_ms == 0 or result["p99_ms"] < route.p99_ms) and bad == 0
+    target = ", ".join(([f"≥ {route.requests_per_s:,.0f}"] if route.requests_per_s else []) +
+                      ([f"p99 < {route.p99_ms:.0f} ms"] if route.p99_ms else []))
+    verdict = ("" if not target else "ok" if met else "missed") + (f" ({bad} failed)" if bad else "")
+    times = [f"{result[key]:,.1f}" if result["requests"] else f"> {seconds * 1000:,}" for key in ("p50_ms", "p99_ms")]
+    return f"| {route.name} | {kind} | {target or '–'} | {rate:,.1f} | {times[0]} | {times[1]} | {size:,} | {verdict} |"
+
+
+def measure_speed(daemon, names, seconds):
+    print("| route | paths | target | requests/s | p50, ms | p99, ms | body, bytes | |")
+    print("| --- | --- | --- | ---: | ---: | ---: | ---: | --- |")
+    for route in make_routes(daemon, names):
+        for kind, paths in (("one", [route.hot]), (f"{len(route.paths):,}", route.paths)):
+            if paths and not (kind == "1" and paths == [route.hot]):
+                print(measure_route(daemon, route, kind, paths, seconds), flush=True)
+    print()
+
+
+# --- attacks --------------------------------------------------------------------------------------------------------------
+
+
+def send_request(daemon, path):
+    client = socket.create_connection(("127.0.0.1", daemon.port), timeout=30)
+    client.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+    return client
+
+
+def no_attack(daemon, seconds):
+    time.sleep(seconds)
+    return ""
+
+
+def abandoned_traces(daemon, seconds):
+    """100 requests for the trace of a million rows, each abandoned after 50 ms."""
+    begin = time.monotonic()
+    path = f"/jobs/{daemon.grown['trace_job']}/timeline?format=chrome&limit=200000"
+    for _ in range(100):
+        with contextlib.suppress(OSError):
+            client = send_request(daemon, path)
+            time.sleep(0.05)
+            client.close()
+    time.sleep(max(0, begin + seconds - time.monotonic()))
+    return ""
+
+
+def long_histories(daemon, seconds):
+    """Four clients that loop over /history?limit=10000."""
+    end = time.monotonic() + seconds
+    answers = []
+
+    def loop():
+        while time.monotonic() < end:
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                answers.append(daemon.request("GET", "/history?metric=epoch_ms_median&limit=10000")[0])
+
+    clients = [threading.Thread(target=loop) for _ in range(4)]
+    for client in clients:
+        client.start()
+    time.sleep(seconds)
+    for client in clients:
+        client.join()
+    return f"{answers.count(200)} long answers, {len(answers) - answers.count(200)} refused"
+
+
+def locked_database(daemon, seconds):
+    """Another program holds the write lock while six clients post jobs."""
+    database = sqlite3.connect(daemon.state / "rooflined.db", isolation_level=None, timeout=30)
+    database.execute("BEGIN IMMEDIATE")
+    times = []
+
+    def post():
+        begin = time.monotonic()
+        with contextlib.suppress(OSError, http.client.HTTPException, RuntimeError):
+            daemon.post_job("gpu0")
+        times.append(time.monotonic() - begin)
+
+    clients = [threading.Thread(target=post) for _ in range(6)]
+    for client in clients:
+        client.start()
+    time.sleep(seconds)
+    database.execute("ROLLBACK")
+    database.close()
+    for client in clients:
+        client.join()
+    return f"the slowest of the six took {max(times):.1f} s"
+
+
+def partial_requests(daemon, seconds):
+    """300 clients that close after a part of a request."""
+    begin, before = time.monotonic(), daemon.open_sockets()
+    for _ in range(300):
+        with contextlib.suppress(OSError):
+            client = socket.create_connection(("127.0.0.1", daemon.port), timeout=5)
+            client.sendall(b"GET /jobs HTTP/1.1\r\nHost: 127")
+            client.close()
+    time.sleep(1)
+    left = max(0, daemon.open_sockets() - before)
+    time.sleep(max(0, begin + seconds - time.monotonic()))
+    return f"{left} still open after 1 s"
+
+
+def slow_senders(daemon, seconds):
+    """1,200 open connections, 100 of which send a request slowly, a byte each 0.5 s."""
+    end, clients = time.monotonic() + seconds, []
+    for _ in range(1200):
+        with contextlib.suppress(OSError):
+            clients.append(socket.create_connection(("127.0.0.1", daemon.port), timeout=1))
+    while time.monotonic() < end:
+        for client in clients[:100]:
+            with contextlib.suppress(OSError):
+                client.sendall(b"G")
+        time.sleep(0.5)
+    for client in clients:
+        client.close()
+    return f"{len(clients)} connected"
+
+
+def long_pass(daemon, seconds):
+    """A pass of 2,000,000 rows that the worker sends as fast as the daemon reads."""
+    daemon.pause_stream()
+    begin = time.monotonic()
+    job = daemon.wait_for(daemon.post_job("cpu", PASS_ROWS), 200)
+    took = time.monotonic() - begin  # finished_at is the time at which the pass began to be stored
+    daemon.streaming.set()
+    time.sleep(max(0, begin + seconds - time.monotonic()))
+    return f"{job['state']} after {took:.1f} s, {PASS_ROWS / took:,.0f} rows/s"
+
+
+ATTACKS = {"none": ("no attack", no_attack), "traces": ("100 abandoned requests for a trace of a million rows", abandoned_traces),
+           "histories": ("four clients looping /history?limit=10000", long_histories),
+           "lock": ("six POSTs while another program holds the write lock", locked_database),
+           "partial": ("300 clients that close after a partial request", partial_requests),
+           "slow": ("1,200 open connections, 100 slow senders", slow_senders),
+           "pass": ("a pass of 2,000,000 rows arrives", long_pass)}
+
+
+def format_latency(result, target_ms):
+    unanswered = f", {result['failed']} without answer" if result["failed"] else ""
+    refused = f", {result['unavailable']} × 503" if result["unavailable"] else ""
+    met = result["p99_ms"] <= target_ms and not result["failed"]
+    return f"{result['p99_ms']:,.0f} (max {result['max_ms']:,.0f}{refused}{unanswered}) {'ok' if met else 'missed'}"
+
+
+def measure_attack(daemon, build, name, attack, seconds):
+    prober = subprocess.Popen([build / "tests" / "prober", str(daemon.port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              text=True)
+    time.sleep(0.5)
+    try:
+        note = attack(daemon, seconds)
+    finally:
+        output, _ = prober.communicate()
+    results = json.loads(output)
+    cells = [format_latency(result, HEALTH_TARGET_MS if result["name"].startswith("healthz") else POST_TARGET_MS)
+             for result in results]
+    print(f"| {name} | {' | '.join(cells)} | {note} |", flush=True)
+
+
+def measure_attacks(daemon, build, names, seconds):
+    """Starts a new daemon for each attack. Returns the largest peak of their memory, in MB."""
+    peak_mb = 0
+    print(f"| p99, ms; targets {HEALTH_TARGET_MS} and {POST_TARGET_MS} | /healthz, kept connection | /healthz, new connections |"
+          " POST /jobs, kept connection | POST /jobs, new connections | |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for key, (name, attack) in ATTACKS.items():
+        if not names or key in names:
+            log(name)
+            daemon.stop()
+            daemon.start()
+            measure_attack(daemon, build, name, attack, seconds)
+            peak_mb = max(peak_mb, daemon.memory_mb())
+    print()
+    return peak_mb
+
+
+# --- all ------------------------------------------------------------------------------------------------------------------
+
+
+def make_database(build, state, options):
+    if not (state / "grown.json").exists():
+        log(f"growing a database in {state}")
+        grown = subprocess.run([build / "tests" / "grow_database", "-j", str(options.jobs), "-r", str(options.rows),
+                                "-t", str(options.rows // 5), state],
+                               stdout=subprocess.PIPE, check=True)
+        (state / "grown.json").write_bytes(grown.stdout)
+
+
+def print_conditions(grown):
+    commit = subprocess.run(["git", "-C", SOURCE, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],
+                            capture_output=True, text=True).stdout.strip()
+    print(f"Commit {commit}; {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before the start; {grown['jobs']:,} jobs, "
+          f"{grown['activity_rows']:,} activity rows; {CONNECTIONS} connections, {THREADS} threads of wrk; a job streams results "
+          "meanwhile.\n")
+    print("| database | |")
+    print("| --- | ---: |")
+    print(f"| ingest of all traces, rows/s (target 300,000) | {grown['rows_per_s']:,.0f} |")
+    print(f"| ingest of the trace of {grown['trace_rows']:,} rows, rows/s | {grown['trace_rows_per_s']:,.0f} |")
+    if grown["bytes_per_row"] is not None:
+        print(f"| bytes on disk of an activity row with names and indices (target 40) | {grown['bytes_per_row']:.1f} |")
+    print(f"| growth of the file by a row of the trace, bytes | {grown['trace_bytes_per_row']:.1f} |")
+    print(f"| time to make it, s | {grown['seconds']:.0f} |\n")
+
+
+def parse_options():
+    parser = argparse.ArgumentParser(prog="tests/bench/api.sh", description=__doc__)
+    builds = [SOURCE / "build" / name for name in ("release", "dev")]
+    default_build = next((folder for folder in builds if (folder / "tests" / "grow_database").exists()), builds[0])
+    parser.add_argument("--build", type=pathlib.Path, default=default_build, help="the build (default %(default)s)")
+    parser.add_argument("--state", type=pathlib.Path, help="database to use and keep; it is made if it is missing. The daemon "
+                        "runs on a copy (default: a new one in memory, which is deleted)")
+    parser.add_argument("--jobs", type=int, default=10_000, help="jobs of a new database (default %(default)s)")
+    parser.add_argument("--rows", type=int, default=5_000_000,
+                        help="its activity rows, of which a fifth are one trace (default %(default)s)")
+    parser.add_argument("--routes", default="", help="beginnings of the names of routes, or none (default: all)")
+    parser.add_argument("--attacks", default="", help=f"{','.join(ATTACKS)}, or no (default: all)")
+    parser.add_argument("--seconds", type=int, default=5, help="for each route (default %(default)s)")
+    parser.add_argument("--attack-seconds", type=int, default=12, help="for each attack, at least (default %(default)s)")
+    return parser.parse_args()
+
+
+def main():
+    options = parse_options()
+    build = options.build.resolve()
+    base = "/dev/shm" if shutil.disk_usage("/dev/shm").free > 4 << 30 else None
+    with tempfile.TemporaryDirectory(prefix="rooflined-bench-", dir=base) as folder:
+        state = options.state or pathlib.Path(folder, "grown")
+        make_database(build, state, options)
+        daemon = Daemon(build, state, folder)
+        try:
+            print_conditions(daemon.grown)
+            if options.routes != "none":
+                measure_speed(daemon, [name for name in options.routes.split(",") if name], options.seconds)
+                print(f"Peak resident memory of the daemon after the routes (target 200 MB): {daemon.memory_mb():.0f} MB\n")
+            if options.attacks != "no":
+                peak_mb = measure_attacks(daemon, build, [name for name in options.attacks.split(",") if name],
+                                          options.attack_seconds)
+                print(f"Peak resident memory of the daemon during the attacks (target 200 MB): {peak_mb:.0f} MB")
+        finally:
+            daemon.stop()
+
+
+if __name__ == "__main__":
+    main()

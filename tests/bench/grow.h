@@ -1,0 +1,44 @@
+/* Fills a store with jobs of every kind and state, through the functions that the daemon calls. Job i of databases of any size is
+ * the same, except for the rows of its trace. */
+#ifndef RL_TESTS_BENCH_GROW_H
+#define RL_TESTS_BENCH_GROW_H
+
+#include "store/store.h"
+
+/* Databases of any size have GROW_RARE_JOBS jobs on this device, of this kind and in this state. */
+#define GROW_RARE_DEVICE "gpu3"
+#define GROW_RARE_KIND "source"
+#define GROW_RARE_STATE RL_JOB_INTERRUPTED
+enum { GROW_RARE_JOBS = 5, GROW_MIN_JOBS = 100 };
+/* The device of all queued and interrupted jobs, which has no others. */
+#define GROW_OFFLINE_DEVICE "gpu7"
+
+typedef struct grow_plan {
+  int64_t jobs;          /* at least GROW_MIN_JOBS */
+  int64_t activity_rows; /* of all jobs together */
+  int64_t trace_rows;    /* the part of them that is the trace of one job */
+  bool shows_progress;   /* on stderr */
+} grow_plan;
+
+/* What was stored, for requests of it. */
+typedef struct grow_result {
+  int64_t trace_job, trace_run, trace_end_ns; /* the job with trace_rows */
+  int64_t trace_tail_ns;                      /* 100 us before the end */
+  int64_t train_job;                          /* the first with all passes */
+  int64_t train_run;                          /* its fp32 run; many jobs repeat it: same parameters and device */
+  int64_t train_candidate;                    /* its fp16 run */
+  int64_t kernel_job, kernel_run;             /* the first kernel job with counters */
+  int64_t full_job, full_run;                 /* the first with the counters of the set "full" */
+  int64_t source_job;
+  int64_t rare_run; /* GROW_RARE_JOBS jobs repeat it */
+  int64_t activity_rows;
+  double activity_s;   /* duration of the commits of all activity passes */
+  double trace_s;      /* of the one with trace_rows */
+  int64_t trace_bytes; /* by which that commit enlarged the database */
+  double total_s;
+} grow_result;
+
+/* RL_INPUT if the plan has fewer than GROW_MIN_JOBS jobs. */
+int grow_database(rl_store *store, const grow_plan *plan, grow_result *grown, rl_error *err);
+
+#endif

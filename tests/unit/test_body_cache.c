@@ -1,0 +1,112 @@
+/* The cache of bodies: keys, replacement, the order in which bodies are dropped, and its bound. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/body_cache.h"
+
+enum { BODY_BYTES = 1000, COUNTED_BYTES = BODY_BYTES + RL_BODY_OVERHEAD_BYTES, CACHE_BYTES = 10 * COUNTED_BYTES };
+
+static void add_no_headers(struct MHD_Response *response, const char *etag) { (void)response, (void)etag; }
+
+/* Makes a body of BODY_BYTES. */
+static rl_cached_body *make_body(rl_body_cache *cache, const char *key) {
+  char *text = malloc(BODY_BYTES + 1);
+  memset(text, 'x', BODY_BYTES);
+  text[BODY_BYTES] = '\0';
+  memcpy(text, key, strlen(key));
+  return rl_body_cache_make(cache, key, text, "application/json", add_no_headers);
+}
+
+static void keep_body(rl_body_cache *cache, const char *key) {
+  rl_cached_body *body = make_body(cache, key);
+  assert_non_null(body);
+  rl_body_cache_insert(cache, body);
+  rl_body_cache_release(cache, body);
+}
+
+static bool is_kept(rl_body_cache *cache, const char *key) {
+  rl_cached_body *body = rl_body_cache_find(cache, key);
+  if (body == NULL) return false;
+  assert_int_equal(strncmp(body->text, key, strlen(key)), 0);
+  assert_string_equal(body->key, key);
+  rl_body_cache_release(cache, body);
+  return true;
+}
+
+static void bodies_are_found_by_key(void **state) {
+  (void)state;
+  rl_body_cache *cache = rl_body_cache_new(CACHE_BYTES);
+  assert_false(is_kept(cache, "a"));
+  keep_body(cache, "a");
+  keep_body(cache, "b");
+  assert_true(is_kept(cache, "a") && is_kept(cache, "b"));
+  assert_false(is_kept(cache, "c"));
+  assert_int_equal(rl_body_cache_bytes(cache), 2 * COUNTED_BYTES);
+  keep_body(cache, "a"); /* replaces the earlier one */
+  assert_int_equal(rl_body_cache_bytes(cache), 2 * COUNTED_BYTES);
+  rl_body_cache_free(cache);
+}
+
+static void the_least_recently_used_is_dropped(void **state) {
+  (void)state;
+  rl_body_cache *cache = rl_body_cache_new(CACHE_BYTES);
+  char key[8];
+  for (int i = 0; i < 10; i++) {
+    snprintf(key, sizeof key, "k%d", i);
+    keep_body(cache, key);
+  }
+  assert_true(is_kept(cache, "k0"));
+  keep_body(cache, "k10");
+  keep_body(cache, "k11");
+  assert_true(is_kept(cache, "k0") && is_kept(cache, "k3") && is_kept(cache, "k11"));
+  assert_false(is_kept(cache, "k1") || is_kept(cache, "k2"));
+  assert_int_equal(rl_body_cache_bytes(cache), CACHE_BYTES);
+  rl_body_cache_free(cache);
+}
+
+/* Bodies that replies still send count, although they are not kept any more. */
+static void bodies_in_use_are_bounded_too(void **state) {
+  (void)state;
+  rl_body_cache *cache = rl_body_cache_new(CACHE_BYTES);
+  rl_cached_body *bodies[10];
+  for (int i = 0; i < 10; i++) assert_non_null(bodies[i] = make_body(cache, "k"));
+  assert_null(make_body(cache, "k"));
+  rl_body_cache_release(cache, bodies[0]);
+  assert_non_null(bodies[0] = make_body(cache, "k"));
+  for (int i = 0; i < 10; i++) rl_body_cache_release(cache, bodies[i]);
+  assert_int_equal(rl_body_cache_bytes(cache), 0);
+  rl_body_cache_free(cache);
+}
+
+static void gzip_is_made_once(void **state) {
+  (void)state;
+  rl_body_cache *cache = rl_body_cache_new(CACHE_BYTES);
+  rl_cached_body *body = make_body(cache, "k");
+  assert_false(rl_body_cache_has_gzip(cache, body));
+  rl_body_cache_add_gzip(cache, body);
+  assert_true(rl_body_cache_has_gzip(cache, body));
+  size_t bytes = rl_body_cache_bytes(cache);
+  assert_in_range(bytes, COUNTED_BYTES + RL_BODY_OVERHEAD_BYTES + 1, COUNTED_BYTES + RL_BODY_OVERHEAD_BYTES + 100);
+  assert_string_not_equal(body->gzip.etag, body->identity.etag);
+  assert_int_equal(strlen(body->gzip.etag), strlen(body->identity.etag) + strlen("-gzip"));
+  rl_body_cache_add_gzip(cache, body);
+  assert_int_equal(rl_body_cache_bytes(cache), bytes);
+  rl_body_cache_release(cache, body);
+  assert_int_equal(rl_body_cache_bytes(cache), 0);
+  rl_body_cache_free(cache);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(bodies_are_found_by_key),
+      cmocka_unit_test(the_least_recently_used_is_dropped),
+      cmocka_unit_test(bodies_in_use_are_bounded_too),
+      cmocka_unit_test(gzip_is_made_once),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

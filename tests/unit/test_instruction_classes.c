@@ -1,0 +1,182 @@
+/* Classes of instructions that code does not have, and the metrics that are 0 without them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "worker/code/instruction_classes.h"
+
+/* Returns the absent classes of a function with these opcodes, separated by spaces. */
+static rl_instruction_classes absent_classes_in(const char *opcodes) {
+  rl_disassembly sass = {0};
+  rl_error err;
+  char text[1024], word[32];
+  size_t used = 0;
+  int64_t offset = 0;
+  for (int length; sscanf(opcodes, "%31s%n", word, &length) == 1; opcodes += length, offset += 16)
+    used += (size_t)snprintf(text + used, sizeof text - used, "/*%04x*/ @P0 %s R0 ;\n", (unsigned)offset, word);
+  assert_int_equal(rl_disassembly_parse(text, used, &sass, &err), 0);
+  rl_instruction_classes absent = rl_absent_classes(&sass);
+  rl_disassembly_clear(&sass);
+  return absent;
+}
+
+#define TEXTURE rl_instruction_classes_of_metric("smsp__inst_executed_op_texture.sum")
+#define SURFACE rl_instruction_classes_of_metric("l1tex__t_sectors_pipe_tex_mem_surface_op_ld.sum")
+#define TENSOR rl_instruction_classes_of_metric("sm__ops_path_tensor_src_fp16.sum.per_cycle_elapsed")
+#define ATOMICS rl_instruction_classes_of_metric("lts__t_sectors_srcunit_tex_aperture_device_op_red_lookup_miss.sum")
+#define TMA rl_instruction_classes_of_metric("l1tex__m_xbar2l1tex_read_bytes_mem_global_op_tma_ld.sum")
+#define DISTRIBUTED_SHARED rl_instruction_classes_of_metric("l1tex__t_sectors_pipe_lsu_mem_dshared_op_ld.sum")
+#define LOCAL rl_instruction_classes_of_metric("l1tex__t_sector_pipe_lsu_mem_local_op_ld_hit_rate.pct")
+
+static void classes_without_an_instruction_are_absent(void **state) {
+  (void)state;
+  const rl_instruction_classes all = TEXTURE | SURFACE | TENSOR | LOCAL | ATOMICS | TMA | DISTRIBUTED_SHARED;
+  static const char plain_code[] =
+      "LDC S2R IMAD LDG.E.U16.CONSTANT HMNMX2 FADD DADD LDS STS BAR.SYNC "
+      "REDUX.SUM HFMA2 ATOMS.ADD SHFL.BFLY LDGSTS STG.E EXIT BRA NOP";
+  assert_int_equal(absent_classes_in(plain_code), all);
+  const struct {
+    const char *code;
+    rl_instruction_classes present;
+  } cases[] = {{"TEX.SCR.LL EXIT", TEXTURE},
+               {"TLD4 EXIT", TEXTURE},
+               {"SULD.D.BA EXIT", SURFACE},
+               {"SUATOM EXIT", SURFACE | ATOMICS},
+               {"HMMA.16816.F32 EXIT", TENSOR},
+               {"HGMMA.64x64x16.F32 EXIT", TENSOR},
+               {"DMMA.884 EXIT", TENSOR},
+               {"UTCQMMA EXIT", TENSOR},
+               {"HFMA2.MMA EXIT", TENSOR},
+               {"LDL.64 EXIT", LOCAL},
+               {"STL EXIT", LOCAL},
+               {"LD.E.64 EXIT", LOCAL | DISTRIBUTED_SHARED},
+               {"ST.E EXIT", LOCAL | DISTRIBUTED_SHARED},
+               {"ATOM.E.ADD EXIT", LOCAL | ATOMICS | DISTRIBUTED_SHARED},
+               {"RED.E.ADD EXIT", LOCAL | ATOMICS | DISTRIBUTED_SHARED},
+               {"ATOMG.E.CAS EXIT", ATOMICS},
+               {"REDG.E.ADD.STRONG.GPU EXIT", ATOMICS},
+               {"UTMAREDG EXIT", ATOMICS | TMA | DISTRIBUTED_SHARED},
+               {"UTMALDG.2D EXIT", TMA | DISTRIBUTED_SHARED},
+               {"UBLKCP.S.G EXIT", TMA | DISTRIBUTED_SHARED},
+               {"STAS EXIT", DISTRIBUTED_SHARED},
+               {"REDAS EXIT", DISTRIBUTED_SHARED},
+               {"SYNCS.ARRIVE.TRANS64 EXIT", DISTRIBUTED_SHARED},
+               {"TXQ SUST STL IMMA UTMAREDG", all}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    if (absent_classes_in(cases[i].code) != (all & ~cases[i].present))
+      fail_msg("%s: %x", cases[i].code, absent_classes_in(cases[i].code));
+}
+
+/* The slow path of a division, a device function and a jump table leave the function. */
+static void code_that_leaves_the_function_has_all_classes(void **state) {
+  (void)state;
+  static const char *const codes[] = {
+      "LDG CALL.REL.NOINC EXIT", "CALL.ABS.NOINC EXIT", "BRX EXIT", "JMX EXIT", "RET.REL.NODEC", ""};
+  for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) assert_int_equal(absent_classes_in(codes[i]), 0);
+}
+
+static void metrics_that_other_instructions_raise_are_not_zero(void **state) {
+  (void)state;
+  static const char *const collected[] = {
+      "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed", /* FP16 runs there too: not 0 without tensor instructions
+                                                                            (H200) */
+      "sm__inst_executed_pipe_tensor_op_hmma.avg.pct_of_peak_sustained_active",
+      "l1tex__texin_sm2tex_req_cycles_active.avg.pct_of_peak_sustained_elapsed",
+      "l1tex__f_tex2sm_cycles_active.avg.pct_of_peak_sustained_elapsed",
+      "lts__t_sectors_srcunit_tex_op_read.sum",
+      "lts__t_sectors_srcunit_tex_op_red.avg.peak_sustained",
+      "lts__d_atomic_input_cycles_active.avg.pct_of_peak_sustained_elapsed",
+      "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum",
+      "sm__ops_path_tensor_src_fp16.sum.peak_sustained",
+      "smsp__sass_average_data_bytes_per_sector_mem_local_op_ld.max_rate",
+      "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
+      "smsp__inst_executed.sum",
+      "lts__mem_local",
+      "sm__pipe_tma_cycles_active.avg.pct_of_peak_sustained_elapsed",
+      "sm__throughput.avg.pct_of_peak_sustained_elapsed"};
+  for (size_t i = 0; i < sizeof collected / sizeof *collected; i++)
+    if (rl_instruction_classes_of_metric(collected[i]) != 0) fail_msg("%s", collected[i]);
+  const rl_instruction_classes classes[] = {TEXTURE, SURFACE, TENSOR, LOCAL, ATOMICS, TMA, DISTRIBUTED_SHARED};
+  for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
+    assert_true(classes[i] != 0 && (classes[i] & (classes[i] - 1)) == 0);
+    assert_non_null(strstr(rl_absent_classes_reason(classes[i]), "not counted: the code has no "));
+    for (size_t j = 0; j < i; j++) assert_int_not_equal(classes[i], classes[j]);
+  }
+  assert_int_equal(
+      rl_instruction_classes_of_metric("l1tex__m_xbar2l1tex_read_sectors_mem_texture.sum.pct_of_peak_sustained_elapsed"),
+      TEXTURE);
+}
+
+typedef struct column {
+  char kernel[32];
+  bool has_values; /* else how the two tools compare */
+} column;
+
+static size_t read_columns(char *line, column *columns, size_t capacity) {
+  size_t count = 0;
+  for (char *name = strsep(&line, ","); name != NULL && count < capacity; name = strsep(&line, ","), count++) {
+    const char *end = strrchr(name, '_');
+    columns[count].has_values = end != NULL && (strcmp(end, "_ours") == 0 || strcmp(end, "_ncu") == 0);
+    snprintf(columns[count].kernel, sizeof columns[count].kernel, "%.*s", end != NULL ? (int)(end - name) : 0, name);
+  }
+  return count;
+}
+
+/* Returns the classes that a kernel of the table has. Library kernels are assumed to have all. */
+static rl_instruction_classes present_classes_of_kernel(const char *kernel) {
+  const struct {
+    const char *kernel;
+    rl_instruction_classes present;
+  } known[] = {{"spilling", LOCAL},
+               {"matrix", TENSOR},
+               {"atomics", ATOMICS},
+               {"reduction", ATOMICS},
+               {"texture", TEXTURE},
+               {"surface", SURFACE},
+               {"gemm", ~(rl_instruction_classes)0},
+               {"conv", ~(rl_instruction_classes)0}};
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    if (strcmp(known[i].kernel, kernel) == 0) return known[i].present;
+  return 0;
+}
+
+/* Checks counters of kernels on an H200 that our profiler and ncu collected. */
+static void collected_counters_are_0_without_the_class(void **state) {
+  (void)state;
+  enum { MAX_COLUMNS = 128 };
+  static char line[16 << 10];
+  column columns[MAX_COLUMNS];
+  size_t zeros = 0, others = 0;
+  FILE *file = fopen(RL_AGREEMENT, "r");
+  assert_non_null(file);
+  assert_non_null(fgets(line, sizeof line, file));
+  line[strcspn(line, "\n")] = '\0';
+  size_t count = read_columns(line, columns, MAX_COLUMNS);
+  while (fgets(line, sizeof line, file) != NULL) {
+    char *rest = line, *metric = strsep(&rest, ",");
+    rl_instruction_classes required = rl_instruction_classes_of_metric(metric);
+    for (size_t i = 1; required != 0 && i < count; i++) {
+      char *field = strsep(&rest, ",\n");
+      bool has_class = (present_classes_of_kernel(columns[i].kernel) & required) != 0;
+      if (!columns[i].has_values || field == NULL || field[0] == '\0') continue;
+      if (!has_class && strtod(field, NULL) != 0) fail_msg("%s of %s is %s", metric, columns[i].kernel, field);
+      zeros += !has_class;
+      others += has_class && strtod(field, NULL) != 0;
+    }
+  }
+  fclose(file);
+  print_message("%zu values are 0; %zu values of kernels with the instructions are not\n", zeros, others);
+  assert_true(zeros > 2000 && others > 30);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(classes_without_an_instruction_are_absent),
+                                     cmocka_unit_test(code_that_leaves_the_function_has_all_classes),
+                                     cmocka_unit_test(metrics_that_other_instructions_raise_are_not_zero),
+                                     cmocka_unit_test(collected_counters_are_0_without_the_class)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,233 @@
+/* Bounds the work of every query: the steps of SQLite's virtual machine per row returned must not grow with the number of jobs. A
+ * query plan alone does not show a walk over every job. Each case runs on two databases, one with four times the jobs. */
+#include <stddef.h>
+
+#include "grow.h"
+#include "store_fixture.h"
+
+enum { JOBS = 250, ACTIVITY_ROWS = 25000, TRACE_ROWS = 10000, GROWTH = 4, SLACK_STEPS = 32 };
+
+/* A parameter of a query: a member of grow_result, else text, else a number. */
+typedef struct query_parameter {
+  const char *name;
+  bool is_member;
+  size_t member;
+  const char *text;
+  int64_t number;
+} query_parameter;
+
+enum { MAX_PARAMETERS = 4 };
+
+typedef struct query_case {
+  rl_query query;
+  const char *query_name, *name;
+  int64_t max_steps; /* per row, in both databases */
+  query_parameter parameters[MAX_PARAMETERS];
+} query_case;
+
+#define QUERY(NAME) RL_QUERY_##NAME, #NAME
+#define MEMBER(NAME, MEMBER_) \
+  { .name = NAME, .is_member = true, .member = offsetof(grow_result, MEMBER_) }
+#define NUMBER(NAME, NUMBER_) \
+  { .name = NAME, .number = NUMBER_ }
+#define TEXT(NAME, TEXT_) \
+  { .name = NAME, .text = TEXT_ }
+
+static const query_case cases[] = {
+    {QUERY(JOB), "of a training job", 900, {MEMBER(":id", train_job)}},
+    {QUERY(SOURCE), "of a source job", 30, {MEMBER(":id", source_job)}},
+    {QUERY(JOBS), "first page", 1500, {NUMBER(":limit", 201)}},
+    {QUERY(JOBS), "page after other jobs", 1400, {NUMBER(":limit", 51), NUMBER(":before", 80)}},
+    {QUERY(JOBS), "of a rare device", 60, {NUMBER(":limit", 51), TEXT(":device", GROW_RARE_DEVICE)}},
+    {QUERY(JOBS), "of a rare kind", 60, {NUMBER(":limit", 51), TEXT(":kind", GROW_RARE_KIND)}},
+    {QUERY(JOBS), "in a rare state", 540, {NUMBER(":limit", 51), TEXT(":state", "interrupted")}},
+    {QUERY(JOBS),
+     "completed, of a rare kind",
+     60,
+     {NUMBER(":limit", 51), TEXT(":state", "completed"), TEXT(":kind", GROW_RARE_KIND)}},
+    {QUERY(JOBS),
+     "completed, of a rare device",
+     60,
+     {NUMBER(":limit", 51), TEXT(":state", "completed"), TEXT(":device", GROW_RARE_DEVICE)}},
+    {QUERY(JOBS),
+     "of a rare device and of a kind",
+     60,
+     {NUMBER(":limit", 51), TEXT(":kind", "train"), TEXT(":device", GROW_RARE_DEVICE)}},
+    {QUERY(EVENTS), "of a training job", 30, {MEMBER(":job", train_job)}},
+    {QUERY(RESULTS), "of a training job", 3900, {MEMBER(":job", train_job)}},
+    {QUERY(RESULTS), "of a kernel job", 4400, {MEMBER(":job", kernel_job)}},
+    {QUERY(KERNELS), "of a training job", 260, {MEMBER(":job", train_job)}},
+    {QUERY(KERNELS), "of the set full", 4100, {MEMBER(":job", full_job), NUMBER(":most_metrics", 100)}},
+    {QUERY(TIMELINE),
+     "end of a trace",
+     150,
+     {MEMBER(":job", trace_job), MEMBER(":from", trace_tail_ns), NUMBER(":limit", 10001)}},
+    {QUERY(TIMELINE), "start of a trace", 300, {MEMBER(":job", trace_job), NUMBER(":limit", 101)}},
+    {QUERY(TIMELINE), "page of a trace", 300, {MEMBER(":job", trace_job), NUMBER(":from", 1000000), NUMBER(":limit", 101)}},
+    {QUERY(TIMELINE),
+     "short window",
+     150,
+     {MEMBER(":job", trace_job), NUMBER(":from", 4000000), NUMBER(":to", 4100000), NUMBER(":limit", 10001)}},
+    {QUERY(TIMELINE),
+     "short window of a run",
+     150,
+     {MEMBER(":job", trace_job), MEMBER(":run", trace_run), NUMBER(":from", 4000000), NUMBER(":to", 4100000)}},
+    {QUERY(TRACE), "end of a trace", 490, {MEMBER(":job", trace_job), MEMBER(":from", trace_tail_ns), NUMBER(":limit", 10001)}},
+    {QUERY(TRACE), "start of a trace", 640, {MEMBER(":job", trace_job), NUMBER(":limit", 101)}},
+    {QUERY(TRACE),
+     "short window",
+     490,
+     {MEMBER(":job", trace_job), NUMBER(":from", 4000000), NUMBER(":to", 4100000), NUMBER(":limit", 10001)}},
+    {QUERY(COMPARISON), "of a training job", 1000, {MEMBER(":job", train_job)}},
+    {QUERY(COMPARISON), "of two runs", 1000, {MEMBER(":a", train_run), MEMBER(":b", train_candidate)}},
+    {QUERY(HISTORY), "newest", 250, {TEXT(":metric", "epoch_ms_median"), NUMBER(":limit", 21)}},
+    {QUERY(HISTORY),
+     "newest of many repetitions",
+     250,
+     {TEXT(":metric", "epoch_ms_median"), MEMBER(":like", train_run), NUMBER(":limit", 21)}},
+    {QUERY(HISTORY), "of few repetitions", 250, {TEXT(":metric", "epoch_ms_median"), MEMBER(":like", rare_run)}},
+    {QUERY(HISTORY),
+     "of a rare device",
+     250,
+     {TEXT(":metric", "epoch_ms_median"), TEXT(":device", GROW_RARE_DEVICE), NUMBER(":limit", 16)}},
+    {QUERY(HISTORY),
+     "newest of a workload",
+     250,
+     {TEXT(":metric", "epoch_ms_median"), TEXT(":workload", "mnist_cnn"), NUMBER(":limit", 21)}},
+    {QUERY(HISTORY), "newest of a measurement", 250, {TEXT(":metric", "launch_gap_ratio"), NUMBER(":limit", 21)}},
+    {QUERY(REPORT_RUN), "of a kernel run", 1900, {MEMBER(":run", kernel_run)}},
+    {QUERY(REPORT_RUN), "of a training run", 1800, {MEMBER(":run", train_run)}},
+    {QUERY(REPORT_KERNELS), "of a kernel run", 560, {MEMBER(":run", kernel_run), NUMBER(":inside", 1)}},
+    {QUERY(REPORT_KERNELS), "of the set full", 15100, {MEMBER(":run", full_run), NUMBER(":inside", 1)}},
+    {QUERY(REPORT_METRICS), "of a kernel run", 30, {MEMBER(":run", kernel_run)}},
+    {QUERY(COMPARE_KERNELS),
+     "of two runs",
+     1700,
+     {MEMBER(":a", train_run), MEMBER(":b", train_candidate), NUMBER(":numbers", 1)}},
+    {QUERY(COUNTED_KERNEL), "of a kernel run", 60, {MEMBER(":run", kernel_run), NUMBER(":kernel", 0)}},
+    {QUERY(CEILINGS), "of all devices", 640, {{0}}},
+    {QUERY(CEILINGS), "of a device", 900, {TEXT(":device", "gpu0")}},
+    {QUERY(TOKENS), "all", 50, {{0}}},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+/* --- counters ---------------------------------------------------------------------------------------------------------- */
+
+typedef struct work {
+  int64_t rows, steps, scanned; /* scanned: steps of full table scans */
+} work;
+
+static work counted; /* by all statements since it was set to zero */
+
+/* Called when a statement ends. */
+static int count_steps(unsigned event, void *context, void *statement, void *duration_ns) {
+  (void)event, (void)context, (void)duration_ns;
+  counted.steps += sqlite3_stmt_status(statement, SQLITE_STMTSTATUS_VM_STEP, 1);
+  counted.scanned += sqlite3_stmt_status(statement, SQLITE_STMTSTATUS_FULLSCAN_STEP, 1);
+  return 0;
+}
+
+/* Called for each connection that the store opens. */
+static int trace_connection(sqlite3 *db, char **message, const struct sqlite3_api_routines *routines) {
+  (void)message, (void)routines;
+  return sqlite3_trace_v2(db, SQLITE_TRACE_PROFILE, count_steps, NULL);
+}
+
+/* --- the databases ----------------------------------------------------------------------------------------------------- */
+
+typedef struct grown_database {
+  fixture *fixture;
+  grow_result grown;
+} grown_database;
+static grown_database small, large;
+
+static void open_database(grown_database *made, int64_t scale) {
+  const grow_plan plan = {.jobs = scale * JOBS, .activity_rows = scale * ACTIVITY_ROWS, .trace_rows = scale * TRACE_ROWS};
+  void *state;
+  open_fixture(&state);
+  made->fixture = state;
+  /* Nothing here is read after a crash. */
+  assert_int_equal(sqlite3_exec(made->fixture->store->writer.handle, "PRAGMA synchronous = OFF", NULL, NULL, NULL), SQLITE_OK);
+  ASSERT_OK(rl_store_token_add(made->fixture->store, "reader", "c0ffee", &err));
+  ASSERT_OK(grow_database(made->fixture->store, &plan, &made->grown, &err));
+}
+
+static int open_databases(void **state) {
+  (void)state;
+  open_database(&small, 1);
+  open_database(&large, GROWTH);
+  sqlite3_auto_extension((void (*)(void))trace_connection); /* the readers open later */
+  return 0;
+}
+
+static int close_databases(void **state) {
+  (void)state;
+  sqlite3_reset_auto_extension();
+  for (int i = 0; i < 2; i++) {
+    void *made = i == 0 ? small.fixture : large.fixture;
+    close_fixture(&made);
+  }
+  return 0;
+}
+
+static rl_binding make_binding(const query_parameter *parameter, const grow_result *grown) {
+  int64_t member = 0;
+  if (parameter->is_member) memcpy(&member, (const char *)grown + parameter->member, sizeof member);
+  if (parameter->is_member) return (rl_binding)RL_BIND_INTEGER(parameter->name, member);
+  if (parameter->text != NULL) return (rl_binding)RL_BIND_TEXT(parameter->name, parameter->text);
+  return (rl_binding)RL_BIND_INTEGER(parameter->name, parameter->number);
+}
+
+static work measure(const query_case *one, const grown_database *database) {
+  rl_binding bindings[MAX_PARAMETERS];
+  rl_cursor *cursor = NULL;
+  const char *json;
+  int count = 0, more;
+  int64_t rows = 0;
+  for (; count < MAX_PARAMETERS && one->parameters[count].name != NULL; count++)
+    bindings[count] = make_binding(&one->parameters[count], &database->grown);
+  counted = (work){0};
+  ASSERT_OK(rl_store_query(database->fixture->store, one->query, bindings, count, &cursor, &err));
+  while ((more = rl_cursor_next(cursor, &json, &err)) > 0) rows++;
+  rl_cursor_close(cursor);
+  if (more < 0) fail_msg("%s %s: %s", one->query_name, one->name, err.message);
+  if (rows == 0 || counted.steps == 0) fail_msg("%s %s: no rows, or no steps were counted", one->query_name, one->name);
+  return (work){.rows = rows, .steps = counted.steps / rows, .scanned = counted.scanned / rows};
+}
+
+/* --- the tests --------------------------------------------------------------------------------------------------------- */
+
+static void every_query_has_a_case(void **state) {
+  (void)state;
+  for (int query = 0; query < RL_QUERIES; query++) {
+    bool found = false;
+    for (int i = 0; i < CASES; i++) found |= (int)cases[i].query == query;
+    if (!found) fail_msg("query %d of rl_query has no case in this file", query);
+  }
+}
+
+static bool is_bounded(const work *few, const work *many, int64_t max_steps) {
+  bool grows = many->steps > few->steps + few->steps / 8 + SLACK_STEPS || many->scanned > few->scanned + SLACK_STEPS;
+  return !grows && (max_steps == 0 || (few->steps <= max_steps && many->steps <= max_steps));
+}
+
+static void steps_per_row_do_not_grow_with_jobs(void **state) {
+  (void)state;
+  int failed = 0;
+  for (const query_case *one = cases; one < cases + CASES; one++) {
+    measure(one, &small), measure(one, &large); /* prepares the statements and reads the schema */
+    const work few = measure(one, &small), many = measure(one, &large);
+    bool bounded = is_bounded(&few, &many, one->max_steps);
+    printf("%-6s %-16s %-31s %4lld rows, %8lld to %8lld steps per row, %6lld to %6lld scanned\n", bounded ? "ok" : "FAILED",
+           one->query_name, one->name, (long long)many.rows, (long long)few.steps, (long long)many.steps, (long long)few.scanned,
+           (long long)many.scanned);
+    failed += !bounded;
+  }
+  assert_int_equal(failed, 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_query_has_a_case),
+                                     cmocka_unit_test(steps_per_row_do_not_grow_with_jobs)};
+  return cmocka_run_group_tests(tests, open_databases, close_databases);
+}

@@ -1,0 +1,260 @@
+/* Tests how the schema is created and upgraded. */
+#include "store/schema.h"
+#include "store_fixture.h"
+
+static void open_in_memory(rl_db *db) {
+  ASSERT_OK(rl_db_open(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, rl_statements, db, &err));
+  ASSERT_OK(rl_db_execute_named(db, "open_writer", &err));
+}
+
+/* Creates or upgrades the database as a store does. */
+static int apply(rl_db *db, const rl_schema *schema) {
+  int must_change = rl_schema_check(db, schema, true, &err);
+  return must_change > 0 ? rl_schema_apply(db, schema, &err) : must_change;
+}
+
+static void schema_is_created_once(void **state) {
+  (void)state;
+  rl_db db;
+  open_in_memory(&db);
+  assert_int_equal(rl_schema_check(&db, rl_current_schema(), true, &err), 1);
+  ASSERT_FAILS(rl_schema_check(&db, rl_current_schema(), false, &err), RL_INPUT, 0);
+  ASSERT_OK(rl_schema_apply(&db, rl_current_schema(), &err));
+  assert_int_equal(rl_schema_check(&db, rl_current_schema(), false, &err), 0);
+  assert_int_equal(query_integer_on(db.handle, "PRAGMA application_id"), RL_APPLICATION_ID);
+  assert_true(query_integer_on(db.handle, "PRAGMA user_version") >= RL_SCHEMA_FIRST_VERSION);
+  assert_int_equal(query_integer_on(db.handle, "PRAGMA foreign_keys"), 1);
+  rl_db_close(&db);
+}
+
+/* Migrations are numbered consecutively from 13, and each sets its version. */
+static void migrations_are_numbered(void **state) {
+  (void)state;
+  int64_t expected = RL_SCHEMA_FIRST_VERSION;
+  char pragma[48];
+  for (const rl_embedded *migration = rl_current_schema()->migrations; migration->name != NULL; migration++) {
+    assert_int_equal(strtol(migration->name, NULL, 10), ++expected);
+    snprintf(pragma, sizeof pragma, "PRAGMA user_version = %d;", (int)expected);
+    assert_non_null(strstr(migration->text, pragma));
+  }
+  snprintf(pragma, sizeof pragma, "PRAGMA user_version = %d;", (int)expected);
+  assert_non_null(strstr(rl_current_schema()->tables->text, pragma));
+}
+
+/* Two versions of a schema, 12 and 13. The migration rebuilds a table that another one refers to, changes a view and removes one.
+ */
+static const rl_embedded no_migrations[] = {{0}};
+#define IDENTITY(VERSION) "PRAGMA application_id = 1919905638; PRAGMA user_version = " VERSION ";"
+#define TABLES "CREATE TABLE jobs (id INTEGER PRIMARY KEY); CREATE TABLE passes (id INTEGER PRIMARY KEY);"
+#define RUNS(NAME, COLUMN)                                           \
+  "CREATE TABLE " NAME " (id INTEGER PRIMARY KEY, " COLUMN           \
+  " TEXT NOT NULL); CREATE TABLE IF NOT EXISTS epochs (run INTEGER " \
+  "REFERENCES runs ON DELETE CASCADE, ms REAL);"
+static const rl_embedded old_tables = {.text = TABLES RUNS("runs", "label") IDENTITY("12")};
+static const rl_embedded old_views = {.text = "CREATE VIEW v_runs AS SELECT label FROM runs; CREATE VIEW v_gone AS SELECT 1;"};
+static const rl_embedded new_tables = {
+    .text = TABLES RUNS("runs", "variant") "CREATE INDEX runs_by_variant ON runs (variant);" IDENTITY("13")};
+static const rl_embedded new_views = {.text = "CREATE VIEW v_runs AS SELECT variant FROM runs;"};
+#define RENAME_LABEL                                                                                                         \
+  {                                                                                                                          \
+    .name = "0013_rename_label",                                                                                           \
+    .text = RUNS("runs_13", "variant") "INSERT INTO runs_13 SELECT id, label FROM runs; DROP TABLE runs;"                  \
+                                       "ALTER TABLE runs_13 RENAME TO runs; CREATE INDEX runs_by_variant ON runs (variant);" \
+                                       "PRAGMA user_version = 13;" \
+  }
+static const rl_embedded rename_label[] = {RENAME_LABEL, {0}};
+static const rl_schema version_12 = {&old_tables, &old_views, no_migrations};
+static const rl_schema version_13 = {&new_tables, &new_views, rename_label};
+
+static void make_version_12(rl_db *db) {
+  open_in_memory(db);
+  ASSERT_OK(apply(db, &version_12));
+  ASSERT_OK(rl_db_execute(db, "INSERT INTO runs VALUES (7, 'fp32'); INSERT INTO epochs VALUES (7, 1.5)", "insert", &err));
+}
+
+/* Returns a text that lists all tables with their columns and keys, all indices and all views. */
+static char *describe(rl_db *db) {
+  static const char sql[] =
+      "SELECT group_concat(line, char(10)) FROM ("
+      "SELECT s.type || ' ' || s.name || ' ' || coalesce(c.name || ' ' || c.type || c.[notnull] || c.pk || c.hidden || "
+      "coalesce(c.dflt_value, ''), '') AS line FROM sqlite_schema s LEFT JOIN pragma_table_xinfo(s.name) c "
+      "UNION ALL SELECT 'key ' || s.name || ' ' || f.[from] || ' ' || f.[table] || ' ' || f.on_delete FROM sqlite_schema s "
+      "JOIN pragma_foreign_key_list(s.name) f "
+      "UNION ALL SELECT 'view ' || sql FROM sqlite_schema WHERE type = 'view' "
+      "UNION ALL SELECT 'index ' || name || ' ' || coalesce(sql, '') FROM sqlite_schema WHERE type = 'index' ORDER BY line)";
+  sqlite3_stmt *row = NULL;
+  assert_int_equal(sqlite3_prepare_v2(db->handle, sql, -1, &row, NULL), SQLITE_OK);
+  assert_int_equal(sqlite3_step(row), SQLITE_ROW);
+  char *text = strdup((const char *)sqlite3_column_text(row, 0));
+  sqlite3_finalize(row);
+  return text;
+}
+
+static void upgraded_database_is_like_a_new_one(void **state) {
+  (void)state;
+  rl_db old, fresh;
+  make_version_12(&old);
+  ASSERT_OK(apply(&old, &version_13));
+  open_in_memory(&fresh);
+  ASSERT_OK(apply(&fresh, &version_13));
+  char *upgraded = describe(&old), *made = describe(&fresh);
+  assert_string_equal(upgraded, made);
+  assert_non_null(strstr(made, "runs_by_variant"));
+  assert_null(strstr(made, "v_gone"));
+  assert_int_equal(query_integer_on(old.handle, "PRAGMA user_version"), 13);
+  assert_int_equal(query_integer_on(old.handle, "SELECT count(*) FROM v_runs JOIN epochs WHERE variant = 'fp32' AND ms = 1.5"),
+                   1);
+  assert_int_equal(query_integer_on(old.handle, "PRAGMA foreign_keys"), 1);
+  free(upgraded);
+  free(made);
+  rl_db_close(&old);
+  rl_db_close(&fresh);
+}
+
+static int summaries_stored;
+
+static int count_summaries(rl_db *db, rl_error *error) {
+  summaries_stored++;
+  return rl_db_execute(db, "CREATE TABLE summaries AS SELECT variant FROM v_runs", "store summaries", error);
+}
+
+/* An upgrade stores the summaries after it has created the views; a new database has none. */
+static void only_an_upgrade_stores_summaries(void **state) {
+  (void)state;
+  const rl_schema schema = {&new_tables, &new_views, rename_label, count_summaries};
+  rl_db old, fresh;
+  summaries_stored = 0;
+  make_version_12(&old);
+  ASSERT_OK(apply(&old, &schema));
+  assert_int_equal(summaries_stored, 1);
+  assert_int_equal(query_integer_on(old.handle, "SELECT count(*) FROM summaries WHERE variant = 'fp32'"), 1);
+  open_in_memory(&fresh);
+  ASSERT_OK(apply(&fresh, &schema));
+  assert_int_equal(summaries_stored, 1);
+  rl_db_close(&old);
+  rl_db_close(&fresh);
+}
+
+/* A failed upgrade changes nothing; the views that it dropped first are back. */
+static void failed_upgrade_changes_nothing(void **state) {
+  (void)state;
+  static const rl_embedded broken[] = {RENAME_LABEL, {.name = "0014_broken", .text = "CREATE TABLE half (a); CREATE TABEL"}, {0}};
+  static const rl_embedded dangling[] = {{.name = "0013_dangling", .text = "DELETE FROM runs; PRAGMA user_version = 13;"}, {0}};
+  static const rl_embedded unnumbered[] = {{.name = "0013_unnumbered", .text = "CREATE TABLE half (a)"}, {0}};
+  const struct {
+    const rl_embedded *migrations;
+    const char *message;
+  } cases[] = {{broken, "0014_broken"}, {dangling, "refer to nothing"}, {unnumbered, "version 12 after"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const rl_schema schema = {&new_tables, &new_views, cases[i].migrations};
+    rl_db db;
+    make_version_12(&db);
+    char *before = describe(&db);
+    ASSERT_FAILS(apply(&db, &schema), RL_STORAGE, RL_STORAGE_INTERNAL);
+    if (strstr(err.message, cases[i].message) == NULL) fail_msg("%s", err.message);
+    char *after = describe(&db);
+    assert_string_equal(before, after);
+    assert_int_equal(query_integer_on(db.handle, "PRAGMA user_version"), 12);
+    assert_int_equal(query_integer_on(db.handle, "PRAGMA foreign_keys"), 1);
+    free(before);
+    free(after);
+    rl_db_close(&db);
+  }
+}
+
+/* --- all migrations ---------------------------------------------------------------------------------------------------- */
+
+static void execute_file(rl_db *db, const char *path) {
+  static char text[1 << 17];
+  FILE *file = fopen(path, "re");
+  assert_non_null(file);
+  size_t size = fread(text, 1, sizeof text - 1, file);
+  fclose(file);
+  assert_in_range(size, 1, sizeof text - 2);
+  text[size] = '\0';
+  if (rl_db_execute(db, text, path, &err) < 0) fail_msg("%s: %s", path, err.message);
+}
+
+/* Returns one text for each row that the SQL selects, in order, separated by newlines. */
+static char *select_lines(rl_db *db, const char *sql) {
+  char whole[8192];
+  sqlite3_stmt *row = NULL;
+  snprintf(whole, sizeof whole, "SELECT coalesce(group_concat(line, char(10)), '') FROM (%s ORDER BY line)", sql);
+  if (sqlite3_prepare_v2(db->handle, whole, -1, &row, NULL) != SQLITE_OK) fail_msg("%s: %s", whole, sqlite3_errmsg(db->handle));
+  assert_int_equal(sqlite3_step(row), SQLITE_ROW);
+  char *text = strdup((const char *)sqlite3_column_text(row, 0));
+  sqlite3_finalize(row);
+  return text;
+}
+
+/* A statement that selects the content of a table or view, and its result in a database of the first version. */
+typedef struct content {
+  char *sql, *rows;
+} content;
+enum { MAX_CONTENTS = 64 };
+
+/* Selects what an upgrade must keep: all columns of every view but age_s, which is relative to now, and the number of rows of
+ * every table but activity_spans, which activity_groups replaces. Returns their number. */
+static int select_contents(rl_db *db, content *contents) {
+  char *selects =
+      select_lines(db,
+                   "SELECT 'SELECT json_array(' || (SELECT group_concat('\"' || name || '\"') FROM "
+                   "pragma_table_xinfo(s.name) WHERE name <> 'age_s') || ') AS line FROM ' || name AS line "
+                   "FROM sqlite_schema s WHERE type = 'view' UNION ALL SELECT 'SELECT count(*) AS line FROM ' || name "
+                   "FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name <> 'activity_spans'");
+  int count = 0;
+  char *rest = NULL;
+  for (char *sql = strtok_r(selects, "\n", &rest); sql != NULL; sql = strtok_r(NULL, "\n", &rest)) {
+    assert_in_range(count, 0, MAX_CONTENTS - 1);
+    contents[count++] = (content){.sql = strdup(sql), .rows = select_lines(db, sql)};
+    if (strcmp(contents[count - 1].rows, "") == 0 || strcmp(contents[count - 1].rows, "0") == 0)
+      fail_msg("tests/data/rows_12.sql has no row for %s", sql);
+  }
+  free(selects);
+  return count;
+}
+
+/* A database that a daemon of the first version wrote is like a new one after all migrations, and its rows are still there. */
+static void rows_of_the_first_version_are_upgraded(void **state) {
+  (void)state;
+  rl_db old, fresh;
+  content contents[MAX_CONTENTS];
+  open_in_memory(&old);
+  execute_file(&old, RL_SOURCE "/tests/data/schema_12.sql");
+  execute_file(&old, RL_SOURCE "/tests/data/rows_12.sql");
+  int count = select_contents(&old, contents);
+  assert_true(count > 30);
+  ASSERT_OK(apply(&old, rl_current_schema()));
+  open_in_memory(&fresh);
+  ASSERT_OK(apply(&fresh, rl_current_schema()));
+  char *upgraded = describe(&old), *made = describe(&fresh);
+  assert_string_equal(upgraded, made);
+  for (int i = 0; i < count; i++) {
+    char *rows = select_lines(&old, contents[i].sql);
+    if (strcmp(rows, contents[i].rows) != 0) fail_msg("%s: %s, was %s", contents[i].sql, rows, contents[i].rows);
+    free(rows);
+    free(contents[i].sql);
+    free(contents[i].rows);
+  }
+  assert_int_equal(
+      query_integer_on(old.handle,
+                       "SELECT count(*) > 8 AND min(a.duration_ns <= g.longest_ns AND a.activity_group % 16 = g.kind "
+                       "AND (g.activity_group < 16 OR a.duration_ns >> 2 * (a.activity_group / 16 + 4) BETWEEN 1 AND "
+                       "3)) FROM activity a JOIN activity_groups g USING (pass_id, activity_group)"),
+      1);
+  assert_int_equal(query_integer_on(old.handle, "SELECT integrity_check = 'ok' FROM pragma_integrity_check"), 1);
+  free(upgraded);
+  free(made);
+  rl_db_close(&old);
+  rl_db_close(&fresh);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(schema_is_created_once),
+                                     cmocka_unit_test(migrations_are_numbered),
+                                     cmocka_unit_test(upgraded_database_is_like_a_new_one),
+                                     cmocka_unit_test(only_an_upgrade_stores_summaries),
+                                     cmocka_unit_test(failed_upgrade_changes_nothing),
+                                     cmocka_unit_test(rows_of_the_first_version_are_upgraded)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,358 @@
+/* Tests how the store keeps activity rows: their size on disk, the dictionary of the values that they share, and how they are
+ * stored in slices before their pass is committed. */
+#include "base/clock.h"
+#include "store_fixture.h"
+
+#include "random_numbers.h" /* needs cmocka */
+
+enum { MANY_ROWS = 200000, MAX_ROW_BYTES = 40 };
+
+static char *names[] = {(char *)"conv1_forward", (char *)"cudaLaunchKernel"};
+
+/* Returns row i of a trace: calls, and kernels of several launch shapes 4 to 5 µs after their calls, for minutes. */
+static rl_activity_row make_row(uint32_t i) {
+  uint32_t launch = i / 2, start_ns = 4000;
+  bool is_kernel = i % 2 != 0;
+  rl_activity_row row = {.start_ns = (int64_t)launch * 1000000 + (is_kernel ? start_ns : 0), .correlation = launch + 1};
+  row.end_ns = row.start_ns + 1500 + (int64_t)launch * 37 % 9000;
+  row.kind = is_kernel ? RL_ACTIVITY_KERNEL : RL_ACTIVITY_RUNTIME;
+  row.name = is_kernel ? 0 : 1;
+  if (!is_kernel) return row;
+  row.stream = 7, row.registers = 40, row.dynamic_shared_bytes = 1024, row.graph_node = launch % 25;
+  row.grid[0] = 128, row.grid[1] = row.grid[2] = 1;
+  row.block[0] = 256, row.block[1] = row.block[2] = 1;
+  return row;
+}
+
+/* The records of an activity pass with these rows. The rows belong to the caller. */
+static rl_records records_of(rl_activity_row *rows, size_t count) {
+  return (rl_records){.has_metadata = true,
+                      .metadata = {.engine = "fake", .floor_operations = NAN, .floor_bytes = NAN, .floor_written_bytes = NAN},
+                      .names = names,
+                      .name_count = 2,
+                      .rows = rows,
+                      .row_count = count};
+}
+
+/* Submits a job with one activity pass and claims it. */
+static rl_claim claim_activity(fixture *f) {
+  rl_job_spec spec = make_spec("cpu", 1u << RL_PASS_ACTIVITY);
+  int64_t id;
+  bool existing;
+  spec.run_count = 1;
+  ASSERT_OK(rl_store_job_insert(f->store, &spec, NULL, NULL, 1000, &id, &existing, &err));
+  return claim(f->store, "cpu");
+}
+
+static int64_t database_bytes(const fixture *f) {
+  return query_integer(f, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size");
+}
+
+static void a_row_takes_few_bytes(void **state) {
+  fixture *f = *state;
+  bool done;
+  rl_claim claimed = claim_activity(f);
+  rl_activity_row *rows = calloc(MANY_ROWS, sizeof *rows);
+  for (uint32_t i = 0; i < MANY_ROWS; i++) rows[i] = make_row(i);
+  rl_records records = records_of(rows, MANY_ROWS);
+  int64_t before = database_bytes(f);
+  ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &records, NULL, &done, &err));
+  free(rows);
+  assert_in_range((database_bytes(f) - before) / MANY_ROWS, 1, MAX_ROW_BYTES);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM activity_dictionary"), 1 + 25);
+  assert_int_equal(query_integer(f, "SELECT activity_rows FROM passes WHERE activity_kept"), MANY_ROWS);
+}
+
+/* More combinations than the dictionary in memory holds, each twice, far apart. */
+static void every_row_keeps_its_values(void **state) {
+  fixture *f = *state;
+  enum { COMBINATIONS = 45000, ROWS = 2 * COMBINATIONS };
+  bool done;
+  rl_claim claimed = claim_activity(f);
+  rl_activity_row *rows = calloc(ROWS, sizeof *rows);
+  for (uint32_t i = 0; i < ROWS; i++)
+    rows[i] = (rl_activity_row){.start_ns = i,
+                                .end_ns = (int64_t)i + 1,
+                                .kind = RL_ACTIVITY_MEMCPY,
+                                .bytes = (uint64_t)(i % COMBINATIONS) << 33,
+                                .stream = UINT32_MAX - i % COMBINATIONS};
+  rl_records records = records_of(rows, ROWS);
+  ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &records, NULL, &done, &err));
+  free(rows);
+  assert_int_equal(query_integer(f,
+                                 "SELECT count(*) FROM v_activity WHERE name = 'conv1_forward' AND duration_ns = 1 "
+                                 "AND bytes = start_ns % 45000 << 33 AND stream = 4294967295 - start_ns % 45000"),
+                   ROWS);
+}
+
+/* Rows of which one value differs have entries of their own. */
+static void entries_differ_in_every_value(void **state) {
+  fixture *f = *state;
+  bool done;
+  rl_claim claimed = claim_activity(f);
+  rl_activity_row rows[14] = {0};
+  rows[1].name = rows[2].stream = rows[3].graph_node = rows[4].grid[0] = rows[5].grid[1] = rows[6].grid[2] = 1;
+  rows[7].block[0] = rows[8].block[1] = rows[9].block[2] = rows[10].registers = rows[11].static_shared_bytes = 1;
+  rows[12].dynamic_shared_bytes = 1;
+  rows[13].bytes = 1;
+  rl_records records = records_of(rows, 14);
+  ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &records, NULL, &done, &err));
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM activity_dictionary"), 14);
+  assert_int_equal(query_integer(f,
+                                 "SELECT count(*) FROM (SELECT DISTINCT name, stream, graph_node, grid_x, grid_y, grid_z, "
+                                 "block_x, block_y, block_z, registers, static_shared_bytes, dynamic_shared_bytes, bytes "
+                                 "FROM v_activity)"),
+                   14);
+}
+
+/* --- windows ----------------------------------------------------------------------------------------------------------- */
+
+enum { RANDOM_ROWS = 5000, WINDOWS = 300, TRACE_BITS = 30 };
+
+/* A row of any kind that starts anywhere in the trace and lasts from 0 ns to the trace's duration; many starts are equal. */
+static rl_activity_row make_random_row(uint32_t i) {
+  rl_activity_row row = {.kind = (uint32_t)(random_bits() % RL_ACTIVITY_KIND_COUNT), .correlation = i + 1};
+  row.start_ns = (int64_t)(random_bits() >> (64 - TRACE_BITS) & ~UINT64_C(0xffff));
+  row.end_ns = row.start_ns + (int64_t)(random_bits() >> (64 - TRACE_BITS) >> random_bits() % (TRACE_BITS + 1));
+  return row;
+}
+
+/* Compares rows as a timeline orders them. Their correlation has the order of their ordinals. */
+static int compare_rows(const void *left, const void *right) {
+  const rl_activity_row *a = left, *b = right;
+  if (a->start_ns != b->start_ns) return a->start_ns < b->start_ns ? -1 : 1;
+  if (a->end_ns != b->end_ns) return a->end_ns > b->end_ns ? -1 : 1;
+  return a->correlation < b->correlation ? -1 : a->correlation > b->correlation;
+}
+
+/* Checks that the timeline's window has the rows that a scan of all rows finds. to_ns < 0: until the end. */
+static void check_window(fixture *f, const rl_activity_row *sorted, int64_t from_ns, int64_t to_ns, int64_t limit) {
+  cJSON *timeline =
+      QUERY_ROWS(f->store, RL_QUERY_TIMELINE, RL_BIND_INTEGER(":job", 1), RL_BIND_INTEGER(":from", from_ns),
+                 to_ns >= 0 ? (rl_binding)RL_BIND_INTEGER(":to", to_ns) : (rl_binding){.name = ":to", .type = RL_SQL_NULL},
+                 RL_BIND_INTEGER(":limit", limit));
+  const cJSON *item = timeline->child;
+  int64_t count = 0;
+  for (const rl_activity_row *row = sorted; row < sorted + RANDOM_ROWS && count < limit; row++) {
+    if ((row->end_ns <= from_ns && row->start_ns < from_ns) || (to_ns >= 0 && row->start_ns >= to_ns)) continue;
+    if (item == NULL || json_at(item, "correlation")->valueint != (int)row->correlation)
+      fail_msg("seed %llu, [%lld, %lld), limit %lld: item %lld is not row %u", (unsigned long long)test_seed, (long long)from_ns,
+               (long long)to_ns, (long long)limit, (long long)count, row->correlation);
+    item = item->next;
+    count++;
+  }
+  if (item != NULL)
+    fail_msg("seed %llu, [%lld, %lld): too many items", (unsigned long long)test_seed, (long long)from_ns, (long long)to_ns);
+  cJSON_Delete(timeline);
+}
+
+static void windows_are_those_of_a_full_scan(void **state) {
+  fixture *f = *state;
+  bool done;
+  rl_claim claimed = claim_activity(f);
+  rl_activity_row *rows = calloc(RANDOM_ROWS, sizeof *rows);
+  choose_test_seed();
+  for (uint32_t i = 0; i < RANDOM_ROWS; i++) rows[i] = make_random_row(i);
+  rl_records records = records_of(rows, RANDOM_ROWS);
+  ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &records, NULL, &done, &err));
+  qsort(rows, RANDOM_ROWS, sizeof *rows, compare_rows);
+  for (int i = 0; i < WINDOWS; i++) {
+    int64_t from_ns = i % 10 == 0 ? 0 : (int64_t)(random_bits() >> (63 - TRACE_BITS));
+    int64_t to_ns = i % 3 == 0 ? -1 : from_ns + (int64_t)(random_bits() >> (64 - TRACE_BITS) >> random_bits() % TRACE_BITS);
+    check_window(f, rows, from_ns, to_ns, i % 2 == 0 ? RANDOM_ROWS : 1 + (int64_t)(random_bits() % 300));
+  }
+  free(rows);
+}
+
+/* --- slices ------------------------------------------------------------------------------------------------------------ */
+
+enum { SLICES = 3, SLICED_ROWS = SLICES * RL_SLICE_ROWS + 100 };
+
+/* Appends the first `count` rows of make_row. They are dropped from *records. */
+static void append_rows(fixture *f, const rl_claim *claimed, rl_activity_appender *appender, rl_records *records,
+                        uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) {
+    rl_activity_row row = make_row(i);
+    ASSERT_OK(rl_records_add(records, RL_RECORD_ROW, &row, 1, &err));
+    if (records->row_count == RL_SLICE_ROWS || i == count - 1)
+      ASSERT_OK(rl_store_append_activity(f->store, claimed, appender, records, &err));
+  }
+  assert_int_equal(records->row_count, 0);
+}
+
+/* The records of a pass before its first row: metadata and names. */
+static rl_records start_records(void) {
+  rl_records records = {.has_metadata = true,
+                        .metadata = {.engine = "fake", .floor_operations = NAN, .floor_bytes = NAN, .floor_written_bytes = NAN}};
+  for (int i = 0; i < 2; i++) ASSERT_OK(rl_records_add_name(&records, names[i], strlen(names[i]), &err));
+  return records;
+}
+
+/* Stores a pass in slices and commits it. */
+static void execute_in_slices(fixture *f, const rl_claim *claimed) {
+  rl_activity_appender *appender = rl_activity_appender_new();
+  rl_records records = start_records();
+  bool done = false;
+  append_rows(f, claimed, appender, &records, SLICED_ROWS);
+  ASSERT_OK(rl_store_pass_commit(f->store, claimed, &records, NULL, &done, &err));
+  assert_true(done);
+  rl_records_clear(&records);
+  rl_activity_appender_free(appender);
+}
+
+static int64_t count_visible_rows(fixture *f, int64_t job) {
+  cJSON *timeline = QUERY_ROWS(f->store, RL_QUERY_TIMELINE, RL_BIND_INTEGER(":job", job), RL_BIND_INTEGER(":limit", 1000000));
+  int64_t count = cJSON_GetArraySize(timeline);
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *trace = NULL;
+  const char *text;
+  ASSERT_OK(rl_store_query(f->store, RL_QUERY_TRACE, RL_BINDINGS(RL_BIND_INTEGER(":job", job)), &trace, &err));
+  assert_int_equal(rl_cursor_next(trace, &text, &err), count > 0);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM v_activity"), count);
+  cJSON_Delete(timeline);
+  return count;
+}
+
+/* Checks that the only pass has exactly the rows of execute_in_slices. */
+static void assert_sliced_rows(fixture *f) {
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM activity"), SLICED_ROWS);
+  assert_int_equal(query_integer(f, "SELECT count(DISTINCT ordinal) FROM activity"), SLICED_ROWS);
+  assert_int_equal(query_integer(f, "SELECT max(ordinal) FROM activity"), SLICED_ROWS - 1);
+  assert_int_equal(query_integer(f, "SELECT activity_rows FROM passes"), SLICED_ROWS);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM activity_dictionary"), 1 + 25);
+  assert_int_equal(query_integer(f,
+                                 "SELECT count(*) FROM activity_groups g WHERE (activity_rows, longest_ns) <> (SELECT count(*), "
+                                 "max(duration_ns) FROM activity a WHERE a.activity_group = g.activity_group)"),
+                   0);
+}
+
+static void rows_are_invisible_until_the_commit(void **state) {
+  fixture *f = *state;
+  rl_claim claimed = claim_activity(f);
+  rl_activity_appender *appender = rl_activity_appender_new();
+  rl_records records = start_records();
+  bool done = false;
+  append_rows(f, &claimed, appender, &records, SLICED_ROWS);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM activity"), SLICED_ROWS);
+  assert_int_equal(count_visible_rows(f, claimed.job_id), 0);
+  ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &records, NULL, &done, &err));
+  assert_int_equal(count_visible_rows(f, claimed.job_id), SLICED_ROWS);
+  assert_sliced_rows(f);
+  rl_activity_row row = make_row(0);
+  ASSERT_OK(rl_records_add(&records, RL_RECORD_ROW, &row, 1, &err));
+  ASSERT_FAILS(rl_store_append_activity(f->store, &claimed, appender, &records, &err), RL_HTTP, 409);
+  rl_records_clear(&records);
+  rl_activity_appender_free(appender);
+}
+
+/* A slice whose transaction fails leaves nothing, and is stored once when it is repeated. */
+static void a_failed_slice_can_be_repeated(void **state) {
+  fixture *f = *state;
+  rl_claim claimed = claim_activity(f);
+  rl_activity_appender *appender = rl_activity_appender_new();
+  rl_records records = start_records();
+  bool done = false;
+  for (uint32_t i = 0; i < SLICED_ROWS; i++) {
+    rl_activity_row row = make_row(i);
+    ASSERT_OK(rl_records_add(&records, RL_RECORD_ROW, &row, 1, &err));
+    if (i != SLICED_ROWS - 1 && records.row_count < RL_SLICE_ROWS) continue;
+    query_integer(f,
+                  "CREATE TRIGGER refuse BEFORE INSERT ON activity WHEN new.ordinal % 4096 = 90 "
+                  "BEGIN SELECT RAISE(ABORT, 'refused'); END");
+    size_t count = records.row_count;
+    ASSERT_SQLITE_FAILS(rl_store_append_activity(f->store, &claimed, appender, &records, &err), RL_STORAGE_CONSTRAINT,
+                        SQLITE_CONSTRAINT_TRIGGER);
+    assert_int_equal(records.row_count, count);
+    query_integer(f, "DROP TRIGGER refuse");
+    ASSERT_OK(rl_store_append_activity(f->store, &claimed, appender, &records, &err));
+    assert_int_equal(records.row_count, 0);
+  }
+  ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &records, NULL, &done, &err));
+  assert_sliced_rows(f);
+  rl_records_clear(&records);
+  rl_activity_appender_free(appender);
+}
+
+static atomic_bool stop; /* stays false but in the test of retention */
+
+/* A crash of the daemon leaves slices. They are deleted before the pass runs again, which then has its own rows only. */
+static void slices_of_a_crash_are_discarded(void **state) {
+  fixture *f = *state;
+  rl_claim claimed = claim_activity(f);
+  rl_activity_appender *appender = rl_activity_appender_new();
+  rl_records records = start_records();
+  int64_t requeued;
+  append_rows(f, &claimed, appender, &records, 2 * RL_SLICE_ROWS);
+  reopen(f);
+  ASSERT_OK(rl_store_jobs_requeue(f->store, 5, &requeued, &err));
+  assert_int_equal(count_visible_rows(f, claimed.job_id), 0);
+  rl_claim again = claim(f->store, "cpu");
+  assert_int_equal(again.pass_id, claimed.pass_id);
+  ASSERT_OK(rl_store_discard_activity(f->store, again.pass_id, &stop, &err));
+  assert_int_equal(query_integer(f,
+                                 "SELECT (SELECT count(*) FROM activity) + (SELECT count(*) FROM activity_dictionary) + "
+                                 "(SELECT count(*) FROM names) + (SELECT count(*) FROM activity_groups) + "
+                                 "(SELECT activity_stored FROM passes)"),
+                   0);
+  execute_in_slices(f, &again);
+  ASSERT_OK(rl_store_discard_activity(f->store, again.pass_id, &stop, &err)); /* a committed pass keeps its rows */
+  assert_sliced_rows(f);
+  rl_records_clear(&records);
+  rl_activity_appender_free(appender);
+}
+
+/* Retention deletes slices of passes that are not running, whatever its limits, and leaves those of a running pass. */
+static void retention_deletes_abandoned_slices(void **state) {
+  fixture *f = *state;
+  const rl_retention no_limits = {0};
+  rl_claim claimed = claim_activity(f);
+  rl_activity_appender *appender = rl_activity_appender_new();
+  rl_records records = start_records();
+  int64_t removed = 0;
+  append_rows(f, &claimed, appender, &records, RL_SLICE_ROWS);
+  ASSERT_OK(rl_store_apply_retention(f->store, &no_limits, rl_realtime_ns(), &stop, &removed, &err));
+  assert_int_equal(removed, 0);
+  ASSERT_OK(rl_store_job_finish(f->store, claimed.job_id, RL_JOB_FAILED, &(rl_error){.domain = RL_CUDA}, &err));
+  ASSERT_OK(rl_store_apply_retention(f->store, &no_limits, rl_realtime_ns(), &stop, &removed, &err));
+  assert_int_equal(removed, RL_SLICE_ROWS);
+  assert_int_equal(query_integer(f, "SELECT (SELECT count(*) FROM activity) + (SELECT count(*) FROM names)"), 0);
+  rl_records_clear(&records);
+  rl_activity_appender_free(appender);
+}
+
+static int request_stop(void *context) {
+  atomic_store((atomic_bool *)context, true);
+  return 0; /* 0: the commit continues */
+}
+
+/* Readers see no row of a run once retention has begun to delete its rows. */
+static void retention_hides_all_rows_at_once(void **state) {
+  fixture *f = *state;
+  const rl_retention retention = {.activity_days = 1};
+  const int64_t later_ns = rl_realtime_ns() + 2 * INT64_C(86400000000000);
+  rl_claim claimed = claim_activity(f);
+  int64_t removed = 0;
+  execute_in_slices(f, &claimed);
+  sqlite3_commit_hook(f->store->writer.handle, request_stop, &stop);
+  ASSERT_OK(rl_store_apply_retention(f->store, &retention, later_ns, &stop, &removed, &err));
+  sqlite3_commit_hook(f->store->writer.handle, NULL, NULL);
+  atomic_store(&stop, false);
+  assert_in_range(query_integer(f, "SELECT count(*) FROM activity"), 1, SLICED_ROWS - 1);
+  assert_int_equal(count_visible_rows(f, claimed.job_id), 0);
+  ASSERT_OK(rl_store_apply_retention(f->store, &retention, later_ns, &stop, &removed, &err));
+  assert_int_equal(query_integer(f, "SELECT (SELECT count(*) FROM activity) + (SELECT activity_stored FROM passes)"), 0);
+}
+
+#define WITH_STORE(TEST) cmocka_unit_test_setup_teardown(TEST, open_fixture, close_fixture)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {WITH_STORE(a_row_takes_few_bytes),
+                                     WITH_STORE(every_row_keeps_its_values),
+                                     WITH_STORE(entries_differ_in_every_value),
+                                     WITH_STORE(windows_are_those_of_a_full_scan),
+                                     WITH_STORE(rows_are_invisible_until_the_commit),
+                                     WITH_STORE(a_failed_slice_can_be_repeated),
+                                     WITH_STORE(slices_of_a_crash_are_discarded),
+                                     WITH_STORE(retention_deletes_abandoned_slices),
+                                     WITH_STORE(retention_hides_all_rows_at_once)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,138 @@
+/* Tests the revisions of the store: which of its changes raise which, changes by another program, and readers meanwhile. */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "store_fixture.h"
+
+enum { TIMING = 1u << RL_PASS_TIMING, FAR_JOB = 1000000 /* has another counter than the first jobs */, COMMITS = 200 };
+
+typedef struct revisions {
+  uint64_t job, other_job, lists, ceilings, other;
+} revisions;
+
+static revisions read_all(rl_store *store, int64_t job) {
+  return (revisions){.job = rl_store_revision(store, RL_REVISION_JOB, job),
+                     .other_job = rl_store_revision(store, RL_REVISION_JOB, FAR_JOB),
+                     .lists = rl_store_revision(store, RL_REVISION_LISTS, 0),
+                     .ceilings = rl_store_revision(store, RL_REVISION_CEILINGS, 0),
+                     .other = rl_store_revision(store, RL_REVISION_OTHER, 0)};
+}
+
+/* Checks which revisions have grown since `before`. */
+static void assert_grown(rl_store *store, int64_t id, revisions before, bool job, bool lists, bool ceilings, bool everything) {
+  revisions now = read_all(store, id);
+  assert_true(before.job != 0 && now.job != 0);
+  assert_int_equal(now.job > before.job, job || everything);
+  assert_int_equal(now.other_job > before.other_job, everything);
+  assert_int_equal(now.lists > before.lists, lists || everything);
+  assert_int_equal(now.ceilings > before.ceilings, ceilings || everything);
+  assert_int_equal(now.other > before.other, everything);
+}
+
+static void own_changes(void **state) {
+  rl_store *store = ((fixture *)*state)->store;
+  int64_t seq;
+  revisions before = read_all(store, 1);
+  int64_t id = submit(store, "cpu", TIMING);
+  assert_grown(store, id, before, true, true, false, false);
+  before = read_all(store, id);
+  ASSERT_OK(rl_store_event_append(store, id, "progress", "{}", &seq, &err));
+  assert_grown(store, id, before, false, false, false, false);
+  rl_claim taken = claim(store, "cpu");
+  assert_grown(store, id, before, true, true, false, false);
+  before = read_all(store, id);
+  pass_records made;
+  bool done;
+  fill_records(&made, taken.pass, 1);
+  ASSERT_OK(rl_store_pass_commit(store, &taken, &made.records, NULL, &done, &err));
+  assert_grown(store, id, before, true, true, true, false);
+  before = read_all(store, id);
+  rl_store_set_storing(store, id, true); /* clients see the state `storing`, which is not in the database */
+  assert_grown(store, id, before, true, true, false, false);
+  before = read_all(store, id);
+  rl_store_set_storing(store, id, false);
+  assert_grown(store, id, before, true, true, false, false);
+  before = read_all(store, id);
+  ASSERT_OK(rl_store_job_finish(store, id, RL_JOB_CANCELLED, NULL, &err));
+  assert_grown(store, id, before, true, true, false, false);
+  before = read_all(store, id);
+  ASSERT_OK(rl_store_token_add(store, "name", "hash", &err));
+  assert_grown(store, id, before, false, false, false, true);
+}
+
+static void a_refused_change_is_none(void **state) {
+  rl_store *store = ((fixture *)*state)->store;
+  int64_t id = submit(store, "cpu", TIMING);
+  rl_claim none;
+  ASSERT_OK(rl_store_job_finish(store, id, RL_JOB_CANCELLED, NULL, &err));
+  revisions before = read_all(store, id);
+  ASSERT_FAILS(rl_store_job_finish(store, id, RL_JOB_CANCELLED, NULL, &err), RL_HTTP, 409);
+  assert_int_equal(rl_store_pass_claim(store, "cpu", &none, &err), 0);
+  assert_grown(store, id, before, false, false, false, false);
+}
+
+static rl_store *open_second(fixture *f) {
+  rl_store *second = NULL;
+  ASSERT_OK(rl_store_open_shared(f->folder, &second, &err));
+  return second;
+}
+
+static void changes_of_another_program(void **state) {
+  fixture *f = *state;
+  int64_t id = submit(f->store, "cpu", TIMING);
+  rl_store *second = open_second(f);
+  revisions before = read_all(f->store, id);
+  ASSERT_OK(rl_store_token_add(second, "name", "hash", &err));
+  assert_grown(f->store, id, before, true, true, true, true);
+  before = read_all(f->store, id); /* and once only */
+  assert_grown(f->store, id, before, false, false, false, false);
+  ASSERT_OK(rl_store_token_add(second, "name", "hash 2", &err)); /* seen although the store commits before anyone asks */
+  submit(f->store, "cpu", TIMING);
+  assert_grown(f->store, id, before, true, true, true, true);
+  rl_store_close(second);
+}
+
+typedef struct reader {
+  rl_store *store;
+  atomic_bool stop;
+  bool decreased;
+} reader;
+
+static void *read_until_stopped(void *context) {
+  reader *r = context;
+  for (uint64_t last = 0; !atomic_load(&r->stop);) {
+    uint64_t revision = rl_store_revision(r->store, RL_REVISION_LISTS, 0);
+    r->decreased |= revision != 0 && revision < last;
+    if (revision != 0) last = revision;
+  }
+  return NULL;
+}
+
+/* Two programs commit in turn while a thread reads: each commit is seen as soon as it has returned. */
+static void every_commit_is_seen(void **state) {
+  fixture *f = *state;
+  rl_store *second = open_second(f);
+  reader r = {.store = f->store};
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, read_until_stopped, &r), 0);
+  for (int i = 0; i < COMMITS; i++) {
+    uint64_t before = rl_store_revision(f->store, RL_REVISION_LISTS, 0);
+    char hash[16];
+    snprintf(hash, sizeof hash, "%d", i);
+    if (i % 2 == 0) submit(f->store, "cpu", TIMING);
+    else ASSERT_OK(rl_store_token_add(second, "name", hash, &err));
+    assert_true(rl_store_revision(f->store, RL_REVISION_LISTS, 0) > before);
+  }
+  atomic_store(&r.stop, true);
+  pthread_join(thread, NULL);
+  assert_false(r.decreased);
+  rl_store_close(second);
+}
+
+#define WITH_STORE(TEST) cmocka_unit_test_setup_teardown(TEST, open_fixture, close_fixture)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {WITH_STORE(own_changes), WITH_STORE(a_refused_change_is_none),
+                                     WITH_STORE(changes_of_another_program), WITH_STORE(every_commit_is_seen)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
