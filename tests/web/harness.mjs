@@ -46,8 +46,10 @@ export const ignoreBrowserErrors = (text) =>
 const isAbortedByNavigation = (request) => request.url().endsWith('/events')
   || (request.url().endsWith('/favicon.svg') && request.failure()?.errorText === 'net::ERR_ABORTED');
 
-export async function openPage(where, options = {}) {
+/** Opens a page. `refuse`: the path of requests that get status 503 instead of the daemon's answer. */
+export async function openPage(where, { refuse, ...options } = {}) {
   const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options });
+  if (refuse) await page.route((url) => url.pathname === refuse, (route) => route.fulfill({ status: 503 }));
   page.on('console', (message) => {
     if (['error', 'warning'].includes(message.type())) browserErrors.push(`${page.url()}: ${message.text()}`);
   });

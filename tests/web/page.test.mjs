@@ -191,10 +191,11 @@ async function logIn(page, token) {
   await page.getByRole('button', { name: 'Log in' }).click();
 }
 
-test('a daemon with a token asks for it once', async () => {
+test('a daemon with a token asks for it once', async (t) => {
   const state = path.join(scratch, 'guarded');
   const token = runTokenCommand(state);
   const guarded = await startDaemon(state, '--require-token');
+  t.after(guarded.stop);
   const page = await openPage(guarded.url);
   await logIn(page, 'wrong');
   await page.locator('dialog .problem-line', { hasText: /\S/ }).waitFor();
@@ -206,13 +207,13 @@ test('a daemon with a token asks for it once', async () => {
   assert.equal(await page.locator('dialog').count(), 0);
   ignoreBrowserErrors('status of 401');
   await page.close();
-  await guarded.stop();
 });
 
-test('a page whose token is revoked asks for another and reconnects', async () => {
+test('a page whose token is revoked asks for another and reconnects', async (t) => {
   const state = path.join(scratch, 'revoked');
   const [first, second] = [runTokenCommand(state, 'first'), runTokenCommand(state, 'second')];
   const guarded = await startDaemon(state, '--require-token');
+  t.after(guarded.stop);
   const request = async (method, where, body) => (await fetch(guarded.url + where, { method, body: JSON.stringify(body),
     headers: { authorization: `Bearer ${second}`, 'content-type': 'application/json' } })).json();
   const { id } = await request('POST', '/jobs', { kind: 'train', dataset: 'synthetic', epochs: 1000, warmup_epochs: 0 });
@@ -226,7 +227,17 @@ test('a page whose token is revoked asks for another and reconnects', async () =
   await page.locator('#job-state .state[data-state="cancelled"]').waitFor({ timeout: 20000 });
   ignoreBrowserErrors('status of 401');
   await page.close();
-  await guarded.stop();
+});
+
+test('a page that was disconnected while its job ended shows the end', async () => {
+  const id = await train({ epochs: 1000, warmup_epochs: 0, precisions: ['fp32'] });
+  const page = await openPage(`${daemon.url}/job.html?id=${id}`, { refuse: `/jobs/${id}/events` });
+  await page.waitForResponse((response) => response.url().endsWith('/events'));
+  await fetch(`${daemon.url}/jobs/${id}`, { method: 'DELETE' });
+  await finish(id);
+  await page.locator('#job-state .state[data-state="cancelled"]').waitFor({ timeout: 20000 });
+  ignoreBrowserErrors('status of 503');
+  await page.close();
 });
 
 test('the browser reported no errors', () => assert.deepEqual(browserErrors, []));

@@ -108,8 +108,8 @@ export const finalStates = ['completed', 'failed', 'cancelled'];
 const RECONNECT_DELAY_MS = 2000;
 
 /** Calls onEvent for each event of a job until the job ends. The browser reconnects with Last-Event-ID, but not after a refusal:
- * then this function gets the job, which may show the login dialog, and connects again. Returns a function that stops
- * listening. */
+ * then this function gets the job, which may show the login dialog, and connects again. If the job has ended meanwhile, it calls
+ * onEvent with the job's state instead. Returns a function that stops listening. */
 export function listenToJob(id, onEvent) {
   let source;
   let stopped = false;
@@ -119,7 +119,9 @@ export function listenToJob(id, onEvent) {
   };
   const reconnect = async () => {
     const job = await get(`/jobs/${id}`).catch(() => null);
-    if (!stopped && !finalStates.includes(job?.state)) start();
+    if (stopped) return;
+    if (finalStates.includes(job?.state)) onEvent('state', job);
+    else start();
   };
   function start() {
     source = new EventSource(`/jobs/${id}/events`);
