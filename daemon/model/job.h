@@ -70,6 +70,7 @@ typedef struct rl_claim { /* one pass of one run, set to `running` in the store 
   rl_pass pass;
   char profile[RL_PROFILE_SIZE]; /* of the job; "": none */
   int64_t deadline_ns;           /* time of rl_monotonic_ns */
+  bool fresh_worker;             /* the job's passes run in worker processes that no earlier job used */
   char *source;                  /* posted code; run.params has its hash. malloc'ed; NULL: none */
 } rl_claim;
 

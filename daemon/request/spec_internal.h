@@ -12,6 +12,7 @@ typedef struct rl_spec_common {
   char device[16];
   uint32_t passes; /* bit i: rl_pass i */
   int64_t deadline_s;
+  bool fresh_worker;
   int set; /* index into rl_profile_set_names; set and profile_options are fields only of kinds whose runs can be profiled */
   rl_profile_options profile_options; /* collected in addition to the set */
 } rl_spec_common;
@@ -26,13 +27,15 @@ typedef struct rl_spec_common {
     .name = NAME, .type = (TYPE), .offset = offsetof(STRUCT, common.PATH), .size = sizeof(((STRUCT *)0)->common.PATH), \
     __VA_ARGS__                                                                                                        \
   }
-#define RL_SPEC_COMMON_FIELDS(STRUCT)                                                                \
-  RL_SPEC_FIELD(STRUCT, "device", device, RL_FIELD_TEXT,                                             \
-                .summary = "an id from /devices; default: the first usable GPU, else the CPU"),      \
-      RL_SPEC_FIELD(STRUCT, "passes", passes, RL_FIELD_CHOICES, .names = rl_pass_names,              \
-                    .summary = "passes under which each run is measured; default timing"),           \
-      RL_SPEC_FIELD(STRUCT, "deadline_s", deadline_s, RL_FIELD_INT, .minimum = 0, .maximum = 604800, \
-                    .summary = "seconds from the job's start to its end; default 0: the daemon's job_deadline_s")
+#define RL_SPEC_COMMON_FIELDS(STRUCT)                                                                              \
+  RL_SPEC_FIELD(STRUCT, "device", device, RL_FIELD_TEXT,                                                           \
+                .summary = "an id from /devices; default: the first usable GPU, else the CPU"),                    \
+      RL_SPEC_FIELD(STRUCT, "passes", passes, RL_FIELD_CHOICES, .names = rl_pass_names,                            \
+                    .summary = "passes under which each run is measured; default timing"),                         \
+      RL_SPEC_FIELD(STRUCT, "deadline_s", deadline_s, RL_FIELD_INT, .minimum = 0, .maximum = 604800,               \
+                    .summary = "seconds from the job's start to its end; default 0: the daemon's job_deadline_s"), \
+      RL_SPEC_FIELD(STRUCT, "fresh_worker", fresh_worker, RL_FIELD_BOOL,                                           \
+                    .summary = "run the passes in worker processes that no earlier job used; default false")
 /* For kinds whose runs can be profiled. */
 #define RL_SPEC_PROFILE_FIELDS(STRUCT)                                                                         \
   RL_SPEC_FIELD(STRUCT, "set", set, RL_FIELD_CHOICE, .names = rl_profile_set_names,                            \

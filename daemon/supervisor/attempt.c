@@ -81,6 +81,7 @@ static int send_source(rl_attempt *attempt) {
 }
 
 static int send_request(rl_attempt *attempt) {
+  attempt->worker->last_job = attempt->claim->job_id;
   rl_request request = {.pass = (int)attempt->claim->pass};
   snprintf(request.workload, sizeof request.workload, "%s", attempt->claim->run.workload);
   snprintf(request.params, sizeof request.params, "%s", attempt->claim->run.params);

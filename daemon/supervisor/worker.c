@@ -27,7 +27,7 @@ void rl_worker_end(rl_worker *worker, int grace_ms, char exit_status[RL_EXIT_STA
   rl_process_terminate(&worker->process, grace_ms, exit_status);
   rl_frame_reader_free(worker->reader);
   worker->reader = NULL;
-  worker->posted_job = 0;
+  worker->posted_job = worker->last_job = 0;
   worker->may_hold_device = false;
 }
 
@@ -61,6 +61,11 @@ void rl_worker_release(rl_worker *worker) {
 void rl_worker_end_after_posted_code(rl_worker *worker, int64_t job_id) {
   char exit_status[RL_EXIT_STATUS_SIZE];
   if (worker->posted_job != 0 && worker->posted_job != job_id) rl_worker_end(worker, RECYCLE_GRACE_MS, exit_status);
+}
+
+void rl_worker_end_after_other_job(rl_worker *worker, int64_t job_id) {
+  char exit_status[RL_EXIT_STATUS_SIZE];
+  if (worker->last_job != 0 && worker->last_job != job_id) rl_worker_end(worker, RECYCLE_GRACE_MS, exit_status);
 }
 
 int rl_worker_read_frame(rl_worker *worker, int timeout_ms, rl_frame *frame, rl_error *err) {

@@ -13,6 +13,7 @@ typedef struct rl_worker {
   rl_process process; /* pid 0: not started */
   rl_frame_reader *reader;
   int64_t posted_job;                                                   /* job whose posted code it executed; 0: none */
+  int64_t last_job;                                                     /* job whose pass it executed last; 0: none */
   bool may_hold_device;                                                 /* it executed a pass since its last RELEASE */
   _Atomic int64_t frames, bytes;                                        /* received from its processes */
   char unsupported_engines[sizeof((rl_hello *)0)->unsupported_engines]; /* of its last HELLO */
@@ -31,6 +32,8 @@ void rl_worker_release(rl_worker *worker);
 /* Ends a worker that executed the posted code of a job other than job_id, because that code may have changed anything in the
  * process. */
 void rl_worker_end_after_posted_code(rl_worker *worker, int64_t job_id);
+/* Ends a worker that executed a pass of a job other than job_id, which asks for a fresh worker. */
+void rl_worker_end_after_other_job(rl_worker *worker, int64_t job_id);
 
 /* rl_frame_read that also counts frames and bytes. */
 int rl_worker_read_frame(rl_worker *worker, int timeout_ms, rl_frame *frame, rl_error *err);

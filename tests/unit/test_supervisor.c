@@ -191,6 +191,27 @@ static void posted_code_never_shares_a_process_with_another_job(void **state) {
   assert_true(exits_within_10_s(pids[1]));
 }
 
+static int64_t submit_fresh(test_state *test) {
+  rl_job_spec spec = make_spec("cpu", 1); /* two runs */
+  strcpy(spec.request, "{\"fresh_worker\":true}");
+  return submit_spec(test, &spec);
+}
+
+static void a_job_with_fresh_worker_never_uses_the_process_of_another_job(void **state) {
+  test_state *test = *state;
+  pid_t pids[16];
+  open_supervisor(test);
+  wait_for_state(test, submit_fresh(test), RL_JOB_COMPLETED);
+  assert_int_equal(read_starts(test, pids), 1); /* no job came before; serves both runs */
+  wait_for_state(test, submit_job(test, 0), RL_JOB_COMPLETED);
+  assert_int_equal(read_starts(test, pids), 1);
+  wait_for_state(test, submit_fresh(test), RL_JOB_COMPLETED);
+  wait_for_state(test, submit_fresh(test), RL_JOB_COMPLETED);
+  assert_int_equal(read_starts(test, pids), 3);
+  assert_true(pids[1] != pids[0] && pids[2] != pids[1]);
+  assert_true(exits_within_10_s(pids[0]) && exits_within_10_s(pids[1]));
+}
+
 /* Renames the worker program to the CUDA worker's name, because the supervisor starts two processes for that one: one for timing,
  * one for the other passes. */
 static void pretend_cuda(test_state *test) {
@@ -554,6 +575,7 @@ int main(void) {
 #define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, setup, teardown)
   const struct CMUnitTest tests[] = {TEST(a_worker_stays_resident),
                                      TEST(posted_code_never_shares_a_process_with_another_job),
+                                     TEST(a_job_with_fresh_worker_never_uses_the_process_of_another_job),
                                      TEST(an_idle_supervisor_uses_no_cpu),
                                      TEST(one_worker_releases_the_device_before_another_pass),
                                      TEST(a_worker_that_does_not_release_is_killed),
