@@ -1,0 +1,194 @@
+#include "analyze/rank_test.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+
+RL_DEFINE_CLEANUP(free_numbers, double *, free, NULL)
+
+typedef struct ranked {
+  double value;
+  size_t sample; /* 0: a; 1: b; or the index of a p-value */
+} ranked;
+RL_DEFINE_CLEANUP(free_ranked, ranked *, free, NULL)
+RL_DEFINE_CLEANUP(free_ranks, size_t *, free, NULL)
+
+static int compare_numbers(double x, double y) { return (x > y) - (x < y); }
+static int ascending(const void *a, const void *b) { return compare_numbers(*(const double *)a, *(const double *)b); }
+static int ranked_ascending(const void *a, const void *b) {
+  return compare_numbers(((const ranked *)a)->value, ((const ranked *)b)->value);
+}
+
+static int fail_memory(rl_error *err) {
+  errno = ENOMEM;
+  return rl_fail_errno(err, "statistics of two samples");
+}
+
+/* --- the distribution of rank sums ------------------------------------------------------------------------------------- */
+
+/* For each sum of ranks, the number of samples that have it. */
+typedef struct sum_counts {
+  double *counts;
+  size_t size;
+  double total;
+} sum_counts;
+static void free_counts(sum_counts *sums) { free(sums->counts); }
+
+/* Counts the ways to choose `chosen` of the ascending ranks, by the sum of the chosen. */
+static int count_sums(const size_t *ranks, size_t rank_count, size_t chosen, sum_counts *sums, rl_error *err) {
+  size_t size = 1;
+  for (size_t i = rank_count - chosen; i < rank_count; i++) size += ranks[i];
+  RL_CLEANUP(free_numbers) double *table = calloc((chosen + 1) * size, sizeof *table); /* [values chosen][their sum] */
+  sums->counts = malloc(size * sizeof *sums->counts);
+  if (table == NULL || sums->counts == NULL) return fail_memory(err);
+  table[0] = 1;
+  for (size_t i = 0; i < rank_count; i++)
+    for (size_t k = i < chosen ? i + 1 : chosen; k > 0; k--)
+      for (size_t sum = ranks[i]; sum < size; sum++) table[k * size + sum] += table[(k - 1) * size + sum - ranks[i]];
+  sums->size = size;
+  sums->total = 0;
+  for (size_t sum = 0; sum < size; sum++) sums->total += sums->counts[sum] = table[chosen * size + sum];
+  return 0;
+}
+
+static double sum_tail(const sum_counts *sums, size_t first, size_t end) {
+  double ways = 0;
+  for (size_t sum = first; sum < end; sum++) ways += sums->counts[sum];
+  return ways / sums->total;
+}
+
+static double normal_tail(double z) { return 0.5 * erfc(z / sqrt(2)); }
+
+/* --- tests ------------------------------------------------------------------------------------------------------------- */
+
+/* Writes twice the ranks of sorted values, in their order. Returns the sum of t³ - t over the groups of t equal values. */
+static double assign_ranks(const ranked *sorted, size_t count, size_t *ranks) {
+  double ties = 0;
+  for (size_t first = 0, end; first < count; first = end) {
+    for (end = first + 1; end < count && sorted[end].value == sorted[first].value;) end++;
+    for (size_t i = first; i < end; i++) ranks[i] = first + 1 + end;
+    double equal = (double)(end - first);
+    ties += equal * equal * equal - equal;
+  }
+  return ties;
+}
+
+static double approximate_p(double u, double a_count, double b_count, double ties) {
+  double count = a_count + b_count;
+  double variance = a_count * b_count / 12 * (count + 1 - ties / (count * (count - 1)));
+  if (variance <= 0) return 1;
+  return fmin(1, 2 * normal_tail(fmax(0, fabs(u - a_count * b_count / 2) - 0.5) / sqrt(variance)));
+}
+
+/* The sample of fewer values decides: its table is smaller, and both samples have the same two-sided p-value. */
+static int compute_exact_p(const size_t *ranks, size_t rank_count, size_t chosen, size_t observed, double *p, rl_error *err) {
+  RL_CLEANUP(free_counts) sum_counts sums = {0};
+  if (count_sums(ranks, rank_count, chosen, &sums, err) < 0) return -1;
+  *p = fmin(1, 2 * fmin(sum_tail(&sums, 0, observed + 1), sum_tail(&sums, observed, sums.size)));
+  return 0;
+}
+
+int rl_rank_test_compare(const double *a, size_t a_count, const double *b, size_t b_count, rl_rank_test *test, rl_error *err) {
+  size_t count = a_count + b_count, sums[2] = {0};
+  rl_rank_test found = {.u = 0, .p_value = NAN, .exact = true};
+  if (a_count > 0 && b_count > 0) {
+    RL_CLEANUP(free_ranked) ranked *sorted = malloc(count * sizeof *sorted);
+    RL_CLEANUP(free_ranks) size_t *ranks = malloc(count * sizeof *ranks);
+    if (sorted == NULL || ranks == NULL) return fail_memory(err);
+    for (size_t i = 0; i < count; i++) sorted[i] = i < a_count ? (ranked){a[i], 0} : (ranked){b[i - a_count], 1};
+    qsort(sorted, count, sizeof *sorted, ranked_ascending);
+    double ties = assign_ranks(sorted, count, ranks);
+    for (size_t i = 0; i < count; i++) sums[sorted[i].sample] += ranks[i];
+    found.u = ((double)sums[0] - (double)a_count * (double)(a_count + 1)) / 2;
+    found.exact = a_count * b_count <= RL_RANK_TEST_EXACT_PAIRS;
+    bool first = a_count <= b_count;
+    if (!found.exact) found.p_value = approximate_p(found.u, (double)a_count, (double)b_count, ties);
+    else if (compute_exact_p(ranks, count, first ? a_count : b_count, sums[!first], &found.p_value, err) < 0) return -1;
+  }
+  *test = found;
+  return 0;
+}
+
+double rl_rank_test_smallest_p(size_t a_count, size_t b_count) {
+  double p = 2;
+  for (size_t i = 1; i <= a_count; i++) p *= (double)i / (double)(b_count + i);
+  return fmin(1, p);
+}
+
+/* --- the ratio of two samples ------------------------------------------------------------------------------------------ */
+
+/* Returns how many of the smallest and of the largest quotients lie outside the interval, and one more: the largest k with
+ * 2 P(U <= k - 1) <= alpha. 0: none. */
+static int find_critical_rank(size_t a_count, size_t b_count, double alpha, size_t *rank, rl_error *err) {
+  size_t count = a_count + b_count, pairs = a_count * b_count, k = 0, chosen = a_count < b_count ? a_count : b_count;
+  if (pairs > RL_RANK_TEST_EXACT_PAIRS) {
+    double mean = (double)pairs / 2, deviation = sqrt((double)pairs * (double)(count + 1) / 12);
+    while (2 * normal_tail((mean - (double)k - 0.5) / deviation) <= alpha) k++;
+    return *rank = k, 0;
+  }
+  RL_CLEANUP(free_counts) sum_counts sums = {0};
+  RL_CLEANUP(free_ranks) size_t *ranks = malloc(count * sizeof *ranks);
+  if (ranks == NULL) return fail_memory(err);
+  for (size_t i = 0; i < count; i++) ranks[i] = i + 1;
+  if (count_sums(ranks, count, chosen, &sums, err) < 0) return -1;
+  double ways = 0;
+  for (size_t least = chosen * (chosen + 1) / 2; 2 * (ways += sums.counts[least + k]) / sums.total <= alpha;) k++;
+  *rank = k;
+  return 0;
+}
+
+static double middle(const double *sorted, size_t count) { return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2; }
+
+int rl_rank_test_estimate_ratio(const double *a, size_t a_count, const double *b, size_t b_count, double alpha,
+                                rl_ratio_interval *interval, rl_error *err) {
+  size_t pairs = a_count * b_count, k = 0;
+  if (pairs == 0) return rl_fail(err, RL_INPUT, 0, "a sample is empty: a ratio needs values of both");
+  for (size_t i = 0; i < a_count + b_count; i++) {
+    double value = i < a_count ? a[i] : b[i - a_count];
+    if (!(value > 0 && isfinite(value))) return rl_fail(err, RL_INPUT, 0, "%g: a ratio needs positive values", value);
+  }
+  RL_CLEANUP(free_numbers) double *logs = malloc(pairs * sizeof *logs);
+  if (logs == NULL) return fail_memory(err);
+  for (size_t i = 0; i < pairs; i++) logs[i] = log(b[i / a_count] / a[i % a_count]);
+  qsort(logs, pairs, sizeof *logs, ascending);
+  if (find_critical_rank(a_count, b_count, alpha, &k, err) < 0) return -1;
+  *interval = (rl_ratio_interval){exp(middle(logs, pairs)), 0, INFINITY};
+  if (k > 0) interval->low = exp(logs[k - 1]), interval->high = exp(logs[pairs - k]);
+  return 0;
+}
+
+/* --- several tests ----------------------------------------------------------------------------------------------------- */
+
+int rl_adjust_p_values(const double *p_values, size_t count, double *adjusted, rl_error *err) {
+  RL_CLEANUP(free_ranked) ranked *sorted = malloc((count + 1) * sizeof *sorted);
+  if (sorted == NULL) return fail_memory(err);
+  size_t tests = 0;
+  for (size_t i = 0; i < count; i++)
+    if (!isnan(p_values[i])) sorted[tests++] = (ranked){p_values[i], i};
+  qsort(sorted, tests, sizeof *sorted, ranked_ascending);
+  for (size_t i = 0; i < count; i++) adjusted[i] = NAN;
+  double least = 1;
+  for (size_t i = tests; i-- > 0;) {
+    least = fmin(least, sorted[i].value * (double)tests / (double)(i + 1));
+    adjusted[sorted[i].sample] = least;
+  }
+  return 0;
+}
+
+/* --- quartiles --------------------------------------------------------------------------------------------------------- */
+
+static double quantile(const double *sorted, size_t count, double probability) {
+  double position = probability * (double)(count - 1), below = floor(position);
+  size_t i = (size_t)below;
+  return i + 1 < count ? sorted[i] + (position - below) * (sorted[i + 1] - sorted[i]) : sorted[i];
+}
+
+rl_quartiles rl_compute_quartiles(double *values, size_t count) {
+  if (count == 0) return (rl_quartiles){NAN, NAN, NAN};
+  qsort(values, count, sizeof *values, ascending);
+  return (rl_quartiles){quantile(values, count, 0.25), quantile(values, count, 0.5), quantile(values, count, 0.75)};
+}
+
+double rl_outer_fence(rl_quartiles quartiles) { return quartiles.q3 + 3 * (quartiles.q3 - quartiles.q1); }

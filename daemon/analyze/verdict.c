@@ -1,0 +1,372 @@
+#include "analyze/verdict.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/modes.h"
+#include "analyze/rank_test.h"
+#include "base/cleanup.h"
+
+RL_DEFINE_CLEANUP(free_numbers, double *, free, NULL)
+
+static int fail_memory(rl_error *err) {
+  errno = ENOMEM;
+  return rl_fail_errno(err, "judgement of a suite");
+}
+
+const char *rl_verdict_name(rl_verdict verdict) {
+  static const char *const names[RL_VERDICT_COUNT] = {"faster", "same", "slower", "inconclusive", "incomparable"};
+  return verdict < RL_VERDICT_COUNT ? names[verdict] : "unknown";
+}
+
+size_t rl_verdict_count_needed_blocks(size_t metrics) {
+  size_t blocks = 1;
+  while (rl_rank_test_smallest_p(blocks, blocks) > RL_VERDICT_Q / (double)(metrics > 0 ? metrics : 1)) blocks++;
+  return blocks;
+}
+
+bool rl_verdict_compare_conditions(const rl_verdict_conditions *baseline, const rl_verdict_conditions *current,
+                                   char reason[RL_VERDICT_REASON_SIZE]) {
+  const struct {
+    const char *name, *baseline, *current;
+  } conditions[] = {{"device", baseline->device_name, current->device_name},
+                    {"driver", baseline->driver, current->driver},
+                    {"clock setting", baseline->clock_setting, current->clock_setting},
+                    {"definition of the job", baseline->definition_sha256, current->definition_sha256}};
+  for (size_t i = 0; i < sizeof conditions / sizeof *conditions; i++) {
+    const char *before = conditions[i].baseline, *now = conditions[i].current;
+    if (before == now || (before != NULL && now != NULL && strcmp(before, now) == 0)) continue;
+    snprintf(reason, RL_VERDICT_REASON_SIZE, "The %s differs: %s in the baseline, %s now.", conditions[i].name,
+             before != NULL ? before : "unknown", now != NULL ? now : "unknown");
+    return false;
+  }
+  return true;
+}
+
+/* --- samples ----------------------------------------------------------------------------------------------------------- */
+
+typedef struct sample {
+  double *values; /* finite values, sorted */
+  size_t count;
+  double median, median_cycles; /* NAN: none */
+  rl_modes modes;
+} sample;
+static void free_sample(sample *s) { free(s->values); }
+
+static size_t copy_finite(const double *values, size_t count, double *copied) {
+  size_t n = 0;
+  for (size_t i = 0; i < count; i++)
+    if (isfinite(values[i])) copied[n++] = values[i];
+  return n;
+}
+
+/* Pools the blocks of all runs. */
+static int make_sample(const rl_verdict_blocks *runs, size_t run_count, sample *made, rl_error *err) {
+  size_t count = 0, cycles = 0;
+  for (size_t i = 0; i < run_count; i++) count += runs[i].count;
+  *made = (sample){.values = malloc((2 * count + 1) * sizeof(double))};
+  if (made->values == NULL) return fail_memory(err);
+  for (size_t i = 0; i < run_count; i++) made->count += copy_finite(runs[i].values, runs[i].count, made->values + made->count);
+  double *numbers = made->values + made->count;
+  for (size_t i = 0; i < run_count; i++)
+    if (runs[i].cycles != NULL) cycles += copy_finite(runs[i].cycles, runs[i].count, numbers + cycles);
+  made->median_cycles = rl_compute_quartiles(numbers, cycles).median;
+  made->median = rl_compute_quartiles(made->values, made->count).median;
+  made->modes = rl_modes_find(made->values, made->count);
+  return 0;
+}
+
+static bool is_positive(const sample *s) { return s->count > 0 && s->values[0] > 0; }
+static bool is_constant(const sample *s, double value) {
+  return s->count > 0 && s->values[0] == value && s->values[s->count - 1] == value;
+}
+
+static double effect_between(double baseline, double current) {
+  if (current == baseline) return 0;
+  return baseline > 0 ? current / baseline - 1 : NAN;
+}
+
+/* --- the limit of the history ------------------------------------------------------------------------------------------ */
+
+/* Returns Q3 + 3 IQR of the relative changes from each run to the next. */
+static int compute_history_limit(const double *history, size_t count, double *limit, rl_error *err) {
+  *limit = NAN;
+  RL_CLEANUP(free_numbers) double *changes = malloc((count + 1) * sizeof *changes);
+  if (changes == NULL) return fail_memory(err);
+  size_t runs = 0;
+  double previous = NAN;
+  for (size_t i = 0; i < count; i++) {
+    if (!(isfinite(history[i]) && history[i] > 0)) continue;
+    if (runs > 0) changes[runs - 1] = fabs(log(history[i] / previous));
+    previous = history[i], runs++;
+  }
+  if (runs >= RL_VERDICT_HISTORY_RUNS) *limit = expm1(rl_outer_fence(rl_compute_quartiles(changes, runs - 1)));
+  return 0;
+}
+
+/* --- reasons ----------------------------------------------------------------------------------------------------------- */
+
+static void say(rl_verdict_judgement *j, rl_verdict verdict, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void say(rl_verdict_judgement *j, rl_verdict verdict, const char *format, ...) {
+  va_list arguments;
+  j->verdict = verdict;
+  va_start(arguments, format);
+  vsnprintf(j->reason, sizeof j->reason, format, arguments);
+  va_end(arguments);
+}
+
+typedef struct phrase {
+  char text[160];
+} phrase;
+
+/* "8.2 % above" or "0.31 % below". */
+static phrase describe_effect(double effect) {
+  phrase p;
+  snprintf(p.text, sizeof p.text, "%.2g %% %s", 100 * fabs(effect), effect < 0 ? "below" : "above");
+  return p;
+}
+
+static phrase describe_medians(const rl_verdict_judgement *j) {
+  phrase p;
+  snprintf(p.text, sizeof p.text, "The median of %zu blocks, %.5g, is %s the baseline's %.5g (%zu blocks)", j->blocks_current,
+           j->current_median, describe_effect(j->effect_ratio).text, j->baseline_median, j->blocks_baseline);
+  return p;
+}
+
+static phrase describe_interval(const rl_verdict_judgement *j) {
+  phrase p;
+  snprintf(p.text, sizeof p.text, "the %.0f %% interval is %+.2g to %+.2g %%", 100 * (1 - RL_VERDICT_Q),
+           100 * j->interval_low_ratio, 100 * j->interval_high_ratio);
+  return p;
+}
+
+/* --- one metric -------------------------------------------------------------------------------------------------------- */
+
+/* The samples of one metric and what its judgement needs besides them. */
+typedef struct comparison {
+  const rl_verdict_metric *metric;
+  sample baseline, current, confirmation;
+  rl_verdict_judgement judged;
+} comparison;
+
+static void free_comparison(comparison *c) { free_sample(&c->baseline), free_sample(&c->current), free_sample(&c->confirmation); }
+
+static int measure(comparison *c, size_t needed, rl_error *err) {
+  rl_verdict_judgement *j = &c->judged;
+  const rl_verdict_metric *metric = c->metric;
+  if (make_sample(metric->baseline_runs, metric->baseline_run_count, &c->baseline, err) < 0 ||
+      make_sample(&metric->current, 1, &c->current, err) < 0 || make_sample(&metric->confirmation, 1, &c->confirmation, err) < 0)
+    return -1;
+  const sample *baseline = &c->baseline, *current = &c->current, *confirmation = &c->confirmation;
+  rl_rank_test first, second;
+  *j = (rl_verdict_judgement){
+      .baseline_median = baseline->median,
+      .current_median = current->median,
+      .effect_ratio = effect_between(baseline->median, current->median),
+      .interval_low_ratio = NAN,
+      .interval_high_ratio = NAN,
+      .q_value = NAN,
+      .cycles_effect_ratio = effect_between(baseline->median_cycles, current->median_cycles),
+      .confirmation_median = confirmation->median,
+      .confirmation_effect_ratio = effect_between(baseline->median, confirmation->median),
+      .confirmation_q_value = NAN,
+      .confirmed = -1,
+      .blocks_baseline = baseline->count,
+      .blocks_current = current->count,
+      .blocks_confirmation = confirmation->count,
+      .blocks_dropped = metric->current.count + metric->confirmation.count - current->count - confirmation->count,
+      .blocks_needed = needed,
+      .baseline_bimodal = baseline->modes.bimodal,
+      .current_bimodal = current->modes.bimodal,
+      .baseline_modes = {baseline->modes.low, baseline->modes.high},
+      .current_modes = {current->modes.low, current->modes.high}};
+  if (rl_rank_test_compare(baseline->values, baseline->count, current->values, current->count, &first, err) < 0 ||
+      rl_rank_test_compare(baseline->values, baseline->count, confirmation->values, confirmation->count, &second, err) < 0 ||
+      compute_history_limit(metric->history, metric->history_count, &j->history_limit_ratio, err) < 0)
+    return -1;
+  j->p_value = first.p_value, j->confirmation_p_value = second.p_value;
+  rl_ratio_interval interval;
+  if (is_positive(baseline) && is_positive(current)) {
+    if (rl_rank_test_estimate_ratio(baseline->values, baseline->count, current->values, current->count, RL_VERDICT_Q, &interval,
+                                    err) < 0)
+      return -1;
+    j->interval_low_ratio = interval.low - 1, j->interval_high_ratio = interval.high - 1;
+  } else if (j->effect_ratio == 0 && is_constant(current, current->median) && is_constant(baseline, current->median)) {
+    j->interval_low_ratio = j->interval_high_ratio = 0;
+  }
+  return 0;
+}
+
+static bool exceeds(const rl_verdict_metric *metric, double effect, double than) {
+  return fabs(effect) > metric->threshold_ratio && effect * than > 0;
+}
+
+/* Cycles rise with more work, whether a metric should be low or high. */
+static bool cycles_disagree(const comparison *c, const sample *measured, double effect, double *cycles_effect) {
+  *cycles_effect = effect_between(c->baseline.median_cycles, measured->median_cycles);
+  double wanted = c->metric->direction == RL_LOWER_IS_BETTER ? effect : -effect;
+  return isfinite(*cycles_effect) && !(*cycles_effect * wanted > 0 && fabs(*cycles_effect) >= 0.5 * fabs(effect));
+}
+
+/* A baseline with two modes: an effect counts only beyond the mode on its side. Returns whether it does not. */
+static bool lies_in_mode(const comparison *c, const sample *measured, double effect) {
+  const rl_modes *modes = &c->baseline.modes;
+  if (!modes->bimodal) return false;
+  double from_mode = effect_between(effect > 0 ? modes->high : modes->low, measured->median);
+  return !exceeds(c->metric, from_mode, effect);
+}
+
+/* Applies the tests to current or confirmation blocks, whose effect exceeds the threshold. Returns whether all agree; else says
+ * which does not. `blocks` names the blocks. */
+static bool all_agree(const comparison *c, const sample *measured, double effect, double p, double q, const char *blocks,
+                      rl_verdict_judgement *j) {
+  double cycles;
+  char text[96];
+  snprintf(text, sizeof text, "%s (median %.5g, %s the baseline's %.5g)", blocks, measured->median, describe_effect(effect).text,
+           c->baseline.median);
+  if (!(q <= RL_VERDICT_Q))
+    return say(j, RL_VERDICT_INCONCLUSIVE,
+               "%s exceed the threshold of %.2g %%, but the ranks of the blocks don't show it: p = %.2g, adjusted %.2g, above "
+               "%g%s.",
+               text, 100 * c->metric->threshold_ratio, p, q, RL_VERDICT_Q,
+               c->baseline.modes.bimodal || measured->modes.bimodal ? "; the blocks have two modes" : ""),
+           false;
+  if (lies_in_mode(c, measured, effect))
+    return say(j, RL_VERDICT_INCONCLUSIVE,
+               "The baseline has two modes, %.5g (%zu blocks) and %.5g (%zu blocks); %s are no more than %.2g %% beyond one of "
+               "them.",
+               c->baseline.modes.low, c->baseline.modes.in_low, c->baseline.modes.high, c->baseline.modes.in_high, text,
+               100 * c->metric->threshold_ratio),
+           false;
+  if (fabs(effect) <= j->history_limit_ratio)
+    return say(j, RL_VERDICT_INCONCLUSIVE, "%s differ no more than earlier runs of this metric did: the limit is %.2g %%.", text,
+               100 * j->history_limit_ratio),
+           false;
+  if (cycles_disagree(c, measured, effect, &cycles))
+    return say(j, RL_VERDICT_INCONCLUSIVE, "%s took device cycles %s the baseline's: the clock differs, not the work.", text,
+               describe_effect(cycles).text),
+           false;
+  return true;
+}
+
+static void judge_large_effect(const comparison *c, rl_verdict_judgement *j) {
+  const sample *fresh = &c->confirmation;
+  if (!all_agree(c, &c->current, j->effect_ratio, j->p_value, j->q_value, "The blocks", j)) return;
+  if (c->metric->confirmation.count == 0) {
+    j->needs_confirmation = true;
+    return say(j, RL_VERDICT_INCONCLUSIVE, "%s; fresh blocks have to confirm it.", describe_medians(j).text);
+  }
+  j->confirmed = 0;
+  if (fresh->count < j->blocks_needed)
+    return say(j, RL_VERDICT_INCONCLUSIVE, "%s, but only %zu of %zu confirming blocks were measured.", describe_medians(j).text,
+               fresh->count, j->blocks_needed);
+  if (!exceeds(c->metric, j->confirmation_effect_ratio, j->effect_ratio))
+    return say(j, RL_VERDICT_INCONCLUSIVE, "%s, but fresh blocks don't confirm it: their median is %s.", describe_medians(j).text,
+               describe_effect(j->confirmation_effect_ratio).text);
+  if (!all_agree(c, fresh, j->confirmation_effect_ratio, j->confirmation_p_value, j->confirmation_q_value, "Confirming blocks",
+                 j))
+    return;
+  j->confirmed = 1;
+  bool worse = (j->effect_ratio > 0) == (c->metric->direction == RL_LOWER_IS_BETTER);
+  say(j, worse ? RL_VERDICT_SLOWER : RL_VERDICT_FASTER, "%s: %s, p = %.2g, and %zu fresh blocks confirm it with %s.",
+      describe_medians(j).text, describe_interval(j).text, j->p_value, fresh->count,
+      describe_effect(j->confirmation_effect_ratio).text);
+}
+
+static void judge_small_effect(const comparison *c, rl_verdict_judgement *j) {
+  double threshold = c->metric->threshold_ratio;
+  if (j->interval_low_ratio >= -threshold && j->interval_high_ratio <= threshold)
+    return say(j, RL_VERDICT_SAME, "%s; %s, within the threshold of %.2g %%.", describe_medians(j).text,
+               describe_interval(j).text, 100 * threshold);
+  bool bimodal = c->baseline.modes.bimodal || c->current.modes.bimodal;
+  say(j, RL_VERDICT_INCONCLUSIVE, "%s, but %s, wider than the threshold of %.2g %%%s.", describe_medians(j).text,
+      describe_interval(j).text, 100 * threshold, bimodal ? ", since the blocks have two modes" : "");
+}
+
+static void judge_metric(comparison *c, const char *quarantine_reason) {
+  rl_verdict_judgement *j = &c->judged;
+  const rl_verdict_metric *metric = c->metric;
+  if (metric->incomparable_reason != NULL) return say(j, RL_VERDICT_INCOMPARABLE, "%s", metric->incomparable_reason);
+  if (c->baseline.count == 0) return say(j, RL_VERDICT_INCOMPARABLE, "There is no baseline of this metric.");
+  if (quarantine_reason != NULL) return say(j, RL_VERDICT_INCONCLUSIVE, "%s", quarantine_reason);
+  if (c->current.count < j->blocks_needed || c->baseline.count < j->blocks_needed)
+    return say(j, RL_VERDICT_INCONCLUSIVE, "%zu blocks of the baseline and %zu of this run are too few: %zu of each are needed.",
+               c->baseline.count, c->current.count, j->blocks_needed);
+  if (isnan(j->effect_ratio) || (isnan(j->interval_low_ratio) && j->effect_ratio == 0))
+    return say(j, RL_VERDICT_INCONCLUSIVE, "%.5g against %.5g in the baseline: a ratio needs positive values.", j->current_median,
+               j->baseline_median);
+  if (fabs(j->effect_ratio) > metric->threshold_ratio) judge_large_effect(c, j);
+  else judge_small_effect(c, j);
+}
+
+/* --- the suite --------------------------------------------------------------------------------------------------------- */
+
+static void summarize(const rl_verdict_suite *suite, const rl_verdict_judgement *judgements, rl_verdict_summary *summary) {
+  static const rl_verdict order[] = {RL_VERDICT_SLOWER, RL_VERDICT_INCOMPARABLE, RL_VERDICT_INCONCLUSIVE, RL_VERDICT_FASTER,
+                                     RL_VERDICT_SAME};
+  *summary = (rl_verdict_summary){.verdict = RL_VERDICT_INCONCLUSIVE};
+  for (size_t i = 0; i < suite->metric_count; i++) {
+    summary->counts[judgements[i].verdict]++;
+    summary->unconfirmed += judgements[i].needs_confirmation;
+  }
+  if (suite->metric_count == 0) {
+    snprintf(summary->reason, sizeof summary->reason, "The suite has no metrics.");
+    return;
+  }
+  size_t first = 0;
+  while (summary->counts[order[first]] == 0) first++;
+  summary->verdict = order[first];
+  size_t named = 0;
+  while (judgements[named].verdict != summary->verdict) named++;
+  if (suite->quarantine_reason != NULL && summary->verdict == RL_VERDICT_INCONCLUSIVE)
+    snprintf(summary->reason, sizeof summary->reason, "%s", suite->quarantine_reason);
+  else if (summary->verdict == RL_VERDICT_SAME)
+    snprintf(summary->reason, sizeof summary->reason, "All %zu metrics are the same within their thresholds.",
+             suite->metric_count);
+  else
+    snprintf(summary->reason, sizeof summary->reason, "%zu of %zu metrics: %s. %s: %.300s", summary->counts[summary->verdict],
+             suite->metric_count, rl_verdict_name(summary->verdict), suite->metrics[named].key, judgements[named].reason);
+}
+
+static int adjust(size_t count, comparison *comparisons, rl_error *err) {
+  RL_CLEANUP(free_numbers) double *p = malloc((2 * count + 1) * sizeof *p);
+  if (p == NULL) return fail_memory(err);
+  double *adjusted = p + count;
+  for (size_t i = 0; i < count; i++) p[i] = comparisons[i].judged.p_value;
+  if (rl_adjust_p_values(p, count, adjusted, err) < 0) return -1;
+  for (size_t i = 0; i < count; i++)
+    comparisons[i].judged.q_value = adjusted[i], p[i] = comparisons[i].judged.confirmation_p_value;
+  if (rl_adjust_p_values(p, count, adjusted, err) < 0) return -1;
+  for (size_t i = 0; i < count; i++) comparisons[i].judged.confirmation_q_value = adjusted[i];
+  return 0;
+}
+
+static int measure_suite(const rl_verdict_suite *suite, comparison *comparisons, rl_error *err) {
+  size_t needed = rl_verdict_count_needed_blocks(suite->metric_count);
+  for (size_t i = 0; i < suite->metric_count; i++) {
+    comparisons[i].metric = &suite->metrics[i];
+    if (!(suite->metrics[i].threshold_ratio > 0))
+      return rl_fail(err, RL_INPUT, 0, "the threshold of %s is %g, not positive", suite->metrics[i].key,
+                     suite->metrics[i].threshold_ratio);
+    if (measure(&comparisons[i], needed, err) < 0) return -1;
+  }
+  return adjust(suite->metric_count, comparisons, err);
+}
+
+int rl_verdict_judge_suite(const rl_verdict_suite *suite, rl_verdict_judgement *judgements, rl_verdict_summary *summary,
+                           rl_error *err) {
+  comparison *comparisons = calloc(suite->metric_count + 1, sizeof *comparisons);
+  if (comparisons == NULL) return fail_memory(err);
+  int failed = measure_suite(suite, comparisons, err);
+  for (size_t i = 0; i < suite->metric_count; i++) {
+    if (!failed) judge_metric(&comparisons[i], suite->quarantine_reason), judgements[i] = comparisons[i].judged;
+    free_comparison(&comparisons[i]);
+  }
+  free(comparisons);
+  if (!failed) summarize(suite, judgements, summary);
+  return failed;
+}

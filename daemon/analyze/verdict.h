@@ -1,0 +1,106 @@
+/* Judges a run of a suite: compares the blocks of each metric with those of a baseline. Pure: the same inputs give the same
+ * verdicts, so that stored runs can be judged again. docs/regressions.md has the formulas. */
+#ifndef RL_ANALYZE_VERDICT_H
+#define RL_ANALYZE_VERDICT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Rises with any change that can judge equal inputs differently. */
+enum { RL_VERDICT_METHOD = 1 };
+enum { RL_VERDICT_REASON_SIZE = 480, RL_VERDICT_HISTORY_RUNS = 8 /* fewer earlier runs give no limit of the history */ };
+/* False discovery rate of a suite, and 1 - confidence of intervals. */
+#define RL_VERDICT_Q 0.01
+
+typedef enum rl_verdict {
+  RL_VERDICT_FASTER,
+  RL_VERDICT_SAME,
+  RL_VERDICT_SLOWER,
+  RL_VERDICT_INCONCLUSIVE,
+  RL_VERDICT_INCOMPARABLE,
+  RL_VERDICT_COUNT
+} rl_verdict;
+/* "faster" "same" "slower" "inconclusive" "incomparable". For a metric whose direction is higher, faster means higher. */
+const char *rl_verdict_name(rl_verdict verdict);
+
+typedef enum rl_verdict_direction { RL_LOWER_IS_BETTER, RL_HIGHER_IS_BETTER } rl_verdict_direction;
+
+typedef struct rl_verdict_blocks {
+  const double *values; /* one for each block; NAN: the block was dropped */
+  const double *cycles; /* device cycles of the same blocks, NAN: not reported; NULL: of none */
+  size_t count;
+} rl_verdict_blocks;
+
+typedef struct rl_verdict_metric {
+  const char *key; /* "train/fp16/epoch_ms_median" */
+  rl_verdict_direction direction;
+  double threshold_ratio;                  /* policy: smaller effects are no regression */
+  const rl_verdict_blocks *baseline_runs;  /* each run of the baseline, oldest first; a named baseline has one */
+  size_t baseline_run_count;               /* 0: no baseline, so incomparable */
+  rl_verdict_blocks current, confirmation; /* confirmation.count is 0 until fresh blocks were measured */
+  const double *history; /* medians of the earlier runs, oldest first, that are comparable and neither slower nor quarantined;
+                            those of the baseline included, the current run excluded */
+  size_t history_count;
+  const char
+      *incomparable_reason; /* what differs from the baseline, as a sentence (rl_verdict_compare_conditions); NULL: nothing */
+} rl_verdict_metric;
+
+typedef struct rl_verdict_suite {
+  const rl_verdict_metric *metrics;
+  size_t metric_count;
+  const char *quarantine_reason; /* why the whole run can't be trusted, as a sentence; NULL: it can */
+} rl_verdict_suite;
+
+typedef struct rl_verdict_judgement { /* of one metric; NAN: unknown */
+  rl_verdict verdict;
+  bool needs_confirmation;             /* inconclusive until confirmation blocks are passed; as many as current has */
+  char reason[RL_VERDICT_REASON_SIZE]; /* a sentence */
+  double baseline_median, current_median;
+  double effect_ratio;                            /* current / baseline - 1, of the medians */
+  double interval_low_ratio, interval_high_ratio; /* of the same ratio, by Hodges and Lehmann; INFINITY: no upper bound */
+  double p_value, q_value;                        /* q_value: p_value adjusted for the suite's metrics */
+  double history_limit_ratio;                     /* effects up to it occur between earlier runs; NAN: too few runs */
+  double cycles_effect_ratio;                     /* the effect on device cycles */
+  double confirmation_median, confirmation_effect_ratio, confirmation_p_value, confirmation_q_value;
+  int confirmed;                                               /* 1 or 0; -1: no confirmation was needed or measured */
+  size_t blocks_baseline, blocks_current, blocks_confirmation; /* without the dropped ones */
+  size_t blocks_dropped;                                       /* of current and confirmation */
+  size_t blocks_needed;                                        /* of each side, rl_verdict_count_needed_blocks */
+  bool baseline_bimodal, current_bimodal;
+  double baseline_modes[2], current_modes[2]; /* medians of the lower and upper mode; NAN: not bimodal */
+} rl_verdict_judgement;
+
+typedef struct rl_verdict_summary {
+  rl_verdict verdict; /* the first of slower, incomparable, inconclusive, faster, same that a metric has */
+  char reason[RL_VERDICT_REASON_SIZE];
+  size_t counts[RL_VERDICT_COUNT]; /* of metrics, by verdict */
+  size_t unconfirmed;              /* metrics with needs_confirmation */
+} rl_verdict_summary;
+
+/* Judges all metrics together, since their p-values are adjusted together. Writes metric_count judgements. A metric with
+ * needs_confirmation is judged finally when the call is repeated with confirmation blocks. If they can't be measured, its verdict
+ * stays inconclusive. RL_INPUT: a threshold is not positive; RL_ERRNO: out of memory. */
+int rl_verdict_judge_suite(const rl_verdict_suite *suite, rl_verdict_judgement *judgements, rl_verdict_summary *summary,
+                           rl_error *err);
+
+/* Returns the least n with 2 / C(2n, n) <= RL_VERDICT_Q / metrics: fewer blocks can't be significant after the adjustment. */
+size_t rl_verdict_count_needed_blocks(size_t metrics);
+
+/* What must be equal for a comparison. A NULL member is unknown, and equal to NULL only. */
+typedef struct rl_verdict_conditions {
+  const char *device_name, *driver, *clock_setting, *definition_sha256; /* of the metric's job */
+} rl_verdict_conditions;
+/* Returns whether the conditions are equal; else writes a sentence that names the first difference. */
+bool rl_verdict_compare_conditions(const rl_verdict_conditions *baseline, const rl_verdict_conditions *current,
+                                   char reason[RL_VERDICT_REASON_SIZE]);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
