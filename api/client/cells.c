@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LINE_COLUMNS = 80 };
+
 const cJSON *rl_json_at(const cJSON *object, const char *path) {
   while (object != NULL && *path != '\0') {
     char name[64];
@@ -103,6 +105,35 @@ void rl_print_cell(FILE *out, const char *text, int width) {
   if (width > 0) fprintf(out, "%*s", limit - columns, "");
   fprintf(out, "%.*s%s", (int)bytes, text, ellipsis);
   if (width < 0) fprintf(out, "%*s", limit - columns, "");
+}
+
+static void print_bytes(FILE *out, const char *text, size_t count) {
+  for (size_t i = 0; i < count; i++) fputc((unsigned char)text[i] < ' ' || text[i] == 0x7f ? '?' : text[i], out);
+}
+
+void rl_print_name(FILE *out, const char *name) { print_bytes(out, name, strlen(name)); }
+
+static int count_columns(const char *text, size_t length) {
+  int columns = 0;
+  for (size_t i = 0; i < length; i++) columns += starts_character(text[i]);
+  return columns;
+}
+
+void rl_print_wrapped(FILE *out, int indent, const char *text) {
+  int column = 0;
+  while (*text != '\0') {
+    const size_t length = strcspn(text, " ");
+    const int columns = count_columns(text, length);
+    if (column > 0 && column + 1 + columns > LINE_COLUMNS) {
+      fputc('\n', out);
+      column = 0;
+    }
+    fprintf(out, "%*s", column > 0 ? 1 : indent, "");
+    print_bytes(out, text, length);
+    column += (column > 0 ? 1 : indent) + columns;
+    text += length + (text[length] == ' ');
+  }
+  fputc('\n', out);
 }
 
 void rl_print_line(FILE *out, int count) {

@@ -30,6 +30,10 @@ char *rl_format_age(char *cell, double seconds);                        /* "12 s
 
 /* Prints text padded to width columns (negative: left-aligned). Counts characters, not bytes; longer text ends with …. */
 void rl_print_cell(FILE *out, const char *text, int width);
+/* Prints a name that a client chose, without characters that could control the terminal. */
+void rl_print_name(FILE *out, const char *name);
+/* Prints text in lines of 80 columns, indented by `indent`, like rl_print_name, and ends the line. */
+void rl_print_wrapped(FILE *out, int indent, const char *text);
 /* Prints a horizontal line of count columns. */
 void rl_print_line(FILE *out, int count);
 

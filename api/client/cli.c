@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 int rl_fail_usage(rl_error *err, const char *format, ...) {
   char message[256];
@@ -22,6 +23,14 @@ int rl_parse_number(const char *text, long long minimum, const char *expected, l
     return rl_fail_usage(err, "this command needs %s", expected);
   *number = parsed;
   return 0;
+}
+
+int rl_check_name(const char *name, const char *kind, rl_error *err) {
+  static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_-";
+  if (name == NULL) return rl_fail_usage(err, "this command needs the name of a %s", kind);
+  const size_t length = strspn(name, letters);
+  if (length > 0 && length <= 64 && name[length] == '\0' && *name != '_' && *name != '-') return 0;
+  return rl_fail_usage(err, "%.80s is no name of a %s: lower-case letters, digits, _ and -, at most 64", name, kind);
 }
 
 int rl_parse_job_argument(const rl_cli *cli, long long *id, rl_error *err) {

@@ -8,11 +8,14 @@
 
 typedef enum rl_exit {
   RL_EXIT_COMPLETED = 0,
-  RL_EXIT_FAILED = 1,       /* the job or the request failed */
+  RL_EXIT_FAILED = 1,       /* the job, the suite run or the request failed */
+  RL_EXIT_SLOWER = 1,       /* a metric of the suite is slower */
   RL_EXIT_USAGE = 2,        /* the command line or the request is wrong */
   RL_EXIT_CANCELLED = 3,    /* the job was cancelled */
   RL_EXIT_UNREACHABLE = 4,  /* no daemon answers */
-  RL_EXIT_INTERRUPTED = 130 /* Ctrl-C; the job continues */
+  RL_EXIT_INCONCLUSIVE = 5, /* the suite run can't tell whether a metric changed */
+  RL_EXIT_INCOMPARABLE = 6, /* there is no baseline that the suite run can be compared with */
+  RL_EXIT_INTERRUPTED = 130 /* Ctrl-C; the job or suite run continues */
 } rl_exit;
 
 typedef struct rl_cli {
@@ -45,6 +48,12 @@ int rl_command_compare(rl_cli *cli, rl_error *err);
 /* run.c */
 int rl_command_run(rl_cli *cli, rl_error *err);
 int rl_command_watch(rl_cli *cli, rl_error *err);
+/* regress.c */
+int rl_command_regress(rl_cli *cli, rl_error *err);
+void rl_regress_print_options(void);
+/* baseline.c */
+int rl_command_suites(rl_cli *cli, rl_error *err);
+int rl_command_baseline(rl_cli *cli, rl_error *err);
 /* local.c: these open the state folder and need no daemon */
 int rl_command_backup(rl_cli *cli, rl_error *err);
 int rl_command_token(rl_cli *cli, rl_error *err);
@@ -53,6 +62,8 @@ int rl_command_token(rl_cli *cli, rl_error *err);
 int rl_fail_usage(rl_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Parses the number of a job, run or kernel. `expected` completes the error "this command needs …". */
 int rl_parse_number(const char *text, long long minimum, const char *expected, long long *number, rl_error *err);
+/* Checks a name in a path of the API: a suite or a baseline. Returns -1 with RL_INPUT, naming `kind`. */
+int rl_check_name(const char *name, const char *kind, rl_error *err);
 /* Parses the command's only argument, a job's number. */
 int rl_parse_job_argument(const rl_cli *cli, long long *id, rl_error *err);
 

@@ -3,17 +3,15 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "api/client/http.h"
 #include "api/client/interrupt.h"
 #include "api/client/cells.h"
 #include "api/client/print.h"
+#include "api/client/retry.h"
 
-static const int64_t MAX_UNREACHABLE_NS = 30 * INT64_C(1000000000);
-enum { BAR_COLUMNS = 20, RETRY_MS = 500, PROGRESS_COLUMNS = 79 };
+enum { BAR_COLUMNS = 20, PROGRESS_COLUMNS = 79 };
 
 typedef struct final_state {
   const char *name;
@@ -142,19 +140,11 @@ static int print_result(rl_cli *cli, long long id, cJSON *job, rl_error *err) {
   return (int)find_final_state(rl_json_text(job, "state"))->code;
 }
 
-/* Waits before the next attempt. Returns −1 if the daemon has been unreachable for MAX_UNREACHABLE_NS. */
-static int wait_for_daemon(int64_t *unreachable_since_ns) {
-  int64_t now = rl_monotonic_ns();
-  if (*unreachable_since_ns == 0) *unreachable_since_ns = now;
-  nanosleep(&(struct timespec){.tv_nsec = RETRY_MS * 1000000L}, NULL);
-  return now - *unreachable_since_ns < MAX_UNREACHABLE_NS ? 0 : -1;
-}
-
 int rl_follow(rl_cli *cli, long long id, bool daemon_was_reached, rl_error *err) {
   watcher watch = {.terminal = isatty(STDERR_FILENO) == 1, .quiet = cli->json};
   rl_sse parser = {.on_event = on_event, .context = &watch};
   char path[64];
-  int64_t unreachable_since_ns = 0;
+  rl_retry retry = {.daemon_was_reached = daemon_was_reached};
   snprintf(path, sizeof path, "/jobs/%lld/events", id);
   rl_catch_interrupt();
   for (;;) {
@@ -166,9 +156,9 @@ int rl_follow(rl_cli *cli, long long id, bool daemon_was_reached, rl_error *err)
     }
     parser.stopped = false;
     watch.job = job;
-    if (job != NULL) daemon_was_reached = true, unreachable_since_ns = 0;
+    if (job != NULL) rl_retry_reached(&retry);
     if (job != NULL && rl_http_read_events(cli, path, &parser, &attempt_error) == 0) {
-      if (!parser.stopped) nanosleep(&(struct timespec){.tv_nsec = RETRY_MS * 1000000L}, NULL);
+      if (!parser.stopped) rl_retry_pause();
       continue;
     }
     if (rl_was_interrupted()) {
@@ -176,8 +166,7 @@ int rl_follow(rl_cli *cli, long long id, bool daemon_was_reached, rl_error *err)
       fprintf(stderr, "Job %lld continues. Watch it: rooflinectl watch %lld; cancel it: rooflinectl cancel %lld\n", id, id, id);
       return RL_EXIT_INTERRUPTED;
     }
-    bool unreachable = attempt_error.domain == RL_WIRE || (attempt_error.domain == RL_HTTP && attempt_error.code == 503);
-    if (!unreachable || !daemon_was_reached || wait_for_daemon(&unreachable_since_ns) < 0) {
+    if (!rl_retry_wait(&retry, &attempt_error)) {
       if (err != NULL) *err = attempt_error;
       return -1;
     }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/client/cells.h"
 #include "api/client/cli.h"
 #include "api/client/request.h"
 
@@ -21,6 +22,12 @@ static void list_compare_options(void) {
       "  --kernel-b N               only this kernel of the second run; with --kernel\n"
       "                             compares these two kernels"
       "");
+}
+
+static void list_baseline_arguments(void) {
+  puts(
+      "  promote SUITE NAME         name the last completed suite run, or that of --run N\n"
+      "  list SUITE                 list the suite's baselines");
 }
 
 static void list_token_arguments(void) {
@@ -41,6 +48,9 @@ static const rl_command commands[] = {
     {"cancel", "JOB", "cancel a queued or running job", rl_command_cancel},
     {"devices", "", "list devices, and why one is unusable", rl_command_devices},
     {"ceilings", "", "list measured peak rates of devices", rl_command_ceilings},
+    {"regress", "SUITE [OPTIONS]", "run a suite and compare it with its baseline", rl_command_regress, rl_regress_print_options},
+    {"baseline", "promote|list …", "name a suite run as baseline; list baselines", rl_command_baseline, list_baseline_arguments},
+    {"suites", "", "list suites and their last verdicts", rl_command_suites},
     {"backup", "[--state DIR] FILE", "copy the database, also while the daemon runs", rl_command_backup},
     {"token", "[--state DIR] [NAME]", "create an access token and print it once", rl_command_token, list_token_arguments},
     {0}};
@@ -57,7 +67,9 @@ static void print_help(void) {
   for (const rl_command *command = commands; command->name != NULL; command++) {
     char label[48];
     snprintf(label, sizeof label, "%s %s", command->name, command->arguments);
-    printf("  %-26s %s\n", label, command->summary);
+    fputs("  ", stdout);
+    rl_print_cell(stdout, label, -26);
+    printf(" %s\n", command->summary);
   }
   for (const rl_command *command = commands; command->name != NULL; command++) {
     if (command->list_options == NULL) continue;
@@ -68,7 +80,10 @@ static void print_help(void) {
       "\nEnvironment: ROOFLINED_URL (http://127.0.0.1:8731), ROOFLINED_TOKEN,\n"
       "ROOFLINED_CACERT (a trusted certificate).\n"
       "Exit status: 0 completed, 1 failed, 2 wrong command or request,\n"
-      "3 cancelled, 4 no daemon answers, 130 interrupted (the job continues).");
+      "3 cancelled, 4 no daemon answers, 130 interrupted (the job continues).\n"
+      "regress: 0 same or faster, 1 slower or failed, 5 inconclusive,\n"
+      "6 incomparable: no baseline, or one of another device, driver, clock setting\n"
+      "or definition.");
 }
 
 /* Prints help for a command; NULL: for all. */

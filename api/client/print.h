@@ -17,6 +17,11 @@ void rl_print_ceilings(FILE *out, const cJSON *ceilings);
 void rl_print_report(FILE *out, const cJSON *report, const char *section);
 /* Two runs side by side. */
 void rl_print_run_comparison(FILE *out, const cJSON *comparison);
+/* A suite run: a row for each metric, the reasons and causes of those that changed or could not be judged, the verdict. */
+void rl_print_suite_run(FILE *out, const cJSON *run);
+/* The lists /suites and /suites/{name}/baselines. */
+void rl_print_suites(FILE *out, const cJSON *suites);
+void rl_print_baselines(FILE *out, const cJSON *baselines);
 /* A document as the API returned it. Returns RL_EXIT_COMPLETED. */
 int rl_print_json(const cJSON *document);
 

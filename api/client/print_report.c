@@ -59,36 +59,16 @@ static char *format_change(char *cell, double ratio) {
 
 /* --- findings ---------------------------------------------------------------------------------------------------------- */
 
-/* Prints text in lines of LINE_COLUMNS columns, indented by two. */
-static void print_wrapped(FILE *out, const char *text) {
-  int column = 0;
-  while (*text != '\0') {
-    const int length = (int)strcspn(text, " ");
-    if (column > 0 && column + 1 + length > LINE_COLUMNS) {
-      fputc('\n', out);
-      column = 0;
-    }
-    column += fprintf(out, "%s%.*s", column > 0 ? " " : "  ", length, text);
-    text += length + (text[length] == ' ');
-  }
-  fputc('\n', out);
-}
-
 static void print_finding(FILE *out, const char *mark, const cJSON *finding) {
   const double speedup = rl_json_number(finding, "speedup_pct");
   fprintf(out, "%s %s (%s", mark, rl_json_text(finding, "title"), rl_json_text(finding, "section"));
   if (!isnan(speedup))
     fprintf(out, ", %s %.2f %%", strcmp(rl_json_text(finding, "scope"), "local") == 0 ? "local" : "up to", speedup);
   fputs(")\n", out);
-  print_wrapped(out, rl_json_text(finding, "message"));
+  rl_print_wrapped(out, 2, rl_json_text(finding, "message"));
 }
 
 /* --- the report -------------------------------------------------------------------------------------------------------- */
-
-/* Prints a kernel name, which a client chose, without characters that could control the terminal. */
-static void print_kernel_name(FILE *out, const char *name) {
-  for (; *name != '\0'; name++) fputc((unsigned char)*name < ' ' || *name == 0x7f ? '?' : *name, out);
-}
 
 static void print_run(FILE *out, const char *label, const cJSON *run) {
   const char *device = rl_json_text(run, "device_properties.name");
@@ -108,14 +88,14 @@ static void print_kernel_header(FILE *out, const cJSON *kernel) {
   const char *bound = rl_json_text(kernel, "roofline.classification.bound");
   char time[RL_CELL_SIZE];
   fprintf(out, "\n%.0f ", rl_json_number(kernel, "ordinal"));
-  print_kernel_name(out, rl_json_text(kernel, "name"));
+  rl_print_name(out, rl_json_text(kernel, "name"));
   fputc('\n', out);
   print_shape(out, "grid ", rl_json_at(kernel, "grid"));
   print_shape(out, "block ", rl_json_at(kernel, "block"));
   fprintf(out, "duration %s\n", rl_format_us(time, rl_json_number(kernel, "roofline.duration_s") * 1e6));
   if (strcmp(bound, "unknown") == 0) fputs("the limiting resource is unknown:\n", out);
   else fprintf(out, "bound by %s:\n", bound);
-  print_wrapped(out, rl_json_text(kernel, "roofline.classification.why"));
+  rl_print_wrapped(out, 2, rl_json_text(kernel, "roofline.classification.why"));
   fputc('\n', out);
 }
 
@@ -191,7 +171,7 @@ static void print_pair(FILE *out, const cJSON *pair) {
   const cJSON *section, *a = rl_json_at(pair, "a"), *b = rl_json_at(pair, "b");
   const bool both = cJSON_IsObject(a) && cJSON_IsObject(b);
   fputc('\n', out);
-  print_kernel_name(out, rl_json_text(cJSON_IsObject(a) ? a : b, "name"));
+  rl_print_name(out, rl_json_text(cJSON_IsObject(a) ? a : b, "name"));
   if (!both) {
     fprintf(out, "\nonly in %s\n", cJSON_IsObject(a) ? "A" : "B");
     return;

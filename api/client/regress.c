@@ -1,0 +1,244 @@
+/* regress: run a suite, follow it, print its verdicts, and write them in the formats of other tools. */
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/client/cells.h"
+#include "api/client/http.h"
+#include "api/client/print.h"
+#include "api/client/request.h"
+#include "api/client/suite_follow.h"
+#include "api/client/suite_outputs.h"
+#include "base/json.h"
+
+enum { MAX_OUTPUTS = 16 };
+RL_DEFINE_CLEANUP(close_file, FILE *, fclose, NULL)
+
+typedef struct output {
+  const rl_suite_output *format;
+  const char *file; /* NULL: standard output */
+} output;
+
+typedef struct regress_options {
+  const char *suite, *file, *against, *device; /* NULL: not given */
+  long long run, cancel;                       /* 0: not given */
+  output outputs[MAX_OUTPUTS];
+  int output_count;
+} regress_options;
+
+void rl_regress_print_options(void) {
+  puts(
+      "  --suite FILE               run this definition, not one that the daemon has\n"
+      "  --against NAME             compare with this baseline; default: with the last\n"
+      "                             good runs\n"
+      "  --device ID                an id that `rooflinectl devices` lists\n"
+      "  --run N                    follow or print suite run N; run nothing\n"
+      "  --cancel N                 cancel suite run N\n"
+      "  --output FORMAT[=FILE]     also write FORMAT, to FILE or in place of the table:");
+  for (const rl_suite_output *format = rl_suite_outputs; format->name != NULL; format++)
+    printf("    %-24s %s\n", format->name, format->summary);
+}
+
+/* --- options -------------------------------------------------------------------------------------------------------------- */
+
+/* Fails unless the file can be written, so that this is known before a run of minutes. */
+static int check_writable(const char *file, rl_error *err) {
+  RL_CLEANUP(rl_free_text) char *copy = strdup(file);
+  if (copy == NULL) return rl_fail_errno(err, "%s", file);
+  if (access(file, F_OK) == 0 ? access(file, W_OK) == 0 : access(dirname(copy), W_OK) == 0) return 0;
+  return rl_fail_usage(err, "%.160s can't be written: %s", file, strerror(errno));
+}
+
+static const rl_suite_output *find_format(const char *name, size_t length, rl_error *err) {
+  char names[128] = "";
+  for (const rl_suite_output *format = rl_suite_outputs; format->name != NULL; format++) {
+    if (strlen(format->name) == length && memcmp(format->name, name, length) == 0) return format;
+    snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", *names != '\0' ? ", " : "", format->name);
+  }
+  rl_fail_usage(err, "--output %.40s: the formats are %s", name, names);
+  return NULL;
+}
+
+/* Parses FORMAT[=FILE]. */
+static int add_output(const rl_cli *cli, regress_options *options, const char *value, rl_error *err) {
+  const size_t length = strcspn(value, "=");
+  const rl_suite_output *format = find_format(value, length, err);
+  const char *file = value[length] == '=' ? value + length + 1 : NULL;
+  if (format == NULL) return -1;
+  if (options->output_count == MAX_OUTPUTS) return rl_fail_usage(err, "--output can be given %d times", MAX_OUTPUTS);
+  bool stdout_taken = cli->json;
+  for (int i = 0; i < options->output_count; i++) stdout_taken |= options->outputs[i].file == NULL;
+  if (file == NULL && stdout_taken)
+    return rl_fail_usage(err, "--output %s needs =FILE: standard output has another format", format->name);
+  if (file != NULL && check_writable(file, err) < 0) return -1;
+  options->outputs[options->output_count++] = (output){.format = format, .file = file};
+  return 0;
+}
+
+static int set_option(const rl_cli *cli, regress_options *options, const char *name, const char *value, rl_error *err) {
+  const struct {
+    const char *name, **value;
+  } texts[] = {{"--suite", &options->file}, {"--against", &options->against}, {"--device", &options->device}};
+  if (value == NULL) return rl_fail_usage(err, "%.60s needs a value", name);
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+    if (strcmp(name, texts[i].name) == 0) return *texts[i].value = value, 0;
+  if (strcmp(name, "--run") == 0) return rl_parse_number(value, 1, "a suite run's number after --run", &options->run, err);
+  if (strcmp(name, "--cancel") == 0)
+    return rl_parse_number(value, 1, "a suite run's number after --cancel", &options->cancel, err);
+  if (strcmp(name, "--output") == 0) return add_output(cli, options, value, err);
+  return rl_fail_usage(err, "regress has no option %.60s; rooflinectl regress --help lists them", name);
+}
+
+static int parse_options(const rl_cli *cli, regress_options *options, rl_error *err) {
+  for (int i = 0; i < cli->argc; i++) {
+    const char *word = cli->argv[i], *equals = strchr(word, '=');
+    char name[64];
+    if (word[0] != '-') {
+      if (options->suite != NULL) return rl_fail_usage(err, "regress runs one suite, not %.60s too", word);
+      options->suite = word;
+      continue;
+    }
+    snprintf(name, sizeof name, "%.*s", equals != NULL ? (int)(equals - word) : (int)strlen(word), word);
+    const char *value = equals != NULL ? equals + 1 : i + 1 < cli->argc ? cli->argv[++i] : NULL;
+    if (set_option(cli, options, name, value, err) < 0) return -1;
+  }
+  const bool runs = options->suite != NULL || options->file != NULL, names_run = options->run > 0 || options->cancel > 0;
+  const bool has_settings = options->against != NULL || options->device != NULL;
+  if (names_run && (runs || has_settings || (options->run > 0 && options->cancel > 0)))
+    return rl_fail_usage(err,
+                         "--run and --cancel name a suite run: no suite, and of the other options only --output goes with --run");
+  return 0;
+}
+
+/* --- submission ----------------------------------------------------------------------------------------------------------- */
+
+static int count_lines(const char *text, int offset) {
+  int line = 1;
+  for (int i = 0; i < offset && text[i] != '\0'; i++) line += text[i] == '\n';
+  return line;
+}
+
+/* Reads a suite file. NULL with err, which names the line of malformed JSON. */
+static cJSON *read_definition(const char *file, rl_error *err) {
+  RL_CLEANUP(rl_free_text) char *text = rl_request_read_file(file, err);
+  if (text == NULL) return NULL;
+  cJSON *definition = rl_json_parse(text, strlen(text), err);
+  if (definition == NULL) rl_wrap(err, "%.160s, line %d", file, count_lines(text, err->code));
+  return definition;
+}
+
+/* Makes the body of POST /suites/{name}/runs, and gives the suite of a file its name. */
+static int make_request(regress_options *options, cJSON *request, rl_error *err) {
+  if (options->file != NULL) {
+    cJSON *definition = read_definition(options->file, err);
+    if (definition == NULL) return -1;
+    cJSON_AddItemToObject(request, "definition", definition);
+    if (options->suite == NULL) options->suite = cJSON_GetStringValue(rl_json_at(definition, "name"));
+    if (options->suite == NULL) return rl_fail_usage(err, "%.160s names no suite: it needs \"name\"", options->file);
+  }
+  if (rl_check_name(options->suite, "suite", err) < 0) return -1;
+  if (options->against != NULL) cJSON_AddStringToObject(request, "against", options->against);
+  if (options->device != NULL) cJSON_AddStringToObject(request, "device", options->device);
+  return 0;
+}
+
+/* Says on standard error how long the run will take. */
+static void announce(const cJSON *accepted, const char *suite) {
+  char duration[RL_CELL_SIZE];
+  const double id = rl_json_number(accepted, "id"), estimated_s = rl_json_number(accepted, "estimated_s");
+  if (isnan(estimated_s)) fprintf(stderr, "suite run %.0f of %s: how long it takes is not known yet\n", id, suite);
+  else fprintf(stderr, "suite run %.0f of %s takes about %s\n", id, suite, rl_format_age(duration, estimated_s));
+}
+
+static int submit(const rl_cli *cli, regress_options *options, rl_error *err) {
+  RL_CLEANUP(rl_json_free) cJSON *request = cJSON_CreateObject();
+  RL_CLEANUP(rl_body_free) rl_body response = {0};
+  char path[128];
+  if (make_request(options, request, err) < 0) return -1;
+  RL_CLEANUP(rl_free_text) char *body = cJSON_PrintUnformatted(request);
+  if (body == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a request");
+  snprintf(path, sizeof path, "/suites/%s/runs", options->suite);
+  if (rl_http_send(cli, "POST", path, body, &response, err) < 0) return -1;
+  RL_CLEANUP(rl_json_free) cJSON *accepted = cJSON_Parse(response.data != NULL ? response.data : "");
+  const double id = rl_json_number(accepted, "id");
+  if (isnan(id)) return rl_fail(err, RL_HTTP, 0, "the daemon accepted the suite run but returned no id");
+  if (!cli->json) announce(accepted, options->suite);
+  options->run = (long long)id;
+  return 0;
+}
+
+static int cancel(const rl_cli *cli, long long id, rl_error *err) {
+  char path[64];
+  RL_CLEANUP(rl_body_free) rl_body response = {0};
+  snprintf(path, sizeof path, "/suite-runs/%lld", id);
+  if (rl_http_send(cli, "DELETE", path, NULL, &response, err) < 0) return -1;
+  if (cli->json) puts(response.length > 0 ? response.data : "{}");
+  else printf("suite run %lld is cancelled\n", id);
+  return RL_EXIT_COMPLETED;
+}
+
+/* --- results -------------------------------------------------------------------------------------------------------------- */
+
+/* Returns what to write to an existing table: the rows after its header. NULL with err: it has another header. */
+static const char *find_rows(FILE *existing, const char *table, const char *file, rl_error *err) {
+  const size_t length = strcspn(table, "\n") + 1;
+  RL_CLEANUP(rl_free_text) char *header = malloc(length);
+  if (header != NULL && fread(header, 1, length, existing) == length && memcmp(header, table, length) == 0) return table + length;
+  rl_fail_usage(err, "%.160s has other columns than this run: give another file", file);
+  return NULL;
+}
+
+static int write_file(const output *to, const char *text, rl_error *err) {
+  RL_CLEANUP(close_file) FILE *existing = to->format->is_table ? fopen(to->file, "re") : NULL;
+  const bool appends = existing != NULL && fgetc(existing) != EOF;
+  if (appends) {
+    rewind(existing);
+    text = find_rows(existing, text, to->file, err);
+  }
+  if (text == NULL) return -1;
+  FILE *out = fopen(to->file, appends ? "ae" : "we");
+  if (out == NULL) return rl_fail_errno(err, "%.160s", to->file);
+  const bool written = fputs(text, out) >= 0;
+  return fclose(out) == 0 && written ? 0 : rl_fail_errno(err, "%.160s", to->file);
+}
+
+static int write_output(const output *to, const cJSON *run, rl_error *err) {
+  RL_CLEANUP(rl_free_text) char *text = NULL;
+  size_t size = 0;
+  const char *missing = rl_suite_output_find_missing_value(run);
+  FILE *stream = open_memstream(&text, &size);
+  if (stream == NULL) return rl_fail_errno(err, "no memory for an output");
+  to->format->write(stream, run);
+  if (fclose(stream) != 0) return rl_fail_errno(err, "no memory for an output");
+  if (to->format->is_table && missing != NULL)
+    fprintf(stderr, "rooflinectl: %s gets no row: the run has no value of %s\n", to->format->name, missing);
+  if (to->file != NULL) return write_file(to, text, err);
+  fputs(text, stdout);
+  return 0;
+}
+
+/* Prints the run, then writes all outputs. An output that fails does not prevent the others. */
+static int print_run(const rl_cli *cli, const regress_options *options, const cJSON *run, rl_error *err) {
+  bool stdout_taken = cli->json;
+  int rc = 0;
+  for (int i = 0; i < options->output_count; i++) stdout_taken |= options->outputs[i].file == NULL;
+  if (cli->json) rl_print_json(run);
+  else rl_print_suite_run(stdout_taken ? stderr : stdout, run);
+  for (int i = 0; i < options->output_count; i++)
+    if (write_output(&options->outputs[i], run, err) < 0) rc = -1;
+  return rc < 0 ? -1 : (int)rl_suite_exit_code(run);
+}
+
+int rl_command_regress(rl_cli *cli, rl_error *err) {
+  regress_options options = {0};
+  RL_CLEANUP(rl_json_free) cJSON *run = NULL;
+  if (parse_options(cli, &options, err) < 0) return -1;
+  if (options.cancel > 0) return cancel(cli, options.cancel, err);
+  const bool submits = options.run == 0;
+  if (submits && submit(cli, &options, err) < 0) return -1;
+  const int code = rl_suite_follow(cli, options.run, submits, &run, err);
+  return run != NULL ? print_run(cli, &options, run, err) : code;
+}
