@@ -39,7 +39,7 @@ void rl_regress_print_options(void) {
       "  --cancel N                 cancel suite run N\n"
       "  --output FORMAT[=FILE]     also write FORMAT, to FILE or in place of the table:");
   for (const rl_suite_output *format = rl_suite_outputs; format->name != NULL; format++)
-    printf("    %-24s %s\n", format->name, format->summary);
+    printf("    %-20s %s\n", format->name, format->summary);
 }
 
 /* --- options -------------------------------------------------------------------------------------------------------------- */

@@ -44,14 +44,13 @@ typedef struct watcher {
   char last_line[128]; /* the last line printed, if stderr is not a terminal */
 } watcher;
 
-/* Writes "mnist: block job, 3 of 9 done". */
+/* Writes "mnist: block, 3 of 9 jobs". A run without a role is queued, or has just begun. */
 static void describe(char *line, size_t size, const cJSON *run) {
   const char *role = rl_json_text(run, "progress.role");
   const double done = rl_json_number(run, "progress.done"), all = rl_json_number(run, "progress.of");
-  int used = snprintf(line, size, "%s: %s", rl_json_text(run, "suite"), rl_json_text(run, "state"));
-  if (*role != '\0') used += snprintf(line + used, size - (size_t)used, ", %s job", role);
-  if (all > 0) snprintf(line + used, size - (size_t)used, ", %.0f of %.0f done", done, all);
-  for (char *c = line; *c != '\0'; c++)
+  int used = snprintf(line, size, "%.64s: %.32s", rl_json_text(run, "suite"), *role != '\0' ? role : rl_json_text(run, "state"));
+  if (all > 0) snprintf(line + used, size - (size_t)used, ", %.0f of %.0f jobs", done, all);
+  for (char *c = strchr(line, ':'); c != NULL && *c != '\0'; c++)
     if (*c == '_') *c = ' '; /* the role canary_before */
 }
 

@@ -153,6 +153,6 @@ const rl_suite_output rl_suite_outputs[] = {
     {"github", "github-action-benchmark, customSmallerIsBetter", write_github_smaller},
     {"github-bigger", "github-action-benchmark, customBiggerIsBetter", write_github_bigger},
     {"bmf", "Bencher Metric Format, JSON", write_bmf},
-    {"otava", "CSV for Otava; adds a row to an existing FILE", write_otava, .is_table = true},
+    {"otava", "CSV for Otava; a row is added to FILE", write_otava, .is_table = true},
     {"markdown", "summary for a pull request", rl_write_markdown},
     {0}};
