@@ -37,7 +37,7 @@ void rl_regress_print_options(void) {
       "  --device ID                an id that `rooflinectl devices` lists\n"
       "  --run N                    follow or print suite run N; run nothing\n"
       "  --cancel N                 cancel suite run N\n"
-      "  --output FORMAT[=FILE]     also write FORMAT, to FILE or in place of the table:");
+      "  --output FORMAT[=FILE]     also to FILE, or in place of the table:");
   for (const rl_suite_output *format = rl_suite_outputs; format->name != NULL; format++)
     printf("    %-20s %s\n", format->name, format->summary);
 }

@@ -18,7 +18,7 @@ RL_DEFINE_CLEANUP(close_file, FILE *, fclose, NULL)
 /* The options of `run`. Each sets one field of the request. */
 typedef struct option_field {
   const char *name, *field;
-  enum { TEXT, NUMBER, TEXT_LIST, SIZES, FILE_TEXT, FILE_BYTES, NUMBER_LIST, ARGUMENTS, JSON } type;
+  enum { TEXT, NUMBER, BOOLEAN, TEXT_LIST, SIZES, FILE_TEXT, FILE_BYTES, NUMBER_LIST, ARGUMENTS, JSON } type;
   const char *value, *summary;
 } option_field;
 
@@ -57,6 +57,7 @@ static const option_field options[] = {
     {"--metrics", "metrics", TEXT_LIST, "NAME,…", "raw metrics in addition to the set"},
     {"--kernels", "kernels", TEXT, "PATTERN", "kernels of a training step to count"},
     {"--launch", "launch", NUMBER, "N", "index among the matching kernels, from 0"},
+    {"--fresh-worker", "fresh_worker", BOOLEAN, "true|false", "in new worker processes; default: false"},
     {"--deadline", "deadline_s", NUMBER, "SECONDS", "deadline of the job"},
 };
 enum { OPTION_COUNT = sizeof options / sizeof *options };
@@ -112,6 +113,13 @@ static int add_number(cJSON *request, const option_field *option, const char *va
   double parsed = strtod(value, &end);
   if (end == value || *end != '\0') return rl_fail_usage(err, "%s needs a number, not %s", option->name, value);
   cJSON_AddNumberToObject(request, option->field, parsed);
+  return 0;
+}
+
+static int add_boolean(cJSON *request, const option_field *option, const char *value, rl_error *err) {
+  const bool is_true = strcmp(value, "true") == 0;
+  if (!is_true && strcmp(value, "false") != 0) return rl_fail_usage(err, "%s needs true or false, not %s", option->name, value);
+  cJSON_AddBoolToObject(request, option->field, is_true);
   return 0;
 }
 
@@ -224,6 +232,7 @@ static int add_json(cJSON *request, const option_field *option, const char *valu
 static int add_option(cJSON *request, const char *name, const char *value, rl_error *err) {
   static int (*const adders[])(cJSON *, const option_field *, const char *, rl_error *) = {[TEXT] = add_text,
                                                                                            [NUMBER] = add_number,
+                                                                                           [BOOLEAN] = add_boolean,
                                                                                            [TEXT_LIST] = add_text_list,
                                                                                            [SIZES] = add_sizes,
                                                                                            [FILE_TEXT] = add_text_file,

@@ -283,7 +283,8 @@ def test_errors_name_the_field(daemon):
     assert "JSON" in err
 
 
-@pytest.mark.parametrize("arguments", [["run", "--epochs", "x"], ["run", "--colour", "red"], ["show"], ["show", "one"],
+@pytest.mark.parametrize("arguments", [["run", "--epochs", "x"], ["run", "--fresh-worker", "1"],
+                                       ["run", "--colour", "red"], ["show"], ["show", "one"],
                                        ["cancel", "-1"],
                                        ["nothing"], [], ["list", "more"], ["submit"], ["submit", "/does/not/exist"],
                                        ["report"], ["report", "x"], ["report", "1", "2"], ["report", "1", "--kernel"],
@@ -332,6 +333,8 @@ def test_options_select_counters(daemon):
     request = json.loads(out)["job"]["request"]
     assert (request["set"], request["sections"], request["metrics"]) == ("detailed", ["Occupancy"], ["sm__inst_executed.sum"])
     assert request["passes"] == ["timing", "counters"]
+    out, _ = ctl("--json", "run", *kernel, "--fresh-worker", "true", url=daemon.url)
+    assert json.loads(out)["job"]["request"]["fresh_worker"] is True
 
 
 def test_unknown_job(daemon):
