@@ -181,6 +181,29 @@ def test_the_watchdog_is_notified_while_clients_hold_connections(start, tmp_path
 
 
 @contextlib.contextmanager
+def paused_job(daemon):
+    """Submits a job, yields its number while its worker is stopped, and lets the worker go on. So what the block changes is in
+    force before the job ends, however slow this program is."""
+    number = daemon.submit(job(epochs=15, max_images=64))
+    worker = daemon.worker()
+    os.kill(worker, signal.SIGSTOP)
+    try:
+        yield number
+    finally:
+        os.kill(worker, signal.SIGCONT)
+
+
+@contextlib.contextmanager
+def storing_job(daemon):
+    """Yields the number of a job whose results wait to be stored because another program holds the lock."""
+    with contextlib.ExitStack() as lock:
+        with paused_job(daemon) as number:
+            lock.enter_context(locked_database(daemon))
+        daemon.wait_for(number, "storing", seconds=60)
+        yield number
+
+
+@contextlib.contextmanager
 def locked_database(daemon):
     """Another program holds the write lock of the database until the end of the block."""
     with contextlib.closing(sqlite3.connect(daemon.state / "rooflined.db", isolation_level=None)) as base:
@@ -221,10 +244,7 @@ def test_a_stop_takes_two_seconds_while_another_program_holds_the_lock(start):
 def test_results_wait_for_the_lock_of_another_program(start):
     """A finished pass is stored however long the lock was held: five tries used to end after 4 s."""
     daemon = start()
-    number = daemon.submit(job(epochs=15, max_images=640))
-    daemon.wait_for_progress(number)
-    with locked_database(daemon):
-        daemon.wait_for(number, "storing", seconds=60)
+    with storing_job(daemon) as number:
         ready = daemon.call("GET", "/readyz")
         assert (ready.status_code, ready.json()["code"]) == (503, "storage_locked")
         assert f"the results of job {number} wait to be stored" in ready.json()["detail"]
@@ -240,10 +260,7 @@ def test_results_wait_for_the_lock_of_another_program(start):
 def stop_while_storing(start, *options, state=None):
     """Stops a daemon whose job is storing because another program holds the lock. Returns (the stopped daemon, job number)."""
     daemon = start(*options, state=state)
-    number = daemon.submit(job(epochs=15, max_images=640))
-    daemon.wait_for_progress(number)
-    with locked_database(daemon):
-        daemon.wait_for(number, "storing", seconds=60)
+    with storing_job(daemon) as number:
         status, took = daemon.stop()
     assert status == 0
     assert took < 2
@@ -263,10 +280,7 @@ def test_results_survive_a_stop_while_another_program_holds_the_lock(start):
 
 def test_results_survive_a_kill_while_another_program_holds_the_lock(start):
     daemon = start()
-    number = daemon.submit(job(epochs=15, max_images=640))
-    daemon.wait_for_progress(number)
-    with locked_database(daemon):
-        daemon.wait_for(number, "storing", seconds=60)
+    with storing_job(daemon) as number:
         time.sleep(3)  # the spill file is written after a second
         daemon.kill()
     second = start()
@@ -369,9 +383,8 @@ def test_a_full_disk_is_reported_and_survived(start, small_disk):
 def test_results_wait_for_free_disk_space(start, small_disk):
     """Through a stop too: the blocks of the spill file are allocated at the start."""
     first = start("--spill-bytes", "1000000", state=small_disk / "state")
-    number = first.submit(job(epochs=15, max_images=640))
-    first.wait_for_progress(number)
-    fill(small_disk)
+    with paused_job(first) as number:
+        fill(small_disk)
     first.wait_for(number, "storing", seconds=120)
     time.sleep(8)
     ready = first.call("GET", "/readyz")
