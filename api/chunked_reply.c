@@ -1,5 +1,7 @@
 #include "api/chunked_reply.h"
 
+#include <sys/socket.h>
+
 #include "api/cached_reply.h"
 #include "api/http_stream.h"
 #include "api/reply.h"
@@ -51,13 +53,20 @@ static void run_fill(rl_pool_task *task) {
   rl_log(budget->client_left ? RL_LOG_DEBUG : RL_LOG_WARNING, "a reply was cut: %s", err.message);
 }
 
+/* Ends the reply without its last chunk, by which the client notices the cut. Not MHD_CONTENT_READER_END_WITH_ERROR: MHD 0.9.75
+ * does not close a resumed connection after that until others end. After the shutdown its next send fails, and it closes. */
+static ssize_t cut(const chunked_reply *reply) {
+  shutdown(reply->budget->client_socket, SHUT_RDWR);
+  return MHD_CONTENT_READER_END_OF_STREAM;
+}
+
 /* Lets a pool fill the buffer; the connection is suspended meanwhile. */
 static ssize_t read_chunks(rl_http_stream *stream) {
   chunked_reply *reply = (chunked_reply *)stream;
-  if (reply->failed) return MHD_CONTENT_READER_END_WITH_ERROR;
+  if (reply->failed) return cut(reply);
   if (reply->source_closed) return MHD_CONTENT_READER_END_OF_STREAM;
   bool accepted = rl_request_pools_continue(reply->server->pools, RL_POOL_HEAVY, &reply->fill_task);
-  return accepted ? 0 : MHD_CONTENT_READER_END_WITH_ERROR;
+  return accepted ? 0 : cut(reply);
 }
 
 static void close_reply(rl_http_stream *stream) {

@@ -9,6 +9,7 @@ import time
 
 import pytest
 from daemon import endless
+from report_fixture import Rows
 
 HOST = b"Host: localhost\r\n"
 POST = b"POST /jobs HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n"
@@ -104,6 +105,54 @@ def test_event_streams_whose_clients_leave(patient):
         patient.wait_for_metric("rooflined_event_listeners", lambda value: value == 0)
     finally:
         patient.cancel_all()
+
+
+@pytest.fixture(scope="module")
+def trace(patient):
+    """A request for a trace that is larger than a kept reply and the sockets' buffers."""
+    rows = Rows(patient)
+    activities = [{"kind": "kernel", "name": "k" * 200, "start_ns": 10 * i, "end_ns": 10 * i + 5} for i in range(20000)]
+    job = rows.job_of(rows.run([], trace=([], activities)))
+    return f"GET /jobs/{job}/timeline?format=chrome&limit=200000 HTTP/1.1\r\n".encode() + HOST + b"\r\n"
+
+
+def ask_for_traces(stack, daemon, trace):
+    """Returns a client that has read 512 KiB of its reply. The next part waits for one of two threads, because seven other
+    clients wait for theirs."""
+    clients = [stack.enter_context(connect(daemon)) for _ in range(8)]
+    for raw in clients:
+        raw.sendall(trace)
+    received = 0
+    while received < 1 << 19:
+        received += len(clients[0].recv(1 << 16))
+    return clients[0]
+
+
+def test_streamed_replies_whose_clients_leave(patient, trace):
+    """A client leaves while its connection is suspended. No other connection ends meanwhile, which would let libmicrohttpd close
+    this one too."""
+    for _ in range(5):
+        with contextlib.ExitStack() as clients:
+            first = ask_for_traces(clients, patient, trace)
+            before = open_sockets(patient)
+            first.close()
+            until = time.monotonic() + LEAVE_S
+            while open_sockets(patient) >= before:
+                assert time.monotonic() < until, "the connection is still open"
+                time.sleep(0.02)
+
+
+def test_a_cut_reply_has_no_end(patient, trace):
+    """A client that closes its sending side counts as gone when the next part of its reply is due."""
+    for _ in range(2):
+        with contextlib.ExitStack() as clients:
+            first = ask_for_traces(clients, patient, trace)
+            first.shutdown(socket.SHUT_WR)
+            last = b""
+            with contextlib.suppress(ConnectionResetError):
+                while text := first.recv(1 << 16):
+                    last = (last + text)[-100:]
+            assert not last.endswith(b"0\r\n\r\n")
 
 
 def test_a_reply_to_a_client_that_sends_no_more(patient):
