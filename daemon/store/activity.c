@@ -234,15 +234,6 @@ int rl_store_append_activity(rl_store *store, const rl_claim *claim, rl_activity
   return 0;
 }
 
-int rl_store_count_activity_rows(rl_store *store, int64_t pass_id, int64_t *count, rl_error *err) {
-  RL_CLEANUP(rl_activity_appender_cleanup) rl_activity_appender *appender = rl_activity_appender_new();
-  if (appender == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for activity rows");
-  if (rl_store_begin_transaction(store, err) < 0) return -1;
-  if (rl_store_end_transaction(store, resume(&store->writer, pass_id, appender, err), err) < 0) return -1;
-  *count = appender->stored_rows;
-  return 0;
-}
-
 /* --- deletion ---------------------------------------------------------------------------------------------------------- */
 
 int rl_store_delete_activity_batch(rl_db *db, int64_t pass, int64_t *row_count, rl_error *err) {
@@ -279,7 +270,7 @@ int rl_store_discard_activity(rl_store *store, int64_t pass_id, const atomic_boo
   int rc = 0;
   while (rc == 0 && !atomic_load(stop)) {
     if (rl_store_begin_bulk_transaction(store, err) < 0) return -1;
-    rc = rl_store_end_transaction(store, discard_batch(&store->writer, pass_id, err), err);
+    rc = rl_store_end_change(store, discard_batch(&store->writer, pass_id, err), (rl_change){0}, err);
   }
   return rc < 0 ? -1 : 0;
 }

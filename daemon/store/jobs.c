@@ -88,10 +88,19 @@ int rl_store_job_insert(rl_store *store, const rl_job_spec *spec, const char *ke
   return 0;
 }
 
+/* Sets *job_id: of the run; unchanged if there is no such run. */
+static int store_log(rl_db *db, int64_t run_id, const char *text, int64_t *job_id, rl_error *err) {
+  RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
+  int found = rl_db_query_row(db, err, "run_job", &row, RL_BIND_INTEGER(":run", run_id));
+  if (found > 0) *job_id = sqlite3_column_int64(row, 0);
+  return found < 0 ? -1 : rl_db_run(db, err, "run_log", RL_BIND_INTEGER(":run", run_id), RL_BIND_TEXT(":log", text));
+}
+
 int rl_store_set_run_log(rl_store *store, int64_t run_id, const char *text, rl_error *err) {
+  int64_t job_id = 0;
   if (rl_store_begin_transaction(store, err) < 0) return -1;
-  return rl_store_end_transaction(
-      store, rl_db_run(&store->writer, err, "run_log", RL_BIND_INTEGER(":run", run_id), RL_BIND_TEXT(":log", text)), err);
+  int rc = store_log(&store->writer, run_id, text, &job_id, err);
+  return rl_store_end_change(store, rc, (rl_change){.job_id = job_id}, err);
 }
 
 int rl_store_jobs_requeue(rl_store *store, int64_t max_crashes, int64_t *count, rl_error *err) {

@@ -213,12 +213,21 @@ int rl_store_count_jobs(rl_store *store, rl_job_counts *counts, rl_error *err) {
   return cursor != NULL ? rl_store_read_counts(&cursor->db, counts, err) : -1;
 }
 
-int rl_store_count_tokens(rl_store *store, int64_t *count, rl_error *err) {
+/* Sets *value to the first column of the statement's only row. */
+static int read_integer(rl_store *store, const char *name, const rl_binding *bindings, int count, int64_t *value, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
-  if (start_query(store, "token_count", NULL, 0, &cursor, err) < 0) return -1;
+  if (start_query(store, name, bindings, count, &cursor, err) < 0) return -1;
   if (rl_db_step(&cursor->db, cursor->row, err) < 0) return -1;
-  *count = sqlite3_column_int64(cursor->row, 0);
+  *value = sqlite3_column_int64(cursor->row, 0);
   return 0;
+}
+
+int rl_store_count_activity_rows(rl_store *store, int64_t pass_id, int64_t *count, rl_error *err) {
+  return read_integer(store, "activity_stored_counts", RL_BINDINGS(RL_BIND_INTEGER(":pass", pass_id)), count, err);
+}
+
+int rl_store_count_tokens(rl_store *store, int64_t *count, rl_error *err) {
+  return read_integer(store, "token_count", NULL, 0, count, err);
 }
 
 int rl_store_has_token(rl_store *store, const char *hash, bool *known, rl_error *err) {

@@ -272,6 +272,24 @@ static void a_failed_slice_can_be_repeated(void **state) {
   rl_activity_appender_free(appender);
 }
 
+/* A read waits for no lock: neither another program's nor the writer's. */
+static void rows_are_counted_while_another_program_writes(void **state) {
+  fixture *f = *state;
+  rl_claim claimed = claim_activity(f);
+  int64_t count = -1;
+  ASSERT_OK(rl_store_count_activity_rows(f->store, claimed.pass_id, &count, &err));
+  assert_int_equal(count, 0);
+  RL_CLEANUP(rl_activity_appender_cleanup) rl_activity_appender *appender = rl_activity_appender_new();
+  rl_records records = start_records();
+  append_rows(f, &claimed, appender, &records, SLICED_ROWS);
+  rl_records_clear(&records);
+  sqlite3 *other = connect_to(f);
+  query_integer_on(other, "BEGIN IMMEDIATE");
+  ASSERT_OK(rl_store_count_activity_rows(f->store, claimed.pass_id, &count, &err));
+  assert_int_equal(count, SLICED_ROWS);
+  sqlite3_close(other);
+}
+
 static atomic_bool stop; /* stays false but in the test of retention */
 
 /* A crash of the daemon leaves slices. They are deleted before the pass runs again, which then has its own rows only. */
@@ -350,6 +368,7 @@ int main(void) {
                                      WITH_STORE(entries_differ_in_every_value),
                                      WITH_STORE(windows_are_those_of_a_full_scan),
                                      WITH_STORE(rows_are_invisible_until_the_commit),
+                                     WITH_STORE(rows_are_counted_while_another_program_writes),
                                      WITH_STORE(a_failed_slice_can_be_repeated),
                                      WITH_STORE(slices_of_a_crash_are_discarded),
                                      WITH_STORE(retention_deletes_abandoned_slices),

@@ -60,6 +60,24 @@ static void own_changes(void **state) {
   assert_grown(store, id, before, false, false, false, true);
 }
 
+static void changes_of_a_running_pass(void **state) {
+  rl_store *store = ((fixture *)*state)->store;
+  static const atomic_bool stop;
+  int64_t id = submit(store, "cpu", 1u << RL_PASS_ACTIVITY);
+  rl_claim taken = claim(store, "cpu");
+  revisions before = read_all(store, id);
+  ASSERT_OK(rl_store_set_run_log(store, taken.run_id, "a line", &err));
+  assert_grown(store, id, before, true, false, false, false);
+  before = read_all(store, id);
+  RL_CLEANUP(rl_activity_appender_cleanup) rl_activity_appender *appender = rl_activity_appender_new();
+  rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL, .end_ns = 5};
+  rl_records records = {.names = (char *[]){"name"}, .name_count = 1, .rows = &row, .row_count = 1};
+  ASSERT_OK(rl_store_append_activity(store, &taken, appender, &records, &err));
+  ASSERT_OK(rl_store_discard_activity(store, taken.pass_id, &stop, &err));
+  assert_int_equal(query_integer((fixture *)*state, "SELECT count(*) FROM activity"), 0);
+  assert_grown(store, id, before, false, false, false, false); /* no reader saw the rows */
+}
+
 static void a_refused_change_is_none(void **state) {
   rl_store *store = ((fixture *)*state)->store;
   int64_t id = submit(store, "cpu", TIMING);
@@ -132,7 +150,8 @@ static void every_commit_is_seen(void **state) {
 #define WITH_STORE(TEST) cmocka_unit_test_setup_teardown(TEST, open_fixture, close_fixture)
 
 int main(void) {
-  const struct CMUnitTest tests[] = {WITH_STORE(own_changes), WITH_STORE(a_refused_change_is_none),
-                                     WITH_STORE(changes_of_another_program), WITH_STORE(every_commit_is_seen)};
+  const struct CMUnitTest tests[] = {WITH_STORE(own_changes), WITH_STORE(changes_of_a_running_pass),
+                                     WITH_STORE(a_refused_change_is_none), WITH_STORE(changes_of_another_program),
+                                     WITH_STORE(every_commit_is_seen)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
