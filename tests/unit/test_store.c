@@ -1,6 +1,9 @@
 /* Tests the store's state folder, its schema, and the writing of jobs, passes, events and tokens. */
 #include <errno.h>
+#include <pthread.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "store_fixture.h"
 
 enum { TIMING = 1u << RL_PASS_TIMING, ALL = (1u << RL_PASS_COUNT) - 1 };
@@ -570,6 +573,41 @@ static void tokens(void **state) {
   assert_true(known);
 }
 
+/* --- the lock of another program at the start --------------------------------------------------------------------------------
+ */
+
+enum { LOCKED_MS = 500 };
+
+static void *unlock_later(void *other) {
+  usleep(LOCKED_MS * 1000);
+  query_integer_on(other, "ROLLBACK");
+  return NULL;
+}
+
+static void the_start_waits_for_a_short_lock(void **state) {
+  fixture *f = *state;
+  sqlite3 *other = connect_to(f);
+  pthread_t thread;
+  int64_t count, refused = 0, begin_ns = rl_monotonic_ns();
+  query_integer_on(other, "BEGIN IMMEDIATE");
+  assert_int_equal(pthread_create(&thread, NULL, unlock_later, other), 0);
+  for (; rl_store_jobs_requeue(f->store, 5, &count, &err) < 0; refused++) assert_true(rl_store_wait_at_start(&err, begin_ns));
+  assert_true(rl_monotonic_ns() - begin_ns >= LOCKED_MS * INT64_C(1000000) && refused > 0);
+  pthread_join(thread, NULL);
+  sqlite3_close(other);
+}
+
+static void the_start_does_not_wait_for_other_errors_or_longer(void **state) {
+  (void)state;
+  const int64_t second_ns = 1000000000, now_ns = rl_monotonic_ns();
+  const rl_error locked = {.domain = RL_STORAGE, .code = RL_STORAGE_LOCKED},
+                 full = {.domain = RL_STORAGE, .code = RL_STORAGE_FULL}, http = {.domain = RL_HTTP, .code = RL_STORAGE_LOCKED};
+  assert_false(rl_store_wait_at_start(&full, now_ns));
+  assert_false(rl_store_wait_at_start(&http, now_ns));
+  assert_false(rl_store_wait_at_start(&locked, now_ns - 5 * second_ns));
+  assert_true(rl_store_wait_at_start(&locked, now_ns - 3 * second_ns));
+}
+
 static void kinds_are_those_of_the_records(void **state) {
   fixture *f = *state;
   assert_int_equal(query_integer(f, "SELECT count(*) FROM activity_kinds"), RL_ACTIVITY_KIND_COUNT);
@@ -613,6 +651,8 @@ int main(void) {
                                      WITH_STORE(a_change_and_its_event_are_one_transaction),
                                      WITH_STORE(events_count_from_one),
                                      WITH_STORE(tokens),
+                                     WITH_STORE(the_start_waits_for_a_short_lock),
+                                     cmocka_unit_test(the_start_does_not_wait_for_other_errors_or_longer),
                                      WITH_STORE(kinds_are_those_of_the_records)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

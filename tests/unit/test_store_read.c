@@ -520,16 +520,26 @@ typedef struct worker {
   int writes;
 } worker;
 
+/* Whether a write has failed because other threads held the writer for a second, as they may on a busy machine; it has changed
+ * nothing then, and is repeated. */
+static bool must_repeat(int rc, const rl_error *why) {
+  return rc < 0 && why->domain == RL_STORAGE && why->code == RL_STORAGE_LOCKED;
+}
+
 static void *write_jobs(void *context) {
   worker *w = context;
   rl_error why;
   rl_job_spec spec = make_spec("cpu", TIMING);
   for (int i = 0; i < 20; i++) {
-    int64_t id, seq;
+    int64_t id = 0, seq = 0;
     bool existing;
-    if (rl_store_job_insert(w->store, &spec, NULL, NULL, 1000, &id, &existing, &why) == 0 &&
-        rl_store_event_append(w->store, id, "progress", "{}", &seq, &why) == 0 && seq == 2)
-      w->writes++;
+    int rc;
+    do rc = rl_store_job_insert(w->store, &spec, NULL, NULL, 1000, &id, &existing, &why);
+    while (must_repeat(rc, &why));
+    if (rc < 0) continue;
+    do rc = rl_store_event_append(w->store, id, "progress", "{}", &seq, &why);
+    while (must_repeat(rc, &why));
+    if (rc == 0 && seq == 2) w->writes++;
   }
   return NULL;
 }
