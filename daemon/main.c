@@ -23,7 +23,7 @@
 #include "recovery.h"
 #include "supervisor/supervisor.h"
 
-enum { KEYS_MAX = 64, OVERRIDES_MAX = 128, HOUSEKEEPING_FIRST_S = 10, HOUSEKEEPING_S = 3600 };
+enum { KEYS_MAX = 64, OVERRIDES_MAX = 128, HOUSEKEEPING_FIRST_S = 10, HOUSEKEEPING_S = 3600, HOUSEKEEPING_RETRY_S = 5 };
 
 /* --- options ----------------------------------------------------------------------------------------------------------- */
 
@@ -132,29 +132,36 @@ typedef struct housekeeper { /* a separate thread, so that a long clean-up does 
   atomic_bool stopping; /* set under the mutex */
 } housekeeper;
 
-static void clean_up(housekeeper *keeper) {
+/* Returns false if the database can't be cleaned up now: it is locked by another program, or the disk is full. */
+static bool clean_up(housekeeper *keeper) {
   const rl_retention retention = {keeper->config->activity_days, keeper->config->job_days, keeper->config->max_bytes};
   char cache[RL_PATH_SIZE + 32];
   rl_error err;
   int64_t removed = 0;
   snprintf(cache, sizeof cache, "%s/" RL_CACHE_FOLDER, keeper->config->state);
   rl_cache_prune(cache, rl_realtime_ns());
-  if (rl_store_apply_retention(keeper->store, &retention, rl_realtime_ns(), &keeper->stopping, &removed, &err) < 0)
+  if (rl_store_apply_retention(keeper->store, &retention, rl_realtime_ns(), &keeper->stopping, &removed, &err) < 0) {
     rl_log(RL_LOG_WARNING, "can't clean up the database: %s", err.message);
-  else if (removed > 0) rl_log(RL_LOG_INFO, "retention removed %lld rows", (long long)removed);
+    return false;
+  }
+  if (removed > 0) rl_log(RL_LOG_INFO, "retention removed %lld rows", (long long)removed);
+  return true;
 }
 
 static void *run_housekeeper(void *argument) {
   housekeeper *keeper = argument;
   struct timespec next;
+  int retry_s = HOUSEKEEPING_RETRY_S; /* doubled after each failure in a row */
   clock_gettime(CLOCK_MONOTONIC, &next);
   next.tv_sec += HOUSEKEEPING_FIRST_S;
   pthread_mutex_lock(&keeper->mutex);
   while (!atomic_load(&keeper->stopping)) {
     if (pthread_cond_timedwait(&keeper->stop, &keeper->mutex, &next) != ETIMEDOUT) continue;
     pthread_mutex_unlock(&keeper->mutex);
-    clean_up(keeper);
-    next.tv_sec += HOUSEKEEPING_S;
+    bool cleaned = clean_up(keeper);
+    clock_gettime(CLOCK_MONOTONIC, &next);
+    next.tv_sec += cleaned ? HOUSEKEEPING_S : retry_s;
+    retry_s = cleaned ? HOUSEKEEPING_RETRY_S : retry_s < HOUSEKEEPING_S / 2 ? 2 * retry_s : HOUSEKEEPING_S;
     pthread_mutex_lock(&keeper->mutex);
   }
   pthread_mutex_unlock(&keeper->mutex);

@@ -288,6 +288,29 @@ def test_results_survive_a_kill_while_another_program_holds_the_lock(start):
     assert_sound(second)
 
 
+def test_a_start_under_the_lock_of_another_program_says_so_and_ends(start):
+    """After 5 s; systemd starts it again after 2 s. Results in a spill file and queued jobs stay for a later start."""
+    first, number = stop_while_storing(start)
+    with locked_database(first):
+        begin = time.monotonic()
+        status, output = refused_start("--state", str(first.state), "--devices", "cpu")
+        took = time.monotonic() - begin
+    assert status == 1 and 5 <= took < 20
+    assert "another program holds the database locked: end it, then try again" in output
+    assert start().job(number)["state"] == "completed"
+
+
+def test_retention_is_repeated_soon_after_a_lock(start):
+    daemon = start("--job-days", "1")
+    with contextlib.closing(sqlite3.connect(daemon.state / "rooflined.db")) as base:
+        base.execute("INSERT INTO jobs (kind, device, state, request, deadline_s, created_ns, started_ns, finished_ns) "
+                     "VALUES ('kernel', 'cpu', 'completed', '{}', 60, 1, 1, 1)")
+        base.commit()
+    with locked_database(daemon):
+        wait_until(lambda: "can't clean up the database: " in daemon.log_text(), 60, "the first clean-up, after 10 s")
+    wait_until(lambda: daemon.rows("SELECT count(*) FROM jobs") == [(0,)], 60, "the deletion of a job of 1970")
+
+
 def test_a_damaged_spill_file_is_detected_and_the_pass_runs_again(start):
     first, number = stop_while_storing(start)
     with open(first.state / "spill-cpu", "r+b") as file:
@@ -395,6 +418,21 @@ def test_results_wait_for_free_disk_space(start, small_disk):
     assert second.job(number)["state"] == "completed"
     assert not second.processes(), "the pass ran again"
     assert_sound(second)
+    second.stop()
+
+
+def test_a_start_on_a_full_disk_says_so_and_ends(start, small_disk):
+    first = start("--spill-bytes", "1000000", state=small_disk / "state")
+    number = first.submit(job(epochs=15, max_images=640))
+    first.wait_for_progress(number)
+    fill(small_disk)
+    first.wait_for(number, "storing", seconds=120)
+    assert first.stop()[0] == 0
+    status, output = refused_start("--state", str(first.state), "--devices", "cpu", "--spill-bytes", "1000000")
+    assert status == 1 and "the disk is full: free some space, then try again" in output
+    (small_disk / "filler").unlink()
+    second = start("--spill-bytes", "1000000", state=small_disk / "state")
+    assert second.job(number)["state"] == "completed"
     second.stop()
 
 
