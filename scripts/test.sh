@@ -78,8 +78,9 @@ crash() { suite crash dev -L crash; }
 client() { suite client dev -L client; }
 web() { suite web dev -L web; }
 packaging() { suite packaging dev -L packaging; }
-rest() { suite rest dev --no-tests=ignore -LE 'unit|worker|api|contract|crash|client|web|packaging|simt'; }
-programs() { suite programs dev -LE 'unit|simt'; } # the suites from worker to rest at once, because most tests wait
+rest() { suite rest dev --no-tests=ignore -LE 'unit|worker|api|contract|crash|client|web|packaging|simt|boot'; }
+programs() { suite programs dev -LE 'unit|simt|boot'; } # the suites from worker to rest at once, because most tests wait
+boot() { suite boot dev -L boot; } # after them, because its tests bound times
 asan() { suite asan asan -L 'unit|api|simt' -E '^simt_overflow'; } # simt_numerics covers the same kernels
 tsan() { suite tsan tsan -R '^(api_.*|queue|store|supervisor|wire)$'; }
 fuzz() { scripts/fuzz.sh; }
@@ -100,7 +101,7 @@ gpu() {
 # Generated files that are kept in the tree must equal what their generators print now.
 generated() { scripts/generated.sh --check; }
 
-all=(install_all build_dev generated unit simt programs
+all=(install_all build_dev generated unit simt programs boot
   build_asan asan build_tsan tsan build_fuzz fuzz cuda_build gpu)
 build_dev() { build dev; }
 build_asan() { build asan; }

@@ -1,0 +1,188 @@
+"""Makes a Debian or Ubuntu system of this host's release and boots it with systemd-nspawn: systemd as process 1, a network with
+only a loopback device, a separate cgroup. Needs root."""
+import ctypes
+import hashlib
+import os
+import pathlib
+import platform
+import shutil
+import signal
+import subprocess
+import time
+
+CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "rooflined"
+CACHE_DAYS = 7  # afterwards the host may have newer libraries than the cached root
+PR_SET_PDEATHSIG = 1
+
+
+def reason_to_skip():
+    """Returns why no system can be booted here; None when it can be tried."""
+    if os.geteuid() != 0:
+        return "booting a system needs root"
+    if platform.freedesktop_os_release().get("ID") not in ("debian", "ubuntu"):
+        return "this is not Debian or Ubuntu"
+    for program in ("systemd-nspawn", "mmdebstrap"):
+        if shutil.which(program) is None:
+            return f"{program} is not installed"
+    return None
+
+
+def libraries_of(programs):
+    """Returns the packages of the libraries that the programs name as needed."""
+    packages = set()
+    for program in programs:
+        needed = subprocess.run(["objdump", "-p", program], capture_output=True, text=True, check=True).stdout
+        names = {line.split()[1] for line in needed.splitlines() if line.strip().startswith("NEEDED")}
+        for line in subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout.splitlines():
+            name, _, target = line.strip().partition(" => ")
+            if name in names and target:
+                packages.add(package_of(os.path.realpath(target.split()[0])))
+    return packages
+
+
+def package_of(file):
+    for path in (file, file.removeprefix("/usr")):  # packages of a merged /usr may list files in /lib
+        found = subprocess.run(["dpkg-query", "-S", path], capture_output=True, text=True)
+        if found.returncode == 0:
+            return found.stdout.split(":")[0]
+    raise AssertionError(f"no package has {file}")
+
+
+def apt_sources():
+    """Returns the lines of sources.list for this host's release, from the host's configuration."""
+    codename = platform.freedesktop_os_release()["VERSION_CODENAME"]
+    command = ["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages"]
+    targets = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    releases = {codename + suffix for suffix in ("", "-updates", "-security")}
+    lines = dict.fromkeys(f"deb {line}" for line in targets.splitlines() if line.split()[1] in releases)
+    return "\n".join(lines) + "\n"
+
+
+def root_archive(packages):
+    """Returns a tar file of a minimal system with systemd and the packages; makes it when the cache has none."""
+    sources, names = apt_sources(), ",".join(sorted({"systemd", "systemd-sysv", "dbus", *packages}))
+    codename = platform.freedesktop_os_release()["VERSION_CODENAME"]
+    key = hashlib.sha256((sources + names).encode()).hexdigest()[:16]
+    archive = CACHE / f"root-{codename}-{key}.tar"
+    CACHE.mkdir(parents=True, exist_ok=True)
+    for old in CACHE.glob("root-*.tar"):
+        if time.time() - old.stat().st_mtime > CACHE_DAYS * 86400:
+            old.unlink(missing_ok=True)
+    if not archive.exists():
+        partial = archive.with_suffix(f".{os.getpid()}.partial")
+        try:
+            command = ["mmdebstrap", "--quiet", "--format=tar", "--variant=minbase", f"--include={names}", codename, partial, "-"]
+            subprocess.run(command, input=sources, text=True, check=True, timeout=400)
+            partial.rename(archive)
+        finally:
+            partial.unlink(missing_ok=True)
+    return archive
+
+
+def own_cgroups():
+    """Yields this process's folder in the unified hierarchy, and in the one of systemd's under version 1."""
+    paths = dict(line.rstrip("\n").split(":", 2)[1:] for line in open("/proc/self/cgroup", encoding="utf-8"))
+    for line in open("/proc/self/mountinfo", encoding="utf-8"):
+        mount, _, source = line.partition(" - ")
+        kind, _, options = source.split()[:3]
+        name = "" if kind == "cgroup2" else "name=systemd" if "name=systemd" in options.split(",") else None
+        if name in paths:
+            root, point = mount.split()[3:5]
+            yield pathlib.Path(point, os.path.relpath(paths[name], root))
+
+
+class Machine:
+    """A system in the folder `root`, running between boot() and stop()."""
+
+    def __init__(self, root, archive):
+        self.root = pathlib.Path(root)
+        self.nspawn = None
+        self.leader = None  # the system's process 1
+        self.cgroups = []
+        self.root.mkdir(mode=0o755)
+        subprocess.run(["tar", "-C", self.root, "-xpf", archive], check=True)
+
+    def _nspawn_command(self, *arguments):
+        return ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--private-network", "--console=pipe",
+                "-D", str(self.root), *arguments]
+
+    def why_unbootable(self):
+        """Returns the message of systemd-nspawn when it cannot start even one program; None when it can."""
+        tried = subprocess.run(self._nspawn_command("/bin/true"), capture_output=True, text=True, preexec_fn=self._enter_cgroup,
+                               timeout=60)
+        return None if tried.returncode == 0 else tried.stderr.strip().splitlines()[-1]
+
+    def _enter_cgroup(self):
+        """In the new process: systemd-nspawn places the system's cgroups below its own, where two systems would collide."""
+        for folder in own_cgroups():
+            inner = folder / f"rooflined-boot-{os.getppid()}"
+            inner.mkdir(exist_ok=True)
+            (inner / "cgroup.procs").write_text("0")
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+    def boot(self, seconds=60):
+        self.console = open(f"{self.root}.console", "wb")
+        self.nspawn = subprocess.Popen(self._nspawn_command("--boot"), stdin=subprocess.DEVNULL, stdout=self.console,
+                                       stderr=subprocess.STDOUT, preexec_fn=self._enter_cgroup)
+        children = pathlib.Path(f"/proc/{self.nspawn.pid}/task/{self.nspawn.pid}/children")
+        deadline = time.monotonic() + seconds
+        state = ""
+        while state not in ("running", "degraded"):
+            assert time.monotonic() < deadline and self.nspawn.poll() is None, f"the system did not boot: {state}, {self.log()}"
+            time.sleep(0.1)
+            self.leader = (children.read_text().split() or [None])[0]
+            if self.leader is not None:
+                state = self.run("systemctl", "is-system-running", check=False).stdout.strip()
+        return state
+
+    def log(self):
+        return pathlib.Path(self.console.name).read_text(errors="replace")[-4000:]
+
+    def run(self, *command, check=True, stdin=None, seconds=60):
+        """Runs a program in the system as root and returns it finished."""
+        done = subprocess.run(["nsenter", "--target", self.leader, "--all", *command], input=stdin, timeout=seconds,
+                              capture_output=True, text=True,
+                              env={"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL": "C.UTF-8"})
+        assert not check or done.returncode == 0, f"{' '.join(command)}: exit {done.returncode}\n{done.stdout}{done.stderr}"
+        return done
+
+    def wait_until(self, condition, seconds, name):
+        deadline = time.monotonic() + seconds
+        while not (value := condition()):
+            assert time.monotonic() < deadline, f"{name}: not within {seconds} s\n{self.journal('-n', '60')}"
+            time.sleep(0.1)
+        return value
+
+    def journal(self, *options):
+        return self.run("journalctl", "--no-pager", "-q", *options).stdout
+
+    def property(self, unit, name):
+        return self.run("systemctl", "show", "-P", name, unit).stdout.strip()
+
+    def write(self, path, text):
+        file = self.root / path.lstrip("/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def stop(self):
+        """Powers the system off. Returns the seconds that this took."""
+        begin = time.monotonic()
+        try:
+            if self.nspawn is not None and self.nspawn.poll() is None:
+                os.kill(int(self.leader), signal.SIGRTMIN + 4)  # systemd: power off
+                self.nspawn.wait(60)
+        finally:
+            if self.nspawn is not None and self.nspawn.poll() is None:
+                self.nspawn.kill()  # its child, process 1 of the system, receives SIGKILL with it
+                self.nspawn.wait(10)
+            self._remove_cgroups()
+        return time.monotonic() - begin
+
+    def _remove_cgroups(self):
+        for folder in own_cgroups():
+            inner = folder / f"rooflined-boot-{os.getpid()}"
+            for below, _, _ in os.walk(inner, topdown=False):
+                try:
+                    os.rmdir(below)
+                except OSError:
+                    pass  # a process is still ending
