@@ -7,6 +7,7 @@
 
 #include "api/client/cells.h"
 #include "api/client/cli.h"
+#include "api/client/credential.h"
 #include "api/client/request.h"
 
 static void list_report_options(void) {
@@ -158,6 +159,14 @@ static int flush_output(rl_error *err) {
   return rl_fail(err, RL_ERRNO, errno, "can't write to standard output: %s", errno != 0 ? strerror(errno) : "write error");
 }
 
+/* Parses the options and executes the command. Without a token among options and variables, a unit's credential is the token. */
+static int parse_and_dispatch(int argc, char **argv, rl_cli *cli, rl_error *err) {
+  char token[256];
+  if (parse_options(argc, argv, cli, err) < 0 || rl_credential_read_token(token, sizeof token, err) < 0) return -1;
+  if (cli->token == NULL && token[0] != '\0') cli->token = token;
+  return dispatch(cli, err);
+}
+
 int main(int argc, char **argv) {
   rl_error err = {0};
   rl_cli cli = {.url = get_environment("ROOFLINED_URL", "http://127.0.0.1:8731"),
@@ -165,7 +174,7 @@ int main(int argc, char **argv) {
                 .argv = calloc((size_t)argc + 1, sizeof *argv)};
   if (cli.argv == NULL) return RL_EXIT_FAILED;
   char **arguments = cli.argv;
-  int code = parse_options(argc, argv, &cli, &err) < 0 ? -1 : dispatch(&cli, &err);
+  int code = parse_and_dispatch(argc, argv, &cli, &err);
   if (code >= 0 && flush_output(&err) < 0) code = -1;
   if (code < 0) code = report_error(&err);
   free(arguments);

@@ -433,6 +433,24 @@ def test_a_token_gives_access_to_a_daemon_that_requires_one(tmp_path):
         guarded.stop()
 
 
+def test_a_unit_s_credential_is_the_token_unless_another_is_given(tmp_path):
+    token = ctl("token", "--state", str(tmp_path / "state"))[0].strip()
+    credential = tmp_path / "rooflined-token"
+    guarded = Daemon(tmp_path / "state", "--require-token")
+    try:
+        ctl("list", url=guarded.url, code=2, CREDENTIALS_DIRECTORY=str(tmp_path))  # there is no such file
+        for text, code in (("\n", 2), (f"{token}\n", 0), (f"  {token}", 0), (token[:-1] + "\n", 2)):
+            credential.write_text(text)
+            ctl("list", url=guarded.url, code=code, CREDENTIALS_DIRECTORY=str(tmp_path))
+        ctl("list", url=guarded.url, CREDENTIALS_DIRECTORY=str(tmp_path), ROOFLINED_TOKEN=token)
+        ctl("--token", token, "list", url=guarded.url, CREDENTIALS_DIRECTORY=str(tmp_path))
+        credential.write_text("x" * 300)
+        _, err = ctl("list", url=guarded.url, code=1, CREDENTIALS_DIRECTORY=str(tmp_path))
+        assert f"{credential}: a token has fewer than 256 characters" in err
+    finally:
+        guarded.stop()
+
+
 def test_tokens_are_listed_and_revoked_while_the_daemon_runs(tmp_path):
     state = ("--state", str(tmp_path / "state"))
     lost = ctl("token", *state, "laptop")[0].strip()
