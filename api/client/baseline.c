@@ -5,6 +5,7 @@
 #include "api/client/cells.h"
 #include "api/client/http.h"
 #include "api/client/print.h"
+#include "api/client/suite_submit.h"
 
 int rl_command_suites(rl_cli *cli, rl_error *err) {
   if (cli->argc != 0) return rl_fail_usage(err, "suites takes no arguments");
@@ -38,17 +39,11 @@ static int find_run(const rl_cli *cli, const char *suite, long long *id, rl_erro
 }
 
 static int promote(const rl_cli *cli, const char *suite, const char *name, long long run, rl_error *err) {
-  RL_CLEANUP(rl_json_free) cJSON *request = cJSON_CreateObject();
-  RL_CLEANUP(rl_body_free) rl_body response = {0};
-  char path[128];
   if (run == 0 && find_run(cli, suite, &run, err) < 0) return -1;
-  cJSON_AddStringToObject(request, "name", name);
-  cJSON_AddNumberToObject(request, "run", (double)run);
-  RL_CLEANUP(rl_free_text) char *body = cJSON_PrintUnformatted(request);
-  snprintf(path, sizeof path, "/suites/%s/baselines", suite);
-  if (rl_http_send(cli, "POST", path, body, &response, err) < 0) return -1;
-  if (cli->json) puts(response.length > 0 ? response.data : "{}");
-  else printf("suite run %lld is baseline %s of %s\n", run, name, suite);
+  RL_CLEANUP(rl_json_free) cJSON *baseline = rl_suite_promote(cli, suite, name, run, err);
+  if (baseline == NULL) return -1;
+  if (cli->json) return rl_print_json(baseline);
+  printf("suite run %lld is baseline %s of %s\n", run, name, suite);
   return RL_EXIT_COMPLETED;
 }
 

@@ -51,6 +51,9 @@ int rl_command_watch(rl_cli *cli, rl_error *err);
 /* regress.c */
 int rl_command_regress(rl_cli *cli, rl_error *err);
 void rl_regress_print_options(void);
+/* bisect.c */
+int rl_command_bisect(rl_cli *cli, rl_error *err);
+void rl_bisect_print_options(void);
 /* baseline.c */
 int rl_command_suites(rl_cli *cli, rl_error *err);
 int rl_command_baseline(rl_cli *cli, rl_error *err);

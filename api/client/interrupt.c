@@ -17,3 +17,9 @@ void rl_catch_interrupt(void) {
 }
 
 bool rl_was_interrupted(void) { return interrupted != 0; }
+
+bool rl_clear_interrupt(void) {
+  const bool was_set = rl_was_interrupted();
+  interrupted = 0;
+  return was_set;
+}

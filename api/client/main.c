@@ -51,6 +51,7 @@ static const rl_command commands[] = {
     {"ceilings", "", "list measured peak rates of devices", rl_command_ceilings},
     {"regress", "SUITE [OPTIONS]", "run a suite and compare it with its baseline", rl_command_regress, rl_regress_print_options},
     {"baseline", "promote|list …", "name a suite run as baseline; list baselines", rl_command_baseline, list_baseline_arguments},
+    {"bisect", "OPTIONS", "find the first commit that is slower", rl_command_bisect, rl_bisect_print_options},
     {"suites", "", "list suites and their last verdicts", rl_command_suites},
     {"backup", "[--state DIR] FILE", "copy the database, also while the daemon runs", rl_command_backup},
     {"token", "[--state DIR] [NAME]", "create an access token and print it once", rl_command_token, list_token_arguments},

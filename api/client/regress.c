@@ -9,10 +9,9 @@
 #include "api/client/cells.h"
 #include "api/client/http.h"
 #include "api/client/print.h"
-#include "api/client/request.h"
 #include "api/client/suite_follow.h"
 #include "api/client/suite_outputs.h"
-#include "base/json.h"
+#include "api/client/suite_submit.h"
 
 enum { MAX_OUTPUTS = 16 };
 RL_DEFINE_CLEANUP(close_file, FILE *, fclose, NULL)
@@ -23,8 +22,8 @@ typedef struct output {
 } output;
 
 typedef struct regress_options {
-  const char *suite, *file, *against, *device; /* NULL: not given */
-  long long run, cancel;                       /* 0: not given */
+  rl_suite_request request;
+  long long run, cancel; /* 0: not given */
   output outputs[MAX_OUTPUTS];
   int output_count;
 } regress_options;
@@ -81,7 +80,8 @@ static int add_output(const rl_cli *cli, regress_options *options, const char *v
 static int set_option(const rl_cli *cli, regress_options *options, const char *name, const char *value, rl_error *err) {
   const struct {
     const char *name, **value;
-  } texts[] = {{"--suite", &options->file}, {"--against", &options->against}, {"--device", &options->device}};
+  } texts[] = {
+      {"--suite", &options->request.file}, {"--against", &options->request.against}, {"--device", &options->request.device}};
   if (value == NULL) return rl_fail_usage(err, "%.60s needs a value", name);
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
     if (strcmp(name, texts[i].name) == 0) return *texts[i].value = value, 0;
@@ -97,16 +97,17 @@ static int parse_options(const rl_cli *cli, regress_options *options, rl_error *
     const char *word = cli->argv[i], *equals = strchr(word, '=');
     char name[64];
     if (word[0] != '-') {
-      if (options->suite != NULL) return rl_fail_usage(err, "regress runs one suite, not %.60s too", word);
-      options->suite = word;
+      if (options->request.suite != NULL) return rl_fail_usage(err, "regress runs one suite, not %.60s too", word);
+      options->request.suite = word;
       continue;
     }
     snprintf(name, sizeof name, "%.*s", equals != NULL ? (int)(equals - word) : (int)strlen(word), word);
     const char *value = equals != NULL ? equals + 1 : i + 1 < cli->argc ? cli->argv[++i] : NULL;
     if (set_option(cli, options, name, value, err) < 0) return -1;
   }
-  const bool runs = options->suite != NULL || options->file != NULL, names_run = options->run > 0 || options->cancel > 0;
-  const bool has_settings = options->against != NULL || options->device != NULL;
+  const bool runs = options->request.suite != NULL || options->request.file != NULL,
+             names_run = options->run > 0 || options->cancel > 0;
+  const bool has_settings = options->request.against != NULL || options->request.device != NULL;
   if (names_run && (runs || has_settings || (options->run > 0 && options->cancel > 0)))
     return rl_fail_usage(err,
                          "--run and --cancel name a suite run: no suite, and of the other options only --output goes with --run");
@@ -114,36 +115,6 @@ static int parse_options(const rl_cli *cli, regress_options *options, rl_error *
 }
 
 /* --- submission ----------------------------------------------------------------------------------------------------------- */
-
-static int count_lines(const char *text, int offset) {
-  int line = 1;
-  for (int i = 0; i < offset && text[i] != '\0'; i++) line += text[i] == '\n';
-  return line;
-}
-
-/* Reads a suite file. NULL with err, which names the line of malformed JSON. */
-static cJSON *read_definition(const char *file, rl_error *err) {
-  RL_CLEANUP(rl_free_text) char *text = rl_request_read_file(file, err);
-  if (text == NULL) return NULL;
-  cJSON *definition = rl_json_parse(text, strlen(text), err);
-  if (definition == NULL) rl_wrap(err, "%.160s, line %d", file, count_lines(text, err->code));
-  return definition;
-}
-
-/* Makes the body of POST /suites/{name}/runs, and gives the suite of a file its name. */
-static int make_request(regress_options *options, cJSON *request, rl_error *err) {
-  if (options->file != NULL) {
-    cJSON *definition = read_definition(options->file, err);
-    if (definition == NULL) return -1;
-    cJSON_AddItemToObject(request, "definition", definition);
-    if (options->suite == NULL) options->suite = cJSON_GetStringValue(rl_json_at(definition, "name"));
-    if (options->suite == NULL) return rl_fail_usage(err, "%.160s names no suite: it needs \"name\"", options->file);
-  }
-  if (rl_check_name(options->suite, "suite", err) < 0) return -1;
-  if (options->against != NULL) cJSON_AddStringToObject(request, "against", options->against);
-  if (options->device != NULL) cJSON_AddStringToObject(request, "device", options->device);
-  return 0;
-}
 
 /* Says on standard error how long the run will take. */
 static void announce(const cJSON *accepted, const char *suite) {
@@ -154,19 +125,11 @@ static void announce(const cJSON *accepted, const char *suite) {
 }
 
 static int submit(const rl_cli *cli, regress_options *options, rl_error *err) {
-  RL_CLEANUP(rl_json_free) cJSON *request = cJSON_CreateObject();
-  RL_CLEANUP(rl_body_free) rl_body response = {0};
-  char path[128];
-  if (make_request(options, request, err) < 0) return -1;
-  RL_CLEANUP(rl_free_text) char *body = cJSON_PrintUnformatted(request);
-  if (body == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a request");
-  snprintf(path, sizeof path, "/suites/%s/runs", options->suite);
-  if (rl_http_send(cli, "POST", path, body, &response, err) < 0) return -1;
-  RL_CLEANUP(rl_json_free) cJSON *accepted = cJSON_Parse(response.data != NULL ? response.data : "");
-  const double id = rl_json_number(accepted, "id");
-  if (isnan(id)) return rl_fail(err, RL_HTTP, 0, "the daemon accepted the suite run but returned no id");
-  if (!cli->json) announce(accepted, options->suite);
-  options->run = (long long)id;
+  char suite[RL_SUITE_NAME_SIZE];
+  RL_CLEANUP(rl_json_free) cJSON *accepted = rl_suite_submit(cli, &options->request, suite, err);
+  if (accepted == NULL) return -1;
+  if (!cli->json) announce(accepted, suite);
+  options->run = (long long)rl_json_number(accepted, "id");
   return 0;
 }
 
