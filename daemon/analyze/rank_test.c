@@ -44,9 +44,14 @@ static int count_sums(const size_t *ranks, size_t rank_count, size_t chosen, sum
   sums->counts = malloc(size * sizeof *sums->counts);
   if (table == NULL || sums->counts == NULL) return fail_memory(err);
   table[0] = 1;
-  for (size_t i = 0; i < rank_count; i++)
-    for (size_t k = i < chosen ? i + 1 : chosen; k > 0; k--)
-      for (size_t sum = ranks[i]; sum < size; sum++) table[k * size + sum] += table[(k - 1) * size + sum - ranks[i]];
+  for (size_t i = 0; i < rank_count; i++) {
+    size_t most = i < chosen ? i + 1 : chosen, largest = 0; /* sum of `most` ranks up to i */
+    for (size_t k = 0; k < most; k++) largest += ranks[i - k];
+    for (size_t k = most; k > 0; largest -= ranks[i + 1 - k], k--) {
+      const double *without = table + (k - 1) * size;
+      for (size_t sum = ranks[i]; sum <= largest && sum < size; sum++) table[k * size + sum] += without[sum - ranks[i]];
+    }
+  }
   sums->size = size;
   sums->total = 0;
   for (size_t sum = 0; sum < size; sum++) sums->total += sums->counts[sum] = table[chosen * size + sum];

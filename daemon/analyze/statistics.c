@@ -1,6 +1,7 @@
 #include "analyze/statistics.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 static int ascending(const void *a, const void *b) {
@@ -28,4 +29,26 @@ rl_summary rl_summarize(double *values, size_t count) {
   qsort(values, n, sizeof *values, ascending);
   summary.spread_ratio = 1.4826 * median_of_sorted(values, n) / fabs(summary.median);
   return summary;
+}
+
+double rl_student_two_sided_p(double t, size_t degrees_of_freedom) {
+  double angle = atan(t / sqrt((double)degrees_of_freedom)), cosine = cos(angle), sum = 0;
+  bool odd = degrees_of_freedom % 2 != 0;
+  double term = odd ? cosine : 1;
+  for (size_t i = odd ? 3 : 2; i <= degrees_of_freedom; i += 2) {
+    sum += term;
+    term *= cosine * cosine * (double)(i - 1) / (double)i;
+  }
+  double within = odd ? M_2_PI * (angle + sin(angle) * sum) : sin(angle) * sum;
+  return fmax(0, 1 - within);
+}
+
+double rl_student_critical_value(double p, size_t degrees_of_freedom) {
+  double low = 0, high = 1;
+  while (rl_student_two_sided_p(high, degrees_of_freedom) > p && high < 1e12) high *= 2;
+  for (int i = 0; i < 100; i++) {
+    double t = (low + high) / 2;
+    *(rl_student_two_sided_p(t, degrees_of_freedom) > p ? &low : &high) = t;
+  }
+  return high;
 }

@@ -9,6 +9,7 @@
 
 #include "analyze/modes.h"
 #include "analyze/rank_test.h"
+#include "analyze/statistics.h"
 #include "base/cleanup.h"
 
 RL_DEFINE_CLEANUP(free_numbers, double *, free, NULL)
@@ -92,20 +93,59 @@ static double effect_between(double baseline, double current) {
 
 /* --- the limit of the history ------------------------------------------------------------------------------------------ */
 
-/* Returns Q3 + 3 IQR of the relative changes from each run to the next. */
-static int compute_history_limit(const double *history, size_t count, double *limit, rl_error *err) {
-  *limit = NAN;
-  RL_CLEANUP(free_numbers) double *changes = malloc((count + 1) * sizeof *changes);
-  if (changes == NULL) return fail_memory(err);
+enum { RECENT_RUNS = 5, FENCE_RUNS = 8 };
+
+typedef struct history_limit {
+  double recent_median; /* NAN: no runs */
+  double limit;         /* NAN: too few runs */
+  size_t runs;
+} history_limit;
+
+/* Compares each run with the median of the runs before it, as the current run is. The limit is the largest of Student's limit,
+ * which one of `metrics` metrics exceeds with probability RL_VERDICT_Q / 2, Q3 + 3 IQR, and 1.5 times the largest change. The
+ * mean of the changes counts as noise, so a metric that drifts has a wide limit. */
+static int compute_history_limit(const double *history, size_t count, size_t metrics, history_limit *found, rl_error *err) {
+  *found = (history_limit){NAN, NAN, 0};
+  RL_CLEANUP(free_numbers) double *medians = malloc((2 * count + 1) * sizeof *medians);
+  if (medians == NULL) return fail_memory(err);
+  double *changes = medians + count, window[RECENT_RUNS], squares = 0, largest = 0;
   size_t runs = 0;
-  double previous = NAN;
-  for (size_t i = 0; i < count; i++) {
-    if (!(isfinite(history[i]) && history[i] > 0)) continue;
-    if (runs > 0) changes[runs - 1] = fabs(log(history[i] / previous));
-    previous = history[i], runs++;
+  for (size_t i = 0; i < count; i++)
+    if (isfinite(history[i]) && history[i] > 0) medians[runs++] = history[i];
+  for (size_t i = 1; i <= runs; i++) {
+    size_t before = i < RECENT_RUNS ? i : RECENT_RUNS;
+    memcpy(window, medians + i - before, before * sizeof *window);
+    found->recent_median = rl_compute_quartiles(window, before).median;
+    if (i == runs) break;
+    changes[i - 1] = fabs(log(medians[i] / found->recent_median));
+    squares += changes[i - 1] * changes[i - 1];
+    largest = fmax(largest, changes[i - 1]);
   }
-  if (runs >= RL_VERDICT_HISTORY_RUNS) *limit = expm1(rl_outer_fence(rl_compute_quartiles(changes, runs - 1)));
+  found->runs = runs;
+  if (runs < RL_VERDICT_HISTORY_RUNS) return 0;
+  double degrees = (double)(runs - 1);
+  double limit = sqrt(squares / degrees) * rl_student_critical_value(RL_VERDICT_Q / 2 / (double)metrics, runs - 1);
+  limit = fmax(limit, 1.5 * largest);
+  if (runs >= FENCE_RUNS) limit = fmax(limit, rl_outer_fence(rl_compute_quartiles(changes, runs - 1)));
+  found->limit = expm1(limit);
   return 0;
+}
+
+/* Without a history it is unknown how much runs differ. Assumes the standard deviation between blocks, estimated from quartiles,
+ * and Student's limit for the difference of two such runs. */
+static double assume_limit(const sample *baseline, const sample *current, size_t metrics) {
+  double variance = 0, blocks = fmin((double)baseline->count, (double)current->count);
+  if (!(blocks >= 3 && baseline->median > 0 && current->median > 0)) return NAN;
+  const sample *const samples[] = {baseline, current};
+  for (int i = 0; i < 2; i++) {
+    rl_quartiles quartiles = rl_compute_quartiles(samples[i]->values, samples[i]->count); /* they are sorted already */
+    double of_normal = 1.349 * (1 - 1.2 / (double)samples[i]->count); /* expected IQR of so many normal values */
+    double deviation = (quartiles.q3 - quartiles.q1) / of_normal / quartiles.median;
+    variance += deviation * deviation / 2;
+  }
+  double of_difference = sqrt(2 * variance * (1 + M_PI_2 / blocks)); /* π / 2: variance of a median over that of a mean */
+  return expm1(of_difference *
+               rl_student_critical_value(RL_VERDICT_Q / 2 / (double)metrics, baseline->count + current->count - 2));
 }
 
 /* --- reasons ----------------------------------------------------------------------------------------------------------- */
@@ -155,7 +195,20 @@ typedef struct comparison {
 
 static void free_comparison(comparison *c) { free_sample(&c->baseline), free_sample(&c->current), free_sample(&c->confirmation); }
 
-static int measure(comparison *c, size_t needed, rl_error *err) {
+static int estimate_interval(const sample *baseline, const sample *measured, double *low, double *high, rl_error *err) {
+  rl_ratio_interval interval;
+  *low = *high = NAN;
+  if (is_constant(measured, measured->median) && is_constant(baseline, measured->median)) *low = *high = 0;
+  else if (is_positive(baseline) && is_positive(measured)) {
+    if (rl_rank_test_estimate_ratio(baseline->values, baseline->count, measured->values, measured->count, RL_VERDICT_Q, &interval,
+                                    err) < 0)
+      return -1;
+    *low = interval.low - 1, *high = interval.high - 1;
+  }
+  return 0;
+}
+
+static int measure(comparison *c, size_t metrics, rl_error *err) {
   rl_verdict_judgement *j = &c->judged;
   const rl_verdict_metric *metric = c->metric;
   if (make_sample(metric->baseline_runs, metric->baseline_run_count, &c->baseline, err) < 0 ||
@@ -163,12 +216,11 @@ static int measure(comparison *c, size_t needed, rl_error *err) {
     return -1;
   const sample *baseline = &c->baseline, *current = &c->current, *confirmation = &c->confirmation;
   rl_rank_test first, second;
+  history_limit earlier;
   *j = (rl_verdict_judgement){
       .baseline_median = baseline->median,
       .current_median = current->median,
       .effect_ratio = effect_between(baseline->median, current->median),
-      .interval_low_ratio = NAN,
-      .interval_high_ratio = NAN,
       .q_value = NAN,
       .cycles_effect_ratio = effect_between(baseline->median_cycles, current->median_cycles),
       .confirmation_median = confirmation->median,
@@ -179,25 +231,21 @@ static int measure(comparison *c, size_t needed, rl_error *err) {
       .blocks_current = current->count,
       .blocks_confirmation = confirmation->count,
       .blocks_dropped = metric->current.count + metric->confirmation.count - current->count - confirmation->count,
-      .blocks_needed = needed,
+      .blocks_needed = rl_verdict_count_needed_blocks(metrics),
       .baseline_bimodal = baseline->modes.bimodal,
       .current_bimodal = current->modes.bimodal,
       .baseline_modes = {baseline->modes.low, baseline->modes.high},
       .current_modes = {current->modes.low, current->modes.high}};
   if (rl_rank_test_compare(baseline->values, baseline->count, current->values, current->count, &first, err) < 0 ||
       rl_rank_test_compare(baseline->values, baseline->count, confirmation->values, confirmation->count, &second, err) < 0 ||
-      compute_history_limit(metric->history, metric->history_count, &j->history_limit_ratio, err) < 0)
+      compute_history_limit(metric->history, metric->history_count, metrics, &earlier, err) < 0 ||
+      estimate_interval(baseline, current, &j->interval_low_ratio, &j->interval_high_ratio, err) < 0 ||
+      estimate_interval(baseline, confirmation, &j->confirmation_low_ratio, &j->confirmation_high_ratio, err) < 0)
     return -1;
   j->p_value = first.p_value, j->confirmation_p_value = second.p_value;
-  rl_ratio_interval interval;
-  if (is_positive(baseline) && is_positive(current)) {
-    if (rl_rank_test_estimate_ratio(baseline->values, baseline->count, current->values, current->count, RL_VERDICT_Q, &interval,
-                                    err) < 0)
-      return -1;
-    j->interval_low_ratio = interval.low - 1, j->interval_high_ratio = interval.high - 1;
-  } else if (j->effect_ratio == 0 && is_constant(current, current->median) && is_constant(baseline, current->median)) {
-    j->interval_low_ratio = j->interval_high_ratio = 0;
-  }
+  j->history_limit_ratio = isnan(earlier.limit) ? assume_limit(baseline, current, metrics) : earlier.limit;
+  j->history_runs = earlier.runs, j->recent_median = earlier.recent_median;
+  j->step_ratio = effect_between(earlier.recent_median, current->median);
   return 0;
 }
 
@@ -220,42 +268,69 @@ static bool lies_in_mode(const comparison *c, const sample *measured, double eff
   return !exceeds(c->metric, from_mode, effect);
 }
 
-/* Applies the tests to current or confirmation blocks, whose effect exceeds the threshold. Returns whether all agree; else says
- * which does not. `blocks` names the blocks. */
-static bool all_agree(const comparison *c, const sample *measured, double effect, double p, double q, const char *blocks,
-                      rl_verdict_judgement *j) {
-  double cycles;
-  char text[96];
-  snprintf(text, sizeof text, "%s (median %.5g, %s the baseline's %.5g)", blocks, measured->median, describe_effect(effect).text,
-           c->baseline.median);
-  if (!(q <= RL_VERDICT_Q))
-    return say(j, RL_VERDICT_INCONCLUSIVE,
-               "%s exceed the threshold of %.2g %%, but the ranks of the blocks don't show it: p = %.2g, adjusted %.2g, above "
-               "%g%s.",
-               text, 100 * c->metric->threshold_ratio, p, q, RL_VERDICT_Q,
-               c->baseline.modes.bimodal || measured->modes.bimodal ? "; the blocks have two modes" : ""),
-           false;
-  if (lies_in_mode(c, measured, effect))
-    return say(j, RL_VERDICT_INCONCLUSIVE,
-               "The baseline has two modes, %.5g (%zu blocks) and %.5g (%zu blocks); %s are no more than %.2g %% beyond one of "
-               "them.",
-               c->baseline.modes.low, c->baseline.modes.in_low, c->baseline.modes.high, c->baseline.modes.in_high, text,
-               100 * c->metric->threshold_ratio),
-           false;
-  if (fabs(effect) <= j->history_limit_ratio)
-    return say(j, RL_VERDICT_INCONCLUSIVE, "%s differ no more than earlier runs of this metric did: the limit is %.2g %%.", text,
-               100 * j->history_limit_ratio),
-           false;
-  if (cycles_disagree(c, measured, effect, &cycles))
-    return say(j, RL_VERDICT_INCONCLUSIVE, "%s took device cycles %s the baseline's: the clock differs, not the work.", text,
-               describe_effect(cycles).text),
-           false;
-  return true;
+/* Current or confirming blocks, whose effect exceeds the threshold. */
+typedef struct evidence {
+  const sample *measured;
+  const char *name; /* of the blocks */
+  double effect, low, high, p, q;
+} evidence;
+
+static phrase describe_evidence(const comparison *c, const evidence *e) {
+  phrase p;
+  snprintf(p.text, sizeof p.text, "%s (median %.5g, %s the baseline's %.5g)", e->name, e->measured->median,
+           describe_effect(e->effect).text, c->baseline.median);
+  return p;
+}
+
+/* Returns whether all tests agree; else says which does not. */
+static bool all_agree(const comparison *c, const evidence *e, rl_verdict_judgement *j) {
+  const rl_modes *modes = &c->baseline.modes;
+  const char *bimodal = modes->bimodal || e->measured->modes.bimodal ? "; the blocks have two modes" : "";
+  double cycles, threshold = c->metric->threshold_ratio, step = effect_between(j->recent_median, e->measured->median);
+  phrase text = describe_evidence(c, e);
+  if (!(e->q <= RL_VERDICT_Q))
+    say(j, RL_VERDICT_INCONCLUSIVE,
+        "%s exceed the threshold of %.2g %%, but their ranks don't show it: p = %.2g, adjusted %.2g%s.", text.text,
+        100 * threshold, e->p, e->q, bimodal);
+  else if (!exceeds(c->metric, e->effect > 0 ? e->low : e->high, e->effect))
+    say(j, RL_VERDICT_INCONCLUSIVE,
+        "%s differ, but maybe by less than the threshold of %.2g %%: the interval is %+.2g to %+.2g %%%s.", text.text,
+        100 * threshold, 100 * e->low, 100 * e->high, bimodal);
+  else if (lies_in_mode(c, e->measured, e->effect))
+    say(j, RL_VERDICT_INCONCLUSIVE,
+        "The baseline has two modes, %.5g (%zu blocks) and %.5g (%zu blocks). %s lie no more than %.2g %% beyond one of them.",
+        modes->low, modes->in_low, modes->high, modes->in_high, text.text, 100 * threshold);
+  else if (fabs(e->effect) <= j->history_limit_ratio)
+    say(j, RL_VERDICT_INCONCLUSIVE, "%s differ no more than runs of this metric do without a cause: the limit is %.2g %%%s.",
+        text.text, 100 * j->history_limit_ratio, j->history_runs < RL_VERDICT_HISTORY_RUNS ? ", assumed from the blocks" : "");
+  else if (j->history_runs >= RL_VERDICT_HISTORY_RUNS && !(step * e->effect > 0 && fabs(step) > j->history_limit_ratio))
+    say(j, RL_VERDICT_INCONCLUSIVE,
+        "%s are only %s the last earlier runs (%.5g), within their limit of %.2g %%: the metric drifted away from the baseline.",
+        text.text, describe_effect(step).text, j->recent_median, 100 * j->history_limit_ratio);
+  else if (cycles_disagree(c, e->measured, e->effect, &cycles))
+    say(j, RL_VERDICT_INCONCLUSIVE, "%s took device cycles %s the baseline's: the clock differs, not the work.", text.text,
+        describe_effect(cycles).text);
+  else return true;
+  return false;
 }
 
 static void judge_large_effect(const comparison *c, rl_verdict_judgement *j) {
   const sample *fresh = &c->confirmation;
-  if (!all_agree(c, &c->current, j->effect_ratio, j->p_value, j->q_value, "The blocks", j)) return;
+  evidence first = {.measured = &c->current,
+                    .name = "The blocks",
+                    .effect = j->effect_ratio,
+                    .low = j->interval_low_ratio,
+                    .high = j->interval_high_ratio,
+                    .p = j->p_value,
+                    .q = j->q_value};
+  evidence second = {.measured = fresh,
+                     .name = "Confirming blocks",
+                     .effect = j->confirmation_effect_ratio,
+                     .low = j->confirmation_low_ratio,
+                     .high = j->confirmation_high_ratio,
+                     .p = j->confirmation_p_value,
+                     .q = j->confirmation_q_value};
+  if (!all_agree(c, &first, j)) return;
   if (c->metric->confirmation.count == 0) {
     j->needs_confirmation = true;
     return say(j, RL_VERDICT_INCONCLUSIVE, "%s; fresh blocks have to confirm it.", describe_medians(j).text);
@@ -267,9 +342,7 @@ static void judge_large_effect(const comparison *c, rl_verdict_judgement *j) {
   if (!exceeds(c->metric, j->confirmation_effect_ratio, j->effect_ratio))
     return say(j, RL_VERDICT_INCONCLUSIVE, "%s, but fresh blocks don't confirm it: their median is %s.", describe_medians(j).text,
                describe_effect(j->confirmation_effect_ratio).text);
-  if (!all_agree(c, fresh, j->confirmation_effect_ratio, j->confirmation_p_value, j->confirmation_q_value, "Confirming blocks",
-                 j))
-    return;
+  if (!all_agree(c, &second, j)) return;
   j->confirmed = 1;
   bool worse = (j->effect_ratio > 0) == (c->metric->direction == RL_LOWER_IS_BETTER);
   say(j, worse ? RL_VERDICT_SLOWER : RL_VERDICT_FASTER, "%s: %s, p = %.2g, and %zu fresh blocks confirm it with %s.",
@@ -301,6 +374,20 @@ static void judge_metric(comparison *c, const char *quarantine_reason) {
                j->baseline_median);
   if (fabs(j->effect_ratio) > metric->threshold_ratio) judge_large_effect(c, j);
   else judge_small_effect(c, j);
+}
+
+int rl_verdict_find_outlying_block(const double *values, size_t count, double threshold_ratio, size_t *block, rl_error *err) {
+  RL_CLEANUP(free_numbers) double *sorted = malloc((count + 1) * sizeof *sorted);
+  if (sorted == NULL) return fail_memory(err);
+  rl_quartiles quartiles = rl_compute_quartiles(sorted, copy_finite(values, count, sorted));
+  double fence = 3 * (quartiles.q3 - quartiles.q1);
+  size_t i = 0;
+  for (; i < count; i++) {
+    bool far_out = values[i] > quartiles.q3 + fence || values[i] < quartiles.q1 - fence;
+    if (far_out && fabs(effect_between(quartiles.median, values[i])) > threshold_ratio) break;
+  }
+  *block = i;
+  return 0;
 }
 
 /* --- the suite --------------------------------------------------------------------------------------------------------- */
@@ -346,13 +433,12 @@ static int adjust(size_t count, comparison *comparisons, rl_error *err) {
 }
 
 static int measure_suite(const rl_verdict_suite *suite, comparison *comparisons, rl_error *err) {
-  size_t needed = rl_verdict_count_needed_blocks(suite->metric_count);
   for (size_t i = 0; i < suite->metric_count; i++) {
     comparisons[i].metric = &suite->metrics[i];
     if (!(suite->metrics[i].threshold_ratio > 0))
       return rl_fail(err, RL_INPUT, 0, "the threshold of %s is %g, not positive", suite->metrics[i].key,
                      suite->metrics[i].threshold_ratio);
-    if (measure(&comparisons[i], needed, err) < 0) return -1;
+    if (measure(&comparisons[i], suite->metric_count, err) < 0) return -1;
   }
   return adjust(suite->metric_count, comparisons, err);
 }

@@ -14,7 +14,7 @@ extern "C" {
 
 /* Rises with any change that can judge equal inputs differently. */
 enum { RL_VERDICT_METHOD = 1 };
-enum { RL_VERDICT_REASON_SIZE = 480, RL_VERDICT_HISTORY_RUNS = 8 /* fewer earlier runs give no limit of the history */ };
+enum { RL_VERDICT_REASON_SIZE = 480, RL_VERDICT_HISTORY_RUNS = 5 /* fewer earlier runs don't show how much runs differ */ };
 /* False discovery rate of a suite, and 1 - confidence of intervals. */
 #define RL_VERDICT_Q 0.01
 
@@ -44,8 +44,9 @@ typedef struct rl_verdict_metric {
   const rl_verdict_blocks *baseline_runs;  /* each run of the baseline, oldest first; a named baseline has one */
   size_t baseline_run_count;               /* 0: no baseline, so incomparable */
   rl_verdict_blocks current, confirmation; /* confirmation.count is 0 until fresh blocks were measured */
-  const double *history; /* medians of the earlier runs, oldest first, that are comparable and neither slower nor quarantined;
-                            those of the baseline included, the current run excluded */
+  const double
+      *history; /* medians of earlier runs, oldest first, those of the baseline included and the current run excluded: runs that
+                   are comparable and neither slower nor quarantined, since the last one that was faster, at most the last 30 */
   size_t history_count;
   const char
       *incomparable_reason; /* what differs from the baseline, as a sentence (rl_verdict_compare_conditions); NULL: nothing */
@@ -65,9 +66,13 @@ typedef struct rl_verdict_judgement { /* of one metric; NAN: unknown */
   double effect_ratio;                            /* current / baseline - 1, of the medians */
   double interval_low_ratio, interval_high_ratio; /* of the same ratio, by Hodges and Lehmann; INFINITY: no upper bound */
   double p_value, q_value;                        /* q_value: p_value adjusted for the suite's metrics */
-  double history_limit_ratio;                     /* effects up to it occur between earlier runs; NAN: too few runs */
-  double cycles_effect_ratio;                     /* the effect on device cycles */
+  double history_limit_ratio; /* larger changes don't occur from run to run; with fewer than RL_VERDICT_HISTORY_RUNS earlier runs
+                                 assumed from the blocks */
+  size_t history_runs;        /* that the limit was computed from */
+  double recent_median, step_ratio; /* the median of the last five earlier runs, and current / recent_median - 1 */
+  double cycles_effect_ratio;       /* the effect on device cycles */
   double confirmation_median, confirmation_effect_ratio, confirmation_p_value, confirmation_q_value;
+  double confirmation_low_ratio, confirmation_high_ratio;      /* the interval of the confirming blocks */
   int confirmed;                                               /* 1 or 0; -1: no confirmation was needed or measured */
   size_t blocks_baseline, blocks_current, blocks_confirmation; /* without the dropped ones */
   size_t blocks_dropped;                                       /* of current and confirmation */
@@ -91,6 +96,11 @@ int rl_verdict_judge_suite(const rl_verdict_suite *suite, rl_verdict_judgement *
 
 /* Returns the least n with 2 / C(2n, n) <= RL_VERDICT_Q / metrics: fewer blocks can't be significant after the adjustment. */
 size_t rl_verdict_count_needed_blocks(size_t metrics);
+
+/* Finds a block that differs from the median by more than the threshold and lies beyond Tukey's outer fences. A named baseline
+ * with such a block hides regressions: its rank test can't be significant. Returns count if there is none. RL_ERRNO: out of
+ * memory. */
+int rl_verdict_find_outlying_block(const double *values, size_t count, double threshold_ratio, size_t *block, rl_error *err);
 
 /* What must be equal for a comparison. A NULL member is unknown, and equal to NULL only. */
 typedef struct rl_verdict_conditions {

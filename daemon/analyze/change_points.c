@@ -1,0 +1,123 @@
+#include "analyze/change_points.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/rank_test.h"
+#include "base/cleanup.h"
+#include "hash.h"
+
+/* One history, without the values that are not finite. */
+typedef struct series {
+  double values[RL_CHANGE_POINTS_MAX_VALUES], shuffled[RL_CHANGE_POINTS_MAX_VALUES];
+  double left_sums[RL_CHANGE_POINTS_MAX_VALUES], right_sums[RL_CHANGE_POINTS_MAX_VALUES];
+  size_t indexes[RL_CHANGE_POINTS_MAX_VALUES]; /* in the caller's array */
+  size_t count;
+  double p_values[RL_CHANGE_POINTS_MAX_VALUES]; /* of a change point at this value; NAN: none */
+} series;
+RL_DEFINE_CLEANUP(free_series, series *, free, NULL)
+
+typedef struct split {
+  size_t at; /* values before the new level; 0: too few values */
+  double statistic;
+} split;
+
+/* Returns the division with the largest energy statistic
+ * mn / (m + n) (2 E|X - Y| - E|X - X'| - E|Y - Y'|), X before and Y after it. */
+static split find_best_split(series *s, const double *values, size_t count) {
+  double within_left = 0, within_right = 0;
+  for (size_t i = 0; i < count; i++) {
+    s->left_sums[i] = s->right_sums[i] = 0;
+    for (size_t k = 0; k < i; k++) s->left_sums[i] += fabs(values[i] - values[k]);
+    for (size_t k = i + 1; k < count; k++) s->right_sums[i] += fabs(values[i] - values[k]);
+    within_right += s->right_sums[i];
+  }
+  double total = within_right;
+  split best = {0, 0};
+  for (size_t m = 1; m + RL_CHANGE_POINTS_MIN_RUNS <= count; m++) {
+    within_left += s->left_sums[m - 1], within_right -= s->right_sums[m - 1];
+    if (m < RL_CHANGE_POINTS_MIN_RUNS) continue;
+    double left = (double)m, right = (double)(count - m), between = total - within_left - within_right;
+    double energy =
+        2 * between / (left * right) - 2 * within_left / (left * (left - 1)) - 2 * within_right / (right * (right - 1));
+    double statistic = left * right / (left + right) * energy;
+    if (best.at == 0 || statistic > best.statistic) best = (split){m, statistic};
+  }
+  return best;
+}
+
+static void shuffle(double *values, size_t count, uint64_t *state) {
+  for (size_t i = count; i > 1; i--) {
+    *state = rl_hash64(*state);
+    size_t k = (size_t)(*state % i);
+    double value = values[i - 1];
+    values[i - 1] = values[k], values[k] = value;
+  }
+}
+
+/* Returns the share of orders of these values, the given one included, whose best division is as good. Stops when it exceeds the
+ * limit. */
+static double test_by_permutation(series *s, const double *values, size_t count, double statistic) {
+  uint64_t state = 16;
+  int as_large = 1;
+  memcpy(s->shuffled, values, count * sizeof *values);
+  double tolerance = 1e-9 * fabs(statistic);
+  for (int i = 0; i < RL_CHANGE_POINTS_PERMUTATIONS; i++) {
+    shuffle(s->shuffled, count, &state);
+    as_large += find_best_split(s, s->shuffled, count).statistic >= statistic - tolerance;
+    if (as_large > RL_CHANGE_POINTS_MAX_P * (RL_CHANGE_POINTS_PERMUTATIONS + 1)) return 1;
+  }
+  return (double)as_large / (RL_CHANGE_POINTS_PERMUTATIONS + 1);
+}
+
+/* Divides [first, end) at its change point, then both parts. The depth is at most end - first. */
+static void divide(series *s, size_t first, size_t end) {
+  if (end - first < 2 * RL_CHANGE_POINTS_MIN_RUNS) return;
+  split best = find_best_split(s, s->values + first, end - first);
+  if (!(best.statistic > 0)) return;
+  double p = test_by_permutation(s, s->values + first, end - first, best.statistic);
+  if (p > RL_CHANGE_POINTS_MAX_P) return;
+  s->p_values[first + best.at] = p;
+  divide(s, first, first + best.at);
+  divide(s, first + best.at, end);
+}
+
+static size_t find_end(const series *s, size_t first) {
+  size_t end = first + 1;
+  while (end < s->count && isnan(s->p_values[end])) end++;
+  return end;
+}
+
+static double find_median(series *s, size_t first, size_t end) {
+  memcpy(s->shuffled, s->values + first, (end - first) * sizeof *s->values);
+  return rl_compute_quartiles(s->shuffled, end - first).median;
+}
+
+int rl_change_points_find(const double *values, size_t count, rl_change_point *points, size_t capacity, size_t *found,
+                          rl_error *err) {
+  RL_CLEANUP(free_series) series *s = calloc(1, sizeof *s);
+  if (s == NULL) {
+    errno = ENOMEM;
+    return rl_fail_errno(err, "change points");
+  }
+  size_t skipped = 0, finite = 0, total = 0;
+  for (size_t i = 0; i < count; i++) finite += isfinite(values[i]) != 0;
+  size_t surplus = finite > RL_CHANGE_POINTS_MAX_VALUES ? finite - RL_CHANGE_POINTS_MAX_VALUES : 0;
+  for (size_t i = 0; i < count; i++) {
+    if (!isfinite(values[i]) || skipped++ < surplus) continue;
+    s->values[s->count] = values[i], s->indexes[s->count] = i, s->p_values[s->count++] = NAN;
+  }
+  divide(s, 0, s->count);
+  for (size_t first = 0, at = s->count > 0 ? find_end(s, 0) : 0; at < s->count; total++) {
+    size_t end = find_end(s, at);
+    if (total < capacity)
+      points[total] = (rl_change_point){s->indexes[at], find_median(s, first, at), find_median(s, at, end), s->p_values[at]};
+    first = at, at = end;
+  }
+  *found = total;
+  return 0;
+}

@@ -1,0 +1,35 @@
+/* Finds the runs at which a metric's history changed its level: E-divisive (Matteson and James 2014), as MongoDB (Daly et al.
+ * 2020) and Apache Otava use it for benchmarks. Pure: the permutations are pseudo-random with a fixed seed. */
+#ifndef RL_ANALYZE_CHANGE_POINTS_H
+#define RL_ANALYZE_CHANGE_POINTS_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+  RL_CHANGE_POINTS_MAX_VALUES = 200, /* the newest values of a longer history are searched */
+  RL_CHANGE_POINTS_MIN_RUNS = 3,     /* of a level: one spike is no level */
+  RL_CHANGE_POINTS_PERMUTATIONS = 999
+};
+#define RL_CHANGE_POINTS_MAX_P 0.01
+
+typedef struct rl_change_point {
+  size_t index;         /* of the first value of the new level */
+  double before, after; /* medians of the values since the change point before, and until the next */
+  double p_value;       /* share of permutations with as large an energy statistic */
+} rl_change_point;
+
+/* Writes the first `capacity` change points, in ascending order, and the number of all. Values that are not finite are skipped.
+ * RL_ERRNO: out of memory. */
+int rl_change_points_find(const double *values, size_t count, rl_change_point *points, size_t capacity, size_t *found,
+                          rl_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,105 @@
+#include "suite_trials.h"
+
+#include <math.h>
+
+#include "hash.h"
+
+typedef struct generator {
+  uint64_t state;
+} generator;
+
+static double uniform(generator *g) { /* in (0, 1] */
+  g->state = rl_hash64(g->state);
+  return ((double)(g->state >> 11) + 1) * 0x1p-53;
+}
+static double normal(generator *g) {
+  double radius = sqrt(-2 * log(uniform(g)));
+  return radius * cos(2 * M_PI * uniform(g));
+}
+static double student_3(generator *g) {
+  double x = normal(g), y = normal(g), z = normal(g);
+  return normal(g) / sqrt((x * x + y * y + z * z) / 3);
+}
+
+/* The state of one metric from run to run. */
+typedef struct metric_state {
+  double walk, run, last_block;
+  bool upper_mode;
+} metric_state;
+
+static void start_run(const trial_noise *noise, generator *g, metric_state *state) {
+  state->walk += noise->walk_ratio * normal(g);
+  state->run = noise->run_ratio * normal(g);
+  state->upper_mode = uniform(g) <= noise->mode_share;
+}
+
+static double draw_block(const trial_noise *noise, generator *g, metric_state *state) {
+  double block = noise->family == TRIAL_STUDENT_3 ? student_3(g) : normal(g);
+  if (noise->family == TRIAL_AUTOCORRELATED)
+    block = noise->correlation * state->last_block + sqrt(1 - noise->correlation * noise->correlation) * block;
+  state->last_block = block;
+  bool upper = noise->mode_for_a_run ? state->upper_mode : uniform(g) <= noise->mode_share;
+  bool has_modes = noise->family == TRIAL_TWO_MODES || noise->family == TRIAL_OUTLIERS;
+  return 20 * exp(state->walk + state->run + noise->block_ratio * block) * (has_modes && upper ? 1 + noise->mode_ratio : 1);
+}
+
+static double median(const double *values, size_t count) {
+  double sorted[TRIAL_MAX_BLOCKS];
+  for (size_t i = 0, at; i < count; i++) {
+    for (at = i; at > 0 && sorted[at - 1] > values[i]; at--) sorted[at] = sorted[at - 1];
+    sorted[at] = values[i];
+  }
+  return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
+}
+
+/* The values of one metric: earlier runs, the current one and its confirmation. */
+typedef struct metric_data {
+  double values[TRIAL_MAX_RUNS + 2][TRIAL_MAX_BLOCKS], history[TRIAL_MAX_RUNS];
+  rl_verdict_blocks runs[TRIAL_MAX_RUNS];
+} metric_data;
+
+static int draw_metric(const trial_plan *plan, double slow_down, generator *g, metric_data *data) {
+  metric_state state = {0};
+  for (size_t run = 0; run < plan->history_runs + 2; run++) {
+    bool confirms = run == plan->history_runs + 1;
+    if (!confirms) start_run(&plan->noise, g, &state);
+    double factor = run >= plan->history_runs ? 1 + slow_down : 1;
+    size_t outlying;
+    do { /* a named baseline has no outlying block: such a run is not promoted */
+      for (size_t i = 0; i < plan->blocks; i++) data->values[run][i] = factor * draw_block(&plan->noise, g, &state);
+      if (rl_verdict_find_outlying_block(data->values[run], plan->blocks, plan->threshold_ratio, &outlying, NULL) < 0) return -1;
+    } while (run == 0 && plan->baseline_runs == 1 && outlying < plan->blocks);
+    if (run >= plan->history_runs) continue;
+    data->history[run] = median(data->values[run], plan->blocks);
+    data->runs[run] = (rl_verdict_blocks){data->values[run], NULL, plan->blocks};
+  }
+  return 0;
+}
+
+int run_trial(const trial_plan *plan, uint64_t seed, trial_outcome *outcome) {
+  static metric_data data[TRIAL_MAX_METRICS];
+  rl_verdict_metric metrics[TRIAL_MAX_METRICS];
+  rl_verdict_judgement judged[TRIAL_MAX_METRICS];
+  rl_verdict_suite suite = {.metrics = metrics, .metric_count = plan->metrics};
+  generator g = {rl_hash64(seed)};
+  size_t first = plan->baseline_runs == 1 ? 0 : plan->history_runs - plan->baseline_runs;
+  for (size_t i = 0; i < plan->metrics; i++) {
+    if (draw_metric(plan, i == 0 ? plan->slow_down_ratio : 0, &g, &data[i]) < 0) return -1;
+    metrics[i] = (rl_verdict_metric){.key = "job/fp32/metric",
+                                     .threshold_ratio = plan->threshold_ratio,
+                                     .baseline_runs = &data[i].runs[first],
+                                     .baseline_run_count = plan->baseline_runs,
+                                     .current = {data[i].values[plan->history_runs], NULL, plan->blocks},
+                                     .history = data[i].history,
+                                     .history_count = plan->history_runs};
+  }
+  *outcome = (trial_outcome){0};
+  if (rl_verdict_judge_suite(&suite, judged, &outcome->summary, NULL) < 0) return -1;
+  if (outcome->summary.unconfirmed > 0) {
+    for (size_t i = 0; i < plan->metrics; i++)
+      metrics[i].confirmation = (rl_verdict_blocks){data[i].values[plan->history_runs + 1], NULL, plan->blocks};
+    if (rl_verdict_judge_suite(&suite, judged, &outcome->summary, NULL) < 0) return -1;
+  }
+  outcome->first = judged[0].verdict;
+  return 0;
+}
