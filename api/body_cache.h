@@ -21,10 +21,11 @@ typedef struct rl_encoded_body {
   struct MHD_Response *response, *not_modified; /* NULL: this encoding was not made */
 } rl_encoded_body;
 
-/* What a body is made from. The sum of both revisions grows with each change. */
+/* What a body is made from. The sum of the revisions grows with each change. */
+enum { RL_DEPENDENCIES = 3 };
 typedef struct rl_dependency {
-  int kinds[2];       /* rl_revision_kind */
-  int64_t job_ids[2]; /* of RL_REVISION_JOB */
+  int kinds[RL_DEPENDENCIES];       /* rl_revision_kind */
+  int64_t job_ids[RL_DEPENDENCIES]; /* of RL_REVISION_JOB */
 } rl_dependency;
 
 typedef struct rl_cached_body {

@@ -1,6 +1,7 @@
 #include "api/cached_reply.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/http_syntax.h"
@@ -13,7 +14,8 @@ enum { MAX_KEY_BYTES = 512, MIN_GZIP_BYTES = 1024 };
 
 typedef struct key_writer {
   char text[MAX_KEY_BYTES];
-  size_t length; /* MAX_KEY_BYTES: the key is too long */
+  size_t length;                   /* MAX_KEY_BYTES: the key is too long */
+  const char *parameter, *instead; /* its value in the key, which no request has; NULL: none */
 } key_writer;
 
 static void write_key_part(key_writer *key, char kind, const char *part) {
@@ -24,8 +26,10 @@ static void write_key_part(key_writer *key, char kind, const char *part) {
 
 static enum MHD_Result write_parameter(void *context, enum MHD_ValueKind kind, const char *name, const char *value) {
   (void)kind;
-  write_key_part(context, 'n', name);
-  if (value != NULL) write_key_part(context, 'v', value);
+  key_writer *key = context;
+  write_key_part(key, 'n', name);
+  if (key->parameter != NULL && strcmp(name, key->parameter) == 0) write_key_part(key, 's', key->instead);
+  else if (value != NULL) write_key_part(key, 'v', value);
   return MHD_YES;
 }
 
@@ -42,7 +46,7 @@ static bool write_key(const rl_http_request *request, key_writer *key) {
 /* Returns 0 if it is unknown. */
 static uint64_t read_revision(rl_store *store, const rl_dependency *dependency) {
   uint64_t sum = 0;
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < RL_DEPENDENCIES; i++) {
     uint64_t revision = rl_store_revision(store, (rl_revision_kind)dependency->kinds[i], dependency->job_ids[i]);
     if (revision == 0) return 0;
     sum += revision;
@@ -50,11 +54,20 @@ static uint64_t read_revision(rl_store *store, const rl_dependency *dependency) 
   return sum;
 }
 
+/* Sets *job_id to the job of the run that a query parameter names. */
+static bool find_job_of_parameter(const rl_http_request *request, const char *name, int64_t *job_id) {
+  const char *text = rl_http_request_parameter(request, name);
+  int64_t run_id;
+  rl_error ignored;
+  return text != NULL && rl_decimal_parse(text, &run_id) &&
+         rl_store_job_of_run(request->server->store, run_id, job_id, &ignored) == 0;
+}
+
 /* Sets what the reply depends on. Returns false if it is unknown, because there is no such run. */
 static bool find_dependency(rl_http_request *request) {
   rl_dependency *dependency = &request->dependency;
   rl_error ignored;
-  *dependency = (rl_dependency){.kinds = {RL_REVISION_OTHER, RL_REVISION_OTHER}};
+  *dependency = (rl_dependency){.kinds = {RL_REVISION_OTHER, RL_REVISION_OTHER, RL_REVISION_OTHER}};
   switch (request->route->cached_by) {
     case RL_CACHED_BY_NOTHING: return false;
     case RL_CACHED_BY_JOB:
@@ -65,6 +78,11 @@ static bool find_dependency(rl_http_request *request) {
       dependency->kinds[0] = RL_REVISION_JOB;
       dependency->kinds[1] = RL_REVISION_CEILINGS;
       return rl_store_job_of_run(request->server->store, request->id, &dependency->job_ids[0], &ignored) == 0;
+    case RL_CACHED_BY_RUNS:
+      dependency->kinds[0] = dependency->kinds[1] = RL_REVISION_JOB;
+      dependency->kinds[2] = RL_REVISION_CEILINGS;
+      return find_job_of_parameter(request, "a", &dependency->job_ids[0]) &&
+             find_job_of_parameter(request, "b", &dependency->job_ids[1]);
     case RL_CACHED_BY_LISTS: dependency->kinds[0] = RL_REVISION_LISTS; return true;
   }
   return false;
@@ -104,7 +122,7 @@ static rl_cached_body *find_current(rl_http_request *request, const char *key) {
 }
 
 bool rl_cached_reply_find(rl_http_request *request) {
-  key_writer key;
+  key_writer key = {0};
   if (request->route->cached_by == RL_CACHED_BY_NOTHING || !write_key(request, &key)) return false;
   rl_cached_body *body = find_current(request, key.text);
   bool must_compress = body != NULL && wants_gzip(request, body) && !rl_body_cache_has_gzip(request->server->body_cache, body);
@@ -135,6 +153,17 @@ bool rl_cached_reply_begin(rl_http_request *request) {
   }
   if (find_dependency(request)) request->revision = read_revision(request->server->store, &request->dependency);
   return false;
+}
+
+bool rl_cached_reply_share(rl_http_request *request, const char *parameter, const char *shared) {
+  key_writer key = {.parameter = parameter, .instead = shared};
+  char *text = request->cache_key != NULL && write_key(request, &key) ? strdup(key.text) : NULL;
+  if (text == NULL) return false;
+  free(request->cache_key);
+  request->cache_key = text;
+  rl_cached_body *body = find_current(request, text);
+  if (body != NULL) compress_and_set_response(request, body);
+  return body != NULL;
 }
 
 static void add_headers(struct MHD_Response *response, const char *etag) {

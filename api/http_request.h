@@ -26,6 +26,7 @@ typedef enum rl_cached_by {
   RL_CACHED_BY_NOTHING, /* they are not kept */
   RL_CACHED_BY_JOB,     /* the job with the id in the path */
   RL_CACHED_BY_RUN,     /* the job of the run with the id in the path, and the ceilings */
+  RL_CACHED_BY_RUNS,    /* the jobs of the runs that the parameters a and b name, and the ceilings */
   RL_CACHED_BY_LISTS    /* what lists of jobs and the history show */
 } rl_cached_by;
 

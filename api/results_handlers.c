@@ -1,6 +1,8 @@
 /* Routes that read measurements: results, kernels, timeline, comparison, history, ceilings. */
+#include <stdio.h>
 #include <string.h>
 
+#include "api/cached_reply.h"
 #include "api/handlers.h"
 #include "api/json_rows.h"
 #include "api/reply.h"
@@ -168,6 +170,15 @@ bool rl_metric_history_is_heavy(const rl_http_request *request) {
   return rl_http_request_parameter_exceeds(request, "limit", DEFAULT_HISTORY_ITEMS);
 }
 
+/* All runs that are like each other have the same history. Returns 1 after it has replied, else 0. */
+static int share_reply_of_like_runs(rl_http_request *request, int64_t run_id, rl_error *err) {
+  char configuration[24];
+  int64_t configuration_id = 0;
+  if (rl_store_configuration_of_run(request->server->store, run_id, &configuration_id, err) < 0) return -1;
+  snprintf(configuration, sizeof configuration, "%lld", (long long)configuration_id);
+  return configuration_id != 0 && rl_cached_reply_share(request, "like", configuration);
+}
+
 int rl_handle_get_metric_history(rl_http_request *request, rl_error *err) {
   history_query query = {.limit = DEFAULT_HISTORY_ITEMS};
   int64_t from = 0, to = 0;
@@ -177,6 +188,8 @@ int rl_handle_get_metric_history(rl_http_request *request, rl_error *err) {
   if (query.from[0] != '\0' && rl_http_request_parse_instant(request, "from", query.from, &from, err) < 0) return -1;
   if (query.to[0] != '\0' && rl_http_request_parse_instant(request, "to", query.to, &to, err) < 0) return -1;
   if (query.like > 0 && require_run(request, "like", query.like, err) < 0) return -1;
+  int shared = query.like > 0 ? share_reply_of_like_runs(request, query.like, err) : 0;
+  if (shared != 0) return shared < 0 ? -1 : 0;
   rl_binding bindings[] = {bind_text(":metric", query.metric),
                            bind_text(":workload", query.workload),
                            bind_text(":device", query.device),

@@ -213,6 +213,15 @@ int rl_store_count_jobs(rl_store *store, rl_job_counts *counts, rl_error *err) {
   return cursor != NULL ? rl_store_read_counts(&cursor->db, counts, err) : -1;
 }
 
+int rl_store_configuration_of_run(rl_store *store, int64_t run_id, int64_t *configuration_id, rl_error *err) {
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  if (start_query(store, "run_configuration", RL_BINDINGS(RL_BIND_INTEGER(":run", run_id)), &cursor, err) < 0) return -1;
+  int found = rl_db_step(&cursor->db, cursor->row, err);
+  if (found < 0) return -1;
+  *configuration_id = found > 0 ? sqlite3_column_int64(cursor->row, 0) : 0;
+  return 0;
+}
+
 /* Sets *value to the first column of the statement's only row. */
 static int read_integer(rl_store *store, const char *name, const rl_binding *bindings, int count, int64_t *value, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;

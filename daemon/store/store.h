@@ -159,6 +159,9 @@ typedef enum rl_revision_kind {
 uint64_t rl_store_revision(rl_store *store, rl_revision_kind kind, int64_t job_id);
 /* *job_id: of the run. RL_HTTP 404 if there is no such run. */
 int rl_store_job_of_run(rl_store *store, int64_t run_id, int64_t *job_id, rl_error *err);
+/* *configuration_id: of the run and all runs that are like it (:like of RL_QUERY_HISTORY); 0: no pass of such a run is completed.
+ */
+int rl_store_configuration_of_run(rl_store *store, int64_t run_id, int64_t *configuration_id, rl_error *err);
 
 /* The limit of a thread's queries. While a query runs, is_exceeded is called every 0.1 ms or less. */
 typedef struct rl_query_limit {

@@ -28,7 +28,8 @@ def paths(daemon, finished):
     run = daemon.get(f"/jobs/{finished}").json()["runs"][0]["id"]
     return [f"/jobs/{finished}", f"/jobs/{finished}/results", f"/jobs/{finished}/kernels", f"/jobs/{finished}/comparison",
             f"/jobs/{finished}/timeline?to=1000000", "/jobs?state=completed", "/history?metric=epoch_ms_median",
-            f"/runs/{run}/report", f"/runs/{run}/report?kernel=0", f"/runs/{run}/report?format=csv"]
+            f"/runs/{run}/report", f"/runs/{run}/report?kernel=0", f"/runs/{run}/report?format=csv",
+            f"/compare?a={run}&b={run + 1}", f"/compare?a={run}&b={run + 1}&detail=names"]
 
 
 def test_equal_requests_are_answered_without_a_query(daemon, paths):
@@ -104,6 +105,52 @@ def test_each_change_of_a_job_is_seen(daemon):
         listed = next(item for item in get(daemon, "/jobs").json()["items"] if item["id"] == number)
         assert (listed["passes"]["completed"], listed["state"]) == (2, "completed")
         assert get(daemon, f"/jobs/{number}/results").json()["state"] == "completed"
+
+
+def test_a_comparison_follows_both_jobs(start):
+    other = start()
+    rows = Rows(other)
+    runs = [rows.run([{"metrics": ncu_raw()}]) for _ in range(2)]
+    path = f"/compare?a={runs[0]}&b={runs[1]}"
+    first = get(other, path)
+    assert get(other, path).content == first.content and lookups(other, "hit") == 1
+    for run in runs:
+        assert other.call("DELETE", f"/jobs/{rows.job_of(run)}").status_code == 409  # a job that is over: no change
+    assert get(other, path).content == first.content and lookups(other, "hit") == 2
+    rows.db.execute("UPDATE runs SET variant = 'vector' WHERE id = ?", [runs[1]])
+    rows.db.commit()
+    changed = get(other, path)
+    assert changed.content != first.content and changed.json()["b"]["variant"] == "vector"
+    assert other.get(f"/compare?a={runs[0]}&b=999999").status_code == 404
+    assert other.get(f"/compare?a={runs[0]}&b=999999").status_code == 404
+    assert other.stop() == 0
+
+
+def test_like_runs_share_a_history(start):
+    """The replies for all runs with equal parameters are one body. A run that is gone has none, and another has its own."""
+    other = start()
+    rows = Rows(other)
+    alike = [rows.run([], params={"shape": {"n": 7}}, measurements={"time_cold_us_median": i}) for i in range(1, 5)]
+    alone = rows.run([], params={"shape": {"n": 8}}, measurements={"time_cold_us_median": 9})
+    path = "/history?metric=time_cold_us_median&like="
+    before = other.get(path + str(alike[0]))
+    size = int(re.search(r"body_cache_bytes (\d+)", other.get("/metrics").text)[1])
+    for run in alike:
+        reply = other.get(path + str(run))
+        assert reply.content == before.content and reply.headers["ETag"] == before.headers["ETag"]
+    assert int(re.search(r"body_cache_bytes (\d+)", other.get("/metrics").text)[1]) == size
+    assert [point["value"] for point in before.json()["items"]] == [1, 2, 3, 4]
+    assert [point["value"] for point in other.get(path + str(alone)).json()["items"]] == [9]
+    assert [point["value"] for point in other.get(f"{path}{alike[1]}&limit=1").json()["items"]] == [4]
+    (number,) = rows.db.execute("SELECT configuration_id FROM history WHERE run_id = ?", [alone]).fetchone()
+    assert number in alike  # the key of the reply to `alone` is not that of a request for run `number`
+    assert other.get(path + str(number)).json() == before.json()
+    rows.db.execute("PRAGMA foreign_keys = ON")
+    rows.db.execute("DELETE FROM jobs WHERE id = ?", [rows.job_of(alike[3])])
+    rows.db.commit()
+    assert other.get(path + str(alike[3])).status_code == 404
+    assert [point["value"] for point in other.get(path + str(alike[0])).json()["items"]] == [1, 2, 3]
+    assert other.stop() == 0
 
 
 def test_changes_by_another_program(start):
