@@ -8,6 +8,7 @@
 
 #include "api/client/cells.h"
 #include "api/client/http.h"
+#include "api/client/journal.h"
 #include "api/client/print.h"
 #include "api/client/suite_follow.h"
 #include "api/client/suite_outputs.h"
@@ -183,10 +184,10 @@ static int write_output(const output *to, const cJSON *run, rl_error *err) {
   return 0;
 }
 
-/* Prints the run, then writes all outputs. An output that fails does not prevent the others. */
+/* Sends the run to the journal, prints it and writes all outputs. A failure does not prevent the others. */
 static int print_run(const rl_cli *cli, const regress_options *options, const cJSON *run, rl_error *err) {
   bool stdout_taken = cli->json;
-  int rc = 0;
+  int rc = rl_journal_send_verdict(run, err);
   for (int i = 0; i < options->output_count; i++) stdout_taken |= options->outputs[i].file == NULL;
   if (cli->json) rl_print_json(run);
   else rl_print_suite_run(stdout_taken ? stderr : stdout, run);

@@ -29,7 +29,7 @@ class Daemon(http.server.ThreadingHTTPServer):
 
     def __init__(self, replies, port=0):
         super().__init__(("127.0.0.1", port), Handler)
-        self.replies, self.requests = {request: list(each) for request, each in replies.items()}, []
+        self.replies, self.requests, self.tokens = {request: list(each) for request, each in replies.items()}, [], []
         self.url = f"http://127.0.0.1:{self.server_port}"
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
@@ -43,6 +43,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         request = f"{self.command} {self.path}"
         self.server.requests.append((request, json.loads(body) if body else None))
+        self.server.tokens.append(self.headers.get("Authorization"))
         replies = self.server.replies.get(request, [(404, {"title": "Not found", "detail": request})])
         status, document = replies.pop(0) if len(replies) > 1 else replies[0]
         text = json.dumps(document).encode()

@@ -1,5 +1,6 @@
 """Makes a Debian or Ubuntu system of this host's release and boots it with systemd-nspawn: systemd as process 1, a network with
 only a loopback device, a separate cgroup. Needs root."""
+import contextlib
 import ctypes
 import hashlib
 import os
@@ -13,6 +14,7 @@ import time
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "rooflined"
 CACHE_DAYS = 7  # afterwards the host may have newer libraries than the cached root
 PR_SET_PDEATHSIG = 1
+CLONE_NEWNET = 0x40000000
 
 
 def reason_to_skip():
@@ -91,6 +93,11 @@ def own_cgroups():
             yield pathlib.Path(point, os.path.relpath(paths[name], root))
 
 
+def enter_network(namespace):
+    if ctypes.CDLL(None, use_errno=True).setns(namespace.fileno(), CLONE_NEWNET) != 0:
+        raise OSError(ctypes.get_errno(), "setns")
+
+
 class Machine:
     """A system in the folder `root`, running between boot() and stop()."""
 
@@ -146,6 +153,16 @@ class Machine:
         assert not check or done.returncode == 0, f"{' '.join(command)}: exit {done.returncode}\n{done.stdout}{done.stderr}"
         return done
 
+    @contextlib.contextmanager
+    def network(self):
+        """Sockets that this thread makes within the context belong to the system's network."""
+        with open("/proc/thread-self/ns/net", "rb") as own, open(f"/proc/{self.leader}/ns/net", "rb") as other:
+            enter_network(other)
+            try:
+                yield
+            finally:
+                enter_network(own)
+
     def wait_until(self, condition, seconds, name):
         deadline = time.monotonic() + seconds
         while not (value := condition()):
@@ -154,6 +171,7 @@ class Machine:
         return value
 
     def journal(self, *options):
+        self.run("journalctl", "--sync")
         return self.run("journalctl", "--no-pager", "-q", *options).stdout
 
     def property(self, unit, name):

@@ -1,15 +1,22 @@
 """The installed daemon under systemd, in a system that boots: the unit's start at boot, its sandbox, restarts after a kill and a
 hang, and jobs that survive them. The tests share one system and run in their order."""
+import contextlib
 import json
 import os
 import pathlib
 import re
+import secrets
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 
 import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "client"))
+from test_regress import RECORDED, Daemon, submitting  # noqa: E402
+
 from machine import Machine, libraries_of, reason_to_skip, root_archive
 
 BUILD = pathlib.Path(os.environ["ROOFLINED_BUILD"])
@@ -146,3 +153,107 @@ def test_invalid_configuration_is_not_retried(machine):
     (machine.root / "etc/rooflined/rooflined.conf").unlink()
     machine.run("systemctl", "start", UNIT)
     assert answers(machine)
+
+
+REGRESS, TIMER = "rooflined-regress@mnist.service", "rooflined-regress@mnist.timer"
+URL_DROP_IN = "/etc/systemd/system/rooflined-regress@.service.d/url.conf"
+
+
+def set_timer(machine, calendar):
+    """Replaces the time of TIMER and starts it. While it runs, systemd remembers how the service ended."""
+    machine.write(f"/etc/systemd/system/{TIMER}.d/time.conf",
+                  f"[Timer]\nOnCalendar=\nOnCalendar={calendar}\nRandomizedDelaySec=0\nAccuracySec=100ms\n")
+    machine.run("systemctl", "daemon-reload")
+    machine.run("systemctl", "restart", TIMER)
+
+
+def set_url(machine, url):
+    machine.write(URL_DROP_IN, f"[Service]\nEnvironment=ROOFLINED_URL={url}\n")
+    machine.run("systemctl", "daemon-reload")
+
+
+@contextlib.contextmanager
+def suite_run_ends_as(machine, **document):
+    """Makes suite runs of REGRESS end at once with RECORDED, changed by document. Yields the server."""
+    with machine.network():
+        server = Daemon(submitting({**RECORDED, **document}))
+    try:
+        set_url(machine, server.url)
+        yield server
+    finally:
+        server.close()
+
+
+def entries(machine, *options):
+    fields = "PRIORITY,MESSAGE,SUITE,SUITE_RUN_ID,STATE,VERDICT,JOB_ID"
+    lines = machine.journal("-o", "json", f"--output-fields={fields}", *options).splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def start_regress(machine):
+    """Runs the service. Returns its exit status, whether it failed, and the entries of the notification."""
+    machine.run("systemctl", "start", REGRESS, check=False)
+    invocation = machine.property(REGRESS, "InvocationID")
+    failed = machine.property(REGRESS, "ActiveState") == "failed"
+
+    def notified():
+        return [entry for entry in entries(machine, "-t", "rooflined-notify") if invocation in entry["MESSAGE"]]
+
+    if failed:
+        machine.wait_until(notified, 10, "the notification")
+    return int(machine.property(REGRESS, "ExecMainStatus")), failed, notified()
+
+
+def test_timer_is_nightly(machine):
+    machine.run("systemctl", "start", TIMER)
+    settings = machine.run("systemctl", "show", TIMER).stdout
+    assert {"Persistent=yes", "FixedRandomDelay=yes", "RandomizedDelayUSec=1h"} <= set(settings.splitlines())
+    assert "OnCalendar=*-*-* 02:00:00 ;" in settings
+    set_timer(machine, "2099-01-01")
+
+
+@pytest.mark.parametrize("state, verdict, status, priority, failed", [
+    ("completed", "same", 0, "6", False), ("completed", "slower", 1, "3", True), ("completed", "inconclusive", 5, "4", False),
+    ("completed", "incomparable", 6, "4", False), ("cancelled", None, 3, "3", True)])
+def test_verdict_of_a_suite_decides_the_service(machine, state, verdict, status, priority, failed):
+    jobs = [{"role": "block", "job": number} for number in (41, None, 42)]  # the second was deleted
+    number = secrets.randbelow(10**9)
+    with suite_run_ends_as(machine, id=number, state=state, verdict=verdict, reason="Because.", jobs=jobs):
+        was_status, was_failed, notices = start_regress(machine)
+    assert (was_status, was_failed) == (status, failed)
+    (entry,) = entries(machine, f"SUITE_RUN_ID={number}")
+    fields = {name: value for name, value in entry.items() if not name.startswith("_")}
+    fields["JOB_ID"].sort()
+    expected = {"MESSAGE": f"suite mnist, run {number}: {verdict or state}: Because.", "PRIORITY": priority, "SUITE": "mnist",
+                "SUITE_RUN_ID": str(number), "STATE": state, "VERDICT": verdict, "JOB_ID": ["41", "42"]}
+    assert fields == {name: value for name, value in expected.items() if value is not None}
+    assert [notice["PRIORITY"] for notice in notices] == ["3"] * failed
+    assert all(notice["MESSAGE"].startswith(f"{REGRESS} failed (exit-code, exit status {status})") for notice in notices)
+
+
+def test_service_without_daemon_fails(machine):
+    set_url(machine, "http://127.0.0.1:9")
+    status, failed, notices = start_regress(machine)
+    assert (status, failed, len(notices)) == (4, True, 1)
+
+
+def test_service_sends_the_token_of_its_credential(machine):
+    for text, header in ((None, None), ("\n", None), ("secret\n", "Bearer secret")):
+        if text is not None:
+            machine.write("/etc/rooflined/regress-token", text)
+            (machine.root / "etc/rooflined/regress-token").chmod(0o600)
+        with suite_run_ends_as(machine, verdict="same") as daemon:
+            assert start_regress(machine)[:2] == (0, False)
+        assert daemon.tokens == [header, header]
+    (machine.root / "etc/rooflined/regress-token").unlink()
+
+
+def test_timer_starts_the_service(machine):
+    machine.run("systemctl", "enable", TIMER)
+    with suite_run_ends_as(machine, verdict="slower"):
+        before = machine.property(REGRESS, "InvocationID")
+        set_timer(machine, "*:*:0/2")
+        machine.wait_until(lambda: machine.property(REGRESS, "InvocationID") != before, 20, "the timer starts the service")
+        machine.run("systemctl", "disable", "--now", TIMER)
+        machine.wait_until(lambda: machine.property(REGRESS, "ActiveState") == "failed", 20, "the service fails")
+    assert (machine.root / f"var/lib/systemd/timers/stamp-{TIMER}").exists()  # of Persistent=

@@ -1,0 +1,14 @@
+/* The verdict of a suite run as an entry of the systemd journal, with fields that journalctl can select by. */
+#ifndef RL_CLIENT_JOURNAL_H
+#define RL_CLIENT_JOURNAL_H
+
+#include <cjson/cJSON.h>
+
+#include "base/error.h"
+
+/* Sends one entry about an ended run (GET /suite-runs/{id}) if standard error is connected to the journal, which $JOURNAL_STREAM
+ * says (systemd.exec(5)). Fields: SUITE, SUITE_RUN_ID, STATE, VERDICT (of a completed run), and a JOB_ID for each of up to 512
+ * jobs. RL_ERRNO: the journal refused the entry. */
+int rl_journal_send_verdict(const cJSON *run, rl_error *err);
+
+#endif
