@@ -1,0 +1,381 @@
+#include "analyze/regression_causes.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Changes of one kernel's time that repeat without a cause. */
+#define NOISE_RATIO 0.01
+/* Clocks that differ by less are equal: NVML reports steps of 15 MHz, at 1980 MHz 0.8 %. */
+#define CLOCK_RATIO 0.01
+/* Kernels whose code, launch and inputs are equal are listed singly from this share of the whole difference. */
+#define SINGLE_SHARE 0.05
+
+const char *rl_cause_class_name(rl_cause_class class_) {
+  static const char *const names[RL_CAUSE_CLASS_COUNT] = {"code", "configuration", "device", "harness", "noise"};
+  return class_ < RL_CAUSE_CLASS_COUNT ? names[class_] : "unknown";
+}
+
+void rl_causes_clear(rl_causes *causes) {
+  free(causes->items);
+  *causes = (rl_causes){0};
+}
+
+static bool is_known(const char *text) { return text != NULL && *text != '\0'; }
+static bool same_text(const char *a, const char *b) { return is_known(a) ? is_known(b) && strcmp(a, b) == 0 : !is_known(b); }
+static bool same_number(double a, double b) { return a == b || (isnan(a) && isnan(b)); }
+
+/* --- evidence ---------------------------------------------------------------------------------------------------------- */
+
+static void add_evidence(rl_cause *cause, const char *property, const char *baseline, const char *current) {
+  if (cause->evidence_count == RL_CAUSE_MAX_EVIDENCE) return;
+  rl_cause_evidence *evidence = &cause->evidence[cause->evidence_count++];
+  snprintf(evidence->property, sizeof evidence->property, "%s", property);
+  snprintf(evidence->baseline, sizeof evidence->baseline, "%s", is_known(baseline) ? baseline : "unknown");
+  snprintf(evidence->current, sizeof evidence->current, "%s", is_known(current) ? current : "unknown");
+}
+
+/* Adds the texts if they differ. Returns whether they do. */
+static bool compare_texts(rl_cause *cause, const char *property, const char *baseline, const char *current) {
+  if (same_text(baseline, current)) return false;
+  add_evidence(cause, property, baseline, current);
+  return true;
+}
+
+static bool compare_numbers(rl_cause *cause, const char *property, double baseline, double current) {
+  char before[32] = "", now[32] = "";
+  if (same_number(baseline, current)) return false;
+  if (isfinite(baseline)) snprintf(before, sizeof before, "%.6g", baseline);
+  if (isfinite(current)) snprintf(now, sizeof now, "%.6g", current);
+  add_evidence(cause, property, before, now);
+  return true;
+}
+
+static bool compare_shapes(rl_cause *cause, const char *property, const int64_t baseline[3], const int64_t current[3]) {
+  char text[2][64];
+  const int64_t *const shapes[] = {baseline, current};
+  if (memcmp(baseline, current, 3 * sizeof *baseline) == 0) return false;
+  for (int i = 0; i < 2; i++)
+    snprintf(text[i], sizeof text[i], "%lld x %lld x %lld", (long long)shapes[i][0], (long long)shapes[i][1],
+             (long long)shapes[i][2]);
+  add_evidence(cause, property, text[0], text[1]);
+  return true;
+}
+
+static bool differs_by(double baseline, double current, double ratio) {
+  return isfinite(baseline) && isfinite(current) && fabs(current - baseline) > ratio * fmax(fabs(baseline), fabs(current));
+}
+
+/* Counted work, and the stall reason that grew most, where both sides were measured. They illustrate a cause, but don't decide
+ * its class. */
+static void compare_metrics(rl_cause *cause, const rl_metric_values *baseline, const rl_metric_values *current) {
+  static const char *const work[] = {"smsp__inst_executed.sum", "dram__bytes.sum", "lts__t_sectors.sum"};
+  static const char stalled[] = "smsp__average_warps_issue_stalled_", per_issue[] = "_per_issue_active.ratio";
+  for (size_t i = 0; i < sizeof work / sizeof *work; i++) {
+    double before = rl_metric_get(baseline, work[i]), now = rl_metric_get(current, work[i]);
+    if (differs_by(before, now, NOISE_RATIO)) compare_numbers(cause, work[i], before, now);
+  }
+  const rl_metric_value *grown = NULL;
+  double most = 0;
+  for (size_t i = 0; i < baseline->count; i++) {
+    const char *name = baseline->items[i].name, *end = strstr(name, per_issue);
+    if (strncmp(name, stalled, sizeof stalled - 1) != 0 || end == NULL || end[sizeof per_issue - 1] != '\0') continue;
+    double before = baseline->items[i].value, now = rl_metric_get(current, name);
+    if (differs_by(before, now, 0.1) && fabs(now - before) > most) most = fabs(now - before), grown = &baseline->items[i];
+  }
+  if (grown != NULL) compare_numbers(cause, grown->name, grown->value, rl_metric_get(current, grown->name));
+}
+
+/* --- what differs between the runs ------------------------------------------------------------------------------------- */
+
+typedef struct comparison {
+  const rl_cause_run *baseline, *current;
+  bool configuration, parameters, device, build; /* whether they differ */
+  double clock_ratio;                            /* baseline / current SM clock; 1: equal or unknown */
+  double baseline_us, difference_us;
+  rl_cause by_clock, small;
+  size_t slowed_by_clock, small_count;
+  rl_causes causes; /* with room for every kernel and three more */
+} comparison;
+
+static bool compare_parameters(const comparison *c, rl_cause *cause) {
+  const rl_cause_run *before = c->baseline, *now = c->current;
+  bool engine = compare_texts(cause, "engine", before->engine, now->engine);
+  bool params = compare_texts(cause, "params", before->params, now->params);
+  return compare_texts(cause, "dataset_sha256", before->dataset_sha256, now->dataset_sha256) || engine || params;
+}
+
+static bool compare_configuration(const comparison *c, rl_cause *cause) {
+  bool parameters = compare_parameters(c, cause);
+  bool libraries = compare_texts(cause, "libraries", c->baseline->libraries, c->current->libraries);
+  return compare_texts(cause, "driver", c->baseline->driver, c->current->driver) || parameters || libraries;
+}
+
+static bool compare_devices(const comparison *c, rl_cause *cause) {
+  const rl_cause_run *before = c->baseline, *now = c->current;
+  bool other = compare_texts(cause, "device_uuid", before->device_uuid, now->device_uuid);
+  bool throttled = compare_texts(cause, "throttle_reasons", before->throttle_reasons, now->throttle_reasons);
+  bool memory = differs_by(before->memory_clock_mhz, now->memory_clock_mhz, CLOCK_RATIO) &&
+                compare_numbers(cause, "memory_clock_mhz", before->memory_clock_mhz, now->memory_clock_mhz);
+  return other || throttled || memory;
+}
+
+static bool compare_builds(const comparison *c, rl_cause *cause) {
+  return compare_texts(cause, "worker_commit", c->baseline->worker_commit, c->current->worker_commit);
+}
+
+static void compare_runs(comparison *c) {
+  rl_cause ignored = {0};
+  c->parameters = compare_parameters(c, &ignored);
+  c->configuration = compare_configuration(c, &ignored);
+  c->device = compare_devices(c, &ignored);
+  c->build = compare_builds(c, &ignored);
+  double before = c->baseline->sm_clock_mhz, now = c->current->sm_clock_mhz;
+  c->clock_ratio = differs_by(before, now, CLOCK_RATIO) && before > 0 && now > 0 ? before / now : 1;
+}
+
+/* --- texts ------------------------------------------------------------------------------------------------------------- */
+
+static void say(rl_cause *cause, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(rl_cause *cause, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(cause->text, sizeof cause->text, format, arguments);
+  va_end(arguments);
+}
+
+typedef struct amount {
+  char text[48];
+} amount;
+static amount describe_us(double difference_us) {
+  amount a;
+  snprintf(a.text, sizeof a.text, "%.4g us %s", fabs(difference_us), difference_us < 0 ? "less" : "more");
+  return a;
+}
+
+static const char *name_of(const rl_cause_kernel *kernel) {
+  return is_known(kernel->launch) ? kernel->launch : is_known(kernel->name) ? kernel->name : "a kernel without a name";
+}
+
+/* --- kernels ----------------------------------------------------------------------------------------------------------- */
+
+static rl_cause *append(comparison *c, const rl_cause *cause) {
+  rl_cause *added = &c->causes.items[c->causes.count++];
+  *added = *cause;
+  return added;
+}
+
+/* A library or driver brings machine code too, so code counts as ours only if the build differs or nothing else does. */
+static rl_cause_class class_of_other_code(const comparison *c) {
+  return c->configuration && !c->build ? RL_CAUSE_CONFIGURATION : RL_CAUSE_CODE;
+}
+
+/* A kernel that only one run executes. */
+static void add_single(comparison *c, const rl_cause_kernel *kernel, bool added) {
+  rl_cause cause = {.class_ = c->build && !c->configuration ? RL_CAUSE_CODE : RL_CAUSE_CONFIGURATION,
+                    .difference_us = added ? kernel->total_us : -kernel->total_us};
+  snprintf(cause.subject, sizeof cause.subject, "%s", name_of(kernel));
+  add_evidence(&cause, "kernel", added ? "not executed" : kernel->name, added ? kernel->name : "not executed");
+  if (cause.class_ == RL_CAUSE_CODE) compare_builds(c, &cause);
+  else compare_configuration(c, &cause);
+  say(&cause, "%s takes %s: only the %s executes it.", cause.subject, describe_us(cause.difference_us).text,
+      added ? "current run" : "baseline");
+  append(c, &cause);
+}
+
+/* Moves the part of a kernel's difference that the SM clock explains to the cause of all kernels. A kernel that waits for memory
+ * does not follow the clock, so the part is at most the difference. */
+static double take_clock_part(comparison *c, const rl_cause_kernel *baseline, double difference) {
+  double expected = baseline->total_us * (c->clock_ratio - 1);
+  if (!(expected * difference > 0)) return 0;
+  double part = fabs(expected) < fabs(difference) ? expected : difference;
+  c->by_clock.difference_us += part, c->slowed_by_clock++;
+  return part;
+}
+
+/* Compares the launches of one kernel. Returns whether they differ. */
+static bool compare_launches(rl_cause *cause, const rl_cause_kernel *before, const rl_cause_kernel *now) {
+  bool launches = compare_numbers(cause, "launches", (double)before->launches, (double)now->launches);
+  bool grid = compare_shapes(cause, "grid", before->grid, now->grid);
+  bool block = compare_shapes(cause, "block", before->block, now->block);
+  bool dynamic = compare_numbers(cause, "dynamic_shared_bytes", before->dynamic_shared_bytes, now->dynamic_shared_bytes);
+  return launches || grid || block || dynamic;
+}
+
+/* A kernel without a known difference of code, launch or inputs: never class code. */
+static void judge_equal_kernel(const comparison *c, const rl_cause_kernel *before, bool known, rl_cause *cause) {
+  const char *subject = cause->subject,
+             *equal = known ? "machine code, launch and inputs" : "launch, inputs and the worker's build";
+  amount change = describe_us(cause->difference_us);
+  if (fabs(cause->difference_us) <= NOISE_RATIO * before->total_us) {
+    cause->class_ = RL_CAUSE_NOISE;
+    say(cause, "%s takes %s: within the %.0f %% by which equal kernels differ.", subject, change.text, 100 * NOISE_RATIO);
+  } else if (c->device) {
+    cause->class_ = RL_CAUSE_DEVICE;
+    compare_devices(c, cause);
+    say(cause, "%s takes %s: its %s are equal, but the device or its state differs.", subject, change.text, equal);
+  } else if (c->configuration) {
+    cause->class_ = RL_CAUSE_CONFIGURATION;
+    compare_configuration(c, cause);
+    say(cause, "%s takes %s: its %s are equal, but the driver or a library differs.", subject, change.text, equal);
+  } else if (c->build) {
+    cause->class_ = RL_CAUSE_HARNESS;
+    compare_builds(c, cause);
+    say(cause, "%s takes %s: its %s are equal, but the worker's build differs.", subject, change.text, equal);
+  } else {
+    cause->class_ = RL_CAUSE_NOISE;
+    say(cause, "%s takes %s: its %s are equal, and nothing that is known differs.", subject, change.text, equal);
+  }
+}
+
+static void add_pair(comparison *c, const rl_cause_kernel *before, const rl_cause_kernel *now) {
+  rl_cause cause = {.difference_us = now->total_us - before->total_us};
+  snprintf(cause.subject, sizeof cause.subject, "%s", name_of(now));
+  cause.difference_us -= take_clock_part(c, before, cause.difference_us);
+  bool known = is_known(before->code_sha256) && is_known(now->code_sha256);
+  bool other_code = known && strcmp(before->code_sha256, now->code_sha256) != 0;
+  amount change = describe_us(cause.difference_us);
+  rl_cause launch = {0};
+  bool other_launch = compare_launches(&launch, before, now);
+  if (other_code || (!known && c->build && !c->parameters)) {
+    cause.class_ = other_code ? class_of_other_code(c) : RL_CAUSE_CODE;
+    compare_texts(&cause, "code_sha256", before->code_sha256, now->code_sha256);
+    compare_texts(&cause, "kernel", before->name, now->name);
+    say(&cause,
+        other_code ? "%s takes %s: its machine code differs%s."
+                   : "%s takes %s: its machine code is unknown, and the worker's build differs%s.",
+        cause.subject, change.text,
+        cause.class_ == RL_CAUSE_CODE ? "" : ", with a library or driver, not with the worker's build");
+    compare_builds(c, &cause);
+    if (cause.class_ == RL_CAUSE_CONFIGURATION) compare_configuration(c, &cause);
+  } else if (other_launch || c->parameters) {
+    cause.class_ = RL_CAUSE_CONFIGURATION;
+    say(&cause, "%s takes %s: its %s.", cause.subject, change.text,
+        other_launch ? "launch differs, not its machine code" : "inputs differ, not its machine code");
+    if (c->parameters) compare_parameters(c, &cause);
+  } else {
+    judge_equal_kernel(c, before, known, &cause);
+  }
+  compare_launches(&cause, before, now);
+  compare_numbers(&cause, "registers_per_thread", before->registers_per_thread, now->registers_per_thread);
+  compare_numbers(&cause, "static_shared_bytes", before->static_shared_bytes, now->static_shared_bytes);
+  compare_numbers(&cause, "theoretical_occupancy_ratio", before->theoretical_occupancy_ratio, now->theoretical_occupancy_ratio);
+  compare_metrics(&cause, &before->metrics, &now->metrics);
+  bool is_small = cause.class_ == RL_CAUSE_NOISE && fabs(cause.difference_us) < SINGLE_SHARE * fabs(c->difference_us);
+  if (is_small) c->small.difference_us += cause.difference_us, c->small_count++;
+  else if (cause.difference_us != 0) append(c, &cause);
+}
+
+/* --- pairs ------------------------------------------------------------------------------------------------------------- */
+
+typedef bool (*pairing)(const rl_cause_kernel *a, const rl_cause_kernel *b);
+static bool same_launch_and_name(const rl_cause_kernel *a, const rl_cause_kernel *b) {
+  return same_text(a->launch, b->launch) && same_text(a->name, b->name);
+}
+static bool same_launch(const rl_cause_kernel *a, const rl_cause_kernel *b) {
+  return is_known(a->launch) && same_text(a->launch, b->launch);
+}
+static bool same_name(const rl_cause_kernel *a, const rl_cause_kernel *b) { return same_text(a->name, b->name); }
+
+/* Pairs the n-th kernel of a launch and name with the n-th of the other run, then those of a launch, then those of a name. */
+static void pair_kernels(comparison *c, size_t *pair_of, bool *used) {
+  static const pairing pairings[] = {same_launch_and_name, same_launch, same_name};
+  size_t before = c->baseline->kernel_count, now = c->current->kernel_count;
+  for (size_t i = 0; i < before; i++) pair_of[i] = now;
+  for (size_t p = 0; p < sizeof pairings / sizeof *pairings; p++)
+    for (size_t i = 0; i < before; i++)
+      for (size_t k = 0; k < now && pair_of[i] == now; k++)
+        if (!used[k] && pairings[p](&c->baseline->kernels[i], &c->current->kernels[k])) pair_of[i] = k, used[k] = true;
+}
+
+static int add_kernels(comparison *c, rl_error *err) {
+  size_t *pair_of = malloc((c->baseline->kernel_count + 1) * sizeof *pair_of);
+  bool *used = calloc(c->current->kernel_count + 1, sizeof *used);
+  if (pair_of == NULL || used == NULL) {
+    free(pair_of), free(used);
+    errno = ENOMEM;
+    return rl_fail_errno(err, "pairs of kernels");
+  }
+  pair_kernels(c, pair_of, used);
+  for (size_t i = 0; i < c->baseline->kernel_count; i++)
+    if (pair_of[i] < c->current->kernel_count) add_pair(c, &c->baseline->kernels[i], &c->current->kernels[pair_of[i]]);
+    else add_single(c, &c->baseline->kernels[i], false);
+  for (size_t k = 0; k < c->current->kernel_count; k++)
+    if (!used[k]) add_single(c, &c->current->kernels[k], true);
+  free(pair_of), free(used);
+  return 0;
+}
+
+/* --- what no kernel explains ------------------------------------------------------------------------------------------- */
+
+static void add_clock(comparison *c) {
+  if (c->slowed_by_clock == 0) return;
+  rl_cause *cause = append(c, &c->by_clock);
+  cause->class_ = RL_CAUSE_DEVICE;
+  compare_numbers(cause, "sm_clock_mhz", c->baseline->sm_clock_mhz, c->current->sm_clock_mhz);
+  compare_numbers(cause, "power_w", c->baseline->power_w, c->current->power_w);
+  compare_texts(cause, "throttle_reasons", c->baseline->throttle_reasons, c->current->throttle_reasons);
+  bool one = c->slowed_by_clock == 1;
+  say(cause, "The SM clock explains that %zu kernel%s %s: %.0f MHz in the baseline, %.0f MHz now.", c->slowed_by_clock,
+      one ? " takes" : "s take", describe_us(cause->difference_us).text, c->baseline->sm_clock_mhz, c->current->sm_clock_mhz);
+}
+
+static void add_small(comparison *c) {
+  if (c->small.difference_us == 0) return;
+  rl_cause *cause = append(c, &c->small);
+  cause->class_ = RL_CAUSE_NOISE;
+  say(cause, "%zu small differences of kernels with equal machine code, launch and inputs: %s together.", c->small_count,
+      describe_us(cause->difference_us).text);
+}
+
+/* Time outside of kernels: gaps between launches, overlap. */
+static void add_rest(comparison *c) {
+  rl_cause cause = {.class_ = c->build ? RL_CAUSE_HARNESS : RL_CAUSE_NOISE, .difference_us = c->difference_us};
+  for (size_t i = 0; i < c->causes.count; i++) cause.difference_us -= c->causes.items[i].difference_us;
+  if (fabs(cause.difference_us) <= 1e-9 * (fabs(c->difference_us) + c->baseline_us)) return;
+  if (c->build) compare_builds(c, &cause);
+  say(&cause, "%s not attributed: time between kernels, and kernels that overlap.", describe_us(cause.difference_us).text);
+  append(c, &cause);
+}
+
+static int largest_first(const void *a, const void *b) {
+  double x = fabs(((const rl_cause *)a)->difference_us), y = fabs(((const rl_cause *)b)->difference_us);
+  return (x < y) - (x > y);
+}
+
+static int find_total(const rl_cause_run *run, double *total_us, rl_error *err) {
+  double sum = 0;
+  for (size_t i = 0; i < run->kernel_count; i++) {
+    if (!isfinite(run->kernels[i].total_us))
+      return rl_fail(err, RL_INPUT, 0, "the time of %s is unknown", name_of(&run->kernels[i]));
+    sum += run->kernels[i].total_us;
+  }
+  *total_us = isfinite(run->total_us) ? run->total_us : sum;
+  return 0;
+}
+
+int rl_causes_find(const rl_cause_run *baseline, const rl_cause_run *current, rl_causes *causes, rl_error *err) {
+  comparison c = {.baseline = baseline, .current = current};
+  double before, now;
+  if (find_total(baseline, &before, err) < 0 || find_total(current, &now, err) < 0) return -1;
+  c.baseline_us = before, c.difference_us = now - before;
+  c.causes.items = calloc(baseline->kernel_count + current->kernel_count + 3, sizeof *c.causes.items);
+  if (c.causes.items == NULL) {
+    errno = ENOMEM;
+    return rl_fail_errno(err, "causes of a difference");
+  }
+  compare_runs(&c);
+  if (add_kernels(&c, err) < 0) return free(c.causes.items), -1;
+  add_clock(&c);
+  add_small(&c);
+  add_rest(&c);
+  qsort(c.causes.items, c.causes.count, sizeof *c.causes.items, largest_first);
+  for (size_t i = 0; i < c.causes.count; i++)
+    c.causes.items[i].share_ratio = c.difference_us != 0 ? c.causes.items[i].difference_us / c.difference_us : NAN;
+  c.causes.difference_us = c.difference_us;
+  *causes = c.causes;
+  return 0;
+}

@@ -1,0 +1,80 @@
+/* Says where the difference of two profiled runs comes from: which kernels or phases take how much more, and what differs for
+ * each. Pure. The entries add up to the difference of the runs. docs/regressions.md has the rules. */
+#ifndef RL_ANALYZE_REGRESSION_CAUSES_H
+#define RL_ANALYZE_REGRESSION_CAUSES_H
+
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "model/metrics.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum rl_cause_class {
+  RL_CAUSE_CODE,          /* machine code differs */
+  RL_CAUSE_CONFIGURATION, /* launches, parameters, data set, engine, libraries or driver differ */
+  RL_CAUSE_DEVICE,        /* clocks, throttling, another device of the same model */
+  RL_CAUSE_HARNESS,       /* the worker's build differs, but not this kernel; time between kernels */
+  RL_CAUSE_NOISE,         /* nothing that is known differs */
+  RL_CAUSE_CLASS_COUNT
+} rl_cause_class;
+/* "code" "configuration" "device" "harness" "noise" */
+const char *rl_cause_class_name(rl_cause_class class_);
+
+/* All executions of a kernel in the measured iteration, or of a phase inside a kernel. */
+typedef struct rl_cause_kernel {
+  const char *launch, *phase, *name; /* as in rl_kernel; NULL or "": unknown */
+  int64_t launches;
+  double total_us;
+  const char *code_sha256;                                                /* NULL or "": unknown */
+  double registers_per_thread, static_shared_bytes, dynamic_shared_bytes; /* NAN: unknown */
+  double theoretical_occupancy_ratio;
+  int64_t grid[3], block[3];
+  rl_metric_values metrics; /* of the counters pass; count 0: not measured */
+} rl_cause_kernel;
+
+/* A text may be NULL: unknown, and equal to NULL only. */
+typedef struct rl_cause_run {
+  const rl_cause_kernel *kernels;
+  size_t kernel_count;
+  double total_us;                                /* of the same iteration; NAN: the sum of the kernels */
+  double sm_clock_mhz, memory_clock_mhz, power_w; /* medians during the iteration; NAN: unknown */
+  const char *throttle_reasons, *device_uuid;
+  const char *driver, *libraries, *engine, *params, *dataset_sha256;
+  const char *worker_commit;
+} rl_cause_run;
+
+enum { RL_CAUSE_MAX_EVIDENCE = 12, RL_CAUSE_TEXT_SIZE = 400, RL_CAUSE_VALUE_SIZE = 80 };
+
+typedef struct rl_cause_evidence {
+  char property[RL_CAUSE_VALUE_SIZE];                               /* "grid", "registers_per_thread", "sm_clock_mhz" */
+  char baseline[RL_CAUSE_VALUE_SIZE], current[RL_CAUSE_VALUE_SIZE]; /* "unknown" if they are */
+} rl_cause_evidence;
+
+typedef struct rl_cause {
+  rl_cause_class class_;
+  char subject[RL_CAUSE_VALUE_SIZE * 2]; /* launch or kernel; "": not one of them */
+  double difference_us;                  /* current - baseline */
+  double share_ratio;                    /* of the runs' difference; NAN: that is 0 */
+  rl_cause_evidence evidence[RL_CAUSE_MAX_EVIDENCE];
+  size_t evidence_count;
+  char text[RL_CAUSE_TEXT_SIZE]; /* a sentence */
+} rl_cause;
+
+typedef struct rl_causes {
+  rl_cause *items; /* the largest differences first */
+  size_t count;
+  double difference_us; /* of the runs' total_us: the sum of the items */
+} rl_causes;
+
+/* Fails with RL_INPUT if a kernel's time is not finite, with RL_ERRNO without memory. */
+int rl_causes_find(const rl_cause_run *baseline, const rl_cause_run *current, rl_causes *causes, rl_error *err);
+void rl_causes_clear(rl_causes *causes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
