@@ -83,6 +83,7 @@ static bool find_dependency(rl_http_request *request) {
       dependency->kinds[2] = RL_REVISION_CEILINGS;
       return find_job_of_parameter(request, "a", &dependency->job_ids[0]) &&
              find_job_of_parameter(request, "b", &dependency->job_ids[1]);
+    case RL_CACHED_BY_SUITES: dependency->kinds[0] = RL_REVISION_SUITES; return true;
     case RL_CACHED_BY_LISTS: dependency->kinds[0] = RL_REVISION_LISTS; return true;
   }
   return false;

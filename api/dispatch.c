@@ -95,7 +95,10 @@ static bool check_origin(rl_http_request *request) {
 
 /* Returns false after a refusal, and for OPTIONS, which run_handler answers without a route. */
 static bool find_route(rl_http_request *request) {
-  request->route = rl_route_find(request->method, request->path, &request->id, request->allow, sizeof request->allow);
+  rl_path_values values = {0};
+  request->route = rl_route_find(request->method, request->path, &values, request->allow, sizeof request->allow);
+  request->id = values.id;
+  memcpy(request->name, values.name, sizeof request->name);
   if (request->route != NULL) {
     request->allow[0] = '\0';
     return true;

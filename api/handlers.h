@@ -30,6 +30,18 @@ bool rl_job_kernels_are_heavy(const rl_http_request *request);
 bool rl_job_timeline_is_heavy(const rl_http_request *request);
 bool rl_metric_history_is_heavy(const rl_http_request *request);
 
+/* suite_handlers.c */
+int rl_handle_list_suites(rl_http_request *request, rl_error *err);
+int rl_handle_get_suite(rl_http_request *request, rl_error *err);
+int rl_handle_start_suite_run(rl_http_request *request, rl_error *err);
+int rl_handle_list_suite_runs(rl_http_request *request, rl_error *err);
+int rl_handle_get_suite_run(rl_http_request *request, rl_error *err);
+int rl_handle_cancel_suite_run(rl_http_request *request, rl_error *err);
+int rl_handle_add_baseline(rl_http_request *request, rl_error *err);
+int rl_handle_list_baselines(rl_http_request *request, rl_error *err);
+int rl_handle_get_suite_history(rl_http_request *request, rl_error *err);
+extern const rl_field rl_list_suite_runs_query[], rl_get_suite_history_query[];
+
 /* report_handlers.c */
 int rl_handle_get_run_report(rl_http_request *request, rl_error *err);
 int rl_handle_compare_runs(rl_http_request *request, rl_error *err);

@@ -19,6 +19,13 @@
 typedef struct rl_server rl_server;
 typedef struct rl_http_request rl_http_request;
 
+enum { RL_PATH_NAME_SIZE = 65 };
+/* The values in a path. */
+typedef struct rl_path_values {
+  int64_t id;                   /* at {id} */
+  char name[RL_PATH_NAME_SIZE]; /* at {name} */
+} rl_path_values;
+
 enum { RL_BODY_NONE = 0, RL_BODY_CONFIGURED = -1 }; /* special values of rl_route.body_limit */
 
 /* What the replies of a route depend on, if they are kept (cached_reply.h). */
@@ -27,7 +34,8 @@ typedef enum rl_cached_by {
   RL_CACHED_BY_JOB,     /* the job with the id in the path */
   RL_CACHED_BY_RUN,     /* the job of the run with the id in the path, and the ceilings */
   RL_CACHED_BY_RUNS,    /* the jobs of the runs that the parameters a and b name, and the ceilings */
-  RL_CACHED_BY_LISTS    /* what lists of jobs and the history show */
+  RL_CACHED_BY_LISTS,   /* what lists of jobs and the history show */
+  RL_CACHED_BY_SUITES   /* suite runs and baselines */
 } rl_cached_by;
 
 typedef struct rl_route {
@@ -55,11 +63,12 @@ struct rl_http_request {
   rl_connection *tracked_connection; /* NULL: out of memory */
   int socket;                        /* of the connection */
   char method[16], path[1024];
-  int64_t start_ns;         /* rl_monotonic_ns */
-  const rl_route *route;    /* NULL: no route matches, or it was not looked up yet */
-  rl_credential credential; /* set by rl_http_request_find_credential */
-  int64_t id;               /* the number at {id} in the path */
-  char *body;               /* NUL-terminated; NULL when empty */
+  int64_t start_ns;             /* rl_monotonic_ns */
+  const rl_route *route;        /* NULL: no route matches, or it was not looked up yet */
+  rl_credential credential;     /* set by rl_http_request_find_credential */
+  int64_t id;                   /* the number at {id} in the path */
+  char name[RL_PATH_NAME_SIZE]; /* the name at {name} in the path */
+  char *body;                   /* NUL-terminated; NULL when empty */
   size_t body_length, body_capacity;
   int64_t body_limit;       /* bytes */
   bool too_many_parameters; /* the query was cut */

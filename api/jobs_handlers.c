@@ -2,16 +2,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/auth.h"
 #include "api/handlers.h"
 #include "api/json_members.h"
 #include "api/json_rows.h"
 #include "api/reply.h"
 #include "api/server_internal.h"
+#include "api/submission.h"
 #include "base/sha256.h"
 #include "request/spec.h"
 
-enum { MAX_KEY_LENGTH = 128, DEFAULT_PAGE_ITEMS = 50, MAX_PAGE_ITEMS = 500 };
+enum { DEFAULT_PAGE_ITEMS = 50, MAX_PAGE_ITEMS = 500 };
 
 typedef struct jobs_query {
   int64_t limit;
@@ -27,16 +27,6 @@ const rl_field rl_list_jobs_query[] = {RL_FIELD(jobs_query, limit, RL_FIELD_INT,
                                                 .summary = "Only jobs in this state; running includes storing"),
                                        RL_FIELD(jobs_query, device, RL_FIELD_TEXT, .summary = "Only jobs on this device"),
                                        {0}};
-
-static int read_idempotency_key(rl_http_request *request, const char **key, rl_error *err) {
-  *key = rl_http_request_header(request, "Idempotency-Key");
-  if (*key == NULL) return 0;
-  size_t length = strlen(*key);
-  for (const char *c = *key; *c != '\0'; c++)
-    if (*c < 0x21 || *c > 0x7e) length = 0;
-  if (length >= 1 && length <= MAX_KEY_LENGTH) return 0;
-  return rl_http_request_fail_parameter(request, err, "Idempotency-Key", "must be 1 to 128 visible ASCII characters");
-}
 
 static cJSON *accepted_json(int64_t id, const char *state) {
   static const struct {
@@ -57,18 +47,6 @@ static cJSON *accepted_json(int64_t id, const char *state) {
     cJSON_AddStringToObject(object, links[i].name, path);
   }
   return document;
-}
-
-/* Posted code requires a token even where no other request does. */
-static int make_policy(rl_http_request *request, rl_job_policy *policy, rl_error *err) {
-  const rl_config *config = request->server->config;
-  bool authorized = false;
-  if (config->allow_source && rl_http_request_find_credential(request, &authorized, err) < 0) return -1;
-  *policy = (rl_job_policy){.posting = !config->allow_source ? RL_POSTING_OFF
-                                       : authorized          ? RL_POSTING_ALLOWED
-                                                             : RL_POSTING_NEEDS_TOKEN,
-                            .source_buffer_bytes = config->source_buffer_bytes};
-  return 0;
 }
 
 static int reply_accepted(rl_http_request *request, int64_t id, rl_job_state state, bool replayed, rl_error *err) {
@@ -94,7 +72,7 @@ int rl_handle_submit_job(rl_http_request *request, rl_error *err) {
   bool existing;
   rl_job_state state = RL_JOB_QUEUED;
   if (atomic_load(&server->stopping)) return rl_fail(err, RL_HTTP, 503, "The daemon is stopping.");
-  if (read_idempotency_key(request, &key, err) < 0 || make_policy(request, &policy, err) < 0) return -1;
+  if (rl_http_request_idempotency_key(request, &key, err) < 0 || rl_http_request_job_policy(request, &policy, err) < 0) return -1;
   if (rl_job_spec_parse(body, request->body_length, &policy, &spec, err) < 0) return -1;
   rl_sha256(body, request->body_length, sha256);
   if (rl_queue_submit(server->queue, &spec, key, sha256, &id, &existing, err) < 0) return -1;

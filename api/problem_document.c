@@ -40,6 +40,10 @@ const rl_problem_kind rl_problem_kinds[RL_PROBLEM_COUNT] = {
                                    .title = "Another program holds the database locked",
                                    .status = 503,
                                    .retry_after_s = 1},
+    [RL_PROBLEM_SUITE_RUN_ENDED] = {.code = "suite_run_ended", .title = "The suite run has already ended", .status = 409},
+    [RL_PROBLEM_BASELINE_EXISTS] = {.code = "baseline_exists", .title = "The suite has a baseline of this name", .status = 409},
+    [RL_PROBLEM_NOT_ELIGIBLE] = {.code = "not_eligible", .title = "The suite run can't be a baseline", .status = 422},
+    [RL_PROBLEM_MALFORMED_SUITE] = {.code = "malformed_suite", .title = "The suite's file is malformed", .status = 422},
 };
 
 static bool is_storage_full(const rl_error *err) {
@@ -58,6 +62,7 @@ rl_problem rl_problem_of_error(const rl_error *err, bool parameter_error) {
   if (err->domain == RL_HTTP)
     for (int i = 0; i < RL_PROBLEM_COUNT; i++)
       if (rl_problem_kinds[i].status == err->code) return (rl_problem)i;
+  if (err->domain == RL_SUITE) return (rl_problem)(RL_PROBLEM_SUITE_RUN_ENDED + err->code - RL_SUITE_ENDED);
   if (err->domain == RL_LIMIT) return err->code == RL_LIMIT_DEADLINE ? RL_PROBLEM_DEADLINE : RL_PROBLEM_BUSY;
   return is_storage_full(err)     ? RL_PROBLEM_STORAGE_FULL
          : is_storage_locked(err) ? RL_PROBLEM_STORAGE_LOCKED
@@ -76,7 +81,8 @@ char *rl_problem_print(rl_problem problem, const rl_error *err, bool parameter_e
   cJSON_AddStringToObject(document, "code", kind->code);
   cJSON_AddStringToObject(document, "detail", internal ? "The daemon's log has the reason." : err->message);
   if (parameter_error) cJSON_AddStringToObject(document, "parameter", err->json_pointer + (err->json_pointer[0] == '/'));
-  else if (err->domain == RL_INPUT) cJSON_AddStringToObject(document, "pointer", err->json_pointer);
+  else if (err->domain == RL_INPUT || err->json_pointer[0] != '\0')
+    cJSON_AddStringToObject(document, "pointer", err->json_pointer);
   char *text = cJSON_PrintUnformatted(document);
   cJSON_Delete(document);
   return text;

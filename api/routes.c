@@ -6,7 +6,7 @@
 #include "api/handlers.h"
 #include "api/http_syntax.h"
 
-enum { LOGIN_BODY_BYTES = 4096 };
+enum { LOGIN_BODY_BYTES = 4096, BASELINE_BODY_BYTES = 4096 };
 
 const rl_route rl_routes[] = {
     {"POST", "/jobs", "submitJob", "Submit a job", rl_handle_submit_job, .body_limit = RL_BODY_CONFIGURED,
@@ -38,6 +38,22 @@ const rl_route rl_routes[] = {
     {"GET", "/compare", "compareRuns", "Compare the measurements and reports of two runs", rl_handle_compare_runs,
      .query = rl_compare_runs_query, .cached_by = RL_CACHED_BY_RUNS, .pool = RL_POOL_READ,
      .is_heavy = rl_runs_comparison_is_heavy},
+    {"GET", "/suites", "listSuites", "List the regression suites", rl_handle_list_suites, .pool = RL_POOL_READ},
+    {"GET", "/suites/{name}", "getSuite", "Get a regression suite with its definition", rl_handle_get_suite,
+     .pool = RL_POOL_READ},
+    {"POST", "/suites/{name}/runs", "startSuiteRun", "Run a regression suite", rl_handle_start_suite_run,
+     .body_limit = RL_BODY_CONFIGURED, .pool = RL_POOL_SUBMIT},
+    {"GET", "/suites/{name}/runs", "listSuiteRuns", "List the runs of a suite, newest first", rl_handle_list_suite_runs,
+     .query = rl_list_suite_runs_query, .cached_by = RL_CACHED_BY_SUITES, .pool = RL_POOL_READ},
+    {"POST", "/suites/{name}/baselines", "addBaseline", "Make the results of a suite run a named baseline",
+     rl_handle_add_baseline, .body_limit = BASELINE_BODY_BYTES, .pool = RL_POOL_CONTROL},
+    {"GET", "/suites/{name}/baselines", "listBaselines", "List the named baselines of a suite", rl_handle_list_baselines,
+     .cached_by = RL_CACHED_BY_SUITES, .pool = RL_POOL_READ},
+    {"GET", "/suites/{name}/history", "getSuiteHistory", "Get one metric over the runs of a suite", rl_handle_get_suite_history,
+     .query = rl_get_suite_history_query, .cached_by = RL_CACHED_BY_SUITES, .pool = RL_POOL_READ},
+    {"GET", "/suite-runs/{id}", "getSuiteRun", "Get a suite run with its jobs, values and verdicts", rl_handle_get_suite_run,
+     .pool = RL_POOL_READ},
+    {"DELETE", "/suite-runs/{id}", "cancelSuiteRun", "Cancel a suite run", rl_handle_cancel_suite_run, .pool = RL_POOL_CONTROL},
     {"GET", "/workloads", "listWorkloads", "List the kernels that can be measured and the parameters that each accepts",
      rl_handle_list_workloads},
     {"GET", "/sections", "listSections", "List the report's sections and the metrics of their rows",
@@ -57,19 +73,34 @@ const rl_route rl_routes[] = {
     {0},
 };
 
-/* Returns true when path matches the pattern, whose {id} stands for one decimal segment. */
-static bool path_matches(const char *pattern, const char *path, int64_t *id) {
-  const char *placeholder = strstr(pattern, "{id}");
+/* Copies the segment of a {name}; false: it is no name of a suite. */
+static bool read_name(const char *segment, size_t length, char name[RL_PATH_NAME_SIZE]) {
+  static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_-";
+  if (length == 0 || length >= RL_PATH_NAME_SIZE || strspn(segment, letters) < length || strchr("_-", segment[0]) != NULL)
+    return false;
+  memcpy(name, segment, length);
+  name[length] = '\0';
+  return true;
+}
+
+static bool read_id(const char *segment, size_t length, int64_t *id) {
+  char text[20];
+  if (length == 0 || length >= sizeof text) return false;
+  memcpy(text, segment, length);
+  text[length] = '\0';
+  return rl_decimal_parse(text, id);
+}
+
+/* Returns true when path matches the pattern, in which {id} stands for a decimal segment, {name} for a name. */
+static bool path_matches(const char *pattern, const char *path, rl_path_values *values) {
+  const char *placeholder = strchr(pattern, '{');
   if (placeholder == NULL) return strcmp(pattern, path) == 0;
   size_t prefix = (size_t)(placeholder - pattern);
   if (strncmp(pattern, path, prefix) != 0) return false;
-  const char *segment = path + prefix;
-  size_t digits = strcspn(segment, "/");
-  char text[20];
-  if (digits == 0 || digits >= sizeof text || strcmp(segment + digits, placeholder + strlen("{id}")) != 0) return false;
-  memcpy(text, segment, digits);
-  text[digits] = '\0';
-  return rl_decimal_parse(text, id);
+  const char *segment = path + prefix, *rest = strchr(placeholder, '}') + 1;
+  size_t length = strcspn(segment, "/");
+  if (strcmp(segment + length, rest) != 0) return false;
+  return placeholder[1] == 'n' ? read_name(segment, length, values->name) : read_id(segment, length, &values->id);
 }
 
 void rl_allow_header_append(char *allow, size_t allow_size, const char *method) {
@@ -77,13 +108,13 @@ void rl_allow_header_append(char *allow, size_t allow_size, const char *method) 
   snprintf(allow + used, allow_size - used, "%s%s", used > 0 ? ", " : "", method);
 }
 
-const rl_route *rl_route_find(const char *method, const char *path, int64_t *id, char *allow, size_t allow_size) {
+const rl_route *rl_route_find(const char *method, const char *path, rl_path_values *values, char *allow, size_t allow_size) {
   bool path_found = false;
   allow[0] = '\0';
   if (strcmp(method, "HEAD") == 0) method = "GET";
   for (const rl_route *route = rl_routes; route->method != NULL; route++) {
     if (strcmp(route->path, "/{file}") == 0) return !path_found && strcmp(method, "GET") == 0 ? route : NULL;
-    if (!path_matches(route->path, path, id)) continue;
+    if (!path_matches(route->path, path, values)) continue;
     path_found = true;
     if (strcmp(route->method, method) == 0) return route;
     rl_allow_header_append(allow, allow_size, route->method);

@@ -8,9 +8,9 @@
 extern const rl_route rl_routes[]; /* ends with {0}; the last, "/{file}", matches every path that no other route matches */
 extern const rl_embedded rl_openapi[];
 
-/* Returns the route of a path under a method, and sets *id to its {id}. HEAD matches GET. NULL when there is none: allow then
- * lists the path's methods, "" when no route has the path. */
-const rl_route *rl_route_find(const char *method, const char *path, int64_t *id, char *allow, size_t allow_size);
+/* Returns the route of a path under a method, and sets the value of its {id} or {name}. HEAD matches GET. NULL when there is
+ * none: allow then lists the path's methods, "" when no route has the path. */
+const rl_route *rl_route_find(const char *method, const char *path, rl_path_values *values, char *allow, size_t allow_size);
 /* Appends a method to the list in allow. */
 void rl_allow_header_append(char *allow, size_t allow_size, const char *method);
 

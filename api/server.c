@@ -348,19 +348,24 @@ static int allocate_members(rl_server *server, rl_error *err) {
   return rl_fail(err, RL_ERRNO, 0, "out of memory for the HTTP server");
 }
 
-int rl_server_open(const rl_config *config, rl_store *store, rl_queue *queue, rl_supervisor *supervisor, rl_server **server,
-                   int *port, rl_error *err) {
+int rl_server_open(const rl_config *config, const rl_server_parts *parts, rl_server **server, int *port, rl_error *err) {
   server_with_watcher *with = calloc(1, sizeof *with);
   if (with == NULL) return rl_fail(err, RL_ERRNO, 0, "out of memory for the HTTP server");
   RL_CLEANUP(rl_server_cleanup) rl_server *opened = &with->server;
   int port_in_use = 0;
-  *opened = (rl_server){.config = config, .store = store, .queue = queue, .supervisor = supervisor, .listen_fd = -1};
+  *opened = (rl_server){.config = config,
+                        .store = parts->store,
+                        .queue = parts->queue,
+                        .supervisor = parts->supervisor,
+                        .suites = parts->suites,
+                        .suite_runner = parts->suite_runner,
+                        .listen_fd = -1};
   opened->web_folder_fd = open(config->web, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
   if (allocate_members(opened, err) < 0 || check_address_protection(opened, err) < 0) return -1;
   if (raise_descriptor_limit(config->connection_limit, err) < 0) return -1;
   if (open_listener(config, &opened->listen_fd, &port_in_use, err) < 0) return -1;
   if (start_client_http(opened, err) < 0 || start_probe_http(opened, err) < 0 || start_watcher(with, err) < 0) return -1;
-  rl_queue_set_listener(queue, rl_event_streams_notify, opened->event_streams);
+  rl_queue_set_listener(opened->queue, rl_event_streams_notify, opened->event_streams);
   *port = port_in_use;
   *server = rl_take_ownership(&opened);
   return 0;

@@ -12,10 +12,18 @@
 
 typedef struct rl_server rl_server;
 
+/* What the handlers use. */
+typedef struct rl_server_parts {
+  rl_store *store;
+  rl_queue *queue;
+  rl_supervisor *supervisor;
+  struct rl_suites *suites;
+  struct rl_suite_runner *suite_runner;
+} rl_server_parts;
+
 /* Starts to listen; *port is the port in use. RL_INPUT if the address is not loopback and there is no token, or
- * neither TLS nor behind_proxy is set. config, store, queue and supervisor must outlive the server. */
-int rl_server_open(const rl_config *config, rl_store *store, rl_queue *queue, rl_supervisor *supervisor, rl_server **server,
-                   int *port, rl_error *err);
+ * neither TLS nor behind_proxy is set. config and the parts must outlive the server. */
+int rl_server_open(const rl_config *config, const rl_server_parts *parts, rl_server **server, int *port, rl_error *err);
 /* Opens a connection to the server for a health check; the limits on clients' connections don't apply to it. Returns a
  * non-blocking descriptor, which the caller closes, or -1. */
 int rl_server_connect_probe(rl_server *server, rl_error *err);

@@ -17,12 +17,16 @@ struct rl_event_streams;
 struct rl_http_statistics;
 struct rl_login_sessions;
 struct rl_request_pools;
+struct rl_suite_runner;
+struct rl_suites;
 
 struct rl_server {
   const rl_config *config;
   rl_store *store;
   rl_queue *queue;
   rl_supervisor *supervisor;
+  struct rl_suites *suites;
+  struct rl_suite_runner *suite_runner;
   struct MHD_Daemon *client_http; /* listens for clients */
   struct MHD_Daemon *probe_http;  /* has only the connections that rl_server_connect_probe makes */
   char *certificate, *key;        /* PEM text; NULL without TLS */

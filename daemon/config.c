@@ -36,6 +36,9 @@ const rl_config_key rl_config_keys[] = {
     TEXT(web, "", "folder of the web page's files; empty: ../share/rooflined/web, relative to the program's folder"),
     TEXT(workers, "", "folder of rooflined-worker-*; empty: the program's folder if it has a worker, else ../libexec/rooflined"),
     TEXT(mnist_dir, "", "folder of the four MNIST files (plain or gzip); empty: synthetic digits"),
+    TEXT(suites, "",
+         "folders of regression suites, separated by colons; empty: /etc/rooflined/suites.d, then ../share/rooflined/suites.d, "
+         "relative to the program's folder"),
     TEXT(devices, "all", "devices to serve: all, or ids separated by commas (cpu,gpu0)"),
     INT(queue_limit, "1000", 1, 1000000, "queued jobs; further submissions are answered with 429"),
     INT(body_limit_bytes, "1048576", 1024, 64 << 20, "largest request body"),
@@ -250,7 +253,13 @@ static bool has_workers(const char *folder) {
   return is_found;
 }
 
-/* If `web` or `workers` is empty, derives it from the program's path, in the build tree and in an installation. */
+static int default_suites(rl_config *config, const char *program, rl_error *err) {
+  if (config->suites[0] != '\0') return 0;
+  int length = snprintf(config->suites, sizeof config->suites, "/etc/rooflined/suites.d:%s/../share/rooflined/suites.d", program);
+  return length < (int)sizeof config->suites ? 0 : rl_fail(err, RL_INPUT, 0, "the path %.80s... is too long", program);
+}
+
+/* If `web`, `suites` or `workers` is empty, derives it from the program's path, in the build tree and in an installation. */
 static int default_folders(rl_config *config, rl_error *err) {
   char program[RL_PATH_SIZE];
   ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
@@ -258,6 +267,7 @@ static int default_folders(rl_config *config, rl_error *err) {
   program[length] = '\0';
   *strrchr(program, '/') = '\0';
   if (config->web[0] == '\0' && join(config->web, program, "../share/rooflined/web", err) < 0) return -1;
+  if (default_suites(config, program, err) < 0) return -1;
   if (config->workers[0] != '\0') return 0;
   if (has_workers(program)) return join(config->workers, program, "", err);
   return join(config->workers, program, "../libexec/rooflined", err);

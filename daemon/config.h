@@ -20,6 +20,7 @@ typedef struct rl_config {
   char web[RL_PATH_SIZE];     /* static files */
   char workers[RL_PATH_SIZE]; /* folder of rooflined-worker-* */
   char mnist_dir[RL_PATH_SIZE];
+  char suites[2 * RL_PATH_SIZE];              /* folders of regression suites, separated by colons */
   char devices[256];                          /* "all", or ids separated by commas: "cpu,gpu0" */
   int64_t queue_limit;                        /* 1000 */
   int64_t body_limit_bytes;                   /* 1 MiB */

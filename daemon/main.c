@@ -21,6 +21,8 @@
 #include "config.h"
 #include "health.h"
 #include "recovery.h"
+#include "suite/suite_runner.h"
+#include "suite/suites.h"
 #include "supervisor/supervisor.h"
 
 enum { KEYS_MAX = 64, OVERRIDES_MAX = 128, HOUSEKEEPING_FIRST_S = 10, HOUSEKEEPING_S = 3600, HOUSEKEEPING_RETRY_S = 5 };
@@ -221,13 +223,20 @@ static int serve(const rl_config *config, const sigset_t *signals, rl_error *err
   RL_CLEANUP(rl_store_cleanup) rl_store *store = NULL;
   RL_CLEANUP(rl_queue_cleanup) rl_queue *jobs = NULL;
   RL_CLEANUP(rl_supervisor_cleanup) rl_supervisor *supervisor = NULL;
+  RL_CLEANUP(rl_suites_cleanup) rl_suites *suites = NULL;
+  RL_CLEANUP(rl_suite_runner_cleanup) rl_suite_runner *suite_runner = NULL;
   RL_CLEANUP(rl_server_cleanup) rl_server *server = NULL;
+  const rl_job_policy policy = {.posting = config->allow_source ? RL_POSTING_ALLOWED : RL_POSTING_OFF,
+                                .source_buffer_bytes = config->source_buffer_bytes};
   housekeeper keeper = {.config = config};
   int port = 0;
   if (rl_store_open(config->state, &store, err) < 0 || rl_recover_spilled_passes(config->state, store, err) < 0 ||
       rl_queue_open(store, config->queue_limit, &jobs, err) < 0 || rl_supervisor_open(config, jobs, &supervisor, err) < 0 ||
-      rl_server_open(config, store, jobs, supervisor, &server, &port, err) < 0)
+      rl_suites_open(config->suites, &policy, &suites, err) < 0 ||
+      rl_suite_runner_open(store, jobs, &policy, config->queue_limit, &suite_runner, err) < 0)
     return -1;
+  const rl_server_parts parts = {store, jobs, supervisor, suites, suite_runner};
+  if (rl_server_open(config, &parts, &server, &port, err) < 0) return -1;
   keeper.store = store;
   if (housekeeper_start(&keeper, err) < 0) return -1;
   announce(config, port);

@@ -78,6 +78,7 @@ const char *rl_domain_name(rl_error_domain domain) {
     case RL_HTTP: return "http";
     case RL_WIRE: return "wire";
     case RL_LIMIT: return "limit";
+    case RL_SUITE: return "suite";
   }
   return "unknown";
 }

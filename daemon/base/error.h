@@ -18,7 +18,8 @@ typedef enum rl_error_domain {
   RL_STORAGE, /* the database; code: rl_storage_code */
   RL_HTTP,    /* code: status */
   RL_WIRE,    /* a connection: with a worker (wire/wire.h), or of rooflinectl with the daemon; code: rl_wire_code */
-  RL_LIMIT    /* a limit on the work of requests; code: rl_limit_code */
+  RL_LIMIT,   /* a limit on the work of requests; code: rl_limit_code */
+  RL_SUITE    /* regression suites; code: rl_suite_code */
 } rl_error_domain;
 
 typedef enum rl_wire_code {
@@ -37,6 +38,13 @@ typedef enum rl_limit_code {
   RL_LIMIT_BUSY = 1, /* as many requests wait or run as the daemon allows: HTTP 503 */
   RL_LIMIT_DEADLINE  /* a request took longer than request_deadline_s: HTTP 503 */
 } rl_limit_code;
+
+typedef enum rl_suite_code {
+  RL_SUITE_ENDED = 1,       /* the suite run has ended: HTTP 409 */
+  RL_SUITE_BASELINE_EXISTS, /* HTTP 409 */
+  RL_SUITE_NOT_ELIGIBLE,    /* the suite run can't be a baseline: HTTP 422 */
+  RL_SUITE_MALFORMED        /* the file of the suite is malformed: HTTP 422 */
+} rl_suite_code;
 
 typedef enum rl_storage_code {
   RL_STORAGE_FULL = 1,    /* no space left on the disk: HTTP 503 */

@@ -187,8 +187,7 @@ static void count_change(rl_queue *queue, int64_t job_id,
 
 /* --- clients ----------------------------------------------------------------------------------------------------------- */
 
-/* Checks the spec against the devices, and fills in the default device. */
-static int check_spec(rl_queue *queue, rl_job_spec *spec, rl_error *err) {
+int rl_queue_check(rl_queue *queue, rl_job_spec *spec, rl_error *err) {
   int rc = 0;
   lock(queue);
   if (queue->stopping) rc = rl_fail(err, RL_HTTP, 503, "the daemon is stopping; submit again when it is back");
@@ -203,7 +202,7 @@ static int insert_job(rl_queue *queue, rl_job_spec *spec, const char *key, const
   int seen = key != NULL ? rl_store_find_job_by_key(queue->store, key, body_sha256, id, err) : 0;
   *existing = seen > 0;
   if (seen != 0) return seen < 0 ? -1 : 0;
-  if (check_spec(queue, spec, err) < 0) return -1;
+  if (rl_queue_check(queue, spec, err) < 0) return -1;
   return rl_store_job_insert(queue->store, spec, key, body_sha256, queue->queue_limit, id, existing, err);
 }
 

@@ -45,6 +45,8 @@ void rl_queue_set_refresh_ceilings(rl_queue *queue, bool refresh);
  * (RL_STORAGE_FULL: disk full; RL_STORAGE_LOCKED). */
 int rl_queue_submit(rl_queue *queue, rl_job_spec *spec, const char *key, const char *body_sha256, int64_t *id, bool *existing,
                     rl_error *err);
+/* Checks a job as rl_queue_submit does, without accepting it: its device, the engines and the variants. Fills in spec->device. */
+int rl_queue_check(rl_queue *queue, rl_job_spec *spec, rl_error *err);
 /* Cancels a queued or running job: rl_queue_should_cancel becomes true, and records that the worker still sends are discarded.
  * RL_HTTP 404, or 409 if the job has finished. */
 int rl_queue_cancel(rl_queue *queue, int64_t id, rl_error *err);

@@ -1,5 +1,6 @@
 /* Runs queries on a pool of reader connections. A cursor is a connection together with its current query. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -40,6 +41,21 @@ static const char *const query_names[RL_QUERIES] = {
     [RL_QUERY_COUNTED_KERNEL] = "counted_kernel",
     [RL_QUERY_CEILINGS] = "ceilings",
     [RL_QUERY_TOKENS] = "tokens",
+    [RL_QUERY_SUITE_RUNS_ACTIVE] = "suite_runs_active",
+    [RL_QUERY_SUITE_RUN_ROW] = "suite_run_row",
+    [RL_QUERY_SUITE_RUN_JOBS] = "suite_run_jobs",
+    [RL_QUERY_SUITE_RUN_VALUES] = "suite_run_values",
+    [RL_QUERY_SUITE_EARLIER_RUNS] = "suite_earlier_runs",
+    [RL_QUERY_SUITE_BAD_METRICS] = "suite_bad_metrics",
+    [RL_QUERY_SUITE_JOB_VALUES] = "suite_job_values",
+    [RL_QUERY_SUITE_CANARIES] = "suite_canaries",
+    [RL_QUERY_SUITE_RUN_DURATION] = "suite_run_duration",
+    [RL_QUERY_SUITE_JOB_DURATION] = "suite_job_duration",
+    [RL_QUERY_SUITE_LAST_RUN] = "suite_last_run",
+    [RL_QUERY_SUITE_RUN_LIST] = "suite_run_list",
+    [RL_QUERY_SUITE_RUN] = "suite_run",
+    [RL_QUERY_SUITE_BASELINES] = "suite_baselines",
+    [RL_QUERY_SUITE_HISTORY] = "suite_history",
 };
 
 /* Queries with a separate statement for each combination of these parameters, named jobs, jobs_kind, jobs_kind_state, ... */
@@ -150,6 +166,9 @@ int rl_cursor_next(rl_cursor *cursor, const char **json, rl_error *err) {
 }
 
 int64_t rl_cursor_integer(rl_cursor *cursor, int column) { return sqlite3_column_int64(cursor->row, column); }
+double rl_cursor_real(rl_cursor *cursor, int column) {
+  return sqlite3_column_type(cursor->row, column) == SQLITE_NULL ? NAN : sqlite3_column_double(cursor->row, column);
+}
 const char *rl_cursor_text(rl_cursor *cursor, int column) { return (const char *)sqlite3_column_text(cursor->row, column); }
 
 void rl_cursor_close(rl_cursor *cursor) {

@@ -41,6 +41,7 @@ void rl_revisions_count(rl_revisions *revisions, rl_change change) {
   if (change.everything) atomic_fetch_add(&revisions->everything, 1);
   if (change.lists) atomic_fetch_add(&revisions->lists, 1);
   if (change.ceilings) atomic_fetch_add(&revisions->ceilings, 1);
+  if (change.suites) atomic_fetch_add(&revisions->suites, 1);
   if (change.job_id != 0) atomic_fetch_add(&revisions->jobs[(uint64_t)change.job_id % RL_JOB_REVISIONS], 1);
 }
 
@@ -75,6 +76,7 @@ uint64_t rl_revisions_read(rl_revisions *revisions, rl_revision_kind kind, int64
     case RL_REVISION_JOB: return everything + atomic_load(&revisions->jobs[(uint64_t)job_id % RL_JOB_REVISIONS]);
     case RL_REVISION_LISTS: return everything + atomic_load(&revisions->lists);
     case RL_REVISION_CEILINGS: return everything + atomic_load(&revisions->ceilings);
+    case RL_REVISION_SUITES: return everything + atomic_load(&revisions->suites);
     case RL_REVISION_OTHER: return everything;
   }
   return 0;

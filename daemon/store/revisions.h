@@ -18,7 +18,7 @@ typedef struct rl_revisions {
   const uint32_t *change_counter; /* of the WAL index; NULL: unknown, so no answer may be kept */
   _Atomic uint32_t seen_changes;  /* value of *change_counter that the counters below account for */
   atomic_bool committing;         /* a commit of this process may have changed *change_counter, but not yet the counters below */
-  _Atomic uint64_t everything, lists, ceilings;
+  _Atomic uint64_t everything, lists, ceilings, suites;
   _Atomic uint64_t jobs[RL_JOB_REVISIONS]; /* of the jobs whose id has this remainder */
   int64_t rows_before;                     /* sqlite3_total_changes64 at the begin of the transaction */
 } rl_revisions;
@@ -28,6 +28,7 @@ typedef struct rl_change {
   bool everything;
   bool lists;     /* what lists of jobs and the history show */
   bool ceilings;  /* ceilings, or which devices report what */
+  bool suites;    /* suite runs and baselines */
   int64_t job_id; /* 0: no job */
 } rl_change;
 

@@ -144,6 +144,22 @@ typedef enum rl_query {
   RL_QUERY_COUNTED_KERNEL,  /* :run :kernel   the kernel's name; no row if the counters pass has no such kernel */
   RL_QUERY_CEILINGS,        /* :device   the newest ceilings of each device and driver */
   RL_QUERY_TOKENS,          /* the tokens' names, oldest first */
+  /* Suite runs. The first column of those marked * is no JSON text; the statement lists the further columns. */
+  RL_QUERY_SUITE_RUNS_ACTIVE,  /* *  those that have not ended */
+  RL_QUERY_SUITE_RUN_ROW,      /* * :run */
+  RL_QUERY_SUITE_RUN_JOBS,     /* * :run */
+  RL_QUERY_SUITE_RUN_VALUES,   /* * :run */
+  RL_QUERY_SUITE_EARLIER_RUNS, /* * :run :suite :device :limit   good runs before this one, newest first */
+  RL_QUERY_SUITE_BAD_METRICS,  /* * :run   metrics that are no baseline */
+  RL_QUERY_SUITE_JOB_VALUES,   /* * :job :metric   the metric in each run of the job */
+  RL_QUERY_SUITE_CANARIES,     /* * :before :after   rates of two ceilings jobs */
+  RL_QUERY_SUITE_RUN_DURATION, /* * :suite :sha256 :device */
+  RL_QUERY_SUITE_JOB_DURATION, /* * :workload :variant :nondefault_params :device */
+  RL_QUERY_SUITE_LAST_RUN,     /* :suite */
+  RL_QUERY_SUITE_RUN_LIST,     /* :suite :before :limit   newest first; further column: id */
+  RL_QUERY_SUITE_RUN,          /* :id :now   one row: the run with its jobs, verdicts and values */
+  RL_QUERY_SUITE_BASELINES,    /* :suite   oldest first */
+  RL_QUERY_SUITE_HISTORY,      /* :suite :metric :limit   newest first; further columns: id, median */
   RL_QUERIES
 } rl_query;
 
@@ -152,6 +168,7 @@ typedef enum rl_revision_kind {
   RL_REVISION_JOB,      /* the rows of a job, except its events */
   RL_REVISION_LISTS,    /* lists of jobs and the history */
   RL_REVISION_CEILINGS, /* the ceilings, and the devices' properties */
+  RL_REVISION_SUITES,   /* suite runs and baselines */
   RL_REVISION_OTHER     /* tokens and whatever no other kind covers */
 } rl_revision_kind;
 /* Returns a number that grows with each committed change of this kind. Reads memory only. A query that begins after the call sees
@@ -182,6 +199,7 @@ int rl_cursor_next(rl_cursor *cursor, const char **json, rl_error *err);
 /* Return a column of the current row; column 0 is the JSON text. */
 int64_t rl_cursor_integer(rl_cursor *cursor, int column);
 const char *rl_cursor_text(rl_cursor *cursor, int column);
+double rl_cursor_real(rl_cursor *cursor, int column); /* NAN: NULL */
 void rl_cursor_close(rl_cursor *cursor);
 
 RL_DEFINE_CLEANUP(rl_store_cleanup, rl_store *, rl_store_close, NULL)

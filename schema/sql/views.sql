@@ -335,3 +335,35 @@ FROM passes p CROSS JOIN activity_groups g ON g.pass_id = p.id CROSS JOIN activi
   CROSS JOIN activity_dictionary d ON d.pass_id = a.pass_id AND d.entry = a.entry
   CROSS JOIN names n ON n.pass_id = d.pass_id AND n.ordinal = d.name
 WHERE p.activity_kept = 1;
+
+-- The computation of suite_runs.listing.
+CREATE VIEW v_suite_listings AS
+SELECT r.id AS suite_run, json_object(
+  'id', r.id, 'suite', r.suite, 'device', r.device, 'state', r.state, 'verdict', r.verdict, 'reason', r.reason,
+  'quarantine_reason', r.quarantine_reason, 'against', r.against, 'created_at', r.created_at, 'started_at', r.started_at,
+  'finished_at', r.finished_at, 'device_name', r.device_name, 'driver', r.driver, 'git_commit', r.git_commit,
+  'counts', json((
+    SELECT json_object('faster', count(*) FILTER (WHERE verdict = 'faster'), 'same', count(*) FILTER (WHERE verdict = 'same'),
+                       'slower', count(*) FILTER (WHERE verdict = 'slower'),
+                       'inconclusive', count(*) FILTER (WHERE verdict = 'inconclusive'),
+                       'incomparable', count(*) FILTER (WHERE verdict = 'incomparable'))
+    FROM suite_verdicts v WHERE v.suite_run_id = r.id))) AS listing
+FROM suite_runs r;
+
+-- One row for each run of a regression suite.
+CREATE VIEW v_suite_runs AS
+SELECT id AS suite_run, suite, device, device_name, driver, clock_setting, git_commit, state, verdict, reason, quarantine_reason,
+  against, created_at, started_at, finished_at
+FROM suite_runs;
+
+-- One row for each value of a metric in a block of a suite run.
+CREATE VIEW v_suite_values AS
+SELECT suite_run_id AS suite_run, metric, role, block, value, cycles, dropped_reason FROM suite_values;
+
+-- One row for each judged metric of a suite run. A ratio is current / baseline - 1.
+CREATE VIEW v_suite_verdicts AS
+SELECT suite_run_id AS suite_run, metric, verdict, judgement ->> '$.reason' AS reason, method_version,
+  judgement ->> '$.baseline_median' AS baseline_median, judgement ->> '$.current_median' AS current_median,
+  judgement ->> '$.effect_ratio' AS effect_ratio, judgement ->> '$.p_value' AS p_value, judgement ->> '$.q_value' AS q_value,
+  judgement, causes
+FROM suite_verdicts;

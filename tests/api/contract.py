@@ -23,8 +23,9 @@ class Contract:
         self.problem_codes = set()
         self.operations = []
         for path, methods in document["paths"].items():
-            # {file} may have slashes; every other parameter is a number
-            pattern = re.sub(r"\\{(\w+)\\}", lambda name: ".*" if name[1] == "file" else r"\d+", re.escape(path))
+            # {file} may have slashes; {name} is the name of a suite; every other parameter is a number
+            patterns = {"file": ".*", "name": "[a-z0-9][a-z0-9_-]{0,63}"}
+            pattern = re.sub(r"\\{(\w+)\\}", lambda name: patterns.get(name[1], r"\d+"), re.escape(path))
             for method, operation in methods.items():
                 self.operations.append((method.upper(), re.compile(pattern), operation))
 

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "grow_records.h"
+#include "grow_suites.h"
 #include "request/spec.h"
 #include "store/store_internal.h"
 
@@ -255,6 +256,8 @@ int grow_database(rl_store *store, const grow_plan *plan, grow_result *result, r
       fprintf(stderr, "%lld jobs, %lld activity rows, %.0f s\n", (long long)i + 1, (long long)grown.activity_rows,
               (double)(rl_monotonic_ns() - begin_ns) / 1e9);
   }
+  grown.ceilings_job = 1; /* job 0 of the plan */
+  if (grow_suite_runs(store, plan->jobs, grown.train_job, &grown, err) < 0) return -1;
   grown.total_s = (double)(rl_monotonic_ns() - begin_ns) / 1e9;
   *result = grown;
   return 0;

@@ -13,6 +13,10 @@ enum { GROW_RARE_JOBS = 5, GROW_MIN_JOBS = 100 };
 /* The device of all queued and interrupted jobs, which has no others. */
 #define GROW_OFFLINE_DEVICE "gpu7"
 
+/* A regression suite with one run for every 10 jobs. */
+#define GROW_SUITE "nightly"
+#define GROW_SUITE_METRIC "train/fp32/epoch_ms_median"
+
 typedef struct grow_plan {
   int64_t jobs;          /* at least GROW_MIN_JOBS */
   int64_t activity_rows; /* of all jobs together */
@@ -30,7 +34,9 @@ typedef struct grow_result {
   int64_t kernel_job, kernel_run;             /* the first kernel job with counters */
   int64_t full_job, full_run;                 /* the first with the counters of the set "full" */
   int64_t source_job;
-  int64_t rare_run; /* GROW_RARE_JOBS jobs repeat it */
+  int64_t ceilings_job; /* the first */
+  int64_t suite_run;    /* the last that has ended */
+  int64_t rare_run;     /* GROW_RARE_JOBS jobs repeat it */
   int64_t activity_rows;
   double activity_s;   /* duration of the commits of all activity passes */
   double trace_s;      /* of the one with trace_rows */

@@ -17,13 +17,15 @@ LAYERS = {
     "daemon/analyze": ["daemon/base", "daemon/model", "kernels"],
     "daemon/store": ["daemon/base", "daemon/model"],
     "daemon/queue": ["daemon/base", "daemon/model", "daemon/request", "daemon/store"],
+    "daemon/suite": ["daemon/base", "daemon/model", "daemon/request", "daemon/store", "daemon/queue", "daemon/analyze"],
     "daemon/config": ["daemon/base"],
     "daemon/supervisor": ["daemon/base", "daemon/config", "daemon/model", "daemon/queue", "daemon/store", "daemon/wire"],
     "daemon/worker": ["daemon/base", "daemon/model", "daemon/wire", "daemon/analyze", "kernels"],
     "api": ["daemon/base", "daemon/config", "daemon/model", "daemon/request", "daemon/store", "daemon/queue", "daemon/supervisor",
-            "daemon/analyze"],
+            "daemon/analyze", "daemon/suite"],
     "api/client": ["daemon/base", "daemon/config", "daemon/store", "api"],
-    "daemon": ["daemon/base", "daemon/config", "daemon/model", "daemon/store", "daemon/queue", "daemon/supervisor", "api"],
+    "daemon": ["daemon/base", "daemon/config", "daemon/model", "daemon/store", "daemon/queue", "daemon/suite",
+               "daemon/supervisor", "daemon/request", "api"],
 }
 INCLUDE_ROOTS = ("daemon", "kernels", "")
 GENERATED = {"base/commit.h", "embedded.h"}

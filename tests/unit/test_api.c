@@ -316,18 +316,22 @@ static void connections_being_served_are_counted(void **state) {
 
 static void routes(void **state) {
   (void)state;
-  int64_t id = 0;
+  rl_path_values values = {0};
   char allow[64];
-  assert_string_equal(rl_route_find("GET", "/jobs/17/kernels", &id, allow, sizeof allow)->operation, "listKernels");
-  assert_int_equal(id, 17);
-  assert_string_equal(rl_route_find("HEAD", "/jobs", &id, allow, sizeof allow)->operation, "listJobs");
-  assert_string_equal(rl_route_find("GET", "/page.js", &id, allow, sizeof allow)->operation, "getFile");
-  assert_string_equal(rl_route_find("GET", "/jobs/x", &id, allow, sizeof allow)->operation, "getFile");
-  assert_null(rl_route_find("PUT", "/jobs", &id, allow, sizeof allow));
+  assert_string_equal(rl_route_find("GET", "/jobs/17/kernels", &values, allow, sizeof allow)->operation, "listKernels");
+  assert_int_equal(values.id, 17);
+  assert_string_equal(rl_route_find("GET", "/suites/nightly_a-1/runs", &values, allow, sizeof allow)->operation, "listSuiteRuns");
+  assert_string_equal(values.name, "nightly_a-1");
+  assert_string_equal(rl_route_find("GET", "/suites/Nightly/runs", &values, allow, sizeof allow)->operation, "getFile");
+  assert_string_equal(rl_route_find("GET", "/suites/-a", &values, allow, sizeof allow)->operation, "getFile");
+  assert_string_equal(rl_route_find("HEAD", "/jobs", &values, allow, sizeof allow)->operation, "listJobs");
+  assert_string_equal(rl_route_find("GET", "/page.js", &values, allow, sizeof allow)->operation, "getFile");
+  assert_string_equal(rl_route_find("GET", "/jobs/x", &values, allow, sizeof allow)->operation, "getFile");
+  assert_null(rl_route_find("PUT", "/jobs", &values, allow, sizeof allow));
   assert_string_equal(allow, "POST, GET, HEAD");
-  assert_null(rl_route_find("GET", "/login", &id, allow, sizeof allow));
+  assert_null(rl_route_find("GET", "/login", &values, allow, sizeof allow));
   assert_string_equal(allow, "POST");
-  assert_null(rl_route_find("POST", "/nowhere", &id, allow, sizeof allow));
+  assert_null(rl_route_find("POST", "/nowhere", &values, allow, sizeof allow));
   assert_string_equal(allow, "");
 }
 

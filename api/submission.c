@@ -1,0 +1,29 @@
+#include "api/submission.h"
+
+#include <string.h>
+
+#include "api/auth.h"
+#include "api/server_internal.h"
+
+enum { MAX_KEY_LENGTH = 128 };
+
+int rl_http_request_idempotency_key(rl_http_request *request, const char **key, rl_error *err) {
+  *key = rl_http_request_header(request, "Idempotency-Key");
+  if (*key == NULL) return 0;
+  size_t length = strlen(*key);
+  for (const char *c = *key; *c != '\0'; c++)
+    if (*c < 0x21 || *c > 0x7e) length = 0;
+  if (length >= 1 && length <= MAX_KEY_LENGTH) return 0;
+  return rl_http_request_fail_parameter(request, err, "Idempotency-Key", "must be 1 to 128 visible ASCII characters");
+}
+
+int rl_http_request_job_policy(rl_http_request *request, rl_job_policy *policy, rl_error *err) {
+  const rl_config *config = request->server->config;
+  bool authorized = false;
+  if (config->allow_source && rl_http_request_find_credential(request, &authorized, err) < 0) return -1;
+  *policy = (rl_job_policy){.posting = !config->allow_source ? RL_POSTING_OFF
+                                       : authorized          ? RL_POSTING_ALLOWED
+                                                             : RL_POSTING_NEEDS_TOKEN,
+                            .source_buffer_bytes = config->source_buffer_bytes};
+  return 0;
+}

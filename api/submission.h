@@ -1,0 +1,13 @@
+/* What requests that submit work have in common. */
+#ifndef RL_API_SUBMISSION_H
+#define RL_API_SUBMISSION_H
+
+#include "api/http_request.h"
+#include "request/spec.h"
+
+/* Sets *key to the Idempotency-Key; NULL: none. RL_INPUT if it is malformed. */
+int rl_http_request_idempotency_key(rl_http_request *request, const char **key, rl_error *err);
+/* Sets whether this client may post code: that requires a token even where no other request does. */
+int rl_http_request_job_policy(rl_http_request *request, rl_job_policy *policy, rl_error *err);
+
+#endif

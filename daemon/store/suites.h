@@ -1,0 +1,75 @@
+/* Runs of regression suites in the database: their jobs, the values from which verdicts are computed, verdicts and baselines.
+ * Like store.h: thread-safe, on disk when a function returns, errors RL_STORAGE. */
+#ifndef RL_STORE_SUITES_H
+#define RL_STORE_SUITES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+typedef struct rl_store rl_store;
+
+typedef struct rl_suite_run_spec { /* borrowed texts */
+  const char *suite, *definition, *definition_sha256;
+  const char *jobs_sha256; /* JSON {job's name: hash} */
+  const char *device;
+  const char *against;    /* name of the baseline; NULL: rolling */
+  int64_t against_run_id; /* of that baseline */
+  double planned_s;       /* NAN: unknown */
+  int64_t planned_jobs;
+} rl_suite_run_spec;
+
+/* Inserts a queued suite run. key: the Idempotency-Key, or NULL. *existing becomes true, and *id the earlier run's id, if a suite
+ * run with this key and body hash exists. RL_HTTP 422 (same key, other body), 429 (limit suite runs have not ended). */
+int rl_store_suite_run_insert(rl_store *store, const rl_suite_run_spec *spec, const char *key, const char *body_sha256,
+                              int64_t limit, int64_t *id, bool *existing, rl_error *err);
+/* Sets a queued suite run to running. */
+int rl_store_suite_run_start(rl_store *store, int64_t run_id, rl_error *err);
+
+typedef struct rl_suite_step { /* a job of a suite run */
+  const char *role;            /* "canary_before" "block" "confirmation" "canary_after" "profile" */
+  int64_t block;               /* from 0 within the role */
+  const char *job_name;
+} rl_suite_step;
+
+/* Records that a job was submitted for a step. RL_SUITE_ENDED if the suite run has ended meanwhile. */
+int rl_store_suite_job_insert(rl_store *store, int64_t run_id, const rl_suite_step *step, int64_t job_id, rl_error *err);
+
+typedef struct rl_suite_value {
+  char metric[200]; /* key */
+  double value, cycles;
+  char dropped_reason[256]; /* "": not dropped */
+} rl_suite_value;
+/* Records the end of a step's job, with its values, and the conditions under which it ran. state: "completed" "failed"
+ * "cancelled". drop_reason: NULL: none. Repeating it changes nothing. */
+int rl_store_suite_job_finish(rl_store *store, int64_t run_id, const rl_suite_step *step, int64_t job_id, const char *state,
+                              const char *drop_reason, const rl_suite_value *values, int count, rl_error *err);
+
+typedef struct rl_suite_verdict {
+  const char *metric, *verdict;
+  const char *judgement, *causes; /* JSON: an object, an array */
+} rl_suite_verdict;
+typedef struct rl_suite_outcome {
+  const char *state;                                /* "completed" "failed" "cancelled" */
+  const char *verdict, *reason, *quarantine_reason; /* NULL: none */
+  const char *baseline_runs;                        /* JSON array of ids; NULL: none */
+  const rl_suite_verdict *verdicts;
+  int verdict_count, method_version;
+} rl_suite_outcome;
+/* Ends a suite run. RL_HTTP 404: there is no such run; RL_SUITE_ENDED. */
+int rl_store_suite_run_finish(rl_store *store, int64_t run_id, const rl_suite_outcome *outcome, rl_error *err);
+/* Returns 1 and a job that was submitted for a suite run which has ended since; 0 if there is none. */
+int rl_store_suite_orphan(rl_store *store, int64_t *run_id, int64_t *job_id, rl_error *err);
+/* Forgets the jobs of an ended suite run that have not ended. */
+int rl_store_suite_release_jobs(rl_store *store, int64_t run_id, rl_error *err);
+/* RL_HTTP 404 if there is no such run. */
+int rl_store_suite_run_state(rl_store *store, int64_t run_id, char state[16], rl_error *err);
+
+/* Makes the results of a suite run a baseline. RL_HTTP 404 at /run: the suite has no such run; RL_SUITE_NOT_ELIGIBLE at /run;
+ * RL_SUITE_BASELINE_EXISTS at /name. */
+int rl_store_baseline_insert(rl_store *store, const char *suite, const char *name, int64_t run_id, rl_error *err);
+/* Returns 1 and the suite run of a baseline; 0 if there is none with this name. */
+int rl_store_baseline_run(rl_store *store, const char *suite, const char *name, int64_t *run_id, rl_error *err);
+
+#endif

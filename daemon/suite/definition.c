@@ -1,0 +1,346 @@
+#include "suite/definition.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+
+static const char *const direction_names[] = {"lower", "higher", NULL};
+
+typedef struct suite_document {
+  char name[RL_SUITE_NAME_SIZE], summary[161], device[16];
+  int64_t blocks, time_budget_s, canary;
+  bool profile;
+  const cJSON *jobs, *metrics, *baseline;
+} suite_document;
+
+typedef struct job_document {
+  char name[RL_SUITE_NAME_SIZE];
+  const cJSON *request;
+} job_document;
+
+typedef struct baseline_document {
+  int64_t runs;
+} baseline_document;
+
+static const rl_field job_fields[] = {
+    RL_FIELD(job_document, name, RL_FIELD_TEXT, .required = true, .summary = "name within the suite: [a-z0-9][a-z0-9_-]*"),
+    RL_FIELD(job_document, request, RL_FIELD_OBJECT, .required = true,
+             .summary = "the body of POST /jobs, without device and fresh_worker"),
+    {0}};
+
+static const rl_field metric_fields[] = {
+    RL_FIELD(rl_suite_metric, job, RL_FIELD_TEXT, .required = true, .summary = "name of a job of the suite"),
+    RL_FIELD(rl_suite_metric, variant, RL_FIELD_TEXT,
+             .summary = "a precision or a kernel's variant; default: every run of the job"),
+    RL_FIELD(rl_suite_metric, metric, RL_FIELD_TEXT, .required = true,
+             .summary = "epoch_ms_median, time_cold_us_median, peak_memory_bytes, test_accuracy_ratio, or any measurement"),
+    RL_FIELD(rl_suite_metric, direction, RL_FIELD_CHOICE, .names = direction_names,
+             .summary = "which values are better; default lower"),
+    RL_FIELD(rl_suite_metric, threshold_ratio, RL_FIELD_REAL, .minimum = 0.0001, .maximum = 10,
+             .summary = "policy: a smaller effect is no regression; default 0.05"),
+    {0}};
+
+static const rl_field baseline_fields[] = {
+    RL_FIELD(baseline_document, runs, RL_FIELD_INT, .minimum = 1, .maximum = 20,
+             .summary = "number of the last good runs that are the rolling baseline; default 5"),
+    {0}};
+
+static const rl_field suite_fields[] = {
+    RL_FIELD(suite_document, name, RL_FIELD_TEXT, .required = true,
+             .summary = "as the file's, without .json: [a-z0-9][a-z0-9_-]*"),
+    RL_FIELD(suite_document, summary, RL_FIELD_TEXT, .summary = "what the suite measures, in a few words"),
+    RL_FIELD(suite_document, device, RL_FIELD_TEXT,
+             .summary = "an id from /devices; default: the first usable GPU, else the CPU"),
+    RL_FIELD(suite_document, blocks, RL_FIELD_INT, .minimum = 3, .maximum = RL_SUITE_BLOCKS_MAX,
+             .summary = "repetitions of all jobs, each in new worker processes; default 7"),
+    RL_FIELD(suite_document, time_budget_s, RL_FIELD_INT, .minimum = 1, .maximum = 86400,
+             .summary = "seconds that the suite's jobs may run; what is not measured then is inconclusive; default 600"),
+    RL_FIELD(suite_document, jobs, RL_FIELD_ARRAY, .required = true, .maximum = RL_SUITE_JOBS_MAX, .fields = job_fields,
+             .summary = "the jobs of one block, in order"),
+    RL_FIELD(suite_document, metrics, RL_FIELD_ARRAY, .required = true, .maximum = RL_SUITE_METRICS_MAX, .fields = metric_fields,
+             .summary = "what is judged"),
+    RL_FIELD(suite_document, baseline, RL_FIELD_OBJECT, .fields = baseline_fields, .summary = "the rolling baseline"),
+    RL_FIELD(suite_document, canary, RL_FIELD_BOOL,
+             .summary = "measure the ceilings before and after the blocks; a change above 2 % quarantines the run; default: on "
+                        "GPUs only"),
+    RL_FIELD(
+        suite_document, profile, RL_FIELD_BOOL,
+        .summary = "after the blocks, run each job once with the activity and counters passes, to find causes; default true"),
+    {0}};
+
+bool rl_suite_is_name(const char *text) {
+  static const char first[] = "abcdefghijklmnopqrstuvwxyz0123456789", rest[] = "abcdefghijklmnopqrstuvwxyz0123456789_-";
+  size_t length = strlen(text);
+  return length > 0 && length < RL_SUITE_NAME_SIZE && strchr(first, text[0]) != NULL && strspn(text, rest) == length;
+}
+
+static int check_name(const char *path, const char *name, rl_error *err) {
+  if (rl_suite_is_name(name)) return 0;
+  return rl_fail_at(err, path, "a name has 1 to 64 lower-case letters, digits, _ and -, and begins with a letter or a digit");
+}
+
+void rl_suite_free(rl_suite *suite) {
+  if (suite == NULL) return;
+  for (int i = 0; i < suite->job_count; i++) {
+    cJSON_Delete(suite->jobs[i].request);
+    free(suite->jobs[i].nondefault_params);
+  }
+  free(suite->text);
+  free(suite);
+}
+
+/* --- jobs -------------------------------------------------------------------------------------------------------------- */
+
+static void set_member(cJSON *object, const char *name, cJSON *value) {
+  cJSON_DeleteItemFromObjectCaseSensitive(object, name);
+  cJSON_AddItemToObject(object, name, value);
+}
+
+char *rl_suite_print_request(const rl_suite_job *job, const char *device, uint32_t passes) {
+  cJSON *request = cJSON_Duplicate(job->request, true), *names = cJSON_CreateArray();
+  set_member(request, "device", cJSON_CreateString(device));
+  set_member(request, "fresh_worker", cJSON_CreateTrue());
+  for (int i = 0; i < RL_PASS_COUNT; i++)
+    if ((passes & 1u << i) != 0) cJSON_AddItemToArray(names, cJSON_CreateString(rl_pass_names[i]));
+  set_member(request, "passes", names);
+  char *text = request != NULL && names != NULL ? cJSON_PrintUnformatted(request) : NULL;
+  cJSON_Delete(request);
+  return text;
+}
+
+/* Hashes what distinguishes the runs from others: runs with equal text are repetitions of each other. */
+static int hash_runs(const rl_job_spec *spec, char sha256[RL_SHA256_SIZE], rl_error *err) {
+  size_t size = 0;
+  for (int i = 0; i < spec->run_count; i++)
+    size += strlen(spec->runs[i].workload) + strlen(spec->runs[i].variant) + strlen(spec->runs[i].nondefault_params) + 3;
+  RL_CLEANUP(rl_free_text) char *text = malloc(size + 1);
+  if (text == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite");
+  size_t used = 0;
+  text[0] = '\0';
+  for (int i = 0; i < spec->run_count; i++)
+    used += (size_t)snprintf(text + used, size + 1 - used, "%s\n%s\n%s\n", spec->runs[i].workload, spec->runs[i].variant,
+                             spec->runs[i].nondefault_params);
+  rl_sha256(text, used, sha256);
+  return 0;
+}
+
+static int copy_spec(const rl_job_spec *spec, rl_suite_job *job, rl_error *err) {
+  snprintf(job->workload, sizeof job->workload, "%s", spec->runs[0].workload);
+  snprintf(job->variant, sizeof job->variant, "%s", spec->runs[0].variant);
+  job->nondefault_params = strdup(spec->runs[0].nondefault_params);
+  job->passes = spec->passes;
+  job->needs_gpu = spec->needs_gpu;
+  if (job->nondefault_params == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite");
+  return hash_runs(spec, job->sha256, err);
+}
+
+/* Puts `path` before the error's pointer. */
+static void prefix_pointer(const char *path, rl_error *err) {
+  char pointer[sizeof err->json_pointer];
+  if (err == NULL || err->domain != RL_INPUT) return;
+  snprintf(pointer, sizeof pointer, "%s%s", path, err->json_pointer);
+  memcpy(err->json_pointer, pointer, sizeof pointer);
+}
+
+static int parse_request(const cJSON *request, const char *path, const rl_job_policy *policy, rl_suite_job *job, rl_error *err) {
+  static const char *const fixed[] = {"device", "fresh_worker"};
+  char pointer[sizeof err->json_pointer];
+  for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
+    snprintf(pointer, sizeof pointer, "%.70s/%s", path, fixed[i]);
+    if (cJSON_GetObjectItemCaseSensitive(request, fixed[i]) != NULL)
+      return rl_fail_at(err, pointer, "a suite sets %s itself; its own field device chooses the device", fixed[i]);
+  }
+  RL_CLEANUP(rl_free_text) char *text = cJSON_PrintUnformatted(request);
+  rl_job_spec *spec = calloc(1, sizeof *spec);
+  int rc = text == NULL || spec == NULL ? rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite")
+                                        : rl_job_spec_parse(text, strlen(text), policy, spec, err);
+  if (rc < 0) prefix_pointer(path, err);
+  else rc = copy_spec(spec, job, err);
+  if (spec != NULL) rl_job_spec_clear(spec);
+  free(spec);
+  return rc;
+}
+
+static int decode_job(const cJSON *object, const char *path, const rl_job_policy *policy, rl_suite *suite, rl_error *err) {
+  job_document document = {0};
+  char pointer[sizeof err->json_pointer];
+  if (rl_fields_decode(job_fields, object, path, &document, sizeof document, err) < 0) return -1;
+  rl_suite_job *job = &suite->jobs[suite->job_count];
+  snprintf(pointer, sizeof pointer, "%.80s/name", path);
+  if (check_name(pointer, document.name, err) < 0) return -1;
+  for (int i = 0; i < suite->job_count; i++)
+    if (strcmp(suite->jobs[i].name, document.name) == 0)
+      return rl_fail_at(err, pointer, "two jobs have the name %s", document.name);
+  memcpy(job->name, document.name, sizeof job->name);
+  suite->job_count++; /* from here on rl_suite_free clears it */
+  job->request = cJSON_Duplicate(document.request, true);
+  if (job->request == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite");
+  snprintf(pointer, sizeof pointer, "%.80s/request", path);
+  return parse_request(job->request, pointer, policy, job, err);
+}
+
+/* --- metrics ----------------------------------------------------------------------------------------------------------- */
+
+static bool has_job(const rl_suite *suite, const char *name) {
+  for (int i = 0; i < suite->job_count; i++)
+    if (strcmp(suite->jobs[i].name, name) == 0) return true;
+  return false;
+}
+
+static bool is_metric_name(const char *text) {
+  static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+  return text[0] != '\0' && strspn(text, letters) == strlen(text);
+}
+
+static int decode_metric(const cJSON *object, const char *path, rl_suite *suite, rl_error *err) {
+  rl_suite_metric metric = {.threshold_ratio = 0.05};
+  char pointer[sizeof err->json_pointer];
+  if (rl_fields_decode(metric_fields, object, path, &metric, sizeof metric, err) < 0) return -1;
+  snprintf(pointer, sizeof pointer, "%.80s/job", path);
+  if (!has_job(suite, metric.job)) return rl_fail_at(err, pointer, "the suite has no job %s", metric.job);
+  snprintf(pointer, sizeof pointer, "%.80s/metric", path);
+  if (!is_metric_name(metric.metric)) return rl_fail_at(err, pointer, "a metric's name has letters, digits, _ and .");
+  for (int i = 0; i < suite->metric_count; i++) {
+    const rl_suite_metric *other = &suite->metrics[i];
+    if (strcmp(other->job, metric.job) == 0 && strcmp(other->variant, metric.variant) == 0 &&
+        strcmp(other->metric, metric.metric) == 0)
+      return rl_fail_at(err, path, "metric %d is the same", i);
+  }
+  suite->metrics[suite->metric_count++] = metric;
+  return 0;
+}
+
+const rl_suite_metric *rl_suite_find_metric(const rl_suite *suite, const char *job, const char *variant, const char *name) {
+  const rl_suite_metric *found = NULL;
+  for (int i = 0; i < suite->metric_count; i++) {
+    const rl_suite_metric *metric = &suite->metrics[i];
+    if (strcmp(metric->job, job) != 0 || strcmp(metric->metric, name) != 0) continue;
+    if (strcmp(metric->variant, variant) == 0) return metric;
+    if (metric->variant[0] == '\0') found = metric;
+  }
+  return found;
+}
+
+void rl_suite_format_key(const char *job, const char *variant, const char *metric, char key[RL_SUITE_KEY_SIZE]) {
+  snprintf(key, RL_SUITE_KEY_SIZE, "%s/%s/%s", job, variant, metric);
+}
+
+/* --- the whole definition ---------------------------------------------------------------------------------------------- */
+
+static void add_jobs(const rl_suite *suite, cJSON *document) {
+  cJSON *jobs = cJSON_AddArrayToObject(document, "jobs");
+  for (int i = 0; i < suite->job_count; i++) {
+    cJSON *job = cJSON_CreateObject();
+    cJSON_AddStringToObject(job, "name", suite->jobs[i].name);
+    cJSON_AddItemToObject(job, "request", cJSON_Duplicate(suite->jobs[i].request, true));
+    cJSON_AddItemToArray(jobs, job);
+  }
+}
+
+static void add_metrics(const rl_suite *suite, cJSON *document) {
+  cJSON *metrics = cJSON_AddArrayToObject(document, "metrics");
+  for (int i = 0; i < suite->metric_count; i++) {
+    cJSON *metric = cJSON_CreateObject();
+    rl_fields_encode(metric_fields, &suite->metrics[i], metric);
+    if (suite->metrics[i].variant[0] == '\0') cJSON_DeleteItemFromObject(metric, "variant");
+    cJSON_AddItemToArray(metrics, metric);
+  }
+}
+
+static int print(rl_suite *suite, rl_error *err) {
+  cJSON *document = cJSON_CreateObject();
+  cJSON_AddStringToObject(document, "name", suite->name);
+  cJSON_AddStringToObject(document, "summary", suite->summary);
+  if (suite->device[0] != '\0') cJSON_AddStringToObject(document, "device", suite->device);
+  cJSON_AddNumberToObject(document, "blocks", (double)suite->blocks);
+  cJSON_AddNumberToObject(document, "time_budget_s", (double)suite->time_budget_s);
+  add_jobs(suite, document);
+  add_metrics(suite, document);
+  cJSON_AddNumberToObject(cJSON_AddObjectToObject(document, "baseline"), "runs", (double)suite->baseline_runs);
+  if (suite->canary != RL_SUITE_ON_GPU_ONLY) cJSON_AddBoolToObject(document, "canary", suite->canary != 0);
+  cJSON_AddBoolToObject(document, "profile", suite->profile);
+  suite->text = cJSON_PrintUnformatted(document);
+  cJSON_Delete(document);
+  if (suite->text == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite");
+  if (strlen(suite->text) > RL_SUITE_TEXT_MAX)
+    return rl_fail_at(err, "", "the definition is longer than %d bytes", RL_SUITE_TEXT_MAX);
+  rl_sha256(suite->text, strlen(suite->text), suite->sha256);
+  return 0;
+}
+
+/* Decodes each element of an array by `decode_element` with its path. */
+static int decode_jobs(const cJSON *array, const char *path, const rl_job_policy *policy, rl_suite *suite, rl_error *err) {
+  char pointer[sizeof err->json_pointer];
+  int index = 0;
+  const cJSON *element;
+  snprintf(pointer, sizeof pointer, "%.80s/jobs", path);
+  if (array->child == NULL) return rl_fail_at(err, pointer, "a suite has at least one job");
+  cJSON_ArrayForEach (element, array) {
+    snprintf(pointer, sizeof pointer, "%.60s/jobs/%d", path, index++);
+    if (decode_job(element, pointer, policy, suite, err) < 0) return -1;
+  }
+  return 0;
+}
+
+static int decode_metrics(const cJSON *array, const char *path, rl_suite *suite, rl_error *err) {
+  char pointer[sizeof err->json_pointer];
+  int index = 0;
+  const cJSON *element;
+  snprintf(pointer, sizeof pointer, "%.80s/metrics", path);
+  if (array->child == NULL) return rl_fail_at(err, pointer, "a suite has at least one metric");
+  cJSON_ArrayForEach (element, array) {
+    snprintf(pointer, sizeof pointer, "%.60s/metrics/%d", path, index++);
+    if (decode_metric(element, pointer, suite, err) < 0) return -1;
+  }
+  return 0;
+}
+
+static int decode_baseline(const cJSON *object, const char *path, rl_suite *suite, rl_error *err) {
+  baseline_document document = {.runs = suite->baseline_runs};
+  char pointer[sizeof err->json_pointer];
+  if (object == NULL) return 0;
+  snprintf(pointer, sizeof pointer, "%.80s/baseline", path);
+  if (rl_fields_decode(baseline_fields, object, pointer, &document, sizeof document, err) < 0) return -1;
+  suite->baseline_runs = document.runs;
+  return 0;
+}
+
+static int decode(const cJSON *object, const char *path, const rl_job_policy *policy, rl_suite *suite, rl_error *err) {
+  suite_document document = {.blocks = 7, .time_budget_s = 600, .canary = RL_SUITE_ON_GPU_ONLY, .profile = true};
+  char pointer[sizeof err->json_pointer];
+  if (rl_fields_decode(suite_fields, object, path, &document, sizeof document, err) < 0) return -1;
+  memcpy(suite->name, document.name, sizeof suite->name);
+  memcpy(suite->summary, document.summary, sizeof suite->summary);
+  memcpy(suite->device, document.device, sizeof suite->device);
+  suite->blocks = document.blocks;
+  suite->time_budget_s = document.time_budget_s;
+  suite->canary = document.canary;
+  suite->profile = document.profile;
+  suite->baseline_runs = 5;
+  snprintf(pointer, sizeof pointer, "%.80s/name", path);
+  if (check_name(pointer, suite->name, err) < 0 || decode_jobs(document.jobs, path, policy, suite, err) < 0 ||
+      decode_metrics(document.metrics, path, suite, err) < 0 || decode_baseline(document.baseline, path, suite, err) < 0)
+    return -1;
+  return print(suite, err);
+}
+
+int rl_suite_decode(const cJSON *object, const char *path, const rl_job_policy *policy, rl_suite **suite, rl_error *err) {
+  RL_CLEANUP(rl_suite_cleanup) rl_suite *decoded = calloc(1, sizeof *decoded);
+  if (decoded == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite");
+  if (decode(object, path, policy, decoded, err) < 0) return -1;
+  *suite = rl_take_ownership(&decoded);
+  return 0;
+}
+
+int rl_suite_parse(const char *text, size_t length, const rl_job_policy *policy, rl_suite **suite, rl_error *err) {
+  cJSON *object = rl_json_parse(text, length, err);
+  if (object == NULL) return -1;
+  int rc = rl_suite_decode(object, "", policy, suite, err);
+  cJSON_Delete(object);
+  return rc;
+}
+
+cJSON *rl_suite_schema(void) { return rl_fields_schema(suite_fields); }

@@ -1,0 +1,78 @@
+/* The definition of a regression suite: the jobs of one block, the metrics that are judged and how often blocks are repeated. A
+ * definition is a JSON object, from a file (suites.h) or a client. schema/suite.schema.json describes it. Stateless,
+ * thread-safe. */
+#ifndef RL_SUITE_DEFINITION_H
+#define RL_SUITE_DEFINITION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/fields.h"
+#include "base/sha256.h"
+#include "request/spec.h"
+
+enum {
+  RL_SUITE_NAME_SIZE = 65,
+  RL_SUITE_JOBS_MAX = 32,
+  RL_SUITE_METRICS_MAX = 64,
+  RL_SUITE_BLOCKS_MAX = 30,
+  RL_SUITE_KEY_SIZE = 200,        /* of a metric: "train/fp16/epoch_ms_median" */
+  RL_SUITE_TEXT_MAX = 256 * 1024, /* bytes of a definition */
+  RL_SUITE_ON_GPU_ONLY = -1       /* of canary */
+};
+
+typedef struct rl_suite_job {
+  char name[RL_SUITE_NAME_SIZE];
+  cJSON *request;              /* the body of POST /jobs without device and fresh_worker */
+  char sha256[RL_SHA256_SIZE]; /* of what the runs measure: workload, variant and parameters that are not defaults */
+  char workload[32], variant[32];
+  char *nondefault_params; /* with workload and variant: of the first run */
+  uint32_t passes;         /* bit i: rl_pass i */
+  bool needs_gpu;
+} rl_suite_job;
+
+typedef struct rl_suite_metric {
+  char job[RL_SUITE_NAME_SIZE];
+  char variant[32]; /* "": of every run of the job */
+  char metric[96];  /* a column of run_summaries, or the name of a measurement */
+  int direction;    /* 0: lower is better, 1: higher is better */
+  double threshold_ratio;
+} rl_suite_metric;
+
+typedef struct rl_suite {
+  char name[RL_SUITE_NAME_SIZE], summary[161], device[16]; /* device "": the default device */
+  int64_t blocks, time_budget_s, baseline_runs;
+  int64_t canary; /* 0, 1 or RL_SUITE_ON_GPU_ONLY */
+  bool profile;
+  rl_suite_job jobs[RL_SUITE_JOBS_MAX];
+  int job_count;
+  rl_suite_metric metrics[RL_SUITE_METRICS_MAX];
+  int metric_count;
+  char *text;                  /* JSON with all defaults of the suite's own fields filled in */
+  char sha256[RL_SHA256_SIZE]; /* of text */
+} rl_suite;
+
+/* Decodes a definition. The caller frees *suite. RL_INPUT with a pointer that begins with `path`; RL_HTTP 403 or 401 when the
+ * policy forbids posted code. */
+int rl_suite_decode(const cJSON *object, const char *path, const rl_job_policy *policy, rl_suite **suite, rl_error *err);
+/* The same for JSON text. RL_INPUT without a pointer: the text is not JSON; err->code is the byte offset. */
+int rl_suite_parse(const char *text, size_t length, const rl_job_policy *policy, rl_suite **suite, rl_error *err);
+void rl_suite_free(rl_suite *suite); /* accepts NULL */
+
+/* Whether the text is a name of suites, baselines and jobs of suites: [a-z0-9][a-z0-9_-]{0,63}. */
+bool rl_suite_is_name(const char *text);
+/* Returns the metric of a run with this variant; NULL: none. One that names the variant comes before one for every variant. */
+const rl_suite_metric *rl_suite_find_metric(const rl_suite *suite, const char *job, const char *variant, const char *metric);
+/* Writes the key of a metric. */
+void rl_suite_format_key(const char *job, const char *variant, const char *metric, char key[RL_SUITE_KEY_SIZE]);
+/* Returns the body of POST /jobs for a job of the suite, which the caller frees: on this device, in fresh worker processes, with
+ * these passes. NULL: out of memory. */
+char *rl_suite_print_request(const rl_suite_job *job, const char *device, uint32_t passes);
+
+/* Returns the JSON Schema of definitions; the caller deletes it. */
+cJSON *rl_suite_schema(void);
+
+RL_DEFINE_CLEANUP(rl_suite_cleanup, rl_suite *, rl_suite_free, NULL)
+#endif

@@ -1,0 +1,466 @@
+#include "suite/suite_judgement.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/rank_test.h"
+
+enum { EARLIER_RUNS_MAX = 40 };
+
+/* --- stored values ----------------------------------------------------------------------------------------------------- */
+
+/* The values of a metric in one suite run. */
+typedef struct series {
+  char metric[RL_SUITE_KEY_SIZE];
+  double values[RL_SUITE_BLOCKS_MAX], cycles[RL_SUITE_BLOCKS_MAX]; /* by block; NAN: dropped */
+  size_t count;
+} series;
+
+typedef struct run_values {
+  series *blocks, *confirmations; /* sorted by metric */
+  int block_count, confirmation_count;
+} run_values;
+
+typedef struct earlier_run {
+  int64_t id;
+  char device_name[256], driver[64], clock_setting[128]; /* "": unknown */
+  cJSON *jobs_sha256;
+  char **bad_metrics; /* whose values are no baseline */
+  int bad_count;
+  run_values values;
+} earlier_run;
+
+static void clear_values(run_values *values) {
+  free(values->blocks);
+  free(values->confirmations);
+  *values = (run_values){0};
+}
+
+static void clear_run(earlier_run *run) {
+  cJSON_Delete(run->jobs_sha256);
+  for (int i = 0; i < run->bad_count; i++) free(run->bad_metrics[i]);
+  free(run->bad_metrics);
+  clear_values(&run->values);
+}
+
+static int fail_memory(rl_error *err) { return rl_fail(err, RL_ERRNO, ENOMEM, "no memory to judge a suite run"); }
+
+/* Returns the last series if it is of the metric, else a new one; NULL: out of memory. Rows come sorted by metric. */
+static series *find_or_add(series **all, int *count, const char *metric) {
+  if (*count > 0 && strcmp((*all)[*count - 1].metric, metric) == 0) return &(*all)[*count - 1];
+  series *grown = realloc(*all, (size_t)(*count + 1) * sizeof *grown);
+  if (grown == NULL) return NULL;
+  *all = grown;
+  series *added = &grown[(*count)++];
+  *added = (series){0};
+  snprintf(added->metric, sizeof added->metric, "%s", metric);
+  for (int i = 0; i < RL_SUITE_BLOCKS_MAX; i++) added->values[i] = added->cycles[i] = NAN;
+  return added;
+}
+
+static int add_value(rl_cursor *cursor, const char *metric, run_values *values, rl_error *err) {
+  bool is_block = strcmp(rl_cursor_text(cursor, 1), "block") == 0;
+  int64_t block = rl_cursor_integer(cursor, 2);
+  series *to = is_block ? find_or_add(&values->blocks, &values->block_count, metric)
+                        : find_or_add(&values->confirmations, &values->confirmation_count, metric);
+  if (to == NULL) return fail_memory(err);
+  if (block < 0 || block >= RL_SUITE_BLOCKS_MAX) return 0;
+  to->values[block] = rl_cursor_real(cursor, 3);
+  to->cycles[block] = rl_cursor_real(cursor, 4);
+  if (to->count < (size_t)block + 1) to->count = (size_t)block + 1;
+  return 0;
+}
+
+static int read_values(rl_store *store, int64_t run_id, run_values *values, rl_error *err) {
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  const char *metric;
+  int found;
+  if (rl_store_query(store, RL_QUERY_SUITE_RUN_VALUES, RL_BINDINGS(RL_BIND_INTEGER(":run", run_id)), &cursor, err) < 0) return -1;
+  while ((found = rl_cursor_next(cursor, &metric, err)) > 0)
+    if (add_value(cursor, metric, values, err) < 0) return -1;
+  return found;
+}
+
+static int read_bad_metrics(rl_store *store, earlier_run *run, rl_error *err) {
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  const char *metric;
+  int found;
+  if (rl_store_query(store, RL_QUERY_SUITE_BAD_METRICS, RL_BINDINGS(RL_BIND_INTEGER(":run", run->id)), &cursor, err) < 0)
+    return -1;
+  while ((found = rl_cursor_next(cursor, &metric, err)) > 0) {
+    char **grown = realloc(run->bad_metrics, (size_t)(run->bad_count + 1) * sizeof *grown);
+    if (grown == NULL) return fail_memory(err);
+    run->bad_metrics = grown;
+    grown[run->bad_count] = strdup(metric);
+    if (grown[run->bad_count] == NULL) return fail_memory(err);
+    run->bad_count++;
+  }
+  return found;
+}
+
+static void copy_column(rl_cursor *cursor, int column, char *text, size_t size) {
+  const char *value = rl_cursor_text(cursor, column);
+  snprintf(text, size, "%s", value != NULL ? value : "");
+}
+
+/* The earlier runs of a suite, newest first. */
+typedef struct earlier_runs {
+  earlier_run runs[EARLIER_RUNS_MAX + 1]; /* with a named baseline */
+  int count;
+  int named; /* index of the named baseline; -1: rolling */
+} earlier_runs;
+
+static void free_earlier(earlier_runs *earlier) {
+  for (int i = 0; earlier != NULL && i < earlier->count; i++) clear_run(&earlier->runs[i]);
+  free(earlier);
+}
+RL_DEFINE_CLEANUP(earlier_cleanup, earlier_runs *, free_earlier, NULL)
+
+static int add_run(rl_cursor *cursor, int64_t id, const char *jobs_sha256, int first_column, earlier_runs *earlier,
+                   rl_error *err) {
+  earlier_run *run = &earlier->runs[earlier->count];
+  *run = (earlier_run){.id = id, .jobs_sha256 = cJSON_Parse(jobs_sha256)};
+  if (run->jobs_sha256 == NULL) return fail_memory(err);
+  copy_column(cursor, first_column, run->device_name, sizeof run->device_name);
+  copy_column(cursor, first_column + 1, run->driver, sizeof run->driver);
+  copy_column(cursor, first_column + 2, run->clock_setting, sizeof run->clock_setting);
+  earlier->count++;
+  return 0;
+}
+
+static int list_earlier(rl_store *store, const rl_suite_progress *progress, earlier_runs *earlier, rl_error *err) {
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  const char *jobs_sha256;
+  int found;
+  if (rl_store_query(store, RL_QUERY_SUITE_EARLIER_RUNS,
+                     RL_BINDINGS(RL_BIND_INTEGER(":run", progress->id), RL_BIND_TEXT(":suite", progress->suite->name),
+                                 RL_BIND_TEXT(":device", progress->device), RL_BIND_INTEGER(":limit", EARLIER_RUNS_MAX)),
+                     &cursor, err) < 0)
+    return -1;
+  while ((found = rl_cursor_next(cursor, &jobs_sha256, err)) > 0)
+    if (add_run(cursor, rl_cursor_integer(cursor, 1), jobs_sha256, 2, earlier, err) < 0) return -1;
+  return found;
+}
+
+/* Adds the run of the named baseline, unless it is among the earlier runs. */
+static int find_named(rl_store *store, const rl_suite_progress *progress, earlier_runs *earlier, rl_error *err) {
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  const char *definition;
+  earlier->named = -1;
+  if (progress->against[0] == '\0') return 0;
+  for (int i = 0; i < earlier->count; i++)
+    if (earlier->runs[i].id == progress->against_run_id) earlier->named = i;
+  if (earlier->named >= 0) return 0;
+  if (rl_store_query(store, RL_QUERY_SUITE_RUN_ROW, RL_BINDINGS(RL_BIND_INTEGER(":run", progress->against_run_id)), &cursor,
+                     err) < 0)
+    return -1;
+  int found = rl_cursor_next(cursor, &definition, err);
+  if (found <= 0) return found;
+  earlier->named = earlier->count;
+  return add_run(cursor, progress->against_run_id, rl_cursor_text(cursor, 7), 8, earlier, err);
+}
+
+static int read_earlier(rl_store *store, const rl_suite_progress *progress, earlier_runs *earlier, rl_error *err) {
+  if (list_earlier(store, progress, earlier, err) < 0 || find_named(store, progress, earlier, err) < 0) return -1;
+  for (int i = 0; i < earlier->count; i++)
+    if (read_values(store, earlier->runs[i].id, &earlier->runs[i].values, err) < 0 ||
+        read_bad_metrics(store, &earlier->runs[i], err) < 0)
+      return -1;
+  return 0;
+}
+
+static const series *find_series(const series *all, int count, const char *metric) {
+  for (int i = 0; i < count; i++)
+    if (strcmp(all[i].metric, metric) == 0) return &all[i];
+  return NULL;
+}
+
+static bool is_bad(const earlier_run *run, const char *metric) {
+  for (int i = 0; i < run->bad_count; i++)
+    if (strcmp(run->bad_metrics[i], metric) == 0) return true;
+  return false;
+}
+
+/* Returns the median of the values; NAN: there are none. */
+static double median_of(const series *of) {
+  double values[RL_SUITE_BLOCKS_MAX];
+  size_t count = 0;
+  for (size_t i = 0; i < of->count; i++)
+    if (isfinite(of->values[i])) values[count++] = of->values[i];
+  return rl_compute_quartiles(values, count).median;
+}
+
+/* --- one metric -------------------------------------------------------------------------------------------------------- */
+
+/* The inputs of a metric's judgement, and where they come from. */
+typedef struct metric_inputs {
+  const rl_suite_metric *metric;
+  rl_verdict_blocks baseline[EARLIER_RUNS_MAX];
+  int64_t baseline_runs[EARLIER_RUNS_MAX];
+  size_t baseline_count;
+  double history[EARLIER_RUNS_MAX];
+  size_t history_count;
+  char incomparable_reason[RL_VERDICT_REASON_SIZE];
+} metric_inputs;
+
+static const char *text_or_null(const char *text) { return text[0] != '\0' ? text : NULL; }
+
+static const rl_suite_job *find_job(const rl_suite *suite, const char *name) {
+  for (int i = 0; i < suite->job_count; i++)
+    if (strcmp(suite->jobs[i].name, name) == 0) return &suite->jobs[i];
+  return NULL;
+}
+
+static bool is_comparable(const earlier_run *run, const rl_suite_progress *progress, const rl_suite_job *job,
+                          char reason[RL_VERDICT_REASON_SIZE]) {
+  const rl_verdict_conditions baseline = {text_or_null(run->device_name), text_or_null(run->driver),
+                                          text_or_null(run->clock_setting),
+                                          cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(run->jobs_sha256, job->name))};
+  const rl_verdict_conditions current = {text_or_null(progress->device_name), text_or_null(progress->driver),
+                                         text_or_null(progress->clock_setting), job->sha256};
+  return rl_verdict_compare_conditions(&baseline, &current, reason);
+}
+
+static void add_baseline(const earlier_run *run, const series *values, metric_inputs *inputs) {
+  inputs->baseline_runs[inputs->baseline_count] = run->id;
+  inputs->baseline[inputs->baseline_count++] = (rl_verdict_blocks){values->values, values->cycles, values->count};
+}
+
+static bool is_baseline(const earlier_runs *earlier, int index, const rl_suite_progress *progress, const metric_inputs *inputs) {
+  return earlier->named >= 0 ? index == earlier->named : (int64_t)inputs->baseline_count < progress->suite->baseline_runs;
+}
+
+static void reverse(metric_inputs *inputs) {
+  for (size_t i = 0; i < inputs->baseline_count / 2; i++) {
+    size_t other = inputs->baseline_count - 1 - i;
+    rl_verdict_blocks blocks = inputs->baseline[i];
+    inputs->baseline[i] = inputs->baseline[other];
+    inputs->baseline[other] = blocks;
+    int64_t id = inputs->baseline_runs[i];
+    inputs->baseline_runs[i] = inputs->baseline_runs[other];
+    inputs->baseline_runs[other] = id;
+  }
+  for (size_t i = 0; i < inputs->history_count / 2; i++) {
+    double median = inputs->history[i];
+    inputs->history[i] = inputs->history[inputs->history_count - 1 - i];
+    inputs->history[inputs->history_count - 1 - i] = median;
+  }
+}
+
+/* Selects the baseline and the history of a metric from the earlier runs, newest first. If none is comparable, the reason is that
+ * of the newest run which has the metric. */
+static void select_inputs(const earlier_runs *earlier, const rl_suite_progress *progress, const char *key,
+                          metric_inputs *inputs) {
+  const rl_suite_job *job = find_job(progress->suite, inputs->metric->job);
+  char reason[RL_VERDICT_REASON_SIZE], first_reason[RL_VERDICT_REASON_SIZE] = "";
+  for (int i = 0; i < earlier->count; i++) {
+    const earlier_run *run = &earlier->runs[i];
+    const series *values = find_series(run->values.blocks, run->values.block_count, key);
+    double median = values != NULL ? median_of(values) : NAN;
+    bool is_named = i == earlier->named;
+    if (!isfinite(median) || (is_bad(run, key) && !is_named)) continue;
+    if (!is_comparable(run, progress, job, reason)) {
+      if ((earlier->named < 0 || is_named) && first_reason[0] == '\0') memcpy(first_reason, reason, sizeof reason);
+      continue;
+    }
+    if (is_baseline(earlier, i, progress, inputs)) add_baseline(run, values, inputs);
+    if (inputs->history_count < EARLIER_RUNS_MAX) inputs->history[inputs->history_count++] = median;
+  }
+  if (inputs->baseline_count == 0) memcpy(inputs->incomparable_reason, first_reason, sizeof first_reason);
+  reverse(inputs);
+}
+
+/* --- the judgement as JSON --------------------------------------------------------------------------------------------- */
+
+static void add_number(cJSON *object, const char *name, double value) {
+  if (isfinite(value)) cJSON_AddNumberToObject(object, name, value);
+  else cJSON_AddNullToObject(object, name);
+}
+
+static void add_pair(cJSON *object, const char *name, double low, double high) {
+  cJSON *pair = cJSON_AddArrayToObject(object, name);
+  cJSON_AddItemToArray(pair, isfinite(low) ? cJSON_CreateNumber(low) : cJSON_CreateNull());
+  cJSON_AddItemToArray(pair, isfinite(high) ? cJSON_CreateNumber(high) : cJSON_CreateNull());
+}
+
+static void add_effects(const rl_verdict_judgement *judged, cJSON *item) {
+  add_number(item, "baseline_median", judged->baseline_median);
+  add_number(item, "current_median", judged->current_median);
+  add_number(item, "effect_ratio", judged->effect_ratio);
+  add_pair(item, "interval_ratio", judged->interval_low_ratio, judged->interval_high_ratio);
+  add_number(item, "p_value", judged->p_value);
+  add_number(item, "q_value", judged->q_value);
+  add_number(item, "history_limit_ratio", judged->history_limit_ratio);
+  add_number(item, "cycles_effect_ratio", judged->cycles_effect_ratio);
+  add_number(item, "confirmation_median", judged->confirmation_median);
+  add_number(item, "confirmation_effect_ratio", judged->confirmation_effect_ratio);
+  add_number(item, "confirmation_p_value", judged->confirmation_p_value);
+  add_number(item, "confirmation_q_value", judged->confirmation_q_value);
+}
+
+static void add_counts(const rl_verdict_judgement *judged, cJSON *item) {
+  cJSON_AddNumberToObject(item, "blocks_baseline", (double)judged->blocks_baseline);
+  cJSON_AddNumberToObject(item, "blocks_current", (double)judged->blocks_current);
+  cJSON_AddNumberToObject(item, "blocks_confirmation", (double)judged->blocks_confirmation);
+  cJSON_AddNumberToObject(item, "blocks_dropped", (double)judged->blocks_dropped);
+  cJSON_AddNumberToObject(item, "blocks_needed", (double)judged->blocks_needed);
+}
+
+static void add_modes(cJSON *item, const char *name, bool is_bimodal, const double modes[2]) {
+  if (is_bimodal) add_pair(item, name, modes[0], modes[1]);
+  else cJSON_AddNullToObject(item, name);
+}
+
+static char *print_judgement(const char *key, const metric_inputs *inputs, const rl_verdict_judgement *judged) {
+  cJSON *item = cJSON_CreateObject();
+  cJSON_AddStringToObject(item, "metric", key);
+  cJSON_AddStringToObject(item, "verdict", rl_verdict_name(judged->verdict));
+  cJSON_AddStringToObject(item, "reason", judged->reason);
+  cJSON_AddStringToObject(item, "direction", inputs->metric->direction == 0 ? "lower" : "higher");
+  cJSON_AddNumberToObject(item, "threshold_ratio", inputs->metric->threshold_ratio);
+  add_effects(judged, item);
+  add_counts(judged, item);
+  if (judged->confirmed < 0) cJSON_AddNullToObject(item, "confirmed");
+  else cJSON_AddBoolToObject(item, "confirmed", judged->confirmed);
+  add_modes(item, "baseline_modes", judged->baseline_bimodal, judged->baseline_modes);
+  add_modes(item, "current_modes", judged->current_bimodal, judged->current_modes);
+  cJSON *runs = cJSON_AddArrayToObject(item, "baseline_runs"), *history = cJSON_AddArrayToObject(item, "history");
+  for (size_t i = 0; i < inputs->baseline_count; i++)
+    cJSON_AddItemToArray(runs, cJSON_CreateNumber((double)inputs->baseline_runs[i]));
+  for (size_t i = 0; i < inputs->history_count; i++) cJSON_AddItemToArray(history, cJSON_CreateNumber(inputs->history[i]));
+  cJSON_AddNumberToObject(item, "method_version", RL_VERDICT_METHOD);
+  char *text = cJSON_PrintUnformatted(item);
+  cJSON_Delete(item);
+  return text;
+}
+
+void rl_suite_judgement_clear(rl_suite_judgement *judgement) {
+  for (int i = 0; i < judgement->verdict_count; i++) {
+    free((char *)judgement->verdicts[i].metric);
+    free((char *)judgement->verdicts[i].judgement);
+    free((char *)judgement->verdicts[i].causes);
+  }
+  free(judgement->verdicts);
+  free(judgement->baseline_runs);
+  *judgement = (rl_suite_judgement){0};
+}
+
+/* Lists the runs of all baselines once. */
+static char *print_baseline_runs(const metric_inputs *inputs, int count) {
+  cJSON *ids = cJSON_CreateArray();
+  for (int i = 0; i < count; i++)
+    for (size_t j = 0; j < inputs[i].baseline_count; j++) {
+      bool known = false;
+      const cJSON *id;
+      cJSON_ArrayForEach (id, ids) known |= id->valuedouble == (double)inputs[i].baseline_runs[j];
+      if (!known) cJSON_AddItemToArray(ids, cJSON_CreateNumber((double)inputs[i].baseline_runs[j]));
+    }
+  char *text = cJSON_PrintUnformatted(ids);
+  cJSON_Delete(ids);
+  return text;
+}
+
+/* --- all metrics ------------------------------------------------------------------------------------------------------- */
+
+/* Everything that a judgement reads. */
+typedef struct suite_inputs {
+  run_values current;
+  earlier_runs *earlier;
+  metric_inputs *inputs; /* one for each series of current.blocks */
+  rl_verdict_metric *metrics;
+  rl_verdict_judgement *judgements;
+} suite_inputs;
+
+static void clear_inputs(suite_inputs *inputs) {
+  clear_values(&inputs->current);
+  free_earlier(inputs->earlier);
+  free(inputs->inputs);
+  free(inputs->metrics);
+  free(inputs->judgements);
+}
+
+/* Finds the definition of a metric by its key, "job/variant/metric". */
+static const rl_suite_metric *find_definition(const rl_suite *suite, const char *key) {
+  char job[RL_SUITE_NAME_SIZE], variant[32];
+  const char *variant_begin = strchr(key, '/'), *metric = strrchr(key, '/');
+  if (variant_begin == NULL || metric == variant_begin) return NULL;
+  snprintf(job, sizeof job, "%.*s", (int)(variant_begin - key), key);
+  snprintf(variant, sizeof variant, "%.*s", (int)(metric - variant_begin - 1), variant_begin + 1);
+  return rl_suite_find_metric(suite, job, variant, metric + 1);
+}
+
+static void fill_metric(const series *current, const series *confirmation, const metric_inputs *inputs,
+                        rl_verdict_metric *metric) {
+  *metric = (rl_verdict_metric){
+      .key = current->metric,
+      .direction = inputs->metric->direction == 0 ? RL_LOWER_IS_BETTER : RL_HIGHER_IS_BETTER,
+      .threshold_ratio = inputs->metric->threshold_ratio,
+      .baseline_runs = inputs->baseline,
+      .baseline_run_count = inputs->baseline_count,
+      .current = {current->values, current->cycles, current->count},
+      .history = inputs->history,
+      .history_count = inputs->history_count,
+      .incomparable_reason = text_or_null(inputs->incomparable_reason),
+  };
+  if (confirmation != NULL)
+    metric->confirmation = (rl_verdict_blocks){confirmation->values, confirmation->cycles, confirmation->count};
+}
+
+static int read_inputs(rl_store *store, const rl_suite_progress *progress, bool with_confirmation, suite_inputs *all,
+                       rl_error *err) {
+  all->earlier = calloc(1, sizeof *all->earlier);
+  if (all->earlier == NULL) return fail_memory(err);
+  if (read_values(store, progress->id, &all->current, err) < 0 || read_earlier(store, progress, all->earlier, err) < 0) return -1;
+  size_t count = (size_t)all->current.block_count;
+  all->inputs = calloc(count + 1, sizeof *all->inputs);
+  all->metrics = calloc(count + 1, sizeof *all->metrics);
+  all->judgements = calloc(count + 1, sizeof *all->judgements);
+  if (all->inputs == NULL || all->metrics == NULL || all->judgements == NULL) return fail_memory(err);
+  for (size_t i = 0; i < count; i++) {
+    const series *current = &all->current.blocks[i];
+    metric_inputs *inputs = &all->inputs[i];
+    inputs->metric = find_definition(progress->suite, current->metric);
+    if (inputs->metric == NULL)
+      return rl_fail(err, RL_STORAGE, RL_STORAGE_INTERNAL, "suite run %lld has values of %s, which it does not define",
+                     (long long)progress->id, current->metric);
+    select_inputs(all->earlier, progress, current->metric, inputs);
+    const series *confirmation =
+        with_confirmation ? find_series(all->current.confirmations, all->current.confirmation_count, current->metric) : NULL;
+    fill_metric(current, confirmation, inputs, &all->metrics[i]);
+  }
+  return 0;
+}
+
+static void note_unconfirmed(const rl_suite *suite, const rl_suite_metric *metric, rl_suite_judgement *judgement) {
+  for (int i = 0; i < suite->job_count; i++) judgement->unconfirmed_jobs[i] |= strcmp(suite->jobs[i].name, metric->job) == 0;
+}
+
+static int write_verdicts(const rl_suite *suite, const suite_inputs *all, rl_suite_judgement *judgement, rl_error *err) {
+  judgement->verdicts = calloc((size_t)all->current.block_count + 1, sizeof *judgement->verdicts);
+  judgement->baseline_runs = print_baseline_runs(all->inputs, all->current.block_count);
+  if (judgement->verdicts == NULL || judgement->baseline_runs == NULL) return fail_memory(err);
+  for (int i = 0; i < all->current.block_count; i++) {
+    rl_suite_verdict *verdict = &judgement->verdicts[judgement->verdict_count++];
+    verdict->metric = strdup(all->current.blocks[i].metric);
+    verdict->verdict = rl_verdict_name(all->judgements[i].verdict);
+    verdict->judgement = print_judgement(all->current.blocks[i].metric, &all->inputs[i], &all->judgements[i]);
+    if (verdict->metric == NULL || verdict->judgement == NULL) return fail_memory(err);
+    if (all->judgements[i].needs_confirmation) note_unconfirmed(suite, all->inputs[i].metric, judgement);
+  }
+  return 0;
+}
+
+int rl_suite_judge(rl_store *store, const rl_suite_progress *progress, bool with_confirmation, const char *quarantine_reason,
+                   rl_suite_judgement *judgement, rl_error *err) {
+  suite_inputs all = {0};
+  *judgement = (rl_suite_judgement){0};
+  int rc = read_inputs(store, progress, with_confirmation, &all, err);
+  const rl_verdict_suite suite = {all.metrics, (size_t)all.current.block_count, quarantine_reason};
+  if (rc == 0) rc = rl_verdict_judge_suite(&suite, all.judgements, &judgement->summary, err);
+  if (rc == 0) rc = write_verdicts(progress->suite, &all, judgement, err);
+  clear_inputs(&all);
+  return rc;
+}

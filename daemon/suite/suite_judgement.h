@@ -1,0 +1,23 @@
+/* Judges a suite run from the stored values: collects those of the run, of its baseline and of earlier runs, and calls
+ * analyze/verdict.h. Private to the suite runner; not thread-safe. */
+#ifndef RL_SUITE_SUITE_JUDGEMENT_H
+#define RL_SUITE_SUITE_JUDGEMENT_H
+
+#include "analyze/verdict.h"
+#include "suite/suite_progress.h"
+
+typedef struct rl_suite_judgement {
+  rl_verdict_summary summary;
+  rl_suite_verdict *verdicts; /* their texts are malloc'ed, also metric, judgement and causes */
+  int verdict_count;
+  char *baseline_runs;                      /* JSON array of ids */
+  bool unconfirmed_jobs[RL_SUITE_JOBS_MAX]; /* fresh blocks of these jobs are needed */
+} rl_suite_judgement;
+
+/* Judges the run. with_confirmation: also by its confirmation blocks. quarantine_reason: why no value can be trusted; NULL: they
+ * can. The caller clears *judgement. */
+int rl_suite_judge(rl_store *store, const rl_suite_progress *progress, bool with_confirmation, const char *quarantine_reason,
+                   rl_suite_judgement *judgement, rl_error *err);
+void rl_suite_judgement_clear(rl_suite_judgement *judgement);
+
+#endif

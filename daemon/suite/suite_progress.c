@@ -1,0 +1,185 @@
+#include "suite/suite_progress.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void copy_column(rl_cursor *cursor, int column, char *text, size_t size) {
+  const char *value = rl_cursor_text(cursor, column);
+  snprintf(text, size, "%s", value != NULL ? value : "");
+}
+
+static int read_run(rl_store *store, int64_t id, rl_suite_progress *progress, rl_error *err) {
+  static const rl_job_policy any_code = {.posting = RL_POSTING_ALLOWED, .source_buffer_bytes = INT64_MAX}; /* checked before */
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  const char *definition;
+  if (rl_store_query(store, RL_QUERY_SUITE_RUN_ROW, RL_BINDINGS(RL_BIND_INTEGER(":run", id)), &cursor, err) < 0) return -1;
+  int found = rl_cursor_next(cursor, &definition, err);
+  if (found < 0) return -1;
+  if (found == 0) return rl_fail(err, RL_HTTP, 404, "There is no suite run %lld.", (long long)id);
+  copy_column(cursor, 1, progress->state, sizeof progress->state);
+  copy_column(cursor, 3, progress->device, sizeof progress->device);
+  copy_column(cursor, 4, progress->against, sizeof progress->against);
+  progress->against_run_id = rl_cursor_integer(cursor, 5);
+  copy_column(cursor, 8, progress->device_name, sizeof progress->device_name);
+  copy_column(cursor, 9, progress->driver, sizeof progress->driver);
+  copy_column(cursor, 10, progress->clock_setting, sizeof progress->clock_setting);
+  return rl_suite_parse(definition, strlen(definition), &any_code, &progress->suite, err);
+}
+
+static int add_row(rl_cursor *cursor, rl_suite_progress *progress, rl_error *err) {
+  rl_suite_step_row *rows = realloc(progress->rows, (size_t)(progress->row_count + 1) * sizeof *rows);
+  if (rows == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite run");
+  progress->rows = rows;
+  rl_suite_step_row *row = &rows[progress->row_count++];
+  copy_column(cursor, 0, row->role, sizeof row->role);
+  row->block = rl_cursor_integer(cursor, 1);
+  copy_column(cursor, 2, row->job_name, sizeof row->job_name);
+  row->job_id = rl_cursor_integer(cursor, 3);
+  copy_column(cursor, 4, row->state, sizeof row->state);
+  double busy_s = rl_cursor_real(cursor, 6);
+  row->busy_s = isfinite(busy_s) ? busy_s : 0;
+  return 0;
+}
+
+int rl_suite_progress_read(rl_store *store, int64_t id, rl_suite_progress *progress, rl_error *err) {
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  const char *role;
+  int found;
+  *progress = (rl_suite_progress){.id = id};
+  if (read_run(store, id, progress, err) < 0 ||
+      rl_store_query(store, RL_QUERY_SUITE_RUN_JOBS, RL_BINDINGS(RL_BIND_INTEGER(":run", id)), &cursor, err) < 0)
+    return -1;
+  while ((found = rl_cursor_next(cursor, &role, err)) > 0)
+    if (add_row(cursor, progress, err) < 0) return -1;
+  return found;
+}
+
+void rl_suite_progress_clear(rl_suite_progress *progress) {
+  rl_suite_free(progress->suite);
+  free(progress->rows);
+  *progress = (rl_suite_progress){0};
+}
+
+bool rl_suite_has_canary(const rl_suite *suite, const char *device) {
+  return suite->canary == RL_SUITE_ON_GPU_ONLY ? strcmp(device, "cpu") != 0 : suite->canary != 0;
+}
+
+const rl_suite_step_row *rl_suite_find_row(const rl_suite_progress *progress, const char *role, int64_t block,
+                                           const char *job_name) {
+  for (int i = 0; i < progress->row_count; i++) {
+    const rl_suite_step_row *row = &progress->rows[i];
+    if (row->block == block && strcmp(row->role, role) == 0 && strcmp(row->job_name, job_name) == 0) return row;
+  }
+  return NULL;
+}
+
+static bool is_submitted(const rl_suite_progress *progress, const char *role, int64_t block, const char *job_name) {
+  return rl_suite_find_row(progress, role, block, job_name) != NULL;
+}
+
+int64_t rl_suite_blocks_done(const rl_suite_progress *progress, const char *role) {
+  int64_t done = 0;
+  for (int64_t block = 0; block < progress->suite->blocks; block++) {
+    bool all = true;
+    for (int i = 0; i < progress->suite->job_count && all; i++) {
+      const rl_suite_step_row *row = rl_suite_find_row(progress, role, block, progress->suite->jobs[i].name);
+      all = row != NULL && strcmp(row->state, "submitted") != 0;
+    }
+    done += all;
+  }
+  return done;
+}
+
+static double busy_seconds(const rl_suite_progress *progress, const char *role) {
+  double seconds = 0;
+  for (int i = 0; i < progress->row_count; i++)
+    if (role == NULL || strcmp(progress->rows[i].role, role) == 0) seconds += progress->rows[i].busy_s;
+  return seconds;
+}
+
+/* The budget counts the suite's own jobs: those of clients, which run in between, take nothing from it. */
+bool rl_suite_has_time(const rl_suite_progress *progress) {
+  int64_t done = rl_suite_blocks_done(progress, "block");
+  double block_s = done > 0 ? busy_seconds(progress, "block") / (double)done : 0;
+  return busy_seconds(progress, NULL) + block_s <= (double)progress->suite->time_budget_s;
+}
+
+const char *rl_suite_failing_job(const rl_suite_progress *progress) {
+  for (int i = 0; i < progress->suite->job_count; i++) {
+    int ended = 0, failed = 0;
+    for (int j = 0; j < progress->row_count; j++) {
+      const rl_suite_step_row *row = &progress->rows[j];
+      if (strcmp(row->role, "block") != 0 || strcmp(row->job_name, progress->suite->jobs[i].name) != 0) continue;
+      ended += strcmp(row->state, "submitted") != 0;
+      failed += strcmp(row->state, "failed") == 0;
+    }
+    if (failed >= 2 && failed == ended) return progress->suite->jobs[i].name;
+  }
+  return NULL;
+}
+
+/* Finds the next job of a role's blocks; a new block begins only within the time budget. wanted: the jobs; NULL: all. */
+static bool next_of_blocks(const rl_suite_progress *progress, const char *role, const bool *wanted, rl_suite_step *step) {
+  const rl_suite *suite = progress->suite;
+  for (int64_t block = 0; block < suite->blocks; block++) {
+    bool begun = false;
+    for (int i = 0; i < suite->job_count; i++) {
+      if (wanted != NULL && !wanted[i]) continue;
+      bool submitted = is_submitted(progress, role, block, suite->jobs[i].name);
+      if (!submitted && !begun && !rl_suite_has_time(progress)) return false;
+      begun = true;
+      if (submitted) continue;
+      *step = (rl_suite_step){role, block, suite->jobs[i].name};
+      return true;
+    }
+  }
+  return false;
+}
+
+static bool next_canary(const rl_suite_progress *progress, const char *role, rl_suite_step *step) {
+  if (!rl_suite_has_canary(progress->suite, progress->device) || is_submitted(progress, role, 0, RL_SUITE_CANARY_JOB))
+    return false;
+  *step = (rl_suite_step){role, 0, RL_SUITE_CANARY_JOB};
+  return true;
+}
+
+static bool next_profile(const rl_suite_progress *progress, rl_suite_step *step) {
+  const rl_suite *suite = progress->suite;
+  if (!suite->profile || busy_seconds(progress, NULL) > (double)suite->time_budget_s) return false;
+  for (int i = 0; i < suite->job_count; i++) {
+    if (is_submitted(progress, "profile", 0, suite->jobs[i].name)) continue;
+    *step = (rl_suite_step){"profile", 0, suite->jobs[i].name};
+    return true;
+  }
+  return false;
+}
+
+bool rl_suite_next_step(const rl_suite_progress *progress, const bool unconfirmed[RL_SUITE_JOBS_MAX], bool blocks_only,
+                        rl_suite_step *step) {
+  if (next_canary(progress, "canary_before", step) || next_of_blocks(progress, "block", NULL, step)) return true;
+  if (blocks_only) return false;
+  return (unconfirmed != NULL && next_of_blocks(progress, "confirmation", unconfirmed, step)) ||
+         next_canary(progress, "canary_after", step) || next_profile(progress, step);
+}
+
+static const rl_suite_job *find_job(const rl_suite *suite, const char *name) {
+  for (int i = 0; i < suite->job_count; i++)
+    if (strcmp(suite->jobs[i].name, name) == 0) return &suite->jobs[i];
+  return NULL;
+}
+
+char *rl_suite_step_request(const rl_suite_progress *progress, const rl_suite_step *step) {
+  const rl_suite_job *job = find_job(progress->suite, step->job_name);
+  bool is_cpu = strcmp(progress->device, "cpu") == 0;
+  char *text = NULL;
+  if (strncmp(step->role, "canary", strlen("canary")) == 0) {
+    if (asprintf(&text, "{\"kind\":\"ceilings\",\"device\":\"%s\",\"fresh_worker\":true}", progress->device) < 0) return NULL;
+    return text;
+  }
+  if (job == NULL) return NULL;
+  uint32_t profile = 1u << RL_PASS_TIMING | 1u << RL_PASS_ACTIVITY | (is_cpu ? 0 : 1u << RL_PASS_COUNTERS);
+  return rl_suite_print_request(job, progress->device, strcmp(step->role, "profile") == 0 ? job->passes | profile : job->passes);
+}

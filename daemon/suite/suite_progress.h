@@ -1,0 +1,49 @@
+/* What a suite run has done, read from the database, and its next step. Private to the suite runner; not thread-safe. */
+#ifndef RL_SUITE_SUITE_PROGRESS_H
+#define RL_SUITE_SUITE_PROGRESS_H
+
+#include "store/store.h"
+#include "store/suites.h"
+#include "suite/definition.h"
+
+#define RL_SUITE_CANARY_JOB "ceilings" /* name of the canary's job */
+
+typedef struct rl_suite_step_row {
+  char role[16], job_name[RL_SUITE_NAME_SIZE], state[16];
+  int64_t block, job_id; /* job_id 0: deleted */
+  double busy_s;         /* 0: not known */
+} rl_suite_step_row;
+
+typedef struct rl_suite_progress {
+  int64_t id;
+  rl_suite *suite;
+  char state[16], device[16], against[RL_SUITE_NAME_SIZE]; /* against "": rolling */
+  int64_t against_run_id;
+  char device_name[256], driver[64], clock_setting[128]; /* "": unknown */
+  rl_suite_step_row *rows;
+  int row_count;
+} rl_suite_progress;
+
+/* Reads a suite run; the caller clears *progress, also after a failure. RL_HTTP 404. */
+int rl_suite_progress_read(rl_store *store, int64_t id, rl_suite_progress *progress, rl_error *err);
+void rl_suite_progress_clear(rl_suite_progress *progress);
+
+bool rl_suite_has_canary(const rl_suite *suite, const char *device);
+/* Returns the row of a step; NULL: its job was not submitted. */
+const rl_suite_step_row *rl_suite_find_row(const rl_suite_progress *progress, const char *role, int64_t block,
+                                           const char *job_name);
+/* Returns whether another block fits into the time budget. */
+bool rl_suite_has_time(const rl_suite_progress *progress);
+/* Returns the number of blocks whose jobs have all ended. */
+int64_t rl_suite_blocks_done(const rl_suite_progress *progress, const char *role);
+/* Returns the name of a job that failed in all of its blocks, of which there are two or more; NULL: none. */
+const char *rl_suite_failing_job(const rl_suite_progress *progress);
+
+/* Finds the next job: returns true and sets *step, whose texts belong to progress; false if all are done. unconfirmed: whether
+ * fresh blocks of this job are needed; NULL: of none. blocks_only: stop after the blocks. */
+bool rl_suite_next_step(const rl_suite_progress *progress, const bool unconfirmed[RL_SUITE_JOBS_MAX], bool blocks_only,
+                        rl_suite_step *step);
+/* Returns the body of POST /jobs for a step, which the caller frees; NULL: out of memory. */
+char *rl_suite_step_request(const rl_suite_progress *progress, const rl_suite_step *step);
+
+#endif

@@ -1,0 +1,540 @@
+#include "suite/suite_runner.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "store/suites.h"
+#include "suite/suite_judgement.h"
+#include "suite/suite_progress.h"
+
+enum { POLL_MS = 50, RETRY_MS = 1000 };
+#define CANARY_LIMIT_RATIO 0.02
+
+/* The suite run that a device executes. Belongs to the thread. */
+typedef struct slot {
+  char device[16];
+  int64_t run_id, job_id; /* job_id: for whose end the run waits; 0: none */
+  int64_t not_before_ns;  /* monotonic: after a failure that may pass */
+  bool is_waiting;        /* such a failure was logged */
+} slot;
+
+struct rl_suite_runner {
+  rl_store *store;
+  rl_queue *queue;
+  rl_job_policy policy;
+  int64_t queue_limit;
+  slot slots[RL_DEVICES_MAX];
+  int slot_count;
+  pthread_t thread;
+  pthread_mutex_t mutex; /* guards the members below */
+  pthread_cond_t woken;
+  uint64_t wake_count; /* submissions and cancellations */
+  atomic_bool stopping;
+};
+
+static void wake(rl_suite_runner *runner) {
+  pthread_mutex_lock(&runner->mutex);
+  runner->wake_count++;
+  pthread_cond_signal(&runner->woken);
+  pthread_mutex_unlock(&runner->mutex);
+}
+
+/* Whether a repetition may succeed. */
+static bool is_temporary(const rl_error *err) {
+  return err->domain == RL_STORAGE || err->domain == RL_LIMIT || err->domain == RL_ERRNO ||
+         (err->domain == RL_HTTP && (err->code == 429 || err->code == 503));
+}
+
+/* --- values ------------------------------------------------------------------------------------------------------------ */
+
+typedef struct value_list {
+  rl_suite_value *values;
+  int count;
+} value_list;
+
+static int add_value(const rl_suite *suite, const char *job, const char *metric, const char *variant, rl_cursor *cursor,
+                     const char *drop_reason, value_list *list, rl_error *err) {
+  const rl_suite_metric *wanted = rl_suite_find_metric(suite, job, variant, metric);
+  char key[RL_SUITE_KEY_SIZE];
+  if (wanted == NULL) return 0;
+  rl_suite_format_key(job, variant, metric, key);
+  for (int i = 0; i < list->count; i++)
+    if (strcmp(list->values[i].metric, key) == 0) return 0; /* two metrics of the definition name it */
+  rl_suite_value *grown = realloc(list->values, (size_t)(list->count + 1) * sizeof *grown);
+  if (grown == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for the values of a suite run");
+  list->values = grown;
+  rl_suite_value *value = &grown[list->count++];
+  const char *dropped = drop_reason != NULL ? drop_reason : rl_cursor_text(cursor, 3);
+  *value = (rl_suite_value){.value = rl_cursor_real(cursor, 1), .cycles = rl_cursor_real(cursor, 2)};
+  memcpy(value->metric, key, sizeof key);
+  snprintf(value->dropped_reason, sizeof value->dropped_reason, "%s", dropped != NULL ? dropped : "");
+  return 0;
+}
+
+/* Reads one metric of each run of a job. */
+static int read_metric(rl_store *store, const rl_suite *suite, const rl_suite_step_row *row, const char *metric,
+                       const char *drop_reason, value_list *list, rl_error *err) {
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  const char *variant;
+  int found;
+  if (rl_store_query(store, RL_QUERY_SUITE_JOB_VALUES,
+                     RL_BINDINGS(RL_BIND_INTEGER(":job", row->job_id), RL_BIND_TEXT(":metric", metric)), &cursor, err) < 0)
+    return -1;
+  while ((found = rl_cursor_next(cursor, &variant, err)) > 0)
+    if (add_value(suite, row->job_name, metric, variant, cursor, drop_reason, list, err) < 0) return -1;
+  return found;
+}
+
+static int read_values(rl_store *store, const rl_suite *suite, const rl_suite_step_row *row, const char *drop_reason,
+                       value_list *list, rl_error *err) {
+  for (int i = 0; i < suite->metric_count; i++)
+    if (strcmp(suite->metrics[i].job, row->job_name) == 0 &&
+        read_metric(store, suite, row, suite->metrics[i].metric, drop_reason, list, err) < 0)
+      return -1;
+  return 0;
+}
+
+/* Stores the end of a step's job, with its values if it is one of a block. */
+static int collect(rl_suite_runner *runner, const rl_suite_progress *progress, const rl_suite_step_row *row, rl_job_state state,
+                   rl_error *err) {
+  value_list list = {0};
+  char reason[128];
+  const rl_suite_step step = {row->role, row->block, row->job_name};
+  bool completed = state == RL_JOB_COMPLETED,
+       has_values = strcmp(row->role, "block") == 0 || strcmp(row->role, "confirmation") == 0;
+  snprintf(reason, sizeof reason, "job %lld %s", (long long)row->job_id,
+           state == RL_JOB_CANCELLED ? "was cancelled" : "failed; GET /jobs has the reason");
+  int rc = has_values ? read_values(runner->store, progress->suite, row, completed ? NULL : reason, &list, err) : 0;
+  if (rc == 0)
+    rc = rl_store_suite_job_finish(runner->store, progress->id, &step, row->job_id, rl_job_state_names[state],
+                                   completed ? NULL : reason, list.values, list.count, err);
+  free(list.values);
+  return rc;
+}
+
+/* --- canary ------------------------------------------------------------------------------------------------------------ */
+
+/* Compares the rates before and after. Writes a reason if one differs too much. */
+static int compare_canaries(rl_store *store, int64_t before, int64_t after, char *reason, size_t size, rl_error *err) {
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  const char *name;
+  int found, rates = 0;
+  double largest = 0;
+  if (rl_store_query(store, RL_QUERY_SUITE_CANARIES,
+                     RL_BINDINGS(RL_BIND_INTEGER(":before", before), RL_BIND_INTEGER(":after", after)), &cursor, err) < 0)
+    return -1;
+  for (; (found = rl_cursor_next(cursor, &name, err)) > 0; rates++) {
+    double change = rl_cursor_real(cursor, 2) / rl_cursor_real(cursor, 1) - 1;
+    if (fabs(change) <= CANARY_LIMIT_RATIO || fabs(change) <= largest) continue;
+    largest = fabs(change);
+    snprintf(reason, size, "The canary's %s changed by %+.1f %% from before to after the blocks; the limit is 2 %%.", name,
+             100 * change);
+  }
+  if (found == 0 && rates == 0) snprintf(reason, size, "The canary measured no rate before and after the blocks.");
+  return found;
+}
+
+/* reason becomes "" if the run's values can be trusted. */
+static int check_canary(rl_suite_runner *runner, const rl_suite_progress *progress, char *reason, size_t size, rl_error *err) {
+  reason[0] = '\0';
+  if (!rl_suite_has_canary(progress->suite, progress->device)) return 0;
+  const rl_suite_step_row *before = rl_suite_find_row(progress, "canary_before", 0, RL_SUITE_CANARY_JOB),
+                          *after = rl_suite_find_row(progress, "canary_after", 0, RL_SUITE_CANARY_JOB);
+  if (before != NULL && after != NULL && strcmp(before->state, "completed") == 0 && strcmp(after->state, "completed") == 0)
+    return compare_canaries(runner->store, before->job_id, after->job_id, reason, size, err);
+  snprintf(reason, size, "A canary job did not complete.");
+  return 0;
+}
+
+/* --- the end of a run -------------------------------------------------------------------------------------------------- */
+
+static int fail_run(rl_suite_runner *runner, int64_t run_id, const char *reason, rl_error *err) {
+  const rl_suite_outcome outcome = {.state = "failed", .reason = reason};
+  rl_log(RL_LOG_WARNING, "suite run %lld failed: %s", (long long)run_id, reason);
+  return rl_store_suite_run_finish(runner->store, run_id, &outcome, err);
+}
+
+static int store_verdicts(rl_suite_runner *runner, const rl_suite_progress *progress, const rl_suite_judgement *judgement,
+                          const char *quarantine_reason, rl_error *err) {
+  char reason[RL_VERDICT_REASON_SIZE + 96];
+  int64_t done = rl_suite_blocks_done(progress, "block");
+  snprintf(reason, sizeof reason, "%s", judgement->summary.reason);
+  if (done < progress->suite->blocks) {
+    size_t used = strlen(reason);
+    snprintf(reason + used, sizeof reason - used, " The time budget of %lld s ended after %lld of %lld blocks.",
+             (long long)progress->suite->time_budget_s, (long long)done, (long long)progress->suite->blocks);
+  }
+  const rl_suite_outcome outcome = {.state = "completed",
+                                    .verdict = rl_verdict_name(judgement->summary.verdict),
+                                    .reason = reason,
+                                    .quarantine_reason = quarantine_reason[0] != '\0' ? quarantine_reason : NULL,
+                                    .baseline_runs = judgement->baseline_runs,
+                                    .verdicts = judgement->verdicts,
+                                    .verdict_count = judgement->verdict_count,
+                                    .method_version = RL_VERDICT_METHOD};
+  if (rl_store_suite_run_finish(runner->store, progress->id, &outcome, err) < 0) return -1;
+  rl_log(RL_LOG_INFO, "suite %s, run %lld on %s: %s: %s", progress->suite->name, (long long)progress->id, progress->device,
+         outcome.verdict, reason);
+  return 0;
+}
+
+static int finish(rl_suite_runner *runner, const rl_suite_progress *progress, rl_error *err) {
+  rl_suite_judgement judgement = {0};
+  char quarantine_reason[256];
+  int rc = check_canary(runner, progress, quarantine_reason, sizeof quarantine_reason, err);
+  if (rc == 0)
+    rc = rl_suite_judge(runner->store, progress, true, quarantine_reason[0] != '\0' ? quarantine_reason : NULL, &judgement, err);
+  if (rc == 0) rc = store_verdicts(runner, progress, &judgement, quarantine_reason, err);
+  rl_suite_judgement_clear(&judgement);
+  return rc;
+}
+
+/* --- steps ------------------------------------------------------------------------------------------------------------- */
+
+/* Submits the step's job. Clients can't send the key, because it has spaces. */
+static int submit_step(rl_suite_runner *runner, const rl_suite_progress *progress, const rl_suite_step *step, int64_t *job_id,
+                       rl_error *err) {
+  RL_CLEANUP(rl_free_text) char *text = rl_suite_step_request(progress, step);
+  char key[160], sha256[RL_SHA256_SIZE];
+  bool existing;
+  rl_job_spec *spec = calloc(1, sizeof *spec);
+  int rc = text == NULL || spec == NULL ? rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a job of a suite")
+                                        : rl_job_spec_parse(text, strlen(text), &runner->policy, spec, err);
+  if (rc == 0) {
+    snprintf(key, sizeof key, "suite %lld %s %lld %s", (long long)progress->id, step->role, (long long)step->block,
+             step->job_name);
+    rl_sha256(text, strlen(text), sha256);
+    rc = rl_queue_submit(runner->queue, spec, key, sha256, job_id, &existing, err);
+    rl_job_spec_clear(spec);
+  }
+  free(spec);
+  return rc;
+}
+
+static int start_step(rl_suite_runner *runner, const rl_suite_progress *progress, const rl_suite_step *step, slot *at,
+                      rl_error *err) {
+  int64_t job_id;
+  rl_error ignored;
+  if (submit_step(runner, progress, step, &job_id, err) < 0) return -1;
+  if (rl_store_suite_job_insert(runner->store, progress->id, step, job_id, err) >= 0) {
+    at->job_id = job_id;
+    return 0;
+  }
+  if (err->domain == RL_SUITE) (void)rl_queue_cancel(runner->queue, job_id, &ignored); /* the run was cancelled meanwhile */
+  return -1;
+}
+
+/* Returns 1 and the next step; 0: all are done. Judges the blocks to know whether an alarm needs fresh ones. */
+static int find_step(rl_suite_runner *runner, const rl_suite_progress *progress, rl_suite_step *step, rl_error *err) {
+  rl_suite_judgement judgement = {0};
+  if (rl_suite_next_step(progress, NULL, true, step)) return 1;
+  if (rl_suite_judge(runner->store, progress, false, NULL, &judgement, err) < 0) {
+    rl_suite_judgement_clear(&judgement);
+    return -1;
+  }
+  int found = rl_suite_next_step(progress, judgement.unconfirmed_jobs, false, step);
+  rl_suite_judgement_clear(&judgement);
+  return found;
+}
+
+/* Returns the row whose job has not been collected; NULL: none. */
+static const rl_suite_step_row *find_submitted(const rl_suite_progress *progress) {
+  for (int i = 0; i < progress->row_count; i++)
+    if (strcmp(progress->rows[i].state, "submitted") == 0) return &progress->rows[i];
+  return NULL;
+}
+
+/* Sets *state to the job's; a deleted job has failed. */
+static int read_job_state(rl_suite_runner *runner, int64_t job_id, rl_job_state *state, rl_error *err) {
+  *state = RL_JOB_FAILED;
+  if (job_id == 0 || rl_store_job_state(runner->store, job_id, state, err) == 0) return 0;
+  return err->domain == RL_HTTP ? 0 : -1;
+}
+
+/* Collects the job that has ended, or begins the next step, or ends the run. Returns 1 if it can be called again at once, with
+ * the progress read again. */
+static int advance(rl_suite_runner *runner, rl_suite_progress *progress, slot *at, rl_error *err) {
+  rl_suite_step step;
+  const rl_suite_step_row *row = find_submitted(progress);
+  if (row != NULL) {
+    rl_job_state state;
+    if (read_job_state(runner, row->job_id, &state, err) < 0) return -1;
+    at->job_id = row->job_id;
+    if (!rl_job_is_final(state)) return 0;
+    at->job_id = 0;
+    return collect(runner, progress, row, state, err) < 0 ? -1 : 1;
+  }
+  const char *failing = rl_suite_failing_job(progress);
+  if (failing != NULL) {
+    char reason[160];
+    snprintf(reason, sizeof reason, "Job %s failed in every block; GET /jobs has the reason.", failing);
+    return fail_run(runner, progress->id, reason, err);
+  }
+  int found = find_step(runner, progress, &step, err);
+  if (found < 0) return -1;
+  return found > 0 ? start_step(runner, progress, &step, at, err) : finish(runner, progress, err);
+}
+
+static void handle_failure(rl_suite_runner *runner, slot *at, const rl_error *failure) {
+  rl_error err;
+  if (failure->domain == RL_SUITE) return; /* it was cancelled */
+  if (!is_temporary(failure) && fail_run(runner, at->run_id, failure->message, &err) >= 0) return;
+  if (!at->is_waiting) rl_log(RL_LOG_WARNING, "suite run %lld waits: %s", (long long)at->run_id, failure->message);
+  at->is_waiting = true;
+  at->not_before_ns = rl_monotonic_ns() + RETRY_MS * INT64_C(1000000);
+}
+
+static void execute(rl_suite_runner *runner, slot *at, bool is_queued) {
+  rl_job_state state;
+  rl_error err;
+  if (rl_monotonic_ns() < at->not_before_ns) return;
+  if (at->job_id != 0 && read_job_state(runner, at->job_id, &state, &err) == 0 && !rl_job_is_final(state)) return;
+  at->job_id = 0;
+  int rc = is_queued ? rl_store_suite_run_start(runner->store, at->run_id, &err) : 0;
+  for (bool again = rc == 0; again && !atomic_load(&runner->stopping); again = rc > 0) {
+    rl_suite_progress progress;
+    rc = rl_suite_progress_read(runner->store, at->run_id, &progress, &err);
+    if (rc == 0) rc = advance(runner, &progress, at, &err);
+    rl_suite_progress_clear(&progress);
+  }
+  if (rc < 0) handle_failure(runner, at, &err);
+  else at->is_waiting = false;
+}
+
+/* --- the thread -------------------------------------------------------------------------------------------------------- */
+
+static slot *find_slot(rl_suite_runner *runner, const char *device) {
+  for (int i = 0; i < runner->slot_count; i++)
+    if (strcmp(runner->slots[i].device, device) == 0) return &runner->slots[i];
+  if (runner->slot_count == RL_DEVICES_MAX) return NULL;
+  slot *added = &runner->slots[runner->slot_count++];
+  *added = (slot){0};
+  snprintf(added->device, sizeof added->device, "%s", device);
+  return added;
+}
+
+/* Cancels the jobs of suite runs that have ended before them. */
+static void cancel_orphans(rl_suite_runner *runner) {
+  rl_error err;
+  int64_t run_id, job_id;
+  while (rl_store_suite_orphan(runner->store, &run_id, &job_id, &err) > 0) {
+    if (rl_queue_cancel(runner->queue, job_id, &err) < 0 && is_temporary(&err)) return;
+    if (rl_store_suite_release_jobs(runner->store, run_id, &err) < 0) return;
+  }
+}
+
+typedef struct active_run {
+  int64_t id;
+  slot *at;
+  bool is_queued;
+} active_run;
+
+/* Lists the oldest suite run of each device. Returns their number. */
+static int list_active(rl_suite_runner *runner, active_run *runs, rl_error *err) {
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  const char *state;
+  int found, count = 0;
+  if (rl_store_query(runner->store, RL_QUERY_SUITE_RUNS_ACTIVE, NULL, 0, &cursor, err) < 0) return -1;
+  while ((found = rl_cursor_next(cursor, &state, err)) > 0) {
+    slot *at = find_slot(runner, rl_cursor_text(cursor, 2));
+    bool is_taken = at == NULL;
+    for (int i = 0; i < count && !is_taken; i++) is_taken = runs[i].at == at;
+    if (!is_taken) runs[count++] = (active_run){rl_cursor_integer(cursor, 1), at, strcmp(state, "queued") == 0};
+  }
+  return found < 0 ? -1 : count;
+}
+
+/* Returns whether any suite run has not ended. */
+static bool execute_all(rl_suite_runner *runner) {
+  active_run runs[RL_DEVICES_MAX];
+  rl_error err;
+  int count = list_active(runner, runs, &err);
+  for (int i = 0; i < count && !atomic_load(&runner->stopping); i++) {
+    slot *at = runs[i].at;
+    if (at->run_id != runs[i].id) {
+      at->run_id = runs[i].id;
+      at->job_id = at->not_before_ns = 0;
+    }
+    execute(runner, at, runs[i].is_queued);
+  }
+  return count != 0;
+}
+
+static void *run_thread(void *argument) {
+  rl_suite_runner *runner = argument;
+  uint64_t seen = 0;
+  bool must_cancel = true; /* what a crash has left */
+  while (!atomic_load(&runner->stopping)) {
+    if (must_cancel) cancel_orphans(runner);
+    bool is_busy = execute_all(runner);
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += POLL_MS * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    int waited = 0;
+    pthread_mutex_lock(&runner->mutex);
+    while (!atomic_load(&runner->stopping) && runner->wake_count == seen && waited != ETIMEDOUT)
+      waited = is_busy ? pthread_cond_timedwait(&runner->woken, &runner->mutex, &until)
+                       : pthread_cond_wait(&runner->woken, &runner->mutex);
+    must_cancel = runner->wake_count != seen;
+    seen = runner->wake_count;
+    pthread_mutex_unlock(&runner->mutex);
+  }
+  return NULL;
+}
+
+int rl_suite_runner_open(rl_store *store, rl_queue *queue, const rl_job_policy *policy, int64_t queue_limit,
+                         rl_suite_runner **runner, rl_error *err) {
+  rl_suite_runner *opened = calloc(1, sizeof *opened);
+  if (opened == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for the suites");
+  opened->store = store;
+  opened->queue = queue;
+  opened->policy = *policy;
+  opened->queue_limit = queue_limit;
+  pthread_mutex_init(&opened->mutex, NULL);
+  pthread_condattr_t monotonic;
+  pthread_condattr_init(&monotonic);
+  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+  pthread_cond_init(&opened->woken, &monotonic);
+  pthread_condattr_destroy(&monotonic);
+  int code = pthread_create(&opened->thread, NULL, run_thread, opened);
+  if (code != 0) {
+    pthread_cond_destroy(&opened->woken);
+    pthread_mutex_destroy(&opened->mutex);
+    free(opened);
+    return rl_fail(err, RL_ERRNO, code, "can't start the thread of suites: %s", strerror(code));
+  }
+  *runner = opened;
+  return 0;
+}
+
+void rl_suite_runner_close(rl_suite_runner *runner) {
+  if (runner == NULL) return;
+  atomic_store(&runner->stopping, true);
+  wake(runner);
+  pthread_join(runner->thread, NULL);
+  pthread_cond_destroy(&runner->woken);
+  pthread_mutex_destroy(&runner->mutex);
+  free(runner);
+}
+
+/* --- clients ----------------------------------------------------------------------------------------------------------- */
+
+/* Returns the column of the only row; NAN: NULL or no row. */
+static double read_number(rl_store *store, rl_query query, const rl_binding *bindings, int count, int column) {
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  const char *first;
+  rl_error ignored;
+  if (rl_store_query(store, query, bindings, count, &cursor, &ignored) < 0 || rl_cursor_next(cursor, &first, &ignored) <= 0)
+    return NAN;
+  return rl_cursor_real(cursor, column);
+}
+
+static double estimate_from_jobs(rl_suite_runner *runner, const rl_suite *suite, const char *device) {
+  double block_s = 0;
+  for (int i = 0; i < suite->job_count; i++)
+    block_s += read_number(
+        runner->store, RL_QUERY_SUITE_JOB_DURATION,
+        RL_BINDINGS(RL_BIND_TEXT(":workload", suite->jobs[i].workload), RL_BIND_TEXT(":variant", suite->jobs[i].variant),
+                    RL_BIND_TEXT(":nondefault_params", suite->jobs[i].nondefault_params), RL_BIND_TEXT(":device", device)),
+        1);
+  return block_s * ((double)suite->blocks + (suite->profile ? 2 : 0));
+}
+
+static double estimate_on(rl_suite_runner *runner, const rl_suite *suite, const char *device) {
+  double seconds = read_number(
+      runner->store, RL_QUERY_SUITE_RUN_DURATION,
+      RL_BINDINGS(RL_BIND_TEXT(":suite", suite->name), RL_BIND_TEXT(":sha256", suite->sha256), RL_BIND_TEXT(":device", device)),
+      1);
+  return isfinite(seconds) ? seconds : estimate_from_jobs(runner, suite, device);
+}
+
+/* Parses each job for the device and checks it. Fills in device[16], which is "" for the default one. */
+static int check_jobs(rl_suite_runner *runner, const rl_suite *suite, char *device, rl_error *err) {
+  rl_job_spec *spec = calloc(1, sizeof *spec);
+  int rc = spec != NULL ? 0 : rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite run");
+  for (int i = 0; i < suite->job_count && rc == 0; i++) {
+    RL_CLEANUP(rl_free_text) char *text = rl_suite_print_request(&suite->jobs[i], device, suite->jobs[i].passes);
+    char path[96];
+    rc = text != NULL ? rl_job_spec_parse(text, strlen(text), &runner->policy, spec, err)
+                      : rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite run");
+    if (rc == 0) rc = rl_queue_check(runner->queue, spec, err);
+    if (rc == 0) snprintf(device, sizeof spec->device, "%s", spec->device);
+    else if (err->domain == RL_INPUT && strcmp(err->json_pointer, "/device") != 0) {
+      snprintf(path, sizeof path, "/jobs/%d/request%.60s", i, err->json_pointer);
+      memcpy(err->json_pointer, path, sizeof path);
+    }
+    rl_job_spec_clear(spec);
+  }
+  free(spec);
+  return rc;
+}
+
+double rl_suite_runner_estimate(rl_suite_runner *runner, const rl_suite *suite, const char *device) {
+  char chosen[16];
+  rl_error ignored;
+  snprintf(chosen, sizeof chosen, "%s", device[0] != '\0' ? device : suite->device);
+  if (chosen[0] == '\0' && check_jobs(runner, suite, chosen, &ignored) < 0) return NAN;
+  return estimate_on(runner, suite, chosen);
+}
+
+static int find_against(rl_suite_runner *runner, const rl_suite_submission *submission, int64_t *run_id, rl_error *err) {
+  if (submission->against == NULL) return 0;
+  int found = rl_store_baseline_run(runner->store, submission->suite->name, submission->against, run_id, err);
+  if (found != 0) return found < 0 ? -1 : 0;
+  rl_fail_at(err, "/against", "suite %s has no baseline %s", submission->suite->name, submission->against);
+  err->domain = RL_HTTP;
+  err->code = 404;
+  return -1;
+}
+
+static char *print_jobs_sha256(const rl_suite *suite) {
+  cJSON *hashes = cJSON_CreateObject();
+  for (int i = 0; i < suite->job_count; i++) cJSON_AddStringToObject(hashes, suite->jobs[i].name, suite->jobs[i].sha256);
+  char *text = cJSON_PrintUnformatted(hashes);
+  cJSON_Delete(hashes);
+  return text;
+}
+
+int rl_suite_runner_submit(rl_suite_runner *runner, const rl_suite_submission *submission, int64_t *id, bool *existing,
+                           double *estimated_s, rl_error *err) {
+  const rl_suite *suite = submission->suite;
+  char device[16];
+  int64_t against_run_id = 0;
+  snprintf(device, sizeof device, "%s", submission->device != NULL ? submission->device : suite->device);
+  if (find_against(runner, submission, &against_run_id, err) < 0 || check_jobs(runner, suite, device, err) < 0) return -1;
+  RL_CLEANUP(rl_free_text) char *hashes = print_jobs_sha256(suite);
+  if (hashes == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite run");
+  double planned_s = estimate_on(runner, suite, device);
+  const rl_suite_run_spec spec = {
+      .suite = suite->name,
+      .definition = suite->text,
+      .definition_sha256 = suite->sha256,
+      .jobs_sha256 = hashes,
+      .device = device,
+      .against = submission->against,
+      .against_run_id = against_run_id,
+      .planned_s = planned_s,
+      .planned_jobs = (suite->blocks + suite->profile) * suite->job_count + (rl_suite_has_canary(suite, device) ? 2 : 0)};
+  if (rl_store_suite_run_insert(runner->store, &spec, submission->key, submission->body_sha256, runner->queue_limit, id, existing,
+                                err) < 0)
+    return -1;
+  *estimated_s = planned_s;
+  if (!*existing) wake(runner);
+  return 0;
+}
+
+int rl_suite_runner_cancel(rl_suite_runner *runner, int64_t id, rl_error *err) {
+  const rl_suite_outcome outcome = {.state = "cancelled", .reason = "A client cancelled the run."};
+  if (rl_store_suite_run_finish(runner->store, id, &outcome, err) < 0) return -1;
+  wake(runner);
+  return 0;
+}

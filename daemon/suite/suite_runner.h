@@ -1,0 +1,39 @@
+/* The thread that executes runs of regression suites. A suite run is a sequence of ordinary jobs: a canary, blocks, blocks that
+ * confirm an alarm, a second canary, and jobs that profile. It submits one job at a time, so that jobs of clients run in
+ * between, and executes one suite run at a time on a device. What is done is read from the database before each step, so a
+ * suite run goes on after a crash; a job's Idempotency-Key names its step, so no job is submitted twice. */
+#ifndef RL_SUITE_SUITE_RUNNER_H
+#define RL_SUITE_SUITE_RUNNER_H
+
+#include "queue/queue.h"
+#include "store/store.h"
+#include "suite/definition.h"
+
+typedef struct rl_suite_runner rl_suite_runner;
+
+/* Starts the thread. policy: of jobs that suites submit. queue_limit: of suite runs that have not ended. store and queue must
+ * outlive the runner; the queue knows its devices already. */
+int rl_suite_runner_open(rl_store *store, rl_queue *queue, const rl_job_policy *policy, int64_t queue_limit,
+                         rl_suite_runner **runner, rl_error *err);
+/* Stops the thread; suite runs go on at the next start. Accepts NULL. */
+void rl_suite_runner_close(rl_suite_runner *runner);
+
+typedef struct rl_suite_submission {
+  const rl_suite *suite;
+  const char *device;            /* NULL: the suite's, else the default device */
+  const char *against;           /* name of a baseline; NULL: rolling */
+  const char *key, *body_sha256; /* Idempotency-Key; NULL: none */
+} rl_suite_submission;
+/* Accepts a suite run and sets *id. *existing: as in rl_queue_submit. RL_INPUT at /device or at a field of the definition, such
+ * as /jobs/0/request/engine: the device can't run it. RL_HTTP 404 at /against, 422, 429, 503. */
+int rl_suite_runner_submit(rl_suite_runner *runner, const rl_suite_submission *submission, int64_t *id, bool *existing,
+                           double *estimated_s, rl_error *err);
+/* Cancels a suite run and its current job. RL_HTTP 404; RL_SUITE_ENDED. */
+int rl_suite_runner_cancel(rl_suite_runner *runner, int64_t id, rl_error *err);
+
+/* Returns how long a run of the suite takes on a device, in s: from its last runs, else from equal jobs; NAN: unknown. device "":
+ * the suite's or the default device. */
+double rl_suite_runner_estimate(rl_suite_runner *runner, const rl_suite *suite, const char *device);
+
+RL_DEFINE_CLEANUP(rl_suite_runner_cleanup, rl_suite_runner *, rl_suite_runner_close, NULL)
+#endif

@@ -1,0 +1,44 @@
+/* The suites in the folders of the setting `suites`: files NAME.json. Folders are read again when a file has changed, so a suite
+ * can be edited while the daemon runs. A malformed file is listed with its problem and does not affect the others. Thread-safe.
+ */
+#ifndef RL_SUITE_SUITES_H
+#define RL_SUITE_SUITES_H
+
+#include "suite/definition.h"
+
+enum { RL_SUITE_FILES_MAX = 64 };
+
+typedef struct rl_suites rl_suites;
+
+typedef struct rl_suite_problem {
+  char file[256]; /* path */
+  int line;       /* from 1; 0: of no line */
+  char pointer[sizeof((rl_error *)0)->json_pointer];
+  char message[sizeof((rl_error *)0)->message];
+} rl_suite_problem;
+
+typedef struct rl_suite_entry {
+  char name[RL_SUITE_NAME_SIZE]; /* the file's, without .json */
+  rl_suite *suite;               /* NULL: see problem */
+  rl_suite_problem problem;
+} rl_suite_entry;
+
+/* The suites at one moment, sorted by name. Shared by all readers, who release it. */
+typedef struct rl_suite_list {
+  int references; /* guarded by the mutex of rl_suites */
+  int count;
+  rl_suite_entry entries[];
+} rl_suite_list;
+
+/* folders: separated by colons; the first file of a name counts. A folder that does not exist has no suites. */
+int rl_suites_open(const char *folders, const rl_job_policy *policy, rl_suites **suites, rl_error *err);
+void rl_suites_close(rl_suites *suites); /* accepts NULL */
+
+/* Returns the current suites; NULL with RL_ERRNO: out of memory. */
+const rl_suite_list *rl_suites_read(rl_suites *suites, rl_error *err);
+void rl_suites_release(rl_suites *suites, const rl_suite_list *list);
+/* Returns the entry with this name; NULL: none. */
+const rl_suite_entry *rl_suite_list_find(const rl_suite_list *list, const char *name);
+
+RL_DEFINE_CLEANUP(rl_suites_cleanup, rl_suites *, rl_suites_close, NULL)
+#endif

@@ -1,0 +1,1 @@
+SELECT suite_run_id FROM baselines WHERE suite = :suite AND name = :name

@@ -1,0 +1,1 @@
+UPDATE suite_runs SET state = 'running', started_ns = :now WHERE id = :run AND state = 'queued'

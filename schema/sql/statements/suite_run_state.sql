@@ -1,0 +1,1 @@
+SELECT state FROM suite_runs WHERE id = :run

@@ -1,0 +1,1 @@
+SELECT count(*) FROM suite_runs WHERE state IN ('queued', 'running')

@@ -1,0 +1,228 @@
+"""Regression suites over HTTP, on the CPU device."""
+
+import json
+import sqlite3
+import statistics
+
+import pytest
+
+from suite_runs import METRIC, run, start, suite, wait, write
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("suites") / "suites.d"
+
+
+@pytest.fixture(scope="module")
+def suites(start, folder):
+    """A daemon with one suite of its own."""
+    write(folder, suite())
+    return start("--suites", str(folder))
+
+
+@pytest.fixture(scope="module")
+def first(suites):
+    """The first run of the suite, which has nothing to compare with."""
+    return run(suites, "tiny")
+
+
+def problem(response, status, code, pointer=None):
+    assert response.status_code == status, response.text
+    assert response.json()["code"] == code
+    assert response.json().get("pointer") == pointer
+    return response.json()["detail"]
+
+
+def test_the_first_run_has_no_baseline(suites, first):
+    assert (first["state"], first["verdict"]) == ("completed", "incomparable"), first["reason"]
+    assert first["baseline"] == {"name": None, "runs": []}
+    assert [(job["role"], job["block"], job["state"]) for job in first["jobs"]] == [("block", i, "completed") for i in range(5)]
+    values = [value["value"] for value in first["values"]]
+    assert len(values) == 5 and min(values) > 0
+    [verdict] = first["verdicts"]
+    assert (verdict["metric"], verdict["verdict"], verdict["blocks_current"]) == (METRIC, "incomparable", 5)
+    assert verdict["current_median"] == pytest.approx(statistics.median(values))
+    assert first["progress"] == {"done": 5, "of": 5, "job": None, "role": None}
+
+
+def test_every_block_is_a_job_in_a_new_process(suites, first):
+    for item, value in zip(first["jobs"], first["values"]):
+        request = suites.get(f"/jobs/{item['job']}").json()["request"]
+        assert (request["fresh_worker"], request["device"]) == (True, "cpu")
+        results = suites.get(f"/jobs/{item['job']}/results").json()
+        [measured] = [m for m in results["runs"][0]["measurements"] if m["name"] == "time_cold_us_median"]
+        assert measured["value"] == value["value"]
+    assert suites.log_text().count("started the any worker") >= 5
+
+
+def test_blocks_repeat_what_clients_measure(suites, first):
+    """fresh_worker is no parameter of a run: a client's job is a repetition of the blocks."""
+    number = suites.run({"device": "cpu", **suite()["jobs"][0]["request"]})
+    [client_run] = suites.get(f"/jobs/{number}/results").json()["runs"]
+    points = suites.get(f"/history?metric=time_cold_us_median&like={client_run['run']}").json()["items"]
+    assert {point["job"] for point in points} >= {item["job"] for item in first["jobs"]} | {number}
+
+
+def test_the_second_run_is_held_against_the_first(suites, first):
+    second = run(suites, "tiny")
+    assert (second["state"], second["verdict"]) == ("completed", "same"), second["reason"]
+    assert second["baseline"]["runs"] == [first["id"]]
+    [verdict] = second["verdicts"]
+    assert verdict["baseline_median"] == first["verdicts"][0]["current_median"]
+    assert verdict["effect_ratio"] == pytest.approx(verdict["current_median"] / verdict["baseline_median"] - 1)
+    assert second["estimated_s"] == pytest.approx(first["elapsed_s"], rel=0.01)
+    listing = suites.get("/suites/tiny/runs").json()["items"]
+    assert [item["id"] for item in listing][:2] == [second["id"], first["id"]]
+    assert listing[0]["counts"] == {"faster": 0, "same": 1, "slower": 0, "inconclusive": 0, "incomparable": 0}
+    assert set(listing[0]) < set(second) and all(second[key] == value for key, value in listing[0].items())
+
+
+def test_pages_of_runs(suites, first):
+    page = suites.get("/suites/tiny/runs?limit=1").json()
+    assert len(page["items"]) == 1
+    if page["next_cursor"] is not None:
+        rest = suites.get(f"/suites/tiny/runs?cursor={page['next_cursor']}").json()
+        assert rest["items"][0]["id"] < page["items"][0]["id"]
+    assert suites.get("/suites/tiny/runs?cursor=j1").status_code == 400
+    etag = suites.get("/suites/tiny/runs").headers["ETag"]
+    assert suites.get("/suites/tiny/runs", headers={"If-None-Match": etag}).status_code == 304
+
+
+def test_a_slower_request_is_found_and_confirmed(suites, folder, first):
+    """The baseline's values are divided in the database, as if the worker had become slower since."""
+    write(folder, suite("planted"))
+    assert run(suites, "planted")["state"] == "completed"
+    database = sqlite3.connect(suites.state / "rooflined.db", timeout=20)
+    with database:
+        database.execute("UPDATE suite_values SET value = value / 1000 WHERE suite_run_id IN "
+                         "(SELECT id FROM suite_runs WHERE suite = 'planted')")
+    database.close()
+    found = run(suites, "planted")
+    assert (found["verdict"], found["counts"]["slower"]) == ("slower", 1), found["reason"]
+    [verdict] = found["verdicts"]
+    assert verdict["confirmed"] is True and verdict["blocks_confirmation"] == 5 and verdict["p_value"] < 0.01
+    assert [job["block"] for job in found["jobs"] if job["role"] == "confirmation"] == list(range(5))
+    after = run(suites, "planted", {"definition": suite("planted", time_budget_s=1)})
+    assert found["id"] not in after["baseline"]["runs"]
+
+
+def test_named_baselines(suites, folder, first):
+    problem(suites.call("POST", "/suites/tiny/baselines", {"name": "V 1", "run": first["id"]}), 400, "invalid_field", "/name")
+    problem(suites.call("POST", "/suites/tiny/baselines", {"name": "v1", "run": 999}), 404, "not_found", "/run")
+    problem(suites.call("POST", "/suites/none/baselines", {"name": "v1", "run": 1}), 404, "not_found")
+    assert suites.get("/suites/tiny/baselines").json() == {"items": []}
+    assert suites.call("POST", "/suites/tiny/baselines", {"name": "v1", "run": first["id"]}).status_code == 201
+    problem(suites.call("POST", "/suites/tiny/baselines", {"name": "v1", "run": first["id"]}), 409, "baseline_exists", "/name")
+    [item] = suites.get("/suites/tiny/baselines").json()["items"]
+    assert (item["name"], item["run"], item["device"]) == ("v1", first["id"], "cpu")
+    etag = suites.get("/suites/tiny/baselines").headers["ETag"]
+    assert suites.get("/suites/tiny/baselines", headers={"If-None-Match": etag}).status_code == 304
+    problem(suites.call("POST", "/suites/tiny/runs", {"against": "v2"}), 404, "not_found", "/against")
+    held = run(suites, "tiny", {"against": "v1"})
+    assert held["baseline"] == {"name": "v1", "runs": [first["id"]]} and held["verdict"] == "same", held["reason"]
+    database = sqlite3.connect(suites.state / "rooflined.db", timeout=20)
+    with pytest.raises(sqlite3.IntegrityError, match="immutable"):
+        database.execute("UPDATE baselines SET suite_run_id = suite_run_id")
+    database.close()
+
+
+def test_another_request_is_incomparable(suites, first):
+    changed = run(suites, "tiny", {"definition": suite(n=8192)})
+    assert changed["verdict"] == "incomparable"
+    assert "definition" in changed["verdicts"][0]["reason"]
+
+
+def test_a_cancelled_run(suites, folder):
+    write(folder, suite("long", blocks=30))
+    number = start(suites, "long")
+    wait(suites, number, states=("running",))
+    answer = suites.call("DELETE", f"/suite-runs/{number}")
+    assert answer.status_code == 202 and answer.json()["state"] == "cancelled"
+    ended = suites.get(f"/suite-runs/{number}").json()
+    assert (ended["state"], ended["verdict"]) == ("cancelled", None)
+    problem(suites.call("DELETE", f"/suite-runs/{number}"), 409, "suite_run_ended")
+    problem(suites.call("DELETE", "/suite-runs/999"), 404, "not_found")
+    problem(suites.get("/suite-runs/999"), 404, "not_found")
+    problem(suites.call("POST", "/suites/long/baselines", {"name": "v1", "run": number}), 422, "not_eligible", "/run")
+    # Its job does not hold up the next suite run.
+    assert run(suites, "tiny")["state"] == "completed"
+    for item in suites.get(f"/suite-runs/{number}").json()["jobs"]:
+        assert item["state"] in ("completed", "cancelled")
+
+
+def test_malformed_suites_are_listed_and_stop_nothing(suites, folder, first):
+    write(folder, '{"name": "comma",\n "jobs": [],\n}', "comma")
+    write(folder, json.dumps(suite("other")), "misnamed")
+    wrong = suite("wrong")
+    wrong["jobs"][0]["request"]["shape"] = {"rows": 1}
+    write(folder, wrong)
+    write(folder, suite("orphan", metrics=[{"job": "gelu", "metric": "time_cold_us_median"}]))
+    items = {item["name"]: item for item in suites.get("/suites").json()["items"]}
+    line = json.dumps(wrong, indent=1).splitlines().index('     "rows": 1') + 1
+    assert (items["comma"]["problem"]["line"], items["comma"]["problem"]["pointer"]) == (3, "")
+    assert items["misnamed"]["problem"]["pointer"] == "/name"
+    assert (items["wrong"]["problem"]["line"], items["wrong"]["problem"]["pointer"]) == (line, "/jobs/0/request/shape/rows")
+    assert items["orphan"]["problem"]["pointer"] == "/metrics/0/job"
+    assert items["tiny"]["problem"] is None and items["tiny"]["last_run"]["state"] == "completed"
+    assert "3" in problem(suites.call("POST", "/suites/comma/runs", {}), 422, "malformed_suite")
+    assert suites.get("/suites/comma").json()["definition"] is None
+    assert suites.log_text().count("comma.json:3") == 1
+    write(folder, suite("comma"))
+    assert suites.get("/suites/comma").json()["problem"] is None
+
+
+def test_requests(suites, first):
+    problem(suites.get("/suites/none"), 404, "not_found")
+    problem(suites.get("/suites/none/runs"), 404, "not_found")
+    problem(suites.get("/suites/none/baselines"), 404, "not_found")
+    problem(suites.get("/suites/none/history?metric=a/b/c"), 404, "not_found")
+    problem(suites.get("/suites/tiny/history"), 400, "invalid_parameter")
+    problem(suites.call("POST", "/suites/none/runs", {}), 404, "not_found")
+    problem(suites.call("POST", "/suites/tiny/runs", {"speed": 1}), 400, "invalid_field", "/speed")
+    problem(suites.call("POST", "/suites/tiny/runs", {"device": "gpu7"}), 400, "invalid_field", "/device")
+    problem(suites.call("POST", "/suites/tiny/runs", {"definition": suite("other")}), 400, "invalid_field", "/definition/name")
+    problem(suites.call("POST", "/suites/tiny/runs", {"definition": suite(blocks=2)}), 400, "invalid_field", "/definition/blocks")
+    body = suite()
+    path = "/definition/jobs/0/request"
+    body["jobs"][0]["request"]["samples"] = 0
+    problem(suites.call("POST", "/suites/tiny/runs", {"definition": body}), 400, "invalid_field", path + "/samples")
+    body["jobs"][0]["request"] = {"kind": "kernel", "kernel": "transpose", "shape": {"rows": 8, "columns": 8},
+                                  "variant": "padded"}
+    problem(suites.call("POST", "/suites/tiny/runs", {"definition": body}), 400, "invalid_field", path + "/variant")
+
+
+def test_idempotency(suites, first):
+    headers = {"Idempotency-Key": "nightly"}
+    number = start(suites, "tiny", headers=headers)
+    again = suites.call("POST", "/suites/tiny/runs", {}, headers=headers)
+    assert again.json()["id"] == number and again.headers["Idempotent-Replayed"] == "true"
+    problem(suites.call("POST", "/suites/tiny/runs", {"device": "cpu"}, headers=headers), 422, "idempotency_mismatch")
+    assert wait(suites, number)["state"] == "completed"
+
+
+def test_history(suites, first):
+    answer = suites.get(f"/suites/tiny/history?metric={METRIC}")
+    items = answer.json()["items"]
+    assert items[0]["run"] == first["id"] and [item["run"] for item in items] == sorted(item["run"] for item in items)
+    assert items[0]["values"] == [value["value"] for value in first["values"]]
+    assert items[0]["median"] == pytest.approx(statistics.median(items[0]["values"]))
+    assert suites.get("/suites/tiny/history?metric=relu/vector/none").json()["items"] == []
+    etag = answer.headers["ETag"]
+    assert suites.get(f"/suites/tiny/history?metric={METRIC}", headers={"If-None-Match": etag}).status_code == 304
+
+
+def test_a_failing_job_ends_the_run(suites):
+    body = suite("failing", jobs=[{"name": "relu", "request": {"kind": "kernel", "kernel": "relu", "shape": {"n": 1 << 28},
+                                                               "variant": "scalar", "samples": 1000, "deadline_s": 1}}])
+    ended = run(suites, "failing", {"definition": body})
+    assert (ended["state"], ended["verdict"]) == ("failed", None), ended
+    assert "relu" in ended["reason"] and len(ended["jobs"]) == 2
+    assert all(value["dropped_reason"] is not None for value in ended["values"])
+
+
+def test_the_time_budget_ends_the_blocks(suites):
+    body = suite("hasty", blocks=30, time_budget_s=1)
+    ended = run(suites, "hasty", {"definition": body})
+    assert ended["state"] == "completed" and 1 <= len(ended["jobs"]) < 30
+    assert "time budget" in ended["reason"]
