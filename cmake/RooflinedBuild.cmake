@@ -61,15 +61,15 @@ function(rl_library name)
   target_link_libraries(${name} PUBLIC rl_flags ${ARG_LIBS})
 endfunction()
 
-# rl_program(NAME SOURCES... [LIBS...] [DESTINATION dir]): an installed program.
+# rl_program(NAME SOURCES... [LIBS...] [COMPONENT name]): an installed program.
 function(rl_program name)
-  cmake_parse_arguments(ARG "" "DESTINATION" "SOURCES;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "" "COMPONENT" "SOURCES;LIBS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE rl_flags ${ARG_LIBS})
-  if(NOT ARG_DESTINATION)
-    set(ARG_DESTINATION ${CMAKE_INSTALL_BINDIR})
+  if(NOT ARG_COMPONENT)
+    set(ARG_COMPONENT ${CMAKE_INSTALL_DEFAULT_COMPONENT_NAME})
   endif()
-  install(TARGETS ${name} DESTINATION ${ARG_DESTINATION})
+  install(TARGETS ${name} DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT ${ARG_COMPONENT})
   add_dependencies(installed ${name})
 endfunction()
 

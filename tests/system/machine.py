@@ -2,6 +2,7 @@
 only a loopback device, a separate cgroup. Needs root."""
 import contextlib
 import ctypes
+import fcntl
 import hashlib
 import os
 import pathlib
@@ -9,6 +10,7 @@ import platform
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "rooflined"
@@ -23,31 +25,20 @@ def reason_to_skip():
         return "booting a system needs root"
     if platform.freedesktop_os_release().get("ID") not in ("debian", "ubuntu"):
         return "this is not Debian or Ubuntu"
-    for program in ("systemd-nspawn", "mmdebstrap"):
+    for program in ("systemd-nspawn", "mmdebstrap", "dpkg-shlibdeps"):
         if shutil.which(program) is None:
             return f"{program} is not installed"
     return None
 
 
 def libraries_of(programs):
-    """Returns the packages of the libraries that the programs name as needed."""
-    packages = set()
-    for program in programs:
-        needed = subprocess.run(["objdump", "-p", program], capture_output=True, text=True, check=True).stdout
-        names = {line.split()[1] for line in needed.splitlines() if line.strip().startswith("NEEDED")}
-        for line in subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout.splitlines():
-            name, _, target = line.strip().partition(" => ")
-            if name in names and target:
-                packages.add(package_of(os.path.realpath(target.split()[0])))
-    return packages
-
-
-def package_of(file):
-    for path in (file, file.removeprefix("/usr")):  # packages of a merged /usr may list files in /lib
-        found = subprocess.run(["dpkg-query", "-S", path], capture_output=True, text=True)
-        if found.returncode == 0:
-            return found.stdout.split(":")[0]
-    raise AssertionError(f"no package has {file}")
+    """Returns the packages of the libraries that the programs need, as a package with these programs names them."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.mkdir(f"{folder}/debian")
+        pathlib.Path(folder, "debian/control").write_text("Source: x\n\nPackage: x\nArchitecture: any\n")
+        found = subprocess.run(["dpkg-shlibdeps", "-O", *programs], cwd=folder, capture_output=True, text=True, check=True)
+    names = found.stdout.strip().removeprefix("shlibs:Depends=").split(", ")
+    return {name.split()[0] for name in names}  # without version and alternatives
 
 
 def apt_sources():
@@ -70,15 +61,21 @@ def root_archive(packages):
     for old in CACHE.glob("root-*.tar"):
         if time.time() - old.stat().st_mtime > CACHE_DAYS * 86400:
             old.unlink(missing_ok=True)
-    if not archive.exists():
-        partial = archive.with_suffix(f".{os.getpid()}.partial")
-        try:
-            command = ["mmdebstrap", "--quiet", "--format=tar", "--variant=minbase", f"--include={names}", codename, partial, "-"]
-            subprocess.run(command, input=sources, text=True, check=True, timeout=400)
-            partial.rename(archive)
-        finally:
-            partial.unlink(missing_ok=True)
+    with open(CACHE / "lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # tests that run at once make the archive once
+        if not archive.exists():
+            make_archive(archive, codename, names, sources)
     return archive
+
+
+def make_archive(archive, codename, names, sources):
+    partial = archive.with_suffix(f".{os.getpid()}.partial")
+    command = ["mmdebstrap", "--quiet", "--format=tar", "--variant=minbase", f"--include={names}", codename, partial, "-"]
+    try:
+        subprocess.run(command, input=sources, text=True, check=True, timeout=400)
+        partial.rename(archive)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def own_cgroups():

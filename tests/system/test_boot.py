@@ -6,10 +6,8 @@ import os
 import pathlib
 import re
 import secrets
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 
 import pytest
@@ -17,61 +15,21 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "client"))
 from test_regress import RECORDED, Daemon, submitting  # noqa: E402
 
-from machine import Machine, libraries_of, reason_to_skip, root_archive
+from system_daemon import (BUILD, ENDLESS, SHORT, UNIT, answers, assert_completes, booted_system, ctl, job,  # noqa: E402
+                           main_pid, submit, wait_for)
 
-BUILD = pathlib.Path(os.environ["ROOFLINED_BUILD"])
-UNIT = "rooflined.service"
-SHORT = {"kind": "train", "engine": "blas", "dataset": "synthetic", "device": "cpu", "max_images": 128, "epochs": 1,
-         "warmup_epochs": 0, "precisions": ["fp32"]}
-ENDLESS = {**SHORT, "engine": "reference", "max_images": 0, "epochs": 1000}
+
+def install(system):
+    """Installs this build in /usr/local and enables the daemon, which then starts at boot."""
+    subprocess.run(["cmake", "--install", BUILD, "--prefix", "/usr/local"], env={**os.environ, "DESTDIR": str(system.root)},
+                   check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["systemctl", f"--root={system.root}", "enable", UNIT], check=True)
 
 
 @pytest.fixture(scope="module")
 def machine():
-    """The booted system with the programs of this build in /usr/local, and the daemon enabled before the boot."""
-    if reason := reason_to_skip():
-        pytest.skip(reason)
-    programs = [path for path in (BUILD / "bin").iterdir() if path.name.startswith("rooflin")]
-    folder = tempfile.mkdtemp(prefix="rooflined-boot-")
-    system = Machine(f"{folder}/root", root_archive(libraries_of(programs)))
-    try:
-        if reason := system.why_unbootable():
-            pytest.skip(f"systemd-nspawn does not work here: {reason}")
-        subprocess.run(["cmake", "--install", BUILD, "--prefix", "/usr/local"], env={**os.environ, "DESTDIR": str(system.root)},
-                       check=True, stdout=subprocess.DEVNULL)
-        subprocess.run(["systemctl", f"--root={system.root}", "enable", UNIT], check=True)
-        state = system.boot()
-        assert state == "running", system.run("systemctl", "--failed", "--no-legend").stdout
+    with booted_system(install) as system:
         yield system
-        assert system.stop() < 30
-    finally:
-        system.stop()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def ctl(machine, *arguments, stdin=None, seconds=60):
-    return machine.run("rooflinectl", *arguments, stdin=stdin, seconds=seconds).stdout
-
-
-def answers(machine):
-    return machine.run("rooflinectl", "devices", check=False).returncode == 0
-
-
-def job(machine, number):
-    return json.loads(ctl(machine, "--json", "show", str(number)))
-
-
-def submit(machine, request):
-    return int(re.search(r"\d+", ctl(machine, "submit", "-", stdin=json.dumps(request)))[0])
-
-
-def wait_for(machine, number, *states):
-    machine.wait_until(lambda: job(machine, number)["state"] in states, 120, f"job {number} is {' or '.join(states)}")
-
-
-def assert_completes(machine, number):
-    wait_for(machine, number, "completed", "failed", "cancelled")
-    assert job(machine, number)["state"] == "completed", job(machine, number)
 
 
 def end_main_process(machine, *command):
@@ -87,10 +45,6 @@ def end_main_process(machine, *command):
     ctl(machine, "cancel", str(running))
     wait_for(machine, running, "cancelled")
     assert_completes(machine, queued)
-
-
-def main_pid(machine):
-    return int(machine.property(UNIT, "MainPID"))
 
 
 def status_of(machine, pid):
