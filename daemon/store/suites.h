@@ -31,6 +31,7 @@ typedef struct rl_suite_step { /* a job of a suite run */
   const char *role;            /* "canary_before" "block" "confirmation" "canary_after" "profile" */
   int64_t block;               /* from 0 within the role */
   const char *job_name;
+  bool is_first; /* of its block: it needs new worker processes, which the block's other jobs then use */
 } rl_suite_step;
 
 /* Records that a job was submitted for a step. RL_SUITE_ENDED if the suite run has ended meanwhile. */

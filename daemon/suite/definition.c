@@ -99,10 +99,10 @@ static void set_member(cJSON *object, const char *name, cJSON *value) {
   cJSON_AddItemToObject(object, name, value);
 }
 
-char *rl_suite_print_request(const rl_suite_job *job, const char *device, uint32_t passes) {
+char *rl_suite_print_request(const rl_suite_job *job, const char *device, uint32_t passes, bool fresh_worker) {
   cJSON *request = cJSON_Duplicate(job->request, true), *names = cJSON_CreateArray();
   set_member(request, "device", cJSON_CreateString(device));
-  set_member(request, "fresh_worker", cJSON_CreateTrue());
+  set_member(request, "fresh_worker", cJSON_CreateBool(fresh_worker));
   for (int i = 0; i < RL_PASS_COUNT; i++)
     if ((passes & 1u << i) != 0) cJSON_AddItemToArray(names, cJSON_CreateString(rl_pass_names[i]));
   set_member(request, "passes", names);

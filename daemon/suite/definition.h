@@ -67,9 +67,8 @@ bool rl_suite_is_name(const char *text);
 const rl_suite_metric *rl_suite_find_metric(const rl_suite *suite, const char *job, const char *variant, const char *metric);
 /* Writes the key of a metric. */
 void rl_suite_format_key(const char *job, const char *variant, const char *metric, char key[RL_SUITE_KEY_SIZE]);
-/* Returns the body of POST /jobs for a job of the suite, which the caller frees: on this device, in fresh worker processes, with
- * these passes. NULL: out of memory. */
-char *rl_suite_print_request(const rl_suite_job *job, const char *device, uint32_t passes);
+/* Returns the body of POST /jobs for a job of the suite, which the caller frees. NULL: out of memory. */
+char *rl_suite_print_request(const rl_suite_job *job, const char *device, uint32_t passes, bool fresh_worker);
 
 /* Returns the JSON Schema of definitions; the caller deletes it. */
 cJSON *rl_suite_schema(void);

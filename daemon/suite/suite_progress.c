@@ -126,13 +126,15 @@ static bool next_of_blocks(const rl_suite_progress *progress, const char *role, 
   const rl_suite *suite = progress->suite;
   for (int64_t block = 0; block < suite->blocks; block++) {
     bool begun = false;
+    const char *first = NULL;
     for (int i = 0; i < suite->job_count; i++) {
       if (wanted != NULL && !wanted[i]) continue;
+      if (first == NULL) first = suite->jobs[i].name;
       bool submitted = is_submitted(progress, role, block, suite->jobs[i].name);
       if (!submitted && !begun && !rl_suite_has_time(progress)) return false;
       begun = true;
       if (submitted) continue;
-      *step = (rl_suite_step){role, block, suite->jobs[i].name};
+      *step = (rl_suite_step){role, block, suite->jobs[i].name, first == suite->jobs[i].name};
       return true;
     }
   }
@@ -142,7 +144,7 @@ static bool next_of_blocks(const rl_suite_progress *progress, const char *role, 
 static bool next_canary(const rl_suite_progress *progress, const char *role, rl_suite_step *step) {
   if (!rl_suite_has_canary(progress->suite, progress->device) || is_submitted(progress, role, 0, RL_SUITE_CANARY_JOB))
     return false;
-  *step = (rl_suite_step){role, 0, RL_SUITE_CANARY_JOB};
+  *step = (rl_suite_step){role, 0, RL_SUITE_CANARY_JOB, true};
   return true;
 }
 
@@ -151,7 +153,7 @@ static bool next_profile(const rl_suite_progress *progress, rl_suite_step *step)
   if (!suite->profile || busy_seconds(progress, NULL) > (double)suite->time_budget_s) return false;
   for (int i = 0; i < suite->job_count; i++) {
     if (is_submitted(progress, "profile", 0, suite->jobs[i].name)) continue;
-    *step = (rl_suite_step){"profile", 0, suite->jobs[i].name};
+    *step = (rl_suite_step){"profile", 0, suite->jobs[i].name, i == 0};
     return true;
   }
   return false;
@@ -181,5 +183,6 @@ char *rl_suite_step_request(const rl_suite_progress *progress, const rl_suite_st
   }
   if (job == NULL) return NULL;
   uint32_t profile = 1u << RL_PASS_TIMING | 1u << RL_PASS_ACTIVITY | (is_cpu ? 0 : 1u << RL_PASS_COUNTERS);
-  return rl_suite_print_request(job, progress->device, strcmp(step->role, "profile") == 0 ? job->passes | profile : job->passes);
+  uint32_t passes = strcmp(step->role, "profile") == 0 ? job->passes | profile : job->passes;
+  return rl_suite_print_request(job, progress->device, passes, step->is_first);
 }

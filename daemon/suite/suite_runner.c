@@ -462,7 +462,7 @@ static int check_jobs(rl_suite_runner *runner, const rl_suite *suite, char *devi
   rl_job_spec *spec = calloc(1, sizeof *spec);
   int rc = spec != NULL ? 0 : rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite run");
   for (int i = 0; i < suite->job_count && rc == 0; i++) {
-    RL_CLEANUP(rl_free_text) char *text = rl_suite_print_request(&suite->jobs[i], device, suite->jobs[i].passes);
+    RL_CLEANUP(rl_free_text) char *text = rl_suite_print_request(&suite->jobs[i], device, suite->jobs[i].passes, true);
     char path[96];
     rc = text != NULL ? rl_job_spec_parse(text, strlen(text), &runner->policy, spec, err)
                       : rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite run");

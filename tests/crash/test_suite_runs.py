@@ -1,0 +1,85 @@
+"""Kills the daemon while a regression suite runs: the run goes on, and no job is submitted twice."""
+
+import json
+import os
+import random
+import signal
+import time
+
+from harness import assert_sound, wait_until
+
+SEED = int(os.environ.get("ROOFLINED_SEED", random.randrange(2**32)))
+BLOCKS, KILLS = 6, 8
+SUITE = {"name": "nightly", "blocks": BLOCKS, "profile": True, "metrics": [{"job": "relu", "metric": "time_cold_us_median"}],
+         "jobs": [{"name": name, "request": {"kind": "kernel", "kernel": name, "shape": {"n": 2048}, "variant": "vector",
+                                             "samples": 2}} for name in ("relu", "copy")]}
+STEPS = [("block", block, job["name"]) for block in range(BLOCKS) for job in SUITE["jobs"]]
+STEPS += [("profile", 0, job["name"]) for job in SUITE["jobs"]]
+
+
+def suite_run(daemon, number):
+    response = daemon.call("GET", f"/suite-runs/{number}")
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def start_suite(daemon, key="first"):
+    response = daemon.call("POST", "/suites/nightly/runs", json={"definition": SUITE}, headers={"Idempotency-Key": key})
+    assert response.status_code == 202, response.text
+    return response.json()["id"]
+
+
+def test_a_suite_run_survives_kills(start):
+    rng = random.Random(SEED)
+    print("seed", SEED)
+    daemon = start()
+    number = start_suite(daemon)
+    for kill in range(KILLS):
+        if kill % 2 == 1:  # so that no job meets as many crashes as fail it
+            done = suite_run(daemon, number)["progress"]["done"]
+            wait_until(lambda: suite_run(daemon, number)["progress"]["done"] > done, 60, "another job's end")
+        time.sleep(rng.uniform(0.05, 1.5))
+        daemon.kill()
+        wait_until(lambda: not daemon.processes(), 5, "the exit of all workers")
+        daemon = start()
+        assert start_suite(daemon) == number, "the key has started another run"
+    wait_until(lambda: suite_run(daemon, number)["state"] not in ("queued", "running"), 180, "the run's end")
+    done = suite_run(daemon, number)
+    assert done["state"] == "completed", done["reason"]
+    assert [(job["role"], job["block"], job["job_name"]) for job in done["jobs"]] == STEPS
+    assert {job["state"] for job in done["jobs"]} == {"completed"}
+    keys = daemon.rows("SELECT idempotency_key FROM jobs")
+    assert len(keys) == len(STEPS), "a job was submitted twice, or one is not recorded"
+    assert sorted(value["block"] for value in done["values"]) == list(range(BLOCKS))
+    stored = {json.loads(text)["reason"] for (text,) in daemon.rows("SELECT judgement FROM suite_verdicts")}
+    assert stored == {verdict["reason"] for verdict in done["verdicts"]}
+    assert_sound(daemon)
+
+
+def test_a_stop_waits_for_no_suite_and_the_run_goes_on(start):
+    daemon = start()
+    number = start_suite(daemon)
+    wait_until(lambda: suite_run(daemon, number)["progress"]["done"] >= 1, 60, "the end of the first job")
+    status, took = daemon.signal(signal.SIGTERM)
+    assert status == 0 and took < 2, (status, took)
+    daemon = start()
+    before = suite_run(daemon, number)
+    assert before["state"] == "running"
+    wait_until(lambda: suite_run(daemon, number)["progress"]["done"] > before["progress"]["done"], 60, "another job's end")
+
+
+def test_the_job_of_a_run_that_was_cancelled_before_a_crash_is_cancelled(start):
+    """A kill between the cancellation and that of the job leaves a job that no suite run waits for."""
+    daemon = start()
+    endless = {**SUITE, "name": "endless", "blocks": 3, "metrics": [{"job": "train", "metric": "epoch_ms_median"}],
+               "jobs": [{"name": "train", "request": {"kind": "train", "engine": "reference", "epochs": 1000,
+                                                      "precisions": ["fp32"]}}]}
+    number = daemon.call("POST", "/suites/endless/runs", json={"definition": endless}).json()["id"]
+    job = wait_until(lambda: suite_run(daemon, number)["progress"]["job"], 60, "the first job")
+    daemon.wait_for(job, "running")
+    assert daemon.call("DELETE", f"/suite-runs/{number}").status_code == 202
+    daemon.kill()
+    wait_until(lambda: not daemon.processes(), 5, "the exit of all workers")
+    daemon = start()
+    daemon.wait_for(job, "cancelled", seconds=20)
+    assert suite_run(daemon, number)["jobs"][0]["state"] == "cancelled"
