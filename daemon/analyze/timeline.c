@@ -16,14 +16,16 @@ enum { NO_LAUNCH = -1 };
 static int out_of_memory(rl_error *err) { return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the timeline"); }
 
 static bool is_kernel(const rl_activity_row *row) { return row->kind == RL_ACTIVITY_KERNEL; }
-/* Returns true for what occupies the device; a CPU device is occupied by launches. */
+/* Returns true for rows during which the device is busy: kernels, copies, and on a CPU device the launches (CPU_SPAN). */
 static bool is_device_work(const rl_activity_row *row) {
   return is_kernel(row) || row->kind == RL_ACTIVITY_MEMCPY || row->kind == RL_ACTIVITY_MEMSET ||
          row->kind == RL_ACTIVITY_CPU_SPAN;
 }
-static bool is_totalled(const rl_activity_row *row) { return is_kernel(row) || row->kind == RL_ACTIVITY_CPU_SPAN; }
-static bool is_call(const rl_activity_row *row) { return row->kind == RL_ACTIVITY_RUNTIME || row->kind == RL_ACTIVITY_DRIVER; }
-static bool is_range(const rl_activity_row *row) { return row->kind == RL_ACTIVITY_NVTX_RANGE; }
+static bool is_kernel_or_cpu_span(const rl_activity_row *row) { return is_kernel(row) || row->kind == RL_ACTIVITY_CPU_SPAN; }
+static bool is_api_call(const rl_activity_row *row) {
+  return row->kind == RL_ACTIVITY_RUNTIME || row->kind == RL_ACTIVITY_DRIVER;
+}
+static bool is_nvtx_range(const rl_activity_row *row) { return row->kind == RL_ACTIVITY_NVTX_RANGE; }
 
 static int compare_start(const void *a, const void *b, void *context) {
   const rl_activity_row *rows = context;
@@ -35,43 +37,44 @@ static int compare_start(const void *a, const void *b, void *context) {
 /* Returns the indices of the rows that `filter` accepts, sorted by start; equal starts keep their order. NULL: out of memory. */
 static size_t *sorted_indices(const rl_activity_row *rows, size_t count, bool (*filter)(const rl_activity_row *),
                               size_t *index_count) {
-  size_t *order = malloc((count + 1) * sizeof *order);
+  size_t *indices = malloc((count + 1) * sizeof *indices);
   *index_count = 0;
-  if (!order) return NULL;
+  if (!indices) return NULL;
   for (size_t i = 0; i < count; i++)
-    if (filter(&rows[i])) order[(*index_count)++] = i;
-  qsort_r(order, *index_count, sizeof *order, compare_start, (void *)(uintptr_t)rows);
-  return order;
+    if (filter(&rows[i])) indices[(*index_count)++] = i;
+  qsort_r(indices, *index_count, sizeof *indices, compare_start, (void *)(uintptr_t)rows);
+  return indices;
 }
 
 int rl_timeline_measure_busy_time(const rl_activity_row *rows, size_t count, rl_busy *busy, rl_error *err) {
-  rl_busy found = {0};
-  RL_CLEANUP(free_sizes) size_t *order = sorted_indices(rows, count, is_device_work, &found.rows);
+  rl_busy total = {0};
+  RL_CLEANUP(free_sizes) size_t *order = sorted_indices(rows, count, is_device_work, &total.rows);
   if (!order) return out_of_memory(err);
-  for (size_t i = 0; i < found.rows; i++) {
+  for (size_t i = 0; i < total.rows; i++) {
     const rl_activity_row *row = &rows[order[i]];
-    if (i == 0) found.first_ns = found.last_ns = row->start_ns;
-    int64_t uncovered_start_ns = row->start_ns > found.last_ns ? row->start_ns : found.last_ns; /* after all earlier rows */
-    if (row->end_ns > uncovered_start_ns) {
-      found.busy_ns += row->end_ns - uncovered_start_ns;
-      found.last_ns = row->end_ns;
+    if (i == 0) total.first_ns = total.last_ns = row->start_ns;
+    /* The time before total.last_ns is already counted. */
+    int64_t uncounted_start_ns = row->start_ns > total.last_ns ? row->start_ns : total.last_ns;
+    if (row->end_ns > uncounted_start_ns) {
+      total.busy_ns += row->end_ns - uncounted_start_ns;
+      total.last_ns = row->end_ns;
     }
   }
-  *busy = found;
+  *busy = total;
   return 0;
 }
 
-/* --- launches of kernels ------------------------------------------------------------------------------------ */
+/* --- the launch of each kernel ------------------------------------------------------------------------------ */
 
 typedef struct mapped_kernel { /* a kernel of the trace without graphs */
-  const char *name;            /* in names */
-  size_t launch;               /* index into expected */
+  const char *name;            /* in rl_launch_map.names */
+  size_t launch;               /* index into rl_launch_map.expected */
 } mapped_kernel;
 
 struct rl_launch_map {
-  char *names; /* kernel names, NUL-terminated, one after another */
-  mapped_kernel *kernels;
-  size_t count;
+  char *names;            /* kernel names, NUL-terminated, one after another */
+  mapped_kernel *kernels; /* in order of start */
+  size_t count;           /* of kernels */
   rl_expected_launch *expected;
 };
 
@@ -79,68 +82,95 @@ static const char *name_of(const rl_records *records, const rl_activity_row *row
   return row->name < records->name_count ? records->names[row->name] : "";
 }
 
-/* Sets launch_of_range[i] to the index in `expected` of the launch that range i belongs to. Walks the ranges in order of start: a
- * range gets the next expected launch if their names are equal, else NO_LAUNCH. */
-static void match_ranges(const rl_records *trace_without_graphs, const size_t *ranges, size_t range_count,
-                         const rl_expected_launch *expected, size_t expected_count, int64_t *launch_of_range) {
+/* The rows of a trace without graphs by kind: indices into trace->rows, in order of start. */
+typedef struct sorted_trace {
+  const rl_records *trace;
+  size_t *kernels, *api_calls, *nvtx_ranges;
+  size_t kernel_count, api_call_count, nvtx_range_count;
+  int64_t *launch_of_range; /* [nvtx_range_count]: index into `expected`, or NO_LAUNCH */
+} sorted_trace;
+
+static void free_sorted_trace(sorted_trace *sorted) {
+  free(sorted->kernels);
+  free(sorted->api_calls);
+  free(sorted->nvtx_ranges);
+  free(sorted->launch_of_range);
+}
+
+/* Call free_sorted_trace also after a failure. */
+static int sort_trace(const rl_records *trace, sorted_trace *sorted, rl_error *err) {
+  const rl_activity_row *rows = trace->rows;
+  sorted->trace = trace;
+  sorted->kernels = sorted_indices(rows, trace->row_count, is_kernel, &sorted->kernel_count);
+  sorted->api_calls = sorted_indices(rows, trace->row_count, is_api_call, &sorted->api_call_count);
+  sorted->nvtx_ranges = sorted_indices(rows, trace->row_count, is_nvtx_range, &sorted->nvtx_range_count);
+  if (!sorted->kernels || !sorted->api_calls || !sorted->nvtx_ranges) return out_of_memory(err);
+  sorted->launch_of_range = calloc(sorted->nvtx_range_count + 1, sizeof *sorted->launch_of_range);
+  return sorted->launch_of_range ? 0 : out_of_memory(err);
+}
+
+/* Sets launch_of_range. Walks the ranges in order of start: a range gets the next expected launch if their names are equal, else
+ * NO_LAUNCH. */
+static void match_ranges(sorted_trace *sorted, const rl_expected_launch *expected, size_t expected_count) {
   size_t next = 0;
-  for (size_t i = 0; i < range_count; i++) {
-    launch_of_range[i] = NO_LAUNCH;
-    if (next < expected_count &&
-        strcmp(name_of(trace_without_graphs, &trace_without_graphs->rows[ranges[i]]), expected[next].name) == 0)
-      launch_of_range[i] = (int64_t)next++;
+  for (size_t i = 0; i < sorted->nvtx_range_count; i++) {
+    const rl_activity_row *range = &sorted->trace->rows[sorted->nvtx_ranges[i]];
+    const bool matches = next < expected_count && strcmp(name_of(sorted->trace, range), expected[next].name) == 0;
+    sorted->launch_of_range[i] = matches ? (int64_t)next++ : NO_LAUNCH;
   }
 }
 
-/* Finds the API call with this correlation id, and returns the launch of the innermost range that was open when the call started;
+/* Returns the launch of a kernel: that of the innermost range in which the API call with the kernel's correlation id started.
  * NO_LAUNCH: there is none. */
-static int64_t find_launch(const rl_records *trace_without_graphs, uint32_t correlation, const size_t *calls, size_t call_count,
-                           const size_t *ranges, const int64_t *launch_of_range, size_t range_count) {
-  for (size_t c = 0; c < call_count; c++) {
-    const rl_activity_row *call = &trace_without_graphs->rows[calls[c]];
-    if (call->correlation != correlation) continue;
-    for (size_t r = range_count; r-- > 0;) {
-      const rl_activity_row *range = &trace_without_graphs->rows[ranges[r]];
-      if (launch_of_range[r] != NO_LAUNCH && range->start_ns <= call->start_ns && call->start_ns <= range->end_ns)
-        return launch_of_range[r];
+static int64_t find_launch(const sorted_trace *sorted, const rl_activity_row *kernel) {
+  const rl_activity_row *rows = sorted->trace->rows;
+  for (size_t c = 0; c < sorted->api_call_count; c++) {
+    const rl_activity_row *call = &rows[sorted->api_calls[c]];
+    if (call->correlation != kernel->correlation) continue;
+    for (size_t r = sorted->nvtx_range_count; r-- > 0;) {
+      const rl_activity_row *range = &rows[sorted->nvtx_ranges[r]];
+      if (sorted->launch_of_range[r] != NO_LAUNCH && range->start_ns <= call->start_ns && call->start_ns <= range->end_ns)
+        return sorted->launch_of_range[r];
     }
   }
   return NO_LAUNCH;
 }
 
+/* NULL: out of memory. */
+static rl_launch_map *new_launch_map(const sorted_trace *sorted, const rl_expected_launch *expected, size_t expected_count) {
+  RL_CLEANUP(rl_launch_map_cleanup) rl_launch_map *map = calloc(1, sizeof *map);
+  size_t names_bytes = 0;
+  for (size_t k = 0; k < sorted->kernel_count; k++)
+    names_bytes += strlen(name_of(sorted->trace, &sorted->trace->rows[sorted->kernels[k]])) + 1;
+  if (!map) return NULL;
+  map->names = malloc(names_bytes + 1);
+  map->kernels = calloc(sorted->kernel_count + 1, sizeof *map->kernels);
+  map->expected = malloc((expected_count + 1) * sizeof *expected);
+  if (!map->names || !map->kernels || !map->expected) return NULL;
+  if (expected_count > 0) memcpy(map->expected, expected, expected_count * sizeof *expected);
+  return rl_take_ownership(&map);
+}
+
+static void map_kernels(const sorted_trace *sorted, rl_launch_map *map) {
+  char *names_end = map->names;
+  for (size_t k = 0; k < sorted->kernel_count; k++) {
+    const rl_activity_row *kernel = &sorted->trace->rows[sorted->kernels[k]];
+    const int64_t launch = find_launch(sorted, kernel);
+    if (launch == NO_LAUNCH) continue;
+    map->kernels[map->count++] = (mapped_kernel){.name = names_end, .launch = (size_t)launch};
+    names_end = stpcpy(names_end, name_of(sorted->trace, kernel)) + 1;
+  }
+}
+
 int rl_launch_map_build(const rl_records *trace_without_graphs, const rl_expected_launch *expected, size_t count,
                         rl_launch_map **launch_map, rl_error *err) {
-  const rl_activity_row *rows = trace_without_graphs->rows;
-  const size_t row_count = trace_without_graphs->row_count;
-  size_t kernel_count, call_count, range_count, names_bytes = 0;
-  RL_CLEANUP(free_sizes) size_t *kernels = sorted_indices(rows, row_count, is_kernel, &kernel_count);
-  RL_CLEANUP(free_sizes) size_t *calls = sorted_indices(rows, row_count, is_call, &call_count);
-  RL_CLEANUP(free_sizes) size_t *ranges = sorted_indices(rows, row_count, is_range, &range_count);
-  if (!kernels || !calls || !ranges) return out_of_memory(err);
-  int64_t *launch_of_range = calloc(range_count + 1, sizeof *launch_of_range);
-  RL_CLEANUP(rl_launch_map_cleanup) rl_launch_map *built = calloc(1, sizeof *built);
-  for (size_t k = 0; k < kernel_count; k++) names_bytes += strlen(name_of(trace_without_graphs, &rows[kernels[k]])) + 1;
-  if (built) {
-    built->names = malloc(names_bytes + 1);
-    built->kernels = calloc(kernel_count + 1, sizeof *built->kernels);
-    built->expected = malloc((count + 1) * sizeof *expected);
-  }
-  if (!launch_of_range || !built || !built->names || !built->kernels || !built->expected) {
-    free(launch_of_range);
-    return out_of_memory(err);
-  }
-  if (count) memcpy(built->expected, expected, count * sizeof *expected);
-  match_ranges(trace_without_graphs, ranges, range_count, expected, count, launch_of_range);
-  char *end = built->names;
-  for (size_t k = 0; k < kernel_count; k++) {
-    const rl_activity_row *row = &rows[kernels[k]];
-    int64_t launch = find_launch(trace_without_graphs, row->correlation, calls, call_count, ranges, launch_of_range, range_count);
-    if (launch == NO_LAUNCH) continue;
-    built->kernels[built->count++] = (mapped_kernel){.name = end, .launch = (size_t)launch};
-    end = stpcpy(end, name_of(trace_without_graphs, row)) + 1;
-  }
-  free(launch_of_range);
-  *launch_map = rl_take_ownership(&built);
+  RL_CLEANUP(free_sorted_trace) sorted_trace sorted = {0};
+  if (sort_trace(trace_without_graphs, &sorted, err) < 0) return -1;
+  rl_launch_map *map = new_launch_map(&sorted, expected, count);
+  if (!map) return out_of_memory(err);
+  match_ranges(&sorted, expected, count);
+  map_kernels(&sorted, map);
+  *launch_map = map;
   return 0;
 }
 
@@ -152,26 +182,26 @@ void rl_launch_map_free(rl_launch_map *launch_map) {
   free(launch_map);
 }
 
-/* Fills launches[] with the launch index of each execution of the kernel `name`, in order of execution. Returns false unless
- * there are exactly `count` executions. */
-static bool expand_launches(const rl_launch_map *launch_map, const char *name, int64_t *launches, size_t count) {
+static const rl_expected_launch *launch_of_kernel(const rl_launch_map *map, size_t kernel) {
+  return &map->expected[map->kernels[kernel].launch];
+}
+
+/* Fills launches[] with the launch index of each execution of the kernel `name`, in order of execution, with every sequence
+ * repeated. Returns false unless there are exactly `count` executions. */
+static bool expand_launches(const rl_launch_map *map, const char *name, int64_t *launches, size_t count) {
   size_t filled = 0;
-  for (size_t i = 0; i < launch_map->count;) {
-    uint32_t sequence_index = launch_map->expected[launch_map->kernels[i].launch].sequence_index;
-    uint64_t repeats = launch_map->expected[launch_map->kernels[i].launch].repeats;
-    size_t end = i;
-    while (end < launch_map->count && launch_map->expected[launch_map->kernels[end].launch].sequence_index == sequence_index)
-      end++;
-    for (uint64_t r = 0; r < repeats; r++) {
-      size_t filled_before = filled;
-      for (size_t j = i; j < end; j++) {
-        if (strcmp(launch_map->kernels[j].name, name) != 0) continue;
+  for (size_t begin = 0, end; begin < map->count; begin = end) { /* kernels [begin, end) belong to one sequence */
+    const rl_expected_launch *launch = launch_of_kernel(map, begin);
+    for (end = begin; end < map->count && launch_of_kernel(map, end)->sequence_index == launch->sequence_index;) end++;
+    for (uint64_t r = 0; r < launch->repeats; r++) {
+      const size_t filled_before = filled;
+      for (size_t k = begin; k < end; k++) {
+        if (strcmp(map->kernels[k].name, name) != 0) continue;
         if (filled == count) return false;
-        launches[filled++] = (int64_t)launch_map->kernels[j].launch;
+        launches[filled++] = (int64_t)map->kernels[k].launch;
       }
       if (filled == filled_before) break; /* the sequence has no kernel of this name */
     }
-    i = end;
   }
   return filled == count && count > 0;
 }
@@ -181,8 +211,8 @@ static bool expand_launches(const rl_launch_map *launch_map, const char *name, i
 typedef struct kernel_row { /* a row of kind KERNEL or CPU_SPAN */
   const rl_activity_row *row;
   const char *name;
-  size_t start_order;
-  int64_t launch; /* index into expected, or NO_LAUNCH */
+  size_t start_order; /* its rank among all rows that are totalled, by start */
+  int64_t launch;     /* index into rl_total_options.expected, or NO_LAUNCH */
 } kernel_row;
 
 RL_DEFINE_CLEANUP(free_kernel_rows, kernel_row *, free, NULL)
@@ -207,9 +237,9 @@ static int64_t find_expected_launch(const rl_total_options *options, const char 
   return NO_LAUNCH;
 }
 
-/* Returns the first launch with the same name. The last training step of an epoch may have a smaller batch and then has separate
- * launches of the same names; both launches of a name are totalled together. */
-static int64_t canonical_launch(const rl_total_options *options, int64_t launch) {
+/* Returns the first launch with the same name, so that launches of one name are totalled together. The last training step of an
+ * epoch, if its batch is smaller, has separate launches with the names of the other steps' launches. */
+static int64_t first_launch_of_name(const rl_total_options *options, int64_t launch) {
   return launch == NO_LAUNCH ? NO_LAUNCH : find_expected_launch(options, options->expected[launch].name);
 }
 
@@ -220,13 +250,13 @@ static int map_launches(const rl_total_options *options, kernel_row *kernel_rows
   for (size_t i = 0; i < count;) {
     size_t end = i;
     while (end < count && strcmp(kernel_rows[end].name, kernel_rows[i].name) == 0) end++;
-    bool known = options->launch_map && is_kernel(kernel_rows[i].row) &&
-                 expand_launches(options->launch_map, kernel_rows[i].name, launches, end - i);
+    bool is_mapped = options->launch_map && is_kernel(kernel_rows[i].row) &&
+                     expand_launches(options->launch_map, kernel_rows[i].name, launches, end - i);
     for (size_t j = i; j < end; j++)
       kernel_rows[j].launch = kernel_rows[j].row->kind == RL_ACTIVITY_CPU_SPAN
                                   ? find_expected_launch(options, kernel_rows[j].name)
-                              : known ? canonical_launch(options, launches[j - i])
-                                      : NO_LAUNCH;
+                              : is_mapped ? first_launch_of_name(options, launches[j - i])
+                                          : NO_LAUNCH;
     i = end;
   }
   free(launches);
@@ -281,8 +311,9 @@ static rl_kernel total_kernel(const rl_total_options *options, const kernel_row 
   return kernel;
 }
 
-typedef struct kernel_group {
-  size_t begin, end, first_start_order; /* rows [begin, end); start order of the first */
+typedef struct kernel_group { /* kernel_rows [begin, end), which have one name and launch, in order of start */
+  size_t begin, end;
+  size_t first_start_order; /* start_order of the first */
 } kernel_group;
 
 static int compare_first_start(const void *a, const void *b) {
@@ -294,7 +325,7 @@ RL_DEFINE_CLEANUP(free_groups, kernel_group *, free, NULL)
 
 int rl_timeline_total_kernels(const rl_records *trace, const rl_total_options *options, rl_records *results, rl_error *err) {
   size_t count, group_count = 0;
-  RL_CLEANUP(free_sizes) size_t *order = sorted_indices(trace->rows, trace->row_count, is_totalled, &count);
+  RL_CLEANUP(free_sizes) size_t *order = sorted_indices(trace->rows, trace->row_count, is_kernel_or_cpu_span, &count);
   RL_CLEANUP(free_kernel_rows) kernel_row *kernel_rows = calloc((order ? count : 0) + 1, sizeof *kernel_rows);
   RL_CLEANUP(free_groups) kernel_group *groups = calloc((order ? count : 0) + 1, sizeof *groups);
   RL_CLEANUP(free_doubles) double *durations = calloc((order ? count : 0) + 1, sizeof *durations);
