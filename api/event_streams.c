@@ -1,3 +1,7 @@
+/* A job that has streams has one feed: its newest events in memory. When the store has new events, a task of a request pool reads
+ * them into the feed and resumes the job's suspended streams. A stream copies events from the feed on libmicrohttpd's thread.
+ * Events that the feed no longer has, and the validity of the stream's token, need the store: a task of a pool reads them.
+ * Events of a job are numbered in sequence from 1. */
 #include "api/event_streams.h"
 
 #include <pthread.h>
@@ -13,18 +17,21 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-enum { FEED_EVENTS = 256, SEND_BYTES = 8 << 10 };
-static const int64_t keepalive_ns = INT64_C(15000000000);
+enum {
+  FEED_EVENTS = 256,   /* that a feed remembers */
+  SEND_BYTES = 8 << 10 /* of libmicrohttpd's buffer for one stream */
+};
+static const int64_t keepalive_ns = INT64_C(15000000000); /* after which a silent stream sends a comment */
 
-/* The newest events of a job that has streams. It is guarded by the lock of its rl_event_streams. */
+/* The newest events of a job that has streams. The lock of its rl_event_streams guards it. */
 typedef struct event_feed {
   rl_event_streams *streams;
   int64_t job_id;
   int64_t first_sequence, last_sequence; /* of the remembered events; first_sequence above last_sequence: none */
   char *texts[FEED_EVENTS];              /* texts[s % FEED_EVENTS]: text of event s, malloc'ed */
-  bool is_final;                         /* no event follows last_sequence */
+  bool is_final;                         /* no event follows last_sequence: the job has finished */
   bool is_reading;                       /* read_task is queued or runs */
-  bool is_stale;                         /* the store may have events that read_task has not seen */
+  bool is_stale;                         /* the store may have events that read_task has not read */
   int64_t stream_count;
   rl_pool_task read_task;
   LIST_ENTRY(event_feed) link;
@@ -37,10 +44,10 @@ typedef struct event_stream {
   struct MHD_Connection *connection;
   rl_credential credential; /* checked before each write if the server requires a token */
   bool credential_checked;  /* since the last write */
-  int64_t last_sequence;    /* of the event that was written last */
-  int64_t last_write_ns;
-  bool waits;         /* suspended until the feed has a new event or a keep-alive is due; guarded by the lock */
-  bool ended, failed; /* the response ends when its text has been sent */
+  int64_t last_sequence;    /* sequence number of the event that was written last */
+  int64_t last_write_ns;    /* of the monotonic clock */
+  bool waits;               /* the connection is suspended; guarded by the lock */
+  bool ended, failed;       /* the response ends after the text that is already written */
   rl_pool_task refill_task;
   LIST_ENTRY(event_stream) link;
 } event_stream;
@@ -98,7 +105,7 @@ static void wake(event_stream *stream) {
   MHD_resume_connection(stream->connection);
 }
 
-/* Lets a pool read the feed's new events. A read in progress is repeated. */
+/* Queues the task that reads the feed's new events. A running task reads once more. */
 static void start_read(event_feed *feed) {
   feed->is_stale = true;
   if (!feed->is_reading)
@@ -118,7 +125,7 @@ static void remember_event(event_feed *feed, int64_t sequence, char **text) {
 static void remember_batch(event_feed *feed, rl_event_batch *batch) {
   event_stream *stream;
   for (int i = 0; i < batch->count; i++) remember_event(feed, batch->sequences[i], &batch->texts[i]);
-  if (batch->last_sequence > feed->last_sequence) { /* retention deleted the events between */
+  if (batch->last_sequence > feed->last_sequence) { /* retention has deleted the job's last events */
     feed->last_sequence = batch->last_sequence;
     feed->first_sequence = feed->last_sequence + 1;
   }
@@ -131,7 +138,8 @@ static void remember_batch(event_feed *feed, rl_event_batch *batch) {
 
 /* --- feeds, in a pool -------------------------------------------------------------------------------------------------- */
 
-/* Reads one batch. A deleted job counts as a finished one. Returns -1 if the read must be repeated later. */
+/* Reads the batch of events after number `after`. A deleted job is treated like a finished one. Returns -1 if the store failed
+ * and the read must be repeated later. */
 static int read_batch(event_feed *feed, int64_t after, rl_event_batch *batch) {
   rl_error err;
   if (rl_event_batch_read(feed->streams->server->store, feed->job_id, after, batch, &err) == 0) return 0;
@@ -218,7 +226,7 @@ int64_t rl_event_streams_count(rl_event_streams *streams) {
 
 /* --- one stream -------------------------------------------------------------------------------------------------------- */
 
-/* Writes the job's next events from the store. */
+/* Reads the batch of events after last_sequence from the store and writes it. */
 static int write_stored_events(event_stream *stream, int64_t job_id, rl_error *err) {
   rl_event_batch batch = {0};
   int rc = rl_event_batch_read(stream->streams->server->store, job_id, stream->last_sequence, &batch, err);
@@ -236,8 +244,8 @@ static bool is_behind_feed(const event_stream *stream) {
   return stream->last_sequence < stream->feed->last_sequence && stream->last_sequence + 1 < stream->feed->first_sequence;
 }
 
-/* Checks the credential, and reads the events that the feed no longer remembers. The store is asked each time, because
- * rooflinectl revokes tokens in another process. */
+/* Checks the credential in the store, because rooflinectl, another process, may have revoked the token. Then writes the events
+ * that the feed no longer remembers. */
 static int refill(event_stream *stream, rl_error *err) {
   rl_event_streams *streams = stream->streams;
   bool valid = !streams->server->token_required;
@@ -259,7 +267,7 @@ static void run_refill(rl_pool_task *task) {
   rl_log(RL_LOG_ERROR, "the event stream of job %lld was cut: %s", (long long)stream->feed->job_id, err.message);
 }
 
-/* Writes the events that the feed remembers. -1 if memory is exhausted. */
+/* Writes the feed's events after last_sequence. -1 if memory is exhausted. */
 static int write_feed_events(event_stream *stream) {
   const event_feed *feed = stream->feed;
   while (stream->last_sequence < feed->last_sequence) {
@@ -274,12 +282,14 @@ static ssize_t start_refill(event_stream *stream) {
   return started ? 0 : MHD_CONTENT_READER_END_OF_STREAM;
 }
 
-/* Writes new events or a keep-alive, or suspends the connection until there are any. The caller holds the lock. */
+/* Writes new events or a keep-alive, starts a refill, or suspends the connection if none of these is due. Returns like
+ * rl_http_stream.read_callback. The caller holds the lock. */
 static ssize_t write_due(event_stream *stream) {
   const event_feed *feed = stream->feed;
   int64_t now_ns = rl_monotonic_ns();
   bool has_news = stream->last_sequence < feed->last_sequence, keepalive = keepalive_is_due(stream, now_ns);
-  /* not END_WITH_ERROR: MHD 0.9.75 does not free a resumed connection after that until others end */
+  /* END_OF_STREAM, because MHD 0.9.75 frees a resumed connection that ended with END_WITH_ERROR only after other connections
+   * have ended. */
   if (stream->ended || stream->streams->stopping || is_abandoned(stream)) return MHD_CONTENT_READER_END_OF_STREAM;
   if (!has_news && !feed->is_final && !keepalive) {
     stream->waits = true;
@@ -318,8 +328,8 @@ static void close_stream(rl_http_stream *http) {
 
 /* --- opening a stream -------------------------------------------------------------------------------------------------- */
 
-/* Returns the job's feed, a new one if it has none. A new feed begins after last_sequence, and its first read finds the events
- * that were stored since. NULL if memory is exhausted. The caller holds the lock. */
+/* Returns the job's feed; adds one if the job has none. A new feed has no events: its first read begins after last_sequence.
+ * NULL if memory is exhausted. The caller holds the lock. */
 static event_feed *find_or_add_feed(rl_event_streams *streams, int64_t job_id, int64_t last_sequence) {
   event_feed *feed = find_feed(streams, job_id);
   if (feed != NULL) return feed;
@@ -334,7 +344,8 @@ static event_feed *find_or_add_feed(rl_event_streams *streams, int64_t job_id, i
   return feed;
 }
 
-/* Adds the stream to the list and to the job's feed. job_events: the number of the job's events. The caller holds the lock. */
+/* Adds the stream to the list and to the job's feed. job_events: how many events the job has, hence the number of the last one.
+ * The caller holds the lock. */
 static int add_stream_locked(event_stream *stream, int64_t job_id, int64_t job_events, rl_error *err) {
   rl_event_streams *streams = stream->streams;
   if (streams->stopping) return rl_fail(err, RL_HTTP, 503, "The daemon is stopping.");
@@ -356,7 +367,7 @@ static int add_stream(event_stream *stream, int64_t job_id, int64_t job_events, 
   return rc;
 }
 
-/* Writes the first events and adds the stream. RL_HTTP 404 for an unknown job. */
+/* Writes the first batch of events and adds the stream. RL_HTTP 404 for an unknown job. */
 static int begin_stream(event_stream *stream, int64_t job_id, rl_error *err) {
   rl_job_status status;
   if (rl_store_job_status(stream->streams->server->store, job_id, &status, err) < 0) return -1;
@@ -392,7 +403,7 @@ int rl_handle_stream_job_events(rl_http_request *request, rl_error *err) {
     return rl_http_request_fail_parameter(request, err, "Last-Event-ID", "must be the number of an event");
   event_stream *stream = open_stream(request, last_sequence, err);
   if (stream == NULL) return -1;
-  if (stream->ended && stream->last_sequence == last_sequence) { /* without later events; 204 keeps a browser from reconnecting */
+  if (stream->ended && stream->last_sequence == last_sequence) { /* no later events; 204 keeps a browser from reconnecting */
     rl_http_stream_free(&stream->http);
     return rl_reply(request, 204, rl_response_empty(), err);
   }
