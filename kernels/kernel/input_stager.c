@@ -15,24 +15,27 @@ int64_t rl_kernel_output_segments_for_elements(const rl_kernel_instance *kernel,
   return segment_elements < elements ? elements / segment_elements : 1;
 }
 
-typedef struct window { /* the range of an input's elements that output segments read */
-  int64_t start, elements;
+typedef struct window {
+  int64_t start, elements; /* first element, number of elements */
 } window;
 
-static window find_window(const rl_kernel_instance *kernel, uint32_t input, int64_t first, int64_t count) {
+/* Returns the window of output segments [first_segment, first_segment + segments). */
+static window find_window(const rl_kernel_instance *kernel, uint32_t input, int64_t first_segment, int64_t segments) {
   window result;
-  kernel->params.op->input_window(&kernel->shape, input, first, count, &result.start, &result.elements);
+  kernel->params.op->input_window(&kernel->shape, input, first_segment, segments, &result.start, &result.elements);
   return result;
 }
 
 /* --- full inputs ------------------------------------------------------------------------------------------------------- */
 
-/* True when every output segment needs the whole input. Neither the start nor the end of the windows decreases from one segment
- * to the next, so if the windows of the first and of the last segment are the whole input, all windows are. */
-static bool is_needed_in_full(const rl_kernel_instance *kernel, uint32_t input) {
+/* Compares only the windows of the first and the last segment with the whole input. That suffices, because neither the start nor
+ * the end of the windows decreases from one segment to the next. */
+static bool is_full_input(const rl_kernel_instance *kernel, uint32_t input) {
   const rl_kernel_operator *op = kernel->params.op;
-  const int64_t elements = op->input_elements(&kernel->shape, input), last = op->output_segment_count(&kernel->shape) - 1;
-  return find_window(kernel, input, 0, 1).elements == elements && find_window(kernel, input, last, 1).elements == elements;
+  const int64_t elements = op->input_elements(&kernel->shape, input);
+  const int64_t last_segment = op->output_segment_count(&kernel->shape) - 1;
+  return find_window(kernel, input, 0, 1).elements == elements &&
+         find_window(kernel, input, last_segment, 1).elements == elements;
 }
 
 int rl_input_stager_open(rl_input_stager *stager, rl_error *err) {
@@ -41,7 +44,7 @@ int rl_input_stager_open(rl_input_stager *stager, rl_error *err) {
   stager->thread_buffers = calloc(rl_thread_pool_thread_count(kernel->thread_pool), sizeof *stager->thread_buffers);
   bool failed = stager->thread_buffers == NULL;
   for (uint32_t input = 0; input < op->input_count; input++) {
-    if (!is_needed_in_full(kernel, input)) continue;
+    if (!is_full_input(kernel, input)) continue;
     stager->full_input_buffers[input] = malloc((size_t)op->input_elements(&kernel->shape, input) * stager->value_bytes);
     failed |= stager->full_input_buffers[input] == NULL;
   }
@@ -60,14 +63,15 @@ typedef struct full_input_request {
   uint32_t input;
 } full_input_request;
 
+/* Reads elements [first, first + count) of a full input. */
 static int read_chunk(void *context, int64_t first, int64_t count, uint32_t thread, rl_error *err) {
   const full_input_request *request = context;
   rl_input_stager *stager = request->stager;
   (void)thread, (void)err;
   char *buffer = (char *)stager->full_input_buffers[request->input] + (size_t)first * stager->value_bytes;
   const void *values = stager->read_input(stager->kernel, request->input, first, count, buffer);
-  /* For every chunk, read_input either fills the buffer and returns it, or returns a pointer into the input itself. In both cases
-   * the chunks are contiguous, so the pointer to the first one is the pointer to the whole input. */
+  /* The pointer to the first chunk is the pointer to all values, because read_input returns the buffer for every chunk or a
+   * pointer into the input for every chunk. */
   if (first == 0) stager->full_input_values[request->input] = values;
   return 0;
 }
@@ -95,31 +99,32 @@ static int grow_buffer(rl_thread_buffer *buffer, size_t bytes, rl_error *err) {
   return 0;
 }
 
-/* For each input, finds the range of elements (the window) that output segments [first, first + count) read. An input that is
- * already held in full gets an empty window. Returns the number of elements of the windows and the segments together. */
-static int64_t find_windows(const rl_input_stager *stager, int64_t first, int64_t count, window windows[RL_KERNEL_INPUTS_MAX]) {
+/* Finds each input's window of `segments` output segments; empty for a full input. Returns the number of values that the
+ * thread's buffer must hold: of the windows and of the segments. */
+static int64_t find_windows(const rl_input_stager *stager, int64_t first_segment, int64_t segments,
+                            window windows[RL_KERNEL_INPUTS_MAX]) {
   const rl_kernel_instance *kernel = stager->kernel;
-  int64_t values = count * rl_kernel_elements_per_output_segment(kernel);
+  int64_t values = segments * rl_kernel_elements_per_output_segment(kernel);
   for (uint32_t input = 0; input < kernel->params.op->input_count; input++) {
     const bool is_full = stager->full_input_buffers[input] != NULL;
-    windows[input] = is_full ? (window){0, 0} : find_window(kernel, input, first, count);
+    windows[input] = is_full ? (window){0, 0} : find_window(kernel, input, first_segment, segments);
     values += windows[input].elements;
   }
   return values;
 }
 
-/* True when half of the segments need at most 3/4 of the values. Otherwise the halves' windows overlap so much that halving costs
- * more reading than it saves memory. */
-static bool halving_reduces_input(const rl_input_stager *stager, int64_t first, int64_t count, int64_t values) {
+/* values: of the segments and their windows. Returns true if the first half of the segments needs at most 3/4 of them. With more,
+ * the windows of the two halves overlap so much that halving would read much of the input twice. */
+static bool halving_saves_memory(const rl_input_stager *stager, int64_t first_segment, int64_t segments, int64_t values) {
   window windows[RL_KERNEL_INPUTS_MAX];
-  return find_windows(stager, first, count / 2, windows) <= values / 4 * 3;
+  return find_windows(stager, first_segment, segments / 2, windows) <= values / 4 * 3;
 }
 
 int rl_input_stager_process(rl_input_stager *stager, int64_t first, int64_t count, uint32_t thread,
                             rl_output_segment_function *function, void *context, rl_error *err) {
   window windows[RL_KERNEL_INPUTS_MAX] = {{0}};
   const int64_t values = find_windows(stager, first, count, windows), half = count / 2;
-  if (count > 1 && values > stager->max_buffer_values && halving_reduces_input(stager, first, count, values)) {
+  if (count > 1 && values > stager->max_buffer_values && halving_saves_memory(stager, first, count, values)) {
     if (rl_input_stager_process(stager, first, half, thread, function, context, err) < 0) return -1;
     return rl_input_stager_process(stager, first + half, count - half, thread, function, context, err);
   }

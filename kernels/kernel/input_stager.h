@@ -1,21 +1,20 @@
-/* Reads the inputs of a kernel on the host, a part at a time, and calls a function that computes output segments from them. Used
- * by the CPU engine and the check.
+/* Reads a kernel's inputs on the host, converts their elements to float or double, and calls a function that computes the output
+ * from them, a few output segments at a time. The CPU engine and the check use it.
  *
  *   output segment   contiguous part of the output that can be computed alone: an element, a row, an image. All segments have
  *                    the same size (rl_kernel_operator.output_segment_count)
- *   window           range of an input's elements from which given segments are computed (rl_kernel_operator.input_window)
- *   value            an element as float or double, the type in which the function computes
+ *   window           the range of an input's elements that given segments depend on (rl_kernel_operator.input_window)
+ *   full input       an input whose window is the whole input for every segment
+ *   value            a converted element: a float or a double
  *
- * The stager holds values in memory: the windows in one buffer per thread, and in full the inputs that every segment needs in
- * full. */
+ * Each thread has a buffer for the windows of the segments that it computes. Full inputs are read once, for all threads. */
 #ifndef RL_KERNELS_KERNEL_INPUT_STAGER_H
 #define RL_KERNELS_KERNEL_INPUT_STAGER_H
 
 #include "kernel/instance.h"
 
-/* Returns the number of elements of one segment. */
 int64_t rl_kernel_elements_per_output_segment(const rl_kernel_instance *kernel);
-/* Returns how many whole segments `elements` output elements hold; at least 1. */
+/* Returns how many whole segments fit into `elements` output elements; at least 1. */
 int64_t rl_kernel_output_segments_for_elements(const rl_kernel_instance *kernel, int64_t elements);
 
 typedef struct rl_thread_buffer { /* grows as needed */
@@ -24,31 +23,32 @@ typedef struct rl_thread_buffer { /* grows as needed */
 } rl_thread_buffer;
 
 typedef struct rl_input_stager {
-  /* Set by the caller. */
+  /* The caller sets these four before rl_input_stager_open. */
   const rl_kernel_instance *kernel;
-  size_t value_bytes; /* size of one value: sizeof(float) or sizeof(double) */
-  /* Limit of the values that one call of the function gets: windows and output segments together. A single segment may exceed it.
-   */
+  size_t value_bytes; /* sizeof(float) or sizeof(double) */
+  /* Limit of the number of values that one call of the function reads and writes. A call for one segment may exceed it. */
   int64_t max_buffer_values;
-  /* Returns the values of elements [start, start + count) of an input: a pointer to `buffer`, after converting the elements into
-   * it, or a pointer into the input itself when its elements are values already. */
+  /* Converts elements [start, start + count) of an input into `buffer` and returns it. An implementation may instead return a
+   * pointer into the input itself, if the input's elements are of the value type. */
   const void *(*read_input)(const rl_kernel_instance *kernel, uint32_t input, int64_t start, int64_t count, void *buffer);
-  /* Inputs that every segment needs in full: their values, and the buffers for converted ones. NULL for the other inputs. */
-  const void *full_input_values[RL_KERNEL_INPUTS_MAX];
-  void *full_input_buffers[RL_KERNEL_INPUTS_MAX];
+  /* By input: NULL if it is not a full input. */
+  const void *full_input_values[RL_KERNEL_INPUTS_MAX]; /* what read_input returned */
+  void *full_input_buffers[RL_KERNEL_INPUTS_MAX];      /* the buffer that read_input may fill */
   rl_thread_buffer *thread_buffers;
 } rl_input_stager;
 
 /* Allocates buffers. Close the stager also after a failure. */
 int rl_input_stager_open(rl_input_stager *stager, rl_error *err);
-/* Reads the inputs that every segment needs in full. Call again after the inputs have changed. */
+/* Reads the full inputs. Call it again after the inputs have changed. */
 int rl_input_stager_read_full_inputs(rl_input_stager *stager, rl_error *err);
 void rl_input_stager_close(rl_input_stager *stager);
 
-/* Computes segments [first, first + count). in: the values of each input's window; out: a buffer for the segments' values. */
+/* Computes segments [first, first + count) into `out`. in: for each input, the values of the segments' window; of a full input,
+ * all values. */
 typedef void rl_output_segment_function(void *context, const void *const *in, int64_t first, int64_t count, void *out);
-/* Calls function for segments [first, first + count) on the calling thread. While the values exceed max_buffer_values, the range
- * is halved, unless both halves need most of the same window, which would then be read twice. */
+/* Calls `function` on the calling thread, for all of segments [first, first + count) at once or, if that exceeds
+ * max_buffer_values, for one half of them after the other, and so on. It does not halve a range whose halves have nearly the same
+ * windows, because each half would read them again. thread: the caller's index in the thread pool. */
 int rl_input_stager_process(rl_input_stager *stager, int64_t first, int64_t count, uint32_t thread,
                             rl_output_segment_function *function, void *context, rl_error *err);
 
