@@ -1,3 +1,5 @@
+/* A collection replays the step: the launches of the workload's step sequence, run once. Its kernels are traced first. The
+ * ordinal of a kernel is its index in the step, in order of issue (of its launch API call). */
 #include "worker/cupti/counters.h"
 
 #include <cuda_runtime_api.h>
@@ -18,25 +20,26 @@
 typedef struct rl_step_kernel {
   rl_activity_row activity;
   rl_launch_attributes attributes;
-  size_t launch_index;                                         /* of the launch in the sequence */
+  size_t launch_index;                                         /* into rl_sequence.launches: the launch that issued it */
   int barriers;                                                /* named barriers of a block; negative: unknown */
   char name[RL_KERNEL_NAME_SIZE], symbol[RL_KERNEL_NAME_SIZE]; /* demangled; mangled */
 } step_kernel;
 
-typedef struct profiled_step { /* the step that is replayed */
+typedef struct profiled_step {
   rl_counters *counters;
   rl_instance *instance;
   const rl_sequence *sequence;
-  const rl_observer *observer;
+  const rl_observer *observer; /* NULL is allowed */
   rl_cache_flush *flush;
   const step_kernel *kernels;
-  bool *selected; /* by kernel: whether the profile options select it */
+  bool *selected; /* [kernel_count]: whether the profile options select the kernel */
   size_t kernel_count, selected_count;
-  uint64_t pass_count, passes_done;
+  uint64_t replay_count, replays_done; /* replay passes of the range profiler: to run; completed */
   rl_stage_timer timer;
 } profiled_step;
 
-/* Runs each launch of a sequence once and waits. tag_launches: the trace records the launch of each kernel. */
+/* Issues each launch of a sequence once and waits for the device. tag_launches: pushes the index of each launch, so that the
+ * trace records it for the launch's kernels. */
 static int run_sequence(const profiled_step *step, const rl_sequence *sequence, bool tag_launches, rl_error *err) {
   rl_stream stream = step->instance->device->stream;
   for (size_t i = 0; i < sequence->launch_count; i++) {
@@ -63,6 +66,7 @@ static int restore_inputs(void *context, rl_error *err) {
   return rl_cuda_check(cudaDeviceSynchronize(), "restoring the step's inputs", err);
 }
 
+/* Runs the step once, and flushes the caches before each selected kernel. */
 static int run_with_cold_caches(void *context, rl_error *err) {
   const profiled_step *step = context;
   uint64_t launched = 0;
@@ -79,9 +83,9 @@ static int run_with_cold_caches(void *context, rl_error *err) {
 static int on_pass_ended(void *context, rl_error *err) {
   profiled_step *step = context;
   const rl_observer *observer = step->observer;
-  step->passes_done++;
+  step->replays_done++;
   if (observer == NULL) return 0;
-  if (observer->progress != NULL) observer->progress(observer->context, step->passes_done, step->pass_count);
+  if (observer->progress != NULL) observer->progress(observer->context, step->replays_done, step->replay_count);
   if (observer->cancelled != NULL && observer->cancelled(observer->context))
     return rl_fail(err, RL_ERRNO, ECANCELED, "cancelled between two passes of the range profiler");
   return 0;
@@ -92,6 +96,7 @@ static int compare_correlation(const void *a, const void *b) {
   return (x->correlation > y->correlation) - (x->correlation < y->correlation);
 }
 
+/* Correlation ids grow with each API call. */
 static int compare_issue_order(const void *a, const void *b) {
   const step_kernel *x = a, *y = b;
   return (x->activity.correlation > y->activity.correlation) - (x->activity.correlation < y->activity.correlation);
@@ -103,18 +108,21 @@ static const rl_launch_attributes *find_attributes(const rl_trace_result *traced
   return NULL;
 }
 
-/* Runs the step once, so that its modules are loaded while PC sampling is enabled, and not during the trace or a pass. */
+/* Runs the step once, because a module is loaded at the first launch of one of its kernels. PC sampling, which is enabled now,
+ * then has samples of these modules, and no trace or replay pass includes the loading. */
 static int load_modules(profiled_step *step, rl_error *err) {
   return run_sequence(step, step->sequence, false, err) < 0 ? -1 : restore_inputs(step, err);
 }
 
-/* Sets max_cluster_blocks of each kernel whose activity record has none. Limit i belongs to the i-th kernel in order of issue. */
+/* Sets max_cluster_blocks of each kernel whose activity record has none, if there is one limit per kernel. Both are in order of
+ * issue. */
 static void add_cluster_limits(rl_kernel_list *list, const rl_cluster_limits *limits) {
   for (size_t i = 0; i < list->count && limits->count == list->count; i++)
     if (list->kernels[i].attributes.max_cluster_blocks == 0)
       list->kernels[i].attributes.max_cluster_blocks = (uint32_t)limits->max_blocks[i];
 }
 
+/* Runs the step once under the tracer. */
 static int trace_step(const profiled_step *step, rl_trace_result *traced, rl_cluster_limits *limits, rl_error *err) {
   rl_trace *trace = step->counters->trace;
   if (rl_trace_start(trace, rl_trace_launch_kinds, err) < 0) return -1;
@@ -124,6 +132,7 @@ static int trace_step(const profiled_step *step, rl_trace_result *traced, rl_clu
   return rl_trace_stop(trace, traced, result < 0 ? NULL : err) < 0 ? -1 : result;
 }
 
+/* Returns a copy of the trace's correlations, sorted by correlation id. NULL: out of memory. */
 static rl_launch_correlation *sorted_correlations(const rl_trace_result *traced) {
   rl_launch_correlation *sorted = calloc(traced->correlation_count + 1, sizeof *sorted);
   if (sorted == NULL) return NULL;
@@ -140,12 +149,12 @@ static void set_names(step_kernel *kernel, const rl_name_entry *name) {
   kernel->barriers = function.barriers;
 }
 
-/* Adds the kernel of an activity record; -1 when CUPTI did not record its launch. */
-static int add_step_kernel(const rl_trace_result *traced, const rl_launch_correlation *sorted, const rl_activity_row *activity,
-                           rl_kernel_list *list, rl_error *err) {
+/* Adds the kernel of an activity record; -1 when CUPTI did not record its launch. correlations: sorted. */
+static int add_step_kernel(const rl_trace_result *traced, const rl_launch_correlation *correlations,
+                           const rl_activity_row *activity, rl_kernel_list *list, rl_error *err) {
   const rl_name_entry *name = &traced->names->items[activity->name];
-  const rl_launch_correlation *correlation = bsearch(&(rl_launch_correlation){activity->correlation, 0}, sorted,
-                                                     traced->correlation_count, sizeof *sorted, compare_correlation);
+  const rl_launch_correlation *correlation = bsearch(&(rl_launch_correlation){activity->correlation, 0}, correlations,
+                                                     traced->correlation_count, sizeof *correlations, compare_correlation);
   const rl_launch_attributes *attributes = find_attributes(traced, activity->correlation);
   if (correlation == NULL || attributes == NULL)
     return rl_fail(err, RL_CUPTI, 0, "CUPTI did not record which launch %s belongs to", name->demangled);
@@ -159,15 +168,15 @@ static int add_step_kernel(const rl_trace_result *traced, const rl_launch_correl
 
 static int list_kernels(const rl_trace_result *traced, rl_kernel_list *list, rl_error *err) {
   list->kernels = calloc(traced->kernel_count + 1, sizeof *list->kernels);
-  rl_launch_correlation *sorted = sorted_correlations(traced);
-  if (list->kernels == NULL || sorted == NULL) {
-    free(sorted);
+  rl_launch_correlation *correlations = sorted_correlations(traced);
+  if (list->kernels == NULL || correlations == NULL) {
+    free(correlations);
     return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the kernels of a step");
   }
   int result = 0;
   for (size_t i = 0; i < traced->row_count && result == 0; i++)
-    if (traced->rows[i].kind == RL_ACTIVITY_KERNEL) result = add_step_kernel(traced, sorted, &traced->rows[i], list, err);
-  free(sorted);
+    if (traced->rows[i].kind == RL_ACTIVITY_KERNEL) result = add_step_kernel(traced, correlations, &traced->rows[i], list, err);
+  free(correlations);
   if (result == 0 && (traced->dropped_count > 0 || list->count == 0))
     result = rl_fail(err, RL_CUPTI, 0, "CUPTI recorded %zu kernels of the step and dropped %llu records", list->count,
                      (unsigned long long)traced->dropped_count);
@@ -186,8 +195,8 @@ static int trace_and_list_kernels(const profiled_step *step, rl_kernel_list *lis
   return result;
 }
 
-/* Lists the step's kernels from a trace of it. The list stays valid for the instance, because replay requires that the step
- * launches the same kernels every time. */
+/* Sets the step's kernels from a trace of the step. Keeps the list for later collections of the same instance: replay requires
+ * that the step launches the same kernels every time. */
 static int list_step_kernels(profiled_step *step, rl_error *err) {
   rl_kernel_list *list = &step->counters->kernel_list;
   if (list->instance != step->instance) {
@@ -199,14 +208,16 @@ static int list_step_kernels(profiled_step *step, rl_error *err) {
   return 0;
 }
 
-static bool kernel_matches(const rl_profile_options *profile_options, const rl_launch *launch, const char *kernel) {
-  return profile_options->kernel_pattern[0] == '\0' || fnmatch(profile_options->kernel_pattern, kernel, 0) == 0 ||
+/* Returns true if the pattern of the profile options is empty or matches the kernel's name or its launch's name. */
+static bool kernel_matches(const rl_profile_options *profile_options, const rl_launch *launch, const char *kernel_name) {
+  return profile_options->kernel_pattern[0] == '\0' || fnmatch(profile_options->kernel_pattern, kernel_name, 0) == 0 ||
          fnmatch(profile_options->kernel_pattern, launch->name, 0) == 0;
 }
 
-/* Selects the kernels that match the profile options; -1 with RL_INPUT when there is none. */
+/* Selects the kernels that match the pattern: all of them, or the one with index matching_index among them. -1 with RL_INPUT when
+ * there is none. */
 static int select_kernels(const rl_profile_options *profile_options, profiled_step *step, rl_error *err) {
-  int64_t matching = 0;
+  int64_t matching = 0; /* kernels that match so far */
   step->selected = calloc(step->kernel_count + 1, sizeof *step->selected);
   if (step->selected == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the kernels of a step");
   for (size_t i = 0; i < step->kernel_count; i++) {
@@ -222,7 +233,8 @@ static int select_kernels(const rl_profile_options *profile_options, profiled_st
                  (long long)(profile_options->matching_index < 0 ? 0 : profile_options->matching_index));
 }
 
-/* Fills values[kernel * metric_count + metric]; NAN for metrics that the plan does not collect and for kernels not selected. */
+/* Fills values[kernel * metric_count + metric]: NAN for kernels that are not selected and for metrics that no group of the plan
+ * contains. */
 static int collect_counters(const rl_counter_plan *plan, profiled_step *step, double *values, rl_error *err) {
   const rl_user_replay replay = {.restore = restore_inputs,
                                  .run = run_with_cold_caches,
@@ -284,8 +296,8 @@ static int append_metric(int64_t ordinal, const char *name, double value, const 
   return rl_records_add_metric(records, &record, err);
 }
 
-/* Appends a metric that was not collected, with the reason. Its value is known to be 0 when the kernel has no instruction that
- * the metric counts; else it is NAN. */
+/* Appends a metric that was not collected, with the reason and its known value: 0 when no profiled kernel has an instruction that
+ * the metric counts, else NAN. */
 static int append_skipped(int64_t ordinal, const rl_selected_metric *metric, rl_records *records, rl_error *err) {
   rl_kernel_metric record = {.ordinal = ordinal, .value = metric->known_value};
   snprintf(record.metric, sizeof record.metric, "%s", metric->name);
@@ -312,7 +324,7 @@ static int append_other_metrics(const rl_counters *counters, const rl_metric_sel
   const step_kernel *kernel = &step->kernels[ordinal];
   const rl_launch_metrics launch_metrics =
       rl_launch_metrics_of(counters->device_limits, &kernel->activity, &kernel->attributes, kernel->barriers);
-  for (size_t i = selection->counter_count; i < selection->count; i++) {
+  for (size_t i = selection->counter_count; i < selection->count; i++) { /* the counters come first */
     const rl_selected_metric *metric = &selection->items[i];
     const char *reason = "";
     double value;
@@ -363,8 +375,8 @@ static rl_launched_kernel *launched_kernels(const profiled_step *step) {
   return kernels;
 }
 
-/* Collects the counters and appends all results. Counters that must be 0, because no selected kernel has an instruction that
- * raises them, are appended without being collected. */
+/* Collects the counters and appends all results. A counter that only instructions of absent classes raise is 0 and is appended
+ * without being collected. */
 static int collect_and_append_counters(rl_counters *counters, const rl_profile_options *profile_options, profiled_step *step,
                                        rl_records *records, rl_error *err) {
   const rl_prepared_profile *prepared = NULL;
@@ -374,7 +386,7 @@ static int collect_and_append_counters(rl_counters *counters, const rl_profile_o
   rl_stage_timer_lap(&step->timer, RL_PROFILER_STAGE_PLANNING);
   double *values = calloc(step->kernel_count * prepared->plan->metric_count + 1, sizeof *values);
   if (values == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for counters");
-  step->pass_count = prepared->plan->passes;
+  step->replay_count = prepared->plan->passes;
   int result = collect_counters(prepared->plan, step, values, err);
   if (result == 0) result = append_results(counters, prepared, step, values, records, err);
   free(values);
@@ -411,7 +423,7 @@ static int collect_step(rl_counters *counters, const rl_profile_options *profile
   return result;
 }
 
-/* The caller saves the instance's state before and restores it after. */
+/* The caller saves the instance's state before the call and restores it afterwards. */
 static int profile_step(rl_counters *counters, const rl_profile_options *profile_options, profiled_step *step,
                         rl_records *records, rl_error *err) {
   if (list_step_kernels(step, err) < 0 || select_kernels(profile_options, step, err) < 0 ||
@@ -424,7 +436,7 @@ static int profile_step(rl_counters *counters, const rl_profile_options *profile
 }
 
 static int append_measurements(const profiled_step *step, rl_records *records, rl_error *err) {
-  if (rl_records_add_measurement(records, "counter_passes", (double)step->pass_count, NULL, err) < 0) return -1;
+  if (rl_records_add_measurement(records, "counter_passes", (double)step->replay_count, NULL, err) < 0) return -1;
   return rl_stage_timer_record(&step->timer, records, err);
 }
 

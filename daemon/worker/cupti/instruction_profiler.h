@@ -50,9 +50,11 @@ typedef struct rl_instruction_profiler rl_instruction_profiler;
 int rl_instruction_profiler_open(int device_index, rl_instruction_profiler **profiler, rl_error *err);
 void rl_instruction_profiler_close(rl_instruction_profiler *profiler); /* NULL is allowed */
 
-/* begin starts disassembling and disables PC sampling. collect adds metrics, instructions and code hashes to the kernels in
- * the records. end is called after a failure too. Return -1 when the step can't be replayed. In collect PC sampling runs last and
- * stays configured; the next request's begin then starts with PC sampling. */
+/* begin starts to disassemble the kernels, and disables PC sampling. collect adds metrics, instructions and code hashes to the
+ * kernels in the records. Call end also after a failure. -1: the step can't be replayed.
+ *
+ * The first request takes PC samples last, in collect, and leaves PC sampling configured. A later request takes them first, in
+ * begin, if it is still configured, and then disables PC sampling. */
 int rl_instruction_profiler_begin(rl_instruction_profiler *profiler, const rl_instruction_profiler_request *request,
                                   rl_error *err);
 /* Call after begin. Returns the classes of instructions that no selected kernel has; none when a kernel's SASS is not yet
