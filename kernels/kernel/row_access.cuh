@@ -1,4 +1,5 @@
-/* Building blocks of the row kernels (rows.cuh): reductions over groups of threads, and a thread's vectors of a row. */
+/* Building blocks of the row kernels (rows.cuh): reductions over groups of threads, and a thread's vectors of a row. M is the
+ * arithmetic type, float or double; T the element type; a vector is WIDTH elements that one access loads or stores. */
 #ifndef RL_KERNELS_KERNEL_ROW_ACCESS_CUH
 #define RL_KERNELS_KERNEL_ROW_ACCESS_CUH
 
@@ -58,7 +59,7 @@ struct thread_vectors {
   uint32_t first, stride, count;
 };
 
-/* How many of the numbers first, first + stride, … are below `end`. */
+/* Returns how many of the numbers first, first + stride, … are below `end`. */
 __device__ static inline uint32_t count_strided(uint32_t first, uint32_t stride, uint32_t end) {
   return first < end ? (end - first + stride - 1) / stride : 0;
 }
@@ -90,7 +91,7 @@ __device__ static void load(row_fragment<T, WIDTH, VECTORS> &fragment, const T *
     _Pragma("unroll") for (int k = 0; k < FRAGMENT::WIDTH; k++) BODY;                    \
   }
 
-/* The largest of `initial` and all valid elements. */
+/* Returns the largest of `initial` and all valid elements. */
 template <class FRAGMENT, class M> __device__ static M max_element(const FRAGMENT &fragment, uint32_t valid_vectors, M initial) {
   enum { WIDTH = FRAGMENT::WIDTH };
   vec<typename FRAGMENT::type, WIDTH> maxima = fragment[0];
@@ -106,8 +107,8 @@ template <class FRAGMENT, class M> __device__ static M max_element(const FRAGMEN
   return initial;
 }
 
-/* Optimization barrier: the compiler must take the result for a new value. Else it widens a loop-invariant vector once and keeps
- * it widened, in twice the registers. */
+/* Returns x as a value that the compiler does not know. Without this, the compiler converts a loop-invariant vector to M once,
+ * outside of the loop, and keeps it in twice the registers. */
 template <class T, int WIDTH> __device__ static vec<T, WIDTH> optimization_barrier(vec<T, WIDTH> x) {
   uint32_t *words = (uint32_t *)&x;
 #pragma unroll
@@ -115,8 +116,8 @@ template <class T, int WIDTH> __device__ static vec<T, WIDTH> optimization_barri
   return x;
 }
 
-/* Computes vector `index` of a row's output from x. TRANSFORMED: x is as state::from_fragment left it (rows.cuh). w, b: the
- * weights and biases of all columns; unused where OP has none. */
+/* Returns vector `index` of a row's output, computed from vector x. TRANSFORMED: state::from_fragment has processed x (rows.cuh).
+ * w, b: weights and biases of all columns; unused if OP has none. */
 template <class OP, bool TRANSFORMED, class T, int WIDTH, class X, class OUTPUT>
 __device__ static vec<T, WIDTH> output_vector(const OUTPUT &output, const vec<X, WIDTH> &x, const T *w, const T *b,
                                               uint32_t index) {

@@ -3,27 +3,29 @@
  * An operator is a struct OP with
  *   template <class M> struct state     the reduction of some elements of a row, in the arithmetic type M:
  *     from_fragment(fragment, valid_vectors, count, group)
- *                                       reduces the `count` elements that a group of threads has in registers; the calling
- *                                       thread has `valid_vectors` vectors of them. May transform the elements in place
- *     empty(), add(x)                   the state of no element; adds an element of a stream
- *     reduced(count, group)             combines the states of all threads of the group, `count` elements in all
- *     output(count)                     the output function of a row with this state
- *     output(part, count)               the same, called on the state of the whole row by a group that holds only a part of it.
- *                                       part: the state that the group's from_fragment returned
+ *                                       reduces the `count` elements that a group of threads holds in registers; the calling
+ *                                       thread holds `valid_vectors` vectors of them. May transform the elements in place
+ *     empty(), add(x)                   the state of no element; adds one element
+ *     reduced(count, group)             combines the states of all threads of the group, of `count` elements in all
+ *     output(count)                     returns the output function of the row with this state
+ *     output(part, count)               the same for a group that holds a part of the row: `part` is the state that its
+ *                                       from_fragment returned, and *this the state of the whole row
  *
- *   template <class M> struct output    the output function:
- *     of_element(x, w, b)               the output for an element x with the weights w and b
- *     of_transformed<X>(x, w, b)        the same, for an x that from_fragment has transformed and stored in a variable of type X
- *   WEIGHT_VECTORS                      0: neither w nor b; 1: w; 2: both
+ *   template <class M> struct output    the output function of a row:
+ *     of_element(x, w, b)               returns the output for an element x with weight w and bias b
+ *     of_transformed<X>(x, w, b)        the same, for an x that from_fragment has transformed and stored as type X
+ *   WEIGHT_VECTORS                      0: neither weights nor biases; 1: weights; 2: both
  *   TRANSFORMS<X>                       whether from_fragment transforms elements of type X
  *   COMPUTE_HEAVY<X>                    whether the arithmetic takes about as long as reading and writing elements of type X
- * where `count` is an element_count and a group has sum(x) and max(x) over its threads (row_access.cuh).
+ * `count` is an element_count; a group has sum(x) and max(x) over its threads (row_access.cuh). Template parameters of the
+ * kernels: OP operator · T element type · WIDTH elements of a vector, one access · VECTORS vectors of a thread, at most · M
+ * arithmetic type: float or double. x, y: [rows][columns]; w, b: weights and biases [columns].
  *
  * Three kernels:
- *   in_registers      a group of threads holds a row in registers and so reads it once. A group is either a power of two of
- *                     lanes, at most a warp (then a block has several rows), or a whole block
- *   cluster_per_row   longer rows: the blocks of a cluster share a row (cluster_per_row.cuh)
- *   streamed          a block reads its row twice: rows too long for the other two kernels, and the variant `scalar` */
+ *   in_registers      a group of threads holds a row in registers. A group is a part of a warp, a warp, or a whole block; a
+ *                     block has several groups if they are at most a warp
+ *   cluster_per_row   for longer rows: the blocks of a cluster share a row (cluster_per_row.cuh)
+ *   streamed          a block reads its row twice: for rows too long for the other two kernels, and for the variant `scalar` */
 #ifndef RL_KERNELS_KERNEL_ROWS_CUH
 #define RL_KERNELS_KERNEL_ROWS_CUH
 
@@ -39,25 +41,29 @@
 
 namespace rows {
 
-enum { BLOCK = 256, MAX_BLOCK_IN_REGISTERS = 512, BLOCK_STREAMED = 1024 };
+enum { /* threads of a block */
+       BLOCK = 256,
+       MAX_BLOCK_IN_REGISTERS = 512,
+       BLOCK_STREAMED = 1024
+};
 
 /* --- kernels ---------------------------------------------------------------------------------------------------------------- */
 
 __device__ static inline uint32_t log2_of(uint32_t power_of_two) { return 31 - __clz(power_of_two); }
 
-/* group_threads: how many threads share a row: a power of two up to a warp, or the whole block. __launch_bounds__ limits the
- * registers so that three of the largest blocks are resident, because more resident blocks have more loads in flight. With scalar
- * accesses (WIDTH 1) a thread has up to 16 separate loads and their addresses in registers, so there is no such limit. */
+/* group_threads: number of threads that share a row: a power of two up to a warp, or the whole block. __launch_bounds__ limits
+ * the registers so that three of the largest blocks are resident, because more resident blocks have more loads in flight. With
+ * scalar accesses (WIDTH 1) there is no such limit, because a thread holds up to 16 separate elements and their addresses. */
 template <class OP, class T, int WIDTH, int VECTORS> __global__ void __launch_bounds__(MAX_BLOCK_IN_REGISTERS, WIDTH > 1 ? 3 : 1)
     in_registers(const T *__restrict__ x, const T *__restrict__ w, const T *__restrict__ b, T *__restrict__ y, uint32_t rows,
                  uint32_t columns, uint32_t group_threads) {
   typedef typename arithmetic<T>::type M;
   __shared__ warp_partials buffers[2];
   const uint32_t log2_group = log2_of(group_threads), row = blockIdx.x * (blockDim.x >> log2_group) + (threadIdx.x >> log2_group);
-  const uint32_t first = threadIdx.x & (group_threads - 1);
-  const uint32_t valid =
-      row < rows ? count_strided(first, group_threads, columns / WIDTH) : 0; /* the last block has surplus groups */
-  const thread_vectors assigned = {first, group_threads, valid};
+  const uint32_t first_vector = threadIdx.x & (group_threads - 1);
+  const uint32_t valid_vectors =
+      row < rows ? count_strided(first_vector, group_threads, columns / WIDTH) : 0; /* groups of the last block may have no row */
+  const thread_vectors assigned = {first_vector, group_threads, valid_vectors};
   row_fragment<T, WIDTH, VECTORS> fragment;
   load(fragment, x + (size_t)row * columns, assigned);
   thread_group threads = {buffers, group_threads, 0};
@@ -75,8 +81,8 @@ template <class OP, class T, int WIDTH> __global__ void __launch_bounds__(BLOCK_
   vector *to = (vector *)(y + (size_t)blockIdx.x * columns);
   const uint32_t vectors = columns / WIDTH;
   __shared__ warp_partials buffers[2];
-  typedef typename OP::template state<M> S;
-  S state = S::empty();
+  typedef typename OP::template state<M> STATE;
+  STATE state = STATE::empty();
   for (uint32_t i = threadIdx.x; i < vectors; i += blockDim.x) {
     const vector loaded = from[i];
 #pragma unroll
@@ -95,7 +101,7 @@ static inline bool supports_clusters(int device) {
   return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess && major >= 9;
 }
 
-/* Device memory of an instance in addition to its buffers. */
+/* Device memory of an instance in addition to its inputs and output. */
 struct workspace {
   rl_device *device;
   void *next_row_counter; /* uint32_t of cluster_per_row; zero between launches */
@@ -116,7 +122,7 @@ static inline void close_workspace(void *engine_state) {
   free(self);
 }
 
-/* Arguments of every launch. */
+/* Arguments of all three kernels, and the stream. */
 template <class T> struct launch_arguments {
   const T *x, *w, *b;
   T *y;
@@ -145,27 +151,28 @@ template <class KERNEL> static uint32_t resident_clusters(KERNEL kernel, const c
   return 0;
 }
 
-/* Where no cluster of `blocks` blocks can be resident, sets *launched to false and launches nothing. */
+/* Launches clusters of `blocks` blocks: at most one per row, and only as many as can be resident. If none can, sets *launched to
+ * false and launches nothing. */
 template <class OP, class T>
 static int launch_cluster_per_row(const launch_arguments<T> &a, uint32_t blocks, bool *launched, rl_error *err) {
-  typedef cluster_config_for<OP, T> C;
+  typedef cluster_config_for<OP, T> CONFIG;
   const auto kernel = cluster_per_row<OP, T>;
   cudaLaunchAttribute attribute = {};
-  cudaLaunchConfig_t config = {};
+  cudaLaunchConfig_t launch = {};
   attribute.id = cudaLaunchAttributeClusterDimension;
   attribute.val.clusterDim.x = blocks;
   attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
-  config.blockDim = dim3(C::BLOCK);
-  config.gridDim = dim3(blocks);
-  config.dynamicSmemBytes = C::SHARED_BYTES;
-  config.stream = a.stream;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
-  const uint32_t clusters = resident_clusters(kernel, config);
+  launch.blockDim = dim3(CONFIG::BLOCK);
+  launch.gridDim = dim3(blocks);
+  launch.dynamicSmemBytes = CONFIG::SHARED_BYTES;
+  launch.stream = a.stream;
+  launch.attrs = &attribute;
+  launch.numAttrs = 1;
+  const uint32_t clusters = resident_clusters(kernel, launch);
   *launched = clusters > 0;
   if (!*launched) return 0;
-  config.gridDim.x *= clusters < a.rows ? clusters : a.rows;
-  return rl_cuda_check(cudaLaunchKernelEx(&config, kernel, a.x, a.w, a.b, a.y, a.rows, a.columns, blocks, a.next_row_counter),
+  launch.gridDim.x *= clusters < a.rows ? clusters : a.rows;
+  return rl_cuda_check(cudaLaunchKernelEx(&launch, kernel, a.x, a.w, a.b, a.y, a.rows, a.columns, blocks, a.next_row_counter),
                        "launching", err);
 }
 
@@ -174,7 +181,7 @@ template <class OP, class T, int WIDTH> static int launch_streamed(const launch_
   return rl_cuda_check_launch("launching", err);
 }
 
-/* Launches in_registers with the smallest group that holds a row, or `streamed` if a block cannot hold one. */
+/* Launches in_registers with the smallest group that can hold a row, or `streamed` if a block cannot hold one. */
 template <class OP, class T, int WIDTH, int VECTORS>
 static int launch_in_registers_or_streamed(const launch_arguments<T> &a, rl_error *err) {
   const uint32_t threads = bit_ceil(ceil_div(a.columns / WIDTH, VECTORS));
@@ -182,19 +189,20 @@ static int launch_in_registers_or_streamed(const launch_arguments<T> &a, rl_erro
                                            : launch_streamed<OP, T, WIDTH>(a, BLOCK_STREAMED, err);
 }
 
-/* For rows whose length is a multiple of 16 bytes. A cluster has at least two blocks, because cluster_per_row relies on messages
- * between blocks. */
+/* Chooses the kernel for rows whose length is a multiple of 16 bytes. A cluster has at least two blocks: cluster_per_row relies
+ * on messages between blocks. */
 template <class OP, class T> static int launch_aligned(const launch_arguments<T> &a, bool clusters_supported, rl_error *err) {
   enum { WIDTH = 16 / sizeof(T), VECTORS = 4 };
-  typedef cluster_config_for<OP, T> C;
+  typedef cluster_config_for<OP, T> CONFIG;
   const uint32_t vectors = a.columns / WIDTH,
-                 blocks = 2 * bit_ceil(ceil_div(vectors, 2 * C::COMPUTE_THREADS * C::VECTORS_PER_THREAD));
-  bool launched = clusters_supported && vectors > MAX_BLOCK_IN_REGISTERS * VECTORS && blocks <= MAX_CLUSTER;
+                 blocks = 2 * bit_ceil(ceil_div(vectors, 2 * CONFIG::COMPUTE_THREADS * CONFIG::VECTORS_PER_THREAD));
+  bool launched = clusters_supported && vectors > MAX_BLOCK_IN_REGISTERS * VECTORS && blocks <= MAX_CLUSTER_BLOCKS;
   const int rc = launched ? launch_cluster_per_row<OP, T>(a, blocks, &launched, err) : 0;
   return launched ? rc : launch_in_registers_or_streamed<OP, T, WIDTH, VECTORS>(a, err);
 }
 
-/* Rows whose length is no multiple of 16 bytes are not aligned to 16 bytes. They are read element by element. */
+/* Chooses the kernel. Rows whose length is no multiple of 16 bytes are not all aligned to 16 bytes, so they are read element by
+ * element. */
 template <class OP, class T> static int launch_typed(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err) {
   enum { SCALAR /* index of the variant */, WIDTH = 16 / sizeof(T), MAX_ELEMENTS_PER_THREAD = 16 };
   const launch_arguments<T> a = {(const T *)instance->in[0],

@@ -1,6 +1,6 @@
-/* Engine "persistent": all steps of an epoch in one launch, the evaluation in another (train/cuda/persistent.h). Activations stay
- * on chip, except the operands of fc1's weight gradient. The intermediate results that tests compare are stored in memory only
- * after expose_tensors has been called. */
+/* Engine "persistent": one launch runs all steps of an epoch, another the evaluation (train/cuda/persistent.h). Of the
+ * activations and their gradients, only pooled2 and d_fc1, the operands of fc1's weight gradient, are stored in global memory for
+ * later use. The others are stored only after expose_tensors, for tests. Names of tensors: train/cuda/persistent.cuh. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,19 +9,22 @@
 #include "train/cuda/training_state.h"
 #include "train/engines.h"
 
+enum { SHUFFLE, EPOCH, BEGIN_EVALUATION, EVALUATION, LAUNCHES }; /* indices of the launches */
+
+/* Pointers are to device memory, except host_timestamps. */
 struct engine : rl_training_base {
-  void *pooled2, *d_fc1; /* operands of fc1's weight gradient */
-  float *partial_conv1, *partial_conv2_bias, *partial_head;
+  void *pooled2, *d_fc1;
+  float *partial_conv1, *partial_conv2_bias, *partial_head; /* rows of partial sums of gradients (rl_persistent_args) */
   struct rl_block_exchange *block_exchange;
-  /* NULL before expose_tensors. partial_conv2_weight: while it is NULL, the kernel stores the partial sums of conv2's weight
-   * gradient in the buffers of Adam's moments, which are unused during a launch: the kernel keeps the moments in shared memory.
-   */
+  /* NULL before expose_tensors. */
   void *pooled1, *d_pooled1, *d_pooled2;
   uint8_t *argmax1, *argmax2;
+  /* NULL before expose_tensors: the partial sums then use the memory of Adam's moments, which the kernel keeps in shared memory
+   * during a launch. */
   float *partial_conv2_weight;
   rl_persistent_timestamps *timestamps, *host_timestamps; /* NULL: not recorded */
-  rl_launch launches[4];
-  rl_sequence sequences[2], test_sequences[2];
+  rl_launch launches[LAUNCHES];
+  rl_sequence sequences[2], evaluation_sequences[2];
 };
 
 static engine *engine_of(void *instance) { return (engine *)rl_training_base_of(instance); }
@@ -141,6 +144,7 @@ static int set_phase_timestamps(rl_instance *instance, bool enabled, rl_error *e
   return 0;
 }
 
+/* Sets begin_ns and end_ns: of the first block that began and the last that ended. */
 static void find_launch_interval(const rl_persistent_timestamps *timestamps, rl_phase_timestamps *to) {
   to->begin_ns = timestamps->launch[0][0];
   for (size_t block = 0; block < to->blocks; block++) {
@@ -149,6 +153,7 @@ static void find_launch_interval(const rl_persistent_timestamps *timestamps, rl_
   }
 }
 
+/* Returns the mean SM clock over the blocks, in MHz: 1000 · cycles / ns. */
 static double mean_sm_mhz(const rl_persistent_timestamps *timestamps) {
   double sum = 0;
   for (size_t block = 0; block < RL_PERSISTENT_BLOCKS; block++)
@@ -157,8 +162,8 @@ static double mean_sm_mhz(const rl_persistent_timestamps *timestamps) {
   return sum / RL_PERSISTENT_BLOCKS * 1e3;
 }
 
-/* Removes the unused steps between the blocks' records, in place. The result is [block][step][1 + RL_TIMED_PHASES]:
- * the begin of the step, then the end of each phase. */
+/* Removes the steps that were not recorded, in place. Returns [block][steps][1 + RL_TIMED_PHASES]: the begin of the step, then
+ * the end of each phase. */
 static const uint64_t *packed_phases(rl_persistent_timestamps *timestamps, size_t steps) {
   uint64_t *packed = timestamps->phases[0][0];
   for (size_t block = 0; block < RL_PERSISTENT_BLOCKS; block++)
@@ -175,7 +180,7 @@ static int read_phase_timestamps(rl_instance *instance, rl_phase_timestamps *to,
   if (!e->timestamps) return rl_fail(err, RL_INPUT, 0, "phase timestamps are not on");
   if (device->ops->download(device, e->host_timestamps, e->timestamps, sizeof *e->timestamps, err) < 0) return -1;
   *to = {};
-  to->launch = e->launches[1].name;
+  to->launch = e->launches[EPOCH].name;
   to->phases = phases;
   to->phase_count = RL_TIMED_PHASES;
   to->steps = instance->steps < RL_TIMESTAMPED_STEPS ? instance->steps : (size_t)RL_TIMESTAMPED_STEPS;
@@ -218,16 +223,16 @@ static int allocate_buffers(engine *e, rl_error *err) {
 
 static void describe_launches(engine *e) {
   rl_instance *instance = &e->base.base;
-  e->launches[0] = {"shuffle", "data", rl_training_begin_epoch, e};
-  e->launches[1] = {"persistent_epoch", "kernel", launch_epoch, e};
-  e->launches[2] = {"begin", "data", rl_training_begin_test, e};
-  e->launches[3] = {"persistent_evaluate", "kernel", launch_evaluation, e};
-  e->sequences[0] = {"begin", &e->launches[0], 1, 1};
-  e->sequences[1] = {"step", &e->launches[1], 1, 1};
-  e->test_sequences[0] = {"begin", &e->launches[2], 1, 1};
-  e->test_sequences[1] = {"evaluate", &e->launches[3], 1, 1};
+  e->launches[SHUFFLE] = {"shuffle", "data", rl_training_begin_epoch, e};
+  e->launches[EPOCH] = {"persistent_epoch", "kernel", launch_epoch, e};
+  e->launches[BEGIN_EVALUATION] = {"begin", "data", rl_training_begin_test, e};
+  e->launches[EVALUATION] = {"persistent_evaluate", "kernel", launch_evaluation, e};
+  e->sequences[0] = {"begin", &e->launches[SHUFFLE], 1, 1};
+  e->sequences[1] = {"step", &e->launches[EPOCH], 1, 1};
+  e->evaluation_sequences[0] = {"begin", &e->launches[BEGIN_EVALUATION], 1, 1};
+  e->evaluation_sequences[1] = {"evaluate", &e->launches[EVALUATION], 1, 1};
   instance->iteration = {"epoch", e->sequences, 2};
-  instance->evaluation = {"evaluation", e->test_sequences, e->base.test_images ? 2u : 0u};
+  instance->evaluation = {"evaluation", e->evaluation_sequences, e->base.test_images ? 2u : 0u};
   instance->step_sequence = 1;
   instance->optimizer_steps_per_repeat = e->base.steps;
 }

@@ -157,25 +157,25 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
   if (threadIdx.x == 0) *cycles = clock64() - begin;
 }
 
-template <class F, int SLICE> static __global__ void __launch_bounds__(F::THREADS, 1)
+template <class F, int SLICE_INPUTS> static __global__ void __launch_bounds__(F::THREADS, 1)
     run_fc1(const typename F::value *in, const typename F::value *d_fc1, const typename F::value *weights,
-            float *product /* [8][128] */, float *d_in /* [8][SLICE] */, int repeats, long long *cycles) {
+            float *product /* [8][128] */, float *d_in /* [8][SLICE_INPUTS] */, int repeats, long long *cycles) {
   extern __shared__ __align__(16) unsigned char shared[];
-  typename F::value *w = (typename F::value *)shared, *x = fill(w, weights, RL_FC1_OUTPUTS * (SLICE + F::SLICE_PADDING));
-  typename F::value *d = fill(x, in, TILE_IMAGES * (SLICE + F::SLICE_PADDING));
+  typename F::value *w = (typename F::value *)shared, *x = fill(w, weights, RL_FC1_OUTPUTS * (SLICE_INPUTS + F::SLICE_PADDING));
+  typename F::value *d = fill(x, in, TILE_IMAGES * (SLICE_INPUTS + F::SLICE_PADDING));
   fill(d, d_fc1, TILE_IMAGES * F::D_FC1_PITCH);
   __syncthreads();
   const long long begin = clock64();
   for (int repeat = 0; repeat < repeats; repeat++) {
-    F::template fc1_forward<SLICE>(x, w, [&](int image, int output, float a, float b) {
+    F::template fc1_forward<SLICE_INPUTS>(x, w, [&](int image, int output, float a, float b) {
       *(float2 *)&product[image * RL_FC1_OUTPUTS + output] = make_float2(a, b);
     });
     __syncthreads();
   }
   const long long between = clock64();
   for (int repeat = 0; repeat < repeats; repeat++) {
-    F::template fc1_backward<SLICE>(
-        d, w, [&](int image, int k, float a, float b) { *(float2 *)&d_in[image * SLICE + k] = make_float2(a, b); });
+    F::template fc1_backward<SLICE_INPUTS>(
+        d, w, [&](int image, int k, float a, float b) { *(float2 *)&d_in[image * SLICE_INPUTS + k] = make_float2(a, b); });
     __syncthreads();
   }
   if (threadIdx.x == 0) cycles[0] = between - begin, cycles[1] = clock64() - between;
@@ -272,30 +272,32 @@ template <class A, class B> static doubles product_of(int rows, int columns, int
   return result;
 }
 
-template <class F, int SLICE> static void check_fc1(const char *format, int images, double tolerance) {
+template <class F, int SLICE_INPUTS> static void check_fc1(const char *format, int images, double tolerance) {
   typedef typename F::value T;
-  const size_t pitch = SLICE + F::SLICE_PADDING;
-  const matrix<T> in(images, SLICE, pitch, 1, TILE_IMAGES), d_fc1(images, RL_FC1_OUTPUTS, F::D_FC1_PITCH, 1, TILE_IMAGES),
-      weights(RL_FC1_OUTPUTS, SLICE, pitch, 0.02);
+  const size_t pitch = SLICE_INPUTS + F::SLICE_PADDING;
+  const matrix<T> in(images, SLICE_INPUTS, pitch, 1, TILE_IMAGES), d_fc1(images, RL_FC1_OUTPUTS, F::D_FC1_PITCH, 1, TILE_IMAGES),
+      weights(RL_FC1_OUTPUTS, SLICE_INPUTS, pitch, 0.02);
   device_array<T> x(in.padded), d(d_fc1.padded), w(weights.padded);
-  device_array<float> product(TILE_IMAGES * RL_FC1_OUTPUTS), d_in(TILE_IMAGES * SLICE);
+  device_array<float> product(TILE_IMAGES * RL_FC1_OUTPUTS), d_in(TILE_IMAGES * SLICE_INPUTS);
   device_array<long long> cycles(2);
   const auto once = [&](int repeats) {
-    launch<F, const T *, const T *, const T *, float *, float *, int, long long *>(run_fc1<F, SLICE>, x.data, d.data, w.data,
-                                                                                   product.data, d_in.data, repeats, cycles.data);
+    launch<F, const T *, const T *, const T *, float *, float *, int, long long *>(
+        run_fc1<F, SLICE_INPUTS>, x.data, d.data, w.data, product.data, d_in.data, repeats, cycles.data);
   };
   once(1);
-  const auto weight = [&](int output, int k) { return weights.values[output * SLICE + k]; };
-  const auto input = [&](int n, int k) { return in.values[n * SLICE + k]; };
-  expect_close(product.host(), product_of(images, RL_FC1_OUTPUTS, SLICE, input, [&](int k, int o) { return weight(o, k); }),
-               tolerance, format, "fc1 forward");
-  expect_close(d_in.host(),
-               product_of(
-                   images, SLICE, RL_FC1_OUTPUTS, [&](int n, int o) { return d_fc1.values[n * RL_FC1_OUTPUTS + o]; }, weight),
-               tolerance, format, "fc1 backward");
+  const auto weight = [&](int output, int k) { return weights.values[output * SLICE_INPUTS + k]; };
+  const auto input = [&](int n, int k) { return in.values[n * SLICE_INPUTS + k]; };
+  expect_close(product.host(),
+               product_of(images, RL_FC1_OUTPUTS, SLICE_INPUTS, input, [&](int k, int o) { return weight(o, k); }), tolerance,
+               format, "fc1 forward");
+  expect_close(
+      d_in.host(),
+      product_of(
+          images, SLICE_INPUTS, RL_FC1_OUTPUTS, [&](int n, int o) { return d_fc1.values[n * RL_FC1_OUTPUTS + o]; }, weight),
+      tolerance, format, "fc1 backward");
   if (!timed_repeats) return;
   once(timed_repeats);
-  printf("  %s: fc1 of %d: forward %.0f cycles, backward %.0f\n", format, SLICE, cycles.host()[0] / timed_repeats,
+  printf("  %s: fc1 of %d: forward %.0f cycles, backward %.0f\n", format, SLICE_INPUTS, cycles.host()[0] / timed_repeats,
          cycles.host()[1] / timed_repeats);
 }
 

@@ -1,14 +1,17 @@
-/* conv2 backward in one kernel (FP16): the pooled gradient is unpooled into shared memory; from there the gradients of the
- * weights, the bias and the input are computed.
+/* conv2's backward pass in one kernel (FP16). It unpools d_pooled, the gradient of the pooled output, into d_out, the gradient of
+ * conv2's product, in shared memory, and computes from d_out the gradients of the weights (d_weight), the bias and the input
+ * (d_in).
  *
- * Partition: a team is 128 threads. It computes either a part of the weight gradient over a set of images, or a part of the input
- * gradient of each of a set of images. Up to SPLIT_MAX_IMAGES images, several teams share a gradient, and a block is one team.
- * Above SPLIT_MAX_IMAGES images there are two teams per multiprocessor, and a block has two teams, if possible one of each kind.
- * With one team per block, two of the slower weight gradient teams could run on the same multiprocessor (H200, batch 4096: the
- * kernel then took 133 or 153 µs, depending on the schedule; with two teams per block it takes 136 µs).
+ * Partition: a team is 128 threads. A weight gradient team adds up a part of d_weight over its images; an input gradient team
+ * computes a part of d_in of each of its images. A part is one of WEIGHT_GRADIENT_PARTS ranges of columns or of
+ * INPUT_GRADIENT_PARTS ranges of rows:
+ *   up to SPLIT_MAX_IMAGES images   several parts (SPLIT); a block is one team
+ *   more images                     one part; two teams per multiprocessor, in one block, if possible one of each kind. With one
+ *                                   team per block, a multiprocessor may get two weight gradient teams, which are slower (H200,
+ *                                   batch 4096: 133 or 153 µs, depending on the schedule, against 136 µs)
  *
- * Data movement: operand loads are the bottleneck. So fragments are loaded one step ahead; their addresses are incremented
- * instead of recomputed, which saves instructions; and two teams per multiprocessor hide each other's latency.
+ * Loads of operands are the bottleneck. So fragments are loaded one k-step ahead, addresses are incremented instead of
+ * recomputed, and two teams per multiprocessor hide each other's latency.
  *
  * Floor: 6.4 GFLOP at batch 512, 10 µs at the rate of mma.sync on an H200. Sums are FP32, in a fixed order. */
 #include "cuda_check.h"
@@ -18,39 +21,39 @@
 enum {
   WARPS = 4, /* of a team */
   THREADS = WARPS * 32,
-  CHANNEL_VECTORS = RL_C2 / VECTOR,
+  CHANNEL_VECTORS = RL_C2 / VECTOR, /* of a pixel of d_pooled */
   PIXELS_PER_THREAD = (P2_PIXELS * CHANNEL_VECTORS + THREADS - 1) / THREADS,
-  MAX_PARTIAL_ROWS = 88,
-  MAX_TEAMS = 264, /* two per multiprocessor; teams loop over more images */
+  MAX_PARTIAL_ROWS = 88, /* sets of images that weight gradient teams add up */
+  MAX_TEAMS = 264,       /* two per multiprocessor */
   SPLIT_MAX_IMAGES = 88
 };
 
-/* Barrier of one team: the THREADS threads with the same threadIdx.y, which is the team's index in the block. */
+/* Synchronises a team: the THREADS threads with the same threadIdx.y, which is the team's index in the block. */
 static __device__ __forceinline__ void team_sync() {
   asm volatile("bar.sync %0, %1;" ::"r"(threadIdx.y + 1), "n"((int)THREADS) : "memory");
 }
 
-/* SPLIT: several teams share the input gradient of an image, and the weight gradient. */
 template <bool SPLIT> struct tile_config {
   enum {
     INPUT_GRADIENT_PARTS = SPLIT ? 2 : 1,
     WEIGHT_GRADIENT_PARTS = SPLIT ? 3 : 1,
-    /* Input gradient: rows of pixels, in tiles of 16 adjacent pixels. */
+    /* Input gradient: a part is INPUT_GRADIENT_ROWS rows of pixels, numbered row by row. A tile is 16 pixels with adjacent
+     * numbers, the M of a product; a warp computes WARP_TILES tiles. */
     INPUT_GRADIENT_ROWS = RL_POOLED1_SIDE / INPUT_GRADIENT_PARTS,
     PIXELS = INPUT_GRADIENT_ROWS * RL_POOLED1_SIDE,
     WARP_TILES = SPLIT ? 2 : 3,
     FIRST_UNTILED_PIXEL = WARPS * WARP_TILES * 16,
-    /* d_out, the gradient of conv2's output, with a border of zeros: rows of 12 pixels and two zeros, which are also the left
-     * border of the next row. */
+    /* d_out with a border of zeros. A row is 12 pixels and two zeros, which are also the left border of the next row. */
     D_OUT_ROWS = INPUT_GRADIENT_ROWS + 2,
-    D_OUT_BORDER = 2,
+    D_OUT_BORDER = 2, /* pixels before the first row */
     D_OUT_HALVES = (D_OUT_BORDER + D_OUT_ROWS * RL_POOLED1_SIDE) * OUT_PITCH,
-    /* Weight gradient: 64 channels × 288 columns; a warp computes WARP_COLUMN_GROUPS groups of eight columns. */
+    /* Weight gradient: 64 channels × 288 columns (9 taps × 32 input channels). A column group is eight columns, the N of a
+     * product; a warp computes WARP_COLUMN_GROUPS groups. */
     WARP_COLUMN_GROUPS = WEIGHT_COLUMNS / VECTOR / WARPS / WEIGHT_GRADIENT_PARTS,
-    COLUMN_GROUP_PAIRS = (WARP_COLUMN_GROUPS + 1) / 2,
+    COLUMN_GROUP_PAIRS = (WARP_COLUMN_GROUPS + 1) / 2, /* one ldmatrix.x4 loads a pair */
     WEIGHT_D_OUT_HALVES = RL_CONV2_SIDE * RL_POOLED1_SIDE * OUT_PITCH,
     INPUT_GRADIENT_BYTES = 2 * (RL_C2 * WEIGHT_PITCH + D_OUT_HALVES),
-    WEIGHT_GRADIENT_BYTES = 2 * (WEIGHT_D_OUT_HALVES + 2 * IN_IMAGE_HALVES),
+    WEIGHT_GRADIENT_BYTES = 2 * (WEIGHT_D_OUT_HALVES + 2 * IN_IMAGE_HALVES), /* d_out, and two images of the input */
     SHARED_BYTES = INPUT_GRADIENT_BYTES > WEIGHT_GRADIENT_BYTES ? INPUT_GRADIENT_BYTES : WEIGHT_GRADIENT_BYTES
   };
 };
@@ -62,61 +65,62 @@ typedef struct pooled_fragment {
 } pooled_fragment;
 
 static __device__ __forceinline__ pooled_fragment load_pooled(const __half *d_pooled, const uint8_t *argmaxes, uint32_t image) {
-  pooled_fragment p;
+  pooled_fragment pooled;
   for (int k = 0; k < PIXELS_PER_THREAD; k++) {
     uint32_t i = threadIdx.x + k * THREADS;
     size_t offset = ((size_t)image * P2_PIXELS * CHANNEL_VECTORS + i) * VECTOR;
-    p.gradient[k] = i < P2_PIXELS * CHANNEL_VECTORS ? *(const uint4 *)&d_pooled[offset] : make_uint4(0, 0, 0, 0);
-    p.argmax[k] = i < P2_PIXELS * CHANNEL_VECTORS
-                      ? *(const uint2 *)&argmaxes[offset]
-                      : make_uint2(RL_ARGMAX_RELU_ZERO * 0x01010101u, RL_ARGMAX_RELU_ZERO * 0x01010101u);
+    pooled.gradient[k] = i < P2_PIXELS * CHANNEL_VECTORS ? *(const uint4 *)&d_pooled[offset] : make_uint4(0, 0, 0, 0);
+    pooled.argmax[k] = i < P2_PIXELS * CHANNEL_VECTORS
+                           ? *(const uint2 *)&argmaxes[offset]
+                           : make_uint2(RL_ARGMAX_RELU_ZERO * 0x01010101u, RL_ARGMAX_RELU_ZERO * 0x01010101u);
   }
-  return p;
+  return pooled;
 }
 
-/* Returns each of two FP16 values whose argmax is `position`, else 0. selector: for __byte_perm, the argmax of
- * the low half in the two low nibbles and the argmax of the high half in the next two. */
+/* Returns two FP16 values, each replaced by 0 unless its argmax is `position`. selector: for __byte_perm, four nibbles: twice the
+ * argmax of the low value, then twice that of the high value. They select bytes of a word in which only byte `position` is 0xff,
+ * and RL_ARGMAX_RELU_ZERO (4) selects a zero byte of the second word. */
 static __device__ __forceinline__ uint32_t select_by_argmax(uint32_t half2, uint32_t selector, uint32_t position) {
   return half2 & __byte_perm(position < 4 ? 0xffu << position * 8 : 0, 0, selector);
 }
 
-/* Unpools rows [first_row, first_row + ROWS) of d_out into rows 0 … ROWS - 1 of tile. */
-template <int ROWS> static __device__ __forceinline__ void unpool(const pooled_fragment &p, int first_row, __half *tile) {
+/* Unpools rows [first_row, first_row + ROWS) of d_out into rows 0 … ROWS - 1 of `d_out`. */
+template <int ROWS> static __device__ __forceinline__ void unpool(const pooled_fragment &pooled, int first_row, __half *d_out) {
   for (int k = 0; k < PIXELS_PER_THREAD; k++) {
     const int i = threadIdx.x + k * THREADS, pixel = i / CHANNEL_VECTORS, channel = i % CHANNEL_VECTORS * VECTOR;
     if (pixel >= P2_PIXELS) continue;
-    const uint4 g = p.gradient[k];
+    const uint4 gradient = pooled.gradient[k];
     uint32_t selector[4];
     for (int pair = 0; pair < 4; pair++) {
-      const uint32_t argmaxes = (&p.argmax[k].x)[pair / 2] >> pair % 2 * 16;
+      const uint32_t argmaxes = (&pooled.argmax[k].x)[pair / 2] >> pair % 2 * 16;
       selector[pair] = (argmaxes & 0xf) * 0x11 | (argmaxes >> 8 & 0xf) * 0x1100;
     }
     for (uint32_t position = 0; position < 4; position++) {
       const int y = pixel / RL_POOLED2_SIDE * 2 + (int)position / 2 - first_row, x = pixel % RL_POOLED2_SIDE * 2 + position % 2;
       if (ROWS >= RL_CONV2_SIDE || (y >= 0 && y < ROWS))
-        *(uint4 *)&tile[(y * RL_POOLED1_SIDE + x) * OUT_PITCH + channel] =
-            make_uint4(select_by_argmax(g.x, selector[0], position), select_by_argmax(g.y, selector[1], position),
-                       select_by_argmax(g.z, selector[2], position), select_by_argmax(g.w, selector[3], position));
+        *(uint4 *)&d_out[(y * RL_POOLED1_SIDE + x) * OUT_PITCH + channel] =
+            make_uint4(select_by_argmax(gradient.x, selector[0], position), select_by_argmax(gradient.y, selector[1], position),
+                       select_by_argmax(gradient.z, selector[2], position), select_by_argmax(gradient.w, selector[3], position));
     }
   }
 }
 
 typedef struct conv2_backward_args {
-  uint32_t batch, partial_rows; /* images; rows of `partial` and of `partial_bias` */
+  uint32_t batch, partial_rows; /* images; rows of partial_weight and partial_bias */
   const __half *in, *weights, *d_pooled;
   const uint8_t *argmaxes;
   __half *d_in;
-  float *partial, *partial_bias;
+  float *partial_weight, *partial_bias; /* partial sums: [partial_rows][64][288], [partial_rows][64] */
   rl_train_state *state;
 } conv2_backward_args;
 
-/* Adds to the bias sums of this thread's eight channels those gradients that ReLU lets pass. Returns false if one of them is
- * infinite or NaN. */
-static __device__ __forceinline__ bool accumulate_bias(const pooled_fragment &p, float sums[VECTOR]) {
+/* Adds to the bias gradient of this thread's eight channels the elements of d_pooled that are not zero after ReLU's gradient.
+ * Returns false if one of them is infinite or NaN. */
+static __device__ __forceinline__ bool accumulate_bias(const pooled_fragment &pooled, float sums[VECTOR]) {
   bool finite = true;
   for (int k = 0; k < PIXELS_PER_THREAD; k++)
     for (int c = 0; c < VECTOR; c++) {
-      uint32_t pair = (&p.gradient[k].x)[c / 2], argmax = (&p.argmax[k].x)[c / 4] >> c % 4 * 8 & 0xff;
+      uint32_t pair = (&pooled.gradient[k].x)[c / 2], argmax = (&pooled.argmax[k].x)[c / 4] >> c % 4 * 8 & 0xff;
       float value = argmax == RL_ARGMAX_RELU_ZERO ? 0.0f : __half2float(__ushort_as_half((unsigned short)(pair >> c % 2 * 16)));
       sums[c] += value;
       finite &= isfinite(value);
@@ -124,15 +128,15 @@ static __device__ __forceinline__ bool accumulate_bias(const pooled_fragment &p,
   return finite;
 }
 
-/* Loads the B fragments of a pair of column groups, or of its first group if WARP_COLUMN_GROUPS is odd and the pair is the last.
- */
+/* Loads the B fragments of a pair of column groups. The last pair has only one group if WARP_COLUMN_GROUPS is odd. */
 template <class Config> static __device__ __forceinline__ void load_column_group_pair(uint32_t b[4], int pair, uint32_t row) {
   if (pair * 2 + 1 < Config::WARP_COLUMN_GROUPS) ldmatrix_x4_trans(b, row);
   else ldmatrix_x2_trans(b, row);
 }
 
-/* Adds an image to the weight gradient, a tile of 16 pixels at a time. B fragments of the next tile are loaded as soon as their
- * registers are free. */
+/* Adds the weight gradient of an image; a k-step is a tile of 16 pixels. sum[m][n]: channels 16 m … 16 m + 15 of column group n.
+ * a_address, b_address: of the fragments of d_out and of the input; b_offset: of the image, in bytes. The next tile's B fragments
+ * are loaded as soon as their registers are free. */
 template <class Config>
 static __device__ __forceinline__ void accumulate_weight_gradient(float sum[4][Config::WARP_COLUMN_GROUPS][4], uint32_t a_address,
                                                                   const uint32_t b_address[Config::COLUMN_GROUP_PAIRS],
@@ -149,13 +153,13 @@ static __device__ __forceinline__ void accumulate_weight_gradient(float sum[4][C
       const int pixels = TILE_SIDE * (x + 1 < TILES_IN_ROW ? 1 : RL_POOLED1_SIDE + 1 - TILES_IN_ROW); /* to the next tile */
       b_offset += pixels * IN_PITCH * 2;
 #pragma unroll
-      for (int t = 0; t < 4; t++) {
-        if (t == 3) a_address += pixels * OUT_PITCH * 2;
-        if (t < 3 || next_tile) ldmatrix_x4_trans(a[(t + 1) % 2], a_address + (t + 1) % 4 * 16 * 2);
-        for (int i = 0; i < groups; i++) {
-          mma_m16n8k16(sum[t][i], a[t % 2], &b[i / 2][i % 2 * 2]);
-          if (t == 3 && next_tile && (i % 2 || i + 1 == groups))
-            load_column_group_pair<Config>(b[i / 2], i / 2, b_address[i / 2] + b_offset);
+      for (int m = 0; m < 4; m++) {
+        if (m == 3) a_address += pixels * OUT_PITCH * 2;
+        if (m < 3 || next_tile) ldmatrix_x4_trans(a[(m + 1) % 2], a_address + (m + 1) % 4 * 16 * 2);
+        for (int n = 0; n < groups; n++) {
+          mma_m16n8k16(sum[m][n], a[m % 2], &b[n / 2][n % 2 * 2]);
+          if (m == 3 && next_tile && (n % 2 || n + 1 == groups))
+            load_column_group_pair<Config>(b[n / 2], n / 2, b_address[n / 2] + b_offset);
         }
       }
     }
@@ -171,8 +175,9 @@ static __device__ __forceinline__ void store_bias(const float thread_sums[VECTOR
   row[threadIdx.x] = total;
 }
 
-/* Computes part `part` of d_weight[64][288] over the images partial_row + i * args.partial_rows and stores it in row partial_row
- * of the partial sums. Each warp computes all 64 channels of 8 · WARP_COLUMN_GROUPS columns. */
+/* Adds up part `part` of d_weight [64][288] over the images partial_row, partial_row + args.partial_rows, …, and stores it in row
+ * partial_row of the partial sums; part 0 also does so for the bias. Each warp computes all 64 channels of WARP_COLUMN_GROUPS
+ * column groups. The input has two buffers: the next image is copied while the current one is multiplied. */
 template <bool SPLIT>
 static __device__ void weight_gradient(const conv2_backward_args &args, uint32_t partial_row, int part, __half *shared) {
   typedef tile_config<SPLIT> Config;
@@ -190,39 +195,40 @@ static __device__ void weight_gradient(const conv2_backward_args &args, uint32_t
   bool finite = true;
 
   pdl_wait();
-  pooled_fragment p = load_pooled(args.d_pooled, args.argmaxes, partial_row);
+  pooled_fragment pooled = load_pooled(args.d_pooled, args.argmaxes, partial_row);
   load_image_async<THREADS>(&args.in[(size_t)partial_row * P1_PIXELS * RL_C1], in);
-  uint32_t buffer_offset = 0; /* in FP16 values */
-  for (uint32_t n = partial_row; n < args.batch; n += args.partial_rows, buffer_offset = IN_IMAGE_HALVES - buffer_offset) {
-    unpool<RL_CONV2_SIDE>(p, 0, d_out);
-    if (part == 0) finite &= accumulate_bias(p, bias);
+  uint32_t buffer_offset = 0; /* of the current image's buffer in `in`, in FP16 values */
+  for (uint32_t image = partial_row; image < args.batch;
+       image += args.partial_rows, buffer_offset = IN_IMAGE_HALVES - buffer_offset) {
+    unpool<RL_CONV2_SIDE>(pooled, 0, d_out);
+    if (part == 0) finite &= accumulate_bias(pooled, bias);
     cp_async_wait_all();
     team_sync();
-    if (n + args.partial_rows < args.batch) {
-      p = load_pooled(args.d_pooled, args.argmaxes, n + args.partial_rows);
-      load_image_async<THREADS>(&args.in[(size_t)(n + args.partial_rows) * P1_PIXELS * RL_C1],
+    if (image + args.partial_rows < args.batch) {
+      pooled = load_pooled(args.d_pooled, args.argmaxes, image + args.partial_rows);
+      load_image_async<THREADS>(&args.in[(size_t)(image + args.partial_rows) * P1_PIXELS * RL_C1],
                                 &in[IN_IMAGE_HALVES - buffer_offset]);
     }
     accumulate_weight_gradient<Config>(sum, a_address, b_address, buffer_offset * 2);
     team_sync();
   }
 
-  float *row = &args.partial[(size_t)partial_row * RL_C2 * WEIGHT_COLUMNS];
-  for (int t = 0; t < 4; t++)
-    for (int i = 0; i < Config::WARP_COLUMN_GROUPS; i++)
+  float *row = &args.partial_weight[(size_t)partial_row * RL_C2 * WEIGHT_COLUMNS];
+  for (int m = 0; m < 4; m++)
+    for (int n = 0; n < Config::WARP_COLUMN_GROUPS; n++)
       for (int row_half = 0; row_half < 2; row_half++) {
-        const int k = t * 16 + row_half * 8 + lane / 4, column = (first_group + i) * VECTOR + lane % 4 * 2;
-        *(float2 *)&row[k * WEIGHT_COLUMNS + column] = make_float2(sum[t][i][row_half * 2], sum[t][i][row_half * 2 + 1]);
+        const int channel = m * 16 + row_half * 8 + lane / 4, column = (first_group + n) * VECTOR + lane % 4 * 2;
+        *(float2 *)&row[channel * WEIGHT_COLUMNS + column] = make_float2(sum[m][n][row_half * 2], sum[m][n][row_half * 2 + 1]);
       }
   if (part != 0) return;
   if (!finite) args.state->overflow = 1;
   store_bias(bias, (float *)shared, &args.partial_bias[partial_row * RL_C2]);
 }
 
-/* Operands of a k-step of the input gradient: 16 output channels at one tap. */
+/* Operands of a k-step of the input gradient: 16 output channels at one tap. a: d_out; b: weights to 32 input channels. */
 template <class Config> struct fragments { uint32_t a[Config::WARP_TILES][4], b[2][4]; };
 
-/* Loads the fragments of channels channel … channel + 15 of a tap: d_out from a_address + a_offset, weights from b_address. */
+/* Loads the fragments of output channels channel … channel + 15. a_address + a_offset, b_address: of channel 0 at the tap. */
 template <class Config>
 static __device__ __forceinline__ void load_fragments(fragments<Config> &to, const uint32_t a_address[Config::WARP_TILES],
                                                       uint32_t a_offset, uint32_t b_address, int channel) {
@@ -230,15 +236,15 @@ static __device__ __forceinline__ void load_fragments(fragments<Config> &to, con
   for (int c = 0; c < 2; c++) ldmatrix_x4_trans(to.b[c], b_address + (channel * WEIGHT_PITCH + c * 16) * 2);
 }
 
-/* Adds the products of all taps to this warp's tiles. Loads the fragments of each k-step before the products of the previous
- * k-step. */
+/* Adds the products of all taps to this warp's tiles: sum[m][n] is tile m, input channels 8 n … 8 n + 7. Loads the fragments of a
+ * k-step before it computes the products of the step before. */
 template <class Config>
 static __device__ __forceinline__ void accumulate_input_gradient(float sum[Config::WARP_TILES][4][4],
                                                                  const uint32_t a_address[Config::WARP_TILES],
                                                                  uint32_t b_address) {
   const int tap_steps = RL_C2 / 16, row_steps = 3 * tap_steps; /* k-steps of a tap; of a row of taps */
   fragments<Config> f[2];
-  uint32_t a_offset = 0;
+  uint32_t a_offset = 0; /* tap (dy, dx) reads d_out dy rows up and dx pixels to the left */
   load_fragments(f[0], a_address, a_offset, b_address, 0);
 #pragma unroll 1
   for (int dy = 0; dy < 3; dy++)
@@ -250,13 +256,13 @@ static __device__ __forceinline__ void accumulate_input_gradient(float sum[Confi
       }
       if (k + 1 < row_steps || dy + 1 < 3)
         load_fragments(f[(k + 1) % 2], a_address, a_offset, b_address, (k + 1) % tap_steps * 16);
-      for (int t = 0; t < Config::WARP_TILES; t++)
-        for (int c = 0; c < 4; c++) mma_m16n8k16(sum[t][c], f[k % 2].a[t], &f[k % 2].b[c / 2][c % 2 * 2]);
+      for (int m = 0; m < Config::WARP_TILES; m++)
+        for (int n = 0; n < 4; n++) mma_m16n8k16(sum[m][n], f[k % 2].a[m], &f[k % 2].b[n / 2][n % 2 * 2]);
     }
 }
 
-/* Computes the pixels that no tile contains, FIRST_UNTILED_PIXEL and up. They are four pixels of the last row, to which only the
- * last row of taps contributes. Each warp computes eight channels. */
+/* Computes the pixels from FIRST_UNTILED_PIXEL on, which no tile contains. They are four pixels of the last row, to which only
+ * the last row of taps contributes. Each warp computes eight input channels. */
 template <class Config>
 static __device__ __forceinline__ void untiled_gradient(const __half *w, const __half *d_out, __half *d_in) {
   const int lane = threadIdx.x % 32, channel = threadIdx.x / 32 * VECTOR,
@@ -277,8 +283,8 @@ static __device__ __forceinline__ void untiled_gradient(const __half *w, const _
         __floats2half2_rn(sum[0][0] + sum[1][0], sum[0][1] + sum[1][1]);
 }
 
-/* Four adjacent lanes hold the 32 channels of a pixel, two in each of four accumulators. Transposes, so that lane j returns
- * channels 8 j … 8 j + 7. */
+/* Exchanges channels between four adjacent lanes. Before, each lane has two channels of each of the four groups of eight
+ * (sum[n]); lane j of the four returns the whole group j, in FP16. */
 static __device__ __forceinline__ uint4 transpose_channels(const float sum[4][4], int row_half) {
   uint32_t packed[4];
   for (int c = 0; c < 4; c++) {
@@ -295,15 +301,15 @@ static __device__ __forceinline__ uint4 transpose_channels(const float sum[4][4]
   return make_uint4(packed[0], packed[1], packed[2], packed[3]);
 }
 
-/* Computes the parts of the input gradients with numbers team + i * teams; each image has INPUT_GRADIENT_PARTS parts. `teams` is
- * a multiple of INPUT_GRADIENT_PARTS, so that a team computes the same part (top or bottom) of each of its images. A warp
- * computes WARP_TILES tiles × 32 channels. */
+/* Computes the parts team, team + teams, … of the input gradients; part i belongs to image i / INPUT_GRADIENT_PARTS. `teams` is a
+ * multiple of INPUT_GRADIENT_PARTS, so that a team computes the same rows of each of its images. A warp computes WARP_TILES tiles
+ * × 32 input channels. */
 template <bool SPLIT>
 static __device__ void input_gradient(const conv2_backward_args &args, uint32_t team, uint32_t teams, __half *shared) {
   typedef tile_config<SPLIT> Config;
   __half *w = shared, *d_out = shared + RL_C2 * WEIGHT_PITCH;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32,
-            top = team % Config::INPUT_GRADIENT_PARTS * Config::INPUT_GRADIENT_ROWS;
+            first_row = team % Config::INPUT_GRADIENT_PARTS * Config::INPUT_GRADIENT_ROWS;
   const uint32_t part_count = args.batch * Config::INPUT_GRADIENT_PARTS;
   for (int i = threadIdx.x; i < RL_C2 * WEIGHT_COLUMNS / VECTOR; i += THREADS) {
     int channel = i / (WEIGHT_COLUMNS / VECTOR), column = i % (WEIGHT_COLUMNS / VECTOR) * VECTOR;
@@ -311,7 +317,7 @@ static __device__ void input_gradient(const conv2_backward_args &args, uint32_t 
   }
   for (int i = threadIdx.x; i < Config::D_OUT_HALVES / VECTOR; i += THREADS) ((uint4 *)d_out)[i] = make_uint4(0, 0, 0, 0);
   pdl_wait();
-  pooled_fragment p = load_pooled(args.d_pooled, args.argmaxes, team / Config::INPUT_GRADIENT_PARTS);
+  pooled_fragment pooled = load_pooled(args.d_pooled, args.argmaxes, team / Config::INPUT_GRADIENT_PARTS);
   team_sync();
   uint32_t a_address[Config::WARP_TILES];
   for (int t = 0; t < Config::WARP_TILES; t++) {
@@ -321,25 +327,25 @@ static __device__ void input_gradient(const conv2_backward_args &args, uint32_t 
   const uint32_t b_address = shared_address(&w[lane % 16 * WEIGHT_PITCH + lane / 16 * VECTOR]);
 
   for (uint32_t i = team; i < part_count; i += teams) {
-    unpool<Config::D_OUT_ROWS>(p, top - 2, &d_out[Config::D_OUT_BORDER * OUT_PITCH]);
+    unpool<Config::D_OUT_ROWS>(pooled, first_row - 2, &d_out[Config::D_OUT_BORDER * OUT_PITCH]);
     cp_async_wait_all();
     team_sync();
-    if (i + teams < part_count) p = load_pooled(args.d_pooled, args.argmaxes, (i + teams) / Config::INPUT_GRADIENT_PARTS);
-    const size_t offset = ((size_t)(i / Config::INPUT_GRADIENT_PARTS) * P1_PIXELS + top * RL_POOLED1_SIDE) * RL_C1;
+    if (i + teams < part_count) pooled = load_pooled(args.d_pooled, args.argmaxes, (i + teams) / Config::INPUT_GRADIENT_PARTS);
+    const size_t offset = ((size_t)(i / Config::INPUT_GRADIENT_PARTS) * P1_PIXELS + first_row * RL_POOLED1_SIDE) * RL_C1;
     float sum[Config::WARP_TILES][4][4] = {};
     accumulate_input_gradient<Config>(sum, a_address, b_address);
     for (int t = 0; t < Config::WARP_TILES; t++)
       for (int row_half = 0; row_half < 2; row_half++) {
         const int pixel = (warp * Config::WARP_TILES + t) * 16 + row_half * 8 + lane / 4, channel = lane % 4 * VECTOR;
-        const uint4 eight = transpose_channels(sum[t], row_half);
-        if (pixel < Config::PIXELS) *(uint4 *)&args.d_in[offset + pixel * RL_C1 + channel] = eight;
+        const uint4 eight_channels = transpose_channels(sum[t], row_half);
+        if (pixel < Config::PIXELS) *(uint4 *)&args.d_in[offset + pixel * RL_C1 + channel] = eight_channels;
       }
     if (Config::FIRST_UNTILED_PIXEL < Config::PIXELS) untiled_gradient<Config>(w, d_out, &args.d_in[offset]);
     team_sync();
   }
 }
 
-/* Both gradients at once. The first teams compute the weight gradient, which takes longer. */
+/* The first teams compute the weight gradient, because it takes longer; the others the input gradient. */
 template <bool SPLIT> static __global__ void __launch_bounds__(SPLIT ? THREADS : 2 * THREADS, SPLIT ? 3 : 1)
     conv2_backward(conv2_backward_args args, uint32_t teams) {
   extern __shared__ __align__(16) __half shared[];
@@ -350,9 +356,10 @@ template <bool SPLIT> static __global__ void __launch_bounds__(SPLIT ? THREADS :
   else if (team < teams) input_gradient<SPLIT>(args, team - weight_teams, teams - weight_teams, team_shared);
 }
 
+/* One row for two images, up to MAX_PARTIAL_ROWS rows. */
 uint32_t rl_conv2_partial_rows(uint32_t batch) {
-  uint32_t pairs = (batch + 1) / 2;
-  return pairs < MAX_PARTIAL_ROWS ? pairs : (uint32_t)MAX_PARTIAL_ROWS;
+  uint32_t rows = (batch + 1) / 2;
+  return rows < MAX_PARTIAL_ROWS ? rows : (uint32_t)MAX_PARTIAL_ROWS;
 }
 
 template <bool SPLIT> static uint32_t input_gradient_teams(uint32_t batch) {
@@ -383,7 +390,7 @@ template <bool SPLIT> static int launch_backward(const conv2_backward_args &args
 }
 
 int rl_conv2_backward(uint32_t batch, const void *in, const void *weights, const void *d_pooled, const uint8_t *argmaxes,
-                      void *d_in, float *partial, float *partial_bias, rl_train_state *state, cudaStream_t stream,
+                      void *d_in, float *partial_weight, float *partial_bias, rl_train_state *state, cudaStream_t stream,
                       rl_error *err) {
   const conv2_backward_args args = {batch,
                                     rl_conv2_partial_rows(batch),
@@ -392,7 +399,7 @@ int rl_conv2_backward(uint32_t batch, const void *in, const void *weights, const
                                     (const __half *)d_pooled,
                                     argmaxes,
                                     (__half *)d_in,
-                                    partial,
+                                    partial_weight,
                                     partial_bias,
                                     state};
   return batch > SPLIT_MAX_IMAGES ? launch_backward<false>(args, stream, err) : launch_backward<true>(args, stream, err);

@@ -81,11 +81,12 @@ int rl_pool2_backward(rl_format format, uint32_t batch, const void *d_pooled, co
  * argmaxes [n][6][6][64]. Checks the product for overflow unless state is NULL. */
 int rl_conv2_forward(uint32_t batch, const void *in, const void *weights, const float *bias, void *pooled, uint8_t *argmaxes,
                      rl_train_state *state, cudaStream_t stream, rl_error *err);
-/* conv2_backward.cu, FP16: computes d_in [n][14][14][32] and the gradients of weights and bias as partial[rows][64][9][32] and
- * partial_bias[rows][64]. Checks d_pooled for overflow. */
+/* conv2_backward.cu, FP16: computes d_in [n][14][14][32] and the gradients of weights and bias as partial_weight[rows][64][9][32]
+ * and partial_bias[rows][64]. Checks d_pooled for overflow. */
 uint32_t rl_conv2_partial_rows(uint32_t batch);
 int rl_conv2_backward(uint32_t batch, const void *in, const void *weights, const void *d_pooled, const uint8_t *argmaxes,
-                      void *d_in, float *partial, float *partial_bias, rl_train_state *state, cudaStream_t stream, rl_error *err);
+                      void *d_in, float *partial_weight, float *partial_bias, rl_train_state *state, cudaStream_t stream,
+                      rl_error *err);
 
 /* conv2_float.cu: the same in FP32. */
 int rl_conv2_float_forward(uint32_t batch, const float *in, const float *weights, const float *bias, float *pooled,

@@ -1,12 +1,17 @@
 /* The engine "persistent": how its work is divided over blocks, what a block holds in shared memory, and helpers that its kernels
  * share (persistent_kernels.cu).
  *
- * The grid has 128 blocks, one per multiprocessor. Two neighbouring blocks are a pair, which is a cluster: it processes one image
- * at a time, and each block computes half of conv1's pixels and half of conv2's channels. Image n of a step belongs to pair
- * n % 64 in microbatch n / 64. Eight neighbouring pairs are a group: each of its 16 blocks multiplies one slice of fc1's inputs
- * for the group's eight images. A block updates the same 1/128 of the parameters in every step.
+ *   microbatch  at most 64 images of a step, one per pair. A step (one batch) is processed in ⌈batch / 64⌉ microbatches: image n
+ *               of a step belongs to pair n % 64 in microbatch n / 64
+ *   grid        128 blocks, one per multiprocessor. A block updates the same 1/128 of the parameters in every step
+ *   pair        two neighbouring blocks, a cluster. A pair processes one image at a time: each block computes half of conv1's
+ *               pixels and half of conv2's channels. The peer of a block is the other block of its pair
+ *   group       eight neighbouring pairs. Each of its 16 blocks multiplies one slice (1/16) of fc1's inputs for the group's eight
+ *               images
  *
- * A step is one batch. It is processed in microbatches of at most 64 images, one per pair.
+ * Names: pooled1 and pooled2 are the outputs of conv1 and conv2 after bias, ReLU and pooling; pooled2 is fc1's input. The product
+ * of a layer is its output before the bias. The head is all that follows fc1's product: bias, ReLU, fc2, softmax and loss. d_x is
+ * the gradient of the loss with respect to x; d_fc1 is that of fc1's product, d_out that of conv2's product.
  *
  * In the templates, F is a tile format (tile.cuh): the type of the multiplied values, the layouts, and the products. */
 #ifndef RL_TRAIN_CUDA_PERSISTENT_CUH
@@ -26,29 +31,31 @@ enum {
   BLOCKS = RL_PERSISTENT_BLOCKS,
   GROUP_PAIRS = TILE_IMAGES,                        /* also the images of a group in a microbatch */
   FC1_SLICES = 2 * GROUP_PAIRS,                     /* one per block of a group */
-  SLICE = RL_FC1_INPUTS / FC1_SLICES,               /* inputs of fc1 in a slice */
+  SLICE_INPUTS = RL_FC1_INPUTS / FC1_SLICES,        /* inputs of fc1 in a slice */
   CONV1_PIXELS = RL_POOLED1_SIDE * RL_POOLED1_SIDE, /* after pooling */
   CONV2_PIXELS = RL_POOLED2_SIDE * RL_POOLED2_SIDE,
   BLOCK_ROWS = RL_POOLED1_SIDE / 2, /* of conv1's pooled rows, one half per block of a pair */
   BLOCK_PIXELS = BLOCK_ROWS * RL_POOLED1_SIDE,
   IMAGE_ROWS = 2 * BLOCK_ROWS + 2,           /* rows of the padded image that BLOCK_ROWS pooled rows depend on */
   CONV2_WEIGHTS_PER_BLOCK = CONV2_COUNT / 2, /* weights of a block's channels */
-  /* Besides its tile of fc1.weight, a block updates CONV2_PER_BLOCK parameters of conv2.weight and SMALL_PER_BLOCK of the small
-   * values, which are numbered in this order: conv1.weight, conv1.bias, conv2.bias, fc1.bias, fc2.weight, fc2.bias, the loss. */
+  /* A block updates a tile of fc1.weight, CONV2_PER_BLOCK parameters of conv2.weight, and SMALL_PER_BLOCK of the small values.
+   * These are, in this order, the elements of conv1.weight, conv1.bias, conv2.bias, fc1.bias, fc2.weight, fc2.bias, and the loss.
+   */
   CONV2_PER_BLOCK = CONV2_COUNT / BLOCKS,
   SMALL_VALUES = CONV2_OFFSET + RL_C2 + RL_HEAD_PARAMETERS + 1,
   TAGGED_WEIGHTS = CONV2_OFFSET + RL_C2, /* the first three of these tensors: their new values are sent as tagged words */
   SMALL_PER_BLOCK = (SMALL_VALUES + BLOCKS - 1) / BLOCKS,
-  SMALL_PITCH = 16,
-  WARP_SUMS = RL_CONV1_PARAMETERS + TILE_CHANNELS /* a warp's sums: gradients of conv1, then of conv2.bias */
+  SMALL_PITCH = 16,                               /* SMALL_PER_BLOCK rounded up to a power of two */
+  WARP_SUMS = RL_CONV1_PARAMETERS + TILE_CHANNELS /* gradients that a warp adds up: of conv1, then of conv2.bias */
 };
 static_assert(FC1_OFFSET + (RL_PARAMETERS + 1) / 2 <= HEAD_OFFSET, "FP16 copies of all weights fit into fc1.weight");
 static_assert((RL_FC1_OUTPUTS / TILE_ROWS) * (RL_FC1_INPUTS / TILE_COLUMNS) == BLOCKS, "every tile of fc1.weight has a block");
 static_assert(SMALL_PER_BLOCK <= SMALL_PITCH && CONV2_PER_BLOCK + SMALL_PER_BLOCK <= TILE_THREADS,
               "every other parameter of a block has a thread");
 
-/* What the threads and warps of a block do. For the sums over rows of partial sums, CONV2_ROW_SPLITS threads share the rows of
- * four neighbouring weights of conv2 (a quad), and SMALL_ROW_SPLITS threads those of one small value. */
+/* How a block divides its work over threads and warps. When it adds up the rows of partial sums (one row per pair),
+ * CONV2_ROW_SPLITS threads share the rows of four neighbouring weights of conv2 (a quad), and SMALL_ROW_SPLITS threads share the
+ * rows of one small value. */
 enum { CONV2_QUADS = CONV2_PER_BLOCK / 4 };
 template <class F> struct step_schedule {
   enum {
@@ -58,7 +65,7 @@ template <class F> struct step_schedule {
     TRANSFORMS_WEIGHTS = F::CONV2_FORWARD_SCRATCH_FLOATS > 0,
     /* 1: warps that do not compute conv2_forward load fc1's weights during it; 0: all warps load them, between products. */
     PREFETCH_EARLY = (int)F::CONV2_FORWARD_WARPS < (int)WARPS,
-    COMPUTE_WARPS = WARPS - (PREFETCH_EARLY ? 2 : 1), /* of conv1; the last warps poll barriers and load weights */
+    COMPUTE_WARPS = WARPS - (PREFETCH_EARLY ? 2 : 1), /* compute conv1; the other warps poll barriers and load weights */
     CONV2_ROW_SPLITS = THREADS / CONV2_QUADS,
     SMALL_ROW_SPLITS = THREADS / SMALL_PITCH,
     TILE_OWNERS = F::FC1_GRADIENT_WARPS * 32 /* threads that update the tile of fc1.weight */
@@ -81,21 +88,22 @@ static __device__ __forceinline__ block_coords own_coords(void) {
           blockIdx.x % FC1_SLICES};
 }
 
-/* Global memory through which blocks exchange data; cleared before a launch. The floats are tagged words (exchange.cuh). */
+/* Global memory through which blocks exchange data; cleared before a launch. The floats are tagged words (exchange.cuh). A pair
+ * has one row for its image of the current microbatch. */
 typedef struct rl_block_exchange {
-  float pooled2[BLOCK_PAIRS][RL_FC1_INPUTS];                /* fc1's inputs */
-  float fc1_parts[BLOCK_PAIRS][FC1_SLICES][RL_FC1_OUTPUTS]; /* fc1's product, one part per slice */
+  float pooled2[BLOCK_PAIRS][RL_FC1_INPUTS];
+  float fc1_parts[BLOCK_PAIRS][FC1_SLICES][RL_FC1_OUTPUTS]; /* fc1's product is the sum of one part per slice */
   float d_fc1[BLOCK_PAIRS][RL_FC1_OUTPUTS], d_pooled2[BLOCK_PAIRS][RL_FC1_INPUTS];
-  float tagged_weights[BLOCK_PAIRS / GROUP_PAIRS][TAGGED_WEIGHTS]; /* weights that every block reads at once; a copy per group */
+  float tagged_weights[BLOCK_PAIRS / GROUP_PAIRS][TAGGED_WEIGHTS]; /* one copy per group, because all blocks read them at once */
   /* Counters of the grid barriers, each in a separate 128-byte line. */
-  uint32_t loaded[32];   /* the parameters are in shared memory */
+  uint32_t loaded[32];   /* every block has its parameters in shared memory */
   uint32_t forward[32];  /* the step's pooled2 and d_fc1 are in global memory */
   uint32_t backward[32]; /* the step's partial sums are in global memory */
   uint32_t update[32];   /* the next step's weights are in global memory */
-  uint32_t overflow;     /* 1 + the last step with a gradient that is not finite */
+  uint32_t overflow;     /* 1 + number of the last step with an infinite or NaN gradient; 0: none */
 } rl_block_exchange;
 
-/* A parameter with its two moments. */
+/* A parameter with its two moments of Adam. */
 typedef struct parameter {
   float weight, first_moment, second_moment;
 } parameter;
@@ -104,10 +112,10 @@ template <class F> struct block_memory {
   typedef typename F::value value;
   alignas(16) value conv2[F::WEIGHT_VALUES];
   alignas(16) value pooled1[CONV1_PIXELS * F::IN_PITCH];
-  union { /* members are used at different times */
+  union { /* at any time, only one member is in use */
     alignas(16) value conv2_untransformed[F::CONV2_FORWARD_SCRATCH_FLOATS > 0 ? TILE_CHANNELS *F::LOADED_WEIGHT_PITCH : 1];
     alignas(16) float conv2_forward_scratch[F::CONV2_FORWARD_SCRATCH_FLOATS > 0 ? F::CONV2_FORWARD_SCRATCH_FLOATS : 1];
-    alignas(16) value fc1[RL_FC1_OUTPUTS * (SLICE + F::SLICE_PADDING)];
+    alignas(16) value fc1[RL_FC1_OUTPUTS * (SLICE_INPUTS + F::SLICE_PADDING)];
     alignas(16) value d_out[F::D_OUT_VALUES];
     struct {
       alignas(16) value d_fc1_rows[TILE_BATCH * F::D_FC1_TILE_PITCH], pooled2_columns[TILE_BATCH * F::FC1_IN_TILE_PITCH];
@@ -116,9 +124,9 @@ template <class F> struct block_memory {
           small_sums[step_schedule<F>::SMALL_ROW_SPLITS][SMALL_PITCH];
     };
   };
-  union { /* members are used at different times */
+  union { /* at any time, only one member is in use */
     struct {
-      alignas(16) value pooled2[GROUP_PAIRS * (SLICE + F::SLICE_PADDING)], d_fc1[GROUP_PAIRS * F::D_FC1_PITCH];
+      alignas(16) value pooled2[GROUP_PAIRS * (SLICE_INPUTS + F::SLICE_PADDING)], d_fc1[GROUP_PAIRS * F::D_FC1_PITCH];
       alignas(16) float hidden[step_schedule<F>::WARPS][RL_FC1_OUTPUTS];
     };
     alignas(16) float conv2_backward_scratch[F::CONV2_BACKWARD_SCRATCH_FLOATS > 0 ? F::CONV2_BACKWARD_SCRATCH_FLOATS : 1];
@@ -130,28 +138,31 @@ template <class F> struct block_memory {
   alignas(16) float conv1[RL_CONV1_PARAMETERS], conv2_bias[TILE_CHANNELS], head[RL_HEAD_PITCH];
   alignas(16) float logits[RL_CLASSES];
   alignas(16) uint8_t image_bytes[RL_IMAGE_PIXELS];       /* the next image */
-  alignas(16) float image_rows[IMAGE_ROWS * CONV1_WIDTH]; /* the current image: normalised rows that this block's pixels need */
+  alignas(16) float image_rows[IMAGE_ROWS * CONV1_WIDTH]; /* the current image: the normalised rows for this block's pixels */
   alignas(16) uint8_t argmax1[BLOCK_PIXELS * RL_C1], argmax2[CONV2_PIXELS * TILE_CHANNELS];
+  /* This block's tile of fc1.weight with its moments, [pair of neighbouring weights][thread]. */
   float2 weight[F::HAS_FP32_MASTER_WEIGHTS ? F::FC1_GRADIENT_PAIRS_PER_THREAD : 1][step_schedule<F>::TILE_OWNERS],
       first_moment[F::FC1_GRADIENT_PAIRS_PER_THREAD][step_schedule<F>::TILE_OWNERS],
       second_moment[F::FC1_GRADIENT_PAIRS_PER_THREAD][step_schedule<F>::TILE_OWNERS];
   parameter owned_parameters[CONV2_PER_BLOCK + SMALL_PER_BLOCK]; /* each is updated by one thread */
   rl_train_state state;
-  mbarrier pooled1_mbarrier,
-      gradients_mbarrier; /* count the received bytes of the peer's half of pooled1 and part of d_pooled1 */
+  mbarrier pooled1_mbarrier;   /* completes when the peer's half of pooled1 has been received */
+  mbarrier gradients_mbarrier; /* completes when the peer's part of d_pooled1 has been received */
 };
 
-/* Labels and data set indices of the pair's images in this microbatch and the next two. */
+/* The pair's images in this microbatch (n), n + 1 and n + 2. */
 typedef struct prefetch_state {
-  uint32_t label, next_label, next_image, image_after_next;
+  uint32_t label, next_label;            /* in n; in n + 1 */
+  uint32_t next_image, image_after_next; /* data set indices in n + 1 and n + 2 */
 } prefetch_state;
 
-/* A thread's sums of gradients over the microbatches of a step. The warps add up different gradients of the head (train_head). */
+/* A thread's sums of gradients over the microbatches of a step. Different warps add up different gradients of the head
+ * (train_head). */
 template <class F> struct gradient_sums {
   typename F::weight_sums conv2;
   float4 conv2_bias;             /* of four channels */
   float conv1[10];               /* nine taps and the bias of one channel */
-  float4 fc2_weight_or_fc1_bias; /* warps 0 to 9: a lane's part of a row of fc2.weight; warp 10: of fc1.bias */
+  float4 fc2_weight_or_fc1_bias; /* warps 0 to 9: four elements of a row of fc2.weight; warp 10: four of fc1.bias */
   float fc2_bias_or_loss;        /* warps 0 to 9: an element of fc2.bias; warp 11 and later: the loss */
   bool overflow;                 /* a value is not finite or does not fit into the format */
 };
@@ -164,15 +175,15 @@ typedef struct microbatch {
   uint32_t step;        /* of the epoch */
 } microbatch;
 
-/* The image of `pair`, numbered in the step; the pair may have none. */
+/* Returns the number, in the step, of the pair's image of a microbatch. The pair has no image if has_image is false. */
 static __device__ __forceinline__ uint32_t step_image(const microbatch &mb, uint32_t pair) {
   return mb.index * BLOCK_PAIRS + pair;
 }
 static __device__ __forceinline__ bool has_image(const microbatch &mb, uint32_t pair) {
   return step_image(mb, pair) < mb.step_images;
 }
-/* The number of images that the pair has processed in this launch, this one included: the phase of its tagged words and
- * mbarriers. */
+/* Returns the phase of the pair's tagged words and mbarriers: the number of images that the pair has processed in this launch,
+ * including the one of this microbatch. */
 static __device__ __forceinline__ uint32_t message_phase(const microbatch &mb, uint32_t pair) {
   return mb.step * ((mb.batch_size + BLOCK_PAIRS - 1 - pair) / BLOCK_PAIRS) + mb.index + 1;
 }
@@ -185,8 +196,8 @@ static __device__ __forceinline__ uint64_t global_time(void) {
 
 enum { STEP_BEGIN = -1 };
 
-/* Records the end of a timed phase (RL_TIMED_…) of the step, or STEP_BEGIN. A microbatch overwrites the timestamps of the step's
- * earlier microbatches. */
+/* Records the time as the end of a phase of the step (RL_TIMED_…), or as its begin (STEP_BEGIN). Overwrites the timestamps of the
+ * step's earlier microbatches. */
 static __device__ __forceinline__ void record_timestamp(const rl_persistent_args &args, uint32_t step, int timed_phase) {
   if (!args.timestamps || threadIdx.x != 0 || step >= RL_TIMESTAMPED_STEPS) return;
   args.timestamps->phases[blockIdx.x][step][timed_phase + 1] = global_time();
@@ -198,12 +209,12 @@ static __device__ __forceinline__ void record_launch_timestamp(const rl_persiste
   args.timestamps->cycles[blockIdx.x][is_end] = (uint64_t)clock64();
 }
 
-/* Whether this warp computes conv1; the others wait for barriers and load weights meanwhile. */
+/* Returns true in the warps that compute conv1. Meanwhile the other warps wait for barriers and load weights. */
 template <class F> static __device__ __forceinline__ bool is_compute_warp(void) {
   return threadIdx.x < step_schedule<F>::COMPUTE_WARPS * 32;
 }
 
-/* Rows of partial sums: the pairs that have an image in a step of `batch`. */
+/* Returns the number of rows of partial sums: the number of pairs that have an image in a step of `batch` images. */
 static __host__ __device__ __forceinline__ uint32_t partial_rows(uint32_t batch) {
   return batch < BLOCK_PAIRS ? batch : (uint32_t)BLOCK_PAIRS;
 }
@@ -213,23 +224,24 @@ static __device__ __forceinline__ float *conv2_weight_partial_row(const rl_persi
   return &args.partial_conv2_weight[(size_t)coords.pair * CONV2_COUNT + coords.rank * CONV2_WEIGHTS_PER_BLOCK];
 }
 
-/* Returns the weights in the format that is multiplied, in global memory; a tensor is at its offset. During a launch they
- * overwrite the FP32 weights, which the blocks then have in shared memory: FP16 copies begin at fc1.weight, others at the first
- * parameter. */
+/* Returns the weights in global memory as the products read them (of type F::value), each tensor at its offset. During a launch
+ * they overwrite the FP32 weights, because the blocks hold these in shared memory. FP16 weights are stored from fc1.weight on, in
+ * half of its bytes; FP32 and TF32 weights are stored in place. */
 template <class F> static __device__ __forceinline__ typename F::value *compute_weights(const rl_persistent_args &args) {
   return (typename F::value *)(args.adam.weights + (sizeof(typename F::value) == sizeof(__half) ? FC1_OFFSET : 0));
 }
 
-/* v rounded to the format. */
+/* Returns v rounded to the type Value. */
 template <class Value> static __device__ __forceinline__ float rounded_to(float v) { return (float)(Value)v; }
 
+/* Stores two values, rounded to the type of *to. */
 static __device__ __forceinline__ void store2(__half *to, float a, float b) { *(__half2 *)to = __floats2half2_rn(a, b); }
 static __device__ __forceinline__ void store2(float *to, float a, float b) { *(float2 *)to = make_float2(a, b); }
 static __device__ __forceinline__ void store2(tensor_float *to, float a, float b) {
   *(float2 *)to = make_float2(tensor_float(a), tensor_float(b));
 }
 
-/* Stores two values in this block's shared memory and, with st.async that completes on `barrier`, in the peer's. */
+/* Stores two values in this block's shared memory, and with st.async, which completes on `barrier`, in the peer's. */
 static __device__ __forceinline__ void store_local_and_peer(uint32_t peer, __half *to, float a, float b, mbarrier *barrier) {
   const __half2 both = __floats2half2_rn(a, b);
   *(__half2 *)to = both;
@@ -244,7 +256,7 @@ static __device__ __forceinline__ void store_local_and_peer(uint32_t peer, tenso
   store_local_and_peer(peer, (float *)to, tensor_float(a), tensor_float(b), barrier);
 }
 
-/* Whether v is finite in the format. */
+/* Returns whether v, rounded to the type of the first argument, is finite. FP32 and TF32 values are not checked. */
 static __device__ __forceinline__ bool is_representable(__half, float v) {
   return fabsf(v) < 65520.0f; /* which rounds to infinity */
 }
@@ -256,8 +268,8 @@ static __device__ __forceinline__ void mbarrier_wait(mbarrier *barrier, uint32_t
   for (uint32_t polls = 0; !mbarrier_try_wait(barrier, phase);) trap_on_timeout(&polls);
 }
 
-/* Begins to copy `rows` rows of COLUMNS values from global memory (`stride` values apart) to shared memory (`pitch` apart), with
- * cp.async. `thread` is the caller's index among the THREADS threads that share the copy. */
+/* Begins to copy `rows` rows of COLUMNS values with cp.async, from global memory, where rows are `stride` values apart, to shared
+ * memory, where they are `pitch` values apart. THREADS threads share the copy; `thread` is the caller's index among them. */
 template <int THREADS, int COLUMNS, class Value>
 static __device__ __forceinline__ void load_rows_async(int thread, const Value *from, uint32_t stride, int rows, Value *to,
                                                        int pitch) {

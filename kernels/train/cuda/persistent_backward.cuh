@@ -1,10 +1,10 @@
-/* The engine "persistent": backward pass, from the gradient of fc1's product to the partial sums of all gradients. */
+/* The engine "persistent": the backward pass from d_fc1 to the partial sums of all gradients. Names: persistent.cuh. */
 #ifndef RL_TRAIN_CUDA_PERSISTENT_BACKWARD_H
 #define RL_TRAIN_CUDA_PERSISTENT_BACKWARD_H
 
 #include "train/cuda/persistent_forward.cuh"
 
-/* Computes the gradient of this block's slice of fc1's inputs for the group's images, and sends it to their pairs. */
+/* Computes this block's slice of d_pooled2 for the group's images, and sends it to their pairs. */
 template <class F> static __device__ __forceinline__ void fc1_backward(const rl_persistent_args &args, const microbatch &mb,
                                                                        const block_coords &coords, block_memory<F> &smem) {
   typedef typename F::value value;
@@ -12,27 +12,28 @@ template <class F> static __device__ __forceinline__ void fc1_backward(const rl_
   receive_rows<F, RL_FC1_OUTPUTS, F::D_FC1_PITCH>(exchange->d_fc1, 0, mb, coords, smem.d_fc1);
   __syncthreads();
   record_timestamp(args, mb.step, RL_TIMED_fc1_gradients);
-  F::template fc1_backward<SLICE>(smem.d_fc1, smem.fc1, [&](int image, int k, float a, float b) {
+  F::template fc1_backward<SLICE_INPUTS>(smem.d_fc1, smem.fc1, [&](int image, int k, float a, float b) {
     const uint32_t pair = coords.group_first_pair + image;
     if (has_image(mb, pair))
-      send_tagged(&exchange->d_pooled2[pair][coords.slice * SLICE + k], message_phase(mb, pair), rounded_to<value>(a),
+      send_tagged(&exchange->d_pooled2[pair][coords.slice * SLICE_INPUTS + k], message_phase(mb, pair), rounded_to<value>(a),
                   rounded_to<value>(b));
   });
 }
 
-/* Receives the gradient of conv2's pooled output and computes from it d_out, the gradient of conv2's product, for this block's
- * channels; adds up the gradient of conv2's bias. d_out overwrites smem.fc1, so every thread must have finished reading fc1. */
+/* Receives d_pooled2 and computes from it d_out and the gradient of conv2's bias, for this block's channels. d_out overwrites
+ * smem.fc1, so every thread must have finished reading fc1. */
 template <class F> static __device__ __forceinline__ void unpool2(const rl_persistent_args &args, const microbatch &mb,
                                                                   const block_coords &coords, block_memory<F> &smem,
                                                                   gradient_sums<F> &sums) {
   typedef typename F::value value;
-  enum { QUADS = TILE_CHANNELS / 4 };
-  const float *messages = args.block_exchange->d_pooled2[coords.pair];
+  enum { CHANNEL_QUADS = TILE_CHANNELS / 4 };
+  const float *received_d_pooled2 = args.block_exchange->d_pooled2[coords.pair];
 #pragma unroll 1
-  for (int i = threadIdx.x; i < CONV2_PIXELS * QUADS; i += F::THREADS) {
-    const int pixel = i / QUADS, channel = i % QUADS * 4, from = pixel * RL_C2 + coords.rank * TILE_CHANNELS + channel;
+  for (int i = threadIdx.x; i < CONV2_PIXELS * CHANNEL_QUADS; i += F::THREADS) {
+    const int pixel = i / CHANNEL_QUADS, channel = i % CHANNEL_QUADS * 4,
+              from = pixel * RL_C2 + coords.rank * TILE_CHANNELS + channel;
     const uchar4 argmax = *(const uchar4 *)&smem.argmax2[pixel * TILE_CHANNELS + channel];
-    const float4 d = receive_tagged(&messages[from], message_phase(mb, coords.pair));
+    const float4 d = receive_tagged(&received_d_pooled2[from], message_phase(mb, coords.pair));
     if (args.d_pooled2) store4((value *)args.d_pooled2 + (size_t)step_image(mb, coords.pair) * RL_FC1_INPUTS + from, d);
     F::unpool(pixel, channel, argmax, d, smem.d_out);
     const float4 passed = make_float4(argmax.x == RL_ARGMAX_RELU_ZERO ? 0 : d.x, argmax.y == RL_ARGMAX_RELU_ZERO ? 0 : d.y,
@@ -42,14 +43,14 @@ template <class F> static __device__ __forceinline__ void unpool2(const rl_persi
   }
 }
 
-/* Index in d_pooled1 of channels `channel` and channel + 1 of a pixel. Channels are permuted (XOR), so that neighbouring pixels,
- * and pixels three rows apart, lie in different banks. */
+/* Returns the index in d_pooled1 of channel `channel` of a pixel; if it is even, the next channel follows. The XOR swizzle puts
+ * neighbouring pixels, and pixels three rows apart, into different banks. */
 static __device__ __forceinline__ int d_pooled1_index(int pixel, int channel) {
   return pixel * RL_C1 + (channel ^ (pixel + pixel / 32) % 4 * 8);
 }
 
-/* Computes this block's part of the gradient of conv2's input and stores it in the block that owns the pixel. WAR: cluster_wait
- * orders the stores after the peer's last read of its d_pooled1. */
+/* Computes this block's part of d_pooled1, the sum over its channels of conv2, and stores each pixel in the block that owns it.
+ * WAR: cluster_wait orders the stores after the peer's last read of its d_pooled1. */
 template <class F> static __device__ __forceinline__ void conv2_input_gradient(const rl_persistent_args &args,
                                                                                const microbatch &mb, const block_coords &coords,
                                                                                block_memory<F> &smem) {
@@ -62,24 +63,24 @@ template <class F> static __device__ __forceinline__ void conv2_input_gradient(c
   record_timestamp(args, mb.step, RL_TIMED_conv2_input_gradient);
 }
 
-/* Computes the gradients of conv2's weights, bias and input. Without CONV2_BACKWARD_SCRATCH_FLOATS the input gradient is computed
- * first, because its stores to the peer then drain while the weight gradient is computed. With scratch it must come second
+/* Computes the gradients of conv2's weights, bias and input. The input gradient is computed first if the format uses no scratch,
+ * because its stores to the peer then drain while the weight gradient is computed; with scratch it must be computed second
  * (tile.cuh). is_last_image: this is the pair's last image of the step. */
 template <class F> static __device__ __forceinline__ void conv2_backward(const rl_persistent_args &args, const microbatch &mb,
                                                                          const block_coords &coords, bool is_last_image,
                                                                          block_memory<F> &smem, gradient_sums<F> &sums) {
-  const bool is_input_first = !F::CONV2_BACKWARD_SCRATCH_FLOATS;
+  const bool input_gradient_first = !F::CONV2_BACKWARD_SCRATCH_FLOATS;
   if (threadIdx.x == 0) mbarrier_arrive_expect_tx(&smem.gradients_mbarrier, BLOCK_PIXELS * RL_C1 * sizeof(float));
-  if (is_input_first) cluster_arrive_relaxed();
+  if (input_gradient_first) cluster_arrive_relaxed();
   unpool2(args, mb, coords, smem, sums);
   __syncthreads();
   record_timestamp(args, mb.step, RL_TIMED_unpool2);
-  if (!is_input_first) {
+  if (!input_gradient_first) {
     F::conv2_weight_gradient(smem.pooled1, smem.d_out, smem.conv2_backward_scratch, sums.conv2);
     cluster_arrive_relaxed();
   }
   conv2_input_gradient(args, mb, coords, smem);
-  if (is_input_first) {
+  if (input_gradient_first) {
     F::conv2_weight_gradient(smem.pooled1, smem.d_out, smem.conv2_backward_scratch, sums.conv2);
     record_timestamp(args, mb.step, RL_TIMED_conv2_weight_gradient);
   }
@@ -88,25 +89,27 @@ template <class F> static __device__ __forceinline__ void conv2_backward(const r
   __syncthreads();
 }
 
-/* Adds this block's pixels to conv1's gradients; a lane is a channel. The compute warps call it. */
+/* Adds the contributions of this block's pixels to conv1's gradients; lane c computes channel c. The compute warps call it. */
 template <class F> static __device__ __forceinline__ void conv1_backward(const rl_persistent_args &args, const microbatch &mb,
                                                                          const block_coords &coords, block_memory<F> &smem,
                                                                          gradient_sums<F> &sums) {
   typedef typename F::value value;
-  value *stored = args.d_pooled1 ? (value *)args.d_pooled1 +
-                                       ((size_t)step_image(mb, coords.pair) * CONV1_PIXELS + coords.rank * BLOCK_PIXELS) * RL_C1
-                                 : NULL;
+  value *stored_d_pooled1 =
+      args.d_pooled1
+          ? (value *)args.d_pooled1 + ((size_t)step_image(mb, coords.pair) * CONV1_PIXELS + coords.rank * BLOCK_PIXELS) * RL_C1
+          : NULL;
 #pragma unroll 2
   for (int pixel = coords.warp; pixel < BLOCK_PIXELS; pixel += step_schedule<F>::COMPUTE_WARPS) {
     const int i = pixel * RL_C1 + coords.lane, from = d_pooled1_index(pixel, coords.lane), argmax = smem.argmax1[i];
     const float gradient = rounded_to<value>(smem.d_pooled1[0][from] + smem.d_pooled1[1][from]);
-    if (stored) stored[i] = (value)gradient;
+    if (stored_d_pooled1) stored_d_pooled1[i] = (value)gradient;
     sums.overflow |= argmax != RL_ARGMAX_RELU_ZERO && !isfinite(gradient);
     add_pooled_gradient(gradient, argmax, pixel, smem.image_rows, sums.conv1);
   }
 }
 
-/* Stores the step's sums of the head's, conv1's and conv2.bias's gradients to their rows of partial sums. */
+/* Stores the step's sums of the gradients of the head, conv1 and conv2.bias in the pair's rows of partial sums, after adding up
+ * those of the block's warps. */
 template <class F> static __device__ __forceinline__ void store_partial_sums(const rl_persistent_args &args,
                                                                              const block_coords &coords, block_memory<F> &smem,
                                                                              gradient_sums<F> &sums) {

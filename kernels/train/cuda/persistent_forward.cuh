@@ -1,4 +1,4 @@
-/* The engine "persistent": forward pass and head, up to the gradient of fc1's product. */
+/* The engine "persistent": the forward pass, and the head with its gradients, down to d_fc1. Names: persistent.cuh. */
 #ifndef RL_TRAIN_CUDA_PERSISTENT_FORWARD_H
 #define RL_TRAIN_CUDA_PERSISTENT_FORWARD_H
 
@@ -6,7 +6,7 @@
 #include "train/cuda/persistent.cuh"
 #include "train/cuda/pool.cuh"
 
-/* Data set index of the image of `pair` in a microbatch; 0 if it has none. */
+/* Returns the data set index of the pair's image in a microbatch; 0 if the pair has none. */
 static __device__ __forceinline__ uint32_t dataset_index(const rl_persistent_args &args, const microbatch &mb, uint32_t pair) {
   if (!has_image(mb, pair)) return 0;
   const uint32_t position = mb.step * mb.batch_size + step_image(mb, pair);
@@ -19,8 +19,8 @@ static __device__ __forceinline__ void load_image_async(const rl_persistent_args
                                                smem.image_bytes, RL_IMAGE_PIXELS);
 }
 
-/* Begins to load the next image and its label, and reads the index of the image after it. The next microbatch waits for the
- * image. */
+/* Begins to load the image and label of the next microbatch, which waits for the image, and reads the data set index of the image
+ * after that. after_next: the microbatch after the next. */
 template <class F> static __device__ __forceinline__ void prefetch_next_image(const rl_persistent_args &args,
                                                                               const microbatch &after_next,
                                                                               const block_coords &coords,
@@ -35,22 +35,23 @@ static __device__ __forceinline__ void advance(prefetch_state *prefetch) {
   prefetch->next_image = prefetch->image_after_next;
 }
 
-/* Normalises the image rows that this block needs. The copy to image_bytes must have completed. */
+/* Computes image_rows from image_bytes, into which the copy must have completed. */
 template <class F> static __device__ __forceinline__ void normalise_image(const block_coords &coords, block_memory<F> &smem) {
   load_image_rows(smem.image_bytes, coords.rank * 2 * BLOCK_ROWS, IMAGE_ROWS, smem.image_rows);
 }
 
-/* Receives conv1's weights and biases and this block's half of conv2's biases, four per thread. */
+/* Receives conv1's weights and biases and the biases of this block's channels of conv2; a thread receives four words. */
 template <class F> static __device__ __forceinline__ void receive_tagged_weights(const rl_persistent_args &args, uint32_t phase,
                                                                                  const block_coords &coords,
                                                                                  block_memory<F> &smem) {
   const float *from = args.block_exchange->tagged_weights[coords.pair / GROUP_PAIRS];
-  const int i = threadIdx.x * 4, bias = i - RL_CONV1_PARAMETERS;
-  if (bias < 0) store4(&smem.conv1[i], receive_tagged(&from[i], phase));
-  else if (bias < TILE_CHANNELS) store4(&smem.conv2_bias[bias], receive_tagged(&from[i + coords.rank * TILE_CHANNELS], phase));
+  const int i = threadIdx.x * 4, channel = i - RL_CONV1_PARAMETERS;
+  if (channel < 0) store4(&smem.conv1[i], receive_tagged(&from[i], phase));
+  else if (channel < TILE_CHANNELS)
+    store4(&smem.conv2_bias[channel], receive_tagged(&from[i + coords.rank * TILE_CHANNELS], phase));
 }
 
-/* Begins to load this block's half of conv2's weights. Warps FIRST_WARP and up call it. */
+/* Begins to load the weights of this block's channels of conv2. Warps FIRST_WARP and up call it. */
 template <class F, int FIRST_WARP> static __device__ __forceinline__ void load_conv2_async(const rl_persistent_args &args,
                                                                                            const block_coords &coords,
                                                                                            block_memory<F> &smem) {
@@ -60,39 +61,40 @@ template <class F, int FIRST_WARP> static __device__ __forceinline__ void load_c
                                                          F::LOADED_WEIGHT_PITCH);
 }
 
-/* Begins to load this block's slice of fc1's weights and, in a step's first microbatch, the head's weights. Warps FIRST_WARP and
- * up load; the other warps return at once. */
+/* Begins to load this block's slice of fc1's weights and, in a step's first microbatch, the head's weights. Warps below
+ * FIRST_WARP return at once. */
 template <class F, int FIRST_WARP>
 static __device__ __forceinline__ void load_fc1_and_head_async(const rl_persistent_args &args, const microbatch &mb,
                                                                const block_coords &coords, block_memory<F> &smem) {
   enum { LOADING_THREADS = F::THREADS - FIRST_WARP * 32 };
-  const typename F::value *fc1 = compute_weights<F>(args) + FC1_OFFSET + coords.slice * SLICE;
+  const typename F::value *fc1 = compute_weights<F>(args) + FC1_OFFSET + coords.slice * SLICE_INPUTS;
   const int thread = (int)threadIdx.x - FIRST_WARP * 32;
   if (thread < 0) return;
-  load_rows_async<LOADING_THREADS, SLICE>(thread, fc1, RL_FC1_INPUTS, RL_FC1_OUTPUTS, smem.fc1, SLICE + F::SLICE_PADDING);
+  load_rows_async<LOADING_THREADS, SLICE_INPUTS>(thread, fc1, RL_FC1_INPUTS, RL_FC1_OUTPUTS, smem.fc1,
+                                                 SLICE_INPUTS + F::SLICE_PADDING);
   if (mb.index == 0)
     load_rows_async<LOADING_THREADS, RL_HEAD_PITCH>(thread, args.adam.weights + HEAD_OFFSET, RL_HEAD_PITCH, 1, smem.head,
                                                     RL_HEAD_PITCH);
 }
 
-/* In a step's first microbatch: waits for the barrier `update`, then loads conv2's weights. In every microbatch: waits until this
- * thread's copies have completed. With PREFETCH_EARLY, the compute warps compute conv1 while the other warps load conv2's
- * weights. Otherwise all warps load after conv1, and also begin to load fc1's weights, for which they do not wait. */
+/* Waits for this thread's copies of conv2's weights, which are loaded in a step's first microbatch, after the barrier `update`.
+ * With PREFETCH_EARLY, only the warps that do not compute conv1 load them, while the others still compute it. Otherwise all warps
+ * load them after conv1, and then begin to load fc1's weights, unless conv2's must be transformed in the same memory first. */
 template <class F> static __device__ __forceinline__ void wait_and_load_conv2(const rl_persistent_args &args,
                                                                               const microbatch &mb, const block_coords &coords,
                                                                               block_memory<F> &smem) {
   const uint32_t *update = args.block_exchange->update, phase = mb.step + 1;
-  const bool is_first = mb.index == 0;
+  const bool is_first_microbatch = mb.index == 0;
   if constexpr (step_schedule<F>::PREFETCH_EARLY) {
-    if (is_first && !is_compute_warp<F>()) {
+    if (is_first_microbatch && !is_compute_warp<F>()) {
       if (coords.lane == 0) grid_barrier_spin(update, phase);
       __syncwarp();
       load_conv2_async<F, step_schedule<F>::COMPUTE_WARPS>(args, coords, smem);
     }
     cp_async_wait_all();
   } else {
-    if (is_first) grid_barrier_wait(update, phase);
-    if (is_first) load_conv2_async<F, 0>(args, coords, smem);
+    if (is_first_microbatch) grid_barrier_wait(update, phase);
+    if (is_first_microbatch) load_conv2_async<F, 0>(args, coords, smem);
     cp_async_commit_group();
     if (!step_schedule<F>::TRANSFORMS_WEIGHTS && has_image(mb, coords.group_first_pair))
       load_fc1_and_head_async<F, 0>(args, mb, coords, smem);
@@ -101,8 +103,8 @@ template <class F> static __device__ __forceinline__ void wait_and_load_conv2(co
   }
 }
 
-/* Computes conv1, bias, ReLU and pool for this block's pixels and stores them in both blocks of the pair. A lane computes two
- * channels of a pixel. The compute warps call it. */
+/* Computes this block's pixels of pooled1 and stores them in both blocks of the pair. A lane computes two channels of a pixel,
+ * from a 4×4 patch of the image: four conv1 outputs per channel, the window of the pool. The compute warps call it. */
 template <class F> static __device__ __forceinline__ void conv1_forward(const block_coords &coords, block_memory<F> &smem) {
   const int channel = coords.lane % 16 * 2;
   const float *biases = &smem.conv1[RL_C1 * 9];
@@ -111,7 +113,7 @@ template <class F> static __device__ __forceinline__ void conv1_forward(const bl
   for (int k = 0; k < 18; k++) w[k / 9][k % 9] = smem.conv1[channel * 9 + k];
 #pragma unroll 1
   for (int pixel = coords.warp * 2 + coords.lane / 16; pixel < BLOCK_PIXELS; pixel += step_schedule<F>::COMPUTE_WARPS * 2) {
-    float patch[4][4], sum[2][4] = {}, best[2];
+    float patch[4][4], sum[2][4] = {}, pooled[2];
     uchar2 argmax;
     const float *corner = &smem.image_rows[pixel / RL_POOLED1_SIDE * 2 * CONV1_WIDTH + pixel % RL_POOLED1_SIDE * 2];
 #pragma unroll
@@ -121,39 +123,39 @@ template <class F> static __device__ __forceinline__ void conv1_forward(const bl
 #pragma unroll
       for (int i = 0; i < 4; i++)
         for (int c = 0; c < 2; c++) sum[c][i] = fmaf(w[c][k], patch[i / 2 + k / 3][i % 2 + k % 3], sum[c][i]);
-    bias_relu_pool(sum[0][0], sum[0][1], sum[0][2], sum[0][3], biases[channel], &best[0], &argmax.x);
-    bias_relu_pool(sum[1][0], sum[1][1], sum[1][2], sum[1][3], biases[channel + 1], &best[1], &argmax.y);
+    bias_relu_pool(sum[0][0], sum[0][1], sum[0][2], sum[0][3], biases[channel], &pooled[0], &argmax.x);
+    bias_relu_pool(sum[1][0], sum[1][1], sum[1][2], sum[1][3], biases[channel + 1], &pooled[1], &argmax.y);
     *(uchar2 *)&smem.argmax1[pixel * RL_C1 + channel] = argmax;
-    store_local_and_peer(coords.rank ^ 1, &smem.pooled1[(coords.rank * BLOCK_PIXELS + pixel) * F::IN_PITCH + channel], best[0],
-                         best[1], &smem.pooled1_mbarrier);
+    store_local_and_peer(coords.rank ^ 1, &smem.pooled1[(coords.rank * BLOCK_PIXELS + pixel) * F::IN_PITCH + channel], pooled[0],
+                         pooled[1], &smem.pooled1_mbarrier);
   }
 }
 
-/* Computes conv2, bias, ReLU and pool for this block's channels and sends the results, which are fc1's inputs, to the group. */
+/* Computes this block's channels of pooled2 and sends them to the group. Sets *overflow if an output of conv2 does not fit into
+ * F::value. The epilogue gets the four outputs of a window for a channel (a) and for the next one (b). */
 template <class F> static __device__ __forceinline__ void conv2_forward(const rl_persistent_args &args, const microbatch &mb,
                                                                         const block_coords &coords, block_memory<F> &smem,
                                                                         bool *overflow) {
   typedef typename F::value value;
   const uint32_t phase = message_phase(mb, coords.pair), first_channel = coords.rank * TILE_CHANNELS;
-  float *fc1_inputs = args.block_exchange->pooled2[coords.pair];
-  value *image_pooled2 = (value *)args.pooled2 + (size_t)step_image(mb, coords.pair) * RL_FC1_INPUTS;
+  float *sent_pooled2 = args.block_exchange->pooled2[coords.pair];
+  value *stored_pooled2 = (value *)args.pooled2 + (size_t)step_image(mb, coords.pair) * RL_FC1_INPUTS;
   F::conv2_forward(smem.pooled1, smem.conv2,
                    step_schedule<F>::TRANSFORMS_WEIGHTS ? smem.conv2_forward_scratch : smem.conv2_warp_scratch,
                    [&](int pixel, int channel, const float a[4], const float b[4]) {
-                     float best[2];
+                     float pooled[2];
                      uint8_t *argmaxes = &smem.argmax2[pixel * TILE_CHANNELS + channel];
                      for (int i = 0; i < 4; i++)
                        *overflow |= !is_representable(value(), a[i]) || !is_representable(value(), b[i]);
-                     bias_relu_pool(a[0], a[1], a[2], a[3], smem.conv2_bias[channel], &best[0], &argmaxes[0]);
-                     bias_relu_pool(b[0], b[1], b[2], b[3], smem.conv2_bias[channel + 1], &best[1], &argmaxes[1]);
-                     const int k = pixel * RL_C2 + first_channel + channel;
-                     send_tagged(&fc1_inputs[k], phase, rounded_to<value>(best[0]), rounded_to<value>(best[1]));
-                     if (args.pooled2) store2(&image_pooled2[k], best[0], best[1]);
+                     bias_relu_pool(a[0], a[1], a[2], a[3], smem.conv2_bias[channel], &pooled[0], &argmaxes[0]);
+                     bias_relu_pool(b[0], b[1], b[2], b[3], smem.conv2_bias[channel + 1], &pooled[1], &argmaxes[1]);
+                     const int i = pixel * RL_C2 + first_channel + channel;
+                     send_tagged(&sent_pooled2[i], phase, rounded_to<value>(pooled[0]), rounded_to<value>(pooled[1]));
+                     if (args.pooled2) store2(&stored_pooled2[i], pooled[0], pooled[1]);
                    });
 }
 
-/* For tests, if args.pooled1 is set: copies to global memory those activations and argmax of conv1 and conv2 that the
- * backward pass reads from shared memory. */
+/* For tests, if args.pooled1 is set: copies this block's parts of pooled1, argmax1 and argmax2 to global memory. */
 template <class F> static __device__ __forceinline__ void dump_activations(const rl_persistent_args &args, const microbatch &mb,
                                                                            const block_coords &coords,
                                                                            const block_memory<F> &smem) {
@@ -170,48 +172,48 @@ template <class F> static __device__ __forceinline__ void dump_activations(const
         smem.argmax2[i];
 }
 
-/* For each image of the group, receives COLUMNS tagged words that start at from[pair][column], and stores them as a row of
- * to[][PITCH]. */
+/* Receives COLUMNS tagged words per image of the group, from from[pair][column] on, and stores them in to[image][PITCH]. */
 template <class F, int COLUMNS, int PITCH, int STRIDE>
 static __device__ __forceinline__ void receive_rows(const float (*from)[STRIDE], int column, const microbatch &mb,
                                                     const block_coords &coords, typename F::value *to) {
-  const int quads = COLUMNS / 4;
+  const int row_quads = COLUMNS / 4;
 #pragma unroll 1
-  for (int i = threadIdx.x; i < GROUP_PAIRS * quads; i += F::THREADS) {
-    const uint32_t pair = coords.group_first_pair + i / quads;
+  for (int i = threadIdx.x; i < GROUP_PAIRS * row_quads; i += F::THREADS) {
+    const uint32_t pair = coords.group_first_pair + i / row_quads;
     if (has_image(mb, pair))
-      store4(&to[i / quads * PITCH + i % quads * 4],
-             receive_tagged(&from[pair][column + i % quads * 4], message_phase(mb, pair)));
+      store4(&to[i / row_quads * PITCH + i % row_quads * 4],
+             receive_tagged(&from[pair][column + i % row_quads * 4], message_phase(mb, pair)));
   }
 }
 
-/* Multiplies this block's slice of fc1 for the group's images, and sends each pair this block's partial product
- * for the pair's image. */
+/* Computes the parts of fc1's product that belong to this block's slice, for the group's images, and sends each to its image's
+ * pair. */
 template <class F> static __device__ __forceinline__ void fc1_forward(const rl_persistent_args &args, const microbatch &mb,
                                                                       const block_coords &coords, block_memory<F> &smem) {
   rl_block_exchange *exchange = args.block_exchange;
-  receive_rows<F, SLICE, SLICE + F::SLICE_PADDING>(exchange->pooled2, coords.slice * SLICE, mb, coords, smem.pooled2);
+  receive_rows<F, SLICE_INPUTS, SLICE_INPUTS + F::SLICE_PADDING>(exchange->pooled2, coords.slice * SLICE_INPUTS, mb, coords,
+                                                                 smem.pooled2);
   cp_async_wait_all();
   __syncthreads();
   record_timestamp(args, mb.step, RL_TIMED_fc1_inputs);
-  F::template fc1_forward<SLICE>(smem.pooled2, smem.fc1, [&](int image, int output, float a, float b) {
+  F::template fc1_forward<SLICE_INPUTS>(smem.pooled2, smem.fc1, [&](int image, int output, float a, float b) {
     const uint32_t pair = coords.group_first_pair + image;
     if (has_image(mb, pair)) send_tagged(&exchange->fc1_parts[pair][coords.slice][output], message_phase(mb, pair), a, b);
   });
 }
 
-/* Adds up the parts of fc1's product for the pair's image, adds the bias and applies ReLU. Returns four hidden values per lane,
- * the same in every warp. */
+/* Adds up the parts of fc1's product for the pair's image, adds the bias and applies ReLU. Lane i of every warp returns hidden
+ * values 4 i … 4 i + 3. */
 template <class F> static __device__ __forceinline__ float4 hidden_values(const rl_persistent_args &args, const microbatch &mb,
                                                                           const block_coords &coords, block_memory<F> &smem) {
   const float(*parts)[RL_FC1_OUTPUTS] = args.block_exchange->fc1_parts[coords.pair];
-  const int second = coords.warp + step_schedule<F>::WARPS; /* a warp adds up one part or two */
+  const int second_part = coords.warp + step_schedule<F>::WARPS; /* a warp adds up one part or two */
   static_assert(2 * (int)step_schedule<F>::WARPS >= (int)FC1_SLICES && (int)step_schedule<F>::WARPS <= (int)FC1_SLICES,
                 "every part has a warp");
-  const float4_pair received =
-      receive_tagged(&parts[coords.warp][coords.lane * 4], &parts[second < FC1_SLICES ? second : coords.warp][coords.lane * 4],
-                     message_phase(mb, coords.pair));
-  store4(&smem.hidden[coords.warp][coords.lane * 4], second < FC1_SLICES ? add4(received.a, received.b) : received.a);
+  const float4_pair received = receive_tagged(&parts[coords.warp][coords.lane * 4],
+                                              &parts[second_part < FC1_SLICES ? second_part : coords.warp][coords.lane * 4],
+                                              message_phase(mb, coords.pair));
+  store4(&smem.hidden[coords.warp][coords.lane * 4], second_part < FC1_SLICES ? add4(received.a, received.b) : received.a);
   __syncthreads();
   if (threadIdx.x < RL_FC1_OUTPUTS) {
     float total = smem.head[threadIdx.x]; /* fc1.bias */
@@ -222,64 +224,68 @@ template <class F> static __device__ __forceinline__ float4 hidden_values(const 
   return load4(&smem.hidden[0][coords.lane * 4]);
 }
 
-/* Results for one class: lanes 0 to 9 have a class each. The loss is the image's, and valid in every lane. */
+/* Results of a lane: lane c < 10 has class c. Every lane has the image's loss. */
 typedef struct class_result {
-  float logit, probability, loss;
-  bool valid;
+  float logit, probability; /* of the class; -∞ and 0 if the lane has none */
+  float loss;
+  bool has_class;
 } class_result;
 
-/* Computes fc2, softmax and cross-entropy from the hidden values; every warp returns all classes. Each of the first ten warps
- * computes one logit. */
-template <class F> static __device__ __forceinline__ class_result classify(const block_coords &coords, float4 h, uint32_t label,
-                                                                           block_memory<F> &smem) {
+/* Computes fc2, softmax and cross-entropy. Each of the first ten warps computes one logit; then every warp returns the results of
+ * all classes. hidden: the lane's four values of hidden_values. */
+template <class F> static __device__ __forceinline__ class_result classify(const block_coords &coords, float4 hidden,
+                                                                           uint32_t label, block_memory<F> &smem) {
   const float *weights = &smem.head[RL_FC1_OUTPUTS], *biases = &weights[RL_CLASSES * RL_FC1_OUTPUTS];
   if (coords.warp < RL_CLASSES) {
-    const float logit = warp_sum(dot4(h, load4(&weights[coords.warp * RL_FC1_OUTPUTS + coords.lane * 4]))) + biases[coords.warp];
+    const float logit =
+        warp_sum(dot4(hidden, load4(&weights[coords.warp * RL_FC1_OUTPUTS + coords.lane * 4]))) + biases[coords.warp];
     if (coords.lane == 0) smem.logits[coords.warp] = logit;
   }
   __syncthreads();
-  class_result own;
-  own.valid = coords.lane < RL_CLASSES;
-  own.logit = own.valid ? smem.logits[coords.lane] : -INFINITY;
-  const float shifted = own.logit - warp_max(own.logit), exponential = own.valid ? __expf(shifted) : 0.0f,
-              sum = warp_sum(exponential);
-  own.probability = exponential / sum;
-  own.loss = __logf(sum) - __shfl_sync(0xffffffffu, shifted, label);
-  return own;
+  class_result result;
+  result.has_class = coords.lane < RL_CLASSES;
+  result.logit = result.has_class ? smem.logits[coords.lane] : -INFINITY;
+  const float shifted_logit = result.logit - warp_max(result.logit), /* at most 0, so that the exponential is finite */
+      exponential = result.has_class ? __expf(shifted_logit) : 0.0f, sum = warp_sum(exponential);
+  result.probability = exponential / sum;
+  result.loss = __logf(sum) - __shfl_sync(0xffffffffu, shifted_logit, label);
+  return result;
 }
 
-/* Computes the head and its gradients for the pair's image. Each of the first ten warps adds up one class's gradients of fc2, the
- * next warp computes and sends the gradient of fc1's product, the other warps add up the loss. */
+/* Computes the head and its gradients for the pair's image. Warps 0 to 9 add up the gradients of one class's row of fc2.weight
+ * and element of fc2.bias each; warp 10 computes and sends d_fc1 and adds up the gradient of fc1.bias; the other warps add up the
+ * loss. */
 template <class F> static __device__ __forceinline__ void train_head(const rl_persistent_args &args, const microbatch &mb,
                                                                      const block_coords &coords, uint32_t label,
                                                                      block_memory<F> &smem, gradient_sums<F> &sums) {
   typedef typename F::value value;
   const float *weights = &smem.head[RL_FC1_OUTPUTS];
-  const float4 h = hidden_values(args, mb, coords, smem);
-  const class_result own = classify(coords, h, label, smem);
-  const float d_logit = (own.probability - (coords.lane == (int)label ? 1.0f : 0.0f)) * (smem.state.scale.scale / mb.step_images);
+  const float4 hidden = hidden_values(args, mb, coords, smem);
+  const class_result result = classify(coords, hidden, label, smem);
+  const float d_logit =
+      (result.probability - (coords.lane == (int)label ? 1.0f : 0.0f)) * (smem.state.scale.scale / mb.step_images);
   if (coords.warp < RL_CLASSES) {
-    const float d_class = __shfl_sync(0xffffffffu, d_logit, coords.warp);
-    sums.fc2_weight_or_fc1_bias = add4(sums.fc2_weight_or_fc1_bias, scale4(h, d_class));
-    sums.fc2_bias_or_loss += d_class;
+    const float d_logit_of_warp = __shfl_sync(0xffffffffu, d_logit, coords.warp);
+    sums.fc2_weight_or_fc1_bias = add4(sums.fc2_weight_or_fc1_bias, scale4(hidden, d_logit_of_warp));
+    sums.fc2_bias_or_loss += d_logit_of_warp;
   } else if (coords.warp == RL_CLASSES) {
-    float4 d_h = make_float4(0, 0, 0, 0);
-    for (int j = 0; j < RL_CLASSES; j++)
-      d_h = add4(d_h, scale4(load4(&weights[j * RL_FC1_OUTPUTS + coords.lane * 4]), __shfl_sync(0xffffffffu, d_logit, j)));
-    d_h = relu4_gradient(h, d_h);
+    float4 d = make_float4(0, 0, 0, 0); /* of the hidden values, then of fc1's product */
+    for (int c = 0; c < RL_CLASSES; c++)
+      d = add4(d, scale4(load4(&weights[c * RL_FC1_OUTPUTS + coords.lane * 4]), __shfl_sync(0xffffffffu, d_logit, c)));
+    d = relu4_gradient(hidden, d);
     const float4 rounded =
-        make_float4(rounded_to<value>(d_h.x), rounded_to<value>(d_h.y), rounded_to<value>(d_h.z), rounded_to<value>(d_h.w));
+        make_float4(rounded_to<value>(d.x), rounded_to<value>(d.y), rounded_to<value>(d.z), rounded_to<value>(d.w));
     send_tagged(&args.block_exchange->d_fc1[coords.pair][coords.lane * 4], message_phase(mb, coords.pair), rounded);
-    store4((value *)args.d_fc1 + (size_t)step_image(mb, coords.pair) * RL_FC1_OUTPUTS + coords.lane * 4, d_h);
-    sums.fc2_weight_or_fc1_bias = add4(sums.fc2_weight_or_fc1_bias, d_h);
+    store4((value *)args.d_fc1 + (size_t)step_image(mb, coords.pair) * RL_FC1_OUTPUTS + coords.lane * 4, d);
+    sums.fc2_weight_or_fc1_bias = add4(sums.fc2_weight_or_fc1_bias, d);
     sums.overflow |= !finite4(rounded);
   } else {
-    sums.fc2_bias_or_loss += own.loss;
-    sums.overflow |= !isfinite(own.loss);
+    sums.fc2_bias_or_loss += result.loss;
+    sums.overflow |= !isfinite(result.loss);
   }
 }
 
-/* Where evaluation stores its results, by image. */
+/* Results of an evaluation in global memory, one element per image. */
 typedef struct evaluation_results {
   float *losses;
   uint8_t *correct;
@@ -291,11 +297,11 @@ template <class F> static __device__ __forceinline__ void evaluate_head(const rl
                                                                         block_memory<F> &smem,
                                                                         const evaluation_results &results) {
   const uint32_t n = step_image(mb, coords.pair);
-  const class_result own = classify(coords, hidden_values(args, mb, coords, smem), label, smem);
-  const float max_logit = warp_max(own.logit);
-  const uint32_t predicted_class = __ffs(__ballot_sync(0xffffffffu, own.logit == max_logit)) - 1;
+  const class_result result = classify(coords, hidden_values(args, mb, coords, smem), label, smem);
+  const float max_logit = warp_max(result.logit);
+  const uint32_t predicted_class = __ffs(__ballot_sync(0xffffffffu, result.logit == max_logit)) - 1; /* the first largest */
   if (threadIdx.x != 0) return;
-  results.losses[n] = own.loss;
+  results.losses[n] = result.loss;
   results.correct[n] = predicted_class == label;
 }
 

@@ -1,19 +1,22 @@
-/* Engine "persistent": all steps of an epoch in one launch, and the evaluation in another. persistent.cuh says how images,
- * channels and parameters are divided over 128 blocks, in pairs and groups. The blocks run for the whole launch: a block keeps
- * its weights and moments in shared memory, and there are no launches between steps. A step exchanges (exchange.cuh):
+/* Engine "persistent": one launch runs all steps of an epoch, another the evaluation. persistent.cuh defines pairs and groups of
+ * blocks, microbatches and the names of tensors. The blocks run for the whole launch, and each keeps its weights and moments in
+ * shared memory. In a step, blocks exchange:
  *
- *   in a pair    conv1's output, and the gradient of conv2's input: st.async to the peer's shared memory, which completes on the
- *                peer's mbarriers
- *   in a group   fc1's inputs, the parts of its product, the gradients of the product and of the inputs: tagged words
- *   in the grid  three grid barriers; a block has other work between its arrive and its wait:
- *                `forward` publishes the operands of fc1's weight gradient; between: conv2's backward pass
- *                `backward` publishes the partial sums of all other gradients, and overflow; between: fc1's weight gradient
- *                `update` publishes the new weights; between: conv1 of the next step, whose weights are sent as tagged words
+ *   in a pair    pooled1 and d_pooled1, by st.async, which completes on mbarriers of the peer
+ *   in a group   pooled2, the parts of fc1's product, d_fc1 and d_pooled2, as tagged words (exchange.cuh)
+ *   in the grid  through global memory, with three grid barriers. A block computes something else between arrive and wait:
  *
- * A microbatch is at most 64 images, one per pair. A larger batch is processed in several microbatches, and its gradients add
- * up in registers. All sums have a fixed order. Lower bound of a step of 64 images on an H200. FP16: 1.4 µs for all products
- * on the tensor cores. FP32, at 128 FMA a cycle and SM: 7.0 µs for the convolutions (Winograd) and 1.7 µs for fc1. The rest of a
- * step is latency of the exchanges (docs/performance.md). */
+ *     barrier    publishes                                           computed between arrive and wait
+ *     forward    pooled2 and d_fc1, for fc1's weight gradient        conv2's backward pass
+ *     backward   overflow, partial sums of the other gradients       fc1's weight gradient
+ *     update     the new weights, except those of conv1 and the      conv1 of the next step
+ *                biases of conv2, which are sent as tagged words
+ *
+ * A thread adds up gradients over the microbatches of a step in registers. All sums have a fixed order.
+ *
+ * Lower bound of a step of 64 images on an H200: FP16 1.4 µs for all products on the tensor cores; FP32, at 128 FMA per cycle
+ * and SM, 7.0 µs for the convolutions (Winograd) and 1.7 µs for fc1. The rest of a step is the latency of the exchanges
+ * (docs/performance.md). */
 #include "cuda_check.h"
 #include "train/cuda/persistent_backward.cuh"
 #include "train/cuda/persistent_forward.cuh"
@@ -22,7 +25,7 @@
 #include "train/cuda/tile_half.cuh"
 #include "train/cuda/tile_tensor_float.cuh"
 
-/* Returns the microbatch after mb. After the last step of the epoch it returns one with step_images 0. */
+/* Returns the microbatch that follows mb. step_images is 0 after the last microbatch of the epoch. */
 static __device__ __forceinline__ microbatch next_microbatch(const rl_persistent_args &args, microbatch mb) {
   if (has_image({mb.step_images, mb.index + 1, 0, 0}, 0)) {
     mb.index++;
@@ -32,14 +35,14 @@ static __device__ __forceinline__ microbatch next_microbatch(const rl_persistent
   return {done < args.count ? min(args.batch, args.count - done) : 0, 0, args.batch, mb.step + 1};
 }
 
-/* Computes the forward pass of a microbatch up to the parts of fc1's product. */
+/* Computes the forward pass of a microbatch from the image to the parts of fc1's product. */
 template <class F> static __device__ __forceinline__ void forward_pass(const rl_persistent_args &args, const microbatch &mb,
                                                                        const block_coords &coords, block_memory<F> &smem,
                                                                        bool *overflow) {
   const uint32_t step = mb.step;
   const bool pair_active = has_image(mb, coords.pair), group_active = has_image(mb, coords.group_first_pair),
-             is_first = mb.index == 0;
-  if (!is_first) {
+             is_first_microbatch = mb.index == 0;
+  if (!is_first_microbatch) {
     cp_async_wait_all();
     __syncthreads();
     normalise_image(coords, smem);
@@ -58,7 +61,7 @@ template <class F> static __device__ __forceinline__ void forward_pass(const rl_
   if constexpr (step_schedule<F>::PREFETCH_EARLY)
     if (group_active) load_fc1_and_head_async<F, F::CONV2_FORWARD_WARPS>(args, mb, coords, smem);
   if (pair_active) {
-    if (step_schedule<F>::TRANSFORMS_WEIGHTS && is_first) {
+    if (step_schedule<F>::TRANSFORMS_WEIGHTS && is_first_microbatch) {
       F::prepare_weights(smem.conv2_untransformed, smem.conv2);
       __syncthreads();
     }
@@ -81,34 +84,34 @@ template <class F> static __device__ __forceinline__ void run_microbatch(const r
   const uint32_t step = mb.step;
   const microbatch next = next_microbatch(args, mb);
   const bool pair_active = has_image(mb, coords.pair), group_active = has_image(mb, coords.group_first_pair),
-             is_last = next.step != step;
+             is_last_microbatch = next.step != step;
   forward_pass(args, mb, coords, smem, &sums.overflow);
   if (pair_active && coords.rank == 0) train_head(args, mb, coords, prefetch->label, smem, sums);
   record_timestamp(args, step, RL_TIMED_head);
-  /* Arrive here: grid_barrier_arrive waits for the block's outstanding stores, and most have drained. Later it would also wait
-   * for the gradient messages. */
-  if (is_last) grid_barrier_arrive(exchange->forward);
+  /* grid_barrier_arrive waits until the block's stores have drained. Here most have; later it would also wait for the tagged
+   * words of fc1_backward. */
+  if (is_last_microbatch) grid_barrier_arrive(exchange->forward);
   if (pair_active) dump_activations(args, mb, coords, smem);
   prefetch_next_image(args, next_microbatch(args, next), coords, prefetch, smem);
   if (group_active) fc1_backward(args, mb, coords, smem);
   record_timestamp(args, step, RL_TIMED_fc1_backward);
   __syncthreads();
-  if (pair_active) conv2_backward(args, mb, coords, is_last || !has_image(next, coords.pair), smem, sums);
-  if (is_last && is_leader()) grid_barrier_spin(exchange->forward, step + 1);
+  if (pair_active) conv2_backward(args, mb, coords, is_last_microbatch || !has_image(next, coords.pair), smem, sums);
+  if (is_last_microbatch && is_leader()) grid_barrier_spin(exchange->forward, step + 1);
   if (pair_active && is_compute_warp<F>()) conv1_backward(args, mb, coords, smem, sums);
   record_timestamp(args, step, RL_TIMED_conv1_backward);
-  if (pair_active && !is_last) cluster_barrier(); /* WAR: the next microbatch overwrites d_pooled1 and pooled1 */
+  if (pair_active && !is_last_microbatch) cluster_barrier(); /* WAR: the next microbatch overwrites d_pooled1 and pooled1 */
   advance(prefetch);
 }
 
-/* Called after the last microbatch of a step: stores the partial sums, computes fc1's weight gradient, updates the parameters. */
+/* Ends a step, after its last microbatch: stores the partial sums, computes fc1's weight gradient, updates the parameters. */
 template <class F> static __device__ __forceinline__ void finish_step(const rl_persistent_args &args, const microbatch &mb,
                                                                       const block_coords &coords, block_memory<F> &smem,
                                                                       gradient_sums<F> &sums) {
   rl_block_exchange *exchange = args.block_exchange;
   const uint32_t step = mb.step;
   const bool pair_active = has_image({mb.step_images, 0, 0, 0}, coords.pair);
-  __syncthreads(); /* the leader has waited for the barrier `forward` */
+  __syncthreads(); /* the leader has waited for the barrier `forward` in run_microbatch */
   load_fc1_operands_async(args, 0, mb.step_images, smem);
   record_timestamp(args, step, RL_TIMED_forward_barrier);
   if (pair_active) store_partial_sums(args, coords, smem, sums);
@@ -128,14 +131,14 @@ template <class F> static __device__ __forceinline__ void finish_step(const rl_p
   if (is_leader()) advance_train_state(&smem.state, args.adam.learning_rate, mb.step_images);
 }
 
-/* Call it before the first cluster_barrier, which makes the mbarriers visible to the peer. */
+/* Call it before the first cluster_barrier: the peer sees the initialised mbarriers after that. */
 template <class F> static __device__ __forceinline__ void init_mbarriers(block_memory<F> &smem) {
   if (threadIdx.x != 0) return;
   mbarrier_init(&smem.pooled1_mbarrier);
   mbarrier_init(&smem.gradients_mbarrier);
 }
 
-/* Loads the first image, and prefetches the index of the second. */
+/* Loads the pair's first image, and reads the data set index of its second. */
 template <class F>
 static __device__ __forceinline__ prefetch_state load_first_image(const rl_persistent_args &args, const microbatch &mb,
                                                                   const block_coords &coords, block_memory<F> &smem) {
@@ -147,9 +150,9 @@ static __device__ __forceinline__ prefetch_state load_first_image(const rl_persi
   return {args.labels[image], 0, dataset_index(args, next_microbatch(args, mb), coords.pair), 0};
 }
 
-/* Loads the parameters and the first image, and publishes the weights, rounded to the type of the products' operands
- * (F::value). Readers wait for the
- * barrier `update`. */
+/* Loads the parameters and the first image, and publishes the weights, rounded to F::value. Readers wait for the barrier
+ * `update`.
+ */
 template <class F> static __device__ __forceinline__ prefetch_state begin_launch(const rl_persistent_args &args,
                                                                                  const microbatch &mb, const block_coords &coords,
                                                                                  block_memory<F> &smem) {
@@ -205,8 +208,9 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
     const microbatch next = next_microbatch(args, mb);
     forward_pass(args, mb, coords, smem, &overflow);
     if (has_image(mb, coords.pair) && coords.rank == 0) evaluate_head(args, mb, coords, prefetch.label, smem, {losses, correct});
-    cluster_barrier(); /* WAR: rank 0 has received all parts of fc1's product, so no block reads pooled1 or this microbatch's
-                          messages any more */
+    /* WAR: the next microbatch overwrites the pair's pooled1 and tagged words. Rank 0 has received all parts of fc1's product,
+     * which the group's blocks send after they have read these. */
+    cluster_barrier();
     prefetch_next_image(args, next_microbatch(args, next), coords, &prefetch, smem);
     advance(&prefetch);
     mb = next;
@@ -226,7 +230,7 @@ typedef struct launch_config {
   cudaLaunchAttribute attributes[2];
 } launch_config;
 
-/* Clusters of two blocks. The launch is cooperative, so that all blocks are resident: they wait for each other. */
+/* Sets clusters of two blocks, and a cooperative launch: all blocks must be resident, because they wait for each other. */
 template <class F> static void init_launch_config(launch_config *launch, cudaStream_t stream) {
   *launch = {};
   launch->config.gridDim = BLOCKS;

@@ -427,15 +427,15 @@ struct float_tile_format : tile_format {
   }
 
   /* A warp computes 16 outputs; a lane four of them for four images over a quarter of the depth. */
-  template <int SLICE, class Epilogue>
+  template <int SLICE_INPUTS, class Epilogue>
   static __device__ __forceinline__ void fc1_forward(const float *in, const float *weights, Epilogue epilogue) {
-    enum { PITCH = SLICE + SLICE_PADDING };
+    enum { PITCH = SLICE_INPUTS + SLICE_PADDING };
     if (warp() >= RL_FC1_OUTPUTS / 16) return;
     const int image = lane_in_group_of_2() * 4, output = warp() * 16 + lane_in_group_of_4() * 4;
     const float *a_row = &in[image * PITCH + depth_part() * VECTOR], *b_row = &weights[output * PITCH + depth_part() * VECTOR];
     float sum[4][4] = {};
 #pragma unroll 3
-    for (int k = 0; k < SLICE; k += 4 * VECTOR) {
+    for (int k = 0; k < SLICE_INPUTS; k += 4 * VECTOR) {
       float4 b[4];
 #pragma unroll
       for (int o = 0; o < 4; o++) b[o] = load4(&b_row[o * PITCH + k]);
@@ -452,11 +452,11 @@ struct float_tile_format : tile_format {
   }
 
   /* A warp computes tiles of 16 inputs, WARPS tiles apart; a lane four of them for all images over an eighth of the depth. */
-  template <int SLICE, class Epilogue>
+  template <int SLICE_INPUTS, class Epilogue>
   static __device__ __forceinline__ void fc1_backward(const float *d_fc1, const float *weights, Epilogue epilogue) {
-    enum { PITCH = SLICE + SLICE_PADDING };
+    enum { PITCH = SLICE_INPUTS + SLICE_PADDING };
     const int eighth = lane() / 4;
-    for (int tile = warp(); tile < SLICE / 16; tile += WARPS) {
+    for (int tile = warp(); tile < SLICE_INPUTS / 16; tile += WARPS) {
       const int column = tile * 16 + lane() % 4 * VECTOR;
       float rows[TILE_IMAGES][4] = {};
 #pragma unroll 1

@@ -1,14 +1,14 @@
 /* The tile functions (tile.cuh) in FP16: m16n8k16 products, operands loaded by ldmatrix.
  *
- * In shared memory a pixel takes an odd number of 16-byte vectors, and a row of the image is 14 pixels long. With this layout the
- * eight addresses that ldmatrix reads at once are in different banks. In conv2_forward they are the upper or the lower pixels of
- * four adjacent pooling windows. In conv2's gradients they are pixels in four rows and two columns. The columns are three apart;
- * the rows are adjacent in the weight gradient and three apart in the input gradient.
+ * Shared memory without bank conflicts: a pixel takes an odd number of 16-byte vectors and an image row has 14 pixels, so that
+ * the eight addresses of an ldmatrix phase are in different banks. These are conv2_forward          the upper, or the lower,
+ * pixels of four adjacent 2×2 windows conv2_weight_gradient  four adjacent rows × two columns that are three apart
+ *   conv2_input_gradient   four rows that are three apart × two columns that are three apart
  *
- * In both gradients of conv2 a fragment holds every third column, beginning with some column c, and is loaded once for the three
- * taps t of a row. Weight gradient: tap t multiplies the fragment of the input by the fragment of d_out that begins with column
- * c - t. Input gradient: the product of the fragment of d_out and tap t's weights is added to every third column of
- * the result, beginning with column c + t. */
+ * Reuse of fragments in conv2's gradients: a fragment has four rows × the columns c, c + 3, c + 6, c + 9, and serves the three
+ * taps t = 0, 1, 2 of a row of taps.
+ *   conv2_weight_gradient  gradient of tap t += d_out at columns c, … × input at columns c + t, …
+ *   conv2_input_gradient   gradient of the input at columns c + t, … += d_out at columns c, … × weights of tap t */
 #ifndef RL_TRAIN_CUDA_TILE_HALF_H
 #define RL_TRAIN_CUDA_TILE_HALF_H
 
@@ -24,20 +24,20 @@ struct half_tile_format : tile_format {
     OUT_PITCH = TILE_CHANNELS + VECTOR,
     LOADED_WEIGHT_PITCH = WEIGHT_PITCH,
     WEIGHT_VALUES = TILE_CHANNELS * WEIGHT_PITCH,
-    OUT_ROW_PITCH = RL_POOLED1_SIDE * OUT_PITCH, /* d_out: 12 pixels in a row and two unused ones */
+    OUT_ROW_PITCH = RL_POOLED1_SIDE * OUT_PITCH, /* a row of d_out: 12 pixels, and two unused ones */
     D_OUT_VALUES = RL_CONV2_SIDE * OUT_ROW_PITCH,
     CONV2_FORWARD_SCRATCH_FLOATS = 0,
     CONV2_WARP_SCRATCH_FLOATS = 0,
     CONV2_BACKWARD_SCRATCH_FLOATS = 0,
-    WINDOW_TILES = RL_CONV2_SIDE * RL_CONV2_SIDE / 16, /* a tile is four 2×2 pooling windows: the 16 rows (M) of an mma */
+    WINDOW_TILES = RL_CONV2_SIDE * RL_CONV2_SIDE / 16, /* a tile is four adjacent 2×2 windows: the 16 rows (M) of an mma */
     CONV2_FORWARD_WARPS = WINDOW_TILES,
     HAS_FP32_MASTER_WEIGHTS = 1,
     SLICE_PADDING = VECTOR,
     D_FC1_PITCH = RL_FC1_OUTPUTS + VECTOR,
     D_FC1_TILE_PITCH = TILE_ROWS + VECTOR,
     FC1_IN_TILE_PITCH = TILE_COLUMNS + VECTOR,
-    TAP_ROW_STEPS = 3 * RL_C1 / 16 /* k-steps of a row of taps. The loop over rows is not unrolled: its instructions run only
-                                    * once per training step and would miss the instruction cache */
+    TAPS_PER_ROW = 3,
+    TAP_ROW_STEPS = TAPS_PER_ROW * RL_C1 / 16 /* k-steps of a row of taps */
   };
 
   typedef register_sums<TILE_CHANNELS * CONV2_K / THREADS> weight_sums;
@@ -53,7 +53,8 @@ struct half_tile_format : tile_format {
                       argmax.w == position ? d.w : 0));
   }
 
-  /* Row i of the A fragment for windows 4 · tile … 4 · tile + 3: upper pixels before lower ones, then left before right ones. */
+  /* The pixel in row i of the A fragment of conv2_forward: window 4 · tile + i % 4, upper pixel if i < 8, left pixel if
+   * i % 8 < 4. */
   static __device__ __forceinline__ int fragment_pixel_y(int tile, int i) {
     return (tile * 4 + i % 4) / RL_POOLED2_SIDE * 2 + i / 8;
   }
@@ -61,7 +62,8 @@ struct half_tile_format : tile_format {
     return (tile * 4 + i % 4) % RL_POOLED2_SIDE * 2 + i / 4 % 2;
   }
 
-  /* A warp computes four windows × 32 channels. */
+  /* A warp computes a tile of windows × 32 channels. sum[c] holds eight channels. The loop over rows of taps is not unrolled,
+   * because its instructions run once per microbatch and unrolled ones would miss the instruction cache. */
   template <class Epilogue>
   static __device__ __forceinline__ void conv2_forward(const value *in, const value *weights, float *, Epilogue epilogue) {
     if (warp() >= CONV2_FORWARD_WARPS) return;
@@ -80,67 +82,71 @@ struct half_tile_format : tile_format {
         for (int i = 0; i < 2; i++) ldmatrix_x4(b[i], b_address + (i * 16 * WEIGHT_PITCH + (dy * TAP_ROW_STEPS + k) * 16) * 2);
         for (int i = 0; i < 4; i++) mma_m16n8k16(sum[i], a, &b[i / 2][i % 2 * 2]);
       }
-    /* Lanes below 16 hold the left pixels of a window, the others the right ones. They swap halves of the channels, so that each
-     * lane holds whole windows. */
+    /* Lanes below 16 hold the left pixels of four windows, the others the right pixels, all of 32 channels. They exchange half of
+     * the channels, so that each lane has both pixels of 16 channels. */
     const bool right = lane() >= 16;
     for (int i = 0; i < 2; i++) {
-      float other[4];
-      for (int c = 0; c < 4; c++) other[c] = __shfl_xor_sync(0xffffffffu, right ? sum[i][c] : sum[i + 2][c], 16);
-      float windows[2][4];
+      float received[4];
+      for (int c = 0; c < 4; c++) received[c] = __shfl_xor_sync(0xffffffffu, right ? sum[i][c] : sum[i + 2][c], 16);
+      float windows[2][4]; /* [channel][pixel, row-major] */
       for (int c = 0; c < 2; c++)
         for (int lower = 0; lower < 2; lower++) {
-          const float own = right ? sum[i + 2][lower * 2 + c] : sum[i][lower * 2 + c];
-          windows[c][lower * 2] = right ? other[lower * 2 + c] : own;
-          windows[c][lower * 2 + 1] = right ? own : other[lower * 2 + c];
+          const float kept = right ? sum[i + 2][lower * 2 + c] : sum[i][lower * 2 + c];
+          windows[c][lower * 2] = right ? received[lower * 2 + c] : kept;
+          windows[c][lower * 2 + 1] = right ? kept : received[lower * 2 + c];
         }
       epilogue(warp() * 4 + lane() / 4 % 4, (right * 2 + i) * 8 + lane() % 4 * 2, windows[0], windows[1]);
     }
   }
 
-  /* A warp computes 16 output channels × 48 of the 288 columns: 16 input channels at the three taps of a row. A k-step is 16
-   * pixels: four rows × every third column. */
-  enum { TAPS = 3 };
+  /* conv2_weight_gradient: the weights are a matrix of 32 output channels × 288 columns (9 taps × 32 input channels). A warp
+   * computes 16 output channels, beginning with first_channel(), × 48 columns: one tile of 16 columns, weight_column_tile(tap),
+   * for each tap of a row. A k-step is 16 pixels: four rows × every third column. */
   static __device__ __forceinline__ int first_channel() { return warp() / 6 * 16; }
-  static __device__ __forceinline__ int weight_column_tile(int tap) { return (warp() % 3 * 3 + tap) * 2 + warp() / 3 % 2; }
+  static __device__ __forceinline__ int weight_column_tile(int tap) {
+    return (warp() % 3 * TAPS_PER_ROW + tap) * 2 + warp() / 3 % 2;
+  }
 
   static __device__ __forceinline__ weight_sums init_weight_sums(float *) { return {}; }
 
   static __device__ __forceinline__ void conv2_weight_gradient(const value *in, const value *d_out, float *, weight_sums &sums) {
-    const int a_pixel = lane() / 16 * 8 + lane() % 8, b_pixel = lane() % 16; /* whose addresses this lane gives to ldmatrix */
+    /* The pixels of the k-step whose addresses this lane passes to ldmatrix. */
+    const int a_pixel = lane() / 16 * 8 + lane() % 8, b_pixel = lane() % 16;
     const uint32_t a_address = shared_address(
                        &d_out[d_out_offset(a_pixel % 4, a_pixel / 4 * 3) + first_channel() + lane() / 8 % 2 * VECTOR]),
                    b_address = shared_address(&in[((warp() % 3 + b_pixel % 4) * RL_POOLED1_SIDE + b_pixel / 4 * 3) * IN_PITCH +
                                                   warp() / 3 % 2 * 16 + lane() / 16 * VECTOR]);
 #pragma unroll 1
     for (int top = 0; top < RL_CONV2_SIDE; top += 4) {
-      uint32_t b[3][4];
+      uint32_t b[3][4]; /* ring: the input's fragment that begins with column x is b[x % 3] */
 #pragma unroll
       for (int x = 0; x < 3 + 2; x++) {
         ldmatrix_x4_trans(b[x % 3], b_address + (top * RL_POOLED1_SIDE + x) * IN_PITCH * 2);
         if (x < 2) continue;
-        uint32_t gradient[4];
-        ldmatrix_x4_trans(gradient, a_address + d_out_offset(top, x - 2) * 2);
-        for (int tap = 0; tap < TAPS; tap++)
-          for (int c = 0; c < 2; c++) mma_m16n8k16(&sums.values[(tap * 2 + c) * 4], gradient, &b[(x - 2 + tap) % 3][c * 2]);
+        uint32_t a[4]; /* d_out from column x - 2 on */
+        ldmatrix_x4_trans(a, a_address + d_out_offset(top, x - 2) * 2);
+        for (int tap = 0; tap < TAPS_PER_ROW; tap++)
+          for (int c = 0; c < 2; c++) mma_m16n8k16(&sums.values[(tap * 2 + c) * 4], a, &b[(x - 2 + tap) % 3][c * 2]);
       }
     }
   }
 
-  /* Adjacent lanes swap pairs of columns, so that each stores four adjacent ones: even lanes in the first eight columns of a
-   * tile, odd lanes in the second eight. */
-  static __device__ __forceinline__ void store_weight_gradient(const weight_sums &sums, float *to) {
+  /* Adjacent lanes exchange pairs of columns, so that each stores four adjacent columns: even lanes in the first half of a column
+   * tile, odd lanes in the second half. */
+  static __device__ __forceinline__ void store_weight_gradient(const weight_sums &sums, float *row) {
     const bool odd = lane() % 2;
-    for (int i = 0; i < TAPS; i++)
+    for (int tap = 0; tap < TAPS_PER_ROW; tap++)
       for (int row_half = 0; row_half < 2; row_half++) {
-        const float *first = &sums.values[i * 8 + row_half * 2], *second = first + 4;
-        float own[2], other[2];
+        const float *first = &sums.values[tap * 8 + row_half * 2], *second = first + 4; /* halves of the column tile */
+        float kept[2], received[2];
         for (int c = 0; c < 2; c++) {
-          own[c] = odd ? second[c] : first[c];
-          other[c] = __shfl_xor_sync(0xffffffffu, odd ? first[c] : second[c], 1);
+          kept[c] = odd ? second[c] : first[c];
+          received[c] = __shfl_xor_sync(0xffffffffu, odd ? first[c] : second[c], 1);
         }
-        store4(&to[(first_channel() + row_half * 8 + lane() / 4) * CONV2_K + weight_column_tile(i) * 16 + odd * 8 +
-                   lane() / 2 % 2 * 4],
-               odd ? make_float4(other[0], other[1], own[0], own[1]) : make_float4(own[0], own[1], other[0], other[1]));
+        store4(&row[(first_channel() + row_half * 8 + lane() / 4) * CONV2_K + weight_column_tile(tap) * 16 + odd * 8 +
+                    lane() / 2 % 2 * 4],
+               odd ? make_float4(received[0], received[1], kept[0], kept[1])
+                   : make_float4(kept[0], kept[1], received[0], received[1]));
       }
   }
 
@@ -152,26 +158,26 @@ struct half_tile_format : tile_format {
     tile_input_gradient<half_tile_format>(weights, d_out, before_epilogue, epilogue);
   }
 
-  static __device__ __forceinline__ void accumulate_tap_row(const value *weights, const value *d_out, int row, int tap_row,
+  static __device__ __forceinline__ void accumulate_tap_row(const value *weights, const value *d_out, int row_set, int tap_row,
                                                             int channel, tile_accumulators sum) {
     const int matrix_row = lane() % 8, matrix = lane() / 8;
-    const uint32_t a_address = shared_address(&d_out[d_out_offset(row + matrix_row % 4 * FRAGMENT_COLUMN_STRIDE,
-                                                                  (matrix_row / 4 * COLUMNS_BETWEEN_LANES +
-                                                                   matrix % 2 * COLUMNS_BETWEEN_FRAGMENT_HALVES) *
-                                                                      FRAGMENT_COLUMN_STRIDE) +
-                                                     matrix / 2 * VECTOR]),
+    const uint32_t a_address = shared_address(
+                       &d_out[d_out_offset(row_set + matrix_row % 4 * SET_STRIDE, (matrix_row / 4 * COLUMNS_BETWEEN_LANES +
+                                                                                   matrix % 2 * COLUMNS_BETWEEN_FRAGMENT_HALVES) *
+                                                                                      SET_STRIDE) +
+                              matrix / 2 * VECTOR]),
                    b_address = shared_address(&weights[lane() * WEIGHT_PITCH + tap_row * 3 * RL_C1 + channel]);
-    uint32_t b[3][4]; /* [tap], all output channels */
+    uint32_t b[3][4]; /* [tap of the row], all 32 output channels */
     for (int dx = 0; dx < 3; dx++) ldmatrix_x4_trans(b[dx], b_address + dx * RL_C1 * 2);
-    for (int x = 0; x < FRAGMENT_COLUMN_STRIDE; x++)
+    for (int column_set = 0; column_set < SET_STRIDE; column_set++)
       for (int k = 0; k < 2; k++) {
         uint32_t a[4];
-        ldmatrix_x4(a, a_address + (d_out_offset(0, x) + k * 16) * 2);
-        for (int dx = 0; dx < 3; dx++) mma_m16n8k16(sum[x + dx], a, &b[dx][k * 2]);
+        ldmatrix_x4(a, a_address + (d_out_offset(0, column_set) + k * 16) * 2);
+        for (int dx = 0; dx < 3; dx++) mma_m16n8k16(sum[column_set + dx], a, &b[dx][k * 2]);
       }
   }
 
-  /* Multiplies eight rows: m16n8k16 with the eight rows of `a` (images) in both halves of its 16 rows. sum[0] and sum[1] are the
+  /* Multiplies eight rows, of eight images, by m16n8k16: passes them in both halves of its 16 rows. sum[0] and sum[1] are the
    * result; sum[2] and sum[3] are the same and are not used. */
   static __device__ __forceinline__ void mma_m8(float sum[4], const uint32_t a[2], const uint32_t b[2]) {
     const uint32_t twice[4] = {a[0], a[0], a[1], a[1]};
@@ -179,18 +185,22 @@ struct half_tile_format : tile_format {
   }
 
   /* A warp computes 16 outputs. */
-  template <int SLICE, class Epilogue>
+  template <int SLICE_INPUTS, class Epilogue>
   static __device__ __forceinline__ void fc1_forward(const value *in, const value *weights, Epilogue epilogue) {
-    enum { PITCH = SLICE + SLICE_PADDING, STEPS = SLICE / 16, CHAINS = 2 /* independent accumulators, to hide mma latency */ };
+    enum {
+      PITCH = SLICE_INPUTS + SLICE_PADDING,
+      STEPS = SLICE_INPUTS / 16,
+      CHAINS = 2 /* independent accumulators, to hide mma latency */
+    };
     if (warp() >= RL_FC1_OUTPUTS / 16) return;
     const uint32_t a_address = shared_address(&in[lane() % 8 * PITCH + lane() / 8 * VECTOR]),
                    b_address =
                        shared_address(&weights[(warp() * 16 + lane() / 16 * 8 + lane() % 8) * PITCH + lane() / 8 % 2 * VECTOR]);
     float sum[CHAINS][2][4] = {};
-    uint32_t a[STEPS + 1][2], b[STEPS][4]; /* loaded at once, to hide latency */
+    uint32_t a[STEPS + 1][2], b[STEPS][4]; /* all loads are issued before the first product, to hide their latency */
 #pragma unroll
     for (int k = 0; k < STEPS; k++) {
-      if (k % 2 == 0) ldmatrix_x4(a[k], a_address + k * 16 * 2); /* this step and the next */
+      if (k % 2 == 0) ldmatrix_x4(a[k], a_address + k * 16 * 2); /* fills a[k] and a[k + 1] */
       ldmatrix_x4(b[k], b_address + k * 16 * 2);
     }
 #pragma unroll
@@ -200,13 +210,13 @@ struct half_tile_format : tile_format {
       epilogue(lane() / 4, warp() * 16 + c * 8 + lane() % 4 * 2, sum[0][c][0] + sum[1][c][0], sum[0][c][1] + sum[1][c][1]);
   }
 
-  /* A warp computes tiles of 16 inputs, TILE_WARPS tiles apart. */
-  template <int SLICE, class Epilogue>
+  /* Warp w computes the tiles w, w + TILE_WARPS, … of 16 inputs. */
+  template <int SLICE_INPUTS, class Epilogue>
   static __device__ __forceinline__ void fc1_backward(const value *d_fc1, const value *weights, Epilogue epilogue) {
-    enum { PITCH = SLICE + SLICE_PADDING, STEPS = RL_FC1_OUTPUTS / 16, CHAINS = 2 };
+    enum { PITCH = SLICE_INPUTS + SLICE_PADDING, STEPS = RL_FC1_OUTPUTS / 16, CHAINS = 2 };
     const uint32_t a_address = shared_address(&d_fc1[lane() % 8 * D_FC1_PITCH + lane() / 8 * VECTOR]),
                    b_address = shared_address(&weights[lane() % 16 * PITCH + lane() / 16 * VECTOR]);
-    for (int tile = warp(); tile < SLICE / 16; tile += TILE_WARPS) {
+    for (int tile = warp(); tile < SLICE_INPUTS / 16; tile += TILE_WARPS) {
       float sum[CHAINS][2][4] = {};
       uint32_t a[STEPS][2], b[STEPS][4];
 #pragma unroll

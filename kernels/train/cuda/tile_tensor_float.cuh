@@ -202,13 +202,13 @@ struct tensor_float_tile_format : tile_format {
     tile_input_gradient<tensor_float_tile_format>(weights, d_out, before_epilogue, epilogue);
   }
 
-  static __device__ __forceinline__ void accumulate_tap_row(const value *weights, const value *d_out, int row, int tap_row,
+  static __device__ __forceinline__ void accumulate_tap_row(const value *weights, const value *d_out, int row_set, int tap_row,
                                                             int channel, tile_accumulators sum) {
     const int matrix_row = lane() % 8, matrix = lane() / 8;
     const uint32_t a_address = shared_address(
-        &d_out[d_out_offset(row + matrix_row % 4 * FRAGMENT_COLUMN_STRIDE,
-                            (matrix_row / 4 * COLUMNS_BETWEEN_LANES + matrix % 2 * COLUMNS_BETWEEN_FRAGMENT_HALVES) *
-                                FRAGMENT_COLUMN_STRIDE) +
+        &d_out[d_out_offset(
+                   row_set + matrix_row % 4 * SET_STRIDE,
+                   (matrix_row / 4 * COLUMNS_BETWEEN_LANES + matrix % 2 * COLUMNS_BETWEEN_FRAGMENT_HALVES) * SET_STRIDE) +
                matrix / 2 * VECTOR]);
     const value *b_from = &weights[lane_k() * 2 * WEIGHT_PITCH + tap_row * 3 * RL_C1 + channel + lane_row()];
 #pragma unroll 2
@@ -216,10 +216,10 @@ struct tensor_float_tile_format : tile_format {
       uint32_t b[3][2];
       for (int dx = 0; dx < 3; dx++)
         for (int i = 0; i < 2; i++) b[dx][i] = load_bits(&b_from[(k + i) * WEIGHT_PITCH + dx * RL_C1]);
-      for (int x = 0; x < FRAGMENT_COLUMN_STRIDE; x++) {
+      for (int column_set = 0; column_set < SET_STRIDE; column_set++) {
         uint32_t a[4];
-        ldmatrix_x4(a, a_address + (d_out_offset(0, x) + k) * 4);
-        for (int dx = 0; dx < 3; dx++) mma_m16n8k8_tf32(sum[x + dx], a, b[dx]);
+        ldmatrix_x4(a, a_address + (d_out_offset(0, column_set) + k) * 4);
+        for (int dx = 0; dx < 3; dx++) mma_m16n8k8_tf32(sum[column_set + dx], a, b[dx]);
       }
     }
   }
@@ -229,16 +229,16 @@ struct tensor_float_tile_format : tile_format {
   enum { CHAINS = 2 /* independent accumulators, to hide mma latency */ };
 
   /* A warp computes 16 outputs. */
-  template <int SLICE, class Epilogue>
+  template <int SLICE_INPUTS, class Epilogue>
   static __device__ __forceinline__ void fc1_forward(const value *in, const value *weights, Epilogue epilogue) {
-    enum { PITCH = SLICE + SLICE_PADDING };
+    enum { PITCH = SLICE_INPUTS + SLICE_PADDING };
     if (warp() >= RL_FC1_OUTPUTS / 16) return;
     const int row = lane() % 8, matrix = lane() / 8;
     const uint32_t a_address = shared_address(&weights[(warp() * 16 + matrix % 2 * 8 + row) * PITCH + matrix / 2 * VECTOR]),
                    b_address = shared_address(&in[row * PITCH + matrix * VECTOR]);
     float sum[CHAINS][4] = {};
 #pragma unroll 3
-    for (int k = 0; k < SLICE; k += 2 * K) {
+    for (int k = 0; k < SLICE_INPUTS; k += 2 * K) {
       uint32_t images[4];
       ldmatrix_x4(images, b_address + k * 4);
       for (int i = 0; i < 2; i++) {
@@ -256,11 +256,11 @@ struct tensor_float_tile_format : tile_format {
 
   /* A warp computes tiles of 16 inputs, TILE_WARPS tiles apart. Inputs 2 i and 2 i + 1 of a tile are rows i and i + 8 of the
    * product, and adjacent outputs are depths k and k + 4. */
-  template <int SLICE, class Epilogue>
+  template <int SLICE_INPUTS, class Epilogue>
   static __device__ __forceinline__ void fc1_backward(const value *d_fc1, const value *weights, Epilogue epilogue) {
-    enum { PITCH = SLICE + SLICE_PADDING };
+    enum { PITCH = SLICE_INPUTS + SLICE_PADDING };
     const value *b_from = &d_fc1[lane_row() * D_FC1_PITCH + lane_k() * 2];
-    for (int column = warp() * 16; column < SLICE; column += TILE_WARPS * 16) {
+    for (int column = warp() * 16; column < SLICE_INPUTS; column += TILE_WARPS * 16) {
       const value *a_from = &weights[lane_k() * 2 * PITCH + column + lane_row() * 2];
       float sum[CHAINS][4] = {};
 #pragma unroll 4
