@@ -20,23 +20,23 @@ def contract():
 
 @pytest.fixture(scope="session")
 def start(tmp_path_factory, contract):
-    """start(*options, token=False, env=None, state=None) starts another daemon, which is stopped at the end of the session at the
-    latest. start.started lists all daemons in order."""
+    """start(*options, token=False, env=None, state=None) starts another daemon. It is stopped at the end of the session, unless
+    the test stops it before. start.started lists all daemons in the order of their starts."""
     digits = mnist(tmp_path_factory.mktemp("digits"), test=640)
 
     def start_daemon(*options, token=False, env=None, state=None):
         state = state or tmp_path_factory.mktemp("daemon") / "state"
-        text = make_token(state) if token else None
+        token_text = make_token(state) if token else None
         started = Daemon(state, contract, ("--mnist-dir", str(digits), *options), env)
-        started.token = text
+        started.token = token_text
         start_daemon.started.append(started)
         return started
 
     start_daemon.started = []
     yield start_daemon
-    with contextlib.ExitStack() as stops:  # stops all, also when one fails
+    with contextlib.ExitStack() as cleanup:  # stops all daemons, also if one cannot be stopped
         for started in start_daemon.started:
-            stops.callback(started.stop)
+            cleanup.callback(started.stop)
 
 
 @pytest.fixture(scope="session")
@@ -70,8 +70,8 @@ def pytest_runtest_makereport(item):
 
 @pytest.fixture(autouse=True)
 def recover_daemons(request, start):
-    """After a failed test: prints the condition of its daemons, kills those that it started, and recovers the shared ones, so
-    that later tests don't fail because of it."""
+    """After a failed test: prints the condition of its daemons, kills those that the test started, and recovers the shared ones,
+    so that later tests do not fail for the same reason."""
     before = len(start.started)
     yield
     if not getattr(request.node, "failed", False):

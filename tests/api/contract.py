@@ -16,12 +16,14 @@ def is_instant(value):
 
 
 class Contract:
+    """Checks requests and responses against an OpenAPI document, and records which parts of it the tests exercised."""
+
     def __init__(self, document):
         self.document = document
         self.resolver = RefResolver("", document)
-        self.seen = set()  # (operation, status)
-        self.problem_codes = set()
-        self.operations = []
+        self.seen = set()  # (operationId, status) of all responses
+        self.problem_codes = set()  # of all problem documents
+        self.operations = []  # (method, pattern of the path, operation)
         for path, methods in document["paths"].items():
             # {file} may have slashes; {name} is the name of a suite; every other parameter is a number
             patterns = {"file": ".*", "name": "[a-z0-9][a-z0-9_-]{0,63}"}

@@ -30,10 +30,12 @@ def endless(**changes):
 
 
 class Unanswered(Exception):
-    """A request without a response."""
+    """The daemon did not respond to a request."""
 
 
 class Daemon:
+    """A daemon process with a state folder, and the client of it. contract: a Contract, which checks every response."""
+
     def __init__(self, state, contract, options=(), env=None):
         self.contract = contract
         self.state = pathlib.Path(state)
@@ -101,7 +103,7 @@ class Daemon:
             self._start()
 
     def call(self, method, path, body=None, headers=None, stream=False, timeout=60, **more):
-        """Sends a request and checks the response. body: bytes are sent unchanged, anything else as JSON. Each call opens a new
+        """Sends a request and checks the response. body: bytes are sent unchanged, other values as JSON. Each call opens a new
         connection, because the daemon may close an idle one at any time."""
         headers = dict(headers or {})
         if self.token is not None:
@@ -127,19 +129,19 @@ class Daemon:
         assert response.status_code == 202, response.text
         return response.json()["id"]
 
-    def wait(self, number, states=FINAL, seconds=240):
-        """Waits until the job is in one of the states; returns it."""
+    def wait(self, job_id, states=FINAL, seconds=240):
+        """Waits until the job is in one of the states, and returns its document."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
-            answer = self.get(f"/jobs/{number}").json()
-            if answer["state"] in states:
-                return answer
-            assert answer["state"] not in FINAL, answer
+            document = self.get(f"/jobs/{job_id}").json()
+            if document["state"] in states:
+                return document
+            assert document["state"] not in FINAL, document
             time.sleep(0.05)
-        raise AssertionError(f"job {number} is still {answer['state']}: {answer}")
+        raise AssertionError(f"job {job_id} is still {document['state']}: {document}")
 
     def wait_for_metric(self, name, holds, seconds=60):
-        """Waits until holds(the metric's value)."""
+        """Waits until holds(value of the Prometheus metric) is true."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             value = int(self.get("/metrics").text.split(f"\n{name} ")[1].split()[0])
@@ -149,19 +151,20 @@ class Daemon:
         raise AssertionError(f"{name} is still {value}")
 
     def run(self, body):
-        number = self.submit(body)
-        answer = self.wait(number)
-        assert answer["state"] == "completed", answer
-        return number
+        """Submits a job, which must complete, waits for it, and returns its id."""
+        job_id = self.submit(body)
+        document = self.wait(job_id)
+        assert document["state"] == "completed", document
+        return job_id
 
     def cancel_all(self, **more):
-        for state in ("queued", "running"):  # queued first: a job that starts meanwhile is then found among the running
+        for state in ("queued", "running"):  # in this order, so that a job that starts meanwhile is found among the running ones
             for item in self.get(f"/jobs?state={state}&limit=500", **more).json()["items"]:
                 self.call("DELETE", f"/jobs/{item['id']}", **more)
 
-    def events(self, number, headers=None, timeout=60):
+    def events(self, job_id, headers=None, timeout=60):
         """Yields (id, type, data) of each event until the stream ends, and checks each against the contract."""
-        with self.get(f"/jobs/{number}/events", headers=headers, stream=True, timeout=timeout) as response:
+        with self.get(f"/jobs/{job_id}/events", headers=headers, stream=True, timeout=timeout) as response:
             if response.status_code == 204:
                 return
             assert response.status_code == 200, response.text

@@ -9,12 +9,12 @@ import time
 
 STATEMENTS = pathlib.Path(__file__).parents[2] / "schema/sql/statements"
 REFERENCE = pathlib.Path(__file__).parents[1] / "reference"
-CHOICES = {"PolicySpread": 1, "CachePreferNone": 0}
+CHOICES = {"PolicySpread": 1, "CachePreferNone": 0}  # names that ncu prints for values of enumerations
 PROPERTIES = {"name": "NVIDIA H200", "uuid": "GPU-0", "compute_capability": "9.0"}
 
 
 def number(text):
-    """The number that ncu printed as text; None when it printed none."""
+    """Converts text of ncu's pages to a number; None if it is not one."""
     try:
         value = float(text.replace(",", ""))
     except ValueError:
@@ -37,7 +37,7 @@ def ncu_details(kernel="relu"):
 
 
 class Rows:
-    """Inserts rows, whose values are given by the names of their columns."""
+    """Inserts rows into the database of a daemon. Keyword arguments are names of columns."""
 
     def __init__(self, daemon):
         self.db = sqlite3.connect(daemon.state / "rooflined.db", timeout=30)
@@ -57,11 +57,12 @@ class Rows:
             measurements=None, uuid=PROPERTIES["uuid"], trace=None, job=None, params=None, samples=None, log=None,
             commit="0" * 40):
         """Inserts a completed run and returns its id.
-        kernels: of the counters pass, dicts of the columns of table kernels, and "metrics" {name: value, reason or
+        kernels: kernels of the counters pass, as dicts: columns of table kernels, and "metrics" {name: value, reason or
         (value, reason)}, "series" [(name, x, value)], "instructions" [dict], "phases" [dict]
+        floor: bytes and operations; capability, uuid, commit: of the device and of the worker
         profile: the job's profile request; measurements: {name: value} of the timing pass; samples: {mode: [us]}
-        trace: (kernels, activities) of an activity pass; activities have a "name" and the name of their "kind"
-        job: id of the job that the run belongs to, default a new one; log: the compiler's log"""
+        trace: (kernels, activities) of an activity pass; activities are dicts with a "name" and the name of their "kind"
+        job: id of the job that the run belongs to; None: a new job; log: the compiler's log"""
         now = time.time_ns()
         properties = {**PROPERTIES, "compute_capability": capability, "uuid": uuid}
         job = job or self.job(profile=profile and json.dumps(profile))
@@ -88,7 +89,7 @@ class Rows:
         return run
 
     def summarize(self, run):
-        """Stores what the daemon stores of a run when its passes are committed. To be called after a change of the run's rows."""
+        """Stores the summaries that the daemon stores when it commits a pass. Call it after a change of the run's rows."""
         for name in ("run_summary_store", "configuration_insert", "history_series_insert", "history_store"):
             self.db.execute((STATEMENTS / f"{name}.sql").read_text(), {"run": run})
         self.db.commit()

@@ -1,5 +1,5 @@
-"""A worker program for a GPU that does not exist, to test what the daemon does with source jobs. The name of the posted entry
-decides what it replies. It writes each request as a line of JSON to the file $STAND_IN_NOTES."""
+"""A worker program for a GPU that does not exist, to test what the daemon does with source jobs. The job's `entry` (the name of
+the posted kernel) selects what the worker replies. It writes each request as a line of JSON to the file $STAND_IN_NOTES."""
 
 import json
 import os
@@ -11,9 +11,9 @@ from frames import HEADER, ROW, TYPES, VERSION, decode, pack  # noqa: E402
 MEASURES = ("evaluation_ms", "train_loss", "test_loss", "test_accuracy_ratio", "loss_scale", "skipped_steps",
             "sm_clock_before_mhz", "sm_clock_after_mhz", "memory_clock_mhz", "temperature_c", "power_w")  # of an epoch
 METADATA = {"engine": "stand-in", "dataset": "", "dataset_sha256": "", "deterministic": False, "deterministic_note": "",
-         "partial": False, "images_per_epoch": 0, "steps_per_epoch": 0, "parameters": 0, "floor_operations": None,
-         "floor_bytes": None, "floor_written_bytes": None, "floor_precision": "", "device_properties": {"name": "stand-in"},
-         "commit": "none"}
+            "partial": False, "images_per_epoch": 0, "steps_per_epoch": 0, "parameters": 0, "floor_operations": None,
+            "floor_bytes": None, "floor_written_bytes": None, "floor_precision": "",
+            "device_properties": {"name": "stand-in"}, "commit": "none"}
 EPOCH = {**dict.fromkeys(MEASURES, 0), "device_ms": 1, "host_ms": 1, "images": 1, "epoch": 0, "warmup": False,
          "throttle_reasons": "", "unavailable": {}}
 KERNEL = {**dict.fromkeys(("ordinal", "launches", "total_us", "min_us", "median_us", "max_us", "share_ratio",
@@ -24,7 +24,7 @@ PHASE = {**dict.fromkeys(("steps", "blocks", "mean_us", "min_us", "max_us", "sha
          "name": "adam", "phase": ""}
 PROGRESS = {"pass": "timing", "phase": "epoch", "epoch": 0, "epochs": 1, "step": 0, "steps": 1, "train_loss": None,
             "images_per_s": None, "eta_s": None, "test_accuracy_ratio": None}
-IMPOSSIBLE = {  # entry, the field with an impossible value: the message
+INVALID_FRAMES = {  # entry, which is the name of the invalid field: (type of the frame, its content)
     "dataset": ("METADATA", {**METADATA, "dataset": "flowers"}),
     "dataset_sha256": ("METADATA", {**METADATA, "dataset_sha256": "c0ffee"}),
     "images": ("EPOCH", {**EPOCH, "device_ms": 5e-324, "host_ms": 5e-324, "images": 1.7e308}),
@@ -49,7 +49,7 @@ def send(kind, message=None):
 
 
 def send_bytes(data):
-    """Writes all of data to the pipe, which takes less at a time."""
+    """Writes all of data; one write to a pipe may take only a part."""
     data = memoryview(data)
     while data:
         data = data[os.write(OUT, data):]
@@ -74,14 +74,14 @@ def read(size):
     return data
 
 
-def answer(entry):
-    if IMPOSSIBLE.get(entry, ("",))[0] != "METADATA":
+def reply_to(entry):
+    if INVALID_FRAMES.get(entry, ("",))[0] != "METADATA":
         send("METADATA", METADATA)
-    if entry == "endless":
-        os.read(0, 1)  # ignores a cancel message
+    if entry == "endless":  # never replies, and ignores a cancel message
+        os.read(0, 1)
         read(1 << 30)
-    if entry in IMPOSSIBLE:
-        send(*IMPOSSIBLE[entry])
+    if entry in INVALID_FRAMES:
+        send(*INVALID_FRAMES[entry])
     if entry.startswith("rows_"):
         send_rows(int(entry.removeprefix("rows_")))
     if entry == "true":
@@ -112,7 +112,7 @@ def serve():
                 send("FAILED", {"domain": "cuda", "code": 700, "message": "running: an illegal memory access was encountered"})
                 sys.exit(4)
             else:
-                answer(entry)
+                reply_to(entry)
 
 
 role = sys.argv[sys.argv.index("--role") + 1] if "--role" in sys.argv else "any"

@@ -12,6 +12,7 @@ from daemon import endless, job, make_token, revoke_token, rooflinectl
 
 @pytest.fixture(scope="module")
 def guarded(start):
+    """A daemon that requires a token; its client sends one unless a test sets the header Authorization."""
     return start("--require-token", token=True)
 
 
@@ -34,8 +35,8 @@ def test_missing_or_wrong_token(guarded, method, path, header):
 def test_valid_token(guarded):
     assert guarded.get("/jobs").status_code == 200
     assert guarded.get("/jobs", headers={"Authorization": f"bearer  {guarded.token}"}).status_code == 200
-    number = guarded.run(job())
-    assert guarded.get(f"/jobs/{number}/results").status_code == 200
+    job_id = guarded.run(job())
+    assert guarded.get(f"/jobs/{job_id}/results").status_code == 200
 
 
 def test_the_database_has_only_the_hash(guarded):
@@ -48,7 +49,7 @@ def test_public_routes(guarded):
         assert guarded.get(path, headers={"Authorization": ""}).status_code == 200
 
 
-def test_session(guarded):
+def test_login_and_logout(guarded):
     no_token = {"Authorization": ""}
     login = guarded.call("POST", "/login", {"token": guarded.token}, headers=no_token)
     assert login.status_code == 204
@@ -77,12 +78,13 @@ def test_bad_logins(guarded, body, status):
 
 
 def refuses(start, *options, **more):
+    """Starts a daemon, which must exit, and returns the reason."""
     with pytest.raises(RuntimeError) as refusal:
         start(*options, **more)
     return str(refusal.value)
 
 
-def test_beyond_loopback(start, certificate, tmp_path):
+def test_addresses_beyond_loopback_need_tls_and_a_token(start, certificate, tmp_path):
     tls = ("--tls-certificate", str(certificate[0]), "--tls-key", str(certificate[1]))
     assert "tls_certificate" in refuses(start, "--address", "0.0.0.0", token=True)
     assert "rooflinectl token" in refuses(start, "--address", "0.0.0.0", "--behind-proxy")
@@ -93,10 +95,11 @@ def test_beyond_loopback(start, certificate, tmp_path):
 
 
 def test_one_address_cannot_take_every_connection(start, certificate):
-    other = start("--address", "0.0.0.0", "--connection-limit", "16", "--request-timeout-s", "600",
+    own_daemon = start("--address", "0.0.0.0", "--connection-limit", "16", "--request-timeout-s", "600",
                   "--tls-certificate", str(certificate[0]), "--tls-key", str(certificate[1]), token=True)
     with contextlib.ExitStack() as clients:
-        same_address = [clients.enter_context(socket.create_connection(("127.0.0.1", other.port), timeout=1)) for _ in range(8)]
+        same_address = [clients.enter_context(socket.create_connection(("127.0.0.1", own_daemon.port), timeout=1))
+                        for _ in range(8)]
 
         def is_cut(raw):
             try:
@@ -106,38 +109,39 @@ def test_one_address_cannot_take_every_connection(start, certificate):
             except ConnectionResetError:
                 return True
 
-        assert sum(is_cut(raw) for raw in same_address) == 4  # of any: several threads accept connections
-        other_address = clients.enter_context(socket.create_connection(("127.0.0.1", other.port), timeout=1,
+        assert sum(is_cut(raw) for raw in same_address) == 4  # not always the last four: several threads accept connections
+        other_address = clients.enter_context(socket.create_connection(("127.0.0.1", own_daemon.port), timeout=1,
                                                                        source_address=("127.0.0.2", 0)))
         assert not is_cut(other_address)
 
 
 def test_tls(start, certificate):
-    other = start("--address", "0.0.0.0", "--tls-certificate", str(certificate[0]), "--tls-key", str(certificate[1]), token=True)
-    assert other.url.startswith("https://")
-    other.url = f"https://localhost:{other.port}"
-    other.session.verify = str(certificate[0])
-    assert other.get("/jobs").status_code == 200
-    assert other.get("/jobs", headers={"Authorization": ""}).status_code == 401
-    assert other.get("/index.html").status_code == 200
-    login = other.call("POST", "/login", {"token": other.token})
+    own_daemon = start("--address", "0.0.0.0", "--tls-certificate", str(certificate[0]), "--tls-key", str(certificate[1]),
+                       token=True)
+    assert own_daemon.url.startswith("https://")
+    own_daemon.url = f"https://localhost:{own_daemon.port}"
+    own_daemon.session.verify = str(certificate[0])
+    assert own_daemon.get("/jobs").status_code == 200
+    assert own_daemon.get("/jobs", headers={"Authorization": ""}).status_code == 401
+    assert own_daemon.get("/index.html").status_code == 200
+    login = own_daemon.call("POST", "/login", {"token": own_daemon.token})
     assert "; Secure" in login.headers["Set-Cookie"]
-    number = other.submit(job())
-    with other.get(f"/jobs/{number}/events", stream=True) as response:
+    job_id = own_daemon.submit(job())
+    with own_daemon.get(f"/jobs/{job_id}/events", stream=True) as response:
         assert b'"completed"' in b"".join(response.iter_content(None))
     with pytest.raises(requests.RequestException):
-        requests.get(f"http://localhost:{other.port}/healthz", timeout=5)
-    assert other.stop() == 0
+        requests.get(f"http://localhost:{own_daemon.port}/healthz", timeout=5)
+    assert own_daemon.stop() == 0
 
 
 def test_behind_a_proxy(start):
-    """A proxy forwards requests of other hosts, so a token is required although the address is loopback."""
-    other = start("--behind-proxy", "--allowed-hosts", "gpu.example", token=True)
-    assert other.get("/jobs", headers={"Host": "gpu.example"}).status_code == 200
-    assert other.get("/jobs", headers={"Authorization": ""}).status_code == 401
-    login = other.call("POST", "/login", {"token": other.token})
+    """Behind a proxy a token is required also on loopback, because the proxy forwards requests from other hosts."""
+    own_daemon = start("--behind-proxy", "--allowed-hosts", "gpu.example", token=True)
+    assert own_daemon.get("/jobs", headers={"Host": "gpu.example"}).status_code == 200
+    assert own_daemon.get("/jobs", headers={"Authorization": ""}).status_code == 401
+    login = own_daemon.call("POST", "/login", {"token": own_daemon.token})
     assert "; Secure" in login.headers["Set-Cookie"]
-    assert other.stop() == 0
+    assert own_daemon.stop() == 0
 
 
 def by_token(token):
@@ -150,34 +154,34 @@ def by_session(daemon, token):
 
 
 def test_a_stream_ends_with_its_credential(start, tmp_path):
-    """Streams end when their token is revoked, their session's token is revoked, or their session logs out. Streams of another
-    token go on."""
+    """Streams end when their token is revoked, their session's token is revoked, or their session logs out. Streams with another
+    token continue."""
     state = tmp_path / "state"
     revoked, kept = make_token(state, "revoked"), make_token(state, "kept")
-    other = start("--require-token", state=state)
-    revoked_session, kept_session, logged_out = (by_session(other, token) for token in (revoked, kept, kept))
-    number = other.submit(endless(), headers=by_token(kept))
-    other.session.cookies.clear()
+    own_daemon = start("--require-token", state=state)
+    revoked_session, kept_session, logged_out = (by_session(own_daemon, token) for token in (revoked, kept, kept))
+    job_id = own_daemon.submit(endless(), headers=by_token(kept))
+    own_daemon.session.cookies.clear()
     with contextlib.ExitStack() as streams:
 
         def listen(headers):
-            stream = requests.get(f"{other.url}/jobs/{number}/events", stream=True, timeout=60, headers=headers)
+            stream = requests.get(f"{own_daemon.url}/jobs/{job_id}/events", stream=True, timeout=60, headers=headers)
             assert stream.status_code == 200
             return streams.enter_context(stream).iter_lines(chunk_size=1)
 
         ending = [listen(headers) for headers in (by_token(revoked), revoked_session, logged_out)]
         continuing = [listen(headers) for headers in (by_token(kept), kept_session)]
         revoke_token(state, "revoked")
-        assert other.call("POST", "/logout", headers=logged_out).status_code == 204
+        assert own_daemon.call("POST", "/logout", headers=logged_out).status_code == 204
         deadline = time.monotonic() + 50  # a stream ends at its next event, or at its next comment after 15 s
         for stream in ending:
             assert all(time.monotonic() < deadline for _ in stream)
         for headers in (by_token(revoked), revoked_session, logged_out):
-            assert other.get(f"/jobs/{number}/events", headers=headers).status_code == 401
-        assert other.call("DELETE", f"/jobs/{number}", headers=by_token(kept)).status_code == 202
+            assert own_daemon.get(f"/jobs/{job_id}/events", headers=headers).status_code == 401
+        assert own_daemon.call("DELETE", f"/jobs/{job_id}", headers=by_token(kept)).status_code == 202
         for stream in continuing:
             assert any(b'"cancelled"' in line for line in stream)
-    assert other.stop() == 0
+    assert own_daemon.stop() == 0
 
 
 def test_revoke_says_that_streams_end(tmp_path):
@@ -207,8 +211,8 @@ def test_token_names_may_have_letters_of_any_script(tmp_path):
 def test_two_tokens(start, tmp_path):
     state = tmp_path / "state"
     first, second = make_token(state), make_token(state)
-    other = start("--require-token", state=state)
+    own_daemon = start("--require-token", state=state)
     assert first != second
     for token in (first, second):
-        assert other.get("/jobs", headers=by_token(token)).status_code == 200
-    assert other.stop() == 0
+        assert own_daemon.get("/jobs", headers=by_token(token)).status_code == 200
+    assert own_daemon.stop() == 0

@@ -1,4 +1,5 @@
-"""Kept replies: ETags, 304 and gzip without a query, and that no reply is older than the last change by any program."""
+"""Cached replies: ETags, 304 and gzip without a query. A reply is never older than the last change of the database, also if
+another program made the change."""
 
 import gzip
 import re
@@ -13,18 +14,19 @@ from report_fixture import Rows, ncu_raw
 
 
 def lookups(daemon, result):
+    """Returns how many lookups in the cache of reply bodies had this result: hit or miss."""
     text = daemon.get("/metrics").text
     return int(re.search(rf'body_cache_lookups_total{{result="{result}"}} (\d+)', text)[1])
 
 
 def get(daemon, path, **headers):
-    """Without the Accept-Encoding that requests adds."""
+    """GET without the header Accept-Encoding: gzip, which the library requests adds."""
     return daemon.get(path, headers={"Accept-Encoding": "identity", **headers})
 
 
 @pytest.fixture(scope="module")
 def paths(daemon, finished):
-    """Every path whose replies are kept."""
+    """Every path whose replies are cached."""
     run = daemon.get(f"/jobs/{finished}").json()["runs"][0]["id"]
     return [f"/jobs/{finished}", f"/jobs/{finished}/results", f"/jobs/{finished}/kernels", f"/jobs/{finished}/comparison",
             f"/jobs/{finished}/timeline?to=1000000", "/jobs?state=completed", "/history?metric=epoch_ms_median",
@@ -74,12 +76,12 @@ def test_requests_with_other_parameters_are_other_requests(daemon, paths):
 
 
 def test_a_running_job_and_its_cancellation(daemon):
-    number = daemon.submit(endless())
-    path = f"/jobs/{number}"
-    daemon.wait(number, states=("running",))
+    job_id = daemon.submit(endless())
+    path = f"/jobs/{job_id}"
+    daemon.wait(job_id, states=("running",))
     etags = {get(daemon, path + tail).headers["ETag"] for tail in ("", "/results")}
     listed = get(daemon, "/jobs?state=running").json()["items"]
-    assert number in [item["id"] for item in listed]
+    assert job_id in [item["id"] for item in listed]
     daemon.call("DELETE", path)
     assert get(daemon, path).json()["state"] == "cancelled"
     assert get(daemon, path + "/results").json()["state"] == "cancelled"
@@ -89,22 +91,23 @@ def test_a_running_job_and_its_cancellation(daemon):
 
 
 def test_each_change_of_a_job_is_seen(daemon):
-    """Reads the list and the job without a pause while jobs run: a final state stays final, and each end is seen."""
+    """Reads the list and the job without a pause while jobs run. If the list shows a job as completed, the job does so too, and
+    the number of completed passes never falls."""
     for _ in range(3):
-        number = daemon.submit(job(passes=["timing", "activity"]))
+        job_id = daemon.submit(job(passes=["timing", "activity"]))
         seen = []
         until = time.monotonic() + 60
         while time.monotonic() < until:
-            listed = next(item for item in get(daemon, "/jobs").json()["items"] if item["id"] == number)
+            listed = next(item for item in get(daemon, "/jobs").json()["items"] if item["id"] == job_id)
             seen.append((listed["passes"]["completed"], listed["state"]))
-            state = get(daemon, f"/jobs/{number}").json()["state"]
+            state = get(daemon, f"/jobs/{job_id}").json()["state"]
             assert listed["state"] != "completed" or state == "completed"
             if state == "completed":
                 break
         assert [count for count, _ in seen] == sorted(count for count, _ in seen)
-        listed = next(item for item in get(daemon, "/jobs").json()["items"] if item["id"] == number)
+        listed = next(item for item in get(daemon, "/jobs").json()["items"] if item["id"] == job_id)
         assert (listed["passes"]["completed"], listed["state"]) == (2, "completed")
-        assert get(daemon, f"/jobs/{number}/results").json()["state"] == "completed"
+        assert get(daemon, f"/jobs/{job_id}/results").json()["state"] == "completed"
 
 
 def test_a_comparison_follows_both_jobs(start):
@@ -154,44 +157,44 @@ def test_like_runs_share_a_history(start):
 
 
 def test_changes_by_another_program(start):
-    other = start()
-    ids = insert_history(other.state)
+    own_daemon = start()
+    ids = insert_history(own_daemon.state)
     first = ids["jobs"][0]
-    before = {path: get(other, path) for path in (f"/jobs/{first}/results", "/jobs", "/history?metric=relative_error",
+    before = {path: get(own_daemon, path) for path in (f"/jobs/{first}/results", "/jobs", "/history?metric=relative_error",
                                                   f"/runs/{ids['run']}/report")}
-    with sqlite3.connect(other.state / "rooflined.db") as db:
+    with sqlite3.connect(own_daemon.state / "rooflined.db") as db:
         for attempt in range(20):
             db.execute("UPDATE measurements SET value = ? WHERE name = 'relative_error'", [0.5 * attempt])
             db.execute("UPDATE runs SET log = ? WHERE job_id = ?", [str(attempt), first])
             db.commit()
-            answer = requests.get(f"{other.url}/jobs/{first}", timeout=60).json()  # without the contract
+            answer = requests.get(f"{own_daemon.url}/jobs/{first}", timeout=60).json()  # without the check against the contract
             assert answer["runs"][0]["log"] == str(attempt)
-            items = get(other, "/history?metric=relative_error").json()["items"]
+            items = get(own_daemon, "/history?metric=relative_error").json()["items"]
             assert {item["value"] for item in items} == {0.5 * attempt}
         db.execute("DELETE FROM jobs WHERE id = ?", [first])
     db.close()
-    assert get(other, f"/jobs/{first}").status_code == 404
+    assert get(own_daemon, f"/jobs/{first}").status_code == 404
     for path in before:
         expected = 404 if f"/jobs/{first}/" in path else 200
-        assert get(other, path, **{"If-None-Match": before[path].headers["ETag"]}).status_code in (expected, 304)
-    assert first not in [item["id"] for item in get(other, "/jobs").json()["items"]]
-    assert other.stop() == 0
+        assert get(own_daemon, path, **{"If-None-Match": before[path].headers["ETag"]}).status_code in (expected, 304)
+    assert first not in [item["id"] for item in get(own_daemon, "/jobs").json()["items"]]
+    assert own_daemon.stop() == 0
 
 
 def test_a_report_follows_the_ceilings(start):
-    """A report shows the ceilings of the device, which another job measures."""
-    other = start()
-    run = Rows(other).run([{"metrics": ncu_raw()}])
+    """Ceilings that another job measures change the cached report of a run."""
+    own_daemon = start()
+    run = Rows(own_daemon).run([{"metrics": ncu_raw()}])
     path = f"/runs/{run}/report"
-    first = get(other, path)
-    assert get(other, path).content == first.content
-    number = other.submit({"kind": "ceilings", "device": "cpu"})
-    other.wait(number)
-    assert get(other, path).status_code == 200 and lookups(other, "hit") >= 1
-    misses = lookups(other, "miss")
-    get(other, path)
-    assert lookups(other, "miss") == misses
-    assert other.stop() == 0
+    first = get(own_daemon, path)
+    assert get(own_daemon, path).content == first.content
+    job_id = own_daemon.submit({"kind": "ceilings", "device": "cpu"})
+    own_daemon.wait(job_id)
+    assert get(own_daemon, path).status_code == 200 and lookups(own_daemon, "hit") >= 1
+    misses = lookups(own_daemon, "miss")
+    get(own_daemon, path)
+    assert lookups(own_daemon, "miss") == misses
+    assert own_daemon.stop() == 0
 
 
 def test_many_bodies_stay_within_the_bound(daemon, finished):

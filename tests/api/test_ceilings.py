@@ -37,14 +37,14 @@ def test_without_ceilings_there_is_no_floor(fresh):
 
 
 def test_ceilings_are_measured_and_listed(fresh):
-    number = fresh.run(ceilings(passes=["timing", "activity", "counters"]))
-    answer = fresh.get(f"/jobs/{number}").json()
+    job_id = fresh.run(ceilings(passes=["timing", "activity", "counters"]))
+    answer = fresh.get(f"/jobs/{job_id}").json()
     assert (answer["kind"], answer["request"]["samples"], answer["request"]["seed"]) == ("ceilings", 2, 1)
-    (run,) = fresh.get(f"/jobs/{number}/results").json()["runs"]
+    (run,) = fresh.get(f"/jobs/{job_id}/results").json()["runs"]
     assert (run["workload"], run["variant"], run["floor_operations"]) == ("ceilings", "best", None)
     assert "floor_ms" not in timing(run) and run["epochs"] == run["samples"] == []
     (item,) = fresh.get("/ceilings").json()["items"]
-    assert (item["job"], item["run"], item["device"]) == (number, run["run"], "cpu")
+    assert (item["job"], item["run"], item["device"]) == (job_id, run["run"], "cpu")
     assert item["age_s"] >= 0 and not item["stale"] and item["stale_reason"] is None
     assert item["device_identity"].endswith(", 1 threads") and item["commit"]
     rates = {rate["name"]: rate for rate in item["rates"]}
@@ -54,7 +54,7 @@ def test_ceilings_are_measured_and_listed(fresh):
         assert (reading["value"] is None) == (reading["reason"] is not None), reading
         assert reading == {key: timing(run)[reading["name"]][key] for key in ("name", "value", "reason")}
     assert {"sm_clock_least_mhz", "temperature_c_most", "throttled_ratio"} <= {reading["name"] for reading in item["conditions"]}
-    assert [item["job"] for item in fresh.get("/ceilings?device=cpu").json()["items"]] == [number]
+    assert [item["job"] for item in fresh.get("/ceilings?device=cpu").json()["items"]] == [job_id]
     assert fresh.get("/ceilings?device=gpu0").json() == {"items": []}
 
 
@@ -79,11 +79,11 @@ def test_times_below_the_floor_are_suspect(fresh):
     (epoch,) = run["epochs"]
     assert epoch["suspect"] and run["summary"]["suspect"]
     assert re.search(r"faster than its floor of \S+ ms: \S+ operations in fp32 at \S+/s", epoch["suspect_reason"])
-    number = fresh.run({**KERNEL, "shape": {"n": 10000019}})
-    (run,) = fresh.get(f"/jobs/{number}/results").json()["runs"]
+    job_id = fresh.run({**KERNEL, "shape": {"n": 10000019}})
+    (run,) = fresh.get(f"/jobs/{job_id}/results").json()["runs"]
     assert all(sample["suspect"] for sample in run["samples"] if sample["mode"] == "cold") and run["summary"]["suspect"]
     points = fresh.get("/history?metric=time_cold_us_median&workload=copy").json()["items"]
-    assert {point["job"]: point["suspect"] for point in points}[number]
+    assert {point["job"]: point["suspect"] for point in points}[job_id]
 
 
 @pytest.mark.parametrize("change, pointer", [

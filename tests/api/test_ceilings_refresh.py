@@ -1,4 +1,4 @@
-"""The daemon measures ceilings again when their device has changed: here the CPU, with another number of threads."""
+"""The daemon measures ceilings again after their device has changed. In these tests the CPU changes: its number of threads."""
 
 import sqlite3
 import time
@@ -14,7 +14,7 @@ def refresh_jobs(daemon):
 
 
 def wait_for_refresh_job(daemon):
-    """Waits for the daemon's own job, which it submits right after the pass that showed the change; returns it."""
+    """Waits for the job that the daemon submits after the pass that detected the change, and returns it."""
     deadline = time.monotonic() + 30
     while not refresh_jobs(daemon):
         assert time.monotonic() < deadline, "the daemon submits no refresh job"
@@ -23,19 +23,19 @@ def wait_for_refresh_job(daemon):
     return found
 
 
-def reason(daemon, number):
-    run = daemon.get(f"/jobs/{number}").json()["runs"][0]["id"]
+def ceilings_reason(daemon, job_id):
+    run = daemon.get(f"/jobs/{job_id}").json()["runs"][0]["id"]
     return daemon.get(f"/runs/{run}/report").json()["ceilings_reason"]
 
 
 @pytest.fixture
 def measured(start, tmp_path):
-    """A state folder with ceilings of one thread. The daemon that measured them has stopped."""
+    """A state folder with the ceilings of a CPU with one thread. The daemon that measured them has stopped."""
     daemon = start(state=tmp_path / "state")
-    assert reason(daemon, daemon.run(KERNEL)) == "no ceilings of this device were measured yet"
+    assert ceilings_reason(daemon, daemon.run(KERNEL)) == "no ceilings of this device were measured yet"
     assert refresh_jobs(daemon) == [], "only ceilings that exist are refreshed"
     daemon.run(ceilings())
-    assert reason(daemon, daemon.run(KERNEL)) is None
+    assert ceilings_reason(daemon, daemon.run(KERNEL)) is None
     assert refresh_jobs(daemon) == []
     assert daemon.stop() == 0
     return tmp_path / "state"
@@ -43,30 +43,30 @@ def measured(start, tmp_path):
 
 def test_a_change_causes_one_refresh(start, measured):
     daemon = start("--threads", "2", state=measured)
-    number = daemon.run(KERNEL)
+    job_id = daemon.run(KERNEL)
     refresh = wait_for_refresh_job(daemon)
-    assert (refresh["kind"], refresh["device"]) == ("ceilings", "cpu") and refresh["id"] > number
+    assert (refresh["kind"], refresh["device"]) == ("ceilings", "cpu") and refresh["id"] > job_id
     if refresh["state"] == "queued":
-        assert "stale" in reason(daemon, number) and "1 threads" in reason(daemon, number)
+        assert "stale" in ceilings_reason(daemon, job_id) and "1 threads" in ceilings_reason(daemon, job_id)
     after = daemon.submit(KERNEL)  # runs first: jobs of clients go before the daemon's own
     assert daemon.wait(refresh["id"])["state"] == "completed"
     daemon.wait(after)
-    assert reason(daemon, number) is None
-    assert reason(daemon, daemon.run(KERNEL)) is None
+    assert ceilings_reason(daemon, job_id) is None
+    assert ceilings_reason(daemon, daemon.run(KERNEL)) is None
     assert [item["id"] for item in refresh_jobs(daemon)] == [refresh["id"]]
     assert daemon.stop() == 0
 
 
 def test_a_cancelled_refresh_is_not_repeated(start, measured):
     daemon = start("--threads", "2", state=measured)
-    number = daemon.run(KERNEL)
+    job_id = daemon.run(KERNEL)
     refresh = wait_for_refresh_job(daemon)
     daemon.call("DELETE", f"/jobs/{refresh['id']}")
     state = daemon.wait(refresh["id"])["state"]
     daemon.run(KERNEL)
     assert len(refresh_jobs(daemon)) == 1
     if state == "cancelled":
-        assert reason(daemon, number).startswith("the ceilings are stale: run ")
+        assert ceilings_reason(daemon, job_id).startswith("the ceilings are stale: run ")
     assert daemon.stop() == 0
 
 
@@ -74,8 +74,8 @@ def test_jobs_of_clients_run_before_the_refresh(start, measured):
     daemon = start("--threads", "2", state=measured)
     first = daemon.submit(job(epochs=8))
     others = [daemon.submit(KERNEL) for _ in range(3)]
-    for number in [first, *others]:
-        daemon.wait(number)
+    for job_id in [first, *others]:
+        daemon.wait(job_id)
     refresh = wait_for_refresh_job(daemon)
     daemon.wait(refresh["id"])
     with sqlite3.connect(daemon.state / "rooflined.db") as database:
@@ -86,8 +86,8 @@ def test_jobs_of_clients_run_before_the_refresh(start, measured):
 
 def test_refresh_can_be_disabled(start, measured):
     daemon = start("--threads", "2", "--refresh-ceilings=false", state=measured)
-    number = daemon.run(KERNEL)
+    job_id = daemon.run(KERNEL)
     daemon.run(KERNEL)
     assert refresh_jobs(daemon) == []
-    assert reason(daemon, number).startswith("the ceilings are stale: run ")
+    assert ceilings_reason(daemon, job_id).startswith("the ceilings are stale: run ")
     assert daemon.stop() == 0

@@ -27,13 +27,14 @@ def runs(rows):
 
 
 def ordinals(answer):
+    """Returns (ordinal in run a, ordinal in run b) of each pair of kernels; None: the kernel has no partner."""
     assert answer.status_code == 200, answer.text
     return [tuple(side and side["ordinal"] for side in (pair["a"], pair["b"])) for pair in answer.json()["kernels"]]
 
 
 def test_by_launch_and_name_first(daemon, runs):
-    """The pads are paired although one is first and the other last; the convolutions that are left over are paired by their
-    launch."""
+    """Kernels with equal launches and names are paired first, in any order (pad). Kernels that are left over are paired by their
+    launches (the two fprop)."""
     a, b = runs
     assert ordinals(daemon.get(f"/compare?a={a}&b={b}")) == [(0, 4), (1, 0), (2, 1), (None, 2), (3, 3), (4, None), (5, None)]
     assert ordinals(daemon.get(f"/compare?a={a}&b={a}")) == [(i, i) for i in range(6)]
@@ -122,10 +123,11 @@ def test_a_run_without_counters_has_no_kernels(daemon, finished, runs):
 
 
 def timed(rows, cold, warm, **columns):
+    """Inserts a run with the medians of its times with cold and warm caches, in µs."""
     return rows.run([], measurements={"time_cold_us_median": cold, "time_warm_us_median": warm}, **columns)
 
 
-def numbers(daemon, a, b):
+def compare_runs(daemon, a, b):
     answer = daemon.get(f"/compare?a={a}&b={b}")
     assert answer.status_code == 200, answer.text
     return answer.json()["comparison"], answer.json()["comparison_reason"]
@@ -133,7 +135,7 @@ def numbers(daemon, a, b):
 
 def test_times_of_launches_of_two_jobs(daemon, rows):
     a, b = timed(rows, 30.0, 12.0), timed(rows, 20.0, 16.0, variant="vector")
-    pair, reason = numbers(daemon, a, b)
+    pair, reason = compare_runs(daemon, a, b)
     assert reason is None and pair["workload"] == "relu"
     assert [(pair[side]["run"], pair[side]["variant"]) for side in ("baseline", "candidate")] == [(a, "scalar"), (b, "vector")]
     assert pair["baseline"]["job"] != pair["candidate"]["job"] and pair["baseline"]["device"] == "gpu0"
@@ -141,7 +143,7 @@ def test_times_of_launches_of_two_jobs(daemon, rows):
     assert set(pair["unavailable"]) == {"speedup_ratio", "speedup_min_ratio", "peak_memory_ratio",
                                         "test_accuracy_difference_ratio"}
     assert pair["unavailable"]["speedup_ratio"] == "scalar: the timing pass did not measure it"
-    reverse, _ = numbers(daemon, b, a)
+    reverse, _ = compare_runs(daemon, b, a)
     assert math.isclose(reverse["speedup_cold_ratio"], 1 / 1.5) and math.isclose(reverse["speedup_warm_ratio"], 1 / 0.75)
 
 
@@ -166,14 +168,14 @@ def test_a_suspect_time_gives_no_ratio(daemon, rows):
     rows.db.execute("UPDATE samples SET suspect = 1, suspect_reason = 'too fast' WHERE mode = 'cold' AND ordinal = 1 "
                     "AND pass_id IN (SELECT id FROM passes WHERE run_id = ?)", [b])
     rows.summarize(b)
-    for pair, _ in (numbers(daemon, a, b), numbers(daemon, b, a)):
+    for pair, _ in (compare_runs(daemon, a, b), compare_runs(daemon, b, a)):
         assert pair["speedup_cold_ratio"] is None and pair["unavailable"]["speedup_cold_ratio"] == "scalar is suspect: too fast"
         assert pair["speedup_warm_ratio"] is not None
 
 
 def test_runs_of_two_workloads_have_no_ratios(daemon, rows):
     a, b = timed(rows, 30.0, 12.0), timed(rows, 20.0, 16.0, workload="softmax")
-    assert numbers(daemon, a, b) == (None, "the runs are of different workloads")
+    assert compare_runs(daemon, a, b) == (None, "the runs are of different workloads")
 
 
 def test_training_runs_compare_as_in_their_job(daemon, finished):
@@ -182,6 +184,6 @@ def test_training_runs_compare_as_in_their_job(daemon, finished):
     sides = [pair[side] for side in ("baseline", "candidate") if not pair[side]["suspect"]]
     least = min((side["epoch_ms_median"], side["run"]) for side in sides)
     assert (fastest["epoch_ms_median"], fastest["run"]) == least and fastest["time_cold_us_median"] is None
-    assert numbers(daemon, pair["baseline"]["run"], pair["candidate"]["run"]) == (pair, None)
-    same, _ = numbers(daemon, pair["baseline"]["run"], pair["baseline"]["run"])
+    assert compare_runs(daemon, pair["baseline"]["run"], pair["candidate"]["run"]) == (pair, None)
+    same, _ = compare_runs(daemon, pair["baseline"]["run"], pair["baseline"]["run"])
     assert same["peak_memory_ratio"] == 1 and same["test_accuracy_difference_ratio"] == 0

@@ -1,4 +1,4 @@
-"""Connections: clients that leave are let go at once."""
+"""The daemon closes the connection of a client that has left without delay."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ from report_fixture import Rows
 
 HOST = b"Host: localhost\r\n"
 POST = b"POST /jobs HTTP/1.1\r\n" + HOST + b"Content-Type: application/json\r\n"
-LEAVE_S = 5  # the daemons here end no connection by a time-out before 15 s
+LEAVE_S = 5  # limit for the daemon to close the connections of clients that left; no time-out does so before 15 s
 
 
 def connect(daemon):
@@ -200,7 +200,7 @@ def status(raw, request=b"GET /healthz HTTP/1.1\r\n", more=b""):
 
 @pytest.mark.parametrize("part", [b"", b"GET /jobs HTTP/1.1\r\nHost: 127", PARTS[3]])
 def test_open_connections_without_a_request_leave_space(start, part):
-    """Four times as many as the limit; no time-out ends them before the test does."""
+    """Opens four times as many connections as the limit allows. No time-out closes them during the test."""
     other = start("--request-timeout-s", "600", "--connection-limit", "64")
     with contextlib.ExitStack() as clients:
         kept = clients.enter_context(connect(other))
@@ -228,7 +228,8 @@ def test_6000_rude_connects(start):
 
 
 def test_an_address_that_a_proxy_names(start):
-    """A quarter of the connections may have requests of one address in progress."""
+    """At most a quarter of the connection limit serves requests from one address. Behind a proxy, the last address in
+    X-Forwarded-For counts."""
     other = start("--behind-proxy", "--require-token", "--connection-limit", "16", "--request-timeout-s", "600", token=True)
     number = other.submit(endless())
     events = f"GET /jobs/{number}/events HTTP/1.1\r\nAuthorization: Bearer {other.token}\r\n".encode()

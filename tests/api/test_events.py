@@ -8,8 +8,8 @@ from daemon import endless, job
 
 
 def test_all_events_of_a_job(daemon):
-    number = daemon.submit(job(precisions=["fp32", "fp16"], passes=["timing", "activity", "counters"]))
-    events = list(daemon.events(number))
+    job_id = daemon.submit(job(precisions=["fp32", "fp16"], passes=["timing", "activity", "counters"]))
+    events = list(daemon.events(job_id))
     assert [event[0] for event in events] == list(range(1, len(events) + 1))
     states = [data["state"] for _, kind, data in events if kind == "state"]
     assert states == ["queued", "running", "completed"]
@@ -17,12 +17,12 @@ def test_all_events_of_a_job(daemon):
     passes = [(data["variant"], data["pass"]) for _, kind, data in events if kind == "pass"]
     assert sorted(passes) == sorted((variant, name) for variant in ("fp32", "fp16")
                                     for name in ("timing", "activity", "counters"))
-    # again, from the store
-    assert list(daemon.events(number)) == events
-    # from the middle
+    # A second stream reads the events from the store.
+    assert list(daemon.events(job_id)) == events
+    # A stream continues after the event in Last-Event-ID.
     for after in (1, len(events) - 1):
-        assert list(daemon.events(number, headers={"Last-Event-ID": str(after)})) == events[after:]
-    response = daemon.get(f"/jobs/{number}/events", headers={"Last-Event-ID": str(len(events))})
+        assert list(daemon.events(job_id, headers={"Last-Event-ID": str(after)})) == events[after:]
+    response = daemon.get(f"/jobs/{job_id}/events", headers={"Last-Event-ID": str(len(events))})
     assert response.status_code == 204
 
 
@@ -40,26 +40,26 @@ def test_headers(daemon, finished):
 
 
 def test_events_arrive_without_delay(daemon):
-    number = daemon.submit(endless())
+    job_id = daemon.submit(endless())
     seen_at = {}
-    for _, kind, data in daemon.events(number):
+    for _, kind, data in daemon.events(job_id):
         if kind == "state":
             seen_at[data["state"]] = time.monotonic()
             if data["state"] == "running":
                 cancelled_at = time.monotonic()
-                assert daemon.call("DELETE", f"/jobs/{number}").status_code == 202
-    assert seen_at["cancelled"] - cancelled_at < 10  # before the next comment, after 15 s
+                assert daemon.call("DELETE", f"/jobs/{job_id}").status_code == 202
+    assert seen_at["cancelled"] - cancelled_at < 10  # not only at the next comment, which comes after 15 s
 
 
 def test_many_listeners(daemon):
-    number = daemon.submit(endless())
-    daemon.wait(number, states=("running",))
+    job_id = daemon.submit(endless())
+    daemon.wait(job_id, states=("running",))
     received = []
 
     def listen():
         import requests
         from daemon import read_events
-        with requests.get(f"{daemon.url}/jobs/{number}/events", stream=True, timeout=60) as response:
+        with requests.get(f"{daemon.url}/jobs/{job_id}/events", stream=True, timeout=60) as response:
             received.append([event[0] for event in read_events(response.iter_lines(chunk_size=1))])
 
     listeners = [threading.Thread(target=listen) for _ in range(150)]
@@ -67,7 +67,7 @@ def test_many_listeners(daemon):
         listener.start()
     daemon.wait_for_metric("rooflined_event_listeners", lambda value: value == 150)
     assert daemon.get("/healthz").status_code == 200  # event streams occupy no thread
-    daemon.call("DELETE", f"/jobs/{number}")
+    daemon.call("DELETE", f"/jobs/{job_id}")
     for listener in listeners:
         listener.join(60)
     assert len(received) == 150
@@ -78,47 +78,47 @@ def test_many_listeners(daemon):
 
 
 def test_the_number_of_streams_is_limited(start):
-    other = start("--connection-limit", "24")  # half of the connections may be event streams
-    number = other.submit(endless())
+    own_daemon = start("--connection-limit", "24")  # half of the connections may be event streams
+    job_id = own_daemon.submit(endless())
     streams = []
     for _ in range(20):
         import requests
-        response = requests.get(f"{other.url}/jobs/{number}/events", stream=True, timeout=60)
+        response = requests.get(f"{own_daemon.url}/jobs/{job_id}/events", stream=True, timeout=60)
         streams.append(response)
         if response.status_code != 200:
             break
     assert [stream.status_code for stream in streams] == [200] * 12 + [503]
-    refused = other.get(f"/jobs/{number}/events")
+    refused = own_daemon.get(f"/jobs/{job_id}/events")
     assert refused.status_code == 503 and "Retry-After" in refused.headers
     for stream in streams:
         stream.close()
-    other.cancel_all()
-    assert other.stop() == 0
+    own_daemon.cancel_all()
+    assert own_daemon.stop() == 0
 
 
 def test_comments_keep_a_stream_open(start):
-    """A queued job has no events: comments keep its stream open beyond the request time-out."""
-    other = start("--request-timeout-s", "2")
-    other.submit(endless())
-    waiting = other.submit(endless())
+    """A queued job causes no events. Comments keep its stream open for longer than the request time-out."""
+    own_daemon = start("--request-timeout-s", "2")
+    own_daemon.submit(endless())
+    waiting = own_daemon.submit(endless())
     comments, started = 0, time.monotonic()
-    with other.get(f"/jobs/{waiting}/events", stream=True, timeout=60) as response:
+    with own_daemon.get(f"/jobs/{waiting}/events", stream=True, timeout=60) as response:
         for line in response.iter_lines(chunk_size=1):
             comments += line.startswith(b":")
             if comments == 1:
                 break
     assert comments == 1 and time.monotonic() - started > 10
-    other.cancel_all()
-    assert other.stop() == 0
+    own_daemon.cancel_all()
+    assert own_daemon.stop() == 0
 
 
 def test_stopping_ends_streams(start):
-    other = start()
-    number = other.submit(endless())
-    other.wait(number, states=("running",))
-    with other.get(f"/jobs/{number}/events", stream=True) as response:
+    own_daemon = start()
+    job_id = own_daemon.submit(endless())
+    own_daemon.wait(job_id, states=("running",))
+    with own_daemon.get(f"/jobs/{job_id}/events", stream=True) as response:
         lines = response.iter_lines(chunk_size=1)
         next(lines)
-        assert other.stop() == 0
+        assert own_daemon.stop() == 0
         for _ in lines:
             pass

@@ -1,4 +1,5 @@
-"""Isolation: slow requests of one kind delay no other kind, queues are bounded, and a stop waits for no query."""
+"""Isolation: slow requests of one kind delay no other kind, queues are bounded, and the daemon stops without waiting for
+queries."""
 
 import contextlib
 import pathlib
@@ -36,48 +37,48 @@ def receive(raw):
 
 @pytest.fixture(scope="module")
 def full(start):
-    """A daemon with 400 runs: their history takes long enough that many requests for it wait in line."""
+    """A daemon with 400 runs. Reading their history takes so long that many requests for it are queued."""
     started = start()
     rows = Rows(started)
-    number = rows.job()
+    job_id = rows.job()
     for _ in range(400):
-        rows.run([], job=number)
+        rows.run([], job=job_id)
     return started
 
 
-def instant(number):
-    return f"2100-01-01T00:00:00.{number:09}Z"  # a different one makes a different request with the same answer
+def instant_2100(ns):
+    return f"2100-01-01T00:00:00.{ns:09}Z"  # different requests with the same reply, so that none is answered from the cache
 
 
 def test_a_full_queue_is_refused_and_delays_nothing_else(full):
-    flood = [send(full, f"{HISTORY}&to={instant(i)}") for i in range(600)]
+    flood = [send(full, f"{HISTORY}&to={instant_2100(i)}") for i in range(600)]
     took = []
     for path in ("/healthz", "/readyz", "/metrics", "/devices", "/jobs/1/comparison"):
         begin = time.monotonic()
         assert full.get(path).status_code == 200
         took.append(time.monotonic() - begin)
     begin = time.monotonic()
-    number = full.submit(job())
+    job_id = full.submit(job())
     took.append(time.monotonic() - begin)
     answers = [receive(raw) for raw in flood]
     refused = [(head, body) for status, head, body in answers if status == 503]
     assert {status for status, _, _ in answers} == {200, 503}
     assert all('"code":"busy"' in body.decode() and "Retry-After: 1" in head for head, body in refused)
     assert max(took) < 5, took  # all of the flood's queries take longer
-    full.wait(number)
+    full.wait(job_id)
 
 
 def test_a_stop_with_requests_in_line(start):
-    other = start()
-    rows = Rows(other)
-    number = rows.job()
+    own_daemon = start()
+    rows = Rows(own_daemon)
+    job_id = rows.job()
     for _ in range(300):
-        rows.run([], job=number)
-    other.submit(endless())
-    events = send(other, "/jobs/2/events")
-    flood = [send(other, f"{HISTORY}&to={instant(i)}") for i in range(100)]
+        rows.run([], job=job_id)
+    own_daemon.submit(endless())
+    events = send(own_daemon, "/jobs/2/events")
+    flood = [send(own_daemon, f"{HISTORY}&to={instant_2100(i)}") for i in range(100)]
     begin = time.monotonic()
-    assert other.stop() == 0
+    assert own_daemon.stop() == 0
     assert time.monotonic() - begin < 10
     for raw in [*flood, events]:
         with contextlib.suppress(ConnectionResetError):
@@ -85,9 +86,9 @@ def test_a_stop_with_requests_in_line(start):
         raw.close()
 
 
-def test_clients_that_leave_in_line(full):
+def test_clients_that_leave_while_their_requests_are_queued(full):
     for _ in range(3):
-        for raw in [send(full, f"{HISTORY}&to={instant(i)}") for i in range(100)]:
+        for raw in [send(full, f"{HISTORY}&to={instant_2100(i)}") for i in range(100)]:
             raw.close()
     assert full.get("/jobs").status_code == 200
     full.wait_for_metric("rooflined_http_connections", lambda value: value <= 10)
@@ -99,37 +100,38 @@ def replies(daemon, route, status):
 
 
 def test_requests_of_clients_that_left_are_dropped(full):
-    """The daemon is stopped until the clients have left, so that each request is handled afterwards."""
+    """SIGSTOP stops the daemon until the clients have left, so that it handles their requests only afterwards."""
     full.wait_for_metric("rooflined_http_connections", lambda value: value <= 1)  # no request of another test is left
     before = replies(full, "getHistory", 200)
     full.process.send_signal(signal.SIGSTOP)
     threads = list(pathlib.Path(f"/proc/{full.process.pid}/task").iterdir())
     while any((thread / "stat").read_text().rpartition(") ")[2][0] != "T" for thread in threads):
         time.sleep(0.001)
-    for raw in [send(full, f"{HISTORY}&to={instant(1000 + i)}") for i in range(60)]:
+    for raw in [send(full, f"{HISTORY}&to={instant_2100(1000 + i)}") for i in range(60)]:
         raw.close()
     full.process.send_signal(signal.SIGCONT)
-    assert full.get(f"{HISTORY}&to={instant(2000)}").status_code == 200
+    assert full.get(f"{HISTORY}&to={instant_2100(2000)}").status_code == 200
     full.wait_for_metric("rooflined_http_connections", lambda value: value <= 5)
     assert replies(full, "getHistory", 200) == before + 1
 
 
 def test_the_deadline_of_a_request(start):
-    """The daemon is stopped while requests wait in line and run: when it goes on, their time is over."""
-    other = start("--request-deadline-s", "1")
-    rows = Rows(other)
-    number = rows.job()
+    """SIGSTOP stops the daemon for longer than the deadline while requests are queued or run. The deadline has passed when the
+    daemon continues. Each attempt stops it a little later, until a request is late."""
+    own_daemon = start("--request-deadline-s", "1")
+    rows = Rows(own_daemon)
+    job_id = rows.job()
     for _ in range(200):
-        rows.run([], job=number)
+        rows.run([], job=job_id)
     late = []
     for attempt in range(20):
         with ThreadPoolExecutor(60) as threads:
-            urls = [f"{other.url}{HISTORY}&to={instant(100 * attempt + i)}" for i in range(60)]
+            urls = [f"{own_daemon.url}{HISTORY}&to={instant_2100(100 * attempt + i)}" for i in range(60)]
             flood = [threads.submit(requests.get, url, timeout=60) for url in urls]
             time.sleep(0.005 * attempt)
-            other.process.send_signal(signal.SIGSTOP)
+            own_daemon.process.send_signal(signal.SIGSTOP)
             time.sleep(1.2)
-            other.process.send_signal(signal.SIGCONT)
+            own_daemon.process.send_signal(signal.SIGCONT)
         answers = [request.result() for request in flood]
         assert {answer.status_code for answer in answers} <= {200, 503}
         late = [answer for answer in answers if answer.status_code == 503]
@@ -137,10 +139,10 @@ def test_the_deadline_of_a_request(start):
             break
     assert late and all(answer.json()["code"] == "deadline_exceeded" for answer in late)
     for answer in late:
-        other.contract.check("GET", answer.request.url, None, answer)
+        own_daemon.contract.check("GET", answer.request.url, None, answer)
         assert answer.headers["Retry-After"] == "5"
-    assert other.get(HISTORY).status_code == 200
-    assert other.stop() == 0
+    assert own_daemon.get(HISTORY).status_code == 200
+    assert own_daemon.stop() == 0
 
 
 def test_head_and_keepalive_through_the_pools(full):
@@ -154,50 +156,50 @@ def test_head_and_keepalive_through_the_pools(full):
 
 
 def test_streams_share_what_they_read(start):
-    """Streams that begin at different events of a running job, half of them in the middle of its events: all get each event."""
-    other = start()
-    number = other.submit(endless())
-    other.wait(number, states=("running",))
+    """Streams of a running job that begin at its first or second event: each gets all events from there on."""
+    own_daemon = start()
+    job_id = own_daemon.submit(endless())
+    own_daemon.wait(job_id, states=("running",))
     received = []
 
     def follow(after):
         headers = {"Last-Event-ID": str(after)} if after else {}
-        with requests.get(f"{other.url}/jobs/{number}/events", stream=True, headers=headers, timeout=60) as response:
+        with requests.get(f"{own_daemon.url}/jobs/{job_id}/events", stream=True, headers=headers, timeout=60) as response:
             received.append((after, [event[0] for event in read_events(response.iter_lines(chunk_size=1))]))
 
     threads = [threading.Thread(target=follow, args=(i % 2,)) for i in range(60)]
     for thread in threads:
         thread.start()
         time.sleep(0.02)
-    other.call("DELETE", f"/jobs/{number}")
+    own_daemon.call("DELETE", f"/jobs/{job_id}")
     for thread in threads:
         thread.join(60)
     assert len(received) == len(threads)
     last = max(ids[-1] for _, ids in received)
     assert last > 3 and all(ids == list(range(after + 1, last + 1)) for after, ids in received)
-    assert other.stop() == 0
+    assert own_daemon.stop() == 0
 
 
 def test_a_thousand_streams(start):
-    """All get each event of a running job, in order, while other requests are answered at once."""
+    """Each of 1000 streams gets all events of a running job, in order, while other requests are answered without delay."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
-    other = start("--connection-limit", "2200")
-    number = other.submit(endless())
-    other.wait(number, states=("running",))
+    own_daemon = start("--connection-limit", "2200")
+    job_id = own_daemon.submit(endless())
+    own_daemon.wait(job_id, states=("running",))
     received, slowest = {}, 0
     with selectors.DefaultSelector() as selector:
         for _ in range(1000):
-            raw = send(other, f"/jobs/{number}/events")
+            raw = send(own_daemon, f"/jobs/{job_id}/events")
             selector.register(raw, selectors.EVENT_READ)
             received[raw] = b""
-        other.wait_for_metric("rooflined_event_listeners", lambda value: value == 1000)
+        own_daemon.wait_for_metric("rooflined_event_listeners", lambda value: value == 1000)
         for _ in range(10):
             begin = time.monotonic()
-            assert other.get("/healthz").status_code == 200
+            assert own_daemon.get("/healthz").status_code == 200
             slowest = max(slowest, time.monotonic() - begin)
             time.sleep(0.1)
-        other.call("DELETE", f"/jobs/{number}")
+        own_daemon.call("DELETE", f"/jobs/{job_id}")
         while selector.get_map():
             for key, _ in selector.select(60):
                 chunk = key.fileobj.recv(1 << 16)
@@ -209,21 +211,21 @@ def test_a_thousand_streams(start):
     longest = max(ids, key=len)
     assert longest == list(range(1, len(longest) + 1)) and len(longest) > 3
     assert all(each == longest for each in ids) and slowest < 5
-    assert other.stop() == 0
+    assert own_daemon.stop() == 0
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_an_event_id_beyond_the_last(daemon, finished):
     assert daemon.get(f"/jobs/{finished}/events", headers={"Last-Event-ID": "1000000"}).status_code == 204
-    number = daemon.submit(endless())
+    job_id = daemon.submit(endless())
     raw = socket.create_connection((daemon.host, daemon.port), timeout=60)
-    raw.sendall(f"GET /jobs/{number}/events HTTP/1.1\r\nHost: localhost\r\nLast-Event-ID: 1000000\r\n\r\n".encode())
+    raw.sendall(f"GET /jobs/{job_id}/events HTTP/1.1\r\nHost: localhost\r\nLast-Event-ID: 1000000\r\n\r\n".encode())
     assert raw.recv(4096).startswith(b"HTTP/1.1 200 ")
     events = []
-    follower = threading.Thread(target=lambda: events.extend(event[0] for event in daemon.events(number)))
+    follower = threading.Thread(target=lambda: events.extend(event[0] for event in daemon.events(job_id)))
     follower.start()
-    daemon.wait(number, states=("running",))
-    daemon.call("DELETE", f"/jobs/{number}")
+    daemon.wait(job_id, states=("running",))
+    daemon.call("DELETE", f"/jobs/{job_id}")
     follower.join(60)
     assert events == list(range(1, len(events) + 1)) and len(events) >= 3
     while chunk := raw.recv(4096):

@@ -26,15 +26,15 @@ def test_accepted(daemon):
 
 
 def test_a_job_is_committed_before_the_response(daemon):
-    number = daemon.submit(endless())
+    job_id = daemon.submit(endless())
     with sqlite3.connect(f"file:{daemon.state}/rooflined.db?mode=ro", uri=True) as database:
-        assert database.execute("SELECT count(*) FROM jobs WHERE id = ?", (number,)).fetchone() == (1,)
+        assert database.execute("SELECT count(*) FROM jobs WHERE id = ?", (job_id,)).fetchone() == (1,)
     daemon.cancel_all()
 
 
 def test_pages(start):
     own_daemon = start()
-    numbers = [own_daemon.submit(endless()) for _ in range(7)]
+    job_ids = [own_daemon.submit(endless()) for _ in range(7)]
     listed_ids, path = [], "/jobs?limit=3"
     while path is not None:
         page = own_daemon.get(path).json()
@@ -43,11 +43,11 @@ def test_pages(start):
         path = f"/jobs?limit=3&cursor={page['next_cursor']}" if page["next_cursor"] else None
         if len(listed_ids) == 3:
             own_daemon.submit(endless())  # a job that is submitted between two pages neither shifts nor repeats items
-    assert listed_ids == sorted(numbers, reverse=True)
+    assert listed_ids == sorted(job_ids, reverse=True)
     assert own_daemon.get("/jobs?limit=8").json()["next_cursor"] is None  # a full last page has no next one
-    own_daemon.wait(numbers[0], states=("running",))
+    own_daemon.wait(job_ids[0], states=("running",))
     running = own_daemon.get("/jobs?state=running").json()["items"]
-    assert [item["id"] for item in running] == numbers[:1]
+    assert [item["id"] for item in running] == job_ids[:1]
     assert len(own_daemon.get("/jobs?state=queued&kind=train&device=cpu").json()["items"]) == 7
     assert own_daemon.get("/jobs?device=gpu0").json()["items"] == []
     assert own_daemon.get("/jobs?kind=other").json()["items"] == []
@@ -101,11 +101,11 @@ def test_bad_keys(daemon, key):
 def test_cancel(daemon):
     running, queued = daemon.submit(endless()), daemon.submit(endless())
     daemon.wait(running, states=("running",))
-    for number in (queued, running):
-        response = daemon.call("DELETE", f"/jobs/{number}")
+    for job_id in (queued, running):
+        response = daemon.call("DELETE", f"/jobs/{job_id}")
         assert (response.status_code, response.json()["state"]) == (202, "cancelled")
-        assert daemon.wait(number)["state"] == "cancelled"
-        again = daemon.call("DELETE", f"/jobs/{number}")
+        assert daemon.wait(job_id)["state"] == "cancelled"
+        again = daemon.call("DELETE", f"/jobs/{job_id}")
         assert (again.status_code, again.json()["code"]) == (409, "job_finished")
     # the device is free again
     assert daemon.wait(daemon.submit(job()))["state"] == "completed"
@@ -113,18 +113,18 @@ def test_cancel(daemon):
 
 def test_queue_full(start):
     own_daemon = start("--queue-limit", "2")
-    numbers = [own_daemon.submit(endless())]
-    own_daemon.wait(numbers[0], states=("running",))
-    while len(numbers) < 6:
+    job_ids = [own_daemon.submit(endless())]
+    own_daemon.wait(job_ids[0], states=("running",))
+    while len(job_ids) < 6:
         response = own_daemon.call("POST", "/jobs", endless())
         if response.status_code == 429:
             break
-        numbers.append(response.json()["id"])
+        job_ids.append(response.json()["id"])
     assert response.status_code == 429 and response.json()["code"] == "queue_full"
     assert int(response.headers["Retry-After"]) > 0
-    assert len(numbers) in (2, 3)  # at most the running job and two queued ones
-    own_daemon.call("DELETE", f"/jobs/{numbers[-1]}")
-    numbers.append(own_daemon.submit(endless()))
+    assert len(job_ids) in (2, 3)  # at most the running job and two queued ones
+    own_daemon.call("DELETE", f"/jobs/{job_ids[-1]}")
+    job_ids.append(own_daemon.submit(endless()))
     own_daemon.cancel_all()
     assert own_daemon.stop() == 0
 
@@ -154,15 +154,15 @@ def test_a_locked_database_is_reported_and_does_not_stop_the_daemon(daemon):
 
 def test_jobs_survive_a_restart(start):
     first = start()
-    number = first.submit(job(), headers={"Idempotency-Key": "k"})
-    first.wait(number)
+    job_id = first.submit(job(), headers={"Idempotency-Key": "k"})
+    first.wait(job_id)
     interrupted = first.submit(endless())
     first.wait(interrupted, states=("running",))
     assert first.stop() == 0
     second = start(state=first.state)
-    assert second.get(f"/jobs/{number}").json()["state"] == "completed"
+    assert second.get(f"/jobs/{job_id}").json()["state"] == "completed"
     assert second.get(f"/jobs/{interrupted}").json()["state"] not in FINAL
     again = second.call("POST", "/jobs", job(), headers={"Idempotency-Key": "k"})
-    assert again.json()["id"] == number and again.headers["Idempotent-Replayed"] == "true"
+    assert again.json()["id"] == job_id and again.headers["Idempotent-Replayed"] == "true"
     second.cancel_all()
     assert second.stop() == 0

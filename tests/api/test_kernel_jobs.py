@@ -11,11 +11,11 @@ def kernel(**changes):
 
 
 def test_a_run_for_each_variant(daemon):
-    number = daemon.run(kernel(passes=["timing", "activity", "counters"]))
-    job = daemon.get(f"/jobs/{number}").json()
+    job_id = daemon.run(kernel(passes=["timing", "activity", "counters"]))
+    job = daemon.get(f"/jobs/{job_id}").json()
     assert (job["kind"], job["state"], job["problem"]) == ("kernel", "completed", None)
     assert job["request"]["shape"] == {"n": 10007} and job["request"]["seed"] == 1
-    runs = daemon.get(f"/jobs/{number}/results").json()["runs"]
+    runs = daemon.get(f"/jobs/{job_id}/results").json()["runs"]
     assert [(run["workload"], run["variant"]) for run in runs] == [("relu", "scalar"), ("relu", "vector")]
     for run in runs:
         assert run["engine"] == "cpu" and run["dataset"] is None and run["images_per_epoch"] is None and run["epochs"] == []
@@ -33,13 +33,13 @@ def test_a_run_for_each_variant(daemon):
         assert run["summary"]["epoch_ms_median"] is None and run["summary"]["unavailable"]["epoch_ms_median"]
         states = {p["pass"]: p["state"] for p in run["passes"]}
         assert states == {"timing": "completed", "activity": "completed", "counters": "unavailable"}
-    items = daemon.get(f"/jobs/{number}/kernels?pass=activity").json()["items"]
+    items = daemon.get(f"/jobs/{job_id}/kernels?pass=activity").json()["items"]
     assert [(item["launch"], item["launches"]) for item in items] == [("relu", 5), ("relu", 5)]
-    assert daemon.get(f"/jobs/{number}/comparison").json() == {"items": []}
-    (listed,) = [one for one in daemon.get("/jobs?limit=500").json()["items"] if one["id"] == number]
+    assert daemon.get(f"/jobs/{job_id}/comparison").json() == {"items": []}
+    (listed,) = [one for one in daemon.get("/jobs?limit=500").json()["items"] if one["id"] == job_id]
     assert (listed["workload"], listed["dtype"], listed["shape"], listed["batch_size"]) == ("relu", "fp16", {"n": 10007}, None)
     points = daemon.get("/history?metric=time_cold_us_median&workload=relu").json()["items"]
-    assert {point["variant"] for point in points if point["job"] == number} == {"scalar", "vector"}
+    assert {point["variant"] for point in points if point["job"] == job_id} == {"scalar", "vector"}
 
 
 def test_workloads_lists_the_documented_kernels(daemon):
@@ -70,8 +70,8 @@ def test_listed_dtypes_are_accepted_and_sizes_above_the_maximum_refused(daemon, 
 
 
 def test_only_the_requested_variant_runs(daemon):
-    number = daemon.run(kernel(kernel="bias_gelu", dtype="bf16", shape={"rows": 3, "columns": 77}, variant="vector"))
-    (run,) = daemon.get(f"/jobs/{number}/results").json()["runs"]
+    job_id = daemon.run(kernel(kernel="bias_gelu", dtype="bf16", shape={"rows": 3, "columns": 77}, variant="vector"))
+    (run,) = daemon.get(f"/jobs/{job_id}/results").json()["runs"]
     assert run["variant"] == "vector" and run["params"]["dtype"] == "bf16"
     values = {m["name"]: m["value"] for m in run["measurements"]}
     assert 0 < values["relative_error"] <= values["relative_error_limit"]
@@ -91,8 +91,8 @@ ATTENTION = {"batch": 1, "heads": 4, "kv_heads": 2, "sequence": 65, "head_size":
     ("conv_wgrad", "bf16", CONV, 2 * 2 * 13 * 10 * 3 * 5),
 ])
 def test_products(daemon, name, dtype, shape, operations):
-    number = daemon.run(kernel(kernel=name, dtype=dtype, shape=shape, samples=2))
-    runs = daemon.get(f"/jobs/{number}/results").json()["runs"]
+    job_id = daemon.run(kernel(kernel=name, dtype=dtype, shape=shape, samples=2))
+    runs = daemon.get(f"/jobs/{job_id}/results").json()["runs"]
     assert [run["variant"] for run in runs] == ["heuristic"]  # variant "searched" exists only on GPUs
     for run in runs:
         assert run["params"]["shape"] == shape and run["floor_operations"] == operations
@@ -110,8 +110,8 @@ def test_products(daemon, name, dtype, shape, operations):
     ("reduction", {"rows": 1, "columns": 1009}, ["scalar", "vector"]),
 ])
 def test_row_kernels(daemon, name, shape, variants):
-    number = daemon.run(kernel(kernel=name, dtype="fp32", shape=shape, samples=2))
-    runs = daemon.get(f"/jobs/{number}/results").json()["runs"]
+    job_id = daemon.run(kernel(kernel=name, dtype="fp32", shape=shape, samples=2))
+    runs = daemon.get(f"/jobs/{job_id}/results").json()["runs"]
     assert [run["variant"] for run in runs] == variants
     for run in runs:
         values = {m["name"]: m["value"] for m in run["measurements"]}
@@ -122,8 +122,8 @@ def test_row_kernels(daemon, name, shape, variants):
 def test_lombscargle_variants_round_differently(daemon):
     shape = {"samples": 31, "frequencies": 1009}
     for dtype in ("fp64", "fp32"):
-        number = daemon.run(kernel(kernel="lombscargle", dtype=dtype, shape=shape, samples=2))
-        runs = daemon.get(f"/jobs/{number}/results").json()["runs"]
+        job_id = daemon.run(kernel(kernel="lombscargle", dtype=dtype, shape=shape, samples=2))
+        runs = daemon.get(f"/jobs/{job_id}/results").json()["runs"]
         assert [run["variant"] for run in runs] == ["template", "uniform"]
         errors = [{m["name"]: m["value"] for m in run["measurements"]}["relative_error"] for run in runs]
         assert errors[0] != errors[1] and all(0 < error < {"fp64": 1e-11, "fp32": 1e-3}[dtype] for error in errors)

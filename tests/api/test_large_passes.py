@@ -1,4 +1,4 @@
-"""A pass of many activity rows does not hold up clients. stand_in.py replaces the worker of a GPU."""
+"""Storing a pass with many activity rows does not delay clients. stand_in.py replaces the worker of a GPU."""
 
 import sqlite3
 import stat
@@ -9,8 +9,8 @@ from daemon import BUILD, SOURCE, FINAL
 from test_source_jobs import source
 
 ROWS = 2_000_000
-# Storing the pass in one transaction held a POST for 12 s. On two cores the median is 9 ms and the longest 33 ms; the rest is for
-# a busy machine and for sanitizers.
+# With one transaction for the whole pass, a POST took 12 s. On two idle cores the median is 9 ms and the longest 33 ms; the
+# limits are higher for busy machines and for sanitizers.
 MAX_POST_S, MAX_MEDIAN_POST_S, MAX_RSS_GROWTH_KB = 0.75, 0.15, 64 << 10
 
 
@@ -52,8 +52,8 @@ def test_posts_are_answered_while_a_large_pass_is_stored(gpu_daemon):
             timeline = gpu_daemon.call("GET", f"/jobs/{large}/timeline?limit=10").json()
             assert gpu_daemon.call("GET", f"/jobs/{large}").json()["state"] in FINAL or timeline["items"] == []
         time.sleep(0.05)
-    for number in posts:
-        gpu_daemon.call("DELETE", f"/jobs/{number}")
+    for job_id in posts:
+        gpu_daemon.call("DELETE", f"/jobs/{job_id}")
     took.sort()
     print(f"{len(took)} posts: median {took[len(took) // 2] * 1e3:.1f} ms, 99 % {took[len(took) * 99 // 100] * 1e3:.1f} ms, "
           f"longest {took[-1] * 1e3:.1f} ms; RSS {before_kb} to {largest_kb} KB")

@@ -95,33 +95,33 @@ def test_malformed_requests(impatient, data):
 
 
 def test_pipelining_after_expect_is_not_logged_as_an_error(start):
-    """A client that sends "Expect: 100-continue" and does not wait for it makes libmicrohttpd refuse the response."""
-    other = start()
+    """If a client sends "Expect: 100-continue" and then another request without waiting, libmicrohttpd refuses the response."""
+    own_daemon = start()
     request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
-    with connect(other) as raw:
+    with connect(own_daemon) as raw:
         raw.sendall(request + b"Expect: 100-continue\r\n\r\n" + request + b"\r\n")
         read_all(raw)
-    assert other.get("/healthz").status_code == 200
-    assert other.stop() == 0
-    assert "error" not in other.log_text()
+    assert own_daemon.get("/healthz").status_code == 200
+    assert own_daemon.stop() == 0
+    assert "error" not in own_daemon.log_text()
 
 
 def test_500_idle_connections(start):
-    other = start("--request-timeout-s", "600")  # the idle connections stay open
-    idle = [connect(other) for _ in range(500)]
+    own_daemon = start("--request-timeout-s", "600")  # the idle connections stay open
+    idle = [connect(own_daemon) for _ in range(500)]
     try:
-        other.run(job())
+        own_daemon.run(job())
         for _ in range(20):
-            assert other.get("/healthz").status_code == 200
-        other.wait_for_metric("rooflined_http_connections", lambda value: value >= 500)
+            assert own_daemon.get("/healthz").status_code == 200
+        own_daemon.wait_for_metric("rooflined_http_connections", lambda value: value >= 500)
     finally:
         for raw in idle:
             raw.close()
-    assert other.stop() == 0
+    assert own_daemon.stop() == 0
 
 
-def seconds_until_cut(raw, send, seconds=60):
-    """Sends data every 0.2 s until the daemon closes the connection; returns how long that took, None after `seconds`."""
+def seconds_until_closed(raw, send, seconds=60):
+    """Sends data every 0.2 s until the daemon closes the connection. Returns how long that took; None after `seconds`."""
     started = time.monotonic()
     raw.settimeout(0.2)
     while time.monotonic() - started < seconds:
@@ -137,34 +137,34 @@ def seconds_until_cut(raw, send, seconds=60):
     return None
 
 
-SLOW = [
-    (b"", b""),  # sends nothing
+SLOW = [  # (head, data): the client sends head once, then data every 0.2 s
+    (b"", b""),
     (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n", b"X: y\r\n"),  # headers that never end
     (b"GET /", b"a"),
     (b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n", b" "),
     (b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
      b"1\r\n \r\n"),
     (b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: 100000\r\n\r\n",
-     b" "),  # refused, and goes on sending
+     b" "),  # the request is refused, and the client continues to send its body
 ]
 
 
-def test_slow_senders_are_cut(impatient):
+def test_connections_of_slow_senders_are_closed(impatient):
     def send_slowly(head, data):
         with connect(impatient) as raw:
             raw.sendall(head)
-            return seconds_until_cut(raw, data)
+            return seconds_until_closed(raw, data)
 
     with ThreadPoolExecutor() as pool:
         took = list(pool.map(lambda slow: send_slowly(*slow), SLOW))
     assert all(seconds is not None and seconds > 1 for seconds in took), took
 
 
-def test_idle_between_requests_is_cut(impatient):
+def test_a_connection_that_is_idle_between_requests_is_closed(impatient):
     with connect(impatient) as raw:
         raw.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert raw.recv(4096).startswith(b"HTTP/1.1 200 ")
-        took = seconds_until_cut(raw, b"")
+        took = seconds_until_closed(raw, b"")
     assert took is not None and took > 1
 
 
@@ -189,13 +189,13 @@ def test_disconnecting_readers_release_their_cursor(daemon, finished):
 
 
 def test_slow_readers_leave_database_connections(start):
-    """A large reply holds a database connection until the client has read it; at most 16 replies may."""
-    other = start("--request-timeout-s", "600")  # a client that reads nothing for so long is cut
+    """A large reply occupies a database connection until the client has read it. At most 16 replies do so at once."""
+    own_daemon = start("--request-timeout-s", "600")  # after which the connection of a client that reads nothing is closed
     spans = [{"name": "span", "kind": "span", "start_ns": 2 * i, "end_ns": 2 * i + 1} for i in range(5000)]
-    rows = Rows(other)
-    number = rows.job_of(rows.run([], trace=([], spans)))
-    path = f"/jobs/{number}/timeline?limit=200000"
-    size = len(requests.get(other.url + path, timeout=60).content)
+    rows = Rows(own_daemon)
+    job_id = rows.job_of(rows.run([], trace=([], spans)))
+    path = f"/jobs/{job_id}/timeline?limit=200000"
+    size = len(requests.get(own_daemon.url + path, timeout=60).content)
     assert size > 1_000_000  # more than the kernel buffers for one connection
     slow = []
     try:
@@ -203,20 +203,20 @@ def test_slow_readers_leave_database_connections(start):
             raw = socket.socket()
             raw.settimeout(60)
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            raw.connect((other.host, other.port))
+            raw.connect((own_daemon.host, own_daemon.port))
             slow.append(raw)
             raw.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         statuses = [raw.recv(16)[9:12] for raw in slow]
         assert statuses.count(b"200") == 16 and statuses.count(b"503") == 24
-        assert other.get("/jobs").status_code == 200 and other.get(f"/jobs/{number}/results").status_code == 200
+        assert own_daemon.get("/jobs").status_code == 200 and own_daemon.get(f"/jobs/{job_id}/results").status_code == 200
     finally:
         for raw in slow:
             raw.close()
     until = time.monotonic() + 60
-    while requests.get(other.url + path, timeout=60).status_code != 200:
+    while requests.get(own_daemon.url + path, timeout=60).status_code != 200:
         assert time.monotonic() < until
         time.sleep(0.2)
-    assert other.stop() == 0
+    assert own_daemon.stop() == 0
 
 
 def test_many_at_once(daemon, finished):
@@ -249,34 +249,35 @@ def small_disk(tmp_path):
 
 
 def test_another_program_holds_the_lock(start):
-    """Submissions and cancellations are refused within 200 ms, and succeed afterwards."""
-    other = start()
-    running = other.submit(endless())
-    other.wait(running, states=("running",))
+    """While another program holds the lock, submissions and cancellations are refused within 200 ms. Afterwards they succeed."""
+    own_daemon = start()
+    running = own_daemon.submit(endless())
+    own_daemon.wait(running, states=("running",))
     changes = [("POST", "/jobs", endless()), ("DELETE", f"/jobs/{running}", None)]
-    with contextlib.closing(sqlite3.connect(other.state / "rooflined.db", isolation_level=None)) as database:
+    with contextlib.closing(sqlite3.connect(own_daemon.state / "rooflined.db", isolation_level=None)) as database:
         database.execute("BEGIN IMMEDIATE")
         times = []
         for method, path, body in changes * 4:
             begin = time.monotonic()
-            response = other.call(method, path, body)
+            response = own_daemon.call(method, path, body)
             times.append(time.monotonic() - begin)
             assert (response.status_code, response.json()["code"]) == (503, "storage_locked")
             assert response.headers["Retry-After"] == "1"
         assert sorted(times)[len(times) // 2] < 0.2, times  # the median: a busy machine may delay one
-        assert other.get(f"/jobs/{running}").json()["state"] == "running"
-        assert other.get("/healthz").status_code == 200
+        assert own_daemon.get(f"/jobs/{running}").json()["state"] == "running"
+        assert own_daemon.get("/healthz").status_code == 200
         database.execute("ROLLBACK")
-    assert other.call("DELETE", f"/jobs/{running}").status_code == 202
-    other.run(job())
-    assert other.stop() == 0
+    assert own_daemon.call("DELETE", f"/jobs/{running}").status_code == 202
+    own_daemon.run(job())
+    assert own_daemon.stop() == 0
 
 
 def test_a_full_disk(start, small_disk):
-    """A submission is refused with 503 and leaves no job; reading goes on. With free space submissions work again."""
+    """On a full disk a submission is refused with 503 and adds no job, and reading still works. After space has been freed,
+    submissions work again."""
     state = small_disk / "state"
-    other = start(state=state)
-    first = other.submit(endless())
+    own_daemon = start(state=state)
+    first = own_daemon.submit(endless())
     with open(small_disk / "ballast", "wb", buffering=0) as ballast:
         try:
             while ballast.write(b"x" * 4096):
@@ -284,25 +285,25 @@ def test_a_full_disk(start, small_disk):
         except OSError:
             pass
     for _ in range(400):
-        response = other.call("POST", "/jobs", endless())
+        response = own_daemon.call("POST", "/jobs", endless())
         if response.status_code != 202:
             break
     assert (response.status_code, response.json()["code"]) == (503, "storage_full")
     assert "SQL" not in response.text and "disk" not in response.text.replace("There is no space left", "")
-    known = [item["id"] for item in other.get("/jobs?limit=500").json()["items"]]
-    assert first in known and other.get("/healthz").status_code == 200
+    known = [item["id"] for item in own_daemon.get("/jobs?limit=500").json()["items"]]
+    assert first in known and own_daemon.get("/healthz").status_code == 200
     (small_disk / "ballast").unlink()
-    assert other.submit(endless()) == max(known) + 1
-    other.cancel_all()
-    assert other.stop() == 0
+    assert own_daemon.submit(endless()) == max(known) + 1
+    own_daemon.cancel_all()
+    assert own_daemon.stop() == 0
 
 
 def test_a_stop_while_a_job_runs_is_quick(start):
-    other = start()
-    other.wait(other.submit(endless()), states=("running",))
-    idle = [connect(other) for _ in range(20)]
+    own_daemon = start()
+    own_daemon.wait(own_daemon.submit(endless()), states=("running",))
+    idle = [connect(own_daemon) for _ in range(20)]
     started = time.monotonic()
-    assert other.stop() == 0
+    assert own_daemon.stop() == 0
     assert time.monotonic() - started < 10  # less than every time-out of requests and connections
     for raw in idle:
         raw.close()

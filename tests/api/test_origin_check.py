@@ -33,11 +33,11 @@ def test_no_host_and_two_hosts(daemon):
 
 
 def test_allowed_hosts(start):
-    other = start("--allowed-hosts", "gpu.lan, box", "--devices", "cpu")
-    assert other.get("/healthz", headers={"Host": "GPU.lan:8731"}).status_code == 200
-    assert other.get("/healthz", headers={"Host": "box"}).status_code == 200
-    assert other.get("/healthz", headers={"Host": "lan"}).status_code == 421
-    assert other.stop() == 0
+    own_daemon = start("--allowed-hosts", "gpu.lan, box", "--devices", "cpu")
+    assert own_daemon.get("/healthz", headers={"Host": "GPU.lan:8731"}).status_code == 200
+    assert own_daemon.get("/healthz", headers={"Host": "box"}).status_code == 200
+    assert own_daemon.get("/healthz", headers={"Host": "lan"}).status_code == 421
+    assert own_daemon.stop() == 0
 
 
 @pytest.mark.parametrize("headers", [

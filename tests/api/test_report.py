@@ -281,8 +281,8 @@ def test_a_run_without_counters(daemon, finished):
 
 
 def test_a_run_without_recorded_kernels(daemon):
-    number = daemon.run({"kind": "kernel", "kernel": "relu", "dtype": "fp32", "shape": {"n": 100}, "samples": 2, "device": "cpu"})
-    run = daemon.get(f"/jobs/{number}/results").json()["runs"][0]["run"]
+    job_id = daemon.run({"kind": "kernel", "kernel": "relu", "dtype": "fp32", "shape": {"n": 100}, "samples": 2, "device": "cpu"})
+    run = daemon.get(f"/jobs/{job_id}/results").json()["runs"][0]["run"]
     (kernel,) = daemon.get(f"/runs/{run}/report").json()["kernels"]
     assert (kernel["name"], kernel["pass"], kernel["sections"]) == ("relu", None, None)
     assert kernel["reason"] == "the job did not ask for the counters pass"
@@ -380,9 +380,9 @@ def test_refusals(daemon, reference, path, status, parameter):
 
 
 def test_an_unfinished_run(daemon):
-    number = daemon.submit(endless())
-    daemon.wait(number, states=("running",))
-    (run,) = daemon.get(f"/jobs/{number}").json()["runs"]
+    job_id = daemon.submit(endless())
+    daemon.wait(job_id, states=("running",))
+    (run,) = daemon.get(f"/jobs/{job_id}").json()["runs"]
     report = daemon.get(f"/runs/{run['id']}/report").json()
     assert report["kernels"][0]["sections"] is None
     daemon.cancel_all()

@@ -97,8 +97,8 @@ def test_other_content_types(daemon, kind, path):
 
 
 def test_content_type_with_a_charset(daemon):
-    number = daemon.submit(job(), headers={"Content-Type": "Application/JSON; charset=utf-8"})
-    daemon.wait(number)
+    job_id = daemon.submit(job(), headers={"Content-Type": "Application/JSON; charset=utf-8"})
+    daemon.wait(job_id)
 
 
 @pytest.mark.parametrize("method, path, allow", [
@@ -190,9 +190,9 @@ def test_the_page_has_the_bounds_and_choices_of_the_api(form, schema):
     text = text[:text.index("</form>")]
     properties = DOCUMENT["components"]["schemas"][schema]["properties"]
     inputs = [dict(re.findall(r'([a-z]+)="([^"]*)"', tag)) for tag in re.findall(r"<input ([^>]*)>", text)]
-    numbers = [tag for tag in inputs if tag["type"] == "number"]
-    assert numbers
-    for tag in numbers:
+    number_inputs = [tag for tag in inputs if tag["type"] == "number"]
+    assert number_inputs
+    for tag in number_inputs:
         field = properties[tag["name"]]
         assert (int(tag["min"]), int(tag["max"])) == (field["minimum"], field["maximum"]), tag
         assert re.search(rf"default {tag['value']}\b", field["description"]), tag

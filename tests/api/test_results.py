@@ -40,10 +40,10 @@ def test_results(daemon, finished):
 
 
 def test_the_fused_engine_of_the_cpu(daemon):
-    number = daemon.run(job(engine="fused", passes=["timing", "activity"]))
-    (run,) = daemon.get(f"/jobs/{number}/results").json()["runs"]
+    job_id = daemon.run(job(engine="fused", passes=["timing", "activity"]))
+    (run,) = daemon.get(f"/jobs/{job_id}/results").json()["runs"]
     assert run["engine"] == "fused" and run["epochs"][0]["suspect"] is False
-    names = {item["launch"] for item in daemon.get(f"/jobs/{number}/kernels?pass=activity").json()["items"]}
+    names = {item["launch"] for item in daemon.get(f"/jobs/{job_id}/kernels?pass=activity").json()["items"]}
     assert {"convolutions_forward", "fc1_forward", "convolutions_backward", "adam"} <= names
 
 
@@ -64,12 +64,12 @@ def test_etags_of_finished_results(daemon, finished):
 
 
 def test_unfinished_results_have_an_etag_until_they_change(daemon):
-    number = daemon.submit(endless())
-    daemon.wait(number, states=("running",))
-    response = daemon.get(f"/jobs/{number}/results")
+    job_id = daemon.submit(endless())
+    daemon.wait(job_id, states=("running",))
+    response = daemon.get(f"/jobs/{job_id}/results")
     assert response.status_code == 200 and response.json()["state"] == "running"
     daemon.cancel_all()
-    changed = daemon.get(f"/jobs/{number}/results", headers={"If-None-Match": response.headers["ETag"]})
+    changed = daemon.get(f"/jobs/{job_id}/results", headers={"If-None-Match": response.headers["ETag"]})
     assert changed.status_code == 200 and changed.json()["state"] == "cancelled"
 
 
@@ -178,10 +178,10 @@ def test_trace_events_of_overlapping_kernels(daemon):
 def random_stream(draw, stream):
     """Returns random kernels with phases. Each may begin before the previous one ends, as programmatic dependent launches do."""
     rows, previous_start, previous_end = [], 0, draw.randrange(1000)
-    for number in range(40):
+    for k in range(40):
         start = max(previous_start, previous_end - draw.choice((0, 0, draw.randrange(200))))
         end = previous_end + draw.randrange(1, 3000)
-        rows.append({"kind": "kernel", "name": f"kernel {number}", "start_ns": start, "end_ns": end, "stream": stream})
+        rows.append({"kind": "kernel", "name": f"kernel {k}", "start_ns": start, "end_ns": end, "stream": stream})
         cuts = sorted(draw.sample(range(start, end + 1), min(4, end - start + 1)))
         rows += [{"kind": "phase", "name": "part", "start_ns": low, "end_ns": high, "stream": stream, "step": 1}
                  for low, high in zip(cuts, cuts[1:]) if low >= previous_end]
@@ -308,9 +308,9 @@ def test_a_long_history_is_complete(daemon):
 
 def test_history_like(daemon):
     def runs_of(**changes):
-        number = daemon.run({"kind": "kernel", "kernel": "copy", "dtype": "fp32", "shape": {"n": 1009}, "samples": 2,
+        job_id = daemon.run({"kind": "kernel", "kernel": "copy", "dtype": "fp32", "shape": {"n": 1009}, "samples": 2,
                              "device": "cpu", **changes})
-        return {run["variant"]: run["run"] for run in daemon.get(f"/jobs/{number}/results").json()["runs"]}
+        return {run["variant"]: run["run"] for run in daemon.get(f"/jobs/{job_id}/results").json()["runs"]}
 
     first, other, again = runs_of(), runs_of(shape={"n": 1013}), runs_of()
     points = daemon.get(f"/history?metric=time_cold_us_median&like={again['vector']}").json()["items"]

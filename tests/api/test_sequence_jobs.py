@@ -15,25 +15,25 @@ def sequence(**changes):
 
 
 def test_one_run_of_all_launches(daemon):
-    number = daemon.run(sequence(passes=["timing", "activity"]))
-    request = daemon.get(f"/jobs/{number}").json()["request"]
+    job_id = daemon.run(sequence(passes=["timing", "activity"]))
+    request = daemon.get(f"/jobs/{job_id}").json()["request"]
     variants = [(one["kernel"], one["variant"]) for one in request["kernels"]]
     assert variants == [("rmsnorm", "scalar"), ("relu", "vector"), ("relu", "scalar")]
-    (run,) = daemon.get(f"/jobs/{number}/results").json()["runs"]
+    (run,) = daemon.get(f"/jobs/{job_id}/results").json()["runs"]
     assert (run["workload"], run["variant"], run["engine"]) == ("sequence", "sequence", "cpu")
     assert run["floor_bytes"] == 2 * (2 * 33 * 65 + 65) + 2 * 2 * (1003 + 17) and run["floor_precision"] == "fp16"
     assert [(s["mode"], s["ordinal"]) for s in run["samples"]] == [(mode, i) for mode in ("cold", "warm") for i in range(4)]
     values = {m["name"]: m["value"] for m in run["measurements"] if m["pass"] == "timing"}
     assert values["launches_per_step"] == 3 and 0 < values["relative_error"] <= values["relative_error_limit"]
-    items = daemon.get(f"/jobs/{number}/kernels?pass=activity").json()["items"]
+    items = daemon.get(f"/jobs/{job_id}/kernels?pass=activity").json()["items"]
     assert [(item["launch"], item["launches"]) for item in items] == [("rmsnorm", 4), ("relu", 4), ("relu_2", 4)]
 
 
 def test_the_documented_example_is_accepted(daemon):
     example = json.loads((SOURCE / "docs" / "examples" / "transformer_layer.json").read_text())
-    number = daemon.submit({**example, "device": "cpu"})
-    assert len(daemon.get(f"/jobs/{number}").json()["request"]["kernels"]) == 7
-    daemon.call("DELETE", f"/jobs/{number}")
+    job_id = daemon.submit({**example, "device": "cpu"})
+    assert len(daemon.get(f"/jobs/{job_id}").json()["request"]["kernels"]) == 7
+    daemon.call("DELETE", f"/jobs/{job_id}")
 
 
 @pytest.mark.parametrize("change, pointer", [

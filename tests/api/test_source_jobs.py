@@ -77,8 +77,8 @@ def test_posted_code_needs_a_gpu(allowing):
     assert "GPU" in response.json()["detail"]
     assert allowing.call("POST", "/jobs", source(device="cpu")).json()["pointer"] == "/device"
     assert allowing.call("POST", "/jobs", source(device="gpu7")).json()["pointer"] == "/device"
-    number = allowing.run(job())  # other kinds of jobs run
-    assert allowing.get(f"/jobs/{number}/source").status_code == 404
+    job_id = allowing.run(job())  # other kinds of jobs run
+    assert allowing.get(f"/jobs/{job_id}/source").status_code == 404
 
 
 # --- refused requests ----------------------------------------------------------------------------------------------------------
@@ -114,18 +114,18 @@ def test_a_body_that_is_too_large_is_refused(allowing):
 
 def test_variants_run_and_the_source_is_stored_once(stand_in):
     body = source(variants=[{}, {"fast_math": True}], options=["-lineinfo"], model={"bytes": 2048}, samples=3)
-    number = stand_in.run(body)
-    job_document = stand_in.get(f"/jobs/{number}").json()
+    job_id = stand_in.run(body)
+    job_document = stand_in.get(f"/jobs/{job_id}").json()
     request = job_document["request"]
     assert (request["kind"], request["entry"], request["grid"]) == ("source", "add", [4, 1, 1])
     assert (request["samples"], request["device"]) == (3, "")
     assert job_document["device"] == "gpu0" and [run["variant"] for run in job_document["runs"]] == ["default", "fast_math"]
-    posted = stand_in.get(f"/jobs/{number}/source")
-    unchanged = stand_in.get(f"/jobs/{number}/source", headers={"If-None-Match": posted.headers["ETag"]})
+    posted = stand_in.get(f"/jobs/{job_id}/source")
+    unchanged = stand_in.get(f"/jobs/{job_id}/source", headers={"If-None-Match": posted.headers["ETag"]})
     assert (unchanged.status_code, unchanged.content) == (304, b"")
     text = posted.json()
     assert text["code"] == CODE and text["arguments"] == body["arguments"] and text["options"] == ["-lineinfo"]
-    runs = stand_in.get(f"/jobs/{number}/results").json()["runs"]
+    runs = stand_in.get(f"/jobs/{job_id}/results").json()["runs"]
     assert [run["params"]["index"] for run in runs] == [0, 1] and {run["params"]["source"] for run in runs} == {request["source"]}
     assert runs[0]["params"]["model_bytes"] == 2048 and runs[0]["params"]["model_operations"] is None
     received = [note for note in stand_in.notes() if note["workload"] == "source"][-2:]
@@ -135,8 +135,8 @@ def test_variants_run_and_the_source_is_stored_once(stand_in):
 
 
 def test_compile_errors_name_the_line(stand_in):
-    number = stand_in.submit(source(entry="broken"))
-    job_document = stand_in.wait(number)
+    job_id = stand_in.submit(source(entry="broken"))
+    job_document = stand_in.wait(job_id)
     assert job_document["state"] == "failed" and job_document["worker_deaths"] == 0
     assert job_document["problem"]["domain"] == "input" and "code.cu(3): error" in job_document["problem"]["message"]
     assert job_document["runs"][0]["log"] == 'code.cu(3): error: identifier "x" is undefined\n\n1 error\n'
@@ -161,23 +161,23 @@ def test_a_fault_fails_only_its_own_job(stand_in):
 def test_invalid_values_of_a_worker_are_not_stored(stand_in, field, message):
     """The worker sends a frame with an invalid value. The daemon stores only numbers in bounds, so values that it computes from
     them are finite and valid in JSON."""
-    number = stand_in.submit(source(entry=field))
-    failed = stand_in.wait(number)
+    job_id = stand_in.submit(source(entry=field))
+    failed = stand_in.wait(job_id)
     assert (failed["state"], failed["worker_deaths"]) == ("failed", 2)
     assert message in failed["problem"]["message"]
-    assert [run["epochs"] for run in stand_in.get(f"/jobs/{number}/results").json()["runs"]] == [[]]
-    assert all(kind != "progress" for _, kind, _ in stand_in.events(number))
+    assert [run["epochs"] for run in stand_in.get(f"/jobs/{job_id}/results").json()["runs"]] == [[]]
+    assert all(kind != "progress" for _, kind, _ in stand_in.events(job_id))
     stand_in.run(source())  # a completed job resets the delay before the next start of a worker
 
 
 def test_largest_valid_values_are_stored(stand_in):
-    number = stand_in.run(source(entry="true"))
-    (run,) = stand_in.get(f"/jobs/{number}/results").json()["runs"]
+    job_id = stand_in.run(source(entry="true"))
+    (run,) = stand_in.get(f"/jobs/{job_id}/results").json()["runs"]
     assert [epoch["test_accuracy_ratio"] for epoch in run["epochs"]] == [1]
-    (kernel,) = stand_in.get(f"/jobs/{number}/kernels").json()["items"]
+    (kernel,) = stand_in.get(f"/jobs/{job_id}/kernels").json()["items"]
     assert (kernel["code_sha256"], kernel["theoretical_occupancy_ratio"]) == ("c0ffee42" * 8, 1)
     assert [phase["share_ratio"] for phase in kernel["phases"]] == [1]
-    assert [data["pass"] for _, kind, data in stand_in.events(number) if kind == "progress"] == ["timing"]
+    assert [data["pass"] for _, kind, data in stand_in.events(job_id) if kind == "progress"] == ["timing"]
 
 
 def test_endless_code_ends_at_its_deadline(stand_in):

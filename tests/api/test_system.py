@@ -29,10 +29,10 @@ def test_devices(daemon):
     (device,) = daemon.get("/devices").json()["items"]
     assert (device["id"], device["kind"]) == ("cpu", "cpu")
     assert device["properties"]
-    number = daemon.submit(endless())
-    daemon.wait(number, states=("running",))
+    job_id = daemon.submit(endless())
+    daemon.wait(job_id, states=("running",))
     (busy,) = daemon.get("/devices").json()["items"]
-    assert busy["state"] in ("starting", "busy") and busy["job"] == number
+    assert busy["state"] in ("starting", "busy") and busy["job"] == job_id
     daemon.cancel_all()
 
 
