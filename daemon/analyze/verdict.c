@@ -163,10 +163,19 @@ typedef struct phrase {
   char text[160];
 } phrase;
 
-/* "8.2 % above" or "0.31 % below". */
+/* "0.31", "8.2" or "130", for a ratio. */
+static phrase in_percent(double ratio) {
+  phrase p;
+  double percent = 100 * ratio;
+  snprintf(p.text, sizeof p.text, fabs(percent) < 10 ? "%.2g" : "%.0f", percent);
+  return p;
+}
+
+/* "8.2 % above", "0.31 % below" or "equal to". */
 static phrase describe_effect(double effect) {
   phrase p;
-  snprintf(p.text, sizeof p.text, "%.2g %% %s", 100 * fabs(effect), effect < 0 ? "below" : "above");
+  if (effect == 0) snprintf(p.text, sizeof p.text, "equal to");
+  else snprintf(p.text, sizeof p.text, "%.100s %% %s", in_percent(fabs(effect)).text, effect < 0 ? "below" : "above");
   return p;
 }
 
@@ -177,10 +186,10 @@ static phrase describe_medians(const rl_verdict_judgement *j) {
   return p;
 }
 
-static phrase describe_interval(const rl_verdict_judgement *j) {
+static phrase describe_interval(double low, double high) {
   phrase p;
-  snprintf(p.text, sizeof p.text, "the %.0f %% interval is %+.2g to %+.2g %%", 100 * (1 - RL_VERDICT_Q),
-           100 * j->interval_low_ratio, 100 * j->interval_high_ratio);
+  snprintf(p.text, sizeof p.text, "%.0f %% interval is %s%.60s to %s%.60s %%", 100 * (1 - RL_VERDICT_Q), low > 0 ? "+" : "",
+           in_percent(low).text, high > 0 ? "+" : "", in_percent(high).text);
   return p;
 }
 
@@ -289,24 +298,23 @@ static bool all_agree(const comparison *c, const evidence *e, rl_verdict_judgeme
   double cycles, threshold = c->metric->threshold_ratio, step = effect_between(j->recent_median, e->measured->median);
   phrase text = describe_evidence(c, e);
   if (!(e->q <= RL_VERDICT_Q))
-    say(j, RL_VERDICT_INCONCLUSIVE,
-        "%s exceed the threshold of %.2g %%, but their ranks don't show it: p = %.2g, adjusted %.2g%s.", text.text,
-        100 * threshold, e->p, e->q, bimodal);
+    say(j, RL_VERDICT_INCONCLUSIVE, "%s exceed the threshold of %s %%, but their ranks don't show it: p = %.2g, adjusted %.2g%s.",
+        text.text, in_percent(threshold).text, e->p, e->q, bimodal);
   else if (!exceeds(c->metric, e->effect > 0 ? e->low : e->high, e->effect))
-    say(j, RL_VERDICT_INCONCLUSIVE,
-        "%s differ, but maybe by less than the threshold of %.2g %%: the interval is %+.2g to %+.2g %%%s.", text.text,
-        100 * threshold, 100 * e->low, 100 * e->high, bimodal);
+    say(j, RL_VERDICT_INCONCLUSIVE, "%s differ, but maybe by less than the threshold of %s %%: the %s%s.", text.text,
+        in_percent(threshold).text, describe_interval(e->low, e->high).text, bimodal);
   else if (lies_in_mode(c, e->measured, e->effect))
     say(j, RL_VERDICT_INCONCLUSIVE,
-        "The baseline has two modes, %.5g (%zu blocks) and %.5g (%zu blocks). %s lie no more than %.2g %% beyond one of them.",
-        modes->low, modes->in_low, modes->high, modes->in_high, text.text, 100 * threshold);
+        "The baseline has two modes, %.5g (%zu blocks) and %.5g (%zu blocks). %s lie no more than %s %% beyond one of them.",
+        modes->low, modes->in_low, modes->high, modes->in_high, text.text, in_percent(threshold).text);
   else if (fabs(e->effect) <= j->history_limit_ratio)
-    say(j, RL_VERDICT_INCONCLUSIVE, "%s differ no more than runs of this metric do without a cause: the limit is %.2g %%%s.",
-        text.text, 100 * j->history_limit_ratio, j->history_runs < RL_VERDICT_HISTORY_RUNS ? ", assumed from the blocks" : "");
+    say(j, RL_VERDICT_INCONCLUSIVE, "%s differ no more than runs of this metric do without a cause: the limit is %s %%%s.",
+        text.text, in_percent(j->history_limit_ratio).text,
+        j->history_runs < RL_VERDICT_HISTORY_RUNS ? ", assumed from the blocks" : "");
   else if (j->history_runs >= RL_VERDICT_HISTORY_RUNS && !(step * e->effect > 0 && fabs(step) > j->history_limit_ratio))
     say(j, RL_VERDICT_INCONCLUSIVE,
-        "%s are only %s the last earlier runs (%.5g), within their limit of %.2g %%: the metric drifted away from the baseline.",
-        text.text, describe_effect(step).text, j->recent_median, 100 * j->history_limit_ratio);
+        "%s are only %s the last earlier runs (%.5g), within their limit of %s %%: the metric drifted away from the baseline.",
+        text.text, describe_effect(step).text, j->recent_median, in_percent(j->history_limit_ratio).text);
   else if (cycles_disagree(c, e->measured, e->effect, &cycles))
     say(j, RL_VERDICT_INCONCLUSIVE, "%s took device cycles %s the baseline's: the clock differs, not the work.", text.text,
         describe_effect(cycles).text);
@@ -340,24 +348,26 @@ static void judge_large_effect(const comparison *c, rl_verdict_judgement *j) {
     return say(j, RL_VERDICT_INCONCLUSIVE, "%s, but only %zu of %zu confirming blocks were measured.", describe_medians(j).text,
                fresh->count, j->blocks_needed);
   if (!exceeds(c->metric, j->confirmation_effect_ratio, j->effect_ratio))
-    return say(j, RL_VERDICT_INCONCLUSIVE, "%s, but fresh blocks don't confirm it: their median is %s.", describe_medians(j).text,
-               describe_effect(j->confirmation_effect_ratio).text);
+    return say(j, RL_VERDICT_INCONCLUSIVE, "%s, but fresh blocks don't confirm it: their median is %s the baseline's.",
+               describe_medians(j).text, describe_effect(j->confirmation_effect_ratio).text);
   if (!all_agree(c, &second, j)) return;
   j->confirmed = 1;
   bool worse = (j->effect_ratio > 0) == (c->metric->direction == RL_LOWER_IS_BETTER);
-  say(j, worse ? RL_VERDICT_SLOWER : RL_VERDICT_FASTER, "%s: %s, p = %.2g, and %zu fresh blocks confirm it with %s.",
-      describe_medians(j).text, describe_interval(j).text, j->p_value, fresh->count,
+  say(j, worse ? RL_VERDICT_SLOWER : RL_VERDICT_FASTER,
+      "%s: the %s, p = %.2g, and %zu fresh blocks confirm it with a median %s the baseline's.", describe_medians(j).text,
+      describe_interval(j->interval_low_ratio, j->interval_high_ratio).text, j->p_value, fresh->count,
       describe_effect(j->confirmation_effect_ratio).text);
 }
 
 static void judge_small_effect(const comparison *c, rl_verdict_judgement *j) {
   double threshold = c->metric->threshold_ratio;
   if (j->interval_low_ratio >= -threshold && j->interval_high_ratio <= threshold)
-    return say(j, RL_VERDICT_SAME, "%s; %s, within the threshold of %.2g %%.", describe_medians(j).text,
-               describe_interval(j).text, 100 * threshold);
+    return say(j, RL_VERDICT_SAME, "%s; the %s, within the threshold of %s %%.", describe_medians(j).text,
+               describe_interval(j->interval_low_ratio, j->interval_high_ratio).text, in_percent(threshold).text);
   bool bimodal = c->baseline.modes.bimodal || c->current.modes.bimodal;
-  say(j, RL_VERDICT_INCONCLUSIVE, "%s, but %s, wider than the threshold of %.2g %%%s.", describe_medians(j).text,
-      describe_interval(j).text, 100 * threshold, bimodal ? ", since the blocks have two modes" : "");
+  say(j, RL_VERDICT_INCONCLUSIVE, "%s, but the %s, which reaches beyond the threshold of %s %%%s.", describe_medians(j).text,
+      describe_interval(j->interval_low_ratio, j->interval_high_ratio).text, in_percent(threshold).text,
+      bimodal ? ": the blocks have two modes" : "");
 }
 
 static void judge_metric(comparison *c, const char *quarantine_reason) {

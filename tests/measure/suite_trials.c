@@ -33,12 +33,14 @@ static void start_run(const trial_noise *noise, generator *g, metric_state *stat
   state->upper_mode = uniform(g) <= noise->mode_share;
 }
 
-static double draw_block(const trial_noise *noise, generator *g, metric_state *state) {
+/* `processes` has the same sequence for all metrics: a slow process is slow in each. */
+static double draw_block(const trial_noise *noise, generator *g, generator *processes, metric_state *state) {
   double block = noise->family == TRIAL_STUDENT_3 ? student_3(g) : normal(g);
   if (noise->family == TRIAL_AUTOCORRELATED)
     block = noise->correlation * state->last_block + sqrt(1 - noise->correlation * noise->correlation) * block;
   state->last_block = block;
-  bool upper = noise->mode_for_a_run ? state->upper_mode : uniform(g) <= noise->mode_share;
+  bool upper =
+      noise->mode_for_a_run ? state->upper_mode : uniform(noise->family == TRIAL_OUTLIERS ? processes : g) <= noise->mode_share;
   bool has_modes = noise->family == TRIAL_TWO_MODES || noise->family == TRIAL_OUTLIERS;
   return 20 * exp(state->walk + state->run + noise->block_ratio * block) * (has_modes && upper ? 1 + noise->mode_ratio : 1);
 }
@@ -58,7 +60,7 @@ typedef struct metric_data {
   rl_verdict_blocks runs[TRIAL_MAX_RUNS];
 } metric_data;
 
-static int draw_metric(const trial_plan *plan, double slow_down, generator *g, metric_data *data) {
+static int draw_metric(const trial_plan *plan, double slow_down, generator *g, generator processes, metric_data *data) {
   metric_state state = {0};
   for (size_t run = 0; run < plan->history_runs + 2; run++) {
     bool confirms = run == plan->history_runs + 1;
@@ -66,7 +68,7 @@ static int draw_metric(const trial_plan *plan, double slow_down, generator *g, m
     double factor = run >= plan->history_runs ? 1 + slow_down : 1;
     size_t outlying;
     do { /* a named baseline has no outlying block: such a run is not promoted */
-      for (size_t i = 0; i < plan->blocks; i++) data->values[run][i] = factor * draw_block(&plan->noise, g, &state);
+      for (size_t i = 0; i < plan->blocks; i++) data->values[run][i] = factor * draw_block(&plan->noise, g, &processes, &state);
       if (rl_verdict_find_outlying_block(data->values[run], plan->blocks, plan->threshold_ratio, &outlying, NULL) < 0) return -1;
     } while (run == 0 && plan->baseline_runs == 1 && outlying < plan->blocks);
     if (run >= plan->history_runs) continue;
@@ -81,10 +83,10 @@ int run_trial(const trial_plan *plan, uint64_t seed, trial_outcome *outcome) {
   rl_verdict_metric metrics[TRIAL_MAX_METRICS];
   rl_verdict_judgement judged[TRIAL_MAX_METRICS];
   rl_verdict_suite suite = {.metrics = metrics, .metric_count = plan->metrics};
-  generator g = {rl_hash64(seed)};
+  generator g = {rl_hash64(seed)}, processes = {rl_hash64(~seed)};
   size_t first = plan->baseline_runs == 1 ? 0 : plan->history_runs - plan->baseline_runs;
   for (size_t i = 0; i < plan->metrics; i++) {
-    if (draw_metric(plan, i == 0 ? plan->slow_down_ratio : 0, &g, &data[i]) < 0) return -1;
+    if (draw_metric(plan, i == 0 ? plan->slow_down_ratio : 0, &g, processes, &data[i]) < 0) return -1;
     metrics[i] = (rl_verdict_metric){.key = "job/fp32/metric",
                                      .threshold_ratio = plan->threshold_ratio,
                                      .baseline_runs = &data[i].runs[first],

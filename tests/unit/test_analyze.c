@@ -44,6 +44,22 @@ static void values_that_are_not_finite_are_ignored(void **state) {
   assert_true(isnan(rl_summarize(zeros, 2).spread_ratio));
 }
 
+/* Two-sided critical values of printed tables. */
+static void student_quantiles_are_those_of_printed_tables(void **state) {
+  (void)state;
+  static const struct {
+    size_t degrees;
+    double p, t;
+  } rows[] = {{1, 0.05, 12.7062}, {2, 0.05, 4.3027},  {3, 0.01, 5.8409},   {9, 0.05, 2.2622},
+              {10, 0.01, 3.1693}, {30, 0.01, 2.7500}, {30, 0.001, 3.6460}, {120, 0.05, 1.9799}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    double t = rl_student_critical_value(rows[i].p, rows[i].degrees);
+    if (!(fabs(t - rows[i].t) <= 5.1e-5)) fail_msg("%zu degrees of freedom: %.6f is not %.4f", rows[i].degrees, t, rows[i].t);
+    assert_close(rl_student_two_sided_p(t, rows[i].degrees), rows[i].p);
+  }
+  assert_close(rl_student_two_sided_p(0, 5), 1), assert_close(rl_student_two_sided_p(0, 6), 1);
+}
+
 /* --- busy time --------------------------------------------------------------------------------------------------------- */
 
 static rl_activity_row make_row(uint32_t kind, int64_t start, int64_t end, uint32_t name) {
@@ -209,6 +225,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(median_of_odd_and_even_counts),
                                      cmocka_unit_test(spread_ignores_one_outlier),
                                      cmocka_unit_test(values_that_are_not_finite_are_ignored),
+                                     cmocka_unit_test(student_quantiles_are_those_of_printed_tables),
                                      cmocka_unit_test(overlapping_work_counts_once),
                                      cmocka_unit_test(kernels_are_attributed_to_their_launches),
                                      cmocka_unit_test(an_unexpected_count_prevents_attribution),

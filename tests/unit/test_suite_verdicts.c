@@ -69,7 +69,7 @@ typedef struct metric_case {
 
 static const metric_case cases[] = {
     {20, 20.9, 0, .threshold = 0.05, .verdict = RL_VERDICT_SAME, .reason = "4.5 % above"},
-    {20, 20.95, 0, .threshold = 0.05, .verdict = RL_VERDICT_INCONCLUSIVE, .reason = "wider than the threshold"},
+    {20, 20.95, 0, .threshold = 0.05, .verdict = RL_VERDICT_INCONCLUSIVE, .reason = "reaches beyond the threshold of 5 %"},
     {20, 21.05, 21.05, .threshold = 0.05, .verdict = RL_VERDICT_INCONCLUSIVE, .reason = "maybe by less than the threshold"},
     {20, 21.3, 21.3, .threshold = 0.05, .verdict = RL_VERDICT_SLOWER, .reason = "6.5 % above the baseline's 20"},
     {20, 21.3, 20.9, .threshold = 0.05, .verdict = RL_VERDICT_INCONCLUSIVE,
@@ -184,7 +184,7 @@ static void constants_are_compared_by_their_value(void **state) {
   static const double zeros[BLOCKS], two[BLOCKS] = {2, 2, 2, 2, 2, 2, 2}, three[BLOCKS] = {3, 3, 3, 3, 3, 3, 3};
   rl_verdict_blocks run = {two, NULL, BLOCKS}, none = {zeros, NULL, BLOCKS};
   rl_verdict_judgement judged = judge(simple_metric(&run, two));
-  assert_verdict(&judged, RL_VERDICT_SAME, "interval is +0 to +0 %");
+  assert_verdict(&judged, RL_VERDICT_SAME, "interval is 0 to 0 %");
   judged = judge(simple_metric(&none, zeros));
   assert_verdict(&judged, RL_VERDICT_SAME, "0");
   judged = judge(simple_metric(&none, two));
