@@ -1,8 +1,7 @@
 # cmake -DPAGE=name -DTITLE=text -DSUBJECT=text -DFRAME=file -DCONTENT=file -DOUTPUT=file -P page.cmake: a page is its content,
 # with the parts that several pages have, in the frame.
-if(PAGE STREQUAL "index")
-  set(CURRENT " aria-current=\"page\"")
-endif()
+string(TOUPPER "${PAGE}" page)
+set("CURRENT_${page}" " aria-current=\"page\"") # marks the page's link in the navigation
 file(READ ${CONTENT} MAIN)
 file(READ ${CMAKE_CURRENT_LIST_DIR}/parts/comparison.html COMPARISON)
 string(CONFIGURE "${MAIN}" MAIN @ONLY)

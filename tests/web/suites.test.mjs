@@ -1,0 +1,106 @@
+// The pages of suites in headless Chromium: a suite is run twice from the page, followed to its verdict, and promoted.
+import assert from 'node:assert/strict';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { browserErrors, fitsWidth, ignoreBrowserErrors, openPage, scratch, startDaemon, takeScreenshot } from './harness.mjs';
+
+const METRIC = 'relu/vector/time_cold_us_median';
+const definition = { name: 'tiny', summary: 'One small kernel', blocks: 5, profile: false,
+  jobs: [{ name: 'relu', request: { kind: 'kernel', kernel: 'relu', shape: { n: 4096 }, variant: 'vector', samples: 3 } }],
+  metrics: [{ job: 'relu', metric: 'time_cold_us_median', threshold_ratio: 3 }] };
+let server;
+
+before(async () => {
+  const folder = path.join(scratch, 'suites.d');
+  mkdirSync(folder);
+  writeFileSync(path.join(folder, 'tiny.json'), JSON.stringify(definition));
+  writeFileSync(path.join(folder, 'broken.json'), '{"name":"broken",\n"blocks":"many"}');
+  server = await startDaemon(path.join(scratch, 'suites'), '--suites', folder);
+});
+after(() => server?.stop());
+
+const texts = (locator) => locator.evaluateAll((elements) => elements.map((element) => element.innerText));
+
+/** Starts a run from the suite's page and follows it to its end. Returns the page of the run. */
+async function runFromPage() {
+  const page = await openPage(`${server.url}/suite.html?name=tiny`);
+  await page.locator('body[data-loaded]').waitFor();
+  await page.getByRole('button', { name: 'Run it' }).click();
+  await page.waitForURL(/suite-run\.html\?id=\d+/);
+  await page.locator('body[data-loaded="queued"], body[data-loaded="running"]').waitFor();
+  assert.match(await page.locator('#live-what').innerText(), /^waits for the device$|^\d of 5 jobs/);
+  assert.ok(await page.locator('#cancel').isVisible());
+  await page.locator('#promotion').waitFor({ timeout: 120000 }); // the run has completed
+  return page;
+}
+
+test('the list shows suites, and why a file is not one', async () => {
+  const page = await openPage(`${server.url}/suites.html`);
+  await page.locator('body[data-loaded]').waitFor();
+  const [broken, tiny] = await texts(page.locator('#suites tbody tr'));
+  assert.match(broken, /^broken\s+.*broken\.json:2: .*blocks.*\(at \/blocks\)/);
+  assert.match(tiny, /^tiny\s+One small kernel\s+no runs/);
+  assert.equal(await page.locator('nav a[aria-current]').innerText(), 'Suites');
+  await page.getByRole('link', { name: 'tiny' }).click();
+  await page.locator('#no-runs').waitFor();
+  await page.close();
+});
+
+test('the first run has no baseline, and is promoted to one', async () => {
+  const page = await runFromPage();
+  assert.equal(await page.locator('#run-state').innerText(), 'incomparable');
+  assert.equal(await page.locator('#live').isVisible(), false);
+  const [cells] = await page.locator('#verdicts tbody tr').evaluateAll((rows) =>
+    rows.map((row) => [...row.cells].map((cell) => cell.innerText)));
+  assert.match(cells[0], new RegExp(`^${METRIC}\\s+.*no baseline`));
+  assert.equal(cells[2], '—', 'a missing baseline is a dash');
+  assert.match(cells[3], /^[\d.]+ [µm]s$/);
+  assert.equal(await page.locator('#jobs tbody tr').count(), 5);
+  await page.locator('[name="name"]').fill('v1');
+  await page.getByRole('button', { name: 'Promote' }).click();
+  await page.locator('#promoted', { hasText: '--against v1' }).waitFor();
+  await page.getByRole('button', { name: 'Promote' }).click();
+  await page.locator('#promoted', { hasText: 'already has a baseline v1' }).waitFor();
+  ignoreBrowserErrors('status of 409');
+  await takeScreenshot(page, 'suite-run-light');
+  await page.close();
+});
+
+test('the second run is compared with the first, and the suite shows both', async () => {
+  const run = await runFromPage();
+  const api = await (await fetch(`${server.url}/suite-runs/2`)).json();
+  assert.deepEqual(api.baseline.runs, [1]);
+  assert.equal(await run.locator('#run-state').innerText(), api.verdict);
+  assert.equal(await run.locator('#verdict').innerText(), api.reason);
+  await run.getByRole('link', { name: METRIC }).click();
+  await run.locator(`body[data-loaded="${METRIC}"]`).waitFor();
+  assert.deepEqual((await texts(run.locator('#runs tbody th'))), ['2', '1']);
+  assert.deepEqual((await texts(run.locator('#points tbody th'))), ['2', '1']);
+  assert.equal(await run.locator('#chart canvas').count(), 1);
+  assert.match((await texts(run.locator('#baselines tbody tr')))[0], /^v1\s+1\s/);
+  await takeScreenshot(run, 'suite-light');
+  await run.close();
+});
+
+test('unknown suites and runs show an error', async () => {
+  for (const where of ['/suite.html?name=none', '/suite-run.html?id=999']) {
+    const page = await openPage(server.url + where);
+    await page.locator('#problem').waitFor();
+    ignoreBrowserErrors('status of 404');
+    await page.close();
+  }
+});
+
+test('the pages fit a phone in dark mode', async () => {
+  for (const [where, name] of [['/suites.html', 'suites-360'], ['/suite.html?name=tiny', 'suite-360'],
+    ['/suite-run.html?id=2', 'suite-run-360']]) {
+    const page = await openPage(server.url + where, { viewport: { width: 360, height: 740 }, colorScheme: 'dark' });
+    await page.locator('body[data-loaded]').waitFor();
+    assert.ok(await fitsWidth(page), `${name} scrolls horizontally`);
+    await takeScreenshot(page, name);
+    await page.close();
+  }
+});
+
+test('the browser reported no errors', () => assert.deepEqual(browserErrors, []));

@@ -1,0 +1,34 @@
+// What the pages of suites share: verdicts, reasons, and the differences between the conditions of two runs.
+import { byId, createElement, stateBadge } from '/lib/dom.js';
+
+/** The verdict of a run that has ended, else its state. */
+export const verdictBadge = ({ state, verdict }) => stateBadge(verdict ?? state);
+
+export const endedStates = ['completed', 'failed', 'cancelled'];
+
+/** Splits a metric's key JOB/VARIANT/NAME. */
+export function parseMetricKey(key) {
+  const [job, variant, ...name] = key.split('/');
+  return { job, variant, name: name.join('/') };
+}
+
+const conditions = [['device_name', 'device'], ['driver', 'driver'], ['clock_setting', 'clock setting'],
+  ['git_commit', 'commit']];
+const conditionText = (name, value) => (name === 'git_commit' ? value?.slice(0, 12) : value) ?? 'unknown';
+
+/** Returns texts such as "driver 550.54 → 560.28" for what changed between two runs; none if `before` is missing. */
+export const changedConditions = (before, after) => (before ? conditions.filter(([name]) => before[name] !== after[name]) : [])
+  .map(([name, label]) => `${label} ${conditionText(name, before[name])} → ${conditionText(name, after[name])}`);
+
+export function drawProblem(problem) {
+  byId('problem').hidden = problem === null;
+  if (problem === null) return;
+  byId('problem').replaceChildren(createElement('strong', {}, problem.title || 'The page failed'),
+    createElement('p', {}, problem.message));
+}
+
+/** Runs an action, and shows its error. */
+export const showErrors = (action) => action().catch((problem) => {
+  drawProblem(problem);
+  if (problem.status === undefined) throw problem;
+});

@@ -1,0 +1,118 @@
+// One run of a suite: progress while it runs, then the verdict of each metric, causes, and the jobs of its blocks.
+import { ApiProblem, get, httpDelete, post } from '/lib/api.js';
+import { byId, createElement, numberCell } from '/lib/dom.js';
+import * as format from '/lib/format.js';
+import { tableOf } from '/lib/sections.js';
+import { drawProblem, endedStates, parseMetricKey, showErrors, verdictBadge } from '/lib/suites.js';
+
+const REFRESH_MS = 1000;
+const id = Number(new URLSearchParams(location.search).get('id'));
+let suite = null; // name
+
+const formatMetric = (row, value) => format.metricValue(parseMetricKey(row.metric).name, value);
+const intervalText = ([low, high]) => [low, high].map((bound) => format.relativeChange(bound) ?? 'unbounded').join(' to ');
+
+const verdictColumns = [
+  { label: 'Metric', cell: (row) => createElement('th', { scope: 'row' }, createElement('a', { class: 'plain',
+    href: `/suite.html?${new URLSearchParams({ name: suite, metric: row.metric })}` }, row.metric),
+    createElement('span', { class: 'parts quiet wrap' }, row.reason)) },
+  { label: 'Verdict', cell: (row) => createElement('td', {}, verdictBadge(row)) },
+  { label: 'Baseline', number: true, cell: (row) => numberCell(formatMetric(row, row.baseline_median), row.reason) },
+  { label: 'Now', number: true, cell: (row) => numberCell(formatMetric(row, row.current_median), row.reason) },
+  { label: 'Change', number: true, cell: (row) => numberCell(format.relativeChange(row.effect_ratio), row.reason) },
+  { label: 'Interval', number: true, cell: (row) =>
+    numberCell(row.interval_ratio?.some((bound) => bound !== null) ? intervalText(row.interval_ratio) : null, row.reason) },
+  { label: 'Threshold', number: true, cell: (row) => numberCell(format.percent(row.threshold_ratio)) },
+];
+
+const causeColumns = [
+  { label: 'Metric', cell: (cause) => createElement('th', { scope: 'row' }, cause.metric) },
+  { label: 'Class', cell: (cause) => createElement('td', {}, createElement('span', { class: 'tag' }, cause.class)) },
+  { label: 'Where', cell: (cause) => createElement('td', { class: 'name', title: cause.subject }, cause.subject ?? '') },
+  { label: 'Difference', number: true, cell: (cause) => numberCell(format.us(cause.difference_us), 'not known') },
+  { label: 'Share', number: true, cell: (cause) => numberCell(format.percent(cause.share_ratio), 'not known') },
+  { label: 'Explanation', cell: (cause) => createElement('td', { class: 'words' }, cause.text) },
+];
+
+const jobColumns = [
+  { label: 'Job', number: true, cell: (row) => createElement('th', { scope: 'row', class: 'n' },
+    row.job === null ? 'deleted' : createElement('a', { href: `/job.html?id=${row.job}` }, String(row.job))) },
+  { label: 'Name', cell: (row) => createElement('td', {}, row.job_name) },
+  { label: 'Role', cell: (row) => createElement('td', {}, row.role.replaceAll('_', ' ')) },
+  { label: 'Block', number: true, cell: (row) => createElement('td', { class: 'n' }, String(row.block + 1)) },
+  { label: 'State', cell: (row) => createElement('td', {}, verdictBadge(row)) },
+  { label: 'Dropped because', cell: (row) => createElement('td', { class: 'words' }, row.drop_reason ?? '') },
+];
+
+function drawProgress({ state, progress, estimated_s: estimated, elapsed_s: elapsed }) {
+  byId('live').hidden = endedStates.includes(state);
+  if (byId('live').hidden) return;
+  const share = progress.of > 0 ? progress.done / progress.of : null;
+  const left = estimated !== null && elapsed !== null ? format.duration(Math.max(0, estimated - elapsed)) : null;
+  byId('live-what').textContent = state === 'queued' ? 'waits for the device'
+    : `${progress.done} of ${progress.of} jobs · ${progress.role?.replaceAll('_', ' ') ?? ''}`;
+  byId('live-eta').textContent = left ? `about ${left} left` : '';
+  if (share === null) byId('live-bar').removeAttribute('value');
+  else byId('live-bar').value = share;
+}
+
+function drawRun(run) {
+  suite = run.suite;
+  document.title = `${run.suite} ${run.verdict ?? run.state} · rooflined`;
+  byId('run-title').textContent = `Run ${run.id} of ${run.suite}`;
+  byId('run-state').replaceChildren(verdictBadge(run));
+  byId('suite-link').href = `/suite.html?name=${encodeURIComponent(run.suite)}`;
+  byId('suite-link').textContent = 'All runs';
+  byId('suite-link').hidden = false;
+  byId('cancel').hidden = endedStates.includes(run.state);
+  const against = run.baseline?.name ? `against ${run.baseline.name}` : 'against the last runs';
+  byId('properties').textContent = [`on ${run.device_name ?? run.device}`, run.driver ? `driver ${run.driver}` : null,
+    run.git_commit ? `commit ${run.git_commit.slice(0, 12)}` : null, against, `created ${format.dateTime(run.created_at)}`]
+    .filter(Boolean).join(' · ');
+  byId('verdict').textContent = run.quarantine_reason ?? run.reason ?? '';
+  const causes = run.verdicts.flatMap(({ metric, causes: found }) => (found ?? []).map((cause) => ({ metric, ...cause })));
+  byId('verdicts-section').hidden = run.verdicts.length === 0;
+  byId('verdicts').replaceChildren(tableOf('Metrics', verdictColumns, run.verdicts));
+  byId('causes-section').hidden = causes.length === 0;
+  byId('causes').replaceChildren(tableOf('Causes', causeColumns, causes));
+  byId('jobs').replaceChildren(tableOf('Jobs', jobColumns, run.jobs));
+  byId('promotion').hidden = run.state !== 'completed' || run.quarantine_reason !== null;
+  byId('run').hidden = false;
+  drawProgress(run);
+}
+
+let timer = 0;
+async function refresh() {
+  clearTimeout(timer);
+  try {
+    const run = await get(`/suite-runs/${id}`);
+    drawProblem(null);
+    drawRun(run);
+    document.body.dataset.loaded = run.verdict ?? run.state;
+    if (endedStates.includes(run.state)) return;
+  } catch (problem) {
+    if (problem.status !== 0) throw problem;
+    drawProblem(problem); // the daemon restarts: the run goes on
+  }
+  timer = setTimeout(() => showErrors(refresh), REFRESH_MS);
+}
+
+byId('cancel').addEventListener('click', () => showErrors(async () => {
+  await httpDelete(`/suite-runs/${id}`);
+  await refresh();
+}));
+
+byId('promote').addEventListener('submit', async (event) => {
+  event.preventDefault();
+  const name = new FormData(byId('promote')).get('name');
+  try {
+    await post(`/suites/${encodeURIComponent(suite)}/baselines`, { name, run: id });
+    byId('promoted').textContent = `Later runs can be compared with it: rooflinectl regress ${suite} --against ${name}`;
+  } catch (problem) {
+    if (!(problem instanceof ApiProblem)) throw problem;
+    byId('promoted').textContent = problem.message;
+  }
+});
+
+if (Number.isSafeInteger(id) && id > 0) showErrors(refresh);
+else drawProblem({ title: 'Which run?', message: 'The address needs the number of a suite run, like suite-run.html?id=1.' });
