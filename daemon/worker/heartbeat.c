@@ -10,7 +10,8 @@
 #include "base/clock.h"
 #include "wire/wire.h"
 
-enum { INTERVAL_S = 5 };
+enum { INTERVAL_S = 5, MAX_QUIET_BEATS = 6, QUIET_LIMIT_MS = MAX_QUIET_BEATS * INTERVAL_S * 1000 - 1000 };
+static const int64_t QUIET_CPU_NS = 10000000; /* less in an interval shows that no thread computes */
 
 static struct heartbeat {
   pthread_mutex_t frames; /* held while a frame is written; guards busy and stage */
@@ -18,6 +19,9 @@ static struct heartbeat {
   bool busy;
   char stage[sizeof((rl_heartbeat *)0)->stage];
   _Atomic int64_t check_point_ns; /* monotonic */
+  bool computes_on_cpu;
+  int64_t cpu_ns;  /* of the process, at the last beat */
+  int quiet_beats; /* in a row */
   int descriptor;
   void (*failed)(const rl_error *err);
 } heart = {.frames = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
@@ -32,9 +36,24 @@ static int64_t stage_limit_ms(const char *stage) {
   return 900000;
 }
 
+/* Counts the beats between which the process has used no CPU time. */
+static void watch_cpu_time(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  int64_t cpu_ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+  heart.quiet_beats = cpu_ns - heart.cpu_ns < QUIET_CPU_NS ? heart.quiet_beats + 1 : 0;
+  heart.cpu_ns = cpu_ns;
+}
+
+/* Opening may wait for a slow disk. */
+static int64_t limit_ms(void) {
+  bool may_wait = !heart.computes_on_cpu || strcmp(heart.stage, "open") == 0;
+  return may_wait || heart.quiet_beats < MAX_QUIET_BEATS ? stage_limit_ms(heart.stage) : QUIET_LIMIT_MS;
+}
+
 static int beat(rl_error *err) {
-  rl_heartbeat message = {.idle_ms = (rl_monotonic_ns() - atomic_load(&heart.check_point_ns)) / 1000000,
-                          .limit_ms = stage_limit_ms(heart.stage)};
+  watch_cpu_time();
+  rl_heartbeat message = {.idle_ms = (rl_monotonic_ns() - atomic_load(&heart.check_point_ns)) / 1000000, .limit_ms = limit_ms()};
   snprintf(message.stage, sizeof message.stage, "%s", heart.stage);
   return rl_message_write(heart.descriptor, RL_FRAME_HEARTBEAT, rl_heartbeat_fields, &message, err);
 }
@@ -53,10 +72,11 @@ static void *run_heartbeat_thread(void *unused) {
   return NULL;
 }
 
-int rl_heartbeat_start(int descriptor, void (*failed)(const rl_error *err), rl_error *err) {
+int rl_heartbeat_start(int descriptor, bool computes_on_cpu, void (*failed)(const rl_error *err), rl_error *err) {
   pthread_condattr_t monotonic;
   pthread_t thread;
   heart.descriptor = descriptor;
+  heart.computes_on_cpu = computes_on_cpu;
   heart.failed = failed;
   pthread_condattr_init(&monotonic);
   pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -86,6 +106,7 @@ void rl_heartbeat_enter_stage(const char *stage) {
 void rl_heartbeat_begin_request(void) {
   rl_heartbeat_lock_frames();
   heart.busy = true;
+  heart.quiet_beats = 0;
   pthread_cond_signal(&heart.changed);
   rl_heartbeat_unlock_frames();
 }

@@ -371,7 +371,7 @@ int main(int argc, char **argv) {
   box.reader = rl_frame_reader_new(STDIN_FILENO);
   rl_error err;
   if (!box.reader || pthread_create(&reader, NULL, read_frames, &box)) return EXIT_PROTOCOL;
-  if (rl_heartbeat_start(frames_fd, on_heartbeat_failed, &err) < 0) {
+  if (rl_heartbeat_start(frames_fd, strcmp(device, "cpu") == 0, on_heartbeat_failed, &err) < 0) {
     rl_log(RL_LOG_ERROR, "%s", err.message);
     return EXIT_PROTOCOL;
   }

@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import contextlib
+import ctypes
 import gzip
 import os
 import re
@@ -10,6 +11,7 @@ import signal
 import socket
 import sqlite3
 import subprocess
+import threading
 import time
 
 import pytest
@@ -75,6 +77,36 @@ def test_a_stopped_worker_is_noticed_by_its_missing_heartbeats(start):
     ((event,),) = daemon.rows("SELECT data FROM events WHERE type = 'pass'")
     assert 'it sent no frame for 30 s; its last heartbeat was in the stage' in event
     assert worker not in daemon.processes()
+    assert daemon.call("DELETE", f"/jobs/{number}").status_code == 202
+
+
+def stop_main_thread(pid):
+    """Stops the main thread of a process, but none of its other threads, until the process ends."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+    for request in (0x4206, 0x4207):  # PTRACE_SEIZE, PTRACE_INTERRUPT
+        if libc.ptrace(request, pid, None, None) != 0:
+            pytest.skip(f"can't trace a process: {os.strerror(ctypes.get_errno())}")
+
+    def reap():  # the daemon learns of the end only after its tracer
+        while os.WIFSTOPPED(os.waitpid(pid, 0x40000000)[1]):  # __WALL
+            pass
+
+    threading.Thread(target=reap, daemon=True).start()
+
+
+def test_a_hung_main_thread_is_noticed(start):
+    """Its heartbeat thread goes on. The pass then runs again."""
+    daemon = start()
+    number = daemon.submit(endless())
+    daemon.wait_for_progress(number)
+    worker = daemon.worker()
+    stop_main_thread(worker)
+    begin = time.monotonic()
+    wait_until(lambda: daemon.job(number)["worker_deaths"] == 1, 60, "the death of the worker")
+    assert time.monotonic() - begin > 25
+    ((event,),) = daemon.rows("SELECT data FROM events WHERE type = 'pass'")
+    assert 'its main thread hangs in the stage \\"epoch\\": no progress for' in event, event
     assert daemon.call("DELETE", f"/jobs/{number}").status_code == 202
 
 
