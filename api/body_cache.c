@@ -1,5 +1,6 @@
 #include "api/body_cache.h"
 
+#include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -8,7 +9,13 @@
 #include <sys/queue.h>
 #include <zlib.h>
 
-enum { BUCKETS = 4096, FASTEST_LEVEL = 1, GZIP_WINDOW_BITS = 15 + 16 /* 16: with gzip's header */, MEMORY_LEVEL = 8 };
+enum {
+  BUCKETS = 4096,
+  FASTEST_LEVEL = 1,
+  GZIP_WINDOW_BITS = 15 + 16 /* 16: with gzip's header */,
+  MEMORY_LEVEL = 8,
+  RETURN_BYTES = 8 << 20
+};
 
 typedef struct cache_entry {
   rl_cached_body body;
@@ -23,6 +30,7 @@ typedef struct cache_entry {
 struct rl_body_cache {
   size_t max_bytes;
   _Atomic size_t bytes;                       /* of all texts and encodings that are not freed */
+  _Atomic size_t freed_bytes;                 /* since the last return of memory to the kernel */
   pthread_mutex_t lock;                       /* guards the members below and those of the entries */
   TAILQ_HEAD(recency_list, cache_entry) kept; /* the most recently used first */
   LIST_HEAD(, cache_entry) buckets[BUCKETS];
@@ -55,6 +63,7 @@ static size_t bucket_of(const char *key) {
 static void free_counted_text(void *context) {
   counted_text *counted = context;
   atomic_fetch_sub(&counted->cache->bytes, counted->size);
+  atomic_fetch_add(&counted->cache->freed_bytes, counted->size);
   free(counted->text);
   free(counted);
 }
@@ -225,6 +234,12 @@ void rl_body_cache_release(rl_body_cache *cache, rl_cached_body *body) {
   bool unused = drop_reference(entry);
   pthread_mutex_unlock(&cache->lock);
   if (unused) free_entry(entry);
+}
+
+void rl_body_cache_return_memory(rl_body_cache *cache) {
+  if (atomic_load(&cache->freed_bytes) < RETURN_BYTES) return;
+  atomic_store(&cache->freed_bytes, 0);
+  malloc_trim(0);
 }
 
 size_t rl_body_cache_bytes(rl_body_cache *cache) { return atomic_load(&cache->bytes); }

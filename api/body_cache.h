@@ -51,6 +51,9 @@ void rl_body_cache_insert(rl_body_cache *cache, rl_cached_body *body);
 rl_cached_body *rl_body_cache_find(rl_body_cache *cache, const char *key);
 bool rl_body_cache_has_gzip(rl_body_cache *cache, const rl_cached_body *body);
 void rl_body_cache_release(rl_body_cache *cache, rl_cached_body *body);
+/* Returns memory to the kernel if 8 MB of bodies have been freed since the last time: bodies of another size don't fill the space
+ * between those that are kept. Takes up to 30 ms, in which other threads may wait for memory; called once a second at most. */
+void rl_body_cache_return_memory(rl_body_cache *cache);
 /* Returns the bytes of all bodies that are kept or being sent, RL_BODY_OVERHEAD_BYTES for each encoding included. */
 size_t rl_body_cache_bytes(rl_body_cache *cache);
 

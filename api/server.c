@@ -37,7 +37,7 @@ enum {
 };
 static const int64_t second_ns = 1000000000;
 
-/* Releases abandoned connections at once, and shuts late ones and sends keep-alives once a second. */
+/* Releases abandoned connections at once, and once a second shuts late ones, sends keep-alives and returns memory. */
 typedef struct watcher_thread {
   pthread_t thread;
   bool started;
@@ -164,6 +164,7 @@ static void *run_watcher(void *context) {
     next_tick_ns = now_ns + second_ns;
     rl_connections_shut_down_late(server->connections, now_ns);
     rl_event_streams_tick(server->event_streams, now_ns);
+    rl_body_cache_return_memory(server->body_cache);
   }
   return NULL;
 }

@@ -1,4 +1,4 @@
-/* The cache of bodies: keys, replacement, the order in which bodies are dropped, and its bound. */
+/* The cache of bodies: keys, replacement, the order in which bodies are dropped, its bound, and the memory that it returns. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/body_cache.h"
 
@@ -13,14 +14,16 @@ enum { BODY_BYTES = 1000, COUNTED_BYTES = BODY_BYTES + RL_BODY_OVERHEAD_BYTES, C
 
 static void add_no_headers(struct MHD_Response *response, const char *etag) { (void)response, (void)etag; }
 
-/* Makes a body of BODY_BYTES. */
-static rl_cached_body *make_body(rl_body_cache *cache, const char *key) {
-  char *text = malloc(BODY_BYTES + 1);
-  memset(text, 'x', BODY_BYTES);
-  text[BODY_BYTES] = '\0';
+static rl_cached_body *make_body_of(rl_body_cache *cache, const char *key, size_t bytes) {
+  char *text = malloc(bytes + 1);
+  memset(text, 'x', bytes);
+  text[bytes] = '\0';
   memcpy(text, key, strlen(key));
   return rl_body_cache_make(cache, key, text, "application/json", add_no_headers);
 }
+
+/* Makes a body of BODY_BYTES. */
+static rl_cached_body *make_body(rl_body_cache *cache, const char *key) { return make_body_of(cache, key, BODY_BYTES); }
 
 static void keep_body(rl_body_cache *cache, const char *key) {
   rl_cached_body *body = make_body(cache, key);
@@ -101,12 +104,45 @@ static void gzip_is_made_once(void **state) {
   rl_body_cache_free(cache);
 }
 
+static int64_t read_resident_bytes(void) {
+  FILE *file = fopen("/proc/self/statm", "r");
+  long long pages = 0;
+  assert_non_null(file);
+  assert_int_equal(fscanf(file, "%*d %lld", &pages), 1);
+  fclose(file);
+  return pages * sysconf(_SC_PAGESIZE);
+}
+
+/* Memory that stays in use lies between the bodies, so that the end of the heap can't shrink. */
+static void memory_is_returned(void **state) {
+  (void)state;
+  enum { BODIES = 2000, BYTES = 12000, MIN_RETURNED_BYTES = BODIES * BYTES / 2 };
+  rl_body_cache *cache = rl_body_cache_new((size_t)BODIES * (BYTES + RL_BODY_OVERHEAD_BYTES));
+  rl_cached_body *bodies[BODIES];
+  void *between[BODIES];
+  for (int i = 0; i < BODIES; i++) {
+    bodies[i] = make_body_of(cache, "body", BYTES);
+    assert_non_null(bodies[i]);
+    between[i] = malloc(100);
+  }
+  for (int i = 0; i < BODIES; i++) rl_body_cache_release(cache, bodies[i]);
+  int64_t before = read_resident_bytes();
+  rl_body_cache_return_memory(cache);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  assert_in_range(before - read_resident_bytes(), MIN_RETURNED_BYTES, before);
+#endif
+  (void)before;
+  for (int i = 0; i < BODIES; i++) free(between[i]);
+  rl_body_cache_free(cache);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(bodies_are_found_by_key),
       cmocka_unit_test(the_least_recently_used_is_dropped),
       cmocka_unit_test(bodies_in_use_are_bounded_too),
       cmocka_unit_test(gzip_is_made_once),
+      cmocka_unit_test(memory_is_returned),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
