@@ -112,7 +112,7 @@ static command wait_for_command(inbox *box, rl_request *request) {
   return next;
 }
 
-/* Allows the next command. Called before the last frame of a result, because the next request may follow at once. */
+/* Allows the next command. Call it before the last frame of a result, because the next request may follow at once. */
 static void set_idle(inbox *box) {
   pthread_mutex_lock(&box->lock);
   box->busy = false;

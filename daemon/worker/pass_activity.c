@@ -8,9 +8,9 @@
  *   launch_gap_ratio     1 − union of work intervals / untraced time: the share of an untraced iteration without work on the
  *                        device
  *
- * launch_gap_ratio uses the untraced time, because tracing lengthens gaps more than kernels. When the work takes longer than the
- * untraced time, by a ratio of at most GAP_TOLERANCE, launch_gap_ratio is 0. When the excess is larger, tracing changed the work,
- * and launch_gap_ratio is unavailable. */
+ * launch_gap_ratio uses the untraced time, because tracing lengthens gaps more than kernels. If the union of work intervals
+ * exceeds the untraced time by a ratio of at most GAP_TOLERANCE, launch_gap_ratio is 0. If it exceeds it by more, tracing changed
+ * the work, and launch_gap_ratio is unavailable. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -77,7 +77,7 @@ static void forward_span(void *context, const rl_span *span) {
   profiler->ops->add_span(profiler, span);
 }
 
-/* Runs body while the profiler records. Stops the trace on failure too and then discards it. */
+/* Runs body while the profiler records a trace. If body fails, stops the trace and discards it. */
 static int record_trace(rl_pass_context *pass, rl_records *records, int (*body)(rl_pass_context *, rl_elapsed *, rl_error *),
                         rl_elapsed *elapsed, rl_error *err) {
   rl_profiler *profiler = pass->profiler;

@@ -41,6 +41,8 @@ struct rl_service {
 
 /* ---- progress -------------------------------------------------------------------------------------------------------- */
 
+/* Computes the remaining time and the rate, and sends the progress unless the last one was sent less than PROGRESS_INTERVAL_NS
+ * ago. immediately: sends it in any case. */
 static void report_progress(rl_pass_context *pass, bool immediately) {
   rl_service *service = pass->context;
   int64_t now = rl_monotonic_ns();
@@ -122,8 +124,8 @@ static void begin_memory_attribution(rl_service *service, const cached_instance 
   service->other_instances_total_bytes = usage->total_bytes - entry->memory_usage.total_bytes;
 }
 
-static void raise_peak(uint64_t *peak, uint64_t top) {
-  if (top > *peak) *peak = top;
+static void raise_peak(uint64_t *peak, uint64_t bytes) {
+  if (bytes > *peak) *peak = bytes;
 }
 
 /* Updates the instance's memory usage: all bytes that other instances do not own. */
@@ -149,7 +151,8 @@ static double read_used_bytes(const rl_service *service) {
   return reading.memory_used_bytes;
 }
 
-/* Only this process uses the device during a request, so growth outside our allocator belongs to the CUDA context. */
+/* Only this process uses the device during a request. So the memory in use that grew, but was not allocated by our allocator,
+ * belongs to the CUDA context. */
 double rl_pass_cuda_context_bytes(const rl_pass_context *pass) {
   const rl_service *service = pass->context;
   double grown_bytes = read_used_bytes(service) - service->used_bytes_at_start;

@@ -1,4 +1,5 @@
-/* Pools of request threads: order, bounds, continuation beyond the bound, liveness and stop. The tasks have no connections. */
+/* Pools of request threads: order of tasks, bounded queues, continuations (which the bound does not refuse), liveness and stop.
+ * The tasks have no connections. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Each rule has a finding on metrics on one side of its threshold, with an estimate that was calculated by hand, and none on the
- * other side. */
+/* Each case has metrics on one side of a rule's threshold, where the rule must have a finding with an estimated speedup that was
+ * calculated by hand, and a change of one metric to the other side, where it must have none. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -295,7 +295,7 @@ static void an_unavailable_input_prevents_a_finding(void **state) {
   }
 }
 
-/* Extreme metrics give estimates in range and messages that fit. */
+/* With extreme metrics, estimates stay between 0 and 100 % and messages fit into their buffer. */
 static void extreme_inputs_are_safe(void **state) {
   (void)state;
   static const double extreme[] = {0, -1, 1e-300, 1e300, INFINITY, 42};

@@ -1,4 +1,5 @@
-/* Several kernels as one workload: decoding, cost, order of the launches, the check, and errors with their member. */
+/* A sequence is a workload of several kernels, its members: decoding, cost, order of the launches, the check, and errors, which
+ * name the member. */
 #include "kernel_cases.h"
 
 #include <errno.h>
@@ -8,7 +9,7 @@
 
 static rl_device *device;
 
-static const char three[] =
+static const char three_members[] =
     "[{\"kernel\":\"residual_add\",\"dtype\":\"bf16\",\"shape\":{\"n\":1001}},"
     "{\"kernel\":\"relu\",\"dtype\":\"fp16\",\"shape\":{\"n\":300},\"variant\":\"vector\"},"
     "{\"kernel\":\"relu\",\"shape\":{\"n\":70001}}]";
@@ -30,7 +31,7 @@ static rl_instance *open_sequence(const rl_kernel_sequence_params *params) {
 
 static void members_have_defaults_and_their_own_seeds(void **state) {
   (void)state;
-  rl_kernel_sequence_params params = params_of(three);
+  rl_kernel_sequence_params params = params_of(three_members);
   rl_kernel_params members[RL_KERNEL_SEQUENCE_MAX_MEMBERS];
   size_t count = 0;
   assert_int_equal(rl_kernel_sequence_decode_params(&params, members, &count, NULL), 0);
@@ -52,7 +53,7 @@ static void members_have_defaults_and_their_own_seeds(void **state) {
 
 static void costs_add_up(void **state) {
   (void)state;
-  rl_kernel_sequence_params mixed = params_of(three);
+  rl_kernel_sequence_params mixed = params_of(three_members);
   rl_kernel_sequence_params same = params_of(
       "[{\"kernel\":\"copy\",\"dtype\":\"bf16\",\"shape\":{\"n\":10}},"
       "{\"kernel\":\"relu\",\"dtype\":\"bf16\",\"shape\":{\"n\":5}}]");
@@ -66,28 +67,28 @@ static void costs_add_up(void **state) {
   assert_string_equal(cost.precision, "bf16");
 }
 
-typedef struct watcher {
-  char seen[256];
-} watcher;
+typedef struct launch_log {
+  char names[256]; /* each with a space after it */
+} launch_log;
 
 static void append_name(void *context, const rl_span *span) {
-  watcher *w = context;
-  size_t used = strlen(w->seen);
-  snprintf(w->seen + used, sizeof w->seen - used, "%s ", span->launch->name);
+  launch_log *log = context;
+  size_t used = strlen(log->names);
+  snprintf(log->names + used, sizeof log->names - used, "%s ", span->launch->name);
 }
 
 static void launches_are_in_order_and_have_different_names(void **state) {
   (void)state;
-  rl_kernel_sequence_params params = params_of(three);
+  rl_kernel_sequence_params params = params_of(three_members);
   params.samples = 2;
   rl_instance *instance = open_sequence(&params);
-  watcher w = {""};
-  rl_observer observer = {.context = &w, .span = append_name};
+  launch_log log = {""};
+  rl_observer observer = {.context = &log, .span = append_name};
   rl_elapsed elapsed;
   rl_check check = {NAN, NAN, NAN};
   rl_error err = {0};
   assert_int_equal(device->ops->run_eager(device, &instance->iteration, &observer, &elapsed, NULL), 0);
-  assert_string_equal(w.seen, "residual_add relu relu_2 residual_add relu relu_2 ");
+  assert_string_equal(log.names, "residual_add relu relu_2 residual_add relu relu_2 ");
   assert_int_equal(elapsed.stream_operations, 6);
   if (instance->ops->check(instance, &check, &err) < 0) fail_msg("%s", err.message);
   assert_true(check.relative_error > 0 && check.relative_error <= check.tolerance); /* residual_add rounds, relu does not */
@@ -99,7 +100,7 @@ static void launches_are_in_order_and_have_different_names(void **state) {
 
 static void a_sequence_is_sampled_as_a_whole(void **state) {
   (void)state;
-  rl_kernel_sequence_params params = params_of(three);
+  rl_kernel_sequence_params params = params_of(three_members);
   rl_instance *instance = open_sequence(&params);
   const rl_sequence *step = &instance->iteration.sequences[instance->step_sequence];
   double us[3];

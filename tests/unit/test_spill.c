@@ -1,4 +1,5 @@
-/* Writes finished passes to a spill file and reads them back; files that are damaged, written in part or too small. */
+/* A spill file holds a finished pass until the database stores it. Writes passes and reads them back; damages the file, writes a
+ * pass that is too large, and recovers a pass of which a part is stored. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -41,7 +42,7 @@ static int teardown(void **state) {
   return 0;
 }
 
-/* Reads with another descriptor, as the next start of the daemon does. */
+/* Opens the file again and reads it, as the daemon does when it starts. Returns 1: it holds a pass; 0: it is empty. */
 static int read_again(spill_fixture *f, rl_spilled_pass *pass) {
   RL_CLEANUP(rl_spill_cleanup) rl_spill *spill = NULL;
   ASSERT_OK(rl_spill_open_existing(f->path, &spill, &err));
@@ -106,7 +107,7 @@ static void a_pass_is_read_back(void **state) {
   assert_empty(f);
 }
 
-/* The daemon may have stored slices of rows between the write and a crash. */
+/* The daemon may have stored more rows between the write of the spill file and a crash. */
 static void rows_that_are_stored_are_skipped(void **state) {
   spill_fixture *f = *state;
   rl_spilled_pass pass;
@@ -136,7 +137,7 @@ static void damage_is_detected(void **state) {
   }
 }
 
-static void what_does_not_fit_leaves_the_file_empty(void **state) {
+static void a_pass_that_does_not_fit_leaves_the_file_empty(void **state) {
   spill_fixture *f = *state;
   rl_spilled_pass large_pass = {.claim = f->pass.claim};
   rl_records large = {.has_metadata = true, .metadata = f->made.records.metadata};
@@ -154,15 +155,15 @@ static void what_does_not_fit_leaves_the_file_empty(void **state) {
   rl_records_clear(&large);
 }
 
-/* The results of a pass whose first rows are stored in slices: one before the spill file was written, one after. */
+/* Two slices of the pass's rows are stored: one before the spill file is written, one after. Recovery stores only the others. */
 static void recovery_continues_after_the_stored_rows(void **state) {
   enum { ROWS = 3 * RL_SLICE_ROWS + 10 };
   spill_fixture *f = *state;
   void *opened = NULL;
   open_fixture(&opened);
-  fixture *base = opened;
-  submit(base->store, "cpu", 1u << RL_PASS_ACTIVITY);
-  rl_spilled_pass pass = {.claim = claim(base->store, "cpu"), .log = (char *)"warning: unused"};
+  fixture *stored = opened;
+  submit(stored->store, "cpu", 1u << RL_PASS_ACTIVITY);
+  rl_spilled_pass pass = {.claim = claim(stored->store, "cpu"), .log = (char *)"warning: unused"};
   rl_spill *spill = NULL;
   rl_activity_appender *appender = rl_activity_appender_new();
   pass.records = (rl_records){.has_metadata = true, .metadata = f->made.records.metadata};
@@ -171,19 +172,19 @@ static void recovery_continues_after_the_stored_rows(void **state) {
     rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL, .start_ns = i, .end_ns = i + 1};
     ASSERT_OK(rl_records_add(&pass.records, RL_RECORD_ROW, &row, 1, &err));
   }
-  ASSERT_OK(rl_store_append_activity(base->store, &pass.claim, appender, &pass.records, &err));
+  ASSERT_OK(rl_store_append_activity(stored->store, &pass.claim, appender, &pass.records, &err));
   pass.first_row = rl_activity_appender_row_count(appender);
   assert_int_equal(pass.first_row, RL_SLICE_ROWS);
-  ASSERT_OK(rl_spill_open(base->folder, "cpu", 4 * SPILL_BYTES, &spill, &err));
+  ASSERT_OK(rl_spill_open(stored->folder, "cpu", 4 * SPILL_BYTES, &spill, &err));
   ASSERT_OK(rl_spill_write(spill, &pass, &err));
-  ASSERT_OK(rl_store_append_activity(base->store, &pass.claim, appender, &pass.records, &err));
+  ASSERT_OK(rl_store_append_activity(stored->store, &pass.claim, appender, &pass.records, &err));
   rl_activity_appender_free(appender);
   for (int i = 0; i < 2; i++)
-    ASSERT_OK(rl_recover_spilled_passes(base->folder, base->store, &err)); /* the second finds nothing */
-  assert_int_equal(query_integer(base, "SELECT count(DISTINCT start_ns) FROM v_activity"), ROWS);
-  assert_int_equal(query_integer(base, "SELECT count(*) FROM v_activity"), ROWS);
-  assert_int_equal(query_integer(base, "SELECT count(*) FROM passes WHERE state = 'completed'"), 1);
-  assert_int_equal(query_integer(base, "SELECT count(*) FROM runs WHERE log = 'warning: unused'"), 1);
+    ASSERT_OK(rl_recover_spilled_passes(stored->folder, stored->store, &err)); /* the second finds nothing */
+  assert_int_equal(query_integer(stored, "SELECT count(DISTINCT start_ns) FROM v_activity"), ROWS);
+  assert_int_equal(query_integer(stored, "SELECT count(*) FROM v_activity"), ROWS);
+  assert_int_equal(query_integer(stored, "SELECT count(*) FROM passes WHERE state = 'completed'"), 1);
+  assert_int_equal(query_integer(stored, "SELECT count(*) FROM runs WHERE log = 'warning: unused'"), 1);
   rl_spilled_pass none;
   assert_int_equal(rl_spill_read(spill, &none, &err), 0);
   rl_spill_close(spill);
@@ -193,8 +194,11 @@ static void recovery_continues_after_the_stored_rows(void **state) {
 
 int main(void) {
 #define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, setup, teardown)
-  const struct CMUnitTest tests[] = {
-      TEST(blocks_are_allocated_in_advance),          TEST(a_pass_is_read_back), TEST(rows_that_are_stored_are_skipped),
-      TEST(recovery_continues_after_the_stored_rows), TEST(damage_is_detected),  TEST(what_does_not_fit_leaves_the_file_empty)};
+  const struct CMUnitTest tests[] = {TEST(blocks_are_allocated_in_advance),
+                                     TEST(a_pass_is_read_back),
+                                     TEST(rows_that_are_stored_are_skipped),
+                                     TEST(recovery_continues_after_the_stored_rows),
+                                     TEST(damage_is_detected),
+                                     TEST(a_pass_that_does_not_fit_leaves_the_file_empty)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

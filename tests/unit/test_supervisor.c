@@ -21,6 +21,7 @@ typedef struct test_state {
   char started_pids_path[96], released_pids_path[96];
 } test_state;
 
+/* Sets how workers behave that start from now on (fake_worker.c). "": correctly. */
 static void set_behaviour(const char *behaviour) { setenv("FAKE_WORKER", behaviour, 1); }
 
 static void open_supervisor(test_state *test) {
@@ -191,7 +192,7 @@ static void posted_code_never_shares_a_process_with_another_job(void **state) {
   assert_true(exits_within_10_s(pids[1]));
 }
 
-static int64_t submit_fresh(test_state *test) {
+static int64_t submit_with_fresh_worker(test_state *test) {
   rl_job_spec spec = make_spec("cpu", 1); /* two runs */
   strcpy(spec.request, "{\"fresh_worker\":true}");
   return submit_spec(test, &spec);
@@ -201,19 +202,19 @@ static void a_job_with_fresh_worker_never_uses_the_process_of_another_job(void *
   test_state *test = *state;
   pid_t pids[16];
   open_supervisor(test);
-  wait_for_state(test, submit_fresh(test), RL_JOB_COMPLETED);
+  wait_for_state(test, submit_with_fresh_worker(test), RL_JOB_COMPLETED);
   assert_int_equal(read_starts(test, pids), 1); /* no job came before; serves both runs */
   wait_for_state(test, submit_job(test, 0), RL_JOB_COMPLETED);
   assert_int_equal(read_starts(test, pids), 1);
-  wait_for_state(test, submit_fresh(test), RL_JOB_COMPLETED);
-  wait_for_state(test, submit_fresh(test), RL_JOB_COMPLETED);
+  wait_for_state(test, submit_with_fresh_worker(test), RL_JOB_COMPLETED);
+  wait_for_state(test, submit_with_fresh_worker(test), RL_JOB_COMPLETED);
   assert_int_equal(read_starts(test, pids), 3);
   assert_true(pids[1] != pids[0] && pids[2] != pids[1]);
   assert_true(exits_within_10_s(pids[0]) && exits_within_10_s(pids[1]));
 }
 
-/* Renames the worker program to the CUDA worker's name, because the supervisor starts two processes for that one: one for timing,
- * one for the other passes. */
+/* Renames the worker program to rooflined-worker-cuda. The supervisor starts two processes of the CUDA worker: one for the timing
+ * pass, one for the other passes. */
 static void pretend_cuda(test_state *test) {
   char old[RL_PATH_SIZE], program[RL_PATH_SIZE];
   snprintf(old, sizeof old, "%s/rooflined-worker-cpu", test->store_fixture.folder);
@@ -330,7 +331,7 @@ static void assert_all_rows_once(test_state *test) {
   assert_int_equal(query_integer(&test->store_fixture, "SELECT activity_rows FROM passes"), FAKE_ROWS);
 }
 
-/* The worker dies when it has sent a part of its rows. */
+/* The worker dies after it has sent a part of its rows. The second attempt sends all of them. */
 static void rows_of_a_crash_are_not_stored_twice(void **state) {
   test_state *test = *state;
   set_behaviour("rows-crash-once");
@@ -348,7 +349,7 @@ static sqlite3 *lock_database(test_state *test) {
   return db;
 }
 
-/* While another program holds the database locked, rows wait in memory, and the worker finishes the pass. */
+/* While another program holds the database locked, the daemon keeps rows in memory, and the worker finishes the pass. */
 static void rows_wait_for_a_locked_database(void **state) {
   test_state *test = *state;
   set_behaviour("rows-slowly");
@@ -413,7 +414,7 @@ static void a_stray_frame_does_not_complete_the_next_pass(void **state) {
   assert_int_equal(query_integer(&test->store_fixture, "SELECT count(*) FROM epochs"), 2);
 }
 
-/* The worker is kept and the job fails at once: storing the same results again cannot succeed. */
+/* The job fails without a second attempt, because storing the same results again cannot succeed. The worker is kept. */
 static void contradictory_results_fail_the_job(void **state) {
   test_state *test = *state;
   pid_t pids[16];

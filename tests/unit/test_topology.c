@@ -1,4 +1,4 @@
-/* topology: NUMA nodes are found by their CPUs; without NVML every metric has a reason. */
+/* rl_topology finds the NUMA nodes of a set of CPUs. Without NVML every metric is NAN and has a reason. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,6 +14,7 @@
 
 static char folder[64];
 
+/* Writes nodeN/cpulist as in /sys/devices/system/node. */
 static void write_node(int node, const char *cpus) {
   char path[128];
   snprintf(path, sizeof path, "%s/node%d", folder, node);
@@ -55,11 +56,11 @@ static void nodes_are_found_by_their_cpus(void **state) {
     const char *node;
   } cases[] = {{0, "0"}, {15, "0"}, {70, "0"}, {16, "1"}, {40, "7"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    unsigned long set[2] = {0};
+    unsigned long cpu_mask[2] = {0};
     rl_topology topology = {0};
     char name[64];
-    set[cases[i].cpu / 64] = 1ul << cases[i].cpu % 64;
-    rl_topology_append_cpu_nodes(folder, set, 2, &topology);
+    cpu_mask[cases[i].cpu / 64] = 1ul << cases[i].cpu % 64;
+    rl_topology_append_cpu_nodes(folder, cpu_mask, 2, &topology);
     snprintf(name, sizeof name, "numa__id_cpu:%s", cases[i].node);
     assert_int_equal(topology.count, 2);
     assert_true(find_metric(&topology, "numa__id_cpu")->value == 1);
@@ -79,7 +80,7 @@ static void a_host_without_nodes_has_a_reason(void **state) {
   assert_true(isnan(topology.items[0].value) && topology.items[0].reason[0] != '\0');
 }
 
-/* NVML is either not installed here or does not know this GPU. */
+/* Reads an empty UUID and that of a GPU that does not exist, so that the test also passes where NVML is installed. */
 static void without_the_device_every_metric_has_a_reason(void **state) {
   (void)state;
   static const char *const uuids[] = {"", "GPU-00000000-0000-0000-0000-000000000000"};

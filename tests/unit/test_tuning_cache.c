@@ -1,4 +1,5 @@
-/* Choices are kept for later processes with the same scope. A damaged file only loses choices. */
+/* The tuning cache stores the chosen algorithm (a number, a choice) of each key in choices.tsv, for later processes with the same
+ * key prefix. Damaged lines of the file lose only their own choices. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +15,8 @@
 
 static char folder[64];
 
-/* Runs each step in a separate process, because choices are also kept in memory. */
+/* Runs a step in a separate process, because the cache also keeps choices in memory. A step returns 0 for success. Returns the
+ * step's result. */
 static int run_in_process(int (*step)(void)) {
   fflush(NULL);
   pid_t child = fork();
@@ -49,7 +51,7 @@ static int find_choices_of_another_process(void) {
   if (rl_tuning_cache_find("conv a") != -1) return 1;
   snprintf(path, sizeof path, "%s/choices.tsv", folder);
   FILE *file = fopen(path, "a");
-  fputs("4\tcard/3 conv a\n5\tcard/3 con", file);
+  fputs("4\tcard/3 conv a\n5\tcard/3 con", file); /* the second line is not complete */
   fflush(file);
   bool complete_lines_only = rl_tuning_cache_find("conv a") == 4 && rl_tuning_cache_find("conv b") == -1;
   fputs("v b\n", file);
@@ -57,6 +59,7 @@ static int find_choices_of_another_process(void) {
   return complete_lines_only && rl_tuning_cache_find("conv b") == 5 ? 0 : 2;
 }
 
+/* The file keeps at most 4096 choices, and some more of other steps. */
 static int add_6000_choices(void) {
   char key[32], path[128];
   rl_tuning_cache_set_key_prefix("card/4");

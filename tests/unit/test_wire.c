@@ -1,4 +1,4 @@
-/* Frames arrive complete, in whatever parts the pipe delivers them. Malformed frames are refused with an error code. */
+/* A reader returns complete frames, however the pipe splits them. Malformed frames are refused with an error code. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 #include "wire/wire.h"
 
-typedef struct test_pipe { /* a pipe with a reader at its end */
+typedef struct test_pipe { /* a pipe, and a frame reader of its read end */
   int write_end, read_end;
   rl_frame_reader *reader;
 } test_pipe;
@@ -152,7 +152,7 @@ static void metrics_are_validated(void **state) {
   rl_frame frame = {.type = RL_FRAME_METRIC, .length = sizeof good - 1, .payload = (const unsigned char *)&good};
   assert_int_equal(rl_records_receive(&frame, &records, &err), -1);
   assert_int_equal(records.metric_count, 0);
-  /* A library's two lines are sent as one; a truncated character becomes question marks. */
+  /* A line end in a reason is sent as a space, and a byte of a truncated UTF-8 character as a question mark. */
   assert_int_equal(rl_records_add_metric(&records, &cases[3], &err), 0);
   assert_string_equal(records.metrics[0].reason, "two lines");
   strcpy(cases[3].reason, "cut \xc3");
@@ -190,7 +190,7 @@ static void frames_may_be_split_anywhere(void **state) {
   }
   assert_int_equal(complete_count, 4);
   assert_int_equal(frame.type, RL_FRAME_CANCEL);
-  /* in one write: the NUL behind a payload must not overwrite the next header */
+  /* Four frames in one write: the NUL that the reader puts after a payload must not overwrite the next header. */
   assert_int_equal(write(target.write_end, bytes, (size_t)size), size);
   for (int i = 0; i < 4; i++) assert_int_equal(rl_frame_read(target.reader, 0, &frame, &err), 0);
   close_pipe(&source);
@@ -233,7 +233,7 @@ static void *read_slowly(void *argument) {
   return NULL;
 }
 
-/* The reader would need 20 s for the largest frame. */
+/* The reader needs 20 s for the largest frame, which is longer than the time limit of a write. */
 static void a_slow_reader_ends_the_write(void **state) {
   (void)state;
   static char text[RL_WIRE_MAX_BULK_BYTES];

@@ -1,4 +1,4 @@
-/* rl_service serves passes with the engine of tests/worker/fake_engine.c, whose losses, counts and bytes are known. */
+/* rl_service serves passes with the engine of tests/worker/fake_engine.c, whose losses, launches and bytes can be predicted. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -106,6 +106,7 @@ static void close_fixture(fixture *f) {
   f->device->ops->close(f->device);
 }
 
+/* Serves one request. The results are in f->records, an error in f->err. */
 static rl_outcome serve_workload(fixture *f, const char *workload, rl_pass pass, const char *params) {
   rl_request request = {.pass = pass};
   snprintf(request.workload, sizeof request.workload, "%s", workload);
@@ -143,8 +144,8 @@ static void warm_up_epochs_are_stored_and_then_reset(void **state) {
     assert_true(epochs[i].device_ms > 0 && epochs[i].evaluation_ms > 0 && epochs[i].images == 320);
   }
   assert_true(epochs[1].train_loss < epochs[0].train_loss);           /* warm-up epochs train */
-  assert_true(epochs[2].train_loss == epochs[0].train_loss);          /* the reset restored the initial weight */
-  assert_true(fabs(epochs[4].train_loss - 9 * pow(0.9, 30)) < 1e-12); /* fifteen steps after the reset */
+  assert_true(epochs[2].train_loss == epochs[0].train_loss);          /* the reset after them restored the initial weight */
+  assert_true(fabs(epochs[4].train_loss - 9 * pow(0.9, 30)) < 1e-12); /* 15 steps after the reset; the loss is a square */
   assert_true(fabs(epochs[4].test_accuracy_ratio - (1 - pow(0.9, 15))) < 1e-12);
   close_fixture(&f);
 }
@@ -219,7 +220,7 @@ static void executables_are_created_when_first_needed_and_kept(void **state) {
   assert_int_equal(serve(&f, RL_PASS_TIMING, "{}"), RL_OUTCOME_DONE);
   assert_int_equal(instantiation_count, expected_instantiations);
   const int closed = fake_closed_count;
-  instantiations_to_refuse = 1; /* a full device closes idle instances, and tries again once */
+  instantiations_to_refuse = 1; /* when memory is exhausted, the service closes idle instances and tries once more */
   assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"steps\":3}"), RL_OUTCOME_DONE);
   assert_int_equal(fake_closed_count, closed + 1);
   instantiations_to_refuse = 2;
@@ -305,7 +306,7 @@ static void cancelling_leaves_the_instance_usable(void **state) {
   double loss = f.records.epochs[2].train_loss;
   for (int pass = RL_PASS_TIMING; pass <= RL_PASS_ACTIVITY; pass++)
     for (int at = 1; at < 30; at += 4) {
-      f.cancel_at_check = at;
+      f.cancel_at_check = at; /* the at-th call of on_cancelled returns true */
       rl_outcome outcome = serve(&f, (rl_pass)pass, "{}");
       if (f.cancel_checks >= at) assert_int_equal(outcome, RL_OUTCOME_CANCELLED);
       if (pass == RL_PASS_TIMING) assert_int_equal(f.cancel_checks, at); /* nothing was launched after the cancellation */
@@ -340,7 +341,8 @@ static void activity_records_every_launch(void **state) {
   close_fixture(&f);
 }
 
-/* One launch runs all steps. Its phases are rows inside the launch, in order. Only the traced iteration records timestamps. */
+/* One launch runs all steps. The rows of its phases lie inside the launch, in order. Only the traced iteration records
+ * timestamps, and only for the first four steps. */
 static void a_launch_of_many_steps_has_phase_rows(void **state) {
   (void)state;
   fixture f;
@@ -386,6 +388,7 @@ static void count_release(rl_profiler *profiler) {
   release_count++;
 }
 
+/* Serves a request, before which the service must release the counters `expected` times. */
 static void assert_releases(fixture *f, rl_pass pass, const char *params, int expected) {
   int before = release_count;
   serve(f, pass, params);
