@@ -9,9 +9,9 @@
  * d input = B·dV·Bᵀ. Max-pooling leaves one of four gradients, for which 9 FMA would suffice instead of 16, but each lane would
  * have to branch on the argmax.
  *
- * Partition: half a warp computes a term in each of the three products, and only it reads that term, so that results overwrite
- * operands in place. Data movement: operands are rows of 32 floats in shared memory whose 16-byte vectors are permuted (XOR), so
- * that a warp's accesses, four adjacent tiles or every fourth output, are free of bank conflicts. */
+ * Half a warp computes a term in each of the three products. No other thread reads that term, so results overwrite operands in
+ * place. Operands are rows of 32 floats in shared memory. An XOR swizzle of their 16-byte vectors keeps a warp's accesses, to
+ * four adjacent tiles or to every fourth output, free of bank conflicts. */
 #ifndef RL_TRAIN_CUDA_TILE_FLOAT_H
 #define RL_TRAIN_CUDA_TILE_FLOAT_H
 
@@ -96,9 +96,9 @@ struct float_tile_format : tile_format {
   }
   static __device__ __forceinline__ float4 make_four(const float v[4]) { return make_float4(v[0], v[1], v[2], v[3]); }
 
-  /* Transforms into terms: a lane computes a channel. */
+  /* --- transforms of operands into terms; a lane computes a channel */
 
-  /* Computes U into weights from loaded[32 outputs][9 taps][32 inputs]. */
+  /* Computes U from the loaded weights [32 outputs][9 taps][32 inputs]. */
   static __device__ __forceinline__ void prepare_weights(const float *loaded, float *weights) {
     for (int output = warp(); output < TILE_CHANNELS; output += WARPS) {
       const float *from = &loaded[output * CONV2_K + lane()];
@@ -120,7 +120,7 @@ struct float_tile_format : tile_format {
     }
   }
 
-  /* Computes V of COUNT adjacent tiles; terms are term_pitch floats apart. */
+  /* Computes V of COUNT adjacent tiles. term_pitch: distance of two terms in v, in floats. */
   template <int COUNT>
   static __device__ __forceinline__ void transform_windows(const float *in, int tile, int term_pitch, float *v) {
     const float *from = &in[(tile / RL_POOLED2_SIDE * 2 * RL_POOLED1_SIDE + tile % RL_POOLED2_SIDE * 2) * IN_PITCH + lane()];
@@ -151,7 +151,7 @@ struct float_tile_format : tile_format {
     return i == 0 ? (second ? 0.0f : d) : i == 1 ? d : i == 2 ? (second ? -d : d) : second ? -d : 0.0f;
   }
 
-  /* Stores dM as d_out. */
+  /* d_out is dM. */
   static __device__ __forceinline__ void unpool(int pixel, int channel, uchar4 argmax, float4 d, float *d_out) {
     const bool low[4] = {argmax.x == 2 || argmax.x == 3, argmax.y == 2 || argmax.y == 3, argmax.z == 2 || argmax.z == 3,
                          argmax.w == 2 || argmax.w == 3};
@@ -168,7 +168,8 @@ struct float_tile_format : tile_format {
     }
   }
 
-  /* v[36][32] = v[36][32]·uᵀ for one term, in place: a lane computes every fourth tile × two groups of four outputs 16 apart. */
+  /* For one term: v[36][32] = v[36][32]·uᵀ, in place. A lane computes every fourth tile × two groups of four outputs, 16 apart.
+   */
   static __device__ __forceinline__ void multiply_forward(float *v, const float *u) {
     float sum[TILES / 4][8] = {};
 #pragma unroll 1
@@ -195,7 +196,7 @@ struct float_tile_format : tile_format {
              make_four(&sum[i / 2][i % 2 * 4]));
   }
 
-  /* Computes the outputs from M: a thread computes a window of four channels. */
+  /* Computes Aᵀ·M·A. A thread computes the window of four channels. */
   template <class Epilogue> static __device__ __forceinline__ void transform_products(const float *m, Epilogue epilogue) {
     const int tile = threadIdx.x / 8, channel = threadIdx.x % 8 * 4;
     if (tile >= TILES) return;
@@ -229,14 +230,15 @@ struct float_tile_format : tile_format {
     transform_products(scratch, epilogue);
   }
 
-  /* dU += dmᵀ·v of one term over a chunk of tiles: a lane computes outputs 4 · lane_major … + 3 and the four 16 further on ×
-   * inputs likewise. */
-  static __device__ __forceinline__ void multiply_outer(const float *dm, const float *v, int first, float sums[SUMS_PER_LANE]) {
+  /* For one term: sums += dmᵀ·v over the chunk of tiles from first_tile on. A lane computes two groups of four outputs × two
+   * groups of four inputs; the groups begin at 4 · lane_major() (inputs: lane_minor()) and 16 further on. */
+  static __device__ __forceinline__ void multiply_outer(const float *dm, const float *v, int first_tile,
+                                                        float sums[SUMS_PER_LANE]) {
 #pragma unroll 1
-    for (int row = first; row < first + CHUNK_TILES; row += 4)
+    for (int row = first_tile; row < first_tile + CHUNK_TILES; row += 4)
 #pragma unroll
       for (int tile = 0; tile < 4; tile++) {
-        const float *dm_row = &dm[row * ROW_FLOATS], *v_row = &v[(row - first) * ROW_FLOATS];
+        const float *dm_row = &dm[row * ROW_FLOATS], *v_row = &v[(row - first_tile) * ROW_FLOATS];
         float4 a[2], b[2];
 #pragma unroll
         for (int part = 0; part < 2; part++) {
@@ -268,7 +270,7 @@ struct float_tile_format : tile_format {
              make_four(&sums[i * 4]));
   }
 
-  /* Stores Gᵀ·dU·G in to[outputs][9 taps][32 inputs], or adds it. */
+  /* Computes Gᵀ·dU·G and stores it in to[BUFFER_OUTPUTS][9 taps][32 inputs], or adds it. */
   static __device__ __forceinline__ void transform_weights(const float *first_terms, const float *last_terms, bool add,
                                                            float *to) {
     for (int output = warp(); output < BUFFER_OUTPUTS; output += WARPS) {
@@ -317,7 +319,8 @@ struct float_tile_format : tile_format {
     to.has_image = true;
   }
 
-  /* dm[36][32] = dm[36][32]·u for one term, in place: a lane computes every fourth tile × two groups of four inputs 16 apart. */
+  /* For one term: dm[36][32] = dm[36][32]·u, in place. A lane computes every fourth tile × two groups of four inputs, 16 apart.
+   */
   static __device__ __forceinline__ void multiply_backward(float *dm, const float *u) {
     float sum[TILES / 4][8] = {};
 #pragma unroll 1
@@ -338,7 +341,8 @@ struct float_tile_format : tile_format {
     store_rows(sum, dm);
   }
 
-  /* B in one dimension: six overlapping windows of four terms, two pixels apart, become a line of 14 pixels. */
+  /* Multiplies by B in one dimension: x has the four terms of six windows, which begin two pixels apart and overlap. line: the
+   * sum of the windows, 14 pixels. */
   static __device__ __forceinline__ void transform_line(const float x[4][RL_POOLED2_SIDE], float line[RL_POOLED1_SIDE]) {
 #pragma unroll
     for (int i = 0; i <= RL_POOLED2_SIDE; i++) {
@@ -349,8 +353,8 @@ struct float_tile_format : tile_format {
     }
   }
 
-  /* B·dV·Bᵀ: first the lines of each row of terms and tiles, in place, then the columns. Two lanes swap halves of a column, so
-   * that each stores every second pixel of two channels. */
+  /* Computes B·dV·Bᵀ: first the rows, in place, then the columns. Adjacent lanes exchange halves of a column, so that each stores
+   * every second pixel of two channels. */
   template <class Epilogue> static __device__ __forceinline__ void transform_d_windows(float *dv, Epilogue epilogue) {
     float x[4][RL_POOLED2_SIDE], line[RL_POOLED1_SIDE];
     for (int task = warp(); task < 4 * RL_POOLED2_SIDE; task += WARPS) {
@@ -378,8 +382,8 @@ struct float_tile_format : tile_format {
       const int odd = lane() % 2;
 #pragma unroll
       for (int i = 0; i < RL_POOLED1_SIDE; i += 2) {
-        const float own = odd ? line[i + 1] : line[i], other = __shfl_xor_sync(0xffffffffu, odd ? line[i] : line[i + 1], 1);
-        epilogue((i + odd) * RL_POOLED1_SIDE + column, lane() - odd, odd ? other : own, odd ? own : other);
+        const float kept = odd ? line[i + 1] : line[i], received = __shfl_xor_sync(0xffffffffu, odd ? line[i] : line[i + 1], 1);
+        epilogue((i + odd) * RL_POOLED1_SIDE + column, lane() - odd, odd ? received : kept, odd ? kept : received);
       }
     }
   }
@@ -393,8 +397,8 @@ struct float_tile_format : tile_format {
     transform_d_windows(d_out, epilogue);
   }
 
-  /* fc1: a lane sums over part of the depth. At the end four (or eight) lanes exchange their sums, so that each has one row of
-   * the total. */
+  /* --- fc1: a lane sums over a part of the depth. At the end four (or eight) lanes exchange their sums, so that each has one row
+   * of the total. */
   static __device__ __forceinline__ float4 select4(bool second, float4 a, float4 b) {
     return make_float4(second ? b.x : a.x, second ? b.y : a.y, second ? b.z : a.z, second ? b.w : a.w);
   }
@@ -406,7 +410,8 @@ struct float_tile_format : tile_format {
         kept.x + __shfl_xor_sync(0xffffffffu, given.x, distance), kept.y + __shfl_xor_sync(0xffffffffu, given.y, distance),
         kept.z + __shfl_xor_sync(0xffffffffu, given.z, distance), kept.w + __shfl_xor_sync(0xffffffffu, given.w, distance));
   }
-  /* The lanes as 4 depth parts × 4 × 2; the four lanes of a quartet, which share all but the depth part, are four apart. */
+  /* The lanes are 4 depth parts × groups of 4 × groups of 2. A quartet is the four lanes that differ only in the depth part; they
+   * are four apart. */
   static __device__ __forceinline__ int depth_part() { return lane() >> 2 & 3; }
   static __device__ __forceinline__ int lane_in_group_of_4() { return (lane() >> 1 & 1) | (lane() >> 3 & 2); }
   static __device__ __forceinline__ int lane_in_group_of_2() { return lane() & 1; }

@@ -1,14 +1,15 @@
-/* The tile functions (tile.cuh) in TF32: m16n8k8 products. Operands that are stored as the product wants them come through
- * ldmatrix or as pairs of floats. There is no transposing ldmatrix for 32-bit values: transposed operands are loaded as single
- * floats or pairs that adjacent lanes read side by side, with the channels inside a product permuted accordingly.
+/* The tile functions (tile.cuh) in TF32: m16n8k8 products. Operands in the layout of the fragments are loaded by ldmatrix or as
+ * pairs of floats. ldmatrix.trans exists only for 16-bit values: transposed operands are loaded as single floats or as pairs, of
+ * which adjacent lanes read adjacent ones, and the channels of a product are permuted to match.
  *
- * In conv2 a fragment holds every third or sixth column, beginning with some column c, and is loaded once for the three taps t of
- * a row. A fragment of the input meets the columns of the output or of d_out that begin with c - t; a fragment of d_out, the
- * columns of the input gradient that begin with c + t.
+ * Reuse of fragments in conv2: a fragment has the columns c, c + 3, … or c, c + 6, … and serves the three taps t = 0, 1, 2 of a
+ * row of taps. conv2_forward          output at columns c, … += input at columns c + t, … × weights of tap t
+ *   conv2_weight_gradient  gradient of tap t += d_out at columns c, … × input at columns c + t, …
+ *   conv2_input_gradient   gradient of the input at columns c + t, … += d_out at columns c, … × weights of tap t
  *
- * In shared memory a pixel takes an odd number of 16-byte vectors, so that a row of 14 pixels starts 6 vectors (modulo 8) after
- * the row above. So 32 bytes of each of four rows (adjacent or every third) lie in different banks, and so do the 32 bytes of a
- * second column, three columns further right. */
+ * Shared memory without bank conflicts: a pixel takes an odd number of 16-byte vectors, so that a row of 14 pixels begins 6
+ * vectors (modulo 8) after the row above. Then 32 bytes of each of four rows (adjacent, or three apart) and of a second column,
+ * three columns further right, are in different banks. */
 #ifndef RL_TRAIN_CUDA_TILE_TENSOR_FLOAT_H
 #define RL_TRAIN_CUDA_TILE_TENSOR_FLOAT_H
 
@@ -51,18 +52,18 @@ struct tensor_float_tile_format : tile_format {
     a = v.x, b = v.y;
   }
 
-  /* A lane's accumulators of a column are rows lane_row() and lane_row() + 8. Swaps one with the lane of the adjacent row, so
-   * that each lane has two adjacent rows: paired_row() and the next. */
+  /* A lane has two accumulators of a column: low for row lane_row(), high for row lane_row() + 8. Exchanges one with the lane of
+   * the adjacent row, so that each lane has two adjacent rows: even for row paired_row(), odd for the next. */
   static __device__ __forceinline__ int paired_row() { return lane_row() / 2 * 2 + lane_row() % 2 * 8; }
   static __device__ __forceinline__ void pair_rows(float low, float high, float &even, float &odd) {
-    const bool upper = lane_row() % 2;
-    const float own = upper ? high : low, other = __shfl_xor_sync(0xffffffffu, upper ? low : high, 4);
-    even = upper ? other : own;
-    odd = upper ? own : other;
+    const bool is_odd_row = lane_row() % 2;
+    const float kept = is_odd_row ? high : low, received = __shfl_xor_sync(0xffffffffu, is_odd_row ? low : high, 4);
+    even = is_odd_row ? received : kept;
+    odd = is_odd_row ? kept : received;
   }
 
-  /* d_out, without a border. Of eight channels the four even ones are stored first, so that the rows of weights that one product
-   * takes are every second one: out_channel returns the channel that is stored at an index of eight. */
+  /* d_out has no border. Of each eight channels, the four even ones are stored first, so that the four depths lane_k of a product
+   * are every second row of the weights. out_channel returns which of eight channels is stored at index `stored`. */
   static __device__ __forceinline__ int d_out_offset(int y, int x) { return y * OUT_ROW_PITCH + x * OUT_PITCH; }
   static __device__ __forceinline__ int out_channel(int stored) { return stored % 4 * 2 + stored / 4; }
 
@@ -77,14 +78,14 @@ struct tensor_float_tile_format : tile_format {
     }
   }
 
-  /* conv2_forward: weights · pixelsᵀ. A warp computes 16 channels × 4 rows × 12 pixels over half of the input channels; two warps
-   * then add their sums, half a row of pixels each. A set is eight pixels: four rows × columns 0 and 3, 1 and 4, or 2 and
-   * 5, and the same six columns further right. */
+  /* conv2_forward: weights · pixelsᵀ. A warp computes 16 output channels × 4 rows × 12 pixels over half of the input channels.
+   * Two warps then add their sums: each for one half of the rows' pixels. A set is eight pixels, the N of a product: four rows ×
+   * two columns, 0 and 3, 1 and 4, or 2 and 5 of the left or of the right half of a row. */
   enum {
-    SETS = 3,
-    SET_STRIDE = 3, /* between the two columns of a set */
-    READ_SETS = SETS + 2,
-    HALF_ROW_PIXELS = SETS * 2,
+    FORWARD_SETS = 3,
+    FORWARD_SET_STRIDE = 3, /* between the two columns of a set */
+    FORWARD_READ_SETS = FORWARD_SETS + 2,
+    HALF_ROW_PIXELS = FORWARD_SETS * 2,
     WARPS_PER_CHANNEL_HALF = TILE_WARPS / 2
   };
 
@@ -94,68 +95,69 @@ struct tensor_float_tile_format : tile_format {
               row = lane() % 8, matrix = lane() / 8;
     const uint32_t a_address = shared_address(
                        &weights[(channel + matrix % 2 * 8 + row) * WEIGHT_PITCH + channel_half * 2 * K + matrix / 2 * VECTOR]),
-                   b_address = shared_address(&in[((top + row % 4) * RL_POOLED1_SIDE + row / 4 * SET_STRIDE) * IN_PITCH +
+                   b_address = shared_address(&in[((top + row % 4) * RL_POOLED1_SIDE + row / 4 * FORWARD_SET_STRIDE) * IN_PITCH +
                                                   channel_half * 2 * K + matrix * VECTOR]);
-    float sum[2][SETS][4] = {};
+    float sum[2][FORWARD_SETS][4] = {};
 #pragma unroll
     for (int dy = 0; dy < 3; dy++) {
-      uint32_t b[2][READ_SETS][4];
+      uint32_t b[2][FORWARD_READ_SETS][4];
       for (int right = 0; right < 2; right++)
-        for (int i = 0; i < READ_SETS; i++)
+        for (int i = 0; i < FORWARD_READ_SETS; i++)
           ldmatrix_x4(b[right][i], b_address + (dy * RL_POOLED1_SIDE + right * HALF_ROW_PIXELS + i) * IN_PITCH * 4);
       for (int k = 0; k < 2; k++)
         for (int dx = 0; dx < 3; dx++) {
           uint32_t a[4];
           ldmatrix_x4(a, a_address + ((dy * 3 + dx) * RL_C1 + k * K) * 4);
           for (int right = 0; right < 2; right++)
-            for (int i = 0; i < SETS; i++) mma_m16n8k8_tf32(sum[right][i], a, &b[right][i + dx][k * 2]);
+            for (int i = 0; i < FORWARD_SETS; i++) mma_m16n8k8_tf32(sum[right][i], a, &b[right][i + dx][k * 2]);
         }
     }
     add_channel_halves(sum, channel_half, scratch);
     apply_window_epilogue(sum[0], top / 2 + lane_k() % 2, channel_half * 3, channel, epilogue);
   }
 
-  /* Adds up the sums of the two warps of a pair: sum[0] becomes this warp's half row over all channels. */
-  static __device__ __forceinline__ void add_channel_halves(float sum[2][SETS][4], int channel_half, float *scratch) {
-    float4 *exchange = (float4 *)scratch + warp() % WARPS_PER_CHANNEL_HALF * 2 * SETS * 32 + lane();
-    for (int i = 0; i < SETS; i++)
-      exchange[(channel_half * SETS + i) * 32] =
+  /* Adds the sums of the two warps that have the same pixels. sum[0] becomes the sum over all input channels of this warp's half
+   * of the rows. */
+  static __device__ __forceinline__ void add_channel_halves(float sum[2][FORWARD_SETS][4], int channel_half, float *scratch) {
+    float4 *exchange = (float4 *)scratch + warp() % WARPS_PER_CHANNEL_HALF * 2 * FORWARD_SETS * 32 + lane();
+    for (int i = 0; i < FORWARD_SETS; i++)
+      exchange[(channel_half * FORWARD_SETS + i) * 32] =
           make_float4(channel_half ? sum[0][i][0] : sum[1][i][0], channel_half ? sum[0][i][1] : sum[1][i][1],
                       channel_half ? sum[0][i][2] : sum[1][i][2], channel_half ? sum[0][i][3] : sum[1][i][3]);
     asm volatile("bar.sync %0, 64;" ::"r"(warp() % WARPS_PER_CHANNEL_HALF + 1) : "memory");
-    for (int i = 0; i < SETS; i++) {
-      const float4 v = exchange[((1 - channel_half) * SETS + i) * 32];
+    for (int i = 0; i < FORWARD_SETS; i++) {
+      const float4 v = exchange[((1 - channel_half) * FORWARD_SETS + i) * 32];
       const float other[4] = {v.x, v.y, v.z, v.w};
       for (int c = 0; c < 4; c++) sum[0][i][c] = (channel_half ? sum[1][i][c] : sum[0][i][c]) + other[c];
     }
   }
 
-  /* A lane holds two rows of three columns: 0-2, or 3-5 if `right`. That is one pooling window and half of the middle one, whose
-   * other half it gets from the lane neighbour. */
-  template <class Epilogue> static __device__ __forceinline__ void apply_window_epilogue(const float sum[SETS][4], int y, int x,
-                                                                                         int channel, Epilogue epilogue) {
+  /* A lane holds two rows of three columns: columns 0 to 2, or 3 to 5 if `right`. These are the outer 2×2 window and half of the
+   * middle one. The left lane receives the middle window's other half from the right lane, its neighbour. */
+  template <class Epilogue> static __device__ __forceinline__ void apply_window_epilogue(const float sum[FORWARD_SETS][4], int y,
+                                                                                         int x, int channel, Epilogue epilogue) {
     const bool right = lane_k() >= 2;
-    float even[SETS][2], odd[SETS][2], neighbour[2][2];
-    for (int i = 0; i < SETS; i++)
+    float even[FORWARD_SETS][2], odd[FORWARD_SETS][2], neighbour[2][2];
+    for (int i = 0; i < FORWARD_SETS; i++)
       for (int lower = 0; lower < 2; lower++) pair_rows(sum[i][lower], sum[i][2 + lower], even[i][lower], odd[i][lower]);
     for (int lower = 0; lower < 2; lower++) {
       neighbour[0][lower] = __shfl_xor_sync(0xffffffffu, even[0][lower], 2);
       neighbour[1][lower] = __shfl_xor_sync(0xffffffffu, odd[0][lower], 2);
     }
-    float own[2][4], middle[2][4];
+    float outer[2][4], middle[2][4]; /* windows: [channel][position] */
     for (int position = 0; position < 4; position++) {
       const int i = position % 2, lower = position / 2;
-      own[0][position] = right ? even[1 + i][lower] : even[i][lower];
-      own[1][position] = right ? odd[1 + i][lower] : odd[i][lower];
+      outer[0][position] = right ? even[1 + i][lower] : even[i][lower];
+      outer[1][position] = right ? odd[1 + i][lower] : odd[i][lower];
       middle[0][position] = i ? neighbour[0][lower] : even[2][lower];
       middle[1][position] = i ? neighbour[1][lower] : odd[2][lower];
     }
-    epilogue(y * RL_POOLED2_SIDE + x + right * 2, channel + paired_row(), own[0], own[1]);
+    epilogue(y * RL_POOLED2_SIDE + x + right * 2, channel + paired_row(), outer[0], outer[1]);
     if (!right) epilogue(y * RL_POOLED2_SIDE + x + 1, channel + paired_row(), middle[0], middle[1]);
   }
 
   /* conv2_weight_gradient: inᵀ · d_out. A warp computes 16 input × 16 output channels at the three taps of a row. A k-step is
-   * eight pixels: four rows of a column and of the sixth column to its right. */
+   * eight pixels: four rows of two columns that are COLUMN_DISTANCE apart. */
   enum { COLUMN_DISTANCE = 6 }; /* between the two columns of a k-step */
   static __device__ __forceinline__ int tap_row() { return warp() % 3; }
   static __device__ __forceinline__ int first_input() { return warp() / 3 % 2 * 16; }
@@ -164,7 +166,8 @@ struct tensor_float_tile_format : tile_format {
   static __device__ __forceinline__ weight_sums init_weight_sums(float *) { return {}; }
 
   static __device__ __forceinline__ void conv2_weight_gradient(const value *in, const value *d_out, float *, weight_sums &sums) {
-    const int y = lane_k() / 2 * 2, x_offset = lane_k() % 2 * COLUMN_DISTANCE; /* depths 0-3; depths 4-7 are the row below */
+    /* The pixel of depth lane_k; depth lane_k + 4 is the pixel below it. */
+    const int y = lane_k() / 2 * 2, x_offset = lane_k() % 2 * COLUMN_DISTANCE;
     const value *a_from = &in[((tap_row() + y) * RL_POOLED1_SIDE + x_offset) * IN_PITCH + first_input() + lane_row() * 2],
                 *b_from = &d_out[d_out_offset(y, x_offset) + first_output() + lane_row()];
 #pragma unroll 1
