@@ -8,6 +8,7 @@
 #include "api/json_rows.h"
 #include "api/reply.h"
 #include "api/server_internal.h"
+#include "analyze/change_points.h"
 #include "api/submission.h"
 #include "base/clock.h"
 #include "base/json.h"
@@ -16,7 +17,13 @@
 #include "suite/suite_runner.h"
 #include "suite/suites.h"
 
-enum { DEFAULT_RUN_ITEMS = 50, MAX_RUN_ITEMS = 500, DEFAULT_HISTORY_ITEMS = 100, MAX_HISTORY_ITEMS = 500 };
+enum {
+  DEFAULT_RUN_ITEMS = 50,
+  MAX_RUN_ITEMS = 500,
+  DEFAULT_HISTORY_ITEMS = 100,
+  MAX_HISTORY_ITEMS = 200,
+  MAX_CHANGE_POINTS = 64
+};
 
 typedef struct suite_runs_query {
   int64_t limit;
@@ -318,6 +325,22 @@ int rl_handle_list_baselines(rl_http_request *request, rl_error *err) {
   return rl_reply_rows(request, cursor, 0, 0, err);
 }
 
+static int add_change_points(const double *medians, const int64_t *runs, size_t count, cJSON *document, rl_error *err) {
+  rl_change_point points[MAX_CHANGE_POINTS];
+  size_t found = 0;
+  cJSON *array = cJSON_AddArrayToObject(document, "change_points");
+  if (rl_change_points_find(medians, count, points, MAX_CHANGE_POINTS, &found, err) < 0) return -1;
+  for (size_t i = 0; i < found && i < MAX_CHANGE_POINTS; i++) {
+    cJSON *point = cJSON_CreateObject();
+    cJSON_AddNumberToObject(point, "run", (double)runs[points[i].index]);
+    cJSON_AddNumberToObject(point, "before", points[i].before);
+    cJSON_AddNumberToObject(point, "after", points[i].after);
+    cJSON_AddNumberToObject(point, "p_value", points[i].p_value);
+    cJSON_AddItemToArray(array, point);
+  }
+  return 0;
+}
+
 int rl_handle_get_suite_history(rl_http_request *request, rl_error *err) {
   suite_history_query query = {.limit = DEFAULT_HISTORY_ITEMS};
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
@@ -331,8 +354,14 @@ int rl_handle_get_suite_history(rl_http_request *request, rl_error *err) {
     return -1;
   RL_CLEANUP(rl_json_cleanup) cJSON *document = cJSON_CreateObject();
   cJSON *items = cJSON_AddArrayToObject(document, "items");
-  while ((found = rl_cursor_next(cursor, &json, err)) > 0) cJSON_InsertItemInArray(items, 0, cJSON_CreateRaw(json));
-  if (found < 0) return -1;
-  cJSON_AddArrayToObject(document, "change_points");
+  double medians[MAX_HISTORY_ITEMS]; /* oldest first, from `begin` on */
+  int64_t runs[MAX_HISTORY_ITEMS];
+  size_t begin = MAX_HISTORY_ITEMS;
+  while ((found = rl_cursor_next(cursor, &json, err)) > 0 && begin > 0) {
+    cJSON_InsertItemInArray(items, 0, cJSON_CreateRaw(json));
+    runs[--begin] = rl_cursor_integer(cursor, 1);
+    medians[begin] = rl_cursor_real(cursor, 2);
+  }
+  if (found < 0 || add_change_points(medians + begin, runs + begin, MAX_HISTORY_ITEMS - begin, document, err) < 0) return -1;
   return rl_reply_json(request, 200, rl_take_ownership(&document), err);
 }

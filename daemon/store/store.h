@@ -145,21 +145,23 @@ typedef enum rl_query {
   RL_QUERY_CEILINGS,        /* :device   the newest ceilings of each device and driver */
   RL_QUERY_TOKENS,          /* the tokens' names, oldest first */
   /* Suite runs. The first column of those marked * is no JSON text; the statement lists the further columns. */
-  RL_QUERY_SUITE_RUNS_ACTIVE,  /* *  those that have not ended */
-  RL_QUERY_SUITE_RUN_ROW,      /* * :run */
-  RL_QUERY_SUITE_RUN_JOBS,     /* * :run */
-  RL_QUERY_SUITE_RUN_VALUES,   /* * :run */
-  RL_QUERY_SUITE_EARLIER_RUNS, /* * :run :suite :device :limit   good runs before this one, newest first */
-  RL_QUERY_SUITE_BAD_METRICS,  /* * :run   metrics that are no baseline */
-  RL_QUERY_SUITE_JOB_VALUES,   /* * :job :metric   the metric in each run of the job */
-  RL_QUERY_SUITE_CANARIES,     /* * :before :after   rates of two ceilings jobs */
-  RL_QUERY_SUITE_RUN_DURATION, /* * :suite :sha256 :device */
-  RL_QUERY_SUITE_JOB_DURATION, /* * :workload :variant :nondefault_params :device */
-  RL_QUERY_SUITE_LAST_RUN,     /* :suite */
-  RL_QUERY_SUITE_RUN_LIST,     /* :suite :before :limit   newest first; further column: id */
-  RL_QUERY_SUITE_RUN,          /* :id :now   one row: the run with its jobs, verdicts and values */
-  RL_QUERY_SUITE_BASELINES,    /* :suite   oldest first */
-  RL_QUERY_SUITE_HISTORY,      /* :suite :metric :limit   newest first; further columns: id, median */
+  RL_QUERY_SUITE_RUNS_ACTIVE,     /* *  those that have not ended */
+  RL_QUERY_SUITE_RUN_ROW,         /* * :run */
+  RL_QUERY_SUITE_RUN_JOBS,        /* * :run */
+  RL_QUERY_SUITE_RUN_VALUES,      /* * :run */
+  RL_QUERY_SUITE_EARLIER_RUNS,    /* * :run :suite :device :limit   good runs before this one, newest first */
+  RL_QUERY_SUITE_BAD_METRICS,     /* * :run   metrics that are no baseline */
+  RL_QUERY_SUITE_JOB_VALUES,      /* * :job :metric   the metric in each run of the job */
+  RL_QUERY_SUITE_CANARIES,        /* * :before :after   rates of two ceilings jobs */
+  RL_QUERY_SUITE_RUN_DURATION,    /* * :suite :sha256 :device */
+  RL_QUERY_SUITE_JOB_DURATION,    /* * :workload :variant :nondefault_params :device */
+  RL_QUERY_SUITE_PROFILE_RUN,     /* * :run :job_name :variant   conditions of a suite run's profile */
+  RL_QUERY_SUITE_PROFILE_KERNELS, /* * :run   traced kernels, by their phases if they have any */
+  RL_QUERY_SUITE_LAST_RUN,        /* :suite */
+  RL_QUERY_SUITE_RUN_LIST,        /* :suite :before :limit   newest first; further column: id */
+  RL_QUERY_SUITE_RUN,             /* :id :now   one row: the run with its jobs, verdicts and values */
+  RL_QUERY_SUITE_BASELINES,       /* :suite   oldest first */
+  RL_QUERY_SUITE_HISTORY,         /* :suite :metric :limit   newest first; further columns: id, median */
   RL_QUERIES
 } rl_query;
 

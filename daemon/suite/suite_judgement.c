@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "analyze/rank_test.h"
+#include "base/log.h"
+#include "suite/suite_causes.h"
 
 enum { EARLIER_RUNS_MAX = 40 };
 
@@ -382,14 +384,19 @@ static void clear_inputs(suite_inputs *inputs) {
   free(inputs->judgements);
 }
 
+/* Splits the key "job/variant/metric". */
+static bool split_key(const char *key, char job[RL_SUITE_NAME_SIZE], char variant[32]) {
+  const char *variant_begin = strchr(key, '/'), *metric = strrchr(key, '/');
+  if (variant_begin == NULL || metric == variant_begin) return false;
+  snprintf(job, RL_SUITE_NAME_SIZE, "%.*s", (int)(variant_begin - key), key);
+  snprintf(variant, 32, "%.*s", (int)(metric - variant_begin - 1), variant_begin + 1);
+  return true;
+}
+
 /* Finds the definition of a metric by its key, "job/variant/metric". */
 static const rl_suite_metric *find_definition(const rl_suite *suite, const char *key) {
   char job[RL_SUITE_NAME_SIZE], variant[32];
-  const char *variant_begin = strchr(key, '/'), *metric = strrchr(key, '/');
-  if (variant_begin == NULL || metric == variant_begin) return NULL;
-  snprintf(job, sizeof job, "%.*s", (int)(variant_begin - key), key);
-  snprintf(variant, sizeof variant, "%.*s", (int)(metric - variant_begin - 1), variant_begin + 1);
-  return rl_suite_find_metric(suite, job, variant, metric + 1);
+  return split_key(key, job, variant) ? rl_suite_find_metric(suite, job, variant, strrchr(key, '/') + 1) : NULL;
 }
 
 static void fill_metric(const series *current, const series *confirmation, const metric_inputs *inputs,
@@ -453,6 +460,28 @@ static int write_verdicts(const rl_suite *suite, const suite_inputs *all, rl_sui
   return 0;
 }
 
+/* Returns the newest baseline run; 0: none. */
+static int64_t newest_baseline(const metric_inputs *inputs) {
+  return inputs->baseline_count > 0 ? inputs->baseline_runs[inputs->baseline_count - 1] : 0;
+}
+
+/* Adds causes to the verdicts slower and faster. A profile that can't be compared leaves them empty. */
+static void add_causes(rl_store *store, int64_t run_id, const suite_inputs *all, rl_suite_judgement *judgement) {
+  char job[RL_SUITE_NAME_SIZE], variant[32];
+  rl_error err;
+  for (int i = 0; i < judgement->verdict_count; i++) {
+    rl_suite_verdict *verdict = &judgement->verdicts[i];
+    rl_verdict judged = all->judgements[i].verdict;
+    int64_t baseline = newest_baseline(&all->inputs[i]);
+    char *causes = NULL;
+    if ((judged != RL_VERDICT_SLOWER && judged != RL_VERDICT_FASTER) || baseline == 0) continue;
+    if (!split_key(verdict->metric, job, variant)) continue;
+    if (rl_suite_find_causes(store, baseline, run_id, job, variant, &causes, &err) < 0)
+      rl_log(RL_LOG_WARNING, "suite run %lld, %s: can't find causes: %s", (long long)run_id, verdict->metric, err.message);
+    verdict->causes = causes;
+  }
+}
+
 int rl_suite_judge(rl_store *store, const rl_suite_progress *progress, bool with_confirmation, const char *quarantine_reason,
                    rl_suite_judgement *judgement, rl_error *err) {
   suite_inputs all = {0};
@@ -461,6 +490,7 @@ int rl_suite_judge(rl_store *store, const rl_suite_progress *progress, bool with
   const rl_verdict_suite suite = {all.metrics, (size_t)all.current.block_count, quarantine_reason};
   if (rc == 0) rc = rl_verdict_judge_suite(&suite, all.judgements, &judgement->summary, err);
   if (rc == 0) rc = write_verdicts(progress->suite, &all, judgement, err);
+  if (rc == 0 && with_confirmation) add_causes(store, progress->id, &all, judgement);
   clear_inputs(&all);
   return rc;
 }

@@ -1,0 +1,183 @@
+#include "suite/suite_causes.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/regression_causes.h"
+
+/* A profile with the texts that it refers to. */
+typedef struct profile {
+  rl_cause_run run;
+  rl_cause_kernel *kernels;
+  char **texts;
+  size_t text_count;
+  cJSON **metrics; /* of each kernel: its names */
+  size_t metrics_count;
+} profile;
+
+static int fail_memory(rl_error *err) { return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for the causes of a verdict"); }
+
+static void clear_profile(profile *of) {
+  for (size_t i = 0; i < of->run.kernel_count; i++) free((void *)of->kernels[i].metrics.items);
+  for (size_t i = 0; i < of->text_count; i++) free(of->texts[i]);
+  for (size_t i = 0; i < of->metrics_count; i++) cJSON_Delete(of->metrics[i]);
+  free(of->kernels);
+  free(of->texts);
+  free(of->metrics);
+}
+
+/* Copies a column, which the profile then owns; NULL: it is NULL. */
+static int keep_text(profile *of, rl_cursor *cursor, int column, const char **text, rl_error *err) {
+  const char *value = rl_cursor_text(cursor, column);
+  *text = NULL;
+  if (value == NULL) return 0;
+  char **grown = realloc(of->texts, (of->text_count + 1) * sizeof *grown);
+  if (grown == NULL) return fail_memory(err);
+  of->texts = grown;
+  grown[of->text_count] = strdup(value);
+  if (grown[of->text_count] == NULL) return fail_memory(err);
+  *text = grown[of->text_count++];
+  return 0;
+}
+
+static int read_metrics(profile *of, const char *text, rl_metric_values *values, rl_error *err) {
+  cJSON *array = cJSON_Parse(text != NULL ? text : "[]"), **grown = realloc(of->metrics, (of->metrics_count + 1) * sizeof *grown);
+  if (array == NULL || grown == NULL) {
+    cJSON_Delete(array);
+    return fail_memory(err);
+  }
+  of->metrics = grown;
+  grown[of->metrics_count++] = array;
+  size_t count = (size_t)cJSON_GetArraySize(array), used = 0;
+  rl_metric_value *items = calloc(count + 1, sizeof *items);
+  if (items == NULL) return fail_memory(err);
+  const cJSON *pair;
+  cJSON_ArrayForEach (pair, array)
+    items[used++] =
+        (rl_metric_value){cJSON_GetStringValue(cJSON_GetArrayItem(pair, 0)), cJSON_GetArrayItem(pair, 1)->valuedouble, NULL};
+  rl_metric_values_sort(items, used);
+  *values = (rl_metric_values){items, used};
+  return 0;
+}
+
+static int add_kernel(rl_cursor *cursor, profile *of, rl_error *err) {
+  rl_cause_kernel *grown = realloc(of->kernels, (of->run.kernel_count + 1) * sizeof *grown);
+  if (grown == NULL) return fail_memory(err);
+  of->kernels = grown;
+  rl_cause_kernel *kernel = &grown[of->run.kernel_count++];
+  *kernel = (rl_cause_kernel){.launches = rl_cursor_integer(cursor, 3),
+                              .total_us = rl_cursor_real(cursor, 4),
+                              .registers_per_thread = rl_cursor_real(cursor, 6),
+                              .static_shared_bytes = rl_cursor_real(cursor, 7),
+                              .dynamic_shared_bytes = rl_cursor_real(cursor, 8),
+                              .theoretical_occupancy_ratio = rl_cursor_real(cursor, 9)};
+  for (int i = 0; i < 3; i++) {
+    kernel->grid[i] = rl_cursor_integer(cursor, 10 + i);
+    kernel->block[i] = rl_cursor_integer(cursor, 13 + i);
+  }
+  if (!isfinite(kernel->total_us)) kernel->total_us = 0;
+  if (keep_text(of, cursor, 0, &kernel->name, err) < 0 || keep_text(of, cursor, 1, &kernel->launch, err) < 0 ||
+      keep_text(of, cursor, 2, &kernel->phase, err) < 0 || keep_text(of, cursor, 5, &kernel->code_sha256, err) < 0)
+    return -1;
+  return read_metrics(of, rl_cursor_text(cursor, 16), &kernel->metrics, err);
+}
+
+static int read_kernels(rl_store *store, int64_t run_id, profile *of, rl_error *err) {
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  const char *name;
+  int found;
+  if (rl_store_query(store, RL_QUERY_SUITE_PROFILE_KERNELS, RL_BINDINGS(RL_BIND_INTEGER(":run", run_id)), &cursor, err) < 0)
+    return -1;
+  while ((found = rl_cursor_next(cursor, &name, err)) > 0)
+    if (add_kernel(cursor, of, err) < 0) return -1;
+  of->run.kernels = of->kernels;
+  return found;
+}
+
+static int read_conditions(rl_cursor *cursor, profile *of, rl_error *err) {
+  rl_cause_run *run = &of->run;
+  const struct {
+    const char **text;
+    int column;
+  } texts[] = {{&run->engine, 1}, {&run->params, 2},    {&run->dataset_sha256, 3}, {&run->worker_commit, 4},
+               {&run->driver, 5}, {&run->libraries, 6}, {&run->device_uuid, 7},    {&run->throttle_reasons, 12}};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+    if (keep_text(of, cursor, texts[i].column, texts[i].text, err) < 0) return -1;
+  run->total_us = rl_cursor_real(cursor, 8);
+  run->sm_clock_mhz = rl_cursor_real(cursor, 9);
+  run->memory_clock_mhz = rl_cursor_real(cursor, 10);
+  run->power_w = rl_cursor_real(cursor, 11);
+  return 0;
+}
+
+/* Returns 1; 0 if the suite run has no profile of this job and variant. */
+static int read_profile(rl_store *store, int64_t suite_run, const char *job_name, const char *variant, profile *of,
+                        rl_error *err) {
+  int64_t run_id;
+  {
+    RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+    const char *id;
+    if (rl_store_query(store, RL_QUERY_SUITE_PROFILE_RUN,
+                       RL_BINDINGS(RL_BIND_INTEGER(":run", suite_run), RL_BIND_TEXT(":job_name", job_name),
+                                   RL_BIND_TEXT(":variant", variant)),
+                       &cursor, err) < 0)
+      return -1;
+    int found = rl_cursor_next(cursor, &id, err);
+    if (found <= 0) return found;
+    run_id = rl_cursor_integer(cursor, 0);
+    if (read_conditions(cursor, of, err) < 0) return -1;
+  }
+  if (read_kernels(store, run_id, of, err) < 0) return -1;
+  return of->run.kernel_count > 0;
+}
+
+static void add_text(cJSON *object, const char *name, const char *text) {
+  if (text[0] != '\0') cJSON_AddStringToObject(object, name, text);
+  else cJSON_AddNullToObject(object, name);
+}
+
+static cJSON *cause_json(const rl_cause *cause) {
+  cJSON *item = cJSON_CreateObject();
+  cJSON_AddStringToObject(item, "class", rl_cause_class_name(cause->class_));
+  add_text(item, "subject", cause->subject);
+  cJSON_AddNumberToObject(item, "difference_us", cause->difference_us);
+  if (isfinite(cause->share_ratio)) cJSON_AddNumberToObject(item, "share_ratio", cause->share_ratio);
+  else cJSON_AddNullToObject(item, "share_ratio");
+  cJSON *evidence = cJSON_AddArrayToObject(item, "evidence");
+  for (size_t i = 0; i < cause->evidence_count; i++) {
+    cJSON *one = cJSON_CreateObject();
+    cJSON_AddStringToObject(one, "property", cause->evidence[i].property);
+    cJSON_AddStringToObject(one, "baseline", cause->evidence[i].baseline);
+    cJSON_AddStringToObject(one, "current", cause->evidence[i].current);
+    cJSON_AddItemToArray(evidence, one);
+  }
+  cJSON_AddStringToObject(item, "text", cause->text);
+  return item;
+}
+
+static int print_causes(const rl_causes *causes, char **json, rl_error *err) {
+  cJSON *array = cJSON_CreateArray();
+  for (size_t i = 0; i < causes->count; i++) cJSON_AddItemToArray(array, cause_json(&causes->items[i]));
+  *json = cJSON_PrintUnformatted(array);
+  cJSON_Delete(array);
+  return *json != NULL ? 0 : fail_memory(err);
+}
+
+int rl_suite_find_causes(rl_store *store, int64_t baseline_run, int64_t run, const char *job_name, const char *variant,
+                         char **json, rl_error *err) {
+  profile baseline = {0}, current = {0};
+  rl_causes causes = {0};
+  *json = NULL;
+  int found = read_profile(store, baseline_run, job_name, variant, &baseline, err);
+  if (found > 0) found = read_profile(store, run, job_name, variant, &current, err);
+  int rc = found < 0 ? -1 : 0;
+  if (found > 0) rc = rl_causes_find(&baseline.run, &current.run, &causes, err);
+  if (rc == 0) rc = print_causes(&causes, json, err);
+  rl_causes_clear(&causes);
+  clear_profile(&baseline);
+  clear_profile(&current);
+  return rc;
+}
