@@ -8,7 +8,7 @@ import { tableOf } from '/lib/sections.js';
 import { changedConditions, parseMetricKey, showErrors, verdictBadge } from '/lib/suites.js';
 
 const RUNS_PER_PAGE = 50;
-const HISTORY_LIMIT = 500;
+const HISTORY_LIMIT = 200;
 const query = new URLSearchParams(location.search);
 const name = query.get('name') ?? '';
 const path = `/suites/${encodeURIComponent(name)}`;
