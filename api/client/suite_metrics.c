@@ -92,7 +92,9 @@ char *rl_metric_format_change(char *cell, double ratio) {
 char *rl_metric_format_interval(char *cell, const cJSON *verdict) {
   char ends[2][RL_CELL_SIZE];
   const cJSON *interval = rl_json_at(verdict, "interval_ratio");
-  if (cJSON_GetArraySize(interval) != 2) return rl_format_count(cell, (double)NAN);
+  bool is_known = false;
+  for (int i = 0; i < 2; i++) is_known |= cJSON_IsNumber(cJSON_GetArrayItem(interval, i));
+  if (!is_known) return rl_format_count(cell, (double)NAN);
   for (int i = 0; i < 2; i++) {
     const double percent = rl_json_number(cJSON_GetArrayItem(interval, i), "") * 100;
     if (isnan(percent)) snprintf(ends[i], sizeof ends[i], "?");

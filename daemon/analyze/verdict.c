@@ -374,7 +374,8 @@ static void judge_metric(comparison *c, const char *quarantine_reason) {
   rl_verdict_judgement *j = &c->judged;
   const rl_verdict_metric *metric = c->metric;
   if (metric->incomparable_reason != NULL) return say(j, RL_VERDICT_INCOMPARABLE, "%s", metric->incomparable_reason);
-  if (c->baseline.count == 0) return say(j, RL_VERDICT_INCOMPARABLE, "There is no baseline of this metric.");
+  if (c->baseline.count == 0)
+    return say(j, RL_VERDICT_INCOMPARABLE, "There is no baseline of this metric: an earlier good run, or a promoted one.");
   if (quarantine_reason != NULL) return say(j, RL_VERDICT_INCONCLUSIVE, "%s", quarantine_reason);
   if (c->current.count < j->blocks_needed || c->baseline.count < j->blocks_needed)
     return say(j, RL_VERDICT_INCONCLUSIVE, "%zu blocks of the baseline and %zu of this run are too few: %zu of each are needed.",

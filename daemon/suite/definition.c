@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/verdict.h"
 #include "base/json.h"
 
 static const char *const direction_names[] = {"lower", "higher", NULL};
@@ -131,6 +132,8 @@ static int copy_spec(const rl_job_spec *spec, rl_suite_job *job, rl_error *err) 
   snprintf(job->workload, sizeof job->workload, "%s", spec->runs[0].workload);
   snprintf(job->variant, sizeof job->variant, "%s", spec->runs[0].variant);
   job->nondefault_params = strdup(spec->runs[0].nondefault_params);
+  job->variant_count = spec->run_count;
+  for (int i = 0; i < spec->run_count; i++) memcpy(job->variants[i], spec->runs[i].variant, sizeof job->variants[i]);
   job->passes = spec->passes;
   job->needs_gpu = spec->needs_gpu;
   if (job->nondefault_params == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite");
@@ -184,10 +187,20 @@ static int decode_job(const cJSON *object, const char *path, const rl_job_policy
 
 /* --- metrics ----------------------------------------------------------------------------------------------------------- */
 
-static bool has_job(const rl_suite *suite, const char *name) {
+static const rl_suite_job *find_job(const rl_suite *suite, const char *name) {
   for (int i = 0; i < suite->job_count; i++)
-    if (strcmp(suite->jobs[i].name, name) == 0) return true;
-  return false;
+    if (strcmp(suite->jobs[i].name, name) == 0) return &suite->jobs[i];
+  return NULL;
+}
+
+static int check_variant(const rl_suite_job *job, const char *variant, const char *pointer, rl_error *err) {
+  char names[RL_RUNS_MAX * sizeof job->variants[0]] = "";
+  for (int i = 0; i < job->variant_count; i++) {
+    if (variant[0] == '\0' || strcmp(job->variants[i], variant) == 0) return 0;
+    size_t used = strlen(names);
+    snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "", job->variants[i]);
+  }
+  return rl_fail_at(err, pointer, "job %s has no variant %s; it has %s", job->name, variant, names);
 }
 
 static bool is_metric_name(const char *text) {
@@ -200,7 +213,10 @@ static int decode_metric(const cJSON *object, const char *path, rl_suite *suite,
   char pointer[sizeof err->json_pointer];
   if (rl_fields_decode(metric_fields, object, path, &metric, sizeof metric, err) < 0) return -1;
   snprintf(pointer, sizeof pointer, "%.80s/job", path);
-  if (!has_job(suite, metric.job)) return rl_fail_at(err, pointer, "the suite has no job %s", metric.job);
+  const rl_suite_job *job = find_job(suite, metric.job);
+  if (job == NULL) return rl_fail_at(err, pointer, "the suite has no job %s", metric.job);
+  snprintf(pointer, sizeof pointer, "%.80s/variant", path);
+  if (check_variant(job, metric.variant, pointer, err) < 0) return -1;
   snprintf(pointer, sizeof pointer, "%.80s/metric", path);
   if (!is_metric_name(metric.metric)) return rl_fail_at(err, pointer, "a metric's name has letters, digits, _ and .");
   for (int i = 0; i < suite->metric_count; i++) {
@@ -222,6 +238,27 @@ const rl_suite_metric *rl_suite_find_metric(const rl_suite *suite, const char *j
     if (metric->variant[0] == '\0') found = metric;
   }
   return found;
+}
+
+/* Counts the keys: metrics of each run. */
+static size_t count_keys(const rl_suite *suite) {
+  size_t count = 0;
+  for (const rl_suite_metric *metric = suite->metrics; metric < suite->metrics + suite->metric_count; metric++) {
+    const rl_suite_job *job = find_job(suite, metric->job);
+    for (int i = 0; i < job->variant_count; i++)
+      count += rl_suite_find_metric(suite, job->name, job->variants[i], metric->metric) == metric;
+  }
+  return count;
+}
+
+/* Fails if no difference, however large, could be significant. */
+static int check_blocks(const rl_suite *suite, const char *path, rl_error *err) {
+  char pointer[sizeof err->json_pointer];
+  size_t keys = count_keys(suite), needed = rl_verdict_count_needed_blocks(keys);
+  if ((size_t)suite->blocks >= needed) return 0;
+  snprintf(pointer, sizeof pointer, "%.80s/blocks", path);
+  return rl_fail_at(err, pointer, "%zu metrics of runs need at least %zu blocks: with fewer, no difference is significant", keys,
+                    needed);
 }
 
 void rl_suite_format_key(const char *job, const char *variant, const char *metric, char key[RL_SUITE_KEY_SIZE]) {
@@ -322,7 +359,8 @@ static int decode(const cJSON *object, const char *path, const rl_job_policy *po
   suite->baseline_runs = 5;
   snprintf(pointer, sizeof pointer, "%.80s/name", path);
   if (check_name(pointer, suite->name, err) < 0 || decode_jobs(document.jobs, path, policy, suite, err) < 0 ||
-      decode_metrics(document.metrics, path, suite, err) < 0 || decode_baseline(document.baseline, path, suite, err) < 0)
+      decode_metrics(document.metrics, path, suite, err) < 0 || decode_baseline(document.baseline, path, suite, err) < 0 ||
+      check_blocks(suite, path, err) < 0)
     return -1;
   return print(suite, err);
 }

@@ -28,8 +28,10 @@ typedef struct rl_suite_job {
   cJSON *request;              /* the body of POST /jobs without device and fresh_worker */
   char sha256[RL_SHA256_SIZE]; /* of what the runs measure: workload, variant and parameters that are not defaults */
   char workload[32], variant[32];
-  char *nondefault_params; /* with workload and variant: of the first run */
-  uint32_t passes;         /* bit i: rl_pass i */
+  char *nondefault_params;        /* with workload and variant: of the first run */
+  char variants[RL_RUNS_MAX][32]; /* of the runs; a device without a variant skips its run */
+  int variant_count;
+  uint32_t passes; /* bit i: rl_pass i */
   bool needs_gpu;
 } rl_suite_job;
 

@@ -189,6 +189,10 @@ def test_requests(suites, first):
     problem(suites.call("POST", "/suites/tiny/runs", {"device": "gpu7"}), 400, "invalid_field", "/device")
     problem(suites.call("POST", "/suites/tiny/runs", {"definition": suite("other")}), 400, "invalid_field", "/definition/name")
     problem(suites.call("POST", "/suites/tiny/runs", {"definition": suite(blocks=2)}), 400, "invalid_field", "/definition/blocks")
+    problem(suites.call("POST", "/suites/tiny/runs", {"definition": suite(blocks=4)}), 400, "invalid_field", "/definition/blocks")
+    metric = {"job": "relu", "variant": "scalar", "metric": "time_cold_us_median"}
+    problem(suites.call("POST", "/suites/tiny/runs", {"definition": suite(metrics=[metric])}), 400, "invalid_field",
+            "/definition/metrics/0/variant")
     body = suite()
     path = "/definition/jobs/0/request"
     body["jobs"][0]["request"]["samples"] = 0
