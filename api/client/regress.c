@@ -117,19 +117,22 @@ static int parse_options(const rl_cli *cli, regress_options *options, rl_error *
 
 /* --- submission ----------------------------------------------------------------------------------------------------------- */
 
-/* Says on standard error how long the run will take. */
-static void announce(const cJSON *accepted, const char *suite) {
+/* Says on standard error how long the run will take: what the daemon estimates, else at most the time budget. */
+static void announce(const rl_cli *cli, const regress_options *options, const cJSON *accepted, const char *suite) {
   char duration[RL_CELL_SIZE];
   const double id = rl_json_number(accepted, "id"), estimated_s = rl_json_number(accepted, "estimated_s");
-  if (isnan(estimated_s)) fprintf(stderr, "suite run %.0f of %s: how long it takes is not known yet\n", id, suite);
-  else fprintf(stderr, "suite run %.0f of %s takes about %s\n", id, suite, rl_format_age(duration, estimated_s));
+  const bool estimated = !isnan(estimated_s);
+  const double seconds = estimated ? estimated_s : rl_suite_time_budget_s(cli, &options->request);
+  fprintf(stderr, "suite run %.0f of %s", id, suite);
+  if (isnan(seconds)) fputs(": how long it takes is not known yet\n", stderr);
+  else fprintf(stderr, " takes %s %s\n", estimated ? "about" : "at most", rl_format_age(duration, seconds));
 }
 
 static int submit(const rl_cli *cli, regress_options *options, rl_error *err) {
   char suite[RL_SUITE_NAME_SIZE];
   RL_CLEANUP(rl_json_free) cJSON *accepted = rl_suite_submit(cli, &options->request, suite, err);
   if (accepted == NULL) return -1;
-  if (!cli->json) announce(accepted, suite);
+  if (!cli->json) announce(cli, options, accepted, suite);
   options->run = (long long)rl_json_number(accepted, "id");
   return 0;
 }

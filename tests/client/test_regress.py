@@ -106,6 +106,14 @@ def test_a_line_for_each_change():
                                 "mnist: block, 2 of 9 jobs"]
 
 
+def test_without_an_estimate_the_time_budget_is_named(tmp_path):
+    (tmp_path / "mnist.json").write_text('{"name": "mnist", "time_budget_s": 300}')
+    with serving({**submitting(RECORDED, estimated_s=None), "GET /suites/mnist": [(200, {"time_budget_s": 90})]}) as daemon:
+        assert "suite run 17 of mnist takes at most 90 s\n" in ctl("regress", "mnist", url=daemon.url, code=1)[1]
+        _, err = ctl("regress", "--suite", tmp_path / "mnist.json", url=daemon.url, code=1)
+    assert "suite run 17 of mnist takes at most 5 min\n" in err
+
+
 def test_a_progress_line_on_a_terminal():
     leader, follower = pty.openpty()
     with serving(submitting(RUNNING, RUNNING, RECORDED)) as daemon:
