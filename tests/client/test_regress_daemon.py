@@ -1,0 +1,259 @@
+"""rooflinectl regress and bisect with the real daemon and the CPU worker, on a suite of one kernel. A preloaded library makes the
+worker slower by as many µs as a file states."""
+import contextlib
+import csv
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import time
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+import yaml
+
+BUILD = pathlib.Path(os.environ["ROOFLINED_BUILD"])
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+KEY = "copy/scalar/time_warm_us_median"
+# The delays of FAST_US and SLOW_US are most of each sample, so that other programs on the machine change no verdict.
+TINY = {"name": "tiny", "summary": "One kernel", "blocks": 8, "time_budget_s": 300, "canary": False, "profile": False,
+        "jobs": [{"name": "copy", "request": {"kind": "kernel", "kernel": "copy", "dtype": "fp32", "shape": {"n": 256},
+                                              "variant": "scalar", "samples": 3}}],
+        "metrics": [{"job": "copy", "metric": "time_warm_us_median", "direction": "lower", "threshold_ratio": 1}]}
+FAST_US, SLOW_US = 4000, 30000
+
+
+class Daemon:
+    def __init__(self, state, port=0, suites=None):
+        self.state, self.slow, self.arguments = state, state.parent / "slow_us", ["--suites", str(suites)] if suites else []
+        self.slow.touch()
+        self.start(port)
+
+    def start(self, port):
+        environment = {**os.environ, "LD_PRELOAD": str(BUILD / "tests/slow_worker.so"), "SLOW_WORKER_FILE": str(self.slow)}
+        self.process = subprocess.Popen(
+            [BUILD / "bin/rooflined", "--port", str(port), "--state", str(self.state), "--devices", "cpu", *self.arguments],
+            env=environment, stdout=subprocess.PIPE, stderr=open(f"{self.state}.log", "ab"), text=True)
+        line = self.process.stdout.readline()
+        match = re.match(r"listening on (http://\S+)", line)
+        assert match, f"the daemon did not come up: {line!r}\n{open(f'{self.state}.log').read()}"
+        self.url = match.group(1)
+
+    def restart_after_kill(self):
+        self.stop(signal.SIGKILL)
+        self.start(self.url.rsplit(":", 1)[1])
+
+    def stop(self, number=signal.SIGTERM):
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        return self.process.wait(timeout=20)
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("daemon")
+    (folder / "suites.d").mkdir()
+    (folder / "suites.d/tiny.json").write_text(json.dumps(TINY, indent=1))
+    (folder / "suites.d/broken.json").write_text('{\n"name": "broken",\n"blocks": 99\n}\n')
+    started = Daemon(folder / "state", suites=folder / "suites.d")
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def fast(daemon):
+    daemon.slow.write_text(str(FAST_US))
+    return daemon
+
+
+def start(*arguments, url):
+    return subprocess.Popen([BUILD / "bin/rooflinectl", *map(str, arguments)], env={**os.environ, "ROOFLINED_URL": url},
+                            text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def ctl(*arguments, url, code=0):
+    process = start(*arguments, url=url)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == code, f"exit {process.returncode}, not {code}\n{out}\n{err}"
+    return out, err
+
+
+@pytest.fixture(scope="module")
+def baseline(daemon):
+    """The first run of the suite, which is the baseline v1."""
+    daemon.slow.write_text(str(FAST_US))
+    out, err = ctl("regress", "tiny", "--output", f"junit={daemon.state.parent}/first.xml", url=daemon.url, code=6)
+    assert re.search(r"^suite run \d+ of tiny takes at most 5 min$", err, re.M) and "tiny: block, 1 of " in err
+    assert f"\nincomparable: {KEY}\n" in out and out.endswith("\ntiny: incomparable\n")
+    assert ElementTree.parse(daemon.state.parent / "first.xml").find(".//error").get("type") == "incomparable"
+    run = int(re.match(r"suite run (\d+)", out).group(1))
+    assert ctl("baseline", "promote", "tiny", "v1", url=daemon.url)[0] == f"suite run {run} is baseline v1 of tiny\n"
+    return run
+
+
+def test_suites_lists_what_is_malformed(fast):
+    out, _ = ctl("suites", url=fast.url)
+    assert re.search(r"^tiny +8 +1 +\S+ ", out, re.M), out
+    assert re.search(r"^broken +malformed: line 3 · /blocks$", out, re.M), out
+    _, err = ctl("regress", "broken", url=fast.url, code=2)
+    assert "blocks" in err
+    ctl("regress", "unknown", url=fast.url, code=2)
+
+
+def test_a_slower_worker_is_slower(fast, baseline, tmp_path):
+    fast.slow.write_text(str(SLOW_US))
+    formats = ["junit", "github", "github-bigger", "bmf", "otava", "markdown"]
+    files = [argument for name in formats for argument in ("--output", f"{name}={tmp_path}/{name}")]
+    out, _ = ctl("regress", "tiny", "--against", "v1", *files, url=fast.url, code=1)
+    assert f"\nslower: {KEY}\n" in out and out.endswith("\ntiny: slower\n")
+    run = int(re.match(r"suite run (\d+)", out).group(1))
+    document = json.loads(ctl("regress", "--json", "--run", run, url=fast.url, code=1)[0])
+    (verdict,) = document["verdicts"]
+    assert verdict["confirmed"] is True and verdict["current_median"] > SLOW_US > verdict["baseline_median"]
+    checked = subprocess.run(["xmllint", "--noout", "--schema", SOURCE / "tests/data/junit.xsd", tmp_path / "junit"],
+                             stderr=subprocess.PIPE, check=False)
+    assert checked.returncode == 0, checked.stderr
+    failure = ElementTree.parse(tmp_path / "junit").find(".//failure")
+    assert failure.get("type") == "slower" and failure.get("message") == verdict["reason"]
+    (point,) = json.loads((tmp_path / "github").read_text())
+    assert (point["name"], point["unit"], point["value"]) == (KEY, "µs", pytest.approx(verdict["current_median"], rel=1e-15))
+    assert json.loads((tmp_path / "github-bigger").read_text()) == []
+    assert list(json.loads((tmp_path / "bmf").read_text())) == ["tiny/copy/scalar"]
+    (row,) = csv.DictReader((tmp_path / "otava").read_text().splitlines())
+    assert float(row[KEY]) == verdict["current_median"] and row["verdict"] == "slower"
+    assert (tmp_path / "markdown").read_text().startswith("### `tiny`: slower\n")
+
+
+def test_a_baseline_is_immutable(fast, baseline):
+    _, err = ctl("baseline", "promote", "tiny", "v1", "--run", baseline, url=fast.url, code=2)
+    assert "v1" in err
+    ctl("baseline", "promote", "tiny", "v9", "--run", 999999, url=fast.url, code=2)
+    listed = ctl("baseline", "list", "tiny", url=fast.url)[0].splitlines()
+    assert listed[1].split()[:2] == ["v1", str(baseline)]
+    _, err = ctl("regress", "tiny", "--against", "none", url=fast.url, code=2)
+    assert "(at /against)" in err
+
+
+def test_a_run_that_can_not_tell_is_inconclusive(fast, baseline, tmp_path):
+    """Fewer blocks than the significance needs."""
+    (tmp_path / "tiny.json").write_text(json.dumps({**TINY, "blocks": 3}))
+    out, _ = ctl("regress", "--suite", tmp_path / "tiny.json", "--against", "v1", "--output", f"junit={tmp_path}/x", url=fast.url,
+                 code=5)
+    assert out.endswith("\ntiny: inconclusive\n")
+    assert ElementTree.parse(tmp_path / "x").find(".//error").get("type") == "inconclusive"
+
+
+def test_a_malformed_definition_names_its_field(fast, tmp_path):
+    (tmp_path / "tiny.json").write_text(json.dumps({**TINY, "blocks": 1}))
+    _, err = ctl("regress", "--suite", tmp_path / "tiny.json", url=fast.url, code=2)
+    assert "(at /definition/blocks)" in err
+
+
+def begin(daemon):
+    """Starts a suite run and waits for its first block."""
+    follower = start("regress", "tiny", "--against", "v1", url=daemon.url)
+    run = int(re.match(r"suite run (\d+)", follower.stderr.readline()).group(1))
+    while "block" not in follower.stderr.readline():
+        assert follower.poll() is None
+    return follower, run
+
+
+def test_a_cancelled_run_exits_with_3(fast, baseline):
+    follower, run = begin(fast)
+    assert "is cancelled" in ctl("regress", "--cancel", run, url=fast.url)[0]
+    out, _ = follower.communicate(timeout=60)
+    assert follower.returncode == 3 and "\ntiny: cancelled\n" in out
+    ctl("regress", "--cancel", run, url=fast.url, code=2)
+    ctl("regress", "--run", run, url=fast.url, code=3)
+
+
+def test_ctrl_c_leaves_the_run_running(fast, baseline):
+    follower, run = begin(fast)
+    follower.send_signal(signal.SIGINT)
+    _, err = follower.communicate(timeout=20)
+    assert follower.returncode == 130 and f"regress --run {run}" in err
+    ended = start("regress", "--run", run, url=fast.url)
+    out, _ = ended.communicate(timeout=200)
+    for _ in range(3):  # while other programs take the processor, a run can be inconclusive
+        if ended.returncode != 5:
+            break
+        ended = start("regress", "tiny", "--against", "v1", url=fast.url)
+        out, _ = ended.communicate(timeout=200)
+    assert ended.returncode == 0 and out.endswith("\ntiny: same\n") and f"against baseline v1 of suite run {baseline}\n" in out
+    assert ctl("suites", url=fast.url)[0].count(" same ") == 1
+
+
+def test_a_killed_daemon_is_waited_for(fast, baseline):
+    follower, run = begin(fast)
+    fast.restart_after_kill()
+    out, err = follower.communicate(timeout=200)
+    assert follower.returncode in (0, 5) and out.startswith(f"suite run {run} "), out + err
+    document = json.loads(ctl("regress", "--json", "--run", run, url=fast.url, code=follower.returncode)[0])
+    assert document["state"] == "completed" and document["verdicts"][0]["blocks_current"] >= TINY["blocks"] - 1
+
+
+# --- repositories ------------------------------------------------------------------------------------------------------------
+
+
+def git(folder, *words):
+    identity = {f"GIT_{who}_{what}": "tester@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    return subprocess.run(["git", *words], cwd=folder, env={**os.environ, **identity}, stdout=subprocess.PIPE, text=True,
+                          check=True, timeout=20).stdout.strip()
+
+
+def make_repository(folder, delays, suite):
+    (folder / "perf").mkdir(parents=True)
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    (folder / "perf/suite.json").write_text(json.dumps(suite))
+    commits = []
+    for number, delay in enumerate(delays):
+        (folder / "delay_us").write_text(str(delay))
+        (folder / "number").write_text(str(number))
+        git(folder, "add", "-A")
+        git(folder, "commit", "--quiet", "-m", f"change {number}")
+        commits.append(git(folder, "rev-parse", "HEAD"))
+    return commits
+
+
+def test_bisect_finds_the_first_slower_commit(fast, tmp_path):
+    commits = make_repository(tmp_path / "tree", [FAST_US, SLOW_US, SLOW_US], {**TINY, "name": "bisected"})
+    out, err = ctl("bisect", "--suite", "perf/suite.json", "--good", commits[0], "--bad", "main",
+                   "--repository", tmp_path / "tree", "--build", f"cp delay_us {fast.slow}", url=fast.url)
+    assert out.startswith(f"the first slower commit: {commits[1][:12]} change 1\n"), out + err
+    assert f"\nslower: {KEY}\n" in out and git(tmp_path / "tree", "worktree", "list").count("\n") == 0
+
+
+def test_the_example_workflow(tmp_path):
+    """Executes the commands of the workflow as a runner does, with a base and a slower head. Installing is not part of it."""
+    workflow = yaml.safe_load((SOURCE / "docs/examples/github-workflow.yml").read_text())
+    assert workflow[True] == "pull_request"  # YAML 1.1 reads the key `on` as a boolean
+    job = workflow["jobs"]["regress"]
+    commits = make_repository(tmp_path / "tree", [FAST_US, SLOW_US], {**TINY, "name": "pull-request"})
+    slow, probe = tmp_path / "slow_us", Daemon(tmp_path / "unused")
+    probe.stop()
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    # A checkout of the repository is what makes the worker slow.
+    (tools / "git").write_text(f'#!/bin/sh\n/usr/bin/git "$@" && cp delay_us {slow}\n')
+    (tools / "git").chmod(0o755)
+    environment = {**os.environ, **job["env"], "BASE": commits[0], "HEAD": commits[1], "RUNNER_TEMP": str(tmp_path),
+                   "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"), "ROOFLINED_URL": probe.url,
+                   "PATH": f"{tools}:{BUILD / 'bin'}:{os.environ['PATH']}", "SLOW_WORKER_FILE": str(slow),
+                   "LD_PRELOAD": str(BUILD / "tests/slow_worker.so")}
+    assert set(job["env"]) == {"DEVICE", "SUITE", "BASE", "HEAD", "ROOFLINED_URL"}
+    codes = {}
+    script = [(step["name"], step["run"]) for step in job["steps"] if "run" in step and "apt-get" not in step["run"]]
+    try:
+        for name, text in script:
+            log = open(tmp_path / "steps.log", "ab")
+            codes[name] = subprocess.run(["bash", "-e", "-o", "pipefail", "-c", text], cwd=tmp_path / "tree", env=environment,
+                                         stdout=log, stderr=log, timeout=300, check=False).returncode
+        assert list(codes.values()) == [0, 0, 1], (codes, (tmp_path / "steps.log").read_text())
+        assert (tmp_path / "summary.md").read_text().startswith("### `pull-request`: slower\n")
+        assert ElementTree.parse(tmp_path / "junit.xml").find(".//failure") is not None
+    finally:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            os.kill(int((tmp_path / "rooflined/lock").read_text()), signal.SIGTERM)
+            time.sleep(1)
