@@ -112,19 +112,44 @@ char *rl_suite_print_request(const rl_suite_job *job, const char *device, uint32
   return text;
 }
 
-/* Hashes what distinguishes the runs from others: runs with equal text are repetitions of each other. */
+RL_DEFINE_CLEANUP(delete_json, cJSON *, cJSON_Delete, NULL)
+
+/* Prints the object without these members. The caller frees it; NULL: out of memory. */
+static char *print_without(const char *text, const char *const *names, size_t count) {
+  RL_CLEANUP(delete_json) cJSON *object = cJSON_Parse(text);
+  for (size_t i = 0; i < count; i++) cJSON_DeleteItemFromObjectCaseSensitive(object, names[i]);
+  return object != NULL ? cJSON_PrintUnformatted(object) : NULL;
+}
+
+/* Returns a run's parameters; of posted code those that its versions share. The caller frees it; NULL: out of memory. */
+static char *print_params(const rl_job_spec *spec, const rl_run_spec *run) {
+  static const char *const hashes[] = {"source", "code_sha256"};
+  return spec->source == NULL ? strdup(run->nondefault_params) : print_without(run->nondefault_params, hashes, 2);
+}
+
+/* Returns the arguments, grid and options of posted code, and "" for other jobs. The caller frees it; NULL: out of memory. */
+static char *print_program(const rl_job_spec *spec) {
+  static const char *const versions[] = {"code", "binary"};
+  return spec->source == NULL ? strdup("") : print_without(spec->source, versions, 2);
+}
+
+/* Hashes what distinguishes the runs from others: runs with equal text are repetitions of each other, or, of posted code, of
+ * another version, which is what a suite compares. */
 static int hash_runs(const rl_job_spec *spec, char sha256[RL_SHA256_SIZE], rl_error *err) {
+  RL_CLEANUP(rl_free_text) char *text = NULL;
+  RL_CLEANUP(rl_free_text) char *program = print_program(spec);
   size_t size = 0;
-  for (int i = 0; i < spec->run_count; i++)
-    size += strlen(spec->runs[i].workload) + strlen(spec->runs[i].variant) + strlen(spec->runs[i].nondefault_params) + 3;
-  RL_CLEANUP(rl_free_text) char *text = malloc(size + 1);
-  if (text == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite");
-  size_t used = 0;
-  text[0] = '\0';
-  for (int i = 0; i < spec->run_count; i++)
-    used += (size_t)snprintf(text + used, size + 1 - used, "%s\n%s\n%s\n", spec->runs[i].workload, spec->runs[i].variant,
-                             spec->runs[i].nondefault_params);
-  rl_sha256(text, used, sha256);
+  FILE *stream = program != NULL ? open_memstream(&text, &size) : NULL;
+  if (stream == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite");
+  bool complete = true;
+  fputs(program, stream);
+  for (int i = 0; i < spec->run_count; i++) {
+    RL_CLEANUP(rl_free_text) char *params = print_params(spec, &spec->runs[i]);
+    fprintf(stream, "%s\n%s\n%s\n", spec->runs[i].workload, spec->runs[i].variant, params != NULL ? params : "");
+    complete = complete && params != NULL;
+  }
+  if (fclose(stream) != 0 || !complete) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite");
+  rl_sha256(text, size, sha256);
   return 0;
 }
 
