@@ -6,30 +6,37 @@
 # Training uses MNIST instead of synthetic digits with: -v /path/to/mnist:/mnist:ro -e ROOFLINED_MNIST_DIR=/mnist
 # Hardware counters need NVreg_RestrictProfilingToAdminUsers=0 in the host's driver or --cap-add SYS_ADMIN. Without either, the
 # counters pass is `unavailable` and everything else works.
-# CI lints this file and runs the same installation steps, but does not build the image.
+# Without CUDA, for CPUs only, on Debian 12 or Ubuntu 24.04: docker build --build-arg BUILD_IMAGE=debian:12
+#   --build-arg RUNTIME_IMAGE=debian:12 --build-arg CUDA=OFF --build-arg CUDA_PACKAGES= -t rooflined .
+# CI builds the second stage without CUDA around the package of its own build, and runs a job in it. The first stage and NVIDIA's
+# base images are only checked by rules.
+ARG BUILD_IMAGE=nvidia/cuda:13.0.1-cudnn-devel-ubuntu24.04
+ARG RUNTIME_IMAGE=nvidia/cuda:13.0.1-cudnn-runtime-ubuntu24.04
 
-FROM nvidia/cuda:13.0.1-cudnn-devel-ubuntu24.04 AS build
+FROM ${BUILD_IMAGE} AS build
 RUN apt-get update \
-  && apt-get install -y --no-install-recommends gcc g++ cmake ninja-build pkg-config python3 git ca-certificates nodejs npm \
+  && apt-get install -y --no-install-recommends gcc g++ cmake ninja-build pkg-config python3 git ca-certificates nodejs npm dpkg-dev \
     libmicrohttpd-dev libcjson-dev libsqlite3-dev zlib1g-dev libcurl4-openssl-dev libsystemd-dev libsodium-dev libopenblas-dev \
     libcmocka-dev \
   && rm -rf /var/lib/apt/lists/*
 WORKDIR /source
 COPY . .
 ARG COMMIT=unknown
+ARG CUDA=ON
 ENV ROOFLINED_COMMIT=$COMMIT
-RUN cmake --preset release -DRL_CUDA=ON -DCMAKE_INSTALL_PREFIX=/usr/local \
+RUN cmake --preset release -DRL_CUDA=$CUDA \
   && cmake --build --preset release --target installed \
-  && DESTDIR=/stage cmake --install build/release
+  && cpack --config build/release/CPackConfig.cmake -B /packages
 
-# Besides the libraries: CUPTI (profiling), nvdisasm (machine code) and the headers that posted code may include.
-FROM nvidia/cuda:13.0.1-cudnn-runtime-ubuntu24.04
+# The packages depend on the libraries. CUDA_PACKAGES: CUPTI (profiling), nvdisasm (machine code) and the headers that posted code may
+# include.
+FROM ${RUNTIME_IMAGE}
+ARG CUDA_PACKAGES="cuda-cupti-13-0 cuda-nvdisasm-13-0 cuda-cudart-dev-13-0 cuda-crt-13-0 cuda-cccl-13-0"
+COPY --from=build /packages/*.deb /packages/
 RUN apt-get update \
-  && apt-get install -y --no-install-recommends libmicrohttpd12t64 libcjson1 libsqlite3-0 zlib1g libcurl4t64 libsystemd0 libsodium23 \
-    libopenblas0-pthread curl cuda-cupti-13-0 cuda-nvdisasm-13-0 cuda-cudart-dev-13-0 cuda-crt-13-0 cuda-cccl-13-0 \
-  && rm -rf /var/lib/apt/lists/* \
+  && apt-get install -y --no-install-recommends /packages/*.deb curl ${CUDA_PACKAGES} \
+  && rm -rf /var/lib/apt/lists/* /packages \
   && useradd --system --uid 8731 --home-dir /var/lib/rooflined --create-home rooflined
-COPY --from=build /stage/usr/local/ /usr/local/
 ENV ROOFLINED_STATE=/var/lib/rooflined ROOFLINED_ADDRESS=0.0.0.0 ROOFLINED_PORT=8731 ROOFLINED_BEHIND_PROXY=true
 VOLUME /var/lib/rooflined
 EXPOSE 8731

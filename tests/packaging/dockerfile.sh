@@ -8,12 +8,14 @@ report() {
   failed=1
 }
 
-# Every base image has a full version, and the last stage is a runtime image.
-while read -r image; do
+# Every stage begins from an argument whose default has a full version, and the last stage from a runtime image.
+image_of() { sed -n "s/^ARG $1=//p" Dockerfile; } # ARGUMENT
+while read -r argument; do
+  image=$(image_of "$argument")
   [[ $image =~ ^nvidia/cuda:[0-9]+\.[0-9]+\.[0-9]+-cudnn-(devel|runtime)-ubuntu[0-9.]+$ ]] ||
-    report "base image $image is not a pinned CUDA + cuDNN image"
-done < <(awk '$1 == "FROM" {print $2}' Dockerfile)
-[[ $(awk '$1 == "FROM" {last = $2} END {print last}' Dockerfile) == *-runtime-* ]] ||
+    report "base image '$image' of $argument is not a pinned CUDA + cuDNN image"
+done < <(awk '$1 == "FROM" {gsub(/[${}]/, "", $2); print $2}' Dockerfile)
+[[ $(image_of "$(awk '$1 == "FROM" {gsub(/[${}]/, "", $2); last = $2} END {print last}' Dockerfile)") == *-runtime-* ]] ||
   report "the last stage is not a runtime image"
 
 last_stage=$(awk '$1 == "FROM" {text = ""} {text = text "\n" $0} END {print text}' Dockerfile)
@@ -41,5 +43,5 @@ done < <(awk '$1 == "COPY" && $2 !~ /^--from/ {for (i = 2; i < NF; i++) printf "
 if command -v hadolint >/dev/null; then
   hadolint Dockerfile || failed=1
 fi
-[ "$failed" = 0 ] && echo "the Dockerfile passes its checks; building the image needs a container engine"
+[ "$failed" = 0 ] && echo "the Dockerfile passes its checks; the test image builds its second stage"
 exit "$failed"

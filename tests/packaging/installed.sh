@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# installed.sh BUILD: installs BUILD into an empty folder, as the Dockerfile does, starts the daemon from it and runs a job.
+# installed.sh BUILD: installs BUILD into an empty folder, starts the daemon from it and runs a job.
 set -euo pipefail
 build=$1
 stage=$(mktemp -d)
@@ -24,7 +24,7 @@ for _ in $(seq 100); do
 done
 url=$(sed -n 's/^listening on //p' "$stage/out")
 [ -n "$url" ] || { cat "$stage/log"; echo "the installed daemon did not start"; exit 1; }
-# The image's HEALTHCHECK, the page, and a job on the installed worker.
+# Readiness, the page, and a job on the installed worker.
 curl -fsS "$url/readyz" >/dev/null
 curl -fsS "$url/" | grep '<title>' >/dev/null # reads to the end, because curl fails on a closed pipe
 ROOFLINED_URL=$url "$root/bin/rooflinectl" run --device cpu --dataset synthetic --max-images 256 --epochs 1 --warmup-epochs 0 \
