@@ -7,11 +7,12 @@ cd "$(dirname "$0")/.."
 build=${ROOFLINED_BUILD:-build/dev}
 
 # generate FILE prints the contents of one of these files.
-all=(docs/metrics.md docs/rules.md web/package-lock.json tests/web/package-lock.json)
+all=(docs/metrics.md docs/rules.md schema/suite.schema.json web/package-lock.json tests/web/package-lock.json)
 generate() {
   case $1 in
     docs/metrics.md) python3 schema/catalogue.py docs /dev/stdout ;;
     docs/rules.md) "$build/tests/rules_page" ;;
+    schema/suite.schema.json) "$build/tests/suite_schema" ;;
     web/package-lock.json) package_lock web ;;
     tests/web/package-lock.json) package_lock tests/web ;;
     *) echo "$1 is not a generated file" >&2; return 2 ;;

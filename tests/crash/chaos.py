@@ -32,6 +32,10 @@ SPILL_AFTER_S = 5  # a pass that was sent this long before a kill is stored or s
 HEALTH_P99_MS = 50
 MAX_MEMORY_MB, MAX_NEW_DESCRIPTORS = 200, 40  # readers open the database when they are first used
 DISK_MB = 1024
+SUITE_SEED = 1 << 40  # of the jobs of suite runs, which are repetitions of each other
+SUITE = {"name": "chaos", "device": "cpu", "blocks": 3, "profile": False, "metrics": [{"job": "train", "metric": "epoch_ms_median"}],
+         "jobs": [{"name": "train", "request": {"kind": "train", "precisions": ["fp32"], "seed": SUITE_SEED, "epochs": EPOCHS - 1,
+                                                "warmup_epochs": 1}}]}
 LONG_TRACE = 1000001  # rows, which the worker sends as fast as the daemon reads them
 LOCKER = """
 import sqlite3, sys
@@ -85,6 +89,7 @@ class Chaos:
         self.mutex = threading.Lock()
         self.active = set()  # faults that may keep the daemon from starting
         self.accepted, self.unanswered, self.cancelled, self.events = {}, {}, {}, {}
+        self.suite_runs, self.unanswered_suite = {}, None  # {key: id}; a key
         self.counts = {}
         self.stopped_workers = set()
         self.max_memory_mb = 0
@@ -263,6 +268,28 @@ class Chaos:
             self.post(key, body)  # the client has lost the answer
         time.sleep(rng.uniform(0, 0.3))
 
+    def run_suites(self, rng):
+        """Requests a suite run, repeats unanswered requests with their key, and cancels some runs."""
+        self.stopping.wait(rng.uniform(0.2, 3))
+        if self.stopping.is_set():
+            return
+        runs = self.request("GET", "/suites/chaos/runs?limit=3")[1] if self.suite_runs else {"items": []}
+        running = [item["id"] for item in runs.get("items", []) if item["state"] in ("queued", "running")]
+        if running and rng.random() < 0.1:
+            status, document = self.request("DELETE", f"/suite-runs/{rng.choice(running)}")
+            assert status in (202, 409, 503), f"DELETE /suite-runs: {status} {document}"
+        elif len(running) < 2:
+            self.unanswered_suite = self.unanswered_suite or f"suite-{rng.getrandbits(64):016x}"
+            self.post_suite(self.unanswered_suite)
+
+    def post_suite(self, key):
+        status, document = self.request("POST", "/suites/chaos/runs", {"definition": SUITE}, Idempotency_Key=key)
+        self.count(f"POST suite run {status}")
+        assert status in (202, 503), f"POST /suites/chaos/runs: {status} {document}"
+        if status == 202:
+            assert self.suite_runs.setdefault(key, document["id"]) == document["id"], "the key has started another suite run"
+            self.unanswered_suite = None
+
     def post(self, key, body):
         status, document = self.request("POST", "/jobs", body, Idempotency_Key=key)
         self.count(f"POST {status}")
@@ -368,7 +395,7 @@ class Chaos:
         self.start()
         descriptors = self.descriptors()
         actions = [(self.submit, 1), (self.cancel, 1), (self.abandon, 3), (self.send_slowly, 3), (self.follow_events, 4),
-                   (self.signal_workers, 1), (self.lock_database, 1), (self.kill_daemon, 1)]
+                   (self.signal_workers, 1), (self.lock_database, 1), (self.kill_daemon, 1), (self.run_suites, 1)]
         if self.disk.is_mounted:
             actions.append((self.fill_disk, 1))
         else:
@@ -389,6 +416,7 @@ class Chaos:
         self.note("all faults are removed")
         self.drain()
         self.check_jobs()
+        self.check_suites()
         self.check_records()
         self.check_events()
         self.check_resources(descriptors)
@@ -403,13 +431,17 @@ class Chaos:
             if body["device"] == "gpu0":
                 self.cancelled[number] = body
                 self.request("DELETE", f"/jobs/{number}")
+        if self.unanswered_suite:
+            wait_until(lambda: self.post_suite(self.unanswered_suite) or not self.unanswered_suite, 20, "the suite's acceptance")
+        running = "SELECT count(*) FROM suite_runs WHERE state IN ('queued', 'running')"
+        wait_until(lambda: self.daemon.rows(running) == [(0,)], 120, "the end of the suite runs")
         wait_until(lambda: self.open_jobs() == 0, 120, "an empty queue")
         self.note("the queue is empty")
         assert self.request("GET", "/readyz")[0] == 200, "the daemon is not ready after the faults"
 
     def check_jobs(self):
         stored = {number: (state, json.loads(request)["seed"], key) for number, state, request, key in self.daemon.rows(
-            "SELECT id, state, request, idempotency_key FROM jobs WHERE origin = 'client'")}
+            "SELECT id, state, request, idempotency_key FROM jobs WHERE origin = 'client' AND idempotency_key NOT LIKE 'suite %'")}
         for key, (number, body) in self.accepted.items():
             assert number in stored, f"job {number}, accepted with the key {key}, is lost"
             assert stored[number][1:] == (body["seed"], key), f"job {number} is not what was accepted: {stored[number]}"
@@ -418,6 +450,19 @@ class Chaos:
         assert len(stored) == len(self.accepted), "a repeated request made a second job"
         assert_sound(self.daemon)
 
+    def check_suites(self):
+        assert {number for number, in self.daemon.rows("SELECT id FROM suite_runs")} == set(self.suite_runs.values())
+        twice = self.daemon.rows("""SELECT idempotency_key FROM jobs j WHERE idempotency_key LIKE 'suite %'
+            AND NOT EXISTS (SELECT 1 FROM suite_jobs s WHERE s.job_id = j.id)""")
+        cancelled = {number for number, in self.daemon.rows("SELECT id FROM suite_runs WHERE state = 'cancelled'")}
+        assert all(int(key.split()[1]) in cancelled for key, in twice), f"jobs that no suite run knows: {twice}"
+        assert self.daemon.rows("SELECT count(*) FROM suite_jobs WHERE state = 'submitted'") == [(0,)]
+        done = self.daemon.rows("SELECT id FROM suite_runs WHERE state = 'completed'")
+        for number, in done:
+            blocks = self.daemon.rows("SELECT block FROM suite_values WHERE suite_run_id = ? ORDER BY block", number)
+            assert blocks == [(block,) for block in range(SUITE["blocks"])], f"suite run {number} has values of {blocks}"
+        self.note(f"{len(done)} of {len(self.suite_runs)} suite runs completed")
+
     def sent_passes(self):
         """Yields (event, seed, pass, time in s, count, checksum, kernels) of what the workers have logged."""
         for line in self.worker_log.read_text().splitlines():
@@ -425,10 +470,12 @@ class Chaos:
             yield event, int(seed), name, int(at_ns) / 1e9, int(count), int(checksum), int(kernels)
 
     def check_records(self):
-        sent = list(self.sent_passes())
+        sent = [one for one in self.sent_passes() if one[1] != SUITE_SEED]
         expected = {(seed, name): (count, checksum, kernels) for _, seed, name, _, count, checksum, kernels in sent}
         stored = {}
         for seed, name, kernels, count, checksum in self.daemon.rows(CHECKSUMS):
+            if seed == SUITE_SEED:
+                continue
             assert (seed, name) in expected, f"the {name} pass of seed {seed} was stored, but no worker has sent it"
             stored[seed, name] = (count, int(checksum), kernels)
             assert stored[seed, name] == expected[seed, name], \
