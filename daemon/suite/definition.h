@@ -26,7 +26,7 @@ enum {
 typedef struct rl_suite_job {
   char name[RL_SUITE_NAME_SIZE];
   cJSON *request;              /* the body of POST /jobs without device and fresh_worker */
-  char sha256[RL_SHA256_SIZE]; /* of what the runs measure: workload, variant and parameters that are not defaults, without code */
+  char sha256[RL_SHA256_SIZE]; /* of workload, variant and parameters that are not defaults, without code */
   char workload[32], variant[32];
   char *nondefault_params;        /* with workload and variant: of the first run */
   char variants[RL_RUNS_MAX][32]; /* of the runs; a device without a variant skips its run */

@@ -33,7 +33,8 @@ HEALTH_P99_MS = 50
 MAX_MEMORY_MB, MAX_NEW_DESCRIPTORS = 200, 40  # readers open the database when they are first used
 DISK_MB = 1024
 SUITE_SEED = 1 << 40  # of the jobs of suite runs, which are repetitions of each other
-SUITE = {"name": "chaos", "device": "cpu", "blocks": 3, "profile": False, "metrics": [{"job": "train", "metric": "epoch_ms_median"}],
+SUITE = {"name": "chaos", "device": "cpu", "blocks": 5, "profile": False,
+         "metrics": [{"job": "train", "metric": "epoch_ms_median"}],
          "jobs": [{"name": "train", "request": {"kind": "train", "precisions": ["fp32"], "seed": SUITE_SEED, "epochs": EPOCHS - 1,
                                                 "warmup_epochs": 1}}]}
 LONG_TRACE = 1000001  # rows, which the worker sends as fast as the daemon reads them
@@ -441,7 +442,8 @@ class Chaos:
 
     def check_jobs(self):
         stored = {number: (state, json.loads(request)["seed"], key) for number, state, request, key in self.daemon.rows(
-            "SELECT id, state, request, idempotency_key FROM jobs WHERE origin = 'client' AND idempotency_key NOT LIKE 'suite %'")}
+            "SELECT id, state, request, idempotency_key FROM jobs "
+            "WHERE origin = 'client' AND idempotency_key NOT LIKE 'suite %'")}
         for key, (number, body) in self.accepted.items():
             assert number in stored, f"job {number}, accepted with the key {key}, is lost"
             assert stored[number][1:] == (body["seed"], key), f"job {number} is not what was accepted: {stored[number]}"
