@@ -18,11 +18,11 @@ BUILD = pathlib.Path(os.environ["ROOFLINED_BUILD"])
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 KEY = "copy/scalar/time_warm_us_median"
 # The delays of FAST_US and SLOW_US are most of each sample, so that other programs on the machine change no verdict.
-TINY = {"name": "tiny", "summary": "One kernel", "blocks": 8, "time_budget_s": 300, "canary": False, "profile": False,
+TINY = {"name": "tiny", "summary": "One kernel", "blocks": 6, "time_budget_s": 300, "canary": False, "profile": False,
         "jobs": [{"name": "copy", "request": {"kind": "kernel", "kernel": "copy", "dtype": "fp32", "shape": {"n": 256},
                                               "variant": "scalar", "samples": 3}}],
         "metrics": [{"job": "copy", "metric": "time_warm_us_median", "direction": "lower", "threshold_ratio": 1}]}
-FAST_US, SLOW_US = 4000, 30000
+FAST_US, SLOW_US = 500, 4000
 
 
 class Daemon:
@@ -95,7 +95,7 @@ def baseline(daemon):
 
 def test_suites_lists_what_is_malformed(fast):
     out, _ = ctl("suites", url=fast.url)
-    assert re.search(r"^tiny +8 +1 +\S+ ", out, re.M), out
+    assert re.search(r"^tiny +6 +1 +\S+ ", out, re.M), out
     assert re.search(r"^broken +malformed: line 3 · /blocks$", out, re.M), out
     _, err = ctl("regress", "broken", url=fast.url, code=2)
     assert "blocks" in err
@@ -137,8 +137,8 @@ def test_a_baseline_is_immutable(fast, baseline):
 
 
 def test_a_run_that_can_not_tell_is_inconclusive(fast, baseline, tmp_path):
-    """Fewer blocks than the significance needs."""
-    (tmp_path / "tiny.json").write_text(json.dumps({**TINY, "blocks": 3}))
+    """The time budget ends before the blocks that the significance needs."""
+    (tmp_path / "tiny.json").write_text(json.dumps({**TINY, "time_budget_s": 1}))
     out, _ = ctl("regress", "--suite", tmp_path / "tiny.json", "--against", "v1", "--output", f"junit={tmp_path}/x", url=fast.url,
                  code=5)
     assert out.endswith("\ntiny: inconclusive\n")

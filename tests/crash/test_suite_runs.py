@@ -23,6 +23,10 @@ def suite_run(daemon, number):
     return response.json()
 
 
+def has_ended(daemon, number):
+    return suite_run(daemon, number)["state"] not in ("queued", "running")
+
+
 def start_suite(daemon, key="first"):
     response = daemon.call("POST", "/suites/nightly/runs", json={"definition": SUITE}, headers={"Idempotency-Key": key})
     assert response.status_code == 202, response.text
@@ -37,13 +41,14 @@ def test_a_suite_run_survives_kills(start):
     for kill in range(KILLS):
         if kill % 2 == 1:  # so that no job meets as many crashes as fail it
             done = suite_run(daemon, number)["progress"]["done"]
-            wait_until(lambda: suite_run(daemon, number)["progress"]["done"] > done, 60, "another job's end")
+            wait_until(lambda: has_ended(daemon, number) or suite_run(daemon, number)["progress"]["done"] > done, 60,
+                       "another job's end")
         time.sleep(rng.uniform(0.05, 1.5))
         daemon.kill()
         wait_until(lambda: not daemon.processes(), 5, "the exit of all workers")
         daemon = start()
         assert start_suite(daemon) == number, "the key has started another run"
-    wait_until(lambda: suite_run(daemon, number)["state"] not in ("queued", "running"), 180, "the run's end")
+    wait_until(lambda: has_ended(daemon, number), 180, "the run's end")
     done = suite_run(daemon, number)
     assert done["state"] == "completed", done["reason"]
     assert [(job["role"], job["block"], job["job_name"]) for job in done["jobs"]] == STEPS
@@ -71,7 +76,7 @@ def test_a_stop_waits_for_no_suite_and_the_run_goes_on(start):
 def test_the_job_of_a_run_that_was_cancelled_before_a_crash_is_cancelled(start):
     """A kill between the cancellation and that of the job leaves a job that no suite run waits for."""
     daemon = start()
-    endless = {**SUITE, "name": "endless", "blocks": 3, "metrics": [{"job": "train", "metric": "epoch_ms_median"}],
+    endless = {**SUITE, "name": "endless", "blocks": 5, "metrics": [{"job": "train", "metric": "epoch_ms_median"}],
                "jobs": [{"name": "train", "request": {"kind": "train", "engine": "reference", "epochs": 1000,
                                                       "precisions": ["fp32"]}}]}
     number = daemon.call("POST", "/suites/endless/runs", json={"definition": endless}).json()["id"]
