@@ -13,9 +13,10 @@
 
 /* One history, without the values that are not finite. */
 typedef struct series {
-  double values[RL_CHANGE_POINTS_MAX_VALUES], shuffled[RL_CHANGE_POINTS_MAX_VALUES];
-  double left_sums[RL_CHANGE_POINTS_MAX_VALUES], right_sums[RL_CHANGE_POINTS_MAX_VALUES];
-  size_t indexes[RL_CHANGE_POINTS_MAX_VALUES]; /* in the caller's array */
+  double values[RL_CHANGE_POINTS_MAX_VALUES], shuffled[RL_CHANGE_POINTS_MAX_VALUES]; /* shuffled: temporary */
+  double left_sums[RL_CHANGE_POINTS_MAX_VALUES];                                     /* of the distances to all earlier values */
+  double right_sums[RL_CHANGE_POINTS_MAX_VALUES];                                    /* of the distances to all later values */
+  size_t indexes[RL_CHANGE_POINTS_MAX_VALUES];                                       /* in the caller's array */
   size_t count;
   double p_values[RL_CHANGE_POINTS_MAX_VALUES]; /* of a change point at this value; NAN: none */
 } series;
@@ -26,8 +27,8 @@ typedef struct split {
   double statistic;
 } split;
 
-/* Returns the division with the largest energy statistic
- * mn / (m + n) (2 E|X - Y| - E|X - X'| - E|Y - Y'|), X before and Y after it. */
+/* Returns the split with the largest energy statistic mn / (m + n) (2 E|X - Y| - E|X - X'| - E|Y - Y'|): X are the m values
+ * before it, Y the n values after it. */
 static split find_best_split(series *s, const double *values, size_t count) {
   double within_left = 0, within_right = 0;
   for (size_t i = 0; i < count; i++) {
@@ -59,34 +60,35 @@ static void shuffle(double *values, size_t count, uint64_t *state) {
   }
 }
 
-/* Returns the share of orders of these values, the given one included, whose best division is as good. Stops when it exceeds the
- * limit. */
+/* Returns the p-value of a split: the share of permutations, the original order included, whose best split has a statistic at
+ * least as large. Stops, and returns 1, when the share exceeds RL_CHANGE_POINTS_MAX_P. */
 static double test_by_permutation(series *s, const double *values, size_t count, double statistic) {
   uint64_t state = 16;
-  int as_large = 1;
+  int large_count = 1;
   memcpy(s->shuffled, values, count * sizeof *values);
   double tolerance = 1e-9 * fabs(statistic);
   for (int i = 0; i < RL_CHANGE_POINTS_PERMUTATIONS; i++) {
     shuffle(s->shuffled, count, &state);
-    as_large += find_best_split(s, s->shuffled, count).statistic >= statistic - tolerance;
-    if (as_large > RL_CHANGE_POINTS_MAX_P * (RL_CHANGE_POINTS_PERMUTATIONS + 1)) return 1;
+    large_count += find_best_split(s, s->shuffled, count).statistic >= statistic - tolerance;
+    if (large_count > RL_CHANGE_POINTS_MAX_P * (RL_CHANGE_POINTS_PERMUTATIONS + 1)) return 1;
   }
-  return (double)as_large / (RL_CHANGE_POINTS_PERMUTATIONS + 1);
+  return (double)large_count / (RL_CHANGE_POINTS_PERMUTATIONS + 1);
 }
 
-/* Divides [first, end) at its change point, then both parts. The depth is at most end - first. */
-static void divide(series *s, size_t first, size_t end) {
+/* Finds the change point of [first, end), then those of both parts. The recursion is at most end - first deep. */
+static void split_recursively(series *s, size_t first, size_t end) {
   if (end - first < 2 * RL_CHANGE_POINTS_MIN_RUNS) return;
   split best = find_best_split(s, s->values + first, end - first);
   if (!(best.statistic > 0)) return;
   double p = test_by_permutation(s, s->values + first, end - first, best.statistic);
   if (p > RL_CHANGE_POINTS_MAX_P) return;
   s->p_values[first + best.at] = p;
-  divide(s, first, first + best.at);
-  divide(s, first + best.at, end);
+  split_recursively(s, first, first + best.at);
+  split_recursively(s, first + best.at, end);
 }
 
-static size_t find_end(const series *s, size_t first) {
+/* Returns the index after the last value of the level that begins at `first`. */
+static size_t find_level_end(const series *s, size_t first) {
   size_t end = first + 1;
   while (end < s->count && isnan(s->p_values[end])) end++;
   return end;
@@ -106,14 +108,14 @@ int rl_change_points_find(const double *values, size_t count, rl_change_point *p
   }
   size_t skipped = 0, finite = 0, total = 0;
   for (size_t i = 0; i < count; i++) finite += isfinite(values[i]) != 0;
-  size_t surplus = finite > RL_CHANGE_POINTS_MAX_VALUES ? finite - RL_CHANGE_POINTS_MAX_VALUES : 0;
+  size_t ignored_count = finite > RL_CHANGE_POINTS_MAX_VALUES ? finite - RL_CHANGE_POINTS_MAX_VALUES : 0;
   for (size_t i = 0; i < count; i++) {
-    if (!isfinite(values[i]) || skipped++ < surplus) continue;
+    if (!isfinite(values[i]) || skipped++ < ignored_count) continue;
     s->values[s->count] = values[i], s->indexes[s->count] = i, s->p_values[s->count++] = NAN;
   }
-  divide(s, 0, s->count);
-  for (size_t first = 0, at = s->count > 0 ? find_end(s, 0) : 0; at < s->count; total++) {
-    size_t end = find_end(s, at);
+  split_recursively(s, 0, s->count);
+  for (size_t first = 0, at = s->count > 0 ? find_level_end(s, 0) : 0; at < s->count; total++) {
+    size_t end = find_level_end(s, at);
     if (total < capacity)
       points[total] = (rl_change_point){s->indexes[at], find_median(s, first, at), find_median(s, at, end), s->p_values[at]};
     first = at, at = end;

@@ -12,16 +12,16 @@ extern "C" {
 #endif
 
 enum {
-  RL_CHANGE_POINTS_MAX_VALUES = 200, /* the newest values of a longer history are searched */
-  RL_CHANGE_POINTS_MIN_RUNS = 3,     /* of a level: one spike is no level */
-  RL_CHANGE_POINTS_PERMUTATIONS = 999
+  RL_CHANGE_POINTS_MAX_VALUES = 200,  /* the newest values of a longer history are searched */
+  RL_CHANGE_POINTS_MIN_RUNS = 3,      /* of a level: one spike is no level */
+  RL_CHANGE_POINTS_PERMUTATIONS = 999 /* of the significance test */
 };
-#define RL_CHANGE_POINTS_MAX_P 0.01
+#define RL_CHANGE_POINTS_MAX_P 0.01 /* largest p-value of a change point */
 
 typedef struct rl_change_point {
   size_t index;         /* of the first value of the new level */
-  double before, after; /* medians of the values since the change point before, and until the next */
-  double p_value;       /* share of permutations with as large an energy statistic */
+  double before, after; /* medians of the level that ends here and of the level that begins */
+  double p_value;       /* share of permutations whose energy statistic is at least as large */
 } rl_change_point;
 
 /* Writes the first `capacity` change points, in ascending order, and the number of all. Values that are not finite are skipped.

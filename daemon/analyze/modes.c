@@ -8,7 +8,7 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static double middle(const double *sorted, size_t count) { return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2; }
+static double median_of_sorted(const double *sorted, size_t count) { return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2; }
 
 static double sum_squares(const double *values, size_t count) {
   double mean = 0, sum = 0;
@@ -21,16 +21,16 @@ rl_modes rl_modes_find(double *values, size_t count) {
   rl_modes modes = {.low = NAN, .high = NAN, .boundary = NAN};
   if (count < RL_MODES_MIN_VALUES) return modes;
   qsort(values, count, sizeof *values, ascending);
-  size_t least_part = count < 20 ? 2 : (count + 9) / 10, split = 0;
-  double least = INFINITY;
-  for (size_t i = least_part; i + least_part <= count; i++) {
+  size_t min_part_count = count < 20 ? 2 : (count + 9) / 10, split = 0;
+  double least_squares = INFINITY;
+  for (size_t i = min_part_count; i + min_part_count <= count; i++) {
     double squares = sum_squares(values, i) + sum_squares(values + i, count - i);
-    if (squares < least) least = squares, split = i;
+    if (squares < least_squares) least_squares = squares, split = i;
   }
-  double gap = values[split] - values[split - 1], deviation = sqrt(least / (double)(count - 2));
+  double gap = values[split] - values[split - 1], deviation = sqrt(least_squares / (double)(count - 2));
   modes.bimodal = gap > (3 + 24 / (double)(count - 2)) * deviation && gap > 0;
   if (!modes.bimodal) return modes;
-  modes.low = middle(values, split), modes.high = middle(values + split, count - split);
+  modes.low = median_of_sorted(values, split), modes.high = median_of_sorted(values + split, count - split);
   modes.boundary = (values[split - 1] + values[split]) / 2;
   modes.in_low = split, modes.in_high = count - split;
   return modes;

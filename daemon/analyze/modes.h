@@ -13,9 +13,9 @@ enum { RL_MODES_MIN_VALUES = 6 };
 
 typedef struct rl_modes {
   bool bimodal;
-  double low, high; /* medians of the two modes; NAN: not bimodal */
-  double boundary;  /* the middle of the gap between them */
-  size_t in_low, in_high;
+  double low, high;       /* medians of the two modes; NAN: not bimodal */
+  double boundary;        /* the middle of the gap between them */
+  size_t in_low, in_high; /* number of values in each mode */
 } rl_modes;
 
 /* Divides the values where the sum of squares within both parts is least (2-means). They are bimodal if each part has at least

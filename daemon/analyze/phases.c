@@ -53,7 +53,7 @@ static int add_phase_records(rl_records *records, const rl_phase_timestamps *tim
   for (size_t p = 0; p < timestamps->phase_count; p++) step_us += rl_phase_summarize(timestamps, p).mean_us;
   for (size_t p = 0; p < timestamps->phase_count; p++) {
     rl_phase_times times = rl_phase_summarize(timestamps, p);
-    if (times.max_us == 0) continue; /* no block executes it separately */
+    if (times.max_us == 0) continue; /* no block executes this phase */
     rl_phase phase = {.ordinal = ordinal,
                       .position = (int64_t)p,
                       .steps = (int64_t)timestamps->steps,
@@ -114,7 +114,8 @@ static bool find_last_row(const rl_records *records, const char *name, rl_activi
   return false;
 }
 
-static int skip_rows(rl_records *records, const char *reason, rl_error *err) {
+/* Records why no rows are added: as the reason of the missing phase_clock_error_us. */
+static int report_no_rows(rl_records *records, const char *reason, rl_error *err) {
   return rl_records_add_measurement(records, "phase_clock_error_us", NAN, reason, err);
 }
 
@@ -122,15 +123,15 @@ int rl_phases_add(rl_records *records, const rl_phase_timestamps *timestamps, rl
   const rl_kernel *kernel = kernel_of_launch(records, timestamps->launch);
   rl_activity_row launch_row;
   if (timestamps->blocks == 0 || timestamps->steps == 0 || timestamps->end_ns <= timestamps->begin_ns)
-    return skip_rows(records, "the launch recorded no timestamps", err);
+    return report_no_rows(records, "the launch recorded no timestamps", err);
   if (!kernel || !find_last_row(records, kernel->name, &launch_row))
-    return skip_rows(records, "the trace does not contain the launch that recorded timestamps", err);
+    return report_no_rows(records, "the trace does not contain the launch that recorded timestamps", err);
   if (add_phase_records(records, timestamps, kernel->ordinal, err) ||
       rl_records_add_measurement(records, "phase_rounds", (double)timestamps->microbatches, NULL, err))
     return -1;
   const int64_t unaccounted_ns = launch_row.end_ns - launch_row.start_ns - (int64_t)(timestamps->end_ns - timestamps->begin_ns);
   if (unaccounted_ns < 0)
-    return skip_rows(records, "the first and last timestamp are further apart than the launch in the trace is long", err);
+    return report_no_rows(records, "the first and last timestamp are further apart than the launch in the trace is long", err);
   const int64_t origin_ns = (int64_t)timestamps->begin_ns - launch_row.start_ns - unaccounted_ns / 2;
   const size_t first_name = records->name_count;
   if (add_names(records, timestamps, err)) return -1;

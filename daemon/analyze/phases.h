@@ -13,7 +13,7 @@ typedef struct rl_phase_times {   /* of a step in a block; 0 for a block without
 
 rl_phase_times rl_phase_summarize(const rl_phase_timestamps *timestamps, size_t phase);
 
-/* Adds to the records of a trace, which must contain the totals of its kernels:
+/* Adds to the records of a trace, which must contain the summaries of its kernels:
  *
  *   phases                 one record for each phase that at least one block executed
  *   rows                   the phases of block 0, inside the last row of the launch's kernel, in the trace's time

@@ -10,7 +10,7 @@ RL_DEFINE_CLEANUP(free_numbers, double *, free, NULL)
 
 typedef struct ranked {
   double value;
-  size_t sample; /* 0: a; 1: b; or the index of a p-value */
+  size_t origin; /* the sample of the value, 0: a, 1: b; or the index of a p-value */
 } ranked;
 RL_DEFINE_CLEANUP(free_ranked, ranked *, free, NULL)
 RL_DEFINE_CLEANUP(free_ranks, size_t *, free, NULL)
@@ -28,28 +28,28 @@ static int fail_memory(rl_error *err) {
 
 /* --- the distribution of rank sums ------------------------------------------------------------------------------------- */
 
-/* For each sum of ranks, the number of samples that have it. */
+/* The distribution of rank sums under the null hypothesis. */
 typedef struct sum_counts {
-  double *counts;
-  size_t size;
-  double total;
+  double *counts; /* by rank sum: the number of samples that have it */
+  size_t size;    /* of counts */
+  double total;   /* number of all samples */
 } sum_counts;
 static void free_counts(sum_counts *sums) { free(sums->counts); }
 
-/* Counts the ways to choose `chosen` of the ascending ranks, by the sum of the chosen. */
+/* Counts the subsets of `chosen` of the ascending ranks, by their sum. */
 static int count_sums(const size_t *ranks, size_t rank_count, size_t chosen, sum_counts *sums, rl_error *err) {
   size_t size = 1;
   for (size_t i = rank_count - chosen; i < rank_count; i++) size += ranks[i];
-  RL_CLEANUP(free_numbers) double *table = calloc((chosen + 1) * size, sizeof *table); /* [values chosen][their sum] */
+  RL_CLEANUP(free_numbers) double *table = calloc((chosen + 1) * size, sizeof *table); /* [subset size][sum] */
   sums->counts = malloc(size * sizeof *sums->counts);
   if (table == NULL || sums->counts == NULL) return fail_memory(err);
   table[0] = 1;
   for (size_t i = 0; i < rank_count; i++) {
-    size_t most = i < chosen ? i + 1 : chosen, largest = 0; /* sum of `most` ranks up to i */
-    for (size_t k = 0; k < most; k++) largest += ranks[i - k];
-    for (size_t k = most; k > 0; largest -= ranks[i + 1 - k], k--) {
+    size_t max_size = i < chosen ? i + 1 : chosen, max_sum = 0; /* max_sum: of the k largest ranks up to i */
+    for (size_t k = 0; k < max_size; k++) max_sum += ranks[i - k];
+    for (size_t k = max_size; k > 0; max_sum -= ranks[i + 1 - k], k--) {
       const double *without = table + (k - 1) * size;
-      for (size_t sum = ranks[i]; sum <= largest && sum < size; sum++) table[k * size + sum] += without[sum - ranks[i]];
+      for (size_t sum = ranks[i]; sum <= max_sum && sum < size; sum++) table[k * size + sum] += without[sum - ranks[i]];
     }
   }
   sums->size = size;
@@ -58,12 +58,14 @@ static int count_sums(const size_t *ranks, size_t rank_count, size_t chosen, sum
   return 0;
 }
 
+/* Returns the probability of a rank sum in [first, end). */
 static double sum_tail(const sum_counts *sums, size_t first, size_t end) {
   double ways = 0;
   for (size_t sum = first; sum < end; sum++) ways += sums->counts[sum];
   return ways / sums->total;
 }
 
+/* Returns P(Z > z) of the standard normal distribution. */
 static double normal_tail(double z) { return 0.5 * erfc(z / sqrt(2)); }
 
 /* --- tests ------------------------------------------------------------------------------------------------------------- */
@@ -80,6 +82,7 @@ static double assign_ranks(const ranked *sorted, size_t count, size_t *ranks) {
   return ties;
 }
 
+/* Computes the two-sided p-value by the normal approximation. ties: sum of t³ - t (assign_ranks). */
 static double approximate_p(double u, double a_count, double b_count, double ties) {
   double count = a_count + b_count;
   double variance = a_count * b_count / 12 * (count + 1 - ties / (count * (count - 1)));
@@ -87,7 +90,8 @@ static double approximate_p(double u, double a_count, double b_count, double tie
   return fmin(1, 2 * normal_tail(fmax(0, fabs(u - a_count * b_count / 2) - 0.5) / sqrt(variance)));
 }
 
-/* The sample of fewer values decides: its table is smaller, and both samples have the same two-sided p-value. */
+/* Computes the two-sided p-value of a sample of `chosen` values with the rank sum `observed`. Callers pass the smaller sample:
+ * its table is smaller, and both samples have the same p-value. */
 static int compute_exact_p(const size_t *ranks, size_t rank_count, size_t chosen, size_t observed, double *p, rl_error *err) {
   RL_CLEANUP(free_counts) sum_counts sums = {0};
   if (count_sums(ranks, rank_count, chosen, &sums, err) < 0) return -1;
@@ -105,7 +109,7 @@ int rl_rank_test_compare(const double *a, size_t a_count, const double *b, size_
     for (size_t i = 0; i < count; i++) sorted[i] = i < a_count ? (ranked){a[i], 0} : (ranked){b[i - a_count], 1};
     qsort(sorted, count, sizeof *sorted, ranked_ascending);
     double ties = assign_ranks(sorted, count, ranks);
-    for (size_t i = 0; i < count; i++) sums[sorted[i].sample] += ranks[i];
+    for (size_t i = 0; i < count; i++) sums[sorted[i].origin] += ranks[i];
     found.u = ((double)sums[0] - (double)a_count * (double)(a_count + 1)) / 2;
     found.exact = a_count * b_count <= RL_RANK_TEST_EXACT_PAIRS;
     bool first = a_count <= b_count;
@@ -124,8 +128,8 @@ double rl_rank_test_smallest_p(size_t a_count, size_t b_count) {
 
 /* --- the ratio of two samples ------------------------------------------------------------------------------------------ */
 
-/* Returns how many of the smallest and of the largest quotients lie outside the interval, and one more: the largest k with
- * 2 P(U <= k - 1) <= alpha. 0: none. */
+/* Sets *rank to the largest k with 2 P(U <= k - 1) <= alpha: the interval reaches from the k-th smallest to the k-th largest
+ * quotient. 0: the samples are too small for alpha. */
 static int find_critical_rank(size_t a_count, size_t b_count, double alpha, size_t *rank, rl_error *err) {
   size_t count = a_count + b_count, pairs = a_count * b_count, k = 0, chosen = a_count < b_count ? a_count : b_count;
   if (pairs > RL_RANK_TEST_EXACT_PAIRS) {
@@ -144,7 +148,7 @@ static int find_critical_rank(size_t a_count, size_t b_count, double alpha, size
   return 0;
 }
 
-static double middle(const double *sorted, size_t count) { return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2; }
+static double median_of_sorted(const double *sorted, size_t count) { return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2; }
 
 int rl_rank_test_estimate_ratio(const double *a, size_t a_count, const double *b, size_t b_count, double alpha,
                                 rl_ratio_interval *interval, rl_error *err) {
@@ -159,7 +163,7 @@ int rl_rank_test_estimate_ratio(const double *a, size_t a_count, const double *b
   for (size_t i = 0; i < pairs; i++) logs[i] = log(b[i / a_count] / a[i % a_count]);
   qsort(logs, pairs, sizeof *logs, ascending);
   if (find_critical_rank(a_count, b_count, alpha, &k, err) < 0) return -1;
-  *interval = (rl_ratio_interval){exp(middle(logs, pairs)), 0, INFINITY};
+  *interval = (rl_ratio_interval){exp(median_of_sorted(logs, pairs)), 0, INFINITY};
   if (k > 0) interval->low = exp(logs[k - 1]), interval->high = exp(logs[pairs - k]);
   return 0;
 }
@@ -174,10 +178,10 @@ int rl_adjust_p_values(const double *p_values, size_t count, double *adjusted, r
     if (!isnan(p_values[i])) sorted[tests++] = (ranked){p_values[i], i};
   qsort(sorted, tests, sizeof *sorted, ranked_ascending);
   for (size_t i = 0; i < count; i++) adjusted[i] = NAN;
-  double least = 1;
+  double running_minimum = 1;
   for (size_t i = tests; i-- > 0;) {
-    least = fmin(least, sorted[i].value * (double)tests / (double)(i + 1));
-    adjusted[sorted[i].sample] = least;
+    running_minimum = fmin(running_minimum, sorted[i].value * (double)tests / (double)(i + 1));
+    adjusted[sorted[i].origin] = running_minimum;
   }
   return 0;
 }

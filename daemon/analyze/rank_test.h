@@ -22,8 +22,8 @@ typedef struct rl_rank_test {
 } rl_rank_test;
 
 /* Tests whether one of two samples tends to be greater (Mann-Whitney U, the Wilcoxon rank-sum test). Equal values get the mean of
- * their ranks; the exact p-value is the one of all equally probable divisions of these ranks, so it holds with ties. It is exact
- * up to RL_RANK_TEST_EXACT_PAIRS pairs. Values are finite. RL_ERRNO: out of memory. */
+ * their ranks. The p-value is exact up to RL_RANK_TEST_EXACT_PAIRS pairs, also with ties: it counts all divisions of these ranks
+ * into two samples, which are equally probable. Values are finite. RL_ERRNO: out of memory. */
 int rl_rank_test_compare(const double *a, size_t a_count, const double *b, size_t b_count, rl_rank_test *test, rl_error *err);
 
 /* Returns the smallest p-value of samples without ties: 2 / C(a_count + b_count, a_count), at most 1. */
@@ -34,9 +34,9 @@ typedef struct rl_ratio_interval {
   double low, high; /* [0, INFINITY]: the samples are too small for this confidence */
 } rl_ratio_interval;
 
-/* Estimates the factor between two samples of positive values, and the interval of all factors that a two-sided test at level
- * `alpha` accepts when a is multiplied by them. The test is inverted on logarithms, since a slow-down multiplies a time: the
- * interval of b / a holds the reciprocals of that of a / b. Closed, so with ties its confidence is at least 1 - alpha.
+/* Estimates the ratio b / a of two samples of positive values, and its confidence interval: all ratios r for which a two-sided
+ * rank test at level `alpha` can't tell r * a from b. Compares logarithms, since a slow-down multiplies a time: the interval of
+ * a / b has the reciprocal bounds. The interval is closed, so with ties its confidence is at least 1 - alpha.
  * RL_INPUT: a value is not positive, or a sample is empty; RL_ERRNO: out of memory. */
 int rl_rank_test_estimate_ratio(const double *a, size_t a_count, const double *b, size_t b_count, double alpha,
                                 rl_ratio_interval *interval, rl_error *err);

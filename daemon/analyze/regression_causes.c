@@ -11,8 +11,9 @@
 #define NOISE_RATIO 0.01
 /* Clocks that differ by less are equal: NVML reports steps of 15 MHz, at 1980 MHz 0.8 %. */
 #define CLOCK_RATIO 0.01
-/* Kernels whose code, launch and inputs are equal are listed singly from this share of the whole difference. */
-#define SINGLE_SHARE 0.05
+/* A kernel whose difference counts as noise is listed separately from this share of the runs' difference on. Smaller differences
+ * are added up in one cause. */
+#define MIN_LISTED_SHARE 0.05
 
 const char *rl_cause_class_name(rl_cause_class class_) {
   static const char *const names[RL_CAUSE_CLASS_COUNT] = {"code", "configuration", "device", "harness", "noise"};
@@ -69,8 +70,8 @@ static bool differs_by(double baseline, double current, double ratio) {
   return isfinite(baseline) && isfinite(current) && fabs(current - baseline) > ratio * fmax(fabs(baseline), fabs(current));
 }
 
-/* Counted work, and the stall reason that grew most, where both sides were measured. They illustrate a cause, but don't decide
- * its class. */
+/* Adds counts of work that differ, and the stall reason that changed most, if both runs measured them. This evidence does not
+ * decide the class. */
 static void compare_metrics(rl_cause *cause, const rl_metric_values *baseline, const rl_metric_values *current) {
   static const char *const work[] = {"smsp__inst_executed.sum", "dram__bytes.sum", "lts__t_sectors.sum"};
   static const char stalled[] = "smsp__average_warps_issue_stalled_", per_issue[] = "_per_issue_active.ratio";
@@ -79,25 +80,28 @@ static void compare_metrics(rl_cause *cause, const rl_metric_values *baseline, c
     if (differs_by(before, now, NOISE_RATIO)) compare_numbers(cause, work[i], before, now);
   }
   const rl_metric_value *grown = NULL;
-  double most = 0;
+  double largest_change = 0;
   for (size_t i = 0; i < baseline->count; i++) {
     const char *name = baseline->items[i].name, *end = strstr(name, per_issue);
     if (strncmp(name, stalled, sizeof stalled - 1) != 0 || end == NULL || end[sizeof per_issue - 1] != '\0') continue;
     double before = baseline->items[i].value, now = rl_metric_get(current, name);
-    if (differs_by(before, now, 0.1) && fabs(now - before) > most) most = fabs(now - before), grown = &baseline->items[i];
+    if (differs_by(before, now, 0.1) && fabs(now - before) > largest_change)
+      largest_change = fabs(now - before), grown = &baseline->items[i];
   }
   if (grown != NULL) compare_numbers(cause, grown->name, grown->value, rl_metric_get(current, grown->name));
 }
 
-/* --- what differs between the runs ------------------------------------------------------------------------------------- */
+/* --- differences between the runs ------------------------------------------------------------------------------------- */
 
 typedef struct comparison {
   const rl_cause_run *baseline, *current;
-  bool configuration, parameters, device, build; /* whether they differ */
-  double clock_ratio;                            /* baseline / current SM clock; 1: equal or unknown */
-  double baseline_us, difference_us;
-  rl_cause by_clock, small;
-  size_t slowed_by_clock, small_count;
+  bool configuration_differs, parameters_differ, device_differs, build_differs;
+  double clock_ratio;                /* baseline / current SM clock; 1: equal or unknown */
+  double baseline_us, difference_us; /* total time of the baseline; current - baseline */
+  rl_cause clock_cause;              /* adds up the parts that the SM clock explains */
+  size_t clock_kernel_count;         /* kernels with such a part */
+  rl_cause small_noise;              /* adds up noise below MIN_LISTED_SHARE */
+  size_t small_noise_count;
   rl_causes causes; /* with room for every kernel and three more */
 } comparison;
 
@@ -129,18 +133,18 @@ static bool compare_builds(const comparison *c, rl_cause *cause) {
 
 static void compare_runs(comparison *c) {
   rl_cause ignored = {0};
-  c->parameters = compare_parameters(c, &ignored);
-  c->configuration = compare_configuration(c, &ignored);
-  c->device = compare_devices(c, &ignored);
-  c->build = compare_builds(c, &ignored);
+  c->parameters_differ = compare_parameters(c, &ignored);
+  c->configuration_differs = compare_configuration(c, &ignored);
+  c->device_differs = compare_devices(c, &ignored);
+  c->build_differs = compare_builds(c, &ignored);
   double before = c->baseline->sm_clock_mhz, now = c->current->sm_clock_mhz;
   c->clock_ratio = differs_by(before, now, CLOCK_RATIO) && before > 0 && now > 0 ? before / now : 1;
 }
 
 /* --- texts ------------------------------------------------------------------------------------------------------------- */
 
-static void say(rl_cause *cause, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void say(rl_cause *cause, const char *format, ...) {
+static void set_text(rl_cause *cause, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void set_text(rl_cause *cause, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(cause->text, sizeof cause->text, format, arguments);
@@ -168,31 +172,32 @@ static rl_cause *append(comparison *c, const rl_cause *cause) {
   return added;
 }
 
-/* A library or driver brings machine code too, so code counts as ours only if the build differs or nothing else does. */
-static rl_cause_class class_of_other_code(const comparison *c) {
-  return c->configuration && !c->build ? RL_CAUSE_CONFIGURATION : RL_CAUSE_CODE;
+/* Returns the class of a difference in machine code. Libraries and the driver contain machine code too: if the configuration
+ * differs and the worker's build does not, the code is theirs. */
+static rl_cause_class class_of_code_difference(const comparison *c) {
+  return c->configuration_differs && !c->build_differs ? RL_CAUSE_CONFIGURATION : RL_CAUSE_CODE;
 }
 
-/* A kernel that only one run executes. */
-static void add_single(comparison *c, const rl_cause_kernel *kernel, bool added) {
-  rl_cause cause = {.class_ = c->build && !c->configuration ? RL_CAUSE_CODE : RL_CAUSE_CONFIGURATION,
+/* Adds a kernel that only one run executes. added: the current run does. */
+static void add_unpaired_kernel(comparison *c, const rl_cause_kernel *kernel, bool added) {
+  rl_cause cause = {.class_ = c->build_differs && !c->configuration_differs ? RL_CAUSE_CODE : RL_CAUSE_CONFIGURATION,
                     .difference_us = added ? kernel->total_us : -kernel->total_us};
   snprintf(cause.subject, sizeof cause.subject, "%s", name_of(kernel));
   add_evidence(&cause, "kernel", added ? "not executed" : kernel->name, added ? kernel->name : "not executed");
   if (cause.class_ == RL_CAUSE_CODE) compare_builds(c, &cause);
   else compare_configuration(c, &cause);
-  say(&cause, "%s takes %s: only the %s executes it.", cause.subject, describe_us(cause.difference_us).text,
-      added ? "current run" : "baseline");
+  set_text(&cause, "%s takes %s: only the %s executes it.", cause.subject, describe_us(cause.difference_us).text,
+           added ? "current run" : "baseline");
   append(c, &cause);
 }
 
-/* Moves the part of a kernel's difference that the SM clock explains to the cause of all kernels. A kernel that waits for memory
- * does not follow the clock, so the part is at most the difference. */
-static double take_clock_part(comparison *c, const rl_cause_kernel *baseline, double difference) {
+/* Adds the part of a kernel's difference that the SM clock explains to clock_cause, and returns it. A kernel that waits for
+ * memory does not scale with the clock, so the part is at most the difference. */
+static double attribute_to_clock(comparison *c, const rl_cause_kernel *baseline, double difference) {
   double expected = baseline->total_us * (c->clock_ratio - 1);
   if (!(expected * difference > 0)) return 0;
   double part = fabs(expected) < fabs(difference) ? expected : difference;
-  c->by_clock.difference_us += part, c->slowed_by_clock++;
+  c->clock_cause.difference_us += part, c->clock_kernel_count++;
   return part;
 }
 
@@ -205,73 +210,73 @@ static bool compare_launches(rl_cause *cause, const rl_cause_kernel *before, con
   return launches || grid || block || dynamic;
 }
 
-/* A kernel without a known difference of code, launch or inputs: never class code. */
-static void judge_equal_kernel(const comparison *c, const rl_cause_kernel *before, bool known, rl_cause *cause) {
+/* Sets class and text for a kernel without a known difference of code, launch or inputs. known: both hashes of its code are. */
+static void classify_equal_kernel(const comparison *c, const rl_cause_kernel *before, bool known, rl_cause *cause) {
   const char *subject = cause->subject,
              *equal = known ? "machine code, launch and inputs" : "launch, inputs and the worker's build";
   amount change = describe_us(cause->difference_us);
   if (fabs(cause->difference_us) <= NOISE_RATIO * before->total_us) {
     cause->class_ = RL_CAUSE_NOISE;
-    say(cause, "%s takes %s: within the %.0f %% by which equal kernels differ.", subject, change.text, 100 * NOISE_RATIO);
-  } else if (c->device) {
+    set_text(cause, "%s takes %s: within the %.0f %% by which equal kernels differ.", subject, change.text, 100 * NOISE_RATIO);
+  } else if (c->device_differs) {
     cause->class_ = RL_CAUSE_DEVICE;
     compare_devices(c, cause);
-    say(cause, "%s takes %s: its %s are equal, but the device or its state differs.", subject, change.text, equal);
-  } else if (c->configuration) {
+    set_text(cause, "%s takes %s: its %s are equal, but the device or its state differs.", subject, change.text, equal);
+  } else if (c->configuration_differs) {
     cause->class_ = RL_CAUSE_CONFIGURATION;
     compare_configuration(c, cause);
-    say(cause, "%s takes %s: its %s are equal, but the driver or a library differs.", subject, change.text, equal);
-  } else if (c->build) {
+    set_text(cause, "%s takes %s: its %s are equal, but the driver or a library differs.", subject, change.text, equal);
+  } else if (c->build_differs) {
     cause->class_ = RL_CAUSE_HARNESS;
     compare_builds(c, cause);
-    say(cause, "%s takes %s: its %s are equal, but the worker's build differs.", subject, change.text, equal);
+    set_text(cause, "%s takes %s: its %s are equal, but the worker's build differs.", subject, change.text, equal);
   } else {
     cause->class_ = RL_CAUSE_NOISE;
-    say(cause, "%s takes %s: its %s are equal, and nothing that is known differs.", subject, change.text, equal);
+    set_text(cause, "%s takes %s: its %s are equal, and nothing that is known differs.", subject, change.text, equal);
   }
 }
 
-static void add_pair(comparison *c, const rl_cause_kernel *before, const rl_cause_kernel *now) {
+static void add_kernel_pair(comparison *c, const rl_cause_kernel *before, const rl_cause_kernel *now) {
   rl_cause cause = {.difference_us = now->total_us - before->total_us};
   snprintf(cause.subject, sizeof cause.subject, "%s", name_of(now));
-  cause.difference_us -= take_clock_part(c, before, cause.difference_us);
+  cause.difference_us -= attribute_to_clock(c, before, cause.difference_us);
   bool known = is_known(before->code_sha256) && is_known(now->code_sha256);
-  bool other_code = known && strcmp(before->code_sha256, now->code_sha256) != 0;
+  bool code_differs = known && strcmp(before->code_sha256, now->code_sha256) != 0;
   amount change = describe_us(cause.difference_us);
   rl_cause launch = {0};
-  bool other_launch = compare_launches(&launch, before, now);
-  if (other_code || (!known && c->build && !c->parameters)) {
-    cause.class_ = other_code ? class_of_other_code(c) : RL_CAUSE_CODE;
+  bool launch_differs = compare_launches(&launch, before, now);
+  if (code_differs || (!known && c->build_differs && !c->parameters_differ)) {
+    cause.class_ = code_differs ? class_of_code_difference(c) : RL_CAUSE_CODE;
     compare_texts(&cause, "code_sha256", before->code_sha256, now->code_sha256);
     compare_texts(&cause, "kernel", before->name, now->name);
-    say(&cause,
-        other_code ? "%s takes %s: its machine code differs%s."
-                   : "%s takes %s: its machine code is unknown, and the worker's build differs%s.",
-        cause.subject, change.text,
-        cause.class_ == RL_CAUSE_CODE ? "" : ", with a library or driver, not with the worker's build");
+    set_text(&cause,
+             code_differs ? "%s takes %s: its machine code differs%s."
+                          : "%s takes %s: its machine code is unknown, and the worker's build differs%s.",
+             cause.subject, change.text,
+             cause.class_ == RL_CAUSE_CODE ? "" : ", with a library or driver, not with the worker's build");
     compare_builds(c, &cause);
     if (cause.class_ == RL_CAUSE_CONFIGURATION) compare_configuration(c, &cause);
-  } else if (other_launch || c->parameters) {
+  } else if (launch_differs || c->parameters_differ) {
     cause.class_ = RL_CAUSE_CONFIGURATION;
-    say(&cause, "%s takes %s: its %s.", cause.subject, change.text,
-        other_launch ? "launch differs, not its machine code" : "inputs differ, not its machine code");
-    if (c->parameters) compare_parameters(c, &cause);
+    set_text(&cause, "%s takes %s: its %s.", cause.subject, change.text,
+             launch_differs ? "launch differs, not its machine code" : "inputs differ, not its machine code");
+    if (c->parameters_differ) compare_parameters(c, &cause);
   } else {
-    judge_equal_kernel(c, before, known, &cause);
+    classify_equal_kernel(c, before, known, &cause);
   }
   compare_launches(&cause, before, now);
   compare_numbers(&cause, "registers_per_thread", before->registers_per_thread, now->registers_per_thread);
   compare_numbers(&cause, "static_shared_bytes", before->static_shared_bytes, now->static_shared_bytes);
   compare_numbers(&cause, "theoretical_occupancy_ratio", before->theoretical_occupancy_ratio, now->theoretical_occupancy_ratio);
   compare_metrics(&cause, &before->metrics, &now->metrics);
-  bool is_small = cause.class_ == RL_CAUSE_NOISE && fabs(cause.difference_us) < SINGLE_SHARE * fabs(c->difference_us);
-  if (is_small) c->small.difference_us += cause.difference_us, c->small_count++;
+  bool is_small = cause.class_ == RL_CAUSE_NOISE && fabs(cause.difference_us) < MIN_LISTED_SHARE * fabs(c->difference_us);
+  if (is_small) c->small_noise.difference_us += cause.difference_us, c->small_noise_count++;
   else if (cause.difference_us != 0) append(c, &cause);
 }
 
 /* --- pairs ------------------------------------------------------------------------------------------------------------- */
 
-typedef bool (*pairing)(const rl_cause_kernel *a, const rl_cause_kernel *b);
+typedef bool (*pairing)(const rl_cause_kernel *a, const rl_cause_kernel *b); /* whether they are the same kernel */
 static bool same_launch_and_name(const rl_cause_kernel *a, const rl_cause_kernel *b) {
   return same_text(a->launch, b->launch) && same_text(a->name, b->name);
 }
@@ -280,7 +285,9 @@ static bool same_launch(const rl_cause_kernel *a, const rl_cause_kernel *b) {
 }
 static bool same_name(const rl_cause_kernel *a, const rl_cause_kernel *b) { return same_text(a->name, b->name); }
 
-/* Pairs the n-th kernel of a launch and name with the n-th of the other run, then those of a launch, then those of a name. */
+/* Pairs the n-th kernel of a launch and name with the n-th of the other run; then, of the unpaired ones, those of a launch; then
+ * those of a name. pair_of[baseline kernel]: index in the current run, or its kernel_count. used[current kernel]: it is paired.
+ */
 static void pair_kernels(comparison *c, size_t *pair_of, bool *used) {
   static const pairing pairings[] = {same_launch_and_name, same_launch, same_name};
   size_t before = c->baseline->kernel_count, now = c->current->kernel_count;
@@ -301,43 +308,44 @@ static int add_kernels(comparison *c, rl_error *err) {
   }
   pair_kernels(c, pair_of, used);
   for (size_t i = 0; i < c->baseline->kernel_count; i++)
-    if (pair_of[i] < c->current->kernel_count) add_pair(c, &c->baseline->kernels[i], &c->current->kernels[pair_of[i]]);
-    else add_single(c, &c->baseline->kernels[i], false);
+    if (pair_of[i] < c->current->kernel_count) add_kernel_pair(c, &c->baseline->kernels[i], &c->current->kernels[pair_of[i]]);
+    else add_unpaired_kernel(c, &c->baseline->kernels[i], false);
   for (size_t k = 0; k < c->current->kernel_count; k++)
-    if (!used[k]) add_single(c, &c->current->kernels[k], true);
+    if (!used[k]) add_unpaired_kernel(c, &c->current->kernels[k], true);
   free(pair_of), free(used);
   return 0;
 }
 
-/* --- what no kernel explains ------------------------------------------------------------------------------------------- */
+/* --- causes beyond single kernels --------------------------------------------------------------------------------------- */
 
-static void add_clock(comparison *c) {
-  if (c->slowed_by_clock == 0) return;
-  rl_cause *cause = append(c, &c->by_clock);
+static void add_clock_cause(comparison *c) {
+  if (c->clock_kernel_count == 0) return;
+  rl_cause *cause = append(c, &c->clock_cause);
   cause->class_ = RL_CAUSE_DEVICE;
   compare_numbers(cause, "sm_clock_mhz", c->baseline->sm_clock_mhz, c->current->sm_clock_mhz);
   compare_numbers(cause, "power_w", c->baseline->power_w, c->current->power_w);
   compare_texts(cause, "throttle_reasons", c->baseline->throttle_reasons, c->current->throttle_reasons);
-  bool one = c->slowed_by_clock == 1;
-  say(cause, "The SM clock explains that %zu kernel%s %s: %.0f MHz in the baseline, %.0f MHz now.", c->slowed_by_clock,
-      one ? " takes" : "s take", describe_us(cause->difference_us).text, c->baseline->sm_clock_mhz, c->current->sm_clock_mhz);
+  bool one = c->clock_kernel_count == 1;
+  set_text(cause, "The SM clock explains that %zu kernel%s %s: %.0f MHz in the baseline, %.0f MHz now.", c->clock_kernel_count,
+           one ? " takes" : "s take", describe_us(cause->difference_us).text, c->baseline->sm_clock_mhz,
+           c->current->sm_clock_mhz);
 }
 
-static void add_small(comparison *c) {
-  if (c->small.difference_us == 0) return;
-  rl_cause *cause = append(c, &c->small);
+static void add_small_noise(comparison *c) {
+  if (c->small_noise.difference_us == 0) return;
+  rl_cause *cause = append(c, &c->small_noise);
   cause->class_ = RL_CAUSE_NOISE;
-  say(cause, "%zu small differences of kernels with equal machine code, launch and inputs: %s together.", c->small_count,
-      describe_us(cause->difference_us).text);
+  set_text(cause, "%zu small differences of kernels with equal machine code, launch and inputs: %s together.",
+           c->small_noise_count, describe_us(cause->difference_us).text);
 }
 
-/* Time outside of kernels: gaps between launches, overlap. */
-static void add_rest(comparison *c) {
-  rl_cause cause = {.class_ = c->build ? RL_CAUSE_HARNESS : RL_CAUSE_NOISE, .difference_us = c->difference_us};
+/* Adds the time that no kernel explains: gaps between launches, and overlap. */
+static void add_unattributed_time(comparison *c) {
+  rl_cause cause = {.class_ = c->build_differs ? RL_CAUSE_HARNESS : RL_CAUSE_NOISE, .difference_us = c->difference_us};
   for (size_t i = 0; i < c->causes.count; i++) cause.difference_us -= c->causes.items[i].difference_us;
   if (fabs(cause.difference_us) <= 1e-9 * (fabs(c->difference_us) + c->baseline_us)) return;
-  if (c->build) compare_builds(c, &cause);
-  say(&cause, "%s not attributed: time between kernels, and kernels that overlap.", describe_us(cause.difference_us).text);
+  if (c->build_differs) compare_builds(c, &cause);
+  set_text(&cause, "%s not attributed: time between kernels, and kernels that overlap.", describe_us(cause.difference_us).text);
   append(c, &cause);
 }
 
@@ -346,7 +354,7 @@ static int largest_first(const void *a, const void *b) {
   return (x < y) - (x > y);
 }
 
-static int find_total(const rl_cause_run *run, double *total_us, rl_error *err) {
+static int total_time(const rl_cause_run *run, double *total_us, rl_error *err) {
   double sum = 0;
   for (size_t i = 0; i < run->kernel_count; i++) {
     if (!isfinite(run->kernels[i].total_us))
@@ -360,7 +368,7 @@ static int find_total(const rl_cause_run *run, double *total_us, rl_error *err) 
 int rl_causes_find(const rl_cause_run *baseline, const rl_cause_run *current, rl_causes *causes, rl_error *err) {
   comparison c = {.baseline = baseline, .current = current};
   double before, now;
-  if (find_total(baseline, &before, err) < 0 || find_total(current, &now, err) < 0) return -1;
+  if (total_time(baseline, &before, err) < 0 || total_time(current, &now, err) < 0) return -1;
   c.baseline_us = before, c.difference_us = now - before;
   c.causes.items = calloc(baseline->kernel_count + current->kernel_count + 3, sizeof *c.causes.items);
   if (c.causes.items == NULL) {
@@ -369,9 +377,9 @@ int rl_causes_find(const rl_cause_run *baseline, const rl_cause_run *current, rl
   }
   compare_runs(&c);
   if (add_kernels(&c, err) < 0) return free(c.causes.items), -1;
-  add_clock(&c);
-  add_small(&c);
-  add_rest(&c);
+  add_clock_cause(&c);
+  add_small_noise(&c);
+  add_unattributed_time(&c);
   qsort(c.causes.items, c.causes.count, sizeof *c.causes.items, largest_first);
   for (size_t i = 0; i < c.causes.count; i++)
     c.causes.items[i].share_ratio = c.difference_us != 0 ? c.causes.items[i].difference_us / c.difference_us : NAN;

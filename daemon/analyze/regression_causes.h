@@ -1,5 +1,6 @@
-/* Says where the difference of two profiled runs comes from: which kernels or phases take how much more, and what differs for
- * each. Pure. The entries add up to the difference of the runs. docs/regressions.md has the rules. */
+/* Attributes the difference in time of two profiled runs to kernels, phases, clocks and gaps, and lists the differences between
+ * the runs that explain each. The causes add up to the difference of the runs. Pure functions. docs/regressions.md has the rules.
+ */
 #ifndef RL_ANALYZE_REGRESSION_CAUSES_H
 #define RL_ANALYZE_REGRESSION_CAUSES_H
 
@@ -17,8 +18,8 @@ typedef enum rl_cause_class {
   RL_CAUSE_CODE,          /* machine code differs */
   RL_CAUSE_CONFIGURATION, /* launches, parameters, data set, engine, libraries or driver differ */
   RL_CAUSE_DEVICE,        /* clocks, throttling, another device of the same model */
-  RL_CAUSE_HARNESS,       /* the worker's build differs, but not this kernel; time between kernels */
-  RL_CAUSE_NOISE,         /* nothing that is known differs */
+  RL_CAUSE_HARNESS,       /* the worker's build differs, but not this kernel's code; or: time between kernels */
+  RL_CAUSE_NOISE,         /* no known property differs */
   RL_CAUSE_CLASS_COUNT
 } rl_cause_class;
 /* "code" "configuration" "device" "harness" "noise" */
@@ -51,14 +52,14 @@ enum { RL_CAUSE_MAX_EVIDENCE = 12, RL_CAUSE_TEXT_SIZE = 400, RL_CAUSE_VALUE_SIZE
 
 typedef struct rl_cause_evidence {
   char property[RL_CAUSE_VALUE_SIZE];                               /* "grid", "registers_per_thread", "sm_clock_mhz" */
-  char baseline[RL_CAUSE_VALUE_SIZE], current[RL_CAUSE_VALUE_SIZE]; /* "unknown" if they are */
+  char baseline[RL_CAUSE_VALUE_SIZE], current[RL_CAUSE_VALUE_SIZE]; /* "unknown": not recorded */
 } rl_cause_evidence;
 
 typedef struct rl_cause {
   rl_cause_class class_;
-  char subject[RL_CAUSE_VALUE_SIZE * 2]; /* launch or kernel; "": not one of them */
+  char subject[RL_CAUSE_VALUE_SIZE * 2]; /* launch or kernel; "": the cause concerns several */
   double difference_us;                  /* current - baseline */
-  double share_ratio;                    /* of the runs' difference; NAN: that is 0 */
+  double share_ratio;                    /* of the runs' difference; NAN: the runs do not differ */
   rl_cause_evidence evidence[RL_CAUSE_MAX_EVIDENCE];
   size_t evidence_count;
   char text[RL_CAUSE_TEXT_SIZE]; /* a sentence */

@@ -46,8 +46,8 @@ static size_t *sorted_indices(const rl_activity_row *rows, size_t count, bool (*
   return indices;
 }
 
-int rl_timeline_measure_busy_time(const rl_activity_row *rows, size_t count, rl_busy *busy, rl_error *err) {
-  rl_busy total = {0};
+int rl_timeline_measure_busy_time(const rl_activity_row *rows, size_t count, rl_busy_time *busy, rl_error *err) {
+  rl_busy_time total = {0};
   RL_CLEANUP(free_sizes) size_t *order = sorted_indices(rows, count, is_device_work, &total.rows);
   if (!order) return out_of_memory(err);
   for (size_t i = 0; i < total.rows; i++) {
@@ -206,13 +206,13 @@ static bool expand_launches(const rl_launch_map *map, const char *name, int64_t 
   return filled == count && count > 0;
 }
 
-/* --- totals ---------------------------------------------------------------------------------------------------------- */
+/* --- summaries ------------------------------------------------------------------------------------------------------- */
 
 typedef struct kernel_row { /* a row of kind KERNEL or CPU_SPAN */
   const rl_activity_row *row;
   const char *name;
-  size_t start_order; /* its rank among all rows that are totalled, by start */
-  int64_t launch;     /* index into rl_total_options.expected, or NO_LAUNCH */
+  size_t start_order; /* its rank by start among the summarized rows */
+  int64_t launch;     /* index into rl_kernel_summary_options.expected, or NO_LAUNCH */
 } kernel_row;
 
 RL_DEFINE_CLEANUP(free_kernel_rows, kernel_row *, free, NULL)
@@ -231,20 +231,20 @@ static int compare_name_launch_start(const void *a, const void *b) {
   return (x->start_order > y->start_order) - (x->start_order < y->start_order);
 }
 
-static int64_t find_expected_launch(const rl_total_options *options, const char *name) {
+static int64_t find_expected_launch(const rl_kernel_summary_options *options, const char *name) {
   for (size_t i = 0; i < options->expected_count; i++)
     if (strcmp(options->expected[i].name, name) == 0) return (int64_t)i;
   return NO_LAUNCH;
 }
 
-/* Returns the first launch with the same name, so that launches of one name are totalled together. The last training step of an
+/* Returns the first launch with the same name, so that launches of one name are summarized together. The last training step of an
  * epoch, if its batch is smaller, has separate launches with the names of the other steps' launches. */
-static int64_t first_launch_of_name(const rl_total_options *options, int64_t launch) {
+static int64_t first_launch_of_name(const rl_kernel_summary_options *options, int64_t launch) {
   return launch == NO_LAUNCH ? NO_LAUNCH : find_expected_launch(options, options->expected[launch].name);
 }
 
 /* Sets the launch of each row. The rows are sorted by name, then by start. */
-static int map_launches(const rl_total_options *options, kernel_row *kernel_rows, size_t count, rl_error *err) {
+static int map_launches(const rl_kernel_summary_options *options, kernel_row *kernel_rows, size_t count, rl_error *err) {
   int64_t *launches = malloc((count + 1) * sizeof *launches);
   if (!launches) return out_of_memory(err);
   for (size_t i = 0; i < count;) {
@@ -274,8 +274,9 @@ static bool same_configuration(const rl_activity_row *a, const rl_activity_row *
          a->dynamic_shared_bytes == b->dynamic_shared_bytes;
 }
 
-/* Totals kernel_rows[0..count), which have one name and launch. durations[count]: temporary. */
-static rl_kernel total_kernel(const rl_total_options *options, const kernel_row *kernel_rows, size_t count, double *durations) {
+/* Summarizes kernel_rows[0..count), which have one name and launch. durations[count]: temporary. */
+static rl_kernel summarize_kernel(const rl_kernel_summary_options *options, const kernel_row *kernel_rows, size_t count,
+                                  double *durations) {
   const rl_activity_row *first = kernel_rows[0].row;
   bool on_gpu = is_kernel(first), configuration_varies = false;
   rl_kernel kernel = {.launches = (int64_t)count};
@@ -323,7 +324,8 @@ static int compare_first_start(const void *a, const void *b) {
 
 RL_DEFINE_CLEANUP(free_groups, kernel_group *, free, NULL)
 
-int rl_timeline_total_kernels(const rl_records *trace, const rl_total_options *options, rl_records *results, rl_error *err) {
+int rl_timeline_summarize_kernels(const rl_records *trace, const rl_kernel_summary_options *options, rl_records *results,
+                                  rl_error *err) {
   size_t count, group_count = 0;
   RL_CLEANUP(free_sizes) size_t *order = sorted_indices(trace->rows, trace->row_count, is_kernel_or_cpu_span, &count);
   RL_CLEANUP(free_kernel_rows) kernel_row *kernel_rows = calloc((order ? count : 0) + 1, sizeof *kernel_rows);
@@ -347,7 +349,7 @@ int rl_timeline_total_kernels(const rl_records *trace, const rl_total_options *o
   }
   qsort(groups, group_count, sizeof *groups, compare_first_start);
   for (size_t g = 0; g < group_count; g++) {
-    rl_kernel kernel = total_kernel(options, kernel_rows + groups[g].begin, groups[g].end - groups[g].begin, durations);
+    rl_kernel kernel = summarize_kernel(options, kernel_rows + groups[g].begin, groups[g].end - groups[g].begin, durations);
     kernel.ordinal = (int64_t)g;
     if (rl_records_add(results, RL_RECORD_KERNEL, &kernel, 1, err) < 0) return -1;
   }

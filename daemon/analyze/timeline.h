@@ -1,4 +1,5 @@
-/* Pure functions over activity rows: how long the device was busy, which launch a kernel belongs to, and totals for each kernel.
+/* Pure functions over activity rows: how long the device was busy, which launch a kernel belongs to, and a summary of each
+ * kernel.
  */
 #ifndef RL_ANALYZE_TIMELINE_H
 #define RL_ANALYZE_TIMELINE_H
@@ -6,14 +7,14 @@
 #include "base/cleanup.h"
 #include "model/records.h"
 
-typedef struct rl_busy {
+typedef struct rl_busy_time {
   size_t rows;               /* kernels, memcpys and memsets; CPU spans */
   int64_t first_ns, last_ns; /* start of the first and end of the last row; 0: no rows */
   int64_t busy_ns;           /* union of their intervals, so overlapping work counts once */
-} rl_busy;
+} rl_busy_time;
 
 /* RL_ERRNO: out of memory. */
-int rl_timeline_measure_busy_time(const rl_activity_row *rows, size_t count, rl_busy *busy, rl_error *err);
+int rl_timeline_measure_busy_time(const rl_activity_row *rows, size_t count, rl_busy_time *busy, rl_error *err);
 
 /* A launch of a workload's iteration, in order. Adjacent launches with the same sequence_index run `repeats` times as a block. */
 typedef struct rl_expected_launch {
@@ -32,7 +33,7 @@ int rl_launch_map_build(const rl_records *trace_without_graphs, const rl_expecte
                         rl_launch_map **launch_map, rl_error *err);
 void rl_launch_map_free(rl_launch_map *launch_map);
 
-typedef struct rl_total_options {
+typedef struct rl_kernel_summary_options {
   const rl_launch_map *launch_map;    /* NULL: launches of kernels are unknown */
   const rl_expected_launch *expected; /* the launches; CPU spans are mapped by their name */
   size_t expected_count;
@@ -41,11 +42,12 @@ typedef struct rl_total_options {
   void *context;
   const char
       *missing_values_reason; /* why occupancy is NAN; for CPU spans, why the values of GPU kernels are. NULL: a default text */
-} rl_total_options;
+} rl_kernel_summary_options;
 
-/* Appends to results->kernels one total for each launch and kernel name of the trace's KERNEL and CPU_SPAN rows, in order of
+/* Appends to results->kernels one summary for each launch and kernel name of the trace's KERNEL and CPU_SPAN rows, in order of
  * first start. */
-int rl_timeline_total_kernels(const rl_records *trace, const rl_total_options *options, rl_records *results, rl_error *err);
+int rl_timeline_summarize_kernels(const rl_records *trace, const rl_kernel_summary_options *options, rl_records *results,
+                                  rl_error *err);
 
 RL_DEFINE_CLEANUP(rl_launch_map_cleanup, rl_launch_map *, rl_launch_map_free, NULL)
 #endif

@@ -65,7 +65,7 @@ static size_t copy_finite(const double *values, size_t count, double *copied) {
   return n;
 }
 
-/* Pools the blocks of all runs. */
+/* Makes one sample of the blocks of all runs. */
 static int make_sample(const rl_verdict_blocks *runs, size_t run_count, sample *made, rl_error *err) {
   size_t count = 0, cycles = 0;
   for (size_t i = 0; i < run_count; i++) count += runs[i].count;
@@ -93,17 +93,24 @@ static double effect_between(double baseline, double current) {
 
 /* --- the limit of the history ------------------------------------------------------------------------------------------ */
 
-enum { RECENT_RUNS = 5, FENCE_RUNS = 8 };
+enum {
+  RECENT_RUNS = 5, /* whose median a run is compared with */
+  FENCE_RUNS = 8   /* with fewer runs the quartiles of the changes are too uncertain for a fence */
+};
 
 typedef struct history_limit {
   double recent_median; /* NAN: no runs */
-  double limit;         /* NAN: too few runs */
+  double limit;         /* ratio; larger changes don't occur from run to run. NAN: too few runs */
   size_t runs;
 } history_limit;
 
-/* Compares each run with the median of the runs before it, as the current run is. The limit is the largest of Student's limit,
- * which one of `metrics` metrics exceeds with probability RL_VERDICT_Q / 2, Q3 + 3 IQR, and 1.5 times the largest change. The
- * mean of the changes counts as noise, so a metric that drifts has a wide limit. */
+/* Computes how much a run can differ from the RECENT_RUNS runs before it without a cause. Takes the changes of the earlier runs,
+ * |log(run / median of the runs before it)|. The limit is the largest of three:
+ *
+ *   Student's limit   root mean square times the critical value that any of `metrics` metrics exceeds with probability
+ *                     RL_VERDICT_Q / 2. The mean is not subtracted, so a metric that drifts has a wide limit.
+ *   Tukey's fence     Q3 + 3 IQR of the changes, from FENCE_RUNS runs on
+ *   observed          1.5 times the largest change */
 static int compute_history_limit(const double *history, size_t count, size_t metrics, history_limit *found, rl_error *err) {
   *found = (history_limit){NAN, NAN, 0};
   RL_CLEANUP(free_numbers) double *medians = malloc((2 * count + 1) * sizeof *medians);
@@ -131,27 +138,28 @@ static int compute_history_limit(const double *history, size_t count, size_t met
   return 0;
 }
 
-/* Without a history it is unknown how much runs differ. Assumes the standard deviation between blocks, estimated from quartiles,
- * and Student's limit for the difference of two such runs. */
-static double assume_limit(const sample *baseline, const sample *current, size_t metrics) {
+/* Estimates the limit without a history. Assumes that runs vary as much as blocks do, whose standard deviation is estimated from
+ * quartiles. Returns Student's limit for the difference of two such runs, as a ratio; NAN: too few blocks. */
+static double estimate_limit_without_history(const sample *baseline, const sample *current, size_t metrics) {
   double variance = 0, blocks = fmin((double)baseline->count, (double)current->count);
   if (!(blocks >= 3 && baseline->median > 0 && current->median > 0)) return NAN;
   const sample *const samples[] = {baseline, current};
   for (int i = 0; i < 2; i++) {
     rl_quartiles quartiles = rl_compute_quartiles(samples[i]->values, samples[i]->count); /* they are sorted already */
-    double of_normal = 1.349 * (1 - 1.2 / (double)samples[i]->count); /* expected IQR of so many normal values */
-    double deviation = (quartiles.q3 - quartiles.q1) / of_normal / quartiles.median;
+    double expected_iqr = 1.349 * (1 - 1.2 / (double)samples[i]->count); /* expected IQR of so many normal values */
+    double deviation = (quartiles.q3 - quartiles.q1) / expected_iqr / quartiles.median;
     variance += deviation * deviation / 2;
   }
-  double of_difference = sqrt(2 * variance * (1 + M_PI_2 / blocks)); /* π / 2: variance of a median over that of a mean */
-  return expm1(of_difference *
+  double difference_deviation = sqrt(2 * variance * (1 + M_PI_2 / blocks)); /* π / 2: variance of a median over that of a mean */
+  return expm1(difference_deviation *
                rl_student_critical_value(RL_VERDICT_Q / 2 / (double)metrics, baseline->count + current->count - 2));
 }
 
 /* --- reasons ----------------------------------------------------------------------------------------------------------- */
 
-static void say(rl_verdict_judgement *j, rl_verdict verdict, const char *format, ...) __attribute__((format(printf, 3, 4)));
-static void say(rl_verdict_judgement *j, rl_verdict verdict, const char *format, ...) {
+static void set_verdict(rl_verdict_judgement *j, rl_verdict verdict, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void set_verdict(rl_verdict_judgement *j, rl_verdict verdict, const char *format, ...) {
   va_list arguments;
   j->verdict = verdict;
   va_start(arguments, format);
@@ -195,11 +203,11 @@ static phrase describe_interval(double low, double high) {
 
 /* --- one metric -------------------------------------------------------------------------------------------------------- */
 
-/* The samples of one metric and what its judgement needs besides them. */
+/* One metric, its samples and its judgement. */
 typedef struct comparison {
   const rl_verdict_metric *metric;
   sample baseline, current, confirmation;
-  rl_verdict_judgement judged;
+  rl_verdict_judgement judgement;
 } comparison;
 
 static void free_comparison(comparison *c) { free_sample(&c->baseline), free_sample(&c->current), free_sample(&c->confirmation); }
@@ -217,14 +225,14 @@ static int estimate_interval(const sample *baseline, const sample *measured, dou
   return 0;
 }
 
-static int measure(comparison *c, size_t metrics, rl_error *err) {
-  rl_verdict_judgement *j = &c->judged;
+static int compute_statistics(comparison *c, size_t metrics, rl_error *err) {
+  rl_verdict_judgement *j = &c->judgement;
   const rl_verdict_metric *metric = c->metric;
   if (make_sample(metric->baseline_runs, metric->baseline_run_count, &c->baseline, err) < 0 ||
       make_sample(&metric->current, 1, &c->current, err) < 0 || make_sample(&metric->confirmation, 1, &c->confirmation, err) < 0)
     return -1;
   const sample *baseline = &c->baseline, *current = &c->current, *confirmation = &c->confirmation;
-  rl_rank_test first, second;
+  rl_rank_test current_test, confirmation_test;
   history_limit earlier;
   *j = (rl_verdict_judgement){
       .baseline_median = baseline->median,
@@ -245,144 +253,154 @@ static int measure(comparison *c, size_t metrics, rl_error *err) {
       .current_bimodal = current->modes.bimodal,
       .baseline_modes = {baseline->modes.low, baseline->modes.high},
       .current_modes = {current->modes.low, current->modes.high}};
-  if (rl_rank_test_compare(baseline->values, baseline->count, current->values, current->count, &first, err) < 0 ||
-      rl_rank_test_compare(baseline->values, baseline->count, confirmation->values, confirmation->count, &second, err) < 0 ||
+  if (rl_rank_test_compare(baseline->values, baseline->count, current->values, current->count, &current_test, err) < 0 ||
+      rl_rank_test_compare(baseline->values, baseline->count, confirmation->values, confirmation->count, &confirmation_test,
+                           err) < 0 ||
       compute_history_limit(metric->history, metric->history_count, metrics, &earlier, err) < 0 ||
       estimate_interval(baseline, current, &j->interval_low_ratio, &j->interval_high_ratio, err) < 0 ||
       estimate_interval(baseline, confirmation, &j->confirmation_low_ratio, &j->confirmation_high_ratio, err) < 0)
     return -1;
-  j->p_value = first.p_value, j->confirmation_p_value = second.p_value;
-  j->history_limit_ratio = isnan(earlier.limit) ? assume_limit(baseline, current, metrics) : earlier.limit;
+  j->p_value = current_test.p_value, j->confirmation_p_value = confirmation_test.p_value;
+  j->history_limit_ratio = isnan(earlier.limit) ? estimate_limit_without_history(baseline, current, metrics) : earlier.limit;
   j->history_runs = earlier.runs, j->recent_median = earlier.recent_median;
   j->step_ratio = effect_between(earlier.recent_median, current->median);
   return 0;
 }
 
-static bool exceeds(const rl_verdict_metric *metric, double effect, double than) {
-  return fabs(effect) > metric->threshold_ratio && effect * than > 0;
+/* Returns true if the effect is larger than the threshold and has the sign of `expected`. */
+static bool exceeds_threshold(const rl_verdict_metric *metric, double effect, double expected) {
+  return fabs(effect) > metric->threshold_ratio && effect * expected > 0;
 }
 
-/* Cycles rise with more work, whether a metric should be low or high. */
-static bool cycles_disagree(const comparison *c, const sample *measured, double effect, double *cycles_effect) {
+/* Returns true if device cycles were reported and did not change with the effect: in the direction of more or less work, by at
+ * least half of the effect. More work takes more cycles, whichever direction of the metric is better. */
+static bool cycles_contradict(const comparison *c, const sample *measured, double effect, double *cycles_effect) {
   *cycles_effect = effect_between(c->baseline.median_cycles, measured->median_cycles);
-  double wanted = c->metric->direction == RL_LOWER_IS_BETTER ? effect : -effect;
-  return isfinite(*cycles_effect) && !(*cycles_effect * wanted > 0 && fabs(*cycles_effect) >= 0.5 * fabs(effect));
+  double work_effect = c->metric->direction == RL_LOWER_IS_BETTER ? effect : -effect;
+  return isfinite(*cycles_effect) && !(*cycles_effect * work_effect > 0 && fabs(*cycles_effect) >= 0.5 * fabs(effect));
 }
 
-/* A baseline with two modes: an effect counts only beyond the mode on its side. Returns whether it does not. */
-static bool lies_in_mode(const comparison *c, const sample *measured, double effect) {
+/* Returns true if the baseline has two modes, and the median does not exceed the mode on the effect's side by the threshold. */
+static bool lies_within_baseline_mode(const comparison *c, const sample *measured, double effect) {
   const rl_modes *modes = &c->baseline.modes;
   if (!modes->bimodal) return false;
   double from_mode = effect_between(effect > 0 ? modes->high : modes->low, measured->median);
-  return !exceeds(c->metric, from_mode, effect);
+  return !exceeds_threshold(c->metric, from_mode, effect);
 }
 
-/* Current or confirming blocks, whose effect exceeds the threshold. */
-typedef struct evidence {
+/* The effect of the current or of the confirming blocks, which exceeds the threshold. */
+typedef struct measured_effect {
   const sample *measured;
-  const char *name; /* of the blocks */
-  double effect, low, high, p, q;
-} evidence;
+  const char *name;         /* of the blocks, for the reason */
+  double effect, low, high; /* ratios; low and high: the interval */
+  double p, q;              /* p-value, and p-value adjusted for the suite */
+} measured_effect;
 
-static phrase describe_evidence(const comparison *c, const evidence *e) {
+static phrase describe_evidence(const comparison *c, const measured_effect *e) {
   phrase p;
   snprintf(p.text, sizeof p.text, "%s (median %.5g, %s the baseline's %.5g)", e->name, e->measured->median,
            describe_effect(e->effect).text, c->baseline.median);
   return p;
 }
 
-/* Returns whether all tests agree; else says which does not. */
-static bool all_agree(const comparison *c, const evidence *e, rl_verdict_judgement *j) {
+/* Returns true if every test shows the effect; else sets the verdict to inconclusive, with the test that does not. */
+static bool passes_all_tests(const comparison *c, const measured_effect *e, rl_verdict_judgement *j) {
   const rl_modes *modes = &c->baseline.modes;
   const char *bimodal = modes->bimodal || e->measured->modes.bimodal ? "; the blocks have two modes" : "";
   double cycles, threshold = c->metric->threshold_ratio, step = effect_between(j->recent_median, e->measured->median);
   phrase text = describe_evidence(c, e);
   if (!(e->q <= RL_VERDICT_Q))
-    say(j, RL_VERDICT_INCONCLUSIVE, "%s exceed the threshold of %s %%, but their ranks don't show it: p = %.2g, adjusted %.2g%s.",
-        text.text, in_percent(threshold).text, e->p, e->q, bimodal);
-  else if (!exceeds(c->metric, e->effect > 0 ? e->low : e->high, e->effect))
-    say(j, RL_VERDICT_INCONCLUSIVE, "%s differ, but maybe by less than the threshold of %s %%: the %s%s.", text.text,
-        in_percent(threshold).text, describe_interval(e->low, e->high).text, bimodal);
-  else if (lies_in_mode(c, e->measured, e->effect))
-    say(j, RL_VERDICT_INCONCLUSIVE,
+    set_verdict(j, RL_VERDICT_INCONCLUSIVE,
+                "%s exceed the threshold of %s %%, but their ranks don't show it: p = %.2g, adjusted %.2g%s.", text.text,
+                in_percent(threshold).text, e->p, e->q, bimodal);
+  else if (!exceeds_threshold(c->metric, e->effect > 0 ? e->low : e->high, e->effect))
+    set_verdict(j, RL_VERDICT_INCONCLUSIVE, "%s differ, but maybe by less than the threshold of %s %%: the %s%s.", text.text,
+                in_percent(threshold).text, describe_interval(e->low, e->high).text, bimodal);
+  else if (lies_within_baseline_mode(c, e->measured, e->effect))
+    set_verdict(
+        j, RL_VERDICT_INCONCLUSIVE,
         "The baseline has two modes, %.5g (%zu blocks) and %.5g (%zu blocks). %s lie no more than %s %% beyond one of them.",
         modes->low, modes->in_low, modes->high, modes->in_high, text.text, in_percent(threshold).text);
   else if (fabs(e->effect) <= j->history_limit_ratio)
-    say(j, RL_VERDICT_INCONCLUSIVE, "%s differ no more than runs of this metric do without a cause: the limit is %s %%%s.",
-        text.text, in_percent(j->history_limit_ratio).text,
-        j->history_runs < RL_VERDICT_HISTORY_RUNS ? ", assumed from the blocks" : "");
+    set_verdict(j, RL_VERDICT_INCONCLUSIVE,
+                "%s differ no more than runs of this metric do without a cause: the limit is %s %%%s.", text.text,
+                in_percent(j->history_limit_ratio).text,
+                j->history_runs < RL_VERDICT_HISTORY_RUNS ? ", assumed from the blocks" : "");
   else if (j->history_runs >= RL_VERDICT_HISTORY_RUNS && !(step * e->effect > 0 && fabs(step) > j->history_limit_ratio))
-    say(j, RL_VERDICT_INCONCLUSIVE,
+    set_verdict(
+        j, RL_VERDICT_INCONCLUSIVE,
         "%s are only %s the last earlier runs (%.5g), within their limit of %s %%: the metric drifted away from the baseline.",
         text.text, describe_effect(step).text, j->recent_median, in_percent(j->history_limit_ratio).text);
-  else if (cycles_disagree(c, e->measured, e->effect, &cycles))
-    say(j, RL_VERDICT_INCONCLUSIVE, "%s took device cycles %s the baseline's: the clock differs, not the work.", text.text,
-        describe_effect(cycles).text);
+  else if (cycles_contradict(c, e->measured, e->effect, &cycles))
+    set_verdict(j, RL_VERDICT_INCONCLUSIVE, "%s took device cycles %s the baseline's: the clock differs, not the work.",
+                text.text, describe_effect(cycles).text);
   else return true;
   return false;
 }
 
 static void judge_large_effect(const comparison *c, rl_verdict_judgement *j) {
   const sample *fresh = &c->confirmation;
-  evidence first = {.measured = &c->current,
-                    .name = "The blocks",
-                    .effect = j->effect_ratio,
-                    .low = j->interval_low_ratio,
-                    .high = j->interval_high_ratio,
-                    .p = j->p_value,
-                    .q = j->q_value};
-  evidence second = {.measured = fresh,
-                     .name = "Confirming blocks",
-                     .effect = j->confirmation_effect_ratio,
-                     .low = j->confirmation_low_ratio,
-                     .high = j->confirmation_high_ratio,
-                     .p = j->confirmation_p_value,
-                     .q = j->confirmation_q_value};
-  if (!all_agree(c, &first, j)) return;
+  measured_effect first = {.measured = &c->current,
+                           .name = "The blocks",
+                           .effect = j->effect_ratio,
+                           .low = j->interval_low_ratio,
+                           .high = j->interval_high_ratio,
+                           .p = j->p_value,
+                           .q = j->q_value};
+  measured_effect second = {.measured = fresh,
+                            .name = "Confirming blocks",
+                            .effect = j->confirmation_effect_ratio,
+                            .low = j->confirmation_low_ratio,
+                            .high = j->confirmation_high_ratio,
+                            .p = j->confirmation_p_value,
+                            .q = j->confirmation_q_value};
+  if (!passes_all_tests(c, &first, j)) return;
   if (c->metric->confirmation.count == 0) {
     j->needs_confirmation = true;
-    return say(j, RL_VERDICT_INCONCLUSIVE, "%s; fresh blocks have to confirm it.", describe_medians(j).text);
+    return set_verdict(j, RL_VERDICT_INCONCLUSIVE, "%s; fresh blocks have to confirm it.", describe_medians(j).text);
   }
   j->confirmed = 0;
   if (fresh->count < j->blocks_needed)
-    return say(j, RL_VERDICT_INCONCLUSIVE, "%s, but only %zu of %zu confirming blocks were measured.", describe_medians(j).text,
-               fresh->count, j->blocks_needed);
-  if (!exceeds(c->metric, j->confirmation_effect_ratio, j->effect_ratio))
-    return say(j, RL_VERDICT_INCONCLUSIVE, "%s, but fresh blocks don't confirm it: their median is %s the baseline's.",
-               describe_medians(j).text, describe_effect(j->confirmation_effect_ratio).text);
-  if (!all_agree(c, &second, j)) return;
+    return set_verdict(j, RL_VERDICT_INCONCLUSIVE, "%s, but only %zu of %zu confirming blocks were measured.",
+                       describe_medians(j).text, fresh->count, j->blocks_needed);
+  if (!exceeds_threshold(c->metric, j->confirmation_effect_ratio, j->effect_ratio))
+    return set_verdict(j, RL_VERDICT_INCONCLUSIVE, "%s, but fresh blocks don't confirm it: their median is %s the baseline's.",
+                       describe_medians(j).text, describe_effect(j->confirmation_effect_ratio).text);
+  if (!passes_all_tests(c, &second, j)) return;
   j->confirmed = 1;
   bool worse = (j->effect_ratio > 0) == (c->metric->direction == RL_LOWER_IS_BETTER);
-  say(j, worse ? RL_VERDICT_SLOWER : RL_VERDICT_FASTER,
-      "%s: the %s, p = %.2g, and %zu fresh blocks confirm it with a median %s the baseline's.", describe_medians(j).text,
-      describe_interval(j->interval_low_ratio, j->interval_high_ratio).text, j->p_value, fresh->count,
-      describe_effect(j->confirmation_effect_ratio).text);
+  set_verdict(j, worse ? RL_VERDICT_SLOWER : RL_VERDICT_FASTER,
+              "%s: the %s, p = %.2g, and %zu fresh blocks confirm it with a median %s the baseline's.", describe_medians(j).text,
+              describe_interval(j->interval_low_ratio, j->interval_high_ratio).text, j->p_value, fresh->count,
+              describe_effect(j->confirmation_effect_ratio).text);
 }
 
 static void judge_small_effect(const comparison *c, rl_verdict_judgement *j) {
   double threshold = c->metric->threshold_ratio;
   if (j->interval_low_ratio >= -threshold && j->interval_high_ratio <= threshold)
-    return say(j, RL_VERDICT_SAME, "%s; the %s, within the threshold of %s %%.", describe_medians(j).text,
-               describe_interval(j->interval_low_ratio, j->interval_high_ratio).text, in_percent(threshold).text);
+    return set_verdict(j, RL_VERDICT_SAME, "%s; the %s, within the threshold of %s %%.", describe_medians(j).text,
+                       describe_interval(j->interval_low_ratio, j->interval_high_ratio).text, in_percent(threshold).text);
   bool bimodal = c->baseline.modes.bimodal || c->current.modes.bimodal;
-  say(j, RL_VERDICT_INCONCLUSIVE, "%s, but the %s, which reaches beyond the threshold of %s %%%s.", describe_medians(j).text,
-      describe_interval(j->interval_low_ratio, j->interval_high_ratio).text, in_percent(threshold).text,
-      bimodal ? ": the blocks have two modes" : "");
+  set_verdict(j, RL_VERDICT_INCONCLUSIVE, "%s, but the %s, which reaches beyond the threshold of %s %%%s.",
+              describe_medians(j).text, describe_interval(j->interval_low_ratio, j->interval_high_ratio).text,
+              in_percent(threshold).text, bimodal ? ": the blocks have two modes" : "");
 }
 
 static void judge_metric(comparison *c, const char *quarantine_reason) {
-  rl_verdict_judgement *j = &c->judged;
+  rl_verdict_judgement *j = &c->judgement;
   const rl_verdict_metric *metric = c->metric;
-  if (metric->incomparable_reason != NULL) return say(j, RL_VERDICT_INCOMPARABLE, "%s", metric->incomparable_reason);
+  if (metric->incomparable_reason != NULL) return set_verdict(j, RL_VERDICT_INCOMPARABLE, "%s", metric->incomparable_reason);
   if (c->baseline.count == 0)
-    return say(j, RL_VERDICT_INCOMPARABLE, "There is no baseline of this metric: an earlier good run, or a promoted one.");
-  if (quarantine_reason != NULL) return say(j, RL_VERDICT_INCONCLUSIVE, "%s", quarantine_reason);
+    return set_verdict(j, RL_VERDICT_INCOMPARABLE,
+                       "There is no baseline of this metric: an earlier good run, or a promoted one.");
+  if (quarantine_reason != NULL) return set_verdict(j, RL_VERDICT_INCONCLUSIVE, "%s", quarantine_reason);
   if (c->current.count < j->blocks_needed || c->baseline.count < j->blocks_needed)
-    return say(j, RL_VERDICT_INCONCLUSIVE, "%zu blocks of the baseline and %zu of this run are too few: %zu of each are needed.",
-               c->baseline.count, c->current.count, j->blocks_needed);
+    return set_verdict(j, RL_VERDICT_INCONCLUSIVE,
+                       "%zu blocks of the baseline and %zu of this run are too few: %zu of each are needed.", c->baseline.count,
+                       c->current.count, j->blocks_needed);
   if (isnan(j->effect_ratio) || (isnan(j->interval_low_ratio) && j->effect_ratio == 0))
-    return say(j, RL_VERDICT_INCONCLUSIVE, "%.5g against %.5g in the baseline: a ratio needs positive values.", j->current_median,
-               j->baseline_median);
+    return set_verdict(j, RL_VERDICT_INCONCLUSIVE, "%.5g against %.5g in the baseline: a ratio needs positive values.",
+                       j->current_median, j->baseline_median);
   if (fabs(j->effect_ratio) > metric->threshold_ratio) judge_large_effect(c, j);
   else judge_small_effect(c, j);
 }
@@ -430,37 +448,37 @@ static void summarize(const rl_verdict_suite *suite, const rl_verdict_judgement 
              suite->metric_count, rl_verdict_name(summary->verdict), suite->metrics[named].key, judgements[named].reason);
 }
 
-static int adjust(size_t count, comparison *comparisons, rl_error *err) {
+static int adjust_all_p_values(size_t count, comparison *comparisons, rl_error *err) {
   RL_CLEANUP(free_numbers) double *p = malloc((2 * count + 1) * sizeof *p);
   if (p == NULL) return fail_memory(err);
   double *adjusted = p + count;
-  for (size_t i = 0; i < count; i++) p[i] = comparisons[i].judged.p_value;
+  for (size_t i = 0; i < count; i++) p[i] = comparisons[i].judgement.p_value;
   if (rl_adjust_p_values(p, count, adjusted, err) < 0) return -1;
   for (size_t i = 0; i < count; i++)
-    comparisons[i].judged.q_value = adjusted[i], p[i] = comparisons[i].judged.confirmation_p_value;
+    comparisons[i].judgement.q_value = adjusted[i], p[i] = comparisons[i].judgement.confirmation_p_value;
   if (rl_adjust_p_values(p, count, adjusted, err) < 0) return -1;
-  for (size_t i = 0; i < count; i++) comparisons[i].judged.confirmation_q_value = adjusted[i];
+  for (size_t i = 0; i < count; i++) comparisons[i].judgement.confirmation_q_value = adjusted[i];
   return 0;
 }
 
-static int measure_suite(const rl_verdict_suite *suite, comparison *comparisons, rl_error *err) {
+static int compute_suite_statistics(const rl_verdict_suite *suite, comparison *comparisons, rl_error *err) {
   for (size_t i = 0; i < suite->metric_count; i++) {
     comparisons[i].metric = &suite->metrics[i];
     if (!(suite->metrics[i].threshold_ratio > 0))
       return rl_fail(err, RL_INPUT, 0, "the threshold of %s is %g, not positive", suite->metrics[i].key,
                      suite->metrics[i].threshold_ratio);
-    if (measure(&comparisons[i], suite->metric_count, err) < 0) return -1;
+    if (compute_statistics(&comparisons[i], suite->metric_count, err) < 0) return -1;
   }
-  return adjust(suite->metric_count, comparisons, err);
+  return adjust_all_p_values(suite->metric_count, comparisons, err);
 }
 
 int rl_verdict_judge_suite(const rl_verdict_suite *suite, rl_verdict_judgement *judgements, rl_verdict_summary *summary,
                            rl_error *err) {
   comparison *comparisons = calloc(suite->metric_count + 1, sizeof *comparisons);
   if (comparisons == NULL) return fail_memory(err);
-  int failed = measure_suite(suite, comparisons, err);
+  int failed = compute_suite_statistics(suite, comparisons, err);
   for (size_t i = 0; i < suite->metric_count; i++) {
-    if (!failed) judge_metric(&comparisons[i], suite->quarantine_reason), judgements[i] = comparisons[i].judged;
+    if (!failed) judge_metric(&comparisons[i], suite->quarantine_reason), judgements[i] = comparisons[i].judgement;
     free_comparison(&comparisons[i]);
   }
   free(comparisons);

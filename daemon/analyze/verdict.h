@@ -12,9 +12,9 @@
 extern "C" {
 #endif
 
-/* Rises with any change that can judge equal inputs differently. */
+/* Version of the method: increases with each change that can give another verdict for the same inputs. */
 enum { RL_VERDICT_METHOD = 1 };
-enum { RL_VERDICT_REASON_SIZE = 480, RL_VERDICT_HISTORY_RUNS = 5 /* fewer earlier runs don't show how much runs differ */ };
+enum { RL_VERDICT_REASON_SIZE = 480, RL_VERDICT_HISTORY_RUNS = 5 /* fewer earlier runs do not show how much runs vary */ };
 /* False discovery rate of a suite, and 1 - confidence of intervals. */
 #define RL_VERDICT_Q 0.01
 
@@ -33,7 +33,7 @@ typedef enum rl_verdict_direction { RL_LOWER_IS_BETTER, RL_HIGHER_IS_BETTER } rl
 
 typedef struct rl_verdict_blocks {
   const double *values; /* one for each block; NAN: the block was dropped */
-  const double *cycles; /* device cycles of the same blocks, NAN: not reported; NULL: of none */
+  const double *cycles; /* device cycles of the same blocks, NAN: not reported; NULL: of no block */
   size_t count;
 } rl_verdict_blocks;
 
@@ -67,8 +67,8 @@ typedef struct rl_verdict_judgement { /* of one metric; NAN: unknown */
   double interval_low_ratio, interval_high_ratio; /* of the same ratio, by Hodges and Lehmann; INFINITY: no upper bound */
   double p_value, q_value;                        /* q_value: p_value adjusted for the suite's metrics */
   double history_limit_ratio; /* larger changes don't occur from run to run; with fewer than RL_VERDICT_HISTORY_RUNS earlier runs
-                                 assumed from the blocks */
-  size_t history_runs;        /* that the limit was computed from */
+                                 estimated from the blocks */
+  size_t history_runs;        /* number of runs that the limit was computed from */
   double recent_median, step_ratio; /* the median of the last five earlier runs, and current / recent_median - 1 */
   double cycles_effect_ratio;       /* the effect on device cycles */
   double confirmation_median, confirmation_effect_ratio, confirmation_p_value, confirmation_q_value;

@@ -155,7 +155,7 @@ static double theoretical_occupancy(void *context, const rl_activity_row *row) {
 }
 
 static int add_trace_measurements(rl_pass_context *pass, const rl_elapsed *untraced, const rl_elapsed *traced, rl_error *err) {
-  rl_busy busy;
+  rl_busy_time busy;
   if (rl_timeline_measure_busy_time(pass->records->rows, pass->records->row_count, &busy, err) < 0) return -1;
   double busy_ms = busy.rows ? (double)busy.busy_ns * 1e-6 : NAN;
   double gap = 1 - busy_ms / untraced->device_ms;
@@ -197,14 +197,15 @@ static int run_activity(rl_pass_context *pass, rl_error *err) {
   rl_pass_iteration_done(pass);
 
   if (is_gpu && build_launch_map(pass, &expected, &launch_map, err) < 0) return -1;
-  rl_total_options options = {.launch_map = launch_map,
-                              .expected = expected.items,
-                              .expected_count = expected.count,
-                              .epoch_us = traced.device_ms * 1e3,
-                              .occupancy = is_gpu ? theoretical_occupancy : NULL,
-                              .context = pass->profiler,
-                              .missing_values_reason = is_gpu ? NULL : "a launch on the CPU has no registers, grid or occupancy"};
-  if (rl_timeline_total_kernels(pass->records, &options, pass->records, err) < 0 || add_phases(pass, &timestamps, err) < 0)
+  rl_kernel_summary_options options = {
+      .launch_map = launch_map,
+      .expected = expected.items,
+      .expected_count = expected.count,
+      .epoch_us = traced.device_ms * 1e3,
+      .occupancy = is_gpu ? theoretical_occupancy : NULL,
+      .context = pass->profiler,
+      .missing_values_reason = is_gpu ? NULL : "a launch on the CPU has no registers, grid or occupancy"};
+  if (rl_timeline_summarize_kernels(pass->records, &options, pass->records, err) < 0 || add_phases(pass, &timestamps, err) < 0)
     return -1;
   return add_trace_measurements(pass, &untraced, &traced, err);
 }

@@ -75,7 +75,7 @@ static void overlapping_work_counts_once(void **state) {
       make_row(RL_ACTIVITY_KERNEL, 350, 400, 0),                                                 /* adjacent */
       make_row(RL_ACTIVITY_RUNTIME, 0, 10000, 0), make_row(RL_ACTIVITY_NVTX_RANGE, 0, 10000, 0), /* not work of the device */
       make_row(RL_ACTIVITY_KERNEL, 600, 600, 0)};                                                /* empty */
-  rl_busy busy;
+  rl_busy_time busy;
   assert_int_equal(rl_timeline_measure_busy_time(rows, sizeof rows / sizeof *rows, &busy, NULL), 0);
   assert_int_equal(busy.rows, 6);
   assert_int_equal(busy.first_ns, 100);
@@ -145,12 +145,12 @@ static void kernels_are_attributed_to_their_launches(void **state) {
   add_trace_without_graphs(&trace_without_graphs);
   add_graph_trace(&traced, 3);
   assert_int_equal(rl_launch_map_build(&trace_without_graphs, launches, LAUNCH_COUNT, &launch_map, NULL), 0);
-  rl_total_options options = {.launch_map = launch_map,
-                              .expected = launches,
-                              .expected_count = LAUNCH_COUNT,
-                              .epoch_us = 100,
-                              .occupancy = half_occupancy};
-  assert_int_equal(rl_timeline_total_kernels(&traced, &options, &results, NULL), 0);
+  rl_kernel_summary_options options = {.launch_map = launch_map,
+                                       .expected = launches,
+                                       .expected_count = LAUNCH_COUNT,
+                                       .epoch_us = 100,
+                                       .occupancy = half_occupancy};
+  assert_int_equal(rl_timeline_summarize_kernels(&traced, &options, &results, NULL), 0);
   assert_int_equal(results.kernel_count, 4);
   const rl_kernel *gather = &results.kernels[0], *conv = &results.kernels[1], *relu = &results.kernels[2],
                   *fc = &results.kernels[3];
@@ -180,8 +180,9 @@ static void an_unexpected_count_prevents_attribution(void **state) {
   /* One GEMM more than expected. The counts of gather and relu match. */
   add_row(&traced, make_row(RL_ACTIVITY_KERNEL, 90000, 90010, 1));
   assert_int_equal(rl_launch_map_build(&trace_without_graphs, launches, LAUNCH_COUNT, &launch_map, NULL), 0);
-  rl_total_options options = {.launch_map = launch_map, .expected = launches, .expected_count = LAUNCH_COUNT, .epoch_us = NAN};
-  assert_int_equal(rl_timeline_total_kernels(&traced, &options, &results, NULL), 0);
+  rl_kernel_summary_options options = {
+      .launch_map = launch_map, .expected = launches, .expected_count = LAUNCH_COUNT, .epoch_us = NAN};
+  assert_int_equal(rl_timeline_summarize_kernels(&traced, &options, &results, NULL), 0);
   assert_int_equal(results.kernel_count, 3);
   assert_string_equal(results.kernels[0].launch, "gather");
   assert_string_equal(results.kernels[1].launch, ""), assert_int_equal(results.kernels[1].launches, 8);
@@ -198,9 +199,9 @@ static void spans_are_attributed_by_their_name(void **state) {
   add_row(&traced, make_row(RL_ACTIVITY_CPU_SPAN, 0, 2000, 0));
   add_row(&traced, make_row(RL_ACTIVITY_CPU_SPAN, 3000, 7000, 0));
   add_row(&traced, make_row(RL_ACTIVITY_CPU_SPAN, 8000, 8001, 1));
-  rl_total_options options = {
+  rl_kernel_summary_options options = {
       .expected = launches, .expected_count = LAUNCH_COUNT, .epoch_us = 10, .missing_values_reason = "a CPU launch"};
-  assert_int_equal(rl_timeline_total_kernels(&traced, &options, &results, NULL), 0);
+  assert_int_equal(rl_timeline_summarize_kernels(&traced, &options, &results, NULL), 0);
   assert_int_equal(results.kernel_count, 2);
   assert_string_equal(results.kernels[0].launch, "conv"), assert_string_equal(results.kernels[0].phase, "forward");
   assert_close(results.kernels[0].median_us, 3), assert_close(results.kernels[0].share_ratio, 0.6);
@@ -215,8 +216,8 @@ static void an_empty_trace_has_no_kernels(void **state) {
   rl_records none = {0}, results = {0};
   rl_launch_map *launch_map;
   assert_int_equal(rl_launch_map_build(&none, NULL, 0, &launch_map, NULL), 0);
-  rl_total_options options = {.launch_map = launch_map, .epoch_us = 1};
-  assert_int_equal(rl_timeline_total_kernels(&none, &options, &results, NULL), 0);
+  rl_kernel_summary_options options = {.launch_map = launch_map, .epoch_us = 1};
+  assert_int_equal(rl_timeline_summarize_kernels(&none, &options, &results, NULL), 0);
   assert_int_equal(results.kernel_count, 0);
   rl_launch_map_free(launch_map);
 }
