@@ -27,7 +27,7 @@ typedef struct rl_run_metadata { /* one for each pass, before all other records 
   char deterministic_note[RL_REASON_SIZE];
   bool partial; /* trained on fewer images than the data set has */
   int64_t images_per_epoch, steps_per_epoch, parameters;
-  double floor_operations, floor_bytes, floor_written_bytes; /* minimum work of one iteration (rl_cost) */
+  double floor_operations, floor_bytes, floor_written_bytes; /* compulsory work of one iteration, from which floors follow */
   char floor_precision[8];                                   /* precision of floor_operations; "": no ceiling applies to them */
   char device_properties[4096]; /* JSON object: rl_device_properties and attributes that only an open device has */
   char commit[48];              /* git commit of the worker; "-dirty": with uncommitted changes */
@@ -134,8 +134,8 @@ typedef enum rl_activity_kind {
 } rl_activity_kind;
 extern const char *const rl_activity_kind_names[];
 
-/* activity: one item of the trace. Its layout, packed and little-endian, is that in ROWS frames. Times are ns since the trace
- * began. */
+/* activity: one record of the trace. ROWS frames have the same layout: packed, little-endian. Times are ns since the trace began.
+ */
 typedef struct __attribute__((packed)) rl_activity_row {
   int64_t start_ns, end_ns;
   uint32_t kind, name;                            /* name: index into rl_records.names */

@@ -9,7 +9,7 @@
 const rl_conditions rl_conditions_empty = {
     .clock_min_mhz = NAN, .clock_max_mhz = NAN, .memory_clock_mhz = NAN, .temperature_c = NAN, .power_w = NAN};
 
-/* gpu_idle and clocks set by the owner do not count as throttling. */
+/* An idle GPU and clocks that the owner has set do not count as throttling. */
 static bool is_throttling(const char *reason) {
   return strcmp(reason, "gpu_idle") != 0 && strcmp(reason, "applications_clocks_setting") != 0;
 }

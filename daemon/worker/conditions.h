@@ -1,4 +1,4 @@
-/* Clocks, temperature, power and throttling during a pass. Sensors are read right after the timed work. Measurements:
+/* Summarizes clocks, temperature, power and throttling during a pass. Sensors are read right after the timed work. Measurements:
  *
  *   sm_clock_least_mhz, sm_clock_most_mhz          smallest and largest reading
  *   memory_clock_mhz, temperature_c_most, power_w_most   largest reading

@@ -10,25 +10,30 @@
 #include "base/clock.h"
 #include "wire/wire.h"
 
-enum { INTERVAL_S = 5, MAX_QUIET_BEATS = 6, QUIET_LIMIT_MS = MAX_QUIET_BEATS * INTERVAL_S * 1000 - 1000 };
-static const int64_t QUIET_CPU_NS = 10000000; /* less in an interval shows that no thread computes */
+enum {
+  INTERVAL_S = 5,
+  MAX_QUIET_BEATS = 6, /* beats in a row without CPU time, after which the main thread counts as hung */
+  /* One second less than they take, so that the limit is exceeded at the last of these beats. */
+  QUIET_LIMIT_MS = MAX_QUIET_BEATS * INTERVAL_S * 1000 - 1000
+};
+static const int64_t QUIET_CPU_NS = 10000000; /* a beat is quiet if the process used less CPU time since the previous one */
 
 static struct heartbeat {
-  pthread_mutex_t frames; /* held while a frame is written; guards busy and stage */
-  pthread_cond_t changed;
-  bool busy;
+  pthread_mutex_t frames_lock; /* held while a frame is written; guards busy and stage */
+  pthread_cond_t busy_changed;
+  bool busy; /* the main thread executes a request */
   char stage[sizeof((rl_heartbeat *)0)->stage];
   _Atomic int64_t check_point_ns; /* monotonic */
   bool computes_on_cpu;
   int64_t cpu_ns;  /* of the process, at the last beat */
-  int quiet_beats; /* in a row */
+  int quiet_beats; /* in a row, up to the last beat */
   int descriptor;
   void (*failed)(const rl_error *err);
-} heart = {.frames = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+} heart = {.frames_lock = PTHREAD_MUTEX_INITIALIZER, .busy_changed = PTHREAD_COND_INITIALIZER};
 
-/* How long a stage may take between two check points. Steps of training poll often, but one large launch on a slow CPU takes a
- * minute. Opening compiles posted code and loads libraries and data; other stages wait for single launches and replays of any
- * length, and for the profiler's analysis. */
+/* Returns how long a stage may take between two check points. Steps of training poll often, but one large launch on a slow CPU
+ * takes a minute. Opening compiles posted code and loads libraries and data; other stages wait for single launches and replays of
+ * any length, and for the profiler's analysis. */
 static int64_t stage_limit_ms(const char *stage) {
   static const char *const polling_stages[] = {"warmup", "epoch", "evaluate"};
   for (size_t i = 0; i < sizeof polling_stages / sizeof *polling_stages; i++)
@@ -36,7 +41,7 @@ static int64_t stage_limit_ms(const char *stage) {
   return 900000;
 }
 
-/* Counts the beats between which the process has used no CPU time. */
+/* Counts the quiet beats in a row. */
 static void watch_cpu_time(void) {
   struct timespec now;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
@@ -45,7 +50,8 @@ static void watch_cpu_time(void) {
   heart.cpu_ns = cpu_ns;
 }
 
-/* Opening may wait for a slow disk. */
+/* Returns how long the main thread may take between two check points now. A quiet CPU worker gets less time, except while it
+ * opens an instance, because that may wait for a slow disk. */
 static int64_t limit_ms(void) {
   bool may_wait = !heart.computes_on_cpu || strcmp(heart.stage, "open") == 0;
   return may_wait || heart.quiet_beats < MAX_QUIET_BEATS ? stage_limit_ms(heart.stage) : QUIET_LIMIT_MS;
@@ -61,12 +67,12 @@ static int beat(rl_error *err) {
 static void *run_heartbeat_thread(void *unused) {
   (void)unused;
   rl_error err;
-  pthread_mutex_lock(&heart.frames);
+  pthread_mutex_lock(&heart.frames_lock);
   for (;;) {
-    while (!heart.busy) pthread_cond_wait(&heart.changed, &heart.frames);
+    while (!heart.busy) pthread_cond_wait(&heart.busy_changed, &heart.frames_lock);
     int64_t until_ns = rl_monotonic_ns() + INTERVAL_S * INT64_C(1000000000);
     struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000), .tv_nsec = (long)(until_ns % 1000000000)};
-    int waited = pthread_cond_timedwait(&heart.changed, &heart.frames, &until);
+    int waited = pthread_cond_timedwait(&heart.busy_changed, &heart.frames_lock, &until);
     if (waited == ETIMEDOUT && heart.busy && beat(&err) < 0) heart.failed(&err);
   }
   return NULL;
@@ -80,7 +86,7 @@ int rl_heartbeat_start(int descriptor, bool computes_on_cpu, void (*failed)(cons
   heart.failed = failed;
   pthread_condattr_init(&monotonic);
   pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-  pthread_cond_init(&heart.changed, &monotonic);
+  pthread_cond_init(&heart.busy_changed, &monotonic);
   pthread_condattr_destroy(&monotonic);
   int code = pthread_create(&thread, NULL, run_heartbeat_thread, NULL);
   if (code != 0) return rl_fail(err, RL_ERRNO, code, "can't start the heartbeat thread: %s", strerror(code));
@@ -90,11 +96,11 @@ int rl_heartbeat_start(int descriptor, bool computes_on_cpu, void (*failed)(cons
 
 void rl_heartbeat_check_point(void) { atomic_store_explicit(&heart.check_point_ns, rl_monotonic_ns(), memory_order_relaxed); }
 
-void rl_heartbeat_lock_frames(void) { pthread_mutex_lock(&heart.frames); }
+void rl_heartbeat_lock_frames(void) { pthread_mutex_lock(&heart.frames_lock); }
 
 void rl_heartbeat_unlock_frames(void) {
   rl_heartbeat_check_point();
-  pthread_mutex_unlock(&heart.frames);
+  pthread_mutex_unlock(&heart.frames_lock);
 }
 
 void rl_heartbeat_enter_stage(const char *stage) {
@@ -107,11 +113,11 @@ void rl_heartbeat_begin_request(void) {
   rl_heartbeat_lock_frames();
   heart.busy = true;
   heart.quiet_beats = 0;
-  pthread_cond_signal(&heart.changed);
+  pthread_cond_signal(&heart.busy_changed);
   rl_heartbeat_unlock_frames();
 }
 
 void rl_heartbeat_end_request(void) {
   heart.busy = false;
-  pthread_cond_signal(&heart.changed);
+  pthread_cond_signal(&heart.busy_changed);
 }

@@ -1,8 +1,7 @@
-/* The HEARTBEAT frames of a worker, which a thread sends every few seconds while the main thread executes a request. They carry
- * the stage and the time since the main thread last passed a check point, because a thread that only beats would hide that the
- * main thread hangs. Check points: polls for cancellation, progress, a new stage, a written frame. A stage may take minutes
- * between two of them. On the CPU, a main thread that waits is noticed sooner: after 30 s without a check point in which the
- * process has used no CPU time. On a GPU it may wait that long for a launch. */
+/* The HEARTBEAT frames of a worker: a thread sends one every 5 s while the main thread executes a request. So that the daemon
+ * notices a main thread that hangs, a frame carries the stage, the time since the main thread last passed a check point, and the
+ * longest time that is allowed. Check points: polls for cancellation, progress, a new stage, a written frame. The limit is
+ * minutes. On the CPU it falls to 30 s when the process uses no CPU time; on a GPU, waiting for a launch uses none either. */
 #ifndef RL_WORKER_HEARTBEAT_H
 #define RL_WORKER_HEARTBEAT_H
 

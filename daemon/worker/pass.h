@@ -1,4 +1,5 @@
-/* What a pass reads and calls while it serves a request: its context, the iteration, progress, measurements and memory. */
+/* The interface between the service and the passes: the context of a request, and functions that run the iteration, report
+ * progress, and add measurements. */
 #ifndef RL_WORKER_PASS_H
 #define RL_WORKER_PASS_H
 
@@ -8,7 +9,7 @@
 #include "worker/sensors.h"
 #include "workload.h"
 
-typedef struct rl_pass_context { /* all that a pass reads and writes while it serves one request */
+typedef struct rl_pass_context { /* of one request */
   rl_device *device;
   rl_profiler *profiler; /* NULL: profiler_reason says why (the unprofiled role, or no profiler available) */
   rl_instance *instance; /* of the current request */

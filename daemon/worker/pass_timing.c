@@ -131,12 +131,12 @@ int rl_pass_measure_launches_per_step(rl_pass_context *pass, rl_error *err) {
   rl_sequence_list begin = {
       .name = instance->iteration.name, .sequences = instance->iteration.sequences, .sequence_count = instance->step_sequence};
   rl_sequence_list once = {.name = step.name, .sequences = &step, .sequence_count = 1};
-  rl_observer quiet = {.context = pass->observer.context, .cancelled = pass->observer.cancelled};
+  rl_observer without_progress = {.context = pass->observer.context, .cancelled = pass->observer.cancelled};
   rl_elapsed elapsed;
   step.repeat = 1;
   step.restore_launch = NULL; /* its copies are not launches of the step */
-  if (pass->device->ops->run_eager(pass->device, &begin, &quiet, &elapsed, err) < 0 ||
-      pass->device->ops->run_eager(pass->device, &once, &quiet, &elapsed, err) < 0)
+  if (pass->device->ops->run_eager(pass->device, &begin, &without_progress, &elapsed, err) < 0 ||
+      pass->device->ops->run_eager(pass->device, &once, &without_progress, &elapsed, err) < 0)
     return -1;
   const uint64_t steps = instance->optimizer_steps_per_repeat ? instance->optimizer_steps_per_repeat : 1;
   return rl_pass_add_measurement(pass, "launches_per_step", (double)elapsed.stream_operations / (double)steps, NULL, err);

@@ -60,7 +60,7 @@ typedef struct nvml_functions {
   rl_nvml_return (*link_remote_pci)(rl_nvml_device, unsigned, nvml_pci *);
 } nvml_functions;
 
-static void append(rl_topology *topology, const char *name, double value, const char *reason) {
+static void append_metric(rl_topology *topology, const char *name, double value, const char *reason) {
   if (topology->count == RL_TOPOLOGY_MAX_METRICS) return;
   rl_kernel_metric *item = &topology->items[topology->count++];
   *item = (rl_kernel_metric){.value = value};
@@ -72,7 +72,7 @@ static void append(rl_topology *topology, const char *name, double value, const 
 static void append_instance(rl_topology *topology, const char *name, const char *instance) {
   char full_name[sizeof topology->items->metric];
   snprintf(full_name, sizeof full_name, "%s:%s", name, instance);
-  append(topology, full_name, 1, NULL);
+  append_metric(topology, full_name, 1, NULL);
 }
 
 static bool is_member(const unsigned long *set, size_t number) { return set[number / WORD_BITS] >> number % WORD_BITS & 1; }
@@ -105,7 +105,7 @@ static bool overlaps(const char *list, const unsigned long *set, size_t words) {
 /* Appends the number of members of the set, and an instance for each. */
 static void append_set(rl_topology *topology, const char *name, const unsigned long *set, size_t words) {
   double count = 0;
-  append(topology, name, 0, NULL);
+  append_metric(topology, name, 0, NULL);
   rl_kernel_metric *total = &topology->items[topology->count - 1];
   for (size_t number = 0; number < words * WORD_BITS; number++) {
     char instance[24];
@@ -130,26 +130,26 @@ void rl_topology_append_cpu_nodes(const char *folder, const unsigned long *cpus,
     has_nodes = true;
   }
   if (has_nodes) append_set(topology, "numa__id_cpu", set, NODE_WORDS);
-  else append(topology, "numa__id_cpu", NAN, "this host does not report the CPUs of its NUMA nodes");
+  else append_metric(topology, "numa__id_cpu", NAN, "this host does not report the CPUs of its NUMA nodes");
 }
 
 static void read_host(nvml_functions *api, rl_topology *topology) {
   unsigned long cpus[CPU_WORDS] = {0}, nodes[NODE_WORDS] = {0};
   char text[80];
   rl_nvml_return rc = api->cpu_affinity(api->nvml.device, CPU_WORDS, cpus);
-  append(topology, "numa__cpu_affinity", rc ? NAN : 1, api->nvml.error_text(rc));
+  append_metric(topology, "numa__cpu_affinity", rc ? NAN : 1, api->nvml.error_text(rc));
   if (rc) {
-    append(topology, "numa__id_cpu", NAN, api->nvml.error_text(rc));
+    append_metric(topology, "numa__id_cpu", NAN, api->nvml.error_text(rc));
   } else {
     print_ranges(cpus, CPU_WORDS, text, sizeof text);
     append_instance(topology, "numa__cpu_affinity", text);
     rl_topology_append_cpu_nodes(nodes_folder, cpus, CPU_WORDS, topology);
   }
   rc = api->memory_affinity(api->nvml.device, NODE_WORDS, nodes, AFFINITY_NODE);
-  if (rc) append(topology, "numa__id_memory", NAN, api->nvml.error_text(rc));
+  if (rc) append_metric(topology, "numa__id_memory", NAN, api->nvml.error_text(rc));
   else append_set(topology, "numa__id_memory", nodes, NODE_WORDS);
   rc = api->name(api->nvml.device, text, sizeof text);
-  append(topology, "numa__dev_display_name_all", rc ? NAN : 1, api->nvml.error_text(rc));
+  append_metric(topology, "numa__dev_display_name_all", rc ? NAN : 1, api->nvml.error_text(rc));
   if (!rc) append_instance(topology, "numa__dev_display_name_all", text);
 }
 
@@ -198,14 +198,15 @@ typedef struct metric {
   double value;
 } metric;
 
-/* reason: why none of the metrics has a value; NULL: they have. */
-static void append_all(rl_topology *topology, const metric *metrics, size_t count, const char *reason) {
+/* Appends the metrics. reason: why none of them has a value; NULL: they have values. */
+static void append_metrics(rl_topology *topology, const metric *metrics, size_t count, const char *reason) {
   for (size_t i = 0; i < count; i++)
-    if (reason != NULL) append(topology, metrics[i].name, NAN, reason);
-    else append(topology, metrics[i].name, metrics[i].value, "NVML does not report it");
+    if (reason != NULL) append_metric(topology, metrics[i].name, NAN, reason);
+    else append_metric(topology, metrics[i].name, metrics[i].value, "NVML does not report it");
 }
 
-/* A device for which NVML does not support links has none. Without an active link, properties of links have no value. */
+/* Appends the NVLink metrics. A device for which NVML returns "not supported" has 0 links. Without an active link, the properties
+ * of links have no value. */
 static void read_nvlink(nvml_functions *api, rl_topology *topology) {
   rl_nvml_return rc;
   nvlinks found = {0};
@@ -224,9 +225,9 @@ static void read_nvlink(nvml_functions *api, rl_topology *topology) {
                                {"nvlink__peer_atomic", found.capabilities[PEER_ATOMIC]},
                                {"nvlink__system_access", found.capabilities[SYSTEM_ACCESS]},
                                {"nvlink__system_atomic", found.capabilities[SYSTEM_ATOMIC]}};
-  append(topology, "nvlink__max_count", count, reason);
-  append_all(topology, counts, sizeof counts / sizeof *counts, failure_reason);
-  append_all(topology, properties, sizeof properties / sizeof *properties, no_properties);
+  append_metric(topology, "nvlink__max_count", count, reason);
+  append_metrics(topology, counts, sizeof counts / sizeof *counts, failure_reason);
+  append_metrics(topology, properties, sizeof properties / sizeof *properties, no_properties);
 }
 
 static void read_c2c(nvml_functions *api, rl_topology *topology) {
@@ -235,8 +236,8 @@ static void read_c2c(nvml_functions *api, rl_topology *topology) {
   bool is_known = !rc || rc == NOT_SUPPORTED;
   for (unsigned link = 0; link < MAX_LINKS && link < count; link++)
     if (read_field(api, FIELD_C2C_ACTIVE, link, &ignored) == 1) mask += ldexp(1, (int)link);
-  append(topology, "c2clink__present", is_known ? count > 0 : NAN, api->nvml.error_text(rc));
-  append(topology, "c2clink__enabled_mask", is_known ? mask : NAN, api->nvml.error_text(rc));
+  append_metric(topology, "c2clink__present", is_known ? count > 0 : NAN, api->nvml.error_text(rc));
+  append_metric(topology, "c2clink__enabled_mask", is_known ? mask : NAN, api->nvml.error_text(rc));
 }
 
 /* Appends every metric without a value. */
@@ -258,7 +259,7 @@ static void append_unavailable(rl_topology *topology, const char *reason) {
                                       "nvlink__system_atomic",
                                       "c2clink__present",
                                       "c2clink__enabled_mask"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) append(topology, names[i], NAN, reason);
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) append_metric(topology, names[i], NAN, reason);
 }
 
 void rl_topology_read(const char *uuid, rl_topology *topology) {

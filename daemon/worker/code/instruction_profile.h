@@ -44,9 +44,13 @@ typedef struct rl_line_lookup {
 int rl_instruction_profile_append(rl_instruction_profile *profile, int64_t ordinal, const rl_line_lookup *lines,
                                   rl_records *records, rl_error *err);
 
-/* Sums over the function's instructions of the average threads per executed warp, each average rounded down. */
+/* ncu's measures of divergence. Each is a sum over the function's instructions of the average number of threads per executed
+ * warp, rounded down for each instruction. */
 typedef struct rl_divergence {
-  double executed, executed_true, unexecuted_true, derivative_true; /* true: threads that are not predicated off */
+  double executed;        /* active threads */
+  double executed_true;   /* threads that are not predicated off */
+  double unexecuted_true; /* 32 - executed_true of the instruction */
+  double derivative_true; /* absolute difference of executed_true between consecutive instructions */
 } rl_divergence;
 rl_divergence rl_instruction_profile_divergence(rl_instruction_profile *profile);
 /* Returns the sum over the instructions of the average shared-memory wavefronts per executed warp, rounded down. */

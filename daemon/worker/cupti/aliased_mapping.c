@@ -32,7 +32,7 @@ static int check_driver(CUresult result, const char *what, rl_error *err) {
   return result == CUDA_SUCCESS ? 0 : rl_fail(err, RL_CUDA, (int)result, "%s: CUDA driver error %d", what, (int)result);
 }
 
-/* Maps the chunk again and again until the range is full. */
+/* Maps the chunk at every multiple of its size in the range. */
 static int map_chunk(const driver *cu, CUdeviceptr range, size_t bytes, CUmemGenericAllocationHandle chunk, size_t chunk_bytes,
                      const CUmemLocation *location, rl_error *err) {
   const CUmemAccessDesc access = {.location = *location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
@@ -45,7 +45,7 @@ static int map_chunk(const driver *cu, CUdeviceptr range, size_t bytes, CUmemGen
   return result;
 }
 
-/* Creates a chunk and maps it. The mappings keep the memory after the handle is released. */
+/* Creates a chunk and maps it over the whole range. The mappings keep the memory after the handle is released. */
 static int fill_range(const driver *cu, CUdeviceptr range, size_t bytes, size_t chunk_bytes,
                       const CUmemAllocationProp *properties, rl_error *err) {
   CUmemGenericAllocationHandle chunk;

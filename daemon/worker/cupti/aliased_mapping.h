@@ -1,5 +1,5 @@
-/* Device memory as a write target that takes little physical memory: a range of virtual addresses in which one physical chunk is
- * mapped again and again. */
+/* A range of device addresses to write to when the data is not needed. One physical chunk is mapped at every position of the
+ * range, so a long range takes little memory, and the lines that are dirty in L2 are those of one chunk. */
 #ifndef RL_CUPTI_ALIASED_MAPPING_H
 #define RL_CUPTI_ALIASED_MAPPING_H
 

@@ -12,9 +12,9 @@
 
 extern const rl_embedded rl_empty_kernel_fatbin[]; /* empty_kernel.cu */
 
-/* Validated against ncu's cache control with 60 MB of L2. The chunk that is written stays dirty in L2. */
+/* Sizes with which the results agree with ncu's cache control on 60 MB of L2. The chunk that is written stays dirty in L2. */
 static const size_t MIN_FLUSH_BYTES = 128 << 20, CHUNK_BYTES = 4 << 20;
-static const size_t PAGE_BYTES = 2 << 20, BYTES_PER_PAGE = 64; /* BYTES_PER_PAGE: read to translate the page's address */
+static const size_t PAGE_BYTES = 2 << 20, TOUCHED_BYTES = 64; /* TOUCHED_BYTES: read of each page */
 
 struct rl_cache_flush {
   char *source; /* read by the copies */
@@ -23,7 +23,7 @@ struct rl_cache_flush {
   CUresult (*load_module)(CUmodule *module, const void *code);
   CUresult (*unload_module)(CUmodule module);
   const bool *flush_before; /* by launch; `count` entries */
-  uint64_t count, launches;
+  uint64_t count, launches; /* launches: seen since rl_cache_flush_enable */
   cudaError_t copy_result;
   CUresult load_result;
 };
@@ -35,7 +35,7 @@ void rl_cache_flush_l2(rl_cache_flush *flush, cudaStream_t stream) {
         cudaMemcpyAsync(target->address, flush->source + offset, target->bytes, cudaMemcpyDeviceToDevice, stream);
 }
 
-/* Loads and unloads a module, upon which the driver invalidates the instruction and constant caches. */
+/* Loads and unloads a module: the driver then invalidates the instruction and constant caches. */
 static void invalidate_code_caches(rl_cache_flush *flush) {
   CUmodule module;
   if (flush->load_result == CUDA_SUCCESS) flush->load_result = flush->load_module(&module, rl_empty_kernel_fatbin[0].text);
@@ -44,10 +44,10 @@ static void invalidate_code_caches(rl_cache_flush *flush) {
 
 static size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Copies a few bytes of each page, so that the TLBs have its address. Ignores a failure: the memory of a destroyed context cannot
- * be read. */
+/* Copies TOUCHED_BYTES of each page, so that the TLBs hold its translation. Ignores a failure: the memory of a destroyed context
+ * cannot be read. */
 static void touch_pages(const rl_aliased_mapping *target, const rl_device_allocation *memory, cudaStream_t stream) {
-  const size_t width = min_size(BYTES_PER_PAGE, memory->bytes);
+  const size_t width = min_size(TOUCHED_BYTES, memory->bytes);
   if (width == 0) return;
   const size_t pages = min_size((memory->bytes - width) / PAGE_BYTES + 1, target->bytes / width);
   if (cudaMemcpy2DAsync(target->address, width, (const void *)memory->address, PAGE_BYTES, width, pages, cudaMemcpyDeviceToDevice,

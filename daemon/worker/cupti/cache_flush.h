@@ -2,10 +2,10 @@
  * selected launch and before it:
  * - L2: the copy engine reads more than L2 holds. It writes to one small chunk, because dirty lines left in L2 would be written
  * back during the kernel and be counted as the kernel's traffic.
- * - Instruction and constant caches: a module is loaded and unloaded, upon which the driver invalidates them.
- * Neither is a kernel, so neither becomes a range of the range profiler; a range costs 1 ms in most passes.
- * Before the first launch all allocated memory is touched: starting the range profiler empties the TLBs, and the first kernel
- * would wait 0.5 us for address translation. */
+ * - Instruction and constant caches: a module is loaded and unloaded, so that the driver invalidates them.
+ * Neither is a kernel, because a kernel would become a range of the range profiler, which costs 1 ms in most passes.
+ * Before the first launch a copy reads each page of all allocated memory: starting the range profiler invalidates the TLBs, and
+ * without the copy the first kernel waits 0.5 us for address translation. */
 #ifndef RL_CUPTI_CACHE_FLUSH_H
 #define RL_CUPTI_CACHE_FLUSH_H
 

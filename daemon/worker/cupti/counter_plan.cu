@@ -144,8 +144,8 @@ struct planner {
     return needed;
   }
 
-  /* Returns the rank of the metric's unit: units come first of which a pass holds few counters. L2 (lts__) needs fewer passes
-   * after the metrics that combine it with other units (gpu__) and after its neighbours (lrc__, gcc__). */
+  /* Returns the rank of the metric's unit in the order of placement. Units whose counters fill a pass soonest have the lowest
+   * ranks. Placing L2 (lts__) after metrics that combine it with other units (gpu__) and after lrc__ and gcc__ saves passes. */
   size_t unit_rank(size_t metric) const {
     static const char *const units[] = {"l1tex__m_", "l1tex__", "gpu__", "lrc__", "gcc__", "lts__", "sm__", "smsp__"};
     const size_t count = sizeof units / sizeof *units;
@@ -159,17 +159,18 @@ struct planner {
     return rank_a != rank_b ? rank_a < rank_b : strcspn(names[a], ".") > strcspn(names[b], ".");
   }
 
-  /* Returns the order of the metrics that needs fewer passes: as given, or hardest first. CUPTI puts each counter into the first
-   * pass that has space for it, in the order of the metrics. Within a unit, longer names are more specific and so harder to
-   * place. */
+  /* Returns the metrics in the order that needs fewer passes: as given, or hardest to place first. CUPTI puts each counter into
+   * the first pass with space for it, in the order of the metrics. Within a unit, metrics with longer names are more specific and
+   * harder to place. */
   metric_set order_for_fewest_passes(const metric_set &metrics) const {
     metric_set hardest_first = metrics;
     std::stable_sort(hardest_first.begin(), hardest_first.end(), [this](size_t a, size_t b) { return is_harder_to_place(a, b); });
     return metrics.empty() || count_passes(metrics) < count_passes(hardest_first) ? metrics : hardest_first;
   }
 
-  /* Moves the metrics of one configuration out of `remaining`; returns none when none can be collected. Whether metrics exclude
-   * each other depends on their units, so one metric represents its unit: configurations with all metrics are slow to try. */
+  /* Removes from `remaining` the metrics that one configuration can collect, and returns them; none: no metric can be collected.
+   * Whether metrics exclude each other depends on their units. So one representative of each unit is tried first: trying
+   * configurations with all metrics is slow. */
   metric_set take_group(metric_set &remaining) const {
     metric_set chosen, representatives, rest;
     for (const metric_set &unit : split_by_unit(remaining)) {

@@ -21,7 +21,7 @@ typedef struct rl_step_kernel {
   rl_activity_row activity;
   rl_launch_attributes attributes;
   size_t launch_index;                                         /* into rl_sequence.launches: the launch that issued it */
-  int barriers;                                                /* named barriers of a block; negative: unknown */
+  int barriers;                                                /* named barriers that a block uses; negative: unknown */
   char name[RL_KERNEL_NAME_SIZE], symbol[RL_KERNEL_NAME_SIZE]; /* demangled; mangled */
 } step_kernel;
 
@@ -141,7 +141,8 @@ static rl_launch_correlation *sorted_correlations(const rl_trace_result *traced)
   return sorted;
 }
 
-static void set_names(step_kernel *kernel, const rl_name_entry *name) {
+/* Sets names, and the number of barriers if the kernel's code is known. */
+static void set_name_and_barriers(step_kernel *kernel, const rl_name_entry *name) {
   snprintf(kernel->name, sizeof kernel->name, "%s", name->demangled);
   snprintf(kernel->symbol, sizeof kernel->symbol, "%s", name->mangled);
   rl_cubin_function function = {.barriers = -1};
@@ -162,7 +163,7 @@ static int add_step_kernel(const rl_trace_result *traced, const rl_launch_correl
   kernel->activity = *activity;
   kernel->attributes = *attributes;
   kernel->launch_index = correlation->launch_index;
-  set_names(kernel, name);
+  set_name_and_barriers(kernel, name);
   return 0;
 }
 
@@ -341,6 +342,7 @@ static int append_other_metrics(const rl_counters *counters, const rl_metric_sel
   return 0;
 }
 
+/* The curves belong to ncu's section "Occupancy". */
 static bool selects_occupancy_curves(const rl_profile_options *profile_options) {
   for (size_t i = 0; i < rl_section_count; i++)
     if (strcmp(rl_sections[i].id, "Occupancy") == 0) return (profile_options->sections & UINT32_C(1) << i) != 0;

@@ -16,7 +16,7 @@ typedef struct rl_kernel_instruction_data { /* one kernel of the request */
   size_t cubin_size;
   rl_cubin_function function;
   rl_cached_disassembly *disassembly;
-  uint64_t crc;                            /* CRC of the cubin, as CUPTI reported it with the values; 0: no values */
+  uint64_t crc;                            /* of the cubin that executed, as CUPTI reported it; 0: no values were collected */
   char no_timeline_reason[RL_REASON_SIZE]; /* "" when it has timelines */
 } rl_kernel_instruction_data;
 
@@ -46,7 +46,7 @@ struct rl_instruction_profiler {
   rl_records *records;
   size_t launch_index;           /* of the launch that is being replayed */
   uint32_t sampling_period_log2; /* of PC sampling, in cycles */
-  unsigned sampling_round;       /* replay of the step under PC sampling */
+  unsigned sampling_round;       /* number of the current replay under PC sampling, from 0 */
   bool pc_sampling_attempted;    /* for this request, with or without success */
   double pm_interval_ns;         /* of timelines */
   rl_pm_sampling *pm_sampling;
@@ -63,7 +63,7 @@ int rl_instruction_profiler_replay(rl_instruction_profiler *profiler, rl_instruc
                                    rl_instruction_profiler_function *end, rl_error *err);
 int rl_instruction_profiler_collect_sass_metrics(rl_instruction_profiler *profiler, rl_error *err);
 int rl_instruction_profiler_collect_pc_samples(rl_instruction_profiler *profiler, rl_error *err);
-/* Returns how often a launch is replayed under PC sampling. */
+/* Returns in how many replays of the step the launch is sampled: short kernels need several to yield enough samples. */
 unsigned rl_instruction_profiler_sampling_rounds(const rl_instruction_profiler *profiler, size_t launch_index);
 
 /* instruction_profiler_pm_samples.c */

@@ -25,21 +25,22 @@ rl_launch_metrics rl_launch_metrics_of(const rl_device_limits *device, const rl_
   return launch;
 }
 
-#define PRODUCT(SIZE) ((double)(SIZE)[0] * (SIZE)[1] * (SIZE)[2])
+/* Number of blocks of a grid, or of threads of a block. */
+#define VOLUME(SIZE) ((double)(SIZE)[0] * (SIZE)[1] * (SIZE)[2])
 static double if_residency_known(const rl_launch_metrics *launch, int value) { return launch->has_residency ? value : UNKNOWN; }
 
-/* Defines a function that returns a metric of the launch `l`. */
+/* Defines a function that returns EXPRESSION, a metric of the launch `l`. */
 #define METRIC(NAME, EXPRESSION) \
   static double NAME(const rl_launch_metrics *l) { return (void)l, EXPRESSION; }
 METRIC(grid_x, l->row->grid[0])
 METRIC(grid_y, l->row->grid[1])
 METRIC(grid_z, l->row->grid[2])
-METRIC(grid_size, PRODUCT(l->row->grid))
+METRIC(grid_size, VOLUME(l->row->grid))
 METRIC(block_x, l->row->block[0])
 METRIC(block_y, l->row->block[1])
 METRIC(block_z, l->row->block[2])
-METRIC(block_size, PRODUCT(l->row->block))
-METRIC(thread_count, PRODUCT(l->row->grid) * PRODUCT(l->row->block))
+METRIC(block_size, VOLUME(l->row->block))
+METRIC(thread_count, VOLUME(l->row->grid) * VOLUME(l->row->block))
 METRIC(registers, l->row->registers)
 METRIC(allocated_registers, if_residency_known(l, l->residency.allocated_registers))
 METRIC(shared_static, l->row->static_shared_bytes)
@@ -51,16 +52,16 @@ METRIC(cache_config, l->attributes->cache_config)
 METRIC(cluster_x, l->attributes->cluster[0])
 METRIC(cluster_y, l->attributes->cluster[1])
 METRIC(cluster_z, l->attributes->cluster[2])
-METRIC(cluster_size, PRODUCT(l->attributes->cluster))
+METRIC(cluster_size, VOLUME(l->attributes->cluster))
 METRIC(cluster_policy, l->attributes->cluster_policy)
 METRIC(max_cluster_blocks, l->attributes->max_cluster_blocks > 0 ? l->attributes->max_cluster_blocks : UNKNOWN)
 METRIC(max_active_clusters, l->attributes->max_active_clusters)
-METRIC(by_blocks, if_residency_known(l, l->residency.by_blocks))
-METRIC(by_registers, if_residency_known(l, l->residency.by_registers))
-METRIC(by_shared, if_residency_known(l, l->residency.by_shared))
-METRIC(by_warps, if_residency_known(l, l->residency.by_warps))
-METRIC(by_barriers, if_residency_known(l, l->residency.by_barriers))
-METRIC(waves, l->has_residency ? PRODUCT(l->row->grid) / ((double)l->device->sm_count * l->residency.blocks) : UNKNOWN)
+METRIC(block_limit, if_residency_known(l, l->residency.block_limit))
+METRIC(register_limit, if_residency_known(l, l->residency.register_limit))
+METRIC(shared_limit, if_residency_known(l, l->residency.shared_limit))
+METRIC(warp_limit, if_residency_known(l, l->residency.warp_limit))
+METRIC(barrier_limit, if_residency_known(l, l->residency.barrier_limit))
+METRIC(waves_per_sm, l->has_residency ? VOLUME(l->row->grid) / ((double)l->device->sm_count * l->residency.blocks) : UNKNOWN)
 METRIC(resident_warps, if_residency_known(l, l->residency.warps))
 METRIC(scheduler_warps, if_residency_known(l, l->residency.warps) / SCHEDULERS_PER_SM)
 METRIC(occupancy_pct, 100 * if_residency_known(l, l->residency.warps) * l->device->warp_size / l->device->max_sm_threads)
@@ -68,9 +69,9 @@ METRIC(sm_count, l->device->sm_count)
 METRIC(tpcs, l->device->sm_count / (double)SMS_PER_TPC)
 METRIC(stack, l->stack_bytes)
 METRIC(persisting_l2, l->persisting_l2_bytes)
-METRIC(resident_blocks, l->device->sm_count *if_residency_known(l, l->residency.by_blocks))
-METRIC(clustered_blocks, PRODUCT(l->attributes->cluster) * l->attributes->max_active_clusters)
-METRIC(cluster_occupancy_pct, clustered_blocks(l) == 0 ? 0 : 100 * clustered_blocks(l) / resident_blocks(l))
+METRIC(max_device_blocks, l->device->sm_count *if_residency_known(l, l->residency.block_limit))
+METRIC(clustered_blocks, VOLUME(l->attributes->cluster) * l->attributes->max_active_clusters)
+METRIC(cluster_occupancy_pct, clustered_blocks(l) == 0 ? 0 : 100 * clustered_blocks(l) / max_device_blocks(l))
 METRIC(cluster_gpu_pct, cluster_occupancy_pct(l) == 0 ? 0 : cluster_occupancy_pct(l) * occupancy_pct(l) / 100)
 METRIC(green_context, 0) /* workers use no green contexts */
 #undef METRIC
@@ -104,12 +105,12 @@ static const struct {
     {"launch__cluster_scheduling_policy", cluster_policy},
     {"launch__cluster_max_potential_size", max_cluster_blocks},
     {"launch__cluster_max_active", max_active_clusters},
-    {"launch__occupancy_limit_blocks", by_blocks},
-    {"launch__occupancy_limit_registers", by_registers},
-    {"launch__occupancy_limit_shared_mem", by_shared},
-    {"launch__occupancy_limit_warps", by_warps},
-    {"launch__occupancy_limit_barriers", by_barriers},
-    {"launch__waves_per_multiprocessor", waves},
+    {"launch__occupancy_limit_blocks", block_limit},
+    {"launch__occupancy_limit_registers", register_limit},
+    {"launch__occupancy_limit_shared_mem", shared_limit},
+    {"launch__occupancy_limit_warps", warp_limit},
+    {"launch__occupancy_limit_barriers", barrier_limit},
+    {"launch__waves_per_multiprocessor", waves_per_sm},
     {"launch__sm_count", sm_count},
     {"launch__tpc_count", tpcs},
     {"launch__stack_size", stack},

@@ -14,9 +14,7 @@ typedef struct rl_launch_metrics {
   double stack_bytes, persisting_l2_bytes; /* limits of the context; NAN when unknown */
 } rl_launch_metrics;
 
-/* Gathers what the metrics of a launch are computed from. The pointers must outlive the result. barriers: as for
- * rl_block_resources_of.
- */
+/* Gathers the inputs of a launch's metrics. The pointers must outlive the result. barriers: as for rl_block_resources_of. */
 rl_launch_metrics rl_launch_metrics_of(const rl_device_limits *device, const rl_activity_row *row,
                                        const rl_launch_attributes *attributes, int barriers);
 /* Returns the metric's value, or NAN with *reason, a static string. */

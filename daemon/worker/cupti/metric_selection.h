@@ -16,7 +16,7 @@ typedef struct rl_selected_metric {
 typedef struct rl_metric_selection {
   rl_selected_metric *items; /* the counters to collect come first */
   size_t count, counter_count;
-  char *name_text; /* holds the names in the profile options */
+  char *name_text; /* memory of the names that come from the profile options */
 } rl_metric_selection;
 
 /* Selects the metrics of the sections in the profile options and those that the options name. absent_classes: classes of
@@ -24,7 +24,7 @@ typedef struct rl_metric_selection {
  */
 int rl_metric_selection_make(const rl_profile_options *profile_options, rl_instruction_classes absent_classes,
                              rl_metric_selection *selection, rl_error *err);
-/* Removes the known values of counters that the chip does not have. */
+/* Sets the known value of skipped counters that the chip lacks to NAN, with that as the reason. */
 int rl_metric_selection_limit_to_chip(rl_metric_selection *selection, const char *chip, rl_error *err);
 void rl_metric_selection_clear(rl_metric_selection *selection);
 

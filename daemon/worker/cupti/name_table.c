@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the C++ ABI, in the C++ runtime library. */
+/* Itanium C++ ABI; defined in the C++ runtime library. */
 extern char *__cxa_demangle(const char *mangled, char *buffer, size_t *length, int *status);
 
 /* Returns the index of the key's slot or of the empty slot where it belongs. */
@@ -62,7 +62,7 @@ static int add_name(rl_name_table *names, const char *mangled, uint32_t *index, 
   return 0;
 }
 
-int rl_name_table_find(rl_name_table *names, const char *mangled, uint32_t *index, rl_error *err) {
+int rl_name_table_intern(rl_name_table *names, const char *mangled, uint32_t *index, rl_error *err) {
   if (2 * names->used_slots >= names->slot_count && grow_slots(names, err) < 0) return -1;
   struct rl_name_slot *slot = &names->slots[find_slot(names, mangled)];
   if (slot->key != NULL && strcmp(names->items[slot->index].mangled, mangled) == 0) {

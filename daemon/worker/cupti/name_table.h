@@ -18,15 +18,15 @@ typedef struct rl_name_table {
   rl_name_entry *items;
   size_t count, capacity;
   struct rl_name_slot {
-    const char *key;
-    uint32_t index;
+    const char *key;             /* address of the string that CUPTI returned */
+    uint32_t index;              /* into items */
   } * slots;                     /* open addressing; key NULL: empty */
   size_t slot_count, used_slots; /* slot_count: a power of two */
 } rl_name_table;
 
-/* Sets *index to the entry of the name `mangled`, and adds the entry when it is new. Names with the same demangled text share an
+/* Sets *index to the index of the name's entry, which it adds when the name is new. Names with the same demangled text share an
  * entry. */
-int rl_name_table_find(rl_name_table *names, const char *mangled, uint32_t *index, rl_error *err);
+int rl_name_table_intern(rl_name_table *names, const char *mangled, uint32_t *index, rl_error *err);
 void rl_name_table_clear(rl_name_table *names);
 
 #endif

@@ -64,17 +64,17 @@ bool rl_residency_of(const rl_device_limits *limits, const rl_block_resources *r
       result.activeBlocksPerMultiprocessor == 0)
     return false;
   int warps = (resources->threads + limits->warp_size - 1) / limits->warp_size;
-  *residency = (rl_residency){.by_blocks = result.blockLimitBlocks,
-                              .by_registers = result.blockLimitRegs,
-                              .by_shared = result.blockLimitSharedMem,
-                              .by_warps = result.blockLimitWarps,
-                              .by_barriers = min_int(result.blockLimitBarriers, result.blockLimitBlocks),
+  *residency = (rl_residency){.block_limit = result.blockLimitBlocks,
+                              .register_limit = result.blockLimitRegs,
+                              .shared_limit = result.blockLimitSharedMem,
+                              .warp_limit = result.blockLimitWarps,
+                              .barrier_limit = min_int(result.blockLimitBarriers, result.blockLimitBlocks),
                               .blocks = result.activeBlocksPerMultiprocessor,
                               .warps = result.activeBlocksPerMultiprocessor * warps,
                               .allocated_registers = result.allocatedRegistersPerBlock / (warps * limits->warp_size),
                               .allocated_shared_bytes = result.allocatedSharedMemPerBlock};
   if (resources->shared_config_bytes > 0 && residency->allocated_shared_bytes > 0)
-    residency->by_shared = (int)(resources->shared_config_bytes / residency->allocated_shared_bytes);
+    residency->shared_limit = (int)(resources->shared_config_bytes / residency->allocated_shared_bytes);
   return true;
 }
 

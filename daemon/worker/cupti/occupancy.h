@@ -18,17 +18,18 @@ typedef struct rl_block_resources { /* resources that one block of a launch take
   size_t shared_config_bytes; /* shared-memory carveout during the launch; 0: the device's maximum */
 } rl_block_resources;
 
-typedef struct rl_residency { /* maximum blocks per SM by each resource */
-  int by_blocks, by_registers, by_shared, by_warps, by_barriers;
-  int blocks, warps;             /* resident per SM: the minimum of the above, and its warps */
+typedef struct rl_residency { /* the limits: blocks per SM that each resource allows (ncu: launch__occupancy_limit_*) */
+  int block_limit, register_limit, shared_limit, warp_limit, barrier_limit;
+  int blocks, warps;             /* resident per SM: the smallest limit, and the warps of these blocks */
   int allocated_registers;       /* per thread */
   size_t allocated_shared_bytes; /* per block */
 } rl_residency;
 
 int rl_device_limits_read(int device_index, rl_device_limits *limits, rl_error *err);
-/* barriers: from the kernel's cubin; negative when unknown. */
+/* Returns the resources of a kernel's launch. barriers: from the kernel's cubin; negative when unknown. */
 rl_block_resources rl_block_resources_of(const rl_activity_row *row, int barriers);
-/* False when the calculator does not know the device, or no block fits. */
+/* Computes how many blocks of a launch are resident on an SM. False when the calculator does not know the device, or no block
+ * fits. */
 bool rl_residency_of(const rl_device_limits *limits, const rl_block_resources *resources, rl_residency *residency);
 /* Returns resident warps over the SM's maximum; NAN when unknown, or when the row is not a kernel. */
 double rl_occupancy_ratio(const rl_device_limits *limits, const rl_activity_row *row, int barriers);

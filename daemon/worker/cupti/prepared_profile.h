@@ -23,7 +23,7 @@ typedef struct rl_prepared_profiles { /* the least recently used entry is replac
   uint64_t use_count;
 } rl_prepared_profiles;
 
-/* Finds or prepares the profile of these options. *found is valid until RL_MAX_PREPARED_PROFILES others have been requested. */
+/* Finds or prepares the profile of these options. *found stays valid during the next RL_MAX_PREPARED_PROFILES - 1 calls. */
 int rl_prepared_profile_find(rl_prepared_profiles *cache, int device_index, const rl_profile_options *profile_options,
                              rl_instruction_classes absent_classes, const rl_prepared_profile **found, rl_error *err);
 void rl_prepared_profiles_close(rl_prepared_profiles *cache);

@@ -27,7 +27,7 @@ typedef struct rl_range_profiler rl_range_profiler;
  * matches, else replaced, and NULL after a failure. The caller closes *kept_profiler. */
 int rl_range_profiler_collect(rl_range_profiler **kept_profiler, const rl_counter_group *group, const rl_user_replay *replay,
                               const bool *selected, size_t range_count, double *values, rl_error *err);
-void rl_range_profiler_close(
-    rl_range_profiler **kept_profiler); /* disables it and sets *kept_profiler to NULL; NULL is allowed there */
+/* Disables the profiler and sets *kept_profiler to NULL. *kept_profiler may be NULL. */
+void rl_range_profiler_close(rl_range_profiler **kept_profiler);
 
 #endif

@@ -13,7 +13,7 @@
 
 /* CUPTI's metrics and ncu's names for them. */
 static const struct {
-  const char *cupti_name, *name;
+  const char *cupti_name, *ncu_name;
 } metrics[] = {{"smsp__sass_inst_executed", RL_INST_EXECUTED},
                {"smsp__sass_thread_inst_executed", RL_THREAD_INST_EXECUTED},
                {"smsp__sass_thread_inst_executed_pred_on", RL_THREAD_INST_EXECUTED_TRUE},
@@ -40,14 +40,14 @@ enum { METRIC_COUNT = sizeof metrics / sizeof *metrics };
 
 static struct {
   uint64_t id;
-  const char *name;
+  const char *ncu_name;
 } configured[METRIC_COUNT]; /* the metrics that the chip has; after open */
 static size_t configured_count;
 
 /* Returns ncu's name of the metric with CUPTI's id, or NULL. */
-static const char *name_of(uint64_t id) {
+static const char *find_ncu_name(uint64_t id) {
   for (size_t i = 0; i < configured_count; i++)
-    if (configured[i].id == id) return configured[i].name;
+    if (configured[i].id == id) return configured[i].ncu_name;
   return NULL;
 }
 
@@ -60,7 +60,7 @@ int rl_sass_metrics_open(int device_index, const char *chip, rl_error *err) {
     properties.pMetricName = metrics[i].cupti_name;
     if (cuptiSassMetricsGetProperties(&properties) != CUPTI_SUCCESS) continue;
     configured[configured_count].id = properties.metric.metricId;
-    configured[configured_count].name = metrics[i].name;
+    configured[configured_count].ncu_name = metrics[i].ncu_name;
     configs[configured_count++] = (CUpti_SassMetrics_Config){.metricId = properties.metric.metricId,
                                                              .outputGranularity = CUPTI_SASS_METRICS_OUTPUT_GRANULARITY_GPU};
   }
@@ -73,7 +73,7 @@ int rl_sass_metrics_open(int device_index, const char *chip, rl_error *err) {
 
 bool rl_sass_metrics_has_metric(const char *name) {
   for (size_t i = 0; i < configured_count; i++)
-    if (strcmp(configured[i].name, name) == 0) return true;
+    if (strcmp(configured[i].ncu_name, name) == 0) return true;
   return false;
 }
 
@@ -93,7 +93,7 @@ static int deliver(const CUpti_SassMetrics_Data *records, size_t record_count, s
       rl_instruction_count count = {.crc = records[i].cubinCrc,
                                     .function = records[i].functionName,
                                     .offset = records[i].pcOffset,
-                                    .metric = name_of(value->metricId),
+                                    .metric = find_ncu_name(value->metricId),
                                     .value = (double)value->value};
       bool is_delivered =
           count.metric != NULL && count.function != NULL && (value->value != 0 || strcmp(count.metric, RL_INST_EXECUTED) == 0);

@@ -7,23 +7,23 @@
 #include "model/records.h"
 
 typedef enum rl_profiler_stage {
-  RL_PROFILER_STAGE_TRACING,   /* tracing the step to list its kernels */
-  RL_PROFILER_STAGE_PLANNING,  /* selecting metrics and planning their passes */
-  RL_PROFILER_STAGE_ENABLING,  /* enabling, configuring and disabling the range profiler */
-  RL_PROFILER_STAGE_RESTORING, /* restoring the step's inputs; this and the next three: in every pass */
-  RL_PROFILER_STAGE_STARTING,  /* starting the range profiler */
-  RL_PROFILER_STAGE_RUNNING,   /* running the step */
-  RL_PROFILER_STAGE_STOPPING,  /* stopping the range profiler */
-  RL_PROFILER_STAGE_EVALUATING,
+  RL_PROFILER_STAGE_TRACING,    /* tracing the step to list its kernels */
+  RL_PROFILER_STAGE_PLANNING,   /* selecting metrics and planning their passes */
+  RL_PROFILER_STAGE_ENABLING,   /* enabling, configuring and disabling the range profiler */
+  RL_PROFILER_STAGE_RESTORING,  /* restoring the step's inputs; this and the next three: in every pass */
+  RL_PROFILER_STAGE_STARTING,   /* starting the range profiler */
+  RL_PROFILER_STAGE_RUNNING,    /* running the step */
+  RL_PROFILER_STAGE_STOPPING,   /* stopping the range profiler */
+  RL_PROFILER_STAGE_EVALUATING, /* computing metrics from the counter data */
   RL_PROFILER_STAGE_SASS_METRICS,
-  RL_PROFILER_STAGE_PM_SAMPLING, /* PM sampling */
+  RL_PROFILER_STAGE_PM_SAMPLING,
   RL_PROFILER_STAGE_PC_SAMPLING,
   RL_PROFILER_STAGE_APPENDING, /* waiting for nvdisasm, and appending the records of instructions */
   RL_PROFILER_STAGE_COUNT
 } rl_profiler_stage;
 
 typedef struct rl_stage_timer {
-  int64_t since_ns; /* end of the previous stage */
+  int64_t since_ns; /* monotonic; end of the previous stage */
   double ms[RL_PROFILER_STAGE_COUNT];
 } rl_stage_timer;
 

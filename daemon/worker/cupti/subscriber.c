@@ -28,7 +28,7 @@ static struct {
   pthread_mutex_t lock; /* protects the members below */
   module *modules;      /* in order of loading */
   size_t module_count, bytes;
-  bool incomplete;                   /* a module was not kept */
+  bool incomplete;                   /* the cubin of a loaded module was not kept */
   rl_device_allocation *allocations; /* in order of allocation */
   size_t allocation_count;
 } subscriber = {.open_result = CUPTI_ERROR_NOT_INITIALIZED, .lock = PTHREAD_MUTEX_INITIALIZER};
@@ -127,7 +127,7 @@ static void remove_allocation(CUdeviceptr address) {
   }
 }
 
-/* False when the call neither allocates nor frees. */
+/* Updates the list of allocations. False when the call neither allocates nor frees. */
 static bool on_allocation_call(CUpti_CallbackId id, const CUpti_CallbackData *call) {
   const bool entering = call->callbackSite == CUPTI_API_ENTER;
   if (id != allocation_calls[0] && id != allocation_calls[1]) return false;

@@ -11,12 +11,13 @@
 
 typedef struct rl_trace rl_trace;
 
-/* The launch of a step that an API call belongs to; only with CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION. */
+/* Maps the correlation id of an API call to the launch of the step that made the call. Recorded only with
+ * CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION. */
 typedef struct rl_launch_correlation {
   uint32_t correlation, launch_index;
 } rl_launch_correlation;
 
-/* Members of a kernel record that rl_activity_row does not have; only with rl_trace_launch_kinds. */
+/* Attributes of a kernel launch that rl_activity_row lacks; recorded only with rl_trace_launch_kinds. */
 typedef struct rl_launch_attributes {
   uint32_t correlation;
   uint32_t shared_config_bytes; /* shared-memory carveout that the driver chose */
@@ -37,14 +38,14 @@ typedef struct rl_trace_result {
   const rl_launch_attributes *launch_attributes; /* unordered */
   size_t attributes_count;
   uint64_t kernel_count;  /* kernel records, including those without times */
-  uint64_t record_count;  /* rows */
+  uint64_t record_count;  /* all rows */
   uint64_t dropped_count; /* by CUPTI, or because a limit of ours was reached */
   uint64_t untimed_count; /* kernels, copies and memsets whose times CUPTI could not collect: start and end are 0 */
 } rl_trace_result;
 
 /* Lists of kinds, terminated by CUPTI_ACTIVITY_KIND_INVALID. */
 extern const CUpti_ActivityKind rl_trace_all_kinds[];
-extern const CUpti_ActivityKind rl_trace_launch_kinds[]; /* kernels and the launches of a step that they belong to */
+extern const CUpti_ActivityKind rl_trace_launch_kinds[]; /* kernels, and the API calls and launches that issued them */
 
 /* Call before the process creates a CUDA context or calls NVTX. */
 int rl_trace_open(rl_trace **trace, rl_error *err);

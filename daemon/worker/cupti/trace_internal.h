@@ -17,7 +17,8 @@ typedef struct rl_open_range { /* an NVTX range whose end has not been recorded 
 } rl_open_range;
 
 struct rl_trace {
-  /* Two locks, because CUPTI requests buffers while it holds locks of its own: never call CUPTI with pool_lock held. */
+  /* Two locks, because CUPTI requests buffers while it holds its internal locks: a thread that holds pool_lock must not call
+   * CUPTI, or both could deadlock. pool_lock guards the buffers, lock the records. */
   pthread_mutex_t pool_lock, lock;
   uint8_t *free_buffers[RL_TRACE_MAX_BUFFERS]; /* zeroed */
   size_t free_buffer_count, lent_buffer_count; /* lent_buffer_count: held by CUPTI */
@@ -37,8 +38,8 @@ struct rl_trace {
   uint64_t kernel_count, dropped_count, untimed_count;
 };
 
-/* Appends a record to the trace's rows, correlations or details. A record that does not fit is counted as dropped. Call with
- * trace->lock held. */
+/* Appends a record to the trace's rows, correlations or launch attributes. A record that does not fit is counted as dropped. Call
+ * with trace->lock held. */
 void rl_trace_add_record(rl_trace *trace, const CUpti_Activity *record);
 
 #endif

@@ -21,7 +21,7 @@ static bool reserve(void *array_pointer, size_t count, size_t *capacity, size_t 
 static void append_row(rl_trace *trace, const rl_activity_row *row, const char *name) {
   uint32_t index = 0;
   if (trace->row_count >= MAX_ROWS || !reserve(&trace->rows, trace->row_count, &trace->row_capacity, sizeof *row) ||
-      rl_name_table_find(&trace->names, name, &index, &trace->failed) < 0) {
+      rl_name_table_intern(&trace->names, name, &index, &trace->failed) < 0) {
     trace->dropped_count++;
     return;
   }
@@ -143,7 +143,7 @@ static void add_marker(rl_trace *trace, const CUpti_Activity *record) {
     if (marker->name == NULL || marker->domain == NULL || strcmp(marker->domain, DOMAIN_NAME) != 0) return;
     if (trace->range_count == RL_TRACE_MAX_OPEN_RANGES) {
       trace->dropped_count++;
-    } else if (rl_name_table_find(&trace->names, marker->name, &range->name, &trace->failed) == 0) {
+    } else if (rl_name_table_intern(&trace->names, marker->name, &range->name, &trace->failed) == 0) {
       range->id = marker->id;
       range->start_ns = since_start_ns(trace, marker->timestamp);
       trace->range_count++;

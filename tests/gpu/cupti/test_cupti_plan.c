@@ -257,19 +257,19 @@ static void test_names_are_demangled_and_kept_once(void **state) {
   rl_error err = {0};
   uint32_t index = 9, same = 9, plain = 9;
   char reused_pointer[] = "_Z3addPfi";
-  assert_int_equal(rl_name_table_find(&names, "_Z3addPfi", &index, &err), 0);
-  assert_int_equal(rl_name_table_find(&names, reused_pointer, &same, &err), 0);
-  assert_int_equal(rl_name_table_find(&names, "memset", &plain, &err), 0);
+  assert_int_equal(rl_name_table_intern(&names, "_Z3addPfi", &index, &err), 0);
+  assert_int_equal(rl_name_table_intern(&names, reused_pointer, &same, &err), 0);
+  assert_int_equal(rl_name_table_intern(&names, "memset", &plain, &err), 0);
   assert_string_equal(names.items[index].demangled, "add(float*, int)");
   assert_int_equal(index, same);
   assert_string_equal(names.items[plain].demangled, "memset");
   strcpy(reused_pointer, "_Z3subPfi"); /* the same pointer, another name */
-  assert_int_equal(rl_name_table_find(&names, reused_pointer, &same, &err), 0);
+  assert_int_equal(rl_name_table_intern(&names, reused_pointer, &same, &err), 0);
   assert_string_equal(names.items[same].demangled, "sub(float*, int)");
   for (int i = 0; i < 5000; i++) { /* the table grows */
     static char many[5000][12];
     snprintf(many[i], sizeof many[i], "kernel%d", i % 1000);
-    assert_int_equal(rl_name_table_find(&names, many[i], &same, &err), 0);
+    assert_int_equal(rl_name_table_intern(&names, many[i], &same, &err), 0);
     assert_string_equal(names.items[same].demangled, many[i]);
   }
   assert_int_equal(names.count, 1003);
