@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/sha256.h"
 #include "store/suites.h"
+#include "suite/suite_promotion.h"
 #include "suite/suite_runner.h"
 #include "suite/suites.h"
 
@@ -308,8 +309,7 @@ int rl_handle_add_baseline(rl_http_request *request, rl_error *err) {
   if (!rl_suite_is_name(body.name))
     return rl_fail_at(err, "/name",
                       "a name has 1 to 64 lower-case letters, digits, _ and -, and begins with a letter or a digit");
-  if (require_suite(request, err) < 0 ||
-      rl_store_baseline_insert(request->server->store, request->name, body.name, body.run, err) < 0)
+  if (require_suite(request, err) < 0 || rl_suite_promote(request->server->store, request->name, body.name, body.run, err) < 0)
     return -1;
   cJSON *document = cJSON_CreateObject();
   cJSON_AddStringToObject(document, "name", body.name);

@@ -23,6 +23,7 @@ const verdictColumns = [
   { label: 'Interval', number: true, cell: (row) =>
     numberCell(row.interval_ratio?.some((bound) => bound !== null) ? intervalText(row.interval_ratio) : null, row.reason) },
   { label: 'Threshold', number: true, cell: (row) => numberCell(format.percent(row.threshold_ratio)) },
+  { label: 'History', number: true, cell: (row) => numberCell(format.percent(row.history_limit_ratio), 'too few blocks') },
 ];
 
 const causeColumns = [

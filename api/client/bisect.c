@@ -201,11 +201,11 @@ static int judge_commit(const bisection *search, const char *commit, result *jud
   }
 }
 
-/* Measures the good commit and makes its run the baseline. */
-static int make_baseline(bisection *search, const char *commit, rl_error *err) {
+/* Measures the good commit and makes its run the baseline. *refused: whether the daemon refused the run, so that another one may
+ * do. */
+static int measure_baseline(bisection *search, const char *commit, bool *refused, rl_error *err) {
   RL_CLEANUP(rl_json_free) cJSON *run = NULL;
-  const int status = build_commit(search, commit, err);
-  if (status != 0) return status < 0 ? -1 : rl_fail_usage(err, "the good commit can't be built");
+  *refused = false;
   if (run_suite(search, &run, err) < 0) return -1;
   const double id = rl_json_number(run, "id");
   if (strcmp(rl_json_text(run, "state"), "completed") != 0)
@@ -213,9 +213,24 @@ static int make_baseline(bisection *search, const char *commit, rl_error *err) {
   snprintf(search->baseline, sizeof search->baseline, "bisect-%.*s-%.0f", SHORT_COMMIT, commit, id);
   RL_CLEANUP(rl_json_free)
   cJSON *baseline = rl_suite_promote(search->cli, rl_json_text(run, "suite"), search->baseline, (long long)id, err);
-  if (baseline == NULL) return rl_wrap(err, "suite run %.0f of the good commit can't be a baseline", id);
+  if (baseline == NULL) {
+    *refused = err->domain == RL_HTTP && err->code == 422;
+    search->baseline[0] = '\0';
+    return rl_wrap(err, "suite run %.0f of the good commit can't be a baseline", id);
+  }
   note_step(search, commit, "the baseline", search->baseline, run);
   return 0;
+}
+
+static int make_baseline(bisection *search, const char *commit, rl_error *err) {
+  bool refused;
+  const int status = build_commit(search, commit, err);
+  if (status != 0) return status < 0 ? -1 : rl_fail_usage(err, "the good commit can't be built");
+  for (int repeat = 0;; repeat++) {
+    if (measure_baseline(search, commit, &refused, err) == 0) return 0;
+    if (!refused || repeat == MAX_REPEATS) return -1;
+    fprintf(stderr, "%s; repeating\n", err->message);
+  }
 }
 
 /* --- the search ------------------------------------------------------------------------------------------------------------ */

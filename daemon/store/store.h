@@ -150,7 +150,7 @@ typedef enum rl_query {
   RL_QUERY_SUITE_RUN_JOBS,        /* * :run */
   RL_QUERY_SUITE_RUN_VALUES,      /* * :run */
   RL_QUERY_SUITE_EARLIER_RUNS,    /* * :run :suite :device :limit   good runs before this one, newest first */
-  RL_QUERY_SUITE_BAD_METRICS,     /* * :run   metrics that are no baseline */
+  RL_QUERY_SUITE_METRIC_MARKS,    /* * :run   what its verdicts mean for later runs */
   RL_QUERY_SUITE_JOB_VALUES,      /* * :job :metric   the metric in each run of the job */
   RL_QUERY_SUITE_CANARIES,        /* * :before :after   rates of two ceilings jobs */
   RL_QUERY_SUITE_RUN_DURATION,    /* * :suite :sha256 :device */

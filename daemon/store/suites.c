@@ -202,15 +202,10 @@ static int check_eligible(rl_db *db, const char *suite, int64_t run_id, rl_error
     return -1;
   }
   const char *state = (const char *)sqlite3_column_text(row, 1), *quarantine = (const char *)sqlite3_column_text(row, 2);
-  int64_t dropped = sqlite3_column_int64(row, 3), kept = sqlite3_column_int64(row, 4);
   if (strcmp(state, "completed") != 0)
     snprintf(reason, sizeof reason, "suite run %lld is %s, not completed", (long long)run_id, state);
   else if (quarantine != NULL)
     snprintf(reason, sizeof reason, "suite run %lld is quarantined: %s", (long long)run_id, quarantine);
-  else if (dropped > kept)
-    snprintf(reason, sizeof reason, "most values of suite run %lld were dropped as suspect, throttled or missing",
-             (long long)run_id);
-  else if (kept == 0) snprintf(reason, sizeof reason, "suite run %lld has no values", (long long)run_id);
   else return 0;
   return not_eligible(err, reason);
 }
@@ -226,6 +221,11 @@ static int insert_baseline(rl_db *db, const char *suite, const char *name, int64
   err->domain = RL_SUITE;
   err->code = RL_SUITE_BASELINE_EXISTS;
   return -1;
+}
+
+int rl_store_baseline_check(rl_store *store, const char *suite, int64_t run_id, rl_error *err) {
+  if (rl_store_begin_transaction(store, err) < 0) return -1;
+  return rl_store_end_change(store, check_eligible(&store->writer, suite, run_id, err), (rl_change){0}, err);
 }
 
 int rl_store_baseline_insert(rl_store *store, const char *suite, const char *name, int64_t run_id, rl_error *err) {

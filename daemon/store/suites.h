@@ -67,8 +67,11 @@ int rl_store_suite_release_jobs(rl_store *store, int64_t run_id, rl_error *err);
 /* RL_HTTP 404 if there is no such run. */
 int rl_store_suite_run_state(rl_store *store, int64_t run_id, char state[16], rl_error *err);
 
-/* Makes the results of a suite run a baseline. RL_HTTP 404 at /run: the suite has no such run; RL_SUITE_NOT_ELIGIBLE at /run;
- * RL_SUITE_BASELINE_EXISTS at /name. */
+/* Fails unless the suite run has completed and is not quarantined. RL_HTTP 404 at /run: the suite has no such run;
+ * RL_SUITE_NOT_ELIGIBLE at /run. */
+int rl_store_baseline_check(rl_store *store, const char *suite, int64_t run_id, rl_error *err);
+/* Makes the results of a suite run a baseline. As rl_store_baseline_check; RL_SUITE_BASELINE_EXISTS at /name. Callers use
+ * suite/suite_promotion.h, which checks the values too. */
 int rl_store_baseline_insert(rl_store *store, const char *suite, const char *name, int64_t run_id, rl_error *err);
 /* Returns 1 and the suite run of a baseline; 0 if there is none with this name. */
 int rl_store_baseline_run(rl_store *store, const char *suite, const char *name, int64_t *run_id, rl_error *err);

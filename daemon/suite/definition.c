@@ -290,6 +290,19 @@ void rl_suite_format_key(const char *job, const char *variant, const char *metri
   snprintf(key, RL_SUITE_KEY_SIZE, "%s/%s/%s", job, variant, metric);
 }
 
+bool rl_suite_split_key(const char *key, char job[RL_SUITE_NAME_SIZE], char variant[32]) {
+  const char *variant_begin = strchr(key, '/'), *metric = strrchr(key, '/');
+  if (variant_begin == NULL || metric == variant_begin) return false;
+  snprintf(job, RL_SUITE_NAME_SIZE, "%.*s", (int)(variant_begin - key), key);
+  snprintf(variant, 32, "%.*s", (int)(metric - variant_begin - 1), variant_begin + 1);
+  return true;
+}
+
+const rl_suite_metric *rl_suite_find_metric_by_key(const rl_suite *suite, const char *key) {
+  char job[RL_SUITE_NAME_SIZE], variant[32];
+  return rl_suite_split_key(key, job, variant) ? rl_suite_find_metric(suite, job, variant, strrchr(key, '/') + 1) : NULL;
+}
+
 /* --- the whole definition ---------------------------------------------------------------------------------------------- */
 
 static void add_jobs(const rl_suite *suite, cJSON *document) {

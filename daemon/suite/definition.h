@@ -67,8 +67,11 @@ void rl_suite_free(rl_suite *suite); /* accepts NULL */
 bool rl_suite_is_name(const char *text);
 /* Returns the metric of a run with this variant; NULL: none. One that names the variant comes before one for every variant. */
 const rl_suite_metric *rl_suite_find_metric(const rl_suite *suite, const char *job, const char *variant, const char *metric);
-/* Writes the key of a metric. */
+/* Writes the key of a metric, "job/variant/metric". */
 void rl_suite_format_key(const char *job, const char *variant, const char *metric, char key[RL_SUITE_KEY_SIZE]);
+/* Copies the job and the variant of a key; false: it is none. */
+bool rl_suite_split_key(const char *key, char job[RL_SUITE_NAME_SIZE], char variant[32]);
+const rl_suite_metric *rl_suite_find_metric_by_key(const rl_suite *suite, const char *key);
 /* Returns the body of POST /jobs for a job of the suite, which the caller frees. NULL: out of memory. */
 char *rl_suite_print_request(const rl_suite_job *job, const char *device, uint32_t passes, bool fresh_worker);
 

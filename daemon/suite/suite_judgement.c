@@ -9,96 +9,52 @@
 #include "analyze/rank_test.h"
 #include "base/log.h"
 #include "suite/suite_causes.h"
+#include "suite/suite_values.h"
 
-enum { EARLIER_RUNS_MAX = 40 };
+enum { EARLIER_RUNS_MAX = 40, HISTORY_RUNS_MAX = 30 };
 
-/* --- stored values ----------------------------------------------------------------------------------------------------- */
+/* --- earlier runs ----------------------------------------------------------------------------------------------------- */
 
-/* The values of a metric in one suite run. */
-typedef struct series {
+/* What the verdict of an earlier run means for later ones. */
+typedef struct metric_mark {
   char metric[RL_SUITE_KEY_SIZE];
-  double values[RL_SUITE_BLOCKS_MAX], cycles[RL_SUITE_BLOCKS_MAX]; /* by block; NAN: dropped */
-  size_t count;
-} series;
-
-typedef struct run_values {
-  series *blocks, *confirmations; /* sorted by metric */
-  int block_count, confirmation_count;
-} run_values;
+  bool is_bad;      /* its values are no baseline: slower, or not confirmed */
+  bool is_faster;   /* and so the new normal */
+  bool is_accepted; /* slower, but promoted by hand */
+} metric_mark;
 
 typedef struct earlier_run {
   int64_t id;
-  char device_name[256], driver[64], clock_setting[128]; /* "": unknown */
+  char device_name[256], driver[64], clock_setting[128], against[RL_SUITE_NAME_SIZE]; /* "": unknown; of against: rolling */
   cJSON *jobs_sha256;
-  char **bad_metrics; /* whose values are no baseline */
-  int bad_count;
-  run_values values;
+  metric_mark *marks;
+  int mark_count;
+  rl_suite_values values;
 } earlier_run;
-
-static void clear_values(run_values *values) {
-  free(values->blocks);
-  free(values->confirmations);
-  *values = (run_values){0};
-}
 
 static void clear_run(earlier_run *run) {
   cJSON_Delete(run->jobs_sha256);
-  for (int i = 0; i < run->bad_count; i++) free(run->bad_metrics[i]);
-  free(run->bad_metrics);
-  clear_values(&run->values);
+  free(run->marks);
+  rl_suite_values_clear(&run->values);
 }
 
 static int fail_memory(rl_error *err) { return rl_fail(err, RL_ERRNO, ENOMEM, "no memory to judge a suite run"); }
 
-/* Returns the last series if it is of the metric, else a new one; NULL: out of memory. Rows come sorted by metric. */
-static series *find_or_add(series **all, int *count, const char *metric) {
-  if (*count > 0 && strcmp((*all)[*count - 1].metric, metric) == 0) return &(*all)[*count - 1];
-  series *grown = realloc(*all, (size_t)(*count + 1) * sizeof *grown);
-  if (grown == NULL) return NULL;
-  *all = grown;
-  series *added = &grown[(*count)++];
-  *added = (series){0};
-  snprintf(added->metric, sizeof added->metric, "%s", metric);
-  for (int i = 0; i < RL_SUITE_BLOCKS_MAX; i++) added->values[i] = added->cycles[i] = NAN;
-  return added;
-}
-
-static int add_value(rl_cursor *cursor, const char *metric, run_values *values, rl_error *err) {
-  bool is_block = strcmp(rl_cursor_text(cursor, 1), "block") == 0;
-  int64_t block = rl_cursor_integer(cursor, 2);
-  series *to = is_block ? find_or_add(&values->blocks, &values->block_count, metric)
-                        : find_or_add(&values->confirmations, &values->confirmation_count, metric);
-  if (to == NULL) return fail_memory(err);
-  if (block < 0 || block >= RL_SUITE_BLOCKS_MAX) return 0;
-  to->values[block] = rl_cursor_real(cursor, 3);
-  to->cycles[block] = rl_cursor_real(cursor, 4);
-  if (to->count < (size_t)block + 1) to->count = (size_t)block + 1;
-  return 0;
-}
-
-static int read_values(rl_store *store, int64_t run_id, run_values *values, rl_error *err) {
+static int read_marks(rl_store *store, earlier_run *run, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *metric;
   int found;
-  if (rl_store_query(store, RL_QUERY_SUITE_RUN_VALUES, RL_BINDINGS(RL_BIND_INTEGER(":run", run_id)), &cursor, err) < 0) return -1;
-  while ((found = rl_cursor_next(cursor, &metric, err)) > 0)
-    if (add_value(cursor, metric, values, err) < 0) return -1;
-  return found;
-}
-
-static int read_bad_metrics(rl_store *store, earlier_run *run, rl_error *err) {
-  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
-  const char *metric;
-  int found;
-  if (rl_store_query(store, RL_QUERY_SUITE_BAD_METRICS, RL_BINDINGS(RL_BIND_INTEGER(":run", run->id)), &cursor, err) < 0)
+  if (rl_store_query(store, RL_QUERY_SUITE_METRIC_MARKS, RL_BINDINGS(RL_BIND_INTEGER(":run", run->id)), &cursor, err) < 0)
     return -1;
   while ((found = rl_cursor_next(cursor, &metric, err)) > 0) {
-    char **grown = realloc(run->bad_metrics, (size_t)(run->bad_count + 1) * sizeof *grown);
+    metric_mark *grown = realloc(run->marks, (size_t)(run->mark_count + 1) * sizeof *grown);
     if (grown == NULL) return fail_memory(err);
-    run->bad_metrics = grown;
-    grown[run->bad_count] = strdup(metric);
-    if (grown[run->bad_count] == NULL) return fail_memory(err);
-    run->bad_count++;
+    run->marks = grown;
+    metric_mark *mark = &grown[run->mark_count++];
+    *mark = (metric_mark){.is_bad = rl_cursor_integer(cursor, 1) != 0,
+                          .is_faster = rl_cursor_integer(cursor, 2) != 0,
+                          .is_accepted = rl_cursor_integer(cursor, 3) != 0};
+    snprintf(mark->metric, sizeof mark->metric, "%s", metric);
   }
   return found;
 }
@@ -144,6 +100,7 @@ static int list_earlier(rl_store *store, const rl_suite_progress *progress, earl
     return -1;
   while ((found = rl_cursor_next(cursor, &jobs_sha256, err)) > 0)
     if (add_run(cursor, rl_cursor_integer(cursor, 1), jobs_sha256, 2, earlier, err) < 0) return -1;
+    else copy_column(cursor, 5, earlier->runs[earlier->count - 1].against, RL_SUITE_NAME_SIZE);
   return found;
 }
 
@@ -168,31 +125,16 @@ static int find_named(rl_store *store, const rl_suite_progress *progress, earlie
 static int read_earlier(rl_store *store, const rl_suite_progress *progress, earlier_runs *earlier, rl_error *err) {
   if (list_earlier(store, progress, earlier, err) < 0 || find_named(store, progress, earlier, err) < 0) return -1;
   for (int i = 0; i < earlier->count; i++)
-    if (read_values(store, earlier->runs[i].id, &earlier->runs[i].values, err) < 0 ||
-        read_bad_metrics(store, &earlier->runs[i], err) < 0)
+    if (rl_suite_values_read(store, earlier->runs[i].id, &earlier->runs[i].values, err) < 0 ||
+        read_marks(store, &earlier->runs[i], err) < 0)
       return -1;
   return 0;
 }
 
-static const series *find_series(const series *all, int count, const char *metric) {
-  for (int i = 0; i < count; i++)
-    if (strcmp(all[i].metric, metric) == 0) return &all[i];
-  return NULL;
-}
-
-static bool is_bad(const earlier_run *run, const char *metric) {
-  for (int i = 0; i < run->bad_count; i++)
-    if (strcmp(run->bad_metrics[i], metric) == 0) return true;
-  return false;
-}
-
-/* Returns the median of the values; NAN: there are none. */
-static double median_of(const series *of) {
-  double values[RL_SUITE_BLOCKS_MAX];
-  size_t count = 0;
-  for (size_t i = 0; i < of->count; i++)
-    if (isfinite(of->values[i])) values[count++] = of->values[i];
-  return rl_compute_quartiles(values, count).median;
+static metric_mark find_mark(const earlier_run *run, const char *metric) {
+  for (int i = 0; i < run->mark_count; i++)
+    if (strcmp(run->marks[i].metric, metric) == 0) return run->marks[i];
+  return (metric_mark){0};
 }
 
 /* --- one metric -------------------------------------------------------------------------------------------------------- */
@@ -203,7 +145,7 @@ typedef struct metric_inputs {
   rl_verdict_blocks baseline[EARLIER_RUNS_MAX];
   int64_t baseline_runs[EARLIER_RUNS_MAX];
   size_t baseline_count;
-  double history[EARLIER_RUNS_MAX];
+  double history[HISTORY_RUNS_MAX];
   size_t history_count;
   char incomparable_reason[RL_VERDICT_REASON_SIZE];
 } metric_inputs;
@@ -226,13 +168,9 @@ static bool is_comparable(const earlier_run *run, const rl_suite_progress *progr
   return rl_verdict_compare_conditions(&baseline, &current, reason);
 }
 
-static void add_baseline(const earlier_run *run, const series *values, metric_inputs *inputs) {
+static void add_baseline(const earlier_run *run, const rl_suite_series *values, metric_inputs *inputs) {
   inputs->baseline_runs[inputs->baseline_count] = run->id;
   inputs->baseline[inputs->baseline_count++] = (rl_verdict_blocks){values->values, values->cycles, values->count};
-}
-
-static bool is_baseline(const earlier_runs *earlier, int index, const rl_suite_progress *progress, const metric_inputs *inputs) {
-  return earlier->named >= 0 ? index == earlier->named : (int64_t)inputs->baseline_count < progress->suite->baseline_runs;
 }
 
 static void reverse(metric_inputs *inputs) {
@@ -252,24 +190,54 @@ static void reverse(metric_inputs *inputs) {
   }
 }
 
+/* The search for the run at which a metric's present level begins, from the newest run on. */
+typedef struct level_search {
+  bool is_past;            /* the runs that follow, which are older, have another level */
+  const char *faster_than; /* a later run was faster than this named baseline; NULL: none */
+} level_search;
+
+/* A run that is faster than the last good runs begins a level. Runs are faster than a named baseline again and again: the first
+ * of them begins it, after a run that was not faster than the same baseline. */
+static void check_end(level_search *level, const earlier_run *run, metric_mark mark) {
+  if (level->faster_than != NULL && !mark.is_faster && strcmp(run->against, level->faster_than) == 0) level->is_past = true;
+}
+
+static void note_level(level_search *level, const earlier_run *run, metric_mark mark) {
+  if (mark.is_accepted || (mark.is_faster && run->against[0] == '\0')) level->is_past = true;
+  if (mark.is_faster && run->against[0] != '\0') level->faster_than = run->against;
+}
+
+/* Returns the metric's values in the run; NULL: it has none, or most are distrusted and it was not promoted. */
+static const rl_suite_series *find_good_values(const earlier_run *run, const char *key, bool is_named, double *median) {
+  const rl_suite_series *values = rl_suite_series_find(run->values.blocks, run->values.block_count, key);
+  size_t kept = 0;
+  *median = values != NULL ? rl_suite_series_median(values, &kept) : NAN;
+  return kept > 0 && (is_named || values->distrusted <= kept) ? values : NULL;
+}
+
 /* Selects the baseline and the history of a metric from the earlier runs, newest first. If none is comparable, the reason is that
  * of the newest run which has the metric. */
 static void select_inputs(const earlier_runs *earlier, const rl_suite_progress *progress, const char *key,
                           metric_inputs *inputs) {
   const rl_suite_job *job = find_job(progress->suite, inputs->metric->job);
   char reason[RL_VERDICT_REASON_SIZE], first_reason[RL_VERDICT_REASON_SIZE] = "";
+  size_t wanted = earlier->named >= 0 ? 0 : (size_t)progress->suite->baseline_runs;
+  level_search level = {0};
   for (int i = 0; i < earlier->count; i++) {
     const earlier_run *run = &earlier->runs[i];
-    const series *values = find_series(run->values.blocks, run->values.block_count, key);
-    double median = values != NULL ? median_of(values) : NAN;
     bool is_named = i == earlier->named;
-    if (!isfinite(median) || (is_bad(run, key) && !is_named)) continue;
+    double median;
+    const rl_suite_series *values = find_good_values(run, key, is_named, &median);
+    metric_mark mark = find_mark(run, key);
+    if (values == NULL || (mark.is_bad && !is_named)) continue;
     if (!is_comparable(run, progress, job, reason)) {
       if ((earlier->named < 0 || is_named) && first_reason[0] == '\0') memcpy(first_reason, reason, sizeof reason);
       continue;
     }
-    if (is_baseline(earlier, i, progress, inputs)) add_baseline(run, values, inputs);
-    if (inputs->history_count < EARLIER_RUNS_MAX) inputs->history[inputs->history_count++] = median;
+    check_end(&level, run, mark);
+    if (is_named || (!level.is_past && inputs->baseline_count < wanted)) add_baseline(run, values, inputs);
+    if (!level.is_past && inputs->history_count < HISTORY_RUNS_MAX) inputs->history[inputs->history_count++] = median;
+    note_level(&level, run, mark);
   }
   if (inputs->baseline_count == 0) memcpy(inputs->incomparable_reason, first_reason, sizeof first_reason);
   reverse(inputs);
@@ -296,9 +264,13 @@ static void add_effects(const rl_verdict_judgement *judged, cJSON *item) {
   add_number(item, "p_value", judged->p_value);
   add_number(item, "q_value", judged->q_value);
   add_number(item, "history_limit_ratio", judged->history_limit_ratio);
+  cJSON_AddNumberToObject(item, "history_runs", (double)judged->history_runs);
+  add_number(item, "recent_median", judged->recent_median);
+  add_number(item, "step_ratio", judged->step_ratio);
   add_number(item, "cycles_effect_ratio", judged->cycles_effect_ratio);
   add_number(item, "confirmation_median", judged->confirmation_median);
   add_number(item, "confirmation_effect_ratio", judged->confirmation_effect_ratio);
+  add_pair(item, "confirmation_interval_ratio", judged->confirmation_low_ratio, judged->confirmation_high_ratio);
   add_number(item, "confirmation_p_value", judged->confirmation_p_value);
   add_number(item, "confirmation_q_value", judged->confirmation_q_value);
 }
@@ -369,7 +341,7 @@ static char *print_baseline_runs(const metric_inputs *inputs, int count) {
 
 /* Everything that a judgement reads. */
 typedef struct suite_inputs {
-  run_values current;
+  rl_suite_values current;
   earlier_runs *earlier;
   metric_inputs *inputs; /* one for each series of current.blocks */
   rl_verdict_metric *metrics;
@@ -377,29 +349,14 @@ typedef struct suite_inputs {
 } suite_inputs;
 
 static void clear_inputs(suite_inputs *inputs) {
-  clear_values(&inputs->current);
+  rl_suite_values_clear(&inputs->current);
   free_earlier(inputs->earlier);
   free(inputs->inputs);
   free(inputs->metrics);
   free(inputs->judgements);
 }
 
-/* Splits the key "job/variant/metric". */
-static bool split_key(const char *key, char job[RL_SUITE_NAME_SIZE], char variant[32]) {
-  const char *variant_begin = strchr(key, '/'), *metric = strrchr(key, '/');
-  if (variant_begin == NULL || metric == variant_begin) return false;
-  snprintf(job, RL_SUITE_NAME_SIZE, "%.*s", (int)(variant_begin - key), key);
-  snprintf(variant, 32, "%.*s", (int)(metric - variant_begin - 1), variant_begin + 1);
-  return true;
-}
-
-/* Finds the definition of a metric by its key, "job/variant/metric". */
-static const rl_suite_metric *find_definition(const rl_suite *suite, const char *key) {
-  char job[RL_SUITE_NAME_SIZE], variant[32];
-  return split_key(key, job, variant) ? rl_suite_find_metric(suite, job, variant, strrchr(key, '/') + 1) : NULL;
-}
-
-static void fill_metric(const series *current, const series *confirmation, const metric_inputs *inputs,
+static void fill_metric(const rl_suite_series *current, const rl_suite_series *confirmation, const metric_inputs *inputs,
                         rl_verdict_metric *metric) {
   *metric = (rl_verdict_metric){
       .key = current->metric,
@@ -420,22 +377,24 @@ static int read_inputs(rl_store *store, const rl_suite_progress *progress, bool 
                        rl_error *err) {
   all->earlier = calloc(1, sizeof *all->earlier);
   if (all->earlier == NULL) return fail_memory(err);
-  if (read_values(store, progress->id, &all->current, err) < 0 || read_earlier(store, progress, all->earlier, err) < 0) return -1;
+  if (rl_suite_values_read(store, progress->id, &all->current, err) < 0 || read_earlier(store, progress, all->earlier, err) < 0)
+    return -1;
   size_t count = (size_t)all->current.block_count;
   all->inputs = calloc(count + 1, sizeof *all->inputs);
   all->metrics = calloc(count + 1, sizeof *all->metrics);
   all->judgements = calloc(count + 1, sizeof *all->judgements);
   if (all->inputs == NULL || all->metrics == NULL || all->judgements == NULL) return fail_memory(err);
   for (size_t i = 0; i < count; i++) {
-    const series *current = &all->current.blocks[i];
+    const rl_suite_series *current = &all->current.blocks[i];
     metric_inputs *inputs = &all->inputs[i];
-    inputs->metric = find_definition(progress->suite, current->metric);
+    inputs->metric = rl_suite_find_metric_by_key(progress->suite, current->metric);
     if (inputs->metric == NULL)
       return rl_fail(err, RL_STORAGE, RL_STORAGE_INTERNAL, "suite run %lld has values of %s, which it does not define",
                      (long long)progress->id, current->metric);
     select_inputs(all->earlier, progress, current->metric, inputs);
-    const series *confirmation =
-        with_confirmation ? find_series(all->current.confirmations, all->current.confirmation_count, current->metric) : NULL;
+    const rl_suite_series *confirmation =
+        with_confirmation ? rl_suite_series_find(all->current.confirmations, all->current.confirmation_count, current->metric)
+                          : NULL;
     fill_metric(current, confirmation, inputs, &all->metrics[i]);
   }
   return 0;
@@ -475,7 +434,7 @@ static void add_causes(rl_store *store, int64_t run_id, const suite_inputs *all,
     int64_t baseline = newest_baseline(&all->inputs[i]);
     char *causes = NULL;
     if ((judged != RL_VERDICT_SLOWER && judged != RL_VERDICT_FASTER) || baseline == 0) continue;
-    if (!split_key(verdict->metric, job, variant)) continue;
+    if (!rl_suite_split_key(verdict->metric, job, variant)) continue;
     if (rl_suite_find_causes(store, baseline, run_id, job, variant, &causes, &err) < 0)
       rl_log(RL_LOG_WARNING, "suite run %lld, %s: can't find causes: %s", (long long)run_id, verdict->metric, err.message);
     verdict->causes = causes;

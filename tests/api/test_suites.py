@@ -1,5 +1,6 @@
 """Regression suites over HTTP, on the CPU device."""
 
+import contextlib
 import json
 import sqlite3
 import statistics
@@ -131,6 +132,36 @@ def test_named_baselines(suites, folder, first):
     with pytest.raises(sqlite3.IntegrityError, match="immutable"):
         database.execute("UPDATE baselines SET suite_run_id = suite_run_id")
     database.close()
+
+
+@contextlib.contextmanager
+def changed(daemon, table, column, value, where):
+    """Changes one value in the database, and at the end changes it back."""
+    database = sqlite3.connect(daemon.state / "rooflined.db", timeout=20)
+    [(before,)] = database.execute(f"SELECT {column} FROM {table} WHERE {where}")
+    with database:
+        database.execute(f"UPDATE {table} SET {column} = ? WHERE {where}", [value])
+    yield
+    with database:
+        database.execute(f"UPDATE {table} SET {column} = ? WHERE {where}", [before])
+    database.close()
+
+
+@pytest.mark.parametrize("column, value, block, reason", [
+    ("dropped_reason", "suspect: below the floor", 1, "block 1: suspect: below the floor"),
+    ("dropped_reason", "the device was slowed down: thermal", 4, "block 4: the device was slowed down: thermal"),
+    ("value", 1e9, 3, f"block 3 of {METRIC} is an outlier"),
+])
+def test_a_run_with_a_bad_block_is_no_baseline(suites, first, column, value, block, reason):
+    with changed(suites, "suite_values", column, value, f"suite_run_id = {first['id']} AND block = {block}"):
+        answer = suites.call("POST", "/suites/tiny/baselines", {"name": "bad", "run": first["id"]})
+    assert reason in problem(answer, 422, "not_eligible", "/run")
+
+
+def test_a_quarantined_run_is_no_baseline(suites, first):
+    with changed(suites, "suite_runs", "quarantine_reason", "The canary changed.", f"id = {first['id']}"):
+        answer = suites.call("POST", "/suites/tiny/baselines", {"name": "bad", "run": first["id"]})
+    assert "The canary changed." in problem(answer, 422, "not_eligible", "/run")
 
 
 def test_another_request_is_incomparable(suites, first):

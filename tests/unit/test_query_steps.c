@@ -116,7 +116,7 @@ static const query_case cases[] = {
      "of a run",
      60,
      {MEMBER(":run", suite_run), TEXT(":suite", GROW_SUITE), TEXT(":device", "gpu0"), NUMBER(":limit", 20)}},
-    {QUERY(SUITE_BAD_METRICS), "of a run", 60, {MEMBER(":run", suite_run)}},
+    {QUERY(SUITE_METRIC_MARKS), "of a run", 120, {MEMBER(":run", suite_run)}},
     {QUERY(SUITE_JOB_VALUES), "of a training job", 900, {MEMBER(":job", train_job), TEXT(":metric", "epoch_ms_median")}},
     {QUERY(SUITE_JOB_VALUES), "a measurement", 900, {MEMBER(":job", train_job), TEXT(":metric", "memory_weights_bytes")}},
     {QUERY(SUITE_CANARIES), "of two jobs", 150, {MEMBER(":before", ceilings_job), MEMBER(":after", ceilings_job)}},

@@ -1,3 +1,4 @@
--- :run. Columns: metric, role, block, value, cycles; value and cycles are NULL if the value was dropped.
-SELECT metric, role, block, iif(dropped_reason IS NULL, value, NULL), iif(dropped_reason IS NULL, cycles, NULL)
+-- :run. Columns: metric, role, block, value, cycles, why a measured value was dropped; value and cycles are NULL if it was.
+SELECT metric, role, block, iif(dropped_reason IS NULL, value, NULL), iif(dropped_reason IS NULL, cycles, NULL),
+  iif(value IS NULL, NULL, dropped_reason)
 FROM suite_values WHERE suite_run_id = :run ORDER BY metric, role, block

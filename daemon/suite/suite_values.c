@@ -1,0 +1,74 @@
+#include "suite/suite_values.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/rank_test.h"
+
+/* Returns the last series if it is of the metric, else a new one; NULL: out of memory. Rows come sorted by metric. */
+static rl_suite_series *find_or_add(rl_suite_series **all, int *count, const char *metric) {
+  if (*count > 0 && strcmp((*all)[*count - 1].metric, metric) == 0) return &(*all)[*count - 1];
+  rl_suite_series *grown = realloc(*all, (size_t)(*count + 1) * sizeof *grown);
+  if (grown == NULL) return NULL;
+  *all = grown;
+  rl_suite_series *added = &grown[(*count)++];
+  *added = (rl_suite_series){0};
+  snprintf(added->metric, sizeof added->metric, "%s", metric);
+  for (int i = 0; i < RL_SUITE_BLOCKS_MAX; i++) added->values[i] = added->cycles[i] = NAN;
+  return added;
+}
+
+static void note_distrusted(rl_suite_series *series, int64_t block, const char *reason) {
+  if (series->distrusted++ > 0) return;
+  series->distrusted_block = (size_t)block;
+  snprintf(series->distrusted_reason, sizeof series->distrusted_reason, "%s", reason);
+}
+
+static int add_value(rl_cursor *cursor, const char *metric, rl_suite_values *values, rl_error *err) {
+  bool is_block = strcmp(rl_cursor_text(cursor, 1), "block") == 0;
+  int64_t block = rl_cursor_integer(cursor, 2);
+  const char *distrusted_reason = rl_cursor_text(cursor, 5);
+  rl_suite_series *to = is_block ? find_or_add(&values->blocks, &values->block_count, metric)
+                                 : find_or_add(&values->confirmations, &values->confirmation_count, metric);
+  if (to == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for the values of a suite run");
+  if (block < 0 || block >= RL_SUITE_BLOCKS_MAX) return 0;
+  to->values[block] = rl_cursor_real(cursor, 3);
+  to->cycles[block] = rl_cursor_real(cursor, 4);
+  if (to->count < (size_t)block + 1) to->count = (size_t)block + 1;
+  if (distrusted_reason != NULL) note_distrusted(to, block, distrusted_reason);
+  return 0;
+}
+
+int rl_suite_values_read(rl_store *store, int64_t run_id, rl_suite_values *values, rl_error *err) {
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  const char *metric;
+  int found;
+  if (rl_store_query(store, RL_QUERY_SUITE_RUN_VALUES, RL_BINDINGS(RL_BIND_INTEGER(":run", run_id)), &cursor, err) < 0) return -1;
+  while ((found = rl_cursor_next(cursor, &metric, err)) > 0)
+    if (add_value(cursor, metric, values, err) < 0) return -1;
+  return found;
+}
+
+void rl_suite_values_clear(rl_suite_values *values) {
+  free(values->blocks);
+  free(values->confirmations);
+  *values = (rl_suite_values){0};
+}
+
+const rl_suite_series *rl_suite_series_find(const rl_suite_series *all, int count, const char *metric) {
+  for (int i = 0; i < count; i++)
+    if (strcmp(all[i].metric, metric) == 0) return &all[i];
+  return NULL;
+}
+
+double rl_suite_series_median(const rl_suite_series *series, size_t *kept) {
+  double values[RL_SUITE_BLOCKS_MAX];
+  size_t count = 0;
+  for (size_t i = 0; i < series->count; i++)
+    if (isfinite(series->values[i])) values[count++] = series->values[i];
+  *kept = count;
+  return rl_compute_quartiles(values, count).median;
+}

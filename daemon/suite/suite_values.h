@@ -1,0 +1,31 @@
+/* The stored values of a suite run, by metric. Private to the suite modules; not thread-safe. */
+#ifndef RL_SUITE_SUITE_VALUES_H
+#define RL_SUITE_SUITE_VALUES_H
+
+#include "store/store.h"
+#include "suite/definition.h"
+
+/* The values of a metric in one suite run. */
+typedef struct rl_suite_series {
+  char metric[RL_SUITE_KEY_SIZE];
+  double values[RL_SUITE_BLOCKS_MAX], cycles[RL_SUITE_BLOCKS_MAX]; /* by block; NAN: dropped */
+  size_t count;
+  size_t distrusted;           /* blocks that measured a value which was dropped: suspect, throttled, or their job failed */
+  size_t distrusted_block;     /* the first of them, and why */
+  char distrusted_reason[256]; /* "": there is none */
+} rl_suite_series;
+
+typedef struct rl_suite_values {
+  rl_suite_series *blocks, *confirmations; /* sorted by metric */
+  int block_count, confirmation_count;
+} rl_suite_values;
+
+/* Reads the values of a suite run. The caller clears *values, also after a failure. */
+int rl_suite_values_read(rl_store *store, int64_t run_id, rl_suite_values *values, rl_error *err);
+void rl_suite_values_clear(rl_suite_values *values);
+/* Returns the series of a metric; NULL: there is none. */
+const rl_suite_series *rl_suite_series_find(const rl_suite_series *all, int count, const char *metric);
+/* Returns the median of the values that were not dropped; NAN: there are none. *kept becomes their number. */
+double rl_suite_series_median(const rl_suite_series *series, size_t *kept);
+
+#endif

@@ -1,0 +1,230 @@
+/* Tests which earlier runs are the baseline and the history of a suite run, and which runs can be promoted. The values of the
+ * runs are stored without executing jobs. */
+#include "store_fixture.h"
+
+#include "store/suites.h"
+#include "suite/suite_judgement.h"
+#include "suite/suite_progress.h"
+#include "suite/suite_promotion.h"
+
+#define DEFINITION                                                                                                         \
+  "{\"name\":\"s\",\"blocks\":5,\"baseline\":{\"runs\":3},\"jobs\":[{\"name\":\"a\",\"request\":{\"kind\":\"kernel\","     \
+  "\"kernel\":\"relu\",\"shape\":{\"n\":64},\"variant\":\"vector\"}}],\"metrics\":[{\"job\":\"a\",\"metric\":\"time_us\"," \
+  "\"threshold_ratio\":0.05}]}"
+#define KEY "a/vector/time_us"
+enum { BLOCKS = 5 };
+
+typedef struct plan { /* of a suite run */
+  double median;
+  const char *against; /* NULL: rolling */
+  int64_t against_run;
+  int blocks;     /* 0: BLOCKS */
+  int suspect;    /* number of the first blocks whose values are suspect */
+  double outlier; /* the value of the last block; 0: as the others */
+  const char *quarantine_reason;
+} plan;
+
+typedef struct judged_run {
+  int64_t id;
+  rl_verdict verdict;
+  cJSON *judgement;
+} judged_run;
+
+static rl_suite *suite;
+static cJSON *judgements[32];
+static int judgement_count;
+
+static int open_all(void **state) {
+  static const rl_job_policy policy = {.posting = RL_POSTING_OFF};
+  if (rl_suite_parse(DEFINITION, strlen(DEFINITION), &policy, &suite, &err) < 0) fail_msg("%s", err.message);
+  return open_fixture(state);
+}
+
+static int close_all(void **state) {
+  while (judgement_count > 0) cJSON_Delete(judgements[--judgement_count]);
+  rl_suite_free(suite);
+  suite = NULL;
+  return close_fixture(state);
+}
+
+static int64_t insert_run(rl_store *store, const plan *run) {
+  char hashes[128];
+  int64_t id;
+  bool existing;
+  snprintf(hashes, sizeof hashes, "{\"a\":\"%s\"}", suite->jobs[0].sha256);
+  const rl_suite_run_spec spec = {.suite = "s",
+                                  .definition = suite->text,
+                                  .definition_sha256 = suite->sha256,
+                                  .jobs_sha256 = hashes,
+                                  .device = "cpu",
+                                  .against = run->against,
+                                  .against_run_id = run->against_run,
+                                  .planned_s = NAN,
+                                  .planned_jobs = BLOCKS};
+  ASSERT_OK(rl_store_suite_run_insert(store, &spec, NULL, NULL, INT64_MAX, &id, &existing, &err));
+  ASSERT_OK(rl_store_suite_run_start(store, id, &err));
+  return id;
+}
+
+static void store_blocks(rl_store *store, int64_t id, const char *role, const plan *run) {
+  int count = run->blocks > 0 ? run->blocks : BLOCKS;
+  int64_t job = submit(store, "cpu", 1);
+  for (int block = 0; block < count; block++) {
+    const rl_suite_step step = {role, block, "a", true};
+    bool is_outlier = run->outlier > 0 && block == count - 1;
+    rl_suite_value value = {
+        .metric = KEY, .cycles = NAN, .value = is_outlier ? run->outlier : run->median * (1 + 0.001 * (block - 2))};
+    if (block < run->suspect) strcpy(value.dropped_reason, "faster than the hardware allows");
+    ASSERT_OK(rl_store_suite_job_insert(store, id, &step, job, &err));
+    ASSERT_OK(rl_store_suite_job_finish(store, id, &step, job, "completed", NULL, &value, 1, &err));
+  }
+}
+
+/* Stores a run with confirming blocks, judges it and ends it, as the runner does. */
+static judged_run measure(rl_store *store, plan run) {
+  RL_CLEANUP(rl_suite_progress_clear) rl_suite_progress progress = {0};
+  rl_suite_judgement judgement;
+  judged_run made = {.id = insert_run(store, &run)};
+  store_blocks(store, made.id, "block", &run);
+  store_blocks(store, made.id, "confirmation", &run);
+  ASSERT_OK(rl_suite_progress_read(store, made.id, &progress, &err));
+  ASSERT_OK(rl_suite_judge(store, &progress, true, run.quarantine_reason, &judgement, &err));
+  assert_int_equal(judgement.verdict_count, 1);
+  made.verdict = judgement.summary.verdict;
+  made.judgement = judgements[judgement_count++] = cJSON_Parse(judgement.verdicts[0].judgement);
+  const rl_suite_outcome outcome = {.state = "completed",
+                                    .verdict = rl_verdict_name(made.verdict),
+                                    .reason = judgement.summary.reason,
+                                    .quarantine_reason = run.quarantine_reason,
+                                    .baseline_runs = judgement.baseline_runs,
+                                    .verdicts = judgement.verdicts,
+                                    .verdict_count = judgement.verdict_count,
+                                    .method_version = RL_VERDICT_METHOD};
+  ASSERT_OK(rl_store_suite_run_finish(store, made.id, &outcome, &err));
+  rl_suite_judgement_clear(&judgement);
+  return made;
+}
+
+/* Checks the ids of a judgement's baseline, oldest first; 0 ends them. */
+static void assert_baseline(const cJSON *judgement, const int64_t *ids) {
+  const cJSON *id;
+  cJSON_ArrayForEach (id, json_at(judgement, "baseline_runs")) assert_int_equal((int64_t)id->valuedouble, *ids++);
+  assert_int_equal(*ids, 0);
+}
+#define ASSERT_BASELINE(run, ...) assert_baseline((run).judgement, (const int64_t[]){__VA_ARGS__, 0})
+
+static void assert_history(const judged_run *run, int count, double first) {
+  const cJSON *history = json_at(run->judgement, "history");
+  assert_int_equal(cJSON_GetArraySize(history), count);
+  assert_true(fabs(cJSON_GetArrayItem(history, 0)->valuedouble - first) < 1e-9);
+  assert_number(run->judgement, "history_runs", count);
+}
+
+static void the_baseline_is_the_last_good_runs(void **state) {
+  rl_store *store = ((fixture *)*state)->store;
+  judged_run runs[5];
+  for (int i = 0; i < 5; i++) runs[i] = measure(store, (plan){.median = 100 + 0.01 * i});
+  assert_int_equal(runs[0].verdict, RL_VERDICT_INCOMPARABLE);
+  assert_int_equal(runs[4].verdict, RL_VERDICT_SAME);
+  ASSERT_BASELINE(runs[4], runs[1].id, runs[2].id, runs[3].id);
+  assert_history(&runs[4], 4, 100);
+  assert_number(runs[4].judgement, "recent_median", 100.015);
+  assert_number(runs[4].judgement, "step_ratio", 100.04 / 100.015 - 1);
+  assert_true(json_at(runs[4].judgement, "confirmation_interval_ratio.1")->valuedouble > 0);
+}
+
+static void an_improvement_is_the_new_normal(void **state) {
+  rl_store *store = ((fixture *)*state)->store;
+  for (int i = 0; i < 3; i++) measure(store, (plan){.median = 100});
+  judged_run faster = measure(store, (plan){.median = 50});
+  assert_int_equal(faster.verdict, RL_VERDICT_FASTER);
+  judged_run next = measure(store, (plan){.median = 50.1});
+  assert_int_equal(next.verdict, RL_VERDICT_SAME);
+  ASSERT_BASELINE(next, faster.id);
+  assert_history(&next, 1, 50);
+  judged_run lost = measure(store, (plan){.median = 100});
+  assert_int_equal(lost.verdict, RL_VERDICT_SLOWER);
+  ASSERT_BASELINE(lost, faster.id, next.id);
+}
+
+static void a_slower_run_is_no_baseline_until_it_is_promoted(void **state) {
+  rl_store *store = ((fixture *)*state)->store;
+  judged_run before = measure(store, (plan){.median = 100}), slower = measure(store, (plan){.median = 150});
+  assert_int_equal(slower.verdict, RL_VERDICT_SLOWER);
+  judged_run again = measure(store, (plan){.median = 150});
+  assert_int_equal(again.verdict, RL_VERDICT_SLOWER);
+  ASSERT_BASELINE(again, before.id);
+  ASSERT_OK(rl_suite_promote(store, "s", "accepted", again.id, &err));
+  judged_run after = measure(store, (plan){.median = 150.1});
+  assert_int_equal(after.verdict, RL_VERDICT_SAME);
+  ASSERT_BASELINE(after, again.id);
+  assert_history(&after, 1, 150);
+}
+
+/* Each run after an improvement is faster than the old baseline. The first of them begins the history. */
+static void the_history_begins_at_the_first_run_that_is_faster_than_a_named_baseline(void **state) {
+  rl_store *store = ((fixture *)*state)->store;
+  judged_run first = measure(store, (plan){.median = 100});
+  ASSERT_OK(rl_suite_promote(store, "s", "v1", first.id, &err));
+  const plan old = {.median = 100, .against = "v1", .against_run = first.id};
+  plan new = old;
+  new.median = 50;
+  assert_int_equal(measure(store, old).verdict, RL_VERDICT_SAME);
+  judged_run faster[4];
+  for (int i = 0; i < 4; i++) {
+    new.median = 50 + 0.01 * i;
+    faster[i] = measure(store, new);
+    assert_int_equal(faster[i].verdict, RL_VERDICT_FASTER);
+    ASSERT_BASELINE(faster[i], first.id);
+  }
+  assert_history(&faster[0], 2, 100);
+  assert_history(&faster[3], 3, 50);
+}
+
+static void mostly_suspect_and_quarantined_runs_are_no_rolling_baseline(void **state) {
+  rl_store *store = ((fixture *)*state)->store;
+  judged_run good = measure(store, (plan){.median = 100}), some = measure(store, (plan){.median = 100, .suspect = 2});
+  measure(store, (plan){.median = 100, .suspect = 3});
+  measure(store, (plan){.median = 100, .quarantine_reason = "The canary's fp32_operations_per_s changed."});
+  judged_run last = measure(store, (plan){.median = 100});
+  ASSERT_BASELINE(last, good.id, some.id);
+  assert_history(&last, 2, 100);
+}
+
+/* Checks that the run is refused with a reason that has this text. */
+static void assert_refused(rl_store *store, int64_t run, const char *reason) {
+  ASSERT_FAILS(rl_suite_promote(store, "s", "v1", run, &err), RL_SUITE, RL_SUITE_NOT_ELIGIBLE);
+  assert_string_equal(err.json_pointer, "/run");
+  if (strstr(err.message, reason) == NULL) fail_msg("\"%s\" has no \"%s\"", err.message, reason);
+}
+
+static void runs_that_hide_regressions_are_not_promoted(void **state) {
+  rl_store *store = ((fixture *)*state)->store;
+  ASSERT_FAILS(rl_suite_promote(store, "s", "v1", 7, &err), RL_HTTP, 404);
+  assert_string_equal(err.json_pointer, "/run");
+  plan running = {.median = 100};
+  int64_t begun = insert_run(store, &running);
+  store_blocks(store, begun, "block", &running);
+  assert_refused(store, begun, "not completed");
+  assert_refused(store, measure(store, (plan){.median = 100, .suspect = 1}).id, "block 0: faster than the hardware allows");
+  assert_refused(store, measure(store, (plan){.median = 100, .blocks = 4}).id, "values of 4 blocks, and a baseline needs 5");
+  assert_refused(store, measure(store, (plan){.median = 100, .quarantine_reason = "The canary changed."}).id,
+                 "The canary changed");
+  assert_refused(store, measure(store, (plan){.median = 100, .outlier = 106}).id, "block 4 of " KEY " is an outlier: 106");
+  assert_refused(store, measure(store, (plan){.median = 100, .outlier = 94}).id, "block 4 of " KEY " is an outlier: 94");
+  /* far from the others, but within the threshold of 5 % */
+  ASSERT_OK(rl_suite_promote(store, "s", "v1", measure(store, (plan){.median = 100, .outlier = 104}).id, &err));
+  ASSERT_FAILS(rl_suite_promote(store, "s", "v1", measure(store, (plan){.median = 100}).id, &err), RL_SUITE,
+               RL_SUITE_BASELINE_EXISTS);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
+  const struct CMUnitTest tests[] = {TEST(the_baseline_is_the_last_good_runs),
+                                     TEST(an_improvement_is_the_new_normal),
+                                     TEST(a_slower_run_is_no_baseline_until_it_is_promoted),
+                                     TEST(the_history_begins_at_the_first_run_that_is_faster_than_a_named_baseline),
+                                     TEST(mostly_suspect_and_quarantined_runs_are_no_rolling_baseline),
+                                     TEST(runs_that_hide_regressions_are_not_promoted)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
