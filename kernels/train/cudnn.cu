@@ -1,4 +1,6 @@
-/* Engine "cudnn": conv2 by cuDNN; everything else is in train/cuda/training.h. A step is ten launches:
+/* Engine "cudnn": conv2 by cuDNN; all other launches are shared (train/cuda/training.h). A step is ten launches, by our own
+ * kernels
+ * ("own") or by a library:
  *
  *   conv1_forward    gather + normalise + conv1 + bias + ReLU + pool     own
  *   conv2_forward                                                        cuDNN
@@ -68,9 +70,9 @@ static int open_conv(rl_stage *s, rl_conv_pass pass, bool tune, rl_dnn **conv, r
   rl_conv_shape shape = {
       pass, s->gather.batch, RL_C1, RL_POOLED1_SIDE, RL_POOLED1_SIDE, RL_C2, 3, 1, 0, e->format.channels_last, type,
       type, e->format.tf32};
-  /* Winograd's FP32 kernels take up to 226 KB of workspace per image. Single precision has few cuDNN engines, none of which is
-   * compiled at run time, so that all are timed. There are many tensor-core engines, each costs a compilation, and the heuristic
-   * ranks them well. */
+  /* Winograd's FP32 kernels take up to 226 KB of workspace per image. cuDNN has few engines for single precision, none of which
+   * is compiled at run time, so all of them are timed. It has many engines for tensor cores; each needs a compilation, and the
+   * heuristic ranks them well, so only the first ones are timed. */
   bool single = !e->format.fp16 && !e->format.tf32;
   rl_dnn_search search = {(32u << 20) + (size_t)s->gather.batch * (256u << 10), tune ? (single ? 64 : 10) : (single ? 6 : 1),
                           single};
@@ -98,7 +100,7 @@ static int open_convs(rl_training *e, rl_error *err) {
   return 0;
 }
 
-/* Gives conv its workspace. conv may be NULL. */
+/* Binds a plan to its workspace. conv may be NULL. */
 static int bind_conv(rl_training *e, rl_dnn *conv, int workspace, rl_error *err) {
   if (!conv) return 0;
   rl_instance *instance = &e->base.base;

@@ -1,6 +1,6 @@
 /* Engine "fused" of the GPU: conv2 in two kernels that keep its product on chip (train/cuda/conv2_forward.cu and
- * conv2_backward.cu in FP16; conv2_float.cu in FP32 and, on FMA units as well, in TF32); everything else is in
- * train/cuda/training.h. A step is eight launches:
+ * conv2_backward.cu in FP16; conv2_float.cu, on FMA units, in FP32 and in TF32); all other launches are shared
+ * (train/cuda/training.h). A step is eight launches, by our own kernels ("own") or by a library:
  *
  *   conv1_forward    gather + normalise + conv1 + bias + ReLU + pool     own
  *   conv2_forward    conv2 + bias + ReLU + pool                          own

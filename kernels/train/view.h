@@ -15,13 +15,13 @@ typedef struct rl_training_tensors {
   bool fp16;          /* activations and the operands of products are FP16 */
   uint32_t batch;     /* images of the last step */
   const void *pooled1, *pooled2;             /* inputs of conv2 and of fc1 */
-  const uint8_t *argmax1, *argmax2;          /* argmax of pooled1 and pooled2, in their layouts; 4: ReLU gave 0 */
+  const uint8_t *argmax1, *argmax2;          /* argmaxes (cuda/kernels.h) of pooled1 and pooled2, in their layouts */
   const void *d_product2;                    /* gradient of conv2's product, before bias, ReLU and pooling */
   const void *d_pooled1, *d_pooled2, *d_fc1; /* gradients of pooled1, pooled2 and fc1's output */
   float loss_scale;                          /* all gradients are multiplied by it */
 } rl_training_tensors;
 
-/* Makes the engine store also the tensors that it otherwise keeps on chip. Call it before ops->instantiate. */
+/* Makes the engine also store the tensors that it otherwise keeps on chip. Call it before ops->instantiate. */
 int rl_training_expose_tensors(rl_train_instance *instance, rl_error *err);
 /* Reads the pointers to the tensors of the last step. */
 int rl_training_view(rl_train_instance *instance, rl_training_tensors *tensors, rl_error *err);

@@ -12,7 +12,7 @@
 #include "train/cuda/tile_half.cuh"
 #include "train/cuda/tile_tensor_float.cuh"
 
-enum { P1_PIXELS = RL_POOLED1_SIDE * RL_POOLED1_SIDE, P2_PIXELS = RL_POOLED2_SIDE * RL_POOLED2_SIDE, SIDE2 = RL_CONV2_SIDE };
+enum { SIDE2 = RL_CONV2_SIDE };
 
 static int failures;
 
@@ -99,7 +99,7 @@ template <class F> static __device__ typename F::value *fill_weights(typename F:
 /* Unpools d_pooled [36][32] into d_out at `to`; returns the address after it. */
 template <class F>
 static __device__ typename F::value *fill_d_out(typename F::value *to, const float *d_pooled, const uint8_t *argmaxes) {
-  for (int i = threadIdx.x * 4; i < P2_PIXELS * TILE_CHANNELS; i += blockDim.x * 4)
+  for (int i = threadIdx.x * 4; i < RL_POOLED2_PIXELS * TILE_CHANNELS; i += blockDim.x * 4)
     F::unpool(i / TILE_CHANNELS, i % TILE_CHANNELS, *(const uchar4 *)&argmaxes[i], *(const float4 *)&d_pooled[i], to);
   __syncthreads();
   return to + (F::D_OUT_VALUES + 7) / 8 * 8;
@@ -109,7 +109,7 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
     run_forward(const typename F::value *in, const typename F::value *weights, float *result /* [32][144] */, int repeats,
                 long long *cycles) {
   extern __shared__ __align__(16) unsigned char shared[];
-  typename F::value *x = (typename F::value *)shared, *w = fill(x, in, P1_PIXELS * F::IN_PITCH);
+  typename F::value *x = (typename F::value *)shared, *w = fill(x, in, RL_POOLED1_PIXELS * F::IN_PITCH);
   float *scratch = (float *)fill_weights<F>(w, weights);
   const long long begin = clock64();
   for (int repeat = 0; repeat < repeats; repeat++) {
@@ -130,7 +130,7 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
     run_weight_gradient(const typename F::value *in, const float *d_pooled, const uint8_t *argmaxes,
                         float *result /* [32][288] */, int repeats, long long *cycles) {
   extern __shared__ __align__(16) unsigned char shared[];
-  typename F::value *x = (typename F::value *)shared, *d = fill(x, in, P1_PIXELS * F::IN_PITCH);
+  typename F::value *x = (typename F::value *)shared, *d = fill(x, in, RL_POOLED1_PIXELS * F::IN_PITCH);
   float *scratch = (float *)fill_d_out<F>(d, d_pooled, argmaxes);
   typename F::weight_sums sums = F::init_weight_sums(result);
   const long long begin = clock64();
@@ -217,9 +217,9 @@ static int timed_repeats; /* 0: no timing */
 
 template <class F> static void check_conv2(const char *format, double tolerance) {
   typedef typename F::value T;
-  const matrix<T> in(P1_PIXELS, RL_C1, F::IN_PITCH, 1), weights(TILE_CHANNELS, CONV2_K, F::LOADED_WEIGHT_PITCH, 0.06),
-      d_pooled(P2_PIXELS, TILE_CHANNELS, TILE_CHANNELS, 1);
-  std::vector<uint8_t> argmaxes(P2_PIXELS * TILE_CHANNELS);
+  const matrix<T> in(RL_POOLED1_PIXELS, RL_C1, F::IN_PITCH, 1), weights(TILE_CHANNELS, CONV2_K, F::LOADED_WEIGHT_PITCH, 0.06),
+      d_pooled(RL_POOLED2_PIXELS, TILE_CHANNELS, TILE_CHANNELS, 1);
+  std::vector<uint8_t> argmaxes(RL_POOLED2_PIXELS * TILE_CHANNELS);
   for (uint8_t &argmax : argmaxes) argmax = rl_hash64(seed++) % (RL_ARGMAX_RELU_ZERO + 1);
   doubles d_out((size_t)SIDE2 * SIDE2 * TILE_CHANNELS);
   for (size_t i = 0; i < argmaxes.size(); i++) {
@@ -230,7 +230,7 @@ template <class F> static void check_conv2(const char *format, double tolerance)
   device_array<T> x(in.padded), w(weights.padded);
   device_array<float> d(std::vector<float>(d_pooled.values.begin(), d_pooled.values.end()));
   device_array<uint8_t> c(argmaxes);
-  device_array<float> product(TILE_CHANNELS * SIDE2 * SIDE2), d_weights(TILE_CHANNELS * CONV2_K), d_in(P1_PIXELS * RL_C1);
+  device_array<float> product(TILE_CHANNELS * SIDE2 * SIDE2), d_weights(TILE_CHANNELS * CONV2_K), d_in(RL_POOLED1_PIXELS * RL_C1);
   device_array<long long> cycles(1);
   doubles product_ref(product.count), weights_ref(d_weights.count), in_ref(d_in.count);
   each_tap([&](int pixel, int from, int tap) {

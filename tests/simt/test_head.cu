@@ -30,7 +30,7 @@ static int sum_losses(uint32_t batch, const std::vector<uint8_t> &labels, const 
                       rl_error *err) {
   const uint32_t rows = rl_head_partial_rows(batch);
   rl_train_state initial = {};
-  initial.scale.scale = 1;
+  initial.loss_scale.scale = 1;
   rl_train_state *state = copy_to_device(std::vector<rl_train_state>(1, initial));
   uint8_t *device_labels = copy_to_device(labels);
   float *fc1_parts = copy_to_device(std::vector<float>(batch * RL_FC1_OUTPUTS)), *device_weights = copy_to_device(weights),

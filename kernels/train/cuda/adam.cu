@@ -1,5 +1,5 @@
 /* Adam over all parameters in one kernel (Kingma & Ba 2015, algorithm 1, in the order of operations of torch.optim.Adam).
- * Partial sums of a gradient are a matrix [rows][parameters]; the gradient of a parameter is the sum of its column.
+ * Partial sums of a gradient are a matrix [rows][parameters] (kernels.h); the gradient of a parameter is the sum of its column.
  *
  * The kernel adds up partial sums of gradients, removes the loss scale, updates weights, moments and FP16 copies, or skips the
  * step if a gradient overflowed. The first blocks update the large tensors, conv2.weight and then fc1.weight, four parameters
@@ -19,8 +19,8 @@ enum {
   COLUMNS = 32,
   ROW_SPLITS = THREADS / COLUMNS, /* threads that share the rows of a column */
   COLUMN_QUADS = COLUMNS / 4,
-  CONV2_BLOCKS = CONV2_COUNT / 4 / THREADS,
-  CONV2_SUM_BLOCKS = CONV2_COUNT / 4 / COLUMNS,
+  CONV2_BLOCKS = CONV2_COUNT / 4 / THREADS,     /* if conv2.weight's gradient is whole */
+  CONV2_SUM_BLOCKS = CONV2_COUNT / 4 / COLUMNS, /* if it is partial sums */
   FC1_BLOCKS = FC1_COUNT / 4 / THREADS,
   CONV1_BLOCKS = CONV2_OFFSET / COLUMNS,
   BIAS_BLOCKS = RL_C2 / COLUMNS,
@@ -45,7 +45,7 @@ static __device__ __forceinline__ uint32_t large_offset(const rl_gradients &g) {
   return CONV2_OFFSET + (g.conv2_rows ? blockIdx.x * COLUMNS + threadIdx.x % COLUMNS : blockIdx.x * THREADS + threadIdx.x) * 4;
 }
 
-/* Adds up four columns of partial[rows][CONV2_COUNT]; ROW_SPLITS threads share the rows. */
+/* Adds up columns column … column + 3 of partial[rows][CONV2_COUNT]; ROW_SPLITS threads share the rows. */
 static __device__ float4 conv2_sum(const float *partial, uint32_t rows, uint32_t column) {
   __shared__ float4 sums[ROW_SPLITS][COLUMNS];
   uint32_t lane = threadIdx.x % COLUMNS, split = threadIdx.x / COLUMNS;
@@ -242,7 +242,7 @@ static __device__ __forceinline__ float4 load_or_compute_large_gradient(const rl
 }
 
 static __global__ void __launch_bounds__(THREADS) gather_gradients(rl_gradients g, const rl_train_state *state, float *flat) {
-  const float scale = state->last_inverse_scale;
+  const float scale = state->last_inverse_loss_scale;
   if (blockIdx.x < large_blocks(g)) {
     bool is_owner;
     const uint32_t offset = large_offset(g);

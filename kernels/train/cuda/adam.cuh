@@ -18,13 +18,13 @@ static_assert(HEAD_OFFSET + RL_HEAD_PARAMETERS == RL_PARAMETERS, "the tensors ar
 
 static const float BETA1 = 0.9f, BETA2 = 0.999f, EPSILON = 1e-8f;
 
-/* What a step multiplies gradients and moments by (rl_train_state). */
+/* Factors of a step's gradients and moments, copied from rl_train_state. */
 typedef struct adam_rates {
-  float inverse_scale, step_size, inverse_root;
+  float inverse_loss_scale, step_size, rsqrt_bias_correction2;
 } adam_rates;
 
 static __device__ __forceinline__ adam_rates adam_rates_of(const rl_train_state &state) {
-  return {state.inverse_scale, state.step_size, state.inverse_root};
+  return {state.inverse_loss_scale, state.step_size, state.rsqrt_bias_correction2};
 }
 
 /* The square root here and the division in adam_update_weight have an error of up to 2 ulp (PTX ISA 9.0, "sqrt", "div"), which is
@@ -38,26 +38,27 @@ static __device__ __forceinline__ float approximate_sqrt(float v) {
 /* Updates both moments and returns the new weight. The gradient is still multiplied by the loss scale. */
 static __device__ __forceinline__ float adam_update_weight(float weight, float gradient, float *first_moment,
                                                            float *second_moment, adam_rates rates) {
-  gradient *= rates.inverse_scale;
+  gradient *= rates.inverse_loss_scale;
   *first_moment = *first_moment + (gradient - *first_moment) * (1.0f - BETA1);
   *second_moment = *second_moment * BETA2 + gradient * gradient * (1.0f - BETA2);
-  return weight - __fdividef(rates.step_size * *first_moment, approximate_sqrt(*second_moment) * rates.inverse_root + EPSILON);
+  return weight -
+         __fdividef(rates.step_size * *first_moment, approximate_sqrt(*second_moment) * rates.rsqrt_bias_correction2 + EPSILON);
 }
 
-/* Advances the state past a step of `batch` images. state->overflow says whether the step was skipped. */
+/* Advances the state past a step of `batch` images, which was skipped if state->overflow is set. */
 static __device__ __forceinline__ void advance_train_state(rl_train_state *state, float learning_rate, uint32_t batch) {
   state->step++;
-  state->last_inverse_scale = state->inverse_scale;
+  state->last_inverse_loss_scale = state->inverse_loss_scale;
   state->last_batch = batch;
   if (!state->overflow) {
     state->beta1_power *= BETA1;
     state->beta2_power *= BETA2;
     state->step_size = (float)(learning_rate / (1.0 - state->beta1_power));
-    state->inverse_root = rsqrtf((float)(1.0 - state->beta2_power));
+    state->rsqrt_bias_correction2 = rsqrtf((float)(1.0 - state->beta2_power));
   }
-  if (state->dynamic_scale) {
-    rl_loss_scale_update(&state->scale, !state->overflow);
-    state->inverse_scale = 1.0f / state->scale.scale;
+  if (state->dynamic_loss_scale) {
+    rl_loss_scale_update(&state->loss_scale, !state->overflow);
+    state->inverse_loss_scale = 1.0f / state->loss_scale.scale;
   }
   state->overflow = 0;
 }

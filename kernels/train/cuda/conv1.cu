@@ -1,4 +1,4 @@
-/* conv1, 1→32 channels on 28×28, in FP32 and one kernel for each direction; conv1_half.cu has FP16.
+/* conv1 (1→32 channels, 28×28 pixels, 3×3 taps) in FP32, one kernel for each direction; conv1_half.cu has FP16.
  *
  * Forward: a block computes two pooled rows of one image, a thread one pooled pixel of four channels. The normalised image and
  * the 28×28×32 product stay on chip. Backward: two blocks share an image; a thread adds up the gradients of one channel over some
@@ -7,8 +7,6 @@
 #include "train/cuda/pdl.cuh"
 #include "train/cuda/conv1.cuh"
 #include "train/cuda/vector.cuh"
-
-enum { MAP_PIXELS = RL_POOLED1_SIDE * RL_POOLED1_SIDE };
 
 enum {
   BLOCK_ROWS = 2, /* pooled rows of a block */
@@ -49,14 +47,14 @@ template <bool CHANNELS_LAST> static __global__ void __launch_bounds__(BLOCK_PIX
     if (!(best[c] > 0.0f)) argmax[c] = RL_ARGMAX_RELU_ZERO;
     best[c] = fmaxf(best[c], 0.0f);
   }
-  const size_t map_pixel = slice * BLOCK_PIXELS + pixel;
+  const size_t pooled_pixel = slice * BLOCK_PIXELS + pixel;
   if (CHANNELS_LAST) {
-    size_t to = (n * MAP_PIXELS + map_pixel) * RL_C1 + group * 4;
+    size_t to = (n * RL_POOLED1_PIXELS + pooled_pixel) * RL_C1 + group * 4;
     store4(&pooled[to], make_float4(best[0], best[1], best[2], best[3]));
     *(uchar4 *)&argmaxes[to] = make_uchar4(argmax[0], argmax[1], argmax[2], argmax[3]);
   } else {
     for (int c = 0; c < 4; c++) {
-      size_t to = ((size_t)n * RL_C1 + group * 4 + c) * MAP_PIXELS + map_pixel;
+      size_t to = ((size_t)n * RL_C1 + group * 4 + c) * RL_POOLED1_PIXELS + pooled_pixel;
       pooled[to] = best[c];
       argmaxes[to] = argmax[c];
     }
@@ -73,10 +71,10 @@ int rl_conv1_forward(rl_format format, rl_gather gather, const float *weights, v
 
 enum {
   WARPS = 16,
-  MAX_CONCURRENT_IMAGES = 64,                          /* a block loops over the others */
-  THREAD_PIXELS = (MAP_PIXELS / 2 + WARPS - 1) / WARPS /* of an image, in both layouts */
+  MAX_CONCURRENT_IMAGES = 64,                                 /* a block loops over the others */
+  THREAD_PIXELS = (RL_POOLED1_PIXELS / 2 + WARPS - 1) / WARPS /* that a thread processes of an image */
 };
-static_assert((MAP_PIXELS + 31) / 32 == THREAD_PIXELS, "a thread processes as many pixels in both layouts");
+static_assert((RL_POOLED1_PIXELS + 31) / 32 == THREAD_PIXELS, "a thread processes the same number of pixels in NHWC and NCHW");
 
 /* NHWC: each of an image's two blocks has half of its pixels; a lane is a channel. */
 static __global__ void __launch_bounds__(WARPS * 32)
@@ -87,20 +85,21 @@ static __global__ void __launch_bounds__(WARPS * 32)
   float sums[10] = {};
   pdl_wait();
   for (uint32_t n = blockIdx.x / 2; n < gather.batch; n += gridDim.x / 2) {
-    float gradient[THREAD_PIXELS]; /* these loads overlap the image's */
+    /* Issued before the image's loads, so that the latencies overlap. */
+    float gradient[THREAD_PIXELS];
     int argmax[THREAD_PIXELS];
     for (int i = 0; i < THREAD_PIXELS; i++) {
       int pixel = warp + i * WARPS;
-      size_t from = ((size_t)n * MAP_PIXELS + image_half * (MAP_PIXELS / 2) + pixel) * RL_C1 + lane;
-      argmax[i] = pixel < MAP_PIXELS / 2 ? argmaxes[from] : RL_ARGMAX_RELU_ZERO;
-      gradient[i] = pixel < MAP_PIXELS / 2 ? d_pooled[from] : 0.0f;
+      size_t from = ((size_t)n * RL_POOLED1_PIXELS + image_half * (RL_POOLED1_PIXELS / 2) + pixel) * RL_C1 + lane;
+      argmax[i] = pixel < RL_POOLED1_PIXELS / 2 ? argmaxes[from] : RL_ARGMAX_RELU_ZERO;
+      gradient[i] = pixel < RL_POOLED1_PIXELS / 2 ? d_pooled[from] : 0.0f;
     }
     __syncthreads();
     load_image_rows(image_pixels(gather, n), 0, CONV1_WIDTH, tile);
     __syncthreads();
     for (int i = 0; i < THREAD_PIXELS; i++)
-      add_pooled_gradient(gradient[i], argmax[i], min(image_half * (MAP_PIXELS / 2) + warp + i * WARPS, MAP_PIXELS - 1), tile,
-                          sums);
+      add_pooled_gradient(gradient[i], argmax[i],
+                          min(image_half * (RL_POOLED1_PIXELS / 2) + warp + i * WARPS, RL_POOLED1_PIXELS - 1), tile, sums);
   }
   reduce_channel_sums<WARPS>(sums, warp_sums, partial, blockIdx.x);
 }
@@ -114,19 +113,20 @@ static __global__ void __launch_bounds__(WARPS * 32)
   float sums[10] = {};
   pdl_wait();
   for (uint32_t n = blockIdx.x / 2; n < gather.batch; n += gridDim.x / 2) {
-    size_t from = ((size_t)n * RL_C1 + channel) * MAP_PIXELS;
-    float gradient[THREAD_PIXELS]; /* these loads overlap the image's */
+    size_t from = ((size_t)n * RL_C1 + channel) * RL_POOLED1_PIXELS;
+    /* Issued before the image's loads, so that the latencies overlap. */
+    float gradient[THREAD_PIXELS];
     int argmax[THREAD_PIXELS];
     for (int i = 0; i < THREAD_PIXELS; i++) {
       int pixel = lane + i * 32;
-      argmax[i] = pixel < MAP_PIXELS ? argmaxes[from + pixel] : RL_ARGMAX_RELU_ZERO;
-      gradient[i] = pixel < MAP_PIXELS ? d_pooled[from + pixel] : 0.0f;
+      argmax[i] = pixel < RL_POOLED1_PIXELS ? argmaxes[from + pixel] : RL_ARGMAX_RELU_ZERO;
+      gradient[i] = pixel < RL_POOLED1_PIXELS ? d_pooled[from + pixel] : 0.0f;
     }
     __syncthreads();
     load_image_rows(image_pixels(gather, n), 0, CONV1_WIDTH, tile);
     __syncthreads();
     for (int i = 0; i < THREAD_PIXELS; i++)
-      add_pooled_gradient(gradient[i], argmax[i], min(lane + i * 32, MAP_PIXELS - 1), tile, sums);
+      add_pooled_gradient(gradient[i], argmax[i], min(lane + i * 32, RL_POOLED1_PIXELS - 1), tile, sums);
   }
   float *row = &partial[blockIdx.x / 2 * RL_CONV1_PARAMETERS];
   for (int k = 0; k < 10; k++) {

@@ -10,8 +10,8 @@ static __device__ __forceinline__ float normalised_pixel(uint8_t byte) {
   return (byte * (1.0f / 255.0f) - 0.1307f) * (1.0f / 0.3081f);
 }
 
-/* Loads rows [first, first + count) of the image with a border of zeros into tile[count][CONV1_WIDTH]. Row 0 is the upper border.
- * All threads of the block call it. */
+/* Normalises rows first … first + count - 1 of the image with a border of zeros into tile[count][CONV1_WIDTH]. Row 0 is the upper
+ * border. All threads of the block call it. */
 static __device__ __forceinline__ void load_image_rows(const uint8_t *image, int first, int count, float *tile) {
 #pragma unroll 1
   for (int i = threadIdx.x; i < count * CONV1_WIDTH; i += blockDim.x) {
@@ -21,10 +21,10 @@ static __device__ __forceinline__ void load_image_rows(const uint8_t *image, int
   }
 }
 
-/* Adds the gradient of one pooled element, which passes to the conv1 output that its argmax names, to the gradients of its
- * channel: sums[0..8] of the weights, sums[9] of the bias. `pixel` counts from the first pooled row that `tile` covers, and lies
- * in the tile even if the argmax is RL_ARGMAX_RELU_ZERO: the function does not branch, because the lanes have different argmaxes.
- */
+/* Adds the contribution of one pooled element to the gradients of its channel: sums[0 … 8] of the weights, sums[9] of the bias.
+ * gradient: of the pooled element; max-pooling passes it to the conv1 output at `argmax`. pixel: index of the pooled element,
+ * counted from the first pooled row that `tile` (load_image_rows) covers. The function does not branch, because lanes have
+ * different argmaxes: so `pixel` must lie in the tile even if the argmax is RL_ARGMAX_RELU_ZERO. */
 static __device__ __forceinline__ void add_pooled_gradient(float gradient, int argmax, int pixel, const float *tile,
                                                            float sums[10]) {
   const float passed = argmax == RL_ARGMAX_RELU_ZERO ? 0.0f : gradient;
@@ -34,7 +34,7 @@ static __device__ __forceinline__ void add_pooled_gradient(float gradient, int a
   sums[9] += passed;
 }
 
-/* Adds up the rows of a block's warps into partial[row]. All threads of the block call it. */
+/* Adds up sums[WARPS], one row for each warp, into row `row` of `partial`. All threads of the block call it. */
 template <int WARPS>
 static __device__ __forceinline__ void reduce_rows(const float (*sums)[RL_CONV1_PARAMETERS], float *partial, uint32_t row) {
   for (int i = threadIdx.x; i < RL_CONV1_PARAMETERS; i += blockDim.x) {
@@ -44,8 +44,8 @@ static __device__ __forceinline__ void reduce_rows(const float (*sums)[RL_CONV1_
   }
 }
 
-/* Does the same for sums in registers: those of lane i belong to channel i. warp_sums: [WARPS][RL_CONV1_PARAMETERS] in shared
- * memory. */
+/* The same for sums in registers (add_pooled_gradient); those of lane i belong to channel i. warp_sums: scratch in shared memory,
+ * WARPS rows. */
 template <int WARPS> static __device__ __forceinline__ void reduce_channel_sums(const float sums[10],
                                                                                 float (*warp_sums)[RL_CONV1_PARAMETERS],
                                                                                 float *partial, uint32_t row) {

@@ -1,9 +1,11 @@
 /* conv1 in FP16 on tensor cores, one kernel for each direction. A warp processes one pooled row of one image after another and
  * works alone; it loads the next image's pixels before it multiplies this one's.
  *
- *   forward   [14 pixels × 9 taps] · [9 taps × 32 channels] for each of a pool's four positions; the greatest is kept
- *   backward  [32 channels × 14 pixels, zero unless the argmax is this position] · [14 pixels × 9 taps and a one], added up over
- * positions
+ *   forward   for each of the four positions of a pooling window: [14 pixels × 9 taps] · [9 taps × 32 channels]. The greatest of
+ *             the four results is the pooled value
+ *   backward  the sum over the four positions of [32 channels × 14 pixels] · [14 pixels × 10]. The left operand is the pooled
+ *             gradient where the argmax is this position, else zero. The right one has the pixels under the 9 taps, and a column
+ *             of ones for the bias
  *
  * Blocks exchange nothing: each stores a row of partial sums of the gradients. The products are more exact than the FP16 that is
  * stored: byte − PIXEL_MIDDLE is exact, and a weight is the sum of two FP16 values, 22 bits or 3e-8.
@@ -13,21 +15,22 @@
 #include "train/cuda/conv1.cuh"
 #include "train/cuda/mma.cuh"
 
-/* A normalised pixel is (byte − PIXEL_MIDDLE) · PIXEL_SLOPE + PIXEL_INTERCEPT. In the border of
- * zeros around an image, byte − PIXEL_MIDDLE is replaced by BORDER, whose normalised value is 2e-7. */
+/* A normalised pixel is (byte − PIXEL_MIDDLE) · PIXEL_SLOPE + PIXEL_INTERCEPT. In the border of zeros around an image, the value
+ * BORDER replaces byte − PIXEL_MIDDLE: rounded to FP16, it gives 2e-7 instead of zero. */
 static const float PIXEL_MIDDLE = 33.375f, PIXEL_SLOPE = 1.0f / (255.0f * 0.3081f),
                    PIXEL_INTERCEPT = (PIXEL_MIDDLE - 0.1307f * 255.0f) * PIXEL_SLOPE, BORDER = 0.1307f * 255.0f - PIXEL_MIDDLE;
 
 enum {
   IMAGE_ROWS = 4 /* that a pooled row depends on */,
-  POSITIONS = 4 /* of a pool */,
+  POSITIONS = 4 /* of a pooling window */,
   TAPS = 9,
   CONV2_WEIGHTS = RL_C2 * RL_C1 * 9 /* weights of conv2 */,
   CHANNEL_TILES = RL_C1 / 8 /* of eight channels, the columns (N) of a product */,
   ROW_WORDS = RL_IMAGE_SIDE / 4 /* 32-bit words of an image row */,
-  /* A warp's window of the image with its border, in four planes: pixel x of plane c is column 2x + c. The pixels that a tap
-   * reads for neighbouring pooled pixels are then neighbours, and nine taps of four pairs of pooled pixels use different banks.
-   * Ones follow the rows in each plane. */
+  /* A warp stores its IMAGE_ROWS rows of the image with its border in four planes: element x of plane c is column 2x + c, so that
+   * most columns are stored twice. Adjacent pooled pixels are two columns apart; so their pixels under one tap are adjacent
+   * elements of one plane. Loads of the nine taps for eight pooled pixels are free of bank conflicts. In each plane, ones (for
+   * the bias) follow the rows. */
   PLANES = 4,
   PLANE_PITCH = 24,
   PLANE_HALVES = 200,
@@ -43,14 +46,14 @@ static_assert((IMAGE_ROWS + 2) * PLANE_PITCH <= PLANE_HALVES, "a plane has room 
 static __device__ __forceinline__ uint32_t half2_bits(__half2 pair) { return *(uint32_t *)&pair; }
 static __device__ __forceinline__ __half2 half2_from_bits(uint32_t bits) { return *(__half2 *)&bits; }
 
-/* The images that a warp processes one after another, and a lane's share of the current one. */
+/* The images that a warp processes one after another, and a lane's four pixels of the current one. */
 typedef struct image_loop {
-  int row;              /* pooled row, the same in each image */
-  uint32_t n;           /* current image of the batch */
-  uint32_t stride;      /* from an image to the next */
-  uint32_t next_sample; /* data set index of the next image */
-  uint32_t position;    /* of the batch's first image in the epoch */
-  uint32_t pixels;      /* four bytes of the current image */
+  int row;             /* pooled row, the same in each image */
+  uint32_t n;          /* current image of the batch */
+  uint32_t stride;     /* from an image to the next */
+  uint32_t next_image; /* data set index of the next image */
+  uint32_t position;   /* position in the epoch of the batch's first image */
+  uint32_t pixels;     /* four bytes of the current image */
 } image_loop;
 
 /* The image row of this lane's four pixels. */
@@ -68,7 +71,7 @@ static __device__ __forceinline__ void load_pixels(const rl_gather &gather, uint
 }
 
 /* Data set index of the image `steps` iterations later, or of the batch's last one if there is none. */
-static __device__ __forceinline__ uint32_t sample_after(const rl_gather &gather, const image_loop &loop, uint32_t steps) {
+static __device__ __forceinline__ uint32_t dataset_index_after(const rl_gather &gather, const image_loop &loop, uint32_t steps) {
   return dataset_index_at(gather, loop.position + min(loop.n + steps * loop.stride, gather.batch - 1));
 }
 
@@ -76,15 +79,15 @@ static __device__ __forceinline__ image_loop begin_image_loop(const rl_gather &g
   const uint32_t warps = blockDim.x / 32, parts = RL_POOLED1_SIDE / warps;
   image_loop loop = {(int)(blockIdx.x % parts * warps + threadIdx.x / 32), blockIdx.x / parts, gridDim.x / parts};
   loop.position = epoch_position(gather, 0);
-  const uint32_t image = sample_after(gather, loop, 0);
-  loop.next_sample = sample_after(gather, loop, 1);
+  const uint32_t image = dataset_index_after(gather, loop, 0);
+  loop.next_image = dataset_index_after(gather, loop, 1);
   load_pixels(gather, image, &loop);
   return loop;
 }
 
 static __device__ __forceinline__ void advance_image_loop(const rl_gather &gather, image_loop *loop) {
-  load_pixels(gather, loop->next_sample, loop);
-  loop->next_sample = sample_after(gather, *loop, 2);
+  load_pixels(gather, loop->next_image, loop);
+  loop->next_image = dataset_index_after(gather, *loop, 2);
   loop->n += loop->stride;
 }
 
@@ -102,7 +105,8 @@ static __device__ __forceinline__ __half2 minus_middle(uint32_t word, uint32_t s
   return __hsub2(__hsub2(plus_1024, __float2half2_rn(1024.0f)), __float2half2_rn(PIXEL_MIDDLE));
 }
 
-/* Stores the warp's pixels in its window; a lane's are columns 4w + 1 to 4w + 4. The border keeps its values. */
+/* Stores the lane's four pixels, columns 4w + 1 to 4w + 4, in the warp's window. The border keeps its values. odd, even: the two
+ * pixels in odd and in even columns. */
 static __device__ __forceinline__ void store_pixels(const image_loop &loop, __half *window) {
   const int lane = threadIdx.x % 32, w = lane % ROW_WORDS;
   const __half2 odd = minus_middle(loop.pixels, 0x4240), even = minus_middle(loop.pixels, 0x4341);
@@ -119,15 +123,16 @@ static __device__ __forceinline__ void store_pixels(const image_loop &loop, __ha
 }
 
 /* A lane's fragments of the weights, each weight split into a high and a low FP16 value. The 16 rows of a product's right operand
- * are four groups: three taps and a zero for each of a patch's three rows, then the bias. A lane has group lane % 4, and of tile
- * t channel lane / 8 · 8 + 2t + lane / 4 % 2. */
+ * (taps) are four groups of four: for each row of taps its three taps and a zero; then the bias as two values and two zeros. A
+ * lane has group lane % 4, and in tile t channel lane / 8 · 8 + 2t + lane / 4 % 2. */
 typedef struct weight_fragments {
   uint32_t high[CHANNEL_TILES][2], low[CHANNEL_TILES][2];
 } weight_fragments;
 
 static __device__ __forceinline__ float rounding_error(float v) { return v - __half2float(__float2half_rn(v)); }
 
-/* Returns the bias of channel `lane` on the scale of the products of byte − PIXEL_MIDDLE and the weights. */
+/* Returns the bias of channel `lane`, plus the contribution of PIXEL_INTERCEPT, divided by PIXEL_SLOPE: added to the products of
+ * byte − PIXEL_MIDDLE and the weights, it gives the output divided by PIXEL_SLOPE. */
 static __device__ __forceinline__ float load_bias(const float *weights) {
   const int lane = threadIdx.x % 32;
   float sum = 0.0f;
@@ -153,7 +158,8 @@ static __device__ __forceinline__ weight_fragments load_fragments(const float *w
   return fragments;
 }
 
-/* Loads the patches of pooled pixels lane / 4 and lane / 4 + 8 for each position: row lane % 4 of them, or ones for the bias. */
+/* Loads the left operand of each position: of the patches (3×3 pixels) of pooled pixels lane / 4 and lane / 4 + 8, row lane % 4;
+ * ones for the bias if lane % 4 is 3. */
 static __device__ __forceinline__ void load_patches(const __half *window, uint32_t patches[POSITIONS][4]) {
   const int lane = threadIdx.x % 32, row = lane % 4 < 3 ? lane % 4 : (int)IMAGE_ROWS;
   for (int down = 0; down < 2; down++)
@@ -175,8 +181,8 @@ static __device__ __forceinline__ uint32_t sign_bytes(const float v[4]) {
   return __byte_perm(low, high, 0x5410);
 }
 
-/* Pools four times: greatest[i] is the greatest of four positions, the first of equals. Returns their argmaxes, a byte each.
- * Comparisons are subtractions on the FMA units, whose signs are combined for four pools at once. */
+/* Pools four windows: greatest[i] is the greatest of from[0 … 3][i]. Returns the four argmaxes, one byte each; of equal values
+ * the first wins. Comparisons are subtractions on the FMA units, whose sign bits are combined for four windows at once. */
 static __device__ __forceinline__ uint32_t pool_tile(const float from[POSITIONS][4], float greatest[4]) {
   float right[4], lower_right[4], down[4], negated[4];
   for (int i = 0; i < 4; i++) {
@@ -258,7 +264,7 @@ int rl_conv1_half_forward(rl_gather gather, const float *weights, void *pooled, 
                        (__half *)pooled, argmaxes);
 }
 
-/* Four channels, from lane / 4 · 4 on, of pooled pixels lane % 4 · 2, the next, and those 8 further. */
+/* Pooled gradients of channels lane / 4 · 4 … lane / 4 · 4 + 3, with their argmaxes, at the four pixels lane_pixel(0 … 3). */
 typedef struct lane_gradients {
   uint2 gradient[4];
   uint32_t argmax[4];
@@ -283,7 +289,7 @@ static __device__ __forceinline__ void load_gradients(const __half *d_pooled, ui
 }
 
 /* Arranges a lane_gradients as fragments of channels × pixels: in tile m, row lane / 4 is channel lane / 4 · 4 + 2m, and row lane
- * / 4 + 8 the next channel. The 16 bits of a gradient correspond to its argmax, repeated in both bytes. */
+ * / 4 + 8 the next channel. Where `gradient` has 16 bits of a gradient, `argmax` has its argmax twice, in both bytes. */
 static __device__ __forceinline__ void make_fragments(const lane_gradients &from, uint32_t gradient[2][4],
                                                       uint32_t argmax[2][4]) {
   for (int m = 0; m < 2; m++)
@@ -315,8 +321,7 @@ static __device__ __forceinline__ void add_position(const uint32_t gradient[2][4
   }
 }
 
-/* Stores a warp's sums as a row of gradients. Returns whether the sums are finite: they are only if
- * every gradient was. */
+/* Stores a warp's sums as a row of gradients. Returns whether the sums are finite, which implies that every gradient is. */
 static __device__ __forceinline__ bool store_sums(const float sum[2][2][4], float row[RL_CONV1_PARAMETERS]) {
   const int lane = threadIdx.x % 32;
   bool finite = true;

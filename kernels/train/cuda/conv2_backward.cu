@@ -2,13 +2,12 @@
  * conv2's product, in shared memory, and computes from d_out the gradients of the weights (d_weight), the bias and the input
  * (d_in).
  *
- * Partition: a team is 128 threads. A weight gradient team adds up a part of d_weight over its images; an input gradient team
- * computes a part of d_in of each of its images. A part is one of WEIGHT_GRADIENT_PARTS ranges of columns or of
- * INPUT_GRADIENT_PARTS ranges of rows:
- *   up to SPLIT_MAX_IMAGES images   several parts (SPLIT); a block is one team
- *   more images                     one part; two teams per multiprocessor, in one block, if possible one of each kind. With one
- *                                   team per block, a multiprocessor may get two weight gradient teams, which are slower (H200,
- *                                   batch 4096: 133 or 153 µs, depending on the schedule, against 136 µs)
+ * Partition: the unit is a team of 128 threads. A weight gradient team adds up d_weight over its images; an input gradient team
+ * computes d_in of each of its images. In small batches (SPLIT: at most SPLIT_MAX_IMAGES images), several teams share this work:
+ * a weight gradient team takes one of WEIGHT_GRADIENT_PARTS ranges of d_weight's columns, an input gradient team one of
+ * INPUT_GRADIENT_PARTS ranges of d_in's rows; a block is one team. In larger batches a part is the whole gradient, and a block is
+ * two teams if they fit, if possible one of each kind. With one team per block, an SM may get two weight gradient teams, which
+ * take longer (H200, batch 4096: 133 or 153 µs, depending on the schedule, against 136 µs).
  *
  * Loads of operands are the bottleneck. So fragments are loaded one k-step ahead, addresses are incremented instead of
  * recomputed, and two teams per multiprocessor hide each other's latency.
@@ -22,7 +21,7 @@ enum {
   WARPS = 4, /* of a team */
   THREADS = WARPS * 32,
   CHANNEL_VECTORS = RL_C2 / VECTOR, /* of a pixel of d_pooled */
-  PIXELS_PER_THREAD = (P2_PIXELS * CHANNEL_VECTORS + THREADS - 1) / THREADS,
+  PIXELS_PER_THREAD = (RL_POOLED2_PIXELS * CHANNEL_VECTORS + THREADS - 1) / THREADS,
   MAX_PARTIAL_ROWS = 88, /* sets of images that weight gradient teams add up */
   MAX_TEAMS = 264,       /* two per multiprocessor */
   SPLIT_MAX_IMAGES = 88
@@ -43,9 +42,9 @@ template <bool SPLIT> struct tile_config {
     PIXELS = INPUT_GRADIENT_ROWS * RL_POOLED1_SIDE,
     WARP_TILES = SPLIT ? 2 : 3,
     FIRST_UNTILED_PIXEL = WARPS * WARP_TILES * 16,
-    /* d_out with a border of zeros. A row is 12 pixels and two zeros, which are also the left border of the next row. */
+    /* d_out with a border of zeros. A row is 12 pixels and two zero pixels, which are also the left border of the next row. */
     D_OUT_ROWS = INPUT_GRADIENT_ROWS + 2,
-    D_OUT_BORDER = 2, /* pixels before the first row */
+    D_OUT_BORDER = 2, /* zero pixels before the first row */
     D_OUT_HALVES = (D_OUT_BORDER + D_OUT_ROWS * RL_POOLED1_SIDE) * OUT_PITCH,
     /* Weight gradient: 64 channels × 288 columns (9 taps × 32 input channels). A column group is eight columns, the N of a
      * product; a warp computes WARP_COLUMN_GROUPS groups. */
@@ -68,9 +67,9 @@ static __device__ __forceinline__ pooled_fragment load_pooled(const __half *d_po
   pooled_fragment pooled;
   for (int k = 0; k < PIXELS_PER_THREAD; k++) {
     uint32_t i = threadIdx.x + k * THREADS;
-    size_t offset = ((size_t)image * P2_PIXELS * CHANNEL_VECTORS + i) * VECTOR;
-    pooled.gradient[k] = i < P2_PIXELS * CHANNEL_VECTORS ? *(const uint4 *)&d_pooled[offset] : make_uint4(0, 0, 0, 0);
-    pooled.argmax[k] = i < P2_PIXELS * CHANNEL_VECTORS
+    size_t offset = ((size_t)image * RL_POOLED2_PIXELS * CHANNEL_VECTORS + i) * VECTOR;
+    pooled.gradient[k] = i < RL_POOLED2_PIXELS * CHANNEL_VECTORS ? *(const uint4 *)&d_pooled[offset] : make_uint4(0, 0, 0, 0);
+    pooled.argmax[k] = i < RL_POOLED2_PIXELS * CHANNEL_VECTORS
                            ? *(const uint2 *)&argmaxes[offset]
                            : make_uint2(RL_ARGMAX_RELU_ZERO * 0x01010101u, RL_ARGMAX_RELU_ZERO * 0x01010101u);
   }
@@ -84,11 +83,12 @@ static __device__ __forceinline__ uint32_t select_by_argmax(uint32_t half2, uint
   return half2 & __byte_perm(position < 4 ? 0xffu << position * 8 : 0, 0, selector);
 }
 
-/* Unpools rows [first_row, first_row + ROWS) of d_out into rows 0 … ROWS - 1 of `d_out`. */
+/* Unpools: writes rows first_row … first_row + ROWS - 1 of the image's gradient into rows 0 … ROWS - 1 of d_out. Rows outside of
+ * the image are left unchanged. */
 template <int ROWS> static __device__ __forceinline__ void unpool(const pooled_fragment &pooled, int first_row, __half *d_out) {
   for (int k = 0; k < PIXELS_PER_THREAD; k++) {
     const int i = threadIdx.x + k * THREADS, pixel = i / CHANNEL_VECTORS, channel = i % CHANNEL_VECTORS * VECTOR;
-    if (pixel >= P2_PIXELS) continue;
+    if (pixel >= RL_POOLED2_PIXELS) continue;
     const uint4 gradient = pooled.gradient[k];
     uint32_t selector[4];
     for (int pair = 0; pair < 4; pair++) {
@@ -135,8 +135,8 @@ template <class Config> static __device__ __forceinline__ void load_column_group
 }
 
 /* Adds the weight gradient of an image; a k-step is a tile of 16 pixels. sum[m][n]: channels 16 m … 16 m + 15 of column group n.
- * a_address, b_address: of the fragments of d_out and of the input; b_offset: of the image, in bytes. The next tile's B fragments
- * are loaded as soon as their registers are free. */
+ * a_address, b_address: addresses of the lane's fragments of d_out and of the input; b_offset: offset of the image's buffer, in
+ * bytes. The next tile's B fragments are loaded as soon as their registers are free. */
 template <class Config>
 static __device__ __forceinline__ void accumulate_weight_gradient(float sum[4][Config::WARP_COLUMN_GROUPS][4], uint32_t a_address,
                                                                   const uint32_t b_address[Config::COLUMN_GROUP_PAIRS],
@@ -196,7 +196,7 @@ static __device__ void weight_gradient(const conv2_backward_args &args, uint32_t
 
   pdl_wait();
   pooled_fragment pooled = load_pooled(args.d_pooled, args.argmaxes, partial_row);
-  load_image_async<THREADS>(&args.in[(size_t)partial_row * P1_PIXELS * RL_C1], in);
+  load_image_async<THREADS>(&args.in[(size_t)partial_row * RL_POOLED1_PIXELS * RL_C1], in);
   uint32_t buffer_offset = 0; /* of the current image's buffer in `in`, in FP16 values */
   for (uint32_t image = partial_row; image < args.batch;
        image += args.partial_rows, buffer_offset = IN_IMAGE_HALVES - buffer_offset) {
@@ -206,7 +206,7 @@ static __device__ void weight_gradient(const conv2_backward_args &args, uint32_t
     team_sync();
     if (image + args.partial_rows < args.batch) {
       pooled = load_pooled(args.d_pooled, args.argmaxes, image + args.partial_rows);
-      load_image_async<THREADS>(&args.in[(size_t)(image + args.partial_rows) * P1_PIXELS * RL_C1],
+      load_image_async<THREADS>(&args.in[(size_t)(image + args.partial_rows) * RL_POOLED1_PIXELS * RL_C1],
                                 &in[IN_IMAGE_HALVES - buffer_offset]);
     }
     accumulate_weight_gradient<Config>(sum, a_address, b_address, buffer_offset * 2);
@@ -225,10 +225,12 @@ static __device__ void weight_gradient(const conv2_backward_args &args, uint32_t
   store_bias(bias, (float *)shared, &args.partial_bias[partial_row * RL_C2]);
 }
 
-/* Operands of a k-step of the input gradient: 16 output channels at one tap. a: d_out; b: weights to 32 input channels. */
+/* Operands of a k-step of the input gradient, which is 16 output channels at one tap. a: d_out, for each tile; b: the weights of
+ * these output channels, for 32 input channels. */
 template <class Config> struct fragments { uint32_t a[Config::WARP_TILES][4], b[2][4]; };
 
-/* Loads the fragments of output channels channel … channel + 15. a_address + a_offset, b_address: of channel 0 at the tap. */
+/* Loads the fragments of output channels channel … channel + 15. a_address + a_offset and b_address are the addresses of channel
+ * 0 at the tap. */
 template <class Config>
 static __device__ __forceinline__ void load_fragments(fragments<Config> &to, const uint32_t a_address[Config::WARP_TILES],
                                                       uint32_t a_offset, uint32_t b_address, int channel) {
@@ -261,8 +263,8 @@ static __device__ __forceinline__ void accumulate_input_gradient(float sum[Confi
     }
 }
 
-/* Computes the pixels from FIRST_UNTILED_PIXEL on, which no tile contains. They are four pixels of the last row, to which only
- * the last row of taps contributes. Each warp computes eight input channels. */
+/* Computes the pixels from FIRST_UNTILED_PIXEL on, which no tile contains: the last four of the last row. Only the last row of
+ * taps contributes to them. Each warp computes eight input channels. */
 template <class Config>
 static __device__ __forceinline__ void untiled_gradient(const __half *w, const __half *d_out, __half *d_in) {
   const int lane = threadIdx.x % 32, channel = threadIdx.x / 32 * VECTOR,
@@ -283,8 +285,8 @@ static __device__ __forceinline__ void untiled_gradient(const __half *w, const _
         __floats2half2_rn(sum[0][0] + sum[1][0], sum[0][1] + sum[1][1]);
 }
 
-/* Exchanges channels between four adjacent lanes. Before, each lane has two channels of each of the four groups of eight
- * (sum[n]); lane j of the four returns the whole group j, in FP16. */
+/* Transposes channels between four adjacent lanes. Each lane passes two channels of each of four groups of eight channels
+ * (sum[n]); lane j of the four returns all eight channels of group j, in FP16. */
 static __device__ __forceinline__ uint4 transpose_channels(const float sum[4][4], int row_half) {
   uint32_t packed[4];
   for (int c = 0; c < 4; c++) {
@@ -301,9 +303,9 @@ static __device__ __forceinline__ uint4 transpose_channels(const float sum[4][4]
   return make_uint4(packed[0], packed[1], packed[2], packed[3]);
 }
 
-/* Computes the parts team, team + teams, … of the input gradients; part i belongs to image i / INPUT_GRADIENT_PARTS. `teams` is a
- * multiple of INPUT_GRADIENT_PARTS, so that a team computes the same rows of each of its images. A warp computes WARP_TILES tiles
- * × 32 input channels. */
+/* Computes parts number team, team + teams, … of the input gradients; part i belongs to image i / INPUT_GRADIENT_PARTS. team:
+ * index of the team among the `teams` input gradient teams. `teams` is a multiple of INPUT_GRADIENT_PARTS, so a team computes the
+ * same rows of each of its images. A warp computes WARP_TILES tiles × 32 input channels. */
 template <bool SPLIT>
 static __device__ void input_gradient(const conv2_backward_args &args, uint32_t team, uint32_t teams, __half *shared) {
   typedef tile_config<SPLIT> Config;
@@ -331,7 +333,7 @@ static __device__ void input_gradient(const conv2_backward_args &args, uint32_t 
     cp_async_wait_all();
     team_sync();
     if (i + teams < part_count) pooled = load_pooled(args.d_pooled, args.argmaxes, (i + teams) / Config::INPUT_GRADIENT_PARTS);
-    const size_t offset = ((size_t)(i / Config::INPUT_GRADIENT_PARTS) * P1_PIXELS + first_row * RL_POOLED1_SIDE) * RL_C1;
+    const size_t offset = ((size_t)(i / Config::INPUT_GRADIENT_PARTS) * RL_POOLED1_PIXELS + first_row * RL_POOLED1_SIDE) * RL_C1;
     float sum[Config::WARP_TILES][4][4] = {};
     accumulate_input_gradient<Config>(sum, a_address, b_address);
     for (int t = 0; t < Config::WARP_TILES; t++)
@@ -345,7 +347,7 @@ static __device__ void input_gradient(const conv2_backward_args &args, uint32_t 
   }
 }
 
-/* The first teams compute the weight gradient, because it takes longer; the others the input gradient. */
+/* The first teams compute the weight gradient, because it takes longer, and the others the input gradient. teams: of the grid. */
 template <bool SPLIT> static __global__ void __launch_bounds__(SPLIT ? THREADS : 2 * THREADS, SPLIT ? 3 : 1)
     conv2_backward(conv2_backward_args args, uint32_t teams) {
   extern __shared__ __align__(16) __half shared[];
@@ -356,7 +358,7 @@ template <bool SPLIT> static __global__ void __launch_bounds__(SPLIT ? THREADS :
   else if (team < teams) input_gradient<SPLIT>(args, team - weight_teams, teams - weight_teams, team_shared);
 }
 
-/* One row for two images, up to MAX_PARTIAL_ROWS rows. */
+/* Returns one row for every two images, at most MAX_PARTIAL_ROWS rows. */
 uint32_t rl_conv2_partial_rows(uint32_t batch) {
   uint32_t rows = (batch + 1) / 2;
   return rows < MAX_PARTIAL_ROWS ? rows : (uint32_t)MAX_PARTIAL_ROWS;

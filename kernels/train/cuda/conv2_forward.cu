@@ -15,8 +15,8 @@ enum {
   CHANNELS = 32 /* of a block */,
   WARPS = 8,
   THREADS = WARPS * 32,
-  STEPS = WEIGHT_COLUMNS / 16,
-  MAX_BLOCKS = 66 /* for each half of the channels: registers allow one block per multiprocessor. Blocks loop over more images */,
+  STEPS = WEIGHT_COLUMNS / 16, /* k-steps of a product */
+  MAX_BLOCKS = 66 /* for each half of the channels, because registers allow one block per SM; blocks loop over more images */,
   MAX_GROUP_IMAGES = 4 /* images loaded and waited for together: 36 tiles, nine for each warp scheduler */,
   WEIGHT_BYTES = 2 * CHANNELS * WEIGHT_PITCH,
   IMAGE_BYTES = 2 * IN_IMAGE_HALVES
@@ -26,7 +26,7 @@ enum {
 static __device__ __forceinline__ void load_group_async(const __half *in, uint32_t batch, uint32_t first, uint32_t stride,
                                                         uint32_t group_images, __half *to) {
   for (uint32_t i = 0; i < group_images && first + i * stride < batch; i++)
-    load_image_async<THREADS>(&in[(size_t)(first + i * stride) * P1_PIXELS * RL_C1], &to[i * IN_IMAGE_HALVES]);
+    load_image_async<THREADS>(&in[(size_t)(first + i * stride) * RL_POOLED1_PIXELS * RL_C1], &to[i * IN_IMAGE_HALVES]);
   cp_async_commit_group();
 }
 
@@ -47,9 +47,9 @@ static __device__ __forceinline__ float max_or_nan(float a, float b) {
   return result;
 }
 
-/* Applies bias, pooling and ReLU to a tile and stores it. A lane holds the upper and the lower pixel of a window for eight
- * channels, the lane four further on the two pixels beside them; each gives the other half of its channels. `right`: this lane
- * holds the right pixels. */
+/* Applies bias, pooling and ReLU to a tile and stores it. A lane holds the two left, or the two right (`right`), pixels of a
+ * window for eight channels; the lane `lane ^ 4` holds the other two. They exchange half of the channels, so that each has all
+ * four pixels of four channels. */
 static __device__ __forceinline__ void pool_tile(const float sum[4][4], bool right, float4 bias, __half *pooled,
                                                  uint8_t *argmaxes) {
   float own[4][2], received[4][2], best[4];
@@ -67,7 +67,8 @@ static __device__ __forceinline__ void pool_tile(const float sum[4][4], bool rig
   *(uchar4 *)argmaxes = make_uchar4(argmax[0], argmax[1], argmax[2], argmax[3]);
 }
 
-/* state: NULL: overflow is not recorded. The pointers are parameters and not a struct's members because of __restrict__. */
+/* group_images: images that are loaded together. state NULL: overflow is not recorded. The pointers are parameters, not members
+ * of a struct, so that __restrict__ applies to them. */
 static __global__ void __launch_bounds__(THREADS)
     conv2_forward(uint32_t batch, uint32_t group_images, const __half *__restrict__ in, const __half *__restrict__ weights,
                   const float *__restrict__ biases, __half *__restrict__ pooled, uint8_t *__restrict__ argmaxes,
@@ -113,7 +114,7 @@ static __global__ void __launch_bounds__(THREADS)
         for (int i = 0; i < 4; i++) mma_m16n8k16(sum[i], a, &w[k][i / 2][i % 2 * 2]);
       }
       const int pixel = tile / TILES_IN_ROW * 2 * RL_POOLED2_SIDE + tile % TILES_IN_ROW * 2 + window;
-      const size_t to = ((size_t)(first_image + image * stride) * P2_PIXELS + pixel) * RL_C2 + channel;
+      const size_t to = ((size_t)(first_image + image * stride) * RL_POOLED2_PIXELS + pixel) * RL_C2 + channel;
       for (int i = 0; i < 4; i++)
         for (int j = 0; j < 4; j++) greatest[i] = max_or_nan(greatest[i], fabsf(sum[i][j]));
       pool_tile(sum, right, bias, &pooled[to], &argmaxes[to]);
@@ -126,7 +127,7 @@ static __global__ void __launch_bounds__(THREADS)
     if (!(greatest[i] < rounds_to_infinity) && state) state->overflow = 1;
 }
 
-/* Returns in *images how many images fit twice into shared memory beside the weights, at most MAX_GROUP_IMAGES. */
+/* Stores in *images the size of a group: two groups must fit into shared memory beside the weights; at most MAX_GROUP_IMAGES. */
 static int group_size(uint32_t *images, rl_error *err) {
   int device = 0, max_bytes = 0;
   if (rl_cuda_check(cudaGetDevice(&device), "finding the device", err) < 0 ||

@@ -1,5 +1,5 @@
-/* fc1 by cuBLASLt. Forward: one strided-batch product, split along K into parts that the head adds up. Backward: two products, on
- * two streams where that is faster. */
+/* fc1 by cuBLASLt. Forward: one strided batched GEMM, whose K is split into parts that the head adds up. Backward: two GEMMs, on
+ * two streams if that is faster. */
 #include <stdio.h>
 
 #include "cuda_check.h"
@@ -30,7 +30,8 @@ static int enqueue_fc1_and_head(void *arg, rl_stream stream, rl_error *err) {
   return rl_fc1_forward_launch(arg, stream, err) < 0 || rl_head_launch(arg, stream, err) < 0 ? -1 : 0;
 }
 
-/* parts[p][batch][128] = input[batch][K range p] · weights[128][K range p]ᵀ; row-major is column-major transposed. */
+/* Opens parts[p][batch][128] = input[batch][K range p] · weights[128][K range p]ᵀ. cuBLASLt is column-major and reads these
+ * row-major matrices as their transposes, so A is `weights` and B is `input`. */
 static int open_fc1_split(rl_stage *s, uint32_t parts, int max_algorithms, rl_gemm **gemm, rl_error *err) {
   rl_training *e = s->owner;
   rl_gemm_shape shape = product(e, RL_FC1_OUTPUTS, s->gather.batch, RL_FC1_INPUTS / parts);
@@ -46,19 +47,19 @@ static int open_fc1_split(rl_stage *s, uint32_t parts, int max_algorithms, rl_ge
 
 static uint32_t max_parts(uint32_t batch) { return batch >= RL_MAX_FC1_PART_ROWS ? 1 : RL_MAX_FC1_PART_ROWS / batch; }
 
-/* Chooses how many parts fc1's product is split into, by the time of the product and the head, which adds the parts up. */
+/* Chooses the number of parts of fc1's product by timing the product together with the head, which adds up the parts. */
 static int open_forward(rl_stage *s, bool tune, rl_error *err) {
   static const uint32_t splits[] = {1, 2, 3, 4, 6, 9, 12, 18};
   uint32_t parts_limit = max_parts(s->gather.batch);
   double best_us = 0;
   char key[64];
   snprintf(key, sizeof key, "fc1 parts %d %u %d", s->owner->base.params.precision, s->gather.batch, tune);
-  int64_t recalled = rl_tuning_cache_find(key);
+  int64_t cached_parts = rl_tuning_cache_find(key);
   for (int i = 7; i >= 0; i--) {
     rl_gemm *gemm = NULL, *previous = s->fc1;
     uint32_t previous_parts = s->head.part_count;
     double us = 0;
-    if (splits[i] > parts_limit || (recalled > 0 && splits[i] != (uint32_t)recalled)) continue;
+    if (splits[i] > parts_limit || (cached_parts > 0 && splits[i] != (uint32_t)cached_parts)) continue;
     if (open_fc1_split(s, splits[i], tune ? 8 : 1, &gemm, err) < 0) return -1;
     s->fc1 = gemm;
     s->head.part_count = splits[i];

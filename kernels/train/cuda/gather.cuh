@@ -1,4 +1,4 @@
-/* Where image n of a batch lies in the epoch and in the data set. */
+/* Index of image n of a batch: its position in the epoch, and from that its index in the data set (rl_gather). */
 #ifndef RL_TRAIN_CUDA_GATHER_H
 #define RL_TRAIN_CUDA_GATHER_H
 

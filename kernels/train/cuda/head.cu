@@ -1,6 +1,6 @@
-/* Everything between fc1's product and its gradient in one kernel: bias, ReLU, fc2, softmax, mean cross-entropy, and back. A warp
+/* The head, from fc1's product to its gradient, in one kernel: bias, ReLU, fc2, softmax, mean cross-entropy, and backward. A warp
  * processes one image at a time (head.cuh). Blocks exchange nothing: each stores its sums of gradients as a row of partial sums.
- * Floor: 0.8 MFLOP for a batch of 64, far less than the launch and its loads from L2 take. */
+ * Floor: 0.8 MFLOP for a batch of 64. Launch latency and loads from L2 take far longer. */
 #include "train/cuda/pdl.cuh"
 #include "train/cuda/head.cuh"
 
@@ -32,7 +32,7 @@ template <typename T> static __global__ void __launch_bounds__(WARPS * 32)
   const uint32_t first = blockIdx.x * WARPS + warp, stride = gridDim.x * WARPS, label_image = first + lane * stride;
   const uint32_t lane_label = label_image < head.gather.batch ? label_of(head.gather, label_image) : 0;
   pdl_wait(); /* the loads above do not depend on the previous kernel */
-  float factor = state->scale.scale / head.gather.batch;
+  float factor = state->loss_scale.scale / head.gather.batch;
   bool overflow = false;
   for (uint32_t n = first, i = 0; n < head.gather.batch; n += stride, i++) {
     uint32_t label = __shfl_sync(0xffffffffu, lane_label, i);

@@ -29,13 +29,13 @@ static __device__ __forceinline__ float4 relu4(float4 v) {
   return make_float4(fmaxf(v.x, 0.0f), fmaxf(v.y, 0.0f), fmaxf(v.z, 0.0f), fmaxf(v.w, 0.0f));
 }
 
-/* The gradient d of a ReLU with output h. */
+/* Returns the gradient of a ReLU's input. h: its output; d: gradient of its output. */
 static __device__ __forceinline__ float4 relu4_gradient(float4 h, float4 d) {
   return make_float4(h.x > 0 ? d.x : 0, h.y > 0 ? d.y : 0, h.z > 0 ? d.z : 0, h.w > 0 ? d.w : 0);
 }
 
-/* Computes fc2 and softmax of the hidden values h. Every lane gets the probability of each class and the class of the greatest
- * one, and returns the image's loss. */
+/* Computes fc2 and softmax of the hidden values h, and returns the image's loss. In every lane: probability[] of all classes, and
+ * the most probable class. */
 static __device__ __forceinline__ float head_forward(float4 h, const head_weights &weights, uint32_t label,
                                                      float probability[RL_CLASSES], int *predicted_class) {
   float max_logit = -INFINITY, sum = 0.0f, label_logit = 0.0f;
@@ -56,13 +56,14 @@ static __device__ __forceinline__ float head_forward(float4 h, const head_weight
   return logf(sum) - label_logit;
 }
 
-/* Sums over a warp's images. */
+/* Sums of gradients, and of the loss, over a warp's images; lanes hold their part as in head_weights. */
 typedef struct head_gradients {
   float4 fc1_bias, fc2_weight[RL_CLASSES];
   float fc2_bias[RL_CLASSES], loss;
 } head_gradients;
 
-/* Adds an image's gradients times `factor` to the sums, and returns the gradient of fc1's product. */
+/* Adds an image's gradients, multiplied by `factor`, to the sums, and returns the gradient of fc1's product (its output before
+ * the bias). */
 static __device__ __forceinline__ float4 head_backward(float4 h, const head_weights &weights, const float probability[RL_CLASSES],
                                                        uint32_t label, float factor, head_gradients *sums) {
   float4 d_h = make_float4(0, 0, 0, 0);
@@ -97,7 +98,8 @@ static __device__ __forceinline__ void reduce_head_rows(const float (*rows)[RL_H
   }
 }
 
-/* Counts the evaluated batch once every block has read the count. All threads of every block call it at their end. */
+/* The last block of the grid that calls this increments state->test_step, after all blocks have read it (WAR). All threads of
+ * every block call it at their end. */
 static __device__ __forceinline__ void end_evaluated_batch(rl_train_state *state) {
   __syncthreads();
   if (threadIdx.x != 0) return;

@@ -4,9 +4,10 @@
  * Kernels read everything that changes between steps from rl_train_state on the device, so that a captured graph can be replayed.
  *
  * Layout: activations and convolution weights are NHWC (channels_last) or NCHW. Activations and their gradients are FP16 if
- * `fp16`, else FP32. Argmax: one byte per pooled element, the position 0-3 (row-major) of the greatest input of its 2×2
- * window, or RL_ARGMAX_RELU_ZERO. Backward needs nothing else of the layer below. Partial sums: each block or warp writes one row
- * of sums of a gradient; adam.cu adds up the rows in a fixed order. rl_*_partial_rows returns the number of rows of a batch.
+ * `fp16`, else FP32. d_x is the gradient of the loss with respect to x. A layer's product is its output before the bias. Argmax:
+ * one byte per pooled element, the position 0-3 (row-major) of the greatest input of its 2×2 window, or RL_ARGMAX_RELU_ZERO; the
+ * backward pass reads it instead of the layer's output. Partial sums: each block or warp stores one row of sums of a gradient;
+ * adam.cu adds up the rows in a fixed order. rl_*_partial_rows returns the number of rows for a batch.
  * Overflow (FP16): a kernel that finds an infinite or NaN gradient sets rl_train_state.overflow; Adam then skips the step. */
 #ifndef RL_TRAIN_CUDA_KERNELS_H
 #define RL_TRAIN_CUDA_KERNELS_H
@@ -16,29 +17,30 @@
 #include "train/loss_scale.h"
 #include "train/model.h"
 
-/* What changes from step to step. There is one on the device; the host writes it at reset and reads it between epochs. */
+/* Training state that changes from step to step, in device memory. The host writes it at reset and reads it between epochs. */
 typedef struct rl_train_state {
   uint64_t seed;
   uint32_t epoch;                  /* epochs begun */
   uint32_t step;                   /* within the epoch, skipped steps included */
-  uint32_t test_step;              /* within the evaluation */
-  uint32_t blocks_done;            /* blocks that have finished a kernel, in kernels where the last one does more */
+  uint32_t test_step;              /* number of the current batch within the evaluation */
+  uint32_t blocks_done;            /* counts the blocks of a kernel whose last block updates this state */
   double beta1_power, beta2_power; /* beta1^t, beta2^t of the next step */
-  float step_size, inverse_root;   /* lr/(1-beta1^t), 1/sqrt(1-beta2^t) of the next step */
-  rl_loss_scale scale;
-  float inverse_scale;      /* 1 / scale.scale */
-  float last_inverse_scale; /* of the last step */
-  uint32_t last_batch;      /* images of the last step */
-  uint32_t overflow;        /* a gradient of this step is infinite or NaN */
-  uint32_t dynamic_scale;   /* 0: the scale stays 1 */
+  float step_size;                 /* learning rate / (1 - beta1^t) of the next step */
+  float rsqrt_bias_correction2;    /* 1 / sqrt(1 - beta2^t) of the next step */
+  rl_loss_scale loss_scale;
+  float inverse_loss_scale;      /* 1 / loss_scale.scale */
+  float last_inverse_loss_scale; /* of the last step */
+  uint32_t last_batch;           /* images of the last step */
+  uint32_t overflow;             /* a gradient of this step is infinite or NaN */
+  uint32_t dynamic_loss_scale;   /* 0: the loss scale stays 1 */
 } rl_train_state;
 
-/* The images of a batch: image i of it is images[order[*step * stride + i]]. */
+/* Selects the images of a batch from the data set: its image i is images[order[*step * stride + i]]. */
 typedef struct rl_gather {
   const uint8_t *images, *labels; /* [count][28][28], [count] */
   const uint32_t *order;          /* NULL: stored order */
-  const uint32_t *step;           /* on the device */
-  uint32_t stride, batch;
+  const uint32_t *step;           /* number of the batch, in device memory */
+  uint32_t stride, batch;         /* images of a full batch; of this batch, which is smaller if it is the last */
 } rl_gather;
 
 enum { RL_CONV1_PARAMETERS = RL_C1 * 10 /* weights, then biases; a row of partial sums has a gradient for each */ };
@@ -48,7 +50,7 @@ typedef struct rl_format {
   bool tf32;                /* products in TF32 */
 } rl_format;
 
-/* gather.cu: begins an epoch: a new order of `count` images, step 0. */
+/* gather.cu: begins an epoch: increments state->epoch, sets state->step to 0 and shuffles order[count]. */
 int rl_epoch_begin(rl_train_state *state, uint32_t *order, uint32_t count, cudaStream_t stream, rl_error *err);
 
 /* conv1.cu: gathers and normalises images, then conv1 (1→32 channels), bias, ReLU and pooling in one kernel. Outputs: pooled
@@ -117,12 +119,12 @@ int rl_head_train(rl_format format, const rl_head *head, void *d_fc1, float *par
 int rl_head_evaluate(const rl_head *head, float *losses, uint8_t *correct, rl_train_state *state, cudaStream_t stream,
                      rl_error *err);
 
-/* adam.cu: where the gradients of a step are. */
+/* adam.cu: the gradients of a step, in device memory. */
 typedef struct rl_gradients {
   const void *conv2_weight;
-  uint32_t conv2_rows;                    /* of partial sums in FP32; 0: conv2_weight is the whole gradient */
+  uint32_t conv2_rows;                    /* rows of FP32 partial sums in conv2_weight; 0: it is the whole gradient */
   bool fp16;                              /* a whole conv2_weight, d_fc1 and fc1_in are FP16; else FP32 */
-  const float *fc1_weight;                /* NULL: not stored; it is the product of d_fc1 and fc1_in */
+  const float *fc1_weight;                /* NULL: not stored; the gradient is then d_fc1ᵀ · fc1_in */
   const float *conv1, *conv2_bias, *head; /* partial sums */
   uint32_t conv1_rows, conv2_bias_rows, head_rows;
   uint32_t batch;
@@ -137,7 +139,8 @@ typedef struct rl_adam {
   rl_train_state *state;
 } rl_adam;
 int rl_adam_step(const rl_adam *adam, const rl_gradients *gradients, cudaStream_t stream, rl_error *err);
-/* Copies the gradients of the last step, without the loss scale, to flat[RL_PARAMETERS]. fc1_weight may be NULL here only. */
+/* Copies the gradients of the last step, without the loss scale, to flat[RL_PARAMETERS]. Only here may gradients->fc1_weight be
+ * NULL. */
 int rl_adam_gather_gradients(const rl_gradients *gradients, const rl_train_state *state, float *flat, cudaStream_t stream,
                              rl_error *err);
 /* Computes fp16_weights from weights that the host has changed. */

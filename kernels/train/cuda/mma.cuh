@@ -1,6 +1,7 @@
 /* Warp-level matrix instructions in FP16 and TF32 (PTX ISA 9.0, "warp-level matrix instructions"): ldmatrix from shared memory,
- * and m16n8k16 or m16n8k8 products with FP32 sums. An 8×8 matrix of FP16 has the bytes of an 8×4 matrix of TF32. The rows that
- * eight lanes read at once must lie an odd multiple of 16 bytes apart, modulo 128, so that they use different banks. */
+ * and m16n8k16 or m16n8k8 products with FP32 sums. ldmatrix treats an 8×4 matrix of TF32 as an 8×8 matrix of FP16, which has the
+ * same bytes. The eight rows that one phase of ldmatrix reads are free of bank conflicts if they are an odd multiple of 16 bytes
+ * apart. */
 #ifndef RL_TRAIN_CUDA_MMA_H
 #define RL_TRAIN_CUDA_MMA_H
 
@@ -23,7 +24,7 @@ static __device__ __forceinline__ void ldmatrix_x4_trans(uint32_t to[4], uint32_
                : "memory");
 }
 
-/* Loads two matrices; lanes 0 to 15 give the addresses. */
+/* Loads two 8×8 matrices, transposed; lanes 0 to 15 give the addresses. */
 static __device__ __forceinline__ void ldmatrix_x2_trans(uint32_t to[2], uint32_t row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];" : "=r"(to[0]), "=r"(to[1]) : "r"(row) : "memory");
 }

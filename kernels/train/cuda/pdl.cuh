@@ -1,8 +1,8 @@
 /* Programmatic dependent launch (PDL, compute capability 9.0): the blocks of a kernel start while those of the previous kernel
- * exit. They do what does not depend on it, then wait for it. A kernel launched by rl_pdl_launch calls pdl_wait before it reads
- * or writes anything that the previous kernel writes. What the kernel before that wrote is complete even earlier, because the
- * previous kernel triggers this launch only after its own pdl_wait. Code compiled for an older architecture cannot wait and is
- * launched in stream order. */
+ * exit. They first do work that does not depend on the previous kernel, then call pdl_wait. RAW, WAW: a kernel launched by
+ * rl_pdl_launch accesses memory that the previous kernel writes only after pdl_wait. Writes of earlier kernels are visible from
+ * the start, because the previous kernel triggers this launch only after its own pdl_wait. Code compiled for an older
+ * architecture has no PDL and is launched in stream order. */
 #ifndef RL_TRAIN_CUDA_PDL_H
 #define RL_TRAIN_CUDA_PDL_H
 
@@ -16,11 +16,12 @@ static __device__ __forceinline__ void pdl_wait() {
 #endif
 }
 
+/* Returns 0, or -1 with err. operation: for the error message (cuda_check.h). */
 template <class... Parameters, class... Arguments>
-static inline int rl_pdl_launch(const char *what, void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
+static inline int rl_pdl_launch(const char *operation, void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
                                 cudaStream_t stream, rl_error *err, Arguments... arguments) {
   cudaFuncAttributes code = {};
-  if (rl_cuda_check(cudaFuncGetAttributes(&code, kernel), what, err) < 0) return -1;
+  if (rl_cuda_check(cudaFuncGetAttributes(&code, kernel), operation, err) < 0) return -1;
   cudaLaunchAttribute attribute = {};
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;
@@ -33,7 +34,7 @@ static inline int rl_pdl_launch(const char *what, void (*kernel)(Parameters...),
     attribute.val.programmaticStreamSerializationAllowed = 1;
     config.numAttrs = 1;
   }
-  return rl_cuda_check(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...), what, err);
+  return rl_cuda_check(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...), operation, err);
 }
 
 #endif

@@ -10,8 +10,9 @@
  *               images
  *
  * Names: pooled1 and pooled2 are the outputs of conv1 and conv2 after bias, ReLU and pooling; pooled2 is fc1's input. The product
- * of a layer is its output before the bias. The head is all that follows fc1's product: bias, ReLU, fc2, softmax and loss. d_x is
- * the gradient of the loss with respect to x; d_fc1 is that of fc1's product, d_out that of conv2's product.
+ * of a layer is its output before the bias. The head is all that follows fc1's product: bias, ReLU (its output is `hidden`), fc2,
+ * softmax and loss. d_x is the gradient of the loss with respect to x; d_fc1 is that of fc1's product, d_out that of conv2's
+ * product. Members named after a layer (conv2, fc1) hold its weights.
  *
  * In the templates, F is a tile format (tile.cuh): the type of the multiplied values, the layouts, and the products. */
 #ifndef RL_TRAIN_CUDA_PERSISTENT_CUH
@@ -29,15 +30,13 @@
 enum {
   BLOCK_PAIRS = RL_PERSISTENT_BLOCK_PAIRS,
   BLOCKS = RL_PERSISTENT_BLOCKS,
-  GROUP_PAIRS = TILE_IMAGES,                        /* also the images of a group in a microbatch */
-  FC1_SLICES = 2 * GROUP_PAIRS,                     /* one per block of a group */
-  SLICE_INPUTS = RL_FC1_INPUTS / FC1_SLICES,        /* inputs of fc1 in a slice */
-  CONV1_PIXELS = RL_POOLED1_SIDE * RL_POOLED1_SIDE, /* after pooling */
-  CONV2_PIXELS = RL_POOLED2_SIDE * RL_POOLED2_SIDE,
-  BLOCK_ROWS = RL_POOLED1_SIDE / 2, /* of conv1's pooled rows, one half per block of a pair */
-  BLOCK_PIXELS = BLOCK_ROWS * RL_POOLED1_SIDE,
-  IMAGE_ROWS = 2 * BLOCK_ROWS + 2,           /* rows of the padded image that BLOCK_ROWS pooled rows depend on */
-  CONV2_WEIGHTS_PER_BLOCK = CONV2_COUNT / 2, /* weights of a block's channels */
+  GROUP_PAIRS = TILE_IMAGES,                   /* also the images of a group in a microbatch */
+  FC1_SLICES = 2 * GROUP_PAIRS,                /* one per block of a group */
+  SLICE_INPUTS = RL_FC1_INPUTS / FC1_SLICES,   /* inputs of fc1 in a slice */
+  BLOCK_ROWS = RL_POOLED1_SIDE / 2,            /* rows of pooled1 that a block computes: one half of them */
+  BLOCK_PIXELS = BLOCK_ROWS * RL_POOLED1_SIDE, /* pixels of pooled1 that a block computes */
+  IMAGE_ROWS = 2 * BLOCK_ROWS + 2,             /* rows of the padded image that BLOCK_ROWS pooled rows depend on */
+  CONV2_WEIGHTS_PER_BLOCK = CONV2_COUNT / 2,   /* weights of a block's channels */
   /* A block updates a tile of fc1.weight, CONV2_PER_BLOCK parameters of conv2.weight, and SMALL_PER_BLOCK of the small values.
    * These are, in this order, the elements of conv1.weight, conv1.bias, conv2.bias, fc1.bias, fc2.weight, fc2.bias, and the loss.
    */
@@ -61,7 +60,7 @@ template <class F> struct step_schedule {
   enum {
     THREADS = F::THREADS,
     WARPS = THREADS / 32,
-    /* 1: conv2_forward multiplies weights that prepare_weights has transformed; 0: it multiplies the loaded weights. */
+    /* 1: prepare_weights transforms conv2's weights; 0: the products read them as loaded. */
     TRANSFORMS_WEIGHTS = F::CONV2_FORWARD_SCRATCH_FLOATS > 0,
     /* 1: warps that do not compute conv2_forward load fc1's weights during it; 0: all warps load them, between products. */
     PREFETCH_EARLY = (int)F::CONV2_FORWARD_WARPS < (int)WARPS,
@@ -108,26 +107,29 @@ typedef struct parameter {
   float weight, first_moment, second_moment;
 } parameter;
 
+/* Dynamic shared memory of a block. "This block's channels" are its TILE_CHANNELS output channels of conv2. Layouts that depend
+ * on the format are described in tile.cuh. */
 template <class F> struct block_memory {
   typedef typename F::value value;
-  alignas(16) value conv2[F::WEIGHT_VALUES];
-  alignas(16) value pooled1[CONV1_PIXELS * F::IN_PITCH];
-  union { /* at any time, only one member is in use */
+  alignas(16) value conv2[F::WEIGHT_VALUES];                  /* weights of this block's channels, after prepare_weights */
+  alignas(16) value pooled1[RL_POOLED1_PIXELS * F::IN_PITCH]; /* of the pair's image */
+  union {                                                     /* at any time, only one member is in use */
     alignas(16) value conv2_untransformed[F::CONV2_FORWARD_SCRATCH_FLOATS > 0 ? TILE_CHANNELS *F::LOADED_WEIGHT_PITCH : 1];
     alignas(16) float conv2_forward_scratch[F::CONV2_FORWARD_SCRATCH_FLOATS > 0 ? F::CONV2_FORWARD_SCRATCH_FLOATS : 1];
-    alignas(16) value fc1[RL_FC1_OUTPUTS * (SLICE_INPUTS + F::SLICE_PADDING)];
-    alignas(16) value d_out[F::D_OUT_VALUES];
-    struct {
-      alignas(16) value d_fc1_rows[TILE_BATCH * F::D_FC1_TILE_PITCH], pooled2_columns[TILE_BATCH * F::FC1_IN_TILE_PITCH];
+    alignas(16) value fc1[RL_FC1_OUTPUTS * (SLICE_INPUTS + F::SLICE_PADDING)]; /* weights of this block's slice */
+    alignas(16) value d_out[F::D_OUT_VALUES];                                  /* this block's channels */
+    struct { /* end of a step: operands of fc1's weight gradient, [image][output or input of the tile]; sums of each warp, and of
+              * each thread that shares a column of partial sums (step_schedule) */
+      alignas(16) value tile_d_fc1[TILE_BATCH * F::D_FC1_TILE_PITCH], tile_pooled2[TILE_BATCH * F::FC1_IN_TILE_PITCH];
       alignas(16) float warp_sums[step_schedule<F>::WARPS][WARP_SUMS],
           conv2_sums[step_schedule<F>::CONV2_ROW_SPLITS][CONV2_PER_BLOCK],
           small_sums[step_schedule<F>::SMALL_ROW_SPLITS][SMALL_PITCH];
     };
   };
-  union { /* at any time, only one member is in use */
-    struct {
+  union {    /* at any time, only one member is in use */
+    struct { /* fc1 and the head: of the group's images */
       alignas(16) value pooled2[GROUP_PAIRS * (SLICE_INPUTS + F::SLICE_PADDING)], d_fc1[GROUP_PAIRS * F::D_FC1_PITCH];
-      alignas(16) float hidden[step_schedule<F>::WARPS][RL_FC1_OUTPUTS];
+      alignas(16) float hidden[step_schedule<F>::WARPS][RL_FC1_OUTPUTS]; /* sums of fc1_parts by warp; then [0]: hidden */
     };
     alignas(16) float conv2_backward_scratch[F::CONV2_BACKWARD_SCRATCH_FLOATS > 0 ? F::CONV2_BACKWARD_SCRATCH_FLOATS : 1];
     /* Gradient of this block's pixels of pooled1: [0] the part from this block's channels of conv2, [1] the part from the
@@ -135,11 +137,12 @@ template <class F> struct block_memory {
     alignas(16) float d_pooled1[2][BLOCK_PIXELS * RL_C1];
   };
   alignas(16) float conv2_warp_scratch[F::CONV2_WARP_SCRATCH_FLOATS > 0 ? F::CONV2_WARP_SCRATCH_FLOATS : 4];
-  alignas(16) float conv1[RL_CONV1_PARAMETERS], conv2_bias[TILE_CHANNELS], head[RL_HEAD_PITCH];
+  alignas(16) float conv1[RL_CONV1_PARAMETERS], conv2_bias[TILE_CHANNELS];
+  alignas(16) float head[RL_HEAD_PITCH]; /* fc1.bias, fc2.weight, fc2.bias */
   alignas(16) float logits[RL_CLASSES];
   alignas(16) uint8_t image_bytes[RL_IMAGE_PIXELS];       /* the next image */
   alignas(16) float image_rows[IMAGE_ROWS * CONV1_WIDTH]; /* the current image: the normalised rows for this block's pixels */
-  alignas(16) uint8_t argmax1[BLOCK_PIXELS * RL_C1], argmax2[CONV2_PIXELS * TILE_CHANNELS];
+  alignas(16) uint8_t argmax1[BLOCK_PIXELS * RL_C1], argmax2[RL_POOLED2_PIXELS * TILE_CHANNELS];
   /* This block's tile of fc1.weight with its moments, [pair of neighbouring weights][thread]. */
   float2 weight[F::HAS_FP32_MASTER_WEIGHTS ? F::FC1_GRADIENT_PAIRS_PER_THREAD : 1][step_schedule<F>::TILE_OWNERS],
       first_moment[F::FC1_GRADIENT_PAIRS_PER_THREAD][step_schedule<F>::TILE_OWNERS],
@@ -150,10 +153,10 @@ template <class F> struct block_memory {
   mbarrier gradients_mbarrier; /* completes when the peer's part of d_pooled1 has been received */
 };
 
-/* The pair's images in this microbatch (n), n + 1 and n + 2. */
+/* Prefetching of the pair's images. Microbatch n loads the pixels and label of microbatch n + 1, and n + 2's data set index. */
 typedef struct prefetch_state {
-  uint32_t label, next_label;            /* in n; in n + 1 */
-  uint32_t next_image, image_after_next; /* data set indices in n + 1 and n + 2 */
+  uint32_t label, next_label;            /* of microbatch n; of n + 1 */
+  uint32_t next_image, image_after_next; /* data set indices of n + 1 and n + 2 */
 } prefetch_state;
 
 /* A thread's sums of gradients over the microbatches of a step. Different warps add up different gradients of the head
@@ -188,6 +191,7 @@ static __device__ __forceinline__ uint32_t message_phase(const microbatch &mb, u
   return mb.step * ((mb.batch_size + BLOCK_PAIRS - 1 - pair) / BLOCK_PAIRS) + mb.index + 1;
 }
 
+/* Returns the time in ns, of one clock for all SMs. */
 static __device__ __forceinline__ uint64_t global_time(void) {
   uint64_t now;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now)::"memory");
@@ -196,8 +200,8 @@ static __device__ __forceinline__ uint64_t global_time(void) {
 
 enum { STEP_BEGIN = -1 };
 
-/* Records the time as the end of a phase of the step (RL_TIMED_…), or as its begin (STEP_BEGIN). Overwrites the timestamps of the
- * step's earlier microbatches. */
+/* Records the time as the end of timed_phase (RL_TIMED_…) or, for STEP_BEGIN, as the begin of the step. A later microbatch of the
+ * step overwrites the timestamps of an earlier one. */
 static __device__ __forceinline__ void record_timestamp(const rl_persistent_args &args, uint32_t step, int timed_phase) {
   if (!args.timestamps || threadIdx.x != 0 || step >= RL_TIMESTAMPED_STEPS) return;
   args.timestamps->phases[blockIdx.x][step][timed_phase + 1] = global_time();

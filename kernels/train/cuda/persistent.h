@@ -1,6 +1,6 @@
 /* Engine "persistent" on the device: all steps of an epoch in one launch (persistent_kernels.cu). It needs thread block clusters
- * and RL_PERSISTENT_BLOCKS co-resident blocks. Losses, weights, moments and state end as after the same steps of single launches.
- */
+ * and RL_PERSISTENT_BLOCKS co-resident blocks. Afterwards losses, weights, moments and rl_train_state have the same layout and
+ * meaning as after an epoch of the launch-graph engines (training.h). */
 #ifndef RL_TRAIN_CUDA_PERSISTENT_H
 #define RL_TRAIN_CUDA_PERSISTENT_H
 
@@ -12,7 +12,7 @@ enum {
   RL_TIMESTAMPED_STEPS = 32 /* the first steps of an epoch */
 };
 
-/* Phases of a step, in their order, each with the range that the timeline shows it under. */
+/* Phases of a step in order, each with the NVTX range that contains it. */
 /* clang-format off */
 #define RL_TIMED_PHASE_NAMES(X) \
   X(conv1_forward, forward) X(conv2_weights, forward) X(conv2_forward, forward) X(fc1_inputs, forward) X(fc1_forward, forward) \
@@ -24,12 +24,12 @@ enum {
 enum { RL_TIMED_PHASE_NAMES(RL_TIMED_PHASE) RL_TIMED_PHASES };
 #undef RL_TIMED_PHASE
 
-/* When the phases began and ended, in ns of one clock; 0: not recorded. */
+/* Times of the blocks' phases, in ns of one clock for the device; 0: not recorded. */
 typedef struct rl_persistent_timestamps {
   uint64_t phases[RL_PERSISTENT_BLOCKS][RL_TIMESTAMPED_STEPS]
                  [1 + RL_TIMED_PHASES];     /* the step's begin, then the end of each phase */
   uint64_t launch[RL_PERSISTENT_BLOCKS][2]; /* begin and end of the block */
-  uint64_t cycles[RL_PERSISTENT_BLOCKS][2]; /* the same by its multiprocessor's cycle counter */
+  uint64_t cycles[RL_PERSISTENT_BLOCKS][2]; /* the same in cycles of its SM's clock */
 } rl_persistent_timestamps;
 
 struct rl_block_exchange;
@@ -37,7 +37,7 @@ struct rl_block_exchange;
 /* Arguments of a launch. Pointers are to device memory. */
 typedef struct rl_persistent_args {
   const uint8_t *images, *labels; /* of the data set: [][28][28], [] */
-  const uint32_t *order;          /* [count] indices into them; NULL: their own order */
+  const uint32_t *order;          /* [count] indices into them; NULL: stored order */
   uint32_t count, batch;          /* images of the epoch; of a step. In an evaluation, both are the number of test images */
   /* During a launch, adam.weights holds the weights in the format that is multiplied; FP16 copies begin at fc1.weight's offset.
    * adam.fp16_weights is not used. */
@@ -66,7 +66,7 @@ int rl_persistent_supported(rl_format format, rl_error *err);
 
 int rl_persistent_epoch(rl_format format, const rl_persistent_args *args, cudaStream_t stream, rl_error *err);
 
-/* Stores each image's loss and whether it was recognised, in [count] each; counts state->test_step up. */
+/* Stores each image's loss, and 1 in `correct` if its class was recognised, in [count] each. Increments state->test_step. */
 int rl_persistent_evaluate(rl_format format, const rl_persistent_args *args, float *losses, uint8_t *correct, cudaStream_t stream,
                            rl_error *err);
 

@@ -1,4 +1,5 @@
-/* The engine "persistent": the backward pass from d_fc1 to the partial sums of all gradients. Names: persistent.cuh. */
+/* The engine "persistent": the backward pass from d_fc1 to the partial sums of all gradients except fc1.weight's, which the
+ * update computes. persistent.cuh defines pair, group, slice, microbatch and the names of tensors. */
 #ifndef RL_TRAIN_CUDA_PERSISTENT_BACKWARD_H
 #define RL_TRAIN_CUDA_PERSISTENT_BACKWARD_H
 
@@ -29,7 +30,7 @@ template <class F> static __device__ __forceinline__ void unpool2(const rl_persi
   enum { CHANNEL_QUADS = TILE_CHANNELS / 4 };
   const float *received_d_pooled2 = args.block_exchange->d_pooled2[coords.pair];
 #pragma unroll 1
-  for (int i = threadIdx.x; i < CONV2_PIXELS * CHANNEL_QUADS; i += F::THREADS) {
+  for (int i = threadIdx.x; i < RL_POOLED2_PIXELS * CHANNEL_QUADS; i += F::THREADS) {
     const int pixel = i / CHANNEL_QUADS, channel = i % CHANNEL_QUADS * 4,
               from = pixel * RL_C2 + coords.rank * TILE_CHANNELS + channel;
     const uchar4 argmax = *(const uchar4 *)&smem.argmax2[pixel * TILE_CHANNELS + channel];
@@ -95,9 +96,9 @@ template <class F> static __device__ __forceinline__ void conv1_backward(const r
                                                                          gradient_sums<F> &sums) {
   typedef typename F::value value;
   value *stored_d_pooled1 =
-      args.d_pooled1
-          ? (value *)args.d_pooled1 + ((size_t)step_image(mb, coords.pair) * CONV1_PIXELS + coords.rank * BLOCK_PIXELS) * RL_C1
-          : NULL;
+      args.d_pooled1 ? (value *)args.d_pooled1 +
+                           ((size_t)step_image(mb, coords.pair) * RL_POOLED1_PIXELS + coords.rank * BLOCK_PIXELS) * RL_C1
+                     : NULL;
 #pragma unroll 2
   for (int pixel = coords.warp; pixel < BLOCK_PIXELS; pixel += step_schedule<F>::COMPUTE_WARPS) {
     const int i = pixel * RL_C1 + coords.lane, from = d_pooled1_index(pixel, coords.lane), argmax = smem.argmax1[i];
@@ -108,8 +109,8 @@ template <class F> static __device__ __forceinline__ void conv1_backward(const r
   }
 }
 
-/* Stores the step's sums of the gradients of the head, conv1 and conv2.bias in the pair's rows of partial sums, after adding up
- * those of the block's warps. */
+/* Stores the step's gradients of the head, conv1 and conv2.bias in the pair's rows of partial sums. Those of conv1 and conv2.bias
+ * are first added up over the block's warps. */
 template <class F> static __device__ __forceinline__ void store_partial_sums(const rl_persistent_args &args,
                                                                              const block_coords &coords, block_memory<F> &smem,
                                                                              gradient_sums<F> &sums) {

@@ -1,4 +1,5 @@
-/* The engine "persistent": the forward pass, and the head with its gradients, down to d_fc1. Names: persistent.cuh. */
+/* The engine "persistent": the forward pass, and the head with its gradients, down to d_fc1. persistent.cuh defines pair, group,
+ * slice, microbatch and the names of tensors. */
 #ifndef RL_TRAIN_CUDA_PERSISTENT_FORWARD_H
 #define RL_TRAIN_CUDA_PERSISTENT_FORWARD_H
 
@@ -19,8 +20,8 @@ static __device__ __forceinline__ void load_image_async(const rl_persistent_args
                                                smem.image_bytes, RL_IMAGE_PIXELS);
 }
 
-/* Begins to load the image and label of the next microbatch, which waits for the image, and reads the data set index of the image
- * after that. after_next: the microbatch after the next. */
+/* Loads the next microbatch's label, begins to load its image (the next microbatch waits for the copy), and reads the data set
+ * index of the image in the microbatch after it (after_next). */
 template <class F> static __device__ __forceinline__ void prefetch_next_image(const rl_persistent_args &args,
                                                                               const microbatch &after_next,
                                                                               const block_coords &coords,
@@ -77,9 +78,10 @@ static __device__ __forceinline__ void load_fc1_and_head_async(const rl_persiste
                                                     RL_HEAD_PITCH);
 }
 
-/* Waits for this thread's copies of conv2's weights, which are loaded in a step's first microbatch, after the barrier `update`.
- * With PREFETCH_EARLY, only the warps that do not compute conv1 load them, while the others still compute it. Otherwise all warps
- * load them after conv1, and then begin to load fc1's weights, unless conv2's must be transformed in the same memory first. */
+/* In a step's first microbatch, loads conv2's weights, after the barrier `update`; waits for this thread's copies. With
+ * PREFETCH_EARLY, the warps that do not compute conv1 load them, while the others still compute it. Otherwise all warps load them
+ * after conv1, and then begin to load fc1's weights, unless TRANSFORMS_WEIGHTS: the untransformed weights and fc1 share memory.
+ */
 template <class F> static __device__ __forceinline__ void wait_and_load_conv2(const rl_persistent_args &args,
                                                                               const microbatch &mb, const block_coords &coords,
                                                                               block_memory<F> &smem) {
@@ -131,8 +133,8 @@ template <class F> static __device__ __forceinline__ void conv1_forward(const bl
   }
 }
 
-/* Computes this block's channels of pooled2 and sends them to the group. Sets *overflow if an output of conv2 does not fit into
- * F::value. The epilogue gets the four outputs of a window for a channel (a) and for the next one (b). */
+/* Computes this block's channels of pooled2 and sends them to the group. Sets *overflow if an output of conv2 is not finite in
+ * F::value. The epilogue gets the four outputs of a 2×2 window for a channel (a) and for the next one (b). */
 template <class F> static __device__ __forceinline__ void conv2_forward(const rl_persistent_args &args, const microbatch &mb,
                                                                         const block_coords &coords, block_memory<F> &smem,
                                                                         bool *overflow) {
@@ -161,18 +163,19 @@ template <class F> static __device__ __forceinline__ void dump_activations(const
                                                                            const block_memory<F> &smem) {
   typedef typename F::value value;
   if (!args.pooled1) return;
-  const size_t n = step_image(mb, coords.pair), first = n * CONV1_PIXELS + coords.rank * BLOCK_PIXELS;
+  const size_t n = step_image(mb, coords.pair), first = n * RL_POOLED1_PIXELS + coords.rank * BLOCK_PIXELS;
   for (int i = threadIdx.x; i < BLOCK_PIXELS * RL_C1; i += F::THREADS) {
     ((value *)args.pooled1)[first * RL_C1 + i] = smem.pooled1[(coords.rank * BLOCK_PIXELS + i / RL_C1) * F::IN_PITCH + i % RL_C1];
     args.argmax1[first * RL_C1 + i] = smem.argmax1[i];
   }
 #pragma unroll 1
-  for (int i = threadIdx.x; i < CONV2_PIXELS * TILE_CHANNELS; i += F::THREADS)
+  for (int i = threadIdx.x; i < RL_POOLED2_PIXELS * TILE_CHANNELS; i += F::THREADS)
     args.argmax2[n * RL_FC1_INPUTS + i / TILE_CHANNELS * RL_C2 + coords.rank * TILE_CHANNELS + i % TILE_CHANNELS] =
         smem.argmax2[i];
 }
 
-/* Receives COLUMNS tagged words per image of the group, from from[pair][column] on, and stores them in to[image][PITCH]. */
+/* Receives from[pair][column … column + COLUMNS - 1], tagged words, of each image of the group, and stores them in
+ * to[image][PITCH]. */
 template <class F, int COLUMNS, int PITCH, int STRIDE>
 static __device__ __forceinline__ void receive_rows(const float (*from)[STRIDE], int column, const microbatch &mb,
                                                     const block_coords &coords, typename F::value *to) {
@@ -224,7 +227,7 @@ template <class F> static __device__ __forceinline__ float4 hidden_values(const 
   return load4(&smem.hidden[0][coords.lane * 4]);
 }
 
-/* Results of a lane: lane c < 10 has class c. Every lane has the image's loss. */
+/* Results of one image in a lane: lane c < 10 has class c; every lane has the loss. */
 typedef struct class_result {
   float logit, probability; /* of the class; -∞ and 0 if the lane has none */
   float loss;
@@ -263,7 +266,7 @@ template <class F> static __device__ __forceinline__ void train_head(const rl_pe
   const float4 hidden = hidden_values(args, mb, coords, smem);
   const class_result result = classify(coords, hidden, label, smem);
   const float d_logit =
-      (result.probability - (coords.lane == (int)label ? 1.0f : 0.0f)) * (smem.state.scale.scale / mb.step_images);
+      (result.probability - (coords.lane == (int)label ? 1.0f : 0.0f)) * (smem.state.loss_scale.scale / mb.step_images);
   if (coords.warp < RL_CLASSES) {
     const float d_logit_of_warp = __shfl_sync(0xffffffffu, d_logit, coords.warp);
     sums.fc2_weight_or_fc1_bias = add4(sums.fc2_weight_or_fc1_bias, scale4(hidden, d_logit_of_warp));

@@ -1,4 +1,5 @@
-/* The engine "persistent": fc1's weight gradient and the update of the parameters that a block owns. */
+/* The engine "persistent": fc1's weight gradient and the update of the parameters that a block owns. persistent.cuh defines the
+ * small values and who updates which parameter. */
 #ifndef RL_TRAIN_CUDA_PERSISTENT_UPDATE_H
 #define RL_TRAIN_CUDA_PERSISTENT_UPDATE_H
 
@@ -14,8 +15,8 @@ static __device__ __forceinline__ void store_parameter(const rl_adam &adam, uint
   adam.second_moment[i] = p.second_moment;
 }
 
-/* Index in smem.owned_parameters of the parameter of conv2.weight or of the small values that this thread updates; negative: it
- * has none. The last threads of the block have one, because the first threads update the tile of fc1.weight. */
+/* Index in smem.owned_parameters of the one parameter (of conv2.weight or of the small values) that this thread updates;
+ * negative: none. The last threads of the block have one, because the first threads update the tile of fc1.weight. */
 static __device__ __forceinline__ int owned_parameter_index(void) {
   return (int)threadIdx.x - (TILE_THREADS - CONV2_PER_BLOCK - SMALL_PER_BLOCK);
 }
@@ -41,7 +42,8 @@ static __device__ __forceinline__ uint32_t owned_parameter_offset(void) {
   return HEAD_OFFSET + small_index() - CONV2_OFFSET - RL_C2;
 }
 
-/* This block's tile of fc1.weight, and the offset in rl_adam.weights of this thread's pair i of it. */
+/* First output and first input of this block's tile of fc1.weight. tile_offset: offset in rl_adam.weights of this thread's i-th
+ * pair of adjacent weights of the tile. */
 static __device__ __forceinline__ uint32_t tile_first_row(void) { return blockIdx.x % (RL_FC1_OUTPUTS / TILE_ROWS) * TILE_ROWS; }
 static __device__ __forceinline__ uint32_t tile_first_column(void) {
   return blockIdx.x / (RL_FC1_OUTPUTS / TILE_ROWS) * TILE_COLUMNS;
@@ -52,7 +54,7 @@ template <class F> static __device__ __forceinline__ uint32_t tile_offset(int i)
          F::fc1_gradient_column(i);
 }
 
-/* Pair i of this thread's FP32 master weights: in shared memory, or in global memory if the multiplied weights are FP32 too. */
+/* The FP32 master weights of pair i: in shared memory, or in global memory if the products read FP32 weights too. */
 template <class F>
 static __device__ __forceinline__ float2 *tile_master_weight(const rl_persistent_args &args, int i, block_memory<F> &smem) {
   return F::HAS_FP32_MASTER_WEIGHTS ? &smem.weight[i][threadIdx.x] : (float2 *)&args.adam.weights[tile_offset<F>(i)];
@@ -66,15 +68,14 @@ template <class F> static __device__ __forceinline__ void load_fc1_operands_asyn
   const value *d_fc1 = (const value *)args.d_fc1 + (size_t)first * RL_FC1_OUTPUTS + tile_first_row(),
               *pooled2 = (const value *)args.pooled2 + (size_t)first * RL_FC1_INPUTS + tile_first_column();
   const int rows = min(batch - first, (uint32_t)TILE_BATCH);
-  load_rows_async<F::THREADS, TILE_ROWS>(threadIdx.x, d_fc1, RL_FC1_OUTPUTS, rows, smem.d_fc1_rows, F::D_FC1_TILE_PITCH);
-  load_rows_async<F::THREADS, TILE_COLUMNS>(threadIdx.x, pooled2, RL_FC1_INPUTS, rows, smem.pooled2_columns,
-                                            F::FC1_IN_TILE_PITCH);
+  load_rows_async<F::THREADS, TILE_ROWS>(threadIdx.x, d_fc1, RL_FC1_OUTPUTS, rows, smem.tile_d_fc1, F::D_FC1_TILE_PITCH);
+  load_rows_async<F::THREADS, TILE_COLUMNS>(threadIdx.x, pooled2, RL_FC1_INPUTS, rows, smem.tile_pooled2, F::FC1_IN_TILE_PITCH);
 #pragma unroll 1
   for (int i = rows * F::D_FC1_TILE_PITCH + threadIdx.x; i < TILE_BATCH * F::D_FC1_TILE_PITCH; i += F::THREADS)
-    smem.d_fc1_rows[i] = (value)0.0f;
+    smem.tile_d_fc1[i] = (value)0.0f;
 #pragma unroll 1
   for (int i = rows * F::FC1_IN_TILE_PITCH + threadIdx.x; i < TILE_BATCH * F::FC1_IN_TILE_PITCH; i += F::THREADS)
-    smem.pooled2_columns[i] = (value)0.0f;
+    smem.tile_pooled2[i] = (value)0.0f;
 }
 
 /* Computes the tile of fc1's weight gradient. The caller has begun to load the first operands. */
@@ -89,7 +90,7 @@ static __device__ __forceinline__ void fc1_weight_gradient_tile(const rl_persist
     }
     cp_async_wait_all();
     __syncthreads();
-    if (owns_tile<F>()) F::fc1_weight_gradient(smem.d_fc1_rows, smem.pooled2_columns, gradient);
+    if (owns_tile<F>()) F::fc1_weight_gradient(smem.tile_d_fc1, smem.tile_pooled2, gradient);
   }
 }
 
@@ -106,9 +107,9 @@ static __device__ __forceinline__ partial_sums small_value_sums(const rl_persist
   return {NULL, 0, 0};
 }
 
-/* Adds up the partial sums of the parameters in smem.owned_parameters, by all threads. Returns the gradient of this thread's
- * parameter, which is still multiplied by the loss scale, or the sum of the losses. All loads are issued before the first
- * addition. */
+/* All threads add up the partial sums of the block's owned parameters. Returns the gradient of this thread's parameter, still
+ * multiplied by the loss scale, or the sum of the losses (owns_loss). rows: partial_rows. All loads are issued before the first
+ * addition, to overlap their latencies. */
 template <class F> static __device__ __forceinline__ float owned_parameter_gradient(const rl_persistent_args &args, uint32_t rows,
                                                                                     block_memory<F> &smem) {
   enum {
@@ -210,7 +211,7 @@ template <class F> static __device__ __forceinline__ void load_parameters(const 
     smem.owned_parameters[owned_parameter_index()] = load_parameter(args.adam, owned_parameter_offset());
 }
 
-/* Publishes the block's weights in the format that is multiplied. WAR: they overwrite parameters that every block has loaded. */
+/* Publishes the block's weights as F::value. WAR: they overwrite FP32 parameters, so every block must have loaded its own. */
 template <class F>
 static __device__ __forceinline__ void publish_parameters(const rl_persistent_args &args, const block_memory<F> &smem) {
   for (int i = 0; i < F::FC1_GRADIENT_PAIRS_PER_THREAD && owns_tile<F>() && F::HAS_FP32_MASTER_WEIGHTS; i++) {
@@ -221,7 +222,8 @@ static __device__ __forceinline__ void publish_parameters(const rl_persistent_ar
     publish_weight<F>(args, 1, smem.owned_parameters[owned_parameter_index()].weight);
 }
 
-/* Stores the block's parameters to global memory, at the end of a launch. WAR: every block has read the published weights. */
+/* Stores the block's parameters to global memory, at the end of a launch. WAR: every block must have read the published weights.
+ */
 template <class F>
 static __device__ __forceinline__ void store_parameters(const rl_persistent_args &args, const block_memory<F> &smem) {
   for (int i = 0; i < F::FC1_GRADIENT_PAIRS_PER_THREAD && owns_tile<F>(); i++) {

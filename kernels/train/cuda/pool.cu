@@ -1,12 +1,14 @@
 /* conv2's bias, ReLU and 2×2 max-pooling after a library's product, and their gradient: one kernel for each direction.
  *
- * Partition: NHWC, a thread computes a pooled pixel of four channels; NCHW, a pooled element. Data movement: each element is read
- * and written once. Floor: the bytes of conv2's output at the bandwidth of memory, or of L2 if they fit. */
+ * y is conv2's product (its output before the bias) and d_y its gradient: [n][12][12][64] in NHWC, [n][64][12][12] in NCHW.
+ *
+ * Partition: in NHWC a thread computes one pooled pixel of four channels, in NCHW one pooled element. Each element of y is read,
+ * and each of d_y written, once. Floor: the bytes of y at the bandwidth of memory, or of L2 if y fits. */
 #include "train/cuda/pdl.cuh"
 #include "train/cuda/kernels.h"
 #include "train/cuda/vector.cuh"
 
-enum { P2_PIXELS = RL_POOLED2_SIDE * RL_POOLED2_SIDE, H2_PIXELS = RL_CONV2_SIDE * RL_CONV2_SIDE, CHANNEL_QUADS = RL_C2 / 4 };
+enum { CHANNEL_QUADS = RL_C2 / 4 /* groups of four adjacent channels */ };
 
 static __device__ __forceinline__ void update_best(float value, int position, float *best, int *argmax) {
   if (position == 0 || value > *best) {
@@ -15,7 +17,7 @@ static __device__ __forceinline__ void update_best(float value, int position, fl
   }
 }
 
-/* Returns the pixel of conv2's output at `position` of the window of a pooled pixel. */
+/* Returns the index in y's 12×12 pixels of `position` (0 to 3, row-major) of a pooled pixel's 2×2 window. */
 static __device__ __forceinline__ int product_pixel(int pixel, int position) {
   return (2 * (pixel / RL_POOLED2_SIDE) + position / 2) * RL_CONV2_SIDE + 2 * (pixel % RL_POOLED2_SIDE) + position % 2;
 }
@@ -26,13 +28,13 @@ template <typename T> static __global__ void pool2_forward_nhwc(uint32_t count, 
   pdl_wait();
   uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= count) return;
-  uint32_t quad = i % CHANNEL_QUADS, pixel = i / CHANNEL_QUADS % P2_PIXELS, n = i / CHANNEL_QUADS / P2_PIXELS;
+  uint32_t quad = i % CHANNEL_QUADS, pixel = i / CHANNEL_QUADS % RL_POOLED2_PIXELS, n = i / CHANNEL_QUADS / RL_POOLED2_PIXELS;
   float best[4];
   int argmax[4];
   float4 in[4], b = load4(&bias[quad * 4]);
   for (int position = 0; position < 4; position++)
-    in[position] = load4(&y[((size_t)n * H2_PIXELS + product_pixel(pixel, position)) * RL_C2 + quad * 4]);
-  float sum = 0.0f; /* of FP16 values in FP32: finite only if all values are */
+    in[position] = load4(&y[((size_t)n * RL_CONV2_PIXELS + product_pixel(pixel, position)) * RL_C2 + quad * 4]);
+  float sum = 0.0f; /* an FP32 sum of FP16 values is finite if and only if all values are */
   for (int position = 0; position < 4; position++) {
     sum += in[position].x + in[position].y + in[position].z + in[position].w;
     update_best(in[position].x + b.x, position, &best[0], &argmax[0]);
@@ -54,8 +56,8 @@ static __global__ void pool2_forward_nchw(uint32_t count, const float *__restric
   pdl_wait();
   uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= count) return;
-  uint32_t pixel = i % P2_PIXELS, plane = i / P2_PIXELS;
-  const float *from = &y[(size_t)plane * H2_PIXELS + product_pixel(pixel, 0)];
+  uint32_t pixel = i % RL_POOLED2_PIXELS, plane = i / RL_POOLED2_PIXELS;
+  const float *from = &y[(size_t)plane * RL_CONV2_PIXELS + product_pixel(pixel, 0)];
   float2 top = *(const float2 *)from, bottom = *(const float2 *)(from + RL_CONV2_SIDE);
   float b = bias[plane % RL_C2], best;
   int argmax;
@@ -69,7 +71,7 @@ static __global__ void pool2_forward_nchw(uint32_t count, const float *__restric
 
 int rl_pool2_forward(rl_format format, uint32_t batch, const void *y, const float *bias, void *pooled, uint8_t *argmaxes,
                      rl_train_state *state, cudaStream_t stream, rl_error *err) {
-  uint32_t count = batch * P2_PIXELS * (format.channels_last ? (uint32_t)CHANNEL_QUADS : (uint32_t)RL_C2),
+  uint32_t count = batch * RL_POOLED2_PIXELS * (format.channels_last ? (uint32_t)CHANNEL_QUADS : (uint32_t)RL_C2),
            blocks = (count + 255) / 256;
   if (format.fp16)
     return rl_pdl_launch("pool2 forward", pool2_forward_nhwc<__half>, blocks, 256, 0, stream, err, count, (const __half *)y, bias,
@@ -83,7 +85,8 @@ int rl_pool2_forward(rl_format format, uint32_t batch, const void *y, const floa
 
 enum { THREADS = 256, BLOCK_PIXELS = THREADS / CHANNEL_QUADS, MAX_PARTIAL_ROWS = 128, WARPS = THREADS / 32, BLOCK_CHANNELS = 16 };
 
-/* NHWC: a thread computes four channels of every (gridDim.x · BLOCK_PIXELS)-th pixel. */
+/* NHWC: a block processes BLOCK_PIXELS pooled pixels at a time, a thread four channels of one of them. The grid strides over
+ * the `pixels` pooled pixels of the batch. */
 template <typename T> static __global__ void __launch_bounds__(THREADS)
     pool2_backward_nhwc(uint32_t pixels, const T *__restrict__ d_pooled, const uint8_t *__restrict__ argmaxes,
                         T *__restrict__ d_y, float *__restrict__ partial, rl_train_state *state) {
@@ -101,9 +104,9 @@ template <typename T> static __global__ void __launch_bounds__(THREADS)
     if (argmax.z == RL_ARGMAX_RELU_ZERO) gradient.z = 0.0f;
     if (argmax.w == RL_ARGMAX_RELU_ZERO) gradient.w = 0.0f;
     overflow |= !(isfinite(gradient.x) && isfinite(gradient.y) && isfinite(gradient.z) && isfinite(gradient.w));
-    uint32_t pixel = i % P2_PIXELS, n = i / P2_PIXELS;
+    uint32_t pixel = i % RL_POOLED2_PIXELS, n = i / RL_POOLED2_PIXELS;
     for (int position = 0; position < 4; position++)
-      store4(&d_y[((size_t)n * H2_PIXELS + product_pixel(pixel, position)) * RL_C2 + quad * 4],
+      store4(&d_y[((size_t)n * RL_CONV2_PIXELS + product_pixel(pixel, position)) * RL_C2 + quad * 4],
              make_float4(argmax.x == position ? gradient.x : 0.0f, argmax.y == position ? gradient.y : 0.0f,
                          argmax.z == position ? gradient.z : 0.0f, argmax.w == position ? gradient.w : 0.0f));
     sum.x += gradient.x;
@@ -121,7 +124,7 @@ template <typename T> static __global__ void __launch_bounds__(THREADS)
   }
 }
 
-/* NCHW: a block computes BLOCK_CHANNELS channels of images blockIdx.x, blockIdx.x + gridDim.x, …; a warp one channel at a time.
+/* NCHW: a block processes BLOCK_CHANNELS channels of images blockIdx.x, blockIdx.x + gridDim.x, …; a warp one channel at a time.
  */
 static __global__ void __launch_bounds__(THREADS)
     pool2_backward_nchw(uint32_t batch, const float *__restrict__ d_pooled, const uint8_t *__restrict__ argmaxes,
@@ -133,10 +136,10 @@ static __global__ void __launch_bounds__(THREADS)
     float sum = 0.0f;
     for (uint32_t n = blockIdx.x; n < batch; n += gridDim.x) {
       size_t plane = (size_t)n * RL_C2 + channel;
-      for (uint32_t pixel = lane; pixel < P2_PIXELS; pixel += 32) {
-        int argmax = argmaxes[plane * P2_PIXELS + pixel];
-        float gradient = argmax == RL_ARGMAX_RELU_ZERO ? 0.0f : d_pooled[plane * P2_PIXELS + pixel];
-        float *to = &d_y[plane * H2_PIXELS + product_pixel(pixel, 0)];
+      for (uint32_t pixel = lane; pixel < RL_POOLED2_PIXELS; pixel += 32) {
+        int argmax = argmaxes[plane * RL_POOLED2_PIXELS + pixel];
+        float gradient = argmax == RL_ARGMAX_RELU_ZERO ? 0.0f : d_pooled[plane * RL_POOLED2_PIXELS + pixel];
+        float *to = &d_y[plane * RL_CONV2_PIXELS + product_pixel(pixel, 0)];
         *(float2 *)to = make_float2(argmax == 0 ? gradient : 0.0f, argmax == 1 ? gradient : 0.0f);
         *(float2 *)(to + RL_CONV2_SIDE) = make_float2(argmax == 2 ? gradient : 0.0f, argmax == 3 ? gradient : 0.0f);
         sum += gradient;
@@ -148,7 +151,7 @@ static __global__ void __launch_bounds__(THREADS)
 }
 
 uint32_t rl_pool2_partial_rows(rl_format format, uint32_t batch) {
-  uint32_t rows = format.channels_last ? (batch * P2_PIXELS + BLOCK_PIXELS - 1) / BLOCK_PIXELS : batch;
+  uint32_t rows = format.channels_last ? (batch * RL_POOLED2_PIXELS + BLOCK_PIXELS - 1) / BLOCK_PIXELS : batch;
   return rows < MAX_PARTIAL_ROWS ? rows : (uint32_t)MAX_PARTIAL_ROWS;
 }
 
@@ -156,10 +159,10 @@ int rl_pool2_backward(rl_format format, uint32_t batch, const void *d_pooled, co
                       rl_train_state *state, cudaStream_t stream, rl_error *err) {
   uint32_t rows = rl_pool2_partial_rows(format, batch);
   if (format.fp16)
-    return rl_pdl_launch("pool2 backward", pool2_backward_nhwc<__half>, rows, THREADS, 0, stream, err, batch * P2_PIXELS,
+    return rl_pdl_launch("pool2 backward", pool2_backward_nhwc<__half>, rows, THREADS, 0, stream, err, batch * RL_POOLED2_PIXELS,
                          (const __half *)d_pooled, argmaxes, (__half *)d_y, partial, state);
   if (format.channels_last)
-    return rl_pdl_launch("pool2 backward", pool2_backward_nhwc<float>, rows, THREADS, 0, stream, err, batch * P2_PIXELS,
+    return rl_pdl_launch("pool2 backward", pool2_backward_nhwc<float>, rows, THREADS, 0, stream, err, batch * RL_POOLED2_PIXELS,
                          (const float *)d_pooled, argmaxes, (float *)d_y, partial, state);
   return rl_pdl_launch("pool2 backward", pool2_backward_nchw, dim3(rows, RL_C2 / BLOCK_CHANNELS), THREADS, 0, stream, err, batch,
                        (const float *)d_pooled, argmaxes, (float *)d_y, partial);

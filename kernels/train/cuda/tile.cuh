@@ -2,7 +2,7 @@
  * the formats half_tile_format (tile_half.cuh), float_tile_format (tile_float.cuh) and tensor_float_tile_format
  * (tile_tensor_float.cuh). A format is a struct of constants and static functions; the kernels are templates over it.
  *
- * A block computes, of
+ * A block computes these parts:
  *   conv2                  one image and TILE_CHANNELS of the 64 output channels
  *   fc1                    up to TILE_IMAGES images, all 128 outputs and a slice of SLICE_INPUTS inputs
  *   fc1's weight gradient  a tile of TILE_ROWS outputs × TILE_COLUMNS inputs, TILE_BATCH images at a time
@@ -103,29 +103,31 @@ template <int COUNT> struct register_sums { float values[COUNT]; };
 /* conv2's input gradient as mma products with N = 8 input channels: d_out [12][12] · weights, without a border of zeros. Pixel
  * (y, x) of d_out and tap (ty, tx) contribute to pixel (y + ty, x + tx) of the result [14][14].
  *
- * Row set r is rows r, r + 3, r + 6, r + 9, and column set c likewise. The 16 pixels of row set r (0 to 2) and column set c
- * (0 to 2) of d_out are the A fragment of a product. The product with tap (ty, tx) belongs to row set r + ty and column set c +
- * tx of the result (0 to 4 each). Sets 0 and 3 of the result have three rows (columns) in common, and so have sets 1 and 4.
+ * Row set r is the rows r, r + 3, r + 6, r + 9; column set c is the columns c, c + 3, c + 6, c + 9. The 16 pixels of a row set
+ * and a column set of d_out (r and c are 0, 1 or 2) are the A fragment of a product. The product with tap (ty, tx) belongs to row
+ * set r + ty and column set c + tx of the result (0 to 4 each). Sets 0 and 3 of the result have three rows (columns) in common,
+ * and so have sets 1 and 4.
  *
- * Three warps, in roles 0 to 2, share eight input channels. Each computes three of the nine pairs (r, ty), and adds one pair to
- * sum[0] and two pairs to sum[1]:
+ * Three warps, in roles 0 to 2, share eight input channels. Each computes three of the nine pairs (r, ty). A pair contributes to
+ * row set r + ty of the result; sum[0] accumulates one pair and sum[1] two:
  *
  *   role   row set of sum[0]   row set of sum[1]
  *   0      2                   2
  *   1      0                   3
  *   2      4                   1
  *
- * Warps of different roles have no rows in common. At the end a warp adds the rows and columns that its own sums have in common.
+ * Warps of different roles have no rows of the result in common. At the end a warp adds up the rows and columns that its own two
+ * sums have in common.
  *
  * F::accumulate_tap_row(weights, d_out, row_set, tap_row, channel, sum) adds the products of a row set of d_out and the three
  * taps of a row; sum[c] is column set c of the result. Row i of the fragments is the pixel in row i % 4 of the row set and in
  * column i / 4 % 2 · COLUMNS_BETWEEN_LANES + i / 8 · COLUMNS_BETWEEN_FRAGMENT_HALVES of the column set. These two constants of F
  * are 1 and 2, or 2 and 1. */
 enum { SET_STRIDE = 3, RESULT_COLUMN_SETS = 5 };
-typedef float tile_accumulators[RESULT_COLUMN_SETS][4];
+typedef float tile_accumulators[RESULT_COLUMN_SETS][4]; /* accumulators of a row set of the result, by column set */
 
-/* Adds columns 0 to 2 of column set c + 3 to columns 1 to 3 of column set c, which are the same pixels. The other half of the
- * fragment, or the lane 16 away, holds them. */
+/* Adds columns 0 to 2 of column set c + 3 to columns 1 to 3 of column set c, which are the same pixels (c is 0 or 1). The latter
+ * are in the other half of the fragment or in the lane 16 away. */
 template <class F> static __device__ __forceinline__ void tile_merge_columns(tile_accumulators sum) {
   const bool right = F::lane() >= 16; /* the lane has fragment rows 4 to 7 and 12 to 15 */
   for (int set = 0; set < RESULT_COLUMN_SETS - SET_STRIDE; set++)

@@ -3,8 +3,9 @@
  *
  *   V = Bᵀ·input·B    U = G·filter·Gᵀ    M = Σ over input channels of V∘U    four outputs = Aᵀ·M·A
  *
- * each of M's 16 elements (terms) is a matrix product [36 tiles][32 inputs] · [32 inputs][32 outputs]: 0.59 million FMA in all
- * instead of 1.33 million (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks"). The gradients transpose these
+ * each of M's 4 × 4 = 16 elements (terms) is a matrix product over all tiles and channels, [36 tiles][32 inputs] · [32 inputs][32
+ * outputs]: 0.59 million FMA for all terms instead of 1.33 million (Lavin and Gray, "Fast Algorithms for Convolutional Neural
+ * Networks"). The gradients transpose these
  * steps: dM = A·four gradients·Aᵀ, dU = Σ over tiles of dM∘V, dV = Σ over outputs of dM∘U, d filter = Gᵀ·dU·G,
  * d input = B·dV·Bᵀ. Max-pooling leaves one of four gradients, for which 9 FMA would suffice instead of 16, but each lane would
  * have to branch on the argmax.
@@ -48,7 +49,7 @@ struct float_tile_format : tile_format {
     D_FC1_PITCH = RL_FC1_OUTPUTS + VECTOR,
     D_FC1_TILE_PITCH = TILE_ROWS + VECTOR,
     FC1_IN_TILE_PITCH = TILE_COLUMNS + VECTOR,
-    SUMS_PER_LANE = 64 /* per lane: 8 × 8 */
+    SUMS_PER_LANE = 64 /* of the weight gradient: 8 outputs × 8 inputs of a term */
   };
   static_assert(TILES % WARPS == 0 && RL_POOLED2_SIDE % (TILES / WARPS) == 0 && CHUNK_TILES == WARPS,
                 "a warp transforms part of a row of tiles, or one tile of a chunk");
@@ -56,7 +57,8 @@ struct float_tile_format : tile_format {
 
   static __device__ __forceinline__ bool computes_products() { return warp() < PRODUCT_WARPS; }
   static __device__ __forceinline__ int term() { return threadIdx.x / 16; }
-  /* The 16 lanes of a term as 4 × 4: (major, minor). Lanes one or two apart read the same 16 bytes, which one access serves. */
+  /* The 16 lanes of a term as 4 × 4: (major, minor), chosen so that lanes one or two apart read the same 16 bytes in one access.
+   */
   static __device__ __forceinline__ int lane_major() { return (lane() >> 1 & 1) | (lane() >> 2 & 2); }
   static __device__ __forceinline__ int lane_minor() { return (lane() & 1) | (lane() >> 1 & 2); }
 
@@ -145,13 +147,12 @@ struct float_tile_format : tile_format {
     }
   }
 
-  /* Returns element i of a row of A times d: of d · (1, 1, 1, 0) for the first of two outputs, of d · (0, 1, −1, −1) for the
-   * second. */
+  /* Returns element i of d · (1, 1, 1, 0) or, if `second`, of d · (0, 1, −1, −1): the columns of A. */
   static __device__ __forceinline__ float scale_by_a(float d, bool second, int i) {
     return i == 0 ? (second ? 0.0f : d) : i == 1 ? d : i == 2 ? (second ? -d : d) : second ? -d : 0.0f;
   }
 
-  /* d_out is dM. */
+  /* d_out is dM in this format. `pixel` is the index of the tile. */
   static __device__ __forceinline__ void unpool(int pixel, int channel, uchar4 argmax, float4 d, float *d_out) {
     const bool low[4] = {argmax.x == 2 || argmax.x == 3, argmax.y == 2 || argmax.y == 3, argmax.z == 2 || argmax.z == 3,
                          argmax.w == 2 || argmax.w == 3};

@@ -1,14 +1,17 @@
 /* The tile functions (tile.cuh) in FP16: m16n8k16 products, operands loaded by ldmatrix.
  *
- * Shared memory without bank conflicts: a pixel takes an odd number of 16-byte vectors and an image row has 14 pixels, so that
- * the eight addresses of an ldmatrix phase are in different banks. These are conv2_forward          the upper, or the lower,
- * pixels of four adjacent 2×2 windows conv2_weight_gradient  four adjacent rows × two columns that are three apart
+ * Bank conflicts: a pixel takes an odd number of 16-byte vectors and an image row has 14 pixels, so that the eight addresses of
+ * an ldmatrix phase are in different banks. The eight pixels of a phase are
+ *
+ *   conv2_forward          the upper, or the lower, pixels of four adjacent 2×2 windows
+ *   conv2_weight_gradient  four adjacent rows × two columns that are three apart
  *   conv2_input_gradient   four rows that are three apart × two columns that are three apart
  *
- * Reuse of fragments in conv2's gradients: a fragment has four rows × the columns c, c + 3, c + 6, c + 9, and serves the three
- * taps t = 0, 1, 2 of a row of taps.
- *   conv2_weight_gradient  gradient of tap t += d_out at columns c, … × input at columns c + t, …
- *   conv2_input_gradient   gradient of the input at columns c + t, … += d_out at columns c, … × weights of tap t */
+ * Reuse of fragments in conv2's gradients: a fragment holds 16 pixels, four rows × the columns c, c + 3, c + 6, c + 9 (below: at
+ * c). It is an operand of the products for all three taps t = 0, 1, 2 of a row of taps:
+ *
+ *   conv2_weight_gradient  gradient of tap t += d_out at c × input at c + t
+ *   conv2_input_gradient   gradient of the input at c + t += d_out at c × weights of tap t */
 #ifndef RL_TRAIN_CUDA_TILE_HALF_H
 #define RL_TRAIN_CUDA_TILE_HALF_H
 
@@ -62,8 +65,8 @@ struct half_tile_format : tile_format {
     return (tile * 4 + i % 4) % RL_POOLED2_SIDE * 2 + i / 4 % 2;
   }
 
-  /* A warp computes a tile of windows × 32 channels. sum[c] holds eight channels. The loop over rows of taps is not unrolled,
-   * because its instructions run once per microbatch and unrolled ones would miss the instruction cache. */
+  /* A warp computes a tile of four windows × 32 channels; sum[c] holds eight channels. The loop over rows of taps is not
+   * unrolled: it runs once per microbatch, and more instructions would cause instruction cache misses. */
   template <class Epilogue>
   static __device__ __forceinline__ void conv2_forward(const value *in, const value *weights, float *, Epilogue epilogue) {
     if (warp() >= CONV2_FORWARD_WARPS) return;
@@ -118,12 +121,12 @@ struct half_tile_format : tile_format {
                                                   warp() / 3 % 2 * 16 + lane() / 16 * VECTOR]);
 #pragma unroll 1
     for (int top = 0; top < RL_CONV2_SIDE; top += 4) {
-      uint32_t b[3][4]; /* ring: the input's fragment that begins with column x is b[x % 3] */
+      uint32_t b[3][4]; /* ring of three fragments of the input: the one at column x is b[x % 3] */
 #pragma unroll
       for (int x = 0; x < 3 + 2; x++) {
         ldmatrix_x4_trans(b[x % 3], b_address + (top * RL_POOLED1_SIDE + x) * IN_PITCH * 2);
         if (x < 2) continue;
-        uint32_t a[4]; /* d_out from column x - 2 on */
+        uint32_t a[4]; /* d_out at column x - 2 */
         ldmatrix_x4_trans(a, a_address + d_out_offset(top, x - 2) * 2);
         for (int tap = 0; tap < TAPS_PER_ROW; tap++)
           for (int c = 0; c < 2; c++) mma_m16n8k16(&sums.values[(tap * 2 + c) * 4], a, &b[(x - 2 + tap) % 3][c * 2]);
@@ -131,8 +134,8 @@ struct half_tile_format : tile_format {
     }
   }
 
-  /* Adjacent lanes exchange pairs of columns, so that each stores four adjacent columns: even lanes in the first half of a column
-   * tile, odd lanes in the second half. */
+  /* Adjacent lanes exchange pairs of columns, so that each stores four adjacent columns of a tile of 16: even lanes in its first
+   * half, odd lanes in its second half. */
   static __device__ __forceinline__ void store_weight_gradient(const weight_sums &sums, float *row) {
     const bool odd = lane() % 2;
     for (int tap = 0; tap < TAPS_PER_ROW; tap++)
@@ -177,8 +180,8 @@ struct half_tile_format : tile_format {
       }
   }
 
-  /* Multiplies eight rows, of eight images, by m16n8k16: passes them in both halves of its 16 rows. sum[0] and sum[1] are the
-   * result; sum[2] and sum[3] are the same and are not used. */
+  /* A product with M = 8, one row per image, by m16n8k16: passes the eight rows of `a` as rows 0 … 7 and as rows 8 … 15. The
+   * result is sum[0] and sum[1]; sum[2] and sum[3] repeat it. */
   static __device__ __forceinline__ void mma_m8(float sum[4], const uint32_t a[2], const uint32_t b[2]) {
     const uint32_t twice[4] = {a[0], a[0], a[1], a[1]};
     mma_m16n8k16(sum, twice, b);

@@ -1,15 +1,18 @@
-/* The tile functions (tile.cuh) in TF32: m16n8k8 products. Operands in the layout of the fragments are loaded by ldmatrix or as
- * pairs of floats. ldmatrix.trans exists only for 16-bit values: transposed operands are loaded as single floats or as pairs, of
- * which adjacent lanes read adjacent ones, and the channels of a product are permuted to match.
+/* The tile functions (tile.cuh) in TF32: m16n8k8 products. Operands whose memory layout matches the fragment's are loaded by
+ * ldmatrix or as pairs of floats. ldmatrix.trans exists only for 16-bit values, so transposed operands are loaded as single
+ * floats, or as float2, adjacent lanes reading adjacent pairs. With float2, a lane gets two adjacent channels instead of two that
+ * are a fragment's distance apart: the channels are then permuted in both operands, or in the result.
  *
- * Reuse of fragments in conv2: a fragment has the columns c, c + 3, … or c, c + 6, … and serves the three taps t = 0, 1, 2 of a
- * row of taps. conv2_forward          output at columns c, … += input at columns c + t, … × weights of tap t
- *   conv2_weight_gradient  gradient of tap t += d_out at columns c, … × input at columns c + t, …
- *   conv2_input_gradient   gradient of the input at columns c + t, … += d_out at columns c, … × weights of tap t
+ * Reuse of fragments in conv2: a fragment holds pixels in the columns c, c + 3, … or c, c + 6, … (below: at c). It is an operand
+ * of the products for all three taps t = 0, 1, 2 of a row of taps:
  *
- * Shared memory without bank conflicts: a pixel takes an odd number of 16-byte vectors, so that a row of 14 pixels begins 6
- * vectors (modulo 8) after the row above. Then 32 bytes of each of four rows (adjacent, or three apart) and of a second column,
- * three columns further right, are in different banks. */
+ *   conv2_forward          output at c += input at c + t × weights of tap t
+ *   conv2_weight_gradient  gradient of tap t += d_out at c × input at c + t
+ *   conv2_input_gradient   gradient of the input at c + t += d_out at c × weights of tap t
+ *
+ * Bank conflicts: a pixel takes an odd number of 16-byte vectors, so that a row of 14 pixels begins 6 vectors (modulo 8) after
+ * the row above. Then the 32-byte accesses to four rows (adjacent, or three apart) × two columns (three apart) are in different
+ * banks. */
 #ifndef RL_TRAIN_CUDA_TILE_TENSOR_FLOAT_H
 #define RL_TRAIN_CUDA_TILE_TENSOR_FLOAT_H
 
@@ -42,7 +45,7 @@ struct tensor_float_tile_format : tile_format {
 
   typedef register_sums<TILE_CHANNELS * CONV2_K / THREADS> weight_sums;
 
-  /* A lane's part of a fragment: row (of A) or column (of B) lane_row, and depths lane_k and lane_k + 4. */
+  /* A lane's part of a fragment: row (of A) or column (of B) lane_row, at the depths (K) lane_k and lane_k + 4. */
   static __device__ __forceinline__ int lane_row() { return lane() / 4; }
   static __device__ __forceinline__ int lane_k() { return lane() % 4; }
 
@@ -62,8 +65,10 @@ struct tensor_float_tile_format : tile_format {
     odd = is_odd_row ? kept : received;
   }
 
-  /* d_out has no border. Of each eight channels, the four even ones are stored first, so that the four depths lane_k of a product
-   * are every second row of the weights. out_channel returns which of eight channels is stored at index `stored`. */
+  /* d_out has no border. Of every eight channels, the four even ones are stored before the four odd ones: depths lane_k and
+   * lane_k
+   * + 4 of a product are then two adjacent rows of the weights. out_channel returns the channel (0 to 7) that is stored at index
+   * `stored`. */
   static __device__ __forceinline__ int d_out_offset(int y, int x) { return y * OUT_ROW_PITCH + x * OUT_PITCH; }
   static __device__ __forceinline__ int out_channel(int stored) { return stored % 4 * 2 + stored / 4; }
 
@@ -78,9 +83,10 @@ struct tensor_float_tile_format : tile_format {
     }
   }
 
-  /* conv2_forward: weights · pixelsᵀ. A warp computes 16 output channels × 4 rows × 12 pixels over half of the input channels.
-   * Two warps then add their sums: each for one half of the rows' pixels. A set is eight pixels, the N of a product: four rows ×
-   * two columns, 0 and 3, 1 and 4, or 2 and 5 of the left or of the right half of a row. */
+  /* conv2_forward: weights · pixelsᵀ. A warp computes 16 output channels × four rows of 12 pixels, summed over half of the input
+   * channels. The two warps that have the two halves then exchange sums: one gets the totals of the left half of the rows, the
+   * other those of the right half. A set is eight pixels, the N of a product: four rows × two columns of the left, or of the
+   * right, half of a row: columns 0 and 3, 1 and 4, or 2 and 5. */
   enum {
     FORWARD_SETS = 3,
     FORWARD_SET_STRIDE = 3, /* between the two columns of a set */
@@ -116,8 +122,8 @@ struct tensor_float_tile_format : tile_format {
     apply_window_epilogue(sum[0], top / 2 + lane_k() % 2, channel_half * 3, channel, epilogue);
   }
 
-  /* Adds the sums of the two warps that have the same pixels. sum[0] becomes the sum over all input channels of this warp's half
-   * of the rows. */
+  /* Adds the sums of the two warps that have the same pixels. sum: [left or right half of the rows]. Afterwards sum[0] is the
+   * total over all input channels, for the half of the rows with index channel_half. */
   static __device__ __forceinline__ void add_channel_halves(float sum[2][FORWARD_SETS][4], int channel_half, float *scratch) {
     float4 *exchange = (float4 *)scratch + warp() % WARPS_PER_CHANNEL_HALF * 2 * FORWARD_SETS * 32 + lane();
     for (int i = 0; i < FORWARD_SETS; i++)
@@ -132,8 +138,8 @@ struct tensor_float_tile_format : tile_format {
     }
   }
 
-  /* A lane holds two rows of three columns: columns 0 to 2, or 3 to 5 if `right`. These are the outer 2×2 window and half of the
-   * middle one. The left lane receives the middle window's other half from the right lane, its neighbour. */
+  /* A lane holds two rows of three columns: columns 0 to 2, or 3 to 5 if `right`. Of the three 2×2 windows in columns 0 to 5, it
+   * has the outer one and half of the middle one. The left lane receives the other half from the right lane, `lane ^ 2`. */
   template <class Epilogue> static __device__ __forceinline__ void apply_window_epilogue(const float sum[FORWARD_SETS][4], int y,
                                                                                          int x, int channel, Epilogue epilogue) {
     const bool right = lane_k() >= 2;

@@ -1,6 +1,6 @@
-/* Implements training.h. An epoch needs nothing from the host, so that it is one captured graph. A dependent node costs about 0.9
- * µs on an H200, so that few launches win. Algorithms of libraries are chosen by timing, once (tune.h): the same choices give the
- * same bits. */
+/* Implements training.h. The device needs no data from the host during an epoch, so an epoch can be captured as one graph. A
+ * dependent graph node costs about 0.9 µs on an H200, so engines use few launches. Library algorithms are chosen by timing and
+ * cached (library/tune.h); results are bit-identical as long as the choices are the same. */
 #include "train/cuda/training.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "library/tune.h"
 #include "train/setup.h"
 
-enum { PRODUCT_WORKSPACE = 2 << 20 /* bytes for cuBLASLt */ };
+enum { PRODUCT_WORKSPACE_BYTES = 2 << 20 /* for cuBLASLt */ };
 
 static uint32_t min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }
 static rl_training *training_of(void *instance) { return (rl_training *)rl_training_base_of(instance); }
@@ -64,7 +64,7 @@ static void describe_stage(rl_training *e, int index, uint32_t batch, uint32_t s
 static int open_products(rl_training *e, rl_error *err) {
   rl_device *device = e->base.base.device;
   for (int i = 0; i < RL_WORKSPACES; i++) {
-    if (e->workspace_bytes[i] < PRODUCT_WORKSPACE) e->workspace_bytes[i] = PRODUCT_WORKSPACE;
+    if (e->workspace_bytes[i] < PRODUCT_WORKSPACE_BYTES) e->workspace_bytes[i] = PRODUCT_WORKSPACE_BYTES;
     if (device->ops->allocate(device, RL_MEMORY_WORKSPACE, e->workspace_bytes[i], &e->workspace[i], err) < 0) return -1;
   }
   for (int i = 0; i < RL_STAGES; i++)
@@ -207,8 +207,8 @@ static void describe_sequences(rl_training *e) {
   t->base.step_sequence = t->images >= batch ? 1 : 2;
 }
 
-/* Keeps the reason that the engine gave, if any. */
-static void note_determinism(rl_instance *instance) {
+/* Marks the instance as not deterministic if tuning is not reproducible; a reason that the engine has set has precedence. */
+static void note_tuning_nondeterminism(rl_instance *instance) {
   if (!instance->deterministic) return;
   instance->deterministic_note = rl_tuning_cache_nondeterminism_reason();
   instance->deterministic = !instance->deterministic_note;
@@ -223,7 +223,7 @@ static int initialize(rl_training *e, const rl_train_params *params, rl_error *e
   if (rl_training_reset(&e->base.base, err) < 0 || (e->recipe->open && e->recipe->open(e, err) < 0) ||
       open_products(e, err) < 0 || (e->recipe->bind && e->recipe->bind(e, err) < 0))
     return -1;
-  note_determinism(&e->base.base);
+  note_tuning_nondeterminism(&e->base.base);
   return rl_training_reset(&e->base.base, err); /* timing may have set the overflow flag */
 }
 

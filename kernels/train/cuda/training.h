@@ -1,5 +1,6 @@
-/* What the launch-graph engines of the GPU (fused, cudnn) share: activations, the launches of a step, their sequences. Engines
- * differ in how they compute conv2, and so in the launches of a step: an rl_recipe describes both. */
+/* The launch-graph engines of the GPU (fused, cudnn): a step is a sequence of kernel launches, and a CUDA graph replays the steps
+ * of an epoch. The engines share activations and most launches. They differ in how they compute conv2, and so in the launches of
+ * a step; an rl_recipe describes these differences. */
 #ifndef RL_TRAIN_CUDA_TRAINING_H
 #define RL_TRAIN_CUDA_TRAINING_H
 
@@ -7,18 +8,24 @@
 #include "train/cuda/training_state.h"
 
 enum { RL_MAX_STAGE_LAUNCHES = 10, RL_WORKSPACES = 2 /* one for each of the two streams */ };
-enum { RL_STEP, RL_TAIL, RL_TEST, RL_TEST_TAIL, RL_STAGES };
+enum {
+  RL_STEP,      /* a training step of a full batch */
+  RL_TAIL,      /* the short last training step of an epoch */
+  RL_TEST,      /* evaluation of a full batch */
+  RL_TEST_TAIL, /* evaluation of the short last batch */
+  RL_STAGES
+};
 
 typedef struct rl_training rl_training;
 
-/* What the launches of a step need for one batch size; their argument. */
+/* The launches of a step, or of an evaluated batch, for one batch size. It is the argument of these launches. */
 typedef struct rl_stage {
   rl_training *owner;
-  int index; /* RL_STEP… */
-  bool train;
-  rl_gather gather; /* batch 0: the stage is not used */
-  rl_gemm *fc1, *fc1_data, *fc1_weight;
-  bool fc1_concurrent; /* fc1's two gradients run on two streams; a fork and a join in the graph cost some µs */
+  int index;                            /* RL_STEP … RL_TEST_TAIL */
+  bool train;                           /* RL_STEP or RL_TAIL */
+  rl_gather gather;                     /* batch 0: the stage is not used */
+  rl_gemm *fc1, *fc1_data, *fc1_weight; /* forward; gradients of the input and of the weights */
+  bool fc1_concurrent;                  /* fc1's two gradients run on two streams; a fork and a join in the graph cost some µs */
   rl_head head;
   rl_gradients gradients;
   rl_launch launches[RL_MAX_STAGE_LAUNCHES];
@@ -30,16 +37,17 @@ typedef struct rl_partial_rows {
   uint32_t conv1, conv2_weight, conv2_bias, head;
 } rl_partial_rows;
 
+/* An engine: its launches and the sizes and functions of its own. */
 typedef struct rl_recipe {
-  const rl_launch *launches; /* of a step; arg is set to the rl_stage. The first forward_count evaluate a batch */
+  const rl_launch *launches; /* of a step; each gets its rl_stage as arg. The first forward_count are the evaluation of a batch */
   size_t launch_count, forward_count;
   bool channels_last;  /* NHWC in every precision; else in TF32 and FP16 only, for tensor cores */
   bool keeps_product;  /* stores conv2's product, then its gradient, in product2 */
   uint32_t test_batch; /* images evaluated at once */
   rl_partial_rows (*rows)(rl_format format, uint32_t batch);
-  /* The engine's own part; NULL: none. open is called after stages and activations exist, and may raise workspace_bytes; bind
-   * after the workspaces exist, and may set the instance's `deterministic` to false; close after any of them, even a failed one.
-   * choices returns the number of choices. */
+  /* Functions of the engine; NULL: none. open is called when stages and activations exist; it may raise workspace_bytes. bind is
+   * called when the workspaces exist; it may set the instance's `deterministic` to false. close is called even if one of them
+   * failed. choices writes the algorithms that tuning chose for the engine's launches (view.h) and returns their number. */
   int (*open)(rl_training *training, rl_error *err);
   int (*bind)(rl_training *training, rl_error *err);
   void (*close)(rl_training *training);
@@ -50,7 +58,7 @@ struct rl_training : rl_training_base {
   const rl_recipe *recipe;
   void *engine_data; /* owned by the recipe's functions */
   cublasLtHandle_t cublas;
-  cudaStream_t side_stream;
+  cudaStream_t side_stream; /* for gradients that run concurrently */
   cudaEvent_t fork, join;
 
   /* Activations and gradients. */
@@ -77,15 +85,18 @@ int rl_conv1_backward_launch(void *arg, rl_stream stream, rl_error *err);
 int rl_adam_launch(void *arg, rl_stream stream, rl_error *err);
 /* Returns the weights that products read: the FP16 copies, if there are any. */
 void *rl_training_compute_weights(const rl_training *training, rl_tensor tensor);
-/* Work enqueued on training->side_stream between these two runs concurrently with that of `stream`. */
+/* Work that is enqueued on training->side_stream between fork and join runs concurrently with work on `stream`. */
 int rl_training_fork(rl_training *training, rl_stream stream, rl_error *err);
 int rl_training_join(rl_training *training, rl_stream stream, rl_error *err);
-/* Times a launch with *concurrent false and true and stores which is faster. */
+/* Times a launch with *concurrent = false and with true, and leaves the faster value in it. */
 int rl_training_tune_concurrency(rl_stage *stage, int (*launch)(void *arg, rl_stream stream, rl_error *err), bool *concurrent,
                                  rl_error *err);
 
 /* fc1.cu: fc1's products of a stage. tune: times many algorithms instead of taking the heuristic's first. */
-enum { RL_MAX_FC1_PART_ROWS = 64 * 18 }; /* most parts × images that `head` adds up; more cost more than splitting fc1 gains */
+enum {
+  RL_MAX_FC1_PART_ROWS = 64 * 18
+}; /* maximum of parts × images; beyond it, adding up parts in the head takes longer than splitting
+        fc1's product saves */
 int rl_fc1_open(rl_stage *stage, bool tune, rl_error *err);
 void rl_fc1_close(rl_stage *stage);
 

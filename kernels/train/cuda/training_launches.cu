@@ -1,4 +1,4 @@
-/* The launches that engines share; each passes tensors of its stage and engine to the kernels (kernels.h). */
+/* Launches that the launch-graph engines share. Each passes tensors of its stage and engine to a kernel (kernels.h). */
 #include "cuda_check.h"
 #include "train/cuda/training.h"
 

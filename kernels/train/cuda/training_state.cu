@@ -68,10 +68,10 @@ static int write_state(rl_training_base *e, rl_error *err) {
   state.beta1_power = beta1;
   state.beta2_power = beta2;
   state.step_size = (float)(e->base.params.learning_rate / (1.0 - beta1));
-  state.inverse_root = (float)(1.0 / sqrt(1.0 - beta2));
-  state.dynamic_scale = e->format.fp16;
-  state.scale.scale = e->format.fp16 ? RL_LOSS_SCALE_START : 1.0f;
-  state.inverse_scale = state.last_inverse_scale = 1.0f / state.scale.scale;
+  state.rsqrt_bias_correction2 = (float)(1.0 / sqrt(1.0 - beta2));
+  state.dynamic_loss_scale = e->format.fp16;
+  state.loss_scale.scale = e->format.fp16 ? RL_LOSS_SCALE_START : 1.0f;
+  state.inverse_loss_scale = state.last_inverse_loss_scale = 1.0f / state.loss_scale.scale;
   return device->ops->upload(device, e->state, &state, sizeof state, err);
 }
 
@@ -137,8 +137,8 @@ int rl_training_read_results(rl_instance *instance, rl_iteration_results *out, r
   if (read_state(e, &state, err) < 0 || report_training(e, &state, &result, err) < 0 || report_test(e, &state, &result, err) < 0)
     return -1;
   if (e->format.fp16) {
-    result.loss_scale = state.scale.scale;
-    result.skipped_steps = state.scale.skipped;
+    result.loss_scale = state.loss_scale.scale;
+    result.skipped_steps = state.loss_scale.skipped;
   }
   *out = result;
   return 0;
@@ -202,7 +202,7 @@ int rl_training_view(rl_train_instance *instance, rl_training_tensors *tensors, 
   rl_train_state state;
   if (read_state(e, &state, err) < 0) return -1;
   *tensors = {e->format.channels_last, e->format.fp16, state.last_batch};
-  tensors->loss_scale = 1.0f / state.last_inverse_scale;
+  tensors->loss_scale = 1.0f / state.last_inverse_loss_scale;
   e->ops->get_tensors(e, tensors);
   return 0;
 }

@@ -1,4 +1,4 @@
-/* What all training engines on the GPU share: the data set, parameters, moments, training state and results on the device, and
+/* Base of all training engines on the GPU: the data set, parameters, moments, training state and results in device memory, and
  * the functions that read and write them. The launch-graph engines (training.h) and engine persistent (train/persistent.cu)
  * derive from rl_training_base. */
 #ifndef RL_TRAIN_CUDA_TRAINING_STATE_H
@@ -11,13 +11,13 @@ typedef struct rl_training_base rl_training_base;
 
 /* Functions of an engine for tests and benchmarks (train/view.h). */
 typedef struct rl_training_ops {
-  /* From now on, the engine stores all tensors that `get_tensors` and `gradients` give. NULL: it always does. */
+  /* Makes the engine store all tensors of later steps that `get_tensors` and `gradients` return. NULL: it always does. */
   int (*expose_tensors)(rl_training_base *training, rl_error *err);
-  /* Fills in the pointers of `tensors`; the other members are set. */
+  /* Sets the pointers in `tensors`; the caller has set the other members. */
   void (*get_tensors)(const rl_training_base *training, rl_training_tensors *tensors);
-  /* Sets *gradients to where the gradients of the last step are. The step had `batch` images. */
+  /* Sets *gradients to the gradients of the last step, which had `batch` images. */
   int (*gradients)(const rl_training_base *training, uint32_t batch, rl_gradients *gradients, rl_error *err);
-  /* Fills in `choices` and returns how many there are. NULL: the engine has none. */
+  /* Writes the algorithms that tuning chose (view.h) and returns their number. NULL: the engine has none. */
   int (*choices)(const rl_training_base *training, rl_training_choice choices[RL_TRAINING_CHOICES]);
 } rl_training_ops;
 
@@ -25,12 +25,12 @@ struct rl_training_base {
   rl_train_instance base;
   const rl_training_ops *ops;
   rl_format format;
-  size_t value_bytes; /* of an activation */
+  size_t value_bytes; /* of an element of an activation: 2 or 4 */
 
   uint8_t *train_images, *train_labels, *test_images, *test_labels;
   uint32_t *order;
-  /* One allocation of the data that a step changes and later steps read: weights, FP16 copies, state, moments. saved_state: the
-   * copy that rl_training_save makes. */
+  /* mutable_state: one allocation for the data that a step changes and later steps read, in this order: weights, FP16 copies,
+   * state, moments; the pointers below point into it. saved_state: copy of it by rl_training_save. */
   unsigned char *mutable_state, *saved_state;
   size_t mutable_state_bytes;
   float *weights, *first_moment, *second_moment;
@@ -43,19 +43,19 @@ struct rl_training_base {
 typedef struct rl_training_layout {
   bool channels_last;      /* in every precision; else in FP16 and TF32 only */
   bool fp16_weights;       /* keep FP16 copies of the weights, in precision FP16 */
-  size_t min_moment_bytes; /* least size of the moments' memory, which partial sums may overlap; 0: just the moments */
+  size_t min_moment_bytes; /* minimum size of the moments' memory, which the engine also uses for partial sums */
 } rl_training_layout;
 
-/* A buffer that an engine allocates; 0 bytes: it does not. */
+/* A buffer of an engine, for rl_training_allocate. bytes 0: the engine does not need it. */
 typedef struct rl_training_buffer {
-  void *to; /* address of the pointer to it, which is NULL until then */
+  void *to; /* address of the pointer to the buffer; the pointer is NULL until it is allocated */
   rl_memory_purpose purpose;
   size_t bytes;
 } rl_training_buffer;
 
-enum { RL_PADDED_PARAMETERS = (RL_PARAMETERS + 63) / 64 * 64 }; /* floats that weights, or a moment, take */
+enum { RL_PADDED_PARAMETERS = (RL_PARAMETERS + 63) / 64 * 64 }; /* floats allocated for the weights, and for each moment */
 
-/* From an rl_instance, an rl_train_instance or a launch's argument. */
+/* Casts an rl_instance, an rl_train_instance or a launch's argument. */
 static inline rl_training_base *rl_training_base_of(void *instance) { return (rl_training_base *)instance; }
 
 static inline rl_adam rl_training_adam(const rl_training_base *e) {
@@ -74,7 +74,7 @@ int rl_training_base_open(rl_training_base *training, const rl_train_params *par
                           rl_error *err);
 void rl_training_base_close(rl_training_base *training);
 
-/* Allocates those of the buffers that are not allocated yet. */
+/* Allocates the buffers whose pointer is NULL and whose size is not 0. */
 int rl_training_allocate(rl_training_base *training, const rl_training_buffer *buffers, size_t count, rl_error *err);
 
 cudaStream_t rl_training_stream(const rl_training_base *training);

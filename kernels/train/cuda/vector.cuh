@@ -1,4 +1,5 @@
-/* Four neighbouring values of FP32, TF32 or FP16 in memory, as a float4. Addresses are aligned to the four values. */
+/* Loads and stores four adjacent values in FP32, TF32 or FP16 as a float4, in one access. Addresses are aligned to the size of
+ * four values. */
 #ifndef RL_TRAIN_CUDA_VECTOR_H
 #define RL_TRAIN_CUDA_VECTOR_H
 
