@@ -11,10 +11,10 @@
 
 enum {
   BUCKETS = 4096,
-  FASTEST_LEVEL = 1,
+  GZIP_LEVEL = 1, /* the fastest */
   GZIP_WINDOW_BITS = 15 + 16 /* 16: with gzip's header */,
-  MEMORY_LEVEL = 8,
-  RETURN_BYTES = 8 << 20
+  GZIP_MEMORY_LEVEL = 8,
+  MIN_FREED_BYTES = 8 << 20 /* freed since the last return of memory to the kernel */
 };
 
 typedef struct cache_entry {
@@ -22,17 +22,17 @@ typedef struct cache_entry {
   char *key;
   void (*add_headers)(struct MHD_Response *response, const char *etag);
   const char *content_type;
-  int references; /* one while it is kept */
+  int references; /* one of the cache, and one of each caller */
   TAILQ_ENTRY(cache_entry) recency;
   LIST_ENTRY(cache_entry) link;
 } cache_entry;
 
 struct rl_body_cache {
   size_t max_bytes;
-  _Atomic size_t bytes;                       /* of all texts and encodings that are not freed */
-  _Atomic size_t freed_bytes;                 /* since the last return of memory to the kernel */
-  pthread_mutex_t lock;                       /* guards the members below and those of the entries */
-  TAILQ_HEAD(recency_list, cache_entry) kept; /* the most recently used first */
+  _Atomic size_t bytes;                          /* of all texts and encodings that are not freed */
+  _Atomic size_t freed_bytes;                    /* since the last return of memory to the kernel */
+  pthread_mutex_t lock;                          /* guards the members below and those of the entries */
+  TAILQ_HEAD(recency_list, cache_entry) entries; /* the most recently used first */
   LIST_HEAD(, cache_entry) buckets[BUCKETS];
 };
 
@@ -48,7 +48,7 @@ rl_body_cache *rl_body_cache_new(size_t max_bytes) {
   if (cache == NULL) return NULL;
   cache->max_bytes = max_bytes;
   pthread_mutex_init(&cache->lock, NULL);
-  TAILQ_INIT(&cache->kept);
+  TAILQ_INIT(&cache->entries);
   return cache;
 }
 
@@ -105,7 +105,7 @@ static int make_encoding(rl_body_cache *cache, const cache_entry *entry, char *t
 /* Returns the text in gzip format, malloc'ed; NULL if memory is exhausted. */
 static char *compress_text(const char *text, size_t length, size_t *size) {
   z_stream stream = {.next_in = (Bytef *)text, .avail_in = (uInt)length};
-  if (deflateInit2(&stream, FASTEST_LEVEL, Z_DEFLATED, GZIP_WINDOW_BITS, MEMORY_LEVEL, Z_DEFAULT_STRATEGY) != Z_OK) return NULL;
+  if (deflateInit2(&stream, GZIP_LEVEL, Z_DEFLATED, GZIP_WINDOW_BITS, GZIP_MEMORY_LEVEL, Z_DEFAULT_STRATEGY) != Z_OK) return NULL;
   stream.avail_out = (uInt)deflateBound(&stream, length);
   char *compressed = malloc(stream.avail_out);
   stream.next_out = (Bytef *)compressed;
@@ -126,21 +126,23 @@ static void free_entry(cache_entry *entry) {
   free(entry);
 }
 
-/* These return true if the last reference is gone: the caller then frees the entry after it has released the lock. */
+/* drop_reference and remove_entry return true if that was the last reference. The caller then frees the entry after it has
+ * released the lock. */
 static bool drop_reference(cache_entry *entry) { return --entry->references == 0; }
 
-static bool stop_keeping(rl_body_cache *cache, cache_entry *entry) {
-  TAILQ_REMOVE(&cache->kept, entry, recency);
+static bool remove_entry(rl_body_cache *cache, cache_entry *entry) {
+  TAILQ_REMOVE(&cache->entries, entry, recency);
   LIST_REMOVE(entry, link);
   return drop_reference(entry);
 }
 
-/* Drops the least recently used bodies until `more` bytes fit. Returns false if they don't fit although no body is kept. */
-static bool make_room(rl_body_cache *cache, size_t more) {
+/* Removes the least recently used entries until `more` bytes fit. Returns false if they don't fit into the empty cache: replies
+ * in progress hold the memory. */
+static bool evict_until_fits(rl_body_cache *cache, size_t more) {
   while (atomic_load(&cache->bytes) + more > cache->max_bytes) {
     pthread_mutex_lock(&cache->lock);
-    cache_entry *oldest = TAILQ_LAST(&cache->kept, recency_list);
-    bool unused = oldest != NULL && stop_keeping(cache, oldest);
+    cache_entry *oldest = TAILQ_LAST(&cache->entries, recency_list);
+    bool unused = oldest != NULL && remove_entry(cache, oldest);
     pthread_mutex_unlock(&cache->lock);
     if (oldest == NULL) return false;
     if (unused) free_entry(oldest);
@@ -150,7 +152,7 @@ static bool make_room(rl_body_cache *cache, size_t more) {
 
 void rl_body_cache_free(rl_body_cache *cache) {
   if (cache == NULL) return;
-  (void)make_room(cache, SIZE_MAX / 2);
+  (void)evict_until_fits(cache, SIZE_MAX / 2);
   pthread_mutex_destroy(&cache->lock);
   free(cache);
 }
@@ -159,7 +161,7 @@ rl_cached_body *rl_body_cache_make(rl_body_cache *cache, const char *key, char *
                                    void (*add_headers)(struct MHD_Response *response, const char *etag)) {
   size_t length = strlen(text);
   cache_entry *entry = NULL;
-  if (make_room(cache, length + RL_BODY_OVERHEAD_BYTES)) entry = calloc(1, sizeof *entry);
+  if (evict_until_fits(cache, length + RL_BODY_OVERHEAD_BYTES)) entry = calloc(1, sizeof *entry);
   if (entry == NULL) {
     free(text);
     return NULL;
@@ -193,7 +195,7 @@ void rl_body_cache_add_gzip(rl_body_cache *cache, rl_cached_body *body) {
   if (is_first) body->gzip = gzip;
   pthread_mutex_unlock(&cache->lock);
   if (!is_first) destroy_encoding(&gzip);
-  (void)make_room(cache, 0);
+  (void)evict_until_fits(cache, 0);
 }
 
 /* The caller holds the lock. */
@@ -208,9 +210,9 @@ void rl_body_cache_insert(rl_body_cache *cache, rl_cached_body *body) {
   cache_entry *entry = (cache_entry *)body;
   pthread_mutex_lock(&cache->lock);
   cache_entry *earlier = find_entry(cache, entry->key);
-  bool unused = earlier != NULL && stop_keeping(cache, earlier);
+  bool unused = earlier != NULL && remove_entry(cache, earlier);
   entry->references++;
-  TAILQ_INSERT_HEAD(&cache->kept, entry, recency);
+  TAILQ_INSERT_HEAD(&cache->entries, entry, recency);
   LIST_INSERT_HEAD(&cache->buckets[bucket_of(entry->key)], entry, link);
   pthread_mutex_unlock(&cache->lock);
   if (unused) free_entry(earlier);
@@ -221,8 +223,8 @@ rl_cached_body *rl_body_cache_find(rl_body_cache *cache, const char *key) {
   cache_entry *entry = find_entry(cache, key);
   if (entry != NULL) {
     entry->references++;
-    TAILQ_REMOVE(&cache->kept, entry, recency);
-    TAILQ_INSERT_HEAD(&cache->kept, entry, recency);
+    TAILQ_REMOVE(&cache->entries, entry, recency);
+    TAILQ_INSERT_HEAD(&cache->entries, entry, recency);
   }
   pthread_mutex_unlock(&cache->lock);
   return entry != NULL ? &entry->body : NULL;
@@ -237,7 +239,7 @@ void rl_body_cache_release(rl_body_cache *cache, rl_cached_body *body) {
 }
 
 void rl_body_cache_return_memory(rl_body_cache *cache) {
-  if (atomic_load(&cache->freed_bytes) < RETURN_BYTES) return;
+  if (atomic_load(&cache->freed_bytes) < MIN_FREED_BYTES) return;
   atomic_store(&cache->freed_bytes, 0);
   malloc_trim(0);
 }

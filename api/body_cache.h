@@ -1,5 +1,5 @@
-/* Bodies of answers, kept with their responses so that an equal request is answered without a query. Bounded by bytes; the least
- * recently used bodies are dropped first. A body is counted until the last reply that sends it has ended. Thread-safe. */
+/* An LRU cache of reply bodies with their responses: an equal request is answered without a query. Bounded by bytes; a body
+ * counts until the last reply that sends it has ended. Thread-safe. */
 #ifndef RL_API_BODY_CACHE_H
 #define RL_API_BODY_CACHE_H
 
@@ -21,11 +21,12 @@ typedef struct rl_encoded_body {
   struct MHD_Response *response, *not_modified; /* NULL: this encoding was not made */
 } rl_encoded_body;
 
-/* What a body is made from. The sum of the revisions grows with each change. */
-enum { RL_DEPENDENCIES = 3 };
+/* The stored data that a body is made from. Each kind has a revision (rl_store_revision); their sum increases with each change.
+ */
+enum { RL_MAX_DEPENDENCIES = 3 };
 typedef struct rl_dependency {
-  int kinds[RL_DEPENDENCIES];       /* rl_revision_kind */
-  int64_t job_ids[RL_DEPENDENCIES]; /* of RL_REVISION_JOB */
+  int kinds[RL_MAX_DEPENDENCIES];       /* rl_revision_kind */
+  int64_t job_ids[RL_MAX_DEPENDENCIES]; /* of RL_REVISION_JOB */
 } rl_dependency;
 
 typedef struct rl_cached_body {
@@ -45,7 +46,7 @@ rl_cached_body *rl_body_cache_make(rl_body_cache *cache, const char *key, char *
                                    void (*add_headers)(struct MHD_Response *response, const char *etag));
 /* Adds the gzip encoding, unless it exists or memory is exhausted. */
 void rl_body_cache_add_gzip(rl_body_cache *cache, rl_cached_body *body);
-/* Keeps the body in place of an earlier one with its key. Its dependency and revision must be set. */
+/* Caches the body, and removes an earlier one with its key. Its dependency and revision must be set. */
 void rl_body_cache_insert(rl_body_cache *cache, rl_cached_body *body);
 /* Returns the body with this key, which the caller releases; NULL: none. */
 rl_cached_body *rl_body_cache_find(rl_body_cache *cache, const char *key);
@@ -54,7 +55,7 @@ void rl_body_cache_release(rl_body_cache *cache, rl_cached_body *body);
 /* Returns memory to the kernel if 8 MB of bodies have been freed since the last time: bodies of another size don't fill the space
  * between those that are kept. Takes up to 30 ms, in which other threads may wait for memory; called once a second at most. */
 void rl_body_cache_return_memory(rl_body_cache *cache);
-/* Returns the bytes of all bodies that are kept or being sent, RL_BODY_OVERHEAD_BYTES for each encoding included. */
+/* Returns the bytes of all bodies that are cached or being sent, RL_BODY_OVERHEAD_BYTES for each encoding included. */
 size_t rl_body_cache_bytes(rl_body_cache *cache);
 
 #endif

@@ -14,8 +14,8 @@ enum { MAX_KEY_BYTES = 512, MIN_GZIP_BYTES = 1024 };
 
 typedef struct key_writer {
   char text[MAX_KEY_BYTES];
-  size_t length;                   /* MAX_KEY_BYTES: the key is too long */
-  const char *parameter, *instead; /* its value in the key, which no request has; NULL: none */
+  size_t length;                        /* MAX_KEY_BYTES: the key is too long */
+  const char *parameter, *shared_value; /* this parameter has this value in the key; NULL: the request's value */
 } key_writer;
 
 static void write_key_part(key_writer *key, char kind, const char *part) {
@@ -28,12 +28,12 @@ static enum MHD_Result write_parameter(void *context, enum MHD_ValueKind kind, c
   (void)kind;
   key_writer *key = context;
   write_key_part(key, 'n', name);
-  if (key->parameter != NULL && strcmp(name, key->parameter) == 0) write_key_part(key, 's', key->instead);
+  if (key->parameter != NULL && strcmp(name, key->parameter) == 0) write_key_part(key, 's', key->shared_value);
   else if (value != NULL) write_key_part(key, 'v', value);
   return MHD_YES;
 }
 
-/* Writes the path and the query parameters, each with its length. Returns false if they are too long to be kept. */
+/* Writes the path and the query parameters, each with its length. Returns false if they are too long to be cached. */
 static bool write_key(const rl_http_request *request, key_writer *key) {
   key->length = 0;
   write_key_part(key, 'p', request->path);
@@ -43,10 +43,10 @@ static bool write_key(const rl_http_request *request, key_writer *key) {
 
 /* --- dependencies ------------------------------------------------------------------------------------------------------ */
 
-/* Returns 0 if it is unknown. */
+/* Returns the sum of the revisions; 0: one is unknown. */
 static uint64_t read_revision(rl_store *store, const rl_dependency *dependency) {
   uint64_t sum = 0;
-  for (int i = 0; i < RL_DEPENDENCIES; i++) {
+  for (int i = 0; i < RL_MAX_DEPENDENCIES; i++) {
     uint64_t revision = rl_store_revision(store, (rl_revision_kind)dependency->kinds[i], dependency->job_ids[i]);
     if (revision == 0) return 0;
     sum += revision;
@@ -63,7 +63,7 @@ static bool find_job_of_parameter(const rl_http_request *request, const char *na
          rl_store_job_of_run(request->server->store, run_id, job_id, &ignored) == 0;
 }
 
-/* Sets what the reply depends on. Returns false if it is unknown, because there is no such run. */
+/* Sets the data that the reply depends on. Returns false if there is no such run. */
 static bool find_dependency(rl_http_request *request) {
   rl_dependency *dependency = &request->dependency;
   rl_error ignored;
@@ -157,7 +157,7 @@ bool rl_cached_reply_begin(rl_http_request *request) {
 }
 
 bool rl_cached_reply_share(rl_http_request *request, const char *parameter, const char *shared) {
-  key_writer key = {.parameter = parameter, .instead = shared};
+  key_writer key = {.parameter = parameter, .shared_value = shared};
   char *text = request->cache_key != NULL && write_key(request, &key) ? strdup(key.text) : NULL;
   if (text == NULL) return false;
   free(request->cache_key);

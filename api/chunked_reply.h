@@ -1,5 +1,5 @@
 /* A reply whose text a callback produces in chunks, so that it is never in memory as a whole. A reply that fits the first 64 KiB,
- * or 512 KiB if it is kept (cached_reply.h), is sent with its length, and its source is closed first. A longer one is streamed,
+ * or 512 KiB if it is cached (cached_reply.h), is sent with its length after its source is closed. A longer one is streamed,
  * and its source stays open until the client has read it. At most 16 replies stream at once; further ones are refused with 503,
  * so that slow clients don't hold all of the store's database connections. Text is read in the pool that runs the handler, and
  * later in RL_POOL_HEAVY. */

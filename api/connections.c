@@ -17,12 +17,12 @@ enum { MAX_EVENTS = 64, RESERVE_DIVISOR = 8, ADDRESS_SHARE_DIVISOR = 4, ADDRESS_
 struct rl_connection {
   int descriptor;
   int64_t deadline_ns;
-  int64_t serving_since_ns;      /* 0: no thread serves it */
-  bool is_abandoned;             /* the client has closed its side */
-  bool has_unread_input;         /* abandoned, and MHD has not yet read what the client sent last: it is in `unread` */
-  struct waiting_list *waits_in; /* NULL: a request is in progress, or it is being closed */
-  bool is_closed;                /* to make space; MHD has not removed it yet */
-  int address_slot;              /* of the request in progress; NO_SLOT: none */
+  int64_t serving_since_ns;          /* 0: no thread serves it */
+  bool is_abandoned;                 /* the client has closed its side */
+  bool has_unread_input;             /* abandoned, and MHD has not yet read what the client sent last: it is in `unread` */
+  struct waiting_list *waiting_list; /* that it is in; NULL: a request is in progress, or it is evicted */
+  bool is_evicted;                   /* shut down to make space; MHD has not closed it yet */
+  int address_slot;                  /* of the request in progress; NO_SLOT: none */
   LIST_ENTRY(rl_connection) link, unread_link;
   TAILQ_ENTRY(rl_connection) waiting_link;
 };
@@ -31,9 +31,9 @@ TAILQ_HEAD(waiting_list, rl_connection); /* connections without a complete reque
 
 struct rl_connections {
   pthread_mutex_t lock;
-  LIST_HEAD(, rl_connection) list, unread;
-  struct waiting_list newcomers, idle; /* idle: after a reply */
-  int64_t count, closed_count;
+  LIST_HEAD(, rl_connection) list, unread;   /* all; those with has_unread_input */
+  struct waiting_list without_request, idle; /* no complete request received yet; a reply was sent */
+  int64_t count, evicted_count;
   int64_t limit;
   int epoll_fd; /* has all connections */
   /* Requests in progress by the hash of their client's address: with a secret key, so that clients can't choose a slot. */
@@ -52,7 +52,7 @@ rl_connections *rl_connections_new(int64_t limit, rl_error *err) {
   pthread_mutex_init(&connections->lock, NULL);
   LIST_INIT(&connections->list);
   LIST_INIT(&connections->unread);
-  TAILQ_INIT(&connections->newcomers);
+  TAILQ_INIT(&connections->without_request);
   TAILQ_INIT(&connections->idle);
   crypto_shorthash_keygen(connections->address_key);
   connections->limit = limit;
@@ -69,8 +69,10 @@ void rl_connections_free(rl_connections *connections) {
   free(connections);
 }
 
-/* One event each: a shutdown by the daemon itself must not make another. */
-static int watch(const rl_connections *connections, rl_connection *connection) {
+/* Adds the connection to the epoll set. It reports one event, so that a later shutdown by the daemon is not taken for the
+ * client's.
+ */
+static int watch_for_end_of_file(const rl_connections *connections, rl_connection *connection) {
   struct epoll_event event = {.events = EPOLLRDHUP | EPOLLONESHOT, .data.ptr = connection};
   return epoll_ctl(connections->epoll_fd, EPOLL_CTL_ADD, connection->descriptor, &event);
 }
@@ -80,47 +82,49 @@ static void remove_from_unread(rl_connection *connection) {
   connection->has_unread_input = false;
 }
 
-static void stop_waiting(rl_connection *connection) {
-  if (connection->waits_in != NULL) TAILQ_REMOVE(connection->waits_in, connection, waiting_link);
-  connection->waits_in = NULL;
+static void leave_waiting_list(rl_connection *connection) {
+  if (connection->waiting_list != NULL) TAILQ_REMOVE(connection->waiting_list, connection, waiting_link);
+  connection->waiting_list = NULL;
 }
 
-static void wait_in(struct waiting_list *list, rl_connection *connection) {
-  stop_waiting(connection);
-  if (connection->is_closed) return;
+static void join_waiting_list(struct waiting_list *list, rl_connection *connection) {
+  leave_waiting_list(connection);
+  if (connection->is_evicted) return;
   TAILQ_INSERT_TAIL(list, connection, waiting_link);
-  connection->waits_in = list;
+  connection->waiting_list = list;
 }
 
-static int64_t max_comfortable_count(const rl_connections *connections) {
+/* Returns how many connections may be open before a new one evicts another: seven eighths of the limit. */
+static int64_t eviction_threshold(const rl_connections *connections) {
   int64_t count = connections->limit - (connections->limit + RESERVE_DIVISOR - 1) / RESERVE_DIVISOR;
   return count > 0 ? count : 1;
 }
 
-/* Shuts down the connection that has waited longest, except the new one. */
-static void make_space(rl_connections *connections, const rl_connection *newest) {
-  if (connections->count - connections->closed_count <= max_comfortable_count(connections)) return;
-  rl_connection *oldest = TAILQ_FIRST(&connections->newcomers);
+/* Above the threshold, shuts down the connection that has waited longest, except the new one. */
+static void evict_if_crowded(rl_connections *connections, const rl_connection *newest) {
+  if (connections->count - connections->evicted_count <= eviction_threshold(connections)) return;
+  rl_connection *oldest = TAILQ_FIRST(&connections->without_request);
   if (oldest == newest) oldest = TAILQ_FIRST(&connections->idle);
   if (oldest == NULL) return;
-  stop_waiting(oldest);
-  oldest->is_closed = true;
-  connections->closed_count++;
+  leave_waiting_list(oldest);
+  oldest->is_evicted = true;
+  connections->evicted_count++;
   shutdown(oldest->descriptor, SHUT_RDWR); /* MHD's thread gets EPOLLHUP and closes it */
 }
 
-static void release_address(rl_connections *connections, rl_connection *connection) {
+static void release_address_slot(rl_connections *connections, rl_connection *connection) {
   if (connection->address_slot != NO_SLOT) connections->address_requests[connection->address_slot]--;
   connection->address_slot = NO_SLOT;
 }
 
 int64_t rl_connections_max_per_address(int64_t limit) { return (limit + ADDRESS_SHARE_DIVISOR - 1) / ADDRESS_SHARE_DIVISOR; }
 
-static bool count_address(rl_connections *connections, rl_connection *connection, const rl_client_address *address) {
+/* Counts a request of the address. Returns false if the address has too many in progress. */
+static bool claim_address_slot(rl_connections *connections, rl_connection *connection, const rl_client_address *address) {
   uint64_t hash;
   crypto_shorthash((unsigned char *)&hash, address->bytes, sizeof address->bytes, connections->address_key);
   int slot = (int)(hash % ADDRESS_SLOTS);
-  release_address(connections, connection);
+  release_address_slot(connections, connection);
   if (connections->address_requests[slot] >= rl_connections_max_per_address(connections->limit)) return false;
   connections->address_requests[slot]++;
   connection->address_slot = slot;
@@ -134,9 +138,9 @@ rl_connection *rl_connection_add(rl_connections *connections, int descriptor, in
   pthread_mutex_lock(&connections->lock);
   LIST_INSERT_HEAD(&connections->list, connection, link);
   connections->count++;
-  wait_in(&connections->newcomers, connection);
-  make_space(connections, connection);
-  int rc = watch(connections, connection);
+  join_waiting_list(&connections->without_request, connection);
+  evict_if_crowded(connections, connection);
+  int rc = watch_for_end_of_file(connections, connection);
   pthread_mutex_unlock(&connections->lock);
   if (rc < 0) rl_log(RL_LOG_WARNING, "a connection can't be watched: %s", strerror(errno));
   return connection;
@@ -147,10 +151,10 @@ void rl_connection_remove(rl_connections *connections, rl_connection *connection
   pthread_mutex_lock(&connections->lock);
   LIST_REMOVE(connection, link);
   remove_from_unread(connection);
-  stop_waiting(connection);
-  release_address(connections, connection);
+  leave_waiting_list(connection);
+  release_address_slot(connections, connection);
   connections->count--;
-  connections->closed_count -= connection->is_closed;
+  connections->evicted_count -= connection->is_evicted;
   epoll_ctl(connections->epoll_fd, EPOLL_CTL_DEL, connection->descriptor, NULL);
   pthread_mutex_unlock(&connections->lock);
   free(connection);
@@ -167,9 +171,9 @@ bool rl_connection_begin_request(rl_connections *connections, rl_connection *con
                                  int64_t deadline_ns) {
   if (connection == NULL) return true;
   pthread_mutex_lock(&connections->lock);
-  stop_waiting(connection);
+  leave_waiting_list(connection);
   connection->deadline_ns = deadline_ns;
-  bool accepted = address == NULL || count_address(connections, connection, address);
+  bool accepted = address == NULL || claim_address_slot(connections, connection, address);
   pthread_mutex_unlock(&connections->lock);
   return accepted;
 }
@@ -177,8 +181,8 @@ bool rl_connection_begin_request(rl_connections *connections, rl_connection *con
 void rl_connection_end_request(rl_connections *connections, rl_connection *connection, int64_t deadline_ns) {
   if (connection == NULL) return;
   pthread_mutex_lock(&connections->lock);
-  release_address(connections, connection);
-  wait_in(&connections->idle, connection);
+  release_address_slot(connections, connection);
+  join_waiting_list(&connections->idle, connection);
   connection->deadline_ns = deadline_ns;
   pthread_mutex_unlock(&connections->lock);
 }
@@ -213,7 +217,7 @@ static bool input_is_read(const rl_connection *connection) {
   return ioctl(connection->descriptor, FIONREAD, &unread) < 0 || unread == 0;
 }
 
-/* Unread input shows that the daemon is late, not the client. */
+/* Returns true if the deadline has passed and the client caused it: unread input shows that the daemon is late instead. */
 static bool is_late(const rl_connection *connection, int64_t now_ns) {
   if (connection->deadline_ns == 0 || connection->deadline_ns > now_ns) return false;
   return now_ns - connection->deadline_ns >= RL_CONNECTION_GRACE_NS || input_is_read(connection);
@@ -233,7 +237,8 @@ void rl_connections_shut_down_late(rl_connections *connections, int64_t now_ns) 
 
 int rl_connections_abandoned_descriptor(const rl_connections *connections) { return connections->epoll_fd; }
 
-/* The caller holds the lock, so the events are only of connections that rl_connection_remove has not freed. */
+/* Reads the events of one epoll_wait and marks their connections. Returns false if there was none. The caller holds the lock, so
+ * no event belongs to a connection that rl_connection_remove has freed. */
 static bool mark_abandoned(rl_connections *connections) {
   struct epoll_event events[MAX_EVENTS];
   int count = epoll_wait(connections->epoll_fd, events, MAX_EVENTS, 0);
@@ -245,9 +250,9 @@ static bool mark_abandoned(rl_connections *connections) {
   return count > 0;
 }
 
-/* Only a shutdown after MHD's last short read wakes it again; an earlier one would be one event with the input. Only reading is
- * shut down: a client may still read its reply. */
-static void wake_reader(rl_connection *connection) {
+/* Shuts down reading after MHD has read all input, which wakes MHD: an earlier shutdown would be reported in one edge-triggered
+ * event with the input. Writing stays open: the client may still read its reply. */
+static void shut_down_reading(rl_connection *connection) {
   if (!input_is_read(connection)) return;
   remove_from_unread(connection);
   shutdown(connection->descriptor, SHUT_RD);
@@ -260,7 +265,7 @@ bool rl_connections_release_abandoned(rl_connections *connections, bool *again) 
   while (mark_abandoned(connections)) found = true;
   for (connection = LIST_FIRST(&connections->unread); connection != NULL; connection = next) {
     next = LIST_NEXT(connection, unread_link);
-    wake_reader(connection);
+    shut_down_reading(connection);
   }
   *again = !LIST_EMPTY(&connections->unread);
   pthread_mutex_unlock(&connections->lock);

@@ -18,7 +18,7 @@
 
 enum {
   MAX_DROPPED_BODY_BYTES =
-      64 << 20,         /* a refused body up to this size is read and dropped first, because many clients then read the reply */
+      64 << 20, /* a refused body up to this size is read and discarded: many clients read no reply before they have sent it */
   REPLY_TIMEOUT_S = 120 /* for a client to read a reply; event streams have none */
 };
 
@@ -42,7 +42,7 @@ typedef struct framing {
   bool lengths_differ, is_chunked;
 } framing;
 
-static enum MHD_Result note_header(void *context, enum MHD_ValueKind kind, const char *name, const char *value) {
+static enum MHD_Result collect_framing_header(void *context, enum MHD_ValueKind kind, const char *name, const char *value) {
   framing *found = context;
   (void)kind;
   if (strcasecmp(name, "Host") == 0) found->hosts++;
@@ -56,7 +56,8 @@ static enum MHD_Result note_header(void *context, enum MHD_ValueKind kind, const
   return MHD_YES;
 }
 
-/* Two programs that disagree about the end of a request could see different requests after it (RFC 9112, 11.2). */
+/* Returns why the end of the request is ambiguous; NULL: it is not. A proxy that computes another end than the daemon would see
+ * other requests after it: request smuggling (RFC 9112, 11.2). */
 static const char *framing_error(const framing *found) {
   if (found->lengths_differ) return "The Content-Length headers differ.";
   if (found->lengths > 0 && found->encodings > 0) return "A Content-Length beside a Transfer-Encoding is not accepted.";
@@ -67,7 +68,7 @@ static const char *framing_error(const framing *found) {
 
 static bool check_syntax(rl_http_request *request) {
   framing found = {0};
-  MHD_get_connection_values(request->connection, MHD_HEADER_KIND, note_header, &found);
+  MHD_get_connection_values(request->connection, MHD_HEADER_KIND, collect_framing_header, &found);
   const char *message = framing_error(&found);
   request->must_close = message != NULL;
   if (message == NULL && request->too_many_parameters) message = "The query has more than 64 parameters.";
@@ -76,7 +77,7 @@ static bool check_syntax(rl_http_request *request) {
   return !request->refused;
 }
 
-static bool host_is_ours(const rl_http_request *request) {
+static bool is_own_host(const rl_http_request *request) {
   const rl_config *config = request->server->config;
   char local[64];
   return rl_host_is_allowed(rl_http_request_header(request, "Host"), config->address, local_address(request, local, sizeof local),
@@ -84,7 +85,7 @@ static bool host_is_ours(const rl_http_request *request) {
 }
 
 static bool check_origin(rl_http_request *request) {
-  if (!host_is_ours(request)) {
+  if (!is_own_host(request)) {
     refuse(request, 421, "The Host header must name this daemon: loopback, its address, or one of allowed_hosts.");
   } else if (!rl_origin_is_allowed(rl_http_request_header(request, "Origin"), rl_http_request_header(request, "Host")) ||
              !rl_fetch_site_is_allowed(rl_http_request_header(request, "Sec-Fetch-Site"))) {
@@ -191,7 +192,8 @@ static void run_authorization(rl_pool_task *task) { authorize(request_of_task(ta
 
 static bool is_safe_method(const rl_http_request *request) { return strcmp(request->route->method, "GET") == 0; }
 
-/* A client that has left while its request waited in line gets no reply; a change is made nevertheless. */
+/* Runs the handler and makes the reply. A GET whose client disconnected while it was queued is skipped; other methods run,
+ * because they change data. */
 static void run_reply(rl_pool_task *task) {
   rl_http_request *request = request_of_task(task);
   rl_request_budget *budget = &request->budget;
@@ -233,7 +235,7 @@ typedef struct forwarding {
   const char *x_forwarded_for, *forwarded; /* of the last header of each name, which the nearest proxy wrote */
 } forwarding;
 
-static enum MHD_Result note_forwarding(void *context, enum MHD_ValueKind kind, const char *name, const char *value) {
+static enum MHD_Result collect_forwarding_header(void *context, enum MHD_ValueKind kind, const char *name, const char *value) {
   forwarding *found = context;
   (void)kind;
   if (strcasecmp(name, "X-Forwarded-For") == 0) found->x_forwarded_for = value;
@@ -241,13 +243,13 @@ static enum MHD_Result note_forwarding(void *context, enum MHD_ValueKind kind, c
   return MHD_YES;
 }
 
-/* Starts the time for the reply. Refuses the request if its address, which a proxy named, has too many in progress. */
-static void begin_reply(rl_http_request *request) {
+/* Sets the deadline of the reply. Refuses the request if the client address that a proxy named has too many in progress. */
+static void start_reply_time(rl_http_request *request) {
   int64_t deadline_ns = rl_monotonic_ns() + REPLY_TIMEOUT_S * INT64_C(1000000000);
   rl_client_address address;
   forwarding found = {0};
   if (request->server->config->behind_proxy)
-    MHD_get_connection_values(request->connection, MHD_HEADER_KIND, note_forwarding, &found);
+    MHD_get_connection_values(request->connection, MHD_HEADER_KIND, collect_forwarding_header, &found);
   bool is_named = rl_client_address_parse(found.x_forwarded_for, found.forwarded, &address);
   if (rl_connection_begin_request(request->server->connections, request->tracked_connection, is_named ? &address : NULL,
                                   deadline_ns) ||
@@ -258,7 +260,7 @@ static void begin_reply(rl_http_request *request) {
 }
 
 static enum MHD_Result begin_handler(rl_http_request *request) {
-  begin_reply(request);
+  start_reply_time(request);
   rl_pool pool = pool_of(request);
   request->stage = RL_STAGE_HANDLER;
   request->handler_start_ns = rl_monotonic_ns();

@@ -18,7 +18,7 @@
 #include "base/log.h"
 
 enum {
-  FEED_EVENTS = 256,   /* that a feed remembers */
+  FEED_EVENTS = 256,   /* capacity of a feed */
   SEND_BYTES = 8 << 10 /* of libmicrohttpd's buffer for one stream */
 };
 static const int64_t keepalive_ns = INT64_C(15000000000); /* after which a silent stream sends a comment */
@@ -27,7 +27,7 @@ static const int64_t keepalive_ns = INT64_C(15000000000); /* after which a silen
 typedef struct event_feed {
   rl_event_streams *streams;
   int64_t job_id;
-  int64_t first_sequence, last_sequence; /* of the remembered events; first_sequence above last_sequence: none */
+  int64_t first_sequence, last_sequence; /* of the events in the feed; first_sequence above last_sequence: none */
   char *texts[FEED_EVENTS];              /* texts[s % FEED_EVENTS]: text of event s, malloc'ed */
   bool is_final;                         /* no event follows last_sequence: the job has finished */
   bool is_reading;                       /* read_task is queued or runs */
@@ -46,7 +46,7 @@ typedef struct event_stream {
   bool credential_checked;  /* since the last write */
   int64_t last_sequence;    /* sequence number of the event that was written last */
   int64_t last_write_ns;    /* of the monotonic clock */
-  bool waits;               /* the connection is suspended; guarded by the lock */
+  bool is_suspended;        /* the connection is; guarded by the lock */
   bool ended, failed;       /* the response ends after the text that is already written */
   rl_pool_task refill_task;
   LIST_ENTRY(event_stream) link;
@@ -98,10 +98,10 @@ void rl_event_streams_free(rl_event_streams *streams) {
   free(streams);
 }
 
-/* Resumes a stream that waits. */
-static void wake(event_stream *stream) {
-  if (!stream->waits) return;
-  stream->waits = false;
+/* Resumes the connection of a suspended stream. */
+static void resume(event_stream *stream) {
+  if (!stream->is_suspended) return;
+  stream->is_suspended = false;
   MHD_resume_connection(stream->connection);
 }
 
@@ -112,8 +112,8 @@ static void start_read(event_feed *feed) {
     feed->is_reading = rl_request_pools_continue(feed->streams->server->pools, RL_POOL_CONTROL, &feed->read_task);
 }
 
-/* Adds an event. Takes *text and sets it to NULL, unless the feed has the event already. */
-static void remember_event(event_feed *feed, int64_t sequence, char **text) {
+/* Appends an event in place of the oldest one. Takes *text and sets it to NULL, unless the feed has the event already. */
+static void append_event(event_feed *feed, int64_t sequence, char **text) {
   if (sequence <= feed->last_sequence) return;
   if (sequence != feed->last_sequence + 1) feed->first_sequence = sequence; /* after a gap */
   if (sequence - feed->first_sequence >= FEED_EVENTS) feed->first_sequence = sequence - FEED_EVENTS + 1;
@@ -122,9 +122,9 @@ static void remember_event(event_feed *feed, int64_t sequence, char **text) {
   feed->texts[sequence % FEED_EVENTS] = rl_take_ownership(text);
 }
 
-static void remember_batch(event_feed *feed, rl_event_batch *batch) {
+static void append_batch(event_feed *feed, rl_event_batch *batch) {
   event_stream *stream;
-  for (int i = 0; i < batch->count; i++) remember_event(feed, batch->sequences[i], &batch->texts[i]);
+  for (int i = 0; i < batch->count; i++) append_event(feed, batch->sequences[i], &batch->texts[i]);
   if (batch->last_sequence > feed->last_sequence) { /* retention has deleted the job's last events */
     feed->last_sequence = batch->last_sequence;
     feed->first_sequence = feed->last_sequence + 1;
@@ -133,7 +133,7 @@ static void remember_batch(event_feed *feed, rl_event_batch *batch) {
   if (batch->count == RL_EVENT_BATCH_MAX) feed->is_stale = true;
   if (batch->count == 0 && !batch->is_final) return;
   LIST_FOREACH (stream, &feed->streams->list, link)
-    if (stream->feed == feed) wake(stream);
+    if (stream->feed == feed) resume(stream);
 }
 
 /* --- feeds, in a pool -------------------------------------------------------------------------------------------------- */
@@ -164,7 +164,7 @@ static void read_feed(rl_pool_task *task) {
     failed = read_batch(feed, after, &batch) < 0;
     pthread_mutex_lock(&streams->lock);
     if (failed) feed->is_stale = true;
-    else remember_batch(feed, &batch);
+    else append_batch(feed, &batch);
     rl_event_batch_clear(&batch);
   }
   feed->is_reading = false;
@@ -193,7 +193,7 @@ void rl_event_streams_tick(rl_event_streams *streams, int64_t now_ns) {
   LIST_FOREACH (feed, &streams->feeds, link)
     if (feed->is_stale) start_read(feed);
   LIST_FOREACH (stream, &streams->list, link)
-    if (keepalive_is_due(stream, now_ns)) wake(stream);
+    if (keepalive_is_due(stream, now_ns)) resume(stream);
   pthread_mutex_unlock(&streams->lock);
 }
 
@@ -205,7 +205,7 @@ void rl_event_streams_end_abandoned(rl_event_streams *streams) {
   event_stream *stream;
   pthread_mutex_lock(&streams->lock);
   LIST_FOREACH (stream, &streams->list, link)
-    if (stream->waits && is_abandoned(stream)) wake(stream);
+    if (stream->is_suspended && is_abandoned(stream)) resume(stream);
   pthread_mutex_unlock(&streams->lock);
 }
 
@@ -213,7 +213,7 @@ void rl_event_streams_stop(rl_event_streams *streams) {
   event_stream *stream;
   pthread_mutex_lock(&streams->lock);
   streams->stopping = true;
-  LIST_FOREACH (stream, &streams->list, link) wake(stream);
+  LIST_FOREACH (stream, &streams->list, link) resume(stream);
   pthread_mutex_unlock(&streams->lock);
 }
 
@@ -245,7 +245,7 @@ static bool is_behind_feed(const event_stream *stream) {
 }
 
 /* Checks the credential in the store, because rooflinectl, another process, may have revoked the token. Then writes the events
- * that the feed no longer remembers. */
+ * that the feed no longer has. */
 static int refill(event_stream *stream, rl_error *err) {
   rl_event_streams *streams = stream->streams;
   bool valid = !streams->server->token_required;
@@ -287,21 +287,21 @@ static ssize_t start_refill(event_stream *stream) {
 static ssize_t write_due(event_stream *stream) {
   const event_feed *feed = stream->feed;
   int64_t now_ns = rl_monotonic_ns();
-  bool has_news = stream->last_sequence < feed->last_sequence, keepalive = keepalive_is_due(stream, now_ns);
+  bool has_new_events = stream->last_sequence < feed->last_sequence, keepalive = keepalive_is_due(stream, now_ns);
   /* END_OF_STREAM, because MHD 0.9.75 frees a resumed connection that ended with END_WITH_ERROR only after other connections
    * have ended. */
   if (stream->ended || stream->streams->stopping || is_abandoned(stream)) return MHD_CONTENT_READER_END_OF_STREAM;
-  if (!has_news && !feed->is_final && !keepalive) {
-    stream->waits = true;
+  if (!has_new_events && !feed->is_final && !keepalive) {
+    stream->is_suspended = true;
     MHD_suspend_connection(stream->connection);
     return 0;
   }
   if (is_behind_feed(stream) || (stream->streams->server->token_required && !stream->credential_checked))
     return start_refill(stream);
-  if (!has_news && feed->is_final) return MHD_CONTENT_READER_END_OF_STREAM;
+  if (!has_new_events && feed->is_final) return MHD_CONTENT_READER_END_OF_STREAM;
   stream->credential_checked = false;
   stream->last_write_ns = now_ns;
-  int rc = has_news ? write_feed_events(stream) : rl_http_stream_write(&stream->http, ": still here\n\n", NULL);
+  int rc = has_new_events ? write_feed_events(stream) : rl_http_stream_write(&stream->http, ": still here\n\n", NULL);
   return rc == 0 ? 1 : MHD_CONTENT_READER_END_WITH_ERROR;
 }
 

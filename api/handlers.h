@@ -1,5 +1,5 @@
-/* The handlers of the routes (routes.c), and the tables of their query parameters. A
- * handler replies to the request (http_request.h) and returns 0, or fills err and returns -1. */
+/* The handlers of the routes (routes.c), and the tables of their query parameters. A handler replies to the request
+ * (http_request.h) and returns 0, or fills err and returns -1. */
 #ifndef RL_API_HANDLERS_H
 #define RL_API_HANDLERS_H
 
@@ -25,7 +25,7 @@ int rl_handle_get_metric_history(rl_http_request *request, rl_error *err);
 int rl_handle_list_ceilings(rl_http_request *request, rl_error *err);
 extern const rl_field rl_list_job_kernels_query[], rl_get_job_timeline_query[], rl_get_metric_history_query[],
     rl_list_ceilings_query[];
-/* Values of rl_route.is_heavy: whether the request belongs into the pool of slow requests. */
+/* Values of rl_route.is_heavy: return true if RL_POOL_HEAVY must run the request. */
 bool rl_job_kernels_are_heavy(const rl_http_request *request);
 bool rl_job_timeline_is_heavy(const rl_http_request *request);
 bool rl_metric_history_is_heavy(const rl_http_request *request);

@@ -28,13 +28,13 @@ typedef struct rl_path_values {
 
 enum { RL_BODY_NONE = 0, RL_BODY_CONFIGURED = -1 }; /* special values of rl_route.body_limit */
 
-/* What the replies of a route depend on, if they are kept (cached_reply.h). */
+/* The data on which the cached replies of a route depend (cached_reply.h). */
 typedef enum rl_cached_by {
-  RL_CACHED_BY_NOTHING, /* they are not kept */
+  RL_CACHED_BY_NOTHING, /* replies are not cached */
   RL_CACHED_BY_JOB,     /* the job with the id in the path */
   RL_CACHED_BY_RUN,     /* the job of the run with the id in the path, and the ceilings */
   RL_CACHED_BY_RUNS,    /* the jobs of the runs that the parameters a and b name, and the ceilings */
-  RL_CACHED_BY_LISTS,   /* what lists of jobs and the history show */
+  RL_CACHED_BY_LISTS,   /* lists of jobs, and the history */
   RL_CACHED_BY_SUITES   /* suite runs and baselines */
 } rl_cached_by;
 
@@ -72,7 +72,7 @@ struct rl_http_request {
   size_t body_length, body_capacity;
   int64_t body_limit;       /* bytes */
   bool too_many_parameters; /* the query was cut */
-  bool must_close;          /* the end of the request is not known: no other may follow on the connection */
+  bool must_close;          /* the end of the request is not known, so the connection can't serve another */
   bool refused;             /* err has the reason; the rest of the body is read and discarded */
   bool parameter_error;     /* err.json_pointer names a query parameter or a header, not a field of the body */
   enum { RL_STAGE_AUTHORIZATION, RL_STAGE_BODY, RL_STAGE_HANDLER } stage;
@@ -82,9 +82,9 @@ struct rl_http_request {
   struct MHD_Response *response; /* of the handler, not yet queued; NULL: none */
   int status;                    /* HTTP status of the response; 0: none */
   rl_cached_body *cached_body;   /* owns the response; NULL: the request owns it */
-  char *cache_key;               /* of the reply; NULL: it is not kept, or was found */
+  char *cache_key;               /* of the reply; NULL: it is not cached, or comes from the cache */
   rl_dependency dependency;      /* of the reply */
-  uint64_t revision;             /* of the dependency, before the handler; 0: unknown, so the reply is not kept */
+  uint64_t revision;             /* of the dependency, before the handler; 0: unknown, so the reply is not cached */
   char allow[64];                /* value of the Allow header, for 405 and OPTIONS */
   rl_error err;
 };

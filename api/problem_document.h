@@ -7,7 +7,7 @@
 #include "base/error.h"
 
 typedef enum rl_problem {
-  RL_PROBLEM_BAD_REQUEST, /* the first with its status: of RL_HTTP errors with code 400 */
+  RL_PROBLEM_BAD_REQUEST, /* RL_HTTP errors: the first problem whose status is the code */
   RL_PROBLEM_BAD_JSON,
   RL_PROBLEM_INVALID_FIELD,
   RL_PROBLEM_INVALID_PARAMETER,

@@ -9,7 +9,7 @@
 #include "api/http_request.h"
 #include "api/response.h"
 
-/* These own response, document or text from then on. It may be NULL: its allocation failed. */
+/* Take ownership of response, document or text, which may be NULL: its allocation failed. */
 int rl_reply(rl_http_request *request, int status, struct MHD_Response *response, rl_error *err);
 int rl_reply_json(rl_http_request *request, int status, cJSON *document, rl_error *err);
 int rl_reply_text(rl_http_request *request, int status, char *text, const char *content_type, rl_error *err);

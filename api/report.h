@@ -22,7 +22,7 @@ typedef struct rl_kernel_metrics {
 int rl_kernel_metrics_parse(const char *kernel, const char *run, rl_kernel_metrics *metrics, rl_error *err);
 void rl_kernel_metrics_clear(rl_kernel_metrics *metrics);
 
-/* Which sections a report shows for the kernels of a run. */
+/* Determines the sections that a report shows for the kernels of a run. */
 typedef struct rl_report_view {
   char capability[8];      /* "9.0"; "" when unknown */
   bool request_is_known;   /* false: the run's row does not have the request */

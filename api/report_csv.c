@@ -134,7 +134,7 @@ static void put_row(const details_page *page, const rl_section *section, const r
       page, (const char *const[DETAILS_COLUMNS]){section->name, row->table, row->name, number.unit, text, "", "", "", "", ""});
 }
 
-/* The line of a finding has the section's id where the others have its name, as in ncu. */
+/* As in ncu, the line of a finding has the section's id where the lines of rows have the section's name. */
 static void put_finding(const details_page *page, const rl_section *section, const rl_finding *finding) {
   static const char *const types[] = {[RL_FINDING_INFO] = "INF", [RL_FINDING_WARNING] = "WRN", [RL_FINDING_OPTIMIZATION] = "OPT"};
   bool estimated = isfinite(finding->speedup_pct);

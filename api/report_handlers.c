@@ -275,7 +275,7 @@ static int prepare_comparison(rl_store *store, const compare_query *query, rl_re
   return stream->head != NULL ? 0 : -1;
 }
 
-/* The sections and findings of all kernels. */
+/* Returns true for a comparison with the sections and findings of all kernels. */
 bool rl_runs_comparison_is_heavy(const rl_http_request *request) {
   const char *detail = rl_http_request_parameter(request, "detail");
   bool names_only = detail != NULL && strcmp(detail, detail_names[DETAIL_NAMES]) == 0;

@@ -25,12 +25,13 @@ static bool is_exceeded(void *context) {
 
 rl_request_budget rl_request_budget_make(const rl_server *server, int client_socket, int64_t start_ns) {
   int64_t spent_ns = rl_monotonic_ns() - start_ns;
-  return (rl_request_budget){
-      .server = server, .client_socket = client_socket, .left_ns = server->config->request_deadline_s * second_ns - spent_ns};
+  return (rl_request_budget){.server = server,
+                             .client_socket = client_socket,
+                             .remaining_ns = server->config->request_deadline_s * second_ns - spent_ns};
 }
 
 void rl_request_budget_begin(rl_request_budget *budget) {
-  budget->deadline_ns = rl_monotonic_ns() + budget->left_ns;
+  budget->deadline_ns = rl_monotonic_ns() + budget->remaining_ns;
   budget->next_socket_check_ns = 0;
   budget->limit = (rl_query_limit){.is_exceeded = is_exceeded, .context = budget};
   rl_store_limit_queries(&budget->limit);
@@ -38,7 +39,7 @@ void rl_request_budget_begin(rl_request_budget *budget) {
 
 void rl_request_budget_end(rl_request_budget *budget) {
   rl_store_limit_queries(NULL);
-  budget->left_ns = budget->deadline_ns - rl_monotonic_ns();
+  budget->remaining_ns = budget->deadline_ns - rl_monotonic_ns();
 }
 
 static int fail(const rl_request_budget *budget, rl_error *err) {

@@ -13,7 +13,7 @@ static const struct pool_size {
   const char *name; /* of its threads; at most 15 characters */
   int threads, max_queued;
   int nice; /* lower priority than libmicrohttpd's threads, which answer cheap requests meanwhile */
-} sizes[RL_POOLS] = {
+} sizes[RL_POOL_COUNT] = {
     [RL_POOL_CONTROL] = {"http-control", 2, 4096, 0},
     [RL_POOL_SUBMIT] = {"http-submit", 2, 256, 0},
     [RL_POOL_READ] = {"http-read", 4, 512, 2},
@@ -38,7 +38,7 @@ typedef struct thread_pool {
 } thread_pool;
 
 struct rl_request_pools {
-  thread_pool pools[RL_POOLS]; /* the one of RL_POOL_INLINE has no threads */
+  thread_pool pools[RL_POOL_COUNT]; /* the one of RL_POOL_INLINE has no threads */
 };
 
 /* Returns the next task; NULL when the pool stops and its queue is empty. */
@@ -106,14 +106,14 @@ rl_request_pools *rl_request_pools_start(rl_error *err) {
     rl_fail(err, RL_ERRNO, 0, "out of memory for the HTTP server");
     return NULL;
   }
-  for (int i = 0; i < RL_POOLS; i++) {
+  for (int i = 0; i < RL_POOL_COUNT; i++) {
     thread_pool *pool = &pools->pools[i];
     pool->size = &sizes[i];
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->changed, NULL);
     STAILQ_INIT(&pool->queue);
   }
-  for (int i = 0; i < RL_POOLS; i++)
+  for (int i = 0; i < RL_POOL_COUNT; i++)
     if (start_threads(&pools->pools[i], err) < 0) return NULL;
   return rl_take_ownership(&pools);
 }
@@ -127,13 +127,13 @@ static void stop_pool(thread_pool *pool) {
 }
 
 void rl_request_pools_stop(rl_request_pools *pools) {
-  for (int i = 0; i < RL_POOLS; i++) stop_pool(&pools->pools[i]);
+  for (int i = 0; i < RL_POOL_COUNT; i++) stop_pool(&pools->pools[i]);
 }
 
 void rl_request_pools_free(rl_request_pools *pools) {
   if (pools == NULL) return;
   rl_request_pools_stop(pools);
-  for (int i = 0; i < RL_POOLS; i++) {
+  for (int i = 0; i < RL_POOL_COUNT; i++) {
     pthread_cond_destroy(&pools->pools[i].changed);
     pthread_mutex_destroy(&pools->pools[i].lock);
   }
@@ -151,7 +151,7 @@ static int count_busy_since(const thread_pool *pool, int64_t since_ns) {
 
 int rl_request_pools_check_liveness(rl_request_pools *pools, int64_t limit_ns, rl_error *err) {
   int64_t since_ns = rl_monotonic_ns() - limit_ns;
-  for (int i = 0; i < RL_POOLS; i++) {
+  for (int i = 0; i < RL_POOL_COUNT; i++) {
     const thread_pool *pool = &pools->pools[i];
     if (pool->size->threads > 0 && count_busy_since(pool, since_ns) == pool->size->threads)
       return rl_fail(err, RL_HTTP, 0, "all %d threads %s have been in one request each for %.1f s", pool->size->threads,

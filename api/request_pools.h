@@ -1,4 +1,4 @@
-/* Pools of threads that run what may wait for SQL, the disk or a lock, so that libmicrohttpd's threads never wait. Each pool has
+/* Pools of threads for tasks that may wait for SQL, the disk or a lock, so that libmicrohttpd's threads never wait. Each pool has
  * its own threads and a bounded queue, so that slow requests of one pool delay no other. A task's connection is suspended until
  * the task has run; then a thread of libmicrohttpd continues with the connection. Thread-safe. */
 #ifndef RL_API_REQUEST_POOLS_H
@@ -16,15 +16,15 @@ typedef struct rl_request_pools rl_request_pools;
 typedef struct rl_pool_task rl_pool_task;
 
 typedef enum rl_pool {
-  RL_POOL_INLINE,  /* no pool: a thread of libmicrohttpd runs it. For what reads memory only */
+  RL_POOL_INLINE,  /* no pool: a thread of libmicrohttpd runs the task, which reads memory only */
   RL_POOL_CONTROL, /* authorization, readiness, metrics, cancellation, event streams */
   RL_POOL_SUBMIT,  /* submission of jobs, which waits for the disk */
   RL_POOL_READ,    /* queries that read up to a few hundred rows */
   RL_POOL_HEAVY,   /* traces, exports, whole reports and long lists */
-  RL_POOLS
+  RL_POOL_COUNT
 } rl_pool;
 
-/* A member of the object that the task is about. */
+/* Embedded in the object that the task works on. */
 struct rl_pool_task {
   void (*run)(rl_pool_task *task);
   struct MHD_Connection *connection; /* NULL: none is suspended */
@@ -37,12 +37,12 @@ void rl_request_pools_stop(rl_request_pools *pools);
 void rl_request_pools_free(rl_request_pools *pools); /* stops first; accepts NULL */
 
 /* Suspends the task's connection and queues the task. Returns false, and does neither, if the queue is full or the pools stop. A
- * thread of libmicrohttpd calls it if there is a connection. The task is untouched after `run`, which may free it if it has no
- * connection. */
+ * thread of libmicrohttpd calls it if there is a connection. The task is not accessed after `run`, which may free it if it has
+ * no connection. */
 bool rl_request_pools_submit(rl_request_pools *pools, rl_pool pool, rl_pool_task *task);
 /* Like rl_request_pools_submit, for the next step of a reply that has begun: the bound of the queue does not apply. */
 bool rl_request_pools_continue(rl_request_pools *pools, rl_pool pool, rl_pool_task *task);
-/* -1 when every thread of a pool has been in one task for at least limit_ns. */
+/* Returns -1 when every thread of a pool has been running the same task for at least limit_ns. */
 int rl_request_pools_check_liveness(rl_request_pools *pools, int64_t limit_ns, rl_error *err);
 
 RL_DEFINE_CLEANUP(rl_request_pools_cleanup, rl_request_pools *, rl_request_pools_free, NULL)

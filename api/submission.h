@@ -1,4 +1,4 @@
-/* What requests that submit work have in common. */
+/* Headers and policies of requests that submit work. */
 #ifndef RL_API_SUBMISSION_H
 #define RL_API_SUBMISSION_H
 

@@ -15,7 +15,8 @@
 #include "api/client/suite_metrics.h"
 #include "api/client/suite_submit.h"
 
-enum { MAX_REPEATS = 3, COMMIT_SIZE = 65, SHORT_COMMIT = 12, GIT_ONLY_SKIPPED_LEFT = 2 };
+enum { MAX_REPEATS = 3, COMMIT_SIZE = 65, SHORT_COMMIT_LENGTH = 12 };
+enum { GIT_ONLY_SKIPPED_STATUS = 2 }; /* exit status of git bisect when only skipped commits are left */
 
 typedef struct bisection {
   rl_cli *cli;
@@ -65,7 +66,7 @@ static int git(const char *folder, const char *const *words, char **output, rl_e
 }
 
 /* Runs git, which must succeed. */
-static int git_must(const char *folder, const char *const *words, char **output, rl_error *err) {
+static int git_or_fail(const char *folder, const char *const *words, char **output, rl_error *err) {
   RL_CLEANUP(rl_free_text) char *ignored = NULL;
   const int status = git(folder, words, output != NULL ? output : &ignored, err);
   return status <= 0 ? status : rl_fail(err, RL_ERRNO, 0, "git %s failed, see above", words[1]);
@@ -87,9 +88,9 @@ static int resolve_commit(const char *folder, const char *name, char commit[COMM
 static void describe_commit(const bisection *search, const char *commit, char *text, size_t size) {
   RL_CLEANUP(rl_free_text) char *subject = NULL;
   const int status = git(search->tree, (const char *[]){"git", "log", "-1", "--format=%s", commit, NULL}, &subject, NULL);
-  snprintf(text, size, "%.*s %s", SHORT_COMMIT, commit, status == 0 && subject != NULL ? subject : "");
+  snprintf(text, size, "%.*s %s", SHORT_COMMIT_LENGTH, commit, status == 0 && subject != NULL ? subject : "");
   for (; *text != '\0'; text++)
-    if ((unsigned char)*text < ' ' || *text == 0x7f) *text = '?'; /* the terminal is not the author's */
+    if ((unsigned char)*text < ' ' || *text == 0x7f) *text = '?'; /* a subject could control the terminal */
 }
 
 static int add_worktree(bisection *search, const char *commit, rl_error *err) {
@@ -97,8 +98,8 @@ static int add_worktree(bisection *search, const char *commit, rl_error *err) {
   snprintf(search->folder, sizeof search->folder, "%.200s/rooflinectl-XXXXXX", temporary != NULL ? temporary : "/tmp");
   if (mkdtemp(search->folder) == NULL) return rl_fail_errno(err, "can't make the folder %s", search->folder);
   snprintf(search->tree, sizeof search->tree, "%s/tree", search->folder);
-  return git_must(search->repository,
-                  (const char *[]){"git", "worktree", "add", "--quiet", "--detach", search->tree, commit, NULL}, NULL, err);
+  return git_or_fail(search->repository,
+                     (const char *[]){"git", "worktree", "add", "--quiet", "--detach", search->tree, commit, NULL}, NULL, err);
 }
 
 static void remove_worktree(const bisection *search) {
@@ -112,17 +113,17 @@ static void remove_worktree(const bisection *search) {
 /* --- one commit ------------------------------------------------------------------------------------------------------------ */
 
 typedef enum result { RESULT_GOOD, RESULT_BAD, RESULT_SKIPPED } result;
-static const char *const git_words[] = {"good", "bad", "skip"};
+static const char *const git_words[] = {"good", "bad", "skip"}; /* arguments of git bisect, by result */
 
 /* Records and prints the result of a commit. */
-static void note_step(const bisection *search, const char *commit, const char *outcome, const char *reason, const cJSON *run) {
+static void record_step(const bisection *search, const char *commit, const char *outcome, const char *reason, const cJSON *run) {
   cJSON *step = cJSON_CreateObject();
   cJSON_AddItemToArray(search->steps, step);
   cJSON_AddStringToObject(step, "commit", commit);
   cJSON_AddStringToObject(step, "outcome", outcome);
   cJSON_AddStringToObject(step, "reason", reason);
   if (run != NULL) cJSON_AddNumberToObject(step, "suite_run", rl_json_number(run, "id"));
-  fprintf(stderr, "%.*s is %s%s%s\n", SHORT_COMMIT, commit, outcome, *reason != '\0' ? ": " : "", reason);
+  fprintf(stderr, "%.*s is %s%s%s\n", SHORT_COMMIT_LENGTH, commit, outcome, *reason != '\0' ? ": " : "", reason);
 }
 
 /* Returns the exit status of the build; -1 with err after Ctrl-C. */
@@ -168,7 +169,7 @@ static int run_suite(const bisection *search, cJSON **run, rl_error *err) {
   return *run != NULL ? (int)rl_suite_exit_code(*run) : rl_fail(err, RL_ERRNO, EINTR, "interrupted");
 }
 
-/* Returns whether the commit's suite can't be run: its file is missing or wrong. */
+/* Returns true if the commit's suite can't be run, because its file is missing or invalid. */
 static bool is_refused(const rl_error *failure) {
   return failure->domain == RL_INPUT || (failure->domain == RL_HTTP && failure->code >= 400 && failure->code < 500);
 }
@@ -179,11 +180,11 @@ static int judge_commit(const bisection *search, const char *commit, result *jud
   *judged = RESULT_SKIPPED;
   const int status = build_commit(search, commit, err);
   if (status < 0) return -1;
-  if (status > 0) return note_step(search, commit, "skipped", "the build failed", NULL), 0;
+  if (status > 0) return record_step(search, commit, "skipped", "the build failed", NULL), 0;
   for (int repeat = 0;; repeat++) {
     RL_CLEANUP(rl_json_free) cJSON *run = NULL;
     const int code = run_suite(search, &run, &failure);
-    if (code < 0 && is_refused(&failure)) return note_step(search, commit, "skipped", failure.message, NULL), 0;
+    if (code < 0 && is_refused(&failure)) return record_step(search, commit, "skipped", failure.message, NULL), 0;
     if (code < 0) return *err = failure, -1;
     const char *verdict = rl_suite_run_verdict(run), *state = rl_json_text(run, "state");
     if (code == RL_EXIT_CANCELLED)
@@ -195,8 +196,8 @@ static int judge_commit(const bisection *search, const char *commit, result *jud
     const bool completed = strcmp(state, "completed") == 0;
     if (code == RL_EXIT_COMPLETED) *judged = RESULT_GOOD;
     else if (completed && code == RL_EXIT_SLOWER) *judged = RESULT_BAD;
-    note_step(search, commit, *judged == RESULT_SKIPPED ? "skipped" : verdict,
-              *judged == RESULT_SKIPPED ? rl_suite_run_reason(run) : "", run);
+    record_step(search, commit, *judged == RESULT_SKIPPED ? "skipped" : verdict,
+                *judged == RESULT_SKIPPED ? rl_suite_run_reason(run) : "", run);
     return 0;
   }
 }
@@ -210,7 +211,7 @@ static int measure_baseline(bisection *search, const char *commit, bool *refused
   const double id = rl_json_number(run, "id");
   if (strcmp(rl_json_text(run, "state"), "completed") != 0)
     return rl_fail(err, RL_HTTP, 0, "suite run %.0f of the good commit: %s", id, rl_suite_run_reason(run));
-  snprintf(search->baseline, sizeof search->baseline, "bisect-%.*s-%.0f", SHORT_COMMIT, commit, id);
+  snprintf(search->baseline, sizeof search->baseline, "bisect-%.*s-%.0f", SHORT_COMMIT_LENGTH, commit, id);
   RL_CLEANUP(rl_json_free)
   cJSON *baseline = rl_suite_promote(search->cli, rl_json_text(run, "suite"), search->baseline, (long long)id, err);
   if (baseline == NULL) {
@@ -218,7 +219,7 @@ static int measure_baseline(bisection *search, const char *commit, bool *refused
     search->baseline[0] = '\0';
     return rl_wrap(err, "suite run %.0f of the good commit can't be a baseline", id);
   }
-  note_step(search, commit, "the baseline", search->baseline, run);
+  record_step(search, commit, "the baseline", search->baseline, run);
   return 0;
 }
 
@@ -235,9 +236,9 @@ static int make_baseline(bisection *search, const char *commit, rl_error *err) {
 
 /* --- the search ------------------------------------------------------------------------------------------------------------ */
 
-/* Gives git the result. Returns 1 if the search has ended: first is the first slower commit, or "" if only skipped ones are left.
- */
-static int tell_git(const bisection *search, const char *const *words, char first[COMMIT_SIZE], rl_error *err) {
+/* Runs git bisect with these arguments. Returns 1 if the search has ended: `first` is the first slower commit, or "" if only
+ * skipped ones are left; 0 if git has checked out the next commit. */
+static int bisect_step(const bisection *search, const char *const *words, char first[COMMIT_SIZE], rl_error *err) {
   static const char found[] = " is the first bad commit";
   RL_CLEANUP(rl_free_text) char *output = NULL;
   const int status = git(search->tree, words, &output, err);
@@ -250,26 +251,26 @@ static int tell_git(const bisection *search, const char *const *words, char firs
     snprintf(first, COMMIT_SIZE, "%.*s", (int)(end - start), start);
     return 1;
   }
-  if (status == GIT_ONLY_SKIPPED_LEFT) return fprintf(stderr, "%s\n", output), 1;
+  if (status == GIT_ONLY_SKIPPED_STATUS) return fprintf(stderr, "%s\n", output), 1;
   return status == 0 ? 0 : rl_fail(err, RL_ERRNO, 0, "git bisect failed, see above");
 }
 
-/* Removes what the build has changed in tracked files and left untracked; ignored files stay, for incremental builds. */
+/* Reverts tracked files and removes untracked ones. Ignored files stay, for incremental builds. */
 static int clean_tree(const bisection *search, rl_error *err) {
-  if (git_must(search->tree, (const char *[]){"git", "reset", "--quiet", "--hard", NULL}, NULL, err) < 0) return -1;
-  return git_must(search->tree, (const char *[]){"git", "clean", "--quiet", "-fd", NULL}, NULL, err);
+  if (git_or_fail(search->tree, (const char *[]){"git", "reset", "--quiet", "--hard", NULL}, NULL, err) < 0) return -1;
+  return git_or_fail(search->tree, (const char *[]){"git", "clean", "--quiet", "-fd", NULL}, NULL, err);
 }
 
 static int find_first_slower(const bisection *search, const char *good, const char *bad, char first[COMMIT_SIZE], rl_error *err) {
   char commit[COMMIT_SIZE];
   result judged;
   if (clean_tree(search, err) < 0) return -1;
-  int ended = tell_git(search, (const char *[]){"git", "bisect", "start", bad, good, NULL}, first, err);
+  int ended = bisect_step(search, (const char *[]){"git", "bisect", "start", bad, good, NULL}, first, err);
   while (ended == 0) {
     if (resolve_commit(search->tree, "HEAD", commit, err) < 0 || judge_commit(search, commit, &judged, err) < 0 ||
         clean_tree(search, err) < 0)
       return -1;
-    ended = tell_git(search, (const char *[]){"git", "bisect", git_words[judged], NULL}, first, err);
+    ended = bisect_step(search, (const char *[]){"git", "bisect", git_words[judged], NULL}, first, err);
   }
   return ended < 0 ? -1 : 0;
 }
@@ -309,11 +310,11 @@ static int search_commits(bisection *search, const char *good, const char *bad, 
   char first[COMMIT_SIZE];
   result judged;
   if (add_worktree(search, good, err) < 0 || make_baseline(search, good, err) < 0 || clean_tree(search, err) < 0) return -1;
-  if (git_must(search->tree, (const char *[]){"git", "checkout", "--quiet", "--detach", bad, NULL}, NULL, err) < 0 ||
+  if (git_or_fail(search->tree, (const char *[]){"git", "checkout", "--quiet", "--detach", bad, NULL}, NULL, err) < 0 ||
       judge_commit(search, bad, &judged, err) < 0)
     return -1;
   if (judged != RESULT_BAD) {
-    fprintf(stderr, "rooflinectl: the bad commit %.*s is not found slower than the good one\n", SHORT_COMMIT, bad);
+    fprintf(stderr, "rooflinectl: the bad commit %.*s is not found slower than the good one\n", SHORT_COMMIT_LENGTH, bad);
     return RL_EXIT_INCONCLUSIVE;
   }
   return find_first_slower(search, good, bad, first, err) < 0 ? -1 : print_result(search, first, err);

@@ -7,7 +7,7 @@
 /* From now on the first SIGINT sets the flag, and the second ends the program. */
 void rl_catch_interrupt(void);
 bool rl_was_interrupted(void);
-/* Clears the flag, so that what a command must undo can run. Returns whether it was set. */
+/* Clears the flag, so that the clean-up of a command is not interrupted too. Returns whether it was set. */
 bool rl_clear_interrupt(void);
 
 #endif

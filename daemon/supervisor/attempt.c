@@ -40,7 +40,7 @@ static rl_attempt_result protocol_error(rl_attempt *attempt, const char *message
   return RL_ATTEMPT_DIED;
 }
 
-static rl_attempt_result fail_silent(rl_attempt *attempt) {
+static rl_attempt_result fail_silent_worker(rl_attempt *attempt) {
   const rl_heartbeat *last = &attempt->heartbeat;
   rl_fail(&attempt->error, RL_WIRE, RL_WIRE_TIMEOUT,
           "it sent no frame for %d s; its last heartbeat was in the stage \"%s\", %.1f s after the last check point",
@@ -57,7 +57,7 @@ static rl_attempt_result next_frame(rl_attempt *attempt, int64_t until_ns, rl_fr
     if (rl_worker_read_frame(attempt->worker, RL_TICK_MS, frame, &attempt->error) >= 0) return RL_ATTEMPT_CONTINUE;
     if (attempt->error.domain != RL_WIRE || attempt->error.code != RL_WIRE_TIMEOUT) return RL_ATTEMPT_DIED;
     if (until_ns != 0 && rl_monotonic_ns() >= until_ns) return protocol_error(attempt, "it sent no HELLO after its start");
-    if (until_ns == 0 && rl_monotonic_ns() - begin_ns >= MAX_SILENCE_MS * NS_PER_MS) return fail_silent(attempt);
+    if (until_ns == 0 && rl_monotonic_ns() - begin_ns >= MAX_SILENCE_MS * NS_PER_MS) return fail_silent_worker(attempt);
   }
 }
 
@@ -89,8 +89,7 @@ static int send_request(rl_attempt *attempt) {
   return rl_message_write(attempt->worker->process.input, RL_FRAME_REQUEST, rl_request_fields, &request, &attempt->error);
 }
 
-/* --- frames from the worker
- * ----------------------------------------------------------------------------------------------------------- */
+/* --- frames from the worker --------------------------------------------------------------------------------------------- */
 
 static rl_error_domain find_domain(const char *name) {
   for (rl_error_domain domain = RL_ERRNO; domain <= RL_WIRE; domain++)
@@ -179,12 +178,12 @@ static rl_attempt_result wait_for_database(rl_attempt *attempt) {
   }
 }
 
-static void log_wait(const rl_attempt *attempt, const char *what, const rl_error *err) {
+static void log_database_failure(const rl_attempt *attempt, const char *what, const rl_error *err) {
   rl_log(RL_LOG_ERROR, "job %lld: can't %s the activity rows of its %s pass: %s", (long long)attempt->claim->job_id, what,
          rl_pass_names[attempt->claim->pass], err->message);
 }
 
-/* Of all devices. */
+/* Records of all devices that wait in memory. */
 static _Atomic int64_t total_waiting_bytes;
 
 bool rl_attempt_set_waiting(rl_attempt *attempt, int64_t bytes) {
@@ -193,19 +192,21 @@ bool rl_attempt_set_waiting(rl_attempt *attempt, int64_t bytes) {
   return atomic_fetch_add(&total_waiting_bytes, added) + added > MAX_WAITING_BYTES;
 }
 
-static bool is_memory_full(rl_attempt *attempt) {
+/* Counts the rows that wait, and returns true if those of all devices exceed MAX_WAITING_BYTES. */
+static bool waiting_rows_fill_memory(rl_attempt *attempt) {
   return rl_attempt_set_waiting(attempt, (int64_t)(attempt->records.row_count * sizeof *attempt->records.rows));
 }
 
-/* Stores full slices. While that fails, rows wait in memory; when it is full, the worker's pipe is not read. */
+/* Stores full slices. While the database can't be written, rows wait in memory; above MAX_WAITING_BYTES the worker's pipe is not
+ * read until they are stored. */
 static rl_attempt_result store_full_slices(rl_attempt *attempt) {
   rl_error err;
-  if (attempt->next_try_ns > rl_monotonic_ns() && !is_memory_full(attempt)) return RL_ATTEMPT_CONTINUE;
+  if (attempt->next_try_ns > rl_monotonic_ns() && !waiting_rows_fill_memory(attempt)) return RL_ATTEMPT_CONTINUE;
   while (rl_attempt_store_rows(attempt, RL_SLICE_ROWS - 1, &err) < 0) {
     if (err.code == RL_STORAGE_CONSTRAINT) return protocol_error(attempt, err.message);
-    if (attempt->next_try_ns == 0) log_wait(attempt, "store", &err);
+    if (attempt->next_try_ns == 0) log_database_failure(attempt, "store", &err);
     attempt->next_try_ns = rl_monotonic_ns() + DATABASE_PAUSE_MS * NS_PER_MS;
-    if (!is_memory_full(attempt)) return RL_ATTEMPT_CONTINUE;
+    if (!waiting_rows_fill_memory(attempt)) return RL_ATTEMPT_CONTINUE;
     rl_attempt_result interruption = wait_for_database(attempt);
     if (interruption != RL_ATTEMPT_CONTINUE) return interruption;
   }
@@ -218,7 +219,7 @@ rl_attempt_result rl_attempt_discard_rows(rl_attempt *attempt) {
   rl_error err;
   for (bool logged = false; rl_queue_discard_activity(attempt->jobs, attempt->claim, attempt->stopping, &err) < 0;
        logged = true) {
-    if (!logged) log_wait(attempt, "delete", &err);
+    if (!logged) log_database_failure(attempt, "delete", &err);
     rl_attempt_result interruption = wait_for_database(attempt);
     if (interruption != RL_ATTEMPT_CONTINUE) return interruption;
   }

@@ -32,10 +32,10 @@ typedef struct rl_attempt {
   rl_records records;             /* received; of the activity rows those that are not stored yet */
   rl_activity_appender *appender; /* of the activity rows that are stored; NULL: there are none */
   char *log;                      /* the compiler's log that is not stored yet; NULL: none */
-  int64_t waiting_bytes;          /* of records that can't be stored now, counted in the sum of all devices */
+  int64_t waiting_bytes;          /* of records that can't be stored now; part of the sum over all devices */
   int64_t next_try_ns;            /* monotonic: when to try again to store rows; 0: no try has failed */
   size_t log_bytes;               /* received in all LOG frames, bounded because each is stored at once */
-  int64_t paused_ns;              /* for which the pipe was not read: does not count towards the job's deadline */
+  int64_t paused_ns;              /* how long the pipe was not read; extends the job's deadline */
   rl_heartbeat heartbeat;         /* the last one */
   int64_t cancel_sent_ns;         /* monotonic; 0: not sent */
   rl_error error;                 /* reason of every result except DONE */
