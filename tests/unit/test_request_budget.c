@@ -23,7 +23,7 @@ static void time_is_over(void **state) {
   rl_request_budget_begin(&budget);
   ASSERT_OK(rl_request_budget_check(&budget, &err));
   rl_request_budget_end(&budget);
-  assert_in_range(budget.left_ns, 1, second_ns);
+  assert_in_range(budget.remaining_ns, 1, second_ns);
   budget = rl_request_budget_make(&server, sockets[0], rl_monotonic_ns() - 10 * second_ns);
   rl_request_budget_begin(&budget);
   ASSERT_FAILS(rl_request_budget_check(&budget, &err), RL_LIMIT, RL_LIMIT_DEADLINE);
