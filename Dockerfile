@@ -34,7 +34,7 @@ FROM ${RUNTIME_IMAGE}
 ARG CUDA_PACKAGES="cuda-cupti-13-0 cuda-nvdisasm-13-0 cuda-cudart-dev-13-0 cuda-crt-13-0 cuda-cccl-13-0"
 COPY --from=build /packages/*.deb /packages/
 RUN apt-get update \
-  && apt-get install -y --no-install-recommends /packages/*.deb curl ${CUDA_PACKAGES} \
+  && apt-get install -y --no-install-recommends /packages/*.deb curl ca-certificates ${CUDA_PACKAGES} \
   && rm -rf /var/lib/apt/lists/* /packages \
   && useradd --system --uid 8731 --home-dir /var/lib/rooflined --create-home rooflined
 ENV ROOFLINED_STATE=/var/lib/rooflined ROOFLINED_ADDRESS=0.0.0.0 ROOFLINED_PORT=8731 ROOFLINED_BEHIND_PROXY=true

@@ -14,6 +14,7 @@
 #include "base/commit.h"
 #include "queue/statistics.h"
 #include "request/spec.h"
+#include "store/webhooks.h"
 
 enum { LABELS_SIZE = 256 };
 
@@ -137,6 +138,16 @@ static int print_devices(FILE *out, rl_supervisor *supervisor, rl_error *err) {
   return 0;
 }
 
+static void print_webhook(FILE *out, const rl_store *store) {
+  const rl_webhook_counts counts = rl_store_webhook_counts(store);
+  print_gauge(out, "webhook_events_pending", "Events that the webhook has yet to deliver.", counts.pending);
+  print_family(out, "webhook_events_total", "counter", "Events of the webhook that were delivered or given up, by result.");
+  print_sample_with_label(out, "webhook_events_total", "result", "delivered", (uint64_t)counts.delivered);
+  print_sample_with_label(out, "webhook_events_total", "result", "given_up", (uint64_t)counts.given_up);
+  print_family(out, "webhook_failed_attempts_total", "counter", "Failed attempts to deliver an event of the webhook.");
+  print_sample(out, "webhook_failed_attempts_total", "", (uint64_t)counts.failed_attempts);
+}
+
 static int print_store(FILE *out, rl_store *store, rl_error *err) {
   static const char *const row_types[RL_REMOVED_KINDS] = {"activity", "events", "jobs"};
   int64_t database, log;
@@ -197,6 +208,7 @@ static int print_metrics(FILE *out, rl_server *server, rl_error *err) {
   print_unfinished_jobs(out, &counts, server->config->queue_limit);
   print_jobs(out, rl_queue_statistics(server->queue));
   if (print_devices(out, server->supervisor, err) < 0 || print_store(out, server->store, err) < 0) return -1;
+  print_webhook(out, server->store);
   print_http(out, server);
   return 0;
 }

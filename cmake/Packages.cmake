@@ -35,7 +35,7 @@ set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 
 set(CPACK_DEBIAN_ROOFLINED_PACKAGE_NAME rooflined)
 set(CPACK_DEBIAN_ROOFLINED_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_ROOFLINED_PACKAGE_SUGGESTS rooflined-cuda)
+set(CPACK_DEBIAN_ROOFLINED_PACKAGE_SUGGESTS "rooflined-cuda, ca-certificates")
 set(CPACK_DEBIAN_ROOFLINED_PACKAGE_CONTROL_EXTRA ${packaging}/postinst ${packaging}/prerm ${packaging}/postrm)
 set(CPACK_COMPONENT_ROOFLINED_DESCRIPTION "Trains models and runs kernels on the machine's devices, measures times and
 hardware counters, and stores every number in SQLite with the device, clocks,

@@ -15,6 +15,9 @@
 
 static const char *const log_levels[] = {"error", "warning", "info", "debug", NULL};
 enum { MAX_FILE_BYTES = 64 << 10 };
+#define HOST_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_"
+
+static int check_url(const char *name, const char *value, rl_error *err);
 
 #define KEY(MEMBER, TYPE, DEFAULT_VALUE, SUMMARY, ...)                                                                \
   {                                                                                                                   \
@@ -62,6 +65,11 @@ const rl_config_key rl_config_keys[] = {
     TEXT(allowed_hosts, "", "additional Host names that requests may use, separated by commas"),
     INT(spill_bytes, "67108864", 0, INT64_C(1) << 40,
         "bytes of disk allocated for each device to keep results while the database can't be written; 0: none"),
+    TEXT(webhook_url, "", "http or https URL to which events of regression suites are posted; empty: none", .check = check_url),
+    TEXT(webhook_secret_file, "",
+         "file of the key that signs these posts (whsec_ and base64); a relative path: in $CREDENTIALS_DIRECTORY"),
+    INT(webhook_retry_s, "10", 1, 3600,
+        "seconds after which a failed post is repeated; doubled after each further failure, up to an hour"),
     INT(threads, "0", 0, 4096, "threads of the CPU engines; 0: one for each core"),
     TEXT(log_level, "info", "error, warning, info or debug", .allowed_values = log_levels),
     {0}};
@@ -76,6 +84,26 @@ static const rl_config_key *find_key(const char *name) {
 
 static void free_text(char **text) { free(*text); }
 
+/* Returns the length of the host at the beginning of text, with a port; 0: there is none. */
+static size_t measure_authority(const char *text) {
+  size_t length = *text == '[' ? 1 + strspn(text + 1, "0123456789abcdefABCDEF:.") : strspn(text, HOST_CHARACTERS);
+  if (*text == '[') length = length > 1 && text[length] == ']' ? length + 1 : 0;
+  if (length == 0 || text[length] != ':') return length;
+  const size_t digits = strspn(text + length + 1, "0123456789");
+  const long port = digits <= 5 ? strtol(text + length + 1, NULL, 10) : 0;
+  return port >= 1 && port <= 65535 ? length + 1 + digits : 0;
+}
+
+/* The message does not repeat the URL, because its path may be a secret. */
+static int check_url(const char *name, const char *value, rl_error *err) {
+  const char *authority = strncmp(value, "https://", 8) == 0 ? value + 8 : strncmp(value, "http://", 7) == 0 ? value + 7 : "";
+  const size_t length = measure_authority(authority);
+  const char *path = authority + length;
+  if (length > 0 && strchr("/?", *path) != NULL && path[strspn(path, HOST_CHARACTERS "/?%:@!$&'()*+,;=[]~_")] == '\0') return 0;
+  return rl_fail(err, RL_INPUT, 0, "%s must be http://HOST[:PORT][/PATH] or https://..., without user, password and fragment",
+                 name);
+}
+
 static int set_text(const rl_config_key *key, const char *value, char *out, rl_error *err) {
   size_t length = strlen(value);
   if (length > 0 && (isspace((unsigned char)value[0]) || isspace((unsigned char)value[length - 1])))
@@ -86,6 +114,7 @@ static int set_text(const rl_config_key *key, const char *value, char *out, rl_e
   bool is_allowed = key->allowed_values == NULL;
   for (int i = 0; !is_allowed && key->allowed_values[i] != NULL; i++) is_allowed = strcmp(key->allowed_values[i], value) == 0;
   if (!is_allowed) return rl_fail(err, RL_INPUT, 0, "%s must be one of %s, not \"%s\"", key->name, key->summary, value);
+  if (length > 0 && key->check != NULL && key->check(key->name, value, err) < 0) return -1;
   memcpy(out, value, length + 1);
   return 0;
 }
@@ -279,6 +308,8 @@ static int check_consistency(const rl_config *config, rl_error *err) {
     return rl_fail(err, RL_INPUT, 0, "address must be an IPv4 or IPv6 address, not \"%s\"", config->address);
   if ((config->tls_certificate[0] == '\0') != (config->tls_key[0] == '\0'))
     return rl_fail(err, RL_INPUT, 0, "tls_certificate and tls_key need each other: set both or neither");
+  if ((config->webhook_url[0] == '\0') != (config->webhook_secret_file[0] == '\0'))
+    return rl_fail(err, RL_INPUT, 0, "webhook_url and webhook_secret_file need each other: set both or neither");
   return 0;
 }
 

@@ -37,8 +37,11 @@ typedef struct rl_config {
   bool require_token;      /* also on loopback */
   char allowed_hosts[256]; /* further Host names, comma-separated */
   int64_t spill_bytes;     /* 64 MiB for each device; 0: no spill files */
-  int64_t threads;         /* CPU engines; 0: all cores */
-  char log_level[16];      /* error warning info debug */
+  char webhook_url[RL_PATH_SIZE];
+  char webhook_secret_file[RL_PATH_SIZE]; /* a relative path: in $CREDENTIALS_DIRECTORY */
+  int64_t webhook_retry_s;                /* 10: after the first failure of a delivery */
+  int64_t threads;                        /* CPU engines; 0: all cores */
+  char log_level[16];                     /* error warning info debug */
 } rl_config;
 
 typedef enum rl_config_key_type { RL_KEY_TEXT, RL_KEY_INT, RL_KEY_BOOL } rl_config_key_type;
@@ -48,7 +51,8 @@ typedef struct rl_config_key {
   size_t offset, size;
   int64_t minimum, maximum;
   const char *default_value, *summary;
-  const char *const *allowed_values; /* TEXT: accepted values, NULL-terminated; NULL: any */
+  const char *const *allowed_values;                                /* TEXT: accepted values, NULL-terminated; NULL: any */
+  int (*check)(const char *name, const char *value, rl_error *err); /* TEXT: of values other than ""; NULL: none */
 } rl_config_key;
 extern const rl_config_key rl_config_keys[]; /* ends with {0} */
 

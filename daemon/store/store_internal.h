@@ -23,7 +23,12 @@ struct rl_store {
   _Atomic int64_t locked_since_ns, locked_until_ns;  /* monotonic: first and last refusal by another program's lock; 0: none */
   _Atomic int64_t storing_jobs[RL_MAX_STORING_JOBS]; /* 0: free */
   _Atomic int64_t removed_rows[RL_REMOVED_KINDS];    /* by retention */
-  pthread_mutex_t readers_mutex;                     /* guards the members below */
+  void (*webhook_added)(void *context); /* NULL: suite runs store no events of the webhook. Guarded by writer_mutex. */
+  void *webhook_context;
+  struct {
+    _Atomic int64_t pending, delivered, failed_attempts, given_up;
+  } webhook_counts;
+  pthread_mutex_t readers_mutex; /* guards the members below */
   pthread_cond_t reader_returned;
   rl_cursor *idle_readers; /* list of the reader connections that no query uses */
   int reader_count;        /* idle or in use */
@@ -86,6 +91,11 @@ int rl_store_read_job_by_key(rl_db *db, const char *key, const char *body_sha256
 int rl_store_read_status(rl_db *db, int64_t job_id, rl_job_status *status, rl_error *err); /* RL_HTTP 404 */
 int rl_store_read_counts(rl_db *db, rl_job_counts *counts, rl_error *err);
 void rl_store_close_readers(rl_store *store);
+/* Stores what a suite run reports to the webhook, inside the transaction that ends it. *added: number of events; *given_up: of
+ * pending ones that they replace. */
+int rl_store_add_webhook_events(rl_db *db, int64_t run_id, int64_t *added, int64_t *given_up, rl_error *err);
+/* Called after that transaction, without the writer's lock. */
+void rl_store_announce_webhook_events(rl_store *store, int64_t added, int64_t given_up);
 /* Adds the SQL function is_storing(job) to a connection. */
 int rl_store_add_storing_function(rl_store *store, rl_db *db, rl_error *err);
 

@@ -114,8 +114,13 @@ static int finish_run(rl_db *db, int64_t run_id, const rl_suite_outcome *outcome
 }
 
 int rl_store_suite_run_finish(rl_store *store, int64_t run_id, const rl_suite_outcome *outcome, rl_error *err) {
+  int64_t events = 0, given_up = 0;
   if (rl_store_begin_transaction(store, err) < 0) return -1;
-  return rl_store_end_change(store, finish_run(&store->writer, run_id, outcome, err), suites_changed, err);
+  int rc = finish_run(&store->writer, run_id, outcome, err);
+  if (rc == 0 && store->webhook_added != NULL) rc = rl_store_add_webhook_events(&store->writer, run_id, &events, &given_up, err);
+  if (rl_store_end_change(store, rc, suites_changed, err) < 0) return -1;
+  rl_store_announce_webhook_events(store, events, given_up);
+  return 0;
 }
 
 int rl_store_suite_run_state(rl_store *store, int64_t run_id, char state[16], rl_error *err) {

@@ -494,6 +494,22 @@ CREATE TRIGGER baselines_immutable BEFORE UPDATE ON baselines BEGIN
   SELECT raise(ABORT, 'a baseline is immutable');
 END;
 
+CREATE TABLE webhook_events ( -- what the webhook reports; the newest 1000
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  event_id TEXT NOT NULL UNIQUE, -- the header webhook-id of each attempt
+  suite_run_id INTEGER NOT NULL REFERENCES suite_runs ON DELETE CASCADE,
+  type TEXT NOT NULL CHECK (type IN ('regression.confirmed', 'regression.fixed')),
+  body TEXT NOT NULL CHECK (json_valid(body)), -- of the request
+  created_ns INTEGER NOT NULL,
+  state TEXT NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'delivered', 'given_up')),
+  attempts INTEGER NOT NULL DEFAULT 0,
+  next_attempt_ns INTEGER, -- NULL: not pending
+  ended_ns INTEGER, -- when it was delivered or given up
+  last_error TEXT -- of the last attempt; NULL: it did not fail
+) STRICT;
+CREATE INDEX webhook_events_by_state ON webhook_events (state, next_attempt_ns);
+CREATE INDEX webhook_events_by_run ON webhook_events (suite_run_id);
+
 CREATE TABLE tokens (
   hash TEXT PRIMARY KEY,
   name TEXT NOT NULL,
@@ -501,4 +517,4 @@ CREATE TABLE tokens (
 ) STRICT, WITHOUT ROWID;
 
 PRAGMA application_id = 1919905638; -- "roof"
-PRAGMA user_version = 20; -- the number of the last migration
+PRAGMA user_version = 21; -- the number of the last migration

@@ -18,6 +18,7 @@ LAYERS = {
     "daemon/store": ["daemon/base", "daemon/model"],
     "daemon/queue": ["daemon/base", "daemon/model", "daemon/request", "daemon/store"],
     "daemon/suite": ["daemon/base", "daemon/model", "daemon/request", "daemon/store", "daemon/queue", "daemon/analyze"],
+    "daemon/webhook": ["daemon/base", "daemon/store"],
     "daemon/config": ["daemon/base"],
     "daemon/supervisor": ["daemon/base", "daemon/config", "daemon/model", "daemon/queue", "daemon/store", "daemon/wire"],
     "daemon/worker": ["daemon/base", "daemon/model", "daemon/wire", "daemon/analyze", "kernels"],
@@ -25,7 +26,7 @@ LAYERS = {
             "daemon/analyze", "daemon/suite"],
     "api/client": ["daemon/base", "daemon/config", "daemon/store", "api"],
     "daemon": ["daemon/base", "daemon/config", "daemon/model", "daemon/store", "daemon/queue", "daemon/suite",
-               "daemon/supervisor", "daemon/request", "api"],
+               "daemon/supervisor", "daemon/webhook", "daemon/request", "api"],
 }
 INCLUDE_ROOTS = ("daemon", "kernels", "")
 GENERATED = {"base/commit.h", "embedded.h"}

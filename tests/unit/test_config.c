@@ -92,6 +92,17 @@ static void errors_name_their_line(void **state) {
       {"[rooflined\nport = 1\n", ":1", "section"},
       {"[rooflined]\nbehind_proxy = perhaps\n", ":2", "behind_proxy"},
       {"[rooflined]\nlog_level = loud\n", ":2", "log_level"},
+      {"[rooflined]\nwebhook_url = ftp://example.org/\n", ":2", "webhook_url"},
+      {"[rooflined]\nwebhook_url = https://\n", ":2", "webhook_url"},
+      {"[rooflined]\nwebhook_url = https:///hook\n", ":2", "webhook_url"},
+      {"[rooflined]\n\nwebhook_url = http://user:password@example.org/\n", ":3", "webhook_url"},
+      {"[rooflined]\nwebhook_url = http://example.org:0/\n", ":2", "webhook_url"},
+      {"[rooflined]\nwebhook_url = http://example.org:65536/\n", ":2", "webhook_url"},
+      {"[rooflined]\nwebhook_url = http://example.org:/\n", ":2", "webhook_url"},
+      {"[rooflined]\nwebhook_url = http://[::1/\n", ":2", "webhook_url"},
+      {"[rooflined]\nwebhook_url = http://example.org/a b\n", ":2", "webhook_url"},
+      {"[rooflined]\nwebhook_url = http://example.org/a#b\n", ":2", "webhook_url"},
+      {"[rooflined]\nwebhook_retry_s = 0\n", ":2", "webhook_retry_s"},
       {long_path, ":2", "shorter"},
       {"[rooflined]\nport = 1 ; the port\n", ":2", "port"},
       {"[rooflined]\nport = 1 # the port\n", ":2", "port"},
@@ -108,7 +119,9 @@ static void errors_name_their_line(void **state) {
 
 static void settings_are_checked_together(void **state) {
   (void)state;
-  static const char *const wrong[] = {"[rooflined]\naddress = nowhere\n", "[rooflined]\ntls_key = /k\n"};
+  static const char *const wrong[] = {"[rooflined]\naddress = nowhere\n", "[rooflined]\ntls_key = /k\n",
+                                      "[rooflined]\nwebhook_url = http://example.org\n",
+                                      "[rooflined]\nwebhook_secret_file = /k\n"};
   rl_config config;
   rl_error err;
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) assert_int_equal(load(wrong[i], &config, &err), -1);
@@ -118,6 +131,20 @@ static void settings_are_checked_together(void **state) {
   assert_int_equal(load("", &config, &err), -1);
   assert_non_null(strstr(err.message, "ROOFLINED_PORT"));
   unsetenv("ROOFLINED_PORT");
+}
+
+static void urls_are_read_whole(void **state) {
+  (void)state;
+  static const char *const urls[] = {"http://example.org", "https://example.org:8443/a/b?c=d&e=%20", "http://[::1]:80/",
+                                     "http://127.0.0.1:1/", "https://example.org?key=~x"};
+  char text[256];
+  for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
+    rl_config config;
+    rl_error err = {0};
+    snprintf(text, sizeof text, "[rooflined]\nwebhook_url = %s\nwebhook_secret_file = key\n", urls[i]);
+    if (load(text, &config, &err) < 0) fail_msg("%s", err.message);
+    assert_string_equal(config.webhook_url, urls[i]);
+  }
 }
 
 /* The value is the rest of the line, however long, with any ; and # in it. */
@@ -181,6 +208,7 @@ int main(void) {
                                      cmocka_unit_test(settings_are_checked_together),
                                      cmocka_unit_test(loopback_addresses_are_recognised),
                                      cmocka_unit_test(paths_are_read_whole),
+                                     cmocka_unit_test(urls_are_read_whole),
                                      cmocka_unit_test(printed_settings_read_back)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

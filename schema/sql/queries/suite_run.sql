@@ -1,4 +1,4 @@
--- :id :now. A suite run with its jobs, verdicts and values. :now: ns since 1970, for elapsed_s.
+-- :id :now. A suite run with its jobs, verdicts, events of the webhook and values. :now: ns since 1970, for elapsed_s.
 SELECT substr(r.listing, 1, length(r.listing) - 1) || ',' || substr(json_object(
   'estimated_s', r.planned_s,
   'elapsed_s', iif(r.started_ns IS NULL, 0.0, max(0.0, (coalesce(r.finished_ns, :now) - r.started_ns) / 1e9)),
@@ -18,6 +18,12 @@ SELECT substr(r.listing, 1, length(r.listing) - 1) || ',' || substr(json_object(
     SELECT json_group_array(stored_json(item)) FROM (
       SELECT substr(v.judgement, 1, length(v.judgement) - 1) || ',"causes":' || v.causes || '}' AS item
       FROM suite_verdicts v WHERE v.suite_run_id = r.id ORDER BY v.metric))),
+  'webhook_events', stored_json((
+    SELECT json_group_array(stored_json(item)) FROM (
+      SELECT json_object('id', e.event_id, 'type', e.type, 'state', e.state, 'attempts', e.attempts,
+                         'created_at', utc_text(e.created_ns), 'next_attempt_at', utc_text(e.next_attempt_ns),
+                         'ended_at', utc_text(e.ended_ns), 'last_error', e.last_error) AS item
+      FROM webhook_events e WHERE e.suite_run_id = r.id ORDER BY e.id))),
   'values', stored_json((
     SELECT json_group_array(stored_json(item)) FROM (
       SELECT json_object('metric', v.metric, 'role', v.role, 'block', v.block, 'value', v.value,

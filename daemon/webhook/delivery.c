@@ -1,0 +1,156 @@
+#include "webhook/delivery.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CONNECT_TIMEOUT_MS = 5000, TIMEOUT_MS = 10000, POLL_MS = 1000, MAX_RECEIVED_BYTES = 64 << 10, HEADERS_MAX = 6 };
+
+struct rl_webhook_client {
+  const char *url;
+  CURLM *multi;
+  atomic_bool is_interrupted;
+};
+
+RL_DEFINE_CLEANUP(list_free, struct curl_slist *, curl_slist_free_all, NULL)
+RL_DEFINE_CLEANUP(easy_free, CURL *, curl_easy_cleanup, NULL)
+
+int rl_webhook_client_open(const char *url, rl_webhook_client **client, rl_error *err) {
+  rl_webhook_client *opened = calloc(1, sizeof *opened);
+  if (opened == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for the webhook");
+  opened->url = url;
+  if (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK) opened->multi = curl_multi_init();
+  if (opened->multi == NULL) {
+    free(opened);
+    return rl_fail(err, RL_ERRNO, ENOMEM, "libcurl could not be set up");
+  }
+  *client = opened;
+  return 0;
+}
+
+void rl_webhook_client_close(rl_webhook_client *client) {
+  if (client == NULL) return;
+  curl_multi_cleanup(client->multi);
+  free(client);
+}
+
+void rl_webhook_client_interrupt(rl_webhook_client *client) {
+  atomic_store(&client->is_interrupted, true);
+  curl_multi_wakeup(client->multi);
+}
+
+/* --- what the receiver sends ------------------------------------------------------------------------------------------- */
+
+typedef struct received {
+  size_t bytes;
+  long status;     /* of the last status line */
+  bool is_replied; /* the headers of a final status are complete: what follows does not matter */
+} received;
+
+/* Returning another number of bytes ends the transfer. */
+static size_t discard(char *data, size_t size, size_t count, void *context) {
+  (void)data;
+  received *from = context;
+  from->bytes += size * count;
+  return from->bytes <= MAX_RECEIVED_BYTES ? size * count : 0;
+}
+
+static size_t read_header(char *data, size_t size, size_t count, void *context) {
+  received *from = context;
+  const size_t length = size * count;
+  if (length > 9 && memcmp(data, "HTTP/", 5) == 0) from->status = strtol(data + 9, NULL, 10);
+  if (length <= 2) from->is_replied = from->status >= 200; /* the empty line after the headers */
+  return discard(data, size, count, context);
+}
+
+/* --- posts ------------------------------------------------------------------------------------------------------------- */
+
+static struct curl_slist *make_headers(const rl_webhook_post *post) {
+  char lines[HEADERS_MAX][256] = {"content-type: application/json", "expect:", "user-agent: rooflined/" RL_VERSION};
+  snprintf(lines[3], sizeof lines[3], "webhook-id: %s", post->id);
+  snprintf(lines[4], sizeof lines[4], "webhook-timestamp: %lld", (long long)post->timestamp_s);
+  snprintf(lines[5], sizeof lines[5], "webhook-signature: %s", post->signature);
+  struct curl_slist *headers = NULL;
+  for (int i = 0; i < HEADERS_MAX; i++) {
+    struct curl_slist *extended = curl_slist_append(headers, lines[i]);
+    if (extended == NULL) {
+      curl_slist_free_all(headers);
+      return NULL;
+    }
+    headers = extended;
+  }
+  return headers;
+}
+
+static bool is_loopback(const char *url) {
+  return strstr(url, "://127.") != NULL || strstr(url, "://localhost") != NULL || strstr(url, "://[::1]") != NULL;
+}
+
+static void set_options(CURL *easy, const char *url, const rl_webhook_post *post, const struct curl_slist *headers,
+                        received *from) {
+  curl_easy_setopt(easy, CURLOPT_URL, url);
+  curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+  if (is_loopback(url)) curl_easy_setopt(easy, CURLOPT_PROXY, "");
+  curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(post->body));
+  curl_easy_setopt(easy, CURLOPT_POSTFIELDS, post->body);
+  curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
+  curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+  curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
+  curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)TIMEOUT_MS);
+  curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* an interrupted post does not wait for the name server */
+  curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
+  curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, discard);
+  curl_easy_setopt(easy, CURLOPT_WRITEDATA, from);
+  curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, read_header);
+  curl_easy_setopt(easy, CURLOPT_HEADERDATA, from);
+}
+
+/* Returns the result of the finished transfer, of which there is at most one. */
+static CURLcode read_result(CURLM *multi) {
+  int left;
+  for (CURLMsg *message; (message = curl_multi_info_read(multi, &left)) != NULL;)
+    if (message->msg == CURLMSG_DONE) return message->data.result;
+  return CURLE_ABORTED_BY_CALLBACK;
+}
+
+static CURLcode transfer(rl_webhook_client *client, CURL *easy) {
+  int running = 1;
+  if (curl_multi_add_handle(client->multi, easy) != CURLM_OK) return CURLE_OUT_OF_MEMORY;
+  while (running > 0 && !atomic_load(&client->is_interrupted))
+    if (curl_multi_perform(client->multi, &running) != CURLM_OK ||
+        (running > 0 && curl_multi_poll(client->multi, NULL, 0, POLL_MS, NULL) != CURLM_OK))
+      break;
+  CURLcode code = read_result(client->multi);
+  curl_multi_remove_handle(client->multi, easy);
+  return code;
+}
+
+static void fill_reply(CURL *easy, CURLcode code, const received *from, rl_webhook_reply *reply) {
+  if (!from->is_replied) {
+    const char *reason = from->bytes > MAX_RECEIVED_BYTES ? "The reply's headers are too long" : curl_easy_strerror(code);
+    snprintf(reply->error, sizeof reply->error, "%s", reason);
+    return;
+  }
+  curl_off_t retry_after_s = 0;
+  if (curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &retry_after_s) == CURLE_OK) reply->retry_after_s = retry_after_s;
+  reply->status = from->status;
+  if (from->status >= 300) snprintf(reply->error, sizeof reply->error, "The reply's status is %ld", from->status);
+}
+
+void rl_webhook_send(rl_webhook_client *client, const rl_webhook_post *post, rl_webhook_reply *reply) {
+  RL_CLEANUP(list_free) struct curl_slist *headers = make_headers(post);
+  RL_CLEANUP(easy_free) CURL *easy = curl_easy_init();
+  received from = {0};
+  *reply = (rl_webhook_reply){.error = "out of memory"};
+  if (headers == NULL || easy == NULL) return;
+  reply->error[0] = '\0';
+  set_options(easy, client->url, post, headers, &from);
+  CURLcode code = transfer(client, easy);
+  reply->is_interrupted = atomic_load(&client->is_interrupted);
+  fill_reply(easy, code, &from, reply);
+}

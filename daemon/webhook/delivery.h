@@ -1,0 +1,33 @@
+/* Posts one event to the receiver with libcurl: http or https, no redirects, at most 5 s to connect and 10 s in all. What the
+ * receiver sends is read up to a limit and discarded. Private to the webhook's thread, except for rl_webhook_client_interrupt. */
+#ifndef RL_WEBHOOK_DELIVERY_H
+#define RL_WEBHOOK_DELIVERY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+
+typedef struct rl_webhook_client rl_webhook_client;
+
+/* url must outlive the client. */
+int rl_webhook_client_open(const char *url, rl_webhook_client **client, rl_error *err);
+void rl_webhook_client_close(rl_webhook_client *client);
+/* Ends the current and all later posts at once. Any thread. */
+void rl_webhook_client_interrupt(rl_webhook_client *client);
+
+typedef struct rl_webhook_post {
+  const char *id, *signature, *body;
+  int64_t timestamp_s;
+} rl_webhook_post;
+typedef struct rl_webhook_reply {
+  long status;           /* 0: none */
+  int64_t retry_after_s; /* 0: not stated */
+  bool is_interrupted;
+  char error[128]; /* "": the status is 2xx. Without the URL, which may be a secret */
+} rl_webhook_reply;
+void rl_webhook_send(rl_webhook_client *client, const rl_webhook_post *post, rl_webhook_reply *reply);
+
+RL_DEFINE_CLEANUP(rl_webhook_client_cleanup, rl_webhook_client *, rl_webhook_client_close, NULL)
+#endif

@@ -1,0 +1,1 @@
+SELECT count(*) FROM webhook_events WHERE state = 'pending'
