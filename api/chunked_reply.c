@@ -78,7 +78,8 @@ static void close_reply(rl_http_stream *stream) {
 }
 
 static int send_whole(rl_http_request *request, chunked_reply *reply, const char *content_type, rl_error *err) {
-  char *text = malloc(reply->stream.used + 1); /* not realloc: what it cuts off is too small for the next reply's buffer */
+  char *text = malloc(reply->stream.used +
+                      1); /* not realloc, which would leave a free block that is too small for the next reply's buffer */
   if (text != NULL) memcpy(text, reply->stream.text, reply->stream.used + 1);
   rl_http_stream_free(&reply->stream);
   return rl_reply_text(request, 200, text, content_type, err);

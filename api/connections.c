@@ -19,7 +19,7 @@ struct rl_connection {
   int64_t deadline_ns;
   int64_t serving_since_ns;          /* 0: no thread serves it */
   bool is_abandoned;                 /* the client has closed its side */
-  bool has_unread_input;             /* abandoned, and MHD has not yet read what the client sent last: it is in `unread` */
+  bool has_unread_input;             /* abandoned, and MHD has not yet read all input; then it is in the list `unread` */
   struct waiting_list *waiting_list; /* that it is in; NULL: a request is in progress, or it is evicted */
   bool is_evicted;                   /* shut down to make space; MHD has not closed it yet */
   int address_slot;                  /* of the request in progress; NO_SLOT: none */

@@ -7,7 +7,7 @@
 
 enum { MAX_UNITS = 6 };
 
-/* A part of a unit's name, and what replaces it for each factor of 1000. The first scale that a unit has applies. */
+/* A part of a unit's name, and its replacements for each factor of 1000. The first scale that matches the unit applies. */
 typedef struct scale {
   const char *part;
   bool is_suffix;               /* else the unit's name begins with the part */

@@ -27,17 +27,17 @@ enum {
   CLIENT_THREADS = 4,
   MAX_PROBE_CONNECTIONS = 4,          /* open connections of rl_server_connect_probe */
   CONNECTION_MEMORY_BYTES = 32 << 10, /* for the headers of the request and of the reply */
-  UNREAD_INPUT_CHECK_MS = 10,         /* between looks at abandoned connections whose input MHD has not read */
+  UNREAD_INPUT_CHECK_MS = 10,         /* between checks of abandoned connections whose input MHD has not read */
   CLOSE_WAIT_MS = 700,                /* for replies in progress when the server closes */
   SEND_BUFFER_BYTES = 128 << 10,      /* of a socket; Linux would grow it to megabytes for each slow reader */
   MAX_OTHER_DESCRIPTORS = 256,        /* files, databases and pipes, besides connections */
-  MAX_QUERY_PARAMETERS = 64,          /* beyond what CONNECTION_MEMORY_BYTES holds, MHD would close without a reply */
+  MAX_QUERY_PARAMETERS = 64,          /* with more than fit into CONNECTION_MEMORY_BYTES, MHD closes without a reply */
   MAX_PEM_BYTES = 1 << 20,
   BODY_CACHE_BYTES = 64 << 20
 };
 static const int64_t second_ns = 1000000000;
 
-/* Releases abandoned connections at once, and once a second shuts late ones, sends keep-alives and returns memory. */
+/* Releases connections when they are abandoned. Once a second shuts down late ones, wakes silent streams and returns memory. */
 typedef struct watcher_thread {
   pthread_t thread;
   bool started;

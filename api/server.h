@@ -12,7 +12,7 @@
 
 typedef struct rl_server rl_server;
 
-/* What the handlers use. */
+/* The objects that handlers use. */
 typedef struct rl_server_parts {
   rl_store *store;
   rl_queue *queue;

@@ -111,7 +111,7 @@ function scaleOf({ name, rows }) {
 const longestFirst = (table) => (scaleOf(table) === null ? table
   : { ...table, rows: [...table.rows].sort((a, b) => (b.value ?? -1) - (a.value ?? -1)) });
 
-/** A value; its title says why it was not counted. */
+/** Creates the cell of a value. Its title has the reason if the value was not counted. */
 function quantityCell(row, scale) {
   const cell = numberCell(format.quantity(row.value, row.unit), row.reason);
   if (row.value !== null && row.reason) cell.title = row.reason;

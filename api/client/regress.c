@@ -44,7 +44,7 @@ void rl_regress_print_options(void) {
 
 /* --- options -------------------------------------------------------------------------------------------------------------- */
 
-/* Fails unless the file can be written, so that this is known before a run of minutes. */
+/* Fails unless the file can be written. Checked before the run, which takes minutes. */
 static int check_writable(const char *file, rl_error *err) {
   RL_CLEANUP(rl_free_text) char *copy = strdup(file);
   if (copy == NULL) return rl_fail_errno(err, "%s", file);
@@ -117,7 +117,7 @@ static int parse_options(const rl_cli *cli, regress_options *options, rl_error *
 
 /* --- submission ----------------------------------------------------------------------------------------------------------- */
 
-/* Says on standard error how long the run will take: what the daemon estimates, else at most the time budget. */
+/* Prints on standard error how long the run will take: the daemon's estimate, else the time budget as the maximum. */
 static void announce(const rl_cli *cli, const regress_options *options, const cJSON *accepted, const char *suite) {
   char duration[RL_CELL_SIZE];
   const double id = rl_json_number(accepted, "id"), estimated_s = rl_json_number(accepted, "estimated_s");
@@ -149,7 +149,7 @@ static int cancel(const rl_cli *cli, long long id, rl_error *err) {
 
 /* --- results -------------------------------------------------------------------------------------------------------------- */
 
-/* Returns what to write to an existing table: the rows after its header. NULL with err: it has another header. */
+/* Returns the rows of `table` without its header, to append to an existing file. NULL with err: the file has another header. */
 static const char *find_rows(FILE *existing, const char *table, const char *file, rl_error *err) {
   const size_t length = strcspn(table, "\n") + 1;
   RL_CLEANUP(rl_free_text) char *header = malloc(length);

@@ -42,7 +42,7 @@ static int print_csv(const rl_cli *cli, const char *path, rl_error *err) {
   return RL_EXIT_COMPLETED;
 }
 
-/* Returns -1 with RL_INPUT. The message says why the report has no sections, if it has none. */
+/* Returns -1 with RL_INPUT. The message has the reason if the report has no sections. */
 static int fail_without_section(const cJSON *report, const char *id, rl_error *err) {
   const char *reason = rl_json_text(cJSON_GetArrayItem(rl_json_at(report, "kernels"), 0), "reason");
   return rl_fail_usage(err, "the report has no section %s%s%s", id, reason[0] != '\0' ? ": " : "", reason);

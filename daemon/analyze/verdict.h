@@ -49,7 +49,7 @@ typedef struct rl_verdict_metric {
                    are comparable and neither slower nor quarantined, since the last one that was faster, at most the last 30 */
   size_t history_count;
   const char
-      *incomparable_reason; /* what differs from the baseline, as a sentence (rl_verdict_compare_conditions); NULL: nothing */
+      *incomparable_reason; /* the difference from the baseline, as a sentence (rl_verdict_compare_conditions); NULL: none */
 } rl_verdict_metric;
 
 typedef struct rl_verdict_suite {
@@ -102,7 +102,7 @@ size_t rl_verdict_count_needed_blocks(size_t metrics);
  * memory. */
 int rl_verdict_find_outlying_block(const double *values, size_t count, double threshold_ratio, size_t *block, rl_error *err);
 
-/* What must be equal for a comparison. A NULL member is unknown, and equal to NULL only. */
+/* The conditions that must be equal for a comparison. A NULL member is unknown, and equal to NULL only. */
 typedef struct rl_verdict_conditions {
   const char *device_name, *driver, *clock_setting, *definition_sha256; /* of the metric's job */
 } rl_verdict_conditions;

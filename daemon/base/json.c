@@ -65,8 +65,8 @@ static size_t check_character(scan_state *state, const char *text, size_t length
   return size;
 }
 
-/* Checks what cJSON does not: nesting, because cJSON recurses; NUL and \u0000, because C strings end there; UTF-8; the grammar of
- * numbers. */
+/* Checks rules that cJSON does not: nesting, because cJSON recurses; NUL and \u0000, because C strings end there; UTF-8; the
+ * grammar of numbers. */
 static int check_text(const char *text, size_t length, rl_error *err) {
   scan_state state = {0};
   for (size_t offset = 0, size = 0; offset < length; offset += size) {

@@ -39,7 +39,7 @@ static const char *skip_value(const char *at, const char *end) {
   return at;
 }
 
-/* Copies the pointer's next token without its escapes; returns what follows it. */
+/* Copies the pointer's next token with its escapes resolved. Returns the rest of the pointer. */
 static const char *next_token(const char *pointer, char *token, size_t size) {
   size_t used = 0;
   for (pointer++; *pointer != '\0' && *pointer != '/'; pointer++) {

@@ -1,4 +1,4 @@
-/* The options of the counters pass: what it collects (sections of the catalogue and single metrics), for which kernels of a step.
+/* The options of the counters pass: the sections of the catalogue and the single metrics to collect, and the kernels of a step.
  * The store and the frames to workers hold them as JSON. */
 #ifndef RL_MODEL_PROFILE_H
 #define RL_MODEL_PROFILE_H

@@ -210,7 +210,7 @@ int rl_records_add(rl_records *records, rl_record_kind record, const void *items
   return 0;
 }
 
-/* Replaces what the receiver rejects: control characters, and invalid UTF-8 where a library truncated the text. */
+/* Replaces characters that the receiver rejects: control characters, and invalid UTF-8 where a library truncated the text. */
 static void sanitize_text(char *text) {
   rl_utf8_sanitize(text, strlen(text));
   for (unsigned char *c = (unsigned char *)text; *c != '\0'; c++)

@@ -1,5 +1,5 @@
-/* Stores the activity rows of a pass in slices. What rows have in common is stored once, as an entry of a dictionary, which this
- * file also keeps in memory. */
+/* Stores the activity rows of a pass in slices. Values that several rows share are stored once, as an entry of a
+ * dictionary, of which this file has a copy in memory. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

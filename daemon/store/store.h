@@ -109,7 +109,7 @@ typedef struct rl_retention {
   int64_t job_days;      /* age of jobs */
   int64_t max_bytes;     /* size of the database */
 } rl_retention;
-/* Deletes what exceeds the limits, oldest first: raw activity rows, then events, then whole jobs. Never deletes queued or running
+/* Deletes data beyond the limits, oldest first: raw activity rows, then events, then whole jobs. Never deletes queued or running
  * jobs. Returns after the current batch when *stop becomes true. */
 int rl_store_apply_retention(rl_store *store, const rl_retention *retention, int64_t now_ns, const atomic_bool *stop,
                              int64_t *removed_rows, rl_error *err);
@@ -150,7 +150,7 @@ typedef enum rl_query {
   RL_QUERY_SUITE_RUN_JOBS,        /* * :run */
   RL_QUERY_SUITE_RUN_VALUES,      /* * :run */
   RL_QUERY_SUITE_EARLIER_RUNS,    /* * :run :suite :device :limit   good runs before this one, newest first */
-  RL_QUERY_SUITE_METRIC_MARKS,    /* * :run   what its verdicts mean for later runs */
+  RL_QUERY_SUITE_METRIC_MARKS,    /* * :run   effect of its verdicts on the baseline and history of later runs */
   RL_QUERY_SUITE_JOB_VALUES,      /* * :job :metric   the metric in each run of the job */
   RL_QUERY_SUITE_CANARIES,        /* * :before :after   rates of two ceilings jobs */
   RL_QUERY_SUITE_RUN_DURATION,    /* * :suite :sha256 :device */
@@ -165,13 +165,13 @@ typedef enum rl_query {
   RL_QUERIES
 } rl_query;
 
-/* What kept answers depend on. Each kind includes commits of other programs. */
+/* The data that cached replies depend on. Each kind includes commits of other programs. */
 typedef enum rl_revision_kind {
   RL_REVISION_JOB,      /* the rows of a job, except its events */
   RL_REVISION_LISTS,    /* lists of jobs and the history */
   RL_REVISION_CEILINGS, /* the ceilings, and the devices' properties */
   RL_REVISION_SUITES,   /* suite runs and baselines */
-  RL_REVISION_OTHER     /* tokens and whatever no other kind covers */
+  RL_REVISION_OTHER     /* tokens, and all data that no other kind covers */
 } rl_revision_kind;
 /* Returns a number that grows with each committed change of this kind. Reads memory only. A query that begins after the call sees
  * at least the state of this revision. 0: unknown for a moment, while a change is being committed. job_id: of RL_REVISION_JOB. */

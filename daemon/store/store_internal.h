@@ -40,8 +40,8 @@ struct rl_store {
 int rl_store_begin_transaction(rl_store *store, rl_error *err);
 /* The same for one of many short transactions in a row: it starts after all other waiting writers. */
 int rl_store_begin_bulk_transaction(rl_store *store, rl_error *err);
-/* Commits if rc >= 0, else rolls back; then unlocks the writer. Returns rc; -1 if the commit failed. change: what the transaction
- * changes for readers, if it wrote any row; an empty one if readers can't see it. */
+/* Commits if rc >= 0, else rolls back; then unlocks the writer. Returns rc; -1 if the commit failed. change: the data of
+ * readers that the transaction changes, if it wrote any row; empty: readers can't see the change. */
 int rl_store_end_change(rl_store *store, int rc, rl_change change, rl_error *err);
 /* Like rl_store_end_change, with a change of everything. */
 int rl_store_end_transaction(rl_store *store, int rc, rl_error *err);
@@ -73,9 +73,9 @@ enum { RL_DELETE_ROWS = 5000 }; /* max number of rows of a table that one batch 
 /* Deletes a batch of a pass's activity rows, and after the last batch their names, entries and groups. Returns 1 after the last
  * batch, else 0; *row_count: the number of deleted activity rows. Called inside a transaction. */
 int rl_store_delete_activity_batch(rl_db *db, int64_t pass, int64_t *row_count, rl_error *err);
-/* Store what readers would otherwise compute, inside the transaction of the change: the summary and the history of a run when one
- * of its passes is committed; a job's item in the list of jobs when the job is inserted and when it ends; all of these after an
- * upgrade. */
+/* Store values that readers would otherwise compute, inside the transaction of the change: the summary and the history of a run
+ * when one of its passes is committed; a job's item in the list of jobs when the job is inserted and when it ends; all of these
+ * after an upgrade. */
 int rl_store_summarize_run(rl_db *db, int64_t run_id, rl_error *err);
 int rl_store_summarize_job(rl_db *db, int64_t job_id, rl_error *err);
 int rl_store_summarize_all(rl_db *db, rl_error *err);

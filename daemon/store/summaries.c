@@ -1,5 +1,5 @@
-/* Stores what lists and the history show, so that readers need not compute it: the summary and the history of a run, and a job's
- * item in the list of jobs. Views define the computations. */
+/* Stores the contents of lists and of the history, so that readers need not compute them: the summary and the history of a run,
+ * and a job's item in the list of jobs. Views define the computations. */
 #include "store/store_internal.h"
 
 /* In this order, because the history reads summaries and refers to configurations and series. */

@@ -171,7 +171,7 @@ static rl_attempt_result wait_for_database(rl_attempt *attempt) {
   const int64_t begin_ns = rl_monotonic_ns(), until_ns = begin_ns + DATABASE_PAUSE_MS * NS_PER_MS;
   const int64_t paused_ns = attempt->paused_ns;
   for (;;) {
-    attempt->paused_ns = paused_ns + rl_monotonic_ns() - begin_ns; /* the worker can't go on: its pipe is not read */
+    attempt->paused_ns = paused_ns + rl_monotonic_ns() - begin_ns; /* the worker is blocked, because its pipe is not read */
     rl_attempt_result interruption = rl_attempt_interruption(attempt);
     if (interruption != RL_ATTEMPT_CONTINUE || rl_monotonic_ns() >= until_ns) return interruption;
     nanosleep(&(struct timespec){.tv_nsec = RL_TICK_MS * NS_PER_MS}, NULL);

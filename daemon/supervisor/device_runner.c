@@ -120,7 +120,7 @@ static void retire_worker(rl_device_runner *runner, rl_attempt *attempt, rl_atte
   pthread_mutex_lock(&runner->mutex);
   runner->state.restarts++;
   pthread_mutex_unlock(&runner->mutex);
-  if (exited_unprompted) /* the exit status says more than the closed pipe */
+  if (exited_unprompted) /* the exit status is more precise than the closed pipe */
     rl_fail(&attempt->error, RL_WIRE, RL_WIRE_CLOSED, "the %s worker %s", attempt->worker->role, exit_status);
   else rl_wrap(&attempt->error, "the %s worker was ended", attempt->worker->role);
   rl_log(RL_LOG_WARNING, "job %lld, %s pass of %s on %s: %s", (long long)attempt->claim->job_id,
@@ -133,8 +133,8 @@ static bool ends_worker(rl_attempt_result result) {
          result != RL_ATTEMPT_CANCELLED;
 }
 
-/* Deletes the activity rows of a pass that was not committed. What it leaves, because the daemon stops or the database can't be
- * written, is deleted before the pass is executed again, and by retention. */
+/* Deletes the activity rows of a pass that was not committed. If the daemon stops or the database can't be written, the rows are
+ * deleted before the pass is executed again, or by retention. */
 static void discard_uncommitted_rows(const rl_attempt *attempt) {
   rl_error err;
   if (attempt->appender != NULL && rl_queue_discard_activity(attempt->jobs, attempt->claim, attempt->stopping, &err) < 0)
@@ -181,7 +181,7 @@ static void *run_device_thread(void *argument) {
   }
   for (int i = 0; i < MAX_WORKERS; i++) {
     char exit_status[RL_EXIT_STATUS_SIZE];
-    rl_worker_end(&runner->workers[i], STOP_GRACE_MS, exit_status); /* its standard input closes, so it exits at once */
+    rl_worker_end(&runner->workers[i], STOP_GRACE_MS, exit_status); /* it exits when its standard input is closed */
   }
   return NULL;
 }

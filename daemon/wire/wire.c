@@ -226,7 +226,8 @@ int rl_frame_write(int descriptor, rl_frame_type type, const void *payload, size
   return 0;
 }
 
-/* Replaces what the receiver rejects: control characters in a library's message, invalid UTF-8 in a name from posted code. */
+/* Replaces characters that the receiver rejects: control characters in a library's message, invalid UTF-8 in a name from posted
+ * code. */
 static void sanitize_strings(cJSON *object) {
   for (cJSON *item = object->child; item != NULL; item = item->next) {
     if (!cJSON_IsString(item)) continue;

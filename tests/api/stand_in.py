@@ -38,7 +38,7 @@ OUT = os.dup(1)
 os.dup2(2, 1)
 
 
-def note(**members):
+def record_request(**members):
     with open(os.environ["STAND_IN_NOTES"], "a") as file:
         file.write(json.dumps({"pid": os.getpid(), **members}) + "\n")
 
@@ -102,7 +102,7 @@ def serve():
             source = json.loads(payload)
         elif TYPES[kind] == "REQUEST":
             request = decode(kind, payload).payload
-            note(workload=request["workload"], params=request["params"], source=source)
+            record_request(workload=request["workload"], params=request["params"], source=source)
             entry = source["entry"] if request["workload"] == "source" else "none"
             if entry == "broken":
                 send("LOG", "code.cu(3): error: identifier \"x\" is undefined\n\n1 error\n")

@@ -9,6 +9,7 @@
 #include "request/spec.h"
 #include "store/store_internal.h"
 
+/* Every job whose index is a multiple of the period (plus an offset) is of this kind. */
 enum { CEILINGS_PERIOD = 50, FULL_PERIOD = 100, RARE_PERIOD = 10, EVENTS = 3, PERCENT = 100 };
 
 /* --- the jobs ---------------------------------------------------------------------------------------------------------- */
@@ -20,7 +21,9 @@ typedef struct job_plan {
   job_kind kind;
   const char *device;
   rl_job_state state;
-  bool has_activity, has_counters, is_full, is_trace;
+  bool has_activity, has_counters; /* passes */
+  bool is_full;                    /* counters of the set "full" */
+  bool is_trace;                   /* the job with the trace of a million rows */
   int batch_size, seed;
   uint64_t random;
 } job_plan;

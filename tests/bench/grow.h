@@ -24,7 +24,7 @@ typedef struct grow_plan {
   bool shows_progress;   /* on stderr */
 } grow_plan;
 
-/* What was stored, for requests of it. */
+/* Ids of stored rows, for requests. */
 typedef struct grow_result {
   int64_t trace_job, trace_run, trace_end_ns; /* the job with trace_rows */
   int64_t trace_tail_ns;                      /* 100 us before the end */

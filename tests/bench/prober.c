@@ -69,7 +69,7 @@ static const char *find_end(const char *text) {
 }
 
 /* Sends a request and reads the response. Returns its status; 0 if the connection failed. */
-static int ask(int descriptor, const char *request) {
+static int send_and_receive(int descriptor, const char *request) {
   char text[BUFFER] = "";
   size_t used = 0;
   if (descriptor < 0 || send(descriptor, request, strlen(request), MSG_NOSIGNAL) != (ssize_t)strlen(request)) return 0;
@@ -81,7 +81,7 @@ static int ask(int descriptor, const char *request) {
   return strncmp(text, "HTTP/1.1 ", 9) == 0 ? (int)strtol(text + 9, NULL, 10) : 0;
 }
 
-static void note(prober *self, int64_t due_ns, int status) {
+static void record_time(prober *self, int64_t due_ns, int status) {
   if (self->count == MAX_TIMES) return;
   /* A request without an answer takes as long as we would have waited. */
   self->times_ns[self->count++] = status != 0 ? now_ns() - due_ns : MAX_WAIT_S * 1000 * MS;
@@ -102,11 +102,11 @@ static void *probe(void *context) {
   for (; !atomic_load(&stopping); due_ns += self->interval_ms * MS) {
     sleep_until(due_ns);
     if (descriptor < 0) descriptor = open_connection();
-    status = ask(descriptor, self->request);
-    note(self, due_ns, status);
+    status = send_and_receive(descriptor, self->request);
+    record_time(self, due_ns, status);
     if (descriptor >= 0 && (status == 0 || !self->keeps_connection)) close(descriptor), descriptor = -1;
   }
-  for (; due_ns < now_ns(); due_ns += self->interval_ms * MS) note(self, due_ns, status); /* due, and not sent */
+  for (; due_ns < now_ns(); due_ns += self->interval_ms * MS) record_time(self, due_ns, status); /* due, and not sent */
   if (descriptor >= 0) close(descriptor);
   return NULL;
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs random faults and rude clients against one daemon at once, then removes the faults and checks that nothing is lost:
+"""Exposes one daemon to random faults and misbehaving clients, then removes the faults and checks that nothing is lost:
 chaos.py [--minutes N] [--seed N]. A failure prints the seed and the times of all faults. The worker is ../bench/stream_worker.c,
 which logs what it has sent; the seed of a job on "cpu" is the number of its activity rows and is used by no other job. A job on
 "gpu0" runs until it is cancelled."""
@@ -37,7 +37,8 @@ SUITE = {"name": "chaos", "device": "cpu", "blocks": 5, "profile": False,
          "metrics": [{"job": "train", "metric": "epoch_ms_median"}],
          "jobs": [{"name": "train", "request": {"kind": "train", "precisions": ["fp32"], "seed": SUITE_SEED, "epochs": EPOCHS - 1,
                                                 "warmup_epochs": 1}}]}
-LONG_TRACE = 1000001  # rows, which the worker sends as fast as the daemon reads them
+LONG_TRACE_ROWS = 1000001  # rows, which the worker sends as fast as the daemon reads them
+# A program that holds the write lock of the database until its standard input is closed.
 LOCKER = """
 import sqlite3, sys
 base = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=20)
@@ -46,6 +47,7 @@ print("locked", flush=True)
 sys.stdin.read()
 base.execute("ROLLBACK")
 """
+# Seed, pass, number of kernels, number of epochs or activity rows, and their checksum as stream_worker.c computes it.
 CHECKSUMS = """
   SELECT r.seed, p.name, (SELECT count(*) FROM kernels WHERE pass_id = p.id),
     CASE p.name WHEN 'timing' THEN (SELECT count(*) FROM epochs WHERE pass_id = p.id)
@@ -85,11 +87,12 @@ class Chaos:
         self.folder = pathlib.Path(folder)
         self.disk = Disk(self.folder / "disk")
         self.begin = time.monotonic()
-        self.timeline, self.down, self.kills, self.problems = [], [], [], []
+        self.timeline, self.down_intervals, self.kills, self.problems = [], [], [], []
         self.stopping = threading.Event()
         self.mutex = threading.Lock()
-        self.active = set()  # faults that may keep the daemon from starting
-        self.accepted, self.unanswered, self.cancelled, self.events = {}, {}, {}, {}
+        self.active_faults = set()  # faults that may keep the daemon from starting
+        self.accepted, self.unanswered = {}, {}  # idempotency key: (job id, request); idempotency key: request
+        self.cancelled, self.events = {}, {}  # job id: request; job id: {sequence: (type, data)}
         self.suite_runs, self.unanswered_suite = {}, None  # {key: id}; a key
         self.counts = {}
         self.stopped_workers = set()
@@ -110,7 +113,7 @@ class Chaos:
     def rng(self, name):
         return random.Random(f"{self.seed} {name}")
 
-    def note(self, text):
+    def log_event(self, text):
         self.timeline.append(f"{time.monotonic() - self.begin:8.3f} s  {text}")
 
     def count(self, name):
@@ -123,7 +126,7 @@ class Chaos:
         """Starts the daemon. It may refuse while the disk is full or another program holds the lock."""
         until = time.monotonic() + 90
         while True:
-            faults = set(self.active)
+            faults = set(self.active_faults)
             daemon = Daemon(self.disk.folder / "state", *self.options, wait=False,
                             env={"STREAM_WORKER_LOG": str(self.worker_log)})
             try:
@@ -132,9 +135,10 @@ class Chaos:
                 return
             except AssertionError:
                 status = daemon.process.wait(30)
-                self.note(f"start refused with status {status} while {faults or self.active or 'no fault'} was active")
+                self.log_event(f"start refused with status {status} while "
+                               f"{faults or self.active_faults or 'no fault'} was active")
                 daemon.stop()
-                if not (faults or self.active) or time.monotonic() > until:
+                if not (faults or self.active_faults) or time.monotonic() > until:
                     raise
             time.sleep(0.3)
 
@@ -146,7 +150,7 @@ class Chaos:
         return 0
 
     def descriptors(self):
-        """Returns what the daemon's open descriptors refer to."""
+        """Returns the targets of the daemon's open descriptors."""
         folder, found = pathlib.Path(f"/proc/{self.daemon.process.pid}/fd"), []
         for link in folder.iterdir():
             with contextlib.suppress(OSError):
@@ -176,7 +180,7 @@ class Chaos:
         self.max_memory_mb = max(self.max_memory_mb, self.memory_mb("VmHWM"))
         killed = time.monotonic()
         with_stop = rng.random() < 0.2
-        self.note("SIGTERM to the daemon" if with_stop else "kill -9 of the daemon")
+        self.log_event("SIGTERM to the daemon" if with_stop else "kill -9 of the daemon")
         if with_stop:
             status, took = self.daemon.signal(signal.SIGTERM)
             assert status == 0 and took < 4, f"SIGTERM: exit status {status} after {took:.1f} s"
@@ -188,8 +192,8 @@ class Chaos:
         wait_until(lambda: not old.processes(), 10, "the exit of the killed daemon's workers")
         time.sleep(rng.choice([0, rng.uniform(0, 0.5)]))
         self.start()
-        self.down.append((killed, time.monotonic()))
-        self.note("the daemon listens")
+        self.down_intervals.append((killed, time.monotonic()))
+        self.log_event("the daemon listens")
 
     def signal_workers(self, rng):
         self.stopping.wait(rng.uniform(1, 4))
@@ -202,7 +206,7 @@ class Chaos:
         if not kills and self.seconds > 120 and rng.random() < 0.1:
             seconds = 40  # noticed by its missing heartbeats
         with contextlib.suppress(ProcessLookupError):
-            self.note(f"SIGKILL to worker {worker}" if kills else f"SIGSTOP to worker {worker} for {seconds:.1f} s")
+            self.log_event(f"SIGKILL to worker {worker}" if kills else f"SIGSTOP to worker {worker} for {seconds:.1f} s")
             os.kill(worker, signal.SIGKILL if kills else signal.SIGSTOP)
             self.count("workers killed" if kills else "workers stopped")
             if not kills:
@@ -213,35 +217,35 @@ class Chaos:
         self.stopping.wait(rng.uniform(1, 5))
         if self.stopping.is_set():
             return
-        self.active.add("the foreign lock")
+        self.active_faults.add("the foreign lock")
         locker = subprocess.Popen([sys.executable, "-c", LOCKER, str(self.disk.folder / "state" / "rooflined.db")],
                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         try:
             if locker.stdout.readline():
-                self.note("another program holds the lock")
+                self.log_event("another program holds the lock")
                 self.count("foreign locks")
                 self.stopping.wait(rng.choice([rng.uniform(0.1, 2), rng.uniform(2, 8)]))
         finally:
             locker.stdin.close()
             locker.wait(30)
             locker.stdout.close()
-            self.note("the lock is released")
-            self.active.discard("the foreign lock")
+            self.log_event("the lock is released")
+            self.active_faults.discard("the foreign lock")
 
     def fill_disk(self, rng):
         self.stopping.wait(rng.uniform(3, 8))
         if self.stopping.is_set():
             return
-        self.active.add("the full disk")
+        self.active_faults.add("the full disk")
         try:
-            self.note("the disk is full")
+            self.log_event("the disk is full")
             self.count("full disks")
             self.disk.fill()
             self.stopping.wait(rng.uniform(0.5, 4))
         finally:
             self.disk.empty()
-            self.note("the disk has space")
-            self.active.discard("the full disk")
+            self.log_event("the disk has space")
+            self.active_faults.discard("the full disk")
 
     # --- clients -----------------------------------------------------------------------------------------------------------
 
@@ -254,8 +258,8 @@ class Chaos:
             key = f"key-{rng.getrandbits(64):016x}"
             seed = len(self.accepted) + len(self.unanswered) + 1 + 1000 * rng.randrange(12)
             if self.seconds > 120 and rng.random() < 0.03:
-                seed = LONG_TRACE
-                self.note("a job with a long trace")
+                seed = LONG_TRACE_ROWS
+                self.log_event("a job with a long trace")
             while any(seed == other["seed"] for other in [*self.unanswered.values(), *(b for _, b in self.accepted.values())]):
                 seed += 1
             body = {"kind": "train", "device": "gpu0" if rng.random() < 0.15 else "cpu", "precisions": ["fp32"], "seed": seed,
@@ -328,7 +332,7 @@ class Chaos:
             self.count(f"DELETE {status}")
 
     def abandon(self, rng):
-        """A reader that asks for much and leaves, at times in the middle of the answer."""
+        """Requests a large reply and disconnects, sometimes while it is being sent."""
         path = rng.choice([f"/jobs/{self.random_job(rng)}/timeline?format=chrome&limit=200000",
                            "/history?metric=epoch_ms_median&limit=10000", "/jobs?limit=500",
                            f"/jobs/{self.random_job(rng)}/results",
@@ -341,7 +345,7 @@ class Chaos:
         self.count("abandoned readers")
 
     def send_slowly(self, rng):
-        """A sender of single bytes, or of half a request."""
+        """Sends single bytes, or half a request."""
         with self.connect() as client:
             text = (b"POST /jobs HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n"
                     b'{"kind"')
@@ -389,7 +393,7 @@ class Chaos:
                 time.sleep(0.05)  # the daemon is down, or refuses the connection
             except Exception:
                 self.problems.append(f"{name}: {traceback.format_exc()}")
-                self.note(f"PROBLEM in {name}")
+                self.log_event(f"PROBLEM in {name}")
                 self.stopping.set()
 
     def run(self):
@@ -400,7 +404,7 @@ class Chaos:
         if self.disk.is_mounted:
             actions.append((self.fill_disk, 1))
         else:
-            self.note("tmpfs can't be mounted: the disk is never full")
+            self.log_event("tmpfs can't be mounted: the disk is never full")
         prober = subprocess.Popen([sys.executable, str(HERE / "probe.py"), str(self.port)], stdin=subprocess.PIPE,
                                   stdout=subprocess.PIPE, text=True)
         threads = [threading.Thread(target=self.repeat, args=(action, f"{action.__name__} {number}"))
@@ -414,7 +418,7 @@ class Chaos:
         samples = json.loads(prober.communicate()[0])
         assert not self.problems, "\n".join(self.problems)
         assert not any(thread.is_alive() for thread in threads), "a client hangs"
-        self.note("all faults are removed")
+        self.log_event("all faults are removed")
         self.drain()
         self.check_jobs()
         self.check_suites()
@@ -437,7 +441,7 @@ class Chaos:
         running = "SELECT count(*) FROM suite_runs WHERE state IN ('queued', 'running')"
         wait_until(lambda: self.daemon.rows(running) == [(0,)], 120, "the end of the suite runs")
         wait_until(lambda: self.open_jobs() == 0, 120, "an empty queue")
-        self.note("the queue is empty")
+        self.log_event("the queue is empty")
         assert self.request("GET", "/readyz")[0] == 200, "the daemon is not ready after the faults"
 
     def check_jobs(self):
@@ -463,10 +467,10 @@ class Chaos:
         for number, in done:
             blocks = self.daemon.rows("SELECT block FROM suite_values WHERE suite_run_id = ? ORDER BY block", number)
             assert blocks == [(block,) for block in range(SUITE["blocks"])], f"suite run {number} has values of {blocks}"
-        self.note(f"{len(done)} of {len(self.suite_runs)} suite runs completed")
+        self.log_event(f"{len(done)} of {len(self.suite_runs)} suite runs completed")
 
     def sent_passes(self):
-        """Yields (event, seed, pass, time in s, count, checksum, kernels) of what the workers have logged."""
+        """Yields (event, seed, pass, time in s, count, checksum, kernels) of the lines in the workers' log."""
         for line in self.worker_log.read_text().splitlines():
             event, seed, name, at_ns, count, checksum, kernels = line.split()
             yield event, int(seed), name, int(at_ns) / 1e9, int(count), int(checksum), int(kernels)
@@ -486,7 +490,8 @@ class Chaos:
         numbers = {body["seed"]: number for number, body in self.accepted.values()}
         for event, seed, name, at, *_ in sent:
             was_killed = any(at - 1 < kill < at + SPILL_AFTER_S for kill in self.kills)
-            is_in_pipe = seed >= LONG_TRACE  # the daemon stops reading while it holds 32 MB of rows that wait for the database
+            # The daemon stops reading while it holds 32 MB of rows that wait for the database.
+            is_in_pipe = seed >= LONG_TRACE_ROWS
             if event != "sent" or seed in cancelled or was_killed or is_in_pipe:
                 continue
             when = f"sent at {at - self.begin:.3f} s"
@@ -499,7 +504,7 @@ class Chaos:
             left = self.daemon.rows(f"""SELECT DISTINCT p.job_id, p.name, p.state FROM passes p
                 WHERE p.state NOT IN ('completed', 'unavailable') AND EXISTS (SELECT 1 FROM {table} WHERE pass_id = p.id)""")
             assert left == [], f"{table} has rows of unfinished passes (job, pass, state): {left}"
-        self.note(f"{len(stored)} completed passes have what was sent; {len(sent)} lines in the workers' log")
+        self.log_event(f"{len(stored)} completed passes have what was sent; {len(sent)} lines in the workers' log")
 
     def check_events(self):
         with contextlib.closing(sqlite3.connect(f"file:{self.daemon.state}/rooflined.db?mode=ro", uri=True)) as base:
@@ -521,23 +526,24 @@ class Chaos:
         assert len(self.daemon.processes()) <= 3, f"workers: {self.daemon.processes()}"
         if "fsanitize" not in (BUILD / "build.ninja").read_text():
             memory_mb = max(self.max_memory_mb, self.memory_mb("VmHWM"))
-            self.note(f"peak memory {memory_mb:.0f} MB")
+            self.log_event(f"peak memory {memory_mb:.0f} MB")
             assert memory_mb <= MAX_MEMORY_MB, f"peak memory {memory_mb:.0f} MB"
         status, took = self.daemon.stop()
         assert status == 0 and took < 4, f"SIGTERM: exit status {status} after {took:.1f} s"
         assert not self.daemon.processes(), "workers are left after the stop"
 
     def check_latency(self, samples):
-        """Without the moments at which the daemon was down. A machine that is busy delays the control as well."""
+        """Bounds the 99th percentile of /healthz by that of a control server, which a busy machine delays too. Ignores probes
+        while the daemon was down."""
         def p99_ms(name):
             times = sorted((end - due) * 1000 if succeeded else 5000 for due, end, succeeded in samples[name]
-                           if not any(due < up and end > down for down, up in self.down))
+                           if not any(due < up and end > down for down, up in self.down_intervals))
             assert len(times) > 100, f"only {len(times)} probes of the {name}"
             return times[int(len(times) * 0.99)]
         daemon_ms, control_ms = p99_ms("daemon"), p99_ms("control")
         slow = sorted((round(due - self.begin, 2), round((end - due) * 1000)) for due, end, succeeded in samples["daemon"]
-                      if end - due > 0.1 and not any(due < up and end > down for down, up in self.down))
-        self.note(f"p99 of /healthz {daemon_ms:.1f} ms, of the control {control_ms:.1f} ms")
+                      if end - due > 0.1 and not any(due < up and end > down for down, up in self.down_intervals))
+        self.log_event(f"p99 of /healthz {daemon_ms:.1f} ms, of the control {control_ms:.1f} ms")
         assert daemon_ms <= HEALTH_P99_MS + control_ms, \
             f"p99 of /healthz {daemon_ms:.1f} ms, of the control {control_ms:.1f} ms; over 100 ms (s, ms): {slow[:40]}"
 

@@ -16,7 +16,7 @@ SOURCE = pathlib.Path(os.environ.get("ROOFLINED_SOURCE", pathlib.Path(__file__).
 BUILD = pathlib.Path(os.environ.get("ROOFLINED_BUILD", SOURCE / "build" / "dev"))
 PROGRAM = BUILD / "bin" / "rooflined"
 FINAL = ("completed", "failed", "cancelled")
-MARK = "ROOFLINED_TEST_MARK"  # environment variable by which the daemon's processes are found
+MARK = "ROOFLINED_TEST_MARK"  # environment variable that identifies the processes of a daemon
 
 
 def job(**changes):
@@ -138,7 +138,7 @@ class Daemon:
 
 
 def assert_sound(daemon):
-    """Checks what must be true of the database after any crash."""
+    """Checks the invariants of the database, which hold after any crash."""
     assert daemon.rows("PRAGMA integrity_check") == [("ok",)]
     assert daemon.rows("PRAGMA foreign_key_check") == []
     # A pass has all of its epochs or none.

@@ -96,7 +96,7 @@ def stop_main_thread(pid):
 
 
 def test_a_hung_main_thread_is_noticed(start):
-    """Its heartbeat thread goes on. The pass then runs again."""
+    """Its heartbeat thread still runs. The daemon ends the worker, and the pass runs again."""
     daemon = start()
     number = daemon.submit(endless())
     daemon.wait_for_progress(number)
@@ -214,8 +214,8 @@ def test_the_watchdog_is_notified_while_clients_hold_connections(start, tmp_path
 
 @contextlib.contextmanager
 def paused_job(daemon):
-    """Submits a job, yields its number while its worker is stopped, and lets the worker go on. So what the block changes is in
-    force before the job ends, however slow this program is."""
+    """Submits a job, yields its number while its worker is stopped, then continues the worker. So the changes of the block
+    take effect before the job ends, however slow this program is."""
     number = daemon.submit(job(epochs=15, max_images=64))
     worker = daemon.worker()
     os.kill(worker, signal.SIGSTOP)

@@ -2,7 +2,7 @@
  * GPU, also under AddressSanitizer and UndefinedBehaviorSanitizer. translate.py turns a kernel's source into C++; cuda.h and
  * ptx.h implement the language that this C++ is compiled with; runtime.cpp is the part of the CUDA runtime that launchers call.
  *
- * What it does
+ * Behaviour
  *   Threads are fibers of one CPU thread. A thread runs until it waits for others or reaches a yield point (an atomic operation,
  *   a fence, a load in a spin loop). The scheduler picks at random: the warp that runs next, how often its lanes are resumed, the
  *   order of its lanes, the order of blocks, and how many blocks are resident. RL_SIMT_SEED repeats a schedule. A missing barrier
@@ -14,16 +14,16 @@
  *   thread tests the mbarrier.
  *   mma, ldmatrix, shuffles and votes run when all lanes of the mask have arrived, with the fragment layouts of the PTX ISA.
  *
- * What ends the program, with a list of what every thread waits for: a barrier or a warp operation at which not all threads
+ * Errors that end the program, with a list of the waits of all threads: a barrier or a warp operation at which not all threads
  * arrive, lanes of a warp that arrive at different operations, shared addresses that are out of bounds or misaligned.
  *
- * What it does not do
+ * Limits
  *   Memory is sequentially consistent: it does not test fences or memory ordering. It does not model time.
  *   Kernels run one after another: programmatic dependent launches do not overlap, and cudaGridDependencySynchronize returns at
  *   once.
  *   Plain loads and stores are no yield points: threads interleave only at waits and yield points.
  *   It does not limit how many blocks are resident: a cooperative launch always fits.
- *   What cuda.h and ptx.h do not implement (wgmma, TMA, textures, …) does not compile. */
+ *   Features that cuda.h and ptx.h do not implement (wgmma, TMA, textures, …) do not compile. */
 #ifndef SIMT_EMULATOR_H
 #define SIMT_EMULATOR_H
 
@@ -67,7 +67,7 @@ uint32_t lane();
 typedef void (*lane_operation)(void *const lanes[WARP]);
 void sync_lanes(const char *name, uint32_t mask, void *operand, lane_operation perform, bool require_all = false);
 
-/* threads: how many arrive; 0: all of the block. waits: false for bar.arrive. */
+/* bar.sync or, without `waits`, bar.arrive. threads: number of threads that arrive; 0: all of the block. */
 void block_barrier(const char *name, uint32_t id = 0, uint32_t threads = 0, bool waits = true);
 void cluster_arrive();
 void cluster_wait();
@@ -80,7 +80,7 @@ void *shared_variable(const void *key, size_t bytes, size_t alignment);
 void *dynamic_shared_memory(size_t alignment);
 uint32_t shared_address(const void *pointer);
 uint32_t mapa(uint32_t address, uint32_t rank);
-void *shared_pointer(uint32_t address, size_t bytes); /* dies where the bytes are out of bounds or misaligned */
+void *shared_pointer(uint32_t address, size_t bytes); /* ends the program if the bytes are out of bounds or misaligned */
 uint32_t cluster_rank();
 uint32_t cluster_blocks();
 

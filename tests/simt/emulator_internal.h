@@ -1,5 +1,5 @@
 /* The state of the emulator, for its own files: emulator.cpp launches and schedules, fiber.cpp runs threads, sync.cpp has the
- * sync points, shared_memory.cpp and async_copy.cpp the memory of blocks and what arrives in it asynchronously. */
+ * sync points, shared_memory.cpp the shared memory of blocks, and async_copy.cpp asynchronous copies and mbarriers. */
 #ifndef SIMT_EMULATOR_INTERNAL_H
 #define SIMT_EMULATOR_INTERNAL_H
 
@@ -96,7 +96,7 @@ extern struct emulator_state {
 } emulator;
 
 uint32_t random_below(uint32_t limit);
-thread_state &running_thread(); /* the running thread; dies where none runs */
+thread_state &running_thread(); /* ends the program if no thread runs */
 
 void create_fiber(thread_state &t);
 void resume(thread_state &t); /* returns when it calls suspend */

@@ -289,7 +289,7 @@ static void a_retry_gets_its_job_even_if_the_device_is_unusable(void **state) {
 
 static int64_t elapsed_ms(int64_t begin_ns) { return (rl_monotonic_ns() - begin_ns) / 1000000; }
 
-/* 100 ms, and time for a busy machine to go on. */
+/* The store's lock wait of 100 ms, and delays of a busy machine. */
 enum { MAX_WAIT_MS = 400 };
 
 static void assert_quickly_refused(int64_t begin_ns, int rc) {
@@ -364,7 +364,7 @@ static void *submit_until_stopped(void *argument) {
   return NULL;
 }
 
-/* What needs only the queue's memory answers at once while a change waits for the database. */
+/* Functions that need only the queue's memory return immediately while a change waits for the database. */
 static void the_queue_is_not_locked_while_a_change_waits(void **state) {
   queue_fixture *f = *state;
   blocked_submission submission = {.jobs = f->jobs};

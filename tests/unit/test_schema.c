@@ -193,8 +193,8 @@ typedef struct content {
 } content;
 enum { MAX_CONTENTS = 64 };
 
-/* Selects what an upgrade must keep: all columns of every view but age_s, which is relative to now, and the number of rows of
- * every table but activity_spans, which activity_groups replaces. Returns their number. */
+/* Selects the contents that an upgrade must keep: all columns of every view but age_s, which is relative to now, and the number
+ * of rows of every table but activity_spans, which activity_groups replaces. Returns their number. */
 static int select_contents(rl_db *db, content *contents) {
   char *selects =
       select_lines(db,

@@ -115,7 +115,7 @@ static void cancel_makes_the_commit_fail(void **state) {
   rl_records_clear(&records);
 }
 
-/* Inserts what a crash between two slices leaves. */
+/* Inserts the rows that a crash between two slices leaves. */
 static void leave_slices(fixture *f, const rl_claim *claimed, const rl_records *records) {
   rl_kernel_position position = {0};
   int64_t stored = query_integer(f, count_stored), visible = query_integer(f, count_visible);

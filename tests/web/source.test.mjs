@@ -41,7 +41,8 @@ test('the source has line numbers and the messages of the compiler at its lines'
   const rows = await readRows(page.locator('#code'));
   assert.deepEqual(rows.map(([line]) => line), ['1', '2', '3', '4', '5']);
   assert.match(rows[3][1], /^x\[i\] \+= <b>1<\/b>;\s*error: expected an expression$/);
-  assert.deepEqual(await page.locator('#code tr.said').evaluateAll((all) => all.map((row) => row.id)), ['line-2', 'line-4']);
+  const linesWithMessages = page.locator('#code tr.has-message');
+  assert.deepEqual(await linesWithMessages.evaluateAll((all) => all.map((row) => row.id)), ['line-2', 'line-4']);
   await page.locator('#logs a').first().click();
   assert.equal(await page.locator('#code tr:target th').innerText(), '4');
   await page.close();

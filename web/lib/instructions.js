@@ -56,7 +56,7 @@ function columnsOf(instructions) {
 
 const instructionTable = (instructions, columns) => tableOf('Instructions', columns, instructions);
 
-/* --- beside the source ----------------------------------------------------------------------------------------------- */
+/* --- source and SASS -------------------------------------------------------------------------------------------------- */
 
 /** Sums a count by line of the posted code. */
 function sumsByLine(instructions, name) {

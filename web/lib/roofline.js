@@ -23,21 +23,23 @@ function pointsOf(roofline, unit) {
 }
 
 const roofsOf = (roofline, unit) => roofline.levels.flatMap((level, index) => ['theoretical', 'measured']
-  .map((kind) => ({ name: level.name, index, kind, slope: level[`${kind}_per_s`], flat: unit[`${kind}_per_s`] })))
-  .filter((roof) => isPositive(roof.slope) && isPositive(roof.flat));
+  .map((kind) => ({ name: level.name, index, kind, bandwidth: level[`${kind}_per_s`], peak: unit[`${kind}_per_s`] })))
+  .filter((roof) => isPositive(roof.bandwidth) && isPositive(roof.peak));
 
-/** Axis ranges: whole decades around all points and ridges. */
-function decades(values) {
+/** Returns the range of an axis, as exponents of 10: whole decades around the values. */
+function decadesAround(values) {
   const exponents = values.map(Math.log10);
   return [Math.floor(Math.min(...exponents) - 0.3), Math.ceil(Math.max(...exponents) + 0.1)];
 }
 
 function scalesOf(points, roofs, width) {
-  const x = decades([...points.map((point) => point.x), ...roofs.map((roof) => roof.flat / roof.slope)]);
-  const tops = roofs.map((roof) => roof.flat);
-  const y = decades([...points.map((point) => point.y), ...tops, Math.max(...tops, ...points.map((point) => point.y)) / 1e3]);
+  const x = decadesAround([...points.map((point) => point.x), ...roofs.map((roof) => roof.peak / roof.bandwidth)]);
+  const peaks = roofs.map((roof) => roof.peak);
+  const rates = [...points.map((point) => point.y), ...peaks];
+  const y = decadesAround([...rates, Math.max(...rates) / 1e3]);
   const logScale = (from, to, [low, high]) => (value) => from + ((Math.log10(value) - low) / (high - low)) * (to - from);
-  return { x: logScale(MARGIN.left, width - MARGIN.right, x), y: logScale(HEIGHT - MARGIN.bottom, MARGIN.top, y), xs: x, ys: y };
+  return { x: logScale(MARGIN.left, width - MARGIN.right, x), y: logScale(HEIGHT - MARGIN.bottom, MARGIN.top, y),
+    xDecades: x, yDecades: y };
 }
 
 /* --- the parts of the drawing --------------------------------------------------------------------------------------- */
@@ -45,8 +47,8 @@ function scalesOf(points, roofs, width) {
 const powersOfTen = ([low, high]) => Array.from({ length: high - low + 1 }, (_, step) => 10 ** (low + step));
 
 function gridOf(scales, width) {
-  const labelDistance = Math.ceil((scales.xs[1] - scales.xs[0]) * 56 / width);
-  const vertical = powersOfTen(scales.xs).flatMap((value, index) => [
+  const labelDistance = Math.ceil((scales.xDecades[1] - scales.xDecades[0]) * 56 / width);
+  const vertical = powersOfTen(scales.xDecades).flatMap((value, index) => [
     createSvgElement('line', {
       class: 'grid',
       x1: scales.x(value),
@@ -58,7 +60,7 @@ function gridOf(scales, width) {
       ? ''
       : label(String(+value.toPrecision(1)), { x: scales.x(value), y: HEIGHT - MARGIN.bottom + 16, 'text-anchor': 'middle' }),
   ]);
-  const horizontal = powersOfTen(scales.ys).flatMap((value) => [
+  const horizontal = powersOfTen(scales.yDecades).flatMap((value) => [
     createSvgElement('line', {
       class: 'grid',
       x1: MARGIN.left,
@@ -76,16 +78,16 @@ function gridOf(scales, width) {
     { x: (MARGIN.left + width) / 2, y: HEIGHT - 6, 'text-anchor': 'middle' })];
 }
 
-/** The line of a roof: the bandwidth's slope up to the ridge point, then horizontal; clipped to the chart. */
+/** Creates the line of a roof, clipped to the chart: bandwidth × intensity up to the ridge point, then the unit's peak. */
 function roofLine(roof, scales) {
-  const [left, right] = scales.xs.map((exponent) => 10 ** exponent);
-  const start = Math.max(left, 10 ** scales.ys[0] / roof.slope);
-  const ridge = roof.flat / roof.slope;
-  const corners = [[start, start * roof.slope], [ridge, roof.flat], [right, roof.flat]];
+  const [left, right] = scales.xDecades.map((exponent) => 10 ** exponent);
+  const start = Math.max(left, 10 ** scales.yDecades[0] / roof.bandwidth);
+  const ridge = roof.peak / roof.bandwidth;
+  const corners = [[start, start * roof.bandwidth], [ridge, roof.peak], [right, roof.peak]];
   const line = createSvgElement('polyline', { class: `roof level-${roof.index} ${roof.kind}`,
     points: corners.map(([x, y]) => `${scales.x(x)},${scales.y(y)}`).join(' ') });
   line.append(createSvgElement('title', {},
-    `${roof.name}, ${roof.kind}: ${format.bytesPerSecond(roof.slope)}, ${format.operationsPerSecond(roof.flat)}`));
+    `${roof.name}, ${roof.kind}: ${format.bytesPerSecond(roof.bandwidth)}, ${format.operationsPerSecond(roof.peak)}`));
   return line;
 }
 

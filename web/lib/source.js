@@ -36,7 +36,7 @@ export function codeTable(code, { columns = [], messages = new Map(), selectLine
   const row = (text, line) =>
     createElement(
       'tr',
-      { id: lineId(line), 'data-line': line, class: messages.has(line) ? 'said' : null,
+      { id: lineId(line), 'data-line': line, class: messages.has(line) ? 'has-message' : null,
         click: selectLine && selectOnClick(line) },
       createElement('th', { scope: 'row', class: 'n' }, number(line)),
       ...columns.map(({ sums }) => sumCell(sums, line)),

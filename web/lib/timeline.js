@@ -214,8 +214,8 @@ byId('timeline-chart').addEventListener('keydown', (event) => {
 byId('timeline-run').addEventListener('change', showSelectedRun);
 redrawOnResize(byId('timeline-chart'), draw);
 
-/** Collects what the timeline shows of a run. microbatches: of a training step. clockError: the measurement of the largest
- * error, in µs, of the times of activities of kind `phase`; undefined if the launches record no phases. */
+/** Returns the data of a run that the timeline draws. microbatches: of a training step. clockError: the measurement of the
+ * largest error, in µs, of the times of activities of kind `phase`; undefined if the launches record no phases. */
 const describeRun = (run, kernels) => ({ run: run.run, variant: run.variant,
   microbatches: findMeasurement(run, 'phase_rounds')?.value ?? 1, clockError: findMeasurement(run, 'phase_clock_error_us'),
   traced_ns: (findMeasurement(run, 'epoch_traced_ms')?.value ?? 0) * 1e6,
