@@ -7,7 +7,7 @@
 #include "store/store_internal.h"
 
 /* The dictionary in memory starts again when it has MAX_ENTRIES. Values that occur again are then stored a second time. */
-enum { MAX_ENTRIES = 32768, MAX_ENTRIES_AFTER_SLICE = MAX_ENTRIES + RL_SLICE_ROWS, SLOTS = 1 << 17 };
+enum { MAX_ENTRIES = 32768, MIN_SLOTS = 1 << 10, SLOTS_PER_ENTRY = 3 };
 
 /* A row of activity_dictionary. */
 typedef struct shared_values {
@@ -22,8 +22,9 @@ struct rl_activity_appender {
   int64_t stored_rows, stored_names, stored_entries;
   int64_t first_entry; /* number of entries[0] in the database */
   int64_t entry_count; /* in memory: those before stored_entries - first_entry are also in the database */
-  shared_values entries[MAX_ENTRIES_AFTER_SLICE];
-  uint32_t slots[SLOTS]; /* hash table with linear probing: 1 + index of an entry; 0: free */
+  shared_values *entries;
+  uint32_t *slots;   /* hash table with linear probing: 1 + index of an entry; 0: free */
+  size_t slot_count; /* a power of two, at least SLOTS_PER_ENTRY times the entries */
   int64_t entry_of_row[RL_SLICE_ROWS];
 };
 
@@ -33,7 +34,12 @@ int64_t rl_activity_appender_row_count(const rl_activity_appender *appender) {
   return appender != NULL ? appender->stored_rows : 0;
 }
 
-void rl_activity_appender_free(rl_activity_appender *appender) { free(appender); }
+void rl_activity_appender_free(rl_activity_appender *appender) {
+  if (appender == NULL) return;
+  free(appender->entries);
+  free(appender->slots);
+  free(appender);
+}
 
 /* --- the dictionary ---------------------------------------------------------------------------------------------------- */
 
@@ -49,40 +55,66 @@ static shared_values values_of(const rl_activity_row *row) {
                          .dynamic_shared_bytes = row->dynamic_shared_bytes};
 }
 
-/* Returns a slot: the high bits of a product depend on all bits of a word. */
-static uint32_t hash_values(const shared_values *values) {
+/* The high bits of a product depend on all bits of a word. */
+static uint64_t hash_values(const shared_values *values) {
   uint64_t words[SHARED_WORDS], hash = 0;
   memcpy(words, values, sizeof words);
   for (int i = 0; i < SHARED_WORDS; i++) {
     hash = (hash ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15);
     hash ^= hash >> 32;
   }
-  return (uint32_t)hash % SLOTS;
+  return hash;
+}
+
+/* Returns the slot of the entry with these values, or the free slot for it. */
+static size_t find_slot(const rl_activity_appender *appender, const shared_values *values) {
+  const size_t mask = appender->slot_count - 1;
+  size_t slot = hash_values(values) & mask;
+  while (appender->slots[slot] != 0 && memcmp(&appender->entries[appender->slots[slot] - 1], values, sizeof *values) != 0)
+    slot = (slot + 1) & mask;
+  return slot;
+}
+
+/* Makes space for `more` entries. It begins small, because to clear megabytes takes longer than to store a short pass. */
+static int reserve_entries(rl_activity_appender *appender, size_t more, rl_error *err) {
+  const size_t needed = (size_t)appender->entry_count + more;
+  size_t slot_count = appender->slot_count != 0 ? appender->slot_count : MIN_SLOTS;
+  if (needed * SLOTS_PER_ENTRY <= appender->slot_count) return 0;
+  while (slot_count < needed * SLOTS_PER_ENTRY) slot_count *= 2;
+  shared_values *entries = realloc(appender->entries, slot_count / SLOTS_PER_ENTRY * sizeof *entries);
+  if (entries != NULL) appender->entries = entries;
+  uint32_t *slots = entries != NULL ? calloc(slot_count, sizeof *slots) : NULL;
+  if (slots == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for activity rows");
+  free(appender->slots);
+  appender->slots = slots;
+  appender->slot_count = slot_count;
+  for (int64_t i = 0; i < appender->entry_count; i++) slots[find_slot(appender, &entries[i])] = (uint32_t)i + 1;
+  return 0;
 }
 
 /* Returns the number of the entry with these values, which it adds if there is none. */
 static int64_t find_or_add_entry(rl_activity_appender *appender, const shared_values *values) {
-  uint32_t slot = hash_values(values);
-  for (; appender->slots[slot] != 0; slot = (slot + 1) % SLOTS)
-    if (memcmp(&appender->entries[appender->slots[slot] - 1], values, sizeof *values) == 0)
-      return appender->first_entry + appender->slots[slot] - 1;
+  const size_t slot = find_slot(appender, values);
+  if (appender->slots[slot] != 0) return appender->first_entry + appender->slots[slot] - 1;
   appender->entries[appender->entry_count++] = *values;
   appender->slots[slot] = (uint32_t)appender->entry_count;
   return appender->first_entry + appender->entry_count - 1;
 }
 
 /* Finds the entries of the rows, at most RL_SLICE_ROWS. A repetition after a failure finds the same entries. */
-static void find_entries(rl_activity_appender *appender, const rl_activity_row *rows, size_t count) {
+static int find_entries(rl_activity_appender *appender, const rl_activity_row *rows, size_t count, rl_error *err) {
   bool all_stored = appender->stored_entries == appender->first_entry + appender->entry_count;
   if (appender->entry_count >= MAX_ENTRIES && all_stored) {
     appender->first_entry = appender->stored_entries;
     appender->entry_count = 0;
-    memset(appender->slots, 0, sizeof appender->slots);
+    memset(appender->slots, 0, appender->slot_count * sizeof *appender->slots);
   }
+  if (reserve_entries(appender, count, err) < 0) return -1;
   for (size_t i = 0; i < count; i++) {
     shared_values values = values_of(&rows[i]);
     appender->entry_of_row[i] = find_or_add_entry(appender, &values);
   }
+  return 0;
 }
 
 /* --- groups ------------------------------------------------------------------------------------------------------------ */
@@ -133,15 +165,38 @@ static int insert_entries(rl_db *db, int64_t pass, const rl_activity_appender *a
   return 0;
 }
 
+/* The parameters of activity_insert and activity_insert_batch: the pass, then these values of each row. */
+enum { ROW_VALUES = 7, BATCH_ROWS = 16 };
+
+static void copy_row_values(const rl_activity_appender *appender, const rl_activity_row *rows, size_t i, int64_t *values) {
+  const rl_activity_row *row = &rows[i];
+  const int64_t copied[ROW_VALUES] = {
+      group_of(row),    row->start_ns, appender->stored_rows + (int64_t)i, row->end_ns - row->start_ns, appender->entry_of_row[i],
+      row->correlation, row->step};
+  memcpy(values, copied, sizeof copied);
+}
+
+/* Inserts the rows from *done on with a statement that takes `batch` of them, while that many are left. */
+static int insert_batches(rl_db *db, const char *name, size_t batch, int64_t pass, const rl_activity_appender *appender,
+                          const rl_activity_row *rows, size_t *done, size_t count, rl_error *err) {
+  int64_t values[1 + ROW_VALUES * BATCH_ROWS] = {pass};
+  sqlite3_stmt *statement = NULL;
+  if (count - *done < batch) return 0;
+  if (rl_db_prepare(db, name, NULL, 0, &statement, err) < 0) return -1;
+  for (; count - *done >= batch; *done += batch) {
+    for (size_t i = 0; i < batch; i++) copy_row_values(appender, rows, *done + i, &values[1 + ROW_VALUES * i]);
+    if (run_positional(db, statement, values, 1 + ROW_VALUES * (int)batch, err) < 0) return -1;
+  }
+  return 0;
+}
+
+/* A statement for each row would begin and end 16 times as many of them. */
 static int insert_rows(rl_db *db, int64_t pass, const rl_activity_appender *appender, const rl_activity_row *rows, size_t count,
                        rl_error *err) {
-  sqlite3_stmt *statement = NULL;
-  if (rl_db_prepare(db, "activity_insert", NULL, 0, &statement, err) < 0) return -1;
-  for (size_t i = 0; i < count; i++)
-    if (RUN_POSITIONAL(db, statement, err, pass, group_of(&rows[i]), rows[i].start_ns, appender->stored_rows + (int64_t)i,
-                       rows[i].end_ns - rows[i].start_ns, appender->entry_of_row[i], rows[i].correlation, rows[i].step) < 0)
-      return -1;
-  return 0;
+  size_t done = 0;
+  return insert_batches(db, "activity_insert_batch", BATCH_ROWS, pass, appender, rows, &done, count, err) < 0
+             ? -1
+             : insert_batches(db, "activity_insert", 1, pass, appender, rows, &done, count, err);
 }
 
 /* Adds the rows to the pass's number of rows and longest duration of each group. */
@@ -200,8 +255,9 @@ int rl_store_insert_activity(rl_db *db, int64_t pass, const rl_records *records,
   size_t done = 0;
   do {
     size_t count = records->row_count - done < RL_SLICE_ROWS ? records->row_count - done : RL_SLICE_ROWS;
-    find_entries(appender, records->rows + done, count);
-    if (insert_slice(db, pass, appender, records, records->rows + done, count, err) < 0) return -1;
+    if (find_entries(appender, records->rows + done, count, err) < 0 ||
+        insert_slice(db, pass, appender, records, records->rows + done, count, err) < 0)
+      return -1;
     advance(appender, records, count);
     done += count;
   } while (done < records->row_count);
@@ -217,8 +273,7 @@ static int append_slice(rl_db *db, const rl_claim *claim, rl_activity_appender *
   if (is_running == 0)
     return rl_fail(err, RL_HTTP, 409, "pass %lld of job %lld is committed already", (long long)claim->pass_id,
                    (long long)claim->job_id);
-  if (resume(db, claim->pass_id, appender, err) < 0) return -1;
-  find_entries(appender, records->rows, count);
+  if (resume(db, claim->pass_id, appender, err) < 0 || find_entries(appender, records->rows, count, err) < 0) return -1;
   return insert_slice(db, claim->pass_id, appender, records, records->rows, count, err);
 }
 
