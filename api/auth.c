@@ -21,38 +21,56 @@ static const char *cookie_session_id(const rl_http_request *request) {
   return MHD_lookup_connection_value(request->connection, MHD_COOKIE_KIND, COOKIE_NAME);
 }
 
+/* Copies the hash of the credential's token. Returns false if its session has ended. */
+static bool find_token_hash(rl_server *server, const rl_credential *credential, char token_hash[RL_TOKEN_HASH_SIZE]) {
+  memcpy(token_hash, credential->token_hash, RL_TOKEN_HASH_SIZE);
+  return credential->session_id[0] == '\0' ||
+         rl_login_session_find(server->login_sessions, rl_monotonic_ns(), credential->session_id, token_hash);
+}
+
 int rl_credential_check(rl_server *server, const rl_credential *credential, bool *valid, rl_error *err) {
   char token_hash[RL_TOKEN_HASH_SIZE];
-  memcpy(token_hash, credential->token_hash, sizeof token_hash);
-  bool known = credential->session_id[0] == '\0' ||
-               rl_login_session_find(server->login_sessions, rl_monotonic_ns(), credential->session_id, token_hash);
+  bool known = find_token_hash(server, credential, token_hash);
   if (known && rl_store_has_token(server->store, token_hash, &known, err) < 0) return -1;
   *valid = known;
   return 0;
 }
 
-static int check_bearer_token(rl_http_request *request, bool *valid, rl_error *err) {
+bool rl_credential_is_known(rl_server *server, const rl_credential *credential) {
+  char token_hash[RL_TOKEN_HASH_SIZE];
+  return find_token_hash(server, credential, token_hash) && rl_store_knows_token(server->store, token_hash);
+}
+
+/* Return 1 and set request->credential if the request has one of this kind, valid or not; else 0. */
+static int read_bearer_token(rl_http_request *request, rl_error *err) {
   const char *token = bearer_token(request);
   request->credential = (rl_credential){0};
   if (token == NULL) return 0;
-  if (rl_token_hash(token, request->credential.token_hash, err) < 0) return -1;
-  return rl_credential_check(request->server, &request->credential, valid, err);
+  return rl_token_hash(token, request->credential.token_hash, err) < 0 ? -1 : 1;
 }
 
-static int check_login_session(rl_http_request *request, bool *valid, rl_error *err) {
+static int read_session_cookie(rl_http_request *request) {
   const char *session_id = cookie_session_id(request);
   request->credential = (rl_credential){0};
   if (session_id == NULL || strlen(session_id) >= sizeof request->credential.session_id) return 0;
   strcpy(request->credential.session_id, session_id);
-  return rl_credential_check(request->server, &request->credential, valid, err);
+  return 1;
 }
 
 int rl_http_request_find_credential(rl_http_request *request, bool *found, rl_error *err) {
   bool valid = false;
-  if (check_bearer_token(request, &valid, err) < 0) return -1;
-  if (!valid && check_login_session(request, &valid, err) < 0) return -1;
+  int has_token = read_bearer_token(request, err);
+  if (has_token < 0 || (has_token && rl_credential_check(request->server, &request->credential, &valid, err) < 0)) return -1;
+  if (!valid && read_session_cookie(request) && rl_credential_check(request->server, &request->credential, &valid, err) < 0)
+    return -1;
   *found = valid;
   return 0;
+}
+
+bool rl_http_request_has_known_credential(rl_http_request *request) {
+  rl_error ignored;
+  return (read_bearer_token(request, &ignored) > 0 && rl_credential_is_known(request->server, &request->credential)) ||
+         (read_session_cookie(request) && rl_credential_is_known(request->server, &request->credential));
 }
 
 int rl_http_request_authorize(rl_http_request *request, rl_error *err) {

@@ -7,11 +7,16 @@
 
 /* RL_HTTP 401 if the route requires a credential and the request has no valid one. */
 int rl_http_request_authorize(rl_http_request *request, rl_error *err);
+/* Returns true if the request has a valid credential that is known without a query, and copies it to request->credential. Reads
+ * memory only. */
+bool rl_http_request_has_known_credential(rl_http_request *request);
 /* Sets *found to whether the request has a valid credential, and copies the credential to request->credential. -1 if the store
  * can't be read.
  */
 int rl_http_request_find_credential(rl_http_request *request, bool *found, rl_error *err);
 /* Sets *valid to false if the credential was revoked, logged out or has expired, else to true. -1 if the store can't be read. */
 int rl_credential_check(rl_server *server, const rl_credential *credential, bool *valid, rl_error *err);
+/* Returns true if the credential is valid and that is known without a query. Reads memory only. */
+bool rl_credential_is_known(rl_server *server, const rl_credential *credential);
 
 #endif

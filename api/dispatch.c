@@ -287,6 +287,7 @@ static enum MHD_Result begin_body(rl_http_request *request) {
 enum MHD_Result rl_dispatch_begin(rl_http_request *request) {
   if (!check_syntax(request) || !check_origin(request) || !find_route(request)) return begin_body(request);
   if (!request->server->token_required || request->route->is_public) authorize(request);
+  else if (rl_http_request_has_known_credential(request)) check_body_headers(request);
   else if (run_in_pool(request, RL_POOL_CONTROL, run_authorization)) return MHD_YES;
   return begin_body(request);
 }

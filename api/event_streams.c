@@ -282,6 +282,12 @@ static ssize_t start_refill(event_stream *stream) {
   return started ? 0 : MHD_CONTENT_READER_END_OF_STREAM;
 }
 
+/* Returns true if only a query can tell whether the stream's credential is still valid. */
+static bool must_check_credential(const event_stream *stream) {
+  rl_server *server = stream->streams->server;
+  return server->token_required && !stream->credential_checked && !rl_credential_is_known(server, &stream->credential);
+}
+
 /* Writes new events or a keep-alive, starts a refill, or suspends the connection if none of these is due. Returns like
  * rl_http_stream.read_callback. The caller holds the lock. */
 static ssize_t write_due(event_stream *stream) {
@@ -296,8 +302,7 @@ static ssize_t write_due(event_stream *stream) {
     MHD_suspend_connection(stream->connection);
     return 0;
   }
-  if (is_behind_feed(stream) || (stream->streams->server->token_required && !stream->credential_checked))
-    return start_refill(stream);
+  if (is_behind_feed(stream) || must_check_credential(stream)) return start_refill(stream);
   if (!has_new_events && feed->is_final) return MHD_CONTENT_READER_END_OF_STREAM;
   stream->credential_checked = false;
   stream->last_write_ns = now_ns;

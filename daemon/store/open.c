@@ -1,4 +1,4 @@
-/* Opens and closes the store, begins and ends transactions, and writes tokens. */
+/* Opens and closes the store, begins and ends transactions. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -95,6 +95,7 @@ static int open_store(const char *folder, bool shared, rl_store **store, rl_erro
   pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
   pthread_mutex_init(&opened->writer_mutex, NULL);
   pthread_mutex_init(&opened->readers_mutex, NULL);
+  pthread_mutex_init(&opened->known_tokens_mutex, NULL);
   pthread_cond_init(&opened->reader_returned, &monotonic);
   pthread_condattr_destroy(&monotonic);
   opened->folder = strdup(folder);
@@ -123,6 +124,7 @@ void rl_store_close(rl_store *store) {
   if (store->lock_fd >= 0) close(store->lock_fd);
   pthread_cond_destroy(&store->reader_returned);
   pthread_mutex_destroy(&store->readers_mutex);
+  pthread_mutex_destroy(&store->known_tokens_mutex);
   pthread_mutex_destroy(&store->writer_mutex);
   free(store->file);
   free(store->folder);
@@ -213,23 +215,6 @@ int rl_store_end_transaction(rl_store *store, int rc, rl_error *err) {
 
 uint64_t rl_store_revision(rl_store *store, rl_revision_kind kind, int64_t job_id) {
   return rl_revisions_read(&store->revisions, kind, job_id);
-}
-
-int rl_store_token_add(rl_store *store, const char *name, const char *hash, rl_error *err) {
-  if (rl_store_begin_transaction(store, err) < 0) return -1;
-  int rc = rl_db_run(&store->writer, err, "token_insert", RL_BIND_TEXT(":hash", hash), RL_BIND_TEXT(":name", name),
-                     RL_BIND_INTEGER(":now", rl_realtime_ns()));
-  return rl_store_end_transaction(store, rc, err);
-}
-
-int rl_store_token_remove(rl_store *store, const char *name, int64_t *count, rl_error *err) {
-  int64_t removed = 0;
-  if (rl_store_begin_transaction(store, err) < 0) return -1;
-  int rc = rl_db_run(&store->writer, err, "token_delete", RL_BIND_TEXT(":name", name));
-  if (rc == 0) removed = sqlite3_changes64(store->writer.handle);
-  if (rl_store_end_transaction(store, rc, err) < 0) return -1;
-  *count = removed;
-  return 0;
 }
 
 int rl_store_file_sizes(rl_store *store, int64_t *database_bytes, int64_t *log_bytes, rl_error *err) {

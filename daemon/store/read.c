@@ -260,7 +260,7 @@ int rl_store_count_tokens(rl_store *store, int64_t *count, rl_error *err) {
   return read_integer(store, "token_count", NULL, 0, count, err);
 }
 
-int rl_store_has_token(rl_store *store, const char *hash, bool *known, rl_error *err) {
+int rl_store_find_token(rl_store *store, const char *hash, bool *known, rl_error *err) {
   return has_row(store, "token_exists", (rl_binding)RL_BIND_TEXT(":hash", hash), known, err);
 }
 

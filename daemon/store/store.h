@@ -102,6 +102,8 @@ int rl_store_token_add(rl_store *store, const char *name, const char *hash, rl_e
 int rl_store_token_remove(rl_store *store, const char *name, int64_t *count, rl_error *err);
 int rl_store_count_tokens(rl_store *store, int64_t *count, rl_error *err);
 int rl_store_has_token(rl_store *store, const char *hash, bool *known, rl_error *err);
+/* Reads memory only. Returns true if rl_store_has_token has found the token since the last change of tokens; false: not known. */
+bool rl_store_knows_token(rl_store *store, const char *hash);
 
 /* The limits of retention; 0: none. */
 typedef struct rl_retention {

@@ -10,7 +10,13 @@
 
 extern const rl_embedded rl_statements[]; /* all named statements, including the generated INSERTs of records */
 
-enum { RL_MAX_STORING_JOBS = 32 };
+enum { RL_MAX_STORING_JOBS = 32, RL_KNOWN_TOKENS = 64 };
+
+/* A token that a query has found. */
+typedef struct rl_known_token {
+  char hash[65];
+  uint64_t revision; /* of RL_REVISION_OTHER, before that query; 0: none */
+} rl_known_token;
 
 struct rl_store {
   char *folder, *file;          /* the state folder and the database in it */
@@ -30,8 +36,10 @@ struct rl_store {
   } webhook_counts;
   pthread_mutex_t readers_mutex; /* guards the members below */
   pthread_cond_t reader_returned;
-  rl_cursor *idle_readers; /* list of the reader connections that no query uses */
-  int reader_count;        /* idle or in use */
+  rl_cursor *idle_readers;            /* list of the reader connections that no query uses */
+  int reader_count;                   /* idle or in use */
+  pthread_mutex_t known_tokens_mutex; /* guards known_tokens, which have places by their hash */
+  rl_known_token known_tokens[RL_KNOWN_TOKENS];
 };
 
 /* Locks the writer and begins a transaction. RL_STORAGE_LOCKED if another program holds the database's lock for
@@ -90,6 +98,8 @@ int rl_store_record_daemon_crashes(rl_db *db, int64_t max_crashes, rl_error *err
 int rl_store_read_job_by_key(rl_db *db, const char *key, const char *body_sha256, int64_t *id, rl_error *err);
 int rl_store_read_status(rl_db *db, int64_t job_id, rl_job_status *status, rl_error *err); /* RL_HTTP 404 */
 int rl_store_read_counts(rl_db *db, rl_job_counts *counts, rl_error *err);
+/* Does the query of rl_store_has_token. */
+int rl_store_find_token(rl_store *store, const char *hash, bool *known, rl_error *err);
 void rl_store_close_readers(rl_store *store);
 /* Stores what a suite run reports to the webhook, inside the transaction that ends it. *added: number of events; *given_up: of
  * pending ones that they replace. */

@@ -420,7 +420,7 @@ static void statements_use_indices(void **state) {
     while (sqlite3_step(plan) == SQLITE_ROW) {
       const char *step = (const char *)sqlite3_column_text(plan, 3);
       bool bounded = strstr(step, "VIRTUAL TABLE") != NULL || strncmp(step, "SCAN sqlite_", 12) == 0 ||
-                     strncmp(step, "SCAN (", 6) == 0 || strncmp(step, "SCAN CONSTANT", 13) == 0 ||
+                     strncmp(step, "SCAN (", 6) == 0 || strstr(step, "CONSTANT ROW") != NULL || /* VALUES */
                      strcmp(step, "SCAN devices") == 0 || /* as few as there are devices and drivers */
                      scans_materialized(materialized, step);
       if (sscanf(step, "MATERIALIZE %63s", name) == 1 || sscanf(step, "CO-ROUTINE %63s", name) == 1)

@@ -110,6 +110,46 @@ static void changes_of_another_program(void **state) {
   rl_store_close(second);
 }
 
+/* Finds the token with a query, then without one until any token changes. */
+static void assert_found(rl_store *store, const char *hash, bool exists) {
+  bool found = !exists;
+  assert_false(rl_store_knows_token(store, hash));
+  ASSERT_OK(rl_store_has_token(store, hash, &found, &err));
+  assert_int_equal(found, exists);
+  assert_int_equal(rl_store_knows_token(store, hash), exists);
+}
+
+static void known_tokens(void **state) {
+  fixture *f = *state;
+  enum { TOKENS = 3 * RL_KNOWN_TOKENS };
+  int64_t count;
+  char hash[65];
+  rl_store *second = open_second(f);
+  assert_found(f->store, "hash of a", false);
+  ASSERT_OK(rl_store_token_add(f->store, "a", "hash of a", &err));
+  ASSERT_OK(rl_store_token_add(second, "b", "hash of b", &err));
+  assert_found(f->store, "hash of a", true);
+  assert_found(f->store, "hash of b", true);
+  submit(f->store, "cpu", TIMING); /* no change of tokens */
+  assert_true(rl_store_knows_token(f->store, "hash of a"));
+  ASSERT_OK(rl_store_token_remove(second, "b", &count, &err));
+  assert_found(f->store, "hash of b", false);
+  assert_found(f->store, "hash of a", true);
+  ASSERT_OK(rl_store_token_remove(f->store, "a", &count, &err));
+  assert_found(f->store, "hash of a", false);
+  for (int i = 0; i < TOKENS; i++) { /* more than are remembered */
+    snprintf(hash, sizeof hash, "%064x", (unsigned)i * 2654435761u);
+    ASSERT_OK(rl_store_token_add(f->store, "many", hash, &err));
+  }
+  for (int i = 0; i < TOKENS; i++) {
+    snprintf(hash, sizeof hash, "%064x", (unsigned)i * 2654435761u);
+    assert_found(f->store, hash, true);
+    hash[0] = 'f';
+    assert_found(f->store, hash, false);
+  }
+  rl_store_close(second);
+}
+
 typedef struct reader {
   rl_store *store;
   atomic_bool stop;
@@ -150,8 +190,11 @@ static void every_commit_is_seen(void **state) {
 #define WITH_STORE(TEST) cmocka_unit_test_setup_teardown(TEST, open_fixture, close_fixture)
 
 int main(void) {
-  const struct CMUnitTest tests[] = {WITH_STORE(own_changes), WITH_STORE(changes_of_a_running_pass),
-                                     WITH_STORE(a_refused_change_is_none), WITH_STORE(changes_of_another_program),
+  const struct CMUnitTest tests[] = {WITH_STORE(own_changes),
+                                     WITH_STORE(changes_of_a_running_pass),
+                                     WITH_STORE(a_refused_change_is_none),
+                                     WITH_STORE(changes_of_another_program),
+                                     WITH_STORE(known_tokens),
                                      WITH_STORE(every_commit_is_seen)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
