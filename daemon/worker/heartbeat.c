@@ -31,16 +31,6 @@ static struct heartbeat {
   void (*failed)(const rl_error *err);
 } heart = {.frames_lock = PTHREAD_MUTEX_INITIALIZER, .busy_changed = PTHREAD_COND_INITIALIZER};
 
-/* Returns how long a stage may take between two check points. Steps of training poll often, but one large launch on a slow CPU
- * takes a minute. Opening compiles posted code and loads libraries and data; other stages wait for single launches and replays of
- * any length, and for the profiler's analysis. */
-static int64_t stage_limit_ms(const char *stage) {
-  static const char *const polling_stages[] = {"warmup", "epoch", "evaluate"};
-  for (size_t i = 0; i < sizeof polling_stages / sizeof *polling_stages; i++)
-    if (strcmp(stage, polling_stages[i]) == 0) return 300000;
-  return 900000;
-}
-
 /* Counts the quiet beats in a row. */
 static void watch_cpu_time(void) {
   struct timespec now;
@@ -50,16 +40,28 @@ static void watch_cpu_time(void) {
   heart.cpu_ns = cpu_ns;
 }
 
-/* Returns how long the main thread may take between two check points now. A quiet CPU worker gets less time, except while it
- * opens an instance, because that may wait for a slow disk. */
-static int64_t limit_ms(void) {
-  bool may_wait = !heart.computes_on_cpu || strcmp(heart.stage, "open") == 0;
-  return may_wait || heart.quiet_beats < MAX_QUIET_BEATS ? stage_limit_ms(heart.stage) : QUIET_LIMIT_MS;
+static bool is_iterating(const char *stage) {
+  static const char *const stages[] = {"warmup", "epoch", "evaluate"};
+  for (size_t i = 0; i < sizeof stages / sizeof *stages; i++)
+    if (strcmp(stage, stages[i]) == 0) return true;
+  return false;
+}
+
+/* Opening may wait for a slow disk. On a GPU the driver spins while it waits for a launch of an iteration (the default,
+ * cudaDeviceScheduleAuto); in other stages the profiler may wait otherwise. */
+static bool must_use_cpu(bool computes_on_cpu, const char *stage) {
+  return computes_on_cpu ? strcmp(stage, "open") != 0 : is_iterating(stage);
+}
+
+int64_t rl_heartbeat_limit_ms(bool computes_on_cpu, const char *stage, int quiet_beats) {
+  if (quiet_beats >= MAX_QUIET_BEATS && must_use_cpu(computes_on_cpu, stage)) return QUIET_LIMIT_MS;
+  return is_iterating(stage) ? 300000 : 900000;
 }
 
 static int beat(rl_error *err) {
   watch_cpu_time();
-  rl_heartbeat message = {.idle_ms = (rl_monotonic_ns() - atomic_load(&heart.check_point_ns)) / 1000000, .limit_ms = limit_ms()};
+  rl_heartbeat message = {.idle_ms = (rl_monotonic_ns() - atomic_load(&heart.check_point_ns)) / 1000000,
+                          .limit_ms = rl_heartbeat_limit_ms(heart.computes_on_cpu, heart.stage, heart.quiet_beats)};
   snprintf(message.stage, sizeof message.stage, "%s", heart.stage);
   return rl_message_write(heart.descriptor, RL_FRAME_HEARTBEAT, rl_heartbeat_fields, &message, err);
 }

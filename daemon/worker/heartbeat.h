@@ -1,11 +1,13 @@
 /* The HEARTBEAT frames of a worker: a thread sends one every 5 s while the main thread executes a request. So that the daemon
  * notices a main thread that hangs, a frame carries the stage, the time since the main thread last passed a check point, and the
  * longest time that is allowed. Check points: polls for cancellation, progress, a new stage, a written frame. The limit is
- * minutes. On the CPU it falls to 30 s when the process uses no CPU time; on a GPU, waiting for a launch uses none either. */
+ * minutes. It falls to 30 s when the process uses no CPU time; on a GPU only in iterations (the stages warmup, epoch and
+ * evaluate), where the driver spins while it waits for a launch. */
 #ifndef RL_WORKER_HEARTBEAT_H
 #define RL_WORKER_HEARTBEAT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
@@ -17,6 +19,10 @@ void rl_heartbeat_begin_request(void);
 void rl_heartbeat_end_request(void);
 /* The main thread begins a stage of the request: "open", or a phase of rl_progress. */
 void rl_heartbeat_enter_stage(const char *stage);
+/* Returns how long the main thread may take between two check points. quiet_beats: the number of beats in a row without CPU time.
+ * Steps of iterations poll often, but one large launch on a slow CPU takes a minute. Opening compiles posted code and loads
+ * libraries and data; other stages wait for single launches and replays of any length, and for the profiler's analysis. */
+int64_t rl_heartbeat_limit_ms(bool computes_on_cpu, const char *stage, int quiet_beats);
 /* The main thread has passed a check point. */
 void rl_heartbeat_check_point(void);
 /* Frames of the main thread are written between these calls. Unlocking is a check point. */

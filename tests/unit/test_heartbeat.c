@@ -1,0 +1,34 @@
+/* Tests how long a worker's main thread may go without a check point. */
+#include "worker/heartbeat.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+enum { QUIET_S = 29, ITERATION_S = 300, OTHER_S = 900 };
+
+/* Without CPU time for 30 s, the limit is short where the main thread computes or the driver spins. */
+static void limits(void **state) {
+  static const struct {
+    const char *stage;
+    int busy_s, quiet_cpu_s, quiet_gpu_s;
+  } cases[] = {{"warmup", ITERATION_S, QUIET_S, QUIET_S},   {"epoch", ITERATION_S, QUIET_S, QUIET_S},
+               {"evaluate", ITERATION_S, QUIET_S, QUIET_S}, {"open", OTHER_S, OTHER_S, OTHER_S},
+               {"counters", OTHER_S, QUIET_S, OTHER_S},     {"", OTHER_S, QUIET_S, OTHER_S}};
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (int beats = 0; beats < 8; beats++) {
+      const bool is_quiet = beats >= 6;
+      const int cpu_s = is_quiet ? cases[i].quiet_cpu_s : cases[i].busy_s;
+      const int gpu_s = is_quiet ? cases[i].quiet_gpu_s : cases[i].busy_s;
+      assert_int_equal(rl_heartbeat_limit_ms(true, cases[i].stage, beats), cpu_s * 1000);
+      assert_int_equal(rl_heartbeat_limit_ms(false, cases[i].stage, beats), gpu_s * 1000);
+    }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(limits)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
