@@ -16,8 +16,8 @@ typedef struct rl_event_batch {
   bool is_final;         /* the job has finished: no event follows last_sequence */
 } rl_event_batch;
 
-/* Reads the job's next events with numbers above `after`, at most RL_EVENT_BATCH_MAX. RL_HTTP 404 when there is no such job. The
- * caller clears *batch, also after a failure. */
+/* Reads the job's next events with numbers above `after`, at most RL_EVENT_BATCH_MAX. Fails with RL_HTTP 404 if there is no such
+ * job. The caller clears *batch, also after a failure. */
 int rl_event_batch_read(rl_store *store, int64_t job_id, int64_t after, rl_event_batch *batch, rl_error *err);
 void rl_event_batch_clear(rl_event_batch *batch);
 

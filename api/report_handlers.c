@@ -237,7 +237,7 @@ static char *render_pair_names(rl_report_stream *stream, const char *const colum
   return print_and_delete(pair, err);
 }
 
-/* Reads a run, and checks that its counters pass has this kernel (-1: any). RL_HTTP 404 when one is missing. */
+/* Reads a run, and checks that its counters pass has this kernel (-1: any). Fails with RL_HTTP 404 if either is missing. */
 static int read_compared_run(rl_store *store, int64_t id, int64_t kernel, rl_report_run *run, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   rl_binding bindings[] = {{":run", RL_SQL_INTEGER, .integer = id}, ordinal_binding(":kernel", kernel)};

@@ -15,7 +15,7 @@ typedef struct rl_report_run {
   rl_report_view view;
 } rl_report_run;
 
-/* RL_HTTP 404 when there is no such run. */
+/* Fails with RL_HTTP 404 if there is no such run. */
 int rl_report_run_read(rl_store *store, int64_t id, rl_report_run *run, rl_error *err);
 void rl_report_run_clear(rl_report_run *run);
 

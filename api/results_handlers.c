@@ -98,7 +98,7 @@ int rl_handle_get_job_results(rl_http_request *request, rl_error *err) {
   return rl_reply_text(request, 200, strdup(json), "application/json", err);
 }
 
-/* Queries rows of the request's job. RL_HTTP 404 when there is no such job. */
+/* Queries rows of the request's job. Fails with RL_HTTP 404 if there is no such job. */
 static int query_job(rl_http_request *request, rl_query query, const rl_binding *bindings, int count, rl_cursor **cursor,
                      rl_error *err) {
   rl_job_state state;
@@ -155,7 +155,7 @@ int rl_handle_get_job_comparison(rl_http_request *request, rl_error *err) {
   return reply_job_rows(request, RL_QUERY_COMPARISON, &job, 1, 0, 0, err);
 }
 
-/* 404 when the run that a query parameter names does not exist. */
+/* Fails with RL_HTTP 404 if there is no such run. name: of the query parameter that has the run's id. */
 static int require_run(rl_http_request *request, const char *name, int64_t run_id, rl_error *err) {
   bool found;
   if (rl_store_has_run(request->server->store, run_id, &found, err) < 0) return -1;
@@ -170,7 +170,7 @@ bool rl_metric_history_is_heavy(const rl_http_request *request) {
   return rl_http_request_parameter_exceeds(request, "limit", DEFAULT_HISTORY_ITEMS);
 }
 
-/* All runs that are like each other have the same history. Returns 1 after it has replied, else 0. */
+/* Runs of one configuration have the same history, so they share a cached reply. Returns 1 after it has replied, else 0. */
 static int share_reply_of_like_runs(rl_http_request *request, int64_t run_id, rl_error *err) {
   char configuration[24];
   int64_t configuration_id = 0;

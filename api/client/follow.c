@@ -28,7 +28,7 @@ static const final_state *find_final_state(const char *state) {
 }
 
 typedef struct watcher {
-  bool terminal, quiet;
+  bool is_terminal, is_quiet;
   const cJSON *job;   /* fetched when the stream started; maps run ids to variants */
   char last_line[96]; /* the last line printed, if stderr is not a terminal */
 } watcher;
@@ -75,7 +75,7 @@ static void show_progress(watcher *watch, const cJSON *data) {
   char line[512] = "", cell[RL_CELL_SIZE];
   double epoch = rl_json_number(data, "epoch"), epochs = rl_json_number(data, "epochs");
   snprintf(line, sizeof line, "%s %s", find_variant(watch, data), rl_json_text(data, "pass"));
-  if (!watch->terminal) { /* a log gets one line for each epoch or phase */
+  if (!watch->is_terminal) { /* a log gets one line for each epoch or phase */
     snprintf(line, sizeof line, "%s %s: %s", find_variant(watch, data), rl_json_text(data, "pass"), rl_json_text(data, "phase"));
     if (epoch >= 0) append_number(line, sizeof line, " %.0f", epoch + 1), append_number(line, sizeof line, "/%.0f", epochs);
     if (strcmp(line, watch->last_line) == 0) return;
@@ -98,7 +98,7 @@ static void show_progress(watcher *watch, const cJSON *data) {
 }
 
 static void clear_progress(const watcher *watch) {
-  if (watch->terminal && !watch->quiet) fprintf(stderr, "\r%*s\r", PROGRESS_COLUMNS, "");
+  if (watch->is_terminal && !watch->is_quiet) fprintf(stderr, "\r%*s\r", PROGRESS_COLUMNS, "");
 }
 
 /* --- events ------------------------------------------------------------------------------------------------------------ */
@@ -115,7 +115,7 @@ static bool on_event(void *context, const char *type, const char *text) {
   RL_CLEANUP(rl_json_free) cJSON *data = cJSON_Parse(text);
   if (data == NULL) return true;
   if (strcmp(type, "state") == 0) return find_final_state(rl_json_text(data, "state")) == NULL;
-  if (watch->quiet) return true;
+  if (watch->is_quiet) return true;
   if (strcmp(type, "pass") == 0) show_pass(watch, data);
   else if (strcmp(type, "progress") == 0) show_progress(watch, data);
   return true;
@@ -141,7 +141,7 @@ static int print_result(rl_cli *cli, long long id, cJSON *job, rl_error *err) {
 }
 
 int rl_follow(rl_cli *cli, long long id, bool daemon_was_reached, rl_error *err) {
-  watcher watch = {.terminal = isatty(STDERR_FILENO) == 1, .quiet = cli->json};
+  watcher watch = {.is_terminal = isatty(STDERR_FILENO) == 1, .is_quiet = cli->json};
   rl_sse parser = {.on_event = on_event, .context = &watch};
   char path[64];
   rl_retry retry = {.daemon_was_reached = daemon_was_reached};

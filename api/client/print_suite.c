@@ -17,7 +17,7 @@ enum {
 
 /* --- a suite run --------------------------------------------------------------------------------------------------------- */
 
-static void print_fact(FILE *out, const char *label, const char *value) {
+static void print_property(FILE *out, const char *label, const char *value) {
   if (*value == '\0') return;
   fprintf(out, " · %s", label);
   rl_print_name(out, value);
@@ -40,8 +40,8 @@ static void print_header(FILE *out, const cJSON *run) {
   const char *device = rl_json_text(run, "device_name"), *driver = rl_json_text(run, "driver");
   fprintf(out, "suite run %.0f · %s on ", rl_json_number(run, "id"), rl_json_text(run, "suite"));
   rl_print_name(out, *device != '\0' ? device : rl_json_text(run, "device"));
-  print_fact(out, "driver ", driver);
-  print_fact(out, "commit ", rl_json_text(run, "git_commit"));
+  print_property(out, "driver ", driver);
+  print_property(out, "commit ", rl_json_text(run, "git_commit"));
   fputc('\n', out);
   print_baseline(out, run);
 }
@@ -130,7 +130,7 @@ static void print_suite(FILE *out, const cJSON *suite) {
   rl_print_cell(out, rl_json_text(suite, "name"), -NAME_COLUMNS);
   if (cJSON_IsObject(problem)) {
     fprintf(out, " malformed: line %.0f", rl_json_number(problem, "line"));
-    print_fact(out, "", rl_json_text(problem, "pointer"));
+    print_property(out, "", rl_json_text(problem, "pointer"));
     fputc('\n', out);
     rl_print_wrapped(out, 2, rl_json_text(problem, "message"));
     return;

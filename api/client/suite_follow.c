@@ -40,7 +40,7 @@ rl_exit rl_suite_exit_code(const cJSON *run) {
 /* --- progress ------------------------------------------------------------------------------------------------------------- */
 
 typedef struct watcher {
-  bool terminal, quiet;
+  bool is_terminal, is_quiet;
   char last_line[128]; /* the last line printed, if stderr is not a terminal */
 } watcher;
 
@@ -71,18 +71,18 @@ static void show_bar(const cJSON *run, const char *text) {
 
 static void show_progress(watcher *watch, const cJSON *run) {
   char text[sizeof watch->last_line];
-  if (watch->quiet) return;
+  if (watch->is_quiet) return;
   describe(text, sizeof text, run);
-  if (watch->terminal) show_bar(run, text);
+  if (watch->is_terminal) show_bar(run, text);
   else if (strcmp(text, watch->last_line) != 0) fprintf(stderr, "%s\n", strcpy(watch->last_line, text));
 }
 
 static void clear_progress(const watcher *watch) {
-  if (watch->terminal && !watch->quiet) fprintf(stderr, "\r%*s\r", PROGRESS_COLUMNS, "");
+  if (watch->is_terminal && !watch->is_quiet) fprintf(stderr, "\r%*s\r", PROGRESS_COLUMNS, "");
 }
 
 int rl_suite_follow(const rl_cli *cli, long long id, bool daemon_was_reached, cJSON **run, rl_error *err) {
-  watcher watch = {.terminal = isatty(STDERR_FILENO) == 1, .quiet = cli->json};
+  watcher watch = {.is_terminal = isatty(STDERR_FILENO) == 1, .is_quiet = cli->json};
   rl_retry retry = {.daemon_was_reached = daemon_was_reached};
   char path[64];
   snprintf(path, sizeof path, "/suite-runs/%lld", id);

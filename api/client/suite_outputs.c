@@ -17,7 +17,7 @@ static void print_document(FILE *out, cJSON *document) {
 
 /* --- github-action-benchmark --------------------------------------------------------------------------------------------- */
 
-/* Writes what the chart shows with a point. */
+/* Writes the "extra" text of a point, which the chart shows as its tooltip. */
 static void write_extra(FILE *out, const cJSON *run, const cJSON *verdict) {
   char change[RL_CELL_SIZE], interval[RL_CELL_SIZE];
   fprintf(out, "%s", rl_json_text(verdict, "verdict"));

@@ -16,8 +16,8 @@ RL_DEFINE_CLEANUP(free_ranked, ranked *, free, NULL)
 RL_DEFINE_CLEANUP(free_ranks, size_t *, free, NULL)
 
 static int compare_numbers(double x, double y) { return (x > y) - (x < y); }
-static int ascending(const void *a, const void *b) { return compare_numbers(*(const double *)a, *(const double *)b); }
-static int ranked_ascending(const void *a, const void *b) {
+static int compare_values(const void *a, const void *b) { return compare_numbers(*(const double *)a, *(const double *)b); }
+static int compare_ranked(const void *a, const void *b) {
   return compare_numbers(((const ranked *)a)->value, ((const ranked *)b)->value);
 }
 
@@ -28,15 +28,16 @@ static int fail_memory(rl_error *err) {
 
 /* --- the distribution of rank sums ------------------------------------------------------------------------------------- */
 
-/* The distribution of rank sums under the null hypothesis. */
+/* The distribution of rank sums under the null hypothesis: all samples of the ranks are equally probable. */
 typedef struct sum_counts {
-  double *counts; /* by rank sum: the number of samples that have it */
+  double *counts; /* counts[sum]: the number of samples with this rank sum */
   size_t size;    /* of counts */
   double total;   /* number of all samples */
 } sum_counts;
 static void free_counts(sum_counts *sums) { free(sums->counts); }
 
-/* Counts the subsets of `chosen` of the ascending ranks, by their sum. */
+/* Counts, for each sum, the subsets of `chosen` ranks that have it. Adds the ranks one by one: the subsets of k ranks with a new
+ * rank are the subsets of k - 1 ranks without it, with a sum that is larger by the rank. ranks: ascending. */
 static int count_sums(const size_t *ranks, size_t rank_count, size_t chosen, sum_counts *sums, rl_error *err) {
   size_t size = 1;
   for (size_t i = rank_count - chosen; i < rank_count; i++) size += ranks[i];
@@ -60,9 +61,9 @@ static int count_sums(const size_t *ranks, size_t rank_count, size_t chosen, sum
 
 /* Returns the probability of a rank sum in [first, end). */
 static double sum_tail(const sum_counts *sums, size_t first, size_t end) {
-  double ways = 0;
-  for (size_t sum = first; sum < end; sum++) ways += sums->counts[sum];
-  return ways / sums->total;
+  double samples = 0;
+  for (size_t sum = first; sum < end; sum++) samples += sums->counts[sum];
+  return samples / sums->total;
 }
 
 /* Returns P(Z > z) of the standard normal distribution. */
@@ -72,20 +73,20 @@ static double normal_tail(double z) { return 0.5 * erfc(z / sqrt(2)); }
 
 /* Writes twice the ranks of sorted values, in their order. Returns the sum of t³ - t over the groups of t equal values. */
 static double assign_ranks(const ranked *sorted, size_t count, size_t *ranks) {
-  double ties = 0;
+  double tie_correction = 0;
   for (size_t first = 0, end; first < count; first = end) {
     for (end = first + 1; end < count && sorted[end].value == sorted[first].value;) end++;
     for (size_t i = first; i < end; i++) ranks[i] = first + 1 + end;
     double equal = (double)(end - first);
-    ties += equal * equal * equal - equal;
+    tie_correction += equal * equal * equal - equal;
   }
-  return ties;
+  return tie_correction;
 }
 
-/* Computes the two-sided p-value by the normal approximation. ties: sum of t³ - t (assign_ranks). */
-static double approximate_p(double u, double a_count, double b_count, double ties) {
+/* Computes the two-sided p-value by the normal approximation. tie_correction: sum of t³ - t (assign_ranks). */
+static double approximate_p(double u, double a_count, double b_count, double tie_correction) {
   double count = a_count + b_count;
-  double variance = a_count * b_count / 12 * (count + 1 - ties / (count * (count - 1)));
+  double variance = a_count * b_count / 12 * (count + 1 - tie_correction / (count * (count - 1)));
   if (variance <= 0) return 1;
   return fmin(1, 2 * normal_tail(fmax(0, fabs(u - a_count * b_count / 2) - 0.5) / sqrt(variance)));
 }
@@ -107,14 +108,15 @@ int rl_rank_test_compare(const double *a, size_t a_count, const double *b, size_
     RL_CLEANUP(free_ranks) size_t *ranks = malloc(count * sizeof *ranks);
     if (sorted == NULL || ranks == NULL) return fail_memory(err);
     for (size_t i = 0; i < count; i++) sorted[i] = i < a_count ? (ranked){a[i], 0} : (ranked){b[i - a_count], 1};
-    qsort(sorted, count, sizeof *sorted, ranked_ascending);
-    double ties = assign_ranks(sorted, count, ranks);
+    qsort(sorted, count, sizeof *sorted, compare_ranked);
+    double tie_correction = assign_ranks(sorted, count, ranks);
     for (size_t i = 0; i < count; i++) sums[sorted[i].origin] += ranks[i];
     found.u = ((double)sums[0] - (double)a_count * (double)(a_count + 1)) / 2;
     found.exact = a_count * b_count <= RL_RANK_TEST_EXACT_PAIRS;
-    bool first = a_count <= b_count;
-    if (!found.exact) found.p_value = approximate_p(found.u, (double)a_count, (double)b_count, ties);
-    else if (compute_exact_p(ranks, count, first ? a_count : b_count, sums[!first], &found.p_value, err) < 0) return -1;
+    bool a_is_smaller = a_count <= b_count;
+    if (!found.exact) found.p_value = approximate_p(found.u, (double)a_count, (double)b_count, tie_correction);
+    else if (compute_exact_p(ranks, count, a_is_smaller ? a_count : b_count, sums[!a_is_smaller], &found.p_value, err) < 0)
+      return -1;
   }
   *test = found;
   return 0;
@@ -142,8 +144,8 @@ static int find_critical_rank(size_t a_count, size_t b_count, double alpha, size
   if (ranks == NULL) return fail_memory(err);
   for (size_t i = 0; i < count; i++) ranks[i] = i + 1;
   if (count_sums(ranks, count, chosen, &sums, err) < 0) return -1;
-  double ways = 0;
-  for (size_t least = chosen * (chosen + 1) / 2; 2 * (ways += sums.counts[least + k]) / sums.total <= alpha;) k++;
+  double samples = 0;
+  for (size_t least = chosen * (chosen + 1) / 2; 2 * (samples += sums.counts[least + k]) / sums.total <= alpha;) k++;
   *rank = k;
   return 0;
 }
@@ -161,7 +163,7 @@ int rl_rank_test_estimate_ratio(const double *a, size_t a_count, const double *b
   RL_CLEANUP(free_numbers) double *logs = malloc(pairs * sizeof *logs);
   if (logs == NULL) return fail_memory(err);
   for (size_t i = 0; i < pairs; i++) logs[i] = log(b[i / a_count] / a[i % a_count]);
-  qsort(logs, pairs, sizeof *logs, ascending);
+  qsort(logs, pairs, sizeof *logs, compare_values);
   if (find_critical_rank(a_count, b_count, alpha, &k, err) < 0) return -1;
   *interval = (rl_ratio_interval){exp(median_of_sorted(logs, pairs)), 0, INFINITY};
   if (k > 0) interval->low = exp(logs[k - 1]), interval->high = exp(logs[pairs - k]);
@@ -176,7 +178,7 @@ int rl_adjust_p_values(const double *p_values, size_t count, double *adjusted, r
   size_t tests = 0;
   for (size_t i = 0; i < count; i++)
     if (!isnan(p_values[i])) sorted[tests++] = (ranked){p_values[i], i};
-  qsort(sorted, tests, sizeof *sorted, ranked_ascending);
+  qsort(sorted, tests, sizeof *sorted, compare_ranked);
   for (size_t i = 0; i < count; i++) adjusted[i] = NAN;
   double running_minimum = 1;
   for (size_t i = tests; i-- > 0;) {
@@ -196,7 +198,7 @@ static double quantile(const double *sorted, size_t count, double probability) {
 
 rl_quartiles rl_compute_quartiles(double *values, size_t count) {
   if (count == 0) return (rl_quartiles){NAN, NAN, NAN};
-  qsort(values, count, sizeof *values, ascending);
+  qsort(values, count, sizeof *values, compare_values);
   return (rl_quartiles){quantile(values, count, 0.25), quantile(values, count, 0.5), quantile(values, count, 0.75)};
 }
 

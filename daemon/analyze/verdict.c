@@ -94,8 +94,8 @@ static double effect_between(double baseline, double current) {
 /* --- the limit of the history ------------------------------------------------------------------------------------------ */
 
 enum {
-  RECENT_RUNS = 5, /* whose median a run is compared with */
-  FENCE_RUNS = 8   /* with fewer runs the quartiles of the changes are too uncertain for a fence */
+  RECENT_RUNS = 5,   /* whose median a run is compared with */
+  MIN_FENCE_RUNS = 8 /* with fewer runs the quartiles of the changes are too uncertain for Tukey's fence */
 };
 
 typedef struct history_limit {
@@ -104,12 +104,12 @@ typedef struct history_limit {
   size_t runs;
 } history_limit;
 
-/* Computes how much a run can differ from the RECENT_RUNS runs before it without a cause. Takes the changes of the earlier runs,
- * |log(run / median of the runs before it)|. The limit is the largest of three:
+/* Computes how much a run can differ from the median of the RECENT_RUNS runs before it without a cause. The change of an earlier
+ * run is |log(run / that median)|. The limit is the largest of three:
  *
- *   Student's limit   root mean square times the critical value that any of `metrics` metrics exceeds with probability
- *                     RL_VERDICT_Q / 2. The mean is not subtracted, so a metric that drifts has a wide limit.
- *   Tukey's fence     Q3 + 3 IQR of the changes, from FENCE_RUNS runs on
+ *   Student's limit   root mean square of the changes, times Student's critical value: without a cause, any of `metrics` metrics
+ *                     exceeds it with probability RL_VERDICT_Q / 2. A metric that drifts has large changes, so a high limit.
+ *   Tukey's fence     Q3 + 3 IQR of the changes, from MIN_FENCE_RUNS runs on
  *   observed          1.5 times the largest change */
 static int compute_history_limit(const double *history, size_t count, size_t metrics, history_limit *found, rl_error *err) {
   *found = (history_limit){NAN, NAN, 0};
@@ -133,7 +133,7 @@ static int compute_history_limit(const double *history, size_t count, size_t met
   double degrees = (double)(runs - 1);
   double limit = sqrt(squares / degrees) * rl_student_critical_value(RL_VERDICT_Q / 2 / (double)metrics, runs - 1);
   limit = fmax(limit, 1.5 * largest);
-  if (runs >= FENCE_RUNS) limit = fmax(limit, rl_outer_fence(rl_compute_quartiles(changes, runs - 1)));
+  if (runs >= MIN_FENCE_RUNS) limit = fmax(limit, rl_outer_fence(rl_compute_quartiles(changes, runs - 1)));
   found->limit = expm1(limit);
   return 0;
 }
@@ -157,13 +157,13 @@ static double estimate_limit_without_history(const sample *baseline, const sampl
 
 /* --- reasons ----------------------------------------------------------------------------------------------------------- */
 
-static void set_verdict(rl_verdict_judgement *j, rl_verdict verdict, const char *format, ...)
+static void set_verdict(rl_verdict_judgement *judgement, rl_verdict verdict, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-static void set_verdict(rl_verdict_judgement *j, rl_verdict verdict, const char *format, ...) {
+static void set_verdict(rl_verdict_judgement *judgement, rl_verdict verdict, const char *format, ...) {
   va_list arguments;
-  j->verdict = verdict;
+  judgement->verdict = verdict;
   va_start(arguments, format);
-  vsnprintf(j->reason, sizeof j->reason, format, arguments);
+  vsnprintf(judgement->reason, sizeof judgement->reason, format, arguments);
   va_end(arguments);
 }
 
@@ -187,10 +187,11 @@ static phrase describe_effect(double effect) {
   return p;
 }
 
-static phrase describe_medians(const rl_verdict_judgement *j) {
+static phrase describe_medians(const rl_verdict_judgement *judgement) {
   phrase p;
-  snprintf(p.text, sizeof p.text, "The median of %zu blocks, %.5g, is %s the baseline's %.5g (%zu blocks)", j->blocks_current,
-           j->current_median, describe_effect(j->effect_ratio).text, j->baseline_median, j->blocks_baseline);
+  snprintf(p.text, sizeof p.text, "The median of %zu blocks, %.5g, is %s the baseline's %.5g (%zu blocks)",
+           judgement->blocks_current, judgement->current_median, describe_effect(judgement->effect_ratio).text,
+           judgement->baseline_median, judgement->blocks_baseline);
   return p;
 }
 
@@ -226,7 +227,7 @@ static int estimate_interval(const sample *baseline, const sample *measured, dou
 }
 
 static int compute_statistics(comparison *c, size_t metrics, rl_error *err) {
-  rl_verdict_judgement *j = &c->judgement;
+  rl_verdict_judgement *judgement = &c->judgement;
   const rl_verdict_metric *metric = c->metric;
   if (make_sample(metric->baseline_runs, metric->baseline_run_count, &c->baseline, err) < 0 ||
       make_sample(&metric->current, 1, &c->current, err) < 0 || make_sample(&metric->confirmation, 1, &c->confirmation, err) < 0)
@@ -234,7 +235,7 @@ static int compute_statistics(comparison *c, size_t metrics, rl_error *err) {
   const sample *baseline = &c->baseline, *current = &c->current, *confirmation = &c->confirmation;
   rl_rank_test current_test, confirmation_test;
   history_limit earlier;
-  *j = (rl_verdict_judgement){
+  *judgement = (rl_verdict_judgement){
       .baseline_median = baseline->median,
       .current_median = current->median,
       .effect_ratio = effect_between(baseline->median, current->median),
@@ -257,13 +258,14 @@ static int compute_statistics(comparison *c, size_t metrics, rl_error *err) {
       rl_rank_test_compare(baseline->values, baseline->count, confirmation->values, confirmation->count, &confirmation_test,
                            err) < 0 ||
       compute_history_limit(metric->history, metric->history_count, metrics, &earlier, err) < 0 ||
-      estimate_interval(baseline, current, &j->interval_low_ratio, &j->interval_high_ratio, err) < 0 ||
-      estimate_interval(baseline, confirmation, &j->confirmation_low_ratio, &j->confirmation_high_ratio, err) < 0)
+      estimate_interval(baseline, current, &judgement->interval_low_ratio, &judgement->interval_high_ratio, err) < 0 ||
+      estimate_interval(baseline, confirmation, &judgement->confirmation_low_ratio, &judgement->confirmation_high_ratio, err) < 0)
     return -1;
-  j->p_value = current_test.p_value, j->confirmation_p_value = confirmation_test.p_value;
-  j->history_limit_ratio = isnan(earlier.limit) ? estimate_limit_without_history(baseline, current, metrics) : earlier.limit;
-  j->history_runs = earlier.runs, j->recent_median = earlier.recent_median;
-  j->step_ratio = effect_between(earlier.recent_median, current->median);
+  judgement->p_value = current_test.p_value, judgement->confirmation_p_value = confirmation_test.p_value;
+  judgement->history_limit_ratio =
+      isnan(earlier.limit) ? estimate_limit_without_history(baseline, current, metrics) : earlier.limit;
+  judgement->history_runs = earlier.runs, judgement->recent_median = earlier.recent_median;
+  judgement->step_ratio = effect_between(earlier.recent_median, current->median);
   return 0;
 }
 
@@ -291,118 +293,126 @@ static bool lies_within_baseline_mode(const comparison *c, const sample *measure
 /* The effect of the current or of the confirming blocks, which exceeds the threshold. */
 typedef struct measured_effect {
   const sample *measured;
-  const char *name;         /* of the blocks, for the reason */
-  double effect, low, high; /* ratios; low and high: the interval */
-  double p, q;              /* p-value, and p-value adjusted for the suite */
+  const char *name;        /* of the blocks, for the reason */
+  double ratio, low, high; /* low and high: the interval of the ratio */
+  double p_value, q_value; /* q_value: the p-value adjusted for the number of metrics of the suite */
 } measured_effect;
 
-static phrase describe_evidence(const comparison *c, const measured_effect *e) {
+static phrase describe_measured_effect(const comparison *c, const measured_effect *effect) {
   phrase p;
-  snprintf(p.text, sizeof p.text, "%s (median %.5g, %s the baseline's %.5g)", e->name, e->measured->median,
-           describe_effect(e->effect).text, c->baseline.median);
+  snprintf(p.text, sizeof p.text, "%s (median %.5g, %s the baseline's %.5g)", effect->name, effect->measured->median,
+           describe_effect(effect->ratio).text, c->baseline.median);
   return p;
 }
 
 /* Returns true if every test shows the effect; else sets the verdict to inconclusive, with the test that does not. */
-static bool passes_all_tests(const comparison *c, const measured_effect *e, rl_verdict_judgement *j) {
+static bool passes_all_tests(const comparison *c, const measured_effect *effect, rl_verdict_judgement *judgement) {
   const rl_modes *modes = &c->baseline.modes;
-  const char *bimodal = modes->bimodal || e->measured->modes.bimodal ? "; the blocks have two modes" : "";
-  double cycles, threshold = c->metric->threshold_ratio, step = effect_between(j->recent_median, e->measured->median);
-  phrase text = describe_evidence(c, e);
-  if (!(e->q <= RL_VERDICT_Q))
-    set_verdict(j, RL_VERDICT_INCONCLUSIVE,
+  const char *bimodal = modes->bimodal || effect->measured->modes.bimodal ? "; the blocks have two modes" : "";
+  double cycles, threshold = c->metric->threshold_ratio,
+                 step = effect_between(judgement->recent_median, effect->measured->median);
+  phrase text = describe_measured_effect(c, effect);
+  if (!(effect->q_value <= RL_VERDICT_Q))
+    set_verdict(judgement, RL_VERDICT_INCONCLUSIVE,
                 "%s exceed the threshold of %s %%, but their ranks don't show it: p = %.2g, adjusted %.2g%s.", text.text,
-                in_percent(threshold).text, e->p, e->q, bimodal);
-  else if (!exceeds_threshold(c->metric, e->effect > 0 ? e->low : e->high, e->effect))
-    set_verdict(j, RL_VERDICT_INCONCLUSIVE, "%s differ, but maybe by less than the threshold of %s %%: the %s%s.", text.text,
-                in_percent(threshold).text, describe_interval(e->low, e->high).text, bimodal);
-  else if (lies_within_baseline_mode(c, e->measured, e->effect))
+                in_percent(threshold).text, effect->p_value, effect->q_value, bimodal);
+  else if (!exceeds_threshold(c->metric, effect->ratio > 0 ? effect->low : effect->high, effect->ratio))
+    set_verdict(judgement, RL_VERDICT_INCONCLUSIVE, "%s differ, but maybe by less than the threshold of %s %%: the %s%s.",
+                text.text, in_percent(threshold).text, describe_interval(effect->low, effect->high).text, bimodal);
+  else if (lies_within_baseline_mode(c, effect->measured, effect->ratio))
     set_verdict(
-        j, RL_VERDICT_INCONCLUSIVE,
+        judgement, RL_VERDICT_INCONCLUSIVE,
         "The baseline has two modes, %.5g (%zu blocks) and %.5g (%zu blocks). %s lie no more than %s %% beyond one of them.",
         modes->low, modes->in_low, modes->high, modes->in_high, text.text, in_percent(threshold).text);
-  else if (fabs(e->effect) <= j->history_limit_ratio)
-    set_verdict(j, RL_VERDICT_INCONCLUSIVE,
+  else if (fabs(effect->ratio) <= judgement->history_limit_ratio)
+    set_verdict(judgement, RL_VERDICT_INCONCLUSIVE,
                 "%s differ no more than runs of this metric do without a cause: the limit is %s %%%s.", text.text,
-                in_percent(j->history_limit_ratio).text,
-                j->history_runs < RL_VERDICT_HISTORY_RUNS ? ", assumed from the blocks" : "");
-  else if (j->history_runs >= RL_VERDICT_HISTORY_RUNS && !(step * e->effect > 0 && fabs(step) > j->history_limit_ratio))
+                in_percent(judgement->history_limit_ratio).text,
+                judgement->history_runs < RL_VERDICT_HISTORY_RUNS ? ", assumed from the blocks" : "");
+  else if (judgement->history_runs >= RL_VERDICT_HISTORY_RUNS &&
+           !(step * effect->ratio > 0 && fabs(step) > judgement->history_limit_ratio))
     set_verdict(
-        j, RL_VERDICT_INCONCLUSIVE,
+        judgement, RL_VERDICT_INCONCLUSIVE,
         "%s are only %s the last earlier runs (%.5g), within their limit of %s %%: the metric drifted away from the baseline.",
-        text.text, describe_effect(step).text, j->recent_median, in_percent(j->history_limit_ratio).text);
-  else if (cycles_contradict(c, e->measured, e->effect, &cycles))
-    set_verdict(j, RL_VERDICT_INCONCLUSIVE, "%s took device cycles %s the baseline's: the clock differs, not the work.",
+        text.text, describe_effect(step).text, judgement->recent_median, in_percent(judgement->history_limit_ratio).text);
+  else if (cycles_contradict(c, effect->measured, effect->ratio, &cycles))
+    set_verdict(judgement, RL_VERDICT_INCONCLUSIVE, "%s took device cycles %s the baseline's: the clock differs, not the work.",
                 text.text, describe_effect(cycles).text);
   else return true;
   return false;
 }
 
-static void judge_large_effect(const comparison *c, rl_verdict_judgement *j) {
+static void judge_large_effect(const comparison *c, rl_verdict_judgement *judgement) {
   const sample *fresh = &c->confirmation;
   measured_effect first = {.measured = &c->current,
                            .name = "The blocks",
-                           .effect = j->effect_ratio,
-                           .low = j->interval_low_ratio,
-                           .high = j->interval_high_ratio,
-                           .p = j->p_value,
-                           .q = j->q_value};
+                           .ratio = judgement->effect_ratio,
+                           .low = judgement->interval_low_ratio,
+                           .high = judgement->interval_high_ratio,
+                           .p_value = judgement->p_value,
+                           .q_value = judgement->q_value};
   measured_effect second = {.measured = fresh,
                             .name = "Confirming blocks",
-                            .effect = j->confirmation_effect_ratio,
-                            .low = j->confirmation_low_ratio,
-                            .high = j->confirmation_high_ratio,
-                            .p = j->confirmation_p_value,
-                            .q = j->confirmation_q_value};
-  if (!passes_all_tests(c, &first, j)) return;
+                            .ratio = judgement->confirmation_effect_ratio,
+                            .low = judgement->confirmation_low_ratio,
+                            .high = judgement->confirmation_high_ratio,
+                            .p_value = judgement->confirmation_p_value,
+                            .q_value = judgement->confirmation_q_value};
+  if (!passes_all_tests(c, &first, judgement)) return;
   if (c->metric->confirmation.count == 0) {
-    j->needs_confirmation = true;
-    return set_verdict(j, RL_VERDICT_INCONCLUSIVE, "%s; fresh blocks have to confirm it.", describe_medians(j).text);
+    judgement->needs_confirmation = true;
+    return set_verdict(judgement, RL_VERDICT_INCONCLUSIVE, "%s; fresh blocks have to confirm it.",
+                       describe_medians(judgement).text);
   }
-  j->confirmed = 0;
-  if (fresh->count < j->blocks_needed)
-    return set_verdict(j, RL_VERDICT_INCONCLUSIVE, "%s, but only %zu of %zu confirming blocks were measured.",
-                       describe_medians(j).text, fresh->count, j->blocks_needed);
-  if (!exceeds_threshold(c->metric, j->confirmation_effect_ratio, j->effect_ratio))
-    return set_verdict(j, RL_VERDICT_INCONCLUSIVE, "%s, but fresh blocks don't confirm it: their median is %s the baseline's.",
-                       describe_medians(j).text, describe_effect(j->confirmation_effect_ratio).text);
-  if (!passes_all_tests(c, &second, j)) return;
-  j->confirmed = 1;
-  bool worse = (j->effect_ratio > 0) == (c->metric->direction == RL_LOWER_IS_BETTER);
-  set_verdict(j, worse ? RL_VERDICT_SLOWER : RL_VERDICT_FASTER,
-              "%s: the %s, p = %.2g, and %zu fresh blocks confirm it with a median %s the baseline's.", describe_medians(j).text,
-              describe_interval(j->interval_low_ratio, j->interval_high_ratio).text, j->p_value, fresh->count,
-              describe_effect(j->confirmation_effect_ratio).text);
+  judgement->confirmed = 0;
+  if (fresh->count < judgement->blocks_needed)
+    return set_verdict(judgement, RL_VERDICT_INCONCLUSIVE, "%s, but only %zu of %zu confirming blocks were measured.",
+                       describe_medians(judgement).text, fresh->count, judgement->blocks_needed);
+  if (!exceeds_threshold(c->metric, judgement->confirmation_effect_ratio, judgement->effect_ratio))
+    return set_verdict(judgement, RL_VERDICT_INCONCLUSIVE,
+                       "%s, but fresh blocks don't confirm it: their median is %s the baseline's.",
+                       describe_medians(judgement).text, describe_effect(judgement->confirmation_effect_ratio).text);
+  if (!passes_all_tests(c, &second, judgement)) return;
+  judgement->confirmed = 1;
+  bool worse = (judgement->effect_ratio > 0) == (c->metric->direction == RL_LOWER_IS_BETTER);
+  set_verdict(judgement, worse ? RL_VERDICT_SLOWER : RL_VERDICT_FASTER,
+              "%s: the %s, p = %.2g, and %zu fresh blocks confirm it with a median %s the baseline's.",
+              describe_medians(judgement).text,
+              describe_interval(judgement->interval_low_ratio, judgement->interval_high_ratio).text, judgement->p_value,
+              fresh->count, describe_effect(judgement->confirmation_effect_ratio).text);
 }
 
-static void judge_small_effect(const comparison *c, rl_verdict_judgement *j) {
+static void judge_small_effect(const comparison *c, rl_verdict_judgement *judgement) {
   double threshold = c->metric->threshold_ratio;
-  if (j->interval_low_ratio >= -threshold && j->interval_high_ratio <= threshold)
-    return set_verdict(j, RL_VERDICT_SAME, "%s; the %s, within the threshold of %s %%.", describe_medians(j).text,
-                       describe_interval(j->interval_low_ratio, j->interval_high_ratio).text, in_percent(threshold).text);
+  if (judgement->interval_low_ratio >= -threshold && judgement->interval_high_ratio <= threshold)
+    return set_verdict(judgement, RL_VERDICT_SAME, "%s; the %s, within the threshold of %s %%.", describe_medians(judgement).text,
+                       describe_interval(judgement->interval_low_ratio, judgement->interval_high_ratio).text,
+                       in_percent(threshold).text);
   bool bimodal = c->baseline.modes.bimodal || c->current.modes.bimodal;
-  set_verdict(j, RL_VERDICT_INCONCLUSIVE, "%s, but the %s, which reaches beyond the threshold of %s %%%s.",
-              describe_medians(j).text, describe_interval(j->interval_low_ratio, j->interval_high_ratio).text,
-              in_percent(threshold).text, bimodal ? ": the blocks have two modes" : "");
+  set_verdict(judgement, RL_VERDICT_INCONCLUSIVE, "%s, but the %s, which reaches beyond the threshold of %s %%%s.",
+              describe_medians(judgement).text,
+              describe_interval(judgement->interval_low_ratio, judgement->interval_high_ratio).text, in_percent(threshold).text,
+              bimodal ? ": the blocks have two modes" : "");
 }
 
 static void judge_metric(comparison *c, const char *quarantine_reason) {
-  rl_verdict_judgement *j = &c->judgement;
+  rl_verdict_judgement *judgement = &c->judgement;
   const rl_verdict_metric *metric = c->metric;
-  if (metric->incomparable_reason != NULL) return set_verdict(j, RL_VERDICT_INCOMPARABLE, "%s", metric->incomparable_reason);
+  if (metric->incomparable_reason != NULL)
+    return set_verdict(judgement, RL_VERDICT_INCOMPARABLE, "%s", metric->incomparable_reason);
   if (c->baseline.count == 0)
-    return set_verdict(j, RL_VERDICT_INCOMPARABLE,
+    return set_verdict(judgement, RL_VERDICT_INCOMPARABLE,
                        "There is no baseline of this metric: an earlier good run, or a promoted one.");
-  if (quarantine_reason != NULL) return set_verdict(j, RL_VERDICT_INCONCLUSIVE, "%s", quarantine_reason);
-  if (c->current.count < j->blocks_needed || c->baseline.count < j->blocks_needed)
-    return set_verdict(j, RL_VERDICT_INCONCLUSIVE,
+  if (quarantine_reason != NULL) return set_verdict(judgement, RL_VERDICT_INCONCLUSIVE, "%s", quarantine_reason);
+  if (c->current.count < judgement->blocks_needed || c->baseline.count < judgement->blocks_needed)
+    return set_verdict(judgement, RL_VERDICT_INCONCLUSIVE,
                        "%zu blocks of the baseline and %zu of this run are too few: %zu of each are needed.", c->baseline.count,
-                       c->current.count, j->blocks_needed);
-  if (isnan(j->effect_ratio) || (isnan(j->interval_low_ratio) && j->effect_ratio == 0))
-    return set_verdict(j, RL_VERDICT_INCONCLUSIVE, "%.5g against %.5g in the baseline: a ratio needs positive values.",
-                       j->current_median, j->baseline_median);
-  if (fabs(j->effect_ratio) > metric->threshold_ratio) judge_large_effect(c, j);
-  else judge_small_effect(c, j);
+                       c->current.count, judgement->blocks_needed);
+  if (isnan(judgement->effect_ratio) || (isnan(judgement->interval_low_ratio) && judgement->effect_ratio == 0))
+    return set_verdict(judgement, RL_VERDICT_INCONCLUSIVE, "%.5g against %.5g in the baseline: a ratio needs positive values.",
+                       judgement->current_median, judgement->baseline_median);
+  if (fabs(judgement->effect_ratio) > metric->threshold_ratio) judge_large_effect(c, judgement);
+  else judge_small_effect(c, judgement);
 }
 
 int rl_verdict_find_outlying_block(const double *values, size_t count, double threshold_ratio, size_t *block, rl_error *err) {
@@ -412,8 +422,8 @@ int rl_verdict_find_outlying_block(const double *values, size_t count, double th
   double fence = 3 * (quartiles.q3 - quartiles.q1);
   size_t i = 0;
   for (; i < count; i++) {
-    bool far_out = values[i] > quartiles.q3 + fence || values[i] < quartiles.q1 - fence;
-    if (far_out && fabs(effect_between(quartiles.median, values[i])) > threshold_ratio) break;
+    bool is_outside_fence = values[i] > quartiles.q3 + fence || values[i] < quartiles.q1 - fence;
+    if (is_outside_fence && fabs(effect_between(quartiles.median, values[i])) > threshold_ratio) break;
   }
   *block = i;
   return 0;
@@ -436,8 +446,8 @@ static void summarize(const rl_verdict_suite *suite, const rl_verdict_judgement 
   size_t first = 0;
   while (summary->counts[order[first]] == 0) first++;
   summary->verdict = order[first];
-  size_t named = 0;
-  while (judgements[named].verdict != summary->verdict) named++;
+  size_t example = 0;
+  while (judgements[example].verdict != summary->verdict) example++;
   if (suite->quarantine_reason != NULL && summary->verdict == RL_VERDICT_INCONCLUSIVE)
     snprintf(summary->reason, sizeof summary->reason, "%s", suite->quarantine_reason);
   else if (summary->verdict == RL_VERDICT_SAME)
@@ -445,7 +455,7 @@ static void summarize(const rl_verdict_suite *suite, const rl_verdict_judgement 
              suite->metric_count);
   else
     snprintf(summary->reason, sizeof summary->reason, "%zu of %zu metrics: %s. %s: %.300s", summary->counts[summary->verdict],
-             suite->metric_count, rl_verdict_name(summary->verdict), suite->metrics[named].key, judgements[named].reason);
+             suite->metric_count, rl_verdict_name(summary->verdict), suite->metrics[example].key, judgements[example].reason);
 }
 
 static int adjust_all_p_values(size_t count, comparison *comparisons, rl_error *err) {

@@ -9,56 +9,58 @@
 
 #include "worker/nvml_library.h"
 
+enum { WORD_BITS = CHAR_BIT * sizeof(unsigned long), CPU_WORDS = 64, NODE_WORDS = 16, MAX_LINKS = 64 };
+static const char nodes_folder[] = "/sys/devices/system/node";
+
+/* --- copied from nvml.h, so that the build does not need it ------------------------------------------------------------ */
+
 enum {
-  WORD_BITS = CHAR_BIT * sizeof(unsigned long),
-  CPU_WORDS = 64,
-  NODE_WORDS = 16,
-  MAX_LINKS = 64,
-  NOT_SUPPORTED = 3, /* nvmlReturn_t */
-  AFFINITY_NODE = 0, /* nvmlAffinityScope_t */
+  ERROR_NOT_SUPPORTED = 3, /* nvmlReturn_t */
+  AFFINITY_SCOPE_NODE = 0, /* nvmlAffinityScope_t */
   FIELD_NVLINK_COUNT = 91,
   FIELD_NVLINK_SPEED_MBPS = 164,
   FIELD_C2C_COUNT = 170,
-  FIELD_C2C_ACTIVE = 171, /* NVML_FI_DEV_* */
-  PEER_ACCESS = 0,
-  SYSTEM_ACCESS = 1,
-  PEER_ATOMIC = 2,
-  SYSTEM_ATOMIC = 3,
-  CAPABILITY_COUNT, /* PEER_ACCESS to SYSTEM_ATOMIC: nvmlNvLinkCapability_t */
-  REMOTE_GPU = 0,
-  REMOTE_SWITCH = 2 /* nvmlIntNvLinkDeviceType_t */
+  FIELD_C2C_LINK_ACTIVE = 171, /* NVML_FI_DEV_* */
+  CAPABILITY_PEER_ACCESS = 0,
+  CAPABILITY_SYSTEM_ACCESS = 1,
+  CAPABILITY_PEER_ATOMIC = 2,
+  CAPABILITY_SYSTEM_ATOMIC = 3,
+  CAPABILITY_COUNT, /* CAPABILITY_PEER_ACCESS to CAPABILITY_SYSTEM_ATOMIC: nvmlNvLinkCapability_t */
+  REMOTE_DEVICE_GPU = 0,
+  REMOTE_DEVICE_SWITCH = 2 /* nvmlIntNvLinkDeviceType_t */
 };
-static const char nodes_folder[] = "/sys/devices/system/node";
 
-typedef struct nvml_field { /* nvmlFieldValue_t */
-  unsigned field, scope;
+typedef struct nvml_field {    /* nvmlFieldValue_t */
+  unsigned field_id, scope_id; /* scope_id: the link, for fields of links */
   long long timestamp, latency_us;
-  unsigned type;
-  rl_nvml_return result;
+  unsigned value_type;
+  rl_nvml_return status;
   union {
-    double real;
-    unsigned number;
-    unsigned long long large;
+    double as_double;
+    unsigned as_unsigned;
+    unsigned long long as_unsigned_long_long;
   } value;
 } nvml_field;
 
 typedef struct nvml_pci { /* nvmlPciInfo_t */
-  char legacy[16];
-  unsigned domain, bus, device, id, subsystem;
-  char text[32];
+  char bus_id_legacy[16];
+  unsigned domain, bus, device, pci_device_id, pci_subsystem_id;
+  char bus_id[32]; /* "00000000:1B:00.0" */
 } nvml_pci;
 
 typedef struct nvml_functions {
   rl_nvml nvml;
-  rl_nvml_return (*name)(rl_nvml_device, char *, unsigned);
-  rl_nvml_return (*cpu_affinity)(rl_nvml_device, unsigned, unsigned long *);
-  rl_nvml_return (*memory_affinity)(rl_nvml_device, unsigned, unsigned long *, int);
-  rl_nvml_return (*field_values)(rl_nvml_device, int, nvml_field *);
-  rl_nvml_return (*link_active)(rl_nvml_device, unsigned, unsigned *);
-  rl_nvml_return (*link_capability)(rl_nvml_device, unsigned, int, unsigned *);
-  rl_nvml_return (*link_remote_type)(rl_nvml_device, unsigned, int *);
-  rl_nvml_return (*link_remote_pci)(rl_nvml_device, unsigned, nvml_pci *);
+  rl_nvml_return (*get_name)(rl_nvml_device, char *, unsigned);
+  rl_nvml_return (*get_cpu_affinity)(rl_nvml_device, unsigned, unsigned long *);
+  rl_nvml_return (*get_memory_affinity)(rl_nvml_device, unsigned, unsigned long *, int);
+  rl_nvml_return (*get_field_values)(rl_nvml_device, int, nvml_field *);
+  rl_nvml_return (*get_link_active)(rl_nvml_device, unsigned, unsigned *);
+  rl_nvml_return (*get_link_capability)(rl_nvml_device, unsigned, int, unsigned *);
+  rl_nvml_return (*get_link_remote_type)(rl_nvml_device, unsigned, int *);
+  rl_nvml_return (*get_link_remote_pci)(rl_nvml_device, unsigned, nvml_pci *);
 } nvml_functions;
+
+/* --- metrics ----------------------------------------------------------------------------------------------------------- */
 
 static void append_metric(rl_topology *topology, const char *name, double value, const char *reason) {
   if (topology->count == RL_TOPOLOGY_MAX_METRICS) return;
@@ -136,7 +138,7 @@ void rl_topology_append_cpu_nodes(const char *folder, const unsigned long *cpus,
 static void read_host(nvml_functions *api, rl_topology *topology) {
   unsigned long cpus[CPU_WORDS] = {0}, nodes[NODE_WORDS] = {0};
   char text[80];
-  rl_nvml_return rc = api->cpu_affinity(api->nvml.device, CPU_WORDS, cpus);
+  rl_nvml_return rc = api->get_cpu_affinity(api->nvml.device, CPU_WORDS, cpus);
   append_metric(topology, "numa__cpu_affinity", rc ? NAN : 1, api->nvml.error_text(rc));
   if (rc) {
     append_metric(topology, "numa__id_cpu", NAN, api->nvml.error_text(rc));
@@ -145,52 +147,52 @@ static void read_host(nvml_functions *api, rl_topology *topology) {
     append_instance(topology, "numa__cpu_affinity", text);
     rl_topology_append_cpu_nodes(nodes_folder, cpus, CPU_WORDS, topology);
   }
-  rc = api->memory_affinity(api->nvml.device, NODE_WORDS, nodes, AFFINITY_NODE);
+  rc = api->get_memory_affinity(api->nvml.device, NODE_WORDS, nodes, AFFINITY_SCOPE_NODE);
   if (rc) append_metric(topology, "numa__id_memory", NAN, api->nvml.error_text(rc));
   else append_set(topology, "numa__id_memory", nodes, NODE_WORDS);
-  rc = api->name(api->nvml.device, text, sizeof text);
+  rc = api->get_name(api->nvml.device, text, sizeof text);
   append_metric(topology, "numa__dev_display_name_all", rc ? NAN : 1, api->nvml.error_text(rc));
   if (!rc) append_instance(topology, "numa__dev_display_name_all", text);
 }
 
-/* Reads one of NVML's field values; NAN when *rc is not 0. */
-static double read_field(nvml_functions *api, unsigned id, unsigned scope, rl_nvml_return *rc) {
-  nvml_field request = {.field = id, .scope = scope};
-  *rc = api->field_values(api->nvml.device, 1, &request);
-  if (!*rc) *rc = request.result;
-  return *rc ? NAN : request.value.number;
+/* Reads an unsigned field; NAN when *rc is not 0. */
+static double read_field(nvml_functions *api, unsigned id, unsigned scope_id, rl_nvml_return *rc) {
+  nvml_field request = {.field_id = id, .scope_id = scope_id};
+  *rc = api->get_field_values(api->nvml.device, 1, &request);
+  if (!*rc) *rc = request.status;
+  return *rc ? NAN : request.value.as_unsigned;
 }
 
 typedef struct nvlinks {                /* of one device */
-  unsigned active_count, logical_count; /* logical_count: of different remote ends */
+  unsigned active_count, logical_count; /* logical_count: number of different remote devices */
   double enabled_mask, bytes_per_s;
   bool to_gpu, to_switch, capabilities[CAPABILITY_COUNT]; /* of any link */
   nvml_pci remotes[MAX_LINKS];
 } nvlinks;
 
-static void add_remote(nvml_functions *api, unsigned link, nvlinks *found) {
+static void add_remote_device(nvml_functions *api, unsigned link, nvlinks *found) {
   nvml_pci remote = {0};
   int type = -1;
-  if (!api->link_remote_type(api->nvml.device, link, &type)) {
-    found->to_gpu |= type == REMOTE_GPU;
-    found->to_switch |= type == REMOTE_SWITCH;
+  if (!api->get_link_remote_type(api->nvml.device, link, &type)) {
+    found->to_gpu |= type == REMOTE_DEVICE_GPU;
+    found->to_switch |= type == REMOTE_DEVICE_SWITCH;
   }
-  if (api->link_remote_pci(api->nvml.device, link, &remote)) return;
+  if (api->get_link_remote_pci(api->nvml.device, link, &remote)) return;
   for (unsigned i = 0; i < found->logical_count; i++)
-    if (strncmp(found->remotes[i].text, remote.text, sizeof remote.text) == 0) return;
+    if (strncmp(found->remotes[i].bus_id, remote.bus_id, sizeof remote.bus_id) == 0) return;
   found->remotes[found->logical_count++] = remote;
 }
 
 static void add_link(nvml_functions *api, unsigned link, nvlinks *found) {
   rl_nvml_return rc;
   unsigned active = 0, capable = 0;
-  if (api->link_active(api->nvml.device, link, &active) || !active) return;
+  if (api->get_link_active(api->nvml.device, link, &active) || !active) return;
   found->active_count++;
   found->enabled_mask += ldexp(1, (int)link);
   found->bytes_per_s += read_field(api, FIELD_NVLINK_SPEED_MBPS, link, &rc) * 1e6;
   for (int c = 0; c < CAPABILITY_COUNT; c++)
-    found->capabilities[c] |= !api->link_capability(api->nvml.device, link, c, &capable) && capable;
-  add_remote(api, link, found);
+    found->capabilities[c] |= !api->get_link_capability(api->nvml.device, link, c, &capable) && capable;
+  add_remote_device(api, link, found);
 }
 
 typedef struct metric {
@@ -211,7 +213,7 @@ static void read_nvlink(nvml_functions *api, rl_topology *topology) {
   rl_nvml_return rc;
   nvlinks found = {0};
   double count = read_field(api, FIELD_NVLINK_COUNT, 0, &rc);
-  const char *reason = api->nvml.error_text(rc), *failure_reason = rc && rc != NOT_SUPPORTED ? reason : NULL;
+  const char *reason = api->nvml.error_text(rc), *failure_reason = rc && rc != ERROR_NOT_SUPPORTED ? reason : NULL;
   for (unsigned link = 0; link < MAX_LINKS && link < count; link++) add_link(api, link, &found);
   const char *no_properties =
       failure_reason == NULL && found.active_count == 0 ? "no NVLink of this device is connected" : failure_reason;
@@ -221,10 +223,10 @@ static void read_nvlink(nvml_functions *api, rl_topology *topology) {
   const metric properties[] = {{"nvlink__bandwidth", found.bytes_per_s},
                                {"nvlink__is_direct_link", found.to_gpu},
                                {"nvlink__is_nvswitch_connected", found.to_switch},
-                               {"nvlink__peer_access", found.capabilities[PEER_ACCESS]},
-                               {"nvlink__peer_atomic", found.capabilities[PEER_ATOMIC]},
-                               {"nvlink__system_access", found.capabilities[SYSTEM_ACCESS]},
-                               {"nvlink__system_atomic", found.capabilities[SYSTEM_ATOMIC]}};
+                               {"nvlink__peer_access", found.capabilities[CAPABILITY_PEER_ACCESS]},
+                               {"nvlink__peer_atomic", found.capabilities[CAPABILITY_PEER_ATOMIC]},
+                               {"nvlink__system_access", found.capabilities[CAPABILITY_SYSTEM_ACCESS]},
+                               {"nvlink__system_atomic", found.capabilities[CAPABILITY_SYSTEM_ATOMIC]}};
   append_metric(topology, "nvlink__max_count", count, reason);
   append_metrics(topology, counts, sizeof counts / sizeof *counts, failure_reason);
   append_metrics(topology, properties, sizeof properties / sizeof *properties, no_properties);
@@ -233,9 +235,9 @@ static void read_nvlink(nvml_functions *api, rl_topology *topology) {
 static void read_c2c(nvml_functions *api, rl_topology *topology) {
   rl_nvml_return rc, ignored;
   double count = read_field(api, FIELD_C2C_COUNT, 0, &rc), mask = 0;
-  bool is_known = !rc || rc == NOT_SUPPORTED;
+  bool is_known = !rc || rc == ERROR_NOT_SUPPORTED;
   for (unsigned link = 0; link < MAX_LINKS && link < count; link++)
-    if (read_field(api, FIELD_C2C_ACTIVE, link, &ignored) == 1) mask += ldexp(1, (int)link);
+    if (read_field(api, FIELD_C2C_LINK_ACTIVE, link, &ignored) == 1) mask += ldexp(1, (int)link);
   append_metric(topology, "c2clink__present", is_known ? count > 0 : NAN, api->nvml.error_text(rc));
   append_metric(topology, "c2clink__enabled_mask", is_known ? mask : NAN, api->nvml.error_text(rc));
 }
@@ -264,14 +266,14 @@ static void append_unavailable(rl_topology *topology, const char *reason) {
 
 void rl_topology_read(const char *uuid, rl_topology *topology) {
   nvml_functions api;
-  const rl_nvml_symbol symbols[] = {{"nvmlDeviceGetName", &api.name, true},
-                                    {"nvmlDeviceGetCpuAffinity", &api.cpu_affinity, true},
-                                    {"nvmlDeviceGetMemoryAffinity", &api.memory_affinity, true},
-                                    {"nvmlDeviceGetFieldValues", &api.field_values, true},
-                                    {"nvmlDeviceGetNvLinkState", &api.link_active, true},
-                                    {"nvmlDeviceGetNvLinkCapability", &api.link_capability, true},
-                                    {"nvmlDeviceGetNvLinkRemoteDeviceType", &api.link_remote_type, true},
-                                    {"nvmlDeviceGetNvLinkRemotePciInfo_v2", &api.link_remote_pci, true}};
+  const rl_nvml_symbol symbols[] = {{"nvmlDeviceGetName", &api.get_name, true},
+                                    {"nvmlDeviceGetCpuAffinity", &api.get_cpu_affinity, true},
+                                    {"nvmlDeviceGetMemoryAffinity", &api.get_memory_affinity, true},
+                                    {"nvmlDeviceGetFieldValues", &api.get_field_values, true},
+                                    {"nvmlDeviceGetNvLinkState", &api.get_link_active, true},
+                                    {"nvmlDeviceGetNvLinkCapability", &api.get_link_capability, true},
+                                    {"nvmlDeviceGetNvLinkRemoteDeviceType", &api.get_link_remote_type, true},
+                                    {"nvmlDeviceGetNvLinkRemotePciInfo_v2", &api.get_link_remote_pci, true}};
   topology->count = 0;
   rl_nvml_open(&api.nvml, uuid, symbols, sizeof symbols / sizeof *symbols);
   if (api.nvml.reason[0]) {

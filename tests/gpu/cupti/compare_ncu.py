@@ -13,8 +13,8 @@ of both tools are left out and listed. The verdict on a metric of a kernel:
   decided        we derived 0 from the code, and ncu collects 0
   agrees         the medians differ by at most RATIO, or would if ncu printed more than two decimals
   within spread  the ranges over the runs overlap, or the medians differ no more than ncu's own runs
-  short          a time, or a rate over it, of a kernel so short that START_NS, the difference between the tools' fixed costs, is
-                 more than RATIO of its duration; the values differ by no more than that
+  short          a time of a kernel, or a rate over it, when the kernel is so short that START_NS, the difference between the
+                 tools' fixed costs, is more than RATIO of its duration; the values differ by no more than that
   small          percentages that differ by less than SMALL_POINTS; ratios, traffic or hit rates of kernels that move less than
                  SMALL_BYTES, most of which is code and constants; counts below SMALL_COUNT, also as rates
   known          bytes written that differ by up to KNOWN_WRITE_BYTES: dirty lines that the flush leaves in L2 are written back
@@ -92,16 +92,16 @@ def parse_number(text):
 
 
 class Run:
-    """Metrics of one run. kernels: (function, grid, block, occurrence in the step) -> (launch, {metric: value}). decided: by
+    """Metrics of one run. kernels: (function, grid, block, occurrence in the step) -> (launch, {metric: value}). derived: by
     kernel, the metrics that we derived from the code."""
 
     def __init__(self, text):
-        self.text, self.kernels, self.decided, self.occurrences = text, {}, {}, collections.Counter()
+        self.text, self.kernels, self.derived, self.occurrences = text, {}, {}, collections.Counter()
 
-    def add(self, name, grid, block, launch, values, decided=()):
+    def add(self, name, grid, block, launch, values, derived=()):
         key = (function_name(name), grid, block)
         key = (*key, self.occurrences[key])
-        self.kernels[key], self.decided[key] = (launch, values), set(decided)
+        self.kernels[key], self.derived[key] = (launch, values), set(derived)
         self.occurrences[key[:3]] += 1
 
     def extend(self, other):
@@ -199,48 +199,48 @@ def explained_by_writes(metric, mine, other, ratio, median_of):
     return bool(READ_AND_WRITTEN.match(metric)) and relative_difference(*read) <= ratio
 
 
-def verdict(metric, ours, theirs, ratio, median_of):
-    """Returns the verdict and the relative difference of the medians. median_of(tool, metric): the median of another metric of
-    the kernel."""
+def judge(metric, ours, theirs, ratio, median_of):
+    """Returns the verdict and the relative difference of the medians. ours, theirs: one value per run of our program and of ncu.
+    median_of(tool, metric): the median of another metric of the kernel."""
     missing = [all(math.isnan(v) for v in values) for values in (ours, theirs)]
     if any(missing):
         return "no value" if all(missing) else "only ncu" if missing[0] else "only ours", math.nan
     mine, other = median(ours), median(theirs)
-    distance = relative_difference(mine, other)
+    difference = relative_difference(mine, other)
     if SAMPLED_METRICS.match(metric):
         samples = median_of("ours", SAMPLE_COUNT), median_of("ncu", SAMPLE_COUNT)
-        alike = "_warps_" not in metric or shares_agree(mine, samples[0], other, samples[1])
-        return "sampled" if alike else "DIFFERS", distance
+        agree = "_warps_" not in metric or shares_agree(mine, samples[0], other, samples[1])
+        return "sampled" if agree else "DIFFERS", difference
     if metric in (CARVEOUT, BLOCKS_BY_SHARED) and median_of("ours", CARVEOUT) != median_of("ncu", CARVEOUT):
-        return "divided", distance
+        return "divided", difference
     if EXACT_METRICS.match(metric) and len(set(ours)) == 1 and len(set(theirs)) == 1:
         if relative_difference(ours[0], theirs[0]) < 1e-9 or (not mine.is_integer() and abs(mine - other) <= ROUNDING_ERROR):
-            return "equal", distance
-        if not metric.startswith(SECTORS) or distance > ratio:
-            return "DIFFERS", distance
+            return "equal", difference
+        if not metric.startswith(SECTORS) or difference > ratio:
+            return "DIFFERS", difference
     if abs(mine - other) <= ratio * max(abs(mine), abs(other)) + ROUNDING_ERROR:
-        return "agrees", distance
+        return "agrees", difference
     overlap = min(ours) <= max(theirs) and min(theirs) <= max(ours)
-    if overlap or distance <= relative_difference(min(theirs), max(theirs)):
-        return "within spread", distance
+    if overlap or difference <= relative_difference(min(theirs), max(theirs)):
+        return "within spread", difference
     duration = max(median_of("ours", TIME), median_of("ncu", TIME))
     is_byte_count = metric.startswith("dram__bytes") and metric.endswith(".sum")
     depends_on_time = not (is_byte_count or EXACT_METRICS.match(metric) or "hit_rate" in metric)
-    if depends_on_time and distance <= START_NS / duration:
-        return "short", distance
+    if depends_on_time and difference <= START_NS / duration:
+        return "short", difference
     moved = max(median_of("ours", TRAFFIC), median_of("ncu", TRAFFIC))
     moves_few_bytes = moved < SMALL_BYTES and re.search("^(dram|lts|fbpa)__|hit_rate", metric)
     seconds = duration * 1e-9 if metric.endswith(".sum.per_second") else 1
     is_small_count = metric.endswith((".sum", ".sum.per_second")) and max(abs(mine), abs(other)) * seconds < SMALL_COUNT
     if moves_few_bytes or is_small_count or ("pct" in metric and abs(mine - other) < SMALL_POINTS):
-        return "small", distance
+        return "small", difference
     if CODE_CACHES.search(metric):
-        return "code", distance
-    if FULL_L2.match(metric) and mine > other and distance <= FULL_L2_RATIO:
-        return "full L2", distance
+        return "code", difference
+    if FULL_L2.match(metric) and mine > other and difference <= FULL_L2_RATIO:
+        return "full L2", difference
     if explained_by_writes(metric, mine, other, ratio, median_of):
-        return "known", distance
-    return "DIFFERS", distance
+        return "known", difference
+    return "DIFFERS", difference
 
 
 def instruction_counts_vary(values):
@@ -263,22 +263,22 @@ def compare(key, ours, theirs, metrics, ratio):
         return median([found[metric] for found in values[tool] if metric in found])
 
     rows = []
-    decided = set().union(*(run.decided[key] for run in ours if key in run.kernels))
+    derived = set().union(*(run.derived[key] for run in ours if key in run.kernels))
     for metric in metrics:
         mine, other = ([found[metric] for found in values[tool] if metric in found] for tool in ("ours", "ncu"))
         if not mine or not other:
             continue
-        word, distance = verdict(metric, mine, other, ratio, median_of)
-        if metric in decided:
-            word = "decided" if set(mine) | set(other) == {0.0} else "DIFFERS"
-        elif word == "DIFFERS" and instruction_counts_vary(values):
-            word = "varies"
-        rows.append((metric, mine, other, distance, word))
+        verdict, difference = judge(metric, mine, other, ratio, median_of)
+        if metric in derived:
+            verdict = "decided" if set(mine) | set(other) == {0.0} else "DIFFERS"
+        elif verdict == "DIFFERS" and instruction_counts_vary(values):
+            verdict = "varies"
+        rows.append((metric, mine, other, difference, verdict))
     return rows
 
 
-def format_percent(distance):
-    return "–" if math.isnan(distance) else f"{100 * distance:.2f} %"
+def format_percent(difference):
+    return "–" if math.isnan(difference) else f"{100 * difference:.2f} %"
 
 
 def format_values(values):
@@ -306,9 +306,10 @@ def write_csv(path, table):
     """Writes one row per metric: for each kernel the medians, their relative difference and the verdict."""
     kernels = list(dict.fromkeys(row[0] for row in table))
     rows = {}
-    for kernel, metric, mine, other, distance, word in table:
+    for kernel, metric, mine, other, difference, verdict in table:
         line = rows.setdefault(metric, {"runs": min(len(mine), len(other))})
-        line[kernel] = [format_cell(median(mine), ".6g"), format_cell(median(other), ".6g"), format_cell(distance, ".4f"), word]
+        medians = format_cell(median(mine), ".6g"), format_cell(median(other), ".6g")
+        line[kernel] = [*medians, format_cell(difference, ".4f"), verdict]
     with open(path, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         columns = [f"{name}_{column}" for name in launch_names(kernels) for column in ("ours", "ncu", "apart_ratio", "verdict")]
@@ -319,19 +320,19 @@ def write_csv(path, table):
 
 def format_summary(table, left_out):
     """Formats the number of metrics by kernel and verdict, then each metric that does not agree."""
-    words = sorted({row[-1] for row in table})
+    verdicts = sorted({row[-1] for row in table})
     kernels = dict.fromkeys(row[0] for row in table)
-    lines = ["| kernel | metrics | " + " | ".join(words) + " |", "| --- | --- |" + " --- |" * len(words)]
+    lines = ["| kernel | metrics | " + " | ".join(verdicts) + " |", "| --- | --- |" + " --- |" * len(verdicts)]
     for kernel in kernels:
         counts = collections.Counter(row[-1] for row in table if row[0] == kernel)
-        lines.append(f"| {kernel} | {sum(counts.values())} | " + " | ".join(str(counts[w]) for w in words) + " |")
+        lines.append(f"| {kernel} | {sum(counts.values())} | " + " | ".join(str(counts[w]) for w in verdicts) + " |")
     counts = collections.Counter(row[-1] for row in table)
-    lines.append(f"| all {len(kernels)} | {len(table)} | " + " | ".join(str(counts[w]) for w in words) + " |")
+    lines.append(f"| all {len(kernels)} | {len(table)} | " + " | ".join(str(counts[w]) for w in verdicts) + " |")
     lines += [""] + [f"left out, not in two runs of both: {name}" for name in left_out]
     lines += ["", "| kernel | metric | ours | ncu | apart | |", "| --- | --- | --- | --- | --- | --- |"]
-    for kernel, metric, mine, other, distance, word in table:
-        if word not in ("equal", "decided", "agrees", "no value"):
-            cells = (kernel, metric, format_values(mine), format_values(other), format_percent(distance), word)
+    for kernel, metric, mine, other, difference, verdict in table:
+        if verdict not in ("equal", "decided", "agrees", "no value"):
+            cells = (kernel, metric, format_values(mine), format_values(other), format_percent(difference), verdict)
             lines.append("| " + " | ".join(cells) + " |")
     lines += ["", f"{len(kernels)} kernels compared, {len(left_out)} left out",
               "", "verdicts: " + ", ".join(f"{n} {w}" for w, n in sorted(counts.items()))]
