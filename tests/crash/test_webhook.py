@@ -11,11 +11,13 @@ import re
 import signal
 import socket
 import sqlite3
+import ssl
 import subprocess
 import sys
 import threading
 import time
 
+import jsonschema
 import pytest
 from harness import PROGRAM, SOURCE, wait_until
 
@@ -202,6 +204,23 @@ def test_a_hanging_receiver_delays_nothing_but_its_events(planted, receive):
     assert verify(receiver.posts[0])[0] == verify(receiver.posts[1])[0]
 
 
+def test_an_unknown_certificate_is_refused(planted, receive, tmp_path):
+    """Nothing is posted to a server that can't prove its name."""
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "private.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                    "-days", "2", "-keyout", key, "-out", certificate, "-subj", "/CN=localhost", "-addext",
+                    "subjectAltName=DNS:localhost"],
+                   check=True, capture_output=True)
+    receiver, context = receive(200), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    receiver.server.socket = context.wrap_socket(receiver.server.socket, server_side=True)
+    receiver.server.handle_error = lambda *_: None
+    daemon = planted(f"https://localhost:{receiver.port}/")
+    wait_until(lambda: states(daemon)[0][1] > 0, 20, "an attempt")
+    [(state, _, error)] = states(daemon)
+    assert state == "pending" and "certificate" in error and receiver.posts == []
+
+
 def flood(handler):
     handler.send_response(200)
     handler.end_headers()
@@ -322,6 +341,8 @@ def test_a_regression_and_its_end_are_reported(start, receive, tmp_path):
     slow = run_suite(daemon, "slower")
     [event] = slow["webhook_events"]
     assert (event["type"], event["state"], event["ended_at"]) == ("regression.confirmed", "pending", None)
+    schema = json.loads((SOURCE / "schema/openapi.json").read_text())["components"]["schemas"]["SuiteRun"]
+    jsonschema.validate(event, schema["properties"]["webhook_events"]["items"])
     daemon.kill()
     receiver = receive(200, port=receiver.port)
     daemon = start(*options(tmp_path, receiver.url))

@@ -1,13 +1,19 @@
 """The installed daemon under systemd, in a system that boots: the unit's start at boot, its sandbox, restarts after a kill and a
 hang, and jobs that survive them. The tests share one system and run in their order."""
+import base64
 import contextlib
+import hashlib
+import hmac
+import http.server
 import json
 import os
 import pathlib
 import re
 import secrets
+import sqlite3
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -106,6 +112,51 @@ def test_invalid_configuration_is_not_retried(machine):
     assert machine.property(UNIT, "ActiveState") == "failed"
     (machine.root / "etc/rooflined/rooflined.conf").unlink()
     machine.run("systemctl", "start", UNIT)
+    assert answers(machine)
+
+
+def plant_event(database):
+    """Inserts an event that a suite run has left to the webhook."""
+    with contextlib.closing(sqlite3.connect(database)) as base, base:
+        base.execute("""INSERT INTO suite_runs (suite, definition, definition_sha256, jobs_sha256, device, state, created_ns,
+            planned_jobs) VALUES ('mnist', '{}', '', '{}', 'cpu', 'completed', 1, 1)""")
+        base.execute("""INSERT INTO webhook_events (event_id, suite_run_id, type, body, created_ns, next_attempt_ns)
+            VALUES ('msg_boot', last_insert_rowid(), 'regression.fixed', '{}', 1, 1)""")
+
+
+def test_webhook_delivers_from_the_sandbox_with_a_credential(machine):
+    """The secret is a file that only root can read."""
+    posts = []
+
+    class Receiver(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            posts.append((self.headers, self.rfile.read(int(self.headers["content-length"]))))
+            self.send_response(204)
+            self.end_headers()
+
+    key, drop_in = os.urandom(32), f"/etc/systemd/system/{UNIT}.d/webhook.conf"
+    with machine.network():
+        server = http.server.HTTPServer(("127.0.0.1", 0), Receiver)
+    with server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        machine.write("/etc/rooflined/webhook-secret", f"whsec_{base64.b64encode(key).decode()}\n")
+        (machine.root / "etc/rooflined/webhook-secret").chmod(0o600)
+        machine.write(drop_in, "[Service]\nLoadCredential=webhook-secret:/etc/rooflined/webhook-secret\n")
+        machine.write("/etc/rooflined/rooflined.conf", "[rooflined]\nwebhook_secret_file = webhook-secret\n"
+                      f"webhook_url = http://localhost:{server.server_port}/\n")
+        machine.run("systemctl", "daemon-reload")
+        machine.run("systemctl", "stop", UNIT)
+        plant_event(machine.root / "var/lib/private/rooflined/rooflined.db")
+        machine.run("systemctl", "start", UNIT)
+        machine.wait_until(lambda: posts, 20, "the webhook's post")
+        server.shutdown()
+    headers, body = posts[0]
+    signed = hmac.new(key, b"msg_boot." + headers["webhook-timestamp"].encode() + b"." + body, hashlib.sha256).digest()
+    assert headers["webhook-signature"] == "v1," + base64.b64encode(signed).decode()
+    for path in ("/etc/rooflined/rooflined.conf", "/etc/rooflined/webhook-secret", drop_in):
+        (machine.root / path.lstrip("/")).unlink()
+    machine.run("systemctl", "daemon-reload")
+    machine.run("systemctl", "restart", UNIT)
     assert answers(machine)
 
 
