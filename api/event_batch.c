@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "store/suites.h"
+
 char *rl_event_format(int64_t sequence, const char *type, const char *data) {
   char *text = NULL;
   size_t size;
@@ -31,24 +33,40 @@ static int add_event(rl_event_batch *batch, rl_cursor *cursor, const char *json,
   return 0;
 }
 
+int rl_event_source_read(rl_store *store, rl_event_source source, int64_t *events, bool *is_final, rl_error *err) {
+  rl_job_status status;
+  char state[16];
+  if (source.is_suite_run) {
+    if (rl_store_suite_run_state(store, source.id, state, events, err) < 0) return -1;
+    *is_final = rl_store_suite_state_is_final(state);
+    return 0;
+  }
+  if (rl_store_job_status(store, source.id, &status, err) < 0) return -1;
+  *events = status.events;
+  *is_final = rl_job_is_final(status.state);
+  return 0;
+}
+
 /* The status is read first: a final state and the last event are stored in one transaction, so a query after a final state yields
  * the last event. */
-int rl_event_batch_read(rl_store *store, int64_t job_id, int64_t after, rl_event_batch *batch, rl_error *err) {
+int rl_event_batch_read(rl_store *store, rl_event_source source, int64_t after, rl_event_batch *batch, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
-  rl_binding bindings[] = {{":job", RL_SQL_INTEGER, .integer = job_id},
+  rl_binding bindings[] = {{source.is_suite_run ? ":run" : ":job", RL_SQL_INTEGER, .integer = source.id},
                            {":after", RL_SQL_INTEGER, .integer = after},
                            {":limit", RL_SQL_INTEGER, .integer = RL_EVENT_BATCH_MAX}};
-  rl_job_status status;
+  int64_t events;
+  bool is_final;
   const char *json;
   int found;
   *batch = (rl_event_batch){.last_sequence = after};
-  if (rl_store_job_status(store, job_id, &status, err) < 0) return -1;
-  if (rl_store_query(store, RL_QUERY_EVENTS, bindings, 3, &cursor, err) < 0) return -1;
+  if (rl_event_source_read(store, source, &events, &is_final, err) < 0) return -1;
+  if (rl_store_query(store, source.is_suite_run ? RL_QUERY_SUITE_EVENTS : RL_QUERY_EVENTS, bindings, 3, &cursor, err) < 0)
+    return -1;
   while ((found = rl_cursor_next(cursor, &json, err)) > 0)
     if (add_event(batch, cursor, json, err) < 0) return -1;
   if (found < 0 || batch->count == RL_EVENT_BATCH_MAX) return found;
-  if (batch->last_sequence < status.events) batch->last_sequence = status.events;
-  batch->is_final = rl_job_is_final(status.state);
+  if (batch->last_sequence < events) batch->last_sequence = events;
+  batch->is_final = is_final;
   return 0;
 }
 

@@ -1,7 +1,7 @@
-/* A job that has streams has one feed: its newest events in memory. When the store has new events, a task of a request pool reads
- * them into the feed and resumes the job's suspended streams. A stream copies events from the feed on libmicrohttpd's thread.
- * Events that the feed no longer has, and the validity of the stream's token, need the store: a task of a pool reads them.
- * Events of a job are numbered in sequence from 1. */
+/* A job or suite run that has streams has one feed: its newest events in memory. When the store has new events, a task of a
+ * request pool reads them into the feed and resumes the suspended streams. A stream copies events from the feed on
+ * libmicrohttpd's thread. Events that the feed no longer has, and the validity of the stream's token, need the store: a task of a
+ * pool reads them. Events of a source are numbered in sequence from 1. */
 #include "api/event_streams.h"
 
 #include <pthread.h>
@@ -23,13 +23,13 @@ enum {
 };
 static const int64_t keepalive_ns = INT64_C(15000000000); /* after which a silent stream sends a comment */
 
-/* The newest events of a job that has streams. The lock of its rl_event_streams guards it. */
+/* The newest events of a source that has streams. The lock of its rl_event_streams guards it. */
 typedef struct event_feed {
   rl_event_streams *streams;
-  int64_t job_id;
+  rl_event_source source;
   int64_t first_sequence, last_sequence; /* of the events in the feed; first_sequence above last_sequence: none */
   char *texts[FEED_EVENTS];              /* texts[s % FEED_EVENTS]: text of event s, malloc'ed */
-  bool is_final;                         /* no event follows last_sequence: the job has finished */
+  bool is_final;                         /* no event follows last_sequence: the source has finished */
   bool is_reading;                       /* read_task is queued or runs */
   bool is_stale;                         /* the store may have events that read_task has not read */
   int64_t stream_count;
@@ -74,10 +74,10 @@ rl_event_streams *rl_event_streams_new(rl_server *server, int64_t limit) {
 
 /* --- feeds. The caller holds the lock. --------------------------------------------------------------------------------- */
 
-static event_feed *find_feed(rl_event_streams *streams, int64_t job_id) {
+static event_feed *find_feed(rl_event_streams *streams, rl_event_source source) {
   event_feed *feed;
   LIST_FOREACH (feed, &streams->feeds, link)
-    if (feed->job_id == job_id) return feed;
+    if (feed->source.id == source.id && feed->source.is_suite_run == source.is_suite_run) return feed;
   return NULL;
 }
 
@@ -125,7 +125,7 @@ static void append_event(event_feed *feed, int64_t sequence, char **text) {
 static void append_batch(event_feed *feed, rl_event_batch *batch) {
   event_stream *stream;
   for (int i = 0; i < batch->count; i++) append_event(feed, batch->sequences[i], &batch->texts[i]);
-  if (batch->last_sequence > feed->last_sequence) { /* retention has deleted the job's last events */
+  if (batch->last_sequence > feed->last_sequence) { /* retention has deleted the last events */
     feed->last_sequence = batch->last_sequence;
     feed->first_sequence = feed->last_sequence + 1;
   }
@@ -136,18 +136,21 @@ static void append_batch(event_feed *feed, rl_event_batch *batch) {
     if (stream->feed == feed) resume(stream);
 }
 
+static const char *source_name(rl_event_source source) { return source.is_suite_run ? "suite run" : "job"; }
+
 /* --- feeds, in a pool -------------------------------------------------------------------------------------------------- */
 
-/* Reads the batch of events after number `after`. A deleted job is treated like a finished one. Returns -1 if the store failed
+/* Reads the batch of events after number `after`. A deleted source is treated like a finished one. Returns -1 if the store failed
  * and the read must be repeated later. */
 static int read_batch(event_feed *feed, int64_t after, rl_event_batch *batch) {
   rl_error err;
-  if (rl_event_batch_read(feed->streams->server->store, feed->job_id, after, batch, &err) == 0) return 0;
+  if (rl_event_batch_read(feed->streams->server->store, feed->source, after, batch, &err) == 0) return 0;
   if (err.domain == RL_HTTP && err.code == 404) {
     batch->is_final = true;
     return 0;
   }
-  rl_log(RL_LOG_WARNING, "the events of job %lld can't be read now: %s", (long long)feed->job_id, err.message);
+  rl_log(RL_LOG_WARNING, "the events of %s %lld can't be read now: %s", source_name(feed->source), (long long)feed->source.id,
+         err.message);
   return -1;
 }
 
@@ -174,13 +177,15 @@ static void read_feed(rl_pool_task *task) {
 
 /* --- notifications ----------------------------------------------------------------------------------------------------- */
 
-void rl_event_streams_notify(void *context, int64_t job_id) {
-  rl_event_streams *streams = context;
+static void notify(rl_event_streams *streams, rl_event_source source) {
   pthread_mutex_lock(&streams->lock);
-  event_feed *feed = find_feed(streams, job_id);
+  event_feed *feed = find_feed(streams, source);
   if (feed != NULL) start_read(feed);
   pthread_mutex_unlock(&streams->lock);
 }
+
+void rl_event_streams_notify(void *context, int64_t job_id) { notify(context, (rl_event_source){false, job_id}); }
+void rl_event_streams_notify_suite_run(void *context, int64_t run_id) { notify(context, (rl_event_source){true, run_id}); }
 
 static bool keepalive_is_due(const event_stream *stream, int64_t now_ns) {
   return now_ns - stream->last_write_ns >= keepalive_ns;
@@ -227,9 +232,9 @@ int64_t rl_event_streams_count(rl_event_streams *streams) {
 /* --- one stream -------------------------------------------------------------------------------------------------------- */
 
 /* Reads the batch of events after last_sequence from the store and writes it. */
-static int write_stored_events(event_stream *stream, int64_t job_id, rl_error *err) {
+static int write_stored_events(event_stream *stream, rl_event_source source, rl_error *err) {
   rl_event_batch batch = {0};
-  int rc = rl_event_batch_read(stream->streams->server->store, job_id, stream->last_sequence, &batch, err);
+  int rc = rl_event_batch_read(stream->streams->server->store, source, stream->last_sequence, &batch, err);
   for (int i = 0; rc == 0 && i < batch.count; i++) rc = rl_http_stream_write(&stream->http, batch.texts[i], err);
   if (rc == 0) {
     stream->last_sequence = batch.last_sequence;
@@ -256,7 +261,7 @@ static int refill(event_stream *stream, rl_error *err) {
   pthread_mutex_lock(&streams->lock);
   bool is_behind = is_behind_feed(stream);
   pthread_mutex_unlock(&streams->lock);
-  return is_behind ? write_stored_events(stream, stream->feed->job_id, err) : 0;
+  return is_behind ? write_stored_events(stream, stream->feed->source, err) : 0;
 }
 
 static void run_refill(rl_pool_task *task) {
@@ -264,7 +269,8 @@ static void run_refill(rl_pool_task *task) {
   rl_error err;
   if (refill(stream, &err) == 0) return;
   stream->failed = true;
-  rl_log(RL_LOG_ERROR, "the event stream of job %lld was cut: %s", (long long)stream->feed->job_id, err.message);
+  rl_log(RL_LOG_ERROR, "the event stream of %s %lld was cut: %s", source_name(stream->feed->source),
+         (long long)stream->feed->source.id, err.message);
 }
 
 /* Writes the feed's events after last_sequence. -1 if memory is exhausted. */
@@ -333,15 +339,15 @@ static void close_stream(rl_http_stream *http) {
 
 /* --- opening a stream -------------------------------------------------------------------------------------------------- */
 
-/* Returns the job's feed; adds one if the job has none. A new feed has no events: its first read begins after last_sequence.
+/* Returns the source's feed; adds one if it has none. A new feed has no events: its first read begins after last_sequence.
  * NULL if memory is exhausted. The caller holds the lock. */
-static event_feed *find_or_add_feed(rl_event_streams *streams, int64_t job_id, int64_t last_sequence) {
-  event_feed *feed = find_feed(streams, job_id);
+static event_feed *find_or_add_feed(rl_event_streams *streams, rl_event_source source, int64_t last_sequence) {
+  event_feed *feed = find_feed(streams, source);
   if (feed != NULL) return feed;
   feed = calloc(1, sizeof *feed);
   if (feed == NULL) return NULL;
   *feed = (event_feed){.streams = streams,
-                       .job_id = job_id,
+                       .source = source,
                        .first_sequence = last_sequence + 1,
                        .last_sequence = last_sequence,
                        .read_task = {.run = read_feed}};
@@ -349,14 +355,14 @@ static event_feed *find_or_add_feed(rl_event_streams *streams, int64_t job_id, i
   return feed;
 }
 
-/* Adds the stream to the list and to the job's feed. job_events: how many events the job has, hence the number of the last one.
+/* Adds the stream to the list and to the source's feed. events: how many events the source has, hence the number of the last one.
  * The caller holds the lock. */
-static int add_stream_locked(event_stream *stream, int64_t job_id, int64_t job_events, rl_error *err) {
+static int add_stream_locked(event_stream *stream, rl_event_source source, int64_t events, rl_error *err) {
   rl_event_streams *streams = stream->streams;
   if (streams->stopping) return rl_fail(err, RL_HTTP, 503, "The daemon is stopping.");
   if (streams->count >= streams->limit)
     return rl_fail(err, RL_LIMIT, RL_LIMIT_BUSY, "All event streams that the daemon allows are in use; try again later.");
-  stream->feed = find_or_add_feed(streams, job_id, job_events);
+  stream->feed = find_or_add_feed(streams, source, events);
   if (stream->feed == NULL) return rl_fail(err, RL_ERRNO, 0, "out of memory for an event stream");
   LIST_INSERT_HEAD(&streams->list, stream, link);
   streams->count++;
@@ -365,24 +371,25 @@ static int add_stream_locked(event_stream *stream, int64_t job_id, int64_t job_e
   return 0;
 }
 
-static int add_stream(event_stream *stream, int64_t job_id, int64_t job_events, rl_error *err) {
+static int add_stream(event_stream *stream, rl_event_source source, int64_t events, rl_error *err) {
   pthread_mutex_lock(&stream->streams->lock);
-  int rc = add_stream_locked(stream, job_id, job_events, err);
+  int rc = add_stream_locked(stream, source, events, err);
   pthread_mutex_unlock(&stream->streams->lock);
   return rc;
 }
 
-/* Writes the first batch of events and adds the stream. RL_HTTP 404 for an unknown job. */
-static int begin_stream(event_stream *stream, int64_t job_id, rl_error *err) {
-  rl_job_status status;
-  if (rl_store_job_status(stream->streams->server->store, job_id, &status, err) < 0) return -1;
+/* Writes the first batch of events and adds the stream. RL_HTTP 404 for an unknown source. */
+static int begin_stream(event_stream *stream, rl_event_source source, rl_error *err) {
+  int64_t events;
+  bool is_final;
+  if (rl_event_source_read(stream->streams->server->store, source, &events, &is_final, err) < 0) return -1;
   if (rl_http_stream_write(&stream->http, "retry: 2000\n\n", err) < 0) return -1;
-  if (write_stored_events(stream, job_id, err) < 0) return -1;
-  return add_stream(stream, job_id, status.events, err);
+  if (write_stored_events(stream, source, err) < 0) return -1;
+  return add_stream(stream, source, events, err);
 }
 
-/* Opens a stream of the job's events after last_sequence. NULL on failure. */
-static event_stream *open_stream(rl_http_request *request, int64_t last_sequence, rl_error *err) {
+/* Opens a stream of the source's events after last_sequence. NULL on failure. */
+static event_stream *open_stream(rl_http_request *request, rl_event_source source, int64_t last_sequence, rl_error *err) {
   event_stream *stream = calloc(1, sizeof *stream);
   if (stream == NULL) {
     rl_fail(err, RL_ERRNO, 0, "out of memory for an event stream");
@@ -395,18 +402,18 @@ static event_stream *open_stream(rl_http_request *request, int64_t last_sequence
                            .last_sequence = last_sequence,
                            .last_write_ns = rl_monotonic_ns(),
                            .refill_task = {.run = run_refill, .connection = request->connection}};
-  if (begin_stream(stream, request->id, err) == 0) return stream;
+  if (begin_stream(stream, source, err) == 0) return stream;
   free(stream->http.text);
   free(stream);
   return NULL;
 }
 
-int rl_handle_stream_job_events(rl_http_request *request, rl_error *err) {
+static int stream_events(rl_http_request *request, rl_event_source source, rl_error *err) {
   int64_t last_sequence = 0;
   const char *header = rl_http_request_header(request, "Last-Event-ID");
   if (header != NULL && !rl_decimal_parse(header, &last_sequence))
     return rl_http_request_fail_parameter(request, err, "Last-Event-ID", "must be the number of an event");
-  event_stream *stream = open_stream(request, last_sequence, err);
+  event_stream *stream = open_stream(request, source, last_sequence, err);
   if (stream == NULL) return -1;
   if (stream->ended && stream->last_sequence == last_sequence) { /* no later events; 204 keeps a browser from reconnecting */
     rl_http_stream_free(&stream->http);
@@ -418,4 +425,12 @@ int rl_handle_stream_job_events(rl_http_request *request, rl_error *err) {
     rl_connection_set_deadline(request->server->connections, request->tracked_connection, 0);
   }
   return rl_reply(request, 200, response, err);
+}
+
+int rl_handle_stream_job_events(rl_http_request *request, rl_error *err) {
+  return stream_events(request, (rl_event_source){false, request->id}, err);
+}
+
+int rl_handle_stream_suite_run_events(rl_http_request *request, rl_error *err) {
+  return stream_events(request, (rl_event_source){true, request->id}, err);
 }

@@ -15,6 +15,7 @@ extern const rl_field rl_list_jobs_query[];
 
 /* event_streams.c */
 int rl_handle_stream_job_events(rl_http_request *request, rl_error *err);
+int rl_handle_stream_suite_run_events(rl_http_request *request, rl_error *err);
 
 /* results_handlers.c */
 int rl_handle_get_job_results(rl_http_request *request, rl_error *err);

@@ -53,6 +53,8 @@ const rl_route rl_routes[] = {
      .query = rl_get_suite_history_query, .cached_by = RL_CACHED_BY_SUITES, .pool = RL_POOL_READ},
     {"GET", "/suite-runs/{id}", "getSuiteRun", "Get a suite run with its jobs, values and verdicts", rl_handle_get_suite_run,
      .pool = RL_POOL_READ},
+    {"GET", "/suite-runs/{id}/events", "streamSuiteRunEvents", "Stream a suite run's events as server-sent events",
+     rl_handle_stream_suite_run_events, .pool = RL_POOL_CONTROL},
     {"DELETE", "/suite-runs/{id}", "cancelSuiteRun", "Cancel a suite run", rl_handle_cancel_suite_run, .pool = RL_POOL_CONTROL},
     {"GET", "/workloads", "listWorkloads", "List the kernels that can be measured and the parameters that each accepts",
      rl_handle_list_workloads},

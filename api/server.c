@@ -22,6 +22,7 @@
 #include "api/server_internal.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "suite/suite_runner.h"
 
 enum {
   CLIENT_THREADS = 4,
@@ -367,6 +368,7 @@ int rl_server_open(const rl_config *config, const rl_server_parts *parts, rl_ser
   if (open_listener(config, &opened->listen_fd, &port_in_use, err) < 0) return -1;
   if (start_client_http(opened, err) < 0 || start_probe_http(opened, err) < 0 || start_watcher(with, err) < 0) return -1;
   rl_queue_set_listener(opened->queue, rl_event_streams_notify, opened->event_streams);
+  rl_suite_runner_set_listener(opened->suite_runner, rl_event_streams_notify_suite_run, opened->event_streams);
   *port = port_in_use;
   *server = rl_take_ownership(&opened);
   return 0;
@@ -386,6 +388,7 @@ void rl_server_close(rl_server *server) {
     rl_event_streams_stop(server->event_streams);
     wait_for_replies(server);
     rl_queue_set_listener(server->queue, NULL, NULL);
+    rl_suite_runner_set_listener(server->suite_runner, NULL, NULL);
   }
   stop_watcher(&with->watcher);
   atomic_store(&server->interrupt_queries, true);

@@ -181,13 +181,17 @@ static cJSON *accepted_json(int64_t id, const char *state, double estimated_s) {
   cJSON_AddNumberToObject(document, "id", (double)id);
   cJSON_AddStringToObject(document, "state", state);
   rl_json_add_number(document, "estimated_s", estimated_s);
-  cJSON_AddStringToObject(cJSON_AddObjectToObject(document, "links"), "self", path);
+  cJSON *links = cJSON_AddObjectToObject(document, "links");
+  cJSON_AddStringToObject(links, "self", path);
+  snprintf(path, sizeof path, "/suite-runs/%lld/events", (long long)id);
+  cJSON_AddStringToObject(links, "events", path);
   return document;
 }
 
 static int reply_accepted(rl_http_request *request, int64_t id, bool replayed, double estimated_s, rl_error *err) {
   char state[16], location[48];
-  if (rl_store_suite_run_state(request->server->store, id, state, err) < 0) return -1;
+  int64_t events;
+  if (rl_store_suite_run_state(request->server->store, id, state, &events, err) < 0) return -1;
   RL_CLEANUP(rl_json_cleanup) cJSON *document = accepted_json(id, state, estimated_s);
   char *text = document != NULL ? cJSON_PrintUnformatted(document) : NULL;
   struct MHD_Response *response = rl_response_text(text, text != NULL ? strlen(text) : 0, "application/json");

@@ -5,7 +5,8 @@ import * as format from '/lib/format.js';
 import { tableOf } from '/lib/sections.js';
 import { drawProblem, endedStates, parseMetricKey, showErrors, verdictBadge } from '/lib/suites.js';
 
-const REFRESH_MS = 1000;
+const REFRESH_MS = 10000; // without an event
+const GATHER_MS = 100; // several events come at once
 const id = Number(new URLSearchParams(location.search).get('id'));
 let suite = null; // name
 
@@ -83,6 +84,20 @@ function drawRun(run) {
 }
 
 let timer = 0;
+let events = null;
+
+/** Refreshes after each event. The browser reconnects with Last-Event-ID, but not after a refusal: then refresh() does. */
+function listen() {
+  if (events !== null && events.readyState !== EventSource.CLOSED) return;
+  events = new EventSource(`/suite-runs/${id}/events`);
+  for (const type of ['state', 'job', 'verdict']) {
+    events.addEventListener(type, () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => showErrors(refresh), GATHER_MS);
+    });
+  }
+}
+
 async function refresh() {
   clearTimeout(timer);
   try {
@@ -90,7 +105,11 @@ async function refresh() {
     drawProblem(null);
     drawRun(run);
     document.body.dataset.loaded = run.verdict ?? run.state;
-    if (endedStates.includes(run.state)) return;
+    if (endedStates.includes(run.state)) {
+      events?.close();
+      return;
+    }
+    listen();
   } catch (problem) {
     if (problem.status !== 0) throw problem;
     drawProblem(problem); // the daemon restarts: the run goes on

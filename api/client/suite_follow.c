@@ -8,7 +8,9 @@
 #include "api/client/http.h"
 #include "api/client/interrupt.h"
 #include "api/client/retry.h"
+#include "api/client/sse.h"
 #include "api/client/suite_metrics.h"
+#include "base/clock.h"
 
 enum { BAR_COLUMNS = 20, PROGRESS_COLUMNS = 79 };
 
@@ -39,41 +41,59 @@ rl_exit rl_suite_exit_code(const cJSON *run) {
 
 /* --- progress ------------------------------------------------------------------------------------------------------------- */
 
+/* What is known of a run that has not ended. */
+typedef struct progress {
+  char suite[65], role[32]; /* role "": none yet */
+  double done, all;         /* jobs */
+  double elapsed_s, estimated_s;
+  int64_t read_ns; /* monotonic: when elapsed_s was read */
+} progress;
+
 typedef struct watcher {
   bool is_terminal, is_quiet;
   char last_line[128]; /* the last line printed, if stderr is not a terminal */
+  progress now;
+  double ended_jobs; /* events of jobs that have ended; those before now.done are known from the run's document */
 } watcher;
 
-/* Writes "mnist: block, 3 of 9 jobs". A run without a role is queued, or has just begun. */
-static void describe(char *line, size_t size, const cJSON *run) {
-  const char *role = rl_json_text(run, "progress.role");
-  const double done = rl_json_number(run, "progress.done"), all = rl_json_number(run, "progress.of");
-  int used = snprintf(line, size, "%.64s: %.32s", rl_json_text(run, "suite"), *role != '\0' ? role : rl_json_text(run, "state"));
-  if (all > 0) snprintf(line + used, size - (size_t)used, ", %.0f of %.0f jobs", done, all);
+static void read_progress(const cJSON *run, progress *now) {
+  const char *role = rl_json_text(run, "progress.role"), *state = rl_json_text(run, "state");
+  *now = (progress){.done = rl_json_number(run, "progress.done"),
+                    .all = rl_json_number(run, "progress.of"),
+                    .elapsed_s = rl_json_number(run, "elapsed_s"),
+                    .estimated_s = rl_json_number(run, "estimated_s"),
+                    .read_ns = rl_monotonic_ns()};
+  snprintf(now->suite, sizeof now->suite, "%s", rl_json_text(run, "suite"));
+  snprintf(now->role, sizeof now->role, "%s", role[0] != '\0' ? role : state); /* queued, or it has just begun */
+}
+
+/* Writes "mnist: block, 3 of 9 jobs". */
+static void describe(char *line, size_t size, const progress *now) {
+  int used = snprintf(line, size, "%.64s: %.32s", now->suite, now->role);
+  if (now->all > 0) snprintf(line + used, size - (size_t)used, ", %.0f of %.0f jobs", now->done, now->all);
   for (char *c = strchr(line, ':'); c != NULL && *c != '\0'; c++)
     if (*c == '_') *c = ' '; /* the role canary_before */
 }
 
-static void show_bar(const cJSON *run, const char *text) {
+static void show_bar(const progress *now, const char *text) {
   char line[512], bar[BAR_COLUMNS * 3 + 1] = "";
-  const double done = rl_json_number(run, "progress.done"), all = rl_json_number(run, "progress.of");
-  const double elapsed_s = rl_json_number(run, "elapsed_s"), estimated_s = rl_json_number(run, "estimated_s");
-  const int full = all > 0 ? (int)(fmin(done / all, 1) * BAR_COLUMNS) : 0;
+  const double elapsed_s = now->elapsed_s + (double)(rl_monotonic_ns() - now->read_ns) / 1e9;
+  const int full = now->all > 0 ? (int)(fmin(now->done / now->all, 1) * BAR_COLUMNS) : 0;
   for (int i = 0; i < BAR_COLUMNS; i++) strcat(bar, i < full ? "█" : "░");
   int used = snprintf(line, sizeof line, "%s %s", bar, text);
   if (!isnan(elapsed_s)) used += snprintf(line + used, sizeof line - (size_t)used, ", %.0f s", elapsed_s);
-  if (!isnan(elapsed_s) && !isnan(estimated_s))
-    snprintf(line + used, sizeof line - (size_t)used, " of about %.0f s", estimated_s);
+  if (!isnan(elapsed_s) && !isnan(now->estimated_s))
+    snprintf(line + used, sizeof line - (size_t)used, " of about %.0f s", now->estimated_s);
   fputc('\r', stderr);
   rl_print_cell(stderr, line, -PROGRESS_COLUMNS);
   fflush(stderr);
 }
 
-static void show_progress(watcher *watch, const cJSON *run) {
+static void show_progress(watcher *watch) {
   char text[sizeof watch->last_line];
   if (watch->is_quiet) return;
-  describe(text, sizeof text, run);
-  if (watch->is_terminal) show_bar(run, text);
+  describe(text, sizeof text, &watch->now);
+  if (watch->is_terminal) show_bar(&watch->now, text);
   else if (strcmp(text, watch->last_line) != 0) fprintf(stderr, "%s\n", strcpy(watch->last_line, text));
 }
 
@@ -81,8 +101,40 @@ static void clear_progress(const watcher *watch) {
   if (watch->is_terminal && !watch->is_quiet) fprintf(stderr, "\r%*s\r", PROGRESS_COLUMNS, "");
 }
 
+/* --- events --------------------------------------------------------------------------------------------------------------- */
+
+static bool is_final(const char *state) { return find_outcome(final_states, state)->name != NULL; }
+
+/* A new stream begins with the run's first event, and one after an interruption where it was cut. */
+static bool on_event(void *context, const char *type, const char *text) {
+  watcher *watch = context;
+  RL_CLEANUP(rl_json_free) cJSON *data = cJSON_Parse(text);
+  const char *state = rl_json_text(data, "state");
+  if (strcmp(type, "state") == 0) return !is_final(state);
+  if (strcmp(type, "job") != 0) return true;
+  const bool ended = strcmp(state, "submitted") != 0;
+  watch->ended_jobs += ended;
+  if (watch->ended_jobs < watch->now.done || (ended && watch->ended_jobs == watch->now.done)) return true;
+  watch->now.done = watch->ended_jobs;
+  watch->now.all = fmax(watch->now.all, watch->now.done);
+  snprintf(watch->now.role, sizeof watch->now.role, "%s", rl_json_text(data, "role"));
+  show_progress(watch);
+  return true;
+}
+
+/* Shows progress until the run has ended, the stream breaks, or the daemon refuses it; then waits a moment. */
+static void read_events(const rl_cli *cli, long long id, rl_sse *parser) {
+  rl_error ignored;
+  char path[64];
+  snprintf(path, sizeof path, "/suite-runs/%lld/events", id);
+  parser->stopped = false;
+  rl_http_read_events(cli, path, parser, &ignored);
+  if (!parser->stopped && !rl_was_interrupted()) rl_retry_pause();
+}
+
 int rl_suite_follow(const rl_cli *cli, long long id, bool daemon_was_reached, cJSON **run, rl_error *err) {
   watcher watch = {.is_terminal = isatty(STDERR_FILENO) == 1, .is_quiet = cli->json};
+  rl_sse parser = {.on_event = on_event, .context = &watch};
   rl_retry retry = {.daemon_was_reached = daemon_was_reached};
   char path[64];
   snprintf(path, sizeof path, "/suite-runs/%lld", id);
@@ -90,15 +142,16 @@ int rl_suite_follow(const rl_cli *cli, long long id, bool daemon_was_reached, cJ
   for (;;) {
     rl_error failure = {0};
     RL_CLEANUP(rl_json_free) cJSON *document = rl_http_get(cli, path, &failure);
-    if (document != NULL && find_outcome(final_states, rl_json_text(document, "state"))->name != NULL) {
+    if (document != NULL && is_final(rl_json_text(document, "state"))) {
       clear_progress(&watch);
       *run = rl_take_ownership(&document);
       return RL_EXIT_COMPLETED;
     }
     if (document != NULL) {
       rl_retry_reached(&retry);
-      show_progress(&watch, document);
-      rl_retry_pause();
+      read_progress(document, &watch.now);
+      show_progress(&watch);
+      read_events(cli, id, &parser);
     }
     if (rl_was_interrupted()) {
       clear_progress(&watch);

@@ -8,7 +8,7 @@
 enum { BATCH_ROWS = RL_DELETE_ROWS, BATCH_KERNELS = 5 /* each has thousands of metrics, instructions and points */ };
 static const int64_t DAY_NS = INT64_C(86400000000000);
 
-/* Rows of passes (activity) and jobs (events, jobs) that finished before these instants may be deleted. */
+/* Rows of passes (activity), suite runs (events) and jobs (events, jobs) that finished before these instants may be deleted. */
 typedef struct deletion_limits {
   int64_t activity_ns, events_ns, jobs_ns;
 } deletion_limits;
@@ -39,6 +39,16 @@ static int delete_events(rl_db *db, int64_t job, removed_counts removed, rl_erro
   removed[RL_REMOVED_EVENTS] += changes;
   if (changes == BATCH_ROWS) return 0;
   return rl_db_run(db, err, "events_mark_deleted", RL_BIND_INTEGER(":job", job)) < 0 ? -1 : 1;
+}
+
+/* Deletes one batch of a suite run's events. Returns 1 after the last batch, else 0. */
+static int delete_suite_events(rl_db *db, int64_t run, removed_counts removed, rl_error *err) {
+  if (rl_db_run(db, err, "suite_events_delete", RL_BIND_INTEGER(":run", run), RL_BIND_INTEGER(":batch", BATCH_ROWS)) < 0)
+    return -1;
+  int64_t changes = sqlite3_changes64(db->handle);
+  removed[RL_REMOVED_EVENTS] += changes;
+  if (changes == BATCH_ROWS) return 0;
+  return rl_db_run(db, err, "suite_events_mark_deleted", RL_BIND_INTEGER(":run", run)) < 0 ? -1 : 1;
 }
 
 /* Deletes one batch of a job's kernels with their metrics, instructions, phases and points. Returns 1 after the last batch, else
@@ -77,6 +87,7 @@ static const struct retention_step {   /* in the order of their deletion */
 } retention_steps[] = {
     {"activity_oldest", delete_activity, offsetof(deletion_limits, activity_ns)},
     {"events_oldest", delete_events, offsetof(deletion_limits, events_ns)},
+    {"suite_events_oldest", delete_suite_events, offsetof(deletion_limits, events_ns)},
     {"job_oldest", delete_job, offsetof(deletion_limits, jobs_ns)},
 };
 

@@ -161,6 +161,8 @@ typedef enum rl_query {
   RL_QUERY_SUITE_PROFILE_KERNELS, /* * :run   traced kernels, by their phases if they have any */
   RL_QUERY_SUITE_LAST_RUN,        /* :suite */
   RL_QUERY_SUITE_RUN_LIST,        /* :suite :before :limit   newest first; further column: id */
+  RL_QUERY_SUITE_RUN_STATUS,      /* * :run */
+  RL_QUERY_SUITE_EVENTS,          /* :run :after :limit   as RL_QUERY_EVENTS */
   RL_QUERY_SUITE_RUN,             /* :id :now   one row: the run with its jobs, verdicts and values */
   RL_QUERY_SUITE_BASELINES,       /* :suite   oldest first */
   RL_QUERY_SUITE_HISTORY,         /* :suite :metric :limit   newest first; further columns: id, median */

@@ -12,6 +12,30 @@ static int store_listing(rl_db *db, int64_t run_id, rl_error *err) {
   return rl_db_run(db, err, "suite_listing_store", RL_BIND_INTEGER(":run", run_id));
 }
 
+/* --- events ------------------------------------------------------------------------------------------------------------ */
+
+static int count_event(rl_db *db, int64_t run_id, rl_error *err) {
+  return rl_db_run(db, err, "suite_event_number", RL_BIND_INTEGER(":run", run_id));
+}
+
+static int add_state_event(rl_db *db, int64_t run_id, rl_error *err) {
+  if (count_event(db, run_id, err) < 0) return -1;
+  return rl_db_run(db, err, "suite_event_state", RL_BIND_INTEGER(":run", run_id), RL_BIND_INTEGER(":now", rl_realtime_ns()));
+}
+
+static int add_job_event(rl_db *db, int64_t run_id, const rl_suite_step *step, rl_error *err) {
+  if (count_event(db, run_id, err) < 0) return -1;
+  return rl_db_run(db, err, "suite_event_job", RL_BIND_INTEGER(":run", run_id), RL_BIND_TEXT(":role", step->role),
+                   RL_BIND_INTEGER(":block", step->block), RL_BIND_TEXT(":job_name", step->job_name),
+                   RL_BIND_INTEGER(":now", rl_realtime_ns()));
+}
+
+static int add_verdict_event(rl_db *db, int64_t run_id, const char *metric, rl_error *err) {
+  if (count_event(db, run_id, err) < 0) return -1;
+  return rl_db_run(db, err, "suite_event_verdict", RL_BIND_INTEGER(":run", run_id), RL_BIND_TEXT(":metric", metric),
+                   RL_BIND_INTEGER(":now", rl_realtime_ns()));
+}
+
 /* --- runs -------------------------------------------------------------------------------------------------------------- */
 
 /* Returns 1 and the run with this key; 0 if there is none. */
@@ -47,7 +71,7 @@ static int insert_run(rl_db *db, const rl_suite_run_spec *spec, const char *key,
                       RL_BIND_TEXT(":body_sha256", body_sha256)) < 0)
     return -1;
   *id = sqlite3_column_int64(row, 0);
-  if (rl_db_step(db, row, err) < 0) return -1;
+  if (rl_db_step(db, row, err) < 0 || add_state_event(db, *id, err) < 0) return -1;
   return store_listing(db, *id, err);
 }
 
@@ -74,11 +98,13 @@ static int read_state(rl_db *db, int64_t run_id, char state[16], rl_error *err) 
   return 0;
 }
 
+bool rl_store_suite_state_is_final(const char *state) { return strcmp(state, "queued") != 0 && strcmp(state, "running") != 0; }
+
 /* Fails with RL_SUITE_ENDED unless the run is queued or running. */
 static int check_active(rl_db *db, int64_t run_id, rl_error *err) {
   char state[16];
   if (read_state(db, run_id, state, err) < 0) return -1;
-  if (strcmp(state, "queued") == 0 || strcmp(state, "running") == 0) return 0;
+  if (!rl_store_suite_state_is_final(state)) return 0;
   return rl_fail(err, RL_SUITE, RL_SUITE_ENDED, "suite run %lld is already %s", (long long)run_id, state);
 }
 
@@ -86,6 +112,7 @@ int rl_store_suite_run_start(rl_store *store, int64_t run_id, rl_error *err) {
   rl_db *db = &store->writer;
   if (rl_store_begin_transaction(store, err) < 0) return -1;
   int rc = rl_db_run(db, err, "suite_run_start", RL_BIND_INTEGER(":run", run_id), RL_BIND_INTEGER(":now", rl_realtime_ns()));
+  if (rc == 0 && sqlite3_changes64(db->handle) > 0) rc = add_state_event(db, run_id, err);
   if (rc == 0) rc = store_listing(db, run_id, err);
   return rl_store_end_change(store, rc, suites_changed, err);
 }
@@ -96,7 +123,8 @@ static int insert_verdicts(rl_db *db, int64_t run_id, const rl_suite_outcome *ou
     if (rl_db_run(db, err, "suite_verdict_insert", RL_BIND_INTEGER(":run", run_id), RL_BIND_TEXT(":metric", verdict->metric),
                   RL_BIND_TEXT(":verdict", verdict->verdict), RL_BIND_INTEGER(":method_version", outcome->method_version),
                   RL_BIND_TEXT(":judgement", verdict->judgement),
-                  RL_BIND_TEXT(":causes", verdict->causes != NULL ? verdict->causes : "[]")) < 0)
+                  RL_BIND_TEXT(":causes", verdict->causes != NULL ? verdict->causes : "[]")) < 0 ||
+        add_verdict_event(db, run_id, verdict->metric, err) < 0)
       return -1;
   }
   return 0;
@@ -108,7 +136,7 @@ static int finish_run(rl_db *db, int64_t run_id, const rl_suite_outcome *outcome
                 RL_BIND_TEXT(":verdict", outcome->verdict), RL_BIND_TEXT(":reason", outcome->reason),
                 RL_BIND_TEXT(":quarantine_reason", outcome->quarantine_reason),
                 RL_BIND_TEXT(":baseline_runs", outcome->baseline_runs), RL_BIND_INTEGER(":now", rl_realtime_ns())) < 0 ||
-      insert_verdicts(db, run_id, outcome, err) < 0)
+      insert_verdicts(db, run_id, outcome, err) < 0 || add_state_event(db, run_id, err) < 0)
     return -1;
   return store_listing(db, run_id, err);
 }
@@ -123,9 +151,16 @@ int rl_store_suite_run_finish(rl_store *store, int64_t run_id, const rl_suite_ou
   return 0;
 }
 
-int rl_store_suite_run_state(rl_store *store, int64_t run_id, char state[16], rl_error *err) {
-  if (rl_store_begin_transaction(store, err) < 0) return -1;
-  return rl_store_end_change(store, read_state(&store->writer, run_id, state, err), (rl_change){0}, err);
+int rl_store_suite_run_state(rl_store *store, int64_t run_id, char state[16], int64_t *events, rl_error *err) {
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  const char *found_state;
+  if (rl_store_query(store, RL_QUERY_SUITE_RUN_STATUS, RL_BINDINGS(RL_BIND_INTEGER(":run", run_id)), &cursor, err) < 0) return -1;
+  int found = rl_cursor_next(cursor, &found_state, err);
+  if (found < 0) return -1;
+  if (found == 0) return rl_fail(err, RL_HTTP, 404, "There is no suite run %lld.", (long long)run_id);
+  snprintf(state, 16, "%s", found_state);
+  *events = rl_cursor_integer(cursor, 1);
+  return 0;
 }
 
 /* --- jobs -------------------------------------------------------------------------------------------------------------- */
@@ -138,6 +173,7 @@ int rl_store_suite_job_insert(rl_store *store, int64_t run_id, const rl_suite_st
     rc = rl_db_run(db, err, "suite_job_insert", RL_BIND_INTEGER(":run", run_id), RL_BIND_TEXT(":role", step->role),
                    RL_BIND_INTEGER(":block", step->block), RL_BIND_TEXT(":job_name", step->job_name),
                    RL_BIND_INTEGER(":job", job_id));
+  if (rc == 0 && sqlite3_changes64(db->handle) > 0) rc = add_job_event(db, run_id, step, err);
   return rl_store_end_change(store, rc, suites_changed, err);
 }
 
@@ -152,17 +188,23 @@ static int insert_values(rl_db *db, int64_t run_id, const rl_suite_step *step, c
   return 0;
 }
 
+static int finish_job(rl_db *db, int64_t run_id, const rl_suite_step *step, int64_t job_id, const char *state,
+                      const char *drop_reason, const rl_suite_value *values, int count, rl_error *err) {
+  if (rl_db_run(db, err, "suite_job_finish", RL_BIND_INTEGER(":run", run_id), RL_BIND_TEXT(":role", step->role),
+                RL_BIND_INTEGER(":block", step->block), RL_BIND_TEXT(":job_name", step->job_name), RL_BIND_TEXT(":state", state),
+                RL_BIND_TEXT(":drop_reason", drop_reason)) < 0)
+    return -1;
+  if (sqlite3_changes64(db->handle) == 0) return 0; /* it was recorded before */
+  if (insert_values(db, run_id, step, values, count, err) < 0 || add_job_event(db, run_id, step, err) < 0 ||
+      rl_db_run(db, err, "suite_conditions_store", RL_BIND_INTEGER(":run", run_id), RL_BIND_INTEGER(":job", job_id)) < 0)
+    return -1;
+  return store_listing(db, run_id, err);
+}
+
 int rl_store_suite_job_finish(rl_store *store, int64_t run_id, const rl_suite_step *step, int64_t job_id, const char *state,
                               const char *drop_reason, const rl_suite_value *values, int count, rl_error *err) {
-  rl_db *db = &store->writer;
   if (rl_store_begin_transaction(store, err) < 0) return -1;
-  int rc = rl_db_run(db, err, "suite_job_finish", RL_BIND_INTEGER(":run", run_id), RL_BIND_TEXT(":role", step->role),
-                     RL_BIND_INTEGER(":block", step->block), RL_BIND_TEXT(":job_name", step->job_name),
-                     RL_BIND_TEXT(":state", state), RL_BIND_TEXT(":drop_reason", drop_reason));
-  if (rc == 0) rc = insert_values(db, run_id, step, values, count, err);
-  if (rc == 0)
-    rc = rl_db_run(db, err, "suite_conditions_store", RL_BIND_INTEGER(":run", run_id), RL_BIND_INTEGER(":job", job_id));
-  if (rc == 0) rc = store_listing(db, run_id, err);
+  int rc = finish_job(&store->writer, run_id, step, job_id, state, drop_reason, values, count, err);
   return rl_store_end_change(store, rc, suites_changed, err);
 }
 

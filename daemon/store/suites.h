@@ -1,5 +1,6 @@
 /* Runs of regression suites in the database: their jobs, the values from which verdicts are computed, verdicts and baselines.
- * Like store.h: thread-safe, on disk when a function returns, errors RL_STORAGE. */
+ * Like store.h: thread-safe, on disk when a function returns, errors RL_STORAGE. A change of a suite run and the event
+ * that reports it are one transaction. */
 #ifndef RL_STORE_SUITES_H
 #define RL_STORE_SUITES_H
 
@@ -64,8 +65,9 @@ int rl_store_suite_run_finish(rl_store *store, int64_t run_id, const rl_suite_ou
 int rl_store_suite_orphan(rl_store *store, int64_t *run_id, int64_t *job_id, rl_error *err);
 /* Forgets the jobs of an ended suite run that have not ended. */
 int rl_store_suite_release_jobs(rl_store *store, int64_t run_id, rl_error *err);
-/* RL_HTTP 404 if there is no such run. */
-int rl_store_suite_run_state(rl_store *store, int64_t run_id, char state[16], rl_error *err);
+/* *events: stored so far, which is the number of the last one. RL_HTTP 404 if there is no such run. */
+int rl_store_suite_run_state(rl_store *store, int64_t run_id, char state[16], int64_t *events, rl_error *err);
+bool rl_store_suite_state_is_final(const char *state);
 
 /* Fails unless the suite run has completed and is not quarantined. RL_HTTP 404 at /run: the suite has no such run;
  * RL_SUITE_NOT_ELIGIBLE at /run. */

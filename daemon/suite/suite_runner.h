@@ -18,6 +18,9 @@ int rl_suite_runner_open(rl_store *store, rl_queue *queue, const rl_job_policy *
 /* Stops the thread; suite runs go on at the next start. Accepts NULL. */
 void rl_suite_runner_close(rl_suite_runner *runner);
 
+/* As rl_queue_set_listener, for events of suite runs. Accepts a NULL runner. */
+void rl_suite_runner_set_listener(rl_suite_runner *runner, void (*on_event)(void *context, int64_t run_id), void *context);
+
 typedef struct rl_suite_submission {
   const rl_suite *suite;
   const char *device;            /* NULL: the suite's, else the default device */

@@ -431,6 +431,11 @@ CREATE TABLE suite_runs ( -- runs of regression suites
   idempotency_key TEXT UNIQUE,
   body_sha256 TEXT,
   listing TEXT CHECK (listing IS NULL OR json_valid(listing)), -- the item in lists of suite runs
+  events INTEGER NOT NULL DEFAULT 0, -- number of events so far, which is the seq of the last one
+  events_kept INTEGER NOT NULL DEFAULT 1 CHECK (events_kept IN (0, 1)), -- 0: deleted by retention
+  -- What the requests of the baseline's jobs differ in: the run measures both sides, in blocks in random order. NULL: it does not.
+  against_request TEXT CHECK (against_request IS NULL OR json_valid(against_request)),
+  order_seed INTEGER, -- of that order
   created_at TEXT AS (
     strftime('%Y-%m-%dT%H:%M:%S', created_ns / 1000000000, 'unixepoch') || printf('.%09dZ', created_ns % 1000000000)),
   started_at TEXT AS (
@@ -441,11 +446,13 @@ CREATE TABLE suite_runs ( -- runs of regression suites
 CREATE INDEX suite_runs_by_suite ON suite_runs (suite);
 CREATE INDEX suite_runs_by_success ON suite_runs (suite, device) WHERE state = 'completed';
 CREATE INDEX suite_runs_by_state ON suite_runs (state);
+CREATE INDEX suite_runs_with_events ON suite_runs (finished_ns) WHERE events_kept = 1;
 
 CREATE TABLE suite_jobs ( -- the jobs of a suite run; kept when retention deletes the jobs
   suite_run_id INTEGER NOT NULL REFERENCES suite_runs ON DELETE CASCADE,
   ordinal INTEGER NOT NULL, -- in the order of submission, from 0
-  role TEXT NOT NULL CHECK (role IN ('canary_before', 'block', 'confirmation', 'canary_after', 'profile')),
+  role TEXT NOT NULL CHECK (role IN ('canary_before', 'block', 'baseline', 'confirmation', 'canary_after', 'profile',
+    'baseline_profile')), -- baseline: a block of the other side, which the run measures itself
   block INTEGER NOT NULL, -- from 0 within the role
   job_name TEXT NOT NULL, -- in the definition; of a canary: ceilings
   job_id INTEGER REFERENCES jobs ON DELETE SET NULL,
@@ -461,12 +468,22 @@ CREATE INDEX suite_jobs_submitted ON suite_jobs (state) WHERE state = 'submitted
 CREATE TABLE suite_values ( -- the values from which verdicts are computed
   suite_run_id INTEGER NOT NULL REFERENCES suite_runs ON DELETE CASCADE,
   metric TEXT NOT NULL, -- "train/fp16/epoch_ms_median": job, variant, metric
-  role TEXT NOT NULL CHECK (role IN ('block', 'confirmation')),
+  role TEXT NOT NULL CHECK (role IN ('block', 'baseline', 'confirmation')),
   block INTEGER NOT NULL,
   value REAL,
   cycles REAL, -- SM cycles: time times the SM clock that was read next to it
   dropped_reason TEXT, -- why the value is not used
   PRIMARY KEY (suite_run_id, metric, role, block)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE suite_events (
+  suite_run_id INTEGER NOT NULL REFERENCES suite_runs ON DELETE CASCADE,
+  seq INTEGER NOT NULL, -- from 1 within the suite run
+  at_ns INTEGER NOT NULL,
+  type TEXT NOT NULL,
+  data TEXT NOT NULL CHECK (json_valid(data)),
+  at TEXT AS (strftime('%Y-%m-%dT%H:%M:%S', at_ns / 1000000000, 'unixepoch') || printf('.%09dZ', at_ns % 1000000000)),
+  PRIMARY KEY (suite_run_id, seq)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE suite_verdicts (
@@ -517,4 +534,4 @@ CREATE TABLE tokens (
 ) STRICT, WITHOUT ROWID;
 
 PRAGMA application_id = 1919905638; -- "roof"
-PRAGMA user_version = 21; -- the number of the last migration
+PRAGMA user_version = 22; -- the number of the last migration

@@ -106,8 +106,8 @@ class Contract:
         errors = self.errors(content[media_type]["schema"], value)
         assert not errors, f"{where}: {errors}"
 
-    def check_event(self, event_type, data):
-        operation = self.operation("GET", "/jobs/1/events")
+    def check_event(self, path, event_type, data):
+        operation = self.operation("GET", path)
         schemas = operation["responses"]["200"]["content"]["text/event-stream"]["x-events"]
         assert event_type in schemas, f"event {event_type} is not documented"
         errors = self.errors(schemas[event_type], data)

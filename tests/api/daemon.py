@@ -162,14 +162,17 @@ class Daemon:
             for item in self.get(f"/jobs?state={state}&limit=500", **more).json()["items"]:
                 self.call("DELETE", f"/jobs/{item['id']}", **more)
 
-    def events(self, job_id, headers=None, timeout=60):
+    def events(self, job_id, **more):
+        return self.events_of(f"/jobs/{job_id}", **more)
+
+    def events_of(self, path, headers=None, timeout=60):
         """Yields (id, type, data) of each event until the stream ends, and checks each against the contract."""
-        with self.get(f"/jobs/{job_id}/events", headers=headers, stream=True, timeout=timeout) as response:
+        with self.get(f"{path}/events", headers=headers, stream=True, timeout=timeout) as response:
             if response.status_code == 204:
                 return
             assert response.status_code == 200, response.text
             for event in read_events(response.iter_lines(chunk_size=1)):
-                self.contract.check_event(event[1], event[2])
+                self.contract.check_event(f"{path}/events", event[1], event[2])
                 yield event
 
 

@@ -267,3 +267,49 @@ def test_the_time_budget_ends_the_blocks(suites):
     ended = run(suites, "hasty", {"definition": body})
     assert ended["state"] == "completed" and 1 <= len(ended["jobs"]) < 30
     assert "time budget" in ended["reason"]
+
+
+def test_events_of_a_run(suites, first):
+    path = f"/suite-runs/{first['id']}"
+    events = list(suites.events_of(path))
+    assert [number for number, _, _ in events] == list(range(1, len(events) + 1))
+    assert [data["state"] for _, kind, data in events if kind == "state"] == ["queued", "running", "completed"]
+    jobs = [(data["role"], data["block"], data["state"]) for _, kind, data in events if kind == "job"]
+    assert jobs == [("block", i // 2, ("submitted", "completed")[i % 2]) for i in range(10)]
+    assert [data["job"] for _, kind, data in events if kind == "job"][::2] == [item["job"] for item in first["jobs"]]
+    assert [(kind, data.get("metric"), data["verdict"]) for _, kind, data in events[-2:]] == [
+        ("verdict", METRIC, "incomparable"), ("state", None, "incomparable")]
+    assert events[-1][2]["reason"] == first["reason"]
+    for after in (1, len(events) - 1):
+        assert list(suites.events_of(path, headers={"Last-Event-ID": str(after)})) == events[after:]
+    assert suites.get(f"{path}/events", headers={"Last-Event-ID": str(len(events))}).status_code == 204
+    answer = suites.get(f"{path}/events", headers={"Last-Event-ID": "x"})
+    assert (answer.status_code, answer.json()["parameter"]) == (400, "Last-Event-ID")
+    problem(suites.get("/suite-runs/999/events"), 404, "not_found")
+
+
+def test_events_arrive_while_the_run_goes_on(suites, first):
+    """A stream that is opened at once and one that begins in the middle get the same events as the store has later."""
+    number = start(suites, "tiny")
+    seen, states = [], []
+    for event in suites.events_of(f"/suite-runs/{number}"):
+        seen.append(event)
+        if event[1] == "job" and event[2]["state"] == "completed" and len(states) < 2:
+            states.append(suites.get(f"/suite-runs/{number}").json()["state"])
+        if len(seen) == 5:
+            break
+    assert states == ["running"], "the events came after the run's end"
+    rest = list(suites.events_of(f"/suite-runs/{number}", headers={"Last-Event-ID": "5"}))
+    assert rest[-1][1:] and rest[-1][2]["state"] == "completed" and rest[0][0] == 6
+    assert seen + rest == list(suites.events_of(f"/suite-runs/{number}"))
+
+
+def test_the_stream_of_a_cancelled_run_ends(suites, folder):
+    write(folder, suite("endless", blocks=30))
+    number = start(suites, "endless")
+    events = suites.events_of(f"/suite-runs/{number}")
+    assert [next(events)[2]["state"] for _ in range(2)] == ["queued", "running"]
+    assert suites.call("DELETE", f"/suite-runs/{number}").status_code == 202
+    *_, last = events
+    assert (last[1], last[2]["state"]) == ("state", "cancelled")
+    assert "verdict" not in last[2]

@@ -24,7 +24,7 @@ RUNNING = {**RECORDED, "state": "running", "verdict": None, "verdicts": [], "fin
 
 
 class Daemon(http.server.ThreadingHTTPServer):
-    """Replies to METHOD PATH with the next of its (status, document)s; the last one stays."""
+    """Replies to METHOD PATH with the next of its (status, document)s; the last one stays. A text is an event stream."""
     daemon_threads = True
 
     def __init__(self, replies, port=0):
@@ -46,7 +46,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.server.tokens.append(self.headers.get("Authorization"))
         replies = self.server.replies.get(request, [(404, {"title": "Not found", "detail": request})])
         status, document = replies.pop(0) if len(replies) > 1 else replies[0]
-        text = json.dumps(document).encode()
+        text = (document if isinstance(document, str) else json.dumps(document)).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
@@ -106,6 +106,28 @@ def test_a_line_for_each_change():
                                 "mnist: block, 2 of 9 jobs"]
 
 
+def test_progress_follows_the_event_stream():
+    """Events that the run's document already counts show nothing. A stream that is cut continues after its last event."""
+    def event(number, kind, **data):
+        return f"id: {number}\nevent: {kind}\ndata: {json.dumps(data)}\n\n"
+
+    def job(number, role, state):
+        return event(number, "job", role=role, block=number // 2, job_name="train", state=state)
+
+    begun = [event(1, "state", state="queued"), event(2, "state", state="running"), job(3, "block", "submitted")]
+    streams = ["".join(begun) + job(4, "block", "completed") + job(5, "block", "submitted") + job(6, "block", "completed"),
+               job(7, "confirmation", "submitted") + job(8, "confirmation", "failed") + event(9, "state", state="completed")]
+    first = {**RUNNING, "progress": {"done": 1, "of": 2, "job": 41, "role": "block"}}
+    second = {**RUNNING, "progress": {"done": 2, "of": 2, "job": None, "role": "block"}}
+    with serving({**submitting(first, second, RECORDED),
+                  "GET /suite-runs/17/events": [(200, stream) for stream in streams]}) as daemon:
+        _, err = ctl("regress", "mnist", url=daemon.url, code=1)
+    assert err.splitlines()[1:] == ["mnist: block, 1 of 2 jobs", "mnist: block, 2 of 2 jobs", "mnist: confirmation, 2 of 2 jobs",
+                                    "mnist: confirmation, 3 of 3 jobs"]
+    requests = [request for request, _ in daemon.requests]
+    assert requests.count("GET /suite-runs/17") == 3 and requests.count("GET /suite-runs/17/events") == 2
+
+
 def test_without_an_estimate_the_time_budget_is_named(tmp_path):
     (tmp_path / "mnist.json").write_text('{"name": "mnist", "time_budget_s": 300}')
     with serving({**submitting(RECORDED, estimated_s=None), "GET /suites/mnist": [(200, {"time_budget_s": 90})]}) as daemon:
@@ -155,7 +177,8 @@ def test_an_existing_run_is_followed_and_cancelled():
         assert "mnist: slower" in out and "takes" not in err
         out, _ = ctl("regress", "--cancel", "17", url=daemon.url)
     assert out == "suite run 17 is cancelled\n"
-    assert [request for request, _ in daemon.requests] == ["GET /suite-runs/17"] * 2 + ["DELETE /suite-runs/17"]
+    requests = [request for request, _ in daemon.requests if not request.endswith("/events")]
+    assert requests == ["GET /suite-runs/17"] * 2 + ["DELETE /suite-runs/17"]
 
 
 @pytest.mark.parametrize("arguments, message", [

@@ -111,6 +111,8 @@ static const query_case cases[] = {
     {QUERY(SUITE_RUNS_ACTIVE), "all", 60, {{0}}},
     {QUERY(SUITE_RUN_ROW), "of a run", 60, {MEMBER(":run", suite_run)}},
     {QUERY(SUITE_RUN_JOBS), "of a run", 60, {MEMBER(":run", suite_run)}},
+    {QUERY(SUITE_RUN_STATUS), "of a run", 60, {MEMBER(":run", suite_run)}},
+    {QUERY(SUITE_EVENTS), "of a run", 60, {MEMBER(":run", suite_run), NUMBER(":after", 3), NUMBER(":limit", 64)}},
     {QUERY(SUITE_RUN_VALUES), "of a run", 60, {MEMBER(":run", suite_run)}},
     {QUERY(SUITE_EARLIER_RUNS),
      "of a run",

@@ -2,6 +2,7 @@
  * runs are stored without executing jobs. */
 #include "store_fixture.h"
 
+#include "base/clock.h"
 #include "store/suites.h"
 #include "suite/suite_judgement.h"
 #include "suite/suite_progress.h"
@@ -218,6 +219,31 @@ static void runs_that_hide_regressions_are_not_promoted(void **state) {
                RL_SUITE_BASELINE_EXISTS);
 }
 
+static void events_tell_what_happened_until_retention_deletes_them(void **state) {
+  fixture *f = *state;
+  judged_run run = measure(f->store, (plan){.median = 100});
+  char name[16];
+  int64_t events, removed;
+  const rl_retention retention = {.activity_days = 1};
+  atomic_bool stop = false;
+  ASSERT_OK(rl_store_suite_run_state(f->store, run.id, name, &events, &err));
+  assert_string_equal(name, "completed");
+  assert_int_equal(events, 2 + 4 * BLOCKS + 1 + 1); /* states; jobs of blocks and of confirmation; verdict; state */
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM suite_events"), events);
+  assert_int_equal(query_integer(f, "SELECT max(seq) FROM suite_events"), events);
+  assert_int_equal(query_integer(f, "SELECT seq FROM suite_events WHERE type = 'verdict'"), events - 1);
+  const rl_suite_step step = {"block", 0, "a", true};
+  ASSERT_OK(rl_store_suite_job_finish(f->store, run.id, &step, 1, "failed", NULL, NULL, 0, &err)); /* recorded before */
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM suite_events"), events);
+  ASSERT_OK(rl_store_apply_retention(f->store, &retention, rl_realtime_ns(), &stop, &removed, &err));
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM suite_events"), events);
+  ASSERT_OK(
+      rl_store_apply_retention(f->store, &retention, rl_realtime_ns() + INT64_C(2) * 86400 * 1000000000, &stop, &removed, &err));
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM suite_events"), 0);
+  ASSERT_OK(rl_store_suite_run_state(f->store, run.id, name, &events, &err));
+  assert_true(events > 0);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
   const struct CMUnitTest tests[] = {TEST(the_baseline_is_the_last_good_runs),
@@ -225,6 +251,7 @@ int main(void) {
                                      TEST(a_slower_run_is_no_baseline_until_it_is_promoted),
                                      TEST(the_history_begins_at_the_first_run_that_is_faster_than_a_named_baseline),
                                      TEST(mostly_suspect_and_quarantined_runs_are_no_rolling_baseline),
+                                     TEST(events_tell_what_happened_until_retention_deletes_them),
                                      TEST(runs_that_hide_regressions_are_not_promoted)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,2 @@
+-- :run. Columns: state, number of events.
+SELECT state, events FROM suite_runs WHERE id = :run
