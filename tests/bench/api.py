@@ -24,8 +24,8 @@ import typing
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 CONNECTIONS, THREADS = 16, 2
-STREAM_ROWS, PASS_ROWS = 100_000, 2_000_000
-WINDOW_NS = 45_000
+STREAM_ROWS, PASS_ROWS = 100_000, 2_000_000  # of a job that streams; of long_pass
+TIMELINE_WINDOW_NS = 45_000
 HEALTH_TARGET_MS, POST_TARGET_MS = 50, 200
 
 
@@ -37,7 +37,7 @@ def log(text):
 
 
 class Daemon:
-    """The built daemon on a copy of the grown database, with a worker that streams results."""
+    """The built daemon on a copy of the large database, with a worker that streams results. grown: what grow_database printed."""
 
     def __init__(self, build, state, folder):
         self.folder = pathlib.Path(folder)
@@ -94,8 +94,8 @@ class Daemon:
 
     def wait_for(self, job, seconds=300):
         """Returns the job once it is final."""
-        until = time.monotonic() + seconds
-        while time.monotonic() < until and self.process.poll() is None:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and self.process.poll() is None:
             with contextlib.suppress(OSError, http.client.HTTPException, RuntimeError):
                 document = self.get(f"/jobs/{job}", timeout=5)
                 if document["state"] in ("completed", "failed", "cancelled"):
@@ -113,7 +113,7 @@ class Daemon:
                 time.sleep(0.5)  # the attack keeps it from being accepted
 
     def pause_stream(self):
-        """Waits until no job streams, so that the next one starts at once."""
+        """Pauses streaming and waits until no job streams, so that the next job starts at once."""
         self.streaming.clear()
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and any(
@@ -121,7 +121,7 @@ class Daemon:
             time.sleep(0.2)
 
     def memory_mb(self):
-        """Peak resident memory (VmHWM)."""
+        """Returns the peak resident memory (VmHWM)."""
         for line in pathlib.Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) / 1000
@@ -153,16 +153,16 @@ class Daemon:
 
 
 class Route(typing.NamedTuple):
-    """A row of the table. hot: one path; paths: those of the random requests, if any."""
+    """A row of the table, measured with one path and then with random paths. requests_per_s, p99_ms: targets, 0: none."""
     name: str
     requests_per_s: float
     p99_ms: float
-    hot: str
+    single_path: str
     paths: list
 
 
 def page_paths(daemon, filters):
-    """Paths of the pages of GET /jobs, from the first to a deep one."""
+    """Returns the paths of the first pages of GET /jobs, at most 31."""
     paths, cursor = [f"/jobs?{filters}"], None
     for _ in range(30):
         page = daemon.get("/jobs?limit=500" + (f"&{filters}" if filters else "") + (f"&cursor={cursor}" if cursor else ""))
@@ -181,36 +181,37 @@ def runs_of(daemon, sql, *values):
 def make_routes(daemon, names):
     grown = daemon.grown
     ids = range(1, grown["jobs"] + 1)
-    wanted = lambda name: not names or any(name.startswith(prefix) for prefix in names)  # noqa: E731
+    is_selected = lambda name: not names or any(name.startswith(prefix) for prefix in names)  # noqa: E731
     filters = {"no filter": "", "kind": "kind=kernel", "state": "state=failed", "device": "device=gpu1",
                "rare device": "device=gpu3", "kind, state, device": "kind=train&state=completed&device=gpu1"}
     routes = [Route("healthz", 0, 0, "/healthz", [])]
-    if wanted("jobs"):
+    if is_selected("jobs"):
         for name, text in filters.items():
             paths = page_paths(daemon, text)
             routes.append(Route(f"jobs, {name}", 2000, 30, paths[0], paths))
             if name == "no filter":
                 routes.append(Route("jobs, deep page", 2000, 30, paths[-1], []))
-    for name, hot, tail in (("job", "train_job", ""), ("results", "train_job", "/results"),
+    for name, key, suffix in (("job", "train_job", ""), ("results", "train_job", "/results"),
                             ("comparison", "train_job", "/comparison"), ("kernels", "train_job", "/kernels")):
         full = set(range(grown["full_job"], grown["jobs"] + 1, 100)) if name == "kernels" else set()
-        routes.append(Route(name, 8000, 20, f"/jobs/{grown[hot]}{tail}", [f"/jobs/{id}{tail}" for id in ids if id not in full]))
-    if wanted("history"):
+        paths = [f"/jobs/{id}{suffix}" for id in ids if id not in full]
+        routes.append(Route(name, 8000, 20, f"/jobs/{grown[key]}{suffix}", paths))
+    if is_selected("history"):
         like = runs_of(daemon, "SELECT r.id FROM runs a JOIN jobs b ON b.id = a.job_id JOIN runs r ON r.variant = a.variant AND"
                                " r.nondefault_params = a.nondefault_params JOIN jobs j ON j.id = r.job_id AND j.device = b.device"
                                " AND j.state = 'completed' WHERE a.id = ? ORDER BY r.id LIMIT 2000", grown["train_run"])
         path = "/history?metric=epoch_ms_median&limit=1000&like="
         routes.append(Route("history, 1,000 points", 500, 50, f"{path}{like[0]}", [path + str(run) for run in like]))
-    if wanted("report"):
+    if is_selected("report"):
         runs = runs_of(daemon, "SELECT p.run_id FROM passes p JOIN jobs j ON j.id = p.job_id WHERE p.ordinal = 2 AND p.state ="
                                " 'completed' AND j.kind = 'kernel' AND j.request NOT LIKE '%\"set\":\"full\"%' LIMIT 3000")
         routes.append(Route("report", 300, 0, f"/runs/{grown['kernel_run']}/report", [f"/runs/{run}/report" for run in runs]))
         routes.append(Route("report, set full", 0, 0, f"/runs/{grown['full_run']}/report", []))
-    path, last = f"/jobs/{grown['trace_job']}/timeline", grown["trace_end_ns"] - WINDOW_NS
+    path, last = f"/jobs/{grown['trace_job']}/timeline", grown["trace_end_ns"] - TIMELINE_WINDOW_NS
     starts = [random.randrange(last) for _ in range(10000)]
-    routes.append(Route("timeline window", 500, 0, f"{path}?from={last // 2}&to={last // 2 + WINDOW_NS}",
-                        [f"{path}?from={start}&to={start + WINDOW_NS}" for start in starts]))
-    return [route for route in routes if wanted(route.name)]
+    routes.append(Route("timeline window", 500, 0, f"{path}?from={last // 2}&to={last // 2 + TIMELINE_WINDOW_NS}",
+                        [f"{path}?from={start}&to={start + TIMELINE_WINDOW_NS}" for start in starts]))
+    return [route for route in routes if is_selected(route.name)]
 
 
 def run_wrk(daemon, paths, seconds):
@@ -223,8 +224,8 @@ def run_wrk(daemon, paths, seconds):
     return json.loads(result.stdout.splitlines()[-1])
 
 
-def body_bytes(daemon, paths):
-    """Median size of the bodies of some paths."""
+def median_body_bytes(daemon, paths):
+    """Returns the median size of the bodies of up to 20 of the paths."""
     sizes = []
     for path in random.sample(paths, min(len(paths), 20)):
         status, body = daemon.request("GET", path)
@@ -235,7 +236,7 @@ def body_bytes(daemon, paths):
 
 
 def measure_route(daemon, route, kind, paths, seconds):
-    size = body_bytes(daemon, paths)
+    size = median_body_bytes(daemon, paths)
     run_wrk(daemon, paths, 1)  # not measured
     result = run_wrk(daemon, paths, seconds)
     rate = result["requests"] / result["seconds"]
@@ -252,8 +253,8 @@ def measure_speed(daemon, names, seconds):
     print("| route | paths | target | requests/s | p50, ms | p99, ms | body, bytes | |")
     print("| --- | --- | --- | ---: | ---: | ---: | ---: | --- |")
     for route in make_routes(daemon, names):
-        for kind, paths in (("one", [route.hot]), (f"{len(route.paths):,}", route.paths)):
-            if paths and not (kind == "1" and paths == [route.hot]):
+        for kind, paths in (("one", [route.single_path]), (f"{len(route.paths):,}", route.paths)):
+            if paths and not (kind == "1" and paths == [route.single_path]):
                 print(measure_route(daemon, route, kind, paths, seconds), flush=True)
     print()
 
@@ -288,12 +289,12 @@ def abandoned_traces(daemon, seconds):
 def long_histories(daemon, seconds):
     """Four clients that loop over /history?limit=10000."""
     end = time.monotonic() + seconds
-    answers = []
+    statuses = []
 
     def loop():
         while time.monotonic() < end:
             with contextlib.suppress(OSError, http.client.HTTPException):
-                answers.append(daemon.request("GET", "/history?metric=epoch_ms_median&limit=10000")[0])
+                statuses.append(daemon.request("GET", "/history?metric=epoch_ms_median&limit=10000")[0])
 
     clients = [threading.Thread(target=loop) for _ in range(4)]
     for client in clients:
@@ -301,7 +302,7 @@ def long_histories(daemon, seconds):
     time.sleep(seconds)
     for client in clients:
         client.join()
-    return f"{answers.count(200)} long answers, {len(answers) - answers.count(200)} refused"
+    return f"{statuses.count(200)} long answers, {len(statuses) - statuses.count(200)} refused"
 
 
 def locked_database(daemon, seconds):
@@ -362,10 +363,10 @@ def long_pass(daemon, seconds):
     daemon.pause_stream()
     begin = time.monotonic()
     job = daemon.wait_for(daemon.post_job("cpu", PASS_ROWS), 200)
-    took = time.monotonic() - begin  # finished_at is the time at which the pass began to be stored
+    elapsed = time.monotonic() - begin  # finished_at is the time at which the pass began to be stored
     daemon.streaming.set()
     time.sleep(max(0, begin + seconds - time.monotonic()))
-    return f"{job['state']} after {took:.1f} s, {PASS_ROWS / took:,.0f} rows/s"
+    return f"{job['state']} after {elapsed:.1f} s, {PASS_ROWS / elapsed:,.0f} rows/s"
 
 
 ATTACKS = {"none": ("no attack", no_attack), "traces": ("100 abandoned requests for a trace of a million rows", abandoned_traces),

@@ -128,7 +128,7 @@ class Worker:
             if frame.type in types:
                 return frames
 
-    def ask(self, workload, params, pass_name="timing", timeout=120):
+    def execute(self, workload, params, pass_name="timing", timeout=120):
         """Sends a request and returns its frames."""
         self.request(workload, params, pass_name)
         return self.until(*END_TYPES, timeout=timeout)

@@ -25,7 +25,7 @@ def worker(request):
 
 
 def test_every_rate_is_measured_or_has_a_reason(worker):
-    frames = worker.ask("ceilings", {"samples": 3, "seed": 5})
+    frames = worker.execute("ceilings", {"samples": 3, "seed": 5})
     assert frames[-1].type == "DONE", frames[-1].payload
     (metadata,) = payloads(frames, "METADATA")
     assert metadata["floor_operations"] is None and metadata["floor_bytes"] is None and metadata["floor_precision"] == ""
@@ -43,6 +43,6 @@ def test_every_rate_is_measured_or_has_a_reason(worker):
 
 
 def test_ceilings_can_be_measured_again(worker):
-    first, second = (measurements(worker.ask("ceilings", {"samples": 1})) for _ in range(2))
+    first, second = (measurements(worker.execute("ceilings", {"samples": 1})) for _ in range(2))
     assert first.keys() == second.keys()
     assert {name for name in first if first[name] is None} == {name for name in second if second[name] is None}

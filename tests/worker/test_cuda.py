@@ -50,7 +50,7 @@ def profiled(shared_cache):
 
 @pytest.mark.parametrize("precision", ("fp32", "tf32", "fp16"))
 def test_timing_without_cupti(unprofiled, precision):
-    frames = unprofiled.ask("mnist_cnn", {**SMALL_JOB, "precision": precision})
+    frames = unprofiled.execute("mnist_cnn", {**SMALL_JOB, "precision": precision})
     assert frames[-1].type == "DONE", frames[-1].payload
     assert "cupti" not in memory_maps(unprofiled).lower()
     epochs = payloads(frames, "EPOCH")
@@ -73,7 +73,7 @@ def test_timing_without_cupti(unprofiled, precision):
 
 
 def test_two_requests_with_one_seed_give_the_same_bits(unprofiled):
-    frames = [unprofiled.ask("mnist_cnn", SMALL_JOB) for _ in range(2)]
+    frames = [unprofiled.execute("mnist_cnn", SMALL_JOB) for _ in range(2)]
     (metadata,) = payloads(frames[0], "METADATA")
     if not metadata["deterministic"]:
         pytest.skip(metadata["deterministic_note"])
@@ -84,13 +84,13 @@ def test_two_requests_with_one_seed_give_the_same_bits(unprofiled):
 def test_another_process_gives_the_same_bits_or_is_not_deterministic(unprofiled, shared_cache):
     for precision in ("fp32", "fp16"):
         params = {**SMALL_JOB, "precision": precision}
-        here = unprofiled.ask("mnist_cnn", params)
+        here = unprofiled.execute("mnist_cnn", params)
         with Worker(str(CUDA), "--device", "gpu0", "--role", "unprofiled", env=shared_cache) as other:
-            there = other.ask("mnist_cnn", params)
+            there = other.execute("mnist_cnn", params)
         if payloads(here, "METADATA")[0]["deterministic"]:
             assert [e["train_loss"] for e in payloads(here, "EPOCH")] == [e["train_loss"] for e in payloads(there, "EPOCH")]
     with Worker(str(CUDA), "--device", "gpu0", "--role", "unprofiled", env={"ROOFLINED_CACHE_DIR": ""}) as alone:
-        (metadata,) = payloads(alone.ask("mnist_cnn", SMALL_JOB), "METADATA")
+        (metadata,) = payloads(alone.execute("mnist_cnn", SMALL_JOB), "METADATA")
     assert not metadata["deterministic"] and "ROOFLINED_CACHE_DIR" in metadata["deterministic_note"]
 
 
@@ -98,7 +98,7 @@ def test_another_process_gives_the_same_bits_or_is_not_deterministic(unprofiled,
                                                        ("fused", "fp16", {"forward", "backward", "optimizer"}),
                                                        ("persistent", "fp16", {"data", "kernel"})))
 def test_activity_is_complete_and_attributed(profiled, engine, precision, phases):
-    frames = profiled.ask("mnist_cnn", {**SMALL_JOB, "engine": engine, "precision": precision}, "activity")
+    frames = profiled.execute("mnist_cnn", {**SMALL_JOB, "engine": engine, "precision": precision}, "activity")
     assert frames[-1].type == "DONE", frames[-1].payload
     assert "cupti" in memory_maps(profiled).lower()
     values = measurements(frames)
@@ -121,7 +121,7 @@ def test_activity_is_complete_and_attributed(profiled, engine, precision, phases
 
 @pytest.mark.parametrize("precision", ("fp32", "tf32", "fp16"))
 def test_an_epoch_in_one_launch_shows_its_phases(profiled, precision):
-    frames = profiled.ask("mnist_cnn", {**SMALL_JOB, "engine": "persistent", "precision": precision}, "activity")
+    frames = profiled.execute("mnist_cnn", {**SMALL_JOB, "engine": "persistent", "precision": precision}, "activity")
     assert frames[-1].type == "DONE", frames[-1].payload
     (epoch,) = [kernel for kernel in payloads(frames, "KERNEL") if kernel["launch"] == "persistent_epoch"]
     phases, names = payloads(frames, "PHASE"), payloads(frames, "NAME")
@@ -143,7 +143,7 @@ def test_an_epoch_in_one_launch_shows_its_phases(profiled, precision):
 
 @pytest.mark.parametrize("engine", ("fused", "persistent"))
 def test_counters_are_collected_or_have_a_reason(profiled, engine):
-    frames = profiled.ask("mnist_cnn", {**SMALL_JOB, "engine": engine, "precision": "fp16"}, "counters", timeout=200)
+    frames = profiled.execute("mnist_cnn", {**SMALL_JOB, "engine": engine, "precision": "fp16"}, "counters", timeout=200)
     assert frames[-1].type in ("DONE", "UNAVAILABLE"), frames[-1].payload
     if frames[-1].type == "UNAVAILABLE":
         assert frames[-1].payload["message"]
@@ -158,5 +158,5 @@ def test_the_profiled_role_works_without_rooflined_cupti(tmp_path):
     shutil.copy(CUDA, alone)
     with Worker(str(alone), "--device", "gpu0", "--role", "profiled") as worker:
         assert worker.hello.payload["usable"]
-        last = worker.ask("mnist_cnn", SMALL_JOB, "counters")[-1]
+        last = worker.execute("mnist_cnn", SMALL_JOB, "counters")[-1]
         assert last.type == "UNAVAILABLE" and "rooflined-cupti.so" in last.payload["message"]

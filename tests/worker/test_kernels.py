@@ -33,7 +33,7 @@ def worker(request):
 
 
 def test_a_kernel_is_checked_and_timed(worker):
-    frames = worker.ask("relu", RELU)
+    frames = worker.execute("relu", RELU)
     assert frames[-1].type == "DONE", frames[-1].payload
     (metadata,) = payloads(frames, "METADATA")
     assert metadata["floor_bytes"] == 2 * 2 * 20001 and metadata["floor_operations"] == 20001
@@ -71,7 +71,7 @@ CONV = {"images": 2, "height": 15, "width": 13, "channels": 16, "filters": 8, "k
     ("conv", "fp16", CONV, LIBRARY), ("conv_dgrad", "tf32", CONV, LIBRARY), ("conv_wgrad", "fp32", CONV, LIBRARY)))
 def test_errors_stay_within_their_limits(worker, workload, dtype, shape, variants):
     for variant in variants:
-        frames = worker.ask(workload, {"dtype": dtype, "shape": shape, "variant": variant, "samples": 1})
+        frames = worker.execute(workload, {"dtype": dtype, "shape": shape, "variant": variant, "samples": 1})
         if variant in GPU_VARIANTS and worker.hello.payload["device"] == "cpu":
             assert (frames[-1].type, frames[-1].payload["domain"]) == ("FAILED", "input")
             assert frames[-1].payload["message"].startswith("/variant ")
@@ -82,7 +82,7 @@ def test_errors_stay_within_their_limits(worker, workload, dtype, shape, variant
 
 
 def test_progress_of_a_kernel_has_no_epochs(worker):
-    phases = {p["phase"] for p in payloads(worker.ask("relu", RELU), "PROGRESS")}
+    phases = {p["phase"] for p in payloads(worker.execute("relu", RELU), "PROGRESS")}
     assert phases <= {"prepare", "evaluate", "samples"} and phases
 
 
@@ -90,7 +90,7 @@ def test_progress_of_a_kernel_has_no_epochs(worker):
     ({"shape": {}}, "/shape/n"), ({"shape": {"n": 0}}, "/shape/n"), ({"shape": {"n": 1, "rows": 1}}, "/shape/rows"),
     ({"variant": "fast"}, "/variant"), ({"dtype": "fp8"}, "/dtype"), ({"samples": 0}, "/samples"), ({"epochs": 1}, "/epochs")))
 def test_wrong_parameters_are_refused(worker, change, pointer):
-    (failed,) = worker.ask("relu", {**RELU, **change})
+    (failed,) = worker.execute("relu", {**RELU, **change})
     assert failed.type == "FAILED" and failed.payload["domain"] == "input"
     assert failed.payload["message"].startswith(pointer)
 
@@ -98,7 +98,7 @@ def test_wrong_parameters_are_refused(worker, change, pointer):
 @pytest.mark.skipif(not CPU.exists(), reason="the CPU worker is not built here")
 def test_activity_records_every_launch():
     with Worker(str(CPU), "--device", "cpu", env={"ROOFLINED_THREADS": "2"}) as worker:
-        frames = worker.ask("relu", RELU, "activity")
+        frames = worker.execute("relu", RELU, "activity")
         assert frames[-1].type == "DONE", frames[-1].payload
         (kernel,) = payloads(frames, "KERNEL")
         assert (kernel["launch"], kernel["phase"], kernel["launches"]) == ("relu", "kernel", 9)

@@ -25,7 +25,7 @@ def test_hello_is_sent_first_and_once():
         assert (hello["protocol"], hello["device"], hello["role"], hello["usable"]) == (VERSION, "cpu", "unprofiled", True)
         assert hello["properties"]["threads"] == 1 and hello["properties"]["memory_bytes"] > 1e8
         assert hello["program"] == "fake-worker" and hello["commit"]
-        assert "HELLO" not in [frame.type for frame in worker.ask("fake", {})]
+        assert "HELLO" not in [frame.type for frame in worker.execute("fake", {})]
 
 
 def test_list_sends_hello_quickly():
@@ -39,7 +39,7 @@ def test_list_sends_hello_quickly():
 def test_frames_are_sent_in_the_order_of_the_protocol():
     with fake_worker() as worker:
         for pass_name, results in (("timing", ("EPOCH", "MEASUREMENT")), ("activity", ("MEASUREMENT", "KERNEL", "NAME", "ROWS"))):
-            frames = worker.ask("fake", {"steps": 300, "nap_us": 1000}, pass_name)
+            frames = worker.execute("fake", {"steps": 300, "nap_us": 1000}, pass_name)
             kinds = [frame.type for frame in frames]
             assert kinds[0] == "METADATA" and kinds.count("METADATA") == 1
             assert kinds[-1] == "DONE" and sum(kind in END_TYPES for kind in kinds) == 1
@@ -63,7 +63,7 @@ def test_heartbeats_carry_the_stage_and_the_last_check_point():
 
 def test_rows_refer_to_earlier_names():
     with fake_worker() as worker:
-        frames = worker.ask("fake", {"steps": 20}, "activity")
+        frames = worker.execute("fake", {"steps": 20}, "activity")
         names = payloads(frames, "NAME")
         rows = [row for rows in payloads(frames, "ROWS") for row in rows]
         assert len(rows) == 40
@@ -74,7 +74,7 @@ def test_rows_refer_to_earlier_names():
 
 def test_a_launch_with_timestamps_has_phases():
     with fake_worker() as worker:
-        frames = worker.ask("fake", {"steps": 20, "whole": True}, "activity")
+        frames = worker.execute("fake", {"steps": 20, "whole": True}, "activity")
         names, (launch, *phases) = payloads(frames, "NAME"), [row for rows in payloads(frames, "ROWS") for row in rows]
         expected = [(name, step) for step in (1, 2, 3, 4) for name in ("gather", "descend")]
         assert [(names[row[3]], row[7]) for row in phases] == expected
@@ -83,13 +83,13 @@ def test_a_launch_with_timestamps_has_phases():
         assert [tuple(phase[field] for field in fields) for phase in payloads(frames, "PHASE")] == [
             (0, 0, "gather", "data", 4, 2), (0, 1, "descend", "optimizer", 4, 2)]
         assert measurements(frames)["phase_clock_error_us"] >= 0
-        plain = worker.ask("fake", {"steps": 20}, "activity")
+        plain = worker.execute("fake", {"steps": 20}, "activity")
         assert not payloads(plain, "PHASE") and "phase_clock_error_us" not in measurements(plain)
 
 
 def test_the_same_seed_gives_the_same_bits():
     with fake_worker() as worker:
-        first, second = (payloads(worker.ask("fake", {"epochs": 3}), "EPOCH") for _ in range(2))
+        first, second = (payloads(worker.execute("fake", {"epochs": 3}), "EPOCH") for _ in range(2))
         assert [e["train_loss"] for e in first] == [e["train_loss"] for e in second]
         assert len({e["train_loss"] for e in first}) == 3  # it trains; the warm-up epoch has the loss of the first measured one
 
@@ -105,21 +105,21 @@ def test_cancelling_in_the_middle_of_an_epoch():
             frames = worker.until(*END_TYPES)
             assert frames[-1].type == "CANCELLED" and time.monotonic() - start < 1
             assert not payloads(frames, "EPOCH")
-        assert worker.ask("fake", {})[-1].type == "DONE"
+        assert worker.execute("fake", {})[-1].type == "DONE"
 
 
 def test_a_late_cancel_does_not_touch_the_next_request():
     with fake_worker() as worker:
-        assert worker.ask("fake", {})[-1].type == "DONE"
+        assert worker.execute("fake", {})[-1].type == "DONE"
         worker.cancel()
-        assert worker.ask("fake", {})[-1].type == "DONE"
+        assert worker.execute("fake", {})[-1].type == "DONE"
 
 
 def test_release_is_acknowledged_between_requests():
     with fake_worker() as worker:
         for _ in range(2):
             assert [frame.type for frame in worker.release()] == ["RELEASED"]
-            assert worker.ask("fake", {})[-1].type == "DONE"
+            assert worker.execute("fake", {})[-1].type == "DONE"
 
 
 @pytest.mark.parametrize("busy", (False, True))
@@ -135,7 +135,7 @@ def test_the_worker_exits_at_end_of_file(busy):
 
 def test_output_of_an_engine_goes_to_standard_error():
     with fake_worker() as worker:
-        frames = worker.ask("fake", {"prints": True, "steps": 10, "epochs": 1, "warmup": 0})
+        frames = worker.execute("fake", {"prints": True, "steps": 10, "epochs": 1, "warmup": 0})
         assert frames[-1].type == "DONE" and len(payloads(frames, "EPOCH")) == 1
         worker.end()
         assert worker.process.stderr.read().count(b"not a frame\n") == 11  # ten steps, and the one in which launches are counted
@@ -144,7 +144,7 @@ def test_output_of_an_engine_goes_to_standard_error():
 def test_progress_is_sent_at_most_five_times_a_second():
     with fake_worker() as worker:
         start = time.monotonic()
-        frames = worker.ask("fake", {"steps": 1500, "nap_us": 600, "epochs": 1, "warmup": 0})
+        frames = worker.execute("fake", {"steps": 1500, "nap_us": 600, "epochs": 1, "warmup": 0})
         seconds = time.monotonic() - start
         progress = payloads(frames, "PROGRESS")
         assert 2 <= len(progress) <= 2 + 5 * seconds
@@ -157,33 +157,33 @@ def test_progress_is_sent_at_most_five_times_a_second():
     ("fake", {"engine": "none"}, "/engine"), ("fake", {"steps": "many"}, "/steps")))
 def test_a_bad_request_fails_and_the_next_is_served(workload, params, pointer):
     with fake_worker() as worker:
-        (failed,) = worker.ask(workload, params)
+        (failed,) = worker.execute(workload, params)
         assert failed.type == "FAILED" and failed.payload["domain"] == "input"
         assert failed.payload["message"].startswith(pointer)
-        assert worker.ask("fake", {})[-1].type == "DONE"
+        assert worker.execute("fake", {})[-1].type == "DONE"
 
 
 def test_a_failed_launch_has_no_results_and_the_next_request_is_served():
     with fake_worker() as worker:
-        frames = worker.ask("fake", {"fail_at": 7, "steps": 5, "epochs": 2, "warmup": 0})  # in the second epoch
+        frames = worker.execute("fake", {"fail_at": 7, "steps": 5, "epochs": 2, "warmup": 0})  # in the second epoch
         assert frames[-1].type == "FAILED" and "gather: the launch broke" in frames[-1].payload["message"]
         assert not payloads(frames, "EPOCH") and not payloads(frames, "MEASUREMENT")
-        assert worker.ask("fake", {})[-1].type == "DONE"
+        assert worker.execute("fake", {})[-1].type == "DONE"
 
 
 def test_counters_are_unavailable_with_a_reason():
     with fake_worker("profiled") as worker:
-        frames = worker.ask("fake", {}, "counters")
+        frames = worker.execute("fake", {}, "counters")
         assert [frame.type for frame in frames if frame.type != "PROGRESS"] == ["METADATA", "UNAVAILABLE"]
         assert "no hardware counters" in frames[-1].payload["message"]
 
 
 def test_a_role_refuses_other_passes():
     with fake_worker("unprofiled") as worker:
-        assert worker.ask("fake", {}, "activity")[-1].type == "FAILED"
-        assert worker.ask("fake", {}, "timing")[-1].type == "DONE"
+        assert worker.execute("fake", {}, "activity")[-1].type == "FAILED"
+        assert worker.execute("fake", {}, "timing")[-1].type == "DONE"
     with fake_worker("profiled") as worker:
-        assert worker.ask("fake", {}, "timing")[-1].type == "FAILED"
+        assert worker.execute("fake", {}, "timing")[-1].type == "FAILED"
 
 
 @pytest.mark.parametrize("data", (
@@ -214,7 +214,7 @@ def test_a_kill_in_a_launch_ends_the_worker():
 def test_sigint_is_ignored():
     with fake_worker() as worker:
         worker.process.send_signal(signal.SIGINT)
-        assert worker.ask("fake", {})[-1].type == "DONE"
+        assert worker.execute("fake", {})[-1].type == "DONE"
 
 
 @pytest.mark.parametrize("arguments", (

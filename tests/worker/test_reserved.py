@@ -18,7 +18,7 @@ def start_profiled_worker():
 
 def collect_instructions(worker):
     """Collects counters; returns how many instructions the kernel executes."""
-    frames = worker.ask("relu", RELU, "counters")
+    frames = worker.execute("relu", RELU, "counters")
     assert frames[-1].type == "DONE", frames[-1].payload
     return next(metric["value"] for frame in payloads(frames, "METRIC") for metric in frame
                 if metric["metric"] == "smsp__inst_executed.sum")
@@ -31,7 +31,7 @@ def other():
     with start_profiled_worker() as worker:
         if not worker.hello.payload["usable"]:
             pytest.skip(worker.hello.payload["reason"])
-        last = worker.ask("relu", RELU, "counters")[-1]
+        last = worker.execute("relu", RELU, "counters")[-1]
         if last.type != "DONE":
             pytest.skip(last.payload["message"])
         worker.release()
@@ -62,7 +62,7 @@ def test_counters_are_released_on_request(holder, other):
 
 
 def test_counters_are_released_for_a_pass_without_counters(holder):
-    assert holder.ask("relu", RELU, "activity")[-1].type == "DONE"
+    assert holder.execute("relu", RELU, "activity")[-1].type == "DONE"
 
 
 def test_counters_are_released_when_cancelled(holder):

@@ -21,7 +21,7 @@ def worker():
 
 @pytest.mark.parametrize("precision", ("fp32", "fp16"))
 def test_training_is_timed_and_learns(worker, precision):
-    frames = worker.ask("mnist_cnn", {**SMALL, "precision": precision, "epochs": 3})
+    frames = worker.execute("mnist_cnn", {**SMALL, "precision": precision, "epochs": 3})
     assert frames[-1].type == "DONE", frames[-1].payload
     (metadata,) = payloads(frames, "METADATA")
     assert metadata["images_per_epoch"] == 1600 and metadata["steps_per_epoch"] == 25 and metadata["parameters"] == 315146
@@ -45,14 +45,14 @@ def test_training_is_timed_and_learns(worker, precision):
 
 
 def test_two_requests_with_the_same_seed_give_identical_losses(worker):
-    runs = [payloads(worker.ask("mnist_cnn", SMALL), "EPOCH") for _ in range(2)]
+    runs = [payloads(worker.execute("mnist_cnn", SMALL), "EPOCH") for _ in range(2)]
     assert [e["train_loss"] for e in runs[0]] == [e["train_loss"] for e in runs[1]]
-    other = payloads(worker.ask("mnist_cnn", {**SMALL, "seed": 8}), "EPOCH")
+    other = payloads(worker.execute("mnist_cnn", {**SMALL, "seed": 8}), "EPOCH")
     assert other[0]["train_loss"] != runs[0][0]["train_loss"]
 
 
 def test_activity_shows_every_launch(worker):
-    frames = worker.ask("mnist_cnn", SMALL, "activity")
+    frames = worker.execute("mnist_cnn", SMALL, "activity")
     assert frames[-1].type == "DONE", frames[-1].payload
     values = measurements(frames)
     assert values["completeness_ratio"] == 1 and values["activity_dropped_records"] == 0
@@ -65,9 +65,9 @@ def test_activity_shows_every_launch(worker):
 
 
 def test_an_unsupported_precision_is_refused(worker):
-    (failed,) = worker.ask("mnist_cnn", {**SMALL, "precision": "tf32"})
+    (failed,) = worker.execute("mnist_cnn", {**SMALL, "precision": "tf32"})
     assert failed.type == "FAILED" and failed.payload["domain"] == "input"
-    assert worker.ask("mnist_cnn", {**SMALL, "epochs": 1, "warmup_epochs": 0})[-1].type == "DONE"
+    assert worker.execute("mnist_cnn", {**SMALL, "epochs": 1, "warmup_epochs": 0})[-1].type == "DONE"
 
 
 @pytest.mark.parametrize("program", (CPU, CUDA))
