@@ -44,6 +44,8 @@ int rl_handle_get_suite_history(rl_http_request *request, rl_error *err);
 extern const rl_field rl_list_suite_runs_query[], rl_get_suite_history_query[];
 
 /* report_handlers.c */
+int rl_handle_get_timeline_findings(rl_http_request *request, rl_error *err);
+bool rl_timeline_findings_are_heavy(const rl_http_request *request);
 int rl_handle_get_run_report(rl_http_request *request, rl_error *err);
 int rl_handle_compare_runs(rl_http_request *request, rl_error *err);
 int rl_handle_list_report_sections(rl_http_request *request, rl_error *err);

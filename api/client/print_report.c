@@ -141,6 +141,47 @@ void rl_print_report(FILE *out, const cJSON *report, const char *section) {
   cJSON_ArrayForEach (kernel, rl_json_at(report, "kernels")) print_kernel(out, kernel, section);
 }
 
+/* --- the timeline ------------------------------------------------------------------------------------------------------ */
+
+enum { CLASS_COLUMNS = 24, TIME_COLUMNS = 12, SHARE_COLUMNS = 10, INTERVALS_COLUMNS = 11 };
+
+static void print_time_class(FILE *out, const cJSON *item) {
+  const cJSON *longest = cJSON_GetArrayItem(rl_json_at(item, "longest"), 0);
+  double intervals = rl_json_number(item, "intervals");
+  char cell[RL_CELL_SIZE];
+  if (rl_json_number(item, "time_ns") == 0) return;
+  rl_print_cell(out, rl_json_text(item, "class"), -CLASS_COLUMNS);
+  rl_print_cell(out, rl_format_us(cell, rl_json_number(item, "time_ns") / 1000), TIME_COLUMNS);
+  rl_print_cell(out, rl_format_percent(cell, rl_json_number(item, "ratio")), SHARE_COLUMNS);
+  rl_print_cell(out, isnan(intervals) ? "" : rl_format_count(cell, intervals), INTERVALS_COLUMNS);
+  if (longest != NULL) {
+    double us = (rl_json_number(longest, "end_ns") - rl_json_number(longest, "start_ns")) / 1000;
+    fprintf(out, "  %s before ", rl_format_us(cell, us));
+    rl_print_name(out, rl_json_text(longest, "after"));
+  }
+  fputc('\n', out);
+}
+
+void rl_print_timeline_findings(FILE *out, const cJSON *timeline) {
+  const char *reason = rl_json_text(timeline, "reason"), *incomplete_reason = rl_json_text(timeline, "incomplete_reason");
+  const cJSON *item;
+  if (reason[0] != '\0') {
+    fprintf(out, "\n— no timeline: %s\n", reason);
+    return;
+  }
+  fputs("\nTimeline\n", out);
+  rl_print_line(out, LINE_COLUMNS);
+  rl_print_cell(out, "class", -CLASS_COLUMNS);
+  rl_print_cell(out, "time", TIME_COLUMNS);
+  rl_print_cell(out, "share", SHARE_COLUMNS);
+  rl_print_cell(out, "intervals", INTERVALS_COLUMNS);
+  fputs("  longest\n", out);
+  cJSON_ArrayForEach (item, rl_json_at(timeline, "classes")) print_time_class(out, item);
+  if (incomplete_reason[0] != '\0') fprintf(out, "— causes are unknown: %s\n", incomplete_reason);
+  fputc('\n', out);
+  cJSON_ArrayForEach (item, rl_json_at(timeline, "findings")) print_finding(out, "!", item);
+}
+
 /* --- the comparison ---------------------------------------------------------------------------------------------------- */
 
 static void print_difference(FILE *out, const cJSON *row) {

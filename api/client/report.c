@@ -56,6 +56,15 @@ static bool has_section(const cJSON *report, const char *id) {
   return false;
 }
 
+static int print_timeline(rl_cli *cli, long long run, rl_error *err) {
+  char path[64];
+  snprintf(path, sizeof path, "/runs/%lld/timeline/findings", run);
+  RL_CLEANUP(rl_json_free) cJSON *timeline = rl_http_get(cli, path, err);
+  if (timeline == NULL) return -1;
+  rl_print_timeline_findings(stdout, timeline);
+  return 0;
+}
+
 int rl_command_report(rl_cli *cli, rl_error *err) {
   report_options options;
   char path[128], kernel[32] = "";
@@ -71,7 +80,8 @@ int rl_command_report(rl_cli *cli, rl_error *err) {
     return rl_fail_usage(err, "run %lld has no kernel %lld", options.run, options.kernel);
   if (options.section != NULL && !has_section(report, options.section)) return fail_without_section(report, options.section, err);
   rl_print_report(stdout, report, options.section);
-  return RL_EXIT_COMPLETED;
+  bool is_whole = options.kernel < 0 && options.section == NULL;
+  return is_whole && print_timeline(cli, options.run, err) < 0 ? -1 : RL_EXIT_COMPLETED;
 }
 
 typedef struct comparison_options {

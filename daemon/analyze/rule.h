@@ -8,6 +8,8 @@
 
 enum { RL_RULE_MAX_INPUTS = 12, RL_RULE_MAX_TERMS = 4, RL_FINDING_MESSAGE_SIZE = 512 };
 
+#define RL_RULE_TIMELINE_SECTION "Timeline" /* of rules about a run's trace, which is no section of a kernel */
+
 typedef enum rl_finding_kind { RL_FINDING_INFO, RL_FINDING_WARNING, RL_FINDING_OPTIMIZATION } rl_finding_kind;
 extern const char *const rl_finding_kind_names[]; /* "info" "warning" "optimization", NULL */
 
@@ -26,7 +28,7 @@ typedef struct rl_rule_term {
 typedef struct rl_rule {
   const char *id;      /* never changes; NULL ends a table */
   int version;         /* increases when the same metrics may give another finding or estimate */
-  const char *section; /* the rl_section that shows the rule's metrics */
+  const char *section; /* the rl_section that shows the rule's metrics, or RL_RULE_TIMELINE_SECTION */
   const char *title;
   rl_rule_input inputs[RL_RULE_MAX_INPUTS + 1]; /* the rule needs all of them; a NULL name ends them */
   rl_rule_term terms[RL_RULE_MAX_TERMS + 1];

@@ -18,6 +18,7 @@ const rl_rule_group rl_rule_groups[] = {
     {"Instructions", rl_rules_instructions},
     {"Memory", rl_rules_memory},
     {"Distribution of work", rl_rules_distribution},
+    {"Timeline of a run", rl_rules_timeline},
     {NULL, NULL},
 };
 

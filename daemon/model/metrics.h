@@ -4,6 +4,7 @@
  * - sass__, derived__: counts of executed instructions
  * - model__bytes, model__operations: the minimum work of the workload
  * - timing__, activity__: measurements of the run in those passes
+ * - timeline__: the time classes of a run's trace (analyze/time_classes.h)
  * - ceiling__: measured ceilings of the device
  * The caller owns the texts. */
 #ifndef RL_MODEL_METRICS_H

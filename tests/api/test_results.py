@@ -133,6 +133,63 @@ def test_phases_of_a_launch(daemon):
     assert window == [launch, *(item for item in phases if item["step"] == 1)]
 
 
+def traced_gaps(rows):
+    """Two launches in time, then one that the host calls late."""
+    def launch(correlation, call, start, **more):
+        return [{"kind": "runtime", "name": "cudaLaunchKernel_v7000", "start_ns": call, "end_ns": call + 2000,
+                 "correlation": correlation},
+                {"kind": "kernel", "name": f"k{correlation}", "start_ns": start, "end_ns": start + 15_000, "stream": 7,
+                 "correlation": correlation, **more}]
+    shape = {f"{side}_{axis}": 1 for side in ("grid", "block") for axis in "xyz"}
+    return rows.run([], trace=([], [*launch(1, 0, 5_000, **shape), *launch(2, 3_000, 21_000, **shape),
+                                    *launch(3, 86_000, 95_000, **shape),
+                                    {"kind": "range", "name": "epoch 0", "start_ns": 0, "end_ns": 200_000}]))
+
+
+def test_findings_of_a_timeline(daemon):
+    rows = report_fixture.Rows(daemon)
+    run = traced_gaps(rows)
+    found = daemon.get(f"/runs/{run}/timeline/findings").json()
+    assert found["reason"] is None and found["incomplete_reason"] is None
+    assert found["window"] == {"start_ns": 5_000, "end_ns": 110_000} and found["operations"] == found["kernels"] == 3
+    classes = {item["class"]: item for item in found["classes"]}
+    times = {name: item["time_ns"] for name, item in classes.items() if item["time_ns"]}
+    assert times == {"compute": 45_000, "idle_device_latency": 1_000, "idle_host_work": 50_000, "idle_launch_latency": 9_000}
+    assert sum(times.values()) == 105_000
+    assert classes["idle_host_work"]["longest"] == [
+        {"start_ns": 36_000, "end_ns": 86_000, "before": "k2", "after": "k3", "call": None}]
+    assert classes["idle_launch_latency"]["longest"][0]["call"] == "cudaLaunchKernel_v7000"
+    assert classes["compute"]["longest"] is None and classes["idle_copy"]["longest"] == []
+    findings = {finding["rule"]: finding["speedup_pct"] for finding in found["findings"]}
+    assert findings == {"timeline_host_work": pytest.approx(100 * 50 / 105),
+                        "timeline_launch_latency": pytest.approx(100 * 9 / 105)}
+
+
+def test_a_timeline_with_dropped_records_has_no_causes(daemon):
+    rows = report_fixture.Rows(daemon)
+    run = traced_gaps(rows)
+    (activity,) = rows.db.execute("SELECT id FROM passes WHERE run_id = ? AND name = 'activity'", [run]).fetchone()
+    rows.insert("measurements", pass_id=activity, name="activity_dropped_records", value=3)
+    rows.db.commit()
+    found = daemon.get(f"/runs/{run}/timeline/findings").json()
+    assert found["incomplete_reason"] == "3 records were dropped, 0 have no times"
+    assert {item["class"]: item["time_ns"] for item in found["classes"] if item["time_ns"]} == {
+        "compute": 45_000, "idle_unknown": 60_000}
+    assert [finding["rule"] for finding in found["findings"]] == ["timeline_unknown"]
+
+
+def test_runs_without_a_timeline(daemon):
+    rows = report_fixture.Rows(daemon)
+    found = daemon.get(f"/runs/{rows.run([])}/timeline/findings").json()
+    assert found["reason"] is not None and found["classes"] is None and found["findings"] is None
+    kept = traced_gaps(rows)
+    rows.db.execute("UPDATE passes SET activity_kept = 0 WHERE run_id = ?", [kept])
+    rows.db.commit()
+    assert daemon.get(f"/runs/{kept}/timeline/findings").json()["reason"] == "retention has deleted the rows of the trace"
+    missing = daemon.call("GET", "/runs/999999/timeline/findings")
+    assert missing.status_code == 404 and missing.json()["code"] == "not_found"
+
+
 OVERLAP_OFFSET = 500000000  # added to a thread id: the thread of the activities that overlap others
 
 

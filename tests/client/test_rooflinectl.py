@@ -211,6 +211,7 @@ def profiled(daemon):
 def test_report(daemon, profiled):
     run = str(profiled["a"])
     out, _ = ctl("report", run, url=daemon.url)
+    assert out.endswith("\n— no timeline: the job did not request the activity pass\n")
     kernels = json.loads(ctl("report", "--json", run, url=daemon.url)[0])["kernels"]
     assert profiled["hostile"] in out and "grid 32768×1×1 · block 128×1×1 · duration 22.3 µs" in out
     for kernel in kernels:

@@ -118,6 +118,15 @@ static const rule_case cases[] = {
     {"imbalance_sm", "longest=1000 average=500 shortest=100 elapsed=1000", 50, "elapsed=2001"},
     {"imbalance_l2", "longest=1000 average=500 shortest=100 elapsed=2000", 25, "average=901"},
     {"imbalance_dram", "longest=1000 average=500 shortest=100 elapsed=2000", 25, "average=901"},
+    {"timeline_host_work", "idle=5 idle_us=50 gaps=3", 5, "idle=4.9"},
+    {"timeline_launch_latency", "idle=40 idle_us=50 gaps=3", 40, "idle=4.9"},
+    {"timeline_synchronization", "idle=40 idle_us=50 gaps=3", 40, "idle=4.9"},
+    {"timeline_blocking_copies", "idle=40 idle_us=50 gaps=3", 40, "idle=4.9"},
+    {"timeline_graph_gaps", "idle=40 idle_us=50 gaps=3", 40, "idle=4.9"},
+    {"timeline_small_kernels", "kernels=10 time=30 idle=5", 5, "kernels=9"},
+    {"timeline_small_kernels", "kernels=10 time=30 idle=5", 5, "idle=4.9"},
+    {"timeline_copies_alone", "copy=5 beside=2", NAN, "copy=4.9"},
+    {"timeline_unknown", "idle=99 idle_us=990 gaps=1 unrecorded=100", NAN, "idle=4.9"},
 };
 enum { CASE_COUNT = sizeof cases / sizeof *cases };
 
@@ -224,6 +233,10 @@ static bool is_collected(const char *metric, uint32_t section) {
 }
 
 static bool reads_only_metrics_of_its_section(const rl_rule *rule) {
+  bool is_of_timeline = strcmp(rule->section, RL_RULE_TIMELINE_SECTION) == 0;
+  for (const rl_rule_input *input = rule->inputs; input->name; input++)
+    assert_int_equal(strncmp(input->metric, "timeline__", 10) == 0, is_of_timeline);
+  if (is_of_timeline) return true;
   uint32_t section = section_mask(rule->section);
   for (const rl_rule_input *input = rule->inputs; input->name; input++)
     if (!is_run_metric(input->metric) && !is_collected(input->metric, section))

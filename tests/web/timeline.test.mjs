@@ -55,6 +55,21 @@ test('phases of the first two steps are inside their launch', async () => {
   await page.close();
 });
 
+test('classes of time add up, and show their longest interval', async () => {
+  const page = await openJob(inserted.job);
+  await page.locator('#time-class-table tbody tr').first().waitFor();
+  const rows = await page.locator('#time-class-table tbody tr').evaluateAll((all) =>
+    all.map((row) => [...row.cells].map((cell) => cell.innerText)));
+  assert.deepEqual(rows.map(([name, time, , intervals]) => [name, time, intervals]), [['Kernels', '402.0 µs', ''],
+    ['Copies alone', '0.500 µs', ''], ['Idle: a copy starts', '1.50 µs', '2']]);
+  assert.equal(await page.locator('#timeline-findings li').count(), 0, 'an idle share below 5 % is no finding');
+  const before = await page.locator('#timeline-window').innerText();
+  await page.getByRole('button', { name: /^1\.00 µs before/ }).click();
+  await page.locator('#timeline-window', { hasNotText: before }).waitFor();
+  assert.equal(await bars(page, 'memset').count(), 1);
+  await page.close();
+});
+
 test('the table has all phases and their sum, the step', async () => {
   const page = await openJob(inserted.job);
   const textOf = (rows) => rows.map((row) => [...row.cells].map((cell) => cell.innerText));

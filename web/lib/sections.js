@@ -69,6 +69,9 @@ addEventListener('hashchange', openTarget);
 
 const kindNames = { info: 'Note', warning: 'Warning', optimization: 'Optimization' };
 
+/** What a global estimate is a share of. */
+const whole = ({ section }) => (section === 'Timeline' ? 'window' : 'kernel’s time');
+
 /** Creates the list item of a finding. change: appeared, went or stayed, in a comparison of two runs. */
 export function findingItem(finding, change = null) {
   const estimate = format.quantity(finding.speedup_pct, '%');
@@ -87,7 +90,7 @@ export function findingItem(finding, change = null) {
             'span',
             {
               class: 'speedup',
-              title: isLocal ? 'Share of a part of the kernel’s time' : 'Upper bound, as a share of the kernel’s time',
+              title: isLocal ? 'Share of a part of the kernel’s time' : `Upper bound, as a share of the ${whole(finding)}`,
             },
             `${isLocal ? 'local' : 'up to'} ${estimate}`,
           ),

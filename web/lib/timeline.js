@@ -6,6 +6,7 @@
 import { get } from '/lib/api.js';
 import { redrawOnResize } from '/lib/chart.js';
 import { byId, createElement, createSvgElement } from '/lib/dom.js';
+import { drawTimeClasses } from '/lib/time_classes.js';
 import { drawPhases } from '/lib/phases.js';
 import * as format from '/lib/format.js';
 
@@ -196,6 +197,8 @@ function showSelectedRun() {
   byId('timeline-trace').href = `/jobs/${job}/timeline?format=chrome&run=${selectedRun().run}&limit=${TRACE_ACTIVITIES_LIMIT}`;
   byId('timeline-trace').download = `job-${job}-run-${selectedRun().run}.json`;
   drawPhases(selectedRun().kernels.flatMap((kernel) => kernel.phases), selectedRun().microbatches, selectedRun().clockError);
+  const shown = selectedRun().run;
+  drawTimeClasses(shown, (interval) => { if (shown === selectedRun().run) showWindow(withMargin(interval)); });
   return showFirstWindow();
 }
 

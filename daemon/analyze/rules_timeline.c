@@ -1,0 +1,100 @@
+/* Rules about the time between a run's operations. Each estimate is a different class of idle time (time_classes.h), or a part of
+ * one, so the estimates of a run can be added and never exceed its idle time. */
+#include "analyze/rules_tables.h"
+
+#define IDLE(time_class)                                                                  \
+  {"idle", "timeline__" time_class "_pct"}, {"idle_us", "timeline__" time_class "_us"}, { \
+    "gaps", "timeline__" time_class "_intervals"                                          \
+  }
+#define IDLE_TEXT "The device is idle for {idle_us} µs, {idle}% of the window, in {gaps:0} intervals, "
+
+const rl_rule rl_rules_timeline[] = {
+    {.id = "timeline_host_work",
+     .version = 1,
+     .section = RL_RULE_TIMELINE_SECTION,
+     .title = "The device waits for host code",
+     .inputs = {IDLE("idle_host_work")},
+     .condition = "idle >= 5",
+     .speedup = "idle",
+     .scope = RL_SPEEDUP_GLOBAL,
+     .kind = RL_FINDING_OPTIMIZATION,
+     .message = IDLE_TEXT "before the host calls the next launch. Capture the launches in a CUDA graph, or do the host's work "
+                          "before the first launch or in another thread."},
+    {.id = "timeline_launch_latency",
+     .version = 1,
+     .section = RL_RULE_TIMELINE_SECTION,
+     .title = "The device waits for launch calls",
+     .inputs = {IDLE("idle_launch_latency")},
+     .condition = "idle >= 5",
+     .speedup = "idle",
+     .scope = RL_SPEEDUP_GLOBAL,
+     .kind = RL_FINDING_OPTIMIZATION,
+     .message = IDLE_TEXT "while a launch call is in progress: the operation before it ends sooner than the host can launch the "
+                          "next one. Launch a CUDA graph, or fuse kernels, so that one call starts more work."},
+    {.id = "timeline_synchronization",
+     .version = 1,
+     .section = RL_RULE_TIMELINE_SECTION,
+     .title = "The device waits until the host has synchronised",
+     .inputs = {IDLE("idle_synchronization")},
+     .condition = "idle >= 5",
+     .speedup = "idle",
+     .scope = RL_SPEEDUP_GLOBAL,
+     .kind = RL_FINDING_OPTIMIZATION,
+     .message = IDLE_TEXT "while the host is in a synchronising call and has launched nothing more. Launch the next work before "
+                          "the host synchronises, or let streams wait for events (cudaStreamWaitEvent)."},
+    {.id = "timeline_blocking_copies",
+     .version = 1,
+     .section = RL_RULE_TIMELINE_SECTION,
+     .title = "The device waits for copies to start",
+     .inputs = {IDLE("idle_copy")},
+     .condition = "idle >= 5",
+     .speedup = "idle",
+     .scope = RL_SPEEDUP_GLOBAL,
+     .kind = RL_FINDING_OPTIMIZATION,
+     .message = IDLE_TEXT "in blocking copy calls or next to copies. Copy with cudaMemcpyAsync from pinned memory in a stream "
+                          "beside the kernels."},
+    {.id = "timeline_graph_gaps",
+     .version = 1,
+     .section = RL_RULE_TIMELINE_SECTION,
+     .title = "The device is idle between graph launches",
+     .inputs = {IDLE("idle_graph")},
+     .condition = "idle >= 5",
+     .speedup = "idle",
+     .scope = RL_SPEEDUP_GLOBAL,
+     .kind = RL_FINDING_OPTIMIZATION,
+     .message = IDLE_TEXT "between graphs that were launched in time. Put several iterations into one graph."},
+    {.id = "timeline_small_kernels",
+     .version = 1,
+     .section = RL_RULE_TIMELINE_SECTION,
+     .title = "Many kernels are shorter than 10 µs",
+     .inputs = {{"kernels", "timeline__small_kernels"},
+                {"time", "timeline__small_kernels_pct"},
+                {"idle", "timeline__small_kernels_latency_pct"}},
+     .condition = "kernels >= 10 && idle >= 5",
+     .speedup = "idle",
+     .scope = RL_SPEEDUP_GLOBAL,
+     .kind = RL_FINDING_OPTIMIZATION,
+     .message = "{kernels:0} kernels are shorter than 10 µs. They run during {time}% of the window, and the device takes another "
+                "{idle}% to start them although they are queued. Fusing neighbours saves at most this idle time and the memory "
+                "traffic between them."},
+    {.id = "timeline_copies_alone",
+     .version = 1,
+     .section = RL_RULE_TIMELINE_SECTION,
+     .title = "Copies run while no kernel does",
+     .inputs = {{"copy", "timeline__copy_pct"}, {"beside", "timeline__compute_and_copy_pct"}},
+     .condition = "copy >= 5",
+     .kind = RL_FINDING_WARNING,
+     .message = "Copies run alone during {copy}% of the window, and beside kernels during {beside}%. Copy the next inputs in a "
+                "second stream while kernels run, if the kernels do not need them yet."},
+    {.id = "timeline_unknown",
+     .version = 1,
+     .section = RL_RULE_TIMELINE_SECTION,
+     .title = "The cause of idle time is unknown",
+     .inputs = {IDLE("idle_unknown"), {"unrecorded", "timeline__unrecorded_launches"}},
+     .condition = "idle >= 5",
+     .kind = RL_FINDING_WARNING,
+     .message =
+         IDLE_TEXT "that no record explains; {unrecorded:0} launch calls have no recorded operation. No advice follows from "
+                   "this part: the device may have been busy. Trace fewer iterations."},
+    {NULL},
+};

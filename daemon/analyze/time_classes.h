@@ -1,0 +1,96 @@
+/* Divides the time of a trace into classes. The window begins with the first operation of the device and ends with the last; an
+ * operation is a kernel, a copy, a memset or, on a CPU, a span. Each nanosecond of the window belongs to one class, whatever the
+ * streams of the operations are, so the classes add up to the window.
+ *
+ * An idle interval ends when an operation starts. Its cause follows from the API call with the operation's correlation id:
+ *
+ *   the call has not begun    a synchronising call is in progress: synchronization; a blocking copy call: copy; else host work
+ *   the call is in progress,  launch latency: the host was late. A blocking copy call: copy (the driver stages pageable memory)
+ *   or began in the interval
+ *   the call had returned     the operation was queued. Between nodes of one graph launch, or kernels: device latency. From or to
+ *                             another graph launch: graph. From or to a copy: copy. More than RL_DEVICE_LATENCY_MAX_NS: unknown
+ *
+ * Threads are not told apart: a synchronising call counts whichever thread makes it. Pure. */
+#ifndef RL_ANALYZE_TIME_CLASSES_H
+#define RL_ANALYZE_TIME_CLASSES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "model/metrics.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A gap between queued operations that is longer has a cause that no record shows, such as an event of another process. */
+#define RL_DEVICE_LATENCY_MAX_NS 20000
+#define RL_SMALL_KERNEL_NS 10000
+
+typedef enum rl_time_class {
+  RL_TIME_COMPUTE,          /* kernels, no copy */
+  RL_TIME_COMPUTE_AND_COPY, /* kernels and copies at once */
+  RL_TIME_COPY,             /* copies and memsets, no kernel */
+  RL_TIME_IDLE_HOST_WORK,
+  RL_TIME_IDLE_LAUNCH_LATENCY,
+  RL_TIME_IDLE_SYNCHRONIZATION,
+  RL_TIME_IDLE_COPY,
+  RL_TIME_IDLE_GRAPH,
+  RL_TIME_IDLE_DEVICE_LATENCY,
+  RL_TIME_IDLE_UNKNOWN, /* the trace is incomplete, or no record explains the interval */
+  RL_TIME_CLASS_COUNT
+} rl_time_class;
+extern const char *const rl_time_class_names[RL_TIME_CLASS_COUNT]; /* "compute" … "idle_unknown" */
+
+/* An activity row (rl_activity_row) without the members that are not needed here. */
+typedef struct rl_trace_event {
+  int64_t start_ns, end_ns;
+  uint32_t kind;                    /* rl_activity_kind; kinds other than operations and API calls are ignored */
+  uint32_t name;                    /* index into rl_trace_events.names */
+  uint32_t correlation, graph_node; /* 0: none */
+} rl_trace_event;
+
+typedef struct rl_trace_events {
+  const rl_trace_event *items; /* in any order */
+  size_t count;
+  const char *const *names;
+  size_t name_count;
+  const char *incomplete_reason; /* why records are missing; NULL: the trace has them all */
+} rl_trace_events;
+
+typedef struct rl_idle_interval {
+  int64_t start_ns, end_ns;
+  rl_time_class time_class;
+  const rl_trace_event *before, *after; /* the operations that end before and start after the gap with this interval */
+  const rl_trace_event *call;           /* the API call that explains it; NULL: none */
+} rl_idle_interval;
+
+typedef struct rl_time_classes {
+  int64_t start_ns, end_ns; /* of the window; equal if there is no operation */
+  int64_t class_ns[RL_TIME_CLASS_COUNT];
+  rl_idle_interval *idle; /* in order of time, disjoint */
+  size_t idle_count;
+  size_t operations;
+  size_t
+      unrecorded_launches; /* launch calls without an operation: the time after them is unknown until a synchronising call ends */
+  size_t kernels, small_kernels; /* small: shorter than RL_SMALL_KERNEL_NS */
+  int64_t small_kernels_ns;      /* sum of their durations */
+  int64_t small_latency_ns;      /* part of RL_TIME_IDLE_DEVICE_LATENCY before small kernels */
+} rl_time_classes;
+
+/* The caller clears the result. Pointers in it are into `events`. RL_ERRNO: out of memory. RL_INPUT: an event ends before it
+ * starts, or names no name. */
+int rl_time_classes_compute(const rl_trace_events *events, rl_time_classes *classes, rl_error *err);
+void rl_time_classes_clear(rl_time_classes *classes);
+
+/* The metrics that the rules of the timeline read (rules_timeline.c): of each class timeline__CLASS_pct of the window,
+ * timeline__CLASS_us and, if it is idle, timeline__CLASS_intervals; and of the whole trace. */
+enum { RL_TIME_METRIC_COUNT = 3 * RL_TIME_CLASS_COUNT + 5 };
+/* Writes the metrics, sorted by name. Percentages are NAN if the window is empty. Names are static. */
+void rl_time_classes_metrics(const rl_time_classes *classes, rl_metric_value metrics[RL_TIME_METRIC_COUNT]);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

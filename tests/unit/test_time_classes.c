@@ -1,0 +1,274 @@
+/* Traces with known causes: the classes of time must be exactly the durations that were put into the trace. Then random traces,
+ * against a classification of every nanosecond. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "analyze/time_classes.h"
+#include "model/records.h"
+#include "random_numbers.h"
+
+enum { K, COPY, LAUNCH, GRAPH, SYNC, MEMCPY, ASYNC, RANGE, NAME_COUNT };
+static const char *const names[NAME_COUNT] = {"kernel",
+                                              "memcpy HtoD",
+                                              "cudaLaunchKernel_v7000",
+                                              "cudaGraphLaunch_v10000",
+                                              "cudaStreamSynchronize_v3020",
+                                              "cudaMemcpy_v3020",
+                                              "cudaMemcpyAsync_v3020",
+                                              "epoch 0"};
+
+#define EVENT(kind_, name_, start, end, correlation_, node) \
+  { .kind = (kind_), .name = (name_), .start_ns = (start), .end_ns = (end), .correlation = (correlation_), .graph_node = (node) }
+#define KERNEL(start, end, correlation) EVENT(RL_ACTIVITY_KERNEL, K, start, end, correlation, 0)
+#define NODE(start, end, correlation, node) EVENT(RL_ACTIVITY_KERNEL, K, start, end, correlation, node)
+#define COPY_OF(start, end, correlation) EVENT(RL_ACTIVITY_MEMCPY, COPY, start, end, correlation, 0)
+#define CALL(name, start, end, correlation) EVENT(RL_ACTIVITY_RUNTIME, name, start, end, correlation, 0)
+#define SPAN(start, end) EVENT(RL_ACTIVITY_CPU_SPAN, K, start, end, 0, 0)
+
+typedef struct trace_case {
+  const char *name;
+  rl_trace_event events[12];
+  int64_t class_ns[RL_TIME_CLASS_COUNT];
+  const char *incomplete_reason;
+} trace_case;
+
+static const trace_case cases[] = {
+    {"no operation", {CALL(LAUNCH, 0, 10, 1)}, {0}, NULL},
+    {"streams overlap, so the gap of one stream is not idle",
+     {KERNEL(0, 100, 1), KERNEL(50, 200, 2), KERNEL(150, 300, 3)},
+     {[RL_TIME_COMPUTE] = 300},
+     NULL},
+    {"copies are not idle",
+     {KERNEL(0, 100, 1), COPY_OF(100, 400, 2), KERNEL(400, 500, 3)},
+     {[RL_TIME_COMPUTE] = 200, [RL_TIME_COPY] = 300},
+     NULL},
+    {"a copy beside a kernel",
+     {KERNEL(0, 100, 1), COPY_OF(40, 130, 2)},
+     {[RL_TIME_COMPUTE] = 40, [RL_TIME_COMPUTE_AND_COPY] = 60, [RL_TIME_COPY] = 30},
+     NULL},
+    {"the host works, then launches late",
+     {KERNEL(0, 100, 1), CALL(LAUNCH, 5000, 5040, 2), KERNEL(5060, 5100, 2)},
+     {[RL_TIME_COMPUTE] = 140, [RL_TIME_IDLE_HOST_WORK] = 4900, [RL_TIME_IDLE_LAUNCH_LATENCY] = 60},
+     NULL},
+    {"the launch call is in progress when the kernel ends",
+     {KERNEL(0, 100, 1), CALL(LAUNCH, 90, 140, 2), KERNEL(160, 200, 2)},
+     {[RL_TIME_COMPUTE] = 140, [RL_TIME_IDLE_LAUNCH_LATENCY] = 60},
+     NULL},
+    {"the launch call had returned: the device's own latency",
+     {KERNEL(0, 100, 1), CALL(LAUNCH, 10, 60, 2), KERNEL(102, 200, 2)},
+     {[RL_TIME_COMPUTE] = 198, [RL_TIME_IDLE_DEVICE_LATENCY] = 2},
+     NULL},
+    {"a long gap after a call that had returned has an unknown cause",
+     {KERNEL(0, 100, 1), CALL(LAUNCH, 10, 60, 2), KERNEL(101 + RL_DEVICE_LATENCY_MAX_NS, 200 + RL_DEVICE_LATENCY_MAX_NS, 2)},
+     {[RL_TIME_COMPUTE] = 199, [RL_TIME_IDLE_UNKNOWN] = 1 + RL_DEVICE_LATENCY_MAX_NS},
+     NULL},
+    {"synchronising, then host work, then a launch",
+     {KERNEL(0, 100, 1), CALL(SYNC, 20, 130, 7), CALL(LAUNCH, 200, 205, 2), KERNEL(210, 300, 2)},
+     {[RL_TIME_COMPUTE] = 190,
+      [RL_TIME_IDLE_SYNCHRONIZATION] = 30,
+      [RL_TIME_IDLE_HOST_WORK] = 70,
+      [RL_TIME_IDLE_LAUNCH_LATENCY] = 10},
+     NULL},
+    {"a blocking copy stages pageable memory first",
+     {KERNEL(0, 100, 1), CALL(MEMCPY, 150, 400, 2), COPY_OF(300, 390, 2), CALL(LAUNCH, 410, 415, 3), KERNEL(420, 500, 3)},
+     {[RL_TIME_COMPUTE] = 180,
+      [RL_TIME_COPY] = 90,
+      [RL_TIME_IDLE_HOST_WORK] = 50 + 10,
+      [RL_TIME_IDLE_COPY] = 150 + 10,
+      [RL_TIME_IDLE_LAUNCH_LATENCY] = 10},
+     NULL},
+    {"an asynchronous copy that was queued",
+     {KERNEL(0, 100, 1), CALL(ASYNC, 10, 20, 2), COPY_OF(103, 200, 2)},
+     {[RL_TIME_COMPUTE] = 100, [RL_TIME_COPY] = 97, [RL_TIME_IDLE_COPY] = 3},
+     NULL},
+    {"nodes of a graph, and two launches of it",
+     {CALL(GRAPH, -50, -40, 1), CALL(GRAPH, -30, -20, 2), NODE(0, 100, 1, 1), NODE(101, 200, 1, 2), NODE(209, 300, 2, 1),
+      NODE(301, 400, 2, 2)},
+     {[RL_TIME_COMPUTE] = 389, [RL_TIME_IDLE_DEVICE_LATENCY] = 2, [RL_TIME_IDLE_GRAPH] = 9},
+     NULL},
+    {"graph launches whose operations were not recorded are not idle time that has a cause",
+     {CALL(LAUNCH, -10, -5, 1), KERNEL(0, 10, 1), CALL(GRAPH, 20, 30, 2), CALL(GRAPH, 40, 50, 3), CALL(LAUNCH, 980, 985, 4),
+      KERNEL(990, 1000, 4)},
+     {[RL_TIME_COMPUTE] = 20, [RL_TIME_IDLE_HOST_WORK] = 10, [RL_TIME_IDLE_UNKNOWN] = 970},
+     NULL},
+    {"a synchronising call ends the time of the unrecorded launch",
+     {CALL(LAUNCH, -10, -5, 1), KERNEL(0, 10, 1), CALL(GRAPH, 20, 30, 2), CALL(SYNC, 40, 500, 9), CALL(LAUNCH, 980, 985, 4),
+      KERNEL(990, 1000, 4)},
+     {[RL_TIME_COMPUTE] = 20,
+      [RL_TIME_IDLE_HOST_WORK] = 10 + 480,
+      [RL_TIME_IDLE_UNKNOWN] = 480,
+      [RL_TIME_IDLE_LAUNCH_LATENCY] = 10},
+     NULL},
+    {"a driver call within a runtime call is the same launch",
+     {KERNEL(0, 100, 1), CALL(LAUNCH, 150, 190, 2), EVENT(RL_ACTIVITY_DRIVER, LAUNCH, 160, 180, 3, 0), KERNEL(195, 200, 2)},
+     {[RL_TIME_COMPUTE] = 105, [RL_TIME_IDLE_HOST_WORK] = 50, [RL_TIME_IDLE_LAUNCH_LATENCY] = 45},
+     NULL},
+    {"an operation without a call",
+     {KERNEL(0, 100, 1), KERNEL(150, 200, 2)},
+     {[RL_TIME_COMPUTE] = 150, [RL_TIME_IDLE_UNKNOWN] = 50},
+     NULL},
+    {"records are missing",
+     {KERNEL(0, 100, 1), CALL(LAUNCH, 5000, 5040, 2), KERNEL(5060, 5100, 2)},
+     {[RL_TIME_COMPUTE] = 140, [RL_TIME_IDLE_UNKNOWN] = 4960},
+     "CUPTI dropped 3 records"},
+    {"spans of a CPU",
+     {SPAN(0, 100), SPAN(130, 200), EVENT(RL_ACTIVITY_NVTX_RANGE, RANGE, 0, 900, 0, 0)},
+     {[RL_TIME_COMPUTE] = 170, [RL_TIME_IDLE_HOST_WORK] = 30},
+     NULL},
+};
+
+static size_t count_events(const trace_case *c) {
+  size_t count = 0;
+  while (count < sizeof c->events / sizeof *c->events && (c->events[count].start_ns != 0 || c->events[count].end_ns != 0))
+    count++;
+  return count;
+}
+
+static int64_t sum_of_idle(const rl_time_classes *found) {
+  int64_t sum = 0, end_ns = INT64_MIN;
+  for (size_t i = 0; i < found->idle_count; i++) {
+    assert_true(found->idle[i].start_ns >= end_ns && found->idle[i].end_ns > found->idle[i].start_ns);
+    end_ns = found->idle[i].end_ns;
+    sum += found->idle[i].end_ns - found->idle[i].start_ns;
+  }
+  return sum;
+}
+
+static void check_sums(const rl_time_classes *found) {
+  int64_t sum = 0, idle = 0;
+  for (int i = 0; i < RL_TIME_CLASS_COUNT; i++) {
+    sum += found->class_ns[i];
+    if (i > RL_TIME_COPY) idle += found->class_ns[i];
+  }
+  assert_int_equal(sum, found->end_ns - found->start_ns);
+  assert_int_equal(idle, sum_of_idle(found));
+}
+
+static void known_causes(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const trace_case *c = &cases[i];
+    rl_trace_events events = {c->events, count_events(c), names, NAME_COUNT, c->incomplete_reason};
+    rl_time_classes found;
+    rl_error err = {0};
+    assert_return_code(rl_time_classes_compute(&events, &found, &err), 0);
+    for (int k = 0; k < RL_TIME_CLASS_COUNT; k++)
+      if (found.class_ns[k] != c->class_ns[k])
+        fail_msg("%s: %s %lld ns, not %lld", c->name, rl_time_class_names[k], (long long)found.class_ns[k],
+                 (long long)c->class_ns[k]);
+    check_sums(&found);
+    rl_time_classes_clear(&found);
+  }
+}
+
+static void idle_intervals_name_their_operations(void **state) {
+  (void)state;
+  const rl_trace_event items[] = {KERNEL(0, 100, 1), CALL(LAUNCH, 5000, 5040, 2), COPY_OF(5060, 5100, 2)};
+  rl_trace_events events = {items, 3, names, NAME_COUNT, NULL};
+  rl_time_classes found;
+  rl_error err = {0};
+  assert_return_code(rl_time_classes_compute(&events, &found, &err), 0);
+  assert_int_equal(found.idle_count, 2);
+  assert_ptr_equal(found.idle[0].before, &items[0]);
+  assert_ptr_equal(found.idle[0].after, &items[2]);
+  assert_null(found.idle[0].call);
+  assert_ptr_equal(found.idle[1].call, &items[1]);
+  rl_time_classes_clear(&found);
+}
+
+static void small_kernels_own_the_latency_before_them(void **state) {
+  (void)state;
+  const int64_t long_ns = RL_SMALL_KERNEL_NS;
+  const rl_trace_event items[] = {CALL(LAUNCH, -10, -9, 1),      CALL(LAUNCH, -8, -7, 2),
+                                  CALL(LAUNCH, -6, -5, 3),       KERNEL(0, 100, 1),
+                                  KERNEL(103, 103 + long_ns, 2), KERNEL(108 + long_ns, 117 + long_ns, 3)};
+  rl_trace_events events = {items, 6, names, NAME_COUNT, NULL};
+  rl_time_classes found;
+  rl_error err = {0};
+  assert_return_code(rl_time_classes_compute(&events, &found, &err), 0);
+  assert_int_equal(found.kernels, 3);
+  assert_int_equal(found.small_kernels, 2);
+  assert_int_equal(found.small_kernels_ns, 109);
+  assert_int_equal(found.class_ns[RL_TIME_IDLE_DEVICE_LATENCY], 8);
+  assert_int_equal(found.small_latency_ns, 5);
+  rl_time_classes_clear(&found);
+}
+
+static void impossible_events_are_refused(void **state) {
+  (void)state;
+  const rl_trace_event backwards = KERNEL(10, 9, 1), unnamed = {.end_ns = 1, .name = NAME_COUNT};
+  const rl_trace_event *const items[] = {&backwards, &unnamed};
+  for (int i = 0; i < 2; i++) {
+    rl_trace_events events = {items[i], 1, names, NAME_COUNT, NULL};
+    rl_time_classes found;
+    rl_error err = {0};
+    assert_int_equal(rl_time_classes_compute(&events, &found, &err), -1);
+    assert_int_equal(err.domain, RL_INPUT);
+  }
+}
+
+/* --- random traces ----------------------------------------------------------------------------------------------------- */
+
+enum { WINDOW_NS = 400, MAX_EVENTS = 40 };
+
+static int random_below(int limit) { return (int)(random_bits() % (uint64_t)limit); }
+
+static rl_trace_event random_event(uint32_t correlation) {
+  int64_t start = random_below(WINDOW_NS), end = start + random_below(30);
+  switch (random_below(5)) {
+    case 0: return (rl_trace_event)COPY_OF(start, end, correlation);
+    case 1: return (rl_trace_event)CALL(SYNC, start, end, correlation);
+    case 2: return (rl_trace_event)CALL(MEMCPY, start, end, correlation);
+    case 3: return (rl_trace_event)CALL(random_below(2) ? LAUNCH : GRAPH, start, end, correlation);
+    default: return (rl_trace_event)NODE(start, end, correlation, (uint32_t)random_below(2));
+  }
+}
+
+/* Whether an operation of the kind covers the nanosecond that begins at time_ns. */
+static bool is_covered(const rl_trace_event *events, int count, bool copies, int64_t time_ns) {
+  for (int i = 0; i < count; i++) {
+    bool kernel = events[i].kind == RL_ACTIVITY_KERNEL, copy = events[i].kind == RL_ACTIVITY_MEMCPY;
+    if ((copies ? copy : kernel) && events[i].start_ns <= time_ns && time_ns < events[i].end_ns) return true;
+  }
+  return false;
+}
+
+static void check_random_trace(void) {
+  rl_trace_event items[MAX_EVENTS];
+  int count = random_below(MAX_EVENTS);
+  for (int i = 0; i < count; i++) items[i] = random_event((uint32_t)random_below(12));
+  rl_trace_events events = {items, (size_t)count, names, NAME_COUNT, NULL};
+  rl_time_classes found;
+  rl_error err = {0};
+  assert_return_code(rl_time_classes_compute(&events, &found, &err), 0);
+  int64_t expected[RL_TIME_CLASS_COUNT] = {0}; /* of the classes that are not idle */
+  for (int64_t t = found.start_ns; t < found.end_ns; t++) {
+    bool kernel = is_covered(items, count, false, t), copy = is_covered(items, count, true, t);
+    if (kernel || copy) expected[kernel && copy ? RL_TIME_COMPUTE_AND_COPY : kernel ? RL_TIME_COMPUTE : RL_TIME_COPY]++;
+  }
+  for (int k = 0; k <= RL_TIME_COPY; k++)
+    if (found.class_ns[k] != expected[k]) fail_msg("%s", rl_time_class_names[k]);
+  check_sums(&found);
+  for (size_t i = 0; i < found.idle_count; i++)
+    for (int64_t t = found.idle[i].start_ns; t < found.idle[i].end_ns; t++)
+      assert_false(is_covered(items, count, false, t) || is_covered(items, count, true, t));
+  rl_time_classes_clear(&found);
+}
+
+static void random_traces_add_up(void **state) {
+  (void)state;
+  choose_test_seed();
+  for (int i = 0; i < 3000; i++) check_random_trace();
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(known_causes), cmocka_unit_test(idle_intervals_name_their_operations),
+                                     cmocka_unit_test(small_kernels_own_the_latency_before_them),
+                                     cmocka_unit_test(impossible_events_are_refused), cmocka_unit_test(random_traces_add_up)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

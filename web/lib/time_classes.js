@@ -1,0 +1,50 @@
+// Where the time of a trace went: the classes of time with their longest idle intervals, and the findings of the timeline.
+import { get } from '/lib/api.js';
+import { byId, createElement, numberCell } from '/lib/dom.js';
+import { shareCell } from '/lib/kernels.js';
+import * as format from '/lib/format.js';
+import { findingItem } from '/lib/sections.js';
+
+const classNames = {
+  compute: 'Kernels', compute_and_copy: 'Kernels and copies', copy: 'Copies alone',
+  idle_host_work: 'Idle: the host works between launches', idle_launch_latency: 'Idle: a launch call is in progress',
+  idle_synchronization: 'Idle: the host synchronises', idle_copy: 'Idle: a copy starts',
+  idle_graph: 'Idle: between graph launches', idle_device_latency: 'Idle: the device starts queued work',
+  idle_unknown: 'Idle: cause unknown',
+};
+
+const columns = [['Class'], ['Time', 'n'], ['Share', 'n'], ['Intervals', 'n'], ['Longest']];
+
+const us = ({ start_ns: start, end_ns: end }) => format.us((end - start) / 1000);
+const describeInterval = (interval) =>
+  `${us(interval)} between ${interval.before} and ${interval.after}${interval.call ? `, ${interval.call}` : ''}`;
+
+/** A button that shows the longest interval of a class in the timeline. */
+function longestCell([interval], show) {
+  if (!interval) return createElement('td');
+  const attributes = { class: 'plain', title: describeInterval(interval), click: () => show(interval) };
+  return createElement('td', { class: 'words' }, createElement('button', attributes, `${us(interval)} before ${interval.after}`));
+}
+
+const classRow = (item, show) => createElement('tr', { 'data-class': item.class },
+  createElement('th', { scope: 'row' }, classNames[item.class]), numberCell(format.us(item.time_ns / 1000)),
+  shareCell({ share_ratio: item.ratio, reason: 'the window is empty' }),
+  item.intervals === null ? createElement('td') : numberCell(format.count(item.intervals)),
+  longestCell(item.longest ?? [], show));
+
+const note = ({ window, incomplete_reason: incomplete }) => `From the first to the last operation of the device, ${us(window)}.\
+${incomplete ? ` Causes of idle time are unknown: ${incomplete}.` : ''}`;
+
+/** Draws the classes of a run's trace. show(interval): shows an interval {start_ns, end_ns} in the timeline. */
+export async function drawTimeClasses(run, show) {
+  const found = await get(`/runs/${run}/timeline/findings`);
+  byId('time-classes').hidden = found.classes === null;
+  if (found.classes === null) return;
+  byId('time-classes-note').textContent = note(found);
+  byId('time-class-table').replaceChildren(
+    createElement('thead', {}, createElement('tr', {}, ...columns.map(([name, type]) =>
+      createElement('th', { scope: 'col', class: type }, name)))),
+    createElement('tbody', {}, ...found.classes.filter((item) => item.time_ns > 0).map((item) => classRow(item, show))),
+  );
+  byId('timeline-findings').replaceChildren(...found.findings.map((finding) => findingItem(finding)));
+}
