@@ -8,7 +8,13 @@
 #include "cuda_check.h"
 #include "hash.h"
 
-enum { BLOCK = 256, BLOCKS_PER_SM = 8, CHAINS = 8, UNROLL = 32, ROUNDS = 256 };
+enum {
+  BLOCK = 256,
+  BLOCKS_PER_SM = 8,
+  CHAINS = 8, /* independent sequences of a thread, to hide the latency of an instruction */
+  UNROLL = 32,
+  ROUNDS = 256
+};
 
 /* The operand of one instruction.
  *   ELEMENTS        number of elements in it
@@ -37,7 +43,7 @@ template <> struct operand<__nv_bfloat162> {
   __device__ static __nv_bfloat162 next(__nv_bfloat162 x, __nv_bfloat162 c) { return __hfma2(x, x, c); }
 };
 
-/* In [0, 1). */
+/* Returns a number in [0, 1). */
 __device__ static inline float random_unit(uint64_t key) { return (float)(rl_hash64(key) >> 40) * 0x1p-24f; }
 
 template <class T> static __global__ void __launch_bounds__(BLOCK) multiply_add(uint64_t seed, T *results) {

@@ -22,15 +22,15 @@ typedef struct ceilings {
   rl_ceilings_instance instance;
   rl_thread_pool *thread_pool;
   cache_line *memory;     /* `bytes` bytes, far more than the caches hold; copy uses its halves, triad its thirds */
-  size_t bytes, l3_bytes; /* swept from DRAM, from L3 */
-  double *matrices;       /* A, B and C as double, then the same as float */
+  size_t bytes, l3_bytes; /* sizes of the arrays that the DRAM rates and the L3 rate read */
+  double *matrices;       /* A, B and C [SIDE][SIDE] in double, then the same in float */
   uint64_t sink;          /* sums are stored here, so that the compiler removes no read */
 } ceilings;
 
 /* --- memory ------------------------------------------------------------------------------------------------------------ */
 
-/* All threads run chunk(…) over arrays of `bytes` bytes each. A call processes `bytes` bytes from `offset` on in each array that
- * it uses, and xors what it reads into *sum. */
+/* One pass of all threads over arrays of `bytes` bytes each, in chunks. chunk() processes part [offset, offset + bytes) of each
+ * array that it uses, and combines the words that it reads into *sum by XOR. */
 typedef struct sweep {
   ceilings *self;
   size_t bytes;

@@ -6,7 +6,7 @@
 
 #include "ceilings/instance.h"
 
-/* Threads store their results, so that the compiler removes no computation. */
+/* Size of rl_cuda_ceilings.results per SM. Threads store results there, so that the compiler does not remove the computation. */
 enum { RL_CEILINGS_RESULT_BYTES_PER_SM = 32768 };
 
 typedef struct rl_cuda_ceilings {

@@ -1,9 +1,10 @@
-/* Rates of the levels of memory, with accesses of 16 bytes. A block moves one slice and ends, which keeps more of the memory busy
- * than persistent blocks do. For DRAM there are as many blocks as slices; for L2 there are few slices and many blocks for each.
- * L1 and shared memory belong to a multiprocessor, so there each block reads its own slice again and again.
+/* Rates of the levels of memory, with accesses of 16 bytes. Arrays are divided into slices; a block moves one slice and exits,
+ * which keeps more of the memory busy than persistent blocks do. For DRAM there is one block per slice. For L2 there are few
+ * slices, and many blocks move each of them. L1 and shared memory belong to a multiprocessor, so there each block reads its slice
+ * repeatedly.
  *
- * The number of accesses per thread changes the rate by up to 4 % on an H200: several are best for reads, whose latency they
- * hide, one or two where there are writes (docs/measurements/h200-ceilings.md). */
+ * The number of accesses per thread changes the rate by up to 4 % on an H200: several are best for reads, because they hide
+ * latency; one or two are best in kernels that write (docs/measurements/h200-ceilings.md). */
 #include "ceilings/cuda.h"
 #include "cuda_check.h"
 #include "hash.h"
@@ -111,7 +112,7 @@ static __global__ void __launch_bounds__(BLOCK) read_shared(const uint4 *from, u
 
 /* --- launches ---------------------------------------------------------------------------------------------------------- */
 
-/* Leaves most of L2 to other data. */
+/* A quarter of L2, so that other data does not evict it. */
 static size_t l2_working_set_bytes(const rl_cuda_ceilings *self) { return self->l2_bytes / 4; }
 
 /* accesses: per thread. */

@@ -1,6 +1,7 @@
-/* Rates of the tensor cores. On sm_90a by wgmma, the only instruction that reaches Hopper's peak: two warpgroups on each
- * multiprocessor, each of which accumulates all its products in one tile of 64 × 256. Elsewhere, also where a newer device
- * compiles the PTX, by mma.sync with the same number of operations per warp. FP64 has no wgmma. */
+/* Rates of the tensor cores. On sm_90a the kernel uses wgmma, the only instruction that reaches Hopper's peak: each
+ * multiprocessor runs two warpgroups, each of which accumulates all its products in one tile of 64 × 256. On other devices, also
+ * those that compile the PTX, it uses mma.sync with the same number of operations per warp. FP64 always uses mma.sync: it has no
+ * wgmma. */
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -12,7 +13,7 @@
 enum {
   WARPGROUPS = 2,
   BLOCK = WARPGROUPS * WGMMA_THREADS,
-  K_STEPS = 4,                          /* different operand tiles */
+  K_STEPS = 4,                          /* operand tiles in shared memory, one per step in k */
   ROUNDS = 400,                         /* passes over all K_STEPS tiles */
   A_BYTES = WGMMA_M * WGMMA_STEP_BYTES, /* of one step in k */
   B_BYTES = WGMMA_N * WGMMA_STEP_BYTES,
@@ -22,7 +23,7 @@ enum {
   FP64_ROUNDS = 200,
 };
 
-/* In [-1, 1). */
+/* Returns a number in [-1, 1). */
 __device__ static inline float random_symmetric(uint64_t key) { return (float)(rl_hash64(key) >> 40) * 0x1p-23f - 1; }
 __device__ static inline void store(__half *to, float x) { *to = __float2half_rn(x); }
 __device__ static inline void store(__nv_bfloat16 *to, float x) { *to = __float2bfloat16_rn(x); }
@@ -72,7 +73,7 @@ MMA(tf32, "k8.row.col.f32.tf32.tf32.f32")
 #undef MMA
 
 template <class T> __device__ static void multiply(float (&sums)[WGMMA_SUMS_PER_THREAD], uint64_t key) {
-  constexpr int TILES = 16 * WGMMA_N / (16 * 8); /* a warp's quarter of one wgmma */
+  constexpr int TILES = 16 * WGMMA_N / (16 * 8); /* products of one warp that equal its quarter of one wgmma */
   alignas(16) T a[16 / sizeof(T)], b[CHAINS][8 / sizeof(T)];
   for (int i = 0; i < (int)(sizeof a / sizeof *a); i++) store(&a[i], random_symmetric(key + threadIdx.x * 128 + i));
   for (int c = 0; c < CHAINS; c++)

@@ -64,7 +64,8 @@ static double truncation(const rl_kernel_shape *s) {
   return 4 * rl_sum_truncation_ulps(s->size[HEAD_SIZE]) + rl_sum_truncation_ulps(s->size[SEQUENCE]);
 }
 
-/* V is uniform in [-2, 2); the weights are as uneven as scores of variance (4/3)² make them. */
+/* The standard deviation of an output element: 2/√3, that of an element of V, times √Σw² of the softmax weights w. Scores have
+ * variance (4/3)², for which Σw² is about exp(16/9) / sequence, at most 1. */
 static double scale(const rl_kernel_shape *s) { return 2 / sqrt(3) * sqrt(fmin(1, exp(16.0 / 9) / (double)s->size[SEQUENCE])); }
 
 #define LOOPS "kernel/loops/attention.h"

@@ -1,7 +1,7 @@
-/* Compares the result of a kernel with its operator's reference in double precision. Compares the whole output where that takes
- * at most about MAX_OPERATIONS operations; else a sample: the first segments, the last, and some at random between them. The
- * relative error is the largest of any block of neighbouring elements, so that one wrong element is not averaged away by millions
- * of right ones. */
+/* Compares the output of a kernel with its operator's reference in double precision: the whole output if that takes at most about
+ * MAX_OPERATIONS operations, else a sample of its segments: the first ones, the last ones, and random ones between them. The
+ * error is computed for each block of adjacent elements, ‖result − reference‖ / ‖reference‖, and the largest one counts: over the
+ * whole output, one wrong element would hardly change it. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,9 +12,9 @@
 #include "kernel/parallel.h"
 
 enum {
-  BLOCK_ELEMENTS = 1 << 14, /* in a block, over which the error is summed; at least one segment */
-  STAGE_ELEMENTS = 1 << 24, /* downloaded at once; at least one block */
-  MAX_RANGES = 64           /* in a sample */
+  BLOCK_ELEMENTS = 1 << 14,   /* about the elements of a block; at least one segment */
+  STAGING_ELEMENTS = 1 << 24, /* downloaded at once; at least one block */
+  MAX_RANGES = 64             /* in a sample */
 };
 static const double MAX_OPERATIONS = 0x1p31;
 
@@ -76,8 +76,8 @@ typedef struct comparison {
   rl_kernel_instance *kernel;
   rl_input_stager stager; /* of the reference's inputs */
   sample sample;
-  double min_magnitude; /* the norm of a block is taken to be at least that of elements of this magnitude */
-  char *stage;          /* downloaded blocks, first_block first */
+  double min_magnitude; /* a block whose elements are smaller is compared as if they had this magnitude */
+  char *staging;        /* downloaded blocks, first_block first */
   size_t block_bytes, segment_bytes;
   int64_t first_block;
   thread_result *results; /* one for each thread */
@@ -107,14 +107,14 @@ static void compare_segments(void *context, const void *const *in, int64_t first
   }
 }
 
-/* Compares staged blocks [first, first + count). */
+/* Compares downloaded blocks [first, first + count). */
 static int compare_blocks(void *context, int64_t first, int64_t count, uint32_t thread, rl_error *err) {
   comparison *whole = context;
   thread_result *result = &whole->results[thread];
   for (int64_t i = first; i < first + count; i++) {
     const int64_t block_index = whole->first_block + i, segments = block_length(&whole->sample, block_index);
     block_comparison block = {.whole = whole,
-                              .result = whole->stage + (size_t)i * whole->block_bytes,
+                              .result = whole->staging + (size_t)i * whole->block_bytes,
                               .first = block_start(&whole->sample, block_index)};
     if (rl_input_stager_process(&whole->stager, block.first, segments, thread, compare_segments, &block, err) < 0) return -1;
     const double elements = (double)(segments * rl_kernel_elements_per_output_segment(whole->kernel));
@@ -125,7 +125,7 @@ static int compare_blocks(void *context, int64_t first, int64_t count, uint32_t 
   return 0;
 }
 
-/* Downloads blocks [first, first + count) into the stage; neighbouring blocks of a range in one copy. */
+/* Downloads blocks [first, first + count) into the staging buffer; neighbouring blocks of a range in one copy. */
 static int download_blocks(comparison *whole, int64_t first, int64_t count, rl_error *err) {
   rl_device *device = whole->kernel->base.device;
   const sample *s = &whole->sample;
@@ -134,7 +134,7 @@ static int download_blocks(comparison *whole, int64_t first, int64_t count, rl_e
     end = (i / s->range_blocks + 1) * s->range_blocks;
     if (end > first + count) end = first + count;
     const int64_t begin_segment = block_start(s, i), end_segment = block_start(s, end - 1) + block_length(s, end - 1);
-    char *to = whole->stage + (size_t)(i - first) * whole->block_bytes;
+    char *to = whole->staging + (size_t)(i - first) * whole->block_bytes;
     const char *from = (const char *)whole->kernel->out + (size_t)begin_segment * whole->segment_bytes;
     if (rl_device_cancelled(device, err) < 0 ||
         device->ops->download(device, to, from, (size_t)(end_segment - begin_segment) * whole->segment_bytes, err) < 0)
@@ -147,11 +147,11 @@ static int compare_sample(comparison *whole, rl_error *err) {
   const rl_kernel_instance *kernel = whole->kernel;
   const int64_t blocks = whole->sample.range_count * whole->sample.range_blocks;
   const int64_t block_elements = whole->sample.block_segments * rl_kernel_elements_per_output_segment(kernel);
-  int64_t stage_blocks = block_elements < STAGE_ELEMENTS ? STAGE_ELEMENTS / block_elements : 1;
+  int64_t stage_blocks = block_elements < STAGING_ELEMENTS ? STAGING_ELEMENTS / block_elements : 1;
   if (stage_blocks > blocks) stage_blocks = blocks;
-  whole->stage = malloc((size_t)stage_blocks * whole->block_bytes);
+  whole->staging = malloc((size_t)stage_blocks * whole->block_bytes);
   whole->results = calloc(rl_thread_pool_thread_count(kernel->thread_pool), sizeof *whole->results);
-  if (whole->stage == NULL || whole->results == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the check");
+  if (whole->staging == NULL || whole->results == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the check");
   if (rl_input_stager_open(&whole->stager, err) < 0 || rl_input_stager_read_full_inputs(&whole->stager, err) < 0) return -1;
   for (int64_t first = 0; first < blocks; first += stage_blocks) {
     const int64_t count = blocks - first < stage_blocks ? blocks - first : stage_blocks;
@@ -181,21 +181,22 @@ static int set_check(const comparison *whole, rl_check *check, rl_error *err) {
 /* --- the check --------------------------------------------------------------------------------------------------------- */
 
 int rl_kernel_poison(rl_kernel_instance *kernel, rl_error *err) {
-  enum { STAGE_BYTES = 1 << 26 };
+  enum { STAGING_BYTES = 1 << 26 };
   rl_device *device = kernel->base.device;
   const int64_t elements = kernel->params.op->output_elements(&kernel->shape);
-  const int64_t bytes = elements * (int64_t)rl_dtype_size(kernel->params.dtype), step = bytes < STAGE_BYTES ? bytes : STAGE_BYTES;
-  char *stage = malloc((size_t)step);
-  if (stage == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for filling a kernel's buffers");
-  memset(stage, 0xff, (size_t)step);
+  const int64_t bytes = elements * (int64_t)rl_dtype_size(kernel->params.dtype),
+                step = bytes < STAGING_BYTES ? bytes : STAGING_BYTES;
+  char *staging = malloc((size_t)step);
+  if (staging == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for filling a kernel's buffers");
+  memset(staging, 0xff, (size_t)step);
   int rc = 0;
   for (int64_t start = 0; start < bytes && rc == 0; start += step) {
     rc = rl_device_cancelled(device, err);
     if (rc == 0)
-      rc = device->ops->upload(device, (char *)kernel->out + start, stage, (size_t)(bytes - start < step ? bytes - start : step),
-                               err);
+      rc = device->ops->upload(device, (char *)kernel->out + start, staging,
+                               (size_t)(bytes - start < step ? bytes - start : step), err);
   }
-  free(stage);
+  free(staging);
   return rc;
 }
 
@@ -235,7 +236,7 @@ int rl_kernel_check(rl_instance *instance, rl_check *check, rl_error *err) {
   whole.block_bytes = (size_t)whole.sample.block_segments * whole.segment_bytes;
   bool failed = run_once(kernel, err) < 0 || compare_sample(&whole, err) < 0 || set_check(&whole, check, err) < 0;
   rl_input_stager_close(&whole.stager);
-  free(whole.stage);
+  free(whole.staging);
   free(whole.results);
   return failed ? -1 : 0;
 }

@@ -6,7 +6,7 @@
  * processes the same 16-byte vectors of every row. cp.async prefetches rows into STAGES stages of shared memory, one row per
  * stage.
  *
- * The state of a part of a row is its partial reduction, such as maximum and sum. For each row,
+ * The state of a part of a row is its partial reduction, such as maximum and sum (OP::state, rows.cuh). For each row:
  *   1. each compute warp reduces its part and publishes its state;
  *   2. the reduction warp of each block combines the states of the block's warps, exchanges the block's state with the reduction
  *      warps of the cluster's other blocks, and broadcasts the result to the block's compute warps;
@@ -31,7 +31,7 @@ namespace rows {
 
 enum { MAX_CLUSTER_BLOCKS = 16 };
 
-/* How the kernel uses the threads, shared memory and registers of a multiprocessor. */
+/* Sizes of blocks and pipelines: how the kernel uses the threads, shared memory and registers of a multiprocessor. */
 template <int THREADS, int VECTORS, int PIPELINE_STAGES, int READ_AHEAD, int BLOCKS> struct cluster_config {
   enum {
     COMPUTE_THREADS = THREADS, /* of a block */
@@ -136,8 +136,8 @@ template <class STATE> union padded_message {
   uint4 words[(sizeof(block_message<STATE>) + 15) / 16];
 };
 
-/* Exchange between a block's warps and between blocks, in shared memory: a ring of SLOTS slots; row n uses slot n % SLOTS. `row`
- * is n in all functions.
+/* Exchange between a block's warps and between blocks, in shared memory: a ring of SLOTS slots; row n (the n-th
+ * row of the cluster) uses slot n % SLOTS.
  *
  * WAR: a compute warp publishes row n after it has read the result of row n - SLOTS, so that no step of row n overwrites values
  * of row n - SLOTS that are still needed. An arrive on an mbarrier orders only the accesses of the lane that arrives; where it
@@ -172,51 +172,51 @@ template <class CONFIG, class STATE, class OUTPUT> struct exchange_ring {
       mbarrier_inval(&result_full[slot]);
     }
   }
-  /* Waits until the mbarrier of the row's slot has completed the row's phase. */
-  __device__ static void wait_until_full(mbarrier *barriers, uint32_t row) {
-    while (!mbarrier_try_wait_cta(&barriers[row % SLOTS], row / SLOTS + 1)) {
+  /* Waits until the mbarrier of row n's slot has completed the phase of row n. */
+  __device__ static void wait_until_full(mbarrier *barriers, uint32_t n) {
+    while (!mbarrier_try_wait_cta(&barriers[n % SLOTS], n / SLOTS + 1)) {
     }
   }
 
   /* --- called by compute warps */
-  /* Publishes the state of the calling warp's part of the row. */
-  __device__ void publish(uint32_t row, const STATE &state) {
-    __syncwarp(); /* WAR: every lane has read this slot's result for row - SLOTS */
+  /* Publishes the state of the calling warp's part of row n. */
+  __device__ void publish(uint32_t n, const STATE &state) {
+    __syncwarp(); /* WAR: every lane has read this slot's result for row n - SLOTS */
     if (threadIdx.x % WARP_SIZE > 0) return;
-    warp_states[row % SLOTS][threadIdx.x / WARP_SIZE] = state;
-    mbarrier_arrive(&warps_full[row % SLOTS]);
+    warp_states[n % SLOTS][threadIdx.x / WARP_SIZE] = state;
+    mbarrier_arrive(&warps_full[n % SLOTS]);
   }
-  /* Returns the calling warp's output function for the row. */
-  __device__ OUTPUT wait_result(uint32_t row, uint32_t *next_row) {
-    wait_until_full(result_full, row);
-    *next_row = next_rows[row % SLOTS];
-    return outputs[row % SLOTS][threadIdx.x / WARP_SIZE];
+  /* Returns the calling warp's output function for row n, and row n + STAGES of the cluster in *next_row. */
+  __device__ OUTPUT wait_result(uint32_t n, uint32_t *next_row) {
+    wait_until_full(result_full, n);
+    *next_row = next_rows[n % SLOTS];
+    return outputs[n % SLOTS][threadIdx.x / WARP_SIZE];
   }
 
   /* --- called by the reduction warp */
   /* Waits for all compute warps. Lane i returns the state of compute warp i. */
-  __device__ STATE collect(uint32_t row) {
-    wait_until_full(warps_full, row);
-    return threadIdx.x % WARP_SIZE < COMPUTE_WARPS ? warp_states[row % SLOTS][threadIdx.x % WARP_SIZE] : STATE::empty();
+  __device__ STATE collect(uint32_t n) {
+    wait_until_full(warps_full, n);
+    return threadIdx.x % WARP_SIZE < COMPUTE_WARPS ? warp_states[n % SLOTS][threadIdx.x % WARP_SIZE] : STATE::empty();
   }
   /* Lane i sends `sent` to block i and returns the message of block i. */
-  __device__ block_message<STATE> exchange(uint32_t row, uint32_t blocks, const block_message<STATE> &sent) {
-    const uint32_t slot = row % SLOTS, lane = threadIdx.x % WARP_SIZE;
+  __device__ block_message<STATE> exchange(uint32_t n, uint32_t blocks, const block_message<STATE> &sent) {
+    const uint32_t slot = n % SLOTS, lane = threadIdx.x % WARP_SIZE;
     padded_message<STATE> padded;
     padded.message = sent;
     if (lane < blocks)
 #pragma unroll
       for (int i = 0; i < sizeof padded / sizeof *padded.words; i++)
         st_async(lane, &block_messages[slot][rank_in_cluster()].words[i], padded.words[i], &cluster_full[slot]);
-    while (!mbarrier_try_wait(&cluster_full[slot], row / SLOTS + 1)) {
+    while (!mbarrier_try_wait(&cluster_full[slot], n / SLOTS + 1)) {
     }
     if (lane == 0) expect_messages(slot, blocks);
     return lane < blocks ? block_messages[slot][lane].message : block_message<STATE>{STATE::empty(), 0};
   }
   /* Publishes the result. Lane i has the output function of compute warp i. */
-  __device__ void broadcast(uint32_t row, const OUTPUT &output, uint32_t next_row) {
-    const uint32_t slot = row % SLOTS, lane = threadIdx.x % WARP_SIZE;
-    /* WAR: every lane has collected the row's states, so every compute warp has read this slot's result for row - SLOTS. */
+  __device__ void broadcast(uint32_t n, const OUTPUT &output, uint32_t next_row) {
+    const uint32_t slot = n % SLOTS, lane = threadIdx.x % WARP_SIZE;
+    /* WAR: every lane has collected the row's states, so every compute warp has read this slot's result for row n - SLOTS. */
     __syncwarp();
     if (lane == 0) next_rows[slot] = next_row;
     if (lane < COMPUTE_WARPS) {

@@ -32,8 +32,8 @@ static inline uint32_t bits_of_float(float value) {
   return bits;
 }
 
-/* Returns the bits of value, rounded to nearest even where the lowest dropped_bits bits are dropped_bits. Those bits are
- * arbitrary: the caller clears them or shifts them out. */
+/* Returns the bits of value, rounded to nearest even without its lowest dropped_bits bits. The result has arbitrary bits in their
+ * place: the caller clears them or shifts them out. */
 static inline uint32_t round_bits(float value, int dropped_bits) {
   uint32_t bits = bits_of_float(value);
   if (isnan(value)) return bits | UINT32_C(1) << 22;

@@ -51,7 +51,7 @@ static int64_t matrix_row_length(const rl_kernel_shape *shape) { return shape->s
 /* --- the operators ------------------------------------------------------------------------------------------------------ */
 
 /* Defines NAME_SUFFIX, which computes EXPRESSION for each element: A is the element of input 0, B is SECOND. The inner loop stays
- * inside one row, so that the compiler can vectorise it. */
+ * inside one row, so that the compiler can vectorise it; there, in[1][k + shift] is the element of input 1 in the column of k. */
 #define OVER_ROWS(NAME, SUFFIX, LAYOUT, T, SECOND, EXPRESSION)                                                          \
   static void NAME##_##SUFFIX(const rl_kernel_shape *shape, const T *const *in, int64_t first, int64_t count, T *out) { \
     int64_t start, elements, stop;                                                                                      \

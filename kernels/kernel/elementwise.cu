@@ -14,7 +14,7 @@ enum { BLOCK = 256, SCALAR = 0 /* index of the variant */ };
 __device__ static inline float exp_of(float x) { return expf(x); }
 __device__ static inline double exp_of(double x) { return exp(x); }
 
-/* An operator: of(x, second) is the output for an element and its second input.
+/* An operator: of(x, second) returns the output for an element x of the first input and its element of the second input.
  *   HAS_SECOND      whether there is a second input
  *   SHARED_ROW      whether the second input is one row, which all rows of the first input share
  *   COMPUTE_HEAVY   whether the arithmetic of an element takes about as long as reading and writing it */
@@ -57,7 +57,7 @@ static divisor divisor_of(uint32_t number) {
   return {number, (uint32_t)(((1ull << shift) + number - 1) / number), shift};
 }
 
-/* The second input of element i; 0 for an operator without one. */
+/* Returns the element of the second input that belongs to element i; 0 for an operator without a second input. */
 template <class OP, class T> __device__ static inline T load_second(const T *second, uint32_t i, const divisor &columns) {
   if (!OP::HAS_SECOND) return T(0.0f);
   return second[OP::SHARED_ROW ? columns.remainder(i) : i];

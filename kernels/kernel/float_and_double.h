@@ -1,6 +1,6 @@
-/* Compiles the file LOOPS twice: for T double and for T float. It defines TYPED(name) as name_double and as name_float, and uses
- * ACCUMULATOR, a wider type, for long sums. Functions of tgmath.h follow the type of their arguments. No include guard: a file
- * may include several LOOPS. */
+/* Includes the file LOOPS twice: with T double and with T float. LOOPS names its functions TYPED(name), which becomes name_double
+ * or name_float, and uses ACCUMULATOR, a wider type, for long sums. Functions of tgmath.h have the type of their arguments. There
+ * is no include guard: a file may include several LOOPS. */
 #include <tgmath.h>
 
 #define T double

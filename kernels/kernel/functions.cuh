@@ -40,7 +40,7 @@ __device__ static inline float fast_reciprocal(float x) {
   return y;
 }
 
-/* One third-order step from the 20 bits of rcp.approx. x must be neither zero nor near the ends of the range. */
+/* One third-order iteration from the 20 bits of rcp.approx. x must not be zero, subnormal, or so large that 1 / x is. */
 __device__ static inline double fast_reciprocal(double x) {
   double y;
   asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
@@ -54,8 +54,8 @@ __device__ static inline float fast_exp2(float x) {
   return y;
 }
 
-/* For |x| < 1020. Splits x into an integer and a rest in [-1/2, 1/2]. 2^rest is a polynomial with an error of 3e-16; the integer
- * is added to its exponent. */
+/* Returns 2^x for |x| < 1020. Splits x into an integer and a fraction in [-1/2, 1/2]: 2^fraction is a polynomial with a relative
+ * error of 3e-16, to whose exponent the integer is added. */
 __device__ static inline double exp2_in_range(double x) {
   const double shift = 6755399441055744.0; /* 1.5 · 2^52: x + shift is rounded to an integer */
   const double shifted = x + shift, y = polynomial(exp2_coefficients, x - (shifted - shift));
@@ -80,14 +80,14 @@ __device__ static inline int32_t nearest_power(double x) { return clamp_power(__
 template <class M> struct scaled_exp;
 
 template <> struct scaled_exp<float> {
-  float units;
-  __device__ scaled_exp(int32_t power) : units((float)power) {}
-  __device__ float operator()(float x) const { return fast_exp2(fmaf(x, 1.44269504088896340736f, -units)); }
+  float power;
+  __device__ scaled_exp(int32_t power_of_unit) : power((float)power_of_unit) {}
+  __device__ float operator()(float x) const { return fast_exp2(fmaf(x, 1.44269504088896340736f, -power)); }
 };
 
-/* The steps of exp2_in_range without a branch, so that several are computed at once. */
+/* The steps of exp2_in_range without a branch, so that the compiler interleaves several calls. */
 template <> struct scaled_exp<double> {
-  double shift;
+  double shift; /* as in exp2_in_range, minus the power */
   __device__ scaled_exp(int32_t power) : shift(6755399441055744.0 - power) {}
   __device__ double operator()(double x) const {
     const double shifted = fma(x, 1.44269504088896340736, shift),

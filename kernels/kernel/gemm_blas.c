@@ -58,27 +58,27 @@ static int multiply_all(rl_kernel_instance *kernel, rl_error *err) {
 
 typedef struct conversion {
   int dtype;
-  void *half; /* elements of type dtype */
-  float *single;
+  void *storage; /* elements of type dtype: fp16 or bf16 */
+  float *floats;
 } conversion;
 
 static int widen(void *context, int64_t first, int64_t count, uint32_t thread, rl_error *err) {
   const conversion *c = context;
   (void)thread, (void)err;
-  rl_dtype_to_float(c->dtype, (uint16_t *)c->half + first, count, c->single + first);
+  rl_dtype_to_float(c->dtype, (uint16_t *)c->storage + first, count, c->floats + first);
   return 0;
 }
 
 static int narrow(void *context, int64_t first, int64_t count, uint32_t thread, rl_error *err) {
   const conversion *c = context;
   (void)thread, (void)err;
-  rl_dtype_from_float(c->dtype, c->single + first, count, (uint16_t *)c->half + first);
+  rl_dtype_from_float(c->dtype, c->floats + first, count, (uint16_t *)c->storage + first);
   return 0;
 }
 
-static int convert(rl_kernel_instance *kernel, rl_parallel_function *function, void *half, void *single, int64_t count,
+static int convert(rl_kernel_instance *kernel, rl_parallel_function *function, void *storage, void *floats, int64_t count,
                    rl_error *err) {
-  conversion c = {kernel->params.dtype, half, single};
+  conversion c = {kernel->params.dtype, storage, floats};
   return rl_parallel_for(kernel->thread_pool, kernel->base.device, count, CHUNK_ELEMENTS, function, &c, err);
 }
 

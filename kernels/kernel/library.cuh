@@ -21,8 +21,8 @@ static inline int rl_kernel_fail_unsupported(rl_error *err) {
   return rl_fail_at(err, "/shape", "%s", reason);
 }
 
-/* Records the chosen algorithm in the instance. rank: its place in the heuristic's order. adds_in_fixed_order: each run adds in
- * the same order. measurement: owned by the engine; filled here. */
+/* Records the chosen algorithm in the instance. rank: its position in the heuristic's order, from 0. adds_in_fixed_order: each
+ * run adds in the same order. measurement: owned by the engine; filled here. */
 static inline void rl_kernel_record_algorithm(rl_kernel_instance *kernel, int64_t rank, bool adds_in_fixed_order,
                                               rl_open_measurement *measurement) {
   rl_instance *instance = &kernel->base;

@@ -80,8 +80,8 @@ enum { GROUP_FREQUENCIES = 32, GROUPS_PER_CHUNK = 16, CHUNK_FREQUENCIES = GROUP_
 #define LOOPS "kernel/loops/lombscargle.h"
 #include "kernel/float_and_double.h"
 
-/* A lower bound: computing each power from its five sums. The cost of the sums is not bounded below by the number of samples
- * times the number of frequencies, because uniform computes them with fewer operations. */
+/* A lower bound: only the operations that compute each power from its five sums. Samples × frequencies would be no lower bound of
+ * the operations for the sums, because `uniform` needs fewer. */
 static double operations(const rl_kernel_shape *shape) { return 30.0 * (double)shape->size[FREQUENCIES]; }
 
 static double reference_operations(const rl_kernel_shape *shape) {
@@ -114,8 +114,8 @@ const rl_kernel_operator rl_kernel_lombscargle = {
     .output_segment_count = output_elements,
     .input_window = window,
     .reference = reference,
-    .compute_double = in_double,
-    .compute_float = in_float,
+    .compute_double = lombscargle_double,
+    .compute_float = lombscargle_float,
     .operations = operations,
     .reference_operations = reference_operations,
     .tolerance_ulps = tolerance};

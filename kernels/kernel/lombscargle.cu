@@ -37,7 +37,8 @@ typedef struct engine {
   bool is_uniform; /* the kernel is `uniform`, else `periodogram` */
   int samples, frequencies, blocks;
   int frequencies_per_block; /* of the kernel `uniform` */
-  double first, step, origin;
+  double first, step;        /* frequency i is first + i · step */
+  double origin;             /* of the times (lombscargle_kernels.cu) */
   rl_open_measurement measurements[4];
 } engine;
 
@@ -141,7 +142,7 @@ static int launch(const rl_kernel_instance *instance, cudaStream_t stream, rl_er
                        "launching", err);
 }
 
-/* Gets the code, loads it and runs it once, as a program would that computes a single periodogram. */
+/* Finds or compiles the code, loads it and runs it once. The caller times this as the cost of a single periodogram. */
 static int build_and_run_once(rl_kernel_instance *instance, engine *self, const version *v, rl_nvrtc_result *compiled,
                               rl_error *err) {
   const int build = rl_kernel_build_find(instance->params.op, instance->params.build, err);

@@ -1,15 +1,15 @@
-/* rmsnorm and layernorm on CUDA (rows.cuh). For elements in registers layernorm computes the mean first and then the deviations
- * from it. For a stream it updates both with each element, and it combines those of several parts of a row; neither loses
- * precision by cancellation (Welford 1962; Chan, Golub, LeVeque 1983). */
+/* rmsnorm and layernorm on CUDA (rows.cuh). For elements in registers (from_fragment), layernorm computes the mean, then the sum
+ * of squared deviations from it. For a stream of elements (add) it updates both with each element (Welford 1962), and it combines
+ * those of several parts of a row (reduced; Chan, Golub, LeVeque 1983). None of these cancels. */
 #include "kernel/norm.h"
 #include "kernel/rows.cuh"
 
-__device__ static inline float inverse_root(float x) { return rsqrtf(x); }
-__device__ static inline double inverse_root(double x) { return rsqrt(x); }
+__device__ static inline float rsqrt_of(float x) { return rsqrtf(x); }
+__device__ static inline double rsqrt_of(double x) { return rsqrt(x); }
 
 /* 1 / √(squares / columns + ε) */
 template <class M> __device__ static M scale_of(M squares, const rows::element_count<M> &columns) {
-  return inverse_root(squares * columns.reciprocal + (M)RL_NORM_EPSILON);
+  return rsqrt_of(squares * columns.reciprocal + (M)RL_NORM_EPSILON);
 }
 
 struct rmsnorm {

@@ -1,8 +1,8 @@
 /* reduction on CUDA: the sum of each row, in float, or in double for fp64, always in the same order.
  *   scalar  a block per row, element by element
- *   vector  vectors of 16 bytes, several loads in flight. Short rows: a group of lanes per row. Long rows: several blocks per row
- *           where there are too few rows to fill the device; each stores its partial sum, and the last one to finish a row adds
- *           them up */
+ *   vector  vectors of 16 bytes, several loads in flight. A group of lanes sums a short row (`grouped`). For long rows there are
+ *           one or, if there are too few rows to fill the device, several blocks per row (`split_rows`): each block stores its
+ *           partial sum, and the last block of a row adds them up */
 #include <cstdlib>
 #include <errno.h>
 
@@ -28,7 +28,7 @@ typedef struct workspace {
   uint32_t *finished_blocks; /* of each row; zero between launches */
 } workspace;
 
-/* The sum over the block; valid in its first warp. */
+/* Returns the sum over the block; valid in its first warp. */
 template <class M> __device__ M block_sum(M sum) {
   __shared__ M warp_sums[WARP_SIZE];
   const uint32_t warp = threadIdx.x / WARP_SIZE, lane = threadIdx.x % WARP_SIZE;

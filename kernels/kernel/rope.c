@@ -20,12 +20,12 @@ static int shape_check(const rl_kernel_shape *shape, rl_error *err) {
   return shape->size[RL_HEAD_SIZE] % 2 == 0 ? 0 : rl_fail_at(err, "/shape/head_size", "must be even: a head consists of pairs");
 }
 
-long double rl_rope_turn(int64_t pair, int64_t head_size) {
+long double rl_rope_turns_per_position(int64_t pair, int64_t head_size) {
   return powl(10000, -2 * (long double)pair / (long double)head_size) / (2 * M_PIl);
 }
 
 /* Returns the angle at a position in radians, reduced to half a turn. Positions are below 2^20, so the product with the upper 43
- * bits of a turn is exact, and so is the subtraction of full turns. */
+ * bits of turns_per_position is exact, and so is the subtraction of full turns. */
 static double angle_at(int64_t position, long double turns_per_position) {
   const long double upper = ldexpl(rintl(ldexpl(turns_per_position, 43)), -43), turns = (long double)position * upper;
   return (double)((turns - rintl(turns) + (long double)position * (turns_per_position - upper)) * (2 * M_PIl));
@@ -50,9 +50,9 @@ static void window(const rl_kernel_shape *shape, uint32_t input, int64_t first, 
 }
 /* For each pair four products, a difference and a sum. */
 static double operations(const rl_kernel_shape *shape) { return 3 * (double)output_elements(shape); }
-/* The error of the angle, which has 64 bits for one position, grows with the position. */
+/* The angle from one position to the next is rounded to 64 bits; this error is multiplied by the position. */
 static double tolerance(const rl_kernel_shape *shape) { return 8 + (double)shape->size[RL_TOKENS] / 4096; }
-/* A rotation keeps the length of a pair; its elements can become much smaller. */
+/* A rotation preserves the norm of a pair, about 1, but can make one of its elements much smaller. */
 static double scale(const rl_kernel_shape *shape) { return (void)shape, 1; }
 
 static void rope_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_rope); }

@@ -1,9 +1,11 @@
-/* rope on CUDA.
- *   scalar  a thread per pair, which computes the pair's sine and cosine
- *   vector  a block per run of tokens: first the sines and cosines of all their pairs into shared memory, once for all heads;
- *           then vectors of 16 bytes from both halves of a head
- * The angle by which a pair turns from one position to the next comes from a table of double-doubles in full turns, so that whole
- * turns can be subtracted without loss of precision: the angle's error does not grow with the position. */
+/* rope (rotary position embedding) on CUDA. x and y: [tokens][heads][head_size]. Elements i and i + head_size / 2 of a head are a
+ * pair, which is rotated by an angle that is proportional to the token's position.
+ *   scalar  a thread per pair; it computes the pair's sine and cosine
+ *   vector  a block per tokens_per_block adjacent tokens. It stores the sines and cosines of each token's pairs in shared
+ *           memory, once for all heads, and then rotates vectors of 16 bytes from both halves of a head
+ *
+ * The angle from one position to the next is a double-double, in full turns. Whole turns are subtracted from the product with the
+ * position without rounding, so that the angle's error does not grow with the position. */
 #include <cstdlib>
 #include <errno.h>
 
@@ -20,7 +22,7 @@ enum { BLOCK = 256, VECTORS_PER_THREAD = 8 /* approximately */, MAX_SHARED_BYTES
 /* Device memory of an instance in addition to its buffers. */
 typedef struct turn_table {
   rl_device *device;
-  double2 *turns; /* [head_size / 2]: full turns per position as a double-double: x + y */
+  double2 *turns_per_position; /* [head_size / 2]: of each pair, as a double-double x + y */
 } turn_table;
 
 __device__ void sine_cosine(double half_turns, double *sine, double *cosine) { sincospi(half_turns, sine, cosine); }
@@ -29,10 +31,10 @@ __device__ void sine_cosine(float half_turns, float *sine, float *cosine) { sinc
 template <class M> struct rotation { M sine, cosine; };
 
 template <class M> __device__ rotation<M> rotation_at(uint32_t position, double2 turns_per_position) {
-  const double turned = (double)position * turns_per_position.x,
-               rounding_error = fma((double)position, turns_per_position.x, -turned) + (double)position * turns_per_position.y;
+  const double turns = (double)position * turns_per_position.x,
+               rounding_error = fma((double)position, turns_per_position.x, -turns) + (double)position * turns_per_position.y;
   rotation<M> r;
-  sine_cosine((M)(2 * ((turned - rint(turned)) + rounding_error)), &r.sine, &r.cosine);
+  sine_cosine((M)(2 * ((turns - rint(turns)) + rounding_error)), &r.sine, &r.cosine);
   return r;
 }
 
@@ -45,13 +47,13 @@ template <class M> __device__ void rotate(const rotation<M> &r, M *x, M *y) {
 /* half_head: head_size / 2, the number of pairs of a head. Pairs are numbered in memory order. */
 template <class T> __global__ void __launch_bounds__(BLOCK)
     scalar(const T *__restrict__ x, T *__restrict__ y, uint32_t pairs, uint32_t heads, uint32_t half_head,
-           const double2 *__restrict__ turns) {
+           const double2 *__restrict__ turns_per_position) {
   typedef typename arithmetic<T>::type M;
   const uint32_t i = blockIdx.x * BLOCK + threadIdx.x, pair = i % half_head, head = i / half_head;
   if (i >= pairs) return;
   const size_t first = (size_t)head * 2 * half_head + pair;
   M left = widen(x[first]), right = widen(x[first + half_head]);
-  rotate(rotation_at<M>(head / heads, turns[pair]), &left, &right);
+  rotate(rotation_at<M>(head / heads, turns_per_position[pair]), &left, &right);
   narrow(left, &y[first]);
   narrow(right, &y[first + half_head]);
 }
@@ -59,20 +61,20 @@ template <class T> __global__ void __launch_bounds__(BLOCK)
 /* half_head: as in scalar. */
 template <class T, int WIDTH> __global__ void __launch_bounds__(BLOCK)
     vector(const T *__restrict__ x, T *__restrict__ y, uint32_t total_tokens, uint32_t heads, uint32_t half_head,
-           uint32_t tokens_per_block, const double2 *__restrict__ turns) {
+           uint32_t tokens_per_block, const double2 *__restrict__ turns_per_position) {
   typedef typename arithmetic<T>::type M;
   extern __shared__ __align__(16) char smem[];
   rotation<M> *rotations = (rotation<M> *)smem;
   const uint32_t token = blockIdx.x * tokens_per_block, block_tokens = min(tokens_per_block, total_tokens - token),
-                 vectors = half_head / WIDTH; /* of half_head a head */
+                 vectors = half_head / WIDTH; /* in half a head */
   for (uint32_t i = threadIdx.x; i < block_tokens * half_head; i += BLOCK)
-    rotations[i] = rotation_at<M>(token + i / half_head, turns[i % half_head]);
+    rotations[i] = rotation_at<M>(token + i / half_head, turns_per_position[i % half_head]);
   __syncthreads();
   const vec<T, WIDTH> *from = (const vec<T, WIDTH> *)(x + (size_t)token * heads * 2 * half_head);
   vec<T, WIDTH> *to = (vec<T, WIDTH> *)(y + (size_t)token * heads * 2 * half_head);
   for (uint32_t i = threadIdx.x; i < block_tokens * heads * vectors; i += BLOCK) {
-    const uint32_t head = i / vectors, pairs = i % vectors, index = head * 2 * vectors + pairs;
-    const rotation<M> *pair_rotations = rotations + (head / heads) * half_head + pairs * WIDTH;
+    const uint32_t head = i / vectors, column = i % vectors, index = head * 2 * vectors + column; /* in vectors */
+    const rotation<M> *pair_rotations = rotations + (head / heads) * half_head + column * WIDTH;
     vec<T, WIDTH> a = from[index], b = from[index + vectors];
     M left[WIDTH], right[WIDTH];
     widen_all<WIDTH>(a.elements, left);
@@ -86,7 +88,7 @@ template <class T, int WIDTH> __global__ void __launch_bounds__(BLOCK)
   }
 }
 
-/* Returns enough tokens for about VECTORS_PER_THREAD, limited by the shared memory of their rotations. */
+/* Returns as many tokens as give each thread about VECTORS_PER_THREAD vectors; their rotations must fit into shared memory. */
 uint32_t choose_tokens_per_block(uint32_t pairs_of_token, uint32_t half_head, size_t rotation_bytes, int width) {
   const uint32_t wanted = BLOCK * VECTORS_PER_THREAD * (uint32_t)width / 2 / pairs_of_token,
                  limit = (uint32_t)(MAX_SHARED_BYTES / (half_head * rotation_bytes));
@@ -101,7 +103,7 @@ template <class T, int WIDTH> int launch_vector(const rl_kernel_instance *instan
   const uint32_t half_head = (uint32_t)instance->shape.size[RL_HEAD_SIZE] / 2;
   const uint32_t tokens = choose_tokens_per_block(heads * half_head, half_head, sizeof(rotation<M>), WIDTH);
   vector<T, WIDTH><<<(total_tokens + tokens - 1) / tokens, BLOCK, tokens * half_head * sizeof(rotation<M>), stream>>>(
-      (const T *)instance->in[0], (T *)instance->out, total_tokens, heads, half_head, tokens, self->turns);
+      (const T *)instance->in[0], (T *)instance->out, total_tokens, heads, half_head, tokens, self->turns_per_position);
   return rl_cuda_check_launch("launching", err);
 }
 
@@ -113,7 +115,7 @@ template <class T> int launch_typed(const rl_kernel_instance *instance, cudaStre
   if (instance->variant != SCALAR)
     return half_head % WIDTH == 0 ? launch_vector<T, WIDTH>(instance, stream, err) : launch_vector<T, 1>(instance, stream, err);
   scalar<T><<<(pairs + BLOCK - 1) / BLOCK, BLOCK, 0, stream>>>((const T *)instance->in[0], (T *)instance->out, pairs, heads,
-                                                               half_head, self->turns);
+                                                               half_head, self->turns_per_position);
   return rl_cuda_check_launch("launching", err);
 }
 
@@ -126,12 +128,12 @@ int upload_turns(turn_table *self, int64_t head_size, rl_error *err) {
   double2 *table = (double2 *)malloc((size_t)half_head * sizeof *table);
   if (!table) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a table of angles");
   for (int64_t pair = 0; pair < half_head; pair++) {
-    const long double turn = rl_rope_turn(pair, head_size);
-    table[pair] = double2{(double)turn, (double)(turn - (double)turn)};
+    const long double turns = rl_rope_turns_per_position(pair, head_size);
+    table[pair] = double2{(double)turns, (double)(turns - (double)turns)};
   }
   void *memory = NULL;
   int rc = self->device->ops->allocate(self->device, RL_MEMORY_WORKSPACE, (size_t)half_head * sizeof *table, &memory, err);
-  self->turns = (double2 *)memory;
+  self->turns_per_position = (double2 *)memory;
   if (rc == 0) rc = self->device->ops->upload(self->device, memory, table, (size_t)half_head * sizeof *table, err);
   free(table);
   return rc;
@@ -147,7 +149,7 @@ int open_turns(rl_kernel_instance *instance, rl_error *err) {
 
 void close_turns(void *engine_state) {
   turn_table *self = (turn_table *)engine_state;
-  self->device->ops->release(self->device, self->turns);
+  self->device->ops->release(self->device, self->turns_per_position);
   free(self);
 }
 

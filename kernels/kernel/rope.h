@@ -8,11 +8,11 @@
 extern "C" {
 #endif
 
-enum { RL_TOKENS = 0, RL_HEADS = 1, RL_HEAD_SIZE = 2 };
+enum { RL_TOKENS = 0, RL_HEADS = 1, RL_HEAD_SIZE = 2 }; /* indices of the shape's sizes */
 
 /* Returns the angle by which a pair of a head is rotated from one position to the next, in full turns:
  * 10000^(-2 pair / head_size) / 2π. */
-long double rl_rope_turn(int64_t pair, int64_t head_size);
+long double rl_rope_turns_per_position(int64_t pair, int64_t head_size);
 
 #ifdef __cplusplus
 }

@@ -1,13 +1,13 @@
-/* softmax on CUDA (rows.cuh). Exponentials are computed in units of 2^power, with the power of two nearest to the largest of the
- * elements. For elements in registers the largest is found first, then the sum of exponentials. For a stream both are updated
- * with each element, and the sum is rescaled whenever the power grows. Sums in different units are added without another
- * exponential. The largest element's magnitude may be up to 7e8. */
+/* softmax on CUDA (rows.cuh). Exponentials are computed in units of 2^power, the power of two nearest to exp(maximum), so that
+ * they do not overflow. For elements in registers (from_fragment), the maximum is found first, then the sum of exponentials. For
+ * a stream of elements (add), both are updated with each element: when the power grows, the sum is rescaled. Rescaling is exact,
+ * so sums in different units can be added. Elements may have magnitudes of up to 7e8 (scaled_exp in functions.cuh). */
 #include "kernel/functions.cuh"
 #include "kernel/rows.cuh"
 
 struct softmax {
   enum { WEIGHT_VECTORS = 0 };
-  /* Elements are replaced by exponentials where storing those does not round them. */
+  /* from_fragment replaces elements by their exponentials if storing those as X does not round them. */
   template <class X> static constexpr bool TRANSFORMS = sizeof(X) == sizeof(typename arithmetic<X>::type);
   template <class X> static constexpr bool COMPUTE_HEAVY = sizeof(X) == sizeof(double);
 
@@ -47,8 +47,8 @@ struct softmax {
       sum += scaled_exp<M>(power)(x);
     }
     template <class GROUP> __device__ state reduced(const rows::element_count<M> &, GROUP &&group) const {
-      const int32_t largest = group.max(power);
-      return {largest, group.sum(sum * power_of_two<M>(power - largest))};
+      const int32_t max_power = group.max(power);
+      return {max_power, group.sum(sum * power_of_two<M>(power - max_power))};
     }
     __device__ softmax::output<M> output(const rows::element_count<M> &) const { return {power, 1 / sum}; }
     __device__ softmax::output<M> output(const state &part, const rows::element_count<M> &) const {

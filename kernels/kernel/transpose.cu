@@ -2,12 +2,14 @@
  *   naive   a thread per element: reads along rows and writes along columns, each write to a different sector
  *   shared  tiles of 32 × 32 in shared memory, read by columns: whole sectors on both sides of global memory, but the elements of
  *           a column are in one bank
- *   padded  tiles of SIDE × SIDE elements, SIDE being 256 bytes, with a pitch that avoids bank conflicts both by rows and by
- * columns; vectors of 16 bytes in global memory where the rows on both sides are aligned to 16 bytes
+ *   padded  tiles of SIDE × SIDE elements (SIDE: 256 bytes), whose pitch avoids bank conflicts both by rows and by columns;
+ *           vectors of 16 bytes in global memory if rows of x and of y are aligned to 16 bytes
  *
- * Banks of a padded tile. A word holds one element, or of a type of 2 bytes the elements of two rows. A row is written by lanes
- * (j, r): vector j (0 .. 7), row of words r (0 .. 3). A column is read by lanes (j, c): vector j of a column, column c (0 .. 3).
- * With an odd pitch the k-th words of the lanes are in different banks:
+ * Banks of a padded tile. A word of the tile holds one element; of a type of 2 bytes, the elements of two adjacent rows. A warp
+ * writes vectors 0 … 7 of four rows of words: lane (j, r) writes vector j of row r, one word for each of its elements k. A warp
+ * reads vectors 0 … 7 of four columns: lane (j, c) reads vector j of column c, word by word. With an odd pitch, the k-th words of
+ * the lanes are in different banks:
+ *
  *   4 bytes   (4j + r + k) mod 32 and (4j + c + k) mod 32
  *   2 bytes   (8j + (j ≥ 4 ? 4 : 0) + r + k) mod 32, for which every 32 columns are followed by SKEW = 4 words, and
  *             (4j + c + k) mod 32
@@ -68,21 +70,21 @@ template <class T> struct tile_config {
 
 template <class T> struct alignas(tile_config<T>::ROWS_OF_WORD * sizeof(T)) word { T elements[tile_config<T>::ROWS_OF_WORD]; };
 
-/* A thread's share of a padded tile: it reads READ_GROUPS groups of ROWS_OF_WORD vectors along rows and writes WRITTEN_VECTORS
- * vectors along columns. */
+/* A thread's share of a padded tile: it reads READ_GROUPS groups of ROWS_OF_WORD vectors, each group at one column of
+ * ROWS_OF_WORD adjacent rows, and writes WRITTEN_VECTORS vectors along columns. */
 template <class T> struct thread_share {
   enum {
     WIDTH = 16 / sizeof(T),
     ROWS_OF_WORD = tile_config<T>::ROWS_OF_WORD,
     WORD_ROWS = tile_config<T>::SIDE / ROWS_OF_WORD,
-    LANES = 8, /* neighbouring threads that take neighbouring vectors */
+    LANES = 8, /* neighbouring threads, which process neighbouring vectors: a unit of work */
     UNIT_STRIDE = tile_config<T>::THREADS / LANES,
     WRITTEN_VECTORS = tile_config<T>::SIDE * (tile_config<T>::SIDE / WIDTH) / tile_config<T>::THREADS,
     READ_GROUPS = WRITTEN_VECTORS / ROWS_OF_WORD
   };
 };
 
-/* INSIDE: the whole tile is inside the table; else each access checks bounds. */
+/* INSIDE: the whole tile is inside the table; else each access checks bounds. r, c: row and column in the tile of x. */
 template <class T, bool INSIDE> __device__ void transpose_tile(word<T> (*tile)[tile_config<T>::PITCH], const T *x, T *y,
                                                                uint32_t rows, uint32_t columns, tile_corner corner) {
   const uint32_t top = corner.row, left = corner.column;

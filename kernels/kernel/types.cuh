@@ -1,4 +1,5 @@
-/* The element types of rl_dtype in device code: the type they are computed in, conversions, and vectors for wide accesses. */
+/* The element types of rl_dtype in device code: the type in which they are computed, conversions, and vectors for wide accesses.
+ */
 #ifndef RL_KERNELS_KERNEL_TYPES_CUH
 #define RL_KERNELS_KERNEL_TYPES_CUH
 

@@ -9,7 +9,7 @@
 typedef rl_dnn_descriptor descriptor;
 
 enum { MAX_CONFIGURATIONS = 192 };
-static const double DETERMINISTIC_MARGIN = 1.05;
+static const double DETERMINISTIC_MARGIN = 1.05; /* a deterministic configuration may take this many times as long (dnn.h) */
 
 /* --- descriptors ------------------------------------------------------------------------------------------------------- */
 
@@ -112,7 +112,7 @@ static descriptor create_operation_graph(cudnnHandle_t handle, const rl_dnn_grap
 
 /* --- configurations ---------------------------------------------------------------------------------------------------- */
 
-typedef struct configurations {
+typedef struct configurations { /* engine configurations, best first */
   descriptor list[MAX_CONFIGURATIONS];
   int64_t count;
 } configurations;
@@ -261,7 +261,7 @@ static bool create_allowed_plan(rl_dnn *p, descriptor configuration, const rl_dn
 typedef struct candidate {
   descriptor plan;
   rl_dnn_choice choice;
-  int64_t index;
+  int64_t index; /* in configurations.list */
 } candidate;
 
 /* Moves the plan of p to best when it is faster. The plan is kept because creating it again can take a compilation and fails for

@@ -96,15 +96,15 @@ static int find_algorithms(const rl_gemm *g, bool exact_split_k, cublasLtMatmulH
   return rl_cublas_check(status, "asking for algorithms", err);
 }
 
-/* Sets g->algorithm to the known choice, or to the fastest algorithm. */
+/* Sets g->algorithm to the cached choice, or to the fastest algorithm. */
 static int choose(rl_gemm *g, const char *key, bool exact_split_k, int max_trials, rl_stream stream, rl_error *err) {
   cublasLtMatmulHeuristicResult_t found[MAX_ALGORITHMS];
   int count = 0, best = -1;
   if (find_algorithms(g, exact_split_k, found, &count, err) < 0) return -1;
-  int64_t known = rl_tuning_cache_find(key);
-  if (known >= 0 && known < count) {
-    g->algorithm = found[known].algo;
-    g->rank = (int)known;
+  int64_t cached = rl_tuning_cache_find(key);
+  if (cached >= 0 && cached < count) {
+    g->algorithm = found[cached].algo;
+    g->rank = (int)cached;
     return 0;
   }
   for (int i = 0, tried = 0; i < count && tried < max_trials; i++) {

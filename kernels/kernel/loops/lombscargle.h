@@ -1,7 +1,7 @@
 /* The Lomb-Scargle periodogram (float_and_double.h). Frequencies are processed in groups of GROUP_FREQUENCIES equally spaced
- * frequencies. The sine and cosine of a sample's angle are computed for the first frequency of a group; those of its other
- * frequencies follow by rotation. The rotations of a sample are computed once for the groups of a chunk. A call for one frequency
- * does not rotate: that is the variant template. */
+ * frequencies, and CHUNK_FREQUENCIES at a time. The sine and cosine of a sample's angle are computed for the first frequency of a
+ * group; those of its other frequencies follow by rotations, which are the same for all groups of a chunk. For a single
+ * frequency nothing is rotated: this is the variant template. */
 typedef struct TYPED(sums) {
   T xc[CHUNK_FREQUENCIES], xs[CHUNK_FREQUENCIES], cc[CHUNK_FREQUENCIES], ss[CHUNK_FREQUENCIES], cs[CHUNK_FREQUENCIES];
 } TYPED(sums);
@@ -35,7 +35,7 @@ static T TYPED(power)(const TYPED(sums) * sums, int64_t i) {
   return (a * a / (c * c * cc + 2 * c * s * cs + s * s * ss) + b * b / (c * c * ss - 2 * c * s * cs + s * s * cc)) / 2;
 }
 
-static void TYPED(in)(const rl_kernel_shape *shape, const T *const *in, int64_t first, int64_t count, T *out) {
+static void TYPED(lombscargle)(const rl_kernel_shape *shape, const T *const *in, int64_t first, int64_t count, T *out) {
   const T step = (T)rl_lombscargle_step(shape->size[FREQUENCIES]);
   (void)first;
   for (int64_t offset = 0; offset < count; offset += CHUNK_FREQUENCIES) {
