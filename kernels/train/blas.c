@@ -10,20 +10,19 @@
 #include "train/layers.h"
 
 enum {
-  BLOCK_IMAGES = 4,                         /* images in a product of conv2: their im2col is 664 kB and stays in L2 */
-  POSITIONS = RL_CONV2_SIDE * RL_CONV2_SIDE /* output pixels of conv2 for an image */
+  BLOCK_IMAGES = 4 /* images in a product of conv2: their im2col is 664 kB and stays in L2 */
 };
 
 typedef struct scratch { /* buffers of one thread */
-  float columns[BLOCK_IMAGES * POSITIONS * RL_CONV2_K], c2[BLOCK_IMAGES * POSITIONS * RL_C2];
-  float p1[RL_P1_FLOATS];  /* p1 or dp1 of an image */
-  float p2[RL_FC1_INPUTS]; /* p2 or dp2 of an image */
+  float columns[BLOCK_IMAGES * RL_CONV2_PIXELS * RL_CONV2_K], product2[BLOCK_IMAGES * RL_CONV2_PIXELS * RL_C2];
+  float pooled1[RL_POOLED1_FLOATS]; /* pooled1 or d_pooled1 of an image */
+  float pooled2[RL_FC1_INPUTS];     /* pooled2 or d_pooled2 of an image */
   float conv2_weights[RL_CONV2_K * RL_C2];
 } scratch;
 
 typedef struct blas {
   rl_layers layers;
-  rl_values dp1;
+  rl_values d_pooled1;
   scratch *scratch; /* [threads] */
 } blas;
 
@@ -32,21 +31,22 @@ typedef struct blas {
 static void conv1_forward_chunk(rl_layers *l, rl_batch_chunk chunk, uint32_t thread) {
   scratch *thread_scratch = &((blas *)l)->scratch[thread];
   float weight_buffer[9 * RL_C1], bias_buffer[RL_C1];
-  const float *w = rl_weights(l, rl_tensor_offset(RL_CONV1_W), 9 * RL_C1, weight_buffer),
-              *bias = rl_weights(l, rl_tensor_offset(RL_CONV1_B), RL_C1, bias_buffer);
+  const float *w = rl_weights_as_floats(l, rl_tensor_offset(RL_CONV1_W), 9 * RL_C1, weight_buffer),
+              *bias = rl_weights_as_floats(l, rl_tensor_offset(RL_CONV1_B), RL_C1, bias_buffer);
   for (uint32_t i = chunk.first; i < chunk.end; i++) {
-    size_t offset = (size_t)i * RL_P1_FLOATS;
-    float *y = rl_compute_buffer(l, l->p1, offset, thread_scratch->p1);
+    size_t offset = (size_t)i * RL_POOLED1_FLOATS;
+    float *y = rl_values_float_buffer(l, l->pooled1, offset, thread_scratch->pooled1);
     l->simd->conv1_forward(l->train.x + (size_t)i * RL_IMAGE_PIXELS, w, bias, y, l->argmax1 + offset);
-    rl_pack(l, l->p1, offset, RL_P1_FLOATS, y);
+    rl_store_values(l, l->pooled1, offset, RL_POOLED1_FLOATS, y);
   }
 }
 
 /* Writes the im2col of conv2's inputs, for images first .. first + images - 1, to columns. */
-static void unfold_images(const rl_layers *l, scratch *thread_scratch, uint32_t first, uint32_t images) {
+static void im2col_images(const rl_layers *l, scratch *thread_scratch, uint32_t first, uint32_t images) {
   for (uint32_t k = 0; k < images; k++) {
-    const float *x = rl_unpack(l, l->p1, (size_t)(first + k) * RL_P1_FLOATS, RL_P1_FLOATS, thread_scratch->p1);
-    l->simd->image_to_columns(x, thread_scratch->columns + (size_t)k * POSITIONS * RL_CONV2_K);
+    const float *x =
+        rl_values_as_floats(l, l->pooled1, (size_t)(first + k) * RL_POOLED1_FLOATS, RL_POOLED1_FLOATS, thread_scratch->pooled1);
+    l->simd->im2col(x, thread_scratch->columns + (size_t)k * RL_CONV2_PIXELS * RL_CONV2_K);
   }
 }
 
@@ -54,18 +54,18 @@ static void conv2_forward_chunk(rl_layers *l, rl_batch_chunk chunk, uint32_t thr
   scratch *thread_scratch = &((blas *)l)->scratch[thread];
   float bias_buffer[RL_C2];
   if (chunk.first == chunk.end) return;
-  const float *w = rl_weights(l, rl_tensor_offset(RL_CONV2_W), RL_CONV2_K * RL_C2, thread_scratch->conv2_weights);
-  const float *bias = rl_weights(l, rl_tensor_offset(RL_CONV2_B), RL_C2, bias_buffer);
+  const float *w = rl_weights_as_floats(l, rl_tensor_offset(RL_CONV2_W), RL_CONV2_K * RL_C2, thread_scratch->conv2_weights);
+  const float *bias = rl_weights_as_floats(l, rl_tensor_offset(RL_CONV2_B), RL_C2, bias_buffer);
   for (uint32_t first = chunk.first; first < chunk.end; first += BLOCK_IMAGES) {
     uint32_t images = chunk.end - first < BLOCK_IMAGES ? chunk.end - first : BLOCK_IMAGES;
-    unfold_images(l, thread_scratch, first, images);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)images * POSITIONS, RL_C2, RL_CONV2_K, 1, thread_scratch->columns,
-                RL_CONV2_K, w, RL_C2, 0, thread_scratch->c2, RL_C2);
+    im2col_images(l, thread_scratch, first, images);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)images * RL_CONV2_PIXELS, RL_C2, RL_CONV2_K, 1,
+                thread_scratch->columns, RL_CONV2_K, w, RL_C2, 0, thread_scratch->product2, RL_C2);
     for (uint32_t k = 0; k < images; k++) {
       size_t offset = (size_t)(first + k) * RL_FC1_INPUTS;
-      float *y = rl_compute_buffer(l, l->p2, offset, thread_scratch->p2);
-      l->simd->pool2_forward(thread_scratch->c2 + (size_t)k * POSITIONS * RL_C2, bias, y, l->argmax2 + offset);
-      rl_pack(l, l->p2, offset, RL_FC1_INPUTS, y);
+      float *y = rl_values_float_buffer(l, l->pooled2, offset, thread_scratch->pooled2);
+      l->simd->pool2_forward(thread_scratch->product2 + (size_t)k * RL_CONV2_PIXELS * RL_C2, bias, y, l->argmax2 + offset);
+      rl_store_values(l, l->pooled2, offset, RL_FC1_INPUTS, y);
     }
   }
 }
@@ -81,25 +81,25 @@ static void conv2_backward_chunk(rl_layers *l, rl_batch_chunk chunk, uint32_t th
   float *dw = chunk.sums + rl_tensor_offset(RL_CONV2_W), *db = chunk.sums + rl_tensor_offset(RL_CONV2_B);
   memset(dw, 0, sizeof(float) * (RL_CONV2_K * RL_C2 + RL_C2));
   if (chunk.first == chunk.end) return;
-  const float *w = rl_weights(l, rl_tensor_offset(RL_CONV2_W), RL_CONV2_K * RL_C2, thread_scratch->conv2_weights);
+  const float *w = rl_weights_as_floats(l, rl_tensor_offset(RL_CONV2_W), RL_CONV2_K * RL_C2, thread_scratch->conv2_weights);
   for (uint32_t first = chunk.first; first < chunk.end; first += BLOCK_IMAGES) {
     uint32_t images = chunk.end - first < BLOCK_IMAGES ? chunk.end - first : BLOCK_IMAGES;
-    int positions = (int)images * POSITIONS;
-    unfold_images(l, thread_scratch, first, images);
+    int positions = (int)images * RL_CONV2_PIXELS;
+    im2col_images(l, thread_scratch, first, images);
     for (uint32_t k = 0; k < images; k++) {
       size_t offset = (size_t)(first + k) * RL_FC1_INPUTS;
-      const float *dy = rl_unpack(l, l->dp2, offset, RL_FC1_INPUTS, thread_scratch->p2);
-      l->simd->pool2_gradient(dy, l->argmax2 + offset, thread_scratch->c2 + (size_t)k * POSITIONS * RL_C2, db);
+      const float *dy = rl_values_as_floats(l, l->d_pooled2, offset, RL_FC1_INPUTS, thread_scratch->pooled2);
+      l->simd->pool2_gradient(dy, l->argmax2 + offset, thread_scratch->product2 + (size_t)k * RL_CONV2_PIXELS * RL_C2, db);
     }
     cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, RL_CONV2_K, RL_C2, positions, 1, thread_scratch->columns, RL_CONV2_K,
-                thread_scratch->c2, RL_C2, 1, dw, RL_C2);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, positions, RL_CONV2_K, RL_C2, 1, thread_scratch->c2, RL_C2, w, RL_C2, 0,
-                thread_scratch->columns, RL_CONV2_K);
+                thread_scratch->product2, RL_C2, 1, dw, RL_C2);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, positions, RL_CONV2_K, RL_C2, 1, thread_scratch->product2, RL_C2, w,
+                RL_C2, 0, thread_scratch->columns, RL_CONV2_K);
     for (uint32_t k = 0; k < images; k++) {
-      size_t offset = (size_t)(first + k) * RL_P1_FLOATS;
-      float *dx = rl_compute_buffer(l, b->dp1, offset, thread_scratch->p1);
-      l->simd->columns_to_image(thread_scratch->columns + (size_t)k * POSITIONS * RL_CONV2_K, dx);
-      rl_pack(l, b->dp1, offset, RL_P1_FLOATS, dx);
+      size_t offset = (size_t)(first + k) * RL_POOLED1_FLOATS;
+      float *dx = rl_values_float_buffer(l, b->d_pooled1, offset, thread_scratch->pooled1);
+      l->simd->col2im(thread_scratch->columns + (size_t)k * RL_CONV2_PIXELS * RL_CONV2_K, dx);
+      rl_store_values(l, b->d_pooled1, offset, RL_POOLED1_FLOATS, dx);
     }
   }
 }
@@ -108,8 +108,8 @@ static void conv1_backward_chunk(rl_layers *l, rl_batch_chunk chunk, uint32_t th
   blas *b = (blas *)l;
   memset(chunk.sums, 0, sizeof(float) * (9 * RL_C1 + RL_C1));
   for (uint32_t i = chunk.first; i < chunk.end; i++) {
-    size_t offset = (size_t)i * RL_P1_FLOATS;
-    const float *dy = rl_unpack(l, b->dp1, offset, RL_P1_FLOATS, b->scratch[thread].p1);
+    size_t offset = (size_t)i * RL_POOLED1_FLOATS;
+    const float *dy = rl_values_as_floats(l, b->d_pooled1, offset, RL_POOLED1_FLOATS, b->scratch[thread].pooled1);
     l->simd->conv1_gradient(l->train.x + (size_t)i * RL_IMAGE_PIXELS, dy, l->argmax1 + offset,
                             chunk.sums + rl_tensor_offset(RL_CONV1_W), chunk.sums + rl_tensor_offset(RL_CONV1_B));
   }
@@ -143,16 +143,19 @@ static uint32_t parameter_index(uint32_t parameter) {
 }
 
 static bool read_value(rl_cpu_train *train, rl_cpu_value value, uint32_t n, double *out) {
-  if (value != RL_VALUE_DP1) return rl_layers_read_value(train, value, n, out);
-  rl_layers_read_planes((rl_layers *)train, ((blas *)train)->dp1, NULL, n, RL_POOLED1_SIDE * RL_POOLED1_SIDE, RL_C1, out);
+  if (value != RL_VALUE_D_POOLED1) return rl_layers_read_value(train, value, n, out);
+  rl_layers_read_planes((rl_layers *)train, ((blas *)train)->d_pooled1, NULL, n, RL_POOLED1_PIXELS, RL_C1, out);
   return true;
 }
 
 static int prepare(rl_cpu_train *train, rl_error *err) {
   blas *b = (blas *)train;
-  size_t dp1 = (size_t)train->instance.params.batch_size * RL_P1_FLOATS * (train->fp16 ? sizeof(uint16_t) : sizeof(float));
-  if (rl_layers_prepare(train, err) < 0 || rl_cpu_allocate(train, RL_MEMORY_ACTIVATIONS, dp1, &b->dp1.data, err) < 0) return -1;
-  size_t bytes = sizeof(scratch) * rl_thread_pool_thread_count(train->threads);
+  size_t d_pooled1_bytes =
+      (size_t)train->instance.params.batch_size * RL_POOLED1_FLOATS * (train->fp16 ? sizeof(uint16_t) : sizeof(float));
+  if (rl_layers_prepare(train, err) < 0 ||
+      rl_cpu_allocate(train, RL_MEMORY_ACTIVATIONS, d_pooled1_bytes, &b->d_pooled1.data, err) < 0)
+    return -1;
+  size_t bytes = sizeof(scratch) * rl_thread_pool_thread_count(train->thread_pool);
   return rl_cpu_allocate(train, RL_MEMORY_WORKSPACE, bytes, (void **)&b->scratch, err);
 }
 

@@ -10,10 +10,10 @@
 
 int rl_cpu_allocate(rl_cpu_train *train, rl_memory_purpose purpose, size_t bytes, void **memory, rl_error *err) {
   rl_device *device = train->instance.base.device;
-  if (train->block_count == RL_CPU_MAX_BLOCKS)
-    return rl_fail(err, RL_ERRNO, 0, "an engine allocates more than %d blocks of memory", RL_CPU_MAX_BLOCKS);
+  if (train->allocation_count == RL_CPU_MAX_ALLOCATIONS)
+    return rl_fail(err, RL_ERRNO, 0, "an engine makes more than %d allocations", RL_CPU_MAX_ALLOCATIONS);
   if (device->ops->allocate(device, purpose, bytes, memory, err) < 0) return -1;
-  train->blocks[train->block_count++] = *memory;
+  train->allocations[train->allocation_count++] = *memory;
   return device->ops->zero(device, *memory, bytes, err);
 }
 
@@ -60,7 +60,7 @@ static void gather_test(rl_cpu_train *train, uint32_t n) {
   train->state.test_position += n;
 }
 
-/* Returns the sum of the images' losses, computed in double, and writes dlogits, the gradient of scale × mean loss. */
+/* Returns the sum of the images' losses, computed in double, and writes d_logits, the gradient of scale × mean loss. */
 static double batch_loss(rl_cpu_train *train, uint32_t n, double scale, uint32_t *correct) {
   double sum = 0;
   for (uint32_t i = 0; i < n; i++) {
@@ -69,7 +69,7 @@ static double batch_loss(rl_cpu_train *train, uint32_t n, double scale, uint32_t
     sum += rl_oracle_loss(1, logits, &train->labels[i], scale / n, gradient, correct);
     for (int c = 0; c < RL_CLASSES; c++) {
       float value = (float)gradient[c];
-      train->dlogits[i * RL_CLASSES + c] = train->fp16 ? rl_half_to_float(rl_half_from_float(value)) : value;
+      train->d_logits[i * RL_CLASSES + c] = train->fp16 ? rl_half_to_float(rl_half_from_float(value)) : value;
     }
   }
   return sum;
@@ -101,7 +101,7 @@ static const rl_cpu_layer begin_epoch_layer = {"begin_epoch", begin_epoch}, gath
                           begin_evaluation_layer = {"begin_evaluation", begin_evaluation},
                           gather_test_layer = {"gather_test", gather_test}, loss_test_layer = {"loss_test", loss_test};
 
-/* --- epoch and evaluation as programs -------------------------------------------------------------------------------- */
+/* --- the sequences of an epoch and of an evaluation ------------------------------------------------------------------ */
 
 static int enqueue(void *argument, rl_stream stream, rl_error *err) {
   (void)stream;
@@ -111,61 +111,61 @@ static int enqueue(void *argument, rl_stream stream, rl_error *err) {
   return 0;
 }
 
-typedef struct program_writer {
+typedef struct sequence_builder {
   rl_cpu_train *train;
-  size_t launches, sequences; /* written so far */
+  size_t launches, sequences; /* number of those added so far */
   size_t first_launch;        /* of the current sequence */
-} program_writer;
+} sequence_builder;
 
-static void add_launch(program_writer *writer, const char *range, const rl_cpu_layer *layer, uint32_t n) {
-  rl_cpu_launch_argument *argument = &writer->train->launch_arguments[writer->launches];
-  *argument = (rl_cpu_launch_argument){writer->train, layer, n};
-  writer->train->launches[writer->launches++] = (rl_launch){layer->name, range, enqueue, argument};
+static void add_launch(sequence_builder *builder, const char *range, const rl_cpu_layer *layer, uint32_t n) {
+  rl_cpu_launch_argument *argument = &builder->train->launch_arguments[builder->launches];
+  *argument = (rl_cpu_launch_argument){builder->train, layer, n};
+  builder->train->launches[builder->launches++] = (rl_launch){layer->name, range, enqueue, argument};
 }
 
-static void end_sequence(program_writer *writer, const char *name, uint64_t repeat) {
-  writer->train->sequences[writer->sequences++] =
-      (rl_sequence){name, &writer->train->launches[writer->first_launch], writer->launches - writer->first_launch, repeat};
-  writer->first_launch = writer->launches;
+static void end_sequence(sequence_builder *builder, const char *name, uint64_t repeat) {
+  builder->train->sequences[builder->sequences++] =
+      (rl_sequence){name, &builder->train->launches[builder->first_launch], builder->launches - builder->first_launch, repeat};
+  builder->first_launch = builder->launches;
 }
 
-static void add_step(program_writer *writer, const char *name, uint32_t n, uint64_t repeat) {
+static void add_step(sequence_builder *builder, const char *name, uint32_t n, uint64_t repeat) {
   if (n == 0 || repeat == 0) return;
-  add_launch(writer, "data", &gather_layer, n);
-  for (const rl_cpu_layer *layer = writer->train->ops->forward; layer->name != NULL; layer++)
-    add_launch(writer, "forward", layer, n);
-  add_launch(writer, "forward", &loss_layer, n);
-  for (const rl_cpu_layer *layer = writer->train->ops->backward; layer->name != NULL; layer++)
-    add_launch(writer, "backward", layer, n);
-  add_launch(writer, "optimizer", &adam_layer, n);
-  end_sequence(writer, name, repeat);
+  add_launch(builder, "data", &gather_layer, n);
+  for (const rl_cpu_layer *layer = builder->train->ops->forward; layer->name != NULL; layer++)
+    add_launch(builder, "forward", layer, n);
+  add_launch(builder, "forward", &loss_layer, n);
+  for (const rl_cpu_layer *layer = builder->train->ops->backward; layer->name != NULL; layer++)
+    add_launch(builder, "backward", layer, n);
+  add_launch(builder, "optimizer", &adam_layer, n);
+  end_sequence(builder, name, repeat);
 }
 
-static void add_evaluation(program_writer *writer, const char *name, uint32_t n, uint64_t repeat) {
+static void add_evaluation(sequence_builder *builder, const char *name, uint32_t n, uint64_t repeat) {
   if (n == 0 || repeat == 0) return;
-  add_launch(writer, "data", &gather_test_layer, n);
-  for (const rl_cpu_layer *layer = writer->train->ops->forward; layer->name != NULL; layer++)
-    add_launch(writer, "forward", layer, n);
-  add_launch(writer, "forward", &loss_test_layer, n);
-  end_sequence(writer, name, repeat);
+  add_launch(builder, "data", &gather_test_layer, n);
+  for (const rl_cpu_layer *layer = builder->train->ops->forward; layer->name != NULL; layer++)
+    add_launch(builder, "forward", layer, n);
+  add_launch(builder, "forward", &loss_test_layer, n);
+  end_sequence(builder, name, repeat);
 }
 
-static void write_programs(rl_cpu_train *train) {
+static void build_sequences(rl_cpu_train *train) {
   const rl_train_instance *instance = &train->instance;
   uint32_t batch = (uint32_t)instance->params.batch_size;
-  program_writer writer = {.train = train};
-  add_launch(&writer, "data", &begin_epoch_layer, 0);
-  end_sequence(&writer, "begin", 1);
-  add_step(&writer, "step", batch, instance->images / batch);
-  add_step(&writer, "tail", instance->tail, 1);
-  train->instance.base.iteration = (rl_sequence_list){"epoch", train->sequences, writer.sequences};
+  sequence_builder builder = {.train = train};
+  add_launch(&builder, "data", &begin_epoch_layer, 0);
+  end_sequence(&builder, "begin", 1);
+  add_step(&builder, "step", batch, instance->images / batch);
+  add_step(&builder, "tail", instance->tail, 1);
+  train->instance.base.iteration = (rl_sequence_list){"epoch", train->sequences, builder.sequences};
   train->instance.base.step_sequence = 1;
-  size_t first = writer.sequences;
-  add_launch(&writer, "data", &begin_evaluation_layer, 0);
-  end_sequence(&writer, "begin", 1);
-  add_evaluation(&writer, "evaluate", batch, instance->test_images / batch);
-  add_evaluation(&writer, "evaluate_tail", instance->test_images % batch, 1);
-  train->instance.base.evaluation = (rl_sequence_list){"evaluation", train->sequences + first, writer.sequences - first};
+  size_t first = builder.sequences;
+  add_launch(&builder, "data", &begin_evaluation_layer, 0);
+  end_sequence(&builder, "begin", 1);
+  add_evaluation(&builder, "evaluate", batch, instance->test_images / batch);
+  add_evaluation(&builder, "evaluate_tail", instance->test_images % batch, 1);
+  train->instance.base.evaluation = (rl_sequence_list){"evaluation", train->sequences + first, builder.sequences - first};
 }
 
 /* --- the instance ------------------------------------------------------------------------------------------------------ */
@@ -208,8 +208,8 @@ static int reset(rl_instance *instance, rl_error *err) {
   float *initial = malloc(sizeof *initial * RL_PARAMETERS);
   if (initial == NULL) return rl_fail_errno(err, "memory for the initial weights");
   rl_model_initialise((uint64_t)train->instance.params.seed, initial);
-  memset(train->m, 0, sizeof *train->m * RL_PARAMETERS);
-  memset(train->v, 0, sizeof *train->v * RL_PARAMETERS);
+  memset(train->first_moment, 0, sizeof *train->first_moment * RL_PARAMETERS);
+  memset(train->second_moment, 0, sizeof *train->second_moment * RL_PARAMETERS);
   train->state = (rl_cpu_state){.loss_scale = {.scale = RL_LOSS_SCALE_START}, .gradient_scale = 1, .test_loss = NAN};
   int rc = set_parameters(&train->instance, initial, err);
   free(initial);
@@ -236,7 +236,7 @@ static int save(rl_instance *instance, rl_error *err) {
   rl_cpu_train *train = (rl_cpu_train *)instance;
   if (train->saved_arrays == NULL) train->saved_arrays = malloc(3 * sizeof(float) * RL_PARAMETERS);
   if (train->saved_arrays == NULL) return rl_fail_errno(err, "memory for a saved state");
-  const float *const arrays[3] = {train->weights, train->m, train->v};
+  const float *const arrays[3] = {train->weights, train->first_moment, train->second_moment};
   for (int i = 0; i < 3; i++) memcpy(train->saved_arrays + i * RL_PARAMETERS, arrays[i], sizeof(float) * RL_PARAMETERS);
   train->saved_state = train->state;
   return 0;
@@ -245,7 +245,7 @@ static int save(rl_instance *instance, rl_error *err) {
 static int restore(rl_instance *instance, rl_error *err) {
   rl_cpu_train *train = (rl_cpu_train *)instance;
   if (train->saved_arrays == NULL) return rl_fail(err, RL_ERRNO, 0, "no state was saved");
-  float *const arrays[3] = {train->weights, train->m, train->v};
+  float *const arrays[3] = {train->weights, train->first_moment, train->second_moment};
   for (int i = 0; i < 3; i++) memcpy(arrays[i], train->saved_arrays + i * RL_PARAMETERS, sizeof(float) * RL_PARAMETERS);
   train->state = train->saved_state;
   if (train->ops->on_weights_changed != NULL) train->ops->on_weights_changed(train);
@@ -255,8 +255,8 @@ static int restore(rl_instance *instance, rl_error *err) {
 static void close_train(rl_instance *instance) {
   rl_cpu_train *train = (rl_cpu_train *)instance;
   rl_device *device = instance->device;
-  while (train->block_count > 0) device->ops->release(device, train->blocks[--train->block_count]);
-  rl_thread_pool_close(train->threads);
+  while (train->allocation_count > 0) device->ops->release(device, train->allocations[--train->allocation_count]);
+  rl_thread_pool_close(train->thread_pool);
   free(train->saved_arrays);
   free(train);
 }
@@ -288,17 +288,17 @@ static int allocate_shared(rl_cpu_train *train, rl_error *err) {
     void *pointer; /* address of the pointer to set */
     rl_memory_purpose purpose;
     size_t bytes;
-  } blocks[] = {{&train->weights, RL_MEMORY_WEIGHTS, sizeof(float) * RL_PARAMETERS},
-                {&train->m, RL_MEMORY_WEIGHTS, sizeof(float) * RL_PARAMETERS},
-                {&train->v, RL_MEMORY_WEIGHTS, sizeof(float) * RL_PARAMETERS},
-                {&train->gradients, RL_MEMORY_WEIGHTS, sizeof(float) * RL_PARAMETERS},
-                {&train->x, RL_MEMORY_ACTIVATIONS, sizeof(float) * batch * RL_IMAGE_PIXELS},
-                {&train->logits, RL_MEMORY_ACTIVATIONS, sizeof(float) * batch * RL_CLASSES},
-                {&train->dlogits, RL_MEMORY_ACTIVATIONS, sizeof(float) * batch * RL_CLASSES},
-                {&train->labels, RL_MEMORY_ACTIVATIONS, batch},
-                {&train->step_losses, RL_MEMORY_WORKSPACE, sizeof(float) * train->instance.steps}};
-  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
-    if (rl_cpu_allocate(train, blocks[i].purpose, blocks[i].bytes, blocks[i].pointer, err) < 0) return -1;
+  } allocations[] = {{&train->weights, RL_MEMORY_WEIGHTS, sizeof(float) * RL_PARAMETERS},
+                     {&train->first_moment, RL_MEMORY_WEIGHTS, sizeof(float) * RL_PARAMETERS},
+                     {&train->second_moment, RL_MEMORY_WEIGHTS, sizeof(float) * RL_PARAMETERS},
+                     {&train->gradients, RL_MEMORY_WEIGHTS, sizeof(float) * RL_PARAMETERS},
+                     {&train->x, RL_MEMORY_ACTIVATIONS, sizeof(float) * batch * RL_IMAGE_PIXELS},
+                     {&train->logits, RL_MEMORY_ACTIVATIONS, sizeof(float) * batch * RL_CLASSES},
+                     {&train->d_logits, RL_MEMORY_ACTIVATIONS, sizeof(float) * batch * RL_CLASSES},
+                     {&train->labels, RL_MEMORY_ACTIVATIONS, batch},
+                     {&train->step_losses, RL_MEMORY_WORKSPACE, sizeof(float) * train->instance.steps}};
+  for (size_t i = 0; i < sizeof allocations / sizeof *allocations; i++)
+    if (rl_cpu_allocate(train, allocations[i].purpose, allocations[i].bytes, allocations[i].pointer, err) < 0) return -1;
   return 0;
 }
 
@@ -309,9 +309,9 @@ static int initialise(rl_cpu_train *train, rl_error *err) {
   int rc = copy_data(train, &data, err);
   rl_dataset_free(&data);
   if (rc < 0 || allocate_shared(train, err) < 0) return -1;
-  train->threads = rl_thread_pool_open(train->ops->threaded ? train->instance.base.device->threads : 1, err);
-  if (train->threads == NULL || train->ops->prepare(train, err) < 0) return -1;
-  write_programs(train);
+  train->thread_pool = rl_thread_pool_open(train->ops->threaded ? train->instance.base.device->threads : 1, err);
+  if (train->thread_pool == NULL || train->ops->prepare(train, err) < 0) return -1;
+  build_sequences(train);
   return reset(&train->instance.base, err);
 }
 

@@ -1,8 +1,8 @@
-/* Shared by the CPU engines: the data set in memory, batches, loss, loss scaling, the epoch as launches, the report and saved
- * states. An engine adds its layers and Adam (rl_cpu_engine_ops).
+/* Base of the CPU engines: the data set in memory, batches, loss, loss scaling, the launches of an epoch, results, save and
+ * restore. An engine adds its layers and Adam (rl_cpu_engine_ops).
  *
- * Terms (image, batch, step, epoch, argmax: model.h). n: images in the batch. Layer: the work of one launch. dlogits, df1, …:
- * gradients of logits, f1, … */
+ * Terms (image, batch, step, epoch, argmax: model.h). n: images in the batch. Layer: the work of one launch. d_x: gradient of
+ * x. */
 #ifndef RL_TRAIN_CPU_H
 #define RL_TRAIN_CPU_H
 
@@ -20,20 +20,20 @@ typedef struct rl_cpu_layer {
 
 /* Values that a step stores between layers. Tests read them in PyTorch's layouts. Gradients are multiplied by the loss scale. */
 typedef enum rl_cpu_value {
-  RL_VALUE_P1,      /* conv1's output after ReLU and pooling */
-  RL_VALUE_ARGMAX1, /* argmax of P1, or RL_ARGMAX_RELU_ZERO */
-  RL_VALUE_P2,      /* conv2's output after ReLU and pooling */
-  RL_VALUE_ARGMAX2, /* argmax of P2, or RL_ARGMAX_RELU_ZERO */
-  RL_VALUE_F1,      /* fc1's output after ReLU */
-  RL_VALUE_DF1,     /* gradient of fc1's output before ReLU */
-  RL_VALUE_DP2,
-  RL_VALUE_DP1
+  RL_VALUE_POOLED1, /* conv1's output after ReLU and pooling */
+  RL_VALUE_ARGMAX1, /* argmax of pooled1, or RL_ARGMAX_RELU_ZERO */
+  RL_VALUE_POOLED2, /* conv2's output after ReLU and pooling */
+  RL_VALUE_ARGMAX2, /* argmax of pooled2, or RL_ARGMAX_RELU_ZERO */
+  RL_VALUE_HIDDEN,  /* fc1's output after ReLU */
+  RL_VALUE_D_FC1,   /* gradient of fc1's output before ReLU */
+  RL_VALUE_D_POOLED2,
+  RL_VALUE_D_POOLED1
 } rl_cpu_value;
 
 typedef struct rl_cpu_engine_ops {
   bool threaded;                          /* false: one thread */
   size_t size;                            /* of the engine's struct, which starts with rl_cpu_train */
-  const rl_cpu_layer *forward, *backward; /* from x to logits and from dlogits to gradients; each ends with {0} */
+  const rl_cpu_layer *forward, *backward; /* from x to logits and from d_logits to gradients; each ends with {0} */
   /* Returns the index in the engine's arrays of a parameter that PyTorch's layout has at index `parameter`. NULL: the same. */
   uint32_t (*parameter_index)(uint32_t parameter);
   int (*prepare)(rl_cpu_train *train, rl_error *err); /* allocates the engine's arrays with rl_cpu_allocate */
@@ -63,23 +63,23 @@ typedef struct rl_cpu_launch_argument {
   uint32_t n;
 } rl_cpu_launch_argument;
 
-enum { RL_CPU_MAX_LAUNCHES = 96, RL_CPU_MAX_BLOCKS = 40 };
+enum { RL_CPU_MAX_LAUNCHES = 96, RL_CPU_MAX_ALLOCATIONS = 40 };
 
 struct rl_cpu_train {
   rl_train_instance instance;
   const rl_cpu_engine_ops *ops;
-  rl_thread_pool *threads;
+  rl_thread_pool *thread_pool;
   bool fp16; /* precision fp16: values between layers and the weights that layers use are rounded to binary16 */
   uint8_t *train_images, *train_labels, *test_images, *test_labels;
-  float *weights, *m, *v, *gradients; /* [RL_PARAMETERS], indexed by ops->parameter_index; m, v: Adam's moments */
-  float *x;                           /* [batch][784]: pixels, normalised */
-  float *logits, *dlogits;            /* [batch][10]; x, logits and dlogits are rounded to binary16 in fp16 */
-  float *step_losses;                 /* [steps] of the current epoch */
-  uint8_t *labels;                    /* [batch] */
+  float *weights, *first_moment, *second_moment, *gradients; /* [RL_PARAMETERS], indexed by ops->parameter_index */
+  float *x;                                                  /* [batch][784]: pixels, normalised */
+  float *logits, *d_logits; /* [batch][10]; x, logits and d_logits are rounded to binary16 in fp16 */
+  float *step_losses;       /* [steps] of the current epoch */
+  uint8_t *labels;          /* [batch] */
   rl_cpu_state state, saved_state;
-  float *saved_arrays;             /* [3][RL_PARAMETERS]: weights, m, v; NULL: no state was saved */
-  void *blocks[RL_CPU_MAX_BLOCKS]; /* device memory, released when the instance is closed */
-  uint32_t block_count;
+  float *saved_arrays;                       /* [3][RL_PARAMETERS]: weights and both moments; NULL: no state was saved */
+  void *allocations[RL_CPU_MAX_ALLOCATIONS]; /* released when the instance is closed */
+  uint32_t allocation_count;
   rl_cpu_launch_argument launch_arguments[RL_CPU_MAX_LAUNCHES];
   rl_launch launches[RL_CPU_MAX_LAUNCHES];
   rl_sequence sequences[6];

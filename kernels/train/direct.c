@@ -1,6 +1,6 @@
-/* Accumulators stay in registers: SPAN channels × 12 output pixels (forward) or × 9 taps (backward). An inner loop multiplies one
- * broadcast value by a vector from L1: by weights in forward and in the input gradient, by inputs in the weight gradient. The
- * weights in use at a time take 36 kB. */
+/* Implements direct.h. Accumulators stay in registers: SPAN (VECTORS vectors of) channels × 12 output pixels in forward, × 9 taps
+ * in backward. An inner loop multiplies one broadcast value by a vector from L1: of weights in forward and in the input gradient,
+ * of inputs in the weight gradient. The weights in use at a time take 36 kB. */
 #include "train/direct.h"
 
 #include <immintrin.h>
@@ -52,7 +52,7 @@ static inline void forward_windows(const float *x, const float *taps, const floa
 
 static void forward(const float *x, const float *taps, const float *b, float *y, uint8_t *argmax) {
   for (int slice = 0; slice < RL_C2; slice += SPAN)
-    for (int pixel = 0; pixel < RL_POOLED2_SIDE * RL_POOLED2_SIDE; pixel += WINDOWS) {
+    for (int pixel = 0; pixel < RL_POOLED2_PIXELS; pixel += WINDOWS) {
       const float *corner = x + pixel / RL_POOLED2_SIDE * 2 * ROW_FLOATS + pixel % RL_POOLED2_SIDE * 2 * RL_C1;
       forward_windows(corner, taps + slice * CHANNEL_WEIGHTS, b + slice, y + pixel * RL_C2 + slice,
                       argmax + pixel * RL_C2 + slice);
@@ -92,7 +92,7 @@ static inline void accumulate_input_gradient(uint32_t channels, const float *dy,
 static void input_gradient(const float *dy, const uint8_t *argmax, const float *w, float *dx) {
   memset(dx, 0, sizeof(float) * RL_POOLED1_SIDE * ROW_FLOATS);
   for (int first_channel = 0; first_channel < RL_C2; first_channel += OUTPUT_CHANNELS)
-    for (int pixel = 0; pixel < RL_POOLED2_SIDE * RL_POOLED2_SIDE; pixel++)
+    for (int pixel = 0; pixel < RL_POOLED2_PIXELS; pixel++)
       for (int position = 0; position < 4; position++) {
         uint32_t channels = channels_with_argmax(argmax + pixel * RL_C2 + first_channel, position);
         for (int c = 0; c < RL_C1; c += SPAN)
@@ -119,7 +119,7 @@ static inline void accumulate_weight_gradient(uint64_t positive_pixels, int o, c
 
 static void weight_gradient(const float *x, const float *dy, const uint8_t *argmax, float *dw, float *db) {
   uint64_t positive_pixels[RL_C2] = {0}; /* [channel]: mask of the pooled pixels that ReLU did not zero */
-  for (int pixel = 0; pixel < RL_POOLED2_SIDE * RL_POOLED2_SIDE; pixel++)
+  for (int pixel = 0; pixel < RL_POOLED2_PIXELS; pixel++)
     for (int o = 0; o < RL_C2; o++) {
       bool positive = argmax[pixel * RL_C2 + o] != RL_ARGMAX_RELU_ZERO;
       positive_pixels[o] |= (uint64_t)positive << pixel;

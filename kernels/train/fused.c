@@ -11,7 +11,7 @@
 #include "train/layers.h"
 
 typedef struct scratch { /* buffers of one thread, for one image */
-  float pooled1[RL_P1_FLOATS], d_pooled1[RL_P1_FLOATS], pooled2[RL_FC1_INPUTS], d_pooled2[RL_FC1_INPUTS];
+  float pooled1[RL_POOLED1_FLOATS], d_pooled1[RL_POOLED1_FLOATS], pooled2[RL_FC1_INPUTS], d_pooled2[RL_FC1_INPUTS];
 } scratch;
 
 typedef struct fused {
@@ -27,17 +27,17 @@ static void forward_chunk(rl_layers *l, rl_batch_chunk chunk, uint32_t thread) {
   fused *f = (fused *)l;
   scratch *thread_scratch = &f->scratch[thread];
   float conv1_buffer[9 * RL_C1 + RL_C1], conv2_bias_buffer[RL_C2];
-  const float *conv1_weights = rl_weights(l, rl_tensor_offset(RL_CONV1_W), 9 * RL_C1 + RL_C1, conv1_buffer);
-  const float *conv2_bias = rl_weights(l, rl_tensor_offset(RL_CONV2_B), RL_C2, conv2_bias_buffer);
+  const float *conv1_weights = rl_weights_as_floats(l, rl_tensor_offset(RL_CONV1_W), 9 * RL_C1 + RL_C1, conv1_buffer);
+  const float *conv2_bias = rl_weights_as_floats(l, rl_tensor_offset(RL_CONV2_B), RL_C2, conv2_bias_buffer);
   for (size_t i = chunk.first; i < chunk.end; i++) {
-    float *pooled1 = rl_compute_buffer(l, l->p1, i * RL_P1_FLOATS, thread_scratch->pooled1),
-          *pooled2 = rl_compute_buffer(l, l->p2, i * RL_FC1_INPUTS, thread_scratch->pooled2);
+    float *pooled1 = rl_values_float_buffer(l, l->pooled1, i * RL_POOLED1_FLOATS, thread_scratch->pooled1),
+          *pooled2 = rl_values_float_buffer(l, l->pooled2, i * RL_FC1_INPUTS, thread_scratch->pooled2);
     l->simd->conv1_forward(l->train.x + i * RL_IMAGE_PIXELS, conv1_weights, conv1_weights + 9 * RL_C1, pooled1,
-                           l->argmax1 + i * RL_P1_FLOATS);
-    rl_pack(l, l->p1, i * RL_P1_FLOATS, RL_P1_FLOATS, pooled1);
-    f->direct->forward(rl_unpack(l, l->p1, i * RL_P1_FLOATS, RL_P1_FLOATS, thread_scratch->pooled1), f->conv2_weights_reordered,
-                       conv2_bias, pooled2, l->argmax2 + i * RL_FC1_INPUTS);
-    rl_pack(l, l->p2, i * RL_FC1_INPUTS, RL_FC1_INPUTS, pooled2);
+                           l->argmax1 + i * RL_POOLED1_FLOATS);
+    rl_store_values(l, l->pooled1, i * RL_POOLED1_FLOATS, RL_POOLED1_FLOATS, pooled1);
+    f->direct->forward(rl_values_as_floats(l, l->pooled1, i * RL_POOLED1_FLOATS, RL_POOLED1_FLOATS, thread_scratch->pooled1),
+                       f->conv2_weights_reordered, conv2_bias, pooled2, l->argmax2 + i * RL_FC1_INPUTS);
+    rl_store_values(l, l->pooled2, i * RL_FC1_INPUTS, RL_FC1_INPUTS, pooled2);
   }
 }
 
@@ -47,13 +47,13 @@ static void backward_chunk(rl_layers *l, rl_batch_chunk chunk, uint32_t thread) 
   float *sums = chunk.sums;
   memset(sums, 0, sizeof(float) * RL_CONV_GRADIENTS);
   for (size_t i = chunk.first; i < chunk.end; i++) {
-    const float *pooled1 = rl_unpack(l, l->p1, i * RL_P1_FLOATS, RL_P1_FLOATS, thread_scratch->pooled1),
-                *d_pooled2 = rl_unpack(l, l->dp2, i * RL_FC1_INPUTS, RL_FC1_INPUTS, thread_scratch->d_pooled2);
+    const float *pooled1 = rl_values_as_floats(l, l->pooled1, i * RL_POOLED1_FLOATS, RL_POOLED1_FLOATS, thread_scratch->pooled1),
+                *d_pooled2 = rl_values_as_floats(l, l->d_pooled2, i * RL_FC1_INPUTS, RL_FC1_INPUTS, thread_scratch->d_pooled2);
     const uint8_t *argmax2 = l->argmax2 + i * RL_FC1_INPUTS;
     f->direct->weight_gradient(pooled1, d_pooled2, argmax2, sums + rl_tensor_offset(RL_CONV2_W),
                                sums + rl_tensor_offset(RL_CONV2_B));
     f->direct->input_gradient(d_pooled2, argmax2, f->conv2_weights, thread_scratch->d_pooled1);
-    l->simd->conv1_gradient(l->train.x + i * RL_IMAGE_PIXELS, thread_scratch->d_pooled1, l->argmax1 + i * RL_P1_FLOATS,
+    l->simd->conv1_gradient(l->train.x + i * RL_IMAGE_PIXELS, thread_scratch->d_pooled1, l->argmax1 + i * RL_POOLED1_FLOATS,
                             sums + rl_tensor_offset(RL_CONV1_W), sums + rl_tensor_offset(RL_CONV1_B));
   }
 }
@@ -80,7 +80,7 @@ static uint32_t parameter_index(uint32_t parameter) {
 /* Updates the copies of conv2.weight after a change of the parameters. */
 static void update_conv2_weights(fused *f) {
   rl_layers *l = &f->layers;
-  f->conv2_weights = rl_weights(l, rl_tensor_offset(RL_CONV2_W), RL_CONV2_K * RL_C2, f->conv2_weights_rounded);
+  f->conv2_weights = rl_weights_as_floats(l, rl_tensor_offset(RL_CONV2_W), RL_CONV2_K * RL_C2, f->conv2_weights_rounded);
   f->direct->reorder_weights(f->conv2_weights, f->conv2_weights_reordered);
 }
 
@@ -97,7 +97,7 @@ static void adam(rl_cpu_train *train, uint64_t step, double rate, float scale) {
 static int prepare(rl_cpu_train *train, rl_error *err) {
   fused *f = (fused *)train;
   const size_t weight_bytes = sizeof(float) * RL_CONV2_K * RL_C2,
-               scratch_bytes = sizeof(scratch) * rl_thread_pool_thread_count(train->threads);
+               scratch_bytes = sizeof(scratch) * rl_thread_pool_thread_count(train->thread_pool);
   const rl_direct *usable[RL_DIRECT_TABLES] = {NULL};
   rl_direct_usable(usable);
   f->direct = usable[0];

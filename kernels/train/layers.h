@@ -1,8 +1,8 @@
 /* Shared by the CPU engines blas and fused: values stored in either precision, the linear layers as OpenBLAS products, the split
  * of a batch into chunks, and Adam.
  *
- * Terms (image, batch, argmax: model.h). n: images in the batch. Batch chunk: a contiguous part of the batch, the work that one
- * thread does at a time. Chunk sums: gradients summed over the images of a chunk.
+ * Terms (image, batch, argmax: model.h). n: images in the batch. Batch chunk: a contiguous part of the batch, processed by one
+ * thread. Chunk sums: gradients summed over the images of a chunk. d_x: gradient of x.
  * Layouts: activations NHWC; conv1.weight [tap][out], fc1.weight [out][y][x][channel], fc2.weight as in PyTorch; conv2.weight
  * depends on the engine.
  * fp16: values stored between layers (activations, their gradients, a copy of the weights) are binary16; products run in FP32.
@@ -16,7 +16,7 @@
 
 enum {
   RL_BATCH_CHUNKS = 16,
-  RL_P1_FLOATS = RL_POOLED1_SIDE * RL_POOLED1_SIDE * RL_C1,          /* conv1's pooled output of one image */
+  RL_POOLED1_FLOATS = RL_POOLED1_PIXELS * RL_C1,                     /* conv1's pooled output of one image */
   RL_CONV2_K = 9 * RL_C1,                                            /* products summed for one output of conv2 */
   RL_CONV_GRADIENTS = 9 * RL_C1 + RL_C1 + RL_CONV2_K * RL_C2 + RL_C2 /* parameters of conv1 and conv2, which are contiguous */
 };
@@ -28,26 +28,29 @@ typedef struct rl_values { /* values that are stored between layers */
 typedef struct rl_layers { /* base of the structs of the engines blas and fused */
   rl_cpu_train train;
   const rl_simd *simd;
-  uint16_t *weights16;             /* fp16: the weights that layers use; fp32: NULL, layers use train.weights */
-  rl_values p1, p2, f1;            /* pooled outputs of conv1 and conv2, output of fc1 */
-  rl_values df1, dp2;              /* gradients of f1 and p2 */
-  uint8_t *argmax1, *argmax2;      /* of p1 and p2, in their layouts */
-  float *flat, *flat_gradient;     /* fp16: p2 and dp2 as floats, [n][2304]; fp32: the arrays p2 and dp2 */
-  float *hidden, *hidden_gradient; /* fp16: f1 and df1 as floats, [n][128]; fp32: the arrays f1 and df1 */
-  float *chunk_sums;               /* [RL_BATCH_CHUNKS][RL_CONV_GRADIENTS] */
-  float *fc1_weights;              /* fp16: for each thread, those weights of fc1 that its current task uses, as floats */
+  uint16_t *fp16_weights;     /* fp16: the weights that layers use; fp32: NULL, layers use train.weights */
+  rl_values pooled1, pooled2; /* outputs of conv1 and conv2 after ReLU and pooling */
+  rl_values hidden;           /* output of fc1 after ReLU */
+  rl_values d_fc1, d_pooled2; /* gradients of fc1's output before ReLU, and of pooled2 */
+  uint8_t *argmax1, *argmax2; /* of pooled1 and pooled2, in their layouts */
+  /* As floats: pooled2 and d_pooled2 [n][2304], hidden and d_fc1 [n][128]. fp16: converted copies; fp32: the same arrays. */
+  float *pooled2_floats, *d_pooled2_floats, *hidden_floats, *d_fc1_floats;
+  float *chunk_sums;  /* [RL_BATCH_CHUNKS][RL_CONV_GRADIENTS] */
+  float *fc1_weights; /* fp16: for each thread, those weights of fc1 that its current task uses, as floats */
 } rl_layers;
 
 static inline uint32_t rl_tensor_offset(rl_tensor tensor) { return rl_tensor_offsets[tensor]; }
 
 /* Returns `count` stored values from `offset` on as floats. fp32: a pointer to them. fp16: converts them into buffer[count]. */
-float *rl_unpack(const rl_layers *layers, rl_values values, size_t offset, size_t count, float *buffer);
-/* Returns the array in which to compute values as floats, before rl_pack. fp32: the stored values themselves. fp16: buffer. */
-float *rl_compute_buffer(const rl_layers *layers, rl_values values, size_t offset, float *buffer);
-/* Stores values that were computed in rl_compute_buffer. fp32: does nothing. fp16: converts them. */
-void rl_pack(const rl_layers *layers, rl_values values, size_t offset, size_t count, const float *computed);
-/* Returns `count` parameters from `offset` on as floats, in the engine's layout. fp16: converts weights16 into buffer[count]. */
-const float *rl_weights(const rl_layers *layers, size_t offset, size_t count, float *buffer);
+float *rl_values_as_floats(const rl_layers *layers, rl_values values, size_t offset, size_t count, float *buffer);
+/* Returns the array in which the caller computes values as floats, before rl_store_values. fp32: the stored values; fp16: buffer.
+ */
+float *rl_values_float_buffer(const rl_layers *layers, rl_values values, size_t offset, float *buffer);
+/* Stores values that were computed in rl_values_float_buffer. fp16: converts them. fp32: does nothing, they are in place. */
+void rl_store_values(const rl_layers *layers, rl_values values, size_t offset, size_t count, const float *computed);
+/* Returns `count` parameters from `offset` on as floats, in the engine's layout. fp16: converts fp16_weights into buffer[count].
+ */
+const float *rl_weights_as_floats(const rl_layers *layers, size_t offset, size_t count, float *buffer);
 
 typedef struct rl_batch_chunk { /* images first .. end-1 of a batch */
   uint32_t first, end;
@@ -65,14 +68,14 @@ void rl_fc2_forward(rl_cpu_train *train, uint32_t n);
 void rl_fc2_backward(rl_cpu_train *train, uint32_t n);
 void rl_fc1_backward(rl_cpu_train *train, uint32_t n);
 
-/* Members of rl_cpu_engine_ops. An engine itself handles conv2.weight, whose layout differs, and RL_VALUE_DP1. */
+/* Members of rl_cpu_engine_ops. An engine itself handles conv2.weight, whose layout differs, and RL_VALUE_D_POOLED1. */
 int rl_layers_prepare(rl_cpu_train *train, rl_error *err);
 void rl_layers_on_start(rl_cpu_train *train);
 uint32_t rl_layers_parameter_index(uint32_t parameter); /* not for conv2.weight */
 void rl_layers_on_weights_changed(rl_cpu_train *train);
 bool rl_layers_all_finite(rl_cpu_train *train);
 void rl_layers_adam(rl_cpu_train *train, uint64_t step, double rate, float scale);
-bool rl_layers_read_value(rl_cpu_train *train, rl_cpu_value value, uint32_t n, double *out); /* false for RL_VALUE_DP1 */
+bool rl_layers_read_value(rl_cpu_train *train, rl_cpu_value value, uint32_t n, double *out); /* false for RL_VALUE_D_POOLED1 */
 /* Transposes values, or argmax unless it is NULL, from [n][pixels][channels] to out[n][channels][pixels]. */
 void rl_layers_read_planes(const rl_layers *layers, rl_values values, const uint8_t *argmax, uint32_t n, uint32_t pixels,
                            uint32_t channels, double *out);

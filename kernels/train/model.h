@@ -44,7 +44,7 @@ enum {
   RL_ARGMAX_RELU_ZERO = 4 /* argmax of a window without a positive input, whose output is 0 */
 };
 
-/* The parameters stand in one array of floats, tensor after tensor, in PyTorch's layouts (OIHW, [out][in]). */
+/* The parameters are one array of floats, tensor after tensor, in PyTorch's layouts (OIHW, [out][in]). */
 typedef enum rl_tensor {
   RL_CONV1_W,
   RL_CONV1_B,
@@ -78,8 +78,8 @@ extern const rl_workload rl_mnist_cnn;
 /* Writes the initial parameters to weights[RL_PARAMETERS]. They depend only on the seed. */
 void rl_model_initialise(uint64_t seed, float *weights);
 
-/* Returns the floating-point operations of forward and backward pass for one image. Conv1's input has no gradient. Products with
- * zeros count. */
+/* Returns the floating-point operations of forward and backward pass for one image. Conv1's input has no gradient.
+ * Multiplications by zero count. */
 double rl_model_operations_per_image(void);
 /* Returns a lower bound of the operations for any data. The gradients of a convolution need only the outputs that max-pooling
  * selected: at most one in four, and none where ReLU zeroed all of them. The bound counts no operations for these gradients. */

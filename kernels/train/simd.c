@@ -1,4 +1,5 @@
-/* Compiled once for each instruction set, as plain loops and GCC vectors. The build defines RL_SIMD as the name of the table. */
+/* Implements simd.h by plain loops and GCC vectors. Compiled once for each instruction set; the build defines RL_SIMD as the name
+ * of the table. */
 #include "train/simd.h"
 
 #include <math.h>
@@ -89,15 +90,15 @@ static void conv1_forward(const float *x, const float *w, const float *b, float 
   for (int c = 0; c < RL_C1; c += VECTOR_WIDTH) {
     float_vector taps[9], bias = load(b + c);
     for (int tap = 0; tap < 9; tap++) taps[tap] = load(w + tap * RL_C1 + c);
-    for (int position = 0; position < RL_POOLED1_SIDE * RL_POOLED1_SIDE; position++) {
+    for (int pixel = 0; pixel < RL_POOLED1_PIXELS; pixel++) {
       running_max max = initial_maximum();
       for (int i = 0; i < 4; i++) {
-        const float *corner = &padded[2 * (position / RL_POOLED1_SIDE) + i / 2][2 * (position % RL_POOLED1_SIDE) + i % 2];
+        const float *corner = &padded[2 * (pixel / RL_POOLED1_SIDE) + i / 2][2 * (pixel % RL_POOLED1_SIDE) + i % 2];
         float_vector sum = bias;
         for (int tap = 0; tap < 9; tap++) sum += corner[tap / 3 * PADDED_SIDE + tap % 3] * taps[tap];
         max = update_maximum(max, sum, i);
       }
-      store_maximum(max, y + position * RL_C1 + c, argmax + position * RL_C1 + c);
+      store_maximum(max, y + pixel * RL_C1 + c, argmax + pixel * RL_C1 + c);
     }
   }
 }
@@ -107,11 +108,11 @@ static void conv1_gradient(const float *x, const float *dy, const uint8_t *argma
   pad_image(x, padded);
   for (int c = 0; c < RL_C1; c += VECTOR_WIDTH) {
     float_vector sum[9] = {{0}}, bias = {0};
-    for (int position = 0; position < RL_POOLED1_SIDE * RL_POOLED1_SIDE; position++) {
-      float_vector gradient = load(dy + position * RL_C1 + c);
-      int_vector index = load_argmax(argmax + position * RL_C1 + c);
+    for (int pixel = 0; pixel < RL_POOLED1_PIXELS; pixel++) {
+      float_vector gradient = load(dy + pixel * RL_C1 + c);
+      int_vector index = load_argmax(argmax + pixel * RL_C1 + c);
       for (int i = 0; i < 4; i++) {
-        const float *corner = &padded[2 * (position / RL_POOLED1_SIDE) + i / 2][2 * (position % RL_POOLED1_SIDE) + i % 2];
+        const float *corner = &padded[2 * (pixel / RL_POOLED1_SIDE) + i / 2][2 * (pixel % RL_POOLED1_SIDE) + i % 2];
         float_vector selected = select_or_zero(index == i, gradient);
         bias += selected;
         for (int tap = 0; tap < 9; tap++) sum[tap] += corner[tap / 3 * PADDED_SIDE + tap % 3] * selected;
@@ -122,41 +123,41 @@ static void conv1_gradient(const float *x, const float *dy, const uint8_t *argma
   }
 }
 
-/* Returns the offset in conv2's product of input i, 0–3, of the pooling window at `position`. */
-static inline size_t pool_input_offset(int position, int i) {
-  return (size_t)((2 * (position / RL_POOLED2_SIDE) + i / 2) * RL_CONV2_SIDE + 2 * (position % RL_POOLED2_SIDE) + i % 2) * RL_C2;
+/* Returns the offset in conv2's product of input i, 0–3, of the pooling window at `pixel`. */
+static inline size_t pool_input_offset(int pixel, int i) {
+  return (size_t)((2 * (pixel / RL_POOLED2_SIDE) + i / 2) * RL_CONV2_SIDE + 2 * (pixel % RL_POOLED2_SIDE) + i % 2) * RL_C2;
 }
 
-static void pool2_forward(const float *c2, const float *b, float *y, uint8_t *argmax) {
-  for (int position = 0; position < RL_POOLED2_SIDE * RL_POOLED2_SIDE; position++)
+static void pool2_forward(const float *product, const float *b, float *y, uint8_t *argmax) {
+  for (int pixel = 0; pixel < RL_POOLED2_PIXELS; pixel++)
     for (int c = 0; c < RL_C2; c += VECTOR_WIDTH) {
       running_max max = initial_maximum();
-      for (int i = 0; i < 4; i++) max = update_maximum(max, load(c2 + pool_input_offset(position, i) + c) + load(b + c), i);
-      store_maximum(max, y + position * RL_C2 + c, argmax + position * RL_C2 + c);
+      for (int i = 0; i < 4; i++) max = update_maximum(max, load(product + pool_input_offset(pixel, i) + c) + load(b + c), i);
+      store_maximum(max, y + pixel * RL_C2 + c, argmax + pixel * RL_C2 + c);
     }
 }
 
-static void pool2_gradient(const float *dy, const uint8_t *argmax, float *dc, float *db) {
-  for (int position = 0; position < RL_POOLED2_SIDE * RL_POOLED2_SIDE; position++)
+static void pool2_gradient(const float *dy, const uint8_t *argmax, float *d_product, float *db) {
+  for (int pixel = 0; pixel < RL_POOLED2_PIXELS; pixel++)
     for (int c = 0; c < RL_C2; c += VECTOR_WIDTH) {
-      float_vector gradient = load(dy + position * RL_C2 + c);
-      int_vector index = load_argmax(argmax + position * RL_C2 + c);
-      for (int i = 0; i < 4; i++) store(select_or_zero(index == i, gradient), dc + pool_input_offset(position, i) + c);
+      float_vector gradient = load(dy + pixel * RL_C2 + c);
+      int_vector index = load_argmax(argmax + pixel * RL_C2 + c);
+      for (int i = 0; i < 4; i++) store(select_or_zero(index == i, gradient), d_product + pool_input_offset(pixel, i) + c);
       store(load(db + c) + select_or_zero(index != RL_ARGMAX_RELU_ZERO, gradient), db + c);
     }
 }
 
 enum { KERNEL_ROW_FLOATS = 3 * RL_C1 }; /* the three input pixels of a kernel row are contiguous */
 
-static void image_to_columns(const float *x, float *columns) {
+static void im2col(const float *x, float *columns) {
   for (int y = 0; y < RL_CONV2_SIDE; y++)
     for (int column = 0; column < RL_CONV2_SIDE; column++)
       for (int ky = 0; ky < 3; ky++, columns += KERNEL_ROW_FLOATS)
         memcpy(columns, x + ((y + ky) * RL_POOLED1_SIDE + column) * RL_C1, sizeof(float) * KERNEL_ROW_FLOATS);
 }
 
-static void columns_to_image(const float *columns, float *x) {
-  memset(x, 0, sizeof(float) * RL_POOLED1_SIDE * RL_POOLED1_SIDE * RL_C1);
+static void col2im(const float *columns, float *x) {
+  memset(x, 0, sizeof(float) * RL_POOLED1_PIXELS * RL_C1);
   for (int y = 0; y < RL_CONV2_SIDE; y++)
     for (int column = 0; column < RL_CONV2_SIDE; column++)
       for (int ky = 0; ky < 3; ky++, columns += KERNEL_ROW_FLOATS) {
@@ -185,6 +186,6 @@ const rl_simd RL_SIMD = {.name = QUOTE_VALUE(RL_SIMD),
                          .conv1_gradient = conv1_gradient,
                          .pool2_forward = pool2_forward,
                          .pool2_gradient = pool2_gradient,
-                         .image_to_columns = image_to_columns,
-                         .columns_to_image = columns_to_image,
+                         .im2col = im2col,
+                         .col2im = col2im,
                          .bias_relu = bias_relu};

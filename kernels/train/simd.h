@@ -1,6 +1,6 @@
-/* Vectorised loops of the CPU engines, except matrix products. simd.c is compiled once for each instruction set and defines one
- * table of functions each time. Layouts: channels last; d followed by a name is the gradient of that array and has its layout;
- * argmax (oracle.h) has the layout of the pooled output y. */
+/* Vectorised loops of the CPU engines blas and fused; matrix products are OpenBLAS's. simd.c is compiled once for each
+ * instruction set and defines one table of functions each time. Layouts: channels last; d followed by a name is the gradient of
+ * that array and has its layout; argmax (oracle.h) has the layout of the pooled output y. */
 #ifndef RL_TRAIN_SIMD_H
 #define RL_TRAIN_SIMD_H
 
@@ -22,13 +22,13 @@ typedef struct rl_simd {
   void (*conv1_forward)(const float *x, const float *w, const float *b, float *y, uint8_t *argmax);
   /* Adds the gradients of one image to dw[9][32] and db[32]: dy[14][14][32] */
   void (*conv1_gradient)(const float *x, const float *dy, const uint8_t *argmax, float *dw, float *db);
-  /* Bias, ReLU and max-pooling of conv2's product c: c[12][12][64], b[64] -> y[6][6][64] */
-  void (*pool2_forward)(const float *c, const float *b, float *y, uint8_t *argmax);
-  /* dy[6][6][64] -> dc[12][12][64]; also adds dy to db[64] */
-  void (*pool2_gradient)(const float *dy, const uint8_t *argmax, float *dc, float *db);
-  /* im2col: x[14][14][32] -> columns[144][9][32], and col2im: each value of x becomes the sum of its copies in columns */
-  void (*image_to_columns)(const float *x, float *columns);
-  void (*columns_to_image)(const float *columns, float *x);
+  /* Bias, ReLU and max-pooling of conv2's product (its output before the bias): product[12][12][64], b[64] -> y[6][6][64] */
+  void (*pool2_forward)(const float *product, const float *b, float *y, uint8_t *argmax);
+  /* dy[6][6][64] -> d_product[12][12][64]; also adds dy, where ReLU did not zero it, to db[64] */
+  void (*pool2_gradient)(const float *dy, const uint8_t *argmax, float *d_product, float *db);
+  /* x[14][14][32] -> columns[144][9][32]; and back: each value of x becomes the sum of its copies in columns. */
+  void (*im2col)(const float *x, float *columns);
+  void (*col2im)(const float *columns, float *x);
   /* y[rows][count] = max(y + b[count], 0), in place */
   void (*bias_relu)(size_t rows, size_t count, const float *b, float *y);
 } rl_simd;

@@ -55,9 +55,9 @@ typedef struct recorded_step {
   rl_train_instance *instance;
   rl_cpu_train *train; /* the same instance */
   double *w, *gradients;
-  double *x, *p1, *argmax1, *p2, *argmax2, *f1, *logits; /* argmax: 0–3, or RL_ARGMAX_RELU_ZERO */
-  double *dlogits, *df1, *dp2, *dp1;                     /* dp1: NULL if the engine does not store it */
-  double limit;                                          /* maximum relative error of stored values in this precision */
+  double *x, *pooled1, *argmax1, *pooled2, *argmax2, *hidden, *logits; /* argmax: 0–3, or RL_ARGMAX_RELU_ZERO */
+  double *d_logits, *d_fc1, *d_pooled2, *d_pooled1;                    /* d_pooled1: NULL if the engine does not store it */
+  double limit; /* maximum relative error of stored values in this precision */
 } recorded_step;
 
 enum { A1 = RL_C1 * RL_POOLED1_SIDE * RL_POOLED1_SIDE, B1 = RL_C1 * RL_CONV1_SIDE * RL_CONV1_SIDE };
@@ -85,22 +85,22 @@ static recorded_step record_step(const char *engine, int precision, uint32_t n) 
                          .w = w,
                          .gradients = gradients,
                          .x = to_doubles((size_t)n * RL_IMAGE_PIXELS, train->x),
-                         .p1 = read_value(&values, RL_VALUE_P1, A1),
+                         .pooled1 = read_value(&values, RL_VALUE_POOLED1, A1),
                          .argmax1 = read_value(&values, RL_VALUE_ARGMAX1, A1),
-                         .p2 = read_value(&values, RL_VALUE_P2, RL_FC1_INPUTS),
+                         .pooled2 = read_value(&values, RL_VALUE_POOLED2, RL_FC1_INPUTS),
                          .argmax2 = read_value(&values, RL_VALUE_ARGMAX2, RL_FC1_INPUTS),
-                         .f1 = read_value(&values, RL_VALUE_F1, RL_FC1_OUTPUTS),
+                         .hidden = read_value(&values, RL_VALUE_HIDDEN, RL_FC1_OUTPUTS),
                          .logits = to_doubles((size_t)n * RL_CLASSES, train->logits),
-                         .dlogits = to_doubles((size_t)n * RL_CLASSES, train->dlogits),
-                         .df1 = read_value(&values, RL_VALUE_DF1, RL_FC1_OUTPUTS),
-                         .dp2 = read_value(&values, RL_VALUE_DP2, RL_FC1_INPUTS),
-                         .dp1 = read_value(&values, RL_VALUE_DP1, A1),
+                         .d_logits = to_doubles((size_t)n * RL_CLASSES, train->d_logits),
+                         .d_fc1 = read_value(&values, RL_VALUE_D_FC1, RL_FC1_OUTPUTS),
+                         .d_pooled2 = read_value(&values, RL_VALUE_D_POOLED2, RL_FC1_INPUTS),
+                         .d_pooled1 = read_value(&values, RL_VALUE_D_POOLED1, A1),
                          .limit = precision == RL_FP16 ? 5e-3 : fp32_limit};
 }
 
 static void free_step(recorded_step *s) {
-  double *const arrays[] = {s->w,  s->gradients, s->x,       s->p1,  s->argmax1, s->p2, s->argmax2,
-                            s->f1, s->logits,    s->dlogits, s->df1, s->dp2,     s->dp1};
+  double *const arrays[] = {s->w,      s->gradients, s->x,        s->pooled1, s->argmax1,   s->pooled2,  s->argmax2,
+                            s->hidden, s->logits,    s->d_logits, s->d_fc1,   s->d_pooled2, s->d_pooled1};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
   close_train(s->instance);
 }
@@ -115,20 +115,20 @@ static void check_forward(const recorded_step *s) {
   const int n = (int)s->n;
   rl_oracle_conv_forward(&rl_oracle_conv1, n, s->x, s->w + offsets[RL_CONV1_W], s->w + offsets[RL_CONV1_B], conv);
   pool_with_argmax(s->n * RL_C1, RL_CONV1_SIDE, conv, s->argmax1, out, &worst);
-  assert_below("conv1 forward", relative_distance(s->n * A1, s->p1, out), s->limit);
-  rl_oracle_conv_forward(&rl_oracle_conv2, n, s->p1, s->w + offsets[RL_CONV2_W], s->w + offsets[RL_CONV2_B], conv);
+  assert_below("conv1 forward", relative_distance(s->n * A1, s->pooled1, out), s->limit);
+  rl_oracle_conv_forward(&rl_oracle_conv2, n, s->pooled1, s->w + offsets[RL_CONV2_W], s->w + offsets[RL_CONV2_B], conv);
   pool_with_argmax(s->n * RL_C2, RL_CONV2_SIDE, conv, s->argmax2, out, &worst);
-  assert_below("conv2 forward", relative_distance(s->n * RL_FC1_INPUTS, s->p2, out), s->limit);
+  assert_below("conv2 forward", relative_distance(s->n * RL_FC1_INPUTS, s->pooled2, out), s->limit);
   assert_below("pool decisions", worst, 1e-5);
-  rl_oracle_linear_forward(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, s->p2, s->w + offsets[RL_FC1_W], s->w + offsets[RL_FC1_B], out);
+  rl_oracle_linear_forward(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, s->pooled2, s->w + offsets[RL_FC1_W], s->w + offsets[RL_FC1_B], out);
   for (size_t i = 0; i < s->n * RL_FC1_OUTPUTS; i++)
-    if (s->f1[i] <= 0 && out[i] < 1e-5) out[i] = 0;
-  assert_below("fc1 forward", relative_distance(s->n * RL_FC1_OUTPUTS, s->f1, out), s->limit);
-  rl_oracle_linear_forward(n, RL_FC1_OUTPUTS, RL_CLASSES, s->f1, s->w + offsets[RL_FC2_W], s->w + offsets[RL_FC2_B], out);
+    if (s->hidden[i] <= 0 && out[i] < 1e-5) out[i] = 0;
+  assert_below("fc1 forward", relative_distance(s->n * RL_FC1_OUTPUTS, s->hidden, out), s->limit);
+  rl_oracle_linear_forward(n, RL_FC1_OUTPUTS, RL_CLASSES, s->hidden, s->w + offsets[RL_FC2_W], s->w + offsets[RL_FC2_B], out);
   assert_below("fc2 forward", relative_distance(s->n * RL_CLASSES, s->logits, out), s->limit);
   double loss = rl_oracle_loss(n, s->logits, s->train->labels, s->train->state.gradient_scale, out, NULL);
   assert_below("loss", fabs(loss - s->train->step_losses[0]), 1e-6 * loss);
-  assert_below("loss gradient", relative_distance(s->n * RL_CLASSES, s->dlogits, out), s->limit);
+  assert_below("loss gradient", relative_distance(s->n * RL_CLASSES, s->d_logits, out), s->limit);
   free(conv), free(out);
 }
 
@@ -136,17 +136,17 @@ static void check_classifier_backward(const recorded_step *s) {
   static double dw[RL_PARAMETERS], db[RL_FC1_OUTPUTS];
   const int n = (int)s->n;
   double *out = malloc(sizeof *out * s->n * RL_FC1_INPUTS);
-  rl_oracle_linear_weight_gradient(n, RL_FC1_OUTPUTS, RL_CLASSES, s->f1, s->dlogits, dw, db);
+  rl_oracle_linear_weight_gradient(n, RL_FC1_OUTPUTS, RL_CLASSES, s->hidden, s->d_logits, dw, db);
   check_gradient(s, RL_FC2_W, dw);
   check_gradient(s, RL_FC2_B, db);
-  rl_oracle_linear_input_gradient(n, RL_FC1_OUTPUTS, RL_CLASSES, s->dlogits, s->w + offsets[RL_FC2_W], out);
-  rl_oracle_relu_gradient(s->n * RL_FC1_OUTPUTS, s->f1, out);
-  assert_below("fc2 input gradient", relative_distance(s->n * RL_FC1_OUTPUTS, s->df1, out), s->limit);
-  rl_oracle_linear_weight_gradient(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, s->p2, s->df1, dw, db);
+  rl_oracle_linear_input_gradient(n, RL_FC1_OUTPUTS, RL_CLASSES, s->d_logits, s->w + offsets[RL_FC2_W], out);
+  rl_oracle_relu_gradient(s->n * RL_FC1_OUTPUTS, s->hidden, out);
+  assert_below("fc2 input gradient", relative_distance(s->n * RL_FC1_OUTPUTS, s->d_fc1, out), s->limit);
+  rl_oracle_linear_weight_gradient(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, s->pooled2, s->d_fc1, dw, db);
   check_gradient(s, RL_FC1_W, dw);
   check_gradient(s, RL_FC1_B, db);
-  rl_oracle_linear_input_gradient(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, s->df1, s->w + offsets[RL_FC1_W], out);
-  assert_below("fc1 input gradient", relative_distance(s->n * RL_FC1_INPUTS, s->dp2, out), s->limit);
+  rl_oracle_linear_input_gradient(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, s->d_fc1, s->w + offsets[RL_FC1_W], out);
+  assert_below("fc1 input gradient", relative_distance(s->n * RL_FC1_INPUTS, s->d_pooled2, out), s->limit);
   free(out);
 }
 
@@ -164,18 +164,19 @@ static double *unpool(size_t planes, int size, const double *dy, const double *e
 static void check_convolutions_backward(const recorded_step *s) {
   static double dw[RL_PARAMETERS], db[RL_FC1_OUTPUTS];
   const int n = (int)s->n;
-  double *dp1 = malloc(sizeof *dp1 * s->n * A1), *planes = unpool(s->n * RL_C2, RL_CONV2_SIDE, s->dp2, s->argmax2);
-  rl_oracle_conv_weight_gradient(&rl_oracle_conv2, n, s->p1, planes, dw, db);
+  double *d_pooled1 = malloc(sizeof *d_pooled1 * s->n * A1),
+         *planes = unpool(s->n * RL_C2, RL_CONV2_SIDE, s->d_pooled2, s->argmax2);
+  rl_oracle_conv_weight_gradient(&rl_oracle_conv2, n, s->pooled1, planes, dw, db);
   check_gradient(s, RL_CONV2_W, dw);
   check_gradient(s, RL_CONV2_B, db);
-  rl_oracle_conv_input_gradient(&rl_oracle_conv2, n, planes, s->w + offsets[RL_CONV2_W], dp1);
-  if (s->dp1 != NULL) assert_below("conv2 input gradient", relative_distance(s->n * A1, s->dp1, dp1), s->limit);
+  rl_oracle_conv_input_gradient(&rl_oracle_conv2, n, planes, s->w + offsets[RL_CONV2_W], d_pooled1);
+  if (s->d_pooled1 != NULL) assert_below("conv2 input gradient", relative_distance(s->n * A1, s->d_pooled1, d_pooled1), s->limit);
   free(planes);
-  planes = unpool(s->n * RL_C1, RL_CONV1_SIDE, s->dp1 != NULL ? s->dp1 : dp1, s->argmax1);
+  planes = unpool(s->n * RL_C1, RL_CONV1_SIDE, s->d_pooled1 != NULL ? s->d_pooled1 : d_pooled1, s->argmax1);
   rl_oracle_conv_weight_gradient(&rl_oracle_conv1, n, s->x, planes, dw, db);
   check_gradient(s, RL_CONV1_W, dw);
   check_gradient(s, RL_CONV1_B, db);
-  free(planes), free(dp1);
+  free(planes), free(d_pooled1);
 }
 
 static void check_layers(const char *engine, int precision, uint32_t n) {

@@ -167,8 +167,8 @@ static void instruction_sets_agree(void **state) {
     tables[t]->conv1_gradient(x, dy, argmax1[0], o->dw, o->db1);
     tables[t]->pool2_forward(c2, b, o->y2, argmax2[t]);
     tables[t]->pool2_gradient(dy, argmax2[0], o->dc, o->db2);
-    tables[t]->image_to_columns(a1, o->columns);
-    tables[t]->columns_to_image(o->columns, o->image);
+    tables[t]->im2col(a1, o->columns);
+    tables[t]->col2im(o->columns, o->image);
     memcpy(o->relu, relu, sizeof relu);
     tables[t]->bias_relu(10, RL_C2, b, o->relu);
     assert_below(tables[t]->name, relative_float_distance(sizeof *o / sizeof(float), (const float *)o, (const float *)&out[0]),
