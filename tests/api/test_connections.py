@@ -31,13 +31,14 @@ def open_sockets(daemon):
 @pytest.fixture(scope="module")
 def patient(start):
     """A daemon whose time-outs close no connection during a test."""
-    return start("--request-timeout-s", "600")
+    return start("--request-timeout-s", "600", "--request-deadline-s", "600")
 
 
 @pytest.fixture(scope="module")
 def secure(start, certificate):
     """The same with TLS."""
-    return start("--request-timeout-s", "600", "--tls-certificate", str(certificate[0]), "--tls-key", str(certificate[1]))
+    return start("--request-timeout-s", "600", "--request-deadline-s", "600", "--tls-certificate", str(certificate[0]),
+                 "--tls-key", str(certificate[1]))
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ import resource
 import selectors
 import signal
 import socket
+import sqlite3
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -38,7 +39,7 @@ def receive(raw):
 @pytest.fixture(scope="module")
 def full(start):
     """A daemon with 400 runs. Reading their history takes so long that many requests for it are queued."""
-    started = start()
+    started = start("--request-deadline-s", "600")
     rows = Rows(started)
     job_id = rows.job()
     for _ in range(400):
@@ -155,6 +156,16 @@ def test_head_and_keepalive_through_the_pools(full):
             assert session.head(full.url + HISTORY).status_code == 200
 
 
+def wait_for_events(daemon, job_id, count):
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        with contextlib.closing(sqlite3.connect(f"file:{daemon.state / 'rooflined.db'}?mode=ro", uri=True)) as database:
+            if database.execute("SELECT count(*) FROM events WHERE job_id = ?", [job_id]).fetchone()[0] >= count:
+                return
+        time.sleep(0.1)
+    raise AssertionError(f"job {job_id} has fewer than {count} events")
+
+
 def test_streams_share_what_they_read(start):
     """Streams of a running job that begin at its first or second event: each gets all events from there on."""
     own_daemon = start()
@@ -171,6 +182,7 @@ def test_streams_share_what_they_read(start):
     for thread in threads:
         thread.start()
         time.sleep(0.02)
+    wait_for_events(own_daemon, job_id, 4)
     own_daemon.call("DELETE", f"/jobs/{job_id}")
     for thread in threads:
         thread.join(60)

@@ -190,7 +190,8 @@ def test_disconnecting_readers_release_their_cursor(daemon, finished):
 
 def test_slow_readers_leave_database_connections(start):
     """A large reply occupies a database connection until the client has read it. At most 16 replies do so at once."""
-    own_daemon = start("--request-timeout-s", "600")  # after which the connection of a client that reads nothing is closed
+    # Neither ends the connection of a client that reads nothing while the test lasts.
+    own_daemon = start("--request-timeout-s", "600", "--request-deadline-s", "600")
     spans = [{"name": "span", "kind": "span", "start_ns": 2 * i, "end_ns": 2 * i + 1} for i in range(5000)]
     rows = Rows(own_daemon)
     job_id = rows.job_of(rows.run([], trace=([], spans)))
