@@ -24,6 +24,7 @@ int rl_http_request_job_policy(rl_http_request *request, rl_job_policy *policy, 
   *policy = (rl_job_policy){.posting = !config->allow_source ? RL_POSTING_OFF
                                        : authorized          ? RL_POSTING_ALLOWED
                                                              : RL_POSTING_NEEDS_TOKEN,
-                            .source_buffer_bytes = config->source_buffer_bytes};
+                            .source_buffer_bytes = config->source_buffer_bytes,
+                            .builds = config->builds};
   return 0;
 }

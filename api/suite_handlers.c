@@ -51,10 +51,11 @@ const rl_field rl_get_suite_history_query[] = {
 /* Body of POST /suites/{name}/runs. */
 typedef struct run_body {
   char against[RL_SUITE_NAME_SIZE], device[16];
-  const cJSON *definition;
+  const cJSON *definition, *against_request;
 } run_body;
 static const rl_field run_body_fields[] = {RL_FIELD(run_body, against, RL_FIELD_TEXT),
                                            RL_FIELD(run_body, device, RL_FIELD_TEXT),
+                                           RL_FIELD(run_body, against_request, RL_FIELD_OBJECT),
                                            RL_FIELD(run_body, definition, RL_FIELD_OBJECT),
                                            {0}};
 
@@ -208,6 +209,7 @@ static int explain(const run_body *body, rl_error *err) {
   char pointer[sizeof err->json_pointer];
   if (err->domain != RL_INPUT) return -1;
   bool is_device = strcmp(err->json_pointer, "/device") == 0;
+  if (strncmp(err->json_pointer, "/against_request", strlen("/against_request")) == 0) return -1;
   if (body->definition != NULL && !(is_device && body->device[0] != '\0')) {
     snprintf(pointer, sizeof pointer, "/definition%.80s", err->json_pointer);
     memcpy(err->json_pointer, pointer, sizeof pointer);
@@ -223,9 +225,13 @@ static int submit(rl_http_request *request, const rl_suite *suite, const run_bod
   int64_t id;
   bool existing;
   double estimated_s;
+  rl_job_policy policy;
+  if (rl_http_request_job_policy(request, &policy, err) < 0) return -1;
   rl_suite_submission submission = {.suite = suite,
                                     .device = body->device[0] != '\0' ? body->device : NULL,
                                     .against = body->against[0] != '\0' ? body->against : NULL,
+                                    .against_request = body->against_request,
+                                    .policy = &policy,
                                     .body_sha256 = sha256};
   if (rl_http_request_idempotency_key(request, &submission.key, err) < 0) return -1;
   rl_sha256(request->body, request->body_length, sha256);

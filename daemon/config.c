@@ -12,12 +12,14 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/named_paths.h"
 
 static const char *const log_levels[] = {"error", "warning", "info", "debug", NULL};
 enum { MAX_FILE_BYTES = 64 << 10 };
 #define HOST_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_"
 
 static int check_url(const char *name, const char *value, rl_error *err);
+static int check_builds(const char *name, const char *value, rl_error *err);
 
 #define KEY(MEMBER, TYPE, DEFAULT_VALUE, SUMMARY, ...)                                                                \
   {                                                                                                                   \
@@ -38,6 +40,9 @@ const rl_config_key rl_config_keys[] = {
          "~/.local/state/rooflined"),
     TEXT(web, "", "folder of the web page's files; empty: ../share/rooflined/web, relative to the program's folder"),
     TEXT(workers, "", "folder of rooflined-worker-*; empty: the program's folder if it has a worker, else ../libexec/rooflined"),
+    TEXT(builds, "",
+         "further builds of the workers, with which suites are compared: NAME=FOLDER of rooflined-worker-*, separated by commas",
+         .check = check_builds),
     TEXT(mnist_dir, "", "folder of the four MNIST files (plain or gzip); empty: synthetic digits"),
     TEXT(suites, "",
          "folders of regression suites, separated by colons; empty: /etc/rooflined/suites.d, then ../share/rooflined/suites.d, "
@@ -92,6 +97,11 @@ static size_t measure_authority(const char *text) {
   const size_t digits = strspn(text + length + 1, "0123456789");
   const long port = digits <= 5 ? strtol(text + length + 1, NULL, 10) : 0;
   return port >= 1 && port <= 65535 ? length + 1 + digits : 0;
+}
+
+static int check_builds(const char *name, const char *value, rl_error *err) {
+  const char *problem = rl_named_paths_check(value);
+  return problem == NULL ? 0 : rl_fail(err, RL_INPUT, 0, "%s %s", name, problem);
 }
 
 /* The message does not repeat the URL, because its path may be a secret. */

@@ -14,11 +14,12 @@
 enum { RL_PATH_SIZE = 1024 };
 
 typedef struct rl_config {
-  char address[64];           /* 127.0.0.1 */
-  int64_t port;               /* 8731; 0 picks a free one */
-  char state[RL_PATH_SIZE];   /* $STATE_DIRECTORY, else $XDG_STATE_HOME/rooflined, else ~/.local/state/rooflined */
-  char web[RL_PATH_SIZE];     /* static files */
-  char workers[RL_PATH_SIZE]; /* folder of rooflined-worker-* */
+  char address[64];              /* 127.0.0.1 */
+  int64_t port;                  /* 8731; 0 picks a free one */
+  char state[RL_PATH_SIZE];      /* $STATE_DIRECTORY, else $XDG_STATE_HOME/rooflined, else ~/.local/state/rooflined */
+  char web[RL_PATH_SIZE];        /* static files */
+  char workers[RL_PATH_SIZE];    /* folder of rooflined-worker-* */
+  char builds[2 * RL_PATH_SIZE]; /* named_paths.h: further builds of the workers */
   char mnist_dir[RL_PATH_SIZE];
   char suites[2 * RL_PATH_SIZE];              /* folders of regression suites, separated by colons */
   char devices[256];                          /* "all", or ids separated by commas: "cpu,gpu0" */

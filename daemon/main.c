@@ -231,7 +231,8 @@ static int serve(const rl_config *config, const sigset_t *signals, rl_error *err
   RL_CLEANUP(rl_suite_runner_cleanup) rl_suite_runner *suite_runner = NULL;
   RL_CLEANUP(rl_server_cleanup) rl_server *server = NULL;
   const rl_job_policy policy = {.posting = config->allow_source ? RL_POSTING_ALLOWED : RL_POSTING_OFF,
-                                .source_buffer_bytes = config->source_buffer_bytes};
+                                .source_buffer_bytes = config->source_buffer_bytes,
+                                .builds = config->builds};
   housekeeper keeper = {.config = config};
   int port = 0;
   const rl_webhook_target target = {config->webhook_url, config->webhook_secret_file, config->webhook_retry_s};

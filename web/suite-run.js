@@ -67,7 +67,8 @@ function drawRun(run) {
   byId('suite-link').textContent = 'All runs';
   byId('suite-link').hidden = false;
   byId('cancel').hidden = endedStates.includes(run.state);
-  const against = run.baseline?.name ? `against ${run.baseline.name}` : 'against the last runs';
+  const other = Object.entries(run.baseline?.request ?? {}).map(([name, value]) => `${name} ${value}`).join(', ');
+  const against = run.baseline?.name ? `against ${run.baseline.name}` : other ? `against ${other}` : 'against the last runs';
   byId('properties').textContent = [`on ${run.device_name ?? run.device}`, run.driver ? `driver ${run.driver}` : null,
     run.git_commit ? `commit ${run.git_commit.slice(0, 12)}` : null, against, `created ${format.dateTime(run.created_at)}`]
     .filter(Boolean).join(' · ');

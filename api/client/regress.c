@@ -34,6 +34,10 @@ void rl_regress_print_options(void) {
       "  --suite FILE               run this definition, not one that the daemon has\n"
       "  --against NAME             compare with this baseline; default: with the last\n"
       "                             good runs\n"
+      "  --against-build NAME       measure this build of the workers too, in random\n"
+      "                             order with the daemon's, and compare with it\n"
+      "  --against-engine NAME      the same for another engine\n"
+      "  --against-variant NAME     the same for another variant of a kernel\n"
       "  --device ID                an id that `rooflinectl devices` lists\n"
       "  --run N                    follow or print suite run N; run nothing\n"
       "  --cancel N                 cancel suite run N\n"
@@ -81,8 +85,12 @@ static int add_output(const rl_cli *cli, regress_options *options, const char *v
 static int set_option(const rl_cli *cli, regress_options *options, const char *name, const char *value, rl_error *err) {
   const struct {
     const char *name, **value;
-  } texts[] = {
-      {"--suite", &options->request.file}, {"--against", &options->request.against}, {"--device", &options->request.device}};
+  } texts[] = {{"--suite", &options->request.file},
+               {"--against", &options->request.against},
+               {"--against-build", &options->request.against_build},
+               {"--against-engine", &options->request.against_engine},
+               {"--against-variant", &options->request.against_variant},
+               {"--device", &options->request.device}};
   if (value == NULL) return rl_fail_usage(err, "%.60s needs a value", name);
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
     if (strcmp(name, texts[i].name) == 0) return *texts[i].value = value, 0;
@@ -108,7 +116,9 @@ static int parse_options(const rl_cli *cli, regress_options *options, rl_error *
   }
   const bool runs = options->request.suite != NULL || options->request.file != NULL,
              names_run = options->run > 0 || options->cancel > 0;
-  const bool has_settings = options->request.against != NULL || options->request.device != NULL;
+  const bool has_settings = options->request.against != NULL || options->request.device != NULL ||
+                            options->request.against_build != NULL || options->request.against_engine != NULL ||
+                            options->request.against_variant != NULL;
   if (names_run && (runs || has_settings || (options->run > 0 && options->cancel > 0)))
     return rl_fail_usage(err,
                          "--run and --cancel name a suite run: no suite, and of the other options only --output goes with --run");

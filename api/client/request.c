@@ -58,6 +58,7 @@ static const option_field options[] = {
     {"--kernels", "kernels", TEXT, "PATTERN", "kernels of a training step to count"},
     {"--launch", "launch", NUMBER, "N", "index among the matching kernels, from 0"},
     {"--fresh-worker", "fresh_worker", BOOLEAN, "true|false", "in new worker processes; default: false"},
+    {"--worker-build", "worker_build", TEXT, "NAME", "a build that the daemon's setting builds names"},
     {"--deadline", "deadline_s", NUMBER, "SECONDS", "deadline of the job"},
 };
 enum { OPTION_COUNT = sizeof options / sizeof *options };

@@ -38,6 +38,14 @@ static int make_body(const rl_suite_request *request, cJSON *body, char *name, r
   snprintf(name, RL_SUITE_NAME_SIZE, "%s", suite);
   if (request->against != NULL) cJSON_AddStringToObject(body, "against", request->against);
   if (request->device != NULL) cJSON_AddStringToObject(body, "device", request->device);
+  const char *const other_side[][2] = {
+      {"worker_build", request->against_build}, {"engine", request->against_engine}, {"variant", request->against_variant}};
+  cJSON *against_request = NULL;
+  for (size_t i = 0; i < sizeof other_side / sizeof *other_side; i++) {
+    if (other_side[i][1] == NULL) continue;
+    if (against_request == NULL) against_request = cJSON_AddObjectToObject(body, "against_request");
+    cJSON_AddStringToObject(against_request, other_side[i][0], other_side[i][1]);
+  }
   return 0;
 }
 

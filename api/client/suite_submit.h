@@ -12,6 +12,7 @@ typedef struct rl_suite_request { /* NULL members: not given */
   const char *suite;              /* NULL with a file: the name in the file */
   const char *file;               /* a definition to send; NULL: the daemon has it */
   const char *against, *device;
+  const char *against_build, *against_engine, *against_variant; /* of the other side */
 } rl_suite_request;
 
 /* Sends POST /suites/{name}/runs. Returns the reply, which has "id" and "estimated_s" and which the caller deletes, and the

@@ -32,6 +32,7 @@ typedef struct rl_job_spec {
   rl_run_spec runs[RL_RUNS_MAX];
   char request[RL_SPEC_SIZE]; /* canonical JSON of the request with every default filled in */
   bool needs_gpu;
+  char build[65];       /* "": the daemon's workers; else a name of the setting `builds` */
   bool automatic;       /* submitted by the daemon itself; runs after all queued jobs of clients */
   int64_t buffer_bytes; /* device memory for the arguments of posted code */
   char *source;         /* JSON text of posted code, malloc'ed; NULL: none */
@@ -71,6 +72,7 @@ typedef struct rl_claim { /* one pass of one run, set to `running` in the store 
   char profile[RL_PROFILE_SIZE]; /* of the job; "": none */
   int64_t deadline_ns;           /* time of rl_monotonic_ns */
   bool fresh_worker;             /* the job's passes run in worker processes that no earlier job used */
+  char build[65];                /* as in rl_job_spec */
   char *source;                  /* posted code; run.params has its hash. malloc'ed; NULL: none */
 } rl_claim;
 

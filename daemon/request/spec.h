@@ -13,6 +13,7 @@ typedef enum rl_posting { RL_POSTING_OFF, RL_POSTING_NEEDS_TOKEN, RL_POSTING_ALL
 typedef struct rl_job_policy { /* from the configuration and the client's credentials */
   rl_posting posting;
   int64_t source_buffer_bytes; /* maximum of rl_job_spec.buffer_bytes */
+  const char *builds;          /* named_paths.h: the builds that jobs may name; NULL: any */
 } rl_job_policy;
 
 /* Validates and expands the JSON text of a request. Errors: RL_INPUT with a JSON pointer to the field; RL_HTTP 403 or 401 when

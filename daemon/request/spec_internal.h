@@ -13,6 +13,7 @@ typedef struct rl_spec_common {
   uint32_t passes; /* bit i: rl_pass i */
   int64_t deadline_s;
   bool fresh_worker;
+  char build[65];
   int set; /* index into rl_profile_set_names; set and profile_options are fields only of kinds whose runs can be profiled */
   rl_profile_options profile_options; /* collected in addition to the set */
 } rl_spec_common;
@@ -35,7 +36,9 @@ typedef struct rl_spec_common {
       RL_SPEC_FIELD(STRUCT, "deadline_s", deadline_s, RL_FIELD_INT, .minimum = 0, .maximum = 604800,               \
                     .summary = "seconds from the job's start to its end; default 0: the daemon's job_deadline_s"), \
       RL_SPEC_FIELD(STRUCT, "fresh_worker", fresh_worker, RL_FIELD_BOOL,                                           \
-                    .summary = "run the passes in worker processes that no earlier job used; default false")
+                    .summary = "run the passes in worker processes that no earlier job used; default false"),      \
+      RL_SPEC_FIELD(STRUCT, "worker_build", build, RL_FIELD_TEXT,                                                  \
+                    .summary = "a build of the workers that the setting builds names; default: the daemon's workers")
 /* For kinds whose runs can be profiled. */
 #define RL_SPEC_PROFILE_FIELDS(STRUCT)                                                                         \
   RL_SPEC_FIELD(STRUCT, "set", set, RL_FIELD_CHOICE, .names = rl_profile_set_names,                            \

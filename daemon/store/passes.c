@@ -29,6 +29,7 @@ static int next_pass(rl_db *db, const char *device, rl_claim *claim, rl_error *e
   copy_text(claim->run.variant, sizeof claim->run.variant, row, 5);
   copy_text(claim->run.params, sizeof claim->run.params, row, 6);
   copy_text(claim->profile, sizeof claim->profile, row, 8);
+  copy_text(claim->build, sizeof claim->build, row, 11);
   const char *source = (const char *)sqlite3_column_text(row, 9);
   if (source == NULL) return 1;
   claim->source = strdup(source);

@@ -51,6 +51,7 @@ static const char *const query_names[RL_QUERIES] = {
     [RL_QUERY_SUITE_EARLIER_RUNS] = "suite_earlier_runs",
     [RL_QUERY_SUITE_METRIC_MARKS] = "suite_metric_marks",
     [RL_QUERY_SUITE_JOB_VALUES] = "suite_job_values",
+    [RL_QUERY_SUITE_JOB_PROBLEM] = "suite_job_problem",
     [RL_QUERY_SUITE_CANARIES] = "suite_canaries",
     [RL_QUERY_SUITE_RUN_DURATION] = "suite_run_duration",
     [RL_QUERY_SUITE_JOB_DURATION] = "suite_job_duration",

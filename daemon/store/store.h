@@ -157,10 +157,11 @@ typedef enum rl_query {
   RL_QUERY_SUITE_EARLIER_RUNS,    /* * :run :suite :device :limit   good runs before this one, newest first */
   RL_QUERY_SUITE_METRIC_MARKS,    /* * :run   effect of its verdicts on the baseline and history of later runs */
   RL_QUERY_SUITE_JOB_VALUES,      /* * :job :metric   the metric in each run of the job */
+  RL_QUERY_SUITE_JOB_PROBLEM,     /* * :job   why it failed */
   RL_QUERY_SUITE_CANARIES,        /* * :before :after   rates of two ceilings jobs */
-  RL_QUERY_SUITE_RUN_DURATION,    /* * :suite :sha256 :device */
+  RL_QUERY_SUITE_RUN_DURATION,    /* * :suite :sha256 :device :two_sided */
   RL_QUERY_SUITE_JOB_DURATION,    /* * :workload :variant :nondefault_params :device */
-  RL_QUERY_SUITE_PROFILE_RUN,     /* * :run :job_name :variant   conditions of a suite run's profile */
+  RL_QUERY_SUITE_PROFILE_RUN,     /* * :run :role :job_name :variant   conditions of a suite run's profile */
   RL_QUERY_SUITE_PROFILE_KERNELS, /* * :run   traced kernels, by their phases if they have any */
   RL_QUERY_SUITE_LAST_RUN,        /* :suite */
   RL_QUERY_SUITE_RUN_LIST,        /* :suite :before :limit   newest first; further column: id */

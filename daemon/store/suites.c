@@ -66,6 +66,8 @@ static int insert_run(rl_db *db, const rl_suite_run_spec *spec, const char *key,
                       RL_BIND_TEXT(":jobs_sha256", spec->jobs_sha256), RL_BIND_TEXT(":device", spec->device),
                       RL_BIND_TEXT(":against", spec->against),
                       {":against_run", spec->against_run_id != 0 ? RL_SQL_INTEGER : RL_SQL_NULL, .integer = spec->against_run_id},
+                      RL_BIND_TEXT(":against_request", spec->against_request),
+                      {":order_seed", spec->against_request != NULL ? RL_SQL_INTEGER : RL_SQL_NULL, .integer = spec->order_seed},
                       RL_BIND_INTEGER(":now", rl_realtime_ns()), RL_BIND_REAL(":planned_s", spec->planned_s),
                       RL_BIND_INTEGER(":planned_jobs", spec->planned_jobs), RL_BIND_TEXT(":key", key),
                       RL_BIND_TEXT(":body_sha256", body_sha256)) < 0)
@@ -195,7 +197,9 @@ static int finish_job(rl_db *db, int64_t run_id, const rl_suite_step *step, int6
                 RL_BIND_TEXT(":drop_reason", drop_reason)) < 0)
     return -1;
   if (sqlite3_changes64(db->handle) == 0) return 0; /* it was recorded before */
-  if (insert_values(db, run_id, step, values, count, err) < 0 || add_job_event(db, run_id, step, err) < 0 ||
+  const bool is_other_side = strncmp(step->role, "baseline", strlen("baseline")) == 0;
+  if (insert_values(db, run_id, step, values, count, err) < 0 || add_job_event(db, run_id, step, err) < 0) return -1;
+  if (!is_other_side &&
       rl_db_run(db, err, "suite_conditions_store", RL_BIND_INTEGER(":run", run_id), RL_BIND_INTEGER(":job", job_id)) < 0)
     return -1;
   return store_listing(db, run_id, err);

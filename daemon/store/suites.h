@@ -15,9 +15,11 @@ typedef struct rl_suite_run_spec { /* borrowed texts */
   const char *suite, *definition, *definition_sha256;
   const char *jobs_sha256; /* JSON {job's name: hash} */
   const char *device;
-  const char *against;    /* name of the baseline; NULL: rolling */
-  int64_t against_run_id; /* of that baseline */
-  double planned_s;       /* NAN: unknown */
+  const char *against;         /* name of the baseline; NULL: rolling */
+  int64_t against_run_id;      /* of that baseline */
+  const char *against_request; /* JSON: what the requests of the other side differ in; NULL: no other side */
+  int64_t order_seed;          /* of the order of both sides */
+  double planned_s;            /* NAN: unknown */
   int64_t planned_jobs;
 } rl_suite_run_spec;
 
@@ -29,7 +31,7 @@ int rl_store_suite_run_insert(rl_store *store, const rl_suite_run_spec *spec, co
 int rl_store_suite_run_start(rl_store *store, int64_t run_id, rl_error *err);
 
 typedef struct rl_suite_step { /* a job of a suite run */
-  const char *role;            /* "canary_before" "block" "confirmation" "canary_after" "profile" */
+  const char *role;            /* "canary_before" "block" "baseline" "confirmation" "canary_after" "profile" "baseline_profile" */
   int64_t block;               /* from 0 within the role */
   const char *job_name;
   bool is_first; /* of its block: it needs new worker processes, which the block's other jobs then use */

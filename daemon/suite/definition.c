@@ -212,7 +212,7 @@ static int decode_job(const cJSON *object, const char *path, const rl_job_policy
 
 /* --- metrics ----------------------------------------------------------------------------------------------------------- */
 
-static const rl_suite_job *find_job(const rl_suite *suite, const char *name) {
+const rl_suite_job *rl_suite_find_job(const rl_suite *suite, const char *name) {
   for (int i = 0; i < suite->job_count; i++)
     if (strcmp(suite->jobs[i].name, name) == 0) return &suite->jobs[i];
   return NULL;
@@ -238,7 +238,7 @@ static int decode_metric(const cJSON *object, const char *path, rl_suite *suite,
   char pointer[sizeof err->json_pointer];
   if (rl_fields_decode(metric_fields, object, path, &metric, sizeof metric, err) < 0) return -1;
   snprintf(pointer, sizeof pointer, "%.80s/job", path);
-  const rl_suite_job *job = find_job(suite, metric.job);
+  const rl_suite_job *job = rl_suite_find_job(suite, metric.job);
   if (job == NULL) return rl_fail_at(err, pointer, "the suite has no job %s", metric.job);
   snprintf(pointer, sizeof pointer, "%.80s/variant", path);
   if (check_variant(job, metric.variant, pointer, err) < 0) return -1;
@@ -269,7 +269,7 @@ const rl_suite_metric *rl_suite_find_metric(const rl_suite *suite, const char *j
 static size_t count_keys(const rl_suite *suite) {
   size_t count = 0;
   for (const rl_suite_metric *metric = suite->metrics; metric < suite->metrics + suite->metric_count; metric++) {
-    const rl_suite_job *job = find_job(suite, metric->job);
+    const rl_suite_job *job = rl_suite_find_job(suite, metric->job);
     for (int i = 0; i < job->variant_count; i++)
       count += rl_suite_find_metric(suite, job->name, job->variants[i], metric->metric) == metric;
   }
@@ -417,6 +417,48 @@ int rl_suite_parse(const char *text, size_t length, const rl_job_policy *policy,
   int rc = rl_suite_decode(object, "", policy, suite, err);
   cJSON_Delete(object);
   return rc;
+}
+
+/* --- the other side ---------------------------------------------------------------------------------------------------- */
+
+void rl_suite_move_pointer(rl_error *err) {
+  char pointer[sizeof err->json_pointer];
+  const char *rest = strstr(err->json_pointer, "/request");
+  if (err->domain != RL_INPUT || rest == NULL) return;
+  snprintf(pointer, sizeof pointer, "/against_request%s", rest + strlen("/request"));
+  memcpy(err->json_pointer, pointer, sizeof pointer);
+}
+
+static cJSON *merge(const cJSON *request, const cJSON *replaced) {
+  cJSON *merged = cJSON_Duplicate(request, true);
+  const cJSON *member;
+  cJSON_ArrayForEach (member, replaced) set_member(merged, member->string, cJSON_Duplicate(member, true));
+  return merged;
+}
+
+static int add_other_job(const rl_suite_job *job, const cJSON *request, const rl_job_policy *policy, rl_suite *other,
+                         rl_error *err) {
+  rl_suite_job *added = &other->jobs[other->job_count++];
+  memcpy(added->name, job->name, sizeof added->name);
+  added->request = merge(job->request, request);
+  if (added->request == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite");
+  if (parse_request(added->request, "/request", policy, added, err) < 0) return rl_suite_move_pointer(err), -1;
+  if (added->variant_count == job->variant_count) return 0;
+  return rl_fail_at(err, "/against_request", "job %s has %d runs, and %d with these members: each run needs its counterpart",
+                    job->name, job->variant_count, added->variant_count);
+}
+
+int rl_suite_make_other(const rl_suite *suite, const cJSON *request, const rl_job_policy *policy, rl_suite **other,
+                        rl_error *err) {
+  RL_CLEANUP(rl_suite_cleanup) rl_suite *made = calloc(1, sizeof *made);
+  if (made == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite");
+  if (request->child == NULL)
+    return rl_fail_at(err, "/against_request",
+                      "must have a member in which the requests differ, such as {\"worker_build\":\"v1\"}");
+  for (int i = 0; i < suite->job_count; i++)
+    if (add_other_job(&suite->jobs[i], request, policy, made, err) < 0) return -1;
+  *other = rl_take_ownership(&made);
+  return 0;
 }
 
 cJSON *rl_suite_schema(void) { return rl_fields_schema(suite_fields); }

@@ -62,6 +62,15 @@ int rl_suite_decode(const cJSON *object, const char *path, const rl_job_policy *
 /* The same for JSON text. RL_INPUT without a pointer: the text is not JSON; err->code is the byte offset. */
 int rl_suite_parse(const char *text, size_t length, const rl_job_policy *policy, rl_suite **suite, rl_error *err);
 void rl_suite_free(rl_suite *suite); /* accepts NULL */
+/* Makes the suite whose jobs' requests have the members of `request` in place of their own: the side that a run compares itself
+ * with. It has the same jobs, but no metrics of the suite. The caller frees *other. RL_INPUT at /against_request/...; RL_HTTP as
+ * rl_suite_decode. */
+int rl_suite_make_other(const rl_suite *suite, const cJSON *request, const rl_job_policy *policy, rl_suite **other,
+                        rl_error *err);
+/* Makes the pointer of an error in the other side, such as /jobs/0/request/engine, /against_request/engine. */
+void rl_suite_move_pointer(rl_error *err);
+/* Returns the job of this name; NULL: none. */
+const rl_suite_job *rl_suite_find_job(const rl_suite *suite, const char *name);
 
 /* Whether the text is a name of suites, baselines and jobs of suites: [a-z0-9][a-z0-9_-]{0,63}. */
 bool rl_suite_is_name(const char *text);

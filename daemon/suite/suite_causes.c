@@ -114,15 +114,14 @@ static int read_conditions(rl_cursor *cursor, profile *of, rl_error *err) {
 }
 
 /* Returns 1; 0 if the suite run has no profile of this job and variant. */
-static int read_profile(rl_store *store, int64_t suite_run, const char *job_name, const char *variant, profile *of,
-                        rl_error *err) {
+static int read_profile(rl_store *store, const rl_suite_profile *wanted, profile *of, rl_error *err) {
   int64_t run_id;
   {
     RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
     const char *id;
     if (rl_store_query(store, RL_QUERY_SUITE_PROFILE_RUN,
-                       RL_BINDINGS(RL_BIND_INTEGER(":run", suite_run), RL_BIND_TEXT(":job_name", job_name),
-                                   RL_BIND_TEXT(":variant", variant)),
+                       RL_BINDINGS(RL_BIND_INTEGER(":run", wanted->run), RL_BIND_TEXT(":role", wanted->role),
+                                   RL_BIND_TEXT(":job_name", wanted->job_name), RL_BIND_TEXT(":variant", wanted->variant)),
                        &cursor, err) < 0)
       return -1;
     int found = rl_cursor_next(cursor, &id, err);
@@ -166,13 +165,13 @@ static int print_causes(const rl_causes *causes, char **json, rl_error *err) {
   return *json != NULL ? 0 : fail_memory(err);
 }
 
-int rl_suite_find_causes(rl_store *store, int64_t baseline_run, int64_t run, const char *job_name, const char *variant,
+int rl_suite_find_causes(rl_store *store, const rl_suite_profile *baseline_profile, const rl_suite_profile *current_profile,
                          char **json, rl_error *err) {
   profile baseline = {0}, current = {0};
   rl_causes causes = {0};
   *json = NULL;
-  int found = read_profile(store, baseline_run, job_name, variant, &baseline, err);
-  if (found > 0) found = read_profile(store, run, job_name, variant, &current, err);
+  int found = read_profile(store, baseline_profile, &baseline, err);
+  if (found > 0) found = read_profile(store, current_profile, &current, err);
   int rc = found < 0 ? -1 : 0;
   if (found > 0) rc = rl_causes_find(&baseline.run, &current.run, &causes, err);
   if (rc == 0) rc = print_causes(&causes, json, err);

@@ -4,9 +4,14 @@
 
 #include "store/store.h"
 
-/* Sets *json to a JSON array of causes, which the caller frees: why the run of a job's variant takes another time in suite run
- * `run` than in `baseline_run`. [] if one of them has no profile. */
-int rl_suite_find_causes(rl_store *store, int64_t baseline_run, int64_t run, const char *job_name, const char *variant,
-                         char **json, rl_error *err);
+typedef struct rl_suite_profile {        /* of one variant; borrowed texts */
+  int64_t run;                           /* suite run */
+  const char *role, *job_name, *variant; /* role: "profile" or "baseline_profile" */
+} rl_suite_profile;
+
+/* Sets *json to a JSON array of causes, which the caller frees: why the time of a variant differs between both profiles. [] if
+ * one of them does not exist. */
+int rl_suite_find_causes(rl_store *store, const rl_suite_profile *baseline, const rl_suite_profile *current, char **json,
+                         rl_error *err);
 
 #endif

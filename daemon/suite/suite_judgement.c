@@ -152,12 +152,6 @@ typedef struct metric_inputs {
 
 static const char *text_or_null(const char *text) { return text[0] != '\0' ? text : NULL; }
 
-static const rl_suite_job *find_job(const rl_suite *suite, const char *name) {
-  for (int i = 0; i < suite->job_count; i++)
-    if (strcmp(suite->jobs[i].name, name) == 0) return &suite->jobs[i];
-  return NULL;
-}
-
 static bool is_comparable(const earlier_run *run, const rl_suite_progress *progress, const rl_suite_job *job,
                           char reason[RL_VERDICT_REASON_SIZE]) {
   const rl_verdict_conditions baseline = {text_or_null(run->device_name), text_or_null(run->driver),
@@ -168,8 +162,8 @@ static bool is_comparable(const earlier_run *run, const rl_suite_progress *progr
   return rl_verdict_compare_conditions(&baseline, &current, reason);
 }
 
-static void add_baseline(const earlier_run *run, const rl_suite_series *values, metric_inputs *inputs) {
-  inputs->baseline_runs[inputs->baseline_count] = run->id;
+static void add_baseline(int64_t run_id, const rl_suite_series *values, metric_inputs *inputs) {
+  inputs->baseline_runs[inputs->baseline_count] = run_id;
   inputs->baseline[inputs->baseline_count++] = (rl_verdict_blocks){values->values, values->cycles, values->count};
 }
 
@@ -219,7 +213,7 @@ static const rl_suite_series *find_good_values(const earlier_run *run, const cha
  * of the newest run which has the metric. */
 static void select_inputs(const earlier_runs *earlier, const rl_suite_progress *progress, const char *key,
                           metric_inputs *inputs) {
-  const rl_suite_job *job = find_job(progress->suite, inputs->metric->job);
+  const rl_suite_job *job = rl_suite_find_job(progress->suite, inputs->metric->job);
   char reason[RL_VERDICT_REASON_SIZE], first_reason[RL_VERDICT_REASON_SIZE] = "";
   size_t wanted = earlier->named >= 0 ? 0 : (size_t)progress->suite->baseline_runs;
   level_search level = {0};
@@ -235,12 +229,25 @@ static void select_inputs(const earlier_runs *earlier, const rl_suite_progress *
       continue;
     }
     check_end(&level, run, mark);
-    if (is_named || (!level.is_past && inputs->baseline_count < wanted)) add_baseline(run, values, inputs);
+    if (is_named || (!level.is_past && inputs->baseline_count < wanted)) add_baseline(run->id, values, inputs);
     if (!level.is_past && inputs->history_count < HISTORY_RUNS_MAX) inputs->history[inputs->history_count++] = median;
     note_level(&level, run, mark);
   }
   if (inputs->baseline_count == 0) memcpy(inputs->incomparable_reason, first_reason, sizeof first_reason);
   reverse(inputs);
+}
+
+/* The baseline of a metric is what the run itself has measured of the other side. Both sides ran in the same conditions, so
+ * there is no history. */
+static void select_other_side(const rl_suite_progress *progress, const rl_suite_values *current, const char *key,
+                              metric_inputs *inputs) {
+  const rl_suite_series *values = rl_suite_series_find(current->baselines, current->baseline_count, key);
+  size_t kept;
+  if (values != NULL && isfinite(rl_suite_series_median(values, &kept))) return add_baseline(progress->id, values, inputs);
+  const rl_suite_step_row *failing = rl_suite_failing_job(progress, "baseline");
+  if (failing != NULL)
+    snprintf(inputs->incomparable_reason, sizeof inputs->incomparable_reason,
+             "Job %s of the other side failed in every block: %s.", failing->job_name, failing->drop_reason);
 }
 
 /* --- the judgement as JSON --------------------------------------------------------------------------------------------- */
@@ -391,7 +398,8 @@ static int read_inputs(rl_store *store, const rl_suite_progress *progress, bool 
     if (inputs->metric == NULL)
       return rl_fail(err, RL_STORAGE, RL_STORAGE_INTERNAL, "suite run %lld has values of %s, which it does not define",
                      (long long)progress->id, current->metric);
-    select_inputs(all->earlier, progress, current->metric, inputs);
+    if (progress->other != NULL) select_other_side(progress, &all->current, current->metric, inputs);
+    else select_inputs(all->earlier, progress, current->metric, inputs);
     const rl_suite_series *confirmation =
         with_confirmation ? rl_suite_series_find(all->current.confirmations, all->current.confirmation_count, current->metric)
                           : NULL;
@@ -424,19 +432,32 @@ static int64_t newest_baseline(const metric_inputs *inputs) {
   return inputs->baseline_count > 0 ? inputs->baseline_runs[inputs->baseline_count - 1] : 0;
 }
 
+/* Returns the variant of the other side's run that corresponds to this one. */
+static const char *find_counterpart(const rl_suite_progress *progress, const char *job_name, const char *variant) {
+  const rl_suite_job *job = rl_suite_find_job(progress->suite, job_name), *other = rl_suite_find_job(progress->other, job_name);
+  for (int i = 0; i < job->variant_count; i++)
+    if (strcmp(job->variants[i], variant) == 0) return other->variants[i];
+  return variant;
+}
+
 /* Adds causes to the verdicts slower and faster. A profile that can't be compared leaves them empty. */
-static void add_causes(rl_store *store, int64_t run_id, const suite_inputs *all, rl_suite_judgement *judgement) {
+static void add_causes(rl_store *store, const rl_suite_progress *progress, const suite_inputs *all,
+                       rl_suite_judgement *judgement) {
   char job[RL_SUITE_NAME_SIZE], variant[32];
   rl_error err;
   for (int i = 0; i < judgement->verdict_count; i++) {
     rl_suite_verdict *verdict = &judgement->verdicts[i];
     rl_verdict judged = all->judgements[i].verdict;
-    int64_t baseline = newest_baseline(&all->inputs[i]);
     char *causes = NULL;
-    if ((judged != RL_VERDICT_SLOWER && judged != RL_VERDICT_FASTER) || baseline == 0) continue;
+    if (judged != RL_VERDICT_SLOWER && judged != RL_VERDICT_FASTER) continue;
     if (!rl_suite_split_key(verdict->metric, job, variant)) continue;
-    if (rl_suite_find_causes(store, baseline, run_id, job, variant, &causes, &err) < 0)
-      rl_log(RL_LOG_WARNING, "suite run %lld, %s: can't find causes: %s", (long long)run_id, verdict->metric, err.message);
+    const rl_suite_profile current = {progress->id, "profile", job, variant};
+    rl_suite_profile baseline = {newest_baseline(&all->inputs[i]), "profile", job, variant};
+    if (progress->other != NULL)
+      baseline = (rl_suite_profile){progress->id, "baseline_profile", job, find_counterpart(progress, job, variant)};
+    if (baseline.run == 0) continue;
+    if (rl_suite_find_causes(store, &baseline, &current, &causes, &err) < 0)
+      rl_log(RL_LOG_WARNING, "suite run %lld, %s: can't find causes: %s", (long long)progress->id, verdict->metric, err.message);
     verdict->causes = causes;
   }
 }
@@ -449,7 +470,7 @@ int rl_suite_judge(rl_store *store, const rl_suite_progress *progress, bool with
   const rl_verdict_suite suite = {all.metrics, (size_t)all.current.block_count, quarantine_reason};
   if (rc == 0) rc = rl_verdict_judge_suite(&suite, all.judgements, &judgement->summary, err);
   if (rc == 0) rc = write_verdicts(progress->suite, &all, judgement, err);
-  if (rc == 0 && with_confirmation) add_causes(store, progress->id, &all, judgement);
+  if (rc == 0 && with_confirmation) add_causes(store, progress, &all, judgement);
   clear_inputs(&all);
   return rc;
 }

@@ -26,7 +26,15 @@ static int read_run(rl_store *store, int64_t id, rl_suite_progress *progress, rl
   copy_column(cursor, 8, progress->device_name, sizeof progress->device_name);
   copy_column(cursor, 9, progress->driver, sizeof progress->driver);
   copy_column(cursor, 10, progress->clock_setting, sizeof progress->clock_setting);
-  return rl_suite_parse(definition, strlen(definition), &any_code, &progress->suite, err);
+  progress->order_seed = rl_cursor_integer(cursor, 12);
+  if (rl_suite_parse(definition, strlen(definition), &any_code, &progress->suite, err) < 0) return -1;
+  const char *against_request = rl_cursor_text(cursor, 11);
+  if (against_request == NULL) return 0;
+  cJSON *request = cJSON_Parse(against_request);
+  int rc = request != NULL ? rl_suite_make_other(progress->suite, request, &any_code, &progress->other, err)
+                           : rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite run");
+  cJSON_Delete(request);
+  return rc;
 }
 
 static int add_row(rl_cursor *cursor, rl_suite_progress *progress, rl_error *err) {
@@ -39,6 +47,7 @@ static int add_row(rl_cursor *cursor, rl_suite_progress *progress, rl_error *err
   copy_column(cursor, 2, row->job_name, sizeof row->job_name);
   row->job_id = rl_cursor_integer(cursor, 3);
   copy_column(cursor, 4, row->state, sizeof row->state);
+  copy_column(cursor, 5, row->drop_reason, sizeof row->drop_reason);
   double busy_s = rl_cursor_real(cursor, 6);
   row->busy_s = isfinite(busy_s) ? busy_s : 0;
   return 0;
@@ -59,6 +68,7 @@ int rl_suite_progress_read(rl_store *store, int64_t id, rl_suite_progress *progr
 
 void rl_suite_progress_clear(rl_suite_progress *progress) {
   rl_suite_free(progress->suite);
+  rl_suite_free(progress->other);
   free(progress->rows);
   *progress = (rl_suite_progress){0};
 }
@@ -100,43 +110,82 @@ static double busy_seconds(const rl_suite_progress *progress, const char *role) 
   return seconds;
 }
 
+/* Two sides have twice the time. */
+static double budget_s(const rl_suite_progress *progress) {
+  return (double)progress->suite->time_budget_s * (progress->other != NULL ? 2 : 1);
+}
+
 /* The budget counts the suite's own jobs: those of clients, which run in between, take nothing from it. */
 bool rl_suite_has_time(const rl_suite_progress *progress) {
   int64_t done = rl_suite_blocks_done(progress, "block");
-  double block_s = done > 0 ? busy_seconds(progress, "block") / (double)done : 0;
-  return busy_seconds(progress, NULL) + block_s <= (double)progress->suite->time_budget_s;
+  double both_s = busy_seconds(progress, "block") + busy_seconds(progress, "baseline");
+  double block_s = done > 0 ? both_s / (double)done : 0;
+  return busy_seconds(progress, NULL) + block_s <= budget_s(progress);
 }
 
-const char *rl_suite_failing_job(const rl_suite_progress *progress) {
+const rl_suite_step_row *rl_suite_failing_job(const rl_suite_progress *progress, const char *role) {
   for (int i = 0; i < progress->suite->job_count; i++) {
     int ended = 0, failed = 0;
+    const rl_suite_step_row *last = NULL;
     for (int j = 0; j < progress->row_count; j++) {
       const rl_suite_step_row *row = &progress->rows[j];
-      if (strcmp(row->role, "block") != 0 || strcmp(row->job_name, progress->suite->jobs[i].name) != 0) continue;
+      if (strcmp(row->role, role) != 0 || strcmp(row->job_name, progress->suite->jobs[i].name) != 0) continue;
       ended += strcmp(row->state, "submitted") != 0;
       failed += strcmp(row->state, "failed") == 0;
+      if (strcmp(row->state, "failed") == 0) last = row;
     }
-    if (failed >= 2 && failed == ended) return progress->suite->jobs[i].name;
+    if (failed >= 2 && failed == ended) return last;
   }
   return NULL;
 }
 
-/* Finds the next job of a role's blocks; a new block begins only within the time budget. wanted: the jobs; NULL: all. */
-static bool next_of_blocks(const rl_suite_progress *progress, const char *role, const bool *wanted, rl_suite_step *step) {
+/* Finds the next job of a block. wanted: the jobs; NULL: all. *begun: whether one of its jobs was submitted before. */
+static bool next_in_block(const rl_suite_progress *progress, const char *role, int64_t block, const bool *wanted, bool *begun,
+                          rl_suite_step *step) {
   const rl_suite *suite = progress->suite;
-  for (int64_t block = 0; block < suite->blocks; block++) {
-    bool begun = false;
-    const char *first = NULL;
-    for (int i = 0; i < suite->job_count; i++) {
-      if (wanted != NULL && !wanted[i]) continue;
-      if (first == NULL) first = suite->jobs[i].name;
-      bool submitted = is_submitted(progress, role, block, suite->jobs[i].name);
-      if (!submitted && !begun && !rl_suite_has_time(progress)) return false;
-      begun = true;
-      if (submitted) continue;
+  const char *first = NULL;
+  for (int i = 0; i < suite->job_count; i++) {
+    if (wanted != NULL && !wanted[i]) continue;
+    if (first == NULL) first = suite->jobs[i].name;
+    if (!is_submitted(progress, role, block, suite->jobs[i].name)) {
       *step = (rl_suite_step){role, block, suite->jobs[i].name, first == suite->jobs[i].name};
       return true;
     }
+    *begun = true;
+  }
+  return false;
+}
+
+/* SplitMix64 (Steele, Lea and Flood 2014). */
+static uint64_t mix(uint64_t z) {
+  z += UINT64_C(0x9e3779b97f4a7c15);
+  z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+  z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+  return z ^ z >> 31;
+}
+
+bool rl_suite_begins_with_baseline(int64_t order_seed, int64_t block) {
+  return (mix((uint64_t)order_seed + (uint64_t)block) & 1) != 0;
+}
+
+/* Finds the next job of the blocks of both sides. A new block begins only within the time budget. */
+static bool next_of_blocks(const rl_suite_progress *progress, rl_suite_step *step) {
+  static const char *const roles[] = {"block", "baseline", "block"};
+  for (int64_t block = 0; block < progress->suite->blocks; block++) {
+    const char *const *order = roles + rl_suite_begins_with_baseline(progress->order_seed, block);
+    bool begun = false;
+    for (int side = 0; side < 2; side++) {
+      if (progress->other == NULL && strcmp(order[side], "baseline") == 0) continue;
+      if (next_in_block(progress, order[side], block, NULL, &begun, step)) return begun || rl_suite_has_time(progress);
+    }
+  }
+  return false;
+}
+
+static bool next_confirmation(const rl_suite_progress *progress, const bool *wanted, rl_suite_step *step) {
+  for (int64_t block = 0; block < progress->suite->blocks; block++) {
+    bool begun = false;
+    if (next_in_block(progress, "confirmation", block, wanted, &begun, step)) return begun || rl_suite_has_time(progress);
   }
   return false;
 }
@@ -148,12 +197,12 @@ static bool next_canary(const rl_suite_progress *progress, const char *role, rl_
   return true;
 }
 
-static bool next_profile(const rl_suite_progress *progress, rl_suite_step *step) {
+static bool next_profile(const rl_suite_progress *progress, const char *role, rl_suite_step *step) {
   const rl_suite *suite = progress->suite;
-  if (!suite->profile || busy_seconds(progress, NULL) > (double)suite->time_budget_s) return false;
+  if (!suite->profile || busy_seconds(progress, NULL) > budget_s(progress)) return false;
   for (int i = 0; i < suite->job_count; i++) {
-    if (is_submitted(progress, "profile", 0, suite->jobs[i].name)) continue;
-    *step = (rl_suite_step){"profile", 0, suite->jobs[i].name, i == 0};
+    if (is_submitted(progress, role, 0, suite->jobs[i].name)) continue;
+    *step = (rl_suite_step){role, 0, suite->jobs[i].name, i == 0};
     return true;
   }
   return false;
@@ -161,20 +210,15 @@ static bool next_profile(const rl_suite_progress *progress, rl_suite_step *step)
 
 bool rl_suite_next_step(const rl_suite_progress *progress, const bool unconfirmed[RL_SUITE_JOBS_MAX], bool blocks_only,
                         rl_suite_step *step) {
-  if (next_canary(progress, "canary_before", step) || next_of_blocks(progress, "block", NULL, step)) return true;
+  if (next_canary(progress, "canary_before", step) || next_of_blocks(progress, step)) return true;
   if (blocks_only) return false;
-  return (unconfirmed != NULL && next_of_blocks(progress, "confirmation", unconfirmed, step)) ||
-         next_canary(progress, "canary_after", step) || next_profile(progress, step);
-}
-
-static const rl_suite_job *find_job(const rl_suite *suite, const char *name) {
-  for (int i = 0; i < suite->job_count; i++)
-    if (strcmp(suite->jobs[i].name, name) == 0) return &suite->jobs[i];
-  return NULL;
+  return (unconfirmed != NULL && next_confirmation(progress, unconfirmed, step)) || next_canary(progress, "canary_after", step) ||
+         next_profile(progress, "profile", step) || (progress->other != NULL && next_profile(progress, "baseline_profile", step));
 }
 
 char *rl_suite_step_request(const rl_suite_progress *progress, const rl_suite_step *step) {
-  const rl_suite_job *job = find_job(progress->suite, step->job_name);
+  bool is_other_side = strncmp(step->role, "baseline", strlen("baseline")) == 0;
+  const rl_suite_job *job = rl_suite_find_job(is_other_side ? progress->other : progress->suite, step->job_name);
   bool is_cpu = strcmp(progress->device, "cpu") == 0;
   char *text = NULL;
   if (strncmp(step->role, "canary", strlen("canary")) == 0) {
@@ -183,6 +227,6 @@ char *rl_suite_step_request(const rl_suite_progress *progress, const rl_suite_st
   }
   if (job == NULL) return NULL;
   uint32_t profile = 1u << RL_PASS_TIMING | 1u << RL_PASS_ACTIVITY | (is_cpu ? 0 : 1u << RL_PASS_COUNTERS);
-  uint32_t passes = strcmp(step->role, "profile") == 0 ? job->passes | profile : job->passes;
+  uint32_t passes = strstr(step->role, "profile") != NULL ? job->passes | profile : job->passes;
   return rl_suite_print_request(job, progress->device, passes, step->is_first);
 }

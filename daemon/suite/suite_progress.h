@@ -9,7 +9,8 @@
 #define RL_SUITE_CANARY_JOB "ceilings" /* name of the canary's job */
 
 typedef struct rl_suite_step_row {
-  char role[16], job_name[RL_SUITE_NAME_SIZE], state[16];
+  char role[24], job_name[RL_SUITE_NAME_SIZE], state[16];
+  char drop_reason[256]; /* "": none */
   int64_t block, job_id; /* job_id 0: deleted */
   double busy_s;         /* 0: not known */
 } rl_suite_step_row;
@@ -17,6 +18,8 @@ typedef struct rl_suite_step_row {
 typedef struct rl_suite_progress {
   int64_t id;
   rl_suite *suite;
+  rl_suite *other; /* what the run compares itself with, in blocks in random order; NULL: earlier runs */
+  int64_t order_seed;
   char state[16], device[16], against[RL_SUITE_NAME_SIZE]; /* against "": rolling */
   int64_t against_run_id;
   char device_name[256], driver[64], clock_setting[128]; /* "": unknown */
@@ -36,8 +39,10 @@ const rl_suite_step_row *rl_suite_find_row(const rl_suite_progress *progress, co
 bool rl_suite_has_time(const rl_suite_progress *progress);
 /* Returns the number of blocks whose jobs have all ended. */
 int64_t rl_suite_blocks_done(const rl_suite_progress *progress, const char *role);
-/* Returns the name of a job that failed in all of its blocks, of which there are two or more; NULL: none. */
-const char *rl_suite_failing_job(const rl_suite_progress *progress);
+/* Returns the last row of a job that failed in all of the role's blocks, of which there are two or more; NULL: there is none. */
+const rl_suite_step_row *rl_suite_failing_job(const rl_suite_progress *progress, const char *role);
+/* Whether both sides are measured in a block in the reverse order: the baseline first. */
+bool rl_suite_begins_with_baseline(int64_t order_seed, int64_t block);
 
 /* Finds the next job: returns true and sets *step, whose texts belong to progress; false if all are done. unconfirmed: whether
  * fresh blocks of this job are needed; NULL: of none. blocks_only: stop after the blocks. */

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -77,6 +78,14 @@ typedef struct value_list {
   int count;
 } value_list;
 
+/* Returns the variant of the suite's run to which a run of the other side corresponds; NULL: none. */
+static const char *find_own_variant(const rl_suite_progress *progress, const char *job_name, const char *variant) {
+  const rl_suite_job *job = rl_suite_find_job(progress->suite, job_name), *other = rl_suite_find_job(progress->other, job_name);
+  for (int i = 0; i < other->variant_count; i++)
+    if (strcmp(other->variants[i], variant) == 0) return job->variants[i];
+  return NULL;
+}
+
 static int add_value(const rl_suite *suite, const char *job, const char *metric, const char *variant, rl_cursor *cursor,
                      const char *drop_reason, value_list *list, rl_error *err) {
   const rl_suite_metric *wanted = rl_suite_find_metric(suite, job, variant, metric);
@@ -97,39 +106,58 @@ static int add_value(const rl_suite *suite, const char *job, const char *metric,
 }
 
 /* Reads one metric of each run of a job. */
-static int read_metric(rl_store *store, const rl_suite *suite, const rl_suite_step_row *row, const char *metric,
+static int read_metric(rl_store *store, const rl_suite_progress *progress, const rl_suite_step_row *row, const char *metric,
                        const char *drop_reason, value_list *list, rl_error *err) {
+  bool is_other_side = strcmp(row->role, "baseline") == 0;
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *variant;
   int found;
   if (rl_store_query(store, RL_QUERY_SUITE_JOB_VALUES,
                      RL_BINDINGS(RL_BIND_INTEGER(":job", row->job_id), RL_BIND_TEXT(":metric", metric)), &cursor, err) < 0)
     return -1;
-  while ((found = rl_cursor_next(cursor, &variant, err)) > 0)
-    if (add_value(suite, row->job_name, metric, variant, cursor, drop_reason, list, err) < 0) return -1;
+  while ((found = rl_cursor_next(cursor, &variant, err)) > 0) {
+    if (is_other_side) variant = find_own_variant(progress, row->job_name, variant);
+    if (variant != NULL && add_value(progress->suite, row->job_name, metric, variant, cursor, drop_reason, list, err) < 0)
+      return -1;
+  }
   return found;
 }
 
-static int read_values(rl_store *store, const rl_suite *suite, const rl_suite_step_row *row, const char *drop_reason,
+static int read_values(rl_store *store, const rl_suite_progress *progress, const rl_suite_step_row *row, const char *drop_reason,
                        value_list *list, rl_error *err) {
+  const rl_suite *suite = progress->suite;
   for (int i = 0; i < suite->metric_count; i++)
     if (strcmp(suite->metrics[i].job, row->job_name) == 0 &&
-        read_metric(store, suite, row, suite->metrics[i].metric, drop_reason, list, err) < 0)
+        read_metric(store, progress, row, suite->metrics[i].metric, drop_reason, list, err) < 0)
       return -1;
   return 0;
+}
+
+/* Writes why a job has no values: "job 7 failed: the any worker was killed by signal 11". */
+static void explain_end(rl_suite_runner *runner, int64_t job_id, rl_job_state state, char *reason, size_t size) {
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  const char *problem = "";
+  rl_error ignored;
+  if (state == RL_JOB_FAILED &&
+      rl_store_query(runner->store, RL_QUERY_SUITE_JOB_PROBLEM, RL_BINDINGS(RL_BIND_INTEGER(":job", job_id)), &cursor,
+                     &ignored) == 0 &&
+      rl_cursor_next(cursor, &problem, &ignored) <= 0)
+    problem = "";
+  snprintf(reason, size, "job %lld %s%s%.200s", (long long)job_id, state == RL_JOB_CANCELLED ? "was cancelled" : "failed",
+           problem[0] != '\0' ? ": " : "", problem);
 }
 
 /* Stores the end of a step's job, with its values if it is one of a block. */
 static int collect(rl_suite_runner *runner, const rl_suite_progress *progress, const rl_suite_step_row *row, rl_job_state state,
                    rl_error *err) {
   value_list list = {0};
-  char reason[128];
+  char reason[256];
   const rl_suite_step step = {row->role, row->block, row->job_name};
-  bool completed = state == RL_JOB_COMPLETED,
-       has_values = strcmp(row->role, "block") == 0 || strcmp(row->role, "confirmation") == 0;
-  snprintf(reason, sizeof reason, "job %lld %s", (long long)row->job_id,
-           state == RL_JOB_CANCELLED ? "was cancelled" : "failed; GET /jobs has the reason");
-  int rc = has_values ? read_values(runner->store, progress->suite, row, completed ? NULL : reason, &list, err) : 0;
+  bool completed = state == RL_JOB_COMPLETED, has_values = strcmp(row->role, "block") == 0 ||
+                                                           strcmp(row->role, "confirmation") == 0 ||
+                                                           strcmp(row->role, "baseline") == 0;
+  explain_end(runner, row->job_id, state, reason, sizeof reason);
+  int rc = has_values ? read_values(runner->store, progress, row, completed ? NULL : reason, &list, err) : 0;
   if (rc == 0)
     rc = rl_store_suite_job_finish(runner->store, progress->id, &step, row->job_id, rl_job_state_names[state],
                                    completed ? NULL : reason, list.values, list.count, err);
@@ -252,6 +280,7 @@ static int start_step(rl_suite_runner *runner, const rl_suite_progress *progress
 /* Returns 1 and the next step; 0: all are done. Judges the blocks to know whether an alarm needs fresh ones. */
 static int find_step(rl_suite_runner *runner, const rl_suite_progress *progress, rl_suite_step *step, rl_error *err) {
   rl_suite_judgement judgement = {0};
+  if (rl_suite_failing_job(progress, "baseline") != NULL) return 0; /* incomparable, whatever else is measured */
   if (rl_suite_next_step(progress, NULL, true, step)) return 1;
   if (rl_suite_judge(runner->store, progress, false, NULL, &judgement, err) < 0) {
     rl_suite_judgement_clear(&judgement);
@@ -289,10 +318,10 @@ static int advance(rl_suite_runner *runner, rl_suite_progress *progress, slot *a
     at->job_id = 0;
     return collect(runner, progress, row, state, err) < 0 ? -1 : 1;
   }
-  const char *failing = rl_suite_failing_job(progress);
+  const rl_suite_step_row *failing = rl_suite_failing_job(progress, "block");
   if (failing != NULL) {
-    char reason[160];
-    snprintf(reason, sizeof reason, "Job %s failed in every block; GET /jobs has the reason.", failing);
+    char reason[384];
+    snprintf(reason, sizeof reason, "Job %s failed in every block: %s.", failing->job_name, failing->drop_reason);
     return fail_run(runner, progress->id, reason, err);
   }
   int found = find_step(runner, progress, &step, err);
@@ -472,12 +501,19 @@ static double estimate_from_jobs(rl_suite_runner *runner, const rl_suite *suite,
   return block_s * ((double)suite->blocks + (suite->profile ? 2 : 0));
 }
 
-static double estimate_on(rl_suite_runner *runner, const rl_suite *suite, const char *device) {
-  double seconds = read_number(
-      runner->store, RL_QUERY_SUITE_RUN_DURATION,
-      RL_BINDINGS(RL_BIND_TEXT(":suite", suite->name), RL_BIND_TEXT(":sha256", suite->sha256), RL_BIND_TEXT(":device", device)),
-      1);
-  return isfinite(seconds) ? seconds : estimate_from_jobs(runner, suite, device);
+static double read_duration(rl_suite_runner *runner, const rl_suite *suite, const char *device, bool two_sided) {
+  return read_number(runner->store, RL_QUERY_SUITE_RUN_DURATION,
+                     RL_BINDINGS(RL_BIND_TEXT(":suite", suite->name), RL_BIND_TEXT(":sha256", suite->sha256),
+                                 RL_BIND_TEXT(":device", device), RL_BIND_INTEGER(":two_sided", two_sided)),
+                     1);
+}
+
+static double estimate_on(rl_suite_runner *runner, const rl_suite *suite, const char *device, bool two_sided) {
+  double seconds = read_duration(runner, suite, device, two_sided);
+  if (isfinite(seconds)) return seconds;
+  double of_one_side = two_sided ? read_duration(runner, suite, device, false) : NAN;
+  if (!isfinite(of_one_side)) of_one_side = estimate_from_jobs(runner, suite, device);
+  return two_sided ? 2 * of_one_side : of_one_side;
 }
 
 /* Parses each job for the device and checks it. Fills in device[16], which is "" for the default one. */
@@ -506,7 +542,7 @@ double rl_suite_runner_estimate(rl_suite_runner *runner, const rl_suite *suite, 
   rl_error ignored;
   snprintf(chosen, sizeof chosen, "%s", device[0] != '\0' ? device : suite->device);
   if (chosen[0] == '\0' && check_jobs(runner, suite, chosen, &ignored) < 0) return NAN;
-  return estimate_on(runner, suite, chosen);
+  return estimate_on(runner, suite, chosen, false);
 }
 
 static int find_against(rl_suite_runner *runner, const rl_suite_submission *submission, int64_t *run_id, rl_error *err) {
@@ -527,16 +563,35 @@ static char *print_jobs_sha256(const rl_suite *suite) {
   return text;
 }
 
+/* Makes and checks the other side, if the submission has one. The caller frees *other. */
+static int make_other(rl_suite_runner *runner, const rl_suite_submission *submission, char *device, rl_suite **other,
+                      rl_error *err) {
+  if (submission->against_request == NULL) return 0;
+  if (submission->against != NULL)
+    return rl_fail_at(err, "/against_request", "a run is compared with a named baseline or with another request, not with both");
+  if (rl_suite_make_other(submission->suite, submission->against_request, submission->policy, other, err) < 0) return -1;
+  if (check_jobs(runner, *other, device, err) == 0) return 0;
+  rl_suite_move_pointer(err);
+  return -1;
+}
+
 int rl_suite_runner_submit(rl_suite_runner *runner, const rl_suite_submission *submission, int64_t *id, bool *existing,
                            double *estimated_s, rl_error *err) {
+  RL_CLEANUP(rl_suite_cleanup) rl_suite *other = NULL;
   const rl_suite *suite = submission->suite;
   char device[16];
   int64_t against_run_id = 0;
+  uint32_t seed = 0;
   snprintf(device, sizeof device, "%s", submission->device != NULL ? submission->device : suite->device);
-  if (find_against(runner, submission, &against_run_id, err) < 0 || check_jobs(runner, suite, device, err) < 0) return -1;
+  if (find_against(runner, submission, &against_run_id, err) < 0 || check_jobs(runner, suite, device, err) < 0 ||
+      make_other(runner, submission, device, &other, err) < 0)
+    return -1;
   RL_CLEANUP(rl_free_text) char *hashes = print_jobs_sha256(suite);
-  if (hashes == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite run");
-  double planned_s = estimate_on(runner, suite, device);
+  RL_CLEANUP(rl_free_text) char *request = other != NULL ? cJSON_PrintUnformatted(submission->against_request) : NULL;
+  if (hashes == NULL || (other != NULL && request == NULL)) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite run");
+  if (getrandom(&seed, sizeof seed, 0) != sizeof seed) return rl_fail_errno(err, "the order of a suite run");
+  const int64_t sides = other != NULL ? 2 : 1;
+  const double planned_s = estimate_on(runner, suite, device, other != NULL);
   const rl_suite_run_spec spec = {
       .suite = suite->name,
       .definition = suite->text,
@@ -545,8 +600,10 @@ int rl_suite_runner_submit(rl_suite_runner *runner, const rl_suite_submission *s
       .device = device,
       .against = submission->against,
       .against_run_id = against_run_id,
+      .against_request = request,
+      .order_seed = seed,
       .planned_s = planned_s,
-      .planned_jobs = (suite->blocks + suite->profile) * suite->job_count + (rl_suite_has_canary(suite, device) ? 2 : 0)};
+      .planned_jobs = sides * (suite->blocks + suite->profile) * suite->job_count + (rl_suite_has_canary(suite, device) ? 2 : 0)};
   if (rl_store_suite_run_insert(runner->store, &spec, submission->key, submission->body_sha256, runner->queue_limit, id, existing,
                                 err) < 0)
     return -1;

@@ -25,10 +25,13 @@ typedef struct rl_suite_submission {
   const rl_suite *suite;
   const char *device;            /* NULL: the suite's, else the default device */
   const char *against;           /* name of a baseline; NULL: rolling */
+  const cJSON *against_request;  /* rl_suite_make_other: both sides are measured, in random order; NULL: one side */
+  const rl_job_policy *policy;   /* of the client that sends against_request */
   const char *key, *body_sha256; /* Idempotency-Key; NULL: none */
 } rl_suite_submission;
 /* Accepts a suite run and sets *id. *existing: as in rl_queue_submit. RL_INPUT at /device or at a field of the definition, such
- * as /jobs/0/request/engine: the device can't run it. RL_HTTP 404 at /against, 422, 429, 503. */
+ * as /jobs/0/request/engine: the device can't run it. RL_INPUT at /against_request/... too. RL_HTTP 404 at /against, 422, 429,
+ * 503. */
 int rl_suite_runner_submit(rl_suite_runner *runner, const rl_suite_submission *submission, int64_t *id, bool *existing,
                            double *estimated_s, rl_error *err);
 /* Cancels a suite run and its current job. RL_HTTP 404; RL_SUITE_ENDED. */

@@ -28,11 +28,13 @@ static void note_distrusted(rl_suite_series *series, int64_t block, const char *
 }
 
 static int add_value(rl_cursor *cursor, const char *metric, rl_suite_values *values, rl_error *err) {
-  bool is_block = strcmp(rl_cursor_text(cursor, 1), "block") == 0;
+  const char *role = rl_cursor_text(cursor, 1);
   int64_t block = rl_cursor_integer(cursor, 2);
   const char *distrusted_reason = rl_cursor_text(cursor, 5);
-  rl_suite_series *to = is_block ? find_or_add(&values->blocks, &values->block_count, metric)
-                                 : find_or_add(&values->confirmations, &values->confirmation_count, metric);
+  rl_suite_series *to = strcmp(role, "block") == 0 ? find_or_add(&values->blocks, &values->block_count, metric)
+                        : strcmp(role, "baseline") == 0
+                            ? find_or_add(&values->baselines, &values->baseline_count, metric)
+                            : find_or_add(&values->confirmations, &values->confirmation_count, metric);
   if (to == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for the values of a suite run");
   if (block < 0 || block >= RL_SUITE_BLOCKS_MAX) return 0;
   to->values[block] = rl_cursor_real(cursor, 3);
@@ -55,6 +57,7 @@ int rl_suite_values_read(rl_store *store, int64_t run_id, rl_suite_values *value
 void rl_suite_values_clear(rl_suite_values *values) {
   free(values->blocks);
   free(values->confirmations);
+  free(values->baselines);
   *values = (rl_suite_values){0};
 }
 

@@ -16,8 +16,8 @@ typedef struct rl_suite_series {
 } rl_suite_series;
 
 typedef struct rl_suite_values {
-  rl_suite_series *blocks, *confirmations; /* sorted by metric */
-  int block_count, confirmation_count;
+  rl_suite_series *blocks, *confirmations, *baselines; /* sorted by metric; baselines: of the other side */
+  int block_count, confirmation_count, baseline_count;
 } rl_suite_values;
 
 /* Reads the values of a suite run. The caller clears *values, also after a failure. */

@@ -66,7 +66,8 @@ rl_attempt_result rl_attempt_handshake(rl_attempt *attempt) {
   rl_attempt_result result = next_frame(attempt, rl_monotonic_ns() + HELLO_WAIT_MS * NS_PER_MS, &frame);
   if (result != RL_ATTEMPT_CONTINUE) return result;
   if (rl_worker_check_hello(attempt->worker, &frame, &attempt->error) < 0) return RL_ATTEMPT_DIED;
-  rl_queue_set_unsupported_engines(attempt->jobs, attempt->worker->device, attempt->worker->unsupported_engines);
+  if (attempt->worker->build[0] == '\0') /* requests are checked against the daemon's workers */
+    rl_queue_set_unsupported_engines(attempt->jobs, attempt->worker->device, attempt->worker->unsupported_engines);
   return RL_ATTEMPT_CONTINUE;
 }
 

@@ -100,6 +100,7 @@ static void release_workers(rl_device_runner *runner, const rl_worker *except) {
 static rl_attempt_result attempt_pass(rl_device_runner *runner, rl_attempt *attempt) {
   release_workers(runner, attempt->worker);
   rl_worker_verify_idle(attempt->worker);
+  rl_worker_select_build(attempt->worker, attempt->claim->build);
   rl_worker_end_after_posted_code(attempt->worker, attempt->claim->job_id);
   if (attempt->claim->fresh_worker) rl_worker_end_after_other_job(attempt->worker, attempt->claim->job_id);
   rl_attempt_result result = attempt->worker->process.pid == 0 ? start_worker(runner, attempt) : rl_attempt_interruption(attempt);

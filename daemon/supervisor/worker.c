@@ -5,21 +5,36 @@
 
 #include "base/cache.h"
 #include "base/log.h"
+#include "base/named_paths.h"
 
 enum { IDLE_GRACE_MS = 100, RECYCLE_GRACE_MS = 200, RELEASE_WAIT_MS = 2000 };
 
+/* Writes the path of the program of the worker's build. */
+static int find_program(const rl_worker *worker, char path[2 * RL_PATH_SIZE], rl_error *err) {
+  char folder[RL_PATH_SIZE];
+  const char *name = strrchr(worker->program, '/');
+  if (worker->build[0] == '\0') return snprintf(path, 2 * RL_PATH_SIZE, "%s", worker->program), 0;
+  if (!rl_named_paths_find(worker->config->builds, worker->build, folder, sizeof folder))
+    return rl_fail(err, RL_INPUT, 0, "the setting builds no longer names the build %s", worker->build);
+  snprintf(path, 2 * RL_PATH_SIZE, "%s/%s", folder, name != NULL ? name + 1 : worker->program);
+  return 0;
+}
+
 int rl_worker_start(rl_worker *worker, rl_error *err) {
   const rl_config *config = worker->config;
+  char program[2 * RL_PATH_SIZE];
+  if (find_program(worker, program, err) < 0) return -1;
   char mnist[RL_PATH_SIZE + 32], cache[RL_PATH_SIZE + 32], threads[64];
   snprintf(mnist, sizeof mnist, "ROOFLINED_MNIST_DIR=%s", config->mnist_dir);
   snprintf(threads, sizeof threads, "ROOFLINED_THREADS=%lld", (long long)config->threads);
   snprintf(cache, sizeof cache, "ROOFLINED_CACHE_DIR=%s/" RL_CACHE_FOLDER, config->state);
   const char *const variables[] = {mnist, cache, threads, NULL};
-  const char *const arguments[] = {worker->program, "--device", worker->device, "--role", worker->role, NULL};
+  const char *const arguments[] = {program, "--device", worker->device, "--role", worker->role, NULL};
   if (rl_process_start(arguments, variables, -1, &worker->process, err) < 0) return -1;
   worker->reader = rl_frame_reader_new(worker->process.output);
   if (worker->reader == NULL) return rl_fail(err, RL_WIRE, RL_WIRE_LIMIT, "no memory for a worker's frames");
-  rl_log(RL_LOG_INFO, "%s: started the %s worker, process %d", worker->device, worker->role, (int)worker->process.pid);
+  rl_log(RL_LOG_INFO, "%s: started the %s worker%s%s, process %d", worker->device, worker->role,
+         worker->build[0] != '\0' ? " of build " : "", worker->build, (int)worker->process.pid);
   return 0;
 }
 
@@ -68,6 +83,13 @@ void rl_worker_end_after_other_job(rl_worker *worker, int64_t job_id) {
   if (worker->last_job != 0 && worker->last_job != job_id) rl_worker_end(worker, RECYCLE_GRACE_MS, exit_status);
 }
 
+void rl_worker_select_build(rl_worker *worker, const char *build) {
+  char exit_status[RL_EXIT_STATUS_SIZE];
+  if (strcmp(worker->build, build) == 0) return;
+  rl_worker_end(worker, RECYCLE_GRACE_MS, exit_status);
+  snprintf(worker->build, sizeof worker->build, "%s", build);
+}
+
 int rl_worker_read_frame(rl_worker *worker, int timeout_ms, rl_frame *frame, rl_error *err) {
   if (rl_frame_read(worker->reader, timeout_ms, frame, err) < 0) return -1;
   worker->frames++;
@@ -79,8 +101,11 @@ int rl_worker_check_hello(rl_worker *worker, const rl_frame *frame, rl_error *er
   rl_hello hello = {0};
   if (frame->type != RL_FRAME_HELLO) return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "the worker's first frame is not HELLO");
   if (rl_fields_parse(rl_hello_fields, (const char *)frame->payload, frame->length, &hello, sizeof hello, err) < 0) return -1;
-  if (hello.protocol != RL_WIRE_VERSION || strcmp(hello.device, worker->device) != 0 || strcmp(hello.role, worker->role) != 0)
-    return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "the worker's HELLO names another protocol, device or role");
+  if (hello.protocol != RL_WIRE_VERSION)
+    return rl_fail(err, RL_WIRE, RL_WIRE_BAD_VERSION, "the worker's protocol has version %lld, the daemon's %d",
+                   (long long)hello.protocol, RL_WIRE_VERSION);
+  if (strcmp(hello.device, worker->device) != 0 || strcmp(hello.role, worker->role) != 0)
+    return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "the worker's HELLO names another device or role");
   if (!hello.usable) return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "%s", hello.reason);
   memcpy(worker->unsupported_engines, hello.unsupported_engines, sizeof worker->unsupported_engines);
   return 0;

@@ -9,6 +9,7 @@
 
 typedef struct rl_worker {
   const char *program, *device, *role; /* path; device and role as in its HELLO; borrowed */
+  char build[65];                      /* of its process: "": program; else a name of the setting `builds` */
   const rl_config *config;
   rl_process process; /* pid 0: not started */
   rl_frame_reader *reader;
@@ -34,6 +35,9 @@ void rl_worker_release(rl_worker *worker);
 void rl_worker_end_after_posted_code(rl_worker *worker, int64_t job_id);
 /* Ends a worker that executed a pass of a job other than job_id, which asks for a fresh worker. */
 void rl_worker_end_after_other_job(rl_worker *worker, int64_t job_id);
+
+/* Ends a worker of another build, and sets the build of its next process. */
+void rl_worker_select_build(rl_worker *worker, const char *build);
 
 /* rl_frame_read that also counts frames and bytes. */
 int rl_worker_read_frame(rl_worker *worker, int timeout_ms, rl_frame *frame, rl_error *err);

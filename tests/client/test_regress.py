@@ -167,8 +167,11 @@ def test_options_become_the_request(tmp_path):
     with serving(submitting(RECORDED, suite="tiny")) as daemon:
         ctl("regress", "--suite", tmp_path / "tiny.json", "--against=v1", "--device", "cpu", url=daemon.url, code=1)
         ctl("regress", "tiny", f"--suite={tmp_path}/tiny.json", url=daemon.url, code=1)
+        ctl("regress", "tiny", "--against-build=v1", "--against-engine", "blas", "--against-variant", "fp16", url=daemon.url,
+            code=1)
     posted = [body for request, body in daemon.requests if request == "POST /suites/tiny/runs"]
-    assert posted == [{"definition": definition, "against": "v1", "device": "cpu"}, {"definition": definition}]
+    assert posted == [{"definition": definition, "against": "v1", "device": "cpu"}, {"definition": definition},
+                      {"against_request": {"worker_build": "v1", "engine": "blas", "variant": "fp16"}}]
 
 
 def test_an_existing_run_is_followed_and_cancelled():

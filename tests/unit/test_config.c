@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/named_paths.h"
 #include "config.h"
 
 static const char *write_file(const char *text) {
@@ -92,6 +93,13 @@ static void errors_name_their_line(void **state) {
       {"[rooflined\nport = 1\n", ":1", "section"},
       {"[rooflined]\nbehind_proxy = perhaps\n", ":2", "behind_proxy"},
       {"[rooflined]\nlog_level = loud\n", ":2", "log_level"},
+      {"[rooflined]\nbuilds = v1\n", ":2", "builds"},
+      {"[rooflined]\nbuilds = v1=relative/path\n", ":2", "builds"},
+      {"[rooflined]\nbuilds = v1=\n", ":2", "builds"},
+      {"[rooflined]\nbuilds = =/opt/v1\n", ":2", "builds"},
+      {"[rooflined]\nbuilds = v1=/opt/v1,,v2=/opt/v2\n", ":2", "builds"},
+      {"[rooflined]\nbuilds = v1=/opt/v1,v2=/opt/v2,v1=/opt/v3\n", ":2", "builds"},
+      {"[rooflined]\nbuilds = V1=/opt/v1\n", ":2", "builds"},
       {"[rooflined]\nwebhook_url = ftp://example.org/\n", ":2", "webhook_url"},
       {"[rooflined]\nwebhook_url = https://\n", ":2", "webhook_url"},
       {"[rooflined]\nwebhook_url = https:///hook\n", ":2", "webhook_url"},
@@ -115,6 +123,23 @@ static void errors_name_their_line(void **state) {
       fail_msg("\"%s\" does not name %s and %s", err.message, cases[i].place, cases[i].word);
     assert_int_equal(config.port, 42);
   }
+}
+
+static void builds_are_found_by_their_names(void **state) {
+  (void)state;
+  rl_config config;
+  rl_error err;
+  char path[64];
+  assert_int_equal(load("[rooflined]\nbuilds = v1=/opt/a b,v1.2=/opt/c=d,v=/e\n", &config, &err), 0);
+  assert_true(rl_named_paths_find(config.builds, "v1", path, sizeof path));
+  assert_string_equal(path, "/opt/a b");
+  assert_true(rl_named_paths_find(config.builds, "v1.2", path, sizeof path));
+  assert_string_equal(path, "/opt/c=d");
+  assert_true(rl_named_paths_find(config.builds, "v", path, 3));
+  assert_false(rl_named_paths_find(config.builds, "v", path, 2));
+  assert_false(rl_named_paths_find(config.builds, "", path, sizeof path));
+  assert_false(rl_named_paths_find(config.builds, "v1=/opt/a b", path, sizeof path));
+  assert_false(rl_named_paths_find("", "v1", path, sizeof path));
 }
 
 static void settings_are_checked_together(void **state) {
@@ -205,6 +230,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(later_sources_override_earlier_ones),
                                      cmocka_unit_test(the_state_folder_has_a_default),
                                      cmocka_unit_test(errors_name_their_line),
+                                     cmocka_unit_test(builds_are_found_by_their_names),
                                      cmocka_unit_test(settings_are_checked_together),
                                      cmocka_unit_test(loopback_addresses_are_recognised),
                                      cmocka_unit_test(paths_are_read_whole),

@@ -244,6 +244,21 @@ static void events_tell_what_happened_until_retention_deletes_them(void **state)
   assert_true(events > 0);
 }
 
+/* Each block has a fair coin of its own, which the seed determines. */
+static void the_order_of_both_sides_is_random(void **state) {
+  (void)state;
+  enum { SEEDS = 4000 };
+  int baseline_first = 0, changes = 0;
+  for (int64_t seed = 0; seed < SEEDS; seed++) {
+    baseline_first += rl_suite_begins_with_baseline(seed * 1000003, 3);
+    changes += rl_suite_begins_with_baseline(seed * 1000003, 3) != rl_suite_begins_with_baseline(seed * 1000003, 4);
+    assert_int_equal(rl_suite_begins_with_baseline(seed, 5), rl_suite_begins_with_baseline(seed, 5));
+  }
+  /* five standard deviations of a fair coin */
+  assert_in_range(baseline_first, SEEDS / 2 - 158, SEEDS / 2 + 158);
+  assert_in_range(changes, SEEDS / 2 - 158, SEEDS / 2 + 158);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
   const struct CMUnitTest tests[] = {TEST(the_baseline_is_the_last_good_runs),
@@ -252,6 +267,7 @@ int main(void) {
                                      TEST(the_history_begins_at_the_first_run_that_is_faster_than_a_named_baseline),
                                      TEST(mostly_suspect_and_quarantined_runs_are_no_rolling_baseline),
                                      TEST(events_tell_what_happened_until_retention_deletes_them),
+                                     TEST(the_order_of_both_sides_is_random),
                                      TEST(runs_that_hide_regressions_are_not_promoted)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,4 +3,5 @@
 SELECT r.jobs_sha256, r.id, r.device_name, r.driver, r.clock_setting, r.against
 FROM suite_runs r
 WHERE r.suite = :suite AND r.device = :device AND r.state = 'completed' AND r.id < :run AND r.quarantine_reason IS NULL
+  AND r.against_request IS NULL
 ORDER BY r.id DESC LIMIT :limit

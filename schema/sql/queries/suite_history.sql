@@ -1,4 +1,4 @@
--- :suite :metric :limit. The newest completed runs of a suite that have values of the metric, newest first. Columns: run with
+-- :suite :metric :limit. The newest completed runs of a suite, without those that measured their baseline themselves, that have values of the metric, newest first. Columns: run with
 -- its values, id, median.
 SELECT json_object('run', id, 'at', utc_text(finished_ns), 'median', median, 'values', stored_json("values"), 'verdict', verdict,
                    'driver', driver, 'git_commit', git_commit, 'device_name', device_name, 'clock_setting', clock_setting), id,
@@ -14,5 +14,5 @@ FROM (
        FROM suite_values v WHERE v.suite_run_id = r.id AND v.metric = :metric AND v.role = 'block' AND v.dropped_reason IS NULL
          AND v.value IS NOT NULL) WHERE rank IN ((n + 1) / 2, (n + 2) / 2)) AS median
   FROM (SELECT id, finished_ns, driver, git_commit, device_name, clock_setting FROM suite_runs
-        WHERE suite = :suite AND state = 'completed' ORDER BY id DESC LIMIT :limit) r)
+        WHERE suite = :suite AND state = 'completed' AND against_request IS NULL ORDER BY id DESC LIMIT :limit) r)
 WHERE median IS NOT NULL

@@ -1,4 +1,4 @@
--- :run :job_name :variant. The profile of a suite run's job. Columns: its run, engine, parameters, data set's hash, worker's commit,
+-- :run :role :job_name :variant. The profile of a suite run's job. Columns: its run, engine, parameters, data set's hash, worker's commit,
 -- driver, libraries, UUID, duration of the traced iteration in us, SM clock, memory clock, power, throttle reasons.
 SELECT r.id, r.engine, r.nondefault_params, r.dataset_sha256, a.git_commit, d.driver,
   json_array(d.properties ->> '$.cudnn', d.properties ->> '$.cublas', d.properties ->> '$.cuda_runtime', d.properties ->> '$.openblas'),
@@ -15,4 +15,4 @@ FROM suite_jobs s JOIN runs r ON r.job_id = s.job_id AND r.variant = :variant
   JOIN passes a ON a.run_id = r.id AND a.ordinal = 1 AND a.state = 'completed'
   LEFT JOIN passes t ON t.run_id = r.id AND t.ordinal = 0
   LEFT JOIN devices d ON d.id = a.device_id
-WHERE s.suite_run_id = :run AND s.role = 'profile' AND s.job_name = :job_name AND s.state = 'completed'
+WHERE s.suite_run_id = :run AND s.role = :role AND s.job_name = :job_name AND s.state = 'completed'

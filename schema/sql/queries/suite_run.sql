@@ -7,7 +7,8 @@ SELECT substr(r.listing, 1, length(r.listing) - 1) || ',' || substr(json_object(
                        'job', max(iif(s.state = 'submitted', s.job_id, NULL)),
                        'role', max(iif(s.state = 'submitted', s.role, NULL)))
     FROM suite_jobs s WHERE s.suite_run_id = r.id)),
-  'baseline', stored_json(json_object('name', r.against, 'runs', stored_json(coalesce(r.baseline_runs, '[]')))),
+  'baseline', stored_json(json_object('name', r.against, 'request', stored_json(coalesce(r.against_request, 'null')),
+                                      'order_seed', r.order_seed, 'runs', stored_json(coalesce(r.baseline_runs, '[]')))),
   'jobs', stored_json((
     SELECT json_group_array(stored_json(item)) FROM (
       SELECT json_object('role', s.role, 'block', s.block, 'job_name', s.job_name, 'job', s.job_id,

@@ -1,17 +1,19 @@
 -- :run :now. Stores the events of a suite run that has just ended: the metrics that became slower, and those that were slower and
 -- are not any more. They are compared with the newest decided verdict under the same conditions, in the last 100 runs. Runs
--- against a baseline of `rooflinectl bisect` have none: they look for a regression that is known.
+-- against a baseline of `rooflinectl bisect` have none: they look for a regression that is known. Nor have runs that compare two
+-- builds, engines or variants.
 WITH
   earlier AS MATERIALIZED (
     SELECT p.id, p.jobs_sha256 FROM suite_runs r JOIN suite_runs p ON p.suite = r.suite AND p.device = r.device
     WHERE r.id = :run AND p.state = 'completed' AND p.id < r.id AND p.against IS r.against AND p.device_name IS r.device_name
-      AND p.driver IS r.driver AND p.clock_setting IS r.clock_setting
+      AND p.driver IS r.driver AND p.clock_setting IS r.clock_setting AND p.against_request IS NULL
     ORDER BY p.id DESC LIMIT 100),
   judged AS MATERIALIZED (
     SELECT v.metric, v.verdict, v.judgement, v.causes, r.jobs_sha256,
       '$."' || substr(v.metric, 1, instr(v.metric, '/') - 1) || '"' AS job
     FROM suite_runs r JOIN suite_verdicts v ON v.suite_run_id = r.id
-    WHERE r.id = :run AND v.verdict IN ('slower', 'same', 'faster') AND coalesce(r.against, '') NOT GLOB 'bisect-*'),
+    WHERE r.id = :run AND v.verdict IN ('slower', 'same', 'faster') AND coalesce(r.against, '') NOT GLOB 'bisect-*'
+      AND r.against_request IS NULL),
   changed AS (
     SELECT iif(verdict = 'slower', 'regression.confirmed', 'regression.fixed') AS type, * FROM judged
     WHERE (verdict = 'slower') <> coalesce((

@@ -1,0 +1,2 @@
+-- :job. Column: why the job failed; '': it did not.
+SELECT coalesce(problem_message, '') FROM jobs WHERE id = :job

@@ -1,0 +1,118 @@
+"""Builds of the workers that the configuration names, and suite runs that measure two sides in random order."""
+
+import os
+import pathlib
+import stat
+
+import pytest
+
+from suite_runs import METRIC, run, suite
+
+BUILD = pathlib.Path(os.environ["ROOFLINED_BUILD"])
+SLOW_US = 3000
+# A HELLO of another version of the protocol.
+OTHER_PROTOCOL = """#!/usr/bin/env python3
+import json, struct, sys
+words = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+hello = json.dumps({"protocol": 4, "program": "old", "commit": "0", "device": words["--device"], "role": words["--role"],
+                    "usable": True, "reason": ""}).encode()
+sys.stdout.buffer.write(b"RLFW" + bytes([4, 1, 0, 0]) + struct.pack("<I", len(hello)) + hello)
+sys.stdout.buffer.flush()
+sys.stdin.read()
+"""
+
+
+def worker(folder, text):
+    folder.mkdir()
+    program = folder / "rooflined-worker-cpu"
+    program.write_text(text)
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def builds(start, tmp_path_factory):
+    """A daemon with three further builds: one whose samples are longer by SLOW_US, one of another protocol, one that is gone."""
+    folder = tmp_path_factory.mktemp("builds")
+    (folder / "us").write_text(str(SLOW_US))
+    slow = worker(folder / "slow", f"#!/bin/sh\nLD_PRELOAD={BUILD}/tests/slow_worker.so SLOW_WORKER_FILE={folder}/us "
+                                   f"exec {BUILD}/bin/rooflined-worker-cpu \"$@\"\n")
+    old = worker(folder / "old", OTHER_PROTOCOL)
+    return start("--builds", f"slow={slow},old={old},gone={folder}/gone", "--suites", str(folder))
+
+
+def measure(daemon, **more):
+    number = daemon.run({"device": "cpu", **suite()["jobs"][0]["request"], **more})
+    [of_run] = daemon.get(f"/jobs/{number}/results").json()["runs"]
+    return next(m["value"] for m in of_run["measurements"] if m["name"] == "time_cold_us_median")
+
+
+def test_a_job_runs_in_the_build_that_it_names(builds):
+    times = [measure(builds, worker_build="slow"), measure(builds), measure(builds, worker_build="slow")]
+    assert times[0] > SLOW_US and times[2] > SLOW_US and times[1] < SLOW_US, times
+    assert builds.log_text().count("worker of build slow") == 2
+
+
+@pytest.mark.parametrize("build", ["fast", "slow,old", "../slow", "SLOW"])
+def test_an_unknown_build(builds, build):
+    request = {"device": "cpu", **suite()["jobs"][0]["request"], "worker_build": build}
+    answer = builds.call("POST", "/jobs", request)
+    assert (answer.status_code, answer.json()["code"], answer.json()["pointer"]) == (400, "invalid_field", "/worker_build")
+    answer = builds.call("POST", "/suites/tiny/runs", {"definition": suite(), "against_request": {"worker_build": build}})
+    assert (answer.status_code, answer.json()["pointer"]) == (400, "/against_request/worker_build")
+
+
+@pytest.mark.parametrize("body, pointer", [
+    ({"against_request": {}}, "/against_request"), ({"against_request": "slow"}, "/against_request"),
+    ({"against_request": {"device": "cpu"}}, "/against_request/device"),
+    ({"against_request": {"samples": 0}}, "/against_request/samples"),
+    ({"against_request": {"variant": "none"}}, "/against_request/variant"),
+    ({"definition": suite(jobs=[{"name": "relu", "request": {"kind": "train", "precisions": ["fp32"]}}]),
+      "against_request": {"precisions": ["fp32", "fp16"]}}, "/against_request"),
+    ({"against": "v1", "against_request": {"variant": "scalar"}}, "/against"),
+])
+def test_wrong_other_sides(builds, body, pointer):
+    answer = builds.call("POST", "/suites/tiny/runs", {"definition": suite(), **body})
+    assert (answer.status_code, answer.json()["pointer"]) == (404 if pointer == "/against" else 400, pointer), answer.text
+
+
+def test_a_run_against_another_build(builds):
+    """The daemon's build is faster than the other. Its blocks and the other's alternate in random order."""
+    body = {"definition": suite(metrics=[{"job": "relu", "metric": "time_cold_us_median", "threshold_ratio": 0.5}]),
+            "against_request": {"worker_build": "slow"}}
+    done = run(builds, "tiny", body)
+    assert (done["state"], done["verdict"]) == ("completed", "faster"), done["reason"]
+    assert done["baseline"]["request"] == {"worker_build": "slow"} and isinstance(done["baseline"]["order_seed"], int)
+    [verdict] = done["verdicts"]
+    assert (verdict["metric"], verdict["blocks_baseline"], verdict["blocks_current"]) == (METRIC, 5, 5)
+    assert verdict["confirmed"] is True
+    assert verdict["baseline_median"] > SLOW_US > verdict["current_median"] and verdict["history"] == []
+    measured = [(item["role"], item["block"]) for item in done["jobs"] if item["role"] in ("block", "baseline")]
+    assert [block for _, block in measured] == [i // 2 for i in range(10)]
+    assert all({role for role, block in measured if block == i} == {"block", "baseline"} for i in range(5))
+    for item in done["jobs"]:
+        request = builds.get(f"/jobs/{item['job']}").json()["request"]
+        assert request["fresh_worker"] is True
+        assert request["worker_build"] == ("slow" if item["role"] == "baseline" else "")
+    # It is neither history nor rolling baseline of runs with one side.
+    key = f"/suites/tiny/history?metric={METRIC}"
+    assert builds.get(key).json()["items"] == []
+
+
+def test_a_run_against_another_variant(builds):
+    """Values of the other side are held against those of its counterpart."""
+    done = run(builds, "tiny", {"definition": suite(), "against_request": {"variant": "scalar"}})
+    assert done["state"] == "completed" and {value["metric"] for value in done["values"]} == {METRIC}
+    baseline = [item["job"] for item in done["jobs"] if item["role"] == "baseline"]
+    measured = [builds.get(f"/jobs/{number}/results").json()["runs"][0] for number in baseline]
+    assert {of_run["variant"] for of_run in measured} == {"scalar"}
+    times = [next(m["value"] for m in of_run["measurements"] if m["name"] == "time_cold_us_median") for of_run in measured]
+    by_block = {value["block"]: value["value"] for value in done["values"] if value["role"] == "baseline"}
+    assert by_block == dict(enumerate(times))
+
+
+def test_another_protocol_is_incomparable(builds):
+    done = run(builds, "tiny", {"definition": suite(), "against_request": {"worker_build": "old"}})
+    assert (done["state"], done["verdict"]) == ("completed", "incomparable"), done["reason"]
+    assert "version 4" in done["verdicts"][0]["reason"]
+    assert sum(item["role"] == "baseline" for item in done["jobs"]) == 2, "it goes on after two failures"
