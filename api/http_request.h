@@ -39,8 +39,8 @@ typedef enum rl_cached_by {
 } rl_cached_by;
 
 typedef struct rl_route {
-  const char *method, *path; /* "/jobs/{id}/events" */
-  const char *operation, *summary;
+  const char *method, *path;       /* "/jobs/{id}/events" */
+  const char *operation, *summary; /* operationId and summary in schema/openapi.json */
   int (*handle)(rl_http_request *request, rl_error *err);
   int64_t body_limit;    /* bytes. RL_BODY_NONE: no body allowed; RL_BODY_CONFIGURED: the setting body_limit_bytes */
   const rl_field *query; /* the accepted query parameters; NULL: none */
@@ -78,7 +78,7 @@ struct rl_http_request {
   enum { RL_STAGE_AUTHORIZATION, RL_STAGE_BODY, RL_STAGE_HANDLER } stage;
   int64_t handler_start_ns;      /* rl_monotonic_ns, before the request waits for a thread */
   rl_pool_task task;             /* of the stage, while a pool runs it */
-  rl_request_budget budget;      /* of the handler */
+  rl_request_budget budget;      /* limits the time of the handler and ends it when the client disconnects */
   struct MHD_Response *response; /* of the handler, not yet queued; NULL: none */
   int status;                    /* HTTP status of the response; 0: none */
   rl_cached_body *cached_body;   /* owns the response; NULL: the request owns it */
@@ -90,6 +90,7 @@ struct rl_http_request {
 };
 
 void rl_http_request_free(rl_http_request *request); /* accepts NULL */
+/* Drops the request's reference to the response, or to the cached body that owns it. */
 void rl_http_request_release_response(rl_http_request *request);
 
 /* Returns the value of a request header; NULL if it is absent. */

@@ -52,6 +52,7 @@ static const rl_finding *finding_of(const rl_findings *findings, const rl_rule *
   return NULL;
 }
 
+/* The API's value "went" means that run a has the finding and run b has not. */
 static cJSON *change_json(const rl_rule *rule, const rl_finding *a, const rl_finding *b) {
   cJSON *object = cJSON_CreateObject();
   cJSON_AddStringToObject(object, "rule", rule->id);

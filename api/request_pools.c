@@ -1,3 +1,5 @@
+/* A pool is an array of threads and a queue under a mutex. A pool that stops refuses new tasks, and its threads end when the
+ * queue is empty. Threads with a task record when it began, so that a check of liveness finds a pool whose threads all hang. */
 #include "api/request_pools.h"
 
 #include <pthread.h>
@@ -12,7 +14,7 @@ enum { MAX_POOL_THREADS = 4 };
 static const struct pool_size {
   const char *name; /* of its threads; at most 15 characters */
   int threads, max_queued;
-  int nice; /* lower priority than libmicrohttpd's threads, which answer cheap requests meanwhile */
+  int nice; /* above 0: a lower priority than libmicrohttpd's threads, which answer cheap requests meanwhile */
 } sizes[RL_POOL_COUNT] = {
     [RL_POOL_CONTROL] = {"http-control", 2, 4096, 0},
     [RL_POOL_SUBMIT] = {"http-submit", 2, 256, 0},
@@ -28,7 +30,7 @@ typedef struct pool_thread {
 
 typedef struct thread_pool {
   const struct pool_size *size;
-  pthread_mutex_t lock; /* guards the members below */
+  pthread_mutex_t lock; /* guards queue, queued and stopping; one thread starts and stops the pool's threads */
   pthread_cond_t changed;
   STAILQ_HEAD(, rl_pool_task) queue;
   int queued;
@@ -86,6 +88,7 @@ bool rl_request_pools_submit(rl_request_pools *pools, rl_pool pool, rl_pool_task
   return enqueue(&pools->pools[pool], task, sizes[pool].max_queued);
 }
 
+/* The queue's limit does not apply: a reply that has begun would be cut, and each reply or stream queues at most one task. */
 bool rl_request_pools_continue(rl_request_pools *pools, rl_pool pool, rl_pool_task *task) {
   return enqueue(&pools->pools[pool], task, INT32_MAX);
 }

@@ -1,3 +1,6 @@
+/* Commits the passes of the spill files (supervisor/spill.h), to which the supervisor of the last daemon wrote results that the
+ * database did not accept. The daemon may have stored some activity rows of such a pass after it wrote the file; these rows are
+ * skipped, so that no row is stored twice. */
 #include "recovery.h"
 
 #include <errno.h>
@@ -26,7 +29,9 @@ static int commit(rl_store *store, rl_spilled_pass *pass, rl_error *err) {
   return 0;
 }
 
-/* Whether a repetition may succeed; otherwise the job is over, rows are missing, or the records contradict each other. */
+/* Returns whether a repetition may succeed. It can't after RL_HTTP: the job has ended or was deleted; RL_WIRE: activity rows
+ * between those of the database and those of the file are lost; RL_STORAGE_CONSTRAINT: the records violate a constraint of the
+ * schema. */
 static bool is_temporary(const rl_error *err) {
   return err->domain != RL_HTTP && err->domain != RL_WIRE && !(err->domain == RL_STORAGE && err->code == RL_STORAGE_CONSTRAINT);
 }

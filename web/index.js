@@ -12,8 +12,8 @@ let older = [];
 const stopFunctions = new Map(); // job id -> function that stops listening
 const progressTexts = new Map();  // job id -> text
 
-/** The selected filters as query parameters of the API. */
 const filters = [...byId('filters').querySelectorAll('select')];
+/** Returns the selected filters as query parameters of the API. */
 const filterQuery = () =>
   new URLSearchParams(filters.filter(({ value }) => value !== '').map(({ name, value }) => [name, value]));
 const fetchPage = (cursor) => get(`/jobs?${new URLSearchParams([...filterQuery(), ['limit', JOBS_PER_PAGE],
@@ -49,12 +49,13 @@ function jobRow(job) {
     numberCell(duration, 'the job has not started'));
 }
 
-/** Draws the list if it changed, and keeps the focus on the same link. */
+/** Draws the list and keeps the focus on the same link. If all jobs have ended, draws it only when it has changed; durations of
+    unfinished jobs change with time. */
 let drawnJobs = '';
 function drawJobs(jobs) {
   const body = document.querySelector('#jobs tbody');
-  const running = jobs.some((job) => !finalStates.includes(job.state));
-  if (!running && drawnJobs === JSON.stringify(jobs)) return;
+  const unfinished = jobs.some((job) => !finalStates.includes(job.state)); // queued or running
+  if (!unfinished && drawnJobs === JSON.stringify(jobs)) return;
   drawnJobs = JSON.stringify(jobs);
   const focused = body.contains(document.activeElement) ? document.activeElement.getAttribute('href') : null;
   body.replaceChildren(...jobs.map(jobRow));
@@ -106,13 +107,13 @@ function refreshSoon(delay = 0) {
 }
 
 async function refresh() {
-  let active = false;
+  let unfinished = false;
   try {
     const [page, devices] = await Promise.all([fetchPage(null), get('/devices')]);
     if (older.length === 0) olderCursor = page.next_cursor;
     const newest = new Set(page.items.map((job) => job.id));
     const jobs = [...page.items, ...older.filter((job) => !newest.has(job.id))];
-    active = jobs.some((job) => !finalStates.includes(job.state));
+    unfinished = jobs.some((job) => !finalStates.includes(job.state));
     followRunningJobs(jobs);
     drawJobs(jobs);
     byId('empty').hidden = jobs.length > 0 || filterQuery().size > 0;
@@ -123,7 +124,7 @@ async function refresh() {
   } catch (problem) {
     byId('daemon').textContent = problem.message;
   }
-  refreshSoon(document.hidden ? 30000 : active ? 1500 : 6000);
+  refreshSoon(document.hidden ? 30000 : unfinished ? 1500 : 6000);
 }
 
 byId('older').addEventListener('click', async () => {

@@ -1,3 +1,5 @@
+/* Splits a history recursively: the split with the largest energy statistic is a change point if few random permutations of the
+ * values have a split that large; then both parts are split. Takes O(count^2) time for each permutation. */
 #include "analyze/change_points.h"
 
 #include <errno.h>
@@ -13,10 +15,11 @@
 
 /* One history, without the values that are not finite. */
 typedef struct series {
-  double values[RL_CHANGE_POINTS_MAX_VALUES], shuffled[RL_CHANGE_POINTS_MAX_VALUES]; /* shuffled: temporary */
-  double left_sums[RL_CHANGE_POINTS_MAX_VALUES];                                     /* of the distances to all earlier values */
-  double right_sums[RL_CHANGE_POINTS_MAX_VALUES];                                    /* of the distances to all later values */
-  size_t indexes[RL_CHANGE_POINTS_MAX_VALUES];                                       /* in the caller's array */
+  double values[RL_CHANGE_POINTS_MAX_VALUES];
+  double scratch[RL_CHANGE_POINTS_MAX_VALUES];    /* a permutation, or the copy of a level that rl_compute_quartiles sorts */
+  double left_sums[RL_CHANGE_POINTS_MAX_VALUES];  /* of the distances to all earlier values */
+  double right_sums[RL_CHANGE_POINTS_MAX_VALUES]; /* of the distances to all later values */
+  size_t indexes[RL_CHANGE_POINTS_MAX_VALUES];    /* in the caller's array */
   size_t count;
   double p_values[RL_CHANGE_POINTS_MAX_VALUES]; /* of a change point at this value; NAN: none */
 } series;
@@ -65,11 +68,11 @@ static void shuffle(double *values, size_t count, uint64_t *state) {
 static double test_by_permutation(series *s, const double *values, size_t count, double statistic) {
   uint64_t state = 16;
   int large_count = 1;
-  memcpy(s->shuffled, values, count * sizeof *values);
+  memcpy(s->scratch, values, count * sizeof *values);
   double tolerance = 1e-9 * fabs(statistic);
   for (int i = 0; i < RL_CHANGE_POINTS_PERMUTATIONS; i++) {
-    shuffle(s->shuffled, count, &state);
-    large_count += find_best_split(s, s->shuffled, count).statistic >= statistic - tolerance;
+    shuffle(s->scratch, count, &state);
+    large_count += find_best_split(s, s->scratch, count).statistic >= statistic - tolerance;
     if (large_count > RL_CHANGE_POINTS_MAX_P * (RL_CHANGE_POINTS_PERMUTATIONS + 1)) return 1;
   }
   return (double)large_count / (RL_CHANGE_POINTS_PERMUTATIONS + 1);
@@ -95,8 +98,8 @@ static size_t find_level_end(const series *s, size_t first) {
 }
 
 static double find_median(series *s, size_t first, size_t end) {
-  memcpy(s->shuffled, s->values + first, (end - first) * sizeof *s->values);
-  return rl_compute_quartiles(s->shuffled, end - first).median;
+  memcpy(s->scratch, s->values + first, (end - first) * sizeof *s->values);
+  return rl_compute_quartiles(s->scratch, end - first).median;
 }
 
 int rl_change_points_find(const double *values, size_t count, rl_change_point *points, size_t capacity, size_t *found,
@@ -106,11 +109,11 @@ int rl_change_points_find(const double *values, size_t count, rl_change_point *p
     errno = ENOMEM;
     return rl_fail_errno(err, "change points");
   }
-  size_t skipped = 0, finite = 0, total = 0;
+  size_t finite_seen = 0, finite = 0, total = 0;
   for (size_t i = 0; i < count; i++) finite += isfinite(values[i]) != 0;
   size_t ignored_count = finite > RL_CHANGE_POINTS_MAX_VALUES ? finite - RL_CHANGE_POINTS_MAX_VALUES : 0;
   for (size_t i = 0; i < count; i++) {
-    if (!isfinite(values[i]) || skipped++ < ignored_count) continue;
+    if (!isfinite(values[i]) || finite_seen++ < ignored_count) continue;
     s->values[s->count] = values[i], s->indexes[s->count] = i, s->p_values[s->count++] = NAN;
   }
   split_recursively(s, 0, s->count);

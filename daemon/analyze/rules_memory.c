@@ -1,4 +1,5 @@
-/* Rules about the memory hierarchy: coalescing, bank conflicts, hit rates, DRAM traffic. */
+/* Rules about the memory hierarchy: coalescing, bank conflicts, hit rates, DRAM traffic. The inputs used_bytes are in bytes per
+ * sector; pipe, memory, dram and l2 are percentages of the sustained peak. */
 #include "analyze/rules_tables.h"
 
 #define SECTOR "32" /* bytes */

@@ -19,8 +19,8 @@ typedef enum rl_metric_origin {
   RL_ORIGIN_SASS      /* counts of executed SASS instructions */
 } rl_metric_origin;
 
-/* A row can have parts: raw metrics named "KEY:PART". This selects what ncu prints of them after the row's value: nothing,
- * their values, or their names. */
+/* A row can have parts: raw metrics named "KEY:PART". After the row's value, ncu prints nothing of them, their values, or their
+ * names; report_csv.c prints the same. */
 typedef enum rl_parts { RL_PARTS_NONE, RL_PARTS_VALUES, RL_PARTS_NAMES } rl_parts;
 
 typedef struct rl_section_row {
@@ -45,7 +45,7 @@ extern const char rl_catalogue_chips[];
 /* At most 32 sections: in a uint32_t, bit i stands for rl_sections[i]. */
 extern const rl_section rl_sections[];
 extern const size_t rl_section_count;
-extern const char *const rl_section_names[]; /* the ids, NULL-terminated, for RL_FIELD_CHOICES */
+extern const char *const rl_section_names[]; /* the sections' ids (not rl_section.name), NULL-terminated, for RL_FIELD_CHOICES */
 
 typedef struct rl_section_set {
   const char *name; /* "basic" "detailed" "full" */

@@ -7,14 +7,15 @@
 #include "request/job_kind.h"
 #include "workload.h"
 
-/* Values of the fields that all kinds share. */
+/* Values of the fields that all kinds share. Only kinds whose runs can be profiled have the fields set and profile_options;
+ * other kinds keep the defaults. */
 typedef struct rl_spec_common {
   char device[16];
   uint32_t passes; /* bit i: rl_pass i */
   int64_t deadline_s;
   bool fresh_worker;
   char build[65];
-  int set; /* index into rl_profile_set_names; set and profile_options are fields only of kinds whose runs can be profiled */
+  int set;                            /* index into rl_profile_set_names */
   rl_profile_options profile_options; /* collected in addition to the set */
 } rl_spec_common;
 #define RL_SPEC_COMMON_DEFAULTS                                                                     \
@@ -71,10 +72,12 @@ int rl_spec_apply_common(rl_spec_common *common, rl_job_spec *spec, rl_error *er
 int rl_spec_write_request(const rl_field *fields, const void *request, rl_job_spec *spec, rl_error *err);
 /* Copies the malloc'ed text into out[size] and frees it. Returns -1 if text is NULL (its allocation failed) or too long. */
 int rl_spec_move_text(char *text, char *out, size_t size, rl_error *err);
-/* Appends a run with these parameters to the spec. */
+/* Appends a run with these parameters to the spec. variant: what distinguishes the run from the job's other runs: the precision
+ * of a training run, the variant of a kernel or of posted code, else the workload's name. */
 int rl_spec_add_run(const rl_workload *workload, const char *variant, const void *params, rl_job_spec *spec, rl_error *err);
 
-/* The functions of each kind: make_fields, expand and restrict_to_device of rl_job_kind. */
+/* The functions of each kind: make_fields, expand and restrict_to_device of rl_job_kind (job_kind.h). Training's fields derive
+ * from the fields of its workload, so they are made in `storage`; the other kinds have constant tables. */
 const rl_field *rl_spec_train_make_fields(rl_request_fields *storage);
 int rl_spec_train_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
 int rl_spec_train_restrict_to_device(rl_job_spec *spec, const char *unsupported_engines, rl_error *err);
@@ -82,7 +85,9 @@ int rl_spec_train_restrict_to_device(rl_job_spec *spec, const char *unsupported_
 extern const rl_field rl_spec_kernel_fields[], rl_spec_sequence_fields[], rl_spec_ceilings_fields[], rl_spec_source_fields[];
 int rl_spec_kernel_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
 int rl_spec_kernel_restrict_to_device(rl_job_spec *spec, const char *unsupported_engines, rl_error *err);
-int rl_spec_sequence_expand(const cJSON *object, rl_job_spec *spec, rl_error *err); /* for requests with "kernels" */
+/* A sequence is a request of kind "kernel" whose field "kernels" is an array of launches (spec_sequence.c), in place of the field
+ * "kernel". It expands to one run. */
+int rl_spec_sequence_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
 /* Returns -1 with RL_INPUT at /kernels/N/variant if the CPU does not have the variant. */
 int rl_spec_sequence_check_on_cpu(const rl_run_spec *run, rl_error *err);
 int rl_spec_ceilings_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);

@@ -1,3 +1,4 @@
+/* Accumulates minima, maxima and counts of throttle reasons over the readings of a pass. */
 #include "worker/conditions.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* The thread waits until a request is served, then writes a frame every 5 s until it ends. frames_lock guards `busy` and `stage`,
+ * and each frame that either thread writes to the daemon. */
 #include "worker/heartbeat.h"
 
 #include <errno.h>

@@ -1,9 +1,11 @@
 /* A worker program: reads frames from standard input and writes frames to standard output until the daemon closes the pipe. The
- * linked libraries decide device, engines, profiler and sensors.
+ * linked libraries decide device, engines, profiler and sensors. The role decides which passes it executes: "unprofiled" timing,
+ * "profiled" the other passes, "any" all of them (CPU).
  *
- * There are two threads. The reader thread reads frames: CANCEL sets a flag that the running pass polls, SOURCE stores posted
+ * There are three threads. The reader thread reads frames: CANCEL sets a flag that the running pass polls, SOURCE stores posted
  * code in the source cache, REQUEST and RELEASE become commands for the main thread, and end of file ends the process at once.
- * The main thread owns the device, executes one command at a time and writes every frame. */
+ * The main thread owns the device, executes one command at a time and writes the frames of its results. The heartbeat thread
+ * (heartbeat.h) writes HEARTBEAT frames meanwhile; rl_heartbeat_lock_frames keeps a frame of one out of a frame of the other. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -158,7 +160,8 @@ static void on_log(const char *text) {
   if (text[0] != '\0') send_payload(RL_FRAME_LOG, text, strlen(text));
 }
 
-static bool on_cancelled(void *context) {
+/* Returns whether the daemon has cancelled the request. The running pass polls it. */
+static bool poll_cancelled(void *context) {
   rl_heartbeat_check_point();
   return atomic_load_explicit(&((inbox *)context)->cancelled, memory_order_relaxed);
 }
@@ -291,7 +294,7 @@ static int open_and_serve(inbox *box, int index, const char *role) {
   rl_service *service = NULL;
   rl_sensor_reading reading_before_open = {.memory_used_bytes = NAN};
   rl_profiler *profiler = strcmp(role, "unprofiled") == 0 ? NULL : rl_profiler_open(index, &profiler_err);
-  const char *profiler_reason = profiler_err.message[0] ? profiler_err.message : "no profiler in the unprofiled role";
+  const char *no_profiler_reason = profiler_err.message[0] ? profiler_err.message : "no profiler in the unprofiled role";
   rl_hello hello = make_hello(index, role);
   fill_hello(&hello, index);
   rl_sensors *sensors = rl_sensors_open(hello.properties);
@@ -307,9 +310,9 @@ static int open_and_serve(inbox *box, int index, const char *role) {
                                 .profiler = profiler,
                                 .sensors = sensors,
                                 .role = role,
-                                .profiler_reason = profiler_reason,
+                                .no_profiler_reason = no_profiler_reason,
                                 .used_bytes_before_open = reading_before_open.memory_used_bytes,
-                                .cancelled = on_cancelled,
+                                .cancelled = poll_cancelled,
                                 .instance_opened = on_instance_opened,
                                 .progress = on_progress,
                                 .stage = on_stage,

@@ -1,3 +1,4 @@
+/* Opens libnvidia-ml.so with dlopen, resolves the caller's table of symbols, and finds the device by its UUID. */
 #include "worker/nvml_library.h"
 
 #include <dlfcn.h>

@@ -11,7 +11,7 @@
 
 typedef struct rl_pass_context { /* of one request */
   rl_device *device;
-  rl_profiler *profiler; /* NULL: profiler_reason says why (the unprofiled role, or no profiler available) */
+  rl_profiler *profiler; /* NULL: no_profiler_reason has the reason (the unprofiled role, or no profiler available) */
   rl_instance *instance; /* of the current request */
   const rl_workload *workload;
   const rl_engine *engine;
@@ -22,7 +22,7 @@ typedef struct rl_pass_context { /* of one request */
   void (*progress)(struct rl_pass_context *pass, const rl_progress *progress);
   void *context;                         /* the rl_service */
   rl_executable *timestamped_executable; /* activity pass: the iteration with phase timestamps; else NULL */
-  const char *profiler_reason;
+  const char *no_profiler_reason;
   rl_sensors *sensors;
   rl_progress current_progress;             /* sent to the daemon from time to time */
   double iterations_total, iterations_done; /* of the pass; they determine the remaining time */

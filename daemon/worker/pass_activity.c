@@ -212,7 +212,7 @@ static int run_activity(rl_pass_context *pass, rl_error *err) {
 
 rl_outcome rl_activity_run(rl_pass_context *pass, rl_error *err) {
   if (!pass->profiler) {
-    rl_fail(err, RL_ERRNO, ENOTSUP, "%s", pass->profiler_reason);
+    rl_fail(err, RL_ERRNO, ENOTSUP, "%s", pass->no_profiler_reason);
     return RL_OUTCOME_UNAVAILABLE;
   }
   int rc = run_activity(pass, err);

@@ -7,7 +7,7 @@
 rl_outcome rl_counters_run(rl_pass_context *pass, rl_error *err) {
   char reason[RL_REASON_SIZE] = "";
   if (!pass->profiler) {
-    rl_fail(err, RL_ERRNO, ENOTSUP, "%s", pass->profiler_reason);
+    rl_fail(err, RL_ERRNO, ENOTSUP, "%s", pass->no_profiler_reason);
     return RL_OUTCOME_UNAVAILABLE;
   }
   rl_pass_enter_phase(pass, "counters", -1, -1);

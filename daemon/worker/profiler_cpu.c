@@ -41,9 +41,9 @@ static void add_span(rl_profiler *profiler, const rl_span *span) {
   self->spans[self->count++] = *span;
 }
 
-/* Finds the name in records->names from index `base` on, or adds it. */
-static int find_or_add_name(rl_records *records, size_t base, const char *name, uint32_t *index, rl_error *err) {
-  for (size_t i = base; i < records->name_count; i++)
+/* Finds the name among records->names[first_name...], or adds it. */
+static int find_or_add_name(rl_records *records, size_t first_name, const char *name, uint32_t *index, rl_error *err) {
+  for (size_t i = first_name; i < records->name_count; i++)
     if (strcmp(records->names[i], name) == 0) {
       *index = (uint32_t)i;
       return 0;
@@ -56,13 +56,13 @@ static int trace_stop(rl_profiler *profiler, rl_records *records, rl_error *err)
   cpu_profiler *self = (cpu_profiler *)profiler;
   if (!self->tracing) return rl_fail(err, RL_INPUT, 0, "no trace is running");
   self->tracing = false;
-  size_t base = records->name_count, untimed = 0;
+  size_t first_name = records->name_count, untimed = 0;
   for (size_t i = 0; i < self->count; i++) {
     const rl_span *span = &self->spans[i];
     rl_activity_row row = {
         .kind = RL_ACTIVITY_CPU_SPAN, .start_ns = span->start_ns - self->start_ns, .end_ns = span->end_ns - self->start_ns};
     uint32_t name;
-    if (find_or_add_name(records, base, span->launch->name, &name, err) < 0) return -1;
+    if (find_or_add_name(records, first_name, span->launch->name, &name, err) < 0) return -1;
     row.name = name;
     untimed += span->start_ns == 0 || span->end_ns == 0;
     if (rl_records_add(records, RL_RECORD_ROW, &row, 1, err) < 0) return -1;
@@ -79,7 +79,7 @@ static int collect_counters(rl_profiler *profiler, rl_instance *instance, const 
                             const rl_observer *observer, rl_records *records, char reason[RL_REASON_SIZE], rl_error *err) {
   (void)profiler, (void)instance, (void)profile_options, (void)observer, (void)records, (void)err;
   snprintf(reason, RL_REASON_SIZE, "no hardware counters are collected on the CPU device");
-  return 1;
+  return 1; /* not possible on this device */
 }
 
 static double occupancy(rl_profiler *profiler, const rl_activity_row *row) {

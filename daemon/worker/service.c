@@ -1,3 +1,5 @@
+/* Serves one request at a time: finds or opens the instance, runs the pass, and keeps at most two instances open (the least
+ * recently used one is closed). Allocations are attributed to the instance that is being opened or run. */
 #include "worker/service.h"
 
 #include <errno.h>
@@ -343,7 +345,7 @@ static int prepare_request(rl_service *service, const rl_request *request, rl_re
                             .records = records,
                             .progress = forward_progress,
                             .context = service,
-                            .profiler_reason = options->profiler_reason,
+                            .no_profiler_reason = options->no_profiler_reason,
                             .sensors = options->sensors,
                             .profile_options = profile_options,
                             .started_ns = rl_monotonic_ns(),

@@ -12,8 +12,8 @@
 typedef struct rl_service rl_service;
 typedef struct rl_service_options { /* borrowed; must outlive the service */
   rl_device *device;
-  rl_profiler *profiler; /* NULL: profiler_reason says why */
-  const char *profiler_reason;
+  rl_profiler *profiler; /* NULL: no_profiler_reason has the reason */
+  const char *no_profiler_reason;
   rl_sensors *sensors;
   const char *role;                 /* passes that the worker executes: "unprofiled" (timing), "profiled" (the others) or "any" */
   double used_bytes_before_open;    /* device memory in use; NAN: not measured */

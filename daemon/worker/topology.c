@@ -1,3 +1,5 @@
+/* Queries NVML for affinities, NVLinks and C2C links, and reads the CPUs of NUMA nodes from sysfs. Without NVML every metric has
+ * no value and a reason. */
 #include "worker/topology.h"
 
 #include <ctype.h>

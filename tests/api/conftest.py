@@ -15,6 +15,7 @@ from digits import mnist  # noqa: E402
 
 @pytest.fixture(scope="session")
 def contract():
+    """The checker of requests and responses against schema/openapi.json (contract.py)."""
     return Contract(DOCUMENT)
 
 

@@ -86,7 +86,7 @@ static void open_fixture(fixture *f, const char *role) {
                                 .profiler = f->profiler,
                                 .sensors = f->sensors,
                                 .role = role,
-                                .profiler_reason = "none",
+                                .no_profiler_reason = "none",
                                 .used_bytes_before_open = NAN,
                                 .cancelled = on_cancelled,
                                 .instance_opened = on_instance_opened,

@@ -8,7 +8,7 @@ import {
 } from './harness.mjs';
 
 const fixture = path.join(process.env.ROOFLINED_SOURCE, 'tests/api/profiled_runs.py');
-let runs; // {a, b, hostile}, as described in profiled_runs.py
+let runs; // {a, b, hostile}: the ids of both runs, and the name of a kernel of run a, with HTML in it
 
 before(() => { runs = JSON.parse(execFileSync('python3', [fixture, path.join(scratch, 'state')])); });
 
@@ -94,7 +94,7 @@ test('memory tables list kinds of access with sectors per request', async () => 
   await page.close();
 });
 
-test('parts have bars, the longest first', async () => {
+test('the parts of a row have bars, the longest first', async () => {
   const page = await openReport();
   await page.locator('#section-WarpStateStats > summary').click();
   await page.locator('#section-WarpStateStats details > summary').click();
@@ -149,11 +149,12 @@ test('the roofline chart matches the API', async () => {
   assert.equal(roofs.filter((name) => name.includes('measured')).length, 2, 'L1 has no measured roof in the fixture');
   const across = await page.locator('#roofline-chart circle').evaluateAll((marks) =>
     marks.map((mark) => Number(mark.getAttribute('cx'))));
-  const levels = roofline.points.filter((point) => point.unit === 'fp32').map((point) => point.intensity);
+  const intensities = roofline.points.filter((point) => point.unit === 'fp32').map((point) => point.intensity);
   const order = (values) => values.map((_, index) => index).sort((i, j) => values[i] - values[j]);
-  assert.deepEqual(order(across), order(levels));
-  const apart = (across[0] - across[1]) / (across[1] - across[2]);
-  assert.ok(Math.abs(apart - Math.log(levels[0] / levels[1]) / Math.log(levels[1] / levels[2])) < 1e-3);
+  assert.deepEqual(order(across), order(intensities));
+  const gapRatio = (across[0] - across[1]) / (across[1] - across[2]);
+  assert.ok(Math.abs(gapRatio - Math.log(intensities[0] / intensities[1]) / Math.log(intensities[1] / intensities[2])) < 1e-3,
+    'the axis is logarithmic');
   await page.locator('#roofline-unit').selectOption('fp64');
   assert.match(await page.locator('#roofline-legend').innerText(), /No fp64 operations were counted/);
   await page.locator('#roofline-unit').selectOption(unit);
@@ -249,7 +250,7 @@ test('the job page links to its reports', async () => {
   await page.close();
 });
 
-test('a run without counters has a reason and a roofline point of its model', async () => {
+test('the report of a run without counters says why it has no sections, and has a roofline point of its model', async () => {
   const job = await finish(await submit({ kind: 'kernel', kernel: 'relu', dtype: 'fp32', shape: { n: 4096 }, samples: 2,
     device: 'cpu' }));
   const page = await openJob(job.id);

@@ -4,6 +4,7 @@ import { collapsibleBlock, tableOf } from '/lib/sections.js';
 import { codeTable, lineOf } from '/lib/source.js';
 import * as format from '/lib/format.js';
 
+// A metric of PC sampling with its stall reason. A name without "stalled_" is accepted too.
 const STALL = /^smsp__pcsamp_warps_issue_(?:stalled_)?(.*)$/;
 const SAMPLES = 'smsp__pcsamp_sample_count';
 const EXECUTED = 'inst_executed';
@@ -32,7 +33,8 @@ function countColumn(name, instructions) {
   } };
 }
 
-/** Stall reasons of sampled warps, most frequent first. */
+/** Returns the stall reasons of sampled warps, most frequent first. A sample without an issued warp counts also under
+    REASON_not_issued, which is skipped here. */
 function stallsOf(instructions) {
   const sums = new Map();
   for (const [name, count] of instructions.flatMap((instruction) => Object.entries(instruction.counts))) {
@@ -80,20 +82,20 @@ function sideBySide(instructions, code) {
   const hasLines = instructions.some((instruction) => lineOf(instruction) !== null);
   const hint = hasLines ? 'select a line to see its instructions' : 'their lines are unknown: compile with -lineinfo';
   let selectedLine = null;
-  const selectLine = (line) => {
+  const lines = codeTable(code, { columns: sourceColumns(instructions), selectLine });
+  function selectLine(line) {
     selectedLine = line === selectedLine ? null : line;
     const visible = selectedLine === null ? instructions
       : instructions.filter((instruction) => lineOf(instruction) === selectedLine);
-    for (const row of text.querySelectorAll('[data-line]')) {
+    for (const row of lines.querySelectorAll('[data-line]')) {
       row.setAttribute('aria-selected', String(Number(row.dataset.line) === selectedLine));
     }
     statusLine.textContent = selectedLine === null ? `${format.count(visible.length)} instructions; ${hint}`
       : [`${format.count(visible.length)} instructions of line ${selectedLine}`, ...stallsOf(visible)].join(' · ');
     tableHolder.replaceChildren(instructionTable(visible, columns));
-  };
-  const text = codeTable(code, { columns: sourceColumns(instructions), selectLine });
+  }
   selectLine(null);
-  return [statusLine, createElement('div', { class: 'halves' }, text, tableHolder)];
+  return [statusLine, createElement('div', { class: 'halves' }, lines, tableHolder)];
 }
 
 /** code: the source text, or null. */

@@ -1,3 +1,5 @@
+/* Walks the sections of an ELF64 image: the symbol table, the function's code section, and its attribute section, which has the
+ * number of barriers. */
 #include "worker/code/cubin.h"
 
 #include <elf.h>

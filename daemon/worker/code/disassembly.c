@@ -1,3 +1,5 @@
+/* Writes the cubin to a memfd, starts nvdisasm on it, reads its output from a pipe, and parses one instruction from each line. A
+ * disassembler is running from start until finish or stop. */
 #include "worker/code/disassembly.h"
 
 #include <ctype.h>

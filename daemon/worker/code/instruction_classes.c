@@ -1,3 +1,5 @@
+/* A table lists for each class the patterns of its opcodes and of its counters. A class is absent if no instruction of the
+ * function matches. */
 #include "worker/code/instruction_classes.h"
 
 #include <stdbool.h>

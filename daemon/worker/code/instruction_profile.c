@@ -1,3 +1,4 @@
+/* A profile is an array of (offset, metric, value), which is sorted by offset when it is read. */
 #include "worker/code/instruction_profile.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* Reserves a range of device addresses and maps one physical chunk at every multiple of its size, with the driver's virtual
+ * memory management. On a device without it, allocates a single chunk, and the range has only its size. */
 #include "worker/cupti/aliased_mapping.h"
 
 #include <cuda.h>

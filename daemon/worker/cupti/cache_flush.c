@@ -1,3 +1,6 @@
+/* Counts kernel launches in a callback of the subscriber. On entering a launch that flush_before selects, it enqueues copies
+ * larger than L2 on the launch's stream, then loads and unloads a module. Errors in callbacks are kept and returned by
+ * rl_cache_flush_disable. */
 #include "worker/cupti/cache_flush.h"
 
 #include <cuda_runtime_api.h>

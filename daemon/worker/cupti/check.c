@@ -1,3 +1,5 @@
+/* Fills an rl_error from a CUptiResult. A table adds advice to results that the user can act on, such as a missing privilege;
+ * rl_cupti_is_unavailable recognizes these. */
 #include "worker/cupti/check.h"
 
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* Asks the driver for the largest cluster in a callback around each kernel launch, and appends one value for each launch. */
 #include "worker/cupti/cluster_limits.h"
 
 #include <cuda.h>

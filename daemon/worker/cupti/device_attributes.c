@@ -1,3 +1,4 @@
+/* A table maps ncu's metric names to attributes of the driver; a few follow from cudaDeviceProp. */
 #include "worker/cupti/device_attributes.h"
 
 #include <cuda.h>

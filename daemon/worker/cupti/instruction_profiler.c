@@ -1,3 +1,6 @@
+/* Runs the collectors of one request: PC sampling, SASS metrics, PM sampling and topology. States: idle, or serving a request
+ * from begin to end. If a configuration of PC sampling is still active from the previous request, samples are taken in begin,
+ * before the counters; otherwise after all other collectors. */
 #include "worker/cupti/instruction_profiler.h"
 
 #include <cuda_runtime_api.h>

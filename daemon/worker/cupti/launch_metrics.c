@@ -1,3 +1,4 @@
+/* A table maps each metric name to a function of the launch's parameters, its occupancy and the device. */
 #include "worker/cupti/launch_metrics.h"
 
 #include <cuda_runtime_api.h>

@@ -1,3 +1,5 @@
+/* Looks the requested metrics up in the catalogue. A name that the catalogue lacks gets its origin from its prefix. The counters
+ * to collect come first in the result; both parts are sorted by name. */
 #include "worker/cupti/metric_selection.h"
 
 #include <errno.h>

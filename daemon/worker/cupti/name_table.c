@@ -1,3 +1,4 @@
+/* An array of names and an open-addressing hash table of CUPTI's pointers. */
 #include "worker/cupti/name_table.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Converts a launch to the inputs of cuda_occupancy.h and varies one of them for the occupancy curves. */
 #include "worker/cupti/occupancy.h"
 
 #include <cuda_occupancy.h>

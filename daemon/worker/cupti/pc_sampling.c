@@ -1,3 +1,6 @@
+/* Two state machines. The process: PC sampling of its context is enabled or disabled (`enabled`); forbid and allow switch it
+ * around other measurements. A configuration: active from open until rl_pc_sampling_disable, and while active started or stopped;
+ * only between start and stop are samples taken. */
 #include "worker/cupti/pc_sampling.h"
 
 #include <cupti_pcsampling.h>
@@ -12,7 +15,7 @@ enum { MAX_STALL_REASONS = 128, PCS_PER_BUFFER = 4096 };
 
 static CUcontext process_context;
 static unsigned forbid_count; /* calls of forbid without their allow */
-static bool enabled;          /* for process_context */
+static bool enabled;          /* by CUPTI, for process_context; false while forbidden */
 
 typedef struct sample_buffer { /* filled by CUPTI */
   CUpti_PCSamplingData data;
@@ -22,17 +25,18 @@ typedef struct sample_buffer { /* filled by CUPTI */
 
 struct rl_pc_sampling {
   CUcontext context;
-  bool disabled;
+  bool disabled; /* ended by rl_pc_sampling_disable. Not set by forbid: allow enables PC sampling again */
   uint32_t period_log2;
-  size_t buffer_bytes;
+  size_t hardware_buffer_bytes; /* on the device; CUPTI copies from it to the sample_buffers */
   size_t reason_count;
   uint32_t indices[MAX_STALL_REASONS];
-  char texts[MAX_STALL_REASONS][CUPTI_STALL_REASON_STRING_SIZE];
-  const char *names[MAX_STALL_REASONS];
+  char cupti_names[MAX_STALL_REASONS][CUPTI_STALL_REASON_STRING_SIZE]; /* written by CUPTI */
+  const char *names[MAX_STALL_REASONS];                                /* interned copies of cupti_names */
   sample_buffer read_buffer, unread_buffer; /* unread_buffer: CUPTI writes unread samples to it when sampling is disabled */
 };
 
-/* Returns a copy of the name that lives until the process ends: counts point to it after their sampling is closed. */
+/* Returns a copy of the name that is valid until the process ends, because the counts that the sink keeps point to it after the
+ * rl_pc_sampling is freed. NULL: out of memory. */
 static const char *intern_name(const char *name) {
   static char *interned[MAX_STALL_REASONS];
   size_t i = 0;
@@ -75,23 +79,23 @@ void rl_pc_sampling_allow(void) {
   rl_pc_sampling_enable_if_allowed();
 }
 
-static int allocate_buffer(sample_buffer *created, size_t reasons, rl_error *err) {
-  created->pcs = calloc(PCS_PER_BUFFER, sizeof *created->pcs);
-  created->reasons = calloc(PCS_PER_BUFFER * reasons, sizeof *created->reasons);
-  if (created->pcs == NULL || created->reasons == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for samples");
+static int allocate_buffer(sample_buffer *buffer, size_t reasons, rl_error *err) {
+  buffer->pcs = calloc(PCS_PER_BUFFER, sizeof *buffer->pcs);
+  buffer->reasons = calloc(PCS_PER_BUFFER * reasons, sizeof *buffer->reasons);
+  if (buffer->pcs == NULL || buffer->reasons == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for samples");
   for (size_t i = 0; i < PCS_PER_BUFFER; i++) {
-    created->pcs[i].size = sizeof *created->pcs;
-    created->pcs[i].stallReason = &created->reasons[i * reasons];
+    buffer->pcs[i].size = sizeof *buffer->pcs;
+    buffer->pcs[i].stallReason = &buffer->reasons[i * reasons];
   }
-  created->data = (CUpti_PCSamplingData){.size = sizeof created->data, .collectNumPcs = PCS_PER_BUFFER, .pPcData = created->pcs};
+  buffer->data = (CUpti_PCSamplingData){.size = sizeof buffer->data, .collectNumPcs = PCS_PER_BUFFER, .pPcData = buffer->pcs};
   return 0;
 }
 
 static int read_stall_reasons(rl_pc_sampling *sampling, rl_error *err) {
   CUpti_PCSamplingGetNumStallReasonsParams count = {
       .size = CUpti_PCSamplingGetNumStallReasonsParamsSize, .ctx = sampling->context, .numStallReasons = &sampling->reason_count};
-  char *texts[MAX_STALL_REASONS];
-  for (size_t i = 0; i < MAX_STALL_REASONS; i++) texts[i] = sampling->texts[i];
+  char *cupti_names[MAX_STALL_REASONS];
+  for (size_t i = 0; i < MAX_STALL_REASONS; i++) cupti_names[i] = sampling->cupti_names[i];
   if (RL_CUPTI_CALL(cuptiPCSamplingGetNumStallReasons, &count, err) < 0) return -1;
   if (sampling->reason_count > MAX_STALL_REASONS)
     return rl_fail(err, RL_CUPTI, 0, "this device has %zu stall reasons, more than %d", sampling->reason_count,
@@ -100,16 +104,16 @@ static int read_stall_reasons(rl_pc_sampling *sampling, rl_error *err) {
                                                  .ctx = sampling->context,
                                                  .numStallReasons = sampling->reason_count,
                                                  .stallReasonIndex = sampling->indices,
-                                                 .stallReasons = texts};
+                                                 .stallReasons = cupti_names};
   if (RL_CUPTI_CALL(cuptiPCSamplingGetStallReasons, &names, err) < 0) return -1;
   for (size_t i = 0; i < sampling->reason_count; i++) {
-    sampling->names[i] = intern_name(sampling->texts[i]);
+    sampling->names[i] = intern_name(sampling->cupti_names[i]);
     if (sampling->names[i] == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for stall reasons");
   }
   return 0;
 }
 
-static int configure(rl_pc_sampling *sampling, uint32_t period_log2, size_t buffer_bytes, rl_error *err) {
+static int configure(rl_pc_sampling *sampling, uint32_t period_log2, size_t hardware_buffer_bytes, rl_error *err) {
   CUpti_PCSamplingConfigurationInfo infos[] = {
       {.attributeType = CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_STALL_REASON,
        .attributeData.stallReasonData = {sampling->reason_count, sampling->indices}},
@@ -122,7 +126,7 @@ static int configure(rl_pc_sampling *sampling, uint32_t period_log2, size_t buff
       {.attributeType = CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_ENABLE_START_STOP_CONTROL,
        .attributeData.enableStartStopControlData = {1}},
       {.attributeType = CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_HARDWARE_BUFFER_SIZE,
-       .attributeData.hardwareBufferSizeData = {buffer_bytes}}};
+       .attributeData.hardwareBufferSizeData = {hardware_buffer_bytes}}};
   CUpti_PCSamplingConfigurationInfoParams params = {.size = CUpti_PCSamplingConfigurationInfoParamsSize,
                                                     .ctx = sampling->context,
                                                     .numAttributes = sizeof infos / sizeof *infos,
@@ -130,13 +134,14 @@ static int configure(rl_pc_sampling *sampling, uint32_t period_log2, size_t buff
   return RL_CUPTI_CALL(cuptiPCSamplingSetConfigurationAttribute, &params, err);
 }
 
-int rl_pc_sampling_open(uint32_t period_log2, size_t buffer_bytes, rl_pc_sampling **sampling, rl_error *err) {
+int rl_pc_sampling_open(uint32_t period_log2, size_t hardware_buffer_bytes, rl_pc_sampling **sampling, rl_error *err) {
   rl_pc_sampling *created = calloc(1, sizeof *created);
   if (created == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for samples");
-  *created = (rl_pc_sampling){.context = process_context, .period_log2 = period_log2, .buffer_bytes = buffer_bytes};
+  *created =
+      (rl_pc_sampling){.context = process_context, .period_log2 = period_log2, .hardware_buffer_bytes = hardware_buffer_bytes};
   if (read_stall_reasons(created, err) < 0 || allocate_buffer(&created->read_buffer, created->reason_count, err) < 0 ||
       allocate_buffer(&created->unread_buffer, created->reason_count, err) < 0 ||
-      configure(created, period_log2, buffer_bytes, err) < 0) {
+      configure(created, period_log2, hardware_buffer_bytes, err) < 0) {
     rl_pc_sampling_close(created);
     return -1;
   }
@@ -144,8 +149,9 @@ int rl_pc_sampling_open(uint32_t period_log2, size_t buffer_bytes, rl_pc_samplin
   return 0;
 }
 
-bool rl_pc_sampling_matches(const rl_pc_sampling *sampling, uint32_t period_log2, size_t buffer_bytes) {
-  return rl_pc_sampling_is_active(sampling) && sampling->period_log2 == period_log2 && sampling->buffer_bytes == buffer_bytes;
+bool rl_pc_sampling_matches(const rl_pc_sampling *sampling, uint32_t period_log2, size_t hardware_buffer_bytes) {
+  return rl_pc_sampling_is_active(sampling) && sampling->period_log2 == period_log2 &&
+         sampling->hardware_buffer_bytes == hardware_buffer_bytes;
 }
 
 bool rl_pc_sampling_is_active(const rl_pc_sampling *sampling) { return sampling != NULL && !sampling->disabled; }
@@ -210,9 +216,9 @@ size_t rl_pc_sampling_stall_reasons(const rl_pc_sampling *sampling, const char *
   return sampling->reason_count;
 }
 
-static void free_buffer(sample_buffer *created) {
-  free(created->pcs);
-  free(created->reasons);
+static void free_buffer(sample_buffer *buffer) {
+  free(buffer->pcs);
+  free(buffer->reasons);
 }
 
 void rl_pc_sampling_disable(rl_pc_sampling *sampling) {

@@ -26,11 +26,11 @@ typedef struct rl_pc_sampling rl_pc_sampling; /* a configuration of PC sampling 
 /* Metrics of the counts: CUPTI's "smsp__pcsamp_warps_issue_stalled_*", and this one for all samples of an instruction. */
 #define RL_PCSAMP_SAMPLE_COUNT "smsp__pcsamp_sample_count"
 
-/* Configures PC sampling, which must be enabled: one sample per SM every 2^period_log2 cycles. buffer_bytes: size of the hardware
- * buffer, which must hold the samples between start and stop; a larger buffer makes the first start slower. */
-int rl_pc_sampling_open(uint32_t period_log2, size_t buffer_bytes, rl_pc_sampling **sampling, rl_error *err);
+/* Configures PC sampling, which must be enabled: one sample per SM every 2^period_log2 cycles. hardware_buffer_bytes: the size of
+ * the device's buffer, which must hold the samples between start and stop; a larger buffer makes the first start slower. */
+int rl_pc_sampling_open(uint32_t period_log2, size_t hardware_buffer_bytes, rl_pc_sampling **sampling, rl_error *err);
 /* Returns true when sampling is active and has this configuration. */
-bool rl_pc_sampling_matches(const rl_pc_sampling *sampling, uint32_t period_log2, size_t buffer_bytes);
+bool rl_pc_sampling_matches(const rl_pc_sampling *sampling, uint32_t period_log2, size_t hardware_buffer_bytes);
 bool rl_pc_sampling_is_active(const rl_pc_sampling *sampling); /* false for NULL and after disable */
 int rl_pc_sampling_start(rl_pc_sampling *sampling, rl_error *err);
 /* Stops sampling and passes each count to the sink. The device must be idle. */

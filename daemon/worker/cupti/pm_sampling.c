@@ -1,3 +1,5 @@
+/* States: enabled and configured from open to close; started between start and stop. Stop decodes the hardware buffer into a
+ * counter data image and evaluates one sample after another. */
 #include "worker/cupti/pm_sampling.h"
 
 #include <cupti_pmsampling.h>

@@ -1,3 +1,6 @@
+/* Collects counters with CUPTI's range profiler. States of a kept profiler: NULL (disabled; PC sampling is allowed), or enabled
+ * with one configuration (PC sampling is forbidden). A collection enables it if necessary, runs start, replay and stop once for
+ * each pass, and decodes. It stays enabled for the next collection; another configuration or an error disables it. */
 #include "worker/cupti/range_profiler.h"
 
 #include <cuda_runtime_api.h>
@@ -19,7 +22,7 @@ static int current_context(CUcontext *context, rl_error *err) {
   return 0;
 }
 
-struct rl_range_profiler { /* enabled */
+struct rl_range_profiler { /* exists only while CUPTI's range profiler is enabled */
   CUpti_RangeProfiler_Object *object;
   uint8_t *config, *counter_data; /* CUPTI uses both until the profiler is disabled */
   size_t config_size, counter_data_size, range_count;

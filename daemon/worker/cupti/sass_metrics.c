@@ -1,3 +1,5 @@
+/* A table maps CUPTI's metrics to ncu's names. States: configured after open, enabled between start and stop. While it is
+ * enabled, CUPTI patches each function before its first launch. */
 #include "worker/cupti/sass_metrics.h"
 
 #include <cupti_sass_metrics.h>

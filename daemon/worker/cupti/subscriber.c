@@ -1,3 +1,5 @@
+/* One static subscriber. A mutex guards the lists of modules and allocations. One callback at a time can watch launches (watch,
+ * unwatch); launches that this callback makes itself are not reported to it. */
 #include "worker/cupti/subscriber.h"
 
 #include <cupti.h>

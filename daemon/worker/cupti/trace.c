@@ -1,3 +1,5 @@
+/* One static trace: closed, open, or running between start and stop. A buffer is free, or lent to CUPTI until CUPTI's thread has
+ * returned it and its records are converted. pool_lock guards the buffers; lock guards the rows, which CUPTI's thread appends. */
 #include "worker/cupti/trace.h"
 
 #include <dlfcn.h>

@@ -101,7 +101,7 @@ def is_agreement(name):
 
 
 def tests(context):
-    yield from run_tests(context, lambda name: not is_agreement(name) and name not in (*NUMERICS_TESTS, "gpu_verdicts"))
+    yield from run_tests(context, lambda name: not is_agreement(name) and name not in (*NUMERICS_TESTS, "gpu_rules"))
 
 
 def numerics(context):
@@ -113,7 +113,7 @@ def one_test(context, name):
 
 
 def rules(context):
-    yield from run_tests(context, lambda name: name == "gpu_verdicts")
+    yield from run_tests(context, lambda name: name == "gpu_rules")
 
 
 def agreement(context):

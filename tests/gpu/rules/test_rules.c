@@ -26,12 +26,12 @@ typedef struct given_metric {
 } given_metric;
 enum { MAX_GIVEN = 2 };
 
-typedef struct verdict {
-  const char *rule, *triggering, *silent; /* triggering, silent: launches */
+typedef struct rule_case {
+  const char *rule, *triggering, *silent; /* launches on which the rule has a finding, and none */
   given_metric given[MAX_GIVEN];          /* for the triggering launch */
-} verdict;
+} rule_case;
 
-static const verdict verdicts[] = {
+static const rule_case rule_cases[] = {
     {"bound_memory", "copy", "fma"},
     {"bound_compute", "fma", "copy"},
     {"bound_balanced", "read_no_banks", "fma"},
@@ -104,7 +104,7 @@ static const verdict verdicts[] = {
     {"imbalance_l2", "one_word", "copy"},
     {"imbalance_dram", "few_channels", "copy"},
 };
-enum { VERDICTS = sizeof verdicts / sizeof *verdicts };
+enum { RULE_CASES = sizeof rule_cases / sizeof *rule_cases };
 
 static rl_profiler *profiler;
 static rl_instance *instance;
@@ -140,9 +140,9 @@ static rl_metric_values values_of(const char *launch, const given_metric *given)
 }
 
 /* Whether the rule has a finding on the launch; false when it only reports missing metrics. */
-static bool triggers(const verdict *v, const char *launch, rl_finding *finding) {
-  rl_metric_values values = values_of(launch, v->given);
-  bool has_finding = rl_rule_apply(rl_rule_find(v->rule), &values, finding);
+static bool triggers(const rule_case *test, const char *launch, rl_finding *finding) {
+  rl_metric_values values = values_of(launch, test->given);
+  bool has_finding = rl_rule_apply(rl_rule_find(test->rule), &values, finding);
   free((void *)(uintptr_t)values.items);
   return has_finding && finding->kind == finding->rule->kind;
 }
@@ -165,15 +165,15 @@ static bool needs_sass_metrics(const char *rule) {
 static void each_rule_is_triggered_by_its_kernel(void **state) {
   (void)state;
   int silent = 0;
-  for (const verdict *v = verdicts; v < verdicts + VERDICTS; v++) {
+  for (const rule_case *test = rule_cases; test < rule_cases + RULE_CASES; test++) {
     rl_finding finding;
-    if (triggers(v, v->triggering, &finding)) {
-      print_message("%s: %s: %s\n", v->rule, v->triggering, finding.message);
+    if (triggers(test, test->triggering, &finding)) {
+      print_message("%s: %s: %s\n", test->rule, test->triggering, finding.message);
       continue;
     }
-    print_message("%s is not triggered by %s\n", v->rule, v->triggering);
-    print_inputs(v->triggering, &finding);
-    silent += !needs_sass_metrics(v->rule);
+    print_message("%s is not triggered by %s\n", test->rule, test->triggering);
+    print_inputs(test->triggering, &finding);
+    silent += !needs_sass_metrics(test->rule);
   }
   assert_int_equal(silent, 0);
 }
@@ -181,11 +181,11 @@ static void each_rule_is_triggered_by_its_kernel(void **state) {
 static void each_rule_is_silent_on_the_other_kernel(void **state) {
   (void)state;
   int wrong = 0;
-  for (const verdict *v = verdicts; v < verdicts + VERDICTS; v++) {
-    verdict without_given = {.rule = v->rule};
+  for (const rule_case *test = rule_cases; test < rule_cases + RULE_CASES; test++) {
+    rule_case without_given = {.rule = test->rule};
     rl_finding finding;
-    if (!triggers(&without_given, v->silent, &finding)) continue;
-    print_message("%s is triggered by %s: %s\n", v->rule, v->silent, finding.message);
+    if (!triggers(&without_given, test->silent, &finding)) continue;
+    print_message("%s is triggered by %s: %s\n", test->rule, test->silent, finding.message);
     wrong++;
   }
   assert_int_equal(wrong, 0);
@@ -195,9 +195,9 @@ static void every_rule_is_tested(void **state) {
   (void)state;
   for (const rl_rule_group *group = rl_rule_groups; group->title; group++)
     for (const rl_rule *rule = group->rules; rule->id; rule++) {
-      const verdict *v = verdicts;
-      while (v < verdicts + VERDICTS && strcmp(v->rule, rule->id) != 0) v++;
-      if (v == verdicts + VERDICTS) fail_msg("%s is not tested", rule->id);
+      const rule_case *test = rule_cases;
+      while (test < rule_cases + RULE_CASES && strcmp(test->rule, rule->id) != 0) test++;
+      if (test == rule_cases + RULE_CASES) fail_msg("%s is not tested", rule->id);
     }
 }
 
