@@ -212,7 +212,7 @@ static int store_verdicts(rl_suite_runner *runner, const rl_suite_progress *prog
   char reason[RL_VERDICT_REASON_SIZE + 96];
   int64_t done = rl_suite_blocks_done(progress, "block");
   snprintf(reason, sizeof reason, "%s", judgement->summary.reason);
-  if (done < progress->suite->blocks) {
+  if (done < progress->suite->blocks && rl_suite_failing_job(progress, "baseline") == NULL) {
     size_t used = strlen(reason);
     snprintf(reason + used, sizeof reason - used, " The time budget of %lld s ended after %lld of %lld blocks.",
              (long long)progress->suite->time_budget_s, (long long)done, (long long)progress->suite->blocks);
