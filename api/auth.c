@@ -1,3 +1,5 @@
+/* Finds the credential of a request (Authorization header, else session cookie), and checks it against the store. Also the
+ * handlers that log in and out. */
 #include "api/auth.h"
 
 #include <stdio.h>

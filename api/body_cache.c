@@ -1,3 +1,5 @@
+/* A hash table and a list in order of use, under one mutex. An entry has one reference of the cache and one of each caller, and
+ * is freed with the last. */
 #include "api/body_cache.h"
 
 #include <malloc.h>

@@ -1,3 +1,5 @@
+/* Makes the key from path and query, and the revision from the data that the route depends on. A cached body is current while
+ * its revision is; a revision of 0 is unknown and never cached. */
 #include "api/cached_reply.h"
 
 #include <stdio.h>

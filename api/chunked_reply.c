@@ -1,3 +1,5 @@
+/* A reply is whole (its first chunks reach the end of the source) or streamed. A streamed reply alternates: MHD sends the
+ * buffer, then a pool fills it while the connection is suspended. An error cuts the reply. */
 #include "api/chunked_reply.h"
 
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+/* States of a connection: waiting for a first request, request in progress, idle after a reply, evicted or abandoned. If almost
+ * all connections are in use, the one that has waited longest is evicted. */
 #include "api/connections.h"
 
 #include <errno.h>

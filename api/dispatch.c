@@ -1,3 +1,5 @@
+/* Stages of a request: headers, authorization, body, handler, reply. A refusal fills err, skips the other stages, and is sent as
+ * a problem document. MHD calls rl_dispatch_continue after each stage that ran in a pool. */
 #include "api/dispatch.h"
 
 #include <netdb.h>

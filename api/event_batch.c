@@ -1,3 +1,4 @@
+/* Reads the state first and the events after it, so that a batch whose state is final has the last event. */
 #include "api/event_batch.h"
 
 #include <stdio.h>

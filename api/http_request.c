@@ -1,3 +1,4 @@
+/* Reads headers and query parameters through MHD, and decodes the query with the route's field table. */
 #include "api/http_request.h"
 
 #include <cjson/cJSON.h>

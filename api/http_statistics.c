@@ -1,3 +1,4 @@
+/* Atomic counters for each route and status. */
 #include "api/http_statistics.h"
 
 #include <stdatomic.h>

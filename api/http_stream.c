@@ -1,3 +1,4 @@
+/* Copies the written text into MHD's buffer; when all of it is sent, calls the callback for more. */
 #include "api/http_stream.h"
 
 #include <string.h>

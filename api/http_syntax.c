@@ -1,3 +1,4 @@
+/* Parsers that allocate no memory. */
 #include "api/http_syntax.h"
 
 #include <arpa/inet.h>

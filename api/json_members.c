@@ -1,3 +1,4 @@
+/* Adds null for NAN and for a NULL text. */
 #include "api/json_members.h"
 
 #include <math.h>

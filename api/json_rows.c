@@ -1,3 +1,4 @@
+/* A chunk source (chunked_reply.h): head, one row after another separated by commas, tail. */
 #include "api/json_rows.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* An array of sessions under a mutex. An id is compared with every session in constant time. */
 #include "api/login_sessions.h"
 
 #include <pthread.h>

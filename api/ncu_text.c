@@ -1,3 +1,4 @@
+/* A table scales units by factors of 1000. */
 #include "api/ncu_text.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Parses Host and Origin and compares hosts; the rules are pure functions of their arguments. */
 #include "api/origin_check.h"
 
 #include <arpa/inet.h>

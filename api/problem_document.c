@@ -1,3 +1,4 @@
+/* The table of problems, and the mapping from an error's domain and code to a problem. */
 #include "api/problem_document.h"
 
 #include <cjson/cJSON.h>

@@ -1,3 +1,4 @@
+/* Sets the response of a request; a problem replaces the response that a handler has set. */
 #include "api/reply.h"
 
 #include <stdio.h>

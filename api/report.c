@@ -1,3 +1,5 @@
+/* Writes sections, tables and rows from the catalogue; row writers make the row of a report, of a comparison or of the catalogue
+ * itself. */
 #include "api/report.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Writes quoted fields in the order of ncu's columns. */
 #include "api/report_csv.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* A chunk source (chunked_reply.h): head, one rendered row after another, tail. Owns the cursor and the runs. */
 #include "api/report_stream.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Makes MHD responses from texts and adds the security headers. */
 #include "api/response.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* The table of all routes. A path is matched against each pattern in order. */
 #include "api/routes.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* A table maps file name extensions to media types. Opens one path segment after another with openat and O_NOFOLLOW. */
 #include "api/static_files.h"
 
 #include <fcntl.h>

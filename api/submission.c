@@ -1,3 +1,4 @@
+/* Reads the Idempotency-Key, and derives from settings and credential whether the request may post code. */
 #include "api/submission.h"
 
 #include <string.h>

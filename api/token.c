@@ -1,3 +1,4 @@
+/* Random tokens and their hashes by libsodium. */
 #include "api/token.h"
 
 #include <sodium.h>

@@ -1,3 +1,5 @@
+/* A table has each setting with its limits. Values come from defaults, the file, the environment and the command line; a later
+ * source replaces an earlier one. */
 #include "config.h"
 
 #include <arpa/inet.h>

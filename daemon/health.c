@@ -1,3 +1,4 @@
+/* Checks the server's threads, sends GET /healthz over a connection to the server, and reads the store. */
 #include "health.h"
 
 #include <poll.h>

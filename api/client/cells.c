@@ -1,3 +1,4 @@
+/* Finds members by path, and formats numbers with units into cells of fixed size. */
 #include "api/client/cells.h"
 
 #include <stdbool.h>

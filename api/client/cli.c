@@ -1,3 +1,4 @@
+/* Usage errors and checks of arguments. */
 #include "api/client/cli.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Reads the first word of the file rooflined-token below $CREDENTIALS_DIRECTORY. */
 #include "api/client/credential.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* Reads the job's events until its final state, and repeats the request from the last event when the stream breaks. The final
+ * state decides the exit code. */
 #include "api/client/follow.h"
 
 #include <math.h>

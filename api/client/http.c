@@ -1,3 +1,4 @@
+/* Each request has a curl handle. Its progress callback ends the request after Ctrl-C. */
 #include "api/client/http.h"
 
 #include <curl/curl.h>

@@ -1,3 +1,4 @@
+/* A table maps each option to a field of the request and to the function that parses its value. */
 #include "api/client/request.h"
 
 #include <cjson/cJSON.h>

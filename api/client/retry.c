@@ -1,3 +1,4 @@
+/* Gives up 30 s after the daemon was first found unreachable. */
 #include "api/client/retry.h"
 
 #include <time.h>

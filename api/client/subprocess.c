@@ -1,3 +1,4 @@
+/* Starts the program with posix_spawn in a process group, reads its output through a pipe, and waits. */
 #include "api/client/subprocess.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Reads the suite run's events until its final state and shows its progress. Its state and verdict decide the exit code. */
 #include "api/client/suite_follow.h"
 
 #include <stdio.h>

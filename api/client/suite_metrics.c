@@ -1,3 +1,4 @@
+/* A table maps suffixes of metric names to units. */
 #include "api/client/suite_metrics.h"
 
 #include <stdbool.h>

@@ -1,3 +1,4 @@
+/* Reads the definition, adds the options as members, and posts it. */
 #include "api/client/suite_submit.h"
 
 #include <errno.h>

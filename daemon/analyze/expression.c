@@ -1,3 +1,5 @@
+/* A recursive-descent parser that evaluates while it reads. A table has the binary operators by precedence, another the
+ * functions. The first syntax error ends the evaluation. */
 #include "analyze/expression.h"
 
 #include <ctype.h>

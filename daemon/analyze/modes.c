@@ -1,3 +1,5 @@
+/* Sorts the values and finds the split into two parts with the smallest sum of squared deviations. They are two modes if the gap
+ * between the parts is large against their deviation. */
 #include "analyze/modes.h"
 
 #include <math.h>

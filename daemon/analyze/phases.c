@@ -1,3 +1,5 @@
+/* Converts timestamps to one record for each phase (times over all blocks) and to trace rows of block 0, placed in the middle of
+ * the launch's row. */
 #include "analyze/phases.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* Ranks are doubled, so that the mean ranks of ties are integers. The exact distribution of rank sums is counted by dynamic
+ * programming; larger samples use the normal approximation. */
 #include "analyze/rank_test.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* Pairs the kernels of two runs by launch and name, gives each pair's difference a class and evidence, and adds causes for
+ * clocks, small differences and time outside kernels. The largest causes come first. */
 #include "analyze/regression_causes.h"
 
 #include <errno.h>

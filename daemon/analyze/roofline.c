@@ -1,3 +1,5 @@
+/* Tables have the expressions of each roof over raw metrics; the code evaluates them and classifies the kernel by its shares of
+ * the roofs. */
 #include "analyze/roofline.h"
 
 #include <math.h>

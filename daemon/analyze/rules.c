@@ -1,3 +1,5 @@
+/* Evaluates a rule: reads its inputs, its terms, its condition and its speed-up, then writes its message. An input that could
+ * not be collected gives a finding about the missing metric. */
 #include "analyze/rules.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Evaluates a row's expression over the metrics and lists the parts of a row, the largest first. */
 #include "analyze/sections.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Median and median absolute deviation of a sample, and Student's t distribution. */
 #include "analyze/statistics.h"
 
 #include <math.h>

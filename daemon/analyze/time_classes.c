@@ -1,3 +1,5 @@
+/* Sorts operations and API calls, then sweeps over the operations in order of start. Each gap without a running operation is
+ * divided by the call that launched the operation after it. */
 #include "analyze/time_classes.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* Maps each kernel to its launch by the NVTX range around its API call, in a trace without CUDA graphs, then groups the kernels
+ * of a trace by name and launch and summarizes each group. */
 #include "analyze/timeline.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* For each metric: makes samples of the blocks, computes effect, interval and p-value, adjusts the p-values of the suite
+ * together, and applies the tests in a fixed order; the first that fails gives the reason. Then it summarizes the suite. */
 #include "analyze/verdict.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* A table has the kinds of files with their limits. Pruning deletes the files of a kind that were modified longest ago, until
+ * the kind is within its limits. */
 #include "base/cache.h"
 
 #include <dirent.h>

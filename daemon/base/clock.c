@@ -1,3 +1,4 @@
+/* Reads clocks, and formats and parses RFC 3339 text. */
 #include "base/clock.h"
 
 #include <stdbool.h>

@@ -1,3 +1,4 @@
+/* Fills rl_error. Messages are cut at their size and made valid UTF-8. */
 #include "base/error.h"
 
 #include <errno.h>

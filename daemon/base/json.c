@@ -1,3 +1,4 @@
+/* Scans the text for what cJSON accepts beyond RFC 8259 or can't represent, then parses it with cJSON. */
 #include "base/json.h"
 
 #include <stdbool.h>

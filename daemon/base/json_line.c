@@ -1,3 +1,4 @@
+/* Skips values without parsing them, so that a JSON pointer leads to a position in the text. */
 #include "base/json_line.h"
 
 #include <stdbool.h>

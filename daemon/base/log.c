@@ -1,3 +1,4 @@
+/* Formats a line in a buffer of fixed size and writes it. rl_log_open sets the program's name and level before threads start. */
 #include "base/log.h"
 
 #include <stdarg.h>

@@ -1,3 +1,5 @@
+/* A process is running (pid is not 0) from start to terminate. A pidfd waits for its end with a time limit; a pipe carries errno
+ * if exec fails. */
 #include "base/process.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Hashes with libsodium. */
 #include "base/sha256.h"
 
 #include <sodium.h>

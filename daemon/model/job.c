@@ -1,3 +1,4 @@
+/* Names of job states; frees specs and claims. */
 #include "model/job.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Sorts metrics by name and finds them by binary search. */
 #include "model/metrics.h"
 
 #include <math.h>

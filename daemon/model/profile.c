@@ -1,3 +1,4 @@
+/* The field table of the options, and the default set and metrics. */
 #include "model/profile.h"
 
 #include <string.h>

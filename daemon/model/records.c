@@ -1,3 +1,4 @@
+/* Field tables of all kinds of records, and rl_records: one growing array for each kind, with a limit on the bytes of all. */
 #include "model/records.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* The states of jobs are in the database. Memory has the running job of each device with its cancellation and the time of its
+ * last progress event. The devices' threads wait in rl_queue_claim for a submission. */
 #include "queue/queue.h"
 
 #include <errno.h>

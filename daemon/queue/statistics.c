@@ -1,3 +1,4 @@
+/* Atomic counters by kind of job and final state. */
 #include "queue/statistics.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Encodes the parameters and the defaults as JSON, and prints the members that differ, with sorted keys. */
 #include "request/nondefault.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* The table of job kinds, the parser of a request, and the helpers that the kinds share. */
 #include "request/spec.h"
 
 #include <errno.h>

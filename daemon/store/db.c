@@ -1,3 +1,4 @@
+/* Wraps sqlite3: prepares statements by name, binds parameters, and converts result codes to errors with advice. */
 #include "store/db.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Implements the SQL functions and registers them with a connection. */
 #include "store/functions.h"
 
 #include <stddef.h>

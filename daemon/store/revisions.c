@@ -1,3 +1,5 @@
+/* Maps the WAL index of SQLite to read its change counter. During a commit of this process (`committing`), and if the index
+ * can't be mapped, revisions are 0: unknown. A commit of another program raises `everything`. */
 #include "store/revisions.h"
 
 #include <stddef.h>

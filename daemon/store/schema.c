@@ -1,3 +1,5 @@
+/* A file is new (empty), current, older (upgraded in one transaction), or refused: newer, a development version, or of another
+ * program. */
 #include "store/schema.h"
 
 #include <stdint.h>

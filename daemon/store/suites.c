@@ -1,3 +1,5 @@
+/* Transactions on suite runs: queued -> running -> a final state. Each stores the change, its event and the listing of the run.
+ * */
 #include "store/suites.h"
 
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* States of an event: pending -> delivered or given_up. If there are too many events, the oldest are deleted, even if they are
+ * pending. */
 #include "store/webhooks.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Decodes a definition in the order jobs, metrics, baseline, checks them against each other, and prints it with all defaults. */
 #include "suite/definition.h"
 
 #include <errno.h>

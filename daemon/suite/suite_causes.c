@@ -1,3 +1,5 @@
+/* Reads the profiles of both suite runs from the store, compares them with analyze/regression_causes.h, and prints the causes as
+ * JSON. */
 #include "suite/suite_causes.h"
 
 #include <cjson/cJSON.h>

@@ -1,3 +1,5 @@
+/* Reads the run's values and those of earlier runs, selects baseline and history of each metric, calls analyze/verdict.h, and
+ * prints the judgements as JSON. */
 #include "suite/suite_judgement.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* The next step follows from the steps in the database alone, in the order: first canary, blocks, confirming blocks, second
+ * canary, profiles. */
 #include "suite/suite_progress.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Refuses a run whose blocks are too few or have an outlier, then stores the baseline. */
 #include "suite/suite_promotion.h"
 
 #include <math.h>

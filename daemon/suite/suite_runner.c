@@ -1,3 +1,6 @@
+/* States of a suite run: queued, running, and a final state. The thread has a slot for each device; a slot waits for the end of
+ * a job, stores its values, and submits the job of the next step. Submissions and cancellations wake the thread; while a suite
+ * run is active, it also polls every 50 ms. */
 #include "suite/suite_runner.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Groups the rows of a query, which are sorted by metric, into one series for each metric. */
 #include "suite/suite_values.h"
 
 #include <errno.h>

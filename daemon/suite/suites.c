@@ -1,3 +1,5 @@
+/* The list is immutable and counted by references: readers keep theirs while a refresh replaces it. A refresh lists the folders,
+ * and parses the files only if names, times or sizes have changed. */
 #include "suite/suites.h"
 
 #include <dirent.h>

@@ -1,3 +1,5 @@
+/* Reads the worker's frames in a loop. Every 100 ms it checks for a stop of the daemon, the deadline, a cancellation and a
+ * silent worker. Activity rows that can't be stored wait in memory; above 32 MB for all devices the pipe is not read. */
 #include "supervisor/attempt.h"
 
 #include <stdio.h>

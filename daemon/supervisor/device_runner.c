@@ -1,3 +1,5 @@
+/* The thread's states, as /devices shows them: idle, starting (back-off and HELLO), busy (a pass runs). The worker is kept after
+ * DONE, UNAVAILABLE, FAILED and CANCELLED, and ended after other results. Then the outcome is stored before the next claim. */
 #include "supervisor/device_runner.h"
 
 #include <errno.h>

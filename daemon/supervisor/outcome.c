@@ -1,3 +1,6 @@
+/* Stores an outcome, and tries again while the database can't be written. States of the results: in memory; in memory and in the
+ * spill file; in the spill file alone (memory is short; they are read back for each try). Ends when they are stored, when the
+ * job no longer exists or is cancelled, or when the daemon stops. */
 #include "supervisor/outcome.h"
 
 #include <stdatomic.h>

@@ -1,3 +1,6 @@
+/* The file is a header with a SHA-256 and frames as on a worker's pipe. Empty: the header is zeros. A write clears the header,
+ * writes the frames, and then the header with the checksum, so an interrupted write leaves a file that is empty or fails the
+ * checksum. */
 #include "supervisor/spill.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* Runs each worker program with --list, merges the devices, applies the setting `devices`, and starts a runner for each usable
+ * device. The first program that names a device owns it. */
 #include "supervisor/supervisor.h"
 
 #include <errno.h>

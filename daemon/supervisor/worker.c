@@ -1,3 +1,5 @@
+/* States of a worker: no process; idle (it has sent HELLO and waits); executing a request. An idle worker that sends a frame or
+ * has exited is ended. It releases the device before another worker uses it. */
 #include "supervisor/worker.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Makes one transfer at a time with curl's multi interface, so that rl_webhook_client_interrupt can end it. */
 #include "webhook/delivery.h"
 
 #include <curl/curl.h>

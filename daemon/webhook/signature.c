@@ -1,3 +1,4 @@
+/* Reads the key from its file, and signs with it by libsodium. */
 #include "webhook/signature.h"
 
 #include <errno.h>

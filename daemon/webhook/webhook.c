@@ -1,3 +1,5 @@
+/* The thread waits for a pending event, delivers it, and records the result. After a failure it waits, about twice as long after
+ * each, at most an hour. An event is given up after three days, or at the status 410. */
 #include "webhook/webhook.h"
 
 #include <errno.h>

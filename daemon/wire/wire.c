@@ -1,3 +1,4 @@
+/* A table has the kinds of frames and their limits. A reader keeps a buffer with the bytes after the last frame. */
 #include "wire/wire.h"
 
 #include <errno.h>
