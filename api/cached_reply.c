@@ -18,6 +18,7 @@ typedef struct key_writer {
   char text[MAX_KEY_BYTES];
   size_t length;                        /* MAX_KEY_BYTES: the key is too long */
   const char *parameter, *shared_value; /* this parameter has this value in the key; NULL: the request's value */
+  bool has_shared_value;
 } key_writer;
 
 static void write_key_part(key_writer *key, char kind, const char *part) {
@@ -30,8 +31,10 @@ static enum MHD_Result write_parameter(void *context, enum MHD_ValueKind kind, c
   (void)kind;
   key_writer *key = context;
   write_key_part(key, 'n', name);
-  if (key->parameter != NULL && strcmp(name, key->parameter) == 0) write_key_part(key, 's', key->shared_value);
-  else if (value != NULL) write_key_part(key, 'v', value);
+  if (key->parameter != NULL && strcmp(name, key->parameter) == 0) {
+    write_key_part(key, 's', key->shared_value);
+    key->has_shared_value = true;
+  } else if (value != NULL) write_key_part(key, 'v', value);
   return MHD_YES;
 }
 
@@ -40,6 +43,10 @@ static bool write_key(const rl_http_request *request, key_writer *key) {
   key->length = 0;
   write_key_part(key, 'p', request->path);
   MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, write_parameter, key);
+  if (key->parameter != NULL && !key->has_shared_value) {
+    write_key_part(key, 'n', key->parameter);
+    write_key_part(key, 's', key->shared_value);
+  }
   return key->length < sizeof key->text;
 }
 
@@ -86,6 +93,10 @@ static bool find_dependency(rl_http_request *request) {
       return find_job_of_parameter(request, "a", &dependency->job_ids[0]) &&
              find_job_of_parameter(request, "b", &dependency->job_ids[1]);
     case RL_CACHED_BY_SUITES: dependency->kinds[0] = RL_REVISION_SUITES; return true;
+    case RL_CACHED_BY_SUITES_AND_LISTS:
+      dependency->kinds[0] = RL_REVISION_SUITES;
+      dependency->kinds[1] = RL_REVISION_LISTS;
+      return true;
     case RL_CACHED_BY_LISTS: dependency->kinds[0] = RL_REVISION_LISTS; return true;
   }
   return false;

@@ -14,8 +14,9 @@ bool rl_cached_reply_find(rl_http_request *request);
 /* Called by the pool's thread before the handler. Returns true after it has set the response. Else reads the revision before
  * the handler's queries, which see this revision or a later one. */
 bool rl_cached_reply_begin(rl_http_request *request);
-/* For a handler whose reply is the same for several values of a query parameter: caches the reply under `shared` instead of the
- * request's value. Returns true after it has set the response from the cache; false if there is none, or the reply is not cached.
+/* For a handler whose reply is the same for several values of a query parameter, or depends on a value that is not in the request
+ * (then `parameter` is a name of the handler): caches the reply under `shared` instead of the request's value. Returns true after
+ * it has set the response from the cache; false if there is none, or the reply is not cached.
  */
 bool rl_cached_reply_share(rl_http_request *request, const char *parameter, const char *shared);
 /* Sets the response 200 or 304 with this text, which it takes (NULL: memory is exhausted), and caches it. */

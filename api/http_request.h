@@ -30,12 +30,13 @@ enum { RL_BODY_NONE = 0, RL_BODY_CONFIGURED = -1 }; /* special values of rl_rout
 
 /* The data on which the cached replies of a route depend (cached_reply.h). */
 typedef enum rl_cached_by {
-  RL_CACHED_BY_NOTHING, /* replies are not cached */
-  RL_CACHED_BY_JOB,     /* the job with the id in the path */
-  RL_CACHED_BY_RUN,     /* the job of the run with the id in the path, and the ceilings */
-  RL_CACHED_BY_RUNS,    /* the jobs of the runs that the parameters a and b name, and the ceilings */
-  RL_CACHED_BY_LISTS,   /* lists of jobs, and the history */
-  RL_CACHED_BY_SUITES   /* suite runs and baselines */
+  RL_CACHED_BY_NOTHING,         /* replies are not cached */
+  RL_CACHED_BY_JOB,             /* the job with the id in the path */
+  RL_CACHED_BY_RUN,             /* the job of the run with the id in the path, and the ceilings */
+  RL_CACHED_BY_RUNS,            /* the jobs of the runs that the parameters a and b name, and the ceilings */
+  RL_CACHED_BY_LISTS,           /* lists of jobs, and the history */
+  RL_CACHED_BY_SUITES,          /* suite runs and baselines */
+  RL_CACHED_BY_SUITES_AND_LISTS /* both, and what the handler names by rl_cached_reply_share */
 } rl_cached_by;
 
 typedef struct rl_route {

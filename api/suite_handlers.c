@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/cached_reply.h"
 #include "api/handlers.h"
 #include "api/json_members.h"
 #include "api/json_rows.h"
@@ -134,9 +135,17 @@ static cJSON *suite_json(rl_http_request *request, const rl_suite_entry *entry, 
   return rl_take_ownership(&object);
 }
 
+/* Returns true after it has replied with what earlier requests got for the same files, suite runs and jobs. */
+static bool reply_for_same_files(rl_http_request *request, const rl_suite_list *list) {
+  char version[24];
+  snprintf(version, sizeof version, "%llu", (unsigned long long)list->version);
+  return rl_cached_reply_share(request, "files", version);
+}
+
 int rl_handle_list_suites(rl_http_request *request, rl_error *err) {
   RL_CLEANUP(end_reading) suite_reader reader = {0};
   if (begin_reading(request, &reader, err) < 0) return -1;
+  if (reply_for_same_files(request, reader.list)) return 0;
   RL_CLEANUP(rl_json_cleanup) cJSON *document = cJSON_CreateObject();
   cJSON *items = cJSON_AddArrayToObject(document, "items");
   for (int i = 0; i < reader.list->count; i++) {
@@ -152,6 +161,7 @@ int rl_handle_get_suite(rl_http_request *request, rl_error *err) {
   if (begin_reading(request, &reader, err) < 0) return -1;
   const rl_suite_entry *entry = rl_suite_list_find(reader.list, request->name);
   if (entry == NULL) return fail_unknown_suite(request, err);
+  if (reply_for_same_files(request, reader.list)) return 0;
   cJSON *document = suite_json(request, entry, err);
   if (document == NULL) return -1;
   if (entry->suite != NULL) cJSON_AddRawToObject(document, "definition", entry->suite->text);

@@ -208,6 +208,7 @@ static int refresh(rl_suites *suites, rl_error *err) {
     rl_suite_list *list = load(files, &suites->policy);
     if (list != NULL) {
       log_problems(suites->list, list);
+      list->version = suites->list != NULL ? suites->list->version + 1 : 1;
       drop_reference(suites->list);
       suites->list = list;
       suites->files = *files;

@@ -25,7 +25,8 @@ typedef struct rl_suite_entry {
 
 /* The suites at one moment, sorted by name. Shared by all readers, who release it. */
 typedef struct rl_suite_list {
-  int references; /* guarded by the mutex of rl_suites */
+  int references;   /* guarded by the mutex of rl_suites */
+  uint64_t version; /* increases when a file changes */
   int count;
   rl_suite_entry entries[];
 } rl_suite_list;

@@ -189,6 +189,22 @@ def test_a_cancelled_run(suites, folder):
         assert item["state"] in ("completed", "cancelled")
 
 
+def test_a_changed_file_is_seen_at_once(suites, folder):
+    """The list is cached; it depends on the files too."""
+    write(folder, suite("edited", summary="before"))
+    listed = suites.call("GET", "/suites")
+    assert suites.call("GET", "/suites", headers={"If-None-Match": listed.headers["ETag"]}).status_code == 304
+    one = suites.call("GET", "/suites/edited")
+    assert suites.call("GET", "/suites/edited", headers={"If-None-Match": one.headers["ETag"]}).status_code == 304
+    assert one.json()["summary"] == "before"
+    write(folder, suite("edited", summary="after"))
+    assert suites.get("/suites/edited").json()["summary"] == "after"
+    assert [item["summary"] for item in suites.get("/suites").json()["items"] if item["name"] == "edited"] == ["after"]
+    (folder / "edited.json").unlink()
+    assert "edited" not in [item["name"] for item in suites.get("/suites").json()["items"]]
+    assert suites.call("GET", "/suites/edited").status_code == 404
+
+
 def test_malformed_suites_are_listed_and_stop_nothing(suites, folder, first):
     write(folder, '{"name": "comma",\n "jobs": [],\n}', "comma")
     write(folder, json.dumps(suite("other")), "misnamed")
