@@ -78,23 +78,24 @@ def test_wrong_other_sides(builds, body, pointer):
 
 
 def test_a_run_against_another_build(builds):
-    """The daemon's build is faster than the other. Its blocks and the other's alternate in random order."""
-    body = {"definition": suite(metrics=[{"job": "relu", "metric": "time_cold_us_median", "threshold_ratio": 0.5}]),
-            "against_request": {"worker_build": "slow"}}
+    """The slow build against the daemon's. Blocks of both alternate in random order."""
+    definition = suite()
+    definition["jobs"][0]["request"]["worker_build"] = "slow"
+    body = {"definition": definition, "against_request": {"worker_build": ""}}
     done = run(builds, "tiny", body)
-    assert (done["state"], done["verdict"]) == ("completed", "faster"), done["reason"]
-    assert done["baseline"]["request"] == {"worker_build": "slow"} and isinstance(done["baseline"]["order_seed"], int)
+    assert (done["state"], done["verdict"]) == ("completed", "slower"), done["reason"]
+    assert done["baseline"]["request"] == {"worker_build": ""} and isinstance(done["baseline"]["order_seed"], int)
     [verdict] = done["verdicts"]
     assert (verdict["metric"], verdict["blocks_baseline"], verdict["blocks_current"]) == (METRIC, 5, 5)
     assert verdict["confirmed"] is True
-    assert verdict["baseline_median"] > SLOW_US > verdict["current_median"] and verdict["history"] == []
+    assert verdict["current_median"] > SLOW_US > verdict["baseline_median"] and verdict["history"] == []
     measured = [(item["role"], item["block"]) for item in done["jobs"] if item["role"] in ("block", "baseline")]
     assert [block for _, block in measured] == [i // 2 for i in range(10)]
     assert all({role for role, block in measured if block == i} == {"block", "baseline"} for i in range(5))
     for item in done["jobs"]:
         request = builds.get(f"/jobs/{item['job']}").json()["request"]
         assert request["fresh_worker"] is True
-        assert request["worker_build"] == ("slow" if item["role"] == "baseline" else "")
+        assert request["worker_build"] == ("" if item["role"] == "baseline" else "slow")
     # It is neither history nor rolling baseline of runs with one side.
     key = f"/suites/tiny/history?metric={METRIC}"
     assert builds.get(key).json()["items"] == []
