@@ -1,6 +1,7 @@
 """The daemon closes the connection of a client that has left without delay."""
 
 import contextlib
+import json
 import os
 import signal
 import socket
@@ -158,11 +159,22 @@ def test_a_cut_reply_has_no_end(patient, trace):
 
 def test_a_reply_to_a_client_that_sends_no_more(patient):
     """A client may close its sending side after its request and still read the reply."""
-    for _ in range(50):
+    def ask(request):
         with connect(patient) as raw:
-            raw.sendall(b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n")
+            raw.sendall(request)
             raw.shutdown(socket.SHUT_WR)
-            assert raw.recv(4096).startswith(b"HTTP/1.1 200 ")
+            reply = b""
+            while text := raw.recv(4096):
+                reply += text
+            return reply
+
+    body = json.dumps(endless()).encode()
+    for _ in range(50):
+        assert ask(b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n").startswith(b"HTTP/1.1 200 ")
+        posted = ask(POST + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        assert posted.startswith(b"HTTP/1.1 202 ")
+        number = json.loads(posted.partition(b"\r\n\r\n")[2])["id"]
+        assert ask(b"DELETE /jobs/%d HTTP/1.1\r\n" % number + HOST + b"\r\n").startswith(b"HTTP/1.1 202 ")
 
 
 def wrap(raw):
