@@ -165,38 +165,15 @@ static int insert_entries(rl_db *db, int64_t pass, const rl_activity_appender *a
   return 0;
 }
 
-/* The parameters of activity_insert and activity_insert_batch: the pass, then these values of each row. */
-enum { ROW_VALUES = 7, BATCH_ROWS = 16 };
-
-static void copy_row_values(const rl_activity_appender *appender, const rl_activity_row *rows, size_t i, int64_t *values) {
-  const rl_activity_row *row = &rows[i];
-  const int64_t copied[ROW_VALUES] = {
-      group_of(row),    row->start_ns, appender->stored_rows + (int64_t)i, row->end_ns - row->start_ns, appender->entry_of_row[i],
-      row->correlation, row->step};
-  memcpy(values, copied, sizeof copied);
-}
-
-/* Inserts the rows from *done on with a statement that takes `batch` of them, while that many are left. */
-static int insert_batches(rl_db *db, const char *name, size_t batch, int64_t pass, const rl_activity_appender *appender,
-                          const rl_activity_row *rows, size_t *done, size_t count, rl_error *err) {
-  int64_t values[1 + ROW_VALUES * BATCH_ROWS] = {pass};
-  sqlite3_stmt *statement = NULL;
-  if (count - *done < batch) return 0;
-  if (rl_db_prepare(db, name, NULL, 0, &statement, err) < 0) return -1;
-  for (; count - *done >= batch; *done += batch) {
-    for (size_t i = 0; i < batch; i++) copy_row_values(appender, rows, *done + i, &values[1 + ROW_VALUES * i]);
-    if (run_positional(db, statement, values, 1 + ROW_VALUES * (int)batch, err) < 0) return -1;
-  }
-  return 0;
-}
-
-/* A statement for each row would begin and end 16 times as many of them. */
 static int insert_rows(rl_db *db, int64_t pass, const rl_activity_appender *appender, const rl_activity_row *rows, size_t count,
                        rl_error *err) {
-  size_t done = 0;
-  return insert_batches(db, "activity_insert_batch", BATCH_ROWS, pass, appender, rows, &done, count, err) < 0
-             ? -1
-             : insert_batches(db, "activity_insert", 1, pass, appender, rows, &done, count, err);
+  sqlite3_stmt *statement = NULL;
+  if (rl_db_prepare(db, "activity_insert", NULL, 0, &statement, err) < 0) return -1;
+  for (size_t i = 0; i < count; i++)
+    if (RUN_POSITIONAL(db, statement, err, pass, group_of(&rows[i]), rows[i].start_ns, appender->stored_rows + (int64_t)i,
+                       rows[i].end_ns - rows[i].start_ns, appender->entry_of_row[i], rows[i].correlation, rows[i].step) < 0)
+      return -1;
+  return 0;
 }
 
 /* Adds the rows to the pass's number of rows and longest duration of each group. */
