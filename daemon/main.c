@@ -251,7 +251,8 @@ static int serve(const rl_config *config, const sigset_t *signals, rl_error *err
   sd_notify(0, "STOPPING=1");
   rl_log(RL_LOG_INFO, "SIG%s: stopping", sigabbrev_np(signal_number));
   sigprocmask(SIG_UNBLOCK, signals, NULL); /* a second signal ends the process at once */
-  rl_queue_stop(jobs);
+  rl_suite_runner_stop(suite_runner);
+  rl_supervisor_stop(supervisor); /* workers end and results are stored while the rest stops */
   housekeeper_stop(&keeper);
   return 0;
 }

@@ -470,10 +470,14 @@ int rl_suite_runner_open(rl_store *store, rl_queue *queue, const rl_job_policy *
   return 0;
 }
 
-void rl_suite_runner_close(rl_suite_runner *runner) {
-  if (runner == NULL) return;
+void rl_suite_runner_stop(rl_suite_runner *runner) {
   atomic_store(&runner->stopping, true);
   wake(runner);
+}
+
+void rl_suite_runner_close(rl_suite_runner *runner) {
+  if (runner == NULL) return;
+  rl_suite_runner_stop(runner);
   pthread_join(runner->thread, NULL);
   pthread_cond_destroy(&runner->woken);
   pthread_mutex_destroy(&runner->listener_lock);

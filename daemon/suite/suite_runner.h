@@ -15,6 +15,8 @@ typedef struct rl_suite_runner rl_suite_runner;
  * outlive the runner; the queue knows its devices already. */
 int rl_suite_runner_open(rl_store *store, rl_queue *queue, const rl_job_policy *policy, int64_t queue_limit,
                          rl_suite_runner **runner, rl_error *err);
+/* Tells the thread to stop, without waiting for it. */
+void rl_suite_runner_stop(rl_suite_runner *runner);
 /* Stops the thread; suite runs go on at the next start. Accepts NULL. */
 void rl_suite_runner_close(rl_suite_runner *runner);
 

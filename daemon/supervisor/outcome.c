@@ -90,11 +90,34 @@ static void load_results(pending_outcome *outcome) {
 
 /* --- tries --------------------------------------------------------------------------------------------------------------- */
 
-static int store_once(const pending_outcome *outcome, rl_error *err) {
+/* Returns the time at which tries end because the daemon stops; 0: it does not stop. */
+static int64_t give_up_time(pending_outcome *outcome) {
+  if (outcome->give_up_ns == 0 && atomic_load(outcome->attempt->stopping))
+    outcome->give_up_ns = rl_monotonic_ns() + STOP_RETRY_MS * NS_PER_MS;
+  return outcome->give_up_ns;
+}
+
+/* Stores the rows that wait. They may take seconds: when the daemon stops meanwhile, the spill file takes the rest. Without one
+ * all are stored, because nothing else would keep them. */
+static int store_rows(pending_outcome *outcome, rl_error *err) {
+  rl_attempt *attempt = outcome->attempt;
+  while (attempt->records.row_count > 0) {
+    const size_t count = attempt->records.row_count;
+    const int64_t give_up_ns = outcome->spill != NULL ? give_up_time(outcome) : 0;
+    const bool is_late = give_up_ns != 0 && rl_monotonic_ns() >= give_up_ns;
+    if (is_late && !outcome->is_spilled) write_spill(outcome);
+    if (is_late && outcome->is_spilled)
+      return rl_fail(err, RL_STORAGE, RL_STORAGE_LOCKED, "the daemon is stopping, and %zu rows are left", count);
+    if (rl_attempt_store_rows(attempt, count > RL_SLICE_ROWS ? count - RL_SLICE_ROWS : 0, err) < 0) return -1;
+  }
+  return 0;
+}
+
+static int store_once(pending_outcome *outcome, rl_error *err) {
   rl_attempt *attempt = outcome->attempt;
   rl_queue *jobs = attempt->jobs;
   if (rl_attempt_store_log(attempt, err) < 0) return -1;
-  if (has_results(outcome) && rl_attempt_store_rows(attempt, 0, err) < 0) return -1;
+  if (has_results(outcome) && store_rows(outcome, err) < 0) return -1;
   switch (outcome->result) {
     case RL_ATTEMPT_DONE: return rl_queue_commit(jobs, attempt->claim, &attempt->records, err);
     case RL_ATTEMPT_UNAVAILABLE:
@@ -127,9 +150,7 @@ static bool wait_to_retry(pending_outcome *outcome) {
   outcome->pause_ms = outcome->pause_ms * 2 < longest_ms ? outcome->pause_ms * 2 : longest_ms;
   while (rl_monotonic_ns() < until_ns && !atomic_load(stopping))
     nanosleep(&(struct timespec){.tv_nsec = RL_TICK_MS * NS_PER_MS}, NULL);
-  if (!atomic_load(stopping)) return true;
-  if (outcome->give_up_ns == 0) outcome->give_up_ns = rl_monotonic_ns() + STOP_RETRY_MS * NS_PER_MS;
-  return rl_monotonic_ns() < outcome->give_up_ns;
+  return !atomic_load(stopping) || rl_monotonic_ns() < give_up_time(outcome);
 }
 
 /* Returns false if the outcome was neither stored nor is void when the daemon stops. */

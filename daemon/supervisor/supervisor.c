@@ -219,11 +219,15 @@ int rl_supervisor_open(const rl_config *config, rl_queue *jobs, rl_supervisor **
   return 0;
 }
 
-void rl_supervisor_close(rl_supervisor *supervisor) {
-  if (supervisor == NULL) return;
+void rl_supervisor_stop(rl_supervisor *supervisor) {
   rl_queue_stop(supervisor->jobs);
   for (int i = 0; i < supervisor->count; i++)
     if (supervisor->entries[i].runner != NULL) rl_device_runner_stop(supervisor->entries[i].runner);
+}
+
+void rl_supervisor_close(rl_supervisor *supervisor) {
+  if (supervisor == NULL) return;
+  rl_supervisor_stop(supervisor);
   for (int i = 0; i < supervisor->count; i++) rl_device_runner_close(supervisor->entries[i].runner);
   free(supervisor);
 }

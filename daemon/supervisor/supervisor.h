@@ -12,6 +12,8 @@ typedef struct rl_supervisor rl_supervisor;
 /* Lists the devices of every rooflined-worker-* in the configured folder, gives them to the queue, and starts a device runner for
  * each usable one. A worker that cannot serve is listed with its reason. RL_ERRNO: no memory or thread. */
 int rl_supervisor_open(const rl_config *config, rl_queue *jobs, rl_supervisor **supervisor, rl_error *err);
+/* Begins what rl_supervisor_close does, without waiting for it. */
+void rl_supervisor_stop(rl_supervisor *supervisor);
 /* Interrupts running passes and ends all workers, within about one second. NULL: nothing. */
 void rl_supervisor_close(rl_supervisor *supervisor);
 

@@ -260,7 +260,8 @@ class Chaos:
             if self.seconds > 120 and rng.random() < 0.03:
                 seed = LONG_TRACE_ROWS
                 self.log_event("a job with a long trace")
-            while any(seed == other["seed"] for other in [*self.unanswered.values(), *(b for _, b in self.accepted.values())]):
+            used = [other["seed"] for other in [*list(self.unanswered.values()), *(b for _, b in list(self.accepted.values()))]]
+            while seed in used:
                 seed += 1
             body = {"kind": "train", "device": "gpu0" if rng.random() < 0.15 else "cpu", "precisions": ["fp32"], "seed": seed,
                     "epochs": EPOCHS - 1, "warmup_epochs": 1, "passes": ["timing", "activity"]}
@@ -318,11 +319,11 @@ class Chaos:
         return count
 
     def random_job(self, rng):
-        return rng.choice(sorted(number for number, _ in self.accepted.values())) if self.accepted else 1
+        return rng.choice(sorted(number for number, _ in list(self.accepted.values()))) if self.accepted else 1
 
     def cancel(self, rng):
         self.stopping.wait(rng.uniform(0.2, 1.5))
-        jobs = [(number, body) for number, body in self.accepted.values()
+        jobs = [(number, body) for number, body in list(self.accepted.values())
                 if body["device"] == "gpu0" or number > len(self.accepted) - MAX_OPEN_JOBS and rng.random() < 0.2]
         if jobs and not self.stopping.is_set():
             number, body = rng.choice(jobs)
@@ -432,7 +433,7 @@ class Chaos:
     def drain(self):
         for key, body in list(self.unanswered.items()):
             wait_until(lambda key=key, body=body: self.post(key, body) or key in self.accepted, 20, f"the acceptance of {key}")
-        for number, body in self.accepted.values():
+        for number, body in list(self.accepted.values()):
             if body["device"] == "gpu0":
                 self.cancelled[number] = body
                 self.request("DELETE", f"/jobs/{number}")
@@ -487,7 +488,7 @@ class Chaos:
             assert stored[seed, name] == expected[seed, name], \
                 f"the {name} pass of seed {seed} is {stored[seed, name]}, sent were {expected[seed, name]}"
         cancelled = {body["seed"] for body in self.cancelled.values()}
-        numbers = {body["seed"]: number for number, body in self.accepted.values()}
+        numbers = {body["seed"]: number for number, body in list(self.accepted.values())}
         for event, seed, name, at, *_ in sent:
             was_killed = any(at - 1 < kill < at + SPILL_AFTER_S for kill in self.kills)
             # The daemon stops reading while it holds 32 MB of rows that wait for the database.
