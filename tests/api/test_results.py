@@ -149,7 +149,10 @@ def traced_gaps(rows):
 def test_findings_of_a_timeline(daemon):
     rows = report_fixture.Rows(daemon)
     run = traced_gaps(rows)
-    found = daemon.get(f"/runs/{run}/timeline/findings").json()
+    answer = daemon.get(f"/runs/{run}/timeline/findings")
+    found = answer.json()
+    same = daemon.call("GET", f"/runs/{run}/timeline/findings", headers={"If-None-Match": answer.headers["ETag"]})
+    assert same.status_code == 304
     assert found["reason"] is None and found["incomplete_reason"] is None
     assert found["window"] == {"start_ns": 5_000, "end_ns": 110_000} and found["operations"] == found["kernels"] == 3
     classes = {item["class"]: item for item in found["classes"]}
@@ -186,6 +189,10 @@ def test_runs_without_a_timeline(daemon):
     rows.db.execute("UPDATE passes SET activity_kept = 0 WHERE run_id = ?", [kept])
     rows.db.commit()
     assert daemon.get(f"/runs/{kept}/timeline/findings").json()["reason"] == "retention has deleted the rows of the trace"
+    rows.db.execute("UPDATE passes SET activity_kept = 1, activity_rows = 2000001 WHERE run_id = ?", [kept])
+    rows.db.commit()
+    large = daemon.call("GET", f"/runs/{kept}/timeline/findings")
+    assert large.status_code == 422 and "2000001 rows" in large.json()["detail"], large.text
     missing = daemon.call("GET", "/runs/999999/timeline/findings")
     assert missing.status_code == 404 and missing.json()["code"] == "not_found"
 
