@@ -54,7 +54,7 @@ struct rl_field {
   bool may_be_empty;        /* CHOICES */
   bool may_be_array;        /* JSON */
   bool zero_is_null;        /* 0 or "" means unknown: the store writes SQL NULL */
-  double minimum, maximum;  /* inclusive bounds of numbers, both 0: none; bytes of STRING, elements of ARRAY: maximum only */
+  double minimum, maximum;  /* inclusive bounds of numbers, both 0: none; elements of ARRAY; bytes of STRING: maximum only */
   const char *const *names; /* CHOICE, CHOICES and TEXT: the accepted names, NULL-terminated */
   const char *summary;      /* the description in OpenAPI and in the documents */
   const rl_field *fields;   /* OBJECT and ARRAY: the members of the objects, for the schema; the caller decodes the objects */

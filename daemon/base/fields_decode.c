@@ -147,8 +147,9 @@ static int decode_pointer(const rl_field *field, const cJSON *item, const char *
       return rl_fail_at(err, path, "%s must be a string of at most %.0f bytes", field->name, field->maximum);
   } else if (field->type == RL_FIELD_OBJECT) {
     if (!cJSON_IsObject(item)) return rl_fail_at(err, path, "%s must be an object", field->name);
-  } else if (!cJSON_IsArray(item) || cJSON_GetArraySize(item) > (int)field->maximum) {
-    return rl_fail_at(err, path, "%s must be an array of at most %.0f %s", field->name, field->maximum,
+  } else if (!cJSON_IsArray(item) || cJSON_GetArraySize(item) < (int)field->minimum ||
+             cJSON_GetArraySize(item) > (int)field->maximum) {
+    return rl_fail_at(err, path, "%s must be an array of %.0f to %.0f %s", field->name, field->minimum, field->maximum,
                       field->fields != NULL ? "objects" : "strings");
   }
   memcpy(out, &found, sizeof found);

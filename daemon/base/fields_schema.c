@@ -28,7 +28,7 @@ static void describe_members(cJSON *schema, const rl_field *field) {
   if (field->fields == NULL) return;
   cJSON *part = rl_fields_schema(field->fields);
   if (field->type == RL_FIELD_ARRAY) {
-    cJSON_AddNumberToObject(schema, "minItems", 0);
+    cJSON_AddNumberToObject(schema, "minItems", field->minimum);
     cJSON_AddNumberToObject(schema, "maxItems", field->maximum);
     cJSON_AddItemToObject(schema, "items", part);
     return;

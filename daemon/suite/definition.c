@@ -59,11 +59,11 @@ static const rl_field suite_fields[] = {
     RL_FIELD(suite_document, blocks, RL_FIELD_INT, .minimum = 3, .maximum = RL_SUITE_BLOCKS_MAX,
              .summary = "repetitions of all jobs, each in new worker processes; default 7"),
     RL_FIELD(suite_document, time_budget_s, RL_FIELD_INT, .minimum = 1, .maximum = 86400,
-             .summary = "seconds that the suite's jobs may run; what is not measured then is inconclusive; default 600"),
-    RL_FIELD(suite_document, jobs, RL_FIELD_ARRAY, .required = true, .maximum = RL_SUITE_JOBS_MAX, .fields = job_fields,
-             .summary = "the jobs of one block, in order"),
-    RL_FIELD(suite_document, metrics, RL_FIELD_ARRAY, .required = true, .maximum = RL_SUITE_METRICS_MAX, .fields = metric_fields,
-             .summary = "what is judged"),
+             .summary = "seconds that the jobs may run; a metric not measured by then is inconclusive; default 600"),
+    RL_FIELD(suite_document, jobs, RL_FIELD_ARRAY, .required = true, .minimum = 1, .maximum = RL_SUITE_JOBS_MAX,
+             .fields = job_fields, .summary = "the jobs of one block, in order"),
+    RL_FIELD(suite_document, metrics, RL_FIELD_ARRAY, .required = true, .minimum = 1, .maximum = RL_SUITE_METRICS_MAX,
+             .fields = metric_fields, .summary = "the metrics that are judged"),
     RL_FIELD(suite_document, baseline, RL_FIELD_OBJECT, .fields = baseline_fields, .summary = "the rolling baseline"),
     RL_FIELD(suite_document, canary, RL_FIELD_BOOL,
              .summary = "measure the ceilings before and after the blocks; a change above 2 % quarantines the run; default: on "
@@ -352,8 +352,6 @@ static int decode_jobs(const cJSON *array, const char *path, const rl_job_policy
   char pointer[sizeof err->json_pointer];
   int index = 0;
   const cJSON *element;
-  snprintf(pointer, sizeof pointer, "%.80s/jobs", path);
-  if (array->child == NULL) return rl_fail_at(err, pointer, "a suite has at least one job");
   cJSON_ArrayForEach (element, array) {
     snprintf(pointer, sizeof pointer, "%.60s/jobs/%d", path, index++);
     if (decode_job(element, pointer, policy, suite, err) < 0) return -1;
@@ -365,8 +363,6 @@ static int decode_metrics(const cJSON *array, const char *path, rl_suite *suite,
   char pointer[sizeof err->json_pointer];
   int index = 0;
   const cJSON *element;
-  snprintf(pointer, sizeof pointer, "%.80s/metrics", path);
-  if (array->child == NULL) return rl_fail_at(err, pointer, "a suite has at least one metric");
   cJSON_ArrayForEach (element, array) {
     snprintf(pointer, sizeof pointer, "%.60s/metrics/%d", path, index++);
     if (decode_metric(element, pointer, suite, err) < 0) return -1;
