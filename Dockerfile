@@ -8,7 +8,7 @@
 # counters pass is `unavailable` and everything else works.
 # Without CUDA, for CPUs only, on Debian 12 or Ubuntu 24.04: docker build --build-arg BUILD_IMAGE=debian:12
 #   --build-arg RUNTIME_IMAGE=debian:12 --build-arg CUDA=OFF --build-arg CUDA_PACKAGES= -t rooflined .
-# CI builds the second stage without CUDA around the package of its own build, and runs a job in it. The first stage and NVIDIA's
+# CI builds the second stage without CUDA with the package that it has built, and runs a job in it. The first stage and NVIDIA's
 # base images are only checked by rules.
 ARG BUILD_IMAGE=nvidia/cuda:13.0.1-cudnn-devel-ubuntu24.04
 ARG RUNTIME_IMAGE=nvidia/cuda:13.0.1-cudnn-runtime-ubuntu24.04

@@ -79,8 +79,7 @@ client() { suite client dev -L client; }
 web() { suite web dev -L web; }
 packaging() { suite packaging dev -L packaging; }
 rest() { suite rest dev --no-tests=ignore -LE 'unit|worker|api|contract|crash|client|web|packaging|simt|boot'; }
-# The suites from worker to rest at once, and more of them than cores, because most tests wait most of the time.
-programs() { CTEST_PARALLEL_LEVEL=$((2 * jobs)) suite programs dev -LE 'unit|simt|boot'; }
+programs() { suite programs dev -LE 'unit|simt|boot'; } # the suites from worker to rest at once, because most tests wait
 boot() { suite boot dev -L boot; } # after them, because its tests bound times
 asan() { suite asan asan -L 'unit|api|simt' -E '^simt_overflow'; } # simt_numerics covers the same kernels
 tsan() { suite tsan tsan -R '^(api_.*|queue|store|supervisor|wire)$'; }

@@ -42,7 +42,7 @@ rl_exit rl_suite_exit_code(const cJSON *run) {
 
 /* --- progress ------------------------------------------------------------------------------------------------------------- */
 
-/* What is known of a run that has not ended. */
+/* The progress of a run that has not ended. */
 typedef struct progress {
   char suite[65], role[32]; /* role "": none yet */
   double done, all;         /* jobs */

@@ -14,7 +14,7 @@ typedef struct rl_suite_judgement {
   bool unconfirmed_jobs[RL_SUITE_JOBS_MAX]; /* fresh blocks of these jobs are needed */
 } rl_suite_judgement;
 
-/* Judges the run. with_confirmation: also by its confirmation blocks, and with the causes of what is slower or faster.
+/* Judges the run. with_confirmation: also by its confirmation blocks, and with the causes of slower and faster metrics.
  * quarantine_reason: why no value can be trusted; NULL: they can. The caller clears *judgement. */
 int rl_suite_judge(rl_store *store, const rl_suite_progress *progress, bool with_confirmation, const char *quarantine_reason,
                    rl_suite_judgement *judgement, rl_error *err);

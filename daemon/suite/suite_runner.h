@@ -1,6 +1,6 @@
 /* The thread that executes runs of regression suites. A suite run is a sequence of ordinary jobs: a canary, blocks, blocks that
  * confirm an alarm, a second canary, and jobs that profile. It submits one job at a time, so that jobs of clients run in
- * between, and executes one suite run at a time on a device. What is done is read from the database before each step, so a
+ * between, and executes one suite run at a time on a device. The finished steps are read from the database before each step, so a
  * suite run goes on after a crash; a job's Idempotency-Key names its step, so no job is submitted twice. */
 #ifndef RL_SUITE_SUITE_RUNNER_H
 #define RL_SUITE_SUITE_RUNNER_H

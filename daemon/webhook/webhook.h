@@ -1,5 +1,5 @@
 /* The thread that delivers the webhook's events, one at a time, each at least once. An event is tried again until the receiver
- * replies with a status 2xx, or with 410, or three days have passed. What is left is delivered after the next start. */
+ * replies with a status 2xx, or with 410, or three days have passed. The other events are delivered after the next start. */
 #ifndef RL_WEBHOOK_WEBHOOK_H
 #define RL_WEBHOOK_WEBHOOK_H
 

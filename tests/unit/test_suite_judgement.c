@@ -244,7 +244,7 @@ static void events_tell_what_happened_until_retention_deletes_them(void **state)
   assert_true(events > 0);
 }
 
-/* Each block has a fair coin of its own, which the seed determines. */
+/* The seed determines for each block which side is first, both with a probability of one half. */
 static void the_order_of_both_sides_is_random(void **state) {
   (void)state;
   enum { SEEDS = 4000 };

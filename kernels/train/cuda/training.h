@@ -37,7 +37,7 @@ typedef struct rl_partial_rows {
   uint32_t conv1, conv2_weight, conv2_bias, head;
 } rl_partial_rows;
 
-/* An engine: its launches and the sizes and functions of its own. */
+/* An engine: its launches, and the sizes and functions that other engines do not have. */
 typedef struct rl_recipe {
   const rl_launch *launches; /* of a step; each gets its rl_stage as arg. The first forward_count are the evaluation of a batch */
   size_t launch_count, forward_count;
