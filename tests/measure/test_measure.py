@@ -18,7 +18,7 @@ sys.path.insert(0, str(SOURCE / "scripts" / "lib"))
 
 from measure import comparison, markdown, numbers, runner, steps, tables  # noqa: E402
 from measure.host import Host, Skip  # noqa: E402
-from measure.steps import STEPS, checks, kernels, pytorch, reports, training  # noqa: E402
+from measure.steps import STEPS, checks, kernels, pytorch, reports, suites, training  # noqa: E402
 
 
 @pytest.mark.parametrize("probability, freedom, t", [(0.975, 1, 12.7062047), (0.975, 2, 4.3026527), (0.975, 9, 2.2621572),
@@ -416,6 +416,40 @@ def test_a_counted_duration_is_in_microseconds():
 
 
 # --- with the real daemon -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verdict, cause, properties, holds", [
+    ("slower", "code", ["dram__bytes.sum"], [True, True]), ("same", "code", ["dram__bytes.sum"], [False, True]),
+    ("slower", "device", ["dram__bytes.sum"], [True, False]), ("slower", "code", ["grid"], [True, False]),
+    ("slower", None, [], [True, False])])
+def test_a_slowed_kernel_must_be_found_with_its_cause(verdict, cause, properties, holds):
+    causes = [{"class": cause, "evidence": [{"property": name} for name in properties]}] if cause else []
+    found = suites.verdict_checks("strided_6", {"verdict": verdict, "reason": "", "effect_ratio": 0.02, "causes": causes})
+    assert [row["holds"] for row in found] == holds
+
+
+@pytest.mark.parametrize("verdict, holds", [("slower", False), ("same", True), ("inconclusive", True)])
+def test_an_unimportant_change_must_not_be_slower(verdict, holds):
+    row, = suites.verdict_checks("occupancy_unimportant", {"verdict": verdict, "effect_ratio": 0.0})
+    assert row["holds"] == holds
+
+
+def test_changed_kernels_differ_from_the_first_only_in_their_code():
+    first, changed = (suites.changes_suite(132, is_changed)["jobs"] for is_changed in (False, True))
+    for before, after in zip(first, changed):
+        assert before["request"].pop("code") != after["request"].pop("code")
+        assert before == after
+
+
+def test_table_of_unchanged_runs_counts_verdicts_without_the_first_run():
+    def metric(verdict, effect):
+        return {"metric": "train/fp16/epoch_ms_median", "verdict": verdict, "effect_ratio": effect}
+
+    rows = [{"seconds": seconds, "quarantine_reason": None, "metrics": [found]}
+            for seconds, found in ((3.0, metric("incomparable", None)), (2.0, metric("same", -0.002)), (4.0, metric("slower", 0.1)))]
+    shown = tables.unchanged(rows)
+    assert shown.startswith("3 runs, 0 of them quarantined; median 3 s a run.")
+    assert "| train/fp16/epoch_ms_median | 2 | 1 | 0 | 1 | 0 | 5.10 % | 10.00 % |" in shown
 
 
 def test_steps_run_on_the_cpu_with_the_real_daemon(tmp_path):

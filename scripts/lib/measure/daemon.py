@@ -13,13 +13,19 @@ class Failed(Exception):
 
 
 class Daemon:
-    """A context manager. settings: options of the daemon; log: file to which its log is appended."""
+    """A context manager. settings: options of the daemon; log: file to which its log is appended; token: requests need one and
+    send it."""
 
-    def __init__(self, host, log, *settings):
-        self.host, self.log, self.settings = host, log, settings
+    def __init__(self, host, log, *settings, token=False):
+        self.host, self.log, self.settings, self.token = host, log, settings, token
 
     def __enter__(self):
         self.state = tempfile.mkdtemp(prefix="rooflined-measure-")
+        self.headers = {"content-type": "application/json"}
+        if self.token:
+            created = subprocess.run([self.host.program("rooflinectl"), "token", "--state", self.state], text=True,
+                                     stdout=subprocess.PIPE, env=self.host.environment, check=True)
+            self.headers["authorization"] = f"Bearer {created.stdout.split()[-1]}"
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen([self.host.program("rooflined"), "--state", self.state, "--port", "0",
                                              *self.settings],
@@ -44,7 +50,7 @@ class Daemon:
     def request(self, path, body=None):
         """Sends a GET, or a POST with the body as JSON, and returns the decoded response."""
         message = urllib.request.Request(self.url + path, data=None if body is None else json.dumps(body).encode(),
-                                         headers={"content-type": "application/json"})
+                                         headers=self.headers)
         with urllib.request.urlopen(message, timeout=60) as response:
             return json.load(response)
 

@@ -176,6 +176,47 @@ def ptx80(rows):
                        lambda row: percent(row["test_accuracy_ratio"]) if "refused" not in row else MISSING)
 
 
+def suites(rows):
+    return table(["suite", "s", "estimate before, s"],
+                 [[row["suite"], row["seconds"], row["estimated_s"]] for row in rows if "suite" in row])
+
+
+def unchanged(rows):
+    """Verdicts and effects of each metric over all runs that had a baseline."""
+    runs = [row for row in rows if "metrics" in row]
+    by_metric = {}
+    for metric in (metric for row in runs for metric in row["metrics"] if metric["verdict"] != "incomparable"):
+        by_metric.setdefault(metric["metric"], []).append(metric)
+
+    def line(name, metrics):
+        effects = sorted(abs(metric["effect_ratio"]) for metric in metrics if metric["effect_ratio"] is not None)
+        verdicts = [sum(metric["verdict"] == verdict for metric in metrics)
+                    for verdict in ("same", "inconclusive", "slower", "faster")]
+        return [name, len(metrics), *verdicts, *(percent(effect, 2) if effect is not None else MISSING
+                                                 for effect in (statistics.median(effects) if effects else None,
+                                                                effects[-1] if effects else None))]
+
+    counts = table(["metric", "runs", "same", "inconclusive", "slower", "faster", "median of the effects' sizes", "largest"],
+                   [line(name, metrics) for name, metrics in sorted(by_metric.items())])
+    quarantined = sum(row["quarantine_reason"] is not None for row in runs)
+    seconds = [row["seconds"] for row in runs]
+    return f"{len(runs)} runs, {quarantined} of them quarantined; median {number(statistics.median(seconds))} s a run.\n\n" \
+           f"{counts}" if runs else ""
+
+
+def slowed(rows):
+    def cause(row):
+        if not row["causes"]:
+            return MISSING
+        first = row["causes"][0]
+        return f"{first['class']}: {', '.join(item['property'] for item in first['evidence'])}"
+
+    return table(["change", "before, µs", "after, µs", "effect", "verdict", "first cause: evidence"],
+                 [[row["change"], row["baseline_median"], row["current_median"],
+                   MISSING if row["effect_ratio"] is None else percent(row["effect_ratio"], 2), row["verdict"], cause(row)]
+                  for row in rows if "change" in row])
+
+
 def soak(rows):
     done = next((row for row in rows if "jobs_done" in row), None)
     if done is None:
@@ -195,7 +236,7 @@ def soak(rows):
 TABLES = {"device": device, "ceilings": ceilings, "job": job, "training": training, "speed": speed, "memory": memory,
           "perf_phases": perf_phases, "lombscargle": lombscargle, "bandwidth": bandwidth, "tests": tests, "numerics": tests,
           "test": tests, "rules": tests, "baselines": baselines, "accuracy": accuracy, "agreement": agreement,
-          "sanitizer": sanitizer, "ptx80": ptx80, "soak": soak}
+          "sanitizer": sanitizer, "ptx80": ptx80, "soak": soak, "suites": suites, "unchanged": unchanged, "slowed": slowed}
 
 
 # Further tables of a step.

@@ -1,0 +1,191 @@
+"""Regression suites: the duration of the shipped ones, runs in which nothing changed, and kernels slowed on purpose."""
+import json
+import time
+
+from ..daemon import Daemon, Failed
+from ..host import SOURCE
+from ..runner import check
+
+FINAL_STATES = ("completed", "failed", "cancelled")
+MAX_SHIPPED_S = {True: 180, False: 600}  # of both shipped suites together: on a GPU, on a CPU
+
+
+def run_suite(daemon, host, name, definition=None):
+    """Runs a suite against its rolling baseline and returns the document of its run. Fails unless it completed."""
+    body = {"device": host.device, **({"definition": definition} if definition else {})}
+    run_id = daemon.request(f"/suites/{name}/runs", body)["id"]
+    while (run := daemon.request(f"/suite-runs/{run_id}"))["state"] not in FINAL_STATES:
+        time.sleep(0.1)
+    if run["state"] != "completed":
+        raise Failed(f"suite run {run_id}: {json.dumps(run)[:2000]}")
+    return run
+
+
+def shipped_suites():
+    return sorted(path.stem for path in (SOURCE / "daemon" / "suite" / "suites.d").glob("*.json"))
+
+
+def suites(context):
+    """The first run of each shipped suite has no baseline, so its duration is that of a run without confirming blocks."""
+    seconds = 0
+    with Daemon(context.host, context.log("daemon.log")) as daemon:
+        for name in shipped_suites():
+            run = run_suite(daemon, context.host, name)
+            seconds += run["elapsed_s"]
+            yield {"suite": name, "seconds": run["elapsed_s"], "estimated_s": run["estimated_s"], "counts": run["counts"],
+                   "quarantine_reason": run["quarantine_reason"], "values": run["values"]}
+    limit_s = MAX_SHIPPED_S[context.host.is_gpu]
+    yield check(f"the shipped suites take at most {limit_s} s together", seconds <= limit_s, round(seconds, 1))
+
+
+# --- runs in which nothing changed ---------------------------------------------------------------------------------------------
+
+UNCHANGED_SUITE = "mnist"
+
+
+def compared_metrics(run):
+    return [{name: verdict[name] for name in ("metric", "verdict", "reason", "effect_ratio", "baseline_median", "current_median",
+                                              "blocks_current", "blocks_dropped", "q_value", "history_limit_ratio")}
+            for verdict in run["verdicts"]]
+
+
+def unchanged(context):
+    """Repeats a suite against its rolling baseline until the time is up. The first run is `incomparable`: it has no baseline."""
+    rows = []
+    with Daemon(context.host, context.log("daemon.log")) as daemon:
+        longest_s = 0
+        while not rows or context.remaining_s() > 1.5 * longest_s:
+            begin = time.monotonic()
+            run = run_suite(daemon, context.host, UNCHANGED_SUITE)
+            longest_s = max(longest_s, time.monotonic() - begin)
+            rows.append({"suite": UNCHANGED_SUITE, "seconds": run["elapsed_s"], "verdict": run["verdict"],
+                         "quarantine_reason": run["quarantine_reason"], "metrics": compared_metrics(run)})
+            yield rows[-1]
+    alarms = [metric["metric"] for row in rows for metric in row["metrics"] if metric["verdict"] in ("slower", "faster")]
+    yield check(f"no metric is slower or faster in {len(rows) - 1} runs of unchanged code", not alarms, alarms)
+
+
+# --- kernels slowed on purpose --------------------------------------------------------------------------------------------------
+
+BLOCK_THREADS = 256
+ELEMENTS = 1 << 24
+
+# A dependent multiply-add keeps the FP32 pipe busy from 16 warps of a multiprocessor on. UNUSED_SHARED_BYTES lowers the occupancy.
+ARITHMETIC = """
+extern "C" __global__ void measured(float *values, int count) {
+#if UNUSED_SHARED_BYTES
+  __shared__ float unused[UNUSED_SHARED_BYTES / 4];
+  if (count < 0) values[0] = unused[count + (unused[threadIdx.x] = 1) > 0];
+#endif
+  float x = values[blockIdx.x * blockDim.x + threadIdx.x];
+  for (int i = 0; i < ROUNDS; i++) x = x * 0.999f + 0.5f;
+  values[blockIdx.x * blockDim.x + threadIdx.x] = x;
+}
+"""
+
+# Every warp loads one sector of L2 after the other, each address from the load before, so its rate is proportional to the warps of
+# a multiprocessor.
+DEPENDENT_LOADS = """
+extern "C" __global__ void measured(int *table, int count) {
+#if UNUSED_SHARED_BYTES
+  __shared__ int unused[UNUSED_SHARED_BYTES / 4];
+  if (count < 0) table[0] = unused[count + (unused[threadIdx.x] = 1) > 0];
+#endif
+  int index = blockIdx.x;
+  for (int i = 0; i < 200; i++) index = __ldcg(table + (index * 5 + 8 & count - 1));
+  if (index < 0) table[0] = index;
+}
+"""
+
+# STRIDED_PER_1000 of 1000 blocks load one element from each sector.
+COPY = """
+extern "C" __global__ void measured(const float *from, float *to, int count) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  int stride = blockIdx.x % 1000 < STRIDED_PER_1000 ? 8 : 1;
+  if (i < count) to[i] = from[(long long)i * stride % count];
+}
+"""
+
+
+def request(code, blocks, block_threads, arguments):
+    return {"kind": "source", "code": code, "entry": "measured", "grid": [blocks], "block": [block_threads],
+            "arguments": arguments, "samples": 10}
+
+
+def buffer(dtype, count, init):
+    return {"buffer": {"dtype": dtype, "count": count, "init": init}}
+
+
+def defines(**macros):
+    return "".join(f"#define {name} {value}\n" for name, value in macros.items())
+
+
+def arithmetic(multiprocessors, rounds=20000, unused_shared_bytes=0):
+    blocks = 8 * multiprocessors
+    return request(defines(ROUNDS=rounds, UNUSED_SHARED_BYTES=unused_shared_bytes) + ARITHMETIC, blocks, BLOCK_THREADS,
+                   [buffer("fp32", blocks * BLOCK_THREADS, "uniform"), {"scalar": {"dtype": "int32", "value": blocks}}])
+
+
+def dependent_loads(multiprocessors, unused_shared_bytes=0):
+    table = 16384
+    return request(defines(UNUSED_SHARED_BYTES=unused_shared_bytes) + DEPENDENT_LOADS, 32 * 8 * multiprocessors, 64,
+                   [buffer("int32", table, "range"), {"scalar": {"dtype": "int32", "value": table}}])
+
+
+def copy(_, strided_per_1000=0):
+    return request(defines(STRIDED_PER_1000=strided_per_1000) + COPY, ELEMENTS // BLOCK_THREADS, BLOCK_THREADS,
+                   [buffer("fp32", ELEMENTS, "uniform"), buffer("fp32", ELEMENTS, "zeros"),
+                    {"scalar": {"dtype": "int32", "value": ELEMENTS}}])
+
+
+# Name of the job: kernel, its changed arguments, evidence that must stand in the cause (None: must not be slower). The shared memory
+# lets 31, 30 and 29 blocks of 64 threads run on a multiprocessor of compute capability 9.0 instead of 32, or 4 of 256 threads
+# instead of 8.
+CHANGES = {
+    "instructions_2": (arithmetic, {"rounds": 20400}, "smsp__inst_executed.sum"),
+    "instructions_5": (arithmetic, {"rounds": 21000}, "smsp__inst_executed.sum"),
+    "instructions_10": (arithmetic, {"rounds": 22000}, "smsp__inst_executed.sum"),
+    "occupancy_31": (dependent_loads, {"unused_shared_bytes": 6400}, "theoretical_occupancy_ratio"),
+    "occupancy_30": (dependent_loads, {"unused_shared_bytes": 6656}, "theoretical_occupancy_ratio"),
+    "occupancy_29": (dependent_loads, {"unused_shared_bytes": 6912}, "theoretical_occupancy_ratio"),
+    "strided_6": (copy, {"strided_per_1000": 6}, "dram__bytes.sum"),
+    "strided_14": (copy, {"strided_per_1000": 14}, "dram__bytes.sum"),
+    "strided_29": (copy, {"strided_per_1000": 29}, "dram__bytes.sum"),
+    "occupancy_unimportant": (arithmetic, {"unused_shared_bytes": 40960}, None),
+}
+
+
+def changes_suite(multiprocessors, changed):
+    """Returns the definition of the suite, with the kernels as they were or as changed."""
+    jobs = [{"name": name, "request": kernel(multiprocessors, **(change if changed else {}))}
+            for name, (kernel, change, _) in CHANGES.items()]
+    return {"name": "changes", "blocks": 7, "time_budget_s": 300, "jobs": jobs,
+            "metrics": [{"job": name, "metric": "time_cold_us_median", "threshold_ratio": 0.01} for name in CHANGES]}
+
+
+def slowed(context):
+    host = context.host
+    host.require_gpu()
+    with Daemon(host, context.log("daemon.log"), "--allow-source", "--source-buffer-bytes", str(1 << 30), token=True) as daemon:
+        multiprocessors = daemon.wait_for_device()["sm_count"]
+        run_suite(daemon, host, "changes", changes_suite(multiprocessors, False))
+        run = run_suite(daemon, host, "changes", changes_suite(multiprocessors, True))
+    yield {"seconds": run["elapsed_s"], "quarantine_reason": run["quarantine_reason"]}
+    for verdict in run["verdicts"]:
+        name = verdict["metric"].split("/")[0]
+        yield {"change": name, **{key: verdict[key] for key in ("verdict", "reason", "baseline_median", "current_median",
+                                                                "effect_ratio", "interval_ratio", "cycles_effect_ratio",
+                                                                "confirmation_effect_ratio", "causes")}}
+        yield from verdict_checks(name, verdict)
+
+
+def verdict_checks(name, verdict):
+    expected = CHANGES[name][2]
+    if expected is None:
+        yield check(f"{name} is not slower", verdict["verdict"] != "slower", verdict["effect_ratio"])
+        return
+    yield check(f"{name} is slower", verdict["verdict"] == "slower", f"{verdict['verdict']}: {verdict['reason']}")
+    first = verdict["causes"][0] if verdict["causes"] else {"class": None, "evidence": []}
+    properties = [item["property"] for item in first["evidence"]]
+    yield check(f"{name}: the cause is its code, with {expected}", first["class"] == "code" and expected in properties,
+                [first["class"], *properties])
