@@ -8,6 +8,7 @@
 #include "api/report_csv.h"
 #include "api/report_stream.h"
 #include "api/server_internal.h"
+#include "base/array.h"
 
 #define MAX_JSON_INTEGER 9007199254740992.0 /* 2^53: up to here whole numbers are exact as JSON numbers (doubles) */
 
@@ -133,11 +134,7 @@ static char *render_raw(rl_report_stream *stream, const char *const columns[RL_R
 }
 
 static int add_metric_name(rl_report_stream *stream, size_t *capacity, const char *name, rl_error *err) {
-  if (stream->metric_count == *capacity) {
-    char **grown = realloc(stream->metric_names, (*capacity = 2 * *capacity + 256) * sizeof *grown);
-    if (grown == NULL) return rl_fail(err, RL_ERRNO, 0, "out of memory for a report");
-    stream->metric_names = grown;
-  }
+  if (rl_array_reserve(&stream->metric_names, stream->metric_count, capacity, sizeof name, err) < 0) return -1;
   char *copy = strdup(name);
   if (copy == NULL) return rl_fail(err, RL_ERRNO, 0, "out of memory for a report");
   stream->metric_names[stream->metric_count++] = copy;

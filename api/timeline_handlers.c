@@ -9,6 +9,7 @@
 #include "api/reply.h"
 #include "api/report.h"
 #include "api/server_internal.h"
+#include "base/array.h"
 
 enum { MAX_EVENTS = 2000000, LONGEST_INTERVALS = 8 };
 
@@ -26,20 +27,6 @@ static void clear_trace(run_trace *trace) {
   for (size_t i = 0; i < trace->name_count; i++) free(trace->names[i]);
   free(trace->names);
   free(trace->items);
-}
-
-static int out_of_memory(rl_error *err) { return rl_fail(err, RL_ERRNO, 0, "out of memory for the trace of a run"); }
-
-/* Grows an array so that it has space for one more item. */
-static int reserve(void *array_pointer, size_t count, size_t *capacity, size_t size, rl_error *err) {
-  void **array = array_pointer;
-  if (count < *capacity) return 0;
-  size_t new_capacity = 2 * *capacity + 1024;
-  void *grown = realloc(*array, new_capacity * size);
-  if (grown == NULL) return out_of_memory(err);
-  *array = grown;
-  *capacity = new_capacity;
-  return 0;
 }
 
 /* Sets trace->reason if the run has no rows, and incomplete_reason if some are missing. RL_HTTP 422: there are too many. */
@@ -75,8 +62,9 @@ static int read_names(rl_store *store, const rl_binding *run, run_trace *trace, 
   int found;
   if (rl_store_query(store, RL_QUERY_TIMELINE_NAMES, run, 1, &cursor, err) < 0) return -1;
   while ((found = rl_cursor_next(cursor, &name, err)) > 0) {
-    if (reserve(&trace->names, trace->name_count, &trace->name_capacity, sizeof *trace->names, err) < 0) return -1;
-    if ((trace->names[trace->name_count] = strdup(name)) == NULL) return out_of_memory(err);
+    if (rl_array_reserve(&trace->names, trace->name_count, &trace->name_capacity, sizeof *trace->names, err) < 0) return -1;
+    if ((trace->names[trace->name_count] = strdup(name)) == NULL)
+      return rl_fail(err, RL_ERRNO, 0, "out of memory for the trace of a run");
     trace->name_count++;
   }
   return found;
@@ -88,7 +76,7 @@ static int read_events(rl_store *store, const rl_binding *run, run_trace *trace,
   int found;
   if (rl_store_query(store, RL_QUERY_TIMELINE_EVENTS, run, 1, &cursor, err) < 0) return -1;
   while ((found = rl_cursor_next(cursor, &unused, err)) > 0) {
-    if (reserve(&trace->items, trace->count, &trace->capacity, sizeof *trace->items, err) < 0) return -1;
+    if (rl_array_reserve(&trace->items, trace->count, &trace->capacity, sizeof *trace->items, err) < 0) return -1;
     int64_t start_ns = rl_cursor_integer(cursor, 1);
     trace->items[trace->count++] = (rl_trace_event){.start_ns = start_ns,
                                                     .end_ns = start_ns + rl_cursor_integer(cursor, 2),
@@ -146,22 +134,16 @@ static cJSON *longest_json(const rl_trace_events *events, const rl_time_classes 
   return array;
 }
 
-static size_t count_intervals(const rl_time_classes *classes, rl_time_class time_class) {
-  size_t count = 0;
-  for (size_t i = 0; i < classes->idle_count; i++) count += classes->idle[i].time_class == time_class;
-  return count;
-}
-
 static void add_classes(cJSON *document, const rl_trace_events *events, const rl_time_classes *classes) {
   cJSON *array = cJSON_AddArrayToObject(document, "classes");
   double window_ns = (double)(classes->end_ns - classes->start_ns);
   for (int i = 0; i < RL_TIME_CLASS_COUNT; i++) {
     cJSON *item = cJSON_CreateObject();
-    bool is_idle = i >= RL_TIME_IDLE_HOST_WORK;
+    bool is_idle = rl_time_class_is_idle((rl_time_class)i);
     cJSON_AddStringToObject(item, "class", rl_time_class_names[i]);
     cJSON_AddNumberToObject(item, "time_ns", (double)classes->class_ns[i]);
     rl_json_add_number(item, "ratio", window_ns > 0 ? (double)classes->class_ns[i] / window_ns : NAN);
-    rl_json_add_number(item, "intervals", is_idle ? (double)count_intervals(classes, (rl_time_class)i) : NAN);
+    rl_json_add_number(item, "intervals", is_idle ? (double)classes->intervals[i] : NAN);
     cJSON_AddItemToObject(item, "longest", is_idle ? longest_json(events, classes, (rl_time_class)i) : cJSON_CreateNull());
     cJSON_AddItemToArray(array, item);
   }
@@ -176,8 +158,8 @@ static void add_trace(cJSON *document, const rl_trace_events *events, const rl_t
   cJSON_AddNumberToObject(document, "kernels", (double)classes->kernels);
   cJSON_AddNumberToObject(document, "unrecorded_launches", (double)classes->unrecorded_launches);
   add_classes(document, events, classes);
-  rl_time_classes_metrics(classes, metrics);
-  cJSON_AddItemToObject(document, "findings", rl_report_findings(&(rl_metric_values){metrics, RL_TIME_METRIC_COUNT}));
+  rl_metric_values values = {metrics, rl_time_classes_metrics(classes, metrics)};
+  cJSON_AddItemToObject(document, "findings", rl_report_findings(&values));
 }
 
 static void add_missing_trace(cJSON *document) {

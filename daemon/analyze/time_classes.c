@@ -4,10 +4,10 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "model/records.h"
 
@@ -23,6 +23,8 @@ const char *const rl_time_class_names[RL_TIME_CLASS_COUNT] = {
     [RL_TIME_IDLE_DEVICE_LATENCY] = "idle_device_latency",
     [RL_TIME_IDLE_UNKNOWN] = "idle_unknown",
 };
+
+bool rl_time_class_is_idle(rl_time_class time_class) { return time_class >= RL_TIME_IDLE_HOST_WORK; }
 
 /* The metrics of a class. */
 #define NAMES(CLASS, name) [CLASS] = {"timeline__" name "_pct", "timeline__" name "_us", "timeline__" name "_intervals"}
@@ -238,14 +240,9 @@ static int add_idle(analysis *a, const idle_gap *gap, int64_t start_ns, int64_t 
                     rl_error *err) {
   rl_time_classes *result = a->result;
   if (end_ns <= start_ns) return 0;
-  if (result->idle_count == a->idle_capacity) {
-    size_t capacity = 2 * a->idle_capacity + 1024;
-    rl_idle_interval *grown = realloc(result->idle, capacity * sizeof *grown);
-    if (grown == NULL) return out_of_memory(err);
-    result->idle = grown;
-    a->idle_capacity = capacity;
-  }
+  if (rl_array_reserve(&result->idle, result->idle_count, &a->idle_capacity, sizeof *result->idle, err) < 0) return -1;
   result->class_ns[time_class] += end_ns - start_ns;
+  result->intervals[time_class]++;
   if (time_class == RL_TIME_IDLE_DEVICE_LATENCY && is_small_kernel(gap->after)) result->small_latency_ns += end_ns - start_ns;
   result->idle[result->idle_count++] = (rl_idle_interval){start_ns, end_ns, time_class, gap->before, gap->after, call};
   return 0;
@@ -426,15 +423,14 @@ static double pct_of_window(const rl_time_classes *classes, int64_t time_ns) {
   return window_ns > 0 ? 100.0 * (double)time_ns / (double)window_ns : NAN;
 }
 
-void rl_time_classes_metrics(const rl_time_classes *classes, rl_metric_value metrics[RL_TIME_METRIC_COUNT]) {
-  size_t intervals[RL_TIME_CLASS_COUNT] = {0}, count = 0;
-  for (size_t i = 0; i < classes->idle_count; i++) intervals[classes->idle[i].time_class]++;
+size_t rl_time_classes_metrics(const rl_time_classes *classes, rl_metric_value metrics[RL_TIME_METRIC_COUNT]) {
+  size_t count = 0;
   for (int i = 0; i < RL_TIME_CLASS_COUNT; i++) {
-    bool is_idle = i >= RL_TIME_IDLE_HOST_WORK;
+    bool is_idle = rl_time_class_is_idle((rl_time_class)i);
     metrics[count++] = (rl_metric_value){class_metrics[i][0], pct_of_window(classes, classes->class_ns[i]), NULL};
     metrics[count++] = (rl_metric_value){class_metrics[i][1], (double)classes->class_ns[i] / 1000, NULL};
-    metrics[count++] =
-        (rl_metric_value){class_metrics[i][2], is_idle ? (double)intervals[i] : NAN, is_idle ? NULL : "not of idle time"};
+    metrics[count++] = (rl_metric_value){class_metrics[i][2], is_idle ? (double)classes->intervals[i] : NAN,
+                                         is_idle ? NULL : "not of idle time"};
   }
   const rl_metric_value whole[] = {
       {"timeline__small_kernels", (double)classes->small_kernels, NULL},
@@ -444,5 +440,7 @@ void rl_time_classes_metrics(const rl_time_classes *classes, rl_metric_value met
       {"timeline__window_us", (double)(classes->end_ns - classes->start_ns) / 1000, NULL},
   };
   memcpy(metrics + count, whole, sizeof whole);
-  rl_metric_values_sort(metrics, RL_TIME_METRIC_COUNT);
+  count += sizeof whole / sizeof *whole;
+  rl_metric_values_sort(metrics, count);
+  return count;
 }

@@ -14,6 +14,7 @@
 #ifndef RL_ANALYZE_TIME_CLASSES_H
 #define RL_ANALYZE_TIME_CLASSES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,6 +43,7 @@ typedef enum rl_time_class {
   RL_TIME_CLASS_COUNT
 } rl_time_class;
 extern const char *const rl_time_class_names[RL_TIME_CLASS_COUNT]; /* "compute" … "idle_unknown" */
+bool rl_time_class_is_idle(rl_time_class time_class);
 
 /* An activity row (rl_activity_row) without the members that are not needed here. */
 typedef struct rl_trace_event {
@@ -69,7 +71,8 @@ typedef struct rl_idle_interval {
 typedef struct rl_time_classes {
   int64_t start_ns, end_ns; /* of the window; equal if there is no operation */
   int64_t class_ns[RL_TIME_CLASS_COUNT];
-  rl_idle_interval *idle; /* in order of time, disjoint */
+  size_t intervals[RL_TIME_CLASS_COUNT]; /* of the idle classes; 0 of the others */
+  rl_idle_interval *idle;                /* in order of time, disjoint */
   size_t idle_count;
   size_t operations;
   size_t
@@ -87,8 +90,8 @@ void rl_time_classes_clear(rl_time_classes *classes);
 /* The metrics that the rules of the timeline read (rules_timeline.c): of each class timeline__CLASS_pct of the window,
  * timeline__CLASS_us and, if it is idle, timeline__CLASS_intervals; and of the whole trace. */
 enum { RL_TIME_METRIC_COUNT = 3 * RL_TIME_CLASS_COUNT + 5 };
-/* Writes the metrics, sorted by name. Percentages are NAN if the window is empty. Names are static. */
-void rl_time_classes_metrics(const rl_time_classes *classes, rl_metric_value metrics[RL_TIME_METRIC_COUNT]);
+/* Writes the metrics, sorted by name, and returns their number. Percentages are NAN if the window is empty. Names are static. */
+size_t rl_time_classes_metrics(const rl_time_classes *classes, rl_metric_value metrics[RL_TIME_METRIC_COUNT]);
 
 #ifdef __cplusplus
 }

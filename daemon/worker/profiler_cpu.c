@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "worker/profiler.h"
 
@@ -28,17 +29,8 @@ static int trace_start(rl_profiler *profiler, rl_error *err) {
 static void add_span(rl_profiler *profiler, const rl_span *span) {
   cpu_profiler *self = (cpu_profiler *)profiler;
   if (!self->tracing) return;
-  if (self->count == self->capacity) {
-    size_t capacity = self->capacity ? 2 * self->capacity : 4096;
-    rl_span *grown = realloc(self->spans, capacity * sizeof *grown);
-    if (!grown) {
-      self->dropped++;
-      return;
-    }
-    self->spans = grown;
-    self->capacity = capacity;
-  }
-  self->spans[self->count++] = *span;
+  if (rl_array_reserve(&self->spans, self->count, &self->capacity, sizeof *span, NULL) < 0) self->dropped++;
+  else self->spans[self->count++] = *span;
 }
 
 /* Finds the name among records->names[first_name...], or adds it. */

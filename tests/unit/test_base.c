@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cache.h"
 #include "base/clock.h"
 #include "base/fields.h"
@@ -408,8 +409,28 @@ static void errors_keep_their_context(void **state) {
   assert_true(rl_utf8_is_valid(err.json_pointer, strlen(err.json_pointer)));
 }
 
+static void arrays_grow(void **state) {
+  (void)state;
+  int *items = NULL;
+  size_t capacity = 0;
+  for (int i = 0; i < 5000; i++) {
+    assert_return_code(rl_array_reserve(&items, (size_t)i, &capacity, sizeof *items, NULL), 0);
+    items[i] = i;
+  }
+  for (int i = 0; i < 5000; i++) assert_int_equal(items[i], i);
+  rl_error err = {0};
+  size_t huge = SIZE_MAX / 8, before = huge;
+  int *kept = items;
+  assert_int_equal(rl_array_reserve(&items, huge, &huge, sizeof *items, &err), -1);
+  assert_int_equal(err.domain, RL_ERRNO);
+  assert_int_equal(huge, before);
+  assert_ptr_equal(items, kept);
+  free(items);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(round_trip),
+                                     cmocka_unit_test(arrays_grow),
                                      cmocka_unit_test(measures_are_numbers_that_can_be_measured),
                                      cmocka_unit_test(pointers_reach_into_the_document),
                                      cmocka_unit_test(pointers_are_checked),

@@ -141,10 +141,14 @@ static int64_t sum_of_idle(const rl_time_classes *found) {
 
 static void check_sums(const rl_time_classes *found) {
   int64_t sum = 0, idle = 0;
+  size_t intervals = 0;
   for (int i = 0; i < RL_TIME_CLASS_COUNT; i++) {
     sum += found->class_ns[i];
-    if (i > RL_TIME_COPY) idle += found->class_ns[i];
+    intervals += found->intervals[i];
+    if (rl_time_class_is_idle((rl_time_class)i)) idle += found->class_ns[i];
+    else assert_int_equal(found->intervals[i], 0);
   }
+  assert_int_equal(intervals, found->idle_count);
   assert_int_equal(sum, found->end_ns - found->start_ns);
   assert_int_equal(idle, sum_of_idle(found));
 }

@@ -1,23 +1,18 @@
 /* A profile is an array of (offset, metric, value), which is sorted by offset when it is read. */
 #include "worker/code/instruction_profile.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 static const size_t MAX_INSTRUCTIONS = 1 << 16;
 
 int rl_instruction_profile_add(rl_instruction_profile *profile, int64_t offset, const char *metric, double value, rl_error *err) {
-  if (profile->count == profile->capacity) {
-    size_t capacity = profile->capacity == 0 ? 256 : 2 * profile->capacity;
-    rl_pc_value *grown = realloc(profile->values, capacity * sizeof *grown);
-    if (grown == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for values by instruction");
-    profile->values = grown;
-    profile->capacity = capacity;
-  }
+  if (rl_array_reserve(&profile->values, profile->count, &profile->capacity, sizeof *profile->values, err) < 0) return -1;
   profile->values[profile->count++] = (rl_pc_value){offset, metric, value};
   return 0;
 }

@@ -2,25 +2,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "worker/cupti/trace_internal.h"
 
 static const size_t MAX_ROWS = (size_t)(512 << 20) / sizeof(rl_activity_row);
 static const char DOMAIN_NAME[] = "rooflined";
 
-/* Grows an array so that it has space for one more item; false when memory is out. */
-static bool reserve(void *array_pointer, size_t count, size_t *capacity, size_t size) {
-  if (count < *capacity) return true;
-  size_t new_capacity = *capacity == 0 ? 4096 : 2 * *capacity;
-  void **array = array_pointer, *grown = realloc(*array, new_capacity * size);
-  if (grown == NULL) return false;
-  *array = grown;
-  *capacity = new_capacity;
-  return true;
-}
-
 static void append_row(rl_trace *trace, const rl_activity_row *row, const char *name) {
   uint32_t index = 0;
-  if (trace->row_count >= MAX_ROWS || !reserve(&trace->rows, trace->row_count, &trace->row_capacity, sizeof *row) ||
+  if (trace->row_count >= MAX_ROWS ||
+      rl_array_reserve(&trace->rows, trace->row_count, &trace->row_capacity, sizeof *row, NULL) < 0 ||
       rl_name_table_intern(&trace->names, name, &index, &trace->failed) < 0) {
     trace->dropped_count++;
     return;
@@ -43,8 +34,8 @@ static void append_timed_row(rl_trace *trace, rl_activity_row *row, uint64_t sta
 static uint32_t graph_node(uint64_t id) { return id == 0 ? 0 : (uint32_t)id + 1; }
 
 static void add_launch_attributes(rl_trace *trace, const CUpti_ActivityKernel10 *kernel) {
-  if (!reserve(&trace->launch_attributes, trace->attributes_count, &trace->attributes_capacity,
-               sizeof *trace->launch_attributes)) {
+  if (rl_array_reserve(&trace->launch_attributes, trace->attributes_count, &trace->attributes_capacity,
+                       sizeof *trace->launch_attributes, NULL) < 0) {
     trace->dropped_count++;
     return;
   }
@@ -186,7 +177,8 @@ static void add_overhead(rl_trace *trace, const CUpti_Activity *record) {
 
 static void add_correlation(rl_trace *trace, const CUpti_Activity *record) {
   const CUpti_ActivityExternalCorrelation *external = (const void *)record;
-  if (!reserve(&trace->correlations, trace->correlation_count, &trace->correlation_capacity, sizeof *trace->correlations)) {
+  if (rl_array_reserve(&trace->correlations, trace->correlation_count, &trace->correlation_capacity, sizeof *trace->correlations,
+                       NULL) < 0) {
     trace->dropped_count++;
     return;
   }

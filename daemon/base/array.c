@@ -1,0 +1,20 @@
+/* Doubles capacities, so that n items are copied at most n times. */
+#include "base/array.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const size_t FIRST_CAPACITY = 256;
+
+int rl_array_reserve(void *array_pointer, size_t count, size_t *capacity, size_t item_size, rl_error *err) {
+  void *items;
+  if (count < *capacity) return 0;
+  size_t new_capacity = *capacity == 0 ? FIRST_CAPACITY : 2 * *capacity;
+  memcpy(&items, array_pointer, sizeof items); /* the pointer's type is the caller's */
+  items = realloc(items, new_capacity * item_size);
+  if (items == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for an array of %zu bytes", new_capacity * item_size);
+  memcpy(array_pointer, &items, sizeof items);
+  *capacity = new_capacity;
+  return 0;
+}
