@@ -446,7 +446,8 @@ def test_table_of_unchanged_runs_counts_verdicts_without_the_first_run():
         return {"metric": "train/fp16/epoch_ms_median", "verdict": verdict, "effect_ratio": effect}
 
     rows = [{"seconds": seconds, "quarantine_reason": None, "metrics": [found]}
-            for seconds, found in ((3.0, metric("incomparable", None)), (2.0, metric("same", -0.002)), (4.0, metric("slower", 0.1)))]
+            for seconds, found in ((3.0, metric("incomparable", None)), (2.0, metric("same", -0.002)),
+                                   (4.0, metric("slower", 0.1)))]
     shown = tables.unchanged(rows)
     assert shown.startswith("3 runs, 0 of them quarantined; median 3 s a run.")
     assert "| train/fp16/epoch_ms_median | 2 | 1 | 0 | 1 | 0 | 5.10 % | 10.00 % |" in shown

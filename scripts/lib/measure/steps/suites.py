@@ -70,7 +70,8 @@ def unchanged(context):
 BLOCK_THREADS = 256
 ELEMENTS = 1 << 24
 
-# A dependent multiply-add keeps the FP32 pipe busy from 16 warps of a multiprocessor on. UNUSED_SHARED_BYTES lowers the occupancy.
+# A dependent multiply-add keeps the FP32 pipe busy from 16 warps of a multiprocessor on. UNUSED_SHARED_BYTES lowers the
+# occupancy.
 ARITHMETIC = """
 extern "C" __global__ void measured(float *values, int count) {
 #if UNUSED_SHARED_BYTES
@@ -83,8 +84,8 @@ extern "C" __global__ void measured(float *values, int count) {
 }
 """
 
-# Every warp loads one sector of L2 after the other, each address from the load before, so its rate is proportional to the warps of
-# a multiprocessor.
+# Every warp loads one sector of L2 after the other, each address from the load before, so its rate is proportional to the warps
+# of a multiprocessor.
 DEPENDENT_LOADS = """
 extern "C" __global__ void measured(int *table, int count) {
 #if UNUSED_SHARED_BYTES
@@ -138,9 +139,9 @@ def copy(_, strided_per_1000=0):
                     {"scalar": {"dtype": "int32", "value": ELEMENTS}}])
 
 
-# Name of the job: kernel, its changed arguments, evidence that must stand in the cause (None: must not be slower). The shared memory
-# lets 31, 30 and 29 blocks of 64 threads run on a multiprocessor of compute capability 9.0 instead of 32, or 4 of 256 threads
-# instead of 8.
+# Name of the job: kernel, its changed arguments, evidence that must stand in the cause (None: must not be slower). The shared
+# memory lets 31, 30 and 29 blocks of 64 threads run on a multiprocessor of compute capability 9.0 instead of 32, or 4 of 256
+# threads instead of 8.
 CHANGES = {
     "instructions_2": (arithmetic, {"rounds": 20400}, "smsp__inst_executed.sum"),
     "instructions_5": (arithmetic, {"rounds": 21000}, "smsp__inst_executed.sum"),
