@@ -98,6 +98,7 @@ static void compare_metrics(rl_cause *cause, const rl_metric_values *baseline, c
 typedef struct comparison {
   const rl_cause_run *baseline, *current;
   bool configuration_differs, parameters_differ, device_differs, build_differs;
+  bool posted_code_differs;
   double clock_ratio;                /* baseline / current SM clock; 1: equal or unknown */
   double baseline_us, difference_us; /* total time of the baseline; current - baseline */
   rl_cause clock_cause;              /* adds up the parts that the SM clock explains */
@@ -133,12 +134,17 @@ static bool compare_builds(const comparison *c, rl_cause *cause) {
   return compare_texts(cause, "worker_commit", c->baseline->worker_commit, c->current->worker_commit);
 }
 
+static bool compare_posted_code(const comparison *c, rl_cause *cause) {
+  return compare_texts(cause, "posted_sha256", c->baseline->posted_sha256, c->current->posted_sha256);
+}
+
 static void compare_runs(comparison *c) {
   rl_cause ignored = {0};
   c->parameters_differ = compare_parameters(c, &ignored);
   c->configuration_differs = compare_configuration(c, &ignored);
   c->device_differs = compare_devices(c, &ignored);
   c->build_differs = compare_builds(c, &ignored);
+  c->posted_code_differs = compare_posted_code(c, &ignored);
   double before = c->baseline->sm_clock_mhz, now = c->current->sm_clock_mhz;
   c->clock_ratio = differs_by(before, now, CLOCK_RATIO) && before > 0 && now > 0 ? before / now : 1;
 }
@@ -247,15 +253,16 @@ static void add_kernel_pair(comparison *c, const rl_cause_kernel *before, const 
   amount change = describe_us(cause.difference_us);
   rl_cause launch = {0};
   bool launch_differs = compare_launches(&launch, before, now);
-  if (code_differs || (!known && c->build_differs && !c->parameters_differ)) {
+  if (code_differs || (!known && (c->build_differs || c->posted_code_differs) && !c->parameters_differ)) {
     cause.class_ = code_differs ? class_of_code_difference(c) : RL_CAUSE_CODE;
     compare_texts(&cause, "code_sha256", before->code_sha256, now->code_sha256);
     compare_texts(&cause, "kernel", before->name, now->name);
     set_text(&cause,
              code_differs ? "%s takes %s: its machine code differs%s."
-                          : "%s takes %s: its machine code is unknown, and the worker's build differs%s.",
+                          : "%s takes %s: its machine code is unknown, and the code that it was built from differs%s.",
              cause.subject, change.text,
              cause.class_ == RL_CAUSE_CODE ? "" : ", with a library or driver, not with the worker's build");
+    compare_posted_code(c, &cause);
     compare_builds(c, &cause);
     if (cause.class_ == RL_CAUSE_CONFIGURATION) compare_configuration(c, &cause);
   } else if (launch_differs || c->parameters_differ) {

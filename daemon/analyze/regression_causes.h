@@ -46,6 +46,7 @@ typedef struct rl_cause_run {
   const char *throttle_reasons, *device_uuid;
   const char *driver, *libraries, *engine, *params, *dataset_sha256;
   const char *worker_commit;
+  const char *posted_sha256; /* of posted code, which params don't contain; NULL: the code is the worker's */
 } rl_cause_run;
 
 enum { RL_CAUSE_MAX_EVIDENCE = 12, RL_CAUSE_TEXT_SIZE = 400, RL_CAUSE_VALUE_SIZE = 80 };

@@ -104,8 +104,9 @@ static int read_conditions(rl_cursor *cursor, profile *of, rl_error *err) {
   const struct {
     const char **text;
     int column;
-  } texts[] = {{&run->engine, 1}, {&run->params, 2},    {&run->dataset_sha256, 3}, {&run->worker_commit, 4},
-               {&run->driver, 5}, {&run->libraries, 6}, {&run->device_uuid, 7},    {&run->throttle_reasons, 12}};
+  } texts[] = {{&run->engine, 1},        {&run->params, 2},    {&run->dataset_sha256, 3}, {&run->worker_commit, 4},
+               {&run->driver, 5},        {&run->libraries, 6}, {&run->device_uuid, 7},    {&run->throttle_reasons, 12},
+               {&run->posted_sha256, 13}};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
     if (keep_text(of, cursor, texts[i].column, texts[i].text, err) < 0) return -1;
   run->total_us = rl_cursor_real(cursor, 8);

@@ -72,7 +72,8 @@ typedef struct change {
   const char *what;
   rl_cause_class class_;
   const char *property; /* in its evidence; NULL: none is needed */
-  const char *code, *worker_commit, *driver, *libraries, *params, *device_uuid, *throttle_reasons;
+  const char *code;     /* "": unknown in both runs */
+  const char *posted_sha256, *worker_commit, *driver, *libraries, *params, *device_uuid, *throttle_reasons;
   double sm_clock_mhz, memory_clock_mhz, registers, dynamic_shared_bytes;
   int64_t grid, launches;
   double total_us;
@@ -81,6 +82,10 @@ typedef struct change {
 static const change changes[] = {
     {"other machine code", RL_CAUSE_CODE, "code_sha256", .code = "c2", .worker_commit = "bbbb"},
     {"other machine code, same commit", RL_CAUSE_CODE, "code_sha256", .code = "c2"},
+    {"other posted code", RL_CAUSE_CODE, "code_sha256", .code = "c2", .posted_sha256 = "p2"},
+    {"other posted code, machine code unknown", RL_CAUSE_CODE, "posted_sha256", .code = "", .posted_sha256 = "p2"},
+    {"other posted code, same machine code", RL_CAUSE_NOISE, NULL, .posted_sha256 = "p2"},
+    {"machine code unknown", RL_CAUSE_NOISE, NULL, .code = ""},
     {"another build, same machine code", RL_CAUSE_HARNESS, "worker_commit", .worker_commit = "bbbb"},
     {"another library and machine code, same build", RL_CAUSE_CONFIGURATION, "libraries", .code = "c2",
      .libraries = "cuDNN 9.19.0"},
@@ -109,11 +114,13 @@ static void each_class_follows_from_what_differs(void **state) {
     rl_cause_kernel before = make_kernel("conv2", 10000, "c1"), now = before;
     now.total_us = to->total_us > 0 ? to->total_us : 11000;
     if (to->code) now.code_sha256 = to->code;
+    if (to->code && *to->code == '\0') before.code_sha256 = to->code;
     if (to->dynamic_shared_bytes > 0) now.dynamic_shared_bytes = to->dynamic_shared_bytes;
     if (to->grid) now.grid[0] = to->grid;
     if (to->launches) now.launches = to->launches;
     rl_cause_run baseline = make_run(&before, 1), current = make_run(&now, 1);
     if (to->worker_commit) current.worker_commit = to->worker_commit;
+    if (to->posted_sha256) baseline.posted_sha256 = "p1", current.posted_sha256 = to->posted_sha256;
     if (to->driver) current.driver = to->driver;
     if (to->libraries) current.libraries = to->libraries;
     if (to->params) current.params = to->params;

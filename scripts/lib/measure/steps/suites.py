@@ -68,9 +68,9 @@ def unchanged(context):
 # --- kernels slowed on purpose --------------------------------------------------------------------------------------------------
 
 BLOCK_THREADS = 256
-ELEMENTS = 1 << 24
+ELEMENTS = 1 << 26  # 256 MB, which is more than L2 holds
 
-# A dependent multiply-add keeps the FP32 pipe busy from 16 warps of a multiprocessor on. UNUSED_SHARED_BYTES lowers the
+# A chain of multiply-adds keeps the FP32 pipe busy from 16 warps of a multiprocessor on. UNUSED_SHARED_BYTES lowers the
 # occupancy.
 ARITHMETIC = """
 extern "C" __global__ void measured(float *values, int count) {
@@ -84,8 +84,8 @@ extern "C" __global__ void measured(float *values, int count) {
 }
 """
 
-# Every warp loads one sector of L2 after the other, each address from the load before, so its rate is proportional to the warps
-# of a multiprocessor.
+# Every warp loads one sector of L2 after the other, each address from the load before, so the rate is proportional to the
+# occupancy.
 DEPENDENT_LOADS = """
 extern "C" __global__ void measured(int *table, int count) {
 #if UNUSED_SHARED_BYTES
@@ -160,7 +160,7 @@ def changes_suite(multiprocessors, changed):
     """Returns the definition of the suite, with the kernels as they were or as changed."""
     jobs = [{"name": name, "request": kernel(multiprocessors, **(change if changed else {}))}
             for name, (kernel, change, _) in CHANGES.items()]
-    return {"name": "changes", "blocks": 7, "time_budget_s": 300, "jobs": jobs,
+    return {"name": "changes", "blocks": 8, "time_budget_s": 300, "jobs": jobs,
             "metrics": [{"job": name, "metric": "time_cold_us_median", "threshold_ratio": 0.01} for name in CHANGES]}
 
 
@@ -171,7 +171,8 @@ def slowed(context):
         multiprocessors = daemon.wait_for_device()["sm_count"]
         run_suite(daemon, host, "changes", changes_suite(multiprocessors, False))
         run = run_suite(daemon, host, "changes", changes_suite(multiprocessors, True))
-    yield {"seconds": run["elapsed_s"], "quarantine_reason": run["quarantine_reason"]}
+    yield {"seconds": run["elapsed_s"], "quarantine_reason": run["quarantine_reason"],
+           "dropped": [value for value in run["values"] if value["dropped_reason"]]}
     for verdict in run["verdicts"]:
         name = verdict["metric"].split("/")[0]
         yield {"change": name, **{key: verdict[key] for key in ("verdict", "reason", "baseline_median", "current_median",
