@@ -9,6 +9,7 @@ rl_findings rl_report_apply_rules(const rl_metric_values *values) {
   findings.items = calloc(findings.count + 1, sizeof *findings.items);
   if (findings.items) rl_rules_apply(values, findings.items, findings.count);
   else findings.count = 0;
+  rl_findings_rank(findings.items, findings.count);
   return findings;
 }
 

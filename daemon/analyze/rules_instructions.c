@@ -50,7 +50,8 @@
   {                                                                                                                          \
     .id = "pipe_" #pipe "_saturated", .version = 1, .section = "ComputeWorkloadAnalysis",                                    \
     .title = "The " #pipe " pipeline is saturated", .inputs = {{"busy", metric ".avg.pct_of_peak_sustained_active"}},        \
-    .condition = "busy >= 80", .speedup = "100 - busy", .scope = RL_SPEEDUP_LOCAL, .kind = RL_FINDING_INFO,                  \
+    .condition = "busy >= " RL_TEXT(RL_SATURATED_PCT), .speedup = "100 - busy", .scope = RL_SPEEDUP_LOCAL,                   \
+    .kind = RL_FINDING_INFO,                                                                                                 \
     .message =                                                                                                               \
         "The " #pipe " pipeline is busy {busy}% of the time that multiprocessors are active, and limits the kernel. " advice \
   }
@@ -143,8 +144,8 @@ const rl_rule rl_rules_instructions[] = {
      .title = "Tensor cores are underused",
      .inputs = {TENSOR_INPUTS, RL_MEMORY_PCT},
      .terms = {TENSOR_TERMS},
-     .condition = "matrix >= 5 && matrix < 60 && memory < 60",
-     .speedup = "60 - matrix",
+     .condition = "matrix >= 5 && matrix < " RL_TEXT(RL_BUSY_PCT) " && memory < " RL_TEXT(RL_BUSY_PCT),
+     .speedup = RL_TEXT(RL_BUSY_PCT) " - matrix",
      .scope = RL_SPEEDUP_LOCAL,
      .kind = RL_FINDING_OPTIMIZATION,
      .message =
@@ -157,7 +158,7 @@ const rl_rule rl_rules_instructions[] = {
      .title = "Tensor cores are saturated",
      .inputs = {TENSOR_INPUTS},
      .terms = {TENSOR_TERMS},
-     .condition = "matrix >= 80",
+     .condition = "matrix >= " RL_TEXT(RL_SATURATED_PCT),
      .speedup = "100 - matrix",
      .scope = RL_SPEEDUP_LOCAL,
      .kind = RL_FINDING_INFO,

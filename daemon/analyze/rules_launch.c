@@ -55,7 +55,7 @@ const rl_rule rl_rules_launch[] = {
      .section = "LaunchStats",
      .title = "The kernel is very short",
      .inputs = {RL_DURATION},
-     .condition = "duration_ns < 10000",
+     .condition = "duration_ns < " RL_TEXT(RL_SHORT_KERNEL_NS),
      .kind = RL_FINDING_INFO,
      .message = "The kernel runs for {duration_ns / 1000} µs. Below 10 µs a launch costs about as much as the kernel: fuse it "
                 "with its neighbours, or launch the sequence as a graph."},

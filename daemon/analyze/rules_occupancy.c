@@ -1,12 +1,13 @@
 /* Rules about occupancy: which resource limits it, and how much of it is achieved. */
 #include "analyze/rules_tables.h"
 
-/* One rule for each resource that can limit the resident blocks of a multiprocessor. BELOW_BLOCK_LIMIT: the resource allows fewer
+/* A kernel that ran fits: a limit of 0 blocks is of a shared memory configuration that it did not run with, and gives no finding.
+ * One rule for each resource that can limit the resident blocks of a multiprocessor. BELOW_BLOCK_LIMIT: the resource allows fewer
  * blocks than the hardware limit of resident blocks, which has a rule itself. */
 #define BELOW_BLOCK_LIMIT " && fewest < blocks"
 #define OCCUPANCY_LIMIT_RULE(resource, extra_condition, limit, advice)                                                          \
   {                                                                                                                             \
-    .id = "occupancy_" #resource, .version = 1, .section = "Occupancy", .title = "Occupancy is limited by " limit,              \
+    .id = "occupancy_" #resource, .version = 2, .section = "Occupancy", .title = "Occupancy is limited by " limit,              \
     .inputs = {RL_THEORETICAL_PCT,                                                                                              \
                {"registers", "launch__occupancy_limit_registers"},                                                              \
                {"shared", "launch__occupancy_limit_shared_mem"},                                                                \
@@ -14,7 +15,7 @@
                {"barriers", "launch__occupancy_limit_barriers"},                                                                \
                {"warps", "launch__occupancy_limit_warps"}},                                                                     \
     .terms = {{"fewest", "min(registers, shared, blocks, barriers, warps)"}},                                                   \
-    .condition = "theoretical < 80 && " #resource " == fewest" extra_condition, .speedup = "100 - theoretical",                 \
+    .condition = "fewest >= 1 && theoretical < 80 && " #resource " == fewest" extra_condition, .speedup = "100 - theoretical",  \
     .scope = RL_SPEEDUP_LOCAL, .kind = RL_FINDING_OPTIMIZATION,                                                                 \
     .message = "At most {fewest:0} blocks fit on a multiprocessor ({theoretical}% of its warps), limited by " limit ". " advice \
   }

@@ -14,6 +14,7 @@ static const char preface[] =
     "An estimate is an upper bound: the percentage of time that would be saved if the problem were solved completely.\n"
     "A *global* estimate refers to the time of the whole kernel. A *local* estimate refers only to the part that the rule\n"
     "is about, which may not be the part that limits the kernel. Estimates must not be added.\n"
+    "A report lists global estimates first, the largest first, then local ones, then findings without an estimate.\n"
     "\n"
     "There are three kinds of findings. An *optimization* recommends a change, a *warning* reports a problem, and an\n"
     "*info* describes the kernel.\n"

@@ -1,7 +1,9 @@
 /* Rules about the throughput of compute and memory as a percentage of the peak. */
 #include "analyze/rules_tables.h"
 
-#define BUSY_PCT "60" /* of its peak, from which a unit can limit a kernel */
+#define BUSY_PCT RL_TEXT(RL_BUSY_PCT)
+#define BALANCED_PCT RL_TEXT(RL_BALANCED_PCT)
+#define SATURATED_PCT RL_TEXT(RL_SATURATED_PCT)
 
 const rl_rule rl_rules_speed[] = {
     {.id = "bound_memory",
@@ -9,7 +11,7 @@ const rl_rule rl_rules_speed[] = {
      .section = "SpeedOfLight",
      .title = "Memory bound",
      .inputs = {RL_COMPUTE_PCT, RL_MEMORY_PCT},
-     .condition = "memory >= " BUSY_PCT " && memory - compute >= 10",
+     .condition = "memory >= " BUSY_PCT " && memory - compute >= " BALANCED_PCT,
      .kind = RL_FINDING_INFO,
      .reports_missing_inputs = true,
      .message = "The memory system works at {memory}% of its peak, the multiprocessors at {compute}%. The number of bytes "
@@ -20,7 +22,7 @@ const rl_rule rl_rules_speed[] = {
      .section = "SpeedOfLight",
      .title = "Compute bound",
      .inputs = {RL_COMPUTE_PCT, RL_MEMORY_PCT},
-     .condition = "compute >= " BUSY_PCT " && compute - memory >= 10",
+     .condition = "compute >= " BUSY_PCT " && compute - memory >= " BALANCED_PCT,
      .kind = RL_FINDING_INFO,
      .message = "The multiprocessors work at {compute}% of their peak, the memory system at {memory}%. The number of "
                 "instructions, and their pipeline, determines the speed: look at the compute tables, and compute less, fuse "
@@ -30,21 +32,20 @@ const rl_rule rl_rules_speed[] = {
      .section = "SpeedOfLight",
      .title = "Compute and memory are balanced",
      .inputs = {RL_COMPUTE_PCT, RL_MEMORY_PCT},
-     .condition = "max(compute, memory) >= " BUSY_PCT " && compute - memory < 10 && memory - compute < 10",
+     .condition =
+         "max(compute, memory) >= " BUSY_PCT " && compute - memory < " BALANCED_PCT " && memory - compute < " BALANCED_PCT,
      .kind = RL_FINDING_INFO,
      .message = "Multiprocessors ({compute}%) and memory system ({memory}%) are about equally busy. The kernel "
                 "becomes faster only with fewer instructions and fewer bytes."},
     {.id = "near_peak",
-     .version = 1,
+     .version = 2,
      .section = "SpeedOfLight",
      .title = "Near the peak",
      .inputs = {RL_COMPUTE_PCT, RL_MEMORY_PCT},
-     .condition = "max(compute, memory) >= 80",
-     .speedup = "100 - max(compute, memory)",
-     .scope = RL_SPEEDUP_GLOBAL,
+     .condition = "max(compute, memory) >= " SATURATED_PCT,
      .kind = RL_FINDING_INFO,
-     .message = "The busiest unit works at {max(compute, memory)}% of its sustained peak. Tuning can gain little "
-                "more; moving work to another unit, or doing less work, can."},
+     .message = "The busiest unit works at {max(compute, memory)}% of its sustained peak. The same work on it cannot become much "
+                "faster; less work for it, or work on another unit, can."},
     {.id = "low_utilization",
      .version = 1,
      .section = "SpeedOfLight",
@@ -56,13 +57,11 @@ const rl_rule rl_rules_speed[] = {
                 "%: the kernel waits for latencies or has too little work. The scheduler and warp state sections show the "
                 "reason. A larger grid, more independent work in each thread, and higher occupancy hide latencies."},
     {.id = "dram_saturated",
-     .version = 1,
+     .version = 2,
      .section = "MemoryWorkloadAnalysis",
      .title = "DRAM is saturated",
      .inputs = {RL_DRAM_PCT, {"rate", "dram__bytes.sum.per_second"}},
-     .condition = "dram >= 80",
-     .speedup = "100 - dram",
-     .scope = RL_SPEEDUP_GLOBAL,
+     .condition = "dram >= " SATURATED_PCT,
      .kind = RL_FINDING_INFO,
      .message = "DRAM moves {rate / 1000000000:0} GB/s, {dram}% of its peak. The kernel becomes faster only "
                 "with fewer bytes: fuse it with the previous and the next kernel, keep data in L2, use smaller types."},

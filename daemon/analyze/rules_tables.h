@@ -3,6 +3,7 @@
 #define RL_ANALYZE_RULES_TABLES_H
 
 #include "analyze/rule.h"
+#include "analyze/thresholds.h"
 
 extern const rl_rule rl_rules_speed[], rl_rules_launch[], rl_rules_occupancy[], rl_rules_scheduling[], rl_rules_instructions[],
     rl_rules_memory[], rl_rules_distribution[], rl_rules_timeline[];

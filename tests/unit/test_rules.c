@@ -28,9 +28,9 @@ static const rule_case cases[] = {
     {"bound_compute", "compute=74.04 memory=46.14", NAN, "compute=59.9"},
     {"bound_balanced", "compute=69.9 memory=60", NAN, "compute=70"},
     {"bound_balanced", "compute=55 memory=60", NAN, "memory=59.9"},
-    {"near_peak", "compute=80 memory=20", 20, "compute=79.9"},
+    {"near_peak", "compute=80 memory=20", NAN, "compute=79.9"},
     {"low_utilization", "compute=59.9 memory=10", NAN, "compute=60"},
-    {"dram_saturated", "dram=90 rate=4e12", 10, "dram=79.9"},
+    {"dram_saturated", "dram=90 rate=4e12", NAN, "dram=79.9"},
     {"launch_too_small", "blocks=33 sms=132", 75, "blocks=132"},
     {"partial_wave", "blocks=132 sms=132 waves=0.125", NAN, "waves=0.9"},
     {"partial_wave", "blocks=132 sms=132 waves=0.125", NAN, "blocks=131"},
@@ -42,6 +42,7 @@ static const rule_case cases[] = {
     {"occupancy_registers", "theoretical=50 registers=4 shared=8 blocks=32 barriers=32 warps=8", 50, "shared=3"},
     {"occupancy_registers", "theoretical=33.33 registers=4 shared=5 blocks=16 barriers=16 warps=12", 66.67, "theoretical=80"},
     {"occupancy_shared", "theoretical=25 registers=4 shared=2 blocks=32 barriers=32 warps=8", 75, "shared=5"},
+    {"occupancy_shared", "theoretical=12.5 registers=4 shared=1 blocks=32 barriers=32 warps=8", 87.5, "shared=0"},
     {"occupancy_blocks", "theoretical=50 registers=64 shared=64 blocks=32 barriers=64 warps=64", 50, "blocks=65"},
     {"occupancy_barriers", "theoretical=25 registers=16 shared=16 blocks=32 barriers=4 warps=16", 75, "barriers=17"},
     {"occupancy_barriers", "theoretical=25 registers=16 shared=16 blocks=32 barriers=4 warps=16", 75, "blocks=4"},
@@ -100,9 +101,11 @@ static const rule_case cases[] = {
     {"uncoalesced_st", "used_bytes=8 sectors=1600 requests=100 instructions=1000 memory=100", 75, "instructions=20001"},
     {"l2_sectors_excess", "sectors=1000 ideal=500 memory=80", 40, "ideal=951"},
     {"l2_sectors_excess", "sectors=1000 ideal=500 memory=80", 40, "ideal=1000"},
-    {"dram_sector_use", "used_bytes=8 missed=800 requested=1000 dram=40", 30, "missed=99"},
-    {"dram_sector_use", "used_bytes=8 missed=2000 requested=1000 dram=40", 35, "dram=9.9"},
-    {"dram_sector_use", "used_bytes=8 missed=2000 requested=2000 dram=40", 30, "used_bytes=30.5"},
+    {"dram_sector_use", "used_bytes=8 loaded=1000 missed=800 requested=1000 dram=40", 30, "missed=99"},
+    {"dram_sector_use", "used_bytes=8 loaded=500 missed=800 requested=1000 dram=40", 30, "loaded=499"},
+    {"dram_sector_use", "used_bytes=8 loaded=1000 missed=800 requested=1000 dram=40", 30, "used_bytes=0"},
+    {"dram_sector_use", "used_bytes=8 loaded=2000 missed=2000 requested=1000 dram=40", 35, "dram=9.9"},
+    {"dram_sector_use", "used_bytes=8 loaded=2000 missed=2000 requested=2000 dram=40", 30, "used_bytes=30.5"},
     {"traffic_above_model", "read=150 written=50 needed=100 dram=80", 40, "needed=161"},
     {"traffic_above_model", "read=150 written=50 needed=100 dram=80", 40, "dram=29.9"},
     {"bank_conflicts_ld", "conflicts=3100 wavefronts=3200 requests=100 instructions=1000 pipe=80", 77.5, "conflicts=319"},
@@ -114,8 +117,9 @@ static const rule_case cases[] = {
     {"local_memory", "loads=100 stores=100 instructions=1000 registers=255", 20, "instructions=20001"},
     {"l2_compression", "success=10", NAN, "success=50"},
     {"l2_compression", "success=10", NAN, "success=0"},
-    {"imbalance_sm", "longest=1000 average=500 shortest=100 elapsed=1000", 50, "average=901"},
-    {"imbalance_sm", "longest=1000 average=500 shortest=100 elapsed=1000", 50, "elapsed=2001"},
+    {"imbalance_sm", "longest=1000 average=500 elapsed=1000 blocks=132 sms=132", 50, "average=901"},
+    {"imbalance_sm", "longest=1000 average=500 elapsed=1000 blocks=132 sms=132", 50, "elapsed=2001"},
+    {"imbalance_sm", "longest=1000 average=250 elapsed=1000 blocks=66 sms=132", 50, "blocks=33"}, /* idle ones don't count */
     {"imbalance_l2", "longest=1000 average=500 shortest=100 elapsed=2000", 25, "average=901"},
     {"imbalance_dram", "longest=1000 average=500 shortest=100 elapsed=2000", 25, "average=901"},
     {"timeline_host_work", "idle=5 idle_us=50 gaps=3", 5, "idle=4.9"},
@@ -359,6 +363,20 @@ static void findings_beyond_the_capacity_are_counted(void **state) {
   assert_null(findings[1].rule);
 }
 
+static void findings_are_ranked_by_what_they_save(void **state) {
+  (void)state;
+  rl_finding findings[] = {{.speedup_pct = NAN, .input_count = 0},
+                           {.speedup_pct = 90, .input_count = 1},
+                           {.speedup_pct = 5, .global = true, .input_count = 2},
+                           {.speedup_pct = NAN, .input_count = 3},
+                           {.speedup_pct = 100, .input_count = 4},
+                           {.speedup_pct = 0, .global = true, .input_count = 5},
+                           {.speedup_pct = 5, .global = true, .input_count = 6}};
+  static const int expected[] = {2, 6, 5, 4, 1, 0, 3};
+  rl_findings_rank(findings, 7);
+  for (size_t i = 0; i < 7; i++) assert_int_equal(findings[i].input_count, expected[i]);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_rule_is_valid_and_has_a_case),
@@ -370,6 +388,7 @@ int main(void) {
       cmocka_unit_test(extreme_inputs_are_safe),
       cmocka_unit_test(no_metrics_give_no_findings),
       cmocka_unit_test(findings_beyond_the_capacity_are_counted),
+      cmocka_unit_test(findings_are_ranked_by_what_they_save),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
