@@ -46,12 +46,14 @@ typedef struct rl_findings {
   rl_finding *items;
   size_t count;
 } rl_findings;
-/* Returns the findings of all rules; none if memory is exhausted. */
+/* Returns the findings of all rules, ranked; none if memory is exhausted. */
 rl_findings rl_report_apply_rules(const rl_metric_values *values);
 /* [{"rule", "version", "section", "kind", "title", "message", "speedup_pct", "scope", "inputs"}] */
 cJSON *rl_report_findings(const rl_metric_values *values);
 /* [{"rule", "change": "appeared" "went" "stayed", "a": finding or null, "b": finding or null}] */
 cJSON *rl_report_finding_changes(const rl_metric_values *a, const rl_metric_values *b);
+/* The kernel's rl_kernel_verdict. */
+cJSON *rl_report_verdict(const rl_metric_values *values);
 /* The kernel's rl_roofline: achieved rates, ceilings, points and classification. */
 cJSON *rl_report_roofline(const rl_metric_values *values);
 

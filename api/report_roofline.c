@@ -1,7 +1,7 @@
-/* The roofline part of a report (report.h). */
+/* The verdict and the roofline of a report (report.h). */
 #include <math.h>
 
-#include "analyze/roofline.h"
+#include "analyze/kernel_verdict.h"
 #include "api/json_members.h"
 #include "api/report.h"
 
@@ -58,13 +58,26 @@ static cJSON *classification_json(const rl_roofline *roofline) {
   cJSON_AddStringToObject(classification, "bound", rl_bound_names[source->bound]);
   rl_json_add_number(classification, "memory_pct", source->memory_pct);
   rl_json_add_number(classification, "compute_pct", source->compute_pct);
-  rl_json_add_number(classification, "high_pct", source->high_pct);
-  rl_json_add_number(classification, "low_pct", source->low_pct);
+  rl_json_add_number(classification, "busy_pct", source->busy_pct);
+  rl_json_add_number(classification, "balanced_pct", source->balanced_pct);
   rl_json_add_text(classification, "unit", source->unit >= 0 ? roofline->units[source->unit].name : NULL);
   rl_json_add_number(classification, "intensity", source->intensity);
   rl_json_add_number(classification, "ridge", source->ridge);
   cJSON_AddStringToObject(classification, "why", source->why);
   return classification;
+}
+
+cJSON *rl_report_verdict(const rl_metric_values *values) {
+  rl_kernel_verdict verdict = rl_kernel_verdict_make(values);
+  cJSON *object = cJSON_CreateObject();
+  rl_json_add_text(object, "bound", verdict.bound == RL_KERNEL_UNKNOWN ? NULL : rl_kernel_bound_names[verdict.bound]);
+  rl_json_add_text(object, "pipeline", verdict.pipeline);
+  rl_json_add_text(object, "metric", verdict.metric);
+  rl_json_add_number(object, "value", verdict.value);
+  rl_json_add_text(object, "unit", verdict.unit);
+  cJSON_AddStringToObject(object, "message", verdict.message);
+  rl_json_add_text(object, "advice", verdict.advice);
+  return object;
 }
 
 cJSON *rl_report_roofline(const rl_metric_values *values) {

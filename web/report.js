@@ -45,6 +45,8 @@ function drawHead(report, kernel) {
   byId('job-link').href = `/job.html?id=${report.job}`;
   byId('job-link').textContent = `Job ${report.job}`;
   byId('job-link').hidden = false;
+  byId('verdict').textContent = kernel.verdict.message;
+  byId('verdict-advice').textContent = kernel.verdict.advice ?? '';
   byId('kernel-properties').replaceChildren(
     property('Duration', format.us((kernel.roofline.duration_s ?? NaN) * 1e6), kernel.reason),
     property('Grid', format.dimensions(kernel.grid), kernel.reason),
@@ -77,12 +79,9 @@ function drawLinks(job) {
 
 /* --- findings, roofs, sections -------------------------------------------------------------------------------------- */
 
-const speedup = (finding) => finding.speedup_pct ?? -1;
-
 function drawFindings(findings) {
   byId('findings').hidden = findings.length === 0;
-  byId('finding-list').replaceChildren(
-    ...[...findings].sort((a, b) => speedup(b) - speedup(a)).map((finding) => findingItem(finding)));
+  byId('finding-list').replaceChildren(...findings.map((finding) => findingItem(finding)));
 }
 
 /** Creates a column of rates. share: the field with the share of this rate that was reached, or undefined. */

@@ -85,18 +85,16 @@ static void print_shape(FILE *out, const char *label, const cJSON *shape) {
 }
 
 static void print_kernel_header(FILE *out, const cJSON *kernel) {
-  const char *bound = rl_json_text(kernel, "roofline.classification.bound");
+  const char *advice = rl_json_text(kernel, "verdict.advice");
   char time[RL_CELL_SIZE];
   fprintf(out, "\n%.0f ", rl_json_number(kernel, "ordinal"));
   rl_print_name(out, rl_json_text(kernel, "name"));
   fputc('\n', out);
+  rl_print_wrapped(out, 0, rl_json_text(kernel, "verdict.message"));
+  if (advice[0] != '\0') rl_print_wrapped(out, 2, advice);
   print_shape(out, "grid ", rl_json_at(kernel, "grid"));
   print_shape(out, "block ", rl_json_at(kernel, "block"));
-  fprintf(out, "duration %s\n", rl_format_us(time, rl_json_number(kernel, "roofline.duration_s") * 1e6));
-  if (strcmp(bound, "unknown") == 0) fputs("the limiting resource is unknown:\n", out);
-  else fprintf(out, "bound by %s:\n", bound);
-  rl_print_wrapped(out, 2, rl_json_text(kernel, "roofline.classification.why"));
-  fputc('\n', out);
+  fprintf(out, "duration %s\n\n", rl_format_us(time, rl_json_number(kernel, "roofline.duration_s") * 1e6));
 }
 
 static void print_row(FILE *out, const cJSON *row) {

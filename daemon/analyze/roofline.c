@@ -8,11 +8,9 @@
 #include <string.h>
 
 #include "analyze/expression.h"
+#include "analyze/thresholds.h"
 
 const char *const rl_bound_names[] = {"unknown", "memory", "compute", "latency", NULL};
-
-#define HIGH_PCT 80.0 /* rl_classification: high_pct */
-#define LOW_PCT 50.0  /* and low_pct */
 
 /* --- expressions of the roofs ------------------------------------------------------------------------------------------ */
 
@@ -180,14 +178,14 @@ static void decide_bound(rl_classification *c) {
   double higher_pct = fmax(c->memory_pct, c->compute_pct), lower_pct = fmin(c->memory_pct, c->compute_pct);
   if (isnan(c->memory_pct) || isnan(c->compute_pct)) {
     snprintf(c->why, sizeof c->why, "the percentage of the peak is unknown for %s", isnan(c->memory_pct) ? "memory" : "compute");
-  } else if (higher_pct >= HIGH_PCT && lower_pct < HIGH_PCT) {
-    c->bound = side_with_larger_share(c);
-    snprintf(c->why, sizeof c->why, "%s reaches %.1f%% of its peak, which is at least %.0f%%", rl_bound_names[c->bound],
-             higher_pct, HIGH_PCT);
-  } else if (higher_pct < LOW_PCT) {
+  } else if (higher_pct < c->busy_pct) {
     c->bound = RL_BOUND_LATENCY;
     snprintf(c->why, sizeof c->why, "memory (%.1f%%) and compute (%.1f%%) both stay below %.0f%% of their peaks", c->memory_pct,
-             c->compute_pct, LOW_PCT);
+             c->compute_pct, c->busy_pct);
+  } else if (higher_pct - lower_pct >= c->balanced_pct) {
+    c->bound = side_with_larger_share(c);
+    snprintf(c->why, sizeof c->why, "%s reaches %.1f%% of its peak, the other side %.1f%%", rl_bound_names[c->bound], higher_pct,
+             lower_pct);
   } else if (!isnan(c->intensity) && !isnan(c->ridge)) {
     c->bound = c->intensity < c->ridge ? RL_BOUND_MEMORY : RL_BOUND_COMPUTE;
     snprintf(c->why, sizeof c->why, "the intensity, %.4g operations per byte, is %s the ridge at %.4g", c->intensity,
@@ -199,7 +197,8 @@ static void decide_bound(rl_classification *c) {
 }
 
 static rl_classification classify(const rl_metric_values *values, const rl_roofline *roofline) {
-  rl_classification classification = {.unit = -1, .intensity = NAN, .ridge = NAN, .high_pct = HIGH_PCT, .low_pct = LOW_PCT};
+  rl_classification classification = {
+      .unit = -1, .intensity = NAN, .ridge = NAN, .busy_pct = RL_BUSY_PCT, .balanced_pct = RL_BALANCED_PCT};
   if (roofline->counted) set_shares_from_counters(values, roofline, &classification);
   else set_shares_from_model(roofline, &classification);
   decide_bound(&classification);

@@ -44,12 +44,12 @@ typedef struct rl_roof_model { /* the least bytes and operations of the workload
 typedef enum rl_bound { RL_BOUND_UNKNOWN, RL_BOUND_MEMORY, RL_BOUND_COMPUTE, RL_BOUND_LATENCY } rl_bound;
 extern const char *const rl_bound_names[]; /* "unknown" "memory" "compute" "latency", NULL */
 
-/* The kernel is bound by the only side (memory or compute) that reaches high_pct of its peak. If both are below low_pct, it is
- * bound by latency. Otherwise the intensity decides: memory below the ridge, compute above it. */
+/* If memory and compute are both below busy_pct of their peaks, the kernel is bound by latency. If they differ by balanced_pct or
+ * more, it is bound by the higher one. Otherwise the intensity decides: memory below the ridge, compute above it. */
 typedef struct rl_classification {
   rl_bound bound;
   double memory_pct, compute_pct; /* of the peaks; without counters, the model's rates as a percentage of the measured ceilings */
-  double high_pct, low_pct;       /* the thresholds */
+  double busy_pct, balanced_pct;  /* the thresholds */
   int unit;                       /* the rl_roof_unit that is closest to its peak; -1: all are idle, or unknown */
   double intensity, ridge;        /* of that unit over DRAM; without counters, of the model */
   char why[160];                  /* the reason for the bound, for people */

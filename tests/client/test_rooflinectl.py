@@ -215,6 +215,8 @@ def test_report(daemon, profiled):
     kernels = json.loads(ctl("report", "--json", run, url=daemon.url)[0])["kernels"]
     assert profiled["hostile"] in out and "grid 32768×1×1 · block 128×1×1 · duration 22.3 µs" in out
     for kernel in kernels:
+        verdict = kernel["verdict"]
+        assert f"{verdict['message']} {verdict['advice']}" in " ".join(out.split())
         for finding in kernel["findings"]:
             assert re.search(rf"^[!·] {re.escape(finding['title'])} \({finding['section']}[,)]", out, re.M)
             assert " ".join(finding["message"].split()) in " ".join(out.split())
@@ -247,8 +249,8 @@ def test_a_report_without_counters(daemon, finished):
     out, _ = ctl("report", str(run["run"]), url=daemon.url)
     why = next(entry["reason"] for entry in run["passes"] if entry["pass"] == "counters")
     assert f"— no sections: {why}" in out and "grid" not in out
-    bound = json.loads(ctl("report", "--json", str(run["run"]), url=daemon.url)[0])["kernels"][0]["roofline"]["classification"]
-    assert bound["bound"] == "unknown" and f"the limiting resource is unknown:\n  {bound['why']}\n" in out
+    verdict = json.loads(ctl("report", "--json", str(run["run"]), url=daemon.url)[0])["kernels"][0]["verdict"]
+    assert verdict["bound"] is None and f"\n{verdict['message']}\n" in out
     _, err = ctl("report", str(run["run"]), "--section", "Occupancy", url=daemon.url, code=2)
     assert f"no section Occupancy: {why}" in err
     out, _ = ctl("compare", str(run["run"]), str(run["run"]), url=daemon.url)

@@ -122,7 +122,7 @@ static rl_bound bound_of(double compute, double memory, double additions) {
   set_metric(&inputs, COMPUTE_PCT, compute), set_metric(&inputs, MEMORY_PCT, memory);
   set_metric(&inputs, FFMA_EXECUTED, 0), set_metric(&inputs, FMUL_EXECUTED, 0), set_metric(&inputs, FADD_EXECUTED, additions);
   rl_classification c = compute_roofline(&inputs).classification;
-  assert_true(c.high_pct == 80 && c.low_pct == 50 && c.why[0]);
+  assert_true(c.busy_pct == 60 && c.balanced_pct == 10 && c.why[0]);
   return c.bound;
 }
 
@@ -131,12 +131,14 @@ static void thresholds_classify_a_kernel(void **state) {
   enum { BELOW = 9999, ABOVE = 10000 }; /* additions a cycle; the ridge is 20 operations a byte, at 500 bytes a cycle */
   assert_int_equal(bound_of(10, 80, ABOVE), RL_BOUND_MEMORY);
   assert_int_equal(bound_of(80, 10, BELOW), RL_BOUND_COMPUTE);
-  assert_int_equal(bound_of(85, 80, BELOW), RL_BOUND_MEMORY); /* both reach high_pct: the ridge decides */
+  assert_int_equal(bound_of(85, 80, BELOW), RL_BOUND_MEMORY); /* less than balanced_pct apart: the ridge decides */
   assert_int_equal(bound_of(80, 85, ABOVE), RL_BOUND_COMPUTE);
   assert_int_equal(bound_of(85, 80, 0), RL_BOUND_COMPUTE);
-  assert_int_equal(bound_of(49.9, 49.9, ABOVE), RL_BOUND_LATENCY);
-  assert_int_equal(bound_of(10, 50, BELOW), RL_BOUND_MEMORY);
-  assert_int_equal(bound_of(10, 79.9, ABOVE), RL_BOUND_COMPUTE);
+  assert_int_equal(bound_of(59.9, 59.9, ABOVE), RL_BOUND_LATENCY);
+  assert_int_equal(bound_of(59.9, 60, ABOVE), RL_BOUND_COMPUTE);
+  assert_int_equal(bound_of(70.1, 80, ABOVE), RL_BOUND_COMPUTE);
+  assert_int_equal(bound_of(70, 80, ABOVE), RL_BOUND_MEMORY);
+  assert_int_equal(bound_of(80, 70, BELOW), RL_BOUND_COMPUTE);
   assert_int_equal(bound_of(60, 10, 0), RL_BOUND_COMPUTE); /* no floating-point operations: the higher percentage decides */
   assert_int_equal(bound_of(10, 60, 0), RL_BOUND_MEMORY);
   assert_int_equal(bound_of(NAN, 90, ABOVE), RL_BOUND_UNKNOWN);

@@ -43,7 +43,9 @@ test('the header shows the properties of the kernel with units', async () => {
 
 test('every finding is listed and opens its section', async () => {
   const page = await openReport();
-  const { findings } = (await api(`/runs/${runs.a}/report?kernel=0`)).kernels[0];
+  const { findings, verdict } = (await api(`/runs/${runs.a}/report?kernel=0`)).kernels[0];
+  assert.equal(await page.locator('#verdict').innerText(), verdict.message);
+  assert.equal(await page.locator('#verdict-advice').innerText(), verdict.advice);
   const items = page.locator('#finding-list li');
   assert.equal(await items.count(), findings.length);
   for (const finding of findings) {

@@ -84,6 +84,7 @@ const rl_launch launches[] = {
     RULES_LAUNCH("large_blocks", run_work, buffers.sm_count * 4, 768, 0, buffers.to, 500),
     RULES_LAUNCH("early_ends", one_warp_ends_late, buffers.sm_count * 2, 1024, 0, buffers.to, 4000),
     RULES_LAUNCH("uneven_blocks", uneven_blocks, buffers.sm_count, 1024, 0, buffers.to, 500, 1000),
+    RULES_LAUNCH("one_long_block", uneven_blocks, buffers.sm_count / 2, 256, 0, buffers.to, 1000, 1000),
     RULES_LAUNCH("one_word", one_l2_slice, buffers.sm_count * 2, 256, 0, buffers.to, 200),
     RULES_LAUNCH("few_channels", few_dram_channels, buffers.sm_count * 8, 256, 0, (uint4 *)buffers.from, buffers.to, 512, 8192,
                  2048 * 512),

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "model/catalogue.h"
+#include "analyze/kernel_verdict.h"
 #include "analyze/roofline.h"
 #include "analyze/rules.h"
 #include "cupti/load_profiler.h"
@@ -266,6 +267,32 @@ static void kernels_are_on_their_side_of_the_ridge(void **state) {
   }
 }
 
+static void kernels_have_their_verdict(void **state) {
+  (void)state;
+  static const struct {
+    const char *launch;
+    rl_kernel_bound bound;
+    const char *pipeline; /* "": none */
+  } known[] = {{"copy", RL_KERNEL_DRAM, ""},          {"fma", RL_KERNEL_PIPELINE, "fma"},
+               {"dfma", RL_KERNEL_PIPELINE, "fp64"},  {"wgmma", RL_KERNEL_PIPELINE, "tensor"},
+               {"logic", RL_KERNEL_PIPELINE, "alu"},  {"ex2", RL_KERNEL_PIPELINE, "xu"},
+               {"read_banks", RL_KERNEL_L1, ""},      {"write_banks", RL_KERNEL_L1, ""},
+               {"read_no_banks", RL_KERNEL_L1, ""},   {"chase", RL_KERNEL_LATENCY, ""},
+               {"asleep", RL_KERNEL_LATENCY, ""},     {"few_blocks", RL_KERNEL_LAUNCH, ""},
+               {"uneven_blocks", RL_KERNEL_TAIL, ""}, {"one_long_block", RL_KERNEL_TAIL, ""},
+               {"tiny", RL_KERNEL_TOO_SMALL, ""}};
+  static const given_metric none[MAX_GIVEN];
+  int wrong = 0;
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    rl_metric_values values = values_of(known[i].launch, none);
+    rl_kernel_verdict v = rl_kernel_verdict_make(&values);
+    print_message("%s: %s: %s\n", known[i].launch, rl_kernel_bound_names[v.bound], v.message);
+    wrong += v.bound != known[i].bound || strcmp(v.pipeline ? v.pipeline : "", known[i].pipeline) != 0;
+    free((void *)(uintptr_t)values.items);
+  }
+  assert_int_equal(wrong, 0);
+}
+
 /* Returns the sections that the rooflines and rules read. */
 static rl_profile_options profile_options_of_rules(void) {
   rl_profile_options profile_options = {.matching_index = RL_ALL_MATCHING_KERNELS};
@@ -303,7 +330,8 @@ int main(void) {
                                      cmocka_unit_test(each_rule_is_silent_on_the_other_kernel),
                                      cmocka_unit_test(operations_are_as_expected),
                                      cmocka_unit_test(bytes_are_as_expected),
-                                     cmocka_unit_test(kernels_are_on_their_side_of_the_ridge)};
+                                     cmocka_unit_test(kernels_are_on_their_side_of_the_ridge),
+                                     cmocka_unit_test(kernels_have_their_verdict)};
   int failed = cmocka_run_group_tests(tests, collect, NULL);
   rl_records_clear(&records);
   profiler->ops->close(profiler);

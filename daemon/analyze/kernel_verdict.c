@@ -1,0 +1,240 @@
+/* Tables of the units that can limit a kernel, and the order in which causes are tested. */
+#include "analyze/kernel_verdict.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analyze/thresholds.h"
+
+const char *const rl_kernel_bound_names[] = {"unknown", "dram",   "l2",   "l1",        "pipeline", "atomics",
+                                             "latency", "launch", "tail", "too_small", NULL};
+
+/* --- units ------------------------------------------------------------------------------------------------------------- */
+
+typedef struct counted_unit {
+  rl_kernel_bound bound;
+  const char *pipeline; /* NULL: not a pipeline */
+  const char *label;    /* of the unit, in messages */
+  const char *metric;
+  const char *advice;
+} counted_unit;
+
+#define PCT(counter) counter ".avg.pct_of_peak_sustained_elapsed"
+
+#define DRAM_ADVICE "Move fewer bytes: fuse kernels that read the same data, reuse data while it is in L2, use smaller types."
+#define L2_ADVICE "Request fewer sectors from L2: coalesce accesses, and reuse data in registers, shared memory or L1."
+#define L1_ADVICE "Access shared memory and L1 less: no bank conflicts, 16 bytes per thread and access, more reuse in registers."
+#define ATOMICS_ADVICE "Combine values in registers or shared memory first, so that fewer atomic operations reach L2."
+
+/* The counters that the memory throughput of section SpeedOfLight is the maximum of. */
+static const counted_unit memory_units[] = {
+    {RL_KERNEL_DRAM, NULL, "DRAM", PCT("gpu__dram_throughput"), DRAM_ADVICE},
+    {RL_KERNEL_DRAM, NULL, "DRAM", PCT("dram__cycles_active"), DRAM_ADVICE},
+    {RL_KERNEL_DRAM, NULL, "DRAM", PCT("fbpa__dram_sectors"), DRAM_ADVICE},
+    {RL_KERNEL_ATOMICS, NULL, "the atomic units of L2", PCT("lts__d_atomic_input_cycles_active"), ATOMICS_ADVICE},
+    {RL_KERNEL_L2, NULL, "L2 (data)", PCT("lts__d_sectors"), L2_ADVICE},
+    {RL_KERNEL_L2, NULL, "L2 (fills from DRAM)", PCT("lts__d_sectors_fill_device"), L2_ADVICE},
+    {RL_KERNEL_L2, NULL, "L2 (sectors)", PCT("lts__t_sectors"), L2_ADVICE},
+    {RL_KERNEL_L2, NULL, "L2 (tag lookups)", PCT("lts__t_tag_requests"), L2_ADVICE},
+    {RL_KERNEL_L2, NULL, "the link from L2 to the multiprocessors", PCT("lts__lts2xbar_cycles_active"), L2_ADVICE},
+    {RL_KERNEL_L2, NULL, "the link from the multiprocessors to L2", PCT("lts__xbar2lts_cycles_active"), L2_ADVICE},
+    {RL_KERNEL_L2, NULL, "the link from L1 to L2", PCT("l1tex__m_l1tex2xbar_req_cycles_active"), L2_ADVICE},
+    {RL_KERNEL_L2, NULL, "the link from L2 to L1", PCT("l1tex__m_xbar2l1tex_read_sectors"), L2_ADVICE},
+    {RL_KERNEL_L1, NULL, "L1 and shared memory (reads)", PCT("l1tex__data_bank_reads"), L1_ADVICE},
+    {RL_KERNEL_L1, NULL, "L1 and shared memory (writes)", PCT("l1tex__data_bank_writes"), L1_ADVICE},
+    {RL_KERNEL_L1, NULL, "L1 and shared memory (wavefronts)", PCT("l1tex__data_pipe_lsu_wavefronts"), L1_ADVICE},
+    {RL_KERNEL_L1, NULL, "L1 (texture wavefronts)", PCT("l1tex__data_pipe_tex_wavefronts"), L1_ADVICE},
+    {RL_KERNEL_L1, NULL, "L1 (filter wavefronts)", PCT("l1tex__f_wavefronts"), L1_ADVICE},
+    {RL_KERNEL_L1, NULL, "L1 and shared memory (returns to registers)", PCT("l1tex__lsu_writeback_active"), L1_ADVICE},
+    {RL_KERNEL_L1, NULL, "L1 and shared memory (requests)", PCT("l1tex__lsuin_requests"), L1_ADVICE},
+    {RL_KERNEL_L1, NULL, "L1 (texture returns)", PCT("l1tex__tex_writeback_active"), L1_ADVICE},
+    {0}};
+
+#define PIPELINE(name, metric, advice) \
+  { RL_KERNEL_PIPELINE, name, "the " name " pipeline", PCT(metric), advice }
+#define MIO_ADVICE "Issue fewer and wider loads, stores and shuffles, and keep values in registers."
+#define ISSUE_ADVICE \
+  "Execute fewer instructions: unroll, use wider loads and packed types, hoist what does not change out of loops."
+#define BRANCH_ADVICE "Execute fewer branches, barriers and address instructions: unroll loops, and use selects instead."
+
+/* The counters that the compute throughput is the maximum of. */
+static const counted_unit compute_units[] = {
+    PIPELINE("tensor", "sm__pipe_tensor_cycles_active",
+             "Use a lower precision, or fewer operations: the matrix units are the limit."),
+    PIPELINE("fma", "sm__pipe_fma_cycles_active",
+             "Use tensor cores if this is a matrix product; otherwise fuse multiply-adds, or compute less."),
+    PIPELINE("fma", "sm__pipe_fmaheavy_cycles_active", "Compute fewer integer products and FP32 operations."),
+    PIPELINE("alu", "sm__pipe_alu_cycles_active",
+             "Simplify index arithmetic, comparisons and logic, or hoist them out of loops."),
+    PIPELINE("fp64", "sm__pipe_fp64_cycles_active", "Compute in FP32 where accuracy allows it, or use FP64 tensor cores."),
+    PIPELINE(
+        "xu", "sm__inst_executed_pipe_xu",
+        "Compute fewer transcendental functions and conversions: approximations, tables, or polynomials on the FMA pipeline."),
+    PIPELINE("tma", "sm__pipe_tma_cycles_active", "Copy larger boxes with fewer TMA instructions."),
+    PIPELINE("tex", "sm__inst_executed_pipe_tex", "Fetch fewer texels, or use ordinary loads."),
+    PIPELINE("lsu", "sm__inst_executed_pipe_lsu", MIO_ADVICE),
+    PIPELINE("mio", "sm__mio_inst_issued", MIO_ADVICE),
+    PIPELINE("mio", "sm__mio_pq_read_cycles_active", MIO_ADVICE),
+    PIPELINE("mio", "sm__mio_pq_write_cycles_active", MIO_ADVICE),
+    PIPELINE("mio", "sm__mio2rf_writeback_active", MIO_ADVICE),
+    PIPELINE("adu", "sm__inst_executed_pipe_adu", BRANCH_ADVICE),
+    PIPELINE("cbu", "sm__inst_executed_pipe_cbu_pred_on_any", BRANCH_ADVICE),
+    PIPELINE("uniform", "sm__inst_executed_pipe_uniform", BRANCH_ADVICE),
+    {RL_KERNEL_PIPELINE, "issue", "the issue slots", PCT("sm__issue_active"), ISSUE_ADVICE},
+    {RL_KERNEL_PIPELINE, "issue", "the issue slots", PCT("sm__inst_executed"), ISSUE_ADVICE},
+    {0}};
+
+/* Returns the unit with the highest percentage, the first one of equals; NULL if none is known. */
+static const counted_unit *busiest(const counted_unit *units, const rl_metric_values *values) {
+  const counted_unit *found = NULL;
+  for (const counted_unit *each = units; each->metric; each++) {
+    double pct = rl_metric_get(values, each->metric);
+    if (!isnan(pct) && (!found || pct > rl_metric_get(values, found->metric))) found = each;
+  }
+  return found;
+}
+
+static bool is_named(const counted_unit *unit, const char *const names[]) {
+  while (*names && strcmp(*names, unit->pipeline) != 0) names++;
+  return *names != NULL;
+}
+
+/* --- verdicts ---------------------------------------------------------------------------------------------------------- */
+
+#define DURATION "gpu__time_duration.sum"
+#define BLOCKS "launch__grid_size"
+#define SM_COUNT "launch__sm_count"
+#define LONGEST "sm__cycles_active.max"
+#define AVERAGE "sm__cycles_active.avg"
+#define ELAPSED "sm__cycles_elapsed.max"
+#define ISSUE PCT("sm__issue_active")
+#define MEMORY PCT("gpu__compute_memory_throughput")
+#define COMPUTE PCT("sm__throughput")
+
+static rl_kernel_verdict verdict_of(rl_kernel_bound bound, const char *metric, double value, const char *unit_name,
+                                    const char *advice) {
+  return (rl_kernel_verdict){.bound = bound, .metric = metric, .value = value, .unit = unit_name, .advice = advice};
+}
+
+static rl_kernel_verdict verdict_of_unit(const counted_unit *unit, const rl_metric_values *values) {
+  rl_kernel_verdict v = verdict_of(unit->bound, unit->metric, rl_metric_get(values, unit->metric), "%", unit->advice);
+  v.pipeline = unit->pipeline;
+  snprintf(v.message, sizeof v.message, "Bound by %s: %.1f%% of the peak, over the whole duration.", unit->label, v.value);
+  return v;
+}
+
+/* Instructions of the LSU and the MIO reach L1 and shared memory, which limits the kernel if it is busy too. Issue slots are busy
+ * because of the pipeline that is: the pipeline is named. */
+static const counted_unit *limiting_compute_unit(const rl_metric_values *values) {
+  static const char *const to_l1[] = {"lsu", "mio", NULL}, *const issue[] = {"issue", NULL};
+  const counted_unit *top = busiest(compute_units, values), *memory = busiest(memory_units, values);
+  if (!top) return NULL;
+  double least = fmax(RL_BUSY_PCT, rl_metric_get(values, top->metric) - RL_BALANCED_PCT);
+  if (is_named(top, to_l1) && memory && memory->bound == RL_KERNEL_L1 && rl_metric_get(values, memory->metric) >= least)
+    return memory;
+  for (const counted_unit *each = compute_units; is_named(top, issue) && each->metric; each++)
+    if (!is_named(each, issue) && rl_metric_get(values, each->metric) >= least) return each;
+  return top;
+}
+
+static rl_kernel_verdict unknown(const char *format, const char *name, const char *reason) {
+  rl_kernel_verdict v = {.value = NAN};
+  snprintf(v.message, sizeof v.message, format, name, reason);
+  return v;
+}
+
+static rl_kernel_verdict verdict_without(const char *metric, const rl_metric_values *values) {
+  const rl_metric_value *found = rl_metric_find(values, metric);
+  return unknown("The verdict needs %s: %s.", metric, found && found->reason ? found->reason : "it was not collected");
+}
+
+static rl_kernel_verdict verdict_of_busy(const rl_metric_values *values, rl_bound side) {
+  const counted_unit *unit = side == RL_BOUND_MEMORY ? busiest(memory_units, values) : limiting_compute_unit(values);
+  if (unit && rl_metric_get(values, unit->metric) >= RL_BUSY_PCT) return verdict_of_unit(unit, values);
+  return unknown("%s is busy, but no counter of a unit %s.", rl_bound_names[side], "shows which one");
+}
+
+/* Percent of the multiprocessors' time that is lost because some have no block, and because those that have blocks wait for the
+ * longest. NAN: unknown. */
+static double idle_without_blocks(const rl_metric_values *values) {
+  return 100 * fmax(0, 1 - rl_metric_get(values, BLOCKS) / rl_metric_get(values, SM_COUNT));
+}
+
+static double idle_behind_longest(const rl_metric_values *values) {
+  double with_blocks = fmin(1, rl_metric_get(values, BLOCKS) / rl_metric_get(values, SM_COUNT));
+  double longest = rl_metric_get(values, LONGEST), average = rl_metric_get(values, AVERAGE);
+  bool is_long = longest >= 0.5 * rl_metric_get(values, ELAPSED); /* otherwise launching takes most of the time */
+  return is_long && with_blocks > 0 ? 100 * fmax(0, 1 - average / (longest * with_blocks)) : NAN;
+}
+
+static rl_kernel_verdict verdict_of_short(double duration_ns) {
+  rl_kernel_verdict v = verdict_of(RL_KERNEL_TOO_SMALL, DURATION, duration_ns, "ns",
+                                   "Fuse it with its neighbours, or launch the sequence as a CUDA graph.");
+  snprintf(v.message, sizeof v.message,
+           "Too short to tell: it runs for %.1f µs, about as long as a launch takes, and keeps no unit busy.",
+           duration_ns / 1000);
+  return v;
+}
+
+static rl_kernel_verdict verdict_of_few_blocks(const rl_metric_values *values) {
+  double blocks = rl_metric_get(values, BLOCKS), sms = rl_metric_get(values, SM_COUNT);
+  rl_kernel_verdict v = verdict_of(RL_KERNEL_LAUNCH, BLOCKS, blocks, "block",
+                                   "Divide the work into more blocks, or run other kernels at the same time.");
+  snprintf(v.message, sizeof v.message, "Bound by its launch: %.0f blocks leave %.0f of %.0f multiprocessors without work.",
+           blocks, sms - blocks, sms);
+  return v;
+}
+
+static rl_kernel_verdict verdict_of_tail(const rl_metric_values *values, double idle_pct) {
+  double longest = rl_metric_get(values, LONGEST);
+  rl_kernel_verdict v = verdict_of(RL_KERNEL_TAIL, LONGEST, longest, "cycle",
+                                   "Give all blocks the same work: split long ones, or hand out work with an atomic counter.");
+  snprintf(
+      v.message, sizeof v.message,
+      "Bound by its longest blocks: one multiprocessor works for %.0f cycles, and those with blocks idle %.0f%% of that time.",
+      longest, idle_pct);
+  return v;
+}
+
+static rl_kernel_verdict verdict_of_latency(const rl_metric_values *values) {
+  double issue_pct = rl_metric_get(values, ISSUE);
+  if (isnan(issue_pct)) return verdict_without(ISSUE, values);
+  rl_kernel_verdict v =
+      verdict_of(RL_KERNEL_LATENCY, ISSUE, issue_pct, "%",
+                 "See the longest warp stall: overlap it with more warps, or more independent work per thread.");
+  snprintf(v.message, sizeof v.message,
+           "Bound by latency: memory (%.1f%%) and compute (%.1f%%) stay below " RL_TEXT(
+               RL_BUSY_PCT) "%%, and %.1f%% of the issue slots are used.",
+           rl_metric_get(values, MEMORY), rl_metric_get(values, COMPUTE), issue_pct);
+  return v;
+}
+
+/* With less than RL_BUSY_PCT of the multiprocessors' time used, idle multiprocessors alone keep every unit from being busy. */
+static rl_kernel_verdict verdict_of_idle(const rl_metric_values *values) {
+  double without = idle_without_blocks(values), behind = idle_behind_longest(values),
+         duration_ns = rl_metric_get(values, DURATION);
+  if (duration_ns < RL_SHORT_KERNEL_NS) return verdict_of_short(duration_ns);
+  if (fmax(without, behind) <= 100 - RL_BUSY_PCT || (isnan(without) && isnan(behind))) return verdict_of_latency(values);
+  return behind > without ? verdict_of_tail(values, behind) : verdict_of_few_blocks(values);
+}
+
+rl_kernel_verdict rl_kernel_verdict_make(const rl_metric_values *values) {
+  static const char *const needed[] = {DURATION, MEMORY, COMPUTE};
+  for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+    if (isnan(rl_metric_get(values, needed[i]))) return verdict_without(needed[i], values);
+  rl_bound side = rl_roofline_compute(values).classification.bound;
+  return side == RL_BOUND_LATENCY ? verdict_of_idle(values) : verdict_of_busy(values, side);
+}
+
+const char *rl_kernel_verdict_metric(size_t index) {
+  static const char *const others[] = {DURATION, BLOCKS, SM_COUNT, LONGEST, AVERAGE, ELAPSED, ISSUE, MEMORY, COMPUTE};
+  enum {
+    MEMORY_UNITS = sizeof memory_units / sizeof *memory_units - 1,
+    COMPUTE_UNITS = sizeof compute_units / sizeof *compute_units - 1,
+    OTHERS = sizeof others / sizeof *others
+  };
+  if (index < MEMORY_UNITS) return memory_units[index].metric;
+  if ((index -= MEMORY_UNITS) < COMPUTE_UNITS) return compute_units[index].metric;
+  return (index -= COMPUTE_UNITS) < OTHERS ? others[index] : NULL;
+}

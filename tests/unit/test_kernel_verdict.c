@@ -1,0 +1,149 @@
+/* rl_kernel_verdict_make: each bound on a kernel with known metrics, and the bound just on the other side of each threshold. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "analyze/kernel_verdict.h"
+#include "model/catalogue.h"
+
+typedef struct alias {
+  const char *name, *metric;
+} alias;
+
+#define PCT(counter) counter ".avg.pct_of_peak_sustained_elapsed"
+
+static const alias aliases[] = {
+    {"compute", PCT("sm__throughput")},
+    {"memory", PCT("gpu__compute_memory_throughput")},
+    {"ns", "gpu__time_duration.sum"},
+    {"dram", PCT("gpu__dram_throughput")},
+    {"l2", PCT("lts__t_sectors")},
+    {"atomics", PCT("lts__d_atomic_input_cycles_active")},
+    {"l1", PCT("l1tex__data_pipe_lsu_wavefronts")},
+    {"fma", PCT("sm__pipe_fma_cycles_active")},
+    {"fp64", PCT("sm__pipe_fp64_cycles_active")},
+    {"tensor", PCT("sm__pipe_tensor_cycles_active")},
+    {"lsu", PCT("sm__inst_executed_pipe_lsu")},
+    {"issue", PCT("sm__issue_active")},
+    {"blocks", "launch__grid_size"},
+    {"sms", "launch__sm_count"},
+    {"longest", "sm__cycles_active.max"},
+    {"average", "sm__cycles_active.avg"},
+    {"elapsed", "sm__cycles_elapsed.max"},
+};
+enum { ALIASES = sizeof aliases / sizeof *aliases };
+
+static const alias *alias_of(const char *name) {
+  for (size_t i = 0; i < ALIASES; i++)
+    if (strcmp(aliases[i].name, name) == 0) return &aliases[i];
+  fail_msg("there is no alias %s", name);
+  return NULL;
+}
+
+/* Returns the verdict on metrics "name=value ...". nan: unavailable, for the reason "blocked". */
+static rl_kernel_verdict verdict_on(const char *text) {
+  rl_metric_value items[ALIASES];
+  size_t count = 0;
+  char name[32];
+  double value;
+  for (int read; sscanf(text, " %31[^=]=%lf%n", name, &value, &read) == 2; text += read)
+    items[count++] = (rl_metric_value){alias_of(name)->metric, value, isnan(value) ? "blocked" : NULL};
+  rl_metric_values_sort(items, count);
+  return rl_kernel_verdict_make(&(rl_metric_values){items, count});
+}
+
+typedef struct verdict_case {
+  const char *metrics;
+  rl_kernel_bound bound;
+  const char *evidence; /* an alias; NULL: none */
+  const char *pipeline;
+} verdict_case;
+
+#define IDLE "ns=50000 compute=20 memory=20 issue=15 "
+#define WHOLE_GRID "blocks=1056 sms=132 "
+
+static const verdict_case cases[] = {
+    {"ns=50000 compute=30 memory=85 dram=85 l2=50 l1=20", RL_KERNEL_DRAM, "dram", NULL},
+    {"ns=50000 compute=30 memory=97 dram=0.01 l2=10 l1=97", RL_KERNEL_L1, "l1", NULL},
+    {"ns=50000 compute=30 memory=90 dram=20 l2=90 l1=50", RL_KERNEL_L2, "l2", NULL},
+    {"ns=50000 compute=10 memory=80 dram=1 l2=30 atomics=80", RL_KERNEL_ATOMICS, "atomics", NULL},
+    {"ns=50000 compute=30 memory=60 dram=60", RL_KERNEL_DRAM, "dram", NULL},
+    {"ns=50000 compute=30 memory=59.9 dram=59.9 issue=30", RL_KERNEL_LATENCY, "issue", NULL},
+    {"ns=50000 compute=90 memory=20 fma=90 issue=70", RL_KERNEL_PIPELINE, "fma", "fma"},
+    {"ns=50000 compute=96 memory=20 fma=90 issue=96", RL_KERNEL_PIPELINE, "fma", "fma"},
+    {"ns=50000 compute=96 memory=20 fma=85.9 issue=96", RL_KERNEL_PIPELINE, "issue", "issue"},
+    {"ns=50000 compute=98 memory=20 fp64=98 issue=50", RL_KERNEL_PIPELINE, "fp64", "fp64"},
+    {"ns=50000 compute=98 memory=70 tensor=98 l1=70", RL_KERNEL_PIPELINE, "tensor", "tensor"},
+    {"ns=50000 compute=97 memory=90 lsu=97 l1=90", RL_KERNEL_L1, "l1", NULL},
+    {"ns=50000 compute=97 memory=86.9 lsu=97 l1=86.9", RL_KERNEL_PIPELINE, "lsu", "lsu"},
+    {"ns=50000 compute=20 memory=80 dram=59", RL_KERNEL_UNKNOWN, NULL, NULL}, /* no known counter is busy */
+    {IDLE WHOLE_GRID "longest=1000 average=950 elapsed=1000", RL_KERNEL_LATENCY, "issue", NULL},
+    {IDLE WHOLE_GRID "longest=1000 average=599 elapsed=1000", RL_KERNEL_TAIL, "longest", NULL},
+    {IDLE WHOLE_GRID "longest=1000 average=600 elapsed=1000", RL_KERNEL_LATENCY, "issue", NULL},
+    {IDLE WHOLE_GRID "longest=1000 average=100 elapsed=2001", RL_KERNEL_LATENCY, "issue", NULL}, /* the launch takes longer */
+    {IDLE "blocks=79 sms=132 longest=1000 average=590 elapsed=1000", RL_KERNEL_LAUNCH, "blocks", NULL},
+    {IDLE "blocks=80 sms=132 longest=1000 average=598 elapsed=1000", RL_KERNEL_LATENCY, "issue", NULL},
+    {IDLE "blocks=33 sms=132 longest=1000 average=250 elapsed=1000", RL_KERNEL_LAUNCH, "blocks", NULL},
+    {IDLE "blocks=64 sms=132 longest=1000 average=15 elapsed=1000", RL_KERNEL_TAIL, "longest",
+     NULL}, /* one block of 64 is long */
+    {IDLE "blocks=33 sms=132", RL_KERNEL_LAUNCH, "blocks", NULL},
+    {IDLE, RL_KERNEL_LATENCY, "issue", NULL},
+    {"ns=9999 compute=20 memory=20 issue=15 blocks=1 sms=132", RL_KERNEL_TOO_SMALL, "ns", NULL},
+    {"ns=10000 compute=20 memory=20 issue=15 blocks=1 sms=132", RL_KERNEL_LAUNCH, "blocks", NULL},
+    {"ns=9999 compute=20 memory=60 dram=60", RL_KERNEL_DRAM, "dram", NULL},
+};
+
+static void each_bound_has_its_number(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const verdict_case *c = &cases[i];
+    rl_kernel_verdict v = verdict_on(c->metrics);
+    if (v.bound != c->bound) fail_msg("%s: %s: %s", c->metrics, rl_kernel_bound_names[v.bound], v.message);
+    if (c->evidence) assert_string_equal(v.metric, alias_of(c->evidence)->metric);
+    assert_int_equal(v.metric != NULL, c->evidence != NULL);
+    assert_int_equal(v.advice != NULL, c->bound != RL_KERNEL_UNKNOWN);
+    assert_int_equal(v.pipeline != NULL, c->pipeline != NULL);
+    if (c->pipeline) assert_string_equal(v.pipeline, c->pipeline);
+    assert_true(v.message[0] && strlen(v.message) < sizeof v.message - 24 && !strstr(v.message, "nan"));
+  }
+}
+
+static void a_missing_metric_is_named_with_its_reason(void **state) {
+  (void)state;
+  rl_kernel_verdict v = verdict_on("ns=50000 compute=20 memory=nan");
+  assert_int_equal(v.bound, RL_KERNEL_UNKNOWN);
+  assert_string_equal(v.message, "The verdict needs " PCT("gpu__compute_memory_throughput") ": blocked.");
+  v = verdict_on("compute=20 memory=20");
+  assert_string_equal(v.message, "The verdict needs gpu__time_duration.sum: it was not collected.");
+  v = verdict_on("ns=50000 compute=20 memory=20 issue=nan");
+  assert_string_equal(v.message, "The verdict needs " PCT("sm__issue_active") ": blocked.");
+  assert_true(isnan(v.value) && v.metric == NULL && v.unit == NULL && v.advice == NULL);
+}
+
+static bool is_collected(const char *metric) {
+  for (size_t i = 0; i < rl_raw_metric_count; i++)
+    if (strcmp(rl_raw_metrics[i].name, metric) == 0) return true;
+  return false;
+}
+
+static void its_metrics_are_collected(void **state) {
+  (void)state;
+  size_t count = 0;
+  for (const char *metric; (metric = rl_kernel_verdict_metric(count)) != NULL; count++)
+    if (!is_collected(metric)) fail_msg("%s is not a raw metric", metric);
+  assert_true(count > 40);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(each_bound_has_its_number),
+      cmocka_unit_test(a_missing_metric_is_named_with_its_reason),
+      cmocka_unit_test(its_metrics_are_collected),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
