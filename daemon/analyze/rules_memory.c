@@ -7,36 +7,39 @@
   { "instructions", "smsp__inst_executed.sum" }
 
 /* One rule for loads and one for stores: accesses use only part of each sector that they transfer. Requests of one sector (such
- * as a broadcast) are excluded: they cannot be improved. */
-#define UNCOALESCED_RULE(op, accesses)                                                                                          \
+ * as a broadcast) are excluded: they cannot be improved. The estimates of both add up to no more than the time of the memory. */
+#define UNCOALESCED_RULE(op, accesses, other_op)                                                                                \
   {                                                                                                                             \
-    .id = "uncoalesced_" #op, .version = 1, .section = "MemoryWorkloadAnalysis_Tables",                                         \
+    .id = "uncoalesced_" #op, .version = 2, .section = "MemoryWorkloadAnalysis_Tables",                                         \
     .title = "Global " accesses " are not coalesced",                                                                           \
     .inputs = {{"used_bytes", "smsp__sass_average_data_bytes_per_sector_mem_global_op_" #op ".ratio"},                          \
                {"sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_" #op ".sum"},                                              \
+               {"others", "l1tex__t_sectors_pipe_lsu_mem_global_op_" other_op ".sum"},                                          \
                {"requests", "l1tex__t_requests_pipe_lsu_mem_global_op_" #op ".sum"},                                            \
                INSTRUCTIONS,                                                                                                    \
                RL_MEMORY_PCT},                                                                                                  \
     .condition = "requests >= 0.005 * instructions && sectors >= 2 * requests && used_bytes < 24",                              \
-    .speedup = "memory * (1 - used_bytes / " SECTOR ")", .scope = RL_SPEEDUP_GLOBAL, .kind = RL_FINDING_OPTIMIZATION,           \
+    .speedup = "memory * (1 - used_bytes / " SECTOR ") * sectors / (sectors + others)", .scope = RL_SPEEDUP_GLOBAL,             \
+    .kind = RL_FINDING_OPTIMIZATION,                                                                                            \
     .message = "Global " accesses " use {used_bytes} of the " SECTOR                                                            \
                " bytes of each sector, and each request of a warp needs {sectors / requests} "                                  \
                "sectors. Let neighbouring threads access neighbouring addresses: change the data layout, or go through shared " \
                "memory."                                                                                                        \
   }
 
-/* One rule for loads and one for stores of shared memory. */
+/* One rule for loads and one for stores of shared memory. Their estimates add up to no more than the time of the pipeline. */
 #define BANK_CONFLICTS_RULE(op, accesses)                                                                                      \
   {                                                                                                                            \
-    .id = "bank_conflicts_" #op, .version = 1, .section = "MemoryWorkloadAnalysis_Tables",                                     \
+    .id = "bank_conflicts_" #op, .version = 2, .section = "MemoryWorkloadAnalysis_Tables",                                     \
     .title = "Shared-memory " accesses " have bank conflicts",                                                                 \
     .inputs = {{"conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_" #op ".sum"},                                 \
                {"wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_" #op ".sum"},                                    \
+               {"shared", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"},                                                   \
                {"requests", "smsp__sass_inst_executed_op_shared_" #op ".sum"},                                                 \
                INSTRUCTIONS,                                                                                                   \
                {"pipe", "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"}},                                 \
     .condition = "requests >= 0.005 * instructions && conflicts >= 0.1 * wavefronts && conflicts >= 0.1 * requests",           \
-    .speedup = "pipe * conflicts / wavefronts", .scope = RL_SPEEDUP_GLOBAL, .kind = RL_FINDING_OPTIMIZATION,                   \
+    .speedup = "pipe * conflicts / shared", .scope = RL_SPEEDUP_GLOBAL, .kind = RL_FINDING_OPTIMIZATION,                       \
     .message =                                                                                                                 \
         "{requests:0} shared-memory " accesses                                                                                 \
         " take {wavefronts:0} wavefronts, {wavefronts / requests} each. {conflicts:0} of these "                               \
@@ -45,8 +48,8 @@
   }
 
 const rl_rule rl_rules_memory[] = {
-    UNCOALESCED_RULE(ld, "loads"),
-    UNCOALESCED_RULE(st, "stores"),
+    UNCOALESCED_RULE(ld, "loads", "st"),
+    UNCOALESCED_RULE(st, "stores", "ld"),
     {.id = "l2_sectors_excess",
      .version = 1,
      .section = "SourceCounters",
