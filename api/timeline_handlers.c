@@ -3,100 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/time_classes.h"
+#include "analyze/range_times.h"
 #include "api/handlers.h"
 #include "api/json_members.h"
 #include "api/reply.h"
 #include "api/report.h"
+#include "api/run_trace.h"
 #include "api/server_internal.h"
-#include "base/array.h"
 
-enum { MAX_EVENTS = 2000000, LONGEST_INTERVALS = 8 };
-
-/* The trace of a run in memory. */
-typedef struct run_trace {
-  rl_trace_event *items;
-  size_t count, capacity;
-  char **names;
-  size_t name_count, name_capacity;
-  char reason[256];            /* why there is no trace; "" */
-  char incomplete_reason[128]; /* "" */
-} run_trace;
-
-static void clear_trace(run_trace *trace) {
-  for (size_t i = 0; i < trace->name_count; i++) free(trace->names[i]);
-  free(trace->names);
-  free(trace->items);
-}
-
-/* Sets trace->reason if the run has no rows, and incomplete_reason if some are missing. RL_HTTP 422: there are too many. */
-static int read_pass(rl_store *store, const rl_binding *run, run_trace *trace, rl_error *err) {
-  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
-  const char *state;
-  if (rl_store_query(store, RL_QUERY_TIMELINE_PASS, run, 1, &cursor, err) < 0) return -1;
-  int found = rl_cursor_next(cursor, &state, err);
-  if (found < 0) return -1;
-  const char *reason = found > 0 ? rl_cursor_text(cursor, 1) : NULL;
-  int64_t rows = found > 0 ? rl_cursor_integer(cursor, 2) : 0;
-  if (found == 0) snprintf(trace->reason, sizeof trace->reason, "the job did not request the activity pass");
-  else if (strcmp(state, "completed") != 0)
-    snprintf(trace->reason, sizeof trace->reason, "the activity pass is %s%s%s", state, reason != NULL ? ": " : "",
-             reason != NULL ? reason : "");
-  else if (rows == 0) snprintf(trace->reason, sizeof trace->reason, "the activity pass recorded nothing");
-  else if (rl_cursor_integer(cursor, 3) == 0)
-    snprintf(trace->reason, sizeof trace->reason, "retention has deleted the rows of the trace");
-  if (trace->reason[0] != '\0') return 0;
-  if (rows > MAX_EVENTS)
-    return rl_fail(err, RL_HTTP, 422, "The trace has %lld rows; at most %d are analysed. Trace fewer iterations.",
-                   (long long)rows, MAX_EVENTS);
-  double dropped = rl_cursor_real(cursor, 4), untimed = rl_cursor_real(cursor, 5);
-  if (dropped > 0 || untimed > 0)
-    snprintf(trace->incomplete_reason, sizeof trace->incomplete_reason, "%.0f records were dropped, %.0f have no times",
-             fmax(dropped, 0), fmax(untimed, 0));
-  return 0;
-}
-
-static int read_names(rl_store *store, const rl_binding *run, run_trace *trace, rl_error *err) {
-  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
-  const char *name;
-  int found;
-  if (rl_store_query(store, RL_QUERY_TIMELINE_NAMES, run, 1, &cursor, err) < 0) return -1;
-  while ((found = rl_cursor_next(cursor, &name, err)) > 0) {
-    if (rl_array_reserve(&trace->names, trace->name_count, &trace->name_capacity, sizeof *trace->names, err) < 0) return -1;
-    if ((trace->names[trace->name_count] = strdup(name)) == NULL)
-      return rl_fail(err, RL_ERRNO, 0, "out of memory for the trace of a run");
-    trace->name_count++;
-  }
-  return found;
-}
-
-static int read_events(rl_store *store, const rl_binding *run, run_trace *trace, rl_error *err) {
-  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
-  const char *unused;
-  int found;
-  if (rl_store_query(store, RL_QUERY_TIMELINE_EVENTS, run, 1, &cursor, err) < 0) return -1;
-  while ((found = rl_cursor_next(cursor, &unused, err)) > 0) {
-    if (rl_array_reserve(&trace->items, trace->count, &trace->capacity, sizeof *trace->items, err) < 0) return -1;
-    int64_t start_ns = rl_cursor_integer(cursor, 1);
-    trace->items[trace->count++] = (rl_trace_event){.start_ns = start_ns,
-                                                    .end_ns = start_ns + rl_cursor_integer(cursor, 2),
-                                                    .kind = (uint32_t)rl_cursor_integer(cursor, 3),
-                                                    .name = (uint32_t)rl_cursor_integer(cursor, 4),
-                                                    .correlation = (uint32_t)rl_cursor_integer(cursor, 5),
-                                                    .graph_node = (uint32_t)rl_cursor_integer(cursor, 6)};
-  }
-  return found;
-}
-
-/* Reads what the pass, the names and the events say. Retention may delete the rows meanwhile: events are all there or none. */
-static int read_trace(rl_store *store, int64_t run_id, run_trace *trace, rl_error *err) {
-  rl_binding run = RL_BIND_INTEGER(":run", run_id);
-  if (read_pass(store, &run, trace, err) < 0) return -1;
-  if (trace->reason[0] != '\0') return 0;
-  if (read_names(store, &run, trace, err) < 0 || read_events(store, &run, trace, err) < 0) return -1;
-  if (trace->count == 0) snprintf(trace->reason, sizeof trace->reason, "the trace has no operation and no API call");
-  return 0;
-}
+enum { LONGEST_INTERVALS = 8, MAX_RANGE_NAMES = 256 };
 
 /* --- JSON -------------------------------------------------------------------------------------------------------------- */
 
@@ -149,7 +64,58 @@ static void add_classes(cJSON *document, const rl_trace_events *events, const rl
   }
 }
 
-static void add_trace(cJSON *document, const rl_trace_events *events, const rl_time_classes *classes) {
+static int compare_times(const void *left, const void *right) {
+  const rl_range_time *a = left, *b = right;
+  return (a->time_ns < b->time_ns) - (a->time_ns > b->time_ns);
+}
+
+/* Returns the time from which a name is listed: that of the name with the MAX_RANGE_NAMES-th most. */
+static int64_t least_listed_ns(const rl_range_times *times) {
+  if (times->count <= MAX_RANGE_NAMES) return 0;
+  rl_range_time *sorted = malloc(times->count * sizeof *sorted);
+  if (sorted == NULL) return INT64_MAX;
+  memcpy(sorted, times->items, times->count * sizeof *sorted);
+  qsort(sorted, times->count, sizeof *sorted, compare_times);
+  int64_t least_ns = sorted[MAX_RANGE_NAMES - 1].time_ns;
+  free(sorted);
+  return least_ns;
+}
+
+static cJSON *range_json(const char *name, const rl_range_time *range, const rl_time_classes *window) {
+  cJSON *object = cJSON_CreateObject(), *classes;
+  double window_ns = (double)(window->end_ns - window->start_ns);
+  rl_json_add_text(object, "name", name);
+  cJSON_AddNumberToObject(object, "depth", range->depth);
+  cJSON_AddNumberToObject(object, "ranges", (double)range->ranges);
+  cJSON_AddNumberToObject(object, "operations", (double)range->operations);
+  cJSON_AddNumberToObject(object, "time_ns", (double)range->time_ns);
+  cJSON_AddNumberToObject(object, "own_ns", (double)range->own_ns);
+  rl_json_add_number(object, "ratio", window_ns > 0 ? (double)range->time_ns / window_ns : NAN);
+  rl_json_add_number(object, "projected_ns", name != NULL ? (double)range->projected_ns : NAN);
+  rl_json_add_number(object, "host_ns", name != NULL ? (double)range->host_ns : NAN);
+  classes = cJSON_AddObjectToObject(object, "classes");
+  for (int i = 0; i < RL_TIME_CLASS_COUNT; i++)
+    cJSON_AddNumberToObject(classes, rl_time_class_names[i], (double)range->class_ns[i]);
+  return object;
+}
+
+static void add_ranges(cJSON *document, const rl_trace_events *events, const rl_time_classes *classes,
+                       const rl_range_times *times) {
+  cJSON *array = cJSON_AddArrayToObject(document, "ranges");
+  int64_t least_ns = least_listed_ns(times);
+  size_t listed = 0;
+  for (size_t i = 0; i < times->count && listed < MAX_RANGE_NAMES; i++) {
+    const rl_range_time *range = &times->items[i];
+    if (range->time_ns < least_ns) continue;
+    cJSON_AddItemToArray(array, range_json(events->names[range->name], range, classes));
+    listed++;
+  }
+  if (times->count > 0) cJSON_AddItemToArray(array, range_json(NULL, &times->outside, classes));
+  cJSON_AddBoolToObject(document, "ranges_truncated", listed < times->count);
+}
+
+static void add_trace(cJSON *document, const rl_trace_events *events, const rl_time_classes *classes,
+                      const rl_range_times *times) {
   rl_metric_value metrics[RL_TIME_METRIC_COUNT];
   cJSON *window = cJSON_AddObjectToObject(document, "window");
   cJSON_AddNumberToObject(window, "start_ns", (double)classes->start_ns);
@@ -158,12 +124,14 @@ static void add_trace(cJSON *document, const rl_trace_events *events, const rl_t
   cJSON_AddNumberToObject(document, "kernels", (double)classes->kernels);
   cJSON_AddNumberToObject(document, "unrecorded_launches", (double)classes->unrecorded_launches);
   add_classes(document, events, classes);
+  add_ranges(document, events, classes, times);
   rl_metric_values values = {metrics, rl_time_classes_metrics(classes, metrics)};
   cJSON_AddItemToObject(document, "findings", rl_report_findings(&values));
 }
 
 static void add_missing_trace(cJSON *document) {
-  static const char *const members[] = {"window", "operations", "kernels", "unrecorded_launches", "classes", "findings"};
+  static const char *const members[] = {"window",  "operations", "kernels",          "unrecorded_launches",
+                                        "classes", "ranges",     "ranges_truncated", "findings"};
   for (size_t i = 0; i < sizeof members / sizeof *members; i++) cJSON_AddNullToObject(document, members[i]);
 }
 
@@ -173,22 +141,22 @@ bool rl_timeline_findings_are_heavy(const rl_http_request *request) {
   return true;
 }
 
-int rl_handle_get_timeline_findings(rl_http_request *request, rl_error *err) {
-  RL_CLEANUP(clear_trace) run_trace trace = {0};
+static int add_analysis(cJSON *document, const rl_run_trace *trace, rl_error *err) {
   RL_CLEANUP(rl_time_classes_clear) rl_time_classes classes = {0};
+  RL_CLEANUP(rl_range_times_clear) rl_range_times times = {0};
+  if (rl_range_times_compute(&trace->index, &classes, &times, err) < 0) return -1;
+  add_trace(document, &trace->events, &classes, &times);
+  return 0;
+}
+
+int rl_handle_get_timeline_findings(rl_http_request *request, rl_error *err) {
+  RL_CLEANUP(rl_run_trace_clear) rl_run_trace trace = {0};
   RL_CLEANUP(rl_json_cleanup) cJSON *document = cJSON_CreateObject();
-  rl_store *store = request->server->store;
-  bool exists;
-  if (rl_store_has_run(store, request->id, &exists, err) < 0) return -1;
-  if (!exists) return rl_fail(err, RL_HTTP, 404, "There is no run %lld.", (long long)request->id);
-  if (read_trace(store, request->id, &trace, err) < 0) return -1;
-  rl_trace_events events = {trace.items, trace.count, (const char *const *)trace.names, trace.name_count,
-                            trace.incomplete_reason[0] != '\0' ? trace.incomplete_reason : NULL};
+  if (rl_run_trace_read(request->server->store, request->id, &trace, err) < 0) return -1;
   cJSON_AddNumberToObject(document, "run", (double)request->id);
   rl_json_add_text(document, "reason", trace.reason[0] != '\0' ? trace.reason : NULL);
-  rl_json_add_text(document, "incomplete_reason", events.incomplete_reason);
+  rl_json_add_text(document, "incomplete_reason", trace.events.incomplete_reason);
   if (trace.reason[0] != '\0') add_missing_trace(document);
-  else if (rl_time_classes_compute(&events, &classes, err) < 0) return -1;
-  else add_trace(document, &events, &classes);
+  else if (add_analysis(document, &trace, err) < 0) return -1;
   return rl_reply_json(request, 200, rl_take_ownership(&document), err);
 }

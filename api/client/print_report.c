@@ -160,6 +160,50 @@ static void print_time_class(FILE *out, const cJSON *item) {
   fputc('\n', out);
 }
 
+static double idle_ns(const cJSON *range) {
+  const cJSON *time;
+  double sum = 0;
+  cJSON_ArrayForEach (time, rl_json_at(range, "classes"))
+    if (strncmp(time->string, "idle_", 5) == 0) sum += time->valuedouble;
+  return sum;
+}
+
+/* Returns the idle class with the most time; NULL: none has any. */
+static const cJSON *longest_idle_class(const cJSON *range) {
+  const cJSON *time, *longest = NULL;
+  cJSON_ArrayForEach (time, rl_json_at(range, "classes"))
+    if (strncmp(time->string, "idle_", 5) == 0 && time->valuedouble > (longest != NULL ? longest->valuedouble : 0))
+      longest = time;
+  return longest;
+}
+
+static void print_range(FILE *out, const cJSON *range) {
+  const char *name = rl_json_text(range, "name");
+  const cJSON *longest = longest_idle_class(range);
+  char cell[RL_CELL_SIZE], indented[RL_CELL_SIZE];
+  double depth = rl_json_number(range, "depth");
+  snprintf(indented, sizeof indented, "%*s%.60s", (int)fmin(2 * depth, 16), "", name[0] != '\0' ? name : "(outside of ranges)");
+  rl_print_cell(out, indented, -CLASS_COLUMNS);
+  rl_print_cell(out, rl_format_us(cell, rl_json_number(range, "time_ns") / 1000), TIME_COLUMNS);
+  rl_print_cell(out, rl_format_percent(cell, rl_json_number(range, "ratio")), SHARE_COLUMNS);
+  rl_print_cell(out, rl_format_us(cell, idle_ns(range) / 1000), INTERVALS_COLUMNS);
+  if (longest != NULL) fprintf(out, "  %s %s", longest->string, rl_format_us(cell, longest->valuedouble / 1000));
+  fputc('\n', out);
+}
+
+static void print_ranges(FILE *out, const cJSON *timeline) {
+  const cJSON *range, *ranges = rl_json_at(timeline, "ranges");
+  if (cJSON_GetArraySize(ranges) == 0) return;
+  fputc('\n', out);
+  rl_print_cell(out, "NVTX range", -CLASS_COLUMNS);
+  rl_print_cell(out, "time", TIME_COLUMNS);
+  rl_print_cell(out, "share", SHARE_COLUMNS);
+  rl_print_cell(out, "idle", INTERVALS_COLUMNS);
+  fputs("  most idle time\n", out);
+  cJSON_ArrayForEach (range, ranges)
+    if (rl_json_number(range, "time_ns") > 0) print_range(out, range);
+}
+
 void rl_print_timeline_findings(FILE *out, const cJSON *timeline) {
   const char *reason = rl_json_text(timeline, "reason"), *incomplete_reason = rl_json_text(timeline, "incomplete_reason");
   const cJSON *item;
@@ -175,6 +219,7 @@ void rl_print_timeline_findings(FILE *out, const cJSON *timeline) {
   rl_print_cell(out, "intervals", INTERVALS_COLUMNS);
   fputs("  longest\n", out);
   cJSON_ArrayForEach (item, rl_json_at(timeline, "classes")) print_time_class(out, item);
+  print_ranges(out, timeline);
   if (incomplete_reason[0] != '\0') fprintf(out, "— causes are unknown: %s\n", incomplete_reason);
   fputc('\n', out);
   cJSON_ArrayForEach (item, rl_json_at(timeline, "findings")) print_finding(out, "!", item);

@@ -1,5 +1,5 @@
-/* Sorts operations and API calls, then sweeps over the operations in order of start. Each gap without a running operation is
- * divided by the call that launched the operation after it. */
+/* Sweeps over the operations in order of start. Each gap without a running operation is divided by the call that launched the
+ * operation after it. */
 #include "analyze/time_classes.h"
 
 #include <errno.h>
@@ -43,11 +43,6 @@ static const char *const class_metrics[RL_TIME_CLASS_COUNT][3] = {
 
 typedef const rl_trace_event *event_ref;
 
-typedef struct event_refs {
-  event_ref *items;
-  size_t count;
-} event_refs;
-
 /* Intervals of API calls, or of time without records. */
 typedef struct call_span {
   int64_t start_ns, end_ns;
@@ -60,67 +55,26 @@ typedef struct spans { /* in order of time and disjoint after merge_spans */
 } spans;
 
 typedef struct analysis {
-  const rl_trace_events *events;
-  unsigned char *call_kinds; /* of each name */
-  event_refs operations;     /* by start */
-  event_refs calls;          /* API calls by correlation, then by start */
+  const rl_trace_index *index;
+  const rl_time_observer *observer; /* NULL: none */
   spans synchronizations, copy_calls, unrecorded;
   size_t idle_capacity;
   rl_time_classes *result;
 } analysis;
 
-enum { CALL_LAUNCHES = 1, CALL_SYNCHRONIZES = 2, CALL_COPIES = 4 };
-
 static int out_of_memory(rl_error *err) { return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the classes of a trace"); }
 
-static bool is_copy(event_ref event) { return event->kind == RL_ACTIVITY_MEMCPY || event->kind == RL_ACTIVITY_MEMSET; }
-static bool is_operation(event_ref event) {
-  return event->kind == RL_ACTIVITY_KERNEL || event->kind == RL_ACTIVITY_CPU_SPAN || is_copy(event);
-}
-static bool is_call(event_ref event) { return event->kind == RL_ACTIVITY_RUNTIME || event->kind == RL_ACTIVITY_DRIVER; }
 static bool is_small_kernel(event_ref event) {
   return event->kind == RL_ACTIVITY_KERNEL && event->end_ns - event->start_ns < RL_SMALL_KERNEL_NS;
 }
 
-/* CUPTI's names of calls, such as cudaGraphLaunch_v10000 or cuMemcpyHtoD_v2. */
-static unsigned char call_kinds_of(const char *name) {
-  bool asynchronous = strstr(name, "Async") != NULL;
-  bool copies = strncmp(name, "cudaMemcpy", 10) == 0 || strncmp(name, "cuMemcpy", 8) == 0;
-  bool launches = strstr(name, "LaunchKernel") != NULL || strstr(name, "LaunchCooperativeKernel") != NULL ||
-                  strstr(name, "GraphLaunch") != NULL;
-  return (unsigned char)((launches ? CALL_LAUNCHES : 0) | (strstr(name, "Synchronize") != NULL ? CALL_SYNCHRONIZES : 0) |
-                         (copies && !asynchronous ? CALL_COPIES : 0));
-}
-
-static bool call_is(const analysis *a, event_ref call, unsigned char kind) { return (a->call_kinds[call->name] & kind) != 0; }
-
-/* --- sorted events ----------------------------------------------------------------------------------------------------- */
+/* --- spans of calls ---------------------------------------------------------------------------------------------------- */
 
 static int order(int64_t a, int64_t b) { return (a > b) - (a < b); }
-
-static int compare_starts(const void *left, const void *right) {
-  event_ref a = *(const event_ref *)left, b = *(const event_ref *)right;
-  return a->start_ns != b->start_ns ? order(a->start_ns, b->start_ns) : (a > b) - (a < b);
-}
-
-static int compare_correlations(const void *left, const void *right) {
-  event_ref a = *(const event_ref *)left, b = *(const event_ref *)right;
-  return a->correlation != b->correlation ? order(a->correlation, b->correlation) : compare_starts(left, right);
-}
 
 static int compare_spans(const void *left, const void *right) {
   const call_span *a = left, *b = right;
   return order(a->start_ns, b->start_ns);
-}
-
-static int select_events(const rl_trace_events *events, bool (*filter)(event_ref), event_refs *selected, rl_error *err) {
-  size_t count = 0;
-  for (size_t i = 0; i < events->count; i++) count += filter(&events->items[i]);
-  selected->items = malloc((count + 1) * sizeof *selected->items);
-  if (selected->items == NULL) return out_of_memory(err);
-  for (size_t i = 0; i < events->count; i++)
-    if (filter(&events->items[i])) selected->items[selected->count++] = &events->items[i];
-  return 0;
 }
 
 /* Unites overlapping spans. */
@@ -136,11 +90,11 @@ static void merge_spans(spans *list) {
 }
 
 static int add_call_spans(analysis *a, unsigned char kind, spans *list, rl_error *err) {
-  list->items = malloc((a->calls.count + 1) * sizeof *list->items);
+  list->items = malloc((a->index->call_count + 1) * sizeof *list->items);
   if (list->items == NULL) return out_of_memory(err);
-  for (size_t i = 0; i < a->calls.count; i++) {
-    event_ref call = a->calls.items[i];
-    if (call_is(a, call, kind)) list->items[list->count++] = (call_span){call->start_ns, call->end_ns, call};
+  for (size_t i = 0; i < a->index->call_count; i++) {
+    event_ref call = a->index->calls[i];
+    if (rl_trace_call_is(a->index, call, kind)) list->items[list->count++] = (call_span){call->start_ns, call->end_ns, call};
   }
   merge_spans(list);
   return 0;
@@ -157,19 +111,6 @@ static size_t first_span_after(const spans *list, int64_t time_ns) {
   return low;
 }
 
-/* Returns the first API call with the operation's correlation id; NULL: none was recorded. A runtime call and the driver's call
- * in it may share the id; the first is the outer one. */
-static event_ref find_call(const analysis *a, event_ref operation) {
-  size_t low = 0, high = a->calls.count;
-  if (operation->correlation == 0) return NULL;
-  while (low < high) {
-    size_t middle = (low + high) / 2;
-    if (a->calls.items[middle]->correlation >= operation->correlation) high = middle;
-    else low = middle + 1;
-  }
-  return low < a->calls.count && a->calls.items[low]->correlation == operation->correlation ? a->calls.items[low] : NULL;
-}
-
 /* --- launches without operations --------------------------------------------------------------------------------------- */
 
 typedef struct launch_call {
@@ -178,7 +119,6 @@ typedef struct launch_call {
 } launch_call;
 
 RL_DEFINE_CLEANUP(free_launch_calls, launch_call *, free, NULL)
-RL_DEFINE_CLEANUP(free_event_refs, event_ref *, free, NULL)
 
 static int compare_launch_calls(const void *left, const void *right) {
   const launch_call *a = left, *b = right;
@@ -186,15 +126,12 @@ static int compare_launch_calls(const void *left, const void *right) {
   return order(b->call->end_ns, a->call->end_ns); /* the outer call first */
 }
 
-/* Adds the launch calls by start. operations: by correlation. */
-static size_t list_launch_calls(const analysis *a, const event_ref *operations, launch_call *launches) {
-  size_t count = 0, next = 0;
-  for (size_t i = 0; i < a->calls.count; i++) {
-    event_ref call = a->calls.items[i];
-    if (!call_is(a, call, CALL_LAUNCHES)) continue;
-    while (next < a->operations.count && operations[next]->correlation < call->correlation) next++;
-    launches[count++] = (launch_call){call, next < a->operations.count && operations[next]->correlation == call->correlation};
-  }
+/* Adds the launch calls by start. */
+static size_t list_launch_calls(const rl_trace_index *index, launch_call *launches) {
+  size_t count = 0;
+  for (size_t i = 0; i < index->call_count; i++)
+    if (rl_trace_call_is(index, index->calls[i], RL_CALL_LAUNCHES))
+      launches[count++] = (launch_call){index->calls[i], index->has_operation[i]};
   qsort(launches, count, sizeof *launches, compare_launch_calls);
   return count;
 }
@@ -208,13 +145,10 @@ static void join_nested_calls(launch_call *launches, size_t count) {
 }
 
 static int find_unrecorded_launches(analysis *a, rl_error *err) {
-  RL_CLEANUP(free_event_refs) event_ref *operations = malloc((a->operations.count + 1) * sizeof *operations);
-  RL_CLEANUP(free_launch_calls) launch_call *launches = malloc((a->calls.count + 1) * sizeof *launches);
-  a->unrecorded.items = malloc((a->calls.count + 1) * sizeof *a->unrecorded.items);
-  if (operations == NULL || launches == NULL || a->unrecorded.items == NULL) return out_of_memory(err);
-  if (a->operations.count > 0) memcpy(operations, a->operations.items, a->operations.count * sizeof *operations);
-  qsort(operations, a->operations.count, sizeof *operations, compare_correlations);
-  size_t count = list_launch_calls(a, operations, launches);
+  RL_CLEANUP(free_launch_calls) launch_call *launches = malloc((a->index->call_count + 1) * sizeof *launches);
+  a->unrecorded.items = malloc((a->index->call_count + 1) * sizeof *a->unrecorded.items);
+  if (launches == NULL || a->unrecorded.items == NULL) return out_of_memory(err);
+  size_t count = list_launch_calls(a->index, launches);
   join_nested_calls(launches, count);
   for (size_t i = 0; i < count; i++) {
     event_ref call = launches[i].call;
@@ -228,12 +162,17 @@ static int find_unrecorded_launches(analysis *a, rl_error *err) {
   return 0;
 }
 
+static void observe(const analysis *a, size_t operation, rl_time_class time_class, int64_t time_ns) {
+  if (a->observer != NULL && time_ns > 0) a->observer->add(a->observer->context, operation, time_class, time_ns);
+}
+
 /* --- idle time --------------------------------------------------------------------------------------------------------- */
 
 typedef struct idle_gap { /* no operation runs from start_ns to end_ns */
   int64_t start_ns, end_ns;
   event_ref before, after;
-  event_ref call; /* of `after`; NULL: not recorded */
+  size_t operation; /* index of `after` */
+  event_ref call;   /* of `after`; NULL: not recorded */
 } idle_gap;
 
 static int add_idle(analysis *a, const idle_gap *gap, int64_t start_ns, int64_t end_ns, rl_time_class time_class, event_ref call,
@@ -243,6 +182,7 @@ static int add_idle(analysis *a, const idle_gap *gap, int64_t start_ns, int64_t 
   if (rl_array_reserve(&result->idle, result->idle_count, &a->idle_capacity, sizeof *result->idle, err) < 0) return -1;
   result->class_ns[time_class] += end_ns - start_ns;
   result->intervals[time_class]++;
+  observe(a, gap->operation, time_class, end_ns - start_ns);
   if (time_class == RL_TIME_IDLE_DEVICE_LATENCY && is_small_kernel(gap->after)) result->small_latency_ns += end_ns - start_ns;
   result->idle[result->idle_count++] = (rl_idle_interval){start_ns, end_ns, time_class, gap->before, gap->after, call};
   return 0;
@@ -286,7 +226,7 @@ static rl_time_class queued_class(const idle_gap *gap) {
   bool graph = gap->before->graph_node != 0 || gap->after->graph_node != 0;
   if (!same_launch && graph) return RL_TIME_IDLE_GRAPH;
   if (gap->end_ns - gap->start_ns > RL_DEVICE_LATENCY_MAX_NS) return RL_TIME_IDLE_UNKNOWN;
-  return is_copy(gap->before) || is_copy(gap->after) ? RL_TIME_IDLE_COPY : RL_TIME_IDLE_DEVICE_LATENCY;
+  return rl_trace_is_copy(gap->before) || rl_trace_is_copy(gap->after) ? RL_TIME_IDLE_COPY : RL_TIME_IDLE_DEVICE_LATENCY;
 }
 
 /* Adds the part of a gap in which every record is known. */
@@ -297,13 +237,15 @@ static int add_explained(analysis *a, const idle_gap *gap, int64_t start_ns, int
   int64_t call_ns = gap->call->start_ns > start_ns ? gap->call->start_ns : start_ns;
   if (call_ns > end_ns) call_ns = end_ns;
   if (add_host_time(a, gap, start_ns, call_ns, err) < 0) return -1;
-  rl_time_class time_class = call_is(a, gap->call, CALL_COPIES) ? RL_TIME_IDLE_COPY : RL_TIME_IDLE_LAUNCH_LATENCY;
+  rl_time_class time_class =
+      rl_trace_call_is(a->index, gap->call, RL_CALL_COPIES) ? RL_TIME_IDLE_COPY : RL_TIME_IDLE_LAUNCH_LATENCY;
   return add_idle(a, gap, call_ns, end_ns, time_class, gap->call, err);
 }
 
-static int add_gap(analysis *a, int64_t start_ns, int64_t end_ns, event_ref before, event_ref after, rl_error *err) {
-  idle_gap gap = {start_ns, end_ns, before, after, find_call(a, after)};
-  if (a->events->incomplete_reason != NULL) return add_idle(a, &gap, start_ns, end_ns, RL_TIME_IDLE_UNKNOWN, NULL, err);
+/* The gap ends when the operation starts. */
+static int add_gap(analysis *a, int64_t start_ns, int64_t end_ns, event_ref before, size_t operation, rl_error *err) {
+  idle_gap gap = {start_ns, end_ns, before, a->index->operations[operation], operation, a->index->launched_by[operation]};
+  if (a->index->events->incomplete_reason != NULL) return add_idle(a, &gap, start_ns, end_ns, RL_TIME_IDLE_UNKNOWN, NULL, err);
   for (size_t i = first_span_after(&a->unrecorded, start_ns); start_ns < end_ns; i++) {
     const call_span *unknown =
         i < a->unrecorded.count && a->unrecorded.items[i].start_ns < end_ns ? &a->unrecorded.items[i] : NULL;
@@ -325,26 +267,35 @@ static int add_gap(analysis *a, int64_t start_ns, int64_t end_ns, event_ref befo
 typedef struct running_operations { /* the latest ends of the operations that started so far */
   int64_t kernel_end_ns, copy_end_ns;
   event_ref last; /* the operation that ends last */
+  size_t first;   /* of those that run, the one that started first */
 } running_operations;
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Classifies the time from `from_ns` to `to_ns`, in which no operation starts. */
-static int add_time(analysis *a, const running_operations *running, int64_t from_ns, int64_t to_ns, event_ref after,
-                    rl_error *err) {
+/* Adds busy time, and gives each part to the operation that started first of those that run. */
+static void add_busy(analysis *a, running_operations *running, int64_t from_ns, int64_t to_ns, rl_time_class time_class) {
+  if (to_ns > from_ns) a->result->class_ns[time_class] += to_ns - from_ns;
+  while (from_ns < to_ns) {
+    int64_t end_ns = a->index->operations[running->first]->end_ns;
+    if (end_ns > from_ns) observe(a, running->first, time_class, smaller(end_ns, to_ns) - from_ns);
+    if (end_ns < to_ns) running->first++;
+    from_ns = larger(from_ns, smaller(end_ns, to_ns));
+  }
+}
+
+/* Classifies the time from `from_ns` to `to_ns`, in which no operation starts. Then the operation `next` starts. */
+static int add_time(analysis *a, running_operations *running, int64_t from_ns, int64_t to_ns, size_t next, rl_error *err) {
   int64_t kernel_end_ns = larger(from_ns, smaller(running->kernel_end_ns, to_ns));
   int64_t copy_end_ns = larger(from_ns, smaller(running->copy_end_ns, to_ns));
-  int64_t both_end_ns = smaller(kernel_end_ns, copy_end_ns);
-  a->result->class_ns[RL_TIME_COMPUTE_AND_COPY] += both_end_ns - from_ns;
-  a->result->class_ns[RL_TIME_COMPUTE] += kernel_end_ns - both_end_ns;
-  a->result->class_ns[RL_TIME_COPY] += copy_end_ns - both_end_ns;
-  int64_t busy_end_ns = larger(kernel_end_ns, copy_end_ns);
-  return busy_end_ns < to_ns ? add_gap(a, busy_end_ns, to_ns, running->last, after, err) : 0;
+  int64_t both_end_ns = smaller(kernel_end_ns, copy_end_ns), busy_end_ns = larger(kernel_end_ns, copy_end_ns);
+  add_busy(a, running, from_ns, both_end_ns, RL_TIME_COMPUTE_AND_COPY);
+  add_busy(a, running, both_end_ns, busy_end_ns, kernel_end_ns > copy_end_ns ? RL_TIME_COMPUTE : RL_TIME_COPY);
+  return busy_end_ns < to_ns ? add_gap(a, busy_end_ns, to_ns, running->last, next, err) : 0;
 }
 
 static void start_operation(event_ref operation, running_operations *running) {
-  int64_t *end_ns = is_copy(operation) ? &running->copy_end_ns : &running->kernel_end_ns;
+  int64_t *end_ns = rl_trace_is_copy(operation) ? &running->copy_end_ns : &running->kernel_end_ns;
   *end_ns = larger(*end_ns, operation->end_ns);
   if (running->last == NULL || operation->end_ns >= running->last->end_ns) running->last = operation;
 }
@@ -357,53 +308,33 @@ static void count_operation(event_ref operation, rl_time_classes *result) {
 }
 
 static int sweep(analysis *a, rl_error *err) {
-  running_operations running = {INT64_MIN, INT64_MIN, NULL};
-  int64_t now_ns = a->result->start_ns;
-  for (size_t i = 0; i < a->operations.count; i++) {
-    event_ref operation = a->operations.items[i];
-    if (running.last != NULL && add_time(a, &running, now_ns, operation->start_ns, operation, err) < 0) return -1;
+  running_operations running = {INT64_MIN, INT64_MIN, NULL, 0};
+  int64_t now_ns = a->index->start_ns;
+  for (size_t i = 0; i < a->index->operation_count; i++) {
+    event_ref operation = a->index->operations[i];
+    if (running.last != NULL && add_time(a, &running, now_ns, operation->start_ns, i, err) < 0) return -1;
     now_ns = operation->start_ns;
     start_operation(operation, &running);
     count_operation(operation, a->result);
   }
-  return a->operations.count > 0 ? add_time(a, &running, now_ns, a->result->end_ns, NULL, err) : 0;
-}
-
-static int check_events(const rl_trace_events *events, rl_error *err) {
-  for (size_t i = 0; i < events->count; i++) {
-    const rl_trace_event *event = &events->items[i];
-    if (event->end_ns < event->start_ns) return rl_fail(err, RL_INPUT, 0, "event %zu of the trace ends before it starts", i);
-    if (event->name >= events->name_count) return rl_fail(err, RL_INPUT, 0, "event %zu of the trace has no name", i);
-  }
-  return 0;
+  return running.last != NULL ? add_time(a, &running, now_ns, a->index->end_ns, a->index->operation_count, err) : 0;
 }
 
 static int analyze(analysis *a, rl_error *err) {
-  const rl_trace_events *events = a->events;
-  a->call_kinds = malloc(events->name_count + 1);
-  if (a->call_kinds == NULL) return out_of_memory(err);
-  for (size_t i = 0; i < events->name_count; i++) a->call_kinds[i] = call_kinds_of(events->names[i]);
-  if (select_events(events, is_operation, &a->operations, err) < 0 || select_events(events, is_call, &a->calls, err) < 0)
-    return -1;
-  qsort(a->operations.items, a->operations.count, sizeof *a->operations.items, compare_starts);
-  qsort(a->calls.items, a->calls.count, sizeof *a->calls.items, compare_correlations);
-  rl_time_classes *result = a->result;
-  result->operations = a->operations.count;
-  result->start_ns = a->operations.count > 0 ? a->operations.items[0]->start_ns : 0;
-  result->end_ns = result->start_ns;
-  for (size_t i = 0; i < a->operations.count; i++) result->end_ns = larger(result->end_ns, a->operations.items[i]->end_ns);
-  if (add_call_spans(a, CALL_SYNCHRONIZES, &a->synchronizations, err) < 0) return -1;
-  if (add_call_spans(a, CALL_COPIES, &a->copy_calls, err) < 0 || find_unrecorded_launches(a, err) < 0) return -1;
-  return sweep(a, err);
+  a->result->start_ns = a->index->start_ns;
+  a->result->end_ns = a->index->end_ns;
+  a->result->operations = a->index->operation_count;
+  return add_call_spans(a, RL_CALL_SYNCHRONIZES, &a->synchronizations, err) < 0 ||
+                 add_call_spans(a, RL_CALL_COPIES, &a->copy_calls, err) < 0 || find_unrecorded_launches(a, err) < 0
+             ? -1
+             : sweep(a, err);
 }
 
-int rl_time_classes_compute(const rl_trace_events *events, rl_time_classes *classes, rl_error *err) {
+int rl_time_classes_compute(const rl_trace_index *index, const rl_time_observer *observer, rl_time_classes *classes,
+                            rl_error *err) {
   *classes = (rl_time_classes){0};
-  analysis a = {.events = events, .result = classes};
-  int rc = check_events(events, err) < 0 ? -1 : analyze(&a, err);
-  free(a.call_kinds);
-  free(a.operations.items);
-  free(a.calls.items);
+  analysis a = {.index = index, .observer = observer, .result = classes};
+  int rc = analyze(&a, err);
   free(a.synchronizations.items);
   free(a.copy_calls.items);
   free(a.unrecorded.items);

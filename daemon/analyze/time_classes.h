@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analyze/trace_index.h"
 #include "base/error.h"
 #include "model/metrics.h"
 
@@ -45,22 +46,6 @@ typedef enum rl_time_class {
 extern const char *const rl_time_class_names[RL_TIME_CLASS_COUNT]; /* "compute" … "idle_unknown" */
 bool rl_time_class_is_idle(rl_time_class time_class);
 
-/* An activity row (rl_activity_row) without the members that are not needed here. */
-typedef struct rl_trace_event {
-  int64_t start_ns, end_ns;
-  uint32_t kind;                    /* rl_activity_kind; kinds other than operations and API calls are ignored */
-  uint32_t name;                    /* index into rl_trace_events.names */
-  uint32_t correlation, graph_node; /* 0: none */
-} rl_trace_event;
-
-typedef struct rl_trace_events {
-  const rl_trace_event *items; /* in any order */
-  size_t count;
-  const char *const *names;
-  size_t name_count;
-  const char *incomplete_reason; /* why records are missing; NULL: the trace has them all */
-} rl_trace_events;
-
 typedef struct rl_idle_interval {
   int64_t start_ns, end_ns;
   rl_time_class time_class;
@@ -82,9 +67,16 @@ typedef struct rl_time_classes {
   int64_t small_latency_ns;      /* part of RL_TIME_IDLE_DEVICE_LATENCY before small kernels */
 } rl_time_classes;
 
-/* The caller clears the result. Pointers in it are into `events`. RL_ERRNO: out of memory. RL_INPUT: an event ends before it
- * starts, or names no name. */
-int rl_time_classes_compute(const rl_trace_events *events, rl_time_classes *classes, rl_error *err);
+/* Receives to which operation (rl_trace_index.operations) each part of the window belongs, as the index of the operation. Busy
+ * time belongs to the operation that started first of those that run, idle time to the operation that ends it. */
+typedef struct rl_time_observer {
+  void (*add)(void *context, size_t operation, rl_time_class time_class, int64_t time_ns);
+  void *context;
+} rl_time_observer;
+
+/* The caller clears the result. Its pointers are into the index. observer: NULL: none. RL_ERRNO: out of memory. */
+int rl_time_classes_compute(const rl_trace_index *index, const rl_time_observer *observer, rl_time_classes *classes,
+                            rl_error *err);
 void rl_time_classes_clear(rl_time_classes *classes);
 
 /* The metrics that the rules of the timeline read (rules_timeline.c): of each class timeline__CLASS_pct of the window,

@@ -139,7 +139,7 @@ typedef enum rl_query {
   RL_QUERY_TRACE,    /* :job :run :from :to :limit   the same rows as trace events, separated by commas */
   RL_QUERY_TIMELINE_PASS,   /* :run   the activity pass; the statement lists the columns of this and the next two */
   RL_QUERY_TIMELINE_NAMES,  /* :run   names in the activity rows */
-  RL_QUERY_TIMELINE_EVENTS, /* :run   operations and API calls; the first column is "" */
+  RL_QUERY_TIMELINE_EVENTS, /* :run   operations, API calls and NVTX ranges; the first column is "" */
   RL_QUERY_COMPARISON,      /* :job, or :a :b   pairs of runs: the job's fp32 run with each other one, or run :a with :b */
   RL_QUERY_HISTORY,         /* :metric :workload :device :like :from :to :limit   values of a metric by run, oldest first */
   RL_QUERY_REPORT_RUN,      /* :run   one row: the run; further columns: numbers, compute capability, requested sections */

@@ -143,7 +143,8 @@ def traced_gaps(rows):
     shape = {f"{side}_{axis}": 1 for side in ("grid", "block") for axis in "xyz"}
     return rows.run([], trace=([], [*launch(1, 0, 5_000, **shape), *launch(2, 3_000, 21_000, **shape),
                                     *launch(3, 86_000, 95_000, **shape),
-                                    {"kind": "range", "name": "epoch 0", "start_ns": 0, "end_ns": 200_000}]))
+                                    {"kind": "range", "name": "epoch 0", "start_ns": 0, "end_ns": 80_000},
+                                    {"kind": "range", "name": "forward", "start_ns": 2_500, "end_ns": 20_000}]))
 
 
 def test_findings_of_a_timeline(daemon):
@@ -163,9 +164,36 @@ def test_findings_of_a_timeline(daemon):
         {"start_ns": 36_000, "end_ns": 86_000, "before": "k2", "after": "k3", "call": None}]
     assert classes["idle_launch_latency"]["longest"][0]["call"] == "cudaLaunchKernel_v7000"
     assert classes["compute"]["longest"] is None and classes["idle_copy"]["longest"] == []
+    assert [{name: value for name, value in found_range.items() if name != "classes"} for found_range in found["ranges"]] == [
+        {"name": "epoch 0", "depth": 0, "ranges": 1, "operations": 2, "time_ns": 31_000, "own_ns": 15_000,
+         "ratio": pytest.approx(31 / 105), "projected_ns": 31_000, "host_ns": 80_000},
+        {"name": "forward", "depth": 1, "ranges": 1, "operations": 1, "time_ns": 16_000, "own_ns": 16_000,
+         "ratio": pytest.approx(16 / 105), "projected_ns": 15_000, "host_ns": 17_500},
+        {"name": None, "depth": 0, "ranges": 0, "operations": 1, "time_ns": 74_000, "own_ns": 74_000,
+         "ratio": pytest.approx(74 / 105), "projected_ns": None, "host_ns": None}]
+    outside = {name: time for name, time in found["ranges"][2]["classes"].items() if time}
+    assert outside == {"compute": 15_000, "idle_host_work": 50_000, "idle_launch_latency": 9_000}
+    assert found["ranges_truncated"] is False
     findings = {finding["rule"]: finding["speedup_pct"] for finding in found["findings"]}
     assert findings == {"timeline_host_work": pytest.approx(100 * 50 / 105),
                         "timeline_launch_latency": pytest.approx(100 * 9 / 105)}
+
+
+def test_ranges_of_a_timeline_are_bounded(daemon):
+    """Of 300 range names, the 256 with the most time are listed."""
+    rows = report_fixture.Rows(daemon)
+    shape = {f"{side}_{axis}": 1 for side in ("grid", "block") for axis in "xyz"}
+    trace = []
+    for i in range(300):
+        start = 10_000 * i
+        trace += [{"kind": "range", "name": f"step {i}", "start_ns": start, "end_ns": start + 1_000},
+                  {"kind": "runtime", "name": "cudaLaunchKernel_v7000", "start_ns": start, "end_ns": start + 10,
+                   "correlation": i + 1},
+                  {"kind": "kernel", "name": "k", "start_ns": start + 100, "end_ns": start + 1_000 + i, "correlation": i + 1,
+                   **shape}]
+    found = daemon.get(f"/runs/{rows.run([], trace=([], trace))}/timeline/findings").json()
+    assert found["ranges_truncated"] is True and len(found["ranges"]) == 257
+    assert found["ranges"][-1]["name"] is None and found["ranges"][-1]["time_ns"] == 0
 
 
 def test_a_timeline_with_dropped_records_has_no_causes(daemon):

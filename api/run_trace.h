@@ -1,0 +1,25 @@
+/* The trace of a run in memory. */
+#ifndef RL_API_RUN_TRACE_H
+#define RL_API_RUN_TRACE_H
+
+#include "analyze/trace_index.h"
+#include "base/cleanup.h"
+#include "store/store.h"
+
+typedef struct rl_run_trace {
+  rl_trace_event *items;
+  size_t count, capacity;
+  char **names;
+  size_t name_count, name_capacity;
+  char reason[256];            /* why there is no trace; "": there is one */
+  char incomplete_reason[128]; /* which records are missing; "": none */
+  rl_trace_events events;      /* of the members above */
+  rl_trace_index index;
+} rl_run_trace;
+
+/* Reads the trace of a run. Do not move it: the index points into it. The caller clears it, also after a failure. RL_HTTP 404:
+ * there is no such run; 422: the trace has too many rows. */
+int rl_run_trace_read(rl_store *store, int64_t run_id, rl_run_trace *trace, rl_error *err);
+void rl_run_trace_clear(rl_run_trace *trace);
+
+#endif

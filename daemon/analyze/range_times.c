@@ -1,0 +1,210 @@
+/* Lists the times at which the innermost open range changes, finds the range of each operation's call there, and adds the
+ * operations' times to it. Then adds each range to the one around it, the inner ones first, and to its name. */
+#include "analyze/range_times.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "model/records.h"
+
+static const uint32_t NO_RANGE = UINT32_MAX;
+
+typedef struct range {
+  const rl_trace_event *event;
+  uint32_t parent; /* index of the range around it; NO_RANGE: none */
+  uint32_t depth;
+  bool in_same_name; /* inside a range with its name */
+  int64_t first_ns, last_ns, own_ns;
+  size_t operations;
+  int64_t class_ns[RL_TIME_CLASS_COUNT];
+} range;
+
+typedef struct range_change { /* `range` is the innermost from time_ns on */
+  int64_t time_ns;
+  uint32_t range;
+} range_change;
+
+typedef struct projection {
+  const rl_trace_index *index;
+  range *ranges; /* by start, the outer first; then one for the time outside of ranges */
+  size_t count;
+  range_change *changes;
+  size_t change_count, change_capacity;
+  uint32_t *open, open_count; /* ranges, the outer first */
+  uint32_t *open_of_name;     /* number of open ranges of each name */
+  uint32_t *row_of_name;      /* 1 + index of the result; 0: none yet */
+  uint32_t *range_of;         /* of each operation; `count`: none */
+} projection;
+
+static int out_of_memory(rl_error *err) { return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the ranges of a trace"); }
+
+/* --- nesting ----------------------------------------------------------------------------------------------------------- */
+
+static int add_change(projection *p, int64_t time_ns, rl_error *err) {
+  if (rl_array_reserve(&p->changes, p->change_count, &p->change_capacity, sizeof *p->changes, err) < 0) return -1;
+  uint32_t innermost = p->open_count > 0 ? p->open[p->open_count - 1] : NO_RANGE;
+  p->changes[p->change_count++] = (range_change){time_ns, innermost};
+  return 0;
+}
+
+static int64_t innermost_end(const projection *p) { return p->ranges[p->open[p->open_count - 1]].event->end_ns; }
+
+static void close_innermost(projection *p) { p->open_of_name[p->ranges[p->open[--p->open_count]].event->name]--; }
+
+/* Closes ranges until the innermost ends after the time. */
+static int close_ranges(projection *p, int64_t time_ns, rl_error *err) {
+  while (p->open_count > 0 && innermost_end(p) <= time_ns) {
+    int64_t end_ns = innermost_end(p);
+    while (p->open_count > 0 && innermost_end(p) <= end_ns) close_innermost(p);
+    if (add_change(p, end_ns, err) < 0) return -1;
+  }
+  return 0;
+}
+
+static int open_range(projection *p, uint32_t i, rl_error *err) {
+  range *opened = &p->ranges[i];
+  if (close_ranges(p, opened->event->start_ns, err) < 0) return -1;
+  opened->parent = p->open_count > 0 ? p->open[p->open_count - 1] : NO_RANGE;
+  opened->depth = p->open_count;
+  opened->in_same_name = p->open_of_name[opened->event->name]++ > 0;
+  p->open[p->open_count++] = i;
+  return add_change(p, opened->event->start_ns, err);
+}
+
+static int nest_ranges(projection *p, rl_error *err) {
+  for (uint32_t i = 0; i < p->count; i++)
+    if (open_range(p, i, err) < 0) return -1;
+  return close_ranges(p, INT64_MAX, err);
+}
+
+/* Returns the innermost range at a time; p->count: none is open. */
+static uint32_t range_at(const projection *p, int64_t time_ns) {
+  size_t low = 0, high = p->change_count;
+  while (low < high) {
+    size_t middle = (low + high) / 2;
+    if (p->changes[middle].time_ns > time_ns) high = middle;
+    else low = middle + 1;
+  }
+  return low > 0 && p->changes[low - 1].range != NO_RANGE ? p->changes[low - 1].range : (uint32_t)p->count;
+}
+
+/* --- operations -------------------------------------------------------------------------------------------------------- */
+
+/* A CPU span has no call: the host starts it itself. */
+static uint32_t range_of_operation(const projection *p, size_t operation) {
+  const rl_trace_event *event = p->index->operations[operation], *call = p->index->launched_by[operation];
+  if (event->kind == RL_ACTIVITY_CPU_SPAN) call = event;
+  return call != NULL ? range_at(p, call->start_ns) : (uint32_t)p->count;
+}
+
+static void extend(range *r, int64_t first_ns, int64_t last_ns, size_t operations) {
+  if (operations == 0) return;
+  if (r->operations == 0 || first_ns < r->first_ns) r->first_ns = first_ns;
+  if (r->operations == 0 || last_ns > r->last_ns) r->last_ns = last_ns;
+  r->operations += operations;
+}
+
+static void project_operations(projection *p) {
+  for (size_t i = 0; i < p->index->operation_count; i++) {
+    const rl_trace_event *operation = p->index->operations[i];
+    p->range_of[i] = range_of_operation(p, i);
+    extend(&p->ranges[p->range_of[i]], operation->start_ns, operation->end_ns, 1);
+  }
+}
+
+static void add_time(void *context, size_t operation, rl_time_class time_class, int64_t time_ns) {
+  const projection *p = context;
+  range *r = &p->ranges[p->range_of[operation]];
+  r->class_ns[time_class] += time_ns;
+  r->own_ns += time_ns;
+}
+
+static void add_to_parents(projection *p) {
+  for (size_t i = p->count; i-- > 0;) {
+    const range *inner = &p->ranges[i];
+    if (inner->parent == NO_RANGE) continue;
+    range *outer = &p->ranges[inner->parent];
+    extend(outer, inner->first_ns, inner->last_ns, inner->operations);
+    for (int k = 0; k < RL_TIME_CLASS_COUNT; k++) outer->class_ns[k] += inner->class_ns[k];
+  }
+}
+
+/* --- names ------------------------------------------------------------------------------------------------------------- */
+
+static void add_classes(const range *r, rl_range_time *row) {
+  row->operations += r->operations;
+  for (int k = 0; k < RL_TIME_CLASS_COUNT; k++) {
+    row->class_ns[k] += r->class_ns[k];
+    row->time_ns += r->class_ns[k];
+  }
+}
+
+static void add_range(projection *p, const range *r, rl_range_times *times) {
+  uint32_t *row_number = &p->row_of_name[r->event->name];
+  if (*row_number == 0) {
+    times->items[times->count] = (rl_range_time){.name = r->event->name, .depth = r->depth};
+    *row_number = (uint32_t)++times->count;
+  }
+  rl_range_time *row = &times->items[*row_number - 1];
+  if (r->depth < row->depth) row->depth = r->depth;
+  row->ranges++;
+  row->own_ns += r->own_ns;
+  row->projected_ns += r->last_ns - r->first_ns;
+  row->host_ns += r->event->end_ns - r->event->start_ns;
+  if (!r->in_same_name) add_classes(r, row);
+}
+
+static int add_names(projection *p, rl_range_times *times, rl_error *err) {
+  times->items = malloc((p->count + 1) * sizeof *times->items);
+  if (times->items == NULL) return out_of_memory(err);
+  for (size_t i = 0; i < p->count; i++) add_range(p, &p->ranges[i], times);
+  add_classes(&p->ranges[p->count], &times->outside);
+  times->outside.own_ns = times->outside.time_ns;
+  return 0;
+}
+
+static int allocate(projection *p, rl_error *err) {
+  const rl_trace_event **events = NULL;
+  if (rl_trace_index_ranges(p->index, &events, &p->count, err) < 0) return -1;
+  p->ranges = calloc(p->count + 1, sizeof *p->ranges);
+  p->open = malloc((p->count + 1) * sizeof *p->open);
+  p->open_of_name = calloc(p->index->events->name_count + 1, sizeof *p->open_of_name);
+  p->row_of_name = calloc(p->index->events->name_count + 1, sizeof *p->row_of_name);
+  p->range_of = malloc((p->index->operation_count + 1) * sizeof *p->range_of);
+  for (size_t i = 0; i < p->count && p->ranges != NULL; i++) p->ranges[i].event = events[i];
+  free((void *)events);
+  return p->ranges == NULL || p->open == NULL || p->open_of_name == NULL || p->row_of_name == NULL || p->range_of == NULL
+             ? out_of_memory(err)
+             : 0;
+}
+
+static int compute(projection *p, rl_time_classes *classes, rl_range_times *times, rl_error *err) {
+  const rl_time_observer observer = {add_time, p};
+  if (allocate(p, err) < 0 || nest_ranges(p, err) < 0) return -1;
+  project_operations(p);
+  if (rl_time_classes_compute(p->index, &observer, classes, err) < 0) return -1;
+  add_to_parents(p);
+  return add_names(p, times, err);
+}
+
+int rl_range_times_compute(const rl_trace_index *index, rl_time_classes *classes, rl_range_times *times, rl_error *err) {
+  projection p = {.index = index};
+  *classes = (rl_time_classes){0};
+  *times = (rl_range_times){0};
+  int rc = compute(&p, classes, times, err);
+  free(p.ranges);
+  free(p.changes);
+  free(p.open);
+  free(p.open_of_name);
+  free(p.row_of_name);
+  free(p.range_of);
+  if (rc < 0) rl_time_classes_clear(classes);
+  return rc;
+}
+
+void rl_range_times_clear(rl_range_times *times) {
+  free(times->items);
+  *times = (rl_range_times){0};
+}

@@ -1,0 +1,190 @@
+/* Sorts pointers to events by 64-bit keys with a stable radix sort, 11 bits at a time; a trace of 1,000,000 events is read in the
+ * time of a request. */
+#include "analyze/trace_index.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "model/records.h"
+
+typedef const rl_trace_event *event_ref;
+typedef struct keyed_event {
+  uint64_t key;
+  uint32_t position; /* before the sort */
+  event_ref event;
+} keyed_event;
+
+enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
+
+RL_DEFINE_CLEANUP(free_keyed_events, keyed_event *, free, NULL)
+
+static int out_of_memory(rl_error *err) { return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the events of a trace"); }
+
+bool rl_trace_is_copy(const rl_trace_event *event) {
+  return event->kind == RL_ACTIVITY_MEMCPY || event->kind == RL_ACTIVITY_MEMSET;
+}
+static bool is_operation(event_ref event) {
+  return event->kind == RL_ACTIVITY_KERNEL || event->kind == RL_ACTIVITY_CPU_SPAN || rl_trace_is_copy(event);
+}
+static bool is_call(event_ref event) { return event->kind == RL_ACTIVITY_RUNTIME || event->kind == RL_ACTIVITY_DRIVER; }
+
+bool rl_trace_call_is(const rl_trace_index *index, const rl_trace_event *call, unsigned char kind) {
+  return (index->call_kinds[call->name] & kind) != 0;
+}
+
+/* CUPTI's names of calls, such as cudaGraphLaunch_v10000 or cuMemcpyHtoD_v2. */
+static unsigned char call_kinds_of(const char *name) {
+  bool asynchronous = strstr(name, "Async") != NULL;
+  bool copies = strncmp(name, "cudaMemcpy", 10) == 0 || strncmp(name, "cuMemcpy", 8) == 0;
+  bool launches = strstr(name, "LaunchKernel") != NULL || strstr(name, "LaunchCooperativeKernel") != NULL ||
+                  strstr(name, "GraphLaunch") != NULL;
+  return (unsigned char)((launches ? RL_CALL_LAUNCHES : 0) | (strstr(name, "Synchronize") != NULL ? RL_CALL_SYNCHRONIZES : 0) |
+                         (copies && !asynchronous ? RL_CALL_COPIES : 0));
+}
+
+/* --- sorting ----------------------------------------------------------------------------------------------------------- */
+
+/* Moves the items to `sorted` by the digit at `shift`; false: all have the same digit, and nothing is moved. */
+static bool sort_by_digit(const keyed_event *items, keyed_event *sorted, size_t count, int shift) {
+  size_t ends[DIGITS + 1] = {0};
+  for (size_t i = 0; i < count; i++) ends[((items[i].key >> shift) & (DIGITS - 1)) + 1]++;
+  if (ends[((items[0].key >> shift) & (DIGITS - 1)) + 1] == count) return false;
+  for (int digit = 0; digit < DIGITS; digit++) ends[digit + 1] += ends[digit];
+  for (size_t i = 0; i < count; i++) sorted[ends[(items[i].key >> shift) & (DIGITS - 1)]++] = items[i];
+  return true;
+}
+
+/* Sorts by key. Equal keys keep their order. */
+static int sort_by_key(keyed_event *items, size_t count, rl_error *err) {
+  RL_CLEANUP(free_keyed_events) keyed_event *scratch = malloc((count + 1) * sizeof *scratch);
+  if (scratch == NULL) return out_of_memory(err);
+  keyed_event *from = items, *to = scratch;
+  for (int shift = 0; shift < 64 && count > 0; shift += DIGIT_BITS) {
+    if (!sort_by_digit(from, to, count, shift)) continue;
+    keyed_event *moved = from;
+    from = to;
+    to = moved;
+  }
+  if (from != items) memcpy(items, from, count * sizeof *items);
+  return 0;
+}
+
+static uint64_t start_key(event_ref event) { return (uint64_t)event->start_ns ^ (UINT64_C(1) << 63); }
+static uint64_t end_key(event_ref event) { return ~((uint64_t)event->end_ns ^ (UINT64_C(1) << 63)); }
+static uint64_t correlation_key(event_ref event) { return event->correlation; }
+
+static int sort_with(keyed_event *items, size_t count, uint64_t (*key)(event_ref), rl_error *err) {
+  for (size_t i = 0; i < count; i++) items[i].key = key(items[i].event);
+  return sort_by_key(items, count, err);
+}
+
+/* Lists the events that the filter accepts, in their order. */
+static keyed_event *list_events(event_ref events, size_t event_count, bool (*filter)(event_ref), size_t *count, rl_error *err) {
+  *count = 0;
+  for (size_t i = 0; i < event_count; i++) *count += filter(&events[i]);
+  keyed_event *list = malloc((*count + 1) * sizeof *list), *next = list;
+  if (list == NULL) out_of_memory(err);
+  for (size_t i = 0; list != NULL && i < event_count; i++)
+    if (filter(&events[i])) *next++ = (keyed_event){.event = &events[i]};
+  return list;
+}
+
+static bool is_any(event_ref event) { return event != NULL; }
+
+/* Copies the events in order of start, so that what follows reads memory in order. */
+static int sort_events(const rl_trace_events *events, rl_trace_index *index, rl_error *err) {
+  size_t count;
+  RL_CLEANUP(free_keyed_events) keyed_event *list = list_events(events->items, events->count, is_any, &count, err);
+  if (list == NULL || sort_with(list, count, start_key, err) < 0) return -1;
+  index->items = malloc((count + 1) * sizeof *index->items);
+  if (index->items == NULL) return out_of_memory(err);
+  for (size_t i = 0; i < count; i++) index->items[i] = *list[i].event;
+  return 0;
+}
+
+static event_ref *copy_events(const keyed_event *list, size_t count, rl_error *err) {
+  event_ref *copy = malloc((count + 1) * sizeof *copy);
+  if (copy == NULL) out_of_memory(err);
+  for (size_t i = 0; copy != NULL && i < count; i++) copy[i] = list[i].event;
+  return copy;
+}
+
+/* --- the index --------------------------------------------------------------------------------------------------------- */
+
+static int index_calls(rl_trace_index *index, rl_error *err) {
+  RL_CLEANUP(free_keyed_events)
+  keyed_event *list = list_events(index->items, index->events->count, is_call, &index->call_count, err);
+  if (list == NULL || sort_with(list, index->call_count, correlation_key, err) < 0) return -1;
+  index->has_operation = calloc(index->call_count + 1, sizeof *index->has_operation);
+  if (index->has_operation == NULL) return out_of_memory(err);
+  return (index->calls = copy_events(list, index->call_count, err)) == NULL ? -1 : 0;
+}
+
+/* Joins operations and calls. list: the operations by correlation, with their position in index->operations. */
+static void join_calls(rl_trace_index *index, const keyed_event *list) {
+  size_t call = 0;
+  for (size_t i = 0; i < index->operation_count; i++) {
+    uint32_t correlation = list[i].event->correlation;
+    while (call < index->call_count && index->calls[call]->correlation < correlation) call++;
+    for (size_t k = call; k < index->call_count && !index->has_operation[k] && index->calls[k]->correlation == correlation; k++)
+      index->has_operation[k] = true;
+    if (correlation != 0 && call < index->call_count && index->calls[call]->correlation == correlation)
+      index->launched_by[list[i].position] = index->calls[call];
+  }
+}
+
+static int index_operations(rl_trace_index *index, rl_error *err) {
+  RL_CLEANUP(free_keyed_events)
+  keyed_event *list = list_events(index->items, index->events->count, is_operation, &index->operation_count, err);
+  size_t count = index->operation_count;
+  if (list == NULL || (index->operations = copy_events(list, count, err)) == NULL) return -1;
+  index->launched_by = calloc(count + 1, sizeof *index->launched_by);
+  if (index->launched_by == NULL) return out_of_memory(err);
+  for (size_t i = 0; i < count; i++) list[i].position = (uint32_t)i;
+  if (sort_with(list, count, correlation_key, err) < 0) return -1;
+  join_calls(index, list);
+  index->start_ns = index->end_ns = count > 0 ? index->operations[0]->start_ns : 0;
+  for (size_t i = 0; i < count; i++)
+    if (index->operations[i]->end_ns > index->end_ns) index->end_ns = index->operations[i]->end_ns;
+  return 0;
+}
+
+static int check_events(const rl_trace_events *events, rl_error *err) {
+  for (size_t i = 0; i < events->count; i++) {
+    const rl_trace_event *event = &events->items[i];
+    if (event->end_ns < event->start_ns) return rl_fail(err, RL_INPUT, 0, "event %zu of the trace ends before it starts", i);
+    if (event->name >= events->name_count) return rl_fail(err, RL_INPUT, 0, "event %zu of the trace has no name", i);
+  }
+  return 0;
+}
+
+int rl_trace_index_build(const rl_trace_events *events, rl_trace_index *index, rl_error *err) {
+  *index = (rl_trace_index){.events = events};
+  if (check_events(events, err) < 0) return -1;
+  index->call_kinds = malloc(events->name_count + 1);
+  if (index->call_kinds == NULL) return out_of_memory(err);
+  for (size_t i = 0; i < events->name_count; i++) index->call_kinds[i] = call_kinds_of(events->names[i]);
+  if (sort_events(events, index, err) == 0 && index_calls(index, err) == 0 && index_operations(index, err) == 0) return 0;
+  rl_trace_index_clear(index);
+  return -1;
+}
+
+void rl_trace_index_clear(rl_trace_index *index) {
+  free(index->items);
+  free(index->call_kinds);
+  free((void *)index->operations);
+  free((void *)index->launched_by);
+  free((void *)index->calls);
+  free(index->has_operation);
+  *index = (rl_trace_index){0};
+}
+
+static bool is_range(event_ref event) { return event->kind == RL_ACTIVITY_NVTX_RANGE; }
+
+int rl_trace_index_ranges(const rl_trace_index *index, const rl_trace_event ***ranges, size_t *count, rl_error *err) {
+  RL_CLEANUP(free_keyed_events) keyed_event *list = list_events(index->items, index->events->count, is_range, count, err);
+  if (list == NULL || sort_with(list, *count, end_key, err) < 0 || sort_with(list, *count, start_key, err) < 0) return -1;
+  return (*ranges = copy_events(list, *count, err)) == NULL ? -1 : 0;
+}

@@ -1,0 +1,64 @@
+/* The events of a trace in the orders that the analyses need: operations by start, each with the API call that launched it, and
+ * API calls by correlation id. Pure. */
+#ifndef RL_ANALYZE_TRACE_INDEX_H
+#define RL_ANALYZE_TRACE_INDEX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* An activity row (rl_activity_row) without the members that are not needed here. */
+typedef struct rl_trace_event {
+  int64_t start_ns, end_ns;
+  uint32_t kind;                    /* rl_activity_kind; kinds other than operations, API calls and NVTX ranges are ignored */
+  uint32_t name;                    /* index into rl_trace_events.names */
+  uint32_t correlation, graph_node; /* 0: none */
+  uint32_t stream;
+} rl_trace_event;
+
+typedef struct rl_trace_events {
+  const rl_trace_event *items; /* in any order */
+  size_t count;
+  const char *const *names;
+  size_t name_count;
+  const char *incomplete_reason; /* why records are missing; NULL: the trace has them all */
+} rl_trace_events;
+
+enum { RL_CALL_LAUNCHES = 1, RL_CALL_SYNCHRONIZES = 2, RL_CALL_COPIES = 4 };
+
+typedef struct rl_trace_index {
+  const rl_trace_events *events;
+  rl_trace_event *items;             /* copies of the events, by start; equal starts keep their order */
+  unsigned char *call_kinds;         /* of each name: RL_CALL_LAUNCHES | … */
+  const rl_trace_event **operations; /* by start */
+  const rl_trace_event *
+      *launched_by; /* of each operation: the first API call with its correlation id; NULL: none was recorded.
+                     * A runtime call and the driver's call in it may share the id; the first is the outer one */
+  size_t operation_count;
+  const rl_trace_event **calls; /* by correlation, then by start */
+  bool *has_operation;          /* of each call: an operation has its correlation id */
+  size_t call_count;
+  int64_t start_ns, end_ns; /* of the window: from the first start to the last end of an operation; 0: there is none */
+} rl_trace_index;
+
+/* The caller clears the index. It reads the events' names; all other pointers are into its items. RL_ERRNO: out of memory.
+ * RL_INPUT: an event ends before it starts, or names no name. */
+int rl_trace_index_build(const rl_trace_events *events, rl_trace_index *index, rl_error *err);
+void rl_trace_index_clear(rl_trace_index *index);
+
+/* Sets *ranges to the NVTX ranges by start, the longer first. The caller frees them. */
+int rl_trace_index_ranges(const rl_trace_index *index, const rl_trace_event ***ranges, size_t *count, rl_error *err);
+
+bool rl_trace_is_copy(const rl_trace_event *event);
+bool rl_trace_call_is(const rl_trace_index *index, const rl_trace_event *call, unsigned char kind);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
