@@ -18,6 +18,7 @@
 #include "base/cache.h"
 #include "base/clock.h"
 #include "base/commit.h"
+#include "base/condition.h"
 #include "base/log.h"
 #include "config.h"
 #include "health.h"
@@ -29,6 +30,7 @@
 
 enum { KEYS_MAX = 64, OVERRIDES_MAX = 128, HOUSEKEEPING_FIRST_S = 10, HOUSEKEEPING_S = 3600, HOUSEKEEPING_RETRY_S = 5 };
 enum { MALLOC_ARENAS = 4 }; /* each has its own free memory; glibc would make eight for each processor */
+static const int64_t SECOND_NS = 1000000000;
 
 /* --- options ----------------------------------------------------------------------------------------------------------- */
 
@@ -155,17 +157,14 @@ static bool clean_up(housekeeper *keeper) {
 
 static void *run_housekeeper(void *argument) {
   housekeeper *keeper = argument;
-  struct timespec next;
+  struct timespec next = rl_condition_deadline(HOUSEKEEPING_FIRST_S * SECOND_NS);
   int retry_s = HOUSEKEEPING_RETRY_S; /* doubled after each failure in a row */
-  clock_gettime(CLOCK_MONOTONIC, &next);
-  next.tv_sec += HOUSEKEEPING_FIRST_S;
   pthread_mutex_lock(&keeper->mutex);
   while (!atomic_load(&keeper->stopping)) {
     if (pthread_cond_timedwait(&keeper->stop, &keeper->mutex, &next) != ETIMEDOUT) continue;
     pthread_mutex_unlock(&keeper->mutex);
     bool cleaned = clean_up(keeper);
-    clock_gettime(CLOCK_MONOTONIC, &next);
-    next.tv_sec += cleaned ? HOUSEKEEPING_S : retry_s;
+    next = rl_condition_deadline((cleaned ? HOUSEKEEPING_S : retry_s) * SECOND_NS);
     retry_s = cleaned ? HOUSEKEEPING_RETRY_S : retry_s < HOUSEKEEPING_S / 2 ? 2 * retry_s : HOUSEKEEPING_S;
     pthread_mutex_lock(&keeper->mutex);
   }
@@ -174,11 +173,7 @@ static void *run_housekeeper(void *argument) {
 }
 
 static int housekeeper_start(housekeeper *keeper, rl_error *err) {
-  pthread_condattr_t monotonic;
-  pthread_condattr_init(&monotonic);
-  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-  pthread_cond_init(&keeper->stop, &monotonic);
-  pthread_condattr_destroy(&monotonic);
+  rl_condition_init(&keeper->stop);
   pthread_mutex_init(&keeper->mutex, NULL);
   int code = pthread_create(&keeper->thread, NULL, run_housekeeper, keeper);
   return code == 0 ? 0 : rl_fail(err, RL_ERRNO, code, "can't start the housekeeping thread: %s", strerror(code));

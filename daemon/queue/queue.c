@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
+#include "base/condition.h"
 #include "base/log.h"
 #include "request/spec.h"
 #include "queue/statistics.h"
@@ -49,10 +49,6 @@ struct rl_queue {
   void *listener_context;
 };
 
-static struct timespec to_timespec(int64_t ns) {
-  return (struct timespec){.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
-}
-
 static void lock(rl_queue *queue) { pthread_mutex_lock(&queue->mutex); }
 
 static void unlock(rl_queue *queue) { pthread_mutex_unlock(&queue->mutex); }
@@ -73,11 +69,7 @@ int rl_queue_open(rl_store *store, int64_t queue_limit, rl_queue **queue, rl_err
   made->deadline_s = DEFAULT_DEADLINE_S;
   pthread_mutex_init(&made->mutex, NULL);
   pthread_mutex_init(&made->listener_lock, NULL);
-  pthread_condattr_t attributes;
-  pthread_condattr_init(&attributes);
-  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-  pthread_cond_init(&made->changed, &attributes);
-  pthread_condattr_destroy(&attributes);
+  rl_condition_init(&made->changed);
   *queue = made;
   return 0;
 }
@@ -290,7 +282,7 @@ static bool wait_for_submission(rl_queue *queue, uint64_t submission_count, cons
 }
 
 int rl_queue_claim(rl_queue *queue, const char *id, int timeout_ms, rl_claim *claim, rl_error *err) {
-  struct timespec until = to_timespec(rl_monotonic_ns() + (int64_t)timeout_ms * 1000000);
+  const struct timespec until = rl_condition_deadline((int64_t)timeout_ms * 1000000);
   for (;;) {
     lock(queue);
     device *entry = find_device(queue, id);

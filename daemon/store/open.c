@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/condition.h"
 #include "store/schema.h"
 #include "store/store_internal.h"
 
@@ -90,14 +91,10 @@ static int open_store(const char *folder, bool shared, rl_store **store, rl_erro
   if (opened == NULL) return rl_fail_errno(err, "cannot open the state folder %s", folder);
   opened->lock_fd = -1;
   opened->write_wait_ms = shared ? SHARED_WRITE_WAIT_MS : DAEMON_WRITE_WAIT_MS;
-  pthread_condattr_t monotonic;
-  pthread_condattr_init(&monotonic);
-  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
   pthread_mutex_init(&opened->writer_mutex, NULL);
   pthread_mutex_init(&opened->readers_mutex, NULL);
   pthread_mutex_init(&opened->known_tokens_mutex, NULL);
-  pthread_cond_init(&opened->reader_returned, &monotonic);
-  pthread_condattr_destroy(&monotonic);
+  rl_condition_init(&opened->reader_returned);
   opened->folder = strdup(folder);
   if (opened->folder == NULL || asprintf(&opened->file, "%s/rooflined.db", folder) < 0)
     return rl_fail_errno(err, "cannot open the state folder %s", folder);

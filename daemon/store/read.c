@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/condition.h"
 #include "store/store_internal.h"
 
 enum {
@@ -118,9 +118,7 @@ static rl_cursor *open_reader(rl_store *store, rl_error *err) {
 
 /* Returns an idle reader, a new one, or one that is returned within READER_WAIT_S. NULL with RL_LIMIT_BUSY after that time. */
 static rl_cursor *acquire_reader(rl_store *store, rl_error *err) {
-  struct timespec deadline;
-  clock_gettime(CLOCK_MONOTONIC, &deadline);
-  deadline.tv_sec += READER_WAIT_S;
+  const struct timespec deadline = rl_condition_deadline(READER_WAIT_S * INT64_C(1000000000));
   pthread_mutex_lock(&store->readers_mutex);
   int wait_result = 0;
   while (store->idle_readers == NULL && store->reader_count >= MAX_READERS && wait_result != ETIMEDOUT)

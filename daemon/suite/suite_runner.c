@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
 #include "base/clock.h"
+#include "base/condition.h"
 #include "base/log.h"
 #include "store/suites.h"
 #include "suite/suite_judgement.h"
@@ -426,11 +426,7 @@ static void *run_thread(void *argument) {
   while (!atomic_load(&runner->stopping)) {
     if (must_cancel) cancel_orphans(runner);
     bool is_busy = execute_all(runner);
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += POLL_MS * 1000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
+    const struct timespec until = rl_condition_deadline(POLL_MS * 1000000);
     int waited = 0;
     pthread_mutex_lock(&runner->mutex);
     while (!atomic_load(&runner->stopping) && runner->wake_count == seen && waited != ETIMEDOUT)
@@ -453,11 +449,7 @@ int rl_suite_runner_open(rl_store *store, rl_queue *queue, const rl_job_policy *
   opened->queue_limit = queue_limit;
   pthread_mutex_init(&opened->mutex, NULL);
   pthread_mutex_init(&opened->listener_lock, NULL);
-  pthread_condattr_t monotonic;
-  pthread_condattr_init(&monotonic);
-  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-  pthread_cond_init(&opened->woken, &monotonic);
-  pthread_condattr_destroy(&monotonic);
+  rl_condition_init(&opened->woken);
   int code = pthread_create(&opened->thread, NULL, run_thread, opened);
   if (code != 0) {
     pthread_cond_destroy(&opened->woken);

@@ -7,9 +7,9 @@
 #include <sodium.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
+#include "base/condition.h"
 #include "base/log.h"
 #include "store/webhooks.h"
 #include "webhook/delivery.h"
@@ -48,12 +48,7 @@ static uint64_t read_wake_count(rl_webhook *webhook) {
 
 /* Waits for a new event since `seen`, the stop, or the end of the pause. */
 static void wait_for_event(rl_webhook *webhook, uint64_t seen, int64_t pause_ns) {
-  struct timespec until;
-  clock_gettime(CLOCK_MONOTONIC, &until);
-  until.tv_sec += (time_t)(pause_ns / SECOND_NS);
-  until.tv_nsec += (long)(pause_ns % SECOND_NS);
-  until.tv_sec += until.tv_nsec / SECOND_NS;
-  until.tv_nsec %= SECOND_NS;
+  const struct timespec until = rl_condition_deadline(pause_ns);
   int waited = 0;
   pthread_mutex_lock(&webhook->mutex);
   while (!atomic_load(&webhook->stopping) && webhook->wake_count == seen && waited != ETIMEDOUT)
@@ -148,11 +143,7 @@ int rl_webhook_open(rl_store *store, const rl_webhook_target *target, rl_webhook
   opened->store = store;
   opened->retry_s = target->retry_s;
   pthread_mutex_init(&opened->mutex, NULL);
-  pthread_condattr_t monotonic;
-  pthread_condattr_init(&monotonic);
-  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-  pthread_cond_init(&opened->woken, &monotonic);
-  pthread_condattr_destroy(&monotonic);
+  rl_condition_init(&opened->woken);
   if (rl_webhook_key_read(target->secret_file, &opened->key, err) < 0 ||
       rl_webhook_client_open(target->url, &opened->client, err) < 0 || enable(opened, err) < 0 || start_thread(opened, err) < 0)
     return -1;

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/condition.h"
 #include "wire/wire.h"
 
 enum {
@@ -74,8 +75,7 @@ static void *run_heartbeat_thread(void *unused) {
   pthread_mutex_lock(&heart.frames_lock);
   for (;;) {
     while (!heart.busy) pthread_cond_wait(&heart.busy_changed, &heart.frames_lock);
-    int64_t until_ns = rl_monotonic_ns() + INTERVAL_S * INT64_C(1000000000);
-    struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000), .tv_nsec = (long)(until_ns % 1000000000)};
+    const struct timespec until = rl_condition_deadline(INTERVAL_S * INT64_C(1000000000));
     int waited = pthread_cond_timedwait(&heart.busy_changed, &heart.frames_lock, &until);
     if (waited == ETIMEDOUT && heart.busy && beat(&err) < 0) heart.failed(&err);
   }
@@ -83,15 +83,11 @@ static void *run_heartbeat_thread(void *unused) {
 }
 
 int rl_heartbeat_start(int descriptor, bool computes_on_cpu, void (*failed)(const rl_error *err), rl_error *err) {
-  pthread_condattr_t monotonic;
   pthread_t thread;
   heart.descriptor = descriptor;
   heart.computes_on_cpu = computes_on_cpu;
   heart.failed = failed;
-  pthread_condattr_init(&monotonic);
-  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-  pthread_cond_init(&heart.busy_changed, &monotonic);
-  pthread_condattr_destroy(&monotonic);
+  rl_condition_init(&heart.busy_changed);
   int code = pthread_create(&thread, NULL, run_heartbeat_thread, NULL);
   if (code != 0) return rl_fail(err, RL_ERRNO, code, "can't start the heartbeat thread: %s", strerror(code));
   pthread_detach(thread);

@@ -1,0 +1,21 @@
+/* Condition variables whose timed waits use CLOCK_MONOTONIC, so that setting the wall clock neither shortens nor lengthens them.
+ */
+#ifndef RL_BASE_CONDITION_H
+#define RL_BASE_CONDITION_H
+
+#include <pthread.h>
+#include <stdint.h>
+#include <time.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+void rl_condition_init(pthread_cond_t *condition);
+/* Returns the time at which a wait of pthread_cond_timedwait that begins now ends. */
+struct timespec rl_condition_deadline(int64_t timeout_ns);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
