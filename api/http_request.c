@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "api/http_syntax.h"
-#include "api/json_members.h"
 #include "api/server_internal.h"
 #include "base/clock.h"
+#include "base/json_members.h"
 
 void rl_http_request_release_response(rl_http_request *request) {
   if (request->cached_body != NULL) rl_body_cache_release(request->server->body_cache, request->cached_body);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/json_members.h"
+#include "base/json_members.h"
 
 static const char not_finite[] = "the number is not finite";
 

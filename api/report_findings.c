@@ -1,8 +1,8 @@
 /* The findings part of a report (report.h). */
 #include <math.h>
 
-#include "api/json_members.h"
 #include "api/report.h"
+#include "base/json_members.h"
 
 rl_findings rl_report_apply_rules(const rl_metric_values *values) {
   rl_findings findings = {.count = rl_rules_apply(values, NULL, 0)};

@@ -2,8 +2,8 @@
 #include <math.h>
 
 #include "analyze/kernel_verdict.h"
-#include "api/json_members.h"
 #include "api/report.h"
+#include "base/json_members.h"
 
 static cJSON *roofs_json(const rl_roof *roofs, size_t count) {
   cJSON *array = cJSON_CreateArray();

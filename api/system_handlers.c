@@ -4,11 +4,11 @@
 
 #include "api/handlers.h"
 #include "api/http_syntax.h"
-#include "api/json_members.h"
 #include "api/reply.h"
 #include "api/routes.h"
 #include "api/server_internal.h"
 #include "base/commit.h"
+#include "base/json_members.h"
 #include "request/spec.h"
 
 /* Returns the states of *count devices, malloc'ed; NULL if memory is exhausted. */

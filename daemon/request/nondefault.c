@@ -6,8 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/fields.h"
-
-RL_DEFINE_CLEANUP(delete_json, cJSON *, cJSON_Delete, NULL)
+#include "base/json_members.h"
 
 /* Compares the values as text, because cJSON_Compare treats numbers that differ in their last bits as equal. */
 static bool same_value(const cJSON *one, const cJSON *other) {
@@ -59,10 +58,10 @@ char *rl_nondefault_params(const rl_workload *workload, const void *params) {
   void *default_params = calloc(1, workload->params_size);
   if (default_params == NULL) return NULL;
   workload->defaults(default_params);
-  RL_CLEANUP(delete_json) cJSON *values = encode(workload, params);
-  RL_CLEANUP(delete_json) cJSON *defaults = encode(workload, default_params);
+  RL_CLEANUP(rl_json_cleanup) cJSON *values = encode(workload, params);
+  RL_CLEANUP(rl_json_cleanup) cJSON *defaults = encode(workload, default_params);
   free(default_params);
   if (values == NULL || defaults == NULL) return NULL;
-  RL_CLEANUP(delete_json) cJSON *changed = changed_members(values, defaults);
+  RL_CLEANUP(rl_json_cleanup) cJSON *changed = changed_members(values, defaults);
   return changed != NULL ? cJSON_PrintUnformatted(changed) : NULL;
 }

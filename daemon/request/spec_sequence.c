@@ -3,10 +3,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/json_members.h"
 #include "kernel/sequence.h"
 #include "request/spec_internal.h"
-
-RL_DEFINE_CLEANUP(delete_json, cJSON *, cJSON_Delete, NULL)
 
 typedef struct sequence_request {
   int kind;
@@ -52,7 +51,7 @@ static cJSON *complete_kernels(const sequence_request *request, rl_error *err) {
 int rl_spec_sequence_expand(const cJSON *object, rl_job_spec *spec, rl_error *err) {
   sequence_request request = defaults;
   if (rl_fields_decode(rl_spec_sequence_fields, object, "", &request, sizeof request, err) < 0) return -1;
-  RL_CLEANUP(delete_json) cJSON *kernels = complete_kernels(&request, err);
+  RL_CLEANUP(rl_json_cleanup) cJSON *kernels = complete_kernels(&request, err);
   if (kernels == NULL) return -1;
   request.kernels = kernels;
   if (rl_spec_apply_common(&request.common, spec, err) < 0 || add_run(&request, spec, err) < 0) return -1;

@@ -8,6 +8,7 @@
 
 #include "analyze/verdict.h"
 #include "base/json.h"
+#include "base/json_members.h"
 
 static const char *const direction_names[] = {"lower", "higher", NULL};
 
@@ -113,11 +114,9 @@ char *rl_suite_print_request(const rl_suite_job *job, const char *device, uint32
   return text;
 }
 
-RL_DEFINE_CLEANUP(delete_json, cJSON *, cJSON_Delete, NULL)
-
 /* Prints the object without these members. The caller frees it; NULL: out of memory. */
 static char *print_without(const char *text, const char *const *names, size_t count) {
-  RL_CLEANUP(delete_json) cJSON *object = cJSON_Parse(text);
+  RL_CLEANUP(rl_json_cleanup) cJSON *object = cJSON_Parse(text);
   for (size_t i = 0; i < count; i++) cJSON_DeleteItemFromObjectCaseSensitive(object, names[i]);
   return object != NULL ? cJSON_PrintUnformatted(object) : NULL;
 }

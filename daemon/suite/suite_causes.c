@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "analyze/regression_causes.h"
+#include "base/json_members.h"
 
 /* A profile with the texts that it refers to. */
 typedef struct profile {
@@ -136,18 +137,12 @@ static int read_profile(rl_store *store, const rl_suite_profile *wanted, profile
   return of->run.kernel_count > 0;
 }
 
-static void add_text(cJSON *object, const char *name, const char *text) {
-  if (text[0] != '\0') cJSON_AddStringToObject(object, name, text);
-  else cJSON_AddNullToObject(object, name);
-}
-
 static cJSON *cause_json(const rl_cause *cause) {
   cJSON *item = cJSON_CreateObject();
   cJSON_AddStringToObject(item, "class", rl_cause_class_name(cause->class_));
-  add_text(item, "subject", cause->subject);
+  rl_json_add_text(item, "subject", cause->subject);
   cJSON_AddNumberToObject(item, "difference_us", cause->difference_us);
-  if (isfinite(cause->share_ratio)) cJSON_AddNumberToObject(item, "share_ratio", cause->share_ratio);
-  else cJSON_AddNullToObject(item, "share_ratio");
+  rl_json_add_number(item, "share_ratio", cause->share_ratio);
   cJSON *evidence = cJSON_AddArrayToObject(item, "evidence");
   for (size_t i = 0; i < cause->evidence_count; i++) {
     cJSON *one = cJSON_CreateObject();

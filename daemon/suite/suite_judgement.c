@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "analyze/rank_test.h"
+#include "base/json_members.h"
 #include "base/log.h"
 #include "suite/suite_causes.h"
 #include "suite/suite_values.h"
@@ -254,11 +255,6 @@ static void select_other_side(const rl_suite_progress *progress, const rl_suite_
 
 /* --- the judgement as JSON --------------------------------------------------------------------------------------------- */
 
-static void add_number(cJSON *object, const char *name, double value) {
-  if (isfinite(value)) cJSON_AddNumberToObject(object, name, value);
-  else cJSON_AddNullToObject(object, name);
-}
-
 static void add_pair(cJSON *object, const char *name, double low, double high) {
   cJSON *pair = cJSON_AddArrayToObject(object, name);
   cJSON_AddItemToArray(pair, isfinite(low) ? cJSON_CreateNumber(low) : cJSON_CreateNull());
@@ -266,22 +262,22 @@ static void add_pair(cJSON *object, const char *name, double low, double high) {
 }
 
 static void add_effects(const rl_verdict_judgement *judged, cJSON *item) {
-  add_number(item, "baseline_median", judged->baseline_median);
-  add_number(item, "current_median", judged->current_median);
-  add_number(item, "effect_ratio", judged->effect_ratio);
+  rl_json_add_number(item, "baseline_median", judged->baseline_median);
+  rl_json_add_number(item, "current_median", judged->current_median);
+  rl_json_add_number(item, "effect_ratio", judged->effect_ratio);
   add_pair(item, "interval_ratio", judged->interval_low_ratio, judged->interval_high_ratio);
-  add_number(item, "p_value", judged->p_value);
-  add_number(item, "q_value", judged->q_value);
-  add_number(item, "history_limit_ratio", judged->history_limit_ratio);
+  rl_json_add_number(item, "p_value", judged->p_value);
+  rl_json_add_number(item, "q_value", judged->q_value);
+  rl_json_add_number(item, "history_limit_ratio", judged->history_limit_ratio);
   cJSON_AddNumberToObject(item, "history_runs", (double)judged->history_runs);
-  add_number(item, "recent_median", judged->recent_median);
-  add_number(item, "step_ratio", judged->step_ratio);
-  add_number(item, "cycles_effect_ratio", judged->cycles_effect_ratio);
-  add_number(item, "confirmation_median", judged->confirmation_median);
-  add_number(item, "confirmation_effect_ratio", judged->confirmation_effect_ratio);
+  rl_json_add_number(item, "recent_median", judged->recent_median);
+  rl_json_add_number(item, "step_ratio", judged->step_ratio);
+  rl_json_add_number(item, "cycles_effect_ratio", judged->cycles_effect_ratio);
+  rl_json_add_number(item, "confirmation_median", judged->confirmation_median);
+  rl_json_add_number(item, "confirmation_effect_ratio", judged->confirmation_effect_ratio);
   add_pair(item, "confirmation_interval_ratio", judged->confirmation_low_ratio, judged->confirmation_high_ratio);
-  add_number(item, "confirmation_p_value", judged->confirmation_p_value);
-  add_number(item, "confirmation_q_value", judged->confirmation_q_value);
+  rl_json_add_number(item, "confirmation_p_value", judged->confirmation_p_value);
+  rl_json_add_number(item, "confirmation_q_value", judged->confirmation_q_value);
 }
 
 static void add_counts(const rl_verdict_judgement *judged, cJSON *item) {

@@ -7,9 +7,8 @@
 
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "base/json_members.h"
 #include "hash.h"
-
-RL_DEFINE_CLEANUP(delete_json, cJSON *, cJSON_Delete, NULL)
 
 /* --- members ----------------------------------------------------------------------------------------------------------- */
 
@@ -71,7 +70,7 @@ int rl_kernel_sequence_decode(const cJSON *kernels, int64_t seed, rl_kernel_para
 
 int rl_kernel_sequence_decode_params(const rl_kernel_sequence_params *params, rl_kernel_params *members, size_t *count,
                                      rl_error *err) {
-  RL_CLEANUP(delete_json) cJSON *kernels = rl_json_parse(params->kernels, strlen(params->kernels), err);
+  RL_CLEANUP(rl_json_cleanup) cJSON *kernels = rl_json_parse(params->kernels, strlen(params->kernels), err);
   return kernels == NULL ? -1 : rl_kernel_sequence_decode(kernels, params->seed, members, count, err);
 }
 

@@ -1,5 +1,5 @@
 /* Adds null for NAN and for a NULL text. */
-#include "api/json_members.h"
+#include "base/json_members.h"
 
 #include <math.h>
 #include <stddef.h>
