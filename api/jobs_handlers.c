@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "api/handlers.h"
-#include "api/json_members.h"
 #include "api/json_rows.h"
 #include "api/reply.h"
 #include "api/server_internal.h"
 #include "api/submission.h"
+#include "base/json_members.h"
 #include "base/sha256.h"
 #include "request/spec.h"
 
@@ -50,16 +50,9 @@ static cJSON *accepted_json(int64_t id, const char *state) {
 }
 
 static int reply_accepted(rl_http_request *request, int64_t id, rl_job_state state, bool replayed, rl_error *err) {
-  char *text = NULL, location[64];
-  RL_CLEANUP(rl_json_cleanup) cJSON *document = accepted_json(id, rl_job_state_names[state]);
-  if (document != NULL) text = cJSON_PrintUnformatted(document);
-  struct MHD_Response *response = rl_response_text(text, text != NULL ? strlen(text) : 0, "application/json");
-  if (response != NULL) {
-    snprintf(location, sizeof location, "/jobs/%lld", (long long)id);
-    rl_response_add_header(response, "Location", location);
-    if (replayed) rl_response_add_header(response, "Idempotent-Replayed", "true");
-  }
-  return rl_reply(request, 202, response, err);
+  char location[64];
+  snprintf(location, sizeof location, "/jobs/%lld", (long long)id);
+  return rl_reply_accepted(request, location, replayed, accepted_json(id, rl_job_state_names[state]), err);
 }
 
 int rl_handle_submit_job(rl_http_request *request, rl_error *err) {

@@ -28,6 +28,13 @@ int rl_reply_json(rl_http_request *request, int status, cJSON *document, rl_erro
   return rl_reply_text(request, status, text, "application/json", err);
 }
 
+int rl_reply_accepted(rl_http_request *request, const char *location, bool is_replayed, cJSON *document, rl_error *err) {
+  if (rl_reply_json(request, 202, document, err) < 0) return -1;
+  rl_response_add_header(request->response, "Location", location);
+  if (is_replayed) rl_response_add_header(request->response, "Idempotent-Replayed", "true");
+  return 0;
+}
+
 static void log_internal_error(const rl_http_request *request) {
   const rl_error *cause = &request->err;
   rl_log(RL_LOG_ERROR, "%s %s: %s error %d: %s", request->method, request->path, rl_domain_name(cause->domain), cause->code,

@@ -12,6 +12,9 @@
 /* Take ownership of response, document or text, which may be NULL: its allocation failed. */
 int rl_reply(rl_http_request *request, int status, struct MHD_Response *response, rl_error *err);
 int rl_reply_json(rl_http_request *request, int status, cJSON *document, rl_error *err);
+/* Replies 202 with the location of what the request has made. is_replayed: an earlier request with the same Idempotency-Key has
+ * made it. */
+int rl_reply_accepted(rl_http_request *request, const char *location, bool is_replayed, cJSON *document, rl_error *err);
 int rl_reply_text(rl_http_request *request, int status, char *text, const char *content_type, rl_error *err);
 /* Replies with the problem document of request->err. */
 int rl_reply_problem(rl_http_request *request, rl_error *err);

@@ -5,7 +5,6 @@
 
 #include "api/cached_reply.h"
 #include "api/handlers.h"
-#include "api/json_members.h"
 #include "api/json_rows.h"
 #include "api/reply.h"
 #include "api/server_internal.h"
@@ -13,6 +12,7 @@
 #include "api/submission.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/json_members.h"
 #include "base/sha256.h"
 #include "store/suites.h"
 #include "suite/suite_promotion.h"
@@ -203,15 +203,8 @@ static int reply_accepted(rl_http_request *request, int64_t id, bool replayed, d
   char state[16], location[48];
   int64_t events;
   if (rl_store_suite_run_state(request->server->store, id, state, &events, err) < 0) return -1;
-  RL_CLEANUP(rl_json_cleanup) cJSON *document = accepted_json(id, state, estimated_s);
-  char *text = document != NULL ? cJSON_PrintUnformatted(document) : NULL;
-  struct MHD_Response *response = rl_response_text(text, text != NULL ? strlen(text) : 0, "application/json");
-  if (response != NULL) {
-    snprintf(location, sizeof location, "/suite-runs/%lld", (long long)id);
-    rl_response_add_header(response, "Location", location);
-    if (replayed) rl_response_add_header(response, "Idempotent-Replayed", "true");
-  }
-  return rl_reply(request, 202, response, err);
+  snprintf(location, sizeof location, "/suite-runs/%lld", (long long)id);
+  return rl_reply_accepted(request, location, replayed, accepted_json(id, state, estimated_s), err);
 }
 
 /* Makes an error in a file's definition one at /device: the body has no such field, and another device may run the suite. */
