@@ -44,9 +44,7 @@ struct rl_queue {
   char default_device[16]; /* "": none */
   bool stopping, refresh;
   rl_job_statistics statistics;
-  pthread_mutex_t listener_lock; /* held while on_event runs, so that rl_queue_set_listener waits for it */
-  void (*on_event)(void *context, int64_t job_id);
-  void *listener_context;
+  rl_listener listener;
 };
 
 static void lock(rl_queue *queue) { pthread_mutex_lock(&queue->mutex); }
@@ -68,7 +66,7 @@ int rl_queue_open(rl_store *store, int64_t queue_limit, rl_queue **queue, rl_err
   made->queue_limit = queue_limit;
   made->deadline_s = DEFAULT_DEADLINE_S;
   pthread_mutex_init(&made->mutex, NULL);
-  pthread_mutex_init(&made->listener_lock, NULL);
+  rl_listener_init(&made->listener);
   rl_condition_init(&made->changed);
   *queue = made;
   return 0;
@@ -77,7 +75,7 @@ int rl_queue_open(rl_store *store, int64_t queue_limit, rl_queue **queue, rl_err
 void rl_queue_close(rl_queue *queue) {
   if (queue == NULL) return;
   pthread_cond_destroy(&queue->changed);
-  pthread_mutex_destroy(&queue->listener_lock);
+  rl_listener_destroy(&queue->listener);
   pthread_mutex_destroy(&queue->mutex);
   free(queue);
 }
@@ -154,17 +152,8 @@ static int check_device_support(rl_queue *queue, rl_job_spec *spec, rl_error *er
 
 /* --- events ------------------------------------------------------------------------------------------------------------ */
 
-void rl_queue_set_listener(rl_queue *queue, void (*on_event)(void *context, int64_t job_id), void *context) {
-  pthread_mutex_lock(&queue->listener_lock);
-  queue->on_event = on_event;
-  queue->listener_context = context;
-  pthread_mutex_unlock(&queue->listener_lock);
-}
-
-static void notify_listener(rl_queue *queue, int64_t job_id) {
-  pthread_mutex_lock(&queue->listener_lock);
-  if (queue->on_event != NULL) queue->on_event(queue->listener_context, job_id);
-  pthread_mutex_unlock(&queue->listener_lock);
+void rl_queue_set_listener(rl_queue *queue, rl_listener_function *on_event, void *context) {
+  rl_listener_set(&queue->listener, on_event, context);
 }
 
 /* --- statistics -------------------------------------------------------------------------------------------------------- */
@@ -209,7 +198,7 @@ int rl_queue_submit(rl_queue *queue, rl_job_spec *spec, const char *key, const c
   pthread_cond_broadcast(&queue->changed);
   unlock(queue);
   rl_job_statistics_submitted(&queue->statistics, spec->kind);
-  notify_listener(queue, *id);
+  rl_listener_notify(&queue->listener, *id);
   return 0;
 }
 
@@ -220,7 +209,7 @@ int rl_queue_cancel(rl_queue *queue, int64_t id, rl_error *err) {
   if (entry != NULL) entry->cancel = true;
   unlock(queue);
   count_change(queue, id, rl_job_statistics_finished);
-  notify_listener(queue, id);
+  rl_listener_notify(&queue->listener, id);
   return 0;
 }
 
@@ -263,7 +252,7 @@ static int claim_pass(rl_queue *queue, device *entry, rl_claim *claim, rl_error 
   find_cancellation(queue, entry, next.job_id);
   if (started) {
     count_change(queue, next.job_id, rl_job_statistics_started);
-    notify_listener(queue, next.job_id);
+    rl_listener_notify(&queue->listener, next.job_id);
   }
   *claim = next;
   return 1;
@@ -327,7 +316,7 @@ void rl_queue_progress(rl_queue *queue, int64_t job_id, int64_t run_id, const rl
   bool kept = entry != NULL && !entry->cancel && (entry->progress_ns == 0 || now - entry->progress_ns >= PROGRESS_INTERVAL_NS);
   if (kept) entry->progress_ns = now;
   unlock(queue);
-  if (kept && store_progress(queue->store, job_id, run_id, progress) >= 0) notify_listener(queue, job_id);
+  if (kept && store_progress(queue->store, job_id, run_id, progress) >= 0) rl_listener_notify(&queue->listener, job_id);
 }
 
 int rl_queue_log(rl_queue *queue, const rl_claim *claim, const char *text, rl_error *err) {
@@ -374,7 +363,7 @@ static void end_claim(rl_queue *queue, const rl_claim *claim, bool cancelled, bo
   }
   unlock(queue);
   if (job_over && !cancelled) count_change(queue, claim->job_id, rl_job_statistics_finished);
-  notify_listener(queue, claim->job_id);
+  rl_listener_notify(&queue->listener, claim->job_id);
 }
 
 /* Submits a ceilings job if the ceilings of the pass's device are stale. Ignores errors: the next timing pass tries again. */

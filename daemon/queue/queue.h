@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
+#include "base/listener.h"
 #include "model/job.h"
 
 typedef struct rl_store rl_store;
@@ -92,7 +93,7 @@ int rl_queue_interrupt(rl_queue *queue, const rl_claim *claim, rl_error *err);
 
 /* Sets the listener, or removes it (NULL). It is called without the queue's lock after an event of a job was stored. The previous
  * listener is not running when this returns. */
-void rl_queue_set_listener(rl_queue *queue, void (*on_event)(void *context, int64_t job_id), void *context);
+void rl_queue_set_listener(rl_queue *queue, rl_listener_function *on_event, void *context);
 
 /* Returns the statistics of jobs since the program started; the queue owns them. */
 const struct rl_job_statistics *rl_queue_statistics(const rl_queue *queue);

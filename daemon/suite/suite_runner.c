@@ -41,9 +41,7 @@ struct rl_suite_runner {
   pthread_cond_t woken;
   uint64_t wake_count; /* submissions and cancellations */
   atomic_bool stopping;
-  pthread_mutex_t listener_lock; /* held while on_event runs, so that rl_suite_runner_set_listener waits for it */
-  void (*on_event)(void *context, int64_t run_id);
-  void *listener_context;
+  rl_listener listener;
 };
 
 static void wake(rl_suite_runner *runner) {
@@ -53,19 +51,9 @@ static void wake(rl_suite_runner *runner) {
   pthread_mutex_unlock(&runner->mutex);
 }
 
-void rl_suite_runner_set_listener(rl_suite_runner *runner, void (*on_event)(void *context, int64_t run_id), void *context) {
+void rl_suite_runner_set_listener(rl_suite_runner *runner, rl_listener_function *on_event, void *context) {
   if (runner == NULL) return;
-  pthread_mutex_lock(&runner->listener_lock);
-  runner->on_event = on_event;
-  runner->listener_context = context;
-  pthread_mutex_unlock(&runner->listener_lock);
-}
-
-/* Reports that events of the run were stored. */
-static void notify_listener(rl_suite_runner *runner, int64_t run_id) {
-  pthread_mutex_lock(&runner->listener_lock);
-  if (runner->on_event != NULL) runner->on_event(runner->listener_context, run_id);
-  pthread_mutex_unlock(&runner->listener_lock);
+  rl_listener_set(&runner->listener, on_event, context);
 }
 
 /* Whether a repetition may succeed. */
@@ -336,7 +324,7 @@ static void handle_failure(rl_suite_runner *runner, slot *at, const rl_error *fa
   rl_error err;
   if (failure->domain == RL_SUITE) return; /* it was cancelled */
   if (!is_temporary(failure) && fail_run(runner, at->run_id, failure->message, &err) >= 0)
-    return notify_listener(runner, at->run_id);
+    return rl_listener_notify(&runner->listener, at->run_id);
   if (!at->is_waiting) rl_log(RL_LOG_WARNING, "suite run %lld waits: %s", (long long)at->run_id, failure->message);
   at->is_waiting = true;
   at->not_before_ns = rl_monotonic_ns() + RETRY_MS * INT64_C(1000000);
@@ -354,7 +342,7 @@ static void execute(rl_suite_runner *runner, slot *at, bool is_queued) {
     rc = rl_suite_progress_read(runner->store, at->run_id, &progress, &err);
     if (rc == 0) rc = advance(runner, &progress, at, &err);
     rl_suite_progress_clear(&progress);
-    notify_listener(runner, at->run_id);
+    rl_listener_notify(&runner->listener, at->run_id);
   }
   if (rc < 0) handle_failure(runner, at, &err);
   else at->is_waiting = false;
@@ -448,12 +436,12 @@ int rl_suite_runner_open(rl_store *store, rl_queue *queue, const rl_job_policy *
   opened->policy = *policy;
   opened->queue_limit = queue_limit;
   pthread_mutex_init(&opened->mutex, NULL);
-  pthread_mutex_init(&opened->listener_lock, NULL);
+  rl_listener_init(&opened->listener);
   rl_condition_init(&opened->woken);
   int code = pthread_create(&opened->thread, NULL, run_thread, opened);
   if (code != 0) {
     pthread_cond_destroy(&opened->woken);
-    pthread_mutex_destroy(&opened->listener_lock);
+    rl_listener_destroy(&opened->listener);
     pthread_mutex_destroy(&opened->mutex);
     free(opened);
     return rl_fail(err, RL_ERRNO, code, "can't start the thread of suites: %s", strerror(code));
@@ -472,7 +460,7 @@ void rl_suite_runner_close(rl_suite_runner *runner) {
   rl_suite_runner_stop(runner);
   pthread_join(runner->thread, NULL);
   pthread_cond_destroy(&runner->woken);
-  pthread_mutex_destroy(&runner->listener_lock);
+  rl_listener_destroy(&runner->listener);
   pthread_mutex_destroy(&runner->mutex);
   free(runner);
 }
@@ -609,7 +597,7 @@ int rl_suite_runner_submit(rl_suite_runner *runner, const rl_suite_submission *s
   *estimated_s = planned_s;
   if (*existing) return 0;
   wake(runner);
-  notify_listener(runner, *id);
+  rl_listener_notify(&runner->listener, *id);
   return 0;
 }
 
@@ -617,6 +605,6 @@ int rl_suite_runner_cancel(rl_suite_runner *runner, int64_t id, rl_error *err) {
   const rl_suite_outcome outcome = {.state = "cancelled", .reason = "A client cancelled the run."};
   if (rl_store_suite_run_finish(runner->store, id, &outcome, err) < 0) return -1;
   wake(runner);
-  notify_listener(runner, id);
+  rl_listener_notify(&runner->listener, id);
   return 0;
 }

@@ -5,6 +5,7 @@
 #ifndef RL_SUITE_SUITE_RUNNER_H
 #define RL_SUITE_SUITE_RUNNER_H
 
+#include "base/listener.h"
 #include "queue/queue.h"
 #include "store/store.h"
 #include "suite/definition.h"
@@ -21,7 +22,7 @@ void rl_suite_runner_stop(rl_suite_runner *runner);
 void rl_suite_runner_close(rl_suite_runner *runner);
 
 /* As rl_queue_set_listener, for events of suite runs. Accepts a NULL runner. */
-void rl_suite_runner_set_listener(rl_suite_runner *runner, void (*on_event)(void *context, int64_t run_id), void *context);
+void rl_suite_runner_set_listener(rl_suite_runner *runner, rl_listener_function *on_event, void *context);
 
 typedef struct rl_suite_submission {
   const rl_suite *suite;
