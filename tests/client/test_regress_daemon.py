@@ -13,6 +13,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 import yaml
+from repositories import git, make_repository
 
 BUILD = pathlib.Path(os.environ["ROOFLINED_BUILD"])
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
@@ -197,28 +198,12 @@ def test_a_killed_daemon_is_waited_for(fast, baseline):
 # --- repositories ------------------------------------------------------------------------------------------------------------
 
 
-def git(folder, *words):
-    identity = {f"GIT_{who}_{what}": "tester@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    return subprocess.run(["git", *words], cwd=folder, env={**os.environ, **identity}, stdout=subprocess.PIPE, text=True,
-                          check=True, timeout=20).stdout.strip()
-
-
-def make_repository(folder, delays, suite):
-    (folder / "perf").mkdir(parents=True)
-    git(folder, "init", "--quiet", "--initial-branch=main")
-    (folder / "perf/suite.json").write_text(json.dumps(suite))
-    commits = []
-    for number, delay in enumerate(delays):
-        (folder / "delay_us").write_text(str(delay))
-        (folder / "number").write_text(str(number))
-        git(folder, "add", "-A")
-        git(folder, "commit", "--quiet", "-m", f"change {number}")
-        commits.append(git(folder, "rev-parse", "HEAD"))
-    return commits
+def make_commits(folder, delays, suite):
+    return make_repository(folder, [{"perf/suite.json": json.dumps(suite), "delay_us": str(delay)} for delay in delays])
 
 
 def test_bisect_finds_the_first_slower_commit(fast, tmp_path):
-    commits = make_repository(tmp_path / "tree", [FAST_US, SLOW_US, SLOW_US], {**TINY, "name": "bisected"})
+    commits = make_commits(tmp_path / "tree", [FAST_US, SLOW_US, SLOW_US], {**TINY, "name": "bisected"})
     out, err = ctl("bisect", "--suite", "perf/suite.json", "--good", commits[0], "--bad", "main",
                    "--repository", tmp_path / "tree", "--build", f"cp delay_us {fast.slow}", url=fast.url)
     assert out.startswith(f"the first slower commit: {commits[1][:12]} change 1\n"), out + err
@@ -230,7 +215,7 @@ def test_the_example_workflow(tmp_path):
     workflow = yaml.safe_load((SOURCE / "docs/examples/github-workflow.yml").read_text())
     assert workflow[True] == "pull_request"  # YAML 1.1 reads the key `on` as a boolean
     job = workflow["jobs"]["regress"]
-    commits = make_repository(tmp_path / "tree", [FAST_US, SLOW_US], {**TINY, "name": "pull-request"})
+    commits = make_commits(tmp_path / "tree", [FAST_US, SLOW_US], {**TINY, "name": "pull-request"})
     slow, probe = tmp_path / "slow_us", Daemon(tmp_path / "unused")
     probe.stop()
     tools = tmp_path / "tools"
