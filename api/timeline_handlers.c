@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/launch_queue.h"
 #include "analyze/range_times.h"
 #include "api/handlers.h"
 #include "api/json_members.h"
@@ -11,7 +12,20 @@
 #include "api/run_trace.h"
 #include "api/server_internal.h"
 
-enum { LONGEST_INTERVALS = 8, MAX_RANGE_NAMES = 256 };
+enum { LONGEST_INTERVALS = 8, MAX_RANGE_NAMES = 256, MAX_STREAMS = 64 };
+
+typedef struct trace_analysis {
+  rl_time_classes classes;
+  rl_range_times times;
+  rl_launch_queue queue;
+  const char *queue_reason; /* why its depths are unknown; NULL: they are known */
+} trace_analysis;
+
+static void clear_analysis(trace_analysis *analysis) {
+  rl_time_classes_clear(&analysis->classes);
+  rl_range_times_clear(&analysis->times);
+  rl_launch_queue_clear(&analysis->queue);
+}
 
 /* --- JSON -------------------------------------------------------------------------------------------------------------- */
 
@@ -114,9 +128,63 @@ static void add_ranges(cJSON *document, const rl_trace_events *events, const rl_
   cJSON_AddBoolToObject(document, "ranges_truncated", listed < times->count);
 }
 
-static void add_trace(cJSON *document, const rl_trace_events *events, const rl_time_classes *classes,
-                      const rl_range_times *times) {
-  rl_metric_value metrics[RL_TIME_METRIC_COUNT];
+static cJSON *queue_depth_json(const rl_queue_depth *depth, int64_t window_ns) {
+  cJSON *object = cJSON_CreateObject();
+  cJSON_AddNumberToObject(object, "operations", (double)depth->operations);
+  cJSON_AddNumberToObject(object, "min", (double)depth->minimum);
+  cJSON_AddNumberToObject(object, "median", (double)depth->median);
+  cJSON_AddNumberToObject(object, "max", (double)depth->maximum);
+  rl_json_add_number(object, "empty_ratio", window_ns > 0 ? (double)depth->empty_ns / (double)window_ns : NAN);
+  return object;
+}
+
+static cJSON *stream_queues_json(const rl_launch_queue *queue, int64_t window_ns) {
+  cJSON *array = cJSON_CreateArray();
+  for (size_t i = 0; i < queue->stream_count && i < MAX_STREAMS; i++) {
+    cJSON *object = queue_depth_json(&queue->streams[i], window_ns);
+    cJSON_AddNumberToObject(object, "stream", queue->streams[i].stream);
+    cJSON_AddItemToArray(array, object);
+  }
+  return array;
+}
+
+/* The mean depth in each slice of the window; 0 in an empty slice. */
+static cJSON *mean_depths_json(const rl_launch_queue *queue) {
+  double means[RL_QUEUE_SLICES];
+  for (int i = 0; i < RL_QUEUE_SLICES; i++) {
+    int64_t slice_ns = queue->slice_start_ns[i + 1] - queue->slice_start_ns[i];
+    means[i] = slice_ns > 0 ? (double)queue->depth_ns[i] / (double)slice_ns : 0;
+  }
+  return cJSON_CreateDoubleArray(means, RL_QUEUE_SLICES);
+}
+
+static void add_queue(cJSON *document, const trace_analysis *analysis) {
+  static const char *const members[] = {"empty_idle_ns", "total", "streams", "mean_depths"};
+  cJSON *object = cJSON_AddObjectToObject(document, "queue");
+  const rl_launch_queue *queue = &analysis->queue;
+  int64_t window_ns = analysis->classes.end_ns - analysis->classes.start_ns;
+  rl_json_add_text(object, "reason", analysis->queue_reason);
+  cJSON_AddNumberToObject(object, "unmatched_operations", (double)queue->unmatched_operations);
+  if (analysis->queue_reason != NULL) {
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) cJSON_AddNullToObject(object, members[i]);
+    return;
+  }
+  cJSON_AddNumberToObject(object, "empty_idle_ns", (double)queue->empty_idle_ns);
+  cJSON_AddItemToObject(object, "total", queue_depth_json(&queue->total, window_ns));
+  cJSON_AddItemToObject(object, "streams", stream_queues_json(queue, window_ns));
+  cJSON_AddItemToObject(object, "mean_depths", mean_depths_json(queue));
+}
+
+static cJSON *findings_json(const trace_analysis *analysis) {
+  rl_metric_value metrics[RL_TIME_METRIC_COUNT + RL_QUEUE_METRIC_COUNT];
+  size_t count = rl_time_classes_metrics(&analysis->classes, metrics);
+  count += rl_launch_queue_metrics(&analysis->queue, &analysis->classes, analysis->queue_reason, metrics + count);
+  rl_metric_values_sort(metrics, count);
+  return rl_report_findings(&(rl_metric_values){metrics, count});
+}
+
+static void add_trace(cJSON *document, const rl_trace_events *events, const trace_analysis *analysis) {
+  const rl_time_classes *classes = &analysis->classes;
   cJSON *window = cJSON_AddObjectToObject(document, "window");
   cJSON_AddNumberToObject(window, "start_ns", (double)classes->start_ns);
   cJSON_AddNumberToObject(window, "end_ns", (double)classes->end_ns);
@@ -124,14 +192,14 @@ static void add_trace(cJSON *document, const rl_trace_events *events, const rl_t
   cJSON_AddNumberToObject(document, "kernels", (double)classes->kernels);
   cJSON_AddNumberToObject(document, "unrecorded_launches", (double)classes->unrecorded_launches);
   add_classes(document, events, classes);
-  add_ranges(document, events, classes, times);
-  rl_metric_values values = {metrics, rl_time_classes_metrics(classes, metrics)};
-  cJSON_AddItemToObject(document, "findings", rl_report_findings(&values));
+  add_ranges(document, events, classes, &analysis->times);
+  add_queue(document, analysis);
+  cJSON_AddItemToObject(document, "findings", findings_json(analysis));
 }
 
 static void add_missing_trace(cJSON *document) {
-  static const char *const members[] = {"window",  "operations", "kernels",          "unrecorded_launches",
-                                        "classes", "ranges",     "ranges_truncated", "findings"};
+  static const char *const members[] = {"window",           "operations", "kernels", "unrecorded_launches", "classes", "ranges",
+                                        "ranges_truncated", "queue",      "findings"};
   for (size_t i = 0; i < sizeof members / sizeof *members; i++) cJSON_AddNullToObject(document, members[i]);
 }
 
@@ -141,11 +209,17 @@ bool rl_timeline_findings_are_heavy(const rl_http_request *request) {
   return true;
 }
 
+static int analyze(const rl_trace_index *index, trace_analysis *analysis, rl_error *err) {
+  if (rl_range_times_compute(index, &analysis->classes, &analysis->times, err) < 0) return -1;
+  if (rl_launch_queue_compute(index, &analysis->classes, &analysis->queue, err) < 0) return -1;
+  analysis->queue_reason = rl_launch_queue_reason(index, &analysis->queue);
+  return 0;
+}
+
 static int add_analysis(cJSON *document, const rl_run_trace *trace, rl_error *err) {
-  RL_CLEANUP(rl_time_classes_clear) rl_time_classes classes = {0};
-  RL_CLEANUP(rl_range_times_clear) rl_range_times times = {0};
-  if (rl_range_times_compute(&trace->index, &classes, &times, err) < 0) return -1;
-  add_trace(document, &trace->events, &classes, &times);
+  RL_CLEANUP(clear_analysis) trace_analysis analysis = {0};
+  if (analyze(&trace->index, &analysis, err) < 0) return -1;
+  add_trace(document, &trace->events, &analysis);
   return 0;
 }
 

@@ -204,6 +204,16 @@ static void print_ranges(FILE *out, const cJSON *timeline) {
     if (rl_json_number(range, "time_ns") > 0) print_range(out, range);
 }
 
+static void print_queue(FILE *out, const cJSON *queue) {
+  const cJSON *total = rl_json_at(queue, "total");
+  char share[RL_CELL_SIZE], idle[RL_CELL_SIZE];
+  if (!cJSON_IsObject(total)) return;
+  fprintf(out, "\nqueued launches: median %.0f, most %.0f; none during %s of the window, %s of it idle\n",
+          rl_json_number(total, "median"), rl_json_number(total, "max"),
+          rl_format_percent(share, rl_json_number(total, "empty_ratio")),
+          rl_format_us(idle, rl_json_number(queue, "empty_idle_ns") / 1000));
+}
+
 void rl_print_timeline_findings(FILE *out, const cJSON *timeline) {
   const char *reason = rl_json_text(timeline, "reason"), *incomplete_reason = rl_json_text(timeline, "incomplete_reason");
   const cJSON *item;
@@ -220,6 +230,7 @@ void rl_print_timeline_findings(FILE *out, const cJSON *timeline) {
   fputs("  longest\n", out);
   cJSON_ArrayForEach (item, rl_json_at(timeline, "classes")) print_time_class(out, item);
   print_ranges(out, timeline);
+  print_queue(out, rl_json_at(timeline, "queue"));
   if (incomplete_reason[0] != '\0') fprintf(out, "— causes are unknown: %s\n", incomplete_reason);
   fputc('\n', out);
   cJSON_ArrayForEach (item, rl_json_at(timeline, "findings")) print_finding(out, "!", item);

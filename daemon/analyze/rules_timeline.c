@@ -86,6 +86,16 @@ const rl_rule rl_rules_timeline[] = {
      .kind = RL_FINDING_WARNING,
      .message = "Copies run alone during {copy}% of the window, and beside kernels during {beside}%. Copy the next inputs in a "
                 "second stream while kernels run, if the kernels do not need them yet."},
+    {.id = "timeline_empty_queue",
+     .version = 1,
+     .section = RL_RULE_TIMELINE_SECTION,
+     .title = "No launch is queued while the device is idle",
+     .inputs = {{"idle", "timeline__queue_empty_idle_pct"}, {"median", "timeline__queue_depth_median"}},
+     .condition = "idle >= 5",
+     .kind = RL_FINDING_WARNING,
+     .message = "During {idle}% of the window the device is idle and no launched operation waits for it. For half of the window, "
+                "at most {median:0} operations wait. The host is not ahead of the device. The other findings estimate what this "
+                "time costs, by what the host does meanwhile."},
     {.id = "timeline_unknown",
      .version = 1,
      .section = RL_RULE_TIMELINE_SECTION,

@@ -174,9 +174,16 @@ def test_findings_of_a_timeline(daemon):
     outside = {name: time for name, time in found["ranges"][2]["classes"].items() if time}
     assert outside == {"compute": 15_000, "idle_host_work": 50_000, "idle_launch_latency": 9_000}
     assert found["ranges_truncated"] is False
+    queue = {name: value for name, value in found["queue"].items() if name != "mean_depths"}
+    assert queue == {
+        "reason": None, "unmatched_operations": 0, "empty_idle_ns": 52_000,
+        "total": {"operations": 3, "min": 0, "median": 0, "max": 1, "empty_ratio": pytest.approx(1 - 23 / 105)},
+        "streams": [
+            {"stream": 7, "operations": 3, "min": 0, "median": 0, "max": 1, "empty_ratio": pytest.approx(1 - 23 / 105)}]}
+    assert sum(found["queue"]["mean_depths"]) * 1_050 == pytest.approx(23_000)
     findings = {finding["rule"]: finding["speedup_pct"] for finding in found["findings"]}
     assert findings == {"timeline_host_work": pytest.approx(100 * 50 / 105),
-                        "timeline_launch_latency": pytest.approx(100 * 9 / 105)}
+                        "timeline_launch_latency": pytest.approx(100 * 9 / 105), "timeline_empty_queue": None}
 
 
 def test_ranges_of_a_timeline_are_bounded(daemon):
@@ -206,6 +213,7 @@ def test_a_timeline_with_dropped_records_has_no_causes(daemon):
     assert found["incomplete_reason"] == "3 records were dropped, 0 have no times"
     assert {item["class"]: item["time_ns"] for item in found["classes"] if item["time_ns"]} == {
         "compute": 45_000, "idle_unknown": 60_000}
+    assert found["queue"]["reason"] == found["incomplete_reason"] and found["queue"]["total"] is None
     assert [finding["rule"] for finding in found["findings"]] == ["timeline_unknown"]
 
 

@@ -133,6 +133,7 @@ static const rule_case cases[] = {
     {"timeline_small_kernels", "kernels=10 time=30 idle=5", 5, "kernels=9"},
     {"timeline_small_kernels", "kernels=10 time=30 idle=5", 5, "idle=4.9"},
     {"timeline_copies_alone", "copy=5 beside=2", NAN, "copy=4.9"},
+    {"timeline_empty_queue", "idle=5 median=0", NAN, "idle=4.9"},
     {"timeline_unknown", "idle=99 idle_us=990 gaps=1 unrecorded=100", NAN, "idle=4.9"},
 };
 enum { CASE_COUNT = sizeof cases / sizeof *cases };
