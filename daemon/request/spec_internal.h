@@ -88,8 +88,8 @@ int rl_spec_kernel_restrict_to_device(rl_job_spec *spec, const char *unsupported
 /* A sequence is a request of kind "kernel" whose field "kernels" is an array of launches (spec_sequence.c), in place of the field
  * "kernel". It expands to one run. */
 int rl_spec_sequence_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
-/* Returns -1 with RL_INPUT at /kernels/N/variant if the CPU does not have the variant. */
-int rl_spec_sequence_check_on_cpu(const rl_run_spec *run, rl_error *err);
+/* Returns -1 with RL_INPUT at or below /kernels/N if devices of this kind do not support a kernel. */
+int rl_spec_sequence_check_device(const rl_run_spec *run, rl_device_kind kind, rl_error *err);
 int rl_spec_ceilings_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
 int rl_spec_source_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
 

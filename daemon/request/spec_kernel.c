@@ -128,18 +128,21 @@ static const rl_kernel_operator *find_operator_of_run(const rl_run_spec *run) {
   return NULL;
 }
 
-static int check_run_on_cpu(const rl_run_spec *run, rl_error *err) {
+static int check_run(const rl_run_spec *run, rl_device_kind kind, rl_error *err) {
   const rl_kernel_operator *op = find_operator_of_run(run);
-  if (strcmp(run->workload, rl_kernel_sequence.name) == 0) return rl_spec_sequence_check_on_cpu(run, err);
-  return op == NULL ? 0 : rl_kernel_cpu_variant_check(op, run->variant, err);
+  rl_kernel_params params;
+  if (strcmp(run->workload, rl_kernel_sequence.name) == 0) return rl_spec_sequence_check_device(run, kind, err);
+  if (op == NULL) return 0;
+  op->workload.defaults(&params);
+  if (rl_fields_parse(rl_kernel_params_fields, run->params, strlen(run->params), &params, sizeof params, err) < 0) return -1;
+  return rl_kernel_device_check(&params, kind, err);
 }
 
 int rl_spec_kernel_restrict_to_device(rl_job_spec *spec, const char *unsupported_engines, rl_error *err) {
   (void)unsupported_engines; /* a kernel job names no engine */
   int kept_count = 0;
-  if (rl_spec_device_kind(spec->device) != RL_DEVICE_CPU) return 0;
   for (int i = 0; i < spec->run_count; i++)
-    if (check_run_on_cpu(&spec->runs[i], err) >= 0) spec->runs[kept_count++] = spec->runs[i];
+    if (check_run(&spec->runs[i], rl_spec_device_kind(spec->device), err) >= 0) spec->runs[kept_count++] = spec->runs[i];
   spec->run_count = kept_count;
   return kept_count > 0 ? 0 : -1;
 }

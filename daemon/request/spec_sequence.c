@@ -58,9 +58,9 @@ int rl_spec_sequence_expand(const cJSON *object, rl_job_spec *spec, rl_error *er
   return rl_spec_write_request(rl_spec_sequence_fields, &request, spec, err);
 }
 
-int rl_spec_sequence_check_on_cpu(const rl_run_spec *run, rl_error *err) {
+int rl_spec_sequence_check_device(const rl_run_spec *run, rl_device_kind kind, rl_error *err) {
   rl_kernel_sequence_params params;
   rl_kernel_sequence.defaults(&params);
   if (rl_fields_parse(rl_kernel_sequence_fields, run->params, strlen(run->params), &params, sizeof params, err) < 0) return -1;
-  return rl_kernel_sequence_cpu_check(&params, err);
+  return rl_kernel_sequence_check(&params, kind, err);
 }

@@ -10,6 +10,7 @@ static const char *const variants[] = {"heuristic", "searched", NULL};
 
 enum { BATCH, HEADS, KV_HEADS, SEQUENCE, HEAD_SIZE, CAUSAL };
 enum { QUERIES };
+enum { HEAD_SIZE_STEP = 8, MAX_HEAD_SIZE = 256 }; /* of cuDNN's fused kernel */
 static const rl_field sizes[] = {
     RL_KERNEL_SIZE(BATCH, "batch", RL_KERNEL_ELEMENTS_MAX, "sequences"),
     RL_KERNEL_SIZE(HEADS, "heads", RL_KERNEL_ELEMENTS_MAX, "heads of Q and O"),
@@ -22,6 +23,17 @@ static const rl_field sizes[] = {
 static int check_heads(const rl_kernel_shape *s, rl_error *err) {
   if (s->size[HEADS] % s->size[KV_HEADS] == 0) return 0;
   return rl_fail_at(err, "/shape/kv_heads", "kv_heads must divide heads");
+}
+
+static int check_gpu(const rl_kernel_params *params, rl_error *err) {
+  rl_kernel_shape shape;
+  if (params->dtype != RL_DTYPE_FP16 && params->dtype != RL_DTYPE_BF16)
+    return rl_fail_at(err, "/dtype", "attention on a GPU is computed by cuDNN's fused kernel: fp16 or bf16");
+  if (rl_kernel_params_shape(params, &shape, err) < 0) return -1;
+  if (shape.size[HEAD_SIZE] % HEAD_SIZE_STEP == 0 && shape.size[HEAD_SIZE] <= MAX_HEAD_SIZE) return 0;
+  return rl_fail_at(err, "/shape/head_size",
+                    "attention on a GPU is computed by cuDNN's fused kernel: head_size must be a multiple of %d, at most %d",
+                    HEAD_SIZE_STEP, MAX_HEAD_SIZE);
 }
 
 static int64_t head_elements(const rl_kernel_shape *s) { return rl_kernel_saturating_mul(s->size[SEQUENCE], s->size[HEAD_SIZE]); }
@@ -79,6 +91,7 @@ const rl_kernel_operator rl_kernel_attention = {
     .dtypes = RL_KERNEL_FLOATS,
     .variants = variants,
     .gpu_only_variants = 1u << 1, /* searched */
+    .gpu_check = check_gpu,
     .input_count = 3,
     .input_elements = input_elements,
     .output_elements = output_elements,

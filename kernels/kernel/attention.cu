@@ -3,7 +3,7 @@
 #include "library/attention.h"
 
 enum { BATCH, HEADS, KV_HEADS, SEQUENCE, HEAD_SIZE, CAUSAL }; /* indices of the shape's sizes */
-enum { MAX_WORKSPACE_BYTES = 64 << 20, MAX_SEARCHED_PLANS = 10, HEAD_SIZE_STEP = 8, MAX_HEAD_SIZE = 256 };
+enum { MAX_WORKSPACE_BYTES = 64 << 20, MAX_SEARCHED_PLANS = 10 };
 
 static int open_plan(const rl_kernel_instance *kernel, cudnnHandle_t cudnn, rl_dnn **plan, rl_error *err) {
   const int64_t *size = kernel->shape.size;
@@ -19,16 +19,4 @@ static int open_plan(const rl_kernel_instance *kernel, cudnnHandle_t cudnn, rl_d
                            kernel->base.device->stream, plan, err);
 }
 
-static int supports(const rl_kernel_params *params, rl_error *err) {
-  rl_kernel_shape shape;
-  if (params->dtype != RL_DTYPE_FP16 && params->dtype != RL_DTYPE_BF16)
-    return rl_fail_at(err, "/dtype", "attention on a GPU is computed by cuDNN's fused kernel: fp16 or bf16");
-  if (rl_kernel_params_shape(params, &shape, err) < 0) return -1;
-  if (shape.size[HEAD_SIZE] % HEAD_SIZE_STEP != 0 || shape.size[HEAD_SIZE] > MAX_HEAD_SIZE)
-    return rl_fail_at(err, "/shape/head_size",
-                      "attention on a GPU is computed by cuDNN's fused kernel: head_size must be a multiple of %d, at most %d",
-                      HEAD_SIZE_STEP, MAX_HEAD_SIZE);
-  return 0;
-}
-
-RL_KERNEL_CUDNN(attention, open_plan, supports)
+RL_KERNEL_CUDNN(attention, open_plan)

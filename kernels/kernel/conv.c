@@ -133,6 +133,11 @@ static double taps_inside(const rl_kernel_shape *s, int64_t side) {
   return taps;
 }
 
+static int check_gpu(const rl_kernel_params *params, rl_error *err) {
+  if (params->dtype != RL_DTYPE_FP64) return 0;
+  return rl_fail_at(err, "/dtype", "a convolution on a GPU is computed by cuDNN, channels last: fp32, tf32, fp16 or bf16");
+}
+
 /* A multiply-add for each tap of each filter at each position, without the taps that lie in the padding. */
 static double operations(const rl_kernel_shape *s) {
   return 2.0 * (double)s->size[IMAGES] * taps_inside(s, s->size[HEIGHT]) * taps_inside(s, s->size[WIDTH]) *
@@ -170,6 +175,7 @@ enum { SLACK = 4 };
                                                .dtypes = RL_KERNEL_FLOATS | 1u << RL_DTYPE_TF32,                 \
                                                .variants = variants,                                             \
                                                .gpu_only_variants = 1u << 1,                                     \
+                                               .gpu_check = check_gpu,                                           \
                                                .input_count = 2,                                                 \
                                                .input_elements = NAME##_input_elements,                          \
                                                .output_elements = ELEMENTS,                                      \

@@ -29,11 +29,6 @@ static int open_plan(const rl_kernel_instance *kernel, cudnnHandle_t cudnn, rl_d
   }
 }
 
-static int supports(const rl_kernel_params *params, rl_error *err) {
-  if (params->dtype != RL_DTYPE_FP64) return 0;
-  return rl_fail_at(err, "/dtype", "a convolution on a GPU is computed by cuDNN, channels last: fp32, tf32, fp16 or bf16");
-}
-
-RL_KERNEL_CUDNN(conv, open_plan<RL_CONV_FORWARD>, supports)
-RL_KERNEL_CUDNN(conv_dgrad, open_plan<RL_CONV_BACKWARD_DATA>, supports)
-RL_KERNEL_CUDNN(conv_wgrad, open_plan<RL_CONV_BACKWARD_FILTER>, supports)
+RL_KERNEL_CUDNN(conv, open_plan<RL_CONV_FORWARD>)
+RL_KERNEL_CUDNN(conv_dgrad, open_plan<RL_CONV_BACKWARD_DATA>)
+RL_KERNEL_CUDNN(conv_wgrad, open_plan<RL_CONV_BACKWARD_FILTER>)

@@ -10,8 +10,6 @@
 typedef struct rl_kernel_launcher {
   /* Enqueues the instance's variant on the stream; may be captured into a graph. */
   int (*launch)(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err);
-  /* -1 with RL_INPUT for parameters that are valid for the operator but not supported here. NULL: all are supported. */
-  int (*supports)(const rl_kernel_params *params, rl_error *err);
   /* Creates what launches need in addition to the buffers (descriptors, plans, workspace) and sets instance->engine_state to it.
    * NULL: they need nothing more. */
   int (*open)(rl_kernel_instance *instance, rl_error *err);
@@ -27,9 +25,9 @@ template <const rl_kernel_launcher *LAUNCHER> static int rl_kernel_enqueue(void 
   return LAUNCHER->launch((const rl_kernel_instance *)arg, (cudaStream_t)stream, err);
 }
 
-template <const rl_kernel_launcher *LAUNCHER> static int rl_kernel_cuda_supports(const void *params, rl_error *err) {
-  if (rl_kernel_supports(params, err)) return -1;
-  return LAUNCHER->supports ? LAUNCHER->supports((const rl_kernel_params *)params, err) : 0;
+/* rl_engine_description.supports */
+static inline int rl_kernel_cuda_supports(const void *params, rl_error *err) {
+  return rl_kernel_supports(params, err) < 0 ? -1 : rl_kernel_device_check((const rl_kernel_params *)params, RL_DEVICE_CUDA, err);
 }
 
 template <const rl_kernel_launcher *LAUNCHER>
@@ -38,10 +36,9 @@ static int rl_kernel_open_engine(rl_device *device, const void *params, rl_insta
 }
 
 /* Defines rl_kernel_cuda_NAME, which engines_cuda.cu lists. LAUNCHER: a static const rl_kernel_launcher. */
-#define RL_KERNEL_CUDA_ENGINE(NAME, ENGINE, SUMMARY, LAUNCHER)                                        \
-  static const rl_engine_description description_of_##NAME = {ENGINE, #NAME, RL_DEVICE_CUDA, SUMMARY, \
-                                                              rl_kernel_cuda_supports<&LAUNCHER>};    \
-  extern "C" const rl_engine rl_kernel_cuda_##NAME;                                                   \
+#define RL_KERNEL_CUDA_ENGINE(NAME, ENGINE, SUMMARY, LAUNCHER)                                                                  \
+  static const rl_engine_description description_of_##NAME = {ENGINE, #NAME, RL_DEVICE_CUDA, SUMMARY, rl_kernel_cuda_supports}; \
+  extern "C" const rl_engine rl_kernel_cuda_##NAME;                                                                             \
   const rl_engine rl_kernel_cuda_##NAME = {&description_of_##NAME, rl_kernel_open_engine<&LAUNCHER>};
 /* The same for hand-written kernels that need only the buffers; LAUNCH is rl_kernel_launcher.launch. */
 #define RL_KERNEL_CUDA(NAME, LAUNCH)                             \

@@ -22,10 +22,10 @@ template <rl_kernel_open_plan *OPEN_PLAN> static int rl_kernel_cudnn_open_with(r
   return rl_kernel_cudnn_open(kernel, OPEN_PLAN, err);
 }
 
-/* Defines rl_kernel_cuda_NAME. SUPPORTS: rl_kernel_launcher.supports. */
-#define RL_KERNEL_CUDNN(NAME, OPEN_PLAN, SUPPORTS)                                                                              \
-  static const rl_kernel_launcher launcher_of_##NAME = {rl_kernel_cudnn_launch, SUPPORTS, rl_kernel_cudnn_open_with<OPEN_PLAN>, \
-                                                        rl_kernel_cudnn_close};                                                 \
+/* Defines rl_kernel_cuda_NAME. */
+#define RL_KERNEL_CUDNN(NAME, OPEN_PLAN)                                                                              \
+  static const rl_kernel_launcher launcher_of_##NAME = {rl_kernel_cudnn_launch, rl_kernel_cudnn_open_with<OPEN_PLAN>, \
+                                                        rl_kernel_cudnn_close};                                       \
   RL_KERNEL_CUDA_ENGINE(NAME, "cudnn", "cuDNN", launcher_of_##NAME)
 
 #endif

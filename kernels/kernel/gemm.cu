@@ -57,5 +57,5 @@ static int launch(const rl_kernel_instance *kernel, cudaStream_t stream, rl_erro
   return rl_gemm_enqueue(((engine *)kernel->engine_state)->product, stream, err);
 }
 
-static const rl_kernel_launcher launcher = {launch, NULL, open_engine, close_engine};
+static const rl_kernel_launcher launcher = {launch, open_engine, close_engine};
 RL_KERNEL_CUDA_ENGINE(gemm, "cublaslt", "cuBLASLt", launcher)

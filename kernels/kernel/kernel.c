@@ -106,6 +106,11 @@ int rl_kernel_cpu_variant_check(const rl_kernel_operator *op, const char *name, 
                     name, op->workload.name);
 }
 
+int rl_kernel_device_check(const rl_kernel_params *params, rl_device_kind kind, rl_error *err) {
+  if (kind == RL_DEVICE_CPU) return rl_kernel_cpu_variant_check(params->op, params->variant, err);
+  return params->op->gpu_check != NULL ? params->op->gpu_check(params, err) : 0;
+}
+
 int rl_kernel_build_find(const rl_kernel_operator *op, const char *name, rl_error *err) {
   char names[128] = "";
   if (name[0] == '\0') return 0;

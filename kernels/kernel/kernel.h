@@ -57,6 +57,8 @@ typedef void rl_kernel_compute_double(const rl_kernel_shape *shape, const double
 typedef void rl_kernel_compute_float(const rl_kernel_shape *shape, const float *const *in, int64_t first, int64_t count,
                                      float *out);
 
+typedef struct rl_kernel_params rl_kernel_params;
+
 typedef struct rl_kernel_operator {
   rl_workload workload;
   const rl_field *shape_fields; /* of rl_kernel_shape, under the API's names of the sizes */
@@ -66,6 +68,8 @@ typedef struct rl_kernel_operator {
   const char *const *variants; /* NULL-terminated, at most RL_RUNS_MAX; engines get the index */
   /* Bit i: the CPU does not have variant i, because its CPU code would equal the code of another variant. Never bit 0. */
   uint32_t gpu_only_variants;
+  /* -1 with RL_INPUT for parameters that the operator, but not its GPU engine supports. NULL: all are supported. */
+  int (*gpu_check)(const rl_kernel_params *params, rl_error *err);
   const char *const *builds; /* ways to compile the kernel, the default first, NULL-terminated; NULL: only one way */
   uint32_t input_count;
   /* Numbers of elements. They may be called for any shape whose sizes are within their bounds, so products that could overflow
@@ -99,14 +103,14 @@ RL_KERNEL_OPERATORS(RL_KERNEL_DECLARE)
 extern const rl_kernel_operator *const rl_kernel_operators[]; /* NULL-terminated, in the order of the list */
 extern const char *const rl_kernel_names[];                   /* names of the operators, in the same order */
 
-typedef struct rl_kernel_params {
+struct rl_kernel_params {
   const rl_kernel_operator *op; /* set by the operator's defaults; not a field */
   int dtype;                    /* rl_dtype */
   char variant[32];
   char build[16];                        /* "": the default */
   char shape[RL_KERNEL_SHAPE_TEXT_SIZE]; /* JSON object of the operator's shape */
   int64_t samples, seed;
-} rl_kernel_params;
+};
 extern const rl_field rl_kernel_params_fields[];
 
 /* For the definition of an operator: sets all parameters except the shape. */
@@ -136,6 +140,8 @@ int rl_kernel_dtype_check(const rl_kernel_operator *op, int dtype, rl_error *err
 int rl_kernel_variant_find(const rl_kernel_operator *op, const char *name, rl_error *err);
 /* -1 with RL_INPUT at /variant when the CPU does not have the variant. */
 int rl_kernel_cpu_variant_check(const rl_kernel_operator *op, const char *name, rl_error *err);
+/* -1 with RL_INPUT when devices of this kind do not support the parameters. */
+int rl_kernel_device_check(const rl_kernel_params *params, rl_device_kind kind, rl_error *err);
 /* Returns the index of the build, 0 for ""; -1 with RL_INPUT at /build. */
 int rl_kernel_build_find(const rl_kernel_operator *op, const char *name, rl_error *err);
 /* For rl_field.describe: list for each operator what it computes, its sizes, types, variants and builds. */

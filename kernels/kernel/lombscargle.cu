@@ -197,5 +197,5 @@ static void close_engine(void *opaque) {
   free(self);
 }
 
-static const rl_kernel_launcher launcher = {launch, NULL, open_engine, close_engine};
+static const rl_kernel_launcher launcher = {launch, open_engine, close_engine};
 RL_KERNEL_CUDA_ENGINE(lombscargle, "cuda", "one source in several versions, from a fatbin or by NVRTC", launcher)

@@ -189,7 +189,7 @@ void close_workspace(void *engine_state) {
   free(self);
 }
 
-const rl_kernel_launcher launcher = {launch, NULL, open_workspace, close_workspace};
+const rl_kernel_launcher launcher = {launch, open_workspace, close_workspace};
 
 }  // namespace
 

@@ -153,7 +153,7 @@ void close_turns(void *engine_state) {
   free(self);
 }
 
-const rl_kernel_launcher launcher = {launch, NULL, open_turns, close_turns};
+const rl_kernel_launcher launcher = {launch, open_turns, close_turns};
 
 }  // namespace
 

@@ -225,8 +225,8 @@ template <class OP> static int launch(const rl_kernel_instance *instance, cudaSt
 }  // namespace rows
 
 /* Defines the engine of an operator. */
-#define RL_KERNEL_CUDA_ROWS(NAME)                                                                                               \
-  static const rl_kernel_launcher launcher_of_##NAME = {rows::launch<NAME>, NULL, rows::open_workspace, rows::close_workspace}; \
+#define RL_KERNEL_CUDA_ROWS(NAME)                                                                                         \
+  static const rl_kernel_launcher launcher_of_##NAME = {rows::launch<NAME>, rows::open_workspace, rows::close_workspace}; \
   RL_KERNEL_CUDA_ENGINE(NAME, "cuda", "hand-written", launcher_of_##NAME)
 
 #endif

@@ -74,12 +74,12 @@ int rl_kernel_sequence_decode_params(const rl_kernel_sequence_params *params, rl
   return kernels == NULL ? -1 : rl_kernel_sequence_decode(kernels, params->seed, members, count, err);
 }
 
-int rl_kernel_sequence_cpu_check(const rl_kernel_sequence_params *params, rl_error *err) {
+int rl_kernel_sequence_check(const rl_kernel_sequence_params *params, rl_device_kind kind, rl_error *err) {
   rl_kernel_params members[RL_KERNEL_SEQUENCE_MAX_MEMBERS];
   size_t count;
   if (rl_kernel_sequence_decode_params(params, members, &count, err) < 0) return -1;
   for (size_t i = 0; i < count; i++)
-    if (rl_kernel_cpu_variant_check(members[i].op, members[i].variant, err) < 0) return fail_in_member(i, err);
+    if (rl_kernel_device_check(&members[i], kind, err) < 0) return fail_in_member(i, err);
   return 0;
 }
 

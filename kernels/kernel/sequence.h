@@ -27,8 +27,8 @@ int rl_kernel_sequence_decode(const cJSON *kernels, int64_t seed, rl_kernel_para
 /* The same for params->kernels and params->seed. */
 int rl_kernel_sequence_decode_params(const rl_kernel_sequence_params *params, rl_kernel_params *members, size_t *count,
                                      rl_error *err);
-/* -1 with RL_INPUT at /kernels/N/variant when a member's variant exists only on GPUs. */
-int rl_kernel_sequence_cpu_check(const rl_kernel_sequence_params *params, rl_error *err);
+/* -1 with RL_INPUT at or below /kernels/N when devices of this kind do not support a member. */
+int rl_kernel_sequence_check(const rl_kernel_sequence_params *params, rl_device_kind kind, rl_error *err);
 /* Returns a JSON array that decodes to these members, defaults filled in. The caller deletes it. NULL when out of memory. */
 cJSON *rl_kernel_sequence_encode(const rl_kernel_params *members, size_t count);
 

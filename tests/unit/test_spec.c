@@ -271,8 +271,47 @@ static void every_engine_has_a_device(void **state) {
   }
 }
 
+#define ATTENTION "\"kernel\":\"attention\",\"shape\":{\"batch\":1,\"heads\":2,\"kv_heads\":2,\"sequence\":64,\"head_size\":"
+#define CONV                                                                                                                     \
+  "\"kernel\":\"conv\",\"shape\":{\"images\":1,\"height\":8,\"width\":8,\"channels\":8,\"filters\":8,\"kernel\":3,\"stride\":1," \
+  "\"padding\":1}"
+
+/* What a device's libraries do not compute is refused before the job is queued. */
+static void kernels_are_refused_on_devices_without_them(void **state) {
+  (void)state;
+  static const struct {
+    const char *body, *pointer_on_cpu, *pointer_on_gpu; /* NULL: accepted */
+  } cases[] = {
+      {ATTENTION "64,\"causal\":false},\"dtype\":\"fp32\"", NULL, "/dtype"},
+      {ATTENTION "64,\"causal\":false},\"dtype\":\"bf16\"", NULL, NULL},
+      {ATTENTION "256,\"causal\":false},\"dtype\":\"fp16\"", NULL, NULL},
+      {ATTENTION "264,\"causal\":false},\"dtype\":\"fp16\"", NULL, "/shape/head_size"},
+      {ATTENTION "60,\"causal\":false},\"dtype\":\"fp16\"", NULL, "/shape/head_size"},
+      {CONV ",\"dtype\":\"fp64\"", NULL, "/dtype"},
+      {CONV ",\"dtype\":\"fp32\"", NULL, NULL},
+      {CONV ",\"dtype\":\"fp32\",\"variant\":\"searched\"", "/variant", NULL},
+      {"\"kernels\":[{" CONV "},{" CONV ",\"dtype\":\"fp64\"}]", NULL, "/kernels/1/dtype"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (int gpu = 0; gpu < 2; gpu++) {
+      rl_job_spec spec;
+      rl_error err = {0};
+      char text[512];
+      snprintf(text, sizeof text, "{\"kind\":\"kernel\",%s,\"device\":\"%s\"}", cases[i].body, gpu ? "gpu0" : "cpu");
+      const char *pointer = gpu ? cases[i].pointer_on_gpu : cases[i].pointer_on_cpu;
+      int rc = parse(text, &spec, &err);
+      if (rc == 0) {
+        rc = rl_job_spec_restrict_to_device(&spec, "", &err);
+        rl_job_spec_clear(&spec);
+      }
+      if ((rc == 0) != (pointer == NULL)) fail_msg("%s: %s", text, rc == 0 ? "accepted" : err.message);
+      if (pointer != NULL) assert_string_equal(err.json_pointer, pointer);
+    }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(every_engine_has_a_device),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(kernels_are_refused_on_devices_without_them),
+                                     cmocka_unit_test(every_engine_has_a_device),
                                      cmocka_unit_test(a_bare_request_gets_the_defaults),
                                      cmocka_unit_test(every_field_arrives),
                                      cmocka_unit_test(mistakes_name_their_field),
