@@ -358,9 +358,12 @@ static void add_unattributed_time(comparison *c) {
   append(c, &cause);
 }
 
+/* Noise comes after all that has a cause. */
 static int largest_first(const void *a, const void *b) {
-  double x = fabs(((const rl_cause *)a)->difference_us), y = fabs(((const rl_cause *)b)->difference_us);
-  return (x < y) - (x > y);
+  const rl_cause *first = a, *second = b;
+  bool noise = first->class_ == RL_CAUSE_NOISE, other_noise = second->class_ == RL_CAUSE_NOISE;
+  double x = fabs(first->difference_us), y = fabs(second->difference_us);
+  return noise != other_noise ? noise - other_noise : (x < y) - (x > y);
 }
 
 static int total_time(const rl_cause_run *run, double *total_us, rl_error *err) {

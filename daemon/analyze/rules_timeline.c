@@ -21,7 +21,7 @@ const rl_rule rl_rules_timeline[] = {
      .message = IDLE_TEXT "before the host calls the next launch. Capture the launches in a CUDA graph, or do the host's work "
                           "before the first launch or in another thread."},
     {.id = "timeline_launch_latency",
-     .version = 1,
+     .version = 2,
      .section = RL_RULE_TIMELINE_SECTION,
      .title = "The device waits for launch calls",
      .inputs = {IDLE("idle_launch_latency")},
@@ -30,7 +30,8 @@ const rl_rule rl_rules_timeline[] = {
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
      .message = IDLE_TEXT "while a launch call is in progress: the operation before it ends sooner than the host can launch the "
-                          "next one. Launch a CUDA graph, or fuse kernels, so that one call starts more work."},
+                          "next one. If these calls launch single kernels, launch a CUDA graph, or fuse kernels. If they launch "
+                          "graphs, call cudaGraphUpload beforehand, or put more iterations into one graph."},
     {.id = "timeline_synchronization",
      .version = 1,
      .section = RL_RULE_TIMELINE_SECTION,
