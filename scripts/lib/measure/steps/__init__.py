@@ -23,9 +23,9 @@ STEPS = [
     Step("speed", reports.speed, 60, 200, "reports from POST until stored, ours and ncu's", uses_counters=True),
     Step("agreement", checks.agreement, 300, 450, "our counters compared with ncu's, by metric", uses_counters=True),
     Step("bandwidth", kernels.bandwidth, 62, 240, "every kernel operator relative to the best copy; small sizes cold and warm"),
-    Step("suites", suites.suites, 180, 400, "the shipped regression suites, once each"),
-    Step("slowed", suites.slowed, 200, 500, "kernels slowed on purpose: verdicts and causes", uses_counters=True),
-    Step("unchanged", suites.unchanged, 560, 580, "runs of a regression suite in which nothing changed"),
+    Step("suites", suites.suites, 50, 400, "the shipped regression suites, once each"),
+    Step("slowed", suites.slowed, 125, 500, "kernels slowed on purpose: verdicts and causes", uses_counters=True),
+    Step("unchanged", suites.unchanged, 120, 580, "runs of a regression suite in which nothing changed"),
     Step("soak", reports.soak, 390, 580, "1000 basic profiles in a row on one worker", uses_counters=True),
 ]
 
