@@ -286,6 +286,13 @@ static enum MHD_Result begin_body(rl_http_request *request) {
   return must_reply_before_body(request) ? begin_handler(request) : MHD_YES;
 }
 
+/* Lets MHD call again before a pool suspends the connection. MHD 0.9.75 reads from a resumed connection unless it has noted that
+ * the request is complete, which it does only after a call that does not suspend; at an end of file it closes without a reply. */
+static enum MHD_Result end_body(rl_http_request *request) {
+  request->stage = RL_STAGE_BODY_READ;
+  return pool_of(request) == RL_POOL_INLINE ? begin_handler(request) : MHD_YES;
+}
+
 enum MHD_Result rl_dispatch_begin(rl_http_request *request) {
   if (!check_syntax(request) || !check_origin(request) || !find_route(request)) return begin_body(request);
   if (!request->server->token_required || request->route->is_public) authorize(request);
@@ -297,7 +304,8 @@ enum MHD_Result rl_dispatch_begin(rl_http_request *request) {
 enum MHD_Result rl_dispatch_continue(rl_http_request *request) {
   switch (request->stage) {
     case RL_STAGE_AUTHORIZATION: return begin_body(request);
-    case RL_STAGE_BODY: return begin_handler(request);
+    case RL_STAGE_BODY: return end_body(request);
+    case RL_STAGE_BODY_READ: return begin_handler(request);
     case RL_STAGE_HANDLER: break;
   }
   return queue_response(request);

@@ -76,7 +76,7 @@ struct rl_http_request {
   bool must_close;          /* the end of the request is not known, so the connection can't serve another */
   bool refused;             /* err has the reason; the rest of the body is read and discarded */
   bool parameter_error;     /* err.json_pointer names a query parameter or a header, not a field of the body */
-  enum { RL_STAGE_AUTHORIZATION, RL_STAGE_BODY, RL_STAGE_HANDLER } stage;
+  enum { RL_STAGE_AUTHORIZATION, RL_STAGE_BODY, RL_STAGE_BODY_READ, RL_STAGE_HANDLER } stage;
   int64_t handler_start_ns;      /* rl_monotonic_ns, before the request waits for a thread */
   rl_pool_task task;             /* of the stage, while a pool runs it */
   rl_request_budget budget;      /* limits the time of the handler and ends it when the client disconnects */
