@@ -50,7 +50,8 @@ def compared_metrics(run):
 
 
 def unchanged(context):
-    """Repeats a suite against its rolling baseline until the time of the step is up: more time gives more runs. The first run is `incomparable`: it has no baseline."""
+    """Repeats a suite against its rolling baseline until the time of the step is up: more time gives more runs. The first run is
+    `incomparable`: it has no baseline."""
     rows = []
     with Daemon(context.host, context.log("daemon.log")) as daemon:
         longest_s = 0
