@@ -3,12 +3,12 @@
 #include <string.h>
 
 #include "api/handlers.h"
-#include "api/json_members.h"
 #include "api/reply.h"
 #include "api/report_csv.h"
 #include "api/report_stream.h"
 #include "api/server_internal.h"
 #include "base/array.h"
+#include "base/json_members.h"
 
 #define MAX_JSON_INTEGER 9007199254740992.0 /* 2^53: up to here whole numbers are exact as JSON numbers (doubles) */
 

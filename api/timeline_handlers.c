@@ -6,11 +6,11 @@
 #include "analyze/launch_queue.h"
 #include "analyze/range_times.h"
 #include "api/handlers.h"
-#include "api/json_members.h"
 #include "api/reply.h"
 #include "api/report.h"
 #include "api/run_trace.h"
 #include "api/server_internal.h"
+#include "base/json_members.h"
 
 enum { LONGEST_INTERVALS = 8, MAX_RANGE_NAMES = 256, MAX_STREAMS = 64 };
 
