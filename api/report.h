@@ -52,8 +52,11 @@ rl_findings rl_report_apply_rules(const rl_metric_values *values);
 cJSON *rl_report_findings(const rl_metric_values *values);
 /* [{"rule", "change": "appeared" "went" "stayed", "a": finding or null, "b": finding or null}] */
 cJSON *rl_report_finding_changes(const rl_metric_values *a, const rl_metric_values *b);
-/* The kernel's rl_kernel_verdict. */
-cJSON *rl_report_verdict(const rl_metric_values *values);
+/* The kernel's rl_kernel_verdict. library: a library's kernel, whose author the advice does not reach. */
+cJSON *rl_report_verdict(const rl_metric_values *values, bool library);
+/* {"name", "advice"} of the library that the kernel belongs to, or null. run: the report's row; a source job compiles or loads
+ * the caller's own code, so that its kernels belong to no library. */
+cJSON *rl_report_library(const cJSON *run, const cJSON *kernel);
 /* The kernel's rl_roofline: achieved rates, ceilings, points and classification. */
 cJSON *rl_report_roofline(const rl_metric_values *values);
 

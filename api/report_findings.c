@@ -1,6 +1,9 @@
 /* The findings part of a report (report.h). */
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
+#include "analyze/library_kernel.h"
 #include "api/report.h"
 #include "base/json_members.h"
 
@@ -74,4 +77,21 @@ cJSON *rl_report_finding_changes(const rl_metric_values *a, const rl_metric_valu
   free(findings_a.items);
   free(findings_b.items);
   return array;
+}
+
+#define LIBRARY_ADVICE                                                                                                          \
+  "A kernel of %s: findings explain its time, and its caller can change the shape (pad extents to multiples of the tile), the " \
+  "layout, the precision, the algorithm and the batch."
+
+cJSON *rl_report_library(const cJSON *run, const cJSON *kernel) {
+  const char *kind = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(run, "kind"));
+  const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(kernel, "name"));
+  const char *library = name && kind && strcmp(kind, "source") != 0 ? rl_library_of_kernel(name) : NULL;
+  if (!library) return cJSON_CreateNull();
+  char advice[256];
+  snprintf(advice, sizeof advice, LIBRARY_ADVICE, library);
+  cJSON *object = cJSON_CreateObject();
+  cJSON_AddStringToObject(object, "name", library);
+  cJSON_AddStringToObject(object, "advice", advice);
+  return object;
 }

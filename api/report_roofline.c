@@ -67,7 +67,7 @@ static cJSON *classification_json(const rl_roofline *roofline) {
   return classification;
 }
 
-cJSON *rl_report_verdict(const rl_metric_values *values) {
+cJSON *rl_report_verdict(const rl_metric_values *values, bool library) {
   rl_kernel_verdict verdict = rl_kernel_verdict_make(values);
   cJSON *object = cJSON_CreateObject();
   rl_json_add_text(object, "bound", verdict.bound == RL_KERNEL_UNKNOWN ? NULL : rl_kernel_bound_names[verdict.bound]);
@@ -76,7 +76,7 @@ cJSON *rl_report_verdict(const rl_metric_values *values) {
   rl_json_add_number(object, "value", verdict.value);
   rl_json_add_text(object, "unit", verdict.unit);
   cJSON_AddStringToObject(object, "message", verdict.message);
-  rl_json_add_text(object, "advice", verdict.advice);
+  rl_json_add_text(object, "advice", library ? NULL : verdict.advice);
   return object;
 }
 

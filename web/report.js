@@ -46,7 +46,7 @@ function drawHead(report, kernel) {
   byId('job-link').textContent = `Job ${report.job}`;
   byId('job-link').hidden = false;
   byId('verdict').textContent = kernel.verdict.message;
-  byId('verdict-advice').textContent = kernel.verdict.advice ?? '';
+  byId('verdict-advice').textContent = (kernel.library ?? kernel.verdict).advice ?? '';
   byId('kernel-properties').replaceChildren(
     property('Duration', format.us((kernel.roofline.duration_s ?? NaN) * 1e6), kernel.reason),
     property('Grid', format.dimensions(kernel.grid), kernel.reason),

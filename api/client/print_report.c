@@ -85,7 +85,8 @@ static void print_shape(FILE *out, const char *label, const cJSON *shape) {
 }
 
 static void print_kernel_header(FILE *out, const cJSON *kernel) {
-  const char *advice = rl_json_text(kernel, "verdict.advice");
+  const bool library = cJSON_IsObject(rl_json_at(kernel, "library"));
+  const char *advice = rl_json_text(kernel, library ? "library.advice" : "verdict.advice");
   char time[RL_CELL_SIZE];
   fprintf(out, "\n%.0f ", rl_json_number(kernel, "ordinal"));
   rl_print_name(out, rl_json_text(kernel, "name"));

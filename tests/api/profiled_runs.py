@@ -9,6 +9,7 @@ import types
 
 from report_fixture import Rows, ncu_raw
 
+LIBRARY = "nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_NNT"
 HOSTILE = 'void scale<Op<"a&b">, <img src=x onerror=console.error(1)>>(float *, const float *)'
 
 
@@ -36,8 +37,8 @@ def series():
 
 
 def insert(state):
-    """Returns {"a", "b": run ids, "hostile": name of a's second kernel, which has HTML in it}. Both runs have a kernel relu, with
-    different code."""
+    """Returns {"a", "b": run ids, "hostile": name of a's second kernel, which has HTML in it; "library": id of a run with
+    a kernel of cuBLAS}. Runs a and b have a kernel relu, with different code."""
     rows = Rows(types.SimpleNamespace(state=pathlib.Path(state)))
     rates = {"dram_read_bytes_per_s": 4.2e12, "l2_read_bytes_per_s": 9e12, "fp32_operations_per_s": 6e13}
     rows.run([], workload="ceilings", measurements=rates)
@@ -45,7 +46,8 @@ def insert(state):
     other = {"metrics": metrics("stride"), "code_sha256": "b" * 64}
     a = rows.run([first, {**other, "name": HOSTILE, "launch": "scale"}])
     b = rows.run([other], variant="vector")
-    return {"a": a, "b": b, "hostile": HOSTILE}
+    library = rows.run([{**other, "name": LIBRARY, "launch": None}], workload="gemm")
+    return {"a": a, "b": b, "hostile": HOSTILE, "library": library}
 
 
 if __name__ == "__main__":

@@ -347,6 +347,22 @@ def test_a_run_compared_with_itself(daemon, reference):
             assert all(row["difference"] in (0, None) for row in table["rows"])
 
 
+@pytest.mark.parametrize("name, kind, library", [
+    ("nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_NNT", "kernel", "cuBLAS"),
+    ("nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_NNT", "source", None),  # posted code has an author
+    ("sgemm(const float *, const float *, float *)", "kernel", None),
+])
+def test_kernels_of_libraries_advise_the_caller(daemon, rows, name, kind, library):
+    run = rows.run([{"name": name, "metrics": ncu_raw("relu")}], job=rows.job(kind=kind))
+    (kernel,) = daemon.get(f"/runs/{run}/report").json()["kernels"]
+    assert kernel["verdict"]["bound"] and kernel["findings"]
+    if library:
+        assert kernel["library"]["name"] == library and f"A kernel of {library}:" in kernel["library"]["advice"]
+        assert kernel["verdict"]["advice"] is None
+    else:
+        assert kernel["library"] is None and kernel["verdict"]["advice"]
+
+
 def test_sections(daemon):
     items = {item["id"]: item for item in daemon.get("/sections").json()["items"]}
     assert len(items) >= 22

@@ -230,6 +230,13 @@ def test_report(daemon, profiled):
     assert missing["name"] not in out  # tables below the header are not printed
 
 
+def test_report_of_a_library_kernel(daemon, profiled):
+    run = str(profiled["library"])
+    out, _ = ctl("report", run, url=daemon.url)
+    (kernel,) = json.loads(ctl("report", "--json", run, url=daemon.url)[0])["kernels"]
+    assert f"{kernel['verdict']['message']} {kernel['library']['advice']}" in " ".join(out.split())
+
+
 def test_report_of_one_kernel_and_section(daemon, profiled):
     out, _ = ctl("report", "--kernel", "1", str(profiled["a"]), "--section", "Occupancy", url=daemon.url)
     assert "\n1 void scale" in out and "\n0 relu" not in out and "Speed Of Light" not in out

@@ -41,6 +41,14 @@ test('the header shows the properties of the kernel with units', async () => {
   await page.close();
 });
 
+test('a kernel of a library has advice for its caller', async () => {
+  const page = await openPage(`${daemon.url}/report.html?run=${runs.library}`);
+  await page.locator('body[data-loaded="0"]').waitFor();
+  const { library } = (await api(`/runs/${runs.library}/report?kernel=0`)).kernels[0];
+  assert.equal(await page.locator('#verdict-advice').innerText(), library.advice);
+  await page.close();
+});
+
 test('every finding is listed and opens its section', async () => {
   const page = await openReport();
   const { findings, verdict } = (await api(`/runs/${runs.a}/report?kernel=0`)).kernels[0];

@@ -1,0 +1,59 @@
+/* rl_library_of_kernel: names that libraries use, and similar names that an author could have chosen. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "analyze/library_kernel.h"
+
+static const struct {
+  const char *name, *library;
+} cases[] = {
+    {"nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_NNT", "cuBLAS"},
+    {"nvjet_sm90_tst_64x8_64x16_4x2_h_bz_TNT", "cuBLAS"},
+    {"void cublasLt::splitKreduce_kernel<32, 16, int, float, __half>(cublasLt::cublasSplitKParams<float>)", "cuBLAS"},
+    {"void splitKreduce_kernel<__half, __half>(cublasSplitKParams<__half>, __half const *)", "cuBLAS"},
+    {"void gemmSN_TN_kernel<float, 128, 16>(cublasGemmSmallNParams<float>)", "cuBLAS"},
+    {"void gemv2T_kernel_val<int, int, float>(float)", "cuBLAS"},
+    {"void internal::gemvx::kernel<int, int, float>(float)", "cuBLAS"},
+    {"sm80_xmma_fprop_implicit_gemm_indexed_wo_smem_f32f32_tf32f32_f32", "cuDNN"},
+    {"sm90_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize128x128x64", "cuBLAS or cuDNN"},
+    {"void cudnn::ops::nchwToNhwcKernel<__half, __half, float>(int)", "cuDNN"},
+    {"cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16", "cuDNN"},
+    {"_5x_cudnn_ampere_fp16_scudnn_fp16_128x64_relu_medium_nn_v1", "cuDNN"},
+    {"ampere_scudnn_128x64_relu_medium_nn_v1", "cuDNN"},
+    {"void cutlass__5x_cudnn::Kernel<cutlass_tensorop_s1688fprop_optimized_tf32_64x64>(int)", "cuDNN"},
+    {"void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_64x64_32x6_nn_align4>(int)", "cuBLAS or cuDNN"},
+    {"cutlass_80_simt_sgemm_256x128_8x4_nt_align1", "cuBLAS or cuDNN"},
+    {"ampere_sgemm_64x32_sliced1x4_tn", "cuBLAS or cuDNN"},
+    {"volta_fp16_s884gemm_fp16_128x64_ldg8_f2f_nn", "cuBLAS or cuDNN"},
+    {"void cutlass::Kernel2<cutlass_tensorop_s1688gemm_128x128_32x3_nn_align4>(int)", NULL},
+    {"void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<int>>(int)", NULL},
+    {"gemm(const float *, const float *, float *)", NULL},
+    {"my_nvjet_gemm", NULL},
+    {"ampere_gemm(const float *, float *)", NULL},
+    {"ampere_sgemm_128x32_3stage", NULL},
+    {"void gemmSNAP_kernel<float>(float *)", NULL},
+    {"void mine::splitKreduce_kernel<float>(float *)", NULL},
+    {"xmma_gemm", NULL},
+    {"cudnn_like_conv(float *)", NULL},
+    {"relu(const __half *, __half *, unsigned long)", NULL},
+    {"void ", NULL},
+    {"", NULL},
+};
+
+static void only_names_of_libraries_match(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const char *library = rl_library_of_kernel(cases[i].name), *expected = cases[i].library;
+    if (expected ? !library || strcmp(library, expected) != 0 : library != NULL)
+      fail_msg("%s: %s", cases[i].name, library ? library : "no library");
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(only_names_of_libraries_match)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
