@@ -17,6 +17,8 @@ void rl_print_ceilings(FILE *out, const cJSON *ceilings);
 void rl_print_report(FILE *out, const cJSON *report, const char *section);
 /* The document of /runs/{id}/timeline/findings: the classes of time and the findings, or why there is no trace. */
 void rl_print_timeline_findings(FILE *out, const cJSON *timeline);
+/* The document of /compare/timeline: the classes and the rows that differ, or which run has no trace. */
+void rl_print_timeline_comparison(FILE *out, const cJSON *comparison);
 /* Two runs side by side. */
 void rl_print_run_comparison(FILE *out, const cJSON *comparison);
 /* A suite run: a row for each metric, the reasons and causes of those that changed or could not be judged, the verdict. */

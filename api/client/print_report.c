@@ -306,3 +306,41 @@ void rl_print_run_comparison(FILE *out, const cJSON *comparison) {
     fputs("— neither run has a counters pass, so there are no kernels to compare\n", out);
   cJSON_ArrayForEach (pair, rl_json_at(comparison, "kernels")) print_pair(out, pair);
 }
+
+static void print_compared_time(FILE *out, const char *label, const char *mark, const cJSON *item) {
+  char cell[RL_CELL_SIZE];
+  rl_print_cell(out, label, -COMPARED_NAME_COLUMNS);
+  rl_print_cell(out, rl_format_us(cell, rl_json_number(item, "a_ns") / 1000), COMPARED_VALUE_COLUMNS);
+  rl_print_cell(out, rl_format_us(cell, rl_json_number(item, "b_ns") / 1000), COMPARED_VALUE_COLUMNS);
+  rl_print_cell(out, rl_format_us(cell, rl_json_number(item, "difference_ns") / 1000), COMPARED_VALUE_COLUMNS);
+  fprintf(out, "%s%s\n", mark[0] != '\0' ? "  " : "", mark);
+}
+
+static void print_compared_row(FILE *out, const cJSON *row) {
+  char label[RL_CELL_SIZE];
+  const char *idle = rl_json_text(row, "idle");
+  snprintf(label, sizeof label, idle[0] != '\0' ? "%.20s before %.40s" : "%s%.60s", idle, rl_json_text(row, "name"));
+  print_compared_time(out, label, rl_json_text(row, "change"), row);
+}
+
+static bool print_missing_trace(FILE *out, const char *label, const cJSON *run) {
+  const char *reason = rl_json_text(run, "reason");
+  if (reason[0] != '\0') fprintf(out, "— no timeline of %s: %s\n", label, reason);
+  return reason[0] != '\0';
+}
+
+void rl_print_timeline_comparison(FILE *out, const cJSON *comparison) {
+  const cJSON *item;
+  fputc('\n', out);
+  if (print_missing_trace(out, "A", rl_json_at(comparison, "a"))) return;
+  if (print_missing_trace(out, "B", rl_json_at(comparison, "b"))) return;
+  fputs("Timeline\n", out);
+  rl_print_line(out, LINE_COLUMNS);
+  cJSON_ArrayForEach (item, rl_json_at(comparison, "classes"))
+    if (rl_json_number(item, "a_ns") > 0 || rl_json_number(item, "b_ns") > 0)
+      print_compared_time(out, rl_json_text(item, "class"), "", item);
+  print_compared_time(out, "window", "", rl_json_at(comparison, "window"));
+  fputc('\n', out);
+  cJSON_ArrayForEach (item, rl_json_at(comparison, "rows"))
+    if (strcmp(rl_json_text(item, "change"), "same") != 0) print_compared_row(out, item);
+}

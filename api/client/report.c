@@ -103,6 +103,15 @@ static int parse_comparison_options(const rl_cli *cli, comparison_options *optio
   return options->run_count == 2 ? 0 : rl_fail_usage(err, "this command needs two runs' numbers");
 }
 
+static int print_timelines(rl_cli *cli, const long long runs[2], rl_error *err) {
+  char path[96];
+  snprintf(path, sizeof path, "/compare/timeline?a=%lld&b=%lld", runs[0], runs[1]);
+  RL_CLEANUP(rl_json_free) cJSON *comparison = rl_http_get(cli, path, err);
+  if (comparison == NULL) return -1;
+  rl_print_timeline_comparison(stdout, comparison);
+  return 0;
+}
+
 int rl_command_compare(rl_cli *cli, rl_error *err) {
   static const char *const parameters[] = {"kernel", "kernel_b"};
   comparison_options options;
@@ -116,5 +125,6 @@ int rl_command_compare(rl_cli *cli, rl_error *err) {
   if (comparison == NULL) return -1;
   if (cli->json) return rl_print_json(comparison);
   rl_print_run_comparison(stdout, comparison);
-  return RL_EXIT_COMPLETED;
+  bool is_whole = options.kernel[0] < 0 && options.kernel[1] < 0;
+  return is_whole && print_timelines(cli, options.run, err) < 0 ? -1 : RL_EXIT_COMPLETED;
 }

@@ -233,6 +233,36 @@ def test_runs_without_a_timeline(daemon):
     assert missing.status_code == 404 and missing.json()["code"] == "not_found"
 
 
+def test_two_timelines(daemon):
+    rows = report_fixture.Rows(daemon)
+    a, b = traced_gaps(rows), traced_gaps(rows)
+    (activity,) = rows.db.execute("SELECT id FROM passes WHERE run_id = ? AND name = 'activity'", [b]).fetchone()
+    rows.db.execute("UPDATE activity SET duration_ns = duration_ns + 4000 WHERE pass_id = ? AND start_ns = 95000", [activity])
+    rows.db.execute("UPDATE names SET name = 'new k2' WHERE pass_id = ? AND name = 'k2'", [activity])
+    rows.db.commit()
+    path = f"/compare/timeline?a={a}&b={b}"
+    answer = daemon.get(path)
+    found = answer.json()
+    assert daemon.call("GET", path, headers={"If-None-Match": answer.headers["ETag"]}).status_code == 304
+    assert found["window"] == {"a_ns": 105_000, "b_ns": 109_000, "difference_ns": 4_000}
+    changes = {(row["name"], row["idle"]): (row["change"], row["difference_ns"]) for row in found["rows"]}
+    assert changes == {
+        ("k1", None): ("same", 0), ("k2", None): ("gone", -15_000), ("k2", "idle_device_latency"): ("gone", -1_000),
+        ("new k2", None): ("new", 15_000), ("new k2", "idle_device_latency"): ("new", 1_000),
+        ("k3", None): ("longer", 4_000), ("k3", "idle_host_work"): ("same", 0), ("k3", "idle_launch_latency"): ("same", 0)}
+    assert sum(row["difference_ns"] for row in [*found["rows"], found["rest"]]) == 4_000
+    assert sum(item["b_ns"] for item in found["classes"]) == 109_000
+    without = rows.run([])
+    missing = daemon.get(f"/compare/timeline?a={a}&b={without}").json()
+    assert missing["rows"] is None and missing["a"]["reason"] is None and missing["b"]["reason"] is not None
+    assert daemon.call("GET", f"/compare/timeline?a={a}&b=999999").status_code == 404
+    refused = daemon.call("GET", f"/compare/timeline?a={a}&b=0")
+    assert refused.status_code == 400 and refused.json()["parameter"] == "b", refused.text
+    rows.db.execute("UPDATE passes SET activity_rows = 2000001 WHERE run_id = ?", [b])
+    rows.db.commit()
+    assert daemon.call("GET", path).status_code == 422
+
+
 OVERLAP_OFFSET = 500000000  # added to a thread id: the thread of the activities that overlap others
 
 

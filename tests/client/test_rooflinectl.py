@@ -17,6 +17,7 @@ import requests
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "api"))
 import profiled_runs  # noqa: E402
+import report_fixture  # noqa: E402
 
 BUILD = pathlib.Path(os.environ["ROOFLINED_BUILD"])
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
@@ -282,6 +283,34 @@ def test_compare(daemon, profiled):
     assert chosen.count("machine code") == 1 and profiled["hostile"] in chosen and "only in" not in chosen
     same, _ = ctl("compare", a, a, url=daemon.url)
     assert same.count("the same machine code") == 2 and not re.search(r"^[+-] ", same, re.M)
+
+
+def traced(rows, kernel_us):
+    """Inserts a run of two launches, the second called late in the range "forward"."""
+    calls = [{"kind": "runtime", "name": "cudaLaunchKernel_v7000", "start_ns": start, "end_ns": start + 2000,
+              "correlation": number} for number, start in ((1, 0), (2, 60_000))]
+    shape = {f"{side}_{axis}": 1 for side in ("grid", "block") for axis in "xyz"}
+    kernels = [{"kind": "kernel", "name": "gemm", "start_ns": start, "end_ns": start + kernel_us * 1000, "stream": 7,
+                "correlation": number, **shape} for number, start in ((1, 5_000), (2, 65_000))]
+    ranges = [{"kind": "range", "name": "epoch", "start_ns": 0, "end_ns": 90_000},
+              {"kind": "range", "name": "forward", "start_ns": 50_000, "end_ns": 80_000}]
+    return rows.run([{}], trace=([], calls + kernels + ranges))
+
+
+def test_timelines(daemon):
+    rows = report_fixture.Rows(daemon)
+    a, b = traced(rows, 30), traced(rows, 20)
+    rows.db.close()
+    out, _ = ctl("report", str(a), url=daemon.url)
+    assert re.search(r"^idle_host_work +25\.0 µs +27\.78 % +1  25\.0 µs before gemm$", out, re.M), out
+    assert re.search(r"^epoch +90\.0 µs +100\.00 % +30\.0 µs  idle_host_work 25\.0 µs$", out, re.M), out
+    assert re.search(r"^  forward +60\.0 µs +66\.67 % +30\.0 µs", out, re.M) and "(outside of ranges)" not in out, out
+    assert "queued launches: median 0, most 1; none during 96.67 % of the window, 27.0 µs of it idle" in out
+    out, _ = ctl("compare", str(a), str(b), url=daemon.url)
+    assert re.search(r"^window +90\.0 µs +80\.0 µs +-10\.0 µs$", out, re.M), out
+    assert re.search(r"^gemm +60\.0 µs +40\.0 µs +-20\.0 µs  shorter$", out, re.M), out
+    assert re.search(r"^idle_host_work before gemm +25\.0 µs +35\.0 µs +10\.0 µs  longer$", out, re.M), out
+    assert max(map(len, out.splitlines())) <= 100
 
 
 def test_errors_name_the_field(daemon):

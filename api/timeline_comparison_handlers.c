@@ -1,0 +1,103 @@
+/* The route that compares the traces of two runs. */
+#include "analyze/trace_comparison.h"
+#include "api/handlers.h"
+#include "api/reply.h"
+#include "api/run_trace.h"
+#include "api/server_internal.h"
+#include "base/json_members.h"
+
+#define MAX_JSON_INTEGER 9007199254740992.0 /* 2^53: up to here whole numbers are exact as JSON numbers (doubles) */
+enum { MAX_ROWS = 256 };
+
+typedef struct timelines_query {
+  int64_t a, b;
+} timelines_query;
+
+const rl_field rl_compare_timelines_query[] = {RL_FIELD(timelines_query, a, RL_FIELD_INT, .required = true, .minimum = 1,
+                                                        .maximum = MAX_JSON_INTEGER, .summary = "The baseline run"),
+                                               RL_FIELD(timelines_query, b, RL_FIELD_INT, .required = true, .minimum = 1,
+                                                        .maximum = MAX_JSON_INTEGER, .summary = "The candidate run"),
+                                               {0}};
+
+static void add_difference(cJSON *object, int64_t a_ns, int64_t b_ns) {
+  cJSON_AddNumberToObject(object, "a_ns", (double)a_ns);
+  cJSON_AddNumberToObject(object, "b_ns", (double)b_ns);
+  cJSON_AddNumberToObject(object, "difference_ns", (double)(b_ns - a_ns));
+}
+
+static void add_classes(cJSON *document, const rl_trace_comparison *comparison) {
+  cJSON *array = cJSON_AddArrayToObject(document, "classes");
+  for (int i = 0; i < RL_TIME_CLASS_COUNT; i++) {
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "class", rl_time_class_names[i]);
+    add_difference(object, comparison->class_ns[0][i], comparison->class_ns[1][i]);
+    cJSON_AddItemToArray(array, object);
+  }
+}
+
+static cJSON *row_json(const rl_compared_time *row) {
+  cJSON *object = cJSON_CreateObject();
+  cJSON_AddStringToObject(object, "name", row->name);
+  rl_json_add_text(object, "idle", row->is_idle ? rl_time_class_names[row->time_class] : NULL);
+  cJSON_AddStringToObject(object, "change", rl_trace_change_names[row->change]);
+  add_difference(object, row->time_ns[0], row->time_ns[1]);
+  cJSON_AddNumberToObject(object, "a_count", (double)row->count[0]);
+  cJSON_AddNumberToObject(object, "b_count", (double)row->count[1]);
+  cJSON_AddNumberToObject(object, "a_total_ns", (double)row->total_ns[0]);
+  cJSON_AddNumberToObject(object, "b_total_ns", (double)row->total_ns[1]);
+  return object;
+}
+
+/* Adds the rows with the largest differences, and the sum of the others. */
+static void add_rows(cJSON *document, const rl_trace_comparison *comparison) {
+  cJSON *rows = cJSON_AddArrayToObject(document, "rows"), *rest = cJSON_AddObjectToObject(document, "rest");
+  int64_t rest_ns[2] = {0, 0};
+  size_t listed = comparison->count < MAX_ROWS ? comparison->count : MAX_ROWS;
+  for (size_t i = 0; i < listed; i++) cJSON_AddItemToArray(rows, row_json(&comparison->rows[i]));
+  for (size_t i = listed; i < comparison->count; i++)
+    for (int run = 0; run < 2; run++) rest_ns[run] += comparison->rows[i].time_ns[run];
+  cJSON_AddNumberToObject(rest, "rows", (double)(comparison->count - listed));
+  add_difference(rest, rest_ns[0], rest_ns[1]);
+}
+
+static int add_comparison(cJSON *document, const rl_run_trace *a, const rl_run_trace *b, rl_error *err) {
+  RL_CLEANUP(rl_trace_comparison_clear) rl_trace_comparison comparison = {0};
+  if (rl_trace_comparison_compute(&a->index, &b->index, &comparison, err) < 0) return -1;
+  add_difference(cJSON_AddObjectToObject(document, "window"), comparison.window_ns[0], comparison.window_ns[1]);
+  add_classes(document, &comparison);
+  add_rows(document, &comparison);
+  return 0;
+}
+
+static void add_missing_comparison(cJSON *document) {
+  static const char *const members[] = {"window", "classes", "rows", "rest"};
+  for (size_t i = 0; i < sizeof members / sizeof *members; i++) cJSON_AddNullToObject(document, members[i]);
+}
+
+static void add_run(cJSON *document, const char *member, int64_t run, const rl_run_trace *trace) {
+  cJSON *object = cJSON_AddObjectToObject(document, member);
+  cJSON_AddNumberToObject(object, "run", (double)run);
+  rl_json_add_text(object, "reason", trace->reason[0] != '\0' ? trace->reason : NULL);
+  rl_json_add_text(object, "incomplete_reason", trace->events.incomplete_reason);
+}
+
+/* Reads all rows of both traces. */
+bool rl_timelines_comparison_is_heavy(const rl_http_request *request) {
+  (void)request;
+  return true;
+}
+
+int rl_handle_compare_timelines(rl_http_request *request, rl_error *err) {
+  RL_CLEANUP(rl_run_trace_clear) rl_run_trace a = {0};
+  RL_CLEANUP(rl_run_trace_clear) rl_run_trace b = {0};
+  RL_CLEANUP(rl_json_cleanup) cJSON *document = cJSON_CreateObject();
+  timelines_query query = {0};
+  if (rl_http_request_parse_query(request, &query, sizeof query, err) < 0) return -1;
+  if (rl_run_trace_read(request->server->store, query.a, &a, err) < 0) return -1;
+  if (rl_run_trace_read(request->server->store, query.b, &b, err) < 0) return -1;
+  add_run(document, "a", query.a, &a);
+  add_run(document, "b", query.b, &b);
+  if (a.reason[0] != '\0' || b.reason[0] != '\0') add_missing_comparison(document);
+  else if (add_comparison(document, &a, &b, err) < 0) return -1;
+  return rl_reply_json(request, 200, rl_take_ownership(&document), err);
+}

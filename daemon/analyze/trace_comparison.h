@@ -1,0 +1,51 @@
+/* Compares the traces of two runs, row by row: what operations of a name take, and how long the device is idle before them. Each
+ * nanosecond of a window belongs to one row (rl_time_observer), so the rows add up to both windows and to their difference. Pure.
+ */
+#ifndef RL_ANALYZE_TRACE_COMPARISON_H
+#define RL_ANALYZE_TRACE_COMPARISON_H
+
+#include "analyze/time_classes.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A row whose times differ by less is the same: one iteration of each run says nothing about smaller differences. */
+#define RL_TRACE_CHANGE_MIN_RATIO 0.01 /* of the longer time */
+
+typedef enum rl_trace_change {
+  RL_TRACE_SAME,
+  RL_TRACE_NEW,
+  RL_TRACE_GONE,
+  RL_TRACE_LONGER,
+  RL_TRACE_SHORTER,
+  RL_TRACE_CHANGE_COUNT
+} rl_trace_change;
+extern const char *const rl_trace_change_names[RL_TRACE_CHANGE_COUNT]; /* "same" … "shorter" */
+
+/* Operations of a name, or the idle time of a class before operations of a name. [0]: of run a, [1]: of run b. */
+typedef struct rl_compared_time {
+  const char *name;
+  bool is_idle;
+  rl_time_class time_class; /* if is_idle */
+  size_t count[2];          /* of operations, or of idle intervals */
+  int64_t total_ns[2];      /* sum of the durations of the operations or intervals */
+  int64_t time_ns[2];       /* of the window; less than total_ns where operations overlap */
+  rl_trace_change change;
+} rl_compared_time;
+
+typedef struct rl_trace_comparison {
+  int64_t window_ns[2];
+  int64_t class_ns[2][RL_TIME_CLASS_COUNT];
+  rl_compared_time *rows; /* by difference of time_ns, the largest first */
+  size_t count;
+} rl_trace_comparison;
+
+/* The caller clears the result, whose names are those of the traces. RL_ERRNO: out of memory. */
+int rl_trace_comparison_compute(const rl_trace_index *a, const rl_trace_index *b, rl_trace_comparison *comparison, rl_error *err);
+void rl_trace_comparison_clear(rl_trace_comparison *comparison);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
