@@ -17,7 +17,7 @@ import requests
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "api"))
 import profiled_runs  # noqa: E402
-import report_fixture  # noqa: E402
+import ranged_run  # noqa: E402
 
 BUILD = pathlib.Path(os.environ["ROOFLINED_BUILD"])
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
@@ -285,22 +285,8 @@ def test_compare(daemon, profiled):
     assert same.count("the same machine code") == 2 and not re.search(r"^[+-] ", same, re.M)
 
 
-def traced(rows, kernel_us):
-    """Inserts a run of two launches, the second called late in the range "forward"."""
-    calls = [{"kind": "runtime", "name": "cudaLaunchKernel_v7000", "start_ns": start, "end_ns": start + 2000,
-              "correlation": number} for number, start in ((1, 0), (2, 60_000))]
-    shape = {f"{side}_{axis}": 1 for side in ("grid", "block") for axis in "xyz"}
-    kernels = [{"kind": "kernel", "name": "gemm", "start_ns": start, "end_ns": start + kernel_us * 1000, "stream": 7,
-                "correlation": number, **shape} for number, start in ((1, 5_000), (2, 65_000))]
-    ranges = [{"kind": "range", "name": "epoch", "start_ns": 0, "end_ns": 90_000},
-              {"kind": "range", "name": "forward", "start_ns": 50_000, "end_ns": 80_000}]
-    return rows.run([{}], trace=([], calls + kernels + ranges))
-
-
 def test_timelines(daemon):
-    rows = report_fixture.Rows(daemon)
-    a, b = traced(rows, 30), traced(rows, 20)
-    rows.db.close()
+    a, b = (ranged_run.insert(daemon.state, kernel_us)["run"] for kernel_us in (30, 20))
     out, _ = ctl("report", str(a), url=daemon.url)
     assert re.search(r"^idle_host_work +25\.0 µs +27\.78 % +1  25\.0 µs before gemm$", out, re.M), out
     assert re.search(r"^epoch +90\.0 µs +100\.00 % +30\.0 µs  idle_host_work 25\.0 µs$", out, re.M), out
