@@ -269,14 +269,23 @@ static int raise_descriptor_limit(int64_t connections, rl_error *err) {
   return setrlimit(RLIMIT_NOFILE, &limit) < 0 ? rl_fail_errno(err, "the limit of open files can't be raised") : 0;
 }
 
+/* MHD_quiesce_daemon would refuse connections too, but it races with the threads of 0.9.75: both remove the listening socket from
+ * the epoll set, and the second one aborts the process. */
+static enum MHD_Result accepts_connection(void *context, const struct sockaddr *address, socklen_t length) {
+  const rl_server *server = context;
+  (void)address, (void)length;
+  return atomic_load(&server->stopping) ? MHD_NO : MHD_YES;
+}
+
 static struct MHD_Daemon *start_mhd(rl_server *server, unsigned flags, unsigned connections,
                                     const struct MHD_OptionItem *more_options) {
   flags |= MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_ERROR_LOG;
-  return MHD_start_daemon(
-      flags, 0, NULL, NULL, serve, server, MHD_OPTION_EXTERNAL_LOGGER, http_log, NULL, MHD_OPTION_CONNECTION_LIMIT, connections,
-      MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
-      (unsigned)server->config->request_timeout_s, MHD_OPTION_URI_LOG_CALLBACK, look_at_uri, NULL, MHD_OPTION_NOTIFY_COMPLETED,
-      end_request, server, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_ARRAY, more_options, MHD_OPTION_END);
+  return MHD_start_daemon(flags, 0, accepts_connection, server, serve, server, MHD_OPTION_EXTERNAL_LOGGER, http_log, NULL,
+                          MHD_OPTION_CONNECTION_LIMIT, connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                          (size_t)CONNECTION_MEMORY_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
+                          (unsigned)server->config->request_timeout_s, MHD_OPTION_URI_LOG_CALLBACK, look_at_uri, NULL,
+                          MHD_OPTION_NOTIFY_COMPLETED, end_request, server, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
+                          MHD_OPTION_ARRAY, more_options, MHD_OPTION_END);
 }
 
 /* Limits the connections of one address, so that one client can't occupy all of them. 0: no limit; behind a proxy and on loopback
@@ -304,8 +313,8 @@ static int start_client_http(rl_server *server, rl_error *err) {
       {MHD_OPTION_END, 0, NULL},
   };
   server->client_http = start_mhd(server, tls ? MHD_USE_TLS : 0, (unsigned)config->connection_limit, options);
+  server->listen_fd = -1; /* MHD closes it, also when it fails */
   if (server->client_http != NULL) return 0;
-  server->listen_fd = -1; /* MHD has closed it */
   return rl_fail(err, RL_ERRNO, 0, "the HTTP server can't be started%s",
                  tls ? ": are tls_certificate and tls_key a pair of PEM files?" : "");
 }
@@ -384,7 +393,6 @@ void rl_server_close(rl_server *server) {
   server_with_watcher *with = (server_with_watcher *)server;
   atomic_store(&server->stopping, true);
   if (server->client_http != NULL) {
-    MHD_quiesce_daemon(server->client_http);
     rl_event_streams_stop(server->event_streams);
     wait_for_replies(server);
     rl_queue_set_listener(server->queue, NULL, NULL);
