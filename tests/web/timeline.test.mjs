@@ -11,9 +11,13 @@ const fixture = path.join(process.env.ROOFLINED_SOURCE, 'tests/api/traced_run.py
 const PHASES = ['conv1_forward', 'conv2_forward', 'head', 'conv2_input_gradient', 'conv1_backward', 'adam', 'update_barrier'];
 const FIRST_NS = 12000; // as in traced_run.py, like STEP_NS
 const STEP_NS = 16600;
-let inserted;
+let inserted, ranged;
 
-before(() => { inserted = JSON.parse(execFileSync('python3', [fixture, path.join(scratch, 'state')])); });
+const insert = (script) => JSON.parse(execFileSync('python3', [script, path.join(scratch, 'state')]));
+before(() => {
+  inserted = insert(fixture);
+  ranged = insert(path.join(path.dirname(fixture), 'ranged_run.py'));
+});
 
 const train = (passes) => submit({ kind: 'train', dataset: 'synthetic', epochs: 1, warmup_epochs: 0, max_images: 640,
   precisions: ['fp32'], passes });
@@ -68,6 +72,21 @@ test('classes of time add up, and show their longest interval', async () => {
   await page.locator('#timeline-window', { hasNotText: before }).waitFor();
   assert.equal(await bars(page, 'memset').count(), 1);
   await page.close();
+});
+
+test('the time of ranges is nested, with their idle time', async () => {
+  const page = await openJob(ranged.job);
+  const rows = await page.locator('#range-table tbody tr').evaluateAll((all) =>
+    all.map((row) => [...row.cells].map((cell) => cell.innerText)));
+  assert.deepEqual(rows, [
+    ['epoch', '90.00 µs', '100.00 %', '30.00 µs', '25.00 µs: Idle: the host works between launches'],
+    ['forward', '60.00 µs', '66.67 %', '30.00 µs', '25.00 µs: Idle: the host works between launches']]);
+  await takeScreenshot(page, 'timeline-ranges');
+  await page.close();
+  const other = await openJob(inserted.job);
+  await other.locator('#time-class-table tbody tr').first().waitFor();
+  assert.ok(await other.locator('#range-times').isHidden(), 'a trace without ranges');
+  await other.close();
 });
 
 test('the table has all phases and their sum, the step', async () => {

@@ -32,6 +32,30 @@ const classRow = (item, show) => createElement('tr', { 'data-class': item.class 
   item.intervals === null ? createElement('td') : numberCell(format.count(item.intervals)),
   longestCell(item.longest ?? [], show));
 
+const rangeColumns = [['NVTX range'], ['Time', 'n'], ['Share', 'n'], ['Idle', 'n'], ['Most idle time']];
+const headOf = (columns) => createElement('thead', {}, createElement('tr', {}, ...columns.map(([name, type]) =>
+  createElement('th', { scope: 'col', class: type }, name))));
+
+/** The idle classes of a range that have time, the longest first. */
+const idleClasses = (range) => Object.entries(range.classes).filter(([name, time]) => name.startsWith('idle_') && time > 0)
+  .sort(([, a], [, b]) => b - a);
+
+function rangeRow(range) {
+  const idle = idleClasses(range), [longest] = idle;
+  const name = createElement('th', { scope: 'row' }, range.name ?? 'outside of ranges');
+  name.style.paddingInlineStart = `calc(14px + ${Math.min(range.depth, 8)}em)`;
+  return createElement('tr', {}, name, numberCell(format.us(range.time_ns / 1000)),
+    shareCell({ share_ratio: range.ratio, reason: 'the window is empty' }),
+    numberCell(format.us(idle.reduce((sum, [, time]) => sum + time, 0) / 1000)),
+    createElement('td', { class: 'words' }, longest ? `${format.us(longest[1] / 1000)}: ${classNames[longest[0]]}` : ''));
+}
+
+function drawRanges(ranges) {
+  byId('range-times').hidden = ranges.length === 0;
+  byId('range-table').replaceChildren(headOf(rangeColumns),
+    createElement('tbody', {}, ...ranges.filter((range) => range.time_ns > 0).map(rangeRow)));
+}
+
 const note = ({ window, incomplete_reason: incomplete }) => `From the first to the last operation of the device, ${us(window)}.\
 ${incomplete ? ` Causes of idle time are unknown: ${incomplete}.` : ''}`;
 
@@ -42,9 +66,9 @@ export async function drawTimeClasses(run, show) {
   if (found.classes === null) return;
   byId('time-classes-note').textContent = note(found);
   byId('time-class-table').replaceChildren(
-    createElement('thead', {}, createElement('tr', {}, ...columns.map(([name, type]) =>
-      createElement('th', { scope: 'col', class: type }, name)))),
+    headOf(columns),
     createElement('tbody', {}, ...found.classes.filter((item) => item.time_ns > 0).map((item) => classRow(item, show))),
   );
+  drawRanges(found.ranges);
   byId('timeline-findings').replaceChildren(...found.findings.map((finding) => findingItem(finding)));
 }
