@@ -2,6 +2,7 @@
 #include "base/array.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,8 +13,8 @@ int rl_array_reserve(void *array_pointer, size_t count, size_t *capacity, size_t
   if (count < *capacity) return 0;
   size_t new_capacity = *capacity == 0 ? FIRST_CAPACITY : 2 * *capacity;
   memcpy(&items, array_pointer, sizeof items); /* the pointer's type is the caller's */
-  items = realloc(items, new_capacity * item_size);
-  if (items == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for an array of %zu bytes", new_capacity * item_size);
+  items = new_capacity <= PTRDIFF_MAX / item_size ? realloc(items, new_capacity * item_size) : NULL;
+  if (items == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for an array of %zu items", new_capacity);
   memcpy(array_pointer, &items, sizeof items);
   *capacity = new_capacity;
   return 0;
