@@ -138,21 +138,20 @@ static const counted_unit *limiting_compute_unit(const rl_metric_values *values)
   return top;
 }
 
-static rl_kernel_verdict unknown(const char *format, const char *name, const char *reason) {
-  rl_kernel_verdict v = {.value = NAN};
-  snprintf(v.message, sizeof v.message, format, name, reason);
-  return v;
-}
-
 static rl_kernel_verdict verdict_without(const char *metric, const rl_metric_values *values) {
   const rl_metric_value *found = rl_metric_find(values, metric);
-  return unknown("The verdict needs %s: %s.", metric, found && found->reason ? found->reason : "it was not collected");
+  rl_kernel_verdict v = {.value = NAN};
+  snprintf(v.message, sizeof v.message, "The verdict needs %s: %s.", metric,
+           found && found->reason ? found->reason : "it was not collected");
+  return v;
 }
 
 static rl_kernel_verdict verdict_of_busy(const rl_metric_values *values, rl_bound side) {
   const counted_unit *unit = side == RL_BOUND_MEMORY ? busiest(memory_units, values) : limiting_compute_unit(values);
   if (unit && rl_metric_get(values, unit->metric) >= RL_BUSY_PCT) return verdict_of_unit(unit, values);
-  return unknown("%s is busy, but no counter of a unit %s.", rl_bound_names[side], "shows which one");
+  rl_kernel_verdict v = {.value = NAN};
+  snprintf(v.message, sizeof v.message, "%s is busy, but no counter of a unit shows which one.", rl_bound_names[side]);
+  return v;
 }
 
 /* Percent of the multiprocessors' time that is lost because some have no block, and because those that have blocks wait for the

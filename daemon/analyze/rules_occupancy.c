@@ -1,7 +1,7 @@
 /* Rules about occupancy: which resource limits it, and how much of it is achieved. */
 #include "analyze/rules_tables.h"
 
-/* A kernel that ran fits: a limit of 0 blocks is of a shared memory configuration that it did not run with, and gives no finding.
+/* A limit of 0 blocks gives no finding: the kernel ran, so the limit belongs to another shared memory configuration.
  * One rule for each resource that can limit the resident blocks of a multiprocessor. BELOW_BLOCK_LIMIT: the resource allows fewer
  * blocks than the hardware limit of resident blocks, which has a rule itself. */
 #define BELOW_BLOCK_LIMIT " && fewest < blocks"
