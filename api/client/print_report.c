@@ -161,11 +161,13 @@ static void print_time_class(FILE *out, const cJSON *item) {
   fputc('\n', out);
 }
 
+static bool is_idle_class(const cJSON *time) { return strncmp(time->string, "idle_", 5) == 0; }
+
 static double idle_ns(const cJSON *range) {
   const cJSON *time;
   double sum = 0;
   cJSON_ArrayForEach (time, rl_json_at(range, "classes"))
-    if (strncmp(time->string, "idle_", 5) == 0) sum += time->valuedouble;
+    if (is_idle_class(time)) sum += time->valuedouble;
   return sum;
 }
 
@@ -173,8 +175,7 @@ static double idle_ns(const cJSON *range) {
 static const cJSON *longest_idle_class(const cJSON *range) {
   const cJSON *time, *longest = NULL;
   cJSON_ArrayForEach (time, rl_json_at(range, "classes"))
-    if (strncmp(time->string, "idle_", 5) == 0 && time->valuedouble > (longest != NULL ? longest->valuedouble : 0))
-      longest = time;
+    if (is_idle_class(time) && time->valuedouble > (longest != NULL ? longest->valuedouble : 0)) longest = time;
   return longest;
 }
 

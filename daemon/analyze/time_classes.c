@@ -24,7 +24,7 @@ const char *const rl_time_class_names[RL_TIME_CLASS_COUNT] = {
     [RL_TIME_IDLE_UNKNOWN] = "idle_unknown",
 };
 
-bool rl_time_class_is_idle(rl_time_class time_class) { return time_class >= RL_TIME_IDLE_HOST_WORK; }
+bool rl_time_class_is_idle(rl_time_class time_class) { return time_class >= RL_TIME_FIRST_IDLE; }
 
 /* The metrics of a class. */
 #define NAMES(CLASS, name) [CLASS] = {"timeline__" name "_pct", "timeline__" name "_us", "timeline__" name "_intervals"}

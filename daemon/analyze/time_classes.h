@@ -41,7 +41,8 @@ typedef enum rl_time_class {
   RL_TIME_IDLE_GRAPH,
   RL_TIME_IDLE_DEVICE_LATENCY,
   RL_TIME_IDLE_UNKNOWN, /* the trace is incomplete, or no record explains the interval */
-  RL_TIME_CLASS_COUNT
+  RL_TIME_CLASS_COUNT,
+  RL_TIME_FIRST_IDLE = RL_TIME_IDLE_HOST_WORK
 } rl_time_class;
 extern const char *const rl_time_class_names[RL_TIME_CLASS_COUNT]; /* "compute" … "idle_unknown" */
 bool rl_time_class_is_idle(rl_time_class time_class);

@@ -11,7 +11,7 @@ const char *const rl_trace_change_names[RL_TRACE_CHANGE_COUNT] = {
     [RL_TRACE_LONGER] = "longer", [RL_TRACE_SHORTER] = "shorter",
 };
 
-enum { FIRST_IDLE = RL_TIME_IDLE_HOST_WORK, IDLE_CLASSES = RL_TIME_CLASS_COUNT - FIRST_IDLE };
+enum { IDLE_CLASSES = RL_TIME_CLASS_COUNT - RL_TIME_FIRST_IDLE };
 
 typedef struct name_times { /* of the operations of a name */
   const char *name;
@@ -46,8 +46,8 @@ static void add_idle(run_times *times, const rl_time_classes *classes) {
   for (size_t i = 0; i < classes->idle_count; i++) {
     const rl_idle_interval *interval = &classes->idle[i];
     name_times *after = &times->names[interval->after->name];
-    after->intervals[interval->time_class - FIRST_IDLE]++;
-    after->idle_ns[interval->time_class - FIRST_IDLE] += interval->end_ns - interval->start_ns;
+    after->intervals[interval->time_class - RL_TIME_FIRST_IDLE]++;
+    after->idle_ns[interval->time_class - RL_TIME_FIRST_IDLE] += interval->end_ns - interval->start_ns;
   }
 }
 
@@ -96,7 +96,7 @@ static void add_rows(rl_trace_comparison *comparison, const name_times pair[2]) 
   for (int i = 0; i < IDLE_CLASSES; i++)
     add_row(comparison, (rl_compared_time){.name = name,
                                            .is_idle = true,
-                                           .time_class = (rl_time_class)(FIRST_IDLE + i),
+                                           .time_class = (rl_time_class)(RL_TIME_FIRST_IDLE + i),
                                            .count = {pair[0].intervals[i], pair[1].intervals[i]},
                                            .total_ns = {pair[0].idle_ns[i], pair[1].idle_ns[i]},
                                            .time_ns = {pair[0].idle_ns[i], pair[1].idle_ns[i]}});

@@ -65,7 +65,7 @@ static void close_stager(void *engine_state) {
 
 int rl_kernel_cpu_supports(const void *params, rl_error *err) {
   const rl_kernel_params *request = params;
-  return rl_kernel_supports(params, err) < 0 ? -1 : rl_kernel_cpu_variant_check(request->op, request->variant, err);
+  return rl_kernel_supports(params, err) < 0 ? -1 : rl_kernel_device_check(request, RL_DEVICE_CPU, err);
 }
 
 static int open_stager(rl_kernel_instance *self, rl_error *err) {
