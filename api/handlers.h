@@ -47,8 +47,6 @@ extern const rl_field rl_list_suite_runs_query[], rl_get_suite_history_query[];
 int rl_handle_get_timeline_findings(rl_http_request *request, rl_error *err);
 int rl_handle_compare_timelines(rl_http_request *request, rl_error *err);
 extern const rl_field rl_compare_timelines_query[];
-bool rl_timeline_findings_are_heavy(const rl_http_request *request);
-bool rl_timelines_comparison_is_heavy(const rl_http_request *request);
 
 /* report_handlers.c */
 int rl_handle_get_run_report(rl_http_request *request, rl_error *err);

@@ -10,8 +10,6 @@
 #include "base/array.h"
 #include "base/json_members.h"
 
-#define MAX_JSON_INTEGER 9007199254740992.0 /* 2^53: up to here whole numbers are exact as JSON numbers (doubles) */
-
 typedef struct report_query {
   int64_t kernel; /* -1: all */
   int format, page, print_details;
@@ -33,7 +31,7 @@ static const char *const format_names[] = {"json", "csv", NULL};
 static const char *const page_names[] = {"details", "raw", NULL};
 
 const rl_field rl_get_run_report_query[] = {
-    RL_FIELD(report_query, kernel, RL_FIELD_INT, .minimum = 0, .maximum = MAX_JSON_INTEGER,
+    RL_FIELD(report_query, kernel, RL_FIELD_INT, .minimum = 0, .maximum = RL_JSON_INTEGER_MAX,
              .summary = "Only the kernel with this ordinal"),
     RL_FIELD(report_query, format, RL_FIELD_CHOICE, .names = format_names,
              .summary = "csv: the format of ncu --csv; default json"),
@@ -42,13 +40,13 @@ const rl_field rl_get_run_report_query[] = {
              .summary = "csv: rows of the details page: the sections' headers, their tables (body), or all; default header"),
     {0}};
 const rl_field rl_compare_runs_query[] = {
-    RL_FIELD(compare_query, a, RL_FIELD_INT, .required = true, .minimum = 1, .maximum = MAX_JSON_INTEGER,
+    RL_FIELD(compare_query, a, RL_FIELD_INT, .required = true, .minimum = 1, .maximum = RL_JSON_INTEGER_MAX,
              .summary = "The baseline run"),
-    RL_FIELD(compare_query, b, RL_FIELD_INT, .required = true, .minimum = 1, .maximum = MAX_JSON_INTEGER,
+    RL_FIELD(compare_query, b, RL_FIELD_INT, .required = true, .minimum = 1, .maximum = RL_JSON_INTEGER_MAX,
              .summary = "The candidate run"),
-    RL_FIELD(compare_query, kernel, RL_FIELD_INT, .minimum = 0, .maximum = MAX_JSON_INTEGER,
+    RL_FIELD(compare_query, kernel, RL_FIELD_INT, .minimum = 0, .maximum = RL_JSON_INTEGER_MAX,
              .summary = "Only the kernel of a with this ordinal, and the kernel of b that is paired with it"),
-    RL_FIELD(compare_query, kernel_b, RL_FIELD_INT, .minimum = 0, .maximum = MAX_JSON_INTEGER,
+    RL_FIELD(compare_query, kernel_b, RL_FIELD_INT, .minimum = 0, .maximum = RL_JSON_INTEGER_MAX,
              .summary = "Only the kernel of b with this ordinal; together with kernel: these two, whatever their names"),
     RL_FIELD(compare_query, detail, RL_FIELD_CHOICE, .names = detail_names,
              .summary = "names: the pairs of kernels alone, without sections and findings; default full"),
@@ -168,12 +166,12 @@ static char *render_csv_head(const rl_report_stream *stream, int page, rl_error 
 
 /* Returns a kernel row with the workload's name, for a run without recorded kernels. */
 static char *make_substitute_row(const rl_report_run *run, rl_error *err) {
-  static const char *const unknown[] = {"launch", "phase", "pass", "grid", "block", "code_sha256"};
+  static const char *const unknown[] = {"launch", "phase", "pass", "grid", "block", "code_sha256", NULL};
   const char *workload = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(run->row, "workload"));
   cJSON *kernel = cJSON_CreateObject();
   cJSON_AddNumberToObject(kernel, "ordinal", 0);
   cJSON_AddStringToObject(kernel, "name", workload ? workload : "");
-  for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) cJSON_AddNullToObject(kernel, unknown[i]);
+  rl_json_add_nulls(kernel, unknown);
   return print_and_delete(kernel, err);
 }
 

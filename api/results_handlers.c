@@ -17,7 +17,6 @@ enum {
   DEFAULT_HISTORY_ITEMS = 1000,
   MAX_HISTORY_ITEMS = 10000
 };
-#define MAX_JSON_INTEGER 9007199254740992.0 /* 2^53: up to here whole numbers are exact as JSON numbers (doubles) */
 
 typedef struct kernels_query {
   int64_t limit, run, most_metrics; /* run 0: all; most_metrics -1: any */
@@ -44,19 +43,20 @@ static const char *const format_names[] = {"json", "chrome", NULL};
 
 const rl_field rl_list_job_kernels_query[] = {
     RL_FIELD(kernels_query, pass, RL_FIELD_CHOICE, .names = rl_pass_names, .summary = "Only kernels recorded by this pass"),
-    RL_FIELD(kernels_query, run, RL_FIELD_INT, .minimum = 1, .maximum = MAX_JSON_INTEGER, .summary = "Only kernels of this run"),
-    RL_FIELD(kernels_query, most_metrics, RL_FIELD_INT, .minimum = 0, .maximum = MAX_JSON_INTEGER,
+    RL_FIELD(kernels_query, run, RL_FIELD_INT, .minimum = 1, .maximum = RL_JSON_INTEGER_MAX,
+             .summary = "Only kernels of this run"),
+    RL_FIELD(kernels_query, most_metrics, RL_FIELD_INT, .minimum = 0, .maximum = RL_JSON_INTEGER_MAX,
              .summary = "Kernels with more metrics than this are listed without them"),
     RL_FIELD(kernels_query, limit, RL_FIELD_INT, .minimum = 1, .maximum = MAX_KERNEL_ITEMS,
              .summary = "Maximum number of items in a page"),
     RL_FIELD(kernels_query, cursor, RL_FIELD_TEXT, .summary = "next_cursor of the previous page"),
     {0}};
 const rl_field rl_get_job_timeline_query[] = {
-    RL_FIELD(timeline_query, run, RL_FIELD_INT, .minimum = 1, .maximum = MAX_JSON_INTEGER,
+    RL_FIELD(timeline_query, run, RL_FIELD_INT, .minimum = 1, .maximum = RL_JSON_INTEGER_MAX,
              .summary = "Only activities of this run"),
-    RL_FIELD(timeline_query, from, RL_FIELD_INT, .minimum = 0, .maximum = MAX_JSON_INTEGER,
+    RL_FIELD(timeline_query, from, RL_FIELD_INT, .minimum = 0, .maximum = RL_JSON_INTEGER_MAX,
              .summary = "Start of the window in ns since the start of the trace: only activities that end later"),
-    RL_FIELD(timeline_query, to, RL_FIELD_INT, .minimum = 0, .maximum = MAX_JSON_INTEGER,
+    RL_FIELD(timeline_query, to, RL_FIELD_INT, .minimum = 0, .maximum = RL_JSON_INTEGER_MAX,
              .summary = "End of the window in ns since the start of the trace: only activities that start earlier"),
     RL_FIELD(timeline_query, limit, RL_FIELD_INT, .minimum = 1, .maximum = MAX_TIMELINE_ITEMS,
              .summary = "Maximum number of items"),
@@ -68,7 +68,7 @@ const rl_field rl_get_metric_history_query[] = {
              .summary = "epoch_ms_median, images_per_s, or the name of a measurement"),
     RL_FIELD(history_query, workload, RL_FIELD_TEXT, .summary = "Only runs of this workload"),
     RL_FIELD(history_query, device, RL_FIELD_TEXT, .summary = "Only runs on this device"),
-    RL_FIELD(history_query, like, RL_FIELD_INT, .minimum = 1, .maximum = MAX_JSON_INTEGER,
+    RL_FIELD(history_query, like, RL_FIELD_INT, .minimum = 1, .maximum = RL_JSON_INTEGER_MAX,
              .summary = "Only runs with the workload, variant, parameters and device of this run"),
     RL_FIELD(history_query, from, RL_FIELD_TEXT, .summary = "Only runs at or after this RFC 3339 instant"),
     RL_FIELD(history_query, to, RL_FIELD_TEXT, .summary = "Only runs before this RFC 3339 instant"),

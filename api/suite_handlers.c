@@ -67,7 +67,7 @@ typedef struct baseline_body {
 } baseline_body;
 static const rl_field baseline_body_fields[] = {
     RL_FIELD(baseline_body, name, RL_FIELD_TEXT, .required = true),
-    RL_FIELD(baseline_body, run, RL_FIELD_INT, .required = true, .minimum = 1, .maximum = 9007199254740992.0),
+    RL_FIELD(baseline_body, run, RL_FIELD_INT, .required = true, .minimum = 1, .maximum = RL_JSON_INTEGER_MAX),
     {0}};
 
 /* --- suites ------------------------------------------------------------------------------------------------------------ */
@@ -127,8 +127,8 @@ static cJSON *suite_json(rl_http_request *request, const rl_suite_entry *entry, 
     cJSON_AddNumberToObject(object, "metrics", suite->metric_count);
     cJSON_AddNullToObject(object, "problem");
   } else {
-    static const char *const unknown[] = {"blocks", "time_budget_s", "estimated_s", "jobs", "metrics"};
-    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) cJSON_AddNullToObject(object, unknown[i]);
+    static const char *const unknown[] = {"blocks", "time_budget_s", "estimated_s", "jobs", "metrics", NULL};
+    rl_json_add_nulls(object, unknown);
     cJSON_AddItemToObject(object, "problem", problem_json(&entry->problem));
   }
   if (add_last_run(request, entry->name, object, err) < 0) return NULL;

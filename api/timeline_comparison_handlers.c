@@ -6,7 +6,6 @@
 #include "api/server_internal.h"
 #include "base/json_members.h"
 
-#define MAX_JSON_INTEGER 9007199254740992.0 /* 2^53: up to here whole numbers are exact as JSON numbers (doubles) */
 enum { MAX_ROWS = 256 };
 
 typedef struct timelines_query {
@@ -14,9 +13,9 @@ typedef struct timelines_query {
 } timelines_query;
 
 const rl_field rl_compare_timelines_query[] = {RL_FIELD(timelines_query, a, RL_FIELD_INT, .required = true, .minimum = 1,
-                                                        .maximum = MAX_JSON_INTEGER, .summary = "The baseline run"),
+                                                        .maximum = RL_JSON_INTEGER_MAX, .summary = "The baseline run"),
                                                RL_FIELD(timelines_query, b, RL_FIELD_INT, .required = true, .minimum = 1,
-                                                        .maximum = MAX_JSON_INTEGER, .summary = "The candidate run"),
+                                                        .maximum = RL_JSON_INTEGER_MAX, .summary = "The candidate run"),
                                                {0}};
 
 static void add_difference(cJSON *object, int64_t a_ns, int64_t b_ns) {
@@ -70,21 +69,15 @@ static int add_comparison(cJSON *document, const rl_run_trace *a, const rl_run_t
 }
 
 static void add_missing_comparison(cJSON *document) {
-  static const char *const members[] = {"window", "classes", "rows", "rest"};
-  for (size_t i = 0; i < sizeof members / sizeof *members; i++) cJSON_AddNullToObject(document, members[i]);
+  static const char *const members[] = {"window", "classes", "rows", "rest", NULL};
+  rl_json_add_nulls(document, members);
 }
 
 static void add_run(cJSON *document, const char *member, int64_t run, const rl_run_trace *trace) {
   cJSON *object = cJSON_AddObjectToObject(document, member);
   cJSON_AddNumberToObject(object, "run", (double)run);
-  rl_json_add_text(object, "reason", trace->reason[0] != '\0' ? trace->reason : NULL);
+  rl_json_add_text(object, "reason", trace->reason);
   rl_json_add_text(object, "incomplete_reason", trace->events.incomplete_reason);
-}
-
-/* Reads all rows of both traces. */
-bool rl_timelines_comparison_is_heavy(const rl_http_request *request) {
-  (void)request;
-  return true;
 }
 
 int rl_handle_compare_timelines(rl_http_request *request, rl_error *err) {

@@ -159,14 +159,14 @@ static cJSON *mean_depths_json(const rl_launch_queue *queue) {
 }
 
 static void add_queue(cJSON *document, const trace_analysis *analysis) {
-  static const char *const members[] = {"empty_idle_ns", "total", "streams", "mean_depths"};
+  static const char *const members[] = {"empty_idle_ns", "total", "streams", "mean_depths", NULL};
   cJSON *object = cJSON_AddObjectToObject(document, "queue");
   const rl_launch_queue *queue = &analysis->queue;
   int64_t window_ns = analysis->classes.end_ns - analysis->classes.start_ns;
   rl_json_add_text(object, "reason", analysis->queue_reason);
   cJSON_AddNumberToObject(object, "unmatched_operations", (double)queue->unmatched_operations);
   if (analysis->queue_reason != NULL) {
-    for (size_t i = 0; i < sizeof members / sizeof *members; i++) cJSON_AddNullToObject(object, members[i]);
+    rl_json_add_nulls(object, members);
     return;
   }
   cJSON_AddNumberToObject(object, "empty_idle_ns", (double)queue->empty_idle_ns);
@@ -198,15 +198,10 @@ static void add_trace(cJSON *document, const rl_trace_events *events, const trac
 }
 
 static void add_missing_trace(cJSON *document) {
-  static const char *const members[] = {"window",           "operations", "kernels", "unrecorded_launches", "classes", "ranges",
-                                        "ranges_truncated", "queue",      "findings"};
-  for (size_t i = 0; i < sizeof members / sizeof *members; i++) cJSON_AddNullToObject(document, members[i]);
-}
-
-/* Reads all rows of a trace. */
-bool rl_timeline_findings_are_heavy(const rl_http_request *request) {
-  (void)request;
-  return true;
+  static const char *const members[] = {"window",   "operations", "kernels",          "unrecorded_launches",
+                                        "classes",  "ranges",     "ranges_truncated", "queue",
+                                        "findings", NULL};
+  rl_json_add_nulls(document, members);
 }
 
 static int analyze(const rl_trace_index *index, trace_analysis *analysis, rl_error *err) {
@@ -228,7 +223,7 @@ int rl_handle_get_timeline_findings(rl_http_request *request, rl_error *err) {
   RL_CLEANUP(rl_json_cleanup) cJSON *document = cJSON_CreateObject();
   if (rl_run_trace_read(request->server->store, request->id, &trace, err) < 0) return -1;
   cJSON_AddNumberToObject(document, "run", (double)request->id);
-  rl_json_add_text(document, "reason", trace.reason[0] != '\0' ? trace.reason : NULL);
+  rl_json_add_text(document, "reason", trace.reason);
   rl_json_add_text(document, "incomplete_reason", trace.events.incomplete_reason);
   if (trace.reason[0] != '\0') add_missing_trace(document);
   else if (add_analysis(document, &trace, err) < 0) return -1;

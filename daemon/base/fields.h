@@ -84,6 +84,7 @@ cJSON *rl_fields_schema(const rl_field *table);
 }
 #endif
 
+#define RL_JSON_INTEGER_MAX 9007199254740992.0 /* 2^53: up to here whole numbers are exact as JSON numbers (doubles) */
 /* One row of a table: RL_FIELD(rl_epoch, device_ms, RL_FIELD_MEASURE, .minimum = 0). */
 #define RL_FIELD(STRUCT, MEMBER, TYPE, ...) \
   { .name = #MEMBER, .type = (TYPE), .offset = offsetof(STRUCT, MEMBER), .size = sizeof(((STRUCT *)0)->MEMBER), __VA_ARGS__ }

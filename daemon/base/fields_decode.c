@@ -8,7 +8,6 @@
 #include "base/utf8.h"
 
 enum { MAX_STRUCT_SIZE = 16384 };
-static const double MAX_WHOLE = 9007199254740992.0; /* 2^53: doubles represent all smaller integers */
 
 static const rl_field *find_field(const rl_field *table, const char *name) {
   for (const rl_field *field = table; field->name != NULL; field++)
@@ -61,7 +60,7 @@ static int decode_number(const rl_field *field, const cJSON *item, const char *p
   bool is_integer = field->type == RL_FIELD_INT || field->type == RL_FIELD_INTS,
        has_bounds = field->minimum != 0 || field->maximum != 0;
   double value = item->valuedouble;
-  if (!cJSON_IsNumber(item) || !isfinite(value) || (is_integer && (value != floor(value) || fabs(value) > MAX_WHOLE)))
+  if (!cJSON_IsNumber(item) || !isfinite(value) || (is_integer && (value != floor(value) || fabs(value) > RL_JSON_INTEGER_MAX)))
     return rl_fail_at(err, path, "%s must be a %s", field->name, is_integer ? "whole number" : "number");
   if (has_bounds && (value < field->minimum || value > field->maximum))
     return rl_fail_at(err, path, "%s must be between %.10g and %.10g", field->name, field->minimum, field->maximum);

@@ -8,6 +8,7 @@
 
 void rl_json_add_number(cJSON *object, const char *name, double value);   /* null unless finite */
 void rl_json_add_text(cJSON *object, const char *name, const char *text); /* null when text is NULL or "" */
+void rl_json_add_nulls(cJSON *object, const char *const names[]);         /* ends with NULL */
 
 RL_DEFINE_CLEANUP(rl_json_cleanup, cJSON *, cJSON_Delete, NULL)
 
