@@ -453,6 +453,57 @@ def test_table_of_unchanged_runs_counts_verdicts_without_the_first_run():
     assert "| train/fp16/epoch_ms_median | 2 | 1 | 0 | 1 | 0 | 5.10 % | 10.00 % |" in shown
 
 
+@pytest.mark.parametrize("dropped, reason, classes, holds", [
+    (0, "", [], [True, False]), (2, "", [], [True, True]), (0, "the clock differs, not the work.", [], [True, True]),
+    (0, "", ["device", "noise"], [True, True]), (0, "", ["code", "device"], [False, True])])
+def test_a_neighbour_that_draws_power_is_no_change_of_code(dropped, reason, classes, holds):
+    verdict = {"metric": "arithmetic/nvrtc/time_cold_us_median", "verdict": "inconclusive", "reason": reason,
+               "blocks_dropped": dropped, "causes": [{"class": name} for name in classes]}
+    assert [row["holds"] for row in suites.neighbour_checks({"verdicts": [verdict]})] == holds
+
+
+class FakeDaemon:
+    """Answers each suite run with two blocks, the second of them dropped in the first run."""
+
+    def __init__(self, *_):
+        self.runs = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def wait_for_device(self):
+        return {"uuid": "GPU-1"}
+
+    def request(self, path, body=None):
+        if body is not None:
+            self.runs += 1
+            assert body["definition"]["name"] == f"mnist-{self.runs - 1}" and not body["definition"]["canary"]
+            return {"id": self.runs}
+        values = [{"metric": "train/fp16/epoch_ms_median", "role": "block", "block": block, "value": 10 * self.runs + block,
+                   "dropped_reason": "throttled" if (self.runs, block) == (1, 1) else None} for block in (0, 1)]
+        return {"state": "completed", "elapsed_s": 2.0, "device_name": "NVIDIA H200", "driver": "580",
+                "values": values}
+
+
+def test_recorded_values_become_a_file(monkeypatch, tmp_path):
+    monkeypatch.setattr(suites, "Daemon", FakeDaemon)
+    remaining = iter([50, 0])
+    context = types.SimpleNamespace(host=types.SimpleNamespace(device="gpu0"), log=lambda name: name,
+                                    remaining_s=lambda: next(remaining))
+    rows = list(suites.recorded(context, "mnist"))
+    assert [row["part"] for row in rows] == [0, 1]
+    assert "| train/fp16/epoch_ms_median | 3 | 1 | 20 | 110.00 % |" in tables.recorded(rows)
+    (tmp_path / "results.json").write_text(json.dumps(
+        {"steps": {"device": {"rows": []}, "recorded_mnist": {"commit": "abc", "at": "2026-11-28", "rows": rows}}}))
+    printed = subprocess.run([sys.executable, SOURCE / "scripts" / "recorded.py", tmp_path / "results.json"], capture_output=True,
+                             text=True, check=True).stdout.splitlines()
+    assert printed == ["# NVIDIA H200, GPU-1, driver 580; commit abc, 2026-11-28", "suite,metric,block,value",
+                       *(f"mnist,train/fp16/epoch_ms_median,{block},{value}" for block, value in enumerate((10, "", 20, 21)))]
+
+
 def test_steps_run_on_the_cpu_with_the_real_daemon(tmp_path):
     command = [str(SOURCE / "scripts" / "gpu-test.sh"), "--device", "cpu", "--build", str(BUILD), "--out", str(tmp_path / "out"),
                "--keep", str(tmp_path / "kept.json"), "--steps", "device,speed,rules"]

@@ -68,6 +68,16 @@ class Host:
             raise Skip(f"this host has no {name}")
         return path
 
+    def query_gpu(self, fields):
+        """Returns what nvidia-smi says of the GPU's fields; None if it can't be asked."""
+        device = self.gpu_environment.get("CUDA_VISIBLE_DEVICES", self.device.removeprefix("gpu"))
+        try:
+            query = subprocess.run(["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader", "-i", device],
+                                   capture_output=True, text=True)
+        except OSError:
+            return None
+        return query.stdout.strip() if query.returncode == 0 else None
+
     def require_gpu(self):
         if not self.is_gpu:
             raise Skip("needs a GPU")

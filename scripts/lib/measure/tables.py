@@ -217,6 +217,33 @@ def slowed(rows):
                   for row in rows if "change" in row])
 
 
+def neighbour(rows):
+    def classes(row):
+        return ", ".join(f"{cause['class']} {cause['difference_us']:+.3g} µs" for cause in row["causes"]) or MISSING
+
+    def effect(ratio):
+        return MISSING if ratio is None else percent(ratio, 2)
+
+    return table(["metric", "before", "beside the neighbour", "effect", "on cycles", "blocks, dropped", "verdict", "causes"],
+                 [[row["metric"], row["baseline_median"], row["current_median"], effect(row["effect_ratio"]),
+                   effect(row["cycles_effect_ratio"]), f"{row['blocks_current']}, {row['blocks_dropped']}", row["verdict"],
+                   classes(row)] for row in rows if "metric" in row])
+
+
+def recorded(rows):
+    """Counts the values of a metric, and the spread of all: the largest over the smallest, minus 1."""
+    metrics = {}
+    for row in rows:
+        for metric, roles in row.get("values", {}).items():
+            metrics.setdefault(metric, []).extend(roles.get("block", []))
+    lines = []
+    for metric, values in sorted(metrics.items()):
+        kept = [value for value in values if value is not None]
+        spread = percent(max(kept) / min(kept) - 1, 2) if kept and min(kept) > 0 else MISSING
+        lines.append([metric, len(kept), len(values) - len(kept), statistics.median(kept) if kept else None, spread])
+    return table(["metric", "blocks", "dropped", "median", "spread"], lines)
+
+
 def soak(rows):
     done = next((row for row in rows if "jobs_done" in row), None)
     if done is None:
@@ -236,7 +263,8 @@ def soak(rows):
 TABLES = {"device": device, "ceilings": ceilings, "job": job, "training": training, "speed": speed, "memory": memory,
           "perf_phases": perf_phases, "lombscargle": lombscargle, "bandwidth": bandwidth, "tests": tests, "numerics": tests,
           "test": tests, "rules": tests, "baselines": baselines, "accuracy": accuracy, "agreement": agreement,
-          "sanitizer": sanitizer, "ptx80": ptx80, "soak": soak, "suites": suites, "unchanged": unchanged, "slowed": slowed}
+          "sanitizer": sanitizer, "ptx80": ptx80, "soak": soak, "suites": suites, "unchanged": unchanged, "slowed": slowed,
+          "neighbour": neighbour, "recorded_mnist": recorded, "recorded_kernels": recorded}
 
 
 # Further tables of a step.

@@ -25,6 +25,11 @@ STEPS = [
     Step("bandwidth", kernels.bandwidth, 62, 240, "every kernel operator relative to the best copy; small sizes cold and warm"),
     Step("suites", suites.suites, 50, 400, "the shipped regression suites, once each"),
     Step("slowed", suites.slowed, 125, 500, "kernels slowed on purpose: verdicts and causes", uses_counters=True),
+    Step("neighbour", suites.neighbour, 110, 140, "a suite beside a process that draws power: verdicts and causes",
+         uses_counters=True),
+    Step("recorded_mnist", functools.partial(suites.recorded, name="mnist"), 110, 110, "values of blocks of mnist, unchanged"),
+    Step("recorded_kernels", functools.partial(suites.recorded, name="kernels"), 110, 110,
+         "values of blocks of kernels, unchanged"),
     Step("unchanged", suites.unchanged, 120, 580, "runs of a regression suite in which nothing changed"),
     Step("soak", reports.soak, 390, 580, "1000 basic profiles in a row on one worker", uses_counters=True),
 ]

@@ -1,5 +1,8 @@
-"""Regression suites: the duration of the shipped ones, runs in which nothing changed, and kernels slowed on purpose."""
+"""Regression suites: the duration of the shipped ones, runs in which nothing changed, kernels slowed on purpose, and a neighbour
+that draws power."""
+import contextlib
 import json
+import threading
 import time
 
 from ..daemon import Daemon, Failed
@@ -23,6 +26,15 @@ def run_suite(daemon, host, name, definition=None):
 
 def shipped_suites():
     return sorted(path.stem for path in (SOURCE / "daemon" / "suite" / "suites.d").glob("*.json"))
+
+
+def values_by_metric(run):
+    """Returns the values of the blocks by metric and role, None where a block was dropped, with the reasons."""
+    found = {}
+    for value in run["values"]:
+        kept = value["value"] if value["dropped_reason"] is None else None
+        found.setdefault(value["metric"], {}).setdefault(value["role"], []).append(kept)
+    return {"values": found, "dropped": [value for value in run["values"] if value["dropped_reason"] is not None]}
 
 
 def suites(context):
@@ -60,10 +72,37 @@ def unchanged(context):
             run = run_suite(daemon, context.host, UNCHANGED_SUITE)
             longest_s = max(longest_s, time.monotonic() - begin)
             rows.append({"suite": UNCHANGED_SUITE, "seconds": run["elapsed_s"], "verdict": run["verdict"],
-                         "quarantine_reason": run["quarantine_reason"], "metrics": compared_metrics(run)})
+                         "quarantine_reason": run["quarantine_reason"], "metrics": compared_metrics(run),
+                         **values_by_metric(run)})
             yield rows[-1]
     alarms = [metric["metric"] for row in rows for metric in row["metrics"] if metric["verdict"] in ("slower", "faster")]
     yield check(f"no metric is slower or faster in {len(rows) - 1} runs of unchanged code", not alarms, alarms)
+
+
+# --- values of unchanged code --------------------------------------------------------------------------------------------------
+
+RECORDED_BLOCKS = {"mnist": 15, "kernels": 8}
+
+
+def shipped_definition(name):
+    return json.loads((SOURCE / "daemon" / "suite" / "suites.d" / f"{name}.json").read_text())
+
+
+def recorded(context, name):
+    """Records the blocks of a shipped suite one after another, without canary, profile and confirmation, until the time of the
+    step is up. scripts/recorded.py makes a file of tests/data/recorded of them. A definition with another name each time has no
+    baseline, so nothing is confirmed."""
+    definition = {**shipped_definition(name), "blocks": RECORDED_BLOCKS[name], "canary": False, "profile": False}
+    with Daemon(context.host, context.log("daemon.log")) as daemon:
+        properties, longest_s, part = daemon.wait_for_device(), 0, 0
+        while part == 0 or context.remaining_s() > 1.2 * longest_s:
+            begin = time.monotonic()
+            run = run_suite(daemon, context.host, f"{name}-{part}", {**definition, "name": f"{name}-{part}"})
+            longest_s = max(longest_s, time.monotonic() - begin)
+            yield {"suite": name, "part": part, "seconds": run["elapsed_s"], "device_name": run["device_name"],
+                   "driver": run["driver"], "uuid": properties.get("uuid"),
+                   **values_by_metric(run)}
+            part += 1
 
 
 # --- kernels slowed on purpose --------------------------------------------------------------------------------------------------
@@ -192,3 +231,107 @@ def verdict_checks(name, verdict):
     properties = [item["property"] for item in first["evidence"]]
     yield check(f"{name}: the cause is its code, with {expected}", first["class"] == "code" and expected in properties,
                 [first["class"], *properties])
+
+
+# --- a neighbour that draws power ----------------------------------------------------------------------------------------------
+
+# Tensor cores, the FP32 pipe and copies from memory in one kernel, until `milliseconds` have passed: more power than one of them
+# draws alone.
+BURN = """
+__device__ unsigned long long now_ns() { unsigned long long t; asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t)); return t; }
+extern "C" __global__ void burn(float *values, int count, int milliseconds) {
+  unsigned long long end = now_ns() + 1000000ull * milliseconds;
+  unsigned a[4] = {0x3c003c00u, 0x38003800u, 0x3c003800u, 0x38003c00u}, b[2] = {0x2c003400u, 0x34002c00u};
+  float c[4][4] = {}, x = threadIdx.x, sum = 0;
+  int i = (blockIdx.x * blockDim.x + threadIdx.x) * 4, stride = gridDim.x * blockDim.x * 4;
+  do {
+    for (int k = 0; k < 64; k++) {
+      for (int n = 0; n < 4; n++)
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                     : "+f"(c[n][0]), "+f"(c[n][1]), "+f"(c[n][2]), "+f"(c[n][3])
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+      x = x * 0.999f + 0.5f;
+    }
+    float4 from = *(float4 *)(values + i);
+    sum += from.x + from.y + from.z + from.w;
+    i = (i + stride) % count;
+  } while (now_ns() < end);
+  if (c[0][0] + c[1][1] + c[2][2] + c[3][3] + x + sum == -1) values[0] = 1;
+}
+"""
+BURN_MS = 100
+NEIGHBOUR_METRICS = {"arithmetic": "time_cold_us_median", "copy": "time_cold_us_median", "train": "epoch_ms_median"}
+
+
+def burn_request(multiprocessors):
+    count = 1 << 28
+    return {"kind": "source", "code": BURN, "entry": "burn", "grid": [4 * multiprocessors], "block": [256], "samples": 1000,
+            "passes": ["timing"],
+            "arguments": [buffer("fp32", count, "uniform"), {"scalar": {"dtype": "int32", "value": count}},
+                          {"scalar": {"dtype": "int32", "value": BURN_MS}}]}
+
+
+def neighbour_suite(multiprocessors):
+    """Canaries are off: they would quarantine the run, and the verdicts alone must not take a lower clock for slower code."""
+    training = {"kind": "train", "precisions": ["fp16"], "epochs": 3, "max_images": 12800}
+    jobs = {"arithmetic": arithmetic(multiprocessors), "copy": copy(multiprocessors), "train": training}
+    return {"name": "neighbour", "blocks": 7, "time_budget_s": 60, "canary": False,
+            "jobs": [{"name": name, "request": request} for name, request in jobs.items()],
+            "metrics": [{"job": job, "metric": metric, "threshold_ratio": 0.02} for job, metric in NEIGHBOUR_METRICS.items()]}
+
+
+@contextlib.contextmanager
+def hot_neighbour(context, request):
+    """Another process on the same GPU executes the request again and again, from its first sample on."""
+    stopping = threading.Event()
+    with Daemon(context.host, context.log("neighbour.log"), "--allow-source", "--source-buffer-bytes", str(2 << 30),
+                token=True) as other:
+        def burn():
+            while not stopping.is_set():
+                job_id = other.request("/jobs", {"device": context.host.device, **request})["id"]
+                while not stopping.wait(0.2) and other.request(f"/jobs/{job_id}")["state"] in ("queued", "running"):
+                    pass
+
+        thread = threading.Thread(target=burn)
+        thread.start()
+        time.sleep(4)
+        try:
+            yield
+        finally:
+            stopping.set()
+            thread.join()
+
+
+def neighbour(context):
+    """The suite runs alone, then beside a process that draws power on the same GPU. Clocks that drop are no regression of the
+    code: blocks are dropped, or verdicts are inconclusive, or the cause is the device."""
+    host = context.host
+    host.require_gpu()
+    with Daemon(host, context.log("daemon.log"), "--allow-source", "--source-buffer-bytes", str(1 << 30), token=True) as daemon:
+        multiprocessors = daemon.wait_for_device()["sm_count"]
+        definition = neighbour_suite(multiprocessors)
+        run_suite(daemon, host, "neighbour", definition)
+        with hot_neighbour(context, burn_request(multiprocessors)):
+            run = run_suite(daemon, host, "neighbour", definition)
+            power = context.host.query_gpu("power.draw,clocks.sm,clocks_throttle_reasons.active,temperature.gpu")
+    yield {"seconds": run["elapsed_s"], "neighbour_state": power, **values_by_metric(run)}
+    for verdict in run["verdicts"]:
+        yield {"metric": verdict["metric"], **{key: verdict[key] for key in (
+            "verdict", "reason", "baseline_median", "current_median", "effect_ratio", "cycles_effect_ratio", "blocks_current",
+            "blocks_dropped", "causes")}}
+    yield from neighbour_checks(run)
+
+
+def neighbour_checks(run):
+    """The neighbour has an effect only if clocks dropped, so the absence of a regression says something only then."""
+    def is_attributed_to_device(verdict):
+        return verdict["blocks_dropped"] > 0 or "the clock differs" in verdict["reason"] or any(
+            cause["class"] == "device" for cause in verdict["causes"])
+
+    classes = {verdict["metric"]: [cause["class"] for cause in verdict["causes"]] for verdict in run["verdicts"]}
+    code = {metric: found for metric, found in classes.items() if "code" in found}
+    yield check("no cause has the class code", not code, code)
+    yield check("the device's state is seen: dropped blocks, cycles, or a cause of the class device",
+                any(is_attributed_to_device(verdict) for verdict in run["verdicts"]),
+                {verdict["metric"]: [verdict["verdict"], verdict["blocks_dropped"], *classes[verdict["metric"]]]
+                 for verdict in run["verdicts"]})
