@@ -95,7 +95,11 @@ static int add_step_rows(rl_records *records, const rl_phase_timestamps *timesta
                            .stream = launch_row->stream,
                            .correlation = launch_row->correlation,
                            .graph_node = launch_row->graph_node,
-                           .step = (uint32_t)step + 1};
+                           .step = (uint32_t)step + 1,
+                           .process = launch_row->process,
+                           .thread = launch_row->thread,
+                           .context = launch_row->context,
+                           .device = launch_row->device};
     if (rl_records_add(records, RL_RECORD_ROW, &row, 1, err) < 0) return -1;
   }
   return 0;

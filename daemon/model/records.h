@@ -134,6 +134,19 @@ typedef enum rl_activity_kind {
 } rl_activity_kind;
 extern const char *const rl_activity_kind_names[];
 
+/* The memory that a copy reads or writes, with CUPTI's values (CUpti_ActivityMemoryKind). */
+typedef enum rl_memory_kind {
+  RL_MEMORY_UNKNOWN, /* or none */
+  RL_MEMORY_PAGEABLE,
+  RL_MEMORY_PINNED,
+  RL_MEMORY_DEVICE,
+  RL_MEMORY_ARRAY,
+  RL_MEMORY_MANAGED,
+  RL_MEMORY_DEVICE_STATIC, /* a __device__ variable */
+  RL_MEMORY_MANAGED_STATIC /* a __managed__ variable */,
+  RL_MEMORY_KIND_COUNT
+} rl_memory_kind;
+
 /* activity: one record of the trace. ROWS frames have the same layout: packed, little-endian. Times are ns since the trace began.
  */
 typedef struct __attribute__((packed)) rl_activity_row {
@@ -143,9 +156,14 @@ typedef struct __attribute__((packed)) rl_activity_row {
   uint32_t grid[3], block[3];
   uint32_t registers, static_shared_bytes, dynamic_shared_bytes;
   uint64_t bytes; /* MEMCPY, MEMSET and MEMORY */
+  /* Of the host: RUNTIME, DRIVER, NVTX_RANGE, OVERHEAD and CPU_SPAN; MEMORY has only the process. 0: unknown */
+  uint32_t process, thread;                  /* as getpid() and gettid() return */
+  uint32_t context;                          /* CUDA context of device work; 0: none */
+  uint16_t device;                           /* 1 + CUDA's number of the device; 0: none */
+  uint8_t source_memory, destination_memory; /* rl_memory_kind: MEMCPY; MEMSET and MEMORY have only the destination */
 } rl_activity_row;
 #ifndef __cplusplus
-_Static_assert(sizeof(rl_activity_row) == 84, "ROWS frames hold rows as in memory");
+_Static_assert(sizeof(rl_activity_row) == 100, "ROWS frames hold rows as in memory");
 _Static_assert(sizeof(rl_kernel_metric) == 16 + RL_METRIC_NAME_SIZE + RL_REASON_SIZE,
                "METRIC frames hold metrics as in memory, without padding");
 #endif

@@ -13,9 +13,12 @@ enum { MAX_ENTRIES = 32768, MIN_SLOTS = 1 << 10, SLOTS_PER_ENTRY = 3 };
 typedef struct shared_values {
   uint64_t bytes;
   uint32_t name, stream, graph_node, grid[3], block[3], registers, static_shared_bytes, dynamic_shared_bytes;
+  uint32_t process, thread, context;
+  uint16_t device;
+  uint8_t source_memory, destination_memory;
 } shared_values;
 enum { SHARED_WORDS = sizeof(shared_values) / sizeof(uint64_t) };
-_Static_assert(sizeof(shared_values) == 56, "hash_values and memcmp need values without padding");
+_Static_assert(sizeof(shared_values) == 72, "hash_values and memcmp need values without padding");
 
 struct rl_activity_appender {
   bool is_resumed; /* the numbers below are those of the database */
@@ -52,7 +55,13 @@ static shared_values values_of(const rl_activity_row *row) {
                          .block = {row->block[0], row->block[1], row->block[2]},
                          .registers = row->registers,
                          .static_shared_bytes = row->static_shared_bytes,
-                         .dynamic_shared_bytes = row->dynamic_shared_bytes};
+                         .dynamic_shared_bytes = row->dynamic_shared_bytes,
+                         .process = row->process,
+                         .thread = row->thread,
+                         .context = row->context,
+                         .device = row->device,
+                         .source_memory = row->source_memory,
+                         .destination_memory = row->destination_memory};
 }
 
 /* The high bits of a product depend on all bits of a word. */
@@ -159,7 +168,9 @@ static int insert_entries(rl_db *db, int64_t pass, const rl_activity_appender *a
     const shared_values *values = &appender->entries[i];
     if (RUN_POSITIONAL(db, statement, err, pass, appender->first_entry + i, (int64_t)values->bytes, values->name, values->stream,
                        values->graph_node, values->grid[0], values->grid[1], values->grid[2], values->block[0], values->block[1],
-                       values->block[2], values->registers, values->static_shared_bytes, values->dynamic_shared_bytes) < 0)
+                       values->block[2], values->registers, values->static_shared_bytes, values->dynamic_shared_bytes,
+                       values->process, values->thread, values->device, values->context, values->source_memory,
+                       values->destination_memory) < 0)
       return -1;
   }
   return 0;

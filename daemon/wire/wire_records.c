@@ -18,11 +18,12 @@ static int parse_message(const rl_frame *frame, const rl_field *table, void *out
   return 0;
 }
 
-/* Returns true when the kind exists, and int64_t can hold `bytes` and differences of times. */
+/* Returns true when the kinds exist, and int64_t can hold `bytes` and differences of times. */
 static bool is_valid_row(const rl_activity_row *row) {
   const int64_t max_ns = INT64_MAX / 4;
   return row->kind < RL_ACTIVITY_KIND_COUNT && row->start_ns >= -max_ns && row->start_ns <= max_ns && row->end_ns >= -max_ns &&
-         row->end_ns <= max_ns && row->bytes <= INT64_MAX;
+         row->end_ns <= max_ns && row->bytes <= INT64_MAX && row->source_memory < RL_MEMORY_KIND_COUNT &&
+         row->destination_memory < RL_MEMORY_KIND_COUNT;
 }
 
 static int check_rows(const rl_frame *frame, const rl_records *records, rl_error *err) {
@@ -31,9 +32,10 @@ static int check_rows(const rl_frame *frame, const rl_records *records, rl_error
   const rl_activity_row *rows = (const rl_activity_row *)frame->payload;
   for (size_t i = 0; i < frame->length / sizeof *rows; i++)
     if (!is_valid_row(&rows[i]) || rows[i].name >= records->name_count)
-      return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "row %zu has kind %u, name %u of %zu, %llu bytes and times %lld to %lld", i,
-                     rows[i].kind, rows[i].name, records->name_count, (unsigned long long)rows[i].bytes,
-                     (long long)rows[i].start_ns, (long long)rows[i].end_ns);
+      return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD,
+                     "row %zu has kind %u, name %u of %zu, %llu bytes, memory %u to %u and times %lld to %lld", i, rows[i].kind,
+                     rows[i].name, records->name_count, (unsigned long long)rows[i].bytes, rows[i].source_memory,
+                     rows[i].destination_memory, (long long)rows[i].start_ns, (long long)rows[i].end_ns);
   return 0;
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "base/clock.h"
@@ -12,6 +13,7 @@
 typedef struct cpu_profiler {
   rl_profiler base;
   bool tracing;
+  uint32_t thread; /* the device's thread, which starts the trace and runs all launches */
   int64_t start_ns;
   rl_span *spans;
   size_t count, capacity, dropped;
@@ -22,6 +24,7 @@ static int trace_start(rl_profiler *profiler, rl_error *err) {
   if (self->tracing) return rl_fail(err, RL_INPUT, 0, "a trace is already running");
   self->tracing = true;
   self->count = self->dropped = 0;
+  self->thread = (uint32_t)gettid();
   self->start_ns = rl_monotonic_ns();
   return 0;
 }
@@ -51,8 +54,11 @@ static int trace_stop(rl_profiler *profiler, rl_records *records, rl_error *err)
   size_t first_name = records->name_count, untimed = 0;
   for (size_t i = 0; i < self->count; i++) {
     const rl_span *span = &self->spans[i];
-    rl_activity_row row = {
-        .kind = RL_ACTIVITY_CPU_SPAN, .start_ns = span->start_ns - self->start_ns, .end_ns = span->end_ns - self->start_ns};
+    rl_activity_row row = {.kind = RL_ACTIVITY_CPU_SPAN,
+                           .start_ns = span->start_ns - self->start_ns,
+                           .end_ns = span->end_ns - self->start_ns,
+                           .process = (uint32_t)getpid(),
+                           .thread = self->thread};
     uint32_t name;
     if (find_or_add_name(records, first_name, span->launch->name, &name, err) < 0) return -1;
     row.name = name;

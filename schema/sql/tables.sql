@@ -340,11 +340,15 @@ CREATE TABLE activity_kinds (kind INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE
 INSERT INTO activity_kinds (kind, name) VALUES (0, 'kernel'), (1, 'memcpy'), (2, 'memset'), (3, 'memory'), (4, 'runtime'),
   (5, 'driver'), (6, 'range'), (7, 'overhead'), (8, 'span'), (9, 'phase');
 
+CREATE TABLE memory_kinds (kind INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT; -- of copies, as CUPTI numbers them
+INSERT INTO memory_kinds (kind, name) VALUES (1, 'pageable'), (2, 'pinned'), (3, 'device'), (4, 'array'), (5, 'managed'),
+  (6, 'device_static'), (7, 'managed_static');
+
 CREATE TABLE activity_dictionary ( -- values that many activity rows of a pass share
   pass_id INTEGER NOT NULL REFERENCES passes ON DELETE CASCADE,
   entry INTEGER NOT NULL, -- from 0 within the pass
   name INTEGER NOT NULL, -- ordinal in names
-  stream INTEGER NOT NULL, -- stream and graph_node: 0 means none
+  stream INTEGER NOT NULL, -- 0 means none, here and in graph_node and in the columns from process
   graph_node INTEGER NOT NULL,
   grid_x INTEGER NOT NULL, grid_y INTEGER NOT NULL, grid_z INTEGER NOT NULL,
   block_x INTEGER NOT NULL, block_y INTEGER NOT NULL, block_z INTEGER NOT NULL,
@@ -352,6 +356,12 @@ CREATE TABLE activity_dictionary ( -- values that many activity rows of a pass s
   static_shared_bytes INTEGER NOT NULL,
   dynamic_shared_bytes INTEGER NOT NULL,
   bytes INTEGER NOT NULL,
+  process INTEGER NOT NULL DEFAULT 0, -- process and thread of host activity
+  thread INTEGER NOT NULL DEFAULT 0,
+  device INTEGER NOT NULL DEFAULT 0, -- 1 + CUDA's number of the device
+  context INTEGER NOT NULL DEFAULT 0, -- CUDA context of device work
+  source_memory INTEGER NOT NULL DEFAULT 0, -- kind in memory_kinds
+  destination_memory INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (pass_id, entry),
   FOREIGN KEY (pass_id, name) REFERENCES names
 ) STRICT, WITHOUT ROWID;
@@ -534,4 +544,4 @@ CREATE TABLE tokens (
 ) STRICT, WITHOUT ROWID;
 
 PRAGMA application_id = 1919905638; -- "roof"
-PRAGMA user_version = 22; -- the number of the last migration
+PRAGMA user_version = 23; -- the number of the last migration

@@ -138,6 +138,7 @@ static const char *const kernel_names[] = {"void persistent_epoch<half_tile_form
                                            "void adam(rl_adam_args)"};
 static const char *const launch_names[] = {"persistent_epoch", "conv1_forward", "conv2_forward", "adam"};
 static const char *const other_names[] = {"cudaLaunchKernel", "cudaMemcpyAsync", "memcpy HtoD", "memset", "epoch", "step"};
+enum { PROCESS = 4000, THREAD = 4001 };
 enum { NAME_CALL = KERNELS, NAME_COPY_CALL, NAME_COPY, NAME_MEMSET, NAME_EPOCH, NAME_STEP };
 
 int grow_names(rl_records *records, rl_error *err) {
@@ -155,13 +156,22 @@ static rl_activity_row row_in_step(int64_t step, int64_t position) {
   uint32_t kernel = (uint32_t)(position / 2) % KERNELS;
   switch (position) {
     case 0:
+      row.process = PROCESS, row.thread = THREAD;
       row.kind = RL_ACTIVITY_NVTX_RANGE, row.name = NAME_STEP, row.end_ns = start_ns + (ROWS_IN_STEP - 1) * ROW_NS;
       return row;
-    case 1: row.kind = RL_ACTIVITY_MEMSET, row.name = NAME_MEMSET, row.stream = 7, row.bytes = 4096; return row;
+    case 1:
+      row.kind = RL_ACTIVITY_MEMSET, row.name = NAME_MEMSET, row.stream = 7, row.bytes = 4096;
+      row.device = 1, row.context = 1, row.destination_memory = RL_MEMORY_DEVICE;
+      return row;
     case 2: row.kind = RL_ACTIVITY_RUNTIME, row.name = NAME_COPY_CALL; break;
-    case 3: row.kind = RL_ACTIVITY_MEMCPY, row.name = NAME_COPY, row.stream = 7, row.bytes = 50176; break;
+    case 3:
+      row.kind = RL_ACTIVITY_MEMCPY, row.name = NAME_COPY, row.stream = 7, row.bytes = 50176;
+      row.source_memory = RL_MEMORY_PINNED, row.destination_memory = RL_MEMORY_DEVICE;
+      break;
     default: row.kind = position % 2 == 0 ? RL_ACTIVITY_RUNTIME : RL_ACTIVITY_KERNEL;
   }
+  if (row.kind == RL_ACTIVITY_RUNTIME) row.process = PROCESS, row.thread = THREAD;
+  else row.device = 1, row.context = 1;
   row.correlation = (uint32_t)(step * ROWS_IN_STEP + position) / 2 + 1;
   if (position < 4) return row;
   row.name = row.kind == RL_ACTIVITY_KERNEL ? kernel : NAME_CALL;

@@ -33,7 +33,9 @@ static rl_records trace(int64_t launch_ns) {
                                    .name = 1,
                                    .stream = 7,
                                    .correlation = 9,
-                                   .graph_node = 2},
+                                   .graph_node = 2,
+                                   .context = 3,
+                                   .device = 1},
                                   {.start_ns = 70000, .end_ns = 99000, .kind = RL_ACTIVITY_NVTX_RANGE, .name = 1},
                                   {.start_ns = 90000, .end_ns = 90010, .kind = RL_ACTIVITY_KERNEL, .name = 0}};
   assert_int_equal(rl_records_add(&records, RL_RECORD_KERNEL, &other, 1, NULL), 0);
@@ -92,6 +94,7 @@ static void phase_rows_are_centred_in_their_launch(void **state) {
     assert_int_equal(row->start_ns, 70000 + expected[i].start_ns), assert_int_equal(row->end_ns, 70000 + expected[i].end_ns);
     assert_string_equal(records.names[row->name], expected[i].name);
     assert_true(row->step == expected[i].step && row->stream == 7 && row->correlation == 9 && row->graph_node == 2);
+    assert_true(row->context == 3 && row->device == 1 && row->thread == 0);
   }
   assert_string_equal(records.measurements[0].name, "phase_rounds");
   assert_true(records.measurements[0].value == 5);

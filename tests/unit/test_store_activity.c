@@ -17,6 +17,8 @@ static rl_activity_row make_row(uint32_t i) {
   row.end_ns = row.start_ns + 1500 + (int64_t)launch * 37 % 9000;
   row.kind = is_kernel ? RL_ACTIVITY_KERNEL : RL_ACTIVITY_RUNTIME;
   row.name = is_kernel ? 0 : 1;
+  if (is_kernel) row.context = 1, row.device = 1;
+  else row.process = 4000, row.thread = 4001;
   if (!is_kernel) return row;
   row.stream = 7, row.registers = 40, row.dynamic_shared_bytes = 1024, row.graph_node = launch % 25;
   row.grid[0] = 128, row.grid[1] = row.grid[2] = 1;
@@ -90,19 +92,55 @@ static void entries_differ_in_every_value(void **state) {
   fixture *f = *state;
   bool done;
   rl_claim claimed = claim_activity(f);
-  rl_activity_row rows[14] = {0};
+  rl_activity_row rows[20] = {0};
   rows[1].name = rows[2].stream = rows[3].graph_node = rows[4].grid[0] = rows[5].grid[1] = rows[6].grid[2] = 1;
   rows[7].block[0] = rows[8].block[1] = rows[9].block[2] = rows[10].registers = rows[11].static_shared_bytes = 1;
   rows[12].dynamic_shared_bytes = 1;
   rows[13].bytes = 1;
-  rl_records records = records_of(rows, 14);
+  rows[14].process = rows[15].thread = rows[16].context = rows[17].device = 1;
+  rows[18].source_memory = RL_MEMORY_PAGEABLE, rows[19].destination_memory = RL_MEMORY_PAGEABLE;
+  rl_records records = records_of(rows, 20);
   ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &records, NULL, &done, &err));
-  assert_int_equal(query_integer(f, "SELECT count(*) FROM activity_dictionary"), 14);
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM activity_dictionary"), 20);
   assert_int_equal(query_integer(f,
                                  "SELECT count(*) FROM (SELECT DISTINCT name, stream, graph_node, grid_x, grid_y, grid_z, "
-                                 "block_x, block_y, block_z, registers, static_shared_bytes, dynamic_shared_bytes, bytes "
-                                 "FROM v_activity)"),
-                   14);
+                                 "block_x, block_y, block_z, registers, static_shared_bytes, dynamic_shared_bytes, bytes, "
+                                 "process, thread, device, context, source_memory, destination_memory FROM v_activity)"),
+                   20);
+}
+
+/* An id or kind of memory that a row has is the same in the view and in the timeline; one that it lacks is null there. */
+static void ids_and_memory_kinds_are_shown(void **state) {
+  fixture *f = *state;
+  bool done;
+  rl_claim claimed = claim_activity(f);
+  rl_activity_row rows[] = {{.kind = RL_ACTIVITY_RUNTIME, .name = 1, .process = 4000, .thread = UINT32_MAX},
+                            {.start_ns = 1,
+                             .end_ns = 2,
+                             .kind = RL_ACTIVITY_MEMCPY,
+                             .context = 3,
+                             .device = 1,
+                             .source_memory = RL_MEMORY_PINNED,
+                             .destination_memory = RL_MEMORY_MANAGED_STATIC}};
+  rl_records records = records_of(rows, 2);
+  ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &records, NULL, &done, &err));
+  assert_int_equal(
+      query_integer(f,
+                    "SELECT count(*) FROM v_activity WHERE process = 4000 AND thread = 4294967295 AND device IS NULL "
+                    "AND context IS NULL AND source_memory IS NULL AND destination_memory IS NULL"),
+      1);
+  assert_int_equal(query_integer(f,
+                                 "SELECT count(*) FROM v_activity WHERE process IS NULL AND thread IS NULL AND device = 0 AND "
+                                 "context = 3 AND source_memory = 'pinned' AND destination_memory = 'managed_static'"),
+                   1);
+  cJSON *timeline = QUERY_ROWS(f->store, RL_QUERY_TIMELINE, RL_BIND_INTEGER(":job", 1));
+  const cJSON *call = timeline->child, *copy = call->next;
+  assert_true(json_at(call, "thread")->valuedouble == UINT32_MAX && cJSON_IsNull(json_at(call, "device")));
+  assert_true(json_at(copy, "device")->valueint == 0 && json_at(copy, "context")->valueint == 3);
+  assert_true(cJSON_IsNull(json_at(copy, "thread")) && cJSON_IsNull(json_at(copy, "process")));
+  assert_string_equal(json_at(copy, "source_memory")->valuestring, "pinned");
+  assert_string_equal(json_at(copy, "destination_memory")->valuestring, "managed_static");
+  cJSON_Delete(timeline);
 }
 
 /* --- windows ----------------------------------------------------------------------------------------------------------- */
@@ -366,6 +404,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {WITH_STORE(a_row_takes_few_bytes),
                                      WITH_STORE(every_row_keeps_its_values),
                                      WITH_STORE(entries_differ_in_every_value),
+                                     WITH_STORE(ids_and_memory_kinds_are_shown),
                                      WITH_STORE(windows_are_those_of_a_full_scan),
                                      WITH_STORE(rows_are_invisible_until_the_commit),
                                      WITH_STORE(rows_are_counted_while_another_program_writes),

@@ -78,8 +78,13 @@ static rl_records make_records(void) {
   assert_int_equal(rl_records_add_name(&records, "first", 5, &err), 0);
   assert_int_equal(rl_records_add_name(&records, "second", 6, &err), 0);
   for (uint32_t i = 0; i < 3; i++) {
-    rl_activity_row row = {
-        .start_ns = i, .end_ns = i + 10, .kind = RL_ACTIVITY_CPU_SPAN, .name = i % 2, .step = i, .bytes = 1ull << 40};
+    rl_activity_row row = {.start_ns = i,
+                           .end_ns = i + 10,
+                           .kind = RL_ACTIVITY_CPU_SPAN,
+                           .name = i % 2,
+                           .step = i,
+                           .bytes = 1ull << 40,
+                           .thread = 7};
     assert_int_equal(rl_records_add(&records, RL_RECORD_ROW, &row, 1, &err), 0);
   }
   return records;
@@ -353,9 +358,14 @@ static void malformed_records_are_refused(void **state) {
   assert_int_equal(receive_text(RL_FRAME_ROWS, (char *)&row, sizeof row - 1, &records, &err), -1);
   row.name = 1; /* only name 0 was received */
   assert_int_equal(receive_text(RL_FRAME_ROWS, (char *)&row, sizeof row, &records, &err), -1);
-  static const rl_activity_row impossible[] = {{.kind = RL_ACTIVITY_KIND_COUNT}, {.bytes = (uint64_t)INT64_MAX + 1},
-                                               {.start_ns = INT64_MAX / 2},      {.end_ns = INT64_MAX / 2},
-                                               {.start_ns = INT64_MIN},          {.end_ns = INT64_MIN / 2}};
+  static const rl_activity_row impossible[] = {{.kind = RL_ACTIVITY_KIND_COUNT},
+                                               {.bytes = (uint64_t)INT64_MAX + 1},
+                                               {.start_ns = INT64_MAX / 2},
+                                               {.end_ns = INT64_MAX / 2},
+                                               {.start_ns = INT64_MIN},
+                                               {.end_ns = INT64_MIN / 2},
+                                               {.source_memory = RL_MEMORY_KIND_COUNT},
+                                               {.destination_memory = UINT8_MAX}};
   for (size_t i = 0; i < sizeof impossible / sizeof *impossible; i++)
     assert_int_equal(receive_text(RL_FRAME_ROWS, (const char *)&impossible[i], sizeof row, &records, &err), -1);
   assert_int_equal(records.row_count, 1);

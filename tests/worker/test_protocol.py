@@ -69,6 +69,7 @@ def test_rows_refer_to_earlier_names():
         assert len(rows) == 40
         assert [names[row[3]] for row in rows[:4]] == ["gather", "descend"] * 2
         assert all(row[0] <= row[1] for row in rows)
+        assert {row[18:24] for row in rows} == {(worker.process.pid, worker.process.pid, 0, 0, 0, 0)}  # process, thread, ...
         assert measurements(frames)["completeness_ratio"] == 1
 
 

@@ -85,6 +85,7 @@ int rl_trace_open(rl_trace **trace, rl_error *err) {
       rl_cupti_check(cuptiActivityRegisterTimestampCallback(timestamp), "cuptiActivityRegisterTimestampCallback", err) < 0 ||
       rl_cupti_check(cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &zeroed),
                      "cuptiActivitySetAttribute", err) < 0 ||
+      rl_cupti_check(cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM), "cuptiSetThreadIdType", err) < 0 ||
       rl_cupti_check(cuptiActivityRegisterCallbacks(request_buffer, complete_buffer), "cuptiActivityRegisterCallbacks", err) < 0)
     return -1;
   process_trace.open = true;

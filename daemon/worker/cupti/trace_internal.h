@@ -11,8 +11,8 @@ enum {
   RL_TRACE_MAX_OPEN_RANGES = 256
 };
 
-typedef struct rl_open_range { /* an NVTX range whose end has not been recorded */
-  uint32_t id, name;
+typedef struct rl_open_range {        /* an NVTX range whose end has not been recorded */
+  uint32_t id, name, process, thread; /* thread 0: a range of the process */
   int64_t start_ns;
 } rl_open_range;
 

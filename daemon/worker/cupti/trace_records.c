@@ -33,6 +33,19 @@ static void append_timed_row(rl_trace *trace, rl_activity_row *row, uint64_t sta
  * from 0, in the lower. */
 static uint32_t graph_node(uint64_t id) { return id == 0 ? 0 : (uint32_t)id + 1; }
 
+static uint16_t device_number(uint32_t id) { return id < UINT16_MAX ? (uint16_t)(id + 1) : 0; }
+
+/* rl_memory_kind has CUPTI's values. */
+static uint8_t memory_kind(uint32_t kind) { return kind < RL_MEMORY_KIND_COUNT ? (uint8_t)kind : RL_MEMORY_UNKNOWN; }
+
+static uint32_t process_of(CUpti_ActivityObjectKind kind, const CUpti_ActivityObjectKindId *id) {
+  return kind == CUPTI_ACTIVITY_OBJECT_PROCESS || kind == CUPTI_ACTIVITY_OBJECT_THREAD ? id->pt.processId : 0;
+}
+
+static uint32_t thread_of(CUpti_ActivityObjectKind kind, const CUpti_ActivityObjectKindId *id) {
+  return kind == CUPTI_ACTIVITY_OBJECT_THREAD ? id->pt.threadId : 0;
+}
+
 static void add_launch_attributes(rl_trace *trace, const CUpti_ActivityKernel10 *kernel) {
   if (rl_array_reserve(&trace->launch_attributes, trace->attributes_count, &trace->attributes_capacity,
                        sizeof *trace->launch_attributes, NULL) < 0) {
@@ -59,7 +72,9 @@ static void add_kernel(rl_trace *trace, const CUpti_Activity *record) {
                          .block = {(uint32_t)kernel->blockX, (uint32_t)kernel->blockY, (uint32_t)kernel->blockZ},
                          .registers = kernel->registersPerThread,
                          .static_shared_bytes = (uint32_t)kernel->staticSharedMemory,
-                         .dynamic_shared_bytes = (uint32_t)kernel->dynamicSharedMemory};
+                         .dynamic_shared_bytes = (uint32_t)kernel->dynamicSharedMemory,
+                         .context = kernel->contextId,
+                         .device = device_number(kernel->deviceId)};
   trace->kernel_count++;
   if (trace->kinds == rl_trace_launch_kinds) add_launch_attributes(trace, kernel);
   append_timed_row(trace, &row, kernel->start, kernel->end, kernel->name == NULL ? "(unnamed kernel)" : kernel->name);
@@ -78,7 +93,11 @@ static void add_memcpy(rl_trace *trace, const CUpti_Activity *record) {
                          .stream = copy->streamId,
                          .correlation = copy->correlationId,
                          .graph_node = graph_node(copy->graphNodeId),
-                         .bytes = copy->bytes};
+                         .bytes = copy->bytes,
+                         .context = copy->contextId,
+                         .device = device_number(copy->deviceId),
+                         .source_memory = memory_kind(copy->srcKind),
+                         .destination_memory = memory_kind(copy->dstKind)};
   append_timed_row(trace, &row, copy->start, copy->end, known ? names[copy->copyKind] : "memcpy");
 }
 
@@ -88,7 +107,10 @@ static void add_memset(rl_trace *trace, const CUpti_Activity *record) {
                          .stream = set->streamId,
                          .correlation = set->correlationId,
                          .graph_node = graph_node(set->graphNodeId),
-                         .bytes = set->bytes};
+                         .bytes = set->bytes,
+                         .context = set->contextId,
+                         .device = device_number(set->deviceId),
+                         .destination_memory = memory_kind(set->memoryKind)};
   append_timed_row(trace, &row, set->start, set->end, "memset");
 }
 
@@ -108,7 +130,11 @@ static void add_memory(rl_trace *trace, const CUpti_Activity *record) {
                          .kind = RL_ACTIVITY_MEMORY,
                          .stream = memory->streamId == CUPTI_INVALID_STREAM_ID ? 0 : memory->streamId,
                          .correlation = memory->correlationId,
-                         .bytes = memory->bytes};
+                         .bytes = memory->bytes,
+                         .process = memory->processId,
+                         .context = memory->contextId == CUPTI_INVALID_CONTEXT_ID ? 0 : memory->contextId,
+                         .device = device_number(memory->deviceId),
+                         .destination_memory = memory_kind(memory->memoryKind)};
   append_row(trace, &row, name);
 }
 
@@ -122,7 +148,9 @@ static void add_api_call(rl_trace *trace, const CUpti_Activity *record) {
   rl_activity_row row = {.start_ns = since_start_ns(trace, call->start),
                          .end_ns = since_start_ns(trace, call->end),
                          .kind = runtime ? RL_ACTIVITY_RUNTIME : RL_ACTIVITY_DRIVER,
-                         .correlation = call->correlationId};
+                         .correlation = call->correlationId,
+                         .process = call->processId,
+                         .thread = call->threadId};
   append_row(trace, &row, name);
 }
 
@@ -137,6 +165,8 @@ static void add_marker(rl_trace *trace, const CUpti_Activity *record) {
     } else if (rl_name_table_intern(&trace->names, marker->name, &range->name, &trace->failed) == 0) {
       range->id = marker->id;
       range->start_ns = since_start_ns(trace, marker->timestamp);
+      range->process = process_of(marker->objectKind, &marker->objectId);
+      range->thread = thread_of(marker->objectKind, &marker->objectId);
       trace->range_count++;
     }
   } else if (marker->flags & CUPTI_ACTIVITY_FLAG_MARKER_END) {
@@ -146,8 +176,11 @@ static void add_marker(rl_trace *trace, const CUpti_Activity *record) {
     rl_open_range range = trace->ranges[end - 1];
     memmove(&trace->ranges[end - 1], &trace->ranges[end], (trace->range_count - end) * sizeof range);
     trace->range_count--;
-    rl_activity_row row = {
-        .start_ns = range.start_ns, .end_ns = since_start_ns(trace, marker->timestamp), .kind = RL_ACTIVITY_NVTX_RANGE};
+    rl_activity_row row = {.start_ns = range.start_ns,
+                           .end_ns = since_start_ns(trace, marker->timestamp),
+                           .kind = RL_ACTIVITY_NVTX_RANGE,
+                           .process = range.process,
+                           .thread = range.thread};
     append_row(trace, &row, trace->names.items[range.name].mangled);
   }
 }
@@ -170,7 +203,9 @@ static void add_overhead(rl_trace *trace, const CUpti_Activity *record) {
   rl_activity_row row = {.start_ns = since_start_ns(trace, overhead->start),
                          .end_ns = since_start_ns(trace, overhead->end),
                          .kind = RL_ACTIVITY_OVERHEAD,
-                         .correlation = overhead->correlationId};
+                         .correlation = overhead->correlationId,
+                         .process = process_of(overhead->objectKind, &overhead->objectId),
+                         .thread = thread_of(overhead->objectKind, &overhead->objectId)};
   append_row(trace, &row, name);
   free(overhead->overheadData);
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 #include <nvtx3/nvToolsExt.h>
@@ -99,6 +100,7 @@ static void test_every_stream_launch_is_recorded(void **state) {
     assert_int_equal(row->grid[0] * row->grid[1] * row->grid[2], 3);
     assert_int_equal(row->block[0] * row->block[1] * row->block[2], 64);
     assert_true(row->registers > 0 && row->correlation != 0 && row->graph_node == 0);
+    assert_true(row->context != 0 && row->device == 1 && row->thread == 0);
     assert_true(row->start_ns >= 0 && row->end_ns >= row->start_ns && row->end_ns <= lasted + 5000000);
   }
 }
@@ -156,6 +158,23 @@ static void test_copies_memsets_and_allocations_have_their_bytes(void **state) {
   assert_int_equal(find_row(RL_ACTIVITY_MEMORY, "free device")->bytes, bytes);
 }
 
+static void assert_memory(const rl_activity_row *row, rl_memory_kind source, rl_memory_kind destination) {
+  assert_int_equal(row->source_memory, source);
+  assert_int_equal(row->destination_memory, destination);
+  assert_int_equal(row->device, 1);
+  assert_int_not_equal(row->context, 0);
+}
+
+static void test_copies_have_the_kinds_of_their_memory(void **state) {
+  (void)state;
+  start_trace();
+  ASSERT_OK(tiny_copy_new_memory(&device, 3 << 20, &err));
+  stop_trace();
+  assert_memory(find_row(RL_ACTIVITY_MEMSET, "memset"), RL_MEMORY_UNKNOWN, RL_MEMORY_DEVICE);
+  assert_memory(find_row(RL_ACTIVITY_MEMCPY, "memcpy DtoD"), RL_MEMORY_DEVICE, RL_MEMORY_DEVICE);
+  assert_memory(find_row(RL_ACTIVITY_MEMCPY, "memcpy DtoH"), RL_MEMORY_DEVICE, RL_MEMORY_PAGEABLE);
+}
+
 static void test_a_kernel_has_the_correlation_of_its_launch_call(void **state) {
   (void)state;
   start_trace();
@@ -166,6 +185,8 @@ static void test_a_kernel_has_the_correlation_of_its_launch_call(void **state) {
   for (size_t i = 0; i < records.row_count; i++)
     if (records.rows[i].kind == RL_ACTIVITY_RUNTIME && records.rows[i].correlation == correlation) {
       assert_non_null(strstr(name_of(&records.rows[i]), "cudaLaunchKernel"));
+      assert_int_equal(records.rows[i].process, getpid());
+      assert_int_equal(records.rows[i].thread, gettid());
       calls++;
     }
   assert_int_equal(calls, 1);
@@ -193,6 +214,7 @@ static void test_ranges_of_our_domain_nest_and_others_are_ignored(void **state) 
   assert_int_equal(count_rows(RL_ACTIVITY_NVTX_RANGE, "forward"), 3);
   assert_int_equal(count_rows(RL_ACTIVITY_NVTX_RANGE, NULL), 4);
   const rl_activity_row *outer = find_row(RL_ACTIVITY_NVTX_RANGE, "epoch"), *inner = find_row(RL_ACTIVITY_NVTX_RANGE, "forward");
+  assert_true(outer->process == (uint32_t)getpid() && inner->thread == (uint32_t)gettid());
   assert_true(outer->start_ns <= inner->start_ns && inner->end_ns <= outer->end_ns && inner->start_ns < inner->end_ns);
   size_t inside = 0; /* launch calls within the outer range; both have host times */
   for (size_t i = 0; i < records.row_count; i++)
@@ -230,6 +252,7 @@ int main(void) {
       cmocka_unit_test(test_every_node_of_an_older_graph_is_recorded),
       cmocka_unit_test(test_every_node_of_a_large_graph_is_recorded),
       cmocka_unit_test(test_copies_memsets_and_allocations_have_their_bytes),
+      cmocka_unit_test(test_copies_have_the_kinds_of_their_memory),
       cmocka_unit_test(test_a_kernel_has_the_correlation_of_its_launch_call),
       cmocka_unit_test(test_ranges_of_our_domain_nest_and_others_are_ignored),
       cmocka_unit_test(test_nothing_is_recorded_between_traces),
