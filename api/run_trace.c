@@ -97,5 +97,8 @@ int rl_run_trace_read(rl_store *store, int64_t run_id, rl_run_trace *trace, rl_e
   if (read_trace(store, run_id, trace, err) < 0) return -1;
   trace->events = (rl_trace_events){trace->items, trace->count, (const char *const *)trace->names, trace->name_count,
                                     trace->incomplete_reason[0] != '\0' ? trace->incomplete_reason : NULL};
-  return rl_trace_index_build(&trace->events, &trace->index, err);
+  if (rl_trace_index_build(&trace->events, &trace->index, err) < 0) return -1;
+  free(rl_take_ownership(&trace->items)); /* the index has a copy */
+  trace->events.items = NULL;
+  return 0;
 }

@@ -1,4 +1,6 @@
 /* The route that compares the traces of two runs. */
+#include <stdio.h>
+
 #include "analyze/trace_comparison.h"
 #include "api/handlers.h"
 #include "api/reply.h"
@@ -59,9 +61,27 @@ static void add_rows(cJSON *document, const rl_trace_comparison *comparison) {
   add_difference(rest, rest_ns[0], rest_ns[1]);
 }
 
-static int add_comparison(cJSON *document, const rl_run_trace *a, const rl_run_trace *b, rl_error *err) {
+typedef struct compared_run {
+  int64_t run;
+  char reason[256], incomplete_reason[128]; /* rl_run_trace */
+  rl_trace_times times;
+} compared_run;
+
+static void clear_run(compared_run *run) { rl_trace_times_clear(&run->times); }
+
+/* Only the times by name stay in memory, not the trace. */
+static int read_run(rl_store *store, int64_t id, compared_run *run, rl_error *err) {
+  RL_CLEANUP(rl_run_trace_clear) rl_run_trace trace = {0};
+  run->run = id;
+  if (rl_run_trace_read(store, id, &trace, err) < 0) return -1;
+  snprintf(run->reason, sizeof run->reason, "%s", trace.reason);
+  snprintf(run->incomplete_reason, sizeof run->incomplete_reason, "%s", trace.incomplete_reason);
+  return rl_trace_times_compute(&trace.index, &run->times, err);
+}
+
+static int add_comparison(cJSON *document, const compared_run *a, const compared_run *b, rl_error *err) {
   RL_CLEANUP(rl_trace_comparison_clear) rl_trace_comparison comparison = {0};
-  if (rl_trace_comparison_compute(&a->index, &b->index, &comparison, err) < 0) return -1;
+  if (rl_trace_comparison_compute(&a->times, &b->times, &comparison, err) < 0) return -1;
   add_difference(cJSON_AddObjectToObject(document, "window"), comparison.window_ns[0], comparison.window_ns[1]);
   add_classes(document, &comparison);
   add_rows(document, &comparison);
@@ -73,23 +93,23 @@ static void add_missing_comparison(cJSON *document) {
   rl_json_add_nulls(document, members);
 }
 
-static void add_run(cJSON *document, const char *member, int64_t run, const rl_run_trace *trace) {
+static void add_run(cJSON *document, const char *member, const compared_run *run) {
   cJSON *object = cJSON_AddObjectToObject(document, member);
-  cJSON_AddNumberToObject(object, "run", (double)run);
-  rl_json_add_text(object, "reason", trace->reason);
-  rl_json_add_text(object, "incomplete_reason", trace->events.incomplete_reason);
+  cJSON_AddNumberToObject(object, "run", (double)run->run);
+  rl_json_add_text(object, "reason", run->reason);
+  rl_json_add_text(object, "incomplete_reason", run->incomplete_reason);
 }
 
 int rl_handle_compare_timelines(rl_http_request *request, rl_error *err) {
-  RL_CLEANUP(rl_run_trace_clear) rl_run_trace a = {0};
-  RL_CLEANUP(rl_run_trace_clear) rl_run_trace b = {0};
+  RL_CLEANUP(clear_run) compared_run a = {0};
+  RL_CLEANUP(clear_run) compared_run b = {0};
   RL_CLEANUP(rl_json_cleanup) cJSON *document = cJSON_CreateObject();
   timelines_query query = {0};
   if (rl_http_request_parse_query(request, &query, sizeof query, err) < 0) return -1;
-  if (rl_run_trace_read(request->server->store, query.a, &a, err) < 0) return -1;
-  if (rl_run_trace_read(request->server->store, query.b, &b, err) < 0) return -1;
-  add_run(document, "a", query.a, &a);
-  add_run(document, "b", query.b, &b);
+  if (read_run(request->server->store, query.a, &a, err) < 0) return -1;
+  if (read_run(request->server->store, query.b, &b, err) < 0) return -1;
+  add_run(document, "a", &a);
+  add_run(document, "b", &b);
   if (a.reason[0] != '\0' || b.reason[0] != '\0') add_missing_comparison(document);
   else if (add_comparison(document, &a, &b, err) < 0) return -1;
   return rl_reply_json(request, 200, rl_take_ownership(&document), err);

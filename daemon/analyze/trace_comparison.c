@@ -13,59 +13,90 @@ const char *const rl_trace_change_names[RL_TRACE_CHANGE_COUNT] = {
 
 enum { IDLE_CLASSES = RL_TIME_CLASS_COUNT - RL_TIME_FIRST_IDLE };
 
-typedef struct name_times { /* of the operations of a name */
-  const char *name;
-  int run;
+struct rl_name_times { /* of the operations of a name */
+  const char *name;    /* in rl_trace_times.texts */
   size_t operations, intervals[IDLE_CLASSES];
   int64_t total_ns, busy_ns, idle_ns[IDLE_CLASSES];
-} name_times;
+};
 
-typedef struct run_times {
+typedef struct measured_names {
   const rl_trace_index *index;
-  name_times *names; /* of each name of the trace */
-} run_times;
+  rl_name_times *of_name; /* of each name of the trace */
+} measured_names;
 
 static int out_of_memory(rl_error *err) { return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the comparison of traces"); }
 
 /* --- the times of a run ------------------------------------------------------------------------------------------------ */
 
 static void add_busy(void *context, size_t operation, rl_time_class time_class, int64_t time_ns) {
-  run_times *times = context;
-  if (!rl_time_class_is_idle(time_class)) times->names[times->index->operations[operation]->name].busy_ns += time_ns;
+  measured_names *m = context;
+  if (!rl_time_class_is_idle(time_class)) m->of_name[m->index->operations[operation]->name].busy_ns += time_ns;
 }
 
-static void add_durations(run_times *times) {
-  for (size_t i = 0; i < times->index->operation_count; i++) {
-    const rl_trace_event *operation = times->index->operations[i];
-    times->names[operation->name].operations++;
-    times->names[operation->name].total_ns += operation->end_ns - operation->start_ns;
+static void add_durations(measured_names *m) {
+  for (size_t i = 0; i < m->index->operation_count; i++) {
+    const rl_trace_event *operation = m->index->operations[i];
+    m->of_name[operation->name].operations++;
+    m->of_name[operation->name].total_ns += operation->end_ns - operation->start_ns;
   }
 }
 
-static void add_idle(run_times *times, const rl_time_classes *classes) {
+static void add_idle(measured_names *m, const rl_time_classes *classes) {
   for (size_t i = 0; i < classes->idle_count; i++) {
     const rl_idle_interval *interval = &classes->idle[i];
-    name_times *after = &times->names[interval->after->name];
+    rl_name_times *after = &m->of_name[interval->after->name];
     after->intervals[interval->time_class - RL_TIME_FIRST_IDLE]++;
     after->idle_ns[interval->time_class - RL_TIME_FIRST_IDLE] += interval->end_ns - interval->start_ns;
   }
 }
 
-/* The caller frees times->names, also after a failure. */
-static int add_run(int run, run_times *times, rl_trace_comparison *comparison, rl_error *err) {
-  const rl_trace_events *events = times->index->events;
-  const rl_time_observer observer = {add_busy, times};
-  rl_time_classes classes;
-  times->names = calloc(events->name_count + 1, sizeof *times->names);
-  if (times->names == NULL) return out_of_memory(err);
-  for (size_t i = 0; i < events->name_count; i++) times->names[i] = (name_times){.name = events->names[i], .run = run};
-  add_durations(times);
-  if (rl_time_classes_compute(times->index, &observer, &classes, err) < 0) return -1;
-  add_idle(times, &classes);
-  comparison->window_ns[run] = classes.end_ns - classes.start_ns;
-  memcpy(comparison->class_ns[run], classes.class_ns, sizeof classes.class_ns);
-  rl_time_classes_clear(&classes);
+/* Copies the names that have operations. */
+static int copy_names(const measured_names *m, rl_trace_times *times, rl_error *err) {
+  const rl_trace_events *events = m->index->events;
+  size_t count = 0, bytes = 0;
+  for (size_t i = 0; i < events->name_count; i++) {
+    if (m->of_name[i].operations == 0) continue;
+    count++;
+    bytes += strlen(events->names[i]) + 1;
+  }
+  times->names = malloc((count + 1) * sizeof *times->names);
+  char *text = times->texts = malloc(bytes + 1);
+  if (times->names == NULL || times->texts == NULL) return out_of_memory(err);
+  for (size_t i = 0; i < events->name_count; i++) {
+    if (m->of_name[i].operations == 0) continue;
+    times->names[times->count] = m->of_name[i];
+    times->names[times->count++].name = text;
+    text = stpcpy(text, events->names[i]) + 1;
+  }
   return 0;
+}
+
+static int measure(measured_names *m, rl_trace_times *times, rl_error *err) {
+  const rl_time_observer observer = {add_busy, m};
+  rl_time_classes classes;
+  if (m->of_name == NULL) return out_of_memory(err);
+  add_durations(m);
+  if (rl_time_classes_compute(m->index, &observer, &classes, err) < 0) return -1;
+  add_idle(m, &classes);
+  times->window_ns = classes.end_ns - classes.start_ns;
+  memcpy(times->class_ns, classes.class_ns, sizeof classes.class_ns);
+  rl_time_classes_clear(&classes);
+  return copy_names(m, times, err);
+}
+
+int rl_trace_times_compute(const rl_trace_index *index, rl_trace_times *times, rl_error *err) {
+  measured_names m = {index, calloc(index->events->name_count + 1, sizeof *m.of_name)};
+  *times = (rl_trace_times){0};
+  int rc = measure(&m, times, err);
+  free(m.of_name);
+  if (rc < 0) rl_trace_times_clear(times);
+  return rc;
+}
+
+void rl_trace_times_clear(rl_trace_times *times) {
+  free(times->names);
+  free(times->texts);
+  *times = (rl_trace_times){0};
 }
 
 /* --- rows -------------------------------------------------------------------------------------------------------------- */
@@ -87,7 +118,7 @@ static void add_row(rl_trace_comparison *comparison, rl_compared_time row) {
 }
 
 /* pair: the times of a name in both runs. */
-static void add_rows(rl_trace_comparison *comparison, const name_times pair[2]) {
+static void add_rows(rl_trace_comparison *comparison, const rl_name_times pair[2]) {
   const char *name = pair[0].name != NULL ? pair[0].name : pair[1].name;
   add_row(comparison, (rl_compared_time){.name = name,
                                          .count = {pair[0].operations, pair[1].operations},
@@ -102,9 +133,14 @@ static void add_rows(rl_trace_comparison *comparison, const name_times pair[2]) 
                                            .time_ns = {pair[0].idle_ns[i], pair[1].idle_ns[i]}});
 }
 
+typedef struct used_name {
+  const rl_name_times *times;
+  int run;
+} used_name;
+
 static int compare_names(const void *left, const void *right) {
-  const name_times *a = left, *b = right;
-  int order = strcmp(a->name, b->name);
+  const used_name *a = left, *b = right;
+  int order = strcmp(a->times->name, b->times->name);
   return order != 0 ? order : a->run - b->run;
 }
 
@@ -116,29 +152,22 @@ static int compare_rows(const void *left, const void *right) {
   return order != 0 ? order : (int)a->time_class - (int)b->time_class;
 }
 
-static size_t copy_used(const run_times *times, name_times *used) {
-  size_t count = 0;
-  for (size_t i = 0; i < times->index->events->name_count; i++)
-    if (times->names[i].operations > 0) used[count++] = times->names[i];
-  return count;
-}
-
 /* used: names of both runs, by name. */
-static void join_names(rl_trace_comparison *comparison, const name_times *used, size_t count) {
+static void join_names(rl_trace_comparison *comparison, const used_name *used, size_t count) {
   for (size_t i = 0; i < count;) {
-    name_times pair[2] = {{.run = 0}, {.run = 1}};
-    const char *name = used[i].name;
-    for (; i < count && strcmp(used[i].name, name) == 0; i++) pair[used[i].run] = used[i];
+    rl_name_times pair[2] = {{0}, {0}};
+    const char *name = used[i].times->name;
+    for (; i < count && strcmp(used[i].times->name, name) == 0; i++) pair[used[i].run] = *used[i].times;
     add_rows(comparison, pair);
   }
 }
 
-static int make_rows(const run_times runs[2], rl_trace_comparison *comparison, rl_error *err) {
-  size_t most = runs[0].index->events->name_count + runs[1].index->events->name_count;
-  name_times *used = malloc((most + 1) * sizeof *used);
+static int make_rows(const rl_trace_times *const runs[2], rl_trace_comparison *comparison, rl_error *err) {
+  size_t count = 0;
+  used_name *used = malloc((runs[0]->count + runs[1]->count + 1) * sizeof *used);
   if (used == NULL) return out_of_memory(err);
-  size_t count = copy_used(&runs[0], used);
-  count += copy_used(&runs[1], used + count);
+  for (int run = 0; run < 2; run++)
+    for (size_t i = 0; i < runs[run]->count; i++) used[count++] = (used_name){&runs[run]->names[i], run};
   qsort(used, count, sizeof *used, compare_names);
   comparison->rows = malloc((count * (IDLE_CLASSES + 1) + 1) * sizeof *comparison->rows);
   if (comparison->rows != NULL) join_names(comparison, used, count);
@@ -148,18 +177,15 @@ static int make_rows(const run_times runs[2], rl_trace_comparison *comparison, r
   return 0;
 }
 
-int rl_trace_comparison_compute(const rl_trace_index *a, const rl_trace_index *b, rl_trace_comparison *comparison,
+int rl_trace_comparison_compute(const rl_trace_times *a, const rl_trace_times *b, rl_trace_comparison *comparison,
                                 rl_error *err) {
-  run_times runs[2] = {{.index = a}, {.index = b}};
+  const rl_trace_times *const runs[2] = {a, b};
   *comparison = (rl_trace_comparison){0};
-  int rc = add_run(0, &runs[0], comparison, err) < 0 || add_run(1, &runs[1], comparison, err) < 0 ||
-                   make_rows(runs, comparison, err) < 0
-               ? -1
-               : 0;
-  free(runs[0].names);
-  free(runs[1].names);
-  if (rc < 0) rl_trace_comparison_clear(comparison);
-  return rc;
+  for (int run = 0; run < 2; run++) {
+    comparison->window_ns[run] = runs[run]->window_ns;
+    memcpy(comparison->class_ns[run], runs[run]->class_ns, sizeof runs[run]->class_ns);
+  }
+  return make_rows(runs, comparison, err);
 }
 
 void rl_trace_comparison_clear(rl_trace_comparison *comparison) {

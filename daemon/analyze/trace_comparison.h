@@ -34,6 +34,20 @@ typedef struct rl_compared_time {
   rl_trace_change change;
 } rl_compared_time;
 
+typedef struct rl_name_times rl_name_times;
+
+/* The times of a run by name. It keeps no pointer into the index, so that two runs need not be in memory at once. */
+typedef struct rl_trace_times {
+  int64_t window_ns, class_ns[RL_TIME_CLASS_COUNT];
+  rl_name_times *names; /* of operations */
+  size_t count;
+  char *texts; /* of the names */
+} rl_trace_times;
+
+/* The caller clears the result. RL_ERRNO: out of memory. */
+int rl_trace_times_compute(const rl_trace_index *index, rl_trace_times *times, rl_error *err);
+void rl_trace_times_clear(rl_trace_times *times);
+
 typedef struct rl_trace_comparison {
   int64_t window_ns[2];
   int64_t class_ns[2][RL_TIME_CLASS_COUNT];
@@ -41,8 +55,8 @@ typedef struct rl_trace_comparison {
   size_t count;
 } rl_trace_comparison;
 
-/* The caller clears the result, whose names are those of the traces. RL_ERRNO: out of memory. */
-int rl_trace_comparison_compute(const rl_trace_index *a, const rl_trace_index *b, rl_trace_comparison *comparison, rl_error *err);
+/* The caller clears the result, whose names are those of the times. RL_ERRNO: out of memory. */
+int rl_trace_comparison_compute(const rl_trace_times *a, const rl_trace_times *b, rl_trace_comparison *comparison, rl_error *err);
 void rl_trace_comparison_clear(rl_trace_comparison *comparison);
 
 #ifdef __cplusplus

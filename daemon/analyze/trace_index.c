@@ -1,5 +1,5 @@
-/* Sorts pointers to events by 64-bit keys with a stable radix sort, 11 bits at a time; a trace of 1,000,000 events is read in the
- * time of a request. */
+/* Sorts numbers of events by 64-bit keys with a stable radix sort, 11 bits at a time; a trace of 1,000,000 events is read in the
+ * time and memory of a request. */
 #include "analyze/trace_index.h"
 
 #include <errno.h>
@@ -12,8 +12,8 @@
 typedef const rl_trace_event *event_ref;
 typedef struct keyed_event {
   uint64_t key;
+  uint32_t event;    /* index into the listed events */
   uint32_t position; /* before the sort */
-  event_ref event;
 } keyed_event;
 
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
@@ -75,8 +75,8 @@ static uint64_t start_key(event_ref event) { return (uint64_t)event->start_ns ^ 
 static uint64_t end_key(event_ref event) { return ~((uint64_t)event->end_ns ^ (UINT64_C(1) << 63)); }
 static uint64_t correlation_key(event_ref event) { return event->correlation; }
 
-static int sort_with(keyed_event *items, size_t count, uint64_t (*key)(event_ref), rl_error *err) {
-  for (size_t i = 0; i < count; i++) items[i].key = key(items[i].event);
+static int sort_with(event_ref events, keyed_event *items, size_t count, uint64_t (*key)(event_ref), rl_error *err) {
+  for (size_t i = 0; i < count; i++) items[i].key = key(&events[items[i].event]);
   return sort_by_key(items, count, err);
 }
 
@@ -87,7 +87,7 @@ static keyed_event *list_events(event_ref events, size_t event_count, bool (*fil
   keyed_event *list = malloc((*count + 1) * sizeof *list), *next = list;
   if (list == NULL) out_of_memory(err);
   for (size_t i = 0; list != NULL && i < event_count; i++)
-    if (filter(&events[i])) *next++ = (keyed_event){.event = &events[i]};
+    if (filter(&events[i])) *next++ = (keyed_event){.event = (uint32_t)i};
   return list;
 }
 
@@ -97,18 +97,18 @@ static bool is_any(event_ref event) { return event != NULL; }
 static int sort_events(const rl_trace_events *events, rl_trace_index *index, rl_error *err) {
   size_t count;
   RL_CLEANUP(free_keyed_events) keyed_event *list = list_events(events->items, events->count, is_any, &count, err);
-  if (list == NULL || sort_with(list, count, start_key, err) < 0) return -1;
+  if (list == NULL || sort_with(events->items, list, count, start_key, err) < 0) return -1;
   index->items = malloc((count + 1) * sizeof *index->items);
   if (index->items == NULL) return out_of_memory(err);
-  for (size_t i = 0; i < count; i++) index->items[i] = *list[i].event;
+  for (size_t i = 0; i < count; i++) index->items[i] = events->items[list[i].event];
   return 0;
 }
 
-static event_ref *copy_events(const keyed_event *list, size_t count, rl_error *err) {
-  event_ref *copy = malloc((count + 1) * sizeof *copy);
-  if (copy == NULL) out_of_memory(err);
-  for (size_t i = 0; copy != NULL && i < count; i++) copy[i] = list[i].event;
-  return copy;
+static event_ref *events_of(event_ref events, const keyed_event *list, size_t count, rl_error *err) {
+  event_ref *found = malloc((count + 1) * sizeof *found);
+  if (found == NULL) out_of_memory(err);
+  for (size_t i = 0; found != NULL && i < count; i++) found[i] = &events[list[i].event];
+  return found;
 }
 
 /* --- the index --------------------------------------------------------------------------------------------------------- */
@@ -116,17 +116,17 @@ static event_ref *copy_events(const keyed_event *list, size_t count, rl_error *e
 static int index_calls(rl_trace_index *index, rl_error *err) {
   RL_CLEANUP(free_keyed_events)
   keyed_event *list = list_events(index->items, index->events->count, is_call, &index->call_count, err);
-  if (list == NULL || sort_with(list, index->call_count, correlation_key, err) < 0) return -1;
+  if (list == NULL || sort_with(index->items, list, index->call_count, correlation_key, err) < 0) return -1;
   index->has_operation = calloc(index->call_count + 1, sizeof *index->has_operation);
   if (index->has_operation == NULL) return out_of_memory(err);
-  return (index->calls = copy_events(list, index->call_count, err)) == NULL ? -1 : 0;
+  return (index->calls = events_of(index->items, list, index->call_count, err)) == NULL ? -1 : 0;
 }
 
 /* Joins operations and calls. list: the operations by correlation, with their position in index->operations. */
 static void join_calls(rl_trace_index *index, const keyed_event *list) {
   size_t call = 0;
   for (size_t i = 0; i < index->operation_count; i++) {
-    uint32_t correlation = list[i].event->correlation;
+    uint32_t correlation = index->items[list[i].event].correlation;
     while (call < index->call_count && index->calls[call]->correlation < correlation) call++;
     for (size_t k = call; k < index->call_count && !index->has_operation[k] && index->calls[k]->correlation == correlation; k++)
       index->has_operation[k] = true;
@@ -139,11 +139,11 @@ static int index_operations(rl_trace_index *index, rl_error *err) {
   RL_CLEANUP(free_keyed_events)
   keyed_event *list = list_events(index->items, index->events->count, is_operation, &index->operation_count, err);
   size_t count = index->operation_count;
-  if (list == NULL || (index->operations = copy_events(list, count, err)) == NULL) return -1;
+  if (list == NULL || (index->operations = events_of(index->items, list, count, err)) == NULL) return -1;
   index->launched_by = calloc(count + 1, sizeof *index->launched_by);
   if (index->launched_by == NULL) return out_of_memory(err);
   for (size_t i = 0; i < count; i++) list[i].position = (uint32_t)i;
-  if (sort_with(list, count, correlation_key, err) < 0) return -1;
+  if (sort_with(index->items, list, count, correlation_key, err) < 0) return -1;
   join_calls(index, list);
   index->start_ns = index->end_ns = count > 0 ? index->operations[0]->start_ns : 0;
   for (size_t i = 0; i < count; i++)
@@ -185,6 +185,8 @@ static bool is_range(event_ref event) { return event->kind == RL_ACTIVITY_NVTX_R
 
 int rl_trace_index_ranges(const rl_trace_index *index, const rl_trace_event ***ranges, size_t *count, rl_error *err) {
   RL_CLEANUP(free_keyed_events) keyed_event *list = list_events(index->items, index->events->count, is_range, count, err);
-  if (list == NULL || sort_with(list, *count, end_key, err) < 0 || sort_with(list, *count, start_key, err) < 0) return -1;
-  return (*ranges = copy_events(list, *count, err)) == NULL ? -1 : 0;
+  if (list == NULL || sort_with(index->items, list, *count, end_key, err) < 0 ||
+      sort_with(index->items, list, *count, start_key, err) < 0)
+    return -1;
+  return (*ranges = events_of(index->items, list, *count, err)) == NULL ? -1 : 0;
 }

@@ -47,8 +47,8 @@ typedef struct rl_trace_index {
   int64_t start_ns, end_ns; /* of the window: from the first start to the last end of an operation; 0: there is none */
 } rl_trace_index;
 
-/* The caller clears the index. It reads the events' names; all other pointers are into its items. RL_ERRNO: out of memory.
- * RL_INPUT: an event ends before it starts, or names no name. */
+/* The caller clears the index. It copies events->items, which may then be freed; the names must outlive it. RL_ERRNO: out of
+ * memory. RL_INPUT: an event ends before it starts, or names no name. */
 int rl_trace_index_build(const rl_trace_events *events, rl_trace_index *index, rl_error *err);
 void rl_trace_index_clear(rl_trace_index *index);
 

@@ -22,7 +22,8 @@ static const char *const names_b[NAME_COUNT] = {"m", "k", "cudaLaunchKernel_v700
 
 typedef struct compared {
   rl_trace_events events[2];
-  rl_trace_index index[2];
+  int64_t window_ns[2];
+  rl_trace_times times[2];
   rl_trace_comparison found;
 } compared;
 
@@ -30,13 +31,19 @@ static void compare(const rl_trace_event *a, size_t a_count, const rl_trace_even
   rl_error err = {0};
   c->events[0] = (rl_trace_events){a, a_count, names_a, NAME_COUNT, NULL};
   c->events[1] = (rl_trace_events){b, b_count, names_b, NAME_COUNT, NULL};
-  for (int i = 0; i < 2; i++) assert_return_code(rl_trace_index_build(&c->events[i], &c->index[i], &err), 0);
-  assert_return_code(rl_trace_comparison_compute(&c->index[0], &c->index[1], &c->found, &err), 0);
+  for (int i = 0; i < 2; i++) {
+    rl_trace_index index;
+    assert_return_code(rl_trace_index_build(&c->events[i], &index, &err), 0);
+    assert_return_code(rl_trace_times_compute(&index, &c->times[i], &err), 0);
+    c->window_ns[i] = index.end_ns - index.start_ns;
+    rl_trace_index_clear(&index);
+  }
+  assert_return_code(rl_trace_comparison_compute(&c->times[0], &c->times[1], &c->found, &err), 0);
 }
 
 static void clear(compared *c) {
   rl_trace_comparison_clear(&c->found);
-  for (int i = 0; i < 2; i++) rl_trace_index_clear(&c->index[i]);
+  for (int i = 0; i < 2; i++) rl_trace_times_clear(&c->times[i]);
 }
 
 static const rl_compared_time *row_of(const compared *c, const char *name, bool is_idle) {
@@ -51,7 +58,7 @@ static void check_sums(const compared *c) {
     int64_t rows_ns = 0, classes_ns = 0;
     for (size_t i = 0; i < c->found.count; i++) rows_ns += c->found.rows[i].time_ns[run];
     for (int i = 0; i < RL_TIME_CLASS_COUNT; i++) classes_ns += c->found.class_ns[run][i];
-    assert_int_equal(rows_ns, c->index[run].end_ns - c->index[run].start_ns);
+    assert_int_equal(rows_ns, c->window_ns[run]);
     assert_int_equal(rows_ns, c->found.window_ns[run]);
     assert_int_equal(classes_ns, rows_ns);
   }
