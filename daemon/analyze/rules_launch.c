@@ -60,15 +60,13 @@ const rl_rule rl_rules_launch[] = {
      .message = "The kernel runs for {duration_ns / 1000} µs. Below 10 µs a launch costs about as much as the kernel: fuse it "
                 "with its neighbours, or launch the sequence as a graph."},
     {.id = "launch_bound",
-     .version = 1,
+     .version = 2,
      .section = "LaunchStats",
      .title = "The device idles between kernels",
      .inputs = {{"gap", "activity__launch_gap_ratio"}},
      .condition = "gap >= 0.2",
-     .speedup = "100 * gap",
-     .scope = RL_SPEEDUP_GLOBAL,
-     .kind = RL_FINDING_OPTIMIZATION,
-     .message = "The device had no work during {100 * gap}% of an iteration: it waits for launches. Capture the sequence in "
-                "a graph, fuse small kernels, or give each kernel more work."},
+     .kind = RL_FINDING_WARNING,
+     .message = "The device had no work during {100 * gap}% of an iteration of this run. The findings of the run's timeline say "
+                "what it waits for, and estimate what a change would save."},
     {NULL},
 };

@@ -32,6 +32,17 @@ const rl_rule rl_rules_timeline[] = {
      .message = IDLE_TEXT "while a launch call is in progress: the operation before it ends sooner than the host can launch the "
                           "next one. If these calls launch single kernels, launch a CUDA graph, or fuse kernels. If they launch "
                           "graphs, call cudaGraphUpload beforehand, or put more iterations into one graph."},
+    {.id = "timeline_first_launch",
+     .version = 1,
+     .section = RL_RULE_TIMELINE_SECTION,
+     .title = "First launches are slow",
+     .inputs = {IDLE("idle_first_launch")},
+     .condition = "idle >= 5",
+     .kind = RL_FINDING_WARNING,
+     .message = IDLE_TEXT "while the driver loads code, or a kernel or graph is launched for the first time and takes several "
+                          "times as long as later. Launch once before the time that matters, call cudaGraphUpload, or set "
+                          "CUDA_MODULE_LOADING=EAGER. A graph's first launch under a profiler also includes the profiler's work, "
+                          "so there is no estimate."},
     {.id = "timeline_synchronization",
      .version = 1,
      .section = RL_RULE_TIMELINE_SECTION,
@@ -65,19 +76,21 @@ const rl_rule rl_rules_timeline[] = {
      .kind = RL_FINDING_OPTIMIZATION,
      .message = IDLE_TEXT "between graphs that were launched in time. Put several iterations into one graph."},
     {.id = "timeline_small_kernels",
-     .version = 1,
+     .version = 2,
      .section = RL_RULE_TIMELINE_SECTION,
      .title = "Many kernels are shorter than 10 µs",
      .inputs = {{"kernels", "timeline__small_kernels"},
                 {"time", "timeline__small_kernels_pct"},
-                {"idle", "timeline__small_kernels_latency_pct"}},
-     .condition = "kernels >= 10 && idle >= 5",
+                {"idle", "timeline__small_kernels_latency_pct"},
+                {"launch", "timeline__small_kernels_launch_pct"}},
+     .condition = "kernels >= 10 && idle + launch >= 5",
      .speedup = "idle",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
-     .message = "{kernels:0} kernels are shorter than 10 µs. They run during {time}% of the window, and the device takes another "
-                "{idle}% to start them although they are queued. Fusing neighbours saves at most this idle time and the memory "
-                "traffic between them."},
+     .message = "{kernels:0} kernels are shorter than 10 µs. They run during {time}% of the window. The device takes another "
+                "{idle}% to start them although they are queued, and waits {launch}% for the host to launch them. A CUDA graph "
+                "saves at most the latter; fusing neighbours saves at most both, and the memory traffic between them. The "
+                "estimate is the former alone: the findings about the host estimate the latter."},
     {.id = "timeline_copies_alone",
      .version = 1,
      .section = RL_RULE_TIMELINE_SECTION,
@@ -97,6 +110,14 @@ const rl_rule rl_rules_timeline[] = {
      .message = "During {idle}% of the window the device is idle and no launched operation waits for it. For half of the window, "
                 "at most {median:0} operations wait. The host is not ahead of the device. The other findings estimate what this "
                 "time costs, by what the host does meanwhile."},
+    {.id = "timeline_profiler",
+     .version = 1,
+     .section = RL_RULE_TIMELINE_SECTION,
+     .title = "The device waits for the profiler",
+     .inputs = {IDLE("idle_profiler")},
+     .condition = "idle >= 5",
+     .kind = RL_FINDING_INFO,
+     .message = IDLE_TEXT "while CUPTI works on the thread that launches. Without a profiler this time does not exist."},
     {.id = "timeline_unknown",
      .version = 1,
      .section = RL_RULE_TIMELINE_SECTION,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/thresholds.h"
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "model/records.h"
@@ -17,10 +18,12 @@ const char *const rl_time_class_names[RL_TIME_CLASS_COUNT] = {
     [RL_TIME_COPY] = "copy",
     [RL_TIME_IDLE_HOST_WORK] = "idle_host_work",
     [RL_TIME_IDLE_LAUNCH_LATENCY] = "idle_launch_latency",
+    [RL_TIME_IDLE_FIRST_LAUNCH] = "idle_first_launch",
     [RL_TIME_IDLE_SYNCHRONIZATION] = "idle_synchronization",
     [RL_TIME_IDLE_COPY] = "idle_copy",
     [RL_TIME_IDLE_GRAPH] = "idle_graph",
     [RL_TIME_IDLE_DEVICE_LATENCY] = "idle_device_latency",
+    [RL_TIME_IDLE_PROFILER] = "idle_profiler",
     [RL_TIME_IDLE_UNKNOWN] = "idle_unknown",
 };
 
@@ -34,30 +37,49 @@ static const char *const class_metrics[RL_TIME_CLASS_COUNT][3] = {
     NAMES(RL_TIME_COPY, "copy"),
     NAMES(RL_TIME_IDLE_HOST_WORK, "idle_host_work"),
     NAMES(RL_TIME_IDLE_LAUNCH_LATENCY, "idle_launch_latency"),
+    NAMES(RL_TIME_IDLE_FIRST_LAUNCH, "idle_first_launch"),
     NAMES(RL_TIME_IDLE_SYNCHRONIZATION, "idle_synchronization"),
     NAMES(RL_TIME_IDLE_COPY, "idle_copy"),
     NAMES(RL_TIME_IDLE_GRAPH, "idle_graph"),
     NAMES(RL_TIME_IDLE_DEVICE_LATENCY, "idle_device_latency"),
+    NAMES(RL_TIME_IDLE_PROFILER, "idle_profiler"),
     NAMES(RL_TIME_IDLE_UNKNOWN, "idle_unknown"),
 };
 
 typedef const rl_trace_event *event_ref;
 
-/* Intervals of API calls, or of time without records. */
+/* An interval of an API call, of an overhead, or of time without records. */
 typedef struct call_span {
+  uint32_t thread; /* ANY_THREAD: of no particular one */
   int64_t start_ns, end_ns;
   event_ref call;
 } call_span;
 
-typedef struct spans { /* in order of time and disjoint after merge_spans */
+enum { ANY_THREAD = 0 };
+
+typedef struct spans { /* by thread, then in order of time and disjoint after merge_spans */
   call_span *items;
   size_t count;
 } spans;
 
+/* What delays a launch while a span of its thread is in progress. */
+typedef enum delay { DELAY_PROFILER, DELAY_LOADING, DELAY_SYNCHRONIZATION, DELAY_COPY, DELAY_COUNT } delay;
+static const rl_time_class delay_classes[DELAY_COUNT] = {RL_TIME_IDLE_PROFILER, RL_TIME_IDLE_FIRST_LAUNCH,
+                                                         RL_TIME_IDLE_SYNCHRONIZATION, RL_TIME_IDLE_COPY};
+enum { DELAYS_IN_CALL = DELAY_LOADING + 1 }; /* these delay the launch call itself, all of them the time before it */
+
+typedef struct launch_durations { /* of the launch calls whose first operation has one name */
+  event_ref first;
+  int64_t later_ns;
+  size_t later;
+} launch_durations;
+
 typedef struct analysis {
   const rl_trace_index *index;
   const rl_time_observer *observer; /* NULL: none */
-  spans synchronizations, copy_calls, unrecorded;
+  spans delays[DELAY_COUNT];
+  spans synchronizations, unrecorded; /* of all threads together */
+  launch_durations *launches[2];      /* of each name, for operations [outside, inside] graphs */
   size_t idle_capacity;
   rl_time_classes *result;
 } analysis;
@@ -65,7 +87,7 @@ typedef struct analysis {
 static int out_of_memory(rl_error *err) { return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the classes of a trace"); }
 
 static bool is_small_kernel(event_ref event) {
-  return event->kind == RL_ACTIVITY_KERNEL && event->end_ns - event->start_ns < RL_SMALL_KERNEL_NS;
+  return event->kind == RL_ACTIVITY_KERNEL && event->end_ns - event->start_ns < RL_SHORT_KERNEL_NS;
 }
 
 /* --- spans of calls ---------------------------------------------------------------------------------------------------- */
@@ -74,41 +96,61 @@ static int order(int64_t a, int64_t b) { return (a > b) - (a < b); }
 
 static int compare_spans(const void *left, const void *right) {
   const call_span *a = left, *b = right;
-  return order(a->start_ns, b->start_ns);
+  return a->thread != b->thread ? order(a->thread, b->thread) : order(a->start_ns, b->start_ns);
 }
 
-/* Unites overlapping spans. */
+/* Unites overlapping spans of a thread. */
 static void merge_spans(spans *list) {
   size_t merged = 0;
   qsort(list->items, list->count, sizeof *list->items, compare_spans);
   for (size_t i = 0; i < list->count; i++) {
-    call_span *last = merged > 0 ? &list->items[merged - 1] : NULL;
-    if (last == NULL || list->items[i].start_ns > last->end_ns) list->items[merged++] = list->items[i];
-    else if (list->items[i].end_ns > last->end_ns) last->end_ns = list->items[i].end_ns;
+    const call_span *span = &list->items[i];
+    call_span *last = merged > 0 && list->items[merged - 1].thread == span->thread ? &list->items[merged - 1] : NULL;
+    if (last == NULL || span->start_ns > last->end_ns) list->items[merged++] = *span;
+    else if (span->end_ns > last->end_ns) last->end_ns = span->end_ns;
   }
   list->count = merged;
 }
 
-static int add_call_spans(analysis *a, unsigned char kind, spans *list, rl_error *err) {
-  list->items = malloc((a->index->call_count + 1) * sizeof *list->items);
-  if (list->items == NULL) return out_of_memory(err);
+static int allocate_spans(spans *list, size_t most, rl_error *err) {
+  list->items = malloc((most + 1) * sizeof *list->items);
+  return list->items == NULL ? out_of_memory(err) : 0;
+}
+
+static int add_call_spans(analysis *a, unsigned char kind, bool by_thread, spans *list, rl_error *err) {
+  if (allocate_spans(list, a->index->call_count, err) < 0) return -1;
   for (size_t i = 0; i < a->index->call_count; i++) {
     event_ref call = a->index->calls[i];
-    if (rl_trace_call_is(a->index, call, kind)) list->items[list->count++] = (call_span){call->start_ns, call->end_ns, call};
+    uint32_t thread = by_thread ? call->thread : ANY_THREAD;
+    if (rl_trace_call_is(a->index, call, kind))
+      list->items[list->count++] = (call_span){thread, call->start_ns, call->end_ns, call};
   }
   merge_spans(list);
   return 0;
 }
 
-/* Returns the first span that ends after the time. */
-static size_t first_span_after(const spans *list, int64_t time_ns) {
+static int add_overheads(analysis *a, rl_overhead_cause cause, spans *list, rl_error *err) {
+  if (allocate_spans(list, a->index->overhead_count, err) < 0) return -1;
+  for (size_t i = 0; i < a->index->overhead_count; i++) {
+    const rl_trace_overhead *overhead = &a->index->overheads[i];
+    if (overhead->cause == cause && overhead->call != NULL)
+      list->items[list->count++] =
+          (call_span){overhead->call->thread, overhead->event->start_ns, overhead->event->end_ns, overhead->call};
+  }
+  merge_spans(list);
+  return 0;
+}
+
+/* Returns the thread's first span that ends after the time; NULL: there is none. */
+static const call_span *first_span_after(const spans *list, uint32_t thread, int64_t time_ns) {
   size_t low = 0, high = list->count;
   while (low < high) {
     size_t middle = (low + high) / 2;
-    if (list->items[middle].end_ns > time_ns) high = middle;
+    const call_span *span = &list->items[middle];
+    if (span->thread > thread || (span->thread == thread && span->end_ns > time_ns)) high = middle;
     else low = middle + 1;
   }
-  return low;
+  return low < list->count && list->items[low].thread == thread ? &list->items[low] : NULL;
 }
 
 /* --- launches without operations --------------------------------------------------------------------------------------- */
@@ -122,11 +164,12 @@ RL_DEFINE_CLEANUP(free_launch_calls, launch_call *, free, NULL)
 
 static int compare_launch_calls(const void *left, const void *right) {
   const launch_call *a = left, *b = right;
+  if (a->call->thread != b->call->thread) return order(a->call->thread, b->call->thread);
   if (a->call->start_ns != b->call->start_ns) return order(a->call->start_ns, b->call->start_ns);
   return order(b->call->end_ns, a->call->end_ns); /* the outer call first */
 }
 
-/* Adds the launch calls by start. */
+/* Adds the launch calls by thread, then by start. */
 static size_t list_launch_calls(const rl_trace_index *index, launch_call *launches) {
   size_t count = 0;
   for (size_t i = 0; i < index->call_count; i++)
@@ -140,26 +183,66 @@ static size_t list_launch_calls(const rl_trace_index *index, launch_call *launch
 static void join_nested_calls(launch_call *launches, size_t count) {
   for (size_t i = 1; i < count; i++) {
     launch_call *outer = &launches[i - 1], *inner = &launches[i];
-    if (inner->call->end_ns <= outer->call->end_ns) inner->is_recorded = outer->is_recorded |= inner->is_recorded;
+    if (inner->call->thread == outer->call->thread && inner->call->end_ns <= outer->call->end_ns)
+      inner->is_recorded = outer->is_recorded |= inner->is_recorded;
   }
 }
 
 static int find_unrecorded_launches(analysis *a, rl_error *err) {
   RL_CLEANUP(free_launch_calls) launch_call *launches = malloc((a->index->call_count + 1) * sizeof *launches);
-  a->unrecorded.items = malloc((a->index->call_count + 1) * sizeof *a->unrecorded.items);
-  if (launches == NULL || a->unrecorded.items == NULL) return out_of_memory(err);
+  if (launches == NULL) return out_of_memory(err);
+  if (allocate_spans(&a->unrecorded, a->index->call_count, err) < 0) return -1;
   size_t count = list_launch_calls(a->index, launches);
   join_nested_calls(launches, count);
   for (size_t i = 0; i < count; i++) {
     event_ref call = launches[i].call;
     if (launches[i].is_recorded) continue;
-    size_t end = first_span_after(&a->synchronizations, call->end_ns);
-    int64_t end_ns = end < a->synchronizations.count ? a->synchronizations.items[end].end_ns : a->result->end_ns;
-    if (end_ns > call->start_ns) a->unrecorded.items[a->unrecorded.count++] = (call_span){call->start_ns, end_ns, call};
+    const call_span *end = first_span_after(&a->synchronizations, ANY_THREAD, call->end_ns);
+    int64_t end_ns = end != NULL ? end->end_ns : a->result->end_ns;
+    if (end_ns > call->start_ns)
+      a->unrecorded.items[a->unrecorded.count++] = (call_span){ANY_THREAD, call->start_ns, end_ns, call};
     a->result->unrecorded_launches++;
   }
   merge_spans(&a->unrecorded);
   return 0;
+}
+
+/* --- first launches ---------------------------------------------------------------------------------------------------- */
+
+static launch_durations *durations_of(const analysis *a, event_ref operation) {
+  return &a->launches[operation->graph_node != 0][operation->name];
+}
+
+/* Adds the duration of each launch call to those of the name of its first operation. */
+static int measure_launches(analysis *a, rl_error *err) {
+  const rl_trace_index *index = a->index;
+  bool *seen = calloc(index->events->count + 1, sizeof *seen); /* of each event: a launch call that was added */
+  for (int i = 0; i < 2; i++) a->launches[i] = calloc(index->events->name_count + 1, sizeof *a->launches[i]);
+  if (seen == NULL || a->launches[0] == NULL || a->launches[1] == NULL) {
+    free(seen);
+    return out_of_memory(err);
+  }
+  for (size_t i = 0; i < index->operation_count; i++) {
+    event_ref call = index->launched_by[i];
+    if (call == NULL || seen[call - index->items]) continue;
+    launch_durations *durations = durations_of(a, index->operations[i]);
+    seen[call - index->items] = true;
+    if (durations->first == NULL) {
+      durations->first = call;
+    } else {
+      durations->later_ns += call->end_ns - call->start_ns;
+      durations->later++;
+    }
+  }
+  free(seen);
+  return 0;
+}
+
+static bool is_slow_first_launch(const analysis *a, event_ref call, event_ref operation) {
+  const launch_durations *durations = durations_of(a, operation);
+  if (durations->first != call || durations->later < RL_FIRST_LAUNCH_MIN_LATER) return false;
+  double mean_later_ns = (double)durations->later_ns / (double)durations->later;
+  return (double)(call->end_ns - call->start_ns) > RL_FIRST_LAUNCH_MIN_FACTOR * mean_later_ns;
 }
 
 static void observe(const analysis *a, size_t operation, rl_time_class time_class, int64_t time_ns) {
@@ -175,6 +258,13 @@ typedef struct idle_gap { /* no operation runs from start_ns to end_ns */
   event_ref call;   /* of `after`; NULL: not recorded */
 } idle_gap;
 
+/* Counts idle time before a small kernel that a graph or fusion would save. */
+static void count_small_idle(event_ref kernel, rl_time_class time_class, int64_t time_ns, rl_time_classes *result) {
+  bool waits_for_host = time_class == RL_TIME_IDLE_HOST_WORK || time_class == RL_TIME_IDLE_LAUNCH_LATENCY;
+  if (time_class == RL_TIME_IDLE_DEVICE_LATENCY) result->small_latency_ns += time_ns;
+  if (waits_for_host && kernel->graph_node == 0) result->small_launch_ns += time_ns;
+}
+
 static int add_idle(analysis *a, const idle_gap *gap, int64_t start_ns, int64_t end_ns, rl_time_class time_class, event_ref call,
                     rl_error *err) {
   rl_time_classes *result = a->result;
@@ -183,41 +273,44 @@ static int add_idle(analysis *a, const idle_gap *gap, int64_t start_ns, int64_t 
   result->class_ns[time_class] += end_ns - start_ns;
   result->intervals[time_class]++;
   observe(a, gap->operation, time_class, end_ns - start_ns);
-  if (time_class == RL_TIME_IDLE_DEVICE_LATENCY && is_small_kernel(gap->after)) result->small_latency_ns += end_ns - start_ns;
+  if (is_small_kernel(gap->after)) count_small_idle(gap->after, time_class, end_ns - start_ns, result);
   result->idle[result->idle_count++] = (rl_idle_interval){start_ns, end_ns, time_class, gap->before, gap->after, call};
   return 0;
 }
 
-/* Returns the class of the time at start_ns, before the launch call began, and where the class ends, at most at end_ns. */
-static rl_time_class host_class_at(const analysis *a, int64_t start_ns, int64_t *end_ns, event_ref *call) {
-  static const rl_time_class classes[] = {RL_TIME_IDLE_SYNCHRONIZATION, RL_TIME_IDLE_COPY};
-  const spans *lists[] = {&a->synchronizations, &a->copy_calls};
-  rl_time_class found = RL_TIME_IDLE_HOST_WORK;
-  *call = NULL;
-  for (int i = 0; i < 2 && *call == NULL; i++) {
-    size_t next = first_span_after(lists[i], start_ns);
-    if (next == lists[i]->count) continue;
-    const call_span *span = &lists[i]->items[next];
-    if (span->start_ns <= start_ns) {
-      found = classes[i];
-      *call = span->call;
-    }
-    int64_t boundary_ns = span->start_ns <= start_ns ? span->end_ns : span->start_ns;
+/* Returns the first of the delays of the thread that is in progress at start_ns; DELAY_COUNT: none. Sets *end_ns, the end of the
+ * time, to where that changes, if it does so earlier, and *call to the delaying call. */
+static delay delay_at(const analysis *a, uint32_t thread, int count, int64_t start_ns, int64_t *end_ns, event_ref *call) {
+  for (int i = 0; i < count; i++) {
+    const call_span *span = first_span_after(&a->delays[i], thread, start_ns);
+    if (span == NULL) continue;
+    bool in_progress = span->start_ns <= start_ns;
+    int64_t boundary_ns = in_progress ? span->end_ns : span->start_ns;
     if (boundary_ns < *end_ns) *end_ns = boundary_ns;
+    if (!in_progress) continue;
+    *call = span->call;
+    return (delay)i;
   }
-  return found;
+  return DELAY_COUNT;
 }
 
-/* Adds the part of a gap before the launch call began. */
-static int add_host_time(analysis *a, const idle_gap *gap, int64_t start_ns, int64_t end_ns, rl_error *err) {
+/* Adds a part of a gap with the classes of the first `count` delays, and `otherwise` while none is in progress. */
+static int add_delayed(analysis *a, const idle_gap *gap, int64_t start_ns, int64_t end_ns, int count, rl_time_class otherwise,
+                       event_ref other_call, rl_error *err) {
   while (start_ns < end_ns) {
     int64_t part_end_ns = end_ns;
-    event_ref call;
-    rl_time_class time_class = host_class_at(a, start_ns, &part_end_ns, &call);
+    event_ref call = other_call;
+    delay found = delay_at(a, gap->call->thread, count, start_ns, &part_end_ns, &call);
+    rl_time_class time_class = found < DELAY_COUNT ? delay_classes[found] : otherwise;
     if (add_idle(a, gap, start_ns, part_end_ns, time_class, call, err) < 0) return -1;
     start_ns = part_end_ns;
   }
   return 0;
+}
+
+static rl_time_class class_in_call(const analysis *a, const idle_gap *gap) {
+  if (rl_trace_call_is(a->index, gap->call, RL_CALL_COPIES)) return RL_TIME_IDLE_COPY;
+  return is_slow_first_launch(a, gap->call, gap->after) ? RL_TIME_IDLE_FIRST_LAUNCH : RL_TIME_IDLE_LAUNCH_LATENCY;
 }
 
 /* Returns the class of a gap whose later operation was queued before the gap began. */
@@ -236,19 +329,17 @@ static int add_explained(analysis *a, const idle_gap *gap, int64_t start_ns, int
   if (gap->call->end_ns <= gap->start_ns) return add_idle(a, gap, start_ns, end_ns, queued_class(gap), gap->call, err);
   int64_t call_ns = gap->call->start_ns > start_ns ? gap->call->start_ns : start_ns;
   if (call_ns > end_ns) call_ns = end_ns;
-  if (add_host_time(a, gap, start_ns, call_ns, err) < 0) return -1;
-  rl_time_class time_class =
-      rl_trace_call_is(a->index, gap->call, RL_CALL_COPIES) ? RL_TIME_IDLE_COPY : RL_TIME_IDLE_LAUNCH_LATENCY;
-  return add_idle(a, gap, call_ns, end_ns, time_class, gap->call, err);
+  if (add_delayed(a, gap, start_ns, call_ns, DELAY_COUNT, RL_TIME_IDLE_HOST_WORK, NULL, err) < 0) return -1;
+  return add_delayed(a, gap, call_ns, end_ns, DELAYS_IN_CALL, class_in_call(a, gap), gap->call, err);
 }
 
 /* The gap ends when the operation starts. */
 static int add_gap(analysis *a, int64_t start_ns, int64_t end_ns, event_ref before, size_t operation, rl_error *err) {
   idle_gap gap = {start_ns, end_ns, before, a->index->operations[operation], operation, a->index->launched_by[operation]};
   if (a->index->events->incomplete_reason != NULL) return add_idle(a, &gap, start_ns, end_ns, RL_TIME_IDLE_UNKNOWN, NULL, err);
-  for (size_t i = first_span_after(&a->unrecorded, start_ns); start_ns < end_ns; i++) {
-    const call_span *unknown =
-        i < a->unrecorded.count && a->unrecorded.items[i].start_ns < end_ns ? &a->unrecorded.items[i] : NULL;
+  while (start_ns < end_ns) {
+    const call_span *unknown = first_span_after(&a->unrecorded, ANY_THREAD, start_ns);
+    if (unknown != NULL && unknown->start_ns >= end_ns) unknown = NULL;
     int64_t known_end_ns = unknown != NULL ? unknown->start_ns : end_ns;
     if (known_end_ns > start_ns) {
       if (add_explained(a, &gap, start_ns, known_end_ns, err) < 0) return -1;
@@ -324,10 +415,14 @@ static int analyze(analysis *a, rl_error *err) {
   a->result->start_ns = a->index->start_ns;
   a->result->end_ns = a->index->end_ns;
   a->result->operations = a->index->operation_count;
-  return add_call_spans(a, RL_CALL_SYNCHRONIZES, &a->synchronizations, err) < 0 ||
-                 add_call_spans(a, RL_CALL_COPIES, &a->copy_calls, err) < 0 || find_unrecorded_launches(a, err) < 0
-             ? -1
-             : sweep(a, err);
+  if (add_overheads(a, RL_OVERHEAD_OF_PROFILER, &a->delays[DELAY_PROFILER], err) < 0 ||
+      add_overheads(a, RL_OVERHEAD_OF_LOADING, &a->delays[DELAY_LOADING], err) < 0 ||
+      add_call_spans(a, RL_CALL_SYNCHRONIZES, true, &a->delays[DELAY_SYNCHRONIZATION], err) < 0 ||
+      add_call_spans(a, RL_CALL_COPIES, true, &a->delays[DELAY_COPY], err) < 0 ||
+      add_call_spans(a, RL_CALL_SYNCHRONIZES, false, &a->synchronizations, err) < 0 || find_unrecorded_launches(a, err) < 0 ||
+      measure_launches(a, err) < 0)
+    return -1;
+  return sweep(a, err);
 }
 
 int rl_time_classes_compute(const rl_trace_index *index, const rl_time_observer *observer, rl_time_classes *classes,
@@ -335,8 +430,9 @@ int rl_time_classes_compute(const rl_trace_index *index, const rl_time_observer 
   *classes = (rl_time_classes){0};
   analysis a = {.index = index, .observer = observer, .result = classes};
   int rc = analyze(&a, err);
+  for (int i = 0; i < DELAY_COUNT; i++) free(a.delays[i].items);
+  for (int i = 0; i < 2; i++) free(a.launches[i]);
   free(a.synchronizations.items);
-  free(a.copy_calls.items);
   free(a.unrecorded.items);
   if (rc < 0) rl_time_classes_clear(classes);
   return rc;
@@ -366,6 +462,7 @@ size_t rl_time_classes_metrics(const rl_time_classes *classes, rl_metric_value m
   const rl_metric_value whole[] = {
       {"timeline__small_kernels", (double)classes->small_kernels, NULL},
       {"timeline__small_kernels_latency_pct", pct_of_window(classes, classes->small_latency_ns), NULL},
+      {"timeline__small_kernels_launch_pct", pct_of_window(classes, classes->small_launch_ns), NULL},
       {"timeline__small_kernels_pct", pct_of_window(classes, classes->small_kernels_ns), NULL},
       {"timeline__unrecorded_launches", (double)classes->unrecorded_launches, NULL},
       {"timeline__window_us", (double)(classes->end_ns - classes->start_ns) / 1000, NULL},

@@ -5,12 +5,14 @@
  * An idle interval ends when an operation starts. Its cause follows from the API call with the operation's correlation id:
  *
  *   the call has not begun    a synchronising call is in progress: synchronization; a blocking copy call: copy; else host work
- *   the call is in progress,  launch latency: the host was late. A blocking copy call: copy (the driver stages pageable memory)
- *   or began in the interval
+ *   the call is in progress,  launch latency: the host was late. A blocking copy call: copy (the driver stages pageable memory).
+ *   or began in the interval  The first launch of a kernel or graph, far longer than the later ones: first launch
  *   the call had returned     the operation was queued. Between nodes of one graph launch, or kernels: device latency. From or to
  *                             another graph launch: graph. From or to a copy: copy. More than RL_DEVICE_LATENCY_MAX_NS: unknown
  *
- * Threads are not told apart: a synchronising call counts whichever thread makes it. Pure. */
+ * Before the call has returned, CUPTI's own work on the call's thread is profiler time, and the driver's loading of code first
+ * launch. Only calls of the thread that launches the operation count: another thread that synchronises does not delay it. Pure.
+ */
 #ifndef RL_ANALYZE_TIME_CLASSES_H
 #define RL_ANALYZE_TIME_CLASSES_H
 
@@ -28,7 +30,10 @@ extern "C" {
 
 /* A gap between queued operations that is longer has a cause that no record shows, such as an event of another process. */
 #define RL_DEVICE_LATENCY_MAX_NS 20000
-#define RL_SMALL_KERNEL_NS 10000
+/* The first launch of a kernel or graph is slow if it takes more than this many times the mean of at least
+ * RL_FIRST_LAUNCH_MIN_LATER later ones. */
+#define RL_FIRST_LAUNCH_MIN_FACTOR 4
+#define RL_FIRST_LAUNCH_MIN_LATER 3
 
 typedef enum rl_time_class {
   RL_TIME_COMPUTE,          /* kernels, no copy */
@@ -36,11 +41,13 @@ typedef enum rl_time_class {
   RL_TIME_COPY,             /* copies and memsets, no kernel */
   RL_TIME_IDLE_HOST_WORK,
   RL_TIME_IDLE_LAUNCH_LATENCY,
+  RL_TIME_IDLE_FIRST_LAUNCH,
   RL_TIME_IDLE_SYNCHRONIZATION,
   RL_TIME_IDLE_COPY,
   RL_TIME_IDLE_GRAPH,
   RL_TIME_IDLE_DEVICE_LATENCY,
-  RL_TIME_IDLE_UNKNOWN, /* the trace is incomplete, or no record explains the interval */
+  RL_TIME_IDLE_PROFILER, /* CUPTI's own work: it does not occur without a profiler */
+  RL_TIME_IDLE_UNKNOWN,  /* the trace is incomplete, or no record explains the interval */
   RL_TIME_CLASS_COUNT,
   RL_TIME_FIRST_IDLE = RL_TIME_IDLE_HOST_WORK
 } rl_time_class;
@@ -63,9 +70,10 @@ typedef struct rl_time_classes {
   size_t operations;
   size_t
       unrecorded_launches; /* launch calls without an operation: the time after them is unknown until a synchronising call ends */
-  size_t kernels, small_kernels; /* small: shorter than RL_SMALL_KERNEL_NS */
+  size_t kernels, small_kernels; /* small: shorter than RL_SHORT_KERNEL_NS */
   int64_t small_kernels_ns;      /* sum of their durations */
   int64_t small_latency_ns;      /* part of RL_TIME_IDLE_DEVICE_LATENCY before small kernels */
+  int64_t small_launch_ns;       /* part of RL_TIME_IDLE_HOST_WORK and _LAUNCH_LATENCY before small kernels outside graphs */
 } rl_time_classes;
 
 /* Receives to which operation (rl_trace_index.operations) each part of the window belongs, as the index of the operation. Busy
@@ -82,7 +90,7 @@ void rl_time_classes_clear(rl_time_classes *classes);
 
 /* The metrics that the rules of the timeline read (rules_timeline.c): of each class timeline__CLASS_pct of the window,
  * timeline__CLASS_us and, if it is idle, timeline__CLASS_intervals; and of the whole trace. */
-enum { RL_TIME_METRIC_COUNT = 3 * RL_TIME_CLASS_COUNT + 5 };
+enum { RL_TIME_METRIC_COUNT = 3 * RL_TIME_CLASS_COUNT + 6 };
 /* Writes the metrics, sorted by name, and returns their number. Percentages are NAN if the window is empty. Names are static. */
 size_t rl_time_classes_metrics(const rl_time_classes *classes, rl_metric_value metrics[RL_TIME_METRIC_COUNT]);
 

@@ -151,6 +151,34 @@ static int index_operations(rl_trace_index *index, rl_error *err) {
   return 0;
 }
 
+static bool is_overhead(event_ref event) { return event->kind == RL_ACTIVITY_OVERHEAD; }
+
+/* Returns the first call with the correlation id; NULL: there is none. */
+static event_ref find_call(const rl_trace_index *index, uint32_t correlation) {
+  size_t low = 0, high = index->call_count;
+  while (low < high) {
+    size_t middle = (low + high) / 2;
+    if (index->calls[middle]->correlation >= correlation) high = middle;
+    else low = middle + 1;
+  }
+  bool found = correlation != 0 && low < index->call_count && index->calls[low]->correlation == correlation;
+  return found ? index->calls[low] : NULL;
+}
+
+static int index_overheads(rl_trace_index *index, rl_error *err) {
+  RL_CLEANUP(free_keyed_events)
+  keyed_event *list = list_events(index->items, index->events->count, is_overhead, &index->overhead_count, err);
+  if (list == NULL) return -1;
+  index->overheads = malloc((index->overhead_count + 1) * sizeof *index->overheads);
+  if (index->overheads == NULL) return out_of_memory(err);
+  for (size_t i = 0; i < index->overhead_count; i++) {
+    event_ref event = &index->items[list[i].event];
+    rl_overhead_cause cause = rl_overhead_cause_of(index->events->names[event->name]);
+    index->overheads[i] = (rl_trace_overhead){event, find_call(index, event->correlation), cause};
+  }
+  return 0;
+}
+
 static int check_events(const rl_trace_events *events, rl_error *err) {
   for (size_t i = 0; i < events->count; i++) {
     const rl_trace_event *event = &events->items[i];
@@ -166,7 +194,9 @@ int rl_trace_index_build(const rl_trace_events *events, rl_trace_index *index, r
   index->call_kinds = malloc(events->name_count + 1);
   if (index->call_kinds == NULL) return out_of_memory(err);
   for (size_t i = 0; i < events->name_count; i++) index->call_kinds[i] = call_kinds_of(events->names[i]);
-  if (sort_events(events, index, err) == 0 && index_calls(index, err) == 0 && index_operations(index, err) == 0) return 0;
+  if (sort_events(events, index, err) == 0 && index_calls(index, err) == 0 && index_operations(index, err) == 0 &&
+      index_overheads(index, err) == 0)
+    return 0;
   rl_trace_index_clear(index);
   return -1;
 }
@@ -178,6 +208,7 @@ void rl_trace_index_clear(rl_trace_index *index) {
   free((void *)index->launched_by);
   free((void *)index->calls);
   free(index->has_operation);
+  free(index->overheads);
   *index = (rl_trace_index){0};
 }
 

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "model/overheads.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -16,10 +17,11 @@ extern "C" {
 /* An activity row (rl_activity_row) without the members that are not needed here. */
 typedef struct rl_trace_event {
   int64_t start_ns, end_ns;
-  uint32_t kind;                    /* rl_activity_kind; kinds other than operations, API calls and NVTX ranges are ignored */
+  uint32_t kind;                    /* rl_activity_kind; those other than operations, API calls, ranges, overheads are ignored */
   uint32_t name;                    /* index into rl_trace_events.names */
   uint32_t correlation, graph_node; /* 0: none */
-  uint32_t stream;
+  uint32_t stream;                  /* of an operation */
+  uint32_t thread;                  /* of an API call or range; 0: unknown */
 } rl_trace_event;
 
 typedef struct rl_trace_events {
@@ -31,6 +33,11 @@ typedef struct rl_trace_events {
 } rl_trace_events;
 
 enum { RL_CALL_LAUNCHES = 1, RL_CALL_SYNCHRONIZES = 2, RL_CALL_COPIES = 4 };
+
+typedef struct rl_trace_overhead {
+  const rl_trace_event *event, *call; /* call: the API call with its correlation id; NULL: none was recorded */
+  rl_overhead_cause cause;
+} rl_trace_overhead;
 
 typedef struct rl_trace_index {
   const rl_trace_events *events;
@@ -44,6 +51,8 @@ typedef struct rl_trace_index {
   const rl_trace_event **calls; /* by correlation, then by start */
   bool *has_operation;          /* of each call: an operation has its correlation id */
   size_t call_count;
+  rl_trace_overhead *overheads; /* by start */
+  size_t overhead_count;
   int64_t start_ns, end_ns; /* of the window: from the first start to the last end of an operation; 0: there is none */
 } rl_trace_index;
 

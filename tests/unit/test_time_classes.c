@@ -8,11 +8,12 @@
 
 #include <cmocka.h>
 
+#include "analyze/thresholds.h"
 #include "analyze/time_classes.h"
 #include "model/records.h"
 #include "random_numbers.h"
 
-enum { K, COPY, LAUNCH, GRAPH, SYNC, MEMCPY, ASYNC, RANGE, NAME_COUNT };
+enum { K, COPY, LAUNCH, GRAPH, SYNC, MEMCPY, ASYNC, RANGE, LOADS, INSTRUMENTS, FLUSHES, NAME_COUNT };
 static const char *const names[NAME_COUNT] = {"kernel",
                                               "memcpy HtoD",
                                               "cudaLaunchKernel_v7000",
@@ -20,7 +21,10 @@ static const char *const names[NAME_COUNT] = {"kernel",
                                               "cudaStreamSynchronize_v3020",
                                               "cudaMemcpy_v3020",
                                               "cudaMemcpyAsync_v3020",
-                                              "epoch 0"};
+                                              "epoch 0",
+                                              "driver loads a function",
+                                              "CUPTI instruments",
+                                              "CUPTI flushes buffers"};
 
 #define EVENT(kind_, name_, start, end, correlation_, node) \
   { .kind = (kind_), .name = (name_), .start_ns = (start), .end_ns = (end), .correlation = (correlation_), .graph_node = (node) }
@@ -28,6 +32,12 @@ static const char *const names[NAME_COUNT] = {"kernel",
 #define NODE(start, end, correlation, node) EVENT(RL_ACTIVITY_KERNEL, K, start, end, correlation, node)
 #define COPY_OF(start, end, correlation) EVENT(RL_ACTIVITY_MEMCPY, COPY, start, end, correlation, 0)
 #define CALL(name, start, end, correlation) EVENT(RL_ACTIVITY_RUNTIME, name, start, end, correlation, 0)
+#define CALL_OF(thread_, name_, start, end, correlation_)                                                              \
+  {                                                                                                                    \
+    .kind = RL_ACTIVITY_RUNTIME, .name = (name_), .start_ns = (start), .end_ns = (end), .correlation = (correlation_), \
+    .thread = (thread_)                                                                                                \
+  }
+#define OVERHEAD(name, start, end, correlation) EVENT(RL_ACTIVITY_OVERHEAD, name, start, end, correlation, 0)
 #define SPAN(start, end) EVENT(RL_ACTIVITY_CPU_SPAN, K, start, end, 0, 0)
 
 typedef struct trace_case {
@@ -73,6 +83,37 @@ static const trace_case cases[] = {
       [RL_TIME_IDLE_SYNCHRONIZATION] = 30,
       [RL_TIME_IDLE_HOST_WORK] = 70,
       [RL_TIME_IDLE_LAUNCH_LATENCY] = 10},
+     NULL},
+    {"the thread that synchronises is the one that launches",
+     {KERNEL(0, 100, 1), CALL_OF(5, SYNC, 20, 130, 7), CALL_OF(5, LAUNCH, 200, 205, 2), KERNEL(210, 300, 2)},
+     {[RL_TIME_COMPUTE] = 190,
+      [RL_TIME_IDLE_SYNCHRONIZATION] = 30,
+      [RL_TIME_IDLE_HOST_WORK] = 70,
+      [RL_TIME_IDLE_LAUNCH_LATENCY] = 10},
+     NULL},
+    {"another thread synchronises, or copies",
+     {KERNEL(0, 100, 1), CALL_OF(6, SYNC, 20, 130, 7), CALL_OF(4, MEMCPY, 120, 190, 8), CALL_OF(5, LAUNCH, 200, 205, 2),
+      KERNEL(210, 300, 2)},
+     {[RL_TIME_COMPUTE] = 190, [RL_TIME_IDLE_HOST_WORK] = 100, [RL_TIME_IDLE_LAUNCH_LATENCY] = 10},
+     NULL},
+    {"launches of two threads at the same time are two launches",
+     {CALL_OF(5, LAUNCH, -50, -10, 1), CALL_OF(6, LAUNCH, -40, -20, 2), KERNEL(0, 100, 1), CALL_OF(5, LAUNCH, 110, 115, 3),
+      KERNEL(120, 200, 3)},
+     {[RL_TIME_COMPUTE] = 180, [RL_TIME_IDLE_UNKNOWN] = 20},
+     NULL},
+    {"the driver loads code in the launch call",
+     {KERNEL(0, 100, 1), CALL(LAUNCH, 90, 900, 2), OVERHEAD(LOADS, 110, 800, 2), KERNEL(950, 1000, 2)},
+     {[RL_TIME_COMPUTE] = 150, [RL_TIME_IDLE_FIRST_LAUNCH] = 690, [RL_TIME_IDLE_LAUNCH_LATENCY] = 160},
+     NULL},
+    {"the driver loads code for another thread",
+     {KERNEL(0, 100, 1), CALL_OF(5, LAUNCH, 90, 900, 2), CALL_OF(6, ASYNC, 100, 850, 3), OVERHEAD(LOADS, 110, 800, 3),
+      KERNEL(950, 1000, 2)},
+     {[RL_TIME_COMPUTE] = 150, [RL_TIME_IDLE_LAUNCH_LATENCY] = 850},
+     NULL},
+    {"CUPTI instruments a kernel; a flush of its buffers is on its own thread",
+     {KERNEL(0, 100, 1), CALL(LAUNCH, 90, 900, 2), OVERHEAD(INSTRUMENTS, 110, 800, 2), OVERHEAD(FLUSHES, 800, 940, 0),
+      KERNEL(950, 1000, 2)},
+     {[RL_TIME_COMPUTE] = 150, [RL_TIME_IDLE_PROFILER] = 690, [RL_TIME_IDLE_LAUNCH_LATENCY] = 160},
      NULL},
     {"a blocking copy stages pageable memory first",
      {KERNEL(0, 100, 1), CALL(MEMCPY, 150, 400, 2), COPY_OF(300, 390, 2), CALL(LAUNCH, 410, 415, 3), KERNEL(420, 500, 3)},
@@ -196,7 +237,7 @@ static void idle_intervals_name_their_operations(void **state) {
 
 static void small_kernels_own_the_latency_before_them(void **state) {
   (void)state;
-  const int64_t long_ns = RL_SMALL_KERNEL_NS;
+  const int64_t long_ns = RL_SHORT_KERNEL_NS;
   const rl_trace_event items[] = {CALL(LAUNCH, -10, -9, 1),      CALL(LAUNCH, -8, -7, 2),
                                   CALL(LAUNCH, -6, -5, 3),       KERNEL(0, 100, 1),
                                   KERNEL(103, 103 + long_ns, 2), KERNEL(108 + long_ns, 117 + long_ns, 3)};
@@ -209,6 +250,45 @@ static void small_kernels_own_the_latency_before_them(void **state) {
   assert_int_equal(found.small_kernels_ns, 109);
   assert_int_equal(found.class_ns[RL_TIME_IDLE_DEVICE_LATENCY], 8);
   assert_int_equal(found.small_latency_ns, 5);
+  rl_time_classes_clear(&found);
+}
+
+/* The first of four launches takes first_ns, the others 10 ns. */
+static int64_t time_of_first_launch(int64_t first_ns, int later) {
+  rl_trace_event items[12] = {CALL(LAUNCH, -20, -10, 90), EVENT(RL_ACTIVITY_MEMSET, COPY, 0, 100, 90, 0)};
+  size_t count = 2;
+  for (int i = 0; i <= later; i++) {
+    int64_t start = i == 0 ? 100 : 10000 + 1000 * i, end = start + (i == 0 ? first_ns : 10);
+    items[count++] = (rl_trace_event)CALL(LAUNCH, start, end, (uint32_t)i + 1);
+    items[count++] = (rl_trace_event)KERNEL(end, end + 100, (uint32_t)i + 1);
+  }
+  rl_trace_events events = {items, count, names, NAME_COUNT, NULL};
+  rl_time_classes found;
+  rl_error err = {0};
+  assert_return_code(compute(&events, &found, &err), 0);
+  int64_t time_ns = found.class_ns[RL_TIME_IDLE_FIRST_LAUNCH];
+  rl_time_classes_clear(&found);
+  return time_ns;
+}
+
+static void a_first_launch_is_slow_compared_with_the_later_ones(void **state) {
+  (void)state;
+  assert_int_equal(time_of_first_launch(41, 3), 41);
+  assert_int_equal(time_of_first_launch(40, 3), 0);
+  assert_int_equal(time_of_first_launch(41, 2), 0);
+}
+
+static void small_kernels_wait_for_the_host(void **state) {
+  (void)state;
+  const rl_trace_event items[] = {
+      CALL(LAUNCH, -10, -9, 1), KERNEL(0, 100, 1),    CALL(LAUNCH, 120, 130, 2), KERNEL(150, 200, 2),
+      CALL(GRAPH, 210, 220, 3), NODE(230, 300, 3, 1), CALL(LAUNCH, 310, 320, 4), KERNEL(330, 330 + RL_SHORT_KERNEL_NS, 4)};
+  rl_trace_events events = {items, 8, names, NAME_COUNT, NULL};
+  rl_time_classes found;
+  rl_error err = {0};
+  assert_return_code(compute(&events, &found, &err), 0);
+  assert_int_equal(found.small_kernels, 3);
+  assert_int_equal(found.small_launch_ns, 50);
   rl_time_classes_clear(&found);
 }
 
@@ -280,9 +360,13 @@ static void random_traces_add_up(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(known_causes), cmocka_unit_test(idle_intervals_name_their_operations),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(known_causes),
+                                     cmocka_unit_test(idle_intervals_name_their_operations),
                                      cmocka_unit_test(small_kernels_own_the_latency_before_them),
-                                     cmocka_unit_test(impossible_events_are_refused), cmocka_unit_test(random_traces_add_up)};
+                                     cmocka_unit_test(a_first_launch_is_slow_compared_with_the_later_ones),
+                                     cmocka_unit_test(small_kernels_wait_for_the_host),
+                                     cmocka_unit_test(impossible_events_are_refused),
+                                     cmocka_unit_test(random_traces_add_up)};
   int rc = cmocka_run_group_tests(tests, NULL, NULL);
   rl_trace_index_clear(&trace_index);
   return rc;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "model/overheads.h"
 #include "worker/cupti/trace_internal.h"
 
 static const size_t MAX_ROWS = (size_t)(512 << 20) / sizeof(rl_activity_row);
@@ -185,28 +186,30 @@ static void add_marker(rl_trace *trace, const CUpti_Activity *record) {
   }
 }
 
+static rl_overhead overhead_of(CUpti_ActivityOverheadKind kind) {
+  switch (kind) {
+    case CUPTI_ACTIVITY_OVERHEAD_DRIVER_COMPILER: return RL_OVERHEAD_COMPILER;
+    case CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH: return RL_OVERHEAD_BUFFER_FLUSH;
+    case CUPTI_ACTIVITY_OVERHEAD_CUPTI_INSTRUMENTATION: return RL_OVERHEAD_INSTRUMENTATION;
+    case CUPTI_ACTIVITY_OVERHEAD_CUPTI_RESOURCE: return RL_OVERHEAD_RESOURCES;
+    case CUPTI_ACTIVITY_OVERHEAD_RUNTIME_TRIGGERED_MODULE_LOADING: return RL_OVERHEAD_MODULE_LOADING;
+    case CUPTI_ACTIVITY_OVERHEAD_LAZY_FUNCTION_LOADING: return RL_OVERHEAD_FUNCTION_LOADING;
+    case CUPTI_ACTIVITY_OVERHEAD_COMMAND_BUFFER_FULL: return RL_OVERHEAD_COMMAND_BUFFER_FULL;
+    case CUPTI_ACTIVITY_OVERHEAD_ACTIVITY_BUFFER_REQUEST: return RL_OVERHEAD_BUFFER_REQUEST;
+    case CUPTI_ACTIVITY_OVERHEAD_UVM_ACTIVITY_INIT: return RL_OVERHEAD_UNIFIED_MEMORY;
+    default: return RL_OVERHEAD_OTHER;
+  }
+}
+
 static void add_overhead(rl_trace *trace, const CUpti_Activity *record) {
   const CUpti_ActivityOverhead3 *overhead = (const void *)record;
-  const char *name;
-  switch (overhead->overheadKind) {
-    case CUPTI_ACTIVITY_OVERHEAD_DRIVER_COMPILER: name = "driver compiles"; break;
-    case CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH: name = "CUPTI flushes buffers"; break;
-    case CUPTI_ACTIVITY_OVERHEAD_CUPTI_INSTRUMENTATION: name = "CUPTI instruments"; break;
-    case CUPTI_ACTIVITY_OVERHEAD_CUPTI_RESOURCE: name = "CUPTI makes or frees resources"; break;
-    case CUPTI_ACTIVITY_OVERHEAD_RUNTIME_TRIGGERED_MODULE_LOADING: name = "runtime loads a module"; break;
-    case CUPTI_ACTIVITY_OVERHEAD_LAZY_FUNCTION_LOADING: name = "driver loads a function"; break;
-    case CUPTI_ACTIVITY_OVERHEAD_COMMAND_BUFFER_FULL: name = "command buffer full"; break;
-    case CUPTI_ACTIVITY_OVERHEAD_ACTIVITY_BUFFER_REQUEST: name = "CUPTI asks for a buffer"; break;
-    case CUPTI_ACTIVITY_OVERHEAD_UVM_ACTIVITY_INIT: name = "CUPTI starts unified memory records"; break;
-    default: name = "overhead";
-  }
   rl_activity_row row = {.start_ns = since_start_ns(trace, overhead->start),
                          .end_ns = since_start_ns(trace, overhead->end),
                          .kind = RL_ACTIVITY_OVERHEAD,
                          .correlation = overhead->correlationId,
                          .process = process_of(overhead->objectKind, &overhead->objectId),
                          .thread = thread_of(overhead->objectKind, &overhead->objectId)};
-  append_row(trace, &row, name);
+  append_row(trace, &row, rl_overheads[overhead_of(overhead->overheadKind)].name);
   free(overhead->overheadData);
 }
 
