@@ -74,7 +74,8 @@ static int read_events(rl_store *store, const rl_binding *run, rl_run_trace *tra
                                                     .name = (uint32_t)rl_cursor_integer(cursor, 4),
                                                     .correlation = (uint32_t)rl_cursor_integer(cursor, 5),
                                                     .graph_node = (uint32_t)rl_cursor_integer(cursor, 6),
-                                                    .stream = (uint32_t)rl_cursor_integer(cursor, 7)};
+                                                    .stream = (uint32_t)rl_cursor_integer(cursor, 7),
+                                                    .thread = (uint32_t)rl_cursor_integer(cursor, 8)};
   }
   return found;
 }

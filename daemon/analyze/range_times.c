@@ -1,5 +1,5 @@
-/* Lists the times at which the innermost open range changes, finds the range of each operation's call there, and adds the
- * operations' times to it. Then adds each range to the one around it, the inner ones first, and to its name. */
+/* Lists the times at which the innermost open range of a thread changes, finds the range of each operation's call there, and adds
+ * the operations' times to it. Then adds each range to the one around it, the inner ones first, and to its name. */
 #include "analyze/range_times.h"
 
 #include <errno.h>
@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "model/records.h"
 
 static const uint32_t NO_RANGE = UINT32_MAX;
@@ -21,19 +22,28 @@ typedef struct range {
   int64_t class_ns[RL_TIME_CLASS_COUNT];
 } range;
 
-typedef struct range_change { /* `range` is the innermost from time_ns on */
+typedef struct range_change { /* `range` is the innermost of the thread from time_ns on */
   int64_t time_ns;
-  uint32_t range;
+  uint32_t thread, range;
 } range_change;
+
+typedef struct thread_range {
+  uint32_t thread, range; /* PROCESS: a range of all threads */
+} thread_range;
+
+enum { PROCESS = 0 };
+
+RL_DEFINE_CLEANUP(free_thread_ranges, thread_range *, free, NULL)
 
 typedef struct projection {
   const rl_trace_index *index;
   range *ranges; /* by start, the outer first; then one for the time outside of ranges */
   size_t count;
-  range_change *changes;
+  range_change *changes; /* by thread, then by time */
   size_t change_count, change_capacity;
-  uint32_t *open, open_count; /* ranges, the outer first */
-  uint32_t *open_of_name;     /* number of open ranges of each name */
+  uint32_t thread;            /* whose ranges are nested now */
+  uint32_t *open, open_count; /* its ranges, the outer first */
+  uint32_t *open_of_name;     /* number of its open ranges of each name */
   uint32_t *row_of_name;      /* 1 + index of the result; 0: none yet */
   uint32_t *range_of;         /* of each operation; `count`: none */
 } projection;
@@ -45,7 +55,7 @@ static int out_of_memory(rl_error *err) { return rl_fail(err, RL_ERRNO, ENOMEM, 
 static int add_change(projection *p, int64_t time_ns, rl_error *err) {
   if (rl_array_reserve(&p->changes, p->change_count, &p->change_capacity, sizeof *p->changes, err) < 0) return -1;
   uint32_t innermost = p->open_count > 0 ? p->open[p->open_count - 1] : NO_RANGE;
-  p->changes[p->change_count++] = (range_change){time_ns, innermost};
+  p->changes[p->change_count++] = (range_change){time_ns, p->thread, innermost};
   return 0;
 }
 
@@ -63,31 +73,61 @@ static int close_ranges(projection *p, int64_t time_ns, rl_error *err) {
   return 0;
 }
 
-static int open_range(projection *p, uint32_t i, rl_error *err) {
-  range *opened = &p->ranges[i];
-  if (close_ranges(p, opened->event->start_ns, err) < 0) return -1;
-  opened->parent = p->open_count > 0 ? p->open[p->open_count - 1] : NO_RANGE;
-  opened->depth = p->open_count;
-  opened->in_same_name = p->open_of_name[opened->event->name]++ > 0;
-  p->open[p->open_count++] = i;
-  return add_change(p, opened->event->start_ns, err);
+/* Sets what is around a range: of the ranges of its thread, or, if there is none, of the process. */
+static int enter_range(projection *p, uint32_t i, rl_error *err) {
+  range *entered = &p->ranges[i];
+  if (close_ranges(p, entered->event->start_ns, err) < 0) return -1;
+  if (p->open_count > 0) entered->parent = p->open[p->open_count - 1];
+  if (entered->parent != NO_RANGE) entered->depth = p->ranges[entered->parent].depth + 1;
+  entered->in_same_name |= p->open_of_name[entered->event->name] > 0;
+  return 0;
 }
 
-static int nest_ranges(projection *p, rl_error *err) {
+static int open_range(projection *p, uint32_t i, rl_error *err) {
+  if (enter_range(p, i, err) < 0) return -1;
+  p->open_of_name[p->ranges[i].event->name]++;
+  p->open[p->open_count++] = i;
+  return add_change(p, p->ranges[i].event->start_ns, err);
+}
+
+static int nest_ranges_of_process(projection *p, rl_error *err) {
+  p->thread = PROCESS;
   for (uint32_t i = 0; i < p->count; i++)
-    if (open_range(p, i, err) < 0) return -1;
+    if ((p->ranges[i].event->thread == PROCESS ? open_range : enter_range)(p, i, err) < 0) return -1;
   return close_ranges(p, INT64_MAX, err);
 }
 
-/* Returns the innermost range at a time; p->count: none is open. */
-static uint32_t range_at(const projection *p, int64_t time_ns) {
+static int compare_threads(const void *left, const void *right) {
+  const thread_range *a = left, *b = right;
+  if (a->thread != b->thread) return a->thread < b->thread ? -1 : 1;
+  return (a->range > b->range) - (a->range < b->range);
+}
+
+static int nest_ranges_of_threads(projection *p, rl_error *err) {
+  RL_CLEANUP(free_thread_ranges) thread_range *list = malloc((p->count + 1) * sizeof *list);
+  size_t count = 0;
+  if (list == NULL) return out_of_memory(err);
+  for (uint32_t i = 0; i < p->count; i++)
+    if (p->ranges[i].event->thread != PROCESS) list[count++] = (thread_range){p->ranges[i].event->thread, i};
+  qsort(list, count, sizeof *list, compare_threads);
+  for (size_t i = 0; i < count; i++) {
+    if (list[i].thread != p->thread && close_ranges(p, INT64_MAX, err) < 0) return -1;
+    p->thread = list[i].thread;
+    if (open_range(p, list[i].range, err) < 0) return -1;
+  }
+  return close_ranges(p, INT64_MAX, err);
+}
+
+/* Returns the innermost range of a thread at a time; NO_RANGE: none is open. */
+static uint32_t range_of_thread_at(const projection *p, uint32_t thread, int64_t time_ns) {
   size_t low = 0, high = p->change_count;
   while (low < high) {
     size_t middle = (low + high) / 2;
-    if (p->changes[middle].time_ns > time_ns) high = middle;
+    const range_change *change = &p->changes[middle];
+    if (change->thread > thread || (change->thread == thread && change->time_ns > time_ns)) high = middle;
     else low = middle + 1;
   }
-  return low > 0 && p->changes[low - 1].range != NO_RANGE ? p->changes[low - 1].range : (uint32_t)p->count;
+  return low > 0 && p->changes[low - 1].thread == thread ? p->changes[low - 1].range : NO_RANGE;
 }
 
 /* --- operations -------------------------------------------------------------------------------------------------------- */
@@ -96,7 +136,10 @@ static uint32_t range_at(const projection *p, int64_t time_ns) {
 static uint32_t range_of_operation(const projection *p, size_t operation) {
   const rl_trace_event *event = p->index->operations[operation], *call = p->index->launched_by[operation];
   if (event->kind == RL_ACTIVITY_CPU_SPAN) call = event;
-  return call != NULL ? range_at(p, call->start_ns) : (uint32_t)p->count;
+  if (call == NULL) return (uint32_t)p->count;
+  uint32_t found = range_of_thread_at(p, call->thread, call->start_ns);
+  if (found == NO_RANGE) found = range_of_thread_at(p, PROCESS, call->start_ns);
+  return found != NO_RANGE ? found : (uint32_t)p->count;
 }
 
 static void extend(range *r, int64_t first_ns, int64_t last_ns, size_t operations) {
@@ -173,7 +216,7 @@ static int allocate(projection *p, rl_error *err) {
   p->open_of_name = calloc(p->index->events->name_count + 1, sizeof *p->open_of_name);
   p->row_of_name = calloc(p->index->events->name_count + 1, sizeof *p->row_of_name);
   p->range_of = malloc((p->index->operation_count + 1) * sizeof *p->range_of);
-  for (size_t i = 0; i < p->count && p->ranges != NULL; i++) p->ranges[i].event = events[i];
+  for (size_t i = 0; i < p->count && p->ranges != NULL; i++) p->ranges[i] = (range){.event = events[i], .parent = NO_RANGE};
   free((void *)events);
   return p->ranges == NULL || p->open == NULL || p->open_of_name == NULL || p->row_of_name == NULL || p->range_of == NULL
              ? out_of_memory(err)
@@ -182,7 +225,7 @@ static int allocate(projection *p, rl_error *err) {
 
 static int compute(projection *p, rl_time_classes *classes, rl_range_times *times, rl_error *err) {
   const rl_time_observer observer = {add_time, p};
-  if (allocate(p, err) < 0 || nest_ranges(p, err) < 0) return -1;
+  if (allocate(p, err) < 0 || nest_ranges_of_process(p, err) < 0 || nest_ranges_of_threads(p, err) < 0) return -1;
   project_operations(p);
   if (rl_time_classes_compute(p->index, &observer, classes, err) < 0) return -1;
   add_to_parents(p);

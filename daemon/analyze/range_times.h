@@ -3,7 +3,8 @@
  *
  * Each nanosecond of the window belongs to one operation (rl_time_observer), thus to its innermost range and to the ranges around
  * that one. So the own times of all names and the time outside of ranges add up to the window, and the classes of a name to its
- * time. A range is nested in the range that was open when it started; threads are not told apart. Pure. */
+ * time. A range is nested in the range of its thread that was open when it started, or else in that of the process (thread 0).
+ * Pure. */
 #ifndef RL_ANALYZE_RANGE_TIMES_H
 #define RL_ANALYZE_RANGE_TIMES_H
 

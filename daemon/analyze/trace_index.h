@@ -21,7 +21,7 @@ typedef struct rl_trace_event {
   uint32_t name;                    /* index into rl_trace_events.names */
   uint32_t correlation, graph_node; /* 0: none */
   uint32_t stream;                  /* of an operation */
-  uint32_t thread;                  /* of an API call or range; 0: unknown */
+  uint32_t thread;                  /* of an API call, range or CPU span; 0: unknown, of a range: the whole process */
 } rl_trace_event;
 
 typedef struct rl_trace_events {

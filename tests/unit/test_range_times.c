@@ -110,6 +110,26 @@ static void ranges_that_do_not_nest_by_name_or_time(void **state) {
   clear(&r);
 }
 
+/* The threads' ranges overlap. Each launch belongs to the range of its thread, or else to that of the process. */
+static void ranges_nest_by_thread(void **state) {
+  (void)state;
+  rl_trace_event items[] = {RANGE(EPOCH, 0, 900), RANGE(DATA, 10, 200),  RANGE(FORWARD, 20, 300), CALL(30, 31, 1),
+                            KERNEL(40, 50, 1),    CALL(60, 61, 2),       KERNEL(70, 90, 2),       CALL(210, 211, 3),
+                            KERNEL(220, 223, 3),  RANGE(EPOCH, 400, 500)};
+  const uint32_t threads[] = {0, 5, 6, 5, 0, 6, 0, 5, 0, 5};
+  for (size_t i = 0; i < sizeof items / sizeof *items; i++) items[i].thread = threads[i];
+  result r;
+  compute(items, sizeof items / sizeof *items, &r);
+  assert_int_equal(row_of(&r, DATA)->class_ns[RL_TIME_COMPUTE], 10);
+  assert_int_equal(row_of(&r, FORWARD)->class_ns[RL_TIME_COMPUTE], 20);
+  assert_int_equal(row_of(&r, FORWARD)->depth, 1);
+  assert_int_equal(row_of(&r, EPOCH)->class_ns[RL_TIME_COMPUTE], 33);
+  assert_int_equal(row_of(&r, EPOCH)->own_ns, 223 - 90);
+  assert_int_equal(row_of(&r, EPOCH)->ranges, 2);
+  assert_int_equal(r.times.outside.time_ns, 0);
+  clear(&r);
+}
+
 static void spans_of_a_cpu_belong_to_the_range_in_which_they_start(void **state) {
   (void)state;
   const rl_trace_event items[] = {RANGE(DATA, 0, 10), EVENT(RL_ACTIVITY_CPU_SPAN, K, 5, 30, 0),
@@ -240,7 +260,9 @@ static void own_times_add_up_for_any_ranges(void **state) {
       items[count++] = (rl_trace_event)RANGE((uint32_t)(EPOCH + random_below(3)), start, start + random_below(100));
     }
     result r;
-    compute(items, add_work(items, count), &r);
+    count = add_work(items, count);
+    for (size_t k = 0; k < count; k++) items[k].thread = (uint32_t)random_below(3);
+    compute(items, count, &r);
     int64_t sum_ns = r.times.outside.time_ns;
     for (size_t k = 0; k < r.times.count; k++) sum_ns += r.times.items[k].own_ns;
     assert_int_equal(sum_ns, r.classes.end_ns - r.classes.start_ns);
@@ -252,6 +274,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(an_operation_belongs_to_the_range_that_launches_it),
                                      cmocka_unit_test(overlapping_operations_share_the_window),
                                      cmocka_unit_test(ranges_that_do_not_nest_by_name_or_time),
+                                     cmocka_unit_test(ranges_nest_by_thread),
                                      cmocka_unit_test(spans_of_a_cpu_belong_to_the_range_in_which_they_start),
                                      cmocka_unit_test(random_traces_add_up),
                                      cmocka_unit_test(own_times_add_up_for_any_ranges)};
