@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "nvrtc/output.h"
 #include "nvrtc/sandbox.h"
+#include "nvrtc/standard_headers.h"
 #include "nvrtc/nvrtc.h"
 
 enum { MAX_CODE_BYTES = 1 << 20, MAX_ADDED_OPTIONS = 8 };
@@ -158,7 +159,8 @@ static int compile(const nvrtc *api, const char *entry, int count, const char *c
   RL_CLEANUP(rl_free_text) char *code = read_code();
   program source = NULL;
   if (code == NULL) return write_unavailable("no memory for the code");
-  int rc = api->create(&source, code, "code.cu", 0, NULL, NULL);
+  rl_standard_headers headers = rl_standard_headers_get();
+  int rc = api->create(&source, code, "code.cu", headers.count, headers.texts, headers.names);
   if (rc == 0) rc = api->name_expression(source, entry);
   if (rc != 0) return write_unavailable(api->error(rc));
   rc = api->compile(source, count, options);
@@ -186,7 +188,6 @@ static int run(const nvrtc *api, int argc, char **argv, rl_error *err) {
   if (load_builtins(api, err) < 0 || rl_sandbox_enter(headers, err) < 0) return write_unavailable(err->message);
   snprintf(arch, sizeof arch, "-arch=%s", argv[1]);
   options[count++] = arch;
-  options[count++] = "--no-source-include";
   options[count++] = "--ptxas-options=-v";
   if (headers != NULL) {
     snprintf(include_option, sizeof include_option, "-I%s", headers);

@@ -100,6 +100,96 @@ static void logs_are_bounded(void **state) {
   free(code);
 }
 
+/* --- headers ----------------------------------------------------------------------------------------------------------- */
+
+static const char uses_cpp_headers[] =
+    "#include <algorithm>\n#include <array>\n#include <cfloat>\n#include <climits>\n#include <cmath>\n#include <cstdint>\n"
+    "#include <cstdlib>\n#include <cstring>\n#include <limits>\n#include <new>\n#include <numeric>\n#include <tuple>\n"
+    "#include <type_traits>\n#include <utility>\n#include <cuda_runtime.h>\n"
+    "template <class T> __global__ void k(T *x, std::uint8_t *bytes, int64_t n) {\n"
+    "  static_assert(std::is_same<T, float>::value && std::numeric_limits<T>::max() == FLT_MAX && CHAR_BIT == 8);\n"
+    "  std::array<T, 2> pair = {std::max(x[0], x[1]), std::min(x[2], T(M_PI))};\n"
+    "  std::swap(pair[0], pair[1]);\n"
+    "  auto both = std::make_tuple(std::sqrt(pair[0]), std::abs(pair[1]));\n"
+    "  std::memcpy(bytes, x, 4);\n"
+    "  x[0] = std::get<0>(both) + std::get<1>(both) + std::move(x[3]) + (std::isnan(x[4]) ? INFINITY : T(n % INT64_MAX));\n"
+    "}\n";
+
+static const char uses_c_headers[] =
+    "#include <assert.h>\n#include <float.h>\n#include <limits.h>\n#include <math.h>\n#include <stddef.h>\n#include <stdint.h>\n"
+    "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n"
+    "extern \"C\" __global__ void k(double *x, uint32_t *words, size_t n) {\n"
+    "  assert(x != NULL);\n  if (n > UINT_MAX) printf(\"%zu\\n\", n);\n  int *scratch = (int *)malloc(4 * n);\n"
+    "  memset(words, abs((int)words[0]), 4);\n  x[0] = fmin(x[1], DBL_MAX) + sin(M_PI) + offsetof(struct pair, second);\n"
+    "  free(scratch);\n}\n";
+
+static const char uses_wmma[] =
+    "#include <mma.h>\nusing namespace nvcuda;\nextern \"C\" __global__ void k(half *a, half *b, float *c) {\n"
+    "  wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> left;\n"
+    "  wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::col_major> right;\n"
+    "  wmma::fragment<wmma::accumulator, 16, 16, 16, float> sum;\n  wmma::fill_fragment(sum, 0.0f);\n"
+    "  wmma::load_matrix_sync(left, a, 16);\n  wmma::load_matrix_sync(right, b, 16);\n"
+    "  wmma::mma_sync(sum, left, right, sum);\n  wmma::store_matrix_sync(c, sum, 16, wmma::mem_row_major);\n}\n";
+
+static const char uses_cooperative_groups[] =
+    "#include <cooperative_groups.h>\n#include <cooperative_groups/reduce.h>\nnamespace cg = cooperative_groups;\n"
+    "extern \"C\" __global__ void __cluster_dims__(2) k(int *x) {\n"
+    "  auto warp = cg::tiled_partition<32>(cg::this_thread_block());\n  cg::this_cluster().sync();\n"
+    "  x[0] = cg::reduce(warp, x[threadIdx.x], cg::plus<int>());\n}\n";
+
+static const char uses_tensor_map[] =
+    "#include <cuda.h>\n#include <cuda/barrier>\n"
+    "extern \"C\" __global__ void k(const __grid_constant__ CUtensorMap map) {\n"
+    "  __shared__ alignas(128) float tile[32][32];\n  __shared__ cuda::barrier<cuda::thread_scope_block> ready;\n"
+    "  init(&ready, blockDim.x);\n  static_assert(sizeof map == 128 && alignof(CUtensorMap) == 128);\n"
+    "  cuda::device::experimental::cp_async_bulk_tensor_2d_global_to_shared(&tile, &map, 0, 0, ready);\n}\n";
+
+static const char uses_cub[] =
+    "#include <cub/block/block_reduce.cuh>\n#include <cub/warp/warp_scan.cuh>\nextern \"C\" __global__ void k(int *x) {\n"
+    "  using reduction = cub::BlockReduce<int, 128>;\n  __shared__ reduction::TempStorage storage;\n"
+    "  int sum = reduction(storage).Sum(x[threadIdx.x]);\n  if (threadIdx.x == 0) x[0] = sum;\n}\n";
+
+static void kernels_include_what_nvcc_finds(void **state) {
+  (void)state;
+  char c_headers[sizeof uses_c_headers + 64];
+  snprintf(c_headers, sizeof c_headers, "struct pair { double first, second; };\n%s", uses_c_headers);
+  const struct {
+    const char *code, *entry;
+  } cases[] = {{uses_cpp_headers, "k<float>"}, {c_headers, "k"},       {uses_wmma, "k"},
+               {uses_cooperative_groups, "k"}, {uses_tensor_map, "k"}, {uses_cub, "k"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    rl_nvrtc_result result;
+    rl_error err = {0};
+    if (compile(cases[i].code, cases[i].entry, &result, &err) != 0) fail_msg("%s\n%s", cases[i].code, err.message);
+    rl_nvrtc_clear(&result);
+  }
+}
+
+/* A header compiles without another one before it, and twice. */
+static void standard_headers_compile_alone(void **state) {
+  (void)state;
+  static const char *const headers[] = {"cassert", "cfloat", "climits", "cmath", "cstdio", "limits", "new", "cuda.h"};
+  for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
+    char code[256];
+    rl_nvrtc_result result;
+    rl_error err = {0};
+    snprintf(code, sizeof code, "#include <%s>\n#include <%s>\n%s", headers[i], headers[i], valid_code);
+    if (compile(code, "add", &result, &err) != 0) fail_msg("%s: %s", headers[i], err.message);
+    rl_nvrtc_clear(&result);
+  }
+}
+
+static void errors_after_headers_have_their_line(void **state) {
+  (void)state;
+  rl_nvrtc_result result;
+  rl_error err = {0};
+  assert_int_equal(
+      compile("#include <cmath>\n\nextern \"C\" __global__ void k(float *x) { *x = std::sqroot(*x); }\n", "k", &result, &err),
+      -1);
+  assert_string_equal(err.message, "code.cu(3): error: namespace \"std\" has no member \"sqroot\"");
+  rl_nvrtc_clear(&result);
+}
+
 /* --- the cache --------------------------------------------------------------------------------------------------------- */
 
 static int count_files(const char *path, char *last, size_t size) {
@@ -281,6 +371,9 @@ int main(void) {
       cmocka_unit_test(spills_are_counted),
       cmocka_unit_test(errors_have_their_line),
       cmocka_unit_test(logs_are_bounded),
+      cmocka_unit_test(kernels_include_what_nvcc_finds),
+      cmocka_unit_test(standard_headers_compile_alone),
+      cmocka_unit_test(errors_after_headers_have_their_line),
       cmocka_unit_test(a_second_compilation_is_cached),
       cmocka_unit_test(truncated_files_are_ignored),
       cmocka_unit_test(errors_are_not_cached),

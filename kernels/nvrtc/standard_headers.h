@@ -1,0 +1,16 @@
+/* The C and C++ standard headers that posted code can include. NVRTC has none. CCCL, which CUDA installs, has the same
+ * declarations for device code in cuda/std, in namespace cuda::std. Each text includes such a header and puts its names where the
+ * standard has them. NVRTC takes the texts from memory. */
+#ifndef RL_KERNELS_NVRTC_STANDARD_HEADERS_H
+#define RL_KERNELS_NVRTC_STANDARD_HEADERS_H
+
+/* Arguments of nvrtcCreateProgram: names[i] is the name in the #include directive, texts[i] the text of that header. Both arrays
+ * are static. */
+typedef struct rl_standard_headers {
+  int count;
+  const char *const *names, *const *texts;
+} rl_standard_headers;
+
+rl_standard_headers rl_standard_headers_get(void);
+
+#endif
