@@ -65,16 +65,15 @@
   "#define M_SQRT1_2 0.70710678118654752440\n"  \
   "#endif\n"
 
-#define STANDARD_HEADERS(X)                                                                                                      \
-  X("algorithm", ALGORITHM)                                                                                                      \
-  CPP(X, array)                                                                                                                  \
-  CPP(X, atomic)                                                                                                                 \
-  CPP(X, bit)                                                                                                                    \
-  CPP(X, complex) CPP(X, concepts) CPP(X, expected) CPP(X, functional) CPP(X, initializer_list) CPP(X, iterator) CPP(X, limits)  \
-      CPP(X, memory) CPP(X, numbers) CPP(X, numeric) CPP(X, optional) CPP(X, ratio) CPP(X, span) CPP(X, tuple)                   \
-          CPP(X, type_traits) CPP(X, utility) CPP(X, variant) C(X, float, FLOAT_MACROS) C(X, limits, "") C(X, math, MATH_MACROS) \
-              C(X, stddef, "") C(X, stdint, "") C(X, stdlib, "") C(X, string, "") BUILT_IN(X, assert) BUILT_IN(X, stdio)         \
-                  X("new", "") X("cuda.h", DRIVER_TYPES)
+/* clang-format off */
+#define STANDARD_HEADERS(X)                                                                                                    \
+  X("algorithm", ALGORITHM) X("new", "") X("cuda.h", DRIVER_TYPES)                                                             \
+  CPP(X, array) CPP(X, atomic) CPP(X, bit) CPP(X, complex) CPP(X, concepts) CPP(X, expected) CPP(X, functional)                \
+  CPP(X, initializer_list) CPP(X, iterator) CPP(X, limits) CPP(X, memory) CPP(X, numbers) CPP(X, numeric) CPP(X, optional)     \
+  CPP(X, ratio) CPP(X, span) CPP(X, tuple) CPP(X, type_traits) CPP(X, utility) CPP(X, variant)                                 \
+  C(X, float, FLOAT_MACROS) C(X, limits, "") C(X, math, MATH_MACROS) C(X, stddef, "") C(X, stdint, "") C(X, stdlib, "")        \
+  C(X, string, "") BUILT_IN(X, assert) BUILT_IN(X, stdio)
+/* clang-format on */
 
 #define NAME_OF(NAME, TEXT) NAME,
 #define TEXT_OF(NAME, TEXT) TEXT,
