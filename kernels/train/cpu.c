@@ -1,3 +1,4 @@
+/* Implements cpu.h: the parts of a training run on a CPU that do not depend on the engine. n: images in the batch. */
 #include "train/cpu.h"
 
 #include <math.h>
@@ -40,6 +41,7 @@ static void normalise(const rl_cpu_train *train, const uint8_t *image, float *x)
   }
 }
 
+/* Loads the n images of the current training step, normalised, and their labels. */
 static void gather(rl_cpu_train *train, uint32_t n) {
   const rl_train_params *params = &train->instance.params;
   uint64_t key = rl_shuffle_key((uint64_t)params->seed, train->state.epoch);
@@ -51,6 +53,7 @@ static void gather(rl_cpu_train *train, uint32_t n) {
   }
 }
 
+/* Loads the next n test images, normalised, and their labels. */
 static void gather_test(rl_cpu_train *train, uint32_t n) {
   for (uint32_t i = 0; i < n; i++) {
     uint32_t image = train->state.test_position + i;
@@ -84,6 +87,7 @@ static void loss_test(rl_cpu_train *train, uint32_t n) {
   train->state.test_loss += batch_loss(train, n, 1, &train->state.test_correct);
 }
 
+/* Ends a step: updates the weights, unless a gradient overflowed in fp16. */
 static void adam(rl_cpu_train *train, uint32_t n) {
   (void)n;
   bool apply = true;
@@ -113,8 +117,8 @@ static int enqueue(void *argument, rl_stream stream, rl_error *err) {
 
 typedef struct sequence_builder {
   rl_cpu_train *train;
-  size_t launches, sequences; /* number of those added so far */
-  size_t first_launch;        /* of the current sequence */
+  size_t launches, sequences; /* launches and sequences added so far */
+  size_t first_launch;        /* first launch of the current sequence */
 } sequence_builder;
 
 static void add_launch(sequence_builder *builder, const char *range, const rl_cpu_layer *layer, uint32_t n) {

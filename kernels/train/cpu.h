@@ -1,8 +1,8 @@
 /* Base of the CPU engines: the data set in memory, batches, loss, loss scaling, the launches of an epoch, results, save and
  * restore. An engine adds its layers and Adam (rl_cpu_engine_ops).
  *
- * Terms (image, batch, step, epoch, argmax: model.h). n: images in the batch. Layer: the work of one launch. d_x: gradient of
- * x. */
+ * Terms (image, batch, step, epoch, argmax: model.h). n: images in the batch. Layer: a function that one launch runs. d_x:
+ * gradient of x. */
 #ifndef RL_TRAIN_CPU_H
 #define RL_TRAIN_CPU_H
 

@@ -1,6 +1,5 @@
-/* Engine "cudnn": conv2 by cuDNN; all other launches are shared (train/cuda/training.h). A step is ten launches, by our own
- * kernels
- * ("own") or by a library:
+/* The engine "cudnn": cuDNN computes conv2. All other launches are shared with the engine fused (train/cuda/training.h). A step
+ * is ten launches, by our own kernels ("own") or by a library:
  *
  *   conv1_forward    gather + normalise + conv1 + bias + ReLU + pool     own
  *   conv2_forward                                                        cuDNN
@@ -13,7 +12,8 @@
  *   conv1_backward   weight and bias gradient                            own
  *   adam             sums of partial gradients, update                   own
  *
- * FP32 runs in NCHW (cuDNN's single-precision kernels took 15–19 µs there, 27–35 in NHWC), TF32 and FP16 in NHWC. */
+ * FP32 runs in NCHW, where cuDNN's single-precision kernels for conv2 took 15–19 µs each (NHWC: 27–35 µs). TF32 and FP16 run in
+ * NHWC. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,9 +23,10 @@
 #include "train/cuda/training.h"
 #include "train/engines.h"
 
-typedef struct conv2_passes { /* of a stage */
-  rl_dnn *forward, *data, *weight;
-  bool concurrent; /* the two gradients run on two streams */
+/* cuDNN's convolutions of a stage. */
+typedef struct conv2_passes {
+  rl_dnn *forward, *data, *weight; /* product; gradients of the input and of the weights; NULL: not used by the stage */
+  bool concurrent;                 /* the two gradients run on two streams */
 } conv2_passes;
 
 typedef struct cudnn_data { /* rl_training.engine_data */
@@ -33,96 +34,112 @@ typedef struct cudnn_data { /* rl_training.engine_data */
   conv2_passes stages[RL_STAGES];
 } cudnn_data;
 
-static cudnn_data *data_of(const rl_training *e) { return (cudnn_data *)e->engine_data; }
-static conv2_passes *passes_of(const rl_stage *s) { return &data_of(s->owner)->stages[s->index]; }
+static cudnn_data *data_of(const rl_training *training) { return (cudnn_data *)training->engine_data; }
+static conv2_passes *passes_of(const rl_stage *stage) { return &data_of(stage->owner)->stages[stage->index]; }
 
 static int conv2_forward(void *arg, rl_stream stream, rl_error *err) {
   return rl_dnn_enqueue(passes_of((rl_stage *)arg)->forward, stream, err);
 }
 
 static int pool2_forward(void *arg, rl_stream stream, rl_error *err) {
-  rl_stage *s = (rl_stage *)arg;
-  rl_training *e = s->owner;
-  return rl_pool2_forward(e->format, s->gather.batch, e->product2, &e->weights[rl_tensor_offsets[RL_CONV2_B]], e->pooled2,
-                          e->argmax2, s->train ? e->state : NULL, (cudaStream_t)stream, err);
+  rl_stage *stage = (rl_stage *)arg;
+  rl_training *training = stage->owner;
+  return rl_pool2_forward(training->format, stage->gather.batch, training->product2,
+                          &training->weights[rl_tensor_offsets[RL_CONV2_B]], training->pooled2, training->argmax2,
+                          stage->train ? training->state : NULL, (cudaStream_t)stream, err);
 }
 
 static int pool2_backward(void *arg, rl_stream stream, rl_error *err) {
-  rl_stage *s = (rl_stage *)arg;
-  rl_training *e = s->owner;
-  return rl_pool2_backward(e->format, s->gather.batch, e->d_pooled2, e->argmax2, e->product2, e->partial_conv2_bias, e->state,
-                           (cudaStream_t)stream, err);
+  rl_stage *stage = (rl_stage *)arg;
+  rl_training *training = stage->owner;
+  return rl_pool2_backward(training->format, stage->gather.batch, training->d_pooled2, training->argmax2, training->product2,
+                           training->partial_conv2_bias, training->state, (cudaStream_t)stream, err);
 }
 
 static int conv2_backward(void *arg, rl_stream stream, rl_error *err) {
-  rl_stage *s = (rl_stage *)arg;
-  rl_training *e = s->owner;
-  const conv2_passes *p = passes_of(s);
-  if (p->concurrent && rl_training_fork(e, stream, err) < 0) return -1;
-  if (rl_dnn_enqueue(p->data, stream, err) < 0) return -1;
-  if (rl_dnn_enqueue(p->weight, p->concurrent ? e->side_stream : stream, err) < 0) return -1;
-  return p->concurrent ? rl_training_join(e, stream, err) : 0;
+  rl_stage *stage = (rl_stage *)arg;
+  rl_training *training = stage->owner;
+  const conv2_passes *passes = passes_of(stage);
+  if (passes->concurrent && rl_training_fork(training, stream, err) < 0) return -1;
+  if (rl_dnn_enqueue(passes->data, stream, err) < 0) return -1;
+  if (rl_dnn_enqueue(passes->weight, passes->concurrent ? training->side_stream : stream, err) < 0) return -1;
+  return passes->concurrent ? rl_training_join(training, stream, err) : 0;
 }
 
-static int open_conv(rl_stage *s, rl_conv_pass pass, bool tune, rl_dnn **conv, rl_error *err) {
-  rl_training *e = s->owner;
-  cudnnDataType_t type = e->format.fp16 ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
-  rl_conv_shape shape = {
-      pass, s->gather.batch, RL_C1, RL_POOLED1_SIDE, RL_POOLED1_SIDE, RL_C2, 3, 1, 0, e->format.channels_last, type,
-      type, e->format.tf32};
-  /* Winograd's FP32 kernels take up to 226 KB of workspace per image. cuDNN has few engines for single precision, none of which
-   * is compiled at run time, so all of them are timed. It has many engines for tensor cores; each needs a compilation, and the
+/* Opens one convolution of a stage. tune: times cuDNN's engines; else takes the first of its heuristic that works. */
+static int open_conv(rl_stage *stage, rl_conv_pass pass, bool tune, rl_dnn **conv, rl_error *err) {
+  rl_training *training = stage->owner;
+  cudnnDataType_t type = training->format.fp16 ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
+  rl_conv_shape shape = {pass,
+                         stage->gather.batch,
+                         RL_CONV1_CHANNELS,
+                         RL_POOLED1_SIDE,
+                         RL_POOLED1_SIDE,
+                         RL_CONV2_CHANNELS,
+                         3,
+                         1,
+                         0,
+                         training->format.channels_last,
+                         type,
+                         type,
+                         training->format.tf32};
+  /* Workspace: Winograd's FP32 kernels take up to 226 KB per image. Engines to time: cuDNN has few for single precision and
+   * compiles none of them at run time, so all are timed. It has many for tensor cores, each of which it must compile; its
    * heuristic ranks them well, so only the first ones are timed. */
-  bool single = !e->format.fp16 && !e->format.tf32;
-  rl_dnn_search search = {(32u << 20) + (size_t)s->gather.batch * (256u << 10), tune ? (single ? 64 : 10) : (single ? 6 : 1),
+  bool single = !training->format.fp16 && !training->format.tf32;
+  rl_dnn_search search = {(32u << 20) + (size_t)stage->gather.batch * (256u << 10), tune ? (single ? 64 : 10) : (single ? 6 : 1),
                           single};
-  void *x = pass == RL_CONV_BACKWARD_DATA ? e->d_pooled1 : e->pooled1;
-  void *weights = pass == RL_CONV_BACKWARD_FILTER ? e->d_conv2_weight : rl_training_compute_weights(e, RL_CONV2_W);
-  if (rl_conv_open(data_of(e)->handle, &shape, x, weights, e->product2, search, rl_training_stream(e), conv, err) < 0) return -1;
-  size_t *bytes = &e->workspace_bytes[pass == RL_CONV_BACKWARD_FILTER], needed = rl_dnn_chosen(*conv)->workspace_bytes;
+  void *x = pass == RL_CONV_BACKWARD_DATA ? training->d_pooled1 : training->pooled1;
+  void *weights = pass == RL_CONV_BACKWARD_FILTER ? training->d_conv2_weight : rl_training_compute_weights(training, RL_CONV2_W);
+  if (rl_conv_open(data_of(training)->handle, &shape, x, weights, training->product2, search, rl_training_stream(training), conv,
+                   err) < 0)
+    return -1;
+  size_t *bytes = &training->workspace_bytes[pass == RL_CONV_BACKWARD_FILTER], needed = rl_dnn_chosen(*conv)->workspace_bytes;
   if (needed > *bytes) *bytes = needed;
   return 0;
 }
 
-static int open_convs(rl_training *e, rl_error *err) {
-  e->engine_data = calloc(1, sizeof(cudnn_data));
-  if (!e->engine_data) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the engine");
-  if (rl_cudnn_check(cudnnCreate(&data_of(e)->handle), "starting cuDNN", err) < 0) return -1;
+static int open_convs(rl_training *training, rl_error *err) {
+  training->engine_data = calloc(1, sizeof(cudnn_data));
+  if (!training->engine_data) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the engine");
+  if (rl_cudnn_check(cudnnCreate(&data_of(training)->handle), "starting cuDNN", err) < 0) return -1;
   for (int i = 0; i < RL_STAGES; i++) {
-    rl_stage *s = &e->stages[i];
-    if (s->gather.batch == 0) continue;
-    conv2_passes *p = passes_of(s);
-    if (open_conv(s, RL_CONV_FORWARD, i == RL_STEP, &p->forward, err) < 0) return -1;
-    if (s->train && (open_conv(s, RL_CONV_BACKWARD_DATA, i == RL_STEP, &p->data, err) < 0 ||
-                     open_conv(s, RL_CONV_BACKWARD_FILTER, i == RL_STEP, &p->weight, err) < 0))
+    rl_stage *stage = &training->stages[i];
+    if (stage->gather.batch == 0) continue;
+    conv2_passes *passes = passes_of(stage);
+    if (open_conv(stage, RL_CONV_FORWARD, i == RL_STEP, &passes->forward, err) < 0) return -1;
+    if (stage->train && (open_conv(stage, RL_CONV_BACKWARD_DATA, i == RL_STEP, &passes->data, err) < 0 ||
+                         open_conv(stage, RL_CONV_BACKWARD_FILTER, i == RL_STEP, &passes->weight, err) < 0))
       return -1;
   }
   return 0;
 }
 
-/* Binds a plan to its workspace. conv may be NULL. */
-static int bind_conv(rl_training *e, rl_dnn *conv, int workspace, rl_error *err) {
+/* Binds a convolution to its workspace, and marks the instance as not deterministic if the convolution is not. conv may be
+ * NULL. */
+static int bind_conv(rl_training *training, rl_dnn *conv, int workspace, rl_error *err) {
   if (!conv) return 0;
-  rl_instance *instance = &e->base.base;
+  rl_instance *instance = &training->base.base;
   if (!rl_dnn_chosen(conv)->deterministic) {
     instance->deterministic = false;
     instance->deterministic_note = "cuDNN's fastest engine for a convolution of this batch size adds in no fixed order";
   }
-  return rl_dnn_bind(conv, e->workspace[workspace], err);
+  return rl_dnn_bind(conv, training->workspace[workspace], err);
 }
 
-static int bind_convs(rl_training *e, rl_error *err) {
+static int bind_convs(rl_training *training, rl_error *err) {
   for (int i = 0; i < RL_STAGES; i++) {
-    const conv2_passes *p = &data_of(e)->stages[i];
-    if (bind_conv(e, p->forward, 0, err) < 0 || bind_conv(e, p->data, 0, err) < 0 || bind_conv(e, p->weight, 1, err) < 0)
+    const conv2_passes *passes = &data_of(training)->stages[i];
+    if (bind_conv(training, passes->forward, 0, err) < 0 || bind_conv(training, passes->data, 0, err) < 0 ||
+        bind_conv(training, passes->weight, 1, err) < 0)
       return -1;
   }
-  rl_stage *step = &e->stages[RL_STEP];
+  rl_stage *step = &training->stages[RL_STEP];
   return step->gather.batch ? rl_training_tune_concurrency(step, conv2_backward, &passes_of(step)->concurrent, err) : 0;
 }
 
-static void close_convs(rl_training *e) {
-  cudnn_data *data = data_of(e);
+static void close_convs(rl_training *training) {
+  cudnn_data *data = data_of(training);
   if (!data) return;
   for (int i = 0; i < RL_STAGES; i++) {
     rl_dnn_close(data->stages[i].forward);
@@ -133,15 +150,15 @@ static void close_convs(rl_training *e) {
   free(data);
 }
 
-static int choices_of(const rl_training *e, const rl_stage *s, rl_training_choice *choices) {
-  const conv2_passes *p = &data_of(e)->stages[s->index];
-  const rl_dnn *convs[] = {p->forward, p->data, p->weight};
+static int choices_of(const rl_training *training, const rl_stage *stage, rl_training_choice *choices) {
+  const conv2_passes *passes = &data_of(training)->stages[stage->index];
+  const rl_dnn *convs[] = {passes->forward, passes->data, passes->weight};
   static const char *const names[] = {"conv2_forward", "conv2_data", "conv2_weight"};
   for (int i = 0; i < 3; i++) {
     choices[i].what = names[i];
     choices[i].us = rl_dnn_chosen(convs[i])->us;
     snprintf(choices[i].how, sizeof choices[i].how, "cuDNN %.88s%s", rl_dnn_chosen(convs[i])->name,
-             i == 2 && p->concurrent ? ", beside the other gradient" : "");
+             i == 2 && passes->concurrent ? ", beside the other gradient" : "");
   }
   return 3;
 }

@@ -1,8 +1,9 @@
-/* Direct convolution, without im2col, for layer conv2 of the CPU engine fused. All functions process one image. Forward includes
- * bias, ReLU and max-pooling. Backward uses only the outputs that max-pooling selected, so it takes at most a quarter of the
- * multiplications. direct.c is compiled once for each instruction set.
- * Layouts: input x[14][14][32], output y[6][6][64], argmax[6][6][64] (oracle.h), weights w[64][9][32], bias b[64]. dx, dy, dw and
- * db, the gradients of x, y, w and b, have the same layouts. */
+/* Direct convolution, without im2col, for layer conv2 of the CPU engine fused. Every function processes one image. Forward
+ * includes bias, ReLU and max-pooling. Backward uses only the outputs that max-pooling selected, so it takes at most a quarter of
+ * the multiplications. direct.c is compiled once for each instruction set.
+ *
+ * Layouts: input x[14][14][32], output y[6][6][64], argmax[6][6][64] (oracle.h), weights w[64][9 taps][32], bias b[64]. dx, dy,
+ * dw and db, the gradients of x, y, w and b, have the same layouts. */
 #ifndef RL_TRAIN_DIRECT_H
 #define RL_TRAIN_DIRECT_H
 

@@ -1,10 +1,10 @@
-/* CPU engine fused: a thread computes both convolutions of one image before the next image, forward and backward, so that the
- * image stays in cache.
+/* The CPU engine fused: a thread computes both convolutions of one image, forward or backward, before those of the next image, so
+ * that the image stays in cache.
  *
- * Forward stores only the pooled outputs and their argmax, which backward needs: no im2col and no outputs before pooling.
- * Backward uses only the outputs that max-pooling selected (direct.c) and stores conv1's output gradient for one image at a time.
- * The linear layers, the split of the batch among threads and Adam are in layers.c. Layout of conv2.weight: [out][tap][in], and a
- * copy in the order in which forward reads it. */
+ * Forward stores only the pooled outputs and their argmaxes, which backward needs; it uses no im2col and stores no outputs before
+ * pooling. Backward uses only the outputs that max-pooling selected (direct.h), and keeps the gradient of conv1's output for one
+ * image at a time. layers.c has the linear layers, the split of the batch among threads, and Adam. Layout of conv2.weight:
+ * [out][tap][in], and a copy in the order in which forward reads it. */
 #include <string.h>
 
 #include "train/direct.h"
@@ -19,42 +19,49 @@ typedef struct fused {
   const rl_direct *direct;
   const float *conv2_weights;     /* [64][9][32]; fp32: in train.weights; fp16: conv2_weights_rounded */
   float *conv2_weights_rounded;   /* fp16: weights rounded to binary16, as floats; fp32: NULL */
-  float *conv2_weights_reordered; /* for rl_direct.forward */
+  float *conv2_weights_reordered; /* copy in the order in which rl_direct.forward reads the weights */
   scratch *scratch;               /* [threads] */
 } fused;
 
-static void forward_chunk(rl_layers *l, rl_batch_chunk chunk, uint32_t thread) {
-  fused *f = (fused *)l;
-  scratch *thread_scratch = &f->scratch[thread];
-  float conv1_buffer[9 * RL_C1 + RL_C1], conv2_bias_buffer[RL_C2];
-  const float *conv1_weights = rl_weights_as_floats(l, rl_tensor_offset(RL_CONV1_W), 9 * RL_C1 + RL_C1, conv1_buffer);
-  const float *conv2_bias = rl_weights_as_floats(l, rl_tensor_offset(RL_CONV2_B), RL_C2, conv2_bias_buffer);
+/* rl_batch_chunk_task: both convolutions, ReLU and pooling of the images of a chunk. */
+static void forward_chunk(rl_layers *layers, rl_batch_chunk chunk, uint32_t thread) {
+  fused *engine = (fused *)layers;
+  scratch *thread_scratch = &engine->scratch[thread];
+  float conv1_buffer[9 * RL_CONV1_CHANNELS + RL_CONV1_CHANNELS], conv2_bias_buffer[RL_CONV2_CHANNELS];
+  const float *conv1_weights =
+      rl_weights_as_floats(layers, rl_tensor_offset(RL_CONV1_W), 9 * RL_CONV1_CHANNELS + RL_CONV1_CHANNELS, conv1_buffer);
+  const float *conv2_bias = rl_weights_as_floats(layers, rl_tensor_offset(RL_CONV2_B), RL_CONV2_CHANNELS, conv2_bias_buffer);
   for (size_t i = chunk.first; i < chunk.end; i++) {
-    float *pooled1 = rl_values_float_buffer(l, l->pooled1, i * RL_POOLED1_FLOATS, thread_scratch->pooled1),
-          *pooled2 = rl_values_float_buffer(l, l->pooled2, i * RL_FC1_INPUTS, thread_scratch->pooled2);
-    l->simd->conv1_forward(l->train.x + i * RL_IMAGE_PIXELS, conv1_weights, conv1_weights + 9 * RL_C1, pooled1,
-                           l->argmax1 + i * RL_POOLED1_FLOATS);
-    rl_store_values(l, l->pooled1, i * RL_POOLED1_FLOATS, RL_POOLED1_FLOATS, pooled1);
-    f->direct->forward(rl_values_as_floats(l, l->pooled1, i * RL_POOLED1_FLOATS, RL_POOLED1_FLOATS, thread_scratch->pooled1),
-                       f->conv2_weights_reordered, conv2_bias, pooled2, l->argmax2 + i * RL_FC1_INPUTS);
-    rl_store_values(l, l->pooled2, i * RL_FC1_INPUTS, RL_FC1_INPUTS, pooled2);
+    float *pooled1 = rl_values_float_buffer(layers, layers->pooled1, i * RL_POOLED1_FLOATS, thread_scratch->pooled1),
+          *pooled2 = rl_values_float_buffer(layers, layers->pooled2, i * RL_FC1_INPUTS, thread_scratch->pooled2);
+    layers->simd->conv1_forward(layers->train.x + i * RL_IMAGE_PIXELS, conv1_weights, conv1_weights + 9 * RL_CONV1_CHANNELS,
+                                pooled1, layers->argmax1 + i * RL_POOLED1_FLOATS);
+    rl_store_values(layers, layers->pooled1, i * RL_POOLED1_FLOATS, RL_POOLED1_FLOATS, pooled1);
+    engine->direct->forward(
+        rl_values_as_floats(layers, layers->pooled1, i * RL_POOLED1_FLOATS, RL_POOLED1_FLOATS, thread_scratch->pooled1),
+        engine->conv2_weights_reordered, conv2_bias, pooled2, layers->argmax2 + i * RL_FC1_INPUTS);
+    rl_store_values(layers, layers->pooled2, i * RL_FC1_INPUTS, RL_FC1_INPUTS, pooled2);
   }
 }
 
-static void backward_chunk(rl_layers *l, rl_batch_chunk chunk, uint32_t thread) {
-  fused *f = (fused *)l;
-  scratch *thread_scratch = &f->scratch[thread];
+/* rl_batch_chunk_task: the gradients of both convolutions, summed over the chunk. */
+static void backward_chunk(rl_layers *layers, rl_batch_chunk chunk, uint32_t thread) {
+  fused *engine = (fused *)layers;
+  scratch *thread_scratch = &engine->scratch[thread];
   float *sums = chunk.sums;
   memset(sums, 0, sizeof(float) * RL_CONV_GRADIENTS);
   for (size_t i = chunk.first; i < chunk.end; i++) {
-    const float *pooled1 = rl_values_as_floats(l, l->pooled1, i * RL_POOLED1_FLOATS, RL_POOLED1_FLOATS, thread_scratch->pooled1),
-                *d_pooled2 = rl_values_as_floats(l, l->d_pooled2, i * RL_FC1_INPUTS, RL_FC1_INPUTS, thread_scratch->d_pooled2);
-    const uint8_t *argmax2 = l->argmax2 + i * RL_FC1_INPUTS;
-    f->direct->weight_gradient(pooled1, d_pooled2, argmax2, sums + rl_tensor_offset(RL_CONV2_W),
-                               sums + rl_tensor_offset(RL_CONV2_B));
-    f->direct->input_gradient(d_pooled2, argmax2, f->conv2_weights, thread_scratch->d_pooled1);
-    l->simd->conv1_gradient(l->train.x + i * RL_IMAGE_PIXELS, thread_scratch->d_pooled1, l->argmax1 + i * RL_POOLED1_FLOATS,
-                            sums + rl_tensor_offset(RL_CONV1_W), sums + rl_tensor_offset(RL_CONV1_B));
+    const float *pooled1 = rl_values_as_floats(layers, layers->pooled1, i * RL_POOLED1_FLOATS, RL_POOLED1_FLOATS,
+                                               thread_scratch->pooled1),
+                *d_pooled2 =
+                    rl_values_as_floats(layers, layers->d_pooled2, i * RL_FC1_INPUTS, RL_FC1_INPUTS, thread_scratch->d_pooled2);
+    const uint8_t *argmax2 = layers->argmax2 + i * RL_FC1_INPUTS;
+    engine->direct->weight_gradient(pooled1, d_pooled2, argmax2, sums + rl_tensor_offset(RL_CONV2_W),
+                                    sums + rl_tensor_offset(RL_CONV2_B));
+    engine->direct->input_gradient(d_pooled2, argmax2, engine->conv2_weights, thread_scratch->d_pooled1);
+    layers->simd->conv1_gradient(layers->train.x + i * RL_IMAGE_PIXELS, thread_scratch->d_pooled1,
+                                 layers->argmax1 + i * RL_POOLED1_FLOATS, sums + rl_tensor_offset(RL_CONV1_W),
+                                 sums + rl_tensor_offset(RL_CONV1_B));
   }
 }
 
@@ -74,14 +81,15 @@ static uint32_t parameter_index(uint32_t parameter) {
   if (parameter < rl_tensor_offset(RL_CONV2_W) || parameter >= rl_tensor_offset(RL_CONV2_B))
     return rl_layers_parameter_index(parameter);
   uint32_t i = parameter - rl_tensor_offset(RL_CONV2_W);
-  return rl_tensor_offset(RL_CONV2_W) + i / RL_CONV2_K * RL_CONV2_K + i % 9 * RL_C1 + i / 9 % RL_C1;
+  return rl_tensor_offset(RL_CONV2_W) + i / RL_CONV2_K * RL_CONV2_K + i % 9 * RL_CONV1_CHANNELS + i / 9 % RL_CONV1_CHANNELS;
 }
 
 /* Updates the copies of conv2.weight after a change of the parameters. */
-static void update_conv2_weights(fused *f) {
-  rl_layers *l = &f->layers;
-  f->conv2_weights = rl_weights_as_floats(l, rl_tensor_offset(RL_CONV2_W), RL_CONV2_K * RL_C2, f->conv2_weights_rounded);
-  f->direct->reorder_weights(f->conv2_weights, f->conv2_weights_reordered);
+static void update_conv2_weights(fused *engine) {
+  rl_layers *layers = &engine->layers;
+  engine->conv2_weights =
+      rl_weights_as_floats(layers, rl_tensor_offset(RL_CONV2_W), RL_CONV2_K * RL_CONV2_CHANNELS, engine->conv2_weights_rounded);
+  engine->direct->reorder_weights(engine->conv2_weights, engine->conv2_weights_reordered);
 }
 
 static void on_weights_changed(rl_cpu_train *train) {
@@ -95,17 +103,18 @@ static void adam(rl_cpu_train *train, uint64_t step, double rate, float scale) {
 }
 
 static int prepare(rl_cpu_train *train, rl_error *err) {
-  fused *f = (fused *)train;
-  const size_t weight_bytes = sizeof(float) * RL_CONV2_K * RL_C2,
+  fused *engine = (fused *)train;
+  const size_t weight_bytes = sizeof(float) * RL_CONV2_K * RL_CONV2_CHANNELS,
                scratch_bytes = sizeof(scratch) * rl_thread_pool_thread_count(train->thread_pool);
   const rl_direct *usable[RL_DIRECT_TABLES] = {NULL};
   rl_direct_usable(usable);
-  f->direct = usable[0];
+  engine->direct = usable[0];
   if (rl_layers_prepare(train, err) < 0 ||
-      rl_cpu_allocate(train, RL_MEMORY_WORKSPACE, weight_bytes, (void **)&f->conv2_weights_reordered, err) < 0 ||
-      rl_cpu_allocate(train, RL_MEMORY_WORKSPACE, scratch_bytes, (void **)&f->scratch, err) < 0)
+      rl_cpu_allocate(train, RL_MEMORY_WORKSPACE, weight_bytes, (void **)&engine->conv2_weights_reordered, err) < 0 ||
+      rl_cpu_allocate(train, RL_MEMORY_WORKSPACE, scratch_bytes, (void **)&engine->scratch, err) < 0)
     return -1;
-  return train->fp16 ? rl_cpu_allocate(train, RL_MEMORY_WORKSPACE, weight_bytes, (void **)&f->conv2_weights_rounded, err) : 0;
+  return train->fp16 ? rl_cpu_allocate(train, RL_MEMORY_WORKSPACE, weight_bytes, (void **)&engine->conv2_weights_rounded, err)
+                     : 0;
 }
 
 static const rl_cpu_engine_ops ops = {.threaded = true,

@@ -1,5 +1,5 @@
-/* Engine "fused" of the GPU: conv2 in two kernels that keep its product on chip (train/cuda/conv2_forward.cu and
- * conv2_backward.cu in FP16; conv2_float.cu, on FMA units, in FP32 and in TF32); all other launches are shared
+/* The engine "fused" of the GPU: conv2 runs in two kernels that keep its product on chip (train/cuda/conv2_forward.cu and
+ * conv2_backward.cu in FP16; conv2_float.cu, on FMA units, in FP32 and TF32). All other launches are shared with the engine cudnn
  * (train/cuda/training.h). A step is eight launches, by our own kernels ("own") or by a library:
  *
  *   conv1_forward    gather + normalise + conv1 + bias + ReLU + pool     own
@@ -14,14 +14,16 @@
 #include "train/engines.h"
 
 static int conv2_backward(void *arg, rl_stream stream, rl_error *err) {
-  rl_stage *s = (rl_stage *)arg;
-  rl_training *e = s->owner;
-  if (!e->format.fp16)
-    return rl_conv2_float_backward(s->gather.batch, (const float *)e->pooled1, &e->weights[rl_tensor_offsets[RL_CONV2_W]],
-                                   (const float *)e->d_pooled2, e->argmax2, (float *)e->d_pooled1, (float *)e->d_conv2_weight,
-                                   e->partial_conv2_bias, (cudaStream_t)stream, err);
-  return rl_conv2_backward(s->gather.batch, e->pooled1, rl_training_compute_weights(e, RL_CONV2_W), e->d_pooled2, e->argmax2,
-                           e->d_pooled1, (float *)e->d_conv2_weight, e->partial_conv2_bias, e->state, (cudaStream_t)stream, err);
+  rl_stage *stage = (rl_stage *)arg;
+  rl_training *training = stage->owner;
+  if (!training->format.fp16)
+    return rl_conv2_float_backward(stage->gather.batch, (const float *)training->pooled1,
+                                   &training->weights[rl_tensor_offsets[RL_CONV2_W]], (const float *)training->d_pooled2,
+                                   training->argmax2, (float *)training->d_pooled1, (float *)training->d_conv2_weight,
+                                   training->partial_conv2_bias, (cudaStream_t)stream, err);
+  return rl_conv2_backward(stage->gather.batch, training->pooled1, rl_training_compute_weights(training, RL_CONV2_W),
+                           training->d_pooled2, training->argmax2, training->d_pooled1, (float *)training->d_conv2_weight,
+                           training->partial_conv2_bias, training->state, (cudaStream_t)stream, err);
 }
 
 static rl_partial_rows rows(rl_format format, uint32_t batch) {

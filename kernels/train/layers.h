@@ -1,13 +1,17 @@
-/* Shared by the CPU engines blas and fused: values stored in either precision, the linear layers as OpenBLAS products, the split
- * of a batch into chunks, and Adam.
+/* Shared by the CPU engines blas and fused: values that are stored as FP32 or binary16, the linear layers as OpenBLAS products,
+ * the split of a batch into chunks, and Adam.
  *
- * Terms (image, batch, argmax: model.h). n: images in the batch. Batch chunk: a contiguous part of the batch, processed by one
- * thread. Chunk sums: gradients summed over the images of a chunk. d_x: gradient of x.
- * Layouts: activations NHWC; conv1.weight [tap][out], fc1.weight [out][y][x][channel], fc2.weight as in PyTorch; conv2.weight
- * depends on the engine.
- * fp16: values stored between layers (activations, their gradients, a copy of the weights) are binary16; products run in FP32.
+ * Terms (image, batch, argmax: model.h). n: images in the batch. Batch chunk: a contiguous part of the batch, which one thread
+ * processes. Chunk sums: gradients summed over the images of a chunk. d_x: gradient of x.
+ *
+ * Layouts: activations NHWC; conv1.weight [tap][out], fc1.weight [out][y][x][channel], fc2.weight as in PyTorch; the layout of
+ * conv2.weight depends on the engine.
+ *
+ * fp16: values that are stored between layers (activations, their gradients, a copy of the weights) are binary16; products run in
+ * FP32.
+ *
  * Order of summation: a batch always has RL_BATCH_CHUNKS chunks, each product runs on one thread, and the chunk sums are added in
- * order, so losses are bit-identical for any number of threads. */
+ * order. So the losses are bit-identical for any number of threads. */
 #ifndef RL_TRAIN_LAYERS_H
 #define RL_TRAIN_LAYERS_H
 
@@ -16,9 +20,10 @@
 
 enum {
   RL_BATCH_CHUNKS = 16,
-  RL_POOLED1_FLOATS = RL_POOLED1_PIXELS * RL_C1,                     /* conv1's pooled output of one image */
-  RL_CONV2_K = 9 * RL_C1,                                            /* products summed for one output of conv2 */
-  RL_CONV_GRADIENTS = 9 * RL_C1 + RL_C1 + RL_CONV2_K * RL_C2 + RL_C2 /* parameters of conv1 and conv2, which are contiguous */
+  RL_POOLED1_FLOATS = RL_POOLED1_PIXELS * RL_CONV1_CHANNELS, /* conv1's pooled output of one image */
+  RL_CONV2_K = 9 * RL_CONV1_CHANNELS,                        /* products summed for one output of conv2 */
+  RL_CONV_GRADIENTS = 9 * RL_CONV1_CHANNELS + RL_CONV1_CHANNELS + RL_CONV2_K * RL_CONV2_CHANNELS +
+                      RL_CONV2_CHANNELS /* parameters of conv1 and conv2, which are contiguous */
 };
 
 typedef struct rl_values { /* values that are stored between layers */

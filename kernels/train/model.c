@@ -6,15 +6,16 @@
 const char *const rl_tensor_names[] = {"conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias", "fc1.weight",
                                        "fc1.bias",     "fc2.weight", "fc2.bias",     NULL};
 enum {
-  CONV1_W = RL_C1 * 9,
-  CONV2_W = RL_C2 * RL_C1 * 9,
+  CONV1_W = RL_CONV1_CHANNELS * 9,
+  CONV2_W = RL_CONV2_CHANNELS * RL_CONV1_CHANNELS * 9,
   FC1_W = RL_FC1_OUTPUTS * RL_FC1_INPUTS,
   FC2_W = RL_CLASSES * RL_FC1_OUTPUTS,
-  CONV2_OFFSET = CONV1_W + RL_C1,
-  FC1_OFFSET = CONV2_OFFSET + CONV2_W + RL_C2,
+  CONV2_OFFSET = CONV1_W + RL_CONV1_CHANNELS,
+  FC1_OFFSET = CONV2_OFFSET + CONV2_W + RL_CONV2_CHANNELS,
   FC2_OFFSET = FC1_OFFSET + FC1_W + RL_FC1_OUTPUTS
 };
-const uint32_t rl_tensor_sizes[RL_TENSORS] = {CONV1_W, RL_C1, CONV2_W, RL_C2, FC1_W, RL_FC1_OUTPUTS, FC2_W, RL_CLASSES};
+const uint32_t rl_tensor_sizes[RL_TENSORS] = {CONV1_W, RL_CONV1_CHANNELS, CONV2_W, RL_CONV2_CHANNELS,
+                                              FC1_W,   RL_FC1_OUTPUTS,    FC2_W,   RL_CLASSES};
 const uint32_t rl_tensor_offsets[RL_TENSORS + 1] = {0,
                                                     CONV1_W,
                                                     CONV2_OFFSET,
@@ -28,7 +29,7 @@ _Static_assert(FC2_OFFSET + FC2_W + RL_CLASSES == RL_PARAMETERS, "the tensors fi
 
 /* A bias has the fan-in of its layer's weight, as in torch.nn.Linear and torch.nn.Conv2d. */
 static const uint32_t fan_in[RL_TENSORS] = {
-    9, 9, RL_C1 * 9, RL_C1 * 9, RL_FC1_INPUTS, RL_FC1_INPUTS, RL_FC1_OUTPUTS, RL_FC1_OUTPUTS};
+    9, 9, RL_CONV1_CHANNELS * 9, RL_CONV1_CHANNELS * 9, RL_FC1_INPUTS, RL_FC1_INPUTS, RL_FC1_OUTPUTS, RL_FC1_OUTPUTS};
 
 void rl_model_initialise(uint64_t seed, float *weights) {
   for (uint32_t tensor = 0; tensor < RL_TENSORS; tensor++) {

@@ -30,16 +30,16 @@ enum {
   RL_IMAGE_SIDE = 28,
   RL_IMAGE_PIXELS = 784,
   RL_CLASSES = 10,
-  RL_C1 = 32,           /* output channels of conv1 */
-  RL_C2 = 64,           /* output channels of conv2 */
-  RL_CONV1_SIDE = 28,   /* side of conv1's output, before pooling */
-  RL_POOLED1_SIDE = 14, /* side of conv1's output, after pooling */
-  RL_CONV2_SIDE = 12,   /* side of conv2's output, before pooling */
-  RL_POOLED2_SIDE = 6,  /* side of conv2's output, after pooling */
+  RL_CONV1_CHANNELS = 32, /* output channels of conv1 */
+  RL_CONV2_CHANNELS = 64, /* output channels of conv2 */
+  RL_CONV1_SIDE = 28,     /* side of conv1's output, before pooling */
+  RL_POOLED1_SIDE = 14,   /* side of conv1's output, after pooling */
+  RL_CONV2_SIDE = 12,     /* side of conv2's output, before pooling */
+  RL_POOLED2_SIDE = 6,    /* side of conv2's output, after pooling */
   RL_POOLED1_PIXELS = RL_POOLED1_SIDE * RL_POOLED1_SIDE,
   RL_CONV2_PIXELS = RL_CONV2_SIDE * RL_CONV2_SIDE,
   RL_POOLED2_PIXELS = RL_POOLED2_SIDE * RL_POOLED2_SIDE,
-  RL_FC1_INPUTS = RL_C2 * RL_POOLED2_SIDE * RL_POOLED2_SIDE, /* 2304 */
+  RL_FC1_INPUTS = RL_CONV2_CHANNELS * RL_POOLED2_SIDE * RL_POOLED2_SIDE, /* 2304 */
   RL_FC1_OUTPUTS = 128,
   RL_ARGMAX_RELU_ZERO = 4 /* argmax of a window without a positive input, whose output is 0 */
 };
@@ -75,21 +75,22 @@ typedef struct rl_train_params {
 extern const rl_field rl_train_fields[];
 extern const rl_workload rl_mnist_cnn;
 
-/* Writes the initial parameters to weights[RL_PARAMETERS]. They depend only on the seed. */
+/* Writes the initial parameters to weights[RL_PARAMETERS], in PyTorch's layouts. They depend only on the seed. */
 void rl_model_initialise(uint64_t seed, float *weights);
 
-/* Returns the floating-point operations of forward and backward pass for one image. Conv1's input has no gradient.
+/* Returns the floating-point operations of the forward and backward pass of one image. conv1's input has no gradient.
  * Multiplications by zero count. */
 double rl_model_operations_per_image(void);
-/* Returns a lower bound of the operations for any data. The gradients of a convolution need only the outputs that max-pooling
- * selected: at most one in four, and none where ReLU zeroed all of them. The bound counts no operations for these gradients. */
+/* Returns a lower bound of these operations that holds for any data. The gradients of a convolution need only the outputs that
+ * max-pooling selected: at most one in four, and none where ReLU zeroed all of them. So the bound counts no operations for these
+ * gradients. */
 double rl_model_least_operations_per_image(void);
 
 /* --- for host and device code ------------------------------------------------------------------------------------------ */
 
-/* Returns the image at position i of an epoch with this rl_shuffle_key: every image once an epoch, another order in each epoch.
- * It is a keyed bijection of [0, count), so it needs no sort and no array: an 8-round Feistel network on the next even number of
- * bits, repeated until the result is below count (cycle walking, Black & Rogaway 2002). */
+/* Returns the index of the image at position i of an epoch with this rl_shuffle_key. Every epoch contains every image once, in a
+ * different order. The function is a keyed bijection of [0, count), so it needs no sort and no array: an 8-round Feistel network
+ * on the next even number of bits, repeated until the result is below count (cycle walking, Black & Rogaway 2002). */
 RL_HOST_DEVICE uint32_t rl_permute(uint32_t i, uint32_t count, uint64_t key) {
   uint32_t half_bits = 1;
   while (((uint32_t)1 << (2 * half_bits)) < count && half_bits < 16) half_bits++;
@@ -114,8 +115,8 @@ RL_HOST_DEVICE uint64_t rl_shuffle_key(uint64_t seed, uint64_t epoch) { return r
 typedef struct rl_train_instance {
   rl_instance base;
   rl_train_params params;
-  uint32_t images; /* in an epoch */
-  uint32_t steps;  /* in an epoch, including the tail's */
+  uint32_t images; /* images in an epoch */
+  uint32_t steps;  /* steps in an epoch, including the tail's */
   uint32_t tail;   /* images in the tail; 0: no tail */
   uint32_t test_images;
   /* Writes the losses of the last epoch's steps to losses[steps]. */

@@ -1,3 +1,5 @@
+/* Implements oracle.h. n: images of the batch, o: output channel or output, c: input channel, w: weights, b: bias, (ky, kx): a
+ * tap of a 3×3 filter. */
 #include "train/oracle.h"
 
 #include <math.h>
@@ -5,12 +7,12 @@
 
 #include "train/model.h"
 
-const rl_oracle_conv rl_oracle_conv1 = {.in = 1, .size = RL_IMAGE_SIDE, .out = RL_C1, .padding = 1};
-const rl_oracle_conv rl_oracle_conv2 = {.in = RL_C1, .size = RL_POOLED1_SIDE, .out = RL_C2, .padding = 0};
+const rl_oracle_conv rl_oracle_conv1 = {.in = 1, .size = RL_IMAGE_SIDE, .out = RL_CONV1_CHANNELS, .padding = 1};
+const rl_oracle_conv rl_oracle_conv2 = {.in = RL_CONV1_CHANNELS, .size = RL_POOLED1_SIDE, .out = RL_CONV2_CHANNELS, .padding = 0};
 
-/* Tap (ky, kx) of a convolution multiplies input (y + ky - padding, x + kx - padding) for output (y, x). Runs BODY for each tap
- * and each output row y whose input row exists. [first_column, end_column): output columns whose input column exists. row_shift,
- * column_shift: input coordinate minus output coordinate. */
+/* Runs BODY for each tap (ky, kx) and each output row y whose input row exists. Tap (ky, kx) multiplies input pixel (y + ky -
+ * padding, x + kx - padding) for output pixel (y, x). In BODY, row_shift and column_shift are the input coordinate minus the
+ * output coordinate, and columns first_column … end_column - 1 of the output are those whose input column exists. */
 #define FOR_EACH_TAP_ROW(shape, side, BODY)                                                               \
   for (int ky = 0; ky < 3; ky++)                                                                          \
     for (int kx = 0; kx < 3; kx++) {                                                                      \
@@ -86,16 +88,16 @@ void rl_oracle_pool_forward(size_t planes, int size, const double *x, double *y,
   for (size_t plane = 0; plane < planes; plane++, x += size * size)
     for (int row = 0; row < pooled_size; row++)
       for (int column = 0; column < pooled_size; column++) {
-        double best = 0;
+        double greatest = 0;
         uint8_t index = RL_ARGMAX_RELU_ZERO;
         for (uint8_t i = 0; i < 4; i++) {
           double value = x[(2 * row + i / 2) * size + 2 * column + i % 2];
-          if (!(value <= best)) { /* true for NaN: it propagates, as in PyTorch */
-            best = value;
+          if (!(value <= greatest)) { /* true for NaN: it propagates, as in PyTorch */
+            greatest = value;
             index = i;
           }
         }
-        *y++ = best;
+        *y++ = greatest;
         *argmax++ = index;
       }
 }
@@ -148,15 +150,15 @@ void rl_oracle_relu_gradient(size_t count, const double *y, double *dy) {
 double rl_oracle_loss(int n, const double *logits, const uint8_t *labels, double scale, double *dlogits, uint32_t *correct) {
   double loss = 0;
   for (int image = 0; image < n; image++, logits += RL_CLASSES) {
-    int best = 0;
+    int greatest = 0;
     double sum = 0;
     for (int i = 1; i < RL_CLASSES; i++)
-      if (logits[i] > logits[best]) best = i;
-    for (int i = 0; i < RL_CLASSES; i++) sum += exp(logits[i] - logits[best]);
-    loss += log(sum) + logits[best] - logits[labels[image]];
-    if (correct != NULL) *correct += best == labels[image];
+      if (logits[i] > logits[greatest]) greatest = i;
+    for (int i = 0; i < RL_CLASSES; i++) sum += exp(logits[i] - logits[greatest]);
+    loss += log(sum) + logits[greatest] - logits[labels[image]];
+    if (correct != NULL) *correct += greatest == labels[image];
     for (int i = 0; dlogits != NULL && i < RL_CLASSES; i++)
-      dlogits[image * RL_CLASSES + i] = (exp(logits[i] - logits[best]) / sum - (i == labels[image])) * scale / n;
+      dlogits[image * RL_CLASSES + i] = (exp(logits[i] - logits[greatest]) / sum - (i == labels[image])) * scale / n;
   }
   return loss / n;
 }

@@ -1,8 +1,9 @@
 /* Every layer of the model (model.h) as plain loops in double precision. The engine reference runs these functions, and tests
  * compare the other engines with them.
  *
- * Layouts are PyTorch's: activations NCHW, weights OIHW or [out][in]; n: images in the batch. d followed by a name is the
- * gradient of that array and has its layout. Outputs are overwritten. */
+ * Names and layouts: x input, y output, w weights, b bias, n images in the batch; d followed by a name is the gradient of that
+ * array and has its layout. Layouts are PyTorch's: activations NCHW, weights OIHW or [out][in]. Functions overwrite their
+ * outputs. */
 #ifndef RL_TRAIN_ORACLE_H
 #define RL_TRAIN_ORACLE_H
 
@@ -13,7 +14,9 @@
 extern "C" {
 #endif
 
-typedef struct rl_oracle_conv { /* 3×3, stride 1; output side = size + 2·padding - 2 */
+/* A 3×3 convolution with stride 1: in channels of size × size pixels -> out channels of side × side pixels, where
+ * side = size + 2 · padding - 2. */
+typedef struct rl_oracle_conv {
   int in, size, out, padding;
 } rl_oracle_conv;
 extern const rl_oracle_conv rl_oracle_conv1, rl_oracle_conv2; /* the model's convolutions */

@@ -1,6 +1,7 @@
-/* Engine "persistent": one launch runs all steps of an epoch, another the evaluation (train/cuda/persistent.h). Of the
- * activations and their gradients, only pooled2 and d_fc1, the operands of fc1's weight gradient, are stored in global memory for
- * later use. The others are stored only after expose_tensors, for tests. Names of tensors: train/cuda/persistent.cuh. */
+/* The engine "persistent" on the host: one launch runs all steps of an epoch, another launch runs the evaluation
+ * (train/cuda/persistent.h). train/cuda/persistent.cuh explains the names of tensors. Of the activations and their gradients,
+ * only pooled2 and d_fc1, the operands of fc1's weight gradient, are always stored in global memory. The others are stored only
+ * after expose_tensors, for tests. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +20,8 @@ struct engine : rl_training_base {
   /* NULL before expose_tensors. */
   void *pooled1, *d_pooled1, *d_pooled2;
   uint8_t *argmax1, *argmax2;
-  /* NULL before expose_tensors: the partial sums then use the memory of Adam's moments, which the kernel keeps in shared memory
-   * during a launch. */
+  /* NULL before expose_tensors. In that case the partial sums use the memory of Adam's moments, which the kernel keeps in shared
+   * memory during a launch. */
   float *partial_conv2_weight;
   rl_persistent_timestamps *timestamps, *host_timestamps; /* NULL: not recorded */
   rl_launch launches[LAUNCHES];
@@ -34,85 +35,86 @@ static size_t partial_conv2_bytes(uint32_t batch) {
 }
 
 static int launch_epoch(void *arg, rl_stream stream, rl_error *err) {
-  engine *e = engine_of(arg);
+  engine *self = engine_of(arg);
   rl_persistent_args args = {};
-  args.images = e->train_images;
-  args.labels = e->train_labels;
-  args.order = e->order;
-  args.count = e->base.images;
-  args.batch = (uint32_t)e->base.params.batch_size;
-  args.adam = rl_training_adam(e);
-  args.pooled2 = e->pooled2;
-  args.d_fc1 = e->d_fc1;
-  args.partial_conv1 = e->partial_conv1;
-  args.partial_conv2_weight = e->partial_conv2_weight ? e->partial_conv2_weight : e->first_moment;
-  args.partial_conv2_bias = e->partial_conv2_bias;
-  args.partial_head = e->partial_head;
-  args.block_exchange = e->block_exchange;
-  args.pooled1 = e->pooled1;
-  args.d_pooled1 = e->d_pooled1;
-  args.d_pooled2 = e->d_pooled2;
-  args.argmax1 = e->argmax1;
-  args.argmax2 = e->argmax2;
-  args.timestamps = e->timestamps;
-  return rl_persistent_epoch(e->format, &args, (cudaStream_t)stream, err);
+  args.images = self->train_images;
+  args.labels = self->train_labels;
+  args.order = self->order;
+  args.count = self->base.images;
+  args.batch = (uint32_t)self->base.params.batch_size;
+  args.adam = rl_training_adam(self);
+  args.pooled2 = self->pooled2;
+  args.d_fc1 = self->d_fc1;
+  args.partial_conv1 = self->partial_conv1;
+  args.partial_conv2_weight = self->partial_conv2_weight ? self->partial_conv2_weight : self->first_moment;
+  args.partial_conv2_bias = self->partial_conv2_bias;
+  args.partial_head = self->partial_head;
+  args.block_exchange = self->block_exchange;
+  args.pooled1 = self->pooled1;
+  args.d_pooled1 = self->d_pooled1;
+  args.d_pooled2 = self->d_pooled2;
+  args.argmax1 = self->argmax1;
+  args.argmax2 = self->argmax2;
+  args.timestamps = self->timestamps;
+  return rl_persistent_epoch(self->format, &args, (cudaStream_t)stream, err);
 }
 
 static int launch_evaluation(void *arg, rl_stream stream, rl_error *err) {
-  engine *e = engine_of(arg);
+  engine *self = engine_of(arg);
   rl_persistent_args args = {};
-  args.images = e->test_images;
-  args.labels = e->test_labels;
-  args.count = args.batch = e->base.test_images;
-  args.adam = rl_training_adam(e);
-  args.block_exchange = e->block_exchange;
-  return rl_persistent_evaluate(e->format, &args, e->test_losses, e->test_correct, (cudaStream_t)stream, err);
+  args.images = self->test_images;
+  args.labels = self->test_labels;
+  args.count = args.batch = self->base.test_images;
+  args.adam = rl_training_adam(self);
+  args.block_exchange = self->block_exchange;
+  return rl_persistent_evaluate(self->format, &args, self->test_losses, self->test_correct, (cudaStream_t)stream, err);
 }
 
 /* --- rl_training_ops ---------------------------------------------------------------------------------------------------- */
 
 static int expose_tensors(rl_training_base *training, rl_error *err) {
-  engine *e = engine_of(training);
-  const uint32_t batch = rl_training_step_images(e);
-  const size_t pooled1 = (size_t)batch * RL_C1 * RL_POOLED1_SIDE * RL_POOLED1_SIDE, pooled2 = (size_t)batch * RL_FC1_INPUTS;
+  engine *self = engine_of(training);
+  const uint32_t batch = rl_training_step_images(self);
+  const size_t pooled1 = (size_t)batch * RL_CONV1_CHANNELS * RL_POOLED1_SIDE * RL_POOLED1_SIDE,
+               pooled2 = (size_t)batch * RL_FC1_INPUTS;
   const rl_training_buffer buffers[] = {
-      {&e->pooled1, RL_MEMORY_WORKSPACE, pooled1 * e->value_bytes},
-      {&e->d_pooled1, RL_MEMORY_WORKSPACE, pooled1 * e->value_bytes},
-      {&e->d_pooled2, RL_MEMORY_WORKSPACE, pooled2 * e->value_bytes},
-      {&e->argmax1, RL_MEMORY_WORKSPACE, pooled1},
-      {&e->argmax2, RL_MEMORY_WORKSPACE, pooled2},
-      {&e->partial_conv2_weight, RL_MEMORY_WORKSPACE, partial_conv2_bytes(batch)},
+      {&self->pooled1, RL_MEMORY_WORKSPACE, pooled1 * self->value_bytes},
+      {&self->d_pooled1, RL_MEMORY_WORKSPACE, pooled1 * self->value_bytes},
+      {&self->d_pooled2, RL_MEMORY_WORKSPACE, pooled2 * self->value_bytes},
+      {&self->argmax1, RL_MEMORY_WORKSPACE, pooled1},
+      {&self->argmax2, RL_MEMORY_WORKSPACE, pooled2},
+      {&self->partial_conv2_weight, RL_MEMORY_WORKSPACE, partial_conv2_bytes(batch)},
   };
-  return rl_training_allocate(e, buffers, sizeof buffers / sizeof *buffers, err);
+  return rl_training_allocate(self, buffers, sizeof buffers / sizeof *buffers, err);
 }
 
 static void get_tensors(const rl_training_base *training, rl_training_tensors *tensors) {
-  const engine *e = (const engine *)training;
-  tensors->pooled1 = e->pooled1;
-  tensors->pooled2 = e->pooled2;
-  tensors->argmax1 = e->argmax1;
-  tensors->argmax2 = e->argmax2;
-  tensors->d_pooled1 = e->d_pooled1;
-  tensors->d_pooled2 = e->d_pooled2;
-  tensors->d_fc1 = e->d_fc1;
+  const engine *self = (const engine *)training;
+  tensors->pooled1 = self->pooled1;
+  tensors->pooled2 = self->pooled2;
+  tensors->argmax1 = self->argmax1;
+  tensors->argmax2 = self->argmax2;
+  tensors->d_pooled1 = self->d_pooled1;
+  tensors->d_pooled2 = self->d_pooled2;
+  tensors->d_fc1 = self->d_fc1;
 }
 
 static int last_gradients(const rl_training_base *training, uint32_t batch, rl_gradients *gradients, rl_error *err) {
-  const engine *e = (const engine *)training;
+  const engine *self = (const engine *)training;
   const uint32_t rows = rl_persistent_partial_rows(batch);
-  if (!e->partial_conv2_weight)
+  if (!self->partial_conv2_weight)
     return rl_fail(err, RL_INPUT, 0, "the gradients were not stored: call rl_training_expose_tensors before the step");
   rl_gradients last = {};
-  last.conv2_weight = e->partial_conv2_weight;
-  last.fp16 = e->format.fp16;
-  last.conv1 = e->partial_conv1;
-  last.conv2_bias = e->partial_conv2_bias;
-  last.head = e->partial_head;
+  last.conv2_weight = self->partial_conv2_weight;
+  last.fp16 = self->format.fp16;
+  last.conv1 = self->partial_conv1;
+  last.conv2_bias = self->partial_conv2_bias;
+  last.head = self->partial_head;
   last.conv1_rows = 2 * rows;
   last.conv2_rows = last.conv2_bias_rows = last.head_rows = rows;
   last.batch = batch;
-  last.d_fc1 = e->d_fc1;
-  last.fc1_in = e->pooled2;
+  last.d_fc1 = self->d_fc1;
+  last.fc1_in = self->pooled2;
   *gradients = last;
   return 0;
 }
@@ -122,20 +124,20 @@ static const rl_training_ops training_ops = {
 
 /* --- phase timestamps --------------------------------------------------------------------------------------------------- */
 
-static int allocate_timestamps(engine *e, rl_error *err) {
-  const rl_training_buffer buffer = {&e->timestamps, RL_MEMORY_WORKSPACE, sizeof *e->timestamps};
-  if (!e->host_timestamps) e->host_timestamps = (rl_persistent_timestamps *)malloc(sizeof *e->host_timestamps);
-  if (!e->host_timestamps) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the phase timestamps");
-  if (rl_training_allocate(e, &buffer, 1, err) < 0) return -1;
-  rl_device *device = e->base.base.device;
-  return device->ops->zero(device, e->timestamps, sizeof *e->timestamps, err);
+static int allocate_timestamps(engine *self, rl_error *err) {
+  const rl_training_buffer buffer = {&self->timestamps, RL_MEMORY_WORKSPACE, sizeof *self->timestamps};
+  if (!self->host_timestamps) self->host_timestamps = (rl_persistent_timestamps *)malloc(sizeof *self->host_timestamps);
+  if (!self->host_timestamps) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the phase timestamps");
+  if (rl_training_allocate(self, &buffer, 1, err) < 0) return -1;
+  rl_device *device = self->base.base.device;
+  return device->ops->zero(device, self->timestamps, sizeof *self->timestamps, err);
 }
 
-static void free_timestamps(engine *e) {
-  rl_device *device = e->base.base.device;
-  device->ops->release(device, e->timestamps);
-  free(e->host_timestamps);
-  e->timestamps = e->host_timestamps = NULL;
+static void free_timestamps(engine *self) {
+  rl_device *device = self->base.base.device;
+  device->ops->release(device, self->timestamps);
+  free(self->host_timestamps);
+  self->timestamps = self->host_timestamps = NULL;
 }
 
 static int set_phase_timestamps(rl_instance *instance, bool enabled, rl_error *err) {
@@ -144,7 +146,7 @@ static int set_phase_timestamps(rl_instance *instance, bool enabled, rl_error *e
   return 0;
 }
 
-/* Sets begin_ns and end_ns: of the first block that began and the last that ended. */
+/* Sets begin_ns to the begin of the first block, and end_ns to the end of the last block. */
 static void find_launch_interval(const rl_persistent_timestamps *timestamps, rl_phase_timestamps *to) {
   to->begin_ns = timestamps->launch[0][0];
   for (size_t block = 0; block < to->blocks; block++) {
@@ -153,7 +155,7 @@ static void find_launch_interval(const rl_persistent_timestamps *timestamps, rl_
   }
 }
 
-/* Returns the mean SM clock over the blocks, in MHz: 1000 · cycles / ns. */
+/* Returns the SM clock in MHz (1000 · cycles / ns), averaged over the blocks. */
 static double mean_sm_mhz(const rl_persistent_timestamps *timestamps) {
   double sum = 0;
   for (size_t block = 0; block < RL_PERSISTENT_BLOCKS; block++)
@@ -175,20 +177,20 @@ static int read_phase_timestamps(rl_instance *instance, rl_phase_timestamps *to,
 #define PHASE(NAME, NVTX_RANGE) {#NAME, #NVTX_RANGE},
   static const rl_timed_phase phases[] = {RL_TIMED_PHASE_NAMES(PHASE)};
 #undef PHASE
-  engine *e = engine_of(instance);
+  engine *self = engine_of(instance);
   rl_device *device = instance->device;
-  if (!e->timestamps) return rl_fail(err, RL_INPUT, 0, "phase timestamps are not on");
-  if (device->ops->download(device, e->host_timestamps, e->timestamps, sizeof *e->timestamps, err) < 0) return -1;
+  if (!self->timestamps) return rl_fail(err, RL_INPUT, 0, "phase timestamps are not on");
+  if (device->ops->download(device, self->host_timestamps, self->timestamps, sizeof *self->timestamps, err) < 0) return -1;
   *to = {};
-  to->launch = e->launches[EPOCH].name;
+  to->launch = self->launches[EPOCH].name;
   to->phases = phases;
   to->phase_count = RL_TIMED_PHASES;
   to->steps = instance->steps < RL_TIMESTAMPED_STEPS ? instance->steps : (size_t)RL_TIMESTAMPED_STEPS;
   to->blocks = RL_PERSISTENT_BLOCKS;
-  to->microbatches = (rl_training_step_images(e) + RL_PERSISTENT_BLOCK_PAIRS - 1) / RL_PERSISTENT_BLOCK_PAIRS;
-  to->sm_mhz = mean_sm_mhz(e->host_timestamps);
-  find_launch_interval(e->host_timestamps, to);
-  to->ns = packed_phases(e->host_timestamps, to->steps);
+  to->microbatches = (rl_training_step_images(self) + RL_PERSISTENT_BLOCK_PAIRS - 1) / RL_PERSISTENT_BLOCK_PAIRS;
+  to->sm_mhz = mean_sm_mhz(self->host_timestamps);
+  find_launch_interval(self->host_timestamps, to);
+  to->ns = packed_phases(self->host_timestamps, to->steps);
   return 0;
 }
 
@@ -196,53 +198,53 @@ static int read_phase_timestamps(rl_instance *instance, rl_phase_timestamps *to,
 
 static void close_instance(rl_instance *instance) {
   if (!instance) return;
-  engine *e = engine_of(instance);
+  engine *self = engine_of(instance);
   rl_device *device = instance->device;
-  void *const memory[] = {e->pooled2,      e->d_fc1,          e->partial_conv1, e->partial_conv2_bias,
-                          e->partial_head, e->block_exchange, e->pooled1,       e->d_pooled1,
-                          e->d_pooled2,    e->argmax1,        e->argmax2,       e->partial_conv2_weight};
+  void *const memory[] = {self->pooled2,      self->d_fc1,          self->partial_conv1, self->partial_conv2_bias,
+                          self->partial_head, self->block_exchange, self->pooled1,       self->d_pooled1,
+                          self->d_pooled2,    self->argmax1,        self->argmax2,       self->partial_conv2_weight};
   for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) device->ops->release(device, memory[i]);
-  free_timestamps(e);
-  rl_training_base_close(e);
-  free(e);
+  free_timestamps(self);
+  rl_training_base_close(self);
+  free(self);
 }
 
-static int allocate_buffers(engine *e, rl_error *err) {
-  const uint32_t batch = rl_training_step_images(e);
+static int allocate_buffers(engine *self, rl_error *err) {
+  const uint32_t batch = rl_training_step_images(self);
   const size_t rows = rl_persistent_partial_rows(batch);
   const rl_training_buffer buffers[] = {
-      {&e->pooled2, RL_MEMORY_ACTIVATIONS, batch * RL_FC1_INPUTS * e->value_bytes},
-      {&e->d_fc1, RL_MEMORY_ACTIVATIONS, batch * RL_FC1_OUTPUTS * e->value_bytes},
-      {&e->partial_conv1, RL_MEMORY_WEIGHTS, 2 * rows * RL_CONV1_PARAMETERS * sizeof(float)},
-      {&e->partial_conv2_bias, RL_MEMORY_WEIGHTS, rows * RL_C2 * sizeof(float)},
-      {&e->partial_head, RL_MEMORY_WEIGHTS, rows * RL_HEAD_PITCH * sizeof(float)},
-      {&e->block_exchange, RL_MEMORY_ACTIVATIONS, rl_persistent_exchange_bytes()},
+      {&self->pooled2, RL_MEMORY_ACTIVATIONS, batch * RL_FC1_INPUTS * self->value_bytes},
+      {&self->d_fc1, RL_MEMORY_ACTIVATIONS, batch * RL_FC1_OUTPUTS * self->value_bytes},
+      {&self->partial_conv1, RL_MEMORY_WEIGHTS, 2 * rows * RL_CONV1_PARAMETERS * sizeof(float)},
+      {&self->partial_conv2_bias, RL_MEMORY_WEIGHTS, rows * RL_CONV2_CHANNELS * sizeof(float)},
+      {&self->partial_head, RL_MEMORY_WEIGHTS, rows * RL_HEAD_PITCH * sizeof(float)},
+      {&self->block_exchange, RL_MEMORY_ACTIVATIONS, rl_persistent_exchange_bytes()},
   };
-  return rl_training_allocate(e, buffers, sizeof buffers / sizeof *buffers, err);
+  return rl_training_allocate(self, buffers, sizeof buffers / sizeof *buffers, err);
 }
 
-static void describe_launches(engine *e) {
-  rl_instance *instance = &e->base.base;
-  e->launches[SHUFFLE] = {"shuffle", "data", rl_training_begin_epoch, e};
-  e->launches[EPOCH] = {"persistent_epoch", "kernel", launch_epoch, e};
-  e->launches[BEGIN_EVALUATION] = {"begin", "data", rl_training_begin_test, e};
-  e->launches[EVALUATION] = {"persistent_evaluate", "kernel", launch_evaluation, e};
-  e->sequences[0] = {"begin", &e->launches[SHUFFLE], 1, 1};
-  e->sequences[1] = {"step", &e->launches[EPOCH], 1, 1};
-  e->evaluation_sequences[0] = {"begin", &e->launches[BEGIN_EVALUATION], 1, 1};
-  e->evaluation_sequences[1] = {"evaluate", &e->launches[EVALUATION], 1, 1};
-  instance->iteration = {"epoch", e->sequences, 2};
-  instance->evaluation = {"evaluation", e->evaluation_sequences, e->base.test_images ? 2u : 0u};
+static void describe_launches(engine *self) {
+  rl_instance *instance = &self->base.base;
+  self->launches[SHUFFLE] = {"shuffle", "data", rl_training_begin_epoch, self};
+  self->launches[EPOCH] = {"persistent_epoch", "kernel", launch_epoch, self};
+  self->launches[BEGIN_EVALUATION] = {"begin", "data", rl_training_begin_test, self};
+  self->launches[EVALUATION] = {"persistent_evaluate", "kernel", launch_evaluation, self};
+  self->sequences[0] = {"begin", &self->launches[SHUFFLE], 1, 1};
+  self->sequences[1] = {"step", &self->launches[EPOCH], 1, 1};
+  self->evaluation_sequences[0] = {"begin", &self->launches[BEGIN_EVALUATION], 1, 1};
+  self->evaluation_sequences[1] = {"evaluate", &self->launches[EVALUATION], 1, 1};
+  instance->iteration = {"epoch", self->sequences, 2};
+  instance->evaluation = {"evaluation", self->evaluation_sequences, self->base.test_images ? 2u : 0u};
   instance->step_sequence = 1;
-  instance->optimizer_steps_per_repeat = e->base.steps;
+  instance->optimizer_steps_per_repeat = self->base.steps;
 }
 
-static int initialize(engine *e, const rl_train_params *params, rl_error *err) {
+static int initialize(engine *self, const rl_train_params *params, rl_error *err) {
   const rl_training_layout layout = {.channels_last = true,
                                      .min_moment_bytes = partial_conv2_bytes((uint32_t)params->batch_size)};
-  if (rl_training_base_open(e, params, &layout, err) < 0 || allocate_buffers(e, err) < 0) return -1;
-  describe_launches(e);
-  return rl_training_reset(&e->base.base, err);
+  if (rl_training_base_open(self, params, &layout, err) < 0 || allocate_buffers(self, err) < 0) return -1;
+  describe_launches(self);
+  return rl_training_reset(&self->base.base, err);
 }
 
 static const rl_instance_ops operations = {.reset = rl_training_reset,
@@ -254,16 +256,16 @@ static const rl_instance_ops operations = {.reset = rl_training_reset,
                                            .read_phase_timestamps = read_phase_timestamps};
 
 static int open_instance(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
-  engine *e = (engine *)calloc(1, sizeof *e);
-  if (!e) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the engine");
-  e->ops = &training_ops;
-  e->base.base.ops = &operations;
-  e->base.base.device = device;
-  if (initialize(e, (const rl_train_params *)params, err) < 0) {
-    close_instance(&e->base.base);
+  engine *self = (engine *)calloc(1, sizeof *self);
+  if (!self) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for the engine");
+  self->ops = &training_ops;
+  self->base.base.ops = &operations;
+  self->base.base.device = device;
+  if (initialize(self, (const rl_train_params *)params, err) < 0) {
+    close_instance(&self->base.base);
     return -1;
   }
-  *instance = &e->base.base;
+  *instance = &self->base.base;
   return 0;
 }
 

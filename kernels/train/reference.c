@@ -1,5 +1,5 @@
-/* CPU engine reference: the layers of oracle.h on one thread, in double precision. Each result is rounded to float (fp32) or
- * binary16 (fp16). Tests compare the other engines with this one. */
+/* The CPU engine reference: the layers of oracle.h on one thread, in double precision. Each result is rounded to float (fp32) or
+ * to binary16 (fp16). Tests compare the other engines with this one. */
 #include <math.h>
 
 #include "half.h"
@@ -8,96 +8,102 @@
 
 typedef struct reference {
   rl_cpu_train train;
-  double *weights, *gradients; /* rounded weights; gradients multiplied by the loss scale */
-  /* x and the outputs of the layers: of convolutions, of ReLU and pooling, of fc1 and ReLU, of fc2. */
+  double *weights, *gradients; /* weights after rounding; gradients, multiplied by the loss scale */
+  /* The input x and the outputs of the layers: conv1 and conv2 before ReLU, pooled1 and pooled2 after ReLU and pooling, hidden
+   * after fc1 and ReLU, logits after fc2. */
   double *x, *conv1, *pooled1, *conv2, *pooled2, *hidden, *logits;
-  double *d_logits, *d_fc1, *d_pooled2, *d_conv2, *d_pooled1, *d_conv1; /* gradients; d_fc1: of fc1's output before ReLU */
+  double *d_logits, *d_fc1, *d_pooled2, *d_conv2, *d_pooled1,
+      *d_conv1; /* gradients of these arrays; d_fc1 is that of fc1's output before ReLU */
   uint8_t *argmax1, *argmax2;
 } reference;
 
 enum {
-  CONV1_ELEMENTS = RL_C1 * RL_CONV1_SIDE * RL_CONV1_SIDE,
-  POOLED1_ELEMENTS = RL_C1 * RL_POOLED1_PIXELS,
-  CONV2_ELEMENTS = RL_C2 * RL_CONV2_SIDE * RL_CONV2_SIDE
-}; /* of an image */
+  CONV1_ELEMENTS = RL_CONV1_CHANNELS * RL_CONV1_SIDE * RL_CONV1_SIDE,
+  POOLED1_ELEMENTS = RL_CONV1_CHANNELS * RL_POOLED1_PIXELS,
+  CONV2_ELEMENTS = RL_CONV2_CHANNELS * RL_CONV2_SIDE * RL_CONV2_SIDE
+}; /* elements of an image */
 
-static double round_value(const reference *r, double value) {
-  return r->train.fp16 ? rl_half_to_float(rl_half_from_float((float)value)) : (float)value;
+static double round_value(const reference *self, double value) {
+  return self->train.fp16 ? rl_half_to_float(rl_half_from_float((float)value)) : (float)value;
 }
 
-static void round_all(const reference *r, size_t count, double *values) {
-  for (size_t i = 0; i < count; i++) values[i] = round_value(r, values[i]);
+static void round_all(const reference *self, size_t count, double *values) {
+  for (size_t i = 0; i < count; i++) values[i] = round_value(self, values[i]);
 }
 
-/* W(TENSOR): the tensor's weights. G(TENSOR): its gradients. */
-#define W(TENSOR) ((const double *)r->weights + rl_tensor_offsets[TENSOR])
-#define G(TENSOR) (r->gradients + rl_tensor_offsets[TENSOR])
+/* WEIGHTS(TENSOR) and GRADIENTS(TENSOR): address of the tensor's weights and of their gradients. */
+#define WEIGHTS(TENSOR) ((const double *)self->weights + rl_tensor_offsets[TENSOR])
+#define GRADIENTS(TENSOR) (self->gradients + rl_tensor_offsets[TENSOR])
 
 static void conv1_forward(rl_cpu_train *train, uint32_t n) {
-  reference *r = (reference *)train;
-  for (size_t i = 0; i < (size_t)n * RL_IMAGE_PIXELS; i++) r->x[i] = train->x[i];
-  rl_oracle_conv_forward(&rl_oracle_conv1, (int)n, r->x, W(RL_CONV1_W), W(RL_CONV1_B), r->conv1);
-  round_all(r, (size_t)n * CONV1_ELEMENTS, r->conv1);
+  reference *self = (reference *)train;
+  for (size_t i = 0; i < (size_t)n * RL_IMAGE_PIXELS; i++) self->x[i] = train->x[i];
+  rl_oracle_conv_forward(&rl_oracle_conv1, (int)n, self->x, WEIGHTS(RL_CONV1_W), WEIGHTS(RL_CONV1_B), self->conv1);
+  round_all(self, (size_t)n * CONV1_ELEMENTS, self->conv1);
 }
 
 static void pool1_forward(rl_cpu_train *train, uint32_t n) {
-  reference *r = (reference *)train;
-  rl_oracle_pool_forward((size_t)n * RL_C1, RL_CONV1_SIDE, r->conv1, r->pooled1, r->argmax1);
+  reference *self = (reference *)train;
+  rl_oracle_pool_forward((size_t)n * RL_CONV1_CHANNELS, RL_CONV1_SIDE, self->conv1, self->pooled1, self->argmax1);
 }
 
 static void conv2_forward(rl_cpu_train *train, uint32_t n) {
-  reference *r = (reference *)train;
-  rl_oracle_conv_forward(&rl_oracle_conv2, (int)n, r->pooled1, W(RL_CONV2_W), W(RL_CONV2_B), r->conv2);
-  round_all(r, (size_t)n * CONV2_ELEMENTS, r->conv2);
+  reference *self = (reference *)train;
+  rl_oracle_conv_forward(&rl_oracle_conv2, (int)n, self->pooled1, WEIGHTS(RL_CONV2_W), WEIGHTS(RL_CONV2_B), self->conv2);
+  round_all(self, (size_t)n * CONV2_ELEMENTS, self->conv2);
 }
 
 static void pool2_forward(rl_cpu_train *train, uint32_t n) {
-  reference *r = (reference *)train;
-  rl_oracle_pool_forward((size_t)n * RL_C2, RL_CONV2_SIDE, r->conv2, r->pooled2, r->argmax2);
+  reference *self = (reference *)train;
+  rl_oracle_pool_forward((size_t)n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, self->conv2, self->pooled2, self->argmax2);
 }
 
 static void fc1_forward(rl_cpu_train *train, uint32_t n) {
-  reference *r = (reference *)train;
-  rl_oracle_linear_forward((int)n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, r->pooled2, W(RL_FC1_W), W(RL_FC1_B), r->hidden);
-  rl_oracle_relu((size_t)n * RL_FC1_OUTPUTS, r->hidden);
-  round_all(r, (size_t)n * RL_FC1_OUTPUTS, r->hidden);
+  reference *self = (reference *)train;
+  rl_oracle_linear_forward((int)n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, self->pooled2, WEIGHTS(RL_FC1_W), WEIGHTS(RL_FC1_B),
+                           self->hidden);
+  rl_oracle_relu((size_t)n * RL_FC1_OUTPUTS, self->hidden);
+  round_all(self, (size_t)n * RL_FC1_OUTPUTS, self->hidden);
 }
 
 static void fc2_forward(rl_cpu_train *train, uint32_t n) {
-  reference *r = (reference *)train;
-  rl_oracle_linear_forward((int)n, RL_FC1_OUTPUTS, RL_CLASSES, r->hidden, W(RL_FC2_W), W(RL_FC2_B), r->logits);
-  for (size_t i = 0; i < (size_t)n * RL_CLASSES; i++) train->logits[i] = (float)round_value(r, r->logits[i]);
+  reference *self = (reference *)train;
+  rl_oracle_linear_forward((int)n, RL_FC1_OUTPUTS, RL_CLASSES, self->hidden, WEIGHTS(RL_FC2_W), WEIGHTS(RL_FC2_B), self->logits);
+  for (size_t i = 0; i < (size_t)n * RL_CLASSES; i++) train->logits[i] = (float)round_value(self, self->logits[i]);
 }
 
 static void fc2_backward(rl_cpu_train *train, uint32_t n) {
-  reference *r = (reference *)train;
-  for (size_t i = 0; i < (size_t)n * RL_CLASSES; i++) r->d_logits[i] = train->d_logits[i];
-  rl_oracle_linear_weight_gradient((int)n, RL_FC1_OUTPUTS, RL_CLASSES, r->hidden, r->d_logits, G(RL_FC2_W), G(RL_FC2_B));
-  rl_oracle_linear_input_gradient((int)n, RL_FC1_OUTPUTS, RL_CLASSES, r->d_logits, W(RL_FC2_W), r->d_fc1);
-  rl_oracle_relu_gradient((size_t)n * RL_FC1_OUTPUTS, r->hidden, r->d_fc1);
-  round_all(r, (size_t)n * RL_FC1_OUTPUTS, r->d_fc1);
+  reference *self = (reference *)train;
+  for (size_t i = 0; i < (size_t)n * RL_CLASSES; i++) self->d_logits[i] = train->d_logits[i];
+  rl_oracle_linear_weight_gradient((int)n, RL_FC1_OUTPUTS, RL_CLASSES, self->hidden, self->d_logits, GRADIENTS(RL_FC2_W),
+                                   GRADIENTS(RL_FC2_B));
+  rl_oracle_linear_input_gradient((int)n, RL_FC1_OUTPUTS, RL_CLASSES, self->d_logits, WEIGHTS(RL_FC2_W), self->d_fc1);
+  rl_oracle_relu_gradient((size_t)n * RL_FC1_OUTPUTS, self->hidden, self->d_fc1);
+  round_all(self, (size_t)n * RL_FC1_OUTPUTS, self->d_fc1);
 }
 
 static void fc1_backward(rl_cpu_train *train, uint32_t n) {
-  reference *r = (reference *)train;
-  rl_oracle_linear_weight_gradient((int)n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, r->pooled2, r->d_fc1, G(RL_FC1_W), G(RL_FC1_B));
-  rl_oracle_linear_input_gradient((int)n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, r->d_fc1, W(RL_FC1_W), r->d_pooled2);
-  round_all(r, (size_t)n * RL_FC1_INPUTS, r->d_pooled2);
+  reference *self = (reference *)train;
+  rl_oracle_linear_weight_gradient((int)n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, self->pooled2, self->d_fc1, GRADIENTS(RL_FC1_W),
+                                   GRADIENTS(RL_FC1_B));
+  rl_oracle_linear_input_gradient((int)n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, self->d_fc1, WEIGHTS(RL_FC1_W), self->d_pooled2);
+  round_all(self, (size_t)n * RL_FC1_INPUTS, self->d_pooled2);
 }
 
 static void conv2_backward(rl_cpu_train *train, uint32_t n) {
-  reference *r = (reference *)train;
-  rl_oracle_pool_gradient((size_t)n * RL_C2, RL_CONV2_SIDE, r->d_pooled2, r->argmax2, r->d_conv2);
-  rl_oracle_conv_weight_gradient(&rl_oracle_conv2, (int)n, r->pooled1, r->d_conv2, G(RL_CONV2_W), G(RL_CONV2_B));
-  rl_oracle_conv_input_gradient(&rl_oracle_conv2, (int)n, r->d_conv2, W(RL_CONV2_W), r->d_pooled1);
-  round_all(r, (size_t)n * POOLED1_ELEMENTS, r->d_pooled1);
+  reference *self = (reference *)train;
+  rl_oracle_pool_gradient((size_t)n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, self->d_pooled2, self->argmax2, self->d_conv2);
+  rl_oracle_conv_weight_gradient(&rl_oracle_conv2, (int)n, self->pooled1, self->d_conv2, GRADIENTS(RL_CONV2_W),
+                                 GRADIENTS(RL_CONV2_B));
+  rl_oracle_conv_input_gradient(&rl_oracle_conv2, (int)n, self->d_conv2, WEIGHTS(RL_CONV2_W), self->d_pooled1);
+  round_all(self, (size_t)n * POOLED1_ELEMENTS, self->d_pooled1);
 }
 
 static void conv1_backward(rl_cpu_train *train, uint32_t n) {
-  reference *r = (reference *)train;
-  rl_oracle_pool_gradient((size_t)n * RL_C1, RL_CONV1_SIDE, r->d_pooled1, r->argmax1, r->d_conv1);
-  rl_oracle_conv_weight_gradient(&rl_oracle_conv1, (int)n, r->x, r->d_conv1, G(RL_CONV1_W), G(RL_CONV1_B));
-  for (uint32_t i = 0; i < RL_PARAMETERS; i++) train->gradients[i] = (float)r->gradients[i];
+  reference *self = (reference *)train;
+  rl_oracle_pool_gradient((size_t)n * RL_CONV1_CHANNELS, RL_CONV1_SIDE, self->d_pooled1, self->argmax1, self->d_conv1);
+  rl_oracle_conv_weight_gradient(&rl_oracle_conv1, (int)n, self->x, self->d_conv1, GRADIENTS(RL_CONV1_W), GRADIENTS(RL_CONV1_B));
+  for (uint32_t i = 0; i < RL_PARAMETERS; i++) train->gradients[i] = (float)self->gradients[i];
 }
 
 static const rl_cpu_layer forward[] = {{"conv1_forward", conv1_forward},
@@ -114,8 +120,8 @@ static const rl_cpu_layer backward[] = {{"fc2_backward", fc2_backward},
                                         {0}};
 
 static void on_weights_changed(rl_cpu_train *train) {
-  reference *r = (reference *)train;
-  for (uint32_t i = 0; i < RL_PARAMETERS; i++) r->weights[i] = round_value(r, train->weights[i]);
+  reference *self = (reference *)train;
+  for (uint32_t i = 0; i < RL_PARAMETERS; i++) self->weights[i] = round_value(self, train->weights[i]);
 }
 
 static bool all_finite(rl_cpu_train *train) {
@@ -137,24 +143,25 @@ static void adam(rl_cpu_train *train, uint64_t step, double rate, float scale) {
 }
 
 static int prepare(rl_cpu_train *train, rl_error *err) {
-  reference *r = (reference *)train;
+  reference *self = (reference *)train;
   size_t n = (size_t)train->instance.params.batch_size;
   const struct {
     double **pointer;
     size_t count;
-  } arrays[] = {{&r->x, n * RL_IMAGE_PIXELS},       {&r->conv1, n * CONV1_ELEMENTS},   {&r->pooled1, n * POOLED1_ELEMENTS},
-                {&r->conv2, n * CONV2_ELEMENTS},    {&r->pooled2, n * RL_FC1_INPUTS},  {&r->hidden, n * RL_FC1_OUTPUTS},
-                {&r->logits, n * RL_CLASSES},       {&r->d_logits, n * RL_CLASSES},    {&r->d_fc1, n * RL_FC1_OUTPUTS},
-                {&r->d_pooled2, n * RL_FC1_INPUTS}, {&r->d_conv2, n * CONV2_ELEMENTS}, {&r->d_pooled1, n * POOLED1_ELEMENTS},
-                {&r->d_conv1, n * CONV1_ELEMENTS}};
+  } arrays[] = {
+      {&self->x, n * RL_IMAGE_PIXELS},       {&self->conv1, n * CONV1_ELEMENTS},   {&self->pooled1, n * POOLED1_ELEMENTS},
+      {&self->conv2, n * CONV2_ELEMENTS},    {&self->pooled2, n * RL_FC1_INPUTS},  {&self->hidden, n * RL_FC1_OUTPUTS},
+      {&self->logits, n * RL_CLASSES},       {&self->d_logits, n * RL_CLASSES},    {&self->d_fc1, n * RL_FC1_OUTPUTS},
+      {&self->d_pooled2, n * RL_FC1_INPUTS}, {&self->d_conv2, n * CONV2_ELEMENTS}, {&self->d_pooled1, n * POOLED1_ELEMENTS},
+      {&self->d_conv1, n * CONV1_ELEMENTS}};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
     if (rl_cpu_allocate(train, RL_MEMORY_ACTIVATIONS, sizeof(double) * arrays[i].count, (void **)arrays[i].pointer, err) < 0)
       return -1;
-  if (rl_cpu_allocate(train, RL_MEMORY_WEIGHTS, sizeof(double) * RL_PARAMETERS, (void **)&r->weights, err) < 0 ||
-      rl_cpu_allocate(train, RL_MEMORY_WEIGHTS, sizeof(double) * RL_PARAMETERS, (void **)&r->gradients, err) < 0)
+  if (rl_cpu_allocate(train, RL_MEMORY_WEIGHTS, sizeof(double) * RL_PARAMETERS, (void **)&self->weights, err) < 0 ||
+      rl_cpu_allocate(train, RL_MEMORY_WEIGHTS, sizeof(double) * RL_PARAMETERS, (void **)&self->gradients, err) < 0)
     return -1;
-  if (rl_cpu_allocate(train, RL_MEMORY_ACTIVATIONS, n * POOLED1_ELEMENTS, (void **)&r->argmax1, err) < 0) return -1;
-  return rl_cpu_allocate(train, RL_MEMORY_ACTIVATIONS, n * RL_FC1_INPUTS, (void **)&r->argmax2, err);
+  if (rl_cpu_allocate(train, RL_MEMORY_ACTIVATIONS, n * POOLED1_ELEMENTS, (void **)&self->argmax1, err) < 0) return -1;
+  return rl_cpu_allocate(train, RL_MEMORY_ACTIVATIONS, n * RL_FC1_INPUTS, (void **)&self->argmax2, err);
 }
 
 static const rl_cpu_engine_ops ops = {.size = sizeof(reference),

@@ -1,3 +1,4 @@
+/* Implements setup.h. */
 #include "train/setup.h"
 
 #include <stdio.h>

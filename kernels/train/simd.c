@@ -1,5 +1,5 @@
-/* Implements simd.h by plain loops and GCC vectors. Compiled once for each instruction set; the build defines RL_SIMD as the name
- * of the table. */
+/* Implements simd.h by plain loops and GCC vectors. The file is compiled once for each instruction set; the build defines RL_SIMD
+ * as the name of the table. simd.h explains the names x, y, w, b and their gradients. */
 #include "train/simd.h"
 
 #include <math.h>
@@ -42,8 +42,8 @@ static bool all_finite(size_t count, const float *values) {
   return nonfinite == 0;
 }
 
-/* If the gradient of a weight stays 0, its moments decay to subnormal numbers, on which x86 is about 100 times slower. Such
- * moments are negligible against Adam's epsilon, so the loop flushes them to 0. */
+/* Makes the CPU treat subnormal floats as 0, and returns the previous mode. If the gradient of a weight stays 0, its moments
+ * decay to subnormal numbers, on which x86 is about 100 times slower. Such moments are negligible against Adam's epsilon. */
 #ifdef __SSE2__
 static unsigned disable_subnormals(void) {
   unsigned mxcsr = _mm_getcsr();
@@ -87,9 +87,9 @@ static void pad_image(const float *x, float padded[PADDED_SIDE][PADDED_SIDE]) {
 static void conv1_forward(const float *x, const float *w, const float *b, float *y, uint8_t *argmax) {
   float padded[PADDED_SIDE][PADDED_SIDE];
   pad_image(x, padded);
-  for (int c = 0; c < RL_C1; c += VECTOR_WIDTH) {
+  for (int c = 0; c < RL_CONV1_CHANNELS; c += VECTOR_WIDTH) {
     float_vector taps[9], bias = load(b + c);
-    for (int tap = 0; tap < 9; tap++) taps[tap] = load(w + tap * RL_C1 + c);
+    for (int tap = 0; tap < 9; tap++) taps[tap] = load(w + tap * RL_CONV1_CHANNELS + c);
     for (int pixel = 0; pixel < RL_POOLED1_PIXELS; pixel++) {
       running_max max = initial_maximum();
       for (int i = 0; i < 4; i++) {
@@ -98,7 +98,7 @@ static void conv1_forward(const float *x, const float *w, const float *b, float 
         for (int tap = 0; tap < 9; tap++) sum += corner[tap / 3 * PADDED_SIDE + tap % 3] * taps[tap];
         max = update_maximum(max, sum, i);
       }
-      store_maximum(max, y + pixel * RL_C1 + c, argmax + pixel * RL_C1 + c);
+      store_maximum(max, y + pixel * RL_CONV1_CHANNELS + c, argmax + pixel * RL_CONV1_CHANNELS + c);
     }
   }
 }
@@ -106,11 +106,11 @@ static void conv1_forward(const float *x, const float *w, const float *b, float 
 static void conv1_gradient(const float *x, const float *dy, const uint8_t *argmax, float *dw, float *db) {
   float padded[PADDED_SIDE][PADDED_SIDE];
   pad_image(x, padded);
-  for (int c = 0; c < RL_C1; c += VECTOR_WIDTH) {
+  for (int c = 0; c < RL_CONV1_CHANNELS; c += VECTOR_WIDTH) {
     float_vector sum[9] = {{0}}, bias = {0};
     for (int pixel = 0; pixel < RL_POOLED1_PIXELS; pixel++) {
-      float_vector gradient = load(dy + pixel * RL_C1 + c);
-      int_vector index = load_argmax(argmax + pixel * RL_C1 + c);
+      float_vector gradient = load(dy + pixel * RL_CONV1_CHANNELS + c);
+      int_vector index = load_argmax(argmax + pixel * RL_CONV1_CHANNELS + c);
       for (int i = 0; i < 4; i++) {
         const float *corner = &padded[2 * (pixel / RL_POOLED1_SIDE) + i / 2][2 * (pixel % RL_POOLED1_SIDE) + i % 2];
         float_vector selected = select_or_zero(index == i, gradient);
@@ -118,50 +118,51 @@ static void conv1_gradient(const float *x, const float *dy, const uint8_t *argma
         for (int tap = 0; tap < 9; tap++) sum[tap] += corner[tap / 3 * PADDED_SIDE + tap % 3] * selected;
       }
     }
-    for (int tap = 0; tap < 9; tap++) store(load(dw + tap * RL_C1 + c) + sum[tap], dw + tap * RL_C1 + c);
+    for (int tap = 0; tap < 9; tap++) store(load(dw + tap * RL_CONV1_CHANNELS + c) + sum[tap], dw + tap * RL_CONV1_CHANNELS + c);
     store(load(db + c) + bias, db + c);
   }
 }
 
 /* Returns the offset in conv2's product of input i, 0–3, of the pooling window at `pixel`. */
 static inline size_t pool_input_offset(int pixel, int i) {
-  return (size_t)((2 * (pixel / RL_POOLED2_SIDE) + i / 2) * RL_CONV2_SIDE + 2 * (pixel % RL_POOLED2_SIDE) + i % 2) * RL_C2;
+  return (size_t)((2 * (pixel / RL_POOLED2_SIDE) + i / 2) * RL_CONV2_SIDE + 2 * (pixel % RL_POOLED2_SIDE) + i % 2) *
+         RL_CONV2_CHANNELS;
 }
 
 static void pool2_forward(const float *product, const float *b, float *y, uint8_t *argmax) {
   for (int pixel = 0; pixel < RL_POOLED2_PIXELS; pixel++)
-    for (int c = 0; c < RL_C2; c += VECTOR_WIDTH) {
+    for (int c = 0; c < RL_CONV2_CHANNELS; c += VECTOR_WIDTH) {
       running_max max = initial_maximum();
       for (int i = 0; i < 4; i++) max = update_maximum(max, load(product + pool_input_offset(pixel, i) + c) + load(b + c), i);
-      store_maximum(max, y + pixel * RL_C2 + c, argmax + pixel * RL_C2 + c);
+      store_maximum(max, y + pixel * RL_CONV2_CHANNELS + c, argmax + pixel * RL_CONV2_CHANNELS + c);
     }
 }
 
 static void pool2_gradient(const float *dy, const uint8_t *argmax, float *d_product, float *db) {
   for (int pixel = 0; pixel < RL_POOLED2_PIXELS; pixel++)
-    for (int c = 0; c < RL_C2; c += VECTOR_WIDTH) {
-      float_vector gradient = load(dy + pixel * RL_C2 + c);
-      int_vector index = load_argmax(argmax + pixel * RL_C2 + c);
+    for (int c = 0; c < RL_CONV2_CHANNELS; c += VECTOR_WIDTH) {
+      float_vector gradient = load(dy + pixel * RL_CONV2_CHANNELS + c);
+      int_vector index = load_argmax(argmax + pixel * RL_CONV2_CHANNELS + c);
       for (int i = 0; i < 4; i++) store(select_or_zero(index == i, gradient), d_product + pool_input_offset(pixel, i) + c);
       store(load(db + c) + select_or_zero(index != RL_ARGMAX_RELU_ZERO, gradient), db + c);
     }
 }
 
-enum { KERNEL_ROW_FLOATS = 3 * RL_C1 }; /* the three input pixels of a kernel row are contiguous */
+enum { KERNEL_ROW_FLOATS = 3 * RL_CONV1_CHANNELS }; /* the three input pixels of a kernel row are contiguous */
 
 static void im2col(const float *x, float *columns) {
   for (int y = 0; y < RL_CONV2_SIDE; y++)
     for (int column = 0; column < RL_CONV2_SIDE; column++)
       for (int ky = 0; ky < 3; ky++, columns += KERNEL_ROW_FLOATS)
-        memcpy(columns, x + ((y + ky) * RL_POOLED1_SIDE + column) * RL_C1, sizeof(float) * KERNEL_ROW_FLOATS);
+        memcpy(columns, x + ((y + ky) * RL_POOLED1_SIDE + column) * RL_CONV1_CHANNELS, sizeof(float) * KERNEL_ROW_FLOATS);
 }
 
 static void col2im(const float *columns, float *x) {
-  memset(x, 0, sizeof(float) * RL_POOLED1_PIXELS * RL_C1);
+  memset(x, 0, sizeof(float) * RL_POOLED1_PIXELS * RL_CONV1_CHANNELS);
   for (int y = 0; y < RL_CONV2_SIDE; y++)
     for (int column = 0; column < RL_CONV2_SIDE; column++)
       for (int ky = 0; ky < 3; ky++, columns += KERNEL_ROW_FLOATS) {
-        float *restrict row = x + ((y + ky) * RL_POOLED1_SIDE + column) * RL_C1;
+        float *restrict row = x + ((y + ky) * RL_POOLED1_SIDE + column) * RL_CONV1_CHANNELS;
         for (int i = 0; i < KERNEL_ROW_FLOATS; i++) row[i] += columns[i];
       }
 }

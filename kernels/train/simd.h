@@ -1,6 +1,8 @@
-/* Vectorised loops of the CPU engines blas and fused; matrix products are OpenBLAS's. simd.c is compiled once for each
- * instruction set and defines one table of functions each time. Layouts: channels last; d followed by a name is the gradient of
- * that array and has its layout; argmax (oracle.h) has the layout of the pooled output y. */
+/* Vectorised loops of the CPU engines blas and fused. Matrix products are not among them; OpenBLAS computes these. simd.c is
+ * compiled once for each instruction set and each time defines one table of functions.
+ *
+ * Names and layouts: x input, y output, w weights, b bias; d followed by a name is the gradient of that array and has its layout.
+ * Activations are channels last. argmax (oracle.h) has the layout of the pooled output y. */
 #ifndef RL_TRAIN_SIMD_H
 #define RL_TRAIN_SIMD_H
 
@@ -18,18 +20,20 @@ typedef struct rl_simd {
   void (*adam)(size_t count, const float *gradient, float scale, float rate, float bias_correction_m, float bias_correction_v,
                float *w, float *m, float *v);
   void (*add)(size_t count, const float *terms, float *sums); /* sums += terms */
-  /* conv1, ReLU and max-pooling of one image: x[28][28], w[9][32], b[32] -> y[14][14][32] */
+  /* Computes conv1, ReLU and max-pooling of one image: x[28][28], w[9][32], b[32] -> y[14][14][32] */
   void (*conv1_forward)(const float *x, const float *w, const float *b, float *y, uint8_t *argmax);
-  /* Adds the gradients of one image to dw[9][32] and db[32]: dy[14][14][32] */
+  /* Adds the gradients of one image, with dy[14][14][32], to dw[9][32] and db[32]. */
   void (*conv1_gradient)(const float *x, const float *dy, const uint8_t *argmax, float *dw, float *db);
-  /* Bias, ReLU and max-pooling of conv2's product (its output before the bias): product[12][12][64], b[64] -> y[6][6][64] */
+  /* Computes bias, ReLU and max-pooling of conv2's product (its output before the bias): product[12][12][64], b[64] ->
+   * y[6][6][64] */
   void (*pool2_forward)(const float *product, const float *b, float *y, uint8_t *argmax);
-  /* dy[6][6][64] -> d_product[12][12][64]; also adds dy, where ReLU did not zero it, to db[64] */
+  /* Computes dy[6][6][64] -> d_product[12][12][64], and adds dy, where ReLU did not zero the output, to db[64]. */
   void (*pool2_gradient)(const float *dy, const uint8_t *argmax, float *d_product, float *db);
-  /* x[14][14][32] -> columns[144][9][32]; and back: each value of x becomes the sum of its copies in columns. */
+  /* im2col copies x[14][14][32] to columns[144 output pixels][9 taps][32]. col2im sets each value of x to the sum of its copies
+   * in columns. */
   void (*im2col)(const float *x, float *columns);
   void (*col2im)(const float *columns, float *x);
-  /* y[rows][count] = max(y + b[count], 0), in place */
+  /* Computes y[rows][count] = max(y + b[count], 0), in place. */
   void (*bias_relu)(size_t rows, size_t count, const float *b, float *y);
 } rl_simd;
 

@@ -37,11 +37,11 @@ static inline float_vector select_or_zero(int_vector mask, float_vector value) {
   return (float_vector)((int_vector)value & mask);
 }
 
-/* State of ReLU and max-pooling over the inputs of a window, for one channel in each vector element. NaN propagates, as in
+/* State of ReLU and max-pooling over the inputs of a window; each vector element has one channel. NaN propagates, as in
  * PyTorch. */
 typedef struct running_max {
-  float_vector value; /* maximum of 0 and the inputs so far */
-  int_vector index;   /* of that input; RL_ARGMAX_RELU_ZERO where no input is above 0 */
+  float_vector value; /* maximum of 0 and of the inputs so far */
+  int_vector index;   /* position (0 to 3) of that input; RL_ARGMAX_RELU_ZERO where no input is above 0 */
 } running_max;
 
 static inline running_max initial_maximum(void) {

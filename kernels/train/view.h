@@ -1,4 +1,4 @@
-/* Tensors of a GPU engine's last step, and the algorithms that tuning chose, for tests and benchmarks. */
+/* For tests and benchmarks: the tensors of a GPU engine's last step, and the algorithms that tuning chose. */
 #ifndef RL_TRAIN_VIEW_H
 #define RL_TRAIN_VIEW_H
 
@@ -17,7 +17,7 @@ typedef struct rl_training_tensors {
   const void *pooled1, *pooled2;             /* inputs of conv2 and of fc1 */
   const uint8_t *argmax1, *argmax2;          /* argmaxes (cuda/kernels.h) of pooled1 and pooled2, in their layouts */
   const void *d_product2;                    /* gradient of conv2's product, before bias, ReLU and pooling */
-  const void *d_pooled1, *d_pooled2, *d_fc1; /* gradients of pooled1, pooled2 and fc1's output */
+  const void *d_pooled1, *d_pooled2, *d_fc1; /* gradients of pooled1, pooled2 and fc1's output before bias and ReLU */
   float loss_scale;                          /* all gradients are multiplied by it */
 } rl_training_tensors;
 

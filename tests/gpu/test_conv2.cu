@@ -119,14 +119,15 @@ template <typename T> static void check_batch(uint32_t batch) {
   const int n = (int)batch;
   const T *type = NULL;
   const uint32_t row_count = partial_rows_of(type, batch);
-  std::vector<T> x = random_values<T>((size_t)n * RL_POOLED1_PIXELS * RL_C1, 1),
-                 weights = random_values<T>(RL_C2 * TAPS * RL_C1, 0.06),
+  std::vector<T> x = random_values<T>((size_t)n * RL_POOLED1_PIXELS * RL_CONV1_CHANNELS, 1),
+                 weights = random_values<T>(RL_CONV2_CHANNELS * TAPS * RL_CONV1_CHANNELS, 0.06),
                  d_pooled = random_values<T>((size_t)n * RL_FC1_INPUTS, 1);
-  std::vector<float> bias(RL_C2);
+  std::vector<float> bias(RL_CONV2_CHANNELS);
   for (float &b : bias) b = (float)(0.1 * noise());
   device_array<T> dev_x(x), dev_w(weights), dev_d(d_pooled), pooled((size_t)n * RL_FC1_INPUTS),
-      d_x((size_t)n * RL_POOLED1_PIXELS * RL_C1);
-  device_array<float> dev_bias(bias), partial((size_t)row_count * RL_C2 * TAPS * RL_C1), partial_bias(row_count * RL_C2);
+      d_x((size_t)n * RL_POOLED1_PIXELS * RL_CONV1_CHANNELS);
+  device_array<float> dev_bias(bias), partial((size_t)row_count * RL_CONV2_CHANNELS * TAPS * RL_CONV1_CHANNELS),
+      partial_bias(row_count * RL_CONV2_CHANNELS);
   device_array<uint8_t> argmaxes((size_t)n * RL_FC1_INPUTS);
   device_array<rl_train_state> state{std::vector<rl_train_state>(1)};
   if (forward(batch, dev_x.data, dev_w.data, dev_bias.data, pooled.data, argmaxes.data, state.data, &err) < 0 ||
@@ -138,13 +139,14 @@ template <typename T> static void check_batch(uint32_t batch) {
   check_cuda(cudaDeviceSynchronize());
   expect(state.host(batch)[0].overflow == 0, "finite values raise no overflow", batch);
 
-  std::vector<double> w(RL_C2 * RL_C1 * TAPS), b(bias.begin(), bias.end());
+  std::vector<double> w(RL_CONV2_CHANNELS * RL_CONV1_CHANNELS * TAPS), b(bias.begin(), bias.end());
   for (size_t i = 0; i < w.size(); i++)
-    w[(i / (TAPS * RL_C1) * RL_C1 + i % RL_C1) * TAPS + i / RL_C1 % TAPS] = (double)(float)weights[i];
-  std::vector<double> in = planar(x, RL_C1, RL_POOLED1_PIXELS), y((size_t)n * RL_C2 * RL_CONV2_PIXELS),
-                      best((size_t)n * RL_FC1_INPUTS), d_y(y.size()), d_in(in.size()), d_w(w.size()), d_b(RL_C2);
+    w[(i / (TAPS * RL_CONV1_CHANNELS) * RL_CONV1_CHANNELS + i % RL_CONV1_CHANNELS) * TAPS + i / RL_CONV1_CHANNELS % TAPS] =
+        (double)(float)weights[i];
+  std::vector<double> in = planar(x, RL_CONV1_CHANNELS, RL_POOLED1_PIXELS), y((size_t)n * RL_CONV2_CHANNELS * RL_CONV2_PIXELS),
+                      best((size_t)n * RL_FC1_INPUTS), d_y(y.size()), d_in(in.size()), d_w(w.size()), d_b(RL_CONV2_CHANNELS);
   std::vector<uint8_t> raw_argmaxes = argmaxes.host(batch), decided(raw_argmaxes.size());
-  std::vector<double> planes = planar(raw_argmaxes, RL_C2, RL_POOLED2_PIXELS);
+  std::vector<double> planes = planar(raw_argmaxes, RL_CONV2_CHANNELS, RL_POOLED2_PIXELS);
   for (size_t i = 0; i < decided.size(); i++) decided[i] = (uint8_t)planes[i];
   rl_oracle_conv_forward(&rl_oracle_conv2, n, in.data(), w.data(), b.data(), y.data());
   bool right = true;
@@ -158,20 +160,21 @@ template <typename T> static void check_batch(uint32_t batch) {
     right &= decided[i] <= RL_ARGMAX_RELU_ZERO && fabs(best[i] - greatest) < 1e-4; /* rounding may change a decision */
   }
   expect(right, "the greatest of four values is pooled", batch);
-  expect_close(planar(pooled.host(batch), RL_C2, RL_POOLED2_PIXELS), best, tolerance_of(type), "pooled", batch);
+  expect_close(planar(pooled.host(batch), RL_CONV2_CHANNELS, RL_POOLED2_PIXELS), best, tolerance_of(type), "pooled", batch);
 
-  rl_oracle_pool_gradient((size_t)n * RL_C2, RL_CONV2_SIDE, planar(d_pooled, RL_C2, RL_POOLED2_PIXELS).data(), decided.data(),
-                          d_y.data());
+  rl_oracle_pool_gradient((size_t)n * RL_CONV2_CHANNELS, RL_CONV2_SIDE,
+                          planar(d_pooled, RL_CONV2_CHANNELS, RL_POOLED2_PIXELS).data(), decided.data(), d_y.data());
   rl_oracle_conv_input_gradient(&rl_oracle_conv2, n, d_y.data(), w.data(), d_in.data());
   rl_oracle_conv_weight_gradient(&rl_oracle_conv2, n, in.data(), d_y.data(), d_w.data(), d_b.data());
-  expect_close(planar(d_x.host(batch), RL_C1, RL_POOLED1_PIXELS), d_in, tolerance_of(type), "input gradient", batch);
+  expect_close(planar(d_x.host(batch), RL_CONV1_CHANNELS, RL_POOLED1_PIXELS), d_in, tolerance_of(type), "input gradient", batch);
   std::vector<float> rows = partial.host(batch), bias_rows = partial_bias.host(batch);
-  std::vector<double> sum(w.size()), bias_sum(RL_C2);
+  std::vector<double> sum(w.size()), bias_sum(RL_CONV2_CHANNELS);
   for (size_t i = 0; i < rows.size(); i++) {
     size_t index = i % w.size();
-    sum[(index / (TAPS * RL_C1) * RL_C1 + index % RL_C1) * TAPS + index / RL_C1 % TAPS] += rows[i];
+    sum[(index / (TAPS * RL_CONV1_CHANNELS) * RL_CONV1_CHANNELS + index % RL_CONV1_CHANNELS) * TAPS +
+        index / RL_CONV1_CHANNELS % TAPS] += rows[i];
   }
-  for (size_t i = 0; i < bias_rows.size(); i++) bias_sum[i % RL_C2] += bias_rows[i];
+  for (size_t i = 0; i < bias_rows.size(); i++) bias_sum[i % RL_CONV2_CHANNELS] += bias_rows[i];
   expect_close(sum, d_w, 1e-5, "weight gradient", batch);
   expect_close(bias_sum, d_b, 1e-5, "bias gradient", batch);
 }
@@ -180,12 +183,13 @@ template <typename T> static void check_batch(uint32_t batch) {
 static void check_overflow(void) {
   rl_error err = {};
   for (int backward = 0; backward < 2; backward++) {
-    std::vector<__half> x(RL_POOLED1_PIXELS * RL_C1, __float2half(100.0f)), d(RL_FC1_INPUTS, __float2half(1.0f)),
-        w(RL_C2 * TAPS * RL_C1, __float2half(-6.0f));
+    std::vector<__half> x(RL_POOLED1_PIXELS * RL_CONV1_CHANNELS, __float2half(100.0f)), d(RL_FC1_INPUTS, __float2half(1.0f)),
+        w(RL_CONV2_CHANNELS * TAPS * RL_CONV1_CHANNELS, __float2half(-6.0f));
     d[777] = __float2half(INFINITY);
     std::vector<uint8_t> let_through(RL_FC1_INPUTS, 0);
-    device_array<__half> dev_x(x), dev_w(w), dev_d(d), pooled(RL_FC1_INPUTS), d_x(RL_POOLED1_PIXELS * RL_C1);
-    device_array<float> bias{std::vector<float>(RL_C2)}, partial(RL_C2 * TAPS * RL_C1), partial_bias(RL_C2);
+    device_array<__half> dev_x(x), dev_w(w), dev_d(d), pooled(RL_FC1_INPUTS), d_x(RL_POOLED1_PIXELS * RL_CONV1_CHANNELS);
+    device_array<float> bias{std::vector<float>(RL_CONV2_CHANNELS)}, partial(RL_CONV2_CHANNELS * TAPS * RL_CONV1_CHANNELS),
+        partial_bias(RL_CONV2_CHANNELS);
     device_array<uint8_t> argmaxes(let_through);
     device_array<rl_train_state> state{std::vector<rl_train_state>(1)};
     if (backward ? rl_conv2_backward(1, dev_x.data, dev_w.data, dev_d.data, argmaxes.data, d_x.data, partial.data,

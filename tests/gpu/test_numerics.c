@@ -7,7 +7,7 @@
 
 enum {
   P1_PIXELS = RL_POOLED1_SIDE * RL_POOLED1_SIDE,
-  P1_VALUES = RL_C1 * P1_PIXELS,
+  P1_VALUES = RL_CONV1_CHANNELS * P1_PIXELS,
   P2_PIXELS = RL_POOLED2_SIDE * RL_POOLED2_SIDE,
   H1_PIXELS = RL_CONV1_SIDE * RL_CONV1_SIDE,
   H2_PIXELS = RL_CONV2_SIDE * RL_CONV2_SIDE
@@ -143,27 +143,28 @@ static double run_network(int n, const batch *b, const double *w, const uint8_t 
                           const double *engine_d_fc1, double *gradients) {
   static const double none[RL_FC1_OUTPUTS];
   const uint32_t *offsets = rl_tensor_offsets;
-  double *y1 = new_doubles((size_t)n * RL_C1 * H1_PIXELS), *p1, *y2 = new_doubles((size_t)n * RL_C2 * H2_PIXELS), *p2,
-         *unused = new_doubles(RL_FC1_OUTPUTS);
+  double *y1 = new_doubles((size_t)n * RL_CONV1_CHANNELS * H1_PIXELS), *p1,
+         *y2 = new_doubles((size_t)n * RL_CONV2_CHANNELS * H2_PIXELS), *p2, *unused = new_doubles(RL_FC1_OUTPUTS);
   uint8_t *own1 = malloc((size_t)n * P1_VALUES), *own2 = malloc((size_t)n * RL_FC1_INPUTS);
   rl_oracle_conv_forward(&rl_oracle_conv1, n, b->x, &w[offsets[RL_CONV1_W]], &w[offsets[RL_CONV1_B]], y1);
-  if (argmax1) p1 = pool_at_argmax((size_t)n * RL_C1, RL_CONV1_SIDE, y1, argmax1, 1e-3);
-  else rl_oracle_pool_forward((size_t)n * RL_C1, RL_CONV1_SIDE, y1, p1 = new_doubles((size_t)n * P1_VALUES), own1);
+  if (argmax1) p1 = pool_at_argmax((size_t)n * RL_CONV1_CHANNELS, RL_CONV1_SIDE, y1, argmax1, 1e-3);
+  else rl_oracle_pool_forward((size_t)n * RL_CONV1_CHANNELS, RL_CONV1_SIDE, y1, p1 = new_doubles((size_t)n * P1_VALUES), own1);
   rl_oracle_conv_forward(&rl_oracle_conv2, n, p1, &w[offsets[RL_CONV2_W]], &w[offsets[RL_CONV2_B]], y2);
-  if (argmax2) p2 = pool_at_argmax((size_t)n * RL_C2, RL_CONV2_SIDE, y2, argmax2, 1e-3);
-  else rl_oracle_pool_forward((size_t)n * RL_C2, RL_CONV2_SIDE, y2, p2 = new_doubles((size_t)n * RL_FC1_INPUTS), own2);
+  if (argmax2) p2 = pool_at_argmax((size_t)n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, y2, argmax2, 1e-3);
+  else
+    rl_oracle_pool_forward((size_t)n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, y2, p2 = new_doubles((size_t)n * RL_FC1_INPUTS), own2);
   double *product = new_doubles(n * RL_FC1_OUTPUTS), *d_hidden = new_doubles(n * RL_FC1_OUTPUTS),
          *d_p2 = new_doubles((size_t)n * RL_FC1_INPUTS);
   rl_oracle_linear_forward(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, p2, &w[offsets[RL_FC1_W]], none, product);
   double loss = run_head(n, product, w, b->labels, engine_d_fc1, d_hidden, gradients);
   rl_oracle_linear_weight_gradient(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, p2, d_hidden, &gradients[offsets[RL_FC1_W]], unused);
   rl_oracle_linear_input_gradient(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, d_hidden, &w[offsets[RL_FC1_W]], d_p2);
-  double *d_y2 = new_doubles((size_t)n * RL_C2 * H2_PIXELS), *d_p1 = new_doubles((size_t)n * P1_VALUES),
-         *d_y1 = new_doubles((size_t)n * RL_C1 * H1_PIXELS);
-  rl_oracle_pool_gradient((size_t)n * RL_C2, RL_CONV2_SIDE, d_p2, argmax2 ? argmax2 : own2, d_y2);
+  double *d_y2 = new_doubles((size_t)n * RL_CONV2_CHANNELS * H2_PIXELS), *d_p1 = new_doubles((size_t)n * P1_VALUES),
+         *d_y1 = new_doubles((size_t)n * RL_CONV1_CHANNELS * H1_PIXELS);
+  rl_oracle_pool_gradient((size_t)n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, d_p2, argmax2 ? argmax2 : own2, d_y2);
   rl_oracle_conv_weight_gradient(&rl_oracle_conv2, n, p1, d_y2, &gradients[offsets[RL_CONV2_W]], &gradients[offsets[RL_CONV2_B]]);
   rl_oracle_conv_input_gradient(&rl_oracle_conv2, n, d_y2, &w[offsets[RL_CONV2_W]], d_p1);
-  rl_oracle_pool_gradient((size_t)n * RL_C1, RL_CONV1_SIDE, d_p1, argmax1 ? argmax1 : own1, d_y1);
+  rl_oracle_pool_gradient((size_t)n * RL_CONV1_CHANNELS, RL_CONV1_SIDE, d_p1, argmax1 ? argmax1 : own1, d_y1);
   rl_oracle_conv_weight_gradient(&rl_oracle_conv1, n, b->x, d_y1, &gradients[offsets[RL_CONV1_W]],
                                  &gradients[offsets[RL_CONV1_B]]);
   void *const all[] = {y1, p1, y2, p2, unused, own1, own2, product, d_hidden, d_p2, d_y2, d_p1, d_y1};
@@ -210,14 +211,14 @@ static void fetch_layers(step_record *s, const training *t) {
   must(rl_training_view(t->train, &v, e));
   assert_int_equal(v.batch, s->n);
   const double unscale = 1.0 / v.loss_scale;
-  s->p1 = fetch(&v, v.pooled1, RL_C1, P1_PIXELS, 1);
-  s->p2 = fetch(&v, v.pooled2, RL_C2, P2_PIXELS, 1);
-  s->d_p1 = fetch(&v, v.d_pooled1, RL_C1, P1_PIXELS, unscale);
-  s->d_p2 = fetch(&v, v.d_pooled2, RL_C2, P2_PIXELS, unscale);
-  s->d_y2 = v.d_product2 ? fetch(&v, v.d_product2, RL_C2, H2_PIXELS, unscale) : NULL;
+  s->p1 = fetch(&v, v.pooled1, RL_CONV1_CHANNELS, P1_PIXELS, 1);
+  s->p2 = fetch(&v, v.pooled2, RL_CONV2_CHANNELS, P2_PIXELS, 1);
+  s->d_p1 = fetch(&v, v.d_pooled1, RL_CONV1_CHANNELS, P1_PIXELS, unscale);
+  s->d_p2 = fetch(&v, v.d_pooled2, RL_CONV2_CHANNELS, P2_PIXELS, unscale);
+  s->d_y2 = v.d_product2 ? fetch(&v, v.d_product2, RL_CONV2_CHANNELS, H2_PIXELS, unscale) : NULL;
   s->d_fc1 = fetch(&v, v.d_fc1, RL_FC1_OUTPUTS, 1, unscale);
-  s->argmax1 = fetch_argmax(&v, v.argmax1, RL_C1, P1_PIXELS);
-  s->argmax2 = fetch_argmax(&v, v.argmax2, RL_C2, P2_PIXELS);
+  s->argmax1 = fetch_argmax(&v, v.argmax1, RL_CONV1_CHANNELS, P1_PIXELS);
+  s->argmax2 = fetch_argmax(&v, v.argmax2, RL_CONV2_CHANNELS, P2_PIXELS);
 }
 
 static step_record record_step(engine_case which, uint32_t count) {
@@ -254,12 +255,12 @@ static void free_step_record(step_record *s) {
 static void check_convolutions_forward(const step_record *s, tolerances tolerance) {
   const uint32_t *offsets = rl_tensor_offsets;
   const size_t n = (size_t)s->n;
-  double *y1 = new_doubles(n * RL_C1 * H1_PIXELS), *y2 = new_doubles(n * RL_C2 * H2_PIXELS);
+  double *y1 = new_doubles(n * RL_CONV1_CHANNELS * H1_PIXELS), *y2 = new_doubles(n * RL_CONV2_CHANNELS * H2_PIXELS);
   rl_oracle_conv_forward(&rl_oracle_conv1, s->n, s->images.x, &s->w[offsets[RL_CONV1_W]], &s->w[offsets[RL_CONV1_B]], y1);
-  double *p1 = pool_at_argmax(n * RL_C1, RL_CONV1_SIDE, y1, s->argmax1, 1e-5);
+  double *p1 = pool_at_argmax(n * RL_CONV1_CHANNELS, RL_CONV1_SIDE, y1, s->argmax1, 1e-5);
   check("conv1 + pool", s->p1, p1, n * P1_VALUES, tolerance.stored);
   rl_oracle_conv_forward(&rl_oracle_conv2, s->n, s->p1, &s->multiplied[offsets[RL_CONV2_W]], &s->w[offsets[RL_CONV2_B]], y2);
-  double *p2 = pool_at_argmax(n * RL_C2, RL_CONV2_SIDE, y2, s->argmax2, s->precision == RL_FP32 ? 1e-5 : 1e-2);
+  double *p2 = pool_at_argmax(n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, y2, s->argmax2, s->precision == RL_FP32 ? 1e-5 : 1e-2);
   check("conv2 + pool", s->p2, p2, n * RL_FC1_INPUTS, tolerance.computed);
   free(y1), free(y2), free(p1), free(p2);
 }
@@ -287,17 +288,17 @@ static void check_classifier(const step_record *s, tolerances tolerance) {
 static void check_convolutions_backward(const step_record *s, tolerances tolerance) {
   const uint32_t *offsets = rl_tensor_offsets;
   const size_t n = (size_t)s->n;
-  double *d_y2 = new_doubles(n * RL_C2 * H2_PIXELS), *d_p1 = new_doubles(n * P1_VALUES),
-         *d_y1 = new_doubles(n * RL_C1 * H1_PIXELS), *expected = new_doubles(RL_PARAMETERS);
-  rl_oracle_pool_gradient(n * RL_C2, RL_CONV2_SIDE, s->d_p2, s->argmax2, d_y2);
-  if (s->d_y2) assert_memory_equal(s->d_y2, d_y2, n * RL_C2 * H2_PIXELS * sizeof *d_y2);
+  double *d_y2 = new_doubles(n * RL_CONV2_CHANNELS * H2_PIXELS), *d_p1 = new_doubles(n * P1_VALUES),
+         *d_y1 = new_doubles(n * RL_CONV1_CHANNELS * H1_PIXELS), *expected = new_doubles(RL_PARAMETERS);
+  rl_oracle_pool_gradient(n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, s->d_p2, s->argmax2, d_y2);
+  if (s->d_y2) assert_memory_equal(s->d_y2, d_y2, n * RL_CONV2_CHANNELS * H2_PIXELS * sizeof *d_y2);
   rl_oracle_conv_weight_gradient(&rl_oracle_conv2, s->n, s->p1, d_y2, &expected[offsets[RL_CONV2_W]],
                                  &expected[offsets[RL_CONV2_B]]);
   check_tensor(s->gradients, expected, RL_CONV2_W, tolerance.computed);
   check_tensor(s->gradients, expected, RL_CONV2_B, tolerance.exact);
   rl_oracle_conv_input_gradient(&rl_oracle_conv2, s->n, d_y2, &s->multiplied[offsets[RL_CONV2_W]], d_p1);
   check("d pool1", s->d_p1, d_p1, n * P1_VALUES, tolerance.computed);
-  rl_oracle_pool_gradient(n * RL_C1, RL_CONV1_SIDE, s->d_p1, s->argmax1, d_y1);
+  rl_oracle_pool_gradient(n * RL_CONV1_CHANNELS, RL_CONV1_SIDE, s->d_p1, s->argmax1, d_y1);
   rl_oracle_conv_weight_gradient(&rl_oracle_conv1, s->n, s->images.x, d_y1, &expected[offsets[RL_CONV1_W]],
                                  &expected[offsets[RL_CONV1_B]]);
   check_tensor(s->gradients, expected, RL_CONV1_W, tolerance.exact);

@@ -151,7 +151,9 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
   for (int repeat = 0; repeat < repeats; repeat++) {
     F::conv2_input_gradient(
         w, d, [] {},
-        [&](int pixel, int channel, float a, float b) { *(float2 *)&result[pixel * RL_C1 + channel] = make_float2(a, b); });
+        [&](int pixel, int channel, float a, float b) {
+          *(float2 *)&result[pixel * RL_CONV1_CHANNELS + channel] = make_float2(a, b);
+        });
     __syncthreads();
   }
   if (threadIdx.x == 0) *cycles = clock64() - begin;
@@ -217,8 +219,8 @@ static int timed_repeats; /* 0: no timing */
 
 template <class F> static void check_conv2(const char *format, double tolerance) {
   typedef typename F::value T;
-  const matrix<T> in(RL_POOLED1_PIXELS, RL_C1, F::IN_PITCH, 1), weights(TILE_CHANNELS, CONV2_K, F::LOADED_WEIGHT_PITCH, 0.06),
-      d_pooled(RL_POOLED2_PIXELS, TILE_CHANNELS, TILE_CHANNELS, 1);
+  const matrix<T> in(RL_POOLED1_PIXELS, RL_CONV1_CHANNELS, F::IN_PITCH, 1),
+      weights(TILE_CHANNELS, CONV2_K, F::LOADED_WEIGHT_PITCH, 0.06), d_pooled(RL_POOLED2_PIXELS, TILE_CHANNELS, TILE_CHANNELS, 1);
   std::vector<uint8_t> argmaxes(RL_POOLED2_PIXELS * TILE_CHANNELS);
   for (uint8_t &argmax : argmaxes) argmax = rl_hash64(seed++) % (RL_ARGMAX_RELU_ZERO + 1);
   doubles d_out((size_t)SIDE2 * SIDE2 * TILE_CHANNELS);
@@ -230,17 +232,18 @@ template <class F> static void check_conv2(const char *format, double tolerance)
   device_array<T> x(in.padded), w(weights.padded);
   device_array<float> d(std::vector<float>(d_pooled.values.begin(), d_pooled.values.end()));
   device_array<uint8_t> c(argmaxes);
-  device_array<float> product(TILE_CHANNELS * SIDE2 * SIDE2), d_weights(TILE_CHANNELS * CONV2_K), d_in(RL_POOLED1_PIXELS * RL_C1);
+  device_array<float> product(TILE_CHANNELS * SIDE2 * SIDE2), d_weights(TILE_CHANNELS * CONV2_K),
+      d_in(RL_POOLED1_PIXELS * RL_CONV1_CHANNELS);
   device_array<long long> cycles(1);
   doubles product_ref(product.count), weights_ref(d_weights.count), in_ref(d_in.count);
   each_tap([&](int pixel, int from, int tap) {
     for (int k = 0; k < TILE_CHANNELS; k++)
-      for (int channel = 0; channel < RL_C1; channel++) {
-        const size_t weight = (size_t)k * CONV2_K + tap * RL_C1 + channel;
+      for (int channel = 0; channel < RL_CONV1_CHANNELS; channel++) {
+        const size_t weight = (size_t)k * CONV2_K + tap * RL_CONV1_CHANNELS + channel;
         const double sent_back = d_out[pixel * TILE_CHANNELS + k];
-        product_ref[k * SIDE2 * SIDE2 + pixel] += in.values[from * RL_C1 + channel] * weights.values[weight];
-        weights_ref[weight] += in.values[from * RL_C1 + channel] * sent_back;
-        in_ref[from * RL_C1 + channel] += weights.values[weight] * sent_back;
+        product_ref[k * SIDE2 * SIDE2 + pixel] += in.values[from * RL_CONV1_CHANNELS + channel] * weights.values[weight];
+        weights_ref[weight] += in.values[from * RL_CONV1_CHANNELS + channel] * sent_back;
+        in_ref[from * RL_CONV1_CHANNELS + channel] += weights.values[weight] * sent_back;
       }
   });
   const auto timed = [&](auto &&once, const char *what, const device_array<float> &result, const doubles &expected) {

@@ -60,7 +60,7 @@ typedef struct recorded_step {
   double limit; /* maximum relative error of stored values in this precision */
 } recorded_step;
 
-enum { A1 = RL_C1 * RL_POOLED1_SIDE * RL_POOLED1_SIDE, B1 = RL_C1 * RL_CONV1_SIDE * RL_CONV1_SIDE };
+enum { A1 = RL_CONV1_CHANNELS * RL_POOLED1_SIDE * RL_POOLED1_SIDE, B1 = RL_CONV1_CHANNELS * RL_CONV1_SIDE * RL_CONV1_SIDE };
 static const double fp32_limit = 1e-5; /* maximum relative error of FP32 sums, such as the gradients of the parameters */
 static const uint32_t *const offsets = rl_tensor_offsets;
 
@@ -114,10 +114,10 @@ static void check_forward(const recorded_step *s) {
   double *conv = malloc(sizeof *conv * s->n * B1), *out = malloc(sizeof *out * s->n * A1), worst = 0;
   const int n = (int)s->n;
   rl_oracle_conv_forward(&rl_oracle_conv1, n, s->x, s->w + offsets[RL_CONV1_W], s->w + offsets[RL_CONV1_B], conv);
-  pool_with_argmax(s->n * RL_C1, RL_CONV1_SIDE, conv, s->argmax1, out, &worst);
+  pool_with_argmax(s->n * RL_CONV1_CHANNELS, RL_CONV1_SIDE, conv, s->argmax1, out, &worst);
   assert_below("conv1 forward", relative_distance(s->n * A1, s->pooled1, out), s->limit);
   rl_oracle_conv_forward(&rl_oracle_conv2, n, s->pooled1, s->w + offsets[RL_CONV2_W], s->w + offsets[RL_CONV2_B], conv);
-  pool_with_argmax(s->n * RL_C2, RL_CONV2_SIDE, conv, s->argmax2, out, &worst);
+  pool_with_argmax(s->n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, conv, s->argmax2, out, &worst);
   assert_below("conv2 forward", relative_distance(s->n * RL_FC1_INPUTS, s->pooled2, out), s->limit);
   assert_below("pool decisions", worst, 1e-5);
   rl_oracle_linear_forward(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, s->pooled2, s->w + offsets[RL_FC1_W], s->w + offsets[RL_FC1_B], out);
@@ -165,14 +165,14 @@ static void check_convolutions_backward(const recorded_step *s) {
   static double dw[RL_PARAMETERS], db[RL_FC1_OUTPUTS];
   const int n = (int)s->n;
   double *d_pooled1 = malloc(sizeof *d_pooled1 * s->n * A1),
-         *planes = unpool(s->n * RL_C2, RL_CONV2_SIDE, s->d_pooled2, s->argmax2);
+         *planes = unpool(s->n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, s->d_pooled2, s->argmax2);
   rl_oracle_conv_weight_gradient(&rl_oracle_conv2, n, s->pooled1, planes, dw, db);
   check_gradient(s, RL_CONV2_W, dw);
   check_gradient(s, RL_CONV2_B, db);
   rl_oracle_conv_input_gradient(&rl_oracle_conv2, n, planes, s->w + offsets[RL_CONV2_W], d_pooled1);
   if (s->d_pooled1 != NULL) assert_below("conv2 input gradient", relative_distance(s->n * A1, s->d_pooled1, d_pooled1), s->limit);
   free(planes);
-  planes = unpool(s->n * RL_C1, RL_CONV1_SIDE, s->d_pooled1 != NULL ? s->d_pooled1 : d_pooled1, s->argmax1);
+  planes = unpool(s->n * RL_CONV1_CHANNELS, RL_CONV1_SIDE, s->d_pooled1 != NULL ? s->d_pooled1 : d_pooled1, s->argmax1);
   rl_oracle_conv_weight_gradient(&rl_oracle_conv1, n, s->x, planes, dw, db);
   check_gradient(s, RL_CONV1_W, dw);
   check_gradient(s, RL_CONV1_B, db);

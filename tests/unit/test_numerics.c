@@ -147,18 +147,21 @@ static void fill_floats(size_t count, float *values) {
 static void instruction_sets_agree(void **state) {
   (void)state;
   enum {
-    A1 = RL_POOLED1_SIDE * RL_POOLED1_SIDE * RL_C1,
-    B2 = RL_CONV2_SIDE * RL_CONV2_SIDE * RL_C2,
-    COLUMNS = RL_CONV2_SIDE * RL_CONV2_SIDE * 9 * RL_C1
+    A1 = RL_POOLED1_SIDE * RL_POOLED1_SIDE * RL_CONV1_CHANNELS,
+    B2 = RL_CONV2_SIDE * RL_CONV2_SIDE * RL_CONV2_CHANNELS,
+    COLUMNS = RL_CONV2_SIDE * RL_CONV2_SIDE * 9 * RL_CONV1_CHANNELS
   };
-  static float x[RL_IMAGE_PIXELS], w[9 * RL_C1], b[RL_C2], c2[B2], dy[A1], a1[A1], relu[10 * RL_C2];
+  static float x[RL_IMAGE_PIXELS], w[9 * RL_CONV1_CHANNELS], b[RL_CONV2_CHANNELS], c2[B2], dy[A1], a1[A1],
+      relu[10 * RL_CONV2_CHANNELS];
   typedef struct outputs {
-    float y1[A1], dw[9 * RL_C1], db1[RL_C1], y2[RL_FC1_INPUTS], dc[B2], db2[RL_C2], columns[COLUMNS], image[A1], relu[10 * RL_C2];
+    float y1[A1], dw[9 * RL_CONV1_CHANNELS], db1[RL_CONV1_CHANNELS], y2[RL_FC1_INPUTS], dc[B2], db2[RL_CONV2_CHANNELS],
+        columns[COLUMNS], image[A1], relu[10 * RL_CONV2_CHANNELS];
   } outputs;
   static outputs out[RL_SIMD_TABLES];
   static uint8_t argmax1[RL_SIMD_TABLES][A1], argmax2[RL_SIMD_TABLES][RL_FC1_INPUTS];
-  fill_floats(RL_IMAGE_PIXELS, x), fill_floats(9 * RL_C1, w), fill_floats(RL_C2, b), fill_floats(B2, c2), fill_floats(A1, dy);
-  fill_floats(A1, a1), fill_floats(10 * RL_C2, relu);
+  fill_floats(RL_IMAGE_PIXELS, x), fill_floats(9 * RL_CONV1_CHANNELS, w), fill_floats(RL_CONV2_CHANNELS, b), fill_floats(B2, c2),
+      fill_floats(A1, dy);
+  fill_floats(A1, a1), fill_floats(10 * RL_CONV2_CHANNELS, relu);
   const rl_simd *tables[RL_SIMD_TABLES];
   int usable = rl_simd_usable(tables);
   for (int t = 0; t < usable; t++) {
@@ -170,7 +173,7 @@ static void instruction_sets_agree(void **state) {
     tables[t]->im2col(a1, o->columns);
     tables[t]->col2im(o->columns, o->image);
     memcpy(o->relu, relu, sizeof relu);
-    tables[t]->bias_relu(10, RL_C2, b, o->relu);
+    tables[t]->bias_relu(10, RL_CONV2_CHANNELS, b, o->relu);
     assert_below(tables[t]->name, relative_float_distance(sizeof *o / sizeof(float), (const float *)o, (const float *)&out[0]),
                  1e-6);
     assert_memory_equal(argmax2[t], argmax2[0],
@@ -183,18 +186,18 @@ static void ties_go_to_the_first(void **state) {
   (void)state;
   const rl_simd *tables[RL_SIMD_TABLES];
   int usable = rl_simd_usable(tables);
-  static float x[RL_IMAGE_PIXELS], w[9 * RL_C1], b[RL_C2], c2[RL_CONV2_SIDE * RL_CONV2_SIDE * RL_C2],
-      y[RL_POOLED1_SIDE * RL_POOLED1_SIDE * RL_C1];
-  static uint8_t argmax[RL_POOLED1_SIDE * RL_POOLED1_SIDE * RL_C1];
-  for (int c = 0; c < RL_C2; c++) b[c] = c % 3 - 1;
+  static float x[RL_IMAGE_PIXELS], w[9 * RL_CONV1_CHANNELS], b[RL_CONV2_CHANNELS],
+      c2[RL_CONV2_SIDE * RL_CONV2_SIDE * RL_CONV2_CHANNELS], y[RL_POOLED1_SIDE * RL_POOLED1_SIDE * RL_CONV1_CHANNELS];
+  static uint8_t argmax[RL_POOLED1_SIDE * RL_POOLED1_SIDE * RL_CONV1_CHANNELS];
+  for (int c = 0; c < RL_CONV2_CHANNELS; c++) b[c] = c % 3 - 1;
   for (int t = 0; t < usable; t++) {
     tables[t]->conv1_forward(x, w, b, y, argmax);
-    for (int i = 0; i < RL_POOLED1_SIDE * RL_POOLED1_SIDE * RL_C1; i++) {
-      assert_int_equal(argmax[i], b[i % RL_C1] > 0 ? 0 : RL_ARGMAX_RELU_ZERO);
-      assert_true(y[i] == fmaxf(b[i % RL_C1], 0));
+    for (int i = 0; i < RL_POOLED1_SIDE * RL_POOLED1_SIDE * RL_CONV1_CHANNELS; i++) {
+      assert_int_equal(argmax[i], b[i % RL_CONV1_CHANNELS] > 0 ? 0 : RL_ARGMAX_RELU_ZERO);
+      assert_true(y[i] == fmaxf(b[i % RL_CONV1_CHANNELS], 0));
     }
     tables[t]->pool2_forward(c2, b, y, argmax);
-    for (int i = 0; i < RL_FC1_INPUTS; i++) assert_int_equal(argmax[i], b[i % RL_C2] > 0 ? 0 : RL_ARGMAX_RELU_ZERO);
+    for (int i = 0; i < RL_FC1_INPUTS; i++) assert_int_equal(argmax[i], b[i % RL_CONV2_CHANNELS] > 0 ? 0 : RL_ARGMAX_RELU_ZERO);
   }
 }
 
@@ -208,25 +211,27 @@ static void transpose_to_planes(size_t pixels, size_t channels, const float *x, 
 static void direct_convolution(void **state) {
   (void)state;
   enum {
-    A1 = RL_POOLED1_SIDE * RL_POOLED1_SIDE * RL_C1,
-    DEPTH = 9 * RL_C1,
-    W = DEPTH * RL_C2,
-    B2 = RL_C2 * RL_CONV2_SIDE * RL_CONV2_SIDE,
+    A1 = RL_POOLED1_SIDE * RL_POOLED1_SIDE * RL_CONV1_CHANNELS,
+    DEPTH = 9 * RL_CONV1_CHANNELS,
+    W = DEPTH * RL_CONV2_CHANNELS,
+    B2 = RL_CONV2_CHANNELS * RL_CONV2_SIDE * RL_CONV2_SIDE,
     P2 = RL_POOLED2_SIDE * RL_POOLED2_SIDE
   };
-  static float x[A1], w[W], b[RL_C2], dy[RL_FC1_INPUTS], y[RL_FC1_INPUTS], dx[A1], dw[W], db[RL_C2];
+  static float x[A1], w[W], b[RL_CONV2_CHANNELS], dy[RL_FC1_INPUTS], y[RL_FC1_INPUTS], dx[A1], dw[W], db[RL_CONV2_CHANNELS];
   static _Alignas(64) float taps[W];
-  static double ox[A1], ow[W], ob[RL_C2], ody[RL_FC1_INPUTS], oc[B2], oy[RL_FC1_INPUTS], odx[A1], odw[W], odb[RL_C2], found[W];
+  static double ox[A1], ow[W], ob[RL_CONV2_CHANNELS], ody[RL_FC1_INPUTS], oc[B2], oy[RL_FC1_INPUTS], odx[A1], odw[W],
+      odb[RL_CONV2_CHANNELS], found[W];
   static uint8_t argmax[RL_FC1_INPUTS], random_argmax[RL_FC1_INPUTS], planes[RL_FC1_INPUTS];
-  fill_floats(A1, x), fill_floats(W, w), fill_floats(RL_C2, b), fill_floats(RL_FC1_INPUTS, dy);
+  fill_floats(A1, x), fill_floats(W, w), fill_floats(RL_CONV2_CHANNELS, b), fill_floats(RL_FC1_INPUTS, dy);
   for (int i = 0; i < RL_FC1_INPUTS; i++) random_argmax[i] = (uint8_t)(random_bits() % (RL_ARGMAX_RELU_ZERO + 1));
-  transpose_to_planes(RL_POOLED1_SIDE * RL_POOLED1_SIDE, RL_C1, x, ox);
-  transpose_to_planes(P2, RL_C2, dy, ody);
-  for (int o = 0; o < RL_C2; o++) transpose_to_planes(9, RL_C1, w + o * DEPTH, ow + o * DEPTH), ob[o] = b[o];
-  for (int i = 0; i < RL_FC1_INPUTS; i++) planes[i % RL_C2 * P2 + i / RL_C2] = random_argmax[i];
+  transpose_to_planes(RL_POOLED1_SIDE * RL_POOLED1_SIDE, RL_CONV1_CHANNELS, x, ox);
+  transpose_to_planes(P2, RL_CONV2_CHANNELS, dy, ody);
+  for (int o = 0; o < RL_CONV2_CHANNELS; o++)
+    transpose_to_planes(9, RL_CONV1_CHANNELS, w + o * DEPTH, ow + o * DEPTH), ob[o] = b[o];
+  for (int i = 0; i < RL_FC1_INPUTS; i++) planes[i % RL_CONV2_CHANNELS * P2 + i / RL_CONV2_CHANNELS] = random_argmax[i];
   rl_oracle_conv_forward(&rl_oracle_conv2, 1, ox, ow, ob, oc);
-  rl_oracle_pool_forward(RL_C2, RL_CONV2_SIDE, oc, oy, argmax);
-  rl_oracle_pool_gradient(RL_C2, RL_CONV2_SIDE, ody, planes, oc);
+  rl_oracle_pool_forward(RL_CONV2_CHANNELS, RL_CONV2_SIDE, oc, oy, argmax);
+  rl_oracle_pool_gradient(RL_CONV2_CHANNELS, RL_CONV2_SIDE, ody, planes, oc);
   rl_oracle_conv_input_gradient(&rl_oracle_conv2, 1, oc, ow, odx);
   rl_oracle_conv_weight_gradient(&rl_oracle_conv2, 1, ox, oc, odw, odb);
   const rl_direct *tables[RL_DIRECT_TABLES];
@@ -234,17 +239,17 @@ static void direct_convolution(void **state) {
   for (int t = 0; t < usable; t++) {
     tables[t]->reorder_weights(w, taps);
     tables[t]->forward(x, taps, b, y, argmax);
-    transpose_to_planes(P2, RL_C2, y, found);
+    transpose_to_planes(P2, RL_CONV2_CHANNELS, y, found);
     assert_below("direct forward", relative_distance(RL_FC1_INPUTS, found, oy), 1e-6);
     tables[t]->input_gradient(dy, random_argmax, w, dx);
-    transpose_to_planes(RL_POOLED1_SIDE * RL_POOLED1_SIDE, RL_C1, dx, found);
+    transpose_to_planes(RL_POOLED1_SIDE * RL_POOLED1_SIDE, RL_CONV1_CHANNELS, dx, found);
     assert_below("direct input gradient", relative_distance(A1, found, odx), 1e-6);
     memset(dw, 0, sizeof dw), memset(db, 0, sizeof db);
     for (int call = 0; call < 2; call++) tables[t]->weight_gradient(x, dy, random_argmax, dw, db);
     for (int i = 0; i < W; i++) odw[i] *= t == 0 ? 2 : 1; /* two calls add the gradient twice */
-    for (int o = 0; o < RL_C2; o++) transpose_to_planes(9, RL_C1, dw + o * DEPTH, found + o * DEPTH);
+    for (int o = 0; o < RL_CONV2_CHANNELS; o++) transpose_to_planes(9, RL_CONV1_CHANNELS, dw + o * DEPTH, found + o * DEPTH);
     assert_below("direct weight gradient", relative_distance(W, found, odw), 1e-6);
-    for (int o = 0; o < RL_C2; o++) assert_below("direct bias gradient", fabs(db[o] - 2 * odb[o]), 1e-4);
+    for (int o = 0; o < RL_CONV2_CHANNELS; o++) assert_below("direct bias gradient", fabs(db[o] - 2 * odb[o]), 1e-4);
   }
 }
 

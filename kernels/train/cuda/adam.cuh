@@ -1,16 +1,17 @@
-/* Adam for one parameter, and how the training state advances by a step (Kingma & Ba 2015, algorithm 1, in the order of
- * operations of torch.optim.Adam). */
+/* Adam's update of one parameter, and the update of the training state after a step (Kingma & Ba 2015, algorithm 1, in the order
+ * of operations of torch.optim.Adam). */
 #ifndef RL_TRAIN_CUDA_ADAM_H
 #define RL_TRAIN_CUDA_ADAM_H
 
 #include "train/cuda/kernels.h"
 
-/* Offsets and counts of tensors in rl_adam.weights; conv1.weight and conv1.bias come first. */
+/* Offsets and sizes of the tensors in rl_adam.weights; conv1.weight and conv1.bias begin at offset 0. The head is fc1.bias,
+ * fc2.weight and fc2.bias. */
 enum {
-  CONV2_OFFSET = RL_C1 * 10,
-  CONV2_COUNT = RL_C2 * RL_C1 * 9,
+  CONV2_OFFSET = RL_CONV1_CHANNELS * 10,
+  CONV2_COUNT = RL_CONV2_CHANNELS * RL_CONV1_CHANNELS * 9,
   CONV2_BIAS_OFFSET = CONV2_OFFSET + CONV2_COUNT,
-  FC1_OFFSET = CONV2_BIAS_OFFSET + RL_C2,
+  FC1_OFFSET = CONV2_BIAS_OFFSET + RL_CONV2_CHANNELS,
   FC1_COUNT = RL_FC1_OUTPUTS * RL_FC1_INPUTS,
   HEAD_OFFSET = FC1_OFFSET + FC1_COUNT
 };
@@ -18,7 +19,7 @@ static_assert(HEAD_OFFSET + RL_HEAD_PARAMETERS == RL_PARAMETERS, "the tensors ar
 
 static const float BETA1 = 0.9f, BETA2 = 0.999f, EPSILON = 1e-8f;
 
-/* Factors of a step's gradients and moments, copied from rl_train_state. */
+/* Factors of a step, copied from rl_train_state. */
 typedef struct adam_rates {
   float inverse_loss_scale, step_size, rsqrt_bias_correction2;
 } adam_rates;
@@ -27,15 +28,15 @@ static __device__ __forceinline__ adam_rates adam_rates_of(const rl_train_state 
   return {state.inverse_loss_scale, state.step_size, state.rsqrt_bias_correction2};
 }
 
-/* The square root here and the division in adam_update_weight have an error of up to 2 ulp (PTX ISA 9.0, "sqrt", "div"), which is
- * less than the rounding of the gradient. */
+/* Returns the square root of v. This instruction and the division in adam_update_weight have an error of up to 2 ulp (PTX ISA
+ * 9.0, "sqrt", "div"), which is less than the rounding of the gradient. */
 static __device__ __forceinline__ float approximate_sqrt(float v) {
   float root;
   asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(v));
   return root;
 }
 
-/* Updates both moments and returns the new weight. The gradient is still multiplied by the loss scale. */
+/* Updates both moments and returns the new weight. gradient: multiplied by the loss scale. */
 static __device__ __forceinline__ float adam_update_weight(float weight, float gradient, float *first_moment,
                                                            float *second_moment, adam_rates rates) {
   gradient *= rates.inverse_loss_scale;
@@ -45,7 +46,8 @@ static __device__ __forceinline__ float adam_update_weight(float weight, float g
          __fdividef(rates.step_size * *first_moment, approximate_sqrt(*second_moment) * rates.rsqrt_bias_correction2 + EPSILON);
 }
 
-/* Advances the state past a step of `batch` images, which was skipped if state->overflow is set. */
+/* Updates the training state after a step of `batch` images. If state->overflow is set, the step was skipped and Adam's step
+ * number stays. */
 static __device__ __forceinline__ void advance_train_state(rl_train_state *state, float learning_rate, uint32_t batch) {
   state->step++;
   state->last_inverse_loss_scale = state->inverse_loss_scale;

@@ -1,17 +1,20 @@
-/* conv1: its normalised input, and the gradients of its 320 parameters from the gradient of its pooled output. */
+/* Shared by the kernels of conv1 (1→32 channels, 3×3 taps, padding 1): the normalised image, and the gradients of conv1's 320
+ * parameters (288 weights, 32 biases) from the gradient of the pooled output. Each block stores its sums of these gradients as a
+ * row of partial sums [320], which Adam adds up. */
 #ifndef RL_TRAIN_CUDA_CONV1_H
 #define RL_TRAIN_CUDA_CONV1_H
 
 #include "train/cuda/gather.cuh"
 
-enum { CONV1_WIDTH = RL_IMAGE_SIDE + 2 /* of an image with a border of zeros */ };
+enum { CONV1_WIDTH = RL_IMAGE_SIDE + 2 /* pixels in a row of an image with its border of zeros */ };
 
+/* Returns (byte / 255 − mean) / standard deviation, with the mean and the deviation of MNIST. */
 static __device__ __forceinline__ float normalised_pixel(uint8_t byte) {
   return (byte * (1.0f / 255.0f) - 0.1307f) * (1.0f / 0.3081f);
 }
 
-/* Normalises rows first … first + count - 1 of the image with a border of zeros into tile[count][CONV1_WIDTH]. Row 0 is the upper
- * border. All threads of the block call it. */
+/* Normalises rows first … first + count - 1 of an image with its border of zeros into tile[count][CONV1_WIDTH]. Row 0 is the
+ * upper border. All threads of the block call it. */
 static __device__ __forceinline__ void load_image_rows(const uint8_t *image, int first, int count, float *tile) {
 #pragma unroll 1
   for (int i = threadIdx.x; i < count * CONV1_WIDTH; i += blockDim.x) {
@@ -21,10 +24,11 @@ static __device__ __forceinline__ void load_image_rows(const uint8_t *image, int
   }
 }
 
-/* Adds the contribution of one pooled element to the gradients of its channel: sums[0 … 8] of the weights, sums[9] of the bias.
- * gradient: of the pooled element; max-pooling passes it to the conv1 output at `argmax`. pixel: index of the pooled element,
- * counted from the first pooled row that `tile` (load_image_rows) covers. The function does not branch, because lanes have
- * different argmaxes: so `pixel` must lie in the tile even if the argmax is RL_ARGMAX_RELU_ZERO. */
+/* Adds the contribution of one pooled element to the gradients of its channel: sums[0 … 8] of the nine weights, sums[9] of the
+ * bias. gradient: of the pooled element; max-pooling passes it to the conv1 output at position `argmax` of the window. pixel:
+ * index of the pooled element, counted from the first pooled row that `tile` (load_image_rows) covers. The lanes of a warp have
+ * different argmaxes, so the function does not branch on the argmax: it reads the tile even if the argmax is RL_ARGMAX_RELU_ZERO,
+ * and `pixel` must be inside the tile. */
 static __device__ __forceinline__ void add_pooled_gradient(float gradient, int argmax, int pixel, const float *tile,
                                                            float sums[10]) {
   const float passed = argmax == RL_ARGMAX_RELU_ZERO ? 0.0f : gradient;
@@ -34,7 +38,7 @@ static __device__ __forceinline__ void add_pooled_gradient(float gradient, int a
   sums[9] += passed;
 }
 
-/* Adds up sums[WARPS], one row for each warp, into row `row` of `partial`. All threads of the block call it. */
+/* Adds up the rows sums[WARPS], one for each warp, into row `row` of partial. All threads of the block call it. */
 template <int WARPS>
 static __device__ __forceinline__ void reduce_rows(const float (*sums)[RL_CONV1_PARAMETERS], float *partial, uint32_t row) {
   for (int i = threadIdx.x; i < RL_CONV1_PARAMETERS; i += blockDim.x) {
@@ -44,14 +48,14 @@ static __device__ __forceinline__ void reduce_rows(const float (*sums)[RL_CONV1_
   }
 }
 
-/* The same for sums in registers (add_pooled_gradient); those of lane i belong to channel i. warp_sums: scratch in shared memory,
- * WARPS rows. */
+/* Adds up, into row `row` of partial, the sums that the threads have in registers (add_pooled_gradient); lane i has those of
+ * channel i. warp_sums: scratch in shared memory, WARPS rows. All threads of the block call it. */
 template <int WARPS> static __device__ __forceinline__ void reduce_channel_sums(const float sums[10],
                                                                                 float (*warp_sums)[RL_CONV1_PARAMETERS],
                                                                                 float *partial, uint32_t row) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   for (int k = 0; k < 9; k++) warp_sums[warp][lane * 9 + k] = sums[k];
-  warp_sums[warp][RL_C1 * 9 + lane] = sums[9];
+  warp_sums[warp][RL_CONV1_CHANNELS * 9 + lane] = sums[9];
   __syncthreads();
   reduce_rows<WARPS>(warp_sums, partial, row);
 }

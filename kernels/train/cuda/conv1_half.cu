@@ -1,42 +1,47 @@
-/* conv1 in FP16 on tensor cores, one kernel for each direction. A warp processes one pooled row of one image after another and
- * works alone; it loads the next image's pixels before it multiplies this one's.
+/* conv1 (1→32 channels, 28×28 pixels, 3×3 taps), bias, ReLU and 2×2 max-pooling in FP16 on tensor cores (mma.sync m16n8k16),
+ * NHWC: one kernel for each direction.
  *
- *   forward   for each of the four positions of a pooling window: [14 pixels × 9 taps] · [9 taps × 32 channels]. The greatest of
- *             the four results is the pooled value
- *   backward  the sum over the four positions of [32 channels × 14 pixels] · [14 pixels × 10]. The left operand is the pooled
- *             gradient where the argmax is this position, else zero. The right one has the pixels under the 9 taps, and a column
- *             of ones for the bias
+ * Division of work: a warp processes the same pooled row of one image after another, without synchronising with other warps. It
+ * loads the pixels of the next image before it multiplies those of the current one. Blocks exchange no data.
  *
- * Blocks exchange nothing: each stores a row of partial sums of the gradients. The products are more exact than the FP16 that is
- * stored: byte − PIXEL_MIDDLE is exact, and a weight is the sum of two FP16 values, 22 bits or 3e-8.
- * Floor at batch 64: 29 MFLOP forward and 8 backward, and 1.2 MB of pooled values and argmaxes in each direction, which stay in
- * L2: below 1 µs each on an H200. */
+ *   forward   four products, one for each position of a pooling window: [14 pixels × 9 taps] · [9 taps × 32 channels]. The
+ *             greatest of the four results is the pooled value
+ *   backward  the sum of four products, one for each position: [32 channels × 14 pixels] · [14 pixels × 10 columns]. The left
+ *             operand is the pooled gradient where the argmax is this position, else zero. The right operand has the pixels under
+ *             the 9 taps, and a column of ones for the bias. Each block stores one row of partial sums
+ *
+ * Precision: the products are more exact than the FP16 values that are stored. A pixel is multiplied as byte − PIXEL_MIDDLE,
+ * which FP16 represents exactly; a weight is multiplied as the sum of two FP16 values, which has 22 bits (a relative error of
+ * 3e-8).
+ *
+ * Shortest possible time at batch 64: below 1 µs for each direction on an H200, for 29 MFLOP forward, 8 MFLOP backward, and 1.2
+ * MB of pooled values and argmaxes in each direction, which stay in L2. */
 #include "train/cuda/pdl.cuh"
 #include "train/cuda/conv1.cuh"
 #include "train/cuda/mma.cuh"
 
 /* A normalised pixel is (byte − PIXEL_MIDDLE) · PIXEL_SLOPE + PIXEL_INTERCEPT. In the border of zeros around an image, the value
- * BORDER replaces byte − PIXEL_MIDDLE: rounded to FP16, it gives 2e-7 instead of zero. */
+ * BORDER stands in place of byte − PIXEL_MIDDLE. BORDER is rounded to FP16, so the border is 2e-7 instead of zero. */
 static const float PIXEL_MIDDLE = 33.375f, PIXEL_SLOPE = 1.0f / (255.0f * 0.3081f),
                    PIXEL_INTERCEPT = (PIXEL_MIDDLE - 0.1307f * 255.0f) * PIXEL_SLOPE, BORDER = 0.1307f * 255.0f - PIXEL_MIDDLE;
 
 enum {
-  IMAGE_ROWS = 4 /* that a pooled row depends on */,
-  POSITIONS = 4 /* of a pooling window */,
+  IMAGE_ROWS = 4 /* image rows that a pooled row depends on */,
+  POSITIONS = 4 /* positions of a pooling window */,
   TAPS = 9,
-  CONV2_WEIGHTS = RL_C2 * RL_C1 * 9 /* weights of conv2 */,
-  CHANNEL_TILES = RL_C1 / 8 /* of eight channels, the columns (N) of a product */,
+  CONV2_WEIGHTS = RL_CONV2_CHANNELS * RL_CONV1_CHANNELS * 9 /* weights of conv2 */,
+  CHANNEL_TILES = RL_CONV1_CHANNELS / 8 /* groups of eight channels, the columns (N) of an mma */,
   ROW_WORDS = RL_IMAGE_SIDE / 4 /* 32-bit words of an image row */,
-  /* A warp stores its IMAGE_ROWS rows of the image with its border in four planes: element x of plane c is column 2x + c, so that
-   * most columns are stored twice. Adjacent pooled pixels are two columns apart; so their pixels under one tap are adjacent
-   * elements of one plane. Loads of the nine taps for eight pooled pixels are free of bank conflicts. In each plane, ones (for
-   * the bias) follow the rows. */
+  /* The window of a warp, in shared memory: its IMAGE_ROWS rows of the image with the border, as FP16, in four planes. Element x
+   * of plane c is column 2x + c of the row, so that most columns are stored twice. Adjacent pooled pixels are two columns apart;
+   * so the pixels that they need for one tap are adjacent elements of one plane. The loads of the nine taps for eight pooled
+   * pixels are free of bank conflicts. In each plane, rows of ones (for the bias) follow the image rows. */
   PLANES = 4,
-  PLANE_PITCH = 24,
-  PLANE_HALVES = 200,
+  PLANE_PITCH = 24 /* FP16 values from a row of a plane to the next */,
+  PLANE_HALVES = 200 /* FP16 values of a plane */,
   WINDOW_HALVES = PLANES * PLANE_HALVES,
   FORWARD_WARPS = 7,
-  FORWARD_MAX_CONCURRENT_IMAGES = 198 /* a block loops over the others */,
+  FORWARD_MAX_CONCURRENT_IMAGES = 198 /* in larger batches, warps loop over images */,
   BACKWARD_WARPS = 14,
   BACKWARD_MAX_CONCURRENT_IMAGES = 132
 };
@@ -46,21 +51,22 @@ static_assert((IMAGE_ROWS + 2) * PLANE_PITCH <= PLANE_HALVES, "a plane has room 
 static __device__ __forceinline__ uint32_t half2_bits(__half2 pair) { return *(uint32_t *)&pair; }
 static __device__ __forceinline__ __half2 half2_from_bits(uint32_t bits) { return *(__half2 *)&bits; }
 
-/* The images that a warp processes one after another, and a lane's four pixels of the current one. */
+/* The loop of a warp over its images: the current image, the next ones, and the lane's four pixels of the current image. */
 typedef struct image_loop {
   int row;             /* pooled row, the same in each image */
   uint32_t n;          /* current image of the batch */
-  uint32_t stride;     /* from an image to the next */
+  uint32_t stride;     /* from an image of this warp to its next */
   uint32_t next_image; /* data set index of the next image */
   uint32_t position;   /* position in the epoch of the batch's first image */
-  uint32_t pixels;     /* four bytes of the current image */
+  uint32_t pixels;     /* four bytes of the current image, one per pixel */
 } image_loop;
 
-/* The image row of this lane's four pixels. */
+/* Returns the image row of this lane's four pixels, which may be -1 or RL_IMAGE_SIDE (in the border). */
 static __device__ __forceinline__ int image_row(const image_loop &loop) {
   return loop.row * 2 - 1 + (int)(threadIdx.x % 32 / ROW_WORDS);
 }
 
+/* Returns whether this lane has four pixels of the image. */
 static __device__ __forceinline__ bool has_pixels(const image_loop &loop) {
   return threadIdx.x % 32 < IMAGE_ROWS * ROW_WORDS && image_row(loop) >= 0 && image_row(loop) < RL_IMAGE_SIDE;
 }
@@ -70,11 +76,14 @@ static __device__ __forceinline__ void load_pixels(const rl_gather &gather, uint
   if (has_pixels(*loop)) loop->pixels = *(const uint32_t *)&gather.images[offset];
 }
 
-/* Data set index of the image `steps` iterations later, or of the batch's last one if there is none. */
-static __device__ __forceinline__ uint32_t dataset_index_after(const rl_gather &gather, const image_loop &loop, uint32_t steps) {
-  return dataset_index_at(gather, loop.position + min(loop.n + steps * loop.stride, gather.batch - 1));
+/* Returns the data set index of the warp's image `iterations` iterations later, or of the last image of the batch if the warp has
+ * none then. */
+static __device__ __forceinline__ uint32_t dataset_index_after(const rl_gather &gather, const image_loop &loop,
+                                                               uint32_t iterations) {
+  return dataset_index_at(gather, loop.position + min(loop.n + iterations * loop.stride, gather.batch - 1));
 }
 
+/* Begins the loop: sets the first image and loads its pixels. */
 static __device__ __forceinline__ image_loop begin_image_loop(const rl_gather &gather) {
   const uint32_t warps = blockDim.x / 32, parts = RL_POOLED1_SIDE / warps;
   image_loop loop = {(int)(blockIdx.x % parts * warps + threadIdx.x / 32), blockIdx.x / parts, gridDim.x / parts};
@@ -85,12 +94,14 @@ static __device__ __forceinline__ image_loop begin_image_loop(const rl_gather &g
   return loop;
 }
 
+/* Loads the pixels of the next image and makes it the current one. */
 static __device__ __forceinline__ void advance_image_loop(const rl_gather &gather, image_loop *loop) {
   load_pixels(gather, loop->next_image, loop);
   loop->next_image = dataset_index_after(gather, *loop, 2);
   loop->n += loop->stride;
 }
 
+/* Fills the image rows of the warp's window with the border and the other rows with ones. */
 static __device__ __forceinline__ void clear_window(__half *window) {
   const __half2 border = __float2half2_rn(BORDER), one = __float2half2_rn(1.0f);
   for (int plane = 0; plane < PLANES; plane++)
@@ -99,14 +110,16 @@ static __device__ __forceinline__ void clear_window(__half *window) {
   __syncwarp();
 }
 
-/* Two bytes of a word as FP16, minus PIXEL_MIDDLE. 0x6400 + byte is 1024 + byte in FP16. */
+/* Returns two bytes of a word as FP16, minus PIXEL_MIDDLE. The bits 0x6400 + byte are the FP16 value 1024 + byte. selector: for
+ * __byte_perm. */
 static __device__ __forceinline__ __half2 minus_middle(uint32_t word, uint32_t selector) {
   const __half2 plus_1024 = half2_from_bits(__byte_perm(word, 0x64646464u, selector));
   return __hsub2(__hsub2(plus_1024, __float2half2_rn(1024.0f)), __float2half2_rn(PIXEL_MIDDLE));
 }
 
-/* Stores the lane's four pixels, columns 4w + 1 to 4w + 4, in the warp's window. The border keeps its values. odd, even: the two
- * pixels in odd and in even columns. */
+/* Stores the lane's four pixels in the warp's window; w is the number of their word in the image row, so they are columns 4w + 1
+ * to 4w + 4 of the row with its border. The border itself keeps its values. odd, even: the two pixels in odd and in even
+ * columns. */
 static __device__ __forceinline__ void store_pixels(const image_loop &loop, __half *window) {
   const int lane = threadIdx.x % 32, w = lane % ROW_WORDS;
   const __half2 odd = minus_middle(loop.pixels, 0x4240), even = minus_middle(loop.pixels, 0x4341);
@@ -122,22 +135,24 @@ static __device__ __forceinline__ void store_pixels(const image_loop &loop, __ha
   __syncwarp();
 }
 
-/* A lane's fragments of the weights, each weight split into a high and a low FP16 value. The 16 rows of a product's right operand
- * (taps) are four groups of four: for each row of taps its three taps and a zero; then the bias as two values and two zeros. A
- * lane has group lane % 4, and in tile t channel lane / 8 · 8 + 2t + lane / 4 % 2. */
+/* A lane's fragments of the weights, which are operand B of the products. Each weight is split into a high and a low FP16 value.
+ * The 16 rows of B are four groups of four: group y = 0, 1, 2 has the three taps of row y and a zero; group 3 has the bias, as a
+ * high and a low value, and two zeros. A lane holds the rows of group lane % 4, and in tile t the column of channel lane / 8 · 8
+ * + 2t + lane / 4 % 2. */
 typedef struct weight_fragments {
   uint32_t high[CHANNEL_TILES][2], low[CHANNEL_TILES][2];
 } weight_fragments;
 
+/* Returns what v loses when it is rounded to FP16. */
 static __device__ __forceinline__ float rounding_error(float v) { return v - __half2float(__float2half_rn(v)); }
 
-/* Returns the bias of channel `lane`, plus the contribution of PIXEL_INTERCEPT, divided by PIXEL_SLOPE: added to the products of
- * byte − PIXEL_MIDDLE and the weights, it gives the output divided by PIXEL_SLOPE. */
+/* Returns, in lane i, the bias of channel i plus the contribution of PIXEL_INTERCEPT, divided by PIXEL_SLOPE. This bias plus the
+ * product of byte − PIXEL_MIDDLE and the weights is the output of conv1 divided by PIXEL_SLOPE. */
 static __device__ __forceinline__ float load_bias(const float *weights) {
   const int lane = threadIdx.x % 32;
   float sum = 0.0f;
   for (int k = 0; k < TAPS; k++) sum += weights[lane * TAPS + k];
-  return (weights[RL_C1 * TAPS + lane] + PIXEL_INTERCEPT * sum) * (1.0f / PIXEL_SLOPE);
+  return (weights[RL_CONV1_CHANNELS * TAPS + lane] + PIXEL_INTERCEPT * sum) * (1.0f / PIXEL_SLOPE);
 }
 
 static __device__ __forceinline__ weight_fragments load_fragments(const float *weights) {
@@ -158,8 +173,9 @@ static __device__ __forceinline__ weight_fragments load_fragments(const float *w
   return fragments;
 }
 
-/* Loads the left operand of each position: of the patches (3×3 pixels) of pooled pixels lane / 4 and lane / 4 + 8, row lane % 4;
- * ones for the bias if lane % 4 is 3. */
+/* Loads the fragments of operand A for each position of the pooling windows. The rows of A are the pooled pixels; a lane holds
+ * pooled pixels lane / 4 and lane / 4 + 8. The columns of A match the rows of B (weight_fragments): a lane holds row lane % 4 of
+ * the 3×3 pixels, or ones for the bias if lane % 4 is 3. */
 static __device__ __forceinline__ void load_patches(const __half *window, uint32_t patches[POSITIONS][4]) {
   const int lane = threadIdx.x % 32, row = lane % 4 < 3 ? lane % 4 : (int)IMAGE_ROWS;
   for (int down = 0; down < 2; down++)
@@ -173,7 +189,8 @@ static __device__ __forceinline__ void load_patches(const __half *window, uint32
     }
 }
 
-/* A byte for each of four floats: 0xff if its sign is set. */
+/* Returns a byte for each of four floats: 0xff if the sign bit is set, else 0. (prmt copies the sign bit of a byte into all its
+ * bits if bit 3 of the selector is set: PTX ISA 9.0, "prmt".) */
 static __device__ __forceinline__ uint32_t sign_bytes(const float v[4]) {
   uint32_t low, high;
   asm("prmt.b32 %0, %1, %2, 0xfbfb;" : "=r"(low) : "r"(__float_as_uint(v[0])), "r"(__float_as_uint(v[1])));
@@ -181,8 +198,9 @@ static __device__ __forceinline__ uint32_t sign_bytes(const float v[4]) {
   return __byte_perm(low, high, 0x5410);
 }
 
-/* Pools four windows: greatest[i] is the greatest of from[0 … 3][i]. Returns the four argmaxes, one byte each; of equal values
- * the first wins. Comparisons are subtractions on the FMA units, whose sign bits are combined for four windows at once. */
+/* Pools four windows: greatest[i] is the greatest of from[0 … 3][i]. Returns the four argmaxes, one byte each; the first of equal
+ * values wins. Comparisons are subtractions, which run on the FMA units; the sign bits of four windows are then combined at
+ * once. */
 static __device__ __forceinline__ uint32_t pool_tile(const float from[POSITIONS][4], float greatest[4]) {
   float right[4], lower_right[4], down[4], negated[4];
   for (int i = 0; i < 4; i++) {
@@ -199,12 +217,13 @@ static __device__ __forceinline__ uint32_t pool_tile(const float from[POSITIONS]
          (RL_ARGMAX_RELU_ZERO * 0x01010101u & ~passes_relu);
 }
 
-/* Eight channels, from lane % 4 · 8 on, of pooled pixels lane / 4 and lane / 4 + 8. */
+/* A lane's results: eight channels, from lane % 4 · 8 on, of pooled pixels lane / 4 and lane / 4 + 8. */
 typedef struct pooled_pixels {
   uint4 values[2];
   uint2 argmaxes[2];
 } pooled_pixels;
 
+/* Computes the four products of the lane's pooled pixels and pools them. */
 static __device__ __forceinline__ pooled_pixels multiply_and_pool(const uint32_t patches[POSITIONS][4],
                                                                   const weight_fragments &weights) {
   uint32_t values[2][CHANNEL_TILES], argmaxes[CHANNEL_TILES];
@@ -242,17 +261,19 @@ static __global__ void __launch_bounds__(FORWARD_WARPS * 32)
     store_pixels(loop, window);
     load_patches(window, patches);
     __syncwarp();
-    const size_t to = (((size_t)loop.n * RL_POOLED1_SIDE + loop.row) * RL_POOLED1_SIDE + lane / 4) * RL_C1 + lane % 4 * 8;
+    const size_t to =
+        (((size_t)loop.n * RL_POOLED1_SIDE + loop.row) * RL_POOLED1_SIDE + lane / 4) * RL_CONV1_CHANNELS + lane % 4 * 8;
     advance_image_loop(gather, &loop);
     const pooled_pixels result = multiply_and_pool(patches, fragments);
     for (int i = 0; i < 2; i++) {
       if (lane / 4 + i * 8 >= RL_POOLED1_SIDE) continue;
-      __stcg((uint4 *)&pooled[to + i * 8 * RL_C1], result.values[i]);
-      __stcg((uint2 *)&argmaxes[to + i * 8 * RL_C1], result.argmaxes[i]);
+      __stcg((uint4 *)&pooled[to + i * 8 * RL_CONV1_CHANNELS], result.values[i]);
+      __stcg((uint2 *)&argmaxes[to + i * 8 * RL_CONV1_CHANNELS], result.argmaxes[i]);
     }
   }
 }
 
+/* Returns the blocks of a launch: each concurrent image needs RL_POOLED1_SIDE warps, one for each pooled row. */
 static uint32_t block_count(uint32_t batch, uint32_t warps, uint32_t max_images) {
   return (batch < max_images ? batch : max_images) * (RL_POOLED1_SIDE / warps);
 }
@@ -264,7 +285,8 @@ int rl_conv1_half_forward(rl_gather gather, const float *weights, void *pooled, 
                        (__half *)pooled, argmaxes);
 }
 
-/* Pooled gradients of channels lane / 4 · 4 … lane / 4 · 4 + 3, with their argmaxes, at the four pixels lane_pixel(0 … 3). */
+/* A lane's pooled gradients and argmaxes: channels lane / 4 · 4 … lane / 4 · 4 + 3 of the four pixels lane_pixel(0 … 3) of the
+ * warp's pooled row. */
 typedef struct lane_gradients {
   uint2 gradient[4];
   uint32_t argmax[4];
@@ -274,7 +296,7 @@ static __device__ __forceinline__ int lane_pixel(int i) { return threadIdx.x % 4
 
 /* Returns the offset of pixel i of a lane_gradients in pooled row `row` of image n. */
 static __device__ __forceinline__ size_t lane_offset(uint32_t n, int row, int i) {
-  return (((size_t)n * RL_POOLED1_SIDE + row) * RL_POOLED1_SIDE + lane_pixel(i)) * RL_C1 + threadIdx.x % 32 / 4 * 4;
+  return (((size_t)n * RL_POOLED1_SIDE + row) * RL_POOLED1_SIDE + lane_pixel(i)) * RL_CONV1_CHANNELS + threadIdx.x % 32 / 4 * 4;
 }
 
 static __device__ __forceinline__ void load_argmaxes(const uint8_t *argmaxes, uint32_t n, int row, lane_gradients *to) {
@@ -288,8 +310,9 @@ static __device__ __forceinline__ void load_gradients(const __half *d_pooled, ui
     to->gradient[i] = lane_pixel(i) < RL_POOLED1_SIDE ? *(const uint2 *)&d_pooled[lane_offset(n, row, i)] : make_uint2(0, 0);
 }
 
-/* Arranges a lane_gradients as fragments of channels × pixels: in tile m, row lane / 4 is channel lane / 4 · 4 + 2m, and row lane
- * / 4 + 8 the next channel. Where `gradient` has 16 bits of a gradient, `argmax` has its argmax twice, in both bytes. */
+/* Arranges a lane's gradients as fragments of operand A, channels × pixels: in tile m (0 or 1), row lane / 4 is channel lane / 4
+ * · 4 + 2m, and row lane / 4 + 8 is the next channel. `argmax` holds, for each 16 bits of `gradient`, the argmax of that gradient
+ * twice, in both bytes. */
 static __device__ __forceinline__ void make_fragments(const lane_gradients &from, uint32_t gradient[2][4],
                                                       uint32_t argmax[2][4]) {
   for (int m = 0; m < 2; m++)
@@ -301,8 +324,8 @@ static __device__ __forceinline__ void make_fragments(const lane_gradients &from
     }
 }
 
-/* Adds one position's products: gradients whose argmax is this position, times the pixels under the taps. Columns of sum[m][0]
- * are taps 0 to 7; of sum[m][1] tap 8, a one for the bias, and zeros. */
+/* Adds the products of one position of the windows: gradients whose argmax is this position, times the pixels under the taps.
+ * Columns of sum[m][0] are taps 0 to 7. Columns of sum[m][1] are tap 8, the ones for the bias, and zeros. */
 static __device__ __forceinline__ void add_position(const uint32_t gradient[2][4], const uint32_t argmax[2][4], int position,
                                                     const __half *window, float sum[2][2][4]) {
   const int lane = threadIdx.x % 32, tap = lane / 4;
@@ -321,7 +344,8 @@ static __device__ __forceinline__ void add_position(const uint32_t gradient[2][4
   }
 }
 
-/* Stores a warp's sums as a row of gradients. Returns whether the sums are finite, which implies that every gradient is. */
+/* Stores the sums of a warp as a row of gradients. Returns whether the sums are finite; if they are, every gradient was
+ * finite. */
 static __device__ __forceinline__ bool store_sums(const float sum[2][2][4], float row[RL_CONV1_PARAMETERS]) {
   const int lane = threadIdx.x % 32;
   bool finite = true;
@@ -333,14 +357,15 @@ static __device__ __forceinline__ bool store_sums(const float sum[2][2][4], floa
         row[channel * TAPS + lane % 4 * 2 + i] = fmaf(sum[m][0][odd * 2 + i], PIXEL_SLOPE, PIXEL_INTERCEPT * bias);
       if (lane % 4 == 0) {
         row[channel * TAPS + 8] = fmaf(sum[m][1][odd * 2], PIXEL_SLOPE, PIXEL_INTERCEPT * bias);
-        row[RL_C1 * TAPS + channel] = bias;
+        row[RL_CONV1_CHANNELS * TAPS + channel] = bias;
       }
       finite &= isfinite(bias);
     }
   return finite;
 }
 
-/* conv2_gradient: conv2.weight's gradient, conv2_count values, which this kernel also checks for overflow. */
+/* Computes a row of partial sums of conv1's gradients for each block. Also checks conv2_gradient[conv2_count], the gradient of
+ * conv2.weight, for overflow. */
 static __global__ void __launch_bounds__(BACKWARD_WARPS * 32)
     conv1_backward(rl_gather gather, const __half *__restrict__ d_pooled, const uint8_t *__restrict__ argmaxes,
                    float *__restrict__ partial, const __half *__restrict__ conv2_gradient, uint32_t conv2_count,

@@ -1,18 +1,25 @@
-/* conv2's backward pass in one kernel (FP16). It unpools d_pooled, the gradient of the pooled output, into d_out, the gradient of
- * conv2's product, in shared memory, and computes from d_out the gradients of the weights (d_weight), the bias and the input
- * (d_in).
+/* conv2's backward pass in one kernel, in FP16 on tensor cores (conv2.cuh). Input: d_pooled [n][6][6][64], the gradient of the
+ * pooled output, with its argmaxes. The kernel unpools d_pooled into d_out [12][12][64], the gradient of conv2's product, in
+ * shared memory. From d_out it computes the gradients of the weights (d_weight [64][9][32]), of the bias [64] and of the input
+ * (d_in [n][14][14][32]). Sums are FP32, in a fixed order.
  *
- * Partition: the unit is a team of 128 threads. A weight gradient team adds up d_weight over its images; an input gradient team
- * computes d_in of each of its images. In small batches (SPLIT: at most SPLIT_MAX_IMAGES images), several teams share this work:
- * a weight gradient team takes one of WEIGHT_GRADIENT_PARTS ranges of d_weight's columns, an input gradient team one of
- * INPUT_GRADIENT_PARTS ranges of d_in's rows; a block is one team. In larger batches a part is the whole gradient, and a block is
- * two teams if they fit, if possible one of each kind. With one team per block, an SM may get two weight gradient teams, which
- * take longer (H200, batch 4096: 133 or 153 µs, depending on the schedule, against 136 µs).
+ * Division of work: the unit of work is a team of 128 threads. A weight gradient team adds up d_weight and the bias gradient over
+ * its images, and stores one row of partial sums. An input gradient team computes d_in of one image after another.
  *
- * Loads of operands are the bottleneck. So fragments are loaded one k-step ahead, addresses are incremented instead of
- * recomputed, and two teams per multiprocessor hide each other's latency.
+ * Small batches (SPLIT: at most SPLIT_MAX_IMAGES images): several teams share the work on an image. A weight gradient team takes
+ * one of WEIGHT_GRADIENT_PARTS ranges of the columns of d_weight, and an input gradient team takes one of INPUT_GRADIENT_PARTS
+ * ranges of the rows of d_in. A block is one team.
  *
- * Floor: 6.4 GFLOP at batch 512, 10 µs at the rate of mma.sync on an H200. Sums are FP32, in a fixed order. */
+ * Larger batches: a team computes a whole gradient. A block is two teams if they fit into shared memory, if possible one of each
+ * kind. With one team per block, an SM may get two weight gradient teams, which take longer (H200, batch 4096: 133 or 153 µs,
+ * depending on the schedule, against 136 µs with two teams per block).
+ *
+ * Latency: loads of operands are the bottleneck. So the fragments of an mma are loaded during the mma before, addresses are
+ * incremented instead of recomputed, and the two teams on an SM hide each other's latency.
+ *
+ * Synchronisation: named barriers, one per team. Blocks exchange no data.
+ *
+ * Shortest possible time: 10 µs on an H200 at batch 512, for 6.4 GFLOP at the rate of mma.sync. */
 #include "cuda_check.h"
 #include "train/cuda/pdl.cuh"
 #include "train/cuda/conv2.cuh"
@@ -20,10 +27,10 @@
 enum {
   WARPS = 4, /* of a team */
   THREADS = WARPS * 32,
-  CHANNEL_VECTORS = RL_C2 / VECTOR, /* of a pixel of d_pooled */
-  PIXELS_PER_THREAD = (RL_POOLED2_PIXELS * CHANNEL_VECTORS + THREADS - 1) / THREADS,
-  MAX_PARTIAL_ROWS = 88, /* sets of images that weight gradient teams add up */
-  MAX_TEAMS = 264,       /* two per multiprocessor */
+  CHANNEL_VECTORS = RL_CONV2_CHANNELS / VECTOR,                                      /* 16-byte vectors of a pixel of d_pooled */
+  PIXELS_PER_THREAD = (RL_POOLED2_PIXELS * CHANNEL_VECTORS + THREADS - 1) / THREADS, /* of d_pooled, with eight channels each */
+  MAX_PARTIAL_ROWS = 88, /* rows of partial sums; each is the sum over a set of images */
+  MAX_TEAMS = 264,       /* two per multiprocessor of an H200 */
   SPLIT_MAX_IMAGES = 88
 };
 
@@ -36,28 +43,29 @@ template <bool SPLIT> struct tile_config {
   enum {
     INPUT_GRADIENT_PARTS = SPLIT ? 2 : 1,
     WEIGHT_GRADIENT_PARTS = SPLIT ? 3 : 1,
-    /* Input gradient: a part is INPUT_GRADIENT_ROWS rows of pixels, numbered row by row. A tile is 16 pixels with adjacent
-     * numbers, the M of a product; a warp computes WARP_TILES tiles. */
+    /* Input gradient: a part is INPUT_GRADIENT_ROWS rows of pixels of d_in, numbered row by row. A tile is 16 pixels with
+     * adjacent numbers, the M of an mma; a warp computes WARP_TILES tiles. */
     INPUT_GRADIENT_ROWS = RL_POOLED1_SIDE / INPUT_GRADIENT_PARTS,
     PIXELS = INPUT_GRADIENT_ROWS * RL_POOLED1_SIDE,
     WARP_TILES = SPLIT ? 2 : 3,
-    FIRST_UNTILED_PIXEL = WARPS * WARP_TILES * 16,
-    /* d_out with a border of zeros. A row is 12 pixels and two zero pixels, which are also the left border of the next row. */
+    FIRST_UNTILED_PIXEL = WARPS * WARP_TILES * 16, /* pixels from this one on belong to no tile */
+    /* d_out in shared memory has a border of zeros. A row is 12 pixels and two zero pixels, which are also the left border of the
+     * next row. */
     D_OUT_ROWS = INPUT_GRADIENT_ROWS + 2,
     D_OUT_BORDER = 2, /* zero pixels before the first row */
     D_OUT_HALVES = (D_OUT_BORDER + D_OUT_ROWS * RL_POOLED1_SIDE) * OUT_PITCH,
-    /* Weight gradient: 64 channels × 288 columns (9 taps × 32 input channels). A column group is eight columns, the N of a
-     * product; a warp computes WARP_COLUMN_GROUPS groups. */
+    /* Weight gradient: 64 output channels × 288 columns (9 taps × 32 input channels). A column group is eight columns, the N of
+     * an mma; a warp computes WARP_COLUMN_GROUPS groups. */
     WARP_COLUMN_GROUPS = WEIGHT_COLUMNS / VECTOR / WARPS / WEIGHT_GRADIENT_PARTS,
     COLUMN_GROUP_PAIRS = (WARP_COLUMN_GROUPS + 1) / 2, /* one ldmatrix.x4 loads a pair */
     WEIGHT_D_OUT_HALVES = RL_CONV2_SIDE * RL_POOLED1_SIDE * OUT_PITCH,
-    INPUT_GRADIENT_BYTES = 2 * (RL_C2 * WEIGHT_PITCH + D_OUT_HALVES),
+    INPUT_GRADIENT_BYTES = 2 * (RL_CONV2_CHANNELS * WEIGHT_PITCH + D_OUT_HALVES),
     WEIGHT_GRADIENT_BYTES = 2 * (WEIGHT_D_OUT_HALVES + 2 * IN_IMAGE_HALVES), /* d_out, and two images of the input */
     SHARED_BYTES = INPUT_GRADIENT_BYTES > WEIGHT_GRADIENT_BYTES ? INPUT_GRADIENT_BYTES : WEIGHT_GRADIENT_BYTES
   };
 };
 
-/* A thread's part of a pooled image: eight channels of up to PIXELS_PER_THREAD pixels. */
+/* A thread's part of the pooled gradient of an image: eight channels of up to PIXELS_PER_THREAD pixels. */
 typedef struct pooled_fragment {
   uint4 gradient[PIXELS_PER_THREAD];
   uint2 argmax[PIXELS_PER_THREAD];
@@ -76,15 +84,15 @@ static __device__ __forceinline__ pooled_fragment load_pooled(const __half *d_po
   return pooled;
 }
 
-/* Returns two FP16 values, each replaced by 0 unless its argmax is `position`. selector: for __byte_perm, four nibbles: twice the
- * argmax of the low value, then twice that of the high value. They select bytes of a word in which only byte `position` is 0xff,
- * and RL_ARGMAX_RELU_ZERO (4) selects a zero byte of the second word. */
+/* Returns two FP16 values, where a value is replaced by 0 if its argmax is not `position`. selector: for __byte_perm, four
+ * nibbles: the argmax of the low value twice, then that of the high value twice. __byte_perm selects bytes of a word in which
+ * only byte `position` is 0xff; RL_ARGMAX_RELU_ZERO (4) selects a zero byte of the second word. */
 static __device__ __forceinline__ uint32_t select_by_argmax(uint32_t half2, uint32_t selector, uint32_t position) {
   return half2 & __byte_perm(position < 4 ? 0xffu << position * 8 : 0, 0, selector);
 }
 
-/* Unpools: writes rows first_row … first_row + ROWS - 1 of the image's gradient into rows 0 … ROWS - 1 of d_out. Rows outside of
- * the image are left unchanged. */
+/* Writes rows first_row … first_row + ROWS - 1 of the unpooled gradient of an image into rows 0 … ROWS - 1 of d_out. Leaves rows
+ * that are outside of the image unchanged. */
 template <int ROWS> static __device__ __forceinline__ void unpool(const pooled_fragment &pooled, int first_row, __half *d_out) {
   for (int k = 0; k < PIXELS_PER_THREAD; k++) {
     const int i = threadIdx.x + k * THREADS, pixel = i / CHANNEL_VECTORS, channel = i % CHANNEL_VECTORS * VECTOR;
@@ -114,8 +122,8 @@ typedef struct conv2_backward_args {
   rl_train_state *state;
 } conv2_backward_args;
 
-/* Adds to the bias gradient of this thread's eight channels the elements of d_pooled that are not zero after ReLU's gradient.
- * Returns false if one of them is infinite or NaN. */
+/* Adds d_pooled to the bias gradient of this thread's eight channels, without the elements where ReLU's output is zero. Returns
+ * false if an added element is infinite or NaN. */
 static __device__ __forceinline__ bool accumulate_bias(const pooled_fragment &pooled, float sums[VECTOR]) {
   bool finite = true;
   for (int k = 0; k < PIXELS_PER_THREAD; k++)
@@ -128,15 +136,16 @@ static __device__ __forceinline__ bool accumulate_bias(const pooled_fragment &po
   return finite;
 }
 
-/* Loads the B fragments of a pair of column groups. The last pair has only one group if WARP_COLUMN_GROUPS is odd. */
+/* Loads the fragments of B for a pair of column groups. The last pair has only one group if WARP_COLUMN_GROUPS is odd. */
 template <class Config> static __device__ __forceinline__ void load_column_group_pair(uint32_t b[4], int pair, uint32_t row) {
   if (pair * 2 + 1 < Config::WARP_COLUMN_GROUPS) ldmatrix_x4_trans(b, row);
   else ldmatrix_x2_trans(b, row);
 }
 
-/* Adds the weight gradient of an image; a k-step is a tile of 16 pixels. sum[m][n]: channels 16 m … 16 m + 15 of column group n.
- * a_address, b_address: addresses of the lane's fragments of d_out and of the input; b_offset: offset of the image's buffer, in
- * bytes. The next tile's B fragments are loaded as soon as their registers are free. */
+/* Adds the weight gradient of an image to sum. M is output channels, N is a column group, K is the 16 pixels of a tile
+ * (conv2.cuh). sum[m][n]: output channels 16 m … 16 m + 15 of column group n. a_address, b_address: shared addresses of the
+ * lane's fragments of d_out and of the input. b_offset: offset of the image's buffer in bytes. The B fragments of the next tile
+ * are loaded as soon as their registers are free. */
 template <class Config>
 static __device__ __forceinline__ void accumulate_weight_gradient(float sum[4][Config::WARP_COLUMN_GROUPS][4], uint32_t a_address,
                                                                   const uint32_t b_address[Config::COLUMN_GROUP_PAIRS],
@@ -150,7 +159,8 @@ static __device__ __forceinline__ void accumulate_weight_gradient(float sum[4][C
 #pragma unroll
     for (int x = 0; x < TILES_IN_ROW; x++) {
       const bool next_tile = x + 1 < TILES_IN_ROW || y + 1 < TILES_IN_ROW;
-      const int pixels = TILE_SIDE * (x + 1 < TILES_IN_ROW ? 1 : RL_POOLED1_SIDE + 1 - TILES_IN_ROW); /* to the next tile */
+      const int pixels =
+          TILE_SIDE * (x + 1 < TILES_IN_ROW ? 1 : RL_POOLED1_SIDE + 1 - TILES_IN_ROW); /* pixels from this tile to the next */
       b_offset += pixels * IN_PITCH * 2;
 #pragma unroll
       for (int m = 0; m < 4; m++) {
@@ -165,19 +175,21 @@ static __device__ __forceinline__ void accumulate_weight_gradient(float sum[4][C
     }
 }
 
-/* Adds up the bias sums of all threads through scratch[THREADS][8], and writes the 64 totals to `row`. */
+/* Adds up the bias gradients of all threads of the team through scratch[THREADS][8], and writes the 64 totals to `row`. */
 static __device__ __forceinline__ void store_bias(const float thread_sums[VECTOR], float *scratch, float *row) {
   for (int c = 0; c < VECTOR; c++) scratch[threadIdx.x * VECTOR + c] = thread_sums[c];
   team_sync();
-  if (threadIdx.x >= RL_C2) return;
+  if (threadIdx.x >= RL_CONV2_CHANNELS) return;
   float total = 0.0f;
-  for (int i = 0; i < THREADS / CHANNEL_VECTORS; i++) total += scratch[i * RL_C2 + threadIdx.x];
+  for (int i = 0; i < THREADS / CHANNEL_VECTORS; i++) total += scratch[i * RL_CONV2_CHANNELS + threadIdx.x];
   row[threadIdx.x] = total;
 }
 
-/* Adds up part `part` of d_weight [64][288] over the images partial_row, partial_row + args.partial_rows, …, and stores it in row
- * partial_row of the partial sums; part 0 also does so for the bias. Each warp computes all 64 channels of WARP_COLUMN_GROUPS
- * column groups. The input has two buffers: the next image is copied while the current one is multiplied. */
+/* Adds up part `part` of d_weight [64][288] over the images partial_row, partial_row + args.partial_rows, …, and stores the sums
+ * in row partial_row of the partial sums; part 0 does the same for the bias gradient. Each warp computes all 64 output channels
+ * of WARP_COLUMN_GROUPS column groups. The input has two buffers: the next image is copied while the current one is multiplied.
+ * The first team_sync in the loop makes d_out and the copied image visible (RAW); the second one lets the next iteration
+ * overwrite them (WAR). */
 template <bool SPLIT>
 static __device__ void weight_gradient(const conv2_backward_args &args, uint32_t partial_row, int part, __half *shared) {
   typedef tile_config<SPLIT> Config;
@@ -187,16 +199,17 @@ static __device__ void weight_gradient(const conv2_backward_args &args, uint32_t
       shared_address(&d_out[tile_pixel_offset(lane / 16 * 8 + lane % 8) * OUT_PITCH + lane / 8 % 2 * VECTOR]);
   uint32_t b_address[Config::COLUMN_GROUP_PAIRS];
   for (int i = 0; i < Config::COLUMN_GROUP_PAIRS; i++) {
-    const int group = min(first_group + i * 2 + lane / 16, WEIGHT_COLUMNS / VECTOR - 1), tap = group / (RL_C1 / VECTOR);
+    const int group = min(first_group + i * 2 + lane / 16, WEIGHT_COLUMNS / VECTOR - 1),
+              tap = group / (RL_CONV1_CHANNELS / VECTOR);
     const int pixel = tile_pixel_offset(lane % 16) + tap / 3 * RL_POOLED1_SIDE + tap % 3;
-    b_address[i] = shared_address(&in[pixel * IN_PITCH + group % (RL_C1 / VECTOR) * VECTOR]);
+    b_address[i] = shared_address(&in[pixel * IN_PITCH + group % (RL_CONV1_CHANNELS / VECTOR) * VECTOR]);
   }
   float sum[4][Config::WARP_COLUMN_GROUPS][4] = {}, bias[VECTOR] = {};
   bool finite = true;
 
   pdl_wait();
   pooled_fragment pooled = load_pooled(args.d_pooled, args.argmaxes, partial_row);
-  load_image_async<THREADS>(&args.in[(size_t)partial_row * RL_POOLED1_PIXELS * RL_C1], in);
+  load_image_async<THREADS>(&args.in[(size_t)partial_row * RL_POOLED1_PIXELS * RL_CONV1_CHANNELS], in);
   uint32_t buffer_offset = 0; /* of the current image's buffer in `in`, in FP16 values */
   for (uint32_t image = partial_row; image < args.batch;
        image += args.partial_rows, buffer_offset = IN_IMAGE_HALVES - buffer_offset) {
@@ -206,14 +219,14 @@ static __device__ void weight_gradient(const conv2_backward_args &args, uint32_t
     team_sync();
     if (image + args.partial_rows < args.batch) {
       pooled = load_pooled(args.d_pooled, args.argmaxes, image + args.partial_rows);
-      load_image_async<THREADS>(&args.in[(size_t)(image + args.partial_rows) * RL_POOLED1_PIXELS * RL_C1],
+      load_image_async<THREADS>(&args.in[(size_t)(image + args.partial_rows) * RL_POOLED1_PIXELS * RL_CONV1_CHANNELS],
                                 &in[IN_IMAGE_HALVES - buffer_offset]);
     }
     accumulate_weight_gradient<Config>(sum, a_address, b_address, buffer_offset * 2);
     team_sync();
   }
 
-  float *row = &args.partial_weight[(size_t)partial_row * RL_C2 * WEIGHT_COLUMNS];
+  float *row = &args.partial_weight[(size_t)partial_row * RL_CONV2_CHANNELS * WEIGHT_COLUMNS];
   for (int m = 0; m < 4; m++)
     for (int n = 0; n < Config::WARP_COLUMN_GROUPS; n++)
       for (int row_half = 0; row_half < 2; row_half++) {
@@ -222,15 +235,15 @@ static __device__ void weight_gradient(const conv2_backward_args &args, uint32_t
       }
   if (part != 0) return;
   if (!finite) args.state->overflow = 1;
-  store_bias(bias, (float *)shared, &args.partial_bias[partial_row * RL_C2]);
+  store_bias(bias, (float *)shared, &args.partial_bias[partial_row * RL_CONV2_CHANNELS]);
 }
 
-/* Operands of a k-step of the input gradient, which is 16 output channels at one tap. a: d_out, for each tile; b: the weights of
- * these output channels, for 32 input channels. */
+/* Operands of one mma step of the input gradient; its depth (K) is 16 output channels at one tap. a: fragments of d_out, one for
+ * each tile. b: weights of these output channels, for 32 input channels. */
 template <class Config> struct fragments { uint32_t a[Config::WARP_TILES][4], b[2][4]; };
 
-/* Loads the fragments of output channels channel … channel + 15. a_address + a_offset and b_address are the addresses of channel
- * 0 at the tap. */
+/* Loads the fragments for output channels channel … channel + 15. a_address + a_offset and b_address are the shared addresses of
+ * output channel 0 at the current tap. */
 template <class Config>
 static __device__ __forceinline__ void load_fragments(fragments<Config> &to, const uint32_t a_address[Config::WARP_TILES],
                                                       uint32_t a_offset, uint32_t b_address, int channel) {
@@ -238,15 +251,15 @@ static __device__ __forceinline__ void load_fragments(fragments<Config> &to, con
   for (int c = 0; c < 2; c++) ldmatrix_x4_trans(to.b[c], b_address + (channel * WEIGHT_PITCH + c * 16) * 2);
 }
 
-/* Adds the products of all taps to this warp's tiles: sum[m][n] is tile m, input channels 8 n … 8 n + 7. Loads the fragments of a
- * k-step before it computes the products of the step before. */
+/* Adds the products of all taps to this warp's tiles: sum[m][n] is tile m, input channels 8 n … 8 n + 7. Loads the fragments of
+ * the next step before it computes the products of the current one. */
 template <class Config>
 static __device__ __forceinline__ void accumulate_input_gradient(float sum[Config::WARP_TILES][4][4],
                                                                  const uint32_t a_address[Config::WARP_TILES],
                                                                  uint32_t b_address) {
-  const int tap_steps = RL_C2 / 16, row_steps = 3 * tap_steps; /* k-steps of a tap; of a row of taps */
+  const int tap_steps = RL_CONV2_CHANNELS / 16, row_steps = 3 * tap_steps; /* steps of a tap, and of a row of taps */
   fragments<Config> f[2];
-  uint32_t a_offset = 0; /* tap (dy, dx) reads d_out dy rows up and dx pixels to the left */
+  uint32_t a_offset = 0; /* in bytes: tap (dy, dx) reads d_out dy rows above and dx pixels to the left */
   load_fragments(f[0], a_address, a_offset, b_address, 0);
 #pragma unroll 1
   for (int dy = 0; dy < 3; dy++)
@@ -254,7 +267,7 @@ static __device__ __forceinline__ void accumulate_input_gradient(float sum[Confi
     for (int k = 0; k < row_steps; k++) {
       if (k % tap_steps == tap_steps - 1) {
         a_offset -= (k + 1 < row_steps ? 1 : RL_POOLED1_SIDE - 2) * OUT_PITCH * 2;
-        b_address += RL_C1 * 2;
+        b_address += RL_CONV1_CHANNELS * 2;
       }
       if (k + 1 < row_steps || dy + 1 < 3)
         load_fragments(f[(k + 1) % 2], a_address, a_offset, b_address, (k + 1) % tap_steps * 16);
@@ -263,30 +276,30 @@ static __device__ __forceinline__ void accumulate_input_gradient(float sum[Confi
     }
 }
 
-/* Computes the pixels from FIRST_UNTILED_PIXEL on, which no tile contains: the last four of the last row. Only the last row of
- * taps contributes to them. Each warp computes eight input channels. */
+/* Computes the pixels from FIRST_UNTILED_PIXEL on, which no tile contains: the last four pixels of the last row. Only the last
+ * row of taps contributes to them. Each warp computes eight input channels. */
 template <class Config>
 static __device__ __forceinline__ void untiled_gradient(const __half *w, const __half *d_out, __half *d_in) {
   const int lane = threadIdx.x % 32, channel = threadIdx.x / 32 * VECTOR,
             pixel = min(Config::FIRST_UNTILED_PIXEL + lane % 16, Config::PIXELS - 1);
   const uint32_t a_address = shared_address(&d_out[(Config::D_OUT_BORDER + pixel) * OUT_PITCH + lane / 16 * VECTOR]),
-                 b_address = shared_address(&w[lane % 16 * WEIGHT_PITCH + 6 * RL_C1 + channel]);
+                 b_address = shared_address(&w[lane % 16 * WEIGHT_PITCH + 6 * RL_CONV1_CHANNELS + channel]);
   float sum[2][4] = {};
 #pragma unroll
-  for (int k = 0; k < 3 * RL_C2 / 16; k++) {
-    const int dx = k / (RL_C2 / 16), first_channel = k % (RL_C2 / 16) * 16;
+  for (int k = 0; k < 3 * RL_CONV2_CHANNELS / 16; k++) {
+    const int dx = k / (RL_CONV2_CHANNELS / 16), first_channel = k % (RL_CONV2_CHANNELS / 16) * 16;
     uint32_t a[4], b[2];
     ldmatrix_x4(a, a_address + (first_channel - dx * OUT_PITCH) * 2);
-    ldmatrix_x2_trans(b, b_address + (first_channel * WEIGHT_PITCH + dx * RL_C1) * 2);
+    ldmatrix_x2_trans(b, b_address + (first_channel * WEIGHT_PITCH + dx * RL_CONV1_CHANNELS) * 2);
     mma_m16n8k16(sum[k % 2], a, b);
   }
   if (lane / 4 < Config::PIXELS - Config::FIRST_UNTILED_PIXEL)
-    *(__half2 *)&d_in[(Config::FIRST_UNTILED_PIXEL + lane / 4) * RL_C1 + channel + lane % 4 * 2] =
+    *(__half2 *)&d_in[(Config::FIRST_UNTILED_PIXEL + lane / 4) * RL_CONV1_CHANNELS + channel + lane % 4 * 2] =
         __floats2half2_rn(sum[0][0] + sum[1][0], sum[0][1] + sum[1][1]);
 }
 
-/* Transposes channels between four adjacent lanes. Each lane passes two channels of each of four groups of eight channels
- * (sum[n]); lane j of the four returns all eight channels of group j, in FP16. */
+/* Transposes the results of four adjacent lanes. Each lane passes two channels of each of four groups of eight channels (sum[n]);
+ * lane j of the four returns all eight channels of group j, in FP16. */
 static __device__ __forceinline__ uint4 transpose_channels(const float sum[4][4], int row_half) {
   uint32_t packed[4];
   for (int c = 0; c < 4; c++) {
@@ -303,17 +316,19 @@ static __device__ __forceinline__ uint4 transpose_channels(const float sum[4][4]
   return make_uint4(packed[0], packed[1], packed[2], packed[3]);
 }
 
-/* Computes parts number team, team + teams, … of the input gradients; part i belongs to image i / INPUT_GRADIENT_PARTS. team:
- * index of the team among the `teams` input gradient teams. `teams` is a multiple of INPUT_GRADIENT_PARTS, so a team computes the
- * same rows of each of its images. A warp computes WARP_TILES tiles × 32 input channels. */
+/* Computes the parts team, team + teams, team + 2 · teams, … of the input gradients of the batch; part i belongs to image i /
+ * INPUT_GRADIENT_PARTS. team: index of this team among the `teams` input gradient teams. `teams` is a multiple of
+ * INPUT_GRADIENT_PARTS, so a team computes the same rows of each of its images. A warp computes WARP_TILES tiles × 32 input
+ * channels. The first team_sync in the loop makes the weights and d_out visible (RAW); the second one lets the next iteration
+ * overwrite d_out (WAR). */
 template <bool SPLIT>
 static __device__ void input_gradient(const conv2_backward_args &args, uint32_t team, uint32_t teams, __half *shared) {
   typedef tile_config<SPLIT> Config;
-  __half *w = shared, *d_out = shared + RL_C2 * WEIGHT_PITCH;
+  __half *w = shared, *d_out = shared + RL_CONV2_CHANNELS * WEIGHT_PITCH;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32,
             first_row = team % Config::INPUT_GRADIENT_PARTS * Config::INPUT_GRADIENT_ROWS;
   const uint32_t part_count = args.batch * Config::INPUT_GRADIENT_PARTS;
-  for (int i = threadIdx.x; i < RL_C2 * WEIGHT_COLUMNS / VECTOR; i += THREADS) {
+  for (int i = threadIdx.x; i < RL_CONV2_CHANNELS * WEIGHT_COLUMNS / VECTOR; i += THREADS) {
     int channel = i / (WEIGHT_COLUMNS / VECTOR), column = i % (WEIGHT_COLUMNS / VECTOR) * VECTOR;
     cp_async_16(&w[channel * WEIGHT_PITCH + column], &args.weights[channel * WEIGHT_COLUMNS + column]);
   }
@@ -333,21 +348,23 @@ static __device__ void input_gradient(const conv2_backward_args &args, uint32_t 
     cp_async_wait_all();
     team_sync();
     if (i + teams < part_count) pooled = load_pooled(args.d_pooled, args.argmaxes, (i + teams) / Config::INPUT_GRADIENT_PARTS);
-    const size_t offset = ((size_t)(i / Config::INPUT_GRADIENT_PARTS) * RL_POOLED1_PIXELS + first_row * RL_POOLED1_SIDE) * RL_C1;
+    const size_t offset =
+        ((size_t)(i / Config::INPUT_GRADIENT_PARTS) * RL_POOLED1_PIXELS + first_row * RL_POOLED1_SIDE) * RL_CONV1_CHANNELS;
     float sum[Config::WARP_TILES][4][4] = {};
     accumulate_input_gradient<Config>(sum, a_address, b_address);
     for (int t = 0; t < Config::WARP_TILES; t++)
       for (int row_half = 0; row_half < 2; row_half++) {
         const int pixel = (warp * Config::WARP_TILES + t) * 16 + row_half * 8 + lane / 4, channel = lane % 4 * VECTOR;
         const uint4 eight_channels = transpose_channels(sum[t], row_half);
-        if (pixel < Config::PIXELS) *(uint4 *)&args.d_in[offset + pixel * RL_C1 + channel] = eight_channels;
+        if (pixel < Config::PIXELS) *(uint4 *)&args.d_in[offset + pixel * RL_CONV1_CHANNELS + channel] = eight_channels;
       }
     if (Config::FIRST_UNTILED_PIXEL < Config::PIXELS) untiled_gradient<Config>(w, d_out, &args.d_in[offset]);
     team_sync();
   }
 }
 
-/* The first teams compute the weight gradient, because it takes longer, and the others the input gradient. teams: of the grid. */
+/* The first teams of the grid compute the weight gradient, because it takes longer; the others compute the input gradient. teams:
+ * number of teams in the grid. */
 template <bool SPLIT> static __global__ void __launch_bounds__(SPLIT ? THREADS : 2 * THREADS, SPLIT ? 3 : 1)
     conv2_backward(conv2_backward_args args, uint32_t teams) {
   extern __shared__ __align__(16) __half shared[];
@@ -364,6 +381,7 @@ uint32_t rl_conv2_partial_rows(uint32_t batch) {
   return rows < MAX_PARTIAL_ROWS ? rows : (uint32_t)MAX_PARTIAL_ROWS;
 }
 
+/* Returns one team for each part of the input gradients, at most as many as fit beside the weight gradient teams. */
 template <bool SPLIT> static uint32_t input_gradient_teams(uint32_t batch) {
   const uint32_t max_teams = SPLIT ? (uint32_t)MAX_TEAMS : MAX_TEAMS - rl_conv2_partial_rows(batch),
                  count = batch * tile_config<SPLIT>::INPUT_GRADIENT_PARTS;

@@ -1,37 +1,44 @@
-/* conv2, bias, ReLU and pooling in one kernel (FP16): the 12×12×64 outputs of an image are pooled in registers and never stored.
+/* conv2, bias, ReLU and 2×2 max-pooling in one kernel, in FP16 on tensor cores (conv2.cuh): in [n][14][14][32], pooled
+ * [n][6][6][64], n images. The 12×12×64 outputs of an image are pooled in registers and never stored. Sums are FP32, in a fixed
+ * order.
  *
- * Partition: a block computes 32 channels of a set of images, a warp tiles of 16 pixels × these 32 channels.
+ * Division of work: a block computes 32 channels of a set of images; a warp computes tiles of 16 pixels × these 32 channels.
  *
- * Data movement: each warp keeps the weights of its 32 channels in registers, because operands are the bottleneck: shared memory
- * then delivers 512 bytes for every four products. Groups of images are loaded by cp.async into two buffers, one group ahead.
+ * Memory: each warp keeps the weights of its 32 channels in registers, because loads of operands are the bottleneck; shared
+ * memory then delivers only the pixels, 512 bytes for every four mma. Images are loaded in groups by cp.async into two buffers in
+ * shared memory, one group ahead. __syncthreads before a group is read (RAW), and again before its buffer is overwritten (WAR).
  *
- * Floor: 2.7 GFLOP at batch 512, 4 µs at the rate of mma.sync on an H200. Sums are FP32, in a fixed order. */
+ * Shortest possible time: 4 µs on an H200 at batch 512, for 2.7 GFLOP at the rate of mma.sync. */
 #include "train/cuda/pdl.cuh"
 #include "train/cuda/conv2.cuh"
 #include "train/cuda/pool.cuh"
 #include "train/cuda/vector.cuh"
 
 enum {
-  CHANNELS = 32 /* of a block */,
+  CHANNELS = 32 /* output channels of a block */,
   WARPS = 8,
   THREADS = WARPS * 32,
-  STEPS = WEIGHT_COLUMNS / 16, /* k-steps of a product */
-  MAX_BLOCKS = 66 /* for each half of the channels, because registers allow one block per SM; blocks loop over more images */,
-  MAX_GROUP_IMAGES = 4 /* images loaded and waited for together: 36 tiles, nine for each warp scheduler */,
-  WEIGHT_BYTES = 2 * CHANNELS * WEIGHT_PITCH,
-  IMAGE_BYTES = 2 * IN_IMAGE_HALVES
+  STEPS = WEIGHT_COLUMNS / 16, /* mma instructions over the depth of a product */
+  /* Blocks for each half of the channels, because registers allow one block per SM. In larger batches, blocks loop over images.
+   */
+  MAX_BLOCKS = 66,
+  MAX_GROUP_IMAGES = 4 /* images that are loaded together: 36 tiles, nine for each warp scheduler */,
+  WEIGHT_BYTES = 2 * CHANNELS * WEIGHT_PITCH, /* shared memory of the weights */
+  IMAGE_BYTES = 2 * IN_IMAGE_HALVES           /* shared memory of an image */
 };
 
-/* Begins to copy images first, first + stride, …, at most group_images of them, and commits the copies as one group. */
+/* Begins to copy a group of images, first, first + stride, …, at most group_images of them, and commits the copies as one
+ * cp.async group. */
 static __device__ __forceinline__ void load_group_async(const __half *in, uint32_t batch, uint32_t first, uint32_t stride,
                                                         uint32_t group_images, __half *to) {
   for (uint32_t i = 0; i < group_images && first + i * stride < batch; i++)
-    load_image_async<THREADS>(&in[(size_t)(first + i * stride) * RL_POOLED1_PIXELS * RL_C1], &to[i * IN_IMAGE_HALVES]);
+    load_image_async<THREADS>(&in[(size_t)(first + i * stride) * RL_POOLED1_PIXELS * RL_CONV1_CHANNELS],
+                              &to[i * IN_IMAGE_HALVES]);
   cp_async_commit_group();
 }
 
-/* Begins to copy the weights of 32 channels, with rows permuted so that the eight channels of a lane's four accumulators are
- * adjacent. */
+/* Begins to copy the weights of 32 channels. The rows are permuted so that the eight channels of a lane's four accumulators are
+ * adjacent channels. */
 static __device__ __forceinline__ void load_weights_async(const __half *weights, __half *to) {
   for (int i = threadIdx.x; i < CHANNELS * WEIGHT_COLUMNS / VECTOR; i += THREADS) {
     const int channel = i / (WEIGHT_COLUMNS / VECTOR), column = i % (WEIGHT_COLUMNS / VECTOR) * VECTOR;
@@ -47,12 +54,12 @@ static __device__ __forceinline__ float max_or_nan(float a, float b) {
   return result;
 }
 
-/* Applies bias, pooling and ReLU to a tile and stores it. A lane holds the two left, or the two right (`right`), pixels of a
- * window for eight channels; the lane `lane ^ 4` holds the other two. They exchange half of the channels, so that each has all
- * four pixels of four channels. */
+/* Applies bias, pooling and ReLU to a tile and stores it. A lane holds two pixels of a window for eight channels: the left ones,
+ * or the right ones if `right`. The lane `lane ^ 4` holds the other two pixels. The two lanes exchange half of the channels, so
+ * that each has all four pixels of four channels. */
 static __device__ __forceinline__ void pool_tile(const float sum[4][4], bool right, float4 bias, __half *pooled,
                                                  uint8_t *argmaxes) {
-  float own[4][2], received[4][2], best[4];
+  float own[4][2], received[4][2], greatest[4];
   uint8_t argmax[4];
   for (int c = 0; c < 4; c++)
     for (int row = 0; row < 2; row++) {
@@ -62,13 +69,13 @@ static __device__ __forceinline__ void pool_tile(const float sum[4][4], bool rig
     }
   for (int c = 0; c < 4; c++)
     bias_relu_pool(right ? received[c][0] : own[c][0], right ? own[c][0] : received[c][0], right ? received[c][1] : own[c][1],
-                   right ? own[c][1] : received[c][1], (&bias.x)[c], &best[c], &argmax[c]);
-  store4(pooled, make_float4(best[0], best[1], best[2], best[3]));
+                   right ? own[c][1] : received[c][1], (&bias.x)[c], &greatest[c], &argmax[c]);
+  store4(pooled, make_float4(greatest[0], greatest[1], greatest[2], greatest[3]));
   *(uchar4 *)argmaxes = make_uchar4(argmax[0], argmax[1], argmax[2], argmax[3]);
 }
 
-/* group_images: images that are loaded together. state NULL: overflow is not recorded. The pointers are parameters, not members
- * of a struct, so that __restrict__ applies to them. */
+/* group_images: images that are loaded together. state: NULL means that overflow is not recorded. The pointers are parameters
+ * instead of members of a struct, so that __restrict__ applies to them. */
 static __global__ void __launch_bounds__(THREADS)
     conv2_forward(uint32_t batch, uint32_t group_images, const __half *__restrict__ in, const __half *__restrict__ weights,
                   const float *__restrict__ biases, __half *__restrict__ pooled, uint8_t *__restrict__ argmaxes,
@@ -77,19 +84,19 @@ static __global__ void __launch_bounds__(THREADS)
   __half *images = shared + CHANNELS * WEIGHT_PITCH;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, first_channel = blockIdx.y * CHANNELS;
   const uint32_t b_address = shared_address(&shared[(lane / 16 * 8 + lane % 8) * WEIGHT_PITCH + lane / 8 % 2 * VECTOR]);
-  uint32_t w[STEPS][2][4];
+  uint32_t weight_fragments[STEPS][2][4];
   load_weights_async(&weights[first_channel * WEIGHT_COLUMNS], shared);
   cp_async_wait_all();
   __syncthreads();
 #pragma unroll
   for (int k = 0; k < STEPS; k++)
-    for (int i = 0; i < 2; i++) ldmatrix_x4(w[k][i], b_address + (i * 16 * WEIGHT_PITCH + k * 16) * 2);
+    for (int i = 0; i < 2; i++) ldmatrix_x4(weight_fragments[k][i], b_address + (i * 16 * WEIGHT_PITCH + k * 16) * 2);
   /* A lane stores four channels of a window. */
   const bool right = lane / 4 % 2;
   const int channel = first_channel + lane % 4 * 8 + right * 4, window = lane / 16 * RL_POOLED2_SIDE + lane / 8 % 2;
   const float4 bias = load4(&biases[channel]);
   const uint32_t a_address = shared_address(&images[tile_pixel_offset(lane % 16) * IN_PITCH + lane / 16 * VECTOR]);
-  float greatest[4] = {};
+  float largest_magnitude[4] = {}; /* of the products, for the overflow check */
 
   pdl_wait();
   const uint32_t stride = gridDim.x;
@@ -103,31 +110,32 @@ static __global__ void __launch_bounds__(THREADS)
     __syncthreads();
     const uint32_t count = min((batch - first_image + stride - 1) / stride, group_images);
 #pragma unroll 1
-    for (uint32_t t = warp; t < count * TILES; t += WARPS) {
-      const int image = t / TILES, tile = t % TILES;
+    for (uint32_t i = warp; i < count * TILES; i += WARPS) {
+      const int image = i / TILES, tile = i % TILES;
       const uint32_t origin = a_address + (buffer_offset + image * IN_IMAGE_HALVES + tile_origin(tile) * IN_PITCH) * 2;
       float sum[4][4] = {};
 #pragma unroll
       for (int k = 0; k < STEPS; k++) {
         uint32_t a[4];
         ldmatrix_x4(a, origin + ((k / 2 / 3 * RL_POOLED1_SIDE + k / 2 % 3) * IN_PITCH + k % 2 * 16) * 2);
-        for (int i = 0; i < 4; i++) mma_m16n8k16(sum[i], a, &w[k][i / 2][i % 2 * 2]);
+        for (int i = 0; i < 4; i++) mma_m16n8k16(sum[i], a, &weight_fragments[k][i / 2][i % 2 * 2]);
       }
       const int pixel = tile / TILES_IN_ROW * 2 * RL_POOLED2_SIDE + tile % TILES_IN_ROW * 2 + window;
-      const size_t to = ((size_t)(first_image + image * stride) * RL_POOLED2_PIXELS + pixel) * RL_C2 + channel;
+      const size_t to = ((size_t)(first_image + image * stride) * RL_POOLED2_PIXELS + pixel) * RL_CONV2_CHANNELS + channel;
       for (int i = 0; i < 4; i++)
-        for (int j = 0; j < 4; j++) greatest[i] = max_or_nan(greatest[i], fabsf(sum[i][j]));
+        for (int j = 0; j < 4; j++) largest_magnitude[i] = max_or_nan(largest_magnitude[i], fabsf(sum[i][j]));
       pool_tile(sum, right, bias, &pooled[to], &argmaxes[to]);
     }
     __syncthreads();
     load_group_async(in, batch, first_image + 2 * group_images * stride, stride, group_images, &images[buffer_offset]);
   }
-  const float rounds_to_infinity = 65520.0f; /* in FP16 */
+  const float rounds_to_infinity = 65520.0f; /* the smallest float that FP16 rounds to infinity */
   for (int i = 0; i < 4; i++)
-    if (!(greatest[i] < rounds_to_infinity) && state) state->overflow = 1;
+    if (!(largest_magnitude[i] < rounds_to_infinity) && state) state->overflow = 1;
 }
 
-/* Stores in *images the size of a group: two groups must fit into shared memory beside the weights; at most MAX_GROUP_IMAGES. */
+/* Stores in *images the number of images in a group: two groups fit into shared memory beside the weights, and a group has at
+ * most MAX_GROUP_IMAGES. */
 static int group_size(uint32_t *images, rl_error *err) {
   int device = 0, max_bytes = 0;
   if (rl_cuda_check(cudaGetDevice(&device), "finding the device", err) < 0 ||
@@ -149,7 +157,7 @@ int rl_conv2_forward(uint32_t batch, const void *in, const void *weights, const 
   if (rl_cuda_check(cudaFuncSetAttribute(conv2_forward, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)max_bytes),
                     "reserving shared memory", err) < 0)
     return -1;
-  return rl_pdl_launch("conv2 forward", conv2_forward, dim3(blocks, RL_C2 / CHANNELS), THREADS,
+  return rl_pdl_launch("conv2 forward", conv2_forward, dim3(blocks, RL_CONV2_CHANNELS / CHANNELS), THREADS,
                        WEIGHT_BYTES + images * IMAGE_BYTES, stream, err, batch, group_images, (const __half *)in,
                        (const __half *)weights, bias, (__half *)pooled, argmaxes, state);
 }

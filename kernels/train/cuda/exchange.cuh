@@ -1,29 +1,32 @@
-/* How co-resident blocks of one launch exchange data through global memory: with grid barriers and with tagged words.
+/* Exchange of data between the blocks of one launch through global memory. The blocks must be co-resident, because they wait for
+ * each other. There are two mechanisms, grid barriers and tagged words.
  *
- * A grid barrier is a counter that only grows: every block adds 1 in every phase. Writes of any thread before grid_barrier_arrive
- * are visible to every thread after grid_barrier_wait (release, acquire at gpu scope).
+ * Grid barrier: a counter that is never reset. Every block adds 1 to it in every phase; the phase is complete when the counter
+ * has reached the phase number times the number of blocks. The writes of all threads before grid_barrier_arrive are visible to
+ * all threads after grid_barrier_wait (release and acquire at gpu scope).
  *
- * A tagged word is a float with one writer and any number of readers, without a barrier. Its lowest bit is the parity of the
- * phase in which it was written; a reader spins until the bit matches its phase, then clears it. A float converted from FP16 does
- * not use the bit; any other loses its lowest mantissa bit. A word may be overwritten once its readers have signalled, by any
- * means, that they have read it (WAR). Phases count from 1, and the memory starts as zeros.
+ * Tagged word: a float that one thread writes and any number of threads read, without a barrier. Its lowest bit is the parity of
+ * the phase in which it was written. A reader polls until the bit matches the parity of its own phase, and then clears the bit. A
+ * float that was converted from FP16 has zeros in these low bits and loses nothing; any other float loses its lowest mantissa
+ * bit. WAR: the writer may overwrite a word once all its readers have signalled, by any means, that they have read it.
  *
- * A wait of more than some seconds ends the kernel with __trap. */
+ * Phases count from 1, and counters and words start as zeros. A wait of more than about 4 seconds ends the kernel with __trap. */
 #ifndef RL_TRAIN_CUDA_EXCHANGE_H
 #define RL_TRAIN_CUDA_EXCHANGE_H
 
 #include <stdint.h>
 
-/* Counts a failed poll, which takes about 0.5 µs. */
+/* Counts a failed poll, which takes about 0.5 µs, and ends the kernel after 2²³ of them. */
 static __device__ __forceinline__ void trap_on_timeout(uint32_t *polls) {
   if (++*polls == 1u << 23) __trap();
 }
 
-/* The thread that arrives and polls for its block, the leader: lane 0 of the last warp. __syncthreads orders the other threads
- * with it. The leader's red.release waits until the block's outstanding stores have drained, so the leader is in a warp that has
- * little other work. */
+/* Returns whether the calling thread is the leader, the one thread that arrives and polls for its block: lane 0 of the last warp.
+ * __syncthreads orders the other threads of the block with the leader. The leader's red.release waits until the block's
+ * outstanding stores have drained, so the leader is in a warp that has little other work. */
 static __device__ __forceinline__ bool is_leader(void) { return threadIdx.x == blockDim.x - 32; }
 
+/* Arrives for the block, without waiting. All threads of the block call it. */
 static __device__ __forceinline__ void grid_barrier_arrive(uint32_t *counter) {
   __syncthreads();
   if (is_leader()) asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(counter), "r"(1) : "memory");
@@ -35,17 +38,19 @@ static __device__ __forceinline__ uint32_t load_acquire(const uint32_t *counter)
   return value;
 }
 
-/* Waits until every block has arrived `phase` times. One thread calls it; it does not synchronise the block. */
+/* Waits until every block has arrived `phase` times. One thread calls it; the caller synchronises the other threads of the block
+ * with that thread. */
 static __device__ __forceinline__ void grid_barrier_spin(const uint32_t *counter, uint32_t phase) {
   for (uint32_t polls = 0; load_acquire(counter) < phase * gridDim.x;) trap_on_timeout(&polls);
 }
 
-/* All threads of the block wait. */
+/* Waits until every block has arrived `phase` times. All threads of the block call it. */
 static __device__ __forceinline__ void grid_barrier_wait(const uint32_t *counter, uint32_t phase) {
   if (is_leader()) grid_barrier_spin(counter, phase);
   __syncthreads();
 }
 
+/* Writes the parity of the phase into the lowest bit of a float, and clears this bit. */
 static __device__ __forceinline__ float set_phase_bit(float value, uint32_t phase) {
   return __uint_as_float((__float_as_uint(value) & ~1u) | (phase & 1));
 }
@@ -56,6 +61,7 @@ static __device__ __forceinline__ float4 clear_phase_bit(uint4 bits) {
   return make_float4(clear_phase_bit(bits.x), clear_phase_bit(bits.y), clear_phase_bit(bits.z), clear_phase_bit(bits.w));
 }
 
+/* Store one, two or four neighbouring tagged words with one store. */
 static __device__ __forceinline__ void send_tagged(float *word, uint32_t phase, float v) {
   asm volatile("st.relaxed.gpu.global.f32 [%0], %1;" ::"l"(word), "f"(set_phase_bit(v, phase)) : "memory");
 }
@@ -81,11 +87,12 @@ static __device__ __forceinline__ uint4 load_relaxed(const float *words) {
   return bits;
 }
 
+/* Returns whether all four words have the parity of the phase. */
 static __device__ __forceinline__ bool phase_matches(uint4 bits, uint32_t phase) {
   return (((bits.x ^ phase) | (bits.y ^ phase) | (bits.z ^ phase) | (bits.w ^ phase)) & 1) == 0;
 }
 
-/* Waits for four neighbouring words of the phase. */
+/* Waits until four neighbouring words have been written in the phase, and returns their values. */
 static __device__ __forceinline__ float4 receive_tagged(const float *words, uint32_t phase) {
   uint4 bits;
   for (uint32_t polls = 0; !phase_matches(bits = load_relaxed(words), phase);) trap_on_timeout(&polls);
@@ -96,7 +103,7 @@ typedef struct float4_pair {
   float4 a, b;
 } float4_pair;
 
-/* Waits for four words at each of two addresses. Their loads overlap, so that a poll takes as long as a poll of four words. */
+/* Waits for four words at each of two addresses. The two loads overlap, so that a poll takes as long as a poll of four words. */
 static __device__ __forceinline__ float4_pair receive_tagged(const float *words_a, const float *words_b, uint32_t phase) {
   uint4 a, b;
   for (uint32_t polls = 0;; trap_on_timeout(&polls)) {

@@ -1,4 +1,4 @@
-/* Begins an epoch: shuffles the order of the images. */
+/* Begins an epoch: shuffles the order of the images, one thread per image. */
 #include "cuda_check.h"
 #include "train/cuda/kernels.h"
 

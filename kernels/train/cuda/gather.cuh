@@ -1,15 +1,16 @@
-/* Index of image n of a batch: its position in the epoch, and from that its index in the data set (rl_gather). */
+/* Finds image n of a batch on the device: its position in the epoch, from that its index in the data set (rl_gather), and from
+ * that its pixels and label. */
 #ifndef RL_TRAIN_CUDA_GATHER_H
 #define RL_TRAIN_CUDA_GATHER_H
 
 #include "train/cuda/kernels.h"
 
-/* Position of image n of the batch in the epoch or the evaluation. */
+/* Returns the position of image n of the batch in the epoch or the evaluation. */
 static __device__ __forceinline__ uint32_t epoch_position(const rl_gather &gather, uint32_t n) {
   return *gather.step * gather.stride + n;
 }
 
-/* Data set index of the image at a position. */
+/* Returns the data set index of the image at a position of the epoch. */
 static __device__ __forceinline__ uint32_t dataset_index_at(const rl_gather &gather, uint32_t position) {
   return gather.order ? gather.order[position] : position;
 }

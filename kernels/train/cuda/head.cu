@@ -1,16 +1,20 @@
-/* The head, from fc1's product to its gradient, in one kernel: bias, ReLU, fc2, softmax, mean cross-entropy, and backward. A warp
- * processes one image at a time (head.cuh). Blocks exchange nothing: each stores its sums of gradients as a row of partial sums.
- * Floor: 0.8 MFLOP for a batch of 64. Launch latency and loads from L2 take far longer. */
+/* The head of the network, from fc1's product to the gradient of this product, in one kernel: bias, ReLU, fc2, softmax, mean
+ * cross-entropy, and their gradients (head.cuh, whose contracts hold here).
+ *
+ * Division of work: a warp computes one image after another. Each block stores the sums of its gradients as a row of partial
+ * sums, which Adam adds up. Blocks exchange nothing else.
+ *
+ * Shortest possible time: 0.8 MFLOP for a batch of 64; the launch latency and the loads from L2 take far longer. */
 #include "train/cuda/pdl.cuh"
 #include "train/cuda/head.cuh"
 
 enum {
   WARPS = 4,
-  MAX_ROWS = 128,                    /* of partial sums, and blocks */
-  MAX_IMAGES = MAX_ROWS * WARPS * 32 /* of a step: a lane loads the label of one */
+  MAX_ROWS = 128,                    /* rows of partial sums, and blocks of head_train */
+  MAX_IMAGES = MAX_ROWS * WARPS * 32 /* images of a step: a lane loads the label of one image of its warp */
 };
 
-/* Four hidden values of image n: the sum of the parts of fc1's product, bias and ReLU. */
+/* Returns the lane's four hidden values of image n: adds up the parts of fc1's product, adds the bias and applies ReLU. */
 static __device__ __forceinline__ float4 hidden_values(const rl_head &head, uint32_t n, int lane, float4 bias) {
   const float *from = &head.fc1_parts[(size_t)n * RL_FC1_OUTPUTS + lane * 4];
   size_t stride = (size_t)head.gather.batch * RL_FC1_OUTPUTS;
@@ -36,13 +40,13 @@ template <typename T> static __global__ void __launch_bounds__(WARPS * 32)
   bool overflow = false;
   for (uint32_t n = first, i = 0; n < head.gather.batch; n += stride, i++) {
     uint32_t label = __shfl_sync(0xffffffffu, lane_label, i);
-    float4 h = hidden_values(head, n, lane, weights.fc1_bias);
+    float4 hidden = hidden_values(head, n, lane, weights.fc1_bias);
     float probability[RL_CLASSES];
     int predicted_class = 0;
-    gradients.loss += head_forward(h, weights, label, probability, &predicted_class);
+    gradients.loss += head_forward(hidden, weights, label, probability, &predicted_class);
     T *to = &d_fc1[(size_t)n * RL_FC1_OUTPUTS + lane * 4];
-    store4(to, head_backward(h, weights, probability, label, factor, &gradients));
-    overflow |= !finite4(load4(to)); /* rounding to FP16 may overflow */
+    store4(to, head_backward(hidden, weights, probability, label, factor, &gradients));
+    overflow |= !finite4(load4(to)); /* load what was stored: rounding to FP16 may overflow */
   }
   if (sizeof(T) == 2 && (overflow || !isfinite(gradients.loss))) state->overflow = 1;
   store_head_row(gradients, lane, sums[warp]);

@@ -1,14 +1,16 @@
-/* Programmatic dependent launch (PDL, compute capability 9.0): the blocks of a kernel start while those of the previous kernel
- * exit. They first do work that does not depend on the previous kernel, then call pdl_wait. RAW, WAW: a kernel launched by
- * rl_pdl_launch accesses memory that the previous kernel writes only after pdl_wait. Writes of earlier kernels are visible from
- * the start, because the previous kernel triggers this launch only after its own pdl_wait. Code compiled for an older
- * architecture has no PDL and is launched in stream order. */
+/* Programmatic dependent launch (PDL, compute capability 9.0): the blocks of a kernel start while those of the previous kernel in
+ * the stream exit. The blocks first do work that does not depend on the previous kernel, then call pdl_wait.
+ *
+ * RAW, WAW: a kernel that is launched by rl_pdl_launch must access memory that the previous kernel writes only after pdl_wait.
+ * The writes of kernels before the previous one are visible from the start, because the previous kernel allows this launch only
+ * after its own pdl_wait. Code that is compiled for an architecture below 9.0 is launched in stream order, without PDL. */
 #ifndef RL_TRAIN_CUDA_PDL_H
 #define RL_TRAIN_CUDA_PDL_H
 
 #include "cuda_check.h"
 
-/* All threads call it. */
+/* Waits until the previous kernel has completed and its writes are visible, then allows the next kernel to be launched. All
+ * threads of the grid call it. */
 static __device__ __forceinline__ void pdl_wait() {
 #if __CUDA_ARCH__ >= 900
   cudaGridDependencySynchronize();
@@ -16,7 +18,8 @@ static __device__ __forceinline__ void pdl_wait() {
 #endif
 }
 
-/* Returns 0, or -1 with err. operation: for the error message (cuda_check.h). */
+/* Launches a kernel with PDL if its code was compiled for 9.0 or later. Returns 0, or -1 with the error in err. operation: names
+ * the launch in the error message (cuda_check.h). */
 template <class... Parameters, class... Arguments>
 static inline int rl_pdl_launch(const char *operation, void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
                                 cudaStream_t stream, rl_error *err, Arguments... arguments) {

@@ -1,11 +1,13 @@
-/* The engine "persistent": the backward pass from d_fc1 to the partial sums of all gradients except fc1.weight's, which the
- * update computes. persistent.cuh defines pair, group, slice, microbatch and the names of tensors. */
+/* The engine "persistent": the backward pass from d_fc1 to the partial sums of all gradients except that of fc1.weight, which the
+ * update computes. persistent.cuh defines pair, group, slice, microbatch, the names of tensors and F. All threads of the block
+ * call these functions unless their comments say otherwise. */
 #ifndef RL_TRAIN_CUDA_PERSISTENT_BACKWARD_H
 #define RL_TRAIN_CUDA_PERSISTENT_BACKWARD_H
 
 #include "train/cuda/persistent_forward.cuh"
 
-/* Computes this block's slice of d_pooled2 for the group's images, and sends it to their pairs. */
+/* Receives d_fc1 of the group's images, computes this block's slice of their d_pooled2, and sends it to their pairs as tagged
+ * words. */
 template <class F> static __device__ __forceinline__ void fc1_backward(const rl_persistent_args &args, const microbatch &mb,
                                                                        const block_coords &coords, block_memory<F> &smem) {
   typedef typename F::value value;
@@ -22,7 +24,7 @@ template <class F> static __device__ __forceinline__ void fc1_backward(const rl_
 }
 
 /* Receives d_pooled2 and computes from it d_out and the gradient of conv2's bias, for this block's channels. d_out overwrites
- * smem.fc1, so every thread must have finished reading fc1. */
+ * smem.fc1 (WAR): every thread must have finished reading fc1 before. */
 template <class F> static __device__ __forceinline__ void unpool2(const rl_persistent_args &args, const microbatch &mb,
                                                                   const block_coords &coords, block_memory<F> &smem,
                                                                   gradient_sums<F> &sums) {
@@ -32,7 +34,7 @@ template <class F> static __device__ __forceinline__ void unpool2(const rl_persi
 #pragma unroll 1
   for (int i = threadIdx.x; i < RL_POOLED2_PIXELS * CHANNEL_QUADS; i += F::THREADS) {
     const int pixel = i / CHANNEL_QUADS, channel = i % CHANNEL_QUADS * 4,
-              from = pixel * RL_C2 + coords.rank * TILE_CHANNELS + channel;
+              from = pixel * RL_CONV2_CHANNELS + coords.rank * TILE_CHANNELS + channel;
     const uchar4 argmax = *(const uchar4 *)&smem.argmax2[pixel * TILE_CHANNELS + channel];
     const float4 d = receive_tagged(&received_d_pooled2[from], message_phase(mb, coords.pair));
     if (args.d_pooled2) store4((value *)args.d_pooled2 + (size_t)step_image(mb, coords.pair) * RL_FC1_INPUTS + from, d);
@@ -44,14 +46,14 @@ template <class F> static __device__ __forceinline__ void unpool2(const rl_persi
   }
 }
 
-/* Returns the index in d_pooled1 of channel `channel` of a pixel; if it is even, the next channel follows. The XOR swizzle puts
- * neighbouring pixels, and pixels three rows apart, into different banks. */
+/* Returns the index in d_pooled1 of a channel of a pixel. If the channel is even, the next channel is at the next index. The XOR
+ * swizzle puts neighbouring pixels, and pixels three rows apart, into different banks. */
 static __device__ __forceinline__ int d_pooled1_index(int pixel, int channel) {
-  return pixel * RL_C1 + (channel ^ (pixel + pixel / 32) % 4 * 8);
+  return pixel * RL_CONV1_CHANNELS + (channel ^ (pixel + pixel / 32) % 4 * 8);
 }
 
-/* Computes this block's part of d_pooled1, the sum over its channels of conv2, and stores each pixel in the block that owns it.
- * WAR: cluster_wait orders the stores after the peer's last read of its d_pooled1. */
+/* Computes this block's part of d_pooled1, which is the sum over its channels of conv2, and stores each pixel in the block of the
+ * pair that owns the pixel. WAR: cluster_wait orders the stores after the peer's last read of its own d_pooled1. */
 template <class F> static __device__ __forceinline__ void conv2_input_gradient(const rl_persistent_args &args,
                                                                                const microbatch &mb, const block_coords &coords,
                                                                                block_memory<F> &smem) {
@@ -64,14 +66,14 @@ template <class F> static __device__ __forceinline__ void conv2_input_gradient(c
   record_timestamp(args, mb.step, RL_TIMED_conv2_input_gradient);
 }
 
-/* Computes the gradients of conv2's weights, bias and input. The input gradient is computed first if the format uses no scratch,
- * because its stores to the peer then drain while the weight gradient is computed; with scratch it must be computed second
- * (tile.cuh). is_last_image: this is the pair's last image of the step. */
+/* Computes the gradients of conv2's weights, bias and input. If the format uses no scratch, the input gradient is computed first,
+ * because its stores to the peer then drain while the weight gradient is computed. If the format uses scratch, the weight
+ * gradient must be computed first (tile.cuh). is_last_image: this is the pair's last image of the step. */
 template <class F> static __device__ __forceinline__ void conv2_backward(const rl_persistent_args &args, const microbatch &mb,
                                                                          const block_coords &coords, bool is_last_image,
                                                                          block_memory<F> &smem, gradient_sums<F> &sums) {
   const bool input_gradient_first = !F::CONV2_BACKWARD_SCRATCH_FLOATS;
-  if (threadIdx.x == 0) mbarrier_arrive_expect_tx(&smem.gradients_mbarrier, BLOCK_PIXELS * RL_C1 * sizeof(float));
+  if (threadIdx.x == 0) mbarrier_arrive_expect_tx(&smem.gradients_mbarrier, BLOCK_PIXELS * RL_CONV1_CHANNELS * sizeof(float));
   if (input_gradient_first) cluster_arrive_relaxed();
   unpool2(args, mb, coords, smem, sums);
   __syncthreads();
@@ -90,18 +92,20 @@ template <class F> static __device__ __forceinline__ void conv2_backward(const r
   __syncthreads();
 }
 
-/* Adds the contributions of this block's pixels to conv1's gradients; lane c computes channel c. The compute warps call it. */
+/* Adds the contributions of this block's pixels to conv1's gradients; lane c computes channel c. Only the compute warps call it
+ * (is_compute_warp). */
 template <class F> static __device__ __forceinline__ void conv1_backward(const rl_persistent_args &args, const microbatch &mb,
                                                                          const block_coords &coords, block_memory<F> &smem,
                                                                          gradient_sums<F> &sums) {
   typedef typename F::value value;
   value *stored_d_pooled1 =
-      args.d_pooled1 ? (value *)args.d_pooled1 +
-                           ((size_t)step_image(mb, coords.pair) * RL_POOLED1_PIXELS + coords.rank * BLOCK_PIXELS) * RL_C1
-                     : NULL;
+      args.d_pooled1
+          ? (value *)args.d_pooled1 +
+                ((size_t)step_image(mb, coords.pair) * RL_POOLED1_PIXELS + coords.rank * BLOCK_PIXELS) * RL_CONV1_CHANNELS
+          : NULL;
 #pragma unroll 2
   for (int pixel = coords.warp; pixel < BLOCK_PIXELS; pixel += step_schedule<F>::COMPUTE_WARPS) {
-    const int i = pixel * RL_C1 + coords.lane, from = d_pooled1_index(pixel, coords.lane), argmax = smem.argmax1[i];
+    const int i = pixel * RL_CONV1_CHANNELS + coords.lane, from = d_pooled1_index(pixel, coords.lane), argmax = smem.argmax1[i];
     const float gradient = rounded_to<value>(smem.d_pooled1[0][from] + smem.d_pooled1[1][from]);
     if (stored_d_pooled1) stored_d_pooled1[i] = (value)gradient;
     sums.overflow |= argmax != RL_ARGMAX_RELU_ZERO && !isfinite(gradient);
@@ -109,8 +113,8 @@ template <class F> static __device__ __forceinline__ void conv1_backward(const r
   }
 }
 
-/* Stores the step's gradients of the head, conv1 and conv2.bias in the pair's rows of partial sums. Those of conv1 and conv2.bias
- * are first added up over the block's warps. */
+/* Stores the step's gradients of the head, conv1 and conv2.bias in the pair's rows of partial sums. The gradients of conv1 and
+ * conv2.bias are first added up over the warps of the block. */
 template <class F> static __device__ __forceinline__ void store_partial_sums(const rl_persistent_args &args,
                                                                              const block_coords &coords, block_memory<F> &smem,
                                                                              gradient_sums<F> &sums) {
@@ -125,9 +129,9 @@ template <class F> static __device__ __forceinline__ void store_partial_sums(con
   }
   float *warp_row = smem.warp_sums[coords.warp];
   for (int k = 0; k < 9; k++) warp_row[coords.lane * 9 + k] = sums.conv1[k];
-  warp_row[RL_C1 * 9 + coords.lane] = sums.conv1[9];
+  warp_row[RL_CONV1_CHANNELS * 9 + coords.lane] = sums.conv1[9];
   const float biases[4] = {sums.conv2_bias.x, sums.conv2_bias.y, sums.conv2_bias.z, sums.conv2_bias.w};
-  for (int c = 0; c < 4; c++) { /* lanes 8 apart have the same four channels */
+  for (int c = 0; c < 4; c++) { /* adds up the four lanes that have the same channels and are 8 apart */
     float sum = biases[c];
     sum += __shfl_xor_sync(0xffffffffu, sum, 8);
     sum += __shfl_xor_sync(0xffffffffu, sum, 16);
@@ -139,7 +143,7 @@ template <class F> static __device__ __forceinline__ void store_partial_sums(con
     float sum = 0.0f;
     for (int warp = 0; warp < step_schedule<F>::WARPS; warp++) sum += smem.warp_sums[warp][i];
     if (i < RL_CONV1_PARAMETERS) args.partial_conv1[blockIdx.x * RL_CONV1_PARAMETERS + i] = sum;
-    else args.partial_conv2_bias[coords.pair * RL_C2 + coords.rank * TILE_CHANNELS + i - RL_CONV1_PARAMETERS] = sum;
+    else args.partial_conv2_bias[coords.pair * RL_CONV2_CHANNELS + coords.rank * TILE_CHANNELS + i - RL_CONV1_PARAMETERS] = sum;
   }
 }
 

@@ -1,5 +1,6 @@
-/* The engine "persistent": the forward pass, and the head with its gradients, down to d_fc1. persistent.cuh defines pair, group,
- * slice, microbatch and the names of tensors. */
+/* The engine "persistent": the forward pass, and the head with its gradients back to d_fc1. persistent.cuh defines pair, group,
+ * slice, microbatch, the names of tensors and F. All threads of the block call these functions unless their comments say
+ * otherwise. */
 #ifndef RL_TRAIN_CUDA_PERSISTENT_FORWARD_H
 #define RL_TRAIN_CUDA_PERSISTENT_FORWARD_H
 
@@ -7,21 +8,22 @@
 #include "train/cuda/persistent.cuh"
 #include "train/cuda/pool.cuh"
 
-/* Returns the data set index of the pair's image in a microbatch; 0 if the pair has none. */
+/* Returns the data set index of the pair's image in a microbatch, or 0 if the pair has no image. */
 static __device__ __forceinline__ uint32_t dataset_index(const rl_persistent_args &args, const microbatch &mb, uint32_t pair) {
   if (!has_image(mb, pair)) return 0;
   const uint32_t position = mb.step * mb.batch_size + step_image(mb, pair);
   return args.order ? args.order[position] : position;
 }
 
+/* Begins to copy an image of the data set to image_bytes. */
 template <class F>
 static __device__ __forceinline__ void load_image_async(const rl_persistent_args &args, uint32_t image, block_memory<F> &smem) {
   load_rows_async<F::THREADS, RL_IMAGE_PIXELS>(threadIdx.x, &args.images[(size_t)image * RL_IMAGE_PIXELS], RL_IMAGE_PIXELS, 1,
                                                smem.image_bytes, RL_IMAGE_PIXELS);
 }
 
-/* Loads the next microbatch's label, begins to load its image (the next microbatch waits for the copy), and reads the data set
- * index of the image in the microbatch after it (after_next). */
+/* Loads the label of the next microbatch and begins to copy its image; the next microbatch waits for the copy. Also loads the
+ * data set index of the image of the microbatch after it (after_next). */
 template <class F> static __device__ __forceinline__ void prefetch_next_image(const rl_persistent_args &args,
                                                                               const microbatch &after_next,
                                                                               const block_coords &coords,
@@ -31,17 +33,19 @@ template <class F> static __device__ __forceinline__ void prefetch_next_image(co
   prefetch->image_after_next = dataset_index(args, after_next, coords.pair);
 }
 
+/* Makes the next microbatch the current one. */
 static __device__ __forceinline__ void advance(prefetch_state *prefetch) {
   prefetch->label = prefetch->next_label;
   prefetch->next_image = prefetch->image_after_next;
 }
 
-/* Computes image_rows from image_bytes, into which the copy must have completed. */
+/* Computes image_rows from image_bytes. The copy to image_bytes must have completed. */
 template <class F> static __device__ __forceinline__ void normalise_image(const block_coords &coords, block_memory<F> &smem) {
   load_image_rows(smem.image_bytes, coords.rank * 2 * BLOCK_ROWS, IMAGE_ROWS, smem.image_rows);
 }
 
-/* Receives conv1's weights and biases and the biases of this block's channels of conv2; a thread receives four words. */
+/* Receives the tagged words of phase `phase`: conv1's weights and biases, and the biases of this block's channels of conv2. A
+ * thread receives four words. */
 template <class F> static __device__ __forceinline__ void receive_tagged_weights(const rl_persistent_args &args, uint32_t phase,
                                                                                  const block_coords &coords,
                                                                                  block_memory<F> &smem) {
@@ -52,7 +56,7 @@ template <class F> static __device__ __forceinline__ void receive_tagged_weights
     store4(&smem.conv2_bias[channel], receive_tagged(&from[i + coords.rank * TILE_CHANNELS], phase));
 }
 
-/* Begins to load the weights of this block's channels of conv2. Warps FIRST_WARP and up call it. */
+/* Begins to copy the weights of this block's channels of conv2 to shared memory. Only the warps from FIRST_WARP on call it. */
 template <class F, int FIRST_WARP> static __device__ __forceinline__ void load_conv2_async(const rl_persistent_args &args,
                                                                                            const block_coords &coords,
                                                                                            block_memory<F> &smem) {
@@ -62,7 +66,7 @@ template <class F, int FIRST_WARP> static __device__ __forceinline__ void load_c
                                                          F::LOADED_WEIGHT_PITCH);
 }
 
-/* Begins to load this block's slice of fc1's weights and, in a step's first microbatch, the head's weights. Warps below
+/* Begins to copy this block's slice of fc1's weights and, in the first microbatch of a step, the head's weights. Warps below
  * FIRST_WARP return at once. */
 template <class F, int FIRST_WARP>
 static __device__ __forceinline__ void load_fc1_and_head_async(const rl_persistent_args &args, const microbatch &mb,
@@ -78,10 +82,10 @@ static __device__ __forceinline__ void load_fc1_and_head_async(const rl_persiste
                                                     RL_HEAD_PITCH);
 }
 
-/* In a step's first microbatch, loads conv2's weights, after the barrier `update`; waits for this thread's copies. With
- * PREFETCH_EARLY, the warps that do not compute conv1 load them, while the others still compute it. Otherwise all warps load them
- * after conv1, and then begin to load fc1's weights, unless TRANSFORMS_WEIGHTS: the untransformed weights and fc1 share memory.
- */
+/* Loads conv2's weights in the first microbatch of a step, after the barrier `update`, and waits for all copies of this thread
+ * that conv2 needs. With PREFETCH_EARLY, the warps that do not compute conv1 load the weights while the other warps still compute
+ * conv1. Otherwise all warps load them after conv1. They then also begin to load fc1's weights, unless TRANSFORMS_WEIGHTS: in
+ * that case fc1's weights share memory with the untransformed weights of conv2. */
 template <class F> static __device__ __forceinline__ void wait_and_load_conv2(const rl_persistent_args &args,
                                                                               const microbatch &mb, const block_coords &coords,
                                                                               block_memory<F> &smem) {
@@ -105,11 +109,11 @@ template <class F> static __device__ __forceinline__ void wait_and_load_conv2(co
   }
 }
 
-/* Computes this block's pixels of pooled1 and stores them in both blocks of the pair. A lane computes two channels of a pixel,
- * from a 4×4 patch of the image: four conv1 outputs per channel, the window of the pool. The compute warps call it. */
+/* Computes this block's pixels of pooled1 and stores them in both blocks of the pair. A lane computes two channels of a pixel
+ * from a 4×4 patch of the image: per channel, the four outputs of conv1 in the pooling window. Only the compute warps call it. */
 template <class F> static __device__ __forceinline__ void conv1_forward(const block_coords &coords, block_memory<F> &smem) {
   const int channel = coords.lane % 16 * 2;
-  const float *biases = &smem.conv1[RL_C1 * 9];
+  const float *biases = &smem.conv1[RL_CONV1_CHANNELS * 9];
   float w[2][9];
 #pragma unroll
   for (int k = 0; k < 18; k++) w[k / 9][k % 9] = smem.conv1[channel * 9 + k];
@@ -127,14 +131,14 @@ template <class F> static __device__ __forceinline__ void conv1_forward(const bl
         for (int c = 0; c < 2; c++) sum[c][i] = fmaf(w[c][k], patch[i / 2 + k / 3][i % 2 + k % 3], sum[c][i]);
     bias_relu_pool(sum[0][0], sum[0][1], sum[0][2], sum[0][3], biases[channel], &pooled[0], &argmax.x);
     bias_relu_pool(sum[1][0], sum[1][1], sum[1][2], sum[1][3], biases[channel + 1], &pooled[1], &argmax.y);
-    *(uchar2 *)&smem.argmax1[pixel * RL_C1 + channel] = argmax;
+    *(uchar2 *)&smem.argmax1[pixel * RL_CONV1_CHANNELS + channel] = argmax;
     store_local_and_peer(coords.rank ^ 1, &smem.pooled1[(coords.rank * BLOCK_PIXELS + pixel) * F::IN_PITCH + channel], pooled[0],
                          pooled[1], &smem.pooled1_mbarrier);
   }
 }
 
-/* Computes this block's channels of pooled2 and sends them to the group. Sets *overflow if an output of conv2 is not finite in
- * F::value. The epilogue gets the four outputs of a 2×2 window for a channel (a) and for the next one (b). */
+/* Computes this block's channels of pooled2 and sends them to the group as tagged words. Sets *overflow if an output of conv2 is
+ * not finite in F::value. The epilogue gets the four outputs of a 2×2 window, for a channel (a) and for the next channel (b). */
 template <class F> static __device__ __forceinline__ void conv2_forward(const rl_persistent_args &args, const microbatch &mb,
                                                                         const block_coords &coords, block_memory<F> &smem,
                                                                         bool *overflow) {
@@ -151,30 +155,31 @@ template <class F> static __device__ __forceinline__ void conv2_forward(const rl
                        *overflow |= !is_representable(value(), a[i]) || !is_representable(value(), b[i]);
                      bias_relu_pool(a[0], a[1], a[2], a[3], smem.conv2_bias[channel], &pooled[0], &argmaxes[0]);
                      bias_relu_pool(b[0], b[1], b[2], b[3], smem.conv2_bias[channel + 1], &pooled[1], &argmaxes[1]);
-                     const int i = pixel * RL_C2 + first_channel + channel;
+                     const int i = pixel * RL_CONV2_CHANNELS + first_channel + channel;
                      send_tagged(&sent_pooled2[i], phase, rounded_to<value>(pooled[0]), rounded_to<value>(pooled[1]));
                      if (args.pooled2) store2(&stored_pooled2[i], pooled[0], pooled[1]);
                    });
 }
 
-/* For tests, if args.pooled1 is set: copies this block's parts of pooled1, argmax1 and argmax2 to global memory. */
+/* For tests: if args.pooled1 is set, copies this block's parts of pooled1, argmax1 and argmax2 to global memory. */
 template <class F> static __device__ __forceinline__ void dump_activations(const rl_persistent_args &args, const microbatch &mb,
                                                                            const block_coords &coords,
                                                                            const block_memory<F> &smem) {
   typedef typename F::value value;
   if (!args.pooled1) return;
   const size_t n = step_image(mb, coords.pair), first = n * RL_POOLED1_PIXELS + coords.rank * BLOCK_PIXELS;
-  for (int i = threadIdx.x; i < BLOCK_PIXELS * RL_C1; i += F::THREADS) {
-    ((value *)args.pooled1)[first * RL_C1 + i] = smem.pooled1[(coords.rank * BLOCK_PIXELS + i / RL_C1) * F::IN_PITCH + i % RL_C1];
-    args.argmax1[first * RL_C1 + i] = smem.argmax1[i];
+  for (int i = threadIdx.x; i < BLOCK_PIXELS * RL_CONV1_CHANNELS; i += F::THREADS) {
+    ((value *)args.pooled1)[first * RL_CONV1_CHANNELS + i] =
+        smem.pooled1[(coords.rank * BLOCK_PIXELS + i / RL_CONV1_CHANNELS) * F::IN_PITCH + i % RL_CONV1_CHANNELS];
+    args.argmax1[first * RL_CONV1_CHANNELS + i] = smem.argmax1[i];
   }
 #pragma unroll 1
   for (int i = threadIdx.x; i < RL_POOLED2_PIXELS * TILE_CHANNELS; i += F::THREADS)
-    args.argmax2[n * RL_FC1_INPUTS + i / TILE_CHANNELS * RL_C2 + coords.rank * TILE_CHANNELS + i % TILE_CHANNELS] =
+    args.argmax2[n * RL_FC1_INPUTS + i / TILE_CHANNELS * RL_CONV2_CHANNELS + coords.rank * TILE_CHANNELS + i % TILE_CHANNELS] =
         smem.argmax2[i];
 }
 
-/* Receives from[pair][column … column + COLUMNS - 1], tagged words, of each image of the group, and stores them in
+/* Receives the tagged words from[pair][column … column + COLUMNS - 1] of each image of the group, and stores them in
  * to[image][PITCH]. */
 template <class F, int COLUMNS, int PITCH, int STRIDE>
 static __device__ __forceinline__ void receive_rows(const float (*from)[STRIDE], int column, const microbatch &mb,
@@ -189,8 +194,8 @@ static __device__ __forceinline__ void receive_rows(const float (*from)[STRIDE],
   }
 }
 
-/* Computes the parts of fc1's product that belong to this block's slice, for the group's images, and sends each to its image's
- * pair. */
+/* Receives this block's slice of pooled2 of the group's images, multiplies it with fc1's weights, and sends the resulting part of
+ * fc1's product to the pair of each image. */
 template <class F> static __device__ __forceinline__ void fc1_forward(const rl_persistent_args &args, const microbatch &mb,
                                                                       const block_coords &coords, block_memory<F> &smem) {
   rl_block_exchange *exchange = args.block_exchange;
@@ -205,12 +210,12 @@ template <class F> static __device__ __forceinline__ void fc1_forward(const rl_p
   });
 }
 
-/* Adds up the parts of fc1's product for the pair's image, adds the bias and applies ReLU. Lane i of every warp returns hidden
- * values 4 i … 4 i + 3. */
+/* Receives and adds up the parts of fc1's product for the pair's image, adds the bias and applies ReLU. Lane i of every warp
+ * returns the hidden values 4 i … 4 i + 3. */
 template <class F> static __device__ __forceinline__ float4 hidden_values(const rl_persistent_args &args, const microbatch &mb,
                                                                           const block_coords &coords, block_memory<F> &smem) {
   const float(*parts)[RL_FC1_OUTPUTS] = args.block_exchange->fc1_parts[coords.pair];
-  const int second_part = coords.warp + step_schedule<F>::WARPS; /* a warp adds up one part or two */
+  const int second_part = coords.warp + step_schedule<F>::WARPS; /* a warp receives one part or two */
   static_assert(2 * (int)step_schedule<F>::WARPS >= (int)FC1_SLICES && (int)step_schedule<F>::WARPS <= (int)FC1_SLICES,
                 "every part has a warp");
   const float4_pair received = receive_tagged(&parts[coords.warp][coords.lane * 4],
@@ -227,15 +232,15 @@ template <class F> static __device__ __forceinline__ float4 hidden_values(const 
   return load4(&smem.hidden[0][coords.lane * 4]);
 }
 
-/* Results of one image in a lane: lane c < 10 has class c; every lane has the loss. */
+/* A lane's results of one image: lane c < 10 has class c; every lane has the loss. */
 typedef struct class_result {
-  float logit, probability; /* of the class; -∞ and 0 if the lane has none */
+  float logit, probability; /* of the lane's class; -∞ and 0 if the lane has no class */
   float loss;
   bool has_class;
 } class_result;
 
-/* Computes fc2, softmax and cross-entropy. Each of the first ten warps computes one logit; then every warp returns the results of
- * all classes. hidden: the lane's four values of hidden_values. */
+/* Computes fc2, softmax and cross-entropy. Each of the first ten warps computes one logit; then every warp computes the results
+ * of all classes. hidden: the lane's four values from hidden_values. */
 template <class F> static __device__ __forceinline__ class_result classify(const block_coords &coords, float4 hidden,
                                                                            uint32_t label, block_memory<F> &smem) {
   const float *weights = &smem.head[RL_FC1_OUTPUTS], *biases = &weights[RL_CLASSES * RL_FC1_OUTPUTS];
@@ -255,8 +260,8 @@ template <class F> static __device__ __forceinline__ class_result classify(const
   return result;
 }
 
-/* Computes the head and its gradients for the pair's image. Warps 0 to 9 add up the gradients of one class's row of fc2.weight
- * and element of fc2.bias each; warp 10 computes and sends d_fc1 and adds up the gradient of fc1.bias; the other warps add up the
+/* Computes the head and its gradients for the pair's image. Warp c < 10 adds up the gradients of class c: a row of fc2.weight and
+ * an element of fc2.bias. Warp 10 computes and sends d_fc1 and adds up the gradient of fc1.bias. The other warps add up the
  * loss. */
 template <class F> static __device__ __forceinline__ void train_head(const rl_persistent_args &args, const microbatch &mb,
                                                                      const block_coords &coords, uint32_t label,
@@ -272,7 +277,7 @@ template <class F> static __device__ __forceinline__ void train_head(const rl_pe
     sums.fc2_weight_or_fc1_bias = add4(sums.fc2_weight_or_fc1_bias, scale4(hidden, d_logit_of_warp));
     sums.fc2_bias_or_loss += d_logit_of_warp;
   } else if (coords.warp == RL_CLASSES) {
-    float4 d = make_float4(0, 0, 0, 0); /* of the hidden values, then of fc1's product */
+    float4 d = make_float4(0, 0, 0, 0); /* first the gradient of the hidden values, then that of fc1's product */
     for (int c = 0; c < RL_CLASSES; c++)
       d = add4(d, scale4(load4(&weights[c * RL_FC1_OUTPUTS + coords.lane * 4]), __shfl_sync(0xffffffffu, d_logit, c)));
     d = relu4_gradient(hidden, d);
@@ -302,7 +307,8 @@ template <class F> static __device__ __forceinline__ void evaluate_head(const rl
   const uint32_t n = step_image(mb, coords.pair);
   const class_result result = classify(coords, hidden_values(args, mb, coords, smem), label, smem);
   const float max_logit = warp_max(result.logit);
-  const uint32_t predicted_class = __ffs(__ballot_sync(0xffffffffu, result.logit == max_logit)) - 1; /* the first largest */
+  const uint32_t predicted_class =
+      __ffs(__ballot_sync(0xffffffffu, result.logit == max_logit)) - 1; /* the first of equal maxima */
   if (threadIdx.x != 0) return;
   results.losses[n] = result.loss;
   results.correct[n] = predicted_class == label;

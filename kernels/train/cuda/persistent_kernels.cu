@@ -1,21 +1,21 @@
-/* Engine "persistent": one launch runs all steps of an epoch, another the evaluation. persistent.cuh defines pairs and groups of
- * blocks, microbatches and the names of tensors. The blocks run for the whole launch, and each keeps its weights and moments in
- * shared memory. In a step, blocks exchange:
+/* The kernels of the engine "persistent": one launch runs all steps of an epoch, another launch evaluates the test images.
+ * persistent.cuh defines pairs and groups of blocks, microbatches, the names of tensors and F. The blocks run for the whole
+ * launch, and each block keeps its weights and moments in shared memory. In a step, blocks exchange data
  *
- *   in a pair    pooled1 and d_pooled1, by st.async, which completes on mbarriers of the peer
+ *   in a pair    pooled1 and d_pooled1, by st.async, which completes on an mbarrier of the receiving block
  *   in a group   pooled2, the parts of fc1's product, d_fc1 and d_pooled2, as tagged words (exchange.cuh)
- *   in the grid  through global memory, with three grid barriers. A block computes something else between arrive and wait:
+ *   in the grid  through global memory, with three grid barriers. Between arrive and wait, a block computes something else:
  *
- *     barrier    publishes                                           computed between arrive and wait
- *     forward    pooled2 and d_fc1, for fc1's weight gradient        conv2's backward pass
- *     backward   overflow, partial sums of the other gradients       fc1's weight gradient
- *     update     the new weights, except those of conv1 and the      conv1 of the next step
- *                biases of conv2, which are sent as tagged words
+ *     barrier    after the barrier, every block can read            computed between arrive and wait
+ *     forward    pooled2 and d_fc1, for fc1's weight gradient       conv2's backward pass
+ *     backward   overflow, partial sums of the other gradients      fc1's weight gradient
+ *     update     the new weights. Those of conv1 and the biases     conv1 of the next step
+ *                of conv2 are sent as tagged words instead
  *
  * A thread adds up gradients over the microbatches of a step in registers. All sums have a fixed order.
  *
- * Lower bound of a step of 64 images on an H200: FP16 1.4 µs for all products on the tensor cores; FP32, at 128 FMA per cycle
- * and SM, 7.0 µs for the convolutions (Winograd) and 1.7 µs for fc1. The rest of a step is the latency of the exchanges
+ * Lower bound of the time of a step of 64 images on an H200: FP16 1.4 µs for all products on the tensor cores; FP32, at 128 FMA
+ * per cycle and SM, 7.0 µs for the convolutions (Winograd) and 1.7 µs for fc1. The rest of a step is the latency of the exchanges
  * (docs/performance.md). */
 #include "cuda_check.h"
 #include "train/cuda/persistent_backward.cuh"
@@ -25,7 +25,7 @@
 #include "train/cuda/tile_half.cuh"
 #include "train/cuda/tile_tensor_float.cuh"
 
-/* Returns the microbatch that follows mb. step_images is 0 after the last microbatch of the epoch. */
+/* Returns the microbatch that follows mb. After the last microbatch of the epoch its step_images is 0. */
 static __device__ __forceinline__ microbatch next_microbatch(const rl_persistent_args &args, microbatch mb) {
   if (has_image({mb.step_images, mb.index + 1, 0, 0}, 0)) {
     mb.index++;
@@ -35,7 +35,7 @@ static __device__ __forceinline__ microbatch next_microbatch(const rl_persistent
   return {done < args.count ? min(args.batch, args.count - done) : 0, 0, args.batch, mb.step + 1};
 }
 
-/* Computes the forward pass of a microbatch from the image to the parts of fc1's product. */
+/* Computes the forward pass of a microbatch, from the image to the parts of fc1's product. */
 template <class F> static __device__ __forceinline__ void forward_pass(const rl_persistent_args &args, const microbatch &mb,
                                                                        const block_coords &coords, block_memory<F> &smem,
                                                                        bool *overflow) {
@@ -51,7 +51,7 @@ template <class F> static __device__ __forceinline__ void forward_pass(const rl_
   }
   __syncthreads();
   if (pair_active && is_leader())
-    mbarrier_arrive_expect_tx(&smem.pooled1_mbarrier, BLOCK_PIXELS * RL_C1 * sizeof(typename F::value));
+    mbarrier_arrive_expect_tx(&smem.pooled1_mbarrier, BLOCK_PIXELS * RL_CONV1_CHANNELS * sizeof(typename F::value));
   if (pair_active && is_compute_warp<F>()) conv1_forward(coords, smem);
   record_timestamp(args, step, RL_TIMED_conv1_forward);
   wait_and_load_conv2(args, mb, coords, smem);
@@ -88,8 +88,8 @@ template <class F> static __device__ __forceinline__ void run_microbatch(const r
   forward_pass(args, mb, coords, smem, &sums.overflow);
   if (pair_active && coords.rank == 0) train_head(args, mb, coords, prefetch->label, smem, sums);
   record_timestamp(args, step, RL_TIMED_head);
-  /* grid_barrier_arrive waits until the block's stores have drained. Here most have; later it would also wait for the tagged
-   * words of fc1_backward. */
+  /* The release of grid_barrier_arrive waits until the block's stores have drained. At this point most of them have; later it
+   * would also wait for the tagged words that fc1_backward sends. */
   if (is_last_microbatch) grid_barrier_arrive(exchange->forward);
   if (pair_active) dump_activations(args, mb, coords, smem);
   prefetch_next_image(args, next_microbatch(args, next), coords, prefetch, smem);
@@ -100,18 +100,20 @@ template <class F> static __device__ __forceinline__ void run_microbatch(const r
   if (is_last_microbatch && is_leader()) grid_barrier_spin(exchange->forward, step + 1);
   if (pair_active && is_compute_warp<F>()) conv1_backward(args, mb, coords, smem, sums);
   record_timestamp(args, step, RL_TIMED_conv1_backward);
-  if (pair_active && !is_last_microbatch) cluster_barrier(); /* WAR: the next microbatch overwrites d_pooled1 and pooled1 */
+  if (pair_active && !is_last_microbatch)
+    cluster_barrier(); /* WAR: the next microbatch overwrites d_pooled1 and pooled1 in both blocks */
   advance(prefetch);
 }
 
-/* Ends a step, after its last microbatch: stores the partial sums, computes fc1's weight gradient, updates the parameters. */
+/* Ends a step after its last microbatch: stores the partial sums, computes fc1's weight gradient and updates the parameters. */
 template <class F> static __device__ __forceinline__ void finish_step(const rl_persistent_args &args, const microbatch &mb,
                                                                       const block_coords &coords, block_memory<F> &smem,
                                                                       gradient_sums<F> &sums) {
   rl_block_exchange *exchange = args.block_exchange;
   const uint32_t step = mb.step;
   const bool pair_active = has_image({mb.step_images, 0, 0, 0}, coords.pair);
-  __syncthreads(); /* the leader has waited for the barrier `forward` in run_microbatch */
+  __syncthreads(); /* RAW: the leader has waited for the barrier `forward` in run_microbatch; this orders the other threads after
+                      it */
   load_fc1_operands_async(args, 0, mb.step_images, smem);
   record_timestamp(args, step, RL_TIMED_forward_barrier);
   if (pair_active) store_partial_sums(args, coords, smem, sums);
@@ -131,14 +133,14 @@ template <class F> static __device__ __forceinline__ void finish_step(const rl_p
   if (is_leader()) advance_train_state(&smem.state, args.adam.learning_rate, mb.step_images);
 }
 
-/* Call it before the first cluster_barrier: the peer sees the initialised mbarriers after that. */
+/* Initialises the mbarriers. Call it before the first cluster_barrier, after which the peer may use them. */
 template <class F> static __device__ __forceinline__ void init_mbarriers(block_memory<F> &smem) {
   if (threadIdx.x != 0) return;
   mbarrier_init(&smem.pooled1_mbarrier);
   mbarrier_init(&smem.gradients_mbarrier);
 }
 
-/* Loads the pair's first image, and reads the data set index of its second. */
+/* Loads and normalises the pair's first image, and loads the data set index of its second image. */
 template <class F>
 static __device__ __forceinline__ prefetch_state load_first_image(const rl_persistent_args &args, const microbatch &mb,
                                                                   const block_coords &coords, block_memory<F> &smem) {
@@ -150,9 +152,8 @@ static __device__ __forceinline__ prefetch_state load_first_image(const rl_persi
   return {args.labels[image], 0, dataset_index(args, next_microbatch(args, mb), coords.pair), 0};
 }
 
-/* Loads the parameters and the first image, and publishes the weights, rounded to F::value. Readers wait for the barrier
- * `update`.
- */
+/* Begins a launch: loads the parameters and the first image, and makes the weights, rounded to F::value, available to the other
+ * blocks, which wait for the barrier `update`. */
 template <class F> static __device__ __forceinline__ prefetch_state begin_launch(const rl_persistent_args &args,
                                                                                  const microbatch &mb, const block_coords &coords,
                                                                                  block_memory<F> &smem) {
@@ -168,6 +169,7 @@ template <class F> static __device__ __forceinline__ prefetch_state begin_launch
   return prefetch;
 }
 
+/* Trains one epoch. args: persistent.h. */
 template <class F> static __global__ void __launch_bounds__(F::THREADS, 1) persistent_epoch(rl_persistent_args args) {
   extern __shared__ __align__(16) unsigned char shared[];
   block_memory<F> &smem = *(block_memory<F> *)shared;
@@ -195,6 +197,7 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1) persi
   record_launch_timestamp(args, true);
 }
 
+/* Evaluates all test images as one step. losses, correct: [images]. */
 template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
     persistent_evaluate(rl_persistent_args args, float *losses, uint8_t *correct) {
   extern __shared__ __align__(16) unsigned char shared[];
@@ -208,8 +211,8 @@ template <class F> static __global__ void __launch_bounds__(F::THREADS, 1)
     const microbatch next = next_microbatch(args, mb);
     forward_pass(args, mb, coords, smem, &overflow);
     if (has_image(mb, coords.pair) && coords.rank == 0) evaluate_head(args, mb, coords, prefetch.label, smem, {losses, correct});
-    /* WAR: the next microbatch overwrites the pair's pooled1 and tagged words. Rank 0 has received all parts of fc1's product,
-     * which the group's blocks send after they have read these. */
+    /* WAR: the next microbatch overwrites the pair's pooled1 and tagged words. Rank 0 has received all parts of fc1's product.
+     * The blocks of the group send these parts after they have read the tagged words. */
     cluster_barrier();
     prefetch_next_image(args, next_microbatch(args, next), coords, &prefetch, smem);
     advance(&prefetch);
@@ -230,7 +233,8 @@ typedef struct launch_config {
   cudaLaunchAttribute attributes[2];
 } launch_config;
 
-/* Sets clusters of two blocks, and a cooperative launch: all blocks must be resident, because they wait for each other. */
+/* Sets the size of the launch, clusters of two blocks, and a cooperative launch: all blocks must be resident, because they wait
+ * for each other. */
 template <class F> static void init_launch_config(launch_config *launch, cudaStream_t stream) {
   *launch = {};
   launch->config.gridDim = BLOCKS;
@@ -250,6 +254,7 @@ template <class F, class... Parameters> static int allow_shared_memory(void (*ke
                        "raising the limit of shared memory", err);
 }
 
+/* Returns 0 if the current device has what the kernels need, or -1 and the reason. */
 template <class F> static int check_features(rl_error *err) {
   cudaFuncAttributes code = {};
   int device = 0, has_clusters = 0, max_shared_bytes = 0;
@@ -266,7 +271,7 @@ template <class F> static int check_features(rl_error *err) {
                     "fused runs without them");
 }
 
-/* All blocks must be resident at once, because they wait for each other. */
+/* Returns 0 if all blocks can be resident at once, which they must because they wait for each other; or -1 and the reason. */
 template <class F> static int check_residency(rl_error *err) {
   int pairs = 0;
   launch_config launch;
@@ -294,7 +299,7 @@ static int launch_kernel(void (*kernel)(Parameters...), const rl_persistent_args
   return rl_cuda_check(cudaLaunchKernelEx(&launch.config, kernel, *args, extra_args...), "launching engine persistent", err);
 }
 
-/* Calls `function` with a value of the struct that implements tile.cuh for the format. */
+/* Calls `function` with a value of the struct that implements tile.cuh in the format, and returns its result. */
 template <class Function> static int call_for_format(rl_format format, Function function) {
   if (format.fp16) return function(half_tile_format());
   return format.tf32 ? function(tensor_float_tile_format()) : function(float_tile_format());

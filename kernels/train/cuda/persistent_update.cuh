@@ -1,5 +1,6 @@
-/* The engine "persistent": fc1's weight gradient and the update of the parameters that a block owns. persistent.cuh defines the
- * small values and who updates which parameter. */
+/* The engine "persistent": fc1's weight gradient, and the update of the parameters that a block owns. persistent.cuh defines the
+ * small values, F, and which block updates which parameters. All threads of the block call these functions unless their comments
+ * say otherwise. */
 #ifndef RL_TRAIN_CUDA_PERSISTENT_UPDATE_H
 #define RL_TRAIN_CUDA_PERSISTENT_UPDATE_H
 
@@ -15,15 +16,16 @@ static __device__ __forceinline__ void store_parameter(const rl_adam &adam, uint
   adam.second_moment[i] = p.second_moment;
 }
 
-/* Index in smem.owned_parameters of the one parameter (of conv2.weight or of the small values) that this thread updates;
- * negative: none. The last threads of the block have one, because the first threads update the tile of fc1.weight. */
+/* Returns the index in smem.owned_parameters of the one parameter (of conv2.weight or of the small values) that this thread
+ * updates; a negative index means that it updates none. The last threads of the block update these parameters, because the first
+ * threads update the tile of fc1.weight. */
 static __device__ __forceinline__ int owned_parameter_index(void) {
   return (int)threadIdx.x - (TILE_THREADS - CONV2_PER_BLOCK - SMALL_PER_BLOCK);
 }
 static __device__ __forceinline__ bool owns_conv2_weight(void) {
   return owned_parameter_index() >= 0 && owned_parameter_index() < CONV2_PER_BLOCK;
 }
-/* Index of this thread's small value among all SMALL_VALUES (persistent.cuh). */
+/* Returns the index of this thread's small value among all SMALL_VALUES (persistent.cuh). */
 static __device__ __forceinline__ uint32_t small_index(void) {
   return blockIdx.x * SMALL_PER_BLOCK + owned_parameter_index() - CONV2_PER_BLOCK;
 }
@@ -34,16 +36,16 @@ static __device__ __forceinline__ bool owns_loss(void) {
   return owned_parameter_index() >= CONV2_PER_BLOCK && small_index() == SMALL_VALUES - 1;
 }
 
-/* Offset of the parameter in rl_adam.weights. */
+/* Returns the offset in rl_adam.weights of the parameter that this thread owns. */
 static __device__ __forceinline__ uint32_t owned_parameter_offset(void) {
   if (owns_conv2_weight()) return CONV2_OFFSET + blockIdx.x * CONV2_PER_BLOCK + owned_parameter_index();
   if (small_index() < CONV2_OFFSET) return small_index();
-  if (small_index() < CONV2_OFFSET + RL_C2) return CONV2_BIAS_OFFSET + small_index() - CONV2_OFFSET;
-  return HEAD_OFFSET + small_index() - CONV2_OFFSET - RL_C2;
+  if (small_index() < CONV2_OFFSET + RL_CONV2_CHANNELS) return CONV2_BIAS_OFFSET + small_index() - CONV2_OFFSET;
+  return HEAD_OFFSET + small_index() - CONV2_OFFSET - RL_CONV2_CHANNELS;
 }
 
-/* First output and first input of this block's tile of fc1.weight. tile_offset: offset in rl_adam.weights of this thread's i-th
- * pair of adjacent weights of the tile. */
+/* tile_first_row and tile_first_column return the first output and the first input of this block's tile of fc1.weight.
+ * tile_offset returns the offset in rl_adam.weights of this thread's i-th pair of adjacent weights of the tile. */
 static __device__ __forceinline__ uint32_t tile_first_row(void) { return blockIdx.x % (RL_FC1_OUTPUTS / TILE_ROWS) * TILE_ROWS; }
 static __device__ __forceinline__ uint32_t tile_first_column(void) {
   return blockIdx.x / (RL_FC1_OUTPUTS / TILE_ROWS) * TILE_COLUMNS;
@@ -54,14 +56,15 @@ template <class F> static __device__ __forceinline__ uint32_t tile_offset(int i)
          F::fc1_gradient_column(i);
 }
 
-/* The FP32 master weights of pair i: in shared memory, or in global memory if the products read FP32 weights too. */
+/* Returns the address of the FP32 weights of this thread's pair i: in shared memory, or in global memory if the products read
+ * FP32 weights too. */
 template <class F>
 static __device__ __forceinline__ float2 *tile_master_weight(const rl_persistent_args &args, int i, block_memory<F> &smem) {
   return F::HAS_FP32_MASTER_WEIGHTS ? &smem.weight[i][threadIdx.x] : (float2 *)&args.adam.weights[tile_offset<F>(i)];
 }
 
-/* Begins to load the operands of the tile's gradient for up to TILE_BATCH images, starting with image `first`: TILE_ROWS outputs
- * of the gradient of fc1's product and TILE_COLUMNS of fc1's inputs. Fills the rows of missing images with zeros. */
+/* Begins to copy the operands of the tile's gradient for up to TILE_BATCH images, starting with image `first` of the step:
+ * TILE_ROWS outputs of d_fc1 and TILE_COLUMNS inputs of fc1. Fills the rows of images that the step does not have with zeros. */
 template <class F> static __device__ __forceinline__ void load_fc1_operands_async(const rl_persistent_args &args, uint32_t first,
                                                                                   uint32_t batch, block_memory<F> &smem) {
   typedef typename F::value value;
@@ -78,7 +81,8 @@ template <class F> static __device__ __forceinline__ void load_fc1_operands_asyn
     smem.tile_pooled2[i] = (value)0.0f;
 }
 
-/* Computes the tile of fc1's weight gradient. The caller has begun to load the first operands. */
+/* Computes the tile of fc1's weight gradient over all images of the step. The caller has begun to copy the operands of the first
+ * TILE_BATCH images. */
 template <class F>
 static __device__ __forceinline__ void fc1_weight_gradient_tile(const rl_persistent_args &args, uint32_t batch,
                                                                 block_memory<F> &smem,
@@ -100,16 +104,17 @@ typedef struct partial_sums {
   uint32_t stride, rows;
 } partial_sums;
 
+/* Returns where the partial sums of small value i are. rows: partial_rows of the step. */
 static __device__ __forceinline__ partial_sums small_value_sums(const rl_persistent_args &args, uint32_t i, uint32_t rows) {
   if (i < CONV2_OFFSET) return {&args.partial_conv1[i], CONV2_OFFSET, 2 * rows};
-  if (i < CONV2_OFFSET + RL_C2) return {&args.partial_conv2_bias[i - CONV2_OFFSET], RL_C2, rows};
-  if (i < SMALL_VALUES) return {&args.partial_head[i - CONV2_OFFSET - RL_C2], RL_HEAD_PITCH, rows};
+  if (i < CONV2_OFFSET + RL_CONV2_CHANNELS) return {&args.partial_conv2_bias[i - CONV2_OFFSET], RL_CONV2_CHANNELS, rows};
+  if (i < SMALL_VALUES) return {&args.partial_head[i - CONV2_OFFSET - RL_CONV2_CHANNELS], RL_HEAD_PITCH, rows};
   return {NULL, 0, 0};
 }
 
-/* All threads add up the partial sums of the block's owned parameters. Returns the gradient of this thread's parameter, still
- * multiplied by the loss scale, or the sum of the losses (owns_loss). rows: partial_rows. All loads are issued before the first
- * addition, to overlap their latencies. */
+/* Adds up the partial sums of the parameters that the block owns. Returns the gradient of this thread's parameter, multiplied by
+ * the loss scale, or the sum of the losses (owns_loss). rows: partial_rows of the step. All loads are issued before the first
+ * addition, so that their latencies overlap. */
 template <class F> static __device__ __forceinline__ float owned_parameter_gradient(const rl_persistent_args &args, uint32_t rows,
                                                                                     block_memory<F> &smem) {
   enum {
@@ -149,29 +154,31 @@ template <class F> static __device__ __forceinline__ float owned_parameter_gradi
   return total;
 }
 
+/* Updates a parameter and its moments by Adam. */
 static __device__ __forceinline__ void update_parameter(parameter *p, float gradient, adam_rates rates) {
   p->weight = adam_update_weight(p->weight, gradient, &p->first_moment, &p->second_moment, rates);
 }
 
+/* Updates this block's tile of fc1.weight, and stores the new weights for the products. */
 template <class F> static __device__ __forceinline__ void update_tile(const rl_persistent_args &args,
                                                                       const float gradient[F::FC1_GRADIENT_PAIRS_PER_THREAD][2],
                                                                       adam_rates rates, block_memory<F> &smem) {
   if (!owns_tile<F>()) return;
   for (int i = 0; i < F::FC1_GRADIENT_PAIRS_PER_THREAD; i++) {
-    float2 *w = tile_master_weight(args, i, smem), *first_moment = &smem.first_moment[i][threadIdx.x],
+    float2 *weights = tile_master_weight(args, i, smem), *first_moment = &smem.first_moment[i][threadIdx.x],
            *second_moment = &smem.second_moment[i][threadIdx.x];
-    parameter a = {w->x, first_moment->x, second_moment->x}, b = {w->y, first_moment->y, second_moment->y};
+    parameter a = {weights->x, first_moment->x, second_moment->x}, b = {weights->y, first_moment->y, second_moment->y};
     update_parameter(&a, gradient[i][0], rates);
     update_parameter(&b, gradient[i][1], rates);
-    *w = make_float2(a.weight, b.weight);
+    *weights = make_float2(a.weight, b.weight);
     *first_moment = make_float2(a.first_moment, b.first_moment);
     *second_moment = make_float2(a.second_moment, b.second_moment);
     if (F::HAS_FP32_MASTER_WEIGHTS) store2(compute_weights<F>(args) + tile_offset<F>(i), a.weight, b.weight);
   }
 }
 
-/* Publishes the weight that this thread owns. Weights of conv1 and conv2.bias are sent as tagged words of `phase`. Others are
- * stored in global memory; readers wait for the barrier `update`. */
+/* Makes the weight that this thread owns available to the other blocks. Weights of conv1 and of conv2.bias are sent as tagged
+ * words of phase `phase`. Others are stored in global memory, where readers find them after the barrier `update`. */
 template <class F>
 static __device__ __forceinline__ void publish_weight(const rl_persistent_args &args, uint32_t phase, float weight) {
   for (int group = 0; group < BLOCK_PAIRS / GROUP_PAIRS && owns_small_value() && small_index() < TAGGED_WEIGHTS; group++)
@@ -180,8 +187,8 @@ static __device__ __forceinline__ void publish_weight(const rl_persistent_args &
   else if (owns_small_value()) args.adam.weights[owned_parameter_offset()] = weight;
 }
 
-/* After the barrier `backward`: updates the block's parameters, or leaves them unchanged if a gradient overflowed. Updates the
- * weights that other blocks wait for before the tile of fc1.weight. */
+/* Updates the block's parameters, or leaves them unchanged if a gradient overflowed. The caller has waited for the barrier
+ * `backward`. The weights that other blocks wait for are updated before the tile of fc1.weight. */
 template <class F>
 static __device__ __forceinline__ void update_parameters(const rl_persistent_args &args, const microbatch &mb,
                                                          const float gradient[F::FC1_GRADIENT_PAIRS_PER_THREAD][2],
@@ -194,12 +201,12 @@ static __device__ __forceinline__ void update_parameters(const rl_persistent_arg
   if (owns_conv2_weight() || owns_small_value()) {
     parameter &own_parameter = smem.owned_parameters[owned_parameter_index()];
     if (!skip_step) update_parameter(&own_parameter, total, rates);
-    publish_weight<F>(args, mb.step + 2, own_parameter.weight); /* readers wait for this phase even if the step is skipped */
+    publish_weight<F>(args, mb.step + 2, own_parameter.weight); /* also if the step is skipped: readers wait for this phase */
   }
   if (!skip_step) update_tile<F>(args, gradient, rates, smem);
 }
 
-/* Loads the block's parameters from global memory, at the start of a launch. */
+/* Loads the block's parameters and moments from global memory, at the begin of a launch. */
 template <class F> static __device__ __forceinline__ void load_parameters(const rl_persistent_args &args, block_memory<F> &smem) {
   for (int i = 0; i < F::FC1_GRADIENT_PAIRS_PER_THREAD && owns_tile<F>(); i++) {
     const uint32_t offset = tile_offset<F>(i);
@@ -211,7 +218,8 @@ template <class F> static __device__ __forceinline__ void load_parameters(const 
     smem.owned_parameters[owned_parameter_index()] = load_parameter(args.adam, owned_parameter_offset());
 }
 
-/* Publishes the block's weights as F::value. WAR: they overwrite FP32 parameters, so every block must have loaded its own. */
+/* Makes the block's weights available to the other blocks, as F::value, at the begin of a launch. WAR: they overwrite FP32
+ * parameters, so every block must have loaded its own parameters before. */
 template <class F>
 static __device__ __forceinline__ void publish_parameters(const rl_persistent_args &args, const block_memory<F> &smem) {
   for (int i = 0; i < F::FC1_GRADIENT_PAIRS_PER_THREAD && owns_tile<F>() && F::HAS_FP32_MASTER_WEIGHTS; i++) {
@@ -222,8 +230,8 @@ static __device__ __forceinline__ void publish_parameters(const rl_persistent_ar
     publish_weight<F>(args, 1, smem.owned_parameters[owned_parameter_index()].weight);
 }
 
-/* Stores the block's parameters to global memory, at the end of a launch. WAR: every block must have read the published weights.
- */
+/* Stores the block's parameters and moments in global memory, at the end of a launch. WAR: every block must have finished reading
+ * the weights that the products use. */
 template <class F>
 static __device__ __forceinline__ void store_parameters(const rl_persistent_args &args, const block_memory<F> &smem) {
   for (int i = 0; i < F::FC1_GRADIENT_PAIRS_PER_THREAD && owns_tile<F>(); i++) {

@@ -1,15 +1,19 @@
-/* conv2's bias, ReLU and 2×2 max-pooling after a library's product, and their gradient: one kernel for each direction.
+/* Bias, ReLU and 2×2 max-pooling of conv2, for engines whose conv2 product (its output before the bias) is computed by a library,
+ * and the gradient of these three: one kernel for each direction.
  *
- * y is conv2's product (its output before the bias) and d_y its gradient: [n][12][12][64] in NHWC, [n][64][12][12] in NCHW.
+ * y is conv2's product and d_y its gradient: [n][12][12][64] in NHWC, [n][64][12][12] in NCHW, n images. The pooled output has
+ * 6×6 pixels.
  *
- * Partition: in NHWC a thread computes one pooled pixel of four channels, in NCHW one pooled element. Each element of y is read,
- * and each of d_y written, once. Floor: the bytes of y at the bandwidth of memory, or of L2 if y fits. */
+ * Division of work: in NHWC a thread computes one pooled pixel of four channels, in NCHW one pooled element. Each element of y is
+ * read once, and each element of d_y is written once. Shortest possible time: the bytes of y divided by the bandwidth of memory,
+ * or of L2 if y fits there. */
 #include "train/cuda/pdl.cuh"
 #include "train/cuda/kernels.h"
 #include "train/cuda/vector.cuh"
 
-enum { CHANNEL_QUADS = RL_C2 / 4 /* groups of four adjacent channels */ };
+enum { CHANNEL_QUADS = RL_CONV2_CHANNELS / 4 /* groups of four adjacent channels */ };
 
+/* Replaces *best and *argmax if the value is greater, or if it is the first of the window (position 0). */
 static __device__ __forceinline__ void update_best(float value, int position, float *best, int *argmax) {
   if (position == 0 || value > *best) {
     *best = value;
@@ -33,8 +37,8 @@ template <typename T> static __global__ void pool2_forward_nhwc(uint32_t count, 
   int argmax[4];
   float4 in[4], b = load4(&bias[quad * 4]);
   for (int position = 0; position < 4; position++)
-    in[position] = load4(&y[((size_t)n * RL_CONV2_PIXELS + product_pixel(pixel, position)) * RL_C2 + quad * 4]);
-  float sum = 0.0f; /* an FP32 sum of FP16 values is finite if and only if all values are */
+    in[position] = load4(&y[((size_t)n * RL_CONV2_PIXELS + product_pixel(pixel, position)) * RL_CONV2_CHANNELS + quad * 4]);
+  float sum = 0.0f; /* overflow check: an FP32 sum of FP16 values is finite if and only if all values are */
   for (int position = 0; position < 4; position++) {
     sum += in[position].x + in[position].y + in[position].z + in[position].w;
     update_best(in[position].x + b.x, position, &best[0], &argmax[0]);
@@ -59,7 +63,7 @@ static __global__ void pool2_forward_nchw(uint32_t count, const float *__restric
   uint32_t pixel = i % RL_POOLED2_PIXELS, plane = i / RL_POOLED2_PIXELS;
   const float *from = &y[(size_t)plane * RL_CONV2_PIXELS + product_pixel(pixel, 0)];
   float2 top = *(const float2 *)from, bottom = *(const float2 *)(from + RL_CONV2_SIDE);
-  float b = bias[plane % RL_C2], best;
+  float b = bias[plane % RL_CONV2_CHANNELS], best;
   int argmax;
   update_best(top.x + b, 0, &best, &argmax);
   update_best(top.y + b, 1, &best, &argmax);
@@ -71,7 +75,7 @@ static __global__ void pool2_forward_nchw(uint32_t count, const float *__restric
 
 int rl_pool2_forward(rl_format format, uint32_t batch, const void *y, const float *bias, void *pooled, uint8_t *argmaxes,
                      rl_train_state *state, cudaStream_t stream, rl_error *err) {
-  uint32_t count = batch * RL_POOLED2_PIXELS * (format.channels_last ? (uint32_t)CHANNEL_QUADS : (uint32_t)RL_C2),
+  uint32_t count = batch * RL_POOLED2_PIXELS * (format.channels_last ? (uint32_t)CHANNEL_QUADS : (uint32_t)RL_CONV2_CHANNELS),
            blocks = (count + 255) / 256;
   if (format.fp16)
     return rl_pdl_launch("pool2 forward", pool2_forward_nhwc<__half>, blocks, 256, 0, stream, err, count, (const __half *)y, bias,
@@ -83,19 +87,25 @@ int rl_pool2_forward(rl_format format, uint32_t batch, const void *y, const floa
                        (float *)pooled, argmaxes);
 }
 
-enum { THREADS = 256, BLOCK_PIXELS = THREADS / CHANNEL_QUADS, MAX_PARTIAL_ROWS = 128, WARPS = THREADS / 32, BLOCK_CHANNELS = 16 };
+enum {
+  THREADS = 256,
+  WARPS = THREADS / 32,
+  MAX_PARTIAL_ROWS = 128,                 /* rows of partial sums of the bias gradient */
+  BLOCK_PIXELS = THREADS / CHANNEL_QUADS, /* NHWC: pooled pixels that a block processes at a time */
+  BLOCK_CHANNELS = 16                     /* NCHW: channels that a block processes */
+};
 
-/* NHWC: a block processes BLOCK_PIXELS pooled pixels at a time, a thread four channels of one of them. The grid strides over
- * the `pixels` pooled pixels of the batch. */
+/* NHWC: a block processes BLOCK_PIXELS pooled pixels at a time, a thread four channels of one of them; the blocks loop over the
+ * `pixels` pooled pixels of the batch. Each block stores one row of partial sums of the bias gradient. */
 template <typename T> static __global__ void __launch_bounds__(THREADS)
     pool2_backward_nhwc(uint32_t pixels, const T *__restrict__ d_pooled, const uint8_t *__restrict__ argmaxes,
                         T *__restrict__ d_y, float *__restrict__ partial, rl_train_state *state) {
   __shared__ float4 sums[BLOCK_PIXELS][CHANNEL_QUADS];
-  uint32_t quad = threadIdx.x % CHANNEL_QUADS, lane = threadIdx.x / CHANNEL_QUADS;
+  uint32_t quad = threadIdx.x % CHANNEL_QUADS, block_pixel = threadIdx.x / CHANNEL_QUADS;
   float4 sum = make_float4(0, 0, 0, 0);
   bool overflow = false;
   pdl_wait();
-  for (uint32_t i = blockIdx.x * BLOCK_PIXELS + lane; i < pixels; i += gridDim.x * BLOCK_PIXELS) {
+  for (uint32_t i = blockIdx.x * BLOCK_PIXELS + block_pixel; i < pixels; i += gridDim.x * BLOCK_PIXELS) {
     size_t from = ((size_t)i * CHANNEL_QUADS + quad) * 4;
     float4 gradient = load4(&d_pooled[from]);
     uchar4 argmax = *(const uchar4 *)&argmaxes[from];
@@ -106,7 +116,7 @@ template <typename T> static __global__ void __launch_bounds__(THREADS)
     overflow |= !(isfinite(gradient.x) && isfinite(gradient.y) && isfinite(gradient.z) && isfinite(gradient.w));
     uint32_t pixel = i % RL_POOLED2_PIXELS, n = i / RL_POOLED2_PIXELS;
     for (int position = 0; position < 4; position++)
-      store4(&d_y[((size_t)n * RL_CONV2_PIXELS + product_pixel(pixel, position)) * RL_C2 + quad * 4],
+      store4(&d_y[((size_t)n * RL_CONV2_PIXELS + product_pixel(pixel, position)) * RL_CONV2_CHANNELS + quad * 4],
              make_float4(argmax.x == position ? gradient.x : 0.0f, argmax.y == position ? gradient.y : 0.0f,
                          argmax.z == position ? gradient.z : 0.0f, argmax.w == position ? gradient.w : 0.0f));
     sum.x += gradient.x;
@@ -115,17 +125,17 @@ template <typename T> static __global__ void __launch_bounds__(THREADS)
     sum.w += gradient.w;
   }
   if (sizeof(T) == 2 && overflow) state->overflow = 1;
-  sums[lane][quad] = sum;
+  sums[block_pixel][quad] = sum;
   __syncthreads();
-  if (threadIdx.x < RL_C2) {
+  if (threadIdx.x < RL_CONV2_CHANNELS) {
     float total = 0.0f;
     for (int from = 0; from < BLOCK_PIXELS; from++) total += ((const float *)sums[from])[threadIdx.x];
-    partial[blockIdx.x * RL_C2 + threadIdx.x] = total;
+    partial[blockIdx.x * RL_CONV2_CHANNELS + threadIdx.x] = total;
   }
 }
 
-/* NCHW: a block processes BLOCK_CHANNELS channels of images blockIdx.x, blockIdx.x + gridDim.x, …; a warp one channel at a time.
- */
+/* NCHW: a block processes BLOCK_CHANNELS channels of the images blockIdx.x, blockIdx.x + gridDim.x, …; a warp processes one
+ * channel at a time, a lane every 32nd pooled pixel. */
 static __global__ void __launch_bounds__(THREADS)
     pool2_backward_nchw(uint32_t batch, const float *__restrict__ d_pooled, const uint8_t *__restrict__ argmaxes,
                         float *__restrict__ d_y, float *__restrict__ partial) {
@@ -135,7 +145,7 @@ static __global__ void __launch_bounds__(THREADS)
     uint32_t channel = blockIdx.y * BLOCK_CHANNELS + c * WARPS + warp;
     float sum = 0.0f;
     for (uint32_t n = blockIdx.x; n < batch; n += gridDim.x) {
-      size_t plane = (size_t)n * RL_C2 + channel;
+      size_t plane = (size_t)n * RL_CONV2_CHANNELS + channel;
       for (uint32_t pixel = lane; pixel < RL_POOLED2_PIXELS; pixel += 32) {
         int argmax = argmaxes[plane * RL_POOLED2_PIXELS + pixel];
         float gradient = argmax == RL_ARGMAX_RELU_ZERO ? 0.0f : d_pooled[plane * RL_POOLED2_PIXELS + pixel];
@@ -146,7 +156,7 @@ static __global__ void __launch_bounds__(THREADS)
       }
     }
     sum = warp_sum(sum);
-    if (lane == 0) partial[blockIdx.x * RL_C2 + channel] = sum;
+    if (lane == 0) partial[blockIdx.x * RL_CONV2_CHANNELS + channel] = sum;
   }
 }
 
@@ -164,6 +174,6 @@ int rl_pool2_backward(rl_format format, uint32_t batch, const void *d_pooled, co
   if (format.channels_last)
     return rl_pdl_launch("pool2 backward", pool2_backward_nhwc<float>, rows, THREADS, 0, stream, err, batch * RL_POOLED2_PIXELS,
                          (const float *)d_pooled, argmaxes, (float *)d_y, partial, state);
-  return rl_pdl_launch("pool2 backward", pool2_backward_nchw, dim3(rows, RL_C2 / BLOCK_CHANNELS), THREADS, 0, stream, err, batch,
-                       (const float *)d_pooled, argmaxes, (float *)d_y, partial);
+  return rl_pdl_launch("pool2 backward", pool2_backward_nchw, dim3(rows, RL_CONV2_CHANNELS / BLOCK_CHANNELS), THREADS, 0, stream,
+                       err, batch, (const float *)d_pooled, argmaxes, (float *)d_y, partial);
 }

@@ -1,4 +1,5 @@
-/* A float rounded to TF32, 11 bits of significand. Conversion from float rounds to nearest; the value is exact as a float. */
+/* TF32: a float whose significand is rounded to 11 bits. The conversion from float rounds to nearest; the conversion back to
+ * float is exact. */
 #ifndef RL_TRAIN_CUDA_TENSOR_FLOAT_H
 #define RL_TRAIN_CUDA_TENSOR_FLOAT_H
 
@@ -7,7 +8,7 @@
 struct tensor_float {
   float value;
   tensor_float() = default;
-  /* PTX ISA 9.0, "cvt". */
+  /* Rounds to nearest, ties away from zero (PTX ISA 9.0, "cvt"). */
   explicit __device__ __forceinline__ tensor_float(float v) {
     uint32_t rounded;
     asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(v));

@@ -1,17 +1,24 @@
-/* The tile functions (tile.cuh) in FP32 on FMA units. conv2 uses Winograd's F(2×2, 3×3): its 36 pooling windows are the tiles,
- * each computed from 4×4 inputs. With
+/* The format FP32 of the products in tile.cuh, which has the contracts of all functions here, on FMA units.
+ *
+ * conv2 uses Winograd's algorithm F(2×2, 3×3) (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks"). Here a tile
+ * is one of the 36 2×2 pooling windows of an image: its four outputs are computed from 4×4 input pixels. With
  *
  *   V = Bᵀ·input·B    U = G·filter·Gᵀ    M = Σ over input channels of V∘U    four outputs = Aᵀ·M·A
  *
- * each of M's 4 × 4 = 16 elements (terms) is a matrix product over all tiles and channels, [36 tiles][32 inputs] · [32 inputs][32
- * outputs]: 0.59 million FMA for all terms instead of 1.33 million (Lavin and Gray, "Fast Algorithms for Convolutional Neural
- * Networks"). The gradients transpose these
- * steps: dM = A·four gradients·Aᵀ, dU = Σ over tiles of dM∘V, dV = Σ over outputs of dM∘U, d filter = Gᵀ·dU·G,
- * d input = B·dV·Bᵀ. Max-pooling leaves one of four gradients, for which 9 FMA would suffice instead of 16, but each lane would
- * have to branch on the argmax.
+ * V, U and M have 4 × 4 = 16 elements, called terms. Over all tiles and channels, each term of M is a matrix product [36
+ * tiles][32 inputs] · [32 inputs][32 outputs]. The 16 products take 0.59 million FMA; a direct convolution would take 1.33
+ * million. The gradients transpose these steps:
  *
- * Half a warp computes a term in each of the three products. No other thread reads that term, so results overwrite operands in
- * place. Operands are rows of 32 floats in shared memory. An XOR swizzle of their 16-byte vectors keeps a warp's accesses, to
+ *   dM = A·four gradients·Aᵀ    dU = Σ over tiles of dM∘V    dV = Σ over outputs of dM∘U
+ *   gradient of the filter = Gᵀ·dU·G    gradient of the input = B·dV·Bᵀ
+ *
+ * Max-pooling leaves one of the four gradients of a window, for which a direct convolution would take 9 FMA instead of 16. But
+ * then each lane would have to branch on the argmax.
+ *
+ * Division of work: half a warp (16 lanes) computes one term in each of the three products. No other thread reads that term, so
+ * the result overwrites an operand in place.
+ *
+ * Shared memory: operands are rows of 32 floats. An XOR swizzle of the 16-byte vectors of a row keeps the accesses of a warp, to
  * four adjacent tiles or to every fourth output, free of bank conflicts. */
 #ifndef RL_TRAIN_CUDA_TILE_FLOAT_H
 #define RL_TRAIN_CUDA_TILE_FLOAT_H
@@ -22,7 +29,7 @@
 struct float_tile_format : tile_format {
   typedef float value;
   typedef struct weight_sums {
-    float *row;     /* global memory; each image is added to it */
+    float *row;     /* in global memory; the gradient of each image is added to it */
     bool has_image; /* the row holds the gradient of at least one image */
   } weight_sums;
   enum {
@@ -31,12 +38,12 @@ struct float_tile_format : tile_format {
     TERMS = 16,
     PRODUCT_WARPS = TERMS / 2, /* warps that compute products */
     TILES = RL_POOLED2_SIDE * RL_POOLED2_SIDE,
-    ROW_FLOATS = TILE_CHANNELS,           /* floats in a row */
-    WEIGHT_TERM_FLOATS = 32 * ROW_FLOATS, /* U [output][input] */
-    TERM_FLOATS = TILES * ROW_FLOATS,     /* V, M, dM, dV [tile][channel] */
-    CHUNK_TILES = 12,                     /* tiles whose V the weight gradient keeps at a time */
-    CHUNK_TERM_FLOATS = CHUNK_TILES * ROW_FLOATS,
-    IN_PITCH = RL_C1,
+    ROW_FLOATS = TILE_CHANNELS,                   /* floats in a row of an operand */
+    WEIGHT_TERM_FLOATS = 32 * ROW_FLOATS,         /* a term of U: [output][input] */
+    TERM_FLOATS = TILES * ROW_FLOATS,             /* a term of V, M, dM or dV: [tile][channel] */
+    CHUNK_TILES = 12,                             /* the weight gradient keeps V of this many tiles at a time */
+    CHUNK_TERM_FLOATS = CHUNK_TILES * ROW_FLOATS, /* a term of V of a chunk */
+    IN_PITCH = RL_CONV1_CHANNELS,
     LOADED_WEIGHT_PITCH = CONV2_K,
     WEIGHT_VALUES = TERMS * WEIGHT_TERM_FLOATS,
     D_OUT_VALUES = TERMS * TERM_FLOATS,
@@ -49,19 +56,22 @@ struct float_tile_format : tile_format {
     D_FC1_PITCH = RL_FC1_OUTPUTS + VECTOR,
     D_FC1_TILE_PITCH = TILE_ROWS + VECTOR,
     FC1_IN_TILE_PITCH = TILE_COLUMNS + VECTOR,
-    SUMS_PER_LANE = 64 /* of the weight gradient: 8 outputs × 8 inputs of a term */
+    SUMS_PER_LANE = 64 /* of dU: 8 outputs × 8 inputs of a term */
   };
   static_assert(TILES % WARPS == 0 && RL_POOLED2_SIDE % (TILES / WARPS) == 0 && CHUNK_TILES == WARPS,
                 "a warp transforms part of a row of tiles, or one tile of a chunk");
-  static_assert((int)RL_C1 == (int)ROW_FLOATS, "rows of inputs and of outputs have the same length");
+  static_assert((int)RL_CONV1_CHANNELS == (int)ROW_FLOATS, "rows of inputs and of outputs have the same length");
 
   static __device__ __forceinline__ bool computes_products() { return warp() < PRODUCT_WARPS; }
+  /* The term that this half warp computes. */
   static __device__ __forceinline__ int term() { return threadIdx.x / 16; }
-  /* The 16 lanes of a term as 4 × 4: (major, minor), chosen so that lanes one or two apart read the same 16 bytes in one access.
-   */
+  /* The 16 lanes of a term form a grid of 4 × 4; lane_major and lane_minor are the coordinates of the lane. The mapping makes
+   * lanes that are one or two apart read the same 16 bytes in one access. */
   static __device__ __forceinline__ int lane_major() { return (lane() >> 1 & 1) | (lane() >> 2 & 2); }
   static __device__ __forceinline__ int lane_minor() { return (lane() & 1) | (lane() >> 1 & 2); }
 
+  /* Offsets in a term, in floats: of a 16-byte vector, or of an element, of the row of a tile (V, M, dM, dV) or of an output
+   * (U). The XOR swizzles the vectors of a row. */
   static __device__ __forceinline__ int tile_vector_offset(int tile, int vector) {
     return tile * ROW_FLOATS + (vector ^ (tile << 2 & 4 | tile >> 1 & 1)) * VECTOR;
   }
@@ -78,18 +88,18 @@ struct float_tile_format : tile_format {
   static __device__ __forceinline__ float dot(float4 a, float4 b, float sum) {
     return fmaf(a.w, b.w, fmaf(a.z, b.z, fmaf(a.y, b.y, fmaf(a.x, b.x, sum))));
   }
-  /* sum[4] += a · b */
+  /* sum[4] += scalar a · vector b */
   static __device__ __forceinline__ void fma_row(float sum[4], float a, float4 b) {
     sum[0] = fmaf(a, b.x, sum[0]), sum[1] = fmaf(a, b.y, sum[1]), sum[2] = fmaf(a, b.z, sum[2]), sum[3] = fmaf(a, b.w, sum[3]);
   }
-  /* sum[4 rows][4] += a · bᵀ */
+  /* sum[4 rows][4] += outer product a · bᵀ */
   static __device__ __forceinline__ void fma_outer(float sum[16], float4 a, float4 b) {
     fma_row(&sum[0], a.x, b);
     fma_row(&sum[4], a.y, b);
     fma_row(&sum[8], a.z, b);
     fma_row(&sum[12], a.w, b);
   }
-  /* sum[4] += a · b[4 rows] */
+  /* sum[4] += row vector a · matrix b[4 rows] */
   static __device__ __forceinline__ void fma_product(float sum[4], float4 a, const float4 b[4]) {
     fma_row(sum, a.x, b[0]);
     fma_row(sum, a.y, b[1]);
@@ -98,7 +108,7 @@ struct float_tile_format : tile_format {
   }
   static __device__ __forceinline__ float4 make_four(const float v[4]) { return make_float4(v[0], v[1], v[2], v[3]); }
 
-  /* --- transforms of operands into terms; a lane computes a channel */
+  /* --- transforms of operands into terms; a lane transforms one channel */
 
   /* Computes U from the loaded weights [32 outputs][9 taps][32 inputs]. */
   static __device__ __forceinline__ void prepare_weights(const float *loaded, float *weights) {
@@ -107,8 +117,8 @@ struct float_tile_format : tile_format {
       float *to = &weights[weight_element_offset(output, lane())], left_product[4][3];
 #pragma unroll
       for (int x = 0; x < 3; x++) {
-        const float first = from[x * RL_C1], middle = 0.5f * from[(3 + x) * RL_C1], last = from[(6 + x) * RL_C1],
-                    ends = 0.5f * (first + last);
+        const float first = from[x * RL_CONV1_CHANNELS], middle = 0.5f * from[(3 + x) * RL_CONV1_CHANNELS],
+                    last = from[(6 + x) * RL_CONV1_CHANNELS], ends = 0.5f * (first + last);
         left_product[0][x] = first, left_product[1][x] = ends + middle, left_product[2][x] = ends - middle,
         left_product[3][x] = last;
       }
@@ -122,7 +132,7 @@ struct float_tile_format : tile_format {
     }
   }
 
-  /* Computes V of COUNT adjacent tiles. term_pitch: distance of two terms in v, in floats. */
+  /* Computes V of COUNT adjacent tiles, from tile `tile` on. term_pitch: distance of two terms in v, in floats. */
   template <int COUNT>
   static __device__ __forceinline__ void transform_windows(const float *in, int tile, int term_pitch, float *v) {
     const float *from = &in[(tile / RL_POOLED2_SIDE * 2 * RL_POOLED1_SIDE + tile % RL_POOLED2_SIDE * 2) * IN_PITCH + lane()];
@@ -147,30 +157,31 @@ struct float_tile_format : tile_format {
     }
   }
 
-  /* Returns element i of d · (1, 1, 1, 0) or, if `second`, of d · (0, 1, −1, −1): the columns of A. */
+  /* Returns element i of the vector d · (1, 1, 1, 0) or, if `second`, of d · (0, 1, −1, −1). The two vectors are the columns of
+   * A. */
   static __device__ __forceinline__ float scale_by_a(float d, bool second, int i) {
     return i == 0 ? (second ? 0.0f : d) : i == 1 ? d : i == 2 ? (second ? -d : d) : second ? -d : 0.0f;
   }
 
-  /* d_out is dM in this format. `pixel` is the index of the tile. */
+  /* Computes dM, which this format stores as d_out. `pixel` is the index of the tile. */
   static __device__ __forceinline__ void unpool(int pixel, int channel, uchar4 argmax, float4 d, float *d_out) {
-    const bool low[4] = {argmax.x == 2 || argmax.x == 3, argmax.y == 2 || argmax.y == 3, argmax.z == 2 || argmax.z == 3,
-                         argmax.w == 2 || argmax.w == 3};
+    const bool lower[4] = {argmax.x == 2 || argmax.x == 3, argmax.y == 2 || argmax.y == 3, argmax.z == 2 || argmax.z == 3,
+                           argmax.w == 2 || argmax.w == 3};
     const bool right[4] = {argmax.x == 1 || argmax.x == 3, argmax.y == 1 || argmax.y == 3, argmax.z == 1 || argmax.z == 3,
                            argmax.w == 1 || argmax.w == 3};
-    const float g[4] = {argmax.x == RL_ARGMAX_RELU_ZERO ? 0.0f : d.x, argmax.y == RL_ARGMAX_RELU_ZERO ? 0.0f : d.y,
-                        argmax.z == RL_ARGMAX_RELU_ZERO ? 0.0f : d.z, argmax.w == RL_ARGMAX_RELU_ZERO ? 0.0f : d.w};
+    const float gradient[4] = {argmax.x == RL_ARGMAX_RELU_ZERO ? 0.0f : d.x, argmax.y == RL_ARGMAX_RELU_ZERO ? 0.0f : d.y,
+                               argmax.z == RL_ARGMAX_RELU_ZERO ? 0.0f : d.z, argmax.w == RL_ARGMAX_RELU_ZERO ? 0.0f : d.w};
 #pragma unroll
     for (int term = 0; term < TERMS; term++) {
       float result[4];
 #pragma unroll
-      for (int c = 0; c < 4; c++) result[c] = scale_by_a(scale_by_a(g[c], low[c], term / 4), right[c], term % 4);
+      for (int c = 0; c < 4; c++) result[c] = scale_by_a(scale_by_a(gradient[c], lower[c], term / 4), right[c], term % 4);
       store4(&d_out[term * TERM_FLOATS + tile_vector_offset(pixel, channel / VECTOR)], make_four(result));
     }
   }
 
-  /* For one term: v[36][32] = v[36][32]·uᵀ, in place. A lane computes every fourth tile × two groups of four outputs, 16 apart.
-   */
+  /* Computes M of one term: v[36][32] = v[36][32] · uᵀ[32][32], in place. A lane computes every fourth tile × two groups of four
+   * outputs, which are 16 apart. All lanes have read v before __syncwarp, and overwrite it afterwards (WAR). */
   static __device__ __forceinline__ void multiply_forward(float *v, const float *u) {
     float sum[TILES / 4][8] = {};
 #pragma unroll 1
@@ -190,6 +201,7 @@ struct float_tile_format : tile_format {
     store_rows(sum, v);
   }
 
+  /* Stores the results of a lane of multiply_forward or multiply_backward. */
   static __device__ __forceinline__ void store_rows(const float sum[TILES / 4][8], float *to) {
 #pragma unroll
     for (int i = 0; i < TILES / 4 * 2; i++)
@@ -197,11 +209,11 @@ struct float_tile_format : tile_format {
              make_four(&sum[i / 2][i % 2 * 4]));
   }
 
-  /* Computes Aᵀ·M·A. A thread computes the window of four channels. */
+  /* Computes the four outputs of each tile, Aᵀ·M·A. A thread computes one tile of four channels. */
   template <class Epilogue> static __device__ __forceinline__ void transform_products(const float *m, Epilogue epilogue) {
     const int tile = threadIdx.x / 8, channel = threadIdx.x % 8 * 4;
     if (tile >= TILES) return;
-    float left[4][4], right[4][4], product[4][4]; /* product: [channel][position in the window] */
+    float left[4][4], right[4][4], product[4][4]; /* `product`: [channel][position in the window] */
 #pragma unroll
     for (int y = 0; y < 4; y++) {
       float x[4][4];
@@ -231,8 +243,8 @@ struct float_tile_format : tile_format {
     transform_products(scratch, epilogue);
   }
 
-  /* For one term: sums += dmᵀ·v over the chunk of tiles from first_tile on. A lane computes two groups of four outputs × two
-   * groups of four inputs; the groups begin at 4 · lane_major() (inputs: lane_minor()) and 16 further on. */
+  /* Adds to dU of one term the chunk of tiles from first_tile on: sums += dmᵀ · v. A lane computes two groups of four outputs ×
+   * two groups of four inputs. The groups begin at output 4 · lane_major() and input 4 · lane_minor(), and 16 further on. */
   static __device__ __forceinline__ void multiply_outer(const float *dm, const float *v, int first_tile,
                                                         float sums[SUMS_PER_LANE]) {
 #pragma unroll 1
@@ -251,8 +263,8 @@ struct float_tile_format : tile_format {
       }
   }
 
-  /* dU of 16 outputs is stored in two buffers: the first eight terms in the scratch, the last eight in the memory of the image.
-   */
+  /* transform_weights needs all terms of an output, so dU goes through shared memory, 16 outputs at a time, in two buffers: the
+   * first eight terms in the scratch, the last eight in the memory of the image. */
   enum {
     BUFFER_OUTPUTS = 16,
     BUFFER_TERMS = TERMS / 2,
@@ -263,6 +275,7 @@ struct float_tile_format : tile_format {
                     BUFFER_FLOATS <= RL_POOLED1_SIDE * RL_POOLED1_SIDE * (int)IN_PITCH,
                 "half of dU fits into the scratch and into the image");
 
+  /* Stores half of a lane's sums of dU, for BUFFER_OUTPUTS outputs, in the buffer of its term. */
   static __device__ __forceinline__ void store_outer(const float sums[SUMS_PER_LANE / 2], float *to) {
 #pragma unroll
     for (int i = 0; i < 8; i++)
@@ -271,7 +284,7 @@ struct float_tile_format : tile_format {
              make_four(&sums[i * 4]));
   }
 
-  /* Computes Gᵀ·dU·G and stores it in to[BUFFER_OUTPUTS][9 taps][32 inputs], or adds it. */
+  /* Computes the gradient of the filter, Gᵀ·dU·G, in to[BUFFER_OUTPUTS][9 taps][32 inputs]. add: adds it to what `to` holds. */
   static __device__ __forceinline__ void transform_weights(const float *first_terms, const float *last_terms, bool add,
                                                            float *to) {
     for (int output = warp(); output < BUFFER_OUTPUTS; output += WARPS) {
@@ -291,7 +304,7 @@ struct float_tile_format : tile_format {
                                  middle + right_product[3][x]};
 #pragma unroll
         for (int y = 0; y < 3; y++) {
-          float *weight = &to[output * CONV2_K + (3 * y + x) * RL_C1 + lane()];
+          float *weight = &to[output * CONV2_K + (3 * y + x) * RL_CONV1_CHANNELS + lane()];
           *weight = add ? *weight + result[y] : result[y];
         }
       }
@@ -320,8 +333,8 @@ struct float_tile_format : tile_format {
     to.has_image = true;
   }
 
-  /* For one term: dm[36][32] = dm[36][32]·u, in place. A lane computes every fourth tile × two groups of four inputs, 16 apart.
-   */
+  /* Computes dV of one term: dm[36][32] = dm[36][32] · u[32][32], in place. A lane computes every fourth tile × two groups of
+   * four inputs, which are 16 apart. All lanes have read dm before __syncwarp, and overwrite it afterwards (WAR). */
   static __device__ __forceinline__ void multiply_backward(float *dm, const float *u) {
     float sum[TILES / 4][8] = {};
 #pragma unroll 1
@@ -342,8 +355,8 @@ struct float_tile_format : tile_format {
     store_rows(sum, dm);
   }
 
-  /* Multiplies by B in one dimension: x has the four terms of six windows, which begin two pixels apart and overlap. line: the
-   * sum of the windows, 14 pixels. */
+  /* Multiplies by B in one dimension. x: four terms of each of the six tiles in a row (or column) of the image. The 4 inputs of
+   * neighbouring tiles overlap by two. line: the sums of all tiles, for the 14 pixels of the row (or column). */
   static __device__ __forceinline__ void transform_line(const float x[4][RL_POOLED2_SIDE], float line[RL_POOLED1_SIDE]) {
 #pragma unroll
     for (int i = 0; i <= RL_POOLED2_SIDE; i++) {
@@ -354,8 +367,8 @@ struct float_tile_format : tile_format {
     }
   }
 
-  /* Computes B·dV·Bᵀ: first the rows, in place, then the columns. Adjacent lanes exchange halves of a column, so that each stores
-   * every second pixel of two channels. */
+  /* Computes the gradient of the input, B·dV·Bᵀ: first along the rows, in place, then along the columns. Adjacent lanes then
+   * exchange halves of a column, so that each passes two adjacent channels of every second pixel to the epilogue. */
   template <class Epilogue> static __device__ __forceinline__ void transform_d_windows(float *dv, Epilogue epilogue) {
     float x[4][RL_POOLED2_SIDE], line[RL_POOLED1_SIDE];
     for (int task = warp(); task < 4 * RL_POOLED2_SIDE; task += WARPS) {
@@ -398,30 +411,34 @@ struct float_tile_format : tile_format {
     transform_d_windows(d_out, epilogue);
   }
 
-  /* --- fc1: a lane sums over a part of the depth. At the end four (or eight) lanes exchange their sums, so that each has one row
-   * of the total. */
+  /* --- fc1. Several lanes compute the same rows of results, each over a part of the depth: over a quarter of it (four lanes, a
+   * quartet) or an eighth (eight lanes, an octet). At the end these lanes exchange their sums, so that each lane has the totals
+   * of one row. */
   static __device__ __forceinline__ float4 select4(bool second, float4 a, float4 b) {
     return make_float4(second ? b.x : a.x, second ? b.y : a.y, second ? b.z : a.z, second ? b.w : a.w);
   }
-  /* Adds the values of two lanes `distance` apart: the lower lane returns the sum of a, the upper one that of b. */
+  /* Adds up the values of two lanes that are `distance` apart: the lower lane returns the sum of their a, the upper lane the sum
+   * of their b. */
   static __device__ __forceinline__ float4 lane_pair_sum(float4 a, float4 b, int distance) {
     const bool upper = lane() & distance;
-    const float4 kept = select4(upper, a, b), given = select4(upper, b, a);
+    const float4 kept = select4(upper, a, b), sent = select4(upper, b, a);
     return make_float4(
-        kept.x + __shfl_xor_sync(0xffffffffu, given.x, distance), kept.y + __shfl_xor_sync(0xffffffffu, given.y, distance),
-        kept.z + __shfl_xor_sync(0xffffffffu, given.z, distance), kept.w + __shfl_xor_sync(0xffffffffu, given.w, distance));
+        kept.x + __shfl_xor_sync(0xffffffffu, sent.x, distance), kept.y + __shfl_xor_sync(0xffffffffu, sent.y, distance),
+        kept.z + __shfl_xor_sync(0xffffffffu, sent.z, distance), kept.w + __shfl_xor_sync(0xffffffffu, sent.w, distance));
   }
-  /* The lanes are 4 depth parts × groups of 4 × groups of 2. A quartet is the four lanes that differ only in the depth part; they
-   * are four apart. */
+  /* In fc1_forward and fc1_weight_gradient the 32 lanes form a grid of 4 parts of the depth × 4 × 2; the functions return the
+   * coordinates of the lane. A quartet is the four lanes that differ only in the part of the depth; their numbers are four
+   * apart. */
   static __device__ __forceinline__ int depth_part() { return lane() >> 2 & 3; }
-  static __device__ __forceinline__ int lane_in_group_of_4() { return (lane() >> 1 & 1) | (lane() >> 3 & 2); }
-  static __device__ __forceinline__ int lane_in_group_of_2() { return lane() & 1; }
+  static __device__ __forceinline__ int lane_of_4() { return (lane() >> 1 & 1) | (lane() >> 3 & 2); }
+  static __device__ __forceinline__ int lane_of_2() { return lane() & 1; }
 
+  /* Adds up the four rows over the quartet. Lane p of the quartet returns row p of the totals. */
   static __device__ __forceinline__ float4 quartet_sum(const float rows[4][4]) {
     return lane_pair_sum(lane_pair_sum(make_four(rows[0]), make_four(rows[2]), 8),
                          lane_pair_sum(make_four(rows[1]), make_four(rows[3]), 8), 4);
   }
-  /* The same for eight lanes that are four apart. */
+  /* Adds up eight rows over the eight lanes whose numbers are four apart. Lane p of these lanes returns row p of the totals. */
   static __device__ __forceinline__ float4 octet_sum(const float rows[8][4]) {
     float sums[4][4];
 #pragma unroll
@@ -432,12 +449,13 @@ struct float_tile_format : tile_format {
     return quartet_sum(sums);
   }
 
-  /* A warp computes 16 outputs; a lane four of them for four images over a quarter of the depth. */
+  /* A warp computes 16 outputs for all images; a lane computes four of the outputs for four of the images, over a quarter of the
+   * depth. */
   template <int SLICE_INPUTS, class Epilogue>
   static __device__ __forceinline__ void fc1_forward(const float *in, const float *weights, Epilogue epilogue) {
     enum { PITCH = SLICE_INPUTS + SLICE_PADDING };
     if (warp() >= RL_FC1_OUTPUTS / 16) return;
-    const int image = lane_in_group_of_2() * 4, output = warp() * 16 + lane_in_group_of_4() * 4;
+    const int image = lane_of_2() * 4, output = warp() * 16 + lane_of_4() * 4;
     const float *a_row = &in[image * PITCH + depth_part() * VECTOR], *b_row = &weights[output * PITCH + depth_part() * VECTOR];
     float sum[4][4] = {};
 #pragma unroll 3
@@ -457,13 +475,14 @@ struct float_tile_format : tile_format {
     epilogue(image + depth_part(), output + 2, result.z, result.w);
   }
 
-  /* A warp computes tiles of 16 inputs, WARPS tiles apart; a lane four of them for all images over an eighth of the depth. */
+  /* A warp computes groups of 16 inputs, WARPS groups apart; a lane computes four of the inputs for all images, over an eighth of
+   * the depth. */
   template <int SLICE_INPUTS, class Epilogue>
   static __device__ __forceinline__ void fc1_backward(const float *d_fc1, const float *weights, Epilogue epilogue) {
     enum { PITCH = SLICE_INPUTS + SLICE_PADDING };
     const int eighth = lane() / 4;
-    for (int tile = warp(); tile < SLICE_INPUTS / 16; tile += WARPS) {
-      const int column = tile * 16 + lane() % 4 * VECTOR;
+    for (int group = warp(); group < SLICE_INPUTS / 16; group += WARPS) {
+      const int column = group * 16 + lane() % 4 * VECTOR;
       float rows[TILE_IMAGES][4] = {};
 #pragma unroll 1
       for (int k = eighth * VECTOR; k < RL_FC1_OUTPUTS; k += 8 * VECTOR) {
@@ -479,11 +498,11 @@ struct float_tile_format : tile_format {
     }
   }
 
-  /* A warp computes 16 outputs × 16 inputs; a lane 8 × 4 of these weights over a quarter of the images, of which it keeps two
-   * rows. */
+  /* A warp computes 16 outputs × 16 inputs. A lane computes 8 × 4 of these weights over a quarter of the images, and keeps two of
+   * the eight rows after quartet_sum. */
   static __device__ __forceinline__ void fc1_weight_gradient(const float *d_fc1, const float *in,
                                                              float sums[FC1_GRADIENT_PAIRS_PER_THREAD][2]) {
-    const float *a_row = &d_fc1[depth_part() * 2 * D_FC1_TILE_PITCH + lane_in_group_of_2() * 8],
+    const float *a_row = &d_fc1[depth_part() * 2 * D_FC1_TILE_PITCH + lane_of_2() * 8],
                 *b_row = &in[depth_part() * 2 * FC1_IN_TILE_PITCH + fc1_gradient_column(0)];
     float rows[2][4][4] = {};
 #pragma unroll 2
@@ -502,10 +521,8 @@ struct float_tile_format : tile_format {
     }
   }
 
-  static __device__ __forceinline__ int fc1_gradient_row(int i) { return lane_in_group_of_2() * 8 + i / 2 * 4 + depth_part(); }
-  static __device__ __forceinline__ int fc1_gradient_column(int i) {
-    return warp() * 16 + lane_in_group_of_4() * VECTOR + i % 2 * 2;
-  }
+  static __device__ __forceinline__ int fc1_gradient_row(int i) { return lane_of_2() * 8 + i / 2 * 4 + depth_part(); }
+  static __device__ __forceinline__ int fc1_gradient_column(int i) { return warp() * 16 + lane_of_4() * VECTOR + i % 2 * 2; }
 };
 
 #endif

@@ -1,14 +1,16 @@
-/* The tile functions (tile.cuh) in FP16: m16n8k16 products, operands loaded by ldmatrix.
+/* The format FP16 of the products in tile.cuh, which has the contracts of all functions here: mma.sync m16n8k16 instructions on
+ * tensor cores, D[16×8] += A[16×16] · B[16×8]. M, N and K are the sizes of an mma: rows of A, columns of B, depth. A fragment is
+ * the part of an operand that one lane holds; ldmatrix loads it from shared memory.
  *
- * Bank conflicts: a pixel takes an odd number of 16-byte vectors and an image row has 14 pixels, so that the eight addresses of
- * an ldmatrix phase are in different banks. The eight pixels of a phase are
+ * Bank conflicts: the pitch of a pixel is an odd number of 16-byte vectors and an image row has 14 pixels. So the eight addresses
+ * that ldmatrix reads in one phase are in different banks. The eight pixels of a phase are
  *
  *   conv2_forward          the upper, or the lower, pixels of four adjacent 2×2 windows
  *   conv2_weight_gradient  four adjacent rows × two columns that are three apart
  *   conv2_input_gradient   four rows that are three apart × two columns that are three apart
  *
- * Reuse of fragments in conv2's gradients: a fragment holds 16 pixels, four rows × the columns c, c + 3, c + 6, c + 9 (below: at
- * c). It is an operand of the products for all three taps t = 0, 1, 2 of a row of taps:
+ * Reuse of fragments in conv2's gradients: a fragment holds 16 pixels, four rows × the columns c, c + 3, c + 6, c + 9 (below:
+ * pixels at c). It is an operand of the products for all three taps t = 0, 1, 2 of a row of taps:
  *
  *   conv2_weight_gradient  gradient of tap t += d_out at c × input at c + t
  *   conv2_input_gradient   gradient of the input at c + t += d_out at c × weights of tap t */
@@ -22,17 +24,18 @@ struct half_tile_format : tile_format {
   typedef __half value;
   enum {
     VECTOR = 8, /* halves in 16 bytes */
-    IN_PITCH = RL_C1 + VECTOR,
-    WEIGHT_PITCH = CONV2_K + VECTOR,
-    OUT_PITCH = TILE_CHANNELS + VECTOR,
+    IN_PITCH = RL_CONV1_CHANNELS + VECTOR,
+    WEIGHT_PITCH = CONV2_K + VECTOR,    /* weights [TILE_CHANNELS][WEIGHT_PITCH] */
+    OUT_PITCH = TILE_CHANNELS + VECTOR, /* of a pixel of d_out */
     LOADED_WEIGHT_PITCH = WEIGHT_PITCH,
     WEIGHT_VALUES = TILE_CHANNELS * WEIGHT_PITCH,
-    OUT_ROW_PITCH = RL_POOLED1_SIDE * OUT_PITCH, /* a row of d_out: 12 pixels, and two unused ones */
+    OUT_ROW_PITCH = RL_POOLED1_SIDE * OUT_PITCH, /* of a row of d_out: 12 pixels and two unused ones */
     D_OUT_VALUES = RL_CONV2_SIDE * OUT_ROW_PITCH,
     CONV2_FORWARD_SCRATCH_FLOATS = 0,
     CONV2_WARP_SCRATCH_FLOATS = 0,
     CONV2_BACKWARD_SCRATCH_FLOATS = 0,
-    WINDOW_TILES = RL_CONV2_SIDE * RL_CONV2_SIDE / 16, /* a tile is four adjacent 2×2 windows: the 16 rows (M) of an mma */
+    WINDOW_TILES = RL_CONV2_SIDE * RL_CONV2_SIDE /
+                   16, /* a window tile is four adjacent 2×2 pooling windows, which are the 16 pixels (M) of an mma */
     CONV2_FORWARD_WARPS = WINDOW_TILES,
     HAS_FP32_MASTER_WEIGHTS = 1,
     SLICE_PADDING = VECTOR,
@@ -40,7 +43,7 @@ struct half_tile_format : tile_format {
     D_FC1_TILE_PITCH = TILE_ROWS + VECTOR,
     FC1_IN_TILE_PITCH = TILE_COLUMNS + VECTOR,
     TAPS_PER_ROW = 3,
-    TAP_ROW_STEPS = TAPS_PER_ROW * RL_C1 / 16 /* k-steps of a row of taps */
+    TAP_ROW_STEPS = TAPS_PER_ROW * RL_CONV1_CHANNELS / 16 /* mma instructions over the depth of a row of taps */
   };
 
   typedef register_sums<TILE_CHANNELS * CONV2_K / THREADS> weight_sums;
@@ -56,8 +59,8 @@ struct half_tile_format : tile_format {
                       argmax.w == position ? d.w : 0));
   }
 
-  /* The pixel in row i of the A fragment of conv2_forward: window 4 · tile + i % 4, upper pixel if i < 8, left pixel if
-   * i % 8 < 4. */
+  /* Return the pixel in row i (0 to 15) of A in conv2_forward: it is in window 4 · tile + i % 4, an upper pixel if i < 8, a left
+   * pixel if i % 8 < 4. */
   static __device__ __forceinline__ int fragment_pixel_y(int tile, int i) {
     return (tile * 4 + i % 4) / RL_POOLED2_SIDE * 2 + i / 8;
   }
@@ -65,8 +68,8 @@ struct half_tile_format : tile_format {
     return (tile * 4 + i % 4) % RL_POOLED2_SIDE * 2 + i / 4 % 2;
   }
 
-  /* A warp computes a tile of four windows × 32 channels; sum[c] holds eight channels. The loop over rows of taps is not
-   * unrolled: it runs once per microbatch, and more instructions would cause instruction cache misses. */
+  /* A warp computes a window tile (M) × 32 output channels; sum[c] holds eight of the channels (N). The loop over rows of taps is
+   * not unrolled: it runs once per microbatch, and more instructions would cause instruction cache misses. */
   template <class Epilogue>
   static __device__ __forceinline__ void conv2_forward(const value *in, const value *weights, float *, Epilogue epilogue) {
     if (warp() >= CONV2_FORWARD_WARPS) return;
@@ -85,8 +88,8 @@ struct half_tile_format : tile_format {
         for (int i = 0; i < 2; i++) ldmatrix_x4(b[i], b_address + (i * 16 * WEIGHT_PITCH + (dy * TAP_ROW_STEPS + k) * 16) * 2);
         for (int i = 0; i < 4; i++) mma_m16n8k16(sum[i], a, &b[i / 2][i % 2 * 2]);
       }
-    /* Lanes below 16 hold the left pixels of four windows, the others the right pixels, all of 32 channels. They exchange half of
-     * the channels, so that each lane has both pixels of 16 channels. */
+    /* Lanes 0 to 15 hold the left pixels of the four windows, lanes 16 to 31 the right pixels, each for 32 channels. The two
+     * halves of the warp exchange half of the channels, so that each lane has the left and the right pixels of 16 channels. */
     const bool right = lane() >= 16;
     for (int i = 0; i < 2; i++) {
       float received[4];
@@ -102,9 +105,10 @@ struct half_tile_format : tile_format {
     }
   }
 
-  /* conv2_weight_gradient: the weights are a matrix of 32 output channels × 288 columns (9 taps × 32 input channels). A warp
-   * computes 16 output channels, beginning with first_channel(), × 48 columns: one tile of 16 columns, weight_column_tile(tap),
-   * for each tap of a row. A k-step is 16 pixels: four rows × every third column. */
+  /* conv2_weight_gradient computes d_outᵀ · in: M is output channels, N is columns of the weights, K is pixels. The weights are a
+   * matrix of 32 output channels × 288 columns (9 taps × 32 input channels). A warp computes 16 output channels, beginning with
+   * first_channel(), × 48 columns: for each of the three taps of a row, the 16 columns of column tile weight_column_tile(tap).
+   * The 16 pixels (K) of an mma are four adjacent rows × every third column. */
   static __device__ __forceinline__ int first_channel() { return warp() / 6 * 16; }
   static __device__ __forceinline__ int weight_column_tile(int tap) {
     return (warp() % 3 * TAPS_PER_ROW + tap) * 2 + warp() / 3 % 2;
@@ -113,7 +117,7 @@ struct half_tile_format : tile_format {
   static __device__ __forceinline__ weight_sums init_weight_sums(float *) { return {}; }
 
   static __device__ __forceinline__ void conv2_weight_gradient(const value *in, const value *d_out, float *, weight_sums &sums) {
-    /* The pixels of the k-step whose addresses this lane passes to ldmatrix. */
+    /* Which of the 16 pixels this lane passes the address of to ldmatrix, for A and for B. */
     const int a_pixel = lane() / 16 * 8 + lane() % 8, b_pixel = lane() % 16;
     const uint32_t a_address = shared_address(
                        &d_out[d_out_offset(a_pixel % 4, a_pixel / 4 * 3) + first_channel() + lane() / 8 % 2 * VECTOR]),
@@ -121,12 +125,12 @@ struct half_tile_format : tile_format {
                                                   warp() / 3 % 2 * 16 + lane() / 16 * VECTOR]);
 #pragma unroll 1
     for (int top = 0; top < RL_CONV2_SIDE; top += 4) {
-      uint32_t b[3][4]; /* ring of three fragments of the input: the one at column x is b[x % 3] */
+      uint32_t b[3][4]; /* ring of fragments of the input: the pixels at column x are in b[x % 3] */
 #pragma unroll
       for (int x = 0; x < 3 + 2; x++) {
         ldmatrix_x4_trans(b[x % 3], b_address + (top * RL_POOLED1_SIDE + x) * IN_PITCH * 2);
         if (x < 2) continue;
-        uint32_t a[4]; /* d_out at column x - 2 */
+        uint32_t a[4]; /* the pixels of d_out at column x - 2 */
         ldmatrix_x4_trans(a, a_address + d_out_offset(top, x - 2) * 2);
         for (int tap = 0; tap < TAPS_PER_ROW; tap++)
           for (int c = 0; c < 2; c++) mma_m16n8k16(&sums.values[(tap * 2 + c) * 4], a, &b[(x - 2 + tap) % 3][c * 2]);
@@ -134,13 +138,14 @@ struct half_tile_format : tile_format {
     }
   }
 
-  /* Adjacent lanes exchange pairs of columns, so that each stores four adjacent columns of a tile of 16: even lanes in its first
-   * half, odd lanes in its second half. */
+  /* Stores the sums. Adjacent lanes first exchange pairs of columns, so that each lane stores four adjacent columns (16 bytes) of
+   * a tile of 16 columns: even lanes in the first half of the tile, odd lanes in the second half. */
   static __device__ __forceinline__ void store_weight_gradient(const weight_sums &sums, float *row) {
     const bool odd = lane() % 2;
     for (int tap = 0; tap < TAPS_PER_ROW; tap++)
       for (int row_half = 0; row_half < 2; row_half++) {
-        const float *first = &sums.values[tap * 8 + row_half * 2], *second = first + 4; /* halves of the column tile */
+        const float *first = &sums.values[tap * 8 + row_half * 2],
+                    *second = first + 4; /* sums in the two halves of the column tile */
         float kept[2], received[2];
         for (int c = 0; c < 2; c++) {
           kept[c] = odd ? second[c] : first[c];
@@ -169,9 +174,9 @@ struct half_tile_format : tile_format {
                                                                                    matrix % 2 * COLUMNS_BETWEEN_FRAGMENT_HALVES) *
                                                                                       SET_STRIDE) +
                               matrix / 2 * VECTOR]),
-                   b_address = shared_address(&weights[lane() * WEIGHT_PITCH + tap_row * 3 * RL_C1 + channel]);
-    uint32_t b[3][4]; /* [tap of the row], all 32 output channels */
-    for (int dx = 0; dx < 3; dx++) ldmatrix_x4_trans(b[dx], b_address + dx * RL_C1 * 2);
+                   b_address = shared_address(&weights[lane() * WEIGHT_PITCH + tap_row * 3 * RL_CONV1_CHANNELS + channel]);
+    uint32_t b[3][4]; /* weights of the three taps of the row, for all 32 output channels (K) */
+    for (int dx = 0; dx < 3; dx++) ldmatrix_x4_trans(b[dx], b_address + dx * RL_CONV1_CHANNELS * 2);
     for (int column_set = 0; column_set < SET_STRIDE; column_set++)
       for (int k = 0; k < 2; k++) {
         uint32_t a[4];
@@ -180,27 +185,27 @@ struct half_tile_format : tile_format {
       }
   }
 
-  /* A product with M = 8, one row per image, by m16n8k16: passes the eight rows of `a` as rows 0 … 7 and as rows 8 … 15. The
-   * result is sum[0] and sum[1]; sum[2] and sum[3] repeat it. */
+  /* Computes a product with M = 8, one row per image, by an mma with M = 16: passes the eight rows of `a` as rows 0 … 7 and again
+   * as rows 8 … 15. The result is sum[0] and sum[1]; sum[2] and sum[3] repeat it. */
   static __device__ __forceinline__ void mma_m8(float sum[4], const uint32_t a[2], const uint32_t b[2]) {
     const uint32_t twice[4] = {a[0], a[0], a[1], a[1]};
     mma_m16n8k16(sum, twice, b);
   }
 
-  /* A warp computes 16 outputs. */
+  /* A warp computes 16 outputs of fc1 (two N of 8) for all images (M). */
   template <int SLICE_INPUTS, class Epilogue>
   static __device__ __forceinline__ void fc1_forward(const value *in, const value *weights, Epilogue epilogue) {
     enum {
       PITCH = SLICE_INPUTS + SLICE_PADDING,
       STEPS = SLICE_INPUTS / 16,
-      CHAINS = 2 /* independent accumulators, to hide mma latency */
+      CHAINS = 2 /* independent accumulators, to hide the latency of mma */
     };
     if (warp() >= RL_FC1_OUTPUTS / 16) return;
     const uint32_t a_address = shared_address(&in[lane() % 8 * PITCH + lane() / 8 * VECTOR]),
                    b_address =
                        shared_address(&weights[(warp() * 16 + lane() / 16 * 8 + lane() % 8) * PITCH + lane() / 8 % 2 * VECTOR]);
     float sum[CHAINS][2][4] = {};
-    uint32_t a[STEPS + 1][2], b[STEPS][4]; /* all loads are issued before the first product, to hide their latency */
+    uint32_t a[STEPS + 1][2], b[STEPS][4]; /* all loads are issued before the first mma, to hide their latency */
 #pragma unroll
     for (int k = 0; k < STEPS; k++) {
       if (k % 2 == 0) ldmatrix_x4(a[k], a_address + k * 16 * 2); /* fills a[k] and a[k + 1] */
@@ -213,29 +218,29 @@ struct half_tile_format : tile_format {
       epilogue(lane() / 4, warp() * 16 + c * 8 + lane() % 4 * 2, sum[0][c][0] + sum[1][c][0], sum[0][c][1] + sum[1][c][1]);
   }
 
-  /* Warp w computes the tiles w, w + TILE_WARPS, … of 16 inputs. */
+  /* A warp computes groups of 16 inputs (two N of 8), TILE_WARPS groups apart, for all images (M); K is outputs. */
   template <int SLICE_INPUTS, class Epilogue>
   static __device__ __forceinline__ void fc1_backward(const value *d_fc1, const value *weights, Epilogue epilogue) {
     enum { PITCH = SLICE_INPUTS + SLICE_PADDING, STEPS = RL_FC1_OUTPUTS / 16, CHAINS = 2 };
     const uint32_t a_address = shared_address(&d_fc1[lane() % 8 * D_FC1_PITCH + lane() / 8 * VECTOR]),
                    b_address = shared_address(&weights[lane() % 16 * PITCH + lane() / 16 * VECTOR]);
-    for (int tile = warp(); tile < SLICE_INPUTS / 16; tile += TILE_WARPS) {
+    for (int group = warp(); group < SLICE_INPUTS / 16; group += TILE_WARPS) {
       float sum[CHAINS][2][4] = {};
       uint32_t a[STEPS][2], b[STEPS][4];
 #pragma unroll
       for (int k = 0; k < STEPS; k++) {
         if (k % 2 == 0) ldmatrix_x4(a[k], a_address + k * 16 * 2);
-        ldmatrix_x4_trans(b[k], b_address + (k * 16 * PITCH + tile * 16) * 2);
+        ldmatrix_x4_trans(b[k], b_address + (k * 16 * PITCH + group * 16) * 2);
       }
 #pragma unroll
       for (int k = 0; k < STEPS; k++)
         for (int c = 0; c < 2; c++) mma_m8(sum[k % CHAINS][c], a[k], &b[k][c * 2]);
       for (int c = 0; c < 2; c++)
-        epilogue(lane() / 4, tile * 16 + c * 8 + lane() % 4 * 2, sum[0][c][0] + sum[1][c][0], sum[0][c][1] + sum[1][c][1]);
+        epilogue(lane() / 4, group * 16 + c * 8 + lane() % 4 * 2, sum[0][c][0] + sum[1][c][0], sum[0][c][1] + sum[1][c][1]);
     }
   }
 
-  /* A warp computes 16 outputs × 16 inputs. */
+  /* A warp computes 16 outputs (M) × 16 inputs (two N of 8); K is images. */
   static __device__ __forceinline__ void fc1_weight_gradient(const value *d_fc1, const value *in,
                                                              float sums[FC1_GRADIENT_PAIRS_PER_THREAD][2]) {
 #pragma unroll
@@ -244,7 +249,7 @@ struct half_tile_format : tile_format {
       ldmatrix_x4_trans(a,
                         shared_address(&d_fc1[(k + lane() / 16 * 8 + lane() % 8) * D_FC1_TILE_PITCH + lane() / 8 % 2 * VECTOR]));
       ldmatrix_x4_trans(b, shared_address(&in[(k + lane() % 16) * FC1_IN_TILE_PITCH + warp() * 16 + lane() / 16 * VECTOR]));
-      for (int c = 0; c < 2; c++) mma_m16n8k16(sums[c * 2], a, &b[c * 2]); /* an accumulator is two pairs */
+      for (int c = 0; c < 2; c++) mma_m16n8k16(sums[c * 2], a, &b[c * 2]); /* an accumulator is two pairs of sums */
     }
   }
 

@@ -1,18 +1,22 @@
-/* The tile functions (tile.cuh) in TF32: m16n8k8 products. Operands whose memory layout matches the fragment's are loaded by
- * ldmatrix or as pairs of floats. ldmatrix.trans exists only for 16-bit values, so transposed operands are loaded as single
- * floats, or as float2, adjacent lanes reading adjacent pairs. With float2, a lane gets two adjacent channels instead of two that
- * are a fragment's distance apart: the channels are then permuted in both operands, or in the result.
+/* The format TF32 of the products in tile.cuh, which has the contracts of all functions here: mma.sync m16n8k8 instructions on
+ * tensor cores, D[16×8] += A[16×8] · B[8×8]. M, N and K are the sizes of an mma: rows of A, columns of B, depth. A fragment is
+ * the part of an operand that one lane holds.
  *
- * Reuse of fragments in conv2: a fragment holds pixels in the columns c, c + 3, … or c, c + 6, … (below: at c). It is an operand
- * of the products for all three taps t = 0, 1, 2 of a row of taps:
+ * Loads from shared memory: an operand that is stored as the fragment needs it is loaded by ldmatrix, or as pairs of floats.
+ * ldmatrix.trans exists only for 16-bit values; so an operand that has to be transposed is loaded as single floats, or as float2,
+ * where adjacent lanes load adjacent pairs. A float2 gives a lane two adjacent channels, but the fragment needs channels that are
+ * 4 or 8 apart. The function then uses the same permutation of the channels in both operands, or permutes the result.
+ *
+ * Reuse of fragments in conv2: a fragment holds pixels in columns that are three (or six) apart, beginning with column c (below:
+ * pixels at c). It is an operand of the products for all three taps t = 0, 1, 2 of a row of taps:
  *
  *   conv2_forward          output at c += input at c + t × weights of tap t
  *   conv2_weight_gradient  gradient of tap t += d_out at c × input at c + t
  *   conv2_input_gradient   gradient of the input at c + t += d_out at c × weights of tap t
  *
- * Bank conflicts: a pixel takes an odd number of 16-byte vectors, so that a row of 14 pixels begins 6 vectors (modulo 8) after
- * the row above. Then the 32-byte accesses to four rows (adjacent, or three apart) × two columns (three apart) are in different
- * banks. */
+ * Bank conflicts: the pitch of a pixel is an odd number of 16-byte vectors, so a row of 14 pixels begins 6 vectors (modulo 8)
+ * after the row above it. A warp reads 32 bytes from each of 8 pixels: four rows, adjacent or three apart, × two columns that are
+ * three apart. These reads are free of bank conflicts. */
 #ifndef RL_TRAIN_CUDA_TILE_TENSOR_FLOAT_H
 #define RL_TRAIN_CUDA_TILE_TENSOR_FLOAT_H
 
@@ -24,12 +28,12 @@ struct tensor_float_tile_format : tile_format {
   typedef tensor_float value;
   enum {
     VECTOR = 4, /* floats in 16 bytes */
-    IN_PITCH = RL_C1 + VECTOR,
-    WEIGHT_PITCH = CONV2_K + VECTOR,
+    IN_PITCH = RL_CONV1_CHANNELS + VECTOR,
+    WEIGHT_PITCH = CONV2_K + VECTOR, /* weights [TILE_CHANNELS][WEIGHT_PITCH] */
     LOADED_WEIGHT_PITCH = WEIGHT_PITCH,
     WEIGHT_VALUES = TILE_CHANNELS * WEIGHT_PITCH,
-    OUT_PITCH = TILE_CHANNELS + 2 * VECTOR,
-    OUT_ROW_PITCH = RL_CONV2_SIDE * OUT_PITCH + VECTOR,
+    OUT_PITCH = TILE_CHANNELS + 2 * VECTOR,             /* of a pixel of d_out */
+    OUT_ROW_PITCH = RL_CONV2_SIDE * OUT_PITCH + VECTOR, /* of a row of 12 pixels of d_out */
     D_OUT_VALUES = RL_CONV2_SIDE * OUT_ROW_PITCH,
     CONV2_FORWARD_SCRATCH_FLOATS = 0,
     CONV2_WARP_SCRATCH_FLOATS = THREADS * 12,
@@ -40,23 +44,26 @@ struct tensor_float_tile_format : tile_format {
     D_FC1_PITCH = RL_FC1_OUTPUTS + 2 * VECTOR,
     D_FC1_TILE_PITCH = TILE_ROWS + 2 * VECTOR,
     FC1_IN_TILE_PITCH = TILE_COLUMNS + 2 * VECTOR,
-    K = 8 /* depth of a product */
+    K = 8 /* depth of an mma */
   };
 
   typedef register_sums<TILE_CHANNELS * CONV2_K / THREADS> weight_sums;
 
-  /* A lane's part of a fragment: row (of A) or column (of B) lane_row, at the depths (K) lane_k and lane_k + 4. */
+  /* Position of a lane in a fragment (PTX ISA 9.0, "mma.m16n8k8"): the lane holds row lane_row and row lane_row + 8 of A, column
+   * lane_row of B, at the depths lane_k and lane_k + 4. */
   static __device__ __forceinline__ int lane_row() { return lane() / 4; }
   static __device__ __forceinline__ int lane_k() { return lane() % 4; }
 
+  /* Loads of values as the 32-bit registers of a fragment. */
   static __device__ __forceinline__ uint32_t load_bits(const value *from) { return *(const uint32_t *)from; }
   static __device__ __forceinline__ void load_pair(uint32_t &a, uint32_t &b, const value *from) {
     const uint2 v = *(const uint2 *)from;
     a = v.x, b = v.y;
   }
 
-  /* A lane has two accumulators of a column: low for row lane_row(), high for row lane_row() + 8. Exchanges one with the lane of
-   * the adjacent row, so that each lane has two adjacent rows: even for row paired_row(), odd for the next. */
+  /* An accumulator gives a lane two results of a column: `low` in row lane_row() and `high` in row lane_row() + 8. pair_rows
+   * exchanges one of them with the lane of the adjacent row, so that each lane has the results of two adjacent rows: `even` in
+   * row paired_row() and `odd` in the next row. */
   static __device__ __forceinline__ int paired_row() { return lane_row() / 2 * 2 + lane_row() % 2 * 8; }
   static __device__ __forceinline__ void pair_rows(float low, float high, float &even, float &odd) {
     const bool is_odd_row = lane_row() % 2;
@@ -65,10 +72,9 @@ struct tensor_float_tile_format : tile_format {
     odd = is_odd_row ? kept : received;
   }
 
-  /* d_out has no border. Of every eight channels, the four even ones are stored before the four odd ones: depths lane_k and
-   * lane_k
-   * + 4 of a product are then two adjacent rows of the weights. out_channel returns the channel (0 to 7) that is stored at index
-   * `stored`. */
+  /* Layout of d_out [12 rows][12 pixels][32 channels], without a border. Of every eight channels, the four even ones are stored
+   * before the four odd ones: then depths lane_k and lane_k + 4 of an mma are two adjacent channels, which are adjacent rows of
+   * the weights. out_channel returns the channel (0 to 7) that is stored at index `stored`. */
   static __device__ __forceinline__ int d_out_offset(int y, int x) { return y * OUT_ROW_PITCH + x * OUT_PITCH; }
   static __device__ __forceinline__ int out_channel(int stored) { return stored % 4 * 2 + stored / 4; }
 
@@ -83,16 +89,18 @@ struct tensor_float_tile_format : tile_format {
     }
   }
 
-  /* conv2_forward: weights · pixelsᵀ. A warp computes 16 output channels × four rows of 12 pixels, summed over half of the input
-   * channels. The two warps that have the two halves then exchange sums: one gets the totals of the left half of the rows, the
-   * other those of the right half. A set is eight pixels, the N of a product: four rows × two columns of the left, or of the
-   * right, half of a row: columns 0 and 3, 1 and 4, or 2 and 5. */
+  /* conv2_forward computes weights · pixelsᵀ: M is output channels, N is pixels. A warp computes 16 output channels × four rows
+   * of 12 pixels, and sums over one half of the input channels. The two warps that have the two halves then add up their sums:
+   * one warp gets the totals of the left half of the rows, the other warp those of the right half.
+   *
+   * A set is the eight pixels (N) of an mma: four rows × two columns FORWARD_SET_STRIDE apart. The six columns of the left half
+   * of a row are the three sets 0 and 3, 1 and 4, 2 and 5; those of the right half likewise. */
   enum {
     FORWARD_SETS = 3,
-    FORWARD_SET_STRIDE = 3, /* between the two columns of a set */
-    FORWARD_READ_SETS = FORWARD_SETS + 2,
+    FORWARD_SET_STRIDE = 3,               /* between the two columns of a set */
+    FORWARD_READ_SETS = FORWARD_SETS + 2, /* sets of input pixels: the three taps of a row reach two columns further */
     HALF_ROW_PIXELS = FORWARD_SETS * 2,
-    WARPS_PER_CHANNEL_HALF = TILE_WARPS / 2
+    WARPS_PER_CHANNEL_HALF = TILE_WARPS / 2 /* warps that sum over the same half of the input channels */
   };
 
   template <class Epilogue>
@@ -113,7 +121,7 @@ struct tensor_float_tile_format : tile_format {
       for (int k = 0; k < 2; k++)
         for (int dx = 0; dx < 3; dx++) {
           uint32_t a[4];
-          ldmatrix_x4(a, a_address + ((dy * 3 + dx) * RL_C1 + k * K) * 4);
+          ldmatrix_x4(a, a_address + ((dy * 3 + dx) * RL_CONV1_CHANNELS + k * K) * 4);
           for (int right = 0; right < 2; right++)
             for (int i = 0; i < FORWARD_SETS; i++) mma_m16n8k8_tf32(sum[right][i], a, &b[right][i + dx][k * 2]);
         }
@@ -122,8 +130,9 @@ struct tensor_float_tile_format : tile_format {
     apply_window_epilogue(sum[0], top / 2 + lane_k() % 2, channel_half * 3, channel, epilogue);
   }
 
-  /* Adds the sums of the two warps that have the same pixels. sum: [left or right half of the rows]. Afterwards sum[0] is the
-   * total over all input channels, for the half of the rows with index channel_half. */
+  /* Adds up the sums of the two warps that compute the same pixels and output channels, through `scratch`. sum: [left or right
+   * half of the rows][set]. Afterwards sum[0] is the total over all input channels, for the half of the rows with index
+   * channel_half. Named barrier 1 + i synchronises the two warps (RAW: each reads what the other has written). */
   static __device__ __forceinline__ void add_channel_halves(float sum[2][FORWARD_SETS][4], int channel_half, float *scratch) {
     float4 *exchange = (float4 *)scratch + warp() % WARPS_PER_CHANNEL_HALF * 2 * FORWARD_SETS * 32 + lane();
     for (int i = 0; i < FORWARD_SETS; i++)
@@ -138,8 +147,9 @@ struct tensor_float_tile_format : tile_format {
     }
   }
 
-  /* A lane holds two rows of three columns: columns 0 to 2, or 3 to 5 if `right`. Of the three 2×2 windows in columns 0 to 5, it
-   * has the outer one and half of the middle one. The left lane receives the other half from the right lane, `lane ^ 2`. */
+  /* Passes the 2×2 windows of a half row to the epilogue. A lane holds two rows of three columns: columns 0 to 2, or 3 to 5 if
+   * `right`. The six columns contain three windows. A lane has all of the outer window on its side, and one column of the middle
+   * window. The left lane receives the other column of the middle window from the right lane, whose number is `lane ^ 2`. */
   template <class Epilogue> static __device__ __forceinline__ void apply_window_epilogue(const float sum[FORWARD_SETS][4], int y,
                                                                                          int x, int channel, Epilogue epilogue) {
     const bool right = lane_k() >= 2;
@@ -150,7 +160,7 @@ struct tensor_float_tile_format : tile_format {
       neighbour[0][lower] = __shfl_xor_sync(0xffffffffu, even[0][lower], 2);
       neighbour[1][lower] = __shfl_xor_sync(0xffffffffu, odd[0][lower], 2);
     }
-    float outer[2][4], middle[2][4]; /* windows: [channel][position] */
+    float outer[2][4], middle[2][4]; /* [channel][position in the window] */
     for (int position = 0; position < 4; position++) {
       const int i = position % 2, lower = position / 2;
       outer[0][position] = right ? even[1 + i][lower] : even[i][lower];
@@ -162,9 +172,10 @@ struct tensor_float_tile_format : tile_format {
     if (!right) epilogue(y * RL_POOLED2_SIDE + x + 1, channel + paired_row(), middle[0], middle[1]);
   }
 
-  /* conv2_weight_gradient: inᵀ · d_out. A warp computes 16 input × 16 output channels at the three taps of a row. A k-step is
-   * eight pixels: four rows of two columns that are COLUMN_DISTANCE apart. */
-  enum { COLUMN_DISTANCE = 6 }; /* between the two columns of a k-step */
+  /* conv2_weight_gradient computes inᵀ · d_out: M is input channels, N is output channels, K is pixels. A warp computes 16 input
+   * channels × 16 output channels for the three taps of row tap_row(). The eight pixels (K) of an mma are four rows × two columns
+   * that are COLUMN_DISTANCE apart. */
+  enum { COLUMN_DISTANCE = 6 };
   static __device__ __forceinline__ int tap_row() { return warp() % 3; }
   static __device__ __forceinline__ int first_input() { return warp() / 3 % 2 * 16; }
   static __device__ __forceinline__ int first_output() { return warp() / 6 * 16; }
@@ -172,13 +183,13 @@ struct tensor_float_tile_format : tile_format {
   static __device__ __forceinline__ weight_sums init_weight_sums(float *) { return {}; }
 
   static __device__ __forceinline__ void conv2_weight_gradient(const value *in, const value *d_out, float *, weight_sums &sums) {
-    /* The pixel of depth lane_k; depth lane_k + 4 is the pixel below it. */
+    /* Position of the pixel of depth lane_k; depth lane_k + 4 is the pixel below it. */
     const int y = lane_k() / 2 * 2, x_offset = lane_k() % 2 * COLUMN_DISTANCE;
     const value *a_from = &in[((tap_row() + y) * RL_POOLED1_SIDE + x_offset) * IN_PITCH + first_input() + lane_row() * 2],
                 *b_from = &d_out[d_out_offset(y, x_offset) + first_output() + lane_row()];
 #pragma unroll 1
     for (int top = 0; top < RL_CONV2_SIDE; top += 4) {
-      uint32_t a[3][4];
+      uint32_t a[3][4]; /* ring of fragments of the input: the pixels at column x are in a[x % 3] */
 #pragma unroll
       for (int x = 0; x < COLUMN_DISTANCE + 2; x++) {
         const value *window = &a_from[(top * RL_POOLED1_SIDE + x) * IN_PITCH];
@@ -198,8 +209,8 @@ struct tensor_float_tile_format : tile_format {
     for (int dx = 0; dx < 3; dx++)
       for (int i = 0; i < 2; i++)
         for (int c = 0; c < 2; c++)
-          *(float2 *)&to[(first_output() + i * 8 + out_channel(lane_k() * 2 + c)) * CONV2_K + (tap_row() * 3 + dx) * RL_C1 +
-                         first_input() + lane_row() * 2] =
+          *(float2 *)&to[(first_output() + i * 8 + out_channel(lane_k() * 2 + c)) * CONV2_K +
+                         (tap_row() * 3 + dx) * RL_CONV1_CHANNELS + first_input() + lane_row() * 2] =
               make_float2(sums.values[(dx * 2 + i) * 4 + c], sums.values[(dx * 2 + i) * 4 + 2 + c]);
   }
 
@@ -219,12 +230,12 @@ struct tensor_float_tile_format : tile_format {
                    row_set + matrix_row % 4 * SET_STRIDE,
                    (matrix_row / 4 * COLUMNS_BETWEEN_LANES + matrix % 2 * COLUMNS_BETWEEN_FRAGMENT_HALVES) * SET_STRIDE) +
                matrix / 2 * VECTOR]);
-    const value *b_from = &weights[lane_k() * 2 * WEIGHT_PITCH + tap_row * 3 * RL_C1 + channel + lane_row()];
+    const value *b_from = &weights[lane_k() * 2 * WEIGHT_PITCH + tap_row * 3 * RL_CONV1_CHANNELS + channel + lane_row()];
 #pragma unroll 2
     for (int k = 0; k < TILE_CHANNELS; k += K) {
       uint32_t b[3][2];
       for (int dx = 0; dx < 3; dx++)
-        for (int i = 0; i < 2; i++) b[dx][i] = load_bits(&b_from[(k + i) * WEIGHT_PITCH + dx * RL_C1]);
+        for (int i = 0; i < 2; i++) b[dx][i] = load_bits(&b_from[(k + i) * WEIGHT_PITCH + dx * RL_CONV1_CHANNELS]);
       for (int column_set = 0; column_set < SET_STRIDE; column_set++) {
         uint32_t a[4];
         ldmatrix_x4(a, a_address + (d_out_offset(0, column_set) + k) * 4);
@@ -233,11 +244,11 @@ struct tensor_float_tile_format : tile_format {
     }
   }
 
-  /* fc1: images are the columns (N) of the products. */
+  /* fc1's products: N is images, except in the weight gradient. */
 
   enum { CHAINS = 2 /* independent accumulators, to hide mma latency */ };
 
-  /* A warp computes 16 outputs. */
+  /* A warp computes 16 outputs of fc1 (M) for all images. */
   template <int SLICE_INPUTS, class Epilogue>
   static __device__ __forceinline__ void fc1_forward(const value *in, const value *weights, Epilogue epilogue) {
     enum { PITCH = SLICE_INPUTS + SLICE_PADDING };
@@ -263,8 +274,9 @@ struct tensor_float_tile_format : tile_format {
     }
   }
 
-  /* A warp computes tiles of 16 inputs, TILE_WARPS tiles apart. Inputs 2 i and 2 i + 1 of a tile are rows i and i + 8 of the
-   * product, and adjacent outputs are depths k and k + 4. */
+  /* A warp computes groups of 16 inputs (M), TILE_WARPS groups apart; K is outputs. Rows i and i + 8 of A are the adjacent inputs
+   * 2 i and 2 i + 1 of the group, and depths lane_k and lane_k + 4 are adjacent outputs, so that float2 loads fill the
+   * fragments. */
   template <int SLICE_INPUTS, class Epilogue>
   static __device__ __forceinline__ void fc1_backward(const value *d_fc1, const value *weights, Epilogue epilogue) {
     enum { PITCH = SLICE_INPUTS + SLICE_PADDING };
@@ -285,7 +297,8 @@ struct tensor_float_tile_format : tile_format {
     }
   }
 
-  /* A warp computes 16 outputs × 16 inputs. Outputs 2 i and 2 i + 1 are rows i and i + 8 of the product. */
+  /* A warp computes 16 outputs (M) × 16 inputs (two N of 8); K is images. Rows i and i + 8 of A are the adjacent outputs 2 i and
+   * 2 i + 1, so that float2 loads fill the fragments. */
   static __device__ __forceinline__ void fc1_weight_gradient(const value *d_fc1, const value *in,
                                                              float sums[FC1_GRADIENT_PAIRS_PER_THREAD][2]) {
     const value *a_from = &d_fc1[lane_k() * D_FC1_TILE_PITCH + lane_row() * 2],
@@ -298,7 +311,7 @@ struct tensor_float_tile_format : tile_format {
       for (int i = 0; i < 2; i++) {
         const uint32_t b[2] = {load_bits(&b_from[k * FC1_IN_TILE_PITCH + i * 8]),
                                load_bits(&b_from[(k + 4) * FC1_IN_TILE_PITCH + i * 8])};
-        mma_m16n8k8_tf32(sums[i * 2], a, b); /* an accumulator is two pairs */
+        mma_m16n8k8_tf32(sums[i * 2], a, b); /* an accumulator is two pairs of sums */
       }
     }
   }

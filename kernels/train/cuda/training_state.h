@@ -1,5 +1,5 @@
 /* Base of all training engines on the GPU: the data set, parameters, moments, training state and results in device memory, and
- * the functions that read and write them. The launch-graph engines (training.h) and engine persistent (train/persistent.cu)
+ * the functions that read and write them. The launch-graph engines (training.h) and the engine persistent (train/persistent.cu)
  * derive from rl_training_base. */
 #ifndef RL_TRAIN_CUDA_TRAINING_STATE_H
 #define RL_TRAIN_CUDA_TRAINING_STATE_H
@@ -11,13 +11,14 @@ typedef struct rl_training_base rl_training_base;
 
 /* Functions of an engine for tests and benchmarks (train/view.h). */
 typedef struct rl_training_ops {
-  /* Makes the engine store all tensors of later steps that `get_tensors` and `gradients` return. NULL: it always does. */
+  /* Makes the engine store, in later steps, all tensors that get_tensors and gradients return. NULL: the engine always stores
+   * them. */
   int (*expose_tensors)(rl_training_base *training, rl_error *err);
   /* Sets the pointers in `tensors`; the caller has set the other members. */
   void (*get_tensors)(const rl_training_base *training, rl_training_tensors *tensors);
   /* Sets *gradients to the gradients of the last step, which had `batch` images. */
   int (*gradients)(const rl_training_base *training, uint32_t batch, rl_gradients *gradients, rl_error *err);
-  /* Writes the algorithms that tuning chose (view.h) and returns their number. NULL: the engine has none. */
+  /* Writes the algorithms that tuning chose (view.h) and returns their number. NULL: the engine tunes nothing. */
   int (*choices)(const rl_training_base *training, rl_training_choice choices[RL_TRAINING_CHOICES]);
 } rl_training_ops;
 
@@ -25,30 +26,30 @@ struct rl_training_base {
   rl_train_instance base;
   const rl_training_ops *ops;
   rl_format format;
-  size_t value_bytes; /* of an element of an activation: 2 or 4 */
+  size_t value_bytes; /* bytes of an element of an activation: 2 or 4 */
 
   uint8_t *train_images, *train_labels, *test_images, *test_labels;
-  uint32_t *order;
+  uint32_t *order; /* shuffled order of the training images */
   /* mutable_state: one allocation for the data that a step changes and later steps read, in this order: weights, FP16 copies,
-   * state, moments; the pointers below point into it. saved_state: copy of it by rl_training_save. */
+   * rl_train_state, moments. The pointers below point into it. saved_state: the copy that rl_training_save makes; NULL: none. */
   unsigned char *mutable_state, *saved_state;
   size_t mutable_state_bytes;
   float *weights, *first_moment, *second_moment;
   void *fp16_weights; /* copies of the weights; NULL: the engine keeps none */
   rl_train_state *state;
-  float *losses, *test_losses; /* of each step; of each test image */
+  float *losses, *test_losses; /* loss of each step of the epoch; loss of each test image */
   uint8_t *test_correct;
 };
 
 typedef struct rl_training_layout {
-  bool channels_last;      /* in every precision; else in FP16 and TF32 only */
-  bool fp16_weights;       /* keep FP16 copies of the weights, in precision FP16 */
+  bool channels_last;      /* true: NHWC in every precision; false: NHWC in FP16 and TF32, NCHW in FP32 */
+  bool fp16_weights;       /* keep FP16 copies of the weights in precision FP16 */
   size_t min_moment_bytes; /* minimum size of the moments' memory, which the engine also uses for partial sums */
 } rl_training_layout;
 
 /* A buffer of an engine, for rl_training_allocate. bytes 0: the engine does not need it. */
 typedef struct rl_training_buffer {
-  void *to; /* address of the pointer to the buffer; the pointer is NULL until it is allocated */
+  void *to; /* address of the pointer to the buffer, which is NULL until it is allocated */
   rl_memory_purpose purpose;
   size_t bytes;
 } rl_training_buffer;
@@ -58,18 +59,20 @@ enum { RL_PADDED_PARAMETERS = (RL_PARAMETERS + 63) / 64 * 64 }; /* floats alloca
 /* Casts an rl_instance, an rl_train_instance or a launch's argument. */
 static inline rl_training_base *rl_training_base_of(void *instance) { return (rl_training_base *)instance; }
 
-static inline rl_adam rl_training_adam(const rl_training_base *e) {
-  return {e->weights, e->first_moment, e->second_moment, e->fp16_weights, e->losses, (float)e->base.params.learning_rate,
-          e->state};
+static inline rl_adam rl_training_adam(const rl_training_base *training) {
+  return {training->weights,      training->first_moment, training->second_moment,
+          training->fp16_weights, training->losses,       (float)training->base.params.learning_rate,
+          training->state};
 }
 
-/* Images of a step: the batch, or all images if they are fewer. */
-static inline uint32_t rl_training_step_images(const rl_training_base *e) {
-  return e->base.params.batch_size < e->base.images ? (uint32_t)e->base.params.batch_size : e->base.images;
+/* Returns the images of a step: the batch size, or the number of training images if that is smaller. */
+static inline uint32_t rl_training_step_images(const rl_training_base *training) {
+  return training->base.params.batch_size < training->base.images ? (uint32_t)training->base.params.batch_size
+                                                                  : training->base.images;
 }
 
-/* Loads the data set and allocates the members of rl_training_base, whose base.base.device, base.base.ops and ops the caller has
- * set. Parameters are undefined until rl_training_reset. rl_training_base_close releases them, after a failure too. */
+/* Loads the data set and allocates the members of rl_training_base. The caller has set base.base.device, base.base.ops and ops.
+ * Parameters are undefined until rl_training_reset. rl_training_base_close releases the members, after a failure too. */
 int rl_training_base_open(rl_training_base *training, const rl_train_params *params, const rl_training_layout *layout,
                           rl_error *err);
 void rl_training_base_close(rl_training_base *training);
