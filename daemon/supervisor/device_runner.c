@@ -99,13 +99,45 @@ static void release_workers(rl_device_runner *runner, const rl_worker *except) {
     if (worker != except) rl_worker_release(worker);
 }
 
+/* Replaces the workers that executed posted code of a job other than job_id. All start at the same time: the next job of posted
+ * code waits for one start, or for none if the device was idle. */
+static void replace_posted_workers(rl_device_runner *runner, int64_t job_id) {
+  for (rl_worker *worker = runner->workers; worker < runner->workers + MAX_WORKERS; worker++)
+    if (rl_worker_has_run_other_posted_code(worker, job_id)) rl_worker_replace(worker);
+}
+
+/* Reads the HELLO of a worker that was started ahead, and ends it if it sends none. */
+static rl_attempt_result await_hello(rl_attempt attempt, rl_worker *worker) {
+  char exit_status[RL_EXIT_STATUS_SIZE];
+  attempt.worker = worker;
+  rl_attempt_result result = rl_attempt_handshake(&attempt);
+  if (result != RL_ATTEMPT_DIED) return result;
+  rl_worker_end(worker, 0, exit_status);
+  rl_log(RL_LOG_WARNING, "%s: the %s worker that was started ahead was ended: %s", worker->device, worker->role,
+         attempt.error.message);
+  return RL_ATTEMPT_CONTINUE;
+}
+
+/* Waits until the workers that were started ahead have sent HELLO: the start of a worker would disturb measurements of another.
+ */
+static rl_attempt_result await_started_workers(rl_device_runner *runner, const rl_attempt *attempt) {
+  rl_attempt_result result = RL_ATTEMPT_CONTINUE;
+  for (int i = 0; i < MAX_WORKERS && result == RL_ATTEMPT_CONTINUE; i++) {
+    rl_worker *worker = &runner->workers[i];
+    if (worker->process.pid != 0 && !worker->is_ready) result = await_hello(*attempt, worker);
+  }
+  return result;
+}
+
 static rl_attempt_result attempt_pass(rl_device_runner *runner, rl_attempt *attempt) {
+  replace_posted_workers(runner, attempt->claim->job_id);
   release_workers(runner, attempt->worker);
   rl_worker_verify_idle(attempt->worker);
   rl_worker_select_build(attempt->worker, attempt->claim->build);
-  rl_worker_end_after_posted_code(attempt->worker, attempt->claim->job_id);
   if (attempt->claim->fresh_worker) rl_worker_end_after_other_job(attempt->worker, attempt->claim->job_id);
-  rl_attempt_result result = attempt->worker->process.pid == 0 ? start_worker(runner, attempt) : rl_attempt_interruption(attempt);
+  rl_attempt_result result = await_started_workers(runner, attempt);
+  if (result == RL_ATTEMPT_CONTINUE)
+    result = attempt->worker->process.pid == 0 ? start_worker(runner, attempt) : rl_attempt_interruption(attempt);
   if (result != RL_ATTEMPT_CONTINUE) return result;
   set_state(runner, "busy");
   return rl_attempt_run(attempt);
@@ -160,6 +192,18 @@ static void run_pass(rl_device_runner *runner, const rl_claim *claim) {
   rl_attempt_clear(&attempt);
 }
 
+static bool has_posted_workers(const rl_device_runner *runner) {
+  for (int i = 0; i < MAX_WORKERS; i++)
+    if (runner->workers[i].posted_job != 0) return true;
+  return false;
+}
+
+/* Without a pass to execute: releases the counters, so that Nsight Compute can use them, and prepares workers for posted code. */
+static void use_idle_time(rl_device_runner *runner) {
+  release_workers(runner, NULL);
+  if (!atomic_load(&runner->stopping)) replace_posted_workers(runner, 0);
+}
+
 /* --- the thread ---------------------------------------------------------------------------------------------------------- */
 
 static void *run_device_thread(void *argument) {
@@ -170,12 +214,13 @@ static void *run_device_thread(void *argument) {
     rl_claim claim;
     rl_error err;
     int rc = rl_queue_claim(runner->jobs, runner->state.id, wait_ms, &claim, &err);
-    wait_ms = rc == 1 ? IDLE_RELEASE_MS : CLAIM_WAIT_MS;
+    wait_ms = CLAIM_WAIT_MS;
     if (rc == 1) {
       run_pass(runner, &claim);
       rl_claim_clear(&claim);
+      wait_ms = has_posted_workers(runner) ? 0 : IDLE_RELEASE_MS;
     }
-    if (rc == 0) release_workers(runner, NULL); /* so that Nsight Compute can use the counters */
+    if (rc == 0) use_idle_time(runner);
     if (rc < 0 && can_claim) rl_log(RL_LOG_ERROR, "%s: can't claim passes: %s", runner->state.id, err.message);
     if (rc >= 0 && !can_claim) rl_log(RL_LOG_INFO, "%s: can claim passes again", runner->state.id);
     can_claim = rc >= 0;

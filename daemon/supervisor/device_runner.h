@@ -1,6 +1,7 @@
 /* The thread that serves one device: it claims passes from the queue and has the device's worker processes execute them, one pass
- * at a time. It starts a worker when a pass needs one. It kills a worker that breaks the protocol, ignores a cancellation or
- * exceeds the job's deadline, and starts it again after a pause (0.25 s, doubling to 30 s; a finished pass resets it). */
+ * at a time. It starts a worker when a pass needs one, and after a job with posted code at once, because such a job's workers
+ * execute nothing else. It kills a worker that breaks the protocol, ignores a cancellation or exceeds the job's deadline, and
+ * starts it again after a pause (0.25 s, doubling to 30 s; a finished pass resets it). */
 #ifndef RL_SUPERVISOR_DEVICE_RUNNER_H
 #define RL_SUPERVISOR_DEVICE_RUNNER_H
 

@@ -1,5 +1,5 @@
-/* States of a worker: no process; idle (it has sent HELLO and waits); executing a request. An idle worker that sends a frame or
- * has exited is ended. It releases the device before another worker uses it. */
+/* States of a worker: no process; starting (is_ready is false); idle (it has sent HELLO and waits); executing a request. An idle
+ * worker that sends a frame or has exited is ended. It releases the device before another worker uses it. */
 #include "supervisor/worker.h"
 
 #include <stdio.h>
@@ -45,14 +45,14 @@ void rl_worker_end(rl_worker *worker, int grace_ms, char exit_status[RL_EXIT_STA
   rl_frame_reader_free(worker->reader);
   worker->reader = NULL;
   worker->posted_job = worker->last_job = 0;
-  worker->may_hold_device = false;
+  worker->is_ready = worker->may_hold_device = false;
 }
 
 void rl_worker_verify_idle(rl_worker *worker) {
   rl_frame frame;
   rl_error err;
   char exit_status[RL_EXIT_STATUS_SIZE];
-  if (worker->process.pid == 0) return;
+  if (!worker->is_ready) return;
   if (rl_frame_read(worker->reader, 0, &frame, &err) < 0 && err.domain == RL_WIRE && err.code == RL_WIRE_TIMEOUT) return;
   rl_worker_end(worker, IDLE_GRACE_MS, exit_status);
   rl_log(RL_LOG_WARNING, "%s: the idle %s worker %s", worker->device, worker->role, exit_status);
@@ -75,9 +75,17 @@ void rl_worker_release(rl_worker *worker) {
   rl_log(RL_LOG_WARNING, "%s: the %s worker did not release the device: it %s", worker->device, worker->role, exit_status);
 }
 
-void rl_worker_end_after_posted_code(rl_worker *worker, int64_t job_id) {
+bool rl_worker_has_run_other_posted_code(const rl_worker *worker, int64_t job_id) {
+  return worker->posted_job != 0 && worker->posted_job != job_id;
+}
+
+void rl_worker_replace(rl_worker *worker) {
   char exit_status[RL_EXIT_STATUS_SIZE];
-  if (worker->posted_job != 0 && worker->posted_job != job_id) rl_worker_end(worker, RECYCLE_GRACE_MS, exit_status);
+  rl_error err;
+  rl_worker_end(worker, RECYCLE_GRACE_MS, exit_status);
+  if (rl_worker_start(worker, &err) >= 0) return;
+  rl_worker_end(worker, 0, exit_status);
+  rl_log(RL_LOG_WARNING, "%s: can't start the %s worker ahead of its next job: %s", worker->device, worker->role, err.message);
 }
 
 void rl_worker_end_after_other_job(rl_worker *worker, int64_t job_id) {
@@ -110,5 +118,6 @@ int rl_worker_check_hello(rl_worker *worker, const rl_frame *frame, rl_error *er
     return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "the worker's HELLO names another device or role");
   if (!hello.usable) return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "%s", hello.reason);
   memcpy(worker->unsupported_engines, hello.unsupported_engines, sizeof worker->unsupported_engines);
+  worker->is_ready = true;
   return 0;
 }

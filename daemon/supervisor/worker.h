@@ -1,5 +1,5 @@
-/* A worker process of one device: started when a pass needs it, and kept until it breaks the protocol or has executed posted
- * code. Belongs to one thread; only the counts are read by others. */
+/* A worker process of one device: started when a pass needs it, or ahead of that (device_runner.h), and kept until it breaks the
+ * protocol or has executed posted code. Belongs to one thread; only the counts are read by others. */
 #ifndef RL_SUPERVISOR_WORKER_H
 #define RL_SUPERVISOR_WORKER_H
 
@@ -13,6 +13,7 @@ typedef struct rl_worker {
   const rl_config *config;
   rl_process process; /* pid 0: not started */
   rl_frame_reader *reader;
+  bool is_ready;                                                        /* its process has sent HELLO */
   int64_t posted_job;                                                   /* job whose posted code it executed; 0: none */
   int64_t last_job;                                                     /* job whose pass it executed last; 0: none */
   bool may_hold_device;                                                 /* it executed a pass since its last RELEASE */
@@ -25,14 +26,18 @@ int rl_worker_start(rl_worker *worker, rl_error *err);
 /* Closes the worker's input, waits grace_ms, then kills it. exit_status receives the exit status as text; unchanged when no
  * process runs. */
 void rl_worker_end(rl_worker *worker, int grace_ms, char exit_status[RL_EXIT_STATUS_SIZE]);
-/* Ends an idle worker that sent a frame or closed its pipe: both are protocol errors while no pass runs. */
+/* Ends an idle worker that sent a frame or closed its pipe: both are protocol errors while no pass runs. Does nothing to a worker
+ * that is not ready. */
 void rl_worker_verify_idle(rl_worker *worker);
 /* Sends RELEASE: a worker keeps hardware counters reserved between passes, which blocks other profilers. Ends a worker that does
  * not answer RELEASED within two seconds. */
 void rl_worker_release(rl_worker *worker);
-/* Ends a worker that executed the posted code of a job other than job_id, because that code may have changed anything in the
- * process. */
-void rl_worker_end_after_posted_code(rl_worker *worker, int64_t job_id);
+/* Whether the worker executed the posted code of a job other than job_id. That code may have changed anything in the process, so
+ * another job needs another process. */
+bool rl_worker_has_run_other_posted_code(const rl_worker *worker, int64_t job_id);
+/* Ends a worker and starts its successor, whose HELLO has to be read before its first request. A successor that can't be started
+ * is logged; the next pass tries again. */
+void rl_worker_replace(rl_worker *worker);
 /* Ends a worker that executed a pass of a job other than job_id, which asks for a fresh worker. */
 void rl_worker_end_after_other_job(rl_worker *worker, int64_t job_id);
 

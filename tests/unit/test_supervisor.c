@@ -177,19 +177,38 @@ static void a_worker_stays_resident(void **state) {
   assert_true(device.restarts == 0 && device.job_id == 0);
 }
 
-/* A process that executed posted code serves only that job, because another job could read device memory that the code left. */
+/* Waits until `count` workers have started, and reads their process ids. */
+static void wait_for_starts(test_state *test, pid_t pids[16], int count) {
+  for (int i = 0; i < 1000 && read_starts(test, pids) < count; i++) nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+  assert_int_equal(read_starts(test, pids), count);
+}
+
+/* A process that executed posted code serves only that job, because another job could read device memory that the code left. Its
+ * successor starts before the next job. */
 static void posted_code_never_shares_a_process_with_another_job(void **state) {
   test_state *test = *state;
   pid_t pids[16];
   open_supervisor(test);
   wait_for_state(test, submit_source(test), RL_JOB_COMPLETED);
-  assert_int_equal(read_starts(test, pids), 1); /* serves both runs of the job */
-  wait_for_state(test, submit_source(test), RL_JOB_COMPLETED);
-  assert_int_equal(read_starts(test, pids), 2);
+  wait_for_starts(test, pids, 2); /* the first served both runs of the job */
   assert_true(pids[0] != pids[1] && exits_within_10_s(pids[0]));
-  for (int i = 0; i < 2; i++) wait_for_state(test, submit_job(test, 0), RL_JOB_COMPLETED);
-  assert_int_equal(read_starts(test, pids), 3);
+  wait_for_state(test, submit_source(test), RL_JOB_COMPLETED);
+  wait_for_starts(test, pids, 3);
   assert_true(exits_within_10_s(pids[1]));
+  for (int i = 0; i < 2; i++) wait_for_state(test, submit_job(test, 0), RL_JOB_COMPLETED);
+  assert_int_equal(read_starts(test, pids), 3); /* the third serves both jobs, which have no posted code */
+  assert_int_equal(kill(pids[2], 0), 0);
+}
+
+static void jobs_of_posted_code_follow_each_other(void **state) {
+  test_state *test = *state;
+  pid_t pids[16];
+  open_supervisor(test);
+  int64_t jobs[3];
+  for (int i = 0; i < 3; i++) jobs[i] = submit_source(test);
+  for (int i = 0; i < 3; i++) wait_for_state(test, jobs[i], RL_JOB_COMPLETED);
+  wait_for_starts(test, pids, 4);
+  for (int i = 0; i < 3; i++) assert_true(exits_within_10_s(pids[i]));
 }
 
 static int64_t submit_with_fresh_worker(test_state *test) {
@@ -220,6 +239,28 @@ static void pretend_cuda(test_state *test) {
   snprintf(old, sizeof old, "%s/rooflined-worker-cpu", test->store_fixture.folder);
   snprintf(program, sizeof program, "%s/rooflined-worker-cuda", test->store_fixture.folder);
   assert_int_equal(rename(old, program), 0);
+}
+
+/* After posted code the workers of both roles start, and one that dies before the next job costs that job nothing. */
+static void both_roles_start_ahead_after_posted_code(void **state) {
+  test_state *test = *state;
+  pid_t pids[16];
+  rl_job_spec spec = make_spec("cpu", 1u << RL_PASS_TIMING | 1u << RL_PASS_ACTIVITY);
+  spec.run_count = 1;
+  spec.source = (char *)"{\"code\":1}";
+  strcpy(spec.source_sha256, "1");
+  pretend_cuda(test);
+  open_supervisor(test);
+  wait_for_state(test, submit_spec(test, &spec), RL_JOB_COMPLETED);
+  wait_for_starts(test, pids, 4);
+  assert_int_equal(kill(pids[3], SIGKILL), 0);
+  wait_for_death(pids[3]);
+  int64_t second = submit_spec(test, &spec);
+  wait_for_state(test, second, RL_JOB_COMPLETED);
+  wait_for_starts(test, pids, 7); /* one in place of the killed one, and two after the job */
+  rl_device_state device;
+  assert_int_equal(rl_supervisor_devices(test->supervisor, &device, 1), 1);
+  assert_int_equal(device.restarts, 0);
 }
 
 static void one_worker_releases_the_device_before_another_pass(void **state) {
@@ -576,6 +617,8 @@ int main(void) {
 #define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, setup, teardown)
   const struct CMUnitTest tests[] = {TEST(a_worker_stays_resident),
                                      TEST(posted_code_never_shares_a_process_with_another_job),
+                                     TEST(jobs_of_posted_code_follow_each_other),
+                                     TEST(both_roles_start_ahead_after_posted_code),
                                      TEST(a_job_with_fresh_worker_never_uses_the_process_of_another_job),
                                      TEST(an_idle_supervisor_uses_no_cpu),
                                      TEST(one_worker_releases_the_device_before_another_pass),
