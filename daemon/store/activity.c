@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/activity_intervals.h"
 #include "store/store_internal.h"
 
 /* The dictionary in memory starts again when it has MAX_ENTRIES. Values that occur again are then stored a second time. */
@@ -128,30 +129,25 @@ static int find_entries(rl_activity_appender *appender, const rl_activity_row *r
 
 /* --- groups ------------------------------------------------------------------------------------------------------------ */
 
-enum { SHORTEST_CLASS_BITS = 10, DURATION_CLASSES = 28, KIND_VALUES = 16, GROUPS = DURATION_CLASSES * KIND_VALUES };
+enum { DURATION_CLASSES = 28, KIND_VALUES = 16, LEVEL_GROUPS = 512, GROUPS = DURATION_CLASSES * KIND_VALUES };
 _Static_assert((int)RL_ACTIVITY_KIND_COUNT < (int)KIND_VALUES, "a group's number holds the kind in its low bits");
+_Static_assert((int)GROUPS <= (int)LEVEL_GROUPS, "the groups of a level do not overlap the next ones");
 
-/* Returns the row's group (activity_groups): class 0 has durations below 1,024 ns, and each class 4 times as long ones. An
- * unknown kind becomes RL_ACTIVITY_KIND_COUNT, which the foreign key of activity_groups refuses. */
+/* Returns the row's group among those of its level (activity_groups): class 0 has durations below 1,024 ns, and each class 4
+ * times as long ones. An unknown kind becomes RL_ACTIVITY_KIND_COUNT, which the foreign key of activity_groups refuses. */
 static uint32_t group_of(const rl_activity_row *row) {
-  uint32_t kind = row->kind < RL_ACTIVITY_KIND_COUNT ? row->kind : RL_ACTIVITY_KIND_COUNT, class = 0;
-  int64_t duration_ns = row->end_ns - row->start_ns;
-  for (int64_t rest = duration_ns > 0 ? duration_ns >> SHORTEST_CLASS_BITS : 0; rest > 0; rest >>= 2) class ++;
-  return KIND_VALUES * class + kind;
+  uint32_t kind = row->kind < RL_ACTIVITY_KIND_COUNT ? row->kind : RL_ACTIVITY_KIND_COUNT;
+  return KIND_VALUES * (uint32_t)rl_activity_level_above(row->end_ns - row->start_ns) + kind;
 }
+
+/* Returns the number that is added to the groups of rows whose lowest level of intervals is first_level. */
+static int64_t first_group_of(int first_level) { return (int64_t)LEVEL_GROUPS * (first_level - RL_NO_LEVEL); }
 
 /* --- insertion --------------------------------------------------------------------------------------------------------- */
 
-/* Executes a statement whose parameters are these integers, by position. */
-static int run_positional(rl_db *db, sqlite3_stmt *statement, const int64_t *values, int count, rl_error *err) {
-  for (int i = 0; i < count; i++)
-    if (sqlite3_bind_int64(statement, i + 1, values[i]) != SQLITE_OK) return rl_db_fail(db, "insert an activity row", err);
-  return rl_db_step(db, statement, err) < 0 ? -1 : 0;
-}
-
-#define RUN_POSITIONAL(DB, STATEMENT, ERR, ...)                     \
-  run_positional((DB), (STATEMENT), (const int64_t[]){__VA_ARGS__}, \
-                 (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (ERR))
+#define RUN_POSITIONAL(DB, STATEMENT, ERR, ...)                           \
+  rl_db_run_positional((DB), (STATEMENT), (const int64_t[]){__VA_ARGS__}, \
+                       (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (ERR))
 
 static int insert_names(rl_db *db, int64_t pass, int64_t first, char *const *names, int64_t count, rl_error *err) {
   for (int64_t i = first; i < count; i++)
@@ -177,19 +173,21 @@ static int insert_entries(rl_db *db, int64_t pass, const rl_activity_appender *a
 }
 
 static int insert_rows(rl_db *db, int64_t pass, const rl_activity_appender *appender, const rl_activity_row *rows, size_t count,
-                       rl_error *err) {
+                       int first_level, rl_error *err) {
   sqlite3_stmt *statement = NULL;
   if (rl_db_prepare(db, "activity_insert", NULL, 0, &statement, err) < 0) return -1;
   for (size_t i = 0; i < count; i++)
-    if (RUN_POSITIONAL(db, statement, err, pass, group_of(&rows[i]), rows[i].start_ns, appender->stored_rows + (int64_t)i,
-                       rows[i].end_ns - rows[i].start_ns, appender->entry_of_row[i], rows[i].correlation, rows[i].step) < 0)
+    if (RUN_POSITIONAL(db, statement, err, pass, first_group_of(first_level) + group_of(&rows[i]), rows[i].start_ns,
+                       appender->stored_rows + (int64_t)i, rows[i].end_ns - rows[i].start_ns, appender->entry_of_row[i],
+                       rows[i].correlation, rows[i].step) < 0)
       return -1;
   return 0;
 }
 
 /* Adds the rows to the pass's number of rows and longest duration of each group. */
-static int add_groups(rl_db *db, int64_t pass, const rl_activity_row *rows, size_t count, rl_error *err) {
+static int add_groups(rl_db *db, int64_t pass, const rl_activity_row *rows, size_t count, int first_level, rl_error *err) {
   int64_t row_counts[GROUPS] = {0}, longest_ns[GROUPS] = {0};
+  const rl_binding level = {":first_level", first_level != RL_NO_LEVEL ? RL_SQL_INTEGER : RL_SQL_NULL, .integer = first_level};
   for (size_t i = 0; i < count; i++) {
     int64_t duration_ns = rows[i].end_ns - rows[i].start_ns;
     uint32_t group = group_of(&rows[i]);
@@ -198,9 +196,9 @@ static int add_groups(rl_db *db, int64_t pass, const rl_activity_row *rows, size
   }
   for (int group = 0; group < GROUPS; group++)
     if (row_counts[group] > 0 &&
-        rl_db_run(db, err, "activity_groups_add", RL_BIND_INTEGER(":pass", pass), RL_BIND_INTEGER(":group", group),
-                  RL_BIND_INTEGER(":kind", group % KIND_VALUES), RL_BIND_INTEGER(":rows", row_counts[group]),
-                  RL_BIND_INTEGER(":longest", longest_ns[group])) < 0)
+        rl_db_run(db, err, "activity_groups_add", RL_BIND_INTEGER(":pass", pass),
+                  RL_BIND_INTEGER(":group", first_group_of(first_level) + group), RL_BIND_INTEGER(":kind", group % KIND_VALUES),
+                  RL_BIND_INTEGER(":rows", row_counts[group]), RL_BIND_INTEGER(":longest", longest_ns[group]), level) < 0)
       return -1;
   return 0;
 }
@@ -208,10 +206,13 @@ static int add_groups(rl_db *db, int64_t pass, const rl_activity_row *rows, size
 /* Inserts a slice with the names and entries that are not stored yet. Inside a transaction. */
 static int insert_slice(rl_db *db, int64_t pass, const rl_activity_appender *appender, const rl_records *records,
                         const rl_activity_row *rows, size_t count, rl_error *err) {
+  int first_level;
   return rl_db_run(db, err, "activity_mark_stored", RL_BIND_INTEGER(":pass", pass)) < 0 ||
                  insert_names(db, pass, appender->stored_names, records->names, (int64_t)records->name_count, err) < 0 ||
-                 insert_entries(db, pass, appender, err) < 0 || add_groups(db, pass, rows, count, err) < 0 ||
-                 insert_rows(db, pass, appender, rows, count, err) < 0
+                 insert_entries(db, pass, appender, err) < 0 ||
+                 rl_activity_intervals_add(db, pass, rows, count, &first_level, err) < 0 ||
+                 add_groups(db, pass, rows, count, first_level, err) < 0 ||
+                 insert_rows(db, pass, appender, rows, count, first_level, err) < 0
              ? -1
              : 0;
 }
@@ -280,7 +281,8 @@ int rl_store_append_activity(rl_store *store, const rl_claim *claim, rl_activity
 /* --- deletion ---------------------------------------------------------------------------------------------------------- */
 
 int rl_store_delete_activity_batch(rl_db *db, int64_t pass, int64_t *row_count, rl_error *err) {
-  static const char *const statements[] = {"activity_delete", "activity_dictionary_delete", "activity_names_delete"};
+  static const char *const statements[] = {"activity_delete", "activity_intervals_delete", "activity_dictionary_delete",
+                                           "activity_names_delete"};
   *row_count = 0;
   for (size_t i = 0; i < sizeof statements / sizeof *statements; i++) {
     if (rl_db_run(db, err, statements[i], RL_BIND_INTEGER(":pass", pass), RL_BIND_INTEGER(":batch", RL_DELETE_ROWS)) < 0)

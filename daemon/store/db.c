@@ -150,3 +150,9 @@ int rl_db_run_bound(rl_db *db, const char *name, const rl_binding *bindings, int
   while (rc > 0) rc = rl_db_step(db, statement, err);
   return rc;
 }
+
+int rl_db_run_positional(rl_db *db, sqlite3_stmt *statement, const int64_t *values, int count, rl_error *err) {
+  for (int i = 0; i < count; i++)
+    if (sqlite3_bind_int64(statement, i + 1, values[i]) != SQLITE_OK) return rl_db_fail(db, "bind a parameter", err);
+  return rl_db_step(db, statement, err) < 0 ? -1 : 0;
+}

@@ -140,15 +140,18 @@ typedef enum rl_query {
   RL_QUERY_TIMELINE_PASS,   /* :run   the activity pass; the statement lists the columns of this and the next two */
   RL_QUERY_TIMELINE_NAMES,  /* :run   names in the activity rows */
   RL_QUERY_TIMELINE_EVENTS, /* :run   operations, API calls and NVTX ranges; the first column is "" */
-  RL_QUERY_COMPARISON,      /* :job, or :a :b   pairs of runs: the job's fp32 run with each other one, or run :a with :b */
-  RL_QUERY_HISTORY,         /* :metric :workload :device :like :from :to :limit   values of a metric by run, oldest first */
-  RL_QUERY_REPORT_RUN,      /* :run   one row: the run; further columns: numbers, compute capability, requested sections */
-  RL_QUERY_REPORT_KERNELS,  /* :run :kernel :inside   kernels in order; further columns: numbers, series, instructions */
-  RL_QUERY_REPORT_METRICS,  /* :run :kernel   names of the metrics, sorted; further column: the name without quotes */
-  RL_QUERY_COMPARE_KERNELS, /* :a :b :kernel_a :kernel_b :numbers   pairs of kernels; further columns: numbers of each */
-  RL_QUERY_COUNTED_KERNEL,  /* :run :kernel   the kernel's name; no row if the counters pass has no such kernel */
-  RL_QUERY_CEILINGS,        /* :device   the newest ceilings of each device and driver */
-  RL_QUERY_TOKENS,          /* the tokens' names, oldest first */
+  RL_QUERY_TIMELINE_ROWS,   /* :run :level :from :to   rows in no interval of a level; the statements of these list the columns */
+  RL_QUERY_TIMELINE_INTERVALS, /* :run :level :from :to   sums of the other rows */
+  RL_QUERY_TIMELINE_END,       /* :run   when the trace ends */
+  RL_QUERY_COMPARISON,         /* :job, or :a :b   pairs of runs: the job's fp32 run with each other one, or run :a with :b */
+  RL_QUERY_HISTORY,            /* :metric :workload :device :like :from :to :limit   values of a metric by run, oldest first */
+  RL_QUERY_REPORT_RUN,         /* :run   one row: the run; further columns: numbers, compute capability, requested sections */
+  RL_QUERY_REPORT_KERNELS,     /* :run :kernel :inside   kernels in order; further columns: numbers, series, instructions */
+  RL_QUERY_REPORT_METRICS,     /* :run :kernel   names of the metrics, sorted; further column: the name without quotes */
+  RL_QUERY_COMPARE_KERNELS,    /* :a :b :kernel_a :kernel_b :numbers   pairs of kernels; further columns: numbers of each */
+  RL_QUERY_COUNTED_KERNEL,     /* :run :kernel   the kernel's name; no row if the counters pass has no such kernel */
+  RL_QUERY_CEILINGS,           /* :device   the newest ceilings of each device and driver */
+  RL_QUERY_TOKENS,             /* the tokens' names, oldest first */
   /* Suite runs. The first column of those marked * is no JSON text; the statement lists the further columns. */
   RL_QUERY_SUITE_RUNS_ACTIVE,     /* *  those that have not ended */
   RL_QUERY_SUITE_RUN_ROW,         /* * :run */

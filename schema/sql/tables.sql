@@ -366,16 +366,35 @@ CREATE TABLE activity_dictionary ( -- values that many activity rows of a pass s
   FOREIGN KEY (pass_id, name) REFERENCES names
 ) STRICT, WITHOUT ROWID;
 
--- A group has the rows of a pass with the same kind and similar durations: below 1,024 ns, below 4 times that, below 16 times that
--- ... A row that overlaps a time window starts at most longest_ns before it. So the rows of a window lie in one range of the
--- primary key of activity for each group, and the ranges hold few other rows, even if one row is as long as the trace.
+-- A group has the rows of a pass with the same kind, similar durations (below 1,024 ns, below 4 times that, below 16 times that
+-- ...) and the same levels of intervals. A row that overlaps a time window starts at most longest_ns before it. So the rows of a
+-- window lie in one range of the primary key of activity for each group, and the ranges hold few other rows, even if one row is as
+-- long as the trace.
 CREATE TABLE activity_groups (
   pass_id INTEGER NOT NULL REFERENCES passes ON DELETE CASCADE,
-  activity_group INTEGER NOT NULL, -- 16 times the class of durations, plus the kind
+  activity_group INTEGER NOT NULL, -- 512 times (first_level + 1), plus 16 times the class of durations, plus the kind
   kind INTEGER NOT NULL REFERENCES activity_kinds,
   activity_rows INTEGER NOT NULL,
   longest_ns INTEGER NOT NULL,
+  first_level INTEGER, -- the rows are in the intervals of this and all higher levels, but not below their class; NULL: in none
   PRIMARY KEY (pass_id, activity_group)
+) STRICT, WITHOUT ROWID;
+
+-- Sums of the rows that start in an interval of time, so that a window of many rows is read at a level of detail. A level has only
+-- rows that are shorter than its intervals. A batch of rows is in a level if the level has at most one interval for 8 of its rows.
+CREATE TABLE activity_intervals (
+  pass_id INTEGER NOT NULL REFERENCES passes ON DELETE CASCADE,
+  level INTEGER NOT NULL, -- an interval of level n lasts 1,024 times 4 to the power of n, in ns
+  start_ns INTEGER NOT NULL, -- of the interval, a multiple of its duration
+  kind INTEGER NOT NULL REFERENCES activity_kinds,
+  device INTEGER NOT NULL, -- device, stream, thread: as in activity_dictionary; 0: none
+  stream INTEGER NOT NULL,
+  thread INTEGER NOT NULL,
+  activity_rows INTEGER NOT NULL,
+  busy_ns INTEGER NOT NULL, -- the sum of their durations
+  longest_ns INTEGER NOT NULL,
+  name INTEGER NOT NULL, -- of the longest row, as ordinal in names
+  PRIMARY KEY (pass_id, level, start_ns, kind, device, stream, thread)
 ) STRICT, WITHOUT ROWID;
 
 -- Raw rows, at most 40 bytes each; retention deletes them first. Queries show only those of passes whose activity_kept is 1.
@@ -544,4 +563,4 @@ CREATE TABLE tokens (
 ) STRICT, WITHOUT ROWID;
 
 PRAGMA application_id = 1919905638; -- "roof"
-PRAGMA user_version = 23; -- the number of the last migration
+PRAGMA user_version = 24; -- the number of the last migration

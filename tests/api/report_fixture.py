@@ -120,7 +120,7 @@ class Rows:
                         duration_ns=duration, entry=entries[values], correlation=row.get("correlation", 0),
                         step=row.get("step", 0))
         self.db.execute("INSERT INTO activity_groups SELECT pass_id, activity_group, activity_group % 16, count(*), "
-                        "max(duration_ns) FROM activity WHERE pass_id = ? GROUP BY activity_group", [activity])
+                        "max(duration_ns), NULL FROM activity WHERE pass_id = ? GROUP BY activity_group", [activity])
         self.db.execute("UPDATE passes SET activity_rows = ?, activity_kept = 1, activity_stored = 1 WHERE id = ?",
                         [len(rows), activity])
 

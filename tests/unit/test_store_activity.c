@@ -202,6 +202,87 @@ static void windows_are_those_of_a_full_scan(void **state) {
   free(rows);
 }
 
+/* --- levels of detail ---------------------------------------------------------------------------------------------------- */
+
+enum { LEVELS = 20, DENSE_ROWS = 3 * RL_SLICE_ROWS };
+
+/* A row of one of three kinds, streams and threads. Most rows are short and close to each other; some last long. */
+static rl_activity_row make_dense_row(uint32_t i) {
+  rl_activity_row row = {.kind = (uint32_t)(random_bits() % 3 == 0 ? RL_ACTIVITY_RUNTIME : RL_ACTIVITY_KERNEL)};
+  row.name = (uint32_t)(random_bits() % 2);
+  if (row.kind == RL_ACTIVITY_KERNEL) row.stream = (uint32_t)(7 + random_bits() % 2), row.device = 1;
+  else row.thread = (uint32_t)(100 + random_bits() % 2);
+  row.start_ns = (int64_t)i * 1500 + (int64_t)(random_bits() % 1000);
+  row.end_ns = row.start_ns + (int64_t)(random_bits() % 2000 << (random_bits() % 16 == 0 ? random_bits() % 16 : 0));
+  return row;
+}
+
+static int64_t sum_of(fixture *f, const char *format, int level) {
+  char sql[512];
+  snprintf(sql, sizeof sql, format, level, level);
+  return query_integer(f, sql);
+}
+
+/* At each level, every row is either in the sums of an interval or read by itself. */
+static void each_level_has_every_row_once(void **state) {
+  fixture *f = *state;
+  bool done;
+  rl_claim claimed = claim_activity(f);
+  rl_activity_row *rows = calloc(DENSE_ROWS, sizeof *rows);
+  choose_test_seed();
+  for (uint32_t i = 0; i < DENSE_ROWS; i++) rows[i] = make_dense_row(i);
+  rl_records records = records_of(rows, DENSE_ROWS);
+  ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &records, NULL, &done, &err));
+  free(rows);
+  const int64_t all_ns = query_integer(f, "SELECT sum(duration_ns) FROM activity");
+  int64_t in_intervals = 0;
+  for (int level = 0; level < LEVELS; level++) {
+    int64_t count = 0, busy_ns = 0;
+    const char *json;
+    int more;
+    RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+    ASSERT_OK(rl_store_query(f->store, RL_QUERY_TIMELINE_ROWS,
+                             RL_BINDINGS(RL_BIND_INTEGER(":run", 1), RL_BIND_INTEGER(":level", level),
+                                         RL_BIND_INTEGER(":from", 0), RL_BIND_INTEGER(":to", INT64_MAX)),
+                             &cursor, &err));
+    while ((more = rl_cursor_next(cursor, &json, &err)) > 0) count++, busy_ns += rl_cursor_integer(cursor, 6);
+    assert_int_equal(more, 0);
+    in_intervals = sum_of(f, "SELECT coalesce(sum(activity_rows), 0) FROM activity_intervals WHERE level = %d", level);
+    assert_int_equal(count + in_intervals, DENSE_ROWS);
+    assert_int_equal(busy_ns + sum_of(f, "SELECT coalesce(sum(busy_ns), 0) FROM activity_intervals WHERE level = %d", level),
+                     all_ns);
+    assert_true(sum_of(f, "SELECT count(*) FROM activity_intervals WHERE level = %d", level) * 8 <= in_intervals);
+  }
+  assert_int_equal(in_intervals, DENSE_ROWS); /* the highest level has all rows */
+}
+
+/* The sums of an interval are those of the rows that start in it. */
+static void intervals_are_sums_of_their_rows(void **state) {
+  fixture *f = *state;
+  bool done;
+  rl_claim claimed = claim_activity(f);
+  rl_activity_row *rows = calloc(DENSE_ROWS, sizeof *rows);
+  choose_test_seed();
+  for (uint32_t i = 0; i < DENSE_ROWS; i++) rows[i] = make_dense_row(i);
+  rl_records records = records_of(rows, DENSE_ROWS);
+  ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &records, NULL, &done, &err));
+  free(rows);
+  assert_true(query_integer(f, "SELECT count(*) FROM activity_intervals WHERE level < 8") > 0);
+  assert_int_equal(
+      query_integer(
+          f,
+          "WITH row AS MATERIALIZED (SELECT g.kind, d.device, d.stream, d.thread, d.name, a.start_ns, a.duration_ns, "
+          "max(g.first_level, g.activity_group / 16 % 32) AS first_level FROM activity a JOIN activity_groups g "
+          "USING (pass_id, activity_group) JOIN activity_dictionary d USING (pass_id, entry)), "
+          "expected AS (SELECT level.value AS level, start_ns >> 10 + 2 * level.value << 10 + 2 * level.value AS start, "
+          "kind, device, stream, thread, count(*) AS rows, sum(duration_ns) AS busy, max(duration_ns) AS longest "
+          "FROM row JOIN (SELECT DISTINCT level AS value FROM activity_intervals) level ON level.value >= first_level GROUP BY "
+          "1, 2, 3, 4, 5, 6) "
+          "SELECT count(*) FROM (SELECT * FROM expected EXCEPT SELECT level, start_ns, kind, device, stream, thread, "
+          "activity_rows, busy_ns, longest_ns FROM activity_intervals)"),
+      0);
+}
+
 /* --- slices ------------------------------------------------------------------------------------------------------------ */
 
 enum { SLICES = 3, SLICED_ROWS = SLICES * RL_SLICE_ROWS + 100 };
@@ -347,6 +428,7 @@ static void slices_of_a_crash_are_discarded(void **state) {
   assert_int_equal(query_integer(f,
                                  "SELECT (SELECT count(*) FROM activity) + (SELECT count(*) FROM activity_dictionary) + "
                                  "(SELECT count(*) FROM names) + (SELECT count(*) FROM activity_groups) + "
+                                 "(SELECT count(*) FROM activity_intervals) + "
                                  "(SELECT activity_stored FROM passes)"),
                    0);
   execute_in_slices(f, &again);
@@ -406,6 +488,8 @@ int main(void) {
                                      WITH_STORE(entries_differ_in_every_value),
                                      WITH_STORE(ids_and_memory_kinds_are_shown),
                                      WITH_STORE(windows_are_those_of_a_full_scan),
+                                     WITH_STORE(each_level_has_every_row_once),
+                                     WITH_STORE(intervals_are_sums_of_their_rows),
                                      WITH_STORE(rows_are_invisible_until_the_commit),
                                      WITH_STORE(rows_are_counted_while_another_program_writes),
                                      WITH_STORE(a_failed_slice_can_be_repeated),
