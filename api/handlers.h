@@ -43,10 +43,14 @@ int rl_handle_list_baselines(rl_http_request *request, rl_error *err);
 int rl_handle_get_suite_history(rl_http_request *request, rl_error *err);
 extern const rl_field rl_list_suite_runs_query[], rl_get_suite_history_query[];
 
-/* timeline_handlers.c, timeline_comparison_handlers.c */
+/* timeline_handlers.c, timeline_lanes_handlers.c, timeline_window_handlers.c, timeline_comparison_handlers.c */
 int rl_handle_get_timeline_findings(rl_http_request *request, rl_error *err);
+int rl_handle_get_timeline_lanes(rl_http_request *request, rl_error *err);
+int rl_handle_get_timeline_statistics(rl_http_request *request, rl_error *err);
+int rl_handle_search_timeline(rl_http_request *request, rl_error *err);
 int rl_handle_compare_timelines(rl_http_request *request, rl_error *err);
-extern const rl_field rl_compare_timelines_query[];
+extern const rl_field rl_get_timeline_lanes_query[], rl_get_timeline_statistics_query[], rl_search_timeline_query[],
+    rl_compare_timelines_query[];
 
 /* report_handlers.c */
 int rl_handle_get_run_report(rl_http_request *request, rl_error *err);

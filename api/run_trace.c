@@ -19,31 +19,43 @@ void rl_run_trace_clear(rl_run_trace *trace) {
   *trace = (rl_run_trace){0};
 }
 
-/* Sets trace->reason if the run has no rows, and incomplete_reason if some are missing. RL_HTTP 422: there are too many. */
-static int read_pass(rl_store *store, const rl_binding *run, rl_run_trace *trace, rl_error *err) {
+/* Sets state->reason if the run has no rows, and incomplete_reason if some are missing. */
+static int read_pass(rl_store *store, const rl_binding *run, rl_trace_state *state, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
-  const char *state;
+  const char *pass_state;
   if (rl_store_query(store, RL_QUERY_TIMELINE_PASS, run, 1, &cursor, err) < 0) return -1;
-  int found = rl_cursor_next(cursor, &state, err);
+  int found = rl_cursor_next(cursor, &pass_state, err);
   if (found < 0) return -1;
   const char *reason = found > 0 ? rl_cursor_text(cursor, 1) : NULL;
-  int64_t rows = found > 0 ? rl_cursor_integer(cursor, 2) : 0;
-  if (found == 0) snprintf(trace->reason, sizeof trace->reason, "the job did not request the activity pass");
-  else if (strcmp(state, "completed") != 0)
-    snprintf(trace->reason, sizeof trace->reason, "the activity pass is %s%s%s", state, reason != NULL ? ": " : "",
+  state->row_count = found > 0 ? rl_cursor_integer(cursor, 2) : 0;
+  if (found == 0) snprintf(state->reason, sizeof state->reason, "the job did not request the activity pass");
+  else if (strcmp(pass_state, "completed") != 0)
+    snprintf(state->reason, sizeof state->reason, "the activity pass is %s%s%s", pass_state, reason != NULL ? ": " : "",
              reason != NULL ? reason : "");
-  else if (rows == 0) snprintf(trace->reason, sizeof trace->reason, "the activity pass recorded nothing");
+  else if (state->row_count == 0) snprintf(state->reason, sizeof state->reason, "the activity pass recorded nothing");
   else if (rl_cursor_integer(cursor, 3) == 0)
-    snprintf(trace->reason, sizeof trace->reason, "retention has deleted the rows of the trace");
-  if (trace->reason[0] != '\0') return 0;
-  if (rows > MAX_EVENTS)
-    return rl_fail(err, RL_HTTP, 422, "The trace has %lld rows; at most %d are analysed. Trace fewer iterations.",
-                   (long long)rows, MAX_EVENTS);
+    snprintf(state->reason, sizeof state->reason, "retention has deleted the rows of the trace");
+  if (state->reason[0] != '\0') return 0;
   double dropped = rl_cursor_real(cursor, 4), untimed = rl_cursor_real(cursor, 5);
   if (dropped > 0 || untimed > 0)
-    snprintf(trace->incomplete_reason, sizeof trace->incomplete_reason, "%.0f records were dropped, %.0f have no times",
+    snprintf(state->incomplete_reason, sizeof state->incomplete_reason, "%.0f records were dropped, %.0f have no times",
              fmax(dropped, 0), fmax(untimed, 0));
   return 0;
+}
+
+int rl_trace_state_read(rl_store *store, int64_t run_id, rl_trace_state *state, rl_error *err) {
+  rl_binding run = RL_BIND_INTEGER(":run", run_id);
+  bool exists;
+  *state = (rl_trace_state){0};
+  if (rl_store_has_run(store, run_id, &exists, err) < 0) return -1;
+  if (!exists) return rl_fail(err, RL_HTTP, 404, "There is no run %lld.", (long long)run_id);
+  return read_pass(store, &run, state, err);
+}
+
+int rl_trace_state_check_size(const rl_trace_state *state, rl_error *err) {
+  if (state->reason[0] != '\0' || state->row_count <= MAX_EVENTS) return 0;
+  return rl_fail(err, RL_HTTP, 422, "The trace has %lld rows; at most %d are analysed. Trace fewer iterations.",
+                 (long long)state->row_count, MAX_EVENTS);
 }
 
 static int read_names(rl_store *store, const rl_binding *run, rl_run_trace *trace, rl_error *err) {
@@ -83,21 +95,19 @@ static int read_events(rl_store *store, const rl_binding *run, rl_run_trace *tra
 /* Retention may delete the rows meanwhile: events are all there or none. */
 static int read_trace(rl_store *store, int64_t run_id, rl_run_trace *trace, rl_error *err) {
   rl_binding run = RL_BIND_INTEGER(":run", run_id);
-  if (read_pass(store, &run, trace, err) < 0) return -1;
-  if (trace->reason[0] != '\0') return 0;
+  if (trace->state.reason[0] != '\0') return 0;
   if (read_names(store, &run, trace, err) < 0 || read_events(store, &run, trace, err) < 0) return -1;
-  if (trace->count == 0) snprintf(trace->reason, sizeof trace->reason, "the trace has no operation and no API call");
+  if (trace->count == 0) snprintf(trace->state.reason, sizeof trace->state.reason, "the trace has no operation and no API call");
   return 0;
 }
 
 int rl_run_trace_read(rl_store *store, int64_t run_id, rl_run_trace *trace, rl_error *err) {
-  bool exists;
   *trace = (rl_run_trace){0};
-  if (rl_store_has_run(store, run_id, &exists, err) < 0) return -1;
-  if (!exists) return rl_fail(err, RL_HTTP, 404, "There is no run %lld.", (long long)run_id);
+  if (rl_trace_state_read(store, run_id, &trace->state, err) < 0 || rl_trace_state_check_size(&trace->state, err) < 0) return -1;
   if (read_trace(store, run_id, trace, err) < 0) return -1;
+  const char *incomplete_reason = trace->state.incomplete_reason;
   trace->events = (rl_trace_events){trace->items, trace->count, (const char *const *)trace->names, trace->name_count,
-                                    trace->incomplete_reason[0] != '\0' ? trace->incomplete_reason : NULL};
+                                    incomplete_reason[0] != '\0' ? incomplete_reason : NULL};
   if (rl_trace_index_build(&trace->events, &trace->index, err) < 0) return -1;
   free(rl_take_ownership(&trace->items)); /* the index has a copy */
   trace->events.items = NULL;

@@ -6,16 +6,27 @@
 #include "base/cleanup.h"
 #include "store/store.h"
 
+/* What is known of the rows of a run's trace before they are read. */
+typedef struct rl_trace_state {
+  int64_t row_count;
+  char reason[256];            /* why there is no trace; "": there is one */
+  char incomplete_reason[128]; /* which records are missing; "": none */
+} rl_trace_state;
+
 typedef struct rl_run_trace {
   rl_trace_event *items;
   size_t count, capacity;
   char **names;
   size_t name_count, name_capacity;
-  char reason[256];            /* why there is no trace; "": there is one */
-  char incomplete_reason[128]; /* which records are missing; "": none */
-  rl_trace_events events;      /* of the members above */
+  rl_trace_state state;
+  rl_trace_events events; /* of the members above */
   rl_trace_index index;
 } rl_run_trace;
+
+/* RL_HTTP 404: there is no such run. */
+int rl_trace_state_read(rl_store *store, int64_t run_id, rl_trace_state *state, rl_error *err);
+/* RL_HTTP 422: the trace has more rows than are analysed at once. */
+int rl_trace_state_check_size(const rl_trace_state *state, rl_error *err);
 
 /* Reads the trace of a run. Do not move it: the index points into it. The caller clears it, also after a failure. RL_HTTP 404:
  * there is no such run; 422: the trace has too many rows. */

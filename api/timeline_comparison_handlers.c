@@ -1,5 +1,4 @@
 /* The route that compares the traces of two runs. */
-#include <stdio.h>
 
 #include "analyze/trace_comparison.h"
 #include "api/handlers.h"
@@ -63,7 +62,7 @@ static void add_rows(cJSON *document, const rl_trace_comparison *comparison) {
 
 typedef struct compared_run {
   int64_t run;
-  char reason[256], incomplete_reason[128]; /* rl_run_trace */
+  rl_trace_state state;
   rl_trace_times times;
 } compared_run;
 
@@ -74,8 +73,7 @@ static int read_run(rl_store *store, int64_t id, compared_run *run, rl_error *er
   RL_CLEANUP(rl_run_trace_clear) rl_run_trace trace = {0};
   run->run = id;
   if (rl_run_trace_read(store, id, &trace, err) < 0) return -1;
-  snprintf(run->reason, sizeof run->reason, "%s", trace.reason);
-  snprintf(run->incomplete_reason, sizeof run->incomplete_reason, "%s", trace.incomplete_reason);
+  run->state = trace.state;
   return rl_trace_times_compute(&trace.index, &run->times, err);
 }
 
@@ -96,8 +94,8 @@ static void add_missing_comparison(cJSON *document) {
 static void add_run(cJSON *document, const char *member, const compared_run *run) {
   cJSON *object = cJSON_AddObjectToObject(document, member);
   cJSON_AddNumberToObject(object, "run", (double)run->run);
-  rl_json_add_text(object, "reason", run->reason);
-  rl_json_add_text(object, "incomplete_reason", run->incomplete_reason);
+  rl_json_add_text(object, "reason", run->state.reason);
+  rl_json_add_text(object, "incomplete_reason", run->state.incomplete_reason);
 }
 
 int rl_handle_compare_timelines(rl_http_request *request, rl_error *err) {
@@ -110,7 +108,7 @@ int rl_handle_compare_timelines(rl_http_request *request, rl_error *err) {
   if (read_run(request->server->store, query.b, &b, err) < 0) return -1;
   add_run(document, "a", &a);
   add_run(document, "b", &b);
-  if (a.reason[0] != '\0' || b.reason[0] != '\0') add_missing_comparison(document);
+  if (a.state.reason[0] != '\0' || b.state.reason[0] != '\0') add_missing_comparison(document);
   else if (add_comparison(document, &a, &b, err) < 0) return -1;
   return rl_reply_json(request, 200, rl_take_ownership(&document), err);
 }

@@ -223,9 +223,9 @@ int rl_handle_get_timeline_findings(rl_http_request *request, rl_error *err) {
   RL_CLEANUP(rl_json_cleanup) cJSON *document = cJSON_CreateObject();
   if (rl_run_trace_read(request->server->store, request->id, &trace, err) < 0) return -1;
   cJSON_AddNumberToObject(document, "run", (double)request->id);
-  rl_json_add_text(document, "reason", trace.reason);
+  rl_json_add_text(document, "reason", trace.state.reason);
   rl_json_add_text(document, "incomplete_reason", trace.events.incomplete_reason);
-  if (trace.reason[0] != '\0') add_missing_trace(document);
+  if (trace.state.reason[0] != '\0') add_missing_trace(document);
   else if (add_analysis(document, &trace, err) < 0) return -1;
   return rl_reply_json(request, 200, rl_take_ownership(&document), err);
 }

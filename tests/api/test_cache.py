@@ -31,6 +31,8 @@ def paths(daemon, finished):
     return [f"/jobs/{finished}", f"/jobs/{finished}/results", f"/jobs/{finished}/kernels", f"/jobs/{finished}/comparison",
             f"/jobs/{finished}/timeline?to=1000000", "/jobs?state=completed", "/history?metric=epoch_ms_median",
             f"/runs/{run}/report", f"/runs/{run}/report?kernel=0", f"/runs/{run}/report?format=csv",
+            f"/runs/{run}/timeline/lanes?to=1000000", f"/runs/{run}/timeline/statistics",
+            f"/runs/{run}/timeline/search?name=adam",
             f"/compare?a={run}&b={run + 1}", f"/compare?a={run}&b={run + 1}&detail=names"]
 
 
