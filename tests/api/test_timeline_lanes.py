@@ -151,6 +151,6 @@ def test_query_parameters_of_a_timeline(daemon):
     run = report_fixture.Rows(daemon).run([])
     for query, parameter in (("lanes?from=-1", "from"), ("lanes?to=0", "to"), ("lanes?from=5&to=5", "to"),
                              ("lanes?pixels=0", "pixels"), ("lanes?pixels=4097", "pixels"), ("lanes?x=1", "x"),
-                             ("statistics?from=9&to=8", "to"), ("search", "name"), ("search?name=", "name"), ("search?name=a&from=x", "from"),
-                             ("search?name=" + 512 * "a", "name")):
+                             ("statistics?from=9&to=8", "to"), ("search", "name"), ("search?name=", "name"),
+                             ("search?name=a&from=x", "from"), ("search?name=" + 512 * "a", "name")):
         assert_problem(daemon.get(f"/runs/{run}/timeline/{query}"), 400, "invalid_parameter", parameter=parameter)
