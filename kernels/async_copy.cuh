@@ -1,19 +1,23 @@
-/* Asynchronous copies from global to shared memory (PTX ISA 9.0, "cp.async"). */
+/* Asynchronous copies from global to shared memory (PTX ISA 9.0, "cp.async"). The thread that has issued a copy waits for it;
+ * other threads see the data after a barrier that follows this wait. */
 #ifndef RL_KERNELS_ASYNC_COPY_CUH
 #define RL_KERNELS_ASYNC_COPY_CUH
 
 #include <stdint.h>
 
+/* Returns the address of a variable in shared memory as an address of the shared state space. */
 static __device__ __forceinline__ uint32_t shared_address(const void *generic) {
   return (uint32_t)__cvta_generic_to_shared(generic);
 }
 
+/* Begins to copy 16 bytes; both addresses are aligned to 16 bytes. */
 static __device__ __forceinline__ void cp_async_16(void *to, const void *from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
 }
 
-/* Copies rows first, first + 1, … of from[end][stride] into the ROWS rows of `to`, and writes zeros for rows from `end` on. The
- * last 16 bytes of each row of `to` are padding against bank conflicts and are not written. Called by all THREADS threads. */
+/* Begins to copy rows first, first + 1, … of from[end][stride] into the ROWS rows of `to`, and writes zeros for rows from `end`
+ * on. The last 16 bytes of each row of `to` are padding against bank conflicts and are not written. All THREADS threads of the
+ * block call it. */
 template <int THREADS, class Value, int ROWS, int PITCH>
 static __device__ __forceinline__ void cp_async_rows(const Value *from, uint32_t stride, uint32_t first, uint32_t end,
                                                      Value (&to)[ROWS][PITCH]) {

@@ -1,15 +1,17 @@
 /* Thread block clusters and distributed shared memory (compute capability 9.0; PTX ISA 9.0, "distributed shared memory",
  * "mbarrier", "st.async").
  *
- * Functions that take a rank get the address of a variable of the calling block and reach the same variable of the block `rank`
- * of the cluster. Another block's shared memory may be accessed only after the first cluster_barrier and before the last.
+ * The rank of a block is its number in the cluster. Functions that take a rank and the address of a variable in the calling
+ * block's shared memory access the same variable of the block with that rank. The shared memory of another block may be accessed
+ * only after the first cluster_barrier and before the last one.
  *
- * st_async completes its bytes on an mbarrier of the receiving block. One thread of that block initialises it before the first
- * cluster_barrier and calls mbarrier_arrive_expect_tx once in every phase, before or after the bytes have been received. A thread
- * that has waited for a phase sees all its bytes. Phases are counted from 1; the bytes of phase n + 1 may be sent once every
- * waiter of phase n has returned.
+ * st_async stores to the shared memory of another block; its bytes are counted on an mbarrier of the receiving block. One thread
+ * of the receiving block initialises the mbarrier before the first cluster_barrier, and calls mbarrier_arrive_expect_tx once in
+ * every phase, before or after bytes have been received. A thread that has waited for a phase sees all bytes of that phase.
+ * Phases count from 1. WAR: the bytes of phase n + 1 may be sent once all threads that wait for phase n have returned.
  *
- * An mbarrier may also count threads of its own block: each calls mbarrier_arrive once in every phase, after its writes. */
+ * An mbarrier may also count threads of its own block: each of them calls mbarrier_arrive once in every phase, after its
+ * writes. */
 #ifndef RL_KERNELS_CLUSTERS_H
 #define RL_KERNELS_CLUSTERS_H
 
@@ -41,39 +43,41 @@ static __device__ __forceinline__ uint32_t rank_in_cluster(void) {
   return rank;
 }
 
-/* Arrives with release, waits with acquire: every thread sees what the threads of the cluster wrote before they arrived. */
+/* cluster_arrive arrives with release and cluster_wait waits with acquire: after the wait, a thread sees what all threads of the
+ * cluster wrote before they arrived. */
 static __device__ __forceinline__ void cluster_arrive(void) { asm volatile("barrier.cluster.arrive.aligned;" ::: "memory"); }
-/* Orders only the earlier reads (WAR): threads that have waited may overwrite what this thread has read, but are not guaranteed
- * to see its stores. */
+/* Arrives without release, which orders only the caller's earlier reads (WAR): threads that have waited may overwrite what the
+ * caller has read, but may not see its earlier stores. */
 static __device__ __forceinline__ void cluster_arrive_relaxed(void) {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 }
 static __device__ __forceinline__ void cluster_wait(void) { asm volatile("barrier.cluster.wait.aligned;" ::: "memory"); }
 
+/* Returns the shared::cluster address of the variable at `local` in the block with this rank. */
 static __device__ __forceinline__ uint32_t mapa_shared(uint32_t rank, const void *local) {
   uint32_t address;
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(address) : "r"(shared_address(local)), "r"(rank));
   return address;
 }
 
-/* arrivals: calls of mbarrier_arrive and mbarrier_arrive_expect_tx that each phase waits for. */
+/* Initialises an mbarrier. arrivals: number of calls of mbarrier_arrive and mbarrier_arrive_expect_tx in each phase. */
 static __device__ __forceinline__ void mbarrier_init(mbarrier *barrier, uint32_t arrivals = 1) {
   asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-/* Call it after the last phase, before the memory is used for something else. */
+/* Invalidates an mbarrier. Call it after the last phase, before the memory is used for another purpose. */
 static __device__ __forceinline__ void mbarrier_inval(mbarrier *barrier) {
   asm volatile("mbarrier.inval.shared.b64 [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
 
-/* Threads that wait for the phase then see what the caller wrote before. */
+/* Arrives with release: threads that have waited for the phase see what the caller wrote before. */
 static __device__ __forceinline__ void mbarrier_arrive(mbarrier *barrier) {
   [[maybe_unused]] uint64_t state;
   asm volatile("mbarrier.arrive.shared.b64 %0, [%1];" : "=l"(state) : "r"(shared_address(barrier)) : "memory");
 }
 
-/* The phase cannot end before `bytes` more have been received. */
+/* Arrives, and adds `bytes` to the bytes that must be received before the phase ends. */
 static __device__ __forceinline__ void mbarrier_arrive_expect_tx(mbarrier *barrier, uint32_t bytes) {
   [[maybe_unused]] uint64_t state;
   asm volatile("mbarrier.arrive.expect_tx.shared.b64 %0, [%1], %2;"
@@ -93,7 +97,8 @@ static __device__ __forceinline__ bool mbarrier_try_wait(mbarrier *barrier, uint
   return ended;
 }
 
-/* The same for an mbarrier on which only threads of the block arrive: acquires at CTA scope, which leaves L1 valid. */
+/* Returns whether the phase has ended, of an mbarrier on which only threads of this block arrive. Acquires at CTA scope, which
+ * leaves L1 valid. */
 static __device__ __forceinline__ bool mbarrier_try_wait_cta(mbarrier *barrier, uint32_t phase) {
   uint32_t ended;
   asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cta.shared.b64 p, [%1], %2, %3; selp.b32 %0, 1, 0, p; }"
@@ -103,6 +108,7 @@ static __device__ __forceinline__ bool mbarrier_try_wait_cta(mbarrier *barrier, 
   return ended;
 }
 
+/* Stores a value of 4, 8 or 16 bytes at the address `to` in the block with this rank, and counts the bytes on its `barrier`. */
 static __device__ __forceinline__ void st_async(uint32_t rank, void *to, uint32_t value, mbarrier *barrier) {
   asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(mapa_shared(rank, to)),
                "r"(value), "r"(mapa_shared(rank, barrier))

@@ -1,3 +1,5 @@
+/* Implements thread_pool.h. A round is one call of rl_thread_pool_run. Threads take task numbers from an atomic counter, and poll
+ * for the next round before they sleep. */
 #include "thread_pool.h"
 
 #include <pthread.h>

@@ -1,3 +1,5 @@
+/* Finds workloads by name, and checks parameters against the descriptions of engines (workload.h). The daemon links this file
+ * without any engine. */
 #include "workload.h"
 
 #include <string.h>

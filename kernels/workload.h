@@ -18,7 +18,7 @@ struct rl_field; /* base/fields.h */
 typedef struct rl_cost {
   double bytes;          /* compulsory: each input read once, each output written once */
   double operations;     /* arithmetic; a multiply-add counts as 2 */
-  double written_bytes;  /* the outputs' share of bytes; may still lie in a write-back cache when the iteration ends */
+  double written_bytes;  /* bytes of the outputs; they may still be in a write-back cache when the iteration ends */
   const char *precision; /* of the operations: "fp64" "fp32" "tf32" "fp16" "bf16"; NULL: no peak rate applies to them */
 } rl_cost;
 
@@ -35,8 +35,8 @@ typedef struct rl_engine_description {
   const char *workload; /* rl_workload.name */
   rl_device_kind device;
   const char *summary;
-  /* Returns 0 when some device of the engine's kind can run params; else -1 with RL_INPUT and err->json_pointer at the
-   * unsupported parameter ("/precision"). NULL: all values of all parameters are supported. */
+  /* Returns 0 when some device of the engine's kind can run params, else -1 with RL_INPUT and err->json_pointer at the
+   * unsupported parameter, such as "/precision". NULL: all values of all parameters are supported. */
   int (*supports)(const void *params, rl_error *err);
   /* True when the choice "auto" must skip this engine for params, because an engine further down in rl_engines is faster for
    * them. NULL: never skipped. */

@@ -1,6 +1,7 @@
-/* Rates of multiply-add outside the tensor cores. Each thread iterates independent sequences x ← x² + c. For c in [−1.9, −1.5)
- * they stay in (−2, 2) and are chaotic, so that the data is as random at the end as at the beginning. The instruction reads two
- * registers; x ← a x + b reads three and loses up to 7 % of the FP64 rate on an H200. */
+/* Kernels that measure the rates of multiply-add outside the tensor cores. Each thread iterates CHAINS independent sequences x ←
+ * x² + c. For c in [−1.9, −1.5) the sequences stay in (−2, 2) and are chaotic, so that the data is as random at the end as at the
+ * beginning. The instruction for x² + c reads two registers. An instruction for x ← a x + b would read three registers and lose
+ * up to 7 % of the FP64 rate on an H200. */
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -16,11 +17,7 @@ enum {
   ROUNDS = 256
 };
 
-/* The operand of one instruction.
- *   ELEMENTS        number of elements in it
- *   ROUND_DIVISOR   a thread runs ROUNDS / ROUND_DIVISOR rounds: fewer for a slow type
- *   from(x, y)      an operand with element x, or x and y
- *   next(x, c)      x² + c */
+/* The operand of one multiply-add instruction of type T. */
 template <class T> struct operand;
 template <> struct operand<double> {
   enum { ELEMENTS = 1, ROUND_DIVISOR = 4 };

@@ -1,3 +1,4 @@
+/* Defines the workload "ceilings": names of the rates, parameters and defaults (ceilings.h). */
 #include "ceilings/ceilings.h"
 
 #include <math.h>

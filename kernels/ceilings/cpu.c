@@ -1,6 +1,6 @@
-/* The engine "cpu" of the workload "ceilings". Memory: all threads at once. Arithmetic: an OpenBLAS product on one thread, times
- * the number of threads. The product is short enough for one time slice, so that the bound also holds on a busy machine, where
- * all threads never run undisturbed at once. */
+/* The engine "cpu" of the workload "ceilings". Memory rates are measured with all threads at once. Arithmetic rates are the rate
+ * of an OpenBLAS product on one thread times the number of threads. The product is short enough for one time slice, so that the
+ * rate is also an upper bound on a busy machine, where all threads never run undisturbed at the same time. */
 #include "ceilings/cpu.h"
 
 #include <cblas.h>
@@ -12,7 +12,12 @@
 #include "thread_pool.h"
 #include "hash.h"
 
-enum { SIDE = 512, SQUARE = SIDE * SIDE /* of a matrix, in elements */, CHUNK_BYTES = 1 << 20, LINE_BYTES = 64 };
+enum {
+  SIDE = 512,
+  SQUARE = SIDE * SIDE /* SIDE: rows and columns of a matrix; SQUARE: its elements */,
+  CHUNK_BYTES = 1 << 20,
+  LINE_BYTES = 64
+};
 
 typedef struct cache_line {
   uint64_t words[LINE_BYTES / sizeof(uint64_t)];
@@ -21,22 +26,24 @@ typedef struct cache_line {
 typedef struct ceilings {
   rl_ceilings_instance instance;
   rl_thread_pool *thread_pool;
-  cache_line *memory;     /* `bytes` bytes, far more than the caches hold; copy uses its halves, triad its thirds */
-  size_t bytes, l3_bytes; /* sizes of the arrays that the DRAM rates and the L3 rate read */
+  cache_line
+      *memory; /* `bytes` bytes, far more than the caches hold; copy uses its two halves as arrays, triad its three thirds */
+  size_t bytes, l3_bytes; /* sizes of what the DRAM rates and the L3 rate read */
   double *matrices;       /* A, B and C [SIDE][SIDE] in double, then the same in float */
   uint64_t sink;          /* sums are stored here, so that the compiler removes no read */
 } ceilings;
 
 /* --- memory ------------------------------------------------------------------------------------------------------------ */
 
-/* One pass of all threads over arrays of `bytes` bytes each, in chunks. chunk() processes part [offset, offset + bytes) of each
- * array that it uses, and combines the words that it reads into *sum by XOR. */
+/* One pass of all threads over arrays of `bytes` bytes each, in chunks. The function `chunk` processes the part [offset, offset +
+ * bytes) of each array that it uses. A chunk function that reads combines the words that it reads into *sum by XOR. */
 typedef struct sweep {
   ceilings *self;
   size_t bytes;
   void (*chunk)(const struct sweep *sweep, size_t offset, size_t bytes, uint64_t *sum);
 } sweep;
 
+/* Returns the address of byte `offset` of array `index`, from 0. */
 static char *nth_array(const sweep *s, int index, size_t offset) {
   return (char *)s->self->memory + (size_t)index * s->bytes + offset;
 }
@@ -142,8 +149,8 @@ static void close_ceilings(rl_instance *instance) {
   free(self);
 }
 
-/* DRAM: three times the L3 cache, within 96 to 768 MiB, so that a sweep finds hardly anything of the previous one in the cache.
- * L3: a third of the cache. Sets *has_l3. */
+/* Chooses the sizes. DRAM: three times the L3 cache, but at least 96 and at most 768 MiB, so that a sweep finds hardly any data
+ * of the previous sweep in the cache. L3: a third of the cache. Sets *has_l3 to whether the L3 rate can be measured. */
 static void choose_sizes(ceilings *self, bool *has_l3) {
   const size_t min_bytes = (size_t)96 << 20, max_bytes = (size_t)768 << 20, unit_bytes = 6 * LINE_BYTES;
   const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);

@@ -13,7 +13,8 @@ static void close_ceilings(rl_instance *instance) {
   free(self);
 }
 
-/* 3 GiB, which the fastest memory reads in less than 1 ms; at most an eighth of the device's memory. */
+/* Sets the sizes. `bytes` is 3 GiB, which the fastest memory reads in less than 1 ms, but at most an eighth of the device's
+ * memory. */
 static int choose_sizes(rl_cuda_ceilings *self, int device, rl_error *err) {
   const size_t max_bytes = (size_t)3 << 30, unit = (size_t)6 << 20;
   cudaDeviceProp properties;

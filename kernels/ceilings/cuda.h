@@ -6,7 +6,8 @@
 
 #include "ceilings/instance.h"
 
-/* Size of rl_cuda_ceilings.results per SM. Threads store results there, so that the compiler does not remove the computation. */
+/* Bytes of rl_cuda_ceilings.results for each SM. Threads store results there, so that the compiler does not remove the
+ * computation. */
 enum { RL_CEILINGS_RESULT_BYTES_PER_SM = 32768 };
 
 typedef struct rl_cuda_ceilings {
@@ -20,7 +21,7 @@ typedef struct rl_cuda_ceilings {
 
 /* Enqueues the kernel that fills self->memory with random data. */
 int rl_ceilings_fill(const rl_cuda_ceilings *self, rl_error *err);
-/* Each adds the launches of a group of rates. */
+/* Each function adds the launches of a group of rates. */
 void rl_ceilings_add_memory(rl_cuda_ceilings *self);
 void rl_ceilings_add_arithmetic(rl_cuda_ceilings *self);
 void rl_ceilings_add_tensor(rl_cuda_ceilings *self);

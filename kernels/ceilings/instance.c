@@ -1,3 +1,4 @@
+/* Implements instance.h: an instance of the workload "ceilings" whose launches an engine adds. */
 #include "ceilings/instance.h"
 
 #include <math.h>

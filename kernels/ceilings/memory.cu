@@ -1,7 +1,7 @@
-/* Rates of the levels of memory, with accesses of 16 bytes. Arrays are divided into slices; a block moves one slice and exits,
- * which keeps more of the memory busy than persistent blocks do. For DRAM there is one block per slice. For L2 there are few
- * slices, and many blocks move each of them. L1 and shared memory belong to a multiprocessor, so there each block reads its slice
- * repeatedly.
+/* Kernels that measure the bandwidth of the levels of memory, with accesses of 16 bytes (uint4). Arrays are divided into slices;
+ * a block moves one slice and exits, which keeps more of the memory busy than persistent blocks do. DRAM: one block per slice.
+ * L2: few slices, and L2_BLOCKS_PER_SLICE blocks move each of them. L1 and shared memory belong to a multiprocessor, so each
+ * block reads its own slice repeatedly.
  *
  * The number of accesses per thread changes the rate by up to 4 % on an H200: several are best for reads, because they hide
  * latency; one or two are best in kernels that write (docs/measurements/h200-ceilings.md). */
@@ -18,9 +18,9 @@ enum {
   L2_WRITE_ACCESSES = 2,
   L2_BLOCKS_PER_SLICE = 64,
   /* L1 and shared memory. */
-  ON_CHIP_READS = 4, /* per thread and round */
+  ON_CHIP_READS = 4, /* uint4 that a thread reads in a round */
   ON_CHIP_ROUNDS = 1024,
-  ON_CHIP_SLICE = 2 * BLOCK * ON_CHIP_READS, /* in uint4: twice what a round reads, so that rounds differ */
+  ON_CHIP_SLICE = 2 * BLOCK * ON_CHIP_READS, /* uint4 of a slice: twice as many as a round reads, so that rounds differ */
   ON_CHIP_BLOCKS_PER_SM = 3,                 /* 96 KiB of slices, within every supported SM's capacity */
 };
 
@@ -35,12 +35,12 @@ __device__ static inline void accumulate(uint4 *sum, uint4 value) {
   sum->x += value.x, sum->y += value.y, sum->z += value.z, sum->w += value.w;
 }
 
-/* Keeps the compiler from removing the loads: it cannot know that the sum never has this value. */
+/* Stores the sum if it has a certain value, which it never has. The compiler cannot know this, so it keeps the loads. */
 __device__ static inline void keep_result(uint4 sum, uint4 *sink) {
   if (sum.x == 0x9e3779b9 && sum.y == 0x85ebca6b && sum.z == 0xc2b2ae35 && sum.w == 0x27d4eb2f) *sink = sum;
 }
 
-/* Returns the index of the thread's first uint4. N: accesses per thread. */
+/* Returns the index of the thread's first uint4 in an array. N: accesses of a thread. */
 template <int N> __device__ static inline size_t first_index(uint32_t slices) {
   return (size_t)(blockIdx.x % slices) * BLOCK * N + threadIdx.x;
 }
@@ -86,7 +86,8 @@ template <int N> static __global__ void __launch_bounds__(BLOCK)
                                 triad_word(bs[i].w, cs[i].w)});
 }
 
-/* Each round starts 32 elements later, so that the compiler cannot reuse the loads of the previous round. */
+/* Reads a slice ON_CHIP_ROUNDS times and returns the sum. Each round starts 32 elements later, so that the compiler cannot reuse
+ * the loads of the previous round. */
 template <class LOAD> __device__ static inline uint4 read_repeatedly(const uint4 *slice, LOAD load) {
   uint4 sum = {};
 #pragma unroll 1
@@ -112,18 +113,18 @@ static __global__ void __launch_bounds__(BLOCK) read_shared(const uint4 *from, u
 
 /* --- launches ---------------------------------------------------------------------------------------------------------- */
 
-/* A quarter of L2, so that other data does not evict it. */
+/* Returns a quarter of L2's size, so that other data does not evict the arrays. */
 static size_t l2_working_set_bytes(const rl_cuda_ceilings *self) { return self->l2_bytes / 4; }
 
-/* accesses: per thread. */
+/* Returns the number of slices in `bytes` bytes. accesses: of a thread. */
 static uint32_t slice_count(size_t bytes, int accesses) { return (uint32_t)(bytes / sizeof(uint4) / BLOCK / accesses); }
 
-/* Returns the second (index 1) or third (index 2) of the arrays of `slices` slices in self->memory. */
+/* Returns array number `index`, from 0, of the arrays of `slices` slices each in self->memory. */
 static uint4 *nth_array(const rl_cuda_ceilings *self, uint32_t index, uint32_t slices, int accesses) {
   return self->memory + (size_t)index * slices * BLOCK * accesses;
 }
 
-/* Defines NAME, for rl_launch.enqueue: runs the statements with `self` and `stream`. */
+/* Defines the function NAME for rl_launch.enqueue, which runs the given statements with `self` and `stream`. */
 #define ENQUEUE(NAME, ...)                                             \
   static int NAME(void *arg, rl_stream opaque_stream, rl_error *err) { \
     const rl_cuda_ceilings *self = (const rl_cuda_ceilings *)arg;      \
@@ -156,7 +157,7 @@ int rl_ceilings_fill(const rl_cuda_ceilings *self, rl_error *err) {
   return rl_cuda_check_launch("filling the memory", err);
 }
 
-/* A kernel divides `bytes` into `arrays` equal arrays. Returns how many bytes it reads and writes in all. */
+/* Returns how many bytes a kernel reads and writes that divides `bytes` into `arrays` equal arrays. */
 static double bytes_moved(size_t bytes, uint32_t arrays, int accesses) {
   return (double)slice_count(bytes / arrays, accesses) * arrays * BLOCK * accesses * sizeof(uint4);
 }

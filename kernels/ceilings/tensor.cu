@@ -1,7 +1,7 @@
-/* Rates of the tensor cores. On sm_90a the kernel uses wgmma, the only instruction that reaches Hopper's peak: each
- * multiprocessor runs two warpgroups, each of which accumulates all its products in one tile of 64 × 256. On other devices, also
- * those that compile the PTX, it uses mma.sync with the same number of operations per warp. FP64 always uses mma.sync: it has no
- * wgmma. */
+/* Kernels that measure the arithmetic rates of the tensor cores. On sm_90a the kernel uses wgmma, the only instruction that
+ * reaches Hopper's peak: each multiprocessor runs two warpgroups, each of which accumulates all its products in one tile of 64 ×
+ * 256 sums. Other devices run code for their architecture or compile the PTX; there the kernel uses mma.sync with the same number
+ * of operations per warp. FP64 always uses mma.sync, because wgmma does not support FP64. */
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -13,11 +13,11 @@
 enum {
   WARPGROUPS = 2,
   BLOCK = WARPGROUPS * WGMMA_THREADS,
-  K_STEPS = 4,                          /* operand tiles in shared memory, one per step in k */
+  K_STEPS = 4,                          /* operand tiles in shared memory, one for each step along k, the depth of a product */
   ROUNDS = 400,                         /* passes over all K_STEPS tiles */
-  A_BYTES = WGMMA_M * WGMMA_STEP_BYTES, /* of one step in k */
+  A_BYTES = WGMMA_M * WGMMA_STEP_BYTES, /* bytes of A for one step along k */
   B_BYTES = WGMMA_N * WGMMA_STEP_BYTES,
-  CHAINS = 8, /* independent accumulators of a warp for mma.sync */
+  CHAINS = 8, /* independent accumulators of a warp for mma.sync, which hide its latency */
   FP64_BLOCK = 256,
   FP64_BLOCKS_PER_SM = 2,
   FP64_ROUNDS = 200,
@@ -73,7 +73,8 @@ MMA(tf32, "k8.row.col.f32.tf32.tf32.f32")
 #undef MMA
 
 template <class T> __device__ static void multiply(float (&sums)[WGMMA_SUMS_PER_THREAD], uint64_t key) {
-  constexpr int TILES = 16 * WGMMA_N / (16 * 8); /* products of one warp that equal its quarter of one wgmma */
+  constexpr int TILES =
+      16 * WGMMA_N / (16 * 8); /* mma.sync products that have as many operations as a warp's quarter of one wgmma */
   alignas(16) T a[16 / sizeof(T)], b[CHAINS][8 / sizeof(T)];
   for (int i = 0; i < (int)(sizeof a / sizeof *a); i++) store(&a[i], random_symmetric(key + threadIdx.x * 128 + i));
   for (int c = 0; c < CHAINS; c++)
@@ -96,9 +97,9 @@ template <class T> static __global__ void __launch_bounds__(BLOCK) tensor(uint64
 
 /* --- FP64 -------------------------------------------------------------------------------------------------------------- */
 
-enum { FP64_A_REGISTERS = 8, FP64_B_REGISTERS = 4 }; /* of a thread */
+enum { FP64_A_REGISTERS = 8, FP64_B_REGISTERS = 4 }; /* registers of a thread for A and for B */
 
-/* m16n8k16: one instruction from compute capability 9.0 on, eight of m8n8k4 before. */
+/* Computes an m16n8k16 product: one instruction from compute capability 9.0 on, eight m8n8k4 instructions before. */
 __device__ static inline void multiply_fp64(double *sums, const double *a, const double *b) {
 #if __CUDA_ARCH__ >= 900
   asm volatile(

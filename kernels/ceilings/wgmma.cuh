@@ -1,8 +1,9 @@
-/* wgmma of Hopper (sm_90a): a warpgroup asynchronously multiplies operands in shared memory into a tile of 64 × 256. A step in k
- * is 32 bytes of each row for every type. Source: PTX ISA 9.0, "Asynchronous warpgroup level matrix instructions".
+/* The instruction wgmma of Hopper (sm_90a): a warpgroup (128 threads) asynchronously multiplies operands A and B in shared memory
+ * and adds the product to a tile of 64 × 256 sums in registers. A step along k (the depth of the product) is 32 bytes of each
+ * row, for every type. Source: PTX ISA 9.0, "Asynchronous warpgroup level matrix instructions".
  *
  * Operand layout without swizzling: core matrices of 8 rows × 16 bytes, each contiguous (128 bytes). The two core matrices of a
- * step in k are adjacent; those of the next 8 rows follow. */
+ * step along k are adjacent; those of the next 8 rows follow. */
 #ifndef RL_CEILINGS_WGMMA_CUH
 #define RL_CEILINGS_WGMMA_CUH
 
@@ -23,7 +24,8 @@ struct tf32 {
   float value;
 };
 
-/* The matrix descriptor of an operand: address, and distances of core matrices in k and in rows, in units of 16 bytes. */
+/* Returns the matrix descriptor of an operand: its address, and the distances from a core matrix to the next along k and along
+ * the rows, all in units of 16 bytes. */
 __device__ static inline uint64_t wgmma_descriptor(const void *shared) {
   const uint64_t address = (uint64_t)__cvta_generic_to_shared(shared), in_k = 128, in_rows = 256;
   return (address & 0x3ffff) >> 4 | in_k >> 4 << 16 | in_rows >> 4 << 32;
@@ -48,7 +50,8 @@ template <int PENDING> __device__ static inline void wgmma_wait_group() {
   "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
   "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 
-/* sums += A·B. IMMEDIATES: do not negate A and B (imm-scale 1) and, for types of 2 bytes, do not transpose them (imm-trans 0). */
+/* Defines wgmma for element type T: sums += A · B. IMMEDIATES: A and B are not negated (imm-scale 1) and, for types of 2 bytes,
+ * not transposed (imm-trans 0). */
 #define WGMMA(T, SHAPE, IMMEDIATES)                                                                                    \
   __device__ static inline void wgmma(T, float(&sums)[WGMMA_SUMS_PER_THREAD], uint64_t a, uint64_t b) {                \
     asm volatile("wgmma.mma_async.sync.aligned.m64n256" SHAPE " {" WGMMA_REGISTERS "}, %128, %129, 1, " IMMEDIATES ";" \

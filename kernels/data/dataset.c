@@ -1,3 +1,4 @@
+/* Implements dataset.h: finds and reads MNIST's four files, or renders digits, and computes the hash of the data set. */
 #include "data/dataset.h"
 
 #include <errno.h>

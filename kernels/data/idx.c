@@ -1,3 +1,4 @@
+/* Implements idx.h: reads and checks IDX files, through zlib if they are compressed. */
 #include "data/idx.h"
 
 #include <stdlib.h>

@@ -15,7 +15,7 @@ RL_DEFINE_CLEANUP(free_bytes, unsigned char *, free, NULL)
 
 enum { ALIGNMENT = 256 };
 
-typedef struct allocation_header { /* in the ALIGNMENT bytes before the pointer that allocate returns */
+typedef struct allocation_header { /* stored in the ALIGNMENT bytes before the pointer that cpu_allocate returns */
   size_t bytes;
   rl_memory_purpose purpose;
 } allocation_header;
@@ -26,8 +26,8 @@ struct rl_executable {
 
 /* --- memory ------------------------------------------------------------------------------------------------------------ */
 
-/* Refuses more than the physical memory: Linux would overcommit, and its OOM killer would end a process once the pages are used.
- */
+/* rl_device_ops.allocate. Refuses more than the physical memory: Linux would overcommit, and its OOM killer would end a process
+ * once the pages are used. */
 static int cpu_allocate(rl_device *device, rl_memory_purpose purpose, size_t bytes, void **memory, rl_error *err) {
   unsigned char *base = NULL;
   if (bytes <= rl_cpu_memory_bytes()) base = aligned_alloc(ALIGNMENT, (bytes + 2 * ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
@@ -115,7 +115,7 @@ static int cpu_run(rl_device *device, rl_executable *executable, const rl_observ
 
 /* --- samples ----------------------------------------------------------------------------------------------------------- */
 
-/* Twice the L3 cache, from 64 to 512 MiB; 64 MiB where its size is not known. */
+/* Returns twice the size of the L3 cache, at least 64 and at most 512 MiB; 64 MiB where the size is not known. */
 static size_t eviction_bytes(void) {
   const size_t minimum = (size_t)64 << 20, maximum = (size_t)512 << 20;
   long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);

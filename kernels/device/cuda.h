@@ -6,7 +6,7 @@
 #include "cuda_check.h"
 #include "device/device.h"
 
-/* Maximum number of graph launches queued and not finished; bounds the delay of a cancellation. */
+/* Maximum number of graph launches that are queued and not finished. It bounds the delay of a cancellation. */
 enum { RL_CUDA_MAX_IN_FLIGHT = 8 };
 
 typedef struct rl_cuda_allocation rl_cuda_allocation;
@@ -15,7 +15,7 @@ typedef struct rl_cuda_device {
   rl_device base;
   rl_cuda_allocation *allocations; /* linked list */
   cudaEvent_t start, stop;
-  cudaEvent_t progress_events[RL_CUDA_MAX_IN_FLIGHT]; /* ring buffer: one event after each of the last graph launches */
+  cudaEvent_t progress_events[RL_CUDA_MAX_IN_FLIGHT]; /* ring buffer: the event after each of the last graph launches */
 } rl_cuda_device;
 
 /* A graph of repeats_per_launch repeats of a sequence, to be launched launch_count times. */
@@ -30,7 +30,7 @@ static inline cudaStream_t rl_cuda_stream(const rl_device *device) { return (cud
 
 /* Waits until the stream is idle. operation: the call in words, for the error message. */
 int rl_cuda_wait(rl_device *device, const char *operation, rl_error *err);
-/* -1 when the system has no device `index`. */
+/* Returns 0, or -1 with err when the system has no device `index`. */
 int rl_cuda_check_index(int index, rl_error *err);
 /* Captures, instantiates and uploads the graph. Does nothing when repeats_per_launch or launch_count is 0. The caller destroys
  * created->graph_exec, also after a failure. */

@@ -7,7 +7,7 @@
 #include "device/launches.h"
 #include "device/ranges.h"
 
-enum { REPEATS_PER_GRAPH = 64 }; /* to amortise the cost of a graph launch */
+enum { REPEATS_PER_GRAPH = 64 }; /* repeats of a sequence in one graph, which share the cost of a graph launch */
 
 /* --- executables ------------------------------------------------------------------------------------------------- */
 
@@ -17,7 +17,7 @@ struct rl_executable {
    * remaining repeats, launched once. */
   rl_cuda_repeated_graph *graphs;
   size_t graph_count;
-  uint64_t repeats; /* of all sequences */
+  uint64_t repeats; /* repeats of all sequences together */
   uint64_t nodes;   /* kernel, memcpy and memset nodes that one run of the executable executes */
 };
 
@@ -40,6 +40,7 @@ static rl_executable *allocate_executable(const rl_sequence_list *sequence_list)
   return NULL;
 }
 
+/* Creates the two graphs of a sequence. */
 static int add_sequence(rl_device *device, rl_executable *executable, const rl_sequence *sequence, rl_error *err) {
   rl_cuda_repeated_graph *graphs = &executable->graphs[executable->graph_count];
   executable->graph_count += 2;
@@ -95,6 +96,7 @@ static int wait_for_queue_slot(rl_device *device, run_queue *queue, rl_error *er
   return rl_observer_cancelled(queue->observer, err);
 }
 
+/* Records the event after a unit of work that has `repeats` repeats. */
 static int record_progress_event(rl_device *device, run_queue *queue, uint64_t repeats, rl_error *err) {
   size_t slot = queue->queued_units++ % RL_CUDA_MAX_IN_FLIGHT;
   queue->repeats_at_event[slot] = queue->queued_repeats += repeats;
@@ -103,6 +105,7 @@ static int record_progress_event(rl_device *device, run_queue *queue, uint64_t r
 
 typedef int enqueue_function(rl_device *device, const void *argument, run_queue *queue, rl_error *err);
 
+/* Enqueues the work between the start event and the stop event. */
 static int enqueue_between_events(rl_device *device, enqueue_function *enqueue, const void *argument, run_queue *queue,
                                   rl_error *err) {
   rl_cuda_device *cuda = rl_cuda_device_of(device);

@@ -1,4 +1,5 @@
-/* Samples of the time of one repeat of a sequence, between two events, with a cold or a warm cache. */
+/* Takes samples of the time of one repeat of a sequence, between two events, with a cold or a warm cache
+ * (rl_device_ops.sample). */
 #include "device/cuda.h"
 #include "device/launches.h"
 
@@ -28,15 +29,15 @@ __global__ static void delay(uint64_t ns) {
 typedef struct sampling {
   const rl_sequence *sequence;
   rl_cache_state cache;
-  cudaGraphExec_t graph_exec;         /* of `repeats` repeats; NULL: the launches are enqueued one by one */
-  uint64_t repeats;                   /* timed by one sample */
+  cudaGraphExec_t graph_exec;         /* graph of `repeats` repeats; NULL: the launches are enqueued one by one */
+  uint64_t repeats;                   /* repeats that one sample times */
   cudaEvent_t events[2 * MAX_QUEUED]; /* start and stop of each queued sample */
   uint4 *eviction_buffer;             /* reading it evicts everything else from L2 */
   size_t eviction_count;              /* elements of eviction_buffer */
 } sampling;
 
-/* Allocates three times the size of L2, at least 32 MiB. Not through ops->allocate, so that it does not count as the workload's
- * memory. */
+/* Allocates the eviction buffer: three times the size of L2, at least 32 MiB. Does not use ops->allocate, so that the buffer does
+ * not count as memory of the workload. */
 static int allocate_eviction_buffer(rl_device *device, sampling *s, rl_error *err) {
   int l2 = 0;
   if (rl_cuda_check(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, device->index), "reading the size of L2", err) < 0)
@@ -62,11 +63,11 @@ static int delay_device(rl_device *device, rl_error *err) {
   return rl_cuda_check_launch("delaying the device", err);
 }
 
-/* True when a sample is one repeat. */
+/* Returns true when a sample is one repeat. */
 static bool is_single_repeat(const sampling *s) { return s->cache == RL_CACHE_COLD || s->sequence->restore_launch; }
 
 /* Restores the inputs and the cache state. The eviction or the delay also keeps the device busy until the host has queued the
- * whole sample, so that the device does not wait for the host inside it. */
+ * whole sample. So the device does not wait for the host within the sample. */
 static int prepare_sample(rl_device *device, const sampling *s, rl_error *err) {
   if (rl_sequence_restore(s->sequence, device->stream, err) < 0) return -1;
   if (s->cache == RL_CACHE_COLD) return evict_l2(device, s, err);
@@ -83,8 +84,8 @@ static int queue_sample(rl_device *device, const sampling *s, uint32_t slot, rl_
   return rl_cuda_check(cudaEventRecord(s->events[2 * slot + 1], stream), "timing", err);
 }
 
-/* Queues `count` samples, at most MAX_QUEUED, before it waits for the device, so that the device waits for the host only before
- * the first one. */
+/* Takes `count` samples, at most MAX_QUEUED. Queues all of them before it waits for the device, so that the device waits for the
+ * host only before the first sample. */
 static int take_samples(rl_device *device, const sampling *s, uint32_t count, double *device_us, rl_error *err) {
   for (uint32_t i = 0; i < count; i++)
     if (queue_sample(device, s, i, err) < 0) return -1;
@@ -97,8 +98,8 @@ static int take_samples(rl_device *device, const sampling *s, uint32_t count, do
   return 0;
 }
 
-/* Returns how many repeats take about 1 ms, at most 256: the cost of a graph launch and the events' resolution then do not
- * matter. */
+/* Returns the number of repeats of a warm sample: as many as take about 1 ms, at most 256. In 1 ms the cost of a graph launch and
+ * the resolution of the events do not matter. once_us: time of one repeat. */
 static uint64_t repeats_of_warm_sample(double once_us) {
   const double target_us = 1000, maximum = 256;
   double repeats = once_us > 0 ? target_us / once_us : maximum;

@@ -1,3 +1,4 @@
+/* The functions of device.h that do not depend on the kind of device: accounting of memory, and cancellation. */
 #include "device/device.h"
 
 #include <errno.h>

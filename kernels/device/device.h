@@ -1,7 +1,7 @@
 /* The device abstraction: allocates memory and runs lists of named launches. cpu*.c and cuda*.cu implement it; device.c,
- * launches.c and ranges.c serve both. Capturing launches into a graph, NVTX ranges and timing are done here, never in a
- * workload; only library/tune.cu also captures and times, to compare algorithms while an instance is opened. A device belongs to
- * one thread. */
+ * launches.c and ranges.c serve both. Capturing launches into a graph, NVTX ranges and timing are done here and never in a
+ * workload, with one exception: library/tune.cu also captures and times, to compare algorithms while an instance is opened. A
+ * device belongs to one thread. */
 #ifndef RL_DEVICE_DEVICE_H
 #define RL_DEVICE_DEVICE_H
 
@@ -69,14 +69,14 @@ typedef struct rl_span { /* host times of one launch, from rl_monotonic_ns */
 typedef struct rl_observer {
   void *context;
   bool (*cancelled)(void *context); /* called at least every 100 ms of host time; true ends the run */
-  /* done: repeats known to be finished. The device is not synchronised to find out, so more of them may be finished. */
+  /* done: repeats that are known to be finished; more may be finished, because the device is not synchronised to find out */
   void (*progress)(void *context, uint64_t done, uint64_t total);
   void (*span)(void *context, const rl_span *span); /* CPU: called after every launch; CUDA: never */
 } rl_observer;
 
 typedef struct rl_elapsed {
   double device_ms; /* CUDA: between events; CPU: equal to host_ms */
-  double host_ms;   /* from before the first launch until the device is idle */
+  double host_ms;   /* time from before the first launch until the device is idle */
   /* CUDA: number of kernels, copies and memsets. CPU: number of launches; restore launches are not counted. */
   uint64_t stream_operations;
 } rl_elapsed;

@@ -1,3 +1,4 @@
+/* Implements launches.h. */
 #include "device/launches.h"
 
 #include <string.h>

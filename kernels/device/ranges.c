@@ -1,3 +1,4 @@
+/* Implements ranges.h by NVTX 3. */
 #include "device/ranges.h"
 
 #if __has_include(<nvtx3/nvToolsExt.h>)

@@ -1,6 +1,7 @@
-/* attention: O = softmax(Q Kᵀ / √head_size) V for each head. Q and O are batch×heads×sequence×head_size, K and V
- * batch×kv_heads×sequence×head_size: heads / kv_heads consecutive heads share one head of K and V (grouped-query attention). With
- * causal, a row attends only to itself and the rows before it. A segment is a row of one head. Variants: see gemm.c. */
+/* The operator attention: O = softmax(Q Kᵀ / √head_size) V for each head. Q and O are [batch][heads][sequence][head_size], K and
+ * V are [batch][kv_heads][sequence][head_size]: heads / kv_heads consecutive heads share one head of K and V (grouped-query
+ * attention). With `causal`, a row attends only to itself and to the rows before it. An output segment (kernel.h) is a row of one
+ * head. Variants: gemm.c. Shape functions have the parameter s, the shape. */
 #include <math.h>
 
 #include "kernel/kernel.h"
@@ -10,7 +11,7 @@ static const char *const variants[] = {"heuristic", "searched", NULL};
 
 enum { BATCH, HEADS, KV_HEADS, SEQUENCE, HEAD_SIZE, CAUSAL };
 enum { QUERIES };
-enum { HEAD_SIZE_STEP = 8, MAX_HEAD_SIZE = 256 }; /* of cuDNN's fused kernel */
+enum { HEAD_SIZE_STEP = 8, MAX_HEAD_SIZE = 256 }; /* limits of cuDNN's fused kernel */
 static const rl_field sizes[] = {
     RL_KERNEL_SIZE(BATCH, "batch", RL_KERNEL_ELEMENTS_MAX, "sequences"),
     RL_KERNEL_SIZE(HEADS, "heads", RL_KERNEL_ELEMENTS_MAX, "heads of Q and O"),
@@ -67,8 +68,8 @@ static double operations(const rl_kernel_shape *s) {
   return 4.0 * (double)s->size[BATCH] * (double)s->size[HEADS] * pairs * (double)s->size[HEAD_SIZE];
 }
 
-/* The absolute error of a score is the relative error of its weight. Scores are at most a few units large. exp adds its own
- * error. */
+/* The absolute error of a score becomes the relative error of its softmax weight. Scores are at most a few units large. exp adds
+ * its own error. */
 static double tolerance(const rl_kernel_shape *s) {
   return 16 + 4 * rl_sum_ulps(s->size[HEAD_SIZE]) + rl_sum_ulps(s->size[SEQUENCE]);
 }
@@ -76,8 +77,8 @@ static double truncation(const rl_kernel_shape *s) {
   return 4 * rl_sum_truncation_ulps(s->size[HEAD_SIZE]) + rl_sum_truncation_ulps(s->size[SEQUENCE]);
 }
 
-/* The standard deviation of an output element: 2/√3, that of an element of V, times √Σw² of the softmax weights w. Scores have
- * variance (4/3)², for which Σw² is about exp(16/9) / sequence, at most 1. */
+/* Returns the standard deviation of an output element: that of an element of V, 2/√3, times √Σw², where w are the softmax
+ * weights. Scores have variance (4/3)², for which Σw² is about exp(16/9) / sequence, at most 1. */
 static double scale(const rl_kernel_shape *s) { return 2 / sqrt(3) * sqrt(fmin(1, exp(16.0 / 9) / (double)s->size[SEQUENCE])); }
 
 #define LOOPS "kernel/loops/attention.h"

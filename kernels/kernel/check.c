@@ -1,7 +1,9 @@
-/* Compares the output of a kernel with its operator's reference in double precision: the whole output if that takes at most about
- * MAX_OPERATIONS operations, else a sample of its segments: the first ones, the last ones, and random ones between them. The
- * error is computed for each block of adjacent elements, ‖result − reference‖ / ‖reference‖, and the largest one counts: over the
- * whole output, one wrong element would hardly change it. */
+/* Compares the output of a kernel with its operator's reference in double precision. Compares the whole output if the reference
+ * takes at most about MAX_OPERATIONS operations; otherwise a sample of its segments (kernel.h): the first ones, the last ones,
+ * and random ones between them.
+ *
+ * The error ‖result − reference‖ / ‖reference‖ is computed for each block of adjacent elements, and the largest of these errors
+ * counts. If it were computed over the whole output, one wrong element would hardly change it. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,15 +14,16 @@
 #include "kernel/parallel.h"
 
 enum {
-  BLOCK_ELEMENTS = 1 << 14,   /* about the elements of a block; at least one segment */
-  STAGING_ELEMENTS = 1 << 24, /* downloaded at once; at least one block */
-  MAX_RANGES = 64             /* in a sample */
+  BLOCK_ELEMENTS = 1 << 14,   /* approximate number of elements of a block; a block has at least one segment */
+  STAGING_ELEMENTS = 1 << 24, /* elements that are downloaded at once; at least one block */
+  MAX_RANGES = 64             /* ranges of a sample */
 };
 static const double MAX_OPERATIONS = 0x1p31;
 
 /* The segments to compare: range_count ranges of range_segments segments each. The output is divided into range_count equal
- * parts, and each part has one range: the first at the beginning of the output, the last at its end, the others at a random
- * position in their part. A range is divided into blocks. */
+ * parts, and each part has one range: the first range begins the output, the last one ends it, and the others are at a random
+ * position in their part. A range is divided into range_blocks blocks of block_segments segments; the last block may have
+ * fewer. */
 typedef struct sample {
   int64_t output_segment_count;
   int64_t range_count, range_segments;
@@ -74,10 +77,10 @@ typedef struct thread_result {
 
 typedef struct comparison {
   rl_kernel_instance *kernel;
-  rl_input_stager stager; /* of the reference's inputs */
+  rl_input_stager stager; /* reads the inputs for the reference */
   sample sample;
-  double min_magnitude; /* a block whose elements are smaller is compared as if they had this magnitude */
-  char *staging;        /* downloaded blocks, first_block first */
+  double min_magnitude; /* a block whose elements are smaller on average is compared as if they had this magnitude */
+  char *staging;        /* downloaded blocks, beginning with block first_block */
   size_t block_bytes, segment_bytes;
   int64_t first_block;
   thread_result *results; /* one for each thread */
@@ -85,13 +88,14 @@ typedef struct comparison {
 
 typedef struct block_comparison {
   const comparison *whole;
-  const char *result;                 /* downloaded elements of the block */
-  int64_t first;                      /* segment that the block begins with */
-  double squared_error, squared_norm; /* of the reference */
+  const char *result; /* downloaded elements of the block */
+  int64_t first;      /* first segment of the block */
+  double squared_error,
+      squared_norm; /* sums over the block: of the squared errors, and of the squared elements of the reference */
   int64_t non_finite;
 } block_comparison;
 
-/* An rl_output_segment_function: adds segments [first, first + count) to the block's sums. */
+/* An rl_output_segment_function: adds the errors of segments [first, first + count) to the sums of the block. */
 static void compare_segments(void *context, const void *const *in, int64_t first, int64_t count, void *out) {
   block_comparison *block = context;
   const rl_kernel_instance *kernel = block->whole->kernel;
@@ -125,7 +129,7 @@ static int compare_blocks(void *context, int64_t first, int64_t count, uint32_t 
   return 0;
 }
 
-/* Downloads blocks [first, first + count) into the staging buffer; neighbouring blocks of a range in one copy. */
+/* Downloads blocks [first, first + count) into the staging buffer; neighbouring blocks of a range are downloaded in one copy. */
 static int download_blocks(comparison *whole, int64_t first, int64_t count, rl_error *err) {
   rl_device *device = whole->kernel->base.device;
   const sample *s = &whole->sample;
@@ -212,7 +216,7 @@ static int run_once(rl_kernel_instance *kernel, rl_error *err) {
 /* Implements rl_input_stager.read_input: generates the inputs again from the seed instead of downloading them. */
 static const void *generate_input(const rl_kernel_instance *kernel, uint32_t input, int64_t start, int64_t count, void *buffer) {
   enum { CHUNK = 1024 };
-  double rounded[CHUNK]; /* in the kernel's type, of at most 8 bytes */
+  double rounded[CHUNK]; /* elements of the kernel's type, which has at most 8 bytes */
   for (int64_t done = 0; done < count; done += CHUNK) {
     const int64_t chunk = count - done < CHUNK ? count - done : CHUNK;
     rl_kernel_fill_input(&kernel->params, &kernel->shape, input, start + done, chunk, rounded);

@@ -1,10 +1,16 @@
-/* A convolution and its gradients, channels last, without dilation: x is images×height×width×channels, the weights are
- * filters×kernel×kernel×channels, y is images×p×q×filters with p = (height + 2 padding - kernel) / stride + 1 and q likewise.
- *   operator      output          inputs      segment
- *   conv        y = x ∗ w       x, w        a row of y
- *   conv_dgrad  dx = dy ∗ wᵀ    dy, w       a row of dx
- *   conv_wgrad  dw = xᵀ ∗ dy    x, dy       one tap of one filter
- * Variants: see gemm.c. */
+/* The operators conv, conv_dgrad and conv_wgrad: a convolution and its two gradients, channels last, without dilation.
+ *
+ *   x  input   [images][height][width][channels]
+ *   w  weights [filters][kernel][kernel][channels]
+ *   y  output  [images][p][q][filters], p = (height + 2 padding - kernel) / stride + 1, and q from width likewise
+ *
+ *   operator     computes                                     inputs   output segment (kernel.h)
+ *   conv         y = x ∗ w                                    x, w     a row of y
+ *   conv_dgrad   dx, the gradient of x, from dy, that of y    dy, w    a row of dx
+ *   conv_wgrad   dw, the gradient of w, from dy               x, dy    one tap of one filter
+ *
+ * A tap is one of the kernel × kernel positions of a filter. Variants: gemm.c. Shape functions have the parameter s, the
+ * shape. */
 #include "kernel/kernel.h"
 #include "kernel/sums.h"
 
@@ -25,11 +31,11 @@ static const rl_field sizes[] = {
 
 /* --- sizes and windows ------------------------------------------------------------------------------------------------- */
 
-/* Returns the number of positions of a filter along an axis. */
+/* Returns the number of positions of a filter along an axis of x with `side` pixels. */
 static int64_t positions(const rl_kernel_shape *s, int64_t side) {
   return (side + 2 * s->size[PADDING] - s->size[KERNEL]) / s->size[STRIDE] + 1;
 }
-/* Return the number of rows (p) and columns (q) of y. */
+/* p_of and q_of return the number of rows and of columns of y. */
 static int64_t p_of(const rl_kernel_shape *s) { return positions(s, s->size[HEIGHT]); }
 static int64_t q_of(const rl_kernel_shape *s) { return positions(s, s->size[WIDTH]); }
 
@@ -54,16 +60,18 @@ static int check_padding_and_kernel(const rl_kernel_shape *s, rl_error *err) {
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Return the first and the last output position along an axis at which the filter covers an input pixel; last < first: none. */
+/* Return the first and the last output position along an axis at which the filter covers an input pixel. If the filter never
+ * covers the pixel, last < first. count: number of output positions. */
 static int64_t first_covering(const rl_kernel_shape *s, int64_t pixel) {
-  const int64_t before = pixel + s->size[PADDING] - s->size[KERNEL]; /* a filter that begins here ends just before the pixel */
+  const int64_t before =
+      pixel + s->size[PADDING] - s->size[KERNEL]; /* the filter that begins at this pixel ends just before the given pixel */
   return before < 0 ? 0 : before / s->size[STRIDE] + 1;
 }
 static int64_t last_covering(const rl_kernel_shape *s, int64_t pixel, int64_t count) {
   return smaller((pixel + s->size[PADDING]) / s->size[STRIDE], count - 1);
 }
 
-/* conv: segments are rows of y; their window is rows of x. */
+/* conv: segments are rows of y. Their window is the rows of x that they need. */
 static int64_t conv_segment_count(const rl_kernel_shape *s) { return s->size[IMAGES] * p_of(s); }
 static int64_t conv_first_row(const rl_kernel_shape *s, int64_t segment) {
   const int64_t p = p_of(s);
@@ -85,7 +93,8 @@ static void conv_window(const rl_kernel_shape *s, uint32_t input, int64_t first,
   *elements = input == 0 ? (to - from) * row : w_elements(s);
 }
 
-/* conv_dgrad: segments are rows of dx; their window is rows of dy, at least one, so that it is never empty. */
+/* conv_dgrad: segments are rows of dx. Their window is the rows of dy that they need, and at least one row, because a window must
+ * not be empty. */
 static int64_t conv_dgrad_segment_count(const rl_kernel_shape *s) { return s->size[IMAGES] * s->size[HEIGHT]; }
 static int64_t conv_dgrad_first_row(const rl_kernel_shape *s, int64_t segment) {
   const int64_t p = p_of(s), h = s->size[HEIGHT];
@@ -106,7 +115,7 @@ static void conv_dgrad_window(const rl_kernel_shape *s, uint32_t input, int64_t 
   *elements = input == 0 ? (to - from) * row : w_elements(s);
 }
 
-/* conv_wgrad: segments are taps of filters; each needs all of x and dy. */
+/* conv_wgrad: segments are taps of filters. Each needs all of x and dy. */
 static int64_t conv_wgrad_segment_count(const rl_kernel_shape *s) { return s->size[FILTERS] * s->size[KERNEL] * s->size[KERNEL]; }
 static int64_t conv_wgrad_input_elements(const rl_kernel_shape *s, uint32_t input) {
   return input == 0 ? x_elements(s) : y_elements(s);
@@ -123,7 +132,7 @@ static void conv_wgrad_window(const rl_kernel_shape *s, uint32_t input, int64_t 
 
 /* --- the operators ------------------------------------------------------------------------------------------------------ */
 
-/* Returns the number of taps inside the image, along one axis, summed over all output positions. */
+/* Returns the number of taps that are inside the image along one axis, summed over all output positions. */
 static double taps_inside(const rl_kernel_shape *s, int64_t side) {
   double taps = 0;
   for (int64_t position = 0; position < positions(s, side); position++) {
@@ -138,13 +147,14 @@ static int check_gpu(const rl_kernel_params *params, rl_error *err) {
   return rl_fail_at(err, "/dtype", "a convolution on a GPU is computed by cuDNN, channels last: fp32, tf32, fp16 or bf16");
 }
 
-/* A multiply-add for each tap of each filter at each position, without the taps that lie in the padding. */
+/* Returns two operations (multiply, add) for each tap of each filter at each position, without the taps that are in the
+ * padding. */
 static double operations(const rl_kernel_shape *s) {
   return 2.0 * (double)s->size[IMAGES] * taps_inside(s, s->size[HEIGHT]) * taps_inside(s, s->size[WIDTH]) *
          (double)s->size[CHANNELS] * (double)s->size[FILTERS];
 }
 
-/* Upper bounds of the number of products in a sum. */
+/* Upper bounds of the number of products that are summed for an element of the output. */
 static int64_t conv_length(const rl_kernel_shape *s) { return s->size[KERNEL] * s->size[KERNEL] * s->size[CHANNELS]; }
 static int64_t conv_dgrad_length(const rl_kernel_shape *s) {
   const int64_t taps = (s->size[KERNEL] + s->size[STRIDE] - 1) / s->size[STRIDE];
@@ -152,8 +162,8 @@ static int64_t conv_dgrad_length(const rl_kernel_shape *s) {
 }
 static int64_t conv_wgrad_length(const rl_kernel_shape *s) { return product(s->size[IMAGES], p_of(s), q_of(s), 1); }
 
-/* cuDNN transforms inputs and splits sums, which adds rounding: in fp32 it reached 24 ulps for sums of 3136 products, for which
- * rl_sum_ulps allows 29. Four times the bound is still far below the error of TF32. */
+/* Factor of the tolerance. cuDNN transforms inputs and splits sums, which adds rounding: in fp32 its error reached 24 ulps for
+ * sums of 3136 products, for which rl_sum_ulps allows 29. Four times the bound is still far below the error of TF32. */
 enum { SLACK = 4 };
 
 #define OPERATOR(NAME, SUMMARY, ELEMENTS)                                                                        \

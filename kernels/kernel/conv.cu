@@ -1,12 +1,14 @@
-/* conv, conv_dgrad and conv_wgrad on CUDA, by cuDNN's direct algorithms. Algorithms with fewer multiplications, such as
- * Winograd's, are excluded: they could beat the operator's floor, and they lose precision. cuDNN has few engines for IEEE fp32
- * and rarely recommends them, so `searched` times all of them; it has many for tensor cores, each of which costs a compilation,
- * and ranks them well, so the first ones are enough. */
+/* conv, conv_dgrad and conv_wgrad (conv.c) on CUDA, by cuDNN's direct algorithms. Algorithms with fewer multiplications, such as
+ * Winograd's, are excluded: they could be faster than the operator's floor, and they lose precision.
+ *
+ * Variants: `heuristic` takes the first plan of cuDNN's heuristic. `searched` times several. For IEEE fp32, cuDNN has few engines
+ * and rarely recommends them, so `searched` times all of them. For tensor cores, cuDNN has many engines; each must be compiled,
+ * and the heuristic ranks them well, so `searched` times only the first MAX_PLANS. */
 #include "kernel/cudnn.cuh"
 #include "library/conv.h"
 
 enum { IMAGES, HEIGHT, WIDTH, CHANNELS, FILTERS, KERNEL, STRIDE, PADDING }; /* indices of the shape's sizes */
-enum { MAX_WORKSPACE_BYTES = 256 << 20, MAX_FP32_PLANS = 64, MAX_PLANS = 10 /* that `searched` times */ };
+enum { MAX_WORKSPACE_BYTES = 256 << 20, MAX_FP32_PLANS = 64, MAX_PLANS = 10 /* plans that `searched` times */ };
 
 template <rl_conv_pass PASS>
 static int open_plan(const rl_kernel_instance *kernel, cudnnHandle_t cudnn, rl_dnn **plan, rl_error *err) {
@@ -21,7 +23,7 @@ static int open_plan(const rl_kernel_instance *kernel, cudnnHandle_t cudnn, rl_d
                           fp32};
   search.no_winograd = true;
   void *const *in = kernel->in, *out = kernel->out;
-  switch (PASS) { /* in: in the operator's order */
+  switch (PASS) { /* in[]: in the operator's order */
     case RL_CONV_FORWARD: return rl_conv_open(cudnn, &shape, in[0], in[1], out, search, kernel->base.device->stream, plan, err);
     case RL_CONV_BACKWARD_DATA:
       return rl_conv_open(cudnn, &shape, out, in[1], in[0], search, kernel->base.device->stream, plan, err);

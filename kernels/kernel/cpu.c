@@ -1,6 +1,7 @@
-/* The engine "cpu" of every operator: output segments, distributed over threads. Types that the CPU does not compute with are
- * converted to float and back. Variant 0 computes one segment at a time; the other variants that the CPU has compute a tile of
- * segments, so that the loops are long enough for the compiler to vectorise. An operator with one CPU variant computes tiles. */
+/* The engine "cpu" of every operator: the threads of a pool compute output segments (kernel.h). Elements of types in which the
+ * CPU does not compute (fp16, bf16) are converted to float and back. Variant 0 computes one segment at a time. The other variants
+ * that the CPU has compute a tile of several segments, so that the loops are long enough for the compiler to vectorise. An
+ * operator with only one CPU variant computes tiles. */
 #include "kernel/cpu.h"
 
 #include <errno.h>
@@ -9,7 +10,10 @@
 #include "kernel/input_stager.h"
 #include "kernel/parallel.h"
 
-enum { TILE_ELEMENTS = 4096, CHUNK_ELEMENTS = 1 << 16 }; /* a thread takes a chunk at once; both are at least one segment */
+enum {
+  TILE_ELEMENTS = 4096,
+  CHUNK_ELEMENTS = 1 << 16
+}; /* about the elements of a tile, and of a chunk, which a thread processes at once; both have at least one segment */
 
 static bool is_computed_in_place(int dtype) { return dtype == RL_DTYPE_FP64 || dtype == RL_DTYPE_FP32 || dtype == RL_DTYPE_TF32; }
 

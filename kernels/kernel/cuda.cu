@@ -1,3 +1,4 @@
+/* Opens an instance of a kernel operator for a CUDA launcher (cuda.h). */
 #include "kernel/cuda.h"
 
 int rl_kernel_cuda_open(rl_device *device, const void *params, const rl_kernel_launcher *launcher,

@@ -11,7 +11,7 @@ typedef struct rl_kernel_launcher {
   /* Enqueues the instance's variant on the stream; may be captured into a graph. */
   int (*launch)(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *err);
   /* Creates what launches need in addition to the buffers (descriptors, plans, workspace) and sets instance->engine_state to it.
-   * NULL: they need nothing more. */
+   * NULL: launches need only the buffers. */
   int (*open)(rl_kernel_instance *instance, rl_error *err);
   /* Releases instance->engine_state, also after a failed open; not called while it is NULL. */
   void (*close)(void *engine_state);
@@ -40,7 +40,7 @@ static int rl_kernel_open_engine(rl_device *device, const void *params, rl_insta
   static const rl_engine_description description_of_##NAME = {ENGINE, #NAME, RL_DEVICE_CUDA, SUMMARY, rl_kernel_cuda_supports}; \
   extern "C" const rl_engine rl_kernel_cuda_##NAME;                                                                             \
   const rl_engine rl_kernel_cuda_##NAME = {&description_of_##NAME, rl_kernel_open_engine<&LAUNCHER>};
-/* The same for hand-written kernels that need only the buffers; LAUNCH is rl_kernel_launcher.launch. */
+/* RL_KERNEL_CUDA_ENGINE for hand-written kernels that need only the buffers. LAUNCH: rl_kernel_launcher.launch. */
 #define RL_KERNEL_CUDA(NAME, LAUNCH)                             \
   static const rl_kernel_launcher launcher_of_##NAME = {LAUNCH}; \
   RL_KERNEL_CUDA_ENGINE(NAME, "cuda", "hand-written", launcher_of_##NAME)

@@ -1,3 +1,4 @@
+/* Implements cudnn.cuh: opens, launches and closes operators that are one execution plan of cuDNN. */
 #include "kernel/cudnn.cuh"
 
 #include <cstdlib>

@@ -1,3 +1,4 @@
+/* Implements dtype.h: sizes and conversions of the element types on the host. */
 #include "kernel/dtype.h"
 
 #include <math.h>
@@ -32,8 +33,8 @@ static inline uint32_t bits_of_float(float value) {
   return bits;
 }
 
-/* Returns the bits of value, rounded to nearest even without its lowest dropped_bits bits. The result has arbitrary bits in their
- * place: the caller clears them or shifts them out. */
+/* Returns the bits of `value`, rounded to nearest even so that its lowest dropped_bits bits can be dropped. The dropped bits of
+ * the result are arbitrary: the caller clears them or shifts them out. */
 static inline uint32_t round_bits(float value, int dropped_bits) {
   uint32_t bits = bits_of_float(value);
   if (isnan(value)) return bits | UINT32_C(1) << 22;
@@ -70,7 +71,8 @@ void rl_dtype_to_float(int dtype, const void *memory, int64_t count, float *to) 
   switch (dtype) { FOR_EACH_DTYPE(READ) }
 }
 
-/* For 16-bit types and tf32 a double is rounded twice: to a float first. Only inputs are made this way, so it does not matter. */
+/* For 16-bit types and tf32, a double is rounded twice: first to float, then to the type. This does not matter, because only
+ * generated inputs are converted from double. */
 void rl_dtype_from_double(int dtype, const double *from, int64_t count, void *memory) {
   switch (dtype) { FOR_EACH_DTYPE(WRITE) }
 }

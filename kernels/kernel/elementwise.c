@@ -1,9 +1,11 @@
-/* Elementwise operators.
- *   copy          y = x                      relu       y = max(x, 0), NaN stays
- *   residual_add  y = x + r                  bias_gelu  y = gelu(x + b), b one row; gelu(v) = v Φ(v), by erf
+/* The elementwise operators:
+ *   copy          y = x
+ *   relu          y = max(x, 0); NaN stays
+ *   residual_add  y = x + r
+ *   bias_gelu     y = gelu(x + b), where b is one row; gelu(v) = v Φ(v), computed with erf
  *   silu_mul      y = x / (1 + exp(-x)) · g
- * A segment is an element. Variants: scalar handles one element at a time (on CUDA one element for each thread, like CuPy's fused
- * kernels); vector as many as fit a 16-byte access. */
+ * An output segment (kernel.h) is an element. Variants: scalar processes one element at a time (on CUDA one element per thread,
+ * like CuPy's fused kernels); vector processes as many elements as a 16-byte access holds. */
 #include <math.h>
 
 #include "kernel/kernel.h"
@@ -106,8 +108,8 @@ OVER_ROWS(residual_add, float, vector, float, SAME_ELEMENT, A + B)
 OVER_ROWS(residual_add, double, vector, double, SAME_ELEMENT, A + B)
 OPERATOR(residual_add, "y = x + r", vector, 2, 1, 1)
 
-/* Computed with erfc, because 1 + erf would cancel for negative v. There the rounding of v changes the small result by up to v²
- * ulps, hence the tolerance. Operations: the sum, and gelu as 1/2 v (1 + erf(v / √2)). */
+/* bias_gelu uses erfc, because 1 + erf would cancel for negative v. For negative v the rounding of v changes the small result by
+ * up to v² ulps, hence the tolerance. Operations: the sum x + b, and gelu as 1/2 v (1 + erf(v / √2)). */
 OVER_ROWS(bias_gelu, reference, matrix, double, SAME_COLUMN, (A + B) * 0.5 * erfc(-(A + B) * M_SQRT1_2))
 OVER_ROWS(bias_gelu, float, matrix, float, SAME_COLUMN, (A + B) * 0.5f * erfcf(-(A + B) * (float)M_SQRT1_2))
 OVER_ROWS(bias_gelu, double, matrix, double, SAME_COLUMN, (A + B) * 0.5 * erfc(-(A + B) * M_SQRT1_2))

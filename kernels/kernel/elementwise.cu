@@ -1,6 +1,6 @@
 /* The operators of elementwise.c on CUDA.
  *   scalar  one element per thread
- *   vector  vectors of 16 bytes, one or several per thread; the last block does the remaining elements one by one
+ *   vector  vectors of 16 bytes, one or several per thread; the last block also processes the remaining elements one by one
  * Arithmetic is in double for fp64, else in float. */
 #include "cuda_check.h"
 #include "kernel/cuda.h"
@@ -14,10 +14,8 @@ enum { BLOCK = 256, SCALAR = 0 /* index of the variant */ };
 __device__ static inline float exp_of(float x) { return expf(x); }
 __device__ static inline double exp_of(double x) { return exp(x); }
 
-/* An operator: of(x, second) returns the output for an element x of the first input and its element of the second input.
- *   HAS_SECOND      whether there is a second input
- *   SHARED_ROW      whether the second input is one row, which all rows of the first input share
- *   COMPUTE_HEAVY   whether the arithmetic of an element takes about as long as reading and writing it */
+/* An operator is a struct: of(x, second) returns the output for an element x of the first input and the corresponding element of
+ * the second input. */
 struct copy {
   enum { HAS_SECOND = 0, SHARED_ROW = 0, COMPUTE_HEAVY = 0 };
   template <class M> __device__ static M of(M x, M) { return x; }
@@ -44,7 +42,7 @@ template <class OP, class T> __device__ static inline void compute_element(T x, 
   narrow(OP::template of<M>(widen(x), widen(second)), y);
 }
 
-/* Division by an invariant number with a multiplication: for n < 2^28 the quotient is ⌊n · multiplier / 2^shift⌋ with
+/* Division by an invariant number, by a multiplication and a shift: for n < 2^28 the quotient is ⌊n · multiplier / 2^shift⌋ with
  * shift = 28 + ⌈log2 number⌉ and multiplier = ⌈2^shift / number⌉ (Granlund, Montgomery 1994). */
 struct divisor {
   uint32_t number, multiplier, shift;
@@ -71,8 +69,8 @@ template <class OP, class T> __global__ void __launch_bounds__(BLOCK)
   if (i < count) compute_element<OP>(x[i], load_second<OP>(second, i, columns), &y[i]);
 }
 
-/* Loads the second inputs of the vector that begins at element `first`. ALIGNED: they are always contiguous and aligned to 16
- * bytes. */
+/* Loads the elements of the second input for the vector that begins at element `first`. ALIGNED: these elements are always
+ * contiguous and aligned to 16 bytes. */
 template <class OP, class T, bool ALIGNED>
 __device__ static inline vec<T> load_seconds(const T *second, uint32_t first, const divisor &columns) {
   vec<T> seconds = {};
@@ -101,12 +99,14 @@ template <class OP, class T> __device__ static inline vec<T> compute_vector(cons
   return y;
 }
 
-/* A block processes BLOCK vectors. A thread of a compute-heavy operator takes several, to compute one while others are loaded. */
+/* Threads of a block, which processes BLOCK vectors. A thread of a compute-heavy operator processes several vectors, to compute
+ * one while others are loaded. */
 template <class OP, class T> struct vector_config {
   enum { VECTORS_PER_THREAD = !OP::COMPUTE_HEAVY ? 1 : sizeof(T) == 8 ? 4 : 2, THREADS = BLOCK / VECTORS_PER_THREAD };
 };
 
-/* Processes vectors first, first + THREADS, … of `vectors`. ALL_VALID: none is past the end. */
+/* Processes the vectors first, first + THREADS, … of an input of `vectors` vectors. ALL_VALID: none of these vectors is past the
+ * end. */
 template <class OP, class T, bool ALIGNED, bool ALL_VALID>
 __device__ static inline void process_vectors(const T *x, const T *second, T *y, uint32_t first, uint32_t vectors,
                                               const divisor &columns) {
@@ -139,7 +139,8 @@ template <class OP, class T>
 static int launch_typed(const rl_kernel_instance *instance, uint32_t count, divisor columns, cudaStream_t stream, rl_error *err) {
   const T *x = (const T *)instance->in[0], *second = (const T *)instance->in[1];
   T *y = (T *)instance->out;
-  const bool always_aligned = !OP::SHARED_ROW; /* without a shared row, second inputs are aligned as x is */
+  const bool always_aligned =
+      !OP::SHARED_ROW; /* if the second input is not a shared row, its elements are aligned like those of x */
   const uint32_t width = 16 / sizeof(T), threads_needed = instance->variant == SCALAR ? count : count / width + 1;
   const uint32_t grid = (threads_needed + BLOCK - 1) / BLOCK, threads = vector_config<OP, T>::THREADS;
   if (instance->variant == SCALAR) scalar<OP, T><<<grid, BLOCK, 0, stream>>>(x, second, y, count, columns);

@@ -1,12 +1,12 @@
-/* exp, exp2, the reciprocal and GELU in few instructions, with errors of a few units in the last place of float or double.
- * Polynomials interpolate at Chebyshev nodes. */
+/* exp, exp2, the reciprocal and GELU in few instructions, with errors of a few units in the last place of float or double. The
+ * polynomials interpolate these functions at Chebyshev nodes. */
 #ifndef RL_KERNELS_KERNEL_FUNCTIONS_CUH
 #define RL_KERNELS_KERNEL_FUNCTIONS_CUH
 
 #include <stdint.h>
 
-/* Coefficients of 2^x on [-1/2, 1/2], highest power first. In constant memory a double is an operand; an immediate would take two
- * instructions to load into a register. */
+/* Coefficients of 2^x on [-1/2, 1/2], highest power first. They are in constant memory, because an instruction can read a double
+ * from there as an operand; loading an immediate double would take two instructions. */
 static __constant__ double exp2_coefficients[] = {7.0725859492692234e-09,
                                                   1.0208690299958306e-07,
                                                   1.3215442587921689e-06,
@@ -26,7 +26,7 @@ static __constant__ double gelu_coefficients[] = {
     -8.861800444344878e-05,  -0.00024105828260253056, 0.0004419499375052655,   0.0050098062263838295,  0.019224257752675316,
     0.049163783354718028,    0.095316572896679622,    0.1470430824138641,      0.18411602762271412};
 
-/* c[0] x^(COUNT - 1) + … + c[COUNT - 1] */
+/* Returns c[0] x^(COUNT - 1) + … + c[COUNT - 1]. */
 template <class M, int COUNT> __device__ static inline M polynomial(const M (&c)[COUNT], M x) {
   M value = c[0];
 #pragma unroll
@@ -40,7 +40,8 @@ __device__ static inline float fast_reciprocal(float x) {
   return y;
 }
 
-/* One third-order iteration from the 20 bits of rcp.approx. x must not be zero, subnormal, or so large that 1 / x is. */
+/* Improves the 20 bits of rcp.approx by one third-order iteration. x must not be zero, subnormal, or so large that 1 / x is
+ * subnormal. */
 __device__ static inline double fast_reciprocal(double x) {
   double y;
   asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
@@ -54,8 +55,8 @@ __device__ static inline float fast_exp2(float x) {
   return y;
 }
 
-/* Returns 2^x for |x| < 1020. Splits x into an integer and a fraction in [-1/2, 1/2]: 2^fraction is a polynomial with a relative
- * error of 3e-16, to whose exponent the integer is added. */
+/* Returns 2^x for |x| < 1020. Splits x into an integer and a fraction in [-1/2, 1/2]. 2^fraction is a polynomial with a relative
+ * error of 3e-16; the integer is added to the exponent of the result. */
 __device__ static inline double exp2_in_range(double x) {
   const double shift = 6755399441055744.0; /* 1.5 · 2^52: x + shift is rounded to an integer */
   const double shifted = x + shift, y = polynomial(exp2_coefficients, x - (shifted - shift));
@@ -67,13 +68,13 @@ __device__ static inline double fast_exp2(double x) {
   return exp2_in_range(x);
 }
 
-/* scaled_exp<M>(power)(x) is exp(x) in units of 2^power, for x up to about power / log2 e. |power| may be up to 2^30 (|x| up to
- * 7e8); changing units is exact. Results below 2^-126 units (float) or 2^-1020 units (double) are zero. For NaN the result is
- * unspecified. */
+/* scaled_exp<M>(power)(x) returns exp(x) in units of 2^power, for x up to about power / log2 e. |power| may be up to 2^30 (|x| up
+ * to 7e8). Changing the unit is exact. Results below 2^-126 units (float) or 2^-1020 units (double) are zero. For NaN the result
+ * is unspecified. */
 static constexpr int32_t MIN_POWER = -(1 << 30);
 
 __device__ static inline int32_t clamp_power(int32_t power) { return min(max(power, MIN_POWER), -MIN_POWER); }
-/* The power of two nearest to exp(x). */
+/* Returns the exponent of the power of two that is nearest to exp(x). */
 __device__ static inline int32_t nearest_power(float x) { return clamp_power(__float2int_rn(x * 1.44269504088896340736f)); }
 __device__ static inline int32_t nearest_power(double x) { return clamp_power(__double2int_rn(x * 1.44269504088896340736)); }
 
@@ -85,7 +86,7 @@ template <> struct scaled_exp<float> {
   __device__ float operator()(float x) const { return fast_exp2(fmaf(x, 1.44269504088896340736f, -power)); }
 };
 
-/* The steps of exp2_in_range without a branch, so that the compiler interleaves several calls. */
+/* Computes the steps of exp2_in_range without a branch, so that the compiler interleaves several calls. */
 template <> struct scaled_exp<double> {
   double shift; /* as in exp2_in_range, minus the power */
   __device__ scaled_exp(int32_t power) : shift(6755399441055744.0 - power) {}
@@ -98,16 +99,16 @@ template <> struct scaled_exp<double> {
   }
 };
 
-/* 2^power for power ≤ 0; zero below the normal range. */
+/* Returns 2^power for power ≤ 0; zero below the normal range. */
 template <class M> __device__ static inline M power_of_two(int32_t power);
 template <> __device__ inline float power_of_two<float>(int32_t power) { return fast_exp2((float)power); }
 template <> __device__ inline double power_of_two<double>(int32_t power) {
   return __hiloint2double(power < -1022 ? 0 : (1023 + power) << 20, 0);
 }
 
-/* GELU: v Φ(v) = max(v, 0) - t Φ(-t) with t = |v|, for finite v, where
+/* Returns GELU(v) = v Φ(v) = max(v, 0) - t Φ(-t) for finite v, where t = |v| and
  *   Φ(-t) = s · P(s) · exp(-t² / 2),  s = 1 / (1 + c t)
- * The polynomial P is fitted wherever Φ(-t) does not underflow, tiny values included, for which 1 + erf would cancel:
+ * The polynomial P is fitted wherever Φ(-t) does not underflow. So tiny results are accurate too, for which 1 + erf would cancel:
  *   float    t < 14.5, relative error 3e-7, degree 7 in s, c = 0.24
  *   double   t < 38.6, relative error 3e-15, degree 18 in s mapped to [-1, 1], c = 0.22 */
 __device__ static inline float gelu(float v) {
@@ -117,7 +118,7 @@ __device__ static inline float gelu(float v) {
   return fmaxf(v, 0) - t * s * (polynomial(c, s) * fast_exp2(-0.72134752044448170368f * (t * t)));
 }
 
-/* FP64 arithmetic is the bottleneck, and comparisons of doubles belong to it: the sign is tested in the upper word instead. */
+/* Tests the sign in the upper word of v: FP64 arithmetic is the bottleneck, and a comparison of doubles is FP64 arithmetic. */
 __device__ static inline double gelu(double v) {
   const double t = fabs(v), s = fast_reciprocal(1 + 0.22 * t), positive_part = __double2hiint(v) < 0 ? 0 : v;
   const double scaled = polynomial(gelu_coefficients, 2.23551577955723033 * s - 1.23551577955723033);

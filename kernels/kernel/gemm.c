@@ -1,6 +1,8 @@
-/* gemm: C = A B, row-major; A is m×k, B k×n. A segment is a row of C.
- * Variants: heuristic takes the first algorithm that the library's heuristic proposes; searched times all that it proposes and
- * takes the fastest. */
+/* The operator gemm: C[m×n] = A[m×k] · B[k×n], row-major. An output segment (kernel.h) is a row of C. Shape functions have the
+ * parameter s, the shape.
+ *
+ * Variants of this operator, attention and the convolutions: `heuristic` takes the first algorithm that the library's heuristic
+ * proposes; `searched` times the proposed algorithms and takes the fastest. */
 #include "kernel/kernel.h"
 #include "kernel/sums.h"
 

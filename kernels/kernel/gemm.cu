@@ -1,5 +1,5 @@
-/* gemm on CUDA, by cuBLASLt. `searched` times up to 32 algorithms of its heuristic with a warm cache. fp32 is IEEE single. With
- * split k, partial sums are added in FP32 before the result is rounded to fp16 or bf16. */
+/* gemm on CUDA, by cuBLASLt. `searched` times up to 32 algorithms that its heuristic proposes, with a warm cache. fp32 is IEEE
+ * single precision. Algorithms that split k add the partial sums in FP32 before the result is rounded to fp16 or bf16. */
 #include <cstdlib>
 
 #include "kernel/library.cuh"
@@ -25,7 +25,8 @@ static void close_engine(void *opaque) {
   free(self);
 }
 
-/* A row-major matrix is its transpose in column-major order, which cuBLASLt expects: Cᵀ = Bᵀ Aᵀ. */
+/* Returns the shape for cuBLASLt, which expects column-major matrices. A row-major matrix is its transpose in column-major order,
+ * so cuBLASLt computes Cᵀ = Bᵀ Aᵀ. */
 static rl_gemm_shape column_major_shape(const rl_kernel_instance *kernel) {
   static const cudaDataType_t types[RL_DTYPE_COUNT] = {CUDA_R_64F, CUDA_R_32F, CUDA_R_32F, CUDA_R_16F, CUDA_R_16BF};
   const int64_t m = kernel->shape.size[M], n = kernel->shape.size[N], k = kernel->shape.size[K];

@@ -1,5 +1,5 @@
-/* The engine "openblas" of gemm. Each thread computes a panel of C: some of its columns, or of its rows where C has at least as
- * many rows as columns. fp16 and bf16 are converted to float and back; the measured time includes that. */
+/* The engine "openblas" of gemm. Each thread computes a panel of C: some columns of C, or some rows if C has at least as many
+ * rows as columns. fp16 and bf16 are converted to float and back; the measured time includes the conversion. */
 #include <cblas.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -8,8 +8,11 @@
 #include "kernel/instance.h"
 #include "kernel/parallel.h"
 
-enum { M, N, K };                                  /* sizes of the shape */
-enum { CHUNK_ELEMENTS = 1 << 16, MIN_PANEL = 16 }; /* converted by a thread at once; rows or columns of a panel */
+enum { M, N, K }; /* indices of the shape's sizes */
+enum {
+  CHUNK_ELEMENTS = 1 << 16,
+  MIN_PANEL = 16
+}; /* CHUNK_ELEMENTS: elements that a thread converts at once; MIN_PANEL: least number of rows or columns of a panel */
 
 typedef struct blas_operands {
   void *a, *b, *c;    /* operands of the BLAS call: the kernel's buffers, or converted[] */

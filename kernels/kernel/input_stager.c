@@ -1,3 +1,4 @@
+/* Implements input_stager.h, which defines output segment, window, full input and value. */
 #include "kernel/input_stager.h"
 
 #include <errno.h>
@@ -28,8 +29,8 @@ static window find_window(const rl_kernel_instance *kernel, uint32_t input, int6
 
 /* --- full inputs ------------------------------------------------------------------------------------------------------- */
 
-/* Compares only the windows of the first and the last segment with the whole input. That suffices, because neither the start nor
- * the end of the windows decreases from one segment to the next. */
+/* Returns whether every segment needs the whole input. Compares only the windows of the first and the last segment with the whole
+ * input: that suffices, because neither the start nor the end of the windows decreases from one segment to the next. */
 static bool is_full_input(const rl_kernel_instance *kernel, uint32_t input) {
   const rl_kernel_operator *op = kernel->params.op;
   const int64_t elements = op->input_elements(&kernel->shape, input);
@@ -99,8 +100,8 @@ static int grow_buffer(rl_thread_buffer *buffer, size_t bytes, rl_error *err) {
   return 0;
 }
 
-/* Finds each input's window of `segments` output segments; empty for a full input. Returns the number of values that the
- * thread's buffer must hold: of the windows and of the segments. */
+/* Finds each input's window of `segments` output segments; a full input gets an empty window. Returns the number of values that
+ * the thread's buffer must hold: those of the windows and those of the output segments. */
 static int64_t find_windows(const rl_input_stager *stager, int64_t first_segment, int64_t segments,
                             window windows[RL_KERNEL_INPUTS_MAX]) {
   const rl_kernel_instance *kernel = stager->kernel;
@@ -113,8 +114,9 @@ static int64_t find_windows(const rl_input_stager *stager, int64_t first_segment
   return values;
 }
 
-/* values: of the segments and their windows. Returns true if the first half of the segments needs at most 3/4 of them. With more,
- * the windows of the two halves overlap so much that halving would read much of the input twice. */
+/* Returns true if the first half of the segments needs at most 3/4 of the values of all segments. If it needs more, the windows
+ * of the two halves overlap so much that halving would read much of the input twice. values: result of find_windows for all
+ * segments. */
 static bool halving_saves_memory(const rl_input_stager *stager, int64_t first_segment, int64_t segments, int64_t values) {
   window windows[RL_KERNEL_INPUTS_MAX];
   return find_windows(stager, first_segment, segments / 2, windows) <= values / 4 * 3;

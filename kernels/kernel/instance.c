@@ -1,3 +1,4 @@
+/* Implements instance.h: allocates the buffers of a kernel's instance and fills its inputs. */
 #include "kernel/instance.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* Implements kernel.h: the table of operators, checks and descriptions of a kernel's parameters, the tolerance of its result, the
+ * generation of its inputs, and its cost. */
 #include "kernel/kernel.h"
 
 #include <math.h>

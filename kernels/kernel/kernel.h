@@ -1,11 +1,11 @@
-/* Single kernels as workloads of kind "kernel". An operator defines what a kernel computes: its shape, inputs, variants,
- * reference in double precision and cost. It knows no device. The engines run every operator: cpu.c, and cuda.h with a launcher
- * for each operator. CONTRIBUTING.md says how to add one.
+/* Single kernels as workloads of kind "kernel". An operator defines what a kernel computes, independently of any device: its
+ * shape, inputs, variants, reference in double precision and cost. The engines run every operator: cpu.c on CPUs, and on GPUs
+ * cuda.h with a launcher for each operator. CONTRIBUTING.md says how to add an operator.
  *
- * The output is divided into equal contiguous segments, each of which can be computed alone: an element, a row, an image. The
- * input window of some segments is the range of an input that they need. References, the CPU engine and the check work on a few
- * segments and their windows at a time, so that none of them holds a whole problem. docs/measurements/h200-kernels.md has
- * measurements of the variants. */
+ * The output is divided into equal contiguous output segments, each of which can be computed alone: an element, a row, an image.
+ * The input window of some segments is the range of an input that they need. References, the CPU engine and the check work on a
+ * few segments and their windows at a time, so that none of them holds a whole problem in memory.
+ * docs/measurements/h200-kernels.md has measurements of the variants. */
 #ifndef RL_KERNELS_KERNEL_H
 #define RL_KERNELS_KERNEL_H
 
@@ -34,7 +34,7 @@ enum {
 };
 
 typedef struct rl_kernel_shape {
-  int64_t size[RL_KERNEL_SIZES_MAX]; /* meaning and order are the operator's; sizes that it does not use are 1 */
+  int64_t size[RL_KERNEL_SIZES_MAX]; /* the operator defines meaning and order; sizes that it does not use are 1 */
 } rl_kernel_shape;
 
 /* Entries of rl_kernel_operator.shape_fields for size[INDEX]: RL_KERNEL_SIZE is at least 1, RL_KERNEL_COUNT at least 0,
@@ -89,7 +89,7 @@ typedef struct rl_kernel_operator {
   double (*reference_operations)(const rl_kernel_shape *shape); /* operations of reference; NULL: as many as operations */
   /* Largest relative error of a correct result, in units in the last place of the type that is computed in; 0: exact. */
   double (*tolerance_ulps)(const rl_kernel_shape *shape);
-  /* What truncation by tensor cores may add to tolerance_ulps for tf32, fp16 and bf16. NULL: nothing. */
+  /* Error that truncation by tensor cores may add to tolerance_ulps for tf32, fp16 and bf16. NULL: none. */
   double (*truncation_ulps)(const rl_kernel_shape *shape);
   int intermediate_roundings; /* roundings of intermediate values to the kernel's type */
   /* Typical magnitude of an output element, for operators in which cancellation can make elements much smaller: the error is then

@@ -20,8 +20,8 @@ extern "C" const rl_embedded rl_lombscargle_text[], rl_lombscargle_versions[], r
 enum { BLOCK = 128, BLOCKS_PER_SM = 20, MAX_FREQUENCIES_PER_BLOCK = 1024 };
 enum { BUILD_FATBIN = 0, BUILD_NVRTC_CACHED = 2 }; /* indices of the operator's builds */
 enum { MAX_OPTIONS = 8 };
-/* Limit of |2 t (w - w0)| in a block of the kernel `uniform`: with the orders of lombscargle_versions.txt the error of the
- * expansion is then below a unit in the last place. */
+/* Limit of |2 t (w - w0)| in a block of the kernel `uniform`. With the expansion orders of lombscargle_versions.txt the error of
+ * the expansion is then below a unit in the last place. */
 static const double MAX_EXPANSION_ANGLE = 0.16;
 
 typedef struct version { /* a line of lombscargle_versions.txt */
@@ -36,9 +36,9 @@ typedef struct engine {
   cudaKernel_t kernel;
   bool is_uniform; /* the kernel is `uniform`, else `periodogram` */
   int samples, frequencies, blocks;
-  int frequencies_per_block; /* of the kernel `uniform` */
+  int frequencies_per_block; /* used by the kernel `uniform` */
   double first, step;        /* frequency i is first + i · step */
-  double origin;             /* of the times (lombscargle_kernels.cu) */
+  double origin;             /* origin of the times (lombscargle_kernels.cu) */
   rl_open_measurement measurements[4];
 } engine;
 

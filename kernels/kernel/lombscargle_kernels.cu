@@ -55,15 +55,17 @@ extern "C" __global__ void LAUNCH_BOUNDS periodogram(int samples, int frequencie
 }
 
 #ifdef EXPANSION_ORDER
-/* Evenly spaced frequencies first + i step. The sums are smooth functions of the frequency on the scale of 1 / (time span), which
- * is many steps. A block takes frequencies_per_block frequencies, an even number, around w0 and expands the sums as Taylor series
- * in w - w0: each thread computes the terms of its samples, the block adds them, and then a frequency costs four polynomials and
- * no sine. Times are relative to `origin`, the middle of the time span, which keeps the powers of time small; the power does not
- * depend on the origin. `half_width` is w - w0 at the block's edge, and x = (w - w0) / half_width, in [-1, 1], is the variable of
- * the series.
- */
+/* Evenly spaced frequencies, first + i · step. The five sums are smooth functions of the frequency: they hardly change within 1 /
+ * (time span), which is many steps. A block computes frequencies_per_block frequencies, an even number, around a frequency w0,
+ * and expands the sums as Taylor series in w - w0. Each thread computes the terms of the series for its samples, and the block
+ * adds them up. After that, a frequency costs four polynomials and no sine.
+ *
+ * Times are relative to `origin`, the middle of the time span, which keeps the powers of time small; the power does not depend on
+ * the origin. `half_width` is w - w0 at the edge of the block's frequencies. The variable of the series is x = (w - w0) /
+ * half_width, in [-1, 1]. */
 
-/* The P-th derivative of cos: cos, -sin, -cos, sin, … The P-th derivative of sin is the (P + 3)-th of cos. */
+/* Returns the P-th derivative of cos (cos, -sin, -cos, sin, …) at the angle with sine s and cosine c. The P-th derivative of sin
+ * is the (P + 3)-th of cos. */
 template <int P> __device__ static inline REAL cos_derivative(REAL s, REAL c) {
   return P % 4 == 0 ? c : P % 4 == 1 ? -s : P % 4 == 2 ? -c : s;
 }
@@ -79,13 +81,15 @@ enum {
   PADDED_TERMS = (TERMS + WARP_SIZE - 1) / WARP_SIZE * WARP_SIZE
 };
 
-/* A sample: sine and cosine of w0 t and of 2 w0 t, and t in units of 1 / half_width. */
+/* The angle of a sample: s and c are sine and cosine of w0 t, s2 and c2 those of 2 w0 t, and t is the time in units of 1 /
+ * half_width. */
 struct sample_angle {
   REAL s, c, s2, c2, t;
 };
 
-/* Adds the terms of order P and higher of one sample. y_factor = y t^P / P!. cos² wt = (1 + cos 2wt) / 2 and cos wt sin wt =
- * sin 2wt / 2 are expanded at the double angle: double_angle_factor = (2 t)^P / P! / 2. The caller adds their order 0. */
+/* Adds the terms of order P and higher of one sample. y_factor is y t^P / P!. The terms of cc and cs use the double angle,
+ * because cos² wt = (1 + cos 2wt) / 2 and cos wt sin wt = sin 2wt / 2; so double_angle_factor is (2 t)^P / P! / 2. The caller
+ * adds the terms of order 0 of cc and cs. */
 template <int P> struct terms_from {
   __device__ static inline void add(REAL *terms, const sample_angle &a, REAL y_factor, REAL double_angle_factor) {
     terms[XC + P] += y_factor * cos_derivative<P>(a.s, a.c);
@@ -101,9 +105,9 @@ template <> struct terms_from<EXPANSION_ORDER + 1> {
   __device__ static inline void add(REAL *, const sample_angle &, REAL, REAL) {}
 };
 
-/* Each lane has 32 values; lane i gets the sum of all lanes' values i. Each exchange halves the number of values, so that 31
- * shuffles suffice for all 32 values; a butterfly reduction of each value would take 32 × 5. DISTANCE: how far apart the lanes
- * are that exchange values. On entry each lane has 2 × DISTANCE values. */
+/* Returns in lane i the sum of value i over all lanes; each lane has 32 values. Each exchange halves the number of values, so 31
+ * shuffles suffice for all 32 values; a butterfly reduction of each value would take 32 × 5. DISTANCE: distance of the lanes that
+ * exchange values; on entry each lane has 2 × DISTANCE values. */
 template <int DISTANCE> struct warp_transpose_sum {
   __device__ static inline REAL reduce(REAL *values, int lane) {
     const bool upper = lane & DISTANCE;
@@ -119,8 +123,8 @@ template <> struct warp_transpose_sum<0> {
   __device__ static inline REAL reduce(REAL *values, int) { return values[0]; }
 };
 
-/* The series at x without its constant term, which the caller adds. cc and ss share all other terms, with opposite signs. Their
- * constant terms are summed separately, so that a cc or ss near zero keeps its precision. */
+/* Returns the value of a series at x without its constant term, which the caller adds. cc and ss share all other terms, with
+ * opposite signs. Their constant terms are summed separately, so that a cc or ss near zero keeps its precision. */
 __device__ static inline REAL series_without_constant(const REAL *terms, REAL x) {
   REAL value = terms[EXPANSION_ORDER];
 #pragma unroll
@@ -128,8 +132,8 @@ __device__ static inline REAL series_without_constant(const REAL *terms, REAL x)
   return value * x;
 }
 
-/* The power from the five sums, without trigonometric functions: tan(2 w tau) = 2 cs / (cc - ss) determines w tau up to a right
- * angle, which only swaps the two fractions. */
+/* Returns the power from the five sums without trigonometric functions: tan(2 w tau) = 2 cs / (cc - ss) determines w tau up to a
+ * right angle, and a right angle only swaps the two fractions. */
 __device__ static inline REAL power_of(REAL xc, REAL xs, REAL cc, REAL ss, REAL cs) {
   const REAL x = cc - ss, y = 2 * cs, r = math::sqrt_of(x * x + y * y);
   const REAL c2 = r > 0 ? math::divide(x, r) : (REAL)1, s2 = r > 0 ? math::divide(y, r) : (REAL)0;

@@ -12,8 +12,8 @@ static const char *const variants[] = {"scalar", "vector", NULL};
 #define LOOPS "kernel/loops/norm.h"
 #include "kernel/float_and_double.h"
 
-/* For each element. rmsnorm: square, add, two products. layernorm: add (mean), subtract, square, add, two products, add the bias.
- */
+/* Operations for each element. rmsnorm: square, add, two products. layernorm: add (mean), subtract, square, add, two products,
+ * add the bias. */
 static double rmsnorm_operations(const rl_kernel_shape *shape) { return 4 * (double)rl_kernel_rows_output_elements(shape); }
 static double layernorm_operations(const rl_kernel_shape *shape) { return 7 * (double)rl_kernel_rows_output_elements(shape); }
 

@@ -1,13 +1,14 @@
-/* rmsnorm and layernorm on CUDA (rows.cuh). For elements in registers (from_fragment), layernorm computes the mean, then the sum
- * of squared deviations from it. For a stream of elements (add) it updates both with each element (Welford 1962), and it combines
- * those of several parts of a row (reduced; Chan, Golub, LeVeque 1983). None of these cancels. */
+/* The operators rmsnorm and layernorm for the row kernels (rows.cuh). layernorm has three ways to compute the mean and the sum of
+ * squared deviations from it, none of which suffers from cancellation: for elements in registers (from_fragment), first the mean,
+ * then the sum; for a stream of elements (add), an update of both with each element (Welford 1962); for parts of a row (reduced),
+ * a combination of the results of the parts (Chan, Golub, LeVeque 1983). */
 #include "kernel/norm.h"
 #include "kernel/rows.cuh"
 
 __device__ static inline float rsqrt_of(float x) { return rsqrtf(x); }
 __device__ static inline double rsqrt_of(double x) { return rsqrt(x); }
 
-/* 1 / √(squares / columns + ε) */
+/* Returns 1 / √(squares / columns + ε). */
 template <class M> __device__ static M scale_of(M squares, const rows::element_count<M> &columns) {
   return rsqrt_of(squares * columns.reciprocal + (M)RL_NORM_EPSILON);
 }

@@ -1,3 +1,4 @@
+/* Implements parallel.h. */
 #include "kernel/parallel.h"
 
 #include <stdatomic.h>

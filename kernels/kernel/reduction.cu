@@ -1,8 +1,9 @@
-/* reduction on CUDA: the sum of each row, in float, or in double for fp64, always in the same order.
+/* reduction on CUDA: the sum of each row of x [rows][columns] in y [rows], computed in float, or in double for fp64, always in
+ * the same order.
  *   scalar  a block per row, element by element
- *   vector  vectors of 16 bytes, several loads in flight. A group of lanes sums a short row (`grouped`). For long rows there are
- *           one or, if there are too few rows to fill the device, several blocks per row (`split_rows`): each block stores its
- *           partial sum, and the last block of a row adds them up */
+ *   vector  vectors of 16 bytes, several loads in flight. A group of lanes of a warp sums a short row (kernel `grouped`). Long
+ * rows (kernel `split_rows`) have one block or, if there are too few rows to fill the device, several blocks per row: each block
+ * stores its partial sum, and the last block of a row adds them up */
 #include <cstdlib>
 #include <errno.h>
 
@@ -16,7 +17,7 @@
 namespace {
 
 enum { SCALAR = 0 }; /* index of the variant */
-enum { BLOCK = 256, LOADS_IN_FLIGHT = 4 /* of a thread */, BLOCKS_PER_SM = 8 };
+enum { BLOCK = 256, LOADS_IN_FLIGHT = 4 /* loads that a thread has in flight */, BLOCKS_PER_SM = 8 };
 /* A group of lanes reduces a row of at most SHORT_BYTES, or of SHORT_BYTES_IF_MANY_ROWS if there are at least MANY_ROWS rows. */
 enum { SHORT_BYTES = 512, SHORT_BYTES_IF_MANY_ROWS = 16 << 10, MANY_ROWS = 4096 };
 
@@ -25,7 +26,7 @@ typedef struct workspace {
   rl_device *device;
   uint32_t blocks_per_row;
   void *partial_sums;        /* [rows][blocks_per_row] of the arithmetic type: double or float */
-  uint32_t *finished_blocks; /* of each row; zero between launches */
+  uint32_t *finished_blocks; /* for each row: its blocks that have stored their partial sum; zero between launches */
 } workspace;
 
 /* Returns the sum over the block; valid in its first warp. */
@@ -76,7 +77,7 @@ template <class T> __global__ void __launch_bounds__(BLOCK) scalar(const T *__re
   if (threadIdx.x == 0) narrow(sum, &y[blockIdx.x]);
 }
 
-/* lanes_per_row: a power of two. */
+/* The kernel for short rows. lanes_per_row: a power of two, at most a warp. */
 template <class T, bool VECTORIZED> __global__ void __launch_bounds__(BLOCK)
     grouped(const T *__restrict__ x, T *__restrict__ y, uint32_t rows, uint32_t columns, uint32_t lanes_per_row) {
   typedef typename arithmetic<T>::type M;
@@ -89,8 +90,9 @@ template <class T, bool VECTORIZED> __global__ void __launch_bounds__(BLOCK)
   if (row < rows && lane == 0) narrow(sum, &y[row]);
 }
 
-/* blocks_per_row blocks share a row, which is divided into chunks of BLOCK vectors. Block b of the row adds up chunks b,
- * b + blocks_per_row, … */
+/* The kernel for long rows: blocks_per_row blocks share a row, which is divided into chunks of BLOCK vectors. Block b of the row
+ * adds up chunks b, b + blocks_per_row, … __threadfence before and after the atomic counter orders the partial sums before the
+ * reads of the last block (RAW). */
 template <class T, bool VECTORIZED> __global__ void __launch_bounds__(BLOCK)
     split_rows(const T *__restrict__ x, T *__restrict__ y, uint32_t columns, uint32_t blocks_per_row, void *partial_sums,
                uint32_t *finished_blocks) {
@@ -149,7 +151,7 @@ int launch(const rl_kernel_instance *instance, cudaStream_t stream, rl_error *er
   RL_KERNEL_BY_DTYPE(instance->params.dtype, (launch_typed<T>(instance, stream, err)))
 }
 
-/* Chooses as many blocks per row as fill the device, or fewer, so that each thread has at least LOADS_IN_FLIGHT vectors. */
+/* Chooses as many blocks per row as fill the device, but only so many that each thread has at least LOADS_IN_FLIGHT vectors. */
 int choose_blocks_per_row(const rl_kernel_instance *instance, uint32_t *blocks_per_row, rl_error *err) {
   int sm_count = 0;
   if (rl_cuda_check(cudaDeviceGetAttribute(&sm_count, cudaDevAttrMultiProcessorCount, instance->base.device->index),

@@ -1,7 +1,7 @@
-/* rope: rotary position embedding of tokens × heads × head_size numbers. Pair i of a head is its elements i and
- * i + head_size / 2. At position p (the index of the token) it is rotated by p · 10000^(-2i / head_size). Variants (rope.cu):
- * scalar computes the angle for each pair; vector computes it once for all heads of a token and moves 16 bytes at a time. A
- * segment is a token. */
+/* The operator rope: rotary position embedding of [tokens][heads][head_size] numbers. Pair i of a head is its elements i and i +
+ * head_size / 2. At position p (the index of the token) the pair is rotated by the angle p · 10000^(-2i / head_size). Variants
+ * (rope.cu): scalar computes the angle for each pair; vector computes it once for all heads of a token and accesses 16 bytes at a
+ * time. An output segment (kernel.h) is a token. */
 #include <math.h>
 
 #include "kernel/kernel.h"
@@ -48,7 +48,7 @@ static void window(const rl_kernel_shape *shape, uint32_t input, int64_t first, 
   *start = first * token_elements(shape);
   *elements = count * token_elements(shape);
 }
-/* For each pair four products, a difference and a sum. */
+/* Operations for each pair: four products, a difference and a sum. */
 static double operations(const rl_kernel_shape *shape) { return 3 * (double)output_elements(shape); }
 /* The angle from one position to the next is rounded to 64 bits; this error is multiplied by the position. */
 static double tolerance(const rl_kernel_shape *shape) { return 8 + (double)shape->size[RL_TOKENS] / 4096; }

@@ -1,11 +1,12 @@
-/* rope (rotary position embedding) on CUDA. x and y: [tokens][heads][head_size]. Elements i and i + head_size / 2 of a head are a
- * pair, which is rotated by an angle that is proportional to the token's position.
- *   scalar  a thread per pair; it computes the pair's sine and cosine
- *   vector  a block per tokens_per_block adjacent tokens. It stores the sines and cosines of each token's pairs in shared
- *           memory, once for all heads, and then rotates vectors of 16 bytes from both halves of a head
+/* rope (rotary position embedding) on CUDA: x and y are [tokens][heads][head_size]. Elements i and i + head_size / 2 of a head
+ * are a pair, which is rotated by an angle that is proportional to the position of the token.
+ *   scalar  a thread per pair, which computes the sine and cosine of the pair's angle
+ *   vector  a block per tokens_per_block adjacent tokens. It stores the sines and cosines of each token's pairs in shared memory,
+ *           once for all heads; after __syncthreads it rotates vectors of 16 bytes from both halves of a head
  *
- * The angle from one position to the next is a double-double, in full turns. Whole turns are subtracted from the product with the
- * position without rounding, so that the angle's error does not grow with the position. */
+ * Angles: the angle from one position to the next is a double-double (a sum of two doubles) in full turns. The product with the
+ * position is exact, and whole turns are subtracted from it without rounding. So the error of an angle does not grow with the
+ * position. */
 #include <cstdlib>
 #include <errno.h>
 
@@ -17,12 +18,16 @@
 namespace {
 
 enum { SCALAR = 0 }; /* index of the variant */
-enum { BLOCK = 256, VECTORS_PER_THREAD = 8 /* approximately */, MAX_SHARED_BYTES = 40 << 10 };
+enum {
+  BLOCK = 256,
+  VECTORS_PER_THREAD = 8 /* approximate number of vectors that a thread of `vector` rotates */,
+  MAX_SHARED_BYTES = 40 << 10
+};
 
 /* Device memory of an instance in addition to its buffers. */
 typedef struct turn_table {
   rl_device *device;
-  double2 *turns_per_position; /* [head_size / 2]: of each pair, as a double-double x + y */
+  double2 *turns_per_position; /* [head_size / 2]: turns from one position to the next of each pair, as a double-double x + y */
 } turn_table;
 
 __device__ void sine_cosine(double half_turns, double *sine, double *cosine) { sincospi(half_turns, sine, cosine); }
@@ -44,7 +49,7 @@ template <class M> __device__ void rotate(const rotation<M> &r, M *x, M *y) {
   *x = rotated_x;
 }
 
-/* half_head: head_size / 2, the number of pairs of a head. Pairs are numbered in memory order. */
+/* The variant scalar. half_head: head_size / 2, the number of pairs of a head. Pairs are numbered in memory order. */
 template <class T> __global__ void __launch_bounds__(BLOCK)
     scalar(const T *__restrict__ x, T *__restrict__ y, uint32_t pairs, uint32_t heads, uint32_t half_head,
            const double2 *__restrict__ turns_per_position) {
@@ -58,7 +63,7 @@ template <class T> __global__ void __launch_bounds__(BLOCK)
   narrow(right, &y[first + half_head]);
 }
 
-/* half_head: as in scalar. */
+/* The variant vector. half_head: as in scalar. */
 template <class T, int WIDTH> __global__ void __launch_bounds__(BLOCK)
     vector(const T *__restrict__ x, T *__restrict__ y, uint32_t total_tokens, uint32_t heads, uint32_t half_head,
            uint32_t tokens_per_block, const double2 *__restrict__ turns_per_position) {
@@ -66,7 +71,7 @@ template <class T, int WIDTH> __global__ void __launch_bounds__(BLOCK)
   extern __shared__ __align__(16) char smem[];
   rotation<M> *rotations = (rotation<M> *)smem;
   const uint32_t token = blockIdx.x * tokens_per_block, block_tokens = min(tokens_per_block, total_tokens - token),
-                 vectors = half_head / WIDTH; /* in half a head */
+                 vectors = half_head / WIDTH; /* vectors in half a head */
   for (uint32_t i = threadIdx.x; i < block_tokens * half_head; i += BLOCK)
     rotations[i] = rotation_at<M>(token + i / half_head, turns_per_position[i % half_head]);
   __syncthreads();
@@ -88,7 +93,8 @@ template <class T, int WIDTH> __global__ void __launch_bounds__(BLOCK)
   }
 }
 
-/* Returns as many tokens as give each thread about VECTORS_PER_THREAD vectors; their rotations must fit into shared memory. */
+/* Returns the tokens of a block: as many as give each thread about VECTORS_PER_THREAD vectors, but only as many as have their
+ * rotations fit into shared memory. */
 uint32_t choose_tokens_per_block(uint32_t pairs_of_token, uint32_t half_head, size_t rotation_bytes, int width) {
   const uint32_t wanted = BLOCK * VECTORS_PER_THREAD * (uint32_t)width / 2 / pairs_of_token,
                  limit = (uint32_t)(MAX_SHARED_BYTES / (half_head * rotation_bytes));

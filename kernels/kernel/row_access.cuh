@@ -1,5 +1,5 @@
-/* Building blocks of the row kernels (rows.cuh): reductions over groups of threads, and a thread's vectors of a row. M is the
- * arithmetic type, float or double; T the element type; a vector is WIDTH elements that one access loads or stores. */
+/* Shared by the row kernels (rows.cuh): reductions over groups of threads, and the vectors of a row that a thread processes. M is
+ * the arithmetic type, float or double; T is the element type; a vector is WIDTH elements that one access loads or stores. */
 #ifndef RL_KERNELS_KERNEL_ROW_ACCESS_CUH
 #define RL_KERNELS_KERNEL_ROW_ACCESS_CUH
 
@@ -8,25 +8,26 @@
 
 namespace rows {
 
-/* --- groups of threads: sum(x) and max(x) over the group, for every thread of it -------------------------------------------- */
+/* --- groups of threads. All threads of a group call sum(x) or max(x); each gets the sum or maximum of x over the group */
 
-/* `size` neighbouring lanes, a power of two. */
+/* A group of `size` neighbouring lanes of a warp, a power of two. */
 struct lane_group {
   uint32_t size;
   template <class M> __device__ M max(M x) const { return warp_max(x, size); }
   template <class M> __device__ M sum(M x) const { return warp_sum(x, size); }
 };
 
-/* One value of each warp of a block, of a type of at most 8 bytes. */
+/* One value for each warp of a block, of a type of at most 8 bytes. */
 struct alignas(8) warp_partials {
   char bytes[8 * WARP_SIZE];
 };
 
-/* `size` threads: a power of two of neighbouring lanes up to a warp, or the whole block. Reductions alternate between two buffers
- * (WAR): before a warp writes a buffer again, the __syncthreads of the reduction in between has ordered all reads of it. */
+/* A group of `size` threads: neighbouring lanes, a power of two up to a warp, or the whole block. A whole block exchanges values
+ * through two buffers in shared memory, which it uses alternately (WAR): between two uses of a buffer lies the __syncthreads of
+ * the reduction that uses the other buffer. */
 struct thread_group {
-  warp_partials *buffers; /* two, in shared memory */
-  uint32_t size, buffer;  /* buffer: index of the last used one */
+  warp_partials *buffers; /* two buffers in shared memory; used if size is greater than a warp */
+  uint32_t size, buffer;  /* buffer: index of the buffer that was used last */
 
   template <class M> __device__ M max(M x) {
     return reduce(x, [](M value, uint32_t lanes) { return warp_max(value, lanes); });
@@ -35,6 +36,7 @@ struct thread_group {
     return reduce(x, [](M value, uint32_t lanes) { return warp_sum(value, lanes); });
   }
 
+  /* Reduces x over the group. warp_reduce(x, lanes): the same over `lanes` neighbouring lanes. */
   template <class M, class WARP_REDUCE> __device__ M reduce(M x, const WARP_REDUCE &warp_reduce) {
     if (size <= WARP_SIZE) return warp_reduce(x, size);
     const uint32_t warps = size / WARP_SIZE;
@@ -46,7 +48,7 @@ struct thread_group {
   }
 };
 
-/* A number of elements and its reciprocal (0 for no elements). */
+/* A number of elements, and its reciprocal, which is 0 if there are no elements. */
 template <class M> struct element_count {
   M count, reciprocal;
   __device__ element_count(uint32_t elements) : count((M)elements), reciprocal(elements ? 1 / (M)elements : 0) {}
@@ -54,7 +56,7 @@ template <class M> struct element_count {
 
 /* --- vectors of a row ------------------------------------------------------------------------------------------------------- */
 
-/* The vectors of a row that a thread processes: `count` of them, number first, first + stride, … */
+/* The vectors of a row that a thread processes: `count` vectors, with the numbers first, first + stride, … */
 struct thread_vectors {
   uint32_t first, stride, count;
 };
@@ -64,7 +66,7 @@ __device__ static inline uint32_t count_strided(uint32_t first, uint32_t stride,
   return first < end ? (end - first + stride - 1) / stride : 0;
 }
 
-/* A thread's vectors of a row in registers; the first thread_vectors.count of them are valid. */
+/* A thread's vectors of a row, in registers. Only the first ones are valid; thread_vectors.count is their number. */
 template <class T, int VECTOR_WIDTH, int MAX_VECTORS> struct row_fragment {
   typedef T type;
   enum { WIDTH = VECTOR_WIDTH, VECTORS = MAX_VECTORS };
@@ -81,8 +83,8 @@ __device__ static void load(row_fragment<T, WIDTH, VECTORS> &fragment, const T *
     if (i < assigned.count) fragment[i] = from[i * assigned.stride];
 }
 
-/* Runs BODY for each element of the `valid_vectors` vectors of `fragment`. BODY uses x[k]: x is the vector as M[FRAGMENT::WIDTH],
- * k the element's index in it. */
+/* Runs BODY for each element of the first `valid_vectors` vectors of `fragment`. In BODY, x[k] is the element as M; x is the
+ * whole vector, M[FRAGMENT::WIDTH], and k the element's index in it. */
 #define RL_FOR_EACH_ELEMENT(BODY)                                                        \
   _Pragma("unroll") for (int i = 0; i < FRAGMENT::VECTORS; i++) if (i < valid_vectors) { \
     M x[FRAGMENT::WIDTH];                                                                \
@@ -107,8 +109,8 @@ template <class FRAGMENT, class M> __device__ static M max_element(const FRAGMEN
   return initial;
 }
 
-/* Returns x as a value that the compiler does not know. Without this, the compiler converts a loop-invariant vector to M once,
- * outside of the loop, and keeps it in twice the registers. */
+/* Returns x, but hides its value from the compiler. Otherwise the compiler would convert a loop-invariant vector to M once,
+ * outside of the loop, and keep it in twice the registers. */
 template <class T, int WIDTH> __device__ static vec<T, WIDTH> optimization_barrier(vec<T, WIDTH> x) {
   uint32_t *words = (uint32_t *)&x;
 #pragma unroll
@@ -116,8 +118,8 @@ template <class T, int WIDTH> __device__ static vec<T, WIDTH> optimization_barri
   return x;
 }
 
-/* Returns vector `index` of a row's output, computed from vector x. TRANSFORMED: state::from_fragment has processed x (rows.cuh).
- * w, b: weights and biases of all columns; unused if OP has none. */
+/* Returns vector number `index` of a row's output, computed from vector x of its input. TRANSFORMED: state::from_fragment has
+ * transformed x (rows.cuh). w, b: weights and biases of all columns; unused if OP has none. */
 template <class OP, bool TRANSFORMED, class T, int WIDTH, class X, class OUTPUT>
 __device__ static vec<T, WIDTH> output_vector(const OUTPUT &output, const vec<X, WIDTH> &x, const T *w, const T *b,
                                               uint32_t index) {

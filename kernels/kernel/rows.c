@@ -1,3 +1,4 @@
+/* Implements rows.h. */
 #include "kernel/rows.h"
 
 const rl_field rl_kernel_rows_shape[] = {

@@ -1,31 +1,36 @@
-/* Kernels that reduce each row of a table and compute the row's output from the result: softmax and the norms.
+/* Kernels that reduce each row of a table and compute the output of the row from the result: softmax, rmsnorm and layernorm. x,
+ * y: input and output [rows][columns]; w, b: weights and biases [columns].
+ *
+ * Three kernels:
+ *   in_registers      a group of threads holds a row in registers. A group is a part of a warp, a warp, or a whole block; groups
+ *                     of at most a warp share a block
+ *   cluster_per_row   for longer rows: the blocks of a cluster share a row (cluster_per_row.cuh)
+ *   streamed          a block reads its row twice: for rows that are too long for the other two kernels, and for the variant
+ *                     `scalar`
+ *
+ * Template parameters: OP operator · T element type · M arithmetic type, float or double · WIDTH elements of a vector, which one
+ * access loads or stores · VECTORS vectors that a thread holds at most.
  *
  * An operator is a struct OP with
  *   template <class M> struct state     the reduction of some elements of a row, in the arithmetic type M:
  *     from_fragment(fragment, valid_vectors, count, group)
- *                                       reduces the `count` elements that a group of threads holds in registers; the calling
- *                                       thread holds `valid_vectors` vectors of them. May transform the elements in place
- *     empty(), add(x)                   the state of no element; adds one element
- *     reduced(count, group)             combines the states of all threads of the group, of `count` elements in all
- *     output(count)                     returns the output function of the row with this state
- *     output(part, count)               the same for a group that holds a part of the row: `part` is the state that its
- *                                       from_fragment returned, and *this the state of the whole row
+ *                                       returns the state of the `count` elements that a group of threads holds in registers;
+ *                                       the calling thread holds `valid_vectors` vectors of them. May transform the elements
+ *                                       in place
+ *     empty(), add(x)                   the state of no elements; adds one element
+ *     reduced(count, group)             combines the states of all threads of the group, which together have `count` elements
+ *     output(count)                     returns the output function of the row whose state this is
+ *     output(part, count)               the same for threads that hold only a part of the row: `part` is the state that
+ *                                       from_fragment returned for this part, and *this is the state of the whole row
  *
  *   template <class M> struct output    the output function of a row:
  *     of_element(x, w, b)               returns the output for an element x with weight w and bias b
- *     of_transformed<X>(x, w, b)        the same, for an x that from_fragment has transformed and stored as type X
+ *     of_transformed<X>(x, w, b)        the same for an x that from_fragment has transformed and stored as type X
  *   WEIGHT_VECTORS                      0: neither weights nor biases; 1: weights; 2: both
  *   TRANSFORMS<X>                       whether from_fragment transforms elements of type X
  *   COMPUTE_HEAVY<X>                    whether the arithmetic takes about as long as reading and writing elements of type X
- * `count` is an element_count; a group has sum(x) and max(x) over its threads (row_access.cuh). Template parameters of the
- * kernels: OP operator · T element type · WIDTH elements of a vector, one access · VECTORS vectors of a thread, at most · M
- * arithmetic type: float or double. x, y: [rows][columns]; w, b: weights and biases [columns].
  *
- * Three kernels:
- *   in_registers      a group of threads holds a row in registers. A group is a part of a warp, a warp, or a whole block; a
- *                     block has several groups if they are at most a warp
- *   cluster_per_row   for longer rows: the blocks of a cluster share a row (cluster_per_row.cuh)
- *   streamed          a block reads its row twice: for rows too long for the other two kernels, and for the variant `scalar` */
+ * `count` is an element_count; a group has sum(x) and max(x) over its threads (row_access.cuh). */
 #ifndef RL_KERNELS_KERNEL_ROWS_CUH
 #define RL_KERNELS_KERNEL_ROWS_CUH
 
@@ -51,9 +56,10 @@ enum { /* threads of a block */
 
 __device__ static inline uint32_t log2_of(uint32_t power_of_two) { return 31 - __clz(power_of_two); }
 
-/* group_threads: number of threads that share a row: a power of two up to a warp, or the whole block. __launch_bounds__ limits
- * the registers so that three of the largest blocks are resident, because more resident blocks have more loads in flight. With
- * scalar accesses (WIDTH 1) there is no such limit, because a thread holds up to 16 separate elements and their addresses. */
+/* The kernel in_registers. group_threads: number of threads that share a row: a power of two up to a warp, or the whole block.
+ * __launch_bounds__ limits the registers so that three of the largest blocks are resident on a multiprocessor, because more
+ * resident blocks have more loads in flight. With scalar accesses (WIDTH 1) there is no such limit, because a thread then holds
+ * up to 16 separate elements and their addresses. */
 template <class OP, class T, int WIDTH, int VECTORS> __global__ void __launch_bounds__(MAX_BLOCK_IN_REGISTERS, WIDTH > 1 ? 3 : 1)
     in_registers(const T *__restrict__ x, const T *__restrict__ w, const T *__restrict__ b, T *__restrict__ y, uint32_t rows,
                  uint32_t columns, uint32_t group_threads) {
@@ -61,8 +67,8 @@ template <class OP, class T, int WIDTH, int VECTORS> __global__ void __launch_bo
   __shared__ warp_partials buffers[2];
   const uint32_t log2_group = log2_of(group_threads), row = blockIdx.x * (blockDim.x >> log2_group) + (threadIdx.x >> log2_group);
   const uint32_t first_vector = threadIdx.x & (group_threads - 1);
-  const uint32_t valid_vectors =
-      row < rows ? count_strided(first_vector, group_threads, columns / WIDTH) : 0; /* groups of the last block may have no row */
+  const uint32_t valid_vectors = row < rows ? count_strided(first_vector, group_threads, columns / WIDTH)
+                                            : 0; /* in the last block, some groups may have no row */
   const thread_vectors assigned = {first_vector, group_threads, valid_vectors};
   row_fragment<T, WIDTH, VECTORS> fragment;
   load(fragment, x + (size_t)row * columns, assigned);
@@ -72,7 +78,7 @@ template <class OP, class T, int WIDTH, int VECTORS> __global__ void __launch_bo
   store_output<OP>(state.output(count), fragment, y + (size_t)row * columns, w, b, assigned);
 }
 
-/* Reads each row twice. The second read may hit L2. */
+/* The kernel streamed: a block per row. Reads each row twice; the second read may hit L2. */
 template <class OP, class T, int WIDTH> __global__ void __launch_bounds__(BLOCK_STREAMED)
     streamed(const T *__restrict__ x, const T *__restrict__ w, const T *__restrict__ b, T *__restrict__ y, uint32_t columns) {
   typedef typename arithmetic<T>::type M;
@@ -104,7 +110,7 @@ static inline bool supports_clusters(int device) {
 /* Device memory of an instance in addition to its inputs and output. */
 struct workspace {
   rl_device *device;
-  void *next_row_counter; /* uint32_t of cluster_per_row; zero between launches */
+  void *next_row_counter; /* a uint32_t, argument of cluster_per_row; zero between launches */
 };
 
 static inline int open_workspace(rl_kernel_instance *instance, rl_error *err) {
@@ -122,7 +128,7 @@ static inline void close_workspace(void *engine_state) {
   free(self);
 }
 
-/* Arguments of all three kernels, and the stream. */
+/* The arguments that all three kernels share, and the stream. */
 template <class T> struct launch_arguments {
   const T *x, *w, *b;
   T *y;

@@ -1,5 +1,6 @@
-/* Shape functions of operators that map each row of a matrix to a row: softmax and the norms. Input 0 has rows × columns
- * elements; the others have one for each column (weights shared by all rows). A segment is a row. */
+/* Shape functions of operators that compute each row of the output from the same row of input 0: softmax and the norms. Input 0
+ * has rows × columns elements; each other input has one element for each column (weights that all rows share). An output segment
+ * (kernel.h) is a row. */
 #ifndef RL_KERNELS_KERNEL_ROWS_H
 #define RL_KERNELS_KERNEL_ROWS_H
 

@@ -1,3 +1,4 @@
+/* Defines the workload "sequence": decoding, checking and encoding of its members, and its cost (sequence.h). */
 #include "kernel/sequence.h"
 
 #include <errno.h>

@@ -1,7 +1,8 @@
-/* softmax on CUDA (rows.cuh). Exponentials are computed in units of 2^power, the power of two nearest to exp(maximum), so that
- * they do not overflow. For elements in registers (from_fragment), the maximum is found first, then the sum of exponentials. For
- * a stream of elements (add), both are updated with each element: when the power grows, the sum is rescaled. Rescaling is exact,
- * so sums in different units can be added. Elements may have magnitudes of up to 7e8 (scaled_exp in functions.cuh). */
+/* The operator softmax for the row kernels (rows.cuh). Exponentials are computed in units of 2^power, where 2^power is the power
+ * of two nearest to exp(maximum), so that they do not overflow. For elements in registers (from_fragment), the maximum is found
+ * first, then the sum of exponentials. For a stream of elements (add), power and sum are updated with each element: when the
+ * power grows, the sum is rescaled. Rescaling is exact, so sums in different units can be added. Elements may have magnitudes of
+ * up to 7e8 (scaled_exp in functions.cuh). */
 #include "kernel/functions.cuh"
 #include "kernel/rows.cuh"
 

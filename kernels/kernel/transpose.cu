@@ -1,19 +1,22 @@
-/* transpose on CUDA.
- *   naive   a thread per element: reads along rows and writes along columns, each write to a different sector
- *   shared  tiles of 32 × 32 in shared memory, read by columns: whole sectors on both sides of global memory, but the elements of
- *           a column are in one bank
- *   padded  tiles of SIDE × SIDE elements (SIDE: 256 bytes), whose pitch avoids bank conflicts both by rows and by columns;
- *           vectors of 16 bytes in global memory if rows of x and of y are aligned to 16 bytes
+/* transpose on CUDA: y[columns][rows] is x[rows][columns] with rows and columns exchanged. Variants:
+ *   naive   a thread per element. A warp reads along a row and writes along a column, each write to a different sector
+ *   shared  a block transposes a tile of 32 × 32 elements in shared memory, which it reads by columns. Accesses to global memory
+ *           are whole sectors on both sides, but the elements of a column of the tile are all in one bank
+ *   padded  tiles of SIDE × SIDE elements (SIDE elements are 256 bytes). Their pitch avoids bank conflicts by rows and by
+ * columns. Global memory is accessed in vectors of 16 bytes if the rows of x and of y are aligned to 16 bytes; else padded_any
+ *           accesses single elements
  *
- * Banks of a padded tile. A word of the tile holds one element; of a type of 2 bytes, the elements of two adjacent rows. A warp
- * writes vectors 0 … 7 of four rows of words: lane (j, r) writes vector j of row r, one word for each of its elements k. A warp
- * reads vectors 0 … 7 of four columns: lane (j, c) reads vector j of column c, word by word. With an odd pitch, the k-th words of
- * the lanes are in different banks:
+ * A block synchronises once, between writing its tile to shared memory and reading it (RAW).
  *
- *   4 bytes   (4j + r + k) mod 32 and (4j + c + k) mod 32
- *   2 bytes   (8j + (j ≥ 4 ? 4 : 0) + r + k) mod 32, for which every 32 columns are followed by SKEW = 4 words, and
- *             (4j + c + k) mod 32
- *   8 bytes   (2j + r + k) mod 16 in each half-warp, and the same for columns */
+ * Banks of a padded tile. A word of the tile is one element; for a type of 2 bytes it is the elements of two adjacent rows in the
+ * same column. A warp writes vectors 0 … 7 of four rows of words: lane (j, r) writes vector j of row r, one word for each of its
+ * elements k. A warp reads vectors 0 … 7 of four columns: lane (j, c) reads vector j of column c, one word after the other. The
+ * pitch is odd, so the k-th words of the 32 lanes are in different banks. Word k of a lane is in bank
+ *
+ *   4 bytes   writes: (4j + r + k) mod 32; reads: (4j + c + k) mod 32
+ *   2 bytes   writes: (8j + (j ≥ 4 ? 4 : 0) + r + k) mod 32, because SKEW = 4 words follow every 32 columns;
+ *             reads: (4j + c + k) mod 32
+ *   8 bytes   writes: (2j + r + k) mod 16 in each half-warp; reads: (2j + c + k) mod 16 */
 #include "cuda_check.h"
 #include "kernel/cuda.h"
 #include "kernel/launch_sizes.h"
@@ -23,7 +26,7 @@
 namespace {
 
 enum { NAIVE, SHARED, PADDED }; /* indices of the variants */
-enum { BLOCK = 256, SMALL_TILE = 32 };
+enum { BLOCK = 256 /* threads */, SMALL_TILE = 32 /* rows and columns of a tile of `shared` */ };
 
 template <class T> __global__ void __launch_bounds__(BLOCK)
     naive(const T *__restrict__ x, T *__restrict__ y, uint32_t rows, uint32_t columns) {
@@ -32,7 +35,7 @@ template <class T> __global__ void __launch_bounds__(BLOCK)
   if (row < rows) y[column * rows + row] = x[i];
 }
 
-/* Tiles are numbered along rows; tiles_across of them to a row. */
+/* tiles_across: tiles in a row of tiles; tiles are numbered row by row. */
 template <class T> __global__ void __launch_bounds__(BLOCK)
     shared(const T *__restrict__ x, T *__restrict__ y, uint32_t rows, uint32_t columns, uint32_t tiles_across) {
   __shared__ alignas(16) char smem[SMALL_TILE * SMALL_TILE * sizeof(T)];
@@ -47,44 +50,47 @@ template <class T> __global__ void __launch_bounds__(BLOCK)
 }
 
 struct tile_corner {
-  uint32_t row, column; /* the first of the tile */
+  uint32_t row, column; /* first row and column of the tile in x */
 };
 
-/* Returns the corner of the calling block's tile. Tiles are numbered along columns, so that blocks that run together write
- * neighbouring memory. */
+/* Returns the corner of the calling block's tile. side: rows and columns of a tile. Tiles are numbered column by column, so that
+ * blocks that run at the same time write neighbouring memory. */
 __device__ tile_corner corner_of_block(uint32_t rows, uint32_t side) {
   const uint32_t tiles_down = (rows + side - 1) / side;
   return {blockIdx.x % tiles_down * side, blockIdx.x / tiles_down * side};
 }
 
-/* Padded tiles of a type. THREADS was the fastest choice on an H200. */
+/* Sizes of a padded tile and of its block. THREADS was the fastest choice on an H200. */
 template <class T> struct tile_config {
   enum {
-    SIDE = 256 / sizeof(T), /* elements */
-    THREADS = sizeof(T) == 8 ? 256 : 512,
-    ROWS_OF_WORD = sizeof(T) == 2 ? 2 : 1,
-    SKEW = sizeof(T) == 2 ? 4 : 0,
-    PITCH = SIDE + SIDE / 32 * SKEW + 1 /* words */
+    SIDE = 256 / sizeof(T),                /* rows and columns of a tile, in elements */
+    THREADS = sizeof(T) == 8 ? 256 : 512,  /* threads of a block */
+    ROWS_OF_WORD = sizeof(T) == 2 ? 2 : 1, /* rows whose elements share a word of the tile */
+    SKEW = sizeof(T) == 2 ? 4 : 0,         /* unused words after every 32 columns */
+    PITCH = SIDE + SIDE / 32 * SKEW + 1    /* words from a row of words to the next */
   };
 };
 
+/* A word of a padded tile. */
 template <class T> struct alignas(tile_config<T>::ROWS_OF_WORD * sizeof(T)) word { T elements[tile_config<T>::ROWS_OF_WORD]; };
 
-/* A thread's share of a padded tile: it reads READ_GROUPS groups of ROWS_OF_WORD vectors, each group at one column of
- * ROWS_OF_WORD adjacent rows, and writes WRITTEN_VECTORS vectors along columns. */
+/* A thread's share of a padded tile. It reads READ_GROUPS groups of vectors; a group is ROWS_OF_WORD vectors at the same columns
+ * of adjacent rows. It writes WRITTEN_VECTORS vectors along columns of the tile. A unit of work is LANES neighbouring threads,
+ * which process neighbouring vectors. */
 template <class T> struct thread_share {
   enum {
-    WIDTH = 16 / sizeof(T),
+    WIDTH = 16 / sizeof(T), /* elements of a vector */
     ROWS_OF_WORD = tile_config<T>::ROWS_OF_WORD,
-    WORD_ROWS = tile_config<T>::SIDE / ROWS_OF_WORD,
-    LANES = 8, /* neighbouring threads, which process neighbouring vectors: a unit of work */
-    UNIT_STRIDE = tile_config<T>::THREADS / LANES,
+    WORD_ROWS = tile_config<T>::SIDE / ROWS_OF_WORD, /* rows of words of a tile */
+    LANES = 8,                                       /* threads of a unit of work */
+    UNIT_STRIDE = tile_config<T>::THREADS / LANES,   /* from a unit of a thread to its next */
     WRITTEN_VECTORS = tile_config<T>::SIDE * (tile_config<T>::SIDE / WIDTH) / tile_config<T>::THREADS,
     READ_GROUPS = WRITTEN_VECTORS / ROWS_OF_WORD
   };
 };
 
-/* INSIDE: the whole tile is inside the table; else each access checks bounds. r, c: row and column in the tile of x. */
+/* Transposes one tile with vector accesses. INSIDE: the whole tile is inside the table; else each access checks the bounds. r, c:
+ * row and column in the tile of x; in the last loop, r counts vectors of rows. */
 template <class T, bool INSIDE> __device__ void transpose_tile(word<T> (*tile)[tile_config<T>::PITCH], const T *x, T *y,
                                                                uint32_t rows, uint32_t columns, tile_corner corner) {
   const uint32_t top = corner.row, left = corner.column;
@@ -126,7 +132,7 @@ template <class T, bool INSIDE> __device__ void transpose_tile(word<T> (*tile)[t
   }
 }
 
-/* Rows and columns are multiples of 16 bytes. */
+/* The variant padded, if rows and columns are multiples of 16 bytes. A block per tile. */
 template <class T> __global__ void __launch_bounds__(tile_config<T>::THREADS)
     padded(const T *__restrict__ x, T *__restrict__ y, uint32_t rows, uint32_t columns) {
   enum { SIDE = tile_config<T>::SIDE };
@@ -137,8 +143,8 @@ template <class T> __global__ void __launch_bounds__(tile_config<T>::THREADS)
   else transpose_tile<T, false>(tile, x, y, rows, columns, corner);
 }
 
-/* Any rows and columns, element by element. Two elements of 2 bytes share a bank: their pitch is an odd number of 4-byte words.
- */
+/* The variant padded for any numbers of rows and columns, element by element. Two elements of 2 bytes share a bank; their pitch
+ * is an odd number of 4-byte words. */
 template <class T> __global__ void __launch_bounds__(BLOCK)
     padded_any(const T *__restrict__ x, T *__restrict__ y, uint32_t rows, uint32_t columns) {
   enum { SIDE = tile_config<T>::SIDE, PITCH = SIDE + (sizeof(T) == 2 ? 2 : 1), STEPS = SIDE * SIDE / BLOCK };

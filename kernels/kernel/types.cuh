@@ -1,5 +1,5 @@
-/* The element types of rl_dtype in device code: the type in which they are computed, conversions, and vectors for wide accesses.
- */
+/* The element types of rl_dtype in device code: the type of their arithmetic, conversions, and vectors for wide accesses. "Widen"
+ * converts an element to the type of the arithmetic; "narrow" converts back, rounding to nearest even. */
 #ifndef RL_KERNELS_KERNEL_TYPES_CUH
 #define RL_KERNELS_KERNEL_TYPES_CUH
 
@@ -7,12 +7,12 @@
 #include <cuda_fp16.h>
 #include <stdint.h>
 
-/* Arithmetic is in double for fp64, else in float. */
+/* The type of the arithmetic: double for fp64, else float. */
 template <class T> struct arithmetic { typedef float type; };
 template <> struct arithmetic<double> { typedef double type; };
 
-/* N elements that one instruction loads or stores; 16 bytes by default. Copy a vec as a whole before its elements are read, or
- * each element becomes a separate access. */
+/* N elements that one instruction loads or stores, by default 16 bytes. Copy a vec as a whole before you read its elements;
+ * otherwise each element becomes a separate access. */
 template <class T, int N = 16 / sizeof(T)> struct alignas(N * sizeof(T)) vec { T elements[N]; };
 
 __device__ static inline double widen(double x) { return x; }
@@ -24,15 +24,15 @@ __device__ static inline void narrow(float x, float *y) { *y = x; }
 __device__ static inline void narrow(float x, __half *y) { *y = __float2half_rn(x); }
 __device__ static inline void narrow(float x, __nv_bfloat16 *y) { *y = __float2bfloat16_rn(x); }
 
-/* As __bfloat1622float2, by shifts of the 32-bit word: the compiler then extracts the elements again where they are used, instead
- * of keeping both in registers. */
+/* Converts two bf16 to float like __bfloat1622float2, but by operations on the 32-bit word. The compiler then extracts an element
+ * again where it is used, instead of keeping both floats in registers. */
 __device__ static inline float2 widen_pair(__nv_bfloat162 x) {
   const uint32_t word = *(const uint32_t *)&x;
   return make_float2(__uint_as_float(word << 16), __uint_as_float(word & 0xffff0000u));
 }
 
-/* widen_all and narrow_all convert COUNT elements. Types of two bytes are converted in pairs, which takes half the instructions.
- */
+/* widen_all and narrow_all convert COUNT elements. RL_CONVERT_IN_PAIRS defines them for types of two bytes, which are converted
+ * in pairs, with half the instructions. */
 template <int COUNT> __device__ static inline void widen_all(const double *x, double *y) {
 #pragma unroll
   for (int i = 0; i < COUNT; i++) y[i] = x[i];
@@ -44,7 +44,7 @@ template <int COUNT> __device__ static inline void widen_all(const float *x, flo
 template <int COUNT> __device__ static inline void narrow_all(const double *x, double *y) { widen_all<COUNT>(x, y); }
 template <int COUNT> __device__ static inline void narrow_all(const float *x, float *y) { widen_all<COUNT>(x, y); }
 
-/* maxima[i] = max(maxima[i], x[i]) */
+/* Sets maxima[i] to the greater of maxima[i] and x[i], for COUNT elements. */
 template <int COUNT, class T> __device__ static inline void update_maxima(const T *x, T *maxima) {
 #pragma unroll
   for (int i = 0; i < COUNT; i++) maxima[i] = x[i] > maxima[i] ? x[i] : maxima[i];
@@ -76,7 +76,7 @@ RL_CONVERT_IN_PAIRS(__half, __half2, __half22float2, __floats2half2_rn)
 RL_CONVERT_IN_PAIRS(__nv_bfloat16, __nv_bfloat162, widen_pair, __floats2bfloat162_rn)
 #undef RL_CONVERT_IN_PAIRS
 
-/* Returns CALL with T as the element type of a dtype of RL_KERNEL_FLOATS. */
+/* Returns CALL, in which T is the element type of DTYPE. DTYPE: a type of RL_KERNEL_FLOATS (kernel.h). */
 #define RL_KERNEL_BY_DTYPE(DTYPE, CALL) \
   switch (DTYPE) {                      \
     case RL_DTYPE_FP64: {               \

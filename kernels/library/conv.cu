@@ -1,3 +1,4 @@
+/* Implements conv.h: builds cuDNN's operation graph of a convolution or of one of its gradients. */
 #include "library/conv.h"
 
 #include <stdio.h>

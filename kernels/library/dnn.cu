@@ -1,3 +1,4 @@
+/* Implements dnn.h: cuDNN's descriptors and graphs, the choice of an engine configuration, and plans. */
 #include "library/dnn.h"
 
 #include <stdio.h>
@@ -9,7 +10,8 @@
 typedef rl_dnn_descriptor descriptor;
 
 enum { MAX_CONFIGURATIONS = 192 };
-static const double DETERMINISTIC_MARGIN = 1.05; /* a deterministic configuration may take this many times as long (dnn.h) */
+/* A deterministic configuration is used if it takes at most this many times as long as the fastest (dnn.h). */
+static const double DETERMINISTIC_MARGIN = 1.05;
 
 /* --- descriptors ------------------------------------------------------------------------------------------------------- */
 
@@ -250,7 +252,7 @@ int rl_dnn_enqueue(rl_dnn *p, rl_stream stream, rl_error *err) {
 
 static int enqueue_trial(void *arg, rl_stream stream, rl_error *err) { return rl_dnn_enqueue((rl_dnn *)arg, stream, err); }
 
-/* Creates a plan of the configuration. False when the search does not allow it. */
+/* Creates a plan of the configuration. Returns false when the search does not allow the configuration or cuDNN refuses it. */
 static bool create_allowed_plan(rl_dnn *p, descriptor configuration, const rl_dnn_search *search) {
   p->choice = (rl_dnn_choice){};
   if (is_allowed(search, configuration, &p->choice) && create_plan(p, configuration, search->workspace_limit)) return true;
@@ -261,11 +263,11 @@ static bool create_allowed_plan(rl_dnn *p, descriptor configuration, const rl_dn
 typedef struct candidate {
   descriptor plan;
   rl_dnn_choice choice;
-  int64_t index; /* in configurations.list */
+  int64_t index; /* index in configurations.list */
 } candidate;
 
-/* Moves the plan of p to best when it is faster. The plan is kept because creating it again can take a compilation and fails for
- * attention in cuDNN 9.14. */
+/* Moves the plan of p to *best when it is faster. The plan itself is kept, because creating it again can take a compilation, and
+ * in cuDNN 9.14 fails for attention. */
 static void keep_faster(rl_dnn *p, int64_t index, candidate *best) {
   if (best->plan && best->choice.us <= p->choice.us) return;
   rl_dnn_release(&best->plan);

@@ -1,3 +1,4 @@
+/* Implements gemm.h: describes a product to cuBLASLt and chooses its algorithm. */
 #include "library/gemm.h"
 
 #include <stdio.h>

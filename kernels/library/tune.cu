@@ -1,3 +1,4 @@
+/* Implements tune.h: times work inside a CUDA graph, and fills memory with noise. */
 #include "library/tune.h"
 
 #include <cuda_fp16.h>
@@ -17,7 +18,7 @@ typedef struct timer {
   cudaEvent_t start, stop;
 } timer;
 
-/* unused: nvcc does not see the use in the attribute cleanup. */
+/* The attribute `unused` is needed because nvcc does not see the use in the attribute `cleanup`. */
 __attribute__((unused)) static void timer_close(timer *t) {
   if (t->graph_exec) cudaGraphExecDestroy(t->graph_exec);
   if (t->graph) cudaGraphDestroy(t->graph);
@@ -58,7 +59,7 @@ int rl_tune_measure_us(int (*enqueue)(void *arg, rl_stream stream, rl_error *err
   if (rl_cuda_check(cudaEventCreate(&t.start), "creating an event", err) < 0 ||
       rl_cuda_check(cudaEventCreate(&t.stop), "creating an event", err) < 0)
     return -1;
-  /* The first run is not timed: it loads modules, and fails when the work can't run. */
+  /* The first run is not timed: it loads modules. It fails when the work can't run. */
   if (enqueue(arg, stream, err) < 0 || rl_cuda_check(cudaEventRecord(t.start, cuda_stream), "timing", err) < 0 ||
       enqueue(arg, stream, err) < 0 || stop_timer(&t, cuda_stream, &single_run_us, err) < 0)
     return -1;

@@ -1,3 +1,4 @@
+/* Implements tuning_cache.h: entries in memory, and in a file that other processes also append to. */
 #include "library/tuning_cache.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* Implements cache.h. */
 #include "nvrtc/cache.h"
 
 #include <errno.h>

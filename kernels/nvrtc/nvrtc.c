@@ -1,3 +1,4 @@
+/* Implements nvrtc.h: runs rooflined-nvrtc, reads its output, and caches it. */
 #include "nvrtc/nvrtc.h"
 
 #include <errno.h>

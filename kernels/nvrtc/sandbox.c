@@ -1,3 +1,4 @@
+/* Implements sandbox.h by Landlock and resource limits. */
 #include "nvrtc/sandbox.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Implements standard_headers.h: the table of headers and their texts. */
 #include "nvrtc/standard_headers.h"
 
 /* NAME is a header of C++ and of CCCL. */

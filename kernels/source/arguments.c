@@ -1,3 +1,4 @@
+/* Implements arguments.h: decodes buffers, scalars and expected contents from a request. */
 #include "source/arguments.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Implements base64.h by libsodium. */
 #include "source/base64.h"
 
 #include <errno.h>

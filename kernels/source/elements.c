@@ -1,3 +1,4 @@
+/* Implements elements.h. */
 #include "source/elements.h"
 
 #include "kernel/dtype.h"

@@ -1,5 +1,6 @@
-/* The engine of posted kernels: compiles or loads the kernel, fills the buffers, launches. When the kernel faults, the context
- * has a sticky error: the pass fails and the worker exits. When the kernel does not end, the daemon kills the worker. */
+/* The engine of posted kernels: compiles or loads the kernel, fills the buffers and launches. When the kernel faults, the CUDA
+ * context keeps the error: the pass fails, and the worker process exits. When the kernel does not end, the daemon kills the
+ * worker process. */
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
@@ -21,9 +22,9 @@ typedef struct instance {
   cudaLibrary_t library;
   const void *kernel; /* a cudaKernel_t, for cudaLaunchKernel */
   void *buffers[RL_SOURCE_ARGUMENTS_MAX];
-  void *saved_buffers[RL_SOURCE_ARGUMENTS_MAX]; /* contents of the buffers at the last save; opening saves once */
+  void *saved_buffers[RL_SOURCE_ARGUMENTS_MAX]; /* copies of the buffers from the last save; opening the instance saves once */
   uint64_t scalars[RL_SOURCE_ARGUMENTS_MAX];
-  void *argument_pointers[RL_SOURCE_ARGUMENTS_MAX]; /* address of each argument's value, for cudaLaunchKernel */
+  void *argument_pointers[RL_SOURCE_ARGUMENTS_MAX]; /* address of the value of each argument, for cudaLaunchKernel */
   rl_launch launch, restore_launch;
   rl_sequence sequence;
   rl_open_measurement open_measurements[OPEN_MEASUREMENT_COUNT];
@@ -161,8 +162,8 @@ static const rl_instance_ops ops_without_check = {COMMON_OPS};
 
 /* --- opening ----------------------------------------------------------------------------------------------------------- */
 
-/* Returns the architecture-specific target (suffix "a", from sm_90): the code runs on this device only, so it need not be
- * portable. */
+/* Writes the compilation target of the device: the architecture-specific one (suffix "a", from sm_90 on), because the code runs
+ * on this device only and need not be portable. */
 static int compile_target(const rl_device *device, char arch[16], rl_error *err) {
   int major, minor;
   if (rl_cuda_check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device->index),
@@ -221,8 +222,8 @@ static int load(instance *self, rl_error *err) {
   return 0;
 }
 
-/* Checks the block size against the kernel's limit, and opts in to dynamic shared memory above 48 KiB, which has to happen before
- * graph capture. */
+/* Checks the block size against the kernel's limit, and allows dynamic shared memory above 48 KiB, which must happen before graph
+ * capture. */
 static int check_resources(instance *self, cudaFuncAttributes *attributes, rl_error *err) {
   const rl_source_request *request = &self->source.request;
   if (rl_cuda_check(cudaFuncGetAttributes(attributes, self->kernel), "reading the kernel's attributes", err) < 0) return -1;
@@ -293,7 +294,7 @@ static int open_engine(rl_device *device, const void *params, rl_instance **open
   self->base.ops = &ops_without_check;
   self->base.device = device;
   self->base.deterministic_note = "posted code may be nondeterministic";
-  /* launch.name may already point to source.request.entry: it is an array of this instance, which prepare() fills later. */
+  /* launch.name points to source.request.entry, an array of this instance, which prepare() fills later. */
   self->launch = (rl_launch){.name = self->source.request.entry, .nvtx_range = "kernel", .enqueue = enqueue, .arg = self};
   self->restore_launch = (rl_launch){.name = "restore", .nvtx_range = "data", .enqueue = enqueue_restore, .arg = self};
   self->sequence = (rl_sequence){.name = "launch",

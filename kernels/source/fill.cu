@@ -1,3 +1,4 @@
+/* Implements fill.h: a kernel in which each thread generates elements in a grid-stride loop. */
 #include "source/fill.h"
 
 #include <cuda_bf16.h>

@@ -1,3 +1,4 @@
+/* Implements options.h: the table of allowed options, and their translation to NVRTC's options. */
 #include "source/options.h"
 
 #include <ctype.h>

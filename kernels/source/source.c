@@ -1,3 +1,4 @@
+/* Implements the requests of source.h: checks a posted kernel's launch, entry and code, and decodes its other members. */
 #include "source/source.h"
 
 #include <ctype.h>

@@ -1,3 +1,4 @@
+/* Implements source_cache.h: a ring of CAPACITY texts under a mutex. */
 #include "source/source_cache.h"
 
 #include <errno.h>
@@ -17,7 +18,7 @@ static struct {
   unsigned next_entry; /* overwritten next, modulo CAPACITY */
 } cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Returns -1 when the cache has no such source. Under the lock. */
+/* Returns the index of the entry, or -1 when the cache has no such source. Call it with the lock held. */
 static int find_entry(const char *sha256) {
   for (int i = 0; i < CAPACITY; i++)
     if (strcmp(cache.entries[i].sha256, sha256) == 0) return i;

@@ -1,3 +1,4 @@
+/* Implements variants.h. */
 #include "source/variants.h"
 
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* attention (float_and_double.h), with an online softmax: the scores of a row are computed in blocks, and the sums so far are
- * scaled down when a block has a new maximum. */
+/* attention (float_and_double.h), with an online softmax: the scores of a row are computed in blocks of keys, and the sums so far
+ * are scaled down when a block has a new maximum. d: index in a row of head_size elements, j: index of a key in its block. */
 static void TYPED(row)(const T *query, const T *keys, const T *values, int64_t key_count, int64_t size, T *out) {
   enum { BLOCK = 64 };
   const T score_scale = 1 / sqrt((T)size);

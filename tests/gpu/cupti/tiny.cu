@@ -1,3 +1,4 @@
+/* Implements tiny.h. */
 #include "tiny.h"
 
 #include <cuda_runtime.h>
