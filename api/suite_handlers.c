@@ -113,6 +113,11 @@ static int add_last_run(rl_http_request *request, const char *suite, cJSON *obje
   return 0;
 }
 
+static void add_estimate(rl_suite_estimate estimate, cJSON *object) {
+  rl_json_add_number(object, "estimated_s", estimate.seconds);
+  rl_json_add_text(object, "estimate_basis", rl_suite_estimate_basis_name(estimate.basis));
+}
+
 static cJSON *suite_json(rl_http_request *request, const rl_suite_entry *entry, rl_error *err) {
   const rl_suite *suite = entry->suite;
   RL_CLEANUP(rl_json_cleanup) cJSON *object = cJSON_CreateObject();
@@ -122,12 +127,12 @@ static cJSON *suite_json(rl_http_request *request, const rl_suite_entry *entry, 
   if (suite != NULL) {
     cJSON_AddNumberToObject(object, "blocks", (double)suite->blocks);
     cJSON_AddNumberToObject(object, "time_budget_s", (double)suite->time_budget_s);
-    rl_json_add_number(object, "estimated_s", rl_suite_runner_estimate(request->server->suite_runner, suite, ""));
+    add_estimate(rl_suite_runner_estimate(request->server->suite_runner, suite), object);
     cJSON_AddNumberToObject(object, "jobs", suite->job_count);
     cJSON_AddNumberToObject(object, "metrics", suite->metric_count);
     cJSON_AddNullToObject(object, "problem");
   } else {
-    static const char *const unknown[] = {"blocks", "time_budget_s", "estimated_s", "jobs", "metrics", NULL};
+    static const char *const unknown[] = {"blocks", "time_budget_s", "estimated_s", "estimate_basis", "jobs", "metrics", NULL};
     rl_json_add_nulls(object, unknown);
     cJSON_AddItemToObject(object, "problem", problem_json(&entry->problem));
   }
@@ -185,13 +190,13 @@ static int require_suite(rl_http_request *request, rl_error *err) {
 
 /* --- runs -------------------------------------------------------------------------------------------------------------- */
 
-static cJSON *accepted_json(int64_t id, const char *state, double estimated_s) {
+static cJSON *accepted_json(int64_t id, const char *state, rl_suite_estimate estimate) {
   char path[48];
   cJSON *document = cJSON_CreateObject();
   snprintf(path, sizeof path, "/suite-runs/%lld", (long long)id);
   cJSON_AddNumberToObject(document, "id", (double)id);
   cJSON_AddStringToObject(document, "state", state);
-  rl_json_add_number(document, "estimated_s", estimated_s);
+  add_estimate(estimate, document);
   cJSON *links = cJSON_AddObjectToObject(document, "links");
   cJSON_AddStringToObject(links, "self", path);
   snprintf(path, sizeof path, "/suite-runs/%lld/events", (long long)id);
@@ -199,12 +204,12 @@ static cJSON *accepted_json(int64_t id, const char *state, double estimated_s) {
   return document;
 }
 
-static int reply_accepted(rl_http_request *request, int64_t id, bool replayed, double estimated_s, rl_error *err) {
+static int reply_accepted(rl_http_request *request, int64_t id, bool replayed, rl_suite_estimate estimate, rl_error *err) {
   char state[16], location[48];
   int64_t events;
   if (rl_store_suite_run_state(request->server->store, id, state, &events, err) < 0) return -1;
   snprintf(location, sizeof location, "/suite-runs/%lld", (long long)id);
-  return rl_reply_accepted(request, location, replayed, accepted_json(id, state, estimated_s), err);
+  return rl_reply_accepted(request, location, replayed, accepted_json(id, state, estimate), err);
 }
 
 /* Makes an error in a file's definition one at /device: the body has no such field, and another device may run the suite. */
@@ -227,7 +232,7 @@ static int submit(rl_http_request *request, const rl_suite *suite, const run_bod
   char sha256[RL_SHA256_SIZE];
   int64_t id;
   bool existing;
-  double estimated_s;
+  rl_suite_estimate estimate;
   rl_job_policy policy;
   if (rl_http_request_job_policy(request, &policy, err) < 0) return -1;
   rl_suite_submission submission = {.suite = suite,
@@ -238,9 +243,9 @@ static int submit(rl_http_request *request, const rl_suite *suite, const run_bod
                                     .body_sha256 = sha256};
   if (rl_http_request_idempotency_key(request, &submission.key, err) < 0) return -1;
   rl_sha256(request->body, request->body_length, sha256);
-  if (rl_suite_runner_submit(request->server->suite_runner, &submission, &id, &existing, &estimated_s, err) < 0)
+  if (rl_suite_runner_submit(request->server->suite_runner, &submission, &id, &existing, &estimate, err) < 0)
     return explain(body, err);
-  return reply_accepted(request, id, existing, estimated_s, err);
+  return reply_accepted(request, id, existing, estimate, err);
 }
 
 static int submit_definition(rl_http_request *request, const run_body *body, rl_error *err) {
@@ -309,7 +314,7 @@ int rl_handle_get_suite_run(rl_http_request *request, rl_error *err) {
 
 int rl_handle_cancel_suite_run(rl_http_request *request, rl_error *err) {
   if (rl_suite_runner_cancel(request->server->suite_runner, request->id, err) < 0) return -1;
-  return rl_reply_json(request, 202, accepted_json(request->id, "cancelled", NAN), err);
+  return rl_reply_json(request, 202, accepted_json(request->id, "cancelled", (rl_suite_estimate){.seconds = NAN}), err);
 }
 
 /* --- baselines and history --------------------------------------------------------------------------------------------- */

@@ -210,10 +210,18 @@ static phrase describe_interval(double low, double high) {
 typedef struct comparison {
   const rl_verdict_metric *metric;
   sample baseline, current, confirmation;
+  sample other_confirmation; /* of the other side; empty: the baseline's blocks serve */
   rl_verdict_judgement judgement;
 } comparison;
 
-static void free_comparison(comparison *c) { free_sample(&c->baseline), free_sample(&c->current), free_sample(&c->confirmation); }
+static void free_comparison(comparison *c) {
+  free_sample(&c->baseline), free_sample(&c->current), free_sample(&c->confirmation), free_sample(&c->other_confirmation);
+}
+
+/* Returns what the confirming blocks are compared with. */
+static const sample *confirmation_baseline(const comparison *c) {
+  return c->metric->confirmation_baseline.count > 0 ? &c->other_confirmation : &c->baseline;
+}
 
 static int estimate_interval(const sample *baseline, const sample *measured, double *low, double *high, rl_error *err) {
   rl_ratio_interval interval;
@@ -232,9 +240,12 @@ static int compute_statistics(comparison *c, size_t metrics, rl_error *err) {
   rl_verdict_judgement *judgement = &c->judgement;
   const rl_verdict_metric *metric = c->metric;
   if (make_sample(metric->baseline_runs, metric->baseline_run_count, &c->baseline, err) < 0 ||
-      make_sample(&metric->current, 1, &c->current, err) < 0 || make_sample(&metric->confirmation, 1, &c->confirmation, err) < 0)
+      make_sample(&metric->current, 1, &c->current, err) < 0 ||
+      make_sample(&metric->confirmation, 1, &c->confirmation, err) < 0 ||
+      make_sample(&metric->confirmation_baseline, 1, &c->other_confirmation, err) < 0)
     return -1;
   const sample *baseline = &c->baseline, *current = &c->current, *confirmation = &c->confirmation;
+  const sample *fresh_baseline = confirmation_baseline(c);
   rl_rank_test current_test, confirmation_test;
   history_limit earlier;
   *judgement = (rl_verdict_judgement){
@@ -243,8 +254,9 @@ static int compute_statistics(comparison *c, size_t metrics, rl_error *err) {
       .effect_ratio = effect_between(baseline->median, current->median),
       .q_value = NAN,
       .cycles_effect_ratio = effect_between(baseline->median_cycles, current->median_cycles),
+      .confirmation_baseline_median = c->other_confirmation.median,
       .confirmation_median = confirmation->median,
-      .confirmation_effect_ratio = effect_between(baseline->median, confirmation->median),
+      .confirmation_effect_ratio = effect_between(fresh_baseline->median, confirmation->median),
       .confirmation_q_value = NAN,
       .confirmed = -1,
       .blocks_baseline = baseline->count,
@@ -257,11 +269,12 @@ static int compute_statistics(comparison *c, size_t metrics, rl_error *err) {
       .baseline_modes = {baseline->modes.low, baseline->modes.high},
       .current_modes = {current->modes.low, current->modes.high}};
   if (rl_rank_test_compare(baseline->values, baseline->count, current->values, current->count, &current_test, err) < 0 ||
-      rl_rank_test_compare(baseline->values, baseline->count, confirmation->values, confirmation->count, &confirmation_test,
-                           err) < 0 ||
+      rl_rank_test_compare(fresh_baseline->values, fresh_baseline->count, confirmation->values, confirmation->count,
+                           &confirmation_test, err) < 0 ||
       compute_history_limit(metric->history, metric->history_count, metrics, &earlier, err) < 0 ||
       estimate_interval(baseline, current, &judgement->interval_low_ratio, &judgement->interval_high_ratio, err) < 0 ||
-      estimate_interval(baseline, confirmation, &judgement->confirmation_low_ratio, &judgement->confirmation_high_ratio, err) < 0)
+      estimate_interval(fresh_baseline, confirmation, &judgement->confirmation_low_ratio, &judgement->confirmation_high_ratio,
+                        err) < 0)
     return -1;
   judgement->p_value = current_test.p_value, judgement->confirmation_p_value = confirmation_test.p_value;
   judgement->history_limit_ratio =
@@ -276,44 +289,52 @@ static bool exceeds_threshold(const rl_verdict_metric *metric, double effect, do
   return fabs(effect) > metric->threshold_ratio && effect * expected > 0;
 }
 
-/* Returns true if device cycles were reported and did not change with the effect: in the direction of more or less work, by at
- * least half of the effect. More work takes more cycles, whichever direction of the metric is better. */
-static bool cycles_contradict(const comparison *c, const sample *measured, double effect, double *cycles_effect) {
-  *cycles_effect = effect_between(c->baseline.median_cycles, measured->median_cycles);
-  double work_effect = c->metric->direction == RL_LOWER_IS_BETTER ? effect : -effect;
-  return isfinite(*cycles_effect) && !(*cycles_effect * work_effect > 0 && fabs(*cycles_effect) >= 0.5 * fabs(effect));
-}
-
-/* Returns true if the baseline has two modes, and the median does not exceed the mode on the effect's side by the threshold. */
-static bool lies_within_baseline_mode(const comparison *c, const sample *measured, double effect) {
-  const rl_modes *modes = &c->baseline.modes;
-  if (!modes->bimodal) return false;
-  double from_mode = effect_between(effect > 0 ? modes->high : modes->low, measured->median);
-  return !exceeds_threshold(c->metric, from_mode, effect);
-}
-
 /* The effect of the current or of the confirming blocks, which exceeds the threshold. */
 typedef struct measured_effect {
-  const sample *measured;
+  const sample *baseline, *measured;
   const char *name;        /* of the blocks, for the reason */
   double ratio, low, high; /* low and high: the interval of the ratio */
   double p_value, q_value; /* q_value: the p-value adjusted for the number of metrics of the suite */
 } measured_effect;
 
-static phrase describe_measured_effect(const comparison *c, const measured_effect *effect) {
+/* Returns true if device cycles were reported and did not change with the effect: in the direction of more or less work, by at
+ * least half of the effect. More work takes more cycles, whichever direction of the metric is better. */
+static bool cycles_contradict(const comparison *c, const measured_effect *effect, double *cycles_effect) {
+  *cycles_effect = effect_between(effect->baseline->median_cycles, effect->measured->median_cycles);
+  double work_effect = c->metric->direction == RL_LOWER_IS_BETTER ? effect->ratio : -effect->ratio;
+  return isfinite(*cycles_effect) && !(*cycles_effect * work_effect > 0 && fabs(*cycles_effect) >= 0.5 * fabs(effect->ratio));
+}
+
+/* Returns true if the baseline has two modes, and the median does not exceed the mode on the effect's side by the threshold. */
+static bool lies_within_baseline_mode(const comparison *c, const measured_effect *effect) {
+  const rl_modes *modes = &effect->baseline->modes;
+  if (!modes->bimodal) return false;
+  double from_mode = effect_between(effect->ratio > 0 ? modes->high : modes->low, effect->measured->median);
+  return !exceeds_threshold(c->metric, from_mode, effect->ratio);
+}
+
+/* Returns true if the change is by no larger factor than the limit's, up or down. A limit of 150 % is the factor 2.5: 160 % more
+ * and 61 % less are beyond it. An unknown limit limits nothing. */
+static bool lies_within_limit(double effect, double limit) { return isfinite(limit) && !(fabs(log1p(effect)) > log1p(limit)); }
+
+/* Returns the limit in the direction of the effect: 150 % more or 60 % less. */
+static double limit_towards(double effect, double limit) { return effect > 0 ? limit : limit / (1 + limit); }
+
+static phrase describe_measured_effect(const measured_effect *effect) {
   phrase p;
   snprintf(p.text, sizeof p.text, "%s (median %.5g, %s the baseline's %.5g)", effect->name, effect->measured->median,
-           describe_effect(effect->ratio).text, c->baseline.median);
+           describe_effect(effect->ratio).text, effect->baseline->median);
   return p;
 }
 
 /* Returns true if every test shows the effect; else sets the verdict to inconclusive, with the test that does not. */
 static bool passes_all_tests(const comparison *c, const measured_effect *effect, rl_verdict_judgement *judgement) {
-  const rl_modes *modes = &c->baseline.modes;
+  const rl_modes *modes = &effect->baseline->modes;
   const char *bimodal = modes->bimodal || effect->measured->modes.bimodal ? "; the blocks have two modes" : "";
   double cycles, threshold = c->metric->threshold_ratio,
-                 step = effect_between(judgement->recent_median, effect->measured->median);
-  phrase text = describe_measured_effect(c, effect);
+                 step = effect_between(judgement->recent_median, effect->measured->median),
+                 limit = judgement->history_limit_ratio;
+  phrase text = describe_measured_effect(effect);
   if (!(effect->q_value <= RL_VERDICT_Q))
     set_verdict(judgement, RL_VERDICT_INCONCLUSIVE,
                 "%s exceed the threshold of %s %%, but their ranks don't show it: p = %.2g, adjusted %.2g%s.", text.text,
@@ -321,23 +342,22 @@ static bool passes_all_tests(const comparison *c, const measured_effect *effect,
   else if (!exceeds_threshold(c->metric, effect->ratio > 0 ? effect->low : effect->high, effect->ratio))
     set_verdict(judgement, RL_VERDICT_INCONCLUSIVE, "%s differ, but maybe by less than the threshold of %s %%: the %s%s.",
                 text.text, in_percent(threshold).text, describe_interval(effect->low, effect->high).text, bimodal);
-  else if (lies_within_baseline_mode(c, effect->measured, effect->ratio))
+  else if (lies_within_baseline_mode(c, effect))
     set_verdict(
         judgement, RL_VERDICT_INCONCLUSIVE,
         "The baseline has two modes, %.5g (%zu blocks) and %.5g (%zu blocks). %s lie no more than %s %% beyond one of them.",
         modes->low, modes->in_low, modes->high, modes->in_high, text.text, in_percent(threshold).text);
-  else if (fabs(effect->ratio) <= judgement->history_limit_ratio)
+  else if (lies_within_limit(effect->ratio, limit))
     set_verdict(judgement, RL_VERDICT_INCONCLUSIVE,
                 "%s differ no more than runs of this metric do without a cause: the limit is %s %%%s.", text.text,
-                in_percent(judgement->history_limit_ratio).text,
+                in_percent(limit_towards(effect->ratio, limit)).text,
                 judgement->history_runs < RL_VERDICT_HISTORY_RUNS ? ", assumed from the blocks" : "");
-  else if (judgement->history_runs >= RL_VERDICT_HISTORY_RUNS &&
-           !(step * effect->ratio > 0 && fabs(step) > judgement->history_limit_ratio))
+  else if (judgement->history_runs >= RL_VERDICT_HISTORY_RUNS && !(step * effect->ratio > 0 && !lies_within_limit(step, limit)))
     set_verdict(
         judgement, RL_VERDICT_INCONCLUSIVE,
         "%s are only %s the last earlier runs (%.5g), within their limit of %s %%: the metric drifted away from the baseline.",
-        text.text, describe_effect(step).text, judgement->recent_median, in_percent(judgement->history_limit_ratio).text);
-  else if (cycles_contradict(c, effect->measured, effect->ratio, &cycles))
+        text.text, describe_effect(step).text, judgement->recent_median, in_percent(limit_towards(effect->ratio, limit)).text);
+  else if (cycles_contradict(c, effect, &cycles))
     set_verdict(judgement, RL_VERDICT_INCONCLUSIVE, "%s took device cycles %s the baseline's: the clock differs, not the work.",
                 text.text, describe_effect(cycles).text);
   else return true;
@@ -346,14 +366,16 @@ static bool passes_all_tests(const comparison *c, const measured_effect *effect,
 
 static void judge_large_effect(const comparison *c, rl_verdict_judgement *judgement) {
   const sample *fresh = &c->confirmation;
-  measured_effect first = {.measured = &c->current,
+  measured_effect first = {.baseline = &c->baseline,
+                           .measured = &c->current,
                            .name = "The blocks",
                            .ratio = judgement->effect_ratio,
                            .low = judgement->interval_low_ratio,
                            .high = judgement->interval_high_ratio,
                            .p_value = judgement->p_value,
                            .q_value = judgement->q_value};
-  measured_effect second = {.measured = fresh,
+  measured_effect second = {.baseline = confirmation_baseline(c),
+                            .measured = fresh,
                             .name = "Confirming blocks",
                             .ratio = judgement->confirmation_effect_ratio,
                             .low = judgement->confirmation_low_ratio,
@@ -367,9 +389,10 @@ static void judge_large_effect(const comparison *c, rl_verdict_judgement *judgem
                        describe_medians(judgement).text);
   }
   judgement->confirmed = 0;
-  if (fresh->count < judgement->blocks_needed)
+  size_t confirming = fresh->count < second.baseline->count ? fresh->count : second.baseline->count;
+  if (confirming < judgement->blocks_needed)
     return set_verdict(judgement, RL_VERDICT_INCONCLUSIVE, "%s, but only %zu of %zu confirming blocks were measured.",
-                       describe_medians(judgement).text, fresh->count, judgement->blocks_needed);
+                       describe_medians(judgement).text, confirming, judgement->blocks_needed);
   if (!exceeds_threshold(c->metric, judgement->confirmation_effect_ratio, judgement->effect_ratio))
     return set_verdict(judgement, RL_VERDICT_INCONCLUSIVE,
                        "%s, but fresh blocks don't confirm it: their median is %s the baseline's.",

@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 /* Version of the method: increases with each change that can give another verdict for the same inputs. */
-enum { RL_VERDICT_METHOD = 1 };
+enum { RL_VERDICT_METHOD = 2 };
 enum { RL_VERDICT_REASON_SIZE = 480, RL_VERDICT_HISTORY_RUNS = 5 /* fewer earlier runs do not show how much runs vary */ };
 /* False discovery rate of a suite, and 1 - confidence of intervals. */
 #define RL_VERDICT_Q 0.01
@@ -44,6 +44,7 @@ typedef struct rl_verdict_metric {
   const rl_verdict_blocks *baseline_runs;  /* each run of the baseline, oldest first; a named baseline has one */
   size_t baseline_run_count;               /* 0: no baseline, so incomparable */
   rl_verdict_blocks current, confirmation; /* confirmation.count is 0 until fresh blocks were measured */
+  rl_verdict_blocks confirmation_baseline; /* of the other side, measured with the confirmation; count 0: the baseline's serve */
   const double
       *history; /* medians of earlier runs, oldest first, those of the baseline included and the current run excluded: runs that
                    are comparable and neither slower nor quarantined, since the last one that was faster, at most the last 30 */
@@ -66,11 +67,12 @@ typedef struct rl_verdict_judgement { /* of one metric; NAN: unknown */
   double effect_ratio;                            /* current / baseline - 1, of the medians */
   double interval_low_ratio, interval_high_ratio; /* of the same ratio, by Hodges and Lehmann; INFINITY: no upper bound */
   double p_value, q_value;                        /* q_value: p_value adjusted for the suite's metrics */
-  double history_limit_ratio; /* larger changes don't occur from run to run; with fewer than RL_VERDICT_HISTORY_RUNS earlier runs
-                                 estimated from the blocks */
+  double history_limit_ratio; /* changes by a larger factor, up or down, don't occur from run to run: the factor - 1; with fewer
+                                 than RL_VERDICT_HISTORY_RUNS earlier runs estimated from the blocks */
   size_t history_runs;        /* number of runs that the limit was computed from */
-  double recent_median, step_ratio; /* the median of the last five earlier runs, and current / recent_median - 1 */
-  double cycles_effect_ratio;       /* the effect on device cycles */
+  double recent_median, step_ratio;    /* the median of the last five earlier runs, and current / recent_median - 1 */
+  double cycles_effect_ratio;          /* the effect on device cycles */
+  double confirmation_baseline_median; /* of the other side's confirming blocks; NAN: the baseline's serve */
   double confirmation_median, confirmation_effect_ratio, confirmation_p_value, confirmation_q_value;
   double confirmation_low_ratio, confirmation_high_ratio;      /* the interval of the confirming blocks */
   int confirmed;                                               /* 1 or 0; -1: no confirmation was needed or measured */

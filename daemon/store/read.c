@@ -58,6 +58,7 @@ static const char *const query_names[RL_QUERIES] = {
     [RL_QUERY_SUITE_CANARIES] = "suite_canaries",
     [RL_QUERY_SUITE_RUN_DURATION] = "suite_run_duration",
     [RL_QUERY_SUITE_JOB_DURATION] = "suite_job_duration",
+    [RL_QUERY_KIND_DURATION] = "kind_duration",
     [RL_QUERY_SUITE_PROFILE_RUN] = "suite_profile_run",
     [RL_QUERY_SUITE_PROFILE_KERNELS] = "suite_profile_kernels",
     [RL_QUERY_SUITE_LAST_RUN] = "suite_last_run",

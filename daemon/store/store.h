@@ -164,6 +164,7 @@ typedef enum rl_query {
   RL_QUERY_SUITE_CANARIES,        /* * :before :after   rates of two ceilings jobs */
   RL_QUERY_SUITE_RUN_DURATION,    /* * :suite :sha256 :device :two_sided */
   RL_QUERY_SUITE_JOB_DURATION,    /* * :workload :variant :nondefault_params :device */
+  RL_QUERY_KIND_DURATION,         /* * :kind :device */
   RL_QUERY_SUITE_PROFILE_RUN,     /* * :run :role :job_name :variant   conditions of a suite run's profile */
   RL_QUERY_SUITE_PROFILE_KERNELS, /* * :run   traced kernels, by their phases if they have any */
   RL_QUERY_SUITE_LAST_RUN,        /* :suite */

@@ -71,8 +71,8 @@ static int insert_run(rl_db *db, const rl_suite_run_spec *spec, const char *key,
                       RL_BIND_TEXT(":against_request", spec->against_request),
                       {":order_seed", spec->against_request != NULL ? RL_SQL_INTEGER : RL_SQL_NULL, .integer = spec->order_seed},
                       RL_BIND_INTEGER(":now", rl_realtime_ns()), RL_BIND_REAL(":planned_s", spec->planned_s),
-                      RL_BIND_INTEGER(":planned_jobs", spec->planned_jobs), RL_BIND_TEXT(":key", key),
-                      RL_BIND_TEXT(":body_sha256", body_sha256)) < 0)
+                      RL_BIND_TEXT(":planned_basis", spec->planned_basis), RL_BIND_INTEGER(":planned_jobs", spec->planned_jobs),
+                      RL_BIND_TEXT(":key", key), RL_BIND_TEXT(":body_sha256", body_sha256)) < 0)
     return -1;
   *id = sqlite3_column_int64(row, 0);
   if (rl_db_step(db, row, err) < 0 || add_state_event(db, *id, err) < 0) return -1;

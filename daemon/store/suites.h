@@ -20,6 +20,7 @@ typedef struct rl_suite_run_spec { /* borrowed texts */
   const char *against_request; /* JSON: what the requests of the other side differ in; NULL: no other side */
   int64_t order_seed;          /* of the order of both sides */
   double planned_s;            /* NAN: unknown */
+  const char *planned_basis;   /* NULL: unknown */
   int64_t planned_jobs;
 } rl_suite_run_spec;
 
@@ -31,8 +32,9 @@ int rl_store_suite_run_insert(rl_store *store, const rl_suite_run_spec *spec, co
 int rl_store_suite_run_start(rl_store *store, int64_t run_id, rl_error *err);
 
 typedef struct rl_suite_step { /* a job of a suite run */
-  const char *role;            /* "canary_before" "block" "baseline" "confirmation" "canary_after" "profile" "baseline_profile" */
-  int64_t block;               /* from 0 within the role */
+  const char *role; /* "canary_before" "block" "baseline" "confirmation" "baseline_confirmation" "canary_after" "profile"
+                       "baseline_profile" */
+  int64_t block;    /* from 0 within the role */
   const char *job_name;
   bool is_first; /* of its block: it needs new worker processes, which the block's other jobs then use */
 } rl_suite_step;

@@ -18,9 +18,10 @@ enum {
   RL_SUITE_JOBS_MAX = 32,
   RL_SUITE_METRICS_MAX = 64,
   RL_SUITE_BLOCKS_MAX = 30,
-  RL_SUITE_KEY_SIZE = 200,        /* of a metric: "train/fp16/epoch_ms_median" */
-  RL_SUITE_TEXT_MAX = 256 * 1024, /* bytes of a definition */
-  RL_SUITE_ON_GPU_ONLY = -1       /* of canary */
+  RL_SUITE_MEASURED_BLOCKS_MAX = RL_SUITE_BLOCKS_MAX * 3 / 2, /* with those that replace others */
+  RL_SUITE_KEY_SIZE = 200,                                    /* of a metric: "train/fp16/epoch_ms_median" */
+  RL_SUITE_TEXT_MAX = 256 * 1024,                             /* bytes of a definition */
+  RL_SUITE_ON_GPU_ONLY = -1                                   /* of canary */
 };
 
 typedef struct rl_suite_job {

@@ -165,9 +165,14 @@ static bool is_comparable(const earlier_run *run, const rl_suite_progress *progr
   return rl_verdict_compare_conditions(&baseline, &current, reason);
 }
 
+/* series: NULL: no blocks. */
+static rl_verdict_blocks blocks_of(const rl_suite_series *series) {
+  return series != NULL ? (rl_verdict_blocks){series->values, series->cycles, series->count} : (rl_verdict_blocks){0};
+}
+
 static void add_baseline(int64_t run_id, const rl_suite_series *values, metric_inputs *inputs) {
   inputs->baseline_runs[inputs->baseline_count] = run_id;
-  inputs->baseline[inputs->baseline_count++] = (rl_verdict_blocks){values->values, values->cycles, values->count};
+  inputs->baseline[inputs->baseline_count++] = blocks_of(values);
 }
 
 static void reverse(metric_inputs *inputs) {
@@ -206,7 +211,7 @@ static void note_level(level_search *level, const earlier_run *run, metric_mark 
 
 /* Returns the metric's values in the run; NULL: it has none, or most are distrusted and it was not promoted. */
 static const rl_suite_series *find_good_values(const earlier_run *run, const char *key, bool is_named, double *median) {
-  const rl_suite_series *values = rl_suite_series_find(run->values.blocks, run->values.block_count, key);
+  const rl_suite_series *values = rl_suite_series_find(&run->values.blocks, key);
   size_t kept = 0;
   *median = values != NULL ? rl_suite_series_median(values, &kept) : NAN;
   return kept > 0 && (is_named || values->distrusted <= kept) ? values : NULL;
@@ -244,7 +249,7 @@ static void select_inputs(const earlier_runs *earlier, const rl_suite_progress *
  * there is no history. */
 static void select_other_side(const rl_suite_progress *progress, const rl_suite_values *current, const char *key,
                               metric_inputs *inputs) {
-  const rl_suite_series *values = rl_suite_series_find(current->baselines, current->baseline_count, key);
+  const rl_suite_series *values = rl_suite_series_find(&current->baselines, key);
   size_t kept;
   if (values != NULL && isfinite(rl_suite_series_median(values, &kept))) return add_baseline(progress->id, values, inputs);
   const rl_suite_step_row *failing = rl_suite_failing_job(progress, "baseline");
@@ -273,6 +278,7 @@ static void add_effects(const rl_verdict_judgement *judged, cJSON *item) {
   rl_json_add_number(item, "recent_median", judged->recent_median);
   rl_json_add_number(item, "step_ratio", judged->step_ratio);
   rl_json_add_number(item, "cycles_effect_ratio", judged->cycles_effect_ratio);
+  rl_json_add_number(item, "confirmation_baseline_median", judged->confirmation_baseline_median);
   rl_json_add_number(item, "confirmation_median", judged->confirmation_median);
   rl_json_add_number(item, "confirmation_effect_ratio", judged->confirmation_effect_ratio);
   add_pair(item, "confirmation_interval_ratio", judged->confirmation_low_ratio, judged->confirmation_high_ratio);
@@ -361,21 +367,23 @@ static void clear_inputs(suite_inputs *inputs) {
   free(inputs->judgements);
 }
 
-static void fill_metric(const rl_suite_series *current, const rl_suite_series *confirmation, const metric_inputs *inputs,
-                        rl_verdict_metric *metric) {
+static void fill_metric(const rl_suite_series *current, const metric_inputs *inputs, rl_verdict_metric *metric) {
   *metric = (rl_verdict_metric){
       .key = current->metric,
       .direction = inputs->metric->direction == 0 ? RL_LOWER_IS_BETTER : RL_HIGHER_IS_BETTER,
       .threshold_ratio = inputs->metric->threshold_ratio,
       .baseline_runs = inputs->baseline,
       .baseline_run_count = inputs->baseline_count,
-      .current = {current->values, current->cycles, current->count},
+      .current = blocks_of(current),
       .history = inputs->history,
       .history_count = inputs->history_count,
       .incomparable_reason = text_or_null(inputs->incomparable_reason),
   };
-  if (confirmation != NULL)
-    metric->confirmation = (rl_verdict_blocks){confirmation->values, confirmation->cycles, confirmation->count};
+}
+
+static void add_confirmation(const rl_suite_values *values, rl_verdict_metric *metric) {
+  metric->confirmation = blocks_of(rl_suite_series_find(&values->confirmations, metric->key));
+  metric->confirmation_baseline = blocks_of(rl_suite_series_find(&values->baseline_confirmations, metric->key));
 }
 
 static int read_inputs(rl_store *store, const rl_suite_progress *progress, bool with_confirmation, suite_inputs *all,
@@ -384,13 +392,13 @@ static int read_inputs(rl_store *store, const rl_suite_progress *progress, bool 
   if (all->earlier == NULL) return fail_memory(err);
   if (rl_suite_values_read(store, progress->id, &all->current, err) < 0 || read_earlier(store, progress, all->earlier, err) < 0)
     return -1;
-  size_t count = (size_t)all->current.block_count;
+  size_t count = (size_t)all->current.blocks.count;
   all->inputs = calloc(count + 1, sizeof *all->inputs);
   all->metrics = calloc(count + 1, sizeof *all->metrics);
   all->judgements = calloc(count + 1, sizeof *all->judgements);
   if (all->inputs == NULL || all->metrics == NULL || all->judgements == NULL) return fail_memory(err);
   for (size_t i = 0; i < count; i++) {
-    const rl_suite_series *current = &all->current.blocks[i];
+    const rl_suite_series *current = &all->current.blocks.items[i];
     metric_inputs *inputs = &all->inputs[i];
     inputs->metric = rl_suite_find_metric_by_key(progress->suite, current->metric);
     if (inputs->metric == NULL)
@@ -398,10 +406,8 @@ static int read_inputs(rl_store *store, const rl_suite_progress *progress, bool 
                      (long long)progress->id, current->metric);
     if (progress->other != NULL) select_other_side(progress, &all->current, current->metric, inputs);
     else select_inputs(all->earlier, progress, current->metric, inputs);
-    const rl_suite_series *confirmation =
-        with_confirmation ? rl_suite_series_find(all->current.confirmations, all->current.confirmation_count, current->metric)
-                          : NULL;
-    fill_metric(current, confirmation, inputs, &all->metrics[i]);
+    fill_metric(current, inputs, &all->metrics[i]);
+    if (with_confirmation) add_confirmation(&all->current, &all->metrics[i]);
   }
   return 0;
 }
@@ -411,14 +417,14 @@ static void note_unconfirmed(const rl_suite *suite, const rl_suite_metric *metri
 }
 
 static int write_verdicts(const rl_suite *suite, const suite_inputs *all, rl_suite_judgement *judgement, rl_error *err) {
-  judgement->verdicts = calloc((size_t)all->current.block_count + 1, sizeof *judgement->verdicts);
-  judgement->baseline_runs = print_baseline_runs(all->inputs, all->current.block_count);
+  judgement->verdicts = calloc((size_t)all->current.blocks.count + 1, sizeof *judgement->verdicts);
+  judgement->baseline_runs = print_baseline_runs(all->inputs, all->current.blocks.count);
   if (judgement->verdicts == NULL || judgement->baseline_runs == NULL) return fail_memory(err);
-  for (int i = 0; i < all->current.block_count; i++) {
+  for (int i = 0; i < all->current.blocks.count; i++) {
     rl_suite_verdict *verdict = &judgement->verdicts[judgement->verdict_count++];
-    verdict->metric = strdup(all->current.blocks[i].metric);
+    verdict->metric = strdup(all->current.blocks.items[i].metric);
     verdict->verdict = rl_verdict_name(all->judgements[i].verdict);
-    verdict->judgement = print_judgement(all->current.blocks[i].metric, &all->inputs[i], &all->judgements[i]);
+    verdict->judgement = print_judgement(all->current.blocks.items[i].metric, &all->inputs[i], &all->judgements[i]);
     if (verdict->metric == NULL || verdict->judgement == NULL) return fail_memory(err);
     if (all->judgements[i].needs_confirmation) note_unconfirmed(suite, all->inputs[i].metric, judgement);
   }
@@ -465,7 +471,7 @@ int rl_suite_judge(rl_store *store, const rl_suite_progress *progress, bool with
   suite_inputs all = {0};
   *judgement = (rl_suite_judgement){0};
   int rc = read_inputs(store, progress, with_confirmation, &all, err);
-  const rl_verdict_suite suite = {all.metrics, (size_t)all.current.block_count, quarantine_reason};
+  const rl_verdict_suite suite = {all.metrics, (size_t)all.current.blocks.count, quarantine_reason};
   if (rc == 0) rc = rl_verdict_judge_suite(&suite, all.judgements, &judgement->summary, err);
   if (rc == 0) rc = write_verdicts(progress->suite, &all, judgement, err);
   if (rc == 0 && with_confirmation) add_causes(store, progress, &all, judgement);

@@ -52,6 +52,7 @@ static int add_row(rl_cursor *cursor, rl_suite_progress *progress, rl_error *err
   copy_column(cursor, 5, row->drop_reason, sizeof row->drop_reason);
   double busy_s = rl_cursor_real(cursor, 6);
   row->busy_s = isfinite(busy_s) ? busy_s : 0;
+  row->has_dropped = rl_cursor_integer(cursor, 7) != 0;
   return 0;
 }
 
@@ -74,6 +75,11 @@ void rl_suite_progress_clear(rl_suite_progress *progress) {
   free(progress->rows);
   *progress = (rl_suite_progress){0};
 }
+
+static bool is_canary(const char *role) { return strncmp(role, "canary", strlen("canary")) == 0; }
+static bool is_profile(const char *role) { return strstr(role, "profile") != NULL; }
+bool rl_suite_role_has_values(const char *role) { return !is_canary(role) && !is_profile(role); }
+bool rl_suite_role_is_of_other_side(const char *role) { return strncmp(role, "baseline", strlen("baseline")) == 0; }
 
 bool rl_suite_has_canary(const rl_suite *suite, const char *device) {
   return suite->canary == RL_SUITE_ON_GPU_ONLY ? strcmp(device, "cpu") != 0 : suite->canary != 0;
@@ -105,10 +111,20 @@ int64_t rl_suite_blocks_done(const rl_suite_progress *progress, const char *role
   return done;
 }
 
-static double busy_seconds(const rl_suite_progress *progress, const char *role) {
+static double busy_seconds(const rl_suite_progress *progress) {
   double seconds = 0;
-  for (int i = 0; i < progress->row_count; i++)
-    if (role == NULL || strcmp(progress->rows[i].role, role) == 0) seconds += progress->rows[i].busy_s;
+  for (int i = 0; i < progress->row_count; i++) seconds += progress->rows[i].busy_s;
+  return seconds;
+}
+
+/* Of the planned blocks, on both sides. */
+static double busy_seconds_of_blocks(const rl_suite_progress *progress) {
+  double seconds = 0;
+  for (int i = 0; i < progress->row_count; i++) {
+    const rl_suite_step_row *row = &progress->rows[i];
+    bool is_of_block = strcmp(row->role, "block") == 0 || strcmp(row->role, "baseline") == 0;
+    if (is_of_block && row->block < progress->suite->blocks) seconds += row->busy_s;
+  }
   return seconds;
 }
 
@@ -120,9 +136,8 @@ static double budget_s(const rl_suite_progress *progress) {
 /* The budget counts the suite's own jobs: those of clients, which run in between, take nothing from it. */
 bool rl_suite_has_time(const rl_suite_progress *progress) {
   int64_t done = rl_suite_blocks_done(progress, "block");
-  double both_s = busy_seconds(progress, "block") + busy_seconds(progress, "baseline");
-  double block_s = done > 0 ? both_s / (double)done : 0;
-  return busy_seconds(progress, NULL) + block_s <= budget_s(progress);
+  double block_s = done > 0 ? busy_seconds_of_blocks(progress) / (double)done : 0;
+  return busy_seconds(progress) + block_s <= budget_s(progress);
 }
 
 const rl_suite_step_row *rl_suite_failing_job(const rl_suite_progress *progress, const char *role) {
@@ -141,13 +156,13 @@ const rl_suite_step_row *rl_suite_failing_job(const rl_suite_progress *progress,
   return NULL;
 }
 
-/* Finds the next job of a block. wanted: the jobs; NULL: all. *begun: whether one of its jobs was submitted before. */
+/* Finds the next of a block's jobs that are wanted. *begun: whether one of them was submitted before. */
 static bool next_in_block(const rl_suite_progress *progress, const char *role, int64_t block, const bool *wanted, bool *begun,
                           rl_suite_step *step) {
   const rl_suite *suite = progress->suite;
   const char *first = NULL;
   for (int i = 0; i < suite->job_count; i++) {
-    if (wanted != NULL && !wanted[i]) continue;
+    if (!wanted[i]) continue;
     if (first == NULL) first = suite->jobs[i].name;
     if (!is_submitted(progress, role, block, suite->jobs[i].name)) {
       *step = (rl_suite_step){role, block, suite->jobs[i].name, first == suite->jobs[i].name};
@@ -170,24 +185,46 @@ bool rl_suite_begins_with_baseline(int64_t order_seed, int64_t block) {
   return (mix((uint64_t)order_seed + (uint64_t)block) & 1) != 0;
 }
 
-/* Finds the next job of the blocks of both sides. A new block begins only within the time budget. */
-static bool next_of_blocks(const rl_suite_progress *progress, rl_suite_step *step) {
-  static const char *const roles[] = {"block", "baseline", "block"};
-  for (int64_t block = 0; block < progress->suite->blocks; block++) {
-    const char *const *order = roles + rl_suite_begins_with_baseline(progress->order_seed, block);
-    bool begun = false;
-    for (int side = 0; side < 2; side++) {
-      if (progress->other == NULL && strcmp(order[side], "baseline") == 0) continue;
-      if (next_in_block(progress, order[side], block, NULL, &begun, step)) return begun || rl_suite_has_time(progress);
-    }
-  }
-  return false;
+/* Blocks of one kind: the roles of both sides. */
+typedef struct block_kind {
+  const char *role, *role_of_other;
+  int64_t order_offset; /* added to a block's number, so that the kinds have different orders */
+} block_kind;
+static const block_kind measured_blocks = {"block", "baseline", 0},
+                        confirming_blocks = {"confirmation", "baseline_confirmation", RL_SUITE_MEASURED_BLOCKS_MAX};
+
+/* Whether a job of a block has ended with values that can be judged. */
+static bool is_good(const rl_suite_progress *progress, const char *role, int64_t block, const char *job_name) {
+  const rl_suite_step_row *row = rl_suite_find_row(progress, role, block, job_name);
+  return row != NULL && strcmp(row->state, "completed") == 0 && !row->has_dropped;
 }
 
-static bool next_confirmation(const rl_suite_progress *progress, const bool *wanted, rl_suite_step *step) {
-  for (int64_t block = 0; block < progress->suite->blocks; block++) {
-    bool begun = false;
-    if (next_in_block(progress, "confirmation", block, wanted, &begun, step)) return begun || rl_suite_has_time(progress);
+/* Returns whether fewer of the blocks before `block` are good than the suite has: on both sides, if there are two. */
+static bool needs_replacement(const rl_suite_progress *progress, const block_kind *kind, int64_t block, const char *job_name) {
+  int64_t good = 0;
+  for (int64_t i = 0; i < block; i++)
+    good += is_good(progress, kind->role, i, job_name) &&
+            (progress->other == NULL || is_good(progress, kind->role_of_other, i, job_name));
+  return good < progress->suite->blocks;
+}
+
+int64_t rl_suite_max_replacements(const rl_suite *suite) { return suite->blocks / 2; }
+
+/* Finds the next job of a kind of blocks, of both sides. wanted: the jobs; NULL: all. A new block begins only within the time
+ * budget. */
+static bool next_of_blocks(const rl_suite_progress *progress, const block_kind *kind, const bool *wanted, rl_suite_step *step) {
+  const rl_suite *suite = progress->suite;
+  const char *const roles[] = {kind->role, kind->role_of_other, kind->role};
+  for (int64_t block = 0; block < suite->blocks + rl_suite_max_replacements(suite); block++) {
+    const char *const *order = roles + rl_suite_begins_with_baseline(progress->order_seed, kind->order_offset + block);
+    bool begun = false, measured[RL_SUITE_JOBS_MAX];
+    for (int i = 0; i < suite->job_count; i++)
+      measured[i] = (wanted == NULL || wanted[i]) &&
+                    (block < suite->blocks || needs_replacement(progress, kind, block, suite->jobs[i].name));
+    for (int side = 0; side < 2; side++) {
+      if (progress->other == NULL && order[side] == kind->role_of_other) continue;
+      if (next_in_block(progress, order[side], block, measured, &begun, step)) return begun || rl_suite_has_time(progress);
+    }
   }
   return false;
 }
@@ -201,7 +238,7 @@ static bool next_canary(const rl_suite_progress *progress, const char *role, rl_
 
 static bool next_profile(const rl_suite_progress *progress, const char *role, rl_suite_step *step) {
   const rl_suite *suite = progress->suite;
-  if (!suite->profile || busy_seconds(progress, NULL) > budget_s(progress)) return false;
+  if (!suite->profile || busy_seconds(progress) > budget_s(progress)) return false;
   for (int i = 0; i < suite->job_count; i++) {
     if (is_submitted(progress, role, 0, suite->jobs[i].name)) continue;
     *step = (rl_suite_step){role, 0, suite->jobs[i].name, i == 0};
@@ -212,23 +249,24 @@ static bool next_profile(const rl_suite_progress *progress, const char *role, rl
 
 bool rl_suite_next_step(const rl_suite_progress *progress, const bool unconfirmed[RL_SUITE_JOBS_MAX], bool blocks_only,
                         rl_suite_step *step) {
-  if (next_canary(progress, "canary_before", step) || next_of_blocks(progress, step)) return true;
+  if (next_canary(progress, "canary_before", step) || next_of_blocks(progress, &measured_blocks, NULL, step)) return true;
   if (blocks_only) return false;
-  return (unconfirmed != NULL && next_confirmation(progress, unconfirmed, step)) || next_canary(progress, "canary_after", step) ||
-         next_profile(progress, "profile", step) || (progress->other != NULL && next_profile(progress, "baseline_profile", step));
+  return (unconfirmed != NULL && next_of_blocks(progress, &confirming_blocks, unconfirmed, step)) ||
+         next_canary(progress, "canary_after", step) || next_profile(progress, "profile", step) ||
+         (progress->other != NULL && next_profile(progress, "baseline_profile", step));
 }
 
 char *rl_suite_step_request(const rl_suite_progress *progress, const rl_suite_step *step) {
-  bool is_other_side = strncmp(step->role, "baseline", strlen("baseline")) == 0;
-  const rl_suite_job *job = rl_suite_find_job(is_other_side ? progress->other : progress->suite, step->job_name);
+  const rl_suite_job *job =
+      rl_suite_find_job(rl_suite_role_is_of_other_side(step->role) ? progress->other : progress->suite, step->job_name);
   bool is_cpu = strcmp(progress->device, "cpu") == 0;
   char *text = NULL;
-  if (strncmp(step->role, "canary", strlen("canary")) == 0) {
+  if (is_canary(step->role)) {
     if (asprintf(&text, "{\"kind\":\"ceilings\",\"device\":\"%s\",\"fresh_worker\":true}", progress->device) < 0) return NULL;
     return text;
   }
   if (job == NULL) return NULL;
   uint32_t profile = 1u << RL_PASS_TIMING | 1u << RL_PASS_ACTIVITY | (is_cpu ? 0 : 1u << RL_PASS_COUNTERS);
-  uint32_t passes = strstr(step->role, "profile") != NULL ? job->passes | profile : job->passes;
+  uint32_t passes = is_profile(step->role) ? job->passes | profile : job->passes;
   return rl_suite_print_request(job, progress->device, passes, step->is_first);
 }

@@ -13,6 +13,7 @@ typedef struct rl_suite_step_row {
   char drop_reason[256]; /* "": none */
   int64_t block, job_id; /* job_id 0: deleted */
   double busy_s;         /* 0: not known */
+  bool has_dropped;      /* a value that it measured was dropped: suspect or throttled */
 } rl_suite_step_row;
 
 typedef struct rl_suite_progress {
@@ -31,6 +32,9 @@ typedef struct rl_suite_progress {
 int rl_suite_progress_read(rl_store *store, int64_t id, rl_suite_progress *progress, rl_error *err);
 void rl_suite_progress_clear(rl_suite_progress *progress);
 
+/* Whether the jobs of a role yield values, and whether they measure the other side. */
+bool rl_suite_role_has_values(const char *role);
+bool rl_suite_role_is_of_other_side(const char *role);
 bool rl_suite_has_canary(const rl_suite *suite, const char *device);
 /* Returns the row of a step; NULL: its job was not submitted. */
 const rl_suite_step_row *rl_suite_find_row(const rl_suite_progress *progress, const char *role, int64_t block,
@@ -43,9 +47,12 @@ int64_t rl_suite_blocks_done(const rl_suite_progress *progress, const char *role
 const rl_suite_step_row *rl_suite_failing_job(const rl_suite_progress *progress, const char *role);
 /* Whether both sides are measured in a block in the reverse order: the baseline first. */
 bool rl_suite_begins_with_baseline(int64_t order_seed, int64_t block);
+/* Returns the number of blocks that may replace dropped ones: half as many as the suite has. */
+int64_t rl_suite_max_replacements(const rl_suite *suite);
 
 /* Finds the next job: returns true and sets *step, whose texts belong to progress; false if all are done. unconfirmed: whether
- * fresh blocks of this job are needed; NULL: of none. blocks_only: stop after the blocks. */
+ * fresh blocks of this job are needed; NULL: of none. blocks_only: stop after the blocks. A job whose block was dropped, on
+ * either side, is measured again in a block with a number from suite->blocks on, within the time budget. */
 bool rl_suite_next_step(const rl_suite_progress *progress, const bool unconfirmed[RL_SUITE_JOBS_MAX], bool blocks_only,
                         rl_suite_step *step);
 /* Returns the body of POST /jobs for a step, which the caller frees; NULL: out of memory. */

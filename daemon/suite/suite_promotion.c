@@ -52,11 +52,11 @@ static int check_values(rl_store *store, int64_t run_id, rl_error *err) {
   RL_CLEANUP(rl_suite_values_clear) rl_suite_values values = {0};
   if (rl_suite_progress_read(store, run_id, &progress, err) < 0 || rl_suite_values_read(store, run_id, &values, err) < 0)
     return -1;
-  size_t needed = rl_verdict_count_needed_blocks((size_t)values.block_count), measured = 0;
-  for (int i = 0; i < values.block_count; i++) {
+  size_t needed = rl_verdict_count_needed_blocks((size_t)values.blocks.count), measured = 0;
+  for (int i = 0; i < values.blocks.count; i++) {
     size_t kept;
-    if (check_series(progress.suite, &values.blocks[i], needed, err) < 0) return -1;
-    measured += isfinite(rl_suite_series_median(&values.blocks[i], &kept));
+    if (check_series(progress.suite, &values.blocks.items[i], needed, err) < 0) return -1;
+    measured += isfinite(rl_suite_series_median(&values.blocks.items[i], &kept));
   }
   return measured > 0 ? 0 : refuse(err, "suite run %lld has no values", (long long)run_id);
 }

@@ -99,7 +99,7 @@ static int add_value(const rl_suite *suite, const char *job, const char *metric,
 /* Reads one metric of each run of a job. */
 static int read_metric(rl_store *store, const rl_suite_progress *progress, const rl_suite_step_row *row, const char *metric,
                        const char *drop_reason, value_list *list, rl_error *err) {
-  bool is_other_side = strcmp(row->role, "baseline") == 0;
+  bool is_other_side = rl_suite_role_is_of_other_side(row->role);
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *variant;
   int found;
@@ -144,9 +144,7 @@ static int collect(rl_suite_runner *runner, const rl_suite_progress *progress, c
   value_list list = {0};
   char reason[256];
   const rl_suite_step step = {row->role, row->block, row->job_name};
-  bool completed = state == RL_JOB_COMPLETED, has_values = strcmp(row->role, "block") == 0 ||
-                                                           strcmp(row->role, "confirmation") == 0 ||
-                                                           strcmp(row->role, "baseline") == 0;
+  bool completed = state == RL_JOB_COMPLETED, has_values = rl_suite_role_has_values(row->role);
   explain_end(runner, row->job_id, state, reason, sizeof reason);
   int rc = has_values ? read_values(runner->store, progress, row, completed ? NULL : reason, &list, err) : 0;
   if (rc == 0)
@@ -467,42 +465,6 @@ void rl_suite_runner_close(rl_suite_runner *runner) {
 
 /* --- clients ----------------------------------------------------------------------------------------------------------- */
 
-/* Returns the column of the only row; NAN: NULL or no row. */
-static double read_number(rl_store *store, rl_query query, const rl_binding *bindings, int count, int column) {
-  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
-  const char *first;
-  rl_error ignored;
-  if (rl_store_query(store, query, bindings, count, &cursor, &ignored) < 0 || rl_cursor_next(cursor, &first, &ignored) <= 0)
-    return NAN;
-  return rl_cursor_real(cursor, column);
-}
-
-static double estimate_from_jobs(rl_suite_runner *runner, const rl_suite *suite, const char *device) {
-  double block_s = 0;
-  for (int i = 0; i < suite->job_count; i++)
-    block_s += read_number(
-        runner->store, RL_QUERY_SUITE_JOB_DURATION,
-        RL_BINDINGS(RL_BIND_TEXT(":workload", suite->jobs[i].workload), RL_BIND_TEXT(":variant", suite->jobs[i].variant),
-                    RL_BIND_TEXT(":nondefault_params", suite->jobs[i].nondefault_params), RL_BIND_TEXT(":device", device)),
-        1);
-  return block_s * ((double)suite->blocks + (suite->profile ? 2 : 0));
-}
-
-static double read_duration(rl_suite_runner *runner, const rl_suite *suite, const char *device, bool two_sided) {
-  return read_number(runner->store, RL_QUERY_SUITE_RUN_DURATION,
-                     RL_BINDINGS(RL_BIND_TEXT(":suite", suite->name), RL_BIND_TEXT(":sha256", suite->sha256),
-                                 RL_BIND_TEXT(":device", device), RL_BIND_INTEGER(":two_sided", two_sided)),
-                     1);
-}
-
-static double estimate_on(rl_suite_runner *runner, const rl_suite *suite, const char *device, bool two_sided) {
-  double seconds = read_duration(runner, suite, device, two_sided);
-  if (isfinite(seconds)) return seconds;
-  double of_one_side = two_sided ? read_duration(runner, suite, device, false) : NAN;
-  if (!isfinite(of_one_side)) of_one_side = estimate_from_jobs(runner, suite, device);
-  return two_sided ? 2 * of_one_side : of_one_side;
-}
-
 /* Parses each job for the device and checks it. Fills in device[16], which is "" for the default one. */
 static int check_jobs(rl_suite_runner *runner, const rl_suite *suite, char *device, rl_error *err) {
   rl_job_spec *spec = calloc(1, sizeof *spec);
@@ -524,12 +486,13 @@ static int check_jobs(rl_suite_runner *runner, const rl_suite *suite, char *devi
   return rc;
 }
 
-double rl_suite_runner_estimate(rl_suite_runner *runner, const rl_suite *suite, const char *device) {
-  char chosen[16];
+rl_suite_estimate rl_suite_runner_estimate(rl_suite_runner *runner, const rl_suite *suite) {
+  char device[16];
   rl_error ignored;
-  snprintf(chosen, sizeof chosen, "%s", device[0] != '\0' ? device : suite->device);
-  if (chosen[0] == '\0' && check_jobs(runner, suite, chosen, &ignored) < 0) return NAN;
-  return estimate_on(runner, suite, chosen, false);
+  snprintf(device, sizeof device, "%s", suite->device);
+  if (device[0] == '\0' && check_jobs(runner, suite, device, &ignored) < 0)
+    return (rl_suite_estimate){NAN, RL_SUITE_ESTIMATE_NONE};
+  return rl_suite_estimate_duration(runner->store, suite, device, false);
 }
 
 static int find_against(rl_suite_runner *runner, const rl_suite_submission *submission, int64_t *run_id, rl_error *err) {
@@ -563,7 +526,7 @@ static int make_other(rl_suite_runner *runner, const rl_suite_submission *submis
 }
 
 int rl_suite_runner_submit(rl_suite_runner *runner, const rl_suite_submission *submission, int64_t *id, bool *existing,
-                           double *estimated_s, rl_error *err) {
+                           rl_suite_estimate *estimate, rl_error *err) {
   RL_CLEANUP(rl_suite_cleanup) rl_suite *other = NULL;
   const rl_suite *suite = submission->suite;
   char device[16];
@@ -578,7 +541,7 @@ int rl_suite_runner_submit(rl_suite_runner *runner, const rl_suite_submission *s
   if (hashes == NULL || (other != NULL && request == NULL)) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a suite run");
   if (getrandom(&seed, sizeof seed, 0) != sizeof seed) return rl_fail_errno(err, "the order of a suite run");
   const int64_t sides = other != NULL ? 2 : 1;
-  const double planned_s = estimate_on(runner, suite, device, other != NULL);
+  const rl_suite_estimate planned = rl_suite_estimate_duration(runner->store, suite, device, other != NULL);
   const rl_suite_run_spec spec = {
       .suite = suite->name,
       .definition = suite->text,
@@ -589,12 +552,13 @@ int rl_suite_runner_submit(rl_suite_runner *runner, const rl_suite_submission *s
       .against_run_id = against_run_id,
       .against_request = request,
       .order_seed = seed,
-      .planned_s = planned_s,
+      .planned_s = planned.seconds,
+      .planned_basis = rl_suite_estimate_basis_name(planned.basis),
       .planned_jobs = sides * (suite->blocks + suite->profile) * suite->job_count + (rl_suite_has_canary(suite, device) ? 2 : 0)};
   if (rl_store_suite_run_insert(runner->store, &spec, submission->key, submission->body_sha256, runner->queue_limit, id, existing,
                                 err) < 0)
     return -1;
-  *estimated_s = planned_s;
+  *estimate = planned;
   if (*existing) return 0;
   wake(runner);
   rl_listener_notify(&runner->listener, *id);

@@ -9,6 +9,7 @@
 #include "queue/queue.h"
 #include "store/store.h"
 #include "suite/definition.h"
+#include "suite/suite_estimate.h"
 
 typedef struct rl_suite_runner rl_suite_runner;
 
@@ -36,13 +37,12 @@ typedef struct rl_suite_submission {
  * as /jobs/0/request/engine: the device can't run it. RL_INPUT at /against_request/... too. RL_HTTP 404 at /against, 422, 429,
  * 503. */
 int rl_suite_runner_submit(rl_suite_runner *runner, const rl_suite_submission *submission, int64_t *id, bool *existing,
-                           double *estimated_s, rl_error *err);
+                           rl_suite_estimate *estimate, rl_error *err);
 /* Cancels a suite run and its current job. RL_HTTP 404; RL_SUITE_ENDED. */
 int rl_suite_runner_cancel(rl_suite_runner *runner, int64_t id, rl_error *err);
 
-/* Returns how long a run of the suite takes on a device, in s: from its last runs, else from equal jobs; NAN: unknown. device "":
- * the suite's or the default device. */
-double rl_suite_runner_estimate(rl_suite_runner *runner, const rl_suite *suite, const char *device);
+/* Returns how long a run of the suite takes on its own or the default device. None: no device can run it. */
+rl_suite_estimate rl_suite_runner_estimate(rl_suite_runner *runner, const rl_suite *suite);
 
 RL_DEFINE_CLEANUP(rl_suite_runner_cleanup, rl_suite_runner *, rl_suite_runner_close, NULL)
 #endif

@@ -10,15 +10,15 @@
 #include "analyze/rank_test.h"
 
 /* Returns the last series if it is of the metric, else a new one; NULL: out of memory. Rows come sorted by metric. */
-static rl_suite_series *find_or_add(rl_suite_series **all, int *count, const char *metric) {
-  if (*count > 0 && strcmp((*all)[*count - 1].metric, metric) == 0) return &(*all)[*count - 1];
-  rl_suite_series *grown = realloc(*all, (size_t)(*count + 1) * sizeof *grown);
+static rl_suite_series *find_or_add(rl_suite_series_list *list, const char *metric) {
+  if (list->count > 0 && strcmp(list->items[list->count - 1].metric, metric) == 0) return &list->items[list->count - 1];
+  rl_suite_series *grown = realloc(list->items, (size_t)(list->count + 1) * sizeof *grown);
   if (grown == NULL) return NULL;
-  *all = grown;
-  rl_suite_series *added = &grown[(*count)++];
+  list->items = grown;
+  rl_suite_series *added = &grown[list->count++];
   *added = (rl_suite_series){0};
   snprintf(added->metric, sizeof added->metric, "%s", metric);
-  for (int i = 0; i < RL_SUITE_BLOCKS_MAX; i++) added->values[i] = added->cycles[i] = NAN;
+  for (int i = 0; i < RL_SUITE_MEASURED_BLOCKS_MAX; i++) added->values[i] = added->cycles[i] = NAN;
   return added;
 }
 
@@ -28,16 +28,27 @@ static void note_distrusted(rl_suite_series *series, int64_t block, const char *
   snprintf(series->distrusted_reason, sizeof series->distrusted_reason, "%s", reason);
 }
 
+/* Returns the list of a role; NULL: blocks with this role have no values. */
+static rl_suite_series_list *find_list(rl_suite_values *values, const char *role) {
+  const struct {
+    const char *role;
+    rl_suite_series_list *list;
+  } lists[] = {{"block", &values->blocks},
+               {"confirmation", &values->confirmations},
+               {"baseline", &values->baselines},
+               {"baseline_confirmation", &values->baseline_confirmations}};
+  for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+    if (strcmp(lists[i].role, role) == 0) return lists[i].list;
+  return NULL;
+}
+
 static int add_value(rl_cursor *cursor, const char *metric, rl_suite_values *values, rl_error *err) {
-  const char *role = rl_cursor_text(cursor, 1);
   int64_t block = rl_cursor_integer(cursor, 2);
   const char *distrusted_reason = rl_cursor_text(cursor, 5);
-  rl_suite_series *to = strcmp(role, "block") == 0 ? find_or_add(&values->blocks, &values->block_count, metric)
-                        : strcmp(role, "baseline") == 0
-                            ? find_or_add(&values->baselines, &values->baseline_count, metric)
-                            : find_or_add(&values->confirmations, &values->confirmation_count, metric);
+  rl_suite_series_list *list = find_list(values, rl_cursor_text(cursor, 1));
+  if (list == NULL || block < 0 || block >= RL_SUITE_MEASURED_BLOCKS_MAX) return 0;
+  rl_suite_series *to = find_or_add(list, metric);
   if (to == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for the values of a suite run");
-  if (block < 0 || block >= RL_SUITE_BLOCKS_MAX) return 0;
   to->values[block] = rl_cursor_real(cursor, 3);
   to->cycles[block] = rl_cursor_real(cursor, 4);
   if (to->count < (size_t)block + 1) to->count = (size_t)block + 1;
@@ -56,20 +67,21 @@ int rl_suite_values_read(rl_store *store, int64_t run_id, rl_suite_values *value
 }
 
 void rl_suite_values_clear(rl_suite_values *values) {
-  free(values->blocks);
-  free(values->confirmations);
-  free(values->baselines);
+  free(values->blocks.items);
+  free(values->confirmations.items);
+  free(values->baselines.items);
+  free(values->baseline_confirmations.items);
   *values = (rl_suite_values){0};
 }
 
-const rl_suite_series *rl_suite_series_find(const rl_suite_series *all, int count, const char *metric) {
-  for (int i = 0; i < count; i++)
-    if (strcmp(all[i].metric, metric) == 0) return &all[i];
+const rl_suite_series *rl_suite_series_find(const rl_suite_series_list *list, const char *metric) {
+  for (int i = 0; i < list->count; i++)
+    if (strcmp(list->items[i].metric, metric) == 0) return &list->items[i];
   return NULL;
 }
 
 double rl_suite_series_median(const rl_suite_series *series, size_t *kept) {
-  double values[RL_SUITE_BLOCKS_MAX];
+  double values[RL_SUITE_MEASURED_BLOCKS_MAX];
   size_t count = 0;
   for (size_t i = 0; i < series->count; i++)
     if (isfinite(series->values[i])) values[count++] = series->values[i];

@@ -456,6 +456,7 @@ CREATE TABLE suite_runs ( -- runs of regression suites
   clock_setting TEXT,
   git_commit TEXT,
   planned_s REAL, -- estimated when the run was requested; NULL: unknown
+  planned_basis TEXT, -- what the estimate rests on: "runs" "jobs" "similar_jobs" "time_budget"
   planned_jobs INTEGER NOT NULL,
   idempotency_key TEXT UNIQUE,
   body_sha256 TEXT,
@@ -480,8 +481,8 @@ CREATE INDEX suite_runs_with_events ON suite_runs (finished_ns) WHERE events_kep
 CREATE TABLE suite_jobs ( -- the jobs of a suite run; kept when retention deletes the jobs
   suite_run_id INTEGER NOT NULL REFERENCES suite_runs ON DELETE CASCADE,
   ordinal INTEGER NOT NULL, -- in the order of submission, from 0
-  role TEXT NOT NULL CHECK (role IN ('canary_before', 'block', 'baseline', 'confirmation', 'canary_after', 'profile',
-    'baseline_profile')), -- baseline: a block of the other side, which the run measures itself
+  role TEXT NOT NULL CHECK (role IN ('canary_before', 'block', 'baseline', 'confirmation', 'baseline_confirmation',
+    'canary_after', 'profile', 'baseline_profile')), -- baseline...: of the other side, which the run measures itself
   block INTEGER NOT NULL, -- from 0 within the role
   job_name TEXT NOT NULL, -- in the definition; of a canary: ceilings
   job_id INTEGER REFERENCES jobs ON DELETE SET NULL,
@@ -497,7 +498,7 @@ CREATE INDEX suite_jobs_submitted ON suite_jobs (state) WHERE state = 'submitted
 CREATE TABLE suite_values ( -- the values from which verdicts are computed
   suite_run_id INTEGER NOT NULL REFERENCES suite_runs ON DELETE CASCADE,
   metric TEXT NOT NULL, -- "train/fp16/epoch_ms_median": job, variant, metric
-  role TEXT NOT NULL CHECK (role IN ('block', 'baseline', 'confirmation')),
+  role TEXT NOT NULL CHECK (role IN ('block', 'baseline', 'confirmation', 'baseline_confirmation')),
   block INTEGER NOT NULL,
   value REAL,
   cycles REAL, -- SM cycles: time times the SM clock that was read next to it

@@ -95,7 +95,10 @@ def test_a_run_against_another_build(builds):
     for item in done["jobs"]:
         request = builds.get(f"/jobs/{item['job']}").json()["request"]
         assert request["fresh_worker"] is True
-        assert request["worker_build"] == ("" if item["role"] == "baseline" else "slow")
+        assert request["worker_build"] == ("" if item["role"].startswith("baseline") else "slow")
+    confirming = [(item["role"], item["block"]) for item in done["jobs"] if "confirmation" in item["role"]]
+    assert [block for _, block in confirming] == [i // 2 for i in range(10)] and len(set(confirming)) == 10
+    assert verdict["confirmation_median"] > SLOW_US > verdict["confirmation_baseline_median"]
     # It is neither history nor rolling baseline of runs with one side.
     key = f"/suites/tiny/history?metric={METRIC}"
     assert builds.get(key).json()["items"] == []

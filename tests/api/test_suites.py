@@ -4,6 +4,7 @@ import contextlib
 import json
 import sqlite3
 import statistics
+import time
 
 import pytest
 
@@ -133,6 +134,55 @@ def test_named_baselines(suites, folder, first):
     with pytest.raises(sqlite3.IntegrityError, match="immutable"):
         database.execute("UPDATE baselines SET suite_run_id = suite_run_id")
     database.close()
+
+
+def test_a_dropped_block_is_measured_again(suites):
+    """The value of the first block becomes one that throttling spoilt while the run goes on."""
+    metric = {"job": "relu", "metric": "time_cold_us_median", "threshold_ratio": 9}
+    body = suite("patched", n=1 << 20, blocks=12, metrics=[metric])
+    number = start(suites, "patched", {"definition": body})
+    database = sqlite3.connect(suites.state / "rooflined.db", timeout=20)
+    changes, until = 0, time.monotonic() + 60
+    while changes == 0 and time.monotonic() < until:
+        with database:
+            changes = database.execute("UPDATE suite_values SET dropped_reason = 'the device was slowed down: heat' "
+                                       "WHERE suite_run_id = ? AND block = 0", [number]).rowcount
+    database.close()
+    found = wait(suites, number)
+    assert [job["block"] for job in found["jobs"]] == list(range(13)) and found["progress"]["done"] == 13
+    [verdict] = found["verdicts"]
+    assert (verdict["blocks_current"], verdict["blocks_dropped"]) == (12, 1)
+
+
+def test_an_estimate_before_the_first_run(suites, folder):
+    """By the time budget, then by the last job of the kind, by an equal job, and by the last run."""
+    def estimate(definition):
+        write(folder, definition)
+        found = suites.get(f"/suites/{definition['name']}").json()
+        return found["estimated_s"], found["estimate_basis"]
+
+    training = {"kind": "train", "precisions": ["fp32"], "epochs": 1, "warmup_epochs": 0, "max_images": 64}
+    metric = {"job": "train", "metric": "epoch_ms_median", "threshold_ratio": 3}
+    planned = suite("planned", jobs=[{"name": "train", "request": training}], metrics=[metric], time_budget_s=77)
+    assert estimate(planned) == (77, "time_budget")
+
+    def seconds_of(request):
+        number = suites.run({"device": "cpu", **request})
+        with contextlib.closing(sqlite3.connect(suites.state / "rooflined.db", timeout=20)) as database:
+            [(seconds,)] = database.execute("SELECT (finished_ns - started_ns) / 1e9 FROM jobs WHERE id = ?", [number])
+        return seconds
+
+    for request, basis in (({**training, "seed": 2}, "similar_jobs"), (training, "jobs")):
+        seconds = seconds_of(request)
+        assert estimate(planned) == (pytest.approx(5 * seconds), basis)
+    assert estimate({**planned, "profile": True})[0] == pytest.approx(7 / 5 * estimate(planned)[0])
+    assert estimate({**planned, "time_budget_s": 1, "blocks": 30}) == (1, "time_budget")
+    estimate(planned)
+    accepted = suites.call("POST", "/suites/planned/runs", {}).json()
+    assert accepted["estimate_basis"] == "jobs"
+    done = wait(suites, accepted["id"])
+    assert (done["estimated_s"], done["estimate_basis"]) == (accepted["estimated_s"], "jobs")
+    assert estimate(planned) == (pytest.approx(done["elapsed_s"], rel=0.01), "runs")
 
 
 @contextlib.contextmanager

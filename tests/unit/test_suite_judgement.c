@@ -259,6 +259,74 @@ static void the_order_of_both_sides_is_random(void **state) {
   assert_in_range(changes, SEEDS / 2 - 158, SEEDS / 2 + 158);
 }
 
+/* --- steps ------------------------------------------------------------------------------------------------------------- */
+
+/* Blocks whose values are dropped, by bit. */
+typedef struct dropped_blocks {
+  unsigned block, baseline, confirmation, baseline_confirmation;
+} dropped_blocks;
+
+static bool is_dropped(const dropped_blocks *dropped, const rl_suite_step *step) {
+  const char *role = step->role;
+  unsigned blocks = strcmp(role, "block") == 0          ? dropped->block
+                    : strcmp(role, "baseline") == 0     ? dropped->baseline
+                    : strcmp(role, "confirmation") == 0 ? dropped->confirmation
+                                                        : dropped->baseline_confirmation;
+  return (blocks >> step->block & 1) != 0;
+}
+
+/* Executes the steps of a run up to its confirming blocks, and counts them by role and block. */
+static void run_steps(bool two_sides, double job_s, dropped_blocks dropped, char log[1024]) {
+  enum { STEPS_MAX = 64 };
+  static rl_suite_step_row rows[STEPS_MAX];
+  rl_suite_progress progress = {.suite = suite, .other = two_sides ? suite : NULL, .order_seed = 5, .rows = rows};
+  const bool unconfirmed[RL_SUITE_JOBS_MAX] = {true};
+  rl_suite_step step;
+  strcpy(progress.device, "cpu");
+  log[0] = '\0';
+  while (rl_suite_next_step(&progress, unconfirmed, false, &step) && strstr(step.role, "profile") == NULL) {
+    assert_true(progress.row_count < STEPS_MAX);
+    rl_suite_step_row *row = &rows[progress.row_count++];
+    *row = (rl_suite_step_row){.block = step.block, .job_id = 1, .busy_s = job_s, .has_dropped = is_dropped(&dropped, &step)};
+    strcpy(row->role, step.role), strcpy(row->job_name, step.job_name), strcpy(row->state, "completed");
+    size_t used = strlen(log);
+    const char *side = strncmp(step.role, "baseline", 8) == 0 ? "b" : "", *kind = strstr(step.role, "confirm") != NULL ? "c" : "";
+    snprintf(log + used, 1024 - used, "%s%s%lld ", kind, side, (long long)step.block);
+  }
+}
+
+static void dropped_blocks_are_replaced(void **state) {
+  (void)state;
+  char log[1024];
+  run_steps(false, 1, (dropped_blocks){0}, log);
+  assert_string_equal(log, "0 1 2 3 4 c0 c1 c2 c3 c4 ");
+  run_steps(false, 1, (dropped_blocks){.block = 1 << 1 | 1 << 3, .confirmation = 1 << 4}, log);
+  assert_string_equal(log, "0 1 2 3 4 5 6 c0 c1 c2 c3 c4 c5 ");
+  /* a replacement is replaced too; at most half as many as the suite has blocks */
+  run_steps(false, 1, (dropped_blocks){.block = 1 << 0 | 1 << 5}, log);
+  assert_string_equal(log, "0 1 2 3 4 5 6 c0 c1 c2 c3 c4 ");
+  run_steps(false, 1, (dropped_blocks){.block = ~0u}, log);
+  assert_string_equal(log, "0 1 2 3 4 5 6 c0 c1 c2 c3 c4 ");
+  /* within the time budget of 600 s */
+  run_steps(false, 100, (dropped_blocks){.block = 1 << 1 | 1 << 3}, log);
+  assert_string_equal(log, "0 1 2 3 4 5 ");
+}
+
+static void both_sides_are_measured_in_every_block(void **state) {
+  (void)state;
+  char log[1024];
+  run_steps(true, 1, (dropped_blocks){.baseline = 1 << 2, .baseline_confirmation = 1 << 0}, log);
+  for (int block = 0; block < 6; block++) {
+    static const char *const formats[] = {" %d ", " b%d ", " c%d ", " cb%d "};
+    for (size_t i = 0; i < 4; i++) {
+      char step[16], padded[1040];
+      snprintf(step, sizeof step, formats[i], block), snprintf(padded, sizeof padded, " %s", log);
+      const char *found = strstr(padded, step);
+      if (found == NULL || strstr(found + 1, step) != NULL) fail_msg("\"%s\" is not once in %s", step, log);
+    }
+  }
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
   const struct CMUnitTest tests[] = {TEST(the_baseline_is_the_last_good_runs),
@@ -268,6 +336,8 @@ int main(void) {
                                      TEST(mostly_suspect_and_quarantined_runs_are_no_rolling_baseline),
                                      TEST(events_tell_what_happened_until_retention_deletes_them),
                                      TEST(the_order_of_both_sides_is_random),
+                                     TEST(dropped_blocks_are_replaced),
+                                     TEST(both_sides_are_measured_in_every_block),
                                      TEST(runs_that_hide_regressions_are_not_promoted)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,6 +55,32 @@ static void an_effect_beyond_the_threshold_needs_confirmation(void **state) {
   assert_int_equal(second.confirmed, 0);
 }
 
+/* The confirming blocks of a run with two sides are compared with those of the other side that were measured beside them: here
+ * the device has become slower for both. */
+static void confirming_blocks_are_compared_with_their_own_baseline(void **state) {
+  (void)state;
+  double baseline[BLOCKS], current[BLOCKS], fresh[BLOCKS], other[BLOCKS];
+  scale(20, baseline), scale(21.6, current), scale(24, fresh), scale(22.2, other);
+  rl_verdict_blocks run = {baseline, NULL, BLOCKS};
+  rl_verdict_metric metric = {.key = "a",
+                              .threshold_ratio = 0.05,
+                              .baseline_runs = &run,
+                              .baseline_run_count = 1,
+                              .current = {current, NULL, BLOCKS},
+                              .confirmation = {fresh, NULL, BLOCKS},
+                              .confirmation_baseline = {other, NULL, BLOCKS}};
+  rl_verdict_judgement judged = judge(metric);
+  assert_verdict(&judged, RL_VERDICT_SLOWER, "confirm it with a median 8.1 % above");
+  assert_true(judged.confirmation_baseline_median == other[0] &&
+              fabs(judged.confirmation_effect_ratio - (24 / 22.2 - 1)) < 1e-12);
+  scale(24, other);
+  judged = judge(metric);
+  assert_verdict(&judged, RL_VERDICT_INCONCLUSIVE, "fresh blocks don't confirm it: their median is equal to");
+  metric.confirmation_baseline.count = 4;
+  judged = judge(metric);
+  assert_verdict(&judged, RL_VERDICT_INCONCLUSIVE, "only 4 of 5 confirming blocks");
+}
+
 /* --- each rule on both sides of its limit ------------------------------------------------------------------------------- */
 
 typedef struct metric_case {
@@ -82,6 +108,15 @@ static const metric_case cases[] = {
      .verdict = RL_VERDICT_INCONCLUSIVE, .reason = "differ no more than runs of this metric do"},
     {20, 21.6, 21.6, .history = {20, 20.02, 20, 20.02, 20, 20.02, 20, 20.02, 20}, .threshold = 0.05, .verdict = RL_VERDICT_SLOWER,
      .reason = "8 % above"},
+    /* a history that changes by the factor 2: the limit is the same factor up and down */
+    {20, 70, 70, .history = {20, 40, 20, 40, 20, 40, 20, 40, 20}, .threshold = 0.05, .verdict = RL_VERDICT_INCONCLUSIVE,
+     .reason = "the limit is 1034 %"},
+    {20, 240, 240, .history = {20, 40, 20, 40, 20, 40, 20, 40, 20}, .threshold = 0.05, .verdict = RL_VERDICT_SLOWER,
+     .reason = "1100 % above"},
+    {20, 1.8, 1.8, .history = {20, 40, 20, 40, 20, 40, 20, 40, 20}, .threshold = 0.05, .verdict = RL_VERDICT_INCONCLUSIVE,
+     .reason = "the limit is 91 %"},
+    {20, 1.7, 1.7, .history = {20, 40, 20, 40, 20, 40, 20, 40, 20}, .threshold = 0.05, .verdict = RL_VERDICT_FASTER,
+     .reason = "92 % below"},
     /* eleven runs rise from the baseline to the current value; or the last step is as large as three others */
     {20, 21.6, 21.6, .history = {20, 20.1, 20.3, 20.4, 20.6, 20.7, 20.9, 21, 21.2, 21.3, 21.5}, .threshold = 0.05,
      .verdict = RL_VERDICT_INCONCLUSIVE, .reason = "the metric drifted away"},
@@ -314,6 +349,7 @@ static void a_threshold_must_be_positive(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(an_effect_beyond_the_threshold_needs_confirmation),
+                                     cmocka_unit_test(confirming_blocks_are_compared_with_their_own_baseline),
                                      cmocka_unit_test(each_rule_decides_at_its_limit),
                                      cmocka_unit_test(a_missing_or_other_baseline_is_incomparable),
                                      cmocka_unit_test(the_first_different_condition_is_named),

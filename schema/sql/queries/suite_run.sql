@@ -1,6 +1,6 @@
 -- :id :now. A suite run with its jobs, verdicts, events of the webhook and values. :now: ns since 1970, for elapsed_s.
 SELECT substr(r.listing, 1, length(r.listing) - 1) || ',' || substr(json_object(
-  'estimated_s', r.planned_s,
+  'estimated_s', r.planned_s, 'estimate_basis', r.planned_basis,
   'elapsed_s', iif(r.started_ns IS NULL, 0.0, max(0.0, (coalesce(r.finished_ns, :now) - r.started_ns) / 1e9)),
   'progress', stored_json((
     SELECT json_object('done', count(*) FILTER (WHERE s.state <> 'submitted'), 'of', max(r.planned_jobs, count(*)),
