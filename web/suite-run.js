@@ -46,14 +46,14 @@ const jobColumns = [
   { label: 'Dropped because', cell: (row) => createElement('td', { class: 'words' }, row.drop_reason ?? '') },
 ];
 
-function drawProgress({ state, progress, estimated_s: estimated, elapsed_s: elapsed }) {
+function drawProgress({ state, progress, estimated_s: estimated, estimate_basis: basis, elapsed_s: elapsed }) {
   byId('live').hidden = endedStates.includes(state);
   if (byId('live').hidden) return;
   const share = progress.of > 0 ? progress.done / progress.of : null;
   const left = estimated !== null && elapsed !== null ? format.duration(Math.max(0, estimated - elapsed)) : null;
   byId('live-what').textContent = state === 'queued' ? 'waits for the device'
     : `${progress.done} of ${progress.of} jobs · ${progress.role?.replaceAll('_', ' ') ?? ''}`;
-  byId('live-eta').textContent = left ? `about ${left} left` : '';
+  byId('live-eta').textContent = left ? `${basis === 'time_budget' ? 'at most' : 'about'} ${left} left` : '';
   if (share === null) byId('live-bar').removeAttribute('value');
   else byId('live-bar').value = share;
 }

@@ -5,7 +5,7 @@ import { byId, createElement, numberCell } from '/lib/dom.js';
 import * as format from '/lib/format.js';
 import { drawPoints } from '/lib/points.js';
 import { tableOf } from '/lib/sections.js';
-import { changedConditions, parseMetricKey, showErrors, verdictBadge } from '/lib/suites.js';
+import { changedConditions, describeDuration, parseMetricKey, showErrors, verdictBadge } from '/lib/suites.js';
 
 const RUNS_PER_PAGE = 50;
 const HISTORY_LIMIT = 200;
@@ -123,9 +123,9 @@ async function start() {
   const suite = await get(path);
   document.title = `${suite.name} · rooflined`;
   byId('suite-title').textContent = suite.name;
-  const took = format.duration(suite.estimated_s);
+  const takes = describeDuration(suite);
   byId('summary').textContent = [suite.summary, `${suite.blocks} blocks`, `${suite.metrics} metrics`,
-    took ? `a run takes about ${took}` : null].filter(Boolean).join(' · ');
+    takes ? `a run takes ${takes}` : null].filter(Boolean).join(' · ');
   if (suite.last_run) byId('last-verdict').replaceChildren(verdictBadge(suite.last_run));
   byId('suite').hidden = false;
   byId('run-suite').hidden = false;

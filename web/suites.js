@@ -3,7 +3,7 @@ import { get } from '/lib/api.js';
 import { byId, createElement, numberCell } from '/lib/dom.js';
 import * as format from '/lib/format.js';
 import { tableOf } from '/lib/sections.js';
-import { showErrors, verdictBadge } from '/lib/suites.js';
+import { describeDuration, showErrors, verdictBadge } from '/lib/suites.js';
 
 const suiteUrl = (name) => `/suite.html?name=${encodeURIComponent(name)}`;
 const lastVerdict = (run) => (run
@@ -21,8 +21,7 @@ const columns = [
   { label: 'When', cell: (suite) => createElement('td', {}, format.dateTime(suite.last_run?.finished_at) ?? '') },
   { label: 'Device', cell: (suite) => createElement('td', { class: 'mono' }, suite.device ?? '') },
   { label: 'Blocks', number: true, cell: (suite) => numberCell(format.count(suite.blocks), 'the file is not valid') },
-  { label: 'Duration', number: true, cell: (suite) => numberCell(format.duration(suite.estimated_s),
-    'unknown before the first run') },
+  { label: 'Duration', number: true, cell: (suite) => numberCell(describeDuration(suite), 'no device can run it') },
 ];
 
 await showErrors(async () => {

@@ -124,7 +124,7 @@ void rl_print_suite_run(FILE *out, const cJSON *run) {
 /* --- lists ---------------------------------------------------------------------------------------------------------------- */
 
 static void print_suite(FILE *out, const cJSON *suite) {
-  char duration[RL_CELL_SIZE];
+  char duration[RL_CELL_SIZE], takes[RL_CELL_SIZE + 4];
   const cJSON *problem = rl_json_at(suite, "problem");
   const char *state = rl_json_text(suite, "last_run.state"), *verdict = rl_json_text(suite, "last_run.verdict");
   rl_print_cell(out, rl_json_text(suite, "name"), -NAME_COLUMNS);
@@ -136,7 +136,9 @@ static void print_suite(FILE *out, const cJSON *suite) {
     return;
   }
   fprintf(out, " %6.0f %7.0f ", rl_json_number(suite, "blocks"), rl_json_number(suite, "metrics"));
-  rl_print_cell(out, rl_format_age(duration, rl_json_number(suite, "estimated_s")), 8);
+  bool is_budget = strcmp(rl_json_text(suite, "estimate_basis"), "time_budget") == 0;
+  snprintf(takes, sizeof takes, "%s%s", is_budget ? "≤ " : "", rl_format_age(duration, rl_json_number(suite, "estimated_s")));
+  rl_print_cell(out, takes, 8);
   fprintf(out, "  %-12s %s\n", *verdict != '\0' ? verdict : *state != '\0' ? state : "—", rl_json_text(suite, "summary"));
 }
 

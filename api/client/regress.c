@@ -127,22 +127,29 @@ static int parse_options(const rl_cli *cli, regress_options *options, rl_error *
 
 /* --- submission ----------------------------------------------------------------------------------------------------------- */
 
-/* Prints on standard error how long the run will take: the daemon's estimate, else the time budget as the maximum. */
-static void announce(const rl_cli *cli, const regress_options *options, const cJSON *accepted, const char *suite) {
+/* Prints on standard error how long the run will take, and what the estimate rests on. */
+static void announce(const cJSON *accepted, const char *suite) {
+  static const struct {
+    const char *basis, *takes, *because;
+  } texts[] = {{"runs", "about", "as its last runs did"},
+               {"jobs", "about", "as equal jobs did"},
+               {"similar_jobs", "about", "if its jobs take as long as the last one of their kind"},
+               {"time_budget", "at most", "its time budget"}};
   char duration[RL_CELL_SIZE];
-  const double id = rl_json_number(accepted, "id"), estimated_s = rl_json_number(accepted, "estimated_s");
-  const bool estimated = !isnan(estimated_s);
-  const double seconds = estimated ? estimated_s : rl_suite_time_budget_s(cli, &options->request);
-  fprintf(stderr, "suite run %.0f of %s", id, suite);
-  if (isnan(seconds)) fputs(": how long it takes is not known yet\n", stderr);
-  else fprintf(stderr, " takes %s %s\n", estimated ? "about" : "at most", rl_format_age(duration, seconds));
+  const char *basis = rl_json_text(accepted, "estimate_basis");
+  fprintf(stderr, "suite run %.0f of %s", rl_json_number(accepted, "id"), suite);
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+    if (strcmp(basis, texts[i].basis) == 0)
+      fprintf(stderr, " takes %s %s, %s", texts[i].takes, rl_format_age(duration, rl_json_number(accepted, "estimated_s")),
+              texts[i].because);
+  fputc('\n', stderr);
 }
 
 static int submit(const rl_cli *cli, regress_options *options, rl_error *err) {
   char suite[RL_SUITE_NAME_SIZE];
   RL_CLEANUP(rl_json_free) cJSON *accepted = rl_suite_submit(cli, &options->request, suite, err);
   if (accepted == NULL) return -1;
-  if (!cli->json) announce(cli, options, accepted, suite);
+  if (!cli->json) announce(accepted, suite);
   options->run = (long long)rl_json_number(accepted, "id");
   return 0;
 }

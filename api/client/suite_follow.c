@@ -47,6 +47,7 @@ typedef struct progress {
   char suite[65], role[32]; /* role "": none yet */
   double done, all;         /* jobs */
   double elapsed_s, estimated_s;
+  bool is_budget;  /* estimated_s is the longest that the run may take */
   int64_t read_ns; /* monotonic: when elapsed_s was read */
 } progress;
 
@@ -63,6 +64,7 @@ static void read_progress(const cJSON *run, progress *now) {
                     .all = rl_json_number(run, "progress.of"),
                     .elapsed_s = rl_json_number(run, "elapsed_s"),
                     .estimated_s = rl_json_number(run, "estimated_s"),
+                    .is_budget = strcmp(rl_json_text(run, "estimate_basis"), "time_budget") == 0,
                     .read_ns = rl_monotonic_ns()};
   snprintf(now->suite, sizeof now->suite, "%s", rl_json_text(run, "suite"));
   snprintf(now->role, sizeof now->role, "%s", role[0] != '\0' ? role : state); /* queued, or it has just begun */
@@ -84,7 +86,7 @@ static void show_bar(const progress *now, const char *text) {
   int used = snprintf(line, sizeof line, "%s %s", bar, text);
   if (!isnan(elapsed_s)) used += snprintf(line + used, sizeof line - (size_t)used, ", %.0f s", elapsed_s);
   if (!isnan(elapsed_s) && !isnan(now->estimated_s))
-    snprintf(line + used, sizeof line - (size_t)used, " of about %.0f s", now->estimated_s);
+    snprintf(line + used, sizeof line - (size_t)used, " of %s %.0f s", now->is_budget ? "at most" : "about", now->estimated_s);
   fputc('\r', stderr);
   rl_print_cell(stderr, line, -PROGRESS_COLUMNS);
   fflush(stderr);

@@ -73,15 +73,6 @@ cJSON *rl_suite_submit(const rl_cli *cli, const rl_suite_request *request, char 
   return NULL;
 }
 
-double rl_suite_time_budget_s(const rl_cli *cli, const rl_suite_request *request) {
-  rl_error ignored;
-  char path[128];
-  if (request->file == NULL) snprintf(path, sizeof path, "/suites/%s", request->suite);
-  RL_CLEANUP(rl_json_free)
-  cJSON *suite = request->file != NULL ? read_definition(request->file, &ignored) : rl_http_get(cli, path, &ignored);
-  return rl_json_number(suite, "time_budget_s");
-}
-
 cJSON *rl_suite_promote(const rl_cli *cli, const char *suite, const char *baseline, long long run, rl_error *err) {
   RL_CLEANUP(rl_json_free) cJSON *body = cJSON_CreateObject();
   cJSON_AddStringToObject(body, "name", baseline);

@@ -15,11 +15,10 @@ typedef struct rl_suite_request { /* NULL members: not given */
   const char *against_build, *against_engine, *against_variant; /* of the other side */
 } rl_suite_request;
 
-/* Sends POST /suites/{name}/runs. Returns the reply, which has "id" and "estimated_s" and which the caller deletes, and the
- * suite's name in name[RL_SUITE_NAME_SIZE]. NULL with err: RL_INPUT if the file or the name is wrong, else as rl_http_send. */
+/* Sends POST /suites/{name}/runs. Returns the reply, which has "id", "estimated_s" and "estimate_basis" and which the caller
+ * deletes, and the suite's name in name[RL_SUITE_NAME_SIZE]. NULL with err: RL_INPUT if the file or the name is wrong, else as
+ * rl_http_send. */
 cJSON *rl_suite_submit(const rl_cli *cli, const rl_suite_request *request, char *name, rl_error *err);
-/* Returns the suite's time budget in s, from the file or from the daemon; NAN: unknown. */
-double rl_suite_time_budget_s(const rl_cli *cli, const rl_suite_request *request);
 /* Sends POST /suites/{name}/baselines. Returns the reply, which the caller deletes; NULL with err. */
 cJSON *rl_suite_promote(const rl_cli *cli, const char *suite, const char *baseline, long long run, rl_error *err);
 

@@ -67,8 +67,9 @@ def serving(replies, port=0):
         daemon.close()
 
 
-def submitting(*documents, suite="mnist", estimated_s=96.5):
-    return {f"POST /suites/{suite}/runs": [(202, {"id": 17, "state": "queued", "estimated_s": estimated_s})],
+def submitting(*documents, suite="mnist", estimated_s=96.5, basis="runs"):
+    return {f"POST /suites/{suite}/runs": [(202, {"id": 17, "state": "queued", "estimated_s": estimated_s,
+                                                  "estimate_basis": basis})],
             "GET /suite-runs/17": [(200, document) for document in documents]}
 
 
@@ -92,7 +93,8 @@ def test_exit_codes(state, verdict, code):
     with serving(submitting(RUNNING, {**RECORDED, "state": state, "verdict": verdict})) as daemon:
         out, err = ctl("regress", "mnist", url=daemon.url, code=code)
     assert daemon.requests[0] == ("POST /suites/mnist/runs", {})
-    assert err.splitlines() == ["suite run 17 of mnist takes about 96 s", "mnist: canary before, 3 of 9 jobs"]
+    assert err.splitlines() == ["suite run 17 of mnist takes about 96 s, as its last runs did",
+                                "mnist: canary before, 3 of 9 jobs"]
     shown = state if state != "completed" else verdict if code != 5 else "inconclusive"
     assert f"\nmnist: {shown}\n" in out
 
@@ -100,10 +102,9 @@ def test_exit_codes(state, verdict, code):
 def test_a_line_for_each_change():
     progress = [{**RUNNING, "elapsed_s": at, "progress": {"done": done, "of": 9, "job": 41, "role": "block"}}
                 for at, done in ((1, 1), (2, 1), (3, 2), (4, 2))]
-    with serving(submitting(*progress, RECORDED, estimated_s=None)) as daemon:
+    with serving(submitting(*progress, RECORDED, estimated_s=None, basis=None)) as daemon:
         _, err = ctl("regress", "mnist", url=daemon.url, code=1)
-    assert err.splitlines() == ["suite run 17 of mnist: how long it takes is not known yet", "mnist: block, 1 of 9 jobs",
-                                "mnist: block, 2 of 9 jobs"]
+    assert err.splitlines() == ["suite run 17 of mnist", "mnist: block, 1 of 9 jobs", "mnist: block, 2 of 9 jobs"]
 
 
 def test_progress_follows_the_event_stream():
@@ -128,12 +129,13 @@ def test_progress_follows_the_event_stream():
     assert requests.count("GET /suite-runs/17") == 3 and requests.count("GET /suite-runs/17/events") == 2
 
 
-def test_without_an_estimate_the_time_budget_is_named(tmp_path):
-    (tmp_path / "mnist.json").write_text('{"name": "mnist", "time_budget_s": 300}')
-    with serving({**submitting(RECORDED, estimated_s=None), "GET /suites/mnist": [(200, {"time_budget_s": 90})]}) as daemon:
-        assert "suite run 17 of mnist takes at most 90 s\n" in ctl("regress", "mnist", url=daemon.url, code=1)[1]
-        _, err = ctl("regress", "--suite", tmp_path / "mnist.json", url=daemon.url, code=1)
-    assert "suite run 17 of mnist takes at most 5 min\n" in err
+@pytest.mark.parametrize("basis, text", [
+    ("runs", "about 90 s, as its last runs did"), ("jobs", "about 90 s, as equal jobs did"),
+    ("similar_jobs", "about 90 s, if its jobs take as long as the last one of their kind"),
+    ("time_budget", "at most 90 s, its time budget")])
+def test_what_an_estimate_rests_on(basis, text):
+    with serving(submitting(RECORDED, estimated_s=90, basis=basis)) as daemon:
+        assert ctl("regress", "mnist", url=daemon.url, code=1)[1].splitlines()[0] == f"suite run 17 of mnist takes {text}"
 
 
 def test_a_progress_line_on_a_terminal():
@@ -330,7 +332,8 @@ def test_suites_are_listed_with_their_problems():
     items = [{"name": "mnist", "summary": "Training of the MNIST CNN", "device": "gpu0", "blocks": 7, "time_budget_s": 180,
               "estimated_s": 95, "jobs": 1, "metrics": 6, "problem": None,
               "last_run": {"id": 17, "state": "completed", "verdict": "inconclusive", "finished_at": "2026-11-20T21:54:35Z"}},
-             {"name": "kernels", "summary": "Every kernel", "blocks": 5, "estimated_s": None, "jobs": 9, "metrics": 9,
+             {"name": "kernels", "summary": "Every kernel", "blocks": 5, "estimated_s": 480, "estimate_basis": "time_budget",
+              "jobs": 9, "metrics": 9,
               "problem": None, "last_run": None},
              {"name": "broken", "problem": {"file": "/etc/rooflined/suites.d/broken.json", "line": 4, "pointer": "/blocks",
                                             "message": "must be from 3 to 30"}}]
@@ -339,7 +342,7 @@ def test_suites_are_listed_with_their_problems():
         assert json.loads(ctl("suites", "--json", url=daemon.url)[0]) == {"items": items}
         ctl("suites", "more", url=daemon.url, code=2)
     assert re.search(r"^mnist +7 +6 +95 s  inconclusive Training of the MNIST CNN$", out, re.M)
-    assert re.search(r"^kernels +5 +9 +—  — +Every kernel$", out, re.M)
+    assert re.search(r"^kernels +5 +9 +≤ 8 min  — +Every kernel$", out, re.M)
     assert re.search(r"^broken +malformed: line 4 · /blocks\n  must be from 3 to 30$", out, re.M)
 
 

@@ -86,7 +86,7 @@ def baseline(daemon):
     """The first run of the suite, which is the baseline v1."""
     daemon.slow.write_text(str(FAST_US))
     out, err = ctl("regress", "tiny", "--output", f"junit={daemon.state.parent}/first.xml", url=daemon.url, code=6)
-    assert re.search(r"^suite run \d+ of tiny takes at most 5 min$", err, re.M) and "tiny: block, 1 of " in err
+    assert re.search(r"^suite run \d+ of tiny takes at most 5 min, its time budget$", err, re.M) and "tiny: block, 1 of " in err
     assert f"\nincomparable: {KEY}\n" in out and out.endswith("\ntiny: incomparable\n")
     assert ElementTree.parse(daemon.state.parent / "first.xml").find(".//error").get("type") == "incomparable"
     run = int(re.match(r"suite run (\d+)", out).group(1))

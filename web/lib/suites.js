@@ -1,8 +1,13 @@
 // What the pages of suites share: verdicts, reasons, and the differences between the conditions of two runs.
 import { byId, createElement, stateBadge } from '/lib/dom.js';
+import * as format from '/lib/format.js';
 
 /** The verdict of a run that has ended, else its state. */
 export const verdictBadge = ({ state, verdict }) => stateBadge(verdict ?? state);
+
+/** How long a run of a suite takes: "about 15 s", or "at most 8 min", its time budget; null: no device can run it. */
+export const describeDuration = ({ estimated_s: seconds, estimate_basis: basis }) => (seconds === null ? null
+  : `${basis === 'time_budget' ? 'at most' : 'about'} ${format.duration(seconds)}`);
 
 export const endedStates = ['completed', 'failed', 'cancelled'];
 
