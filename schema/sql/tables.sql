@@ -564,4 +564,4 @@ CREATE TABLE tokens (
 ) STRICT, WITHOUT ROWID;
 
 PRAGMA application_id = 1919905638; -- "roof"
-PRAGMA user_version = 24; -- the number of the last migration
+PRAGMA user_version = 25; -- the number of the last migration

@@ -1,6 +1,6 @@
 -- Confirming blocks of the other side, and what the estimate of a suite run's duration rests on.
 ALTER TABLE suite_runs ADD COLUMN planned_basis TEXT;
-CREATE TABLE suite_jobs_24 ( -- the jobs of a suite run; kept when retention deletes the jobs
+CREATE TABLE suite_jobs_25 ( -- the jobs of a suite run; kept when retention deletes the jobs
   suite_run_id INTEGER NOT NULL REFERENCES suite_runs ON DELETE CASCADE,
   ordinal INTEGER NOT NULL, -- in the order of submission, from 0
   role TEXT NOT NULL CHECK (role IN ('canary_before', 'block', 'baseline', 'confirmation', 'baseline_confirmation',
@@ -14,14 +14,14 @@ CREATE TABLE suite_jobs_24 ( -- the jobs of a suite run; kept when retention del
   PRIMARY KEY (suite_run_id, ordinal),
   UNIQUE (suite_run_id, role, block, job_name)
 ) STRICT, WITHOUT ROWID;
-INSERT INTO suite_jobs_24 (suite_run_id, ordinal, role, block, job_name, job_id, state, drop_reason, busy_s)
+INSERT INTO suite_jobs_25 (suite_run_id, ordinal, role, block, job_name, job_id, state, drop_reason, busy_s)
 SELECT suite_run_id, ordinal, role, block, job_name, job_id, state, drop_reason, busy_s
 FROM suite_jobs;
 DROP TABLE suite_jobs;
-ALTER TABLE suite_jobs_24 RENAME TO suite_jobs;
+ALTER TABLE suite_jobs_25 RENAME TO suite_jobs;
 CREATE INDEX suite_jobs_by_job ON suite_jobs (job_id) WHERE job_id IS NOT NULL;
 CREATE INDEX suite_jobs_submitted ON suite_jobs (state) WHERE state = 'submitted';
-CREATE TABLE suite_values_24 ( -- the values from which verdicts are computed
+CREATE TABLE suite_values_25 ( -- the values from which verdicts are computed
   suite_run_id INTEGER NOT NULL REFERENCES suite_runs ON DELETE CASCADE,
   metric TEXT NOT NULL, -- "train/fp16/epoch_ms_median": job, variant, metric
   role TEXT NOT NULL CHECK (role IN ('block', 'baseline', 'confirmation', 'baseline_confirmation')),
@@ -31,9 +31,9 @@ CREATE TABLE suite_values_24 ( -- the values from which verdicts are computed
   dropped_reason TEXT, -- why the value is not used
   PRIMARY KEY (suite_run_id, metric, role, block)
 ) STRICT, WITHOUT ROWID;
-INSERT INTO suite_values_24 (suite_run_id, metric, role, block, value, cycles, dropped_reason)
+INSERT INTO suite_values_25 (suite_run_id, metric, role, block, value, cycles, dropped_reason)
 SELECT suite_run_id, metric, role, block, value, cycles, dropped_reason
 FROM suite_values;
 DROP TABLE suite_values;
-ALTER TABLE suite_values_24 RENAME TO suite_values;
-PRAGMA user_version = 24;
+ALTER TABLE suite_values_25 RENAME TO suite_values;
+PRAGMA user_version = 25;
