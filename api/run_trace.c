@@ -72,23 +72,58 @@ static int read_names(rl_store *store, const rl_binding *run, rl_run_trace *trac
   return found;
 }
 
-static int read_events(rl_store *store, const rl_binding *run, rl_run_trace *trace, rl_error *err) {
+typedef struct shared_values { /* an entry of activity_dictionary */
+  uint32_t name, graph_node, stream, thread;
+} shared_values;
+
+typedef struct dictionary {
+  shared_values *entries;
+  size_t count, capacity;
+} dictionary;
+
+static void free_dictionary(dictionary *read) { free(read->entries); }
+
+static int read_dictionary(rl_store *store, const rl_binding *run, dictionary *read, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *unused;
   int found;
-  if (rl_store_query(store, RL_QUERY_TIMELINE_EVENTS, run, 1, &cursor, err) < 0) return -1;
+  if (rl_store_query(store, RL_QUERY_TIMELINE_VALUES, run, 1, &cursor, err) < 0) return -1;
   while ((found = rl_cursor_next(cursor, &unused, err)) > 0) {
-    if (rl_array_reserve(&trace->items, trace->count, &trace->capacity, sizeof *trace->items, err) < 0) return -1;
-    int64_t start_ns = rl_cursor_integer(cursor, 1);
-    trace->items[trace->count++] = (rl_trace_event){.start_ns = start_ns,
-                                                    .end_ns = start_ns + rl_cursor_integer(cursor, 2),
-                                                    .kind = (uint32_t)rl_cursor_integer(cursor, 3),
-                                                    .name = (uint32_t)rl_cursor_integer(cursor, 4),
-                                                    .correlation = (uint32_t)rl_cursor_integer(cursor, 5),
-                                                    .graph_node = (uint32_t)rl_cursor_integer(cursor, 6),
-                                                    .stream = (uint32_t)rl_cursor_integer(cursor, 7),
-                                                    .thread = (uint32_t)rl_cursor_integer(cursor, 8)};
+    if (rl_array_reserve(&read->entries, read->count, &read->capacity, sizeof *read->entries, err) < 0) return -1;
+    read->entries[read->count++] = (shared_values){.name = (uint32_t)rl_cursor_integer(cursor, 2),
+                                                   .graph_node = (uint32_t)rl_cursor_integer(cursor, 3),
+                                                   .stream = (uint32_t)rl_cursor_integer(cursor, 4),
+                                                   .thread = (uint32_t)rl_cursor_integer(cursor, 5)};
   }
+  return found;
+}
+
+static int add_event(rl_run_trace *trace, const dictionary *read, rl_cursor *cursor, rl_error *err) {
+  int64_t start_ns = rl_cursor_integer(cursor, 1), entry = rl_cursor_integer(cursor, 5);
+  if (rl_array_reserve(&trace->items, trace->count, &trace->capacity, sizeof *trace->items, err) < 0) return -1;
+  if (entry < 0 || (uint64_t)entry >= read->count)
+    return rl_fail(err, RL_STORAGE, 0, "an activity row has the missing entry %lld", (long long)entry);
+  const shared_values *shared = &read->entries[entry];
+  trace->items[trace->count++] = (rl_trace_event){.start_ns = start_ns,
+                                                  .end_ns = start_ns + rl_cursor_integer(cursor, 2),
+                                                  .kind = (uint32_t)rl_cursor_integer(cursor, 3),
+                                                  .name = shared->name,
+                                                  .correlation = (uint32_t)rl_cursor_integer(cursor, 4),
+                                                  .graph_node = shared->graph_node,
+                                                  .stream = shared->stream,
+                                                  .thread = shared->thread};
+  return 0;
+}
+
+static int read_events(rl_store *store, const rl_binding *run, rl_run_trace *trace, rl_error *err) {
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  RL_CLEANUP(free_dictionary) dictionary read = {0};
+  const char *unused;
+  int found;
+  if (read_dictionary(store, run, &read, err) < 0) return -1;
+  if (rl_store_query(store, RL_QUERY_TIMELINE_EVENTS, run, 1, &cursor, err) < 0) return -1;
+  while ((found = rl_cursor_next(cursor, &unused, err)) > 0)
+    if (add_event(trace, &read, cursor, err) < 0) return -1;
   return found;
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/critical_path.h"
 #include "analyze/launch_queue.h"
 #include "analyze/range_times.h"
 #include "api/handlers.h"
@@ -12,19 +13,21 @@
 #include "api/server_internal.h"
 #include "base/json_members.h"
 
-enum { LONGEST_INTERVALS = 8, MAX_RANGE_NAMES = 256, MAX_STREAMS = 64 };
+enum { LONGEST_INTERVALS = 8, MAX_RANGE_NAMES = 256, MAX_STREAMS = 64, MAX_PATH_NAMES = 64 };
 
 typedef struct trace_analysis {
   rl_time_classes classes;
   rl_range_times times;
   rl_launch_queue queue;
-  const char *queue_reason; /* why its depths are unknown; NULL: they are known */
+  rl_critical_path path;
+  const char *queue_reason, *path_reason; /* why they are unknown; NULL: they are known */
 } trace_analysis;
 
 static void clear_analysis(trace_analysis *analysis) {
   rl_time_classes_clear(&analysis->classes);
   rl_range_times_clear(&analysis->times);
   rl_launch_queue_clear(&analysis->queue);
+  rl_critical_path_clear(&analysis->path);
 }
 
 /* --- JSON -------------------------------------------------------------------------------------------------------------- */
@@ -175,10 +178,41 @@ static void add_queue(cJSON *document, const trace_analysis *analysis) {
   cJSON_AddItemToObject(object, "mean_depths", mean_depths_json(queue));
 }
 
+static cJSON *path_names_json(const rl_trace_events *events, const rl_critical_path *path, double window_ns) {
+  cJSON *array = cJSON_CreateArray();
+  for (size_t i = 0; i < path->name_count && i < MAX_PATH_NAMES; i++) {
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "name", events->names[path->names[i].name]);
+    cJSON_AddNumberToObject(object, "count", (double)path->names[i].count);
+    cJSON_AddNumberToObject(object, "time_ns", (double)path->names[i].time_ns);
+    rl_json_add_number(object, "ratio", window_ns > 0 ? (double)path->names[i].time_ns / window_ns : NAN);
+    cJSON_AddItemToArray(array, object);
+  }
+  return array;
+}
+
+static void add_path(cJSON *document, const rl_trace_events *events, const trace_analysis *analysis) {
+  static const char *const members[] = {"operations", "inferred_operations", "parts", "names", NULL};
+  cJSON *object = cJSON_AddObjectToObject(document, "critical_path"), *parts;
+  const rl_critical_path *path = &analysis->path;
+  rl_json_add_text(object, "reason", analysis->path_reason);
+  if (analysis->path_reason != NULL) {
+    rl_json_add_nulls(object, members);
+    return;
+  }
+  cJSON_AddNumberToObject(object, "operations", (double)path->operations);
+  cJSON_AddNumberToObject(object, "inferred_operations", (double)path->inferred);
+  parts = cJSON_AddObjectToObject(object, "parts");
+  for (int i = 0; i < RL_PATH_PART_COUNT; i++) cJSON_AddNumberToObject(parts, rl_path_part_names[i], (double)path->part_ns[i]);
+  double window_ns = (double)(analysis->classes.end_ns - analysis->classes.start_ns);
+  cJSON_AddItemToObject(object, "names", path_names_json(events, path, window_ns));
+}
+
 static cJSON *findings_json(const trace_analysis *analysis) {
-  rl_metric_value metrics[RL_TIME_METRIC_COUNT + RL_QUEUE_METRIC_COUNT];
+  rl_metric_value metrics[RL_TIME_METRIC_COUNT + RL_QUEUE_METRIC_COUNT + RL_PATH_METRIC_COUNT];
   size_t count = rl_time_classes_metrics(&analysis->classes, metrics);
   count += rl_launch_queue_metrics(&analysis->queue, &analysis->classes, analysis->queue_reason, metrics + count);
+  count += rl_critical_path_metrics(&analysis->path, &analysis->classes, analysis->path_reason, metrics + count);
   rl_metric_values_sort(metrics, count);
   return rl_report_findings(&(rl_metric_values){metrics, count});
 }
@@ -194,19 +228,22 @@ static void add_trace(cJSON *document, const rl_trace_events *events, const trac
   add_classes(document, events, classes);
   add_ranges(document, events, classes, &analysis->times);
   add_queue(document, analysis);
+  add_path(document, events, analysis);
   cJSON_AddItemToObject(document, "findings", findings_json(analysis));
 }
 
 static void add_missing_trace(cJSON *document) {
-  static const char *const members[] = {"window",   "operations", "kernels",          "unrecorded_launches",
-                                        "classes",  "ranges",     "ranges_truncated", "queue",
-                                        "findings", NULL};
+  static const char *const members[] = {"window", "operations",       "kernels", "unrecorded_launches", "classes",
+                                        "ranges", "ranges_truncated", "queue",   "critical_path",       "findings",
+                                        NULL};
   rl_json_add_nulls(document, members);
 }
 
 static int analyze(const rl_trace_index *index, trace_analysis *analysis, rl_error *err) {
   if (rl_range_times_compute(index, &analysis->classes, &analysis->times, err) < 0) return -1;
   if (rl_launch_queue_compute(index, &analysis->classes, &analysis->queue, err) < 0) return -1;
+  if (rl_critical_path_compute(index, &analysis->path, err) < 0) return -1;
+  analysis->path_reason = rl_critical_path_reason(index, &analysis->classes);
   analysis->queue_reason = rl_launch_queue_reason(index, &analysis->queue);
   return 0;
 }

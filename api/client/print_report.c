@@ -216,6 +216,35 @@ static void print_queue(FILE *out, const cJSON *queue) {
           rl_format_us(idle, rl_json_number(queue, "empty_idle_ns") / 1000));
 }
 
+enum { PATH_NAMES = 5 };
+
+static void print_path_row(FILE *out, const char *name, double time_ns, double window_ns) {
+  char cell[RL_CELL_SIZE];
+  if (time_ns == 0) return;
+  rl_print_cell(out, name, -CLASS_COLUMNS);
+  rl_print_cell(out, rl_format_us(cell, time_ns / 1000), TIME_COLUMNS);
+  rl_print_cell(out, rl_format_percent(cell, time_ns / window_ns), SHARE_COLUMNS);
+  fputc('\n', out);
+}
+
+/* Prints the parts of the critical path, then the operations with the most time on it. */
+static void print_path(FILE *out, const cJSON *timeline) {
+  const cJSON *path = rl_json_at(timeline, "critical_path"), *window = rl_json_at(timeline, "window");
+  const cJSON *part, *names = rl_json_at(path, "names");
+  const char *reason = rl_json_text(path, "reason");
+  double window_ns = rl_json_number(window, "end_ns") - rl_json_number(window, "start_ns");
+  if (reason[0] != '\0') fprintf(out, "\n— no critical path: %s\n", reason);
+  if (cJSON_GetArraySize(names) == 0) return;
+  fputs("\ncritical path\n", out);
+  cJSON_ArrayForEach (part, rl_json_at(path, "parts")) print_path_row(out, part->string, part->valuedouble, window_ns);
+  for (int i = 0; i < PATH_NAMES && i < cJSON_GetArraySize(names); i++) {
+    const cJSON *item = cJSON_GetArrayItem(names, i);
+    char name[RL_CELL_SIZE];
+    snprintf(name, sizeof name, "  %.60s", rl_json_text(item, "name"));
+    print_path_row(out, name, rl_json_number(item, "time_ns"), window_ns);
+  }
+}
+
 void rl_print_timeline_findings(FILE *out, const cJSON *timeline) {
   const char *reason = rl_json_text(timeline, "reason"), *incomplete_reason = rl_json_text(timeline, "incomplete_reason");
   const cJSON *item;
@@ -233,6 +262,7 @@ void rl_print_timeline_findings(FILE *out, const cJSON *timeline) {
   cJSON_ArrayForEach (item, rl_json_at(timeline, "classes")) print_time_class(out, item);
   print_ranges(out, timeline);
   print_queue(out, rl_json_at(timeline, "queue"));
+  print_path(out, timeline);
   if (incomplete_reason[0] != '\0') fprintf(out, "— causes are unknown: %s\n", incomplete_reason);
   fputc('\n', out);
   cJSON_ArrayForEach (item, rl_json_at(timeline, "findings")) print_finding(out, "!", item);

@@ -76,21 +76,32 @@ const rl_rule rl_rules_timeline[] = {
      .kind = RL_FINDING_OPTIMIZATION,
      .message = IDLE_TEXT "between graphs that were launched in time. Put several iterations into one graph."},
     {.id = "timeline_small_kernels",
-     .version = 2,
+     .version = 1,
      .section = RL_RULE_TIMELINE_SECTION,
      .title = "Many kernels are shorter than 10 µs",
      .inputs = {{"kernels", "timeline__small_kernels"},
                 {"time", "timeline__small_kernels_pct"},
-                {"idle", "timeline__small_kernels_latency_pct"},
-                {"launch", "timeline__small_kernels_launch_pct"}},
-     .condition = "kernels >= 10 && idle + launch >= 5",
+                {"idle", "timeline__small_kernels_latency_pct"}},
+     .condition = "kernels >= 10 && idle >= 5",
      .speedup = "idle",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
-     .message = "{kernels:0} kernels are shorter than 10 µs. They run during {time}% of the window. The device takes another "
-                "{idle}% to start them although they are queued, and waits {launch}% for the host to launch them. A CUDA graph "
-                "saves at most the latter; fusing neighbours saves at most both, and the memory traffic between them. The "
-                "estimate is the former alone: the findings about the host estimate the latter."},
+     .message = "{kernels:0} kernels are shorter than 10 µs. They run during {time}% of the window, and the device takes another "
+                "{idle}% to start them although they are queued. Fusing neighbours saves at most this idle time and the memory "
+                "traffic between them."},
+    {.id = "timeline_small_launches",
+     .version = 1,
+     .section = RL_RULE_TIMELINE_SECTION,
+     .title = "Many short kernels wait for the host",
+     .inputs = {{"kernels", "timeline__small_kernels"},
+                {"time", "timeline__small_kernels_pct"},
+                {"launch", "timeline__small_kernels_launch_pct"}},
+     .condition = "kernels >= 10 && launch >= 5",
+     .kind = RL_FINDING_WARNING,
+     .message =
+         "{kernels:0} kernels are shorter than 10 µs. They run during {time}% of the window, and the device waits another "
+         "{launch}% for the host to launch those that are not in a graph. A CUDA graph, or fusing neighbours, saves at most "
+         "this time, which the findings about the host estimate."},
     {.id = "timeline_copies_alone",
      .version = 1,
      .section = RL_RULE_TIMELINE_SECTION,
@@ -110,6 +121,16 @@ const rl_rule rl_rules_timeline[] = {
      .message = "During {idle}% of the window the device is idle and no launched operation waits for it. For half of the window, "
                 "at most {median:0} operations wait. The host is not ahead of the device. The other findings estimate what this "
                 "time costs, by what the host does meanwhile."},
+    {.id = "timeline_critical_path",
+     .version = 1,
+     .section = RL_RULE_TIMELINE_SECTION,
+     .title = "The host determines the critical path",
+     .inputs = {{"host", "timeline__critical_path_host_pct"}, {"kernels", "timeline__critical_path_kernels_pct"}},
+     .condition = "host >= 50",
+     .kind = RL_FINDING_INFO,
+     .message =
+         "{host}% of the critical path is host time: work, launch calls and synchronisation. Kernels are {kernels}% of it, "
+         "so faster kernels shorten the window by at most that. The findings about idle time estimate the host's part."},
     {.id = "timeline_profiler",
      .version = 1,
      .section = RL_RULE_TIMELINE_SECTION,

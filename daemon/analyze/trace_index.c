@@ -41,7 +41,9 @@ static unsigned char call_kinds_of(const char *name) {
   bool launches = strstr(name, "LaunchKernel") != NULL || strstr(name, "LaunchCooperativeKernel") != NULL ||
                   strstr(name, "GraphLaunch") != NULL;
   return (unsigned char)((launches ? RL_CALL_LAUNCHES : 0) | (strstr(name, "Synchronize") != NULL ? RL_CALL_SYNCHRONIZES : 0) |
-                         (copies && !asynchronous ? RL_CALL_COPIES : 0));
+                         (copies && !asynchronous ? RL_CALL_COPIES : 0) |
+                         (strstr(name, "StreamWaitEvent") != NULL ? RL_CALL_WAITS_FOR_EVENT : 0) |
+                         (strstr(name, "EventRecord") != NULL ? RL_CALL_RECORDS_EVENT : 0));
 }
 
 /* --- sorting ----------------------------------------------------------------------------------------------------------- */

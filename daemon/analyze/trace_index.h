@@ -17,11 +17,15 @@ extern "C" {
 /* An activity row (rl_activity_row) without the members that are not needed here. */
 typedef struct rl_trace_event {
   int64_t start_ns, end_ns;
-  uint32_t kind;                    /* rl_activity_kind; those other than operations, API calls, ranges, overheads are ignored */
-  uint32_t name;                    /* index into rl_trace_events.names */
-  uint32_t correlation, graph_node; /* 0: none */
-  uint32_t stream;                  /* of an operation */
-  uint32_t thread;                  /* of an API call, range or CPU span; 0: unknown, of a range: the whole process */
+  uint32_t kind;        /* rl_activity_kind; those other than operations, API calls, ranges, overheads are ignored */
+  uint32_t name;        /* index into rl_trace_events.names */
+  uint32_t correlation; /* 0: none */
+  union {
+    uint32_t graph_node; /* of an operation; 0: outside of graphs */
+    uint32_t event;      /* of an API call: the event record that it makes or waits for; 0: none, or unknown */
+  };
+  uint32_t stream; /* of an operation; of an API call about events or synchronisation: the stream that it names; 0: none */
+  uint32_t thread; /* of an API call, range or CPU span; 0: unknown, of a range: the whole process */
 } rl_trace_event;
 
 typedef struct rl_trace_events {
@@ -32,7 +36,13 @@ typedef struct rl_trace_events {
   const char *incomplete_reason; /* why records are missing; NULL: the trace has them all */
 } rl_trace_events;
 
-enum { RL_CALL_LAUNCHES = 1, RL_CALL_SYNCHRONIZES = 2, RL_CALL_COPIES = 4 };
+enum {
+  RL_CALL_LAUNCHES = 1,
+  RL_CALL_SYNCHRONIZES = 2,
+  RL_CALL_COPIES = 4, /* and returns when the copy is done */
+  RL_CALL_WAITS_FOR_EVENT = 8,
+  RL_CALL_RECORDS_EVENT = 16
+};
 
 typedef struct rl_trace_overhead {
   const rl_trace_event *event, *call; /* call: the API call with its correlation id; NULL: none was recorded */

@@ -161,9 +161,12 @@ typedef struct __attribute__((packed)) rl_activity_row {
   uint32_t context;                          /* CUDA context of device work; 0: none */
   uint16_t device;                           /* 1 + CUDA's number of the device; 0: none */
   uint8_t source_memory, destination_memory; /* rl_memory_kind: MEMCPY; MEMSET and MEMORY have only the destination */
+  /* RUNTIME and DRIVER: the stream that a call about an event or about synchronisation names, and the event record that it makes
+   * or waits for; 0: none, or unknown */
+  uint32_t call_stream, event;
 } rl_activity_row;
 #ifndef __cplusplus
-_Static_assert(sizeof(rl_activity_row) == 100, "ROWS frames hold rows as in memory");
+_Static_assert(sizeof(rl_activity_row) == 108, "ROWS frames hold rows as in memory");
 _Static_assert(sizeof(rl_kernel_metric) == 16 + RL_METRIC_NAME_SIZE + RL_REASON_SIZE,
                "METRIC frames hold metrics as in memory, without padding");
 #endif

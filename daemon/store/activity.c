@@ -17,9 +17,10 @@ typedef struct shared_values {
   uint32_t process, thread, context;
   uint16_t device;
   uint8_t source_memory, destination_memory;
+  uint32_t call_stream, event;
 } shared_values;
 enum { SHARED_WORDS = sizeof(shared_values) / sizeof(uint64_t) };
-_Static_assert(sizeof(shared_values) == 72, "hash_values and memcmp need values without padding");
+_Static_assert(sizeof(shared_values) == 80, "hash_values and memcmp need values without padding");
 
 struct rl_activity_appender {
   bool is_resumed; /* the numbers below are those of the database */
@@ -62,7 +63,9 @@ static shared_values values_of(const rl_activity_row *row) {
                          .context = row->context,
                          .device = row->device,
                          .source_memory = row->source_memory,
-                         .destination_memory = row->destination_memory};
+                         .destination_memory = row->destination_memory,
+                         .call_stream = row->call_stream,
+                         .event = row->event};
 }
 
 /* The high bits of a product depend on all bits of a word. */
@@ -166,7 +169,7 @@ static int insert_entries(rl_db *db, int64_t pass, const rl_activity_appender *a
                        values->graph_node, values->grid[0], values->grid[1], values->grid[2], values->block[0], values->block[1],
                        values->block[2], values->registers, values->static_shared_bytes, values->dynamic_shared_bytes,
                        values->process, values->thread, values->device, values->context, values->source_memory,
-                       values->destination_memory) < 0)
+                       values->destination_memory, values->call_stream, values->event) < 0)
       return -1;
   }
   return 0;

@@ -28,7 +28,7 @@
 #include "base/fields.h"
 #include "model/job.h"
 
-enum { RL_WIRE_VERSION = 6, RL_WIRE_HEADER_BYTES = 12, RL_WIRE_MAX_CONTROL_BYTES = 64 << 10, RL_WIRE_MAX_BULK_BYTES = 4 << 20 };
+enum { RL_WIRE_VERSION = 7, RL_WIRE_HEADER_BYTES = 12, RL_WIRE_MAX_CONTROL_BYTES = 64 << 10, RL_WIRE_MAX_BULK_BYTES = 4 << 20 };
 
 typedef enum rl_frame_type {
   RL_FRAME_HELLO = 1,

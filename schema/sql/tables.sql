@@ -362,6 +362,8 @@ CREATE TABLE activity_dictionary ( -- values that many activity rows of a pass s
   context INTEGER NOT NULL DEFAULT 0, -- CUDA context of device work
   source_memory INTEGER NOT NULL DEFAULT 0, -- kind in memory_kinds
   destination_memory INTEGER NOT NULL DEFAULT 0,
+  call_stream INTEGER NOT NULL DEFAULT 0, -- the stream that an API call about events or synchronisation names
+  event INTEGER NOT NULL DEFAULT 0, -- the event record that it makes or waits for
   PRIMARY KEY (pass_id, entry),
   FOREIGN KEY (pass_id, name) REFERENCES names
 ) STRICT, WITHOUT ROWID;
@@ -564,4 +566,4 @@ CREATE TABLE tokens (
 ) STRICT, WITHOUT ROWID;
 
 PRAGMA application_id = 1919905638; -- "roof"
-PRAGMA user_version = 25; -- the number of the last migration
+PRAGMA user_version = 26; -- the number of the last migration

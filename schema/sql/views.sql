@@ -332,7 +332,8 @@ SELECT p.job_id AS job, p.run_id AS run, k.name AS kind, n.name, a.start_ns, a.s
   nullif(a.step, 0) - 1 AS step, nullif(d.process, 0) AS process, nullif(d.thread, 0) AS thread,
   nullif(d.device, 0) - 1 AS device, nullif(d.context, 0) AS context,
   (SELECT name FROM memory_kinds WHERE kind = d.source_memory) AS source_memory,
-  (SELECT name FROM memory_kinds WHERE kind = d.destination_memory) AS destination_memory
+  (SELECT name FROM memory_kinds WHERE kind = d.destination_memory) AS destination_memory,
+  nullif(d.call_stream, 0) AS call_stream, nullif(d.event, 0) AS event
 FROM passes p CROSS JOIN activity_groups g ON g.pass_id = p.id CROSS JOIN activity_kinds k ON k.kind = g.kind
   CROSS JOIN activity a ON a.pass_id = g.pass_id AND a.activity_group = g.activity_group
   CROSS JOIN activity_dictionary d ON d.pass_id = a.pass_id AND d.entry = a.entry

@@ -106,7 +106,7 @@ class Rows:
             self.insert("names", pass_id=activity, ordinal=ordinal, name=name)
         shared = ("stream", "graph_node", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "registers",
                   "static_shared_bytes", "dynamic_shared_bytes", "bytes", "process", "thread", "device", "context",
-                  "source_memory", "destination_memory")
+                  "source_memory", "destination_memory", "call_stream", "event")
         entries = {}
         for ordinal, row in enumerate(rows):
             values = (names.index(row["name"]), *(row.get(column, 0) for column in shared))

@@ -183,7 +183,27 @@ def test_findings_of_a_timeline(daemon):
     assert sum(found["queue"]["mean_depths"]) * 1_050 == pytest.approx(23_000)
     findings = {finding["rule"]: finding["speedup_pct"] for finding in found["findings"]}
     assert findings == {"timeline_host_work": pytest.approx(100 * 50 / 105),
-                        "timeline_launch_latency": pytest.approx(100 * 9 / 105), "timeline_empty_queue": None}
+                        "timeline_launch_latency": pytest.approx(100 * 9 / 105), "timeline_empty_queue": None,
+                        "timeline_critical_path": None}
+    path = found["critical_path"]
+    assert {name: time for name, time in path["parts"].items() if time} == {
+        "kernels": 15_000, "launches": 9_000, "host_work": 81_000}
+    assert path["names"] == [{"name": "k3", "count": 1, "time_ns": 15_000, "ratio": pytest.approx(15 / 105)}]
+    assert path["reason"] is None and path["operations"] == 1 and path["inferred_operations"] == 0
+
+
+def test_a_stream_that_waits_for_an_event(daemon):
+    """The copy ends last; it waits for the event of the other stream's kernel, although its call returned long before."""
+    shape = {f"{side}_{axis}": 1 for side in ("grid", "block") for axis in "xyz"}
+    calls = [("cudaLaunchKernel_v7000", {}), ("cudaEventRecord_v3020", {"call_stream": 9, "event": 5}),
+             ("cudaStreamWaitEvent_v3020", {"call_stream": 7, "event": 5}), ("cudaMemcpyAsync_v3020", {})]
+    trace = [{"kind": "runtime", "name": name, "start_ns": 1_000 * i, "end_ns": 1_000 * i + 900, "correlation": i + 1, **more}
+             for i, (name, more) in enumerate(calls)]
+    trace += [{"kind": "kernel", "name": "k", "start_ns": 5_000, "end_ns": 95_000, "stream": 9, "correlation": 1, **shape},
+              {"kind": "memcpy", "name": "memcpy HtoD", "start_ns": 96_000, "end_ns": 105_000, "stream": 7, "correlation": 4}]
+    found = daemon.get(f"/runs/{report_fixture.Rows(daemon).run([], trace=([], trace))}/timeline/findings").json()
+    assert {name: time for name, time in found["critical_path"]["parts"].items() if time} == {
+        "kernels": 90_000, "copies": 9_000, "device_latency": 1_000}
 
 
 def test_ranges_of_a_timeline_are_bounded(daemon):
@@ -214,6 +234,7 @@ def test_a_timeline_with_dropped_records_has_no_causes(daemon):
     assert {item["class"]: item["time_ns"] for item in found["classes"] if item["time_ns"]} == {
         "compute": 45_000, "idle_unknown": 60_000}
     assert found["queue"]["reason"] == found["incomplete_reason"] and found["queue"]["total"] is None
+    assert found["critical_path"]["reason"] == found["incomplete_reason"] and found["critical_path"]["parts"] is None
     assert [finding["rule"] for finding in found["findings"]] == ["timeline_unknown"]
 
 

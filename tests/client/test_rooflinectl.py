@@ -292,6 +292,8 @@ def test_timelines(daemon):
     assert re.search(r"^epoch +90\.0 µs +100\.00 % +30\.0 µs  idle_host_work 25\.0 µs$", out, re.M), out
     assert re.search(r"^  forward +60\.0 µs +66\.67 % +30\.0 µs", out, re.M) and "(outside of ranges)" not in out, out
     assert "queued launches: median 0, most 1; none during 96.67 % of the window, 27.0 µs of it idle" in out
+    assert re.search(r"^critical path\nkernels +30\.0 µs +33\.33 %\nlaunches +5\.0 µs +5\.56 %\nhost_work +55\.0 µs +61\.11 %\n"
+                     r"  gemm +30\.0 µs +33\.33 %$", out, re.M), out
     out, _ = ctl("compare", str(a), str(b), url=daemon.url)
     assert re.search(r"^window +90\.0 µs +80\.0 µs +-10\.0 µs$", out, re.M), out
     assert re.search(r"^gemm +60\.0 µs +40\.0 µs +-20\.0 µs  shorter$", out, re.M), out

@@ -80,6 +80,7 @@ static const query_case cases[] = {
      {MEMBER(":job", trace_job), NUMBER(":from", 4000000), NUMBER(":to", 4100000), NUMBER(":limit", 10001)}},
     {QUERY(TIMELINE_PASS), "of a run", 100, {MEMBER(":run", trace_run)}},
     {QUERY(TIMELINE_NAMES), "of a run", 60, {MEMBER(":run", trace_run)}},
+    {QUERY(TIMELINE_VALUES), "of a run", 60, {MEMBER(":run", trace_run)}},
     {QUERY(TIMELINE_EVENTS), "of a run", 60, {MEMBER(":run", trace_run)}},
     {QUERY(TIMELINE_ROWS),
      "short window",

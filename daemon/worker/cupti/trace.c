@@ -23,6 +23,8 @@ const CUpti_ActivityKind rl_trace_all_kinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_
                                                  CUPTI_ACTIVITY_KIND_DRIVER,
                                                  CUPTI_ACTIVITY_KIND_MARKER,
                                                  CUPTI_ACTIVITY_KIND_OVERHEAD,
+                                                 CUPTI_ACTIVITY_KIND_CUDA_EVENT,
+                                                 CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
                                                  CUPTI_ACTIVITY_KIND_INVALID};
 const CUpti_ActivityKind rl_trace_launch_kinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_RUNTIME,
                                                     CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
@@ -101,7 +103,7 @@ int rl_trace_start(rl_trace *trace, const CUpti_ActivityKind *kinds, rl_error *e
   if (trace->running) return rl_fail(err, RL_CUPTI, 0, "a trace is already running");
   pthread_mutex_lock(&trace->lock);
   rl_name_table_clear(&trace->names);
-  trace->row_count = trace->correlation_count = trace->attributes_count = trace->range_count = 0;
+  trace->row_count = trace->correlation_count = trace->attributes_count = trace->event_call_count = trace->range_count = 0;
   add_dropped_by_cupti(trace);
   trace->kernel_count = trace->dropped_count = trace->untimed_count = 0;
   trace->failed = (rl_error){0};
@@ -129,6 +131,23 @@ static int compare_start(const void *a, const void *b) {
   return (x->correlation > y->correlation) - (x->correlation < y->correlation);
 }
 
+static int compare_event_calls(const void *a, const void *b) {
+  const rl_event_call *x = a, *y = b;
+  return (x->correlation > y->correlation) - (x->correlation < y->correlation);
+}
+
+/* Adds the stream and the event to the rows of the API calls. */
+static void join_event_calls(rl_trace *trace) {
+  qsort(trace->event_calls, trace->event_call_count, sizeof *trace->event_calls, compare_event_calls);
+  for (size_t i = 0; i < trace->row_count && trace->event_call_count > 0; i++) {
+    rl_activity_row *row = &trace->rows[i];
+    const rl_event_call key = {.correlation = row->correlation};
+    if (row->kind != RL_ACTIVITY_RUNTIME && row->kind != RL_ACTIVITY_DRIVER) continue;
+    const rl_event_call *call = bsearch(&key, trace->event_calls, trace->event_call_count, sizeof key, compare_event_calls);
+    if (call != NULL) row->call_stream = call->stream, row->event = call->event;
+  }
+}
+
 int rl_trace_stop(rl_trace *trace, rl_trace_result *result, rl_error *err) {
   if (!trace->running) return rl_fail(err, RL_CUPTI, 0, "no trace is running");
   CUptiResult flushed = cuptiActivityFlushAll(0);
@@ -146,6 +165,7 @@ int rl_trace_stop(rl_trace *trace, rl_trace_result *result, rl_error *err) {
     if (err != NULL) *err = failed;
     return -1;
   }
+  join_event_calls(trace);
   qsort(trace->rows, trace->row_count, sizeof *trace->rows, compare_start);
   *result = (rl_trace_result){.rows = trace->rows,
                               .row_count = trace->row_count,
@@ -171,11 +191,13 @@ void rl_trace_close(rl_trace *trace) {
   free(trace->rows);
   free(trace->correlations);
   free(trace->launch_attributes);
+  free(trace->event_calls);
   trace->rows = NULL;
   trace->correlations = NULL;
   trace->launch_attributes = NULL;
+  trace->event_calls = NULL;
   trace->row_count = trace->row_capacity = trace->correlation_count = trace->correlation_capacity = trace->attributes_count =
-      trace->attributes_capacity = 0;
+      trace->attributes_capacity = trace->event_call_count = trace->event_call_capacity = 0;
   trace->open = false;
   pthread_mutex_unlock(&trace->lock);
   pthread_mutex_lock(&trace->pool_lock);

@@ -16,6 +16,10 @@ typedef struct rl_open_range {        /* an NVTX range whose end has not been re
   int64_t start_ns;
 } rl_open_range;
 
+typedef struct rl_event_call { /* an API call about an event or about synchronisation */
+  uint32_t correlation, stream, event;
+} rl_event_call;
+
 struct rl_trace {
   /* Two locks, because CUPTI requests buffers while it holds its internal locks: a thread that holds pool_lock must not call
    * CUPTI, or both could deadlock. pool_lock guards the buffers, lock the records. */
@@ -33,6 +37,8 @@ struct rl_trace {
   size_t correlation_count, correlation_capacity;
   rl_launch_attributes *launch_attributes;
   size_t attributes_count, attributes_capacity;
+  rl_event_call *event_calls;
+  size_t event_call_count, event_call_capacity;
   rl_open_range ranges[RL_TRACE_MAX_OPEN_RANGES];
   size_t range_count;
   uint64_t kernel_count, dropped_count, untimed_count;

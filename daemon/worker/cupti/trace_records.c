@@ -224,6 +224,28 @@ static void add_correlation(rl_trace *trace, const CUpti_Activity *record) {
       (rl_launch_correlation){external->correlationId, (uint32_t)external->externalId};
 }
 
+/* The ids of CUPTI are 32 or 64 bits wide; all bits are 1 where they do not apply. */
+static uint32_t id_or_none(uint64_t id) {
+  return id == CUPTI_SYNCHRONIZATION_INVALID_VALUE || id == UINT64_MAX ? 0 : (uint32_t)id;
+}
+
+static void add_event_call(rl_trace *trace, rl_event_call call) {
+  if (rl_array_reserve(&trace->event_calls, trace->event_call_count, &trace->event_call_capacity, sizeof call, NULL) < 0)
+    trace->dropped_count++;
+  else trace->event_calls[trace->event_call_count++] = call;
+}
+
+/* cudaEventSyncId is the same in the record of an event and in those of the calls that wait for it. */
+static void add_event_record(rl_trace *trace, const CUpti_Activity *record) {
+  const CUpti_ActivityCudaEvent2 *event = (const void *)record;
+  add_event_call(trace, (rl_event_call){event->correlationId, id_or_none(event->streamId), id_or_none(event->cudaEventSyncId)});
+}
+
+static void add_synchronization(rl_trace *trace, const CUpti_Activity *record) {
+  const CUpti_ActivitySynchronization2 *wait = (const void *)record;
+  add_event_call(trace, (rl_event_call){wait->correlationId, id_or_none(wait->streamId), id_or_none(wait->cudaEventSyncId)});
+}
+
 void rl_trace_add_record(rl_trace *trace, const CUpti_Activity *record) {
   switch (record->kind) {
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: add_kernel(trace, record); break;
@@ -234,6 +256,8 @@ void rl_trace_add_record(rl_trace *trace, const CUpti_Activity *record) {
     case CUPTI_ACTIVITY_KIND_DRIVER: add_api_call(trace, record); break;
     case CUPTI_ACTIVITY_KIND_MARKER: add_marker(trace, record); break;
     case CUPTI_ACTIVITY_KIND_OVERHEAD: add_overhead(trace, record); break;
+    case CUPTI_ACTIVITY_KIND_CUDA_EVENT: add_event_record(trace, record); break;
+    case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION: add_synchronization(trace, record); break;
     case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: add_correlation(trace, record); break;
     default: break;
   }

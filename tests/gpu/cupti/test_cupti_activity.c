@@ -192,6 +192,29 @@ static void test_a_kernel_has_the_correlation_of_its_launch_call(void **state) {
   assert_int_equal(calls, 1);
 }
 
+static const rl_activity_row *find_call(const char *name) {
+  for (size_t i = 0; i < records.row_count; i++)
+    if (records.rows[i].kind == RL_ACTIVITY_RUNTIME && strncmp(name_of(&records.rows[i]), name, strlen(name)) == 0)
+      return &records.rows[i];
+  fail_msg("no call of %s", name);
+  return NULL;
+}
+
+static void test_a_wait_names_the_record_of_its_event(void **state) {
+  (void)state;
+  ASSERT_OK(tiny_wait_for_stream(&device, &err)); /* loads the kernels */
+  start_trace();
+  ASSERT_OK(tiny_wait_for_stream(&device, &err));
+  stop_trace();
+  assert_complete(2);
+  const rl_activity_row *record = find_call("cudaEventRecord"), *wait = find_call("cudaStreamWaitEvent");
+  assert_int_not_equal(record->event, 0);
+  assert_int_equal(wait->event, record->event);
+  assert_int_equal(record->call_stream, find_row(RL_ACTIVITY_KERNEL, "tiny_sleeps(unsigned long)")->stream);
+  assert_int_equal(wait->call_stream, find_row(RL_ACTIVITY_KERNEL, "tiny_empty()")->stream);
+  assert_int_not_equal(wait->call_stream, record->call_stream);
+}
+
 static void test_ranges_of_our_domain_nest_and_others_are_ignored(void **state) {
   (void)state;
   nvtxDomainHandle_t other = nvtxDomainCreateA("other");
@@ -254,6 +277,7 @@ int main(void) {
       cmocka_unit_test(test_copies_memsets_and_allocations_have_their_bytes),
       cmocka_unit_test(test_copies_have_the_kinds_of_their_memory),
       cmocka_unit_test(test_a_kernel_has_the_correlation_of_its_launch_call),
+      cmocka_unit_test(test_a_wait_names_the_record_of_its_event),
       cmocka_unit_test(test_ranges_of_our_domain_nest_and_others_are_ignored),
       cmocka_unit_test(test_nothing_is_recorded_between_traces),
       cmocka_unit_test(test_occupancy_comes_from_the_calculator),

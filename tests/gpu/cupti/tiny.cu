@@ -198,6 +198,18 @@ int tiny_graph_run(tiny_fixture *tiny, void *graph, int replays, double *replay_
 
 void tiny_graph_close(void *graph) { cudaGraphExecDestroy((cudaGraphExec_t)graph); }
 
+int tiny_wait_for_stream(tiny_fixture *tiny, rl_error *err) {
+  cudaStream_t stream = (cudaStream_t)tiny->device.stream, other = NULL;
+  cudaEvent_t event = NULL;
+  int result = check(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking), "stream", err) < 0 ||
+               check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "event", err) < 0 ||
+               sleep_us(NULL, other, err) < 0 || check(cudaEventRecord(event, other), "record", err) < 0 ||
+               check(cudaStreamWaitEvent(stream, event, 0), "wait", err) < 0 || tiny_launch_empty(tiny, 1, err) < 0;
+  if (event) cudaEventDestroy(event);
+  if (other) cudaStreamDestroy(other);
+  return result ? -1 : 0;
+}
+
 int tiny_copy_new_memory(tiny_fixture *tiny, size_t bytes, rl_error *err) {
   cudaStream_t stream = (cudaStream_t)tiny->device.stream;
   void *memory = NULL, *host = malloc(bytes);

@@ -43,6 +43,8 @@ int tiny_launch_empty(tiny_fixture *tiny, int count, rl_error *err);
 int tiny_graph_open(tiny_fixture *tiny, int nodes, void **graph, rl_error *err);
 int tiny_graph_run(tiny_fixture *tiny, void *graph, int replays, double *replay_us, rl_error *err);
 void tiny_graph_close(void *graph);
+/* Runs the sleeping kernel in another stream, and an empty kernel that waits for it by an event. Waits for both. */
+int tiny_wait_for_stream(tiny_fixture *tiny, rl_error *err);
 /* Allocates bytes, sets them, copies them on the device and to the host, and frees them. */
 int tiny_copy_new_memory(tiny_fixture *tiny, size_t bytes, rl_error *err);
 
