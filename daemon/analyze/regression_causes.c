@@ -348,13 +348,16 @@ static void add_small_noise(comparison *c) {
            c->small_noise_count, describe_us(cause->difference_us).text);
 }
 
-/* Adds the time that no kernel explains: gaps between launches, and overlap. */
+/* Adds the time that no kernel explains: gaps between launches, overlap, and what the profile has measured differently. */
 static void add_unattributed_time(comparison *c) {
-  rl_cause cause = {.class_ = c->build_differs ? RL_CAUSE_HARNESS : RL_CAUSE_NOISE, .difference_us = c->difference_us};
+  rl_cause cause = {.difference_us = c->difference_us};
   for (size_t i = 0; i < c->causes.count; i++) cause.difference_us -= c->causes.items[i].difference_us;
   if (fabs(cause.difference_us) <= 1e-9 * (fabs(c->difference_us) + c->baseline_us)) return;
-  if (c->build_differs) compare_builds(c, &cause);
-  set_text(&cause, "%s not attributed: time between kernels, and kernels that overlap.", describe_us(cause.difference_us).text);
+  bool is_small = fabs(cause.difference_us) <= NOISE_RATIO * c->baseline_us;
+  cause.class_ = c->build_differs && !is_small ? RL_CAUSE_HARNESS : RL_CAUSE_NOISE;
+  if (cause.class_ == RL_CAUSE_HARNESS) compare_builds(c, &cause);
+  set_text(&cause, "%s not attributed: time between kernels, kernels that overlap, and how profile and blocks differ.",
+           describe_us(cause.difference_us).text);
   append(c, &cause);
 }
 
@@ -366,22 +369,36 @@ static int largest_first(const void *a, const void *b) {
   return noise != other_noise ? noise - other_noise : (x < y) - (x > y);
 }
 
-static int total_time(const rl_cause_run *run, double *total_us, rl_error *err) {
+RL_DEFINE_CLEANUP(free_kernels, rl_cause_kernel *, free, NULL)
+
+/* Copies a run and its kernels, which the caller frees: with its total time, and, if that is the time of the kernels, with their
+ * shares of it. A trace of a warm cache and a median of samples with a cold one have different sums, but like shares. */
+static int copy_run(const rl_cause_run *run, rl_cause_run *copy, rl_cause_kernel **kernels, rl_error *err) {
   double sum = 0;
+  *copy = *run;
+  copy->kernels = *kernels = malloc((run->kernel_count + 1) * sizeof **kernels);
+  if (*kernels == NULL) {
+    errno = ENOMEM;
+    return rl_fail_errno(err, "causes of a difference");
+  }
   for (size_t i = 0; i < run->kernel_count; i++) {
     if (!isfinite(run->kernels[i].total_us))
       return rl_fail(err, RL_INPUT, 0, "the time of %s is unknown", name_of(&run->kernels[i]));
+    (*kernels)[i] = run->kernels[i];
     sum += run->kernels[i].total_us;
   }
-  *total_us = isfinite(run->total_us) ? run->total_us : sum;
+  if (!isfinite(run->total_us)) copy->total_us = sum;
+  for (size_t i = 0; i < run->kernel_count && run->is_kernel_time && sum > 0; i++) (*kernels)[i].total_us *= copy->total_us / sum;
   return 0;
 }
 
 int rl_causes_find(const rl_cause_run *baseline, const rl_cause_run *current, rl_causes *causes, rl_error *err) {
-  comparison c = {.baseline = baseline, .current = current};
-  double before, now;
-  if (total_time(baseline, &before, err) < 0 || total_time(current, &now, err) < 0) return -1;
-  c.baseline_us = before, c.difference_us = now - before;
+  RL_CLEANUP(free_kernels) rl_cause_kernel *baseline_kernels = NULL;
+  RL_CLEANUP(free_kernels) rl_cause_kernel *current_kernels = NULL;
+  rl_cause_run before, now;
+  comparison c = {.baseline = &before, .current = &now};
+  if (copy_run(baseline, &before, &baseline_kernels, err) < 0 || copy_run(current, &now, &current_kernels, err) < 0) return -1;
+  c.baseline_us = before.total_us, c.difference_us = now.total_us - before.total_us;
   c.causes.items = calloc(baseline->kernel_count + current->kernel_count + 3, sizeof *c.causes.items);
   if (c.causes.items == NULL) {
     errno = ENOMEM;

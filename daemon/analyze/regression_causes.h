@@ -1,9 +1,10 @@
-/* Attributes the difference in time of two profiled runs to kernels, phases, clocks and gaps, and lists the differences between
- * the runs that explain each. The causes add up to the difference of the runs. Pure functions. docs/regressions.md has the rules.
- */
+/* Attributes the difference of a time that two runs measured to kernels, phases, clocks and gaps, by the profiles of both, and
+ * lists the differences between the runs that explain each. The causes add up to the difference. Pure functions.
+ * docs/regressions.md has the rules. */
 #ifndef RL_ANALYZE_REGRESSION_CAUSES_H
 #define RL_ANALYZE_REGRESSION_CAUSES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/cleanup.h"
@@ -41,7 +42,8 @@ typedef struct rl_cause_kernel {
 typedef struct rl_cause_run {
   const rl_cause_kernel *kernels;
   size_t kernel_count;
-  double total_us;                                /* of the same iteration; NAN: the sum of the kernels */
+  double total_us;                                /* the time whose difference is attributed; NAN: the sum of the kernels */
+  bool is_kernel_time;                            /* total_us has no time between kernels: each kernel has its share of it */
   double sm_clock_mhz, memory_clock_mhz, power_w; /* medians during the iteration; NAN: unknown */
   const char *throttle_reasons, *device_uuid;
   const char *driver, *libraries, *engine, *params, *dataset_sha256;

@@ -163,13 +163,32 @@ static int print_causes(const rl_causes *causes, char **json, rl_error *err) {
   return *json != NULL ? 0 : fail_memory(err);
 }
 
-int rl_suite_find_causes(rl_store *store, const rl_suite_profile *baseline_profile, const rl_suite_profile *current_profile,
-                         char **json, rl_error *err) {
+/* Whether a metric has a part in the time that a profile attributes. Memory, accuracy and losses have none. */
+static bool depends_on_time(const char *metric) {
+  static const char *const parts[] = {"_ms", "_us", "_per_s", "launch"};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    if (strstr(metric, parts[i]) != NULL) return true;
+  return false;
+}
+
+/* Sets the time whose difference is attributed: the metric itself, if it is the time of the kernels or of an epoch. */
+static void set_total(const char *metric, double median, rl_cause_run *run) {
+  run->is_kernel_time = strncmp(metric, "time_cold_us_", 13) == 0 || strncmp(metric, "time_warm_us_", 13) == 0;
+  if (run->is_kernel_time) run->total_us = median;
+  if (strncmp(metric, "epoch_ms_", 9) == 0) run->total_us = 1000 * median;
+}
+
+int rl_suite_find_causes(rl_store *store, const char *metric, const rl_suite_profile *baseline_profile,
+                         const rl_suite_profile *current_profile, char **json, rl_error *err) {
   profile baseline = {0}, current = {0};
   rl_causes causes = {0};
   *json = NULL;
-  int found = read_profile(store, baseline_profile, &baseline, err);
+  int found = depends_on_time(metric) ? read_profile(store, baseline_profile, &baseline, err) : 0;
   if (found > 0) found = read_profile(store, current_profile, &current, err);
+  if (found > 0) {
+    set_total(metric, baseline_profile->median, &baseline.run);
+    set_total(metric, current_profile->median, &current.run);
+  }
   int rc = found < 0 ? -1 : 0;
   if (found > 0) rc = rl_causes_find(&baseline.run, &current.run, &causes, err);
   if (rc == 0) rc = print_causes(&causes, json, err);

@@ -7,11 +7,13 @@
 typedef struct rl_suite_profile {        /* of one variant; borrowed texts */
   int64_t run;                           /* suite run */
   const char *role, *job_name, *variant; /* role: "profile" or "baseline_profile" */
+  double median;                         /* of the metric's blocks */
 } rl_suite_profile;
 
-/* Sets *json to a JSON array of causes, which the caller frees: why the time of a variant differs between both profiles. [] if
- * one of them does not exist. */
-int rl_suite_find_causes(rl_store *store, const rl_suite_profile *baseline, const rl_suite_profile *current, char **json,
-                         rl_error *err);
+/* Sets *json to a JSON array of causes, which the caller frees: why a metric, such as "epoch_ms_median", of a variant differs.
+ * They add up to the difference of the medians of a time; of other metrics that depend on times, to the difference of the traced
+ * iterations. [] if a profile does not exist, or the metric depends on no time. */
+int rl_suite_find_causes(rl_store *store, const char *metric, const rl_suite_profile *baseline, const rl_suite_profile *current,
+                         char **json, rl_error *err);
 
 #endif

@@ -444,23 +444,29 @@ static const char *find_counterpart(const rl_suite_progress *progress, const cha
   return variant;
 }
 
-/* Adds causes to the verdicts slower and faster. A profile that can't be compared leaves them empty. */
+/* Whether a metric has an effect that needs an explanation: it is slower or faster, or a test contradicts, such as cycles. */
+static bool has_large_effect(const rl_verdict_judgement *judged, const rl_suite_metric *metric) {
+  return judged->verdict == RL_VERDICT_SLOWER || judged->verdict == RL_VERDICT_FASTER ||
+         (judged->verdict == RL_VERDICT_INCONCLUSIVE && fabs(judged->effect_ratio) > metric->threshold_ratio);
+}
+
+/* Adds causes to the metrics with a large effect. A profile that can't be compared leaves them empty. */
 static void add_causes(rl_store *store, const rl_suite_progress *progress, const suite_inputs *all,
                        rl_suite_judgement *judgement) {
   char job[RL_SUITE_NAME_SIZE], variant[32];
   rl_error err;
   for (int i = 0; i < judgement->verdict_count; i++) {
     rl_suite_verdict *verdict = &judgement->verdicts[i];
-    rl_verdict judged = all->judgements[i].verdict;
+    const rl_verdict_judgement *judged = &all->judgements[i];
+    const char *metric = all->inputs[i].metric->metric;
     char *causes = NULL;
-    if (judged != RL_VERDICT_SLOWER && judged != RL_VERDICT_FASTER) continue;
-    if (!rl_suite_split_key(verdict->metric, job, variant)) continue;
-    const rl_suite_profile current = {progress->id, "profile", job, variant};
-    rl_suite_profile baseline = {newest_baseline(&all->inputs[i]), "profile", job, variant};
-    if (progress->other != NULL)
-      baseline = (rl_suite_profile){progress->id, "baseline_profile", job, find_counterpart(progress, job, variant)};
+    if (!has_large_effect(judged, all->inputs[i].metric) || !rl_suite_split_key(verdict->metric, job, variant)) continue;
+    const rl_suite_profile current = {progress->id, "profile", job, variant, judged->current_median};
+    rl_suite_profile baseline = {newest_baseline(&all->inputs[i]), "profile", job, variant, judged->baseline_median};
+    if (progress->other != NULL) baseline.run = progress->id, baseline.role = "baseline_profile";
+    if (progress->other != NULL) baseline.variant = find_counterpart(progress, job, variant);
     if (baseline.run == 0) continue;
-    if (rl_suite_find_causes(store, &baseline, &current, &causes, &err) < 0)
+    if (rl_suite_find_causes(store, metric, &baseline, &current, &causes, &err) < 0)
       rl_log(RL_LOG_WARNING, "suite run %lld, %s: can't find causes: %s", (long long)progress->id, verdict->metric, err.message);
     verdict->causes = causes;
   }

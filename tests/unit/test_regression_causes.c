@@ -203,6 +203,42 @@ static void kernels_of_one_run_and_time_between_kernels(void **state) {
   rl_causes_clear(&causes);
 }
 
+/* The metric is 20 % shorter than the trace of both kernels, which has 300 and 900 us between them. */
+static void a_metric_of_kernels_has_no_time_between_them(void **state) {
+  (void)state;
+  rl_cause_kernel before[] = {make_kernel("a", 5000, "c1"), make_kernel("b", 5000, "d1")},
+                  now[] = {make_kernel("a", 6000, "c2"), make_kernel("b", 5000, "d1")};
+  rl_cause_run baseline = make_run(before, 2), current = make_run(now, 2);
+  baseline.total_us = 8000, current.total_us = 8800;
+  baseline.is_kernel_time = current.is_kernel_time = true;
+  rl_causes causes = find(&baseline, &current);
+  assert_int_equal(causes.count, 1);
+  assert_class(&causes.items[0], RL_CAUSE_CODE);
+  assert_true(fabs(causes.items[0].difference_us - 800) < 1e-6 && fabs(causes.items[0].share_ratio - 1) < 1e-9);
+  rl_causes_clear(&causes);
+  baseline.is_kernel_time = current.is_kernel_time = false; /* an epoch: what the kernels don't explain is listed */
+  baseline.total_us = 10300, current.total_us = 11900;
+  causes = find(&baseline, &current);
+  assert_int_equal(causes.count, 2);
+  assert_true(causes.items[0].difference_us == 1000 && fabs(causes.items[1].difference_us - 600) < 1e-9);
+  rl_causes_clear(&causes);
+}
+
+/* Of 10000 us, 1 % between kernels is no cause, whatever build runs. */
+static void a_little_time_between_kernels_is_noise(void **state) {
+  (void)state;
+  rl_cause_kernel before = make_kernel("a", 9000, "c1"), now = make_kernel("a", 9900, "c2");
+  rl_cause_run baseline = make_run(&before, 1), current = make_run(&now, 1);
+  baseline.total_us = 10000, current.worker_commit = "bbbb";
+  for (int i = 0; i < 2; i++) {
+    current.total_us = i == 0 ? 10990 : 11010;
+    rl_causes causes = find(&baseline, &current);
+    assert_int_equal(causes.count, 2);
+    assert_class(&causes.items[1], i == 0 ? RL_CAUSE_NOISE : RL_CAUSE_HARNESS);
+    rl_causes_clear(&causes);
+  }
+}
+
 static void what_was_counted_is_evidence(void **state) {
   (void)state;
   static const rl_metric_value counted[2][4] = {
@@ -299,6 +335,8 @@ int main(void) {
                                      cmocka_unit_test(equal_kernels_are_never_code),
                                      cmocka_unit_test(a_clock_explains_its_part_of_a_difference),
                                      cmocka_unit_test(kernels_of_one_run_and_time_between_kernels),
+                                     cmocka_unit_test(a_metric_of_kernels_has_no_time_between_them),
+                                     cmocka_unit_test(a_little_time_between_kernels_is_noise),
                                      cmocka_unit_test(what_was_counted_is_evidence),
                                      cmocka_unit_test(unknown_machine_code),
                                      cmocka_unit_test(small_differences_of_equal_kernels_are_one_entry),
