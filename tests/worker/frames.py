@@ -11,7 +11,7 @@ import time
 
 # A packed build (scripts/gpu-pack.sh) lies in .gpu instead of build/.
 BUILD = pathlib.Path(os.environ.get("ROOFLINED_BUILD") or (".gpu" if pathlib.Path(".gpu/bin").is_dir() else "build/dev"))
-VERSION = 6
+VERSION = 7
 HEADER = struct.Struct("<4sBBHI")
 ROW = struct.Struct("<qq15IQ3IHBB2I")  # rl_activity_row
 METRIC = struct.Struct("<q128sd192s")  # rl_kernel_metric
