@@ -1,13 +1,13 @@
-/* bench_lombscargle: the table of the talk "GPU accelerating SciPy signal with Numba and CuPy" on this GPU, for every version of
- * the talk and the variant uniform, every type and every build, with SciPy's samples and 2^20 frequencies. Prints a line of JSON
- * for each:
+/* bench_lombscargle measures, on this GPU, the table of the talk "GPU accelerating SciPy signal with Numba and CuPy": for each
+ * version of the kernel in the talk and for the variant "uniform", each type and each way of building the code, with SciPy's
+ * samples and 2^20 frequencies. It prints a line of JSON for each, with these values:
  *
- *   first_ms   compiling or loading the code, and one launch
- *   median_ms  median of consecutive launches
- *   speed_up   over the fastest loops on one thread of this host, timed on 1/16 of the frequencies
- *   error      relative, over SciPy's 530 points
+ *   first_ms   time to compile or load the code, and of one launch
+ *   median_ms  median time of a launch, of consecutive launches
+ *   speed_up   time of the fastest loops on one thread of this host, divided by median_ms
+ *   error      relative error over SciPy's 530 points
  *
- * Exits with 77 when there is no GPU, with 1 on failure or when a result is wrong. */
+ * The program exits with 77 when there is no GPU, and with 1 on failure or when a result is wrong. */
 #include <stdlib.h>
 
 #include "analyze/statistics.h"
@@ -17,10 +17,10 @@
 #include "unit/kernel_cases.h"
 #include "unit/lombscargle_data.h"
 
-enum { SAMPLE_COUNT = 50, CPU_SHARE = 16 /* the CPU computes 1/16 of the frequencies */ };
+enum { SAMPLE_COUNT = 50, CPU_SHARE = 16 /* the CPU computes only 1/16 of the frequencies */ };
 
 static scipy_data data;
-static double cpu_ms[2]; /* fp64 fp32 */
+static double cpu_ms[2]; /* by type: FP64, FP32 */
 
 static const rl_kernel_shape full_shape = {{SCIPY_SAMPLES, SCIPY_FREQUENCIES, 1, 1, 1, 1, 1, 1}};
 

@@ -1,11 +1,13 @@
-/* bench_train [NAME=VALUE]...: trains on the GPU without the daemon and prints each epoch's time, loss and accuracy, then one
- * line of JSON.
+/* bench_train [NAME=VALUE]...: trains on the GPU without the daemon and prints each epoch's time, loss and accuracy, then a line
+ * of JSON. The names, with their defaults or possible values:
+ *
  *   engine=auto|cudnn|fused|persistent  precision=fp32|tf32|fp16  epochs=10  warmup=1  batch=64  seed=1
  *   images=0 (all)  dataset=auto|files|synthetic  eager=0
- *   launches=1: also the time of each launch of a step, repeated in a graph
- *   phases=1: also the phases of a step, if the engine records their timestamps
- * Exits with 77 and the reason if there is no GPU or no engine supports the parameters, with 1 on failure. An epoch includes the
- * shuffle, every step and the short last batch. */
+ *   launches=1: also print the time of each launch of a step, measured by repeating the launch in a graph
+ *   phases=1: also print the phases of a step, if the engine records their timestamps
+ *
+ * The time of an epoch includes the shuffle, every step and the last step, which may have fewer images. The program exits with 77
+ * and the reason if there is no GPU or no engine supports the parameters, and with 1 on failure. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,7 +70,8 @@ static void print_choices(rl_train_instance *train) {
   for (int i = 0; i < count; i++) printf("  %-14s %7.2f us  %s\n", choices[i].what, choices[i].us, choices[i].how);
 }
 
-/* Shuffles before each launch, so that the step counter stays within the epoch. The weights change: call it after training. */
+/* Prints the time of each launch of a step. Enqueues the shuffle before each launch, so that the counter of steps on the device
+ * stays within the epoch. The launches change the weights, so this is called after training. */
 static int print_launches(rl_device *device, const rl_instance *instance, rl_error *err) {
   const rl_sequence *begin = &instance->iteration.sequences[0], *step = &instance->iteration.sequences[instance->step_sequence];
   double sum = 0;
@@ -91,7 +94,8 @@ static int print_phases(rl_instance *instance, rl_error *err) {
   for (size_t i = 0; i < timestamps.phase_count; i++) {
     const rl_phase_times times = rl_phase_summarize(&timestamps, i);
     if (times.max_us > 0)
-      printf("  %-22s %7.2f us\n", timestamps.phases[i].name, times.mean_us); /* 0: the engine does not separate this phase */
+      printf("  %-22s %7.2f us\n", timestamps.phases[i].name,
+             times.mean_us); /* a maximum of 0 means that the engine does not separate this phase from others */
     sum += times.mean_us;
   }
   printf("  %-22s %7.2f us\n", "step", sum);

@@ -1,5 +1,5 @@
-/* Shared by the tests of training on a GPU: the device, an open engine with executables of its epoch and evaluation, and the skip
- * on machines without a GPU. */
+/* Shared by the tests that run on a GPU or on the emulator of tests/simt: the device, an open training engine with the
+ * executables of its epoch and its evaluation, and the skip on machines without a GPU. */
 #ifndef RL_TESTS_GPU_FIXTURE_H
 #define RL_TESTS_GPU_FIXTURE_H
 
@@ -19,12 +19,13 @@ static rl_device *device; /* opened by need_gpu */
 
 typedef struct training {
   rl_instance *instance;
-  rl_train_instance *train; /* the same object */
-  rl_executable *epoch, *test;
-  uint64_t bytes_before; /* device memory in use before opening */
+  rl_train_instance *train;    /* `instance` under its own type */
+  rl_executable *epoch, *test; /* of one epoch, and of the evaluation on the test images */
+  uint64_t bytes_before;       /* bytes of device memory in use before the instance was opened */
 } training;
 
-/* Fails the test when a call, whose last argument is e, fails. */
+/* Evaluates CALL, whose last argument must be written as `e`, an error that the macro declares. Fails the test with the error's
+ * message when CALL returns a negative number. */
 #define must(CALL)                                                 \
   do {                                                             \
     rl_error must_error = {0}, *e = &must_error;                   \
@@ -36,11 +37,12 @@ typedef struct engine_case {
   const char *engine;
   int precision;
 } engine_case;
-/* The training engines to test, with every precision that they support on this device. need_gpu fills the table. */
+/* The training engines to test, each with every precision that it supports on this device. need_gpu fills the table. */
 enum { MAX_ENGINE_CASES = 24 };
 static engine_case engine_cases[MAX_ENGINE_CASES];
 static int engine_case_count;
 
+/* Returns default parameters for the engine case, with `batch` images per step and the first `images` of the data set. */
 static inline rl_train_params small_training(engine_case tested, int64_t batch, int64_t images) {
   rl_train_params params;
   rl_mnist_cnn.defaults(&params);
@@ -51,7 +53,8 @@ static inline rl_train_params small_training(engine_case tested, int64_t batch, 
   return params;
 }
 
-/* exposed: the engine stores all tensors of rl_training_view. */
+/* Opens the engine that `params` names and instantiates its epoch and evaluation. With `exposed`, the engine also stores the
+ * tensors of rl_training_view that it would otherwise keep on chip. */
 static inline training open_training_as(rl_train_params params, bool exposed) {
   training t = {.bytes_before = device->memory_usage.total_bytes};
   rl_error err = {0};
@@ -67,6 +70,7 @@ static inline training open_training_as(rl_train_params params, bool exposed) {
 
 static inline training open_training(rl_train_params params) { return open_training_as(params, false); }
 
+/* Closes the instance and asserts that it freed all of its device memory. */
 static inline void close_training(training *t) {
   device->ops->free_executable(device, t->epoch);
   device->ops->free_executable(device, t->test);
@@ -80,7 +84,7 @@ static inline void run_epoch(training *t) {
   assert_true(elapsed.device_ms > 0 && elapsed.host_ms > 0 && elapsed.stream_operations > 0);
 }
 
-/* only: name of the engine to list; NULL: all. */
+/* Adds to engine_cases the engine named `only`, or all engines when `only` is NULL. */
 static inline void list_engine_cases(const char *only) {
   for (const rl_engine *const *each = rl_engines; *each; each++) {
     const bool wanted =
@@ -94,8 +98,8 @@ static inline void list_engine_cases(const char *only) {
   }
 }
 
-/* Opens the GPU and lists the engine cases: of one engine, or of all (NULL). Exits with 77 and the reason when there is no GPU or
- * no such engine. */
+/* Opens the GPU and fills engine_cases with one engine, or with all when `engine` is NULL. Ends the program with status 77 and
+ * prints the reason when there is no GPU or no such engine. */
 static inline void need_gpu(const char *engine) {
   rl_error err = {0};
   if (rl_device_count(&err) == 0) {

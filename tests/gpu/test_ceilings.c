@@ -1,4 +1,5 @@
-/* The workload "ceilings" on a GPU: all rates are measured, and none is above the chip's limit at its maximum clock. */
+/* Tests the workload "ceilings" on a GPU: it measures a value for every rate, and none exceeds what the chip can do at its
+ * maximum clock. */
 #include "fixture.h"
 
 #include "ceilings/instance.h"
@@ -27,8 +28,9 @@ static double property(const cJSON *properties, const char *name) {
   return cJSON_GetNumberValue(cJSON_GetObjectItem(properties, name));
 }
 
-/* Bytes or operations per multiprocessor and cycle; a multiply-add is two operations. Source: NVIDIA, "H100 Tensor Core GPU
- * Architecture". L2 is limited by the multiprocessors: 64 bytes per cycle each in either direction. */
+/* The chip's limits, in bytes or operations per SM and clock cycle; a multiply-add counts as two operations. Source: NVIDIA,
+ * "H100 Tensor Core GPU Architecture". The limit of L2 is that of the SMs, which each read 64 bytes and write 64 bytes per
+ * cycle. */
 static const double hopper_per_cycle[RL_CEILINGS_COUNT] = {
     [RL_CEILING_l2_read] = 64,          [RL_CEILING_l2_write] = 64,          [RL_CEILING_l2_copy] = 128,
     [RL_CEILING_l1_read] = 128,         [RL_CEILING_shared_read] = 128,      [RL_CEILING_fp64] = 2 * 64,
@@ -65,7 +67,8 @@ static void rates_are_within_the_limits_of_the_chip(void **state) {
   assert_int_equal(device->memory_usage.total_bytes, before);
 }
 
-/* In each pair the second is faster: a nearer level of memory, a type with fewer bits, or a specialised unit. */
+/* Tests that in each pair the second rate is higher than the first: it belongs to a nearer level of memory, to a type with fewer
+ * bits, or to a specialised unit. */
 static void rates_are_in_order(void **state) {
   (void)state;
   static const rl_ceiling slower_faster[][2] = {

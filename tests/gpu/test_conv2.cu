@@ -1,6 +1,7 @@
-/* The kernels of train/cuda/conv2_*.cu against the double-precision oracle on random values of their types. Every output is
- * filled with 0xff first and followed by a margin that must not change. No library runs here, so that compute-sanitizer's
- * racecheck and the emulator of tests/simt can run the program. Arguments: batches, instead of those in main. */
+/* Tests the kernels of conv2 in train/cuda (conv2_half.cu, conv2_float.cu) against the double-precision functions of
+ * train/oracle.h, on random values of the kernels' types. Before each test, every output buffer and a margin behind it are filled
+ * with the byte 0xff; the margin must not change. The program uses no library, so that compute-sanitizer's racecheck and the
+ * emulator of tests/simt can run it. Arguments: batch sizes to test instead of those in main. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,11 +13,11 @@
 #include "train/cuda/kernels.h"
 #include "train/oracle.h"
 
-enum { TAPS = 9, POISON = 0xff };
+enum { TAPS = 9 /* weights of a filter of 3 x 3 for one input channel */, POISON = 0xff };
 #ifdef __SANITIZE_ADDRESS__
-enum { MARGIN = 0 }; /* AddressSanitizer checks bounds itself */
+enum { MARGIN = 0 }; /* AddressSanitizer checks the bounds itself */
 #else
-enum { MARGIN = 4096 };
+enum { MARGIN = 4096 /* bytes */ };
 #endif
 
 static int failures;
@@ -33,6 +34,7 @@ static void expect(bool holds, const char *what, uint32_t batch) {
   failures++;
 }
 
+/* An array in device memory, followed by the margin. host() copies it to the host and checks the margin. */
 template <typename T> struct device_array {
   T *data;
   size_t count;
@@ -58,7 +60,9 @@ template <typename T> struct device_array {
 };
 
 static uint64_t seed = 1;
-static double noise(void) { return (double)(int64_t)(rl_hash64(seed++) >> 11) * 0x1p-52 - 1.0; } /* [-1, 1) */
+static double noise(void) {
+  return (double)(int64_t)(rl_hash64(seed++) >> 11) * 0x1p-52 - 1.0;
+} /* returns a random number in [-1, 1) */
 
 static void store_rounded(double value, __half *to) { *to = __float2half_rn((float)value); }
 static void store_rounded(double value, float *to) { *to = (float)value; }
@@ -81,7 +85,8 @@ static void expect_close(const std::vector<double> &actual, const std::vector<do
   expect(norm > 0 && sqrt(difference / norm) < tolerance, what, batch);
 }
 
-/* [n][map][planes] → [n][planes][map] */
+/* Returns tensor[image][pixel][channel] as doubles in the order [image][channel][pixel], with `planes` channels of `map`
+ * pixels. */
 template <typename T> static std::vector<double> planar(const std::vector<T> &from, size_t planes, size_t map) {
   std::vector<double> result(from.size());
   for (size_t i = 0; i < from.size(); i++) {
@@ -91,7 +96,8 @@ template <typename T> static std::vector<double> planar(const std::vector<T> &fr
   return result;
 }
 
-/* Overloads for the two types: partial rows, tolerance and kernels. */
+/* The functions below exist for FP16 and for FP32, so that check_batch can be a template: the number of rows of partial sums, the
+ * tolerance, and the calls of the kernels. */
 static uint32_t partial_rows_of(const __half *, uint32_t batch) { return rl_conv2_partial_rows(batch); }
 static uint32_t partial_rows_of(const float *, uint32_t batch) { return rl_conv2_float_partial_rows(batch); }
 static double tolerance_of(const __half *) { return 5e-4; }
@@ -114,6 +120,7 @@ static int backward(uint32_t batch, const float *in, const float *w, const float
   return rl_conv2_float_backward(batch, in, w, d_pooled, argmaxes, d_in, partial, partial_bias, NULL, err);
 }
 
+/* Tests the forward and the backward kernels of one type with `batch` images. */
 template <typename T> static void check_batch(uint32_t batch) {
   rl_error err = {};
   const int n = (int)batch;
@@ -123,7 +130,7 @@ template <typename T> static void check_batch(uint32_t batch) {
                  weights = random_values<T>(RL_CONV2_CHANNELS * TAPS * RL_CONV1_CHANNELS, 0.06),
                  d_pooled = random_values<T>((size_t)n * RL_FC1_INPUTS, 1);
   std::vector<float> bias(RL_CONV2_CHANNELS);
-  for (float &b : bias) b = (float)(0.1 * noise());
+  for (float &value : bias) value = (float)(0.1 * noise());
   device_array<T> dev_x(x), dev_w(weights), dev_d(d_pooled), pooled((size_t)n * RL_FC1_INPUTS),
       d_x((size_t)n * RL_POOLED1_PIXELS * RL_CONV1_CHANNELS);
   device_array<float> dev_bias(bias), partial((size_t)row_count * RL_CONV2_CHANNELS * TAPS * RL_CONV1_CHANNELS),
@@ -157,7 +164,8 @@ template <typename T> static void check_batch(uint32_t batch) {
     for (int position = 0; position < 4; position++)
       greatest = fmax(greatest, corner[position / 2 * RL_CONV2_SIDE + position % 2]);
     best[i] = decided[i] < 4 ? corner[decided[i] / 2 * RL_CONV2_SIDE + decided[i] % 2] : 0;
-    right &= decided[i] <= RL_ARGMAX_RELU_ZERO && fabs(best[i] - greatest) < 1e-4; /* rounding may change a decision */
+    right &= decided[i] <= RL_ARGMAX_RELU_ZERO &&
+             fabs(best[i] - greatest) < 1e-4; /* another value than the greatest may be chosen within rounding */
   }
   expect(right, "the greatest of four values is pooled", batch);
   expect_close(planar(pooled.host(batch), RL_CONV2_CHANNELS, RL_POOLED2_PIXELS), best, tolerance_of(type), "pooled", batch);
@@ -179,7 +187,8 @@ template <typename T> static void check_batch(uint32_t batch) {
   expect_close(bias_sum, d_b, 1e-5, "bias gradient", batch);
 }
 
-/* An overflow of FP16 must be recorded even if pooling hides it. */
+/* Tests that an overflow of FP16 is recorded in the training state even if pooling hides it: a negative overflow in the forward
+ * pass, which ReLU turns into 0, and an infinite gradient in the backward pass. */
 static void check_overflow(void) {
   rl_error err = {};
   for (int backward = 0; backward < 2; backward++) {
@@ -206,8 +215,8 @@ int main(int count, char **arguments) {
     printf("skipped: no NVIDIA GPU\n");
     return 77;
   }
-  /* Fewer and more images than the kernels run concurrently (66 forward and 88 backward; in FP32 66 and 64) and than fill their
-   * buffers once (528 and 176). */
+  /* These batches are smaller and larger than the number of images that the kernels process concurrently (66 forward and 88
+   * backward in FP16, 66 and 64 in FP32), and than the number after which their buffers are reused (528 and 176). */
   std::vector<uint32_t> batches = {1, 2, 3, 64, 133, 593};
   if (count > 1) batches.clear();
   for (int i = 1; i < count; i++) batches.push_back((uint32_t)atoi(arguments[i]));

@@ -1,5 +1,5 @@
-/* Kernel workloads on the GPU: every result against its reference, and plausible samples.
- * Usage: test_gpu_kernels [MAX_BYTES_OF_A_CASE] [OPERATOR...]; with operators, only their results are checked. */
+/* Tests the kernel workloads (kernels/kernel) on the GPU: every result against its reference, and samples for plausible times.
+ * Usage: test_gpu_kernels [MAX_BYTES_OF_A_CASE] [OPERATOR...]. With operators, the program only checks their results. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "kernel/sequence.h"
 #include "tests/unit/kernel_cases.h"
 
-static char **operators; /* names of the program's arguments */
+static char **operators; /* operator names that the program's arguments give */
 
 static void results_of_every_operator_type_and_variant_match(void **state) {
   (void)state;
@@ -17,7 +17,7 @@ static void results_of_every_operator_type_and_variant_match(void **state) {
   assert_int_equal(device->memory_usage.total_bytes, 0);
 }
 
-/* Common shapes and types of gemm, attention and conv are supported, also one after the other in one process. */
+/* Tests that gemm, attention and conv support common shapes and types, one after the other in the same process. */
 static void libraries_support_common_shapes_and_types(void **state) {
   (void)state;
   enum { HALVES = 1 << RL_DTYPE_FP16 | 1 << RL_DTYPE_BF16, FLOATS = 1 << RL_DTYPE_FP32 | 1 << RL_DTYPE_TF32 | HALVES };
@@ -86,7 +86,8 @@ static double median_us(rl_kernel_instance *kernel, rl_cache_state cache) {
   return us[COUNT / 2];
 }
 
-/* Buffers that fit into L2 are copied faster warm than cold; for larger ones both take the same time. */
+/* Tests that buffers which fit into L2 are copied faster with a warm cache than with a cold one, while larger buffers take the
+ * same time with both. */
 static void warm_samples_are_shorter_where_the_cache_helps(void **state) {
   (void)state;
   rl_kernel_params small = kernel_params(&rl_kernel_copy, RL_DTYPE_FP32, "vector", "{\"n\":1048576}");
@@ -104,7 +105,8 @@ static void warm_samples_are_shorter_where_the_cache_helps(void **state) {
   close_kernel(kernel);
 }
 
-/* Every kernel of a sequence gives the right result, and the sequence takes at least as long as its longest kernel at 10 TB/s. */
+/* Tests that every kernel of a sequence gives the right result, that a graph has one launch per kernel and sample, and that the
+ * sequence takes at least as long as its longest kernel would at 10 TB/s. */
 static void a_sequence_is_one_graph(void **state) {
   (void)state;
   static const char kernels[] =

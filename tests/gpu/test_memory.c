@@ -1,5 +1,6 @@
-/* Bounds of the device memory that an engine allocates besides the data set. Counted by rl_device_ops.allocate, so that
- * tests/simt gives the same numbers, except for library workspaces. Argument: an engine; without: all. */
+/* Tests that the device memory which a training engine allocates besides the data set stays below bounds. rl_device_ops.allocate
+ * counts the bytes, so tests/simt gives the same numbers as a GPU, except for the workspaces of libraries. Argument: the name of
+ * an engine; without it, all engines are tested. */
 #include "fixture.h"
 
 enum { MB = 1000000 };
@@ -8,7 +9,7 @@ static uint64_t bytes_besides_data_set(void) {
   return device->memory_usage.total_bytes - device->memory_usage.bytes[RL_MEMORY_DATASET];
 }
 
-/* Returns the bytes of an open training instance. */
+/* Opens a training instance and returns the bytes of device memory that it allocated besides the data set. */
 static double instance_bytes(const char *engine, int precision, int64_t batch) {
   rl_train_params params = small_training((engine_case){engine, precision}, batch, batch);
   strcpy(params.dataset, "synthetic");

@@ -1,22 +1,30 @@
-/* Every layer of every engine, forward and backward, against the double-precision oracle, which gets the engine's own inputs and
- * its pooling and ReLU decisions; the whole network in FP32; and 50 losses in a row. Arguments, for tests/simt, where the
- * defaults take too long: an engine (default: all), the steps whose losses are compared, the images per step, and batches. */
+/* Tests each training engine against the double-precision functions of train/oracle.h. After one step, every layer is checked
+ * alone, forward and backward: the oracle gets the engine's own inputs of the layer, its pooling positions and its ReLU
+ * decisions. In FP32, the whole network is checked too. Then the losses of 50 consecutive steps are compared.
+ *
+ * Arguments, for tests/simt, where the defaults take too long: the name of an engine (default: all), the number of steps whose
+ * losses are compared, the images per such step, and up to 16 batch sizes at which the layers are checked.
+ *
+ * Names: "d_x" is the gradient of the loss with respect to x; "pooled1" and "pooled2" are the outputs of the two convolutions
+ * after ReLU and pooling; "map" is the number of pixels of one channel of one image, and a "plane" is such a channel of an
+ * image. */
 #include "data/dataset.h"
 #include "fixture.h"
 #include "train/oracle.h"
 
 enum {
-  P1_PIXELS = RL_POOLED1_SIDE * RL_POOLED1_SIDE,
-  P1_VALUES = RL_CONV1_CHANNELS * P1_PIXELS,
-  P2_PIXELS = RL_POOLED2_SIDE * RL_POOLED2_SIDE,
-  H1_PIXELS = RL_CONV1_SIDE * RL_CONV1_SIDE,
-  H2_PIXELS = RL_CONV2_SIDE * RL_CONV2_SIDE
+  POOLED1_PIXELS = RL_POOLED1_SIDE * RL_POOLED1_SIDE,
+  POOLED1_VALUES = RL_CONV1_CHANNELS * POOLED1_PIXELS,
+  POOLED2_PIXELS = RL_POOLED2_SIDE * RL_POOLED2_SIDE,
+  CONV1_PIXELS = RL_CONV1_SIDE * RL_CONV1_SIDE,
+  CONV2_PIXELS = RL_CONV2_SIDE * RL_CONV2_SIDE
 };
 
 enum { MAX_STEPS = 50, MAX_BATCHES = 16 };
 static rl_dataset dataset;
-static uint32_t steps = MAX_STEPS, step_images = 16,
-                batches[MAX_BATCHES] = {1, 3, 32, 64, 129, 269 /* more than any kernel runs concurrently */};
+/* The program's arguments: for the losses, steps and images per step; for the layers, batch sizes, of which the last exceeds the
+ * images that any kernel processes concurrently. */
+static uint32_t steps = MAX_STEPS, step_images = 16, batches[MAX_BATCHES] = {1, 3, 32, 64, 129, 269};
 
 static double *new_doubles(size_t count) {
   double *result = calloc(count, sizeof *result);
@@ -24,7 +32,7 @@ static double *new_doubles(size_t count) {
   return result;
 }
 
-/* Checks ‖actual − expected‖ / ‖expected‖ < tolerance; NaN and an all-zero reference fail. */
+/* Fails the test unless ‖actual − expected‖ / ‖expected‖ < tolerance. NaN and an all-zero reference fail. */
 static void check(const char *what, const double *actual, const double *expected, size_t count, double tolerance) {
   double difference = 0, norm = 0;
   for (size_t i = 0; i < count; i++) {
@@ -53,7 +61,8 @@ static double round_to_half(double value) {
   return ldexp(nearbyint(ldexp(value, -last)), last);
 }
 
-/* Returns a device tensor of planes × map values per image as doubles in NCHW. */
+/* Downloads a device tensor of `planes` planes of `map` values per image and returns it as doubles in the order image, plane,
+ * pixel (NCHW), each multiplied by `factor`. The caller frees the result. */
 static double *fetch(const rl_training_tensors *t, const void *from, size_t planes, size_t map, double factor) {
   size_t count = t->batch * planes * map, bytes = t->fp16 ? 2 : 4;
   unsigned char *raw = malloc(count * bytes);
@@ -81,8 +90,9 @@ static uint8_t *fetch_argmax(const rl_training_tensors *t, const uint8_t *from, 
   return result;
 }
 
-/* Pools x[planes][size][size] at the positions in argmax. Fails if a pooled value differs from its window's maximum by more than
- * `slack`, which covers rounding. */
+/* Pools x[planes][size][size] over windows of 2 x 2: takes from each window the value at its position in `argmax`, or 0 for
+ * RL_ARGMAX_RELU_ZERO. Fails the test if a pooled value differs by more than `slack` from the greatest value of its window or 0;
+ * rounding in the engine may choose a slightly smaller one. The caller frees the result. */
 static double *pool_at_argmax(size_t planes, int size, const double *x, const uint8_t *argmax, double slack) {
   int half = size / 2;
   double *y = new_doubles(planes * half * half);
@@ -96,11 +106,12 @@ static double *pool_at_argmax(size_t planes, int size, const double *x, const ui
   return y;
 }
 
-typedef struct batch { /* a step's images and labels, shuffled */
+typedef struct batch { /* the images of a step, normalised, and their labels */
   double *x;
   uint8_t *labels;
 } batch;
 
+/* Returns the images `from` to `from + count - 1` of the shuffled order of an epoch, as the engines see them. */
 static batch gather(uint32_t from, uint32_t count, uint32_t images, int64_t seed, uint64_t epoch) {
   batch b = {new_doubles((size_t)count * RL_IMAGE_PIXELS), malloc(count)};
   for (uint32_t i = 0; i < count; i++) {
@@ -113,20 +124,23 @@ static batch gather(uint32_t from, uint32_t count, uint32_t images, int64_t seed
   return b;
 }
 
-/* Computes fc1's bias and ReLU, fc2 and the loss, and their gradients; returns the loss. engine_d_fc1 (may be NULL): its
- * zeros decide about ReLU where the hidden value is within rounding of 0. */
-static double run_head(int n, const double *product, const double *w, const uint8_t *labels, const double *engine_d_fc1,
+/* Computes the part of the network after fc1's matrix product for `n` images, forward and backward: fc1's bias and ReLU, fc2, the
+ * loss. Sets d_hidden to the gradient of `product`, sets the gradients of fc1's bias and of fc2, and returns the loss.
+ * engine_d_fc1 (may be NULL) is the engine's own gradient of `product`: where a hidden value is within rounding of 0, its zeros
+ * tell whether the engine's ReLU let the value through. */
+static double run_head(int n, const double *product, const double *parameters, const uint8_t *labels, const double *engine_d_fc1,
                        double *d_hidden, double *gradients) {
-  const double *b1 = &w[rl_tensor_offsets[RL_FC1_B]], *w2 = &w[rl_tensor_offsets[RL_FC2_W]],
-               *b2 = &w[rl_tensor_offsets[RL_FC2_B]];
+  const double *fc1_bias = &parameters[rl_tensor_offsets[RL_FC1_B]], *fc2_weights = &parameters[rl_tensor_offsets[RL_FC2_W]],
+               *fc2_bias = &parameters[rl_tensor_offsets[RL_FC2_B]];
   double *hidden = new_doubles(n * RL_FC1_OUTPUTS), *logits = new_doubles(n * RL_CLASSES),
          *d_logits = new_doubles(n * RL_CLASSES);
-  for (int i = 0; i < n * RL_FC1_OUTPUTS; i++) hidden[i] = fmax(0, product[i] + b1[i % RL_FC1_OUTPUTS]);
-  rl_oracle_linear_forward(n, RL_FC1_OUTPUTS, RL_CLASSES, hidden, w2, b2, logits);
+  for (int i = 0; i < n * RL_FC1_OUTPUTS; i++) hidden[i] = fmax(0, product[i] + fc1_bias[i % RL_FC1_OUTPUTS]);
+  rl_oracle_linear_forward(n, RL_FC1_OUTPUTS, RL_CLASSES, hidden, fc2_weights, fc2_bias, logits);
   double loss = rl_oracle_loss(n, logits, labels, 1, d_logits, NULL);
-  rl_oracle_linear_input_gradient(n, RL_FC1_OUTPUTS, RL_CLASSES, d_logits, w2, d_hidden);
+  rl_oracle_linear_input_gradient(n, RL_FC1_OUTPUTS, RL_CLASSES, d_logits, fc2_weights, d_hidden);
   for (int i = 0; i < n * RL_FC1_OUTPUTS; i++)
-    if (engine_d_fc1 && fabs(product[i] + b1[i % RL_FC1_OUTPUTS]) < 1e-3 ? engine_d_fc1[i] == 0 : hidden[i] == 0) d_hidden[i] = 0;
+    if (engine_d_fc1 && fabs(product[i] + fc1_bias[i % RL_FC1_OUTPUTS]) < 1e-3 ? engine_d_fc1[i] == 0 : hidden[i] == 0)
+      d_hidden[i] = 0;
   rl_oracle_linear_weight_gradient(n, RL_FC1_OUTPUTS, RL_CLASSES, hidden, d_logits, &gradients[rl_tensor_offsets[RL_FC2_W]],
                                    &gradients[rl_tensor_offsets[RL_FC2_B]]);
   for (int k = 0; k < RL_FC1_OUTPUTS; k++) gradients[rl_tensor_offsets[RL_FC1_B] + k] = 0;
@@ -137,37 +151,44 @@ static double run_head(int n, const double *product, const double *w, const uint
   return loss;
 }
 
-/* Computes one step of the whole network in double and returns the loss. argmax1, argmax2: the positions to pool;
- * NULL: the exact ones. */
-static double run_network(int n, const batch *b, const double *w, const uint8_t *argmax1, const uint8_t *argmax2,
+/* Computes one step of the whole network in double precision, fills `gradients` and returns the loss. argmax1 and argmax2 are the
+ * positions that the two poolings take; NULL means the greatest values. */
+static double run_network(int n, const batch *b, const double *parameters, const uint8_t *argmax1, const uint8_t *argmax2,
                           const double *engine_d_fc1, double *gradients) {
   static const double none[RL_FC1_OUTPUTS];
   const uint32_t *offsets = rl_tensor_offsets;
-  double *y1 = new_doubles((size_t)n * RL_CONV1_CHANNELS * H1_PIXELS), *p1,
-         *y2 = new_doubles((size_t)n * RL_CONV2_CHANNELS * H2_PIXELS), *p2, *unused = new_doubles(RL_FC1_OUTPUTS);
-  uint8_t *own1 = malloc((size_t)n * P1_VALUES), *own2 = malloc((size_t)n * RL_FC1_INPUTS);
-  rl_oracle_conv_forward(&rl_oracle_conv1, n, b->x, &w[offsets[RL_CONV1_W]], &w[offsets[RL_CONV1_B]], y1);
-  if (argmax1) p1 = pool_at_argmax((size_t)n * RL_CONV1_CHANNELS, RL_CONV1_SIDE, y1, argmax1, 1e-3);
-  else rl_oracle_pool_forward((size_t)n * RL_CONV1_CHANNELS, RL_CONV1_SIDE, y1, p1 = new_doubles((size_t)n * P1_VALUES), own1);
-  rl_oracle_conv_forward(&rl_oracle_conv2, n, p1, &w[offsets[RL_CONV2_W]], &w[offsets[RL_CONV2_B]], y2);
-  if (argmax2) p2 = pool_at_argmax((size_t)n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, y2, argmax2, 1e-3);
+  double *product1 = new_doubles((size_t)n * RL_CONV1_CHANNELS * CONV1_PIXELS), *pooled1,
+         *product2 = new_doubles((size_t)n * RL_CONV2_CHANNELS * CONV2_PIXELS), *pooled2, *unused = new_doubles(RL_FC1_OUTPUTS);
+  uint8_t *exact_argmax1 = malloc((size_t)n * POOLED1_VALUES), *exact_argmax2 = malloc((size_t)n * RL_FC1_INPUTS);
+  rl_oracle_conv_forward(&rl_oracle_conv1, n, b->x, &parameters[offsets[RL_CONV1_W]], &parameters[offsets[RL_CONV1_B]], product1);
+  if (argmax1) pooled1 = pool_at_argmax((size_t)n * RL_CONV1_CHANNELS, RL_CONV1_SIDE, product1, argmax1, 1e-3);
   else
-    rl_oracle_pool_forward((size_t)n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, y2, p2 = new_doubles((size_t)n * RL_FC1_INPUTS), own2);
+    rl_oracle_pool_forward((size_t)n * RL_CONV1_CHANNELS, RL_CONV1_SIDE, product1,
+                           pooled1 = new_doubles((size_t)n * POOLED1_VALUES), exact_argmax1);
+  rl_oracle_conv_forward(&rl_oracle_conv2, n, pooled1, &parameters[offsets[RL_CONV2_W]], &parameters[offsets[RL_CONV2_B]],
+                         product2);
+  if (argmax2) pooled2 = pool_at_argmax((size_t)n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, product2, argmax2, 1e-3);
+  else
+    rl_oracle_pool_forward((size_t)n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, product2,
+                           pooled2 = new_doubles((size_t)n * RL_FC1_INPUTS), exact_argmax2);
   double *product = new_doubles(n * RL_FC1_OUTPUTS), *d_hidden = new_doubles(n * RL_FC1_OUTPUTS),
-         *d_p2 = new_doubles((size_t)n * RL_FC1_INPUTS);
-  rl_oracle_linear_forward(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, p2, &w[offsets[RL_FC1_W]], none, product);
-  double loss = run_head(n, product, w, b->labels, engine_d_fc1, d_hidden, gradients);
-  rl_oracle_linear_weight_gradient(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, p2, d_hidden, &gradients[offsets[RL_FC1_W]], unused);
-  rl_oracle_linear_input_gradient(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, d_hidden, &w[offsets[RL_FC1_W]], d_p2);
-  double *d_y2 = new_doubles((size_t)n * RL_CONV2_CHANNELS * H2_PIXELS), *d_p1 = new_doubles((size_t)n * P1_VALUES),
-         *d_y1 = new_doubles((size_t)n * RL_CONV1_CHANNELS * H1_PIXELS);
-  rl_oracle_pool_gradient((size_t)n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, d_p2, argmax2 ? argmax2 : own2, d_y2);
-  rl_oracle_conv_weight_gradient(&rl_oracle_conv2, n, p1, d_y2, &gradients[offsets[RL_CONV2_W]], &gradients[offsets[RL_CONV2_B]]);
-  rl_oracle_conv_input_gradient(&rl_oracle_conv2, n, d_y2, &w[offsets[RL_CONV2_W]], d_p1);
-  rl_oracle_pool_gradient((size_t)n * RL_CONV1_CHANNELS, RL_CONV1_SIDE, d_p1, argmax1 ? argmax1 : own1, d_y1);
-  rl_oracle_conv_weight_gradient(&rl_oracle_conv1, n, b->x, d_y1, &gradients[offsets[RL_CONV1_W]],
+         *d_pooled2 = new_doubles((size_t)n * RL_FC1_INPUTS);
+  rl_oracle_linear_forward(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, pooled2, &parameters[offsets[RL_FC1_W]], none, product);
+  double loss = run_head(n, product, parameters, b->labels, engine_d_fc1, d_hidden, gradients);
+  rl_oracle_linear_weight_gradient(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, pooled2, d_hidden, &gradients[offsets[RL_FC1_W]], unused);
+  rl_oracle_linear_input_gradient(n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, d_hidden, &parameters[offsets[RL_FC1_W]], d_pooled2);
+  double *d_product2 = new_doubles((size_t)n * RL_CONV2_CHANNELS * CONV2_PIXELS),
+         *d_pooled1 = new_doubles((size_t)n * POOLED1_VALUES),
+         *d_product1 = new_doubles((size_t)n * RL_CONV1_CHANNELS * CONV1_PIXELS);
+  rl_oracle_pool_gradient((size_t)n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, d_pooled2, argmax2 ? argmax2 : exact_argmax2, d_product2);
+  rl_oracle_conv_weight_gradient(&rl_oracle_conv2, n, pooled1, d_product2, &gradients[offsets[RL_CONV2_W]],
+                                 &gradients[offsets[RL_CONV2_B]]);
+  rl_oracle_conv_input_gradient(&rl_oracle_conv2, n, d_product2, &parameters[offsets[RL_CONV2_W]], d_pooled1);
+  rl_oracle_pool_gradient((size_t)n * RL_CONV1_CHANNELS, RL_CONV1_SIDE, d_pooled1, argmax1 ? argmax1 : exact_argmax1, d_product1);
+  rl_oracle_conv_weight_gradient(&rl_oracle_conv1, n, b->x, d_product1, &gradients[offsets[RL_CONV1_W]],
                                  &gradients[offsets[RL_CONV1_B]]);
-  void *const all[] = {y1, p1, y2, p2, unused, own1, own2, product, d_hidden, d_p2, d_y2, d_p1, d_y1};
+  void *const all[] = {product1, pooled1,  product2,  pooled2,    unused,    exact_argmax1, exact_argmax2,
+                       product,  d_hidden, d_pooled2, d_product2, d_pooled1, d_product1};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
   return loss;
 }
@@ -179,19 +200,21 @@ static void check_tensor(const double *actual, const double *expected, rl_tensor
   check(what, &actual[offset], &expected[offset], rl_tensor_sizes[tensor], tolerance);
 }
 
-/* One step of an engine: its inputs, the tensors between its layers, and its results. */
+/* One step of an engine: its inputs, the tensors between its layers, and its results, as doubles. */
 typedef struct step_record {
   int n, precision;
   double learning_rate;
   batch images;
-  double *w, *multiplied;                       /* parameters before the step; rounded as multiplied */
-  double *after, *gradients, loss;              /* parameters after the step */
-  double *p1, *p2, *d_fc1, *d_p2, *d_y2, *d_p1; /* d_y2: NULL where it is not in memory */
+  double *before, *multiplied;     /* parameters before the step; the same rounded to the type that the engine multiplies */
+  double *after, *gradients, loss; /* `after`: parameters after the step */
+  double *pooled1, *pooled2, *d_fc1, *d_pooled2, *d_pooled1;
+  double *d_product2; /* NULL when the engine never writes it to memory */
   uint8_t *argmax1, *argmax2;
 } step_record;
 
 typedef struct tolerances {
-  double exact, computed, stored; /* of FP32 results; of results computed in the precision; of values stored in it */
+  double exact, computed, stored; /* relative errors allowed for results computed in FP32, for results computed in the engine's
+                                     precision, and for values that are only stored in it */
 } tolerances;
 
 static tolerances tolerances_of(int precision) {
@@ -206,19 +229,19 @@ static double *parameters_of(const float *from) {
   return result;
 }
 
-static void fetch_layers(step_record *s, const training *t) {
+static void fetch_layers(step_record *step, const training *t) {
   rl_training_tensors v;
   must(rl_training_view(t->train, &v, e));
-  assert_int_equal(v.batch, s->n);
+  assert_int_equal(v.batch, step->n);
   const double unscale = 1.0 / v.loss_scale;
-  s->p1 = fetch(&v, v.pooled1, RL_CONV1_CHANNELS, P1_PIXELS, 1);
-  s->p2 = fetch(&v, v.pooled2, RL_CONV2_CHANNELS, P2_PIXELS, 1);
-  s->d_p1 = fetch(&v, v.d_pooled1, RL_CONV1_CHANNELS, P1_PIXELS, unscale);
-  s->d_p2 = fetch(&v, v.d_pooled2, RL_CONV2_CHANNELS, P2_PIXELS, unscale);
-  s->d_y2 = v.d_product2 ? fetch(&v, v.d_product2, RL_CONV2_CHANNELS, H2_PIXELS, unscale) : NULL;
-  s->d_fc1 = fetch(&v, v.d_fc1, RL_FC1_OUTPUTS, 1, unscale);
-  s->argmax1 = fetch_argmax(&v, v.argmax1, RL_CONV1_CHANNELS, P1_PIXELS);
-  s->argmax2 = fetch_argmax(&v, v.argmax2, RL_CONV2_CHANNELS, P2_PIXELS);
+  step->pooled1 = fetch(&v, v.pooled1, RL_CONV1_CHANNELS, POOLED1_PIXELS, 1);
+  step->pooled2 = fetch(&v, v.pooled2, RL_CONV2_CHANNELS, POOLED2_PIXELS, 1);
+  step->d_pooled1 = fetch(&v, v.d_pooled1, RL_CONV1_CHANNELS, POOLED1_PIXELS, unscale);
+  step->d_pooled2 = fetch(&v, v.d_pooled2, RL_CONV2_CHANNELS, POOLED2_PIXELS, unscale);
+  step->d_product2 = v.d_product2 ? fetch(&v, v.d_product2, RL_CONV2_CHANNELS, CONV2_PIXELS, unscale) : NULL;
+  step->d_fc1 = fetch(&v, v.d_fc1, RL_FC1_OUTPUTS, 1, unscale);
+  step->argmax1 = fetch_argmax(&v, v.argmax1, RL_CONV1_CHANNELS, POOLED1_PIXELS);
+  step->argmax2 = fetch_argmax(&v, v.argmax2, RL_CONV2_CHANNELS, POOLED2_PIXELS);
 }
 
 static step_record record_step(engine_case which, uint32_t count) {
@@ -226,118 +249,130 @@ static step_record record_step(engine_case which, uint32_t count) {
   float loss;
   rl_train_params params = small_training(which, count, count);
   training t = open_training_as(params, true);
-  step_record s = {.n = (int)count,
-                   .precision = which.precision,
-                   .learning_rate = params.learning_rate,
-                   .images = gather(0, count, count, params.seed, 0),
-                   .multiplied = new_doubles(RL_PARAMETERS)};
+  step_record step = {.n = (int)count,
+                      .precision = which.precision,
+                      .learning_rate = params.learning_rate,
+                      .images = gather(0, count, count, params.seed, 0),
+                      .multiplied = new_doubles(RL_PARAMETERS)};
   rl_model_initialise((uint64_t)params.seed, raw);
-  s.w = parameters_of(raw);
-  for (int i = 0; i < RL_PARAMETERS; i++) s.multiplied[i] = which.precision == RL_FP16 ? round_to_half(s.w[i]) : s.w[i];
+  step.before = parameters_of(raw);
+  for (int i = 0; i < RL_PARAMETERS; i++)
+    step.multiplied[i] = which.precision == RL_FP16 ? round_to_half(step.before[i]) : step.before[i];
   run_epoch(&t);
   must(t.train->gradients(t.train, raw, e));
-  s.gradients = parameters_of(raw);
+  step.gradients = parameters_of(raw);
   must(t.train->parameters(t.train, raw, e));
-  s.after = parameters_of(raw);
+  step.after = parameters_of(raw);
   must(t.train->losses(t.train, &loss, e));
-  s.loss = loss;
-  fetch_layers(&s, &t);
+  step.loss = loss;
+  fetch_layers(&step, &t);
   close_training(&t);
-  return s;
+  return step;
 }
 
-static void free_step_record(step_record *s) {
-  void *const all[] = {s->images.x, s->images.labels, s->w,    s->multiplied, s->after, s->gradients, s->p1,
-                       s->p2,       s->d_fc1,         s->d_p2, s->d_y2,       s->d_p1,  s->argmax1,   s->argmax2};
+static void free_step_record(step_record *step) {
+  void *const all[] = {step->images.x,   step->images.labels, step->before,  step->multiplied, step->after,
+                       step->gradients,  step->pooled1,       step->pooled2, step->d_fc1,      step->d_pooled2,
+                       step->d_product2, step->d_pooled1,     step->argmax1, step->argmax2};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
 }
 
-static void check_convolutions_forward(const step_record *s, tolerances tolerance) {
+static void check_convolutions_forward(const step_record *step, tolerances tolerance) {
   const uint32_t *offsets = rl_tensor_offsets;
-  const size_t n = (size_t)s->n;
-  double *y1 = new_doubles(n * RL_CONV1_CHANNELS * H1_PIXELS), *y2 = new_doubles(n * RL_CONV2_CHANNELS * H2_PIXELS);
-  rl_oracle_conv_forward(&rl_oracle_conv1, s->n, s->images.x, &s->w[offsets[RL_CONV1_W]], &s->w[offsets[RL_CONV1_B]], y1);
-  double *p1 = pool_at_argmax(n * RL_CONV1_CHANNELS, RL_CONV1_SIDE, y1, s->argmax1, 1e-5);
-  check("conv1 + pool", s->p1, p1, n * P1_VALUES, tolerance.stored);
-  rl_oracle_conv_forward(&rl_oracle_conv2, s->n, s->p1, &s->multiplied[offsets[RL_CONV2_W]], &s->w[offsets[RL_CONV2_B]], y2);
-  double *p2 = pool_at_argmax(n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, y2, s->argmax2, s->precision == RL_FP32 ? 1e-5 : 1e-2);
-  check("conv2 + pool", s->p2, p2, n * RL_FC1_INPUTS, tolerance.computed);
-  free(y1), free(y2), free(p1), free(p2);
+  const size_t n = (size_t)step->n;
+  double *product1 = new_doubles(n * RL_CONV1_CHANNELS * CONV1_PIXELS),
+         *product2 = new_doubles(n * RL_CONV2_CHANNELS * CONV2_PIXELS);
+  rl_oracle_conv_forward(&rl_oracle_conv1, step->n, step->images.x, &step->before[offsets[RL_CONV1_W]],
+                         &step->before[offsets[RL_CONV1_B]], product1);
+  double *pooled1 = pool_at_argmax(n * RL_CONV1_CHANNELS, RL_CONV1_SIDE, product1, step->argmax1, 1e-5);
+  check("conv1 + pool", step->pooled1, pooled1, n * POOLED1_VALUES, tolerance.stored);
+  rl_oracle_conv_forward(&rl_oracle_conv2, step->n, step->pooled1, &step->multiplied[offsets[RL_CONV2_W]],
+                         &step->before[offsets[RL_CONV2_B]], product2);
+  double *pooled2 =
+      pool_at_argmax(n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, product2, step->argmax2, step->precision == RL_FP32 ? 1e-5 : 1e-2);
+  check("conv2 + pool", step->pooled2, pooled2, n * RL_FC1_INPUTS, tolerance.computed);
+  free(product1), free(product2), free(pooled1), free(pooled2);
 }
 
-/* fc1, the head and their gradients. */
-static void check_classifier(const step_record *s, tolerances tolerance) {
+/* Checks fc1, the head and their gradients. */
+static void check_classifier(const step_record *step, tolerances tolerance) {
   static const double none[RL_FC1_OUTPUTS];
   const uint32_t *offsets = rl_tensor_offsets;
-  const size_t n = (size_t)s->n;
+  const size_t n = (size_t)step->n;
   double *product = new_doubles(n * RL_FC1_OUTPUTS), *d_hidden = new_doubles(n * RL_FC1_OUTPUTS),
-         *d_p2 = new_doubles(n * RL_FC1_INPUTS), *unused = new_doubles(RL_FC1_OUTPUTS), *expected = new_doubles(RL_PARAMETERS);
-  rl_oracle_linear_forward(s->n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, s->p2, &s->multiplied[offsets[RL_FC1_W]], none, product);
-  double loss = run_head(s->n, product, s->w, s->images.labels, s->d_fc1, d_hidden, expected);
-  check("loss", &s->loss, &loss, 1, s->precision == RL_FP32 ? tolerance.exact : 1e-3);
-  check("d fc1's product", s->d_fc1, d_hidden, n * RL_FC1_OUTPUTS, tolerance.computed);
+         *d_pooled2 = new_doubles(n * RL_FC1_INPUTS), *unused = new_doubles(RL_FC1_OUTPUTS),
+         *expected = new_doubles(RL_PARAMETERS);
+  rl_oracle_linear_forward(step->n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, step->pooled2, &step->multiplied[offsets[RL_FC1_W]], none,
+                           product);
+  double loss = run_head(step->n, product, step->before, step->images.labels, step->d_fc1, d_hidden, expected);
+  check("loss", &step->loss, &loss, 1, step->precision == RL_FP32 ? tolerance.exact : 1e-3);
+  check("d fc1's product", step->d_fc1, d_hidden, n * RL_FC1_OUTPUTS, tolerance.computed);
   for (int tensor = RL_FC1_B; tensor < RL_TENSORS; tensor++)
-    check_tensor(s->gradients, expected, (rl_tensor)tensor, tolerance.computed);
-  rl_oracle_linear_input_gradient(s->n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, s->d_fc1, &s->multiplied[offsets[RL_FC1_W]], d_p2);
-  check("d pool2", s->d_p2, d_p2, n * RL_FC1_INPUTS, tolerance.computed);
-  rl_oracle_linear_weight_gradient(s->n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, s->p2, s->d_fc1, &expected[offsets[RL_FC1_W]], unused);
-  check_tensor(s->gradients, expected, RL_FC1_W, tolerance.computed);
-  free(product), free(d_hidden), free(d_p2), free(unused), free(expected);
+    check_tensor(step->gradients, expected, (rl_tensor)tensor, tolerance.computed);
+  rl_oracle_linear_input_gradient(step->n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, step->d_fc1, &step->multiplied[offsets[RL_FC1_W]],
+                                  d_pooled2);
+  check("d pool2", step->d_pooled2, d_pooled2, n * RL_FC1_INPUTS, tolerance.computed);
+  rl_oracle_linear_weight_gradient(step->n, RL_FC1_INPUTS, RL_FC1_OUTPUTS, step->pooled2, step->d_fc1,
+                                   &expected[offsets[RL_FC1_W]], unused);
+  check_tensor(step->gradients, expected, RL_FC1_W, tolerance.computed);
+  free(product), free(d_hidden), free(d_pooled2), free(unused), free(expected);
 }
 
-static void check_convolutions_backward(const step_record *s, tolerances tolerance) {
+static void check_convolutions_backward(const step_record *step, tolerances tolerance) {
   const uint32_t *offsets = rl_tensor_offsets;
-  const size_t n = (size_t)s->n;
-  double *d_y2 = new_doubles(n * RL_CONV2_CHANNELS * H2_PIXELS), *d_p1 = new_doubles(n * P1_VALUES),
-         *d_y1 = new_doubles(n * RL_CONV1_CHANNELS * H1_PIXELS), *expected = new_doubles(RL_PARAMETERS);
-  rl_oracle_pool_gradient(n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, s->d_p2, s->argmax2, d_y2);
-  if (s->d_y2) assert_memory_equal(s->d_y2, d_y2, n * RL_CONV2_CHANNELS * H2_PIXELS * sizeof *d_y2);
-  rl_oracle_conv_weight_gradient(&rl_oracle_conv2, s->n, s->p1, d_y2, &expected[offsets[RL_CONV2_W]],
+  const size_t n = (size_t)step->n;
+  double *d_product2 = new_doubles(n * RL_CONV2_CHANNELS * CONV2_PIXELS), *d_pooled1 = new_doubles(n * POOLED1_VALUES),
+         *d_product1 = new_doubles(n * RL_CONV1_CHANNELS * CONV1_PIXELS), *expected = new_doubles(RL_PARAMETERS);
+  rl_oracle_pool_gradient(n * RL_CONV2_CHANNELS, RL_CONV2_SIDE, step->d_pooled2, step->argmax2, d_product2);
+  if (step->d_product2)
+    assert_memory_equal(step->d_product2, d_product2, n * RL_CONV2_CHANNELS * CONV2_PIXELS * sizeof *d_product2);
+  rl_oracle_conv_weight_gradient(&rl_oracle_conv2, step->n, step->pooled1, d_product2, &expected[offsets[RL_CONV2_W]],
                                  &expected[offsets[RL_CONV2_B]]);
-  check_tensor(s->gradients, expected, RL_CONV2_W, tolerance.computed);
-  check_tensor(s->gradients, expected, RL_CONV2_B, tolerance.exact);
-  rl_oracle_conv_input_gradient(&rl_oracle_conv2, s->n, d_y2, &s->multiplied[offsets[RL_CONV2_W]], d_p1);
-  check("d pool1", s->d_p1, d_p1, n * P1_VALUES, tolerance.computed);
-  rl_oracle_pool_gradient(n * RL_CONV1_CHANNELS, RL_CONV1_SIDE, s->d_p1, s->argmax1, d_y1);
-  rl_oracle_conv_weight_gradient(&rl_oracle_conv1, s->n, s->images.x, d_y1, &expected[offsets[RL_CONV1_W]],
+  check_tensor(step->gradients, expected, RL_CONV2_W, tolerance.computed);
+  check_tensor(step->gradients, expected, RL_CONV2_B, tolerance.exact);
+  rl_oracle_conv_input_gradient(&rl_oracle_conv2, step->n, d_product2, &step->multiplied[offsets[RL_CONV2_W]], d_pooled1);
+  check("d pool1", step->d_pooled1, d_pooled1, n * POOLED1_VALUES, tolerance.computed);
+  rl_oracle_pool_gradient(n * RL_CONV1_CHANNELS, RL_CONV1_SIDE, step->d_pooled1, step->argmax1, d_product1);
+  rl_oracle_conv_weight_gradient(&rl_oracle_conv1, step->n, step->images.x, d_product1, &expected[offsets[RL_CONV1_W]],
                                  &expected[offsets[RL_CONV1_B]]);
-  check_tensor(s->gradients, expected, RL_CONV1_W, tolerance.exact);
-  check_tensor(s->gradients, expected, RL_CONV1_B, tolerance.exact);
-  free(d_y2), free(d_p1), free(d_y1), free(expected);
+  check_tensor(step->gradients, expected, RL_CONV1_W, tolerance.exact);
+  check_tensor(step->gradients, expected, RL_CONV1_B, tolerance.exact);
+  free(d_product2), free(d_pooled1), free(d_product1), free(expected);
 }
 
-/* Compares the change of the weights by Adam's first step, not the weights, which would hide errors. */
-static void check_update(const step_record *s) {
+/* Checks Adam's first step. Compares the changes of the weights, since errors in the small changes would not show in the weights
+ * themselves. An FP32 weight near 0.1 represents a change of 1e-3 with a relative error of 1e-5. */
+static void check_update(const step_record *step) {
   double *adam = new_doubles(3 * RL_PARAMETERS), *changed = new_doubles(RL_PARAMETERS);
-  memcpy(adam, s->w, RL_PARAMETERS * sizeof *adam);
-  rl_oracle_adam(RL_PARAMETERS, 1, s->learning_rate, s->gradients, adam, adam + RL_PARAMETERS, adam + 2 * RL_PARAMETERS);
+  memcpy(adam, step->before, RL_PARAMETERS * sizeof *adam);
+  rl_oracle_adam(RL_PARAMETERS, 1, step->learning_rate, step->gradients, adam, adam + RL_PARAMETERS, adam + 2 * RL_PARAMETERS);
   for (int i = 0; i < RL_PARAMETERS; i++) {
-    adam[i] -= s->w[i];
-    changed[i] = s->after[i] - s->w[i];
+    adam[i] -= step->before[i];
+    changed[i] = step->after[i] - step->before[i];
   }
-  check("Adam's change", changed, adam, RL_PARAMETERS, 1e-4); /* weights near 0.1 hold a change of 1e-3 to 1e-5 */
+  check("Adam's change", changed, adam, RL_PARAMETERS, 1e-4);
   free(adam), free(changed);
 }
 
-static void check_network(const step_record *s) {
+static void check_network(const step_record *step) {
   double *expected = new_doubles(RL_PARAMETERS);
-  double loss = run_network(s->n, &s->images, s->w, s->argmax1, s->argmax2, s->d_fc1, expected);
-  check("whole network: loss", &s->loss, &loss, 1, 1e-5);
-  check("whole network: d", s->gradients, expected, RL_PARAMETERS, 1e-5);
+  double loss = run_network(step->n, &step->images, step->before, step->argmax1, step->argmax2, step->d_fc1, expected);
+  check("whole network: loss", &step->loss, &loss, 1, 1e-5);
+  check("whole network: d", step->gradients, expected, RL_PARAMETERS, 1e-5);
   free(expected);
 }
 
-/* Checks each layer on the engine's own inputs. */
+/* Checks each layer alone, on the inputs that the engine itself gave it. */
 static void check_step(engine_case which, uint32_t count) {
   printf("  %s, %s, batch %u\n", which.engine, rl_precision_names[which.precision], count);
   const tolerances tolerance = tolerances_of(which.precision);
-  step_record s = record_step(which, count);
-  check_convolutions_forward(&s, tolerance);
-  check_classifier(&s, tolerance);
-  check_convolutions_backward(&s, tolerance);
-  check_update(&s);
-  if (which.precision == RL_FP32) check_network(&s);
-  free_step_record(&s);
+  step_record step = record_step(which, count);
+  check_convolutions_forward(&step, tolerance);
+  check_classifier(&step, tolerance);
+  check_convolutions_backward(&step, tolerance);
+  check_update(&step);
+  if (which.precision == RL_FP32) check_network(&step);
+  free_step_record(&step);
 }
 
 static void test_layers(void **state) {
@@ -347,7 +382,8 @@ static void test_layers(void **state) {
       if (batches[i]) check_step(engine_cases[which], batches[i]);
 }
 
-/* Storing tensors that an engine keeps on chip, for tests, changes no bit of the weights. */
+/* Tests that the weights are the same bit for bit whether or not the engine "persistent" stores, for tests, the tensors that it
+ * otherwise keeps on chip. */
 static void test_exposing_tensors_changes_nothing(void **state) {
   (void)state;
   float *weights[2] = {malloc(RL_PARAMETERS * sizeof(float)), malloc(RL_PARAMETERS * sizeof(float))};
@@ -369,21 +405,21 @@ static void test_exposing_tensors_changes_nothing(void **state) {
   free(weights[1]);
 }
 
-/* Compares losses with those of steps in double, with the engine's order of images. */
+/* Tests that the losses of consecutive steps follow those of steps in double precision on the same images in the same order. */
 static void test_losses_follow_the_oracle(void **state) {
   (void)state;
   enum { EARLY = 10 };
   const uint32_t images = steps * step_images;
-  double *w = new_doubles(RL_PARAMETERS), *m = new_doubles(RL_PARAMETERS), *v = new_doubles(RL_PARAMETERS),
-         *g = new_doubles(RL_PARAMETERS), expected[MAX_STEPS];
+  double *parameters = new_doubles(RL_PARAMETERS), *moment1 = new_doubles(RL_PARAMETERS), *moment2 = new_doubles(RL_PARAMETERS),
+         *gradients = new_doubles(RL_PARAMETERS), expected[MAX_STEPS];
   float *initial = malloc(RL_PARAMETERS * sizeof *initial), losses[MAX_STEPS];
   rl_train_params params = small_training(engine_cases[0], step_images, images);
   rl_model_initialise((uint64_t)params.seed, initial);
-  for (int i = 0; i < RL_PARAMETERS; i++) w[i] = initial[i];
+  for (int i = 0; i < RL_PARAMETERS; i++) parameters[i] = initial[i];
   for (uint32_t step = 0; step < steps; step++) {
     batch b = gather(step * step_images, step_images, images, params.seed, 0);
-    expected[step] = run_network(step_images, &b, w, NULL, NULL, NULL, g);
-    rl_oracle_adam(RL_PARAMETERS, step + 1, params.learning_rate, g, w, m, v);
+    expected[step] = run_network(step_images, &b, parameters, NULL, NULL, NULL, gradients);
+    rl_oracle_adam(RL_PARAMETERS, step + 1, params.learning_rate, gradients, parameters, moment1, moment2);
     free(b.x);
     free(b.labels);
   }
@@ -408,10 +444,10 @@ static void test_losses_follow_the_oracle(void **state) {
     assert_true(early < early_tolerance[precision] && worst < tolerance[precision]);
     close_training(&t);
   }
-  free(w);
-  free(m);
-  free(v);
-  free(g);
+  free(parameters);
+  free(moment1);
+  free(moment2);
+  free(gradients);
   free(initial);
 }
 

@@ -1,13 +1,13 @@
-/* Phase timestamps of engine "persistent": every block records them in order and within the launch, and the results are
- * bit-identical with and without timestamps, with exposed tensors or not. Arguments: batch size (at most 64), steps, images of
- * the last step; default: 64, 40 steps (more than are recorded), 5. */
+/* Tests the phase timestamps of the engine "persistent": every block records them in order and within the launch's time, and the
+ * weights have the same bits with and without timestamps, whether tensors are exposed or not. Arguments: images per step (at most
+ * 64), steps, images of the last step. Without arguments: 64, 40 (more steps than are recorded), 5. */
 #include "fixture.h"
 
 enum { RECORDED_STEPS = 32 };
 static rl_train_params training_params;
 static size_t steps = RECORDED_STEPS + 8;
 
-/* index 0: begin of the step; 1 + p: end of phase p. */
+/* Returns a timestamp of one block in one step: index 0 is the beginning of the step, index 1 + i the end of phase i. */
 static uint64_t timestamp_at(const rl_phase_timestamps *timestamps, size_t block, size_t step, size_t index) {
   return timestamps->ns[(block * timestamps->steps + step) * (1 + timestamps->phase_count) + index];
 }
@@ -53,7 +53,8 @@ static void timestamps_are_in_order(void **state) {
     assert_true(previous <= timestamps.end_ns);
   }
   must(t.instance->ops->set_phase_timestamps(t.instance, false, e));
-  assert_int_equal(t.instance->ops->read_phase_timestamps(t.instance, &timestamps, NULL), -1); /* recording is off */
+  assert_int_equal(t.instance->ops->read_phase_timestamps(t.instance, &timestamps, NULL),
+                   -1); /* there are no timestamps to read, since recording is off */
   close_training(&t);
 }
 
@@ -62,14 +63,15 @@ static void recording_changes_no_bit(void **state) {
   rl_phase_timestamps timestamps;
   training t;
   float *with_timestamps = train(&timestamps, &t);
-  close_training(&t); /* while recording is on */
+  close_training(&t); /* closing while recording is on must work too */
   float *plain = train(NULL, &t);
   close_training(&t);
   assert_memory_equal(with_timestamps, plain, RL_PARAMETERS * sizeof *plain);
   free(with_timestamps), free(plain);
 }
 
-/* When tensors are not exposed, gradient sums and moments share memory between launches. */
+/* Trains two epochs and returns the weights. Two are needed because the sums of gradients and Adam's moments share memory between
+ * launches when tensors are not exposed. */
 static float *train_twice(rl_train_params params, bool exposed) {
   float *weights = malloc(RL_PARAMETERS * sizeof *weights), *gradients = malloc(RL_PARAMETERS * sizeof *gradients);
   assert_true(weights && gradients);

@@ -1,4 +1,5 @@
-/* rl_device_ops.sample on launches with known times and effects: kernels that wait, and one that exhausts its buffer. */
+/* Tests the operation `sample` of a CUDA device (rl_device_ops) on launches whose times and effects are known: kernels that wait
+ * for a given time, and a kernel that uses up a buffer which a restore launch must empty before each repetition. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -6,7 +7,15 @@
 #include "cuda_check.h"
 #include "device/device.h"
 
-enum { WAITS = 32, SHORT_WAITS = 200, WAIT_NS = 5000, LONG_NS = 3000000, SAMPLES = 41, SLOTS = 1024, REPEATS = 70 };
+enum {
+  WAITS = 32,        /* launches of WAIT_NS in a sample */
+  SHORT_WAITS = 200, /* launches of 1 ns in a sample */
+  WAIT_NS = 5000,
+  LONG_NS = 3000000, /* duration of a restore launch, far above WAIT_NS */
+  SAMPLES = 41,
+  SLOTS = 1024, /* of the buffer; the launch that fills it takes all of them */
+  REPEATS = 70  /* of the filling launch in a sequence */
+};
 static const double EXPECTED_US = WAITS * WAIT_NS * 1e-3;
 
 static rl_device *device;
@@ -43,7 +52,8 @@ static double median_us(const rl_sequence *sequence, rl_cache_state cache) {
   return rl_summarize(us, SAMPLES).median;
 }
 
-/* A sample of many launches is the sum of their device times, without host time, for a cold and a warm cache. */
+/* Tests that a sample of many launches is the sum of their device times, without the host's time to issue them, with a cold and
+ * with a warm cache. */
 static void launches_add_up(void) {
   static uint64_t ns[] = {WAIT_NS, 1};
   rl_launch long_waits[WAITS], short_waits[SHORT_WAITS];
@@ -60,7 +70,7 @@ static void launches_add_up(void) {
 }
 
 typedef struct buffer {
-  int *next, *overruns; /* device counters: the next free slot, and requests when none was free */
+  int *next, *overruns; /* counters on the device: the next free slot of SLOTS, and the requests that found no free slot */
 } buffer;
 
 __global__ static void take_slot(int *next, int *overruns) {
@@ -96,6 +106,7 @@ static uint64_t count_launches(const rl_sequence *sequence) {
   return elapsed.stream_operations;
 }
 
+/* Tests that the restore launch of a sequence runs before each repetition, in a graph, without one and in samples. */
 static void each_repeat_is_restored(void) {
   buffer b;
   rl_error err;
@@ -123,6 +134,7 @@ static void each_repeat_is_restored(void) {
   device->ops->release(device, b.overruns);
 }
 
+/* Tests that samples exclude the time of the restore launch. */
 static void restoring_is_not_timed(void) {
   static uint64_t long_ns = LONG_NS, short_ns = WAIT_NS;
   const rl_launch restore = {"restore", "data", wait_on_device, &long_ns}, one = {"wait", "kernel", wait_on_device, &short_ns};

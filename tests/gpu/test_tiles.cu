@@ -1,6 +1,8 @@
-/* The tile functions of the engine "persistent" (train/cuda/tile.cuh), each alone, in each format, against double precision on
- * random values; rows beyond the valid images are NaN. Then, on a GPU, the cycles that each takes. No library runs here, so that
- * racecheck and the emulator of tests/simt can run the program. Argument: repetitions for timing; 0, the default: no timing. */
+/* Tests the functions of train/cuda/tile_float.cuh, tile_half.cuh and tile_tensor_float.cuh, of which the engine "persistent"
+ * consists: each alone, in each format, against sums in double precision on random values. Rows beyond the valid images are NaN,
+ * so that a result shows if a function reads them. Then, on a GPU, the program prints the cycles that each function takes. It
+ * uses no library, so that compute-sanitizer's racecheck and the emulator of tests/simt can run it. Argument: repetitions for
+ * timing; 0, the default, means no timing. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +14,7 @@
 #include "train/cuda/tile_half.cuh"
 #include "train/cuda/tile_tensor_float.cuh"
 
-enum { SIDE2 = RL_CONV2_SIDE };
+enum { SIDE2 = RL_CONV2_SIDE }; /* rows, and columns, of conv2's output before pooling */
 
 static int failures;
 
@@ -42,7 +44,9 @@ template <typename T> struct device_array {
 };
 
 static uint64_t seed = 1;
-static double noise(void) { return (double)(int64_t)(rl_hash64(seed++) >> 11) * 0x1p-52 - 1.0; } /* [-1, 1) */
+static double noise(void) {
+  return (double)(int64_t)(rl_hash64(seed++) >> 11) * 0x1p-52 - 1.0;
+} /* returns a random number in [-1, 1) */
 static void store_rounded(double value, __half *to) { *to = __float2half_rn((float)value); }
 static void store_rounded(double value, float *to) { *to = (float)value; }
 static void store_rounded(double value, tensor_float *to) {
@@ -51,7 +55,8 @@ static void store_rounded(double value, tensor_float *to) {
   to->value = (float)ldexp(rint(ldexp(significand, 11)), exponent - 11);
 }
 
-/* Rows of random values, pitch apart, with NaN between and after them. `values` holds them as doubles. */
+/* A matrix of random values as a tile function reads it: `padded` has its rows `pitch` values apart, with NaN between and after
+ * them; `values` has it as doubles without padding. */
 template <typename T> struct matrix {
   size_t rows, columns;
   std::vector<double> values;
@@ -74,19 +79,21 @@ static void expect_close(const std::vector<double> &actual, const std::vector<do
     difference += (actual[i] - expected[i]) * (actual[i] - expected[i]);
     norm += expected[i] * expected[i];
   }
-  const bool holds = norm > 0 && sqrt(difference / norm) < tolerance; /* NaN never passes */
+  const bool holds = norm > 0 && sqrt(difference / norm) < tolerance; /* NaN does not pass */
   printf("  %s: %-24s %.2e (at most %.0e)%s\n", format, what, sqrt(difference / norm), tolerance, holds ? "" : " FAILED");
   failures += !holds;
 }
 
-/* Kernels: copy operands to shared memory, call one function `repeats` times, copy its result to memory. */
+/* The kernels below copy the operands to shared memory, call one tile function `repeats` times, and copy its result to global
+ * memory. F is the format, a struct of one of the included files. */
 
+/* Copies `count` values to shared memory and returns the next multiple of 8 values behind them. */
 template <typename T> static __device__ T *fill(T *to, const T *from, int count) {
   for (int i = threadIdx.x; i < count; i += blockDim.x) to[i] = from[i];
   return to + (count + 7) / 8 * 8;
 }
 
-/* Fills `to` with conv2's weights as conv2_forward multiplies them; returns the address after them. */
+/* Fills `to` with conv2's weights in the form in which conv2_forward multiplies them, and returns the address behind them. */
 template <class F> static __device__ typename F::value *fill_weights(typename F::value *to, const typename F::value *loaded) {
   typename F::value *free_values = to + (F::WEIGHT_VALUES + 7) / 8 * 8;
   fill(F::CONV2_FORWARD_SCRATCH_FLOATS ? free_values : to, loaded, TILE_CHANNELS * F::LOADED_WEIGHT_PITCH);
@@ -96,7 +103,7 @@ template <class F> static __device__ typename F::value *fill_weights(typename F:
   return free_values;
 }
 
-/* Unpools d_pooled [36][32] into d_out at `to`; returns the address after it. */
+/* Unpools d_pooled[36 pixels][32 channels] into conv2's output gradient at `to`, and returns the address behind it. */
 template <class F>
 static __device__ typename F::value *fill_d_out(typename F::value *to, const float *d_pooled, const uint8_t *argmaxes) {
   for (int i = threadIdx.x * 4; i < RL_POOLED2_PIXELS * TILE_CHANNELS; i += blockDim.x * 4)

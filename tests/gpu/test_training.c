@@ -1,6 +1,6 @@
-/* Every training engine on the GPU: results repeat bit for bit, with and without a graph; an overflow skips the step;
- * cancellation and progress work; the network learns MNIST. Arguments: [ENGINE [BATCH]]. With BATCH only the overflow test runs,
- * at that batch size, because the emulator of tests/simt is too slow for the others. */
+/* Tests every training engine on the GPU: results repeat bit for bit, with and without a CUDA graph; an overflow of FP16 skips
+ * the step; cancellation and progress work; the network learns MNIST. Arguments: [ENGINE [BATCH]]. With BATCH, the program only
+ * runs the test of overflows at that batch size, because the emulator of tests/simt is too slow for the others. */
 #include <errno.h>
 
 #include "fixture.h"
@@ -21,7 +21,7 @@ static uint64_t hash_parameters(training *t) {
 static void test_same_seed_same_bits(void **state) {
   (void)state;
   for (int which = 0; which < engine_case_count; which++) {
-    rl_train_params params = small_training(engine_cases[which], 64, 1000); /* 15 steps and a tail of 40 */
+    rl_train_params params = small_training(engine_cases[which], 64, 1000); /* 15 steps of 64 images and one of 40 */
     training t = open_training(params);
     run_epoch(&t);
     run_epoch(&t);
@@ -40,7 +40,7 @@ static void test_same_seed_same_bits(void **state) {
     must(device->ops->run(device, t.epoch, NULL, &graph, e));
     assert_int_equal(eager.stream_operations, graph.stream_operations);
     close_training(&t);
-    t = open_training(params); /* reads back the choices that the first instance made by timing */
+    t = open_training(params); /* the second instance reads the choices that the first one made by timing from the cache */
     run_epoch(&t);
     run_epoch(&t);
     if (t.instance->deterministic) assert_int_equal(hash_parameters(&t), first);
@@ -56,9 +56,9 @@ static void test_same_seed_same_bits(void **state) {
 
 static int64_t batch = 64;
 
-/* Sets the weights of one tensor so large that FP16 overflows: with conv2.weight the activations overflow; with fc2.weight, whose
- * sign alternates by class, only the gradients do. Both steps must be skipped: weights stay the same and the loss scale halves
- * twice. */
+/* Sets the weights of one tensor so large that FP16 overflows, and trains two steps. With conv2.weight, the activations overflow;
+ * with fc2.weight, whose sign alternates from class to class, only the gradients do. The engine must skip both steps: the weights
+ * stay the same, and the loss scale is halved twice. */
 static void check_overflow(engine_case which, rl_tensor tensor) {
   const bool alternating = tensor == RL_FC2_W;
   training t = open_training(small_training(which, batch, 2 * batch));
@@ -181,7 +181,8 @@ static void test_learns_mnist(void **state) {
 }
 
 int main(int count, char **arguments) {
-  char cache[] = "/tmp/rooflined-choices-XXXXXX"; /* cached choices make the engines deterministic */
+  char cache[] = "/tmp/rooflined-choices-XXXXXX"; /* an empty cache; the choices that the engines store there make later instances
+                                                     deterministic */
   if (mkdtemp(cache)) setenv("ROOFLINED_CACHE_DIR", cache, 1);
   need_gpu(count > 1 ? arguments[1] : NULL);
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_seed_same_bits),

@@ -1,4 +1,5 @@
-/* Asynchronous copies into shared memory: cp.async, and st.async with the mbarriers that its stores complete on. */
+/* Asynchronous copies into shared memory: cp.async, and st.async with the mbarriers that count its bytes. Each copy takes effect
+ * at a random time between its issue and the wait for it. */
 #include "emulator_internal.h"
 
 #include <cstring>
@@ -7,28 +8,28 @@ namespace simt {
 
 /* --- cp.async ---------------------------------------------------------------------------------------------------------- */
 
-static void complete(const pending_copy &c) {
-  memcpy(c.to, c.from, c.copied);
-  memset((char *)c.to + c.copied, 0, c.bytes - c.copied);
+static void complete(const pending_copy &copy) {
+  memcpy(copy.to, copy.from, copy.copied);
+  memset((char *)copy.to + copy.copied, 0, copy.bytes - copy.copied);
 }
 
 void cp_async(void *to, const void *from, size_t bytes, size_t copied) {
   if ((uintptr_t)from % bytes) die("cp.async: %p is not aligned to %zu bytes", from, bytes);
-  thread_state &t = running_thread();
-  const pending_copy c = {to, from, bytes, copied, t.open_copy_group};
-  if (random_below(2)) complete(c);
-  else t.copies.push_back(c);
+  thread_state &thread = running_thread();
+  const pending_copy copy = {to, from, bytes, copied, thread.open_copy_group};
+  if (random_below(2)) complete(copy);
+  else thread.copies.push_back(copy);
 }
 
 void cp_async_commit_group() { running_thread().open_copy_group++; }
 
 static void complete_groups_before(uint64_t end) {
-  thread_state &t = running_thread();
+  thread_state &thread = running_thread();
   size_t remaining = 0;
-  for (const pending_copy &c : t.copies)
-    if (c.group < end) complete(c);
-    else t.copies[remaining++] = c;
-  t.copies.resize(remaining);
+  for (const pending_copy &copy : thread.copies)
+    if (copy.group < end) complete(copy);
+    else thread.copies[remaining++] = copy;
+  thread.copies.resize(remaining);
 }
 
 void cp_async_wait_group(size_t newest_groups) {
@@ -40,7 +41,7 @@ void cp_async_wait_all() { complete_groups_before(running_thread().open_copy_gro
 
 /* --- mbarriers --------------------------------------------------------------------------------------------------------- */
 
-struct mbarrier { /* in the 8 bytes of the kernel's mbarrier object */
+struct mbarrier { /* state that is stored in the 8 bytes of the kernel's mbarrier object */
   int32_t pending_bytes;
   uint8_t count, pending_arrivals, parity, magic;
 };
@@ -52,6 +53,7 @@ static mbarrier &mbarrier_at(uint32_t address) {
   return barrier;
 }
 
+/* Begins the next phase if no arrival and no byte is missing. */
 static void complete_phase_if_done(mbarrier &barrier) {
   if (barrier.pending_arrivals || barrier.pending_bytes) return;
   barrier.parity ^= 1;
@@ -74,17 +76,17 @@ void mbarrier_arrive(uint32_t address, uint32_t expected_bytes) {
 
 /* --- st.async ---------------------------------------------------------------------------------------------------------- */
 
-static void complete(const pending_store &s) {
-  memcpy(s.to, s.value, s.bytes);
-  s.barrier->pending_bytes -= (int32_t)s.bytes;
-  complete_phase_if_done(*s.barrier);
+static void complete(const pending_store &store) {
+  memcpy(store.to, store.value, store.bytes);
+  store.barrier->pending_bytes -= (int32_t)store.bytes;
+  complete_phase_if_done(*store.barrier);
 }
 
 void st_async(uint32_t to, const void *value, uint32_t bytes, uint32_t barrier) {
-  pending_store s = {shared_pointer(to, bytes), bytes, {}, &mbarrier_at(barrier)};
-  memcpy(s.value, value, bytes);
-  if (random_below(2)) complete(s);
-  else block_of_address(barrier).pending_stores.push_back(s);
+  pending_store store = {shared_pointer(to, bytes), bytes, {}, &mbarrier_at(barrier)};
+  memcpy(store.value, value, bytes);
+  if (random_below(2)) complete(store);
+  else block_of_address(barrier).pending_stores.push_back(store);
 }
 
 bool mbarrier_test_wait(uint32_t address, uint32_t parity) {

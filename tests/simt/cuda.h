@@ -1,6 +1,6 @@
-/* CUDA's built-in variables, functions and launch syntax for the C++ that translate.py makes; included before everything else.
- * Types and conversions come from NVIDIA's headers, which have them for host code too. __CUDA_ARCH__ is that of compute
- * capability 9.0. */
+/* CUDA's built-in variables, functions and launch syntax, for the C++ that translate.py makes of a .cu file. The compiler
+ * includes this file before everything else. Types and conversions come from NVIDIA's headers, which also support host code.
+ * __CUDA_ARCH__ is that of compute capability 9.0. */
 #ifndef SIMT_CUDA_H
 #define SIMT_CUDA_H
 
@@ -23,7 +23,7 @@
 #undef __launch_bounds__
 #define __launch_bounds__(...)
 #define __CUDA_ARCH__ 900
-/* The runtime's template converts the kernel to a pointer without its type. */
+/* The template of the CUDA runtime converts the kernel to a pointer without its type; launch_ex keeps the type. */
 #define cudaLaunchKernelEx simt::launch_ex
 
 extern uint3 threadIdx, blockIdx;
@@ -87,7 +87,8 @@ template <class... Parameters> cudaError_t cudaFuncGetAttributes(cudaFuncAttribu
   return cudaSuccess;
 }
 
-/* Two clusters, so that with three or more some wait for others to exit; all for a cooperative launch. */
+/* Reports two clusters, so that a grid of three or more has clusters that wait for others to exit; for a cooperative launch
+ * reports all. */
 template <class... Parameters>
 cudaError_t cudaOccupancyMaxActiveClusters(int *count, void (*)(Parameters...), const cudaLaunchConfig_t *config) {
   *count = 2;
@@ -109,7 +110,7 @@ template <class T> struct shuffle_operand {
   uint32_t source; /* lane */
 };
 
-/* Returns the value of lane `source`; bytes of 0xff if that lane takes no part. */
+/* Returns the value of lane `source`, or bytes of 0xff if that lane does not take part. */
 template <class T> T shuffle(const char *name, uint32_t mask, T value, uint32_t source) {
   static_assert(std::is_trivially_copyable_v<T> && (sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 2),
                 "a type that can be shuffled");
@@ -185,7 +186,7 @@ inline void cudaGridDependencySynchronize() {}
 inline void cudaTriggerProgrammaticLaunchCompletion() {}
 
 namespace simt {
-/* Other threads may run before and after, not in between. */
+/* Changes a value atomically: other threads may run before and after the change. */
 template <class T, class Change> T atomically(T *address, Change change) {
   yield_point();
   const T old = *address;
@@ -256,7 +257,7 @@ inline float __logf(float x) { return std::log(x); }
 inline float __fdividef(float a, float b) { return a / b; }
 inline int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }
 inline int __ffs(int x) { return __builtin_ffs(x); }
-inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) { /* without the sign-replicating modes */
+inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) { /* without the modes that replicate a sign */
   const uint64_t bytes = (uint64_t)y << 32 | x;
   unsigned result = 0;
   for (int i = 0; i < 4; i++) result |= (unsigned)(bytes >> (selector >> i * 4 & 7) * 8 & 0xff) << i * 8;
@@ -269,7 +270,7 @@ inline double __hiloint2double(int high, int low) {
   return std::bit_cast<double>((uint64_t)(uint32_t)high << 32 | (uint32_t)low);
 }
 inline long long __double_as_longlong(double x) { return std::bit_cast<long long>(x); }
-/* Saturating. NaN becomes INT32_MIN from double and 0 from float (PTX ISA, "cvt"). */
+/* Conversions that saturate. NaN becomes INT32_MIN from double and 0 from float (PTX ISA, "cvt"). */
 inline int __double2int_rn(double x) {
   return std::isnan(x) ? INT32_MIN : (int)std::nearbyint(std::clamp(x, (double)INT32_MIN, (double)INT32_MAX));
 }

@@ -1,4 +1,4 @@
-/* See emulator.h: launches, the lifetime of clusters, blocks and threads, and the scheduler. */
+/* Implements emulator.h: launches, the lifetime of clusters, blocks and threads, and the scheduler. */
 #include "emulator_internal.h"
 
 #include <cstdarg>
@@ -15,6 +15,7 @@ struct emulator_state emulator;
 
 /* --- random numbers ---------------------------------------------------------------------------------------------------- */
 
+/* Returns the state from RL_SIMT_SEED or, without it, from the time, and prints the seed. */
 static uint64_t initial_random_state() {
   const char *given = getenv("RL_SIMT_SEED");
   timespec now;
@@ -41,10 +42,10 @@ void die(const char *format, ...) {
   fprintf(stderr, "simt: ");
   vfprintf(stderr, format, arguments);
   va_end(arguments);
-  if (const thread_state *t = emulator.running) {
-    const block_state *b = t->warp->block;
-    fprintf(stderr, ", in thread (%u, %u, %u) of block (%u, %u, %u)", t->index.x, t->index.y, t->index.z, b->index.x, b->index.y,
-            b->index.z);
+  if (const thread_state *thread = emulator.running) {
+    const block_state *block = thread->warp->block;
+    fprintf(stderr, ", in thread (%u, %u, %u) of block (%u, %u, %u)", thread->index.x, thread->index.y, thread->index.z,
+            block->index.x, block->index.y, block->index.z);
   }
   fprintf(stderr, "\n");
   abort();
@@ -59,67 +60,69 @@ uint32_t lane() { return running_thread().lane; }
 
 /* --- the lifetime of blocks -------------------------------------------------------------------------------------------- */
 
-static void exit_block(block_state &b) {
-  if (!b.pending_stores.empty()) die("a block exits while st.async stores to it are pending");
-  poison_shared_memory(b);
-  b.cluster->live_blocks--;
+static void exit_block(block_state &block) {
+  if (!block.pending_stores.empty()) die("a block exits while st.async stores to it are pending");
+  poison_shared_memory(block);
+  block.cluster->live_blocks--;
 }
 
 void exit_thread() {
-  thread_state &t = running_thread();
-  warp_state &w = *t.warp;
+  thread_state &thread = running_thread();
+  warp_state &warp = *thread.warp;
   cp_async_wait_all();
-  w.live_lanes &= ~(1u << t.lane);
-  w.ready_lanes &= ~(1u << t.lane);
-  t.waits_for = "(exited)";
+  warp.live_lanes &= ~(1u << thread.lane);
+  warp.ready_lanes &= ~(1u << thread.lane);
+  thread.waits_for = "(exited)";
   emulator.yields_since_progress = 0;
-  if (w.lanes_at_sync & w.live_lanes) try_sync_lanes(w, w.sync_mask[__builtin_ctz(w.lanes_at_sync & w.live_lanes)]);
-  if (--w.block->live_threads == 0) exit_block(*w.block);
+  if (warp.lanes_at_sync & warp.live_lanes)
+    try_sync_lanes(warp, warp.sync_mask[__builtin_ctz(warp.lanes_at_sync & warp.live_lanes)]);
+  if (--warp.block->live_threads == 0) exit_block(*warp.block);
 }
 
 static uint3 index_3d(uint32_t i, dim3 extent) { return {i % extent.x, i / extent.x % extent.y, i / extent.x / extent.y}; }
 static uint32_t volume(dim3 extent) { return extent.x * extent.y * extent.z; }
 
-static void start_block(cluster_state &c, uint32_t rank, uint3 index) {
-  c.blocks.push_back(std::make_unique<block_state>());
-  block_state &b = *c.blocks.back();
+static void start_block(cluster_state &cluster, uint32_t rank, uint3 index) {
+  cluster.blocks.push_back(std::make_unique<block_state>());
+  block_state &block = *cluster.blocks.back();
   const uint32_t threads = volume(emulator.config->block);
-  b.cluster = &c;
-  b.rank = rank;
-  b.index = index;
-  b.live_threads = threads;
-  allocate_shared_memory(b);
-  b.threads = std::vector<thread_state>(threads);
-  b.warps = std::vector<warp_state>((threads + WARP - 1) / WARP);
+  block.cluster = &cluster;
+  block.rank = rank;
+  block.index = index;
+  block.live_threads = threads;
+  allocate_shared_memory(block);
+  block.threads = std::vector<thread_state>(threads);
+  block.warps = std::vector<warp_state>((threads + WARP - 1) / WARP);
   for (uint32_t i = 0; i < threads; i++) {
-    thread_state &t = b.threads[i];
-    t.warp = &b.warps[i / WARP];
-    t.warp->block = &b;
-    t.warp->lanes[i % WARP] = &t;
-    t.warp->live_lanes |= 1u << i % WARP;
-    t.lane = i % WARP;
-    t.index = index_3d(i, emulator.config->block);
-    create_fiber(t);
-    make_ready(t);
+    thread_state &thread = block.threads[i];
+    thread.warp = &block.warps[i / WARP];
+    thread.warp->block = &block;
+    thread.warp->lanes[i % WARP] = &thread;
+    thread.warp->live_lanes |= 1u << i % WARP;
+    thread.lane = i % WARP;
+    thread.index = index_3d(i, emulator.config->block);
+    create_fiber(thread);
+    make_ready(thread);
   }
 }
 
-/* A cluster is cluster.x neighbouring blocks along x. */
+/* Starts the blocks of cluster number `index`: config->cluster.x neighbouring blocks along x. */
 static void start_cluster(uint32_t index) {
   emulator.resident.push_back(std::make_unique<cluster_state>());
-  cluster_state &c = *emulator.resident.back();
+  cluster_state &cluster = *emulator.resident.back();
   const uint32_t blocks = emulator.config->cluster.x;
-  c.live_blocks = blocks;
-  c.threads = blocks * volume(emulator.config->block);
-  for (uint32_t rank = 0; rank < blocks; rank++) start_block(c, rank, index_3d(index * blocks + rank, emulator.config->grid));
+  cluster.live_blocks = blocks;
+  cluster.threads = blocks * volume(emulator.config->block);
+  for (uint32_t rank = 0; rank < blocks; rank++)
+    start_block(cluster, rank, index_3d(index * blocks + rank, emulator.config->grid));
 }
 
 static void free_finished_clusters() {
   for (size_t i = 0; i < emulator.resident.size(); i++)
     if (emulator.resident[i]->live_blocks == 0) {
-      for (auto &b : emulator.resident[i]->blocks) {
-        free_shared_memory(*b);
-        for (thread_state &t : b->threads) destroy_fiber(t);
+      for (auto &block : emulator.resident[i]->blocks) {
+        free_shared_memory(*block);
+        for (thread_state &thread : block->threads) destroy_fiber(thread);
       }
       emulator.resident[i--].swap(emulator.resident.back());
       emulator.resident.pop_back();
@@ -131,29 +134,29 @@ static void free_finished_clusters() {
 /* Prints what each thread waits for; neighbouring lanes that wait for the same thing are printed on one line. */
 [[noreturn]] static void report_deadlock(const char *message) {
   fprintf(stderr, "simt: %s\n", message);
-  for (auto &c : emulator.resident)
-    for (auto &b : c->blocks)
-      for (warp_state &w : b->warps)
+  for (auto &cluster : emulator.resident)
+    for (auto &block : cluster->blocks)
+      for (warp_state &warp : block->warps)
         for (uint32_t i = 0, first = 0; i < WARP; i++) {
-          const char *here = w.lanes[i] ? w.lanes[i]->waits_for : NULL,
-                     *next = i + 1 < WARP && w.lanes[i + 1] ? w.lanes[i + 1]->waits_for : NULL;
+          const char *here = warp.lanes[i] ? warp.lanes[i]->waits_for : NULL,
+                     *next = i + 1 < WARP && warp.lanes[i + 1] ? warp.lanes[i + 1]->waits_for : NULL;
           if (i + 1 < WARP && here == next) continue;
-          if (w.lanes[first])
-            fprintf(stderr, "  block (%u, %u, %u), warp %zu, lanes %u to %u: %s\n", b->index.x, b->index.y, b->index.z,
-                    (size_t)(&w - &b->warps[0]), first, i, here ? here : "(running)");
+          if (warp.lanes[first])
+            fprintf(stderr, "  block (%u, %u, %u), warp %zu, lanes %u to %u: %s\n", block->index.x, block->index.y,
+                    block->index.z, (size_t)(&warp - &block->warps[0]), first, i, here ? here : "(running)");
           first = i + 1;
         }
   abort();
 }
 
-/* Resumes every ready lane up to `rounds` times, in a new random order each time, until a lane yields. */
-static void run_warp(warp_state &w, uint32_t rounds) {
+/* Resumes every ready lane of a warp up to `rounds` times, in a new random order each time, until a lane yields. */
+static void run_warp(warp_state &warp, uint32_t rounds) {
   emulator.has_yielded = false;
-  while (w.ready_lanes && rounds-- && !emulator.has_yielded) {
-    const uint32_t ready = w.ready_lanes, first = random_below(WARP), stride = random_below(WARP) | 1;
+  while (warp.ready_lanes && rounds-- && !emulator.has_yielded) {
+    const uint32_t ready = warp.ready_lanes, first = random_below(WARP), stride = random_below(WARP) | 1;
     for (uint32_t i = 0; i < WARP; i++) {
       const uint32_t lane = (first + i * stride) % WARP;
-      if (ready >> lane & 1) resume(*w.lanes[lane]);
+      if (ready >> lane & 1) resume(*warp.lanes[lane]);
     }
   }
 }
@@ -168,17 +171,19 @@ static std::vector<uint32_t> random_order(uint32_t count) {
   return order;
 }
 
+/* Runs a random ready warp for a random number of rounds. */
 static void run_random_warp() {
   static const uint32_t rounds[] = {1, 8, UINT32_MAX, UINT32_MAX};
   const size_t index = random_below((uint32_t)emulator.ready_warps.size());
-  warp_state &w = *emulator.ready_warps[index];
-  run_warp(w, rounds[random_below(4)]);
-  if (w.ready_lanes) return;
-  w.queued = false;
+  warp_state &warp = *emulator.ready_warps[index];
+  run_warp(warp, rounds[random_below(4)]);
+  if (warp.ready_lanes) return;
+  warp.queued = false;
   emulator.ready_warps[index] = emulator.ready_warps.back();
   emulator.ready_warps.pop_back();
 }
 
+/* Starts the clusters in random order, a random number of them resident at a time, and runs warps until all have finished. */
 static void run_grid(uint32_t clusters) {
   enum { MAX_RESIDENT = 6, YIELDS_BEFORE_NEXT_CLUSTER = 1 << 16, LIVELOCK_YIELDS = 1 << 23 };
   std::vector<uint32_t> not_started = random_order(clusters);

@@ -33,7 +33,8 @@
 #include <cstdint>
 #include <functional>
 
-extern "C" uint32_t simt_max_cluster; /* blocks; 16 as with compute capability 9.0, unless a test lowers it */
+extern "C" uint32_t
+    simt_max_cluster; /* maximum number of blocks of a cluster: 16 as with compute capability 9.0, unless a test lowers it */
 
 namespace simt {
 
@@ -57,17 +58,18 @@ kernel_attributes &attributes_of(const void *kernel);
 /* Runs a kernel to its end. Each thread calls `body`. */
 cudaError_t launch(const launch_config &config, const void *kernel, const std::function<void()> &body);
 
-/* --- called by the running thread -------------------------------------------------------------------------------------- */
+/* --- functions for the running emulated thread -------------------------------------------------------------------------- */
 
 uint32_t lane();
 
-/* Waits until all lanes of `mask` that have not exited have called it with the same name (compared by address). The last one runs
- * `perform` for all: lanes[i] is the `operand` of lane i, NULL where lane i takes no part. require_all: no lane of the mask may
- * have exited. */
+/* Waits until all lanes of `mask` that have not exited have called sync_lanes with the same name (compared by address). The last
+ * of these lanes runs `perform` for all: lanes[i] is the `operand` of lane i, or NULL if lane i does not take part. require_all:
+ * no lane of the mask may have exited. */
 typedef void (*lane_operation)(void *const lanes[WARP]);
 void sync_lanes(const char *name, uint32_t mask, void *operand, lane_operation perform, bool require_all = false);
 
-/* bar.sync or, without `waits`, bar.arrive. threads: number of threads that arrive; 0: all of the block. */
+/* Implements bar.sync and, if `waits` is false, bar.arrive. threads: number of threads that the barrier waits for; 0: all threads
+ * of the block. */
 void block_barrier(const char *name, uint32_t id = 0, uint32_t threads = 0, bool waits = true);
 void cluster_arrive();
 void cluster_wait();
@@ -75,7 +77,8 @@ void cluster_wait();
 /* Lets the scheduler run other threads. */
 void yield_point();
 
-/* Shared memory. Addresses are 32-bit addresses as in PTX: of the calling block, or of a block of its cluster. */
+/* Shared memory. Addresses are 32-bit shared addresses as in PTX: of the calling block, or of another block of its cluster
+ * (mapa). */
 void *shared_variable(const void *key, size_t bytes, size_t alignment);
 void *dynamic_shared_memory(size_t alignment);
 uint32_t shared_address(const void *pointer);
@@ -84,7 +87,7 @@ void *shared_pointer(uint32_t address, size_t bytes); /* ends the program if the
 uint32_t cluster_rank();
 uint32_t cluster_blocks();
 
-/* Copies `copied` of the `bytes` bytes and writes zeros to the rest. */
+/* Begins to copy the first `copied` of `bytes` bytes, and to write zeros to the rest. */
 void cp_async(void *to, const void *from, size_t bytes, size_t copied);
 void cp_async_commit_group();
 void cp_async_wait_group(size_t newest_groups); /* waits for all committed groups but the newest ones */

@@ -1,5 +1,6 @@
-/* The state of the emulator, for its own files: emulator.cpp launches and schedules, fiber.cpp runs threads, sync.cpp has the
- * sync points, shared_memory.cpp the shared memory of blocks, and async_copy.cpp asynchronous copies and mbarriers. */
+/* The state of the emulator, shared by its files: emulator.cpp launches and schedules, fiber.cpp runs threads, sync.cpp has the
+ * points at which threads wait for each other (sync points), shared_memory.cpp the shared memory of blocks, async_copy.cpp
+ * asynchronous copies and mbarriers. */
 #ifndef SIMT_EMULATOR_INTERNAL_H
 #define SIMT_EMULATOR_INTERNAL_H
 
@@ -18,7 +19,7 @@
 
 namespace simt {
 
-struct pending_copy { /* cp.async */
+struct pending_copy { /* a cp.async that has not copied yet */
   void *to;
   const void *from;
   size_t bytes, copied;
@@ -42,15 +43,15 @@ struct thread_state {
   void *stack_pointer = NULL, *fake_stack = NULL;
   std::vector<pending_copy> copies;
   uint64_t open_copy_group = 0;
-  uint64_t cluster_phase = 0; /* the phase of the cluster's barrier in which the thread arrived */
+  uint64_t cluster_phase = 0; /* phase of the cluster's barrier in which the thread arrived last */
 };
 
 struct block_state;
 struct warp_state {
   block_state *block = NULL;
   thread_state *lanes[WARP] = {};
-  uint32_t live_lanes = 0, ready_lanes = 0, lanes_at_sync = 0; /* masks of lanes */
-  bool queued = false;                                         /* in emulator.ready_warps */
+  uint32_t live_lanes = 0, ready_lanes = 0, lanes_at_sync = 0; /* masks of lanes: not exited; can run; wait in sync_lanes */
+  bool queued = false;                                         /* the warp is in emulator.ready_warps */
   /* The arguments that each lane in lanes_at_sync passed to sync_lanes. */
   const char *name[WARP] = {};
   uint32_t sync_mask[WARP] = {};
@@ -70,7 +71,7 @@ struct block_state {
   uint32_t rank = 0, live_threads = 0;
   uint3 index = {};
   unsigned char *shared = NULL;
-  std::vector<bool> initialised; /* of its shared variables */
+  std::vector<bool> initialised; /* for each shared variable: its memory has been filled with NaN */
   std::vector<thread_state> threads;
   std::vector<warp_state> warps;
   named_barrier barriers[NAMED_BARRIERS];
@@ -80,8 +81,8 @@ struct block_state {
 struct cluster_state {
   std::vector<std::unique_ptr<block_state>> blocks;
   uint32_t live_blocks = 0, threads = 0;
-  uint32_t arrived = 0; /* threads, at the barrier */
-  uint64_t phase = 0;   /* of the barrier */
+  uint32_t arrived = 0; /* threads that have arrived at the cluster's barrier in the current phase */
+  uint64_t phase = 0;   /* phase of the cluster's barrier */
   std::vector<thread_state *> waiting;
 };
 
@@ -90,28 +91,28 @@ extern struct emulator_state {
   const std::function<void()> *body = NULL;
   std::vector<std::unique_ptr<cluster_state>> resident;
   std::vector<warp_state *> ready_warps; /* warps that have a ready lane */
-  uint64_t yields_since_progress = 0;    /* progress: a thread exited or a block's barrier completed */
-  bool has_yielded = false;              /* the running warp */
+  uint64_t yields_since_progress = 0;    /* yields since a thread exited or a block's barrier completed */
+  bool has_yielded = false;              /* a lane of the running warp has yielded */
   thread_state *running = NULL;
 } emulator;
 
 uint32_t random_below(uint32_t limit);
-thread_state &running_thread(); /* ends the program if no thread runs */
+thread_state &running_thread(); /* ends the program if no emulated thread runs */
 
-void create_fiber(thread_state &t);
-void resume(thread_state &t); /* returns when it calls suspend */
+void create_fiber(thread_state &thread);
+void resume(thread_state &thread); /* runs the thread until it calls suspend */
 void suspend(bool exits = false);
-void destroy_fiber(thread_state &t);
-void exit_thread(); /* called on the thread's own stack */
+void destroy_fiber(thread_state &thread);
+void exit_thread(); /* ends the running thread; called on that thread's stack */
 
-void make_ready(thread_state &t);
+void make_ready(thread_state &thread);
 /* If all expected lanes of the mask are at the sync point, performs the operation and makes them ready. */
-void try_sync_lanes(warp_state &w, uint32_t mask);
+void try_sync_lanes(warp_state &warp, uint32_t mask);
 
 void reset_shared_layout(size_t dynamic_bytes); /* before a launch */
-void allocate_shared_memory(block_state &b);
-void poison_shared_memory(block_state &b); /* at the block's exit: a later read by another block gives NaN */
-void free_shared_memory(block_state &b);
+void allocate_shared_memory(block_state &block);
+void poison_shared_memory(block_state &block); /* called when the block exits: a later read by another block gives NaN */
+void free_shared_memory(block_state &block);
 block_state &block_of_address(uint32_t address);
 
 }  // namespace simt

@@ -1,5 +1,5 @@
-/* Replaces kernels/library, which calls cuBLASLt and cuDNN: products in plain loops, convolutions by the oracle, and a tuner that
- * takes the first candidate. */
+/* Replaces kernels/library, which calls cuBLASLt and cuDNN: computes products in plain loops and convolutions by train/oracle.h,
+ * and has a tuner that takes the first candidate. */
 #include <cublasLt.h>
 #include <cuda_fp16.h>
 

@@ -1,4 +1,4 @@
-/* Emulated threads as fibers: each has a stack; the scheduler runs on the stack of the caller of launch(). */
+/* Runs emulated threads as fibers: each thread has a stack. The scheduler runs on the stack of the caller of launch(). */
 #include "emulator_internal.h"
 #include "pool.h"
 
@@ -17,26 +17,26 @@ asm(".text\n.globl simt_switch\n.type simt_switch, @function\nsimt_switch:\n"
 enum : size_t { STACK_BYTES = 128 << 10, CANARY = 0x5aa5c33cf00f1ee1 };
 static pool stacks = {STACK_BYTES};
 
-static struct { /* the stack of the caller of launch() */
+static struct { /* stack of the caller of launch() */
   void *pointer = NULL, *fake_stack = NULL;
   const void *bottom = NULL;
   size_t size = 0;
 } scheduler_stack;
 
 void suspend(bool exits) {
-  thread_state &t = running_thread();
-  SIMT_ASAN(__sanitizer_start_switch_fiber(exits ? NULL : &t.fake_stack, scheduler_stack.bottom, scheduler_stack.size));
-  simt_switch(&t.stack_pointer, scheduler_stack.pointer);
-  SIMT_ASAN(__sanitizer_finish_switch_fiber(t.fake_stack, NULL, NULL));
+  thread_state &thread = running_thread();
+  SIMT_ASAN(__sanitizer_start_switch_fiber(exits ? NULL : &thread.fake_stack, scheduler_stack.bottom, scheduler_stack.size));
+  simt_switch(&thread.stack_pointer, scheduler_stack.pointer);
+  SIMT_ASAN(__sanitizer_finish_switch_fiber(thread.fake_stack, NULL, NULL));
   (void)exits;
 }
 
-void resume(thread_state &t) {
-  emulator.running = &t;
-  threadIdx = t.index;
-  blockIdx = t.warp->block->index;
-  SIMT_ASAN(__sanitizer_start_switch_fiber(&scheduler_stack.fake_stack, t.stack, STACK_BYTES));
-  simt_switch(&scheduler_stack.pointer, t.stack_pointer);
+void resume(thread_state &thread) {
+  emulator.running = &thread;
+  threadIdx = thread.index;
+  blockIdx = thread.warp->block->index;
+  SIMT_ASAN(__sanitizer_start_switch_fiber(&scheduler_stack.fake_stack, thread.stack, STACK_BYTES));
+  simt_switch(&scheduler_stack.pointer, thread.stack_pointer);
   SIMT_ASAN(__sanitizer_finish_switch_fiber(scheduler_stack.fake_stack, NULL, NULL));
   emulator.running = NULL;
 }
@@ -50,15 +50,15 @@ static void run_thread() {
 }
 
 /* Prepares a stack from which simt_switch returns into run_thread. */
-void create_fiber(thread_state &t) {
-  t.stack = stacks.allocate();
-  *(size_t *)t.stack = CANARY;
-  void **top = (void **)(t.stack + STACK_BYTES) - 2;
+void create_fiber(thread_state &thread) {
+  thread.stack = stacks.allocate();
+  *(size_t *)thread.stack = CANARY;
+  void **top = (void **)(thread.stack + STACK_BYTES) - 2;
   top[0] = (void *)run_thread;
   top[1] = NULL;
-  t.stack_pointer = top - 6;
+  thread.stack_pointer = top - 6;
 }
 
-void destroy_fiber(thread_state &t) { stacks.release(t.stack); }
+void destroy_fiber(thread_state &thread) { stacks.release(thread.stack); }
 
 }  // namespace simt

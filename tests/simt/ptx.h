@@ -1,5 +1,5 @@
-/* The PTX instructions (ISA 9.0) of the kernels' asm(): each is a function of its operands in the order of the PTX text
- * (translate.py). And the special registers. */
+/* The PTX instructions (ISA 9.0) that kernels use in asm(). Each is a function of its operands, in the order of the PTX text
+ * (translate.py); its name is the instruction with underscores. Also the special registers. */
 #ifndef SIMT_PTX_H
 #define SIMT_PTX_H
 
@@ -29,7 +29,8 @@ inline const struct {
 inline void mov_u64(uint64_t &to, uint64_t from) { to = from; }
 inline void mov_u32(uint32_t &to, uint32_t from) { to = from; }
 
-/* Each nibble of the selector picks a byte of {x, y}, or with bit 3 set eight copies of its sign. */
+/* Sets each byte of `to` to a byte of {x, y}, which a nibble of the selector chooses; if bit 3 of the nibble is set, to eight
+ * copies of the sign bit of that byte. */
 inline void prmt_b32(uint32_t &to, uint32_t x, uint32_t y, uint32_t selector) {
   const uint64_t bytes = (uint64_t)y << 32 | x;
   to = 0;
@@ -92,8 +93,8 @@ inline void st_async_weak_shared_cluster_mbarrier_complete_tx_bytes_v4_b32(uint3
 
 /* --- ldmatrix --------------------------------------------------------------------------------------------------------------- */
 
-/* Lane i passes the address of row i % 8 of matrix i / 8. From each matrix it gets elements 2 (i % 4) and 2 (i % 4) + 1 of row i
- * / 4. */
+/* Lane i passes the address of row i % 8 of matrix i / 8. The lane gets from each matrix elements 2 (i % 4) and 2 (i % 4) + 1 of
+ * row i / 4. */
 
 struct matrices {
   uint32_t *to[4];
@@ -132,10 +133,11 @@ inline void ldmatrix_sync_aligned_m8n8_x2_trans_shared_b16(uint32_t &a, uint32_t
 
 /* --- mma.m16n8k16 ----------------------------------------------------------------------------------------------------------- */
 
-/* Lane i has, of a[16][16], rows i / 4 and i / 4 + 8 of columns 2 (i % 4) + {0, 1} in a[0] and a[1], and of the columns 8 further
- * in a[2] and a[3]; of b[16][8], column i / 4 of rows 2 (i % 4) + {0, 1} in b[0] and 8 further in b[1]; of d[16][8], rows i / 4
- * and i / 4 + 8 of columns 2 (i % 4) + {0, 1}. Products are exact in float and added in the order of k; the order of the hardware
- * is not documented. */
+/* d[16][8] = a[16][16] · b[16][8] + c[16][8]. Lane i holds
+ *   of a   rows i / 4 and i / 4 + 8, columns 2 (i % 4) + {0, 1} in a[0] and a[1], and the columns 8 further in a[2] and a[3]
+ *   of b   column i / 4, rows 2 (i % 4) + {0, 1} in b[0], and the rows 8 further in b[1]
+ *   of d   rows i / 4 and i / 4 + 8, columns 2 (i % 4) + {0, 1}
+ * Products are exact in float and added in the order of k; the order in the hardware is not documented. */
 struct product {
   float *d[4];
   float c[4];
@@ -182,8 +184,10 @@ template <class... Operands> void mma_sync_aligned_m16n8k16_row_col_f32_bf16_bf1
 
 /* --- mma.m16n8k8 of TF32 ---------------------------------------------------------------------------------------------------- */
 
-/* Lane i has, of a[16][8], rows i / 4 and i / 4 + 8 of column i % 4 in a[0] and a[1], and of column i % 4 + 4 in a[2] and a[3];
- * of b[8][8], column i / 4 of rows i % 4 and i % 4 + 4. The lowest 13 bits of an operand are ignored. */
+/* d[16][8] = a[16][8] · b[8][8] + c[16][8]. Lane i holds
+ *   of a   rows i / 4 and i / 4 + 8, column i % 4 in a[0] and a[1], and column i % 4 + 4 in a[2] and a[3]
+ *   of b   column i / 4, rows i % 4 and i % 4 + 4
+ * The lowest 13 bits of an operand are ignored. */
 inline float tf32(uint32_t bits) { return std::bit_cast<float>(bits & ~0x1fffu); }
 
 inline void multiply_tf32(void *const lanes[WARP]) {
@@ -260,7 +264,7 @@ inline void max_NaN_f32(float &to, float a, float b) { to = std::isnan(a) || std
 inline void sqrt_approx_ftz_f32(float &y, float x) { y = std::sqrt(flush(x)); }
 inline void rcp_approx_ftz_f32(float &y, float x) { y = flush(1 / flush(x)); }
 inline void ex2_approx_ftz_f32(float &y, float x) { y = flush(std::exp2(flush(x))); }
-/* The upper word of the result: 20 bits of fraction (PTX ISA, "rcp.approx.ftz.f64"). */
+/* Computes only the upper word of the result, which has 20 bits of fraction (PTX ISA, "rcp.approx.ftz.f64"). */
 inline void rcp_approx_ftz_f64(double &y, double x) {
   y = std::bit_cast<double>(std::bit_cast<uint64_t>(1 / x) & 0xffffffff00000000u);
 }

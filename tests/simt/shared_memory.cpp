@@ -1,4 +1,4 @@
-/* Shared memory of the emulator: a layout that all blocks of a launch have in common, and each block's own memory. */
+/* Shared memory of the emulator. All blocks of a launch have the same layout of variables; each block has its own memory. */
 #include "emulator_internal.h"
 #include "pool.h"
 
@@ -6,11 +6,12 @@
 
 namespace simt {
 
-/* Static variables from offset 0 on, dynamic shared memory from DYNAMIC_OFFSET on. */
+/* Offsets in the memory of a block: static variables begin at 0, dynamic shared memory at DYNAMIC_OFFSET. POISON fills a variable
+ * before its first use: all bytes 0xff are NaN. */
 enum : size_t { DYNAMIC_OFFSET = STATIC_BYTES * 2, ARENA_BYTES = DYNAMIC_OFFSET + MAX_SHARED_BYTES + 4096, POISON = 0xff };
 static pool arenas = {ARENA_BYTES};
 
-struct variable { /* at the same offset in every block */
+struct variable { /* a shared variable, which has the same offset in every block */
   const void *key;
   size_t offset, bytes;
 };
@@ -22,28 +23,28 @@ void reset_shared_layout(size_t dynamic_bytes) {
   static_end = 0;
 }
 
-void allocate_shared_memory(block_state &b) {
-  b.shared = arenas.allocate();
-  SIMT_ASAN(__asan_poison_memory_region(b.shared, ARENA_BYTES));
+void allocate_shared_memory(block_state &block) {
+  block.shared = arenas.allocate();
+  SIMT_ASAN(__asan_poison_memory_region(block.shared, ARENA_BYTES));
 }
 
-void poison_shared_memory(block_state &b) {
-  for (size_t i = 0; i < b.initialised.size(); i++)
-    if (b.initialised[i]) memset(b.shared + variables[i].offset, POISON, variables[i].bytes);
+void poison_shared_memory(block_state &block) {
+  for (size_t i = 0; i < block.initialised.size(); i++)
+    if (block.initialised[i]) memset(block.shared + variables[i].offset, POISON, variables[i].bytes);
 }
 
-void free_shared_memory(block_state &b) { arenas.release(b.shared); }
+void free_shared_memory(block_state &block) { arenas.release(block.shared); }
 
-/* Returns the variable's memory in the block, which is poisoned at its first use. */
-static void *memory_of(block_state &b, size_t index) {
-  const variable &v = variables[index];
-  if (b.initialised.size() <= index) b.initialised.resize(index + 1);
-  if (!b.initialised[index]) {
-    SIMT_ASAN(__asan_unpoison_memory_region(b.shared + v.offset, v.bytes));
-    memset(b.shared + v.offset, POISON, v.bytes);
-    b.initialised[index] = true;
+/* Returns the memory of a variable in the block. At the first use in this block, fills it with POISON. */
+static void *memory_of(block_state &block, size_t index) {
+  const variable &entry = variables[index];
+  if (block.initialised.size() <= index) block.initialised.resize(index + 1);
+  if (!block.initialised[index]) {
+    SIMT_ASAN(__asan_unpoison_memory_region(block.shared + entry.offset, entry.bytes));
+    memset(block.shared + entry.offset, POISON, entry.bytes);
+    block.initialised[index] = true;
   }
-  return b.shared + v.offset;
+  return block.shared + entry.offset;
 }
 
 /* Returns the next offset that is a multiple of the alignment and of no larger power of two. */
@@ -54,16 +55,16 @@ static size_t align_exactly(size_t offset, size_t alignment) {
 
 void *shared_variable(const void *key, size_t bytes, size_t alignment) {
   enum { GAP_BYTES = 64 };
-  block_state &b = *running_thread().warp->block;
+  block_state &block = *running_thread().warp->block;
   for (size_t i = 1; i < variables.size(); i++)
-    if (variables[i].key == key) return memory_of(b, i);
+    if (variables[i].key == key) return memory_of(block, i);
   const size_t offset = align_exactly(static_end + GAP_BYTES, alignment);
   static_end = offset + bytes;
   size_t total = 0;
   variables.push_back({key, offset, bytes});
   for (size_t i = 1; i < variables.size(); i++) total += variables[i].bytes;
   if (total > STATIC_BYTES || static_end > DYNAMIC_OFFSET) die("%zu bytes of static shared memory", total);
-  return memory_of(b, variables.size() - 1);
+  return memory_of(block, variables.size() - 1);
 }
 
 void *dynamic_shared_memory(size_t alignment) {
@@ -72,7 +73,8 @@ void *dynamic_shared_memory(size_t alignment) {
   return memory_of(*running_thread().warp->block, 0);
 }
 
-/* The bits of an address above the offset: 0 for the calling block, rank + 1 for a block of the cluster. */
+/* The bits of a shared address from RANK_SHIFT on: 0 means the calling block, rank + 1 the block with this rank in the cluster.
+ * The lower bits are the offset. */
 enum : uint32_t { RANK_SHIFT = 24 };
 
 block_state &block_of_address(uint32_t address) {
@@ -93,11 +95,11 @@ uint32_t mapa(uint32_t address, uint32_t rank) {
 }
 
 void *shared_pointer(uint32_t address, size_t bytes) {
-  block_state &b = block_of_address(address);
+  block_state &block = block_of_address(address);
   const size_t offset = address & ((1u << RANK_SHIFT) - 1);
   if (offset % bytes) die("shared address %#zx is not aligned to %zu bytes", offset, bytes);
-  for (const variable &v : variables)
-    if (v.offset && offset >= v.offset && offset + bytes <= v.offset + v.bytes) return b.shared + offset;
+  for (const variable &entry : variables)
+    if (entry.offset && offset >= entry.offset && offset + bytes <= entry.offset + entry.bytes) return block.shared + offset;
   die("%zu bytes at shared address %#zx are out of bounds", bytes, offset);
 }
 

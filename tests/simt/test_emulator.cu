@@ -1,4 +1,5 @@
-/* The emulator: correct CUDA code gives the right result in every schedule, and incorrect code shows. */
+/* Tests the emulator: correct CUDA code gives the right result in every schedule, and incorrect code gives a wrong result in most
+ * schedules or ends the program. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -32,8 +33,7 @@ template <class... Parameters> static int count_wrong_results(float expected, di
   return wrong;
 }
 
-/* --- schedules
- * ------------------------------------------------------------------------------------------------------------------ */
+/* --- schedules -------------------------------------------------------------------------------------------------------------- */
 
 /* Adds up, in two rounds, the number that a neighbour writes. missing_barrier: 0: none is missing; 1: the barrier before the read
  * (RAW) is missing; 2: the barrier before the next write (WAR) is missing. */
@@ -155,7 +155,7 @@ static __global__ void read_next_block(float *out, bool second_barrier) {
   if (second_barrier) cluster.sync();
 }
 
-/* blocks: of a cluster; a block is one warp. */
+/* Launches `grid` blocks of one warp in clusters of `blocks` blocks. */
 template <class... Parameters> static cudaError_t launch_cluster(unsigned blocks, unsigned grid, void (*kernel)(Parameters...),
                                                                  std::type_identity_t<Parameters>... parameters) {
   cudaLaunchAttribute attribute = {};
@@ -264,8 +264,7 @@ static void mma_multiplies_fragments(void **) {
     }
 }
 
-/* --- errors that end the program
- * -------------------------------------------------------------------------------------------------- */
+/* --- errors that end the program -------------------------------------------------------------------------------------------- */
 
 static __global__ void half_a_barrier() {
   if (threadIdx.x < 40) __syncthreads();

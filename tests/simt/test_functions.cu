@@ -1,4 +1,5 @@
-/* functions.cuh against the C library in long double: errors in units in the last place, zeros, and the limits of powers. */
+/* Compares functions.cuh with the C library in long double: errors in units in the last place, zeros, and the limits of
+ * powers. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -16,8 +17,9 @@ extern "C" {
 
 enum { RUNS = 4000 };
 
-/* DIGITS: bits of the significand. MIN_EXPONENT: results of scaled_exp below 2^MIN_EXPONENT are zero. MIN_UNIT: the same for
- * power_of_two. MAX_ULPS: error of a quotient of exponentials near 1. */
+/* DIGITS: bits of the significand. MIN_EXPONENT: results of scaled_exp below 2^MIN_EXPONENT are zero. MIN_UNIT: results of
+ * power_of_two below 2^MIN_UNIT are zero. MAX_ULPS: largest error of a quotient of exponentials near 1, in units in the last
+ * place. */
 template <class M> struct limits;
 template <> struct limits<float> {
   enum { DIGITS = FLT_MANT_DIG, MIN_EXPONENT = -126, MIN_UNIT = -126, MAX_ULPS = 4 };
@@ -29,8 +31,8 @@ template <> struct limits<double> {
 /* Uniform in [-magnitude, magnitude]. */
 static double random_number(double magnitude) { return magnitude * (2.0 * rand() / RAND_MAX - 1); }
 
-/* Sets *power to nearest_power(x), which may be off by 1/2 and the rounding of x log2 e. Returns 1 and that rounding: the largest
- * distance of log2(exp(x)) from the power over all numbers of this magnitude. */
+/* Sets *power to nearest_power(x), whose error may be 1/2 plus the rounding of x log2 e. Returns 1 plus that rounding: for
+ * numbers of this magnitude, log2(exp(x)) is at most this far from the power. */
 template <class M> static M check_nearest_power(M x, int32_t *power) {
   const long double exact = (long double)x * M_LOG2El, rounding = fabsl(exact) * exp2l(1 - limits<M>::DIGITS);
   *power = nearest_power(x);
@@ -38,7 +40,8 @@ template <class M> static M check_nearest_power(M x, int32_t *power) {
   return (M)(1 + rounding);
 }
 
-/* softmax computes exp(x) / exp(largest) from scaled_exp. Its argument x log2 e is rounded, so errors grow with |x - largest|. */
+/* Checks exp(x) / exp(largest), which softmax computes from scaled_exp. The argument x log2 e is rounded, so errors grow with |x
+ * - largest|. */
 template <class M> static void check_quotient(M largest, M x) {
   int32_t power;
   const M distance = check_nearest_power(largest, &power);

@@ -1,5 +1,5 @@
-/* The kernel of fc2 and the loss at its maximum batch, which tests/simt/CMakeLists.txt makes small: every image's label counts,
- * and a batch of one more image is refused before anything runs. */
+/* Tests the head's kernel (fc2 and the loss) at its maximum batch, which tests/simt/CMakeLists.txt makes small: the label of
+ * every image counts, and a batch of one more image is refused before anything runs. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,6 @@
-/* Kernels that stress one hardware unit each, to compare two profilers. A step launches each of them once. */
+/* Implements gallery.h: kernels that stress one unit of the GPU each, to compare the counters of two profilers, and a step that
+ * launches each of them once. All read the buffer `from` and write the buffer `to`. A kernel whose results nobody needs passes
+ * them to a condition that is never true (`if (sum == 12345) ...`), so that the compiler cannot remove the work. */
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #include <mma.h>
@@ -47,19 +49,20 @@ __global__ void gallery_transpose(const float *from, float *to) {
   to[(size_t)x * SIDE + y] = from[(size_t)y * SIDE + x];
 }
 
-/* One row per block: maximum, sum of exponentials, quotient. */
+/* Replaces each row of the matrix by its softmax: exp(value - maximum) / sum of the exponentials. A block of 256 threads has one
+ * row; `partials` collects one value of each of its 8 warps. */
 __global__ void gallery_softmax(const float *from, float *to) {
   __shared__ float partials[8];
   const float *row = from + (size_t)blockIdx.x * SIDE;
   float maximum = -1e30f, sum = 0;
   for (int i = threadIdx.x; i < SIDE; i += blockDim.x) maximum = fmaxf(maximum, row[i]);
-  for (int d = 16; d > 0; d /= 2) maximum = fmaxf(maximum, __shfl_xor_sync(~0u, maximum, d));
+  for (int distance = 16; distance > 0; distance /= 2) maximum = fmaxf(maximum, __shfl_xor_sync(~0u, maximum, distance));
   if (threadIdx.x % 32 == 0) partials[threadIdx.x / 32] = maximum;
   __syncthreads();
   for (int i = 0; i < 8; i++) maximum = fmaxf(maximum, partials[i]);
   __syncthreads();
   for (int i = threadIdx.x; i < SIDE; i += blockDim.x) sum += __expf(row[i] - maximum);
-  for (int d = 16; d > 0; d /= 2) sum += __shfl_xor_sync(~0u, sum, d);
+  for (int distance = 16; distance > 0; distance /= 2) sum += __shfl_xor_sync(~0u, sum, distance);
   if (threadIdx.x % 32 == 0) partials[threadIdx.x / 32] = sum;
   __syncthreads();
   sum = 0;
@@ -67,6 +70,7 @@ __global__ void gallery_softmax(const float *from, float *to) {
   for (int i = threadIdx.x; i < SIDE; i += blockDim.x) to[(size_t)blockIdx.x * SIDE + i] = __expf(row[i] - maximum) / sum;
 }
 
+/* Normalises each row of 2 * blockDim.x FP16 values to mean 0 and variance 1; a block has one row, a thread two values. */
 __global__ void gallery_layernorm(const __half2 *from, __half2 *to) {
   __shared__ float sums[2];
   if (threadIdx.x < 2) sums[threadIdx.x] = 0;
@@ -80,20 +84,23 @@ __global__ void gallery_layernorm(const __half2 *from, __half2 *to) {
   to[(size_t)blockIdx.x * blockDim.x + threadIdx.x] = __floats2half2_rn((v.x - mean) * scale, (v.y - mean) * scale);
 }
 
-/* One frequency per thread: sums of sines and cosines over all samples. */
+/* Computes one frequency per thread: the power of the sine and the cosine of that frequency in the samples, which are pairs of
+ * time and value. */
 __global__ void gallery_periodogram(const float *samples, float *power, int count) {
-  float frequency = 0.01f + 1e-5f * (blockIdx.x * blockDim.x + threadIdx.x), s = 0, c = 0, ss = 0, cc = 0;
+  float frequency = 0.01f + 1e-5f * (blockIdx.x * blockDim.x + threadIdx.x), sine_sum = 0, cosine_sum = 0, sine_squares = 0,
+        cosine_squares = 0;
   for (int i = 0; i < count; i++) {
     float sine, cosine;
     __sincosf(frequency * samples[2 * i], &sine, &cosine);
-    s += samples[2 * i + 1] * sine;
-    c += samples[2 * i + 1] * cosine;
-    ss += sine * sine;
-    cc += cosine * cosine;
+    sine_sum += samples[2 * i + 1] * sine;
+    cosine_sum += samples[2 * i + 1] * cosine;
+    sine_squares += sine * sine;
+    cosine_squares += cosine * cosine;
   }
-  power[blockIdx.x * blockDim.x + threadIdx.x] = s * s / ss + c * c / cc;
+  power[blockIdx.x * blockDim.x + threadIdx.x] = sine_sum * sine_sum / sine_squares + cosine_sum * cosine_sum / cosine_squares;
 }
 
+/* Makes the lanes of a warp leave a loop after different numbers of iterations, then take two branches. */
 __global__ void gallery_divergent(const int *from, int *to) {
   int i = blockIdx.x * blockDim.x + threadIdx.x, value = from[i];
   for (int round = 0; round < threadIdx.x % 32; round++) value = value * 3 + round;
@@ -102,7 +109,8 @@ __global__ void gallery_divergent(const int *from, int *to) {
   to[i] = value;
 }
 
-/* Has more live values than registers. */
+/* Keeps 96 values per thread, more than the 64 registers that a block of 1024 threads leaves to each, so that the compiler spills
+ * some into local memory. */
 __global__ void __launch_bounds__(1024) gallery_spilling(const float *from, float *to, int rounds) {
   float value[96];
   int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -114,7 +122,8 @@ __global__ void __launch_bounds__(1024) gallery_spilling(const float *from, floa
   to[i] = sum;
 }
 
-/* STRIDE_WORDS 32: all lanes of a warp access one bank; 1: each lane accesses a separate bank. */
+/* Loads from shared memory, lane i of a warp at word i * STRIDE_WORDS. With STRIDE_WORDS 32, all lanes access one bank and wait
+ * for each other; with 1, each lane accesses a separate bank. */
 template <int STRIDE_WORDS> __global__ void gallery_banks(float *sink) {
   __shared__ volatile float cells[32 * 32];
   float sum = 0;
@@ -125,6 +134,7 @@ template <int STRIDE_WORDS> __global__ void gallery_banks(float *sink) {
   if (sum == 12345.0f) *sink = sum;
 }
 
+/* Adds up the first half of the buffer: each thread a share, each warp by exchanges between lanes, all warps by atomicAdd. */
 __global__ void gallery_reduction(const float4 *from, float *sum) {
   float partial = 0;
   for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < BUFFER_BYTES / 2 / sizeof(float4);
@@ -132,7 +142,7 @@ __global__ void gallery_reduction(const float4 *from, float *sum) {
     float4 v = from[i];
     partial += v.x + v.y + v.z + v.w;
   }
-  for (int d = 16; d > 0; d /= 2) partial += __shfl_xor_sync(~0u, partial, d);
+  for (int distance = 16; distance > 0; distance /= 2) partial += __shfl_xor_sync(~0u, partial, distance);
   if (threadIdx.x % 32 == 0) atomicAdd(sum, partial);
 }
 
@@ -141,7 +151,8 @@ __global__ void gallery_atomics(unsigned *bins) {
   atomicAdd(&bins[(i * 2654435761u) >> 20], 1u);
 }
 
-/* C = A B in FP16 on the tensor cores; a tile of 16 x 16 per warp. */
+/* Multiplies two matrices of n rows and columns, c = a b, in FP16 on the tensor cores. Each warp computes a tile of 16 x 16
+ * values; a block has 4 warps, one below the other. */
 __global__ void gallery_matrix(const __half *a, const __half *b, float *c, int n) {
   using namespace nvcuda::wmma;
   int warp = threadIdx.x / 32, row = 16 * (blockIdx.y * 4 + warp), column = 16 * blockIdx.x;
@@ -157,6 +168,7 @@ __global__ void gallery_matrix(const __half *a, const __half *b, float *c, int n
   store_matrix_sync(c + (size_t)row * n + column, sum, n, mem_row_major);
 }
 
+/* Doubles each value. Launched with clusters of four blocks where the device has clusters. */
 __global__ void gallery_cluster(const float *from, float *to) {
   size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
   to[i] = 2 * from[i];

@@ -1,4 +1,5 @@
-/* A step of kernels that stress one hardware unit each; some have metrics that follow from these constants. */
+/* A step of 19 launches, each of a kernel that stresses one unit of the GPU. For some of the kernels, the counts of bytes or
+ * instructions follow exactly from the constants below, so that tests can compare counters with them. */
 #ifndef RL_TESTS_CUPTI_GALLERY_H
 #define RL_TESTS_CUPTI_GALLERY_H
 
@@ -9,17 +10,18 @@ extern "C" {
 #endif
 
 enum {
-  GALLERY_COPY_BYTES = 64 << 20, /* read by copy, and as many written */
-  GALLERY_FMAS_PER_THREAD = 512, /* of flops and fp64 */
-  GALLERY_WARPS = 132 * 8 * 8,
-  GALLERY_BANK_LOADS_PER_WARP = 256, /* of banks_1 and banks_32 */
-  GALLERY_BANK_WARPS = 132 * 8,
-  GALLERY_SLEEP_US = 2000,
-  GALLERY_ATOMIC_ADDS = 8192 * 256, /* one per thread; the old value is not used */
-  GALLERY_SIDE = 2048,              /* side of the square matrices of transpose and matrix */
+  GALLERY_COPY_BYTES = 64 << 20,     /* bytes that kernel "copy" reads; it writes as many */
+  GALLERY_FMAS_PER_THREAD = 512,     /* multiply-adds per thread of kernels "flops" and "fp64" */
+  GALLERY_WARPS = 132 * 8 * 8,       /* warps of kernels "flops" and "fp64": 8 blocks of 8 warps per SM of an H200 */
+  GALLERY_BANK_LOADS_PER_WARP = 256, /* shared-memory loads per warp of kernels "banks_1" and "banks_32" */
+  GALLERY_BANK_WARPS = 132 * 8,      /* warps of kernels "banks_1" and "banks_32" */
+  GALLERY_SLEEP_US = 2000,           /* duration of kernel "sleep" */
+  GALLERY_ATOMIC_ADDS = 8192 * 256,  /* additions of kernel "atomics", one per thread; the old value is not used */
+  GALLERY_SIDE = 2048,               /* rows, and columns, of the square matrices of most kernels */
 };
 
-/* 0; 1 when there is no GPU, with the reason in err; -1 on error. Closing the instance frees the buffers. */
+/* Allocates the buffers, opens the stream of `device` and fills `instance`, whose closing frees the buffers. Returns 0; 1 with
+ * the reason in err when the machine has no GPU; -1 on an error. */
 int gallery_open(rl_instance *instance, rl_device *device, rl_error *err);
 
 #ifdef __cplusplus

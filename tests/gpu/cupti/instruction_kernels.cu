@@ -1,3 +1,6 @@
+/* Implements instruction_kernels.h: the kernels, the buffers that they share and the step that launches them. The kernels' names
+ * are extern "C", so that the profiler shows them unmangled. A kernel whose result nobody needs compares it with a value that it
+ * never has and stores it then, so that the compiler cannot remove the work. */
 #include "instruction_kernels.h"
 
 #include <cuda_runtime.h>
@@ -6,6 +9,7 @@
 
 enum { RING_INTS = 1 << 24, BUFFER_FLOATS = 1 << 26, CHASE_STEPS = 300 };
 
+/* Executes FMAS_PER_THREAD multiply-adds per thread, each of which needs the result of the one before. */
 extern "C" __global__ void fma_kernel(float *sink, float factor) {
   float value = threadIdx.x;
 #pragma unroll
@@ -13,7 +17,8 @@ extern "C" __global__ void fma_kernel(float *sink, float factor) {
   if (value == 12345.0f) *sink = value;
 }
 
-/* Lane i reads word i * CONFLICT_WAYS, so a warp uses 32 / CONFLICT_WAYS of the 32 banks. */
+/* Loads from shared memory; lane i of a warp reads word i * CONFLICT_WAYS, so that a warp uses 32 / CONFLICT_WAYS of the 32
+ * banks. */
 extern "C" __global__ void bank_conflict_kernel(float *sink) {
   __shared__ float words[32 * CONFLICT_WAYS];
   float sum = 0, word;
@@ -26,6 +31,7 @@ extern "C" __global__ void bank_conflict_kernel(float *sink) {
   if (sum == 12345.0f) *sink = sum;
 }
 
+/* Loads from global memory; neighbouring threads read floats that are STRIDE_FLOATS apart, each in its own sector. */
 extern "C" __global__ void strided_kernel(const float *source, float *sink) {
   float sum = 0, word;
   const float *address = source + (size_t)(blockIdx.x * blockDim.x + threadIdx.x) * STRIDE_FLOATS;
@@ -37,22 +43,24 @@ extern "C" __global__ void strided_kernel(const float *source, float *sink) {
   if (sum == 12345.0f) *sink = sum;
 }
 
+/* Sends the lower and the upper 16 lanes of each warp into different loops, DIVERGENT_BRANCHES times. */
 extern "C" __global__ void divergent_kernel(float *sink, int iterations) {
   float value = threadIdx.x;
 #pragma unroll 1
   for (int i = 0; i < DIVERGENT_BRANCHES; i++) {
     if ((threadIdx.x & 16) != 0) {
 #pragma unroll 1
-      for (int j = 0; j < iterations; j++) asm volatile("fma.rn.f32 %0, %0, %0, %0;" : "+f"(value));
+      for (int iteration = 0; iteration < iterations; iteration++) asm volatile("fma.rn.f32 %0, %0, %0, %0;" : "+f"(value));
     } else {
 #pragma unroll 1
-      for (int j = 0; j < iterations; j++) asm volatile("add.f32 %0, %0, %0;" : "+f"(value));
+      for (int iteration = 0; iteration < iterations; iteration++) asm volatile("add.f32 %0, %0, %0;" : "+f"(value));
     }
     __syncwarp();
   }
   if (value == 12345.0f) *sink = value;
 }
 
+/* Follows CHASE_STEPS links of `ring`, in which each word holds the index of the next: each load waits for the one before. */
 extern "C" __global__ void pointer_chase_kernel(const int *ring, int *sink) {
   int position = blockIdx.x * 1021 + threadIdx.x;
 #pragma unroll 1
@@ -60,7 +68,7 @@ extern "C" __global__ void pointer_chase_kernel(const int *ring, int *sink) {
   if (position == -1) *sink = position;
 }
 
-/* The first warp spins for ns; the other warps wait at the barrier. */
+/* Lets the first warp of the block run for `ns` nanoseconds, while the other warps wait for it at the barrier. */
 extern "C" __global__ void barrier_kernel(unsigned long long ns) {
   unsigned long long start, now;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
@@ -70,6 +78,7 @@ extern "C" __global__ void barrier_kernel(unsigned long long ns) {
   __syncthreads();
 }
 
+/* Executes multiply-adds for `ns` nanoseconds, then reads the `count` vectors of `source` in a circle for as long. */
 extern "C" __global__ void two_phase_kernel(const float4 *source, size_t count, unsigned long long ns, float *sink) {
   unsigned long long start, now;
   float value = threadIdx.x, sum = 0;
@@ -93,6 +102,7 @@ extern "C" __global__ void two_phase_kernel(const float4 *source, size_t count, 
   if (value + sum == 12345.0f) *sink = sum;
 }
 
+/* Ends at once: its single warp has no thread 99. */
 extern "C" __global__ void short_kernel(float *sink) {
   if (threadIdx.x == 99) *sink = 0;
 }
@@ -103,8 +113,8 @@ const char *const kernel_symbols[KERNEL_COUNT] = {
 
 namespace {
 
-int *ring;
-float *buffer, *sink;
+int *ring;            /* RING_INTS indices into itself, for pointer_chase_kernel */
+float *buffer, *sink; /* BUFFER_FLOATS zeros to read; where kernels would store results */
 
 int check(cudaError_t result, const char *what, rl_error *err) {
   return result == cudaSuccess ? 0 : rl_fail(err, RL_CUDA, result, "%s: %s", what, cudaGetErrorString(result));
@@ -136,6 +146,8 @@ const rl_instance_ops ops = {do_nothing, NULL, do_nothing, do_nothing, NULL, NUL
 rl_launch launches[LAUNCH_COUNT];
 const rl_sequence sequences[] = {{"step", launches, LAUNCH_COUNT, 1}};
 
+/* Links each word of the ring with the word 1048583 places on. The ring's length is a power of two and this distance is odd, so a
+ * walk along the links visits every word, each far from the one before. */
 int fill_ring(rl_error *err) {
   std::vector<int> next(RING_INTS);
   for (size_t i = 0; i < RING_INTS; i++) next[i] = (int)((i + 1048583) % RING_INTS);

@@ -1,4 +1,5 @@
-/* Kernels with known instruction counts, bank conflicts, stall reasons and phases, for tests of instruction_profiler.h. */
+/* A device and an instance whose kernels have instruction counts, bank conflicts, stall reasons or phases that follow from the
+ * constants below. The tests of daemon/worker/cupti/instruction_profiler.h profile them. */
 #ifndef RL_TESTS_CUPTI_INSTRUCTION_KERNELS_H
 #define RL_TESTS_CUPTI_INSTRUCTION_KERNELS_H
 
@@ -12,15 +13,15 @@ enum {
   BLOCKS = 132,
   THREADS_PER_BLOCK = 256,
   WARPS_PER_LAUNCH = BLOCKS * THREADS_PER_BLOCK / 32,
-  FMAS_PER_THREAD = 1000,   /* FFMA instructions */
-  ACCESSES_PER_THREAD = 64, /* to shared or global memory */
-  CONFLICT_WAYS = 8,
-  STRIDE_FLOATS = 32,      /* each thread accesses a separate sector */
-  DIVERGENT_BRANCHES = 64, /* by each warp */
-  PHASE_US = 1000,         /* arithmetic for this time, then memory reads for this time */
+  FMAS_PER_THREAD = 1000,   /* FFMA instructions of fma_kernel */
+  ACCESSES_PER_THREAD = 64, /* loads of bank_conflict_kernel from shared memory, and of strided_kernel from global memory */
+  CONFLICT_WAYS = 8,        /* lanes of a warp that access the same bank in bank_conflict_kernel */
+  STRIDE_FLOATS = 32,       /* floats between those of neighbouring threads in strided_kernel, so that each has its own sector */
+  DIVERGENT_BRANCHES = 64,  /* branches of divergent_kernel at which the lanes of each warp diverge */
+  PHASE_US = 1000,          /* two_phase_kernel computes for this time, then reads memory for this time */
 };
 
-/* Launches of the step. Each launches one kernel, except the last, which launches fma_kernel twice. */
+/* The launches of the step, in order. Each launches one kernel, except the last one, which launches fma_kernel twice. */
 enum launch_index {
   LAUNCH_FMA,
   LAUNCH_BANK_CONFLICT,
@@ -33,17 +34,19 @@ enum launch_index {
   LAUNCH_FMA_TWICE,
   LAUNCH_COUNT
 };
-/* Kernels of the step, in order of issue. Each launch but the last has one kernel, with the launch's index. */
+/* Ordinals of the kernels in the step. Up to the last launch, a kernel has the ordinal of its launch; the last launch has the two
+ * kernels below. */
 enum { KERNEL_FMA_FIRST = LAUNCH_FMA_TWICE, KERNEL_FMA_SECOND, KERNEL_COUNT };
-extern const char *const kernel_symbols[KERNEL_COUNT]; /* in order of issue */
+extern const char *const kernel_symbols[KERNEL_COUNT]; /* the kernel's name by its ordinal */
 
 typedef struct instruction_fixture {
   rl_instance base;
   rl_device device;
 } instruction_fixture;
 
-/* 0; 1 when there is no GPU, with the reason in err; -1 on error. */
-int instruction_fixture_open(instruction_fixture *rig, rl_error *err);
+/* Allocates the kernels' buffers, opens a stream and fills *fixture. Returns 0; 1 with the reason in err when the machine has no
+ * GPU; -1 on an error. Nothing is freed before the program ends. */
+int instruction_fixture_open(instruction_fixture *fixture, rl_error *err);
 
 #ifdef __cplusplus
 }

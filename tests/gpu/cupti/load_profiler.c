@@ -1,3 +1,4 @@
+/* Implements load_profiler.h: finds the profiler module's file and opens the module with dlopen. */
 #include "load_profiler.h"
 
 #include <dlfcn.h>

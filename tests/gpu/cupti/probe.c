@@ -1,10 +1,13 @@
-/* Profiles a subject, or runs it for another profiler.
+/* Profiles a subject (subject.h) from the command line, or runs it for another profiler to profile. The first argument selects
+ * what happens; SUBJECT... are the arguments of the linked subject.
+ *
  *   run SUBJECT...                  runs one step between cudaProfilerStart and cudaProfilerStop
- *   cold SUBJECT...                 the same with L2 flushed before each launch, as our module does
- *   count METRICS SUBJECT...        profiles a step with our module and prints CSV: ordinal, launch, kernel, grid, block, metric,
- *                                   reason, value. METRICS: a set of the catalogue, or metrics separated by commas
- *   recount METRICS SUBJECT...      prints the second of two profiles, for which the kernels' SASS is known
- *   bench METRICS TIMES SUBJECT...  prints how long a profile takes, and each stage of it
+ *   cold SUBJECT...                 the same, but flushes L2 before each launch, as rooflined's profiler does
+ *   count METRICS SUBJECT...        profiles a step with rooflined's profiler and prints CSV with the columns ordinal, launch,
+ *                                   kernel, grid, block, metric, reason, value. METRICS is the name of a metric set, or metrics
+ *                                   separated by commas
+ *   recount METRICS SUBJECT...      profiles twice and prints the second profile, which knows the kernels' SASS from the first
+ *   bench METRICS TIMES SUBJECT...  profiles TIMES times and prints how long each profile and each of its stages took
  *   trace SUBJECT...                traces an iteration as a worker does; exits with 1 unless every launch is recorded */
 #include <cuda_profiler_api.h>
 #include <cuda_runtime_api.h>
@@ -30,7 +33,8 @@ static rl_instance *open_subject(int argc, char **argv) {
   return instance;
 }
 
-/* Flushes L2 with the same copies as daemon/worker/cupti/cache_flush.c. */
+/* Evicts from L2 what earlier kernels left there, by the same copies as daemon/worker/cupti/cache_flush.c: 128 MiB in chunks of 4
+ * MiB, each copied to the same 4 MiB. */
 static void flush_l2(cudaStream_t stream) {
   enum { BYTES = 128 << 20, CHUNK = 4 << 20 };
   static char *memory;
@@ -49,7 +53,9 @@ static void run_sequence(const rl_instance *instance, const rl_sequence *sequenc
   if (cudaStreamSynchronize(instance->device->stream) != cudaSuccess) check(-1, sequence->name, &err);
 }
 
-/* Profiles the step's second run, as our module does: the kernels are loaded then. */
+/* Runs the sequences before the step and the step itself once, so that the kernels are loaded, then restores the instance's state
+ * and runs the step again between cudaProfilerStart and cudaProfilerStop. rooflined's profiler profiles the second run of the
+ * step too. */
 static int run(int argc, char **argv, bool cold) {
   rl_error err = {0};
   rl_instance *instance = open_subject(argc, argv);
@@ -66,7 +72,8 @@ static int run(int argc, char **argv, bool cold) {
   return 0;
 }
 
-/* Returns the profile options of a set of the catalogue ("auto" is the default of a job), else of the named metrics. */
+/* Returns the profile options for `metrics`: the name of a metric set ("auto" is the set of a job without options), or else
+ * metrics separated by commas. */
 static rl_profile_options parse_profile_options(const char *metrics) {
   rl_profile_options requested = {.matching_index = RL_ALL_MATCHING_KERNELS};
   for (int i = 0; rl_profile_set_names[i] != NULL; i++)
@@ -89,7 +96,7 @@ static int collect(int argc, char **argv, int repeats) {
   int result = 0;
   for (int i = 0; i < repeats && result == 0; i++) {
     check(instance->ops->reset(instance, &err), "reset",
-          &err); /* otherwise the sequences before the step would advance to other images */
+          &err); /* otherwise the shuffle before the step would choose other images the second time */
     rl_records_clear(&records);
     result = profiler->ops->collect_counters(profiler, instance, &profile_options, NULL, &records, reason, &err);
   }
@@ -128,8 +135,8 @@ static int bench(int argc, char **argv) {
     check(profiler->ops->collect_counters(profiler, instance, &profile_options, NULL, &records, reason, &err), "counters", &err);
     printf("%s: %zu kernels, %zu metrics, %.3f s\n", argv[0], records.kernel_count, records.metric_count,
            (double)(rl_monotonic_ns() - begin) * 1e-9);
-    for (size_t m = 0; m < records.measurement_count; m++)
-      printf("  %s %.1f\n", records.measurements[m].name, records.measurements[m].value);
+    for (size_t stage = 0; stage < records.measurement_count; stage++)
+      printf("  %s %.1f\n", records.measurements[stage].name, records.measurements[stage].value);
     fflush(stdout);
     rl_records_clear(&records);
   }

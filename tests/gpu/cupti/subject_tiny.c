@@ -1,3 +1,5 @@
+/* The subject of a probe program (subject.h) that consists of the launches of tiny.h: one step with a sleeping kernel, a copy,
+ * multiply-adds, two reads of the same bytes and an update of a state. It takes no arguments. */
 #include "subject.h"
 #include "tiny.h"
 

@@ -1,5 +1,7 @@
-/* Subject: WORKLOAD ENGINE PARAMETERS (JSON text); several such triples become one step. $PROBE_APART_MIB: memory between two
- * buffers in MiB, since the duration of a kernel may depend on its buffers' addresses. */
+/* The subject of a probe program (subject.h) that consists of the steps of one or more jobs. The arguments are triples WORKLOAD
+ * ENGINE PARAMETERS, the parameters as JSON text; the steps of several triples become one step. The environment variable
+ * PROBE_APART_MIB gives the memory in MiB to leave unused before each buffer, because the duration of a kernel may depend on the
+ * addresses of its buffers. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* Implements tiny.h. */
+/* Implements tiny.h: the kernels, the buffers that they share, the step and the operations of its instance. A kernel whose result
+ * nobody needs compares it with a value that it never has and stores it then, so that the compiler cannot remove the work. */
 #include "tiny.h"
 
 #include <cuda_runtime.h>
@@ -21,7 +22,8 @@ int check_launch(const char *what, rl_error *err) { return check(cudaGetLastErro
 
 }  // namespace
 
-/* C++ names outside a namespace, so that the tests see demangled names. */
+/* The kernels have C++ linkage and are in no namespace, so that the tests see short demangled names such as "tiny_sleeps(unsigned
+ * long)". */
 __global__ void tiny_sleeps(uint64_t ns) {
   uint64_t start, now;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));

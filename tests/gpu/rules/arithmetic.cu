@@ -1,13 +1,17 @@
-/* Kernels bound by arithmetic: one kind of instruction on one pipe each, divergence, predication. */
+/* Launches of kernels that are limited by arithmetic: one kind of instruction on one pipeline each, lanes of a warp that diverge,
+ * and predicated instructions. A kernel whose result nobody needs compares it with 12345 and stores it then, so that the compiler
+ * cannot remove the work. */
 #include "kernels.h"
 
 namespace {
 
-enum { CHAINS = 4, UNROLL = 16 };
+enum { CHAINS = 4, UNROLL = 16 }; /* independent values per thread; instructions per value and round */
 
 }
 
-/* Defines a kernel with CHAINS independent dependency chains of one instruction per thread, each rounds * UNROLL long. */
+/* Defines the kernel NAME. Each thread repeats INSTRUCTION rounds * UNROLL times on each of CHAINS values of TYPE, which asm
+ * knows by the letter REGISTER. An instruction needs the result of the one before it on the same value; the CHAINS values are
+ * independent of each other. */
 #define CHAIN(NAME, TYPE, REGISTER, INSTRUCTION)                                                                 \
   __global__ void NAME(uint32_t *sink, int rounds) {                                                             \
     TYPE value[CHAINS];                                                                                          \
@@ -28,7 +32,8 @@ CHAIN(hadd_hmul_chains, uint32_t, "r", "{ add.rn.f16x2 %0, %0, %0; mul.rn.f16x2 
 CHAIN(logic_chains, uint32_t, "r", "{ lop3.b32 %0, %0, 0x5a5a5a5a, %0, 0x96; }")
 CHAIN(ex2_chains, float, "f", "ex2.approx.ftz.f32 %0, %0;")
 
-/* D = A B + D on the tensor cores by mma.sync, followed by `pause` FFMAs; the operands are arbitrary. */
+/* Multiplies matrices on the tensor cores by mma.sync, d += a b, then executes `pause` multiply-adds of single values, in each
+ * round. The matrices' values are arbitrary. */
 __global__ void mma_with_pauses(uint32_t *sink, int rounds, int pause) {
   float d[4] = {};
   uint32_t a = threadIdx.x;
@@ -41,15 +46,17 @@ __global__ void mma_with_pauses(uint32_t *sink, int rounds, int pause) {
   if (d[0] + d[1] + d[2] + d[3] == 12345) *sink = 1;
 }
 
-/* D = A B + D by wgmma (sm_90a only), A and B zeros in shared memory, IN_FLIGHT instructions per commit group. FIRST_WARP_LATE:
- * the first warp of a warpgroup executes 500 FFMAs before each group while the other warps wait. */
+/* Multiplies matrices by wgmma, d += a b, on devices of sm_90a; both operands are zeros in shared memory. Each round starts
+ * IN_FLIGHT instructions as one commit group and waits for them. With FIRST_WARP_LATE, the first warp of the warpgroup executes
+ * 500 multiply-adds before each group, and the three other warps wait for it. */
 template <int IN_FLIGHT, bool FIRST_WARP_LATE> __global__ void __launch_bounds__(128) wgmma_groups(uint32_t *sink, int rounds) {
 #if __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ __align__(1024) unsigned char tile[];
   for (int i = threadIdx.x; i < 32768 / 4; i += blockDim.x) ((uint32_t *)tile)[i] = 0;
   __syncthreads();
-  uint64_t descriptor = ((uint64_t)__cvta_generic_to_shared(tile) & 0x3ffff) >> 4; /* address, */
-  descriptor |= uint64_t{1} << 16 | uint64_t{64} << 32 | uint64_t{1} << 62;        /* strides, 128-byte swizzle */
+  uint64_t descriptor = ((uint64_t)__cvta_generic_to_shared(tile) & 0x3ffff) >> 4; /* address */
+  descriptor |= uint64_t{1} << 16 | uint64_t{64} << 32 |
+                uint64_t{1} << 62; /* leading and stride offset in units of 16 bytes, swizzle of 128 bytes */
   float d[32] = {}, value = threadIdx.x;
   for (int round = 0; round < rounds; round++) {
     for (int i = 0; FIRST_WARP_LATE && threadIdx.x < 32 && i < 500; i++) asm volatile("fma.rn.f32 %0, %0, %0, %0;" : "+f"(value));
@@ -74,7 +81,7 @@ template <int IN_FLIGHT, bool FIRST_WARP_LATE> __global__ void __launch_bounds__
 #endif
 }
 
-/* 64-bit results take two register writes, which stall the dispatcher. */
+/* Executes multiply-adds with 64-bit results. Each takes two register writes, for which the dispatch of instructions stalls. */
 __global__ void wide_products(uint32_t *sink, int rounds) {
   uint64_t sums[16];
   for (int i = 0; i < 16; i++) sums[i] = threadIdx.x + i;
@@ -89,7 +96,8 @@ __global__ void wide_products(uint32_t *sink, int rounds) {
   if (sum == 12345) *sink = 1;
 }
 
-/* Odd and even threads take different branches; the loops prevent predication. */
+/* Sends odd and even threads into different branches. The number of iterations is not known at compile time, so that the compiler
+ * cannot replace the branches by predicated instructions. */
 __global__ void divergent_branches(uint32_t *sink, int rounds) {
   float value = threadIdx.x;
   for (int round = 0; round < rounds; round++) {
@@ -102,7 +110,7 @@ __global__ void divergent_branches(uint32_t *sink, int rounds) {
   if (value == 12345) *sink = 1;
 }
 
-/* Half of the threads are predicated off in most instructions. */
+/* Executes most instructions under a predicate that holds only for the odd threads. */
 __global__ void half_predicated_off(uint32_t *sink, int rounds) {
   float value = threadIdx.x;
   for (int round = 0; round < rounds; round++)

@@ -1,9 +1,11 @@
-/* Kernels bound by memory: DRAM, L2, L1, shared and local memory, compression. */
+/* Launches of kernels that are limited by memory: DRAM, L2, L1, shared memory, local memory and compression in L2. A kernel whose
+ * result nobody needs compares it with 12345 and stores it then, so that the compiler cannot remove the loads. */
 #include <cuda_fp16.h>
 
 #include "kernels.h"
 
-/* Unrolled, because DRAM is saturated only with several loads in flight per thread. */
+/* Copies `count` vectors of 16 bytes. Four iterations are unrolled, because DRAM is saturated only when each thread has several
+ * loads in flight. */
 __global__ void copy_all(const uint4 *__restrict__ from, uint4 *__restrict__ to, size_t count) {
 #pragma unroll 4
   for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count; i += (size_t)gridDim.x * blockDim.x) to[i] = from[i];
@@ -16,13 +18,15 @@ __global__ void read_all(const uint4 *from, uint32_t *sink, size_t count) {
   if (sum == 12345) *sink = sum;
 }
 
-/* y = max(x, 0), one FP16 element per thread; with 2048 x 2048 elements the kernel of tests/unit/data/ncu_relu_fp16_h200.csv. */
+/* Computes y = max(x, 0), one FP16 element per thread. With 2048 x 2048 elements, it is the kernel of
+ * tests/unit/data/ncu_relu_fp16_h200.csv. */
 __global__ void relu_fp16(const __half *x, __half *y, size_t count) {
   size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
   if (i < count) y[i] = __hmax(x[i], __float2half(0));
 }
 
-/* Neighbouring threads access words that are STRIDE words apart. */
+/* read_strided and write_strided access every STRIDE-th of `count` words; neighbouring threads access words that are STRIDE words
+ * apart. */
 template <int STRIDE> __global__ void read_strided(const uint32_t *from, uint32_t *sink, size_t count) {
   uint32_t sum = 0;
   for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count / STRIDE; i += (size_t)gridDim.x * blockDim.x)
@@ -35,7 +39,7 @@ template <int STRIDE> __global__ void write_strided(uint32_t *to, size_t count) 
     to[i * STRIDE] = 1;
 }
 
-/* Every block reads the same bytes: more than L1 holds, less than L2 holds. */
+/* Makes every block read the same `count` vectors `rounds` times: more bytes than L1 holds and fewer than L2 holds. */
 __global__ void reread_from_l2(const uint4 *from, uint32_t *sink, size_t count, int rounds) {
   uint32_t sum = 0;
   for (int round = 0; round < rounds; round++)
@@ -46,7 +50,8 @@ __global__ void reread_from_l2(const uint4 *from, uint32_t *sink, size_t count, 
   if (sum == 12345) *sink = sum;
 }
 
-/* WAYS threads of a warp access different words of one bank; 1: no conflicts. */
+/* read_with_bank_conflicts and write_with_bank_conflicts access shared memory such that WAYS lanes of a warp access different
+ * words of one bank; with WAYS 1 there are no conflicts. */
 template <int WAYS> __global__ void read_with_bank_conflicts(uint32_t *sink, int rounds) {
   __shared__ uint32_t words[32 * 33];
   for (int i = threadIdx.x; i < 32 * 33; i += blockDim.x) words[i] = i;
@@ -72,7 +77,8 @@ template <int WAYS> __global__ void write_with_bank_conflicts(uint32_t *sink, in
   if (words[threadIdx.x] == 12345) *sink = 1;
 }
 
-/* The index is not known at compile time, so the array is in local memory. */
+/* Accesses an array of each thread at indices that are not known at compile time, so that the compiler places the array in local
+ * memory. */
 __global__ void index_local_array(uint32_t *sink, int rounds, int step) {
   uint32_t values[64];
   for (int i = 0; i < 64; i++) values[i] = i * threadIdx.x;
@@ -84,19 +90,21 @@ __global__ void index_local_array(uint32_t *sink, int rounds, int step) {
   if (index == 12345) *sink = index;
 }
 
-/* Writes pseudo-random values, and zeros in one block of 256 vectors of every `every`: only the zeros compress. */
+/* Writes `count` vectors of 16 bytes: zeros in one of `every` groups of 256 vectors, pseudo-random values in the others. L2 can
+ * compress only the zeros. */
 __global__ void write_partly_compressible(uint4 *to, size_t count, uint32_t every) {
   for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count; i += (size_t)gridDim.x * blockDim.x) {
-    uint32_t x = (uint32_t)i * 2654435761u;
-    x ^= x >> 15, x *= 2246822519u, x ^= x >> 13;
+    uint32_t noise = (uint32_t)i * 2654435761u;
+    noise ^= noise >> 15, noise *= 2246822519u, noise ^= noise >> 13;
     bool is_compressible = (i / 256) % every == 0;
-    to[i] = is_compressible ? make_uint4(0, 0, 0, 0) : make_uint4(x, x * 3266489917u, x * 668265263u, x * 374761393u);
+    to[i] =
+        is_compressible ? make_uint4(0, 0, 0, 0) : make_uint4(noise, noise * 3266489917u, noise * 668265263u, noise * 374761393u);
   }
 }
 
 namespace {
 
-constexpr size_t words = rules_buffers::bytes / 4, quads = words / 4;
+constexpr size_t words = rules_buffers::bytes / 4, quads = words / 4; /* values of 4 and of 16 bytes in a buffer */
 
 const rl_launch launches[] = {
     RULES_LAUNCH("copy", copy_all, buffers.sm_count * 16, 256, 0, (uint4 *)buffers.from, (uint4 *)buffers.to, quads),

@@ -1,7 +1,8 @@
-/* Kernels with a problem of scheduling: grid and block sizes, occupancy limits, imbalance between SMs, L2 slices and DRAM
- * channels. */
+/* Launches of kernels with a problem of scheduling: sizes of grids and blocks, limits of occupancy, and work that is distributed
+ * unevenly over SMs, slices of L2 or channels of DRAM. */
 #include "kernels.h"
 
+/* Executes rounds * 16 dependent multiply-adds. */
 __device__ float work(int rounds) {
   float value = threadIdx.x;
   for (int round = 0; round < rounds; round++)
@@ -14,7 +15,7 @@ __global__ void run_work(uint32_t *sink, int rounds) {
   if (work(rounds) == 12345) *sink = 1;
 }
 
-/* Two blocks of 256 threads need more registers than an SM has. */
+/* Uses 168 registers per thread, so that two blocks of 256 threads need more registers than an SM has. */
 __global__ void __maxnreg__(168) limited_by_registers(uint32_t *sink, const uint32_t *from, int rounds) {
   float value[128];
 #pragma unroll
@@ -28,12 +29,14 @@ __global__ void __maxnreg__(168) limited_by_registers(uint32_t *sink, const uint
   if (sum == 12345) *sink = 1;
 }
 
+/* Is launched with so much dynamic shared memory that few blocks fit on an SM. */
 __global__ void limited_by_shared(uint32_t *sink, int rounds) {
   extern __shared__ float scratch[];
   scratch[threadIdx.x] = work(rounds);
   if (scratch[threadIdx.x] == 12345) *sink = 1;
 }
 
+/* Uses all 16 barriers of a block, so that the barriers of an SM limit the number of its blocks. */
 __global__ void limited_by_barriers(uint32_t *sink, int rounds) {
   asm volatile(
       "bar.sync 0; bar.sync 1; bar.sync 2; bar.sync 3; bar.sync 4; bar.sync 5; bar.sync 6; bar.sync 7; bar.sync 8; "
@@ -41,23 +44,24 @@ __global__ void limited_by_barriers(uint32_t *sink, int rounds) {
   if (work(rounds) == 12345) *sink = 1;
 }
 
-/* One warp of a block runs on after the others have ended. */
+/* Gives the first warp of each block `rounds` rounds of work and the others one, so that it runs on after the others have
+ * ended. */
 __global__ void one_warp_ends_late(uint32_t *sink, int rounds) {
   if (work(threadIdx.x < 32 ? rounds : 1) == 12345) *sink = 1;
 }
 
-/* One block in `every` has ten times the work. */
+/* Gives one of `every` blocks ten times the work of the others. */
 __global__ void uneven_blocks(uint32_t *sink, int rounds, int every) {
   if (work(blockIdx.x % every == 0 ? 10 * rounds : rounds) == 12345) *sink = 1;
 }
 
-/* All blocks add to the same 32 words, which are in one slice of L2. */
+/* Makes all blocks add to the same 32 words, which lie in one slice of L2. */
 __global__ void one_l2_slice(uint32_t *to, int rounds) {
   for (int round = 0; round < rounds; round++) atomicAdd(&to[threadIdx.x % 32], 1);
 }
 
-/* Reads the first `chunk` vectors of every `stride` vectors. Addresses are hashed to the channels of DRAM, but few chunks whose
- * stride is a power of two still use few channels. */
+/* Reads `count` vectors of 16 bytes: the first `chunk` of every `stride` vectors. The hardware distributes addresses over the
+ * channels of DRAM by a hash; a few chunks whose distance is a power of two nevertheless lie in few channels. */
 __global__ void few_dram_channels(const uint4 *from, uint32_t *sink, uint32_t chunk, uint32_t stride, uint32_t count) {
   uint32_t sum = 0;
 #pragma unroll 4

@@ -1,4 +1,5 @@
-/* The number of SMs, from which the subject computes its grids and the test the expected operations. */
+/* Gives test_rules.c, which is C, the number of SMs from which the kernels' launches compute their grids. The test computes the
+ * expected numbers of operations from it. */
 #ifndef RL_TESTS_RULES_SM_COUNT_H
 #define RL_TESTS_RULES_SM_COUNT_H
 
@@ -6,7 +7,7 @@
 extern "C" {
 #endif
 
-/* Returns the device's number of SMs; after subject_open. */
+/* Returns the device's number of SMs. Valid once subject_open has succeeded. */
 int rules_sm_count(void);
 
 #ifdef __cplusplus

@@ -1,12 +1,15 @@
-/* Kernels whose warps stall for one reason each. */
+/* Launches of kernels whose warps mostly stall for one reason each; the kernel's name says for which. A kernel whose result
+ * nobody needs compares it with a value that it never has and stores it then, so that the compiler cannot remove the work. */
 #include "kernels.h"
 
+/* Loads from addresses that depend on the value loaded before, so that each load waits for the one before. */
 __global__ void waits_for_memory(const uint32_t *next, uint32_t *sink, int steps) {
   uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
   for (int step = 0; step < steps; step++) i = (i * 5 + 1048583 + next[i]) % (uint32_t)(rules_buffers::bytes / 4);
   if (i == 0xffffffff) *sink = i;
 }
 
+/* Loads from shared memory words that hold the address of the next load. */
 __global__ void waits_for_shared(uint32_t *sink, int steps) {
   __shared__ uint32_t next[1024];
   for (int i = threadIdx.x; i < 1024; i += blockDim.x) next[i] = (uint32_t)__cvta_generic_to_shared(&next[threadIdx.x]);
@@ -18,6 +21,7 @@ __global__ void waits_for_shared(uint32_t *sink, int steps) {
   if (address == 0xffffffff) *sink = address;
 }
 
+/* Stores to shared memory without a pause, more than the queue of the memory input/output unit (MIO) holds. */
 __global__ void waits_for_mio_queue(int rounds) {
   __shared__ uint32_t words[256];
   uint32_t address = (uint32_t)__cvta_generic_to_shared(&words[threadIdx.x]);
@@ -26,6 +30,7 @@ __global__ void waits_for_mio_queue(int rounds) {
     for (int i = 0; i < 32; i++) asm volatile("st.volatile.shared.u32 [%0], %1;" ::"r"(address), "r"(i) : "memory");
 }
 
+/* Starts 32 loads that hit L1, then needs their values. */
 __global__ void waits_for_lsu_loads(const uint32_t *from, uint32_t *sink, int rounds) {
   uint32_t value[32], sum = 0;
   for (int round = 0; round < rounds; round++) {
@@ -38,6 +43,7 @@ __global__ void waits_for_lsu_loads(const uint32_t *from, uint32_t *sink, int ro
   if (sum == 12345) *sink = sum;
 }
 
+/* Reads a texture without a pause, more than the texture unit's queue holds. */
 __global__ void waits_for_tex_queue(cudaTextureObject_t texture, uint32_t *sink, int rounds) {
   uint32_t sum = 0;
   for (int round = 0; round < rounds; round++)
@@ -46,6 +52,7 @@ __global__ void waits_for_tex_queue(cudaTextureObject_t texture, uint32_t *sink,
   if (sum == 12345) *sink = sum;
 }
 
+/* Lets the first warp of the block compute while the other warps wait at the barrier. */
 __global__ void waits_at_barrier(uint32_t *sink, int rounds) {
   float value = threadIdx.x;
   for (int round = 0; round < rounds; round++) {
@@ -56,6 +63,7 @@ __global__ void waits_at_barrier(uint32_t *sink, int rounds) {
   if (value == 12345) *sink = 1;
 }
 
+/* Waits after each store until the whole system can see it. */
 __global__ void waits_at_fence(uint32_t *to, int rounds) {
   for (int round = 0; round < rounds; round++) {
     to[blockIdx.x * blockDim.x + threadIdx.x] = round;
@@ -63,6 +71,7 @@ __global__ void waits_at_fence(uint32_t *to, int rounds) {
   }
 }
 
+/* Executes multiply-adds, each of which needs the result of the one before. */
 __global__ void waits_for_arithmetic(uint32_t *sink, int rounds) {
   float value = threadIdx.x;
   for (int round = 0; round < rounds; round++)
@@ -75,6 +84,7 @@ __device__ __noinline__ float add_one(float x) { return x + 1; }
 __device__ __noinline__ float double_it(float x) { return x * 2; }
 __device__ float (*const functions[])(float) = {add_one, double_it, add_one, double_it};
 
+/* Calls a function by a pointer in every iteration, so that the warp waits for the jump. */
 __global__ void waits_for_branch(uint32_t *sink, int rounds) {
   float value = threadIdx.x;
   float (*function)(float) = functions[blockIdx.x & 3];
@@ -86,13 +96,13 @@ __global__ void waits_for_branch(uint32_t *sink, int rounds) {
 #define REPEAT_4(X) X X X X
 #define REPEAT_1024(X) REPEAT_4(REPEAT_4(REPEAT_4(REPEAT_4(REPEAT_4(X)))))
 
-/* 16 KiB of code per instance. */
+/* Executes 1024 multiply-adds, 16 KiB of code. Each WHICH is a separate function with its own code. */
 template <int WHICH> __device__ __noinline__ float long_function(float x) {
   asm volatile(REPEAT_1024("fma.rn.f32 %0, %0, %0, %0;") : "+f"(x));
   return x + WHICH;
 }
 
-/* The warps execute different parts of 256 KiB of code, more than the instruction caches hold. */
+/* Makes the warps execute different ones of 16 functions of 16 KiB: 256 KiB of code, more than the instruction caches hold. */
 __global__ void waits_for_code(uint32_t *sink, int rounds) {
   float value = threadIdx.x;
 #pragma unroll 1
@@ -119,7 +129,7 @@ __global__ void waits_for_code(uint32_t *sink, int rounds) {
   if (value == 12345) *sink = 1;
 }
 
-__constant__ float constants[16384];
+__constant__ float constants[16384]; /* 64 KiB, more than the constant caches near the SM hold */
 
 __global__ void waits_for_constants(uint32_t *sink, int rounds) {
   float sum = 0;
@@ -130,14 +140,15 @@ __global__ void waits_for_constants(uint32_t *sink, int rounds) {
   if (sum == 12345) *sink = 1;
 }
 
-/* Scattered stores, more than the LG queue holds. */
+/* Issues eight stores per thread to distant addresses, more than the queue for local and global memory (LG) holds. */
 __global__ void waits_for_lg_queue(uint32_t *to) {
   size_t first_word = (blockIdx.x * (size_t)blockDim.x + threadIdx.x) * 8;
 #pragma unroll
   for (int i = 0; i < 8; i++) to[(first_word + i * 8388608) % (rules_buffers::bytes / 4)] = i;
 }
 
-/* One uncoalesced store, then the end: warps wait for the store to drain. */
+/* Stores one word per thread, each in its own sector of 32 bytes, then ends: the warp waits until its store has drained to
+ * memory. */
 __global__ void waits_for_drain(uint32_t *to) {
   to[(blockIdx.x * (size_t)blockDim.x + threadIdx.x) * 32 % (rules_buffers::bytes / 4)] = threadIdx.x;
 }

@@ -1,4 +1,5 @@
-/* Joins all launches of this folder into one step. */
+/* The subject (cupti/subject.h) of the tests in this folder: one step that consists of all launches of the folder's other .cu
+ * files. It takes no arguments. */
 #include "cupti/subject.h"
 
 #include <cuda.h>
@@ -24,7 +25,7 @@ int check(cudaError_t result, const char *what, rl_error *err) {
   return result == cudaSuccess ? 0 : rl_fail(err, RL_CUDA, result, "%s: %s", what, cudaGetErrorString(result));
 }
 
-/* Returns a function of the driver API, or NULL. */
+/* Returns the function `name` of the CUDA driver API, or NULL when the driver has none. */
 template <typename Function> Function driver_function(const char *name) {
   void *found = NULL;
   cudaDriverEntryPointQueryResult status;
@@ -32,7 +33,8 @@ template <typename Function> Function driver_function(const char *name) {
   return result == cudaSuccess ? (Function)found : NULL;
 }
 
-/* Returns memory that L2 may compress; NULL where the device does not support it. */
+/* Maps `bytes` of device memory that L2 may compress and returns the address, or NULL where the device does not support
+ * compression. */
 uint32_t *map_compressible(size_t bytes) {
   auto create = driver_function<decltype(&cuMemCreate)>("cuMemCreate");
   auto reserve = driver_function<decltype(&cuMemAddressReserve)>("cuMemAddressReserve");

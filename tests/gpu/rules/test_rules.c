@@ -1,5 +1,6 @@
-/* Every rule on a kernel that triggers it and on one that does not, and the roofline of kernels with known bytes and operations;
- * all with metrics that the counters pass collects. */
+/* Tests that every rule has a finding on a launch that triggers it and none on a launch that does not, and that the roofline
+ * shows the known bytes and operations of some kernels. All use metrics that the counters pass collects on the launches of this
+ * folder. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,8 +20,8 @@
 #include "cupti/subject.h"
 #include "sm_count.h"
 
-/* A metric that the test supplies, because the counters pass does not collect it or another device would be needed. name NULL:
- * none. */
+/* A metric that the test supplies itself, because the counters pass does not collect it, or because only another device would
+ * have such a value. A NULL name ends a list. */
 typedef struct given_metric {
   const char *name;
   double value;
@@ -28,8 +29,9 @@ typedef struct given_metric {
 enum { MAX_GIVEN = 2 };
 
 typedef struct rule_case {
-  const char *rule, *triggering, *silent; /* launches on which the rule has a finding, and none */
-  given_metric given[MAX_GIVEN];          /* for the triggering launch */
+  const char *rule, *triggering,
+      *silent; /* identifier of the rule; names of a launch on which it has a finding, and of one on which it has none */
+  given_metric given[MAX_GIVEN]; /* metrics that the test adds to those of the triggering launch */
 } rule_case;
 
 static const rule_case rule_cases[] = {
@@ -124,7 +126,7 @@ static bool is_given(const given_metric *given, const char *metric) {
   return false;
 }
 
-/* Returns the metrics of a launch's kernel. The caller frees the items. */
+/* Returns the collected metrics of the launch's kernel and the given ones. The caller frees `items`. */
 static rl_metric_values values_of(const char *launch, const given_metric *given) {
   int64_t kernel = kernel_of(launch);
   rl_metric_value *items = malloc((records.metric_count + MAX_GIVEN) * sizeof *items);
@@ -140,7 +142,8 @@ static rl_metric_values values_of(const char *launch, const given_metric *given)
   return (rl_metric_values){items, count};
 }
 
-/* Whether the rule has a finding on the launch; false when it only reports missing metrics. */
+/* Returns whether the rule has a finding on the launch, and sets *finding. A finding that only reports missing metrics counts as
+ * none. */
 static bool triggers(const rule_case *test, const char *launch, rl_finding *finding) {
   rl_metric_values values = values_of(launch, test->given);
   bool has_finding = rl_rule_apply(rl_rule_find(test->rule), &values, finding);
@@ -155,7 +158,7 @@ static void print_inputs(const char *launch, const rl_finding *finding) {
                   isnan(finding->inputs[i].value) && finding->inputs[i].reason ? finding->inputs[i].reason : "");
 }
 
-/* Whether the rule needs SASS metrics, which are not available everywhere. */
+/* Returns whether the rule reads metrics that are collected by patching SASS, which is not possible on every machine. */
 static bool needs_sass_metrics(const char *rule) {
   for (const rl_rule_input *input = rl_rule_find(rule)->inputs; input->name; input++)
     for (size_t i = 0; i < rl_raw_metric_count; i++)
@@ -196,7 +199,8 @@ static void every_rule_is_tested(void **state) {
   (void)state;
   for (const rl_rule_group *group = rl_rule_groups; group->title; group++)
     for (const rl_rule *rule = group->rules; rule->id; rule++) {
-      if (strcmp(rule->section, RL_RULE_TIMELINE_SECTION) == 0) continue; /* of a whole run: tests/unit has their cases */
+      if (strcmp(rule->section, RL_RULE_TIMELINE_SECTION) == 0)
+        continue; /* such rules judge a whole run, not a kernel; tests/unit tests them */
       const rule_case *test = rule_cases;
       while (test < rule_cases + RULE_CASES && strcmp(test->rule, rule->id) != 0) test++;
       if (test == rule_cases + RULE_CASES) fail_msg("%s is not tested", rule->id);
@@ -211,7 +215,8 @@ static rl_roofline roofline_of(const char *launch) {
   return made;
 }
 
-/* Checks rate * duration against the expected amount. Rate and duration come from different passes, hence the tolerance. */
+/* Asserts that the roof's achieved rate times the kernel's duration is near the expected amount. A tolerance is needed because
+ * rate and duration are counted in different passes over the kernel. */
 static void assert_amount(const char *what, const rl_roof *roof, double duration_s, double expected) {
   double amount = roof->achieved_per_s * duration_s;
   print_message("%s: %s: %.6g of the expected amount, %.4g of the peak\n", what, roof->name, amount / expected,
@@ -293,7 +298,7 @@ static void kernels_have_their_verdict(void **state) {
   assert_int_equal(wrong, 0);
 }
 
-/* Returns the sections that the rooflines and rules read. */
+/* Returns profile options with all sections that the rooflines and rules read. */
 static rl_profile_options profile_options_of_rules(void) {
   rl_profile_options profile_options = {.matching_index = RL_ALL_MATCHING_KERNELS};
   for (size_t i = 0; i < rl_section_count; i++)
