@@ -27,6 +27,7 @@ enum { RL_MAX_DEPENDENCIES = 3 };
 typedef struct rl_dependency {
   int kinds[RL_MAX_DEPENDENCIES];       /* rl_revision_kind */
   int64_t job_ids[RL_MAX_DEPENDENCIES]; /* of RL_REVISION_JOB */
+  bool has_age;                         /* the body has an age in whole seconds: it depends on the clock too */
 } rl_dependency;
 
 typedef struct rl_cached_body {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "api/http_syntax.h"
 #include "api/response.h"
@@ -60,7 +61,7 @@ static uint64_t read_revision(rl_store *store, const rl_dependency *dependency) 
     if (revision == 0) return 0;
     sum += revision;
   }
-  return sum;
+  return sum + (dependency->has_age ? (uint64_t)time(NULL) : 0);
 }
 
 /* Sets *job_id to the job of the run that a query parameter names. */
@@ -92,6 +93,10 @@ static bool find_dependency(rl_http_request *request) {
       dependency->kinds[2] = RL_REVISION_CEILINGS;
       return find_job_of_parameter(request, "a", &dependency->job_ids[0]) &&
              find_job_of_parameter(request, "b", &dependency->job_ids[1]);
+    case RL_CACHED_BY_AGED_CEILINGS:
+      dependency->kinds[0] = RL_REVISION_CEILINGS;
+      dependency->has_age = true;
+      return true;
     case RL_CACHED_BY_SUITES: dependency->kinds[0] = RL_REVISION_SUITES; return true;
     case RL_CACHED_BY_SUITES_AND_LISTS:
       dependency->kinds[0] = RL_REVISION_SUITES;

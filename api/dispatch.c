@@ -21,7 +21,8 @@
 enum {
   MAX_DROPPED_BODY_BYTES =
       64 << 20, /* a refused body up to this size is read and discarded: many clients read no reply before they have sent it */
-  REPLY_TIMEOUT_S = 120 /* for a client to read a reply; event streams have none */
+  MAX_UNAUTHORIZED_BODY_BYTES = 32 << 10, /* the memory of a connection in server.c: MHD may have read a body of this size */
+  REPLY_TIMEOUT_S = 120                   /* for a client to read a reply; event streams have none */
 };
 
 static void refuse(rl_http_request *request, int status, const char *message) {
@@ -286,17 +287,34 @@ static enum MHD_Result begin_body(rl_http_request *request) {
   return must_reply_before_body(request) ? begin_handler(request) : MHD_YES;
 }
 
+/* Returns true if the token, which a thread has to look up, is checked after the body. When MHD has read a whole request with the
+ * end of file behind it, it would close the connection that is suspended before the body is read: see end_body. A longer body
+ * leaves input that MHD has not read. A client that waits for 100 Continue gets its refusal first. */
+static bool may_authorize_after_body(const rl_http_request *request) {
+  const char *length = rl_http_request_header(request, "Content-Length");
+  int64_t declared = 0;
+  if (rl_http_request_header(request, "Expect") != NULL || rl_http_request_header(request, "Transfer-Encoding") != NULL)
+    return false;
+  return length == NULL || (rl_decimal_parse(length, &declared) && declared <= MAX_UNAUTHORIZED_BODY_BYTES);
+}
+
 /* Lets MHD call again before a pool suspends the connection. MHD 0.9.75 reads from a resumed connection unless it has noted that
  * the request is complete, which it does only after a call that does not suspend; at an end of file it closes without a reply. */
 static enum MHD_Result end_body(rl_http_request *request) {
   request->stage = RL_STAGE_BODY_READ;
-  return pool_of(request) == RL_POOL_INLINE ? begin_handler(request) : MHD_YES;
+  return pool_of(request) == RL_POOL_INLINE && !request->must_authorize ? begin_handler(request) : MHD_YES;
+}
+
+static enum MHD_Result authorize_after_body(rl_http_request *request) {
+  request->must_authorize = false;
+  return run_in_pool(request, RL_POOL_CONTROL, run_authorization) ? MHD_YES : begin_handler(request);
 }
 
 enum MHD_Result rl_dispatch_begin(rl_http_request *request) {
   if (!check_syntax(request) || !check_origin(request) || !find_route(request)) return begin_body(request);
   if (!request->server->token_required || request->route->is_public) authorize(request);
   else if (rl_http_request_has_known_credential(request)) check_body_headers(request);
+  else if (may_authorize_after_body(request)) request->must_authorize = true, request->body_limit = MAX_UNAUTHORIZED_BODY_BYTES;
   else if (run_in_pool(request, RL_POOL_CONTROL, run_authorization)) return MHD_YES;
   return begin_body(request);
 }
@@ -305,7 +323,7 @@ enum MHD_Result rl_dispatch_continue(rl_http_request *request) {
   switch (request->stage) {
     case RL_STAGE_AUTHORIZATION: return begin_body(request);
     case RL_STAGE_BODY: return end_body(request);
-    case RL_STAGE_BODY_READ: return begin_handler(request);
+    case RL_STAGE_BODY_READ: return request->must_authorize ? authorize_after_body(request) : begin_handler(request);
     case RL_STAGE_HANDLER: break;
   }
   return queue_response(request);

@@ -34,6 +34,7 @@ typedef enum rl_cached_by {
   RL_CACHED_BY_JOB,             /* the job with the id in the path */
   RL_CACHED_BY_RUN,             /* the job of the run with the id in the path, and the ceilings */
   RL_CACHED_BY_RUNS,            /* the jobs of the runs that the parameters a and b name, and the ceilings */
+  RL_CACHED_BY_AGED_CEILINGS,   /* the ceilings and their age in whole seconds */
   RL_CACHED_BY_LISTS,           /* lists of jobs, and the history */
   RL_CACHED_BY_SUITES,          /* suite runs and baselines */
   RL_CACHED_BY_SUITES_AND_LISTS /* both, and what the handler names by rl_cached_reply_share */
@@ -73,6 +74,7 @@ struct rl_http_request {
   size_t body_length, body_capacity;
   int64_t body_limit;       /* bytes */
   bool too_many_parameters; /* the query was cut */
+  bool must_authorize;      /* after the body: see may_authorize_after_body */
   bool must_close;          /* the end of the request is not known, so the connection can't serve another */
   bool refused;             /* err has the reason; the rest of the body is read and discarded */
   bool parameter_error;     /* err.json_pointer names a query parameter or a header, not a field of the body */

@@ -28,12 +28,12 @@ rl_request_budget rl_request_budget_make(const rl_server *server, int client_soc
   int64_t spent_ns = rl_monotonic_ns() - start_ns;
   return (rl_request_budget){.server = server,
                              .client_socket = client_socket,
+                             .next_socket_check_ns = start_ns + RL_CLOSED_CLIENT_GRACE_NS,
                              .remaining_ns = server->config->request_deadline_s * second_ns - spent_ns};
 }
 
 void rl_request_budget_begin(rl_request_budget *budget) {
   budget->deadline_ns = rl_monotonic_ns() + budget->remaining_ns;
-  budget->next_socket_check_ns = 0;
   budget->limit = (rl_query_limit){.is_exceeded = is_exceeded, .context = budget};
   rl_store_limit_queries(&budget->limit);
 }

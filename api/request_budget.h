@@ -13,12 +13,15 @@
 
 typedef struct rl_server rl_server;
 
+/* A client that has closed its sending side may still read: it gets replies that take less than this. */
+#define RL_CLOSED_CLIENT_GRACE_NS INT64_C(100000000)
+
 typedef struct rl_request_budget {
   const rl_server *server;
   int client_socket;            /* -1: the work continues although the client disconnects */
   int64_t remaining_ns;         /* while the thread is not between begin and end */
   int64_t deadline_ns;          /* rl_monotonic_ns */
-  int64_t next_socket_check_ns; /* rl_monotonic_ns */
+  int64_t next_socket_check_ns; /* rl_monotonic_ns; the first one after the grace */
   bool time_over, client_left;
   rl_query_limit limit;
 } rl_request_budget;

@@ -1,7 +1,9 @@
 """Ceilings jobs, GET /ceilings, and the floors that later jobs get from them."""
 
+import datetime
 import re
 import sqlite3
+import time
 
 import pytest
 from daemon import job
@@ -56,6 +58,22 @@ def test_ceilings_are_measured_and_listed(fresh):
     assert {"sm_clock_least_mhz", "temperature_c_most", "throttled_ratio"} <= {reading["name"] for reading in item["conditions"]}
     assert [item["job"] for item in fresh.get("/ceilings?device=cpu").json()["items"]] == [job_id]
     assert fresh.get("/ceilings?device=gpu0").json() == {"items": []}
+
+
+def test_the_kept_list_has_the_present_age(fresh):
+    """Equal requests within a second get the same body; its age is at most a second old."""
+    ages, until = set(), time.monotonic() + 2.5
+    while time.monotonic() < until:
+        answer = fresh.call("GET", "/ceilings?device=cpu")
+        (item,) = answer.json()["items"]
+        measured = datetime.datetime.fromisoformat(item["at"][:26] + "+00:00").timestamp()
+        assert abs(time.time() - measured - item["age_s"]) <= 2
+        ages.add((item["age_s"], answer.headers["ETag"]))
+        time.sleep(0.01)
+    assert len(ages) in (3, 4), ages
+    kept = {fresh.call("GET", "/ceilings?device=cpu", headers={"If-None-Match": answer.headers["ETag"]}).status_code
+            for answer in (fresh.call("GET", "/ceilings?device=cpu") for _ in range(5))}
+    assert 304 in kept
 
 
 def test_floors_follow_from_the_ceilings(fresh):
