@@ -2,6 +2,7 @@
 import { get } from '/lib/api.js';
 import { drawComparison } from '/lib/comparison.js';
 import { byId, createElement, numberCell } from '/lib/dom.js';
+import { drawTimelineComparison } from '/lib/timeline_comparison.js';
 import { findingItem, nameColumn, openTarget, sectionBlocks } from '/lib/sections.js';
 import * as format from '/lib/format.js';
 
@@ -190,6 +191,7 @@ async function load() {
   if (pairs.length > 0 || query.has('kernel') || query.has('kernel_b')) {
     await selectPair(query.get('kernel'), query.get('kernel_b'));
   }
+  await drawTimelineComparison(a, b);
   document.title = `${sides[0].variant} and ${sides[1].variant} · rooflined`;
   document.body.dataset.loaded = 'true';
 }

@@ -31,6 +31,10 @@ export const attributesOfMissingValue = (reason) =>
 export const numberCell = (text, reason) => (text !== null ? createElement('td', { class: 'n' }, text)
   : createElement('td', { class: 'n null', ...attributesOfMissingValue(reason) }, '—'));
 
+/** The head of a table. columns: [label, class]. */
+export const headOf = (columns) => createElement('thead', {}, createElement('tr', {}, ...columns.map(([label, name]) =>
+  createElement('th', { scope: 'col', class: name }, label))));
+
 // A title needs a mouse, so the reason also appears below a focused dash.
 const reasonBox = createElement('div', { class: 'why', 'aria-hidden': 'true', hidden: '' });
 document.body.append(reasonBox);

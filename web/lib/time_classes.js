@@ -1,18 +1,12 @@
 // Where the time of a trace went: the classes of time with their longest idle intervals, and the findings of the timeline.
 import { get } from '/lib/api.js';
-import { byId, createElement, numberCell } from '/lib/dom.js';
+import { drawCriticalPath } from '/lib/critical_path.js';
+import { byId, createElement, headOf, numberCell } from '/lib/dom.js';
 import { shareCell } from '/lib/kernels.js';
+import { drawLaunchQueue } from '/lib/launch_queue.js';
 import * as format from '/lib/format.js';
 import { findingItem } from '/lib/sections.js';
-
-const classNames = {
-  compute: 'Kernels', compute_and_copy: 'Kernels and copies', copy: 'Copies alone',
-  idle_host_work: 'Idle: the host works between launches', idle_launch_latency: 'Idle: a launch call is in progress',
-  idle_first_launch: 'Idle: the driver loads code, or a first launch is slow',
-  idle_synchronization: 'Idle: the host synchronises', idle_copy: 'Idle: a copy starts',
-  idle_graph: 'Idle: between graph launches', idle_device_latency: 'Idle: the device starts queued work',
-  idle_profiler: 'Idle: the profiler works', idle_unknown: 'Idle: cause unknown',
-};
+import { classNames } from '/lib/time_class_names.js';
 
 const columns = [['Class'], ['Time', 'n'], ['Share', 'n'], ['Intervals', 'n'], ['Longest']];
 
@@ -34,8 +28,6 @@ const classRow = (item, show) => createElement('tr', { 'data-class': item.class 
   longestCell(item.longest ?? [], show));
 
 const rangeColumns = [['NVTX range'], ['Time', 'n'], ['Share', 'n'], ['Idle', 'n'], ['Most idle time']];
-const headOf = (columns) => createElement('thead', {}, createElement('tr', {}, ...columns.map(([name, type]) =>
-  createElement('th', { scope: 'col', class: type }, name))));
 
 /** The idle classes of a range that have time, the longest first. */
 const idleClasses = (range) => Object.entries(range.classes).filter(([name, time]) => name.startsWith('idle_') && time > 0)
@@ -71,5 +63,7 @@ export async function drawTimeClasses(run, show) {
     createElement('tbody', {}, ...found.classes.filter((item) => item.time_ns > 0).map((item) => classRow(item, show))),
   );
   drawRanges(found.ranges);
+  drawLaunchQueue(found.queue, found.window);
+  drawCriticalPath(found.critical_path, found.window);
   byId('timeline-findings').replaceChildren(...found.findings.map((finding) => findingItem(finding)));
 }
