@@ -4,7 +4,8 @@ import { shareCell } from '/lib/kernels.js';
 import * as format from '/lib/format.js';
 
 const partNames = { kernels: 'Kernels', copies: 'Copies', launches: 'Launch calls', host_work: 'Host work between launches',
-  synchronization: 'Return from a synchronising call', device_latency: 'The device starts queued work', unknown: 'Cause unknown' };
+  synchronization: 'Return from a synchronising call', device_latency: 'The device starts queued work',
+  unknown: 'Cause unknown' };
 const columns = [['On the critical path'], ['Time', 'n'], ['Share', 'n'], ['Operations', 'n']];
 const MAX_NAMES = 8;
 
@@ -22,8 +23,8 @@ function describe(path) {
   if (path.reason) return `Unknown: ${path.reason}.`;
   const inferred = path.inferred_operations;
   return `The chain of operations and waits that determines when the last operation ends. ${inferred === 0 ? ''
-    : `${format.count(inferred)} of ${format.count(path.operations)} operations are ordered by time alone, because a trace has no \
-edges of graphs.`}`;
+    : `${format.count(inferred)} of ${format.count(path.operations)} operations are ordered by time alone, because a trace \
+has no edges of graphs.`}`;
 }
 
 const isOfOperations = ([name]) => name === 'kernels' || name === 'copies';
@@ -35,6 +36,7 @@ export function drawCriticalPath(path, window) {
   const rowsOf = (some) => some.map(([name, time]) => row(partNames[name], time, time / duration, null));
   byId('path').hidden = duration === 0;
   byId('path-note').textContent = describe(path);
+  const waits = parts.filter((part) => !isOfOperations(part));
   byId('path-table').replaceChildren(...(parts.length === 0 ? [] : [headOf(columns), createElement('tbody', {},
-    ...rowsOf(parts.filter(isOfOperations)), ...nameRows(path.names), ...rowsOf(parts.filter((part) => !isOfOperations(part))))]));
+    ...rowsOf(parts.filter(isOfOperations)), ...nameRows(path.names), ...rowsOf(waits))]));
 }

@@ -32,9 +32,9 @@ function draw() {
   }, [sliceStarts(shown.window, depths.length), [...depths, depths.at(-1)]], holder);
 }
 
-const describe = ({ total, empty_idle_ns: idle }) => `Launched operations that wait for the device, mean of each hundredth of the \
-window. Half of the time at most ${format.count(total.median)}, at most ${format.count(total.max)} at any time. None waits during \
-${format.percent(total.empty_ratio)} of the window; the device is idle for ${format.us(idle / 1000)} of that.`;
+const describe = ({ total, empty_idle_ns: idle }) => `Launched operations that wait for the device, mean of each \
+hundredth of the window. Half of the time at most ${format.count(total.median)}, at most ${format.count(total.max)} at any time. \
+None waits during ${format.percent(total.empty_ratio)} of the window; the device is idle for ${format.us(idle / 1000)} of that.`;
 
 /** Draws the queue of a run's trace; its window: {start_ns, end_ns}. */
 export function drawLaunchQueue(queue, window) {

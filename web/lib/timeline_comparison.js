@@ -9,7 +9,7 @@ const timeColumns = [['A', 'n'], ['B', 'n'], ['Difference', 'n']];
 
 const time = (ns) => format.us(ns / 1000);
 const signedTime = (ns) => `${ns > 0 ? '+' : ns < 0 ? '−' : ''}${time(Math.abs(ns))}`;
-const timeCells = (item) => [numberCell(time(item.a_ns)), numberCell(time(item.b_ns)), numberCell(signedTime(item.difference_ns))];
+const timeCells = (item) => [time(item.a_ns), time(item.b_ns), signedTime(item.difference_ns)].map((text) => numberCell(text));
 
 const table = (columns, rows) => [headOf(columns), createElement('tbody', {}, ...rows)];
 const nameRow = (name, item, ...cells) =>
@@ -39,7 +39,8 @@ export async function drawTimelineComparison(a, b) {
   const found = await get(`/compare/timeline?a=${a}&b=${b}`);
   byId('timelines').hidden = found.rows === null;
   if (found.rows === null) return;
-  byId('timelines-note').textContent = `One iteration of each run. A time that differs by less than 1 % is the same. ${describe(found)}`;
+  byId('timelines-note').textContent = `One iteration of each run. A time that differs by less than 1 % is the same. \
+${describe(found)}`;
   drawClasses(found);
   drawRows(found);
 }
