@@ -17,7 +17,7 @@ FROM ${BUILD_IMAGE} AS build
 RUN apt-get update \
   && apt-get install -y --no-install-recommends gcc g++ cmake ninja-build pkg-config python3 git ca-certificates nodejs npm dpkg-dev \
     libmicrohttpd-dev libcjson-dev libsqlite3-dev zlib1g-dev libcurl4-openssl-dev libsystemd-dev libsodium-dev libopenblas-dev \
-    libcmocka-dev \
+    libseccomp-dev libyajl-dev libcmocka-dev \
   && rm -rf /var/lib/apt/lists/*
 WORKDIR /source
 COPY . .

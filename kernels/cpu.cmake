@@ -14,7 +14,7 @@ rl_library(rl_data SOURCES thread_pool.c data/idx.c data/dataset.c data/syntheti
 
 # NVRTC is looked for at run time, so that both build without CUDA.
 rl_library(rl_nvrtc SOURCES nvrtc/nvrtc.c nvrtc/cache.c LIBS rl_base m)
-rl_program(rooflined-nvrtc SOURCES nvrtc/compiler.c nvrtc/sandbox.c nvrtc/standard_headers.c LIBS rl_base ${CMAKE_DL_LIBS})
+rl_program(rooflined-nvrtc SOURCES nvrtc/compiler.c nvrtc/standard_headers.c LIBS rl_sandbox rl_base ${CMAKE_DL_LIBS})
 
 rl_fuzz_target(idx SOURCES ${CMAKE_SOURCE_DIR}/tests/fuzz/fuzz_idx.c LIBS rl_data PkgConfig::zlib)
 rl_library(rl_oracle SOURCES train/oracle.c LIBS rl_workloads m)

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/sandbox.h"
 #include "nvrtc/output.h"
-#include "nvrtc/sandbox.h"
 #include "nvrtc/standard_headers.h"
 #include "nvrtc/nvrtc.h"
 
@@ -177,6 +177,12 @@ static int compile(const nvrtc *api, const char *entry, int count, const char *c
   return write_output(RL_NVRTC_COMPILED, symbol, log, image, size);
 }
 
+static int enter_sandbox(const char *headers, rl_error *err) {
+  const rl_sandbox_limits limits = {
+      .readable_folder = headers, .memory_bytes = UINT64_C(8) << 30, .file_bytes = UINT64_C(256) << 20, .cpu_time_s = 120};
+  return rl_sandbox_enter(&limits, err);
+}
+
 /* Appends options after those of the command line, so that none of the latter can override which files NVRTC reads. */
 static int run(const nvrtc *api, int argc, char **argv, rl_error *err) {
   const char *options[RL_NVRTC_OPTIONS_MAX + MAX_ADDED_OPTIONS];
@@ -185,7 +191,11 @@ static int run(const nvrtc *api, int argc, char **argv, rl_error *err) {
   if (argc - 3 > RL_NVRTC_OPTIONS_MAX) return write_unavailable("too many options");
   for (int i = 3; i < argc; i++) options[count++] = argv[i];
   const char *headers = find_headers(api, include);
-  if (load_builtins(api, err) < 0 || rl_sandbox_enter(headers, err) < 0) return write_unavailable(err->message);
+  if (load_builtins(api, err) < 0) return write_unavailable(err->message);
+  if (enter_sandbox(headers, err) < 0) {
+    rl_wrap(err, "posted code can't be compiled here");
+    return write_unavailable(err->message);
+  }
   snprintf(arch, sizeof arch, "-arch=%s", argv[1]);
   options[count++] = arch;
   options[count++] = "--ptxas-options=-v";
