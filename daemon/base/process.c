@@ -43,25 +43,42 @@ static char **make_environment(const char *const *variables) {
   return list;
 }
 
-/* Executes the program in the child, or writes errno to the pipe `error_fd` and exits. After a fork of a multithreaded process
+typedef struct child_descriptors {
+  int input, output;
+  int standard_error; /* -1: the parent's */
+  int inherited;      /* -1: none */
+  int error_pipe;     /* receives errno if exec fails */
+} child_descriptors;
+
+/* Gives the child its descriptors; all others are closed by exec. Returns whether it could. */
+static bool set_descriptors(child_descriptors *child) {
+  const int first_closed = child->inherited >= 0 ? RL_INHERITED_DESCRIPTOR + 1 : RL_INHERITED_DESCRIPTOR;
+  if (child->error_pipe < first_closed) child->error_pipe = fcntl(child->error_pipe, F_DUPFD_CLOEXEC, first_closed);
+  if (dup2(child->input, STDIN_FILENO) < 0 || dup2(child->output, STDOUT_FILENO) < 0) return false;
+  if (child->standard_error >= 0 && dup2(child->standard_error, STDERR_FILENO) < 0) return false;
+  bool is_in_place = child->inherited == RL_INHERITED_DESCRIPTOR;
+  if (is_in_place && fcntl(child->inherited, F_SETFD, 0) < 0) return false;
+  if (child->inherited >= 0 && !is_in_place && dup2(child->inherited, RL_INHERITED_DESCRIPTOR) < 0) return false;
+  return close_range((unsigned)first_closed, ~0u, CLOSE_RANGE_CLOEXEC) == 0;
+}
+
+/* Executes the program in the child, or writes errno to its error pipe and exits. After a fork of a multithreaded process
  * only async-signal-safe functions may be called. */
-static void execute(const char *const *arguments, char **environment, int input, int output, int stderr_fd, int error_fd,
-                    pid_t parent) {
+static void execute(const char *const *arguments, char **environment, child_descriptors descriptors, pid_t parent) {
   sigset_t none;
   sigemptyset(&none);
   signal(SIGPIPE, SIG_DFL);
-  if (setpgid(0, 0) == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent && dup2(input, STDIN_FILENO) >= 0 &&
-      dup2(output, STDOUT_FILENO) >= 0 && (stderr_fd < 0 || dup2(stderr_fd, STDERR_FILENO) >= 0) &&
-      close_range(STDERR_FILENO + 1, ~0u, CLOSE_RANGE_CLOEXEC) == 0 && sigprocmask(SIG_SETMASK, &none, NULL) == 0)
+  if (setpgid(0, 0) == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent && set_descriptors(&descriptors) &&
+      sigprocmask(SIG_SETMASK, &none, NULL) == 0)
     execve(arguments[0], (char *const *)(uintptr_t)arguments, environment);
   int code = errno;
-  ssize_t ignored = write(error_fd, &code, sizeof code);
+  ssize_t ignored = write(descriptors.error_pipe, &code, sizeof code);
   (void)ignored;
   _exit(EXEC_FAILED);
 }
 
-int rl_process_start(const char *const *arguments, const char *const *variables, int stderr_fd, rl_process *process,
-                     rl_error *err) {
+int rl_process_start(const char *const *arguments, const char *const *variables, int stderr_fd, int inherited_fd,
+                     rl_process *process, rl_error *err) {
   int to_child[2], from_child[2], error_pipe[2];
   if (pipe2(to_child, O_CLOEXEC) < 0) return rl_fail_errno(err, "can't make a pipe for %s", arguments[0]);
   RL_CLEANUP(rl_close_descriptor) int child_input = to_child[0];
@@ -79,7 +96,8 @@ int rl_process_start(const char *const *arguments, const char *const *variables,
 
   pid_t parent = getpid(), pid = fork();
   if (pid < 0) return rl_fail_errno(err, "can't start %s", arguments[0]);
-  if (pid == 0) execute(arguments, environment, child_input, child_output, stderr_fd, child_error, parent);
+  if (pid == 0)
+    execute(arguments, environment, (child_descriptors){child_input, child_output, stderr_fd, inherited_fd, child_error}, parent);
   setpgid(pid, pid); /* the child calls it, too: either may run first */
   close(child_error);
   child_error = -1;

@@ -1,6 +1,6 @@
 /* A child process with pipes as its standard input and output. It leads a process group, inherits no other descriptor except
- * standard error, and is killed when the thread that started it exits (PR_SET_PDEATHSIG), so that a killed daemon leaves no
- * orphan. Only one thread may use an rl_process. */
+ * standard error and at most one that the caller names, and is killed when the thread that started it exits (PR_SET_PDEATHSIG),
+ * so that a killed daemon leaves no orphan. Only one thread may use an rl_process. */
 #ifndef RL_BASE_PROCESS_H
 #define RL_BASE_PROCESS_H
 
@@ -15,13 +15,13 @@ typedef struct rl_process {
   int input, output; /* the parent's ends of the pipes to its standard input and from its standard output; non-blocking */
 } rl_process;
 
-enum { RL_EXIT_STATUS_SIZE = 96 };
+enum { RL_EXIT_STATUS_SIZE = 96, RL_INHERITED_DESCRIPTOR = 3 };
 
 /* Starts the program arguments[0]. arguments: NULL-terminated. variables: NULL-terminated list of "NAME=value" that are added to
- * this process's environment or replace variables in it. stderr_fd: the child's standard error; -1: this process's. RL_ERRNO if
- * the program can't be executed. */
-int rl_process_start(const char *const *arguments, const char *const *variables, int stderr_fd, rl_process *process,
-                     rl_error *err);
+ * this process's environment or replace variables in it. stderr_fd: the child's standard error; -1: this process's. inherited_fd:
+ * the child's descriptor RL_INHERITED_DESCRIPTOR; -1: none. RL_ERRNO if the program can't be executed. */
+int rl_process_start(const char *const *arguments, const char *const *variables, int stderr_fd, int inherited_fd,
+                     rl_process *process, rl_error *err);
 /* Returns whether the process has exited; then rl_process_terminate does not wait. */
 bool rl_process_has_exited(const rl_process *process);
 /* Closes the child's standard input, waits at most grace_ms for it to exit, kills its process group, and waits at most 2 s to

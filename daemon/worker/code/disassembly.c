@@ -172,7 +172,7 @@ int rl_disassembler_start(const char *program, const void *cubin, size_t size, u
   snprintf(function, sizeof function, "%u", symbol_index);
   const char *const arguments[] = {program != NULL ? program : path, "-c", "-ndf", "-fun", function, file, NULL};
   rl_process process = {0};
-  if (rl_process_start(arguments, environment, -1, &process, err) < 0) return -1;
+  if (rl_process_start(arguments, environment, -1, -1, &process, err) < 0) return -1;
   (void)fcntl(process.output, F_SETPIPE_SZ, PIPE_BYTES); /* nvdisasm then rarely blocks on a full pipe */
   *disassembler = (rl_disassembler){
       .process = process, .cubin_fd = cubin_fd, .deadline_ns = rl_monotonic_ns() + (int64_t)TIME_LIMIT_MS * 1000000};
