@@ -1,0 +1,13 @@
+/* Decimal numbers of a trace file, converted to integers without rounding through a double. Stateless. */
+#ifndef RL_IMPORT_DECIMAL_H
+#define RL_IMPORT_DECIMAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Sets *value to the number in text (JSON's grammar, such as -1.5e3) times 10^scale, rounded to the nearest integer. Returns
+ * false if the text is no such number, or if int64_t can't hold the result. */
+bool rl_decimal_scale(const char *text, size_t length, int scale, int64_t *value);
+
+#endif

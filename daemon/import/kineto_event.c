@@ -1,0 +1,317 @@
+/* A table maps categories to kinds of rows, another maps members to fields. */
+#include "import/kineto_event.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/array.h"
+#include "import/decimal.h"
+
+enum { MAX_OPEN_EVENTS = 4096, US_TO_NS_DIGITS = 3 };
+
+/* --- fields ------------------------------------------------------------------------------------------------------------ */
+
+static const struct member {
+  const char *key;
+  rl_event_field field;
+  bool in_args;
+} members[] = {{"name", RL_EVENT_NAME, false},
+               {"cat", RL_EVENT_CATEGORY, false},
+               {"ph", RL_EVENT_PHASE, false},
+               {"ts", RL_EVENT_START, false},
+               {"dur", RL_EVENT_DURATION, false},
+               {"pid", RL_EVENT_PROCESS, false},
+               {"tid", RL_EVENT_THREAD, false},
+               {"device", RL_EVENT_DEVICE, true},
+               {"context", RL_EVENT_CONTEXT, true},
+               {"stream", RL_EVENT_STREAM, true},
+               {"correlation", RL_EVENT_CORRELATION, true},
+               {"graph node id", RL_EVENT_GRAPH_NODE, true},
+               {"graph_node", RL_EVENT_GRAPH_NODE, true},
+               {"bytes", RL_EVENT_BYTES, true},
+               {"grid", RL_EVENT_GRID, true},
+               {"block", RL_EVENT_BLOCK, true},
+               {"registers per thread", RL_EVENT_REGISTERS, true},
+               {"registers", RL_EVENT_REGISTERS, true},
+               {"shared memory", RL_EVENT_SHARED_MEMORY, true},
+               {"static_shared_bytes", RL_EVENT_STATIC_SHARED, true},
+               {"dynamic_shared_bytes", RL_EVENT_DYNAMIC_SHARED, true},
+               {"step", RL_EVENT_STEP, true}};
+
+rl_event_field rl_kineto_event_field(const char *key, size_t length, bool in_args) {
+  for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+    if (members[i].in_args == in_args && strncmp(members[i].key, key, length) == 0 && members[i].key[length] == '\0')
+      return members[i].field;
+  return RL_EVENT_FIELD_COUNT;
+}
+
+void rl_kineto_event_begin(rl_kineto_event *event) {
+  char *name = event->name;
+  memset(event, 0, sizeof *event);
+  event->name = name;
+}
+
+static int set_time(const char *text, size_t length, const char *member, int64_t *ns, bool *is_set, rl_error *err) {
+  if (!rl_decimal_scale(text, length, US_TO_NS_DIGITS, ns))
+    return rl_fail(err, RL_INPUT, 0, "%s is %.*s µs, which is no time in ns that 64 bits hold", member,
+                   (int)(length < 40 ? length : 40), text);
+  *is_set = true;
+  return 0;
+}
+
+/* FNV-1a. */
+static void hash_thread(rl_kineto_event *event, rl_event_field field, const char *text, size_t length) {
+  uint64_t hash = event->thread_hash ^ (UINT64_C(0xcbf29ce484222325) + field);
+  for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
+  event->thread_hash = hash;
+}
+
+/* Sets the next size of the grid or the block. */
+static void set_dimension(rl_kineto_event *event, rl_event_field field, const char *text, size_t length) {
+  uint32_t *sizes = field == RL_EVENT_GRID ? event->grid : event->block;
+  int64_t size;
+  if (event->dimension < 3 && rl_decimal_scale(text, length, 0, &size) && size >= 0 && size <= UINT32_MAX)
+    sizes[event->dimension] = (uint32_t)size;
+  event->dimension++;
+}
+
+int rl_kineto_event_set_number(rl_kineto_event *event, rl_event_field field, const char *text, size_t length, rl_error *err) {
+  if (field == RL_EVENT_START) return set_time(text, length, "ts", &event->start_ns, &event->has_start, err);
+  if (field == RL_EVENT_DURATION) return set_time(text, length, "dur", &event->duration_ns, &event->has_duration, err);
+  if (field == RL_EVENT_PROCESS || field == RL_EVENT_THREAD) hash_thread(event, field, text, length);
+  if (field == RL_EVENT_GRID || field == RL_EVENT_BLOCK) set_dimension(event, field, text, length);
+  else event->has_number[field] = rl_decimal_scale(text, length, 0, &event->numbers[field]);
+  return 0;
+}
+
+/* Sets the sizes in a text such as "128×1×1". */
+static void set_dimensions(rl_kineto_event *event, rl_event_field field, const char *text, size_t length) {
+  event->dimension = 0;
+  for (size_t i = 0; i < length; i++) {
+    size_t digits = 0;
+    while (i + digits < length && text[i + digits] >= '0' && text[i + digits] <= '9') digits++;
+    if (digits > 0) set_dimension(event, field, text + i, digits);
+    i += digits;
+  }
+}
+
+static void copy_text(char *to, size_t size, const char *text, size_t length) {
+  size_t copied = length < size - 1 ? length : size - 1;
+  memcpy(to, text, copied);
+  to[copied] = '\0';
+}
+
+static int set_name(rl_kineto_event *event, const char *text, size_t length, rl_error *err) {
+  if (length > RL_TRACE_MAX_NAME_LENGTH)
+    return rl_fail(err, RL_INPUT, 0, "a name has %zu bytes, more than %d", length, RL_TRACE_MAX_NAME_LENGTH);
+  memcpy(event->name, text, length);
+  event->name_length = length;
+  return 0;
+}
+
+int rl_kineto_event_set_text(rl_kineto_event *event, rl_event_field field, const char *text, size_t length, rl_error *err) {
+  switch (field) {
+    case RL_EVENT_NAME: return set_name(event, text, length, err);
+    case RL_EVENT_CATEGORY: copy_text(event->category, sizeof event->category, text, length); return 0;
+    case RL_EVENT_PHASE: event->phase = length == 1 ? text[0] : '\0'; return 0;
+    case RL_EVENT_GRID:
+    case RL_EVENT_BLOCK: set_dimensions(event, field, text, length); return 0;
+    default: return rl_kineto_event_set_number(event, field, text, length, err); /* some writers quote numbers */
+  }
+}
+
+/* --- categories -------------------------------------------------------------------------------------------------------- */
+
+enum { NO_ROW = RL_ACTIVITY_KIND_COUNT };
+
+/* Names of Kineto since 2022, before, and of rooflined. kind NO_ROW: events that are counted under `skipped`. */
+static const struct category {
+  const char *name;
+  int kind;
+  rl_skipped_kind skipped;
+} categories[] = {{"kernel", RL_ACTIVITY_KERNEL},
+                  {"gpu_memcpy", RL_ACTIVITY_MEMCPY},
+                  {"memcpy", RL_ACTIVITY_MEMCPY},
+                  {"gpu_memset", RL_ACTIVITY_MEMSET},
+                  {"memset", RL_ACTIVITY_MEMSET},
+                  {"cuda_runtime", RL_ACTIVITY_RUNTIME},
+                  {"runtime", RL_ACTIVITY_RUNTIME},
+                  {"cuda_driver", RL_ACTIVITY_DRIVER},
+                  {"driver", RL_ACTIVITY_DRIVER},
+                  {"cpu_op", RL_ACTIVITY_NVTX_RANGE},
+                  {"operator", RL_ACTIVITY_NVTX_RANGE},
+                  {"user_annotation", RL_ACTIVITY_NVTX_RANGE},
+                  {"range", RL_ACTIVITY_NVTX_RANGE},
+                  {"overhead", RL_ACTIVITY_OVERHEAD},
+                  {"memory", RL_ACTIVITY_MEMORY},
+                  {"span", RL_ACTIVITY_CPU_SPAN},
+                  {"phase", RL_ACTIVITY_PHASE},
+                  {"python_function", NO_ROW, RL_SKIPPED_PYTHON_FUNCTION},
+                  {"gpu_user_annotation", NO_ROW, RL_SKIPPED_GPU_USER_ANNOTATION},
+                  {"cuda_sync", NO_ROW, RL_SKIPPED_SYNCHRONIZATION}};
+
+static const struct category *find_category(const char *name) {
+  static const struct category other = {"", NO_ROW, RL_SKIPPED_CATEGORY};
+  for (size_t i = 0; i < sizeof categories / sizeof *categories; i++)
+    if (strcasecmp(categories[i].name, name) == 0) return &categories[i];
+  return &other;
+}
+
+/* --- copies ------------------------------------------------------------------------------------------------------------ */
+
+/* Kineto's names of the kinds of memory. */
+static uint8_t memory_kind(const char *text, size_t length) {
+  static const char *const names[RL_MEMORY_KIND_COUNT] = {[RL_MEMORY_PAGEABLE] = "Pageable",
+                                                          [RL_MEMORY_PINNED] = "Pinned",
+                                                          [RL_MEMORY_DEVICE] = "Device",
+                                                          [RL_MEMORY_ARRAY] = "Array",
+                                                          [RL_MEMORY_MANAGED] = "Managed",
+                                                          [RL_MEMORY_DEVICE_STATIC] = "Device Static",
+                                                          [RL_MEMORY_MANAGED_STATIC] = "Managed Static"};
+  for (uint8_t i = 1; i < RL_MEMORY_KIND_COUNT; i++)
+    if (strlen(names[i]) == length && memcmp(names[i], text, length) == 0) return i;
+  return RL_MEMORY_UNKNOWN;
+}
+
+/* Reads a name such as "Memcpy HtoD (Pageable -> Device)". Sets the kinds of memory. Returns "memcpy HtoD", as rooflined names
+ * such copies; NULL if the name is another. */
+static const char *read_copy_name(const rl_kineto_event *event, rl_activity_row *row) {
+  static const char *const names[] = {"memcpy HtoD", "memcpy DtoH", "memcpy DtoD", "memcpy HtoH", "memcpy PtoP", "memset"};
+  static const char arrow[] = " -> ";
+  const char *begin = memchr(event->name, '(', event->name_length), *end = event->name + event->name_length;
+  if (begin == NULL || begin == event->name || begin[-1] != ' ' || end[-1] != ')') return NULL;
+  size_t length = (size_t)(begin - 1 - event->name);
+  const char *kinds = begin + 1, *found = memmem(kinds, (size_t)(end - 1 - kinds), arrow, strlen(arrow));
+  if (found != NULL) row->source_memory = memory_kind(kinds, (size_t)(found - kinds));
+  const char *last = found != NULL ? found + strlen(arrow) : kinds;
+  row->destination_memory = memory_kind(last, (size_t)(end - 1 - last));
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strlen(names[i]) == length && strncasecmp(names[i], event->name, length) == 0) return names[i];
+  return NULL;
+}
+
+/* --- rows -------------------------------------------------------------------------------------------------------------- */
+
+/* Returns the number if the file has it and it is from 0 to maximum, else 0. */
+static int64_t number_up_to(const rl_kineto_event *event, rl_event_field field, int64_t maximum) {
+  int64_t value = event->numbers[field];
+  return event->has_number[field] && value >= 0 && value <= maximum ? value : 0;
+}
+
+static uint32_t number(const rl_kineto_event *event, rl_event_field field) {
+  return (uint32_t)number_up_to(event, field, UINT32_MAX);
+}
+
+/* Kineto's pid and tid of GPU work are device and stream. */
+static void set_device_work(const rl_kineto_event *event, rl_trace *trace, rl_activity_row *row) {
+  rl_event_field device = event->has_number[RL_EVENT_DEVICE] ? RL_EVENT_DEVICE : RL_EVENT_PROCESS;
+  bool is_kernel = row->kind == RL_ACTIVITY_KERNEL;
+  row->device = (uint16_t)(1 + number_up_to(event, device, UINT16_MAX - 1));
+  row->stream = number(event, event->has_number[RL_EVENT_STREAM] ? RL_EVENT_STREAM : RL_EVENT_THREAD);
+  row->context = number(event, RL_EVENT_CONTEXT);
+  row->graph_node = number(event, RL_EVENT_GRAPH_NODE);
+  memcpy(row->grid, event->grid, sizeof row->grid);
+  memcpy(row->block, event->block, sizeof row->block);
+  row->registers = number(event, RL_EVENT_REGISTERS);
+  row->static_shared_bytes = number(event, RL_EVENT_STATIC_SHARED);
+  row->dynamic_shared_bytes = number(event, RL_EVENT_DYNAMIC_SHARED);
+  if (!is_kernel || !event->has_number[RL_EVENT_SHARED_MEMORY] || event->has_number[RL_EVENT_DYNAMIC_SHARED]) return;
+  row->dynamic_shared_bytes = number(event, RL_EVENT_SHARED_MEMORY);
+  rl_trace_set_shared_memory_is_sum(trace);
+}
+
+static bool is_host_activity(uint32_t kind) {
+  return kind == RL_ACTIVITY_RUNTIME || kind == RL_ACTIVITY_DRIVER || kind == RL_ACTIVITY_NVTX_RANGE ||
+         kind == RL_ACTIVITY_OVERHEAD || kind == RL_ACTIVITY_CPU_SPAN;
+}
+
+static int make_row(const rl_kineto_event *event, uint32_t kind, rl_trace *trace, rl_activity_row *row, rl_error *err) {
+  uint32_t name;
+  *row = (rl_activity_row){.kind = kind,
+                           .start_ns = event->start_ns,
+                           .correlation = number(event, RL_EVENT_CORRELATION),
+                           .bytes = (uint64_t)number_up_to(event, RL_EVENT_BYTES, INT64_MAX)};
+  const char *copy_name = kind == RL_ACTIVITY_MEMCPY || kind == RL_ACTIVITY_MEMSET ? read_copy_name(event, row) : NULL;
+  int rc = copy_name != NULL ? rl_trace_add_name(trace, copy_name, strlen(copy_name), &name, err)
+                             : rl_trace_add_name(trace, event->name, event->name_length, &name, err);
+  if (rc < 0) return -1;
+  row->name = name;
+  if (kind == RL_ACTIVITY_PHASE) row->step = number(event, RL_EVENT_STEP) + 1;
+  if (!is_host_activity(kind)) set_device_work(event, trace, row);
+  else {
+    row->process = number(event, RL_EVENT_PROCESS);
+    row->thread = number(event, RL_EVENT_THREAD);
+  }
+  return 0;
+}
+
+static int add_complete(const rl_kineto_event *event, uint32_t kind, rl_trace *trace, rl_error *err) {
+  rl_activity_row row;
+  if (!event->has_duration) return rl_fail(err, RL_INPUT, 0, "an X event has no dur");
+  if (make_row(event, kind, trace, &row, err) < 0) return -1;
+  int64_t end_ns;
+  if (__builtin_add_overflow(row.start_ns, event->duration_ns, &end_ns))
+    return rl_fail(err, RL_INPUT, 0, "an event's ts and dur add up to more than 64 bits hold");
+  row.end_ns = end_ns;
+  return rl_trace_add_row(trace, &row, err);
+}
+
+/* --- B and E ----------------------------------------------------------------------------------------------------------- */
+
+typedef struct open_event {
+  uint64_t thread_hash;
+  bool has_row; /* false: its category is not imported */
+  rl_skipped_kind skipped;
+  rl_activity_row row;
+} open_event;
+
+struct rl_open_events {
+  open_event *items;
+  size_t count, capacity;
+};
+
+rl_open_events *rl_open_events_new(void) { return calloc(1, sizeof(rl_open_events)); }
+
+void rl_open_events_free(rl_open_events *open, rl_trace *trace) {
+  if (open == NULL) return;
+  for (size_t i = 0; i < open->count; i++) rl_trace_skip(trace, RL_SKIPPED_UNPAIRED);
+  free(open->items);
+  free(open);
+}
+
+static int begin_open(const rl_kineto_event *event, const struct category *category, rl_open_events *open, rl_trace *trace,
+                      rl_error *err) {
+  open_event begun = {.thread_hash = event->thread_hash, .has_row = category->kind != NO_ROW, .skipped = category->skipped};
+  if (open->count == MAX_OPEN_EVENTS)
+    return rl_fail(err, RL_INPUT, 0, "more than %d B events are open at the same time", MAX_OPEN_EVENTS);
+  if (begun.has_row && make_row(event, (uint32_t)category->kind, trace, &begun.row, err) < 0) return -1;
+  if (rl_array_reserve(&open->items, open->count, &open->capacity, sizeof begun, err) < 0) return -1;
+  open->items[open->count++] = begun;
+  return 0;
+}
+
+/* Ends the last B event of the thread. */
+static int end_open(const rl_kineto_event *event, rl_open_events *open, rl_trace *trace, rl_error *err) {
+  size_t i = open->count;
+  while (i > 0 && open->items[i - 1].thread_hash != event->thread_hash) i--;
+  if (i == 0) return rl_trace_skip(trace, RL_SKIPPED_UNPAIRED), 0;
+  open_event ended = open->items[i - 1];
+  memmove(&open->items[i - 1], &open->items[i], (open->count - i) * sizeof ended);
+  open->count--;
+  if (!ended.has_row) return rl_trace_skip(trace, ended.skipped), 0;
+  ended.row.end_ns = event->start_ns;
+  return rl_trace_add_row(trace, &ended.row, err);
+}
+
+/* --- the end of an event ----------------------------------------------------------------------------------------------- */
+
+int rl_kineto_event_end(const rl_kineto_event *event, rl_open_events *open, rl_trace *trace, rl_error *err) {
+  if (event->phase != 'X' && event->phase != 'B' && event->phase != 'E') return 0; /* no interval of time */
+  if (!event->has_start) return rl_fail(err, RL_INPUT, 0, "an %c event has no ts", event->phase);
+  if (event->phase == 'E') return end_open(event, open, trace, err);
+  const struct category *category = find_category(event->category);
+  if (event->phase == 'B') return begin_open(event, category, open, trace, err);
+  if (category->kind == NO_ROW) return rl_trace_skip(trace, category->skipped), 0;
+  return add_complete(event, (uint32_t)category->kind, trace, err);
+}

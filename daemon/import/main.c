@@ -1,0 +1,204 @@
+/* rooflined-import executes the passes of an imported trace. It speaks the protocol of a worker (wire/wire.h) on standard input
+ * and output, reads the trace from an inherited descriptor, and enters the sandbox before it reads any of it. One thread: between
+ * parts of the trace it looks for CANCEL and sends HEARTBEAT and PROGRESS.
+ *
+ *   rooflined-import --list                        sends HELLO, which says whether the sandbox works
+ *   rooflined-import --device import --role any    serves requests; the trace is descriptor 3 */
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/commit.h"
+#include "base/log.h"
+#include "base/sandbox.h"
+#include "import/import.h"
+#include "wire/wire.h"
+
+enum { EXIT_USAGE = 2, EXIT_UNUSABLE = 3, EXIT_PROTOCOL = 5, TRACE_DESCRIPTOR = 3 };
+static const int64_t POLL_NS = 100000000, PROGRESS_NS = 250000000, HEARTBEAT_NS = 5000000000;
+
+typedef struct session {
+  int frames_fd; /* pipe to the daemon */
+  rl_frame_reader *reader;
+  bool is_cancelled;
+  int64_t polled_ns, progress_ns, heartbeat_ns; /* monotonic: when each was done last */
+} session;
+
+static _Noreturn void exit_with_error(int code, const rl_error *err) {
+  rl_log(RL_LOG_ERROR, "%s", err->message);
+  _exit(code);
+}
+
+static void check_written(int rc, const rl_error *err) {
+  if (rc < 0) exit_with_error(EXIT_PROTOCOL, err);
+}
+
+static void send_message(const session *self, rl_frame_type type, const rl_field *fields, const void *message) {
+  rl_error err;
+  check_written(rl_message_write(self->frames_fd, type, fields, message, &err), &err);
+}
+
+static void send_payload(const session *self, rl_frame_type type, const void *payload, size_t length) {
+  rl_error err;
+  check_written(rl_frame_write(self->frames_fd, type, payload, length, &err), &err);
+}
+
+/* --- while a trace is read --------------------------------------------------------------------------------------------- */
+
+/* Returns true if a frame arrived within timeout_ms (-1: no limit). Exits when the daemon has closed the pipe. */
+static bool receive(session *self, int timeout_ms, rl_frame *frame) {
+  rl_error err;
+  if (rl_frame_read(self->reader, timeout_ms, frame, &err) >= 0) return true;
+  if (err.code == RL_WIRE_TIMEOUT) return false;
+  if (err.code == RL_WIRE_CLOSED) _exit(EXIT_SUCCESS);
+  exit_with_error(EXIT_PROTOCOL, &err);
+}
+
+static void send_progress(const session *self, double ratio) {
+  rl_progress progress = {.phase = "import",
+                          .epoch = -1,
+                          .epochs = -1,
+                          .step = (int64_t)(ratio * 1000),
+                          .steps = 1000,
+                          .train_loss = NAN,
+                          .images_per_s = NAN,
+                          .eta_s = NAN,
+                          .test_accuracy_ratio = NAN};
+  snprintf(progress.pass, sizeof progress.pass, "%s", rl_pass_names[RL_PASS_ACTIVITY]);
+  send_message(self, RL_FRAME_PROGRESS, rl_progress_fields, &progress);
+}
+
+static void send_heartbeat(const session *self) {
+  const rl_heartbeat heartbeat = {.stage = "import", .idle_ms = 0, .limit_ms = 30000};
+  send_message(self, RL_FRAME_HEARTBEAT, rl_heartbeat_fields, &heartbeat);
+}
+
+/* Returns whether `interval_ns` have passed since *last_ns, which then becomes now. */
+static bool is_due(int64_t now_ns, int64_t interval_ns, int64_t *last_ns) {
+  if (now_ns - *last_ns < interval_ns) return false;
+  *last_ns = now_ns;
+  return true;
+}
+
+static bool poll_cancelled(void *context, double progress) {
+  session *self = context;
+  rl_frame frame;
+  const int64_t now_ns = rl_monotonic_ns();
+  if (!is_due(now_ns, POLL_NS, &self->polled_ns)) return self->is_cancelled;
+  if (is_due(now_ns, PROGRESS_NS, &self->progress_ns)) send_progress(self, progress);
+  if (is_due(now_ns, HEARTBEAT_NS, &self->heartbeat_ns)) send_heartbeat(self);
+  if (receive(self, 0, &frame)) self->is_cancelled |= frame.type == RL_FRAME_CANCEL;
+  return self->is_cancelled;
+}
+
+/* --- requests ---------------------------------------------------------------------------------------------------------- */
+
+static void send_failure(const session *self, rl_frame_type type, const rl_error *why) {
+  rl_failure failure = {.code = why->code};
+  snprintf(failure.domain, sizeof failure.domain, "%s", rl_domain_name(why->domain));
+  snprintf(failure.message, sizeof failure.message, "%s", why->message);
+  send_message(self, type, rl_failure_fields, &failure);
+}
+
+static void send_unavailable(const session *self, const char *reason) {
+  rl_error why;
+  rl_fail(&why, RL_INPUT, 0, "%s", reason);
+  send_failure(self, RL_FRAME_UNAVAILABLE, &why);
+}
+
+static void send_results(const session *self, const rl_records *records, const char *notes) {
+  rl_error err;
+  check_written(rl_records_send(self->frames_fd, records, &err), &err);
+  send_payload(self, RL_FRAME_LOG, notes, strlen(notes));
+  send_payload(self, RL_FRAME_DONE, NULL, 0);
+}
+
+static int import(session *self, const rl_request *request, rl_records *records, char **notes, rl_error *err) {
+  rl_imported_trace_params params = {0};
+  const rl_import_observer observer = {.cancelled = poll_cancelled, .context = self};
+  if (rl_fields_parse(rl_imported_trace_fields, request->params, strlen(request->params), &params, sizeof params, err) < 0)
+    return -1;
+  return rl_import_read(TRACE_DESCRIPTOR, (rl_trace_format)params.format, &observer, records, notes, err);
+}
+
+static void serve_import(session *self, const rl_request *request) {
+  rl_records records = {0};
+  RL_CLEANUP(rl_free_text) char *notes = NULL;
+  rl_error err = {0};
+  self->is_cancelled = false;
+  self->polled_ns = self->progress_ns = self->heartbeat_ns = rl_monotonic_ns();
+  int rc = import(self, request, &records, &notes, &err);
+  if (rc >= 0) send_results(self, &records, notes);
+  else if (self->is_cancelled) send_payload(self, RL_FRAME_CANCELLED, NULL, 0);
+  else send_failure(self, RL_FRAME_FAILED, &err);
+  rl_records_clear(&records);
+}
+
+static void serve_request(session *self, const rl_frame *frame) {
+  rl_request request = {0};
+  rl_error err;
+  if (rl_fields_parse(rl_request_fields, (const char *)frame->payload, frame->length, &request, sizeof request, &err) < 0)
+    exit_with_error(EXIT_PROTOCOL, &err);
+  if (request.pass == RL_PASS_ACTIVITY) serve_import(self, &request);
+  else
+    send_unavailable(self, request.pass == RL_PASS_TIMING ? "an imported trace has no untraced times"
+                                                          : "an imported trace has no hardware counters");
+}
+
+static void serve(session *self) {
+  for (;;) {
+    rl_frame frame;
+    (void)receive(self, -1, &frame);
+    if (frame.type == RL_FRAME_REQUEST) serve_request(self, &frame);
+    else if (frame.type == RL_FRAME_RELEASE) send_payload(self, RL_FRAME_RELEASED, NULL, 0);
+    else if (frame.type != RL_FRAME_CANCEL) _exit(EXIT_PROTOCOL);
+  }
+}
+
+/* --- main -------------------------------------------------------------------------------------------------------------- */
+
+static int enter_sandbox(rl_error *err) {
+  static const rl_sandbox_limits limits = {
+      .memory_bytes = UINT64_C(1) << 30, .file_bytes = UINT64_MAX /* of the log; no other can be written */, .cpu_time_s = 600};
+  return rl_sandbox_enter(&limits, err);
+}
+
+/* Sends HELLO. Returns whether traces can be imported. */
+static bool send_hello(const session *self) {
+  rl_error err;
+  rl_hello hello = {.protocol = RL_WIRE_VERSION,
+                    .program = "rooflined-import",
+                    .commit = RL_COMMIT,
+                    .device = RL_IMPORT_DEVICE,
+                    .role = "any",
+                    .properties = "{}"};
+  hello.usable = enter_sandbox(&err) >= 0;
+  if (!hello.usable) snprintf(hello.reason, sizeof hello.reason, "%.255s", err.message);
+  send_message(self, RL_FRAME_HELLO, rl_hello_fields, &hello);
+  return hello.usable;
+}
+
+int main(int argc, char **argv) {
+  session self = {.frames_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, TRACE_DESCRIPTOR + 1)};
+  bool lists = argc == 2 && strcmp(argv[1], "--list") == 0;
+  bool serves = argc == 5 && strcmp(argv[1], "--device") == 0 && strcmp(argv[2], RL_IMPORT_DEVICE) == 0;
+  if (self.frames_fd < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) return EXIT_PROTOCOL;
+  if (!lists && !serves) {
+    fprintf(stderr, "usage: rooflined-import --list | --device import --role any\nImports traces for rooflined.\n");
+    return EXIT_USAGE;
+  }
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGINT, SIG_IGN); /* Ctrl-C ends the daemon, which then closes our pipe */
+  rl_log_open("rooflined-import", RL_LOG_INFO);
+  self.reader = rl_frame_reader_new(STDIN_FILENO);
+  if (self.reader == NULL) return EXIT_PROTOCOL;
+  if (!send_hello(&self)) return EXIT_UNUSABLE;
+  if (serves) serve(&self);
+  _exit(EXIT_SUCCESS); /* without exit handlers: the sandbox restricts them */
+}

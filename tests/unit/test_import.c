@@ -1,0 +1,279 @@
+/* The parsers of imported traces: exact numbers, awkward events, the selection of a GPU, and limits. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "import/decimal.h"
+#include "import/import.h"
+#include "import/trace.h"
+
+/* --- decimal numbers --------------------------------------------------------------------------------------------------- */
+
+static void decimals_are_exact(void **state) {
+  (void)state;
+  static const struct {
+    const char *text;
+    int scale;
+    int64_t value;
+  } cases[] = {{"0", 3, 0},
+               {"-0", 3, 0},
+               {"1", 3, 1000},
+               {"1700000000123456.789", 3, 1700000000123456789},
+               {"1.7000000001234567e15", 3, 1700000000123456700},
+               {"0.0004", 3, 0},
+               {"0.0005", 3, 1}, /* half of a nanosecond is rounded up */
+               {"12.3456", 3, 12346},
+               {"-12.3456", 3, -12346},
+               {"000012", 0, 12},
+               {"5e-1", 0, 1},
+               {"4e-1", 0, 0},
+               {"1e-999999", 3, 0},
+               {"0e999999", 3, 0},
+               {"1E+2", 0, 100},
+               {"9223372036854775807", 0, INT64_MAX},
+               {"99.99999999999999999999999999999", 0, 100}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    int64_t value = -1;
+    assert_true(rl_decimal_scale(cases[i].text, strlen(cases[i].text), cases[i].scale, &value));
+    assert_int_equal(value, cases[i].value);
+  }
+}
+
+static void texts_that_are_no_numbers_are_refused(void **state) {
+  (void)state;
+  static const char *const texts[] = {"",     "-",       "+1", ".5", "1.",  "1e",  "1e+",   "0x10",
+                                      "NaN",  "inf",     "1 ", " 1", "1,5", "--1", "1e1.5", "9223372036854775808",
+                                      "1e19", "1e999999"};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    int64_t value = 7;
+    assert_false(rl_decimal_scale(texts[i], strlen(texts[i]), 0, &value));
+    assert_int_equal(value, 7);
+  }
+}
+
+/* --- imports of texts -------------------------------------------------------------------------------------------------- */
+
+typedef struct imported {
+  rl_records records;
+  char *notes;
+  rl_error err;
+  int rc;
+} imported;
+
+static bool cancel_at_once(void *context, double progress) {
+  (void)progress;
+  return *(bool *)context;
+}
+
+static imported import_text(const char *text, bool is_cancelled) {
+  const rl_import_observer observer = {.cancelled = cancel_at_once, .context = &is_cancelled};
+  imported result = {0};
+  int file = memfd_create("trace", MFD_CLOEXEC);
+  assert_int_equal(write(file, text, strlen(text)), strlen(text));
+  result.rc = rl_import_read(file, RL_TRACE_FORMAT_AUTO, &observer, &result.records, &result.notes, &result.err);
+  close(file);
+  return result;
+}
+
+static void clear(imported *result) {
+  rl_records_clear(&result->records);
+  free(result->notes);
+}
+
+#define ASSERT_IMPORTED(RESULT) \
+  if ((RESULT).rc < 0) fail_msg("%s", (RESULT).err.message)
+
+static void names_are_sanitized(void **state) {
+  (void)state;
+  imported result = import_text(
+      "[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\\u0000b\xff\",\"ts\":1,\"dur\":1},"
+      "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"\",\"ts\":2,\"dur\":1},"
+      "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"gr\\u00fc\\u00dfe\",\"ts\":3,\"dur\":1}]",
+      false);
+  ASSERT_IMPORTED(result);
+  assert_int_equal(result.records.name_count, 3);
+  assert_string_equal(result.records.names[0], "a?b?");
+  assert_string_equal(result.records.names[1], "(unnamed)");
+  assert_string_equal(result.records.names[2],
+                      "gr\xc3\xbc\xc3\x9f"
+                      "e");
+  clear(&result);
+}
+
+/* Rows in order of start; an outer range before the ranges in it; times since the first. */
+static void rows_are_sorted(void **state) {
+  (void)state;
+  imported result = import_text(
+      "[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"late\",\"ts\":9.5,\"dur\":0.001},"
+      "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"inner\",\"ts\":5,\"dur\":1},"
+      "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"outer\",\"ts\":5,\"dur\":2}]",
+      false);
+  static const char *const names[] = {"outer", "inner", "late"};
+  static const int64_t start_ns[] = {0, 0, 4500}, end_ns[] = {2000, 1000, 4501};
+  ASSERT_IMPORTED(result);
+  assert_int_equal(result.records.row_count, 3);
+  for (int i = 0; i < 3; i++) {
+    const rl_activity_row row = result.records.rows[i];
+    assert_string_equal(result.records.names[row.name], names[i]);
+    assert_int_equal(row.start_ns, start_ns[i]);
+    assert_int_equal(row.end_ns, end_ns[i]);
+  }
+  clear(&result);
+}
+
+static void copies_have_kinds_of_memory(void **state) {
+  (void)state;
+  imported result = import_text(
+      "[{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":\"Memcpy HtoD (Pageable -> "
+      "Device)\",\"ts\":1,\"dur\":1,\"pid\":3,\"tid\":7},"
+      "{\"ph\":\"X\",\"cat\":\"gpu_memset\",\"name\":\"Memset (Device)\",\"ts\":2,\"dur\":1,\"pid\":3,\"tid\":7},"
+      "{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":\"Memcpy (odd)\",\"ts\":3,\"dur\":1,\"pid\":3,\"tid\":7}]",
+      false);
+  ASSERT_IMPORTED(result);
+  const rl_activity_row *rows = result.records.rows;
+  assert_string_equal(result.records.names[rows[0].name], "memcpy HtoD");
+  assert_int_equal(rows[0].source_memory, RL_MEMORY_PAGEABLE);
+  assert_int_equal(rows[0].destination_memory, RL_MEMORY_DEVICE);
+  assert_string_equal(result.records.names[rows[1].name], "memset");
+  assert_int_equal(rows[1].destination_memory, RL_MEMORY_DEVICE);
+  assert_string_equal(result.records.names[rows[2].name], "Memcpy (odd)");
+  assert_int_equal(rows[0].device, 4); /* 1 + pid, and the stream is tid, where args lack both */
+  assert_int_equal(rows[0].stream, 7);
+  clear(&result);
+}
+
+/* Numbers in texts, sizes as a text, and values of wrong types, which are ignored. */
+static void odd_values_are_read_or_ignored(void **state) {
+  (void)state;
+  imported result = import_text(
+      "{\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"Kernel\",\"name\":\"k\",\"ts\":\"1\",\"dur\":\"2.5\",\"args\":{\"stream\":\"9\","
+      "\"correlation\":\"12\",\"grid\":\"64\xc3\x97"
+      "2\xc3\x97"
+      "1\",\"block\":[32,-1,99999999999,5],\"registers per "
+      "thread\":{\"a\":[1]},"
+      "\"device\":1.5,\"bytes\":null}}],\"schemaVersion\":{},\"deviceProperties\":[7,{\"name\":[]}]}",
+      false);
+  ASSERT_IMPORTED(result);
+  const rl_activity_row row = result.records.rows[0];
+  assert_int_equal(row.end_ns, 2500);
+  assert_int_equal(row.stream, 9);
+  assert_int_equal(row.correlation, 12);
+  assert_int_equal(row.grid[0], 64);
+  assert_int_equal(row.grid[1], 2);
+  assert_int_equal(row.block[0], 32);
+  assert_int_equal(row.block[1], 0);
+  assert_int_equal(row.block[2], 0);
+  assert_int_equal(row.registers, 0);
+  clear(&result);
+}
+
+static void an_import_can_be_cancelled(void **state) {
+  (void)state;
+  imported result = import_text("[]", true);
+  assert_int_equal(result.rc, -1);
+  assert_int_equal(result.err.domain, RL_ERRNO);
+  clear(&result);
+}
+
+/* --- traces ------------------------------------------------------------------------------------------------------------ */
+
+static void add(rl_trace *trace, uint32_t kind, int64_t start_ns, uint32_t process, uint16_t device, uint32_t correlation) {
+  rl_error err;
+  uint32_t name;
+  assert_int_equal(rl_trace_add_name(trace, "work", 4, &name, &err), 0);
+  rl_activity_row row = {.start_ns = start_ns, .end_ns = start_ns + 10, .kind = kind, .process = process, .device = device};
+  row.name = name;
+  row.correlation = correlation;
+  if (rl_trace_add_row(trace, &row, &err) < 0) fail_msg("%s", err.message);
+}
+
+static double measurement(const rl_records *records, const char *name) {
+  for (size_t i = 0; i < records->measurement_count; i++)
+    if (strcmp(records->measurements[i].name, name) == 0) return records->measurements[i].value;
+  fail_msg("there is no measurement %s", name);
+  return NAN;
+}
+
+/* The GPU and process with the most operations stay, with their calls. Correlation ids of two processes can be equal. */
+static void the_most_used_gpu_stays(void **state) {
+  (void)state;
+  rl_error err;
+  rl_records records = {0};
+  char *notes = NULL;
+  rl_trace *trace = rl_trace_new();
+  add(trace, RL_ACTIVITY_KERNEL, 100, 5, 1, 1);
+  for (uint32_t i = 0; i < 3; i++) add(trace, RL_ACTIVITY_KERNEL, 200 + 20 * i, 5, 2, 10 + i);
+  for (uint32_t i = 0; i < 2; i++) add(trace, RL_ACTIVITY_KERNEL, 200 + 20 * i, 6, 2, 10 + i);
+  add(trace, RL_ACTIVITY_RUNTIME, 50, 5, 0, 1);   /* of the kernel on the other GPU */
+  add(trace, RL_ACTIVITY_RUNTIME, 150, 5, 0, 10); /* stays */
+  add(trace, RL_ACTIVITY_RUNTIME, 150, 6, 0, 10); /* of the other process */
+  add(trace, RL_ACTIVITY_NVTX_RANGE, 140, 5, 0, 0);
+  if (rl_trace_finish(trace, &records, &notes, &err) < 0) fail_msg("%s", err.message);
+  assert_int_equal(records.row_count, 5);
+  assert_int_equal(records.rows[0].kind, RL_ACTIVITY_NVTX_RANGE);
+  assert_int_equal(records.rows[1].process, 5);
+  assert_int_equal(records.rows[2].process, 0); /* of an operation */
+  assert_true(measurement(&records, "skipped_other_gpu_events") == 2);
+  assert_true(measurement(&records, "skipped_other_process_events") == 3);
+  rl_records_clear(&records);
+  free(notes);
+  rl_trace_free(trace);
+}
+
+static void rows_are_limited(void **state) {
+  (void)state;
+  rl_error err;
+  rl_trace *trace = rl_trace_new();
+  rl_activity_row row = {.kind = RL_ACTIVITY_NVTX_RANGE, .end_ns = 1};
+  uint32_t name;
+  assert_int_equal(rl_trace_add_name(trace, "r", 1, &name, &err), 0);
+  for (int i = 0; i < RL_TRACE_MAX_ROWS; i++) assert_int_equal(rl_trace_add_row(trace, &row, &err), 0);
+  assert_int_equal(rl_trace_add_row(trace, &row, &err), -1);
+  assert_int_equal(err.domain, RL_INPUT);
+  assert_non_null(strstr(err.message, "2000000"));
+  rl_trace_free(trace);
+}
+
+static void formats_are_recognised(void **state) {
+  (void)state;
+  static const struct {
+    const char *start;
+    size_t length;
+    int rc, format;
+  } cases[] = {{"{", 1, 0, RL_TRACE_FORMAT_KINETO},
+               {" \n[", 3, 0, RL_TRACE_FORMAT_KINETO},
+               {"\x1f\x8b\x08", 3, 0, RL_TRACE_FORMAT_KINETO},
+               {"SQLite format 3\0", 16, 0, RL_TRACE_FORMAT_NSYS},
+               {"SQLite format 3", 15, -1, 0},
+               {"\0[", 2, -1, 0},
+               {"", 0, -1, 0},
+               {"PK\3\4", 4, -1, 0}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    rl_trace_format format = RL_TRACE_FORMAT_AUTO;
+    rl_error err;
+    assert_int_equal(rl_trace_format_detect(cases[i].start, cases[i].length, &format, &err), cases[i].rc);
+    assert_int_equal(format, cases[i].format);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(decimals_are_exact),
+                                     cmocka_unit_test(texts_that_are_no_numbers_are_refused),
+                                     cmocka_unit_test(names_are_sanitized),
+                                     cmocka_unit_test(rows_are_sorted),
+                                     cmocka_unit_test(copies_have_kinds_of_memory),
+                                     cmocka_unit_test(odd_values_are_read_or_ignored),
+                                     cmocka_unit_test(an_import_can_be_cancelled),
+                                     cmocka_unit_test(the_most_used_gpu_stays),
+                                     cmocka_unit_test(rows_are_limited),
+                                     cmocka_unit_test(formats_are_recognised)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
