@@ -22,6 +22,7 @@ enum {
   MAX_DROPPED_BODY_BYTES =
       64 << 20, /* a refused body up to this size is read and discarded: many clients read no reply before they have sent it */
   MAX_UNAUTHORIZED_BODY_BYTES = 32 << 10, /* the memory of a connection in server.c: MHD may have read a body of this size */
+  UPLOAD_PART_BYTES = 1 << 20,            /* of an uploaded file, in memory until a pool writes it */
   REPLY_TIMEOUT_S = 120                   /* for a client to read a reply; event streams have none */
 };
 
@@ -118,44 +119,53 @@ static bool find_route(rl_http_request *request) {
   return false;
 }
 
+static bool takes_upload(const rl_http_request *request) { return request->route->body_limit == RL_BODY_UPLOAD; }
+
 static const char *too_large_message(const rl_http_request *request) {
+  if (takes_upload(request)) return "The trace is larger than the limit (import_limit_bytes).";
   return request->body_limit == 0 ? "This route takes no body." : "The body is larger than the limit (body_limit_bytes).";
+}
+
+static int64_t body_limit_of(const rl_http_request *request) {
+  const rl_config *config = request->server->config;
+  switch (request->route->body_limit) {
+    case RL_BODY_CONFIGURED: return config->body_limit_bytes;
+    case RL_BODY_UPLOAD: return config->import_limit_bytes;
+    default: return request->route->body_limit;
+  }
+}
+
+/* Returns why a body of this media type is refused; NULL: it is not. A file may have any type but that of a form. */
+static const char *media_type_error(const rl_http_request *request) {
+  const char *type = rl_http_request_header(request, "Content-Type");
+  if (takes_upload(request))
+    return type == NULL || strncasecmp(type, "multipart/", 10) != 0
+               ? NULL
+               : "The body must be the file itself, not a form: curl --data-binary @FILE, or curl -T FILE.";
+  return request->body_limit == 0 || rl_media_type_is_json(type) ? NULL : "The Content-Type must be application/json.";
+}
+
+static void begin_upload(rl_http_request *request) {
+  rl_server *server = request->server;
+  request->refused = rl_supervisor_check_importer(server->supervisor, &request->err) < 0 ||
+                     rl_upload_begin(server->uploads, &request->upload, &request->err) < 0;
 }
 
 /* Checks Content-Length and Content-Type before the body is read. */
 static void check_body_headers(rl_http_request *request) {
   const char *length = rl_http_request_header(request, "Content-Length");
   int64_t declared = 0;
-  request->body_limit =
-      request->route->body_limit == RL_BODY_CONFIGURED ? request->server->config->body_limit_bytes : request->route->body_limit;
+  request->body_limit = body_limit_of(request);
+  const char *wrong_type = media_type_error(request);
   if (length != NULL && (!rl_decimal_parse(length, &declared) || declared > request->body_limit))
     refuse(request, 413, too_large_message(request));
-  else if (request->body_limit > 0 && !rl_media_type_is_json(rl_http_request_header(request, "Content-Type")))
-    refuse(request, 415, "The Content-Type must be application/json.");
+  else if (wrong_type != NULL) refuse(request, 415, wrong_type);
+  else if (takes_upload(request)) begin_upload(request);
 }
 
 static void authorize(rl_http_request *request) {
   if (rl_http_request_authorize(request, &request->err) < 0) request->refused = true;
   else check_body_headers(request);
-}
-
-static int grow_body(rl_http_request *request, size_t length, rl_error *err) {
-  if (length + 1 <= request->body_capacity) return 0;
-  char *grown = realloc(request->body, (length + 1) * 2);
-  if (grown == NULL) return rl_fail(err, RL_ERRNO, 0, "out of memory for a body");
-  request->body = grown;
-  request->body_capacity = (length + 1) * 2;
-  return 0;
-}
-
-void rl_dispatch_append_body(rl_http_request *request, const char *data, size_t size) {
-  size_t length = request->body_length + size;
-  if (!request->refused && length > (size_t)request->body_limit) refuse(request, 413, too_large_message(request));
-  if (!request->refused && grow_body(request, length, &request->err) < 0) request->refused = true;
-  if (request->refused) return;
-  memcpy(request->body + request->body_length, data, size);
-  request->body_length = length;
-  request->body[length] = '\0';
 }
 
 static int reply_options(rl_http_request *request, rl_error *err) {
@@ -219,6 +229,44 @@ static bool run_in_pool(rl_http_request *request, rl_pool pool, void (*run)(rl_p
     request->refused = true;
   }
   return false;
+}
+
+/* --- the body ---------------------------------------------------------------------------------------------------------- */
+
+static int grow_body(rl_http_request *request, size_t length, rl_error *err) {
+  if (length + 1 <= request->body_capacity) return 0;
+  char *grown = realloc(request->body, (length + 1) * 2);
+  if (grown == NULL) return rl_fail(err, RL_ERRNO, 0, "out of memory for a body");
+  request->body = grown;
+  request->body_capacity = (length + 1) * 2;
+  return 0;
+}
+
+/* Appends what was received of an upload to its file. A client that sends faster than one part within request_timeout_s may go
+ * on. */
+static void run_write(rl_pool_task *task) {
+  rl_http_request *request = request_of_task(task);
+  const rl_server *server = request->server;
+  request->refused = rl_upload_write(request->upload, request->body, request->body_length, &request->err) < 0;
+  request->body_length = 0;
+  if (!request->refused) {
+    rl_connection_set_deadline(server->connections, request->tracked_connection,
+                               rl_monotonic_ns() + server->config->request_timeout_s * INT64_C(1000000000));
+    return;
+  }
+  rl_upload_end(request->upload);
+  request->upload = NULL;
+}
+
+void rl_dispatch_append_body(rl_http_request *request, const char *data, size_t size) {
+  size_t length = request->body_length + size;
+  if (!request->refused && length > (size_t)request->body_limit) refuse(request, 413, too_large_message(request));
+  if (!request->refused && grow_body(request, length, &request->err) < 0) request->refused = true;
+  if (request->refused) return;
+  memcpy(request->body + request->body_length, data, size);
+  request->body_length = length;
+  request->body[length] = '\0';
+  if (request->upload != NULL && length >= UPLOAD_PART_BYTES) (void)run_in_pool(request, RL_POOL_UPLOAD, run_write);
 }
 
 static enum MHD_Result queue_response(rl_http_request *request) {

@@ -13,6 +13,10 @@ int rl_handle_cancel_job(rl_http_request *request, rl_error *err);
 int rl_handle_get_job_source(rl_http_request *request, rl_error *err);
 extern const rl_field rl_list_jobs_query[];
 
+/* import_handlers.c */
+int rl_handle_import_trace(rl_http_request *request, rl_error *err);
+extern const rl_field rl_import_trace_query[];
+
 /* event_streams.c */
 int rl_handle_stream_job_events(rl_http_request *request, rl_error *err);
 int rl_handle_stream_suite_run_events(rl_http_request *request, rl_error *err);

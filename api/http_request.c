@@ -17,8 +17,30 @@ void rl_http_request_release_response(rl_http_request *request) {
   request->response = NULL;
 }
 
+typedef struct ended_upload {
+  rl_pool_task task;
+  rl_upload *upload;
+} ended_upload;
+
+static void run_end_of_upload(rl_pool_task *task) {
+  ended_upload *ended = (ended_upload *)task; /* its first member */
+  rl_upload_end(ended->upload);
+  free(ended);
+}
+
+/* Deletes the file of an upload whose client has left. A pool does it, because deleting a large file takes long. */
+static void end_upload(rl_http_request *request) {
+  if (request->upload == NULL) return;
+  ended_upload *ended = calloc(1, sizeof *ended);
+  if (ended != NULL) *ended = (ended_upload){.task.run = run_end_of_upload, .upload = request->upload};
+  if (ended != NULL && rl_request_pools_continue(request->server->pools, RL_POOL_UPLOAD, &ended->task)) return;
+  rl_upload_end(request->upload); /* the pools have stopped, or memory is exhausted */
+  free(ended);
+}
+
 void rl_http_request_free(rl_http_request *request) {
   if (request == NULL) return;
+  end_upload(request);
   rl_http_request_release_response(request);
   free(request->cache_key);
   free(request->body);

@@ -15,6 +15,7 @@
 #include "api/request_budget.h"
 #include "api/request_pools.h"
 #include "base/fields.h"
+#include "upload/spool.h"
 
 typedef struct rl_server rl_server;
 typedef struct rl_http_request rl_http_request;
@@ -26,7 +27,7 @@ typedef struct rl_path_values {
   char name[RL_PATH_NAME_SIZE]; /* at {name} */
 } rl_path_values;
 
-enum { RL_BODY_NONE = 0, RL_BODY_CONFIGURED = -1 }; /* special values of rl_route.body_limit */
+enum { RL_BODY_NONE = 0, RL_BODY_CONFIGURED = -1, RL_BODY_UPLOAD = -2 }; /* special values of rl_route.body_limit */
 
 /* The data on which the cached replies of a route depend (cached_reply.h). */
 typedef enum rl_cached_by {
@@ -44,7 +45,8 @@ typedef struct rl_route {
   const char *method, *path;       /* "/jobs/{id}/events" */
   const char *operation, *summary; /* operationId and summary in schema/openapi.json */
   int (*handle)(rl_http_request *request, rl_error *err);
-  int64_t body_limit;    /* bytes. RL_BODY_NONE: no body allowed; RL_BODY_CONFIGURED: the setting body_limit_bytes */
+  int64_t body_limit;    /* bytes. RL_BODY_NONE: no body allowed; RL_BODY_CONFIGURED: the setting body_limit_bytes;
+                          RL_BODY_UPLOAD: a file of any media type, spooled (upload/spool.h), at most import_limit_bytes */
   const rl_field *query; /* the accepted query parameters; NULL: none */
   rl_cached_by cached_by;
   rl_pool pool;                                     /* whose threads run the handler */
@@ -72,6 +74,7 @@ struct rl_http_request {
   char name[RL_PATH_NAME_SIZE]; /* the name at {name} in the path */
   char *body;                   /* NUL-terminated; NULL when empty */
   size_t body_length, body_capacity;
+  rl_upload *upload;        /* has the body before `body`; NULL: the route takes no upload, or it has ended */
   int64_t body_limit;       /* bytes */
   bool too_many_parameters; /* the query was cut */
   bool must_authorize;      /* after the body: see may_authorize_after_body */

@@ -28,33 +28,6 @@ const rl_field rl_list_jobs_query[] = {RL_FIELD(jobs_query, limit, RL_FIELD_INT,
                                        RL_FIELD(jobs_query, device, RL_FIELD_TEXT, .summary = "Only jobs on this device"),
                                        {0}};
 
-static cJSON *accepted_json(int64_t id, const char *state) {
-  static const struct {
-    const char *name, *tail;
-  } links[] = {{"self", ""},
-               {"events", "/events"},
-               {"results", "/results"},
-               {"kernels", "/kernels"},
-               {"timeline", "/timeline"},
-               {"comparison", "/comparison"}};
-  cJSON *document = cJSON_CreateObject();
-  cJSON_AddNumberToObject(document, "id", (double)id);
-  cJSON_AddStringToObject(document, "state", state);
-  cJSON *object = cJSON_AddObjectToObject(document, "links");
-  for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
-    char path[64];
-    snprintf(path, sizeof path, "/jobs/%lld%s", (long long)id, links[i].tail);
-    cJSON_AddStringToObject(object, links[i].name, path);
-  }
-  return document;
-}
-
-static int reply_accepted(rl_http_request *request, int64_t id, rl_job_state state, bool replayed, rl_error *err) {
-  char location[64];
-  snprintf(location, sizeof location, "/jobs/%lld", (long long)id);
-  return rl_reply_accepted(request, location, replayed, accepted_json(id, rl_job_state_names[state]), err);
-}
-
 int rl_handle_submit_job(rl_http_request *request, rl_error *err) {
   rl_server *server = request->server;
   const char *body = request->body != NULL ? request->body : "", *key;
@@ -70,7 +43,7 @@ int rl_handle_submit_job(rl_http_request *request, rl_error *err) {
   rl_sha256(body, request->body_length, sha256);
   if (rl_queue_submit(server->queue, &spec, key, sha256, &id, &existing, err) < 0) return -1;
   if (existing && rl_store_job_state(server->store, id, &state, err) < 0) return -1;
-  return reply_accepted(request, id, state, existing, err);
+  return rl_http_request_reply_job(request, id, state, existing, err);
 }
 
 static rl_binding text_filter(const char *name, const char *text) {
@@ -116,6 +89,7 @@ int rl_handle_get_job_source(rl_http_request *request, rl_error *err) {
 int rl_handle_cancel_job(rl_http_request *request, rl_error *err) {
   rl_job_state state;
   if (rl_queue_cancel(request->server->queue, request->id, err) < 0) return -1;
+  rl_upload_spool_collect(request->server->uploads); /* a queued import's file is no longer needed */
   if (rl_store_job_state(request->server->store, request->id, &state, err) < 0) return -1;
-  return rl_reply_json(request, 202, accepted_json(request->id, rl_job_state_names[state]), err);
+  return rl_reply_json(request, 202, rl_accepted_job_json(request->id, state), err);
 }

@@ -19,7 +19,7 @@ const rl_problem_kind rl_problem_kinds[RL_PROBLEM_COUNT] = {
     [RL_PROBLEM_JOB_FINISHED] = {.code = "job_finished", .title = "The job has already finished", .status = 409},
     [RL_PROBLEM_BODY_TOO_LARGE] = {.code = "body_too_large", .title = "The body is too large", .status = 413},
     [RL_PROBLEM_UNSUPPORTED_MEDIA_TYPE] = {.code = "unsupported_media_type",
-                                           .title = "The body must be application/json",
+                                           .title = "The media type of the body is not supported",
                                            .status = 415},
     [RL_PROBLEM_FOREIGN_HOST] = {.code = "foreign_host", .title = "The Host header names another host", .status = 421},
     [RL_PROBLEM_IDEMPOTENCY_MISMATCH] = {.code = "idempotency_mismatch",

@@ -16,9 +16,8 @@ static const struct pool_size {
   int threads, max_queued;
   int nice; /* above 0: a lower priority than libmicrohttpd's threads, which answer cheap requests meanwhile */
 } sizes[RL_POOL_COUNT] = {
-    [RL_POOL_CONTROL] = {"http-control", 2, 4096, 0},
-    [RL_POOL_SUBMIT] = {"http-submit", 2, 256, 0},
-    [RL_POOL_READ] = {"http-read", 4, 512, 2},
+    [RL_POOL_CONTROL] = {"http-control", 2, 4096, 0}, [RL_POOL_SUBMIT] = {"http-submit", 2, 256, 0},
+    [RL_POOL_UPLOAD] = {"http-upload", 2, 256, 5},    [RL_POOL_READ] = {"http-read", 4, 512, 2},
     [RL_POOL_HEAVY] = {"http-heavy", 2, 64, 10},
 };
 

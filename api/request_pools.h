@@ -19,6 +19,7 @@ typedef enum rl_pool {
   RL_POOL_INLINE,  /* no pool: a thread of libmicrohttpd runs the task, which reads memory only */
   RL_POOL_CONTROL, /* authorization, readiness, metrics, cancellation, event streams */
   RL_POOL_SUBMIT,  /* submission of jobs, which waits for the disk */
+  RL_POOL_UPLOAD,  /* parts of uploaded files, and their imports */
   RL_POOL_READ,    /* queries that read up to a few hundred rows */
   RL_POOL_HEAVY,   /* traces, exports, whole reports and long lists */
   RL_POOL_COUNT

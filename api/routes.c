@@ -12,6 +12,8 @@ enum { LOGIN_BODY_BYTES = 4096, BASELINE_BODY_BYTES = 4096 };
 const rl_route rl_routes[] = {
     {"POST", "/jobs", "submitJob", "Submit a job", rl_handle_submit_job, .body_limit = RL_BODY_CONFIGURED,
      .pool = RL_POOL_SUBMIT},
+    {"POST", "/imports", "importTrace", "Import a trace that another profiler recorded, as a job", rl_handle_import_trace,
+     .body_limit = RL_BODY_UPLOAD, .query = rl_import_trace_query, .pool = RL_POOL_UPLOAD},
     {"GET", "/jobs", "listJobs", "List jobs, newest first", rl_handle_list_jobs, .query = rl_list_jobs_query,
      .cached_by = RL_CACHED_BY_LISTS, .pool = RL_POOL_READ},
     {"GET", "/jobs/{id}", "getJob", "Get a job", rl_handle_get_job, .cached_by = RL_CACHED_BY_JOB, .pool = RL_POOL_READ},

@@ -86,8 +86,14 @@ static rl_http_request *begin_request(rl_server *server, struct MHD_Connection *
   return request;
 }
 
+/* A suspended connection keeps its data: a pool works on the request. */
+static bool is_suspended(const rl_http_request *request) {
+  return MHD_get_connection_info(request->connection, MHD_CONNECTION_INFO_CONNECTION_SUSPENDED)->suspended == MHD_YES;
+}
+
 static enum MHD_Result continue_request(rl_http_request *request, const char *data, size_t *size) {
   if (*size == 0) return rl_dispatch_continue(request);
+  if (is_suspended(request)) return MHD_YES;
   rl_dispatch_append_body(request, data, *size);
   *size = 0;
   return MHD_YES;
@@ -367,6 +373,7 @@ int rl_server_open(const rl_config *config, const rl_server_parts *parts, rl_ser
   *opened = (rl_server){.config = config,
                         .store = parts->store,
                         .queue = parts->queue,
+                        .uploads = parts->uploads,
                         .supervisor = parts->supervisor,
                         .suites = parts->suites,
                         .suite_runner = parts->suite_runner,

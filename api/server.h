@@ -9,6 +9,7 @@
 #include "queue/queue.h"
 #include "store/store.h"
 #include "supervisor/supervisor.h"
+#include "upload/spool.h"
 
 typedef struct rl_server rl_server;
 
@@ -16,6 +17,7 @@ typedef struct rl_server rl_server;
 typedef struct rl_server_parts {
   rl_store *store;
   rl_queue *queue;
+  rl_upload_spool *uploads;
   rl_supervisor *supervisor;
   struct rl_suites *suites;
   struct rl_suite_runner *suite_runner;

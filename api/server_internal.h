@@ -10,6 +10,7 @@
 #include "queue/queue.h"
 #include "store/store.h"
 #include "supervisor/supervisor.h"
+#include "upload/spool.h"
 
 struct rl_body_cache;
 struct rl_connections;
@@ -24,6 +25,7 @@ struct rl_server {
   const rl_config *config;
   rl_store *store;
   rl_queue *queue;
+  rl_upload_spool *uploads;
   rl_supervisor *supervisor;
   struct rl_suites *suites;
   struct rl_suite_runner *suite_runner;

@@ -1,9 +1,11 @@
-/* Reads the Idempotency-Key, and derives from settings and credential whether the request may post code. */
+/* Reads the Idempotency-Key, derives from settings and credential whether the request may post code, and replies with the job. */
 #include "api/submission.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "api/auth.h"
+#include "api/reply.h"
 #include "api/server_internal.h"
 
 enum { MAX_KEY_LENGTH = 128 };
@@ -28,4 +30,31 @@ int rl_http_request_job_policy(rl_http_request *request, rl_job_policy *policy, 
                             .source_buffer_bytes = config->source_buffer_bytes,
                             .builds = config->builds};
   return 0;
+}
+
+cJSON *rl_accepted_job_json(int64_t id, rl_job_state state) {
+  static const struct {
+    const char *name, *tail;
+  } links[] = {{"self", ""},
+               {"events", "/events"},
+               {"results", "/results"},
+               {"kernels", "/kernels"},
+               {"timeline", "/timeline"},
+               {"comparison", "/comparison"}};
+  cJSON *document = cJSON_CreateObject();
+  cJSON_AddNumberToObject(document, "id", (double)id);
+  cJSON_AddStringToObject(document, "state", rl_job_state_names[state]);
+  cJSON *object = cJSON_AddObjectToObject(document, "links");
+  for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
+    char path[64];
+    snprintf(path, sizeof path, "/jobs/%lld%s", (long long)id, links[i].tail);
+    cJSON_AddStringToObject(object, links[i].name, path);
+  }
+  return document;
+}
+
+int rl_http_request_reply_job(rl_http_request *request, int64_t id, rl_job_state state, bool is_replayed, rl_error *err) {
+  char location[64];
+  snprintf(location, sizeof location, "/jobs/%lld", (long long)id);
+  return rl_reply_accepted(request, location, is_replayed, rl_accepted_job_json(id, state), err);
 }

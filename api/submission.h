@@ -1,6 +1,8 @@
-/* Headers and policies of requests that submit work. */
+/* Headers, policies and replies of requests that submit work. */
 #ifndef RL_API_SUBMISSION_H
 #define RL_API_SUBMISSION_H
+
+#include <cjson/cJSON.h>
 
 #include "api/http_request.h"
 #include "request/spec.h"
@@ -9,5 +11,9 @@
 int rl_http_request_idempotency_key(rl_http_request *request, const char **key, rl_error *err);
 /* Sets whether this client may post code: that requires a token even where no other request does. */
 int rl_http_request_job_policy(rl_http_request *request, rl_job_policy *policy, rl_error *err);
+/* Replies 202 with the job. is_replayed: an earlier request with the same Idempotency-Key submitted it. */
+int rl_http_request_reply_job(rl_http_request *request, int64_t id, rl_job_state state, bool is_replayed, rl_error *err);
+/* Returns the document of that reply; NULL if memory is exhausted. */
+cJSON *rl_accepted_job_json(int64_t id, rl_job_state state);
 
 #endif

@@ -25,6 +25,8 @@ typedef struct rl_config {
   char devices[256];                          /* "all", or ids separated by commas: "cpu,gpu0" */
   int64_t queue_limit;                        /* 1000 */
   int64_t body_limit_bytes;                   /* 1 MiB */
+  int64_t import_limit_bytes;                 /* 2 GiB: largest trace that is imported */
+  int64_t import_spool_bytes;                 /* 8 GiB: of all uploads that wait */
   int64_t connection_limit;                   /* 4096 */
   int64_t request_timeout_s;                  /* 15: headers and body must arrive within this time */
   int64_t request_deadline_s;                 /* 10: the queries of a request end after this time */

@@ -26,6 +26,7 @@
 #include "suite/suite_runner.h"
 #include "suite/suites.h"
 #include "supervisor/supervisor.h"
+#include "upload/spool.h"
 #include "webhook/webhook.h"
 
 enum { KEYS_MAX = 64, OVERRIDES_MAX = 128, HOUSEKEEPING_FIRST_S = 10, HOUSEKEEPING_S = 3600, HOUSEKEEPING_RETRY_S = 5 };
@@ -221,6 +222,7 @@ static int serve(const rl_config *config, const sigset_t *signals, rl_error *err
   RL_CLEANUP(rl_store_cleanup) rl_store *store = NULL;
   RL_CLEANUP(rl_webhook_cleanup) rl_webhook *webhook = NULL;
   RL_CLEANUP(rl_queue_cleanup) rl_queue *jobs = NULL;
+  RL_CLEANUP(rl_upload_spool_cleanup) rl_upload_spool *uploads = NULL;
   RL_CLEANUP(rl_supervisor_cleanup) rl_supervisor *supervisor = NULL;
   RL_CLEANUP(rl_suites_cleanup) rl_suites *suites = NULL;
   RL_CLEANUP(rl_suite_runner_cleanup) rl_suite_runner *suite_runner = NULL;
@@ -230,14 +232,17 @@ static int serve(const rl_config *config, const sigset_t *signals, rl_error *err
                                 .builds = config->builds};
   housekeeper keeper = {.config = config};
   int port = 0;
+  const rl_upload_limits upload_limits = {config->import_limit_bytes, config->import_spool_bytes};
   const rl_webhook_target target = {config->webhook_url, config->webhook_secret_file, config->webhook_retry_s};
   if (rl_store_open(config->state, &store, err) < 0 ||
       (target.url[0] != '\0' && rl_webhook_open(store, &target, &webhook, err) < 0) ||
       rl_recover_spilled_passes(config->state, store, err) < 0 || rl_queue_open(store, config->queue_limit, &jobs, err) < 0 ||
-      rl_supervisor_open(config, jobs, &supervisor, err) < 0 || rl_suites_open(config->suites, &policy, &suites, err) < 0 ||
+      rl_upload_spool_open(config->state, &upload_limits, store, &uploads, err) < 0 ||
+      rl_supervisor_open(config, jobs, uploads, &supervisor, err) < 0 ||
+      rl_suites_open(config->suites, &policy, &suites, err) < 0 ||
       rl_suite_runner_open(store, jobs, &policy, config->queue_limit, &suite_runner, err) < 0)
     return -1;
-  const rl_server_parts parts = {store, jobs, supervisor, suites, suite_runner};
+  const rl_server_parts parts = {store, jobs, uploads, supervisor, suites, suite_runner};
   if (rl_server_open(config, &parts, &server, &port, err) < 0) return -1;
   keeper.store = store;
   if (housekeeper_start(&keeper, err) < 0) return -1;

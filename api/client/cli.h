@@ -48,6 +48,9 @@ int rl_command_compare(rl_cli *cli, rl_error *err);
 /* run.c */
 int rl_command_run(rl_cli *cli, rl_error *err);
 int rl_command_watch(rl_cli *cli, rl_error *err);
+/* import.c */
+int rl_command_import(rl_cli *cli, rl_error *err);
+void rl_import_print_options(void);
 /* regress.c */
 int rl_command_regress(rl_cli *cli, rl_error *err);
 void rl_regress_print_options(void);

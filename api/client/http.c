@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "api/client/interrupt.h"
 
@@ -91,18 +92,9 @@ static int fail_with_curl(const rl_cli *cli, CURLcode code, rl_error *err) {
   return rl_fail(err, RL_WIRE, RL_WIRE_CLOSED, "no answer from %s: %s", cli->url, curl_easy_strerror(code));
 }
 
-int rl_http_send(const rl_cli *cli, const char *method, const char *path, const char *body, rl_body *response, rl_error *err) {
-  RL_CLEANUP(list_free) struct curl_slist *headers = NULL;
+/* Sends the request and receives the response. */
+static int perform(const rl_cli *cli, CURL *easy, const struct curl_slist *headers, rl_body *response, rl_error *err) {
   RL_CLEANUP(rl_body_free) rl_body received = {0};
-  RL_CLEANUP(easy_free) CURL *easy = request_new(cli, path, &headers, err);
-  if (easy == NULL) return -1;
-  if (body != NULL) {
-    if (add_header(&headers, err, "Content-Type: %s", "application/json") < 0) return -1;
-    curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(body));
-    curl_easy_setopt(easy, CURLOPT_POSTFIELDS, body);
-  }
-  curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method);
-  curl_easy_setopt(easy, CURLOPT_TIMEOUT, (long)REQUEST_TIMEOUT_S);
   curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
   curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, append_body);
   curl_easy_setopt(easy, CURLOPT_WRITEDATA, &received);
@@ -116,6 +108,35 @@ int rl_http_send(const rl_cli *cli, const char *method, const char *path, const 
     received = (rl_body){0};
   }
   return 0;
+}
+
+int rl_http_send(const rl_cli *cli, const char *method, const char *path, const char *body, rl_body *response, rl_error *err) {
+  RL_CLEANUP(list_free) struct curl_slist *headers = NULL;
+  RL_CLEANUP(easy_free) CURL *easy = request_new(cli, path, &headers, err);
+  if (easy == NULL) return -1;
+  if (body != NULL) {
+    if (add_header(&headers, err, "Content-Type: %s", "application/json") < 0) return -1;
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(body));
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDS, body);
+  }
+  curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method);
+  curl_easy_setopt(easy, CURLOPT_TIMEOUT, (long)REQUEST_TIMEOUT_S);
+  return perform(cli, easy, headers, response, err);
+}
+
+int rl_http_upload(const rl_cli *cli, const char *path, FILE *file, rl_body *response, rl_error *err) {
+  RL_CLEANUP(list_free) struct curl_slist *headers = NULL;
+  RL_CLEANUP(easy_free) CURL *easy = request_new(cli, path, &headers, err);
+  struct stat status;
+  if (easy == NULL || add_header(&headers, err, "Content-Type: %s", "application/octet-stream") < 0) return -1;
+  if (fstat(fileno(file), &status) == 0 && S_ISREG(status.st_mode))
+    curl_easy_setopt(easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)status.st_size);
+  curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
+  curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, "POST");
+  curl_easy_setopt(easy, CURLOPT_READDATA, file);
+  curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L); /* a large file takes long, but never stops */
+  curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)REQUEST_TIMEOUT_S);
+  return perform(cli, easy, headers, response, err);
 }
 
 cJSON *rl_http_get(const rl_cli *cli, const char *path, rl_error *err) {

@@ -5,6 +5,7 @@
 
 #include <cjson/cJSON.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "base/cleanup.h"
 #include "api/client/cli.h"
@@ -18,6 +19,8 @@ void rl_body_free(rl_body *body);
 
 /* Sends body (NULL: none) and receives the response's body. path starts with "/". */
 int rl_http_send(const rl_cli *cli, const char *method, const char *path, const char *body, rl_body *response, rl_error *err);
+/* Sends the file's rest as the body of a POST, in parts. */
+int rl_http_upload(const rl_cli *cli, const char *path, FILE *file, rl_body *response, rl_error *err);
 /* Gets a JSON document, which the caller deletes. NULL with err on failure. */
 cJSON *rl_http_get(const rl_cli *cli, const char *path, rl_error *err);
 /* rl_http_get of /jobs/ID followed by subpath ("/results", or "" for the job itself). */

@@ -39,6 +39,7 @@ static void list_token_arguments(void) {
 
 static const rl_command commands[] = {
     {"run", "[FILE | - | OPTIONS]", "submit a job, follow it, print its result", rl_command_run, rl_request_print_options},
+    {"import", "FILE [OPTIONS]", "import a trace of another profiler as a job", rl_command_import, rl_import_print_options},
     {"submit", "FILE | -", "submit a job and print its number", rl_command_submit},
     {"watch", "JOB", "follow a job until it ends", rl_command_watch},
     {"show", "JOB", "print a job's result so far", rl_command_show},

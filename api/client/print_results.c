@@ -95,6 +95,26 @@ static void print_logs(FILE *out, const cJSON *job) {
   cJSON_ArrayForEach (run, rl_json_at(job, "runs")) fputs(rl_json_text(run, "log"), out);
 }
 
+static double find_measurement(const cJSON *run, const char *name) {
+  const cJSON *measurement;
+  cJSON_ArrayForEach (measurement, rl_json_at(run, "measurements"))
+    if (strcmp(rl_json_text(measurement, "name"), name) == 0) return rl_json_number(measurement, "value");
+  return NAN;
+}
+
+/* Prints what was imported, and the command that explains it. */
+static void print_import(FILE *out, const cJSON *job, const cJSON *run) {
+  char window[RL_CELL_SIZE], busy[RL_CELL_SIZE];
+  const char *log = rl_json_text(cJSON_GetArrayItem(rl_json_at(job, "runs"), 0), "log");
+  const char *file = rl_json_text(job, "request.file_name");
+  fprintf(out, "%s (%s, %.0f bytes, SHA-256 %.12s…)\n", file[0] != '\0' ? file : "unnamed trace",
+          rl_json_text(job, "request.format"), rl_json_number(job, "request.bytes"), rl_json_text(job, "request.sha256"));
+  if (strcmp(rl_json_text(job, "state"), "completed") != 0) return;
+  fprintf(out, "%sdevice work within %s, the device is busy for %s of it\nexplained by: rooflinectl report %.0f\n", log,
+          rl_format_us(window, 1e3 * find_measurement(run, "epoch_traced_ms")),
+          rl_format_percent(busy, find_measurement(run, "device_busy_ratio")), rl_json_number(run, "run"));
+}
+
 void rl_print_results(FILE *out, const cJSON *job, const cJSON *results, const cJSON *comparison) {
   const cJSON *runs = rl_json_at(results, "runs"), *first = cJSON_GetArrayItem(runs, 0);
   const char *name = rl_json_text(first, "device.name"), *dataset = rl_json_text(first, "dataset");
@@ -106,6 +126,10 @@ void rl_print_results(FILE *out, const cJSON *job, const cJSON *results, const c
   print_logs(out, job);
   if (strcmp(rl_json_text(job, "kind"), "kernel") == 0 || strcmp(rl_json_text(job, "kind"), "source") == 0) {
     rl_print_kernel_runs(out, runs);
+    return;
+  }
+  if (strcmp(rl_json_text(job, "kind"), "import") == 0) {
+    print_import(out, job, first);
     return;
   }
   if (strcmp(rl_json_text(job, "kind"), "ceilings") == 0) {

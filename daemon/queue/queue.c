@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/condition.h"
 #include "base/log.h"
+#include "model/imported_trace.h"
 #include "request/spec.h"
 #include "queue/statistics.h"
 #include "store/store.h"
@@ -128,6 +129,11 @@ void rl_queue_set_refresh_ceilings(rl_queue *queue, bool refresh) {
   unlock(queue);
 }
 
+/* Only imports run on the importer's device, and nowhere else. */
+static bool is_other_device(const rl_job_spec *spec) {
+  return strcmp(spec->device, RL_IMPORT_DEVICE) == 0 && strcmp(spec->kind, RL_IMPORT_KIND) != 0;
+}
+
 /* Fills in the default device, or checks the requested one. */
 static int choose_device(rl_queue *queue, rl_job_spec *spec, rl_error *err) {
   char *id = spec->device;
@@ -139,7 +145,8 @@ static int choose_device(rl_queue *queue, rl_job_spec *spec, rl_error *err) {
     return 0;
   }
   const device *chosen = find_device(queue, id);
-  if (chosen == NULL) return rl_fail_at(err, "/device", "there is no device %s; /devices lists them", id);
+  if (chosen == NULL || is_other_device(spec))
+    return rl_fail_at(err, "/device", "there is no device %s; /devices lists them", id);
   if (!chosen->usable) return rl_fail_at(err, "/device", "%s can't take jobs; /devices says why", id);
   return 0;
 }

@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/named_paths.h"
+#include "model/imported_trace.h"
 #include "request/nondefault.h"
 #include "request/spec_internal.h"
 
@@ -77,6 +78,10 @@ const rl_job_kind rl_job_kinds[] = {{.name = "train",
                                      .fields = rl_spec_source_fields,
                                      .expand = rl_spec_source_expand,
                                      .runs_posted_code = true},
+                                    {.name = RL_IMPORT_KIND,
+                                     .summary = "import a trace that another profiler recorded; POST /imports submits it",
+                                     .fields = rl_spec_import_fields,
+                                     .expand = rl_spec_import_refuse},
                                     {0}};
 
 const rl_field *rl_job_kind_fields(const rl_job_kind *kind, rl_request_fields *storage) {

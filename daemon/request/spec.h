@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/imported_trace.h"
 #include "model/job.h"
 #include "request/job_kind.h"
 
@@ -19,6 +20,9 @@ typedef struct rl_job_policy { /* from the configuration and the client's creden
 /* Validates and expands the JSON text of a request. Errors: RL_INPUT with a JSON pointer to the field; RL_HTTP 403 or 401 when
  * the policy forbids posted code. The caller clears *spec (rl_job_spec_clear); on failure it is untouched. */
 int rl_job_spec_parse(const char *text, size_t length, const rl_job_policy *policy, rl_job_spec *spec, rl_error *err);
+/* Makes the job that imports an uploaded trace. deadline_s 0: as configured. The caller clears *spec. RL_INPUT: a member of
+ * params is not valid. */
+int rl_job_spec_make_import(const rl_imported_trace_params *params, int64_t deadline_s, rl_job_spec *spec, rl_error *err);
 /* Checks the runs against spec->device, which must be set, and removes kernel variants that the device does not have.
  * unsupported_engines: names, one a line, of the engines that the device's worker reported as unsupported. Returns -1 with
  * RL_INPUT at the field that the device does not support: /engine, /precisions, /variant, /kernels/N/variant. */

@@ -82,7 +82,8 @@ const rl_field *rl_spec_train_make_fields(rl_request_fields *storage);
 int rl_spec_train_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
 int rl_spec_train_restrict_to_device(rl_job_spec *spec, const char *unsupported_engines, rl_error *err);
 
-extern const rl_field rl_spec_kernel_fields[], rl_spec_sequence_fields[], rl_spec_ceilings_fields[], rl_spec_source_fields[];
+extern const rl_field rl_spec_kernel_fields[], rl_spec_sequence_fields[], rl_spec_ceilings_fields[], rl_spec_source_fields[],
+    rl_spec_import_fields[];
 int rl_spec_kernel_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
 int rl_spec_kernel_restrict_to_device(rl_job_spec *spec, const char *unsupported_engines, rl_error *err);
 /* A sequence is a request of kind "kernel" whose field "kernels" is an array of launches (spec_sequence.c), in place of the field
@@ -92,5 +93,7 @@ int rl_spec_sequence_expand(const cJSON *object, rl_job_spec *spec, rl_error *er
 int rl_spec_sequence_check_device(const rl_run_spec *run, rl_device_kind kind, rl_error *err);
 int rl_spec_ceilings_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
 int rl_spec_source_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
+/* An import needs the trace, which POST /jobs can't take. Returns -1 with RL_INPUT at /kind. */
+int rl_spec_import_refuse(const cJSON *object, rl_job_spec *spec, rl_error *err);
 
 #endif

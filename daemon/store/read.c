@@ -48,6 +48,7 @@ static const char *const query_names[RL_QUERIES] = {
     [RL_QUERY_COUNTED_KERNEL] = "counted_kernel",
     [RL_QUERY_CEILINGS] = "ceilings",
     [RL_QUERY_TOKENS] = "tokens",
+    [RL_QUERY_UPLOADS] = "uploads",
     [RL_QUERY_SUITE_RUNS_ACTIVE] = "suite_runs_active",
     [RL_QUERY_SUITE_RUN_ROW] = "suite_run_row",
     [RL_QUERY_SUITE_RUN_JOBS] = "suite_run_jobs",

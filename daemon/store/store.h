@@ -153,6 +153,7 @@ typedef enum rl_query {
   RL_QUERY_COUNTED_KERNEL,     /* :run :kernel   the kernel's name; no row if the counters pass has no such kernel */
   RL_QUERY_CEILINGS,           /* :device   the newest ceilings of each device and driver */
   RL_QUERY_TOKENS,             /* the tokens' names, oldest first */
+  RL_QUERY_UPLOADS,            /* one row: an array of the names of the uploads that unfinished imports need */
   /* Suite runs. The first column of those marked * is no JSON text; the statement lists the further columns. */
   RL_QUERY_SUITE_RUNS_ACTIVE,     /* *  those that have not ended */
   RL_QUERY_SUITE_RUN_ROW,         /* * :run */

@@ -18,16 +18,19 @@ enum { CLAIM_WAIT_MS = 1000, IDLE_RELEASE_MS = 200, EXIT_WAIT_MS = 1000, STOP_GR
 static const int64_t NS_PER_MS = 1000000, MIN_PAUSE_MS = 250, MAX_PAUSE_MS = 30000;
 static const size_t MAX_RECORDS_BYTES = (size_t)512 << 20;
 
-/* Which worker executes which pass. On CUDA the timing pass has its own worker, which never loads CUPTI. */
+/* Which worker executes which pass. On CUDA the timing pass has its own worker, which never loads CUPTI. A process that reads an
+ * uploaded file executes nothing else afterwards. */
 enum { MAX_WORKERS = 2 };
 typedef struct worker_layout {
   const char *kind;
   const char *roles[MAX_WORKERS];
   int worker_of_pass[RL_PASS_COUNT];
+  bool reads_upload; /* a process executes one pass, and inherits the uploaded file */
 } worker_layout;
 static const worker_layout worker_layouts[] = {
     {"cpu", {"any", NULL}, {0, 0, 0}},
     {"cuda", {"unprofiled", "profiled"}, {[RL_PASS_TIMING] = 0, [RL_PASS_ACTIVITY] = 1, [RL_PASS_COUNTERS] = 1}},
+    {"import", {"any", NULL}, {0, 0, 0}, .reads_upload = true},
 };
 
 static const worker_layout *find_worker_layout(const char *kind) {
@@ -41,6 +44,7 @@ bool rl_device_runner_supports(const char *kind) { return find_worker_layout(kin
 struct rl_device_runner {
   char program[RL_PATH_SIZE];
   rl_queue *jobs;
+  rl_upload_spool *uploads;
   const worker_layout *worker_layout;
   rl_worker workers[MAX_WORKERS];
   int64_t pause_ms, not_before_ns; /* back-off before the next start of a worker */
@@ -82,6 +86,17 @@ static void lengthen_pause(rl_device_runner *runner) {
 
 /* --- one pass ---------------------------------------------------------------------------------------------------------- */
 
+/* Starts the worker's process. A missing upload fails the job, because a repetition would not find it either. */
+static rl_attempt_result start_process(rl_device_runner *runner, rl_attempt *attempt) {
+  RL_CLEANUP(rl_close_descriptor) int file = -1;
+  rl_error *err = &attempt->error;
+  if (runner->worker_layout->reads_upload) {
+    file = rl_upload_open_file(runner->uploads, attempt->claim->run.params, err);
+    if (file < 0) return RL_ATTEMPT_FAILED;
+  }
+  return rl_worker_start(attempt->worker, file, err) < 0 ? RL_ATTEMPT_DIED : rl_attempt_handshake(attempt);
+}
+
 /* Waits for the back-off, starts the worker of this pass, and reads its HELLO. */
 static rl_attempt_result start_worker(rl_device_runner *runner, rl_attempt *attempt) {
   set_state(runner, "starting");
@@ -90,7 +105,7 @@ static rl_attempt_result start_worker(rl_device_runner *runner, rl_attempt *atte
     if (interruption != RL_ATTEMPT_CONTINUE) return interruption;
     sleep_tick();
   }
-  return rl_worker_start(attempt->worker, &attempt->error) < 0 ? RL_ATTEMPT_DIED : rl_attempt_handshake(attempt);
+  return start_process(runner, attempt);
 }
 
 /* Releases the device resources of every worker except `except` (NULL: of all). */
@@ -185,10 +200,11 @@ static void run_pass(rl_device_runner *runner, const rl_claim *claim) {
                         .records.limit_bytes = MAX_RECORDS_BYTES};
   rl_attempt_result result = rl_attempt_discard_rows(&attempt);
   if (result == RL_ATTEMPT_CONTINUE) result = attempt_pass(runner, &attempt);
-  if (ends_worker(result)) retire_worker(runner, &attempt, result);
-  else runner->pause_ms = 0;
+  if (ends_worker(result) || runner->worker_layout->reads_upload) retire_worker(runner, &attempt, result);
+  if (!ends_worker(result)) runner->pause_ms = 0;
   rl_outcome_store(&attempt, result, runner->spill);
   discard_uncommitted_rows(&attempt);
+  if (runner->worker_layout->reads_upload) rl_upload_spool_collect(runner->uploads);
   rl_attempt_clear(&attempt);
 }
 
@@ -234,21 +250,23 @@ static void *run_device_thread(void *argument) {
   return NULL;
 }
 
+/* An importer needs no spill file: the upload stays until its job has ended. */
 static void open_spill(rl_device_runner *runner, const rl_config *config) {
   rl_error err;
-  if (config->spill_bytes == 0) return;
+  if (config->spill_bytes == 0 || runner->worker_layout->reads_upload) return;
   if (rl_spill_open(config->state, runner->state.id, config->spill_bytes, &runner->spill, &err) < 0)
     rl_log(RL_LOG_WARNING, "%s: results that can't be stored wait in memory only: %s", runner->state.id, err.message);
 }
 
-int rl_device_runner_open(const char *program, const rl_device_state *device, const rl_config *config, rl_queue *jobs,
+int rl_device_runner_open(const char *program, const rl_device_state *device, const rl_runner_services *services,
                           rl_device_runner **runner, rl_error *err) {
   const worker_layout *found = find_worker_layout(device->kind);
   if (found == NULL) return rl_fail(err, RL_INPUT, 0, "this daemon does not support devices of kind %s", device->kind);
   rl_device_runner *created = calloc(1, sizeof *created);
   if (created == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for %s", device->id);
   snprintf(created->program, sizeof created->program, "%s", program);
-  created->jobs = jobs;
+  created->jobs = services->jobs;
+  created->uploads = services->uploads;
   created->worker_layout = found;
   created->state = *device;
   for (int i = 0; i < MAX_WORKERS; i++) {
@@ -256,10 +274,10 @@ int rl_device_runner_open(const char *program, const rl_device_state *device, co
     worker->program = created->program;
     worker->device = created->state.id;
     worker->role = found->roles[i];
-    worker->config = config;
+    worker->config = services->config;
   }
   snprintf(created->state.state, sizeof created->state.state, "starting");
-  open_spill(created, config);
+  open_spill(created, services->config);
   pthread_mutex_init(&created->mutex, NULL);
   int code = pthread_create(&created->thread, NULL, run_device_thread, created);
   if (code != 0) {

@@ -10,15 +10,23 @@
 #include "config.h"
 #include "queue/queue.h"
 #include "supervisor/device_state.h"
+#include "upload/spool.h"
 
 typedef struct rl_device_runner rl_device_runner;
 
-/* Whether this daemon supports a kind of device ("cpu" or "cuda"). */
+/* Whether this daemon supports a kind of device ("cpu" or "cuda"), or "import". */
 bool rl_device_runner_supports(const char *kind);
 
-/* Starts the thread. Copies program (path of the worker) and device (id, kind and properties from its HELLO); config and jobs
- * must outlive the runner. RL_INPUT: the kind is not supported; RL_ERRNO: no memory or thread. */
-int rl_device_runner_open(const char *program, const rl_device_state *device, const rl_config *config, rl_queue *jobs,
+/* What all runners share; outlives them. */
+typedef struct rl_runner_services {
+  const rl_config *config;
+  rl_queue *jobs;
+  rl_upload_spool *uploads; /* of imported traces; NULL: there is no importer */
+} rl_runner_services;
+
+/* Starts the thread. Copies program (path of the worker) and device (id, kind and properties from its HELLO). RL_INPUT: the kind
+ * is not supported; RL_ERRNO: no memory or thread. */
+int rl_device_runner_open(const char *program, const rl_device_state *device, const rl_runner_services *services,
                           rl_device_runner **runner, rl_error *err);
 /* Asks the thread to end; a running pass becomes interrupted. */
 void rl_device_runner_stop(rl_device_runner *runner);

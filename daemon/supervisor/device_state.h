@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 typedef struct rl_device_state {
-  char id[16], kind[8];  /* "cpu" | "cuda" */
+  char id[16], kind[8];  /* "cpu" | "cuda"; "import" of the importer, which GET /devices does not list */
   char state[16];        /* "idle" "busy" "starting" "unusable" */
   char reason[256];      /* why unusable; "" otherwise */
   char properties[4096]; /* JSON object; "": unknown */

@@ -1,5 +1,5 @@
 /* Runs each worker program with --list, merges the devices, applies the setting `devices`, and starts a runner for each usable
- * device. The first program that names a device owns it. */
+ * device. The first program that names a device owns it. The importer is an entry that is no device. */
 #include "supervisor/supervisor.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "wire/wire.h"
 
 enum { LIST_WAIT_MS = 20000, LIST_GRACE_MS = 1000 };
-static const char worker_prefix[] = "rooflined-worker-";
+static const char worker_prefix[] = "rooflined-worker-", importer_program[] = "rooflined-import";
 
 typedef struct device_entry {
   char program[RL_PATH_SIZE];
@@ -31,6 +31,7 @@ typedef struct device_entry {
 struct rl_supervisor {
   rl_config config;
   rl_queue *jobs;
+  rl_upload_spool *uploads;
   device_entry entries[RL_DEVICES_MAX];
   int count;
 };
@@ -111,15 +112,14 @@ static int read_list(rl_supervisor *supervisor, const char *program, const char 
   }
 }
 
-static void list_devices(rl_supervisor *supervisor, const char *program) {
-  const char *kind = strrchr(program, '/') + sizeof worker_prefix;
+static void list_devices(rl_supervisor *supervisor, const char *program, const char *kind) {
   const char *const arguments[] = {program, "--list", NULL}, *const no_variables[] = {NULL};
   char exit_status[RL_EXIT_STATUS_SIZE] = "", line[192];
   rl_error err = {0};
   rl_process process = {0};
   int count = 0, rc = -1;
   RL_CLEANUP(rl_close_descriptor) int stderr_fd = memfd_create("errors", MFD_CLOEXEC);
-  if (rl_process_start(arguments, no_variables, stderr_fd, &process, &err) >= 0) {
+  if (rl_process_start(arguments, no_variables, stderr_fd, -1, &process, &err) >= 0) {
     rl_frame_reader *reader = rl_frame_reader_new(process.output);
     rc = reader != NULL ? read_list(supervisor, program, kind, reader, &count, &err)
                         : rl_fail(&err, RL_ERRNO, ENOMEM, "no memory");
@@ -141,9 +141,18 @@ static void list_all_devices(rl_supervisor *supervisor) {
   if (glob(pattern, 0, NULL, &found) == 0)
     for (size_t i = 0; i < found.gl_pathc; i++)
       if (strlen(found.gl_pathv[i]) < RL_PATH_SIZE && access(found.gl_pathv[i], X_OK) == 0)
-        list_devices(supervisor, found.gl_pathv[i]);
+        list_devices(supervisor, found.gl_pathv[i], strrchr(found.gl_pathv[i], '/') + sizeof worker_prefix);
   globfree(&found);
 }
+
+static void list_importer(rl_supervisor *supervisor) {
+  char program[RL_PATH_SIZE + sizeof importer_program + 1];
+  if (supervisor->uploads == NULL) return;
+  snprintf(program, sizeof program, "%s/%s", supervisor->config.workers, importer_program);
+  if (strlen(program) < RL_PATH_SIZE && access(program, X_OK) == 0) list_devices(supervisor, program, RL_IMPORT_DEVICE);
+}
+
+static bool is_importer(const device_entry *entry) { return strcmp(entry->state.kind, RL_IMPORT_DEVICE) == 0; }
 
 /* --- usable devices ----------------------------------------------------------------------------------------------- */
 
@@ -161,7 +170,7 @@ static void apply_devices_setting(rl_supervisor *supervisor) {
   if (strcmp(list, "all") == 0) return;
   for (int i = 0; i < supervisor->count; i++) {
     device_entry *entry = &supervisor->entries[i];
-    if (is_in_list(list, entry->state.id)) continue;
+    if (is_importer(entry) || is_in_list(list, entry->state.id)) continue;
     snprintf(entry->state.state, sizeof entry->state.state, "unusable");
     set_unusable_reason(entry, "excluded by the setting devices = %s", list);
   }
@@ -188,7 +197,9 @@ static int configure_queue(rl_supervisor *supervisor, rl_error *err) {
   }
   for (int gpu_only = 1; gpu_only >= 0; gpu_only--) /* the first usable GPU, else the first usable device */
     for (int i = 0; i < supervisor->count && default_device == NULL; i++)
-      if (can_serve[i] && (!gpu_only || strcmp(supervisor->entries[i].state.kind, "cuda") == 0)) default_device = ids[i];
+      if (can_serve[i] && !is_importer(&supervisor->entries[i]) &&
+          (!gpu_only || strcmp(supervisor->entries[i].state.kind, "cuda") == 0))
+        default_device = ids[i];
   if (default_device == NULL)
     rl_log(RL_LOG_WARNING, "no device is usable; worker programs are expected in %s", supervisor->config.workers);
   rl_queue_set_deadline(supervisor->jobs, supervisor->config.job_deadline_s);
@@ -199,17 +210,21 @@ static int configure_queue(rl_supervisor *supervisor, rl_error *err) {
   return 0;
 }
 
-int rl_supervisor_open(const rl_config *config, rl_queue *jobs, rl_supervisor **supervisor, rl_error *err) {
+int rl_supervisor_open(const rl_config *config, rl_queue *jobs, rl_upload_spool *uploads, rl_supervisor **supervisor,
+                       rl_error *err) {
   rl_supervisor *created = calloc(1, sizeof *created);
   if (created == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for the workers");
   created->config = *config;
   created->jobs = jobs;
+  created->uploads = uploads;
   list_all_devices(created);
+  list_importer(created);
   apply_devices_setting(created);
   int rc = configure_queue(created, err);
+  const rl_runner_services services = {&created->config, jobs, uploads};
   for (int i = 0; rc >= 0 && i < created->count; i++) {
     device_entry *entry = &created->entries[i];
-    if (is_usable(entry)) rc = rl_device_runner_open(entry->program, &entry->state, &created->config, jobs, &entry->runner, err);
+    if (is_usable(entry)) rc = rl_device_runner_open(entry->program, &entry->state, &services, &entry->runner, err);
   }
   if (rc < 0) {
     rl_supervisor_close(created);
@@ -232,10 +247,21 @@ void rl_supervisor_close(rl_supervisor *supervisor) {
   free(supervisor);
 }
 
+int rl_supervisor_check_importer(rl_supervisor *supervisor, rl_error *err) {
+  const device_entry *importer = find_entry(supervisor, RL_IMPORT_DEVICE);
+  if (importer == NULL) return rl_fail(err, RL_HTTP, 503, "Traces can't be imported: %s is not installed.", importer_program);
+  if (importer->runner != NULL) return 0;
+  return rl_fail(err, RL_HTTP, 503, "Traces can't be imported: %s", importer->state.reason);
+}
+
 int rl_supervisor_devices(rl_supervisor *supervisor, rl_device_state *states, int capacity) {
-  for (int i = 0; i < supervisor->count && i < capacity; i++) {
-    if (supervisor->entries[i].runner != NULL) rl_device_runner_state(supervisor->entries[i].runner, &states[i]);
-    else states[i] = supervisor->entries[i].state;
+  int count = 0;
+  for (const device_entry *entry = supervisor->entries; entry < supervisor->entries + supervisor->count; entry++) {
+    if (is_importer(entry)) continue;
+    rl_device_state *state = count < capacity ? &states[count] : NULL;
+    if (state != NULL && entry->runner != NULL) rl_device_runner_state(entry->runner, state);
+    else if (state != NULL) *state = entry->state;
+    count++;
   }
-  return supervisor->count;
+  return count;
 }

@@ -22,7 +22,7 @@ static int find_program(const rl_worker *worker, char path[2 * RL_PATH_SIZE], rl
   return 0;
 }
 
-int rl_worker_start(rl_worker *worker, rl_error *err) {
+int rl_worker_start(rl_worker *worker, int file, rl_error *err) {
   const rl_config *config = worker->config;
   char program[2 * RL_PATH_SIZE];
   if (find_program(worker, program, err) < 0) return -1;
@@ -32,7 +32,7 @@ int rl_worker_start(rl_worker *worker, rl_error *err) {
   snprintf(cache, sizeof cache, "ROOFLINED_CACHE_DIR=%s/" RL_CACHE_FOLDER, config->state);
   const char *const variables[] = {mnist, cache, threads, NULL};
   const char *const arguments[] = {program, "--device", worker->device, "--role", worker->role, NULL};
-  if (rl_process_start(arguments, variables, -1, &worker->process, err) < 0) return -1;
+  if (rl_process_start(arguments, variables, -1, file, &worker->process, err) < 0) return -1;
   worker->reader = rl_frame_reader_new(worker->process.output);
   if (worker->reader == NULL) return rl_fail(err, RL_WIRE, RL_WIRE_LIMIT, "no memory for a worker's frames");
   rl_log(RL_LOG_INFO, "%s: started the %s worker%s%s, process %d", worker->device, worker->role,
@@ -83,7 +83,7 @@ void rl_worker_replace(rl_worker *worker) {
   char exit_status[RL_EXIT_STATUS_SIZE];
   rl_error err;
   rl_worker_end(worker, RECYCLE_GRACE_MS, exit_status);
-  if (rl_worker_start(worker, &err) >= 0) return;
+  if (rl_worker_start(worker, -1, &err) >= 0) return;
   rl_worker_end(worker, 0, exit_status);
   rl_log(RL_LOG_WARNING, "%s: can't start the %s worker ahead of its next job: %s", worker->device, worker->role, err.message);
 }

@@ -21,8 +21,9 @@ typedef struct rl_worker {
   char unsupported_engines[sizeof((rl_hello *)0)->unsupported_engines]; /* of its last HELLO */
 } rl_worker;
 
-/* Starts the process, whose first frame must be HELLO. Call rl_worker_end after a failure too. RL_ERRNO, RL_WIRE. */
-int rl_worker_start(rl_worker *worker, rl_error *err);
+/* Starts the process, whose first frame must be HELLO. file: the process inherits it (RL_INHERITED_DESCRIPTOR); -1: none. Call
+ * rl_worker_end after a failure too. RL_ERRNO, RL_WIRE. */
+int rl_worker_start(rl_worker *worker, int file, rl_error *err);
 /* Closes the worker's input, waits grace_ms, then kills it. exit_status receives the exit status as text; unchanged when no
  * process runs. */
 void rl_worker_end(rl_worker *worker, int grace_ms, char exit_status[RL_EXIT_STATUS_SIZE]);

@@ -87,8 +87,9 @@ class Contract:
             value = int(text) if allowed[name]["type"] == "integer" else text
             errors = self.errors(allowed[name], value)
             assert not errors, f"{where}: {errors}"
-        if "requestBody" in operation:
-            schema = operation["requestBody"]["content"]["application/json"]["schema"]
+        content = operation.get("requestBody", {"content": {}})["content"]
+        if "application/json" in content:
+            schema = content["application/json"]["schema"]
             errors = self.errors(schema, json.loads(body))
             assert not errors, f"{where}: the daemon accepted a body that the document forbids: {errors}"
 

@@ -17,16 +17,19 @@ LAYERS = {
     "daemon/analyze": ["daemon/base", "daemon/model", "kernels"],
     "daemon/store": ["daemon/base", "daemon/model"],
     "daemon/queue": ["daemon/base", "daemon/model", "daemon/request", "daemon/store"],
+    "daemon/upload": ["daemon/base", "daemon/model", "daemon/store"],
     "daemon/suite": ["daemon/base", "daemon/model", "daemon/request", "daemon/store", "daemon/queue", "daemon/analyze"],
     "daemon/webhook": ["daemon/base", "daemon/store"],
     "daemon/config": ["daemon/base"],
-    "daemon/supervisor": ["daemon/base", "daemon/config", "daemon/model", "daemon/queue", "daemon/store", "daemon/wire"],
+    "daemon/supervisor": ["daemon/base", "daemon/config", "daemon/model", "daemon/queue", "daemon/store", "daemon/upload",
+                          "daemon/wire"],
     "daemon/worker": ["daemon/base", "daemon/model", "daemon/wire", "daemon/analyze", "kernels"],
+    "daemon/import": ["daemon/base", "daemon/model", "daemon/wire", "daemon/analyze"],
     "api": ["daemon/base", "daemon/config", "daemon/model", "daemon/request", "daemon/store", "daemon/queue", "daemon/supervisor",
-            "daemon/analyze", "daemon/suite"],
+            "daemon/analyze", "daemon/suite", "daemon/upload"],
     "api/client": ["daemon/base", "daemon/config", "daemon/store", "api"],
     "daemon": ["daemon/base", "daemon/config", "daemon/model", "daemon/store", "daemon/queue", "daemon/suite",
-               "daemon/supervisor", "daemon/webhook", "daemon/request", "api"],
+               "daemon/supervisor", "daemon/upload", "daemon/webhook", "daemon/request", "api"],
 }
 INCLUDE_ROOTS = ("daemon", "kernels", "")
 GENERATED = {"base/commit.h", "embedded.h"}

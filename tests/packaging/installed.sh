@@ -11,7 +11,7 @@ cleanup() {
 trap cleanup EXIT
 DESTDIR=$stage cmake --install "$build" --prefix /usr/local >/dev/null
 root=$stage/usr/local
-for file in bin/{rooflined,rooflinectl,rooflined-worker-cpu,rooflined-nvrtc} \
+for file in bin/{rooflined,rooflinectl,rooflined-worker-cpu,rooflined-nvrtc,rooflined-import} \
   lib/systemd/system/rooflined.service share/rooflined/rooflined.conf \
   share/rooflined/web/{index.html,vendor/uPlot.esm.js}; do
   [ -e "$root/$file" ] || { echo "cmake --install left out $file"; exit 1; }

@@ -129,6 +129,7 @@ static const query_case cases[] = {
     {QUERY(CEILINGS), "of all devices", 640, {{0}}},
     {QUERY(CEILINGS), "of a device", 900, {TEXT(":device", "gpu0")}},
     {QUERY(TOKENS), "all", 50, {{0}}},
+    {QUERY(UPLOADS), "all", 60, {{0}}},
     {QUERY(SUITE_RUNS_ACTIVE), "all", 60, {{0}}},
     {QUERY(SUITE_RUN_ROW), "of a run", 60, {MEMBER(":run", suite_run)}},
     {QUERY(SUITE_RUN_JOBS), "of a run", 200, {MEMBER(":run", suite_run)}},

@@ -26,7 +26,7 @@ static void set_behaviour(const char *behaviour) { setenv("FAKE_WORKER", behavio
 
 static void open_supervisor(test_state *test) {
   ASSERT_OK(rl_queue_open(test->store_fixture.store, 100, &test->jobs, &err));
-  ASSERT_OK(rl_supervisor_open(&test->config, test->jobs, &test->supervisor, &err));
+  ASSERT_OK(rl_supervisor_open(&test->config, test->jobs, NULL, &test->supervisor, &err));
 }
 
 static void close_supervisor(test_state *test) {

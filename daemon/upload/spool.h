@@ -1,0 +1,44 @@
+/* The folder of uploaded traces. A file is written while its request's body arrives, is on disk before the job that imports it is
+ * accepted, and is deleted when that job has ended, when the client leaves, or by the daemon's next start. Thread-safe; one
+ * thread at a time uses an rl_upload. */
+#ifndef RL_UPLOAD_SPOOL_H
+#define RL_UPLOAD_SPOOL_H
+
+#include "base/cleanup.h"
+#include "model/imported_trace.h"
+#include "store/store.h"
+
+typedef struct rl_upload_spool rl_upload_spool;
+typedef struct rl_upload rl_upload;
+
+enum { RL_UPLOADS_MAX = 8 }; /* at the same time */
+
+typedef struct rl_upload_limits {
+  int64_t file_bytes, total_bytes; /* of one file, and of all files in the folder */
+} rl_upload_limits;
+
+/* Opens the folder in the state folder, or creates it. Deletes files that no unfinished job needs. */
+int rl_upload_spool_open(const char *state_folder, const rl_upload_limits *limits, rl_store *store, rl_upload_spool **spool,
+                         rl_error *err);
+void rl_upload_spool_close(rl_upload_spool *spool);
+/* Deletes files that neither an upload in progress nor an unfinished job needs. Logs a failure. */
+void rl_upload_spool_collect(rl_upload_spool *spool);
+/* Opens the file of an import whose run has these parameters (JSON). Returns a descriptor, which the caller closes; -1 with
+ * RL_INPUT or RL_ERRNO. */
+int rl_upload_open_file(rl_upload_spool *spool, const char *params, rl_error *err);
+
+/* Begins an upload, without using the disk. RL_LIMIT_BUSY: RL_UPLOADS_MAX are in progress. */
+int rl_upload_begin(rl_upload_spool *spool, rl_upload **upload, rl_error *err);
+/* Appends to the file, which the first call creates. RL_HTTP 413: larger than file_bytes; RL_HTTP 503: the folder would exceed
+ * total_bytes; RL_ERRNO: for example ENOSPC. */
+int rl_upload_write(rl_upload *upload, const void *data, size_t size, rl_error *err);
+/* Puts the file on disk, and sets the members of *params that follow from it: upload, bytes, sha256, and format if it is AUTO.
+ * RL_INPUT: the file has no supported format. */
+int rl_upload_finish(rl_upload *upload, rl_imported_trace_params *params, rl_error *err);
+/* The job that needs the file is in the database: rl_upload_end keeps the file. */
+void rl_upload_keep(rl_upload *upload);
+/* Ends an upload. Deletes the file, unless rl_upload_keep was called. NULL: nothing. */
+void rl_upload_end(rl_upload *upload);
+
+RL_DEFINE_CLEANUP(rl_upload_spool_cleanup, rl_upload_spool *, rl_upload_spool_close, NULL)
+#endif

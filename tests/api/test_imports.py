@@ -1,0 +1,489 @@
+"""Imports of traces that other profilers recorded: totals of made traces, limits, hostile files, clients that leave, kills."""
+
+import gzip
+import hashlib
+import http.client
+import json
+import os
+import pathlib
+import signal
+import socket
+import sqlite3
+import time
+
+import made_traces
+import pytest
+from made_traces import COPY_US, GEMM, GEMM_US, SMALL_US
+
+STEPS = 20
+
+
+@pytest.fixture(scope="module")
+def importer(start):
+    """A daemon with small limits."""
+    return start("--import-limit-bytes", str(8 << 20), "--import-spool-bytes", str(12 << 20), "--request-timeout-s", "3")
+
+
+def upload(daemon, data, query="", **headers):
+    return daemon.call("POST", f"/imports{query}", data, headers={"Content-Type": "application/octet-stream", **headers})
+
+
+def run_import(daemon, data, query=""):
+    """Imports a trace, which must complete, and returns the job's document."""
+    response = upload(daemon, data, query)
+    assert response.status_code == 202, response.text
+    job = daemon.wait(response.json()["id"])
+    assert job["state"] == "completed", job
+    return job
+
+
+def fail_import(daemon, data):
+    """Imports a file whose import must fail, and returns the problem's message."""
+    response = upload(daemon, data)
+    assert response.status_code == 202, response.text
+    job = daemon.wait(response.json()["id"])
+    assert job["state"] == "failed" and job["worker_deaths"] == 0, job
+    assert job["problem"]["domain"] == "input", job
+    return job["problem"]["message"]
+
+
+def spooled(daemon):
+    return list((daemon.state / "uploads").iterdir())
+
+
+def wait_until(holds, seconds=30):
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def measurements(daemon, job):
+    run = daemon.get(f"/jobs/{job['id']}/results").json()["runs"][0]
+    return {item["name"]: item for item in run["measurements"]}
+
+
+def findings(daemon, job):
+    return daemon.get(f"/runs/{job['runs'][0]['id']}/timeline/findings").json()
+
+
+def class_times(document):
+    return {item["class"]: item["time_ns"] for item in document["classes"] if item["time_ns"]}
+
+
+# Of a step: 50 + 5 us of kernels, 10 us of a copy, 1 us between them; the next step's launch is called 23 us after the copy, and
+# takes 10 us to reach the device.
+CLASSES = {"compute": STEPS * round((GEMM_US + SMALL_US) * 1000), "copy": STEPS * round(COPY_US * 1000),
+           "idle_host_work": (STEPS - 1) * 23_000, "idle_launch_latency": (STEPS - 1) * 10_000, "idle_copy": STEPS * 1_000,
+           "idle_device_latency": STEPS * 1_000}
+
+
+@pytest.fixture(scope="module")
+def imported(importer, tmp_path_factory):
+    """Jobs of the same steps: Kineto's JSON, the same compressed, nsys's SQLite and an older version of its schema."""
+    folder = tmp_path_factory.mktemp("traces")
+    kineto = made_traces.kineto(STEPS)
+    files = {"kineto": kineto, "gzip": made_traces.zipped(kineto),
+             "nsys": made_traces.nsys(folder / "new.sqlite", STEPS).read_bytes(),
+             "nsys_text": made_traces.nsys(folder / "old.sqlite", STEPS, nvtx_text_column=True).read_bytes()}
+    return {name: run_import(importer, data, f"?file_name={name}") for name, data in files.items()}
+
+
+@pytest.mark.parametrize("name", ["kineto", "gzip", "nsys", "nsys_text"])
+def test_totals_are_those_of_the_file(importer, imported, name):
+    job = imported[name]
+    document = findings(importer, job)
+    assert class_times(document) == CLASSES
+    assert sum(CLASSES.values()) == document["window"]["end_ns"] - document["window"]["start_ns"]
+    kernels = {item["name"]: item for item in importer.get(f"/jobs/{job['id']}/kernels").json()["items"]}
+    gemm = kernels[GEMM]
+    assert (gemm["launches"], gemm["total_us"], gemm["min_us"], gemm["max_us"]) == (STEPS, STEPS * GEMM_US, GEMM_US, GEMM_US)
+    assert [gemm["grid"], gemm["block"], gemm["registers_per_thread"]] == [[128, 2, 1], [256, 1, 1], 64]
+    rows = importer.get(f"/jobs/{job['id']}/timeline?limit=1000").json()["items"]
+    assert [row["kind"] for row in rows].count("memcpy") == STEPS and len(rows) == 8 * STEPS
+    copy = next(row for row in rows if row["kind"] == "memcpy")
+    assert (copy["name"], copy["bytes"], copy["stream"]) == ("memcpy DtoH", made_traces.BYTES, 7)
+    first = rows[0]
+    assert (first["kind"], first["start_ns"]) == ("range", 0)  # times since the first event, to the ns
+
+
+def test_findings_name_the_known_causes(importer, imported):
+    for name in ("kineto", "nsys"):
+        document = findings(importer, imported[name])
+        assert {"timeline_host_work", "timeline_launch_latency"} <= {finding["rule"] for finding in document["findings"]}
+        step, = [item for item in document["ranges"] if item["name"] in ("ProfilerStep#1", "step")]
+        assert (step["ranges"], step["operations"]) == (STEPS, 3 * STEPS)
+
+
+def test_formats_of_one_trace_compare_equal(importer, imported):
+    a, b = (imported[name]["runs"][0]["id"] for name in ("kineto", "nsys"))
+    comparison = importer.get(f"/compare/timeline?a={a}&b={b}").json()
+    assert all(item["a_ns"] == item["b_ns"] for item in comparison["classes"]), comparison
+    assert {item["change"] for item in comparison["rows"]} == {"same"}, comparison
+
+
+def test_the_job_says_what_it_is(importer, imported):
+    job = imported["gzip"]
+    data = made_traces.zipped(made_traces.kineto(STEPS))
+    assert (job["kind"], job["device"]) == ("import", "import")
+    request = job["request"]
+    assert (request["file_name"], request["format"], request["bytes"]) == ("gzip", "kineto", len(data))
+    assert request["sha256"] == hashlib.sha256(data).hexdigest()
+    run = importer.get(f"/jobs/{job['id']}/results").json()["runs"][0]
+    device = run["device"]
+    assert (device["name"], device["compute_capability"], device["sm_count"]) == ("NVIDIA H100 80GB HBM3", "9.0", 132)
+    assert run["engine"] == "kineto" and "Kineto" in job["runs"][0]["log"]
+    listed = importer.get("/jobs?kind=import").json()["items"]
+    assert job["id"] in [item["id"] for item in listed]
+    assert all(item["id"] != "import" for item in importer.get("/devices").json()["items"])
+
+
+def test_what_a_trace_lacks_is_null_with_its_reason(importer, imported):
+    job = imported["kineto"]
+    passes = {item["pass"]: item for item in job["runs"][0]["passes"]}
+    assert passes["timing"]["state"] == "unavailable" and "untraced" in passes["timing"]["reason"]
+    assert passes["counters"]["state"] == "unavailable" and "counters" in passes["counters"]["reason"]
+    values = measurements(importer, job)
+    for name in ("epoch_untraced_ms", "perturbation_ratio", "activity_dropped_records", "launch_gap_ratio"):
+        assert values[name]["value"] is None and values[name]["reason"], name
+    kernel = importer.get(f"/jobs/{job['id']}/kernels").json()["items"][0]
+    assert kernel["dynamic_shared_bytes"] is None and "sum" in kernel["reason"]
+
+
+def test_events_that_are_left_out_are_counted(importer):
+    base = 1_700_000_000_000_000
+    more = [{"ph": "X", "cat": "python_function", "name": f"f{i}", "pid": 1, "tid": 1, "ts": base, "dur": 1} for i in range(5)]
+    more += [{"ph": "X", "cat": "gpu_user_annotation", "name": "a", "pid": 0, "tid": 7, "ts": base, "dur": 1},
+             {"ph": "X", "cat": "Trace", "name": "b", "pid": 0, "tid": 7, "ts": base, "dur": 1},
+             {"ph": "B", "cat": "cpu_op", "name": "never ends", "pid": 1, "tid": 1, "ts": base},
+             {"ph": "E", "pid": 1, "tid": 2, "ts": base}]
+    job = run_import(importer, made_traces.kineto(2, more_events=more))
+    values = {name: item["value"] for name, item in measurements(importer, job).items() if name.startswith("skipped")}
+    assert values == {"skipped_python_function_events": 5, "skipped_gpu_user_annotation_events": 1,
+                      "skipped_other_category_events": 1, "skipped_unpaired_events": 2, "skipped_synchronization_events": 0,
+                      "skipped_other_gpu_events": 0, "skipped_other_process_events": 0}
+    assert "5 left out: calls of Python functions" in job["runs"][0]["log"]
+
+
+def test_begins_and_ends_pair_by_thread(importer):
+    """B and E nest in a thread; other threads are not mixed in. An array of events need not be closed."""
+    events = [{"ph": "B", "cat": "cpu_op", "name": "outer", "pid": 1, "tid": "main", "ts": 10},
+              {"ph": "B", "cat": "cpu_op", "name": "other", "pid": 1, "tid": "worker", "ts": 11.5},
+              {"ph": "B", "cat": "cpu_op", "name": "inner", "pid": 1, "tid": "main", "ts": 12},
+              {"ph": "E", "pid": 1, "tid": "main", "ts": 13.001}, {"ph": "E", "pid": 1, "tid": "main", "ts": 20},
+              {"ph": "E", "pid": 1, "tid": "worker", "ts": 30}]
+    data = json.dumps(events).encode()[:-1]
+    job = run_import(importer, data)
+    rows = importer.get(f"/jobs/{job['id']}/timeline").json()["items"]
+    assert [(row["name"], row["start_ns"], row["end_ns"]) for row in rows] == [
+        ("outer", 0, 10_000), ("other", 1_500, 20_000), ("inner", 2_000, 3_001)]
+
+
+def test_one_gpu_is_kept(importer):
+    """A second GPU's work and its calls are left out, so that its launches do not look unrecorded."""
+    base = 1_700_000_000_123_456
+    more = [{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 77, "tid": 78, "ts": base + 5, "dur": 1,
+             "args": {"correlation": 900_001}},
+            {"ph": "X", "cat": "kernel", "name": "other", "pid": 1, "tid": 7, "ts": base + 20, "dur": 500,
+             "args": {"device": 1, "stream": 7, "correlation": 900_001}}]
+    job = run_import(importer, made_traces.kineto(STEPS, more_events=more))
+    assert measurements(importer, job)["skipped_other_gpu_events"]["value"] == 2
+    document = findings(importer, job)
+    assert class_times(document) == CLASSES and document["unrecorded_launches"] == 0
+
+
+# --- refusals at submission ----------------------------------------------------------------------------------------------------
+
+
+def refused(response, status, code):
+    assert (response.status_code, response.json()["code"]) == (status, code), response.text
+    return response.json()
+
+
+def test_files_of_other_formats_are_refused(importer):
+    assert "nsys export" in refused(upload(importer, b"\x80\x02nsys-rep"), 415, "unsupported_media_type")["detail"]
+    refused(upload(importer, b""), 415, "unsupported_media_type")
+    assert "kineto" in refused(upload(importer, b"[]", "?format=nsys"), 415, "unsupported_media_type")["detail"]
+    refused(upload(importer, b"[]", "?format=perfetto"), 400, "invalid_parameter")
+    form = importer.call("POST", "/imports", b"--x--", headers={"Content-Type": "multipart/form-data; boundary=x"})
+    assert "form" in refused(form, 415, "unsupported_media_type")["detail"]
+    refused(importer.call("POST", "/jobs", {"kind": "import"}), 400, "invalid_field")
+    refused(importer.call("POST", "/jobs", {"kind": "ceilings", "device": "import"}), 400, "invalid_field")
+    wait_until(lambda: spooled(importer) == [])
+
+
+def test_a_file_above_the_limit_is_refused(importer):
+    too_large = bytes(8 << 20) + b"x"
+    refused(upload(importer, too_large), 413, "body_too_large")
+    connection = http.client.HTTPConnection(importer.host, importer.port)
+    connection.request("POST", "/imports", (b"[" + bytes(1 << 20) for _ in range(9)), {"Transfer-Encoding": "chunked"},
+                       encode_chunked=True)
+    response = connection.getresponse()
+    assert response.status == 413 and json.loads(response.read())["code"] == "body_too_large"
+    wait_until(lambda: spooled(importer) == [])
+
+
+def test_a_repeated_request_gets_its_job(importer):
+    key = {"Idempotency-Key": "import-once"}
+    first = upload(importer, made_traces.kineto(3), **key)
+    again = upload(importer, made_traces.kineto(3), **key)
+    assert (first.json()["id"], again.headers["Idempotent-Replayed"]) == (again.json()["id"], "true")
+    refused(upload(importer, made_traces.kineto(4), **key), 422, "idempotency_mismatch")
+    importer.wait(first.json()["id"])
+    wait_until(lambda: spooled(importer) == [])
+
+
+def send_part(daemon, length, data):
+    """Sends the headers of an upload of `length` bytes, and the first of them."""
+    client = socket.create_connection((daemon.host, daemon.port))
+    client.sendall(f"POST /imports HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n".encode() + data)
+    return client
+
+
+def test_a_client_that_leaves_leaves_no_file(importer):
+    client = send_part(importer, 4 << 20, b"[" + b" " * (3 << 20))
+    wait_until(lambda: len(spooled(importer)) == 1)
+    client.close()
+    wait_until(lambda: spooled(importer) == [])
+
+
+def test_a_silent_client_is_disconnected(importer):
+    with send_part(importer, 4 << 20, b"[" + b" " * (2 << 20)) as client:
+        client.settimeout(30)
+        assert client.recv(1) == b""
+    wait_until(lambda: spooled(importer) == [])
+
+
+def test_uploads_at_the_same_time_are_limited(importer):
+    clients = [send_part(importer, 4 << 20, b"[") for _ in range(8)]
+    time.sleep(0.3)
+    response = upload(importer, b"[]")
+    assert refused(response, 503, "busy") and response.headers["Retry-After"]
+    for client in clients:
+        client.close()
+    wait_until(lambda: upload(importer, b"").status_code == 415)
+
+
+def test_all_uploads_together_are_limited(importer):
+    """Two uploads of 7 MB exceed the spool's 12 MB."""
+    first = send_part(importer, 8 << 20, b"[" + b" " * (7 << 20))
+    wait_until(lambda: spooled(importer) and spooled(importer)[0].stat().st_size >= 6 << 20)
+    assert "import_spool_bytes" in refused(upload(importer, b"[" + b" " * (7 << 20)), 503, "unavailable")["detail"]
+    first.close()
+    wait_until(lambda: spooled(importer) == [])
+
+
+def test_uploads_need_a_token(start):
+    """The token is looked up before a large body, and after a small one."""
+    daemon = start("--require-token", token=True)
+    small, large = made_traces.kineto(2), made_traces.kineto(2, padding=["x" * 1000] * 3000)
+    for data in (small, large):
+        refused(daemon.call("POST", "/imports", data, headers={"Authorization": "Bearer wrong"}), 401, "unauthorized")
+    assert spooled(daemon) == []
+    for data in (large, small):
+        run_import(daemon, data)
+    daemon.stop()
+
+
+def test_a_half_closed_client_gets_its_reply(importer):
+    data = json.dumps([json.loads(made_traces.kineto(1))["traceEvents"][1]] * 12_000).encode()
+    for _ in range(5):
+        with send_part(importer, len(data), data) as client:
+            client.shutdown(socket.SHUT_WR)
+            client.settimeout(30)
+            assert client.recv(100).startswith(b"HTTP/1.1 202 "), len(data)
+    importer.cancel_all()
+    wait_until(lambda: spooled(importer) == [])
+
+
+# --- hostile files -------------------------------------------------------------------------------------------------------------
+
+
+def event(**changes):
+    return json.dumps([{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 1, "dur": 1, **changes}]).encode()
+
+
+@pytest.mark.parametrize("data, message", [
+    (b"[" * 100_000, "nested deeper than 64"),
+    (b'{"a":' * 100_000, "nested deeper than 64"),
+    (b'{"traceEvents": [{"ph": "X"', "malformed JSON"),
+    (b'{"traceEvents": [}', "malformed JSON"),
+    (b'{"other": 1}', "no trace events"),
+    (b"[]", "no trace events"),
+    (b'["' + b"x" * (2 << 20) + b'"]', "longer than 1048576 bytes"),
+    (b"[" + b" " * (3 << 20) + b"]", "longer than 1048576 bytes"),
+    (event(ts=-1), "negative"), (event(dur=-1), "ends before"),
+    (event(ts=1e300), "64 bits"), (event(ts=1, dur=9e18), "64 bits"), (event(ts=9.3e15), "64 bits"),
+    (event(ts="soon"), "64 bits"), (event(ts=None), "no ts"), (event(dur=None), "no dur"),
+    (event().replace(b'"ts": 1', b'"ts": NaN'), "malformed JSON"),
+    (event(name="n" * 60_001), "60000"),
+    (event(cat="rendering"), "no kernel"),
+    (json.dumps([{"ph": "B", "cat": "cpu_op", "name": "b", "ts": i} for i in range(5000)]).encode(), "4096 B events"),
+    (b"\x1f\x8b" + b"garbage", "gzip data is damaged"),
+    (made_traces.zipped(made_traces.kineto(50))[:-100], "gzip data ends early"),
+])
+def test_hostile_json_ends_in_a_clear_error(importer, data, message):
+    said = fail_import(importer, data)
+    assert message in said.replace("times must be from 0", "negative"), said
+    assert spooled(importer) == []
+
+
+def test_names_are_bounded(importer):
+    names = b",".join(b'{"ph":"X","cat":"kernel","name":"%d","pid":0,"tid":7,"ts":1,"dur":1}' % i for i in range(1_000_000))
+    said = fail_import(importer, made_traces.zipped(b"[" + names + b"]"))
+    assert "more than 100000 different names" in said, said
+
+
+def test_a_bomb_is_bounded(importer):
+    """A few megabytes that decompress to 3 GiB of JSON."""
+    part = gzip.compress(b"[0,0,0,0,0,0,0]," * (1 << 16))  # a gzip file may have many members
+    bomb = made_traces.zipped(b'{"x":[') + 3 * 1024 * part
+    began = time.monotonic()
+    response = upload(importer, bomb)
+    job_id = response.json()["id"]
+    peak = 0
+    while (job := importer.get(f"/jobs/{job_id}").json())["state"] not in ("completed", "failed"):
+        peak = max([peak, *importer_memory(importer)])
+        if time.monotonic() - began > 2:
+            assert importer.call("DELETE", f"/jobs/{job_id}").status_code == 202
+            break
+        time.sleep(0.02)
+    job = importer.wait(job_id)
+    assert job["state"] in ("cancelled", "failed"), job
+    assert 0 < peak < 100 << 20
+    wait_until(lambda: spooled(importer) == [])
+
+
+def importers(daemon):
+    """Pids of the daemon's importers."""
+    found = []
+    for child in pathlib.Path(f"/proc/{daemon.process.pid}/task").glob("*/children"):
+        try:
+            found += [int(pid) for pid in child.read_text().split()
+                      if pathlib.Path(f"/proc/{pid}/comm").read_text().startswith("rooflined-impor")]
+        except OSError:
+            pass  # it has exited
+    return found
+
+
+def importer_memory(daemon):
+    """Resident bytes of the daemon's importers."""
+    sizes = []
+    for pid in importers(daemon):
+        try:
+            sizes.append(int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
+        except OSError:
+            pass
+    return sizes
+
+
+def database(tmp_path, *statements, steps=1):
+    path = tmp_path / "trace.sqlite"
+    made_traces.nsys(path, steps)
+    db = sqlite3.connect(path, isolation_level=None)
+    for statement in statements:
+        db.execute(statement)
+    db.close()
+    return path.read_bytes()
+
+
+KERNEL = "CUPTI_ACTIVITY_KIND_KERNEL"
+
+
+@pytest.mark.parametrize("statements, message", [
+    ([f"UPDATE {KERNEL} SET start = -5"], "times must be from 0"),
+    ([f"UPDATE {KERNEL} SET end = start - 1"], "ends before"),
+    ([f"UPDATE {KERNEL} SET end = 9223372036854775807"], "times must be from 0"),
+    (["ALTER TABLE NVTX_EVENTS RENAME TO x", "CREATE VIEW NVTX_EVENTS AS SELECT 1 AS start, 2 AS end"], "is not a table"),
+    (["DROP TABLE StringIds", "CREATE VIEW StringIds AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) "
+      "SELECT i AS id, 'x' AS value FROM n"], "is not a table"),
+    ([f"DROP TABLE {name}" for name in (KERNEL, "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_RUNTIME",
+                                        "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "NVTX_EVENTS")], "none of nsys's tables"),
+    ([f"ALTER TABLE {KERNEL} RENAME COLUMN start TO begin"], "not an integer"),
+])
+def test_hostile_databases_end_in_a_clear_error(importer, tmp_path, statements, message):
+    said = fail_import(importer, database(tmp_path, *statements))
+    assert message in said, said
+
+
+def test_a_damaged_database_ends_in_a_clear_error(importer, tmp_path):
+    data = bytearray(database(tmp_path, steps=200))
+    for at in range(4096, len(data), 97):
+        data[at] ^= 0x5A
+    assert "database" in fail_import(importer, bytes(data))
+
+
+def test_untimed_and_graph_records(importer, tmp_path):
+    """Times 0 and 0 mean that they could not be collected; a graph can be one operation."""
+    untimed = (f"INSERT INTO {KERNEL} SELECT 0, 0, deviceId, contextId, NULL, streamId, 99, globalPid, demangledName, shortName, "
+               f"64, 1, 1, 1, 1, 1, 1, 0, 0, NULL FROM {KERNEL} LIMIT 1")
+    graphs = ("CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER, "
+              "streamId INTEGER, correlationId INTEGER, globalPid INTEGER, graphId INTEGER, graphExecId INTEGER)")
+    graph = ("INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES "
+             f"(900000, 950000, 0, 1, 7, 50, {made_traces.PROCESS}, 12, 13)")
+    job = run_import(importer, database(tmp_path, untimed, graphs, graph, steps=2))
+    assert measurements(importer, job)["activity_zero_time_records"]["value"] == 1
+    assert "1 have no times" in findings(importer, job)["incomplete_reason"]
+    kernels = {item["name"]: item["total_us"] for item in importer.get(f"/jobs/{job['id']}/kernels").json()["items"]}
+    assert kernels["CUDA graph 12"] == 50
+
+
+# --- kills ---------------------------------------------------------------------------------------------------------------------
+
+
+def slow_trace():
+    """A small file whose import takes seconds: millions of events that are not imported."""
+    ignored = made_traces.zipped(b',{"ph":"M","name":"a","args":{"x":[1,2,3,4,5,6,7,8,9]}}' * 100_000)
+    return made_traces.zipped(event()[:-1]) + 25 * ignored + made_traces.zipped(b"]")
+
+
+def test_an_import_survives_a_kill_of_its_importer(importer):
+    job_id = upload(importer, slow_trace()).json()["id"]
+    wait_until(lambda: importers(importer) and importer.get(f"/jobs/{job_id}").json()["passes"]["unavailable"] == 1)
+    time.sleep(0.3)
+    os.kill(importers(importer)[0], signal.SIGKILL)
+    job = importer.wait(job_id)
+    assert (job["state"], job["worker_deaths"]) == ("completed", 1), job
+    assert spooled(importer) == []
+
+
+def test_an_import_survives_a_kill_of_the_daemon(start):
+    daemon = start()
+    data = slow_trace()
+    job_id = upload(daemon, data).json()["id"]
+    wait_until(lambda: daemon.get(f"/jobs/{job_id}").json()["passes"]["unavailable"] == 1)
+    (daemon.state / "uploads" / "0123456789abcdef0123456789abcdef").write_bytes(b"of an upload that was cut off")
+    daemon.kill()
+    daemon._start()
+    assert len(spooled(daemon)) == 1
+    job = daemon.wait(job_id)
+    assert (job["state"], job["daemon_deaths"]) == ("completed", 1), job
+    wait_until(lambda: spooled(daemon) == [])
+
+
+def test_an_import_does_not_wait_for_a_device(importer):
+    from daemon import endless
+
+    training = importer.submit(endless())
+    importer.wait(training, ("running",))
+    run_import(importer, made_traces.kineto(2))
+    assert importer.get(f"/jobs/{training}").json()["state"] == "running"
+    importer.call("DELETE", f"/jobs/{training}")
+    importer.wait(training)
+
+
+def test_a_cancelled_import_leaves_no_file(importer):
+    first, second = (upload(importer, slow_trace()).json()["id"] for _ in range(2))
+    for job_id in (second, first):
+        importer.call("DELETE", f"/jobs/{job_id}")
+        assert importer.wait(job_id)["state"] == "cancelled"
+    wait_until(lambda: spooled(importer) == [])
+
+
+def test_without_an_importer_uploads_are_refused(start, tmp_path):
+    from daemon import BUILD
+
+    (tmp_path / "rooflined-worker-cpu").symlink_to(BUILD / "bin" / "rooflined-worker-cpu")
+    daemon = start("--workers", str(tmp_path))
+    assert "rooflined-import" in refused(upload(daemon, b"[]"), 503, "unavailable")["detail"]
+    daemon.stop()
