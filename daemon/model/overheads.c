@@ -1,3 +1,4 @@
+/* The table of overheads of overheads.h: the name and the cause of each kind that CUPTI reports. */
 #include "model/overheads.h"
 
 #include <string.h>

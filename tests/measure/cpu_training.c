@@ -1,7 +1,7 @@
-/* Measures time, loss and accuracy of the CPU engines for docs/measurements/cpu-training.md. The engines alternate after every
- * epoch. Before and after each epoch, the program measures OpenBLAS's sgemm rate on the same number of threads. So other load on
- * the machine affects all engines and the sgemm rate alike.
- * Usage: cpu_training [-e engine[,engine]] [-p fp32|fp16] [-b batch] [-n images] [-r epochs] [-s seed] [-d dataset] */
+/* Measures the time, loss and accuracy of the CPU training engines for docs/measurements/cpu-training.md. The engines alternate
+ * after every epoch, and before and after each epoch the program measures the rate of OpenBLAS's sgemm on as many threads, so
+ * that other load on the machine affects all engines and sgemm alike. Usage: cpu_training [-e engine[,engine]] [-p fp32|fp16] [-b
+ * batch] [-n images] [-r epochs] [-s seed] [-d dataset] */
 #include <cblas.h>
 #include <getopt.h>
 #include <math.h>

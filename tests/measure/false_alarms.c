@@ -1,5 +1,6 @@
-/* false_alarms [TRIALS [SEED]]: prints, as Markdown tables, how often random suites raise a false alarm and how often a slow-down
- * is found, for docs/measurements/regression-verdicts.md. */
+/* false_alarms [TRIALS [SEED]]: draws random suite runs and prints, as Markdown tables for
+ * docs/measurements/regression-verdicts.md, how often an unchanged suite raises a false alarm and how often a slow-down is
+ * found. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +12,9 @@ typedef struct noise_row {
   trial_noise noise;
 } noise_row;
 
-/* The levels of docs/measurements: epochs of 118 processes on an H200 lie within 0.44 % (standard deviation 0.1 %), one in 119
- * processes was 22 % slower, and three jobs differ by 0.5 % (memory) to 3 % (tensor cores). */
+/* The kinds of noise. Their sizes are those of docs/measurements: the epochs of 118 processes on an H200 lie within 0.44 %
+ * (standard deviation 0.1 %), one process of 119 was 22 % slower, and the rates of three jobs differ by 0.5 % (memory) to 3 %
+ * (tensor cores). */
 static const noise_row noises[] = {
     {"H200 epochs: normal 0.1 %, runs 0.1 %", {.family = TRIAL_NORMAL, .block_ratio = 0.001, .run_ratio = 0.001}},
     {"H200 epochs, 1 of 119 processes +22 %",
@@ -60,7 +62,7 @@ static int run_trials(const trial_plan *plan, long trials, uint64_t seed, rates 
   return 0;
 }
 
-/* The upper end of Wilson's one-sided 95 % interval of a rate. */
+/* Returns the upper end of Wilson's one-sided 95 % interval of the rate found / trials. */
 static double upper_limit(long found, long trials) {
   double n = (double)trials, p = (double)found / n, z = 1.644854;
   return (p + z * z / (2 * n) + z * sqrt(p * (1 - p) / n + z * z / (4 * n * n))) / (1 + z * z / n);
@@ -85,7 +87,8 @@ static void print_header(const char *first) {
   puts("");
 }
 
-/* A cell: alarms of suites, and the share of inconclusive ones. */
+/* Prints the table of unchanged suites: in each cell, the number of suite runs with an alarm, and the share of inconclusive
+ * ones. */
 static int print_false_alarms(long trials, uint64_t seed, double threshold) {
   char title[64];
   snprintf(title, sizeof title, "A/A under %.0f %%: noise of blocks and runs", 100 * threshold);

@@ -1,6 +1,6 @@
-/* Measures the bandwidth of every kernel operator and that of the best copy in one run, for docs/measurements/h200-kernels.md:
- * all types and variants at one large size, and the last variant at small sizes with a cold and a warm cache. Prints one line of
- * JSON for each measurement. */
+/* Measures the bandwidth of every kernel operator, and of the best copy in the same run, for docs/measurements/h200-kernels.md:
+ * all types and variants at one large size; with -s also the last variant in FP16 at small sizes, with a cold and a warm cache.
+ * Prints one line of JSON for each measurement. */
 #include <getopt.h>
 #include <math.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ static struct {
 
 static const struct {
   const rl_kernel_operator *op;
-  int64_t columns; /* of a row, for operators with rows; 0: one row */
+  int64_t columns; /* columns of a row; 0: the operator has no rows, or one row of all elements */
 } cases[] = {{&rl_kernel_copy, 0},         {&rl_kernel_relu, 0},          {&rl_kernel_residual_add, 0},
              {&rl_kernel_silu_mul, 0},     {&rl_kernel_bias_gelu, 4096},  {&rl_kernel_rope, 0},
              {&rl_kernel_softmax, 512},    {&rl_kernel_softmax, 4096},    {&rl_kernel_softmax, 65536},
@@ -53,7 +53,7 @@ static int compare_doubles(const void *a, const void *b) {
 }
 
 typedef struct outcome {
-  double cold_us, warm_us, bytes_per_s; /* cold_us, warm_us: medians; bytes_per_s: from cold_us */
+  double cold_us, warm_us, bytes_per_s; /* medians in microseconds; compulsory bytes divided by cold_us */
   double open_ms, check_ms, relative_error;
   bool is_wrong;
 } outcome;
@@ -102,7 +102,7 @@ static rl_kernel_params params_of(size_t i, int dtype, const char *variant, int6
   return params;
 }
 
-/* Returns the bandwidth of the vector copy, the best over all types. */
+/* Returns the bandwidth of the variant "vector" of the copy, the best one over all types, in bytes per second. */
 static double best_copy(rl_device *device) {
   double best = 0;
   for (int dtype = 0; dtype < RL_DTYPE_COUNT; dtype++) {

@@ -1,3 +1,4 @@
+/* Implements suite_trials.h: the random numbers, the runs of one metric, and the judgement of a suite run. */
 #include "suite_trials.h"
 
 #include <math.h>
@@ -8,7 +9,7 @@ typedef struct generator {
   uint64_t state;
 } generator;
 
-static double uniform(generator *g) { /* in (0, 1] */
+static double uniform(generator *g) { /* returns a random number in (0, 1] */
   g->state = rl_hash64(g->state);
   return ((double)(g->state >> 11) + 1) * 0x1p-53;
 }
@@ -21,10 +22,10 @@ static double student_3(generator *g) {
   return normal(g) / sqrt((x * x + y * y + z * z) / 3);
 }
 
-/* The state of one metric from run to run. */
+/* The state of one metric that continues from run to run or from block to block. */
 typedef struct metric_state {
-  double walk, run, last_block;
-  bool upper_mode;
+  double walk, run, last_block; /* position of the random walk; the current run's number; the last block's number */
+  bool upper_mode;              /* of the current run */
 } metric_state;
 
 static void start_run(const trial_noise *noise, generator *g, metric_state *state) {
@@ -33,7 +34,8 @@ static void start_run(const trial_noise *noise, generator *g, metric_state *stat
   state->upper_mode = uniform(g) <= noise->mode_share;
 }
 
-/* `processes` has the same sequence for all metrics: a slow process is slow in each. */
+/* Returns the value of the next block. The outliers are drawn from `processes`, which gives the same sequence for every metric of
+ * the suite: a process that is slow is slow in all its metrics. */
 static double draw_block(const trial_noise *noise, generator *g, generator *processes, metric_state *state) {
   double block = noise->family == TRIAL_STUDENT_3 ? student_3(g) : normal(g);
   if (noise->family == TRIAL_AUTOCORRELATED)
@@ -54,7 +56,8 @@ static double median(const double *values, size_t count) {
   return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
 }
 
-/* The values of one metric: earlier runs, the current one and its confirmation. */
+/* The values of one metric: the blocks of the earlier runs, of the judged run and of its confirmation; the medians of the earlier
+ * runs; and the earlier runs in the form that verdict.h takes. */
 typedef struct metric_data {
   double values[TRIAL_MAX_RUNS + 2][TRIAL_MAX_BLOCKS], history[TRIAL_MAX_RUNS];
   rl_verdict_blocks runs[TRIAL_MAX_RUNS];
@@ -67,7 +70,7 @@ static int draw_metric(const trial_plan *plan, double slow_down, generator *g, g
     if (!confirms) start_run(&plan->noise, g, &state);
     double factor = run >= plan->history_runs ? 1 + slow_down : 1;
     size_t outlying;
-    do { /* a named baseline has no outlying block: such a run is not promoted */
+    do { /* a run with an outlying block cannot become a fixed baseline, so it is drawn again */
       for (size_t i = 0; i < plan->blocks; i++) data->values[run][i] = factor * draw_block(&plan->noise, g, &processes, &state);
       if (rl_verdict_find_outlying_block(data->values[run], plan->blocks, plan->threshold_ratio, &outlying, NULL) < 0) return -1;
     } while (run == 0 && plan->baseline_runs == 1 && outlying < plan->blocks);

@@ -1,4 +1,5 @@
-/* Random runs of suites, for the rates of false alarms and of missed regressions. */
+/* Draws random runs of regression suites and judges them with daemon/analyze/verdict.h, to measure how often a false alarm is
+ * raised and how often a slow-down is missed. */
 #ifndef RL_TESTS_SUITE_TRIALS_H
 #define RL_TESTS_SUITE_TRIALS_H
 
@@ -10,35 +11,37 @@
 
 typedef enum trial_family { TRIAL_NORMAL, TRIAL_STUDENT_3, TRIAL_TWO_MODES, TRIAL_AUTOCORRELATED, TRIAL_OUTLIERS } trial_family;
 
-/* A value is exp(run + block) times a constant. `run` is shared by the blocks of a run and its confirmation. */
+/* The distribution of a metric's values. A value is a constant times exp(run + block), where `run` is a random number that the
+ * blocks of a run and of its confirmation share, and `block` is drawn for each block. Ratios are relative to the value. */
 typedef struct trial_noise {
-  trial_family family; /* of blocks */
-  double block_ratio;  /* standard deviation between blocks; Student: scale */
-  double run_ratio;    /* standard deviation between runs, independent */
-  double walk_ratio;   /* standard deviation of the step of a random walk from run to run */
-  double mode_ratio;   /* distance of the upper mode, or of an outlier */
-  double mode_share;   /* probability of the upper mode in TRIAL_TWO_MODES, or of an outlier, for each block */
-  bool mode_for_a_run; /* all blocks of a run have the same mode */
-  double correlation;  /* of consecutive blocks in TRIAL_AUTOCORRELATED */
+  trial_family family; /* distribution of `block` */
+  double block_ratio;  /* standard deviation of `block`; for TRIAL_STUDENT_3 its scale */
+  double run_ratio;    /* standard deviation of `run`, drawn for each run alone */
+  double walk_ratio;   /* standard deviation of the step by which a random walk changes `run` from each run to the next */
+  double mode_ratio;   /* by how much the upper mode, or an outlier, exceeds the other values */
+  double mode_share;   /* probability of a block to be in the upper mode (TRIAL_TWO_MODES) or an outlier (TRIAL_OUTLIERS) */
+  bool mode_for_a_run; /* in TRIAL_TWO_MODES, all blocks of a run have the same mode */
+  double correlation;  /* correlation of consecutive blocks in TRIAL_AUTOCORRELATED */
 } trial_noise;
 
 typedef struct trial_plan {
   trial_noise noise;
-  size_t metrics, blocks, history_runs; /* earlier runs, at least baseline_runs */
-  size_t baseline_runs;                 /* 1: fixed, the first of the earlier runs; more: rolling, the last ones */
+  size_t metrics, blocks, history_runs; /* number of metrics of the suite, of blocks of a run, and of runs before the judged one
+                                           (at least baseline_runs) */
+  size_t baseline_runs; /* 1: the baseline is the first of the earlier runs; more: it is so many of the last runs */
   double threshold_ratio;
-  double slow_down_ratio; /* of the first metric in the current run; 0: none */
+  double slow_down_ratio; /* by how much the first metric of the judged run is slower; 0: nothing is */
 } trial_plan;
 
 enum { TRIAL_MAX_METRICS = 16, TRIAL_MAX_BLOCKS = 16, TRIAL_MAX_RUNS = 64 };
 
 typedef struct trial_outcome {
   rl_verdict_summary summary;
-  rl_verdict first; /* of the first metric */
+  rl_verdict first; /* verdict on the first metric */
 } trial_outcome;
 
-/* Judges one random suite run, with confirming blocks where they are needed. The same seed gives the same outcome. Returns -1 on
- * failure. */
+/* Draws the runs of a plan and judges the last one; when a metric needs confirmation, judges it again with confirming blocks. The
+ * same seed gives the same outcome. Returns -1 on failure. */
 int run_trial(const trial_plan *plan, uint64_t seed, trial_outcome *outcome);
 
 #endif
