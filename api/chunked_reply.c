@@ -35,10 +35,10 @@ static void close_source(chunked_reply *reply) {
 /* Reads chunks until there are max_bytes or the source ends. */
 static int fill_buffer(chunked_reply *reply, size_t max_bytes, rl_error *err) {
   while (!reply->source_closed && reply->stream.used < max_bytes) {
-    const char *text;
+    rl_chunk chunk;
     if (rl_request_budget_check(reply->budget, err) < 0) return -1;
-    int found = reply->source.next(reply->source.context, &text, err);
-    if (found < 0 || (found > 0 && rl_http_stream_write(&reply->stream, text, err) < 0)) return -1;
+    int found = reply->source.next(reply->source.context, &chunk, err);
+    if (found < 0 || (found > 0 && rl_http_stream_write(&reply->stream, chunk.bytes, chunk.length, err) < 0)) return -1;
     if (found == 0) close_source(reply);
   }
   return 0;
@@ -48,6 +48,7 @@ static void run_fill(rl_pool_task *task) {
   chunked_reply *reply = (chunked_reply *)((char *)task - offsetof(chunked_reply, fill_task));
   rl_request_budget *budget = reply->budget;
   rl_error err;
+  if (reply->source.renews_deadline) rl_request_budget_renew(budget);
   rl_request_budget_begin(budget);
   reply->failed = fill_buffer(reply, BUFFER_BYTES, &err) < 0;
   rl_request_budget_end(budget);
@@ -80,11 +81,13 @@ static void close_reply(rl_http_stream *stream) {
 }
 
 static int send_whole(rl_http_request *request, chunked_reply *reply, const char *content_type, rl_error *err) {
-  char *text = malloc(reply->stream.used +
-                      1); /* not realloc, which would leave a free block that is too small for the next reply's buffer */
-  if (text != NULL) memcpy(text, reply->stream.text, reply->stream.used + 1);
+  const size_t length = reply->stream.used;
+  char *bytes =
+      malloc(length + 1); /* not realloc, which would leave a free block that is too small for the next reply's buffer */
+  if (bytes != NULL) memcpy(bytes, reply->stream.bytes, length + 1);
   rl_http_stream_free(&reply->stream);
-  return rl_reply_text(request, 200, text, content_type, err);
+  if (request->cache_key != NULL) return rl_reply_text(request, 200, bytes, content_type, err);
+  return rl_reply(request, 200, rl_response_text(bytes, length, content_type), err);
 }
 
 static int send_streamed(rl_http_request *request, chunked_reply *reply, const char *content_type, rl_error *err) {
@@ -110,7 +113,7 @@ int rl_reply_chunks(rl_http_request *request, const rl_chunk_source *source, con
   }
   *reply = (chunked_reply){
       .stream = {.read_callback = read_chunks, .free_owner = close_reply}, .source = *source, .budget = &request->budget};
-  if (rl_http_stream_write(&reply->stream, "", err) < 0 || fill_buffer(reply, max_whole_bytes, err) < 0) {
+  if (rl_http_stream_write(&reply->stream, "", 0, err) < 0 || fill_buffer(reply, max_whole_bytes, err) < 0) {
     rl_http_stream_free(&reply->stream);
     return -1;
   }

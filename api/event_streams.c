@@ -235,7 +235,7 @@ int64_t rl_event_streams_count(rl_event_streams *streams) {
 static int write_stored_events(event_stream *stream, rl_event_source source, rl_error *err) {
   rl_event_batch batch = {0};
   int rc = rl_event_batch_read(stream->streams->server->store, source, stream->last_sequence, &batch, err);
-  for (int i = 0; rc == 0 && i < batch.count; i++) rc = rl_http_stream_write(&stream->http, batch.texts[i], err);
+  for (int i = 0; rc == 0 && i < batch.count; i++) rc = rl_http_stream_write_text(&stream->http, batch.texts[i], err);
   if (rc == 0) {
     stream->last_sequence = batch.last_sequence;
     stream->ended = batch.is_final;
@@ -277,7 +277,7 @@ static void run_refill(rl_pool_task *task) {
 static int write_feed_events(event_stream *stream) {
   const event_feed *feed = stream->feed;
   while (stream->last_sequence < feed->last_sequence) {
-    if (rl_http_stream_write(&stream->http, feed->texts[(stream->last_sequence + 1) % FEED_EVENTS], NULL) < 0) return -1;
+    if (rl_http_stream_write_text(&stream->http, feed->texts[(stream->last_sequence + 1) % FEED_EVENTS], NULL) < 0) return -1;
     stream->last_sequence++;
   }
   return 0;
@@ -312,7 +312,7 @@ static ssize_t write_due(event_stream *stream) {
   if (!has_new_events && feed->is_final) return MHD_CONTENT_READER_END_OF_STREAM;
   stream->credential_checked = false;
   stream->last_write_ns = now_ns;
-  int rc = has_new_events ? write_feed_events(stream) : rl_http_stream_write(&stream->http, ": still here\n\n", NULL);
+  int rc = has_new_events ? write_feed_events(stream) : rl_http_stream_write_text(&stream->http, ": still here\n\n", NULL);
   return rc == 0 ? 1 : MHD_CONTENT_READER_END_WITH_ERROR;
 }
 
@@ -383,7 +383,7 @@ static int begin_stream(event_stream *stream, rl_event_source source, rl_error *
   int64_t events;
   bool is_final;
   if (rl_event_source_read(stream->streams->server->store, source, &events, &is_final, err) < 0) return -1;
-  if (rl_http_stream_write(&stream->http, "retry: 2000\n\n", err) < 0) return -1;
+  if (rl_http_stream_write_text(&stream->http, "retry: 2000\n\n", err) < 0) return -1;
   if (write_stored_events(stream, source, err) < 0) return -1;
   return add_stream(stream, source, events, err);
 }
@@ -403,7 +403,7 @@ static event_stream *open_stream(rl_http_request *request, rl_event_source sourc
                            .last_write_ns = rl_monotonic_ns(),
                            .refill_task = {.run = run_refill, .connection = request->connection}};
   if (begin_stream(stream, source, err) == 0) return stream;
-  free(stream->http.text);
+  free(stream->http.bytes);
   free(stream);
   return NULL;
 }

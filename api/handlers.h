@@ -35,6 +35,10 @@ bool rl_job_kernels_are_heavy(const rl_http_request *request);
 bool rl_job_timeline_is_heavy(const rl_http_request *request);
 bool rl_metric_history_is_heavy(const rl_http_request *request);
 
+/* export_handlers.c */
+int rl_handle_export_job(rl_http_request *request, rl_error *err);
+extern const rl_field rl_export_job_query[];
+
 /* suite_handlers.c */
 int rl_handle_list_suites(rl_http_request *request, rl_error *err);
 int rl_handle_get_suite(rl_http_request *request, rl_error *err);

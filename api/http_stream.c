@@ -1,4 +1,4 @@
-/* Copies the written text into MHD's buffer; when all of it is sent, calls the callback for more. */
+/* Copies the written bytes into MHD's buffer; when all of them are sent, calls the callback for more. */
 #include "api/http_stream.h"
 
 #include <string.h>
@@ -7,18 +7,22 @@
 #include "api/server_internal.h"
 #include "base/clock.h"
 
-int rl_http_stream_write(rl_http_stream *stream, const char *text, rl_error *err) {
-  size_t length = strlen(text);
+int rl_http_stream_write(rl_http_stream *stream, const char *bytes, size_t length, rl_error *err) {
   if (stream->used + length + 1 > stream->capacity) {
     size_t capacity = (stream->used + length + 1) * 2;
-    char *grown = realloc(stream->text, capacity);
+    char *grown = realloc(stream->bytes, capacity);
     if (grown == NULL) return rl_fail(err, RL_ERRNO, 0, "out of memory for a response");
-    stream->text = grown;
+    stream->bytes = grown;
     stream->capacity = capacity;
   }
-  memcpy(stream->text + stream->used, text, length + 1);
+  memcpy(stream->bytes + stream->used, bytes, length);
   stream->used += length;
+  stream->bytes[stream->used] = '\0';
   return 0;
+}
+
+int rl_http_stream_write_text(rl_http_stream *stream, const char *text, rl_error *err) {
+  return rl_http_stream_write(stream, text, strlen(text), err);
 }
 
 static ssize_t copy_to_buffer(rl_http_stream *stream, char *buffer, size_t capacity) {
@@ -28,7 +32,7 @@ static ssize_t copy_to_buffer(rl_http_stream *stream, char *buffer, size_t capac
     if (result <= 0) return result; /* 0: a thread of a pool may be writing to the stream already */
   }
   size_t left = stream->used - stream->sent, count = left < capacity ? left : capacity;
-  if (count > 0) memcpy(buffer, stream->text + stream->sent, count);
+  if (count > 0) memcpy(buffer, stream->bytes + stream->sent, count);
   stream->sent += count;
   return (ssize_t)count;
 }
@@ -43,7 +47,7 @@ static ssize_t read_stream(void *context, uint64_t position, char *buffer, size_
 }
 
 void rl_http_stream_free(rl_http_stream *stream) {
-  free(stream->text);
+  free(stream->bytes);
   stream->free_owner(stream);
 }
 

@@ -7,21 +7,7 @@
 #include "api/chunked_reply.h"
 #include "api/http_syntax.h"
 
-/* The text before and after the rows. */
-typedef struct document_format {
-  const char *head;
-  const char *tail, *tail_complete, *tail_truncated; /* tail: when there is no limit */
-} document_format;
-
-static const document_format list_format = {
-    .head = "{\"items\":[", .tail = "]}", .tail_complete = "],\"truncated\":false}", .tail_truncated = "],\"truncated\":true}"};
-static const document_format trace_format = {.head = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[",
-                                             .tail = "]}",
-                                             .tail_complete = "],\"otherData\":{\"truncated\":false}}",
-                                             .tail_truncated = "],\"otherData\":{\"truncated\":true}}"};
-
 typedef struct json_rows {
-  const document_format *format;
   rl_cursor *cursor;
   int64_t limit, count, last_id;
   char list_letter;
@@ -40,35 +26,37 @@ bool rl_page_cursor_parse(char list_letter, const char *text, int64_t *id) {
 
 static const char *make_tail(json_rows *rows, bool truncated) {
   char cursor[RL_PAGE_CURSOR_SIZE];
-  if (rows->limit == 0) return rows->format->tail;
-  if (rows->list_letter == 0) return truncated ? rows->format->tail_truncated : rows->format->tail_complete;
+  if (rows->limit == 0) return "]}";
+  if (rows->list_letter == 0) return truncated ? "],\"truncated\":true}" : "],\"truncated\":false}";
   if (!truncated) return "],\"next_cursor\":null}";
   rl_page_cursor_format(rows->list_letter, rows->last_id, cursor);
   snprintf(rows->tail, sizeof rows->tail, "],\"next_cursor\":\"%s\"}", cursor);
   return rows->tail;
 }
 
-static int next_row(json_rows *rows, const char **text, rl_error *err) {
-  *text = rl_take_ownership(&rows->pending_row);
-  if (*text != NULL) return 1;
+static int next_row(json_rows *rows, rl_chunk *chunk, rl_error *err) {
+  if (rows->pending_row != NULL) {
+    *chunk = rl_chunk_of_text(rl_take_ownership(&rows->pending_row));
+    return 1;
+  }
   int found = rl_cursor_next(rows->cursor, &rows->pending_row, err);
   if (found < 0) return -1;
   if (found == 0 || (rows->limit > 0 && rows->count == rows->limit)) {
     rows->state = DONE;
-    *text = make_tail(rows, found > 0);
+    *chunk = rl_chunk_of_text(make_tail(rows, found > 0));
     return 1;
   }
   if (rows->list_letter != 0) rows->last_id = rl_cursor_integer(rows->cursor, 1);
-  *text = rows->count++ > 0 ? "," : rl_take_ownership(&rows->pending_row);
+  *chunk = rl_chunk_of_text(rows->count++ > 0 ? "," : rl_take_ownership(&rows->pending_row));
   return 1;
 }
 
-static int next_chunk(void *context, const char **text, rl_error *err) {
+static int next_chunk(void *context, rl_chunk *chunk, rl_error *err) {
   json_rows *rows = context;
   if (rows->state == DONE) return 0;
-  if (rows->state == ROWS) return next_row(rows, text, err);
+  if (rows->state == ROWS) return next_row(rows, chunk, err);
   rows->state = ROWS;
-  *text = rows->format->head;
+  *chunk = rl_chunk_of_text("{\"items\":[");
   return 1;
 }
 
@@ -78,21 +66,12 @@ static void free_rows(void *context) {
   free(rows);
 }
 
-static int reply_rows(rl_http_request *request, const document_format *format, rl_cursor *cursor, int64_t limit, char list_letter,
-                      rl_error *err) {
+int rl_reply_rows(rl_http_request *request, rl_cursor *cursor, int64_t limit, char list_letter, rl_error *err) {
   json_rows *rows = calloc(1, sizeof *rows);
   if (rows == NULL) {
     rl_cursor_close(cursor);
     return rl_fail(err, RL_ERRNO, 0, "out of memory for rows");
   }
-  *rows = (json_rows){.format = format, .cursor = cursor, .limit = limit, .list_letter = list_letter};
+  *rows = (json_rows){.cursor = cursor, .limit = limit, .list_letter = list_letter};
   return rl_reply_chunks(request, &(rl_chunk_source){next_chunk, free_rows, rows}, "application/json", err);
-}
-
-int rl_reply_rows(rl_http_request *request, rl_cursor *cursor, int64_t limit, char list_letter, rl_error *err) {
-  return reply_rows(request, &list_format, cursor, limit, list_letter, err);
-}
-
-int rl_reply_trace(rl_http_request *request, rl_cursor *cursor, int64_t limit, rl_error *err) {
-  return reply_rows(request, &trace_format, cursor, limit, 0, err);
 }

@@ -15,8 +15,4 @@ bool rl_page_cursor_parse(char list_letter, const char *text, int64_t *id);
  * end); list_letter == 0 adds "truncated". limit 0 sends all rows and adds neither. */
 int rl_reply_rows(rl_http_request *request, rl_cursor *cursor, int64_t limit, char list_letter, rl_error *err);
 
-/* Replies with rows that are trace events, as Perfetto and chrome://tracing read them: {"traceEvents":[...], ...}, with
- * "truncated" in "otherData". The rest is as in rl_reply_rows. */
-int rl_reply_trace(rl_http_request *request, rl_cursor *cursor, int64_t limit, rl_error *err);
-
 #endif

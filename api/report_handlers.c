@@ -194,6 +194,18 @@ static int prepare_csv(rl_store *store, const rl_binding bindings[2], rl_report_
   return stream->head != NULL ? 0 : -1;
 }
 
+int rl_report_raw_csv_open(rl_store *store, int64_t run, rl_chunk_source *source, rl_error *err) {
+  const report_query query = {.kernel = -1, .page = PAGE_RAW};
+  rl_binding bindings[] = {{":run", RL_SQL_INTEGER, .integer = run}, ordinal_binding(":kernel", -1), {":inside", RL_SQL_INTEGER}};
+  RL_CLEANUP(rl_report_stream_cleanup) rl_report_stream *stream = rl_report_stream_new(err);
+  if (stream == NULL || rl_report_run_read(store, run, &stream->a, err) < 0 ||
+      prepare_csv(store, bindings, stream, &query, err) < 0 ||
+      rl_store_query(store, RL_QUERY_REPORT_KERNELS, bindings, 3, &stream->cursor, err) < 0)
+    return -1;
+  *source = rl_report_stream_source(rl_take_ownership(&stream));
+  return 0;
+}
+
 /* All kernels of the run, or lines of CSV. */
 bool rl_run_report_is_heavy(const rl_http_request *request) {
   const char *format = rl_http_request_parameter(request, "format");

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "api/chunked_reply.h"
-
 static char *copy_text(const char *text) { return text != NULL ? strdup(text) : NULL; }
 
 int rl_report_run_read(rl_store *store, int64_t id, rl_report_run *run, rl_error *err) {
@@ -49,9 +47,10 @@ void rl_report_stream_free(rl_report_stream *stream) {
 }
 
 /* Returns text as the next chunk; the stream frees it with the chunk that follows. */
-static int return_chunk(rl_report_stream *stream, char *text, const char **chunk) {
+static int return_chunk(rl_report_stream *stream, char *text, rl_chunk *chunk) {
   free(stream->last_chunk);
-  *chunk = stream->last_chunk = text;
+  stream->last_chunk = text;
+  *chunk = rl_chunk_of_text(text);
   return 1;
 }
 
@@ -64,25 +63,25 @@ static int next_row(rl_report_stream *stream, const char *columns[RL_REPORT_COLU
   return 1;
 }
 
-static int next_row_chunk(rl_report_stream *stream, const char **chunk, rl_error *err) {
+static int next_row_chunk(rl_report_stream *stream, rl_chunk *chunk, rl_error *err) {
   const char *columns[RL_REPORT_COLUMNS];
   if (stream->pending_row != NULL) return return_chunk(stream, rl_take_ownership(&stream->pending_row), chunk);
   int found = next_row(stream, columns, err);
   if (found < 0) return -1;
   if (found == 0) {
     stream->state = RL_REPORT_DONE;
-    *chunk = stream->tail;
+    *chunk = rl_chunk_of_text(stream->tail);
     return 1;
   }
   char *text = stream->render(stream, columns, err);
   if (text == NULL) return -1;
   if (stream->row_count++ == 0) return return_chunk(stream, text, chunk);
   stream->pending_row = text;
-  *chunk = stream->separator;
+  *chunk = rl_chunk_of_text(stream->separator);
   return 1;
 }
 
-static int next_chunk(void *context, const char **chunk, rl_error *err) {
+static int next_chunk(void *context, rl_chunk *chunk, rl_error *err) {
   rl_report_stream *stream = context;
   if (stream->state == RL_REPORT_DONE) return 0;
   if (stream->state == RL_REPORT_ROWS) return next_row_chunk(stream, chunk, err);
@@ -92,6 +91,9 @@ static int next_chunk(void *context, const char **chunk, rl_error *err) {
 
 static void free_stream(void *context) { rl_report_stream_free(context); }
 
+rl_chunk_source rl_report_stream_source(rl_report_stream *stream) { return (rl_chunk_source){next_chunk, free_stream, stream}; }
+
 int rl_report_stream_reply(rl_http_request *request, rl_report_stream **stream, const char *content_type, rl_error *err) {
-  return rl_reply_chunks(request, &(rl_chunk_source){next_chunk, free_stream, rl_take_ownership(stream)}, content_type, err);
+  const rl_chunk_source source = rl_report_stream_source(rl_take_ownership(stream));
+  return rl_reply_chunks(request, &source, content_type, err);
 }

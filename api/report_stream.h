@@ -5,6 +5,7 @@
 
 #include <cjson/cJSON.h>
 
+#include "api/chunked_reply.h"
 #include "api/http_request.h"
 #include "api/report_csv.h"
 #include "store/store.h"
@@ -40,6 +41,10 @@ typedef struct rl_report_stream {
 
 rl_report_stream *rl_report_stream_new(rl_error *err);
 void rl_report_stream_free(rl_report_stream *stream);
+/* Returns a source that owns the stream. */
+rl_chunk_source rl_report_stream_source(rl_report_stream *stream);
+/* Opens a source of the run's kernels in the format of `ncu --page raw --csv`. RL_HTTP 404: no such run. In report_handlers.c */
+int rl_report_raw_csv_open(rl_store *store, int64_t run, rl_chunk_source *source, rl_error *err);
 /* Replies with the stream and takes ownership: *stream becomes NULL. */
 int rl_report_stream_reply(rl_http_request *request, rl_report_stream **stream, const char *content_type, rl_error *err);
 

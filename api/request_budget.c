@@ -32,6 +32,10 @@ rl_request_budget rl_request_budget_make(const rl_server *server, int client_soc
                              .remaining_ns = server->config->request_deadline_s * second_ns - spent_ns};
 }
 
+void rl_request_budget_renew(rl_request_budget *budget) {
+  budget->remaining_ns = budget->server->config->request_deadline_s * second_ns;
+}
+
 void rl_request_budget_begin(rl_request_budget *budget) {
   budget->deadline_ns = rl_monotonic_ns() + budget->remaining_ns;
   budget->limit = (rl_query_limit){.is_exceeded = is_exceeded, .context = budget};

@@ -30,6 +30,8 @@ typedef struct rl_request_budget {
 rl_request_budget rl_request_budget_make(const rl_server *server, int client_socket, int64_t start_ns);
 void rl_request_budget_begin(rl_request_budget *budget);
 void rl_request_budget_end(rl_request_budget *budget);
+/* Makes the remaining time that of a new request. Not between begin and end. */
+void rl_request_budget_renew(rl_request_budget *budget);
 /* Returns -1 if the work must end: RL_LIMIT_DEADLINE, or RL_HTTP 503 when the server closes or the client has left. */
 int rl_request_budget_check(rl_request_budget *budget, rl_error *err);
 /* Replaces the store's error by the budget's if the budget interrupted a query. */

@@ -26,7 +26,6 @@ typedef struct kernels_query {
 
 typedef struct timeline_query {
   int64_t run, from, to, limit;
-  int format;
 } timeline_query;
 
 typedef struct history_query {
@@ -37,9 +36,6 @@ typedef struct history_query {
 typedef struct ceilings_query {
   char device[16];
 } ceilings_query;
-
-enum { FORMAT_JSON, FORMAT_CHROME };
-static const char *const format_names[] = {"json", "chrome", NULL};
 
 const rl_field rl_list_job_kernels_query[] = {
     RL_FIELD(kernels_query, pass, RL_FIELD_CHOICE, .names = rl_pass_names, .summary = "Only kernels recorded by this pass"),
@@ -60,8 +56,6 @@ const rl_field rl_get_job_timeline_query[] = {
              .summary = "End of the window in ns since the start of the trace: only activities that start earlier"),
     RL_FIELD(timeline_query, limit, RL_FIELD_INT, .minimum = 1, .maximum = MAX_TIMELINE_ITEMS,
              .summary = "Maximum number of items"),
-    RL_FIELD(timeline_query, format, RL_FIELD_CHOICE, .names = format_names,
-             .summary = "chrome: trace events for Perfetto and chrome://tracing; default json"),
     {0}};
 const rl_field rl_get_metric_history_query[] = {
     RL_FIELD(history_query, metric, RL_FIELD_TEXT, .required = true,
@@ -98,18 +92,13 @@ int rl_handle_get_job_results(rl_http_request *request, rl_error *err) {
   return rl_reply_text(request, 200, strdup(json), "application/json", err);
 }
 
-/* Queries rows of the request's job. Fails with RL_HTTP 404 if there is no such job. */
-static int query_job(rl_http_request *request, rl_query query, const rl_binding *bindings, int count, rl_cursor **cursor,
-                     rl_error *err) {
-  rl_job_state state;
-  if (rl_store_job_state(request->server->store, request->id, &state, err) < 0) return -1;
-  return rl_store_query(request->server->store, query, bindings, count, cursor, err);
-}
-
+/* Replies with rows of the request's job. Fails with RL_HTTP 404 if there is no such job. */
 static int reply_job_rows(rl_http_request *request, rl_query query, const rl_binding *bindings, int count, int64_t limit,
                           char list_letter, rl_error *err) {
+  rl_job_state state;
   rl_cursor *cursor;
-  if (query_job(request, query, bindings, count, &cursor, err) < 0) return -1;
+  if (rl_store_job_state(request->server->store, request->id, &state, err) < 0) return -1;
+  if (rl_store_query(request->server->store, query, bindings, count, &cursor, err) < 0) return -1;
   return rl_reply_rows(request, cursor, limit, list_letter, err);
 }
 
@@ -131,9 +120,7 @@ int rl_handle_list_job_kernels(rl_http_request *request, rl_error *err) {
 }
 
 bool rl_job_timeline_is_heavy(const rl_http_request *request) {
-  const char *format = rl_http_request_parameter(request, "format");
-  return (format != NULL && strcmp(format, format_names[FORMAT_CHROME]) == 0) ||
-         rl_http_request_parameter_exceeds(request, "limit", DEFAULT_TIMELINE_ITEMS);
+  return rl_http_request_parameter_exceeds(request, "limit", DEFAULT_TIMELINE_ITEMS);
 }
 
 int rl_handle_get_job_timeline(rl_http_request *request, rl_error *err) {
@@ -144,10 +131,7 @@ int rl_handle_get_job_timeline(rl_http_request *request, rl_error *err) {
   rl_binding bindings[] = {bind_integer(":job", request->id, true), bind_integer(":run", query.run, query.run > 0),
                            bind_integer(":from", query.from, query.from >= 0), bind_integer(":to", query.to, query.to >= 0),
                            bind_integer(":limit", query.limit + 1, true)};
-  bool chrome = query.format == FORMAT_CHROME;
-  rl_cursor *cursor;
-  if (query_job(request, chrome ? RL_QUERY_TRACE : RL_QUERY_TIMELINE, bindings, 5, &cursor, err) < 0) return -1;
-  return chrome ? rl_reply_trace(request, cursor, query.limit, err) : rl_reply_rows(request, cursor, query.limit, 0, err);
+  return reply_job_rows(request, RL_QUERY_TIMELINE, bindings, 5, query.limit, 0, err);
 }
 
 int rl_handle_get_job_comparison(rl_http_request *request, rl_error *err) {

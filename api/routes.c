@@ -30,6 +30,8 @@ const rl_route rl_routes[] = {
     {"GET", "/jobs/{id}/timeline", "getTimeline", "Get a job's activity in a time window", rl_handle_get_job_timeline,
      .query = rl_get_job_timeline_query, .cached_by = RL_CACHED_BY_JOB, .pool = RL_POOL_READ,
      .is_heavy = rl_job_timeline_is_heavy},
+    {"GET", "/jobs/{id}/export", "exportJob", "Get a run's trace, report or measurements as a file for another tool",
+     rl_handle_export_job, .query = rl_export_job_query, .pool = RL_POOL_HEAVY},
     {"GET", "/jobs/{id}/comparison", "getComparison", "Compare a job's fp32 run with its other runs",
      rl_handle_get_job_comparison, .cached_by = RL_CACHED_BY_JOB, .pool = RL_POOL_READ},
     {"GET", "/history", "getHistory", "Get one metric over all runs", rl_handle_get_metric_history,

@@ -2,6 +2,7 @@
 #include "store/functions.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #include "base/clock.h"
 
@@ -21,11 +22,37 @@ static void utc_text(sqlite3_context *context, int count, sqlite3_value **values
     sqlite3_result_text(context, rl_instant_format(sqlite3_value_int64(values[0]), text), -1, SQLITE_TRANSIENT);
 }
 
+/* Sets *start and *end to the name in a demangled function. Parentheses of "(anonymous namespace)" are part of a scope. */
+static void find_base_name(const char *text, const char **start, const char **end) {
+  static const char anonymous[] = "(anonymous namespace)";
+  const char *c = text;
+  int depth = 0; /* of template arguments */
+  *start = text, *end = NULL;
+  for (; *c != '\0'; c++) {
+    if (depth == 0 && strncmp(c, anonymous, sizeof anonymous - 1) == 0) c += sizeof anonymous - 2;
+    else if (*c == '<') {
+      if (depth++ == 0) *end = c;
+    } else if (*c == '>') depth--;
+    else if (depth == 0 && *c == '(') break;
+    else if (depth == 0 && (*c == ' ' || *c == ':')) *start = c + 1, *end = NULL;
+  }
+  if (*end == NULL) *end = c;
+}
+
+static void kernel_base_name(sqlite3_context *context, int count, sqlite3_value **values) {
+  (void)count;
+  const char *text = (const char *)sqlite3_value_text(values[0]), *start, *end;
+  if (text == NULL) return;
+  find_base_name(text, &start, &end);
+  if (end > start) sqlite3_result_text(context, start, (int)(end - start), SQLITE_TRANSIENT);
+  else sqlite3_result_value(context, values[0]);
+}
+
 int rl_sql_add_functions(sqlite3 *connection) {
   static const struct {
     const char *name;
     void (*function)(sqlite3_context *context, int count, sqlite3_value **values);
-  } functions[] = {{"stored_json", stored_json}, {"utc_text", utc_text}};
+  } functions[] = {{"stored_json", stored_json}, {"utc_text", utc_text}, {"kernel_base_name", kernel_base_name}};
   int code = SQLITE_OK;
   for (size_t i = 0; i < sizeof functions / sizeof *functions && code == SQLITE_OK; i++)
     code = sqlite3_create_function_v2(connection, functions[i].name, 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS,

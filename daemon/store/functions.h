@@ -2,6 +2,8 @@
  *
  *   stored_json(text)   The text as a JSON value. As json(), without parsing: the text must be valid JSON, because a CHECK or a
  *                       JSON function has made sure of that. SQL NULL is the JSON value null.
+ *   kernel_base_name(text)  The name of a function without its return type, namespaces, template arguments and parameters:
+ *                           "relu" for "void our::relu<float>(float *)".
  *   utc_text(ns)        An instant as RFC 3339 text, equal to the generated columns *_at. NULL is NULL.
  *
  * Private to the store. */

@@ -31,7 +31,9 @@ static const char *const query_names[RL_QUERIES] = {
     [RL_QUERY_RESULTS] = "results",
     [RL_QUERY_KERNELS] = "kernels",
     [RL_QUERY_TIMELINE] = "timeline",
-    [RL_QUERY_TRACE] = "trace",
+    [RL_QUERY_EXPORT_RUNS] = "export_runs",
+    [RL_QUERY_EXPORT_ROWS] = "export_rows",
+    [RL_QUERY_EXPORT_MEASUREMENTS] = "export_measurements",
     [RL_QUERY_TIMELINE_PASS] = "timeline_pass",
     [RL_QUERY_TIMELINE_NAMES] = "timeline_names",
     [RL_QUERY_TIMELINE_VALUES] = "timeline_values",
@@ -108,6 +110,8 @@ static int check_limit(void *context) {
   return thread_limit != NULL && thread_limit->is_exceeded(thread_limit->context);
 }
 
+void rl_store_limit_connection(rl_db *db) { sqlite3_progress_handler(db->handle, STEPS_BETWEEN_CHECKS, check_limit, NULL); }
+
 static rl_cursor *open_reader(rl_store *store, rl_error *err) {
   RL_CLEANUP(cursor_cleanup) rl_cursor *cursor = calloc(1, sizeof *cursor);
   if (cursor == NULL) {
@@ -118,7 +122,7 @@ static rl_cursor *open_reader(rl_store *store, rl_error *err) {
   if (rl_db_open(store->file, SQLITE_OPEN_READONLY, rl_statements, &cursor->db, err) < 0 ||
       rl_db_execute_named(&cursor->db, "open_reader", err) < 0 || rl_store_add_storing_function(store, &cursor->db, err) < 0)
     return NULL;
-  sqlite3_progress_handler(cursor->db.handle, STEPS_BETWEEN_CHECKS, check_limit, NULL);
+  rl_store_limit_connection(&cursor->db);
   return rl_take_ownership(&cursor);
 }
 

@@ -136,12 +136,14 @@ typedef enum rl_query {
   RL_QUERY_RESULTS,  /* :job   one row: the runs with metadata, epochs, measurements, passes */
   RL_QUERY_KERNELS,  /* :job :pass :run :most_metrics :after :limit   metrics are null if a kernel has more than :most_metrics */
   RL_QUERY_TIMELINE, /* :job :run :from :to :limit   activity rows that overlap [from, to) ns */
-  RL_QUERY_TRACE,    /* :job :run :from :to :limit   the same rows as trace events, separated by commas */
-  RL_QUERY_TIMELINE_PASS,   /* :run   the activity pass; the statement lists the columns of this and the next three */
-  RL_QUERY_TIMELINE_NAMES,  /* :run   names in the activity rows */
-  RL_QUERY_TIMELINE_VALUES, /* :run   values that activity rows share, by entry */
-  RL_QUERY_TIMELINE_EVENTS, /* :run   operations, API calls and NVTX ranges; the first column is "" */
-  RL_QUERY_TIMELINE_ROWS,   /* :run :level :from :to   rows in no interval of a level; the statements of these list the columns */
+  RL_QUERY_EXPORT_RUNS,         /* :job :run   runs with their conditions; further column: id */
+  RL_QUERY_EXPORT_ROWS,         /* :run   all activity rows by time; the statement lists the columns of this and the next */
+  RL_QUERY_EXPORT_MEASUREMENTS, /* :job :run   measured numbers, by name */
+  RL_QUERY_TIMELINE_PASS,       /* :run   the activity pass; the statement lists the columns of this and the next three */
+  RL_QUERY_TIMELINE_NAMES,      /* :run   names in the activity rows */
+  RL_QUERY_TIMELINE_VALUES,     /* :run   values that activity rows share, by entry */
+  RL_QUERY_TIMELINE_EVENTS,     /* :run   operations, API calls and NVTX ranges; the first column is "" */
+  RL_QUERY_TIMELINE_ROWS, /* :run :level :from :to   rows in no interval of a level; the statements of these list the columns */
   RL_QUERY_TIMELINE_INTERVALS, /* :run :level :from :to   sums of the other rows */
   RL_QUERY_TIMELINE_END,       /* :run   when the trace ends */
   RL_QUERY_COMPARISON,         /* :job, or :a :b   pairs of runs: the job's fp32 run with each other one, or run :a with :b */
@@ -217,6 +219,11 @@ int64_t rl_cursor_integer(rl_cursor *cursor, int column);
 const char *rl_cursor_text(rl_cursor *cursor, int column);
 double rl_cursor_real(rl_cursor *cursor, int column); /* NAN: NULL */
 void rl_cursor_close(rl_cursor *cursor);
+
+/* Writes the trace of a run as an SQLite database with the tables of nsys's exporter (schema/sql/nsys), of at most 2 GiB, into a
+ * file of the state folder that has no name any more. The caller closes *descriptor, whose offset is 0. A run without a trace has
+ * empty tables. */
+int rl_store_write_nsys(rl_store *store, int64_t run, int *descriptor, rl_error *err);
 
 RL_DEFINE_CLEANUP(rl_store_cleanup, rl_store *, rl_store_close, NULL)
 RL_DEFINE_CLEANUP(rl_activity_appender_cleanup, rl_activity_appender *, rl_activity_appender_free, NULL)

@@ -42,6 +42,9 @@ struct rl_store {
   rl_known_token known_tokens[RL_KNOWN_TOKENS];
 };
 
+/* Makes queries of the connection end when the limit of the thread that runs them (rl_store_limit_queries) is exceeded. */
+void rl_store_limit_connection(rl_db *db);
+
 /* Locks the writer and begins a transaction. RL_STORAGE_LOCKED if another program holds the database's lock for
  * store->write_wait_ms, which may have begun before the call, or if threads of this program hold the writer for a second. The
  * writer is unlocked after a failure. */

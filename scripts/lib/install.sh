@@ -14,6 +14,7 @@ RL_PACKAGES[tests]="
   systemd-analyze:systemd systemd-nspawn:systemd-container mmdebstrap:mmdebstrap
   dpkg-shlibdeps:dpkg-dev lintian:lintian buildah:buildah openssl:openssl
   chromium:chromium ps:procps strace:strace xmllint:libxml2-utils
+  protoc:protobuf-compiler python3-protobuf python3-prometheus-client
   python3-pytest python3-requests python3-jsonschema python3-numpy python3-yaml"
 
 RL_PACKAGES[bench]="wrk:wrk python3" # of tests/bench/api.sh

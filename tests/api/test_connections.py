@@ -116,7 +116,7 @@ def trace(patient):
     rows = Rows(patient)
     activities = [{"kind": "kernel", "name": "k" * 200, "start_ns": 10 * i, "end_ns": 10 * i + 5} for i in range(20000)]
     job = rows.job_of(rows.run([], trace=([], activities)))
-    return f"GET /jobs/{job}/timeline?format=chrome&limit=200000 HTTP/1.1\r\n".encode() + HOST + b"\r\n"
+    return f"GET /jobs/{job}/export?format=csv HTTP/1.1\r\n".encode() + HOST + b"\r\n"
 
 
 def ask_for_traces(stack, daemon, trace):

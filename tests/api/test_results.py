@@ -1,12 +1,9 @@
 """Reading measurements: results, kernels, timeline, comparison, history, ETags."""
 
-import copy
 import math
-import random
 
 import pytest
 import report_fixture
-import trace_rules
 import traced_run
 
 from daemon import endless, job
@@ -282,125 +279,6 @@ def test_two_timelines(daemon):
     rows.db.execute("UPDATE passes SET activity_rows = 2000001 WHERE run_id = ?", [b])
     rows.db.commit()
     assert daemon.call("GET", path).status_code == 422
-
-
-OVERLAP_OFFSET = 500000000  # added to a thread id: the thread of the activities that overlap others
-
-
-def test_trace_events_of_a_launch(daemon):
-    made = traced_run.insert(daemon.state)
-    path = f"/jobs/{made['job']}/timeline"
-    items = daemon.get(path).json()["items"]
-    trace = daemon.get(f"{path}?format=chrome").json()
-    assert trace["otherData"] == {"truncated": False}
-    names = {(event["name"], event["tid"]): event["args"]["name"] for event in trace["traceEvents"] if event["ph"] == "M"}
-    (calls,) = [thread for (_, thread), name in names.items() if name == "calls"]
-    assert names.pop(("process_name", 0)) == f"NVIDIA H200, mnist_cnn fp16, run {made['run']}"
-    overlapping = {("thread_name", OVERLAP_OFFSET + thread): f"{name}, overlapping"
-                   for thread, name in ((7, "stream 7"), (calls, "calls"))}
-    assert names == {("thread_name", 7): "stream 7", ("thread_name", calls): "calls", **overlapping}
-    events = [event for event in trace["traceEvents"] if event["ph"] == "X"]
-    assert [(event["cat"], event["name"]) for event in events] == [(item["kind"], item["name"]) for item in items]
-    assert trace_rules.spans_of(events) == [(item["start_ns"], item["end_ns"]) for item in items]
-    for event, item in zip(events, items):
-        assert event["pid"] == made["run"] and event["tid"] == (item["stream"] or calls)
-        assert event["args"].get("step") == item["step"]
-    assert len(trace_rules.check(trace)[made["run"], 7]) == len(traced_run.PHASES) * traced_run.STEPS + 3
-
-
-def test_trace_events_of_overlapping_kernels(daemon):
-    """Kernels of a stream may overlap by some ticks, events of a thread may not: an overlapping kernel goes to a second thread
-    with its phases."""
-    spans = {"first": (1000, 2000), "second": (1970, 3000), "inside": (1980, 2500), "third": (2990, 4000), "later": (4000, 5000)}
-    rows = [{"kind": "phase" if name == "inside" else "kernel", "name": name, "start_ns": start, "end_ns": end, "stream": 7}
-            for name, (start, end) in spans.items()]
-    fixture = report_fixture.Rows(daemon)
-    job = fixture.job_of(fixture.run([], trace=([], rows)))
-    trace = daemon.get(f"/jobs/{job}/timeline?format=chrome").json()
-    trace_rules.check(trace)
-    events = trace["traceEvents"]
-    threads = {event["args"]["name"]: event["tid"] for event in events if event["name"] == "thread_name"}
-    assert threads == {"stream 7": 7, "stream 7, overlapping": OVERLAP_OFFSET + 7}
-    by_thread = {name: [event["name"] for event in events if event["ph"] == "X" and event["tid"] == tid]
-              for name, tid in threads.items()}
-    assert by_thread == {"stream 7": ["first", "third", "later"], "stream 7, overlapping": ["second", "inside"]}
-
-
-def random_stream(draw, stream):
-    """Returns random kernels with phases. Each may begin before the previous one ends, as programmatic dependent launches do."""
-    rows, previous_start, previous_end = [], 0, draw.randrange(1000)
-    for k in range(40):
-        start = max(previous_start, previous_end - draw.choice((0, 0, draw.randrange(200))))
-        end = previous_end + draw.randrange(1, 3000)
-        rows.append({"kind": "kernel", "name": f"kernel {k}", "start_ns": start, "end_ns": end, "stream": stream})
-        cuts = sorted(draw.sample(range(start, end + 1), min(4, end - start + 1)))
-        rows += [{"kind": "phase", "name": "part", "start_ns": low, "end_ns": high, "stream": stream, "step": 1}
-                 for low, high in zip(cuts, cuts[1:]) if low >= previous_end]
-        previous_start, previous_end = previous_end, end
-    return rows
-
-
-def test_trace_events_of_random_streams(daemon):
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
-    rows = [row for stream in (3, 7) for row in random_stream(random.Random(seed), stream)]
-    fixture = report_fixture.Rows(daemon)
-    job = fixture.job_of(fixture.run([], trace=([], rows)))
-    by_thread = trace_rules.check(daemon.get(f"/jobs/{job}/timeline?format=chrome&limit=1000").json())
-    served = sorted((tid % OVERLAP_OFFSET, event["name"], *span) for (_, tid), events in by_thread.items()
-                   for event, span in zip(events, trace_rules.spans_of(events)))
-    assert served == sorted((row["stream"], row["name"], row["start_ns"], row["end_ns"]) for row in rows)
-
-
-def without(name):
-    return lambda trace: trace["traceEvents"].pop(next(i for i, one in enumerate(trace["traceEvents"]) if one["name"] == name))
-
-
-BROKEN = [without("process_name"), without("thread_name"), lambda trace: trace["traceEvents"].reverse(),
-          lambda trace: trace["traceEvents"][-1].update(ph="B"), lambda trace: trace["traceEvents"][-1].update(dur=-1.0),
-          lambda trace: trace["traceEvents"][-1].update(ts=trace["traceEvents"][-2]["ts"] + 0.0001),
-          lambda trace: trace["traceEvents"][-1].update(ts=trace["traceEvents"][-2]["ts"] - 0.001),
-          lambda trace: trace["traceEvents"][-3].update(dur=1.8), lambda trace: trace["traceEvents"][-1].update(tid=2**31),
-          lambda trace: trace["traceEvents"][-1]["args"].update(step=None), lambda trace: trace.update(displayTimeUnit="us")]
-
-
-@pytest.mark.parametrize("break_trace", BROKEN)
-def test_trace_rules_detect_broken_traces(daemon, break_trace):
-    spans = ((1000, 2000), (2500, 3000), (2600, 2700))
-    rows = [{"kind": "kernel", "name": "one", "start_ns": start, "end_ns": end, "stream": 7} for start, end in spans]
-    fixture = report_fixture.Rows(daemon)
-    trace = daemon.get(f"/jobs/{fixture.job_of(fixture.run([], trace=([], rows)))}/timeline?format=chrome").json()
-    trace_rules.check(copy.deepcopy(trace))
-    break_trace(trace)
-    with pytest.raises(AssertionError):
-        trace_rules.check(trace)
-
-
-def test_trace_events_keep_to_the_window_and_the_limit(daemon, finished):
-    path = f"/jobs/{finished}/timeline"
-    whole = daemon.get(path).json()["items"]
-    start, end = whole[len(whole) // 8]["start_ns"], whole[len(whole) // 4]["start_ns"]  # both in the first run
-    count = len(daemon.get(f"{path}?from={start}&to={end}").json()["items"])
-
-    def count_events(query):
-        trace = daemon.get(f"{path}?format=chrome&{query}").json()
-        trace_rules.check(trace)
-        events = trace["traceEvents"]
-        named = {event["pid"] for event in events if event["name"] == "process_name"}
-        activities = [event for event in events if event["ph"] == "X"]
-        assert named == {event["pid"] for event in activities}
-        return len(activities), trace["otherData"]["truncated"]
-
-    assert count_events(f"from={start}&to={end}") == (count, False)
-    inner = max(whole[:len(whole) // 4], key=lambda item: item["end_ns"] - item["start_ns"])
-    begin, end = inner["start_ns"], inner["end_ns"]
-    for window in ((begin, end), (begin - 1, end + 1), (begin + 1, end - 1), (end, end), (begin, begin)):
-        window = "from={}&to={}".format(*window)
-        assert count_events(window) == (len(daemon.get(f"{path}?{window}").json()["items"]), False)
-    assert count_events(f"limit={len(whole)}") == (len(whole), False) and count_events("limit=5") == (5, True)
-    assert count_events("to=0") == (0, False)
-    unknown = daemon.get("/jobs/999999/timeline?format=chrome")
-    assert (unknown.status_code, unknown.json()["code"]) == (404, "not_found")
 
 
 def test_comparison(daemon, finished):

@@ -187,8 +187,11 @@ int64_t grow_rows(int64_t first, int64_t total, rl_activity_row *rows, int64_t c
   const int64_t trace_ns = (total + 1) * ROW_NS;
   for (int64_t i = 0; i < count; i++) {
     int64_t index = first + i;
-    rows[i] = index > 0 ? row_in_step((index - 1) / ROWS_IN_STEP, (index - 1) % ROWS_IN_STEP)
-                        : (rl_activity_row){.kind = RL_ACTIVITY_NVTX_RANGE, .name = NAME_EPOCH, .end_ns = trace_ns};
+    rows[i] =
+        index > 0
+            ? row_in_step((index - 1) / ROWS_IN_STEP, (index - 1) % ROWS_IN_STEP)
+            : (rl_activity_row){
+                  .kind = RL_ACTIVITY_NVTX_RANGE, .name = NAME_EPOCH, .end_ns = trace_ns, .process = PROCESS, .thread = THREAD};
   }
   return trace_ns;
 }

@@ -334,7 +334,7 @@ class Chaos:
 
     def abandon(self, rng):
         """Requests a large reply and disconnects, sometimes while it is being sent."""
-        path = rng.choice([f"/jobs/{self.random_job(rng)}/timeline?format=chrome&limit=200000",
+        path = rng.choice([f"/jobs/{self.random_job(rng)}/export?format={rng.choice(('chrome', 'perfetto', 'nsys', 'csv'))}",
                            "/history?metric=epoch_ms_median&limit=10000", "/jobs?limit=500",
                            f"/jobs/{self.random_job(rng)}/results",
                            f"/jobs/{self.random_job(rng)}/timeline?limit=5000", f"/jobs/{self.random_job(rng)}/comparison"])

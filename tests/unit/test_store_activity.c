@@ -324,7 +324,7 @@ static int64_t count_visible_rows(fixture *f, int64_t job) {
   int64_t count = cJSON_GetArraySize(timeline);
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *trace = NULL;
   const char *text;
-  ASSERT_OK(rl_store_query(f->store, RL_QUERY_TRACE, RL_BINDINGS(RL_BIND_INTEGER(":job", job)), &trace, &err));
+  ASSERT_OK(rl_store_query(f->store, RL_QUERY_EXPORT_ROWS, RL_BINDINGS(RL_BIND_INTEGER(":run", 1)), &trace, &err));
   assert_int_equal(rl_cursor_next(trace, &text, &err), count > 0);
   assert_int_equal(query_integer(f, "SELECT count(*) FROM v_activity"), count);
   cJSON_Delete(timeline);

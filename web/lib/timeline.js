@@ -11,7 +11,6 @@ import { drawPhases } from '/lib/phases.js';
 import * as format from '/lib/format.js';
 
 const WINDOW_ACTIVITIES_LIMIT = 4000; // of one request
-const TRACE_ACTIVITIES_LIMIT = 200000; // of a downloaded trace: the maximum that the API accepts
 const LABEL_WIDTH = 74; // px, as the following
 const ROW_HEIGHT = 22;
 const TRACK_GAP = 10;
@@ -194,8 +193,7 @@ const controls = [['timeline-earlier', 'ArrowLeft', () => movedWindow(-0.5)],
 /* --- the section ----------------------------------------------------------------------------------------------------- */
 
 function showSelectedRun() {
-  byId('timeline-trace').href = `/jobs/${job}/timeline?format=chrome&run=${selectedRun().run}&limit=${TRACE_ACTIVITIES_LIMIT}`;
-  byId('timeline-trace').download = `job-${job}-run-${selectedRun().run}.json`;
+  byId('timeline-trace').href = `/jobs/${job}/export?format=perfetto&run=${selectedRun().run}`;
   drawPhases(selectedRun().kernels.flatMap((kernel) => kernel.phases), selectedRun().microbatches, selectedRun().clockError);
   const shown = selectedRun().run;
   drawTimeClasses(shown, (interval) => { if (shown === selectedRun().run) showWindow(withMargin(interval)); });

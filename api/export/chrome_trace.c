@@ -1,0 +1,333 @@
+/* Trace events in the dialect of Kineto, the library behind PyTorch's profiler, so that HolisticTraceAnalysis, TensorBoard and
+ * Perfetto read them: https://github.com/pytorch/kineto, libkineto/src/output_json.cpp. Process ids below those of the host are
+ * numbers of devices, and thread ids there are streams. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/export/trace_tracks.h"
+#include "api/export/trace_writer.h"
+
+enum {
+  UNKNOWN_PROCESS = 1000000000, /* Linux has no process and no thread with such an id */
+  LATER_TRACKS = 1500000000,    /* thread ids of tracks after a track's first */
+  RECENT_CALLS = 1 << 18        /* a kernel is linked to its call unless so many others are between them */
+};
+
+/* A call that may launch work. Kineto draws an arrow, a flow "ac2g", from it to the work. */
+typedef struct call {
+  uint32_t correlation; /* 0: none */
+  bool is_linked;       /* its flow has begun */
+  int64_t start_ns;
+  int32_t process, thread;
+} call;
+
+typedef struct chrome_state {
+  rl_tracks tracks;
+  call *calls;           /* by the low bits of their correlation */
+  const char *host_name; /* of the program that was traced */
+  const char *device_name;
+} chrome_state;
+
+typedef struct position { /* in the viewer */
+  int32_t process, thread;
+} position;
+
+static const char *const categories[RL_ACTIVITY_KIND_COUNT] = {[RL_ACTIVITY_KERNEL] = "kernel",
+                                                               [RL_ACTIVITY_MEMCPY] = "gpu_memcpy",
+                                                               [RL_ACTIVITY_MEMSET] = "gpu_memset",
+                                                               [RL_ACTIVITY_MEMORY] = "cpu_instant_event",
+                                                               [RL_ACTIVITY_RUNTIME] = "cuda_runtime",
+                                                               [RL_ACTIVITY_DRIVER] = "cuda_driver",
+                                                               [RL_ACTIVITY_NVTX_RANGE] = "user_annotation",
+                                                               [RL_ACTIVITY_OVERHEAD] = "overhead",
+                                                               [RL_ACTIVITY_CPU_SPAN] = "cpu_op",
+                                                               [RL_ACTIVITY_PHASE] = "gpu_user_annotation"};
+
+/* --- parts of events --------------------------------------------------------------------------------------------------- */
+
+/* Appends ns as µs with three decimals: no digit is lost. */
+static void put_us(rl_buffer *out, int64_t ns) {
+  const int64_t rest = ns % 1000 < 0 ? -(ns % 1000) : ns % 1000;
+  const char decimals[] = {'.', (char)('0' + rest / 100), (char)('0' + rest / 10 % 10), (char)('0' + rest % 10)};
+  if (ns < 0 && ns > -1000) rl_buffer_byte(out, '-');
+  rl_buffer_integer(out, ns / 1000);
+  rl_buffer_append(out, decimals, sizeof decimals);
+}
+
+static void put_member(rl_buffer *out, const char *name_and_colon, int64_t value) {
+  rl_buffer_text(out, name_and_colon);
+  rl_buffer_integer(out, value);
+}
+
+static void put_position(rl_buffer *out, position at) {
+  put_member(out, ",\"pid\":", at.process);
+  put_member(out, ",\"tid\":", at.thread);
+}
+
+static void put_dim3(rl_buffer *out, const char *name_and_colon, uint32_t x, uint32_t y, uint32_t z) {
+  put_member(out, name_and_colon, x);
+  put_member(out, ",", y);
+  put_member(out, ",", z);
+  rl_buffer_byte(out, ']');
+}
+
+/* Kineto has "Memcpy HtoD (Pageable -> Device)" and "Memset (Device)". */
+static const char *const kineto_memory_names[RL_MEMORY_KIND_COUNT] = {"Unknown", "Pageable", "Pinned",        "Device",
+                                                                      "Array",   "Managed",  "Device Static", "Managed Static"};
+
+static void put_name(rl_buffer *out, const rl_trace_row *row) {
+  const rl_activity_row *values = &row->values;
+  const bool is_copy = values->kind == RL_ACTIVITY_MEMCPY;
+  char name[160];
+  if (!is_copy && values->kind != RL_ACTIVITY_MEMSET) {
+    rl_buffer_json_text(out, row->name);
+    return;
+  }
+  const char *direction = is_copy && strncmp(row->name, "memcpy ", 7) == 0 ? row->name + 6 : "";
+  if (is_copy)
+    snprintf(name, sizeof name, "Memcpy%s (%s -> %s)", direction, kineto_memory_names[values->source_memory],
+             kineto_memory_names[values->destination_memory]);
+  else snprintf(name, sizeof name, "Memset (%s)", kineto_memory_names[values->destination_memory]);
+  rl_buffer_json_text(out, name);
+}
+
+/* Starts the next event, up to its category and name. */
+static void start_event(rl_buffer *out, const char *phase, const char *category) {
+  rl_buffer_text(out, ",\n{\"ph\":\"");
+  rl_buffer_text(out, phase);
+  rl_buffer_text(out, "\",\"cat\":\"");
+  rl_buffer_text(out, category);
+  rl_buffer_text(out, "\",\"name\":");
+}
+
+/* --- arguments --------------------------------------------------------------------------------------------------------- */
+
+static void put_device_args(rl_buffer *out, const rl_activity_row *row) {
+  if (row->device != 0) put_member(out, "\"device\":", row->device - 1), rl_buffer_byte(out, ',');
+  if (row->context != 0) put_member(out, "\"context\":", row->context), rl_buffer_byte(out, ',');
+  put_member(out, "\"stream\":", row->stream);
+}
+
+static void put_kernel_args(rl_buffer *out, const rl_activity_row *row) {
+  put_member(out, ",\"registers per thread\":", row->registers);
+  put_member(out, ",\"shared memory\":", (int64_t)row->static_shared_bytes + row->dynamic_shared_bytes);
+  put_dim3(out, ",\"grid\":[", row->grid[0], row->grid[1], row->grid[2]);
+  put_dim3(out, ",\"block\":[", row->block[0], row->block[1], row->block[2]);
+}
+
+static void put_copy_args(rl_buffer *out, const rl_activity_row *row) {
+  char bandwidth[48] = "";
+  put_member(out, ",\"bytes\":", (int64_t)row->bytes);
+  if (row->end_ns <= row->start_ns) return;
+  snprintf(bandwidth, sizeof bandwidth, ",\"memory bandwidth (GB/s)\":%.6g",
+           (double)row->bytes / (double)(row->end_ns - row->start_ns));
+  rl_buffer_text(out, bandwidth);
+}
+
+/* Appends the id by which readers link a call and its work, twice: Kineto's external id is that of a CPU operator, and there is
+ * none between the call and the work. */
+static void put_correlation(rl_buffer *out, const rl_activity_row *row, const char *separator) {
+  if (row->correlation == 0) return;
+  rl_buffer_text(out, separator);
+  put_member(out, "\"External id\":", row->correlation);
+  put_member(out, ",\"correlation\":", row->correlation);
+}
+
+static void put_args(rl_buffer *out, const rl_activity_row *row) {
+  rl_buffer_text(out, ",\"args\":{");
+  switch (row->kind) {
+    case RL_ACTIVITY_KERNEL:
+    case RL_ACTIVITY_MEMCPY:
+    case RL_ACTIVITY_MEMSET:
+      put_device_args(out, row);
+      put_correlation(out, row, ",");
+      if (row->kind == RL_ACTIVITY_KERNEL) put_kernel_args(out, row);
+      else put_copy_args(out, row);
+      if (row->graph_node != 0) put_member(out, ",\"graph node id\":", row->graph_node);
+      break;
+    case RL_ACTIVITY_MEMORY: put_member(out, "\"Bytes\":", (int64_t)row->bytes); break;
+    case RL_ACTIVITY_PHASE: put_member(out, "\"step\":", (int64_t)row->step - 1); break;
+    default: put_correlation(out, row, "");
+  }
+  rl_buffer_text(out, "}}");
+}
+
+/* --- processes and threads --------------------------------------------------------------------------------------------- */
+
+static position position_of(const rl_track *track) {
+  const rl_track_group *group = &track->group;
+  const int32_t process = (int32_t)(group->owner & INT32_MAX), id = (int32_t)(group->id & INT32_MAX);
+  const int32_t thread = track->rank == 0 ? id : (int32_t)(LATER_TRACKS + track->number);
+  if (group->kind == RL_GROUP_STREAM) return (position){process > 0 ? process - 1 : 0, thread};
+  if (group->kind == RL_GROUP_OVERHEAD) return (position){-1, track->rank == 0 && track->number == 1 ? 0 : thread};
+  return (position){process > 0 ? process : UNKNOWN_PROCESS, thread};
+}
+
+static void put_metadata(rl_buffer *out, const char *name, position at, const char *argument, const char *value) {
+  start_event(out, "M", "__metadata");
+  rl_buffer_json_text(out, name);
+  rl_buffer_text(out, ",\"ts\":0.000");
+  put_position(out, at);
+  rl_buffer_text(out, ",\"args\":{");
+  rl_buffer_json_text(out, argument);
+  rl_buffer_byte(out, ':');
+  rl_buffer_json_text(out, value);
+  rl_buffer_text(out, "}}");
+}
+
+static void name_process(const chrome_state *state, const rl_track_group *group, int32_t process, rl_buffer *out) {
+  char label[32] = "CPU";
+  const char *name = group->kind == RL_GROUP_OVERHEAD ? "overhead of the profiler" : state->host_name;
+  if (group->kind == RL_GROUP_STREAM) {
+    name = state->device_name;
+    snprintf(label, sizeof label, "GPU %d", process);
+  }
+  put_metadata(out, "process_name", (position){process, 0}, "name", name);
+  put_metadata(out, "process_labels", (position){process, 0}, "labels", label);
+}
+
+static void name_thread(const rl_track *track, position at, rl_buffer *out) {
+  char name[RL_TRACK_NAME_SIZE];
+  rl_track_name(track, name);
+  put_metadata(out, "thread_name", at, "name", name);
+}
+
+/* --- flows ------------------------------------------------------------------------------------------------------------- */
+
+static void put_flow(rl_buffer *out, const char *phase, uint32_t correlation, position at, int64_t time_ns) {
+  start_event(out, phase, "ac2g");
+  rl_buffer_text(out, "\"ac2g\"");
+  put_member(out, ",\"id\":", correlation);
+  put_position(out, at);
+  rl_buffer_text(out, ",\"ts\":");
+  put_us(out, time_ns);
+  rl_buffer_text(out, phase[0] == 'f' ? ",\"bp\":\"e\"}" : "}");
+}
+
+static void remember_call(chrome_state *state, const rl_activity_row *row, position at) {
+  state->calls[row->correlation % RECENT_CALLS] =
+      (call){.correlation = row->correlation, .start_ns = row->start_ns, .process = at.process, .thread = at.thread};
+}
+
+/* Links work to its call, if the call was recorded: every flow that begins ends, and the reverse. */
+static void link_to_call(chrome_state *state, const rl_activity_row *row, position at, rl_buffer *out) {
+  call *launch = &state->calls[row->correlation % RECENT_CALLS];
+  if (launch->correlation != row->correlation) return;
+  if (!launch->is_linked) put_flow(out, "s", row->correlation, (position){launch->process, launch->thread}, launch->start_ns);
+  launch->is_linked = true;
+  put_flow(out, "f", row->correlation, at, row->start_ns);
+}
+
+static void put_flows(chrome_state *state, const rl_activity_row *row, position at, rl_buffer *out) {
+  if (row->correlation == 0) return;
+  switch (row->kind) {
+    case RL_ACTIVITY_RUNTIME:
+    case RL_ACTIVITY_DRIVER: remember_call(state, row, at); break;
+    case RL_ACTIVITY_KERNEL:
+    case RL_ACTIVITY_MEMCPY:
+    case RL_ACTIVITY_MEMSET: link_to_call(state, row, at, out); break;
+    default: break;
+  }
+}
+
+/* --- the writer -------------------------------------------------------------------------------------------------------- */
+
+static const cJSON *member(const cJSON *object, const char *name) { return cJSON_GetObjectItemCaseSensitive(object, name); }
+
+/* The device's properties under Kineto's names, as far as they are known. */
+static cJSON *device_properties(const cJSON *conditions) {
+  static const struct {
+    const char *ours, *kineto;
+  } names[] = {{"memory_bytes", "totalGlobalMem"},
+               {"sm_count", "numSms"},
+               {"registers_per_sm", "regsPerMultiprocessor"},
+               {"shared_memory_per_sm_bytes", "sharedMemPerMultiprocessor"}};
+  const cJSON *properties = member(conditions, "device_properties");
+  const char *device = cJSON_GetStringValue(member(conditions, "device"));
+  const char *capability = cJSON_GetStringValue(member(properties, "compute_capability"));
+  int id = 0, major = 0, minor = 0;
+  if (device == NULL || sscanf(device, "gpu%d", &id) != 1) return NULL;
+  cJSON *object = cJSON_CreateObject();
+  cJSON_AddNumberToObject(object, "id", id);
+  cJSON_AddItemToObject(object, "name", cJSON_Duplicate(member(properties, "name"), false));
+  if (capability != NULL && sscanf(capability, "%d.%d", &major, &minor) == 2) {
+    cJSON_AddNumberToObject(object, "computeMajor", major);
+    cJSON_AddNumberToObject(object, "computeMinor", minor);
+    cJSON_AddNumberToObject(object, "warpSize", 32);
+  }
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (cJSON_IsNumber(member(properties, names[i].ours)))
+      cJSON_AddItemToObject(object, names[i].kineto, cJSON_Duplicate(member(properties, names[i].ours), false));
+  return object;
+}
+
+/* The file's members before its events. */
+static char *print_head(const cJSON *conditions) {
+  cJSON *head = cJSON_CreateObject(), *device = device_properties(conditions);
+  cJSON_AddNumberToObject(head, "schemaVersion", 1);
+  cJSON *devices = cJSON_AddArrayToObject(head, "deviceProperties"),
+        *distributed = cJSON_AddObjectToObject(head, "distributedInfo");
+  if (device != NULL) cJSON_AddItemToArray(devices, device);
+  cJSON_AddStringToObject(distributed, "backend", "none");
+  cJSON_AddNumberToObject(distributed, "rank", 0);
+  cJSON_AddNumberToObject(distributed, "world_size", 1);
+  cJSON_AddStringToObject(head, "displayTimeUnit", "ns");
+  cJSON_AddItemToObject(head, "rooflined", cJSON_Duplicate(conditions, true));
+  char *text = cJSON_PrintUnformatted(head);
+  cJSON_Delete(head);
+  return text;
+}
+
+static int begin(void *context, const cJSON *conditions, rl_buffer *out, rl_error *err) {
+  chrome_state *state = context;
+  RL_CLEANUP(rl_free_text) char *head = print_head(conditions);
+  const char *device = cJSON_GetStringValue(member(member(conditions, "device_properties"), "name"));
+  state->host_name = cJSON_GetStringValue(member(conditions, "workload"));
+  state->device_name = device != NULL ? device : "device";
+  state->calls = calloc(RECENT_CALLS, sizeof *state->calls);
+  if (head == NULL || state->calls == NULL || state->host_name == NULL)
+    return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for an export");
+  rl_buffer_append(out, head, strlen(head) - 1); /* without the closing brace */
+  rl_buffer_text(out,
+                 ",\"traceEvents\":[\n{\"ph\":\"M\",\"cat\":\"__metadata\",\"name\":\"trace_start\",\"ts\":0.000,\"pid\":-1,"
+                 "\"tid\":0,\"args\":{}}");
+  return 0;
+}
+
+static int write_row(void *context, const rl_trace_row *row, rl_buffer *out, rl_error *err) {
+  chrome_state *state = context;
+  const rl_activity_row *values = &row->values;
+  const bool is_instant = values->kind == RL_ACTIVITY_MEMORY;
+  const rl_track *track;
+  if (rl_tracks_place(&state->tracks, values, &track, err) < 0) return -1;
+  const position at = position_of(track);
+  if (track->is_new) {
+    name_process(state, &track->group, at.process, out);
+    name_thread(track, at, out);
+  }
+  start_event(out, is_instant ? "i" : "X", categories[values->kind]);
+  put_name(out, row);
+  put_position(out, at);
+  rl_buffer_text(out, ",\"ts\":");
+  put_us(out, values->start_ns);
+  rl_buffer_text(out, is_instant ? ",\"s\":\"p\"" : ",\"dur\":");
+  if (!is_instant) put_us(out, values->end_ns - values->start_ns);
+  put_args(out, values);
+  put_flows(state, values, at, out);
+  return 0;
+}
+
+static void end(void *context, rl_buffer *out) {
+  (void)context;
+  rl_buffer_text(out, "\n]}\n");
+}
+
+static void clear(void *context) {
+  chrome_state *state = context;
+  rl_tracks_clear(&state->tracks);
+  free(state->calls);
+}
+
+const rl_trace_writer rl_chrome_writer = {
+    .state_size = sizeof(chrome_state), .is_gzip = true, .begin = begin, .write = write_row, .end = end, .clear = clear};
