@@ -78,6 +78,8 @@ const rl_config_key rl_config_keys[] = {
     TEXT(webhook_url, "", "http or https URL to which events of regression suites are posted; empty: none", .check = check_url),
     TEXT(webhook_secret_file, "",
          "file of the key that signs these posts (whsec_ and base64); a relative path: in $CREDENTIALS_DIRECTORY"),
+    TEXT(webhook_ca_file, "",
+         "certificates (PEM) of the authorities that the receiver's certificate is checked against; empty: the system's"),
     INT(webhook_retry_s, "10", 1, 3600,
         "seconds after which a failed post is repeated; doubled after each further failure, up to an hour"),
     INT(threads, "0", 0, 4096, "threads of the CPU engines; 0: one for each core"),

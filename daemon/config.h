@@ -42,6 +42,7 @@ typedef struct rl_config {
   int64_t spill_bytes;     /* 64 MiB for each device; 0: no spill files */
   char webhook_url[RL_PATH_SIZE];
   char webhook_secret_file[RL_PATH_SIZE]; /* a relative path: in $CREDENTIALS_DIRECTORY */
+  char webhook_ca_file[RL_PATH_SIZE];     /* "": the system's authorities */
   int64_t webhook_retry_s;                /* 10: after the first failure of a delivery */
   int64_t threads;                        /* CPU engines; 0: all cores */
   char log_level[16];                     /* error warning info debug */

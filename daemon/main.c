@@ -233,7 +233,8 @@ static int serve(const rl_config *config, const sigset_t *signals, rl_error *err
   housekeeper keeper = {.config = config};
   int port = 0;
   const rl_upload_limits upload_limits = {config->import_limit_bytes, config->import_spool_bytes};
-  const rl_webhook_target target = {config->webhook_url, config->webhook_secret_file, config->webhook_retry_s};
+  const rl_webhook_target target = {config->webhook_url, config->webhook_secret_file, config->webhook_ca_file,
+                                    config->webhook_retry_s};
   if (rl_store_open(config->state, &store, err) < 0 ||
       (target.url[0] != '\0' && rl_webhook_open(store, &target, &webhook, err) < 0) ||
       rl_recover_spilled_passes(config->state, store, err) < 0 || rl_queue_open(store, config->queue_limit, &jobs, err) < 0 ||

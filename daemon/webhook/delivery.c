@@ -7,11 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { CONNECT_TIMEOUT_MS = 5000, TIMEOUT_MS = 10000, POLL_MS = 1000, MAX_RECEIVED_BYTES = 64 << 10, HEADERS_MAX = 6 };
 
 struct rl_webhook_client {
-  const char *url;
+  const char *url, *ca_file;
+  bool is_loopback; /* the receiver's host */
   CURLM *multi;
   atomic_bool is_interrupted;
 };
@@ -19,10 +21,26 @@ struct rl_webhook_client {
 RL_DEFINE_CLEANUP(list_free, struct curl_slist *, curl_slist_free_all, NULL)
 RL_DEFINE_CLEANUP(easy_free, CURL *, curl_easy_cleanup, NULL)
 
-int rl_webhook_client_open(const char *url, rl_webhook_client **client, rl_error *err) {
+/* Proxies are for receivers elsewhere. */
+static bool is_loopback(const char *url) {
+  char *host = NULL;
+  CURLU *parts = curl_url();
+  bool parsed = parts != NULL && curl_url_set(parts, CURLUPART_URL, url, 0) == CURLUE_OK &&
+                curl_url_get(parts, CURLUPART_HOST, &host, 0) == CURLUE_OK;
+  bool found = parsed && (strcmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0 || strncmp(host, "127.", 4) == 0);
+  curl_free(host);
+  curl_url_cleanup(parts);
+  return found;
+}
+
+int rl_webhook_client_open(const char *url, const char *ca_file, rl_webhook_client **client, rl_error *err) {
+  if (ca_file[0] != '\0' && access(ca_file, R_OK) < 0)
+    return rl_fail(err, RL_INPUT, errno, "webhook_ca_file: %s: %s", ca_file, strerror(errno));
   rl_webhook_client *opened = calloc(1, sizeof *opened);
   if (opened == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for the webhook");
   opened->url = url;
+  opened->ca_file = ca_file;
+  opened->is_loopback = is_loopback(url);
   if (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK) opened->multi = curl_multi_init();
   if (opened->multi == NULL) {
     free(opened);
@@ -86,16 +104,14 @@ static struct curl_slist *make_headers(const rl_webhook_post *post) {
   return headers;
 }
 
-static bool is_loopback(const char *url) {
-  return strstr(url, "://127.") != NULL || strstr(url, "://localhost") != NULL || strstr(url, "://[::1]") != NULL;
-}
-
-static void set_options(CURL *easy, const char *url, const rl_webhook_post *post, const struct curl_slist *headers,
-                        received *from) {
-  curl_easy_setopt(easy, CURLOPT_URL, url);
+static void set_options(CURL *easy, const rl_webhook_client *client, const rl_webhook_post *post,
+                        const struct curl_slist *headers, received *from) {
+  curl_easy_setopt(easy, CURLOPT_URL, client->url);
   curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-  if (is_loopback(url)) curl_easy_setopt(easy, CURLOPT_PROXY, "");
+  if (client->is_loopback) curl_easy_setopt(easy, CURLOPT_PROXY, "");
+  if (client->ca_file[0] != '\0') curl_easy_setopt(easy, CURLOPT_CAINFO, client->ca_file);
+  curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L); /* a proxy's 200 is not the receiver's */
   curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(post->body));
   curl_easy_setopt(easy, CURLOPT_POSTFIELDS, post->body);
   curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
@@ -150,7 +166,7 @@ void rl_webhook_send(rl_webhook_client *client, const rl_webhook_post *post, rl_
   *reply = (rl_webhook_reply){.error = "out of memory"};
   if (headers == NULL || easy == NULL) return;
   reply->error[0] = '\0';
-  set_options(easy, client->url, post, headers, &from);
+  set_options(easy, client, post, headers, &from);
   CURLcode code = transfer(client, easy);
   reply->is_interrupted = atomic_load(&client->is_interrupted);
   fill_reply(easy, code, &from, reply);

@@ -1,5 +1,6 @@
-/* Posts one event to the receiver with libcurl: http or https, no redirects, at most 5 s to connect and 10 s in all. What the
- * receiver sends is read up to a limit and discarded. Private to the webhook's thread, except for rl_webhook_client_interrupt. */
+/* Posts one event to the receiver with libcurl: http or https, no redirects, at most 5 s to connect and 10 s in all, through
+ * $https_proxy or $http_proxy unless the receiver is on loopback. What the receiver sends is read up to a limit and discarded.
+ * Private to the webhook's thread, except for rl_webhook_client_interrupt. */
 #ifndef RL_WEBHOOK_DELIVERY_H
 #define RL_WEBHOOK_DELIVERY_H
 
@@ -11,8 +12,9 @@
 
 typedef struct rl_webhook_client rl_webhook_client;
 
-/* url must outlive the client. */
-int rl_webhook_client_open(const char *url, rl_webhook_client **client, rl_error *err);
+/* ca_file: PEM of the authorities that a server's certificate is checked against; "": the system's. url and ca_file must outlive
+ * the client. RL_INPUT: ca_file can't be read. */
+int rl_webhook_client_open(const char *url, const char *ca_file, rl_webhook_client **client, rl_error *err);
 void rl_webhook_client_close(rl_webhook_client *client);
 /* Ends the current and all later posts at once. Any thread. */
 void rl_webhook_client_interrupt(rl_webhook_client *client);

@@ -145,7 +145,8 @@ int rl_webhook_open(rl_store *store, const rl_webhook_target *target, rl_webhook
   pthread_mutex_init(&opened->mutex, NULL);
   rl_condition_init(&opened->woken);
   if (rl_webhook_key_read(target->secret_file, &opened->key, err) < 0 ||
-      rl_webhook_client_open(target->url, &opened->client, err) < 0 || enable(opened, err) < 0 || start_thread(opened, err) < 0)
+      rl_webhook_client_open(target->url, target->ca_file, &opened->client, err) < 0 || enable(opened, err) < 0 ||
+      start_thread(opened, err) < 0)
     return -1;
   *webhook = rl_take_ownership(&opened);
   return 0;

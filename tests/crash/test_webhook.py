@@ -8,6 +8,7 @@ import http.server
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import sqlite3
@@ -103,7 +104,7 @@ def verify(post):
     return headers["webhook-id"], json.loads(body)
 
 
-def options(folder, url, secret=None):
+def webhook_options(folder, url, secret=None):
     (folder / "key").write_text(f"whsec_{base64.b64encode(KEY).decode()}\n")
     return ["--webhook-url", url, "--webhook-secret-file", secret or str(folder / "key"), "--webhook-retry-s", "1"]
 
@@ -125,11 +126,11 @@ def plant(state, count=1, age_ns=0, **columns):
 @pytest.fixture
 def planted(start, tmp_path):
     """planted(url, ...) starts a daemon that finds events in its database."""
-    def start_with_events(url, env=None, secret=None, **more):
+    def start_with_events(url, env=None, secret=None, options=(), **more):
         if not (tmp_path / "state/rooflined.db").exists():
             start().stop()
         plant(tmp_path / "state", **more)
-        return start(*options(tmp_path, url, secret), env=env)
+        return start(*webhook_options(tmp_path, url, secret), *options, env=env)
 
     return start_with_events
 
@@ -204,21 +205,97 @@ def test_a_hanging_receiver_delays_nothing_but_its_events(planted, receive):
     assert verify(receiver.posts[0])[0] == verify(receiver.posts[1])[0]
 
 
-def test_an_unknown_certificate_is_refused(planted, receive, tmp_path):
-    """Nothing is posted to a server that can't prove its name."""
-    certificate, key = tmp_path / "certificate.pem", tmp_path / "private.pem"
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-                    "-days", "2", "-keyout", key, "-out", certificate, "-subj", "/CN=localhost", "-addext",
-                    "subjectAltName=DNS:localhost"],
-                   check=True, capture_output=True)
-    receiver, context = receive(200), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    """A private certificate authority, and the certificate and key of a server that it has signed: files of the folder."""
+    folder = tmp_path_factory.mktemp("authority")
+    new_key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    (folder / "names").write_text("subjectAltName=DNS:localhost,IP:0.0.0.0\n")
+    for command in (["req", "-x509", *new_key, "-days", "2", "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=our authority"],
+                    ["req", *new_key, "-keyout", "server.key", "-out", "server.csr", "-subj", "/CN=receiver"],
+                    ["x509", "-req", "-in", "server.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2",
+                     "-extfile", "names", "-out", "server.pem"]):
+        subprocess.run(["openssl", *command], check=True, capture_output=True, cwd=folder)
+    return folder
+
+
+def serve_tls(receiver, authority):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority / "server.pem", authority / "server.key")
     receiver.server.socket = context.wrap_socket(receiver.server.socket, server_side=True)
     receiver.server.handle_error = lambda *_: None
-    daemon = planted(f"https://localhost:{receiver.port}/")
+
+
+def wait_for_refusal(daemon, receiver, text):
     wait_until(lambda: states(daemon)[0][1] > 0, 20, "an attempt")
     [(state, _, error)] = states(daemon)
-    assert state == "pending" and "certificate" in error and receiver.posts == []
+    assert state == "pending" and text in error and receiver.posts == [], (state, error)
+
+
+def test_an_unknown_certificate_is_refused(planted, receive, authority):
+    """Nothing is posted to a server that can't prove its name."""
+    receiver = receive(200)
+    serve_tls(receiver, authority)
+    wait_for_refusal(planted(f"https://localhost:{receiver.port}/"), receiver, "certificate")
+
+
+def test_a_private_authority(planted, receive, authority):
+    """The file's authority is trusted for the names of its certificates only: 127.0.0.1 is none of them."""
+    receiver = receive(200)
+    serve_tls(receiver, authority)
+    more = ("--webhook-ca-file", str(authority / "ca.pem"))
+    daemon = planted(f"https://127.0.0.1:{receiver.port}/hook?from=test", options=more)
+    wait_for_refusal(daemon, receiver, "certificate")
+    daemon.stop()
+    daemon = planted(f"https://localhost:{receiver.port}/hook?from=test", count=0, options=more)
+    verify(receiver.wait_for_posts(1)[0])
+    wait_for_state(daemon, "delivered")
+
+
+@pytest.fixture
+def proxy(tmp_path):
+    """A forward proxy on loopback, which may connect to every port; its log."""
+    program = shutil.which("tinyproxy") or pytest.skip("tinyproxy is not installed")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    log = tmp_path / "proxy.log"
+    (tmp_path / "proxy.conf").write_text(f'Port {port}\nListen 127.0.0.1\nTimeout 30\nMaxClients 20\nAllow 127.0.0.1\n'
+                                         f'LogLevel Connect\nLogFile "{log}"\n')
+    process = subprocess.Popen([program, "-d", "-c", tmp_path / "proxy.conf"], stdout=subprocess.DEVNULL)
+    wait_until(lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0, 10, "the proxy")
+    yield {"http_proxy": f"http://127.0.0.1:{port}", "https_proxy": f"http://127.0.0.1:{port}"}, log
+    process.terminate()
+    process.wait(10)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_proxy(planted, receive, authority, proxy, scheme):
+    """0.0.0.0 is this machine, but no address of loopback, for which no proxy is used."""
+    environment, log = proxy
+    receiver = receive(200)
+    if scheme == "https":
+        serve_tls(receiver, authority)
+    daemon = planted(f"{scheme}://0.0.0.0:{receiver.port}/hook?from=test", env=environment,
+                     options=("--webhook-ca-file", str(authority / "ca.pem")))
+    verify(receiver.wait_for_posts(1)[0])
+    wait_for_state(daemon, "delivered")
+    request = f"CONNECT 0.0.0.0:{receiver.port}" if scheme == "https" else f"POST http://0.0.0.0:{receiver.port}/hook"
+    assert request in log.read_text()
+
+
+def test_a_proxy_is_no_receiver(planted, receive, authority, proxy):
+    """The proxy answers CONNECT with 200. Then the receiver's certificate is refused: nothing was delivered."""
+    receiver = receive(200)
+    serve_tls(receiver, authority)
+    wait_for_refusal(planted(f"https://0.0.0.0:{receiver.port}/", env=proxy[0]), receiver, "certificate")
+    assert "CONNECT" in proxy[1].read_text()
+
+
+def test_loopback_needs_no_proxy(planted, receive):
+    receiver = receive(200)
+    daemon = planted(receiver.url, env={"http_proxy": "http://127.0.0.1:9"})
+    wait_for_state(daemon, "delivered")
 
 
 def flood(handler):
@@ -253,7 +330,7 @@ def test_a_stop_waits_for_no_receiver_and_the_next_start_delivers(planted, start
     status, took = daemon.signal(signal.SIGTERM)
     assert status == 0 and took < 2, (status, took)
     assert states(daemon) == [("pending", 0, None)]
-    again = start(*options(tmp_path, receiver.url))
+    again = start(*webhook_options(tmp_path, receiver.url))
     first, second = receiver.wait_for_posts(2)
     assert wait_for_state(again, "delivered") and verify(first)[0] == verify(second)[0]
 
@@ -264,9 +341,10 @@ def test_a_stop_waits_for_no_receiver_and_the_next_start_delivers(planted, start
     ("webhook_url = http://example.org\nwebhook_secret_file = KEY.missing", "key.missing: No such file"),
     ("webhook_url = http://example.org\nwebhook_secret_file = SHORT", "short:1: the key must be whsec_ and 24 to 64 bytes"),
     ("webhook_url = http://example.org\nwebhook_secret_file = key", "$CREDENTIALS_DIRECTORY"),
+    ("webhook_url = http://example.org\nwebhook_secret_file = KEY\nwebhook_ca_file = KEY.pem", "key.pem: No such file"),
 ])
 def test_wrong_settings_are_refused(tmp_path, settings, expected):
-    options(tmp_path, "")
+    webhook_options(tmp_path, "")
     (tmp_path / "short").write_text("whsec_" + base64.b64encode(b"x" * 23).decode())
     text = settings.replace("KEY", str(tmp_path / "key")).replace("SHORT", str(tmp_path / "short"))
     (tmp_path / "conf").write_text(f"[rooflined]\n{text}\n")
@@ -335,7 +413,7 @@ def test_a_regression_and_its_end_are_reported(start, receive, tmp_path):
     """The daemon is killed before it can deliver the first event."""
     receiver = Receiver(200)
     receiver.close()  # so that posts are refused
-    daemon = start(*options(tmp_path, receiver.url))
+    daemon = start(*webhook_options(tmp_path, receiver.url))
     assert run_suite(daemon, "incomparable")["webhook_events"] == []
     scale_baseline(daemon.state, 1e-3)
     slow = run_suite(daemon, "slower")
@@ -345,7 +423,7 @@ def test_a_regression_and_its_end_are_reported(start, receive, tmp_path):
     jsonschema.validate(event, schema["properties"]["webhook_events"]["items"])
     daemon.kill()
     receiver = receive(200, port=receiver.port)
-    daemon = start(*options(tmp_path, receiver.url))
+    daemon = start(*webhook_options(tmp_path, receiver.url))
     number, sent = verify(receiver.wait_for_posts(1)[0])
     assert number == event["id"] and sent["type"] == "regression.confirmed" and sent["timestamp"] == event["created_at"]
     data, [verdict] = sent["data"], slow["verdicts"]
