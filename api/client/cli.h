@@ -48,6 +48,9 @@ int rl_command_compare(rl_cli *cli, rl_error *err);
 /* run.c */
 int rl_command_run(rl_cli *cli, rl_error *err);
 int rl_command_watch(rl_cli *cli, rl_error *err);
+/* export.c */
+int rl_command_export(rl_cli *cli, rl_error *err);
+void rl_export_print_options(void);
 /* import.c */
 int rl_command_import(rl_cli *cli, rl_error *err);
 void rl_import_print_options(void);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "api/client/interrupt.h"
@@ -137,6 +138,57 @@ int rl_http_upload(const rl_cli *cli, const char *path, FILE *file, rl_body *res
   curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L); /* a large file takes long, but never stops */
   curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)REQUEST_TIMEOUT_S);
   return perform(cli, easy, headers, response, err);
+}
+
+typedef struct file_reply {
+  CURL *easy;
+  rl_download *download;
+  rl_body refusal; /* the body of a response that is not 200 */
+} file_reply;
+
+static size_t write_file(char *bytes, size_t size, size_t count, void *context) {
+  file_reply *reply = context;
+  long status = 0;
+  curl_easy_getinfo(reply->easy, CURLINFO_RESPONSE_CODE, &status);
+  if (status != 200) return append_body(bytes, size, count, &reply->refusal);
+  return reply->download->write(reply->download->context, bytes, size * count) ? size * count : 0;
+}
+
+/* Takes the name of an attachment; one with a slash would leave the folder. */
+static size_t read_file_name(char *bytes, size_t size, size_t count, void *context) {
+  rl_download *download = context;
+  char line[256], name[RL_FILE_NAME_SIZE];
+  snprintf(line, sizeof line, "%.*s", (int)(size * count), bytes);
+  if (strncasecmp(line, "Content-Disposition:", 20) == 0 && strchr(line, '/') == NULL &&
+      sscanf(line + 20, " attachment; filename=\"%127[^\"]", name) == 1 && name[0] != '.')
+    memcpy(download->file_name, name, sizeof name);
+  return size * count;
+}
+
+static int end_download(const rl_cli *cli, CURLcode code, file_reply *reply, rl_error *err) {
+  long status = 0;
+  curl_easy_getinfo(reply->easy, CURLINFO_RESPONSE_CODE, &status);
+  if (code == CURLE_OK) return status == 200 ? 0 : fail_with_problem(status, &reply->refusal, err);
+  if (code == CURLE_WRITE_ERROR) return rl_fail_errno(err, "can't write the file");
+  if (status != 200 || code == CURLE_ABORTED_BY_CALLBACK) return fail_with_curl(cli, code, err);
+  return rl_fail(err, RL_HTTP, 0, "the daemon cut its reply: its log may have the reason");
+}
+
+int rl_http_download(const rl_cli *cli, const char *path, rl_download *download, rl_error *err) {
+  RL_CLEANUP(list_free) struct curl_slist *headers = NULL;
+  RL_CLEANUP(easy_free) CURL *easy = request_new(cli, path, &headers, err);
+  if (easy == NULL) return -1;
+  file_reply reply = {.easy = easy, .download = download};
+  curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
+  curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, write_file);
+  curl_easy_setopt(easy, CURLOPT_WRITEDATA, &reply);
+  curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, read_file_name);
+  curl_easy_setopt(easy, CURLOPT_HEADERDATA, download);
+  curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L); /* a large file takes long, but never stops */
+  curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)REQUEST_TIMEOUT_S);
+  int rc = end_download(cli, curl_easy_perform(easy), &reply, err);
+  rl_body_free(&reply.refusal);
+  return rc;
 }
 
 cJSON *rl_http_get(const rl_cli *cli, const char *path, rl_error *err) {

@@ -21,6 +21,14 @@ void rl_body_free(rl_body *body);
 int rl_http_send(const rl_cli *cli, const char *method, const char *path, const char *body, rl_body *response, rl_error *err);
 /* Sends the file's rest as the body of a POST, in parts. */
 int rl_http_upload(const rl_cli *cli, const char *path, FILE *file, rl_body *response, rl_error *err);
+enum { RL_FILE_NAME_SIZE = 128 };
+typedef struct rl_download {
+  bool (*write)(void *context, const char *bytes, size_t length); /* false: ends the request */
+  void *context;
+  char file_name[RL_FILE_NAME_SIZE]; /* from Content-Disposition, without a folder; "": none */
+} rl_download;
+/* Gets a file. RL_HTTP with code 0: the reply was cut. RL_ERRNO: write returned false. */
+int rl_http_download(const rl_cli *cli, const char *path, rl_download *download, rl_error *err);
 /* Gets a JSON document, which the caller deletes. NULL with err on failure. */
 cJSON *rl_http_get(const rl_cli *cli, const char *path, rl_error *err);
 /* rl_http_get of /jobs/ID followed by subpath ("/results", or "" for the job itself). */

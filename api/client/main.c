@@ -45,6 +45,7 @@ static const rl_command commands[] = {
     {"show", "JOB", "print a job's result so far", rl_command_show},
     {"kernels", "JOB", "print a job's kernels and their times", rl_command_kernels},
     {"report", "RUN [OPTIONS]", "print sections and findings of a run", rl_command_report, list_report_options},
+    {"export", "JOB --format F …", "write a job's trace or numbers for another tool", rl_command_export, rl_export_print_options},
     {"compare", "RUN RUN [OPTIONS]", "print two reports side by side", rl_command_compare, list_compare_options},
     {"list", "", "list jobs, newest first", rl_command_list},
     {"cancel", "JOB", "cancel a queued or running job", rl_command_cancel},

@@ -1,6 +1,7 @@
 """rooflinectl with the real daemon and the CPU worker: every command, every exit code, output as text and as JSON."""
 import contextlib
 import csv
+import http.server
 import json
 import os
 import pathlib
@@ -244,6 +245,51 @@ def test_report_of_one_kernel_and_section(daemon, profiled):
     assert re.search(r"^Achieved Occupancy +81\.22 %$", out, re.M) and "SchedulerStats" not in out
     out, _ = ctl("report", str(profiled["a"]), "--kernel", "0", "--section", "SpeedOfLight", url=daemon.url)
     assert re.search(r"^Compute Throughput Breakdown$", out, re.M) and re.search(r"^SM: Issue Active +[0-9.]+ %$", out, re.M)
+
+
+def test_export(daemon, finished, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    number, runs = finished["job"]["id"], [run["run"] for run in finished["results"]["runs"]]
+    command = ("export", str(number), "--format", "csv", "--run", str(runs[1]))
+    out, err = ctl(*command, url=daemon.url)
+    assert (out, err) == (f"job-{number}-run-{runs[1]}.csv\n", "")  # no progress without a terminal
+    assert os.listdir(tmp_path) == [out.strip()]
+    lines = (tmp_path / out.strip()).read_text().splitlines()
+    assert lines[0].startswith("job,run,kind,name,") and lines[1].startswith(f"{number},{runs[1]},span,")
+    assert ctl(*command, "-o", "-", url=daemon.url)[0].splitlines() == lines
+    assert ctl(*command, "-o", "named", url=daemon.url)[0] == "named\n" and (tmp_path / "named").read_text().splitlines() == lines
+    (tmp_path / "named").write_text("old")
+    for more, code, text in ((("--run", "999999"), 2, f"Job {number} has no run 999999"), (("--format", "pdf"), 2, "format"),
+                             (("-o", "no/folder"), 1, "no/folder")):
+        assert text in ctl(*command, "-o", "named", *more, url=daemon.url, code=code)[1]
+    assert "runs" in ctl("export", str(number), "--format", "csv", url=daemon.url, code=2)[1]  # it must be one of two
+    ctl(*command, "-o", "named", code=4)
+    assert sorted(os.listdir(tmp_path)) == sorted([out.strip(), "named"]) and (tmp_path / "named").read_text() == "old"
+    for wrong in ((str(number),), ("--format", "csv"), ("x", "--format", "csv"), (str(number), "--format", "csv", "--all")):
+        ctl("export", *wrong, url=daemon.url, code=2)
+
+
+def cut_replies():
+    """A server that breaks each reply off in the middle. Returns its URL."""
+    class Cut(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n"
+                             b'Content-Disposition: attachment; filename="../../etc/name"\r\n\r\n4\r\nhalf\r\n')
+            self.close_connection = True
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Cut)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return f"http://127.0.0.1:{server.server_port}"
+
+
+def test_an_export_that_is_cut_leaves_no_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for more in ((), ("-o", "file")):
+        assert "cut" in ctl("export", "1", "--format", "nsys", *more, url=cut_replies(), code=1)[1]
+    assert os.listdir(tmp_path) == []
 
 
 def test_report_as_csv(daemon, profiled):
