@@ -310,6 +310,34 @@ def test_results_survive_a_stop_while_another_program_holds_the_lock(start):
     assert_sound(second)
 
 
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_a_finished_pass_whose_rows_are_partly_stored_survives(start, tmp_path, end):
+    """Slices of the rows are stored while the worker sends them; then another program takes the lock, and the pass and the daemon
+    end. The next start stores the rest, and runs nothing. fake_worker.c replaces the worker."""
+    rows = 150000
+    (tmp_path / "workers").mkdir()
+    (tmp_path / "workers/rooflined-worker-cpu").symlink_to(BUILD / "tests" / "fake_worker")
+    options, env = ("--workers", str(tmp_path / "workers")), {"FAKE_WORKER": "rows-slowly", "FAKE_ROWS": str(rows)}
+    daemon = start(*options, env=env)
+    number = daemon.submit(job(passes=["activity"]))
+    wait_until(lambda: daemon.rows("SELECT max(activity_stored) FROM passes")[0][0], 20, "a stored slice")
+    with locked_database(daemon):
+        daemon.wait_for(number, "storing")
+        [(stored,)] = daemon.rows("SELECT max(activity_stored) FROM passes")
+        if end == "stop":
+            status, took = daemon.stop()
+            assert status == 0 and took < 2
+        else:
+            time.sleep(3)  # the spill file is written after a second
+            daemon.kill()
+    assert 0 < stored < rows
+    second = start(*options, env=env)
+    assert second.wait_for(number)["state"] == "completed"
+    assert not second.processes(), "the pass ran again"
+    assert second.rows("SELECT count(*), count(DISTINCT start_ns) FROM v_activity") == [(rows, rows)]
+    assert_sound(second)
+
+
 def test_results_survive_a_kill_while_another_program_holds_the_lock(start):
     daemon = start()
     with storing_job(daemon) as number:
