@@ -6,10 +6,12 @@ import sys
 
 
 def conditions(steps):
-    """Returns the device, the driver and the commit as a comment."""
-    lines = {f"# {row['device_name']}, {row['uuid']}, driver {row['driver']}; commit {step['commit']}, "
-             f"{step['at']}" for step in steps for row in step["rows"] if "part" in row}
-    return sorted(lines)
+    """Returns comments: the device, its UUID and driver if it has them, the commit and the time."""
+    def line(step, row):
+        known = [row["device_name"], row["uuid"], row["driver"] and f"driver {row['driver']}"]
+        return f"# {', '.join(filter(None, known))}; commit {step['commit']}, {step['at']}"
+
+    return sorted({line(step, row) for step in steps for row in step["rows"] if "part" in row})
 
 
 def values(steps):

@@ -1,15 +1,25 @@
 #!/usr/bin/env bash
-# tests/measure/false_alarms.sh [TRIALS [SEED]]: writes the tables of false_alarms into docs/measurements/regression-verdicts.md.
+# tests/measure/false_alarms.sh [TRIALS [SEED]]: writes the tables of false_alarms and recorded_trials into
+# docs/measurements/regression-verdicts.md. TRIALS 0: that of the recorded values alone.
 # $ROOFLINED_BUILD is the build folder, by default build/dev.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 page=docs/measurements/regression-verdicts.md
+programs=${ROOFLINED_BUILD:-build/dev}/tests
 tables=$(mktemp)
 filled=$(mktemp)
 trap 'rm -f "$tables" "$filled"' EXIT
-"${ROOFLINED_BUILD:-build/dev}/tests/false_alarms" "$@" >"$tables"
-awk -v tables="$tables" '
-  /^<!-- false_alarms -->$/ { print; while ((getline line < tables) > 0) print line; skip = 1 }
-  /^<!-- \/false_alarms -->$/ { skip = 0 }
-  !skip && !/^<!-- false_alarms -->$/' "$page" >"$filled"
-cat "$filled" >"$page"
+
+fill() { # NAME: puts $tables between <!-- NAME --> and <!-- /NAME -->
+  awk -v tables="$tables" -v name="$1" '
+    $0 == "<!-- " name " -->" { print; while ((getline line < tables) > 0) print line; skip = 1; next }
+    $0 == "<!-- /" name " -->" { skip = 0 }
+    !skip' "$page" >"$filled"
+  cat "$filled" >"$page"
+}
+
+"$programs/recorded_trials" tests/data/recorded/*.csv >"$tables"
+fill recorded
+[ "${1:-}" = 0 ] && exit
+"$programs/false_alarms" "$@" >"$tables"
+fill false_alarms

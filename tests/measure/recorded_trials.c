@@ -46,7 +46,7 @@ static int print_row(const recorded_history *history, const recorded_suite *suit
   counts unchanged = {0};
   if (judge_windows(suite, window, &unchanged) < 0) return -1;
   if (unchanged.windows == 0) return 0;
-  printf("| %s, %.*s: %zu blocks | %s | %.0f %% | %ld of %ld | %ld | %.0f %% |", suite->name, (int)strcspn(history->device, ","),
+  printf("| %s, %.*s: %zu blocks | %s | %.0f %% | %ld of %ld | %ld | %.0f %% |", suite->name, (int)strcspn(history->device, ",;"),
          history->device, suite->block_count, runs == 1 ? "fixed" : "rolling, 5 runs", 100 * threshold, unchanged.slower,
          unchanged.windows, unchanged.faster, 100.0 * (double)unchanged.inconclusive / (double)unchanged.windows);
   for (size_t i = 0; i < sizeof slow_downs / sizeof *slow_downs; i++)

@@ -491,7 +491,7 @@ class FakeDaemon:
 def test_recorded_values_become_a_file(monkeypatch, tmp_path):
     monkeypatch.setattr(suites, "Daemon", FakeDaemon)
     remaining = iter([50, 0])
-    context = types.SimpleNamespace(host=types.SimpleNamespace(device="gpu0"), log=lambda name: name,
+    context = types.SimpleNamespace(host=types.SimpleNamespace(device="gpu0", is_gpu=True), log=lambda name: name,
                                     remaining_s=lambda: next(remaining))
     rows = list(suites.recorded(context, "mnist"))
     assert [row["part"] for row in rows] == [0, 1]
