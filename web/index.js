@@ -1,5 +1,5 @@
 // The list of jobs with live state, the devices, and the forms that submit jobs.
-import { finalStates, get, listenToJob, doneFraction } from '/lib/api.js';
+import { ApiProblem, finalStates, get, listenToJob, doneFraction, post, postFile } from '/lib/api.js';
 import { byId, createElement, numberCell, stateBadge } from '/lib/dom.js';
 import * as format from '/lib/format.js';
 import '/lib/profile.js';
@@ -148,11 +148,18 @@ for (const select of filters) {
   select.addEventListener('change', applyFilters);
 }
 
-submitOnPost(byId('submit'), (form) => {
+function trainingRequest(form) {
   const fields = new FormData(form);
   const numbers = ['epochs', 'batch_size', 'max_images'].map((name) => [name, Number(fields.get(name))]);
   return { kind: 'train', precisions: fields.getAll('precisions'), passes: fields.getAll('passes'),
     ...Object.fromEntries(numbers), ...(fields.get('device') ? { device: fields.get('device') } : {}) };
+}
+
+submitOnPost(byId('submit'), (form) => post('/jobs', trainingRequest(form)));
+submitOnPost(byId('import-form'), (form) => {
+  const [file] = form.elements.trace.files;
+  if (!file) throw new ApiProblem(0, { detail: 'Choose a file.' });
+  return postFile(`/imports?file_name=${encodeURIComponent(file.name)}`, file);
 });
 
 document.addEventListener('visibilitychange', () => { if (!document.hidden) refreshSoon(); });

@@ -22,19 +22,21 @@ function drawHead(job) {
   byId('job-title').textContent = `Job ${job.id}`;
   byId('job-state').replaceChildren(stateBadge(job.state));
   byId('cancel').hidden = finalStates.includes(job.state);
-  // A source job's request does not contain its code.
-  byId('again').hidden = !finalStates.includes(job.state) || job.kind === 'source';
+  // Their requests do not contain the code or the trace.
+  byId('again').hidden = !finalStates.includes(job.state) || ['source', 'import'].includes(job.kind);
   request = { ...job.request, device: job.device };
   const took = format.duration(format.secondsBetween(job.started_at, job.finished_at));
+  const isImport = job.kind === 'import';
   const subject = `${job.runs[0]?.workload ?? ''} ${format.parameters(job.request)}`.trim();
   byId('job-properties').textContent = [
-    subject,
-    `on ${job.device}`,
+    isImport ? `trace ${job.request.file_name} (${job.request.format}, ${format.bytes(job.request.bytes)})` : subject,
+    isImport ? null : `on ${job.device}`,
     `created ${format.dateTime(job.created_at)}`,
     took ? `took ${took}` : null,
   ]
     .filter(Boolean)
     .join(' · ');
+  byId('import-notes').textContent = isImport ? (job.runs[0].log ?? '').trim().split('\n').join(' · ') : '';
   drawProblem(
     job.problem
       ? {

@@ -90,6 +90,10 @@ export const httpDelete = (path) => requestWithLogin(path, { method: 'DELETE' })
 export const post = (path, body) => requestWithLogin(path, { method: 'POST', headers: { 'content-type': 'application/json' },
   body: JSON.stringify(body) });
 
+/** Posts a file as it is. */
+export const postFile = (path, file) => requestWithLogin(path, { method: 'POST',
+  headers: { 'content-type': 'application/octet-stream' }, body: file });
+
 /** Returns the items of all pages of a list. */
 export async function getAllPages(path) {
   const items = [];

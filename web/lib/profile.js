@@ -1,5 +1,5 @@
 // The form that profiles a kernel. The API provides kernels, types, sizes, variants and sets.
-import { get } from '/lib/api.js';
+import { get, post } from '/lib/api.js';
 import { byId, createElement } from '/lib/dom.js';
 import { submitOnPost } from '/lib/submit.js';
 
@@ -68,4 +68,4 @@ field('kernel').addEventListener('change', drawKernel);
 byId('profile').addEventListener('toggle', () => {
   if (kernels.length === 0) loadChoices().catch((problem) => { byId('profile-summary').textContent = problem.message; });
 });
-submitOnPost(form, buildRequest);
+submitOnPost(form, () => post('/jobs', buildRequest(form)));

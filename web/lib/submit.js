@@ -1,5 +1,5 @@
 // Forms that submit a job. An error appears at the field that it concerns.
-import { ApiProblem, post } from '/lib/api.js';
+import { ApiProblem } from '/lib/api.js';
 import { createElement } from '/lib/dom.js';
 
 /** Returns the innermost field whose data-field is a prefix of the JSON pointer, or null. */
@@ -23,15 +23,15 @@ function showProblem(form, problem) {
   field?.querySelector('input, select')?.focus();
 }
 
-/** Posts the job request that buildRequest(form) returns when the form is submitted. */
-export function submitOnPost(form, buildRequest) {
+/** Submits a job by send(form), which resolves to it, when the form is submitted, and shows the job's page. */
+export function submitOnPost(form, send) {
   const button = form.querySelector('button[type="submit"]');
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
     clearProblems(form);
     button.disabled = true;
     try {
-      const job = await post('/jobs', buildRequest(form));
+      const job = await send(form);
       location.assign(`/job.html?id=${job.id}`);
     } catch (problem) {
       if (!(problem instanceof ApiProblem)) throw problem;

@@ -1,0 +1,40 @@
+// A trace that is chosen on the main page becomes a job, whose page explains it.
+import assert from 'node:assert/strict';
+import path from 'node:path';
+import { test } from 'node:test';
+import { daemon, ignoreBrowserErrors, openPage, takeScreenshot } from './harness.mjs';
+
+const traces = path.join(process.env.ROOFLINED_SOURCE, 'tests/fuzz');
+
+async function importFile(page, file) {
+  await page.locator('#import summary').click();
+  if (file) await page.locator('[name="trace"]').setInputFiles(path.join(traces, file));
+  await page.getByRole('button', { name: 'Import it' }).click();
+}
+
+for (const [file, format] of [['kineto/steps.json.gz', 'kineto'], ['nsys/steps.sqlite', 'nsys']]) {
+  test(`a ${format} trace is imported and explained`, async () => {
+    const page = await openPage(daemon.url);
+    await importFile(page, file);
+    await page.waitForURL(/job\.html\?id=\d+/);
+    await page.locator('body[data-loaded="completed"]').waitFor({ timeout: 60000 });
+    const name = path.basename(file);
+    assert.match(await page.locator('#job-properties').innerText(), new RegExp(`trace ${name} \\(${format}, `));
+    assert.match(await page.locator('#import-notes').innerText(), /written by .* · 16 events imported/);
+    assert.equal(await page.locator('#again').isVisible(), false);
+    await page.locator('tr', { hasText: 'Idle: the host works between launches' }).first().waitFor();
+    await takeScreenshot(page, `import-${format}`);
+    await page.close();
+  });
+}
+
+test('a file that can not be imported is refused at its field', async () => {
+  const page = await openPage(daemon.url);
+  await importFile(page, null);
+  assert.match(await page.locator('#import .problem-line').innerText(), /Choose a file/);
+  await page.locator('[name="trace"]').setInputFiles({ name: 'a.nsys-rep', mimeType: '', buffer: Buffer.from('nsys') });
+  await page.getByRole('button', { name: 'Import it' }).click();
+  await page.locator('#import .problem-line', { hasText: 'nsys export' }).waitFor();
+  ignoreBrowserErrors('415');
+  await page.close();
+});
