@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "import/decimal.h"
+#include "model/overheads.h"
 
 enum { MAX_OPEN_EVENTS = 4096, US_TO_NS_DIGITS = 3 };
 
@@ -191,6 +192,33 @@ static const char *read_copy_name(const rl_kineto_event *event, rl_activity_row 
   return NULL;
 }
 
+/* --- overheads --------------------------------------------------------------------------------------------------------- */
+
+/* Returns rooflined's name of one of CUPTI's overheads; NULL if Kineto's name is unknown. */
+static const char *read_overhead_name(const rl_kineto_event *event) {
+  static const struct {
+    const char *name;
+    rl_overhead overhead;
+  } names[] = {{"Driver Compiler", RL_OVERHEAD_COMPILER},
+               {"Runtime Triggered Module Loading", RL_OVERHEAD_MODULE_LOADING},
+               {"Lazy Function Loading", RL_OVERHEAD_FUNCTION_LOADING},
+               {"Buffer Flush", RL_OVERHEAD_BUFFER_FLUSH},
+               {"Activity Buffer Request", RL_OVERHEAD_BUFFER_REQUEST},
+               {"Instrumentation", RL_OVERHEAD_INSTRUMENTATION},
+               {"Resource", RL_OVERHEAD_RESOURCES},
+               {"Command Buffer Full", RL_OVERHEAD_COMMAND_BUFFER_FULL}};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strlen(names[i].name) == event->name_length && strncasecmp(names[i].name, event->name, event->name_length) == 0)
+      return rl_overheads[names[i].overhead].name;
+  return NULL;
+}
+
+/* Returns the name under which rooflined knows the same work, and reads what else the file's name says; NULL: none. */
+static const char *known_name(const rl_kineto_event *event, rl_activity_row *row) {
+  if (row->kind == RL_ACTIVITY_OVERHEAD) return read_overhead_name(event);
+  return row->kind == RL_ACTIVITY_MEMCPY || row->kind == RL_ACTIVITY_MEMSET ? read_copy_name(event, row) : NULL;
+}
+
 /* --- rows -------------------------------------------------------------------------------------------------------------- */
 
 /* Returns the number if the file has it and it is from 0 to maximum, else 0. */
@@ -232,10 +260,8 @@ static int make_row(const rl_kineto_event *event, uint32_t kind, rl_trace *trace
                            .start_ns = event->start_ns,
                            .correlation = number(event, RL_EVENT_CORRELATION),
                            .bytes = (uint64_t)number_up_to(event, RL_EVENT_BYTES, INT64_MAX)};
-  const char *copy_name = kind == RL_ACTIVITY_MEMCPY || kind == RL_ACTIVITY_MEMSET ? read_copy_name(event, row) : NULL;
-  int rc = copy_name != NULL ? rl_trace_add_name(trace, copy_name, strlen(copy_name), &name, err)
-                             : rl_trace_add_name(trace, event->name, event->name_length, &name, err);
-  if (rc < 0) return -1;
+  const char *known = known_name(event, row), *text = known != NULL ? known : event->name;
+  if (rl_trace_add_name(trace, text, known != NULL ? strlen(known) : event->name_length, &name, err) < 0) return -1;
   row->name = name;
   if (kind == RL_ACTIVITY_PHASE) row->step = number(event, RL_EVENT_STEP) + 1;
   if (!is_host_activity(kind)) set_device_work(event, trace, row);

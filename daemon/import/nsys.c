@@ -214,6 +214,7 @@ static const struct source_table {
                      {"CUPTI_ACTIVITY_KIND_MEMSET", RL_ACTIVITY_MEMSET},
                      {"CUPTI_ACTIVITY_KIND_RUNTIME", API_CALL},
                      {"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", WAIT},
+                     {"PROFILER_OVERHEAD", RL_ACTIVITY_OVERHEAD},
                      {"NVTX_EVENTS", RL_ACTIVITY_NVTX_RANGE}};
 
 static uint32_t number(sqlite3_stmt *row, column index) {
@@ -261,10 +262,11 @@ static uint32_t kind_of(sqlite3_stmt *row, const struct source_table *table) {
   return is_driver_call(row) ? RL_ACTIVITY_DRIVER : RL_ACTIVITY_RUNTIME;
 }
 
-/* nsys's CUDA memory kinds and CUPTI's have the same numbers. */
+/* nsys numbers the kinds of memory as CUPTI does, but from 0 (pageable). */
 static uint8_t memory_kind(sqlite3_stmt *row, column index) {
-  uint32_t kind = number(row, index);
-  return kind < RL_MEMORY_KIND_COUNT ? (uint8_t)kind : RL_MEMORY_UNKNOWN;
+  int64_t kind = sqlite3_column_int64(row, index);
+  bool is_known = sqlite3_column_type(row, index) != SQLITE_NULL && kind >= 0 && kind + 1 < RL_MEMORY_KIND_COUNT;
+  return is_known ? (uint8_t)(kind + 1) : RL_MEMORY_UNKNOWN;
 }
 
 static void set_device_work(sqlite3_stmt *row, rl_activity_row *out) {
@@ -287,6 +289,10 @@ static void set_device_work(sqlite3_stmt *row, rl_activity_row *out) {
   if (out->kind != RL_ACTIVITY_MEMCPY) return;
   out->source_memory = memory_kind(row, COLUMN_SOURCE_MEMORY);
   out->destination_memory = memory_kind(row, COLUMN_DESTINATION_MEMORY);
+}
+
+static bool is_of_host(const struct source_table *table) {
+  return table->kind == API_CALL || table->kind == RL_ACTIVITY_NVTX_RANGE || table->kind == RL_ACTIVITY_OVERHEAD;
 }
 
 /* Counts a row that is no interval of time. Returns whether it is none. */
@@ -312,7 +318,7 @@ static int add_row(database *db, sqlite3_stmt *row, const struct source_table *t
   if (added.start_ns == 0 && added.end_ns == 0) return rl_trace_count_untimed(db->trace), 0;
   if (add_name(db, row, table, &name, err) < 0) return -1;
   added.name = name;
-  if (table->kind == API_CALL || table->kind == RL_ACTIVITY_NVTX_RANGE) added.thread = thread_of(row);
+  if (is_of_host(table)) added.thread = thread_of(row);
   else set_device_work(row, &added);
   return rl_trace_add_row(db->trace, &added, err);
 }

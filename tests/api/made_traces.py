@@ -119,7 +119,7 @@ def nsys(path, steps, base_ns=500_000, nvtx_text_column=False):
                 db.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?, ?, 0, 1, NULL, 7, ?, ?, ?, ?, 64, 128, 2, 1, 256, "
                            "1, 1, 0, 1024, NULL)", [start, end, correlation, PROCESS, name(text), name(text.split("(")[0])])
             else:
-                db.execute("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (?, ?, 0, 1, 7, ?, ?, ?, 2, 3, 2)",
+                db.execute("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (?, ?, 0, 1, 7, ?, ?, ?, 2, 2, 1)",
                            [start, end, correlation, PROCESS, BYTES])
         db.execute("INSERT INTO CUPTI_ACTIVITY_KIND_SYNCHRONIZATION VALUES (?, ?, 0, 1, 7, ?, ?, 1, 0)",
                    [step.start, step.start + 10, step.correlation, PROCESS])
