@@ -2,17 +2,20 @@
 """Times the layer of the workload transformer_layer in PyTorch, with the same arithmetic. Prints one JSON object a line.
 
 Variants: eager, and compile: torch.compile(mode="max-autotune"), whose step is a CUDA graph, with each backend of attention and
-with gate and up as two products or as one. warm_us is the time of back-to-back calls between two events, divided by their number;
-cold_us is that of one call after other memory was read, with the device busy until the call is queued. Both are medians."""
+with gate and up as two products or as one. Times are medians of samples, each between two events, taken as rooflined takes them:
+cold_us of one call after other memory was read, warm_us of back-to-back calls that take about 1 ms, divided by their number. The
+host queues calls faster than the device executes them."""
 import argparse
 import json
 import statistics
+import time
 
 import torch
 from torch import nn
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+WARMUP, IDLE_S, EVICTION_BYTES = 32, 1, 150 << 20  # cold samples before the measured ones; three times L2
 BACKENDS = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION, "math": SDPBackend.MATH}
 
 
@@ -67,27 +70,34 @@ def between_events(call, count):
     return start, stop
 
 
-def microseconds(events, count):
+def median_us(events, count):
     torch.cuda.synchronize()
     return statistics.median(1e3 * start.elapsed_time(stop) / count for start, stop in events)
+
+
+def sample(call, samples, count, other):
+    """Takes samples as the device of rooflined does: WARMUP cold ones first, all queued without waiting for the device, from a
+    device that was idle. other: memory that is read before each sample; None: none is."""
+    torch.cuda.synchronize()
+    time.sleep(IDLE_S)
+    eviction = torch.zeros(EVICTION_BYTES, dtype=torch.int8, device="cuda")
+    for _ in range(WARMUP):
+        eviction.view(torch.int32).sum()
+        call()
+    events = []
+    for _ in range(samples):
+        if other is not None:
+            other.view(torch.int32).sum()
+        events.append(between_events(call, count))
+    return median_us(events, count)
 
 
 def measure(call, samples):
     for _ in range(5):
         call()
-    torch.cuda.synchronize()
-    once_us = microseconds([between_events(call, 3)], 3)
-    count = max(3, min(50, int(20000 / once_us)))
-    warm = [between_events(call, count) for _ in range(samples)]
-    warm_us = microseconds(warm, count)
-    other = torch.zeros(64 << 20, dtype=torch.int32, device="cuda")
-    cold = []
-    for _ in range(samples):
-        torch.cuda._sleep(2_000_000)  # about 1 ms: the host queues the call meanwhile
-        other.sum()
-        cold.append(between_events(call, 1))
-        torch.cuda.synchronize()
-    return {"warm_us": warm_us, "cold_us": microseconds(cold, 1)}
+    once_us = median_us([between_events(call, 3)], 3)
+    other = torch.zeros(EVICTION_BYTES, dtype=torch.int8, device="cuda")
+    return {"cold_us": sample(call, samples, 1, other), "warm_us": sample(call, samples, max(1, int(1000 / once_us)), None)}
 
 
 def relative_error(layer, x, args):
@@ -101,10 +111,10 @@ def relative_error(layer, x, args):
 def main():
     parser = argparse.ArgumentParser()
     for name, value in (("batch", 1), ("tokens", 2048), ("cached-tokens", 0), ("hidden", 4096), ("heads", 32), ("ffn", 11008),
-                        ("samples", 11)):
+                        ("samples", 20)):
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--dtype", choices=("fp16", "bf16"), default="fp16")
-    parser.add_argument("--compile", default="cudnn,separate cudnn,joined flash,separate", help="backend,gate and up …")
+    parser.add_argument("--compile", default="cudnn,separate cudnn,joined", help="backend,gate and up …")
     args = parser.parse_args()
     dtype = {"fp16": torch.float16, "bf16": torch.bfloat16}[args.dtype]
     subject = {"framework": f"pytorch {torch.__version__}", "device": torch.cuda.get_device_name(), "dtype": args.dtype,
