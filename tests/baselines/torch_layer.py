@@ -114,7 +114,8 @@ def main():
                         ("samples", 20)):
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--dtype", choices=("fp16", "bf16"), default="fp16")
-    parser.add_argument("--compile", default="cudnn,separate cudnn,joined", help="backend,gate and up …")
+    parser.add_argument("--compile", default="cudnn,separate",
+                        help="backend of attention,gate and up: separate or joined …")
     args = parser.parse_args()
     dtype = {"fp16": torch.float16, "bf16": torch.bfloat16}[args.dtype]
     subject = {"framework": f"pytorch {torch.__version__}", "device": torch.cuda.get_device_name(), "dtype": args.dtype,
