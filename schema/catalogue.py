@@ -24,7 +24,7 @@ ORIGINS = [
     ("LAUNCH", ("launch__", "sm__maximum_warps_", "smsp__maximum_warps_")),
     ("DEVICE", ("device__attribute_", "numa__", "nvlink__", "c2clink__")),
     ("SAMPLING", ("smsp__pcsamp_", "profiler__pmsampler_")),
-    ("SASS", ("sass__", "derived__", "memory_", "smsp__sass_inst_executed_memdesc_explicit_")),
+    ("SASS", ("sass__", "code__", "derived__", "memory_", "smsp__sass_inst_executed_memdesc_explicit_")),
 ]
 
 

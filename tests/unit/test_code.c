@@ -144,6 +144,8 @@ static void instructions_are_read(void **state) {
   assert_string_equal(disassembly.items[1].opcode, "LDG.E.U16.CONSTANT");
   assert_string_equal(disassembly.items[1].text, "@!P0 LDG.E.U16.CONSTANT R2, desc[UR4][R2.64]");
   assert_string_equal(disassembly.items[2].text, "BRA `(.L_x_0)");
+  assert_string_equal(disassembly.items[2].label, ".L_x_0");
+  assert_true(disassembly.items[1].label[0] == '\0' && disassembly.items[3].label[0] == '\0');
   assert_ptr_equal(rl_disassembly_find(&disassembly, 0x30), &disassembly.items[3]);
   assert_string_equal(disassembly.items[3].opcode, "NOP");
   assert_null(rl_disassembly_find(&disassembly, 0x18));

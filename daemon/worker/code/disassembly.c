@@ -59,6 +59,16 @@ static bool parse_line(const char *line, size_t length, rl_sass_instruction *ins
   return true;
 }
 
+/* Parses a line with a label inside a function: ".L_x_0:". False when it has none. */
+static bool parse_label(const char *line, size_t length, char *label, size_t size) {
+  static const char prefix[] = ".L";
+  const char *end = line + length, *colon = memchr(line, ':', length);
+  while (line < end && isspace((unsigned char)*line)) line++;
+  if (!colon || colon - line < (ptrdiff_t)sizeof prefix || memcmp(line, prefix, sizeof prefix - 1) != 0) return false;
+  snprintf(label, size, "%.*s", (int)(colon - line), line);
+  return true;
+}
+
 static int append_instruction(rl_disassembly *disassembly, const rl_sass_instruction *instruction, rl_error *err) {
   if (disassembly->count > 0 && instruction->offset <= disassembly->items[disassembly->count - 1].offset)
     return rl_fail(err, RL_INPUT, 0, "the disassembly holds several functions: offset %llx is followed by %llx",
@@ -75,13 +85,19 @@ static int append_instruction(rl_disassembly *disassembly, const rl_sass_instruc
 
 int rl_disassembly_parse(const char *text, size_t length, rl_disassembly *disassembly, rl_error *err) {
   rl_disassembly parsed = {0};
+  char label[sizeof parsed.items->label] = "";
   for (const char *line = text, *end = text + length; line < end;) {
     const char *stop = memchr(line, '\n', (size_t)(end - line));
     size_t size = (size_t)((stop != NULL ? stop : end) - line);
     rl_sass_instruction found;
-    if (parse_line(line, size, &found) && append_instruction(&parsed, &found, err) < 0) {
-      rl_disassembly_clear(&parsed);
-      return -1;
+    (void)parse_label(line, size, label, sizeof label);
+    if (parse_line(line, size, &found)) {
+      memcpy(found.label, label, sizeof label);
+      label[0] = '\0';
+      if (append_instruction(&parsed, &found, err) < 0) {
+        rl_disassembly_clear(&parsed);
+        return -1;
+      }
     }
     line += size + 1;
   }

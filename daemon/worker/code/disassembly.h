@@ -15,6 +15,7 @@ typedef struct rl_sass_instruction {
   int64_t offset;  /* bytes from the start of the function */
   char opcode[32]; /* with modifiers, without predicate: "LDG.E.U16" */
   char text[224];  /* the whole instruction without the semicolon */
+  char label[24];  /* nvdisasm's last label before the instruction, to which branches refer as `(LABEL); "": none */
 } rl_sass_instruction;
 
 typedef struct rl_disassembly {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "worker/code/operands.h"
 #include "worker/cupti/sass_metrics.h"
 #include "worker/cupti/instruction_profiler_internal.h"
 
@@ -104,6 +105,15 @@ static double executed_if_disassembled(rl_instruction_profile *profile) {
   return profile->sass == NULL ? NAN : rl_instruction_profile_sum(profile, RL_INST_EXECUTED);
 }
 
+/* Defines a metric that needs operands: NAN without SASS. */
+#define OPERAND_METRIC(NAME) \
+  static double NAME(rl_instruction_profile *profile) { return profile->sass == NULL ? NAN : rl_operands_##NAME(profile); }
+OPERAND_METRIC(hfma2_moves)
+OPERAND_METRIC(hadd2_moves)
+OPERAND_METRIC(spilled_bytes)
+OPERAND_METRIC(dependent_loads)
+#undef OPERAND_METRIC
+
 /* Metrics that are computed from SASS metrics. */
 static const struct {
   const char *name;
@@ -114,6 +124,10 @@ static const struct {
                        {"derived__avg_thread_unexecuted_true", threads_unexecuted_true, ""},
                        {"derived__derivative_avg_thread_executed_true", threads_derivative_true, ""},
                        {"derived__memory_l1_conflicts_shared_nway", rl_instruction_profile_shared_conflicts, ""},
+                       {"code__thread_inst_executed_hfma2_moves", hfma2_moves, NULL},
+                       {"code__thread_inst_executed_hadd2_moves", hadd2_moves, NULL},
+                       {"code__spilled_bytes", spilled_bytes, "the code also has arrays in local memory"},
+                       {"code__inst_executed_dependent_loads", dependent_loads, NULL},
                        {"sass__inst_executed_per_opcode", executed_if_disassembled, NULL},
                        {"sass__inst_executed_per_opcode_category", executed_if_disassembled, NULL},
                        {"sass__inst_executed_register_spilling", register_spilling,
@@ -123,7 +137,8 @@ static double sass_value(rl_instruction_profile *profile, const char *name, cons
   if (rl_sass_metrics_has_metric(name)) return rl_instruction_profile_sum(profile, name);
   for (size_t i = 0; i < sizeof derived_metrics / sizeof *derived_metrics; i++)
     if (strcmp(derived_metrics[i].name, name) == 0) {
-      *reason = derived_metrics[i].reason != NULL ? derived_metrics[i].reason : profile->sass_reason;
+      bool lacks_sass = profile->sass == NULL && derived_metrics[i].value != register_spilling;
+      *reason = derived_metrics[i].reason == NULL || lacks_sass ? profile->sass_reason : derived_metrics[i].reason;
       return derived_metrics[i].value(profile);
     }
   *reason = "CUPTI's SASS metrics do not have it";

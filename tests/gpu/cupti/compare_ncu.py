@@ -56,7 +56,7 @@ EXACT_METRICS = re.compile(
 ENUM_VALUES = {"CachePreferNone": 0, "CachePreferShared": 1, "CachePreferL1": 2, "CachePreferEqual": 3, "PolicyDefault": 0,
          "PolicySpread": 1, "PolicyLoadBalancing": 2}
 # Metrics that do not belong to a kernel, or that ncu computes in a section and does not accept by name.
-NOT_IN_NCU = re.compile(r"^(numa__|nvlink__|c2clink__|nvlrx__|nvltx__|ctc__|pcie__|derived__(avg|derivative|memory)_)|:")
+NOT_IN_NCU = re.compile(r"^(code__|numa__|nvlink__|c2clink__|nvlrx__|nvltx__|ctc__|pcie__|derived__(avg|derivative|memory)_)|:")
 TIME = "gpu__time_duration.sum"
 TRAFFIC, WRITTEN = "dram__bytes.sum", "dram__bytes_write.sum"
 SAMPLE_COUNT, SAMPLED_METRICS = "smsp__pcsamp_sample_count", re.compile("smsp__pcsamp_(warps|sample|aggregated|interval|buffer)")

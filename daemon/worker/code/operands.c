@@ -1,0 +1,211 @@
+/* Parses registers out of SASS operands, and follows values of loads through registers in the order of the code. The
+ * instructions of a loop are followed twice, which carries values around it. */
+#include "worker/code/operands.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { REGISTERS = 256, MAX_OPERAND_REGISTERS = 8, STACK_POINTER = 1, MAX_FOLLOWED_LOADS = 64 };
+
+/* --- operands ---------------------------------------------------------------------------------------------------------- */
+
+/* Returns the text of the operands: behind the predicate and the opcode. */
+static const char *operands_of(const rl_sass_instruction *instruction) {
+  const char *opcode = strstr(instruction->text, instruction->opcode);
+  return opcode ? opcode + strlen(instruction->opcode) : "";
+}
+
+static bool is_predicated(const rl_sass_instruction *instruction) { return instruction->text[0] == '@'; }
+
+static bool has_opcode(const rl_sass_instruction *instruction, const char *name) {
+  size_t length = strcspn(instruction->opcode, ".");
+  return strlen(name) == length && strncmp(instruction->opcode, name, length) == 0;
+}
+
+static bool has_modifier(const rl_sass_instruction *instruction, const char *modifier) {
+  size_t length = strlen(modifier);
+  for (const char *found = strchr(instruction->opcode, '.'); found; found = strchr(found + 1, '.'))
+    if (strncmp(found + 1, modifier, length) == 0 && (found[1 + length] == '.' || found[1 + length] == '\0')) return true;
+  return false;
+}
+
+/* Returns whether operand `index` (from 0) is RZ, with or without a sign. */
+static bool is_zero_register(const rl_sass_instruction *instruction, int index) {
+  const char *operand = operands_of(instruction);
+  for (; index > 0 && operand; index--) operand = strchr(operand, ',') ? strchr(operand, ',') + 1 : NULL;
+  if (!operand) return false;
+  operand += strspn(operand, " -");
+  return strncmp(operand, "RZ", 2) == 0 && !isalnum((unsigned char)operand[2]);
+}
+
+typedef struct register_use {
+  int number, count; /* consecutive registers from `number` */
+} register_use;
+
+/* Finds the next register in [text, end); RZ and uniform registers are none. Returns the text behind it, or NULL. */
+static const char *next_register(const char *text, const char *end, register_use *use) {
+  for (const char *p = text; p < end; p++) {
+    if (*p != 'R' || !isdigit((unsigned char)p[1]) || (p > text && isalnum((unsigned char)p[-1]))) continue;
+    char *behind;
+    use->number = (int)strtol(p + 1, &behind, 10);
+    use->count = strncmp(behind, ".64", 3) == 0 ? 2 : 1;
+    return use->number < REGISTERS - 2 ? behind : NULL;
+  }
+  return NULL;
+}
+
+/* --- single instructions ----------------------------------------------------------------------------------------------- */
+
+static bool is_hfma2_move(const rl_sass_instruction *i) {
+  return has_opcode(i, "HFMA2") && is_zero_register(i, 1) && is_zero_register(i, 2);
+}
+
+static bool is_hadd2_move(const rl_sass_instruction *i) {
+  return has_opcode(i, "HADD2") && (is_zero_register(i, 1) || is_zero_register(i, 2));
+}
+
+static double access_bytes(const rl_sass_instruction *i) {
+  static const struct {
+    const char *modifier;
+    double bytes;
+  } widths[] = {{"128", 16}, {"64", 8}, {"U8", 1}, {"S8", 1}, {"U16", 2}, {"S16", 2}, {"8", 1}, {"16", 2}};
+  for (size_t k = 0; k < sizeof widths / sizeof *widths; k++)
+    if (has_modifier(i, widths[k].modifier)) return widths[k].bytes;
+  return 4;
+}
+
+static bool is_local_access(const rl_sass_instruction *i) { return has_opcode(i, "LDL") || has_opcode(i, "STL"); }
+
+static bool is_at_stack_pointer(const rl_sass_instruction *i) {
+  const char *address = strchr(operands_of(i), '['), *end = address ? strchr(address, ']') : NULL;
+  register_use base;
+  return end && next_register(address, end, &base) && base.number == STACK_POINTER;
+}
+
+static bool is_spill(const rl_sass_instruction *i) { return is_local_access(i) && is_at_stack_pointer(i); }
+static bool is_array_access(const rl_sass_instruction *i) { return is_local_access(i) && !is_at_stack_pointer(i); }
+
+static double one(const rl_sass_instruction *i) { return (void)i, 1; }
+
+/* Adds up `metric` over the instructions for which `is` holds, each times its weight. */
+static double sum_where(const rl_instruction_profile *profile, const char *metric, bool (*is)(const rl_sass_instruction *),
+                        double (*weight)(const rl_sass_instruction *)) {
+  double sum = 0;
+  for (size_t i = 0; i < profile->count; i++) {
+    const rl_pc_value *value = &profile->values[i];
+    if (value->value == 0 || strcmp(value->metric, metric) != 0) continue;
+    const rl_sass_instruction *sass = rl_disassembly_find(profile->sass, value->offset);
+    if (sass && is(sass)) sum += value->value * weight(sass);
+  }
+  return sum;
+}
+
+double rl_operands_hfma2_moves(const rl_instruction_profile *profile) {
+  return sum_where(profile, RL_THREAD_INST_EXECUTED_TRUE, is_hfma2_move, one);
+}
+
+double rl_operands_hadd2_moves(const rl_instruction_profile *profile) {
+  return sum_where(profile, RL_THREAD_INST_EXECUTED_TRUE, is_hadd2_move, one);
+}
+
+double rl_operands_spilled_bytes(const rl_instruction_profile *profile) {
+  if (sum_where(profile, RL_THREAD_INST_EXECUTED_TRUE, is_array_access, one) > 0) return NAN;
+  return sum_where(profile, RL_THREAD_INST_EXECUTED_TRUE, is_spill, access_bytes);
+}
+
+/* --- loads that depend on themselves ----------------------------------------------------------------------------------- */
+
+typedef struct load_values {
+  uint64_t registers[REGISTERS]; /* bit i: the register depends on a result of load i */
+} load_values;
+
+static uint64_t loads_of(const load_values *values, const char *text, const char *end) {
+  uint64_t loads = 0;
+  register_use use;
+  while (text && (text = next_register(text, end, &use)) != NULL)
+    for (int k = 0; k < use.count; k++) loads |= values->registers[use.number + k];
+  return loads;
+}
+
+static bool is_global_load(const rl_sass_instruction *i) { return has_opcode(i, "LDG") || has_opcode(i, "LD"); }
+
+/* Instructions whose first operand is a register that they read. */
+static bool has_no_result(const rl_sass_instruction *i) {
+  return strncmp(i->opcode, "ST", 2) == 0 || strncmp(i->opcode, "RED", 3) == 0 || strncmp(i->opcode, "BR", 2) == 0;
+}
+
+static int result_registers(const rl_sass_instruction *i) {
+  if (has_modifier(i, "128")) return 4;
+  return has_modifier(i, "64") || has_modifier(i, "WIDE") || strncmp(i->opcode, "D", 1) == 0 ? 2 : 1;
+}
+
+/* Updates the values of the instruction's result registers. load_bit: 0 unless the instruction is a followed load. Returns
+ * whether the load's address depends on its own result. */
+static bool execute(load_values *values, const rl_sass_instruction *i, uint64_t load_bit) {
+  const char *text = operands_of(i), *end = text + strlen(text), *comma = strchr(text, ',');
+  const char *sources = comma ? comma : end;
+  register_use result;
+  uint64_t loads = loads_of(values, sources, end);
+  bool depends = (loads & load_bit) != 0;
+  text += strspn(text, " ");
+  if (*text != 'R' || has_no_result(i) || !next_register(text, sources, &result)) return depends;
+  for (int k = 0; k < result_registers(i) && result.number + k < REGISTERS; k++) {
+    uint64_t kept = is_predicated(i) ? values->registers[result.number + k] : 0;
+    values->registers[result.number + k] = kept | loads | load_bit;
+  }
+  return depends;
+}
+
+static double executed_warps(const rl_instruction_profile *profile, int64_t offset) {
+  double sum = 0;
+  for (size_t i = 0; i < profile->count; i++)
+    if (profile->values[i].offset == offset && strcmp(profile->values[i].metric, RL_INST_EXECUTED) == 0)
+      sum += profile->values[i].value;
+  return sum;
+}
+
+typedef struct dependency_search {
+  const rl_disassembly *sass;
+  load_values values;
+  bool *depends; /* by instruction */
+} dependency_search;
+
+/* Executes the instructions [from, to) in the order of the code. */
+static void execute_range(dependency_search *search, size_t from, size_t to) {
+  int load = 0;
+  for (size_t i = 0; i < from; i++) load += is_global_load(&search->sass->items[i]);
+  for (size_t i = from; i < to; i++) {
+    const rl_sass_instruction *instruction = &search->sass->items[i];
+    bool is_followed = is_global_load(instruction) && load < MAX_FOLLOWED_LOADS;
+    if (execute(&search->values, instruction, is_followed ? UINT64_C(1) << load : 0)) search->depends[i] = true;
+    load += is_global_load(instruction);
+  }
+}
+
+/* Returns the index of the instruction that a branch at index `branch` returns to; `branch` itself if it is no loop. */
+static size_t loop_begin(const rl_disassembly *sass, size_t branch) {
+  const char *label = strstr(sass->items[branch].text, "`(");
+  if (!has_opcode(&sass->items[branch], "BRA") || !label) return branch;
+  size_t length = strcspn(label + 2, ")");
+  for (size_t i = 0; i < branch; i++)
+    if (strlen(sass->items[i].label) == length && strncmp(sass->items[i].label, label + 2, length) == 0) return i;
+  return branch;
+}
+
+double rl_operands_dependent_loads(const rl_instruction_profile *profile) {
+  const rl_disassembly *sass = profile->sass;
+  dependency_search search = {.sass = sass, .depends = calloc(sass->count + 1, sizeof(bool))};
+  double sum = 0;
+  if (!search.depends) return NAN;
+  for (size_t i = 0; i < sass->count; i++) {
+    execute_range(&search, i, i + 1);
+    size_t begin = loop_begin(sass, i);
+    if (begin < i) execute_range(&search, begin, i);
+  }
+  for (size_t i = 0; i < sass->count; i++)
+    if (search.depends[i]) sum += executed_warps(profile, sass->items[i].offset);
+  free(search.depends);
+  return sum;
+}
