@@ -23,6 +23,8 @@ rl_launch_metrics rl_launch_metrics_of(const rl_device_limits *device, const rl_
   rl_block_resources resources = rl_block_resources_of(row, barriers);
   resources.shared_config_bytes = attributes->shared_config_bytes;
   launch.has_residency = rl_residency_of(device, &resources, &launch.residency);
+  launch.shared_config_fits =
+      launch.has_residency ? rl_shared_config_fits(&resources, &launch.residency) : attributes->shared_config_bytes > 0;
   return launch;
 }
 
@@ -48,7 +50,7 @@ METRIC(shared_static, l->row->static_shared_bytes)
 METRIC(shared_dynamic, l->row->dynamic_shared_bytes)
 METRIC(shared_driver, (double)l->device->reserved_block_shared_bytes)
 METRIC(shared_allocated, l->has_residency ? (double)l->residency.allocated_shared_bytes : UNKNOWN)
-METRIC(shared_config, l->attributes->shared_config_bytes > 0 ? l->attributes->shared_config_bytes : UNKNOWN)
+METRIC(shared_config, l->shared_config_fits ? l->attributes->shared_config_bytes : UNKNOWN)
 METRIC(cache_config, l->attributes->cache_config)
 METRIC(cluster_x, l->attributes->cluster[0])
 METRIC(cluster_y, l->attributes->cluster[1])
@@ -129,7 +131,9 @@ double rl_launch_metric(const rl_launch_metrics *launch, const char *metric, con
   if (strcmp(metric, "launch__tpc_enabled") == 0) *reason = "not a number: all TPCs are enabled";
   for (size_t i = 0; i < sizeof metric_functions / sizeof *metric_functions; i++) {
     if (strcmp(metric_functions[i].metric, metric) != 0) continue;
-    *reason = "neither the activity record nor the occupancy calculator has it";
+    *reason = metric_functions[i].value == shared_config && launch->attributes->shared_config_bytes > 0
+                  ? "CUPTI reports the one of an earlier launch: less than a block's shared memory"
+                  : "neither the activity record nor the occupancy calculator has it";
     return metric_functions[i].value(launch);
   }
   return NAN;

@@ -11,6 +11,7 @@ typedef struct rl_launch_metrics {
   const rl_launch_attributes *attributes;
   bool has_residency; /* residency is known */
   rl_residency residency;
+  bool shared_config_fits;                 /* the carveout that CUPTI reports can be that of the launch (rl_shared_config_fits) */
   double stack_bytes, persisting_l2_bytes; /* limits of the context; NAN when unknown */
 } rl_launch_metrics;
 

@@ -35,6 +35,10 @@ rl_block_resources rl_block_resources_of(const rl_activity_row *row, int barrier
                               .dynamic_shared_bytes = row->dynamic_shared_bytes};
 }
 
+bool rl_shared_config_fits(const rl_block_resources *resources, const rl_residency *residency) {
+  return resources->shared_config_bytes > 0 && resources->shared_config_bytes >= residency->allocated_shared_bytes;
+}
+
 static int min_int(int a, int b) { return a < b ? a : b; }
 
 bool rl_residency_of(const rl_device_limits *limits, const rl_block_resources *resources, rl_residency *residency) {
@@ -74,7 +78,7 @@ bool rl_residency_of(const rl_device_limits *limits, const rl_block_resources *r
                               .warps = result.activeBlocksPerMultiprocessor * warps,
                               .allocated_registers = result.allocatedRegistersPerBlock / (warps * limits->warp_size),
                               .allocated_shared_bytes = result.allocatedSharedMemPerBlock};
-  if (resources->shared_config_bytes > 0 && residency->allocated_shared_bytes > 0)
+  if (residency->allocated_shared_bytes > 0 && rl_shared_config_fits(resources, residency))
     residency->shared_limit = (int)(resources->shared_config_bytes / residency->allocated_shared_bytes);
   return true;
 }

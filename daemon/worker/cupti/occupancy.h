@@ -31,6 +31,9 @@ rl_block_resources rl_block_resources_of(const rl_activity_row *row, int barrier
 /* Computes how many blocks of a launch are resident on an SM. False when the calculator does not know the device, or no block
  * fits. */
 bool rl_residency_of(const rl_device_limits *limits, const rl_block_resources *resources, rl_residency *residency);
+/* Returns whether the carveout can be that of the launch. CUPTI reports the one of an earlier launch for some kernels of
+ * cuBLASLt, smaller than the shared memory of one block; the launch itself had at least that. */
+bool rl_shared_config_fits(const rl_block_resources *resources, const rl_residency *residency);
 /* Returns resident warps over the SM's maximum; NAN when unknown, or when the row is not a kernel. */
 double rl_occupancy_ratio(const rl_device_limits *limits, const rl_activity_row *row, int barriers);
 /* Appends three series to kernel `ordinal`: resident warps per SM over registers per thread (occupancy_by_registers), threads per

@@ -376,6 +376,27 @@ static void test_launch_metrics_are_as_in_ncu(void **state) {
   assert_true(isnan(rl_launch_metric(&launch, "launch__no_such_thing", &reason)) && reason[0] != '\0');
 }
 
+/* A GEMM of cuBLASLt needs 208 KiB and 1 KiB of the driver for a block. CUPTI may report the carveout of an earlier launch. */
+static void test_a_carveout_smaller_than_a_block_is_of_another_launch(void **state) {
+  (void)state;
+  static const struct {
+    uint32_t config;
+    double limit;
+  } cases[] = {{233472, 1}, {214272, 1}, {214271, 1}, {135168, 1}, {0, 1}};
+  const rl_activity_row row = {
+      .kind = RL_ACTIVITY_KERNEL, .grid = {2, 64, 1}, .block = {384, 1, 1}, .registers = 168, .dynamic_shared_bytes = 213188};
+  const char *reason = NULL;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const rl_launch_attributes attributes = {.shared_config_bytes = cases[i].config};
+    const rl_launch_metrics launch = rl_launch_metrics_of(&hopper, &row, &attributes, -1);
+    assert_true(rl_launch_metric(&launch, "launch__shared_mem_per_block_allocated", &reason) == 214272);
+    assert_true(rl_launch_metric(&launch, "launch__occupancy_limit_shared_mem", &reason) == cases[i].limit);
+    double config = rl_launch_metric(&launch, "launch__shared_mem_config_size", &reason);
+    if (cases[i].config >= 214272) assert_true(config == cases[i].config);
+    else assert_true(isnan(config) && (cases[i].config == 0) == !strstr(reason, "an earlier launch"));
+  }
+}
+
 static void test_occupancy_curves_have_known_points(void **state) {
   (void)state;
   rl_records records = {0};
@@ -425,6 +446,7 @@ int main(void) {
       cmocka_unit_test(test_a_launch_that_does_not_fit_has_no_occupancy),
       cmocka_unit_test(test_barriers_limit_occupancy),
       cmocka_unit_test(test_launch_metrics_are_as_in_ncu),
+      cmocka_unit_test(test_a_carveout_smaller_than_a_block_is_of_another_launch),
       cmocka_unit_test(test_occupancy_curves_have_known_points),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
