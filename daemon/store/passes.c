@@ -68,7 +68,8 @@ int rl_store_pass_claim(rl_store *store, const char *device, rl_claim *claim, rl
 /* Finds the ceilings of the pass's device, stores the floors that follow from them, and marks times as suspect that are faster
  * than their floor or were measured on a throttled device. */
 static int mark_suspect_times(rl_db *db, int64_t pass, rl_error *err) {
-  static const char *const steps[] = {"pass_ceilings", "floors_insert", "epochs_suspect", "samples_suspect", "samples_throttled"};
+  static const char *const steps[] = {"pass_ceilings",  "floors_insert",   "shares_insert",
+                                      "epochs_suspect", "samples_suspect", "samples_throttled"};
   for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
     if (rl_db_run(db, err, steps[i], RL_BIND_INTEGER(":pass", pass)) < 0) return -1;
   return 0;

@@ -18,6 +18,8 @@ TOO_FAST = "9 us is less than the floor of 19.38 us"
 
 def measurements(cold):
     return {**{f"floor_{mode}_us": us for mode, us in FLOOR_US.items()}, "sm_clock_least_mhz": 1965, "sm_clock_most_mhz": 1980,
+            "share_cold_of_dram_copy_ratio": FLOOR_US["cold"] / statistics.median(cold),
+            "share_warm_of_l2_copy_ratio": FLOOR_US["warm"] / statistics.median(WARM_US),
             "time_cold_us_spread_ratio": 0.057, "time_cold_us_median": statistics.median(cold),
             "time_warm_us_median": statistics.median(WARM_US)}
 

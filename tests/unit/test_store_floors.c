@@ -1,8 +1,6 @@
 /* Tests ceilings, the floors that follow from them, and times that are faster than their floor. */
 #include "store_fixture.h"
 
-#include "layer/layer.h"
-
 enum { TIMING = 1u << RL_PASS_TIMING };
 
 #define GPU_WITH(DRIVER, CLOCK_KHZ)                                                                     \
@@ -130,6 +128,39 @@ static void bytes_without_a_known_cache_size_have_no_floor(void **state) {
   assert_no_floor(f, id, "floor_warm_us", "no rate");
 }
 
+/* --- shares of measured roofs ------------------------------------------------------------------------------------------ */
+
+static int64_t store_medians(rl_store *store, timing_results results) {
+  const rate medians[] = {{"time_cold_us_median", results.cold_us}, {"time_warm_us_median", results.warm_us}, {0}};
+  return store_timing_with_conditions(store, results, medians);
+}
+
+/* 1e8 bytes move, of which 1e7 are written: a copy. The caches hold 4e7 bytes. */
+static void the_roof_that_applies_is_named(void **state) {
+  fixture *f = *state;
+  static const rate rates[] = {{"dram_read_bytes_per_s", 1.2e11},
+                               {"dram_copy_bytes_per_s", 1e11},
+                               {"l2_copy_bytes_per_s", 4e11},
+                               {"fp32_operations_per_s", 1e13},
+                               {0}};
+  execute_ceilings_job(f->store, TEST_GPU, rates);
+  int64_t id = store_medians(f->store, (timing_results){TEST_GPU, "fp32", 1e9, 1e5, 2000, 1250});
+  assert_floor(f, id, "share_cold_of_dram_copy_ratio", 0.5); /* 1000 us of 2000 */
+  assert_floor(f, id, "share_warm_of_dram_copy_ratio", 0.8); /* more bytes than the caches hold */
+  id = store_medians(f->store, (timing_results){TEST_GPU, "fp32", 4e10, 1e5, 8000, 8000});
+  assert_floor(f, id, "share_cold_of_fp32_operations_ratio", 0.5); /* 4000 us of arithmetic, 1000 of memory */
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM measurements WHERE name GLOB 'share_*'"), 8);
+}
+
+static void without_a_measured_roof_there_is_no_share(void **state) {
+  fixture *f = *state;
+  store_medians(f->store, (timing_results){TEST_GPU, "fp32", 1e9, 1e5, 2000, 1250});
+  static const rate rates[] = {{"dram_read_bytes_per_s", 1.2e11}, {0}}; /* not of a copy, not of fp32 */
+  execute_ceilings_job(f->store, TEST_GPU, rates);
+  store_medians(f->store, (timing_results){TEST_GPU, "fp32", 1e9, 1e5, 2000, 1250});
+  assert_int_equal(query_integer(f, "SELECT count(*) FROM measurements WHERE name GLOB 'share_*'"), 0);
+}
+
 /* --- suspects ---------------------------------------------------------------------------------------------------------- */
 
 static void an_epoch_that_is_too_fast_is_suspect(void **state) {
@@ -168,26 +199,6 @@ static void a_sample_that_is_too_fast_is_suspect(void **state) {
   assert_true(cJSON_IsTrue(json_at(rows, "0.runs.0.summary.suspect")));
   cJSON_Delete(rows);
   assert_int_equal(query_integer(f, "SELECT count(*) FROM v_samples WHERE suspect"), 4);
-}
-
-/* A blog reports 285 µs for a transformer layer on an H100, whose products alone are 829 GFLOP. */
-static void a_layer_in_285_us_is_suspect(void **state) {
-  fixture *f = *state;
-  static const rate rates[] = {{"tensor_fp16_operations_per_s", 876e12}, {0}}; /* measured on an H200 */
-  rl_layer_params params;
-  rl_transformer_layer.defaults(&params);
-  const rl_cost cost = rl_transformer_layer.cost(&params);
-  execute_ceilings_job(f->store, TEST_GPU, rates);
-  const int64_t claimed = store_timing(f->store, (timing_results){TEST_GPU, "fp16", cost.operations, 20, 285, 285}),
-                measured = store_timing(f->store, (timing_results){TEST_GPU, "fp16", cost.operations, 20, 1260, 1260});
-  assert_floor(f, claimed, "floor_cold_us", cost.operations / 876e12 * 1e6);
-  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_BIND_INTEGER(":job", claimed));
-  const char *reason = json_at(rows, "0.runs.0.samples.0.suspect_reason")->valuestring;
-  assert_non_null(strstr(reason, "285 us with a cold cache is faster than its floor of 98"));
-  cJSON_Delete(rows);
-  rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_BIND_INTEGER(":job", measured));
-  assert_true(cJSON_IsFalse(json_at(rows, "0.runs.0.samples.0.suspect")));
-  cJSON_Delete(rows);
 }
 
 static void samples_of_a_slowed_device_are_suspect(void **state) {
@@ -284,9 +295,10 @@ int main(void) {
                                      WITH_STORE(operations_take_time),
                                      WITH_STORE(bytes_take_time),
                                      WITH_STORE(bytes_without_a_known_cache_size_have_no_floor),
+                                     WITH_STORE(the_roof_that_applies_is_named),
+                                     WITH_STORE(without_a_measured_roof_there_is_no_share),
                                      WITH_STORE(an_epoch_that_is_too_fast_is_suspect),
                                      WITH_STORE(a_sample_that_is_too_fast_is_suspect),
-                                     WITH_STORE(a_layer_in_285_us_is_suspect),
                                      WITH_STORE(samples_of_a_slowed_device_are_suspect),
                                      WITH_STORE(floors_use_the_newest_ceilings_of_the_device),
                                      WITH_STORE(the_list_has_the_newest_ceilings_and_marks_stale_ones),

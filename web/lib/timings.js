@@ -1,5 +1,5 @@
-// Times, bandwidth and arithmetic rate of a kernel's variants with a cold and a warm cache, compared with the model: a
-// sentence, cards of bars, and a table.
+// Times, bandwidth and arithmetic rate of a kernel's variants with a cold and a warm cache, compared with the measured roof that
+// applies: a sentence, cards of bars, and a table.
 import { barRow, card, trackMark } from '/lib/bars.js';
 import { createElement, numberCell } from '/lib/dom.js';
 import { tableOf } from '/lib/sections.js';
@@ -16,24 +16,39 @@ function quantile(sorted, share) {
   return below + (above - below) * (position - Math.floor(position));
 }
 
+/** The share of the measured roof that applies: {value, roof, reason}; roof: "dram_copy", "fp32_operations"; null if unknown. */
+function shareOf(run, mode) {
+  const pattern = new RegExp(`^share_${mode}_of_(.+)_ratio$`);
+  const found = run.measurements.find(({ pass, name }) => pass === 'timing' && pattern.test(name));
+  if (found) return { value: found.value, roof: pattern.exec(found.name)[1], reason: null };
+  const { reason } = measurementOf(run, `floor_${mode}_us`);
+  return { value: null, roof: null, reason: reason ?? 'the device’s ceilings have no rate that applies' };
+}
+
+/** Returns a roof in words: "DRAM copy bandwidth", "FP16 tensor rate". */
+function roofName(roof) {
+  const words = roof.replace('_operations', '').split('_').map((word) =>
+    /^(dram|l\d|[a-z]+\d+)$/.test(word) ? word.toUpperCase() : word);
+  return roof.endsWith('_operations') ? `${words.reverse().join(' ')} rate` : `${words.join(' ')} bandwidth`;
+}
+
 /** The times of a run in one cache mode; index: position among the runs. */
 function timesOf(run, index, mode) {
   const samples = run.samples.filter((sample) => sample.mode === mode);
   const us = samples.map((sample) => sample.device_us).sort((a, b) => a - b);
-  const [median, floor] = [measurementOf(run, `time_${mode}_us_median`), measurementOf(run, `floor_${mode}_us`)];
-  return { run, index, mode, us, median, floor, suspects: samples.filter((sample) => sample.suspect),
+  const [median, share] = [measurementOf(run, `time_${mode}_us_median`), shareOf(run, mode)];
+  const roofUs = median.value === null || share.value === null ? null : median.value * share.value;
+  return { run, index, mode, us, median, share, roofUs, suspects: samples.filter((sample) => sample.suspect),
     min: us[0] ?? null, max: us.at(-1) ?? null, low: us.length > 0 ? quantile(us, 0.25) : null,
     high: us.length > 0 ? quantile(us, 0.75) : null };
 }
 
 const perSecond = (amount, us) => (amount !== null && us > 0 ? amount / (us * 1e-6) : null);
-/** Returns the share of the model's speed that was reached; 1: the time is the floor. */
-const modelShare = ({ median, floor }) => (median.value > 0 && floor.value !== null ? floor.value / median.value : null);
 
 /* --- cards ---------------------------------------------------------------------------------------------------------- */
 
 /** Creates a card of bars. note: text beside the title; getValue(times): {value, reason, formatValue, bound, low, high}, where
- * bound is the model's, and low and high are the lower and upper quartile. */
+ * bound is the roof's, and low and high are the lower and upper quartile. */
 function cardOf(title, note, timesOfRuns, getValue) {
   const rows = timesOfRuns.map((times) => ({ times, ...getValue(times) }));
   const scale = Math.max(...rows.flatMap((row) => [row.value, row.bound, row.high]).filter((value) => value !== null)) * 1.02;
@@ -47,7 +62,7 @@ function cardOf(title, note, timesOfRuns, getValue) {
         value === null ? null : value / scale,
         [
           [formatValue(value), reason],
-          [format.percent(modelShare(times)), times.floor.reason ?? reason],
+          [format.percent(times.share.value), times.share.reason ?? reason],
         ],
         [
           ...(low === null || value === null ? [] : [trackMark('spread', low / scale, high / scale)]),
@@ -56,19 +71,19 @@ function cardOf(title, note, timesOfRuns, getValue) {
         value === null
           ? null
           : `${formatValue(value)}, half of ${times.us.length} samples from ${formatValue(low)} to ${formatValue(high)}\
-${bound === null ? '' : `; the model’s bound is ${formatValue(bound)}`}`,
+${bound === null ? '' : `; the measured ${roofName(times.share.roof)} allows ${formatValue(bound)}`}`,
       ),
     ),
   );
 }
 
 const timeOf = (times) => ({ value: times.median.value, reason: times.median.reason, formatValue: format.us,
-  bound: times.floor.value, low: times.low, high: times.high });
+  bound: times.roofUs, low: times.low, high: times.high });
 
 const rateOf = (field, formatValue, reason) => (times) => {
   const amount = times.run[field];
   return { value: perSecond(amount, times.median.value), reason: amount === null ? reason : times.median.reason, formatValue,
-    bound: perSecond(amount, times.floor.value), low: perSecond(amount, times.high), high: perSecond(amount, times.low) };
+    bound: perSecond(amount, times.roofUs), low: perSecond(amount, times.high), high: perSecond(amount, times.low) };
 };
 
 const rateCards = [['Bandwidth', 'floor_bytes', format.bytesPerSecond, 'the workload does not state its compulsory bytes'],
@@ -89,9 +104,12 @@ function verdictOf(times) {
   const cold = times.filter((entry) => entry.mode === 'cold' && entry.median.value !== null && entry.suspects.length === 0)
     .sort((a, b) => a.median.value - b.median.value);
   if (cold.length === 0) return '';
-  const [{ run, median }, next] = cold;
-  const share = format.percent(modelShare(cold[0]));
-  const time = `${format.us(median.value)}${share === null ? '' : `, ${share} of the model’s speed`}`;
+  const [{ run, median, share }, next] = cold;
+  const isMemory = share.roof !== null && !share.roof.endsWith('_operations');
+  const bandwidth = isMemory && run.floor_bytes > 0
+    ? `, ${format.bytesPerSecond(perSecond(run.floor_bytes, median.value))}` : '';
+  const time = `${format.us(median.value)}${bandwidth}${share.value === null ? ''
+    : `, ${format.percent(share.value)} of the measured ${roofName(share.roof)}`}`;
   if (next === undefined) return `With a cold cache ${run.variant} takes ${time}.`;
   return `${run.variant} is the fastest with a cold cache: ${time}. The next, ${next.run.variant}, takes \
 ${(next.median.value / median.value).toFixed(2)} times as long.`;
@@ -127,19 +145,16 @@ const columns = [
       return numberCell(format.percent(value), reason);
     },
   },
-  timeColumn('Floor', (times) => times.floor),
-  {
-    label: 'Of the model’s speed',
-    number: true,
-    cell: (times) => numberCell(format.percent(modelShare(times)), times.floor.reason),
-  },
+  timeColumn('At the roof', (times) => ({ value: times.roofUs, reason: times.share.reason })),
+  { label: 'Of the roof', number: true, cell: ({ share }) => numberCell(format.percent(share.value), share.reason) },
+  { label: 'Roof', cell: ({ share }) => createElement('td', {}, share.roof === null ? '—' : `measured ${roofName(share.roof)}`) },
 ];
 
 /** Returns a note for each reason, with the runs and the numbers that are missing for it. */
 function missingNotes(times) {
   const runsByReason = new Map();
-  for (const { run, mode, floor, median } of times) {
-    for (const [name, { reason }] of [[`time_${mode}_us_median`, median], [`floor_${mode}_us`, floor]]) {
+  for (const { run, mode, share, median } of times) {
+    for (const [name, { reason }] of [[`time_${mode}_us_median`, median], [`share_${mode}`, share]]) {
       if (!reason) continue;
       const { variants, names } = runsByReason.get(reason) ?? { variants: [], names: [] };
       runsByReason.set(reason, { variants: [...variants, run.variant], names: [...names, name] });
@@ -172,6 +187,6 @@ export function timingsOf(runs, pair) {
     table: tableOf('Times', columns, times),
     properties: [listDistinct(({ run }) => format.parameters(run.params)), `engine ${listDistinct(({ run }) => run.engine)}`,
       `${listDistinct(({ us }) => us.length)} samples in each cache mode`, clockOf(runs),
-      'bar: median; bracket: middle half of the samples; line and percentage: the model’s bound'].filter(Boolean),
+      'bar: median · line: measured roof that applies; %: of it · whisker: IQR'].filter(Boolean),
     notes: [...missingNotes(times), ...suspectNotes(times)] };
 }
