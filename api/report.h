@@ -6,7 +6,7 @@
 #include <cjson/cJSON.h>
 #include <stdint.h>
 
-#include "analyze/rules.h"
+#include "analyze/findings.h"
 #include "analyze/sections.h"
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -46,17 +46,19 @@ typedef struct rl_findings {
   rl_finding *items;
   size_t count;
 } rl_findings;
-/* Returns the findings of all rules, ranked; none if memory is exhausted. */
+/* Returns the findings of all rules, combined by cause (findings.h); none if memory is exhausted. */
 rl_findings rl_report_apply_rules(const rl_metric_values *values);
-/* [{"rule", "version", "section", "kind", "title", "message", "speedup_pct", "scope", "inputs"}] */
+/* [{"rule", "version", "section", "kind", "title", "message", "inputs", "speedup_pct", "scope", "cause", "parts"}]; a part has
+ * the members up to "inputs". */
 cJSON *rl_report_findings(const rl_metric_values *values);
-/* [{"rule", "change": "appeared" "went" "stayed", "a": finding or null, "b": finding or null}] */
+/* [{"rule", "change": "appeared" "went" "stayed", "a": finding or null, "b": finding or null}]: every rule for itself, without
+ * parts. */
 cJSON *rl_report_finding_changes(const rl_metric_values *a, const rl_metric_values *b);
 /* The kernel's rl_kernel_verdict. library: a library's kernel, whose author the advice does not reach. */
 cJSON *rl_report_verdict(const rl_metric_values *values, bool library);
 /* {"name", "advice"} of the library that the kernel belongs to, or null. run: the report's row; a source job compiles or loads
  * the caller's own code, so that its kernels belong to no library. */
-cJSON *rl_report_library(const cJSON *run, const cJSON *kernel);
+cJSON *rl_report_library(const cJSON *run, const cJSON *kernel, const rl_metric_values *values);
 /* The kernel's rl_roofline: achieved rates, ceilings, points and classification. */
 cJSON *rl_report_roofline(const rl_metric_values *values);
 

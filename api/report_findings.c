@@ -12,7 +12,7 @@ rl_findings rl_report_apply_rules(const rl_metric_values *values) {
   findings.items = calloc(findings.count + 1, sizeof *findings.items);
   if (findings.items) rl_rules_apply(values, findings.items, findings.count);
   else findings.count = 0;
-  rl_findings_rank(findings.items, findings.count);
+  findings.count = rl_findings_combine(findings.items, findings.count, values);
   return findings;
 }
 
@@ -28,24 +28,43 @@ static cJSON *inputs_json(const rl_finding *finding) {
   return inputs;
 }
 
-static cJSON *finding_json(const rl_finding *finding) {
-  cJSON *object = cJSON_CreateObject();
+static void add_rule(cJSON *object, const rl_finding *finding) {
   cJSON_AddStringToObject(object, "rule", finding->rule->id);
   cJSON_AddNumberToObject(object, "version", finding->rule->version);
   cJSON_AddStringToObject(object, "section", finding->rule->section);
   cJSON_AddStringToObject(object, "kind", rl_finding_kind_names[finding->kind]);
   cJSON_AddStringToObject(object, "title", finding->rule->title);
   cJSON_AddStringToObject(object, "message", finding->message);
+  cJSON_AddItemToObject(object, "inputs", inputs_json(finding));
+}
+
+/* Makes the finding with an empty list of parts. */
+static cJSON *finding_json(const rl_finding *finding) {
+  cJSON *object = cJSON_CreateObject();
+  rl_cause_id cause = finding->rule->cause;
+  add_rule(object, finding);
   rl_json_add_number(object, "speedup_pct", finding->speedup_pct);
   rl_json_add_text(object, "scope", isnan(finding->speedup_pct) ? NULL : finding->global ? "global" : "local");
-  cJSON_AddItemToObject(object, "inputs", inputs_json(finding));
+  rl_json_add_text(object, "cause", cause == RL_CAUSE_NONE ? NULL : rl_causes[cause].name);
+  cJSON_AddArrayToObject(object, "parts");
+  return object;
+}
+
+static cJSON *part_json(const rl_finding *finding) {
+  cJSON *object = cJSON_CreateObject();
+  add_rule(object, finding);
   return object;
 }
 
 cJSON *rl_report_findings(const rl_metric_values *values) {
   rl_findings findings = rl_report_apply_rules(values);
-  cJSON *array = cJSON_CreateArray();
-  for (size_t i = 0; i < findings.count; i++) cJSON_AddItemToArray(array, finding_json(&findings.items[i]));
+  cJSON *array = cJSON_CreateArray(), *parts = NULL;
+  for (size_t i = 0; i < findings.count; i++) {
+    const rl_finding *finding = &findings.items[i];
+    cJSON *object = finding->is_part ? part_json(finding) : finding_json(finding);
+    cJSON_AddItemToArray(finding->is_part ? parts : array, object);
+    if (!finding->is_part) parts = cJSON_GetObjectItemCaseSensitive(object, "parts");
+  }
   free(findings.items);
   return array;
 }
@@ -79,17 +98,14 @@ cJSON *rl_report_finding_changes(const rl_metric_values *a, const rl_metric_valu
   return array;
 }
 
-#define LIBRARY_ADVICE                                                                                                          \
-  "A kernel of %s: findings explain its time, and its caller can change the shape (pad extents to multiples of the tile), the " \
-  "layout, the precision, the algorithm and the batch."
-
-cJSON *rl_report_library(const cJSON *run, const cJSON *kernel) {
+cJSON *rl_report_library(const cJSON *run, const cJSON *kernel, const rl_metric_values *values) {
   const char *kind = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(run, "kind"));
   const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(kernel, "name"));
   const char *library = name && kind && strcmp(kind, "source") != 0 ? rl_library_of_kernel(name) : NULL;
   if (!library) return cJSON_CreateNull();
-  char advice[256];
-  snprintf(advice, sizeof advice, LIBRARY_ADVICE, library);
+  rl_kernel_verdict verdict = rl_kernel_verdict_make(values);
+  char advice[512];
+  snprintf(advice, sizeof advice, "A kernel of %s, which only its call can change. %s", library, rl_library_advice(&verdict));
   cJSON *object = cJSON_CreateObject();
   cJSON_AddStringToObject(object, "name", library);
   cJSON_AddStringToObject(object, "advice", advice);

@@ -87,7 +87,7 @@ static char *render_json(rl_report_stream *stream, const char *const columns[RL_
   else reason = cJSON_CreateString(no_counters_reason(&stream->a));
   cJSON_AddItemToObject(kernel, "sections", sections != NULL ? sections : cJSON_CreateNull());
   cJSON_AddItemToObject(kernel, "reason", reason != NULL ? reason : cJSON_CreateNull());
-  cJSON *library = rl_report_library(stream->a.row, kernel);
+  cJSON *library = rl_report_library(stream->a.row, kernel, &metrics.values);
   cJSON_AddItemToObject(kernel, "verdict", rl_report_verdict(&metrics.values, cJSON_IsObject(library)));
   cJSON_AddItemToObject(kernel, "library", library);
   cJSON_AddItemToObject(kernel, "findings", rl_report_findings(&metrics.values));

@@ -11,6 +11,7 @@ static cJSON *roofs_json(const rl_roof *roofs, size_t count) {
     cJSON *roof = cJSON_CreateObject();
     cJSON_AddStringToObject(roof, "name", roofs[i].name);
     rl_json_add_number(roof, "achieved_per_s", roofs[i].achieved_per_s);
+    cJSON_AddBoolToObject(roof, "achieved_is_upper_bound", roofs[i].is_upper_bound);
     rl_json_add_number(roof, "theoretical_per_s", roofs[i].theoretical_per_s);
     rl_json_add_number(roof, "measured_per_s", roofs[i].measured_per_s);
     rl_json_add_number(roof, "of_theoretical_ratio", roofs[i].achieved_per_s / roofs[i].theoretical_per_s);

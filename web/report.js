@@ -86,7 +86,9 @@ function drawFindings(findings) {
 
 /** Creates a column of rates. share: the field with the share of this rate that was reached, or undefined. */
 const rateColumn = (label, field, reason, share) => ({ label, number: true, cell: (roof) => {
-  const cell = numberCell((roof.bytes ? format.bytesPerSecond : format.operationsPerSecond)(roof[field]), reason);
+  const rate = (roof.bytes ? format.bytesPerSecond : format.operationsPerSecond)(roof[field]);
+  const isBound = field === 'achieved_per_s' && roof.achieved_is_upper_bound;
+  const cell = numberCell(isBound ? `≤ ${rate}` : rate, reason);
   if (roof[share] > 0) cell.append(createElement('span', { class: 'parts quiet' }, format.percent(roof[share])));
   return cell;
 } });

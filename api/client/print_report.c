@@ -59,13 +59,22 @@ static char *format_change(char *cell, double ratio) {
 
 /* --- findings ---------------------------------------------------------------------------------------------------------- */
 
+static const char *mark_of(const cJSON *finding) { return strcmp(rl_json_text(finding, "kind"), "info") == 0 ? "·" : "!"; }
+
+static void print_part(FILE *out, const cJSON *part) {
+  fprintf(out, "  %s %s (%s)\n", mark_of(part), rl_json_text(part, "title"), rl_json_text(part, "section"));
+  rl_print_wrapped(out, 4, rl_json_text(part, "message"));
+}
+
 static void print_finding(FILE *out, const char *mark, const cJSON *finding) {
   const double speedup = rl_json_number(finding, "speedup_pct");
+  const bool local = strcmp(rl_json_text(finding, "scope"), "local") == 0;
+  const cJSON *part;
   fprintf(out, "%s %s (%s", mark, rl_json_text(finding, "title"), rl_json_text(finding, "section"));
-  if (!isnan(speedup))
-    fprintf(out, ", %s %.2f %%", strcmp(rl_json_text(finding, "scope"), "local") == 0 ? "local" : "up to", speedup);
+  if (!isnan(speedup)) fprintf(out, local ? ", local estimate %.0f %%" : ", est. time saved ≤ %.0f %%", speedup);
   fputs(")\n", out);
   rl_print_wrapped(out, 2, rl_json_text(finding, "message"));
+  cJSON_ArrayForEach (part, rl_json_at(finding, "parts")) print_part(out, part);
 }
 
 /* --- the report -------------------------------------------------------------------------------------------------------- */
@@ -125,7 +134,7 @@ static void print_kernel(FILE *out, const cJSON *kernel, const char *section_id)
   print_kernel_header(out, kernel);
   cJSON_ArrayForEach (finding, rl_json_at(kernel, "findings"))
     if (section_id == NULL || strcmp(rl_json_text(finding, "section"), section_id) == 0)
-      print_finding(out, strcmp(rl_json_text(finding, "kind"), "info") == 0 ? "·" : "!", finding);
+      print_finding(out, mark_of(finding), finding);
   cJSON_ArrayForEach (section, rl_json_at(kernel, "sections"))
     if (section_id == NULL || strcmp(rl_json_text(section, "id"), section_id) == 0)
       print_section(out, section, section_id != NULL, print_row);

@@ -22,6 +22,8 @@ typedef struct counted_unit {
 
 #define PCT(counter) counter ".avg.pct_of_peak_sustained_elapsed"
 
+#define HOTTEST_ATOMIC_UNIT "lts__d_atomic_input_cycles_active.max.pct_of_peak_sustained_elapsed"
+
 #define DRAM_ADVICE "Move fewer bytes: fuse kernels that read the same data, reuse data while it is in L2, use smaller types."
 #define L2_ADVICE "Request fewer sectors from L2: coalesce accesses, and reuse data in registers, shared memory or L1."
 #define L1_ADVICE "Access shared memory and L1 less: no bank conflicts, 16 bytes per thread and access, more reuse in registers."
@@ -33,6 +35,7 @@ static const counted_unit memory_units[] = {
     {RL_KERNEL_DRAM, NULL, "DRAM", PCT("dram__cycles_active"), DRAM_ADVICE},
     {RL_KERNEL_DRAM, NULL, "DRAM", PCT("fbpa__dram_sectors"), DRAM_ADVICE},
     {RL_KERNEL_ATOMICS, NULL, "the atomic units of L2", PCT("lts__d_atomic_input_cycles_active"), ATOMICS_ADVICE},
+    {RL_KERNEL_ATOMICS, NULL, "the atomic unit of one L2 slice", HOTTEST_ATOMIC_UNIT, ATOMICS_ADVICE},
     {RL_KERNEL_L2, NULL, "L2 (data)", PCT("lts__d_sectors"), L2_ADVICE},
     {RL_KERNEL_L2, NULL, "L2 (fills from DRAM)", PCT("lts__d_sectors_fill_device"), L2_ADVICE},
     {RL_KERNEL_L2, NULL, "L2 (sectors)", PCT("lts__t_sectors"), L2_ADVICE},
@@ -111,6 +114,11 @@ static bool is_named(const counted_unit *unit, const char *const names[]) {
 #define ISSUE PCT("sm__issue_active")
 #define MEMORY PCT("gpu__compute_memory_throughput")
 #define COMPUTE PCT("sm__throughput")
+#define SHARED_ATOMICS "smsp__inst_executed_op_shared_atom.sum"
+#define SHARED_CONFLICTS "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"
+#define SHARED_WAVEFRONTS "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"
+#define SHARED_LOADS "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
+#define SHARED_STORES "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum"
 
 static rl_kernel_verdict verdict_of(rl_kernel_bound bound, const char *metric, double value, const char *unit_name,
                                     const char *advice) {
@@ -138,6 +146,24 @@ static const counted_unit *limiting_compute_unit(const rl_metric_values *values)
   return top;
 }
 
+/* Atomic operations in shared memory: most of the wavefronts are neither loads nor stores, and those of atomics conflict (as in
+ * the rule shared_atomics). */
+static bool is_limited_by_shared_atomics(const rl_metric_values *values) {
+  static const char *const plain_conflicts[] = {"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
+                                                "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",
+                                                "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum"};
+  double atomics = rl_metric_get(values, SHARED_ATOMICS), shared = rl_metric_get(values, SHARED_WAVEFRONTS);
+  double plain = rl_metric_get(values, SHARED_LOADS) + rl_metric_get(values, SHARED_STORES);
+  double conflicts = rl_metric_get(values, SHARED_CONFLICTS);
+  for (size_t i = 0; i < sizeof plain_conflicts / sizeof *plain_conflicts; i++)
+    conflicts -= rl_metric_get(values, plain_conflicts[i]);
+  return atomics > 0 && conflicts >= 0.25 * atomics && shared - plain >= 0.5 * shared;
+}
+
+static const counted_unit shared_atomics = {
+    RL_KERNEL_ATOMICS, NULL, "atomic operations in shared memory", PCT("l1tex__data_pipe_lsu_wavefronts"),
+    "Combine values in registers or in the warp first, or give each warp its own copy of the words."};
+
 static rl_kernel_verdict verdict_without(const char *metric, const rl_metric_values *values) {
   const rl_metric_value *found = rl_metric_find(values, metric);
   rl_kernel_verdict v = {.value = NAN};
@@ -148,6 +174,7 @@ static rl_kernel_verdict verdict_without(const char *metric, const rl_metric_val
 
 static rl_kernel_verdict verdict_of_busy(const rl_metric_values *values, rl_bound side) {
   const counted_unit *unit = side == RL_BOUND_MEMORY ? busiest(memory_units, values) : limiting_compute_unit(values);
+  if (unit && unit->bound == RL_KERNEL_L1 && is_limited_by_shared_atomics(values)) unit = &shared_atomics;
   if (unit && rl_metric_get(values, unit->metric) >= RL_BUSY_PCT) return verdict_of_unit(unit, values);
   rl_kernel_verdict v = {.value = NAN};
   snprintf(v.message, sizeof v.message, "%s is busy, but no counter of a unit shows which one.", rl_bound_names[side]);
@@ -188,7 +215,7 @@ static rl_kernel_verdict verdict_of_few_blocks(const rl_metric_values *values) {
 static rl_kernel_verdict verdict_of_tail(const rl_metric_values *values, double idle_pct) {
   double longest = rl_metric_get(values, LONGEST);
   rl_kernel_verdict v = verdict_of(RL_KERNEL_TAIL, LONGEST, longest, "cycle",
-                                   "Give all blocks the same work: split long ones, or hand out work with an atomic counter.");
+                                   "Give all blocks the same work: split long ones, or use dynamic scheduling.");
   snprintf(
       v.message, sizeof v.message,
       "Bound by its longest blocks: one multiprocessor works for %.0f cycles, and those with blocks idle %.0f%% of that time.",
@@ -223,11 +250,14 @@ rl_kernel_verdict rl_kernel_verdict_make(const rl_metric_values *values) {
   for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
     if (isnan(rl_metric_get(values, needed[i]))) return verdict_without(needed[i], values);
   rl_bound side = rl_roofline_compute(values).classification.bound;
+  if (rl_metric_get(values, HOTTEST_ATOMIC_UNIT) >= RL_BUSY_PCT) side = RL_BOUND_MEMORY; /* one slice of L2 shows in no average */
   return side == RL_BOUND_LATENCY ? verdict_of_idle(values) : verdict_of_busy(values, side);
 }
 
 const char *rl_kernel_verdict_metric(size_t index) {
-  static const char *const others[] = {DURATION, BLOCKS, SM_COUNT, LONGEST, AVERAGE, ELAPSED, ISSUE, MEMORY, COMPUTE};
+  static const char *const others[] = {DURATION,     BLOCKS,       SM_COUNT, LONGEST,        AVERAGE,          ELAPSED,
+                                       ISSUE,        MEMORY,       COMPUTE,  SHARED_ATOMICS, SHARED_CONFLICTS, SHARED_WAVEFRONTS,
+                                       SHARED_LOADS, SHARED_STORES};
   enum {
     MEMORY_UNITS = sizeof memory_units / sizeof *memory_units - 1,
     COMPUTE_UNITS = sizeof compute_units / sizeof *compute_units - 1,

@@ -1,5 +1,6 @@
 /* The first sentence of a kernel's report: what bounds the kernel, the number that shows it, and what to try first. A pure
- * function with the thresholds of the rules (thresholds.h); it refines the roofline's classification, and never contradicts it.
+ * function with the thresholds of the rules (thresholds.h); it refines the roofline's classification, and differs from it only
+ * for atomic operations on few addresses.
  */
 #ifndef RL_ANALYZE_KERNEL_VERDICT_H
 #define RL_ANALYZE_KERNEL_VERDICT_H
@@ -16,7 +17,7 @@ typedef enum rl_kernel_bound {
   RL_KERNEL_L2,
   RL_KERNEL_L1,        /* L1 and shared memory, which are one memory */
   RL_KERNEL_PIPELINE,  /* rl_kernel_verdict: pipeline */
-  RL_KERNEL_ATOMICS,   /* the atomic units of L2 */
+  RL_KERNEL_ATOMICS,   /* atomic units of L2, or atomic operations in shared memory */
   RL_KERNEL_LATENCY,   /* no unit is busy, and the multiprocessors have work */
   RL_KERNEL_LAUNCH,    /* multiprocessors without a block */
   RL_KERNEL_TAIL,      /* multiprocessors that wait for the longest one */

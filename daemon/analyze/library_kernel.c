@@ -21,6 +21,8 @@ static const struct {
     {"gemvNSP_kernel<*", "cuBLAS"},
     {"gemvx::kernel<*", "cuBLAS"},
     {"internal::gemvx::kernel<*", "cuBLAS"},
+    {"sm[0-9]*_xmma_*__[0-9]x_cublas", "cuBLAS"},
+    {"sm[0-9]*_xmma_*__[0-9]x_cudnn", "cuDNN"},
     {"sm[0-9]*_xmma_fprop_*", "cuDNN"},
     {"sm[0-9]*_xmma_dgrad_*", "cuDNN"},
     {"sm[0-9]*_xmma_wgrad_*", "cuDNN"},
@@ -54,4 +56,32 @@ const char *rl_library_of_kernel(const char *name) {
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (fnmatch(names[i].pattern, name, 0) == 0) return names[i].library;
   return NULL;
+}
+
+const char *rl_library_advice(const rl_kernel_verdict *verdict) {
+  static const char *const by_bound[] = {
+      [RL_KERNEL_UNKNOWN] =
+          "Its caller can change the shape (pad extents to multiples of the tile), the layout, the precision, the "
+          "algorithm and the batch.",
+      [RL_KERNEL_DRAM] =
+          "Move fewer bytes: a lower precision, a fused epilogue (bias, activation) instead of a kernel of its own, or a "
+          "layout that the library needs not convert.",
+      [RL_KERNEL_L2] =
+          "Choose larger extents per call, or another algorithm with larger tiles; a lower precision halves the traffic.",
+      [RL_KERNEL_L1] =
+          "Choose another algorithm (the heuristics list several), pad extents to multiples of 8 elements, or use a "
+          "layout whose innermost extent is contiguous.",
+      [RL_KERNEL_PIPELINE] =
+          "Use a lower precision, or tensor cores if the pipeline is another one: TF32, FP16 or BF16 with extents "
+          "that are multiples of 8.",
+      [RL_KERNEL_ATOMICS] = "Choose an algorithm without split-K or atomic accumulation, or a deterministic one.",
+      [RL_KERNEL_LATENCY] =
+          "Give one call more work: a larger batch, several products in one batched call, or another algorithm.",
+      [RL_KERNEL_LAUNCH] =
+          "The shape has too few tiles for this device: batch several calls, use split-K or an algorithm with smaller "
+          "tiles, or run other kernels at the same time.",
+      [RL_KERNEL_TAIL] = "Choose extents that make whole waves of tiles, or an algorithm with another tile size.",
+      [RL_KERNEL_TOO_SMALL] = "Batch several calls into one, or capture the sequence in a CUDA graph.",
+  };
+  return by_bound[verdict->bound];
 }

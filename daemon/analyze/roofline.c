@@ -47,6 +47,9 @@ static const roof_expressions level_expressions[RL_LEVEL_COUNT] = {
                      {"ceiling__l1_read_bytes_per_s"}},
 };
 
+/* Counters count the moves of constants and the conversions that are encoded as HFMA2 and HADD2. */
+#define FP16_WITH_MOVES "(2 * " EXECUTED("hadd") " + 2 * " EXECUTED("hmul") " + 4 * " EXECUTED("hfma") ") * " SM_CLOCK
+
 /* An FP16 instruction of a thread computes two elements. The peaks of tensor cores are those of dense matrices. */
 static const roof_expressions unit_expressions[RL_UNIT_COUNT] = {
     [RL_UNIT_FP64] = {"fp64",
@@ -58,7 +61,13 @@ static const roof_expressions unit_expressions[RL_UNIT_COUNT] = {
                       {"2 * " PEAK_EXECUTED("ffma") " * " SM_CLOCK},
                       {"ceiling__fp32_operations_per_s"}},
     [RL_UNIT_FP16] = {"fp16",
-                      {"(2 * " EXECUTED("hadd") " + 2 * " EXECUTED("hmul") " + 4 * " EXECUTED("hfma") ") * " SM_CLOCK},
+                      {"(2 * max(0, " EXECUTED("hadd") " - code__thread_inst_executed_hadd2_moves / smsp__cycles_elapsed.max) + "
+                                                       "2 * " EXECUTED(
+                                                           "hmul") " + "
+                                                                   "4 * max(0, " EXECUTED(
+                                                                       "hfma") " - code__thread_inst_executed_hfma2_moves / "
+                                                                               "smsp__cycles_elapsed.max)) * " SM_CLOCK,
+                       FP16_WITH_MOVES},
                       {"4 * " PEAK_EXECUTED("hfma") " * " SM_CLOCK},
                       {"ceiling__fp16_operations_per_s", "ceiling__bf16_operations_per_s"}},
     [RL_UNIT_TENSOR_FP64] = {"tensor_fp64",
@@ -108,9 +117,16 @@ static double max_known(const rl_metric_values *values, const char *const expres
   return max;
 }
 
+/* Returns whether only the expression that also counts moves is known, and is not 0. */
+static bool counts_moves(const rl_metric_values *values, const roof_expressions *expressions) {
+  return expressions == &unit_expressions[RL_UNIT_FP16] && isnan(value_of(values, expressions->achieved[0])) &&
+         value_of(values, expressions->achieved[1]) > 0;
+}
+
 static rl_roof compute_roof(const rl_metric_values *values, const roof_expressions *expressions) {
   return (rl_roof){.name = expressions->name,
                    .achieved_per_s = first_known(values, expressions->achieved),
+                   .is_upper_bound = counts_moves(values, expressions),
                    .theoretical_per_s = first_known(values, expressions->theoretical),
                    .measured_per_s = max_known(values, expressions->measured)};
 }

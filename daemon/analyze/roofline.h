@@ -27,6 +27,7 @@ typedef enum rl_roof_unit {
 typedef struct rl_roof {
   const char *name;         /* "dram" "l2" "l1"; "fp64" "fp32" "fp16" "tensor_fp64" "tensor_tf32" "tensor_fp16" "tensor_bf16" */
   double achieved_per_s;    /* from hardware counters */
+  bool is_upper_bound;      /* FP16 without SASS: moves and conversions encoded as HFMA2 and HADD2 are counted as arithmetic */
   double theoretical_per_s; /* the peak per cycle, times the clock during this kernel */
   double measured_per_s;    /* from the newest ceilings run of the device */
 } rl_roof;

@@ -17,6 +17,54 @@ extern const char *const rl_finding_kind_names[]; /* "info" "warning" "optimizat
  * overlap with other work. */
 typedef enum rl_speedup_scope { RL_SPEEDUP_LOCAL, RL_SPEEDUP_GLOBAL } rl_speedup_scope;
 
+/* The kernel's duration, divided into parts that do not overlap. What findings about one part save together is at most that part.
+ */
+typedef enum rl_time_part {
+  RL_TIME_IDLE,    /* multiprocessors have no block */
+  RL_TIME_LATENCY, /* they have blocks, and no unit works at its peak */
+  RL_TIME_BUSY,    /* the busiest unit works */
+  RL_TIME_PART_COUNT
+} rl_time_part;
+
+/* What a rule's finding is about. All findings of one cause are reported as one finding with parts. */
+typedef enum rl_cause_id {
+  RL_CAUSE_NONE, /* the rule alone: rules about traces, whose estimates are of different idle times */
+  RL_CAUSE_SATURATION,
+  RL_CAUSE_GRID,
+  RL_CAUSE_LAUNCH_OVERHEAD,
+  RL_CAUSE_TAIL,
+  RL_CAUSE_FEW_WARPS,
+  RL_CAUSE_MEMORY_LATENCY,
+  RL_CAUSE_SHARED_LATENCY,
+  RL_CAUSE_MEMORY_QUEUE,
+  RL_CAUSE_TEXTURE_QUEUE,
+  RL_CAUSE_BARRIERS,
+  RL_CAUSE_FENCES,
+  RL_CAUSE_DEPENDENCIES,
+  RL_CAUSE_BRANCHES,
+  RL_CAUSE_INSTRUCTION_CACHE,
+  RL_CAUSE_CONSTANTS,
+  RL_CAUSE_STORES_AT_EXIT,
+  RL_CAUSE_SLEEP,
+  RL_CAUSE_DISPATCH,
+  RL_CAUSE_WARPGROUPS,
+  RL_CAUSE_OTHER_STALLS,
+  RL_CAUSE_DIVERGENCE,
+  RL_CAUSE_FP64,
+  RL_CAUSE_UNFUSED,
+  RL_CAUSE_TENSOR,
+  RL_CAUSE_COALESCING,
+  RL_CAUSE_TRAFFIC,
+  RL_CAUSE_BANK_CONFLICTS,
+  RL_CAUSE_CACHE_REUSE,
+  RL_CAUSE_LOCAL_MEMORY,
+  RL_CAUSE_COMPRESSION,
+  RL_CAUSE_HOT_UNITS,
+  RL_CAUSE_GLOBAL_ATOMICS,
+  RL_CAUSE_SHARED_ATOMICS,
+  RL_CAUSE_COUNT
+} rl_cause_id;
+
 typedef struct rl_rule_input {
   const char *name, *metric; /* name: stands for the metric in expressions */
 } rl_rule_input;
@@ -30,6 +78,7 @@ typedef struct rl_rule {
   int version;         /* increases when the same metrics may give another finding or estimate */
   const char *section; /* the rl_section that shows the rule's metrics, or RL_RULE_TIMELINE_SECTION */
   const char *title;
+  rl_cause_id cause;
   rl_rule_input inputs[RL_RULE_MAX_INPUTS + 1]; /* the rule needs all of them; a NULL name ends them */
   rl_rule_term terms[RL_RULE_MAX_TERMS + 1];
   const char *condition; /* the rule has a finding if it is not 0 */

@@ -167,20 +167,6 @@ size_t rl_rules_apply(const rl_metric_values *values, rl_finding *findings, size
   return count;
 }
 
-/* Returns a number that increases with the rank: global above 200, local above 100, none 0. */
-static double rank_of(const rl_finding *finding) {
-  return isnan(finding->speedup_pct) ? 0 : finding->speedup_pct + (finding->global ? 202 : 101);
-}
-
-void rl_findings_rank(rl_finding *findings, size_t count) {
-  for (size_t i = 1; i < count; i++)
-    for (size_t k = i; k > 0 && rank_of(&findings[k]) > rank_of(&findings[k - 1]); k--) {
-      rl_finding swapped = findings[k];
-      findings[k] = findings[k - 1];
-      findings[k - 1] = swapped;
-    }
-}
-
 const rl_rule *rl_rule_find(const char *id) {
   for (const rl_rule_group *group = rl_rule_groups; group->title; group++)
     for (const rl_rule *rule = group->rules; rule->id; rule++)

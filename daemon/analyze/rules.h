@@ -24,6 +24,7 @@ typedef struct rl_finding {
   rl_finding_kind kind;
   double speedup_pct; /* 0 to 100; NAN: none */
   bool global;
+  bool is_part; /* of the finding before it that is no part (findings.h) */
   char message[RL_FINDING_MESSAGE_SIZE];
   /* The metrics that were read. Their names belong to the rule, their reasons to the values. */
   rl_metric_value inputs[RL_RULE_MAX_INPUTS];
@@ -32,9 +33,6 @@ typedef struct rl_finding {
 
 /* Applies every rule in the order of the tables and writes the first `capacity` findings. Returns the number of all findings. */
 size_t rl_rules_apply(const rl_metric_values *values, rl_finding *findings, size_t capacity);
-/* Sorts findings: by what they could save of the whole kernel, largest first; then local estimates, largest first; then those
- * without an estimate. Equals keep their order. */
-void rl_findings_rank(rl_finding *findings, size_t count);
 /* Returns whether the rule has a finding, including the info finding of a reports_missing_inputs rule. */
 bool rl_rule_apply(const rl_rule *rule, const rl_metric_values *values, rl_finding *finding);
 const rl_rule *rl_rule_find(const char *id); /* NULL: unknown id */

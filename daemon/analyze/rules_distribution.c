@@ -3,14 +3,15 @@
 
 /* A kernel takes as long as its busiest unit; with even load it would take the average. Units of which even the busiest is active
  * for less than half of the time do not limit the kernel. */
-#define IMBALANCE_RULE(unit, unit_name, clock, advice)                                                                          \
+#define IMBALANCE_RULE(unit, unit_name, clock, extra_input, extra_condition, advice)                                            \
   {                                                                                                                             \
-    .id = "imbalance_" #unit, .version = 2, .section = "WorkloadDistribution", .title = unit_name " are unevenly loaded",       \
+    .id = "imbalance_" #unit, .version = 3, .section = "WorkloadDistribution", .title = unit_name " are unevenly loaded",       \
+    .cause = RL_CAUSE_HOT_UNITS,                                                                                                \
     .inputs = {{"longest", clock "__cycles_active.max"},                                                                        \
                {"average", clock "__cycles_active.avg"},                                                                        \
                {"shortest", clock "__cycles_active.min"},                                                                       \
-               {"elapsed", clock "__cycles_elapsed.max"}},                                                                      \
-    .condition = "longest >= 0.5 * elapsed && longest - average >= 0.1 * longest",                                              \
+               {"elapsed", clock "__cycles_elapsed.max"} extra_input},                                                          \
+    .condition = "longest >= 0.5 * elapsed && longest - average >= 0.1 * longest" extra_condition,                              \
     .speedup = "100 * (longest - average) / elapsed", .scope = RL_SPEEDUP_GLOBAL, .kind = RL_FINDING_OPTIMIZATION,              \
     .message = unit_name                                                                                                        \
         " are active for {shortest:0} to {longest:0} cycles. The average, {average:0}, is {100 * average / longest:0}% of the " \
@@ -19,26 +20,27 @@
 
 const rl_rule rl_rules_distribution[] = {
     {.id = "imbalance_sm",
-     .version = 2,
+     .version = 3,
      .section = "WorkloadDistribution",
-     .title = "Multiprocessors are unevenly loaded",
+     .title = "Tail effect: unbalanced blocks",
+     .cause = RL_CAUSE_TAIL,
      .inputs = {{"longest", "sm__cycles_active.max"},
                 {"average", "sm__cycles_active.avg"},
                 {"elapsed", "sm__cycles_elapsed.max"},
                 RL_GRID,
                 RL_SM_COUNT},
      .terms = {{"used", "min(blocks, sms)"}, {"average_used", "min(longest, average * sms / used)"}}, /* of those with blocks */
-     .condition = "longest >= 0.5 * elapsed && longest - average_used >= 0.1 * longest",
+     .condition = "longest >= 0.5 * elapsed && longest - average_used >= 0.15 * longest",
      .speedup = "100 * (longest - average_used) / elapsed",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
      .message = "The busiest multiprocessor is active for {longest:0} cycles; the {used:0} that can have blocks are active for "
                 "{average_used:0} on average, {100 * average_used / longest:0}% of that. Blocks take different times, or their "
-                "number is not a multiple: split long blocks, use more and smaller ones, or hand out work with an atomic "
-                "counter."},
-    IMBALANCE_RULE(l2, "L2 slices", "lts",
+                "number is not a multiple: split long blocks, use more and smaller ones, or use dynamic scheduling."},
+    IMBALANCE_RULE(l2, "L2 slices", "lts", RL_COMMA RL_ATOMIC_UNIT_PCT,
+                   " && atomic < " RL_TEXT(RL_BUSY_PCT), /* else global_atomics */
                    "Accesses concentrate on few slices: strides that are large powers of two, or one hot address, cause this."),
-    IMBALANCE_RULE(dram, "DRAM channels", "dram",
+    IMBALANCE_RULE(dram, "DRAM channels", "dram", , "",
                    "Accesses concentrate on few channels: avoid strides that are large powers of two."),
     {NULL},
 };

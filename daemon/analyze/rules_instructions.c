@@ -14,24 +14,27 @@
 #define TENSOR_PIPE \
   { "tensor", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active" }
 
-/* One rule for each type. Estimate: fusion saves at most half of the unfused instructions while their pipeline is busy. */
-#define NOT_FUSED_RULE(type, section_id, fma, add, mul, pipe)                                                                 \
-  {                                                                                                                           \
-    .id = "not_fused_" #type, .version = 1, .section = section_id,                                                            \
-    .title = "Multiplications and additions are not fused (" #type ")",                                                       \
-    .inputs = {EXECUTED("fused", fma),                                                                                        \
-               EXECUTED("additions", add),                                                                                    \
-               EXECUTED("multiplications", mul),                                                                              \
-               PEAK_EXECUTED("peak", fma),                                                                                    \
-               {"busy", pipe ".avg.pct_of_peak_sustained_elapsed"}},                                                          \
-    .terms = {{"unfused", "additions + multiplications"}, {"total", "unfused + fused"}},                                      \
-    .condition = "total >= 0.1 * peak && unfused >= 0.2 * total", .speedup = "0.5 * busy * unfused / total",                  \
-    .scope = RL_SPEEDUP_GLOBAL, .kind = RL_FINDING_OPTIMIZATION,                                                              \
-    .message = "{100 * unfused / total:0}% of the " #type                                                                     \
-               " instructions are separate additions ({additions:0} threads a cycle) and multiplications "                    \
-               "({multiplications:0} threads a cycle); {100 * fused / total:0}% are fused ({fused:0}). A fused multiply-add " \
-               "does both in "                                                                                                \
-               "one instruction: write a * b + c, and do not disable contraction (--fmad=false)."                             \
+/* One rule for each type. Estimate: each addition that is fused with a multiplication saves one instruction of a busy pipeline.
+ */
+#define NOT_FUSED_RULE(type, section_id, fma, add, mul, pipe)                                                                  \
+  {                                                                                                                            \
+    .id = "not_fused_" #type, .version = 2, .section = section_id,                                                             \
+    .title = "Multiplications and additions are not fused (" #type ")", .cause = RL_CAUSE_UNFUSED,                             \
+    .inputs = {EXECUTED("fused", fma),                                                                                         \
+               EXECUTED("additions", add),                                                                                     \
+               EXECUTED("multiplications", mul),                                                                               \
+               PEAK_EXECUTED("peak", fma),                                                                                     \
+               {"busy", pipe ".avg.pct_of_peak_sustained_elapsed"}},                                                           \
+    .terms = {{"unfused", "additions + multiplications"},                                                                      \
+              {"total", "unfused + fused"},                                                                                    \
+              {"pairs", "min(additions, multiplications)"}},                                                                   \
+    .condition = "total >= 0.1 * peak && pairs >= 0.1 * total", .speedup = "busy * pairs / total", .scope = RL_SPEEDUP_GLOBAL, \
+    .kind = RL_FINDING_OPTIMIZATION,                                                                                           \
+    .message = "{100 * unfused / total:0}% of the " #type                                                                      \
+               " instructions are separate additions ({additions:0} threads a cycle) and multiplications "                     \
+               "({multiplications:0} threads a cycle); {100 * fused / total:0}% are fused ({fused:0}). A fused multiply-add "  \
+               "does both in "                                                                                                 \
+               "one instruction: write a * b + c, and do not disable contraction (--fmad=false)."                              \
   }
 
 /* FP16 instructions also occupy the tensor pipeline. matrix: percent of elapsed time that the pipeline works on matrix products,
@@ -48,9 +51,9 @@
 /* One rule for each pipeline. */
 #define PIPE_SATURATED_RULE(pipe, metric, advice)                                                                            \
   {                                                                                                                          \
-    .id = "pipe_" #pipe "_saturated", .version = 1, .section = "ComputeWorkloadAnalysis",                                    \
-    .title = "The " #pipe " pipeline is saturated", .inputs = {{"busy", metric ".avg.pct_of_peak_sustained_active"}},        \
-    .condition = "busy >= " RL_TEXT(RL_SATURATED_PCT), .speedup = "100 - busy", .scope = RL_SPEEDUP_LOCAL,                   \
+    .id = "pipe_" #pipe "_saturated", .version = 2, .section = "ComputeWorkloadAnalysis",                                    \
+    .title = "The " #pipe " pipeline is saturated", .cause = RL_CAUSE_SATURATION,                                            \
+    .inputs = {{"busy", metric ".avg.pct_of_peak_sustained_active"}}, .condition = "busy >= " RL_TEXT(RL_SATURATED_PCT),     \
     .kind = RL_FINDING_INFO,                                                                                                 \
     .message =                                                                                                               \
         "The " #pipe " pipeline is busy {busy}% of the time that multiprocessors are active, and limits the kernel. " advice \
@@ -60,7 +63,8 @@ const rl_rule rl_rules_instructions[] = {
     {.id = "thread_divergence",
      .version = 1,
      .section = "WarpStateStats",
-     .title = "Threads of a warp diverge",
+     .title = "Warp divergence",
+     .cause = RL_CAUSE_DIVERGENCE,
      .inputs = {THREADS_PER_INSTRUCTION, WARP_SIZE, RL_COMPUTE_PCT},
      .condition = "threads <= 0.875 * warp_size",
      .speedup = "compute * (1 - threads / warp_size)",
@@ -71,15 +75,18 @@ const rl_rule rl_rules_instructions[] = {
          "a warp, loops of different lengths, and a block size that is not a multiple of the warp size leave the "
          "others idle: sort the work so that neighbouring threads take the same path."},
     {.id = "predication",
-     .version = 1,
+     .version = 2,
      .section = "WarpStateStats",
      .title = "Predicates disable threads",
+     .cause = RL_CAUSE_DIVERGENCE,
      .inputs = {THREADS_PER_INSTRUCTION,
                 {"predicated_on", "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio"},
                 WARP_SIZE,
+                RL_ISSUED,
                 RL_COMPUTE_PCT},
-     .condition = "threads - predicated_on >= 0.125 * warp_size",
-     .speedup = "compute * (threads - predicated_on) / warp_size",
+     .condition = "threads - predicated_on >= 0.125 * warp_size && " /* it costs issue slots */
+                  "100 * issued >= max(" RL_TEXT(RL_BUSY_PCT) ", compute - " RL_TEXT(RL_BALANCED_PCT) ")",
+     .speedup = "min(compute, 100 * issued) * (threads - predicated_on) / warp_size",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
      .message = "Of the {threads} threads that are active in an instruction, {predicated_on} execute it; the predicate of the "
@@ -88,7 +95,8 @@ const rl_rule rl_rules_instructions[] = {
     {.id = "branch_divergence",
      .version = 1,
      .section = "SourceCounters",
-     .title = "Branches diverge",
+     .title = "Divergent branches",
+     .cause = RL_CAUSE_DIVERGENCE,
      .inputs = {{"uniform", "smsp__sass_average_branch_targets_threads_uniform.pct"},
                 {"divergent", "smsp__sass_branch_targets_threads_divergent.sum"},
                 {"branches", "smsp__inst_executed_op_branch.sum"},
@@ -101,6 +109,7 @@ const rl_rule rl_rules_instructions[] = {
      .version = 1,
      .section = "ComputeWorkloadAnalysis",
      .title = "Double precision on a device with slow FP64",
+     .cause = RL_CAUSE_FP64,
      .inputs = {FP64_PIPE, {"ratio", "device__attribute_single_to_double_precision_perf_ratio"}},
      .condition = "ratio >= 16 && fp64 >= 10",
      .speedup = "100 * (fp64 / 100) * (1 - 1 / ratio)",
@@ -110,20 +119,24 @@ const rl_rule rl_rules_instructions[] = {
                 "pipeline is busy {fp64}% of the time. Look for literals without the suffix f and for double-precision "
                 "functions, or represent a number as two floats."},
     {.id = "fp64_dominates",
-     .version = 1,
+     .version = 2,
      .section = "ComputeWorkloadAnalysis",
      .title = "Double precision dominates",
+     .cause = RL_CAUSE_FP64,
      .inputs = {FP64_PIPE,
                 {"fma", "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active"},
                 TENSOR_PIPE,
+                {"issue", "sm__inst_issued.avg.pct_of_peak_sustained_elapsed"},
                 {"ratio", "device__attribute_single_to_double_precision_perf_ratio"}},
-     .condition = "fp64 >= 20 && fp64 > fma && fp64 > tensor",
+     .condition = "fp64 >= " RL_TEXT(RL_BUSY_PCT) " && fp64 > fma && fp64 > tensor",
      .speedup = "fp64 * (1 - 1 / ratio)",
      .scope = RL_SPEEDUP_LOCAL,
      .kind = RL_FINDING_OPTIMIZATION,
-     .message = "The FP64 pipeline is the busiest, {fp64}% of the time, and the device is {ratio:0} times as fast in single "
-                "precision. Where accuracy allows it, compute in FP32 or refine an FP32 result. Use tensor cores for FP64 "
-                "matrix products if the device has FP64 tensor cores."},
+     .message =
+         "The FP64 pipeline is busy {fp64}% of the time, with {issue}% of the issue slots used: it limits the kernel, and more "
+         "warps do not help. The device is {ratio:0} times as fast in single precision. Where accuracy allows it, compute in "
+         "FP32 or refine an FP32 result. Use tensor cores for FP64 "
+         "matrix products if the device has FP64 tensor cores."},
     NOT_FUSED_RULE(fp32, "SpeedOfLight_RooflineChart", "ffma", "fadd", "fmul", "sm__pipe_fma_cycles_active"),
     NOT_FUSED_RULE(fp64, "SpeedOfLight_RooflineChart", "dfma", "dadd", "dmul", "sm__pipe_fp64_cycles_active"),
     NOT_FUSED_RULE(fp16, "SpeedOfLight_HierarchicalHalfRooflineChart", "hfma", "hadd", "hmul", "sm__pipe_fma_cycles_active"),
@@ -131,6 +144,7 @@ const rl_rule rl_rules_instructions[] = {
      .version = 1,
      .section = TENSOR_SECTION,
      .title = "FP16 matrix product without tensor cores",
+     .cause = RL_CAUSE_TENSOR,
      .inputs = {TENSOR_INPUTS},
      .terms = {TENSOR_TERMS},
      .condition = "matrix < 5 && fused >= 0.1 * peak && fused >= 0.8 * half",
@@ -142,6 +156,7 @@ const rl_rule rl_rules_instructions[] = {
      .version = 1,
      .section = TENSOR_SECTION,
      .title = "Tensor cores are underused",
+     .cause = RL_CAUSE_TENSOR,
      .inputs = {TENSOR_INPUTS, RL_MEMORY_PCT},
      .terms = {TENSOR_TERMS},
      .condition = "matrix >= 5 && matrix < " RL_TEXT(RL_BUSY_PCT) " && memory < " RL_TEXT(RL_BUSY_PCT),
@@ -156,11 +171,10 @@ const rl_rule rl_rules_instructions[] = {
      .version = 1,
      .section = TENSOR_SECTION,
      .title = "Tensor cores are saturated",
+     .cause = RL_CAUSE_SATURATION,
      .inputs = {TENSOR_INPUTS},
      .terms = {TENSOR_TERMS},
      .condition = "matrix >= " RL_TEXT(RL_SATURATED_PCT),
-     .speedup = "100 - matrix",
-     .scope = RL_SPEEDUP_LOCAL,
      .kind = RL_FINDING_INFO,
      .message = "Tensor cores are busy {matrix}% of the time, as in a good matrix product. Only a lower precision or fewer "
                 "operations make it faster."},

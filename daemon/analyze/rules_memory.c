@@ -10,15 +10,15 @@
  * as a broadcast) are excluded: they cannot be improved. The estimates of both add up to no more than the time of the memory. */
 #define UNCOALESCED_RULE(op, accesses, other_op)                                                                                \
   {                                                                                                                             \
-    .id = "uncoalesced_" #op, .version = 2, .section = "MemoryWorkloadAnalysis_Tables",                                         \
-    .title = "Global " accesses " are not coalesced",                                                                           \
+    .id = "uncoalesced_" #op, .version = 3, .section = "MemoryWorkloadAnalysis_Tables",                                         \
+    .title = "Global " accesses " are not coalesced", .cause = RL_CAUSE_COALESCING,                                             \
     .inputs = {{"used_bytes", "smsp__sass_average_data_bytes_per_sector_mem_global_op_" #op ".ratio"},                          \
                {"sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_" #op ".sum"},                                              \
                {"others", "l1tex__t_sectors_pipe_lsu_mem_global_op_" other_op ".sum"},                                          \
                {"requests", "l1tex__t_requests_pipe_lsu_mem_global_op_" #op ".sum"},                                            \
                INSTRUCTIONS,                                                                                                    \
                RL_MEMORY_PCT},                                                                                                  \
-    .condition = "requests >= 0.005 * instructions && sectors >= 2 * requests && used_bytes < 24",                              \
+    .condition = "requests >= 0.005 * instructions && sectors >= 2 * requests && used_bytes > 0 && used_bytes < 24",            \
     .speedup = "memory * (1 - used_bytes / " SECTOR ") * sectors / (sectors + others)", .scope = RL_SPEEDUP_GLOBAL,             \
     .kind = RL_FINDING_OPTIMIZATION,                                                                                            \
     .message = "Global " accesses " use {used_bytes} of the " SECTOR                                                            \
@@ -31,7 +31,7 @@
 #define BANK_CONFLICTS_RULE(op, accesses)                                                                                      \
   {                                                                                                                            \
     .id = "bank_conflicts_" #op, .version = 2, .section = "MemoryWorkloadAnalysis_Tables",                                     \
-    .title = "Shared-memory " accesses " have bank conflicts",                                                                 \
+    .title = "Shared-memory " accesses " have bank conflicts", .cause = RL_CAUSE_BANK_CONFLICTS,                               \
     .inputs = {{"conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_" #op ".sum"},                                 \
                {"wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_" #op ".sum"},                                    \
                {"shared", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"},                                                   \
@@ -54,6 +54,7 @@ const rl_rule rl_rules_memory[] = {
      .version = 1,
      .section = "SourceCounters",
      .title = "Global accesses request more L2 sectors than needed",
+     .cause = RL_CAUSE_COALESCING,
      .inputs = {{"sectors", "memory_l2_theoretical_sectors_global"},
                 {"ideal", "memory_l2_theoretical_sectors_global_ideal"},
                 RL_MEMORY_PCT},
@@ -69,6 +70,7 @@ const rl_rule rl_rules_memory[] = {
      .version = 2,
      .section = "MemoryWorkloadAnalysis_Tables",
      .title = "DRAM reads bytes that no thread uses",
+     .cause = RL_CAUSE_COALESCING,
      .inputs = {{"used_bytes", "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio"},
                 {"loaded",
                  "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"}, /* TMA and cp.async bulk copies are not among them */
@@ -87,6 +89,7 @@ const rl_rule rl_rules_memory[] = {
      .version = 1,
      .section = "MemoryWorkloadAnalysis_Tables",
      .title = "More DRAM traffic than the workload needs",
+     .cause = RL_CAUSE_TRAFFIC,
      .inputs = {{"read", "dram__bytes_read.sum"}, {"written", "dram__bytes_write.sum"}, {"needed", "model__bytes"}, RL_DRAM_PCT},
      .terms = {{"moved", "read + written"}},
      .condition = "needed > 0 && moved >= 1.25 * needed && dram >= 30",
@@ -102,6 +105,7 @@ const rl_rule rl_rules_memory[] = {
      .version = 1,
      .section = "MemoryWorkloadAnalysis_Tables",
      .title = "L1 misses data that L2 holds",
+     .cause = RL_CAUSE_CACHE_REUSE,
      .inputs = {{"sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"},
                 {"hits", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum"},
                 {"l2_sectors", "lts__t_sectors_srcunit_tex_op_read.sum"},
@@ -116,6 +120,7 @@ const rl_rule rl_rules_memory[] = {
      .version = 1,
      .section = "MemoryWorkloadAnalysis_Tables",
      .title = "Most reads miss in L2",
+     .cause = RL_CAUSE_CACHE_REUSE,
      .inputs = {{"sectors", "lts__t_sectors_srcunit_tex_op_read.sum"},
                 {"hits", "lts__t_sectors_srcunit_tex_op_read_lookup_hit.sum"},
                 RL_DRAM_PCT},
@@ -125,25 +130,87 @@ const rl_rule rl_rules_memory[] = {
                 "expected of a stream that uses each byte once. If data is reused, run the blocks that share it at the same "
                 "time, in an order whose working set fits L2."},
     {.id = "local_memory",
-     .version = 1,
+     .version = 2,
      .section = "MemoryWorkloadAnalysis_Tables",
      .title = "Registers spill, or arrays are in local memory",
+     .cause = RL_CAUSE_LOCAL_MEMORY,
      .inputs = {{"loads", "smsp__sass_inst_executed_op_local_ld.sum"},
                 {"stores", "smsp__sass_inst_executed_op_local_st.sum"},
                 INSTRUCTIONS,
-                {"registers", "launch__registers_per_thread"}},
-     .terms = {{"local", "loads + stores"}},
+                {"registers", "launch__registers_per_thread"},
+                {"local_ld", "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum"},
+                {"local_st", "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum"},
+                {"global_ld", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"},
+                {"global_st", "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"},
+                RL_MEMORY_PCT},
+     .terms = {{"local", "loads + stores"}, {"sectors", "local_ld + local_st"}},
      .condition = "local >= 0.01 * instructions && local > 0",
-     .speedup = "100 * local / instructions",
-     .scope = RL_SPEEDUP_LOCAL,
+     .speedup = "memory * sectors / (sectors + global_ld + global_st)",
+     .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
      .message = "{loads:0} loads and {stores:0} stores of local memory are {100 * local / instructions}% of all "
-                "instructions; each thread has {registers:0} registers. Allow more registers per thread, shorten live "
+                "instructions, and {100 * sectors / (sectors + global_ld + global_st):0}% of the sectors that L1 is asked for; "
+                "each thread has {registers:0} registers. Allow more registers per thread, shorten live "
                 "ranges, and index small arrays with constants (unroll loops) so that they stay in registers."},
+    {.id = "register_spills",
+     .version = 1,
+     .section = "SourceCounters",
+     .title = "Registers spill",
+     .cause = RL_CAUSE_LOCAL_MEMORY,
+     .inputs = {{"bytes", "code__spilled_bytes"},
+                {"loads", "sass__inst_executed_local_loads"},
+                {"stores", "sass__inst_executed_local_stores"},
+                INSTRUCTIONS,
+                {"registers", "launch__registers_per_thread"}},
+     .condition = "bytes > 0 && loads + stores >= 0.01 * instructions",
+     .kind = RL_FINDING_WARNING,
+     .message = "Threads move {bytes / 1000000:2} MB between registers and the stack: with {registers:0} registers, the compiler "
+                "cannot keep all values. The instructions LDL and STL show the lines. Allow more registers (__launch_bounds__, "
+                "-maxrregcount), or keep fewer values alive at a time."},
+    {.id = "global_atomics",
+     .version = 1,
+     .section = "MemoryWorkloadAnalysis_Tables",
+     .title = "Atomic operations on few addresses",
+     .cause = RL_CAUSE_GLOBAL_ATOMICS,
+     .inputs = {RL_ATOMIC_UNIT_PCT,
+                {"average", "lts__d_atomic_input_cycles_active.avg.pct_of_peak_sustained_elapsed"},
+                {"atomics", "l1tex__t_requests_pipe_lsu_mem_global_op_atom.sum"},
+                {"reductions", "l1tex__t_requests_pipe_lsu_mem_global_op_red.sum"}},
+     .condition = "atomic >= " RL_TEXT(RL_BUSY_PCT),
+     .speedup = "atomic",
+     .scope = RL_SPEEDUP_GLOBAL,
+     .kind = RL_FINDING_OPTIMIZATION,
+     .message = "{atomics + reductions:0} atomic operations of warps keep the atomic unit of one L2 slice busy {atomic}% of the "
+                "time; the average slice is busy {average}%. Operations on one address wait for each other: combine values in "
+                "registers, in a warp (__reduce_add_sync) or in shared memory first, or use several copies of the address."},
+    {.id = "shared_atomics",
+     .version = 1,
+     .section = "MemoryWorkloadAnalysis_Tables",
+     .title = "Atomic operations in shared memory conflict",
+     .cause = RL_CAUSE_SHARED_ATOMICS,
+     .inputs = {{"atomics", "smsp__inst_executed_op_shared_atom.sum"},
+                {"all_conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"},
+                {"ld_conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"},
+                {"st_conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"},
+                {"copy_conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum"},
+                {"shared", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"},
+                {"ld", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"},
+                {"st", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum"},
+                INSTRUCTIONS,
+                {"pipe", "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"}},
+     .terms = {{"conflicts", "all_conflicts - ld_conflicts - st_conflicts - copy_conflicts"}},
+     .condition = "atomics >= 0.005 * instructions && conflicts >= 0.25 * atomics && conflicts > 0",
+     .speedup = "pipe * (shared - ld - st) / shared",
+     .scope = RL_SPEEDUP_GLOBAL,
+     .kind = RL_FINDING_OPTIMIZATION,
+     .message = "{atomics:0} atomic operations of warps in shared memory need {conflicts:0} further wavefronts, because threads "
+                "address one word or one bank. Combine values in registers or in the warp first, or give each warp its own "
+                "copy of the words."},
     {.id = "l2_compression",
      .version = 1,
      .section = "MemoryWorkloadAnalysis_Chart",
      .title = "L2 compression rarely succeeds",
+     .cause = RL_CAUSE_COMPRESSION,
      .inputs = {{"success", "lts__average_gcomp_input_sector_success_rate.pct"}},
      .condition = "success > 0 && success < 50",
      .kind = RL_FINDING_WARNING,

@@ -1,22 +1,25 @@
 /* Rules about occupancy: which resource limits it, and how much of it is achieved. */
 #include "analyze/rules_tables.h"
 
-/* A limit of 0 blocks gives no finding: the kernel ran, so the limit belongs to another shared memory configuration.
- * One rule for each resource that can limit the resident blocks of a multiprocessor. BELOW_BLOCK_LIMIT: the resource allows fewer
- * blocks than the hardware limit of resident blocks, which has a rule itself. */
+/* One rule for each resource that can limit the resident blocks of a multiprocessor. More warps help only a kernel that is bound
+ * by latency. A limit of 0 blocks gives no finding: the kernel ran. BELOW_BLOCK_LIMIT: the resource allows fewer blocks than the
+ * hardware limit of resident blocks, which has a rule itself. */
 #define BELOW_BLOCK_LIMIT " && fewest < blocks"
 #define OCCUPANCY_LIMIT_RULE(resource, extra_condition, limit, advice)                                                          \
   {                                                                                                                             \
-    .id = "occupancy_" #resource, .version = 2, .section = "Occupancy", .title = "Occupancy is limited by " limit,              \
+    .id = "occupancy_" #resource, .version = 3, .section = "Occupancy", .title = "Occupancy is limited by " limit,              \
+    .cause = RL_CAUSE_FEW_WARPS,                                                                                                \
     .inputs = {RL_THEORETICAL_PCT,                                                                                              \
                {"registers", "launch__occupancy_limit_registers"},                                                              \
                {"shared", "launch__occupancy_limit_shared_mem"},                                                                \
                {"blocks", "launch__occupancy_limit_blocks"},                                                                    \
                {"barriers", "launch__occupancy_limit_barriers"},                                                                \
-               {"warps", "launch__occupancy_limit_warps"}},                                                                     \
+               {"warps", "launch__occupancy_limit_warps"},                                                                      \
+               RL_COMPUTE_PCT,                                                                                                  \
+               RL_MEMORY_PCT},                                                                                                  \
     .terms = {{"fewest", "min(registers, shared, blocks, barriers, warps)"}},                                                   \
-    .condition = "fewest >= 1 && theoretical < 80 && " #resource " == fewest" extra_condition, .speedup = "100 - theoretical",  \
-    .scope = RL_SPEEDUP_LOCAL, .kind = RL_FINDING_OPTIMIZATION,                                                                 \
+    .condition = "fewest >= 1 && theoretical < 80 && " RL_NOT_BUSY " && " #resource " == fewest" extra_condition,               \
+    .speedup = "100 - theoretical", .scope = RL_SPEEDUP_LOCAL, .kind = RL_FINDING_OPTIMIZATION,                                 \
     .message = "At most {fewest:0} blocks fit on a multiprocessor ({theoretical}% of its warps), limited by " limit ". " advice \
   }
 
@@ -31,14 +34,18 @@ const rl_rule rl_rules_occupancy[] = {
     OCCUPANCY_LIMIT_RULE(warps, BELOW_BLOCK_LIMIT, "the block size",
                          "Choose a block size that divides the threads of a multiprocessor: 128, 256 or 512 threads."),
     {.id = "occupancy_achieved",
-     .version = 1,
+     .version = 2,
      .section = "Occupancy",
      .title = "Achieved occupancy is far below theoretical occupancy",
-     .inputs =
-         {RL_THEORETICAL_PCT, {"achieved", "sm__warps_active.avg.pct_of_peak_sustained_active"}, RL_COMPUTE_PCT, RL_MEMORY_PCT},
-     .condition = "theoretical - achieved >= 10",
+     .cause = RL_CAUSE_FEW_WARPS,
+     .inputs = {RL_THEORETICAL_PCT,
+                {"achieved", "sm__warps_active.avg.pct_of_peak_sustained_active"},
+                RL_WAVES,
+                RL_COMPUTE_PCT,
+                RL_MEMORY_PCT},
+     .condition = "waves >= 1 && theoretical - achieved >= 20 && " RL_NOT_BUSY, /* below one wave the grid is the cause */
      .speedup = "min(100 * (1 - achieved / theoretical), " RL_HEADROOM ")",
-     .scope = RL_SPEEDUP_GLOBAL,
+     .scope = RL_SPEEDUP_LOCAL,
      .kind = RL_FINDING_OPTIMIZATION,
      .reports_missing_inputs = true,
      .message = "{theoretical}% of the warps could be resident, but on average {achieved}% were. Blocks that end at different "

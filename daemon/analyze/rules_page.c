@@ -1,7 +1,8 @@
 /* Prints docs/rules.md: build/dev/tests/rules_page > docs/rules.md */
 #include <stdio.h>
 
-#include "analyze/rules.h"
+#include "analyze/findings.h"
+#include "analyze/thresholds.h"
 
 static const char preface[] =
     "# Rules\n\n"
@@ -13,12 +14,17 @@ static const char preface[] =
     "\n"
     "An estimate is an upper bound: the percentage of time that would be saved if the problem were solved completely.\n"
     "A *global* estimate refers to the time of the whole kernel. A *local* estimate refers only to the part that the rule\n"
-    "is about, which may not be the part that limits the kernel. Estimates must not be added.\n"
-    "A report lists global estimates first, the largest first, then local ones, then findings without an estimate.\n"
+    "is about, which may not be the part that limits the kernel.\n"
+    "\n"
+    "All findings of one cause are reported as one finding with parts: it has the largest estimate of the cause's rules, or the\n"
+    "sum where these estimate different shares. A report lists global estimates first, the largest first, then local ones, then\n"
+    "findings without an estimate. The global estimates of a kernel can be added: each one is limited to what the larger ones\n"
+    "leave of the part of the duration that its cause belongs to, and is left out below " RL_TEXT(RL_LEAST_SAVING_PCT) " %.\n"
     "\n"
     "There are three kinds of findings. An *optimization* recommends a change, a *warning* reports a problem, and an\n"
     "*info* describes the kernel.\n"
     "\n"
+    "Metrics that begin with `code__` are counts by the operands of SASS instructions, which need nvdisasm on the host.\n"
     "Metrics that begin with `activity__` are measurements of the activity pass ([schema.md](schema.md)). `model__bytes` is\n"
     "the number of bytes that the workload must at least move.\n"
     "\n"
@@ -31,16 +37,37 @@ static void print_names(const rl_rule *rule) {
 }
 
 static void print_rule(const rl_rule *rule) {
-  printf("\n### %s\n\n`%s`, version %d, %s, section %s\n\n", rule->title, rule->id, rule->version,
-         rl_finding_kind_names[rule->kind], rule->section);
+  printf("\n### %s\n\n`%s`, version %d, %s, section %s", rule->title, rule->id, rule->version, rl_finding_kind_names[rule->kind],
+         rule->section);
+  if (rule->cause != RL_CAUSE_NONE) printf(", cause `%s`", rl_causes[rule->cause].name);
+  fputs("\n\n", stdout);
   print_names(rule);
   printf("\nCondition: `%s`.", rule->condition);
   if (rule->speedup) printf(" Estimate (%s): `%s`.", rule->scope == RL_SPEEDUP_GLOBAL ? "global" : "local", rule->speedup);
   printf("\n\n> %s\n", rule->message);
 }
 
+static void print_time_parts(void) {
+  puts("\n## Parts of the duration\n\n| part | percent of the duration |\n| --- | --- |");
+  for (int part = 0; part < RL_TIME_PART_COUNT; part++)
+    printf("| %s | `%s` |\n", rl_time_limits[part].name, rl_time_limits[part].expression);
+}
+
+static void print_causes(void) {
+  puts("\n## Causes\n\n| cause | part of the duration | estimates | becomes a part of |\n| --- | --- | --- | --- |");
+  for (int cause = RL_CAUSE_NONE + 1; cause < RL_CAUSE_COUNT; cause++) {
+    const rl_cause *c = &rl_causes[cause];
+    printf("| `%s` | %s | %s | %s |\n", c->name, rl_time_limits[c->part].name, c->adds ? "add up" : "the largest counts",
+           c->summarizes ? "the largest finding about the same part"
+           : c->joins    ? rl_causes[c->joins].name
+                         : "");
+  }
+}
+
 int main(void) {
   fputs(preface, stdout);
+  print_time_parts();
+  print_causes();
   for (const rl_rule_group *group = rl_rule_groups; group->title; group++) {
     printf("\n## %s\n", group->title);
     for (const rl_rule *rule = group->rules; rule->id; rule++) print_rule(rule);

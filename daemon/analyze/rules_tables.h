@@ -14,10 +14,16 @@ extern const rl_rule rl_rules_speed[], rl_rules_launch[], rl_rules_occupancy[], 
   { "memory", "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed" }
 /* Percent of the time that is left until compute or memory reaches its peak: an upper bound for estimates. */
 #define RL_HEADROOM "100 - max(compute, memory)"
+/* Otherwise a unit limits the kernel, not latencies. */
+#define RL_NOT_BUSY "max(compute, memory) < " RL_TEXT(RL_BUSY_PCT)
 #define RL_DRAM_PCT \
   { "dram", "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed" }
 #define RL_ISSUED \
   { "issued", "smsp__issue_active.avg.per_cycle_active" } /* instructions per cycle and scheduler, at most 1 */
+/* The atomic unit of the busiest L2 slice. */
+#define RL_ATOMIC_UNIT_PCT \
+  { "atomic", "lts__d_atomic_input_cycles_active.max.pct_of_peak_sustained_elapsed" }
+#define RL_COMMA ,
 #define RL_DURATION \
   { "duration_ns", "gpu__time_duration.sum" }
 #define RL_GRID \
@@ -28,5 +34,12 @@ extern const rl_rule rl_rules_speed[], rl_rules_launch[], rl_rules_occupancy[], 
   { "waves", "launch__waves_per_multiprocessor" }
 #define RL_THEORETICAL_PCT \
   { "theoretical", "sm__maximum_warps_per_active_cycle_pct" }
+
+/* Shared by the rules about waiting for global memory. */
+#define RL_LONG_SCOREBOARD_INPUTS                                                          \
+  {"stalled", "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio"}, \
+      {"latency", "smsp__average_warp_latency_per_inst_issued.ratio"}, RL_ISSUED, RL_COMPUTE_PCT, RL_MEMORY_PCT
+#define RL_LONG_SCOREBOARD_CONDITION "stalled >= 0.3 * latency && issued < 0.8 && " RL_NOT_BUSY
+#define RL_LONG_SCOREBOARD_SPEEDUP "min(100 * stalled / latency, 100 * (1 - issued), " RL_HEADROOM ")"
 
 #endif

@@ -128,17 +128,32 @@ def test_print_details(daemon, reference):
     assert (first["CC"], first["Device"], first["Stream"]) == ("9.0", "0", "7")
 
 
+def with_parts(findings):
+    return [rule for finding in findings for rule in (finding, *finding["parts"])]
+
+
 def test_findings_in_the_details(daemon, reference):
     lines = [line for line in details(daemon, reference) if line["Rule Name"]]
     (kernel,) = daemon.get(f"/runs/{reference}/report").json()["kernels"]
-    assert sorted(line["Rule Name"] for line in lines) == sorted(finding["rule"] for finding in kernel["findings"])
+    findings = with_parts(kernel["findings"])
+    assert sorted(line["Rule Name"] for line in lines) == sorted(finding["rule"] for finding in findings)
     types = {"info": "INF", "warning": "WRN", "optimization": "OPT"}
     for line in lines:
-        (finding,) = [f for f in kernel["findings"] if f["rule"] == line["Rule Name"]]
+        (finding,) = [f for f in findings if f["rule"] == line["Rule Name"]]
         assert (line["Section Name"], line["Rule Type"], line["Rule Description"]) == (
             finding["section"], types[finding["kind"]], finding["message"])
-        assert line["Estimated Speedup Type"] == (finding["scope"] or "") and not line["Metric Name"]
-        assert (line["Estimated Speedup"] != "") == (finding["speedup_pct"] is not None)
+        assert line["Estimated Speedup Type"] == (finding.get("scope") or "") and not line["Metric Name"]
+        assert (line["Estimated Speedup"] != "") == (finding.get("speedup_pct") is not None)
+
+
+def test_one_finding_for_one_cause(daemon, reference):
+    (kernel,) = daemon.get(f"/runs/{reference}/report").json()["kernels"]
+    findings = kernel["findings"]
+    assert len({finding["cause"] for finding in findings}) == len(findings)
+    assert any(finding["parts"] for finding in findings)
+    assert sum(finding["speedup_pct"] for finding in findings if finding["scope"] == "global") <= 100
+    (waits,) = [finding for finding in findings if finding["cause"] == "memory_latency"]
+    assert "issue_slots" in {part["rule"] for part in waits["parts"]}
 
 
 def test_the_raw_page(daemon, reference):
@@ -328,7 +343,7 @@ def test_findings_that_appear_and_disappear(daemon, rows, reference):
     other = rows.run([{"metrics": spilling}])
 
     def rules(run):
-        return {finding["rule"] for finding in daemon.get(f"/runs/{run}/report").json()["kernels"][0]["findings"]}
+        return {rule["rule"] for rule in with_parts(daemon.get(f"/runs/{run}/report").json()["kernels"][0]["findings"])}
 
     before, after = rules(reference), rules(other)
     assert before != after
@@ -357,7 +372,7 @@ def test_kernels_of_libraries_advise_the_caller(daemon, rows, name, kind, librar
     (kernel,) = daemon.get(f"/runs/{run}/report").json()["kernels"]
     assert kernel["verdict"]["bound"] and kernel["findings"]
     if library:
-        assert kernel["library"]["name"] == library and f"A kernel of {library}:" in kernel["library"]["advice"]
+        assert kernel["library"]["name"] == library and f"A kernel of {library}, " in kernel["library"]["advice"]
         assert kernel["verdict"]["advice"] is None
     else:
         assert kernel["library"] is None and kernel["verdict"]["advice"]

@@ -24,6 +24,15 @@ static const alias aliases[] = {
     {"dram", PCT("gpu__dram_throughput")},
     {"l2", PCT("lts__t_sectors")},
     {"atomics", PCT("lts__d_atomic_input_cycles_active")},
+    {"slice", "lts__d_atomic_input_cycles_active.max.pct_of_peak_sustained_elapsed"},
+    {"shared_atomics", "smsp__inst_executed_op_shared_atom.sum"},
+    {"conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"},
+    {"ld_conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"},
+    {"st_conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"},
+    {"copy_conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum"},
+    {"wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"},
+    {"ld_wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"},
+    {"st_wavefronts", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum"},
     {"l1", PCT("l1tex__data_pipe_lsu_wavefronts")},
     {"fma", PCT("sm__pipe_fma_cycles_active")},
     {"fp64", PCT("sm__pipe_fp64_cycles_active")},
@@ -51,8 +60,12 @@ static rl_kernel_verdict verdict_on(const char *text) {
   size_t count = 0;
   char name[32];
   double value;
-  for (int read; sscanf(text, " %31[^=]=%lf%n", name, &value, &read) == 2; text += read)
-    items[count++] = (rl_metric_value){alias_of(name)->metric, value, isnan(value) ? "blocked" : NULL};
+  for (int read; sscanf(text, " %31[^=]=%lf%n", name, &value, &read) == 2; text += read) {
+    size_t i = 0;
+    while (i < count && strcmp(items[i].name, alias_of(name)->metric) != 0) i++; /* a second value replaces the first */
+    items[i] = (rl_metric_value){alias_of(name)->metric, value, isnan(value) ? "blocked" : NULL};
+    count += i == count;
+  }
   rl_metric_values_sort(items, count);
   return rl_kernel_verdict_make(&(rl_metric_values){items, count});
 }
@@ -64,6 +77,9 @@ typedef struct verdict_case {
   const char *pipeline;
 } verdict_case;
 
+#define SHARED                                                                                            \
+  "ns=50000 compute=80 memory=92 l1=92 ld_conflicts=0 st_conflicts=0 copy_conflicts=0 ld_wavefronts=300 " \
+  "st_wavefronts=200 wavefronts=1000 shared_atomics=100 "
 #define IDLE "ns=50000 compute=20 memory=20 issue=15 "
 #define WHOLE_GRID "blocks=1056 sms=132 "
 
@@ -72,6 +88,13 @@ static const verdict_case cases[] = {
     {"ns=50000 compute=30 memory=97 dram=0.01 l2=10 l1=97", RL_KERNEL_L1, "l1", NULL},
     {"ns=50000 compute=30 memory=90 dram=20 l2=90 l1=50", RL_KERNEL_L2, "l2", NULL},
     {"ns=50000 compute=10 memory=80 dram=1 l2=30 atomics=80", RL_KERNEL_ATOMICS, "atomics", NULL},
+    {"ns=50000 compute=1 memory=2 slice=60 issue=1", RL_KERNEL_ATOMICS, "slice", NULL}, /* one address */
+    {"ns=50000 compute=1 memory=2 slice=59.9 issue=1", RL_KERNEL_LATENCY, "issue", NULL},
+    {"ns=50000 compute=1 memory=70 dram=70 slice=65 issue=1", RL_KERNEL_DRAM, "dram", NULL},
+    {SHARED "conflicts=25", RL_KERNEL_ATOMICS, "l1", NULL},
+    {SHARED "conflicts=24.9", RL_KERNEL_L1, "l1", NULL},
+    {SHARED "conflicts=25 ld_wavefronts=301", RL_KERNEL_L1, "l1", NULL}, /* loads and stores are most of the wavefronts */
+    {SHARED "conflicts=25 shared_atomics=0", RL_KERNEL_L1, "l1", NULL},
     {"ns=50000 compute=30 memory=60 dram=60", RL_KERNEL_DRAM, "dram", NULL},
     {"ns=50000 compute=30 memory=59.9 dram=59.9 issue=30", RL_KERNEL_LATENCY, "issue", NULL},
     {"ns=50000 compute=90 memory=20 fma=90 issue=70", RL_KERNEL_PIPELINE, "fma", "fma"},

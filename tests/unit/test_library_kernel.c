@@ -20,6 +20,25 @@ static const struct {
     {"void internal::gemvx::kernel<int, int, float>(float)", "cuBLAS"},
     {"sm80_xmma_fprop_implicit_gemm_indexed_wo_smem_f32f32_tf32f32_f32", "cuDNN"},
     {"sm90_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize128x128x64", "cuBLAS or cuDNN"},
+    /* of a profile on an H100: cuBLASLt's GEMM and cuDNN's convolution in fp64, fp32, tf32, fp16 and bf16 */
+    {"nvjet_sm90_hsh_256x128_64x4_1x2_h_bz_coopA_NNT", "cuBLAS"},
+    {"sm90_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize128x256x32_warpgroupsize2x1x1_execute_segment_k_off_kernel__5x_cublas",
+     "cuBLAS"},
+    {"sm90_xmma_gemm_f64f64_f64f64_f64_nn_n_tilesize128x64x16_stage3_warpsize2x2x1_tensor16x8x8_execute_kernel__5x_cublas",
+     "cuBLAS"},
+    {"void cutlass::Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nn_align1>(cutlass_80_simt_sgemm_256x128_8x4_nn_align1::Params)",
+     "cuBLAS or cuDNN"},
+    {"sm90_xmma_fprop_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc_nhwc_tilesize256x64x32_warpgroupsize1x1x1_g1_execute_segment_k_"
+     "off_kernel__5x_cudnn",
+     "cuDNN"},
+    {"sm80_xmma_fprop_implicit_gemm_f32f32_f32f32_f32_nchwkcrs_nchw_tilesize256x64x8_stage3_warpsize2x2x1_g1_ffma_aligna4_"
+     "alignc4_"
+     "execute_kernel__5x_cudnn",
+     "cuDNN"},
+    {"void cudnn::engines_precompiled::nchwToNhwcKernel<float, float, float, false, true, "
+     "(cudnnKernelDataType_t)0>(cudnn::engines_"
+     "precompiled::nchw2nhwc_params_t<float>, float const*, float*)",
+     "cuDNN"},
     {"void cudnn::ops::nchwToNhwcKernel<__half, __half, float>(int)", "cuDNN"},
     {"cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16", "cuDNN"},
     {"_5x_cudnn_ampere_fp16_scudnn_fp16_128x64_relu_medium_nn_v1", "cuDNN"},
@@ -53,7 +72,18 @@ static void only_names_of_libraries_match(void **state) {
   }
 }
 
+static void every_bound_has_advice_of_its_own(void **state) {
+  (void)state;
+  for (int a = RL_KERNEL_UNKNOWN; rl_kernel_bound_names[a]; a++)
+    for (int b = RL_KERNEL_UNKNOWN; b <= a; b++) {
+      const char *one = rl_library_advice(&(rl_kernel_verdict){.bound = (rl_kernel_bound)a});
+      assert_true(one && strlen(one) < 300); /* fits behind the library's name */
+      assert_true(a == b || strcmp(one, rl_library_advice(&(rl_kernel_verdict){.bound = (rl_kernel_bound)b})) != 0);
+    }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(only_names_of_libraries_match)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(only_names_of_libraries_match),
+                                     cmocka_unit_test(every_bound_has_advice_of_its_own)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

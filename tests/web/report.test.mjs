@@ -54,14 +54,16 @@ test('every finding is listed and opens its section', async () => {
   const { findings, verdict } = (await api(`/runs/${runs.a}/report?kernel=0`)).kernels[0];
   assert.equal(await page.locator('#verdict').innerText(), verdict.message);
   assert.equal(await page.locator('#verdict-advice').innerText(), verdict.advice);
-  const items = page.locator('#finding-list li');
+  const items = page.locator('#finding-list > li');
   assert.equal(await items.count(), findings.length);
   for (const finding of findings) {
-    const item = items.filter({ hasText: finding.title });
+    const item = items.filter({ has: page.locator('.finding-head', { hasText: finding.title }) });
     const text = await item.innerText();
-    const speedup = finding.speedup_pct === null ? '' : `${finding.speedup_pct.toFixed(2)} %`;
+    const words = finding.scope === 'local' ? 'Local estimate' : 'Est. time saved ≤';
+    const speedup = finding.speedup_pct === null ? '' : `${words} ${finding.speedup_pct.toFixed(0)} %`;
     assert.ok(text.includes(finding.message) && text.includes(speedup), text);
-    await item.locator('a').click();
+    for (const part of finding.parts) assert.ok(text.includes(part.title) && text.includes(part.message), text);
+    await item.locator('> a').click();
     await page.locator(`#section-${finding.section}[open] tbody tr`).first().waitFor();
   }
   await page.close();

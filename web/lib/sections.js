@@ -72,9 +72,31 @@ const kindNames = { info: 'Note', warning: 'Warning', optimization: 'Optimizatio
 /** What a global estimate is a share of. */
 const whole = ({ section }) => (section === 'Timeline' ? 'window' : 'kernel’s time');
 
+/** The estimate of a finding in words; null if it has none. */
+function estimateOf({ speedup_pct: estimate, scope }) {
+  if (estimate === null) return null;
+  return scope === 'local' ? `Local estimate ${estimate.toFixed(0)} %` : `Est. time saved ≤ ${estimate.toFixed(0)} %`;
+}
+
+/** Creates a link to the section of a finding or of one of its parts. */
+const sectionLink = ({ section }) => createElement(
+  'a',
+  {
+    href: `#${anchorId(section)}`,
+    click: (event) => {
+      if (event.currentTarget.hash === location.hash) openTarget();
+    },
+  },
+  section,
+);
+
+/** Creates the item of a further rule that found the same cause. */
+const partItem = (part) => createElement('li', {}, createElement('strong', {}, part.title),
+  createElement('p', {}, part.message), sectionLink(part));
+
 /** Creates the list item of a finding. change: appeared, went or stayed, in a comparison of two runs. */
 export function findingItem(finding, change = null) {
-  const estimate = format.quantity(finding.speedup_pct, '%');
+  const estimate = estimateOf(finding);
   const isLocal = finding.scope === 'local';
   return createElement(
     'li',
@@ -92,19 +114,11 @@ export function findingItem(finding, change = null) {
               class: 'speedup',
               title: isLocal ? 'Share of a part of the kernel’s time' : `Upper bound, as a share of the ${whole(finding)}`,
             },
-            `${isLocal ? 'local' : 'up to'} ${estimate}`,
+            estimate,
           ),
     ),
     createElement('p', {}, finding.message),
-    createElement(
-      'a',
-      {
-        href: `#${anchorId(finding.section)}`,
-        click: (event) => {
-          if (event.currentTarget.hash === location.hash) openTarget();
-        },
-      },
-      finding.section,
-    ),
+    sectionLink(finding),
+    finding.parts.length === 0 ? null : createElement('ul', { class: 'finding-parts' }, ...finding.parts.map(partItem)),
   );
 }

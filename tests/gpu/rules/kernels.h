@@ -40,6 +40,7 @@ struct rules_launches {
   const rl_launch *items;
   size_t count;
 };
-extern const rules_launches arithmetic_launches, stall_launches, memory_launches, scheduling_launches;
+extern const rules_launches arithmetic_launches, stall_launches, memory_launches, scheduling_launches, atomic_launches,
+    pipeline_launches, kept_aside_launches;
 
 #endif

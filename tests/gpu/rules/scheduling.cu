@@ -15,8 +15,48 @@ __global__ void run_work(uint32_t *sink, int rounds) {
   if (work(rounds) == 12345) *sink = 1;
 }
 
+/* Dependent loads from L2, one line of 128 bytes for a warp, whose latency only more warps can hide. `from` holds zeros. */
+__device__ uint32_t wait_for_loads(const uint32_t *from, int steps) {
+  uint32_t line = blockIdx.x * blockDim.x / 32 + threadIdx.x / 32;
+  for (int step = 0; step < steps; step++) line = line * 5 + 32771 + __ldcg(&from[line % 131072 * 32 + threadIdx.x % 32]);
+  return line;
+}
+
+__global__ void wait_in_blocks(const uint32_t *from, uint32_t *sink, int steps) {
+  if (wait_for_loads(from, steps) == 0xffffffff) *sink = 1;
+}
+
 /* Uses 168 registers per thread, so that two blocks of 256 threads need more registers than an SM has. */
-__global__ void __maxnreg__(168) limited_by_registers(uint32_t *sink, const uint32_t *from, int rounds) {
+__global__ void __maxnreg__(168) limited_by_registers(const uint32_t *from, uint32_t *sink, int steps) {
+  float value[128];
+#pragma unroll
+  for (int i = 0; i < 128; i++) value[i] = from[i + threadIdx.x];
+  for (int round = 0; round < steps; round++) {
+    value[0] += wait_for_loads(from, 8);
+#pragma unroll
+    for (int i = 0; i < 128; i++) asm volatile("fma.rn.f32 %0, %0, %1, %0;" : "+f"(value[i]) : "f"(value[(i + 1) % 128]));
+  }
+  float sum = 0;
+#pragma unroll
+  for (int i = 0; i < 128; i++) sum += value[i];
+  if (sum == 12345) *sink = 1;
+}
+
+__global__ void limited_by_shared(const uint32_t *from, uint32_t *sink, int steps) {
+  extern __shared__ uint32_t scratch[];
+  scratch[threadIdx.x] = wait_for_loads(from, steps);
+  if (scratch[threadIdx.x] == 0xffffffff) *sink = 1;
+}
+
+__global__ void limited_by_barriers(const uint32_t *from, uint32_t *sink, int steps) {
+  asm volatile(
+      "bar.sync 0; bar.sync 1; bar.sync 2; bar.sync 3; bar.sync 4; bar.sync 5; bar.sync 6; bar.sync 7; bar.sync 8; "
+      "bar.sync 9; bar.sync 10; bar.sync 11; bar.sync 12; bar.sync 13; bar.sync 14; bar.sync 15;");
+  if (wait_for_loads(from, steps) == 0xffffffff) *sink = 1;
+}
+
+/* FMA chains enough to keep the pipeline busy with eight warps: occupancy does not limit them. */
+__global__ void __maxnreg__(168) busy_with_few_warps(const uint32_t *from, uint32_t *sink, int rounds) {
   float value[128];
 #pragma unroll
   for (int i = 0; i < 128; i++) value[i] = from[i + threadIdx.x];
@@ -29,30 +69,15 @@ __global__ void __maxnreg__(168) limited_by_registers(uint32_t *sink, const uint
   if (sum == 12345) *sink = 1;
 }
 
-/* Is launched with so much dynamic shared memory that few blocks fit on an SM. */
-__global__ void limited_by_shared(uint32_t *sink, int rounds) {
-  extern __shared__ float scratch[];
-  scratch[threadIdx.x] = work(rounds);
-  if (scratch[threadIdx.x] == 12345) *sink = 1;
-}
-
-/* Uses all 16 barriers of a block, so that the barriers of an SM limit the number of its blocks. */
-__global__ void limited_by_barriers(uint32_t *sink, int rounds) {
-  asm volatile(
-      "bar.sync 0; bar.sync 1; bar.sync 2; bar.sync 3; bar.sync 4; bar.sync 5; bar.sync 6; bar.sync 7; bar.sync 8; "
-      "bar.sync 9; bar.sync 10; bar.sync 11; bar.sync 12; bar.sync 13; bar.sync 14; bar.sync 15;");
-  if (work(rounds) == 12345) *sink = 1;
-}
-
 /* Gives the first warp of each block `rounds` rounds of work and the others one, so that it runs on after the others have
  * ended. */
 __global__ void one_warp_ends_late(uint32_t *sink, int rounds) {
   if (work(threadIdx.x < 32 ? rounds : 1) == 12345) *sink = 1;
 }
 
-/* Gives one of `every` blocks ten times the work of the others. */
-__global__ void uneven_blocks(uint32_t *sink, int rounds, int every) {
-  if (work(blockIdx.x % every == 0 ? 10 * rounds : rounds) == 12345) *sink = 1;
+/* Gives one of `every` blocks `factor` times the work of the others. */
+__global__ void uneven_blocks(uint32_t *sink, int rounds, int every, int factor) {
+  if (work(blockIdx.x % every == 0 ? factor * rounds : rounds) == 12345) *sink = 1;
 }
 
 /* Makes all blocks add to the same 32 words, which lie in one slice of L2. */
@@ -81,14 +106,16 @@ const rl_launch launches[] = {
     RULES_LAUNCH("whole_waves", run_work, buffers.sm_count * 4, 1024, 0, buffers.to, 500),
     RULES_LAUNCH("odd_block", run_work, buffers.sm_count * 16, 48, 0, buffers.to, 500),
     RULES_LAUNCH("tiny", run_work, buffers.sm_count, 128, 0, buffers.to, 1),
-    RULES_LAUNCH("registers", limited_by_registers, buffers.sm_count * 4, 256, 0, buffers.to, buffers.from, 200),
-    RULES_LAUNCH("shared", limited_by_shared, buffers.sm_count * 8, 128, 100000, buffers.to, 500),
-    RULES_LAUNCH("small_blocks", run_work, buffers.sm_count * 64, 32, 0, buffers.to, 500),
-    RULES_LAUNCH("barriers", limited_by_barriers, buffers.sm_count * 32, 64, 0, buffers.to, 500),
-    RULES_LAUNCH("large_blocks", run_work, buffers.sm_count * 4, 768, 0, buffers.to, 500),
+    RULES_LAUNCH("registers", limited_by_registers, buffers.sm_count * 4, 256, 0, buffers.from, buffers.to, 20),
+    RULES_LAUNCH("few_busy_warps", busy_with_few_warps, buffers.sm_count * 4, 256, 0, buffers.from, buffers.to, 200),
+    RULES_LAUNCH("shared", limited_by_shared, buffers.sm_count * 8, 128, 100000, buffers.from, buffers.to, 100),
+    RULES_LAUNCH("small_blocks", wait_in_blocks, buffers.sm_count * 64, 32, 0, buffers.from, buffers.to, 100),
+    RULES_LAUNCH("whole_blocks", wait_in_blocks, buffers.sm_count * 16, 256, 0, buffers.from, buffers.to, 50),
+    RULES_LAUNCH("barriers", limited_by_barriers, buffers.sm_count * 32, 64, 0, buffers.from, buffers.to, 100),
+    RULES_LAUNCH("large_blocks", wait_in_blocks, buffers.sm_count * 4, 768, 0, buffers.from, buffers.to, 100),
     RULES_LAUNCH("early_ends", one_warp_ends_late, buffers.sm_count * 2, 1024, 0, buffers.to, 4000),
-    RULES_LAUNCH("uneven_blocks", uneven_blocks, buffers.sm_count, 1024, 0, buffers.to, 500, 1000),
-    RULES_LAUNCH("one_long_block", uneven_blocks, buffers.sm_count / 2, 256, 0, buffers.to, 1000, 1000),
+    RULES_LAUNCH("uneven_blocks", uneven_blocks, buffers.sm_count, 1024, 0, buffers.to, 500, 1000, 10),
+    RULES_LAUNCH("one_long_block", uneven_blocks, 64, 256, 0, buffers.to, 200, 64, 64),
     RULES_LAUNCH("one_word", one_l2_slice, buffers.sm_count * 2, 256, 0, buffers.to, 200),
     RULES_LAUNCH("few_channels", few_dram_channels, buffers.sm_count * 8, 256, 0, (uint4 *)buffers.from, buffers.to, 512, 8192,
                  2048 * 512),

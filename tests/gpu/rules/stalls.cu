@@ -9,6 +9,19 @@ __global__ void waits_for_memory(const uint32_t *next, uint32_t *sink, int steps
   if (i == 0xffffffff) *sink = i;
 }
 
+/* As many loads, eight of which are in flight at a time: no address depends on a loaded value. */
+__global__ void loads_ahead(const uint32_t *from, uint32_t *sink, int steps) {
+  uint32_t i = blockIdx.x * blockDim.x + threadIdx.x, sum = 0;
+  for (int step = 0; step < steps; step += 8) {
+    uint32_t value[8];
+#pragma unroll
+    for (int k = 0; k < 8; k++, i = (i * 5 + 1048583) % (uint32_t)(rules_buffers::bytes / 4)) value[k] = from[i];
+#pragma unroll
+    for (int k = 0; k < 8; k++) sum += value[k];
+  }
+  if (sum == 0xffffffff) *sink = sum;
+}
+
 /* Loads from shared memory words that hold the address of the next load. */
 __global__ void waits_for_shared(uint32_t *sink, int steps) {
   __shared__ uint32_t next[1024];
@@ -161,6 +174,7 @@ namespace {
 
 const rl_launch launches[] = {
     RULES_LAUNCH("chase", waits_for_memory, buffers.sm_count, 64, 0, buffers.from, buffers.to, 200),
+    RULES_LAUNCH("loads_ahead", loads_ahead, buffers.sm_count, 64, 0, buffers.from, buffers.to, 200),
     RULES_LAUNCH("chase_shared", waits_for_shared, buffers.sm_count, 128, 0, buffers.to, 200),
     RULES_LAUNCH("store_shared", waits_for_mio_queue, buffers.sm_count * 8, 256, 0, 100),
     RULES_LAUNCH("load_l1", waits_for_lsu_loads, buffers.sm_count * 8, 256, 0, buffers.from, buffers.to, 50),

@@ -5,6 +5,8 @@
 #include <cuda.h>
 #include <string.h>
 
+#include <initializer_list>
+
 #include "kernels.h"
 #include "sm_count.h"
 
@@ -64,8 +66,16 @@ int make_texture(rl_error *err) {
   return check(cudaCreateTextureObject(&buffers.texture, &resource, &sampling, NULL), "texture", err);
 }
 
-void add(const rules_launches &group) {
-  for (size_t i = 0; i < group.count; i++) fixture.launches[fixture.sequence.launch_count++] = group.items[i];
+bool is_listed(const char *name, int count, char **names) {
+  for (int i = 0; i < count; i++)
+    if (strcmp(names[i], name) == 0) return true;
+  return count == 0;
+}
+
+/* Adds the launches that are listed; count 0: all. */
+void add(const rules_launches &group, int count, char **names) {
+  for (size_t i = 0; i < group.count; i++)
+    if (is_listed(group.items[i].name, count, names)) fixture.launches[fixture.sequence.launch_count++] = group.items[i];
 }
 
 int do_nothing(rl_instance *, rl_error *) { return 0; }
@@ -82,7 +92,8 @@ const rl_instance_ops ops = {do_nothing, no_report, do_nothing, do_nothing, clos
 
 int rules_sm_count(void) { return buffers.sm_count; }
 
-int subject_open(int, char **, rl_instance **instance, rl_error *err) {
+/* Arguments: names of launches; none: all launches. */
+int subject_open(int argc, char **argv, rl_instance **instance, rl_error *err) {
   int count = 0;
   cudaError_t found = cudaGetDeviceCount(&count);
   if (found != cudaSuccess || count == 0) {
@@ -101,7 +112,9 @@ int subject_open(int, char **, rl_instance **instance, rl_error *err) {
   fixture.base.ops = &ops;
   fixture.base.device = &fixture.device;
   fixture.sequence = rl_sequence{"step", fixture.launches, 0, 1};
-  add(arithmetic_launches), add(stall_launches), add(memory_launches), add(scheduling_launches);
+  for (const rules_launches *group : {&arithmetic_launches, &stall_launches, &memory_launches, &scheduling_launches,
+                                      &atomic_launches, &pipeline_launches, &kept_aside_launches})
+    add(*group, argc, argv);
   fixture.base.iteration = rl_sequence_list{"epoch", &fixture.sequence, 1};
   *instance = &fixture.base;
   return 0;

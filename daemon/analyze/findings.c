@@ -1,0 +1,238 @@
+/* The table of causes, the parts of a kernel's duration, and the grouping of findings by cause. */
+#include "analyze/findings.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "analyze/expression.h"
+#include "analyze/thresholds.h"
+
+const rl_cause rl_causes[RL_CAUSE_COUNT] = {
+    [RL_CAUSE_NONE] = {"none", RL_TIME_IDLE},
+    [RL_CAUSE_SATURATION] = {"saturation", RL_TIME_BUSY},
+    [RL_CAUSE_GRID] = {"grid", RL_TIME_IDLE},
+    [RL_CAUSE_LAUNCH_OVERHEAD] = {"launch_overhead", RL_TIME_IDLE},
+    [RL_CAUSE_TAIL] = {"tail", RL_TIME_IDLE},
+    [RL_CAUSE_FEW_WARPS] = {"few_warps", RL_TIME_LATENCY, .summarizes = true},
+    [RL_CAUSE_MEMORY_LATENCY] = {"memory_latency", RL_TIME_LATENCY, .joins = RL_CAUSE_GLOBAL_ATOMICS},
+    [RL_CAUSE_SHARED_LATENCY] = {"shared_latency", RL_TIME_LATENCY},
+    [RL_CAUSE_MEMORY_QUEUE] = {"memory_queue", RL_TIME_LATENCY, .joins = RL_CAUSE_GLOBAL_ATOMICS},
+    [RL_CAUSE_TEXTURE_QUEUE] = {"texture_queue", RL_TIME_LATENCY},
+    [RL_CAUSE_BARRIERS] = {"barriers", RL_TIME_LATENCY},
+    [RL_CAUSE_FENCES] = {"fences", RL_TIME_LATENCY},
+    [RL_CAUSE_DEPENDENCIES] = {"dependencies", RL_TIME_LATENCY},
+    [RL_CAUSE_BRANCHES] = {"branches", RL_TIME_LATENCY},
+    [RL_CAUSE_INSTRUCTION_CACHE] = {"instruction_cache", RL_TIME_LATENCY},
+    [RL_CAUSE_CONSTANTS] = {"constants", RL_TIME_LATENCY},
+    [RL_CAUSE_STORES_AT_EXIT] = {"stores_at_exit", RL_TIME_LATENCY, .joins = RL_CAUSE_GLOBAL_ATOMICS},
+    [RL_CAUSE_SLEEP] = {"sleep", RL_TIME_LATENCY},
+    [RL_CAUSE_DISPATCH] = {"dispatch", RL_TIME_LATENCY},
+    [RL_CAUSE_WARPGROUPS] = {"warpgroups", RL_TIME_LATENCY},
+    [RL_CAUSE_OTHER_STALLS] = {"other_stalls", RL_TIME_LATENCY},
+    [RL_CAUSE_DIVERGENCE] = {"divergence", RL_TIME_BUSY, .adds = true},
+    [RL_CAUSE_FP64] = {"fp64", RL_TIME_BUSY},
+    [RL_CAUSE_UNFUSED] = {"unfused", RL_TIME_BUSY, .adds = true},
+    [RL_CAUSE_TENSOR] = {"tensor", RL_TIME_LATENCY},
+    [RL_CAUSE_COALESCING] = {"coalescing", RL_TIME_BUSY},
+    [RL_CAUSE_TRAFFIC] = {"traffic", RL_TIME_BUSY},
+    [RL_CAUSE_BANK_CONFLICTS] = {"bank_conflicts", RL_TIME_BUSY, .adds = true},
+    [RL_CAUSE_CACHE_REUSE] = {"cache_reuse", RL_TIME_BUSY},
+    [RL_CAUSE_LOCAL_MEMORY] = {"local_memory", RL_TIME_BUSY},
+    [RL_CAUSE_COMPRESSION] = {"compression", RL_TIME_BUSY},
+    [RL_CAUSE_HOT_UNITS] = {"hot_units", RL_TIME_LATENCY, .joins = RL_CAUSE_GLOBAL_ATOMICS},
+    [RL_CAUSE_GLOBAL_ATOMICS] = {"global_atomics", RL_TIME_LATENCY},
+    [RL_CAUSE_SHARED_ATOMICS] = {"shared_atomics", RL_TIME_BUSY},
+};
+
+#define IDLE_PCT "100 * max(0, 1 - sm__cycles_active.avg / sm__cycles_elapsed.max)"
+#define BUSY_PCT                                           \
+  "max(sm__throughput.avg.pct_of_peak_sustained_elapsed, " \
+  "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed)"
+
+const rl_time_limit rl_time_limits[RL_TIME_PART_COUNT] = {
+    [RL_TIME_IDLE] = {"idle", IDLE_PCT},
+    [RL_TIME_LATENCY] = {"latency", "max(0, 100 - " IDLE_PCT " - " BUSY_PCT ")"},
+    [RL_TIME_BUSY] = {"busy", BUSY_PCT},
+};
+
+/* --- groups ------------------------------------------------------------------------------------------------------------ */
+
+typedef struct groups {
+  const rl_finding *findings;
+  size_t count;
+  size_t leader[RL_MAX_FINDINGS];   /* index of the finding that has the group's estimate */
+  double estimate[RL_MAX_FINDINGS]; /* of a leader's group; NAN: none */
+} groups;
+
+static const rl_cause *cause_of(const groups *g, size_t i) { return &rl_causes[g->findings[i].rule->cause]; }
+
+static bool is_global(const rl_finding *finding) { return finding->global && !isnan(finding->speedup_pct); }
+
+/* Returns a number that increases with the rank: global estimates above 200, local ones above 100, others by kind. */
+static double rank_of(const rl_finding *finding, double estimate) {
+  return isnan(estimate) ? (double)finding->kind : estimate + (finding->global ? 205 : 102);
+}
+
+static double own_rank(const rl_finding *finding) { return rank_of(finding, finding->speedup_pct); }
+
+/* Makes the highest ranked finding of each cause its leader. */
+static void lead_causes(groups *g) {
+  for (size_t i = 0; i < g->count; i++) {
+    rl_cause_id cause = g->findings[i].rule->cause;
+    g->leader[i] = i;
+    for (size_t k = 0; k < g->count && cause != RL_CAUSE_NONE; k++)
+      if (g->findings[k].rule->cause == cause && own_rank(&g->findings[k]) > own_rank(&g->findings[g->leader[i]]))
+        g->leader[i] = k;
+  }
+  for (size_t i = 0; i < g->count; i++) /* equals: the first one leads */
+    for (size_t k = 0; k < i; k++)
+      if (g->findings[i].rule->cause != RL_CAUSE_NONE && g->findings[k].rule->cause == g->findings[i].rule->cause)
+        g->leader[i] = g->leader[k];
+}
+
+static double combined_estimate(const groups *g, size_t leader) {
+  const rl_finding *first = &g->findings[leader];
+  double sum = 0;
+  if (!is_global(first) || !cause_of(g, leader)->adds) return first->speedup_pct;
+  for (size_t i = 0; i < g->count; i++)
+    if (g->leader[i] == leader && is_global(&g->findings[i])) sum += g->findings[i].speedup_pct;
+  return fmin(sum, 100);
+}
+
+/* Adds findings to the finding with the cause that theirs joins. */
+static void attach_symptoms(groups *g) {
+  for (size_t i = 0; i < g->count; i++)
+    for (size_t k = 0; k < g->count; k++)
+      if (cause_of(g, i)->joins != RL_CAUSE_NONE && g->findings[k].rule->cause == cause_of(g, i)->joins)
+        g->leader[i] = g->leader[k];
+}
+
+/* Adds the findings of summarizing causes to the largest finding about the same part of the duration. */
+static void attach_summaries(groups *g) {
+  for (size_t i = 0; i < g->count; i++) {
+    size_t largest = i;
+    for (size_t k = 0; k < g->count && cause_of(g, i)->summarizes; k++)
+      if (g->leader[k] == k && !cause_of(g, k)->summarizes && cause_of(g, k)->part == cause_of(g, i)->part &&
+          is_global(&g->findings[k]) && (largest == i || g->estimate[k] > g->estimate[largest]))
+        largest = k;
+    if (largest != i) g->leader[i] = largest;
+  }
+}
+
+static void make_groups(groups *g) {
+  lead_causes(g);
+  for (size_t i = 0; i < g->count; i++) g->estimate[i] = g->leader[i] == i ? combined_estimate(g, i) : NAN;
+  attach_symptoms(g);
+  attach_summaries(g);
+}
+
+/* --- limits ------------------------------------------------------------------------------------------------------------ */
+
+static double look_up(void *context, const char *name) { return rl_metric_get(context, name); }
+
+/* Percent of the duration; 100 where it is unknown. */
+static double limit_of(rl_time_part part, const rl_metric_values *values) {
+  const char *text = rl_time_limits[part].expression;
+  rl_scope scope = {look_up, (void *)(uintptr_t)values};
+  double value = NAN;
+  bool known = rl_expression_evaluate(text, strlen(text), &scope, &value, NULL) == 0 && !isnan(value);
+  return known ? fmin(fmax(value, 0), 100) : 100;
+}
+
+typedef struct time_left {
+  double whole, part[RL_TIME_PART_COUNT];
+} time_left;
+
+static time_left all_time(const rl_metric_values *values) {
+  time_left left = {.whole = 100};
+  for (int part = 0; part < RL_TIME_PART_COUNT; part++) left.part[part] = limit_of((rl_time_part)part, values);
+  return left;
+}
+
+/* Returns the estimate, limited to the time that is left, which it takes. NAN: less than RL_LEAST_SAVING_PCT. */
+static double take_time(time_left *left, rl_time_part part, double estimate) {
+  double taken = fmin(estimate, fmin(left->whole, left->part[part]));
+  if (taken < RL_LEAST_SAVING_PCT) return NAN;
+  left->whole -= taken;
+  left->part[part] -= taken;
+  return taken;
+}
+
+/* --- all findings ------------------------------------------------------------------------------------------------------ */
+
+static double group_rank(const groups *g, size_t leader) { return rank_of(&g->findings[leader], g->estimate[leader]); }
+
+/* Sorts by rank; equals keep their order. */
+static void sort_leaders(const groups *g, size_t *leaders, size_t count) {
+  for (size_t i = 1; i < count; i++)
+    for (size_t k = i; k > 0 && group_rank(g, leaders[k]) > group_rank(g, leaders[k - 1]); k--) {
+      size_t swapped = leaders[k];
+      leaders[k] = leaders[k - 1];
+      leaders[k - 1] = swapped;
+    }
+}
+
+static size_t list_leaders(const groups *g, size_t leaders[RL_MAX_FINDINGS]) {
+  size_t count = 0;
+  for (size_t i = 0; i < g->count; i++)
+    if (g->leader[i] == i) leaders[count++] = i;
+  return count;
+}
+
+/* Limits the global estimates of leaders with a cause, in the order of their rank, and removes leaders that save too little.
+ * Returns the number that remains. */
+static size_t limit_estimates(groups *g, size_t *leaders, size_t count, const rl_metric_values *values) {
+  time_left left = all_time(values);
+  size_t kept = 0;
+  for (size_t i = 0; i < count; i++) {
+    size_t leader = leaders[i];
+    bool is_limited = is_global(&g->findings[leader]) && g->findings[leader].rule->cause != RL_CAUSE_NONE;
+    if (is_limited) g->estimate[leader] = take_time(&left, cause_of(g, leader)->part, g->estimate[leader]);
+    if (!is_limited || !isnan(g->estimate[leader])) leaders[kept++] = leader;
+  }
+  return kept;
+}
+
+/* Writes the indices of the leader and of its parts in the order of their own rank. Returns their number. */
+static size_t list_group(const groups *g, size_t leader, size_t list[RL_MAX_FINDINGS]) {
+  size_t count = 1;
+  list[0] = leader;
+  for (size_t i = 0; i < g->count; i++) {
+    if (g->leader[i] != leader || i == leader) continue;
+    size_t k = count++;
+    for (; k > 1 && own_rank(&g->findings[i]) > own_rank(&g->findings[list[k - 1]]); k--) list[k] = list[k - 1];
+    list[k] = i;
+  }
+  return count;
+}
+
+/* Moves findings[order[i]] to findings[i]. order: count different indices below `total`. */
+static void permute(rl_finding *findings, size_t *order, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    size_t from = order[i];
+    rl_finding swapped = findings[i];
+    findings[i] = findings[from];
+    findings[from] = swapped;
+    for (size_t k = i + 1; k < count; k++)
+      if (order[k] == i) order[k] = from;
+  }
+}
+
+size_t rl_findings_combine(rl_finding *findings, size_t count, const rl_metric_values *values) {
+  groups g = {.findings = findings, .count = count < RL_MAX_FINDINGS ? count : RL_MAX_FINDINGS};
+  size_t leaders[RL_MAX_FINDINGS], order[RL_MAX_FINDINGS], kept = 0;
+  make_groups(&g);
+  size_t leader_count = list_leaders(&g, leaders);
+  sort_leaders(&g, leaders, leader_count);
+  leader_count = limit_estimates(&g, leaders, leader_count, values);
+  sort_leaders(&g, leaders, leader_count); /* limits may have changed the order */
+  for (size_t i = 0; i < leader_count; i++) {
+    size_t size = list_group(&g, leaders[i], order + kept);
+    findings[leaders[i]].speedup_pct = g.estimate[leaders[i]];
+    for (size_t k = 1; k < size; k++) findings[order[kept + k]].is_part = true, findings[order[kept + k]].speedup_pct = NAN;
+    kept += size;
+  }
+  permute(findings, order, kept);
+  return kept;
+}

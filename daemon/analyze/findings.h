@@ -1,0 +1,38 @@
+/* Combines the findings of rules into one finding for each cause, whose estimates together are at most the kernel's duration.
+ * Pure functions. */
+#ifndef RL_ANALYZE_FINDINGS_H
+#define RL_ANALYZE_FINDINGS_H
+
+#include "analyze/rules.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct rl_cause {
+  const char *name;  /* "coalescing" */
+  rl_time_part part; /* of the duration, which the estimates are shares of */
+  bool adds;         /* the estimates of its rules are different shares and add up; otherwise the largest counts */
+  rl_cause_id joins; /* its findings become parts of a finding with this cause, if there is one; RL_CAUSE_NONE: of none */
+  bool summarizes;   /* its findings become parts of the largest finding about the same part of the duration, if there is one */
+} rl_cause;
+extern const rl_cause rl_causes[RL_CAUSE_COUNT];
+
+typedef struct rl_time_limit {
+  const char *name;       /* "idle" "latency" "busy" */
+  const char *expression; /* over raw metrics: percent of the duration */
+} rl_time_limit;
+extern const rl_time_limit rl_time_limits[RL_TIME_PART_COUNT];
+
+enum { RL_MAX_FINDINGS = 128 }; /* more than there are rules */
+
+/* Makes one finding of all findings with the same cause: the first one has the combined estimate, and those that follow it have
+ * is_part and no estimate. Sorts by estimates of the whole kernel, largest first; then local estimates; then findings without an
+ * estimate. In this order, each estimate is limited to what is left of its part of the duration; a finding that could save less
+ * than RL_LEAST_SAVING_PCT is removed. count: at most RL_MAX_FINDINGS. Returns the number of findings, parts included. */
+size_t rl_findings_combine(rl_finding *findings, size_t count, const rl_metric_values *values);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

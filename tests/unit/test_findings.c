@@ -1,0 +1,280 @@
+/* rl_findings_combine: one finding for one cause, estimates that never add up to more than the time there is, and the order. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "analyze/findings.h"
+#include "model/catalogue.h"
+#include "random_numbers.h"
+
+#define COMPUTE "sm__throughput.avg.pct_of_peak_sustained_elapsed"
+#define MEMORY "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"
+#define ACTIVE "sm__cycles_active.avg"
+#define ELAPSED "sm__cycles_elapsed.max"
+
+static rl_metric_value items[4096];
+static size_t item_count;
+static rl_finding findings[RL_MAX_FINDINGS];
+
+static void set(const char *metric, double value) {
+  size_t i = 0;
+  while (i < item_count && strcmp(items[i].name, metric) != 0) i++;
+  items[i] = (rl_metric_value){metric, value, NULL};
+  if (i == item_count) item_count++;
+}
+
+static rl_metric_values sorted(void) {
+  rl_metric_values_sort(items, item_count);
+  return (rl_metric_values){items, item_count};
+}
+
+static size_t combine_all(void) {
+  rl_metric_values values = sorted();
+  size_t count = rl_rules_apply(&values, findings, RL_MAX_FINDINGS);
+  assert_true(count <= RL_MAX_FINDINGS);
+  return rl_findings_combine(findings, count, &values);
+}
+
+/* --- random metrics ---------------------------------------------------------------------------------------------------- */
+
+static double uniform(void) { return (random_value() + 1) / 2; }
+
+/* Percentages lie in their range, and counts have any magnitude, so that about half of the rules have a finding. */
+static double random_metric(const char *name) {
+  if (strstr(name, "pct")) return 100 * uniform();
+  if (strstr(name, ".ratio") || strstr(name, "per_cycle")) return 32 * uniform();
+  return floor(exp(uniform() * 16));
+}
+
+static void randomize(void) {
+  item_count = 0;
+  for (const rl_rule_group *group = rl_rule_groups; group->title; group++)
+    for (const rl_rule *rule = group->rules; rule->id; rule++)
+      for (const rl_rule_input *input = rule->inputs; input->name; input++)
+        if (rule->cause != RL_CAUSE_NONE && uniform() < 0.95) set(input->metric, random_metric(input->metric));
+  double elapsed = 1000 + floor(1e6 * uniform());
+  set(ELAPSED, elapsed), set(ACTIVE, floor(elapsed * uniform()));
+  if (uniform() < 0.1) set(ACTIVE, NAN);
+}
+
+static double part_limit(rl_time_part part) {
+  double idle = NAN, busy = NAN;
+  for (size_t i = 0; i < item_count; i++) {
+    if (strcmp(items[i].name, ACTIVE) == 0) idle = items[i].value;
+    if (strcmp(items[i].name, COMPUTE) == 0 || strcmp(items[i].name, MEMORY) == 0) busy = fmax(busy, items[i].value);
+  }
+  for (size_t i = 0; i < item_count; i++)
+    if (strcmp(items[i].name, ELAPSED) == 0) idle = isnan(idle) ? NAN : 100 * fmax(0, 1 - idle / items[i].value);
+  double limits[] = {[RL_TIME_IDLE] = idle, [RL_TIME_LATENCY] = 100 - idle - busy, [RL_TIME_BUSY] = busy};
+  return limits[part];
+}
+
+static bool both_throughputs_are_known(void) {
+  int known = 0;
+  for (size_t i = 0; i < item_count; i++) known += strcmp(items[i].name, COMPUTE) == 0 || strcmp(items[i].name, MEMORY) == 0;
+  return known == 2;
+}
+
+static void check_sums(size_t count) {
+  double whole = 0, parts[RL_TIME_PART_COUNT] = {0};
+  for (size_t i = 0; i < count; i++) {
+    if (!findings[i].global || isnan(findings[i].speedup_pct)) continue;
+    whole += findings[i].speedup_pct;
+    parts[rl_causes[findings[i].rule->cause].part] += findings[i].speedup_pct;
+  }
+  assert_true(whole <= 100 + 1e-9);
+  for (int part = 0; both_throughputs_are_known() && part < RL_TIME_PART_COUNT; part++) {
+    double limit = part_limit((rl_time_part)part);
+    if (!isnan(limit) && parts[part] > fmax(0, limit) + 1e-9)
+      fail_msg("%s: %g of %g (seed %llu)", rl_time_limits[part].name, parts[part], limit, (unsigned long long)test_seed);
+  }
+}
+
+static void check_causes(size_t count) {
+  bool seen[RL_CAUSE_COUNT] = {false};
+  rl_cause_id leading = RL_CAUSE_NONE;
+  assert_true(count == 0 || !findings[0].is_part);
+  for (size_t i = 0; i < count; i++) {
+    rl_cause_id cause = findings[i].rule->cause;
+    if (findings[i].is_part) {
+      assert_true(isnan(findings[i].speedup_pct));
+      assert_true(cause == leading || rl_causes[cause].joins == leading ||
+                  (rl_causes[cause].summarizes && rl_causes[cause].part == rl_causes[leading].part));
+      continue;
+    }
+    leading = cause;
+    assert_false(seen[cause]);
+    seen[cause] = true;
+  }
+}
+
+static double previous_rank(size_t i) { return isnan(findings[i].speedup_pct) ? 0 : findings[i].global ? 2 : 1; }
+
+static void check_order(size_t count) {
+  double previous = 3;
+  for (size_t i = 0; i < count; i++) {
+    if (findings[i].is_part) continue;
+    assert_true(previous_rank(i) <= previous);
+    previous = previous_rank(i);
+  }
+}
+
+static void random_metrics_never_promise_more_than_the_time(void **state) {
+  (void)state;
+  size_t total = 0;
+  for (int round = 0; round < 3000; round++) {
+    randomize();
+    size_t count = combine_all();
+    check_sums(count), check_causes(count), check_order(count);
+    total += count;
+  }
+  assert_true(total > 3000 * 10); /* many rules have findings */
+}
+
+/* --- chosen findings --------------------------------------------------------------------------------------------------- */
+
+typedef struct chosen {
+  const char *rule;
+  double speedup_pct; /* NAN: none */
+} chosen;
+
+/* Combines findings with these rules and estimates under a kernel of which multiprocessors idle for idle_pct, and whose busiest
+ * unit is busy for busy_pct. */
+static size_t combine(const chosen *list, size_t count, double idle_pct, double busy_pct) {
+  item_count = 0;
+  set(COMPUTE, busy_pct), set(MEMORY, busy_pct / 2), set(ELAPSED, 1000), set(ACTIVE, 1000 - 10 * idle_pct);
+  for (size_t i = 0; i < count; i++) {
+    const rl_rule *rule = rl_rule_find(list[i].rule);
+    assert_non_null(rule);
+    findings[i] = (rl_finding){
+        .rule = rule, .kind = rule->kind, .speedup_pct = list[i].speedup_pct, .global = rule->scope == RL_SPEEDUP_GLOBAL};
+  }
+  rl_metric_values values = sorted();
+  return rl_findings_combine(findings, count, &values);
+}
+
+static void assert_finding(size_t i, const char *rule, double speedup_pct) {
+  assert_string_equal(findings[i].rule->id, rule);
+  if (isnan(speedup_pct) ? !isnan(findings[i].speedup_pct) : !(fabs(findings[i].speedup_pct - speedup_pct) < 1e-9))
+    fail_msg("%s: %g, not %g", rule, findings[i].speedup_pct, speedup_pct);
+}
+
+#define COMBINE(idle_pct, busy_pct, ...) \
+  combine((const chosen[]){__VA_ARGS__}, sizeof(const chosen[]){__VA_ARGS__} / sizeof(chosen), idle_pct, busy_pct)
+
+static void loads_and_stores_of_one_pipeline_are_one_finding(void **state) {
+  (void)state;
+  assert_int_equal(COMBINE(0, 90, {"bank_conflicts_ld", 20}, {"bank_conflicts_st", 30}), 2);
+  assert_finding(0, "bank_conflicts_st", 50);
+  assert_finding(1, "bank_conflicts_ld", NAN);
+  assert_true(!findings[0].is_part && findings[1].is_part);
+  assert_int_equal(COMBINE(0, 90, {"bank_conflicts_ld", 60.6}, {"bank_conflicts_st", 59.6}), 2);
+  assert_finding(0, "bank_conflicts_ld", 90); /* no more than the pipeline is busy */
+}
+
+static void overlapping_estimates_count_once(void **state) {
+  (void)state;
+  assert_int_equal(COMBINE(0, 80, {"uncoalesced_ld", 40}, {"l2_sectors_excess", 55}, {"dram_sector_use", 30}), 3);
+  assert_finding(0, "l2_sectors_excess", 55);
+  assert_finding(1, "uncoalesced_ld", NAN);
+  assert_finding(2, "dram_sector_use", NAN);
+}
+
+static void summaries_join_the_largest_finding_of_their_part(void **state) {
+  (void)state;
+  assert_int_equal(COMBINE(0, 10, {"issue_slots", NAN}, {"stall_barrier", 30}, {"stall_long_scoreboard", 50}), 3);
+  assert_finding(0, "stall_long_scoreboard", 50);
+  assert_finding(1, "issue_slots", NAN);
+  assert_finding(2, "stall_barrier", 30);
+  assert_int_equal(COMBINE(0, 10, {"issue_slots", NAN}, {"bank_conflicts_ld", 9}), 2);
+  assert_finding(0, "bank_conflicts_ld", 9);
+  assert_finding(1, "issue_slots", NAN); /* bank conflicts are of another part of the time */
+  assert_false(findings[1].is_part);
+}
+
+static void waiting_for_atomics_is_a_part_of_them(void **state) {
+  (void)state;
+  assert_int_equal(COMBINE(0, 2, {"stall_long_scoreboard", 92}, {"global_atomics", 78}, {"stall_barrier", 30}), 3);
+  assert_finding(0, "global_atomics", 78);
+  assert_finding(1, "stall_long_scoreboard", NAN);
+  assert_finding(2, "stall_barrier", 20);
+}
+
+static void a_tail_leaves_no_time_to_latencies(void **state) {
+  (void)state;
+  assert_int_equal(COMBINE(96, 1, {"launch_too_small", 51}, {"imbalance_sm", 95.5}, {"stall_wait", 70}), 2);
+  assert_finding(0, "imbalance_sm", 95.5);
+  assert_finding(1, "stall_wait", 3);
+  assert_int_equal(COMBINE(97, 1.5, {"launch_too_small", 51}, {"stall_wait", 70}), 1); /* 1.5 % are left to stalls */
+  assert_finding(0, "launch_too_small", 51);
+}
+
+static void limited_estimates_determine_the_order(void **state) {
+  (void)state;
+  assert_int_equal(COMBINE(79, 13, {"launch_overhead", 78}, {"stall_no_instruction", 87}), 2);
+  assert_finding(0, "launch_overhead", 78);
+  assert_finding(1, "stall_no_instruction", 8);
+}
+
+static void local_estimates_follow(void **state) {
+  (void)state;
+  assert_int_equal(COMBINE(0, 20, {"bound_memory", NAN}, {"tensor_underused", 90}, {"stall_wait", 2}, {"branch_divergence", NAN}),
+                   4);
+  assert_finding(0, "stall_wait", 2);
+  assert_finding(1, "tensor_underused", 90);
+  assert_finding(2, "branch_divergence", NAN); /* a warning stands before an info */
+  assert_finding(3, "bound_memory", NAN);
+}
+
+static void rules_without_a_cause_stay_alone(void **state) {
+  (void)state;
+  assert_int_equal(COMBINE(NAN, NAN, {"timeline_host_work", 70}, {"timeline_synchronization", 20}), 2);
+  assert_finding(0, "timeline_host_work", 70);
+  assert_finding(1, "timeline_synchronization", 20);
+}
+
+static void every_cause_has_a_name_and_a_rule(void **state) {
+  (void)state;
+  for (int cause = RL_CAUSE_NONE + 1; cause < RL_CAUSE_COUNT; cause++) {
+    bool used = false;
+    assert_non_null(rl_causes[cause].name);
+    for (const rl_rule_group *group = rl_rule_groups; group->title; group++)
+      for (const rl_rule *rule = group->rules; rule->id; rule++) used |= (int)rule->cause == cause;
+    if (!used) fail_msg("no rule has the cause %s", rl_causes[cause].name);
+  }
+}
+
+static void every_rule_of_a_kernel_has_a_cause(void **state) {
+  (void)state;
+  size_t rules = 0;
+  for (const rl_rule_group *group = rl_rule_groups; group->title; group++)
+    for (const rl_rule *rule = group->rules; rule->id; rule++, rules++) {
+      bool is_of_timeline = strcmp(rule->section, RL_RULE_TIMELINE_SECTION) == 0;
+      if ((rule->cause == RL_CAUSE_NONE) != is_of_timeline) fail_msg("%s has no cause", rule->id);
+    }
+  assert_true(rules <= RL_MAX_FINDINGS);
+}
+
+int main(void) {
+  choose_test_seed();
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_cause_has_a_name_and_a_rule),
+      cmocka_unit_test(every_rule_of_a_kernel_has_a_cause),
+      cmocka_unit_test(random_metrics_never_promise_more_than_the_time),
+      cmocka_unit_test(loads_and_stores_of_one_pipeline_are_one_finding),
+      cmocka_unit_test(overlapping_estimates_count_once),
+      cmocka_unit_test(summaries_join_the_largest_finding_of_their_part),
+      cmocka_unit_test(waiting_for_atomics_is_a_part_of_them),
+      cmocka_unit_test(a_tail_leaves_no_time_to_latencies),
+      cmocka_unit_test(limited_estimates_determine_the_order),
+      cmocka_unit_test(local_estimates_follow),
+      cmocka_unit_test(rules_without_a_cause_stay_alone),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
