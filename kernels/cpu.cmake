@@ -6,9 +6,11 @@ rl_library(rl_workloads SOURCES registry.c workload.c train/model.c train/engine
   kernel/kernel.c
   kernel/sequence.c kernel/elementwise.c kernel/rows.c kernel/softmax.c kernel/norm.c kernel/rope.c kernel/transpose.c
   kernel/reduction.c kernel/gemm.c kernel/attention.c kernel/conv.c kernel/lombscargle.c
+  layer/layer.c layer/tensors.c
   LIBS rl_source rl_base m)
 # -O3 vectorises the loops over products and sums.
-set_source_files_properties(kernel/gemm.c kernel/attention.c kernel/conv.c kernel/lombscargle.c PROPERTIES COMPILE_OPTIONS -O3)
+set_source_files_properties(kernel/gemm.c kernel/attention.c kernel/conv.c kernel/lombscargle.c layer/reference.c layer/cpu.c
+  PROPERTIES COMPILE_OPTIONS -O3)
 rl_library(rl_data SOURCES thread_pool.c data/idx.c data/dataset.c data/synthetic.c
   LIBS rl_base PkgConfig::zlib PkgConfig::libsodium Threads::Threads m)
 
@@ -47,7 +49,8 @@ rl_library(rl_engines_cpu
   SOURCES engine.c engines_cpu.c train/setup.c train/cpu.c train/reference.c train/layers.c train/blas.c
     train/fused.c train/simd_pick.c
     ceilings/instance.c ceilings/cpu.c kernel/instance.c kernel/input_stager.c kernel/parallel.c kernel/check.c
-    kernel/sequence_engine.c kernel/cpu.c kernel/gemm_blas.c ${rl_vectorised}
+    kernel/sequence_engine.c kernel/cpu.c kernel/gemm_blas.c
+    layer/instance.c layer/reference.c layer/check.c layer/cpu.c ${rl_vectorised}
   LIBS rl_workloads rl_oracle rl_data rl_device_cpu rl_base PkgConfig::openblas m)
 
 set(rl_tests ${CMAKE_SOURCE_DIR}/tests/unit)
@@ -63,6 +66,7 @@ rl_unit_test(nvrtc SOURCES ${rl_tests}/test_nvrtc.c LIBS rl_nvrtc)
 target_compile_definitions(test_nvrtc PRIVATE RL_COMPILER="$<TARGET_FILE:rooflined-nvrtc>")
 add_dependencies(test_nvrtc rooflined-nvrtc)
 rl_unit_test(sequence SOURCES ${rl_tests}/test_sequence.c LIBS rl_engines_cpu m)
+rl_unit_test(layer SOURCES ${rl_tests}/test_layer.c LIBS rl_engines_cpu m)
 rl_unit_test(ceilings SOURCES ${rl_tests}/test_ceilings.c LIBS rl_engines_cpu m)
 # Plain C of the CUDA engines, also tested on hosts without CUDA.
 rl_unit_test(tuning_cache SOURCES ${rl_tests}/test_tuning_cache.c library/tuning_cache.c LIBS rl_base)

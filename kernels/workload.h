@@ -49,11 +49,13 @@ typedef struct rl_multi_value_parameter {
   const char *request_key;     /* name of the list in the request: "precisions" */
   const char *summary;         /* of the list */
   uint32_t default_value_mask; /* bit i: value i is used when the request has no list */
+  /* A request for exactly the default values gets those that the device supports; else each requested value must be supported. */
+  bool default_is_what_the_device_has;
 } rl_multi_value_parameter;
 
 typedef struct rl_workload {
   const char *name;     /* "mnist_cnn" */
-  const char *job_kind; /* kind of job that runs it: "train" "kernel" "ceilings" "source" */
+  const char *job_kind; /* kind of job that runs it: "train" "kernel" "layer" "ceilings" "source" */
   const char *summary;
   const struct rl_field *fields; /* of its parameter struct */
   size_t params_size;

@@ -5,10 +5,15 @@
 #include <cjson/cJSON.h>
 #include <stdio.h>
 
-/* A job's results from its three documents: the comparison table of training, the variants of kernels, or ceilings. */
+/* A job's results from its three documents: the comparison table of training, the variants of kernels or of a layer, or
+ * ceilings. */
 void rl_print_results(FILE *out, const cJSON *job, const cJSON *results, const cJSON *comparison);
 /* The runs of a kernel or source job. */
 void rl_print_kernel_runs(FILE *out, const cJSON *runs);
+/* Why cells of a run's row or column are empty, and its suspect samples. */
+void rl_print_kernel_reasons(FILE *out, const cJSON *run);
+/* The runs of a layer job. */
+void rl_print_layer_runs(FILE *out, const cJSON *runs);
 /* The run of a ceilings job. */
 void rl_print_ceilings_run(FILE *out, const cJSON *run);
 /* An item of /ceilings. */

@@ -70,6 +70,11 @@ static void print_reasons(FILE *out, const cJSON *run) {
       fprintf(out, "— %s, %s pass: %s\n", variant, rl_json_text(pass, "pass"), rl_json_text(pass, "reason"));
 }
 
+void rl_print_kernel_reasons(FILE *out, const cJSON *run) {
+  print_reasons(out, run);
+  print_suspects(out, run);
+}
+
 static void print_size(FILE *out, const cJSON *size) {
   if (cJSON_IsBool(size)) fprintf(out, " %s=%s", size->string, cJSON_IsTrue(size) ? "true" : "false");
   else fprintf(out, " %s=%.0f", size->string, size->valuedouble);
@@ -92,8 +97,5 @@ void rl_print_kernel_runs(FILE *out, const cJSON *runs) {
   fprintf(out, " · engine %s · samples: %.0f · commit %s\n\n", rl_json_text(first, "engine"),
           rl_json_number(first, "params.samples"), rl_json_text(first, "commit"));
   print_table(out, runs);
-  cJSON_ArrayForEach (run, runs) {
-    print_reasons(out, run);
-    print_suspects(out, run);
-  }
+  cJSON_ArrayForEach (run, runs) rl_print_kernel_reasons(out, run);
 }

@@ -128,6 +128,10 @@ void rl_print_results(FILE *out, const cJSON *job, const cJSON *results, const c
     rl_print_kernel_runs(out, runs);
     return;
   }
+  if (strcmp(rl_json_text(job, "kind"), "layer") == 0) {
+    rl_print_layer_runs(out, runs);
+    return;
+  }
   if (strcmp(rl_json_text(job, "kind"), "import") == 0) {
     print_import(out, job, first);
     return;

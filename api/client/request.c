@@ -24,7 +24,7 @@ typedef struct option_field {
 } option_field;
 
 static const option_field options[] = {
-    {"--kind", "kind", TEXT, "NAME", "train (default), kernel, source or ceilings"},
+    {"--kind", "kind", TEXT, "NAME", "train (default), kernel, layer, source or ceilings"},
     {"--kernel", "kernel", TEXT, "NAME", "measure a kernel, described by the next four options"},
     {"--dtype", "dtype", TEXT, "TYPE", "fp64, fp32, tf32, fp16 or bf16"},
     {"--shape", "shape", SIZES, "n=N,…", "sizes of the kernel"},
@@ -38,9 +38,16 @@ static const option_field options[] = {
     {"--dynamic-shared-bytes", "dynamic_shared_bytes", NUMBER, "N", "dynamic shared memory of a block"},
     {"--arguments", "arguments", ARGUMENTS, "ARG,…", "fp32[N] fp32[N]=uniform int32=N"},
     {"--options", "options", TEXT_LIST, "-lineinfo,…", "compiler options"},
-    {"--variants", "variants", JSON, "JSON|FILE", "[{},{\"fast_math\":true}]: one run each"},
+    {"--variants", "variants", JSON, "JSON|FILE", "[{},{\"fast_math\":true}], [\"best\"]: one run each"},
     {"--model", "model", SIZES, "bytes=N,…", "compulsory bytes and operations"},
     {"--expected", "expected", JSON, "JSON|FILE", "{\"argument\":0,\"values\":\"base64\"}"},
+    {"--batch", "batch", NUMBER, "N", "sequences of a layer"},
+    {"--tokens", "tokens", NUMBER, "N", "new tokens of each sequence of a layer"},
+    {"--cached-tokens", "cached_tokens", NUMBER, "N", "tokens in the KV cache of a layer"},
+    {"--hidden", "hidden", NUMBER, "N", "elements of a token of a layer"},
+    {"--heads", "heads", NUMBER, "N", "heads of a layer's attention"},
+    {"--ffn", "ffn", NUMBER, "N", "outputs of a layer's gate"},
+    {"--causal", "causal", BOOLEAN, "true|false", "a token attends to those before it; default: true"},
     {"--samples", "samples", NUMBER, "N", "timed launches in each cache mode"},
     {"--precisions", "precisions", TEXT_LIST, "fp32,fp16", "one run each: fp32, tf32, fp16"},
     {"--epochs", "epochs", NUMBER, "N", "measured epochs"},

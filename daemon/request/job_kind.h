@@ -1,4 +1,4 @@
-/* A kind of job ("train", "kernel", …): the fields of its request and the functions that turn the request into runs. */
+/* A kind of job ("train", "kernel", "layer", …): the fields of its request and the functions that turn the request into runs. */
 #ifndef RL_REQUEST_JOB_KIND_H
 #define RL_REQUEST_JOB_KIND_H
 
@@ -11,13 +11,14 @@ enum { RL_REQUEST_FIELDS_MAX = 48, RL_REQUEST_ENGINES_MAX = 16 };
 typedef struct rl_request_fields {
   rl_field fields[RL_REQUEST_FIELDS_MAX];      /* ends with {0} */
   const char *engines[RL_REQUEST_ENGINES_MAX]; /* allowed values of the field "engine"; ends with NULL */
+  const char *kinds[2];                        /* of the field "kind"; ends with NULL */
 } rl_request_fields;
 
 typedef struct rl_job_kind {
   const char *name, *summary;
   /* Fields of the whole request object, including "kind". NULL: make_fields writes them to storage and returns them. */
   const rl_field *fields;
-  const rl_field *(*make_fields)(rl_request_fields *storage);
+  const rl_field *(*make_fields)(const char *kind, rl_request_fields *storage);
   /* Validates the request and fills in device, passes, profile, deadline_s, runs and request of a zeroed spec. */
   int (*expand)(const cJSON *request, rl_job_spec *spec, rl_error *err);
   /* Checks the runs against spec->device and may remove runs that the device does not support. Returns -1 with RL_INPUT at the

@@ -61,14 +61,19 @@ int rl_spec_apply_common(rl_spec_common *common, rl_job_spec *spec, rl_error *er
 
 const rl_job_kind rl_job_kinds[] = {{.name = "train",
                                      .summary = "train the MNIST CNN in one or more precisions and compare them",
-                                     .make_fields = rl_spec_train_make_fields,
-                                     .expand = rl_spec_train_expand,
-                                     .restrict_to_device = rl_spec_train_restrict_to_device},
+                                     .make_fields = rl_spec_workload_make_fields,
+                                     .expand = rl_spec_workload_expand,
+                                     .restrict_to_device = rl_spec_workload_restrict_to_device},
                                     {.name = "kernel",
                                      .summary = "time one kernel in each of its variants and check its result",
                                      .fields = rl_spec_kernel_fields,
                                      .expand = rl_spec_kernel_expand,
                                      .restrict_to_device = rl_spec_kernel_restrict_to_device},
+                                    {.name = "layer",
+                                     .summary = "time a transformer layer in each of its variants and check its result",
+                                     .make_fields = rl_spec_workload_make_fields,
+                                     .expand = rl_spec_workload_expand,
+                                     .restrict_to_device = rl_spec_workload_restrict_to_device},
                                     {.name = "ceilings",
                                      .summary = "measure the highest bandwidths and arithmetic rates that the device reaches",
                                      .fields = rl_spec_ceilings_fields,
@@ -85,7 +90,7 @@ const rl_job_kind rl_job_kinds[] = {{.name = "train",
                                     {0}};
 
 const rl_field *rl_job_kind_fields(const rl_job_kind *kind, rl_request_fields *storage) {
-  return kind->fields != NULL ? kind->fields : kind->make_fields(storage);
+  return kind->fields != NULL ? kind->fields : kind->make_fields(kind->name, storage);
 }
 
 static const rl_job_kind *find_kind(const char *name) {

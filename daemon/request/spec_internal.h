@@ -76,11 +76,11 @@ int rl_spec_move_text(char *text, char *out, size_t size, rl_error *err);
  * of a training run, the variant of a kernel or of posted code, else the workload's name. */
 int rl_spec_add_run(const rl_workload *workload, const char *variant, const void *params, rl_job_spec *spec, rl_error *err);
 
-/* The functions of each kind: make_fields, expand and restrict_to_device of rl_job_kind (job_kind.h). Training's fields derive
- * from the fields of its workload, so they are made in `storage`; the other kinds have constant tables. */
-const rl_field *rl_spec_train_make_fields(rl_request_fields *storage);
-int rl_spec_train_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
-int rl_spec_train_restrict_to_device(rl_job_spec *spec, const char *unsupported_engines, rl_error *err);
+/* The functions of each kind: make_fields, expand and restrict_to_device of rl_job_kind (job_kind.h). The fields of "train" and
+ * "layer" derive from the fields of their workloads, so they are made in `storage`; the other kinds have constant tables. */
+const rl_field *rl_spec_workload_make_fields(const char *kind, rl_request_fields *storage);
+int rl_spec_workload_expand(const cJSON *object, rl_job_spec *spec, rl_error *err);
+int rl_spec_workload_restrict_to_device(rl_job_spec *spec, const char *unsupported_engines, rl_error *err);
 
 extern const rl_field rl_spec_kernel_fields[], rl_spec_sequence_fields[], rl_spec_ceilings_fields[], rl_spec_source_fields[],
     rl_spec_import_fields[];

@@ -6,9 +6,9 @@
 #include <cuda_fp16.h>
 
 #include "ceilings/cuda.h"
-#include "ceilings/wgmma.cuh"
 #include "cuda_check.h"
 #include "hash.h"
+#include "hopper/wgmma.cuh"
 
 enum {
   WARPGROUPS = 2,

@@ -17,8 +17,9 @@ struct rl_executable {
    * remaining repeats, launched once. */
   rl_cuda_repeated_graph *graphs;
   size_t graph_count;
-  uint64_t repeats; /* repeats of all sequences together */
-  uint64_t nodes;   /* kernel, memcpy and memset nodes that one run of the executable executes */
+  uint64_t repeats;           /* repeats of all sequences together */
+  bool enqueued_individually; /* a sequence is: then there are no graphs */
+  uint64_t nodes;             /* kernel, memcpy and memset nodes that one run of the executable executes */
 };
 
 void rl_cuda_free_executable(rl_device *device, rl_executable *executable) {
@@ -54,8 +55,11 @@ static int add_sequence(rl_device *device, rl_executable *executable, const rl_s
 }
 
 static int add_sequences(rl_device *device, rl_executable *executable, rl_error *err) {
-  for (size_t i = 0; i < executable->sequence_list->sequence_count; i++)
-    if (add_sequence(device, executable, &executable->sequence_list->sequences[i], err) < 0) return -1;
+  const rl_sequence_list *sequence_list = executable->sequence_list;
+  for (size_t i = 0; i < sequence_list->sequence_count; i++)
+    executable->enqueued_individually |= sequence_list->sequences[i].enqueued_individually;
+  for (size_t i = 0; i < sequence_list->sequence_count && !executable->enqueued_individually; i++)
+    if (add_sequence(device, executable, &sequence_list->sequences[i], err) < 0) return -1;
   return rl_cuda_wait(device, "uploading graphs", err);
 }
 
@@ -148,6 +152,7 @@ static int enqueue_executable(rl_device *device, const void *argument, run_queue
 }
 
 int rl_cuda_run(rl_device *device, rl_executable *executable, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err) {
+  if (executable->enqueued_individually) return rl_cuda_run_eager(device, executable->sequence_list, observer, elapsed, err);
   run_queue queue = {observer, executable->repeats};
   rl_elapsed times = {0, 0, executable->nodes};
   if (run_timed(device, executable->sequence_list->name, enqueue_executable, executable, &queue, &times, err) < 0) return -1;

@@ -67,11 +67,12 @@ static int delay_device(rl_device *device, rl_error *err) {
 static bool is_single_repeat(const sampling *s) { return s->cache == RL_CACHE_COLD || s->sequence->restore_launch; }
 
 /* Restores the inputs and the cache state. The eviction or the delay also keeps the device busy until the host has queued the
- * whole sample. So the device does not wait for the host within the sample. */
+ * whole sample. So the device does not wait for the host within the sample, unless the sequence is enqueued individually. */
 static int prepare_sample(rl_device *device, const sampling *s, rl_error *err) {
   if (rl_sequence_restore(s->sequence, device->stream, err) < 0) return -1;
-  if (s->cache == RL_CACHE_COLD) return evict_l2(device, s, err);
-  return is_single_repeat(s) ? delay_device(device, err) : 0;
+  if (s->cache == RL_CACHE_COLD && evict_l2(device, s, err) < 0) return -1;
+  if (s->sequence->enqueued_individually) return rl_cuda_wait(device, "sampling", err);
+  return s->cache == RL_CACHE_WARM && is_single_repeat(s) ? delay_device(device, err) : 0;
 }
 
 static int queue_sample(rl_device *device, const sampling *s, uint32_t slot, rl_error *err) {
@@ -79,8 +80,8 @@ static int queue_sample(rl_device *device, const sampling *s, uint32_t slot, rl_
   if (prepare_sample(device, s, err) < 0 || rl_cuda_check(cudaEventRecord(s->events[2 * slot], stream), "timing", err) < 0)
     return -1;
   if (s->graph_exec && rl_cuda_check(cudaGraphLaunch(s->graph_exec, stream), "launching a graph", err) < 0) return -1;
-  for (size_t i = 0; i < s->sequence->launch_count && !s->graph_exec; i++)
-    if (rl_launch_enqueue(&s->sequence->launches[i], device->stream, err) < 0) return -1;
+  for (size_t i = 0; i < s->repeats * s->sequence->launch_count && !s->graph_exec; i++)
+    if (rl_launch_enqueue(&s->sequence->launches[i % s->sequence->launch_count], device->stream, err) < 0) return -1;
   return rl_cuda_check(cudaEventRecord(s->events[2 * slot + 1], stream), "timing", err);
 }
 
@@ -112,7 +113,7 @@ static int capture_sample(rl_device *device, sampling *s, double once_us, rl_err
   rl_cuda_repeated_graph created = {};
   timed.restore_launch = NULL;
   s->repeats = is_single_repeat(s) ? 1 : repeats_of_warm_sample(once_us);
-  if (is_single_repeat(s) && timed.launch_count == 1) return 0;
+  if (timed.enqueued_individually || (is_single_repeat(s) && timed.launch_count == 1)) return 0;
   int rc = rl_cuda_repeated_graph_create(device, &timed, s->repeats, 1, &created, err);
   s->graph_exec = created.graph_exec;
   return rc;

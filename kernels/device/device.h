@@ -52,6 +52,9 @@ typedef struct rl_sequence { /* a list of launches, run in order, `repeat` times
   /* Runs before each repeat and puts back the initial state, so that every repeat reads the same inputs. Its time is not part of
    * a sample. NULL: repeats are independent, or each continues from the one before (training). */
   const rl_launch *restore_launch;
+  /* CUDA: the host enqueues each launch of a repeat; they are never captured into a graph. Samples begin on an idle device, so
+   * that they include the time in which the device waits for the host. */
+  bool enqueued_individually;
 } rl_sequence;
 
 typedef struct rl_sequence_list { /* sequences run one after another: an iteration (training: one epoch) or an evaluation */
@@ -111,7 +114,8 @@ typedef struct rl_device_ops {
    *                  number is so large that the clock's resolution does not matter. With a restore_launch a sample is one
    *                  repeat, and the caches hold the data that the restore left in them.
    * On CUDA a sample is the time between two events and includes their cost. A sequence of more than one launch is captured
-   * into one graph, so that the device does not wait for the host between launches. NULL: the device can't sample. */
+   * into one graph, so that the device does not wait for the host between launches, unless it is enqueued_individually. NULL:
+   * the device can't sample. */
   int (*sample)(rl_device *device, const rl_sequence *sequence, rl_cache_state cache, uint32_t count, const rl_observer *observer,
                 double *device_us, rl_error *err);
 } rl_device_ops;

@@ -24,9 +24,8 @@ long double rl_rope_turns_per_position(int64_t pair, int64_t head_size) {
   return powl(10000, -2 * (long double)pair / (long double)head_size) / (2 * M_PIl);
 }
 
-/* Returns the angle at a position in radians, reduced to half a turn. Positions are below 2^20, so the product with the upper 43
- * bits of turns_per_position is exact, and so is the subtraction of full turns. */
-static double angle_at(int64_t position, long double turns_per_position) {
+/* The product with the upper 43 bits of turns_per_position is exact, and so is the subtraction of full turns. */
+double rl_rope_angle(int64_t position, long double turns_per_position) {
   const long double upper = ldexpl(rintl(ldexpl(turns_per_position, 43)), -43), turns = (long double)position * upper;
   return (double)((turns - rintl(turns) + (long double)position * (turns_per_position - upper)) * (2 * M_PIl));
 }

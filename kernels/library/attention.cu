@@ -19,22 +19,28 @@ typedef struct builder {
   const rl_attention_shape *shape;
 } builder;
 
-/* Adds a virtual tensor, batch×heads×sequence×columns. */
+/* Adds a virtual tensor, batch×heads×rows×columns. */
 static descriptor virtual_tensor(const builder *b, cudnnDataType_t type, int64_t columns) {
   const rl_attention_shape *s = b->shape;
-  const int64_t sizes[RL_DNN_RANK] = {s->batch, s->heads, s->sequence, columns};
-  const int64_t strides[RL_DNN_RANK] = {s->heads * s->sequence * columns, s->sequence * columns, columns, 1};
+  const int64_t sizes[RL_DNN_RANK] = {s->batch, s->heads, s->rows, columns};
+  const int64_t strides[RL_DNN_RANK] = {s->heads * s->rows * columns, s->rows * columns, columns, 1};
   return rl_dnn_tensor(b->graph, type, sizes, strides, NULL);
 }
 
-/* Adds a tensor in memory, batch×heads×sequence×head_size; transposed: with the last two dimensions swapped. */
-static descriptor stored_tensor(const builder *b, int64_t heads, bool transposed, void *memory) {
+/* Adds a tensor in memory, batch×heads×rows×head_size. */
+static descriptor stored_tensor(const builder *b, int64_t heads, int64_t rows, rl_attention_strides distance, void *memory) {
   const rl_attention_shape *s = b->shape;
-  const int64_t rows = s->sequence, columns = s->head_size;
-  const int64_t sizes[RL_DNN_RANK] = {s->batch, heads, transposed ? columns : rows, transposed ? rows : columns};
-  const int64_t strides[RL_DNN_RANK] = {heads * rows * columns, rows * columns, transposed ? 1 : columns,
-                                        transposed ? columns : 1};
+  const int64_t sizes[RL_DNN_RANK] = {s->batch, heads, rows, s->head_size};
+  const int64_t strides[RL_DNN_RANK] = {distance.sequence, distance.head, distance.row, 1};
   return rl_dnn_tensor(b->graph, s->type, sizes, strides, memory);
+}
+
+/* Adds K with the last two dimensions swapped. */
+static descriptor transposed_keys(const builder *b, void *k) {
+  const rl_attention_shape *s = b->shape;
+  const int64_t sizes[RL_DNN_RANK] = {s->batch, s->kv_heads, s->head_size, s->kv_rows};
+  const int64_t strides[RL_DNN_RANK] = {s->kv.sequence, s->kv.head, 1, s->kv.row};
+  return rl_dnn_tensor(b->graph, s->type, sizes, strides, k);
 }
 
 /* Adds y = left · right and returns y. */
@@ -108,7 +114,7 @@ static descriptor reduce(const builder *b, cudnnReduceTensorOp_t operator_type, 
 
 /* Replaces scores above the diagonal by the lowest float. */
 static descriptor mask(const builder *b, descriptor scores) {
-  const int64_t n = b->shape->sequence;
+  const int64_t n = b->shape->kv_rows;
   descriptor row = add_pointwise(b, {CUDNN_POINTWISE_GEN_INDEX, scores, NULL, NULL, CUDNN_DATA_FLOAT, 2},
                                  virtual_tensor(b, CUDNN_DATA_INT32, n));
   descriptor column = add_pointwise(b, {CUDNN_POINTWISE_GEN_INDEX, scores, NULL, NULL, CUDNN_DATA_FLOAT, 3},
@@ -122,8 +128,8 @@ static descriptor mask(const builder *b, descriptor scores) {
 
 static void add_attention(const builder *b, void *q, void *k, void *v, void *o) {
   const rl_attention_shape *s = b->shape;
-  const int64_t n = s->sequence;
-  descriptor queries = stored_tensor(b, s->heads, false, q), keys = stored_tensor(b, s->kv_heads, true, k);
+  const int64_t n = s->kv_rows;
+  descriptor queries = stored_tensor(b, s->heads, s->rows, s->q, q), keys = transposed_keys(b, k);
   descriptor scores = multiply(b, queries, keys, virtual_tensor(b, CUDNN_DATA_FLOAT, n));
   descriptor scale = rl_dnn_scalar(b->graph, 1.0f / sqrtf((float)s->head_size));
   scores = binary(b, CUDNN_POINTWISE_MUL, scores, scale, virtual_tensor(b, CUDNN_DATA_FLOAT, n));
@@ -134,16 +140,17 @@ static void add_attention(const builder *b, void *q, void *k, void *v, void *o) 
   descriptor sum = reduce(b, CUDNN_REDUCE_TENSOR_ADD, exponentials);
   binary(b, CUDNN_POINTWISE_ADD, maximum, unary(b, CUDNN_POINTWISE_LOG, sum, 1), virtual_tensor(b, CUDNN_DATA_FLOAT, 1));
   descriptor weights = binary(b, CUDNN_POINTWISE_DIV, exponentials, sum, virtual_tensor(b, s->type, n));
-  multiply(b, weights, stored_tensor(b, s->kv_heads, false, v), stored_tensor(b, s->heads, false, o));
+  multiply(b, weights, stored_tensor(b, s->kv_heads, s->kv_rows, s->kv, v), stored_tensor(b, s->heads, s->rows, s->o, o));
 }
 
 int rl_attention_open(cudnnHandle_t handle, const rl_attention_shape *s, void *q, void *k, void *v, void *o,
                       const rl_dnn_search *search, rl_stream stream, rl_dnn **plan, rl_error *err) {
   __attribute__((cleanup(rl_dnn_graph_close))) rl_dnn_graph graph = {};
   const builder b = {&graph, s};
-  char key[128];
+  char key[192];
   add_attention(&b, q, k, v, o);
-  snprintf(key, sizeof key, "attention %lld %lld %lld %lld %lld %d %d %d", (long long)s->batch, (long long)s->heads,
-           (long long)s->kv_heads, (long long)s->sequence, (long long)s->head_size, s->causal, s->type, search->max_trials);
+  snprintf(key, sizeof key, "attention %lld %lld %lld %lld %lld %lld %lld %lld %d %d %d", (long long)s->batch,
+           (long long)s->heads, (long long)s->kv_heads, (long long)s->rows, (long long)s->kv_rows, (long long)s->head_size,
+           (long long)s->q.row, (long long)s->kv.row, s->causal, s->type, search->max_trials);
   return rl_dnn_open(handle, &graph, "attention", key, search, stream, plan, err);
 }

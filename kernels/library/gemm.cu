@@ -14,7 +14,7 @@ struct rl_gemm {
   cublasLtMatmulDesc_t product;
   cublasLtMatrixLayout_t layout_a, layout_b, layout_d;
   cublasLtMatmulAlgo_t algorithm;
-  const void *a, *b;
+  const void *a, *b, *addend;
   void *d, *workspace;
   size_t workspace_bytes;
   bool is_fp64; /* sums and factors are FP64 */
@@ -34,11 +34,11 @@ void rl_gemm_close(rl_gemm *g) {
 int rl_gemm_enqueue(rl_gemm *g, rl_stream stream, rl_error *err) {
   static const float one = 1.0f, zero = 0.0f;
   static const double fp64_one = 1.0, fp64_zero = 0.0;
-  const void *alpha = g->is_fp64 ? (const void *)&fp64_one : &one, *beta = g->is_fp64 ? (const void *)&fp64_zero : &zero;
-  return rl_cublas_check(
-      cublasLtMatmul(g->handle, g->product, alpha, g->a, g->layout_a, g->b, g->layout_b, beta, g->d, g->layout_d, g->d,
-                     g->layout_d, &g->algorithm, g->workspace, g->workspace_bytes, (cudaStream_t)stream),
-      "running a matrix product", err);
+  const void *all = g->is_fp64 ? (const void *)&fp64_one : &one, *none = g->is_fp64 ? (const void *)&fp64_zero : &zero;
+  return rl_cublas_check(cublasLtMatmul(g->handle, g->product, all, g->a, g->layout_a, g->b, g->layout_b, g->addend ? all : none,
+                                        g->addend ? g->addend : g->d, g->layout_d, g->d, g->layout_d, &g->algorithm, g->workspace,
+                                        g->workspace_bytes, (cudaStream_t)stream),
+                         "running a matrix product", err);
 }
 
 double rl_gemm_us(const rl_gemm *g) { return g->us; }
@@ -137,10 +137,11 @@ int rl_gemm_open(cublasLtHandle_t handle, const rl_gemm_shape *shape, const void
   g->workspace = workspace;
   g->workspace_bytes = workspace_bytes;
   g->is_fp64 = shape->input == CUDA_R_64F;
-  char key[128];
-  snprintf(key, sizeof key, "gemm %lld %lld %lld %d %d %lld %d %d %d %d %d", (long long)shape->m, (long long)shape->n,
+  g->addend = shape->addend;
+  char key[160];
+  snprintf(key, sizeof key, "gemm %lld %lld %lld %d %d %lld %d %d %d %d %lld %d %d", (long long)shape->m, (long long)shape->n,
            (long long)shape->k, shape->transpose_a, shape->transpose_b, (long long)shape->batch_count, shape->input,
-           shape->output, shape->allow_tf32, shape->exact_split_k, max_trials);
+           shape->output, shape->allow_tf32, shape->exact_split_k, (long long)shape->ldd, shape->addend != NULL, max_trials);
   if (describe(g, shape, err) < 0 || choose(g, key, shape->exact_split_k, max_trials, stream, err) < 0) {
     rl_gemm_close(g);
     return -1;

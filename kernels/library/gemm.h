@@ -17,6 +17,7 @@ typedef struct rl_gemm_shape {
   cudaDataType_t input, output;                      /* types of A and B, and of D. Sums are FP32; with FP64 input FP64 */
   bool allow_tf32;                                   /* FP32 input: allow TF32 tensor cores */
   bool exact_split_k;                                /* split-K algorithms must add partial sums before rounding to D's type */
+  const void *addend;                                /* D = op(A) · op(B) + addend, which has D's layout and type; NULL: none */
 } rl_gemm_shape;
 
 typedef struct rl_gemm rl_gemm;

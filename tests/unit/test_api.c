@@ -409,8 +409,8 @@ static void check_schema(const cJSON *openapi, const char *name, const rl_field 
 
 static void openapi_has_the_job_fields(void **state) {
   (void)state;
-  static const char *const schemas[] = {"TrainJob", "KernelJob", "CeilingsJob", "SourceJob",
-                                        "ImportJob"}; /* in the order of the kinds */
+  static const char *const schemas[] = {"TrainJob",    "KernelJob", "LayerJob",
+                                        "CeilingsJob", "SourceJob", "ImportJob"}; /* in the order of the kinds */
   cJSON *openapi = parse_openapi();
   rl_request_fields storage;
   size_t count = 0;

@@ -247,7 +247,7 @@ static void an_engine_that_only_the_cpu_has_selects_the_cpu(void **state) {
 }
 
 static const rl_field *train_field(rl_request_fields *storage, const char *name) {
-  const rl_field *field = rl_spec_train_make_fields(storage);
+  const rl_field *field = rl_spec_workload_make_fields("train", storage);
   while (strcmp(field->name, name) != 0) field++;
   return field;
 }

@@ -1,6 +1,8 @@
 /* Tests ceilings, the floors that follow from them, and times that are faster than their floor. */
 #include "store_fixture.h"
 
+#include "layer/layer.h"
+
 enum { TIMING = 1u << RL_PASS_TIMING };
 
 #define GPU_WITH(DRIVER, CLOCK_KHZ)                                                                     \
@@ -201,6 +203,26 @@ static void a_sample_that_is_too_fast_is_suspect(void **state) {
   assert_int_equal(query_integer(f, "SELECT count(*) FROM v_samples WHERE suspect"), 4);
 }
 
+/* A blog reports 285 µs for a transformer layer on an H100, whose products alone are 829 GFLOP. */
+static void a_layer_in_285_us_is_suspect(void **state) {
+  fixture *f = *state;
+  static const rate rates[] = {{"tensor_fp16_operations_per_s", 876e12}, {0}}; /* measured on an H200 */
+  rl_layer_params params;
+  rl_transformer_layer.defaults(&params);
+  const rl_cost cost = rl_transformer_layer.cost(&params);
+  execute_ceilings_job(f->store, TEST_GPU, rates);
+  const int64_t claimed = store_timing(f->store, (timing_results){TEST_GPU, "fp16", cost.operations, 20, 285, 285}),
+                measured = store_timing(f->store, (timing_results){TEST_GPU, "fp16", cost.operations, 20, 1260, 1260});
+  assert_floor(f, claimed, "floor_cold_us", cost.operations / 876e12 * 1e6);
+  cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_BIND_INTEGER(":job", claimed));
+  const char *reason = json_at(rows, "0.runs.0.samples.0.suspect_reason")->valuestring;
+  assert_non_null(strstr(reason, "285 us with a cold cache is faster than its floor of 98"));
+  cJSON_Delete(rows);
+  rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_BIND_INTEGER(":job", measured));
+  assert_true(cJSON_IsFalse(json_at(rows, "0.runs.0.samples.0.suspect")));
+  cJSON_Delete(rows);
+}
+
 static void samples_of_a_slowed_device_are_suspect(void **state) {
   fixture *f = *state;
   static const rate capped[] = {{"throttled_ratio", 0.5}, {"throttled_by_sw_power_cap_ratio", 0.5}, {0}};
@@ -299,6 +321,7 @@ int main(void) {
                                      WITH_STORE(without_a_measured_roof_there_is_no_share),
                                      WITH_STORE(an_epoch_that_is_too_fast_is_suspect),
                                      WITH_STORE(a_sample_that_is_too_fast_is_suspect),
+                                     WITH_STORE(a_layer_in_285_us_is_suspect),
                                      WITH_STORE(samples_of_a_slowed_device_are_suspect),
                                      WITH_STORE(floors_use_the_newest_ceilings_of_the_device),
                                      WITH_STORE(the_list_has_the_newest_ceilings_and_marks_stale_ones),

@@ -21,3 +21,17 @@ test('the suffix of a name selects the unit', () => {
 test('a value that is not a finite number is formatted as null', () => {
   for (const value of [null, undefined, NaN, Infinity]) assert.equal(show.metricValue('epoch_ms_median', value), null);
 });
+
+test('a kernel has a short name', async () => {
+  const { shortName } = await import(pathToFileURL(path.join(process.env.ROOFLINED_SOURCE, 'web/lib/timeline/names.js')));
+  const cases = [
+    ['void persistent_epoch<half_tile_format>(rl_persistent_args)', 'persistent_epoch'],
+    ['shuffle(unsigned int *)', 'shuffle'], ['memcpy HtoD', 'memcpy HtoD'], ['cudaLaunchKernel', 'cudaLaunchKernel'],
+    ['void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>, std::array<char *, 3ul>>(int, float)',
+      'vectorized_elementwise_kernel'],
+    ['void (anonymous namespace)::softmax<float, 8>(float *)', 'softmax'],
+    ['void cutlass::Kernel2<cutlass_80_tensorop_s16816gemm_f16>(Params)', 'Kernel2'],
+    ['ampere_fp16_s16816gemm_fp16_128x64_ldg8_f2f_nn', 'ampere_fp16_s16816gemm_fp16_128x64_ldg8_f2f_nn'], ['<', '<'],
+  ];
+  for (const [name, short] of cases) assert.equal(shortName(name), short, name);
+});

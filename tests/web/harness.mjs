@@ -1,7 +1,7 @@
 // Shared by the tests of the pages: a daemon, a browser, and a list of all errors and warnings of the browser.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -66,6 +66,13 @@ export async function openPage(where, { refuse, ...options } = {}) {
 export const takeScreenshot = (page, name) => page.screenshot({ path: path.join(screenshots, `${name}.png`), fullPage: true });
 export const fitsWidth = (page) =>
   page.evaluate(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth);
+
+/** Returns what axe-core finds inaccessible in a part of the page: ['rule: elements', …]. */
+export async function findInaccessible(page, selector) {
+  await page.evaluate(readFileSync(path.join(build, 'tests/web/node_modules/axe-core/axe.min.js'), 'utf8'));
+  const { violations } = await page.evaluate((part) => globalThis.axe.run(part), selector);
+  return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ target }) => target).join(', ')}`);
+}
 
 export const submit = async (request) => (await (await fetch(`${daemon.url}/jobs`, {
   method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(request),

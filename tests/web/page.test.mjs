@@ -52,14 +52,12 @@ test('a missing value is a dash with a reason', async () => {
   await page.close();
 });
 
-test('bars are aligned, and a long timeline has ticks in ms', async () => {
+test('bars are aligned', async () => {
   const page = await openPage(`${daemon.url}/job.html?id=${job}`);
   await page.locator('body[data-loaded]').waitFor();
   const begins = await page.locator('#kernel-table .share').evaluateAll((bars) =>
     bars.map((bar) => bar.getBoundingClientRect().left));
   assert.ok(begins.length > 3 && new Set(begins).size === 1, `bars begin at ${begins}`);
-  const ticks = await page.locator('#timeline-chart text', { hasText: /^[\d.]+ (µs|ms)$/ }).allTextContents();
-  assert.ok(ticks.length > 1 && ticks.every((text) => /^[\d.]{1,4} ms$/.test(text)), ticks.join());
   assert.match(await page.locator('#provenance-table').innerText(), /parameter max_images/);
   await page.close();
 });

@@ -5,7 +5,9 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { before, test } from 'node:test';
-import { browserErrors, daemon, finish, fitsWidth, openPage, scratch, submit, takeScreenshot } from './harness.mjs';
+import { pathToFileURL } from 'node:url';
+import { browserErrors, daemon, findInaccessible, finish, fitsWidth, openPage, scratch, submit, takeScreenshot }
+  from './harness.mjs';
 
 const fixture = path.join(process.env.ROOFLINED_SOURCE, 'tests/api/traced_run.py');
 const PHASES = ['conv1_forward', 'conv2_forward', 'head', 'conv2_input_gradient', 'conv1_backward', 'adam', 'update_barrier'];
@@ -21,13 +23,46 @@ before(() => {
 
 const train = (passes) => submit({ kind: 'train', dataset: 'synthetic', epochs: 1, warmup_epochs: 0, max_images: 640,
   precisions: ['fp32'], passes });
-async function openJob(id, options) {
-  const page = await openPage(`${daemon.url}/job.html?id=${id}`, options);
+async function openJob(id, { hash = '', ...options } = {}) {
+  const page = await openPage(`${daemon.url}/job.html?id=${id}${hash}`, options);
   await page.locator('body[data-loaded="completed"]').waitFor();
   return page;
 }
-const bars = (page, name) => page.locator(`#timeline-chart .span[data-name="${name}"]`);
-const titles = (page, name) => bars(page, name).evaluateAll((all) => all.map((one) => one.querySelector('title').textContent));
+const settled = (page) => page.locator('#timeline-canvas[data-loaded="true"]').waitFor();
+
+/** Returns the shown window in µs. */
+async function shownWindow(page) {
+  const [, span, from] = /([\d.]+) µs from ([\d.]+) µs/.exec(await page.locator('#timeline-window').innerText());
+  return { span: Number(span), from: Number(from) };
+}
+
+/** Acts, and returns the window in µs after it has changed and stopped to change. */
+async function windowAfter(page, act) {
+  const old = await page.locator('#timeline-window').innerText();
+  await act();
+  await page.waitForFunction((text) => document.getElementById('timeline-window').textContent !== text, old);
+  await page.waitForTimeout(400);
+  return shownWindow(page);
+}
+const isNear = (value, expected, tolerance = 0.2) =>
+  assert.ok(Math.abs(value - expected) <= tolerance, `${value} is not ${expected}`);
+
+/** Returns the rows of the table of events: [event, lane, start, duration, busy]. */
+async function eventRows(page) {
+  await settled(page);
+  await page.locator('#timeline-events').evaluate((details) => { details.open = true; });
+  await page.locator('#timeline-event-table tbody tr').first().waitFor();
+  await page.waitForTimeout(300);
+  return page.locator('#timeline-event-table tbody tr').evaluateAll((all) =>
+    all.map((row) => [...row.cells].map((cell) => cell.innerText)));
+}
+
+const GUTTER = 128; // px, of the lanes' titles
+/** Returns the place of a time on the screen, in the lane with this number from the top. */
+async function placeOf(page, us, lane) {
+  const { x, y, width } = await page.locator('#timeline-canvas').boundingBox(), { span, from } = await shownWindow(page);
+  return { x: x + GUTTER + ((us - from) / span) * (width - GUTTER), y: y + 26 + 26 + 28 * lane + 9 };
+}
 
 test('every number fits its cell', async () => {
   const page = await openJob(inserted.job);
@@ -39,23 +74,74 @@ test('every number fits its cell', async () => {
 
 test('phases of the first two steps are inside their launch', async () => {
   const page = await openJob(inserted.job);
-  assert.match((await titles(page, 'conv2_input_gradient'))[1], /^conv2_input_gradient, step 1 \(backward\): 6\.00 µs from /);
-  const launch = await bars(page, 'persistent_epoch').locator('rect').boundingBox();
-  const boxes = await page.locator('#timeline-chart .span rect').evaluateAll((all) => all.map((one) => {
-    const { x, width, y } = one.getBoundingClientRect();
-    return { x, width, y, name: one.parentElement.dataset.name, title: one.previousSibling.textContent };
-  }));
-  const phases = boxes.filter((box) => /, step [01] /.test(box.title)).sort((a, b) => a.x - b.x);
-  assert.deepEqual(phases.map((box) => box.name), [...PHASES, ...PHASES]);
-  for (const [index, box] of phases.entries()) {
-    assert.ok(box.x >= launch.x - 1 && box.x + box.width <= launch.x + launch.width + 1, box.name);
-    assert.equal(box.y, phases[0].y, 'one after another on one line');
-    if (index > 0) assert.ok(Math.abs(box.x - phases[index - 1].x - phases[index - 1].width) < 2, box.name);
-  }
-  const width = (name) => phases.find((box) => box.name === name).width;
-  assert.ok(Math.abs(width('conv2_input_gradient') / width('conv1_forward') - 2) < 0.05, 'as long as they took');
-  assert.deepEqual(await page.locator('#timeline-legend li').allInnerTexts(), ['forward', 'backward', 'optimizer']);
+  const rows = await eventRows(page);
+  assert.deepEqual(rows.filter(([, lane]) => lane === 'Kernels, stream 7').map(([name]) => name), ['persistent_epoch']);
+  const phases = rows.filter(([, lane]) => lane === 'Phases, stream 7');
+  assert.deepEqual(phases.slice(0, 2 * PHASES.length).map(([name]) => name), [...PHASES, ...PHASES]);
+  assert.deepEqual(phases[3], ['conv2_input_gradient', 'Phases, stream 7', '18.40 µs', '6.00 µs', '6.00 µs']);
+  const legend = await page.locator('#timeline-legend li').allInnerTexts();
+  assert.ok(legend[0] === 'persistent_epoch' && legend.includes('conv2_input_gradient'), legend.join());
   await takeScreenshot(page, 'timeline-light');
+  await page.close();
+});
+
+test('bars are drawn at their times, each name in its colour', async () => {
+  const page = await openJob(inserted.job);
+  await settled(page);
+  const [calls, kernels, phases] = [0, 1, 2], secondStep = STEP_NS / 1e3;
+  const places = [[23, phases], [23 + secondStep, phases], [25, phases], [23, kernels], [23, calls], [11, phases]];
+  const box = await page.locator('#timeline-canvas').boundingBox(), points = [];
+  for (const [us, lane] of places) {
+    const { x, y } = await placeOf(page, us, lane);
+    points.push([Math.round(x - box.x), Math.round(y - box.y) + 7]);
+  }
+  const [gradient, nextStep, nextPhase, launch, call, before] = await page.locator('#timeline-canvas').evaluate((canvas, all) => {
+    const { data, width } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+    return all.map(([x, y]) => [...data.slice(4 * (y * width + x), 4 * (y * width + x) + 4)].join());
+  }, points);
+  assert.equal(nextStep, gradient, 'conv2_input_gradient, from 18.4 to 24.4 µs, and in the next step');
+  assert.notEqual(nextPhase, gradient);
+  assert.notEqual(launch, gradient);
+  assert.equal(call, '0,0,0,0', 'no call is in progress');
+  assert.equal(before, '0,0,0,0', 'before the first phase');
+  await page.close();
+});
+
+test('ticks are 1, 2 or 5 times a power of ten apart', async () => {
+  const page = await openJob(inserted.job);
+  const distances = await page.evaluate(async () => {
+    const { tickDistance } = await import('/lib/timeline/draw.js');
+    return [[100, 2], [35_860, 8], [400_000, 8], [900e6, 8], [3600e9, 4]].map(([ns, count]) => tickDistance(ns, count));
+  });
+  assert.deepEqual(distances, [50, 5_000, 50_000, 200e6, 1000e9]);
+  await page.close();
+});
+
+test('kernels of a stream are never drawn as if they were concurrent', async () => {
+  const page = await openJob(inserted.job);
+  const bars = await page.evaluate(async () => {
+    const { decodeLane, visitBars } = await import('/lib/timeline/lanes.js');
+    const count = 2000, start = [], duration = [];
+    for (let i = 0, at = 0; i < count; i += 1) {
+      start.push(at);
+      duration.push(Math.floor(Math.random() * 900));
+      at += Math.floor(Math.random() * 600);
+    }
+    const same = (value) => Array(count).fill(value);
+    const lane = decodeLane({ kind: 'kernels', device: 0, stream: 7, thread: null, depths: 1, start_ns: start,
+      duration_ns: duration, events: same(1), busy_ns: duration, depth: same(0), name: same(0) });
+    const drawn = [];
+    for (const pixels of [5, 300, 20000]) {
+      let last = -Infinity;
+      visitBars(lane, { from: 0, to: start.at(-1) }, (ns) => (ns / start.at(-1)) * pixels, (i, left, right) => {
+        drawn.push({ overlaps: left < last - 1e-9, isEmpty: right <= left });
+        last = right;
+      });
+    }
+    return drawn;
+  });
+  assert.ok(bars.length > 500, `${bars.length} bars`);
+  assert.deepEqual(bars.filter((bar) => bar.overlaps || bar.isEmpty), []);
   await page.close();
 });
 
@@ -67,10 +153,26 @@ test('classes of time add up, and show their longest interval', async () => {
   assert.deepEqual(rows.map(([name, time, , intervals]) => [name, time, intervals]), [['Kernels', '402.0 µs', ''],
     ['Copies alone', '0.500 µs', ''], ['Idle: a copy starts', '1.50 µs', '2']]);
   assert.equal(await page.locator('#timeline-findings li').count(), 0, 'an idle share below 5 % is no finding');
-  const before = await page.locator('#timeline-window').innerText();
-  await page.getByRole('button', { name: /^1\.00 µs before/ }).click();
-  await page.locator('#timeline-window', { hasNotText: before }).waitFor();
-  assert.equal(await bars(page, 'memset').count(), 1);
+  const shown = await windowAfter(page, () => page.getByRole('button', { name: /^1\.00 µs before/ }).click());
+  assert.ok(shown.from < 9 && shown.from + shown.span > 10, 'the interval from 9 to 10 µs');
+  assert.match(await page.locator('#selection-window').innerText(), /^1\.00 µs from 9\.00 µs$/);
+  await page.close();
+});
+
+test('an idle interval is marked at its place, and a click zooms to it', async () => {
+  const page = await openJob(ranged.job);
+  await settled(page);
+  const row = page.locator('#time-class-table tbody tr', { hasText: 'the host works' });
+  const [, from, to] = /\d/.test(await row.innerText()) ? [0, 35, 60] : [];
+  const box = await page.locator('#timeline-canvas').boundingBox(), { x } = await placeOf(page, (from + to) / 2, 0);
+  await page.mouse.move(x, box.y + 26 + 8);
+  assert.match(await page.locator('#timeline-tooltip').innerText(), /host works\s+25\.00 µs from 35\.00 µs/);
+  const shown = await windowAfter(page, () => page.mouse.click(x, box.y + 26 + 8));
+  assert.ok(shown.from < 35 && shown.from + shown.span > 60 && shown.span < 60, JSON.stringify(shown));
+  const finding = page.locator('#timeline-findings li', { hasText: 'The device waits for host code' });
+  await windowAfter(page, () => page.getByRole('button', { name: 'All', exact: true }).click());
+  const found = await windowAfter(page, () => finding.getByRole('button').click());
+  isNear(found.from, shown.from);
   await page.close();
 });
 
@@ -101,34 +203,188 @@ test('the table has all phases and their sum, the step', async () => {
   await page.close();
 });
 
-test('buttons, keys and bars move and zoom the timeline', async () => {
+test('buttons and keys move and zoom the timeline', async () => {
   const page = await openJob(inserted.job);
-  const shown = async () => {
-    const [, span, from] = /([\d.]+) µs from ([\d.]+) µs/.exec(await page.locator('#timeline-window').innerText());
-    return { span: Number(span), from: Number(from) };
-  };
-  const changed = async (act) => {
-    const old = await page.locator('#timeline-window').innerText();
-    await act();
-    await page.waitForFunction((text) => document.getElementById('timeline-window').textContent !== text, old);
-    return shown();
-  };
-  const first = await shown();
-  assert.ok(Math.abs(first.span - 2 * STEP_NS / 1e3 * 1.08) < 0.2 && first.from < FIRST_NS / 1e3, JSON.stringify(first));
-  const later = await changed(() => page.getByRole('button', { name: 'Later' }).click());
-  assert.ok(Math.abs(later.from - first.from - first.span / 2) < 0.2 && await bars(page, 'adam').count() > 0);
-  const closer = await changed(() => page.getByRole('button', { name: 'Zoom in' }).click());
-  assert.ok(Math.abs(closer.span - first.span / 2) < 0.2);
-  await page.locator('#timeline-chart').focus();
-  const wider = await changed(() => page.keyboard.press('-'));
-  assert.ok(Math.abs(wider.span - first.span) < 0.2);
-  const back = await changed(() => page.keyboard.press('ArrowLeft'));
-  assert.ok(Math.abs(back.from - first.from) < 0.2);
-  const one = await changed(() => bars(page, 'conv2_forward').first().click());
-  assert.ok(Math.abs(one.span - 2.5 * 1.08) < 0.01);
-  for (let i = 0; i < 12; i += 1) await page.getByRole('button', { name: 'Zoom out' }).click();
-  await page.waitForFunction(() => document.querySelector('#timeline-chart .span[data-name="shuffle"]'));
-  assert.equal(await bars(page, 'adam').count(), 4);
+  await settled(page);
+  const first = await shownWindow(page);
+  isNear(first.span, 2 * STEP_NS / 1e3 * 1.08);
+  assert.ok(first.from < FIRST_NS / 1e3);
+  const press = (key) => windowAfter(page, () => page.keyboard.press(key));
+  const later = await windowAfter(page, () => page.getByRole('button', { name: 'Later' }).click());
+  isNear(later.from, first.from + first.span / 2);
+  const closer = await windowAfter(page, () => page.getByRole('button', { name: 'Zoom in' }).click());
+  isNear(closer.span, first.span / 2);
+  await page.locator('#timeline-canvas').focus();
+  for (const [zoomIn, zoomOut] of [['w', 's'], ['+', '-']]) {
+    isNear((await press(zoomIn)).span, closer.span * 0.6);
+    isNear((await press(zoomOut)).span, closer.span);
+  }
+  for (const [right, left] of [['d', 'a'], ['ArrowRight', 'ArrowLeft']]) {
+    isNear((await press(right)).from, closer.from + 0.2 * closer.span);
+    isNear((await press(left)).from, closer.from);
+  }
+  isNear((await press('0')).span, 410);
+  await page.close();
+});
+
+test('wheel, drag and pinch move and zoom the timeline', async () => {
+  const page = await openJob(inserted.job);
+  await settled(page);
+  const canvas = page.locator('#timeline-canvas');
+  const first = await shownWindow(page), at = await placeOf(page, 20, 1), box = await canvas.boundingBox();
+  await page.mouse.move(at.x, at.y);
+  await page.mouse.wheel(0, -300);
+  await page.waitForTimeout(300);
+  assert.deepEqual(await shownWindow(page), first, 'without focus the wheel scrolls the page');
+  await page.evaluate(() => scrollTo(0, 0));
+  const here = await placeOf(page, 20, 1);
+  await canvas.focus();
+  await page.mouse.move(here.x, here.y);
+  const closer = await windowAfter(page, () => page.mouse.wheel(0, -300));
+  isNear(closer.span, first.span * 1.0015 ** -300, 0.5);
+  isNear((20 - closer.from) / closer.span, (20 - first.from) / first.span, 0.02);
+  const aside = await windowAfter(page, () => page.mouse.wheel(100, 0));
+  isNear(aside.from, closer.from + (100 / (box.width - GUTTER)) * closer.span, 0.1);
+  await page.mouse.down();
+  const dragged = await windowAfter(page, () => page.mouse.move(here.x + 100, here.y, { steps: 5 }));
+  await page.mouse.up();
+  isNear(dragged.from, closer.from, 0.1);
+  assert.ok(await page.locator('#timeline-selection').isHidden(), 'a drag selects nothing');
+  const pinched = await windowAfter(page, () => canvas.evaluate((element) => {
+    const { left, top } = element.getBoundingClientRect();
+    element.setPointerCapture = () => {};
+    const send = (type, id, x) => element.dispatchEvent(new PointerEvent(type, { pointerId: id, pointerType: 'touch',
+      clientX: left + x, clientY: top + 60, bubbles: true, button: type === 'pointermove' ? -1 : 0 }));
+    send('pointerdown', 11, 400);
+    send('pointerdown', 12, 500);
+    send('pointermove', 11, 350);
+    send('pointermove', 12, 550);
+    send('pointerup', 11, 350);
+    send('pointerup', 12, 550);
+  }));
+  isNear(pinched.span, dragged.span / 2, 0.1);
+  await page.close();
+});
+
+test('the minimap moves the window', async () => {
+  const page = await openJob(inserted.job);
+  await settled(page);
+  const first = await shownWindow(page), { x, y, width } = await page.locator('#timeline-minimap').boundingBox();
+  const moved = await windowAfter(page, () => page.mouse.click(x + width / 2, y + 20));
+  isNear(moved.span, first.span);
+  isNear(moved.from + moved.span / 2, 205, 1);
+  await page.close();
+});
+
+test('a search finds events by name', async () => {
+  const page = await openJob(inserted.job);
+  await settled(page);
+  await page.locator('#timeline-canvas').focus();
+  await page.keyboard.press('/');
+  await page.keyboard.type('ADAM');
+  await page.locator('#timeline-found', { hasText: '4 found' }).waitFor();
+  const first = await windowAfter(page, () => page.keyboard.press('Enter'));
+  assert.equal(await page.locator('#timeline-found').innerText(), '1 of 4');
+  const adam = (step) => (FIRST_NS + step * STEP_NS + 13_800) / 1e3;
+  assert.ok(first.from < adam(0) && first.from + first.span > adam(0) + 1.6 && first.span < 2, JSON.stringify(first));
+  const second = await windowAfter(page, () => page.getByRole('button', { name: 'Next event' }).click());
+  assert.ok(second.from < adam(1) && second.from + second.span > adam(1), JSON.stringify(second));
+  await windowAfter(page, () => page.getByRole('button', { name: 'Previous event' }).click());
+  await windowAfter(page, () => page.getByRole('button', { name: 'Previous event' }).click());
+  assert.equal(await page.locator('#timeline-found').innerText(), '4 of 4', 'before the first is the last');
+  await page.getByLabel('Find').last().fill('no such kernel');
+  await page.locator('#timeline-found', { hasText: '0 found' }).waitFor();
+  await page.close();
+});
+
+test('the numbers of a selection are those of the API', async () => {
+  const page = await openJob(inserted.job);
+  await settled(page);
+  const begin = await placeOf(page, 15, 1), end = await placeOf(page, 36, 1);
+  await page.keyboard.down('Shift');
+  await page.mouse.move(begin.x, begin.y);
+  await page.mouse.down();
+  await page.mouse.move(end.x, end.y, { steps: 4 });
+  const replied = page.waitForResponse((response) => response.url().includes('/timeline/statistics'));
+  await page.mouse.up();
+  await page.keyboard.up('Shift');
+  const reply = await (await replied).json();
+  isNear(reply.window.from_ns / 1e3, 15, 0.1);
+  isNear(reply.window.to_ns / 1e3, 36, 0.1);
+  await page.locator('#selection-lanes tbody tr').first().waitFor();
+  const cells = (id) => page.locator(`#${id} tbody tr`).evaluateAll((all) =>
+    all.map((row) => [...row.cells].map((cell) => cell.innerText.trim())));
+  const { us, percent } = await import(pathToFileURL(path.join(process.env.ROOFLINED_SOURCE, 'web/lib/format.js')));
+  assert.deepEqual(await cells('selection-lanes'), reply.lanes.map((lane) => [
+    { kernels: 'Kernels, stream 7', phases: 'Phases, stream 7' }[lane.kind], us(lane.busy_ns / 1e3), percent(lane.ratio),
+    String(lane.events)]));
+  const names = await cells('selection-names');
+  assert.equal(names.length, reply.names.length);
+  assert.deepEqual(names.map(([, , count, total]) => [count, total]), reply.names.map((item) =>
+    [String(item.events), us(item.total_ns / 1e3)]));
+  assert.deepEqual(names[0].slice(0, 2), ['persistent_epoch', 'Kernels, stream 7']);
+  assert.deepEqual(await findInaccessible(page, '#timeline'), []);
+  await takeScreenshot(page, 'timeline-selection');
+  await page.close();
+});
+
+test('a link shows the same window and selection', async () => {
+  const page = await openJob(inserted.job);
+  await settled(page);
+  await page.locator('#timeline-canvas').focus();
+  const shown = await windowAfter(page, () => page.keyboard.press('w'));
+  await page.keyboard.press('Enter');
+  await page.waitForFunction(() => location.hash.includes('selection='));
+  const { hash } = new URL(page.url());
+  await page.close();
+  const linked = await openJob(inserted.job, { hash });
+  await settled(linked);
+  assert.deepEqual(await shownWindow(linked), shown);
+  await linked.locator('#selection-lanes tbody tr').first().waitFor();
+  assert.ok((await linked.locator('#selection-window').innerText()).startsWith(`${shown.span.toFixed(2)} µs`));
+  await linked.close();
+  const wrong = await openJob(inserted.job, { hash: '#run=x&window=9-3&selection=-1-99999999999999999999' });
+  await settled(wrong);
+  isNear((await shownWindow(wrong)).span, 2 * STEP_NS / 1e3 * 1.08);
+  await wrong.close();
+});
+
+test('every event can be reached and selected by keys', async () => {
+  const page = await openJob(inserted.job);
+  await settled(page);
+  const spoken = page.locator('#timeline-spoken');
+  await page.locator('#timeline-canvas').focus();
+  await page.keyboard.press('ArrowDown');
+  assert.equal(await spoken.textContent(), 'API calls');
+  for (const lane of ['Kernels, stream 7', 'Phases, stream 7']) {
+    await page.keyboard.press('ArrowDown');
+    assert.equal(await spoken.textContent(), lane);
+  }
+  for (let i = 0; i < 4; i += 1) await page.keyboard.press('.');
+  assert.match(await spoken.textContent(), /^conv2_input_gradient, backward, Phases, stream 7, 6\.00 µs from 18\.40 µs$/);
+  await page.keyboard.press(',');
+  assert.match(await spoken.textContent(), /^head, /);
+  await page.keyboard.press('Enter');
+  assert.equal(await page.locator('#selection-window').innerText(), '0.900 µs from 17.50 µs');
+  const closer = await windowAfter(page, () => page.keyboard.press('f'));
+  isNear(closer.span, 0.9 * 1.08, 0.1);
+  await page.keyboard.press('Escape');
+  assert.ok(await page.locator('#timeline-selection').isHidden());
+  await page.keyboard.press('?');
+  assert.ok(await page.locator('#timeline-keys').isVisible());
+  await page.close();
+});
+
+test('a click selects an event, a double click zooms to it', async () => {
+  const page = await openJob(inserted.job);
+  await settled(page);
+  const { x, y } = await placeOf(page, 22, 2);
+  await page.mouse.move(x, y);
+  assert.match(await page.locator('#timeline-tooltip').innerText(), /conv2_input_gradient\s+backward\s+Phases, stream 7/);
+  await page.mouse.click(x, y);
+  assert.equal(await page.locator('#selection-window').innerText(), '6.00 µs from 18.40 µs');
+  const shown = await windowAfter(page, () => page.mouse.dblclick(x, y));
+  isNear(shown.span, 6 * 1.08, 0.05);
   await page.close();
 });
 
@@ -146,9 +402,10 @@ test('a run of launches has a timeline without phases', async () => {
   const id = await train(['timing', 'activity']);
   await finish(id);
   const page = await openJob(id);
-  await bars(page, 'gather').first().waitFor();
+  const rows = await eventRows(page);
+  assert.ok(rows.some(([name]) => name === 'gather') && rows.every(([, lane]) => /^(Launches|NVTX), thread \d+$/.test(lane)),
+    JSON.stringify(rows[0]));
   assert.equal(await page.locator('#phases').isVisible(), false);
-  assert.deepEqual(await page.locator('#timeline-legend li').allInnerTexts(), ['forward', 'backward', 'optimizer', 'data']);
   await takeScreenshot(page, 'timeline-cpu');
   await page.close();
 });
@@ -163,8 +420,9 @@ test('without a trace there is no timeline', async () => {
 
 test('the page fits a phone in dark mode', async () => {
   const page = await openJob(inserted.job, { viewport: { width: 360, height: 740 }, colorScheme: 'dark' });
-  await bars(page, 'adam').first().waitFor();
+  await settled(page);
   assert.ok(await fitsWidth(page), 'the page scrolls horizontally');
+  assert.deepEqual(await findInaccessible(page, '#timeline'), []);
   await takeScreenshot(page, 'timeline-360');
   await page.close();
 });

@@ -52,11 +52,30 @@ function drawRanges(ranges) {
 const note = ({ window, incomplete_reason: incomplete }) => `From the first to the last operation of the device, ${us(window)}.\
 ${incomplete ? ` Causes of idle time are unknown: ${incomplete}.` : ''}`;
 
-/** Draws the classes of a run's trace. show(interval): shows an interval {start_ns, end_ns} in the timeline. */
+// The classes of idle time that rules are about.
+const classOfRule = {
+  timeline_host_work: 'idle_host_work', timeline_launch_latency: 'idle_launch_latency',
+  timeline_first_launch: 'idle_first_launch', timeline_synchronization: 'idle_synchronization',
+  timeline_blocking_copies: 'idle_copy', timeline_graph_gaps: 'idle_graph', timeline_small_kernels: 'idle_device_latency',
+  timeline_profiler: 'idle_profiler', timeline_unknown: 'idle_unknown',
+};
+
+/** A finding, with a button that shows the longest interval of its class. */
+function timelineFinding(finding, classes, show) {
+  const item = findingItem(finding), found = classes.find((one) => one.class === classOfRule[finding.rule]);
+  if (!found?.longest?.length) return item;
+  const [interval] = found.longest;
+  item.append(createElement('button', { class: 'plain', title: describeInterval(interval), click: () => show(interval) },
+    `Show the longest interval, ${us(interval)}`));
+  return item;
+}
+
+/** Draws the classes of a run's trace and returns them with the findings, as the API does. show(interval): shows an interval
+ * {start_ns, end_ns, before, after, call} in the timeline. */
 export async function drawTimeClasses(run, show) {
   const found = await get(`/runs/${run}/timeline/findings`);
   byId('time-classes').hidden = found.classes === null;
-  if (found.classes === null) return;
+  if (found.classes === null) return found;
   byId('time-classes-note').textContent = note(found);
   byId('time-class-table').replaceChildren(
     headOf(columns),
@@ -65,5 +84,6 @@ export async function drawTimeClasses(run, show) {
   drawRanges(found.ranges);
   drawLaunchQueue(found.queue, found.window);
   drawCriticalPath(found.critical_path, found.window);
-  byId('timeline-findings').replaceChildren(...found.findings.map((finding) => findingItem(finding)));
+  byId('timeline-findings').replaceChildren(...found.findings.map((finding) => timelineFinding(finding, found.classes, show)));
+  return found;
 }

@@ -1,226 +1,286 @@
-// The timeline of a traced epoch: draws the activities in a window of the trace. The user moves and zooms the window.
-//
-// An activity is an item of GET /jobs/ID/timeline: {kind, name, start_ns, end_ns, step}. Times are in ns from the start of the
-// trace. Kind `phase` is a part of a launch, such as conv1_forward. A training phase is the part of a step that a launch or an
-// activity of kind `phase` belongs to: forward, backward, optimizer or data.
-import { get } from '/lib/api.js';
+// The timeline section of a job: the lanes of a traced run on a canvas, with their minimap, selection, search and table.
 import { redrawOnResize } from '/lib/chart.js';
-import { byId, createElement, createSvgElement } from '/lib/dom.js';
-import { drawTimeClasses } from '/lib/time_classes.js';
-import { drawPhases } from '/lib/phases.js';
+import { byId, createElement } from '/lib/dom.js';
 import * as format from '/lib/format.js';
+import { drawPhases } from '/lib/phases.js';
+import { drawTimeClasses } from '/lib/time_classes.js';
+import { readAddress, writeAddress } from '/lib/timeline/address.js';
+import { LaneData } from '/lib/timeline/data.js';
+import { drawTimeline as drawPicture, readTheme } from '/lib/timeline/draw.js';
+import { keys, listenToKeys, listenToPointers, listenToWheel, pointerHelp } from '/lib/timeline/input.js';
+import { Layout, laneKey } from '/lib/timeline/lanes.js';
+import { marksOf } from '/lib/timeline/marks.js';
+import { Minimap } from '/lib/timeline/minimap.js';
+import { NameColours, shortName } from '/lib/timeline/names.js';
+import { Search } from '/lib/timeline/search.js';
+import { Selection } from '/lib/timeline/selection.js';
+import { drawEventTable } from '/lib/timeline/table.js';
+import { describeEvent, describeMark, eventAt, eventOf, markAt, showTooltip } from '/lib/timeline/tooltip.js';
+import { moved, ShownWindow, withMargin, zoomed } from '/lib/timeline/window.js';
 
-const WINDOW_ACTIVITIES_LIMIT = 4000; // of one request
-const LABEL_WIDTH = 74; // px, as the following
-const ROW_HEIGHT = 22;
-const TRACK_GAP = 10;
-const AXIS_HEIGHT = 26;
-const FIRST_WINDOW_LAUNCHES = 24; // in the first window of a trace that has no activities of kind `phase`
-
-// The tracks from top to bottom: label, kinds of activity.
-const tracks = [['launches', ['kernel', 'span']], ['phases', ['phase']], ['copies', ['memcpy', 'memset']],
-  ['calls', ['runtime', 'driver']], ['overhead', ['overhead']]];
-const trainingPhases = ['forward', 'backward', 'optimizer', 'data']; // one colour each
+const SETTLE_MS = 150; // after the last change of the window
+const LEGEND_NAMES = 8;
+const FIRST_WINDOW_EVENTS = 24; // kernels or launches in the first window of a trace without phases
 
 let job = null;
 let tracedRuns = []; // results of describeRun
-let shownWindow = { from: 0, to: 1 }; // ns
-let activities = []; // of shownWindow
-let truncated = false; // the window has more activities
-let lastRequest = 0; // number of the newest request for a window
+let data = null; // LaneData of the selected run; null: nothing is loaded
+let theme = null;
+let marks = [];
+let selection = null; // {from, to} in ns
+let hover = null, focus = null; // events of the picture; focus without `to`: a lane
+let searched = ''; // text in lower case
+let colours = new NameColours();
+let firstShown = null; // the window that the page chose; the address names only others
+let frame = 0, settling = 0;
+
+const canvas = byId('timeline-canvas');
+const layout = new Layout();
+const shown = new ShownWindow(() => redraw());
+const statistics = new Selection();
+const minimap = new Minimap(byId('timeline-minimap'), (window) => shown.jump(window));
+const search = new Search({
+  onText: (text) => { searched = text; redraw(); },
+  onFound: (event) => {
+    focus = { key: laneKey(event), from: event.start_ns, to: event.end_ns, depth: 0, name: event.name };
+    showEvent(focus);
+  },
+  from: () => shown.target.from,
+});
 
 const selectedRun = () => tracedRuns.find((run) => run.run === Number(byId('timeline-run').value)) ?? tracedRuns[0];
+const picturePixels = () => Math.max(1, layout.width - layout.gutter);
+const reply = () => data.best(shown, picturePixels());
 
 /* --- drawing --------------------------------------------------------------------------------------------------------- */
 
-/** Returns the training phase of an activity; null if it is unknown. */
-function trainingPhaseOf(activity) {
-  const { kernels } = selectedRun();
-  const named = activity.kind === 'phase' ? kernels.flatMap((kernel) => kernel.phases) : kernels;
-  return named.find(({ name }) => name === activity.name)?.phase ?? null;
+function redraw() {
+  if (frame === 0) frame = requestAnimationFrame(drawFrame);
 }
 
-/** Returns the name of the launch that issued a kernel; for other activities, their own name. */
-const launchName = (activity) =>
-  selectedRun().kernels.find((kernel) => kernel.name === activity.name)?.launch ?? activity.name;
-
-/** Gives each activity the first row of its track that is free at its start. */
-function assignRows(trackActivities) {
-  const rowEnds = [];
-  return trackActivities.map((activity) => {
-    const freeRow = rowEnds.findIndex((end) => end <= activity.start_ns);
-    const row = freeRow < 0 ? rowEnds.length : freeRow;
-    rowEnds[row] = activity.end_ns;
-    return { activity, row };
-  });
+function drawFrame() {
+  frame = 0;
+  if (data === null || canvas.clientWidth === 0) return;
+  if (layout.width !== canvas.clientWidth) layout.arrange(canvas.clientWidth);
+  theme ??= readTheme();
+  drawPicture(canvas, { layout, window: shown, reply: reply(), theme, colours, marks, selection, hover, focus,
+    search: searched === '' ? null : (name) => name.toLowerCase().includes(searched) });
+  minimap.draw(shown, selection, theme);
+  byId('timeline-window').textContent = `${format.us(shown.span / 1e3)} from ${format.us(shown.from / 1e3)}`;
+  canvas.dataset.loaded = String(data.isLoaded(shown, picturePixels()));
+  clearTimeout(settling);
+  settling = setTimeout(settle, SETTLE_MS);
+  data.need(shown, picturePixels());
 }
 
-const visibleTracks = () =>
-  tracks
-    .map(([name, kinds]) => ({ name, bars: assignRows(activities.filter((activity) => kinds.includes(activity.kind))) }))
-    .filter((track) => track.bars.length > 0)
-    .map((track) => ({ ...track, rows: Math.max(...track.bars.map((bar) => bar.row)) + 1 }));
-
-function tooltipText(activity) {
-  const stepText = activity.step === null ? '' : `, step ${activity.step}`;
-  const trainingPhase = trainingPhaseOf(activity);
-  const interval = `${format.us((activity.end_ns - activity.start_ns) / 1e3)} from ${format.us(activity.start_ns / 1e3)}`;
-  return `${launchName(activity)}${stepText}${trainingPhase ? ` (${trainingPhase})` : ''}: ${interval}`;
-}
-
-/** Creates an activity's bar at height y. toX converts ns into the horizontal position in px. */
-function createBar(activity, y, toX) {
-  const left = Math.max(toX(activity.start_ns), LABEL_WIDTH);
-  const width = Math.max(Math.min(toX(activity.end_ns), toX(shownWindow.to)) - left, 1);
-  const colourIndex = trainingPhases.indexOf(trainingPhaseOf(activity));
-  const name = launchName(activity);
-  const label = name.slice(0, Math.max(0, Math.floor((width - 8) / 7))); // the characters that fit: 7 px each
-  const colourClass = colourIndex < 0 ? 'span' : `span level-${colourIndex}`;
-  return createSvgElement('g', { class: colourClass, 'data-name': name, click: () => showWindow(withMargin(activity)) },
-    createSvgElement('title', {}, tooltipText(activity)),
-    createSvgElement('rect', { x: left, y, width, height: ROW_HEIGHT - 4, rx: 2 }),
-    ...(label.length > 2 || label === name ? [createSvgElement('text', { x: left + 4, y: y + 13 }, label)] : []));
-}
-
-/** Returns the distance between ticks: 1, 2 or 5 times a power of ten, so that at most `count` fit into `duration`. All in ns. */
-function tickDistance(duration, count) {
-  const power = 10 ** Math.floor(Math.log10(duration / count));
-  return power * [1, 2, 5, 10].find((factor) => power * factor >= duration / count);
-}
-
-function createTimeAxis(width, bottom, toX) {
-  const distance = tickDistance(shownWindow.to - shownWindow.from, Math.max(2, (width - LABEL_WIDTH) / 130));
-  const [unit, unitNs] = distance < 1e6 ? ['µs', 1e3] : distance < 1e9 ? ['ms', 1e6] : ['s', 1e9];
-  const ticks = [];
-  for (let tickNs = Math.ceil(shownWindow.from / distance) * distance; tickNs <= shownWindow.to; tickNs += distance) {
-    const x = toX(tickNs);
-    ticks.push(createSvgElement('line', { class: 'grid', x1: x, x2: x, y1: 0, y2: bottom }),
-      createSvgElement('text', { x, y: bottom + 18, 'text-anchor': x > width - 40 ? 'end' : 'middle' },
-        `${+(tickNs / unitNs).toPrecision(9)} ${unit}`));
-  }
-  return ticks;
-}
-
-function draw() {
-  const chart = byId('timeline-chart');
-  if (tracedRuns.length === 0 || chart.clientWidth === 0) return;
-  const { from, to } = shownWindow;
-  const width = Math.max(280, chart.clientWidth);
-  const toX = (ns) => LABEL_WIDTH + ((ns - from) / (to - from)) * (width - LABEL_WIDTH - 4);
-  let y = 4;
-  const trackElements = visibleTracks().flatMap((track) => {
-    const top = y;
-    y += track.rows * ROW_HEIGHT + TRACK_GAP;
-    const bars = track.bars.map(({ activity, row }) => createBar(activity, top + row * ROW_HEIGHT, toX));
-    return [createSvgElement('text', { x: 0, y: top + 13 }, track.name), ...bars];
-  });
-  const label = `${activities.length} activities in the window`;
-  const attributes = { width, height: y + AXIS_HEIGHT, role: 'img', 'aria-label': label };
-  chart.replaceChildren(createSvgElement('svg', attributes, ...createTimeAxis(width, y, toX), ...trackElements));
-  drawCaption();
-}
-
-function drawCaption() {
-  const count = `${format.count(activities.length)} activities`;
-  const countText = truncated ? `the first ${count}: zoom in for all` : count;
-  const windowText = `${format.us((shownWindow.to - shownWindow.from) / 1e3)} from ${format.us(shownWindow.from / 1e3)}`;
-  byId('timeline-window').textContent = `${windowText}, ${countText}`;
-  const inWindow = new Set(activities.map(trainingPhaseOf));
-  const used = trainingPhases.filter((trainingPhase) => inWindow.has(trainingPhase));
-  byId('timeline-legend').replaceChildren(...used.map((trainingPhase) => createElement('li', {},
-    createElement('span', { class: `key level-${trainingPhases.indexOf(trainingPhase)}`, 'aria-hidden': 'true' }),
-    trainingPhase)));
-}
-
-/* --- the window ------------------------------------------------------------------------------------------------------ */
-
-const withMargin = ({ start_ns: start, end_ns: end }) => {
-  const margin = Math.max((end - start) * 0.04, 50);
-  return { from: start - margin, to: end + margin };
-};
-
-/** Returns the window moved and shortened so that it lies in the trace, or lengthened to 100 ns. */
-function clampWindow({ from, to }) {
-  const duration = Math.min(Math.max(to - from, 100), selectedRun().end_ns);
-  const begin = Math.min(Math.max(0, from), Math.max(0, selectedRun().end_ns - duration));
-  return { from: Math.floor(begin), to: Math.ceil(begin + duration) };
-}
-
-/** Loads and draws a window, unless another window is requested before the reply. */
-async function showWindow(wanted) {
-  const request = ++lastRequest;
-  const window = clampWindow(wanted);
+/** Updates what changes only after the window has stopped to change. */
+function settle() {
+  if (data === null) return;
   const { run } = selectedRun();
-  const reply = await get(
-    `/jobs/${job}/timeline?run=${run}&from=${window.from}&to=${window.to}&limit=${WINDOW_ACTIVITIES_LIMIT}`,
-  );
-  if (request !== lastRequest) return;
-  shownWindow = window;
-  ({ items: activities, truncated } = reply);
-  draw();
+  if (location.hash !== '' || selection !== null || shown.target.from !== firstShown?.from || shown.target.to !== firstShown.to)
+    writeAddress(run, shown.target, selection);
+  drawLegend();
+  if (byId('timeline-events').open) drawEventTable(reply(), shown, (item) => showEvent({ ...item, key: item.lane.key }));
 }
 
-/** Shows the first two training steps if the trace has activities of kind `phase`; else the first FIRST_WINDOW_LAUNCHES
- * launches. Sets the run's end_ns: one of the first activities is the NVTX range of the whole epoch, so their latest end is the
- * end of the trace. */
-async function showFirstWindow() {
-  const run = selectedRun();
-  const { items: first } = await get(`/jobs/${job}/timeline?run=${run.run}&limit=${WINDOW_ACTIVITIES_LIMIT}`);
-  if (run !== selectedRun()) return; // another run was selected before the reply
-  run.end_ns = Math.max(run.traced_ns, ...first.map((activity) => activity.end_ns));
-  const phases = first.filter((activity) => activity.kind === 'phase' && activity.step < 2);
-  const launches = first.filter((activity) => ['kernel', 'span'].includes(activity.kind));
-  const wanted = phases.length > 0 ? phases : launches.slice(0, FIRST_WINDOW_LAUNCHES);
-  await showWindow(withMargin({ start_ns: wanted[0]?.start_ns ?? 0, end_ns: wanted.at(-1)?.end_ns ?? run.end_ns }));
+/** The names with the most time in the window. */
+function drawLegend() {
+  const current = reply(), times = new Map();
+  for (const lane of current.lanes.filter(({ kind }) => kind !== 'ranges')) {
+    for (let i = 0; i < lane.count && lane.start[i] < shown.to; i += 1) {
+      if (lane.end[i] <= shown.from) continue;
+      const name = current.names[lane.name[i]];
+      times.set(name, (times.get(name) ?? 0) + Math.min(lane.end[i], shown.to) - Math.max(lane.start[i], shown.from));
+    }
+  }
+  const names = [...times].sort(([, a], [, b]) => b - a).slice(0, LEGEND_NAMES).map(([name]) => name);
+  byId('timeline-legend').replaceChildren(...names.map((name) => {
+    const key = createElement('span', { class: 'key', 'aria-hidden': 'true' });
+    key.style.background = colours.colour(name, theme.isDark);
+    return createElement('li', { title: name }, key, shortLabel(name));
+  }));
+}
+const shortLabel = (name) => launchOf(name)?.launch ?? shortName(name);
+const launchOf = (name) => selectedRun().kernels.find((kernel) => kernel.name === name);
+
+/** The launch and the training phase of a kernel or of a phase inside a launch. */
+function detailsOf(name) {
+  const kernel = launchOf(name), phase = selectedRun().kernels.flatMap(({ phases }) => phases).find((one) => one.name === name);
+  return [kernel?.launch, (kernel ?? phase)?.phase].filter((text) => text && text !== name).join(', ');
 }
 
-/** Returns the shown window moved by a fraction of its duration. */
-const movedWindow = (fraction) => {
-  const distance = fraction * (shownWindow.to - shownWindow.from);
-  return { from: shownWindow.from + distance, to: shownWindow.to + distance };
+/* --- actions --------------------------------------------------------------------------------------------------------- */
+
+function select(interval) {
+  selection = interval;
+  statistics.show(selectedRun().run, interval);
+  redraw();
+}
+
+const showEvent = (event) => shown.glide(withMargin(event));
+const toNs = (x) => layout.toNs(shown, Math.max(x, layout.gutter));
+
+function announce(text) { byId('timeline-spoken').textContent = text; }
+
+/** Focuses the lane that is `step` lanes below the focused one. */
+function moveLane(step) {
+  const at = layout.places.findIndex((place) => place.key === focus?.key);
+  const place = layout.places[Math.min(layout.places.length - 1, Math.max(0, at < 0 ? 0 : at + step))];
+  if (!place) return;
+  focus = { key: place.key };
+  announce(place.title);
+  redraw();
+}
+
+/** Focuses the event that is `step` events after the focused one in its lane, and moves the window if it does not show it. */
+function moveEvent(step) {
+  if (!focus) moveLane(0);
+  const current = reply(), lane = current.lanes.find((one) => one.key === focus?.key);
+  if (!lane) return;
+  const inWindow = lane.start.findIndex((start, i) => start >= shown.from || lane.end[i] > shown.from);
+  const at = focus.to === undefined ? -1
+    : lane.start.findIndex((start, i) => start === focus.from && lane.depth[i] === focus.depth);
+  const index = at < 0 ? inWindow : at + step;
+  if (index < 0 || index >= lane.count) return;
+  focus = eventOf(current, lane, index);
+  if (focus.to > shown.to || focus.from < shown.from)
+    shown.glide({ from: focus.from - shown.span / 4, to: focus.from + (3 * shown.span) / 4 });
+  announce(describeEvent(focus, detailsOf).join(', '));
+  redraw();
+}
+
+const actions = {
+  zoom: (factor) => shown.glide(zoomed(shown.target, factor)),
+  pan: (fraction) => shown.glide(moved(shown.target, fraction)),
+  zoomAt: (factor, x) => shown.jump(zoomed(shown, factor, toNs(x))),
+  panPixels: (dx) => shown.jump(moved(shown, dx / picturePixels())),
+  showAll: () => shown.glide({ from: 0, to: shown.endNs }),
+  showSelection: () => { if (selection) shown.glide(withMargin(selection)); },
+  moveLane, moveEvent,
+  select: () => select(focus?.to !== undefined ? { from: focus.from, to: focus.to } : { ...shown.target }),
+  selectPixels: (startX, endX, isDone) => {
+    const [from, to] = [toNs(Math.min(startX, endX)), toNs(Math.max(startX, endX))];
+    selection = { from: Math.max(0, from), to: Math.min(to, shown.endNs) };
+    if (isDone) select(selection);
+    else redraw();
+  },
+  click: (x, y) => {
+    const mark = markAt(layout, shown, marks, x, y), event = mark ? null : eventAt(layout, shown, reply(), x, y);
+    if (mark) { showMark(mark); return; }
+    focus = event;
+    select(event ? { from: event.from, to: event.to } : null);
+    if (event) announce(describeEvent(event, detailsOf).join(', '));
+  },
+  zoomToEvent: (x, y) => {
+    const event = eventAt(layout, shown, reply(), x, y);
+    if (event) showEvent(event);
+  },
+  hover: (x, y) => {
+    if (data === null) return;
+    const mark = markAt(layout, shown, marks, x, y);
+    hover = mark ? null : eventAt(layout, shown, reply(), x, y);
+    canvas.style.cursor = hover || mark ? 'pointer' : '';
+    showTooltip(mark ? describeMark(mark) : hover ? describeEvent(hover, detailsOf) : [], x, y, layout.width);
+    redraw();
+  },
+  clear: () => { focus = null; search.clear(); select(null); },
+  search: () => search.focus(),
+  help: () => { byId('timeline-help').open = !byId('timeline-help').open; },
 };
-/** Returns the shown window with its duration multiplied by a factor, around its middle. */
-const zoomedWindow = (factor) => {
-  const { from, to } = shownWindow;
-  const [middle, half] = [(from + to) / 2, (factor * (to - from)) / 2];
-  return { from: middle - half, to: middle + half };
-};
-// Button, key, function that returns the window to show.
-const controls = [['timeline-earlier', 'ArrowLeft', () => movedWindow(-0.5)],
-  ['timeline-later', 'ArrowRight', () => movedWindow(0.5)],
-  ['timeline-in', '+', () => zoomedWindow(0.5)], ['timeline-out', '-', () => zoomedWindow(2)]];
+
+function showMark(mark) {
+  select({ from: mark.from, to: mark.to });
+  shown.glide(withMargin({ from: mark.from - (mark.to - mark.from) / 2, to: mark.to + (mark.to - mark.from) / 2 }));
+  announce(describeMark(mark).join(', '));
+}
 
 /* --- the section ----------------------------------------------------------------------------------------------------- */
 
-function showSelectedRun() {
-  byId('timeline-trace').href = `/jobs/${job}/export?format=perfetto&run=${selectedRun().run}`;
-  drawPhases(selectedRun().kernels.flatMap((kernel) => kernel.phases), selectedRun().microbatches, selectedRun().clockError);
-  const shown = selectedRun().run;
-  drawTimeClasses(shown, (interval) => { if (shown === selectedRun().run) showWindow(withMargin(interval)); });
-  return showFirstWindow();
+/** Returns the first window of a run: two training steps if the trace has phases, else the first kernels or launches. */
+function firstWindow(overview) {
+  const phases = overview.lanes.find(({ kind }) => kind === 'phases');
+  const lane = phases ?? overview.lanes.find(({ kind }) => kind === 'kernels' || kind === 'launches');
+  const count = phases ? 2 * selectedRun().kernels.flatMap((kernel) => kernel.phases).length : FIRST_WINDOW_EVENTS;
+  for (let i = 0, seen = 0; lane && i < lane.count; i += 1) {
+    const before = seen;
+    seen += lane.events[i];
+    if (seen < count) continue;
+    const share = (count - before) / lane.events[i]; // of a merged item
+    return withMargin({ from: lane.start[0], to: lane.start[i] + share * (lane.end[i] - lane.start[i]) });
+  }
+  return { from: 0, to: overview.endNs };
+}
+
+async function showMarks(run) {
+  const found = await drawTimeClasses(run.run, (interval) =>
+    showMark({ title: 'Idle', from: interval.start_ns, to: interval.end_ns, interval }));
+  if (run !== selectedRun()) return;
+  marks = marksOf(found.classes);
+  layout.hasMarks = marks.length > 0;
+  layout.arrange();
+  redraw();
+}
+
+async function showSelectedRun() {
+  const run = selectedRun(), address = readAddress();
+  byId('timeline-trace').href = `/jobs/${job}/export?format=perfetto&run=${run.run}`;
+  drawPhases(run.kernels.flatMap((kernel) => kernel.phases), run.microbatches, run.clockError);
+  [data, marks, selection, hover, focus] = [null, [], null, null, null];
+  layout.hasMarks = false;
+  layout.clear();
+  search.setRun(run.run);
+  const loading = new LaneData(run.run, { onLoad: (loaded) => { layout.add(loaded.lanes); redraw(); },
+    onError: (problem) => { byId('timeline-window').textContent = problem.message; } });
+  const overview = await loading.loadOverview();
+  if (run !== selectedRun() || overview === null) return;
+  colours = new NameColours();
+  for (const name of [...run.kernels.map((kernel) => kernel.name), ...overview.names]) colours.number(name);
+  data = loading;
+  shown.endNs = overview.endNs;
+  minimap.setOverview(overview);
+  layout.arrange(canvas.clientWidth);
+  layout.add(overview.lanes);
+  const isLinked = address.run === run.run && address.window !== null;
+  shown.jump(isLinked ? address.window : firstWindow(overview));
+  firstShown = shown.target;
+  select(isLinked ? address.selection : null);
+  await Promise.all([data.need(shown, picturePixels()), showMarks(run)]);
 }
 
 const hasTrace = (run) => run.passes.some((pass) => pass.pass === 'activity' && pass.activity_kept);
 const findMeasurement = (run, name) =>
   run.measurements.find((measurement) => measurement.pass === 'activity' && measurement.name === name);
 
-for (const [button, , windowToShow] of controls) byId(button).addEventListener('click', () => showWindow(windowToShow()));
-byId('timeline-chart').addEventListener('keydown', (event) => {
-  const control = controls.find(([, key]) => key === event.key);
-  if (!control) return;
-  event.preventDefault();
-  const [, , windowToShow] = control;
-  showWindow(windowToShow());
-});
-byId('timeline-run').addEventListener('change', showSelectedRun);
-redrawOnResize(byId('timeline-chart'), draw);
-
 /** Returns the data of a run that the timeline draws. microbatches: of a training step. clockError: the measurement of the
- * largest error, in µs, of the times of activities of kind `phase`; undefined if the launches record no phases. */
+ * largest error, in µs, of the times of phases; undefined if the launches record no phases. */
 const describeRun = (run, kernels) => ({ run: run.run, variant: run.variant,
   microbatches: findMeasurement(run, 'phase_rounds')?.value ?? 1, clockError: findMeasurement(run, 'phase_clock_error_us'),
-  traced_ns: (findMeasurement(run, 'epoch_traced_ms')?.value ?? 0) * 1e6,
   kernels: kernels.filter((kernel) => kernel.run === run.run && kernel.pass === 'activity') });
+
+function fillHelp() {
+  const rows = [...keys.map(([, name, text]) => [name, text]), ...pointerHelp];
+  byId('timeline-keys').replaceChildren(...rows.flatMap(([name, text]) =>
+    [createElement('dt', {}, createElement('kbd', {}, name)), createElement('dd', {}, text)]));
+}
+
+const buttons = [['earlier', () => actions.pan(-0.5)], ['later', () => actions.pan(0.5)], ['in', () => actions.zoom(0.5)],
+  ['out', () => actions.zoom(2)], ['all', actions.showAll]];
+for (const [name, act] of buttons) byId(`timeline-${name}`).addEventListener('click', act);
+byId('selection-show').addEventListener('click', actions.showSelection);
+byId('selection-clear').addEventListener('click', () => { focus = null; select(null); });
+byId('timeline-events').addEventListener('toggle', settle);
+byId('timeline-run').addEventListener('change', showSelectedRun);
+addEventListener('hashchange', () => {
+  const { run, window, selection: interval } = readAddress();
+  if (data === null || run !== selectedRun().run) return;
+  if (window) shown.glide(window);
+  select(interval);
+});
+fillHelp();
+listenToKeys(canvas, actions);
+listenToWheel(canvas, actions);
+listenToPointers(canvas, actions);
+redrawOnResize(canvas, () => { theme = null; redraw(); });
 
 /** Draws the traced runs of a job if their number differs from the last call. results: GET /jobs/ID/results; kernels: the
  * kernels of all runs. */
@@ -230,5 +290,7 @@ export async function drawTimeline(id, results, kernels) {
   [job, tracedRuns] = [id, runs];
   byId('timeline').hidden = runs.length === 0;
   byId('timeline-run').replaceChildren(...runs.map((run) => createElement('option', { value: run.run }, run.variant)));
+  const linked = readAddress().run;
+  if (runs.some((run) => run.run === linked)) byId('timeline-run').value = linked;
   await showSelectedRun();
 }

@@ -4,7 +4,7 @@ static void TYPED(rope)(const rl_kernel_shape *shape, const T *const *in, int64_
   for (int64_t pair = 0; pair < half; pair++) {
     const long double turns_per_position = rl_rope_turns_per_position(pair, size);
     for (int64_t token = 0; token < count; token++) {
-      const double angle = angle_at(first + token, turns_per_position);
+      const double angle = rl_rope_angle(first + token, turns_per_position);
       const T cosine = (T)cos(angle), sine = (T)sin(angle);
       for (int64_t head = 0; head < heads; head++) {
         const int64_t i = (token * heads + head) * size + pair;

@@ -260,15 +260,52 @@ def soak(rows):
     return f"{summary_line}\n\n{fits}"
 
 
+def layer(rows):
+    """The ladder of each phase and type, with PyTorch's times below it."""
+    def line(row):
+        framework = f"{row['framework'].partition('+')[0]}, " if "framework" in row else ""
+        floor_us, gained, rate = (row.get(name) for name in ("floor_us", "gained_ratio", "product_operations_per_s"))
+        return [row["phase"], row["dtype"], framework + row["variant"], number(row["cold_us"], 4), number(row["warm_us"], 4),
+                percent(floor_us / row["cold_us"], 1) if floor_us else MISSING, percent(gained, 1) if gained else MISSING,
+                number(row["token_us"], 3) if "token_us" in row else MISSING, number(rate / 1e12, 4) if rate else MISSING,
+                f"{row['error']:.1e}" if "error" in row else MISSING]
+
+    timed = sorted((row for row in rows if "cold_us" in row), key=lambda row: (row["phase"] != "prefill", row["dtype"] != "fp16"))
+    ratios = table(["phase", "type", "times as fast as the fastest torch.compile: cold", "warm"],
+                   [[row["phase"], row["dtype"], *(number(ratio, 4) for ratio in row["times_faster_than_compile"].values())]
+                    for row in rows if "times_faster_than_compile" in row])
+    times = table(["phase", "type", "variant", "cold, µs", "warm, µs", "of the floor", "gained", "a token, µs",
+                   "products, TFLOP/s", "error"], [line(row) for row in timed])
+    return "\n\n".join(part for part in (times, ratios) if part)
+
+
+def layer_timeline(rows):
+    """Where the time of the first variants went: classes of time with at least 0.1 % of the window."""
+    runs = [row for row in rows if row.get("classes") and row["dtype"] == "fp16"]
+    cells = [{"run": f"{row['phase']} {row['variant']}", "class": name, "share": time_ns / sum(row["classes"].values())}
+             for row in runs for name, time_ns in row["classes"].items() if time_ns]
+    return pivot_table(["class of time"], cells, lambda cell: (cell["class"],), lambda cell: cell["run"],
+                       lambda cell: percent(cell["share"], 1))
+
+
+def layer_launches(rows):
+    """Microseconds of each launch, from the activity pass."""
+    cells = [{"launch": launch, "run": f"{row['phase']} {row['variant']}", "us": us} for row in rows
+             if row.get("launches") and row["dtype"] == "fp16" for launch, us in row["launches"].items()]
+    return pivot_table(["µs"], cells, lambda cell: (cell["launch"],), lambda cell: cell["run"], lambda cell: number(cell["us"]))
+
+
 TABLES = {"device": device, "ceilings": ceilings, "job": job, "training": training, "speed": speed, "memory": memory,
           "perf_phases": perf_phases, "lombscargle": lombscargle, "bandwidth": bandwidth, "tests": tests, "numerics": tests,
           "test": tests, "rules": tests, "baselines": baselines, "accuracy": accuracy, "agreement": agreement,
-          "sanitizer": sanitizer, "ptx80": ptx80, "soak": soak, "suites": suites, "unchanged": unchanged, "slowed": slowed,
+          "layer": layer, "sanitizer": sanitizer, "ptx80": ptx80,
+          "soak": soak, "suites": suites, "unchanged": unchanged, "slowed": slowed,
           "neighbour": neighbour, "recorded_mnist": recorded, "recorded_kernels": recorded}
 
 
 # Further tables of a step.
-VIEWS = {"shown": ("job", client_output), "targets": ("training", targets), "parts": ("training", parts)}
+VIEWS = {"shown": ("job", client_output), "targets": ("training", targets), "parts": ("training", parts),
+         "layer_timeline": ("layer", layer_timeline), "layer_launches": ("layer", layer_launches)}
 
 
 def table_of(step):

@@ -2,7 +2,7 @@
 import functools
 
 from ..runner import Step
-from . import checks, kernels, pytorch, reports, suites, training
+from . import checks, kernels, layer, pytorch, reports, suites, training
 
 STEPS = [
     Step("device", checks.device, 1, 30, "properties of the device"),
@@ -23,6 +23,7 @@ STEPS = [
     Step("speed", reports.speed, 60, 200, "reports from POST until stored, ours and ncu's", uses_counters=True),
     Step("agreement", checks.agreement, 300, 450, "our counters compared with ncu's, by metric", uses_counters=True),
     Step("bandwidth", kernels.bandwidth, 62, 240, "every kernel operator relative to the best copy; small sizes cold and warm"),
+    Step("layer", layer.layer, 120, 500, "the transformer layer in each variant, its timeline, and PyTorch's"),
     Step("suites", suites.suites, 50, 400, "the shipped regression suites, once each"),
     Step("slowed", suites.slowed, 125, 500, "kernels slowed on purpose: verdicts and causes", uses_counters=True),
     Step("neighbour", suites.neighbour, 110, 140, "a suite beside a process that draws power: verdicts and causes",

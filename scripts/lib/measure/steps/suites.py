@@ -24,8 +24,10 @@ def run_suite(daemon, host, name, definition=None):
     return run
 
 
-def shipped_suites():
-    return sorted(path.stem for path in (SOURCE / "daemon" / "suite" / "suites.d").glob("*.json"))
+def shipped_suites(host):
+    """Returns the names of the shipped suites that run on the host's device."""
+    suites = {path.stem: json.loads(path.read_text()) for path in (SOURCE / "daemon" / "suite" / "suites.d").glob("*.json")}
+    return sorted(name for name, suite in suites.items() if suite.get("device", host.device) == host.device)
 
 
 def values_by_metric(run):
@@ -41,7 +43,7 @@ def suites(context):
     """The first run of each shipped suite has no baseline, so its duration is that of a run without confirming blocks."""
     seconds = 0
     with Daemon(context.host, context.log("daemon.log")) as daemon:
-        for name in shipped_suites():
+        for name in shipped_suites(context.host):
             run = run_suite(daemon, context.host, name)
             seconds += run["elapsed_s"]
             yield {"suite": name, "seconds": run["elapsed_s"], "estimated_s": run["estimated_s"], "counts": run["counts"],

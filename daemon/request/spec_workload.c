@@ -1,6 +1,6 @@
-/* Job kind "train": one run for each requested precision. The workload's multi_value_parameter names this parameter, and the
- * request lists its values. The other fields of the request are the workload's other parameters and the fields that all kinds
- * share. */
+/* Job kinds whose requests derive from a workload: "train" and "layer". There is one run for each requested value of the
+ * workload's multi_value_parameter, which the request lists ("precisions", "variants"). The other fields of the request are the
+ * workload's other parameters and the fields that all kinds share. */
 #include <stdalign.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -10,24 +10,21 @@
 
 enum { MAX_PARAMS_BYTES = 2048 };
 
-typedef struct train_request {
+typedef struct workload_request {
   int kind;
   uint32_t requested_values; /* bit i: value i of the multi_value_parameter is requested */
   rl_spec_common common;
   alignas(max_align_t) unsigned char params[MAX_PARAMS_BYTES]; /* the workload's parameters */
-} train_request;
+} workload_request;
 
-static const char *const kind_names[] = {"train", NULL};
-static const rl_field kind_field =
-    RL_FIELD(train_request, kind, RL_FIELD_CHOICE, .names = kind_names, .required = true, .summary = "what to measure");
-static const rl_field common_fields[] = {RL_SPEC_COMMON_FIELDS(train_request), RL_SPEC_PROFILE_FIELDS(train_request),
-                                         RL_SPEC_SELECTION_FIELDS(train_request)};
+static const rl_field common_fields[] = {RL_SPEC_COMMON_FIELDS(workload_request), RL_SPEC_PROFILE_FIELDS(workload_request),
+                                         RL_SPEC_SELECTION_FIELDS(workload_request)};
 enum { COMMON_FIELD_COUNT = sizeof common_fields / sizeof *common_fields };
 
-/* Returns the first registered workload of kind "train". */
-static const rl_workload *training_workload(void) {
+/* Returns the first registered workload of this kind. */
+static const rl_workload *workload_of(const char *kind) {
   const rl_workload *const *workload = rl_workloads;
-  while (strcmp((*workload)->job_kind, "train") != 0) workload++;
+  while (strcmp((*workload)->job_kind, kind) != 0) workload++;
   return *workload;
 }
 
@@ -57,7 +54,7 @@ static void list_engines(const rl_workload *workload, const char *names[RL_REQUE
 static rl_field make_values_field(const rl_workload *workload) {
   return (rl_field){.name = workload->multi_value_parameter->request_key,
                     .type = RL_FIELD_CHOICES,
-                    .offset = offsetof(train_request, requested_values),
+                    .offset = offsetof(workload_request, requested_values),
                     .size = sizeof(uint32_t),
                     .names = find_multi_value_parameter(workload)->names,
                     .summary = workload->multi_value_parameter->summary};
@@ -65,17 +62,24 @@ static rl_field make_values_field(const rl_workload *workload) {
 
 static rl_field make_parameter_field(const rl_field *parameter, const char *const *engines) {
   rl_field field = *parameter;
-  field.offset += offsetof(train_request, params);
+  field.offset += offsetof(workload_request, params);
   if (strcmp(field.name, "engine") == 0) field.names = engines;
   return field;
 }
 
-const rl_field *rl_spec_train_make_fields(rl_request_fields *storage) {
-  const rl_workload *workload = training_workload();
+static rl_field make_kind_field(const char *kind, rl_request_fields *storage) {
+  storage->kinds[0] = kind;
+  storage->kinds[1] = NULL;
+  return (rl_field)RL_FIELD(workload_request, kind, RL_FIELD_CHOICE, .names = storage->kinds, .required = true,
+                            .summary = "what to measure");
+}
+
+const rl_field *rl_spec_workload_make_fields(const char *kind, rl_request_fields *storage) {
+  const rl_workload *workload = workload_of(kind);
   const rl_field *multi_value_field = find_multi_value_parameter(workload);
   rl_field *next = storage->fields, *const end = next + RL_REQUEST_FIELDS_MAX - COMMON_FIELD_COUNT - 1;
   list_engines(workload, storage->engines);
-  *next++ = kind_field;
+  *next++ = make_kind_field(workload->job_kind, storage);
   *next++ = make_values_field(workload);
   for (const rl_field *field = workload->fields; field->name != NULL && next < end; field++)
     if (field != multi_value_field) *next++ = make_parameter_field(field, storage->engines);
@@ -85,7 +89,7 @@ const rl_field *rl_spec_train_make_fields(rl_request_fields *storage) {
 }
 
 /* Sets the device to the CPU if the request names no device and the engine exists only on the CPU. */
-static void choose_device(const rl_workload *workload, const train_request *request, rl_job_spec *spec) {
+static void choose_device(const rl_workload *workload, const workload_request *request, rl_job_spec *spec) {
   const char *name = rl_workload_engine_name(workload, request->params);
   bool on_cpu = false, on_gpu = false;
   for (const rl_engine_description *const *engine = workload->engines; *engine != NULL; engine++) {
@@ -96,7 +100,7 @@ static void choose_device(const rl_workload *workload, const train_request *requ
   if (spec->device[0] == '\0' && on_cpu && !on_gpu) snprintf(spec->device, sizeof spec->device, "cpu");
 }
 
-static int add_runs(const rl_workload *workload, train_request *request, rl_job_spec *spec, rl_error *err) {
+static int add_runs(const rl_workload *workload, workload_request *request, rl_job_spec *spec, rl_error *err) {
   const rl_field *multi_value_field = find_multi_value_parameter(workload);
   for (int value = 0; multi_value_field->names[value] != NULL; value++) {
     if ((request->requested_values & 1u << value) == 0) continue;
@@ -106,12 +110,12 @@ static int add_runs(const rl_workload *workload, train_request *request, rl_job_
   return 0;
 }
 
-int rl_spec_train_expand(const cJSON *object, rl_job_spec *spec, rl_error *err) {
-  const rl_workload *workload = training_workload();
-  train_request request = {.requested_values = workload->multi_value_parameter->default_value_mask,
-                           .common = RL_SPEC_COMMON_DEFAULTS};
+int rl_spec_workload_expand(const cJSON *object, rl_job_spec *spec, rl_error *err) {
+  const rl_workload *workload = workload_of(spec->kind);
+  workload_request request = {.requested_values = workload->multi_value_parameter->default_value_mask,
+                              .common = RL_SPEC_COMMON_DEFAULTS};
   rl_request_fields storage;
-  const rl_field *fields = rl_spec_train_make_fields(&storage);
+  const rl_field *fields = rl_spec_workload_make_fields(spec->kind, &storage);
   if (workload->params_size > sizeof request.params)
     return rl_fail(err, RL_ERRNO, 0, "the parameters of %s take %zu bytes", workload->name, workload->params_size);
   workload->defaults(request.params);
@@ -119,7 +123,7 @@ int rl_spec_train_expand(const cJSON *object, rl_job_spec *spec, rl_error *err) 
       rl_spec_apply_common(&request.common, spec, err) < 0 || add_runs(workload, &request, spec, err) < 0)
     return -1;
   choose_device(workload, &request, spec);
-  if (spec->device[0] != '\0' && rl_spec_train_restrict_to_device(spec, "", err) < 0) return -1;
+  if (spec->device[0] != '\0' && rl_spec_workload_restrict_to_device(spec, "", err) < 0) return -1;
   return rl_spec_write_request(fields, &request, spec, err);
 }
 
@@ -152,9 +156,25 @@ static int check_run_on_device(const rl_workload *workload, const rl_job_spec *s
   return -1;
 }
 
-int rl_spec_train_restrict_to_device(rl_job_spec *spec, const char *unsupported_engines, rl_error *err) {
-  const rl_workload *workload = training_workload();
-  for (int run = 0; run < spec->run_count; run++)
-    if (check_run_on_device(workload, spec, run, unsupported_engines, err) < 0) return -1;
-  return 0;
+/* Returns whether the runs are the default ones of a workload whose default is what the device supports. */
+static bool may_skip_runs(const rl_workload *workload, const rl_job_spec *spec) {
+  const rl_field *multi_value_field = find_multi_value_parameter(workload);
+  uint32_t values = 0;
+  for (int value = 0; multi_value_field->names[value] != NULL; value++)
+    for (int run = 0; run < spec->run_count; run++)
+      if (strcmp(multi_value_field->names[value], spec->runs[run].variant) == 0) values |= 1u << value;
+  return workload->multi_value_parameter->default_is_what_the_device_has &&
+         values == workload->multi_value_parameter->default_value_mask;
+}
+
+int rl_spec_workload_restrict_to_device(rl_job_spec *spec, const char *unsupported_engines, rl_error *err) {
+  const rl_workload *workload = workload_of(spec->kind);
+  const bool skips = may_skip_runs(workload, spec);
+  int kept_count = 0;
+  for (int run = 0; run < spec->run_count; run++) {
+    if (check_run_on_device(workload, spec, run, unsupported_engines, err) >= 0) spec->runs[kept_count++] = spec->runs[run];
+    else if (!skips) return -1;
+  }
+  spec->run_count = kept_count;
+  return kept_count > 0 ? 0 : -1;
 }

@@ -1,0 +1,435 @@
+/* A block of three warpgroups: one requests tiles, two multiply. The grid is persistent: it has a block for each multiprocessor.
+ *
+ *   tiles     a block computes 128 rows × 256 columns, each multiplying warpgroup 64 of the rows by wgmma m64n256k16
+ *   stages    64 elements of the inputs at a time; the bulk tensor copy engine fills STAGES of them ahead
+ *   clusters  two blocks with the same columns and adjacent rows: each loads half of the weights' tile for both, which halves the
+ *             reads of the weights from L2
+ *   order     clusters that run at the same time share rows and columns: GROUP_PAIRS row tiles of the cluster, all columns
+ *   last wave if at most half of the clusters have a tile in it, these tiles are halved, so that it takes half as long
+ *   GATE      half of a tile's columns are columns of the gate, half the same columns of up, so that a thread holds both
+ *   ROPE      a head's two halves are in the same tile, and a thread holds both elements of a pair
+ *
+ * full[stage] counts the bytes of a stage, empty[stage] the warpgroups of both blocks that have read it (WAR). */
+#include "hopper/product.h"
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cstdlib>
+#include <errno.h>
+
+#include "cuda_check.h"
+#include "hopper/bulk_copy.cuh"
+#include "hopper/wgmma.cuh"
+#include "kernel/dtype.h"
+
+namespace {
+
+enum {
+  TILE_ROWS = 128,
+  TILE_COLUMNS = WGMMA_N, /* of a whole tile; a half tile has half as many */
+  STEP = 64,              /* inputs of a stage: 128 bytes, the width of the swizzle */
+  STAGES = 4,
+  CLUSTER = 2,
+  MULTIPLIERS = 2, /* warpgroups */
+  THREADS = (1 + MULTIPLIERS) * WGMMA_THREADS,
+  GROUP_PAIRS = 8,
+  BOX = 64, /* rows and columns of a box of out; rows of a box of the weights */
+  BOX_BYTES = BOX * BOX * 2,
+  X_BYTES = TILE_ROWS * STEP * 2,
+  STAGE_BYTES = X_BYTES + TILE_COLUMNS * STEP * 2,
+  OUT_BOXES = 2, /* of a warpgroup in shared memory */
+  BARRIERS_OFFSET = STAGES * STAGE_BYTES + MULTIPLIERS * OUT_BOXES * BOX_BYTES,
+  SHARED_BYTES = BARRIERS_OFFSET + 2 * STAGES * 8,
+  LOADER_REGISTERS = 40,
+  MULTIPLIER_REGISTERS = 232
+};
+
+struct tensor_maps {
+  CUtensorMap x, weight, up_weight, out; /* up_weight equals weight without a gate */
+};
+
+struct arguments {
+  uint32_t rows, columns;           /* of out */
+  uint32_t row_pairs, column_tiles; /* whole tiles of a cluster: 2 · TILE_ROWS rows */
+  uint32_t whole_tiles, half_tiles; /* of all clusters */
+  uint32_t steps;
+  const void *addend;
+  const float *rotations;
+  uint32_t tokens, first_position, rotated_columns;
+};
+
+struct tile {
+  uint32_t row, column; /* first row of x; first column of out */
+};
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+
+template <int COUNT> __device__ __forceinline__ void raise_register_limit(void) {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT));
+}
+template <int COUNT> __device__ __forceinline__ void lower_register_limit(void) {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT));
+}
+
+/* Waits for the threads of one warpgroup. */
+__device__ __forceinline__ void warpgroup_barrier(uint32_t warpgroup) {
+  asm volatile("bar.sync %0, %1;" ::"r"(1 + warpgroup), "n"((int)WGMMA_THREADS) : "memory");
+}
+
+__device__ __forceinline__ void wait_phase(mbarrier *barrier, uint32_t phase) {
+  while (!mbarrier_try_wait_cta(barrier, phase)) {
+  }
+}
+
+/* Columns of out of a tile whose products have COLUMNS columns. */
+template <rl_hopper_epilogue EPILOGUE, int COLUMNS> constexpr int OUT_COLUMNS =
+    EPILOGUE == RL_HOPPER_GATE ? COLUMNS / 2 : COLUMNS;
+
+/* Tile number `index` of those with COLUMNS columns, for the block `rank` of its cluster. */
+template <rl_hopper_epilogue EPILOGUE, int COLUMNS>
+__device__ __forceinline__ tile tile_at(const arguments &a, uint32_t index, uint32_t rank) {
+  enum { PARTS = TILE_COLUMNS / COLUMNS };
+  const uint32_t whole = PARTS == 1 ? index : a.whole_tiles + index / PARTS;
+  const uint32_t group = whole / (GROUP_PAIRS * a.column_tiles), in_group = whole % (GROUP_PAIRS * a.column_tiles),
+                 pairs = min((uint32_t)GROUP_PAIRS, a.row_pairs - group * GROUP_PAIRS);
+  return {((group * GROUP_PAIRS + in_group % pairs) * CLUSTER + rank) * TILE_ROWS,
+          in_group / pairs * OUT_COLUMNS<EPILOGUE, TILE_COLUMNS> + index % PARTS * OUT_COLUMNS<EPILOGUE, COLUMNS>};
+}
+
+/* --- loading ----------------------------------------------------------------------------------------------------------- */
+
+/* Requests all stages of `count` tiles. One thread of each block runs it. use: stages requested so far. */
+template <rl_hopper_epilogue EPILOGUE, int COLUMNS>
+__device__ __forceinline__ void load_tiles(const tensor_maps &maps, const arguments &a, uint32_t count, char *stages,
+                                           mbarrier *full, mbarrier *empty, uint32_t rank, uint32_t &use) {
+  enum { RANK_ROWS = COLUMNS / CLUSTER /* of the weights, loaded by a block */, RANK_BYTES = RANK_ROWS * STEP * 2 };
+  const CUtensorMap *weight = EPILOGUE == RL_HOPPER_GATE && rank == 1 ? &maps.up_weight : &maps.weight;
+  for (uint32_t index = blockIdx.x / CLUSTER; index < count; index += gridDim.x / CLUSTER) {
+    const tile t = tile_at<EPILOGUE, COLUMNS>(a, index, rank);
+    const uint32_t weight_row = EPILOGUE == RL_HOPPER_GATE ? t.column : t.column + rank * RANK_ROWS;
+    for (uint32_t step = 0; step < a.steps; step++, use++) {
+      const uint32_t stage = use % STAGES;
+      char *x = stages + stage * STAGE_BYTES, *weights = x + X_BYTES + rank * RANK_BYTES;
+      if (use >= STAGES) wait_phase(&empty[stage], use / STAGES);
+      mbarrier_arrive_expect_tx(&full[stage], X_BYTES + CLUSTER * RANK_BYTES);
+      load_box(x, &maps.x, &full[stage], (int32_t)(step * STEP), (int32_t)t.row);
+#pragma unroll
+      for (int box = 0; box < RANK_ROWS / BOX; box++)
+        load_box_multicast(weights + box * BOX * STEP * 2, weight, &full[stage], (int32_t)(step * STEP),
+                           (int32_t)(weight_row + box * BOX), (1 << CLUSTER) - 1);
+    }
+  }
+}
+
+/* --- epilogues: sums[4 · block + 2 · i + k] is row (warp · 16 + lane / 4 + 8 · i), column (8 · block + 2 · (lane % 4) + k) ---
+ */
+
+template <int SUMS> __device__ __forceinline__ void apply_gate(float (&sums)[SUMS]) {
+#pragma unroll
+  for (int i = 0; i < SUMS / 2; i++) sums[i] = __fdividef(sums[i], 1 + __expf(-sums[i])) * sums[i + SUMS / 2];
+}
+
+__device__ __forceinline__ float2 widen_two(const __half *pair) { return __half22float2(*(const __half2 *)pair); }
+__device__ __forceinline__ float2 widen_two(const __nv_bfloat16 *pair) {
+  return __bfloat1622float2(*(const __nv_bfloat162 *)pair);
+}
+__device__ __forceinline__ uint32_t narrow_two(__half, float x, float y) {
+  const __half2 pair = __floats2half2_rn(x, y);
+  return *(const uint32_t *)&pair;
+}
+__device__ __forceinline__ uint32_t narrow_two(__nv_bfloat16, float x, float y) {
+  const __nv_bfloat162 pair = __floats2bfloat162_rn(x, y);
+  return *(const uint32_t *)&pair;
+}
+
+/* row: the thread's first row of out; column: the thread's first column. */
+template <class T, int SUMS>
+__device__ __forceinline__ void add(float (&sums)[SUMS], const arguments &a, uint32_t row, uint32_t column) {
+#pragma unroll
+  for (int i = 0; i < 2; i++) {
+    const T *addend = (const T *)a.addend + (size_t)(row + 8 * i) * a.columns + column;
+    if (row + 8 * i < a.rows)
+#pragma unroll
+      for (int block = 0; block < SUMS / 4; block++)
+        if (column + 8 * block < a.columns) {
+          const float2 pair = widen_two(addend + 8 * block);
+          sums[4 * block + 2 * i] += pair.x;
+          sums[4 * block + 2 * i + 1] += pair.y;
+        }
+  }
+}
+
+template <int HEAD_SIZE, int SUMS>
+__device__ __forceinline__ void rotate(float (&sums)[SUMS], const arguments &a, uint32_t row, uint32_t column) {
+  enum { HEAD_BLOCKS = HEAD_SIZE / 8, HALF_BLOCKS = HEAD_BLOCKS / 2 };
+#pragma unroll
+  for (int i = 0; i < 2; i++) {
+    const uint32_t position = a.first_position + (row + 8 * i) % a.tokens;
+    const float *rotations = a.rotations + (size_t)position * HEAD_SIZE + 2 * (column % 8);
+#pragma unroll
+    for (int pair = 0; pair < HALF_BLOCKS; pair++) {
+      const float4 r = *(const float4 *)(rotations + 16 * pair); /* cosine and sine of two pairs */
+#pragma unroll
+      for (int head = 0; head < 2 * SUMS / HEAD_SIZE; head++) {
+        float *x = &sums[4 * (head * HEAD_BLOCKS + pair) + 2 * i], *y = x + 4 * HALF_BLOCKS;
+        const float x0 = x[0], x1 = x[1];
+        if (column + head * HEAD_SIZE < a.rotated_columns) {
+          x[0] = x0 * r.x - y[0] * r.y;
+          y[0] = y[0] * r.x + x0 * r.y;
+          x[1] = x1 * r.z - y[1] * r.w;
+          y[1] = y[1] * r.z + x1 * r.w;
+        }
+      }
+    }
+  }
+}
+
+/* Stores 64 rows of COUNT boxes of columns from sums[FIRST…]. The boxes in shared memory have the swizzle of 128 bytes: the
+ * warp's 4-byte stores then touch all banks once. */
+template <class T, int FIRST, int COUNT, int SUMS> __device__ __forceinline__ void store(const float (&sums)[SUMS], char *boxes,
+                                                                                         const CUtensorMap *map,
+                                                                                         uint32_t warpgroup, tile t) {
+  const uint32_t thread = threadIdx.x % WGMMA_THREADS, lane = thread % 32, row = thread / 32 * 16 + lane / 4;
+  if (thread == 0) wait_stores_read();
+  warpgroup_barrier(warpgroup);
+#pragma unroll
+  for (int block = 0; block < COUNT * BOX / 8; block++)
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+      const int index = FIRST + 4 * block + 2 * i;
+      char *box = boxes + block / 8 * BOX_BYTES;
+      *(uint32_t *)(box + (row + 8 * i) * 128 + ((block % 8 ^ row % 8) << 4) + lane % 4 * 4) =
+          narrow_two(T(), sums[index], sums[index + 1]);
+    }
+  fence_async_proxy();
+  warpgroup_barrier(warpgroup);
+  if (thread != 0) return;
+  for (int i = 0; i < COUNT; i++) store_box(map, boxes + i * BOX_BYTES, (int32_t)(t.column + i * BOX), (int32_t)t.row);
+  commit_stores();
+}
+
+/* --- multiplying ------------------------------------------------------------------------------------------------------- */
+
+/* The warpgroup has read the stage: notifies the loaders of both blocks. */
+__device__ __forceinline__ void release_stage(mbarrier *empty, uint32_t use) {
+  const uint32_t thread = threadIdx.x % WGMMA_THREADS;
+  if (thread < CLUSTER) mbarrier_arrive_at(&empty[use % STAGES], thread);
+}
+
+/* sums = x · weightᵀ of one tile. use: stages multiplied so far. */
+template <class T, int SUMS> __device__ __forceinline__ void multiply_tile(float (&sums)[SUMS], uint32_t steps, uint64_t x,
+                                                                           uint64_t weights, mbarrier *full, mbarrier *empty,
+                                                                           uint32_t &use) {
+  for (uint32_t step = 0; step < steps; step++, use++) {
+    const uint64_t offset = use % STAGES * (STAGE_BYTES >> 4);
+    wait_phase(&full[use % STAGES], use / STAGES + 1);
+    wgmma_fence();
+#pragma unroll
+    for (int k = 0; k < STEP * 2 / WGMMA_STEP_BYTES; k++)
+      wgmma(T(), sums, x + offset + k * (WGMMA_STEP_BYTES >> 4), weights + offset + k * (WGMMA_STEP_BYTES >> 4),
+            step > 0 || k > 0);
+    wgmma_commit_group();
+    if (step == 0) continue;
+    wgmma_wait_group<1>();
+    release_stage(empty, use - 1);
+  }
+  wgmma_wait_group<0>();
+  release_stage(empty, use - 1);
+}
+
+/* Computes `count` tiles. use: stages multiplied so far. */
+template <class T, rl_hopper_epilogue EPILOGUE, int HEAD_SIZE, int COLUMNS>
+__device__ __forceinline__ void multiply_tiles(const tensor_maps &maps, const arguments &a, uint32_t count, char *stages,
+                                               mbarrier *full, mbarrier *empty, uint32_t rank, uint32_t warpgroup,
+                                               uint32_t &use) {
+  enum { SUMS = COLUMNS / 2, BOXES = OUT_COLUMNS<EPILOGUE, COLUMNS> / BOX };
+  const uint32_t thread = threadIdx.x % WGMMA_THREADS;
+  const uint64_t x = wgmma_swizzled_descriptor(stages + warpgroup * WGMMA_M * STEP * 2),
+                 weights = wgmma_swizzled_descriptor(stages + X_BYTES);
+  char *boxes = stages + STAGES * STAGE_BYTES + warpgroup * OUT_BOXES * BOX_BYTES;
+  for (uint32_t index = blockIdx.x / CLUSTER; index < count; index += gridDim.x / CLUSTER) {
+    tile t = tile_at<EPILOGUE, COLUMNS>(a, index, rank);
+    float sums[SUMS];
+    multiply_tile<T>(sums, a.steps, x, weights, full, empty, use);
+    t.row += warpgroup * WGMMA_M;
+    const uint32_t row = t.row + thread / 32 * 16 + thread % 32 / 4, column = t.column + thread % 4 * 2;
+    if constexpr (EPILOGUE == RL_HOPPER_GATE) apply_gate(sums);
+    if constexpr (EPILOGUE == RL_HOPPER_ADD) add<T>(sums, a, row, column);
+    if constexpr (EPILOGUE == RL_HOPPER_ROPE) rotate<HEAD_SIZE>(sums, a, row, column);
+    store < T, 0, BOXES<OUT_BOXES ? BOXES : OUT_BOXES>(sums, boxes, &maps.out, warpgroup, t);
+    if constexpr (BOXES > OUT_BOXES) {
+      t.column += OUT_BOXES * BOX;
+      store<T, SUMS / 2, OUT_BOXES>(sums, boxes, &maps.out, warpgroup, t);
+    }
+  }
+}
+
+#endif
+
+template <class T, rl_hopper_epilogue EPILOGUE, int HEAD_SIZE> __global__ void __cluster_dims__(CLUSTER, 1, 1)
+    __launch_bounds__(THREADS, 1) multiply(const __grid_constant__ tensor_maps maps, const arguments a) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  extern __shared__ __align__(1024) char shared[];
+  mbarrier *full = (mbarrier *)(shared + BARRIERS_OFFSET), *empty = full + STAGES;
+  const uint32_t rank = rank_in_cluster(), warpgroup = threadIdx.x / WGMMA_THREADS;
+  uint32_t use = 0;
+  if (threadIdx.x == 0)
+    for (int stage = 0; stage < STAGES; stage++) {
+      mbarrier_init(&full[stage], 1);
+      mbarrier_init(&empty[stage], MULTIPLIERS * CLUSTER);
+    }
+  cluster_barrier();
+  if (warpgroup == 0) {
+    lower_register_limit<LOADER_REGISTERS>();
+    if (threadIdx.x == 0) {
+      load_tiles<EPILOGUE, TILE_COLUMNS>(maps, a, a.whole_tiles, shared, full, empty, rank, use);
+      load_tiles<EPILOGUE, TILE_COLUMNS / 2>(maps, a, a.half_tiles, shared, full, empty, rank, use);
+    }
+    __syncwarp();
+  } else {
+    raise_register_limit<MULTIPLIER_REGISTERS>();
+    multiply_tiles<T, EPILOGUE, HEAD_SIZE, TILE_COLUMNS>(maps, a, a.whole_tiles, shared, full, empty, rank, warpgroup - 1, use);
+    multiply_tiles<T, EPILOGUE, HEAD_SIZE, TILE_COLUMNS / 2>(maps, a, a.half_tiles, shared, full, empty, rank, warpgroup - 1,
+                                                             use);
+    if (threadIdx.x % WGMMA_THREADS == 0) wait_stores();
+  }
+  cluster_barrier(); /* the other block may still write to this block's shared memory */
+#else
+  __trap();
+#endif
+}
+
+__global__ void report_wgmma(int *has_wgmma) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  *has_wgmma = 1;
+#else
+  *has_wgmma = 0;
+#endif
+}
+
+typedef void kernel(const tensor_maps maps, const arguments a);
+
+template <class T> kernel *kernel_of(rl_hopper_epilogue epilogue, int64_t head_size) {
+  if (epilogue == RL_HOPPER_ADD) return multiply<T, RL_HOPPER_ADD, 0>;
+  if (epilogue == RL_HOPPER_GATE) return multiply<T, RL_HOPPER_GATE, 0>;
+  return head_size == 128 ? multiply<T, RL_HOPPER_ROPE, 128> : multiply<T, RL_HOPPER_ROPE, 64>;
+}
+
+/* --- tensor maps --------------------------------------------------------------------------------------------------------- */
+
+typedef CUresult encode_function(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *, const cuuint64_t *,
+                                 const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave, CUtensorMapSwizzle,
+                                 CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
+
+struct matrix {
+  const void *memory;
+  int64_t rows, columns, stride; /* stride: elements between rows */
+};
+
+int encode(int dtype, const matrix &m, uint32_t box_rows, CUtensorMap *map, rl_error *err) {
+  void *function = NULL;
+  cudaDriverEntryPointQueryResult found;
+  if (rl_cuda_check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found),
+                    "looking for cuTensorMapEncodeTiled", err) < 0)
+    return -1;
+  if (found != cudaDriverEntryPointSuccess)
+    return rl_fail(err, RL_CUDA, cudaErrorNotSupported, "the driver has no cuTensorMapEncodeTiled");
+  const cuuint64_t sizes[] = {(cuuint64_t)m.columns, (cuuint64_t)m.rows}, strides[] = {(cuuint64_t)m.stride * 2};
+  const cuuint32_t box[] = {STEP, box_rows}, element_strides[] = {1, 1};
+  const CUresult status = ((encode_function *)function)(
+      map, dtype == RL_DTYPE_FP16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, (void *)m.memory,
+      sizes, strides, box, element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+      CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  return status == CUDA_SUCCESS ? 0 : rl_fail(err, RL_CUDA, status, "describing a matrix to the copy engine");
+}
+
+int encode_all(const rl_hopper_shape *s, tensor_maps *maps, rl_error *err) {
+  const void *up_weight = s->epilogue == RL_HOPPER_GATE ? s->up_weight : s->weight;
+  return encode(s->dtype, {s->x, s->rows, s->inputs, s->inputs}, TILE_ROWS, &maps->x, err) < 0 ||
+                 encode(s->dtype, {s->weight, s->columns, s->inputs, s->inputs}, BOX, &maps->weight, err) < 0 ||
+                 encode(s->dtype, {up_weight, s->columns, s->inputs, s->inputs}, BOX, &maps->up_weight, err) < 0 ||
+                 encode(s->dtype, {s->out, s->rows, s->columns, s->out_stride}, BOX, &maps->out, err) < 0
+             ? -1
+             : 0;
+}
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/* clusters: those that are resident at the same time. */
+arguments arguments_of(const rl_hopper_shape *s, uint32_t clusters) {
+  const uint32_t row_pairs = (uint32_t)ceil_div(s->rows, CLUSTER * TILE_ROWS),
+                 column_tiles = (uint32_t)ceil_div(s->columns, TILE_COLUMNS / (s->epilogue == RL_HOPPER_GATE ? 2 : 1)),
+                 tiles = row_pairs * column_tiles, last_wave = tiles % clusters,
+                 halved = last_wave <= clusters / 2 ? last_wave : 0;
+  return {(uint32_t)s->rows,
+          (uint32_t)s->columns,
+          row_pairs,
+          column_tiles,
+          tiles - halved,
+          2 * halved,
+          (uint32_t)ceil_div(s->inputs, STEP),
+          s->addend,
+          s->rotations,
+          (uint32_t)(s->tokens > 0 ? s->tokens : 1),
+          (uint32_t)s->first_position,
+          (uint32_t)s->rotated_columns};
+}
+
+}  // namespace
+
+struct rl_hopper_product {
+  tensor_maps maps;
+  arguments args;
+  kernel *function;
+  uint32_t blocks;
+};
+
+/* Runs a kernel that reports whether this build has code for sm_90a, the only target with wgmma. */
+static bool has_wgmma(const rl_device *device) {
+  int major = 0, result = 0, *reported = NULL;
+  if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device->index) != cudaSuccess || major != 9) return false;
+  if (cudaMalloc((void **)&reported, sizeof *reported) != cudaSuccess) return cudaGetLastError(), false;
+  report_wgmma<<<1, 1, 0, (cudaStream_t)device->stream>>>(reported);
+  if (cudaMemcpyAsync(&result, reported, sizeof result, cudaMemcpyDeviceToHost, (cudaStream_t)device->stream) != cudaSuccess ||
+      cudaStreamSynchronize((cudaStream_t)device->stream) != cudaSuccess)
+    result = 0;
+  cudaFree(reported);
+  (void)cudaGetLastError();
+  return result != 0;
+}
+
+bool rl_hopper_supports(const rl_device *device, const rl_hopper_shape *s) {
+  const bool has_heads =
+      s->epilogue != RL_HOPPER_ROPE || ((s->head_size == 64 || s->head_size == 128) && s->rotated_columns % s->head_size == 0);
+  return has_heads && s->inputs % 8 == 0 && s->columns % 8 == 0 && s->out_stride % 8 == 0 && has_wgmma(device);
+}
+
+int rl_hopper_open(const rl_hopper_shape *shape, rl_hopper_product **product, rl_error *err) {
+  rl_hopper_product *p = (rl_hopper_product *)aligned_alloc(alignof(rl_hopper_product), sizeof *p);
+  int device = 0, multiprocessors = 0;
+  if (!p) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a product");
+  p->function = shape->dtype == RL_DTYPE_FP16 ? kernel_of<__half>(shape->epilogue, shape->head_size)
+                                              : kernel_of<__nv_bfloat16>(shape->epilogue, shape->head_size);
+  if (encode_all(shape, &p->maps, err) < 0 ||
+      rl_cuda_check(cudaFuncSetAttribute(p->function, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES),
+                    "preparing a product", err) < 0 ||
+      rl_cuda_check(cudaGetDevice(&device), "preparing a product", err) < 0 ||
+      rl_cuda_check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), "preparing a product",
+                    err) < 0) {
+    free(p);
+    return -1;
+  }
+  const uint32_t resident = (uint32_t)multiprocessors / CLUSTER;
+  p->args = arguments_of(shape, resident);
+  const uint32_t clusters = p->args.whole_tiles > p->args.half_tiles ? p->args.whole_tiles : p->args.half_tiles;
+  p->blocks = CLUSTER * (clusters < resident ? clusters : resident);
+  *product = p;
+  return 0;
+}
+
+void rl_hopper_close(rl_hopper_product *product) { free(product); }
+
+int rl_hopper_enqueue(const rl_hopper_product *p, rl_stream stream, rl_error *err) {
+  p->function<<<p->blocks, THREADS, SHARED_BYTES, (cudaStream_t)stream>>>(p->maps, p->args);
+  return rl_cuda_check_launch("launching a product", err);
+}

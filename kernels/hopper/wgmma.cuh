@@ -1,0 +1,86 @@
+/* The instruction wgmma of Hopper (sm_90a): a warpgroup (128 threads) asynchronously multiplies operands A and B in shared memory
+ * and adds the product to a tile of 64 × 256 or 64 × 128 sums in registers. A step along k (the depth of the product) is 32 bytes
+ * of each row, for every type. Source: PTX ISA 9.0, "Asynchronous warpgroup level matrix instructions".
+ *
+ * Operand layout without swizzling: core matrices of 8 rows × 16 bytes, each contiguous (128 bytes). The two core matrices of a
+ * step along k are adjacent; those of the next 8 rows follow. */
+#ifndef RL_HOPPER_WGMMA_CUH
+#define RL_HOPPER_WGMMA_CUH
+
+#include <cstdint>
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+enum {
+  WGMMA_M = 64,
+  WGMMA_N = 256,
+  WGMMA_STEP_BYTES = 32,
+  WGMMA_THREADS = 128,
+  WGMMA_SUMS_PER_THREAD = WGMMA_M * WGMMA_N / WGMMA_THREADS
+};
+
+struct tf32 {
+  float value;
+};
+
+/* Returns the matrix descriptor of an operand without swizzling: its address, and the distances from a core matrix to the next
+ * along k and along the rows, all in units of 16 bytes. */
+__device__ static inline uint64_t wgmma_descriptor(const void *shared) {
+  const uint64_t address = (uint64_t)__cvta_generic_to_shared(shared), in_k = 128, in_rows = 256;
+  return (address & 0x3ffff) >> 4 | in_k >> 4 << 16 | in_rows >> 4 << 32;
+}
+
+/* The same for rows of 128 bytes with the swizzle of 128 bytes, as the bulk tensor copy stores them: 8 rows are 1024 bytes, to
+ * which `shared` is aligned. A step along k adds WGMMA_STEP_BYTES to the address. */
+__device__ static inline uint64_t wgmma_swizzled_descriptor(const void *shared) {
+  const uint64_t address = (uint64_t)__cvta_generic_to_shared(shared), in_rows = 1024, swizzle_128_bytes = 1;
+  return (address & 0x3ffff) >> 4 | (uint64_t)1 << 16 | in_rows >> 4 << 32 | swizzle_128_bytes << 62;
+}
+
+__device__ static inline void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ static inline void wgmma_commit_group() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <int PENDING> __device__ static inline void wgmma_wait_group() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
+}
+
+#define WGMMA_4(d, i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
+#define WGMMA_16(d, i) WGMMA_4(d, i), WGMMA_4(d, i + 4), WGMMA_4(d, i + 8), WGMMA_4(d, i + 12)
+#define WGMMA_64(d, i) WGMMA_16(d, i), WGMMA_16(d, i + 16), WGMMA_16(d, i + 32), WGMMA_16(d, i + 48)
+#define WGMMA_REGISTERS                                                                          \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                       \
+  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "             \
+  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "             \
+  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "             \
+  "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "             \
+  "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "             \
+  "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
+  "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+
+#define WGMMA_REGISTERS_64                                                           \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "           \
+  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+
+/* Defines wgmma for element type T: sums += A · B, or sums = A · B without `accumulate`; a tile of 64 × 256, or of 64 × 128 with
+ * 64 sums. IMMEDIATES: A and B are not negated (imm-scale 1) and, for types of 2 bytes, not transposed (imm-trans 0). */
+#define WGMMA(T, SHAPE, IMMEDIATES)                                                                                             \
+  __device__ static inline void wgmma(T, float(&sums)[WGMMA_SUMS_PER_THREAD], uint64_t a, uint64_t b, bool accumulate = true) { \
+    asm volatile("{ .reg .pred p; setp.ne.b32 p, %130, 0; wgmma.mma_async.sync.aligned.m64n256" SHAPE " {" WGMMA_REGISTERS      \
+                 "}, %128, %129, p, " IMMEDIATES "; }"                                                                          \
+                 : WGMMA_64(sums, 0), WGMMA_64(sums, 64)                                                                        \
+                 : "l"(a), "l"(b), "r"((int)accumulate));                                                                       \
+  }                                                                                                                             \
+  __device__ static inline void wgmma(T, float(&sums)[WGMMA_SUMS_PER_THREAD / 2], uint64_t a, uint64_t b, bool accumulate) {    \
+    asm volatile("{ .reg .pred p; setp.ne.b32 p, %66, 0; wgmma.mma_async.sync.aligned.m64n128" SHAPE " {" WGMMA_REGISTERS_64    \
+                 "}, %64, %65, p, " IMMEDIATES "; }"                                                                            \
+                 : WGMMA_64(sums, 0)                                                                                            \
+                 : "l"(a), "l"(b), "r"((int)accumulate));                                                                       \
+  }
+WGMMA(__half, "k16.f32.f16.f16", "1, 1, 0, 0")
+WGMMA(__nv_bfloat16, "k16.f32.bf16.bf16", "1, 1, 0, 0")
+WGMMA(tf32, "k8.f32.tf32.tf32", "1, 1")
+#undef WGMMA
+
+#endif

@@ -1,0 +1,505 @@
+/* The engine "cuda" of the layer: products by cuBLASLt, attention by cuDNN, and our kernels (elementwise.h, hopper/product.h).
+ * The variants are in plans[]. */
+#include <cstdlib>
+#include <errno.h>
+#include <math.h>
+
+#include "cuda_check.h"
+#include "hopper/product.h"
+#include "kernel/dtype.h"
+#include "layer/elementwise.h"
+#include "layer/engines.h"
+#include "layer/instance.h"
+#include "layer/reference.h"
+#include "library/attention.h"
+#include "library/gemm.h"
+#include "library/tune.h"
+
+enum { WORKSPACE_BYTES = 64 << 20, MAX_SEARCHED = 32, MAX_SEARCHED_PLANS = 10, MEASUREMENTS_MAX = 8 };
+
+/* What a variant uses. */
+typedef struct plan {
+  bool joins;      /* q, k, v are one product, and gate and up; products add the residual */
+  bool streams;    /* gate and up are products on two streams */
+  bool searches;   /* algorithms of the libraries are measured */
+  bool our_kernel; /* hopper/product.h where it is faster */
+} plan;
+static const plan plans[RL_LAYER_VARIANT_COUNT] = {{false, false, false, false}, {false, false, false, false},
+                                                   {true, false, false, false},  {true, true, false, false},
+                                                   {true, false, true, false},   {true, false, true, true}};
+
+typedef enum layer_product { Q, K, V, QKV, O, GATE, UP, GATE_UP, DOWN, PRODUCT_COUNT } layer_product;
+
+/* rl_layer_instance.engine_state. */
+typedef struct cuda_layer {
+  rl_device *device;
+  cublasLtHandle_t cublas;
+  cudnnHandle_t cudnn;
+  rl_gemm *products[PRODUCT_COUNT];               /* NULL: not used by the variant */
+  rl_hopper_product *our_products[PRODUCT_COUNT]; /* QKV, O, GATE_UP, DOWN; NULL: the library's is used */
+  rl_dnn *attention;
+  void *workspaces[2], *attention_workspace;
+  void *normed;    /* [rows][hidden] */
+  void *projected; /* [rows][hidden]: a product without its residual */
+  void *gate_up;   /* [rows][2 · ffn], or gate and up [rows][ffn] each */
+  void *rotations; /* float [context][head_size] */
+  void *next_row_counter;
+  cudaStream_t side_stream;
+  cudaEvent_t forked, joined;
+  bool has_clusters;
+  rl_open_measurement measurements[MEASUREMENTS_MAX];
+} cuda_layer;
+
+static void close_state(void *engine_state) {
+  cuda_layer *state = (cuda_layer *)engine_state;
+  rl_device *device = state->device;
+  for (int i = 0; i < PRODUCT_COUNT; i++) {
+    rl_gemm_close(state->products[i]);
+    rl_hopper_close(state->our_products[i]);
+  }
+  rl_dnn_close(state->attention);
+  if (state->cublas) cublasLtDestroy(state->cublas);
+  if (state->cudnn) cudnnDestroy(state->cudnn);
+  if (state->side_stream) cudaStreamDestroy(state->side_stream);
+  if (state->forked) cudaEventDestroy(state->forked);
+  if (state->joined) cudaEventDestroy(state->joined);
+  void *const memory[] = {state->workspaces[0], state->workspaces[1], state->attention_workspace, state->normed,
+                          state->projected,     state->gate_up,       state->rotations,           state->next_row_counter};
+  for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) device->ops->release(device, memory[i]);
+  free(state);
+}
+
+static cuda_layer *state_of(const rl_layer_instance *self) { return (cuda_layer *)self->engine_state; }
+static const plan *plan_of(const rl_layer_instance *self) { return &plans[self->params.variant]; }
+
+/* Returns the address of an element of a tensor; types have 2 bytes. */
+static char *at(const void *tensor, int64_t element) { return (char *)tensor + element * 2; }
+/* q of the first new token. */
+static char *new_qkv(const rl_layer_instance *self) {
+  return at(self->stages[RL_LAYER_QKV], self->params.cached_tokens * 3 * self->params.hidden);
+}
+/* Elements between the new tokens' rows of qkv. With several tokens nothing is cached; with one, sequences are `context` apart.
+ */
+static int64_t qkv_stride(const rl_layer_params *p) { return (p->tokens == 1 ? rl_layer_context(p) : 1) * 3 * p->hidden; }
+
+/* --- launches ---------------------------------------------------------------------------------------------------------- */
+
+static int normalize(const rl_layer_instance *self, const void *x, int weight, rl_stream stream, rl_error *err) {
+  const cuda_layer *state = state_of(self);
+  const rl_layer_norm norm = {x,
+                              self->inputs[weight],
+                              self->inputs[weight + 1],
+                              state->normed,
+                              rl_layer_rows(&self->params),
+                              self->params.hidden,
+                              (uint32_t *)state->next_row_counter,
+                              state->has_clusters};
+  return rl_layer_norm_launch(self->stored_dtype, &norm, (cudaStream_t)stream, err);
+}
+
+static int enqueue_norm1(void *arg, rl_stream stream, rl_error *err) {
+  const rl_layer_instance *self = (const rl_layer_instance *)arg;
+  return normalize(self, self->inputs[RL_LAYER_X], RL_LAYER_NORM1_WEIGHT, stream, err);
+}
+
+static int enqueue_norm2(void *arg, rl_stream stream, rl_error *err) {
+  const rl_layer_instance *self = (const rl_layer_instance *)arg;
+  return normalize(self, self->stages[RL_LAYER_HIDDEN], RL_LAYER_NORM2_WEIGHT, stream, err);
+}
+
+template <layer_product PRODUCT> static int enqueue_product(void *arg, rl_stream stream, rl_error *err) {
+  return rl_gemm_enqueue(state_of((const rl_layer_instance *)arg)->products[PRODUCT], stream, err);
+}
+
+template <layer_product PRODUCT> static int enqueue_our_product(void *arg, rl_stream stream, rl_error *err) {
+  return rl_hopper_enqueue(state_of((const rl_layer_instance *)arg)->our_products[PRODUCT], stream, err);
+}
+
+static int enqueue_rope(void *arg, rl_stream stream, rl_error *err) {
+  const rl_layer_instance *self = (const rl_layer_instance *)arg;
+  const rl_layer_params *p = &self->params;
+  const rl_layer_rope rope = {new_qkv(self),
+                              p->batch,
+                              p->tokens,
+                              p->cached_tokens,
+                              rl_layer_context(p),
+                              p->hidden,
+                              rl_layer_head_size(p),
+                              (const float2 *)state_of(self)->rotations};
+  return rl_layer_rope_launch(self->stored_dtype, &rope, (cudaStream_t)stream, err);
+}
+
+static int enqueue_attention(void *arg, rl_stream stream, rl_error *err) {
+  return rl_dnn_enqueue(state_of((const rl_layer_instance *)arg)->attention, stream, err);
+}
+
+static int add_residual(const rl_layer_instance *self, const void *x, void *y, rl_stream stream, rl_error *err) {
+  return rl_layer_add_launch(self->stored_dtype, x, state_of(self)->projected, y,
+                             rl_layer_rows(&self->params) * self->params.hidden, (cudaStream_t)stream, err);
+}
+
+static int enqueue_residual1(void *arg, rl_stream stream, rl_error *err) {
+  const rl_layer_instance *self = (const rl_layer_instance *)arg;
+  return add_residual(self, self->inputs[RL_LAYER_X], self->stages[RL_LAYER_HIDDEN], stream, err);
+}
+
+static int enqueue_residual2(void *arg, rl_stream stream, rl_error *err) {
+  const rl_layer_instance *self = (const rl_layer_instance *)arg;
+  return add_residual(self, self->stages[RL_LAYER_HIDDEN], self->stages[RL_LAYER_OUTPUT], stream, err);
+}
+
+/* Elements between gate and up of a row, and between rows. */
+static int64_t up_offset(const rl_layer_instance *self) {
+  const bool is_joined = state_of(self)->products[GATE_UP] != NULL;
+  return is_joined ? self->params.ffn : rl_layer_rows(&self->params) * self->params.ffn;
+}
+
+static int enqueue_silu_mul(void *arg, rl_stream stream, rl_error *err) {
+  const rl_layer_instance *self = (const rl_layer_instance *)arg;
+  const cuda_layer *state = state_of(self);
+  const rl_layer_gate gate = {state->gate_up,
+                              at(state->gate_up, up_offset(self)),
+                              (state->products[GATE_UP] ? 2 : 1) * self->params.ffn,
+                              self->stages[RL_LAYER_GATED],
+                              rl_layer_rows(&self->params),
+                              self->params.ffn};
+  return rl_layer_gate_launch(self->stored_dtype, &gate, (cudaStream_t)stream, err);
+}
+
+/* Gate on the main stream, up on the side stream, which begins after the work so far and which the main stream waits for. */
+static int enqueue_gate_beside_up(void *arg, rl_stream stream, rl_error *err) {
+  cuda_layer *state = state_of((const rl_layer_instance *)arg);
+  cudaStream_t main = (cudaStream_t)stream, side = state->side_stream;
+  return rl_cuda_check(cudaEventRecord(state->forked, main), "forking", err) < 0 ||
+                 rl_cuda_check(cudaStreamWaitEvent(side, state->forked, 0), "forking", err) < 0 ||
+                 rl_gemm_enqueue(state->products[GATE], stream, err) < 0 ||
+                 rl_gemm_enqueue(state->products[UP], (rl_stream)side, err) < 0 ||
+                 rl_cuda_check(cudaEventRecord(state->joined, side), "joining", err) < 0 ||
+                 rl_cuda_check(cudaStreamWaitEvent(main, state->joined, 0), "joining", err) < 0
+             ? -1
+             : 0;
+}
+
+/* A library's product and the kernel that our product replaces with its epilogue. */
+static int enqueue_qkv_then_rope(void *arg, rl_stream stream, rl_error *err) {
+  return enqueue_product<QKV>(arg, stream, err) < 0 ? -1 : enqueue_rope(arg, stream, err);
+}
+static int enqueue_gate_up_then_silu_mul(void *arg, rl_stream stream, rl_error *err) {
+  return enqueue_product<GATE_UP>(arg, stream, err) < 0 ? -1 : enqueue_silu_mul(arg, stream, err);
+}
+
+/* --- opening: products -------------------------------------------------------------------------------------------------- */
+
+static cudaDataType_t cuda_type(const rl_layer_instance *self) {
+  return self->stored_dtype == RL_DTYPE_FP16 ? CUDA_R_16F : CUDA_R_16BF;
+}
+
+/* out[rows][outputs] = x[rows][inputs] · weight[outputs][inputs]ᵀ + addend, row-major: to cuBLASLt, outᵀ = weight · xᵀ. */
+typedef struct projection {
+  const void *x, *weight;
+  void *out;
+  int64_t outputs, inputs, out_stride;
+  const void *addend;
+} projection;
+
+static int open_product(rl_layer_instance *self, layer_product product, projection p, rl_error *err) {
+  cuda_layer *state = state_of(self);
+  rl_gemm_shape shape = {p.outputs, rl_layer_rows(&self->params), p.inputs, true, false, p.inputs, p.inputs, p.out_stride};
+  shape.batch_count = 1;
+  shape.input = shape.output = cuda_type(self);
+  shape.exact_split_k = true;
+  shape.addend = p.addend;
+  void *workspace = state->workspaces[plan_of(self)->streams && product == UP]; /* products that run at the same time have two */
+  return rl_gemm_open(state->cublas, &shape, p.weight, p.x, p.out, workspace, WORKSPACE_BYTES,
+                      plan_of(self)->searches ? MAX_SEARCHED : 1, self->base.device->stream, &state->products[product], err);
+}
+
+static int open_qkv_products(rl_layer_instance *self, rl_error *err) {
+  const int64_t hidden = self->params.hidden, stride = qkv_stride(&self->params);
+  const void *normed = state_of(self)->normed, *weight = self->inputs[RL_LAYER_QKV_WEIGHT];
+  char *out = new_qkv(self);
+  if (plan_of(self)->joins) return open_product(self, QKV, {normed, weight, out, 3 * hidden, hidden, stride, NULL}, err);
+  for (int i = 0; i < 3; i++)
+    if (open_product(self, (layer_product)(Q + i),
+                     {normed, at(weight, i * hidden * hidden), at(out, i * hidden), hidden, hidden, stride, NULL}, err) < 0)
+      return -1;
+  return 0;
+}
+
+static int open_gate_products(rl_layer_instance *self, rl_error *err) {
+  const int64_t hidden = self->params.hidden, ffn = self->params.ffn, rows = rl_layer_rows(&self->params);
+  cuda_layer *state = state_of(self);
+  const void *weight = self->inputs[RL_LAYER_GATE_UP_WEIGHT];
+  if (plan_of(self)->joins && !plan_of(self)->streams)
+    return open_product(self, GATE_UP, {state->normed, weight, state->gate_up, 2 * ffn, hidden, 2 * ffn, NULL}, err);
+  return open_product(self, GATE, {state->normed, weight, state->gate_up, ffn, hidden, ffn, NULL}, err) < 0
+             ? -1
+             : open_product(self, UP,
+                            {state->normed, at(weight, ffn * hidden), at(state->gate_up, rows * ffn), ffn, hidden, ffn, NULL},
+                            err);
+}
+
+/* O and DOWN, whose results are added to a residual. */
+static int open_residual_products(rl_layer_instance *self, rl_error *err) {
+  const int64_t hidden = self->params.hidden, ffn = self->params.ffn;
+  const bool joins = plan_of(self)->joins;
+  void *const *stages = self->stages, *projected = state_of(self)->projected;
+  return open_product(self, O,
+                      {stages[RL_LAYER_ATTENTION], self->inputs[RL_LAYER_O_WEIGHT], joins ? stages[RL_LAYER_HIDDEN] : projected,
+                       hidden, hidden, hidden, joins ? self->inputs[RL_LAYER_X] : NULL},
+                      err) < 0
+             ? -1
+             : open_product(
+                   self, DOWN,
+                   {stages[RL_LAYER_GATED], self->inputs[RL_LAYER_DOWN_WEIGHT], joins ? stages[RL_LAYER_OUTPUT] : projected,
+                    hidden, ffn, hidden, joins ? stages[RL_LAYER_HIDDEN] : NULL},
+                   err);
+}
+
+/* --- opening: our products ------------------------------------------------------------------------------------------------ */
+
+static rl_hopper_shape our_shape(const rl_layer_instance *self, layer_product product) {
+  const rl_layer_params *p = &self->params;
+  const cuda_layer *state = state_of(self);
+  void *const *stages = self->stages;
+  rl_hopper_shape s = {};
+  s.dtype = self->stored_dtype;
+  s.rows = rl_layer_rows(p);
+  s.columns = s.out_stride = product == GATE_UP ? p->ffn : p->hidden;
+  s.inputs = product == DOWN ? p->ffn : p->hidden;
+  s.epilogue = product == QKV ? RL_HOPPER_ROPE : product == GATE_UP ? RL_HOPPER_GATE : RL_HOPPER_ADD;
+  s.x = product == O ? stages[RL_LAYER_ATTENTION] : product == DOWN ? stages[RL_LAYER_GATED] : state->normed;
+  switch (product) {
+    case QKV:
+      s.weight = self->inputs[RL_LAYER_QKV_WEIGHT];
+      s.out = new_qkv(self);
+      s.columns = 3 * p->hidden;
+      s.out_stride = qkv_stride(p);
+      s.rotations = (const float *)state->rotations;
+      s.head_size = rl_layer_head_size(p);
+      s.rotated_columns = 2 * p->hidden;
+      s.tokens = p->tokens;
+      s.first_position = p->cached_tokens;
+      return s;
+    case GATE_UP:
+      s.weight = self->inputs[RL_LAYER_GATE_UP_WEIGHT];
+      s.up_weight = at(s.weight, p->ffn * p->hidden);
+      s.out = stages[RL_LAYER_GATED];
+      return s;
+    default:
+      s.weight = self->inputs[product == O ? RL_LAYER_O_WEIGHT : RL_LAYER_DOWN_WEIGHT];
+      s.out = stages[product == O ? RL_LAYER_HIDDEN : RL_LAYER_OUTPUT];
+      s.addend = product == O ? self->inputs[RL_LAYER_X] : stages[RL_LAYER_HIDDEN];
+      return s;
+  }
+}
+
+typedef int enqueue_function(void *arg, rl_stream stream, rl_error *err);
+
+typedef struct choice { /* between the library's launches and our kernel */
+  layer_product product;
+  const char *name, *library_measurement, *our_measurement;
+  enqueue_function *library, *ours;
+} choice;
+static const choice choices[] = {
+    {QKV, "qkv", "library_qkv_rope_us", "our_qkv_rope_us", enqueue_qkv_then_rope, enqueue_our_product<QKV>},
+    {O, "o", "library_o_residual_us", "our_o_residual_us", enqueue_product<O>, enqueue_our_product<O>},
+    {GATE_UP, "gate_up", "library_gate_up_silu_us", "our_gate_up_silu_us", enqueue_gate_up_then_silu_mul,
+     enqueue_our_product<GATE_UP>},
+    {DOWN, "down", "library_down_residual_us", "our_down_residual_us", enqueue_product<DOWN>, enqueue_our_product<DOWN>}};
+
+/* Times with a warm cache; NAN: the choice came from the tuning cache. */
+static void record_times(rl_layer_instance *self, const choice *c, double library_us, double our_us) {
+  static const char reason[] = "the choice was taken from the tuning cache";
+  rl_open_measurement *next = state_of(self)->measurements + self->base.open_measurement_count;
+  next[0] = {c->library_measurement, library_us, reason};
+  next[1] = {c->our_measurement, our_us, reason};
+  self->base.open_measurements = state_of(self)->measurements;
+  self->base.open_measurement_count += 2;
+}
+
+/* Sets *is_faster to the cached choice, or to whether our kernel takes less time. */
+static int compare_with_library(rl_layer_instance *self, const choice *c, bool *is_faster, rl_error *err) {
+  const rl_layer_params *p = &self->params;
+  double library_us = NAN, our_us = NAN;
+  char key[160];
+  snprintf(key, sizeof key, "layer %s %lld %lld %lld %lld %lld %d", c->name, (long long)rl_layer_rows(p), (long long)p->hidden,
+           (long long)p->heads, (long long)p->ffn, (long long)rl_layer_context(p), self->stored_dtype);
+  const int64_t cached = rl_tuning_cache_find(key);
+  *is_faster = cached == 1;
+  if (cached >= 0) {
+    record_times(self, c, NAN, NAN);
+    return 0;
+  }
+  if (rl_tune_measure_us(c->library, self, self->base.device->stream, &library_us, err) < 0 ||
+      rl_tune_measure_us(c->ours, self, self->base.device->stream, &our_us, err) < 0)
+    return -1;
+  *is_faster = our_us < library_us;
+  rl_tuning_cache_add(key, *is_faster);
+  record_times(self, c, library_us, our_us);
+  return 0;
+}
+
+/* Opens our kernel for each product where it is faster than the library's. */
+static int choose_our_products(rl_layer_instance *self, rl_error *err) {
+  cuda_layer *state = state_of(self);
+  for (const choice *c = choices; c < choices + sizeof choices / sizeof *choices; c++) {
+    const rl_hopper_shape shape = our_shape(self, c->product);
+    rl_hopper_product **ours = &state->our_products[c->product];
+    bool is_faster;
+    if (!rl_hopper_supports(self->base.device, &shape)) continue;
+    if (rl_hopper_open(&shape, ours, err) < 0 || compare_with_library(self, c, &is_faster, err) < 0) return -1;
+    if (is_faster) continue;
+    rl_hopper_close(*ours);
+    *ours = NULL;
+  }
+  return 0;
+}
+
+/* --- opening: the rest -------------------------------------------------------------------------------------------------- */
+
+static int open_attention(rl_layer_instance *self, rl_error *err) {
+  const rl_layer_params *p = &self->params;
+  cuda_layer *state = state_of(self);
+  const int64_t hidden = p->hidden, head_size = rl_layer_head_size(p), context = rl_layer_context(p);
+  const rl_attention_strides of_qkv = {context * 3 * hidden, head_size, 3 * hidden};
+  rl_attention_shape shape = {p->batch, p->heads, p->heads, p->tokens, context, head_size};
+  shape.causal = p->causal && p->tokens > 1; /* one new token attends to all tokens */
+  shape.type = self->stored_dtype == RL_DTYPE_FP16 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16;
+  shape.q = shape.kv = of_qkv;
+  shape.o = {p->tokens * hidden, head_size, hidden};
+  void *qkv = self->stages[RL_LAYER_QKV];
+  const rl_dnn_search search = {WORKSPACE_BYTES, plan_of(self)->searches ? MAX_SEARCHED_PLANS : 1};
+  if (rl_attention_open(state->cudnn, &shape, new_qkv(self), at(qkv, hidden), at(qkv, 2 * hidden),
+                        self->stages[RL_LAYER_ATTENTION], &search, self->base.device->stream, &state->attention, err) < 0)
+    return -1;
+  const rl_dnn_choice *chosen = rl_dnn_chosen(state->attention);
+  if (!chosen->deterministic) self->base.deterministic_note = "the library's engine of attention adds in no fixed order";
+  if (chosen->workspace_bytes > 0 && state->device->ops->allocate(state->device, RL_MEMORY_WORKSPACE, chosen->workspace_bytes,
+                                                                  &state->attention_workspace, err) < 0)
+    return -1;
+  return rl_dnn_bind(state->attention, state->attention_workspace, err);
+}
+
+static int upload_rotations(rl_layer_instance *self, rl_error *err) {
+  const rl_layer_params *p = &self->params;
+  cuda_layer *state = state_of(self);
+  const int64_t head_size = rl_layer_head_size(p), context = rl_layer_context(p);
+  const size_t bytes = (size_t)(context * head_size) * sizeof(float);
+  double at_position[256];
+  float *rotations = (float *)malloc(bytes);
+  if (!rotations) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a table of angles");
+  for (int64_t position = 0; position < context; position++) {
+    rl_layer_rotations(p, position, at_position);
+    for (int64_t i = 0; i < head_size; i++) rotations[position * head_size + i] = (float)at_position[i];
+  }
+  int rc = state->device->ops->allocate(state->device, RL_MEMORY_WORKSPACE, bytes, &state->rotations, err);
+  if (rc == 0) rc = state->device->ops->upload(state->device, state->rotations, rotations, bytes, err);
+  free(rotations);
+  return rc;
+}
+
+static int allocate_state(rl_layer_instance *self, rl_error *err) {
+  cuda_layer *state = state_of(self);
+  rl_device *device = state->device;
+  const rl_layer_params *p = &self->params;
+  const size_t row_bytes = (size_t)rl_layer_rows(p) * 2;
+  const struct {
+    void **memory;
+    rl_memory_purpose purpose;
+    size_t bytes;
+  } buffers[] = {{&state->workspaces[0], RL_MEMORY_WORKSPACE, WORKSPACE_BYTES},
+                 {&state->workspaces[1], RL_MEMORY_WORKSPACE, (size_t)(plan_of(self)->streams ? WORKSPACE_BYTES : 0)},
+                 {&state->normed, RL_MEMORY_ACTIVATIONS, row_bytes * (size_t)p->hidden},
+                 {&state->projected, RL_MEMORY_ACTIVATIONS, plan_of(self)->joins ? 0 : row_bytes * (size_t)p->hidden},
+                 {&state->gate_up, RL_MEMORY_ACTIVATIONS, row_bytes * 2 * (size_t)p->ffn},
+                 {&state->next_row_counter, RL_MEMORY_WORKSPACE, sizeof(uint32_t)}};
+  for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
+    if (device->ops->allocate(device, buffers[i].purpose, buffers[i].bytes, buffers[i].memory, err) < 0) return -1;
+  return device->ops->zero(device, state->next_row_counter, sizeof(uint32_t), err);
+}
+
+static int open_handles(rl_layer_instance *self, rl_error *err) {
+  cuda_layer *state = (cuda_layer *)calloc(1, sizeof *state);
+  if (!state) return rl_fail_errno(err, "preparing a layer");
+  self->engine_state = state;
+  self->engine_close = close_state;
+  state->device = self->base.device;
+  int major = 0;
+  state->has_clusters =
+      cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, state->device->index) == cudaSuccess && major >= 9;
+  if (rl_tune_set_cache_key_prefix(state->device, err) < 0 ||
+      rl_cublas_check(cublasLtCreate(&state->cublas), "starting cuBLASLt", err) < 0 ||
+      rl_cudnn_check(cudnnCreate(&state->cudnn), "starting cuDNN", err) < 0)
+    return -1;
+  if (!plan_of(self)->streams) return 0;
+  return rl_cuda_check(cudaStreamCreateWithFlags(&state->side_stream, cudaStreamNonBlocking), "creating a stream", err) < 0 ||
+                 rl_cuda_check(cudaEventCreateWithFlags(&state->forked, cudaEventDisableTiming), "creating an event", err) < 0 ||
+                 rl_cuda_check(cudaEventCreateWithFlags(&state->joined, cudaEventDisableTiming), "creating an event", err) < 0
+             ? -1
+             : 0;
+}
+
+/* --- the step ---------------------------------------------------------------------------------------------------------- */
+
+static const char attention_part[] = "attention", feed_forward_part[] = "feed_forward";
+
+static void add_attention_launches(rl_layer_instance *self) {
+  const cuda_layer *state = state_of(self);
+  rl_layer_add_launch(self, "norm1", attention_part, enqueue_norm1);
+  if (state->products[Q]) {
+    rl_layer_add_launch(self, "q", attention_part, enqueue_product<Q>);
+    rl_layer_add_launch(self, "k", attention_part, enqueue_product<K>);
+    rl_layer_add_launch(self, "v", attention_part, enqueue_product<V>);
+  } else if (!state->our_products[QKV]) rl_layer_add_launch(self, "qkv", attention_part, enqueue_product<QKV>);
+  if (state->our_products[QKV]) rl_layer_add_launch(self, "qkv_rope", attention_part, enqueue_our_product<QKV>);
+  else rl_layer_add_launch(self, "rope", attention_part, enqueue_rope);
+  rl_layer_add_launch(self, "attention", attention_part, enqueue_attention);
+  rl_layer_add_launch(self, plan_of(self)->joins ? "o_residual" : "o", attention_part,
+                      state->our_products[O] ? enqueue_our_product<O> : enqueue_product<O>);
+  if (!plan_of(self)->joins) rl_layer_add_launch(self, "residual1", attention_part, enqueue_residual1);
+}
+
+static void add_gate_launches(rl_layer_instance *self) {
+  const cuda_layer *state = state_of(self);
+  if (state->our_products[GATE_UP]) {
+    rl_layer_add_launch(self, "gate_up_silu", feed_forward_part, enqueue_our_product<GATE_UP>);
+    return;
+  }
+  if (plan_of(self)->streams) rl_layer_add_launch(self, "gate_beside_up", feed_forward_part, enqueue_gate_beside_up);
+  else if (plan_of(self)->joins) rl_layer_add_launch(self, "gate_up", feed_forward_part, enqueue_product<GATE_UP>);
+  else {
+    rl_layer_add_launch(self, "gate", feed_forward_part, enqueue_product<GATE>);
+    rl_layer_add_launch(self, "up", feed_forward_part, enqueue_product<UP>);
+  }
+  rl_layer_add_launch(self, "silu_mul", feed_forward_part, enqueue_silu_mul);
+}
+
+static void add_feed_forward_launches(rl_layer_instance *self) {
+  rl_layer_add_launch(self, "norm2", feed_forward_part, enqueue_norm2);
+  add_gate_launches(self);
+  rl_layer_add_launch(self, plan_of(self)->joins ? "down_residual" : "down", feed_forward_part,
+                      state_of(self)->our_products[DOWN] ? enqueue_our_product<DOWN> : enqueue_product<DOWN>);
+  if (!plan_of(self)->joins) rl_layer_add_launch(self, "residual2", feed_forward_part, enqueue_residual2);
+}
+
+static int open_layer(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {
+  const rl_layer_params *p = (const rl_layer_params *)params;
+  rl_layer_instance *self;
+  if (rl_layer_open(device, p, rl_layer_dtype(p), &self, err) < 0) return -1;
+  if (open_handles(self, err) < 0 || allocate_state(self, err) < 0 || upload_rotations(self, err) < 0 ||
+      open_qkv_products(self, err) < 0 || open_gate_products(self, err) < 0 || open_residual_products(self, err) < 0 ||
+      open_attention(self, err) < 0 || (plan_of(self)->our_kernel && choose_our_products(self, err) < 0)) {
+    self->base.ops->close(&self->base);
+    return -1;
+  }
+  add_attention_launches(self);
+  add_feed_forward_launches(self);
+  if (!self->base.deterministic_note && plan_of(self)->searches)
+    self->base.deterministic_note = rl_tuning_cache_nondeterminism_reason();
+  self->base.deterministic = !self->base.deterministic_note;
+  *instance = &self->base;
+  return 0;
+}
+
+const rl_engine rl_layer_cuda = {&rl_layer_cuda_description, open_layer};

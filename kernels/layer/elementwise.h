@@ -1,0 +1,38 @@
+/* The layer's kernels between its products, on CUDA. Tensors are fp16 or bf16; dtype is an rl_dtype. hidden and ffn are multiples
+ * of 8, and rows are aligned to 16 bytes. All return 0, or -1 with err. Included by .cu files only. */
+#ifndef RL_KERNELS_LAYER_ELEMENTWISE_H
+#define RL_KERNELS_LAYER_ELEMENTWISE_H
+
+#include <cuda_runtime.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+typedef struct rl_layer_norm { /* y[rows][columns] = layernorm(x) · weight + bias */
+  const void *x, *weight, *bias;
+  void *y;
+  int64_t rows, columns;
+  uint32_t *next_row_counter; /* device memory; zero between launches */
+  bool has_clusters;          /* of the device */
+} rl_layer_norm;
+int rl_layer_norm_launch(int dtype, const rl_layer_norm *norm, cudaStream_t stream, rl_error *err);
+
+typedef struct rl_layer_rope { /* rotates all heads of q and k of the new tokens in place */
+  void *qkv;                   /* q of the first new token; the rows of the new tokens of a sequence are adjacent */
+  int64_t batch, tokens, first_position, context, hidden, head_size;
+  const float2 *rotations; /* [context][head_size / 2]: cosine and sine */
+} rl_layer_rope;
+int rl_layer_rope_launch(int dtype, const rl_layer_rope *rope, cudaStream_t stream, rl_error *err);
+
+/* y[count] = x + r; count is a multiple of 8 */
+int rl_layer_add_launch(int dtype, const void *x, const void *r, void *y, int64_t count, cudaStream_t stream, rl_error *err);
+
+typedef struct rl_layer_gate { /* y[rows][columns] = silu(gate) · up */
+  const void *gate, *up;
+  int64_t stride; /* elements between rows of gate and of up */
+  void *y;
+  int64_t rows, columns;
+} rl_layer_gate;
+int rl_layer_gate_launch(int dtype, const rl_layer_gate *gate, cudaStream_t stream, rl_error *err);
+
+#endif

@@ -1,0 +1,16 @@
+/* The engines of the layer, which the workers link. */
+#ifndef RL_KERNELS_LAYER_ENGINES_H
+#define RL_KERNELS_LAYER_ENGINES_H
+
+#include "workload.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+extern const rl_engine rl_layer_cpu, rl_layer_cuda;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

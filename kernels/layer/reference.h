@@ -1,0 +1,42 @@
+/* The layer in double precision: each stage for some rows, from the stage before it. Weights are generated from the seed; nothing
+ * is read from the device. A row is an index in [0, batch · tokens). */
+#ifndef RL_KERNELS_LAYER_REFERENCE_H
+#define RL_KERNELS_LAYER_REFERENCE_H
+
+#include "layer/tensors.h"
+#include "thread_pool.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct rl_layer_reference {
+  const rl_layer_params *params;
+  rl_thread_pool *thread_pool;
+  const rl_device *device; /* its observer may cancel */
+  const int64_t *rows;     /* [count] */
+  int64_t count;
+} rl_layer_reference;
+
+/* The inputs and results below are [count] rows. All return 0, or -1 with err: RL_ERRNO, ENOMEM or ECANCELED. */
+
+/* qkv[count][3 · hidden] from x[count][hidden] */
+int rl_layer_reference_qkv(const rl_layer_reference *reference, const double *x, double *qkv, rl_error *err);
+/* attention[hidden] of the row with index `index`. sequence: qkv of all tokens of the row's sequence, [tokens][3 · hidden]. */
+int rl_layer_reference_attention(const rl_layer_reference *reference, int64_t index, const double *sequence, double *attention,
+                                 rl_error *err);
+/* h[count][hidden] from x and attention */
+int rl_layer_reference_hidden(const rl_layer_reference *reference, const double *x, const double *attention, double *h,
+                              rl_error *err);
+/* gated[count][ffn] from h */
+int rl_layer_reference_gated(const rl_layer_reference *reference, const double *h, double *gated, rl_error *err);
+/* output[count][hidden] from h and gated */
+int rl_layer_reference_output(const rl_layer_reference *reference, const double *h, const double *gated, double *output,
+                              rl_error *err);
+/* Sets rotations[head_size]: cosine and sine of each pair of a head at a position. */
+void rl_layer_rotations(const rl_layer_params *params, int64_t position, double *rotations);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,48 @@
+/* Values of the layer's inputs and weights, which are generated from the seed: any range at any time, on any thread. */
+#ifndef RL_KERNELS_LAYER_TENSORS_H
+#define RL_KERNELS_LAYER_TENSORS_H
+
+#include "layer/layer.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum rl_layer_input {
+  RL_LAYER_X,            /* [rows][hidden] */
+  RL_LAYER_NORM1_WEIGHT, /* [hidden], and so the other parameters of the norms */
+  RL_LAYER_NORM1_BIAS,
+  RL_LAYER_NORM2_WEIGHT,
+  RL_LAYER_NORM2_BIAS,
+  RL_LAYER_QKV_WEIGHT,     /* [3 · hidden][hidden] */
+  RL_LAYER_O_WEIGHT,       /* [hidden][hidden] */
+  RL_LAYER_GATE_UP_WEIGHT, /* [2 · ffn][hidden]: the gate's rows, then those of up */
+  RL_LAYER_DOWN_WEIGHT,    /* [hidden][ffn] */
+  RL_LAYER_CACHE,          /* initial contents of qkv; only the cached tokens' k and v are used */
+  RL_LAYER_INPUT_COUNT
+} rl_layer_input;
+
+/* Results of the layer that every variant stores. */
+typedef enum rl_layer_stage {
+  RL_LAYER_QKV,
+  RL_LAYER_ATTENTION,
+  RL_LAYER_HIDDEN, /* h, after the first residual */
+  RL_LAYER_GATED,
+  RL_LAYER_OUTPUT,
+  RL_LAYER_STAGE_COUNT
+} rl_layer_stage;
+extern const char *const rl_layer_stage_names[]; /* "qkv" "attention" "hidden" "gated" "output" */
+
+int64_t rl_layer_input_elements(const rl_layer_params *params, int input);
+int64_t rl_layer_stage_elements(const rl_layer_params *params, int stage); /* of the whole buffer */
+int64_t rl_layer_stage_columns(const rl_layer_params *params, int stage);  /* of a row */
+/* Returns the index of a row in the stage's buffer, in units of its columns. */
+int64_t rl_layer_stage_row(const rl_layer_params *params, int stage, int64_t row);
+/* Generates elements [start, start + count) of an input, rounded to the layer's type. Weights have the variance 1 / inputs, so
+ * that results have about the variance of normalised inputs. */
+void rl_layer_fill_input(const rl_layer_params *params, int input, int64_t start, int64_t count, double *values);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,43 @@
+// Short names of kernels, and one colour for each name. A label, a tooltip or a table always names an event too.
+
+/** Removes what balanced brackets enclose: "f<a<b>>(c)" without <> is "f(c)". */
+function withoutBrackets(text, open, close) {
+  let depth = 0, kept = '';
+  for (const character of text) {
+    if (character === open) depth += 1;
+    if (depth === 0) kept += character;
+    if (character === close && depth > 0) depth -= 1;
+  }
+  return kept;
+}
+
+/** Returns a demangled function's name without return type, namespaces, template arguments and parameters. */
+export function shortName(name) {
+  if (!/[(<]/.test(name)) return name;
+  const named = name.replaceAll('(anonymous namespace)::', '').replace(/operator[<>()=+\-*/[\]&|!~^%]+/, 'operator');
+  const plain = withoutBrackets(named, '<', '>');
+  const symbol = withoutBrackets(plain, '(', ')').trim().split(/\s+/).at(-1).split('::').at(-1);
+  return symbol || name;
+}
+
+// Distinguishable with deficient colour vision (after Paul Tol's "muted" scheme), with a contrast of at least 3 to the panel.
+const lightColours = ['#332288', '#117733', '#aa4499', '#88600b', '#1f7fa8', '#882255', '#2a8577', '#c0505f', '#6f6f1e',
+  '#5a6773'];
+const darkColours = ['#9d95f0', '#5fc27e', '#d884c9', '#ddcc77', '#88ccee', '#d97fa9', '#5fc9b8', '#ee8b98', '#bcbc5c',
+  '#94a3af'];
+
+/** Gives each name the next colour when it first occurs. */
+export class NameColours {
+  #numbers = new Map();
+
+  number(name) {
+    let number = this.#numbers.get(name);
+    if (number === undefined) {
+      number = this.#numbers.size % lightColours.length;
+      this.#numbers.set(name, number);
+    }
+    return number;
+  }
+
+  colour(name, isDark) { return (isDark ? darkColours : lightColours)[this.number(name)]; }
+}
