@@ -2,16 +2,34 @@
 #include "api/run_trace.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "store/store.h"
 
-enum { MAX_EVENTS = 2000000 };
+enum { MAX_EVENTS = 2000000, CLAIM_CHECK_US = 5000 };
+
+static _Atomic int64_t loaded_rows; /* of all traces in memory */
+
+/* Waits until the rows fit into RL_LOADED_ROWS, or no trace is in memory. */
+static int claim_rows(rl_run_trace *trace, rl_request_budget *budget, rl_error *err) {
+  int64_t rows = trace->state.row_count, before = atomic_load(&loaded_rows);
+  while (!((before == 0 || before + rows <= RL_LOADED_ROWS) &&
+           atomic_compare_exchange_strong(&loaded_rows, &before, before + rows))) {
+    if (rl_request_budget_check(budget, err) < 0) return -1;
+    usleep(CLAIM_CHECK_US);
+    before = atomic_load(&loaded_rows);
+  }
+  trace->claimed_rows = rows;
+  return 0;
+}
 
 void rl_run_trace_clear(rl_run_trace *trace) {
+  atomic_fetch_sub(&loaded_rows, trace->claimed_rows);
   for (size_t i = 0; i < trace->name_count; i++) free(trace->names[i]);
   free(trace->names);
   free(trace->items);
@@ -128,18 +146,19 @@ static int read_events(rl_store *store, const rl_binding *run, rl_run_trace *tra
 }
 
 /* Retention may delete the rows meanwhile: events are all there or none. */
-static int read_trace(rl_store *store, int64_t run_id, rl_run_trace *trace, rl_error *err) {
+static int read_trace(rl_store *store, rl_request_budget *budget, int64_t run_id, rl_run_trace *trace, rl_error *err) {
   rl_binding run = RL_BIND_INTEGER(":run", run_id);
   if (trace->state.reason[0] != '\0') return 0;
-  if (read_names(store, &run, trace, err) < 0 || read_events(store, &run, trace, err) < 0) return -1;
+  if (claim_rows(trace, budget, err) < 0 || read_names(store, &run, trace, err) < 0 || read_events(store, &run, trace, err) < 0)
+    return -1;
   if (trace->count == 0) snprintf(trace->state.reason, sizeof trace->state.reason, "the trace has no operation and no API call");
   return 0;
 }
 
-int rl_run_trace_read(rl_store *store, int64_t run_id, rl_run_trace *trace, rl_error *err) {
+int rl_run_trace_read(rl_store *store, rl_request_budget *budget, int64_t run_id, rl_run_trace *trace, rl_error *err) {
   *trace = (rl_run_trace){0};
   if (rl_trace_state_read(store, run_id, &trace->state, err) < 0 || rl_trace_state_check_size(&trace->state, err) < 0) return -1;
-  if (read_trace(store, run_id, trace, err) < 0) return -1;
+  if (read_trace(store, budget, run_id, trace, err) < 0) return -1;
   const char *incomplete_reason = trace->state.incomplete_reason;
   trace->events = (rl_trace_events){trace->items, trace->count, (const char *const *)trace->names, trace->name_count,
                                     incomplete_reason[0] != '\0' ? incomplete_reason : NULL};

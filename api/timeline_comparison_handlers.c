@@ -69,10 +69,10 @@ typedef struct compared_run {
 static void clear_run(compared_run *run) { rl_trace_times_clear(&run->times); }
 
 /* Only the times by name stay in memory, not the trace. */
-static int read_run(rl_store *store, int64_t id, compared_run *run, rl_error *err) {
+static int read_run(rl_http_request *request, int64_t id, compared_run *run, rl_error *err) {
   RL_CLEANUP(rl_run_trace_clear) rl_run_trace trace = {0};
   run->run = id;
-  if (rl_run_trace_read(store, id, &trace, err) < 0) return -1;
+  if (rl_run_trace_read(request->server->store, &request->budget, id, &trace, err) < 0) return -1;
   run->state = trace.state;
   return rl_trace_times_compute(&trace.index, &run->times, err);
 }
@@ -104,8 +104,8 @@ int rl_handle_compare_timelines(rl_http_request *request, rl_error *err) {
   RL_CLEANUP(rl_json_cleanup) cJSON *document = cJSON_CreateObject();
   timelines_query query = {0};
   if (rl_http_request_parse_query(request, &query, sizeof query, err) < 0) return -1;
-  if (read_run(request->server->store, query.a, &a, err) < 0) return -1;
-  if (read_run(request->server->store, query.b, &b, err) < 0) return -1;
+  if (read_run(request, query.a, &a, err) < 0) return -1;
+  if (read_run(request, query.b, &b, err) < 0) return -1;
   add_run(document, "a", &a);
   add_run(document, "b", &b);
   if (a.state.reason[0] != '\0' || b.state.reason[0] != '\0') add_missing_comparison(document);

@@ -258,7 +258,7 @@ static int add_analysis(cJSON *document, const rl_run_trace *trace, rl_error *er
 int rl_handle_get_timeline_findings(rl_http_request *request, rl_error *err) {
   RL_CLEANUP(rl_run_trace_clear) rl_run_trace trace = {0};
   RL_CLEANUP(rl_json_cleanup) cJSON *document = cJSON_CreateObject();
-  if (rl_run_trace_read(request->server->store, request->id, &trace, err) < 0) return -1;
+  if (rl_run_trace_read(request->server->store, &request->budget, request->id, &trace, err) < 0) return -1;
   cJSON_AddNumberToObject(document, "run", (double)request->id);
   rl_json_add_text(document, "reason", trace.state.reason);
   rl_json_add_text(document, "incomplete_reason", trace.events.incomplete_reason);

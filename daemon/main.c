@@ -31,6 +31,8 @@
 
 enum { KEYS_MAX = 64, OVERRIDES_MAX = 128, HOUSEKEEPING_FIRST_S = 10, HOUSEKEEPING_S = 3600, HOUSEKEEPING_RETRY_S = 5 };
 enum { MALLOC_ARENAS = 4 }; /* each has its own free memory; glibc would make eight for each processor */
+/* Larger arrays, those of traces, go back to the kernel when they are freed. glibc would raise this to 32 MB. */
+enum { MALLOC_MAPPED_BYTES = 1 << 20 };
 static const int64_t SECOND_NS = 1000000000;
 
 /* --- options ----------------------------------------------------------------------------------------------------------- */
@@ -279,6 +281,7 @@ int main(int argc, char **argv) {
   sigprocmask(SIG_BLOCK, &signals, NULL); /* before any thread starts, so that only main receives them */
   signal(SIGPIPE, SIG_IGN);
   mallopt(M_ARENA_MAX, MALLOC_ARENAS);
+  mallopt(M_MMAP_THRESHOLD, MALLOC_MAPPED_BYTES);
   umask(077);
   rl_log_open("rooflined", log_level(config.log_level));
   if (serve(&config, &signals, &err) >= 0) return 0;
