@@ -21,16 +21,10 @@ typedef struct column {
   rl_cell_format format;
 } column;
 
-/* All variants of a table in the same unit, so that small gains show. */
+/* All times of a table have the same unit, so that small gains show. */
 static char *format_us(char *cell, double us) {
   if (isnan(us)) return rl_format_us(cell, us);
-  snprintf(cell, RL_CELL_SIZE, "%.1f µs", us);
-  return cell;
-}
-
-static char *format_token_us(char *cell, double us) {
-  if (isnan(us)) return rl_format_us(cell, us);
-  snprintf(cell, RL_CELL_SIZE, "%.3f µs", us);
+  snprintf(cell, RL_CELL_SIZE, "%.*f µs", us < 10 ? 3 : 1, us);
   return cell;
 }
 
@@ -65,7 +59,7 @@ static double relative_error(const cJSON *run, const cJSON *previous) {
 
 static const column columns[] = {{"cold", cold_us, format_us},
                                  {"warm", warm_us, format_us},
-                                 {"a token", token_us, format_token_us},
+                                 {"a token", token_us, format_us},
                                  {"of floor", floor_ratio, rl_format_percent},
                                  {"gained", gained_ratio, rl_format_percent},
                                  {"error", relative_error, rl_format_relative_error}};
