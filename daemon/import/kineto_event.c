@@ -206,6 +206,7 @@ static const char *read_overhead_name(const rl_kineto_event *event) {
                {"Activity Buffer Request", RL_OVERHEAD_BUFFER_REQUEST},
                {"Instrumentation", RL_OVERHEAD_INSTRUMENTATION},
                {"Resource", RL_OVERHEAD_RESOURCES},
+               {"UVM Activity Init", RL_OVERHEAD_UNIFIED_MEMORY},
                {"Command Buffer Full", RL_OVERHEAD_COMMAND_BUFFER_FULL}};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (strlen(names[i].name) == event->name_length && strncasecmp(names[i].name, event->name, event->name_length) == 0)
@@ -238,7 +239,7 @@ static void set_device_work(const rl_kineto_event *event, rl_trace *trace, rl_ac
   row->device = (uint16_t)(1 + number_up_to(event, device, UINT16_MAX - 1));
   row->stream = number(event, event->has_number[RL_EVENT_STREAM] ? RL_EVENT_STREAM : RL_EVENT_THREAD);
   row->context = number(event, RL_EVENT_CONTEXT);
-  row->graph_node = number(event, RL_EVENT_GRAPH_NODE);
+  row->graph_node = rl_trace_graph_node(number_up_to(event, RL_EVENT_GRAPH_NODE, INT64_MAX));
   memcpy(row->grid, event->grid, sizeof row->grid);
   memcpy(row->block, event->block, sizeof row->block);
   row->registers = number(event, RL_EVENT_REGISTERS);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -20,13 +21,13 @@
 #include "import/import.h"
 #include "wire/wire.h"
 
-enum { EXIT_USAGE = 2, EXIT_UNUSABLE = 3, EXIT_PROTOCOL = 5, TRACE_DESCRIPTOR = 3 };
+enum { EXIT_USAGE = 2, EXIT_UNUSABLE = 3, EXIT_PROTOCOL = 5, TRACE_DESCRIPTOR = 3, MAX_CPU_TIME_S = 300 };
 static const int64_t POLL_NS = 100000000, PROGRESS_NS = 250000000, HEARTBEAT_NS = 5000000000;
 
 typedef struct session {
   int frames_fd; /* pipe to the daemon */
   rl_frame_reader *reader;
-  bool is_cancelled;
+  bool is_cancelled, is_over_time;
   int64_t polled_ns, progress_ns, heartbeat_ns; /* monotonic: when each was done last */
 } session;
 
@@ -86,15 +87,21 @@ static bool is_due(int64_t now_ns, int64_t interval_ns, int64_t *last_ns) {
   return true;
 }
 
+static bool has_spent_cpu_time(void) {
+  struct timespec spent;
+  return clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &spent) == 0 && spent.tv_sec >= MAX_CPU_TIME_S;
+}
+
 static bool poll_cancelled(void *context, double progress) {
   session *self = context;
   rl_frame frame;
   const int64_t now_ns = rl_monotonic_ns();
-  if (!is_due(now_ns, POLL_NS, &self->polled_ns)) return self->is_cancelled;
+  if (!is_due(now_ns, POLL_NS, &self->polled_ns)) return self->is_cancelled || self->is_over_time;
   if (is_due(now_ns, PROGRESS_NS, &self->progress_ns)) send_progress(self, progress);
   if (is_due(now_ns, HEARTBEAT_NS, &self->heartbeat_ns)) send_heartbeat(self);
   if (receive(self, 0, &frame)) self->is_cancelled |= frame.type == RL_FRAME_CANCEL;
-  return self->is_cancelled;
+  self->is_over_time = has_spent_cpu_time();
+  return self->is_cancelled || self->is_over_time;
 }
 
 /* --- requests ---------------------------------------------------------------------------------------------------------- */
@@ -131,9 +138,11 @@ static void serve_import(session *self, const rl_request *request) {
   rl_records records = {0};
   RL_CLEANUP(rl_free_text) char *notes = NULL;
   rl_error err = {0};
-  self->is_cancelled = false;
+  self->is_cancelled = self->is_over_time = false;
   self->polled_ns = self->progress_ns = self->heartbeat_ns = rl_monotonic_ns();
   int rc = import(self, request, &records, &notes, &err);
+  if (rc < 0 && self->is_over_time)
+    rl_fail(&err, RL_INPUT, 0, "the import takes more than %d s of processor time", MAX_CPU_TIME_S);
   if (rc >= 0) send_results(self, &records, notes);
   else if (self->is_cancelled) send_payload(self, RL_FRAME_CANCELLED, NULL, 0);
   else send_failure(self, RL_FRAME_FAILED, &err);
@@ -164,8 +173,9 @@ static void serve(session *self) {
 /* --- main -------------------------------------------------------------------------------------------------------------- */
 
 static int enter_sandbox(rl_error *err) {
-  static const rl_sandbox_limits limits = {
-      .memory_bytes = UINT64_C(1) << 30, .file_bytes = UINT64_MAX /* of the log; no other can be written */, .cpu_time_s = 600};
+  static const rl_sandbox_limits limits = {.memory_bytes = UINT64_C(1) << 30,
+                                           .file_bytes = UINT64_MAX /* of the log; no other can be written */,
+                                           .cpu_time_s = 2 * MAX_CPU_TIME_S /* if the import never polls */};
   return rl_sandbox_enter(&limits, err);
 }
 

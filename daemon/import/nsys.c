@@ -190,10 +190,23 @@ static int append_name(database *db, const char *table, bool has_strings, char *
   return 0;
 }
 
+/* Returns 1 if names can be looked up in StringIds, 0 if there is no such table. Each look-up would read a table without a key
+ * from its start. */
+static int has_names(database *db, rl_error *err) {
+  RL_CLEANUP(finalize) sqlite3_stmt *statement = NULL;
+  static const char sql[] = "SELECT 1 FROM pragma_table_info('StringIds') WHERE name = 'id' AND pk = 1";
+  int found = has_table(db, "StringIds", err);
+  if (found <= 0) return found;
+  if (sqlite3_prepare_v2(db->handle, sql, -1, &statement, NULL) != SQLITE_OK) return fail(db, err);
+  int rc = sqlite3_step(statement);
+  if (rc == SQLITE_DONE) return rl_fail(err, RL_INPUT, 0, "StringIds has no primary key id");
+  return rc == SQLITE_ROW ? 1 : fail(db, err);
+}
+
 /* Prepares the SELECT of a table. The text has names of this file's tables only. */
 static int prepare_select(database *db, const char *table, sqlite3_stmt **statement, rl_error *err) {
   char sql[SQL_SIZE] = "SELECT ";
-  int has_strings = has_table(db, "StringIds", err);
+  int has_strings = has_names(db, err);
   if (has_strings < 0) return -1;
   for (int i = 0; i < COLUMN_COUNT; i++)
     if (append_column(db, table, columns[i], sql, err) < 0) return -1;
@@ -271,11 +284,10 @@ static uint8_t memory_kind(sqlite3_stmt *row, column index) {
 
 static void set_device_work(sqlite3_stmt *row, rl_activity_row *out) {
   uint32_t device = number(row, COLUMN_DEVICE);
-  int64_t node = sqlite3_column_int64(row, COLUMN_GRAPH_NODE);
   out->device = (uint16_t)(device < UINT16_MAX ? device + 1 : 0);
   out->context = number(row, COLUMN_CONTEXT);
   out->stream = number(row, COLUMN_STREAM);
-  out->graph_node = node == 0 ? 0 : (uint32_t)node + 1; /* the graph's number is in the upper 32 bits, as in CUPTI's records */
+  out->graph_node = rl_trace_graph_node(sqlite3_column_int64(row, COLUMN_GRAPH_NODE));
   for (int i = 0; i < 3; i++) {
     out->grid[i] = number(row, (column)(COLUMN_GRID_X + i));
     out->block[i] = number(row, (column)(COLUMN_BLOCK_X + i));

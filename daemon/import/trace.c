@@ -138,6 +138,11 @@ static int count_operation(rl_trace *trace, const rl_activity_row *row, rl_error
   return 0;
 }
 
+uint32_t rl_trace_graph_node(int64_t number) {
+  if (number <= 0) return 0;
+  return number >> 32 != 0 ? (uint32_t)number + 1 : (uint32_t)number;
+}
+
 int rl_trace_add_row(rl_trace *trace, const rl_activity_row *row, rl_error *err) {
   if (row->start_ns < 0 || row->start_ns > MAX_TIME_NS || row->end_ns > MAX_TIME_NS)
     return rl_fail(err, RL_INPUT, 0, "%s starts at %lld ns and ends at %lld ns: times must be from 0 to %lld ns",

@@ -34,6 +34,9 @@ void rl_trace_free(rl_trace *trace);
 /* Returns the index of a name, which is added if it is new. Bytes that are not UTF-8 become question marks. RL_INPUT: the name is
  * too long, or the trace has too many. */
 int rl_trace_add_name(rl_trace *trace, const char *text, size_t length, uint32_t *index, rl_error *err);
+/* Returns rl_activity_row.graph_node of a node's number in the file: CUPTI's has the graph in the upper 32 bits and the node,
+ * from 0, in the lower; rooflined's exports have the row's value. */
+uint32_t rl_trace_graph_node(int64_t number);
 /* Adds a row. Its times are of the file's clock; process is also set for operations. RL_INPUT: a time is negative or ends before
  * it starts, or the trace has too many rows. */
 int rl_trace_add_row(rl_trace *trace, const rl_activity_row *row, rl_error *err);

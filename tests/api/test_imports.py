@@ -200,7 +200,7 @@ def test_one_gpu_is_kept(importer):
 def rows_of(daemon, job_id):
     """The rows of a timeline with what both formats keep, in a canonical order."""
     kept = ("kind", "name", "start_ns", "end_ns", "stream", "correlation", "grid", "block", "registers", "bytes", "process",
-            "thread", "device", "context", "source_memory", "destination_memory")
+            "thread", "device", "context", "graph_node", "source_memory", "destination_memory")
     rows = daemon.get(f"/jobs/{job_id}/timeline?limit=1000").json()["items"]
     for row in rows:
         if row["kind"] == "overhead":
@@ -430,6 +430,7 @@ KERNEL = "CUPTI_ACTIVITY_KIND_KERNEL"
     ([f"DROP TABLE {name}" for name in (KERNEL, "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_RUNTIME",
                                         "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "NVTX_EVENTS")], "none of nsys's tables"),
     ([f"ALTER TABLE {KERNEL} RENAME COLUMN start TO begin"], "not an integer"),
+    (["ALTER TABLE StringIds RENAME TO keyed", "CREATE TABLE StringIds AS SELECT * FROM keyed"], "no primary key"),
 ])
 def test_hostile_databases_end_in_a_clear_error(importer, tmp_path, statements, message):
     said = fail_import(importer, database(tmp_path, *statements))
