@@ -266,8 +266,8 @@ __device__ __forceinline__ void multiply_tiles(const tensor_maps &maps, const ar
 
 #endif
 
-template <class T, rl_hopper_epilogue EPILOGUE, int HEAD_SIZE> __global__ void __cluster_dims__(CLUSTER, 1, 1)
-    __launch_bounds__(THREADS, 1) multiply(const __grid_constant__ tensor_maps maps, const arguments a) {
+template <class T, rl_hopper_epilogue EPILOGUE, int HEAD_SIZE> __global__ void __launch_bounds__(THREADS, 1)
+    multiply(const __grid_constant__ tensor_maps maps, const arguments a) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ __align__(1024) char shared[];
   mbarrier *full = (mbarrier *)(shared + BARRIERS_OFFSET), *empty = full + STAGES;
@@ -430,6 +430,16 @@ int rl_hopper_open(const rl_hopper_shape *shape, rl_hopper_product **product, rl
 void rl_hopper_close(rl_hopper_product *product) { free(product); }
 
 int rl_hopper_enqueue(const rl_hopper_product *p, rl_stream stream, rl_error *err) {
-  p->function<<<p->blocks, THREADS, SHARED_BYTES, (cudaStream_t)stream>>>(p->maps, p->args);
-  return rl_cuda_check_launch("launching a product", err);
+  cudaLaunchAttribute attribute = {};
+  cudaLaunchConfig_t launch = {};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim.x = CLUSTER;
+  attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+  launch.gridDim = dim3(p->blocks);
+  launch.blockDim = dim3(THREADS);
+  launch.dynamicSmemBytes = SHARED_BYTES;
+  launch.stream = (cudaStream_t)stream;
+  launch.attrs = &attribute;
+  launch.numAttrs = 1;
+  return rl_cuda_check(cudaLaunchKernelEx(&launch, p->function, p->maps, p->args), "launching a product", err);
 }
