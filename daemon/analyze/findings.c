@@ -76,19 +76,20 @@ static double rank_of(const rl_finding *finding, double estimate) {
 
 static double own_rank(const rl_finding *finding) { return rank_of(finding, finding->speedup_pct); }
 
-/* Makes the highest ranked finding of each cause its leader. */
+/* Returns the highest ranked finding of the cause, the first one of equals. */
+static size_t leader_of(const groups *g, rl_cause_id cause) {
+  size_t leader = g->count;
+  for (size_t i = 0; i < g->count; i++)
+    if (g->findings[i].rule->cause == cause && (leader == g->count || own_rank(&g->findings[i]) > own_rank(&g->findings[leader])))
+      leader = i;
+  return leader;
+}
+
 static void lead_causes(groups *g) {
   for (size_t i = 0; i < g->count; i++) {
     rl_cause_id cause = g->findings[i].rule->cause;
-    g->leader[i] = i;
-    for (size_t k = 0; k < g->count && cause != RL_CAUSE_NONE; k++)
-      if (g->findings[k].rule->cause == cause && own_rank(&g->findings[k]) > own_rank(&g->findings[g->leader[i]]))
-        g->leader[i] = k;
+    g->leader[i] = cause == RL_CAUSE_NONE ? i : leader_of(g, cause);
   }
-  for (size_t i = 0; i < g->count; i++) /* equals: the first one leads */
-    for (size_t k = 0; k < i; k++)
-      if (g->findings[i].rule->cause != RL_CAUSE_NONE && g->findings[k].rule->cause == g->findings[i].rule->cause)
-        g->leader[i] = g->leader[k];
 }
 
 static double combined_estimate(const groups *g, size_t leader) {
@@ -101,11 +102,12 @@ static double combined_estimate(const groups *g, size_t leader) {
 }
 
 /* Adds findings to the finding with the cause that theirs joins. */
-static void attach_symptoms(groups *g) {
-  for (size_t i = 0; i < g->count; i++)
-    for (size_t k = 0; k < g->count; k++)
-      if (cause_of(g, i)->joins != RL_CAUSE_NONE && g->findings[k].rule->cause == cause_of(g, i)->joins)
-        g->leader[i] = g->leader[k];
+static void attach_joining(groups *g) {
+  for (size_t i = 0; i < g->count; i++) {
+    rl_cause_id joined = cause_of(g, i)->joins;
+    size_t leader = joined == RL_CAUSE_NONE ? g->count : leader_of(g, joined);
+    if (leader < g->count) g->leader[i] = leader;
+  }
 }
 
 /* Adds the findings of summarizing causes to the largest finding about the same part of the duration. */
@@ -123,7 +125,7 @@ static void attach_summaries(groups *g) {
 static void make_groups(groups *g) {
   lead_causes(g);
   for (size_t i = 0; i < g->count; i++) g->estimate[i] = g->leader[i] == i ? combined_estimate(g, i) : NAN;
-  attach_symptoms(g);
+  attach_joining(g);
   attach_summaries(g);
 }
 

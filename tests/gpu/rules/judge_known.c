@@ -18,28 +18,30 @@ typedef struct row {
 static row *rows;
 static size_t row_count;
 
-/* ordinal,launch,"kernel",grid,block,metric,"reason",value */
+/* Copies the text up to `end` and returns the text behind it; NULL: the line has no `end`. */
+static char *take(char *text, const char *end, char *to, size_t size) {
+  char *found = text ? strstr(text, end) : NULL;
+  if (found && to) snprintf(to, size, "%.*s", (int)(found - text), text);
+  return found ? found + strlen(end) : NULL;
+}
+
+/* Reads ordinal,launch,"kernel",grid,block,metric,"reason",value; no value: NAN. */
+static bool read_row(char *line, row *r) {
+  char *rest = take(line, ",", NULL, 0), *number_end;
+  rest = take(rest, ",\"", r->launch, sizeof r->launch);
+  rest = take(rest, "\",", NULL, 0);
+  for (int skipped = 0; skipped < 2; skipped++) rest = take(rest, ",", NULL, 0);
+  rest = take(rest, ",\"", r->metric, sizeof r->metric);
+  rest = take(rest, "\",", r->reason, sizeof r->reason);
+  if (!rest) return false;
+  r->value = strtod(rest, &number_end);
+  if (number_end == rest) r->value = NAN;
+  return true;
+}
+
 static void read_rows(FILE *in) {
   static char line[8192];
-  while (row_count < MAX_METRICS && fgets(line, sizeof line, in)) {
-    row *r = &rows[row_count];
-    char *launch = strchr(line, ','), *quote = launch ? strchr(launch, '"') : NULL, *end = NULL;
-    if (!quote) continue;
-    for (char *p = strstr(quote + 1, "\","); p; p = NULL) end = p;
-    if (!end || sscanf(launch + 1, "%63[^,]", r->launch) != 1) continue;
-    char *field = end + 2;
-    for (int skip = 0; skip < 2 && field; skip++) field = strchr(field, ',') ? strchr(field, ',') + 1 : NULL;
-    char *metric_end = field ? strchr(field, ',') : NULL;
-    if (!metric_end) continue;
-    snprintf(r->metric, sizeof r->metric, "%.*s", (int)(metric_end - field), field);
-    char *reason = metric_end + 2, *reason_end = strstr(reason, "\",");
-    if (!reason_end) continue;
-    snprintf(r->reason, sizeof r->reason, "%.*s", (int)(reason_end - reason), reason);
-    char *number = reason_end + 2, *number_end;
-    r->value = strtod(number, &number_end);
-    if (number_end == number) r->value = NAN;
-    row_count++;
-  }
+  while (row_count < MAX_METRICS && fgets(line, sizeof line, in)) row_count += read_row(line, &rows[row_count]);
 }
 
 static rl_metric_values values_of(const char *launch) {
@@ -66,27 +68,43 @@ static void print_findings(const char *launch) {
   free((void *)(uintptr_t)values.items);
 }
 
-int main(int argc, char **argv) {
-  const char *which = argc > 2 ? argv[2] : "all";
-  FILE *in = argc > 1 ? fopen(argv[1], "r") : NULL;
-  rows = malloc(MAX_METRICS * sizeof *rows);
-  if (!in || !rows) return fprintf(stderr, "judge_known: %s\n", argc > 1 ? strerror(errno) : "METRICS.csv is missing"), 2;
-  read_rows(in);
-  for (int i = 3; i < argc; i++) print_findings(argv[i]);
-  if (argc > 3) return 0;
+static void print_result(const known_kernel *kernel, const known_result *result) {
+  const rl_kernel_verdict *v = &result->verdict;
+  printf("| `%s` | %s | %s%s%s%s | ", kernel->launch, kernel->kept_aside ? "kept aside" : "", rl_kernel_bound_names[v->bound],
+         v->pipeline ? " " : "", v->pipeline ? v->pipeline : "", result->verdict_is_right ? "" : " **wrong**");
+  if (result->first.rule)
+    printf("`%s`%s %.0f", result->first.rule->id, result->first.global ? "" : " (local)", result->first.speedup_pct);
+  printf("%s | %s |\n", result->cause_is_found ? "" : " **missing**", result->false_rule ? result->false_rule->id : "");
+}
+
+static bool is_selected(const known_kernel *kernel, const char *which) {
+  return strcmp(which, "all") == 0 || kernel->kept_aside == (strcmp(which, "kept") == 0);
+}
+
+static void print_table(const char *which) {
   size_t right = 0, without_false = 0, found = 0, judged = 0;
   printf("| kernel | | verdict | first finding | false finding |\n| --- | --- | --- | --- | --- |\n");
-  for (const known_kernel *k = known_kernels; k < known_kernels + known_kernel_count; k++) {
-    if (strcmp(which, "all") != 0 && k->kept_aside != (strcmp(which, "kept") == 0)) continue;
-    rl_metric_values values = values_of(k->launch);
-    known_result r = known_kernel_judge(k, &values);
-    printf("| `%s` | %s | %s%s%s%s | ", k->launch, k->kept_aside ? "kept aside" : "", rl_kernel_bound_names[r.verdict.bound],
-           r.verdict.pipeline ? " " : "", r.verdict.pipeline ? r.verdict.pipeline : "", r.verdict_is_right ? "" : " **wrong**");
-    if (r.first.rule) printf("`%s`%s %.0f%s", r.first.rule->id, r.first.global ? "" : " (local)", r.first.speedup_pct, "");
-    printf("%s | %s |\n", r.cause_is_found ? "" : " **missing**", r.false_rule ? r.false_rule->id : "");
-    judged++, right += r.verdict_is_right, without_false += !r.false_rule, found += r.cause_is_found;
+  for (const known_kernel *kernel = known_kernels; kernel < known_kernels + known_kernel_count; kernel++) {
+    if (!is_selected(kernel, which)) continue;
+    rl_metric_values values = values_of(kernel->launch);
+    known_result result = known_kernel_judge(kernel, &values);
+    print_result(kernel, &result);
+    judged++, right += result.verdict_is_right, without_false += !result.false_rule, found += result.cause_is_found;
     free((void *)(uintptr_t)values.items);
   }
   printf("\nverdict right %zu of %zu, cause found %zu, no false optimisation %zu\n", right, judged, found, without_false);
-  return 0;
+}
+
+int main(int argc, char **argv) {
+  FILE *in = argc > 1 ? fopen(argv[1], "r") : NULL;
+  rows = malloc(MAX_METRICS * sizeof *rows);
+  if (!in || !rows) {
+    fprintf(stderr, "judge_known: %s\n", argc > 1 ? strerror(errno) : "METRICS.csv is missing");
+    return 2;
+  }
+  read_rows(in);
+  for (int i = 3; i < argc; i++) print_findings(argv[i]);
+  if (argc <= 3) print_table(argc > 2 ? argv[2] : "all");
+  free(rows);
+  return fclose(in) != 0;
 }

@@ -26,13 +26,14 @@ __global__ void wait_in_blocks(const uint32_t *from, uint32_t *sink, int steps) 
   if (wait_for_loads(from, steps) == 0xffffffff) *sink = 1;
 }
 
-/* Uses 168 registers per thread, so that two blocks of 256 threads need more registers than an SM has. */
-__global__ void __maxnreg__(168) limited_by_registers(const uint32_t *from, uint32_t *sink, int steps) {
+/* Uses 168 registers per thread, so that two blocks of 256 threads need more registers than an SM has. WAITS: each round waits
+ * for loads, which eight warps do not hide; otherwise the chains of FMAs keep the pipeline busy. */
+template <bool WAITS> __global__ void __maxnreg__(168) limited_by_registers(const uint32_t *from, uint32_t *sink, int rounds) {
   float value[128];
 #pragma unroll
   for (int i = 0; i < 128; i++) value[i] = from[i + threadIdx.x];
-  for (int round = 0; round < steps; round++) {
-    value[0] += wait_for_loads(from, 8);
+  for (int round = 0; round < rounds; round++) {
+    if (WAITS) value[0] += wait_for_loads(from, 8);
 #pragma unroll
     for (int i = 0; i < 128; i++) asm volatile("fma.rn.f32 %0, %0, %1, %0;" : "+f"(value[i]) : "f"(value[(i + 1) % 128]));
   }
@@ -53,20 +54,6 @@ __global__ void limited_by_barriers(const uint32_t *from, uint32_t *sink, int st
       "bar.sync 0; bar.sync 1; bar.sync 2; bar.sync 3; bar.sync 4; bar.sync 5; bar.sync 6; bar.sync 7; bar.sync 8; "
       "bar.sync 9; bar.sync 10; bar.sync 11; bar.sync 12; bar.sync 13; bar.sync 14; bar.sync 15;");
   if (wait_for_loads(from, steps) == 0xffffffff) *sink = 1;
-}
-
-/* FMA chains enough to keep the pipeline busy with eight warps: occupancy does not limit them. */
-__global__ void __maxnreg__(168) busy_with_few_warps(const uint32_t *from, uint32_t *sink, int rounds) {
-  float value[128];
-#pragma unroll
-  for (int i = 0; i < 128; i++) value[i] = from[i + threadIdx.x];
-  for (int round = 0; round < rounds; round++)
-#pragma unroll
-    for (int i = 0; i < 128; i++) asm volatile("fma.rn.f32 %0, %0, %1, %0;" : "+f"(value[i]) : "f"(value[(i + 1) % 128]));
-  float sum = 0;
-#pragma unroll
-  for (int i = 0; i < 128; i++) sum += value[i];
-  if (sum == 12345) *sink = 1;
 }
 
 /* Gives the first warp of each block `rounds` rounds of work and the others one, so that it runs on after the others have
@@ -106,8 +93,8 @@ const rl_launch launches[] = {
     RULES_LAUNCH("whole_waves", run_work, buffers.sm_count * 4, 1024, 0, buffers.to, 500),
     RULES_LAUNCH("odd_block", run_work, buffers.sm_count * 16, 48, 0, buffers.to, 500),
     RULES_LAUNCH("tiny", run_work, buffers.sm_count, 128, 0, buffers.to, 1),
-    RULES_LAUNCH("registers", limited_by_registers, buffers.sm_count * 4, 256, 0, buffers.from, buffers.to, 20),
-    RULES_LAUNCH("few_busy_warps", busy_with_few_warps, buffers.sm_count * 4, 256, 0, buffers.from, buffers.to, 200),
+    RULES_LAUNCH("registers", limited_by_registers<true>, buffers.sm_count * 4, 256, 0, buffers.from, buffers.to, 20),
+    RULES_LAUNCH("few_busy_warps", limited_by_registers<false>, buffers.sm_count * 4, 256, 0, buffers.from, buffers.to, 200),
     RULES_LAUNCH("shared", limited_by_shared, buffers.sm_count * 8, 128, 100000, buffers.from, buffers.to, 100),
     RULES_LAUNCH("small_blocks", wait_in_blocks, buffers.sm_count * 64, 32, 0, buffers.from, buffers.to, 100),
     RULES_LAUNCH("whole_blocks", wait_in_blocks, buffers.sm_count * 16, 256, 0, buffers.from, buffers.to, 50),
