@@ -43,7 +43,7 @@ static const rl_field metric_fields[] = {
     RL_FIELD(rl_suite_metric, direction, RL_FIELD_CHOICE, .names = direction_names,
              .summary = "which values are better; default lower"),
     RL_FIELD(rl_suite_metric, threshold_ratio, RL_FIELD_REAL, .minimum = 0.0001, .maximum = 10,
-             .summary = "policy: a smaller effect is no regression; default 0.05"),
+             .summary = "policy: a smaller effect is no regression; below 1 if higher values are better; default 0.05"),
     {0}};
 
 static const rl_field baseline_fields[] = {
@@ -244,6 +244,9 @@ static int decode_metric(const cJSON *object, const char *path, rl_suite *suite,
   if (check_variant(job, metric.variant, pointer, err) < 0) return -1;
   snprintf(pointer, sizeof pointer, "%.80s/metric", path);
   if (!is_metric_name(metric.metric)) return rl_fail_at(err, pointer, "a metric's name has letters, digits, _ and .");
+  snprintf(pointer, sizeof pointer, "%.80s/threshold_ratio", path);
+  if (metric.direction == RL_HIGHER_IS_BETTER && metric.threshold_ratio >= 1)
+    return rl_fail_at(err, pointer, "must be below 1 where higher values are better: nothing falls by more than 100 %%");
   for (int i = 0; i < suite->metric_count; i++) {
     const rl_suite_metric *other = &suite->metrics[i];
     if (strcmp(other->job, metric.job) == 0 && strcmp(other->variant, metric.variant) == 0 &&

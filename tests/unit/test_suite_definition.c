@@ -106,6 +106,9 @@ static void errors_name_the_field(void **state) {
       {"{\"name\":\"s\",\"jobs\":[" JOB "],\"metrics\":[{\"job\":\"a\",\"metric\":\"x/y\"}]}", "/metrics/0/metric"},
       {"{\"name\":\"s\",\"jobs\":[" JOB "],\"metrics\":[{\"job\":\"a\",\"metric\":\"x\",\"threshold_ratio\":0}]}",
        "/metrics/0/threshold_ratio"},
+      {"{\"name\":\"s\",\"jobs\":[" JOB
+       "],\"metrics\":[{\"job\":\"a\",\"metric\":\"x\",\"direction\":\"higher\",\"threshold_ratio\":1}]}",
+       "/metrics/0/threshold_ratio"},
       {"{\"name\":\"s\",\"jobs\":[" JOB "],\"metrics\":[" METRIC "],\"baseline\":{\"runs\":0}}", "/baseline/runs"},
       {"{\"name\":\"s\",\"jobs\":[" JOB "],\"metrics\":[" METRIC "],\"blocks\":31}", "/blocks"},
       {"{\"name\":\"s\",\"jobs\":[{\"name\":\"a\",\"request\":{\"kind\":\"ceilings\",\"device\":\"cpu\"}}],\"metrics\":[" METRIC
@@ -119,6 +122,20 @@ static void errors_name_the_field(void **state) {
     rl_suite *suite = parse(cases[i].text);
     if (suite != NULL || err.domain != RL_INPUT || strcmp(err.json_pointer, cases[i].pointer) != 0)
       fail_msg("%s: %s, not %s", cases[i].text, err.json_pointer, cases[i].pointer);
+  }
+}
+
+/* A value can rise by more than 100 %, but not fall. */
+static void a_threshold_must_be_reachable(void **state) {
+  (void)state;
+  static const char *const metrics[] = {"\"direction\":\"higher\",\"threshold_ratio\":0.99", "\"threshold_ratio\":3"};
+  for (int i = 0; i < 2; i++) {
+    char text[512];
+    snprintf(text, sizeof text, "{\"name\":\"s\",\"jobs\":[" JOB "],\"metrics\":[{\"job\":\"a\",\"metric\":\"x\",%s}]}",
+             metrics[i]);
+    rl_suite *suite = parse(text);
+    assert_non_null(suite);
+    rl_suite_free(suite);
   }
 }
 
@@ -149,6 +166,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(defaults_are_filled_in),
                                      cmocka_unit_test(the_hash_of_a_job_is_of_its_runs),
                                      cmocka_unit_test(a_metric_of_a_variant_comes_first),
+                                     cmocka_unit_test(a_threshold_must_be_reachable),
                                      cmocka_unit_test(errors_name_the_field),
                                      cmocka_unit_test(posted_code_follows_the_policy),
                                      cmocka_unit_test(lines_of_pointers)};
