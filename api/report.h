@@ -50,6 +50,8 @@ typedef struct rl_findings {
 rl_findings rl_report_apply_rules(const rl_metric_values *values);
 /* [{"rule", "version", "section", "kind", "title", "message", "inputs", "speedup_pct", "scope", "cause", "parts"}]; a part has
  * the members up to "inputs". */
+cJSON *rl_report_findings_json(const rl_findings *findings);
+/* The same, of the findings that rl_report_apply_rules returns. */
 cJSON *rl_report_findings(const rl_metric_values *values);
 /* [{"rule", "change": "appeared" "went" "stayed", "a": finding or null, "b": finding or null}]: every rule for itself, without
  * parts. */

@@ -69,9 +69,11 @@ static void put_device(FILE *out, const cJSON *run) {
   put_next_field(out, device && strncmp(device, "gpu", 3) == 0 ? device + 3 : "");
 }
 
+/* kernel->kernel NULL: a line of the whole run. */
 static void put_kernel_fields(FILE *out, const rl_csv_kernel *kernel) {
-  char id[32];
-  snprintf(id, sizeof id, "%.0f", cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(kernel->kernel, "ordinal")));
+  double ordinal = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(kernel->kernel, "ordinal"));
+  char id[32] = "";
+  if (isfinite(ordinal)) snprintf(id, sizeof id, "%.0f", ordinal);
   put_field(out, id);
   put_number_member(out, kernel->run, "run");
   put_text_member(out, kernel->run, "workload");
@@ -136,13 +138,13 @@ static void put_row(const details_page *page, const rl_section *section, const r
 }
 
 /* As in ncu, the line of a finding has the section's id where the lines of rows have the section's name. */
-static void put_finding(const details_page *page, const rl_section *section, const rl_finding *finding) {
+static void put_finding(const details_page *page, const rl_finding *finding) {
   static const char *const types[] = {[RL_FINDING_INFO] = "INF", [RL_FINDING_WARNING] = "WRN", [RL_FINDING_OPTIMIZATION] = "OPT"};
   bool estimated = isfinite(finding->speedup_pct);
   const char *scope = !estimated ? "" : finding->global ? "global" : "local";
   char speedup[32] = "";
   if (estimated) snprintf(speedup, sizeof speedup, "%.4g", finding->speedup_pct);
-  put_details_line(page, (const char *const[DETAILS_COLUMNS]){section->id, "", "", "", "", finding->rule->id,
+  put_details_line(page, (const char *const[DETAILS_COLUMNS]){finding->rule->section, "", "", "", "", finding->rule->id,
                                                               types[finding->kind], finding->message, scope, speedup});
 }
 
@@ -155,7 +157,7 @@ static void put_section(const details_page *page, const rl_section *section, con
     if (shows_row(page->details, &section->rows[i]) && rl_row_is_available(&section->rows[i], page->kernel->view->capability))
       put_row(page, section, &section->rows[i]);
   for (size_t i = 0; i < findings->count; i++)
-    if (strcmp(findings->items[i].rule->section, section->id) == 0) put_finding(page, section, &findings->items[i]);
+    if (strcmp(findings->items[i].rule->section, section->id) == 0) put_finding(page, &findings->items[i]);
 }
 
 void rl_csv_print_details(FILE *out, const rl_csv_kernel *kernel, rl_csv_details details) {
@@ -165,6 +167,14 @@ void rl_csv_print_details(FILE *out, const rl_csv_kernel *kernel, rl_csv_details
   for (size_t i = 0; i < rl_section_count; i++)
     if (sections & UINT32_C(1) << i) put_section(&page, &rl_sections[i], &findings);
   free(findings.items);
+}
+
+void rl_csv_print_run_findings(FILE *out, const cJSON *run, const rl_findings *findings, rl_csv_details details) {
+  static const rl_metric_values none = {0};
+  static const rl_report_view view = {0};
+  const rl_csv_kernel no_kernel = {run, NULL, &view, &none};
+  const details_page page = {out, &no_kernel, details};
+  for (size_t i = 0; i < findings->count; i++) put_finding(&page, &findings->items[i]);
 }
 
 static const char *unit_of(const char *name) {

@@ -21,6 +21,9 @@ typedef struct rl_csv_kernel {
 void rl_csv_print_details_header(FILE *out, rl_csv_details details);
 void rl_csv_print_details(FILE *out, const rl_csv_kernel *kernel, rl_csv_details details);
 
+/* The lines of a run's findings that belong to no kernel: the kernel's columns are empty. */
+void rl_csv_print_run_findings(FILE *out, const cJSON *run, const rl_findings *findings, rl_csv_details details);
+
 /* The raw page: one line for each kernel and one column for each metric, unscaled. Its second line has the units. */
 void rl_csv_print_raw_header(FILE *out, const char *const *metric_names, size_t count);
 void rl_csv_print_raw(FILE *out, const rl_csv_kernel *kernel, const char *const *metric_names, size_t count);

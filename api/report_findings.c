@@ -56,15 +56,20 @@ static cJSON *part_json(const rl_finding *finding) {
   return object;
 }
 
-cJSON *rl_report_findings(const rl_metric_values *values) {
-  rl_findings findings = rl_report_apply_rules(values);
+cJSON *rl_report_findings_json(const rl_findings *findings) {
   cJSON *array = cJSON_CreateArray(), *parts = NULL;
-  for (size_t i = 0; i < findings.count; i++) {
-    const rl_finding *finding = &findings.items[i];
+  for (size_t i = 0; i < findings->count; i++) {
+    const rl_finding *finding = &findings->items[i];
     cJSON *object = finding->is_part ? part_json(finding) : finding_json(finding);
     cJSON_AddItemToArray(finding->is_part ? parts : array, object);
     if (!finding->is_part) parts = cJSON_GetObjectItemCaseSensitive(object, "parts");
   }
+  return array;
+}
+
+cJSON *rl_report_findings(const rl_metric_values *values) {
+  rl_findings findings = rl_report_apply_rules(values);
+  cJSON *array = rl_report_findings_json(&findings);
   free(findings.items);
   return array;
 }

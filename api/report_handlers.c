@@ -6,6 +6,7 @@
 #include "api/reply.h"
 #include "api/report_csv.h"
 #include "api/report_stream.h"
+#include "api/run_timeline.h"
 #include "api/server_internal.h"
 #include "base/array.h"
 #include "base/json_members.h"
@@ -175,6 +176,36 @@ static char *make_substitute_row(const rl_report_run *run, rl_error *err) {
   return print_and_delete(kernel, err);
 }
 
+/* Reads the timeline of the report's run. A trace that is too large is a reason, not an error. */
+static int read_timeline(rl_http_request *request, rl_run_timeline *timeline, rl_error *err) {
+  rl_error failed = {0};
+  if (rl_run_timeline_read(request, request->id, timeline, &failed) == 0) return 0;
+  if (failed.domain != RL_HTTP || failed.code != 422) {
+    *err = failed;
+    return -1;
+  }
+  snprintf(timeline->trace.state.reason, sizeof timeline->trace.state.reason, "%s", failed.message);
+  return 0;
+}
+
+/* Adds the findings of the run's timeline; null if the report is of one kernel. */
+static int add_timeline(rl_http_request *request, const report_query *query, cJSON *run, rl_error *err) {
+  RL_CLEANUP(rl_run_timeline_clear) rl_run_timeline timeline = {0};
+  if (query->kernel >= 0) {
+    cJSON_AddNullToObject(run, "timeline");
+    return 0;
+  }
+  if (read_timeline(request, &timeline, err) < 0) return -1;
+  rl_findings findings = rl_run_timeline_findings(&timeline);
+  bool has_trace = timeline.trace.state.reason[0] == '\0';
+  cJSON *object = cJSON_AddObjectToObject(run, "timeline");
+  rl_json_add_text(object, "reason", timeline.trace.state.reason);
+  rl_json_add_text(object, "incomplete_reason", timeline.trace.events.incomplete_reason);
+  cJSON_AddItemToObject(object, "findings", has_trace ? rl_report_findings_json(&findings) : cJSON_CreateNull());
+  free(findings.items);
+  return 0;
+}
+
 static int prepare_json(rl_report_stream *stream, const report_query *query, rl_error *err) {
   stream->separator = ",";
   stream->tail = "]}";
@@ -182,6 +213,20 @@ static int prepare_json(rl_report_stream *stream, const report_query *query, rl_
   if (query->kernel <= 0 && (stream->substitute_row = make_substitute_row(&stream->a, err)) == NULL) return -1;
   stream->head = print_head(stream->a.row, err);
   return stream->head != NULL ? 0 : -1;
+}
+
+/* Prints the lines of the timeline's findings after those of all kernels. */
+static int prepare_timeline_lines(rl_http_request *request, rl_report_stream *stream, rl_error *err) {
+  RL_CLEANUP(rl_run_timeline_clear) rl_run_timeline timeline = {0};
+  char *text = NULL;
+  size_t size;
+  if (read_timeline(request, &timeline, err) < 0) return -1;
+  rl_findings findings = rl_run_timeline_findings(&timeline);
+  FILE *out = open_memstream(&text, &size);
+  if (out != NULL) rl_csv_print_run_findings(out, stream->a.row, &findings, stream->details);
+  free(findings.items);
+  stream->tail = stream->own_tail = close_memstream(out, &text, err);
+  return stream->tail != NULL ? 0 : -1;
 }
 
 static int prepare_csv(rl_store *store, const rl_binding bindings[2], rl_report_stream *stream, const report_query *query,
@@ -223,8 +268,11 @@ int rl_handle_get_run_report(rl_http_request *request, rl_error *err) {
                            {":inside", RL_SQL_INTEGER, .integer = !csv}};
   RL_CLEANUP(rl_report_stream_cleanup) rl_report_stream *stream = rl_report_stream_new(err);
   if (stream == NULL || rl_report_run_read(store, request->id, &stream->a, err) < 0) return -1;
+  if (!csv && add_timeline(request, &query, stream->a.row, err) < 0) return -1;
   int rc = csv ? prepare_csv(store, bindings, stream, &query, err) : prepare_json(stream, &query, err);
-  if (rc < 0 || rl_store_query(store, RL_QUERY_REPORT_KERNELS, bindings, 3, &stream->cursor, err) < 0) return -1;
+  bool has_timeline_lines = csv && query.page == PAGE_DETAILS && query.kernel < 0;
+  if (rc < 0 || (has_timeline_lines && prepare_timeline_lines(request, stream, err) < 0)) return -1;
+  if (rl_store_query(store, RL_QUERY_REPORT_KERNELS, bindings, 3, &stream->cursor, err) < 0) return -1;
   return rl_report_stream_reply(request, &stream, csv ? "text/csv" : "application/json", err);
 }
 

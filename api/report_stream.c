@@ -40,6 +40,7 @@ void rl_report_stream_free(rl_report_stream *stream) {
   for (size_t i = 0; i < stream->metric_count; i++) free(stream->metric_names[i]);
   free(stream->metric_names);
   free(stream->head);
+  free(stream->own_tail);
   free(stream->substitute_row);
   free(stream->last_chunk);
   free(stream->pending_row);

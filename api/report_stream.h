@@ -27,6 +27,7 @@ typedef struct rl_report_stream {
   rl_cursor *cursor;
   char *head;                   /* malloc'ed */
   const char *separator, *tail; /* between the rows' texts, and after them */
+  char *own_tail;               /* malloc'ed, if the tail is; NULL: it is static */
   char *substitute_row;         /* first column of the row to render when the query has none; NULL: no row */
   /* Returns the text of a row, malloc'ed; NULL with err on failure. Columns other than the first may be NULL. */
   char *(*render)(struct rl_report_stream *stream, const char *const columns[RL_REPORT_COLUMNS], rl_error *err);

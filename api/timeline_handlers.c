@@ -3,32 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/critical_path.h"
-#include "analyze/launch_queue.h"
-#include "analyze/range_times.h"
 #include "api/handlers.h"
 #include "api/reply.h"
 #include "api/report.h"
-#include "api/run_trace.h"
+#include "api/run_timeline.h"
 #include "api/server_internal.h"
 #include "base/json_members.h"
 
 enum { LONGEST_INTERVALS = 8, MAX_RANGE_NAMES = 256, MAX_STREAMS = 64, MAX_PATH_NAMES = 64 };
-
-typedef struct trace_analysis {
-  rl_time_classes classes;
-  rl_range_times times;
-  rl_launch_queue queue;
-  rl_critical_path path;
-  const char *queue_reason, *path_reason; /* why they are unknown; NULL: they are known */
-} trace_analysis;
-
-static void clear_analysis(trace_analysis *analysis) {
-  rl_time_classes_clear(&analysis->classes);
-  rl_range_times_clear(&analysis->times);
-  rl_launch_queue_clear(&analysis->queue);
-  rl_critical_path_clear(&analysis->path);
-}
 
 /* --- JSON -------------------------------------------------------------------------------------------------------------- */
 
@@ -161,14 +143,14 @@ static cJSON *mean_depths_json(const rl_launch_queue *queue) {
   return cJSON_CreateDoubleArray(means, RL_QUEUE_SLICES);
 }
 
-static void add_queue(cJSON *document, const trace_analysis *analysis) {
+static void add_queue(cJSON *document, const rl_run_timeline *timeline) {
   static const char *const members[] = {"empty_idle_ns", "total", "streams", "mean_depths", NULL};
   cJSON *object = cJSON_AddObjectToObject(document, "queue");
-  const rl_launch_queue *queue = &analysis->queue;
-  int64_t window_ns = analysis->classes.end_ns - analysis->classes.start_ns;
-  rl_json_add_text(object, "reason", analysis->queue_reason);
+  const rl_launch_queue *queue = &timeline->queue;
+  int64_t window_ns = timeline->classes.end_ns - timeline->classes.start_ns;
+  rl_json_add_text(object, "reason", timeline->queue_reason);
   cJSON_AddNumberToObject(object, "unmatched_operations", (double)queue->unmatched_operations);
-  if (analysis->queue_reason != NULL) {
+  if (timeline->queue_reason != NULL) {
     rl_json_add_nulls(object, members);
     return;
   }
@@ -191,12 +173,12 @@ static cJSON *path_names_json(const rl_trace_events *events, const rl_critical_p
   return array;
 }
 
-static void add_path(cJSON *document, const rl_trace_events *events, const trace_analysis *analysis) {
+static void add_path(cJSON *document, const rl_trace_events *events, const rl_run_timeline *timeline) {
   static const char *const members[] = {"operations", "inferred_operations", "parts", "names", NULL};
   cJSON *object = cJSON_AddObjectToObject(document, "critical_path"), *parts;
-  const rl_critical_path *path = &analysis->path;
-  rl_json_add_text(object, "reason", analysis->path_reason);
-  if (analysis->path_reason != NULL) {
+  const rl_critical_path *path = &timeline->path;
+  rl_json_add_text(object, "reason", timeline->path_reason);
+  if (timeline->path_reason != NULL) {
     rl_json_add_nulls(object, members);
     return;
   }
@@ -204,21 +186,55 @@ static void add_path(cJSON *document, const rl_trace_events *events, const trace
   cJSON_AddNumberToObject(object, "inferred_operations", (double)path->inferred);
   parts = cJSON_AddObjectToObject(object, "parts");
   for (int i = 0; i < RL_PATH_PART_COUNT; i++) cJSON_AddNumberToObject(parts, rl_path_part_names[i], (double)path->part_ns[i]);
-  double window_ns = (double)(analysis->classes.end_ns - analysis->classes.start_ns);
+  double window_ns = (double)(timeline->classes.end_ns - timeline->classes.start_ns);
   cJSON_AddItemToObject(object, "names", path_names_json(events, path, window_ns));
 }
 
-static cJSON *findings_json(const trace_analysis *analysis) {
-  rl_metric_value metrics[RL_TIME_METRIC_COUNT + RL_QUEUE_METRIC_COUNT + RL_PATH_METRIC_COUNT];
-  size_t count = rl_time_classes_metrics(&analysis->classes, metrics);
-  count += rl_launch_queue_metrics(&analysis->queue, &analysis->classes, analysis->queue_reason, metrics + count);
-  count += rl_critical_path_metrics(&analysis->path, &analysis->classes, analysis->path_reason, metrics + count);
-  rl_metric_values_sort(metrics, count);
-  return rl_report_findings(&(rl_metric_values){metrics, count});
+static void add_calls(cJSON *object, const char *member, const rl_call_time *time) {
+  cJSON *calls = cJSON_AddObjectToObject(object, member);
+  cJSON_AddNumberToObject(calls, "count", (double)time->count);
+  cJSON_AddNumberToObject(calls, "time_ns", (double)time->time_ns);
 }
 
-static void add_trace(cJSON *document, const rl_trace_events *events, const trace_analysis *analysis) {
-  const rl_time_classes *classes = &analysis->classes;
+static void add_threads(cJSON *document, const rl_thread_times *times) {
+  cJSON *array = cJSON_AddArrayToObject(document, "threads");
+  for (size_t i = 0; i < times->count; i++) {
+    const rl_thread_time *thread = &times->items[i];
+    cJSON *object = cJSON_CreateObject();
+    rl_json_add_number(object, "thread", thread->thread != 0 ? (double)thread->thread : NAN);
+    add_calls(object, "launches", &thread->launches);
+    add_calls(object, "synchronizations", &thread->synchronizations);
+    add_calls(object, "blocking_copies", &thread->blocking_copies);
+    cJSON_AddNumberToObject(object, "idle_ns", (double)thread->idle_ns);
+    cJSON_AddItemToArray(array, object);
+  }
+}
+
+static void add_copies(cJSON *document, const rl_run_timeline *timeline) {
+  cJSON *array = cJSON_AddArrayToObject(document, "copies");
+  for (size_t i = 0; i < timeline->copy_count; i++) {
+    const rl_copy_group *group = &timeline->copies[i];
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "name", group->name);
+    rl_json_add_text(object, "source_memory", rl_memory_kind_names[group->source]);
+    rl_json_add_text(object, "destination_memory", rl_memory_kind_names[group->destination]);
+    cJSON_AddNumberToObject(object, "count", (double)group->count);
+    cJSON_AddNumberToObject(object, "bytes", (double)group->bytes);
+    cJSON_AddNumberToObject(object, "time_ns", (double)group->time_ns);
+    rl_json_add_number(object, "bytes_per_s", group->time_ns > 0 ? 1e9 * (double)group->bytes / (double)group->time_ns : NAN);
+    cJSON_AddItemToArray(array, object);
+  }
+}
+
+static void add_findings(cJSON *document, const rl_run_timeline *timeline) {
+  rl_findings findings = rl_run_timeline_findings(timeline);
+  cJSON_AddItemToObject(document, "findings", rl_report_findings_json(&findings));
+  free(findings.items);
+}
+
+static void add_trace(cJSON *document, const rl_run_timeline *timeline) {
+  const rl_time_classes *classes = &timeline->classes;
+  const rl_trace_events *events = &timeline->trace.events;
   cJSON *window = cJSON_AddObjectToObject(document, "window");
   cJSON_AddNumberToObject(window, "start_ns", (double)classes->start_ns);
   cJSON_AddNumberToObject(window, "end_ns", (double)classes->end_ns);
@@ -226,43 +242,29 @@ static void add_trace(cJSON *document, const rl_trace_events *events, const trac
   cJSON_AddNumberToObject(document, "kernels", (double)classes->kernels);
   cJSON_AddNumberToObject(document, "unrecorded_launches", (double)classes->unrecorded_launches);
   add_classes(document, events, classes);
-  add_ranges(document, events, classes, &analysis->times);
-  add_queue(document, analysis);
-  add_path(document, events, analysis);
-  cJSON_AddItemToObject(document, "findings", findings_json(analysis));
+  add_ranges(document, events, classes, &timeline->ranges);
+  add_queue(document, timeline);
+  add_path(document, events, timeline);
+  add_threads(document, &timeline->threads);
+  add_copies(document, timeline);
+  add_findings(document, timeline);
 }
 
 static void add_missing_trace(cJSON *document) {
   static const char *const members[] = {"window", "operations",       "kernels", "unrecorded_launches", "classes",
-                                        "ranges", "ranges_truncated", "queue",   "critical_path",       "findings",
-                                        NULL};
+                                        "ranges", "ranges_truncated", "queue",   "critical_path",       "threads",
+                                        "copies", "findings",         NULL};
   rl_json_add_nulls(document, members);
 }
 
-static int analyze(const rl_trace_index *index, trace_analysis *analysis, rl_error *err) {
-  if (rl_range_times_compute(index, &analysis->classes, &analysis->times, err) < 0) return -1;
-  if (rl_launch_queue_compute(index, &analysis->classes, &analysis->queue, err) < 0) return -1;
-  if (rl_critical_path_compute(index, &analysis->path, err) < 0) return -1;
-  analysis->path_reason = rl_critical_path_reason(index, &analysis->classes);
-  analysis->queue_reason = rl_launch_queue_reason(index, &analysis->queue);
-  return 0;
-}
-
-static int add_analysis(cJSON *document, const rl_run_trace *trace, rl_error *err) {
-  RL_CLEANUP(clear_analysis) trace_analysis analysis = {0};
-  if (analyze(&trace->index, &analysis, err) < 0) return -1;
-  add_trace(document, &trace->events, &analysis);
-  return 0;
-}
-
 int rl_handle_get_timeline_findings(rl_http_request *request, rl_error *err) {
-  RL_CLEANUP(rl_run_trace_clear) rl_run_trace trace = {0};
+  RL_CLEANUP(rl_run_timeline_clear) rl_run_timeline timeline = {0};
   RL_CLEANUP(rl_json_cleanup) cJSON *document = cJSON_CreateObject();
-  if (rl_run_trace_read(request->server->store, &request->budget, request->id, &trace, err) < 0) return -1;
+  if (rl_run_timeline_read(request, request->id, &timeline, err) < 0) return -1;
   cJSON_AddNumberToObject(document, "run", (double)request->id);
-  rl_json_add_text(document, "reason", trace.state.reason);
-  rl_json_add_text(document, "incomplete_reason", trace.events.incomplete_reason);
-  if (trace.state.reason[0] != '\0') add_missing_trace(document);
-  else if (add_analysis(document, &trace, err) < 0) return -1;
+  rl_json_add_text(document, "reason", timeline.trace.state.reason);
+  rl_json_add_text(document, "incomplete_reason", timeline.trace.events.incomplete_reason);
+  if (timeline.trace.state.reason[0] != '\0') add_missing_trace(document);
+  else add_trace(document, &timeline);
   return rl_reply_json(request, 200, rl_take_ownership(&document), err);
 }

@@ -84,6 +84,20 @@ function drawFindings(findings) {
   byId('finding-list').replaceChildren(...findings.map((finding) => findingItem(finding)));
 }
 
+let hasRunFindings = false;
+
+/** Lists the findings of the run's trace, which belong to no kernel. */
+async function drawRunFindings() {
+  if (hasRunFindings) return;
+  hasRunFindings = true;
+  const found = await get(`/runs/${run}/timeline/findings`).catch((problem) => {
+    if (problem.status !== 422) throw problem; // a trace of too many rows
+    return { findings: null };
+  });
+  byId('run-findings').hidden = !found.findings?.length;
+  byId('run-finding-list').replaceChildren(...(found.findings ?? []).map((finding) => findingItem(finding)));
+}
+
 /** Creates a column of rates. share: the field with the share of this rate that was reached, or undefined. */
 const rateColumn = (label, field, reason, share) => ({ label, number: true, cell: (roof) => {
   const rate = (roof.bytes ? format.bytesPerSecond : format.operationsPerSecond)(roof[field]);
@@ -171,6 +185,7 @@ async function load(ordinal) {
   drawSections(kernel);
   drawSeries(kernel.series, (name) => curveValue(kernel, name));
   drawInstructions(kernel.instructions, code);
+  await drawRunFindings();
   document.body.dataset.loaded = String(ordinal);
   openTarget();
 }

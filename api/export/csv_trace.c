@@ -4,14 +4,6 @@
 
 #include "api/export/trace_writer.h"
 
-const char *const rl_memory_kind_names[RL_MEMORY_KIND_COUNT] = {[RL_MEMORY_PAGEABLE] = "pageable",
-                                                                [RL_MEMORY_PINNED] = "pinned",
-                                                                [RL_MEMORY_DEVICE] = "device",
-                                                                [RL_MEMORY_ARRAY] = "array",
-                                                                [RL_MEMORY_MANAGED] = "managed",
-                                                                [RL_MEMORY_DEVICE_STATIC] = "device_static",
-                                                                [RL_MEMORY_MANAGED_STATIC] = "managed_static"};
-
 static const char header[] =
     "job,run,kind,name,start_ns,end_ns,duration_ns,process,thread,device,context,stream,correlation,graph_node,step,grid_x,grid_"
     "y,"

@@ -28,7 +28,4 @@ extern const rl_trace_writer rl_chrome_writer;   /* trace events in the dialect 
 extern const rl_trace_writer rl_perfetto_writer; /* protobuf: perfetto/trace/trace.proto */
 extern const rl_trace_writer rl_csv_writer;      /* one line for each row, one column for each value */
 
-/* "pageable" and so on; NULL for RL_MEMORY_UNKNOWN. */
-extern const char *const rl_memory_kind_names[RL_MEMORY_KIND_COUNT];
-
 #endif

@@ -111,6 +111,35 @@ const rl_rule rl_rules_timeline[] = {
      .kind = RL_FINDING_WARNING,
      .message = "Copies run alone during {copy}% of the window, and beside kernels during {beside}%. Copy the next inputs in a "
                 "second stream while kernels run, if the kernels do not need them yet."},
+    {.id = "timeline_pageable_copies",
+     .version = 1,
+     .section = RL_RULE_TIMELINE_SECTION,
+     .title = "Copies are of pageable memory",
+     .inputs = {{"copies", "timeline__pageable_copies"},
+                {"bytes", "timeline__pageable_copies_bytes"},
+                {"time", "timeline__pageable_copies_pct"},
+                {"rate", "timeline__pageable_copies_rate"}},
+     .condition = "time >= 5",
+     .kind = RL_FINDING_WARNING,
+     .message =
+         "{copies:0} copies from or to pageable memory move {bytes / 1000000} MB at {rate / 1000000000} GB/s. In sum they "
+         "last {time}% of the window. The driver stages them through pinned memory, and their calls can block. Allocate the "
+         "host memory with cudaMallocHost, or pin it with cudaHostRegister."},
+    {.id = "timeline_pinned_rate",
+     .version = 1,
+     .section = RL_RULE_TIMELINE_SECTION,
+     .title = "Copies of pinned memory are faster",
+     .inputs = {{"time", "timeline__pageable_copies_pct"},
+                {"rate", "timeline__pageable_large_rate"},
+                {"pinned", "timeline__pinned_large_rate"}},
+     .condition = "time >= 5 && pinned >= 1.05 * rate",
+     .speedup = "100 * (1 - rate / pinned)",
+     .scope = RL_SPEEDUP_LOCAL,
+     .kind = RL_FINDING_OPTIMIZATION,
+     .message =
+         "Of the copies of 1 MiB or more, those of pageable memory reach {rate / 1000000000} GB/s, those of pinned memory in "
+         "the same direction {pinned / 1000000000} GB/s in this trace. At that rate the former would take {100 * (1 - rate / "
+         "pinned)}% less time."},
     {.id = "timeline_empty_queue",
      .version = 1,
      .section = RL_RULE_TIMELINE_SECTION,

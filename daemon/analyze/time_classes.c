@@ -274,7 +274,8 @@ static int add_idle(analysis *a, const idle_gap *gap, int64_t start_ns, int64_t 
   result->intervals[time_class]++;
   observe(a, gap->operation, time_class, end_ns - start_ns);
   if (is_small_kernel(gap->after)) count_small_idle(gap->after, time_class, end_ns - start_ns, result);
-  result->idle[result->idle_count++] = (rl_idle_interval){start_ns, end_ns, time_class, gap->before, gap->after, call};
+  result->idle[result->idle_count++] = (rl_idle_interval){
+      start_ns, end_ns, time_class, gap->before, gap->after, call, gap->call != NULL, gap->call != NULL ? gap->call->thread : 0};
   return 0;
 }
 

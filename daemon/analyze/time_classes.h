@@ -59,6 +59,8 @@ typedef struct rl_idle_interval {
   rl_time_class time_class;
   const rl_trace_event *before, *after; /* the operations that end before and start after the gap with this interval */
   const rl_trace_event *call;           /* the API call that explains it; NULL: none */
+  bool is_launched;                     /* a call launches `after`: `thread` is the thread of that call */
+  uint32_t thread;
 } rl_idle_interval;
 
 typedef struct rl_time_classes {

@@ -12,6 +12,14 @@ const char *const rl_pass_names[] = {"timing", "activity", "counters", NULL};
 const char *const rl_activity_kind_names[] = {"kernel", "memcpy",   "memset", "memory", "runtime", "driver",
                                               "range",  "overhead", "span",   "phase",  NULL};
 
+const char *const rl_memory_kind_names[RL_MEMORY_KIND_COUNT] = {[RL_MEMORY_PAGEABLE] = "pageable",
+                                                                [RL_MEMORY_PINNED] = "pinned",
+                                                                [RL_MEMORY_DEVICE] = "device",
+                                                                [RL_MEMORY_ARRAY] = "array",
+                                                                [RL_MEMORY_MANAGED] = "managed",
+                                                                [RL_MEMORY_DEVICE_STATIC] = "device_static",
+                                                                [RL_MEMORY_MANAGED_STATIC] = "managed_static"};
+
 /* A field of records in frames. A worker sends every field, so all are required. */
 #define FRAME_FIELD(STRUCT, MEMBER, TYPE, ...) RL_FIELD(STRUCT, MEMBER, TYPE, .required = true, __VA_ARGS__)
 /* A ratio within [0, 1]. */

@@ -146,6 +146,7 @@ typedef enum rl_memory_kind {
   RL_MEMORY_MANAGED_STATIC /* a __managed__ variable */,
   RL_MEMORY_KIND_COUNT
 } rl_memory_kind;
+extern const char *const rl_memory_kind_names[RL_MEMORY_KIND_COUNT]; /* NULL: unknown */
 
 /* activity: one record of the trace. ROWS frames have the same layout: packed, little-endian. Times are ns since the trace began.
  */

@@ -1,5 +1,6 @@
 """Reading measurements: results, kernels, timeline, comparison, history, ETags."""
 
+import csv
 import math
 
 import pytest
@@ -182,6 +183,13 @@ def test_findings_of_a_timeline(daemon):
     assert findings == {"timeline_host_work": pytest.approx(100 * 50 / 105),
                         "timeline_launch_latency": pytest.approx(100 * 9 / 105), "timeline_empty_queue": None,
                         "timeline_critical_path": None}
+    report = daemon.get(f"/runs/{run}/report").json()
+    assert report["timeline"] == {"reason": None, "incomplete_reason": None, "findings": found["findings"]}
+    assert daemon.get(f"/runs/{run}/report?kernel=0").json()["timeline"] is None
+    lines = list(csv.DictReader(daemon.get(f"/runs/{run}/report?format=csv").text.splitlines()))
+    assert [(line["ID"], line["Section Name"], line["Rule Name"], line["Estimated Speedup"]) for line in lines] == [
+        ("", "Timeline", "timeline_host_work", "47.62"), ("", "Timeline", "timeline_launch_latency", "8.571"),
+        ("", "Timeline", "timeline_empty_queue", ""), ("", "Timeline", "timeline_critical_path", "")]
     path = found["critical_path"]
     assert {name: time for name, time in path["parts"].items() if time} == {
         "kernels": 15_000, "launches": 9_000, "host_work": 81_000}
@@ -201,6 +209,35 @@ def test_a_stream_that_waits_for_an_event(daemon):
     found = daemon.get(f"/runs/{report_fixture.Rows(daemon).run([], trace=([], trace))}/timeline/findings").json()
     assert {name: time for name, time in found["critical_path"]["parts"].items() if time} == {
         "kernels": 90_000, "copies": 9_000, "device_latency": 1_000}
+
+
+def test_copies_of_pageable_memory(daemon):
+    """Two copies of 2 MiB: one of pageable memory by a blocking call of another thread, one of pinned memory."""
+    shape = {f"{side}_{axis}": 1 for side in ("grid", "block") for axis in "xyz"}
+    copy = {"kind": "memcpy", "name": "memcpy HtoD", "stream": 7, "bytes": 2 << 20, "destination_memory": 3}
+    trace = [{"kind": "runtime", "name": "cudaMemcpy_v3020", "start_ns": 0, "end_ns": 410_000, "correlation": 1, "thread": 51},
+             {**copy, "start_ns": 10_000, "end_ns": 410_000, "correlation": 1, "source_memory": 1},
+             {"kind": "runtime", "name": "cudaMemcpyAsync_v3020", "start_ns": 412_000, "end_ns": 415_000, "correlation": 2,
+              "thread": 52},
+             {**copy, "start_ns": 420_000, "end_ns": 520_000, "correlation": 2, "source_memory": 2},
+             {"kind": "runtime", "name": "cudaLaunchKernel_v7000", "start_ns": 416_000, "end_ns": 417_000, "correlation": 3,
+              "thread": 52},
+             {"kind": "kernel", "name": "k", "start_ns": 520_000, "end_ns": 530_000, "stream": 7, "correlation": 3, **shape}]
+    found = daemon.get(f"/runs/{report_fixture.Rows(daemon).run([], trace=([], trace))}/timeline/findings").json()
+    assert found["copies"] == [
+        {"name": "memcpy HtoD", "source_memory": "pageable", "destination_memory": "device", "count": 1, "bytes": 2 << 20,
+         "time_ns": 400_000, "bytes_per_s": pytest.approx((2 << 20) / 400e-6)},
+        {"name": "memcpy HtoD", "source_memory": "pinned", "destination_memory": "device", "count": 1, "bytes": 2 << 20,
+         "time_ns": 100_000, "bytes_per_s": pytest.approx((2 << 20) / 100e-6)}]
+    none = {"count": 0, "time_ns": 0}
+    assert found["threads"] == [
+        {"thread": 51, "launches": none, "synchronizations": none, "blocking_copies": {"count": 1, "time_ns": 410_000},
+         "idle_ns": 0},
+        {"thread": 52, "launches": {"count": 1, "time_ns": 1_000}, "synchronizations": none, "blocking_copies": none,
+         "idle_ns": 10_000}]
+    findings = {finding["rule"]: (finding["speedup_pct"], finding["scope"]) for finding in found["findings"]}
+    assert findings["timeline_pageable_copies"] == (None, None)
+    assert findings["timeline_pinned_rate"] == (pytest.approx(75), "local")
 
 
 def test_ranges_of_a_timeline_are_bounded(daemon):
@@ -247,6 +284,7 @@ def test_runs_without_a_timeline(daemon):
     rows.db.commit()
     large = daemon.call("GET", f"/runs/{kept}/timeline/findings")
     assert large.status_code == 422 and "2000001 rows" in large.json()["detail"], large.text
+    assert "2000001 rows" in daemon.get(f"/runs/{kept}/report").json()["timeline"]["reason"]
     missing = daemon.call("GET", "/runs/999999/timeline/findings")
     assert missing.status_code == 404 and missing.json()["code"] == "not_found"
 

@@ -78,6 +78,7 @@ static const query_case cases[] = {
     {QUERY(TIMELINE_PASS), "of a run", 100, {MEMBER(":run", trace_run)}},
     {QUERY(TIMELINE_NAMES), "of a run", 60, {MEMBER(":run", trace_run)}},
     {QUERY(TIMELINE_VALUES), "of a run", 60, {MEMBER(":run", trace_run)}},
+    {QUERY(TIMELINE_COPIES), "of a run with few copies", 400, {MEMBER(":run", train_run)}},
     {QUERY(TIMELINE_EVENTS), "of a run", 60, {MEMBER(":run", trace_run)}},
     {QUERY(TIMELINE_ROWS),
      "short window",

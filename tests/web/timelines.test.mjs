@@ -34,6 +34,15 @@ test('the launch queue and the critical path of a trace', async () => {
 });
 
 
+test('the report lists the findings of the timeline', async () => {
+  const page = await openPage(`${daemon.url}/report.html?run=${a.run}&kernel=0`);
+  await page.locator('body[data-loaded="0"]').waitFor();
+  const titles = await page.locator('#run-finding-list strong').allInnerTexts();
+  assert.deepEqual(titles, ['The device waits for host code', 'The device waits for launch calls',
+    'No launch is queued while the device is idle', 'The host determines the critical path']);
+  await page.close();
+});
+
 test('two timelines are compared by class and by operation', async () => {
   const page = await openPage(`${daemon.url}/compare.html?a=${a.run}&b=${b.run}`);
   await page.locator('body[data-loaded="true"]').waitFor();

@@ -1,0 +1,35 @@
+/* What the trace of a run shows: the analyses of the timeline, and its findings. */
+#ifndef RL_API_RUN_TIMELINE_H
+#define RL_API_RUN_TIMELINE_H
+
+#include "analyze/copy_rates.h"
+#include "analyze/critical_path.h"
+#include "analyze/launch_queue.h"
+#include "analyze/range_times.h"
+#include "analyze/thread_times.h"
+#include "api/http_request.h"
+#include "api/report.h"
+#include "api/run_trace.h"
+
+enum { RL_MAX_COPY_GROUPS = 64 };
+
+typedef struct rl_run_timeline {
+  rl_run_trace trace; /* trace.state.reason: why there is none; then all other members are empty */
+  rl_time_classes classes;
+  rl_range_times ranges;
+  rl_launch_queue queue;
+  rl_critical_path path;
+  rl_thread_times threads;
+  rl_copy_group copies[RL_MAX_COPY_GROUPS];
+  size_t copy_count;
+  const char *queue_reason, *path_reason; /* why they are unknown; NULL: they are known */
+} rl_run_timeline;
+
+/* Do not move the result. The caller clears it, also after a failure. Errors: as of rl_run_trace_read. */
+int rl_run_timeline_read(rl_http_request *request, int64_t run_id, rl_run_timeline *timeline, rl_error *err);
+void rl_run_timeline_clear(rl_run_timeline *timeline);
+
+/* Returns the findings, ranked, which point into the timeline; none if there is no trace. */
+rl_findings rl_run_timeline_findings(const rl_run_timeline *timeline);
+
+#endif

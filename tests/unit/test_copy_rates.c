@@ -1,0 +1,58 @@
+/* Groups of copies whose rates are known. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "analyze/copy_rates.h"
+
+enum { MB = 1000000, US = 1000 };
+
+static double metric(const rl_copy_group *groups, size_t count, const char *name) {
+  rl_metric_value metrics[RL_COPY_METRIC_COUNT];
+  size_t found = rl_copy_metrics(groups, count, 100 * US, metrics);
+  for (size_t i = 1; i < found; i++) assert_true(strcmp(metrics[i - 1].name, metrics[i].name) < 0);
+  const rl_metric_value *value = rl_metric_find(&(rl_metric_values){metrics, found}, name);
+  assert_true(isnan(value->value) == (value->reason != NULL));
+  return value->value;
+}
+
+static void assert_near(double found, double expected) { assert_true(fabs(found - expected) <= 1e-9 * expected); }
+
+/* 8 MB at 4 GB/s in large copies and 1 MB in small ones from pageable memory; pinned memory reaches 16 GB/s in large copies. */
+static void pinned_memory_is_the_measure_of_large_copies(void **state) {
+  (void)state;
+  const rl_copy_group groups[] = {{"memcpy HtoD", RL_MEMORY_PAGEABLE, RL_MEMORY_DEVICE, 12, 9 * MB, 2500 * US, 8 * MB, 2000 * US},
+                                  {"memcpy HtoD", RL_MEMORY_PINNED, RL_MEMORY_DEVICE, 3, 33 * MB, 4000 * US, 32 * MB, 2000 * US},
+                                  {"memcpy DtoH", RL_MEMORY_DEVICE, RL_MEMORY_PINNED, 1, 2 * MB, 1 * US, 2 * MB, 1 * US}};
+  assert_near(metric(groups, 3, "timeline__pageable_copies"), 12);
+  assert_near(metric(groups, 3, "timeline__pageable_copies_bytes"), 9e6);
+  assert_near(metric(groups, 3, "timeline__pageable_copies_pct"), 2500);
+  assert_near(metric(groups, 3, "timeline__pageable_copies_rate"), 3.6e9);
+  assert_near(metric(groups, 3, "timeline__pageable_large_rate"), 4e9);
+  assert_near(metric(groups, 3, "timeline__pinned_large_rate"), 16e9);
+}
+
+static void what_was_not_measured_is_unknown(void **state) {
+  (void)state;
+  const rl_copy_group other_direction[] = {
+      {"memcpy HtoD", RL_MEMORY_PAGEABLE, RL_MEMORY_DEVICE, 1, 8 * MB, 2000 * US, 8 * MB, 2000 * US},
+      {"memcpy DtoH", RL_MEMORY_DEVICE, RL_MEMORY_PINNED, 1, 8 * MB, 500 * US, 8 * MB, 500 * US}};
+  const rl_copy_group small[] = {{"memcpy HtoD", RL_MEMORY_PAGEABLE, RL_MEMORY_DEVICE, 1, 8 * MB, 2000 * US, 8 * MB, 2000 * US},
+                                 {"memcpy HtoD", RL_MEMORY_PINNED, RL_MEMORY_DEVICE, 9, 8 * MB, 500 * US, 0, 0}};
+  assert_true(isnan(metric(other_direction, 2, "timeline__pinned_large_rate")));
+  assert_true(isnan(metric(small, 2, "timeline__pinned_large_rate")));
+  assert_true(isnan(metric(small, 2, "timeline__pageable_large_rate")));
+  assert_true(isnan(metric(NULL, 0, "timeline__pageable_copies_rate")));
+  assert_true(metric(NULL, 0, "timeline__pageable_copies_pct") == 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(pinned_memory_is_the_measure_of_large_copies),
+                                     cmocka_unit_test(what_was_not_measured_is_unknown)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
