@@ -141,7 +141,7 @@ static const char *media_type_error(const rl_http_request *request) {
   if (takes_upload(request))
     return type == NULL || strncasecmp(type, "multipart/", 10) != 0
                ? NULL
-               : "The body must be the file itself, not a form: curl --data-binary @FILE, or curl -T FILE.";
+               : "The body must be the file itself, not a form: curl --data-binary @FILE, or curl -X POST -T FILE.";
   return request->body_limit == 0 || rl_media_type_is_json(type) ? NULL : "The Content-Type must be application/json.";
 }
 

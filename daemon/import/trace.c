@@ -35,7 +35,7 @@ struct rl_trace {
   rl_trace_gpu gpus[MAX_GPUS];
   size_t gpu_count;
   int64_t skipped[RL_SKIPPED_KIND_COUNT];
-  int64_t untimed, dropped; /* dropped -1: the file does not say */
+  int64_t untimed;
   char engine[16], producer[64], version[64];
   bool shared_memory_is_sum;
 };
@@ -56,7 +56,6 @@ rl_trace *rl_trace_new(void) {
   if (trace == NULL) return NULL;
   trace->name_slots = calloc(NAME_SLOTS, sizeof *trace->name_slots);
   trace->records.limit_bytes = MAX_RECORD_BYTES;
-  trace->dropped = -1;
   randombytes_buf(trace->hash_key, sizeof trace->hash_key);
   if (trace->name_slots != NULL) return trace;
   free(trace);
@@ -159,7 +158,6 @@ int rl_trace_add_row(rl_trace *trace, const rl_activity_row *row, rl_error *err)
 
 void rl_trace_skip(rl_trace *trace, rl_skipped_kind kind) { trace->skipped[kind]++; }
 void rl_trace_count_untimed(rl_trace *trace) { trace->untimed++; }
-void rl_trace_set_dropped(rl_trace *trace, int64_t count) { trace->dropped = count; }
 void rl_trace_set_shared_memory_is_sum(rl_trace *trace) { trace->shared_memory_is_sum = true; }
 
 /* Copies a text of the file, without characters that frames refuse. */
@@ -353,8 +351,7 @@ static int add_measurements(const rl_trace *trace, rl_records *records, const rl
     const char *reason;
   } values[] = {{"activity_kernel_records", (double)count_kernels(records), NULL},
                 {"activity_records", (double)records->row_count, NULL},
-                {"activity_dropped_records", trace->dropped >= 0 ? (double)trace->dropped : NAN,
-                 "the trace does not say how many records the profiler lost"},
+                {"activity_dropped_records", NAN, "the trace does not say how many records the profiler lost"},
                 {"activity_zero_time_records", (double)trace->untimed, NULL},
                 {"epoch_untraced_ms", NAN, untraced},
                 {"epoch_traced_ms", window_ms, no_work},

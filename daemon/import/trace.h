@@ -43,7 +43,6 @@ int rl_trace_add_row(rl_trace *trace, const rl_activity_row *row, rl_error *err)
 void rl_trace_skip(rl_trace *trace, rl_skipped_kind kind);
 /* Counts a record whose times the profiler could not collect. */
 void rl_trace_count_untimed(rl_trace *trace);
-void rl_trace_set_dropped(rl_trace *trace, int64_t count); /* the file says how many records the profiler lost */
 /* Adds a GPU that the file describes; the 65th and later are ignored. */
 void rl_trace_add_gpu(rl_trace *trace, const rl_trace_gpu *gpu);
 /* Sets which program wrote the file, with its version ("": unknown). */

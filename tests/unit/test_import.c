@@ -175,6 +175,29 @@ static void odd_values_are_read_or_ignored(void **state) {
   clear(&result);
 }
 
+/* A key that continues after a NUL is another key. */
+static void keys_may_have_a_nul(void **state) {
+  (void)state;
+  imported result = import_text(
+      "[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"ts\":1,\"dur\":1,"
+      "\"name\\u0000and much more text than any key has\":\"b\",\"dur\\u0000\":7}]",
+      false);
+  ASSERT_IMPORTED(result);
+  assert_string_equal(result.records.names[0], "a");
+  assert_int_equal(result.records.rows[0].end_ns, 1000);
+  clear(&result);
+}
+
+/* As CUPTI numbers them, and as rooflined's exports do. */
+static void graph_nodes_count_from_1(void **state) {
+  (void)state;
+  assert_int_equal(rl_trace_graph_node(0), 0);
+  assert_int_equal(rl_trace_graph_node(-1), 0);
+  assert_int_equal(rl_trace_graph_node(3), 3);
+  assert_int_equal(rl_trace_graph_node(INT64_C(5) << 32), 1);
+  assert_int_equal(rl_trace_graph_node((INT64_C(5) << 32) + 3), 4);
+}
+
 static void an_import_can_be_cancelled(void **state) {
   (void)state;
   imported result = import_text("[]", true);
@@ -271,6 +294,8 @@ int main(void) {
                                      cmocka_unit_test(rows_are_sorted),
                                      cmocka_unit_test(copies_have_kinds_of_memory),
                                      cmocka_unit_test(odd_values_are_read_or_ignored),
+                                     cmocka_unit_test(keys_may_have_a_nul),
+                                     cmocka_unit_test(graph_nodes_count_from_1),
                                      cmocka_unit_test(an_import_can_be_cancelled),
                                      cmocka_unit_test(the_most_used_gpu_stays),
                                      cmocka_unit_test(rows_are_limited),
