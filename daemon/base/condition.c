@@ -1,4 +1,4 @@
-/* The clock of a condition variable is an attribute at its creation. */
+/* Implements condition.h: the clock of timed waits is an attribute that a condition variable gets when it is created. */
 #include "base/condition.h"
 
 #include "base/clock.h"

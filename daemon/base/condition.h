@@ -11,6 +11,7 @@
 extern "C" {
 #endif
 
+/* Initialises a condition variable whose timed waits use CLOCK_MONOTONIC. */
 void rl_condition_init(pthread_cond_t *condition);
 /* Returns the time at which a wait of pthread_cond_timedwait that begins now ends. */
 struct timespec rl_condition_deadline(int64_t timeout_ns);

@@ -51,13 +51,14 @@ struct rl_field {
   rl_field_type type;
   size_t offset, size;      /* of the member in the struct, in bytes */
   bool required;            /* decoding fails if the key is absent */
-  bool may_be_empty;        /* CHOICES */
-  bool may_be_array;        /* JSON */
+  bool may_be_empty;        /* of CHOICES: the array may be empty */
+  bool may_be_array;        /* of JSON: an array is accepted as well as an object */
   bool zero_is_null;        /* 0 or "" means unknown: the store writes SQL NULL */
-  double minimum, maximum;  /* inclusive bounds of numbers, both 0: none; elements of ARRAY; bytes of STRING: maximum only */
+  double minimum, maximum;  /* inclusive bounds of a number, if not both are 0. For ARRAY, maximum is the number of elements; for
+                               STRING, of bytes */
   const char *const *names; /* CHOICE, CHOICES and TEXT: the accepted names, NULL-terminated */
   const char *summary;      /* the description in OpenAPI and in the documents */
-  const rl_field *fields;   /* OBJECT and ARRAY: the members of the objects, for the schema; the caller decodes the objects */
+  const rl_field *fields;   /* of OBJECT and ARRAY: the fields of the objects, for the schema; the caller decodes the objects */
   void (*describe)(char *text, size_t size); /* writes a description that depends on other tables; NULL: summary is used */
 };
 
@@ -88,7 +89,7 @@ cJSON *rl_fields_schema(const rl_field *table);
 /* One row of a table: RL_FIELD(rl_epoch, device_ms, RL_FIELD_MEASURE, .minimum = 0). */
 #define RL_FIELD(STRUCT, MEMBER, TYPE, ...) \
   { .name = #MEMBER, .type = (TYPE), .offset = offsetof(STRUCT, MEMBER), .size = sizeof(((STRUCT *)0)->MEMBER), __VA_ARGS__ }
-/* The same for a member whose key is not its name. */
+/* As RL_FIELD, for a member whose key in the JSON object differs from its name in the struct. */
 #define RL_FIELD_WITH_KEY(KEY, STRUCT, MEMBER, TYPE, ...) \
   { .name = (KEY), .type = (TYPE), .offset = offsetof(STRUCT, MEMBER), .size = sizeof(((STRUCT *)0)->MEMBER), __VA_ARGS__ }
 

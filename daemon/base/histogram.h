@@ -8,9 +8,9 @@
 enum { RL_HISTOGRAM_BUCKETS = 10 };
 
 typedef struct rl_histogram {
-  _Atomic uint64_t counts[RL_HISTOGRAM_BUCKETS + 1]; /* [RL_HISTOGRAM_BUCKETS]: durations above the last bound */
+  _Atomic uint64_t counts[RL_HISTOGRAM_BUCKETS + 1]; /* the last element counts durations above the last bound */
   _Atomic uint64_t sum_ns;
-} rl_histogram; /* all zero: empty */
+} rl_histogram; /* a zeroed rl_histogram is empty */
 
 /* Counts a duration. bounds_s: the inclusive upper bounds of the buckets, ascending. A negative duration counts as 0; it occurs
  * when the wall clock was set back. */

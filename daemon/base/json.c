@@ -42,7 +42,7 @@ static size_t number_size(const char *text, size_t length) {
 typedef struct scan_state {
   int depth;
   bool in_string, escaped;
-} scan_state; /* the state after the bytes before the current one */
+} scan_state; /* what the bytes before the current one have opened */
 
 /* Checks the character at text + offset, which has `size` bytes, or the number that begins there. Returns the number of bytes
  * checked; 0 with err if they are invalid. */

@@ -1,4 +1,4 @@
-/* Adds null for NAN and for a NULL text. */
+/* Implements json_members.h with cJSON. */
 #include "base/json_members.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Members of a JSON object that may be null. */
+/* Adds members to a JSON object that are null when their value is missing. */
 #ifndef RL_BASE_JSON_MEMBERS_H
 #define RL_BASE_JSON_MEMBERS_H
 
@@ -6,9 +6,10 @@
 
 #include "base/cleanup.h"
 
-void rl_json_add_number(cJSON *object, const char *name, double value);   /* null unless finite */
+void rl_json_add_number(cJSON *object, const char *name, double value);   /* null when value is NAN or infinite */
 void rl_json_add_text(cJSON *object, const char *name, const char *text); /* null when text is NULL or "" */
-void rl_json_add_nulls(cJSON *object, const char *const names[]);         /* ends with NULL */
+void rl_json_add_nulls(cJSON *object,
+                       const char *const names[]); /* adds a null for each name of the list, which ends with NULL */
 
 RL_DEFINE_CLEANUP(rl_json_cleanup, cJSON *, cJSON_Delete, NULL)
 

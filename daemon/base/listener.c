@@ -1,4 +1,4 @@
-/* One function under a mutex. */
+/* Implements listener.h: a mutex is held while the registered function is set or runs. */
 #include "base/listener.h"
 
 #include <stddef.h>

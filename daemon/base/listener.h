@@ -1,4 +1,5 @@
-/* A function that another module registers to be called after an event was stored. */
+/* A listener is a function that another module registers; it is called each time an event of a job or suite run has been
+ * stored. */
 #ifndef RL_BASE_LISTENER_H
 #define RL_BASE_LISTENER_H
 
@@ -16,8 +17,9 @@ typedef struct rl_listener {
 
 void rl_listener_init(rl_listener *listener);
 void rl_listener_destroy(rl_listener *listener);
-/* Sets the function, or removes it (NULL). The previous one is not running when this returns. */
+/* Registers the function, or removes it when on_event is NULL. When this returns, the previous function is not running. */
 void rl_listener_set(rl_listener *listener, rl_listener_function *on_event, void *context);
+/* Calls the registered function, if there is one. */
 void rl_listener_notify(rl_listener *listener, int64_t id);
 
 #endif

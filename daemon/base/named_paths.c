@@ -1,4 +1,4 @@
-/* Reads the list in place, one entry after another. */
+/* Implements named_paths.h: reads the list in place, one entry after another. */
 #include "base/named_paths.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* A process is running (pid is not 0) from start to terminate. A pidfd waits for its end with a time limit; a pipe carries errno
- * if exec fails. */
+/* Implements process.h. An rl_process is running, with a pid other than 0, from rl_process_start to rl_process_terminate. A pidfd
+ * makes it possible to wait for its end with a time limit. If exec fails in the child, the child sends errno through a pipe. */
 #include "base/process.h"
 
 #include <errno.h>
@@ -98,7 +98,7 @@ int rl_process_start(const char *const *arguments, const char *const *variables,
   if (pid < 0) return rl_fail_errno(err, "can't start %s", arguments[0]);
   if (pid == 0)
     execute(arguments, environment, (child_descriptors){child_input, child_output, stderr_fd, inherited_fd, child_error}, parent);
-  setpgid(pid, pid); /* the child calls it, too: either may run first */
+  setpgid(pid, pid); /* both parent and child call setpgid, because either may run first and both need the group */
   close(child_error);
   child_error = -1;
   int code = 0;

@@ -1,4 +1,4 @@
-/* Hashes with libsodium. */
+/* Implements sha256.h with libsodium. */
 #include "base/sha256.h"
 
 #include <sodium.h>

@@ -1,4 +1,4 @@
-/* Decodes one character at a time. */
+/* Implements utf8.h by decoding one character after another. */
 #include "base/utf8.h"
 
 static bool is_continuation(unsigned char byte) { return (byte & 0xc0) == 0x80; }

@@ -8,14 +8,15 @@ enum { RL_ACTIVITY_LEVELS = 20, RL_NO_LEVEL = -1 };
 
 static inline int64_t rl_activity_level_ns(int level) { return INT64_C(1024) << 2 * level; }
 
-/* Returns the lowest level whose intervals are longer than a duration, at most 27: also where there is no such level. */
+/* Returns the lowest level whose intervals are longer than a duration. The result can be as high as 27, although levels from
+ * RL_ACTIVITY_LEVELS on are not stored. */
 static inline int rl_activity_level_above(int64_t duration_ns) {
   int level = 0;
   for (int64_t rest = duration_ns > 0 ? duration_ns >> 10 : 0; rest > 0; rest >>= 2) level++;
   return level;
 }
 
-/* Returns the highest level whose intervals are at most this long; RL_NO_LEVEL: there is none. */
+/* Returns the highest level whose intervals last at most as long as the duration; RL_NO_LEVEL when even level 0 is too long. */
 static inline int rl_activity_level_within(int64_t duration_ns) {
   int level = RL_NO_LEVEL;
   while (level + 1 < RL_ACTIVITY_LEVELS && rl_activity_level_ns(level + 1) <= duration_ns) level++;

@@ -19,15 +19,15 @@ typedef enum rl_metric_origin {
   RL_ORIGIN_SASS      /* counts of executed SASS instructions */
 } rl_metric_origin;
 
-/* A row can have parts: raw metrics named "KEY:PART". After the row's value, ncu prints nothing of them, their values, or their
- * names; report_csv.c prints the same. */
+/* A row can have parts: raw metrics named "KEY:PART", where KEY is the row's key. Behind the row's value, ncu prints either
+ * nothing about the parts, or their values, or their names; report_csv.c prints the same. */
 typedef enum rl_parts { RL_PARTS_NONE, RL_PARTS_VALUES, RL_PARTS_NAMES } rl_parts;
 
 typedef struct rl_section_row {
   const char *table; /* title of the section's table that has the row; "": the section's header */
   const char *name, *unit;
-  const char *key;            /* the metric's name in ncu */
-  const char *expression;     /* see analyze/expression.h */
+  const char *key;            /* name of the row's metric in ncu */
+  const char *expression;     /* formula of the value over raw metrics, in the syntax of analyze/expression.h */
   const char *const *choices; /* NULL-terminated: the value i is shown as choices[i]; NULL: as a number */
   const char *chips;          /* compute capabilities that have the counters, "8.0 9.0"; NULL: all of rl_catalogue_chips */
   rl_parts parts;

@@ -58,7 +58,7 @@ typedef struct rl_job_status {
   char kind[16];
   rl_job_state state;
   int64_t created_ns, started_ns, finished_ns;
-  int64_t events; /* stored so far, which is the number of the last one */
+  int64_t events; /* events stored so far; the last one has this number */
 } rl_job_status;
 
 typedef struct rl_job_counts {
@@ -69,10 +69,10 @@ typedef struct rl_claim { /* one pass of one run, set to `running` in the store 
   int64_t job_id, run_id, pass_id;
   rl_run_spec run;
   rl_pass pass;
-  char profile[RL_PROFILE_SIZE]; /* of the job; "": none */
-  int64_t deadline_ns;           /* time of rl_monotonic_ns */
+  char profile[RL_PROFILE_SIZE]; /* rl_job_spec.profile of the job */
+  int64_t deadline_ns;           /* when the job's deadline ends, on the clock of rl_monotonic_ns */
   bool fresh_worker;             /* the job's passes run in worker processes that no earlier job used */
-  char build[65];                /* as in rl_job_spec */
+  char build[65];                /* rl_job_spec.build of the job */
   char *source;                  /* posted code; run.params has its hash. malloc'ed; NULL: none */
 } rl_claim;
 

@@ -20,12 +20,12 @@ extern const char *const rl_pass_names[]; /* "timing" "activity" "counters", NUL
 
 enum { RL_NAME_SIZE = 64, RL_REASON_SIZE = 192, RL_METRIC_NAME_SIZE = 128, RL_KERNEL_NAME_SIZE = 512 };
 
-typedef struct rl_run_metadata { /* one for each pass, before all other records */
+typedef struct rl_run_metadata { /* describes the run; each pass has one, before all other records */
   char engine[16];
   char dataset[16], dataset_sha256[65];
   bool deterministic;
   char deterministic_note[RL_REASON_SIZE];
-  bool partial; /* trained on fewer images than the data set has */
+  bool partial; /* the run trains on fewer images than the data set has */
   int64_t images_per_epoch, steps_per_epoch, parameters;
   double floor_operations, floor_bytes, floor_written_bytes; /* compulsory work of one iteration, from which floors follow */
   char floor_precision[8];                                   /* precision of floor_operations; "": no ceiling applies to them */
@@ -33,7 +33,7 @@ typedef struct rl_run_metadata { /* one for each pass, before all other records 
   char commit[48];              /* git commit of the worker; "-dirty": with uncommitted changes */
 } rl_run_metadata;
 
-typedef struct rl_epoch { /* timing */
+typedef struct rl_epoch { /* recorded by the timing pass: an epoch of training */
   int64_t epoch;          /* counts from 0 over warm-up and measured epochs */
   bool warmup;
   double device_ms, host_ms, evaluation_ms, images;
@@ -46,20 +46,21 @@ typedef struct rl_epoch { /* timing */
 typedef enum rl_sample_mode { RL_SAMPLE_COLD, RL_SAMPLE_WARM, RL_SAMPLE_MODE_COUNT } rl_sample_mode;
 extern const char *const rl_sample_mode_names[]; /* "cold" "warm", NULL-terminated */
 
-typedef struct rl_sample { /* timing: a measured time of a kernel job */
+typedef struct rl_sample { /* recorded by the timing pass: one measured time of a kernel job */
   int mode;                /* rl_sample_mode; cold: other data fills the caches when the launch begins */
   int64_t ordinal;         /* from 0 within the mode, in time order */
   double device_us;        /* device time of one iteration; warm: mean over back-to-back iterations */
 } rl_sample;
 
-typedef struct rl_measurement { /* one number that the pass measured; the name ends with its unit */
+typedef struct rl_measurement { /* one number that a pass measured; its name ends with its unit */
   char name[RL_NAME_SIZE];
   double value;
   char reason[RL_REASON_SIZE]; /* why value is NAN */
 } rl_measurement;
 
-typedef struct rl_kernel {                        /* activity: all executions in an epoch; counters: one kernel of one step */
-  int64_t ordinal;                                /* activity: order of first appearance; counters: index in the step */
+typedef struct rl_kernel { /* recorded by the activity pass: all executions of a kernel in an epoch; by the counters pass: one
+                              kernel of one step */
+  int64_t ordinal;         /* in the activity pass, order of first appearance; in the counters pass, index in the step */
   char launch[RL_NAME_SIZE], phase[RL_NAME_SIZE]; /* rl_launch.name and .nvtx_range; "": unknown */
   char name[RL_KERNEL_NAME_SIZE];                 /* demangled function name; CPU: the launch's name */
   int64_t launches;
@@ -67,30 +68,30 @@ typedef struct rl_kernel {                        /* activity: all executions in
   double registers_per_thread, static_shared_bytes, dynamic_shared_bytes;
   int64_t grid_x, grid_y, grid_z, block_x, block_y, block_z; /* 0 on the CPU */
   double theoretical_occupancy_ratio;
-  char code_sha256[65];        /* of the machine code; "": unknown */
+  char code_sha256[65];        /* SHA-256 of the kernel's machine code; "": unknown */
   char reason[RL_REASON_SIZE]; /* why numbers are NAN */
 } rl_kernel;
 
-/* activity: one phase of a step inside a kernel that executes whole steps and records the times of its phases itself. Times are
- * those of one step in one block. */
+/* Recorded by the activity pass: one phase of a step inside a kernel that executes whole steps and records the times of its
+ * phases itself. The times are those of one step in one block. */
 typedef struct rl_phase {
   int64_t ordinal;                /* rl_kernel.ordinal in the same pass */
-  int64_t position;               /* of the phase in a step, from 0 */
+  int64_t position;               /* index of the phase in the step */
   char name[RL_NAME_SIZE];        /* "conv1_forward", as rl_kernel.launch */
   char phase[RL_NAME_SIZE];       /* "forward", as rl_kernel.phase */
   int64_t steps, blocks;          /* number of steps and of blocks that were timed */
   double mean_us, min_us, max_us; /* a block that skips the phase counts as 0, so that the means of all phases add up to a step */
-  double share_ratio;             /* of the step's time */
+  double share_ratio;             /* share of the step's time */
 } rl_phase;
 
-typedef struct rl_kernel_metric {   /* counters */
+typedef struct rl_kernel_metric {   /* recorded by the counters pass: one metric of a kernel */
   int64_t ordinal;                  /* rl_kernel.ordinal in the same pass */
   char metric[RL_METRIC_NAME_SIZE]; /* CUPTI's name: "sm__throughput.avg.pct_of_peak_sustained_elapsed" */
   double value;
   char reason[RL_REASON_SIZE]; /* why value is NAN, or how a value is known that was not counted; "": none */
 } rl_kernel_metric;
 
-typedef struct rl_instruction { /* counters: one machine instruction of a kernel */
+typedef struct rl_instruction { /* recorded by the counters pass: one machine instruction of a kernel */
   int64_t ordinal;              /* rl_kernel.ordinal in the same pass */
   int64_t offset;               /* bytes from the start of the function */
   char opcode[32];              /* with modifiers, "LDG.E.U16"; "": not disassembled */
@@ -101,9 +102,9 @@ typedef struct rl_instruction { /* counters: one machine instruction of a kernel
   char reason[RL_REASON_SIZE];  /* why opcode, sass or counts are missing */
 } rl_instruction;
 
-typedef struct rl_series_point { /* counters: a point of a kernel's curve */
+typedef struct rl_series_point { /* recorded by the counters pass: one point of a curve of a kernel */
   int64_t ordinal;               /* rl_kernel.ordinal in the same pass */
-  char name[RL_NAME_SIZE];       /* of the curve: "sm_active_pct", "occupancy_by_registers" */
+  char name[RL_NAME_SIZE];       /* name of the curve: "sm_active_pct", "occupancy_by_registers" */
   double x;                      /* ascending within a curve; in timelines: ns since the kernel began */
   double value;                  /* NAN: not measured */
 } rl_series_point;
@@ -148,15 +149,16 @@ typedef enum rl_memory_kind {
 } rl_memory_kind;
 extern const char *const rl_memory_kind_names[RL_MEMORY_KIND_COUNT]; /* NULL: unknown */
 
-/* activity: one record of the trace. ROWS frames have the same layout: packed, little-endian. Times are ns since the trace began.
- */
+/* Recorded by the activity pass: one record of the trace. A ROWS frame between worker and daemon contains these structs as they
+ * are: packed, little-endian. Times are in ns since the trace began. */
 typedef struct __attribute__((packed)) rl_activity_row {
   int64_t start_ns, end_ns;
   uint32_t kind, name;                            /* name: index into rl_records.names */
-  uint32_t stream, correlation, graph_node, step; /* 0: none. A phase has its launch's values, and its step counts from 1 */
+  uint32_t stream, correlation, graph_node, step; /* each 0 if it does not apply. The row of a phase has the stream, correlation
+                                                     and node of its launch; step counts from 1 */
   uint32_t grid[3], block[3];
   uint32_t registers, static_shared_bytes, dynamic_shared_bytes;
-  uint64_t bytes; /* MEMCPY, MEMSET and MEMORY */
+  uint64_t bytes; /* bytes of MEMCPY, MEMSET and MEMORY rows */
   /* Of the host: RUNTIME, DRIVER, NVTX_RANGE, OVERHEAD and CPU_SPAN; MEMORY has only the process. 0: unknown */
   uint32_t process, thread;                  /* as getpid() and gettid() return */
   uint32_t context;                          /* CUDA context of device work; 0: none */

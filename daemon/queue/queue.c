@@ -28,8 +28,8 @@ typedef struct device {
   char unsupported_engines[256]; /* names, one a line */
   _Atomic int64_t job_id;        /* of the running job; 0: none */
   atomic_bool cancel;            /* the running job was cancelled */
-  int64_t storing_job_id;        /* the running job if its results can't be stored; else 0 */
-  rl_error storing_error;        /* why */
+  int64_t storing_job_id;        /* the running job while its results can't be stored; else 0 */
+  rl_error storing_error;        /* why they can't be stored */
   int64_t started_ns;            /* monotonic time of the job's first claim in this process */
   int64_t progress_ns;           /* monotonic time of the last progress event */
 } device;
@@ -186,7 +186,8 @@ int rl_queue_check(rl_queue *queue, rl_job_spec *spec, rl_error *err) {
   return rc;
 }
 
-/* Looks up the key first: a repeated request gets its job even if the device has become unusable since. */
+/* Stores a job, or finds the job of an earlier request with the same key. The key is looked up before the device is chosen, so
+ * that a repeated request gets its job even if the device has become unusable since. */
 static int insert_job(rl_queue *queue, rl_job_spec *spec, const char *key, const char *body_sha256, int64_t *id, bool *existing,
                       rl_error *err) {
   int seen = key != NULL ? rl_store_find_job_by_key(queue->store, key, body_sha256, id, err) : 0;
@@ -242,7 +243,7 @@ static bool start_claim(rl_queue *queue, device *entry, rl_claim *next) {
   return started;
 }
 
-/* A cancel that came between the claim's transaction and start_claim has not found the device. */
+/* Finds a cancellation that came after the claim's transaction and before start_claim: it could not yet set entry->cancel. */
 static void find_cancellation(rl_queue *queue, device *entry, int64_t job_id) {
   rl_job_state state;
   rl_error ignored;
@@ -253,7 +254,7 @@ static void find_cancellation(rl_queue *queue, device *entry, int64_t job_id) {
 static int claim_pass(rl_queue *queue, device *entry, rl_claim *claim, rl_error *err) {
   rl_claim next;
   int rc = rl_store_pass_claim(queue->store, entry->id, &next, err);
-  if (rc == 0) entry->job_id = 0; /* the last job is over */
+  if (rc == 0) entry->job_id = 0; /* the device's previous job is over */
   if (rc != 1) return rc;
   bool started = start_claim(queue, entry, &next);
   find_cancellation(queue, entry, next.job_id);
@@ -302,7 +303,8 @@ bool rl_queue_should_cancel(rl_queue *queue, int64_t job_id) {
   return entry != NULL && entry->cancel;
 }
 
-/* Returns -1 without the reason if the event is not stored, for example on a full disk: the job continues without it. */
+/* Stores a progress event. If that fails, for example on a full disk, returns -1; the reason is dropped, because the job
+ * continues without the event. */
 static int store_progress(rl_store *store, int64_t job_id, int64_t run_id, const rl_progress *progress) {
   rl_error ignored;
   int64_t seq;

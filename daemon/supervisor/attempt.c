@@ -68,7 +68,8 @@ rl_attempt_result rl_attempt_handshake(rl_attempt *attempt) {
   rl_attempt_result result = next_frame(attempt, rl_monotonic_ns() + HELLO_WAIT_MS * NS_PER_MS, &frame);
   if (result != RL_ATTEMPT_CONTINUE) return result;
   if (rl_worker_check_hello(attempt->worker, &frame, &attempt->error) < 0) return RL_ATTEMPT_DIED;
-  if (attempt->worker->build[0] == '\0') /* requests are checked against the daemon's workers */
+  /* Requests are checked against the daemon's own workers, so what a worker of another build lacks does not matter. */
+  if (attempt->worker->build[0] == '\0')
     rl_queue_set_unsupported_engines(attempt->jobs, attempt->worker->device, attempt->worker->unsupported_engines);
   return RL_ATTEMPT_CONTINUE;
 }
@@ -136,7 +137,7 @@ static rl_attempt_result handle_log(rl_attempt *attempt, const rl_frame *frame) 
   free(attempt->log);
   attempt->log = strdup((const char *)frame->payload);
   rl_error ignored;
-  (void)rl_attempt_store_log(attempt, &ignored); /* a failure leaves it for the end of the pass */
+  (void)rl_attempt_store_log(attempt, &ignored); /* after a failure, the log is stored at the end of the pass */
   return RL_ATTEMPT_CONTINUE;
 }
 

@@ -177,7 +177,7 @@ static void retire_worker(rl_device_runner *runner, rl_attempt *attempt, rl_atte
          rl_pass_names[attempt->claim->pass], attempt->claim->run.variant, runner->state.id, attempt->error.message);
 }
 
-/* Whether the worker must be ended after this result. */
+/* Returns whether the worker must be ended after this result. */
 static bool ends_worker(rl_attempt_result result) {
   return result != RL_ATTEMPT_DONE && result != RL_ATTEMPT_UNAVAILABLE && result != RL_ATTEMPT_FAILED &&
          result != RL_ATTEMPT_CANCELLED;
@@ -214,7 +214,8 @@ static bool has_posted_workers(const rl_device_runner *runner) {
   return false;
 }
 
-/* Without a pass to execute: releases the counters, so that Nsight Compute can use them, and prepares workers for posted code. */
+/* Called when there is no pass to execute: makes the workers release the hardware counters, so that Nsight Compute can use them,
+ * and prepares workers for posted code. */
 static void use_idle_time(rl_device_runner *runner) {
   release_workers(runner, NULL);
   if (!atomic_load(&runner->stopping)) replace_posted_workers(runner, 0);

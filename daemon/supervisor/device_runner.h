@@ -14,10 +14,10 @@
 
 typedef struct rl_device_runner rl_device_runner;
 
-/* Whether this daemon supports a kind of device ("cpu" or "cuda"), or "import". */
+/* Returns whether this daemon supports a kind of device ("cpu" or "cuda"), or "import". */
 bool rl_device_runner_supports(const char *kind);
 
-/* What all runners share; outlives them. */
+/* The parts of the daemon that all runners share; they must outlive the runners. */
 typedef struct rl_runner_services {
   const rl_config *config;
   rl_queue *jobs;

@@ -133,7 +133,7 @@ static int store_once(pending_outcome *outcome, rl_error *err) {
   return rl_queue_fail(jobs, attempt->claim, &attempt->error, err);
 }
 
-/* Whether two records of the worker contradict each other, so that a retry cannot succeed. */
+/* Returns whether the error means that two records of the worker contradict each other, so that a retry cannot succeed. */
 static bool is_contradiction(const rl_error *err) { return err->domain == RL_STORAGE && err->code == RL_STORAGE_CONSTRAINT; }
 
 static void fail_contradiction(pending_outcome *outcome, const rl_error *err) {
@@ -153,7 +153,8 @@ static bool wait_to_retry(pending_outcome *outcome) {
   return !atomic_load(stopping) || rl_monotonic_ns() < give_up_time(outcome);
 }
 
-/* Returns false if the outcome was neither stored nor is void when the daemon stops. */
+/* Stores the outcome, trying again until it is stored or no longer needed, because the job was cancelled or deleted. Returns
+ * false if the daemon stops before that. */
 static bool store_with_retries(pending_outcome *outcome) {
   rl_error err;
   for (;;) {

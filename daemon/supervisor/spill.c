@@ -138,7 +138,7 @@ static int write_all(const rl_spill *spill, const rl_spilled_pass *pass, rl_erro
 int rl_spill_write(rl_spill *spill, const rl_spilled_pass *pass, rl_error *err) {
   if (rl_spill_clear(spill, err) < 0) return -1;
   if (write_all(spill, pass, err) >= 0) return 0;
-  /* A write beyond the allocated size has extended the file. */
+  /* a write beyond the allocated size has extended the file, so it is shortened again */
   if (ftruncate(spill->descriptor, spill->size) < 0 || rl_spill_clear(spill, NULL) < 0) return -1;
   return -1;
 }

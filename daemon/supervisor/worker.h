@@ -33,8 +33,8 @@ void rl_worker_verify_idle(rl_worker *worker);
 /* Sends RELEASE: a worker keeps hardware counters reserved between passes, which blocks other profilers. Ends a worker that does
  * not answer RELEASED within two seconds. */
 void rl_worker_release(rl_worker *worker);
-/* Whether the worker executed the posted code of a job other than job_id. That code may have changed anything in the process, so
- * another job needs another process. */
+/* Returns whether the worker has executed the posted code of a job other than job_id. Such code may have changed anything in its
+ * process, so another job needs another process. */
 bool rl_worker_has_run_other_posted_code(const rl_worker *worker, int64_t job_id);
 /* Ends a worker and starts its successor, whose HELLO has to be read before its first request. A successor that can't be started
  * is logged; the next pass tries again. */
@@ -45,7 +45,7 @@ void rl_worker_end_after_other_job(rl_worker *worker, int64_t job_id);
 /* Ends a worker of another build, and sets the build of its next process. */
 void rl_worker_select_build(rl_worker *worker, const char *build);
 
-/* rl_frame_read that also counts frames and bytes. */
+/* As rl_frame_read, and counts the frame and its bytes. */
 int rl_worker_read_frame(rl_worker *worker, int timeout_ms, rl_frame *frame, rl_error *err);
 /* Checks that a frame is the HELLO of this worker and that it can serve; keeps its unsupported_engines. RL_WIRE. */
 int rl_worker_check_hello(rl_worker *worker, const rl_frame *frame, rl_error *err);

@@ -16,7 +16,7 @@
 enum {
   INTERVAL_S = 5,
   MAX_QUIET_BEATS = 6, /* beats in a row without CPU time, after which the main thread counts as hung */
-  /* One second less than they take, so that the limit is exceeded at the last of these beats. */
+  /* one second less than these beats take, so that the limit is exceeded at the last of them */
   QUIET_LIMIT_MS = MAX_QUIET_BEATS * INTERVAL_S * 1000 - 1000
 };
 static const int64_t QUIET_CPU_NS = 10000000; /* a beat is quiet if the process used less CPU time since the previous one */
@@ -50,8 +50,9 @@ static bool is_iterating(const char *stage) {
   return false;
 }
 
-/* Opening may wait for a slow disk. On a GPU the driver spins while it waits for a launch of an iteration (the default,
- * cudaDeviceScheduleAuto); in other stages the profiler may wait otherwise. */
+/* Returns whether a main thread that makes progress uses CPU time in this stage, so that a process without CPU time hangs. It
+ * need not while it opens an instance, since it may wait for a slow disk. On a GPU it does in iterations, where the driver spins
+ * while it waits for a launch (the default, cudaDeviceScheduleAuto); in other stages the profiler may wait otherwise. */
 static bool must_use_cpu(bool computes_on_cpu, const char *stage) {
   return computes_on_cpu ? strcmp(stage, "open") != 0 : is_iterating(stage);
 }

@@ -15,7 +15,7 @@
 int rl_heartbeat_start(int descriptor, bool computes_on_cpu, void (*failed)(const rl_error *err), rl_error *err);
 /* A request begins: HEARTBEAT frames may be sent from now on. */
 void rl_heartbeat_begin_request(void);
-/* No HEARTBEAT frame is sent from now on. Called with the frames locked, before the last frame of the request. */
+/* A request ends: no HEARTBEAT frame is sent from now on. Called with the frames locked, before the last frame of the request. */
 void rl_heartbeat_end_request(void);
 /* The main thread begins a stage of the request: "open", or a phase of rl_progress. */
 void rl_heartbeat_enter_stage(const char *stage);

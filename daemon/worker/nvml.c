@@ -1,4 +1,4 @@
-/* A GPU's sensors, by NVML. */
+/* Implements sensors.h for a GPU: reads its sensors through NVML. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

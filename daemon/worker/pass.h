@@ -9,18 +9,18 @@
 #include "worker/sensors.h"
 #include "workload.h"
 
-typedef struct rl_pass_context { /* of one request */
+typedef struct rl_pass_context { /* the context of one request */
   rl_device *device;
   rl_profiler *profiler; /* NULL: no_profiler_reason has the reason (the unprofiled role, or no profiler available) */
   rl_instance *instance; /* of the current request */
   const rl_workload *workload;
   const rl_engine *engine;
-  const void *params;                 /* the workload's struct */
+  const void *params;                 /* parameters, in the struct that the workload defines */
   rl_profile_options profile_options; /* for the counters pass */
   rl_observer observer;               /* cancellation and progress, for rl_device_ops.run */
   rl_records *records;                /* results of the pass */
   void (*progress)(struct rl_pass_context *pass, const rl_progress *progress);
-  void *context;                         /* the rl_service */
+  void *context;                         /* the rl_service that serves the request */
   rl_executable *timestamped_executable; /* activity pass: the iteration with phase timestamps; else NULL */
   const char *no_profiler_reason;
   rl_sensors *sensors;
@@ -46,8 +46,8 @@ typedef struct rl_named_value {
 int rl_pass_add_measurement(rl_pass_context *pass, const char *name, double value, const char *reason, rl_error *err);
 int rl_pass_add_measurements(rl_pass_context *pass, const rl_named_value *values, size_t count, rl_error *err);
 
-/* Run the instance's iteration or evaluation. The executable (on CUDA a graph) is created at its first use: the counters pass
- * needs no executable, and CUPTI uses less memory per launch in a process without graphs. */
+/* Run the instance's iteration, or its evaluation. The executable (on CUDA a graph) is created at its first use and not before:
+ * the counters pass needs no executable, and CUPTI uses less memory per launch in a process without graphs. */
 int rl_pass_iterate(rl_pass_context *pass, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err);
 int rl_pass_evaluate(rl_pass_context *pass, rl_elapsed *elapsed, rl_error *err);
 
@@ -63,12 +63,12 @@ double rl_pass_used_bytes_before_open(const rl_pass_context *pass);
 int rl_pass_measure_memory(rl_pass_context *pass, rl_error *err);
 /* Adds the measurement launches_per_step, by running the step without a graph. Restarts the iteration. */
 int rl_pass_measure_launches_per_step(rl_pass_context *pass, rl_error *err);
-/* Execute the timing pass, one function for each rl_timing_mode. */
+/* Execute the timing pass; there is one function for each rl_timing_mode. */
 int rl_time_epochs(rl_pass_context *pass, rl_error *err);
 int rl_time_launches(rl_pass_context *pass, rl_error *err);
 int rl_time_rates(rl_pass_context *pass, rl_error *err);
 
-/* Execute a pass. err has the reason of UNAVAILABLE and FAILED. */
+/* Execute a pass. After the outcomes UNAVAILABLE and FAILED, err has the reason. */
 rl_outcome rl_timing_run(rl_pass_context *pass, rl_error *err);
 rl_outcome rl_activity_run(rl_pass_context *pass, rl_error *err);
 rl_outcome rl_counters_run(rl_pass_context *pass, rl_error *err);

@@ -48,7 +48,7 @@ static int list_launches(const rl_sequence_list *sequence_list, expected_launche
   return 0;
 }
 
-typedef struct time_limit { /* cancels an iteration at until_ns, or when the request is cancelled */
+typedef struct time_limit { /* an observer's state that cancels an iteration at until_ns, or when the request is cancelled */
   const rl_observer *request_observer;
   int64_t until_ns;
 } time_limit;

@@ -49,7 +49,7 @@ static int add_open_measurements(rl_pass_context *pass, rl_error *err) {
   return 0;
 }
 
-/* Adds the samples of one mode to the records and summarises them. us[count]: temporary. */
+/* Takes `count` samples of one mode, adds them to the records and summarises them. us[count] is memory for their times. */
 static int take_samples(rl_pass_context *pass, int mode, uint32_t count, double *us, rl_summary *summary, rl_error *err) {
   const rl_instance *instance = pass->instance;
   const rl_sequence *step = &instance->iteration.sequences[instance->step_sequence];

@@ -1,4 +1,4 @@
-/* The CPU's profiler. While a trace runs, it keeps the spans of launches that the device reports. */
+/* Implements profiler.h for the CPU. While a trace runs, it keeps the spans of launches that the device reports. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -77,7 +77,7 @@ static int collect_counters(rl_profiler *profiler, rl_instance *instance, const 
                             const rl_observer *observer, rl_records *records, char reason[RL_REASON_SIZE], rl_error *err) {
   (void)profiler, (void)instance, (void)profile_options, (void)observer, (void)records, (void)err;
   snprintf(reason, RL_REASON_SIZE, "no hardware counters are collected on the CPU device");
-  return 1; /* not possible on this device */
+  return 1; /* 1: the device cannot do it */
 }
 
 static double occupancy(rl_profiler *profiler, const rl_activity_row *row) {

@@ -1,4 +1,4 @@
-/* Sensors of the CPU device: the clock of its first core, which needs no privilege. */
+/* Implements sensors.h for the CPU: the only sensor is the clock of the first core, which can be read without privileges. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

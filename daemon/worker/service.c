@@ -33,9 +33,10 @@ struct rl_service {
   uint64_t request_count;
   int64_t progress_sent_ns; /* time of the last progress */
   rl_pass_context pass;
-  rl_observer observer; /* of every request; its context points to this service */
+  rl_observer observer; /* observer of every request; its context points to this service */
   cached_instance *current;
-  uint64_t other_instances_bytes[RL_MEMORY_PURPOSE_COUNT], other_instances_total_bytes; /* allocated by other instances */
+  uint64_t other_instances_bytes[RL_MEMORY_PURPOSE_COUNT],
+      other_instances_total_bytes; /* bytes of other instances, by purpose and in all */
   double cuda_context_bytes;       /* device memory outside our allocator, after the last request */
   double used_bytes_at_start;      /* device memory in use when this request started */
   double allocated_bytes_at_start; /* bytes of our allocator at that time */

@@ -165,10 +165,10 @@ static double read_field(nvml_functions *api, unsigned id, unsigned scope_id, rl
   return *rc ? NAN : request.value.as_unsigned;
 }
 
-typedef struct nvlinks {                /* of one device */
+typedef struct nvlinks {                /* the NVLinks of one device */
   unsigned active_count, logical_count; /* logical_count: number of different remote devices */
   double enabled_mask, bytes_per_s;
-  bool to_gpu, to_switch, capabilities[CAPABILITY_COUNT]; /* of any link */
+  bool to_gpu, to_switch, capabilities[CAPABILITY_COUNT]; /* whether any link leads to a GPU or a switch, or has the capability */
   nvml_pci remotes[MAX_LINKS];
 } nvlinks;
 

@@ -8,11 +8,11 @@
 enum { RL_TOPOLOGY_MAX_METRICS = 64 };
 
 typedef struct rl_topology {
-  rl_kernel_metric items[RL_TOPOLOGY_MAX_METRICS]; /* ordinal is unset */
+  rl_kernel_metric items[RL_TOPOLOGY_MAX_METRICS]; /* the metrics, without ordinals */
   size_t count;
 } rl_topology;
 
-/* uuid: "GPU-...". Never fails: a metric that cannot be read is NAN with a reason. */
+/* Reads the topology of the GPU with this UUID ("GPU-..."). Never fails: a metric that cannot be read is NAN with a reason. */
 void rl_topology_read(const char *uuid, rl_topology *topology);
 /* Appends the NUMA nodes that the CPUs belong to (numa__id_cpu). folder: /sys/devices/system/node, or a test's. cpus: a bit set
  * of `words` words. */

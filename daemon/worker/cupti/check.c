@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* Results that mean a refusal by this machine, and what the user can do about it. */
+/* Results of CUPTI that mean that this machine refuses to collect counters, and what the user can do about each. */
 static const struct {
   CUptiResult code;
   const char *advice;

@@ -1,4 +1,4 @@
-/* Converts result codes of CUPTI into errors; cuda_check.h: those of CUDA. */
+/* Converts result codes of CUPTI into errors; cuda_check.h does the same for CUDA. */
 #ifndef RL_CUPTI_CHECK_H
 #define RL_CUPTI_CHECK_H
 
@@ -12,7 +12,8 @@
 extern "C" {
 #endif
 
-/* 0 for success; else -1 with RL_CUPTI, the result code, and the message "OPERATION: the library's text". */
+/* Returns 0 for success; else -1 and sets err to domain RL_CUPTI, the result code, and the message "OPERATION: the library's
+ * text". */
 int rl_cupti_check(CUptiResult result, const char *operation, rl_error *err);
 /* Calls a CUPTI function that takes a parameter struct; its name is part of the error. */
 #define RL_CUPTI_CALL(FUNCTION, params, err) rl_cupti_check(FUNCTION(params), #FUNCTION, err)

@@ -1,4 +1,5 @@
-/* Maximum cluster size of each kernel launch. Activity records report it only for launches that use clusters. */
+/* Records how large the clusters of each kernel launch could be at most. Activity records report this only for launches that use
+ * clusters. */
 #ifndef RL_CUPTI_CLUSTER_LIMITS_H
 #define RL_CUPTI_CLUSTER_LIMITS_H
 

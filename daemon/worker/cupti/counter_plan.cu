@@ -1,4 +1,5 @@
-/* C++ because cupti_profiler_host.h includes <string>. */
+/* Plans how counters are collected (counter_plan.h), with CUPTI's host library. This file is C++ because cupti_profiler_host.h
+ * includes <string>. */
 #include "worker/cupti/counter_plan.h"
 
 #include <cupti_profiler_host.h>
@@ -82,7 +83,7 @@ static int read_config(rl_counter_group *group, rl_error *err) {
   return 0;
 }
 
-/* Indices into the plan's list of metrics. */
+/* metrics, as indices into the plan's list of metrics */
 typedef std::vector<size_t> metric_set;
 
 struct planner {
@@ -100,8 +101,8 @@ struct planner {
     return true;
   }
 
-  /* Adds the metrics of [first, last) that fit together with `kept` to it, and the others to `remaining`. Bisects, because most
-   * lists fit as a whole. */
+  /* Adds to `kept` the metrics of [first, last) that fit into one configuration with it, and the others to `remaining`. Tries the
+   * whole list first, then each half, because most lists fit as a whole. */
   void add_fitting(metric_set::const_iterator first, metric_set::const_iterator last, metric_set &kept,
                    metric_set &remaining) const {
     if (first == last) return;
@@ -281,7 +282,7 @@ static int add_single_pass(const planner &planner, const metric_set &metrics, rl
 typedef int metric_adder(const planner &planner, const metric_set &metrics, rl_counter_plan *plan, rl_error *err);
 
 static int make_plan(const planner &planner, size_t count, metric_adder *add, rl_counter_plan **plan, rl_error *err) {
-  void *host = NULL; /* opened first, so that an unknown chip is an error and not a list of unknown metrics */
+  void *host = NULL; /* opened before metrics are looked up, so that an unknown chip is an error, not a list of unknown metrics */
   rl_counter_plan *created = NULL;
   if (host_open(planner.type, planner.chip, &host, err) < 0) return rl_wrap(err, "chip %s", planner.chip);
   int result = rl_counter_plan_new(count, &created, err);

@@ -40,8 +40,8 @@ int rl_chip_has_metrics(const char *chip, const char *const *names, size_t count
 /* Makes a plan for the range profiler. names must outlive the plan. When the chip has none of the metrics, the plan has no
  * groups. -1 with RL_CUPTI when CUPTI does not know the chip. */
 int rl_counter_plan_open(const char *chip, const char *const *names, size_t count, rl_counter_plan **plan, rl_error *err);
-/* The same for PM sampling: at most one group of a single pass. It takes each metric that fits into the pass together with those
- * taken before it. */
+/* Makes a plan for PM sampling: at most one group, which needs a single pass. It has each metric, in the order of the names, that
+ * fits into the pass together with those before it. */
 int rl_counter_plan_open_for_sampling(const char *chip, const char *const *names, size_t count, rl_counter_plan **plan,
                                       rl_error *err);
 void rl_counter_plan_close(rl_counter_plan *plan); /* NULL is allowed */

@@ -1,5 +1,6 @@
-/* A collection replays the step: the launches of the workload's step sequence, run once. Its kernels are traced first. The
- * ordinal of a kernel is its index in the step, in order of issue (of its launch API call). */
+/* Implements counters.h. A collection runs the launches of the workload's step sequence several times: first under the tracer, to
+ * list the step's kernels, then once for each replay pass. The ordinal of a kernel is its index in the step, in the order in
+ * which the launches were issued. */
 #include "worker/cupti/counters.h"
 
 #include <cuda_runtime_api.h>
@@ -32,7 +33,7 @@ typedef struct profiled_step {
   const rl_observer *observer; /* NULL is allowed */
   rl_cache_flush *flush;
   const step_kernel *kernels;
-  bool *selected; /* [kernel_count]: whether the profile options select the kernel */
+  bool *selected; /* for each of the kernel_count kernels: whether the profile options select it */
   size_t kernel_count, selected_count;
   uint64_t replay_count, replays_done; /* replay passes of the range profiler: to run; completed */
   rl_stage_timer timer;
@@ -96,7 +97,7 @@ static int compare_correlation(const void *a, const void *b) {
   return (x->correlation > y->correlation) - (x->correlation < y->correlation);
 }
 
-/* Correlation ids grow with each API call. */
+/* Compares two kernels by correlation id, which grows with each API call. */
 static int compare_issue_order(const void *a, const void *b) {
   const step_kernel *x = a, *y = b;
   return (x->activity.correlation > y->activity.correlation) - (x->activity.correlation < y->activity.correlation);
@@ -342,7 +343,7 @@ static int append_other_metrics(const rl_counters *counters, const rl_metric_sel
   return 0;
 }
 
-/* The curves belong to ncu's section "Occupancy". */
+/* Returns whether the options select the section "Occupancy", to which the occupancy curves belong. */
 static bool selects_occupancy_curves(const rl_profile_options *profile_options) {
   for (size_t i = 0; i < rl_section_count; i++)
     if (strcmp(rl_sections[i].id, "Occupancy") == 0) return (profile_options->sections & UINT32_C(1) << i) != 0;
@@ -425,7 +426,7 @@ static int collect_step(rl_counters *counters, const rl_profile_options *profile
   return result;
 }
 
-/* The caller saves the instance's state before the call and restores it afterwards. */
+/* Profiles one step. The caller saves the instance's state before the call and restores it afterwards. */
 static int profile_step(rl_counters *counters, const rl_profile_options *profile_options, profiled_step *step,
                         rl_records *records, rl_error *err) {
   if (list_step_kernels(step, err) < 0 || select_kernels(profile_options, step, err) < 0 ||

@@ -10,7 +10,7 @@
 #include "worker/cupti/trace.h"
 #include "workload.h"
 
-typedef struct rl_kernel_list { /* kernels of an instance's step, in order of issue */
+typedef struct rl_kernel_list { /* the kernels of an instance's step, in the order in which they were issued */
   const rl_instance *instance;  /* NULL: the list is empty */
   struct rl_step_kernel *kernels;
   size_t count;

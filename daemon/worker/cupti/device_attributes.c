@@ -149,7 +149,7 @@ static const struct {
     ROW(warp_size, WARP_SIZE),
 };
 
-/* Metrics that are no attribute of the driver but follow from cudaDeviceProp. */
+/* Returns a metric that is not an attribute of the driver but follows from cudaDeviceProp. */
 static double from_properties(const char *name, const struct cudaDeviceProp *device) {
   if (strcmp(name, "total_memory") == 0) return (double)device->totalGlobalMem;
   if (strcmp(name, "max_warps_per_multiprocessor") == 0) return (double)device->maxThreadsPerMultiProcessor / device->warpSize;

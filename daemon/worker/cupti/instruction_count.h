@@ -16,7 +16,7 @@ typedef struct rl_instruction_count {
   double value;
 } rl_instruction_count;
 
-typedef struct rl_instruction_sink { /* receives counts; -1 ends the delivery */
+typedef struct rl_instruction_sink { /* receives the counts one by one; its result -1 ends the delivery */
   int (*add)(void *context, const rl_instruction_count *count, rl_error *err);
   void *context;
 } rl_instruction_sink;

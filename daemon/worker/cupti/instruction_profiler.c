@@ -58,7 +58,7 @@ int rl_instruction_profiler_open(int device_index, rl_instruction_profiler **pro
 void rl_instruction_profiler_restart_pc_sampling(rl_instruction_profiler *profiler) {
   if (profiler == NULL) return;
   rl_pc_sampling_disable(profiler->pc_sampling);
-  rl_pc_sampling_enable_if_allowed(); /* modules loaded from now on get samples */
+  rl_pc_sampling_enable_if_allowed(); /* so that modules loaded from now on have samples */
 }
 
 void rl_instruction_profiler_close(rl_instruction_profiler *profiler) {
@@ -219,7 +219,8 @@ static int append_instructions(rl_instruction_profiler *profiler, size_t index, 
                                        profiler->records, err);
 }
 
-/* Suites compare the machine code of profiles that have counters alone. */
+/* Appends the SHA-256 of the kernel's machine code. It is part of every profile, because suites also compare the machine code of
+ * profiles that only have counters. */
 static void append_code_hash(rl_instruction_profiler *profiler, size_t index) {
   const rl_launched_kernel *launched = &profiler->request->kernels[index];
   rl_cubin_function unique;

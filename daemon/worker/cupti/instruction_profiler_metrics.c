@@ -1,4 +1,5 @@
-/* Values of the catalogue's metrics from the collected data. */
+/* Computes the values of the catalogue's metrics from the data that instruction_profiler.h has collected, and appends them to the
+ * records. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,7 +42,7 @@ bool rl_instruction_profiler_selects(const rl_profile_options *profile_options, 
          ((metric->sections & profile_options->sections) != 0 || has_line(profile_options->metrics, metric->name));
 }
 
-/* The following return the metric of the request's kernel `index`, or NAN with *reason. */
+/* The next functions return one metric of the request's kernel `index`, or NAN and set *reason. */
 
 static double pc_sampling_value(const rl_instruction_profiler *profiler, size_t index, const char *name, const char **reason) {
   const rl_instruction_profile *profile = &profiler->kernels[index].profile;
@@ -93,14 +94,15 @@ static double threads_derivative_true(rl_instruction_profile *profile) {
   return rl_instruction_profile_divergence(profile).derivative_true;
 }
 
-/* Spills are accesses to local memory; CUPTI does not distinguish them from others. Without accesses there are no spills. */
+/* Returns the register spills, which are accesses to local memory; CUPTI does not distinguish them from other such accesses.
+ * Without accesses there are no spills. */
 static double register_spilling(rl_instruction_profile *profile) {
   double accesses = rl_instruction_profile_sum(profile, "sass__inst_executed_local_loads") +
                     rl_instruction_profile_sum(profile, "sass__inst_executed_local_stores");
   return accesses == 0 ? 0 : NAN;
 }
 
-/* Returns NAN when the histogram by opcode can't be computed. */
+/* Returns the number of executed instructions, or NAN when the histogram by opcode, to which it belongs, can't be computed. */
 static double executed_if_disassembled(rl_instruction_profile *profile) {
   return profile->sass == NULL ? NAN : rl_instruction_profile_sum(profile, RL_INST_EXECUTED);
 }

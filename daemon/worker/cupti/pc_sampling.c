@@ -54,7 +54,8 @@ int rl_pc_sampling_enable(rl_error *err) {
   return 0;
 }
 
-/* Ignores a failure: collecting PC samples calls rl_pc_sampling_enable again and reports it. */
+/* Enables PC sampling unless it is forbidden. A failure is ignored here: collecting PC samples calls rl_pc_sampling_enable again
+ * and reports it. */
 void rl_pc_sampling_enable_if_allowed(void) {
   if (forbid_count == 0 && process_context != NULL) (void)rl_pc_sampling_enable(NULL);
 }
@@ -168,7 +169,8 @@ static const char *stall_reason(const rl_pc_sampling *sampling, uint32_t index) 
   return NULL;
 }
 
-/* Each sample has one stall reason. Samples in which the scheduler issued no warp are counted again as REASON_not_issued. */
+/* Returns whether a stall reason counts samples a second time: each sample has one stall reason, and samples in which the
+ * scheduler issued no warp are counted again under the name REASON_not_issued. */
 static bool is_second_count(const char *reason) {
   static const char suffix[] = "_not_issued";
   size_t length = strlen(reason), suffix_length = sizeof suffix - 1;

@@ -18,7 +18,7 @@ typedef struct rl_prepared_profile {
   uint64_t last_use;
 } rl_prepared_profile;
 
-typedef struct rl_prepared_profiles { /* the least recently used entry is replaced */
+typedef struct rl_prepared_profiles { /* a cache; a new entry replaces the least recently used one */
   rl_prepared_profile items[RL_MAX_PREPARED_PROFILES];
   uint64_t use_count;
 } rl_prepared_profiles;

@@ -1,4 +1,4 @@
-/* rooflined-cupti.so: the profiler of CUDA devices. Exports only rl_profiler_open. */
+/* The profiler of CUDA devices, which is the module rooflined-cupti.so. The module exports only rl_profiler_open. */
 #include "worker/profiler.h"
 
 #include <errno.h>
@@ -80,7 +80,7 @@ rl_profiler *rl_profiler_open(int device_index, rl_error *err) {
     return NULL;
   }
   profiler->base.ops = &ops;
-  /* Before the first CUDA call creates a context: CUPTI must see its creation. */
+  /* Must run before the first CUDA call creates a context, because CUPTI must see the creation. */
   rl_subscriber_open(rl_pc_sampling_on_context_created);
   if (rl_trace_open(&profiler->trace, err) < 0 || rl_device_limits_read(device_index, &profiler->limits, err) < 0) {
     close_profiler(&profiler->base);

@@ -13,7 +13,7 @@
 
 #define MEMDESC_PREFIX "smsp__sass_inst_executed_memdesc_explicit_"
 
-/* CUPTI's metrics and ncu's names for them. */
+/* Pairs of a metric of CUPTI and its name in ncu. */
 static const struct {
   const char *cupti_name, *ncu_name;
 } metrics[] = {{"smsp__sass_inst_executed", RL_INST_EXECUTED},
@@ -43,7 +43,7 @@ enum { METRIC_COUNT = sizeof metrics / sizeof *metrics };
 static struct {
   uint64_t id;
   const char *ncu_name;
-} configured[METRIC_COUNT]; /* the metrics that the chip has; after open */
+} configured[METRIC_COUNT]; /* the metrics that the chip has; set by rl_sass_metrics_open */
 static size_t configured_count;
 
 /* Returns ncu's name of the metric with CUPTI's id, or NULL. */

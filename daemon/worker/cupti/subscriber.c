@@ -11,9 +11,9 @@
 #include "worker/code/cubin.h"
 #include "worker/cupti/check.h"
 
-static const size_t MAX_CODE_BYTES = (size_t)256 << 20; /* of all cubins; the oldest are dropped first */
+static const size_t MAX_CODE_BYTES = (size_t)256 << 20; /* limit for all kept cubins together; above it the oldest are dropped */
 
-typedef struct module { /* loaded */
+typedef struct module { /* a loaded module */
   uint32_t id;
   uint64_t crc; /* as CUPTI computes it; 0: not computed yet */
   size_t size;
@@ -43,7 +43,7 @@ static void drop_module(size_t index) {
           (subscriber.module_count - index) * sizeof *subscriber.modules);
 }
 
-/* Copies the module's cubin; false when that is not possible. */
+/* Keeps a copy of the module's cubin; returns false when that is not possible. */
 static bool keep_module(const CUpti_ModuleResourceData *loaded) {
   if (loaded->pCubin == NULL || loaded->cubinSize == 0 || loaded->cubinSize > MAX_CODE_BYTES) return false;
   for (; subscriber.bytes > MAX_CODE_BYTES - loaded->cubinSize; subscriber.incomplete = true) drop_module(0);

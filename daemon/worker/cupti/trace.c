@@ -35,24 +35,24 @@ static rl_trace process_trace = {.pool_lock = PTHREAD_MUTEX_INITIALIZER, .lock =
 static uint64_t CUPTIAPI timestamp(void) { return (uint64_t)rl_monotonic_ns(); }
 
 static void add_dropped_by_cupti(rl_trace *trace) {
-  size_t dropped = 0; /* reading resets CUPTI's count */
+  size_t dropped = 0; /* reading this number resets it */
   if (cuptiActivityGetNumDroppedRecords(NULL, 0, &dropped) == CUPTI_SUCCESS) trace->dropped_count += dropped;
 }
 
-/* CUPTI asks for an empty buffer. */
+/* Called by CUPTI when it needs an empty buffer. */
 static void CUPTIAPI request_buffer(uint8_t **buffer, size_t *size, size_t *max_records) {
   rl_trace *trace = &process_trace;
   pthread_mutex_lock(&trace->pool_lock);
-  *buffer = NULL; /* then CUPTI drops records and counts them */
+  *buffer = NULL; /* without a buffer, CUPTI drops records and counts them */
   if (trace->free_buffer_count > 0) *buffer = trace->free_buffers[--trace->free_buffer_count];
   else if (trace->lent_buffer_count < RL_TRACE_MAX_BUFFERS) *buffer = calloc(1, BUFFER_BYTES);
   if (*buffer != NULL) trace->lent_buffer_count++;
   pthread_mutex_unlock(&trace->pool_lock);
   *size = *buffer == NULL ? 0 : BUFFER_BYTES;
-  *max_records = 0; /* as many as fit */
+  *max_records = 0; /* 0: CUPTI may store as many as fit */
 }
 
-/* CUPTI returns a buffer with `valid` bytes of records. */
+/* Called by CUPTI when it returns a buffer with `valid` bytes of records. */
 static void CUPTIAPI complete_buffer(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid) {
   (void)context, (void)stream, (void)size;
   rl_trace *trace = &process_trace;

@@ -35,15 +35,15 @@ typedef struct rl_trace_result {
   const rl_name_table *names;
   const rl_launch_correlation *correlations;
   size_t correlation_count;
-  const rl_launch_attributes *launch_attributes; /* unordered */
+  const rl_launch_attributes *launch_attributes; /* in no particular order */
   size_t attributes_count;
   uint64_t kernel_count;  /* kernel records, including those without times */
-  uint64_t record_count;  /* all rows */
-  uint64_t dropped_count; /* by CUPTI, or because a limit of ours was reached */
+  uint64_t record_count;  /* number of all rows */
+  uint64_t dropped_count; /* records dropped by CUPTI, or by the trace because a limit was reached */
   uint64_t untimed_count; /* kernels, copies and memsets whose times CUPTI could not collect: start and end are 0 */
 } rl_trace_result;
 
-/* Lists of kinds, terminated by CUPTI_ACTIVITY_KIND_INVALID. */
+/* Lists of kinds of activity records to collect, each ended by CUPTI_ACTIVITY_KIND_INVALID. */
 extern const CUpti_ActivityKind rl_trace_all_kinds[];
 extern const CUpti_ActivityKind rl_trace_launch_kinds[]; /* kernels, and the API calls and launches that issued them */
 
