@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # scripts/gpu-test.sh --out DIR [--steps A,B,...] [--budget-s N] [--keep FILE] [--device gpu0|cpu] [--build DIR]: runs
-# the measurement steps on a device; --help lists them. On a GPU host it uses the build of scripts/gpu-pack.sh: .gpu/, which it
-# unpacks from .gpu.tar.xz when that is newer.
+# measurement steps on a device and writes their results to DIR. --help explains the options and lists the steps. On a GPU host,
+# the script uses the build in .gpu/, which scripts/gpu-pack.sh packed into .gpu.tar.xz; it unpacks that file when it is newer.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if [ .gpu.tar.xz -nt .gpu ]; then

@@ -21,7 +21,7 @@ static int name_index(const char *const *names, const char *text) {
   return -1;
 }
 
-/* Writes "a, b, c" to text and returns text. */
+/* Writes the names, separated by commas, to text and returns text. */
 static const char *list_names(const char *const *names, char *text, size_t size) {
   size_t used = 0;
   text[0] = '\0';
@@ -36,7 +36,8 @@ static bool is_plain_text(const char *text) {
   return rl_utf8_is_valid(text, strlen(text));
 }
 
-/* Writes path, a slash and the name; RFC 6901: ~ becomes ~0, / becomes ~1. */
+/* Writes the JSON pointer (RFC 6901) of the member `name` of the object at `path`: path, a slash and the name, in which ~ becomes
+ * ~0 and / becomes ~1. */
 static void format_pointer(char *pointer, size_t size, const char *path, const char *name) {
   size_t used = (size_t)snprintf(pointer, size, "%s/", path);
   for (; *name != '\0' && used + 3 < size; name++) {
@@ -136,7 +137,8 @@ static int decode_name_list(const rl_field *field, const cJSON *item, const char
   return 0;
 }
 
-/* Stores a pointer into the document; null: absent. */
+/* Stores a pointer to the item, or to its text, at `out`. The item stays part of the document. A null leaves the member
+ * unchanged. */
 static int decode_pointer(const rl_field *field, const cJSON *item, const char *path, void *out, rl_error *err) {
   const void *found = item;
   if (cJSON_IsNull(item) && !field->required) return 0;

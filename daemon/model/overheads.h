@@ -1,4 +1,5 @@
-/* The names of activity rows of kind RL_ACTIVITY_OVERHEAD, and what causes the overhead. */
+/* The kinds of overhead that CUPTI reports in a trace, in rows of kind RL_ACTIVITY_OVERHEAD: the name of each kind, and its
+ * cause, which decides how an analysis treats the time. overheads.c has the names. */
 #ifndef RL_MODEL_OVERHEADS_H
 #define RL_MODEL_OVERHEADS_H
 
@@ -22,8 +23,8 @@ typedef enum rl_overhead {
 
 typedef enum rl_overhead_cause {
   RL_OVERHEAD_OF_LOADING,  /* the driver compiles or loads code, on the thread of the call that needs it */
-  RL_OVERHEAD_OF_PROFILER, /* CUPTI works on the thread of a call, which takes longer than without a profiler */
-  RL_OVERHEAD_BESIDE_CALLS /* on a thread of CUPTI, or unknown */
+  RL_OVERHEAD_OF_PROFILER, /* CUPTI works on the thread that calls CUDA, so the call takes longer than without a profiler */
+  RL_OVERHEAD_BESIDE_CALLS /* CUPTI works on its own thread, or the thread is not known: no call takes longer */
 } rl_overhead_cause;
 
 typedef struct rl_overhead_description {
@@ -32,7 +33,7 @@ typedef struct rl_overhead_description {
 } rl_overhead_description;
 extern const rl_overhead_description rl_overheads[RL_OVERHEAD_COUNT];
 
-/* RL_OVERHEAD_BESIDE_CALLS for an unknown name. */
+/* Returns the cause of the kind with this name; RL_OVERHEAD_BESIDE_CALLS for an unknown name. */
 rl_overhead_cause rl_overhead_cause_of(const char *name);
 
 #ifdef __cplusplus

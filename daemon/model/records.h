@@ -27,8 +27,10 @@ typedef struct rl_run_metadata { /* describes the run; each pass has one, before
   char deterministic_note[RL_REASON_SIZE];
   bool partial; /* the run trains on fewer images than the data set has */
   int64_t images_per_epoch, steps_per_epoch, parameters;
-  double floor_operations, floor_bytes, floor_written_bytes; /* compulsory work of one iteration, from which floors follow */
-  char floor_precision[8];                                   /* precision of floor_operations; "": no ceiling applies to them */
+  double floor_operations, floor_bytes,
+      floor_written_bytes; /* work that one iteration cannot avoid: arithmetic operations, bytes of memory traffic, and those of
+                              them that are written. The floors of its time follow from these */
+  char floor_precision[8]; /* precision of floor_operations; "": no ceiling applies to them */
   char device_properties[4096]; /* JSON object: rl_device_properties and attributes that only an open device has */
   char commit[48];              /* git commit of the worker; "-dirty": with uncommitted changes */
 } rl_run_metadata;
@@ -111,7 +113,7 @@ typedef struct rl_series_point { /* recorded by the counters pass: one point of 
 
 typedef struct rl_progress {          /* sent to clients as an event; not stored as a result */
   char pass[16], phase[16];           /* phase: "prepare" "warmup" "epoch" "samples" "trace" "counters" "evaluate" */
-  int64_t epoch, epochs, step, steps; /* -1: not applicable */
+  int64_t epoch, epochs, step, steps; /* current and last number of each; -1: not applicable */
   double train_loss, images_per_s, eta_s, test_accuracy_ratio;
 } rl_progress;
 
@@ -159,13 +161,15 @@ typedef struct __attribute__((packed)) rl_activity_row {
   uint32_t grid[3], block[3];
   uint32_t registers, static_shared_bytes, dynamic_shared_bytes;
   uint64_t bytes; /* bytes of MEMCPY, MEMSET and MEMORY rows */
-  /* Of the host: RUNTIME, DRIVER, NVTX_RANGE, OVERHEAD and CPU_SPAN; MEMORY has only the process. 0: unknown */
+  /* Of a row that was recorded on the host (RUNTIME, DRIVER, NVTX_RANGE, OVERHEAD, CPU_SPAN): its process and thread; a MEMORY
+   * row has only the process. 0: unknown */
   uint32_t process, thread;                  /* as getpid() and gettid() return */
   uint32_t context;                          /* CUDA context of device work; 0: none */
   uint16_t device;                           /* 1 + CUDA's number of the device; 0: none */
-  uint8_t source_memory, destination_memory; /* rl_memory_kind: MEMCPY; MEMSET and MEMORY have only the destination */
-  /* RUNTIME and DRIVER: the stream that a call about an event or about synchronisation names, and the event record that it makes
-   * or waits for; 0: none, or unknown */
+  uint8_t source_memory, destination_memory; /* rl_memory_kind of the source and destination of a MEMCPY; MEMSET and MEMORY rows
+                                                have a destination only */
+  /* In RUNTIME and DRIVER rows of calls about events or synchronisation: the stream that the call names, and the record of an
+   * event that the call makes or waits for. 0: none, or unknown */
   uint32_t call_stream, event;
 } rl_activity_row;
 #ifndef __cplusplus
@@ -224,9 +228,9 @@ typedef enum rl_record_encoding {
 
 typedef struct rl_record_layout {
   rl_record_encoding encoding;
-  const rl_field *fields;            /* of the item's struct; their names are columns in the database. NULL: names and rows */
-  size_t item_size;                  /* bytes */
-  size_t items_offset, count_offset; /* of the pointer to the items, and of their number, in rl_records */
+  const rl_field *fields; /* fields of the item's struct, whose names are columns in the database. NULL for names and rows */
+  size_t item_size;       /* bytes */
+  size_t items_offset, count_offset; /* offsets in rl_records of the pointer to the items and of their number */
 } rl_record_layout;
 extern const rl_record_layout rl_record_layouts[RL_RECORD_KIND_COUNT];
 

@@ -48,8 +48,8 @@ int rl_queue_submit(rl_queue *queue, rl_job_spec *spec, const char *key, const c
                     rl_error *err);
 /* Checks a job as rl_queue_submit does, without accepting it: its device, the engines and the variants. Fills in spec->device. */
 int rl_queue_check(rl_queue *queue, rl_job_spec *spec, rl_error *err);
-/* Cancels a queued or running job: rl_queue_should_cancel becomes true, and records that the worker still sends are discarded.
- * RL_HTTP 404, or 409 if the job has finished. */
+/* Cancels a queued or running job. rl_queue_should_cancel then returns true for it, and records that its worker still sends are
+ * discarded. Fails with RL_HTTP 404 when there is no such job, and with 409 when it has finished. */
 int rl_queue_cancel(rl_queue *queue, int64_t id, rl_error *err);
 
 /* --- for the thread that serves a device ------------------------------------------------------------------------------ */
@@ -91,8 +91,8 @@ void rl_queue_stop(rl_queue *queue);
 /* Sets the job to `interrupted`. */
 int rl_queue_interrupt(rl_queue *queue, const rl_claim *claim, rl_error *err);
 
-/* Sets the listener, or removes it (NULL). It is called without the queue's lock after an event of a job was stored. The previous
- * listener is not running when this returns. */
+/* Sets the function that is called after an event of a job was stored, or removes it (NULL). The function is called without the
+ * queue's lock held. When this returns, the previous function is not running. */
 void rl_queue_set_listener(rl_queue *queue, rl_listener_function *on_event, void *context);
 
 /* Returns the statistics of jobs since the program started; the queue owns them. */

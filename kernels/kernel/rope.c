@@ -24,7 +24,8 @@ long double rl_rope_turns_per_position(int64_t pair, int64_t head_size) {
   return powl(10000, -2 * (long double)pair / (long double)head_size) / (2 * M_PIl);
 }
 
-/* The product with the upper 43 bits of turns_per_position is exact, and so is the subtraction of full turns. */
+/* turns_per_position is split into its upper 43 bits and a small rest. A position is below 2^20, so its product with the upper
+ * bits fits into the 64 bits of a long double and is exact, and so is the subtraction of full turns. */
 double rl_rope_angle(int64_t position, long double turns_per_position) {
   const long double upper = ldexpl(rintl(ldexpl(turns_per_position, 43)), -43), turns = (long double)position * upper;
   return (double)((turns - rintl(turns) + (long double)position * (turns_per_position - upper)) * (2 * M_PIl));
@@ -47,11 +48,13 @@ static void window(const rl_kernel_shape *shape, uint32_t input, int64_t first, 
   *start = first * token_elements(shape);
   *elements = count * token_elements(shape);
 }
-/* Operations for each pair: four products, a difference and a sum. */
+/* Returns the operations of all pairs, each of which needs four products, a difference and a sum. */
 static double operations(const rl_kernel_shape *shape) { return 3 * (double)output_elements(shape); }
-/* The angle from one position to the next is rounded to 64 bits; this error is multiplied by the position. */
+/* Returns the accepted error in units in the last place. The angle between two positions is rounded to 64 bits, and at position p
+ * this rounding error is multiplied by p; hence the part that grows with the number of tokens. */
 static double tolerance(const rl_kernel_shape *shape) { return 8 + (double)shape->size[RL_TOKENS] / 4096; }
-/* A rotation preserves the norm of a pair, about 1, but can make one of its elements much smaller. */
+/* Returns the magnitude of outputs to which errors are relative. A rotation preserves the norm of a pair, which is about 1, but
+ * can make one of its two elements much smaller. */
 static double scale(const rl_kernel_shape *shape) { return (void)shape, 1; }
 
 static void rope_defaults(void *params) { rl_kernel_defaults(params, &rl_kernel_rope); }

@@ -10,10 +10,11 @@
 extern "C" {
 #endif
 
-enum { RL_ROWS = 0, RL_COLUMNS = 1, RL_COLUMNS_MAX = 1 << 22 };
+enum { RL_ROWS = 0, RL_COLUMNS = 1 };         /* indices into rl_kernel_shape.size */
+enum { RL_COLUMNS_MAX = 1 << 22 };            /* most columns that a shape may have */
 extern const rl_field rl_kernel_rows_shape[]; /* "rows", "columns" */
 
-/* Members of rl_kernel_operator. */
+/* Implementations of members of rl_kernel_operator (kernel.h), shared by these operators. */
 int64_t rl_kernel_rows_output_elements(const rl_kernel_shape *shape);
 int64_t rl_kernel_rows_input_elements(const rl_kernel_shape *shape, uint32_t input);
 int64_t rl_kernel_rows_segment_count(const rl_kernel_shape *shape);

@@ -118,12 +118,13 @@ const rl_field rl_kernel_sequence_fields[] = {
     {0}};
 
 static void defaults(void *params) {
-  memset(params, 0, sizeof(rl_kernel_sequence_params)); /* padding too: parameters are compared as bytes */
+  memset(params, 0, sizeof(rl_kernel_sequence_params)); /* zeroes the padding too, because parameters are compared as bytes */
   ((rl_kernel_sequence_params *)params)->samples = 20;
   ((rl_kernel_sequence_params *)params)->seed = 1;
 }
 
-/* Returns the sum over the members. No single peak rate applies to operations of several precisions. */
+/* Returns the sum of the members' costs. The precision is NULL if the members have several, because no single peak rate applies
+ * to their operations. */
 static rl_cost cost(const void *params) {
   rl_kernel_params members[RL_KERNEL_SEQUENCE_MAX_MEMBERS];
   size_t count;

@@ -1,17 +1,24 @@
-/* The operator softmax for the row kernels (rows.cuh). Exponentials are computed in units of 2^power, where 2^power is the power
- * of two nearest to exp(maximum), so that they do not overflow. For elements in registers (from_fragment), the maximum is found
- * first, then the sum of exponentials. For a stream of elements (add), power and sum are updated with each element: when the
- * power grows, the sum is rescaled. Rescaling is exact, so sums in different units can be added. Elements may have magnitudes of
- * up to 7e8 (scaled_exp in functions.cuh). */
+/* The operator softmax in the form that the row kernels take (rows.cuh, which describes an operator's members). For each row, y =
+ * exp(x - maximum) / sum of these exponentials. Exponentials are computed in units of 2^power, the power of two that is nearest
+ * to exp(maximum), so that they do not overflow. For elements in registers (from_fragment), the maximum is found first, then the
+ * sum of exponentials. For a stream of elements (add), power and sum are updated with each element: when the power grows, the sum
+ * is rescaled. Rescaling is exact, so sums in different units can be added. Elements may have magnitudes of up to 7e8 (scaled_exp
+ * in functions.cuh).
+ *
+ * Template parameters: X is the type of elements in memory, M the arithmetic type (float or double), FRAGMENT the elements of a
+ * row that a thread holds in registers, and GROUP the threads that share a row, with reductions over them. */
 #include "kernel/functions.cuh"
 #include "kernel/rows.cuh"
 
 struct softmax {
   enum { WEIGHT_VECTORS = 0 };
-  /* from_fragment replaces elements by their exponentials if storing those as X does not round them. */
+  /* true: from_fragment replaces the elements by their exponentials, because storing these as X does not round them */
   template <class X> static constexpr bool TRANSFORMS = sizeof(X) == sizeof(typename arithmetic<X>::type);
+  /* true: the arithmetic takes about as long as reading and writing the elements */
   template <class X> static constexpr bool COMPUTE_HEAVY = sizeof(X) == sizeof(double);
 
+  /* What a thread needs to compute outputs from elements of a finished row. w and b are the weights of other operators, which
+   * softmax does not have. */
   template <class M> struct output {
     int32_t power;
     M scale;
@@ -21,9 +28,10 @@ struct softmax {
     }
   };
 
+  /* The state of a row, or of the part of it that has been processed. */
   template <class M> struct state {
     int32_t power;
-    M sum; /* in units of 2^power */
+    M sum; /* sum of exponentials in units of 2^power */
     template <class FRAGMENT, class GROUP> __device__ static state from_fragment(FRAGMENT &fragment, uint32_t valid_vectors,
                                                                                  const rows::element_count<M> &, GROUP &&group) {
       const int32_t power = group.max(nearest_power(rows::max_element(fragment, valid_vectors, (M)-INFINITY)));

@@ -1,7 +1,7 @@
-/* transpose: y[column][row] = x[row][column].
- * Variants (transpose.cu): naive reads rows and writes columns, one element at a time; shared transposes tiles of 32 × 32 in
- * shared memory, with bank conflicts on each column; padded has no bank conflicts and moves 16 bytes at a time. A segment is a
- * row of y. */
+/* Defines the operator transpose: y[column][row] = x[row][column]. transpose.cu has its CUDA variants: naive reads rows and
+ * writes columns, one element at a time; shared transposes tiles of 32 × 32 elements in shared memory, with bank conflicts on
+ * each column; padded has no bank conflicts and moves 16 bytes at a time. On the CPU, the reference is computed and compared in
+ * parts of the output called segments (kernel.h); here a segment is a row of y. */
 #include "kernel/rows.h"
 
 static const char *const variants[] = {"naive", "shared", "padded", NULL};

@@ -2,9 +2,9 @@
  *   naive   a thread per element. A warp reads along a row and writes along a column, each write to a different sector
  *   shared  a block transposes a tile of 32 × 32 elements in shared memory, which it reads by columns. Accesses to global memory
  *           are whole sectors on both sides, but the elements of a column of the tile are all in one bank
- *   padded  tiles of SIDE × SIDE elements (SIDE elements are 256 bytes). Their pitch avoids bank conflicts by rows and by
- * columns. Global memory is accessed in vectors of 16 bytes if the rows of x and of y are aligned to 16 bytes; else padded_any
- *           accesses single elements
+ *   padded  a block transposes a tile of SIDE × SIDE elements (SIDE elements are 256 bytes), whose pitch avoids bank conflicts by
+ *           rows and by columns. It accesses global memory in vectors of 16 bytes if the rows of x and of y are aligned to 16
+ *           bytes; otherwise the kernel padded_any accesses single elements
  *
  * A block synchronises once, between writing its tile to shared memory and reading it (RAW).
  *
@@ -74,9 +74,9 @@ template <class T> struct tile_config {
 /* A word of a padded tile. */
 template <class T> struct alignas(tile_config<T>::ROWS_OF_WORD * sizeof(T)) word { T elements[tile_config<T>::ROWS_OF_WORD]; };
 
-/* A thread's share of a padded tile. It reads READ_GROUPS groups of vectors; a group is ROWS_OF_WORD vectors at the same columns
- * of adjacent rows. It writes WRITTEN_VECTORS vectors along columns of the tile. A unit of work is LANES neighbouring threads,
- * which process neighbouring vectors. */
+/* A thread's share of a padded tile. A thread reads READ_GROUPS groups of vectors along rows; a group consists of ROWS_OF_WORD
+ * vectors at the same columns of adjacent rows, whose elements share words of the tile. Later the thread writes WRITTEN_VECTORS
+ * vectors along columns. LANES neighbouring threads process neighbouring vectors; their common work is called a unit. */
 template <class T> struct thread_share {
   enum {
     WIDTH = 16 / sizeof(T), /* elements of a vector */
@@ -89,8 +89,8 @@ template <class T> struct thread_share {
   };
 };
 
-/* Transposes one tile with vector accesses. INSIDE: the whole tile is inside the table; else each access checks the bounds. r, c:
- * row and column in the tile of x; in the last loop, r counts vectors of rows. */
+/* Transposes one tile with vector accesses. INSIDE: the whole tile is inside the table; else each access checks the bounds. In
+ * each loop, r and c are a row and a column of the tile of x; in the last loop, r counts vectors of rows instead. */
 template <class T, bool INSIDE> __device__ void transpose_tile(word<T> (*tile)[tile_config<T>::PITCH], const T *x, T *y,
                                                                uint32_t rows, uint32_t columns, tile_corner corner) {
   const uint32_t top = corner.row, left = corner.column;

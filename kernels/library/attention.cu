@@ -1,9 +1,12 @@
-/* The graph that cuDNN recognises as attention and fuses ("Fused flash attention fprop" in its Graph API documentation):
- *   scores = Q Kᵀ · 1/√d, masked to the lowest float above the diagonal;
- *   softmax over the last axis as max, subtract, exp, sum, divide;
- *   the statistics max + log sum: only training needs them, but cuDNN 9.14 does not recognise a graph without them;
+/* Builds the graph of operations that cuDNN recognises as attention and fuses into one kernel ("Fused flash attention fprop" in
+ * cuDNN's Graph API documentation):
+ *   scores = Q Kᵀ · 1/√d, with d the size of a head; if causal, scores above the diagonal are replaced by the lowest float;
+ *   softmax over the last axis: subtract the maximum, take the exponential, divide by the sum;
+ *   statistics: the maximum plus the logarithm of the sum. Only training needs them, but cuDNN 9.14 does not recognise a graph
+ *   without them;
  *   O = softmax · V.
- * The tensors between the two products are FP32 and virtual. The softmax is rounded to the type of V for the tensor cores. */
+ * The tensors between the two products are FP32 and virtual: they exist inside the fused kernel only, not in memory. The softmax
+ * is rounded to the type of V, which the tensor cores multiply. */
 #include "library/attention.h"
 
 #include <float.h>
@@ -19,7 +22,7 @@ typedef struct builder {
   const rl_attention_shape *shape;
 } builder;
 
-/* Adds a virtual tensor, batch×heads×rows×columns. */
+/* Adds a virtual tensor of batch × heads × rows × columns elements. */
 static descriptor virtual_tensor(const builder *b, cudnnDataType_t type, int64_t columns) {
   const rl_attention_shape *s = b->shape;
   const int64_t sizes[RL_DNN_RANK] = {s->batch, s->heads, s->rows, columns};
@@ -27,7 +30,7 @@ static descriptor virtual_tensor(const builder *b, cudnnDataType_t type, int64_t
   return rl_dnn_tensor(b->graph, type, sizes, strides, NULL);
 }
 
-/* Adds a tensor in memory, batch×heads×rows×head_size. */
+/* Adds a tensor in memory of batch × heads × rows × head_size elements. `distance` has its strides. */
 static descriptor stored_tensor(const builder *b, int64_t heads, int64_t rows, rl_attention_strides distance, void *memory) {
   const rl_attention_shape *s = b->shape;
   const int64_t sizes[RL_DNN_RANK] = {s->batch, heads, rows, s->head_size};
@@ -35,7 +38,7 @@ static descriptor stored_tensor(const builder *b, int64_t heads, int64_t rows, r
   return rl_dnn_tensor(b->graph, s->type, sizes, strides, memory);
 }
 
-/* Adds K with the last two dimensions swapped. */
+/* Adds K, in memory, as a tensor with the last two dimensions swapped. */
 static descriptor transposed_keys(const builder *b, void *k) {
   const rl_attention_shape *s = b->shape;
   const int64_t sizes[RL_DNN_RANK] = {s->batch, s->kv_heads, s->head_size, s->kv_rows};
@@ -43,7 +46,7 @@ static descriptor transposed_keys(const builder *b, void *k) {
   return rl_dnn_tensor(b->graph, s->type, sizes, strides, k);
 }
 
-/* Adds y = left · right and returns y. */
+/* Adds the matrix product y = left · right and returns y. */
 static descriptor multiply(const builder *b, descriptor left, descriptor right, descriptor y) {
   const cudnnDataType_t sum = CUDNN_DATA_FLOAT;
   rl_dnn_owned product = rl_dnn_create(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
@@ -64,7 +67,7 @@ typedef struct pointwise {
   cudnnPointwiseMode_t mode;
   descriptor x, second, condition; /* NULL: the mode has no such operand */
   cudnnDataType_t compute;
-  int64_t axis; /* of GEN_INDEX */
+  int64_t axis; /* only of GEN_INDEX: the dimension whose index it produces */
 } pointwise;
 
 static descriptor add_pointwise(const builder *b, pointwise p, descriptor y) {
@@ -94,7 +97,7 @@ static descriptor binary(const builder *b, cudnnPointwiseMode_t mode, descriptor
   return add_pointwise(b, {mode, x, second, NULL, CUDNN_DATA_FLOAT, 0}, y);
 }
 
-/* Reduces each row to one number. */
+/* Adds a reduction of each row to one number, its maximum or sum, and returns the result. */
 static descriptor reduce(const builder *b, cudnnReduceTensorOp_t operator_type, descriptor x) {
   const cudnnDataType_t sum = CUDNN_DATA_FLOAT;
   descriptor y = virtual_tensor(b, CUDNN_DATA_FLOAT, 1);
@@ -112,7 +115,8 @@ static descriptor reduce(const builder *b, cudnnReduceTensorOp_t operator_type, 
   return y;
 }
 
-/* Replaces scores above the diagonal by the lowest float. */
+/* Adds the operations that replace scores above the diagonal by the lowest float: for each score its row and its column, a
+ * comparison, and a selection. */
 static descriptor mask(const builder *b, descriptor scores) {
   const int64_t n = b->shape->kv_rows;
   descriptor row = add_pointwise(b, {CUDNN_POINTWISE_GEN_INDEX, scores, NULL, NULL, CUDNN_DATA_FLOAT, 2},

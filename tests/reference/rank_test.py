@@ -1,17 +1,22 @@
 #!/usr/bin/python3
-"""Writes tests/data/rank_test.csv: exact two-sided p-values of the Mann-Whitney test by SciPy, without ties by its own exact
-method and with ties by its permutation test over all divisions, and Hodges-Lehmann intervals by trying every factor between two
-quotients. Made with SciPy 1.10.1: tests/reference/rank_test.py > tests/data/rank_test.csv"""
+"""Writes tests/data/rank_test.csv, the expected values of the rank test of daemon/analyze, computed by SciPy:
+
+- two-sided p-values of the Mann-Whitney test of two samples a and b. Without ties, by SciPy's exact method; with ties, by its
+  permutation test, which tries every way to divide the values into two samples of these sizes;
+- Hodges-Lehmann intervals of the factor between the samples, found by testing factors (function interval).
+
+Made with SciPy 1.10.1: tests/reference/rank_test.py > tests/data/rank_test.csv"""
 import random
 
 import numpy
 from scipy import stats
 
-SOURCE = random.Random(16)
-ALPHAS = (0.05, 0.01)
+RANDOM = random.Random(16)  # the samples are the same in every run
+ALPHAS = (0.05, 0.01)  # error probabilities of the 95 % and the 99 % interval
 
 
 def exact_p(a, b):
+    """Returns the exact two-sided p-value of the Mann-Whitney test."""
     if len(set(a + b)) == len(a + b):
         return stats.mannwhitneyu(a, b, method="exact").pvalue
     return stats.permutation_test((a, b), lambda x, y, axis: stats.mannwhitneyu(x, y, axis=axis, method="asymptotic").statistic,
@@ -19,7 +24,9 @@ def exact_p(a, b):
 
 
 def interval(a, b, alpha):
-    """Joins the factors that the test accepts. Ties between samples occur only at quotients, which are not tried."""
+    """Returns the smallest and largest factor by which a can be multiplied so that the test at level alpha accepts that both
+    samples have one distribution. The test's result changes only at a quotient of a value of b and one of a, so it is enough to
+    test one factor between each two neighbouring quotients."""
     quotients = sorted(y / x for x in a for y in b)
     factors = [quotients[0] / 2] + [(p * q) ** 0.5 for p, q in zip(quotients, quotients[1:])] + [quotients[-1] * 2]
     accepted = [stats.mannwhitneyu([factor * x for x in a], b, method="exact").pvalue > alpha for factor in factors]
@@ -28,10 +35,12 @@ def interval(a, b, alpha):
 
 
 def lognormal(count, factor, spread):
-    return [float(f"{factor * SOURCE.lognormvariate(0, spread):.9g}") for _ in range(count)]
+    """Returns random values around `factor`, whose logarithms have the standard deviation `spread`."""
+    return [float(f"{factor * RANDOM.lognormvariate(0, spread):.9g}") for _ in range(count)]
 
 
 def cases():
+    """Yields the kind of each case, "distinct" or "ties", and its two samples."""
     for n, m in ((1, 1), (1, 6), (2, 3), (3, 3), (4, 7), (5, 5), (7, 7), (7, 14), (8, 8), (7, 35), (12, 9), (20, 20), (35, 14),
                  (40, 40)):
         for factor in (1, 1.02, 1.3):
@@ -39,8 +48,8 @@ def cases():
     for n, m in ((2, 2), (2, 3), (3, 4), (5, 5), (7, 7), (7, 9), (10, 10), (4, 14)):
         for values in (2, 3, 6):
             for shift in (0, 1):
-                yield "ties", [float(SOURCE.randrange(values) + 1) for _ in range(n)], [
-                    float(SOURCE.randrange(values) + 1 + shift) for _ in range(m)]
+                yield "ties", [float(RANDOM.randrange(values) + 1) for _ in range(n)], [
+                    float(RANDOM.randrange(values) + 1 + shift) for _ in range(m)]
     yield "ties", [3.0] * 7, [3.0] * 7
     yield "ties", [3.0] * 7, [4.0] * 7
 

@@ -23,7 +23,10 @@ def visible_gpus():
 
 
 class Host:
-    """device: cpu, gpu0, ...; build: folder with bin/ and tests/; visible_gpu: the only GPU that programs see; None: all."""
+    """A host that runs measurement steps.
+
+    device is the daemon's name of the device to measure (cpu, gpu0, ...), build the folder that has bin/ and tests/, and
+    visible_gpu the only GPU that programs may use, as CUDA_VISIBLE_DEVICES names it; None means all GPUs."""
 
     def __init__(self, device, build, visible_gpu=None):
         self.device, self.build = device, pathlib.Path(build).resolve()
@@ -69,7 +72,7 @@ class Host:
         return path
 
     def query_gpu(self, fields):
-        """Returns what nvidia-smi says of the GPU's fields; None if it can't be asked."""
+        """Returns the values that nvidia-smi prints for these fields of the GPU; None if it fails."""
         device = self.gpu_environment.get("CUDA_VISIBLE_DEVICES", self.device.removeprefix("gpu"))
         try:
             query = subprocess.run(["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader", "-i", device],

@@ -1,4 +1,5 @@
-/* A write to one chunk of an aliased mapping is visible in every chunk, and closing the mapping frees the memory. */
+/* Tests that a write to one chunk of an aliased mapping (aliased_mapping.h) is visible in every chunk, that a mapping takes the
+ * memory of about one chunk, and that closing it frees the memory. */
 #include <cuda_runtime_api.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +31,7 @@ static size_t free_device_bytes(void) {
   return available;
 }
 
-/* The range is not a multiple of 6 MiB. */
+/* Tests chunks of 4 MiB, which divide the range, and of 6 MiB, which do not. */
 static void a_write_is_visible_in_every_chunk(void **state) {
   (void)state;
   const size_t chunk_bytes[] = {CHUNK_BYTES, 6 << 20};
