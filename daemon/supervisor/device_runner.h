@@ -21,16 +21,18 @@ bool rl_device_runner_supports(const char *kind);
 typedef struct rl_runner_services {
   const rl_config *config;
   rl_queue *jobs;
-  rl_upload_spool *uploads; /* of imported traces; NULL: there is no importer */
+  rl_upload_spool *uploads; /* the uploaded files of traces to import; NULL: this daemon imports none */
 } rl_runner_services;
 
-/* Starts the thread. Copies program (path of the worker) and device (id, kind and properties from its HELLO). RL_INPUT: the kind
- * is not supported; RL_ERRNO: no memory or thread. */
+/* Starts the thread of a device. `program` is the path of its worker program, and `device` has the id, kind and properties from
+ * the worker's HELLO; both are copied. Fails with RL_INPUT when the kind is not supported, and with RL_ERRNO when memory or
+ * threads are exhausted. */
 int rl_device_runner_open(const char *program, const rl_device_state *device, const rl_runner_services *services,
                           rl_device_runner **runner, rl_error *err);
 /* Asks the thread to end; a running pass becomes interrupted. */
 void rl_device_runner_stop(rl_device_runner *runner);
-/* Stops the thread and waits for it. Call rl_queue_stop first, so that it does not wait for a claim. NULL: nothing. */
+/* Stops the thread and waits until it has ended. Call rl_queue_stop before, so that the thread does not wait for a claim. Does
+ * nothing when runner is NULL. */
 void rl_device_runner_close(rl_device_runner *runner);
 /* Copies the device's current state. */
 void rl_device_runner_state(rl_device_runner *runner, rl_device_state *state);

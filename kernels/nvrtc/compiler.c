@@ -1,8 +1,8 @@
-/* rooflined-nvrtc reads CUDA C++ from standard input and writes its result (output.h) to standard output. It loads NVRTC,
- * enters the sandbox and compiles once.
+/* The program rooflined-nvrtc: reads CUDA C++ from standard input, compiles it with NVRTC and writes the result (output.h) to
+ * standard output. It loads NVRTC, enters the sandbox (sandbox.h) and compiles once.
  *
- *   rooflined-nvrtc --version               prints the version of NVRTC: "13.0"
- *   rooflined-nvrtc ARCH ENTRY [OPTION]...  */
+ *   rooflined-nvrtc --version                 prints the version of NVRTC: "13.0"
+ *   rooflined-nvrtc ARCH ENTRY [OPTION]...    compiles for the architecture ARCH; ENTRY is the kernel to launch */
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -183,7 +183,8 @@ static int enter_sandbox(const char *headers, rl_error *err) {
   return rl_sandbox_enter(&limits, err);
 }
 
-/* Appends options after those of the command line, so that none of the latter can override which files NVRTC reads. */
+/* Compiles the program on standard input and returns the exit status. Its own options follow those of the command line, so that
+ * the command line can't change which files NVRTC reads. */
 static int run(const nvrtc *api, int argc, char **argv, rl_error *err) {
   const char *options[RL_NVRTC_OPTIONS_MAX + MAX_ADDED_OPTIONS];
   char include[PATH_MAX], arch[64], include_option[PATH_MAX + 16], cccl_option[PATH_MAX + 16];

@@ -1,5 +1,6 @@
-/* The PTX instructions (ISA 9.0) that kernels use in asm(). Each is a function of its operands, in the order of the PTX text
- * (translate.py); its name is the instruction with underscores. Also the special registers. */
+/* Implements the PTX instructions (ISA 9.0) that kernels use in asm(), and the special registers. Each instruction is a function
+ * that is named after it, with underscores for dots and colons, and takes its operands in the order of the PTX text; translate.py
+ * translates asm() into calls of these functions. */
 #ifndef SIMT_PTX_H
 #define SIMT_PTX_H
 
@@ -93,8 +94,8 @@ inline void st_async_weak_shared_cluster_mbarrier_complete_tx_bytes_v4_b32(uint3
 
 /* --- ldmatrix --------------------------------------------------------------------------------------------------------------- */
 
-/* Lane i passes the address of row i % 8 of matrix i / 8. The lane gets from each matrix elements 2 (i % 4) and 2 (i % 4) + 1 of
- * row i / 4. */
+/* ldmatrix loads matrices of 8 x 8 elements of 16 bits. Lane i passes the address of row i % 8 of matrix i / 8. Each lane
+ * receives, from each matrix, elements 2 (i % 4) and 2 (i % 4) + 1 of row i / 4. */
 
 struct matrices {
   uint32_t *to[4];
@@ -121,7 +122,7 @@ inline void ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(uint32_t &a, uint32_t
   matrices own = {{&a, &b, &c, &d}, (const uint16_t *)shared_pointer(row, 16)};
   sync_lanes("ldmatrix.x4.trans", ~0u, &own, load_matrices<4, true>, true);
 }
-/* Lanes 16 to 31 pass no address. */
+/* Loads two matrices. Only lanes 0 to 15 pass an address. */
 inline void ldmatrix_sync_aligned_m8n8_x2_shared_b16(uint32_t &a, uint32_t &b, uint32_t row) {
   matrices own = {{&a, &b}, lane() < 16 ? (const uint16_t *)shared_pointer(row, 16) : NULL};
   sync_lanes("ldmatrix.x2", ~0u, &own, load_matrices<2, false>, true);
@@ -230,7 +231,7 @@ inline void barrier_cluster_wait_acquire_aligned() { cluster_wait(); }
 
 inline void mapa_shared_cluster_u32(uint32_t &to, uint32_t address, uint32_t rank) { to = mapa(address, rank); }
 
-/* --- global memory shared with other blocks: yield points ------------------------------------------------------------------- */
+/* --- accesses to global memory that other blocks share; at each, the scheduler may run another thread ---------------------- */
 
 inline void red_release_gpu_global_add_u32(uint32_t *to, uint32_t by) {
   yield_point();
