@@ -1,5 +1,5 @@
 /* The program rooflined-nvrtc: reads CUDA C++ from standard input, compiles it with NVRTC and writes the result (output.h) to
- * standard output. It loads NVRTC, enters the sandbox (sandbox.h) and compiles once.
+ * standard output. It loads NVRTC, enters the sandbox (base/sandbox.h) and compiles once.
  *
  *   rooflined-nvrtc --version                 prints the version of NVRTC: "13.0"
  *   rooflined-nvrtc ARCH ENTRY [OPTION]...    compiles for the architecture ARCH; ENTRY is the kernel to launch */
