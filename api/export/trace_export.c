@@ -9,7 +9,7 @@ typedef struct trace_export {
   const rl_trace_writer *writer;
   cJSON *conditions;
   void *state; /* of the writer */
-  rl_cursor *cursor;
+  rl_trace_reader *reader;
   rl_buffer out, compressed;
   z_stream deflater;
   bool has_deflater;
@@ -18,7 +18,7 @@ typedef struct trace_export {
 
 static void close_export(void *context) {
   trace_export *export = context;
-  rl_cursor_close(export->cursor);
+  rl_trace_reader_close(export->reader);
   if (export->state != NULL && export->writer->clear != NULL) export->writer->clear(export->state);
   if (export->has_deflater) deflateEnd(&export->deflater);
   free(export->state);
@@ -32,44 +32,16 @@ RL_DEFINE_CLEANUP(export_cleanup, trace_export *, close_export, NULL)
 
 /* --- rows -------------------------------------------------------------------------------------------------------------- */
 
-static uint32_t column(rl_cursor *cursor, int number) { return (uint32_t)rl_cursor_integer(cursor, number); }
-
-static rl_trace_row read_row(rl_cursor *cursor, const char *name) {
-  const int64_t start_ns = rl_cursor_integer(cursor, 2);
-  return (rl_trace_row){.name = name,
-                        .values = {.start_ns = start_ns,
-                                   .end_ns = start_ns + rl_cursor_integer(cursor, 3),
-                                   .kind = column(cursor, 1),
-                                   .name = column(cursor, 6),
-                                   .stream = column(cursor, 7),
-                                   .correlation = column(cursor, 4),
-                                   .graph_node = column(cursor, 8),
-                                   .step = column(cursor, 5),
-                                   .grid = {column(cursor, 9), column(cursor, 10), column(cursor, 11)},
-                                   .block = {column(cursor, 12), column(cursor, 13), column(cursor, 14)},
-                                   .registers = column(cursor, 15),
-                                   .static_shared_bytes = column(cursor, 16),
-                                   .dynamic_shared_bytes = column(cursor, 17),
-                                   .bytes = (uint64_t)rl_cursor_integer(cursor, 18),
-                                   .process = column(cursor, 19),
-                                   .thread = column(cursor, 20),
-                                   .context = column(cursor, 21),
-                                   .device = (uint16_t)column(cursor, 22),
-                                   .source_memory = (uint8_t)column(cursor, 23),
-                                   .destination_memory = (uint8_t)column(cursor, 24)}};
-}
-
 static int write_rows(trace_export *export, rl_error *err) {
-  const char *name;
+  rl_trace_row row;
   while (export->out.length < CHUNK_BYTES) {
-    int found = rl_cursor_next(export->cursor, &name, err);
+    int found = rl_trace_reader_next(export->reader, &row, err);
     if (found < 0) return -1;
     if (found == 0) {
       export->writer->end(export->state, &export->out);
       export->stage = DONE;
       return 0;
     }
-    const rl_trace_row row = read_row(export->cursor, name);
     if (export->writer->write(export->state, &row, &export->out, err) < 0) return -1;
   }
   return 0;
@@ -131,8 +103,7 @@ int rl_trace_export_open(rl_store *store, int64_t run, const rl_trace_writer *wr
   if (export == NULL || conditions == NULL || export->state == NULL)
     return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for an export");
   if (writer->is_gzip && start_gzip(export, err) < 0) return -1;
-  rl_binding binding = RL_BIND_INTEGER(":run", run);
-  if (rl_store_query(store, RL_QUERY_EXPORT_ROWS, &binding, 1, &export->cursor, err) < 0) return -1;
+  if (rl_trace_reader_open(store, run, &export->reader, err) < 0) return -1;
   *source = (rl_chunk_source){writer->is_gzip ? next_compressed : next_plain, close_export, rl_take_ownership(&export)};
   return 0;
 }

@@ -6,13 +6,7 @@
 #include <cjson/cJSON.h>
 
 #include "api/export/byte_buffer.h"
-#include "model/records.h"
-
-/* An activity row and its name, which is valid during the call. */
-typedef struct rl_trace_row {
-  rl_activity_row values;
-  const char *name;
-} rl_trace_row;
+#include "store/store.h"
 
 typedef struct rl_trace_writer {
   size_t state_size; /* bytes of the state, which is zeroed before begin */

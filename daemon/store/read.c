@@ -32,7 +32,6 @@ static const char *const query_names[RL_QUERIES] = {
     [RL_QUERY_KERNELS] = "kernels",
     [RL_QUERY_TIMELINE] = "timeline",
     [RL_QUERY_EXPORT_RUNS] = "export_runs",
-    [RL_QUERY_EXPORT_ROWS] = "export_rows",
     [RL_QUERY_EXPORT_MEASUREMENTS] = "export_measurements",
     [RL_QUERY_TIMELINE_PASS] = "timeline_pass",
     [RL_QUERY_TIMELINE_NAMES] = "timeline_names",
@@ -101,6 +100,8 @@ static void free_cursor(rl_cursor *cursor) {
   free(cursor);
 }
 
+rl_db *rl_cursor_connection(rl_cursor *cursor) { return &cursor->db; }
+
 RL_DEFINE_CLEANUP(cursor_cleanup, rl_cursor *, free_cursor, NULL)
 
 void rl_store_limit_queries(const rl_query_limit *limit) { thread_limit = limit; }
@@ -127,8 +128,7 @@ static rl_cursor *open_reader(rl_store *store, rl_error *err) {
   return rl_take_ownership(&cursor);
 }
 
-/* Returns an idle reader, a new one, or one that is returned within READER_WAIT_S. NULL with RL_LIMIT_BUSY after that time. */
-static rl_cursor *acquire_reader(rl_store *store, rl_error *err) {
+rl_cursor *rl_store_acquire_reader(rl_store *store, rl_error *err) {
   const struct timespec deadline = rl_condition_deadline(READER_WAIT_S * INT64_C(1000000000));
   pthread_mutex_lock(&store->readers_mutex);
   int wait_result = 0;
@@ -156,7 +156,7 @@ static rl_cursor *acquire_reader(rl_store *store, rl_error *err) {
 
 static int start_query(rl_store *store, const char *name, const rl_binding *bindings, int count, rl_cursor **cursor,
                        rl_error *err) {
-  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *taken = acquire_reader(store, err);
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *taken = rl_store_acquire_reader(store, err);
   if (taken == NULL) return -1;
   if (rl_db_prepare(&taken->db, name, bindings, count, &taken->row, err) < 0) return -1;
   *cursor = rl_take_ownership(&taken);
@@ -201,12 +201,12 @@ void rl_cursor_close(rl_cursor *cursor) {
 }
 
 int rl_store_find_job_by_key(rl_store *store, const char *key, const char *body_sha256, int64_t *id, rl_error *err) {
-  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = acquire_reader(store, err);
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = rl_store_acquire_reader(store, err);
   return cursor != NULL ? rl_store_read_job_by_key(&cursor->db, key, body_sha256, id, err) : -1;
 }
 
 int rl_store_job_status(rl_store *store, int64_t job_id, rl_job_status *status, rl_error *err) {
-  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = acquire_reader(store, err);
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = rl_store_acquire_reader(store, err);
   return cursor != NULL ? rl_store_read_status(&cursor->db, job_id, status, err) : -1;
 }
 
@@ -245,7 +245,7 @@ int rl_store_job_of_run(rl_store *store, int64_t run_id, int64_t *job_id, rl_err
 }
 
 int rl_store_count_jobs(rl_store *store, rl_job_counts *counts, rl_error *err) {
-  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = acquire_reader(store, err);
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = rl_store_acquire_reader(store, err);
   return cursor != NULL ? rl_store_read_counts(&cursor->db, counts, err) : -1;
 }
 

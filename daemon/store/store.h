@@ -137,8 +137,7 @@ typedef enum rl_query {
   RL_QUERY_KERNELS,  /* :job :pass :run :most_metrics :after :limit   metrics are null if a kernel has more than :most_metrics */
   RL_QUERY_TIMELINE, /* :job :run :from :to :limit   activity rows that overlap [from, to) ns */
   RL_QUERY_EXPORT_RUNS,         /* :job :run   runs with their conditions; further column: id */
-  RL_QUERY_EXPORT_ROWS,         /* :run   all activity rows by time; the statement lists the columns of this and the next */
-  RL_QUERY_EXPORT_MEASUREMENTS, /* :job :run   measured numbers, by name */
+  RL_QUERY_EXPORT_MEASUREMENTS, /* :job :run   measured numbers, by name; the statement lists the columns */
   RL_QUERY_TIMELINE_PASS,       /* :run   the activity pass; the statement lists the columns of this and the next three */
   RL_QUERY_TIMELINE_NAMES,      /* :run   names in the activity rows */
   RL_QUERY_TIMELINE_VALUES,     /* :run   values that activity rows share, by entry */
@@ -220,6 +219,20 @@ int64_t rl_cursor_integer(rl_cursor *cursor, int column);
 const char *rl_cursor_text(rl_cursor *cursor, int column);
 double rl_cursor_real(rl_cursor *cursor, int column); /* NAN: NULL */
 void rl_cursor_close(rl_cursor *cursor);
+
+/* An activity row and its name, which is valid until the next row is read. */
+typedef struct rl_trace_row {
+  rl_activity_row values;
+  const char *name;
+} rl_trace_row;
+
+/* Reads the rows of a run's trace by start; of those that start together, the longest first. It holds one reader connection and
+ * one snapshot of the database, until it is closed. */
+typedef struct rl_trace_reader rl_trace_reader;
+int rl_trace_reader_open(rl_store *store, int64_t run, rl_trace_reader **reader, rl_error *err);
+/* Returns 1 and sets *row, or 0 at the end. */
+int rl_trace_reader_next(rl_trace_reader *reader, rl_trace_row *row, rl_error *err);
+void rl_trace_reader_close(rl_trace_reader *reader); /* accepts NULL */
 
 /* Writes the trace of a run as an SQLite database with the tables of nsys's exporter (schema/sql/nsys), of at most 2 GiB, into a
  * file of the state folder that has no name any more. The caller closes *descriptor, whose offset is 0. A run without a trace has

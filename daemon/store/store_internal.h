@@ -42,6 +42,10 @@ struct rl_store {
   rl_known_token known_tokens[RL_KNOWN_TOKENS];
 };
 
+/* Returns an idle reader, a new one, or one that is returned within 2 s, as a cursor without a query, which the caller closes.
+ * NULL with RL_LIMIT_BUSY after that time. */
+rl_cursor *rl_store_acquire_reader(rl_store *store, rl_error *err);
+rl_db *rl_cursor_connection(rl_cursor *cursor); /* valid until the cursor is closed */
 /* Makes queries of the connection end when the limit of the thread that runs them (rl_store_limit_queries) is exceeded. */
 void rl_store_limit_connection(rl_db *db);
 

@@ -415,6 +415,44 @@ def measure_attacks(daemon, build, names, seconds):
     return peak_mb
 
 
+# --- exports --------------------------------------------------------------------------------------------------------------
+
+
+def cpu_seconds(process):
+    fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def measure_export(daemon, name):
+    """Returns (bytes, seconds until the first byte, seconds, CPU seconds of the daemon) of a download of the longest trace."""
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=300)
+    with contextlib.closing(connection):
+        size, cpu, begin = 0, cpu_seconds(daemon.process), time.monotonic()
+        connection.request("GET", f"/jobs/{daemon.grown['trace_job']}/export?format={name}")
+        response = connection.getresponse()
+        if response.status != 200:
+            raise RuntimeError(f"export {name}: {response.status} {response.read()[:300]!r}")
+        part, first = response.read(1), time.monotonic() - begin
+        while part:
+            size += len(part)
+            part = response.read(1 << 20)
+        return size, first, time.monotonic() - begin, cpu_seconds(daemon.process) - cpu
+
+
+def measure_exports(daemon, names):
+    """No job streams results meanwhile."""
+    daemon.pause_stream()
+    rows = daemon.grown["trace_rows"]
+    print(f"| export of {rows:,} rows (target 3 s on 2 idle cores; load {os.getloadavg()[0]:.1f}) | MB | first byte, s | s | "
+          "rows/s | CPU, s |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    for name in names:
+        size, first, seconds, cpu = measure_export(daemon, name)
+        print(f"| {name} | {size / 1e6:.1f} | {first:.2f} | {seconds:.2f} | {rows / seconds:,.0f} | {cpu:.2f} |")
+    print(f"\nPeak resident memory of the daemon during the exports: {daemon.memory_mb():.0f} MB\n")
+    daemon.streaming.set()
+
+
 # --- all ------------------------------------------------------------------------------------------------------------------
 
 
@@ -455,6 +493,7 @@ def parse_options():
                         help="its activity rows, of which a fifth are one trace (default %(default)s)")
     parser.add_argument("--routes", default="", help="beginnings of the names of routes, or none (default: all)")
     parser.add_argument("--attacks", default="", help=f"{','.join(ATTACKS)}, or no (default: all)")
+    parser.add_argument("--exports", default="csv,chrome,perfetto,nsys", help="formats, or no (default: %(default)s)")
     parser.add_argument("--seconds", type=int, default=5, help="for each route (default %(default)s)")
     parser.add_argument("--attack-seconds", type=int, default=12, help="for each attack, at least (default %(default)s)")
     return parser.parse_args()
@@ -470,6 +509,8 @@ def main():
         daemon = Daemon(build, state, folder)
         try:
             print_conditions(daemon.grown)
+            if options.exports != "no":
+                measure_exports(daemon, options.exports.split(","))
             if options.routes != "none":
                 measure_speed(daemon, [name for name in options.routes.split(",") if name], options.seconds)
                 print(f"Peak resident memory of the daemon after the routes (target 200 MB): {daemon.memory_mb():.0f} MB\n")

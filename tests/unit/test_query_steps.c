@@ -73,7 +73,6 @@ static const query_case cases[] = {
      150,
      {MEMBER(":job", trace_job), MEMBER(":run", trace_run), NUMBER(":from", 4000000), NUMBER(":to", 4100000)}},
     {QUERY(EXPORT_RUNS), "of a training job", 200, {MEMBER(":job", train_job)}},
-    {QUERY(EXPORT_ROWS), "of a run", 200, {MEMBER(":run", trace_run)}},
     {QUERY(EXPORT_MEASUREMENTS), "of a training job", 300, {MEMBER(":job", train_job)}},
     {QUERY(TIMELINE_PASS), "of a run", 100, {MEMBER(":run", trace_run)}},
     {QUERY(TIMELINE_NAMES), "of a run", 60, {MEMBER(":run", trace_run)}},

@@ -283,6 +283,46 @@ static void intervals_are_sums_of_their_rows(void **state) {
       0);
 }
 
+/* --- a reader of all rows ------------------------------------------------------------------------------------------------ */
+
+static atomic_bool stop; /* stays false but in a test of retention */
+
+/* More entries than the reader keeps in memory, each used by rows that are far apart. */
+static void a_reader_has_every_row_in_order(void **state) {
+  fixture *f = *state;
+  enum { ENTRIES = 20000, ROWS = 2 * ENTRIES };
+  bool done;
+  rl_trace_row row;
+  rl_claim claimed = claim_activity(f);
+  rl_activity_row *rows = calloc(ROWS, sizeof *rows);
+  choose_test_seed();
+  for (uint32_t i = 0; i < ROWS; i++) {
+    rows[i] = make_random_row(i);
+    rows[i].name = i % 2, rows[i].thread = i % ENTRIES + 1, rows[i].step = i % 7, rows[i].source_memory = i % 8;
+  }
+  rl_records records = records_of(rows, ROWS);
+  ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &records, NULL, &done, &err));
+  qsort(rows, ROWS, sizeof *rows, compare_rows);
+  rl_trace_reader *reader = NULL;
+  ASSERT_OK(rl_trace_reader_open(f->store, query_integer(f, "SELECT run_id FROM passes"), &reader, &err));
+  for (uint32_t i = 0; i < ROWS; i++) {
+    assert_int_equal(rl_trace_reader_next(reader, &row, &err), 1);
+    assert_string_equal(row.name, names[rows[i].name]);
+    if (memcmp(&row.values, &rows[i], sizeof rows[i]) != 0) fail_msg("seed %llu: row %u", (unsigned long long)test_seed, i);
+    if (i == 0) { /* the reader's snapshot keeps what retention deletes */
+      int64_t removed;
+      const rl_retention retention = {.activity_days = 1};
+      const int64_t later_ns = rl_realtime_ns() + 2 * INT64_C(86400000000000);
+      ASSERT_OK(rl_store_apply_retention(f->store, &retention, later_ns, &stop, &removed, &err));
+      assert_int_equal(query_integer(f, "SELECT count(*) FROM activity_dictionary"), 0);
+    }
+  }
+  assert_int_equal(rl_trace_reader_next(reader, &row, &err), 0);
+  assert_int_equal(rl_trace_reader_next(reader, &row, &err), 0);
+  rl_trace_reader_close(reader);
+  free(rows);
+}
+
 /* --- slices ------------------------------------------------------------------------------------------------------------ */
 
 enum { SLICES = 3, SLICED_ROWS = SLICES * RL_SLICE_ROWS + 100 };
@@ -322,10 +362,11 @@ static void execute_in_slices(fixture *f, const rl_claim *claimed) {
 static int64_t count_visible_rows(fixture *f, int64_t job) {
   cJSON *timeline = QUERY_ROWS(f->store, RL_QUERY_TIMELINE, RL_BIND_INTEGER(":job", job), RL_BIND_INTEGER(":limit", 1000000));
   int64_t count = cJSON_GetArraySize(timeline);
-  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *trace = NULL;
-  const char *text;
-  ASSERT_OK(rl_store_query(f->store, RL_QUERY_EXPORT_ROWS, RL_BINDINGS(RL_BIND_INTEGER(":run", 1)), &trace, &err));
-  assert_int_equal(rl_cursor_next(trace, &text, &err), count > 0);
+  rl_trace_reader *trace = NULL;
+  rl_trace_row row;
+  ASSERT_OK(rl_trace_reader_open(f->store, 1, &trace, &err));
+  assert_int_equal(rl_trace_reader_next(trace, &row, &err), count > 0);
+  rl_trace_reader_close(trace);
   assert_int_equal(query_integer(f, "SELECT count(*) FROM v_activity"), count);
   cJSON_Delete(timeline);
   return count;
@@ -409,8 +450,6 @@ static void rows_are_counted_while_another_program_writes(void **state) {
   sqlite3_close(other);
 }
 
-static atomic_bool stop; /* stays false but in the test of retention */
-
 /* A crash of the daemon leaves slices. They are deleted before the pass runs again, which then has its own rows only. */
 static void slices_of_a_crash_are_discarded(void **state) {
   fixture *f = *state;
@@ -488,6 +527,7 @@ int main(void) {
                                      WITH_STORE(entries_differ_in_every_value),
                                      WITH_STORE(ids_and_memory_kinds_are_shown),
                                      WITH_STORE(windows_are_those_of_a_full_scan),
+                                     WITH_STORE(a_reader_has_every_row_in_order),
                                      WITH_STORE(each_level_has_every_row_once),
                                      WITH_STORE(intervals_are_sums_of_their_rows),
                                      WITH_STORE(rows_are_invisible_until_the_commit),
