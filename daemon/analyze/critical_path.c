@@ -292,13 +292,14 @@ static uint32_t predecessor_by_graph(const path_search *s, uint32_t found) {
   return found;
 }
 
-static uint32_t find_predecessor(path_search *s) {
+/* Sets *inferred if the predecessor follows from time alone. */
+static uint32_t find_predecessor(const path_search *s, bool *inferred) {
   uint32_t known = predecessor_by_events(s, predecessor_in_stream(s));
   event_ref operation = s->index->operations[s->operation];
   uint32_t before = s->previous[s->operation];
   bool graph = operation->graph_node != 0 || (before != NO_OPERATION && s->index->operations[before]->graph_node != 0);
   uint32_t found = graph ? predecessor_by_graph(s, known) : known;
-  if (found != known) s->path->inferred++;
+  *inferred = found != known;
   return found;
 }
 
@@ -341,11 +342,13 @@ static void follow_device(path_search *s, uint32_t predecessor) {
 /* Sets the operation before the one on the path, and extends the path to its end. */
 static void step_back(path_search *s) {
   event_ref operation = s->index->operations[s->operation], launch = s->index->launched_by[s->operation];
-  uint32_t predecessor = find_predecessor(s);
+  bool inferred;
+  uint32_t predecessor = find_predecessor(s, &inferred);
   if (operation->kind == RL_ACTIVITY_CPU_SPAN) { /* the thread that runs it is the host */
     extend(s, RL_PATH_HOST_WORK, predecessor != NO_OPERATION ? s->index->operations[predecessor]->end_ns : s->index->start_ns);
     s->operation = predecessor;
   } else if (predecessor != NO_OPERATION && (launch == NULL || launch->end_ns <= s->index->operations[predecessor]->end_ns)) {
+    s->path->inferred += inferred;
     follow_device(s, predecessor);
   } else if (launch != NULL) {
     follow_host(s, launch);
