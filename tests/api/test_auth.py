@@ -43,8 +43,9 @@ def test_valid_token(guarded):
 
 
 def test_the_database_has_only_the_hash(guarded):
-    for name in guarded.state.iterdir():
-        assert guarded.token.encode() not in name.read_bytes()
+    files = [path for path in guarded.state.rglob("*") if path.is_file()]
+    assert guarded.state / "rooflined.db" in files
+    assert not [path for path in files if guarded.token.encode() in path.read_bytes()]
 
 
 def test_public_routes(guarded):
