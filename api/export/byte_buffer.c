@@ -1,3 +1,4 @@
+/* Doubles the capacity when it is too small. */
 #include "api/export/byte_buffer.h"
 
 #include <errno.h>

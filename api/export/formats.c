@@ -1,3 +1,4 @@
+/* The table of formats. */
 #include "api/export/formats.h"
 
 #include "api/export/trace_export.h"

@@ -1,3 +1,4 @@
+/* A chunk source of the file that the store writes. */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>

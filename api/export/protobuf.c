@@ -1,3 +1,4 @@
+/* Little-endian base-128 varints, and lengths that are filled in later. */
 #include "api/export/protobuf.h"
 
 #include <string.h>

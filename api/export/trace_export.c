@@ -1,3 +1,4 @@
+/* Reads rows until the writer's buffer is full, then compresses it if the format is gzip. */
 #include "api/export/trace_export.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* A hash table of groups; a group is a list of tracks, and a track keeps the ends of its open slices. */
 #include "api/export/trace_tracks.h"
 
 #include <errno.h>

@@ -31,12 +31,11 @@ int rl_store_write_nsys(rl_store *store, int64_t run, int *descriptor, rl_error 
   if (file < 0) return rl_fail_errno(err, "cannot create a file in %s", store->folder);
   rl_db db;
   int rc = rl_db_open(path, SQLITE_OPEN_READWRITE, rl_nsys_statements, &db, err);
-  if (rc == 0) {
-    rl_store_limit_connection(&db);
-    rc = copy_trace(&db, store->file, run, err);
-    rl_db_close(&db);
-  }
-  unlink(path); /* the descriptor keeps the file */
+  unlink(path); /* the descriptor and the connection keep the file; a crash leaves none */
+  if (rc < 0) return -1;
+  rl_store_limit_connection(&db);
+  rc = copy_trace(&db, store->file, run, err);
+  rl_db_close(&db);
   if (rc < 0) return -1;
   *descriptor = file;
   file = -1;
