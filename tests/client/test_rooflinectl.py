@@ -193,6 +193,19 @@ def test_a_shape_has_booleans(daemon):
     assert "--shape" in err
 
 
+def test_a_layer_prints_its_ladder(daemon):
+    size = ("--tokens", "5", "--hidden", "16", "--heads", "2", "--ffn", "24", "--samples", "2", "--device", "cpu")
+    out, _ = ctl("run", "--kind", "layer", *size, url=daemon.url)
+    assert "transformer_layer fp16 · prefill of 1 × 5 tokens · hidden 16 · heads 2 · ffn 24 · causal" in out
+    rows = {line.split()[0]: line for line in out.splitlines() if line.startswith(("baseline", "fused"))}
+    assert list(rows) == ["baseline", "fused"] and all(row.count("µs") == 3 for row in rows.values())
+    gained = [row.split()[-3:-1] for row in rows.values()]  # the first row gains over no other
+    assert gained[0][1] == "—" and gained[1][1] == "%"
+    decode = ctl("run", "--kind", "layer", *size[2:], "--tokens", "1", "--cached-tokens", "7", "--variants", '["fused"]',
+                 "--causal", "false", url=daemon.url)[0]
+    assert "decode of 1 × 1 tokens after 7 cached · hidden 16 · heads 2 · ffn 24\n" in decode
+
+
 def test_ceilings(daemon):
     assert "run --kind ceilings" in ctl("ceilings", url=daemon.url)[0]
     out, _ = ctl("run", "--kind", "ceilings", "--samples", "2", "--device", "cpu", url=daemon.url)
