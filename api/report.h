@@ -50,9 +50,9 @@ typedef struct rl_findings {
 rl_findings rl_report_apply_rules(const rl_metric_values *values);
 /* [{"rule", "version", "section", "kind", "title", "message", "inputs", "speedup_pct", "scope", "cause", "parts"}]; a part has
  * the members up to "inputs". */
-cJSON *rl_report_findings_json(const rl_findings *findings);
+cJSON *rl_report_findings_json(const rl_findings *findings, const cJSON *instructions);
 /* The same, of the findings that rl_report_apply_rules returns. */
-cJSON *rl_report_findings(const rl_metric_values *values);
+cJSON *rl_report_findings(const rl_metric_values *values, const cJSON *instructions);
 /* [{"rule", "change": "appeared" "went" "stayed", "a": finding or null, "b": finding or null}]: every rule for itself, without
  * parts. */
 cJSON *rl_report_finding_changes(const rl_metric_values *a, const rl_metric_values *b);

@@ -1,6 +1,7 @@
 /* The findings part of a report (report.h). */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analyze/library_kernel.h"
@@ -28,7 +29,65 @@ static cJSON *inputs_json(const rl_finding *finding) {
   return inputs;
 }
 
-static void add_rule(cJSON *object, const rl_finding *finding) {
+/* --- lines ------------------------------------------------------------------------------------------------------------- */
+
+enum { MAX_LINES = 512, MAX_LISTED_LINES = 5 };
+
+typedef struct source_line {
+  const char *file; /* belongs to the instruction */
+  double line, executed;
+} source_line;
+
+/* Returns whether the opcode without modifiers is one of the words. */
+static bool is_listed(const char *opcode, const char *words) {
+  size_t length = opcode ? strcspn(opcode, ".") : 0;
+  for (const char *word = words; length > 0 && *word; word += strcspn(word, " "), word += *word == ' ')
+    if (strcspn(word, " ") == length && strncmp(word, opcode, length) == 0) return true;
+  return false;
+}
+
+static void add_to_lines(source_line lines[MAX_LINES], size_t *count, const cJSON *instruction) {
+  const char *file = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(instruction, "file"));
+  double line = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(instruction, "line"));
+  const cJSON *counts = cJSON_GetObjectItemCaseSensitive(instruction, "counts");
+  double executed = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(counts, "inst_executed"));
+  size_t i = 0;
+  if (!file || isnan(line) || !(executed > 0)) return;
+  while (i < *count && (lines[i].line != line || strcmp(lines[i].file, file) != 0)) i++;
+  if (i == MAX_LINES) return;
+  if (i == *count) lines[(*count)++] = (source_line){.file = file, .line = line};
+  lines[i].executed += executed;
+}
+
+static int compare_executed_descending(const void *a, const void *b) {
+  double x = ((const source_line *)a)->executed, y = ((const source_line *)b)->executed;
+  return x == y ? 0 : x > y ? -1 : 1;
+}
+
+/* Makes a list of the lines whose instructions the rule is about, the most executed first. instructions: NULL: unknown. */
+static cJSON *lines_json(const rl_rule *rule, const cJSON *instructions) {
+  source_line lines[MAX_LINES];
+  size_t count = 0;
+  const cJSON *instruction;
+  cJSON *array = cJSON_CreateArray();
+  if (!rule->opcodes) return array;
+  cJSON_ArrayForEach (instruction, instructions)
+    if (is_listed(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(instruction, "opcode")), rule->opcodes))
+      add_to_lines(lines, &count, instruction);
+  qsort(lines, count, sizeof *lines, compare_executed_descending);
+  for (size_t i = 0; i < count && i < MAX_LISTED_LINES; i++) {
+    cJSON *line = cJSON_CreateObject();
+    cJSON_AddStringToObject(line, "file", lines[i].file);
+    cJSON_AddNumberToObject(line, "line", lines[i].line);
+    cJSON_AddNumberToObject(line, "executed", lines[i].executed);
+    cJSON_AddItemToArray(array, line);
+  }
+  return array;
+}
+
+/* --- findings ---------------------------------------------------------------------------------------------------------- */
+
+static void add_rule(cJSON *object, const rl_finding *finding, const cJSON *instructions) {
   cJSON_AddStringToObject(object, "rule", finding->rule->id);
   cJSON_AddNumberToObject(object, "version", finding->rule->version);
   cJSON_AddStringToObject(object, "section", finding->rule->section);
@@ -36,13 +95,14 @@ static void add_rule(cJSON *object, const rl_finding *finding) {
   cJSON_AddStringToObject(object, "title", finding->rule->title);
   cJSON_AddStringToObject(object, "message", finding->message);
   cJSON_AddItemToObject(object, "inputs", inputs_json(finding));
+  cJSON_AddItemToObject(object, "lines", lines_json(finding->rule, instructions));
 }
 
 /* Makes the finding with an empty list of parts. */
-static cJSON *finding_json(const rl_finding *finding) {
+static cJSON *finding_json(const rl_finding *finding, const cJSON *instructions) {
   cJSON *object = cJSON_CreateObject();
   rl_cause_id cause = finding->rule->cause;
-  add_rule(object, finding);
+  add_rule(object, finding, instructions);
   rl_json_add_number(object, "speedup_pct", finding->speedup_pct);
   rl_json_add_text(object, "scope", isnan(finding->speedup_pct) ? NULL : finding->global ? "global" : "local");
   rl_json_add_text(object, "cause", cause == RL_CAUSE_NONE ? NULL : rl_causes[cause].name);
@@ -50,26 +110,26 @@ static cJSON *finding_json(const rl_finding *finding) {
   return object;
 }
 
-static cJSON *part_json(const rl_finding *finding) {
+static cJSON *part_json(const rl_finding *finding, const cJSON *instructions) {
   cJSON *object = cJSON_CreateObject();
-  add_rule(object, finding);
+  add_rule(object, finding, instructions);
   return object;
 }
 
-cJSON *rl_report_findings_json(const rl_findings *findings) {
+cJSON *rl_report_findings_json(const rl_findings *findings, const cJSON *instructions) {
   cJSON *array = cJSON_CreateArray(), *parts = NULL;
   for (size_t i = 0; i < findings->count; i++) {
     const rl_finding *finding = &findings->items[i];
-    cJSON *object = finding->is_part ? part_json(finding) : finding_json(finding);
+    cJSON *object = finding->is_part ? part_json(finding, instructions) : finding_json(finding, instructions);
     cJSON_AddItemToArray(finding->is_part ? parts : array, object);
     if (!finding->is_part) parts = cJSON_GetObjectItemCaseSensitive(object, "parts");
   }
   return array;
 }
 
-cJSON *rl_report_findings(const rl_metric_values *values) {
+cJSON *rl_report_findings(const rl_metric_values *values, const cJSON *instructions) {
   rl_findings findings = rl_report_apply_rules(values);
-  cJSON *array = rl_report_findings_json(&findings);
+  cJSON *array = rl_report_findings_json(&findings, instructions);
   free(findings.items);
   return array;
 }
@@ -85,8 +145,8 @@ static cJSON *change_json(const rl_rule *rule, const rl_finding *a, const rl_fin
   cJSON *object = cJSON_CreateObject();
   cJSON_AddStringToObject(object, "rule", rule->id);
   cJSON_AddStringToObject(object, "change", !a ? "appeared" : !b ? "went" : "stayed");
-  cJSON_AddItemToObject(object, "a", a ? finding_json(a) : cJSON_CreateNull());
-  cJSON_AddItemToObject(object, "b", b ? finding_json(b) : cJSON_CreateNull());
+  cJSON_AddItemToObject(object, "a", a ? finding_json(a, NULL) : cJSON_CreateNull());
+  cJSON_AddItemToObject(object, "b", b ? finding_json(b, NULL) : cJSON_CreateNull());
   return object;
 }
 

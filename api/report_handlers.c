@@ -91,7 +91,10 @@ static char *render_json(rl_report_stream *stream, const char *const columns[RL_
   cJSON *library = rl_report_library(stream->a.row, kernel, &metrics.values);
   cJSON_AddItemToObject(kernel, "verdict", rl_report_verdict(&metrics.values, cJSON_IsObject(library)));
   cJSON_AddItemToObject(kernel, "library", library);
-  cJSON_AddItemToObject(kernel, "findings", rl_report_findings(&metrics.values));
+  const char *instructions_json = columns[COLUMN_INSTRUCTIONS];
+  cJSON *instructions = instructions_json ? cJSON_Parse(instructions_json) : NULL;
+  cJSON_AddItemToObject(kernel, "findings", rl_report_findings(&metrics.values, instructions));
+  cJSON_Delete(instructions);
   cJSON_AddItemToObject(kernel, "roofline", rl_report_roofline(&metrics.values));
   cJSON_AddRawToObject(kernel, "series", columns[COLUMN_SERIES]);
   cJSON_AddRawToObject(kernel, "instructions", columns[COLUMN_INSTRUCTIONS]);
@@ -201,7 +204,7 @@ static int add_timeline(rl_http_request *request, const report_query *query, cJS
   cJSON *object = cJSON_AddObjectToObject(run, "timeline");
   rl_json_add_text(object, "reason", timeline.trace.state.reason);
   rl_json_add_text(object, "incomplete_reason", timeline.trace.events.incomplete_reason);
-  cJSON_AddItemToObject(object, "findings", has_trace ? rl_report_findings_json(&findings) : cJSON_CreateNull());
+  cJSON_AddItemToObject(object, "findings", has_trace ? rl_report_findings_json(&findings, NULL) : cJSON_CreateNull());
   free(findings.items);
   return 0;
 }

@@ -228,7 +228,7 @@ static void add_copies(cJSON *document, const rl_run_timeline *timeline) {
 
 static void add_findings(cJSON *document, const rl_run_timeline *timeline) {
   rl_findings findings = rl_run_timeline_findings(timeline);
-  cJSON_AddItemToObject(document, "findings", rl_report_findings_json(&findings));
+  cJSON_AddItemToObject(document, "findings", rl_report_findings_json(&findings, NULL));
   free(findings.items);
 }
 

@@ -61,9 +61,25 @@ static char *format_change(char *cell, double ratio) {
 
 static const char *mark_of(const cJSON *finding) { return strcmp(rl_json_text(finding, "kind"), "info") == 0 ? "·" : "!"; }
 
+/* Prints "at FILE:LINE, FILE:LINE" if the finding has lines. */
+static void print_lines(FILE *out, int indent, const cJSON *finding) {
+  const cJSON *line;
+  const char *separator = "at ";
+  if (cJSON_GetArraySize(rl_json_at(finding, "lines")) == 0) return;
+  fprintf(out, "%*s", indent, "");
+  cJSON_ArrayForEach (line, rl_json_at(finding, "lines")) {
+    fputs(separator, out);
+    rl_print_name(out, rl_json_text(line, "file"));
+    fprintf(out, ":%.0f", rl_json_number(line, "line"));
+    separator = ", ";
+  }
+  fputc('\n', out);
+}
+
 static void print_part(FILE *out, const cJSON *part) {
   fprintf(out, "  %s %s (%s)\n", mark_of(part), rl_json_text(part, "title"), rl_json_text(part, "section"));
   rl_print_wrapped(out, 4, rl_json_text(part, "message"));
+  print_lines(out, 4, part);
 }
 
 static void print_finding(FILE *out, const char *mark, const cJSON *finding) {
@@ -74,6 +90,7 @@ static void print_finding(FILE *out, const char *mark, const cJSON *finding) {
   if (!isnan(speedup)) fprintf(out, local ? ", local estimate %.0f %%" : ", est. time saved ≤ %.0f %%", speedup);
   fputs(")\n", out);
   rl_print_wrapped(out, 2, rl_json_text(finding, "message"));
+  print_lines(out, 2, finding);
   cJSON_ArrayForEach (part, rl_json_at(finding, "parts")) print_part(out, part);
 }
 

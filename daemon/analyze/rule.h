@@ -86,6 +86,7 @@ typedef struct rl_rule {
   rl_speedup_scope scope;
   rl_finding_kind kind;
   const char *message;         /* {expression} becomes its value with one decimal, {expression:N} with N */
+  const char *opcodes;         /* of the instructions that it is about, without modifiers: "LDL STL"; NULL: of all */
   bool reports_missing_inputs; /* an input that is unavailable for a reason gives an info finding with that reason */
 } rl_rule;
 

@@ -8,7 +8,7 @@
 
 /* One rule for loads and one for stores: accesses use only part of each sector that they transfer. Requests of one sector (such
  * as a broadcast) are excluded: they cannot be improved. The estimates of both add up to no more than the time of the memory. */
-#define UNCOALESCED_RULE(op, accesses, other_op)                                                                                \
+#define UNCOALESCED_RULE(op, accesses, other_op, sass)                                                                          \
   {                                                                                                                             \
     .id = "uncoalesced_" #op, .version = 3, .section = "MemoryWorkloadAnalysis_Tables",                                         \
     .title = "Global " accesses " are not coalesced", .cause = RL_CAUSE_COALESCING,                                             \
@@ -20,7 +20,7 @@
                RL_MEMORY_PCT},                                                                                                  \
     .condition = "requests >= 0.005 * instructions && sectors >= 2 * requests && used_bytes > 0 && used_bytes < 24",            \
     .speedup = "memory * (1 - used_bytes / " SECTOR ") * sectors / (sectors + others)", .scope = RL_SPEEDUP_GLOBAL,             \
-    .kind = RL_FINDING_OPTIMIZATION,                                                                                            \
+    .kind = RL_FINDING_OPTIMIZATION, .opcodes = sass,                                                                           \
     .message = "Global " accesses " use {used_bytes} of the " SECTOR                                                            \
                " bytes of each sector, and each request of a warp needs {sectors / requests} "                                  \
                "sectors. Let neighbouring threads access neighbouring addresses: change the data layout, or go through shared " \
@@ -28,7 +28,7 @@
   }
 
 /* One rule for loads and one for stores of shared memory. Their estimates add up to no more than the time of the pipeline. */
-#define BANK_CONFLICTS_RULE(op, accesses)                                                                                      \
+#define BANK_CONFLICTS_RULE(op, accesses, sass)                                                                                \
   {                                                                                                                            \
     .id = "bank_conflicts_" #op, .version = 2, .section = "MemoryWorkloadAnalysis_Tables",                                     \
     .title = "Shared-memory " accesses " have bank conflicts", .cause = RL_CAUSE_BANK_CONFLICTS,                               \
@@ -39,7 +39,7 @@
                INSTRUCTIONS,                                                                                                   \
                {"pipe", "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"}},                                 \
     .condition = "requests >= 0.005 * instructions && conflicts >= 0.1 * wavefronts && conflicts >= 0.1 * requests",           \
-    .speedup = "pipe * conflicts / shared", .scope = RL_SPEEDUP_GLOBAL, .kind = RL_FINDING_OPTIMIZATION,                       \
+    .speedup = "pipe * conflicts / shared", .scope = RL_SPEEDUP_GLOBAL, .kind = RL_FINDING_OPTIMIZATION, .opcodes = sass,      \
     .message =                                                                                                                 \
         "{requests:0} shared-memory " accesses                                                                                 \
         " take {wavefronts:0} wavefronts, {wavefronts / requests} each. {conflicts:0} of these "                               \
@@ -48,8 +48,8 @@
   }
 
 const rl_rule rl_rules_memory[] = {
-    UNCOALESCED_RULE(ld, "loads", "st"),
-    UNCOALESCED_RULE(st, "stores", "ld"),
+    UNCOALESCED_RULE(ld, "loads", "st", "LDG"),
+    UNCOALESCED_RULE(st, "stores", "ld", "STG"),
     {.id = "l2_sectors_excess",
      .version = 1,
      .section = "SourceCounters",
@@ -99,8 +99,8 @@ const rl_rule rl_rules_memory[] = {
      .message = "DRAM moved {moved / 1000000} MB; the workload needs {needed / 1000000} MB. That is {moved / needed:2} times as "
                 "much. Data is fetched more than once, or only part of each sector is used: block the loops so that data is "
                 "reused while it is cached."},
-    BANK_CONFLICTS_RULE(ld, "loads"),
-    BANK_CONFLICTS_RULE(st, "stores"),
+    BANK_CONFLICTS_RULE(ld, "loads", "LDS LDSM"),
+    BANK_CONFLICTS_RULE(st, "stores", "STS STSM"),
     {.id = "l1_hit_low",
      .version = 1,
      .section = "MemoryWorkloadAnalysis_Tables",
@@ -148,6 +148,7 @@ const rl_rule rl_rules_memory[] = {
      .speedup = "memory * sectors / (sectors + global_ld + global_st)",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
+     .opcodes = "LDL STL",
      .message = "{loads:0} loads and {stores:0} stores of local memory are {100 * local / instructions}% of all "
                 "instructions, and {100 * sectors / (sectors + global_ld + global_st):0}% of the sectors that L1 is asked for; "
                 "each thread has {registers:0} registers. Allow more registers per thread, shorten live "
@@ -164,6 +165,7 @@ const rl_rule rl_rules_memory[] = {
                 {"registers", "launch__registers_per_thread"}},
      .condition = "bytes > 0 && loads + stores >= 0.01 * instructions",
      .kind = RL_FINDING_WARNING,
+     .opcodes = "LDL STL",
      .message = "Threads move {bytes / 1000000:2} MB between registers and the stack: with {registers:0} registers, the compiler "
                 "cannot keep all values. The instructions LDL and STL show the lines. Allow more registers (__launch_bounds__, "
                 "-maxrregcount), or keep fewer values alive at a time."},
@@ -180,6 +182,7 @@ const rl_rule rl_rules_memory[] = {
      .speedup = "atomic",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
+     .opcodes = "ATOM ATOMG RED REDG",
      .message = "{atomics + reductions:0} atomic operations of warps keep the atomic unit of one L2 slice busy {atomic}% of the "
                 "time; the average slice is busy {average}%. Operations on one address wait for each other: combine values in "
                 "registers, in a warp (__reduce_add_sync) or in shared memory first, or use several copies of the address."},
@@ -203,6 +206,7 @@ const rl_rule rl_rules_memory[] = {
      .speedup = "pipe * (shared - ld - st) / shared",
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
+     .opcodes = "ATOMS",
      .message = "{atomics:0} atomic operations of warps in shared memory need {conflicts:0} further wavefronts, because threads "
                 "address one word or one bank. Combine values in registers or in the warp first, or give each warp its own "
                 "copy of the words."},

@@ -44,6 +44,7 @@ static void print_rule(const rl_rule *rule) {
   print_names(rule);
   printf("\nCondition: `%s`.", rule->condition);
   if (rule->speedup) printf(" Estimate (%s): `%s`.", rule->scope == RL_SPEEDUP_GLOBAL ? "global" : "local", rule->speedup);
+  if (rule->opcodes) printf(" Instructions: `%s`.", rule->opcodes);
   printf("\n\n> %s\n", rule->message);
 }
 

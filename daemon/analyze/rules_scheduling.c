@@ -48,6 +48,7 @@ const rl_rule rl_rules_scheduling[] = {
      .speedup = RL_LONG_SCOREBOARD_SPEEDUP,
      .scope = RL_SPEEDUP_GLOBAL,
      .kind = RL_FINDING_OPTIMIZATION,
+     .opcodes = "LD LDG",
      .message =
          "{100 * dependent / loads:0}% of the loads from global memory have an address that depends on their own previous "
          "result, so a thread has one such load in flight, and warps wait {100 * stalled / latency:0}% of the time. Run more "

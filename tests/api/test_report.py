@@ -156,6 +156,24 @@ def test_one_finding_for_one_cause(daemon, reference):
     assert "issue_slots" in {part["rule"] for part in waits["parts"]}
 
 
+def test_a_finding_names_its_lines(daemon, rows):
+    def instruction(offset, opcode, line, executed):
+        return {"offset": offset, "opcode": opcode, "sass": f"{opcode} R1", "file": "spill.cu" if line else None, "line": line,
+                "counts": json.dumps({"inst_executed": executed})}
+
+    instructions = [instruction(0, "STL.64", 7, 100), instruction(16, "LDL", 9, 150), instruction(32, "LDL.LU", 7, 200),
+                    instruction(48, "LDG.E", 11, 900), instruction(64, "LDL", None, 900), instruction(80, "LDLX", 12, 900)]
+    local = {**collected(), "smsp__sass_inst_executed_op_local_ld.sum": 4e5, "smsp__sass_inst_executed_op_local_st.sum": 1e5,
+             "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum": 4e6}
+    run = rows.run([{"metrics": local, "instructions": instructions}])
+
+    (kernel,) = daemon.get(f"/runs/{run}/report?kernel=0").json()["kernels"]
+    lines = {rule["rule"]: rule["lines"] for rule in with_parts(kernel["findings"])}
+    assert lines["local_memory"] == [{"file": "spill.cu", "line": 7, "executed": 300},
+                                     {"file": "spill.cu", "line": 9, "executed": 150}]
+    assert lines["issue_slots"] == []  # of no kind of instruction
+
+
 def test_the_raw_page(daemon, reference):
     names, units, values = read_csv(daemon.get(f"/runs/{reference}/report?format=csv&page=raw"))
     assert names[:11] == COLUMNS[:11]

@@ -90,9 +90,13 @@ const sectionLink = ({ section }) => createElement(
   section,
 );
 
+/** Creates a paragraph with the source lines of a finding; null if it has none. */
+const linesOf = ({ lines }) => (lines.length === 0 ? null
+  : createElement('p', { class: 'quiet' }, lines.map(({ file, line }) => `${file}:${line}`).join(' · ')));
+
 /** Creates the item of a further rule that found the same cause. */
 const partItem = (part) => createElement('li', {}, createElement('strong', {}, part.title),
-  createElement('p', {}, part.message), sectionLink(part));
+  createElement('p', {}, part.message), linesOf(part), sectionLink(part));
 
 /** Creates the list item of a finding. change: appeared, went or stayed, in a comparison of two runs. */
 export function findingItem(finding, change = null) {
@@ -118,6 +122,7 @@ export function findingItem(finding, change = null) {
           ),
     ),
     createElement('p', {}, finding.message),
+    linesOf(finding),
     sectionLink(finding),
     finding.parts.length === 0 ? null : createElement('ul', { class: 'finding-parts' }, ...finding.parts.map(partItem)),
   );
