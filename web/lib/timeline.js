@@ -19,6 +19,7 @@ import { describeEvent, describeMark, eventAt, eventOf, markAt, showTooltip } fr
 import { moved, ShownWindow, withMargin, zoomed } from '/lib/timeline/window.js';
 
 const SETTLE_MS = 150; // after the last change of the window
+const RETRY_MS = 2000; // after a window could not be loaded
 const LEGEND_NAMES = 8;
 const FIRST_WINDOW_EVENTS = 24; // kernels or launches in the first window of a trace without phases
 
@@ -176,7 +177,6 @@ const actions = {
     if (event) showEvent(event);
   },
   hover: (x, y) => {
-    if (data === null) return;
     const mark = markAt(layout, shown, marks, x, y);
     hover = mark ? null : eventAt(layout, shown, reply(), x, y);
     canvas.style.cursor = hover || mark ? 'pointer' : '';
@@ -187,6 +187,10 @@ const actions = {
   search: () => search.focus(),
   help: () => { byId('timeline-help').open = !byId('timeline-help').open; },
 };
+
+// Before a trace is loaded, keys and gestures do nothing.
+const loadedActions = Object.fromEntries(Object.entries(actions).map(([name, act]) =>
+  [name, (...values) => { if (data !== null) act(...values); }]));
 
 function showMark(mark) {
   select({ from: mark.from, to: mark.to });
@@ -230,9 +234,16 @@ async function showSelectedRun() {
   layout.clear();
   search.setRun(run.run);
   const loading = new LaneData(run.run, { onLoad: (loaded) => { layout.add(loaded.lanes); redraw(); },
-    onError: (problem) => { byId('timeline-window').textContent = problem.message; } });
+    onError: (problem) => {
+      byId('timeline-window').textContent = problem.message;
+      setTimeout(redraw, RETRY_MS);
+    } });
   const overview = await loading.loadOverview();
-  if (run !== selectedRun() || overview === null) return;
+  if (run !== selectedRun()) return;
+  if (!overview.step) { // retention has deleted the trace
+    byId('timeline-window').textContent = overview.reason;
+    return;
+  }
   colours = new NameColours();
   for (const name of [...run.kernels.map((kernel) => kernel.name), ...overview.names]) colours.number(name);
   data = loading;
@@ -263,10 +274,10 @@ function fillHelp() {
     [createElement('dt', {}, createElement('kbd', {}, name)), createElement('dd', {}, text)]));
 }
 
-const buttons = [['earlier', () => actions.pan(-0.5)], ['later', () => actions.pan(0.5)], ['in', () => actions.zoom(0.5)],
-  ['out', () => actions.zoom(2)], ['all', actions.showAll]];
+const buttons = [['earlier', () => loadedActions.pan(-0.5)], ['later', () => loadedActions.pan(0.5)],
+  ['in', () => loadedActions.zoom(0.5)], ['out', () => loadedActions.zoom(2)], ['all', loadedActions.showAll]];
 for (const [name, act] of buttons) byId(`timeline-${name}`).addEventListener('click', act);
-byId('selection-show').addEventListener('click', actions.showSelection);
+byId('selection-show').addEventListener('click', loadedActions.showSelection);
 byId('selection-clear').addEventListener('click', () => { focus = null; select(null); });
 byId('timeline-events').addEventListener('toggle', settle);
 byId('timeline-run').addEventListener('change', showSelectedRun);
@@ -277,9 +288,9 @@ addEventListener('hashchange', () => {
   select(interval);
 });
 fillHelp();
-listenToKeys(canvas, actions);
-listenToWheel(canvas, actions);
-listenToPointers(canvas, actions);
+listenToKeys(canvas, loadedActions);
+listenToWheel(canvas, loadedActions);
+listenToPointers(canvas, loadedActions);
 redrawOnResize(canvas, () => { theme = null; redraw(); });
 
 /** Draws the traced runs of a job if their number differs from the last call. results: GET /jobs/ID/results; kernels: the

@@ -42,12 +42,10 @@ export class LaneData {
     this.overview = null;
   }
 
-  /** Loads the whole trace. Returns null if there is none. */
+  /** Loads the whole trace. A reply without `step` has the reason why there is no trace. */
   async loadOverview() {
-    const reply = await load(this.run, '?pixels=1024');
-    if (!reply.step) return null;
-    this.overview = reply;
-    return reply;
+    this.overview = await load(this.run, '?pixels=1024');
+    return this.overview;
   }
 
   /** Returns the reply to draw: one that covers the window at its resolution, else the one that shows most of it. */
