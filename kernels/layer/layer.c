@@ -6,7 +6,7 @@
 #include "kernel/dtype.h"
 
 enum { TOKENS_MAX = 1 << 17, HIDDEN_MAX = 1 << 15, FFN_MAX = 1 << 17, HEADS_MAX = 1 << 10, BATCH_MAX = 1 << 10 };
-enum { MAX_ELEMENTS = 1 << 30 /* of a tensor */, GPU_STEP = 8, GPU_MAX_HEAD_SIZE = 256 };
+enum { MAX_ELEMENTS = 1 << 29 /* of a tensor */, GPU_STEP = 8, GPU_MAX_HEAD_SIZE = 256 };
 
 const char *const rl_layer_variant_names[] = {"baseline", "graph", "fused", "streams", "tuned", "best", NULL};
 const char *const rl_layer_dtype_names[] = {"fp16", "bf16", NULL};
@@ -72,6 +72,7 @@ int rl_layer_check_sizes(const rl_layer_params *p, rl_error *err) {
     return rl_fail_at(err, "/tokens", "batch · (cached_tokens + tokens) · 3 · hidden may be at most %d", MAX_ELEMENTS);
   if (is_too_large(2 * (double)p->ffn * hidden) || is_too_large(2 * batch * (double)p->tokens * (double)p->ffn))
     return rl_fail_at(err, "/ffn", "2 · ffn · hidden and 2 · ffn · batch · tokens may be at most %d", MAX_ELEMENTS);
+  if (is_too_large(3 * hidden * hidden)) return rl_fail_at(err, "/hidden", "3 · hidden² may be at most %d", MAX_ELEMENTS);
   return 0;
 }
 

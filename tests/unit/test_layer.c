@@ -54,6 +54,8 @@ static void sizes_that_do_not_fit_are_refused_with_a_pointer(void **state) {
                {{1, 1, 7, 32, 2, 24, 1}, RL_LAYER_FUSED, NULL, NULL},
                {{1024, 131072, 0, 32, 2, 24, 1}, RL_LAYER_FUSED, "/tokens", "/tokens"},
                {{1, 5, 0, 32768, 128, 131072, 1}, RL_LAYER_FUSED, "/ffn", "/ffn"},
+               {{1, 5, 0, 8192, 64, 28672, 1}, RL_LAYER_FUSED, NULL, NULL},
+               {{1, 5, 0, 16384, 128, 8, 1}, RL_LAYER_FUSED, "/hidden", "/hidden"},
                {{1, 5, 0, 32, 2, 24, 1}, RL_LAYER_GRAPH, "/variant", NULL},
                {{1, 5, 0, 32, 2, 24, 1}, RL_LAYER_BEST, "/variant", NULL}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
