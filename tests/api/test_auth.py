@@ -19,6 +19,7 @@ def guarded(start):
 PROTECTED = [("POST", "/jobs"), ("GET", "/jobs"), ("GET", "/jobs/1"), ("DELETE", "/jobs/1"), ("GET", "/jobs/1/source"),
              ("GET", "/jobs/1/events"), ("GET", "/jobs/1/results"),
              ("GET", "/jobs/1/kernels"), ("GET", "/jobs/1/timeline"), ("GET", "/jobs/1/comparison"), ("GET", "/history?metric=x"),
+             ("GET", "/jobs/1/export?format=csv"),
              ("GET", "/runs/1/report"), ("GET", "/runs/1/timeline/findings"), ("GET", "/runs/1/timeline/lanes"),
              ("GET", "/runs/1/timeline/statistics"), ("GET", "/runs/1/timeline/search?name=x"), ("GET", "/compare?a=1&b=1"),
              ("GET", "/compare/timeline?a=1&b=1"),
