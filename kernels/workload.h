@@ -115,6 +115,9 @@ typedef struct rl_instance_ops {
   void (*close)(rl_instance *instance);
   /* Runs the step once and compares its output with a reference. NULL: there is no reference. */
   int (*check)(rl_instance *instance, rl_check *check, rl_error *err);
+  /* Reads what the sequence's check_launch found, and returns in *count how many launches it has checked since the last call. -1
+   * with RL_ERRNO, EDOM when one of them was wrong. NULL: timed launches are not checked. */
+  int (*read_launch_checks)(rl_instance *instance, uint64_t *count, rl_error *err);
   /* Turns the recording of timestamps inside launches (phase_timestamps.h) on or off. It applies to executables that are
    * instantiated from now on. Recording costs some time. NULL: no launch of the instance can record timestamps. */
   int (*set_phase_timestamps)(rl_instance *instance, bool on, rl_error *err);

@@ -6,6 +6,7 @@
  *   achieved_bytes_per_s   compulsory bytes / time_cold_us_median
  *   relative_error, relative_error_limit   of the result, and the largest accepted one
  *   checked_ratio   share of the result that was compared with the reference
+ *   checked_launches   timed launches, and launches before them, whose buffers were checked; a wrong one fails the pass
  *
  * Sensors are read after each mode. Measurements of the engine's open are added. */
 #include <errno.h>
@@ -64,9 +65,18 @@ static int take_samples(rl_pass_context *pass, int mode, uint32_t count, double 
   return 0;
 }
 
+/* Adds the launches of the mode to *checked. */
+static int check_launches(rl_pass_context *pass, double *checked, rl_error *err) {
+  uint64_t count;
+  if (!pass->instance->ops->read_launch_checks) return 0;
+  if (pass->instance->ops->read_launch_checks(pass->instance, &count, err) < 0) return -1;
+  *checked = isnan(*checked) ? (double)count : *checked + (double)count;
+  return 0;
+}
+
 int rl_time_launches(rl_pass_context *pass, rl_error *err) {
   uint32_t warmup, count = 1;
-  double cold_us = NAN;
+  double cold_us = NAN, checked_launches = NAN;
   rl_conditions conditions = rl_conditions_empty;
   if (pass->workload->iteration_counts) pass->workload->iteration_counts(pass->params, &warmup, &count);
   RL_CLEANUP(free_times) double *us = malloc(count * sizeof *us);
@@ -75,7 +85,9 @@ int rl_time_launches(rl_pass_context *pass, rl_error *err) {
   if (pass->instance->ops->reset(pass->instance, err) < 0 || check_and_add_result(pass, err) < 0) return -1;
   for (int mode = 0; mode < RL_SAMPLE_MODE_COUNT; mode++) {
     rl_summary times = {.minimum = NAN, .median = NAN, .spread_ratio = NAN};
-    if (pass->device->ops->sample && take_samples(pass, mode, count, us, &times, err) < 0) return -1;
+    if (pass->device->ops->sample &&
+        (take_samples(pass, mode, count, us, &times, err) < 0 || check_launches(pass, &checked_launches, err) < 0))
+      return -1;
     rl_conditions_read(pass, &conditions);
     const rl_named_value values[] = {{modes[mode].median, times.median, no_samples_reason},
                                      {modes[mode].minimum, times.minimum, no_samples_reason},
@@ -86,7 +98,10 @@ int rl_time_launches(rl_pass_context *pass, rl_error *err) {
   const double bytes = pass->records->metadata.floor_bytes;
   const char *no_rate =
       isnan(bytes) ? "the workload does not state its compulsory bytes" : "no sample was taken with a cold cache";
-  return add_open_measurements(pass, err) < 0 || rl_conditions_add_measurements(pass, &conditions, err) < 0 ||
+  return add_open_measurements(pass, err) < 0 ||
+                 rl_pass_add_measurement(pass, "checked_launches", checked_launches,
+                                         "the engine checks the result once, before the timed launches", err) < 0 ||
+                 rl_conditions_add_measurements(pass, &conditions, err) < 0 ||
                  rl_pass_add_measurement(pass, "achieved_bytes_per_s", cold_us > 0 ? bytes / (cold_us * 1e-6) : NAN, no_rate,
                                          err) < 0 ||
                  rl_pass_measure_memory(pass, err) < 0 || pass->instance->ops->reset(pass->instance, err) < 0 ||

@@ -163,6 +163,7 @@ static int cpu_sample(rl_device *device, const rl_sequence *sequence, rl_cache_s
     const int64_t sample_ns = time_repeats_ns(sequence, repeats, err);
     if (sample_ns < 0) return -1;
     device_us[i] = (double)sample_ns * 1e-3 / (double)repeats;
+    if (rl_sequence_check(sequence, NULL, err) < 0) return -1;
   }
   return 0;
 }

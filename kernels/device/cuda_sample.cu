@@ -82,7 +82,8 @@ static int queue_sample(rl_device *device, const sampling *s, uint32_t slot, rl_
   if (s->graph_exec && rl_cuda_check(cudaGraphLaunch(s->graph_exec, stream), "launching a graph", err) < 0) return -1;
   for (size_t i = 0; i < s->repeats * s->sequence->launch_count && !s->graph_exec; i++)
     if (rl_launch_enqueue(&s->sequence->launches[i % s->sequence->launch_count], device->stream, err) < 0) return -1;
-  return rl_cuda_check(cudaEventRecord(s->events[2 * slot + 1], stream), "timing", err);
+  if (rl_cuda_check(cudaEventRecord(s->events[2 * slot + 1], stream), "timing", err) < 0) return -1;
+  return rl_sequence_check(s->sequence, device->stream, err);
 }
 
 /* Takes `count` samples, at most MAX_QUEUED. Queues all of them before it waits for the device, so that the device waits for the

@@ -55,6 +55,7 @@ typedef struct rl_sequence { /* a list of launches, run in order, `repeat` times
   /* CUDA: the host enqueues each launch of a repeat; they are never captured into a graph. Samples begin on an idle device, so
    * that they include the time in which the device waits for the host. */
   bool enqueued_individually;
+  const rl_launch *check_launch; /* runs after each repeat that `sample` times; its time is not part of the sample. NULL: none */
 } rl_sequence;
 
 typedef struct rl_sequence_list { /* sequences run one after another: an iteration (training: one epoch) or an evaluation */

@@ -14,6 +14,10 @@ int rl_sequence_restore(const rl_sequence *sequence, rl_stream stream, rl_error 
   return sequence->restore_launch ? rl_launch_enqueue(sequence->restore_launch, stream, err) : 0;
 }
 
+int rl_sequence_check(const rl_sequence *sequence, rl_stream stream, rl_error *err) {
+  return sequence->check_launch ? rl_launch_enqueue(sequence->check_launch, stream, err) : 0;
+}
+
 static int run_launch(const rl_launch *launch, rl_stream stream, const rl_observer *observer, rl_error *err) {
   if (rl_observer_cancelled(observer, err) < 0) return -1;
   rl_span span = {.launch = launch, .start_ns = rl_monotonic_ns()};

@@ -13,7 +13,7 @@ typedef struct argument_request {
 } argument_request;
 
 typedef struct buffer_request {
-  int dtype, init;
+  int dtype, init, access;
   int64_t count, seed; /* count 0: not given; it follows from bytes */
   const char *bytes;
 } buffer_request;
@@ -24,6 +24,7 @@ typedef struct scalar_request {
 } scalar_request;
 
 static const char *const init_names[] = {"zeros", "ones", "range", "uniform", "normal", NULL};
+static const char *const access_names[] = {"inout", "in", "out", NULL};
 
 static const rl_field buffer_fields[] = {
     RL_FIELD(buffer_request, dtype, RL_FIELD_CHOICE, .names = rl_source_type_names, .required = true,
@@ -39,6 +40,10 @@ static const rl_field buffer_fields[] = {
              .summary = "seed of uniform and normal, whose numbers also differ between arguments; default 1"),
     RL_FIELD(buffer_request, bytes, RL_FIELD_STRING, .maximum = RL_SOURCE_TEXT_MAX,
              .summary = "instead of init: the elements, little-endian, in base64"),
+    RL_FIELD(buffer_request, access, RL_FIELD_CHOICE, .names = access_names,
+             .summary =
+                 "inout (default): restored before every launch; in: restored, and a launch that changes it fails the job; "
+                 "out: every byte is 0xFF before every launch, and init and bytes are not allowed"),
     {0}};
 
 static const rl_field scalar_fields[] = {
@@ -90,8 +95,16 @@ static int decode_buffer(const cJSON *object, const char *pointer, rl_source_arg
   char member_pointer[RL_SOURCE_POINTER_SIZE];
   buffer_request request = {.seed = 1};
   if (rl_fields_decode(buffer_fields, object, pointer, &request, sizeof request, err) < 0) return -1;
-  *argument = (rl_source_argument){
-      .is_buffer = true, .type = request.dtype, .count = request.count, .init = request.init, .seed = request.seed};
+  *argument = (rl_source_argument){.is_buffer = true,
+                                   .type = request.dtype,
+                                   .count = request.count,
+                                   .init = request.init,
+                                   .seed = request.seed,
+                                   .access = request.access};
+  if (request.access == RL_SOURCE_OUT && (request.bytes != NULL || request.init != RL_SOURCE_ZEROS)) {
+    snprintf(member_pointer, sizeof member_pointer, "%.80s/%s", pointer, request.bytes != NULL ? "bytes" : "init");
+    return rl_fail_at(err, member_pointer, "a buffer with access out has no initial contents");
+  }
   if (request.bytes != NULL) return decode_buffer_bytes(&request, pointer, argument, err);
   if (request.count == 0) {
     snprintf(member_pointer, sizeof member_pointer, "%.80s/count", pointer);
@@ -153,6 +166,8 @@ int rl_source_decode_expected(rl_source *source, rl_error *err) {
   if (request.argument >= source->argument_count || !source->arguments[request.argument].is_buffer)
     return rl_fail_at(err, "/expected/argument", "this argument is not a buffer");
   const rl_source_argument *argument = &source->arguments[request.argument];
+  if (argument->access == RL_SOURCE_IN)
+    return rl_fail_at(err, "/expected/argument", "this argument has access in, so a launch does not change it");
   if (rl_source_decode_base64(request.values, RL_SOURCE_TEXT_MAX, "/expected/values", &source->expected, &size, err) < 0)
     return -1;
   if (size != (size_t)argument->count * rl_source_type_size(argument->type))

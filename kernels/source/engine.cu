@@ -10,9 +10,11 @@
 #include "cuda_check.h"
 #include "nvrtc/nvrtc.h"
 #include "source/fill.h"
+#include "source/launch_check.h"
+#include "source/module_variables.h"
 #include "source/source_cache.h"
 
-enum { OPEN_MEASUREMENT_COUNT = 7, PRINTF_FIFO_BYTES = 64 << 10, JIT_LOG_BYTES = 4 << 10 };
+enum { OPEN_MEASUREMENT_COUNT = 9, PRINTF_FIFO_BYTES = 64 << 10, JIT_LOG_BYTES = 4 << 10, OUT_BYTE = 0xff };
 
 typedef struct instance {
   rl_instance base;
@@ -20,12 +22,16 @@ typedef struct instance {
   rl_source_params params;
   rl_nvrtc_result compiled;
   cudaLibrary_t library;
-  const void *kernel; /* a cudaKernel_t, for cudaLaunchKernel */
+  const void *kernel;                         /* a cudaKernel_t, for cudaLaunchKernel */
+  void *allocations[RL_SOURCE_ARGUMENTS_MAX]; /* each a buffer between two guard zones */
   void *buffers[RL_SOURCE_ARGUMENTS_MAX];
-  void *saved_buffers[RL_SOURCE_ARGUMENTS_MAX]; /* copies of the buffers from the last save; opening the instance saves once */
+  /* Copies of the buffers from the last save; opening the instance saves once. NULL: a buffer with access out, or a scalar. */
+  void *saved_buffers[RL_SOURCE_ARGUMENTS_MAX];
   uint64_t scalars[RL_SOURCE_ARGUMENTS_MAX];
   void *argument_pointers[RL_SOURCE_ARGUMENTS_MAX]; /* address of the value of each argument, for cudaLaunchKernel */
-  rl_launch launch, restore_launch;
+  rl_module_variables *variables;
+  rl_launch_check *launch_check;
+  rl_launch launch, restore_launch, check_launch;
   rl_sequence sequence;
   rl_open_measurement open_measurements[OPEN_MEASUREMENT_COUNT];
 } instance;
@@ -36,24 +42,36 @@ static size_t buffer_bytes(const rl_source_argument *argument) {
   return (size_t)argument->count * rl_source_type_size(argument->type);
 }
 
+/* Overwrites the buffers with access out, so that a launch can't return the result of an earlier one. */
+static int enqueue_invalid_outputs(instance *self, rl_stream stream, rl_error *err) {
+  for (int i = 0; i < self->source.argument_count; i++) {
+    const rl_source_argument *argument = &self->source.arguments[i];
+    if (!argument->is_buffer || argument->access != RL_SOURCE_OUT) continue;
+    cudaError_t status = cudaMemsetAsync(self->buffers[i], OUT_BYTE, buffer_bytes(argument), (cudaStream_t)stream);
+    if (rl_cuda_check(status, "overwriting an output buffer", err) < 0) return -1;
+  }
+  return 0;
+}
+
 static int reset(rl_instance *base, rl_error *err) {
   instance *self = (instance *)base;
   rl_device *device = base->device;
   for (int i = 0; i < self->source.argument_count; i++) {
     const rl_source_argument *argument = &self->source.arguments[i];
-    if (!argument->is_buffer) continue;
+    if (!argument->is_buffer || argument->access == RL_SOURCE_OUT) continue;
     int rc = argument->initial_contents
                  ? device->ops->upload(device, self->buffers[i], argument->initial_contents, buffer_bytes(argument), err)
                  : rl_source_fill(argument, i, self->buffers[i], device->stream, err);
     if (rc < 0) return -1;
   }
+  if (enqueue_invalid_outputs(self, device->stream, err) < 0) return -1;
   return rl_cuda_check(cudaStreamSynchronize((cudaStream_t)device->stream), "filling the buffers", err);
 }
 
-/* Enqueues copies of all buffers. Uses no kernel, because the profiler would count it as a launch of the step. */
+/* Enqueues copies of all buffers that are saved. Uses no kernel, because the profiler would count it as a launch of the step. */
 static int enqueue_copies(instance *self, void *const *to, void *const *from, rl_stream stream, rl_error *err) {
   for (int i = 0; i < self->source.argument_count; i++) {
-    if (!self->buffers[i]) continue;
+    if (!self->saved_buffers[i]) continue;
     cudaError_t status =
         cudaMemcpyAsync(to[i], from[i], buffer_bytes(&self->source.arguments[i]), cudaMemcpyDeviceToDevice, (cudaStream_t)stream);
     if (rl_cuda_check(status, "copying the buffers", err) < 0) return -1;
@@ -71,21 +89,24 @@ static int save(rl_instance *base, rl_error *err) {
   instance *self = (instance *)base;
   rl_device *device = base->device;
   for (int i = 0; i < self->source.argument_count; i++)
-    if (self->buffers[i] && !self->saved_buffers[i] &&
+    if (self->buffers[i] && !self->saved_buffers[i] && self->source.arguments[i].access != RL_SOURCE_OUT &&
         device->ops->allocate(device, RL_MEMORY_WORKSPACE, buffer_bytes(&self->source.arguments[i]), &self->saved_buffers[i],
                               err) < 0)
       return -1;
   return copy_buffers(self, self->saved_buffers, self->buffers, err);
 }
 
-static int restore(rl_instance *base, rl_error *err) {
-  instance *self = (instance *)base;
-  return copy_buffers(self, self->buffers, self->saved_buffers, err);
-}
-
+/* Copies last, so that the caches hold the inputs. */
 static int enqueue_restore(void *arg, rl_stream stream, rl_error *err) {
   instance *self = (instance *)arg;
+  if (rl_module_variables_enqueue_restore(self->variables, stream, err) < 0 || enqueue_invalid_outputs(self, stream, err) < 0)
+    return -1;
   return enqueue_copies(self, self->buffers, self->saved_buffers, stream, err);
+}
+
+static int restore(rl_instance *base, rl_error *err) {
+  if (enqueue_restore(base, base->device->stream, err) < 0) return -1;
+  return rl_cuda_check(cudaStreamSynchronize((cudaStream_t)base->device->stream), "restoring the buffers", err);
 }
 
 /* --- the check --------------------------------------------------------------------------------------------------------- */
@@ -126,6 +147,14 @@ static int check(rl_instance *base, rl_check *check, rl_error *err) {
   return failed ? -1 : 0;
 }
 
+static int enqueue_launch_check(void *arg, rl_stream stream, rl_error *err) {
+  return rl_launch_check_enqueue(((instance *)arg)->launch_check, stream, err);
+}
+
+static int read_launch_checks(rl_instance *base, uint64_t *count, rl_error *err) {
+  return rl_launch_check_read(((instance *)base)->launch_check, base->device->stream, count, err);
+}
+
 /* --- launching --------------------------------------------------------------------------------------------------------- */
 
 static int enqueue(void *arg, rl_stream stream, rl_error *err) {
@@ -147,9 +176,11 @@ static int read_results(rl_instance *base, rl_iteration_results *results, rl_err
 static void close_instance(rl_instance *base) {
   instance *self = (instance *)base;
   for (int i = 0; i < RL_SOURCE_ARGUMENTS_MAX; i++) {
-    base->device->ops->release(base->device, self->buffers[i]);
+    base->device->ops->release(base->device, self->allocations[i]);
     base->device->ops->release(base->device, self->saved_buffers[i]);
   }
+  rl_launch_check_close(self->launch_check);
+  rl_module_variables_close(self->variables);
   if (self->library) cudaLibraryUnload(self->library);
   rl_nvrtc_clear(&self->compiled);
   rl_source_clear(&self->source);
@@ -157,8 +188,8 @@ static void close_instance(rl_instance *base) {
 }
 
 #define COMMON_OPS .reset = reset, .read_results = read_results, .save = save, .restore = restore, .close = close_instance
-static const rl_instance_ops ops_with_check = {COMMON_OPS, .check = check};
-static const rl_instance_ops ops_without_check = {COMMON_OPS};
+static const rl_instance_ops ops_with_check = {COMMON_OPS, .check = check, .read_launch_checks = read_launch_checks};
+static const rl_instance_ops ops_without_check = {COMMON_OPS, .read_launch_checks = read_launch_checks};
 
 /* --- opening ----------------------------------------------------------------------------------------------------------- */
 
@@ -219,7 +250,9 @@ static int load(instance *self, rl_error *err) {
   if (status != cudaSuccess && is_binary) return fail_with_jit_log(self->base.device, status, log, err);
   if (rl_cuda_check(status, "loading the compiled kernel", err) < 0) return -1;
   self->kernel = (const void *)kernel;
-  return 0;
+  return rl_module_variables_open(self->library, is_binary ? self->source.binary : self->compiled.image,
+                                  is_binary ? self->source.binary_size : self->compiled.image_bytes, self->base.device->stream,
+                                  &self->variables, err);
 }
 
 /* Checks the block size against the kernel's limit, and allows dynamic shared memory above 48 KiB, which must happen before graph
@@ -246,6 +279,7 @@ static int check_resources(instance *self, cudaFuncAttributes *attributes, rl_er
 static void set_open_measurements(instance *self, const cudaFuncAttributes *attributes) {
   const bool is_binary = self->source.binary != NULL;
   const char *not_compiled_reason = "a binary was posted",
+             *not_cubin_reason = "the binary is no cubin, so its variables are unknown and keep their values between launches",
              *spills_unknown_reason = is_binary ? not_compiled_reason : "the compiler did not report it";
   const rl_nvrtc_result *compiled = &self->compiled;
   const rl_open_measurement measured[OPEN_MEASUREMENT_COUNT] = {
@@ -255,23 +289,31 @@ static void set_open_measurements(instance *self, const cudaFuncAttributes *attr
       {"spill_store_bytes", is_binary ? NAN : compiled->spill_store_bytes, spills_unknown_reason},
       {"spill_load_bytes", is_binary ? NAN : compiled->spill_load_bytes, spills_unknown_reason},
       {"compile_ms", is_binary ? NAN : compiled->compile_ms, not_compiled_reason},
-      {"compile_cached", is_binary ? NAN : compiled->cached, not_compiled_reason}};
+      {"compile_cached", is_binary ? NAN : compiled->cached, not_compiled_reason},
+      {"restored_variable_bytes", rl_module_variables_restored_bytes(self->variables), not_cubin_reason},
+      {"unrestored_variable_bytes", rl_module_variables_unrestored_bytes(self->variables), not_cubin_reason}};
   memcpy(self->open_measurements, measured, sizeof measured);
   self->base.open_measurements = self->open_measurements;
   self->base.open_measurement_count = OPEN_MEASUREMENT_COUNT;
 }
 
-static int allocate_arguments(instance *self, rl_error *err) {
+static int allocate_buffer(instance *self, int index, rl_error *err) {
   rl_device *device = self->base.device;
+  const size_t bytes = buffer_bytes(&self->source.arguments[index]) + 2 * RL_SOURCE_GUARD_BYTES;
+  if (device->ops->allocate(device, RL_MEMORY_DATASET, bytes, &self->allocations[index], err) < 0) return -1;
+  self->buffers[index] = (char *)self->allocations[index] + RL_SOURCE_GUARD_BYTES;
+  return 0;
+}
+
+static int allocate_arguments(instance *self, rl_error *err) {
   for (int i = 0; i < self->source.argument_count; i++) {
     const rl_source_argument *argument = &self->source.arguments[i];
-    if (argument->is_buffer &&
-        device->ops->allocate(device, RL_MEMORY_DATASET, buffer_bytes(argument), &self->buffers[i], err) < 0)
-      return -1;
+    if (argument->is_buffer && allocate_buffer(self, i, err) < 0) return -1;
     if (!argument->is_buffer) rl_source_double_to_element(argument->type, &self->scalars[i], 0, argument->value);
     self->argument_pointers[i] = argument->is_buffer ? (void *)&self->buffers[i] : (void *)&self->scalars[i];
   }
-  return reset(&self->base, err) < 0 || save(&self->base, err) < 0 ? -1 : 0;
+  if (reset(&self->base, err) < 0 || save(&self->base, err) < 0) return -1;
+  return rl_launch_check_open(&self->source, self->buffers, self->base.device->stream, &self->launch_check, err);
 }
 
 static int prepare(instance *self, rl_error *err) {
@@ -297,11 +339,13 @@ static int open_engine(rl_device *device, const void *params, rl_instance **open
   /* launch.name points to source.request.entry, an array of this instance, which prepare() fills later. */
   self->launch = (rl_launch){.name = self->source.request.entry, .nvtx_range = "kernel", .enqueue = enqueue, .arg = self};
   self->restore_launch = (rl_launch){.name = "restore", .nvtx_range = "data", .enqueue = enqueue_restore, .arg = self};
+  self->check_launch = (rl_launch){.name = "check", .nvtx_range = "data", .enqueue = enqueue_launch_check, .arg = self};
   self->sequence = (rl_sequence){.name = "launch",
                                  .launches = &self->launch,
                                  .launch_count = 1,
                                  .repeat = (uint64_t)self->params.samples,
-                                 .restore_launch = &self->restore_launch};
+                                 .restore_launch = &self->restore_launch,
+                                 .check_launch = &self->check_launch};
   self->base.iteration = (rl_sequence_list){.name = "kernel", .sequences = &self->sequence, .sequence_count = 1};
   if (prepare(self, err) < 0) {
     close_instance(&self->base);

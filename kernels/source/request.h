@@ -35,8 +35,16 @@ typedef enum rl_source_init {
   RL_SOURCE_NORMAL
 } rl_source_init;
 
+/* What a kernel does with a buffer. */
+typedef enum rl_source_access {
+  RL_SOURCE_INOUT, /* restored before every launch */
+  RL_SOURCE_IN,    /* restored too; a launch that changes it is wrong */
+  RL_SOURCE_OUT    /* bytes of 0xFF, which are NaN in every float type, before every launch */
+} rl_source_access;
+
 typedef struct rl_source_argument {
   bool is_buffer; /* false: a scalar */
+  int access;     /* rl_source_access, of a buffer */
   int type;       /* rl_source_type */
   int64_t count;  /* elements of the buffer */
   int init;       /* rl_source_init, used when initial_contents is NULL */

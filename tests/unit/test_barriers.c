@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "nvrtc/nvrtc.h"
-#include "worker/code/cubin.h"
+#include "base/cubin.h"
 
 enum { SKIPPED = 77 };
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "worker/code/cubin.h"
+#include "base/cubin.h"
 #include "worker/code/disassembly.h"
 
 static rl_error err;
@@ -108,6 +108,17 @@ static void a_truncated_image_is_refused(void **state) {
     assert_int_equal(find_in_copy(&elf, size, "second", &function), -1);
 }
 
+/* Lists the variables of a copy on the heap and reads their names. */
+static int64_t list_in_copy(const void *bytes, size_t size) {
+  rl_cubin_variable variables[4];
+  unsigned char *copy = malloc(size > 0 ? size : 1);
+  memcpy(copy, bytes, size);
+  int64_t count = rl_cubin_list_variables(copy, size, variables, 4, &err);
+  for (int64_t i = 0; i < count && i < 4; i++) assert_true(strlen(variables[i].name) < size);
+  free(copy);
+  return count;
+}
+
 /* Sets each field to values that point past the end. The function may be found or not, but reads stay inside the image. */
 static void no_field_leads_out_of_the_image(void **state) {
   (void)state;
@@ -118,6 +129,7 @@ static void no_field_leads_out_of_the_image(void **state) {
         image elf = make_image();
         rl_cubin_function function;
         memset((char *)&elf + offset, values[v], (size_t)width);
+        assert_true(list_in_copy(&elf, sizeof elf) <= 4);
         if (find_in_copy(&elf, sizeof elf, "second", &function) == 0)
           assert_true(function.code >= (unsigned char *)&elf && function.code + function.size <= (unsigned char *)(&elf + 1));
       }

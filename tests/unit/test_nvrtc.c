@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cubin.h"
 #include "nvrtc/nvrtc.h"
 
 static char folder[] = "/tmp/rooflined-nvrtc-XXXXXX", cache[64], secret_path[64];
@@ -71,6 +72,34 @@ static void spills_are_counted(void **state) {
   assert_int_equal(compile_with_cache(NULL, code, "spill", options, &result, &err), 0);
   assert_true(result.spill_store_bytes > 0 && result.spill_load_bytes > 0);
   rl_nvrtc_clear(&result);
+}
+
+/* Variables of every kind of linkage are found, so that they can be restored; constants are not writable. */
+static void variables_of_a_cubin_are_listed(void **state) {
+  (void)state;
+  static const char code[] =
+      "__device__ int counter; static __device__ float cache[1000]; namespace { __device__ int hidden = 7; }\n"
+      "__constant__ float factors[4];\n"
+      "extern \"C\" __global__ void k(float *x) { static __device__ double inner; inner += 1;\n"
+      "  x[threadIdx.x] = counter++ + cache[threadIdx.x] + hidden++ + factors[1] + inner; cache[threadIdx.x] = x[0]; }\n";
+  rl_nvrtc_result result;
+  rl_cubin_variable variables[8];
+  rl_error err = {0};
+  uint64_t bytes = 0;
+  int named = 0;
+  assert_int_equal(compile(code, "k", &result, &err), 0);
+  assert_int_equal(rl_cubin_list_variables(result.image, result.image_bytes, variables, 8, &err), 4);
+  for (int i = 0; i < 4; i++) {
+    bytes += variables[i].size;
+    named += strcmp(variables[i].name, "counter") == 0 || strcmp(variables[i].name, "cache") == 0;
+  }
+  assert_true(bytes == 4 + 4000 + 4 + 8 && named == 2);
+  assert_int_equal(rl_cubin_list_variables(result.image, result.image_bytes, variables, 1, &err), 4);
+  rl_nvrtc_clear(&result);
+  assert_int_equal(compile(valid_code, "add", &result, &err), 0);
+  assert_int_equal(rl_cubin_list_variables(result.image, result.image_bytes, variables, 8, &err), 0);
+  rl_nvrtc_clear(&result);
+  assert_int_equal(rl_cubin_list_variables(".version 8.0\n", 13, variables, 8, &err), -1);
 }
 
 static void errors_have_their_line(void **state) {
@@ -369,6 +398,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(entries_have_symbols),
       cmocka_unit_test(spills_are_counted),
+      cmocka_unit_test(variables_of_a_cubin_are_listed),
       cmocka_unit_test(errors_have_their_line),
       cmocka_unit_test(logs_are_bounded),
       cmocka_unit_test(kernels_include_what_nvcc_finds),

@@ -57,6 +57,7 @@ static void a_minimal_request_is_one_run(void **state) {
   assert_int_equal(source.request.grid[0], 4);
   assert_int_equal(source.request.grid[2], 1);
   assert_true(source.argument_count == 2 && source.arguments[0].is_buffer && source.arguments[0].init == RL_SOURCE_ZEROS);
+  assert_int_equal(source.arguments[0].access, RL_SOURCE_INOUT);
   assert_true(source.arguments[1].value == 4 && source.expected_argument == -1 && isnan(source.model.bytes));
   rl_source_clear(&source);
   rl_job_spec_clear(&spec);
@@ -144,6 +145,16 @@ static void errors_in_the_arguments(void **state) {
       {"arguments", "\"arguments\":[{\"buffer\":{\"dtype\":\"int8\",\"count\":1,\"init\":\"normal\"}}]",
        "/arguments/0/buffer/init"},
       {"arguments", "\"arguments\":[{\"buffer\":{\"dtype\":\"fp32\",\"count\":1,\"seed\":-1}}]", "/arguments/0/buffer/seed"},
+      {"arguments", "\"arguments\":[{\"buffer\":{\"dtype\":\"fp32\",\"count\":1,\"access\":\"rw\"}}]",
+       "/arguments/0/buffer/access"},
+      {"arguments", "\"arguments\":[{\"buffer\":{\"dtype\":\"fp32\",\"count\":1,\"access\":\"out\",\"init\":\"ones\"}}]",
+       "/arguments/0/buffer/init"},
+      {"arguments", "\"arguments\":[{\"buffer\":{\"dtype\":\"fp32\",\"access\":\"out\",\"bytes\":\"AAAAAA==\"}}]",
+       "/arguments/0/buffer/bytes"},
+      {"arguments",
+       "\"arguments\":[{\"buffer\":{\"dtype\":\"fp32\",\"count\":1,\"access\":\"in\"}}],"
+       "\"expected\":{\"argument\":0,\"values\":\"AAAAAA==\"}",
+       "/expected/argument"},
       {"arguments", "\"arguments\":[{\"buffer\":{\"dtype\":\"fp32\",\"bytes\":\"AAA\"}}]", "/arguments/0/buffer/bytes"},
       {"arguments", "\"arguments\":[{\"buffer\":{\"dtype\":\"fp32\",\"bytes\":\"AAAAAAA=\"}}]", "/arguments/0/buffer/bytes"},
       {"arguments", "\"arguments\":[{\"buffer\":{\"dtype\":\"fp32\",\"count\":2,\"bytes\":\"AAAAAA==\"}}]",

@@ -4,7 +4,7 @@
 #define RL_CUPTI_DISASSEMBLY_CACHE_H
 
 #include "model/records.h"
-#include "worker/code/cubin.h"
+#include "base/cubin.h"
 #include "worker/code/disassembly.h"
 
 typedef struct rl_cached_disassembly {

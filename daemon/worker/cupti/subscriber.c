@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/code/cubin.h"
+#include "base/cubin.h"
 #include "worker/cupti/check.h"
 
 static const size_t MAX_CODE_BYTES = (size_t)256 << 20; /* limit for all kept cubins together; above it the oldest are dropped */

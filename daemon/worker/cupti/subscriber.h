@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "worker/code/cubin.h"
+#include "base/cubin.h"
 
 #ifdef __cplusplus
 extern "C" {

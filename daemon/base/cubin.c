@@ -1,11 +1,12 @@
-/* Walks the sections of an ELF64 image: the symbol table, the function's code section, and its attribute section, which has the
+/* Walks the sections of an ELF64 image: the symbol table, the code section of a function, and its attribute section, which has the
  * number of barriers. */
-#include "worker/code/cubin.h"
+#include "base/cubin.h"
 
 #include <elf.h>
-#include <sodium.h>
 #include <stdbool.h>
 #include <string.h>
+
+#include "base/sha256.h"
 
 typedef struct image {
   const unsigned char *bytes;
@@ -79,27 +80,63 @@ static bool read_function(const image *elf, const Elf64_Sym *symbol, rl_cubin_fu
   return true;
 }
 
-static void hash_code(rl_cubin_function *function) {
-  unsigned char digest[crypto_hash_sha256_BYTES];
-  crypto_hash_sha256(digest, function->code, function->size);
-  sodium_bin2hex(function->sha256, sizeof function->sha256, digest, sizeof digest);
+/* Reads the header and finds the symbol table and its strings. */
+static int open_image(const void *cubin, size_t size, image *elf, Elf64_Shdr *symbols, Elf64_Shdr *strings, rl_error *err) {
+  *elf = (image){.bytes = cubin, .size = size};
+  if (read_bytes(elf, 0, &elf->header, sizeof elf->header) && memcmp(elf->header.e_ident, ELFMAG, SELFMAG) == 0 &&
+      elf->header.e_ident[EI_CLASS] == ELFCLASS64 && find_symbols(elf, symbols, strings))
+    return 0;
+  return rl_fail(err, RL_INPUT, 0, "%zu bytes of GPU code are no 64-bit ELF image with symbols", size);
 }
 
 int rl_cubin_find(const void *cubin, size_t size, const char *name, rl_cubin_function *function, rl_error *err) {
-  image elf = {.bytes = cubin, .size = size};
+  image elf;
   Elf64_Shdr symbols, strings;
-  if (!read_bytes(&elf, 0, &elf.header, sizeof elf.header) || memcmp(elf.header.e_ident, ELFMAG, SELFMAG) != 0 ||
-      elf.header.e_ident[EI_CLASS] != ELFCLASS64 || !find_symbols(&elf, &symbols, &strings))
-    return rl_fail(err, RL_INPUT, 0, "%zu bytes of GPU code are no 64-bit ELF image with symbols", size);
   Elf64_Sym symbol;
+  if (open_image(cubin, size, &elf, &symbols, &strings, err) < 0) return -1;
   for (uint64_t i = 0; i < symbols.sh_size / sizeof symbol; i++) {
     rl_cubin_function found = {.symbol_index = (uint32_t)i};
     if (!read_bytes(&elf, symbols.sh_offset + i * sizeof symbol, &symbol, sizeof symbol)) break;
     if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || !is_string_at(&elf, &strings, symbol.st_name, name)) continue;
     if (!read_function(&elf, &symbol, &found)) break;
-    hash_code(&found);
+    rl_sha256(found.code, found.size, found.sha256);
     *function = found;
     return 0;
   }
   return rl_fail(err, RL_INPUT, 0, "the GPU code has no function %.128s", name);
+}
+
+/* Returns the text at an offset of the string table; NULL: it does not end inside the table. */
+static const char *string_at(const image *elf, const Elf64_Shdr *strings, uint32_t offset) {
+  if (offset >= strings->sh_size) return NULL;
+  const char *text = (const char *)elf->bytes + strings->sh_offset + offset;
+  return memchr(text, '\0', strings->sh_size - offset) != NULL ? text : NULL;
+}
+
+/* Whether the section holds variables: the name table of sections is the string table of the header. */
+static bool holds_variables(const image *elf, uint32_t index) {
+  Elf64_Shdr section, names;
+  if (!read_section(elf, index, &section) || !read_section(elf, elf->header.e_shstrndx, &names) || !contains_section(elf, &names))
+    return false;
+  const char *name = string_at(elf, &names, section.sh_name);
+  return name != NULL && (strcmp(name, ".nv.global") == 0 || strcmp(name, ".nv.global.init") == 0);
+}
+
+int64_t rl_cubin_list_variables(const void *cubin, size_t size, rl_cubin_variable *variables, int64_t capacity, rl_error *err) {
+  image elf;
+  Elf64_Shdr symbols, strings;
+  Elf64_Sym symbol;
+  int64_t count = 0;
+  if (open_image(cubin, size, &elf, &symbols, &strings, err) < 0) return -1;
+  for (uint64_t i = 0; i < symbols.sh_size / sizeof symbol; i++) {
+    if (!read_bytes(&elf, symbols.sh_offset + i * sizeof symbol, &symbol, sizeof symbol)) break;
+    if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_size == 0 || !holds_variables(&elf, symbol.st_shndx)) continue;
+    const char *name = string_at(&elf, &strings, symbol.st_name);
+    if (name == NULL) return rl_fail(err, RL_INPUT, 0, "a variable of the GPU code has no name");
+    if (count < capacity)
+      variables[count] =
+          (rl_cubin_variable){.name = name, .section = symbol.st_shndx, .offset = symbol.st_value, .size = symbol.st_size};
+    count++;
+  }
+  return count;
 }

@@ -1,0 +1,41 @@
+/* Finds functions and variables in a cubin (an ELF image of GPU code). The bytes are untrusted: every offset is checked against
+ * the size. */
+#ifndef RL_BASE_CUBIN_H
+#define RL_BASE_CUBIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct rl_cubin_function {
+  const unsigned char *code; /* points into the cubin */
+  size_t size;
+  uint32_t symbol_index; /* in the cubin's symbol table */
+  int barriers;          /* named barriers that a block uses: highest index + 1; 16 when the code computes the index */
+  char sha256[65];       /* of the code */
+} rl_cubin_function;
+
+/* A __device__ or __managed__ variable. */
+typedef struct rl_cubin_variable {
+  const char *name; /* mangled; points into the cubin */
+  uint32_t section; /* index of its section */
+  uint64_t offset;  /* in that section; sections are contiguous on the device */
+  uint64_t size;    /* in bytes */
+} rl_cubin_variable;
+
+/* Finds the function `name` (mangled). -1 with RL_INPUT when the cubin is malformed or has no such function. */
+int rl_cubin_find(const void *cubin, size_t size, const char *name, rl_cubin_function *function, rl_error *err);
+/* Returns the number of variables in writable memory (sections .nv.global and .nv.global.init), and stores the first `capacity`
+ * of them. -1 with RL_INPUT when the cubin is malformed. */
+int64_t rl_cubin_list_variables(const void *cubin, size_t size, rl_cubin_variable *variables, int64_t capacity, rl_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
