@@ -22,6 +22,7 @@ enum { MAX_FILE_BYTES = 64 << 10 };
 
 static int check_url(const char *name, const char *value, rl_error *err);
 static int check_builds(const char *name, const char *value, rl_error *err);
+static int check_folders(const char *name, const char *value, rl_error *err);
 
 #define KEY(MEMBER, TYPE, DEFAULT_VALUE, SUMMARY, ...)                                                                \
   {                                                                                                                   \
@@ -62,6 +63,9 @@ const rl_config_key rl_config_keys[] = {
     INT(job_deadline_s, "3600", 1, 604800, "deadline of a job that names none, in seconds from its start"),
     BOOL(refresh_ceilings, "true", "submit a ceilings job when a device's driver or clocks have changed"),
     BOOL(allow_source, "false", "execute kernel source posted by clients that have a token"),
+    TEXT(source_includes, "",
+         "folders that posted code may include files from, besides CUDA's headers, separated by colons (/opt/cutlass/include)",
+         .check = check_folders),
     INT(source_buffer_bytes, "17179869184", 1, INT64_C(1) << 50,
         "largest total size of the buffers of a posted kernel, in bytes"),
     INT(activity_days, "30", 0, 36500, "days to keep raw activity records; 0: forever"),
@@ -109,6 +113,13 @@ static size_t measure_authority(const char *text) {
 static int check_builds(const char *name, const char *value, rl_error *err) {
   const char *problem = rl_named_paths_check(value);
   return problem == NULL ? 0 : rl_fail(err, RL_INPUT, 0, "%s %s", name, problem);
+}
+
+/* Each item must be an absolute path. */
+static int check_folders(const char *name, const char *value, rl_error *err) {
+  for (const char *folder = value; folder != NULL; folder = strchr(folder, ':') != NULL ? strchr(folder, ':') + 1 : NULL)
+    if (folder[0] != '/') return rl_fail(err, RL_INPUT, 0, "%s must list absolute paths, separated by colons", name);
+  return 0;
 }
 
 /* The message does not repeat the URL, because its path may be a secret. */

@@ -33,6 +33,7 @@ typedef struct rl_config {
   int64_t job_deadline_s;                     /* 3600 */
   bool refresh_ceilings;                      /* measure again when a device's driver or clocks have changed */
   bool allow_source;                          /* execute code that clients with a token post */
+  char source_includes[RL_PATH_SIZE];         /* folders that posted code may include files from, separated by colons */
   int64_t source_buffer_bytes;                /* 16 GiB: largest total size of a posted kernel's buffers */
   int64_t activity_days, job_days, max_bytes; /* retention; 0: none */
   char tls_certificate[RL_PATH_SIZE], tls_key[RL_PATH_SIZE];

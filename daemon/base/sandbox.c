@@ -115,7 +115,8 @@ int rl_sandbox_enter(const rl_sandbox_limits *limits, rl_error *err) {
         err,
         "this kernel has no Landlock (Linux 5.13, lsm=landlock), which keeps a program with untrusted input from "
         "reading the host's files");
-  if (limits->readable_folder != NULL && allow_reading(ruleset, limits->readable_folder, err) < 0) return -1;
+  for (const char *const *folder = limits->readable_folders; folder != NULL && *folder != NULL; folder++)
+    if (allow_reading(ruleset, *folder, err) < 0) return -1;
   if (set_limits(limits, err) < 0) return -1;
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
     return rl_fail_errno(err, "can't enter the sandbox");

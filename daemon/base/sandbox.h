@@ -8,13 +8,13 @@
 #include "base/error.h"
 
 typedef struct rl_sandbox_limits {
-  const char *readable_folder; /* NULL: no file can be opened */
-  uint64_t memory_bytes;       /* address space; not limited in a build with sanitizers, which reserve terabytes */
-  uint64_t file_bytes;         /* size of a file that is written */
+  const char *const *readable_folders; /* NULL-terminated; NULL: no file can be opened */
+  uint64_t memory_bytes;               /* address space; not limited in a build with sanitizers, which reserve terabytes */
+  uint64_t file_bytes;                 /* size of a file that is written */
   uint64_t cpu_time_s;
 } rl_sandbox_limits;
 
-/* From this call on, the process can read files below readable_folder and those that it has open. It can't write to a path,
+/* From this call on, the process can read files below readable_folders and those that it has open. It can't write to a path,
  * execute a program, open a socket or trace a process, and it has at most the memory, file size and CPU time of *limits. It can
  * still test whether a path exists. Call it before other threads start: Landlock restricts the calling thread and those that it
  * starts. -1 with RL_ERRNO when the kernel has no Landlock or seccomp. */

@@ -19,7 +19,7 @@
 #include "nvrtc/standard_headers.h"
 #include "nvrtc/nvrtc.h"
 
-enum { MAX_CODE_BYTES = 1 << 20, MAX_ADDED_OPTIONS = 8 };
+enum { MAX_CODE_BYTES = 1 << 20, MAX_INCLUDE_FOLDERS = 16, MAX_ADDED_OPTIONS = 2 + MAX_INCLUDE_FOLDERS + 2 };
 
 /* --- NVRTC, loaded at run time ----------------------------------------------------------------------------------------- */
 
@@ -105,6 +105,37 @@ static const char *find_headers(const nvrtc *api, char include[PATH_MAX]) {
   return NULL;
 }
 
+/* The folders that posted code may include files from. */
+typedef struct include_folders {
+  char *text;                                           /* the folders, separated by NULs */
+  const char *readable[MAX_INCLUDE_FOLDERS + 2];        /* for the sandbox; NULL-terminated */
+  char options[MAX_INCLUDE_FOLDERS + 2][PATH_MAX + 16]; /* -IFOLDER */
+  int option_count;
+} include_folders;
+
+static void add_option(include_folders *folders, const char *folder, const char *below) {
+  snprintf(folders->options[folders->option_count++], sizeof folders->options[0], "-I%s%s", folder, below);
+}
+
+/* Lists the CUDA headers with CCCL, then the folders of ROOFLINED_SOURCE_INCLUDES. */
+static void find_include_folders(const nvrtc *api, include_folders *folders) {
+  static char include[PATH_MAX];
+  const char *setting = getenv("ROOFLINED_SOURCE_INCLUDES");
+  int count = 0;
+  if (find_headers(api, include) != NULL) {
+    folders->readable[count++] = include;
+    add_option(folders, include, "");
+    add_option(folders, include, "/cccl");
+  }
+  folders->text = setting != NULL ? strdup(setting) : NULL;
+  char *rest = folders->text;
+  for (char *folder; folders->option_count < MAX_INCLUDE_FOLDERS && (folder = strsep(&rest, ":")) != NULL;)
+    if (folder[0] != '\0') {
+      folders->readable[count++] = folder;
+      add_option(folders, folder, "");
+    }
+}
+
 /* --- the output -------------------------------------------------------------------------------------------------------- */
 
 static int write_all(const void *data, size_t size) {
@@ -177,9 +208,11 @@ static int compile(const nvrtc *api, const char *entry, int count, const char *c
   return write_output(RL_NVRTC_COMPILED, symbol, log, image, size);
 }
 
-static int enter_sandbox(const char *headers, rl_error *err) {
-  const rl_sandbox_limits limits = {
-      .readable_folder = headers, .memory_bytes = UINT64_C(8) << 30, .file_bytes = UINT64_C(256) << 20, .cpu_time_s = 120};
+static int enter_sandbox(const include_folders *folders, rl_error *err) {
+  const rl_sandbox_limits limits = {.readable_folders = folders->readable,
+                                    .memory_bytes = UINT64_C(8) << 30,
+                                    .file_bytes = UINT64_C(256) << 20,
+                                    .cpu_time_s = 120};
   return rl_sandbox_enter(&limits, err);
 }
 
@@ -187,25 +220,21 @@ static int enter_sandbox(const char *headers, rl_error *err) {
  * the command line can't change which files NVRTC reads. */
 static int run(const nvrtc *api, int argc, char **argv, rl_error *err) {
   const char *options[RL_NVRTC_OPTIONS_MAX + MAX_ADDED_OPTIONS];
-  char include[PATH_MAX], arch[64], include_option[PATH_MAX + 16], cccl_option[PATH_MAX + 16];
+  static include_folders folders;
+  char arch[64];
   int count = 0;
   if (argc - 3 > RL_NVRTC_OPTIONS_MAX) return write_unavailable("too many options");
   for (int i = 3; i < argc; i++) options[count++] = argv[i];
-  const char *headers = find_headers(api, include);
+  find_include_folders(api, &folders);
   if (load_builtins(api, err) < 0) return write_unavailable(err->message);
-  if (enter_sandbox(headers, err) < 0) {
+  if (enter_sandbox(&folders, err) < 0) {
     rl_wrap(err, "posted code can't be compiled here");
     return write_unavailable(err->message);
   }
   snprintf(arch, sizeof arch, "-arch=%s", argv[1]);
   options[count++] = arch;
   options[count++] = "--ptxas-options=-v";
-  if (headers != NULL) {
-    snprintf(include_option, sizeof include_option, "-I%s", headers);
-    snprintf(cccl_option, sizeof cccl_option, "-I%s/cccl", headers);
-    options[count++] = include_option;
-    options[count++] = cccl_option;
-  }
+  for (int i = 0; i < folders.option_count; i++) options[count++] = folders.options[i];
   return compile(api, argv[2], count, options);
 }
 

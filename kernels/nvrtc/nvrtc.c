@@ -149,15 +149,17 @@ static int parse_output(const unsigned char *output, size_t size, rl_nvrtc_resul
 
 /* --- compiling --------------------------------------------------------------------------------------------------------- */
 
-/* Runs the compiler once for its version and keeps it in a static buffer. Not thread-safe. */
+/* Runs the compiler once for its version and keeps it in a static buffer. Not thread-safe. Two versions of the include folders
+ * count as equal: their administrator empties the cache. */
 static const char *compiler_version(const char *compiler, rl_error *err) {
-  static char version[16];
+  static char version[16 + PATH_MAX];
   char *const arguments[] = {(char *)(uintptr_t)compiler, (char *)(uintptr_t) "--version", NULL};
   RL_CLEANUP(free_bytes) unsigned char *output = NULL;
   size_t size;
   if (version[0] != '\0') return version;
   if (run_compiler(arguments, "", 0, &output, &size, err) < 0) return NULL;
-  snprintf(version, sizeof version, "%s", (const char *)output);
+  const char *includes = getenv("ROOFLINED_SOURCE_INCLUDES");
+  snprintf(version, sizeof version, "%s%s", (const char *)output, includes != NULL ? includes : "");
   return version;
 }
 

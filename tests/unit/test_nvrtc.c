@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 #include <dirent.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -353,6 +354,38 @@ static void no_code_reads_a_host_file(void **state) {
     }
 }
 
+/* Only the folders that the setting names are readable. */
+static void further_folders_can_be_included(void **state) {
+  (void)state;
+  char path[PATH_MAX], includes[PATH_MAX];
+  rl_nvrtc_result result;
+  rl_error err = {0};
+  static const char code[] = "#include \"own/twice.h\"\nextern \"C\" __global__ void k(float *x) { *x = twice(*x); }\n";
+  snprintf(includes, sizeof includes, "%s/includes", folder);
+  assert_int_equal(mkdir(includes, 0700), 0);
+  snprintf(path, sizeof path, "%s/own", includes);
+  assert_int_equal(mkdir(path, 0700), 0);
+  snprintf(path, sizeof path, "%s/own/twice.h", includes);
+  FILE *file = fopen(path, "w");
+  fprintf(file, "#include \"constant.h\"\n__device__ inline float twice(float x) { return factor * x; }\n");
+  fclose(file);
+  snprintf(path, sizeof path, "%s/own/constant.h", includes);
+  file = fopen(path, "w");
+  fprintf(file, "constexpr float factor = 2;\n");
+  fclose(file);
+  assert_int_equal(compile(code, "k", &result, &err), -1);
+  rl_nvrtc_clear(&result);
+  setenv("ROOFLINED_SOURCE_INCLUDES", includes, 1);
+  if (compile(code, "k", &result, &err) != 0) fail_msg("%s", err.message);
+  rl_nvrtc_clear(&result);
+  no_code_reads_a_host_file(state);
+  setenv("ROOFLINED_SOURCE_INCLUDES", "/no/such/folder", 1);
+  assert_int_equal(compile(valid_code, "add", &result, &err), -1);
+  assert_non_null(strstr(err.message, "/no/such/folder"));
+  rl_nvrtc_clear(&result);
+  unsetenv("ROOFLINED_SOURCE_INCLUDES");
+}
+
 /* The CUDA headers can be included, so includes work and the test above can fail. */
 static void cuda_headers_are_readable(void **state) {
   (void)state;
@@ -410,6 +443,7 @@ int main(void) {
       cmocka_unit_test(the_cache_is_bounded),
       cmocka_unit_test(no_code_reads_a_host_file),
       cmocka_unit_test(cuda_headers_are_readable),
+      cmocka_unit_test(further_folders_can_be_included),
       cmocka_unit_test(endless_compilations_are_killed),
   };
   rl_nvrtc_result result;
