@@ -61,6 +61,12 @@ def speed(rows):
                    row["at_most_s"], row.get("ncu_s")] for row in rows if "median_s" in row])
 
 
+def posted(rows):
+    return table(["passes", "pause s", "median s", "least s", "most s", "first s", "at most s"],
+                 [[row["passes"], row["pause_s"], row["median_s"], row["least_s"], row["most_s"], row["first_s"],
+                   row["at_most_s"]] for row in rows if "median_s" in row])
+
+
 def memory(rows):
     purposes = ("weights", "activations", "workspace", "besides_dataset", "dataset")
     return table(["engine", "precision", "batch", *(f"{purpose.replace('_', ' the ').replace('the dataset', 'the data set')}, MB"
@@ -305,12 +311,11 @@ def layer_launches(rows):
     return pivot_table(["µs"], cells, lambda cell: (cell["launch"],), lambda cell: cell["run"], lambda cell: number(cell["us"]))
 
 
-TABLES = {"device": device, "ceilings": ceilings, "job": job, "training": training, "speed": speed, "memory": memory,
-          "perf_phases": perf_phases, "lombscargle": lombscargle, "bandwidth": bandwidth, "tests": tests, "numerics": tests,
-          "test": tests, "rules": tests, "baselines": baselines, "accuracy": accuracy, "agreement": agreement,
-          "layer": layer, "sanitizer": sanitizer, "ptx80": ptx80,
-          "soak": soak, "suites": suites, "unchanged": unchanged, "slowed": slowed,
-          "neighbour": neighbour, "recorded_mnist": recorded, "recorded_kernels": recorded}
+TABLES = {"device": device, "ceilings": ceilings, "job": job, "training": training, "speed": speed, "posted": posted,
+          "memory": memory, "perf_phases": perf_phases, "lombscargle": lombscargle, "bandwidth": bandwidth, "tests": tests,
+          "numerics": tests, "test": tests, "rules": tests, "baselines": baselines, "accuracy": accuracy, "agreement": agreement,
+          "layer": layer, "sanitizer": sanitizer, "ptx80": ptx80, "soak": soak, "suites": suites, "unchanged": unchanged,
+          "slowed": slowed, "neighbour": neighbour, "recorded_mnist": recorded, "recorded_kernels": recorded}
 
 
 # Further tables of a step.

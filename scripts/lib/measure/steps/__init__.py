@@ -21,6 +21,7 @@ STEPS = [
     Step("ptx80", checks.ptx80, 50, 150, "training with code that the driver compiles from PTX for 8.0", shares_gpu=True),
     Step("baselines", pytorch.baselines, 300, 400, "PyTorch: eager, CUDA graph, compiled CUDA graph"),
     Step("speed", reports.speed, 60, 200, "reports from POST until stored, ours and ncu's", uses_counters=True),
+    Step("posted", reports.posted, 90, 200, "jobs with posted kernels from POST until stored", uses_counters=True),
     Step("agreement", checks.agreement, 300, 450, "our counters compared with ncu's, by metric", uses_counters=True),
     Step("bandwidth", kernels.bandwidth, 62, 240, "every kernel operator relative to the best copy; small sizes cold and warm"),
     Step("layer", layer.layer, 120, 500, "the transformer layer in each variant, its timeline, and PyTorch's"),

@@ -1,12 +1,15 @@
 """Duration of reports, and memory growth over a thousand of them."""
+import base64
 import ctypes
 import json
 import os
 import pathlib
 import statistics
+import struct
 import time
 
 from ..daemon import Daemon
+from ..host import Skip
 from ..numbers import fit_line
 from ..runner import check
 from . import programs
@@ -69,6 +72,51 @@ def speed(context):
             yield row
             if host.is_gpu and limit_s:
                 yield check(f"{metric_set} of {kernels} within {limit_s} s", row["median_s"] <= limit_s, row["median_s"])
+
+
+POSTED_ELEMENTS = 1 << 18
+POSTED_CODE = """extern "C" __global__ void scale(const float *x, float *y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = 2 * x[i] + %d;
+}"""
+# name, members of the request, limit of the median in seconds, pause between jobs in seconds
+POSTED_JOBS = [
+    ("timing", {"passes": ["timing"]}, 0.35, 1),
+    ("timing", {"passes": ["timing"]}, None, 0),
+    ("timing and full report", {"passes": ["timing", "counters"], "set": "full"}, 1.2, 1),
+    ("timing and full report", {"passes": ["timing", "counters"], "set": "full"}, None, 0),
+]
+POSTED_REPEATS = 20
+
+
+def posted_job(number, **changes):
+    """A posted kernel that no earlier job has compiled; its expected result checks every launch."""
+    values = struct.pack(f"<{POSTED_ELEMENTS}f", *[2.0 + number] * POSTED_ELEMENTS)
+    buffer = {"dtype": "fp32", "count": POSTED_ELEMENTS}
+    return {"kind": "source", "code": POSTED_CODE % number, "entry": "scale", "grid": [POSTED_ELEMENTS // 256], "block": [256],
+            "arguments": [{"buffer": {**buffer, "init": "ones", "access": "in"}}, {"buffer": {**buffer, "access": "out"}},
+                          {"scalar": {"dtype": "int32", "value": POSTED_ELEMENTS}}],
+            "expected": {"argument": 1, "values": base64.b64encode(values).decode()}, **changes}
+
+
+def posted(context):
+    """Durations of jobs with posted kernels from POST until stored, after a pause and one after the other."""
+    if not context.host.is_gpu:
+        raise Skip("posted kernels need a GPU")
+    number = 0
+    with Daemon(context.host, context.log("daemon.log"), "--allow-source", "--body-limit-bytes", str(16 << 20),
+                token=True) as daemon:
+        for name, changes, limit_s, pause_s in POSTED_JOBS:
+            times = []
+            for _ in range(POSTED_REPEATS + 1):
+                time.sleep(pause_s)
+                number += 1
+                times.append(daemon.run_job(posted_job(number, **changes))["seconds"])
+            first, *times = times
+            yield {"passes": name, "pause_s": pause_s, "median_s": statistics.median(times), "least_s": min(times),
+                   "most_s": max(times), "first_s": first, "at_most_s": limit_s}
+            if limit_s:
+                yield check(f"{name} within {limit_s} s", statistics.median(times) <= limit_s, statistics.median(times))
 
 
 SOAK_JOBS = 1000
