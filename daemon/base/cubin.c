@@ -1,5 +1,5 @@
-/* Walks the sections of an ELF64 image: the symbol table, the code section of a function, and its attribute section, which has the
- * number of barriers. */
+/* Walks the sections of an ELF64 image: the symbol table, the code section of a function, and its attribute section, which has
+ * the number of barriers. */
 #include "base/cubin.h"
 
 #include <elf.h>

@@ -1,5 +1,6 @@
 /* Compiles CUDA C++ to machine code. The code is not trusted, so NVRTC runs in a separate process, rooflined-nvrtc, inside a
- * sandbox that can read the CUDA headers, the folders of the environment variable ROOFLINED_SOURCE_INCLUDES, and no other file. Plain C, built without CUDA; libnvrtc is loaded at run time. */
+ * sandbox that can read the CUDA headers, the folders of the environment variable ROOFLINED_SOURCE_INCLUDES, and no other file.
+ * Plain C, built without CUDA; libnvrtc is loaded at run time. */
 #ifndef RL_KERNELS_NVRTC_NVRTC_H
 #define RL_KERNELS_NVRTC_NVRTC_H
 

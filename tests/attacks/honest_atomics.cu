@@ -3,5 +3,8 @@
 // Verdict: completes
 extern "C" __global__ void k(const float *x, float *y, int n, float *sum) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) { y[i] = 2 * x[i]; atomicAdd(sum, x[i]); }
+  if (i < n) {
+    y[i] = 2 * x[i];
+    atomicAdd(sum, x[i]);
+  }
 }

@@ -3,5 +3,8 @@
 // Verdict: result_changed: argument 0 has access in
 extern "C" __global__ void k(float *x, float *y, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) { y[i] = 2 * x[i]; x[i] = 0; }
+  if (i < n) {
+    y[i] = 2 * x[i];
+    x[i] = 0;
+  }
 }
