@@ -11,7 +11,6 @@
 #include "kernel/sums.h"
 #include "layer/engines.h"
 #include "layer/instance.h"
-#include "layer/reference.h"
 
 #define LOOPS "layer/loops/layer.h"
 #include "kernel/float_and_double.h"
@@ -19,23 +18,20 @@
 enum { MIN_PANEL = 16, MAX_PANEL = 512 /* outputs of a product that a thread computes at once */ };
 
 RL_DEFINE_CLEANUP(free_floats, float *, free, NULL)
-RL_DEFINE_CLEANUP(free_doubles, double *, free, NULL)
 
 /* rl_layer_instance.engine_state. */
 typedef struct cpu_layer {
+  rl_device *device;
   float *normed;    /* [rows][hidden] */
   float *projected; /* [rows][hidden]: a product without its residual */
   float *gate, *up; /* [rows][ffn] */
-  float *rotations; /* [context][head_size], of rl_layer_rotations */
+  float *rotations; /* [context][head_size], of rl_layer_fill_rotations */
 } cpu_layer;
 
 static void close_state(void *engine_state) {
   cpu_layer *state = engine_state;
-  free(state->normed);
-  free(state->projected);
-  free(state->gate);
-  free(state->up);
-  free(state->rotations);
+  float *const memory[] = {state->normed, state->projected, state->gate, state->up, state->rotations};
+  for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) state->device->ops->release(state->device, memory[i]);
   free(state);
 }
 
@@ -349,32 +345,29 @@ static const named_launch fused[] = {{"norm1", "attention", enqueue_norm1},
                                      {"down_residual", "feed_forward", enqueue_down_residual},
                                      {0}};
 
-static float *compute_rotations(const rl_layer_params *p) {
-  const int64_t head_size = rl_layer_head_size(p), context = rl_layer_context(p);
-  RL_CLEANUP(free_doubles) double *at_position = malloc((size_t)head_size * sizeof *at_position);
-  float *rotations = at_position != NULL ? malloc((size_t)(context * head_size) * sizeof *rotations) : NULL;
-  for (int64_t position = 0; position < context && rotations != NULL; position++) {
-    rl_layer_rotations(p, position, at_position);
-    for (int64_t i = 0; i < head_size; i++) rotations[position * head_size + i] = (float)at_position[i];
-  }
-  return rotations;
+static int allocate(rl_layer_instance *self, rl_memory_purpose purpose, int64_t elements, float **memory, rl_error *err) {
+  rl_device *device = self->base.device;
+  void *allocated = NULL;
+  if (device->ops->allocate(device, purpose, (size_t)elements * sizeof(float), &allocated, err) < 0) return -1;
+  *memory = allocated;
+  return 0;
 }
 
 static int open_state(rl_layer_instance *self, rl_error *err) {
   const rl_layer_params *p = &self->params;
-  const size_t rows = (size_t)rl_layer_rows(p), hidden = (size_t)p->hidden, ffn = (size_t)p->ffn;
+  const int64_t rows = rl_layer_rows(p);
   cpu_layer *state = calloc(1, sizeof *state);
   if (state == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a layer");
   self->engine_state = state;
   self->engine_close = close_state;
-  state->normed = malloc(rows * hidden * sizeof(float));
-  state->projected = malloc(rows * hidden * sizeof(float));
-  state->gate = malloc(rows * ffn * sizeof(float));
-  state->up = malloc(rows * ffn * sizeof(float));
-  state->rotations = compute_rotations(p);
-  if (state->normed == NULL || state->projected == NULL || state->gate == NULL || state->up == NULL || state->rotations == NULL)
-    return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a layer");
-  return 0;
+  state->device = self->base.device;
+  return allocate(self, RL_MEMORY_ACTIVATIONS, rows * p->hidden, &state->normed, err) < 0 ||
+                 allocate(self, RL_MEMORY_ACTIVATIONS, rows * p->hidden, &state->projected, err) < 0 ||
+                 allocate(self, RL_MEMORY_ACTIVATIONS, rows * p->ffn, &state->gate, err) < 0 ||
+                 allocate(self, RL_MEMORY_ACTIVATIONS, rows * p->ffn, &state->up, err) < 0 ||
+                 allocate(self, RL_MEMORY_WORKSPACE, rl_layer_context(p) * rl_layer_head_size(p), &state->rotations, err) < 0
+             ? -1
+             : rl_layer_fill_rotations(self, state->rotations, err);
 }
 
 static int open_layer(rl_device *device, const void *params, rl_instance **instance, rl_error *err) {

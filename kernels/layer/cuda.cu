@@ -10,7 +10,6 @@
 #include "layer/elementwise.h"
 #include "layer/engines.h"
 #include "layer/instance.h"
-#include "layer/reference.h"
 #include "library/attention.h"
 #include "library/gemm.h"
 #include "library/tune.h"
@@ -384,16 +383,11 @@ static int open_attention(rl_layer_instance *self, rl_error *err) {
 static int upload_rotations(rl_layer_instance *self, rl_error *err) {
   const rl_layer_params *p = &self->params;
   cuda_layer *state = state_of(self);
-  const int64_t head_size = rl_layer_head_size(p), context = rl_layer_context(p);
-  const size_t bytes = (size_t)(context * head_size) * sizeof(float);
-  double at_position[256];
+  const size_t bytes = (size_t)(rl_layer_context(p) * rl_layer_head_size(p)) * sizeof(float);
   float *rotations = (float *)malloc(bytes);
   if (!rotations) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for a table of angles");
-  for (int64_t position = 0; position < context; position++) {
-    rl_layer_rotations(p, position, at_position);
-    for (int64_t i = 0; i < head_size; i++) rotations[position * head_size + i] = (float)at_position[i];
-  }
-  int rc = state->device->ops->allocate(state->device, RL_MEMORY_WORKSPACE, bytes, &state->rotations, err);
+  int rc = rl_layer_fill_rotations(self, rotations, err);
+  if (rc == 0) rc = state->device->ops->allocate(state->device, RL_MEMORY_WORKSPACE, bytes, &state->rotations, err);
   if (rc == 0) rc = state->device->ops->upload(state->device, state->rotations, rotations, bytes, err);
   free(rotations);
   return rc;

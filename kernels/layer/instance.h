@@ -30,6 +30,8 @@ int rl_layer_open(rl_device *device, const rl_layer_params *params, int stored_d
 /* Adds a launch to the step. arg is the instance. part: "attention" or "feed_forward", the launch's NVTX range. */
 void rl_layer_add_launch(rl_layer_instance *instance, const char *name, const char *part,
                          int (*enqueue)(void *arg, rl_stream stream, rl_error *err));
+/* Fills rotations[context][head_size]: cosine and sine of each pair of a head at each position. */
+int rl_layer_fill_rotations(rl_layer_instance *instance, float *rotations, rl_error *err);
 /* check.c: for rl_instance_ops.check. Runs the step once on poisoned results, then compares each stage of a sample of rows with
  * the reference, which computes it from the stored result of the stage before. */
 int rl_layer_check(rl_instance *instance, rl_check *check, rl_error *err);

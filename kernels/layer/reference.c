@@ -68,7 +68,8 @@ static double *normalize(const rl_layer_reference *r, int weight, const double *
   return normed;
 }
 
-void rl_layer_rotations(const rl_layer_params *p, int64_t position, double *rotations) {
+/* Sets rotations[head_size]: cosine and sine of each pair of a head at a position. */
+static void set_rotations(const rl_layer_params *p, int64_t position, double *rotations) {
   const int64_t head_size = rl_layer_head_size(p);
   for (int64_t pair = 0; pair < head_size / 2; pair++) {
     const double angle = rl_rope_angle(position, rl_rope_turns_per_position(pair, head_size));
@@ -84,7 +85,7 @@ int rl_layer_reference_qkv(const rl_layer_reference *r, const double *x, double 
   const product projection = {r, RL_LAYER_QKV_WEIGHT, 0, p->hidden, normed, qkv, 3 * p->hidden};
   if (normed == NULL || rotations == NULL || multiply(projection, 3 * p->hidden, err) < 0) return -1;
   for (int64_t i = 0; i < r->count; i++) {
-    rl_layer_rotations(p, rl_layer_position(p, r->rows[i]), rotations);
+    set_rotations(p, rl_layer_position(p, r->rows[i]), rotations);
     rope_row_double(qkv + i * 3 * p->hidden, 2 * p->heads, rl_layer_head_size(p), rotations);
   }
   return 0;

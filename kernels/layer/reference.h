@@ -33,8 +33,6 @@ int rl_layer_reference_gated(const rl_layer_reference *reference, const double *
 /* output[count][hidden] from h and gated */
 int rl_layer_reference_output(const rl_layer_reference *reference, const double *h, const double *gated, double *output,
                               rl_error *err);
-/* Sets rotations[head_size]: cosine and sine of each pair of a head at a position. */
-void rl_layer_rotations(const rl_layer_params *params, int64_t position, double *rotations);
 
 #ifdef __cplusplus
 }
