@@ -8,7 +8,7 @@ import pytest
 from test_source import N, buffer, daemon, pack_base64, scalar  # noqa: F401  (daemon is a fixture)
 
 ATTACKS = pathlib.Path(__file__).resolve().parents[1] / "attacks"
-INPUT = [float(i % 1000) for i in range(N)]
+RESULT = [2.0 * i for i in range(N)]  # of the input 0, 1, 2 ...
 WRONG = ("result_changed", "result is wrong")
 # Words of which the job's problem has at least one; None: the job completes, so every launch was correct.
 VERDICTS = {
@@ -41,11 +41,11 @@ SCRATCH = {"late_zeros": buffer("int32", 1), "honest_atomics": buffer("fp32", 1)
 
 
 def attack_job(name, **changes):
-    arguments = [{"buffer": {"dtype": "fp32", "bytes": pack_base64("f", INPUT), "access": "in"}}, buffer(access="out"),
-                 scalar("int32", N)] + ([SCRATCH[name]] if name in SCRATCH else [])
+    arguments = [buffer(init="range", access="in"), buffer(access="out"), scalar("int32", N)]
+    arguments += [SCRATCH[name]] if name in SCRATCH else []
     return {"kind": "source", "code": (ATTACKS / f"{name}.cu").read_text(), "entry": "k", "grid": [(N + 255) // 256],
             "block": [256], "samples": 100, "deadline_s": 20, "arguments": arguments,
-            "expected": {"argument": 1, "values": pack_base64("f", [2 * x for x in INPUT])}, **changes}
+            "expected": {"argument": 1, "values": pack_base64("f", RESULT)}, **changes}
 
 
 def test_every_attack_has_a_verdict():
