@@ -114,7 +114,7 @@ def test_event_streams_whose_clients_leave(patient):
 def trace(patient):
     """A request for a trace that is larger than a kept reply and the sockets' buffers."""
     rows = Rows(patient)
-    activities = [{"kind": "kernel", "name": "k" * 200, "start_ns": 10 * i, "end_ns": 10 * i + 5} for i in range(20000)]
+    activities = [{"kind": "kernel", "name": "k" * 2000, "start_ns": 10 * i, "end_ns": 10 * i + 5} for i in range(20000)]
     job = rows.job_of(rows.run([], trace=([], activities)))
     return f"GET /jobs/{job}/export?format=csv HTTP/1.1\r\n".encode() + HOST + b"\r\n"
 
