@@ -146,13 +146,13 @@ static rl_attempt_result await_started_workers(rl_device_runner *runner, const r
 
 static rl_attempt_result attempt_pass(rl_device_runner *runner, rl_attempt *attempt) {
   replace_posted_workers(runner, attempt->claim->job_id);
+  rl_attempt_result result = await_started_workers(runner, attempt);
+  if (result != RL_ATTEMPT_CONTINUE) return result;
   release_workers(runner, attempt->worker);
   rl_worker_verify_idle(attempt->worker);
   rl_worker_select_build(attempt->worker, attempt->claim->build);
   if (attempt->claim->fresh_worker) rl_worker_end_after_other_job(attempt->worker, attempt->claim->job_id);
-  rl_attempt_result result = await_started_workers(runner, attempt);
-  if (result == RL_ATTEMPT_CONTINUE)
-    result = attempt->worker->process.pid == 0 ? start_worker(runner, attempt) : rl_attempt_interruption(attempt);
+  result = attempt->worker->process.pid == 0 ? start_worker(runner, attempt) : rl_attempt_interruption(attempt);
   if (result != RL_ATTEMPT_CONTINUE) return result;
   set_state(runner, "busy");
   return rl_attempt_run(attempt);
