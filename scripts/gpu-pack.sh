@@ -18,7 +18,7 @@ cmake --build "$build" >/dev/null # the packed programs must report this source 
 rm -rf .gpu
 mkdir -p .gpu/bin .gpu/lib .gpu/tests .gpu/share
 
-cp "$build"/bin/{rooflined,rooflinectl,rooflined-worker-cuda,rooflined-nvrtc,rooflined-cupti.so} .gpu/bin/
+cp "$build"/bin/{rooflined,rooflinectl,rooflined-worker-cuda,rooflined-nvrtc,rooflined-import,rooflined-cupti.so} .gpu/bin/
 cp -R "$build/share/rooflined" .gpu/share/
 ls "$mnist"/*.gz >/dev/null 2>&1 && mkdir .gpu/mnist && cp "$mnist"/*.gz .gpu/mnist/
 
