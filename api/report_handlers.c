@@ -191,7 +191,7 @@ static int read_timeline(rl_http_request *request, rl_run_timeline *timeline, rl
   return 0;
 }
 
-/* Adds the findings of the run's timeline; null if the report is of one kernel. */
+/* Adds the findings of the run's timeline; null if the report covers a single kernel. */
 static int add_timeline(rl_http_request *request, const report_query *query, cJSON *run, rl_error *err) {
   RL_CLEANUP(rl_run_timeline_clear) rl_run_timeline timeline = {0};
   if (query->kernel >= 0) {

@@ -10,7 +10,7 @@
 
 enum { RL_LOADED_ROWS = 1000000 };
 
-/* What is known of the rows of a run's trace before they are read. */
+/* The state of the rows of a run's trace, before they are read. */
 typedef struct rl_trace_state {
   int64_t row_count;
   char reason[256];            /* why there is no trace; "": there is one */

@@ -46,7 +46,7 @@ static rl_metric_value quotient(const char *name, double dividend, double diviso
 
 size_t rl_copy_metrics(const rl_copy_group *groups, size_t count, int64_t window_ns,
                        rl_metric_value metrics[RL_COPY_METRIC_COUNT]) {
-  static const char none[] = "no copy is of pageable memory";
+  static const char none[] = "no copy uses pageable memory";
   static const char unmeasured[] = "the trace has no copies of 1 MiB or more of both pageable and pinned memory in one direction";
   pageable_copies sum = sum_pageable(groups, count);
   const rl_metric_value values[RL_COPY_METRIC_COUNT] = {

@@ -73,7 +73,7 @@ static int close_ranges(projection *p, int64_t time_ns, rl_error *err) {
   return 0;
 }
 
-/* Sets what is around a range: of the ranges of its thread, or, if there is none, of the process. */
+/* Sets the range that encloses this one: a range of the same thread, or, if there is none, of the process. */
 static int enter_range(projection *p, uint32_t i, rl_error *err) {
   range *entered = &p->ranges[i];
   if (close_ranges(p, entered->event->start_ns, err) < 0) return -1;
