@@ -91,7 +91,7 @@ static int open_store(const char *folder, bool shared, rl_store **store, rl_erro
   if (opened == NULL) return rl_fail_errno(err, "cannot open the state folder %s", folder);
   opened->lock_fd = -1;
   opened->write_wait_ms = shared ? SHARED_WRITE_WAIT_MS : DAEMON_WRITE_WAIT_MS;
-  pthread_mutex_init(&opened->writer_mutex, NULL);
+  rl_timed_mutex_init(&opened->writer_mutex);
   pthread_mutex_init(&opened->readers_mutex, NULL);
   pthread_mutex_init(&opened->known_tokens_mutex, NULL);
   rl_condition_init(&opened->reader_returned);
@@ -122,21 +122,17 @@ void rl_store_close(rl_store *store) {
   pthread_cond_destroy(&store->reader_returned);
   pthread_mutex_destroy(&store->readers_mutex);
   pthread_mutex_destroy(&store->known_tokens_mutex);
-  pthread_mutex_destroy(&store->writer_mutex);
+  rl_timed_mutex_destroy(&store->writer_mutex);
   free(store->file);
   free(store->folder);
   free(store);
 }
 
-/* Locks the writer. Uses the wall clock, because ThreadSanitizer does not support pthread_mutex_clocklock; if the clock is set
- * back meanwhile, the wait takes that much longer. */
 static int lock_writer(rl_store *store, rl_error *err) {
-  int64_t until_ns = rl_realtime_ns() + THREAD_WAIT_NS;
-  struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000), .tv_nsec = (long)(until_ns % 1000000000)};
   atomic_fetch_add(&store->waiting_writers, 1);
-  int code = pthread_mutex_timedlock(&store->writer_mutex, &until);
+  const bool is_locked = rl_timed_mutex_lock_within(&store->writer_mutex, THREAD_WAIT_NS);
   atomic_fetch_sub(&store->waiting_writers, 1);
-  if (code == 0) return 0;
+  if (is_locked) return 0;
   return rl_fail(err, RL_STORAGE, RL_STORAGE_LOCKED, "cannot use the database: another change is being stored: try again");
 }
 
@@ -155,7 +151,7 @@ static int try_to_begin(rl_store *store, rl_error *err) {
   sqlite3_busy_timeout(store->writer.handle, 0);
   int rc = rl_db_run(&store->writer, err, "begin");
   sqlite3_busy_timeout(store->writer.handle, (int)store->write_wait_ms);
-  if (rc < 0) pthread_mutex_unlock(&store->writer_mutex);
+  if (rc < 0) rl_timed_mutex_unlock(&store->writer_mutex);
   return rc;
 }
 
@@ -202,7 +198,7 @@ int rl_store_end_change(rl_store *store, int rc, rl_change change, rl_error *err
   }
   /* SQLite may have rolled back itself, for example on a full disk. */
   if (rc < 0 && !sqlite3_get_autocommit(store->writer.handle)) rl_db_run(&store->writer, NULL, "rollback");
-  pthread_mutex_unlock(&store->writer_mutex);
+  rl_timed_mutex_unlock(&store->writer_mutex);
   return rc;
 }
 

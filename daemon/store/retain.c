@@ -149,15 +149,15 @@ static int return_free_pages(rl_store *store, const atomic_bool *stop, rl_error 
   for (int64_t pages = 1, before = 0; pages > 0 && pages != before;) {
     if (atomic_load(stop)) return 0;
     before = pages;
-    pthread_mutex_lock(&store->writer_mutex);
+    rl_timed_mutex_lock(&store->writer_mutex);
     int rc = rl_db_run(&store->writer, err, "vacuum");
     if (rc == 0) rc = first_integer(&store->writer, "free_pages", NULL, 0, &pages, err);
-    pthread_mutex_unlock(&store->writer_mutex);
+    rl_timed_mutex_unlock(&store->writer_mutex);
     if (rc < 0) return -1;
   }
-  pthread_mutex_lock(&store->writer_mutex);
+  rl_timed_mutex_lock(&store->writer_mutex);
   int rc = rl_db_run(&store->writer, err, "checkpoint");
-  pthread_mutex_unlock(&store->writer_mutex);
+  rl_timed_mutex_unlock(&store->writer_mutex);
   return rc;
 }
 

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "base/timed_mutex.h"
 #include "store/db.h"
 #include "store/revisions.h"
 #include "store/store.h"
@@ -19,10 +20,10 @@ typedef struct rl_known_token {
 } rl_known_token;
 
 struct rl_store {
-  char *folder, *file;          /* the state folder and the database in it */
-  int lock_fd;                  /* descriptor that holds the folder's lock; -1: another process holds the lock */
-  pthread_mutex_t writer_mutex; /* held during a transaction of the writer */
-  atomic_int waiting_writers;   /* number of threads that wait for writer_mutex, except for bulk transactions */
+  char *folder, *file;         /* the state folder and the database in it */
+  int lock_fd;                 /* descriptor that holds the folder's lock; -1: another process holds the lock */
+  rl_timed_mutex writer_mutex; /* held during a transaction of the writer */
+  atomic_int waiting_writers;  /* number of threads that wait for writer_mutex, except for bulk transactions */
   rl_db writer;
   rl_revisions revisions;
   int64_t write_wait_ms;                             /* longest wait for another program that holds the database's lock */

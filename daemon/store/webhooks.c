@@ -34,9 +34,9 @@ int rl_store_webhook_enable(rl_store *store, void (*added)(void *context), void 
 }
 
 void rl_store_webhook_disable(rl_store *store) {
-  pthread_mutex_lock(&store->writer_mutex);
+  rl_timed_mutex_lock(&store->writer_mutex);
   store->webhook_added = NULL;
-  pthread_mutex_unlock(&store->writer_mutex);
+  rl_timed_mutex_unlock(&store->writer_mutex);
 }
 
 /* Deletes the oldest events. Adds to *given_up how many of them were pending. */

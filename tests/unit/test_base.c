@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/fields.h"
 #include "base/json.h"
+#include "base/timed_mutex.h"
 #include "base/utf8.h"
 
 typedef struct sample {
@@ -428,6 +429,47 @@ static void arrays_grow(void **state) {
   free(items);
 }
 
+typedef struct counter {
+  rl_timed_mutex mutex;
+  int value;
+} counter;
+
+static void *count_to_20000(void *context) {
+  counter *shared = context;
+  for (int i = 0; i < 20000; i++) {
+    if (i % 2 == 0) rl_timed_mutex_lock(&shared->mutex);
+    else assert_true(rl_timed_mutex_lock_within(&shared->mutex, INT64_C(600000000000)));
+    shared->value++;
+    rl_timed_mutex_unlock(&shared->mutex);
+  }
+  return NULL;
+}
+
+static void a_timed_mutex_excludes_threads(void **state) {
+  (void)state;
+  counter shared = {.value = 0};
+  pthread_t threads[3];
+  rl_timed_mutex_init(&shared.mutex);
+  for (int i = 0; i < 3; i++) assert_int_equal(pthread_create(&threads[i], NULL, count_to_20000, &shared), 0);
+  for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
+  assert_int_equal(shared.value, 60000);
+  rl_timed_mutex_destroy(&shared.mutex);
+}
+
+static void a_timed_lock_gives_up_after_its_time(void **state) {
+  (void)state;
+  rl_timed_mutex mutex;
+  rl_timed_mutex_init(&mutex);
+  rl_timed_mutex_lock(&mutex);
+  const int64_t begin_ns = rl_monotonic_ns();
+  assert_false(rl_timed_mutex_lock_within(&mutex, 20000000));
+  assert_true(rl_monotonic_ns() - begin_ns >= 20000000);
+  rl_timed_mutex_unlock(&mutex);
+  assert_true(rl_timed_mutex_lock_within(&mutex, 0));
+  rl_timed_mutex_unlock(&mutex);
+  rl_timed_mutex_destroy(&mutex);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(round_trip),
                                      cmocka_unit_test(arrays_grow),
@@ -441,6 +483,8 @@ int main(void) {
                                      cmocka_unit_test(mistakes_name_their_place),
                                      cmocka_unit_test(text_is_utf8),
                                      cmocka_unit_test(a_cache_is_bounded),
+                                     cmocka_unit_test(a_timed_mutex_excludes_threads),
+                                     cmocka_unit_test(a_timed_lock_gives_up_after_its_time),
                                      cmocka_unit_test(instants),
                                      cmocka_unit_test(errors_keep_their_context)};
   return cmocka_run_group_tests(tests, NULL, NULL);
