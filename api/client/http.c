@@ -90,7 +90,10 @@ static int fail_with_problem(long status, const rl_body *response, rl_error *err
 
 static int fail_with_curl(const rl_cli *cli, CURLcode code, rl_error *err) {
   if (code == CURLE_ABORTED_BY_CALLBACK) return rl_fail(err, RL_ERRNO, EINTR, "interrupted");
-  return rl_fail(err, RL_WIRE, RL_WIRE_CLOSED, "no answer from %s: %s", cli->url, curl_easy_strerror(code));
+  const bool broke =
+      code == CURLE_GOT_NOTHING || code == CURLE_RECV_ERROR || code == CURLE_SEND_ERROR || code == CURLE_PARTIAL_FILE;
+  return rl_fail(err, RL_WIRE, broke ? RL_WIRE_TRUNCATED : RL_WIRE_CLOSED, "no answer from %s: %s", cli->url,
+                 curl_easy_strerror(code));
 }
 
 /* Sends the request and receives the response. */
@@ -111,16 +114,28 @@ static int perform(const rl_cli *cli, CURL *easy, const struct curl_slist *heade
   return 0;
 }
 
+static int set_json_body(CURL *easy, struct curl_slist **headers, const char *body, rl_error *err) {
+  if (add_header(headers, err, "Content-Type: %s", "application/json") < 0) return -1;
+  curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(body));
+  curl_easy_setopt(easy, CURLOPT_POSTFIELDS, body);
+  return 0;
+}
+
 int rl_http_send(const rl_cli *cli, const char *method, const char *path, const char *body, rl_body *response, rl_error *err) {
   RL_CLEANUP(list_free) struct curl_slist *headers = NULL;
   RL_CLEANUP(easy_free) CURL *easy = request_new(cli, path, &headers, err);
-  if (easy == NULL) return -1;
-  if (body != NULL) {
-    if (add_header(&headers, err, "Content-Type: %s", "application/json") < 0) return -1;
-    curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(body));
-    curl_easy_setopt(easy, CURLOPT_POSTFIELDS, body);
-  }
+  if (easy == NULL || (body != NULL && set_json_body(easy, &headers, body, err) < 0)) return -1;
   curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method);
+  curl_easy_setopt(easy, CURLOPT_TIMEOUT, (long)REQUEST_TIMEOUT_S);
+  return perform(cli, easy, headers, response, err);
+}
+
+int rl_http_post_with_key(const rl_cli *cli, const char *path, const char *body, const char *key, rl_body *response,
+                          rl_error *err) {
+  RL_CLEANUP(list_free) struct curl_slist *headers = NULL;
+  RL_CLEANUP(easy_free) CURL *easy = request_new(cli, path, &headers, err);
+  if (easy == NULL || set_json_body(easy, &headers, body, err) < 0 || add_header(&headers, err, "Idempotency-Key: %s", key) < 0)
+    return -1;
   curl_easy_setopt(easy, CURLOPT_TIMEOUT, (long)REQUEST_TIMEOUT_S);
   return perform(cli, easy, headers, response, err);
 }

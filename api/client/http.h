@@ -1,5 +1,6 @@
 /* HTTP requests to the daemon with libcurl. A status of 400 or more becomes RL_HTTP with the status as code and the problem
- * document's text. RL_WIRE: the daemon did not respond. Ctrl-C ends a request with RL_ERRNO, EINTR. One thread. */
+ * document's text. RL_WIRE: the daemon did not respond; RL_WIRE_TRUNCATED: the connection broke after it was established. Ctrl-C
+ * ends a request with RL_ERRNO, EINTR. One thread. */
 #ifndef RL_CLIENT_HTTP_H
 #define RL_CLIENT_HTTP_H
 
@@ -19,6 +20,9 @@ void rl_body_free(rl_body *body);
 
 /* Sends body (NULL: none) and receives the response's body. path starts with "/". */
 int rl_http_send(const rl_cli *cli, const char *method, const char *path, const char *body, rl_body *response, rl_error *err);
+/* Posts a JSON body with an Idempotency-Key. */
+int rl_http_post_with_key(const rl_cli *cli, const char *path, const char *body, const char *key, rl_body *response,
+                          rl_error *err);
 /* Sends the file's rest as the body of a POST, in parts. */
 int rl_http_upload(const rl_cli *cli, const char *path, FILE *file, rl_body *response, rl_error *err);
 enum { RL_FILE_NAME_SIZE = 128 };

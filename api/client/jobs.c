@@ -8,6 +8,7 @@
 #include "api/client/cells.h"
 #include "api/client/print.h"
 #include "api/client/request.h"
+#include "api/client/submit.h"
 
 /* Gets a document of the job that the command line names. */
 static int get_job(rl_cli *cli, const char *subpath, cJSON **document, rl_error *err) {
@@ -21,7 +22,7 @@ int rl_command_submit(rl_cli *cli, rl_error *err) {
   if (cli->argc != 1) return rl_fail_usage(err, "submit needs a FILE, or - for standard input");
   RL_CLEANUP(rl_free_text) char *body = rl_request_read_file(cli->argv[0], err);
   RL_CLEANUP(rl_body_free) rl_body response = {0};
-  if (body == NULL || rl_http_send(cli, "POST", "/jobs", body, &response, err) < 0) return -1;
+  if (body == NULL || rl_submit(cli, "/jobs", body, &response, err) < 0) return -1;
   RL_CLEANUP(rl_json_free) cJSON *job = cJSON_Parse(response.data != NULL ? response.data : "");
   if (cli->json) return rl_print_json(job);
   printf("%.0f\n", rl_json_number(job, "id"));

@@ -6,6 +6,7 @@
 #include "api/client/cells.h"
 #include "api/client/print.h"
 #include "api/client/request.h"
+#include "api/client/submit.h"
 
 int rl_command_watch(rl_cli *cli, rl_error *err) {
   long long id;
@@ -15,8 +16,7 @@ int rl_command_watch(rl_cli *cli, rl_error *err) {
 int rl_command_run(rl_cli *cli, rl_error *err) {
   RL_CLEANUP(rl_free_text) char *body = NULL;
   RL_CLEANUP(rl_body_free) rl_body response = {0};
-  if (rl_request_from_arguments(cli->argc, cli->argv, &body, err) < 0 ||
-      rl_http_send(cli, "POST", "/jobs", body, &response, err) < 0)
+  if (rl_request_from_arguments(cli->argc, cli->argv, &body, err) < 0 || rl_submit(cli, "/jobs", body, &response, err) < 0)
     return -1;
   RL_CLEANUP(rl_json_free) cJSON *job = cJSON_Parse(response.data != NULL ? response.data : "");
   double id = rl_json_number(job, "id");

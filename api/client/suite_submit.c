@@ -8,7 +8,10 @@
 #include "api/client/cells.h"
 #include "api/client/http.h"
 #include "api/client/request.h"
+#include "api/client/submit.h"
 #include "base/json.h"
+
+enum { PATH_SIZE = 128 };
 
 static int count_lines(const char *text, int offset) {
   int line = 1;
@@ -50,14 +53,18 @@ static int make_body(const rl_suite_request *request, cJSON *body, char *name, r
   return 0;
 }
 
-/* Sends the body to /suites/{name}/SUBPATH. */
-static cJSON *post(const rl_cli *cli, const char *suite, const char *subpath, const cJSON *body, rl_error *err) {
+typedef int post_function(const rl_cli *cli, const char *path, const char *body, rl_body *response, rl_error *err);
+
+static int post_once(const rl_cli *cli, const char *path, const char *body, rl_body *response, rl_error *err) {
+  return rl_http_send(cli, "POST", path, body, response, err);
+}
+
+/* Posts the body to path and returns the reply. */
+static cJSON *post(const rl_cli *cli, post_function *send, const char *path, const cJSON *body, rl_error *err) {
   RL_CLEANUP(rl_body_free) rl_body response = {0};
   RL_CLEANUP(rl_free_text) char *text = cJSON_PrintUnformatted(body);
-  char path[128];
-  snprintf(path, sizeof path, "/suites/%s/%s", suite, subpath);
   if (text == NULL) rl_fail(err, RL_ERRNO, ENOMEM, "no memory for a request");
-  if (text == NULL || rl_http_send(cli, "POST", path, text, &response, err) < 0) return NULL;
+  if (text == NULL || send(cli, path, text, &response, err) < 0) return NULL;
   cJSON *reply = cJSON_Parse(response.data != NULL ? response.data : "");
   if (reply == NULL) rl_fail(err, RL_HTTP, 0, "the response of %s%s is not JSON: is it rooflined?", cli->url, path);
   return reply;
@@ -65,8 +72,10 @@ static cJSON *post(const rl_cli *cli, const char *suite, const char *subpath, co
 
 cJSON *rl_suite_submit(const rl_cli *cli, const rl_suite_request *request, char *name, rl_error *err) {
   RL_CLEANUP(rl_json_free) cJSON *body = cJSON_CreateObject();
+  char path[PATH_SIZE];
   if (make_body(request, body, name, err) < 0) return NULL;
-  RL_CLEANUP(rl_json_free) cJSON *reply = post(cli, name, "runs", body, err);
+  snprintf(path, sizeof path, "/suites/%s/runs", name);
+  RL_CLEANUP(rl_json_free) cJSON *reply = post(cli, rl_submit, path, body, err);
   if (reply == NULL) return NULL;
   if (!isnan(rl_json_number(reply, "id"))) return rl_take_ownership(&reply);
   rl_fail(err, RL_HTTP, 0, "the daemon accepted the suite run but returned no id");
@@ -77,5 +86,7 @@ cJSON *rl_suite_promote(const rl_cli *cli, const char *suite, const char *baseli
   RL_CLEANUP(rl_json_free) cJSON *body = cJSON_CreateObject();
   cJSON_AddStringToObject(body, "name", baseline);
   cJSON_AddNumberToObject(body, "run", (double)run);
-  return post(cli, suite, "baselines", body, err);
+  char path[PATH_SIZE];
+  snprintf(path, sizeof path, "/suites/%s/baselines", suite);
+  return post(cli, post_once, path, body, err);
 }

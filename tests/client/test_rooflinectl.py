@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -492,6 +493,47 @@ def test_run_continues_after_a_restart_of_the_daemon(tmp_path):
         first.stop(signal.SIGKILL)
         if second:
             second.stop()
+
+
+def read_message(connection):
+    """Reads an HTTP message with a Content-Length."""
+    head = b""
+    while b"\r\n\r\n" not in head:
+        head += connection.recv(65536)
+    head, body = head.split(b"\r\n\r\n", 1)
+    length = int(re.search(rb"content-length: (\d+)", head, re.I).group(1))
+    while len(body) < length:
+        body += connection.recv(65536)
+    return head + b"\r\n\r\n" + body
+
+
+def relay_without_first_reply(listener, port, requests_seen):
+    """Drops the daemon's first reply, as if the daemon were killed after its commit; relays the second."""
+    for number in range(2):
+        client, _ = listener.accept()
+        with client, socket.create_connection(("127.0.0.1", port)) as server:
+            requests_seen.append(read_message(client))
+            server.sendall(requests_seen[-1])
+            reply = read_message(server)
+            if number == 1:
+                client.sendall(reply)
+
+
+def test_a_submission_whose_reply_is_lost_is_sent_again_and_runs_once(daemon, tmp_path):
+    body = tmp_path / "job.json"
+    body.write_text(json.dumps({"kind": "train", "precisions": ["fp32"], "epochs": 1, "max_images": 640, "dataset": "synthetic",
+                                "device": "cpu"}))
+    before = {job["id"] for job in json.loads(ctl("--json", "list", url=daemon.url)[0])["items"]}
+    seen = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        relay = threading.Thread(target=relay_without_first_reply, args=(listener, int(daemon.url.rsplit(":", 1)[1]), seen),
+                                 daemon=True)
+        relay.start()
+        out, _ = ctl("submit", str(body), url=f"http://127.0.0.1:{listener.getsockname()[1]}")
+        relay.join(60)
+    after = {job["id"] for job in json.loads(ctl("--json", "list", url=daemon.url)[0])["items"]}
+    assert after - before == {int(out)}
+    assert seen[0] == seen[1] and b"Idempotency-Key: " in seen[0]
 
 
 def test_backup_while_the_daemon_runs(daemon, finished, tmp_path):

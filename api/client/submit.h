@@ -1,0 +1,11 @@
+/* Posts requests that add a job or a suite run. */
+#ifndef RL_CLIENT_SUBMIT_H
+#define RL_CLIENT_SUBMIT_H
+
+#include "api/client/http.h"
+
+/* Posts body and receives the response's body. If the connection breaks before the response, the daemon may have executed the
+ * request: it is repeated with the same Idempotency-Key, for 30 s at most, so that it is executed once. */
+int rl_submit(const rl_cli *cli, const char *path, const char *body, rl_body *response, rl_error *err);
+
+#endif
