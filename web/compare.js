@@ -122,15 +122,17 @@ const describeCode = (pair) => (pair.a === null || pair.b === null ? `Only ${pai
   : pair.same_code === null ? 'It is unknown whether the machine code is equal.'
     : pair.same_code ? 'The machine code is equal.' : 'The machine code differs.');
 
-function formatDifference({ difference, unit }) {
+function formatDifference(row) {
+  const { difference } = row;
   if (difference === null) return null;
-  if (unit === '%') return format.percentagePoints(difference / 100);
-  return `${difference > 0 ? '+' : ''}${format.quantity(difference, unit)}`.replace(/^-/, '−');
+  const unit = format.unitOf(row);
+  if (unit === '%' || unit === 'ratio') return format.percentagePoints(unit === '%' ? difference / 100 : difference);
+  return `${difference > 0 ? '+' : ''}${format.rowValue(row, difference)}`.replace(/^-/, '−');
 }
 const numberColumn = (label, text) => ({ label, number: true, cell: (row) => numberCell(text(row), row.reason ?? 'A is 0') });
 const columns = [
   nameColumn,
-  numberColumn('A', (row) => format.quantity(row.a, row.unit)), numberColumn('B', (row) => format.quantity(row.b, row.unit)),
+  numberColumn('A', (row) => format.rowValue(row, row.a)), numberColumn('B', (row) => format.rowValue(row, row.b)),
   numberColumn('Change', formatDifference), numberColumn('Relative', (row) => format.relativeChange(row.relative)),
 ];
 

@@ -52,6 +52,9 @@ function drawHead(job) {
   drawPasses(job);
 }
 
+/** The state of a pass: one that is still pending when its job has ended did not run. */
+const passState = (pass, jobState) => (pass.state === 'pending' && finalStates.includes(jobState) ? 'not run' : pass.state);
+
 /** The state of each run's passes, while the job is not completed. */
 function drawPasses({ state, runs }) {
   byId('job-passes').hidden = state === 'completed';
@@ -61,7 +64,7 @@ function drawPasses({ state, runs }) {
         'li',
         {},
         createElement('span', { class: 'of' }, run.variant),
-        ...run.passes.map((pass) => createElement('span', {}, `${pass.pass} `, stateBadge(pass.state))),
+        ...run.passes.map((pass) => createElement('span', {}, `${pass.pass} `, stateBadge(passState(pass, state)))),
       ),
     ),
   );

@@ -3,10 +3,11 @@ import { getAllPages, get } from '/lib/api.js';
 import { bar, byId, createElement, numberCell, attributesOfMissingValue } from '/lib/dom.js';
 import { drawInstructions } from '/lib/instructions.js';
 import { accessTable } from '/lib/memory.js';
-import { drawRoofline } from '/lib/roofline.js';
+import { drawClockNote, drawRoofline, roofName } from '/lib/roofline.js';
 import { findingItem, nameColumn, openTarget, sectionBlocks, tableOf } from '/lib/sections.js';
 import { drawSeries } from '/lib/series.js';
 import { postedCode } from '/lib/source.js';
+import { distinctLabel } from '/lib/timeline/names.js';
 import * as format from '/lib/format.js';
 
 const query = new URLSearchParams(location.search);
@@ -32,7 +33,7 @@ function property(name, text, reason) {
 
 function metricProperty(kernel, name, metric) {
   const row = rowOf(kernel, metric);
-  return property(name, format.quantity(row?.value, row?.unit), row?.reason ?? kernel.reason ?? 'its section was not collected');
+  return property(name, row ? format.rowValue(row) : null, row?.reason ?? kernel.reason ?? 'its section was not collected');
 }
 
 function drawHead(report, kernel) {
@@ -57,14 +58,12 @@ function drawHead(report, kernel) {
     metricProperty(kernel, 'Registers a thread', 'launch__registers_per_thread'));
 }
 
-/** Lists the run's kernels of the same pass. */
+/** Lists the run's kernels of the same pass. A launch name that several symbols have gets its symbol. */
 function drawKernelSelect(kernels, kernel) {
-  const kernelsOfPass = kernels.filter((other) => other.run === run && other.pass === kernel.pass);
-  byId('kernel').replaceChildren(
-    ...(kernelsOfPass.length > 0 ? kernelsOfPass : [kernel]).map((other) =>
-      createElement('option', { value: other.ordinal }, `${other.ordinal} ${kernelLabel(other)}`),
-    ),
-  );
+  const ofPass = kernels.filter((other) => other.run === run && other.pass === kernel.pass);
+  const listed = ofPass.length > 0 ? ofPass : [kernel];
+  byId('kernel').replaceChildren(...listed.map((other) =>
+    createElement('option', { value: other.ordinal }, `${other.ordinal} ${distinctLabel(other, listed)}`)));
   byId('kernel').value = String(kernel.ordinal);
 }
 
@@ -107,7 +106,7 @@ const rateColumn = (label, field, reason, share) => ({ label, number: true, cell
   return cell;
 } });
 const roofColumns = [
-  { label: 'Roof', cell: (roof) => createElement('th', { scope: 'row' }, roof.name) },
+  { label: 'Roof', cell: (roof) => createElement('th', { scope: 'row' }, roofName(roof.name)) },
   rateColumn('Achieved', 'achieved_per_s', 'not counted'),
   rateColumn('Theoretical', 'theoretical_per_s', 'unknown for this device', 'of_theoretical_ratio'),
   rateColumn('Measured', 'measured_per_s', 'no ceilings job measured it on this device', 'of_measured_ratio'),
@@ -128,7 +127,7 @@ const longestFirst = (table) => (scaleOf(table) === null ? table
 
 /** Creates the cell of a value. Its title has the reason if the value was not counted. */
 function quantityCell(row, scale) {
-  const cell = numberCell(format.quantity(row.value, row.unit), row.reason);
+  const cell = numberCell(format.rowValue(row), row.reason);
   if (row.value !== null && row.reason) cell.title = row.reason;
   if (row.value !== null && scale > 0) {
     cell.prepend(createElement('span', { class: 'share', 'aria-hidden': 'true' }, bar('', row.value / scale)));
@@ -155,10 +154,11 @@ function drawSections(kernel) {
 const curveMetrics = { occupancy_by_registers: ['launch__registers_per_thread'], occupancy_by_block_size: ['launch__block_size'],
   occupancy_by_shared_bytes: ['launch__shared_mem_per_block_static', 'launch__shared_mem_per_block_dynamic'] };
 
-/** Returns the kernel's x value on an occupancy curve, or null. */
-function curveValue(kernel, curve) {
+/** Returns the kernel's own point on an occupancy curve, [its limit, resident warps per SM], or null. */
+function curvePoint(kernel, curve) {
+  const warps = rowOf(kernel, 'sm__maximum_warps_avg_per_active_cycle')?.value ?? null;
   const values = curveMetrics[curve]?.map((metric) => rowOf(kernel, metric)?.value ?? null) ?? [null];
-  return values.includes(null) ? null : values.reduce((a, b) => a + b);
+  return values.includes(null) || warps === null ? null : [values.reduce((a, b) => a + b), warps];
 }
 
 /* --- loading -------------------------------------------------------------------------------------------------------- */
@@ -180,10 +180,11 @@ async function load(ordinal) {
   drawFindings(kernel.findings);
   drawRoofline(kernel.roofline);
   drawRoofs(kernel.roofline);
+  await drawClockNote(kernel.roofline, report.device, rowOf(kernel, 'gpc__cycles_elapsed.avg.per_second')?.value ?? null);
   byId('no-ceilings').hidden = report.ceilings_reason === null;
   byId('no-ceilings').textContent = `No measured ceilings: ${report.ceilings_reason}.`;
   drawSections(kernel);
-  drawSeries(kernel.series, (name) => curveValue(kernel, name));
+  drawSeries(kernel.series, (name) => curvePoint(kernel, name));
   drawInstructions(kernel.instructions, code);
   await drawRunFindings();
   document.body.dataset.loaded = String(ordinal);

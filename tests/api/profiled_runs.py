@@ -32,8 +32,8 @@ def metrics(kernel):
 
 
 def series():
-    load = [("pmsampling:sm__throughput", 2000.0 * i, None if i == 7 else 50 + 40 * math.sin(i / 3)) for i in range(24)]
-    return load + [("occupancy_by_registers", float(n), max(12.5, 100 - n / 3)) for n in range(16, 256, 8)]
+    load = [("sm_active_pct", 2000.0 * i, None if i == 7 else 50 + 40 * math.sin(i / 3)) for i in range(24)]
+    return load + [("occupancy_by_registers", float(n), max(8.0, 64.0 - 8 * (n // 40))) for n in range(16, 256, 8)]
 
 
 def insert(state):

@@ -11,11 +11,40 @@ test('the suffix of a name selects the unit', () => {
     ['epoch_ms_median', 36.44, '36.44 ms'], ['time_cold_us_min', 415600, '415.6 ms'],
     ['time_cold_us_spread_ratio', 0.156, '15.60 %'],
     ['achieved_bytes_per_s', 247569856, '247.6 MB/s'], ['dram_copy_bytes_per_s', 4.51e12, '4.51 TB/s'],
-    ['fp32_operations_per_s', 235813075180, '235.8 GFLOP/s'], ['images_per_s', 4625.49, '4\u202f625'],
-    ['peak_memory_bytes', 65016824, '62.0 MiB'], ['sm_active_pct', 12.5, '12.50 %'], ['launches_per_step', 9, '9'],
+    ['fp32_operations_per_s', 235813075180, '235.8 GFLOP/s'], ['images_per_s', 4625.49, '4\u202f625 images/s'],
+    ['peak_memory_bytes', 65016824, '62.0 MiB'], ['sm_active_pct', 12.5, '12.50 %'], ['power_w_most', 512, '512 W'],
+    ['sm_clock_least_mhz', 1965, '1\u202f965 MHz'], ['temperature_c', 41, '41 °C'], ['launches_per_step', 9, '9'],
     ['phase_clock_error_us', 0.07, '0.0700 µs'], ['relative_error', 0.0017, '0.00170'], ['relative_error', 2.1e-4, '2.10e-4'],
   ];
   for (const [name, value, text] of cases) assert.equal(show.metricValue(name, value), text, name);
+});
+
+test('a row of a report has the unit of its value, also where Nsight Compute names another', () => {
+  const cases = [
+    ['smsp__average_warps_issue_stalled_wait_per_issue_active.ratio', 'inst', 23.43, '23.43 cycles/inst'],
+    ['smsp__pcsamp_warps_issue_stalled_no_instructions', 'inst', 12, '12 samples'],
+    ['smsp__pcsamp_warps_issue_stalled_branch_resolving', 'branches', 1, '1 sample'],
+    ['derived__memory_l2_theoretical_sectors_global_excessive', 'byte', 10987, '10\u202f987 sectors'],
+    ['derived__smsp__inst_executed_op_branch_pct', '%', 0.0889, '8.89 %'],
+    ['smsp__imc_requests.sum', 'cycle', 640, '640 requests'],
+    ['smsp__inst_executed.sum', 'inst', 2048, '2\u202f048 inst'], ['launch__registers_per_thread', 'register/thread', 20,
+      '20 registers/thread'],
+    ['launch__occupancy_limit_registers', 'block', 1, '1 block'], ['dram__bytes.sum', 'byte', 1536, '1.5 KiB'],
+    ['sm__throughput.avg.pct_of_peak_sustained_elapsed', '%', 0.0889, '0.09 %'],
+    ['gpu__time_duration.sum', 'ns', 22336, '22.34 µs'],
+    ['gpc__cycles_elapsed.avg.per_second', 'hz', 1.55e9, '1.55 GHz'],
+  ];
+  for (const [metric, unit, value, text] of cases) assert.equal(show.rowValue({ metric, unit, value }), text, metric);
+  assert.equal(show.rowValue({ metric: 'smsp__pcsamp_warps_issue_stalled_wait', unit: 'inst', value: null }, 3), '3 samples');
+});
+
+test('kernels with the same launch or the same short symbol get distinct labels', async () => {
+  const { distinctLabel } = await import(pathToFileURL(path.join(process.env.ROOFLINED_SOURCE, 'web/lib/timeline/names.js')));
+  const kernels = [{ launch: 'default', name: 'void relu<float>(float *)' }, { launch: 'default', name: 'copy(int *)' },
+    { launch: 'gemm', name: 'gemm_kernel' }, { launch: null, name: 'f<int>(int)' }, { launch: null, name: 'f<float>(float)' },
+    { launch: null, name: 'g(int)' }];
+  assert.deepEqual(kernels.map((kernel) => distinctLabel(kernel, kernels)),
+    ['default · relu', 'default · copy', 'gemm', 'f<int>(int)', 'f<float>(float)', 'g']);
 });
 
 test('a value that is not a finite number is formatted as null', () => {

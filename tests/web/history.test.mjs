@@ -47,7 +47,7 @@ test('each run links to a comparison with the current run', async () => {
   assert.deepEqual((await readRows(page)).map((cells) => cells[6]), ['this run', ...Array(4).fill(`with run ${inserted.run}`)]);
   await page.locator('#points tbody tr').nth(3).getByRole('link', { name: /^Compare run \d+ with run/ }).click();
   await page.locator('body[data-loaded]').waitFor();
-  assert.equal(await page.locator('#verdict').innerText(), 'vector B is 1.14 times as fast as vector A with a cold cache.');
+  assert.equal(await page.locator('#verdict').innerText(), 'vector B is 1.14× as fast as vector A (cold cache)');
   await page.close();
 });
 

@@ -167,8 +167,22 @@ test('the roofline chart matches the API', async () => {
   const gapRatio = (across[0] - across[1]) / (across[1] - across[2]);
   assert.ok(Math.abs(gapRatio - Math.log(intensities[0] / intensities[1]) / Math.log(intensities[1] / intensities[2])) < 1e-3,
     'the axis is logarithmic');
+  const labels = await page.locator('#roofline-chart .roof-label').allTextContents();
+  assert.deepEqual(labels.slice(0, 3).map((text) => text.split(' ')[0]).sort(), ['DRAM', 'L1', 'L2']);
+  assert.match(labels[3], /^FP32 [\d.]+ TFLOP\/s$/);
+  const clipped = await page.locator('#roofline-chart svg').evaluate((svg) => {
+    const frame = svg.getBoundingClientRect();
+    return [...svg.querySelectorAll('text')].filter((text) => {
+      const box = text.getBoundingClientRect();
+      return box.left < frame.left || box.right > frame.right || box.top < frame.top || box.bottom > frame.bottom;
+    }).map((text) => text.textContent);
+  });
+  assert.deepEqual(clipped, [], 'no text is clipped');
+  assert.match(await page.locator('#roof-clocks').innerText(),
+    /^Measured above theoretical \(FP32\): theoretical roofs use the SM clock of the counters pass \(1\.\d+ GHz\)/,
+    'the fixture measured 60 TFLOP/s in FP32, more than its clocks allow');
   await page.locator('#roofline-unit').selectOption('fp64');
-  assert.match(await page.locator('#roofline-legend').innerText(), /No fp64 operations were counted/);
+  assert.match(await page.locator('#roofline-legend').innerText(), /No FP64 operations were counted/);
   await page.locator('#roofline-unit').selectOption(unit);
   assert.equal(await page.locator('#roofline-chart circle').count(), points.length, 'the chart comes back');
   await takeScreenshot(page, 'report-scale');
@@ -178,6 +192,9 @@ test('the roofline chart matches the API', async () => {
 test('series and instructions are shown', async () => {
   const page = await openReport();
   assert.equal(await page.locator('#series-charts canvas').count(), 2);
+  const captions = await page.locator('#series-charts figcaption').allInnerTexts();
+  assert.ok(captions.includes('Occupancy by registers, resident warps per SM · x: registers per thread · dot: this kernel, '
+    + '64 at 16'), captions.join('; '));
   await page.locator('#instruction-table summary', { hasText: '3 instructions' }).click();
   await page.locator('#instruction-table tbody tr').first().waitFor();
   assert.deepEqual(await page.locator('#instruction-table thead th').allInnerTexts(),
@@ -272,7 +289,7 @@ test('the report of a run without counters says why it has no sections, and has 
   await page.locator('body[data-loaded="0"]').waitFor();
   assert.equal(await page.locator('#no-sections').innerText(), 'No sections: the job did not ask for the counters pass');
   assert.equal(await page.locator('#roofline-chart circle').count(), 1);
-  assert.match(await page.locator('#roofline-legend').innerText(), /model at 0\.125 per byte/);
+  assert.match(await page.locator('#roofline-legend').innerText(), /Model at 0\.125 per byte/);
   await page.locator('#links a', { hasText: 'Compare' }).click();
   await page.locator('body[data-loaded="true"]').waitFor();
   assert.match(await page.locator('#nothing').innerText(), /Neither run has a counters pass/);

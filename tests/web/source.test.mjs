@@ -27,7 +27,7 @@ const sass = async (page) => (await readRows(page.locator('#instruction-table .r
 test('a compile error shows its log once for all variants that have it', async () => {
   const page = await openJob(inserted.failed, 'failed');
   assert.match(await page.locator('#problem').innerText(), /code\.cu\(4\): error: expected an expression/);
-  assert.deepEqual(await page.locator('#logs figcaption').allInnerTexts(), ['Compiler log, default, fast_math']);
+  assert.deepEqual(await page.locator('#logs figcaption').allInnerTexts(), ['Compiler log (default, fast_math)']);
   const log = await page.locator('#logs pre').innerText();
   assert.ok(log.startsWith(['code.cu(4): error: expected an expression', '      x[i] += <b>1</b>;', '              ^', '',
     'code.cu(2): warning'].join('\n')), log);
@@ -50,7 +50,7 @@ test('the source has line numbers and the messages of the compiler at its lines'
 
 test('a posted binary has no source', async () => {
   const page = await openJob(inserted.binary, 'completed');
-  assert.equal(await page.locator('#code').innerText(), 'A binary was posted, so there is no source text.');
+  assert.equal(await page.locator('#code').innerText(), 'Source unavailable (submitted as binary)');
   await page.close();
 });
 

@@ -63,7 +63,7 @@ test('a comparison of two runs matches the API', async () => {
   };
   const page = await compare(runs[0], runs[1]);
   assert.equal(await page.locator('#verdict').innerText(),
-    'vector is 1.27 times as fast as scalar with a cold cache, 1.00 times with a warm one.');
+    'vector is 1.27× as fast as scalar (cold cache), 1.00× (warm cache)');
   assert.equal(await card(page, 'Time, cold cache').locator('h3 span').innerText(), '1.27×');
   await takeScreenshot(page, 'two-kernels-light');
   await page.close();
@@ -75,8 +75,8 @@ test('a comparison of two runs matches the API', async () => {
 
 test('the summary ignores suspect variants', async () => {
   const page = await openJob(inserted);
-  assert.equal(await page.locator('#verdict').innerText(), 'vector is the fastest with a cold cache: 20.40 µs, 822.4 GB/s, '
-    + '95.00 % of the measured DRAM copy bandwidth. The next, scalar, takes 1.27 times as long.');
+  assert.equal(await page.locator('#verdict').innerText(), 'vector: 20.40 µs, 822.4 GB/s, 95.00 % of the measured DRAM copy '
+    + 'bandwidth (cold cache). Fastest of 2; scalar takes 1.27× as long.');
   assert.equal(await page.locator('#reasons .bad').innerText(),
     'capped_registers, 5 of 5 cold samples are suspect: 9 us is less than the floor of 19.38 us');
   await page.close();
@@ -97,7 +97,7 @@ test('without ceilings there is no bound, and the page gives the reason', async 
     device: 'cpu' });
   await finish(id);
   const page = await openJob(id);
-  assert.match(await page.locator('#verdict').innerText(), /^With a cold cache vector takes [\d.]+ (µs|ms)\.$/);
+  assert.match(await page.locator('#verdict').innerText(), /^vector: [\d.]+ (µs|ms) \(cold cache\)$/);
   const [[name, time, share]] = await values(page, 'Time, cold cache');
   assert.deepEqual([name, /^[\d.]+ (µs|ms)$/.test(time), share], ['vector', true, '—']);
   assert.equal(await page.locator('#bars .bound').count(), 0);

@@ -6,6 +6,12 @@ import * as format from '/lib/format.js';
 
 const charts = [];
 
+// The range of y by field. Accuracy ends at 100 %; its lower end is the next lower multiple of 10 %. Times begin at zero.
+const yRanges = {
+  epoch_ms: (_, min, max) => [0, max * 1.08],
+  test_accuracy_ratio: (_, min) => [Math.max(0, Math.floor((min - 1) / 10) * 10), 100],
+};
+
 /** Adds a chart with a line for each run. The values of the field are multiplied by scale, which converts them to the axis'
  * unit. */
 function addChart(holder, runs, field, scale) {
@@ -17,7 +23,8 @@ function addChart(holder, runs, field, scale) {
   }));
   const axis = axisStyle();
   const options = {
-    width: Math.max(240, holder.clientWidth), height: 230, scales: { x: { time: false, range: [-0.3, last + 0.3] } },
+    width: Math.max(240, holder.clientWidth), height: 230,
+    scales: { x: { time: false, range: [-0.3, last + 0.3] }, y: { range: yRanges[field] } },
     cursor: { points: { size: 7 } },
     axes: [{ ...axis, splits: () => x.filter((epoch) => x.length <= 12 || epoch % Math.ceil(x.length / 12) === 0),
       values: (_, ticks) => ticks.map((tick) => (runs[0].epochs[tick]?.warmup ? 'warm-up' : String(tick))) },

@@ -28,13 +28,13 @@ export const quotient = formatOrNull((value) => value.toFixed(2));
 export const loss = formatOrNull((value) => value.toFixed(4));
 
 export const bytes = formatOrNull((value) => {
-  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
-  let unit = 0;
-  while (Math.abs(value) >= 10240 && unit < units.length - 1 || (unit === 0 && Math.abs(value) >= 1024)) {
+  const prefixes = ['', 'Ki', 'Mi', 'Gi', 'Ti'];
+  let step = 0;
+  while (Math.abs(value) >= 1024 && step < prefixes.length - 1) {
     value /= 1024;
-    unit += 1;
+    step += 1;
   }
-  return `${unit === 0 ? groupDigits(value) : value.toFixed(1)} ${units[unit]}`;
+  return `${step === 0 ? groupDigits(value) : value.toFixed(1)} ${prefixes[step]}B`;
 });
 
 const prefixes = ['', 'k', 'M', 'G', 'T', 'P'];
@@ -48,14 +48,54 @@ const withPrefix = (unit) => formatOrNull((value) => {
 });
 export const bytesPerSecond = withPrefix('B/s');
 export const operationsPerSecond = withPrefix('FLOP/s');
-
-/** Formatters of a report row's value, by the API's name of the unit. */
-const byUnit = {
-  '': number, '%': formatOrNull((value) => `${value.toFixed(2)} %`), ns: formatOrNull((value) => us(value / 1000)), byte: bytes,
-  hz: withPrefix('Hz'), 'byte/s': bytesPerSecond, 'sector/s': withPrefix('sector/s'),
-};
+const pct = formatOrNull((value) => `${value.toFixed(2)} %`);
 const withUnit = (unit) => formatOrNull((value) => `${number(value)} ${unit}`);
-export const quantity = (value, unit) => (byUnit[unit] ?? withUnit(unit))(value);
+const withPlural = (unit) => formatOrNull((value) => `${number(value)} ${value === 1 ? unit : `${unit}s`}`);
+
+/* Units: the one table. API: the unit of a report's row; suffix: the end of a field's name, before _median, _min or _most. */
+const units = [
+  { api: '', format: number },
+  { api: '%', suffix: 'pct', format: pct },
+  { api: 'ratio', suffix: 'ratio', format: percent },
+  { api: 'ns', suffix: 'ns', format: formatOrNull((value) => us(value / 1000)) },
+  { api: 'us', suffix: 'us', format: us },
+  { api: 'ms', suffix: 'ms', format: ms },
+  { api: 'byte', suffix: 'bytes', format: bytes },
+  { api: 'byte/s', suffix: 'bytes_per_s', format: bytesPerSecond },
+  { api: 'operation/s', suffix: 'operations_per_s', format: operationsPerSecond },
+  { api: 'image/s', suffix: 'images_per_s', format: formatOrNull((value) => `${groupDigits(value)} images/s`) },
+  { api: 'sector/s', format: withPrefix('sectors/s') },
+  { api: 'hz', format: withPrefix('Hz') },
+  { api: 'MHz', suffix: 'mhz', format: withUnit('MHz') },
+  { api: 'W', suffix: 'w', format: withUnit('W') },
+  { api: '°C', suffix: 'c', format: withUnit('°C') },
+  { api: 'cycle/inst', format: withUnit('cycles/inst') },
+  { api: 'sectors', format: withPlural('sector') },
+  { api: 'branches', format: formatOrNull((value) => `${number(value)} ${value === 1 ? 'branch' : 'branches'}`) },
+  { api: 'register/thread', format: withUnit('registers/thread') },
+  ...['cycle', 'sector', 'request', 'sample', 'warp', 'thread', 'block', 'cluster', 'SM'].map((unit) =>
+    ({ api: unit, format: withPlural(unit) })),
+];
+const unitByName = new Map(units.map((unit) => [unit.api, unit]));
+
+/** Formats a value in a unit of the API. */
+export const quantity = (value, unit) => (unitByName.get(unit)?.format ?? withUnit(unit))(value);
+
+/* Rows of Nsight Compute whose unit is not the unit of their value: a pattern of the metric, and the unit. */
+const unitCorrections = [
+  [/^smsp__average_warps_issue_stalled_.*\.ratio$/, 'cycle/inst'], // "inst": warp cycles per issued instruction
+  [/^smsp__pcsamp_warps_issue_stalled_/, 'sample'],                // "inst" and "branches"
+  [/^(derived__)?memory_l\d_(theoretical_)?sectors/, 'sector'],    // "byte"
+  [/^derived__smsp__inst_executed_op_branch_pct$/, 'ratio'],       // "%" of a ratio
+  [/^(sm__icc|smsp__imc)_requests\.sum$/, 'request'],              // "cycle"
+];
+
+/** The unit of a report's row. */
+export const unitOf = ({ metric, unit }) => unitCorrections.find(([pattern]) => pattern.test(metric ?? ''))?.[1] ?? unit;
+
+/** Formats the value of a report's row. value: another value of the same row, as in a comparison. */
+export const rowValue = (row, value = row.value) => quantity(value, unitOf(row));
+
 export const relativeChange = formatOrNull((ratio) => `${ratio < 0 ? '−' : '+'}${Math.abs(ratio * 100).toFixed(1)} %`);
 
 /** A kernel's type and sizes, or the batch size of training. Accepts a job or a run's parameters. */
@@ -80,13 +120,10 @@ export const dateTime = (text) => (text
     minute: '2-digit', second: '2-digit', hourCycle: 'h23' })
   : null);
 
-// Formatters by the unit that ends a field's name. A time may have a suffix (epoch_ms_median).
-const bySuffix = [
-  [/_bytes_per_s$/, bytesPerSecond], [/_operations_per_s$/, operationsPerSecond], [/_bytes$/, bytes], [/_ratio$/, percent],
-  [/_pct$/, formatOrNull((value) => `${value.toFixed(2)} %`)], [/_ms(_|$)/, ms], [/_us(_|$)/, us],
-  [/_ns$/, formatOrNull((value) => us(value / 1000))],
-];
-export function metricValue(name, value) {
-  const [, formatValue] = bySuffix.find(([pattern]) => pattern.test(name)) || [null, number];
-  return formatValue(value);
-}
+const unitsBySuffix = units.filter(({ suffix }) => suffix).map((unit) =>
+  ({ ...unit, pattern: new RegExp(`(^|_)${unit.suffix}(_median|_min|_most)?$`) }))
+  .sort((a, b) => b.suffix.length - a.suffix.length);
+
+/** Formats a number by the unit that ends its field's name: epoch_ms_median, peak_memory_bytes. */
+export const metricValue = (name, value) =>
+  (unitsBySuffix.find(({ pattern }) => pattern.test(name))?.format ?? number)(value);

@@ -65,7 +65,7 @@ function entryCell(entry, counts) {
   const row = counts.get(entry.numerator ?? entry);
   if (row === undefined) return createElement('td', { class: 'n' });
   if (entry.numerator === undefined)
-    return numberCell(format.quantity(row.value, unitsInColumnNames.includes(row.unit) ? '' : row.unit), row.reason);
+    return numberCell(unitsInColumnNames.includes(row.unit) ? format.number(row.value) : format.rowValue(row), row.reason);
   const denominator = counts.get(entry.denominator);
   return denominator?.value > 0 ? numberCell(entry.formatRatio(row.value / denominator.value), row.reason)
     : createElement('td', { class: 'n' });

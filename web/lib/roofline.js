@@ -1,13 +1,20 @@
 // The roofline chart of a kernel. Both axes are logarithmic. Each memory level has a line for its theoretical roof and a dashed
-// line for its measured one.
+// line for its measured one; a label at the line names the level and its bandwidth, and one at the top the peak of the unit.
+import { get } from '/lib/api.js';
 import { byId, createElement, createSvgElement } from '/lib/dom.js';
 import { redrawOnResize } from '/lib/chart.js';
 import * as format from '/lib/format.js';
 
-const MARGIN = { left: 90, right: 16, top: 12, bottom: 44 };
-const HEIGHT = 360;
+const MARGIN = { left: 96, right: 28, top: 26, bottom: 46 };
+const HEIGHT = 380;
+const LABEL_GAP = 5; // px between a roof and its label
+const LABEL_POSITIONS = [0.5, 0.27, 0.04]; // of the slope, by level: parallel roofs are too close for labels side by side
 
 const label = (text, attributes) => createSvgElement('text', attributes, text);
+
+/** The name of a level or unit: "DRAM", "L2", "FP32", "Tensor BF16". */
+export const roofName = (name) => name.split('_').map((word) => (word === 'tensor' ? 'Tensor' : word.toUpperCase())).join(' ');
+
 const isPositive = (value) => typeof value === 'number' && value > 0;
 
 /* --- drawing -------------------------------------------------------------------------------------------------------- */
@@ -97,12 +104,37 @@ function pointMark(point, scales) {
     createSvgElement('title', {}, text));
 }
 
+/** Creates the label of a level's bandwidth along the slope of its theoretical roof; of the measured one if that is unknown. */
+function slopeLabel(roof, scales) {
+  const bottom = 10 ** scales.yDecades[0], left = 10 ** scales.xDecades[0];
+  const start = Math.max(left, bottom / roof.bandwidth), ridge = roof.peak / roof.bandwidth;
+  if (ridge <= start) return null;
+  const [x0, y0, x1, y1] = [scales.x(start), scales.y(start * roof.bandwidth), scales.x(ridge), scales.y(roof.peak)];
+  const x = x0 + LABEL_POSITIONS[roof.index] * (x1 - x0), y = y0 + ((x - x0) / (x1 - x0)) * (y1 - y0) - LABEL_GAP;
+  const angle = (Math.atan2(y1 - y0, x1 - x0) * 180) / Math.PI;
+  return label(`${roofName(roof.name)} ${format.bytesPerSecond(roof.bandwidth)}`,
+    { class: `roof-label level-${roof.index}`, x, y, transform: `rotate(${angle} ${x} ${y})` });
+}
+
+/** Creates the label of the unit's peak, above the right end of the roofs. */
+function peakLabel(unit, scales, width) {
+  const peak = isPositive(unit.theoretical_per_s) ? unit.theoretical_per_s : unit.measured_per_s;
+  if (!isPositive(peak)) return null;
+  const highest = Math.max(peak, unit.measured_per_s ?? 0);
+  return label(`${roofName(unit.name)} ${format.operationsPerSecond(peak)}`,
+    { class: 'roof-label', x: width - MARGIN.right, y: scales.y(highest) - LABEL_GAP - 2, 'text-anchor': 'end' });
+}
+
+/** Creates the labels of all levels whose roofs are drawn. */
+const slopeLabels = (roofs, scales) => [...new Map(roofs.map((roof) => [roof.name, roof]).reverse()).values()]
+  .map((roof) => slopeLabel(roof, scales)).filter(Boolean);
+
 const legendItem = (name, level, text) =>
   createElement(
     'li',
     {},
     createElement('span', { class: `key level-${level}`, 'aria-hidden': 'true' }),
-    `${name} ${text}`.trim(),
+    `${name === 'model' ? 'Model' : roofName(name)} ${text}`.trim(),
   );
 
 function legendOf(roofline, points, roofs) {
@@ -121,7 +153,7 @@ let currentRoofline = null;
 
 function explainEmptyChart(unit) {
   if (!currentRoofline.counted) return 'Nothing here was counted, and no model was timed.';
-  return currentRoofline.points.length > 0 ? `No ${unit.name} operations were counted.`
+  return currentRoofline.points.length > 0 ? `No ${roofName(unit.name)} operations were counted.`
     : 'No floating-point operations were counted: bandwidth and latency alone bound it.';
 }
 
@@ -136,9 +168,33 @@ function draw() {
   if (holder.hidden) return;
   const width = Math.max(280, holder.clientWidth);
   const scales = scalesOf(points, roofs, width);
-  holder.replaceChildren(createSvgElement('svg', { width, height: HEIGHT, role: 'img', 'aria-label': `Roofline of ${unit.name}` },
+  const attributes = { width, height: HEIGHT, role: 'img', 'aria-label': `Roofline of ${roofName(unit.name)}` };
+  holder.replaceChildren(createSvgElement('svg', attributes,
     ...gridOf(scales, width), ...roofs.map((roof) => roofLine(roof, scales)),
+    ...slopeLabels(roofs, scales), peakLabel(unit, scales, width),
     ...points.map((point) => pointMark(point, scales))));
+}
+
+/* --- clocks --------------------------------------------------------------------------------------------------------- */
+
+const clockOf = (conditions, name) => conditions.find((one) => one.name === name)?.value ?? null;
+
+/** Returns why measured roofs are above theoretical ones: the clocks of both, as far as they are known. */
+async function explainHigherRoofs(higher, device, smHz) {
+  const { items } = await get('/ceilings');
+  const conditions = items.find((item) => item.device === device)?.conditions ?? [];
+  const clockMhz = clockOf(conditions, 'sm_clock_most_mhz');
+  return `Measured above theoretical (${higher.map(({ name }) => roofName(name)).join(', ')}): theoretical roofs use \
+the SM clock of the counters pass${smHz === null ? '' : ` (${format.quantity(smHz, 'hz')})`}, measured ones that of the \
+ceilings job${clockMhz === null ? '' : ` (${format.quantity(clockMhz * 1e6, 'hz')})`}. Compare shares within one column.`;
+}
+
+/** Says that the clocks differ where a measured roof is above its theoretical one. smHz: the SM clock of the counters pass. */
+export async function drawClockNote({ levels, units }, device, smHz) {
+  const higher = [...levels, ...units].filter((roof) => isPositive(roof.theoretical_per_s)
+    && roof.measured_per_s > roof.theoretical_per_s);
+  byId('roof-clocks').hidden = higher.length === 0;
+  byId('roof-clocks').textContent = higher.length === 0 ? '' : await explainHigherRoofs(higher, device, smHz);
 }
 
 /** The unit of the classification, else the first unit with points. */
@@ -152,7 +208,7 @@ export function drawRoofline(roofline) {
     : `Bound by ${roofline.classification.bound}`;
   byId('bound-why').textContent = roofline.classification.why;
   byId('roofline-unit').replaceChildren(
-    ...roofline.units.map((unit) => createElement('option', { value: unit.name }, unit.name)),
+    ...roofline.units.map((unit) => createElement('option', { value: unit.name }, roofName(unit.name))),
   );
   byId('roofline-unit').value = initialUnit(roofline);
   byId('roofline-chart').hidden = false;

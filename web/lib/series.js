@@ -5,31 +5,50 @@ import { byId, createElement } from '/lib/dom.js';
 import * as format from '/lib/format.js';
 
 const HEIGHT = 180;
-const isOverTime = (series) => !series.name.startsWith('occupancy_by_');
+
+// Curves by name. title: what y is; x: its name and formatter; y: formatter. The samples over time are the other curves.
+const warps = { y: format.count, unit: 'resident warps per SM' };
+const occupancyCurves = {
+  occupancy_by_registers: { ...warps, title: 'Occupancy by registers', xName: 'registers per thread', x: format.count },
+  occupancy_by_block_size: { ...warps, title: 'Occupancy by block size', xName: 'threads per block', x: format.count },
+  occupancy_by_shared_bytes:
+    { ...warps, title: 'Occupancy by shared memory', xName: 'shared memory per block', x: format.bytes },
+};
+const sampleTitles = {
+  sm_active_pct: 'SM active', instructions_pct: 'Issue slots used', dram_read_pct: 'DRAM reads', dram_write_pct: 'DRAM writes',
+  l2_sectors_pct: 'L2 sectors', warps_active_pct: 'Warps active', tensor_active_pct: 'Tensor pipe active',
+};
+const overTime = (name) => ({ title: sampleTitles[name] ?? name, unit: '% of peak', y: format.count, xName: 'time',
+  x: (ns) => format.us(ns / 1000), isSampled: true });
+const curveOf = (name) => occupancyCurves[name] ?? overTime(name);
+
 const tickFormatter = (formatValue) => (_, values) => values.map((value) => formatValue(value) ?? '');
 
-/** Puts the dot at the first point that is not below the kernel's value, because hardware rounds allocations up. */
-function dotsOf({ points, kernelValue }) {
-  const markedIndex = kernelValue === null ? -1 : points.findIndex(([x]) => x >= kernelValue);
-  return points.map(([, value], index) => (index === markedIndex ? value : null));
-}
+/** Adds the kernel's own point [x, y] to the points, in order of x. */
+const withKernelPoint = (points, kernelPoint) => (kernelPoint === null ? points
+  : [...points.filter(([x]) => x !== kernelPoint[0]), kernelPoint].sort(([a], [b]) => a - b));
 
-function drawPlot(holder, series) {
-  const time = isOverTime(series);
+/** The range of y: from zero; to 100 for percentages that stay below it. */
+const yRange = ({ isSampled }) => (_, min, max) => [0, isSampled ? Math.max(100, max) : Math.max(1, max * 1.08)];
+
+function drawPlot(holder, { points, kernelPoint, curve }) {
   const style = axisStyle();
   const colour = cssVariable('--run-0');
+  const all = withKernelPoint(points, kernelPoint);
+  const dots = all.map(([x, value]) => (kernelPoint !== null && x === kernelPoint[0] ? value : null));
   new uPlot({
-    width: Math.max(240, holder.clientWidth), height: HEIGHT, scales: { x: { time: false } }, legend: { show: false },
-    axes: [{ ...style, values: tickFormatter(time ? (ns) => format.us(ns / 1000) : format.number), space: 70 },
-      { ...style, size: 60, values: tickFormatter(format.number) }],
-    series: [{}, { stroke: colour, width: 2, points: { show: !time, size: 4, fill: colour } },
+    width: Math.max(240, holder.clientWidth), height: HEIGHT, legend: { show: false },
+    scales: { x: { time: false }, y: { range: yRange(curve) } },
+    axes: [{ ...style, values: tickFormatter(curve.x), space: 70 },
+      { ...style, size: 48, values: tickFormatter(curve.y) }],
+    series: [{}, { stroke: colour, width: 2, points: { show: !curve.isSampled, size: 4, fill: colour } },
       { stroke: 'transparent', points: { show: true, size: 11, fill: cssVariable('--run-1'), stroke: cssVariable('--run-1') } }],
-  }, [series.points.map(([x]) => x), series.points.map(([, value]) => value), dotsOf(series)], holder);
+  }, [all.map(([x]) => x), all.map(([, value]) => value), dots], holder);
 }
 
-/** Returns the caption, in percent, because every series is a share of a peak. */
-const captionOf = ({ name, kernelValue }) => `${name.replace(/_pct$/, '').replaceAll('_', ' ')}, %\
-${kernelValue === null ? '' : `; this kernel: ${format.count(kernelValue)}`}`;
+const captionOf = ({ curve, kernelPoint }) => [`${curve.title}, ${curve.unit}`, curve.isSampled ? null : ` · x: ${curve.xName}`,
+  kernelPoint === null ? null : ` · dot: this kernel, ${curve.y(kernelPoint[1])} at ${curve.x(kernelPoint[0])}`]
+  .filter(Boolean).join('');
 
 let shown = [];
 
@@ -39,9 +58,9 @@ function draw() {
   byId('series-charts').querySelectorAll('.chart').forEach((holder, index) => drawPlot(holder, shown[index]));
 }
 
-/** Draws the curves. kernelValueOf(name): the kernel's x value on a curve, or null. */
-export function drawSeries(series, kernelValueOf) {
-  shown = series.map((curve) => ({ ...curve, kernelValue: kernelValueOf(curve.name) }));
+/** Draws the curves. kernelPointOf(name): the kernel's own point [x, y] on a curve, or null. */
+export function drawSeries(series, kernelPointOf) {
+  shown = series.map((one) => ({ ...one, curve: curveOf(one.name), kernelPoint: kernelPointOf(one.name) }));
   byId('series').hidden = series.length === 0;
   draw();
 }

@@ -104,7 +104,7 @@ function logLine(text) {
 }
 
 const logFigure = ([log, variants]) => createElement('figure', { class: 'panel log' },
-  createElement('figcaption', {}, `Compiler log, ${variants.join(', ')}`),
+  createElement('figcaption', {}, `Compiler log (${variants.join(', ')})`),
   createElement('pre', { tabindex: 0 }, ...log.trimEnd().split('\n').map(logLine)));
 
 let drawnLogs = null; // as JSON
@@ -120,7 +120,7 @@ export async function drawSource(job) {
   byId('logs').replaceChildren(...[...logs].map(logFigure));
   byId('code').replaceChildren(
     code === null
-      ? createElement('p', { class: 'quiet' }, 'A binary was posted, so there is no source text.')
+      ? createElement('p', { class: 'quiet' }, 'Source unavailable (submitted as binary)')
       : codeTable(code, { messages: messagesOf(logs.keys()) }),
   );
 }

@@ -110,9 +110,10 @@ function verdictOf(times) {
     ? `, ${format.bytesPerSecond(perSecond(run.floor_bytes, median.value))}` : '';
   const time = `${format.us(median.value)}${bandwidth}${share.value === null ? ''
     : `, ${format.percent(share.value)} of the measured ${roofName(share.roof)}`}`;
-  if (next === undefined) return `With a cold cache ${run.variant} takes ${time}.`;
-  return `${run.variant} is the fastest with a cold cache: ${time}. The next, ${next.run.variant}, takes \
-${(next.median.value / median.value).toFixed(2)} times as long.`;
+  const headline = `${run.variant}: ${time} (cold cache)`;
+  if (next === undefined) return headline;
+  return `${headline}. Fastest of ${cold.length}; ${next.run.variant} takes \
+${(next.median.value / median.value).toFixed(2)}× as long.`;
 }
 
 /** Returns a sentence about a comparison of two runs. */
@@ -120,8 +121,8 @@ function verdictOfPair({ baseline, candidate, speedup_cold_ratio: cold, speedup_
   if (cold === null) {
     return `${candidate.variant} can’t be compared with ${baseline.variant}: ${unavailable.speedup_cold_ratio}.`;
   }
-  return `${candidate.variant} is ${cold.toFixed(2)} times as fast as ${baseline.variant} with a cold cache\
-${warm === null ? '' : `, ${warm.toFixed(2)} times with a warm one`}.`;
+  return `${candidate.variant} is ${format.factor(cold)} as fast as ${baseline.variant} (cold cache)\
+${warm === null ? '' : `, ${format.factor(warm)} (warm cache)`}`;
 }
 
 const timeColumn = (label, getValue) => ({ label, number: true, cell: (times) => {

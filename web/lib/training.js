@@ -73,6 +73,6 @@ export function trainingOf(runs, pairs) {
     properties: [listDistinct((run) => `${run.dataset}${run.partial ? ' (partial)' : ''}`),
       `engine ${listDistinct((run) => run.engine)}`,
       `batch ${listDistinct((run) => run.params.batch_size)}`, `measured epochs: ${listDistinct((run) => run.summary.epochs)}`,
-      'bracket: shortest to longest epoch'],
+      'whisker: shortest to longest epoch'],
     notes: notesOf(runs) };
 }

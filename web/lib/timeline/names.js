@@ -20,6 +20,15 @@ export function shortName(name) {
   return symbol || name;
 }
 
+/** Returns the name of a kernel's launch, with its short symbol if another kernel of the list has the same launch and another
+ * symbol. Without a launch name: the short symbol, or the whole one if another has the same short symbol. */
+export function distinctLabel({ launch, name }, kernels) {
+  const sharesWithOther = (key) => kernels.some((other) => other.name !== name && key(other));
+  const symbol = sharesWithOther((other) => shortName(other.name) === shortName(name)) ? name : shortName(name);
+  if (!launch) return symbol;
+  return sharesWithOther((other) => other.launch === launch) ? `${launch} · ${symbol}` : launch;
+}
+
 // Distinguishable with deficient colour vision (after Paul Tol's "muted" scheme), with a contrast of at least 3 to the panel.
 const lightColours = ['#332288', '#117733', '#aa4499', '#88600b', '#1f7fa8', '#882255', '#2a8577', '#c0505f', '#6f6f1e',
   '#5a6773'];
