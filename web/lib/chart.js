@@ -12,5 +12,5 @@ export function redrawOnResize(holder, draw) {
     width = holder.clientWidth;
     draw();
   }).observe(holder);
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', draw);
+  document.addEventListener('themechange', draw);
 }

@@ -88,4 +88,4 @@ export function drawEpochs(runs) {
 new ResizeObserver(() => {
   for (const { holder, plot } of charts) plot.setSize({ width: Math.max(240, holder.clientWidth), height: 230 });
 }).observe(byId('epochs'));
-matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { if (drawnRuns.length > 0) drawCharts(); });
+document.addEventListener('themechange', () => { if (drawnRuns.length > 0) drawCharts(); });

@@ -19,7 +19,7 @@ export function tickDistance(duration, count) {
 export function readTheme() {
   const names = ['ink', 'quiet', 'line', 'panel', 'wash', 'accent', 'wait'];
   const theme = Object.fromEntries(names.map((name) => [name, cssVariable(`--${name}`)]));
-  theme.isDark = matchMedia('(prefers-color-scheme: dark)').matches;
+  theme.isDark = document.documentElement.dataset.theme === 'dark';
   theme.onBar = theme.isDark ? '#0e141a' : '#ffffff';
   theme.hatch = hatchOf(theme.wait);
   return theme;
