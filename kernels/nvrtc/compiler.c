@@ -1,7 +1,8 @@
 /* The program rooflined-nvrtc: reads CUDA C++ from standard input, compiles it with NVRTC and writes the result (output.h) to
  * standard output. It loads NVRTC, enters the sandbox (base/sandbox.h) and compiles once.
  *
- *   rooflined-nvrtc --version                 prints the version of NVRTC: "13.0"
+ *   rooflined-nvrtc --version                 prints the version of NVRTC and a hash of the standard headers that
+ *                                             posted code can include: "13.0 SHA256"
  *   rooflined-nvrtc ARCH ENTRY [OPTION]...    compiles for the architecture ARCH; ENTRY is the kernel to launch */
 #include <dlfcn.h>
 #include <errno.h>
@@ -251,7 +252,9 @@ int main(int argc, char **argv) {
   }
   if (load_nvrtc(&api, &err) < 0) return version ? EXIT_FAILURE : write_unavailable(err.message);
   if (!version) _exit(run(&api, argc, argv, &err)); /* without exit handlers: the sandbox restricts them */
+  char headers[RL_SHA256_SIZE];
   int major = 0, minor = 0;
   api.version(&major, &minor);
-  return printf("%d.%d\n", major, minor) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+  rl_standard_headers_hash(headers);
+  return printf("%d.%d %s\n", major, minor, headers) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -80,7 +80,11 @@
 #define TEXT_OF(NAME, TEXT) TEXT,
 static const char *const names[] = {STANDARD_HEADERS(NAME_OF)};
 static const char *const texts[] = {STANDARD_HEADERS(TEXT_OF)};
+#define NAME_AND_TEXT(NAME, TEXT) NAME "\n" TEXT
+static const char names_and_texts[] = STANDARD_HEADERS(NAME_AND_TEXT);
 
 rl_standard_headers rl_standard_headers_get(void) {
   return (rl_standard_headers){.count = (int)(sizeof names / sizeof *names), .names = names, .texts = texts};
 }
+
+void rl_standard_headers_hash(char hex[RL_SHA256_SIZE]) { rl_sha256(names_and_texts, sizeof names_and_texts, hex); }

@@ -4,6 +4,8 @@
 #ifndef RL_KERNELS_NVRTC_STANDARD_HEADERS_H
 #define RL_KERNELS_NVRTC_STANDARD_HEADERS_H
 
+#include "base/sha256.h"
+
 /* Arguments of nvrtcCreateProgram: names[i] is the name in the #include directive, texts[i] the text of that header. Both arrays
  * are static. */
 typedef struct rl_standard_headers {
@@ -12,5 +14,7 @@ typedef struct rl_standard_headers {
 } rl_standard_headers;
 
 rl_standard_headers rl_standard_headers_get(void);
+/* Hashes all names and texts. */
+void rl_standard_headers_hash(char hex[RL_SHA256_SIZE]);
 
 #endif
