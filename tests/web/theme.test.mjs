@@ -70,9 +70,11 @@ test('every page is accessible and fits a phone in both themes', async () => {
   const second = await submit({ kind: 'train', dataset: 'synthetic', epochs: 1, max_images: 256, engine: 'blas' });
   const [first, other] = (await Promise.all([training, second].map(finish))).map((job) => job.runs[0].id);
   const { job: profiled } = await (await fetch(`${daemon.url}/runs/${runs.a}/report`)).json();
-  const pages = [['/', '#jobs tbody tr'], [`/job.html?id=${training}`], [`/job.html?id=${profiled}`], [`/report.html?run=${runs.a}`],
+  const pages = [
+    ['/', '#jobs tbody tr'], [`/job.html?id=${training}`], [`/job.html?id=${profiled}`], [`/report.html?run=${runs.a}`],
     [`/compare.html?a=${runs.a}&b=${runs.b}`], [`/compare.html?a=${first}&b=${other}`],
-    [`/history.html?job=${training}&run=${first}`], ['/suites.html']];
+    [`/history.html?job=${training}&run=${first}`], ['/suites.html'],
+  ];
   for (const [where, loaded = 'body[data-loaded]'] of pages) {
     for (const options of [{ colorScheme: 'light' }, { colorScheme: 'dark', viewport: { width: 390, height: 844 } }]) {
       const page = await openPage(daemon.url + where, options);
