@@ -143,8 +143,32 @@ static uint32_t group_of(const rl_activity_row *row) {
   return KIND_VALUES * (uint32_t)rl_activity_level_above(row->end_ns - row->start_ns) + kind;
 }
 
-/* Returns the number that is added to the groups of rows whose lowest level of intervals is first_level. */
-static int64_t first_group_of(int first_level) { return (int64_t)LEVEL_GROUPS * (first_level - RL_NO_LEVEL); }
+typedef struct row_slice {
+  const rl_activity_row *rows;
+  size_t count; /* at most RL_SLICE_ROWS */
+  int64_t row_counts[GROUPS], longest_ns[GROUPS];
+  uint16_t by_group[RL_SLICE_ROWS]; /* indices of the rows, by group, and within a group in the order of the rows */
+  int first_level;                  /* the lowest level of intervals that has the rows, or RL_NO_LEVEL */
+} row_slice;
+_Static_assert((int)RL_SLICE_ROWS <= UINT16_MAX, "by_group holds indices of rows");
+
+static void group_rows(row_slice *slice, const rl_activity_row *rows, size_t count) {
+  size_t next[GROUPS + 1] = {0};
+  memset(slice, 0, sizeof *slice);
+  slice->rows = rows;
+  slice->count = count;
+  for (size_t i = 0; i < count; i++) {
+    const int64_t duration_ns = rows[i].end_ns - rows[i].start_ns;
+    const uint32_t group = group_of(&rows[i]);
+    if (duration_ns > slice->longest_ns[group]) slice->longest_ns[group] = duration_ns;
+    slice->row_counts[group]++;
+  }
+  for (int group = 0; group < GROUPS; group++) next[group + 1] = next[group] + (size_t)slice->row_counts[group];
+  for (size_t i = 0; i < count; i++) slice->by_group[next[group_of(&rows[i])]++] = (uint16_t)i;
+}
+
+/* Returns the number that is added to the groups of rows in these levels of intervals. */
+static int64_t first_group_of(const row_slice *slice) { return (int64_t)LEVEL_GROUPS * (slice->first_level - RL_NO_LEVEL); }
 
 /* --- insertion --------------------------------------------------------------------------------------------------------- */
 
@@ -175,33 +199,31 @@ static int insert_entries(rl_db *db, int64_t pass, const rl_activity_appender *a
   return 0;
 }
 
-static int insert_rows(rl_db *db, int64_t pass, const rl_activity_appender *appender, const rl_activity_row *rows, size_t count,
-                       int first_level, rl_error *err) {
+/* By group, because SQLite then appends most rows to the page of the row before. */
+static int insert_rows(rl_db *db, int64_t pass, const rl_activity_appender *appender, const row_slice *slice, rl_error *err) {
   sqlite3_stmt *statement = NULL;
   if (rl_db_prepare(db, "activity_insert", NULL, 0, &statement, err) < 0) return -1;
-  for (size_t i = 0; i < count; i++)
-    if (RUN_POSITIONAL(db, statement, err, pass, first_group_of(first_level) + group_of(&rows[i]), rows[i].start_ns,
-                       appender->stored_rows + (int64_t)i, rows[i].end_ns - rows[i].start_ns, appender->entry_of_row[i],
-                       rows[i].correlation, rows[i].step) < 0)
+  for (size_t i = 0; i < slice->count; i++) {
+    const int64_t index = slice->by_group[i];
+    const rl_activity_row *row = &slice->rows[index];
+    if (RUN_POSITIONAL(db, statement, err, pass, first_group_of(slice) + group_of(row), row->start_ns,
+                       appender->stored_rows + index, row->end_ns - row->start_ns, appender->entry_of_row[index],
+                       row->correlation, row->step) < 0)
       return -1;
+  }
   return 0;
 }
 
-/* Adds the rows to the pass's number of rows and longest duration of each group. */
-static int add_groups(rl_db *db, int64_t pass, const rl_activity_row *rows, size_t count, int first_level, rl_error *err) {
-  int64_t row_counts[GROUPS] = {0}, longest_ns[GROUPS] = {0};
-  const rl_binding level = {":first_level", first_level != RL_NO_LEVEL ? RL_SQL_INTEGER : RL_SQL_NULL, .integer = first_level};
-  for (size_t i = 0; i < count; i++) {
-    int64_t duration_ns = rows[i].end_ns - rows[i].start_ns;
-    uint32_t group = group_of(&rows[i]);
-    if (duration_ns > longest_ns[group]) longest_ns[group] = duration_ns;
-    row_counts[group]++;
-  }
+/* Adds the slice to the pass's number of rows and longest duration of each group. */
+static int add_groups(rl_db *db, int64_t pass, const row_slice *slice, rl_error *err) {
+  const rl_binding level = {":first_level", slice->first_level != RL_NO_LEVEL ? RL_SQL_INTEGER : RL_SQL_NULL,
+                            .integer = slice->first_level};
   for (int group = 0; group < GROUPS; group++)
-    if (row_counts[group] > 0 &&
+    if (slice->row_counts[group] > 0 &&
         rl_db_run(db, err, "activity_groups_add", RL_BIND_INTEGER(":pass", pass),
-                  RL_BIND_INTEGER(":group", first_group_of(first_level) + group), RL_BIND_INTEGER(":kind", group % KIND_VALUES),
-                  RL_BIND_INTEGER(":rows", row_counts[group]), RL_BIND_INTEGER(":longest", longest_ns[group]), level) < 0)
+                  RL_BIND_INTEGER(":group", first_group_of(slice) + group), RL_BIND_INTEGER(":kind", group % KIND_VALUES),
+                  RL_BIND_INTEGER(":rows", slice->row_counts[group]), RL_BIND_INTEGER(":longest", slice->longest_ns[group]),
+                  level) < 0)
       return -1;
   return 0;
 }
@@ -209,13 +231,13 @@ static int add_groups(rl_db *db, int64_t pass, const rl_activity_row *rows, size
 /* Inserts a slice with the names and entries that are not stored yet. Inside a transaction. */
 static int insert_slice(rl_db *db, int64_t pass, const rl_activity_appender *appender, const rl_records *records,
                         const rl_activity_row *rows, size_t count, rl_error *err) {
-  int first_level;
+  row_slice slice;
+  group_rows(&slice, rows, count);
   return rl_db_run(db, err, "activity_mark_stored", RL_BIND_INTEGER(":pass", pass)) < 0 ||
                  insert_names(db, pass, appender->stored_names, records->names, (int64_t)records->name_count, err) < 0 ||
                  insert_entries(db, pass, appender, err) < 0 ||
-                 rl_activity_intervals_add(db, pass, rows, count, &first_level, err) < 0 ||
-                 add_groups(db, pass, rows, count, first_level, err) < 0 ||
-                 insert_rows(db, pass, appender, rows, count, first_level, err) < 0
+                 rl_activity_intervals_add(db, pass, rows, count, &slice.first_level, err) < 0 ||
+                 add_groups(db, pass, &slice, err) < 0 || insert_rows(db, pass, appender, &slice, err) < 0
              ? -1
              : 0;
 }

@@ -6,7 +6,8 @@
 #include "store/activity_intervals.h"
 #include "store/store_internal.h"
 
-enum { SLOTS = 2 * RL_SLICE_ROWS, MIN_ROWS_PER_INTERVAL = 8 };
+/* Fewer than MIN_ROWS rows are read as fast one by one, and every level would have at least one interval for each lane. */
+enum { SLOTS = 2 * RL_SLICE_ROWS, MIN_ROWS = 1024, MIN_ROWS_PER_INTERVAL = 8 };
 _Static_assert((SLOTS & (SLOTS - 1)) == 0, "a slot is found by a mask");
 
 typedef struct interval {
@@ -78,7 +79,7 @@ static int insert_level(rl_db *db, int64_t pass, const level_sums *sums, int lev
 int rl_activity_intervals_add(rl_db *db, int64_t pass, const rl_activity_row *rows, size_t count, int *first_level,
                               rl_error *err) {
   *first_level = RL_NO_LEVEL;
-  if (count < MIN_ROWS_PER_INTERVAL) return 0;
+  if (count < MIN_ROWS) return 0;
   level_sums *sums = malloc(sizeof *sums);
   if (sums == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "out of memory for activity rows");
   int rc = 0;

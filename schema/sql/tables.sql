@@ -383,7 +383,8 @@ CREATE TABLE activity_groups (
 ) STRICT, WITHOUT ROWID;
 
 -- Sums of the rows that start in an interval of time, so that a window of many rows is read at a level of detail. A level has only
--- rows that are shorter than its intervals. A batch of rows is in a level if the level has at most one interval for 8 of its rows.
+-- rows that are shorter than its intervals. A batch of rows is in a level if it has at least 1,024 rows, and the level at most one
+-- interval for 8 of them.
 CREATE TABLE activity_intervals (
   pass_id INTEGER NOT NULL REFERENCES passes ON DELETE CASCADE,
   level INTEGER NOT NULL, -- an interval of level n lasts 1,024 times 4 to the power of n, in ns
