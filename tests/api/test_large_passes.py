@@ -25,7 +25,8 @@ def gpu_daemon(start, tmp_path_factory):
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     (folder / "rooflined-worker-cpu").symlink_to(BUILD / "bin" / "rooflined-worker-cpu")
     env = {"STAND_IN_NOTES": str(folder / "notes"), "STAND_IN_PATH": str(SOURCE / "tests" / "worker")}
-    return start("--allow-source", "--workers", str(folder), "--devices", "all", token=True, env=env)
+    options = ("--allow-source", "--workers", str(folder), "--devices", "all", "--request-deadline-s", "600")
+    return start(*options, token=True, env=env)
 
 
 def rss_kb(daemon):
