@@ -1,9 +1,8 @@
 // The list of jobs with live state, the devices, and the forms that submit jobs.
-import { ApiProblem, finalStates, get, listenToJob, doneFraction, post, postFile } from '/lib/api.js';
+import { finalStates, get, listenToJob, doneFraction } from '/lib/api.js';
 import { byId, createElement, numberCell, stateBadge } from '/lib/dom.js';
 import * as format from '/lib/format.js';
-import '/lib/profile.js';
-import { submitOnPost } from '/lib/submit.js';
+import '/lib/job_form.js';
 
 const JOBS_PER_PAGE = 50;
 const MAX_LISTENERS = 3; // of the six connections to a host that browsers allow
@@ -147,20 +146,6 @@ for (const select of filters) {
   select.value = requested ?? '';
   select.addEventListener('change', applyFilters);
 }
-
-function trainingRequest(form) {
-  const fields = new FormData(form);
-  const numbers = ['epochs', 'batch_size', 'max_images'].map((name) => [name, Number(fields.get(name))]);
-  return { kind: 'train', precisions: fields.getAll('precisions'), passes: fields.getAll('passes'),
-    ...Object.fromEntries(numbers), ...(fields.get('device') ? { device: fields.get('device') } : {}) };
-}
-
-submitOnPost(byId('submit'), (form) => post('/jobs', trainingRequest(form)));
-submitOnPost(byId('import-form'), (form) => {
-  const [file] = form.elements.trace.files;
-  if (!file) throw new ApiProblem(0, { detail: 'Choose a file.' });
-  return postFile(`/imports?file_name=${encodeURIComponent(file.name)}`, file);
-});
 
 document.addEventListener('visibilitychange', () => { if (!document.hidden) refreshSoon(); });
 refresh();

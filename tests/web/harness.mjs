@@ -63,6 +63,14 @@ export async function openPage(where, { refuse, ...options } = {}) {
   return page;
 }
 
+/** Opens the main page with the form for a new job. */
+export async function openJobForm(url, options) {
+  const page = await openPage(url, options);
+  await page.locator('#new > summary').click();
+  await page.locator('#job-fields input').first().waitFor();
+  return page;
+}
+
 export const takeScreenshot = (page, name) => page.screenshot({ path: path.join(screenshots, `${name}.png`), fullPage: true });
 export const fitsWidth = (page) =>
   page.evaluate(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth);

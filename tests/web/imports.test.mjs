@@ -2,19 +2,19 @@
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { test } from 'node:test';
-import { daemon, ignoreBrowserErrors, openPage, takeScreenshot } from './harness.mjs';
+import { daemon, ignoreBrowserErrors, openJobForm, takeScreenshot } from './harness.mjs';
 
 const traces = path.join(process.env.ROOFLINED_SOURCE, 'tests/fuzz');
 
 async function importFile(page, file) {
-  await page.locator('#import summary').click();
+  await page.locator('[name="job-kind"][value="import"]').check({ force: true });
   if (file) await page.locator('[name="trace"]').setInputFiles(path.join(traces, file));
-  await page.getByRole('button', { name: 'Import it' }).click();
+  await page.getByRole('button', { name: 'Import trace' }).click();
 }
 
 for (const [file, format] of [['kineto/steps.json.gz', 'kineto'], ['nsys/steps.sqlite', 'nsys']]) {
   test(`a ${format} trace is imported and explained`, async () => {
-    const page = await openPage(daemon.url);
+    const page = await openJobForm(daemon.url);
     await importFile(page, file);
     await page.waitForURL(/job\.html\?id=\d+/);
     await page.locator('body[data-loaded="completed"]').waitFor({ timeout: 60000 });
@@ -29,12 +29,12 @@ for (const [file, format] of [['kineto/steps.json.gz', 'kineto'], ['nsys/steps.s
 }
 
 test('a file that can not be imported is refused at its field', async () => {
-  const page = await openPage(daemon.url);
+  const page = await openJobForm(daemon.url);
   await importFile(page, null);
-  assert.match(await page.locator('#import .problem-line').innerText(), /Choose a file/);
+  assert.match(await page.locator('[data-field="file"] .problem-line').innerText(), /Choose a file/);
   await page.locator('[name="trace"]').setInputFiles({ name: 'a.nsys-rep', mimeType: '', buffer: Buffer.from('nsys') });
-  await page.getByRole('button', { name: 'Import it' }).click();
-  await page.locator('#import .problem-line', { hasText: 'nsys export' }).waitFor();
+  await page.getByRole('button', { name: 'Import trace' }).click();
+  await page.locator('#job-form .problem-line', { hasText: 'nsys export' }).waitFor();
   ignoreBrowserErrors('415');
   await page.close();
 });

@@ -5,7 +5,8 @@ import { execFileSync } from 'node:child_process';
 import path from 'node:path';
 import { test } from 'node:test';
 import {
-  browserErrors, build, daemon, finish, fitsWidth, ignoreBrowserErrors, openPage, scratch, startDaemon, submit, takeScreenshot,
+  browserErrors, build, daemon, finish, fitsWidth, ignoreBrowserErrors, openJobForm, openPage, scratch, startDaemon, submit,
+  takeScreenshot,
 } from './harness.mjs';
 
 const train = (request) => submit({ kind: 'train', dataset: 'synthetic', ...request });
@@ -20,11 +21,11 @@ test('without jobs the page explains how to start', async () => {
 
 let job;
 test('the form starts a comparison, and the page follows it to its result', async () => {
-  const page = await openPage(daemon.url);
+  const page = await openJobForm(daemon.url);
   await page.locator('[name="max_images"]').fill('1024');
   await page.locator('[name="epochs"]').fill('3');
-  await page.locator('[value="counters"]').check();
-  await page.getByRole('button', { name: 'Run it' }).click();
+  await page.locator('[name="passes"][value="counters"]').check();
+  await page.getByRole('button', { name: 'Start training' }).click();
   await page.waitForURL(/job\.html\?id=\d+/);
   job = Number(new URL(page.url()).searchParams.get('id'));
   await page.locator('body[data-loaded="completed"]').waitFor({ timeout: 60000 });
@@ -138,18 +139,6 @@ test('filters of the list are kept in the URL', async () => {
   await page.locator('#none').waitFor();
   assert.equal(await page.getByLabel('Kind').inputValue(), 'ceilings');
   assert.equal(await page.locator('#empty').isVisible(), false);
-  await page.close();
-});
-
-test('an error in the form is shown at its field', async () => {
-  const page = await openPage(daemon.url);
-  await page.locator('[name="batch_size"]').fill('0');
-  const refused = page.waitForResponse((response) => response.status() === 400);
-  await page.getByRole('button', { name: 'Run it' }).click();
-  await refused;
-  await page.locator('[data-field="batch_size"][data-bad]').waitFor();
-  assert.match(await page.locator('[data-field="batch_size"] .problem-line').innerText(), /batch_size|8192/);
-  ignoreBrowserErrors('status of 400');
   await page.close();
 });
 

@@ -17,10 +17,11 @@ function clearProblems(form) {
 function showProblem(form, problem) {
   const field = fieldOf(form, problem.pointer);
   field?.setAttribute('data-bad', '');
+  field?.closest('#job-fields details')?.setAttribute('open', '');
   (field ?? form.querySelector('.actions')).append(
     createElement('span', { class: 'problem-line', role: 'alert' }, problem.message),
   );
-  field?.querySelector('input, select')?.focus();
+  field?.querySelector('input, select, textarea')?.focus();
 }
 
 /** Submits a job by send(form), which resolves to it, when the form is submitted, and shows the job's page. */
