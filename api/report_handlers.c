@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/comparison_explanation.h"
 #include "api/handlers.h"
 #include "api/reply.h"
 #include "api/report_csv.h"
@@ -311,16 +312,24 @@ static int read_compared_run(rl_store *store, int64_t id, int64_t kernel, rl_rep
   return rl_fail(err, RL_HTTP, 404, "The counters pass of run %lld has no kernel %lld.", (long long)id, (long long)kernel);
 }
 
-/* Adds "comparison", an item of /jobs/{id}/comparison for the two runs, or null with "comparison_reason". */
-static int add_comparison(rl_store *store, const compare_query *query, cJSON *document, rl_error *err) {
+/* *comparison: of two runs, without its explanation; NULL: they are of different workloads. */
+static int read_comparison(rl_store *store, const compare_query *query, cJSON **comparison, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   rl_binding bindings[] = {{":a", RL_SQL_INTEGER, .integer = query->a}, {":b", RL_SQL_INTEGER, .integer = query->b}};
   const char *json;
   if (rl_store_query(store, RL_QUERY_COMPARISON, bindings, 2, &cursor, err) < 0) return -1;
   int found = rl_cursor_next(cursor, &json, err);
-  if (found < 0) return -1;
-  cJSON_AddRawToObject(document, "comparison", found > 0 ? json : "null");
-  rl_json_add_text(document, "comparison_reason", found > 0 ? NULL : "the runs are of different workloads");
+  *comparison = found > 0 ? cJSON_Parse(json) : NULL;
+  return found < 0 ? -1 : 0;
+}
+
+/* Adds "comparison", an item of /jobs/{id}/comparison for the two runs, or null with "comparison_reason". */
+static int add_comparison(rl_store *store, const compare_query *query, cJSON *document, rl_error *err) {
+  RL_CLEANUP(rl_json_cleanup) cJSON *comparison = NULL;
+  if (read_comparison(store, query, &comparison, err) < 0) return -1;
+  if (comparison != NULL && rl_comparison_add_explanation(store, comparison, err) < 0) return -1;
+  rl_json_add_text(document, "comparison_reason", comparison != NULL ? NULL : "the runs are of different workloads");
+  cJSON_AddItemToObject(document, "comparison", comparison != NULL ? rl_take_ownership(&comparison) : cJSON_CreateNull());
   return 0;
 }
 

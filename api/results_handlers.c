@@ -3,11 +3,13 @@
 #include <string.h>
 
 #include "api/cached_reply.h"
+#include "api/comparison_explanation.h"
 #include "api/handlers.h"
 #include "api/json_rows.h"
 #include "api/reply.h"
 #include "api/server_internal.h"
 #include "base/clock.h"
+#include "base/json_members.h"
 
 enum {
   DEFAULT_KERNEL_ITEMS = 200,
@@ -134,9 +136,27 @@ int rl_handle_get_job_timeline(rl_http_request *request, rl_error *err) {
   return reply_job_rows(request, RL_QUERY_TIMELINE, bindings, 5, query.limit, 0, err);
 }
 
+/* Adds the rows of RL_QUERY_COMPARISON to an array. */
+static int read_comparisons(rl_store *store, int64_t job_id, cJSON *array, rl_error *err) {
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  rl_binding job = bind_integer(":job", job_id, true);
+  const char *json;
+  int found;
+  if (rl_store_query(store, RL_QUERY_COMPARISON, &job, 1, &cursor, err) < 0) return -1;
+  while ((found = rl_cursor_next(cursor, &json, err)) > 0) cJSON_AddItemToArray(array, cJSON_Parse(json));
+  return found;
+}
+
 int rl_handle_get_job_comparison(rl_http_request *request, rl_error *err) {
-  rl_binding job = bind_integer(":job", request->id, true);
-  return reply_job_rows(request, RL_QUERY_COMPARISON, &job, 1, 0, 0, err);
+  RL_CLEANUP(rl_json_cleanup) cJSON *document = cJSON_CreateObject();
+  cJSON *array = cJSON_AddArrayToObject(document, "items"), *comparison;
+  rl_store *store = request->server->store;
+  rl_job_state state;
+  if (rl_store_job_state(store, request->id, &state, err) < 0) return -1;
+  if (read_comparisons(store, request->id, array, err) < 0) return -1;
+  cJSON_ArrayForEach (comparison, array)
+    if (rl_comparison_add_explanation(store, comparison, err) < 0) return -1;
+  return rl_reply_json(request, 200, rl_take_ownership(&document), err);
 }
 
 /* Fails with RL_HTTP 404 if there is no such run. name: of the query parameter that has the run's id. */

@@ -1,4 +1,5 @@
 /* The result of a job: the comparison table of training, or the table of its kind. */
+#include <stdbool.h>
 #include <string.h>
 
 #include "api/client/cells.h"
@@ -88,6 +89,24 @@ static void print_reasons(FILE *out, const cJSON *runs) {
   }
 }
 
+static void print_sentence(FILE *out, const cJSON *sentence) {
+  const char *text = rl_json_text(sentence, "text");
+  if (text[0] != '\0') rl_print_wrapped(out, 2, text);
+  else fprintf(out, "— %s, %s\n", rl_json_text(sentence, "topic"), rl_json_text(sentence, "reason"));
+}
+
+/* Prints why the runs differ. Comparisons with one baseline describe its epoch once. */
+static void print_explanation(FILE *out, const cJSON *comparison) {
+  const cJSON *pair, *sentence, *pairs = rl_json_at(comparison, "items");
+  cJSON_ArrayForEach (pair, pairs) {
+    fputc('\n', out);
+    cJSON_ArrayForEach (sentence, rl_json_at(pair, "explanation")) {
+      bool is_of_baseline = rl_json_number(sentence, "run") == rl_json_number(pair, "baseline.run");
+      if (pair == pairs->child || !is_of_baseline) print_sentence(out, sentence);
+    }
+  }
+}
+
 /* Prints the compiler's log of a failed job. */
 static void print_logs(FILE *out, const cJSON *job) {
   const cJSON *run;
@@ -149,4 +168,5 @@ void rl_print_results(FILE *out, const cJSON *job, const cJSON *results, const c
   print_header(out, runs, comparison);
   for (int i = 0; i < ROW_COUNT; i++) print_row(out, &rows[i], runs, comparison);
   print_reasons(out, runs);
+  print_explanation(out, comparison);
 }

@@ -147,6 +147,8 @@ typedef enum rl_query {
   RL_QUERY_TIMELINE_INTERVALS, /* :run :level :from :to   sums of the other rows */
   RL_QUERY_TIMELINE_END,       /* :run   when the trace ends */
   RL_QUERY_COMPARISON,         /* :job, or :a :b   pairs of runs: the job's fp32 run with each other one, or run :a with :b */
+  RL_QUERY_EXPLAINED_RUN,      /* :run   one row: variant; further columns: times, rates and memory of a training run */
+  RL_QUERY_EXPLAINED_KERNELS,  /* :run   launches of traced kernels, by their phases if they have any; further columns: numbers */
   RL_QUERY_HISTORY,            /* :metric :workload :device :like :from :to :limit   values of a metric by run, oldest first */
   RL_QUERY_REPORT_RUN,         /* :run   one row: the run; further columns: numbers, compute capability, requested sections */
   RL_QUERY_REPORT_KERNELS,     /* :run :kernel :inside   kernels in order; further columns: numbers, series, instructions */

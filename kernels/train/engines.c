@@ -1,6 +1,8 @@
 /* Descriptions of the engines that train the MNIST CNN: the parameters that each supports, and when "auto" skips it. */
 #include "train/engines.h"
 
+#include <string.h>
+
 #include "train/model.h"
 
 /* The CPU has no TF32 arithmetic. */
@@ -63,3 +65,12 @@ const rl_engine_description rl_train_persistent = {.name = "persistent",
 
 const rl_engine_description *const rl_train_engines[] = {
     &rl_train_reference, &rl_train_blas, &rl_train_cudnn, &rl_train_cpu_fused, &rl_train_fused, &rl_train_persistent, NULL};
+
+/* Of the engine persistent (cuda/persistent.h). */
+bool rl_train_phase_is_exchange(const char *phase) {
+  static const char *const names[] = {"conv2_weights",   "fc1_inputs", "fc1_gradients",
+                                      "forward_barrier", "store_sums", "backward_barrier"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strcmp(phase, names[i]) == 0) return true;
+  return false;
+}

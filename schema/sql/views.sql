@@ -265,7 +265,7 @@ FROM v_ceiling_passes c JOIN measurements m ON m.pass_id = c.pass_id AND m.name 
 -- they are cold. Bytes that the caches above the last one can hold are subtracted from the bytes from the last cache in the same
 -- way.
 CREATE VIEW v_floors AS
-SELECT job, run, pass_id, cache, ceilings_id, floor_ms,
+SELECT job, run, pass_id, cache, ceilings_id, operations, operations_per_s, floor_ms,
   CASE floor_ms
     WHEN operations_ms THEN printf('%.6g operations in %s at %.6g/s', operations, "precision", operations_per_s)
     WHEN memory_ms THEN printf('%.6g bytes from memory at %.6g/s', memory_bytes, memory_bytes_per_s)

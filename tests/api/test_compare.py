@@ -141,7 +141,7 @@ def test_times_of_launches_of_two_jobs(daemon, rows):
     assert pair["baseline"]["job"] != pair["candidate"]["job"] and pair["baseline"]["device"] == "gpu0"
     assert (pair["speedup_cold_ratio"], pair["speedup_warm_ratio"]) == (1.5, 0.75)
     assert set(pair["unavailable"]) == {"speedup_ratio", "speedup_min_ratio", "peak_memory_ratio",
-                                        "test_accuracy_difference_ratio"}
+                                        "test_accuracy_difference_ratio", "explanation"}
     assert pair["unavailable"]["speedup_ratio"] == "scalar: the timing pass did not measure it"
     reverse, _ = compare_runs(daemon, b, a)
     assert math.isclose(reverse["speedup_cold_ratio"], 1 / 1.5) and math.isclose(reverse["speedup_warm_ratio"], 1 / 0.75)

@@ -1,0 +1,132 @@
+"""GET /jobs/{id}/comparison explains training runs: from rows as a GPU's worker stores them, and from a job of the CPU."""
+
+import json
+
+import pytest
+
+from report_fixture import Rows
+
+BUSY = {"epoch_traced_ms": 40.0, "device_busy_ratio": 0.975}
+MEMORY = {"memory_dataset_bytes": 5.5e7, "memory_weights_bytes": 6.4e6, "memory_activations_bytes": 2.4e7,
+          "memory_workspace_bytes": 4.2e6}
+VERDICT = {"gpu__time_duration.sum": 1e6, "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed": 20.0,
+           "sm__throughput.avg.pct_of_peak_sustained_elapsed": 20.0, "sm__issue_active.avg.pct_of_peak_sustained_elapsed": 20.0}
+ARITHMETIC = {**VERDICT, "sm__throughput.avg.pct_of_peak_sustained_elapsed": 90.0,
+              "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_elapsed": 90.0}
+INSTRUCTIONS = [("HADD2.F32", "HADD2.F32 R4, -RZ, R5.H0_H0 ;", 30),
+                ("F2FP.F16.F32.PACK_AB", "F2FP.F16.F32.PACK_AB R4, R5, R6 ;", 10),
+                ("HADD2.F32", "HADD2.F32 R4, R7, R5.H0_H0 ;", 60),
+                ("FFMA", "FFMA R1, R2, R3, R4 ;", 100)]
+
+
+@pytest.fixture(scope="module")
+def gpu_daemon(start):
+    """A daemon whose database has the runs of a GPU, which other tests must not see in the shared one."""
+    own = start()
+    yield own
+    own.stop()
+
+
+@pytest.fixture(scope="module")
+def rows(gpu_daemon):
+    return Rows(gpu_daemon)
+
+
+def kernel(launch, us, **columns):
+    return {"launch": launch, "name": f"{launch}_kernel", "total_us": us, "launches": 938, **columns}
+
+
+def train(rows, job, variant, epoch_ms, traced, counted):
+    """Inserts a training run with its three passes."""
+    run = rows.run([{**kernel(name, 1.0), "metrics": metrics, **more} for name, metrics, more in counted], workload="mnist_cnn",
+                   variant=variant, job=job, params={"precision": variant}, measurements=MEMORY, trace=(traced, []))
+    passes = dict(rows.db.execute("SELECT name, id FROM passes WHERE run_id = ?", [run]))
+    for name, value in BUSY.items():
+        rows.insert("measurements", pass_id=passes["activity"], name=name, value=value)
+    for epoch in range(2):
+        rows.insert("epochs", pass_id=passes["timing"], epoch=epoch, warmup=0, device_ms=epoch_ms, images=60000,
+                    skipped_steps=epoch if variant == "fp16" else None, throttle_reasons="",
+                    unavailable=json.dumps({} if variant == "fp16" else {"skipped_steps": "no loss scaling"}))
+    rows.db.execute("UPDATE runs SET steps_per_epoch = 938 WHERE id = ?", [run])
+    rows.summarize(run)
+    return run
+
+
+@pytest.fixture(scope="module")
+def job(rows):
+    """fp32 in 40 ms, 30 of them conv2 by FMA; fp16 in 20 ms by one launch with phases."""
+    job = rows.job(kind="train")
+    fp32 = train(rows, job, "fp32", 40.0, [kernel("conv2_forward", 30000.0), kernel("adam", 9000.0)],
+                 [("conv2_forward", ARITHMETIC, {}), ("adam", VERDICT, {})])
+    instructions = [{"offset": 16 * i, "opcode": opcode, "sass": sass, "counts": json.dumps({"smsp__sass_inst_executed": count})}
+                    for i, (opcode, sass, count) in enumerate(INSTRUCTIONS)]
+    shares = (("conv2_forward", 0.25), ("backward_barrier", 0.25), ("adam", 0.5))
+    phases = [{"name": name, "steps": 32, "blocks": 128, "share_ratio": share} for name, share in shares]
+    fp16 = train(rows, job, "fp16", 20.0, [kernel("persistent_epoch", 39000.0, phases=phases)],
+                 [("persistent_epoch", VERDICT, {"instructions": instructions})])
+    return {"job": job, "fp32": fp32, "fp16": fp16}
+
+
+def sentences(daemon, job):
+    explanation = daemon.get(f"/jobs/{job}/comparison").json()["items"][0]["explanation"]
+    for sentence in explanation:
+        assert (sentence["text"] is None) == (sentence["reason"] is not None), sentence
+        for value in sentence["values"]:
+            assert (value["value"] is None) == (value["reason"] is not None), value
+    return {(sentence["topic"], sentence["run"]): sentence for sentence in explanation}
+
+
+def values(sentence):
+    return {value["name"]: value["value"] for value in sentence["values"]}
+
+
+def test_an_epoch_by_verdicts_and_phases(gpu_daemon, job):
+    said = sentences(gpu_daemon, job["job"])
+    fp32, fp16 = said["epoch", job["fp32"]], said["epoch", job["fp16"]]
+    assert values(fp32) == {"arithmetic": 30, "memory": 0, "latency": 9, "exchange": None, "launch": pytest.approx(1), "copy": 0,
+                            "unknown": 0}
+    assert fp32["links"][0] == {"run": job["fp32"], "launch": "conv2_forward", "phase": None, "kernel": 0, "bound": "pipeline",
+                                "time_ms": 30}
+    assert values(fp16)["exchange"] == 9.75 and values(fp16)["latency"] == 29.25 and values(fp16)["arithmetic"] == 0
+    assert fp16["links"][0]["launch"] == "persistent_epoch" and fp16["links"][0]["phase"] == "adam"
+    assert fp16["links"][0]["kernel"] == 0 and fp16["links"][0]["bound"] == "latency"
+
+
+def test_the_speedup_and_its_limit(gpu_daemon, job):
+    said = sentences(gpu_daemon, job["job"])
+    speedup, limit = said["speedup", None], said["limit", None]
+    assert speedup["text"].startswith("fp16 is 2.00× as fast as fp32 (40.0 ms → 20.0 ms an epoch). Largest differences: "
+                                      "conv2_forward 30.0 ms → 9.75 ms (3.08×)")
+    assert values(speedup) == {"speedup": 2, "saved": 20}
+    assert values(limit)["little_gain"] == pytest.approx(19.5 + 9.75 + 1)
+    assert [link["phase"] for link in limit["links"]] == ["adam", "backward_barrier"]
+
+
+def test_what_fp16_costs(gpu_daemon, job):
+    said = sentences(gpu_daemon, job["job"])
+    assert values(said["conversions", job["fp16"]]) == {"conversions": 0.2}
+    assert said["scaling", job["fp16"]]["text"] == "Loss scaling skipped 1 of 1876 steps."
+    assert said["weights", job["fp16"]]["text"].startswith("FP32 master weights stay beside the FP16 copies")
+    assert said["arithmetic", None]["reason"].startswith("fp32: no ceilings of this device")
+
+
+def test_any_two_runs(gpu_daemon, job):
+    comparison = gpu_daemon.get(f"/compare?a={job['fp16']}&b={job['fp32']}").json()["comparison"]
+    said = {sentence["topic"]: sentence for sentence in comparison["explanation"]}
+    assert said["speedup"]["text"].startswith("fp32 takes 2.00× the time of fp16") and "weights" not in said
+    assert said["limit"]["reason"] == "the epoch is not faster"
+
+
+def test_runs_that_train_nothing_are_not_explained(gpu_daemon, rows):
+    first, second = rows.run([]), rows.run([], variant="vector")
+    comparison = gpu_daemon.get(f"/compare?a={first}&b={second}").json()["comparison"]
+    assert comparison["explanation"] is None
+    assert comparison["unavailable"]["explanation"] == "only runs of training jobs are explained"
+
+
+def test_a_job_of_the_cpu(daemon, finished):
+    said = {topic: sentence for (topic, _), sentence in sentences(daemon, finished).items()}
+    assert "without a verdict" in said["epoch"]["text"] and "No verdict: " in said["epoch"]["text"]
+    assert values(said["epoch"])["arithmetic"] is None and values(said["epoch"])["unknown"] > 0
+    assert values(said["speedup"])["speedup"] > 0 and "Memory of fp16 beside fp32: " in said["memory"]["text"]
+    assert said["conversions"]["reason"].startswith("fp16: ")
