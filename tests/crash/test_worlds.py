@@ -310,14 +310,20 @@ def test_results_survive_a_stop_while_another_program_holds_the_lock(start):
     assert_sound(second)
 
 
+def rows_worker(folder, rows):
+    """Returns the options and the environment of a daemon whose worker sends so many activity rows, over seconds (fake_worker.c)."""
+    workers = folder / "workers"
+    workers.mkdir()
+    (workers / "rooflined-worker-cpu").symlink_to(BUILD / "tests" / "fake_worker")
+    return ("--workers", str(workers)), {"FAKE_WORKER": "rows-slowly", "FAKE_ROWS": str(rows)}
+
+
 @pytest.mark.parametrize("end", ["stop", "kill"])
 def test_a_finished_pass_whose_rows_are_partly_stored_survives(start, tmp_path, end):
     """Slices of the rows are stored while the worker sends them; then another program takes the lock, and the pass and the daemon
-    end. The next start stores the rest, and runs nothing. fake_worker.c replaces the worker."""
+    end. The next start stores the rest, and runs nothing."""
     rows = 150000
-    (tmp_path / "workers").mkdir()
-    (tmp_path / "workers/rooflined-worker-cpu").symlink_to(BUILD / "tests" / "fake_worker")
-    options, env = ("--workers", str(tmp_path / "workers")), {"FAKE_WORKER": "rows-slowly", "FAKE_ROWS": str(rows)}
+    options, env = rows_worker(tmp_path, rows)
     daemon = start(*options, env=env)
     number = daemon.submit(job(passes=["activity"]))
     wait_until(lambda: daemon.rows("SELECT max(activity_stored) FROM passes")[0][0], 20, "a stored slice")
@@ -420,10 +426,10 @@ def test_an_unwritable_state_folder_is_named(tmp_path):
 
 
 @pytest.fixture
-def small_disk(tmp_path):
-    folder = tmp_path / "disk"
+def small_disk(request, tmp_path):
+    folder, size = tmp_path / "disk", getattr(request, "param", "4m")
     folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)], capture_output=True, text=True)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], capture_output=True, text=True)
     if mounted.returncode != 0:
         pytest.skip(f"can't mount a small tmpfs: {mounted.stderr.strip()}")
     yield folder
@@ -431,7 +437,8 @@ def small_disk(tmp_path):
 
 
 def fill(disk):
-    with open(disk / "filler", "wb", buffering=0) as file:
+    """Appends to the file `filler` until the disk is full."""
+    with open(disk / "filler", "ab", buffering=0) as file:
         try:
             while True:
                 file.write(bytes(4096))
@@ -477,6 +484,39 @@ def test_results_wait_for_free_disk_space(start, small_disk):
     second = start("--spill-bytes", "1000000", state=small_disk / "state")
     assert second.job(number)["state"] == "completed"
     assert not second.processes(), "the pass ran again"
+    assert_sound(second)
+    second.stop()
+
+
+@pytest.mark.parametrize("small_disk", ["32m"], indirect=True)
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_a_pass_whose_rows_fill_the_disk_survives(start, small_disk, tmp_path, end):
+    """The first slices are stored, and the spill file takes the rest. Then there is space for a few more slices, but not for all,
+    and the daemon ends. The next start on the full disk stores nothing, and one on a disk with space the rest."""
+    rows = 150000
+    options, env = rows_worker(tmp_path, rows)
+    options += ("--spill-bytes", "20000000")
+    first = start(*options, state=small_disk / "state", env=env)
+    stored_rows = lambda: first.rows("SELECT count(*) FROM activity")[0][0]  # noqa: E731
+    number = first.submit(job(passes=["activity"]))
+    wait_until(stored_rows, 30, "a stored slice")
+    fill(small_disk)
+    first.wait_for(number, "storing")
+    wait_until(lambda: (first.state / "spill-cpu").read_bytes()[:7] == b"RLSPILL", 30, "a spill file")
+    before = stored_rows()
+    os.truncate(small_disk / "filler", (small_disk / "filler").stat().st_size - (1 << 20))
+    wait_until(lambda: stored_rows() > before, 30, "another stored slice")
+    fill(small_disk)
+    assert 0 < before < stored_rows() < rows
+    assert first.job(number)["state"] == "storing"
+    first.stop() if end == "stop" else first.kill()
+    status, output = refused_start("--state", str(first.state), "--devices", "cpu", *options, env=env)
+    assert status == 1 and "the disk is full: free some space, then try again" in output
+    (small_disk / "filler").unlink()
+    second = start(*options, state=small_disk / "state", env=env)
+    assert second.job(number)["state"] == "completed"
+    assert not second.processes(), "the pass ran again"
+    assert second.rows("SELECT count(*), count(DISTINCT start_ns) FROM v_activity") == [(rows, rows)]
     assert_sound(second)
     second.stop()
 
