@@ -1,5 +1,6 @@
-/* Ranks are doubled, so that the mean ranks of ties are integers. The exact distribution of rank sums is counted by dynamic
- * programming; larger samples use the normal approximation. */
+/* Without ties, the exact distribution of U is that of the coefficients of a Gaussian binomial. With ties, ranks are doubled, so
+ * that their means are integers, and the rank sums are counted by dynamic programming. Larger samples use the normal
+ * approximation. */
 #include "analyze/rank_test.h"
 
 #include <errno.h>
@@ -28,11 +29,11 @@ static int fail_memory(rl_error *err) {
   return rl_fail_errno(err, "statistics of two samples");
 }
 
-/* --- the distribution of rank sums ------------------------------------------------------------------------------------- */
+/* --- the distributions of U and of rank sums --------------------------------------------------------------------------- */
 
-/* The distribution of rank sums under the null hypothesis: all samples of the ranks are equally probable. */
+/* The distribution of U or of rank sums under the null hypothesis: all samples of the ranks are equally probable. */
 typedef struct sum_counts {
-  double *counts; /* counts[sum]: the number of samples with this rank sum */
+  double *counts; /* counts[sum]: the number of samples with this U or rank sum */
   size_t size;    /* of counts */
   double total;   /* number of all samples */
 } sum_counts;
@@ -61,7 +62,28 @@ static int count_sums(const size_t *ranks, size_t rank_count, size_t chosen, sum
   return 0;
 }
 
-/* Returns the probability of a rank sum in [first, end). */
+/* Counts the samples with each U, without ties: their generating function is the product of (1 - q^(b_count + i)) / (1 - q^i)
+ * for i = 1 to a_count (Andrews, "The theory of partitions" (1976), section 3.2). After each i, the coefficients are those of the
+ * samples of i values. They are symmetric, so that only the lower half is computed. */
+static int count_u(size_t a_count, size_t b_count, sum_counts *sums, rl_error *err) {
+  size_t size = a_count * b_count + 1, half = (size + 1) / 2;
+  double *counts = sums->counts = calloc(size, sizeof *counts);
+  if (counts == NULL) return fail_memory(err);
+  counts[0] = 1;
+  for (size_t i = 1; i <= a_count; i++) {
+    for (size_t u = half; u-- > b_count + i;) counts[u] -= counts[u - b_count - i];
+    for (size_t u = i; u < half; u++) counts[u] += counts[u - i];
+  }
+  sums->size = size;
+  sums->total = 0;
+  for (size_t u = 0; u < size; u++) {
+    if (u >= half) counts[u] = counts[size - 1 - u];
+    sums->total += counts[u];
+  }
+  return 0;
+}
+
+/* Returns the probability of a sum in [first, end). */
 static double sum_tail(const sum_counts *sums, size_t first, size_t end) {
   double samples = 0;
   for (size_t sum = first; sum < end; sum++) samples += sums->counts[sum];
@@ -93,12 +115,24 @@ static double approximate_p(double u, double a_count, double b_count, double tie
   return fmin(1, 2 * normal_tail(fmax(0, fabs(u - a_count * b_count / 2) - 0.5) / sqrt(variance)));
 }
 
+static double two_sided_p(const sum_counts *sums, size_t observed) {
+  return fmin(1, 2 * fmin(sum_tail(sums, 0, observed + 1), sum_tail(sums, observed, sums->size)));
+}
+
+/* Computes the two-sided p-value of samples without ties. */
+static int compute_p_without_ties(size_t a_count, size_t b_count, size_t u, double *p, rl_error *err) {
+  RL_CLEANUP(free_counts) sum_counts sums = {0};
+  if (count_u(a_count, b_count, &sums, err) < 0) return -1;
+  *p = two_sided_p(&sums, u);
+  return 0;
+}
+
 /* Computes the two-sided p-value of a sample of `chosen` values with the rank sum `observed`. Callers pass the smaller sample:
  * its table is smaller, and both samples have the same p-value. */
-static int compute_exact_p(const size_t *ranks, size_t rank_count, size_t chosen, size_t observed, double *p, rl_error *err) {
+static int compute_p_with_ties(const size_t *ranks, size_t rank_count, size_t chosen, size_t observed, double *p, rl_error *err) {
   RL_CLEANUP(free_counts) sum_counts sums = {0};
   if (count_sums(ranks, rank_count, chosen, &sums, err) < 0) return -1;
-  *p = fmin(1, 2 * fmin(sum_tail(&sums, 0, observed + 1), sum_tail(&sums, observed, sums.size)));
+  *p = two_sided_p(&sums, observed);
   return 0;
 }
 
@@ -116,9 +150,11 @@ int rl_rank_test_compare(const double *a, size_t a_count, const double *b, size_
     found.u = ((double)sums[0] - (double)a_count * (double)(a_count + 1)) / 2;
     found.exact = a_count * b_count <= RL_RANK_TEST_EXACT_PAIRS;
     bool a_is_smaller = a_count <= b_count;
+    int rc = 0;
     if (!found.exact) found.p_value = approximate_p(found.u, (double)a_count, (double)b_count, tie_correction);
-    else if (compute_exact_p(ranks, count, a_is_smaller ? a_count : b_count, sums[!a_is_smaller], &found.p_value, err) < 0)
-      return -1;
+    else if (tie_correction == 0) rc = compute_p_without_ties(a_count, b_count, (size_t)found.u, &found.p_value, err);
+    else rc = compute_p_with_ties(ranks, count, a_is_smaller ? a_count : b_count, sums[!a_is_smaller], &found.p_value, err);
+    if (rc < 0) return -1;
   }
   *test = found;
   return 0;
@@ -135,19 +171,15 @@ double rl_rank_test_smallest_p(size_t a_count, size_t b_count) {
 /* Sets *rank to the largest k with 2 P(U <= k - 1) <= alpha: the interval reaches from the k-th smallest to the k-th largest
  * quotient. 0: the samples are too small for alpha. */
 static int find_critical_rank(size_t a_count, size_t b_count, double alpha, size_t *rank, rl_error *err) {
-  size_t count = a_count + b_count, pairs = a_count * b_count, k = 0, chosen = a_count < b_count ? a_count : b_count;
+  size_t count = a_count + b_count, pairs = a_count * b_count, k = 0;
   if (pairs > RL_RANK_TEST_EXACT_PAIRS) {
     double mean = (double)pairs / 2, deviation = sqrt((double)pairs * (double)(count + 1) / 12);
     while (2 * normal_tail((mean - (double)k - 0.5) / deviation) <= alpha) k++;
     return *rank = k, 0;
   }
   RL_CLEANUP(free_counts) sum_counts sums = {0};
-  RL_CLEANUP(free_ranks) size_t *ranks = malloc(count * sizeof *ranks);
-  if (ranks == NULL) return fail_memory(err);
-  for (size_t i = 0; i < count; i++) ranks[i] = i + 1;
-  if (count_sums(ranks, count, chosen, &sums, err) < 0) return -1;
-  double samples = 0;
-  for (size_t least = chosen * (chosen + 1) / 2; 2 * (samples += sums.counts[least + k]) / sums.total <= alpha;) k++;
+  if (count_u(a_count, b_count, &sums, err) < 0) return -1;
+  for (double samples = 0; 2 * (samples += sums.counts[k]) / sums.total <= alpha;) k++;
   *rank = k;
   return 0;
 }
@@ -162,9 +194,13 @@ int rl_rank_test_estimate_ratio(const double *a, size_t a_count, const double *b
     double value = i < a_count ? a[i] : b[i - a_count];
     if (!(value > 0 && isfinite(value))) return rl_fail(err, RL_INPUT, 0, "%g: a ratio needs positive values", value);
   }
-  RL_CLEANUP(free_numbers) double *logs = malloc(pairs * sizeof *logs);
-  if (logs == NULL) return fail_memory(err);
-  for (size_t i = 0; i < pairs; i++) logs[i] = log(b[i / a_count] / a[i % a_count]);
+  RL_CLEANUP(free_numbers) double *logs = malloc(pairs * sizeof *logs), *a_logs = malloc(a_count * sizeof *a_logs);
+  if (logs == NULL || a_logs == NULL) return fail_memory(err);
+  for (size_t i = 0; i < a_count; i++) a_logs[i] = log(a[i]);
+  for (size_t j = 0; j < b_count; j++) {
+    double b_log = log(b[j]);
+    for (size_t i = 0; i < a_count; i++) logs[j * a_count + i] = b_log - a_logs[i];
+  }
   qsort(logs, pairs, sizeof *logs, compare_values);
   if (find_critical_rank(a_count, b_count, alpha, &k, err) < 0) return -1;
   *interval = (rl_ratio_interval){exp(median_of_sorted(logs, pairs)), 0, INFINITY};

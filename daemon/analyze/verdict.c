@@ -60,6 +60,11 @@ typedef struct sample {
 } sample;
 static void free_sample(sample *s) { free(s->values); }
 
+static int compare_values(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
 static size_t copy_finite(const double *values, size_t count, double *copied) {
   size_t n = 0;
   for (size_t i = 0; i < count; i++)
@@ -140,21 +145,34 @@ static int compute_history_limit(const double *history, size_t count, size_t met
   return 0;
 }
 
-/* Estimates the limit without a history. Assumes that runs vary as much as blocks do, whose standard deviation is estimated from
- * quartiles. Returns Student's limit for the difference of two such runs, as a ratio; NAN: too few blocks. */
-static double estimate_limit_without_history(const sample *baseline, const sample *current, size_t metrics) {
-  double variance = 0, blocks = fmin((double)baseline->count, (double)current->count);
-  if (!(blocks >= 3 && baseline->median > 0 && current->median > 0)) return NAN;
-  const sample *const samples[] = {baseline, current};
-  for (int i = 0; i < 2; i++) {
-    rl_quartiles quartiles = rl_compute_quartiles(samples[i]->values, samples[i]->count); /* they are sorted already */
-    double expected_iqr = 1.349 * (1 - 1.2 / (double)samples[i]->count); /* expected IQR of so many normal values */
-    double deviation = (quartiles.q3 - quartiles.q1) / expected_iqr / quartiles.median;
-    variance += deviation * deviation / 2;
-  }
+/* Estimates the standard deviation of a sample's logarithms by Qn (Rousseeuw and Croux 1993): the C(n / 2 + 1, 2)-th smallest
+ * difference of two values, times factors that make it unbiased for normal values. Any half of the values bounds it, and from
+ * sample to sample it varies less than an estimate from quartiles. */
+static int estimate_deviation(const sample *s, double *deviation, rl_error *err) {
+  size_t n = s->count, half = n / 2 + 1, pairs = 0;
+  RL_CLEANUP(free_numbers) double *differences = malloc((n * n + 1) * sizeof *differences);
+  if (differences == NULL) return fail_memory(err);
+  for (size_t i = 0; i < n; i++)
+    for (size_t j = 0; j < i; j++) differences[pairs++] = log(s->values[i] / s->values[j]); /* they are sorted */
+  qsort(differences, pairs, sizeof *differences, compare_values);
+  double few_values = (double)n / ((double)n + (n % 2 == 0 ? 3.8 : 1.4));
+  *deviation = 2.2219 * few_values * differences[half * (half - 1) / 2 - 1];
+  return 0;
+}
+
+/* Estimates the limit without a history. Assumes that runs vary as much as blocks do, whose deviation is estimated. Writes
+ * Student's limit for the difference of two such runs, as a ratio; NAN: too few blocks. */
+static int estimate_limit_without_history(const sample *baseline, const sample *current, size_t metrics, double *limit,
+                                          rl_error *err) {
+  double blocks = fmin((double)baseline->count, (double)current->count), deviations[2];
+  *limit = NAN;
+  if (!(blocks >= 3 && is_positive(baseline) && is_positive(current))) return 0;
+  if (estimate_deviation(baseline, &deviations[0], err) < 0 || estimate_deviation(current, &deviations[1], err) < 0) return -1;
+  double variance = (deviations[0] * deviations[0] + deviations[1] * deviations[1]) / 2;
   double difference_deviation = sqrt(2 * variance * (1 + M_PI_2 / blocks)); /* π / 2: variance of a median over that of a mean */
-  return expm1(difference_deviation *
-               rl_student_critical_value(RL_VERDICT_Q / 2 / (double)metrics, baseline->count + current->count - 2));
+  double critical = rl_student_critical_value(RL_VERDICT_Q / 2 / (double)metrics, baseline->count + current->count - 2);
+  *limit = expm1(difference_deviation * critical);
+  return 0;
 }
 
 /* --- reasons ----------------------------------------------------------------------------------------------------------- */
@@ -277,8 +295,10 @@ static int compute_statistics(comparison *c, size_t metrics, rl_error *err) {
                         err) < 0)
     return -1;
   judgement->p_value = current_test.p_value, judgement->confirmation_p_value = confirmation_test.p_value;
-  judgement->history_limit_ratio =
-      isnan(earlier.limit) ? estimate_limit_without_history(baseline, current, metrics) : earlier.limit;
+  judgement->history_limit_ratio = earlier.limit;
+  if (isnan(earlier.limit) &&
+      estimate_limit_without_history(baseline, current, metrics, &judgement->history_limit_ratio, err) < 0)
+    return -1;
   judgement->history_runs = earlier.runs, judgement->recent_median = earlier.recent_median;
   judgement->step_ratio = effect_between(earlier.recent_median, current->median);
   return 0;

@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 /* Version of the method: increases with each change that can give another verdict for the same inputs. */
-enum { RL_VERDICT_METHOD = 2 };
+enum { RL_VERDICT_METHOD = 3 };
 enum { RL_VERDICT_REASON_SIZE = 480, RL_VERDICT_HISTORY_RUNS = 5 /* fewer earlier runs do not show how much runs vary */ };
 /* False discovery rate of a suite, and 1 - confidence of intervals. */
 #define RL_VERDICT_Q 0.01

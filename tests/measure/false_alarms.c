@@ -1,21 +1,26 @@
-/* false_alarms [TRIALS [SEED]]: draws random suite runs and prints, as Markdown tables for
+/* false_alarms RECORDED [TRIALS [SEED]]: draws random suite runs and prints, as Markdown tables for
  * docs/measurements/regression-verdicts.md, how often an unchanged suite raises a false alarm and how often a slow-down is
- * found. */
+ * found. RECORDED: a file of tests/data/recorded, whose times are drawn too. Each row of a table is computed by a process. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "recorded.h"
 #include "suite_trials.h"
 
 typedef struct noise_row {
-  const char *name;
+  char name[RECORDED_KEY_SIZE + 32];
   trial_noise noise;
 } noise_row;
 
 /* The kinds of noise. Their sizes are those of docs/measurements: the epochs of 118 processes on an H200 lie within 0.44 %
  * (standard deviation 0.1 %), one process of 119 was 22 % slower, and the rates of three jobs differ by 0.5 % (memory) to 3 %
  * (tensor cores). */
-static const noise_row noises[] = {
+enum { NOISES_MAX = 24 };
+static noise_row noises[NOISES_MAX] = {
     {"H200 epochs: normal 0.1 %, runs 0.1 %", {.family = TRIAL_NORMAL, .block_ratio = 0.001, .run_ratio = 0.001}},
     {"H200 epochs, 1 of 119 processes +22 %",
      {.family = TRIAL_OUTLIERS, .block_ratio = 0.001, .run_ratio = 0.001, .mode_ratio = 0.22, .mode_share = 1 / 119.0}},
@@ -33,7 +38,7 @@ static const noise_row noises[] = {
     {"autocorrelated 0.8, 1 %, runs 0.5 %",
      {.family = TRIAL_AUTOCORRELATED, .block_ratio = 0.01, .run_ratio = 0.005, .correlation = 0.8}},
     {"autocorrelated 0.95, 3 %", {.family = TRIAL_AUTOCORRELATED, .block_ratio = 0.03, .correlation = 0.95}}};
-enum { NOISES = sizeof noises / sizeof *noises };
+static int noise_count;
 
 typedef struct baseline_row {
   const char *name;
@@ -45,6 +50,14 @@ enum { BASELINES = sizeof baselines / sizeof *baselines };
 
 static const size_t metric_counts[] = {2, 8, 16};
 enum { METRIC_COUNTS = sizeof metric_counts / sizeof *metric_counts };
+
+/* One table: suites of `blocks` blocks, unchanged or with a first metric that is slower. */
+typedef struct trial_table {
+  size_t blocks;
+  double threshold, slow_down; /* slow_down 0: unchanged */
+  long trials;                 /* of a row if nothing is slower, else of a cell */
+  uint64_t seed;
+} trial_table;
 
 typedef struct rates {
   long trials, alarms, missed, inconclusive;
@@ -68,80 +81,120 @@ static double upper_limit(long found, long trials) {
   return (p + z * z / (2 * n) + z * sqrt(p * (1 - p) / n + z * z / (4 * n * n))) / (1 + z * z / n);
 }
 
-static trial_plan make_plan(const noise_row *noise, const baseline_row *baseline, size_t metrics, double threshold,
-                            double slow_down) {
-  return (trial_plan){.noise = noise->noise,
-                      .metrics = metrics,
-                      .blocks = 7,
-                      .history_runs = baseline->history_runs,
-                      .baseline_runs = baseline->baseline_runs,
-                      .threshold_ratio = threshold,
-                      .slow_down_ratio = slow_down};
+/* Runs the trials of a row. An unchanged suite has 2, 8 or 16 metrics, in equal parts; one with a slow metric has 8. */
+static int run_row(const trial_table *table, int noise, rates row[BASELINES]) {
+  bool unchanged = table->slow_down == 0;
+  for (int b = 0; b < BASELINES; b++)
+    for (int m = 0; m < METRIC_COUNTS; m++) {
+      trial_plan plan = {.noise = noises[noise].noise,
+                         .metrics = metric_counts[m],
+                         .blocks = table->blocks,
+                         .history_runs = baselines[b].history_runs,
+                         .baseline_runs = baselines[b].baseline_runs,
+                         .threshold_ratio = table->threshold,
+                         .slow_down_ratio = table->slow_down};
+      long trials = unchanged ? table->trials / (BASELINES * METRIC_COUNTS) + 1 : plan.metrics == 8 ? table->trials : 0;
+      uint64_t seed = table->seed + 1000003 * (uint64_t)((noise * BASELINES + b) * METRIC_COUNTS + m + 1);
+      if (run_trials(&plan, trials, seed, &row[b]) < 0) return -1;
+    }
+  return 0;
 }
 
-static void print_header(const char *first) {
-  printf("| %s |", first);
+/* Starts a process that writes a row's rates into a pipe. Returns the pipe's end to read from, -1 on failure. */
+static int start_row(const trial_table *table, int noise) {
+  rates row[BASELINES] = {0};
+  int ends[2];
+  if (pipe(ends) < 0) return -1;
+  pid_t child = fork();
+  if (child == 0) {
+    bool done = run_row(table, noise, row) == 0 && write(ends[1], row, sizeof row) == sizeof row;
+    _exit(done ? 0 : 1);
+  }
+  close(ends[1]);
+  return child > 0 ? ends[0] : -1;
+}
+
+static void print_header(const trial_table *table) {
+  if (table->slow_down == 0)
+    printf("| A/A under %.0f %%, %zu blocks: noise of blocks and runs |", 100 * table->threshold, table->blocks);
+  else printf("| %.0f %% slower under %.0f %%, %zu blocks |", 100 * table->slow_down, 100 * table->threshold, table->blocks);
   for (int b = 0; b < BASELINES; b++) printf(" %s |", baselines[b].name);
   printf("\n|");
   for (int b = 0; b < BASELINES + 1; b++) printf(" --- |");
   puts("");
 }
 
-/* Prints the table of unchanged suites: in each cell, the number of suite runs with an alarm, and the share of inconclusive
- * ones. */
-static int print_false_alarms(long trials, uint64_t seed, double threshold) {
-  char title[64];
-  snprintf(title, sizeof title, "A/A under %.0f %%: noise of blocks and runs", 100 * threshold);
-  print_header(title);
-  rates columns[BASELINES] = {0};
-  for (int n = 0; n < NOISES; n++) {
-    printf("| %s |", noises[n].name);
-    for (int b = 0; b < BASELINES; b++) {
-      rates cell = {0};
-      for (int m = 0; m < METRIC_COUNTS; m++) {
-        trial_plan plan = make_plan(&noises[n], &baselines[b], metric_counts[m], threshold, 0);
-        if (run_trials(&plan, trials / (BASELINES * METRIC_COUNTS) + 1, seed += 1000003, &cell) < 0) return -1;
-      }
-      columns[b].trials += cell.trials, columns[b].alarms += cell.alarms;
-      printf(" %ld of %ld (%.0f %%) |", cell.alarms, cell.trials, 100.0 * (double)cell.inconclusive / (double)cell.trials);
-      fflush(stdout);
-    }
-    puts("");
-  }
+static void print_cell(const trial_table *table, const rates *cell) {
+  double n = (double)cell->trials;
+  if (table->slow_down > 0) printf(" %.2f %% |", 100 * (1 - (double)cell->missed / n));
+  else printf(" %ld of %ld (%.0f %%) |", cell->alarms, cell->trials, 100 * (double)cell->inconclusive / n);
+}
+
+static void print_sums(const rates columns[BASELINES]) {
   printf("| all |");
   for (int b = 0; b < BASELINES; b++)
     printf(" %.2f %%, at most %.2f %% |", 100.0 * (double)columns[b].alarms / (double)columns[b].trials,
            100 * upper_limit(columns[b].alarms, columns[b].trials));
-  puts("\n");
-  return 0;
+  puts("");
 }
 
-static int print_detection(long trials, uint64_t seed) {
-  static const struct { double slow_down, threshold; } cases[] = {{0.08, 0.05}, {0.02, 0.01}};
-  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-    char title[64];
-    snprintf(title, sizeof title, "%.0f %% slower under %.0f %%", 100 * cases[c].slow_down, 100 * cases[c].threshold);
-    print_header(title);
-    for (int n = 0; n < NOISES; n++) {
-      printf("| %s |", noises[n].name);
-      for (int b = 0; b < BASELINES; b++) {
-        rates counted = {0};
-        trial_plan plan = make_plan(&noises[n], &baselines[b], 8, cases[c].threshold, cases[c].slow_down);
-        if (run_trials(&plan, trials, seed += 1000003, &counted) < 0) return -1;
-        printf(" %.2f %% |", 100 * (1 - (double)counted.missed / (double)counted.trials));
-        fflush(stdout);
-      }
-      puts("");
+/* Prints a table. A cell of unchanged suites has the number of suite runs with an alarm, and the share of inconclusive ones; one
+ * of slower suites the share of runs in which the slower metric was found. */
+static int print_table(const trial_table *table) {
+  int pipes[NOISES_MAX], rc = 0;
+  rates row[BASELINES], columns[BASELINES] = {0};
+  print_header(table);
+  fflush(stdout);
+  for (int n = 0; n < noise_count; n++) pipes[n] = start_row(table, n);
+  for (int n = 0; n < noise_count; n++) {
+    if (pipes[n] < 0 || read(pipes[n], row, sizeof row) != sizeof row) rc = -1;
+    close(pipes[n]);
+    if (rc < 0) continue;
+    printf("| %s |", noises[n].name);
+    for (int b = 0; b < BASELINES; b++) {
+      print_cell(table, &row[b]);
+      columns[b].trials += row[b].trials, columns[b].alarms += row[b].alarms;
     }
     puts("");
+    fflush(stdout);
+  }
+  while (wait(NULL) > 0) continue;
+  if (rc == 0 && table->slow_down == 0) print_sums(columns);
+  return rc < 0 ? rc : puts("");
+}
+
+/* Adds a row for each time of the first suite of a file. */
+static int add_recorded_noises(const char *path) {
+  static recorded_history history;
+  if (recorded_read(path, &history) < 0) return -1;
+  recorded_suite *suite = &history.suites[0];
+  for (size_t i = 0; i < suite->metric_count && noise_count < NOISES_MAX; i++) {
+    recorded_metric *metric = &suite->metrics[i];
+    if (!metric->is_time) continue;
+    noise_row *row = &noises[noise_count++];
+    snprintf(row->name, sizeof row->name, "recorded: %s", metric->key);
+    row->noise = (trial_noise){.family = TRIAL_RECORDED, .recorded = metric->values};
+    for (size_t block = 0; block < suite->block_count; block++)
+      if (isfinite(metric->values[block])) metric->values[row->noise.recorded_count++] = metric->values[block];
   }
   return 0;
 }
 
 int main(int count, char **arguments) {
-  long trials = count > 1 ? atol(arguments[1]) : 10000;
-  uint64_t seed = count > 2 ? strtoull(arguments[2], NULL, 10) : 1;
-  if (trials < 1) return 2;
-  if (print_false_alarms(trials, seed, 0.05) < 0 || print_false_alarms(trials, seed + 1, 0.01) < 0) return 1;
-  return print_detection(trials / 10 + 1, seed + 2) < 0;
+  static const size_t block_counts[] = {7, 16}; /* the default of suites, and that of the shipped ones */
+  static const struct { double threshold, slow_down; } cases[] = {{0.05, 0}, {0.01, 0}, {0.05, 0.08}, {0.01, 0.02}};
+  long trials = count > 2 ? atol(arguments[2]) : 10000;
+  uint64_t seed = count > 3 ? strtoull(arguments[3], NULL, 10) : 1;
+  while (noises[noise_count].name[0] != '\0') noise_count++;
+  if (count < 2 || trials < 1 || add_recorded_noises(arguments[1]) < 0) return 2;
+  for (size_t b = 0; b < sizeof block_counts / sizeof *block_counts; b++)
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+      const trial_table table = {.blocks = block_counts[b],
+                                 .threshold = cases[c].threshold,
+                                 .slow_down = cases[c].slow_down,
+                                 .trials = cases[c].slow_down == 0 ? trials : trials / 10 + 1,
+                                 .seed = seed + c};
+      if (print_table(&table) < 0) return 1;
+    }
+  return 0;
 }

@@ -26,17 +26,31 @@ static double student_3(generator *g) {
 typedef struct metric_state {
   double walk, run, last_block; /* position of the random walk; the current run's number; the last block's number */
   bool upper_mode;              /* of the current run */
+  size_t next_recorded, stretch_left;
 } metric_state;
 
 static void start_run(const trial_noise *noise, generator *g, metric_state *state) {
   state->walk += noise->walk_ratio * normal(g);
   state->run = noise->run_ratio * normal(g);
+  state->stretch_left = 0;
   state->upper_mode = uniform(g) <= noise->mode_share;
+}
+
+/* Returns the next recorded value, or the first of another stretch. Changes it by some 1e-9, so that values which are drawn twice
+ * are not equal: a clock would not repeat them. */
+static double draw_recorded(const trial_noise *noise, generator *g, metric_state *state) {
+  if (state->stretch_left == 0) {
+    state->next_recorded = (size_t)(uniform(g) * (double)noise->recorded_count);
+    state->stretch_left = TRIAL_RECORDED_STRETCH;
+  }
+  state->stretch_left--;
+  return noise->recorded[state->next_recorded++ % noise->recorded_count] * (1 + 1e-9 * normal(g));
 }
 
 /* Returns the value of the next block. The outliers are drawn from `processes`, which gives the same sequence for every metric of
  * the suite: a process that is slow is slow in all its metrics. */
 static double draw_block(const trial_noise *noise, generator *g, generator *processes, metric_state *state) {
+  if (noise->family == TRIAL_RECORDED) return draw_recorded(noise, g, state);
   double block = noise->family == TRIAL_STUDENT_3 ? student_3(g) : normal(g);
   if (noise->family == TRIAL_AUTOCORRELATED)
     block = noise->correlation * state->last_block + sqrt(1 - noise->correlation * noise->correlation) * block;

@@ -9,19 +9,29 @@
 
 #include "analyze/verdict.h"
 
-typedef enum trial_family { TRIAL_NORMAL, TRIAL_STUDENT_3, TRIAL_TWO_MODES, TRIAL_AUTOCORRELATED, TRIAL_OUTLIERS } trial_family;
+typedef enum trial_family {
+  TRIAL_NORMAL,
+  TRIAL_STUDENT_3,
+  TRIAL_TWO_MODES,
+  TRIAL_AUTOCORRELATED,
+  TRIAL_OUTLIERS,
+  TRIAL_RECORDED /* stretches of consecutive recorded values: a circular block bootstrap (Politis and Romano 1992) */
+} trial_family;
+enum { TRIAL_RECORDED_STRETCH = 8 /* values; keeps the dependence of blocks on those before them */ };
 
 /* The distribution of a metric's values. A value is a constant times exp(run + block), where `run` is a random number that the
  * blocks of a run and of its confirmation share, and `block` is drawn for each block. Ratios are relative to the value. */
 typedef struct trial_noise {
-  trial_family family; /* distribution of `block` */
-  double block_ratio;  /* standard deviation of `block`; for TRIAL_STUDENT_3 its scale */
-  double run_ratio;    /* standard deviation of `run`, drawn for each run alone */
-  double walk_ratio;   /* standard deviation of the step by which a random walk changes `run` from each run to the next */
-  double mode_ratio;   /* by how much the upper mode, or an outlier, exceeds the other values */
-  double mode_share;   /* probability of a block to be in the upper mode (TRIAL_TWO_MODES) or an outlier (TRIAL_OUTLIERS) */
-  bool mode_for_a_run; /* in TRIAL_TWO_MODES, all blocks of a run have the same mode */
-  double correlation;  /* correlation of consecutive blocks in TRIAL_AUTOCORRELATED */
+  trial_family family;    /* distribution of `block` */
+  double block_ratio;     /* standard deviation of `block`; for TRIAL_STUDENT_3 its scale */
+  double run_ratio;       /* standard deviation of `run`, drawn for each run alone */
+  double walk_ratio;      /* standard deviation of the step by which a random walk changes `run` from each run to the next */
+  double mode_ratio;      /* by how much the upper mode, or an outlier, exceeds the other values */
+  double mode_share;      /* probability of a block to be in the upper mode (TRIAL_TWO_MODES) or an outlier (TRIAL_OUTLIERS) */
+  bool mode_for_a_run;    /* in TRIAL_TWO_MODES, all blocks of a run have the same mode */
+  double correlation;     /* correlation of consecutive blocks in TRIAL_AUTOCORRELATED */
+  const double *recorded; /* of TRIAL_RECORDED, in the order of measurement; the other members do not count */
+  size_t recorded_count;
 } trial_noise;
 
 typedef struct trial_plan {

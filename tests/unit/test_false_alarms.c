@@ -7,10 +7,11 @@
 
 #include <cmocka.h>
 
+#include "../measure/recorded.h"
 #include "../measure/suite_trials.h"
 #include "random_numbers.h"
 
-enum { TRIALS = 600 };
+enum { TRIALS = 600, RECORDED_TRIALS = 100 /* with more blocks, so slower */ };
 
 static const trial_noise epochs = {.family = TRIAL_NORMAL, .block_ratio = 0.001, .run_ratio = 0.001};
 static const trial_noise processes_differ = {
@@ -29,18 +30,18 @@ static double share_of_alarms(const trial_noise *noise, size_t baseline_runs, si
                               double slow_down) {
   trial_plan plan = {.noise = *noise,
                      .metrics = 8,
-                     .blocks = 7,
+                     .blocks = noise->family == TRIAL_RECORDED ? 16 : 7, /* as the shipped suites, and the default */
                      .history_runs = history_runs,
                      .baseline_runs = baseline_runs,
                      .threshold_ratio = threshold,
                      .slow_down_ratio = slow_down};
-  int alarms = 0;
-  for (int i = 0; i < TRIALS; i++) {
+  int alarms = 0, trials = noise->family == TRIAL_RECORDED ? RECORDED_TRIALS : TRIALS;
+  for (int i = 0; i < trials; i++) {
     trial_outcome outcome;
     assert_int_equal(run_trial(&plan, random_bits(), &outcome), 0);
     alarms += slow_down > 0 ? outcome.first == RL_VERDICT_SLOWER : outcome.summary.verdict == RL_VERDICT_SLOWER;
   }
-  return (double)alarms / TRIALS;
+  return (double)alarms / trials;
 }
 
 /* 0.5 % of suites, and five standard deviations more. */
@@ -68,8 +69,29 @@ static void slow_downs_are_found(void **state) {
   assert_below("2 % missed, rolling", 1 - share_of_alarms(&processes_differ, 5, 20, 0.01, 0.02), 0.1);
 }
 
+/* Epochs that an H100 has recorded (tests/data/recorded). */
+static void slow_downs_of_recorded_epochs_are_found(void **state) {
+  (void)state;
+  static recorded_history history;
+  choose_test_seed();
+  assert_int_equal(recorded_read(RL_SOURCE "/tests/data/recorded/h100.csv", &history), 0);
+  const recorded_suite *suite = &history.suites[0];
+  size_t times = 0;
+  for (size_t i = 0; i < suite->metric_count; i++) {
+    const recorded_metric *metric = &suite->metrics[i];
+    const trial_noise noise = {.family = TRIAL_RECORDED, .recorded = metric->values, .recorded_count = suite->block_count};
+    if (!metric->is_time) continue;
+    times++;
+    assert_below(metric->key, share_of_alarms(&noise, 1, 1, 0.01, 0), 0.05);
+    assert_below(metric->key, 1 - share_of_alarms(&noise, 1, 1, 0.01, 0.02), 0.1);
+    assert_below(metric->key, 1 - share_of_alarms(&noise, 5, 5, 0.05, 0.08), 0.05);
+  }
+  assert_int_equal(times, 2);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(equal_suites_raise_hardly_any_alarm),
-                                     cmocka_unit_test(slow_downs_are_found)};
+                                     cmocka_unit_test(slow_downs_are_found),
+                                     cmocka_unit_test(slow_downs_of_recorded_epochs_are_found)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

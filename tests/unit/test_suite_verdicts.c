@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "analyze/statistics.h"
 #include "analyze/verdict.h"
 
 enum { BLOCKS = 7 };
@@ -347,6 +348,25 @@ static void a_threshold_must_be_positive(void **state) {
   assert_true(judged.verdict == RL_VERDICT_SLOWER && summary.verdict == RL_VERDICT_SLOWER);
 }
 
+/* Returns the limit of a first comparison of eight blocks with themselves. */
+static double limit_of_first_comparison(const double values[8]) {
+  rl_verdict_blocks run = {values, NULL, 8};
+  const rl_verdict_metric metric = {
+      .key = "a", .threshold_ratio = 0.05, .baseline_runs = &run, .baseline_run_count = 1, .current = run};
+  return judge(metric).history_limit_ratio;
+}
+
+/* Qn of eight values is 2.2219 * 8 / 11.8 times the tenth smallest of their differences. */
+static void the_limit_of_a_first_comparison_follows_from_the_blocks(void **state) {
+  (void)state;
+  double values[8];
+  for (int i = 0; i < 8; i++) values[i] = 20 * exp(0.001 * i); /* seven differences of 0.001, six of 0.002 */
+  double per_difference = 2.2219 * 8 / 11.8 * sqrt(2 * (1 + M_PI_2 / 8)) * rl_student_critical_value(RL_VERDICT_Q / 2, 14);
+  assert_true(fabs(limit_of_first_comparison(values) - expm1(0.002 * per_difference)) < 1e-9);
+  values[6] *= 1.3, values[7] *= 10; /* five differences of 0.001, four of 0.002, three of 0.003 */
+  assert_true(fabs(limit_of_first_comparison(values) - expm1(0.003 * per_difference)) < 1e-9);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(an_effect_beyond_the_threshold_needs_confirmation),
                                      cmocka_unit_test(confirming_blocks_are_compared_with_their_own_baseline),
@@ -358,6 +378,7 @@ int main(void) {
                                      cmocka_unit_test(constants_are_compared_by_their_value),
                                      cmocka_unit_test(a_baseline_with_two_modes),
                                      cmocka_unit_test(an_outlying_block_is_found),
+                                     cmocka_unit_test(the_limit_of_a_first_comparison_follows_from_the_blocks),
                                      cmocka_unit_test(a_suite_has_the_worst_verdict),
                                      cmocka_unit_test(p_values_are_adjusted_for_the_suite),
                                      cmocka_unit_test(a_threshold_must_be_positive)};
