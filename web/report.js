@@ -1,8 +1,12 @@
 // The report of one kernel: properties, findings, roofline, sections, curves and instructions.
 import { getAllPages, get } from '/lib/api.js';
 import { bar, byId, createElement, numberCell, attributesOfMissingValue } from '/lib/dom.js';
-import { drawInstructions } from '/lib/instructions.js';
+import { differenceTo, getBaseline, pin, pinned, unpin, valuesOf } from '/lib/baseline.js';
+import { drawContents } from '/lib/contents.js';
+import { drawInstructions, showLine } from '/lib/instructions.js';
+import { drawKernelBars } from '/lib/kernel_bars.js';
 import { accessTable } from '/lib/memory.js';
+import { drawMemoryChart } from '/lib/memory_chart.js';
 import { drawClockNote, drawRoofline, roofName } from '/lib/roofline.js';
 import { findingItem, nameColumn, openTarget, sectionBlocks, tableOf } from '/lib/sections.js';
 import { drawSeries } from '/lib/series.js';
@@ -12,6 +16,7 @@ import * as format from '/lib/format.js';
 
 const query = new URLSearchParams(location.search);
 const run = Number(query.get('run'));
+let baseline = null; // as lib/baseline.js returns it
 
 function drawProblem(title, message) {
   byId('problem').hidden = false;
@@ -33,7 +38,16 @@ function property(name, text, reason) {
 
 function metricProperty(kernel, name, metric) {
   const row = rowOf(kernel, metric);
-  return property(name, row ? format.rowValue(row) : null, row?.reason ?? kernel.reason ?? 'its section was not collected');
+  const item = property(name, row ? format.rowValue(row) : null, row?.reason ?? kernel.reason ?? 'its section was not collected');
+  item.lastChild.append(differenceTo(baseline, metric, row?.value) ?? '');
+  return item;
+}
+
+function durationProperty(kernel) {
+  const { duration_s: seconds } = kernel.roofline;
+  const item = property('Duration', format.us((seconds ?? NaN) * 1e6), kernel.reason);
+  item.lastChild.append(differenceTo(baseline, 'gpu__time_duration.sum', seconds === null ? null : seconds * 1e9) ?? '');
+  return item;
 }
 
 function drawHead(report, kernel) {
@@ -49,13 +63,13 @@ function drawHead(report, kernel) {
   byId('verdict').textContent = kernel.verdict.message;
   byId('verdict-advice').textContent = (kernel.library ?? kernel.verdict).advice ?? '';
   byId('kernel-properties').replaceChildren(
-    property('Duration', format.us((kernel.roofline.duration_s ?? NaN) * 1e6), kernel.reason),
+    durationProperty(kernel),
     property('Grid', format.dimensions(kernel.grid), kernel.reason),
     property('Block', format.dimensions(kernel.block), kernel.reason),
     metricProperty(kernel, 'SM throughput', 'sm__throughput.avg.pct_of_peak_sustained_elapsed'),
     metricProperty(kernel, 'Memory throughput', 'gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed'),
     metricProperty(kernel, 'Achieved occupancy', 'sm__warps_active.avg.pct_of_peak_sustained_active'),
-    metricProperty(kernel, 'Registers a thread', 'launch__registers_per_thread'));
+    metricProperty(kernel, 'Registers per thread', 'launch__registers_per_thread'));
 }
 
 /** Lists the run's kernels of the same pass. A launch name that several symbols have gets its symbol. */
@@ -129,6 +143,7 @@ const longestFirst = (table) => (scaleOf(table) === null ? table
 function quantityCell(row, scale) {
   const cell = numberCell(format.rowValue(row), row.reason);
   if (row.value !== null && row.reason) cell.title = row.reason;
+  cell.append(differenceTo(baseline, row.metric, row.value) ?? '');
   if (row.value !== null && scale > 0) {
     cell.prepend(createElement('span', { class: 'share', 'aria-hidden': 'true' }, bar('', row.value / scale)));
   }
@@ -161,9 +176,35 @@ function curvePoint(kernel, curve) {
   return values.includes(null) || warps === null ? null : [values.reduce((a, b) => a + b), warps];
 }
 
+/* --- baseline ------------------------------------------------------------------------------------------------------- */
+
+function drawBaseline(ordinal) {
+  const chosen = pinned();
+  const isThis = chosen?.run === run && chosen.kernel === ordinal;
+  byId('pin').hidden = isThis;
+  byId('unpin').hidden = chosen === null;
+  byId('baseline').textContent = isThis ? 'This kernel is the baseline: open another report to compare it.'
+    : baseline ? `Every value with its difference to ${baseline.label}` : '';
+}
+
 /* --- loading -------------------------------------------------------------------------------------------------------- */
 
-async function load(ordinal) {
+/** The ordinal of the run's kernel that takes the most time: by its counters, or in the trace if it has no counters. */
+async function hottestKernel() {
+  const { a: { job } } = await get(`/compare?a=${run}&b=${run}&detail=names`); // the smallest answer with a run's job
+  const kernels = await getAllPages(`/jobs/${job}/kernels?run=${run}&limit=1000&most_metrics=0`);
+  const counted = kernels.filter(({ pass }) => pass === 'counters');
+  const timeOf = (kernel) => kernel.counted_duration_us ?? kernel.total_us ?? 0;
+  const listed = counted.length > 0 ? counted : kernels;
+  return listed.reduce((hottest, kernel) => (timeOf(kernel) > timeOf(hottest) ? kernel : hottest), listed[0])?.ordinal ?? 0;
+}
+
+let currentOrdinal = null;
+
+async function load(requested) {
+  const ordinal = requested ?? await hottestKernel();
+  currentOrdinal = ordinal;
+  baseline = await getBaseline(run, ordinal);
   const report = await get(`/runs/${run}/report?kernel=${ordinal}`);
   const [kernel] = report.kernels;
   if (kernel === undefined) {
@@ -174,6 +215,7 @@ async function load(ordinal) {
     getAllPages(`/jobs/${report.job}/kernels?run=${run}&limit=1000&most_metrics=0`),
     report.kind === 'source' ? postedCode(report.job) : null]);
   byId('report').hidden = false;
+  drawBaseline(ordinal);
   drawHead(report, kernel);
   drawKernelSelect(kernels, kernel);
   drawLinks(job);
@@ -183,10 +225,13 @@ async function load(ordinal) {
   await drawClockNote(kernel.roofline, report.device, rowOf(kernel, 'gpc__cycles_elapsed.avg.per_second')?.value ?? null);
   byId('no-ceilings').hidden = report.ceilings_reason === null;
   byId('no-ceilings').textContent = `No measured ceilings: ${report.ceilings_reason}.`;
+  drawMemoryChart(valuesOf(kernel), baseline?.values ?? null);
+  drawKernelBars(kernel);
   drawSections(kernel);
   drawSeries(kernel.series, (name) => curvePoint(kernel, name));
   drawInstructions(kernel.instructions, code);
   await drawRunFindings();
+  drawContents(document.querySelector('#report .content'));
   document.body.dataset.loaded = String(ordinal);
   openTarget();
 }
@@ -201,7 +246,27 @@ byId('kernel').addEventListener('change', () => {
   loadSafely(Number(byId('kernel').value));
 });
 
-const ordinal = Number(query.get('kernel') ?? 0);
-if (Number.isSafeInteger(run) && run > 0 && Number.isSafeInteger(ordinal) && ordinal >= 0) loadSafely(ordinal);
+byId('pin').addEventListener('click', () => {
+  pin(run, currentOrdinal);
+  loadSafely(currentOrdinal);
+});
+byId('unpin').addEventListener('click', () => {
+  unpin();
+  loadSafely(currentOrdinal);
+  byId('pin').focus();
+});
+
+for (const list of ['finding-list', 'run-finding-list']) {
+  byId(list).addEventListener('click', (event) => {
+    const link = event.target.closest('a.line');
+    if (link === null) return;
+    event.preventDefault();
+    showLine({ file: link.dataset.file, line: Number(link.dataset.line) });
+  });
+}
+
+const ordinal = query.has('kernel') ? Number(query.get('kernel')) : null;
+const isOrdinal = ordinal === null || (Number.isSafeInteger(ordinal) && ordinal >= 0);
+if (Number.isSafeInteger(run) && run > 0 && isOrdinal) loadSafely(ordinal);
 else drawProblem('Which run?',
   'The address needs the number of a run, like report.html?run=1, and may name a kernel, like &kernel=0.');

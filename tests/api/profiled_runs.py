@@ -27,6 +27,15 @@ INSTRUCTIONS = [
 ]
 
 
+SPILLS = {"smsp__sass_inst_executed_op_local_ld.sum": 4e5, "smsp__sass_inst_executed_op_local_st.sum": 1e5,
+          "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum": 4e6}
+
+
+def spilling(offset, opcode, line, executed):
+    return {"offset": offset, "opcode": opcode, "sass": f"{opcode} R1 ;", "file": "spill.cu", "line": line,
+            "counts": json.dumps({"inst_executed": executed, **stalls(wait=executed // 50)})}
+
+
 def metrics(kernel):
     return {name: "ncu printed no number" if value is None else value for name, value in ncu_raw(kernel).items()}
 
@@ -38,7 +47,8 @@ def series():
 
 def insert(state):
     """Returns {"a", "b": run ids, "hostile": name of a's second kernel, which has HTML in it; "library": id of a run with
-    a kernel of cuBLAS}. Runs a and b have a kernel relu, with different code."""
+    a kernel of cuBLAS; "spills": id of a run whose kernel spills registers at two lines}. Runs a and b have a kernel relu,
+    with different code."""
     rows = Rows(types.SimpleNamespace(state=pathlib.Path(state)))
     rates = {"dram_read_bytes_per_s": 4.2e12, "l2_read_bytes_per_s": 9e12, "fp32_operations_per_s": 6e13}
     rows.run([], workload="ceilings", measurements=rates)
@@ -47,7 +57,10 @@ def insert(state):
     a = rows.run([first, {**other, "name": HOSTILE, "launch": "scale"}])
     b = rows.run([other], variant="vector")
     library = rows.run([{**other, "name": LIBRARY, "launch": None}], workload="gemm")
-    return {"a": a, "b": b, "hostile": HOSTILE, "library": library}
+    instructions = [spilling(0, "STL.64", 7, 100), spilling(16, "LDL", 9, 150), spilling(32, "LDL.LU", 7, 200),
+                    spilling(48, "LDG.E", 11, 900)]
+    spills = rows.run([{"metrics": {**metrics("relu"), **SPILLS}, "instructions": instructions}])
+    return {"a": a, "b": b, "hostile": HOSTILE, "library": library, "spills": spills}
 
 
 if __name__ == "__main__":

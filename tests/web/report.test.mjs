@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import path from 'node:path';
 import { before, test } from 'node:test';
 import {
-  browserErrors, daemon, finish, fitsWidth, ignoreBrowserErrors, openPage, scratch, submit, takeScreenshot,
+  browserErrors, daemon, findInaccessible, finish, fitsWidth, ignoreBrowserErrors, openPage, scratch, submit, takeScreenshot,
 } from './harness.mjs';
 
 const fixture = path.join(process.env.ROOFLINED_SOURCE, 'tests/api/profiled_runs.py');
@@ -210,6 +210,99 @@ test('series and instructions are shown', async () => {
   await page.close();
 });
 
+test('the report opens on the kernel that takes the most time', async () => {
+  const page = await openPage(`${daemon.url}/report.html?run=${runs.a}`);
+  await page.locator('body[data-loaded="1"]').waitFor();
+  assert.equal(await page.locator('#kernel').inputValue(), '1', 'kernel 0 takes 22.3 µs, kernel 1 takes 33.0 µs');
+  await page.close();
+});
+
+test('the memory chart shows the traffic of each link and the hit rates', async () => {
+  const page = await openReport(1);
+  const texts = await page.locator('#memory-chart text').allTextContents();
+  for (const expected of ['Kernel', 'Global', '262K inst', 'L1/TEX', '0.3 %', 'L2', '88.1 %', 'Device memory', '3.0 MiB · 2.0 %',
+    '16.0 MiB · 11 %']) {
+    assert.ok(texts.includes(expected), `${expected} is not in ${texts}`);
+  }
+  assert.ok(!texts.includes('Texture'), 'a memory space without traffic is omitted');
+  const link = page.locator('#memory-chart .link', { has: page.locator('title', { hasText: 'Device memory to L2' }) });
+  assert.equal(await link.locator('title').textContent(), 'Device memory to L2: 16.0 MiB, 11 % of peak');
+  assert.equal(await page.locator('#memory-chart .link.idle', { hasText: 'Local' }).count(), 2);
+  await page.close();
+});
+
+test('warp states are bars, the longest first', async () => {
+  const page = await openReport(1);
+  const names = await page.locator('#mix-charts li .bar-name').evaluateAll((all) => all.map((one) => one.firstChild.textContent));
+  assert.deepEqual(names.slice(0, 3), ['long scoreboard', 'drain', 'wait']);
+  assert.equal(await page.locator('#mix-charts li').first().locator('.bar-value').first().innerText(), '38 cycles');
+  await page.close();
+});
+
+test('every value has its difference to a pinned baseline', async () => {
+  const page = await openReport(1);
+  await page.getByRole('button', { name: 'Pin as baseline' }).click();
+  await page.locator('#baseline', { hasText: 'This kernel is the baseline' }).waitFor();
+  await page.locator('#kernel').selectOption('0');
+  await page.locator('body[data-loaded="0"]').waitFor();
+  const words = await page.locator('#baseline').innerText();
+  assert.ok(words.startsWith(`Every value with its difference to run ${runs.a}: scale `), words);
+  const [fast, slow] = await Promise.all([0, 1].map(async (kernel) =>
+    (await api(`/runs/${runs.a}/report?kernel=${kernel}`)).kernels[0].roofline.duration_s));
+  const change = `−${Math.abs(100 * (fast - slow) / slow).toFixed(1)} %`;
+  assert.ok((await page.locator('#kernel-properties').innerText()).includes(change), change);
+  const row = page.locator('#section-SpeedOfLight tbody tr', { hasText: 'Duration' });
+  assert.equal(await row.locator('.difference').innerText(), change);
+  assert.ok(await page.locator('#memory-chart .change').count() > 3);
+  await takeScreenshot(page, 'baseline-light');
+  await page.getByRole('button', { name: 'Unpin' }).click();
+  await page.waitForFunction(() => document.querySelectorAll('.difference').length === 0);
+  await page.close();
+});
+
+test('the contents list the sections, stay on the screen, and lead to them', async () => {
+  const page = await openReport(1);
+  assert.deepEqual(await page.locator('#contents a').allInnerTexts(),
+    ['Summary', 'Findings', 'Roofline', 'Memory chart', 'Stalls and instructions', 'Sections']);
+  await page.locator('#contents a', { hasText: 'Sections' }).focus();
+  await page.keyboard.press('Enter');
+  await page.locator('#contents a[aria-current]', { hasText: 'Sections' }).waitFor();
+  const box = await page.locator('#contents').boundingBox();
+  assert.ok(box.y >= 0 && box.y < 100, 'the contents stay in view');
+  await page.close();
+});
+
+test('a finding leads to its lines, and instructions are sorted by samples', async () => {
+  const page = await openPage(`${daemon.url}/report.html?run=${runs.spills}`);
+  await page.locator('body[data-loaded="0"]').waitFor();
+  const rows = () => page.locator('#instruction-table tbody tr').evaluateAll((all) =>
+    all.map((row) => [row.cells[0].innerText, row.cells[1].innerText]));
+  const line = page.locator('#finding-list a.line', { hasText: 'spill.cu:7' });
+  await line.focus();
+  await page.keyboard.press('Enter');
+  assert.deepEqual(await rows(), [['0x0000', 'STL.64 R1 ;'], ['0x0020', 'LDL.LU R1 ;']]);
+  assert.equal(await page.locator('#instruction-table [role="status"]').innerText(), '2 instructions of spill.cu:7 · wait 6');
+  await page.getByRole('button', { name: 'Show all instructions' }).click();
+  assert.equal((await rows()).length, 4);
+  await page.locator('#instruction-table th button', { hasText: 'Stalls' }).focus();
+  await page.keyboard.press('Enter');
+  assert.deepEqual((await rows()).map(([offset]) => offset), ['0x0030', '0x0020', '0x0010', '0x0000']);
+  const heat = await page.locator('#instruction-table tbody th').evaluateAll((cells) =>
+    cells.map((cell) => Number(cell.style.getPropertyValue('--heat'))));
+  assert.deepEqual(heat, [1, 0.222, 0.167, 0.111], 'heat is the share of the most samples');
+  await page.close();
+});
+
+test('the report is accessible in both themes', async () => {
+  for (const colorScheme of ['light', 'dark']) {
+    const page = await openPage(`${daemon.url}/report.html?run=${runs.spills}`, { colorScheme });
+    await page.locator('body[data-loaded="0"]').waitFor();
+    await page.locator('#instruction-table summary').click();
+    assert.deepEqual(await findInaccessible(page, 'main'), []);
+    await page.close();
+  }
+});
+
 test('a comparison shows pairs of kernels, findings and differences', async () => {
   const page = await openComparison();
   const { kernels } = await api(`/compare?a=${runs.a}&b=${runs.b}`);
@@ -272,7 +365,7 @@ test('the job page links to its reports', async () => {
   await page.locator('#job-link').click();
   await page.locator('body[data-loaded="completed"]').waitFor();
   await page.locator('#job-reports a').first().click();
-  await page.locator('body[data-loaded="0"]').waitFor();
+  await page.locator('body[data-loaded="1"]').waitFor();
   for (const link of await page.locator('#links a').all()) {
     assert.equal((await fetch(`${daemon.url}${await link.getAttribute('href')}`)).status, 200);
   }

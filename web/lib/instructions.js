@@ -1,7 +1,8 @@
 // A kernel's SASS with counts and samples of each instruction, beside the source of posted code with sums for each line.
 import { bar, byId, createElement, numberCell } from '/lib/dom.js';
-import { collapsibleBlock, tableOf } from '/lib/sections.js';
-import { codeTable, lineOf } from '/lib/source.js';
+import { collapsibleBlock } from '/lib/sections.js';
+import { nextSorting, sortRows, sortableHead } from '/lib/sortable.js';
+import { codeTable, CODE_FILE, lineOf } from '/lib/source.js';
 import * as format from '/lib/format.js';
 
 // A metric of PC sampling with its stall reason. A name without "stalled_" is accepted too.
@@ -14,18 +15,34 @@ const hex = (offset) => `0x${offset.toString(16).padStart(4, '0')}`;
 const sourceText = (instruction) => (instruction.file === null ? '' : `${instruction.file.split('/').pop()}:${instruction.line}`);
 const shortName = (name) => name.replace(/^(smsp__sass_|sass__|smsp__pcsamp_|smsp__)/, '');
 
-const fixedColumns = [
-  { label: 'Offset', cell: (instruction) => createElement('th', { scope: 'row', class: 'mono' }, hex(instruction.offset)) },
-  { label: 'Instruction',
+const isStall = (name) => STALL.test(name) && !name.endsWith('_not_issued');
+
+/** The samples of warps at an instruction: their count, or the sum over stall reasons if only these were stored. */
+const samplesOf = ({ counts }) => counts[SAMPLES] ?? Object.entries(counts).filter(([name]) => isStall(name))
+  .reduce((sum, [, count]) => sum + count, 0);
+
+/** Sets the heat of an element: its share of the largest number of samples. */
+function withHeat(element, samples, largest) {
+  if (samples > 0 && largest > 0) element.style.setProperty('--heat', (samples / largest).toFixed(3));
+  return element;
+}
+
+const largestSamples = (instructions) => instructions.reduce((largest, one) => Math.max(largest, samplesOf(one)), 0);
+
+const fixedColumns = (largest) => [
+  { label: 'Offset', value: (instruction) => instruction.offset, number: true,
+    cell: (instruction) => withHeat(createElement('th', { scope: 'row', class: 'mono heat' }, hex(instruction.offset)),
+      samplesOf(instruction), largest) },
+  { label: 'Instruction', value: (instruction) => instruction.sass ?? instruction.opcode ?? '',
     cell: (instruction) => createElement('td', { class: 'mono' }, instruction.sass ?? instruction.opcode ?? '') },
-  { label: 'Source',
+  { label: 'Source', value: sourceText,
     cell: (instruction) => createElement('td', { class: 'quiet', title: instruction.file }, sourceText(instruction)) },
 ];
 
 /** A column of counts with bars that show the share of the kernel's largest. */
 function countColumn(name, instructions) {
   const largest = instructions.reduce((largest, instruction) => Math.max(largest, instruction.counts[name] ?? 0), 0);
-  return { label: shortName(name), number: true, cell: (instruction) => {
+  return { label: shortName(name), title: name, number: true, value: ({ counts }) => counts[name], cell: (instruction) => {
     const value = format.number(instruction.counts[name]);
     if (value === null) return numberCell(null, instruction.reason ?? 'not counted at this instruction');
     return createElement('td', { class: 'n', title: name }, createElement('span', { class: 'share', 'aria-hidden': 'true' },
@@ -45,65 +62,115 @@ function stallsOf(instructions) {
 }
 
 /** A column with the most frequent stall reasons; the title has all. */
-const stallColumn = { label: 'Stalls', cell: (instruction) => {
+const stallColumn = { label: 'Stalls', number: true, value: samplesOf, cell: (instruction) => {
   const stalls = stallsOf([instruction]);
-  return createElement('td', { class: 'quiet', title: stalls.join('\n') || null }, stalls.slice(0, MAX_STALLS).join(' · '));
+  return createElement('td', { class: 'quiet stalls', title: stalls.join('\n') || null },
+    stalls.slice(0, MAX_STALLS).join(' · '));
 } };
 
 function columnsOf(instructions) {
   const names = [...new Set(instructions.flatMap((instruction) => Object.keys(instruction.counts)))];
-  return [...fixedColumns, ...names.filter((name) => !STALL.test(name)).map((name) => countColumn(name, instructions)),
+  return [...fixedColumns(largestSamples(instructions)),
+    ...names.filter((name) => !STALL.test(name)).map((name) => countColumn(name, instructions)),
     ...(names.some((name) => STALL.test(name)) ? [stallColumn] : [])];
 }
 
-const instructionTable = (instructions, columns) => tableOf('Instructions', columns, instructions);
+let sorting = { column: 0, down: false };
+
+/** A table of instructions, sortable by every column. */
+function instructionTable(instructions, columns) {
+  const table = createElement('table');
+  const rowOf = (instruction) => createElement('tr', {}, ...columns.map(({ cell }) => cell(instruction)));
+  function draw(focused = null) {
+    table.replaceChildren(sortableHead(columns, sorting, sortBy), createElement('tbody', {},
+      ...sortRows(columns, instructions, sorting).map(rowOf)));
+    if (focused !== null) table.querySelectorAll('th button')[focused].focus();
+  }
+  function sortBy(index) {
+    sorting = nextSorting(columns, sorting, index);
+    draw(index);
+  }
+  draw();
+  return createElement('div', { class: 'scroll rows instructions', tabindex: 0, role: 'group', 'aria-label': 'Instructions' },
+    table);
+}
 
 /* --- source and SASS -------------------------------------------------------------------------------------------------- */
 
-/** Sums a count by line of the posted code. */
-function sumsByLine(instructions, name) {
+/** Sums a number of each instruction by line of the posted code. */
+function sumsByLine(instructions, numberOf) {
   const sums = new Map();
-  for (const instruction of instructions.filter((instruction) => lineOf(instruction) !== null && instruction.counts[name] > 0)) {
-    sums.set(lineOf(instruction), (sums.get(lineOf(instruction)) ?? 0) + instruction.counts[name]);
+  for (const instruction of instructions.filter((one) => lineOf(one) !== null && numberOf(one) > 0)) {
+    sums.set(lineOf(instruction), (sums.get(lineOf(instruction)) ?? 0) + numberOf(instruction));
   }
   return sums;
 }
 
 const sourceColumns = (instructions) => [
-  { label: 'Samples', title: SAMPLES, sums: sumsByLine(instructions, SAMPLES) },
-  { label: 'Executed', title: EXECUTED, sums: sumsByLine(instructions, EXECUTED) },
+  { label: 'Samples', title: SAMPLES, sums: sumsByLine(instructions, samplesOf), isHeat: true },
+  { label: 'Executed', title: EXECUTED, sums: sumsByLine(instructions, ({ counts }) => counts[EXECUTED]) },
 ].filter(({ sums }) => sums.size > 0);
 
-/** Source and SASS side by side. Selecting a line shows only its instructions; selecting it again shows all. */
-function sideBySide(instructions, code) {
+const baseName = (file) => file?.split('/').pop();
+const isAt = ({ file, line }) => (instruction) => baseName(instruction.file) === baseName(file) && instruction.line === line;
+
+let selectPlace = () => {}; // of the drawn kernel
+
+/** Shows the instructions of a line, as a finding names it, and scrolls to them. place: {file, line}. */
+export function showLine(place) {
+  for (const block of byId('instruction-table').querySelectorAll('details')) block.open = true;
+  selectPlace(place, true);
+}
+
+/** A table of instructions with a status line. Selecting a line shows only its instructions; selecting it again shows all.
+ * lines: the table of the source, or null; hint: what the status line adds. */
+function selectableTable(instructions, lines, hint) {
   const columns = columnsOf(instructions); // bars relate to the whole kernel
-  const tableHolder = createElement('div');
-  const statusLine = createElement('p', { class: 'quiet', role: 'status' });
-  const hasLines = instructions.some((instruction) => lineOf(instruction) !== null);
-  const hint = hasLines ? 'select a line to see its instructions' : 'their lines are unknown: compile with -lineinfo';
-  let selectedLine = null;
-  const lines = codeTable(code, { columns: sourceColumns(instructions), selectLine });
-  function selectLine(line) {
-    selectedLine = line === selectedLine ? null : line;
-    const visible = selectedLine === null ? instructions
-      : instructions.filter((instruction) => lineOf(instruction) === selectedLine);
-    for (const row of lines.querySelectorAll('[data-line]')) {
-      row.setAttribute('aria-selected', String(Number(row.dataset.line) === selectedLine));
+  const holder = createElement('div');
+  const status = createElement('p', { class: 'quiet', role: 'status' });
+  const showAll = createElement('button', { type: 'button', class: 'plain small', click: () => select(null) },
+    'Show all instructions');
+  let selected = null;
+  function select(place, mustScroll = false) {
+    selected = place && selected && !mustScroll && isAt(place)(selected) ? null : place;
+    const visible = selected === null ? instructions : instructions.filter(isAt(selected));
+    for (const row of lines?.querySelectorAll('[data-line]') ?? []) {
+      row.setAttribute('aria-selected', String(selected !== null && lineOf(selected) === Number(row.dataset.line)));
     }
-    statusLine.textContent = selectedLine === null ? `${format.count(visible.length)} instructions; ${hint}`
-      : [`${format.count(visible.length)} instructions of line ${selectedLine}`, ...stallsOf(visible)].join(' · ');
-    tableHolder.replaceChildren(instructionTable(visible, columns));
+    const name = selected && (lines && lineOf(selected) !== null ? `line ${selected.line}`
+      : `${baseName(selected.file)}:${selected.line}`);
+    status.textContent = selected === null ? `${format.count(visible.length)} instructions${hint}`
+      : [`${format.count(visible.length)} instructions of ${name}`, ...stallsOf(visible)].join(' · ');
+    showAll.hidden = selected === null;
+    holder.replaceChildren(instructionTable(visible, columns));
+    if (mustScroll) (lines?.querySelector('[aria-selected="true"]') ?? status).scrollIntoView({ block: 'center' });
   }
-  selectLine(null);
-  return [statusLine, createElement('div', { class: 'halves' }, lines, tableHolder)];
+  select(null);
+  selectPlace = select;
+  return { holder, status: createElement('div', { class: 'status-line' }, status, showAll), select };
+}
+
+function sideBySide(instructions, code) {
+  const hasLines = instructions.some((instruction) => lineOf(instruction) !== null);
+  const hint = hasLines ? '; select a line to see its instructions' : '; their lines are unknown: compile with -lineinfo';
+  let table = null;
+  const lines = codeTable(code, { columns: sourceColumns(instructions),
+    selectLine: (line) => table.select({ file: CODE_FILE, line }) });
+  table = selectableTable(instructions, lines, hint);
+  return [table.status, createElement('div', { class: 'halves' }, lines, table.holder)];
+}
+
+function instructionBlock(instructions) {
+  const { holder, status } = selectableTable(instructions, null, '');
+  return collapsibleBlock({ class: 'panel block' },
+    [createElement('strong', {}, `${format.count(instructions.length)} instructions`)], () => [status, holder]);
 }
 
 /** code: the source text, or null. */
 export function drawInstructions(instructions, code) {
+  sorting = { column: 0, down: false };
   byId('instructions').hidden = instructions.length === 0;
   byId('instructions-title').textContent = code === null ? 'Instructions' : 'Source';
-  const block = () =>
-    collapsibleBlock({ class: 'panel block' }, [createElement('strong', {}, `${format.count(instructions.length)} instructions`)],
-      () => [instructionTable(instructions, columnsOf(instructions))]);
-  byId('instruction-table').replaceChildren(...(code === null ? [block()] : sideBySide(instructions, code)));
+  byId('instruction-table').replaceChildren(...(code === null ? [instructionBlock(instructions)]
+    : sideBySide(instructions, code)));
 }

@@ -1,5 +1,6 @@
 // The table of a job's kernels: by run and pass, searchable by name, sortable by every column.
 import { bar, byId, createElement, numberCell } from '/lib/dom.js';
+import { nextSorting, sortRows, sortableHead } from '/lib/sortable.js';
 import * as format from '/lib/format.js';
 
 const kernelLabel = (kernel) => kernel.launch || kernel.name;
@@ -75,14 +76,6 @@ const columnsOf = (pass, kernels) => [...commonColumns,
 
 let sorting = { column: 2, down: true };
 
-function compare(column) {
-  return (a, b) => {
-    const [x, y] = [column.value(a), column.value(b)];
-    if (x === null || y === null) return (x === null) - (y === null); // missing values come last in both directions
-    return (column.number ? x - y : String(x).localeCompare(String(y))) * (sorting.down ? -1 : 1);
-  };
-}
-
 function draw() {
   const run = Number(byId('kernel-run').value);
   const pass = byId('kernel-pass').value;
@@ -92,38 +85,14 @@ function draw() {
   const matching = kernelsOfRun.filter((kernel) =>
     `${kernel.launch} ${kernel.name} ${kernel.phase}`.toLowerCase().includes(searchText));
   if (sorting.column >= columns.length) sorting = { column: 2, down: true };
-  if (columns[sorting.column]) matching.sort(compare(columns[sorting.column]));
   byId('kernel-count').textContent = `${matching.length} of ${kernelsOfRun.length}`;
-  byId('kernel-table').replaceChildren(
-    createElement(
-      'thead',
-      {},
-      createElement(
-        'tr',
-        {},
-        ...columns.map((column, index) =>
-          createElement(
-            'th',
-            {
-              scope: 'col',
-              class: column.number ? 'n' : null,
-              'aria-sort': index === sorting.column ? (sorting.down ? 'descending' : 'ascending') : null,
-            },
-            createElement('button', { type: 'button', click: () => sortBy(index, column) }, column.label),
-          ),
-        ),
-      ),
-    ),
-    createElement(
-      'tbody',
-      {},
-      ...matching.map((kernel) => createElement('tr', {}, ...columns.map((column) => column.cell(kernel)))),
-    ),
-  );
+  byId('kernel-table').replaceChildren(sortableHead(columns, sorting, (index) => sortBy(columns, index)),
+    createElement('tbody', {}, ...sortRows(columns, matching, sorting)
+      .map((kernel) => createElement('tr', {}, ...columns.map((column) => column.cell(kernel))))));
 }
 
-function sortBy(index, column) {
-  sorting = { column: index, down: index === sorting.column ? !sorting.down : Boolean(column.number) };
+function sortBy(columns, index) {
+  sorting = nextSorting(columns, sorting, index);
   draw();
   byId('kernel-table').querySelectorAll('th button')[index].focus();
 }

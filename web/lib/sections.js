@@ -78,6 +78,9 @@ function estimateOf({ speedup_pct: estimate, scope }) {
   return scope === 'local' ? `Local estimate ${estimate.toFixed(0)} %` : `Est. time saved ≤ ${estimate.toFixed(0)} %`;
 }
 
+/** The name of a section from its id: "MemoryWorkloadAnalysis_Tables" is "Memory Workload Analysis Tables". */
+const sectionName = (id) => id.replaceAll('_', ' ').replace(/([a-z])([A-Z])/g, '$1 $2');
+
 /** Creates a link to the section of a finding or of one of its parts. */
 const sectionLink = ({ section }) => createElement(
   'a',
@@ -87,12 +90,15 @@ const sectionLink = ({ section }) => createElement(
       if (event.currentTarget.hash === location.hash) openTarget();
     },
   },
-  section,
+  sectionName(section),
 );
 
-/** Creates a paragraph with the source lines of a finding; null if it has none. */
-const linesOf = ({ lines }) => (lines.length === 0 ? null
-  : createElement('p', { class: 'quiet' }, lines.map(({ file, line }) => `${file}:${line}`).join(' · ')));
+/** Creates a paragraph with links to the source lines of a finding; null if it has none. */
+function linesOf({ lines }) {
+  const link = ({ file, line }) => createElement('a',
+    { href: '#instructions', class: 'line', 'data-file': file, 'data-line': line }, `${file}:${line}`);
+  return lines.length === 0 ? null : createElement('p', { class: 'finding-lines' }, ...lines.map(link));
+}
 
 /** Creates the item of a further rule that found the same cause. */
 const partItem = (part) => createElement('li', {}, createElement('strong', {}, part.title),

@@ -3,32 +3,30 @@ import { get } from '/lib/api.js';
 import { bar, byId, createElement } from '/lib/dom.js';
 import * as format from '/lib/format.js';
 
-const FILE = 'code.cu'; // the compiler's name for posted code
+export const CODE_FILE = 'code.cu'; // the compiler's name for posted code
 const MESSAGE = /^code\.cu\((\d+)\): (?:error|warning|remark)/;
 
 /** Returns the text of a source job, or null if a binary was posted. */
 export const postedCode = async (job) => (await get(`/jobs/${job}/source`)).code ?? null;
 
 /** Returns the line of the posted code of an instruction, or null. */
-export const lineOf = ({ file, line }) => (file?.split('/').pop() === FILE ? line : null);
+export const lineOf = ({ file, line }) => (file?.split('/').pop() === CODE_FILE ? line : null);
 
 const lineId = (line) => `line-${line}`;
 
-/** A number with a bar that shows its share of the largest. */
-function sumCell(sums, line) {
+/** A number with a bar that shows its share of the largest, or with that share as heat of the cell. */
+function sumCell({ sums, isHeat }, line) {
   const sum = sums.get(line);
   if (sum === undefined) return createElement('td', {});
-  const share = bar('', sum / Math.max(...sums.values()));
-  return createElement(
-    'td',
-    { class: 'n' },
-    createElement('span', { class: 'share', 'aria-hidden': 'true' }, share),
-    format.number(sum),
-  );
+  const share = sum / Math.max(...sums.values());
+  const cell = createElement('td', { class: isHeat ? 'n heat' : 'n' },
+    createElement('span', { class: 'share', 'aria-hidden': 'true' }, bar('', share)), format.number(sum));
+  if (isHeat) cell.style.setProperty('--heat', share.toFixed(3));
+  return cell;
 }
 
-/** Creates a table of code lines. columns: [{label, title, sums: Map of line -> number}]; messages: Map of line -> compiler
- * messages; selectLine(line): called for a selected line; null: lines cannot be selected. */
+/** Creates a table of code lines. columns: [{label, title, sums: Map of line -> number, isHeat}]; messages: Map of line ->
+ * compiler messages; selectLine(line): called for a selected line; null: lines cannot be selected. */
 export function codeTable(code, { columns = [], messages = new Map(), selectLine = null }) {
   const number = (line) => (selectLine === null ? String(line)
     : createElement('button', { type: 'button', 'aria-label': `Line ${line}`, click: () => selectLine(line) }, String(line)));
@@ -39,7 +37,7 @@ export function codeTable(code, { columns = [], messages = new Map(), selectLine
       { id: lineId(line), 'data-line': line, class: messages.has(line) ? 'has-message' : null,
         click: selectLine && selectOnClick(line) },
       createElement('th', { scope: 'row', class: 'n' }, number(line)),
-      ...columns.map(({ sums }) => sumCell(sums, line)),
+      ...columns.map((column) => sumCell(column, line)),
       createElement(
         'td',
         {},
@@ -61,7 +59,7 @@ export function codeTable(code, { columns = [], messages = new Map(), selectLine
           {},
           createElement('th', { scope: 'col', class: 'n' }, 'Line'),
           ...columns.map(({ label, title }) => createElement('th', { scope: 'col', class: 'n', title }, label)),
-          createElement('th', { scope: 'col' }, FILE),
+          createElement('th', { scope: 'col' }, CODE_FILE),
         ),
       ),
       createElement(

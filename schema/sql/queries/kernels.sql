@@ -7,6 +7,7 @@ SELECT json_object(
   'static_shared_bytes', k.static_shared_bytes, 'dynamic_shared_bytes', k.dynamic_shared_bytes,
   'grid', stored_json(iif(k.grid_x IS NULL, 'null', json_array(k.grid_x, k.grid_y, k.grid_z))),
   'block', stored_json(iif(k.block_x IS NULL, 'null', json_array(k.block_x, k.block_y, k.block_z))),
+  'counted_duration_us', (SELECT value / 1000 FROM kernel_metrics WHERE kernel_id = k.id AND metric = 'gpu__time_duration.sum'),
   'theoretical_occupancy_ratio', k.theoretical_occupancy_ratio, 'code_sha256', k.code_sha256, 'reason', k.reason,
   'metrics', stored_json(iif((SELECT count(*) FROM kernel_metrics WHERE kernel_id = k.id) > :most_metrics, 'null', (
     SELECT json_group_array(json_object('metric', m.metric, 'value', m.value, 'reason', m.reason))

@@ -1,0 +1,173 @@
+// The memory chart of a kernel, laid out like Nsight Compute's: the kernel, its memory spaces, L1 and shared memory, L2, and the
+// memories, with the traffic of each link, hit rates, and the percentage of the link's peak as width and colour.
+import { byId, createElement, createSvgElement } from '/lib/dom.js';
+import * as format from '/lib/format.js';
+
+const ROW = 40, GAP = 14, TOP = 26, WIDTH = 1000, LEAST_HEIGHT = 330;
+const columns = { kernel: [0, 76], space: [166, 110], first: [436, 122], l2: [678, 80], memory: [872, 128] }; // [x, width]
+
+const requests = (path) => `l1tex__t_requests_pipe_${path}.sum`;
+const lsuRequests = (space, ...operations) => operations.map((op) => requests(`lsu_mem_${space}_op_${op}`));
+const inst = (space, ...operations) => operations.map((op) => `smsp__sass_inst_executed_op_${space}_${op}.sum`);
+
+/* Memory spaces, from the top. unit: what they go through; always: drawn without traffic too. */
+const spaces = [
+  { name: 'Global', unit: 'l1', always: true,
+    instructions: [...inst('global', 'ld', 'st'), 'smsp__inst_executed_op_global_red.sum',
+      'smsp__inst_executed_op_generic_atom_dot_alu.sum', 'smsp__inst_executed_op_generic_atom_dot_cas.sum'],
+    requests: lsuRequests('global', 'ld', 'st', 'red', 'atom') },
+  { name: 'Local', unit: 'l1', always: true, instructions: inst('local', 'ld', 'st'),
+    requests: lsuRequests('local', 'ld', 'st') },
+  { name: 'Texture', unit: 'l1', instructions: ['smsp__inst_executed_op_texture.sum'], requests: [requests('tex_mem_texture')] },
+  { name: 'Surface', unit: 'l1', instructions: ['smsp__inst_executed_op_surface_ld.sum', 'smsp__inst_executed_op_surface_st.sum'],
+    requests: ['ld', 'st', 'red', 'atom'].map((op) => requests(`tex_mem_surface_op_${op}`)) },
+  { name: 'TMA', unit: 'l1', instructions: ['smsp__inst_executed_op_tma_ld.sum', 'smsp__inst_executed_op_tma_st.sum'],
+    requests: [] },
+  { name: 'DSMEM', unit: 'l1', instructions: ['smsp__sass_inst_executed_op_dshared.sum'],
+    requests: lsuRequests('dshared', 'ld', 'st', 'red', 'atom') },
+  { name: 'Shared', unit: 'shared', always: true, instructions: ['smsp__sass_inst_executed_op_shared.sum'],
+    requests: ['l1tex__data_pipe_lsu_wavefronts_mem_shared.sum'], requestName: 'wavefronts' },
+];
+
+const SECTOR_BYTES = 32;
+const readMisses = (aperture) => `lts__t_sectors_srcunit_tex_aperture_${aperture}_op_read_lookup_miss.sum`;
+const writes = (aperture) => `lts__t_sectors_srcunit_tex_aperture_${aperture}_op_write.sum`;
+/* Memories behind L2, from the top. scale: bytes per count. */
+const memories = [
+  { name: 'System memory', read: readMisses('sysmem'), write: writes('sysmem'), scale: SECTOR_BYTES },
+  { name: 'Device memory', read: 'dram__bytes_read.sum', write: 'dram__bytes_write.sum', scale: 1 },
+  { name: 'Peer memory', read: readMisses('peer'), write: writes('peer'), scale: SECTOR_BYTES },
+];
+
+/* --- amounts -------------------------------------------------------------------------------------------------------- */
+
+/** The sum of the metrics that were counted, or null. values: metric -> value. */
+function sumOf(values, metrics, scale = 1) {
+  const known = metrics.map((metric) => values.get(metric) ?? null).filter((value) => value !== null);
+  return known.length === 0 ? null : scale * known.reduce((a, b) => a + b);
+}
+
+/** A count in words, and its difference to the pinned baseline: {value, text: "16.0 MiB", change: "+2.0 %" or null}. */
+function amountOf({ values, baseline }, metrics, formatValue, scale) {
+  const value = sumOf(values, metrics, scale);
+  const before = baseline ? sumOf(baseline, metrics, scale) : null;
+  return { value, text: value === null ? '—' : formatValue(value),
+    change: before && value !== null ? format.relativeChange((value - before) / before) : null };
+}
+
+const short = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 });
+const counted = (unit) => (value) => `${short.format(value)} ${unit}`;
+const peakOf = ({ values }, ...metrics) => {
+  const known = metrics.map((metric) => values.get(`${metric}.pct_of_peak_sustained_elapsed`) ?? null)
+    .filter((value) => value !== null);
+  return known.length === 0 ? null : Math.max(...known);
+};
+
+/* --- shapes --------------------------------------------------------------------------------------------------------- */
+
+const text = (content, x, y, attributes = {}) =>
+  createSvgElement('text', { x, y, 'text-anchor': 'middle', ...attributes }, content);
+
+/** A unit: its name, and lines below. */
+function box([x, width], y, height, name, lines = [], className = '') {
+  const first = y + height / 2 + 4 - 8 * lines.length;
+  return createSvgElement('g', { class: `unit ${className}` },
+    createSvgElement('rect', { x, y, width, height, rx: 6 }),
+    text(name, x + width / 2, first, { class: 'name' }),
+    ...lines.map((line, index) => text(line, x + width / 2, first + 16 * (index + 1))));
+}
+
+/** A link from x0 to x1 with an arrow head at each end that data goes to. ends: "right", "left" or "both"; peak: percentage of
+ * the link's peak, or null. */
+function link([x0, x1], y, ends, amount, peak, title) {
+  const isIdle = !(amount.value > 0);
+  const share = peak === null || isIdle ? null : `${peak.toFixed(peak < 10 ? 1 : 0)} %`;
+  const element = createSvgElement('g', { class: isIdle ? 'link idle' : 'link' },
+    createSvgElement('title', {}, `${title}: ${amount.text}${share === null ? '' : `, ${share} of peak`}`));
+  element.style.setProperty('--peak', `${Math.min(100, peak ?? 0)}%`);
+  const inset = 9, from = ends === 'right' ? x0 : x0 + inset, to = ends === 'left' ? x1 : x1 - inset;
+  const thickness = 2 + 6 * Math.min(1, (peak ?? 0) / 100);
+  element.append(createSvgElement('line', { x1: from, x2: to, y1: y, y2: y, 'stroke-width': thickness }));
+  if (ends !== 'left') element.append(createSvgElement('path', { d: `M${x1} ${y}l-10 -6v12z` }));
+  if (ends !== 'right') element.append(createSvgElement('path', { d: `M${x0} ${y}l10 -6v12z` }));
+  element.append(text([amount.text, share].filter(Boolean).join(' · '), (x0 + x1) / 2, y - 8));
+  if (amount.change) element.append(text(amount.change, (x0 + x1) / 2, y + 16, { class: 'change' }));
+  return element;
+}
+
+const between = (from, to) => [columns[from][0] + columns[from][1], columns[to][0]];
+
+/* --- the chart ------------------------------------------------------------------------------------------------------ */
+
+/** Lines with a hit rate and its difference to the baseline. */
+const hitRate = ({ values, baseline }, metric) => {
+  const value = values.get(metric) ?? null, before = baseline?.get(metric) ?? null;
+  if (value === null) return ['hit rate', '—'];
+  const change = before === null ? null : format.percentagePoints((value - before) / 100);
+  return ['hit rate', `${value.toFixed(1)} %`, change].filter(Boolean);
+};
+
+const rowY = (index) => TOP + index * (ROW + GAP);
+
+function spaceParts(counts, space, index) {
+  const y = rowY(index), middle = y + ROW / 2 + 6;
+  const instructions = amountOf(counts, space.instructions, counted('inst'));
+  const requested = amountOf(counts, space.requests, counted(space.requestName ?? 'req'));
+  return [box(columns.space, y, ROW, space.name, [], instructions.value > 0 ? '' : 'idle'),
+    link(between('kernel', 'space'), middle, 'both', instructions, null, `Kernel to ${space.name}`),
+    space.requests.length === 0 ? null
+      : link(between('space', 'first'), middle, 'both', requested, peakOf(counts, ...space.requests), `${space.name} requests`)];
+}
+
+/** Two links, there and back, between two units. */
+const pairOfLinks = (counts, ends, middle, toRight, toLeft) => [[toRight, 'right', -16], [toLeft, 'left', 24]]
+  .map(([{ metric, scale = 1, title }, direction, offset]) => link(ends, middle + offset, direction,
+    amountOf(counts, [metric], format.bytes, scale), peakOf(counts, metric), title));
+
+const hasTraffic = ({ values }, metrics) => metrics.some((metric) => values.get(metric) > 0);
+
+function chartOf(counts) {
+  const drawn = spaces.filter((space) => space.always || hasTraffic(counts, [...space.instructions, ...space.requests]));
+  const l1Count = drawn.filter(({ unit }) => unit === 'l1').length;
+  const height = Math.max(LEAST_HEIGHT, rowY(drawn.length) - GAP + 10);
+  const body = height - TOP - 10;
+  const [l1Y, l1Height, sharedY] = [rowY(0), l1Count * (ROW + GAP) - GAP, rowY(l1Count)];
+  const memoryGap = (body - 3 * 84) / 2;
+  const memoryY = (index) => TOP + index * (84 + memoryGap);
+  const parts = [
+    box(columns.kernel, TOP, body, 'Kernel'),
+    ...drawn.flatMap((space, index) => spaceParts(counts, space, index)),
+    box(columns.first, l1Y, l1Height, 'L1/TEX', hitRate(counts, 'l1tex__t_sector_hit_rate.pct')),
+    box(columns.first, sharedY, ROW, 'Shared memory'),
+    box(columns.l2, TOP, body, 'L2', hitRate(counts, 'lts__t_sector_hit_rate.pct')),
+    ...pairOfLinks(counts, between('first', 'l2'), l1Y + l1Height / 2,
+      { metric: 'l1tex__m_l1tex2xbar_write_bytes.sum', title: 'L1 to L2' },
+      { metric: 'l1tex__m_xbar2l1tex_read_bytes.sum', title: 'L2 to L1' }),
+    ...memories.flatMap(({ name, read, write, scale }, index) => [
+      box(columns.memory, memoryY(index), 84, name, [], hasTraffic(counts, [read, write]) ? '' : 'idle'),
+      ...pairOfLinks(counts, between('l2', 'memory'), memoryY(index) + 42, { metric: write, scale, title: `L2 to ${name}` },
+        { metric: read, scale, title: `${name} to L2` })]),
+  ];
+  return createSvgElement('svg', { viewBox: `0 0 ${WIDTH} ${height}`, role: 'img', 'aria-label': describe(counts) },
+    ...parts.filter(Boolean));
+}
+
+/** The chart's content for a screen reader. */
+function describe(counts) {
+  const bytes = (metric) => amountOf(counts, [metric], format.bytes).text;
+  return `Memory chart. L1 ${hitRate(counts, 'l1tex__t_sector_hit_rate.pct').join(' ')}; L2 to L1 \
+${bytes('l1tex__m_xbar2l1tex_read_bytes.sum')}, L1 to L2 ${bytes('l1tex__m_l1tex2xbar_write_bytes.sum')}; L2 \
+${hitRate(counts, 'lts__t_sector_hit_rate.pct').join(' ')}; device memory read ${bytes('dram__bytes_read.sum')}, written \
+${bytes('dram__bytes_write.sum')}. All counters are in section Memory Workload Analysis Chart.`;
+}
+
+const neededMetrics = ['dram__bytes_read.sum', 'l1tex__m_xbar2l1tex_read_bytes.sum'];
+
+/** Draws the chart. values, baseline: values of the kernel and of the pinned baseline (or null) by metric. */
+export function drawMemoryChart(values, baseline) {
+  const isCounted = neededMetrics.some((metric) => (values.get(metric) ?? null) !== null);
+  byId('memory').hidden = !isCounted;
+  if (!isCounted) return;
+  byId('memory-chart').replaceChildren(chartOf({ values, baseline }),
+    createElement('p', { class: 'quiet' }, '%: share of the link’s peak, also its width and colour. Dashed: no traffic.'));
+}
