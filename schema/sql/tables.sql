@@ -567,4 +567,4 @@ CREATE TABLE tokens (
 ) STRICT, WITHOUT ROWID;
 
 PRAGMA application_id = 1919905638; -- "roof"
-PRAGMA user_version = 26; -- the number of the last migration
+PRAGMA user_version = 27; -- the number of the last migration
