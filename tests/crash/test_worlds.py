@@ -311,7 +311,7 @@ def test_results_survive_a_stop_while_another_program_holds_the_lock(start):
 
 
 def rows_worker(folder, rows):
-    """Returns the options and the environment of a daemon whose worker sends so many activity rows, over seconds (fake_worker.c)."""
+    """Returns the options and environment of a daemon whose worker, fake_worker.c, sends so many activity rows, over seconds."""
     workers = folder / "workers"
     workers.mkdir()
     (workers / "rooflined-worker-cpu").symlink_to(BUILD / "tests" / "fake_worker")
