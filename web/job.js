@@ -2,9 +2,13 @@
 import { getAllPages, finalStates, get, listenToJob, post, httpDelete, doneFraction } from '/lib/api.js';
 import { drawComparison } from '/lib/comparison.js';
 import { drawEpochs } from '/lib/epochs.js';
-import { byId, createElement, numberCell, stateBadge, attributesOfMissingValue } from '/lib/dom.js';
+import { byId, createElement, stateBadge, attributesOfMissingValue } from '/lib/dom.js';
 import { drawKernels, METRICS_LIMIT } from '/lib/kernels.js';
+import { drawMeasurements } from '/lib/measurements.js';
+import { drawMemoryPurposes } from '/lib/memory_purposes.js';
+import { breakable, fillRunTable } from '/lib/run_table.js';
 import { drawSource } from '/lib/source.js';
+import { drawStepTime } from '/lib/step_time.js';
 import { drawTimeline } from '/lib/timeline.js';
 import * as format from '/lib/format.js';
 
@@ -12,8 +16,6 @@ const id = Number(new URLSearchParams(location.search).get('id'));
 let stopListening = null;
 let variants = new Map(); // run id -> variant
 let request = null;       // body of the POST that submits the job again
-
-const legendKey = (index) => createElement('span', { class: `key run-${index % 4}`, 'aria-hidden': 'true' });
 
 /* --- head and progress -------------------------------------------------------------------------------------------- */
 
@@ -114,40 +116,7 @@ function drawProgress(data) {
   );
 }
 
-/* --- measurements and provenance ------------------------------------------------------------------------------------ */
-
-/** A name with line-break opportunities after its underscores. */
-const breakable = (name) => name.split(/(?<=_)/).flatMap((part) => [part, createElement('wbr')]);
-
-/** Fills a table with a column for each run. */
-function fillRunTable(table, rowHeading, runs, rows) {
-  table.replaceChildren(
-    createElement('thead', {}, createElement('tr', {}, createElement('th', { scope: 'col' }, rowHeading),
-      ...runs.map((run, index) => createElement('th', { scope: 'col' }, legendKey(index), run.variant)))),
-    createElement('tbody', {}, ...rows));
-}
-
-function drawMeasurements(runs) {
-  const names = new Map();
-  for (const measurement of runs.flatMap((run) => run.measurements))
-    names.set(`${measurement.pass} ${measurement.name}`, measurement);
-  byId('measurements').hidden = names.size === 0;
-  const runWithValue = (name) => runs.find((run) =>
-    run.measurements.some((measurement) => measurement.name === name && measurement.value !== null));
-  const nameOf = (name) =>
-    runWithValue(name)
-      ? [createElement('a', { class: 'plain', href: historyUrl(runWithValue(name).run, name) }, ...breakable(name))]
-      : breakable(name);
-  const rows = [...names.values()].map(({ pass, name }) => createElement('tr', {},
-    createElement('th', { scope: 'row' }, ...nameOf(name), ' ', createElement('span', { class: 'quiet' }, pass)),
-    ...runs.map((run) => {
-      const measurement = run.measurements.find((other) => other.pass === pass && other.name === name);
-      const reason = measurement ? measurement.reason : 'this run has no such measurement';
-      return numberCell(format.metricValue(name, measurement?.value), reason);
-    })));
-  fillRunTable(byId('measurement-table'), 'Number', runs, rows);
-  for (const head of byId('measurement-table').querySelectorAll('thead th + th')) head.className = 'n';
-}
+/* --- provenance ------------------------------------------------------------------------------------ */
 
 /** Formats a value; a shape as n=1024 rows=2, like rooflinectl. Skips empty members. */
 function formatValue(value) {
@@ -168,24 +137,25 @@ function textCells(values) {
 
 function drawProvenance(runs) {
   const properties = [
-    ['engine', (run) => run.engine],
-    ['dataset', (run) => run.dataset && `${run.dataset}${run.partial ? ' (partial)' : ''}`],
-    ['dataset SHA-256', (run) => run.dataset_sha256],
-    ['commit', (run) => run.commit],
-    ['deterministic', (run) => (run.deterministic === null ? null : run.deterministic ? 'yes' : `no: ${run.deterministic_note}`)],
-    ['images an epoch', (run) => format.count(run.images_per_epoch)],
-    ['steps an epoch', (run) => format.count(run.steps_per_epoch)],
-    ['parameters', (run) => format.count(run.parameters)],
-    ['model: operations', (run) => format.number(run.floor_operations)],
-    ['model: bytes', (run) => format.bytes(run.floor_bytes)],
-    ['passes', (run) => run.passes.map((pass) => `${pass.pass}: ${pass.state}`).join(', ')],
+    ['Engine', (run) => run.engine],
+    ['Dataset', (run) => run.dataset && `${run.dataset}${run.partial ? ' (partial)' : ''}`],
+    ['Dataset SHA-256', (run) => run.dataset_sha256],
+    ['Commit', (run) => run.commit],
+    ['Deterministic', (run) => (run.deterministic === null ? null : run.deterministic ? 'yes' : `no: ${run.deterministic_note}`)],
+    ['Images per epoch', (run) => format.count(run.images_per_epoch)],
+    ['Steps per epoch', (run) => format.count(run.steps_per_epoch)],
+    ['Parameters', (run) => format.count(run.parameters)],
+    ['Compulsory operations', (run) => format.number(run.floor_operations)],
+    ['Compulsory bytes', (run) => format.bytes(run.floor_bytes)],
+    ['Passes', (run) => run.passes.map((pass) => `${pass.pass}: ${pass.state}`).join(', ')],
   ];
   const isSet = (name) => runs.some((run) => (run.params?.[name] ?? '') !== '');
   const params = [...new Set(runs.flatMap((run) => Object.keys(run.params || {})))]
     .filter(isSet)
-    .map((name) => [`parameter ${name}`, (run) => run.params?.[name]]);
-  const device = [...new Set(runs.flatMap((run) => Object.keys(run.device || {})))].map((name) => [`device ${name}`,
-    (run) => (typeof run.device?.[name] === 'number' ? format.metricValue(name, run.device[name]) : run.device?.[name])]);
+    .map((name) => [`Requested ${format.fieldWords(name).toLowerCase()}`, (run) => run.params?.[name]]);
+  const deviceRow = (name) => [`Device ${format.fieldWords(name).toLowerCase()}`,
+    (run) => (typeof run.device?.[name] === 'number' ? format.metricValue(name, run.device[name]) : run.device?.[name])];
+  const device = [...new Set(runs.flatMap((run) => Object.keys(run.device || {})))].map(deviceRow);
   byId('provenance').hidden = runs.length === 0;
   const knownProperties = properties.filter(([, getValue]) => runs.some((run) => getValue(run) !== null));
   fillRunTable(
@@ -210,9 +180,11 @@ async function drawResults(job) {
   drawComparison(results.runs, comparison.items);
   await drawSource(job);
   drawEpochs(results.runs);
+  drawMemoryPurposes(results.runs);
+  drawStepTime(results.runs, kernels);
   drawKernels(results.runs, kernels);
   await drawTimeline(id, results.runs, kernels);
-  drawMeasurements(results.runs);
+  drawMeasurements(results.runs, historyUrl);
   drawProvenance(runsWithMetadata);
   document.body.dataset.loaded = job.state;
 }

@@ -22,7 +22,7 @@ test('the job page links to the history from its header and from each measuremen
   const page = await openPage(`${daemon.url}/job.html?id=${inserted.jobs.at(-1)}`);
   await page.locator('body[data-loaded]').waitFor();
   assert.ok(await page.getByRole('link', { name: 'History' }).isVisible());
-  await page.locator('#measurement-table').getByRole('link', { name: 'relative_error', exact: true }).click();
+  await page.locator('#measurement-table').getByRole('link', { name: 'Largest relative error' }).click();
   await page.locator('body[data-loaded="relative_error"]').waitFor();
   assert.equal(await page.locator('#metric').inputValue(), 'relative_error');
   await page.close();

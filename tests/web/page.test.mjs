@@ -5,8 +5,8 @@ import { execFileSync } from 'node:child_process';
 import path from 'node:path';
 import { test } from 'node:test';
 import {
-  browserErrors, build, daemon, finish, fitsWidth, ignoreBrowserErrors, openJobForm, openPage, scratch, startDaemon, submit,
-  takeScreenshot,
+  browserErrors, build, daemon, findInaccessible, finish, fitsWidth, ignoreBrowserErrors, openJobForm, openPage, scratch,
+  startDaemon, submit, takeScreenshot,
 } from './harness.mjs';
 
 const train = (request) => submit({ kind: 'train', dataset: 'synthetic', ...request });
@@ -59,7 +59,53 @@ test('bars are aligned', async () => {
   const begins = await page.locator('#kernel-table .share').evaluateAll((bars) =>
     bars.map((bar) => bar.getBoundingClientRect().left));
   assert.ok(begins.length > 3 && new Set(begins).size === 1, `bars begin at ${begins}`);
-  assert.match(await page.locator('#provenance-table').innerText(), /parameter max_images/);
+  assert.match(await page.locator('#provenance-table').innerText(), /Requested max images/);
+  await page.close();
+});
+
+const tableRows = (page, selector) => page.locator(`${selector} tbody tr`).evaluateAll((rows) => rows.map((row) =>
+  [...row.cells].map((cell) => cell.innerText.trim())));
+
+test('memory by purpose and the time of a step are pictures with their numbers', async () => {
+  const page = await openPage(`${daemon.url}/job.html?id=${job}`);
+  await page.locator('body[data-loaded]').waitFor();
+  const [run] = (await (await fetch(`${daemon.url}/jobs/${job}/results`)).json()).runs;
+  const bytes = (name) => run.measurements.find((one) => one.name === `memory_${name}_bytes`).value;
+  const total = ['weights', 'activations', 'workspace', 'dataset'].reduce((sum, name) => sum + bytes(name), 0);
+  const rows = await tableRows(page, '#memory-bars');
+  assert.deepEqual(rows.map(([name]) => name), ['Weights', 'Activations', 'Workspace', 'Dataset']);
+  assert.equal(rows[0][2], `${(100 * bytes('weights') / total).toFixed(2)} %`);
+  const [first, track] = await page.locator('#memory-bars .stack').first().evaluate((stack) =>
+    [stack.querySelector('.part'), stack.querySelector('.stack-track')].map((one) => one.getBoundingClientRect().width));
+  const largest = Math.max(...await page.locator('#memory-bars .stack').evaluateAll((stacks) => stacks.map((stack) =>
+    [...stack.querySelectorAll('.part')].reduce((sum, part) => sum + parseFloat(part.style.width), 0))));
+  assert.ok(Math.abs(largest - 100) < 0.1, 'the run with the most memory fills its track');
+  assert.ok(first / track <= bytes('weights') / total + 0.01, 'all bars have one scale');
+  const parts = (await tableRows(page, '#step-time-bars')).map(([name]) => name);
+  for (const phase of ['forward', 'backward', 'optimizer']) assert.ok(parts.includes(phase), `${phase} is not in ${parts}`);
+  await page.close();
+});
+
+test('measurements are in words by subject, and the names of the API one click away', async () => {
+  const page = await openPage(`${daemon.url}/job.html?id=${job}`);
+  await page.locator('body[data-loaded]').waitFor();
+  const names = (await tableRows(page, '#measurement-table')).map(([name]) => name);
+  assert.ok(names.indexOf('Memory') < names.indexOf('Peak memory') && names.indexOf('Peak memory') < names.indexOf('Launches'));
+  assert.ok(names.every((name) => !name.includes('_')), names.filter((name) => name.includes('_')).join());
+  assert.equal(await page.locator('#raw-measurement-table').isVisible(), false);
+  await page.locator('#raw-measurements summary').focus();
+  await page.keyboard.press('Enter');
+  const raw = (await tableRows(page, '#raw-measurement-table')).map(([name]) => name);
+  assert.ok(raw.includes('peak_memory_bytes timing'), raw.join());
+  const groups = await page.locator('#measurement-table tr.group').count();
+  assert.equal(raw.length, names.length - groups, 'both tables have every measurement');
+  await page.close();
+});
+
+test('the job page is accessible', async () => {
+  const page = await openPage(`${daemon.url}/job.html?id=${job}`);
+  await page.locator('body[data-loaded]').waitFor();
+  assert.deepEqual(await findInaccessible(page, 'main'), []);
   await page.close();
 });
 

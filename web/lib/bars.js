@@ -12,6 +12,13 @@ export function trackMark(name, from, to) {
   return element;
 }
 
+/** Interpolates between the two nearest sorted values. */
+export function quantile(sorted, share) {
+  const position = share * (sorted.length - 1);
+  const [below, above] = [sorted[Math.floor(position)], sorted[Math.ceil(position)]];
+  return below + (above - below) * (position - Math.floor(position));
+}
+
 const valueText = (text, reason) =>
   text === null
     ? createElement('span', { class: 'value null', ...attributesOfMissingValue(reason) }, '—')

@@ -124,6 +124,13 @@ const unitsBySuffix = units.filter(({ suffix }) => suffix).map((unit) =>
   ({ ...unit, pattern: new RegExp(`(^|_)${unit.suffix}(_median|_min|_most)?$`) }))
   .sort((a, b) => b.suffix.length - a.suffix.length);
 
+/** A field's name in words, without its unit: "peak_memory_bytes" is "Peak memory". */
+export function fieldWords(name) {
+  const unit = unitsBySuffix.find(({ pattern }) => pattern.test(name));
+  const words = (unit && name !== unit.suffix ? name.replace(unit.pattern, '$2') : name).replaceAll('_', ' ').trim();
+  return words.replace(/^./, (first) => first.toUpperCase());
+}
+
 /** Formats a number by the unit that ends its field's name: epoch_ms_median, peak_memory_bytes. */
 export const metricValue = (name, value) =>
   (unitsBySuffix.find(({ pattern }) => pattern.test(name))?.format ?? number)(value);

@@ -1,11 +1,13 @@
 // The table of a job's kernels: by run and pass, searchable by name, sortable by every column.
 import { bar, byId, createElement, numberCell } from '/lib/dom.js';
 import { nextSorting, sortRows, sortableHead } from '/lib/sortable.js';
+import { distinctLabel } from '/lib/timeline/names.js';
 import * as format from '/lib/format.js';
 
-const kernelLabel = (kernel) => kernel.launch || kernel.name;
-
 let kernels = [];
+let labels = new Map(); // by id of the shown kernels
+
+const kernelLabel = (kernel) => labels.get(kernel.id);
 
 /** Returns whether the report shows this kernel: it shows the counters pass if that has kernels, else the activity pass. */
 const isReported = (kernel) => kernel.pass === 'counters'
@@ -72,7 +74,8 @@ function metricColumns(kernels) {
 }
 
 const columnsOf = (pass, kernels) => [...commonColumns,
-  ...(pass === 'counters' ? [...metricColumns(kernels), ...launchColumns] : activityColumns)];
+  ...(pass === 'counters' ? [numberColumn('Duration', 'counted_duration_us', format.us), ...metricColumns(kernels),
+    ...launchColumns] : activityColumns)];
 
 let sorting = { column: 2, down: true };
 
@@ -82,6 +85,7 @@ function draw() {
   const searchText = byId('kernel-find').value.toLowerCase();
   const kernelsOfRun = kernels.filter((kernel) => kernel.run === run && kernel.pass === pass);
   const columns = columnsOf(pass, kernelsOfRun);
+  labels = new Map(kernelsOfRun.map((kernel) => [kernel.id, distinctLabel(kernel, kernelsOfRun)]));
   const matching = kernelsOfRun.filter((kernel) =>
     `${kernel.launch} ${kernel.name} ${kernel.phase}`.toLowerCase().includes(searchText));
   if (sorting.column >= columns.length) sorting = { column: 2, down: true };

@@ -1,6 +1,6 @@
 // Times, bandwidth and arithmetic rate of a kernel's variants with a cold and a warm cache, compared with the measured roof that
 // applies: a sentence, cards of bars, and a table.
-import { barRow, card, trackMark } from '/lib/bars.js';
+import { barRow, card, quantile, trackMark } from '/lib/bars.js';
 import { createElement, numberCell } from '/lib/dom.js';
 import { tableOf } from '/lib/sections.js';
 import * as format from '/lib/format.js';
@@ -8,13 +8,6 @@ import * as format from '/lib/format.js';
 const cacheModes = ['cold', 'warm'];
 const measurementOf = (run, name) => run.measurements.find((other) => other.pass === 'timing' && other.name === name)
   ?? { value: null, reason: 'the timing pass did not measure it' };
-
-/** Interpolates between the two nearest sorted values. */
-function quantile(sorted, share) {
-  const position = share * (sorted.length - 1);
-  const [below, above] = [sorted[Math.floor(position)], sorted[Math.ceil(position)]];
-  return below + (above - below) * (position - Math.floor(position));
-}
 
 /** The share of the measured roof that applies: {value, roof, reason}; roof: "dram_copy", "fp32_operations"; null if unknown. */
 function shareOf(run, mode) {

@@ -1,5 +1,5 @@
 // Summarises the training runs of a job: one sentence, a card of bars for each quantity, and missing data.
-import { barRow, card, trackMark } from '/lib/bars.js';
+import { barRow, card, quantile, trackMark } from '/lib/bars.js';
 import * as format from '/lib/format.js';
 
 const comparedMetrics = [
@@ -12,10 +12,11 @@ const comparedMetrics = [
   { label: 'Launches per step', field: 'launches_per_step', formatValue: format.number },
 ];
 
-/** The smallest and largest value behind a run's median, or null if there are fewer than two. */
+/** The quartiles behind a run's median, or null if there are fewer than two values. */
 function spreadOf(metric, run) {
-  const values = run.epochs.filter(({ warmup }) => !warmup).map((epoch) => epoch[metric.spread]).filter(Number.isFinite);
-  return values.length > 1 ? [Math.min(...values), Math.max(...values)] : null;
+  const values = run.epochs.filter(({ warmup }) => !warmup).map((epoch) => epoch[metric.spread]).filter(Number.isFinite)
+    .sort((a, b) => a - b);
+  return values.length > 1 ? [quantile(values, 0.25), quantile(values, 0.75)] : null;
 }
 
 function cardOf(metric, runs, pairs) {
@@ -32,7 +33,8 @@ function cardOf(metric, runs, pairs) {
     const spread = spreads[index];
     return barRow(index, run.variant, text !== null && largest > 0 ? values[index] / largest : null, [[text, reason]],
       spread === null ? [] : [trackMark('spread', spread[0] / largest, spread[1] / largest)],
-      spread === null ? null : `${text}, epochs from ${metric.formatValue(spread[0])} to ${metric.formatValue(spread[1])}`);
+      spread === null ? null
+        : `${text}, half of the epochs from ${metric.formatValue(spread[0])} to ${metric.formatValue(spread[1])}`);
   }));
 }
 
@@ -57,12 +59,19 @@ function verdictOf(pairs) {
   }).join(' ');
 }
 
-const notesOf = (runs) => runs.flatMap((run) => [
-  ...comparedMetrics.filter(({ field }) => run.summary.unavailable[field])
-    .map(({ label, field }) => ({ text: `${run.variant}, ${label.toLowerCase()}: ${run.summary.unavailable[field]}` })),
-  ...run.epochs.filter((epoch) => epoch.suspect)
-    .map((epoch) => ({ text: `${run.variant}, epoch ${epoch.epoch} is suspect: ${epoch.suspect_reason}`, bad: true })),
-]);
+/** Returns a note for each reason, with the runs and the metrics that are missing for it. */
+function missingNotes(runs) {
+  const missing = runs.flatMap((run) => comparedMetrics.filter(({ field }) => run.summary.unavailable[field])
+    .map(({ label, field }) => ({ variant: run.variant, label: label.toLowerCase(), reason: run.summary.unavailable[field] })));
+  const distinct = (values) => [...new Set(values)].join(', ');
+  return [...new Set(missing.map(({ reason }) => reason))].map((reason) => {
+    const same = missing.filter((one) => one.reason === reason);
+    return { text: `${distinct(same.map(({ variant }) => variant))}: ${distinct(same.map(({ label }) => label))}: ${reason}` };
+  });
+}
+
+const notesOf = (runs) => [...missingNotes(runs), ...runs.flatMap((run) => run.epochs.filter((epoch) => epoch.suspect)
+  .map((epoch) => ({ text: `${run.variant}, epoch ${epoch.epoch} is suspect: ${epoch.suspect_reason}`, bad: true })))];
 
 /** Content for lib/comparison.js; null while no epoch was measured. */
 export function trainingOf(runs, pairs) {
@@ -73,6 +82,6 @@ export function trainingOf(runs, pairs) {
     properties: [listDistinct((run) => `${run.dataset}${run.partial ? ' (partial)' : ''}`),
       `engine ${listDistinct((run) => run.engine)}`,
       `batch ${listDistinct((run) => run.params.batch_size)}`, `measured epochs: ${listDistinct((run) => run.summary.epochs)}`,
-      'whisker: shortest to longest epoch'],
+      'whisker: IQR of the epochs'],
     notes: notesOf(runs) };
 }

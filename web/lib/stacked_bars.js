@@ -1,0 +1,36 @@
+// Bars of parts that add up to a whole, one bar for each run on one scale, with the parts' values in a table below.
+import { bar, createElement, headOf, numberCell } from '/lib/dom.js';
+import * as format from '/lib/format.js';
+
+const PART_COLOURS = 8;
+const key = (index) => createElement('span', { class: `key part-${index % PART_COLOURS}`, 'aria-hidden': 'true' });
+
+const sumOf = (parts) => parts.reduce((sum, { value }) => sum + value, 0);
+
+function stack({ name, parts }, names, scale, formatValue) {
+  const segment = ({ name: part, value }) => {
+    const element = bar(`part part-${names.indexOf(part) % PART_COLOURS}`, value / scale);
+    element.title = `${part}: ${formatValue(value)}, ${format.percent(value / sumOf(parts))}`;
+    return element;
+  };
+  return createElement('div', { class: 'stack' }, createElement('span', { class: 'of' }, name),
+    createElement('span', { class: 'stack-track' }, ...parts.filter(({ value }) => value > 0).map(segment)),
+    createElement('span', { class: 'bar-value' }, formatValue(sumOf(parts))));
+}
+
+/** Returns [bars, table]. runs: [{name, parts: [{name, value}]}], values at least 0; label: heading of the parts' column. */
+export function stackedBars(runs, label, formatValue) {
+  const names = [...new Set(runs.flatMap(({ parts }) => parts.map(({ name }) => name)))];
+  const scale = Math.max(...runs.map(({ parts }) => sumOf(parts)));
+  const cells = (part) => runs.flatMap(({ parts }) => {
+    const found = parts.find(({ name }) => name === part);
+    return [numberCell(found ? formatValue(found.value) : null, 'this run has no such part'),
+      numberCell(found ? format.percent(found.value / sumOf(parts)) : null, 'this run has no such part')];
+  });
+  const table = createElement('table', {}, headOf([[label], ...runs.flatMap(({ name }) => [[name, 'n'], ['Share', 'n']])]),
+    createElement('tbody', {}, ...names.map((part, index) => createElement('tr', {},
+      createElement('th', { scope: 'row' }, key(index), part), ...cells(part)))));
+  return [createElement('div', { class: 'stacks', 'aria-hidden': 'true' },
+    ...runs.map((run) => stack(run, names, scale, formatValue))),
+  createElement('div', { class: 'scroll', tabindex: 0, role: 'group', 'aria-label': label }, table)];
+}

@@ -1,0 +1,38 @@
+// Where the time of a step or an iteration goes: by phase inside a launch, else by phase of the launches, else by kernel.
+import { byId } from '/lib/dom.js';
+import { stackedBars } from '/lib/stacked_bars.js';
+import { shortName } from '/lib/timeline/names.js';
+import * as format from '/lib/format.js';
+
+const MAX_PARTS = 8;
+const IDLE = 'no kernel';
+
+/** Sums values by name, the largest first; the smallest beyond MAX_PARTS become one part. */
+function partsOf(items) {
+  const sums = new Map();
+  for (const { name, value } of items) sums.set(name, (sums.get(name) ?? 0) + value);
+  const sorted = [...sums].map(([name, value]) => ({ name, value })).sort((a, b) => b.value - a.value);
+  if (sorted.length <= MAX_PARTS) return sorted;
+  const rest = sorted.slice(MAX_PARTS - 1);
+  return [...sorted.slice(0, MAX_PARTS - 1), { name: 'others', value: rest.reduce((sum, { value }) => sum + value, 0) }];
+}
+
+/** The parts of a run as shares of its step: {parts, isSplit: whether they come from inside a launch}. */
+function stepOf(kernels) {
+  const phases = kernels.flatMap(({ phases: found }) => found).filter(({ share_ratio: share }) => share > 0);
+  if (phases.length > 0) return partsOf(phases.map((phase) => ({ name: phase.phase ?? phase.name, value: phase.share_ratio })));
+  const timed = kernels.filter(({ share_ratio: share }) => share > 0);
+  const parts = partsOf(timed.map((kernel) => ({ name: kernel.phase || kernel.launch || shortName(kernel.name),
+    value: kernel.share_ratio })));
+  const idle = 1 - parts.reduce((sum, { value }) => sum + value, 0);
+  return parts.length === 0 || idle < 0.001 ? parts : [...parts, { name: IDLE, value: idle }];
+}
+
+/** Draws the section. kernels: of all passes; only the activity pass has times. */
+export function drawStepTime(runs, kernels) {
+  const split = runs.map((run) => ({ name: run.variant,
+    parts: stepOf(kernels.filter((kernel) => kernel.run === run.run && kernel.pass === 'activity')) }))
+    .filter(({ parts }) => parts.length > 0);
+  byId('step-time').hidden = split.length === 0;
+  if (split.length > 0) byId('step-time-bars').replaceChildren(...stackedBars(split, 'Part', format.percent));
+}
