@@ -15,7 +15,7 @@ static int commit_once(rl_store *store, rl_spilled_pass *pass, rl_error *err) {
   bool job_done;
   int64_t stored_rows;
   if (rl_store_count_activity_rows(store, pass->claim.pass_id, &stored_rows, err) < 0 ||
-      rl_spilled_pass_skip_rows(pass, stored_rows, err) < 0)
+      rl_spilled_pass_remove_stored_rows(pass, stored_rows, err) < 0)
     return -1;
   const char *reason = pass->is_unavailable ? pass->failure.message : NULL;
   if (pass->log != NULL && rl_store_set_run_log(store, pass->claim.run_id, pass->log, err) < 0) return -1;

@@ -14,15 +14,15 @@
 enum {
   MAX_SILENCE_MS = 30000,  /* a worker that executes a request sends a HEARTBEAT every 5 s */
   CANCEL_WAIT_MS = 5000,   /* a worker must answer CANCEL within this time */
-  DATABASE_PAUSE_MS = 200, /* between tries to write to a database that is full or locked */
+  DATABASE_PAUSE_MS = 200, /* before the next try to write to a database that is full or locked */
   HELLO_WAIT_MS = 60000    /* creating a CUDA context takes seconds on an idle machine */
 };
 static const int64_t NS_PER_MS = 1000000, MAX_WAITING_BYTES = 32 << 20;
 
-rl_attempt_result rl_attempt_interruption(rl_attempt *attempt) {
+rl_attempt_result rl_attempt_check_interruption(rl_attempt *attempt) {
   int64_t now = rl_monotonic_ns();
   if (atomic_load(attempt->stopping)) return RL_ATTEMPT_STOPPED;
-  if (now >= attempt->claim->deadline_ns + attempt->paused_ns) {
+  if (now >= attempt->claim->deadline_ns + attempt->unread_ns) {
     rl_fail(&attempt->error, RL_WIRE, RL_WIRE_TIMEOUT, "the job exceeded its deadline; its worker was killed");
     return RL_ATTEMPT_DEADLINE_EXCEEDED;
   }
@@ -50,13 +50,14 @@ static rl_attempt_result fail_silent_worker(rl_attempt *attempt) {
   return RL_ATTEMPT_DIED;
 }
 
-/* Reads the worker's next frame: CONTINUE, or the result that ended the wait. until_ns: deadline of the frame; 0: none. */
-static rl_attempt_result next_frame(rl_attempt *attempt, int64_t until_ns, rl_frame *frame) {
+/* Waits for the worker's next frame. Returns CONTINUE, or the result that ends the attempt. until_ns: monotonic deadline of the
+ * frame; 0: none. */
+static rl_attempt_result wait_for_frame(rl_attempt *attempt, int64_t until_ns, rl_frame *frame) {
   const int64_t begin_ns = rl_monotonic_ns();
   for (;;) {
-    rl_attempt_result interruption = rl_attempt_interruption(attempt);
+    rl_attempt_result interruption = rl_attempt_check_interruption(attempt);
     if (interruption != RL_ATTEMPT_CONTINUE) return interruption;
-    if (rl_worker_read_frame(attempt->worker, RL_TICK_MS, frame, &attempt->error) >= 0) return RL_ATTEMPT_CONTINUE;
+    if (rl_worker_read_frame(attempt->worker, RL_POLL_INTERVAL_MS, frame, &attempt->error) >= 0) return RL_ATTEMPT_CONTINUE;
     if (attempt->error.domain != RL_WIRE || attempt->error.code != RL_WIRE_TIMEOUT) return RL_ATTEMPT_DIED;
     if (until_ns != 0 && rl_monotonic_ns() >= until_ns) return protocol_error(attempt, "it sent no HELLO after its start");
     if (until_ns == 0 && rl_monotonic_ns() - begin_ns >= MAX_SILENCE_MS * NS_PER_MS) return fail_silent_worker(attempt);
@@ -65,10 +66,10 @@ static rl_attempt_result next_frame(rl_attempt *attempt, int64_t until_ns, rl_fr
 
 rl_attempt_result rl_attempt_handshake(rl_attempt *attempt) {
   rl_frame frame;
-  rl_attempt_result result = next_frame(attempt, rl_monotonic_ns() + HELLO_WAIT_MS * NS_PER_MS, &frame);
+  rl_attempt_result result = wait_for_frame(attempt, rl_monotonic_ns() + HELLO_WAIT_MS * NS_PER_MS, &frame);
   if (result != RL_ATTEMPT_CONTINUE) return result;
   if (rl_worker_check_hello(attempt->worker, &frame, &attempt->error) < 0) return RL_ATTEMPT_DIED;
-  /* Requests are checked against the daemon's own workers, so what a worker of another build lacks does not matter. */
+  /* Submitted jobs are checked against the engines of the daemon's own workers, not against those of other builds. */
   if (attempt->worker->build[0] == '\0')
     rl_queue_set_unsupported_engines(attempt->jobs, attempt->worker->device, attempt->worker->unsupported_engines);
   return RL_ATTEMPT_CONTINUE;
@@ -76,7 +77,7 @@ rl_attempt_result rl_attempt_handshake(rl_attempt *attempt) {
 
 /* --- request ------------------------------------------------------------------------------------------------------------ */
 
-/* Sends the posted source, which the request names by hash, before the request. */
+/* Sends the posted source in a SOURCE frame. The request, which follows, contains only the hash of the source. */
 static int send_source(rl_attempt *attempt) {
   const char *text = attempt->claim->source;
   if (text == NULL) return 0;
@@ -173,12 +174,12 @@ int rl_attempt_store_rows(rl_attempt *attempt, size_t max_left, rl_error *err) {
 /* Waits before the next try to use the database. Returns CONTINUE, or the result that ends the attempt. */
 static rl_attempt_result wait_for_database(rl_attempt *attempt) {
   const int64_t begin_ns = rl_monotonic_ns(), until_ns = begin_ns + DATABASE_PAUSE_MS * NS_PER_MS;
-  const int64_t paused_ns = attempt->paused_ns;
+  const int64_t unread_ns = attempt->unread_ns;
   for (;;) {
-    attempt->paused_ns = paused_ns + rl_monotonic_ns() - begin_ns; /* the worker is blocked, because its pipe is not read */
-    rl_attempt_result interruption = rl_attempt_interruption(attempt);
+    attempt->unread_ns = unread_ns + rl_monotonic_ns() - begin_ns; /* the worker blocks meanwhile, because its pipe is full */
+    rl_attempt_result interruption = rl_attempt_check_interruption(attempt);
     if (interruption != RL_ATTEMPT_CONTINUE || rl_monotonic_ns() >= until_ns) return interruption;
-    nanosleep(&(struct timespec){.tv_nsec = RL_TICK_MS * NS_PER_MS}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = RL_POLL_INTERVAL_MS * NS_PER_MS}, NULL);
   }
 }
 
@@ -187,7 +188,7 @@ static void log_database_failure(const rl_attempt *attempt, const char *what, co
          rl_pass_names[attempt->claim->pass], err->message);
 }
 
-/* Records of all devices that wait in memory. */
+/* Size of the records of all devices that wait in memory. */
 static _Atomic int64_t total_waiting_bytes;
 
 bool rl_attempt_set_waiting(rl_attempt *attempt, int64_t bytes) {
@@ -196,26 +197,26 @@ bool rl_attempt_set_waiting(rl_attempt *attempt, int64_t bytes) {
   return atomic_fetch_add(&total_waiting_bytes, added) + added > MAX_WAITING_BYTES;
 }
 
-/* Counts the rows that wait, and returns true if those of all devices exceed MAX_WAITING_BYTES. */
-static bool waiting_rows_fill_memory(rl_attempt *attempt) {
+/* Updates attempt->waiting_bytes. Returns whether the sum over all devices exceeds MAX_WAITING_BYTES. */
+static bool waiting_rows_exceed_limit(rl_attempt *attempt) {
   return rl_attempt_set_waiting(attempt, (int64_t)(attempt->records.row_count * sizeof *attempt->records.rows));
 }
 
-/* Stores full slices. While the database can't be written, rows wait in memory; above MAX_WAITING_BYTES the worker's pipe is not
- * read until they are stored. */
+/* Stores full slices of activity rows. While the database can't be written, rows wait in memory. While more than
+ * MAX_WAITING_BYTES wait, this function does not return, so that the worker's pipe is not read. */
 static rl_attempt_result store_full_slices(rl_attempt *attempt) {
   rl_error err;
-  if (attempt->next_try_ns > rl_monotonic_ns() && !waiting_rows_fill_memory(attempt)) return RL_ATTEMPT_CONTINUE;
+  if (attempt->next_store_ns > rl_monotonic_ns() && !waiting_rows_exceed_limit(attempt)) return RL_ATTEMPT_CONTINUE;
   while (rl_attempt_store_rows(attempt, RL_SLICE_ROWS - 1, &err) < 0) {
     if (err.code == RL_STORAGE_CONSTRAINT) return protocol_error(attempt, err.message);
-    if (attempt->next_try_ns == 0) log_database_failure(attempt, "store", &err);
-    attempt->next_try_ns = rl_monotonic_ns() + DATABASE_PAUSE_MS * NS_PER_MS;
-    if (!waiting_rows_fill_memory(attempt)) return RL_ATTEMPT_CONTINUE;
+    if (attempt->next_store_ns == 0) log_database_failure(attempt, "store", &err);
+    attempt->next_store_ns = rl_monotonic_ns() + DATABASE_PAUSE_MS * NS_PER_MS;
+    if (!waiting_rows_exceed_limit(attempt)) return RL_ATTEMPT_CONTINUE;
     rl_attempt_result interruption = wait_for_database(attempt);
     if (interruption != RL_ATTEMPT_CONTINUE) return interruption;
   }
-  if (attempt->next_try_ns != 0) rl_attempt_set_waiting(attempt, 0);
-  attempt->next_try_ns = 0;
+  if (attempt->next_store_ns != 0) rl_attempt_set_waiting(attempt, 0);
+  attempt->next_store_ns = 0;
   return RL_ATTEMPT_CONTINUE;
 }
 
@@ -270,7 +271,7 @@ rl_attempt_result rl_attempt_run(rl_attempt *attempt) {
   rl_attempt_result result = RL_ATTEMPT_CONTINUE;
   while (result == RL_ATTEMPT_CONTINUE) {
     rl_frame frame;
-    result = next_frame(attempt, 0, &frame);
+    result = wait_for_frame(attempt, 0, &frame);
     if (result == RL_ATTEMPT_CONTINUE) result = handle_frame(attempt, &frame);
   }
   return result;

@@ -1,5 +1,6 @@
-/* The thread's states, as /devices shows them: idle, starting (back-off and HELLO), busy (a pass runs). The worker is kept after
- * DONE, UNAVAILABLE, FAILED and CANCELLED, and ended after other results. Then the outcome is stored before the next claim. */
+/* GET /devices shows the thread's state: idle, starting (it waits before a restart, or for HELLO) or busy (a pass runs). The
+ * worker is kept after the results DONE, UNAVAILABLE, FAILED and CANCELLED, and ended after all others. The outcome of a pass is
+ * stored before the next pass is claimed. */
 #include "supervisor/device_runner.h"
 
 #include <errno.h>
@@ -18,14 +19,13 @@ enum { CLAIM_WAIT_MS = 1000, IDLE_RELEASE_MS = 200, EXIT_WAIT_MS = 1000, STOP_GR
 static const int64_t NS_PER_MS = 1000000, MIN_PAUSE_MS = 250, MAX_PAUSE_MS = 30000;
 static const size_t MAX_RECORDS_BYTES = (size_t)512 << 20;
 
-/* Which worker executes which pass. On CUDA the timing pass has its own worker, which never loads CUPTI. A process that reads an
- * uploaded file executes nothing else afterwards. */
+/* Maps each pass to the worker that executes it. On CUDA a separate worker, which never loads CUPTI, executes the timing pass. */
 enum { MAX_WORKERS = 2 };
 typedef struct worker_layout {
   const char *kind;
   const char *roles[MAX_WORKERS];
   int worker_of_pass[RL_PASS_COUNT];
-  bool reads_upload; /* a process executes one pass, and inherits the uploaded file */
+  bool reads_upload; /* each process executes one pass, and inherits the descriptor of the uploaded file */
 } worker_layout;
 static const worker_layout worker_layouts[] = {
     {"cpu", {"any", NULL}, {0, 0, 0}},
@@ -47,8 +47,8 @@ struct rl_device_runner {
   rl_upload_spool *uploads;
   const worker_layout *worker_layout;
   rl_worker workers[MAX_WORKERS];
-  int64_t pause_ms, not_before_ns; /* back-off before the next start of a worker */
-  rl_spill *spill;                 /* NULL: it can't be allocated */
+  int64_t restart_pause_ms, next_start_ns; /* after a crash: pause before the next start of a worker, and its monotonic time */
+  rl_spill *spill;                         /* NULL: the spill file can't be allocated, or the runner is the importer's */
   atomic_bool stopping;
   pthread_t thread;
   pthread_mutex_t mutex;
@@ -75,18 +75,19 @@ void rl_device_runner_state(rl_device_runner *runner, rl_device_state *state) {
   if (job_id == 0) snprintf(state->state, sizeof state->state, "idle");
 }
 
-static void sleep_tick(void) { nanosleep(&(struct timespec){.tv_nsec = RL_TICK_MS * NS_PER_MS}, NULL); }
+static void sleep_poll_interval(void) { nanosleep(&(struct timespec){.tv_nsec = RL_POLL_INTERVAL_MS * NS_PER_MS}, NULL); }
 
-/* Doubles the pause before the next start, after a crash. */
-static void lengthen_pause(rl_device_runner *runner) {
-  int64_t longer = runner->pause_ms == 0 ? MIN_PAUSE_MS : runner->pause_ms * 2;
-  runner->pause_ms = longer < MAX_PAUSE_MS ? longer : MAX_PAUSE_MS;
-  runner->not_before_ns = rl_monotonic_ns() + runner->pause_ms * NS_PER_MS;
+/* Called after a crash: doubles the pause before the next start of a worker. */
+static void double_restart_pause(rl_device_runner *runner) {
+  int64_t longer = runner->restart_pause_ms == 0 ? MIN_PAUSE_MS : runner->restart_pause_ms * 2;
+  runner->restart_pause_ms = longer < MAX_PAUSE_MS ? longer : MAX_PAUSE_MS;
+  runner->next_start_ns = rl_monotonic_ns() + runner->restart_pause_ms * NS_PER_MS;
 }
 
 /* --- one pass ---------------------------------------------------------------------------------------------------------- */
 
-/* Starts the worker's process. A missing upload fails the job, because a repetition would not find it either. */
+/* Starts the worker's process and reads its HELLO. If the uploaded file is missing, the job fails, because a retry would fail
+ * too. */
 static rl_attempt_result start_process(rl_device_runner *runner, rl_attempt *attempt) {
   RL_CLEANUP(rl_close_descriptor) int file = -1;
   rl_error *err = &attempt->error;
@@ -97,32 +98,32 @@ static rl_attempt_result start_process(rl_device_runner *runner, rl_attempt *att
   return rl_worker_start(attempt->worker, file, err) < 0 ? RL_ATTEMPT_DIED : rl_attempt_handshake(attempt);
 }
 
-/* Waits for the back-off, starts the worker of this pass, and reads its HELLO. */
+/* Waits until next_start_ns, starts the worker of this pass, and reads its HELLO. */
 static rl_attempt_result start_worker(rl_device_runner *runner, rl_attempt *attempt) {
   set_state(runner, "starting");
-  while (rl_monotonic_ns() < runner->not_before_ns) {
-    rl_attempt_result interruption = rl_attempt_interruption(attempt);
+  while (rl_monotonic_ns() < runner->next_start_ns) {
+    rl_attempt_result interruption = rl_attempt_check_interruption(attempt);
     if (interruption != RL_ATTEMPT_CONTINUE) return interruption;
-    sleep_tick();
+    sleep_poll_interval();
   }
   return start_process(runner, attempt);
 }
 
-/* Releases the device resources of every worker except `except` (NULL: of all). */
+/* Makes every worker except `except` release its hardware counters. except: NULL: all workers release them. */
 static void release_workers(rl_device_runner *runner, const rl_worker *except) {
   for (rl_worker *worker = runner->workers; worker < runner->workers + MAX_WORKERS; worker++)
     if (worker != except) rl_worker_release(worker);
 }
 
-/* Replaces the workers that executed posted code of a job other than job_id. All start at the same time: the next job of posted
- * code waits for one start, or for none if the device was idle. */
-static void replace_posted_workers(rl_device_runner *runner, int64_t job_id) {
+/* Replaces the workers that executed posted code of a job other than job_id. All new processes start at the same time, so the
+ * next job with posted code waits for one start; it does not wait if the device was idle long enough. */
+static void replace_workers_with_posted_code(rl_device_runner *runner, int64_t job_id) {
   for (rl_worker *worker = runner->workers; worker < runner->workers + MAX_WORKERS; worker++)
     if (rl_worker_has_run_other_posted_code(worker, job_id)) rl_worker_replace(worker);
 }
 
-/* Reads the HELLO of a worker that was started ahead, and ends it if it sends none. */
-static rl_attempt_result await_hello(rl_attempt attempt, rl_worker *worker) {
+/* Reads the HELLO of a worker that was started before a pass needed it. Ends the worker if it sends none. */
+static rl_attempt_result read_hello_of_idle_worker(rl_attempt attempt, rl_worker *worker) {
   char exit_status[RL_EXIT_STATUS_SIZE];
   attempt.worker = worker;
   rl_attempt_result result = rl_attempt_handshake(&attempt);
@@ -133,40 +134,38 @@ static rl_attempt_result await_hello(rl_attempt attempt, rl_worker *worker) {
   return RL_ATTEMPT_CONTINUE;
 }
 
-/* Waits until the workers that were started ahead have sent HELLO: the start of a worker would disturb measurements of another.
- */
+/* Waits until all started workers have sent HELLO, because the start of one worker would disturb the measurements of another. */
 static rl_attempt_result await_started_workers(rl_device_runner *runner, const rl_attempt *attempt) {
   rl_attempt_result result = RL_ATTEMPT_CONTINUE;
   for (int i = 0; i < MAX_WORKERS && result == RL_ATTEMPT_CONTINUE; i++) {
     rl_worker *worker = &runner->workers[i];
-    if (worker->process.pid != 0 && !worker->is_ready) result = await_hello(*attempt, worker);
+    if (worker->process.pid != 0 && !worker->is_ready) result = read_hello_of_idle_worker(*attempt, worker);
   }
   return result;
 }
 
 static rl_attempt_result attempt_pass(rl_device_runner *runner, rl_attempt *attempt) {
-  replace_posted_workers(runner, attempt->claim->job_id);
+  replace_workers_with_posted_code(runner, attempt->claim->job_id);
   rl_attempt_result result = await_started_workers(runner, attempt);
   if (result != RL_ATTEMPT_CONTINUE) return result;
   release_workers(runner, attempt->worker);
   rl_worker_verify_idle(attempt->worker);
   rl_worker_select_build(attempt->worker, attempt->claim->build);
   if (attempt->claim->fresh_worker) rl_worker_end_after_other_job(attempt->worker, attempt->claim->job_id);
-  result = attempt->worker->process.pid == 0 ? start_worker(runner, attempt) : rl_attempt_interruption(attempt);
+  result = attempt->worker->process.pid == 0 ? start_worker(runner, attempt) : rl_attempt_check_interruption(attempt);
   if (result != RL_ATTEMPT_CONTINUE) return result;
   set_state(runner, "busy");
   return rl_attempt_run(attempt);
 }
 
-/* Ends the worker after a result for which ends_worker is true; after a crash it also lengthens the pause before the next
- * start. */
+/* Ends the worker and adds the reason to the error. After a crash also doubles the pause before the next start. */
 static void retire_worker(rl_device_runner *runner, rl_attempt *attempt, rl_attempt_result result) {
   char exit_status[RL_EXIT_STATUS_SIZE] = "was not started";
   bool exited_unprompted = result == RL_ATTEMPT_DIED && attempt->error.domain == RL_WIRE &&
                            (attempt->error.code == RL_WIRE_CLOSED || attempt->error.code == RL_WIRE_TRUNCATED);
   rl_worker_end(attempt->worker, exited_unprompted ? EXIT_WAIT_MS : 0, exit_status);
   if (result != RL_ATTEMPT_DIED) return;
-  lengthen_pause(runner);
+  double_restart_pause(runner);
   pthread_mutex_lock(&runner->mutex);
   runner->state.restarts++;
   pthread_mutex_unlock(&runner->mutex);
@@ -183,8 +182,8 @@ static bool ends_worker(rl_attempt_result result) {
          result != RL_ATTEMPT_CANCELLED;
 }
 
-/* Deletes the activity rows of a pass that was not committed. If the daemon stops or the database can't be written, the rows are
- * deleted before the pass is executed again, or by retention. */
+/* Deletes the activity rows of a pass that was not committed. If that fails, or the daemon stops before it, the rows are deleted
+ * before the pass is executed again, or by retention. */
 static void discard_uncommitted_rows(const rl_attempt *attempt) {
   rl_error err;
   if (attempt->appender != NULL && rl_queue_discard_activity(attempt->jobs, attempt->claim, attempt->stopping, &err) < 0)
@@ -201,24 +200,24 @@ static void run_pass(rl_device_runner *runner, const rl_claim *claim) {
   rl_attempt_result result = rl_attempt_discard_rows(&attempt);
   if (result == RL_ATTEMPT_CONTINUE) result = attempt_pass(runner, &attempt);
   if (ends_worker(result) || runner->worker_layout->reads_upload) retire_worker(runner, &attempt, result);
-  if (!ends_worker(result)) runner->pause_ms = 0;
+  if (!ends_worker(result)) runner->restart_pause_ms = 0;
   rl_outcome_store(&attempt, result, runner->spill);
   discard_uncommitted_rows(&attempt);
   if (runner->worker_layout->reads_upload) rl_upload_spool_collect(runner->uploads);
   rl_attempt_clear(&attempt);
 }
 
-static bool has_posted_workers(const rl_device_runner *runner) {
+static bool has_worker_with_posted_code(const rl_device_runner *runner) {
   for (int i = 0; i < MAX_WORKERS; i++)
     if (runner->workers[i].posted_job != 0) return true;
   return false;
 }
 
-/* Called when there is no pass to execute: makes the workers release the hardware counters, so that Nsight Compute can use them,
- * and prepares workers for posted code. */
-static void use_idle_time(rl_device_runner *runner) {
+/* Called when there is no pass to execute. Makes the workers release the hardware counters, so that Nsight Compute can use them.
+ * Replaces workers that executed posted code, so that the next job finds a started process. */
+static void prepare_idle_workers(rl_device_runner *runner) {
   release_workers(runner, NULL);
-  if (!atomic_load(&runner->stopping)) replace_posted_workers(runner, 0);
+  if (!atomic_load(&runner->stopping)) replace_workers_with_posted_code(runner, 0);
 }
 
 /* --- the thread ---------------------------------------------------------------------------------------------------------- */
@@ -235,23 +234,23 @@ static void *run_device_thread(void *argument) {
     if (rc == 1) {
       run_pass(runner, &claim);
       rl_claim_clear(&claim);
-      wait_ms = has_posted_workers(runner) ? 0 : IDLE_RELEASE_MS;
+      wait_ms = has_worker_with_posted_code(runner) ? 0 : IDLE_RELEASE_MS;
     }
-    if (rc == 0) use_idle_time(runner);
+    if (rc == 0) prepare_idle_workers(runner);
     if (rc < 0 && can_claim) rl_log(RL_LOG_ERROR, "%s: can't claim passes: %s", runner->state.id, err.message);
     if (rc >= 0 && !can_claim) rl_log(RL_LOG_INFO, "%s: can claim passes again", runner->state.id);
     can_claim = rc >= 0;
     if (can_claim) continue;
-    for (int i = 0; i < CLAIM_WAIT_MS / RL_TICK_MS && !atomic_load(&runner->stopping); i++) sleep_tick();
+    for (int i = 0; i < CLAIM_WAIT_MS / RL_POLL_INTERVAL_MS && !atomic_load(&runner->stopping); i++) sleep_poll_interval();
   }
   for (int i = 0; i < MAX_WORKERS; i++) {
     char exit_status[RL_EXIT_STATUS_SIZE];
-    rl_worker_end(&runner->workers[i], STOP_GRACE_MS, exit_status); /* it exits when its standard input is closed */
+    rl_worker_end(&runner->workers[i], STOP_GRACE_MS, exit_status); /* the worker exits when its standard input is closed */
   }
   return NULL;
 }
 
-/* An importer needs no spill file: the upload stays until its job has ended. */
+/* Opens the spill file, except for the importer: its pass can be repeated, because the upload is kept until its job has ended. */
 static void open_spill(rl_device_runner *runner, const rl_config *config) {
   rl_error err;
   if (config->spill_bytes == 0 || runner->worker_layout->reads_upload) return;

@@ -1,7 +1,8 @@
-/* The thread that serves one device: it claims passes from the queue and has the device's worker processes execute them, one pass
- * at a time. It starts a worker when a pass needs one, and after a job with posted code at once, because such a job's workers
- * execute nothing else. It kills a worker that breaks the protocol, ignores a cancellation or exceeds the job's deadline, and
- * starts it again after a pause (0.25 s, doubling to 30 s; a finished pass resets it). */
+/* A device runner is the thread that serves one device. It claims passes from the queue, and the device's worker processes
+ * execute them, one pass at a time. It starts a worker when a pass needs one. The workers of a job with posted code execute no
+ * other job, so the runner replaces them as soon as that job has ended. It kills a worker that breaks the protocol, ignores a
+ * cancellation or exceeds the job's deadline. After a crash it waits before it starts a worker again: 0.25 s, doubled by each
+ * further crash up to 30 s; a finished pass resets the pause. */
 #ifndef RL_SUPERVISOR_DEVICE_RUNNER_H
 #define RL_SUPERVISOR_DEVICE_RUNNER_H
 
@@ -21,7 +22,7 @@ bool rl_device_runner_supports(const char *kind);
 typedef struct rl_runner_services {
   const rl_config *config;
   rl_queue *jobs;
-  rl_upload_spool *uploads; /* the uploaded files of traces to import; NULL: this daemon imports none */
+  rl_upload_spool *uploads; /* uploaded trace files; NULL: this daemon imports no traces */
 } rl_runner_services;
 
 /* Starts the thread of a device. `program` is the path of its worker program, and `device` has the id, kind and properties from

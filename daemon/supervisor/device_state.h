@@ -5,11 +5,11 @@
 #include <stdint.h>
 
 typedef struct rl_device_state {
-  char id[16], kind[8];  /* "cpu" | "cuda"; "import" of the importer, which GET /devices does not list */
-  char state[16];        /* "idle" "busy" "starting" "unusable" */
-  char reason[256];      /* why unusable; "" otherwise */
+  char id[16], kind[8];  /* kind: "cpu", "cuda", or "import" for the importer, which GET /devices does not list */
+  char state[16];        /* "idle", "busy", "starting" or "unusable" */
+  char reason[256];      /* why the device is unusable; "" otherwise */
   char properties[4096]; /* JSON object; "": unknown */
-  int64_t job_id;        /* 0: none */
+  int64_t job_id;        /* of the job that runs on the device; 0: none */
   int64_t restarts;
   int64_t frames, bytes; /* received from its workers */
 } rl_device_state;

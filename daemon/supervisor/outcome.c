@@ -1,6 +1,6 @@
-/* Stores an outcome, and tries again while the database can't be written. States of the results: in memory; in memory and in the
- * spill file; in the spill file alone (memory is short; they are read back for each try). Ends when they are stored, when the
- * job no longer exists or is cancelled, or when the daemon stops. */
+/* Stores an outcome, and retries while the database can't be written. The results are in memory, in memory and in the spill file,
+ * or only in the spill file (when all devices together hold too many in memory; each try then reads them back). Retries end when
+ * the results are stored, when the job is deleted or cancelled, or when the daemon stops. */
 #include "supervisor/outcome.h"
 
 #include <stdatomic.h>
@@ -17,12 +17,12 @@ static const int64_t NS_PER_MS = 1000000, MIN_PAUSE_MS = 100, MAX_PAUSE_MS = 100
 typedef struct pending_outcome {
   rl_attempt *attempt;
   rl_attempt_result result;
-  rl_spill *spill;          /* NULL: none, or it could not take the results */
-  bool is_spilled;          /* the spill file has the results */
-  bool is_in_memory;        /* attempt->records has them */
-  int64_t failing_since_ns; /* monotonic; 0: no try has failed */
-  int64_t pause_ms;         /* before the next try */
-  int64_t give_up_ns;       /* monotonic; 0: the daemon does not stop */
+  rl_spill *spill;           /* NULL: there is none, or the results did not fit into it */
+  bool is_spilled;           /* the spill file has the results */
+  bool is_in_memory;         /* attempt->records has the results */
+  int64_t failing_since_ns;  /* monotonic time of the first failed try; 0: no try has failed */
+  int64_t retry_pause_ms;    /* pause before the next try */
+  int64_t retry_deadline_ns; /* monotonic time after which retries end; 0: none, because the daemon is not stopping */
 } pending_outcome;
 
 static bool has_results(const pending_outcome *outcome) {
@@ -34,7 +34,8 @@ static void log_outcome(const pending_outcome *outcome, rl_log_level level, cons
   rl_log(level, "job %lld: the outcome of its %s pass %s%s", (long long)claim->job_id, rl_pass_names[claim->pass], event, reason);
 }
 
-/* --- results that wait --------------------------------------------------------------------------------------------------- */
+/* --- results in memory and in the spill file
+ * --------------------------------------------------------------------------------------------------- */
 
 static void write_spill(pending_outcome *outcome) {
   rl_error err;
@@ -58,7 +59,8 @@ static void clear_spill(pending_outcome *outcome) {
   outcome->is_spilled = false;
 }
 
-/* Keeps results that a try has failed to store. If all devices together hold too many in memory, only the spill file has them. */
+/* Keeps results that could not be stored. If all devices together hold too many results in memory, frees these after writing them
+ * to the spill file. */
 static void keep_results(pending_outcome *outcome) {
   rl_attempt *attempt = outcome->attempt;
   if (!has_results(outcome)) return;
@@ -73,7 +75,8 @@ static void keep_results(pending_outcome *outcome) {
   rl_attempt_set_waiting(attempt, 0);
 }
 
-/* Reads the records back from the spill file. If it is damaged, the pass counts as died, so that it runs again. */
+/* Reads the records back from the spill file. If the file is damaged, sets the result to RL_ATTEMPT_DIED, so that the pass is
+ * executed again. */
 static void load_results(pending_outcome *outcome) {
   rl_spilled_pass pass = {0};
   rl_error *err = &outcome->attempt->error;
@@ -81,30 +84,31 @@ static void load_results(pending_outcome *outcome) {
   int found = rl_spill_read(outcome->spill, &pass, err);
   if (found == 0) rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "the spill file is empty");
   int64_t stored_rows = rl_activity_appender_row_count(outcome->attempt->appender);
-  if (found <= 0 || rl_spilled_pass_skip_rows(&pass, stored_rows, err) < 0) outcome->result = RL_ATTEMPT_DIED;
+  if (found <= 0 || rl_spilled_pass_remove_stored_rows(&pass, stored_rows, err) < 0) outcome->result = RL_ATTEMPT_DIED;
   outcome->attempt->records = pass.records;
   outcome->is_in_memory = true;
   pass.records = (rl_records){0};
   rl_spilled_pass_clear(&pass);
 }
 
-/* --- tries --------------------------------------------------------------------------------------------------------------- */
+/* --- storing with retries
+ * --------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the time at which tries end because the daemon stops; 0: it does not stop. */
-static int64_t give_up_time(pending_outcome *outcome) {
-  if (outcome->give_up_ns == 0 && atomic_load(outcome->attempt->stopping))
-    outcome->give_up_ns = rl_monotonic_ns() + STOP_RETRY_MS * NS_PER_MS;
-  return outcome->give_up_ns;
+/* Returns the monotonic time at which retries end because the daemon is stopping; 0: it is not stopping. */
+static int64_t retry_deadline(pending_outcome *outcome) {
+  if (outcome->retry_deadline_ns == 0 && atomic_load(outcome->attempt->stopping))
+    outcome->retry_deadline_ns = rl_monotonic_ns() + STOP_RETRY_MS * NS_PER_MS;
+  return outcome->retry_deadline_ns;
 }
 
-/* Stores the rows that wait. They may take seconds: when the daemon stops meanwhile, the spill file takes the rest. Without one
- * all are stored, because nothing else would keep them. */
+/* Stores the waiting activity rows, which may take seconds. If the daemon stops meanwhile, the other rows are left to the spill
+ * file. Without a spill file all rows are stored, because they would be lost otherwise. */
 static int store_rows(pending_outcome *outcome, rl_error *err) {
   rl_attempt *attempt = outcome->attempt;
   while (attempt->records.row_count > 0) {
     const size_t count = attempt->records.row_count;
-    const int64_t give_up_ns = outcome->spill != NULL ? give_up_time(outcome) : 0;
-    const bool is_late = give_up_ns != 0 && rl_monotonic_ns() >= give_up_ns;
+    const int64_t retry_deadline_ns = outcome->spill != NULL ? retry_deadline(outcome) : 0;
+    const bool is_late = retry_deadline_ns != 0 && rl_monotonic_ns() >= retry_deadline_ns;
     if (is_late && !outcome->is_spilled) write_spill(outcome);
     if (is_late && outcome->is_spilled)
       return rl_fail(err, RL_STORAGE, RL_STORAGE_LOCKED, "the daemon is stopping, and %zu rows are left", count);
@@ -113,7 +117,7 @@ static int store_rows(pending_outcome *outcome, rl_error *err) {
   return 0;
 }
 
-static int store_once(pending_outcome *outcome, rl_error *err) {
+static int try_to_store(pending_outcome *outcome, rl_error *err) {
   rl_attempt *attempt = outcome->attempt;
   rl_queue *jobs = attempt->jobs;
   if (rl_attempt_store_log(attempt, err) < 0) return -1;
@@ -133,7 +137,7 @@ static int store_once(pending_outcome *outcome, rl_error *err) {
   return rl_queue_fail(jobs, attempt->claim, &attempt->error, err);
 }
 
-/* Returns whether the error means that two records of the worker contradict each other, so that a retry cannot succeed. */
+/* Returns whether the worker's records violate a constraint of the database, so that a retry cannot succeed. */
 static bool is_contradiction(const rl_error *err) { return err->domain == RL_STORAGE && err->code == RL_STORAGE_CONSTRAINT; }
 
 static void fail_contradiction(pending_outcome *outcome, const rl_error *err) {
@@ -145,21 +149,21 @@ static void fail_contradiction(pending_outcome *outcome, const rl_error *err) {
 /* Waits before the next try. Returns false when the daemon stops and its last tries have failed too. */
 static bool wait_to_retry(pending_outcome *outcome) {
   const atomic_bool *stopping = outcome->attempt->stopping;
-  int64_t until_ns = rl_monotonic_ns() + outcome->pause_ms * NS_PER_MS;
+  int64_t until_ns = rl_monotonic_ns() + outcome->retry_pause_ms * NS_PER_MS;
   int64_t longest_ms = outcome->is_in_memory ? MAX_PAUSE_MS : MAX_RELOAD_PAUSE_MS;
-  outcome->pause_ms = outcome->pause_ms * 2 < longest_ms ? outcome->pause_ms * 2 : longest_ms;
+  outcome->retry_pause_ms = outcome->retry_pause_ms * 2 < longest_ms ? outcome->retry_pause_ms * 2 : longest_ms;
   while (rl_monotonic_ns() < until_ns && !atomic_load(stopping))
-    nanosleep(&(struct timespec){.tv_nsec = RL_TICK_MS * NS_PER_MS}, NULL);
-  return !atomic_load(stopping) || rl_monotonic_ns() < give_up_time(outcome);
+    nanosleep(&(struct timespec){.tv_nsec = RL_POLL_INTERVAL_MS * NS_PER_MS}, NULL);
+  return !atomic_load(stopping) || rl_monotonic_ns() < retry_deadline(outcome);
 }
 
-/* Stores the outcome, trying again until it is stored or no longer needed, because the job was cancelled or deleted. Returns
- * false if the daemon stops before that. */
+/* Stores the outcome, with retries until it is stored, or the job is cancelled or deleted. Returns false if the daemon stops
+ * before that. */
 static bool store_with_retries(pending_outcome *outcome) {
   rl_error err;
   for (;;) {
     load_results(outcome);
-    if (store_once(outcome, &err) >= 0) return true;
+    if (try_to_store(outcome, &err) >= 0) return true;
     if (err.domain == RL_HTTP) { /* the job was cancelled meanwhile, or deleted */
       log_outcome(outcome, RL_LOG_INFO, "is not stored: ", err.message);
       return true;
@@ -180,12 +184,12 @@ static bool store_with_retries(pending_outcome *outcome) {
 
 void rl_outcome_store(rl_attempt *attempt, rl_attempt_result result, rl_spill *spill) {
   pending_outcome outcome = {
-      .attempt = attempt, .result = result, .spill = spill, .is_in_memory = true, .pause_ms = MIN_PAUSE_MS};
+      .attempt = attempt, .result = result, .spill = spill, .is_in_memory = true, .retry_pause_ms = MIN_PAUSE_MS};
   if (store_with_retries(&outcome)) {
     clear_spill(&outcome);
     if (outcome.failing_since_ns != 0) log_outcome(&outcome, RL_LOG_INFO, "is no longer waiting", "");
   } else if (outcome.is_spilled) {
-    log_outcome(&outcome, RL_LOG_WARNING, "is in the spill file; the next start stores it", "");
+    log_outcome(&outcome, RL_LOG_WARNING, "is in the spill file; the next start of the daemon stores it", "");
   }
   rl_attempt_set_waiting(attempt, 0);
 }

@@ -16,15 +16,15 @@
 
 static const char spill_magic[8] = "RLSPILL";
 
-/* The start of the file. A cleared file has zeros instead. */
+/* First bytes of the file. An empty file has zeros in their place. */
 typedef struct spill_header {
   char magic[8];
   uint32_t version; /* RL_WIRE_VERSION: the frames and the structs in them */
   int32_t pass;     /* rl_pass */
   int64_t job_id, run_id, pass_id, first_row;
-  int64_t length; /* of the file in use, with this header */
+  int64_t length; /* bytes of the header and the frames; the rest of the file is unused */
   char variant[32];
-  char sha256[RL_SHA256_SIZE]; /* of the file in use, with zeros here */
+  char sha256[RL_SHA256_SIZE]; /* of the first `length` bytes, computed with zeros in place of this member */
 } spill_header;
 enum { HEADER_BYTES = 4096 };
 _Static_assert(sizeof(spill_header) <= HEADER_BYTES, "the frames follow the header");
@@ -192,7 +192,7 @@ void rl_spilled_pass_clear(rl_spilled_pass *pass) {
   pass->log = NULL;
 }
 
-int rl_spilled_pass_skip_rows(rl_spilled_pass *pass, int64_t stored_rows, rl_error *err) {
+int rl_spilled_pass_remove_stored_rows(rl_spilled_pass *pass, int64_t stored_rows, rl_error *err) {
   int64_t repeated = stored_rows - pass->first_row;
   if (repeated < 0 || repeated > (int64_t)pass->records.row_count)
     return rl_fail(err, RL_WIRE, RL_WIRE_PAYLOAD, "the spill file has the activity rows from %lld, the database the first %lld",

@@ -1,5 +1,6 @@
-/* Runs each worker program with --list, merges the devices, applies the setting `devices`, and starts a runner for each usable
- * device. The first program that names a device owns it. The importer is an entry that is no device. */
+/* Runs each worker program with --list, merges the lists of devices, applies the setting `devices`, and starts a runner for each
+ * usable device. If two programs list the same device, the first program serves it. The importer has an entry too, although it is
+ * not a device. */
 #include "supervisor/supervisor.h"
 
 #include <errno.h>
@@ -44,8 +45,8 @@ static device_entry *find_entry(rl_supervisor *supervisor, const char *id) {
   return NULL;
 }
 
-/* Returns the entry of this id, or a new one; the first program that names a device owns it. NULL: the table is full. */
-static device_entry *find_or_add(rl_supervisor *supervisor, const char *program, const char *kind, const char *id) {
+/* Returns the entry with this id; adds it if there is none. NULL: the table is full. */
+static device_entry *find_or_add_entry(rl_supervisor *supervisor, const char *program, const char *kind, const char *id) {
   device_entry *known = find_entry(supervisor, id);
   if (known != NULL || supervisor->count == RL_DEVICES_MAX) return known;
   device_entry *entry = &supervisor->entries[supervisor->count++];
@@ -56,7 +57,7 @@ static device_entry *find_or_add(rl_supervisor *supervisor, const char *program,
   return entry;
 }
 
-/* Sets why the device is unusable. Repairs UTF-8, because the quoted text may be invalid or truncated. */
+/* Sets the reason for which the device is unusable. Repairs UTF-8, because text from a worker may be invalid or truncated. */
 static void set_unusable_reason(device_entry *entry, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void set_unusable_reason(device_entry *entry, const char *format, ...) {
   char *reason = entry->state.reason;
@@ -67,8 +68,8 @@ static void set_unusable_reason(device_entry *entry, const char *format, ...) {
   rl_utf8_sanitize(reason, strlen(reason));
 }
 
-/* Copies the program's standard error to ours and returns its last line. */
-static void forward_errors(int stderr_fd, char *line, size_t size) {
+/* Copies the worker program's standard error to the daemon's. `line` receives its last line. */
+static void forward_standard_error(int stderr_fd, char *line, size_t size) {
   char text[4096];
   ssize_t got;
   *line = '\0';
@@ -85,7 +86,7 @@ static void forward_errors(int stderr_fd, char *line, size_t size) {
 }
 
 static void add_device(rl_supervisor *supervisor, const char *program, const char *kind, const rl_hello *hello) {
-  device_entry *entry = find_or_add(supervisor, program, kind, hello->device);
+  device_entry *entry = find_or_add_entry(supervisor, program, kind, hello->device);
   if (entry == NULL || entry->state.properties[0] != '\0' || entry->state.reason[0] != '\0') return;
   snprintf(entry->state.properties, sizeof entry->state.properties, "%s", hello->properties);
   snprintf(entry->unsupported_engines, sizeof entry->unsupported_engines, "%s", hello->unsupported_engines);
@@ -126,8 +127,8 @@ static void list_devices(rl_supervisor *supervisor, const char *program, const c
     rl_frame_reader_free(reader);
     rl_process_terminate(&process, rc >= 0 ? LIST_GRACE_MS : 0, exit_status);
   }
-  forward_errors(stderr_fd, line, sizeof line);
-  device_entry *failed = rc < 0 || count == 0 ? find_or_add(supervisor, program, kind, kind) : NULL;
+  forward_standard_error(stderr_fd, line, sizeof line);
+  device_entry *failed = rc < 0 || count == 0 ? find_or_add_entry(supervisor, program, kind, kind) : NULL;
   if (failed == NULL) return;
   const char *name = strrchr(program, '/') + 1;
   if (rc < 0) set_unusable_reason(failed, "%s: %s", name, err.message);
@@ -178,7 +179,7 @@ static void apply_devices_setting(rl_supervisor *supervisor) {
     char id[sizeof supervisor->entries[0].state.id];
     snprintf(id, sizeof id, "%.*s", (int)strcspn(word, ", "), word);
     if (id[0] != '\0' && find_entry(supervisor, id) == NULL) {
-      device_entry *entry = find_or_add(supervisor, "", "", id);
+      device_entry *entry = find_or_add_entry(supervisor, "", "", id);
       if (entry != NULL) set_unusable_reason(entry, "no installed worker has this device");
     }
   }

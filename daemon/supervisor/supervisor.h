@@ -1,4 +1,5 @@
-/* Finds the installed worker programs, asks each for its devices, and runs a thread for each usable device (device_runner.h). */
+/* Finds the installed worker programs, runs each with --list to get its devices, and starts a thread for each usable device
+ * (device_runner.h). */
 #ifndef RL_SUPERVISOR_SUPERVISOR_H
 #define RL_SUPERVISOR_SUPERVISOR_H
 
@@ -10,14 +11,14 @@
 
 typedef struct rl_supervisor rl_supervisor;
 
-/* Lists the devices of every rooflined-worker-* in the configured folder, gives them to the queue, and starts a device runner for
- * each usable one. A worker that cannot serve is listed with its reason. With uploads, which outlive the supervisor, also starts
- * a runner for the importer, rooflined-import in the same folder. RL_ERRNO: no memory or thread. */
+/* Lists the devices of every rooflined-worker-* in the configured folder, passes them to the queue, and starts a device runner
+ * for each usable device. A device whose worker does not work is listed with the reason. uploads: outlives the supervisor; unless
+ * NULL, a runner for the importer (rooflined-import in the same folder) is started too. RL_ERRNO: out of memory or threads. */
 int rl_supervisor_open(const rl_config *config, rl_queue *jobs, rl_upload_spool *uploads, rl_supervisor **supervisor,
                        rl_error *err);
-/* Begins what rl_supervisor_close does, without waiting for it. */
+/* Asks the runners to stop, as rl_supervisor_close does, but does not wait for them. */
 void rl_supervisor_stop(rl_supervisor *supervisor);
-/* Interrupts running passes and ends all workers, within about one second. NULL: nothing. */
+/* Interrupts running passes and ends all workers, within about one second. Does nothing when supervisor is NULL. */
 void rl_supervisor_close(rl_supervisor *supervisor);
 
 /* Fails with RL_HTTP 503 and the reason if traces can't be imported. */

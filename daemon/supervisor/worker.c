@@ -1,5 +1,6 @@
-/* States of a worker: no process; starting (is_ready is false); idle (it has sent HELLO and waits); executing a request. An idle
- * worker that sends a frame or has exited is ended. It releases the device before another worker uses it. */
+/* A worker has no process, is starting (is_ready is false), is idle (it has sent HELLO and waits for a request), or executes a
+ * request. An idle worker that sends a frame or has exited is ended. A worker releases the device before another worker uses it.
+ * */
 #include "supervisor/worker.h"
 
 #include <stdio.h>
@@ -9,9 +10,9 @@
 #include "base/log.h"
 #include "base/named_paths.h"
 
-enum { IDLE_GRACE_MS = 100, RECYCLE_GRACE_MS = 200, RELEASE_WAIT_MS = 2000 };
+enum { IDLE_GRACE_MS = 100, REPLACE_GRACE_MS = 200, RELEASE_WAIT_MS = 2000 };
 
-/* Writes the path of the program of the worker's build. */
+/* Writes the path of the program that the next process runs. */
 static int find_program(const rl_worker *worker, char path[2 * RL_PATH_SIZE], rl_error *err) {
   char folder[RL_PATH_SIZE];
   const char *name = strrchr(worker->program, '/');
@@ -83,7 +84,7 @@ bool rl_worker_has_run_other_posted_code(const rl_worker *worker, int64_t job_id
 void rl_worker_replace(rl_worker *worker) {
   char exit_status[RL_EXIT_STATUS_SIZE];
   rl_error err;
-  rl_worker_end(worker, RECYCLE_GRACE_MS, exit_status);
+  rl_worker_end(worker, REPLACE_GRACE_MS, exit_status);
   if (rl_worker_start(worker, -1, &err) >= 0) return;
   rl_worker_end(worker, 0, exit_status);
   rl_log(RL_LOG_WARNING, "%s: can't start the %s worker ahead of its next job: %s", worker->device, worker->role, err.message);
@@ -91,13 +92,13 @@ void rl_worker_replace(rl_worker *worker) {
 
 void rl_worker_end_after_other_job(rl_worker *worker, int64_t job_id) {
   char exit_status[RL_EXIT_STATUS_SIZE];
-  if (worker->last_job != 0 && worker->last_job != job_id) rl_worker_end(worker, RECYCLE_GRACE_MS, exit_status);
+  if (worker->last_job != 0 && worker->last_job != job_id) rl_worker_end(worker, REPLACE_GRACE_MS, exit_status);
 }
 
 void rl_worker_select_build(rl_worker *worker, const char *build) {
   char exit_status[RL_EXIT_STATUS_SIZE];
   if (strcmp(worker->build, build) == 0) return;
-  rl_worker_end(worker, RECYCLE_GRACE_MS, exit_status);
+  rl_worker_end(worker, REPLACE_GRACE_MS, exit_status);
   snprintf(worker->build, sizeof worker->build, "%s", build);
 }
 

@@ -10,7 +10,7 @@
 const rl_conditions rl_conditions_empty = {
     .clock_min_mhz = NAN, .clock_max_mhz = NAN, .memory_clock_mhz = NAN, .temperature_c = NAN, .power_w = NAN};
 
-/* An idle GPU and clocks that the owner has set do not count as throttling. */
+/* Returns false for reasons that do not mean throttling: an idle GPU, and clock limits set by the user. */
 static bool is_throttling(const char *reason) {
   return strcmp(reason, "gpu_idle") != 0 && strcmp(reason, "applications_clocks_setting") != 0;
 }

@@ -1,8 +1,8 @@
-/* The HEARTBEAT frames of a worker: a thread sends one every 5 s while the main thread executes a request. So that the daemon
- * notices a main thread that hangs, a frame carries the stage, the time since the main thread last passed a check point, and the
- * longest time that is allowed. Check points: polls for cancellation, progress, a new stage, a written frame. The limit is
- * minutes. It falls to 30 s when the process uses no CPU time; on a GPU only in iterations (the stages warmup, epoch and
- * evaluate), where the driver spins while it waits for a launch. */
+/* Sends the HEARTBEAT frames of a worker, by which the daemon notices a main thread that hangs. A separate thread sends one every
+ * 5 s while the main thread executes a request. A frame contains the stage of the request, the time since the main thread last
+ * passed a check point, and the limit for that time. The main thread passes a check point when it polls for cancellation, reports
+ * progress, enters a stage or writes a frame. The limit is 5 or 15 minutes. It falls to 29 s if the process uses no CPU time for
+ * six frames; on a GPU only in the stages warmup, epoch and evaluate, where the driver spins while it waits for a launch. */
 #ifndef RL_WORKER_HEARTBEAT_H
 #define RL_WORKER_HEARTBEAT_H
 
@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 
-/* Starts the thread, which writes to this descriptor. failed is called in it when a write fails. RL_ERRNO. */
+/* Starts the heartbeat thread, which writes to this descriptor and calls `failed` when a write fails. RL_ERRNO. */
 int rl_heartbeat_start(int descriptor, bool computes_on_cpu, void (*failed)(const rl_error *err), rl_error *err);
 /* A request begins: HEARTBEAT frames may be sent from now on. */
 void rl_heartbeat_begin_request(void);
@@ -19,13 +19,13 @@ void rl_heartbeat_begin_request(void);
 void rl_heartbeat_end_request(void);
 /* The main thread begins a stage of the request: "open", or a phase of rl_progress. */
 void rl_heartbeat_enter_stage(const char *stage);
-/* Returns how long the main thread may take between two check points. quiet_beats: the number of beats in a row without CPU time.
- * Steps of iterations poll often, but one large launch on a slow CPU takes a minute. Opening compiles posted code and loads
- * libraries and data; other stages wait for single launches and replays of any length, and for the profiler's analysis. */
+/* Returns how long the main thread may take between two check points. quiet_beats: number of HEARTBEAT frames in a row during
+ * which the process used no CPU time. The limit is long because one large launch on a slow CPU takes a minute, opening an
+ * instance compiles posted code and loads libraries and data, and replays for the profiler have no fixed length. */
 int64_t rl_heartbeat_limit_ms(bool computes_on_cpu, const char *stage, int quiet_beats);
 /* The main thread has passed a check point. */
 void rl_heartbeat_check_point(void);
-/* Frames of the main thread are written between these calls. Unlocking is a check point. */
+/* The main thread writes frames only between these two calls. Unlocking passes a check point. */
 void rl_heartbeat_lock_frames(void);
 void rl_heartbeat_unlock_frames(void);
 

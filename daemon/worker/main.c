@@ -1,11 +1,11 @@
-/* A worker program: reads frames from standard input and writes frames to standard output until the daemon closes the pipe. The
- * linked libraries decide device, engines, profiler and sensors. The role decides which passes it executes: "unprofiled" timing,
- * "profiled" the other passes, "any" all of them (CPU).
+/* A worker program reads frames from standard input and writes frames to standard output until the daemon closes the pipe. The
+ * linked libraries determine its device, engines, profiler and sensors. The role determines which passes it executes:
+ * "unprofiled" the timing pass, "profiled" the other passes, and "any" all passes (CPU).
  *
  * There are three threads. The reader thread reads frames: CANCEL sets a flag that the running pass polls, SOURCE stores posted
  * code in the source cache, REQUEST and RELEASE become commands for the main thread, and end of file ends the process at once.
  * The main thread owns the device, executes one command at a time and writes the frames of its results. The heartbeat thread
- * (heartbeat.h) writes HEARTBEAT frames meanwhile; rl_heartbeat_lock_frames keeps a frame of one out of a frame of the other. */
+ * (heartbeat.h) writes HEARTBEAT frames meanwhile. rl_heartbeat_lock_frames serializes the frames of both threads. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -29,7 +29,7 @@ enum { EXIT_USAGE = 2, EXIT_UNUSABLE = 3, EXIT_DEVICE_LOST = 4, EXIT_PROTOCOL = 
 
 typedef enum command { COMMAND_NONE, COMMAND_REQUEST, COMMAND_RELEASE_PROFILER } command;
 
-typedef struct inbox { /* from the reader to the main thread: holds at most one command */
+typedef struct inbox { /* passes commands from the reader thread to the main thread; holds at most one */
   pthread_mutex_t lock;
   pthread_cond_t command_posted;
   command pending;
@@ -123,7 +123,7 @@ static void set_idle(inbox *box) {
 
 /* ---- frames to the daemon ----------------------------------------------------------------------------------------------- */
 
-/* Exits when rc reports a failed write, because then the daemon no longer reads. */
+/* Exits when rc is the result of a failed write, because the daemon then no longer reads the pipe. */
 static void check_written(int rc, const rl_error *err) {
   if (rc >= 0) return;
   rl_log(RL_LOG_ERROR, "can't write to the daemon: %s", err->message);
@@ -278,7 +278,8 @@ static int list_devices(const char *role) {
   for (int i = 0; i < (count > 0 ? count : 1); i++) {
     rl_hello hello = make_hello(i, role);
     fill_hello(&hello, i);
-    if (rl_engines[0]->description->device == RL_DEVICE_CPU) /* a GPU must be open before its unsupported engines are known */
+    if (rl_engines[0]->description->device ==
+        RL_DEVICE_CPU) /* the unsupported engines of a GPU are known only after it is opened */
       rl_engines_list_unsupported(hello.unsupported_engines, sizeof hello.unsupported_engines);
     send_message(RL_FRAME_HELLO, rl_hello_fields, &hello);
   }
@@ -287,8 +288,8 @@ static int list_devices(const char *role) {
 
 /* ---- main ---------------------------------------------------------------------------------------------------------------- */
 
-/* Opens profiler, sensors and device, sends HELLO, and serves. The profiler comes first: CUPTI must be loaded before the first
- * CUDA call. */
+/* Opens profiler, sensors and device, sends HELLO, and serves requests. Opens the profiler first, because CUPTI must be loaded
+ * before the first CUDA call. */
 static int open_and_serve(inbox *box, int index, const char *role) {
   rl_error err = {0}, profiler_err = {0};
   rl_service *service = NULL;
@@ -345,7 +346,7 @@ int main(int argc, char **argv) {
                                           {"version", no_argument, NULL, 'v'},    {0}};
   if (redirect_standard_output() < 0) return EXIT_PROTOCOL;
   signal(SIGPIPE, SIG_IGN);
-  signal(SIGINT, SIG_IGN); /* Ctrl-C ends the daemon, which then closes our pipe */
+  signal(SIGINT, SIG_IGN); /* Ctrl-C ends the daemon, which then closes the worker's standard input */
   rl_log_open(program_invocation_short_name, RL_LOG_INFO);
   const char *device = NULL, *role = "any";
   bool list = false;

@@ -58,7 +58,7 @@ rl_sensors *rl_sensors_open(const char *device_properties) {
   return sensors;
 }
 
-/* Returns the value, or NAN after an error; the reading keeps the reason of the first error. */
+/* Returns the value, or NAN if rc is an error. reading->reason keeps the text of the first error. */
 static double value_or_nan(rl_sensors *sensors, rl_sensor_reading *reading, const char *quantity, rl_nvml_return rc,
                            double value) {
   if (!rc) return value;

@@ -1,5 +1,5 @@
-/* The interface between the service and the passes: the context of a request, and functions that run the iteration, report
- * progress, and add measurements. */
+/* Interface between service.c and the passes: the context of a request, and functions that run the iteration, report progress,
+ * and add measurements. */
 #ifndef RL_WORKER_PASS_H
 #define RL_WORKER_PASS_H
 
@@ -24,8 +24,8 @@ typedef struct rl_pass_context { /* the context of one request */
   rl_executable *timestamped_executable; /* activity pass: the iteration with phase timestamps; else NULL */
   const char *no_profiler_reason;
   rl_sensors *sensors;
-  rl_progress current_progress;             /* sent to the daemon from time to time */
-  double iterations_total, iterations_done; /* of the pass; they determine the remaining time */
+  rl_progress current_progress;             /* sent to the daemon at most every 200 ms */
+  double iterations_total, iterations_done; /* of the pass; the remaining time is computed from them */
   int64_t started_ns, phase_started_ns;
 } rl_pass_context;
 
@@ -51,7 +51,7 @@ int rl_pass_add_measurements(rl_pass_context *pass, const rl_named_value *values
 int rl_pass_iterate(rl_pass_context *pass, const rl_observer *observer, rl_elapsed *elapsed, rl_error *err);
 int rl_pass_evaluate(rl_pass_context *pass, rl_elapsed *elapsed, rl_error *err);
 
-/* Returns the memory of this instance: bytes now, and peaks since it was opened, by purpose. Excludes other open instances. */
+/* Returns the memory that this instance uses now and its peaks since it was opened, in bytes by purpose. */
 rl_memory_usage rl_pass_memory_usage(const rl_pass_context *pass);
 /* Returns the device memory that the driver, kernels and libraries allocated outside rl_device_ops.allocate, in bytes; NAN: not
  * measured. */
@@ -63,7 +63,7 @@ double rl_pass_used_bytes_before_open(const rl_pass_context *pass);
 int rl_pass_measure_memory(rl_pass_context *pass, rl_error *err);
 /* Adds the measurement launches_per_step, by running the step without a graph. Restarts the iteration. */
 int rl_pass_measure_launches_per_step(rl_pass_context *pass, rl_error *err);
-/* Execute the timing pass; there is one function for each rl_timing_mode. */
+/* Execute the timing pass: one function for each rl_timing_mode. */
 int rl_time_epochs(rl_pass_context *pass, rl_error *err);
 int rl_time_launches(rl_pass_context *pass, rl_error *err);
 int rl_time_rates(rl_pass_context *pass, rl_error *err);

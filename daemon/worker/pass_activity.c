@@ -48,7 +48,7 @@ static int list_launches(const rl_sequence_list *sequence_list, expected_launche
   return 0;
 }
 
-typedef struct time_limit { /* an observer's state that cancels an iteration at until_ns, or when the request is cancelled */
+typedef struct time_limit { /* cancels an iteration at until_ns, or when the request is cancelled */
   const rl_observer *request_observer;
   int64_t until_ns;
 } time_limit;
@@ -59,7 +59,7 @@ static bool is_time_over(void *context) {
   return rl_monotonic_ns() > limit->until_ns || is_cancelled(limit->request_observer);
 }
 
-/* Runs one iteration, at most WARMUP_NS of it, so that clocks rise and caches fill. */
+/* Runs an iteration for at most WARMUP_NS, so that clocks rise and caches fill. */
 static int warm_up(rl_pass_context *pass, rl_error *err) {
   time_limit limit = {.request_observer = &pass->observer, .until_ns = rl_monotonic_ns() + WARMUP_NS};
   rl_observer observer = {.context = &limit, .cancelled = is_time_over};

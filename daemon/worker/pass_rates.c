@@ -10,7 +10,7 @@
 
 RL_DEFINE_CLEANUP(free_times, double *, free, NULL)
 
-/* Measures one rate by `count` samples; us[count] is memory for their times. */
+/* Measures one rate from `count` samples. us: buffer for `count` times. */
 static int measure_rate(rl_pass_context *pass, const rl_rate *rate, uint32_t count, double *us, rl_error *err) {
   const rl_sequence single = {rate->name, rate->launch, 1, 1};
   if (!rate->launch) return rl_pass_add_measurement(pass, rate->name, NAN, rate->reason, err);

@@ -6,9 +6,10 @@
  *   achieved_bytes_per_s   compulsory bytes / time_cold_us_median
  *   relative_error, relative_error_limit   of the result, and the largest accepted one
  *   checked_ratio   share of the result that was compared with the reference
- *   checked_launches   timed launches, and launches before them, whose buffers were checked; a wrong one fails the pass
+ *   checked_launches   number of launches (timed ones and those before them) whose buffers were checked; a wrong one fails the
+ * pass
  *
- * Sensors are read after each mode. Measurements of the engine's open are added. */
+ * Sensors are read after each mode. Measurements that the engine took when it opened the instance are added. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -50,7 +51,8 @@ static int add_open_measurements(rl_pass_context *pass, rl_error *err) {
   return 0;
 }
 
-/* Takes `count` samples of one mode, adds them to the records and summarises them. us[count] is memory for their times. */
+/* Takes `count` samples of one mode (cold or warm cache), adds them to the records and summarizes them. us: buffer for `count`
+ * times. */
 static int take_samples(rl_pass_context *pass, int mode, uint32_t count, double *us, rl_summary *summary, rl_error *err) {
   const rl_instance *instance = pass->instance;
   const rl_sequence *step = &instance->iteration.sequences[instance->step_sequence];

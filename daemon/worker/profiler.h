@@ -1,5 +1,6 @@
-/* A device's profiler, which runs in its worker for every pass except timing. The CPU's is part of the worker program; the GPU's
- * is rooflined-cupti.so, which only a worker in the profiled role opens, so that an unprofiled worker never loads CUPTI. */
+/* Interface of a device's profiler, which a worker uses in every pass except timing. The CPU's profiler is part of the worker
+ * program. The GPU's profiler is rooflined-cupti.so, which only a worker in the profiled role opens, so that an unprofiled worker
+ * never loads CUPTI. */
 #ifndef RL_WORKER_PROFILER_H
 #define RL_WORKER_PROFILER_H
 
@@ -25,7 +26,7 @@ typedef struct rl_profiler_ops {
   int (*collect_counters)(rl_profiler *profiler, rl_instance *instance, const rl_profile_options *profile_options,
                           const rl_observer *observer, rl_records *records, char reason[RL_REASON_SIZE], rl_error *err);
   /* Releases the hardware counters that collect_counters keeps reserved for its next call with the same instance. Call before
-   * opening or closing an instance and before any other measurement. NULL: nothing is kept. */
+   * opening or closing an instance and before any other measurement. NULL: this profiler reserves nothing. */
   void (*release_counters)(rl_profiler *profiler);
   /* Returns the theoretical occupancy of a launch (cuda_occupancy.h), 0 to 1; NAN when unknown. */
   double (*occupancy)(rl_profiler *profiler, const rl_activity_row *row);
@@ -39,8 +40,9 @@ struct rl_profiler {
   rl_device *device;
 };
 
-/* Opens the device's profiler; NULL and err on failure. Call before rl_device_open, because CUPTI must see the creation of the
- * context. Implemented in profiler_cpu.c and in profiler_module.c, which calls the same symbol of rooflined-cupti.so. */
+/* Opens the device's profiler. Returns NULL and sets err on failure. Call before rl_device_open, because CUPTI must see the
+ * creation of the context. The CPU worker links profiler_cpu.c. The CUDA worker links profiler_module.c, which calls the function
+ * of the same name in rooflined-cupti.so. */
 rl_profiler *rl_profiler_open(int device_index, rl_error *err);
 typedef rl_profiler *(*rl_profiler_open_function)(int device_index, rl_error *err);
 

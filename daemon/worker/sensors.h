@@ -15,8 +15,8 @@ typedef struct rl_sensor_reading {
   char reason[RL_REASON_SIZE]; /* why values are NAN */
 } rl_sensor_reading;
 
-/* device_properties: the JSON of rl_device_properties, which has the GPU's UUID. NULL only when memory is out; a missing driver
- * becomes the reason of the readings. */
+/* Opens the sensors. device_properties: the JSON object of rl_device_properties, which contains the GPU's UUID. Returns NULL only
+ * when memory is out. If the driver is missing, readings are NAN with that reason. */
 rl_sensors *rl_sensors_open(const char *device_properties);
 void rl_sensors_read(rl_sensors *sensors, rl_sensor_reading *reading);
 void rl_sensors_close(rl_sensors *sensors);

@@ -1,5 +1,5 @@
-/* Serves one request at a time: finds or opens the instance, runs the pass, and keeps at most two instances open (the least
- * recently used one is closed). Allocations are attributed to the instance that is being opened or run. */
+/* Serves one request at a time: finds or opens the instance and runs the pass. At most two instances stay open; the least
+ * recently used one is closed. Allocations are attributed to the instance that is being opened or run. */
 #include "worker/service.h"
 
 #include <errno.h>
@@ -24,28 +24,28 @@ typedef struct cached_instance { /* an instance that stays open for later reques
   rl_instance *instance;
   rl_executable *iteration, *evaluation; /* NULL until they first run */
   uint64_t last_used;
-  rl_memory_usage memory_usage; /* its own allocations; peaks since it was opened */
+  rl_memory_usage memory_usage; /* of this instance alone; peaks since it was opened */
 } cached_instance;
 
 struct rl_service {
   rl_service_options options;
   cached_instance cached_instances[MAX_CACHED_INSTANCES];
   uint64_t request_count;
-  int64_t progress_sent_ns; /* time of the last progress */
+  int64_t progress_sent_ns; /* monotonic time at which progress was last sent */
   rl_pass_context pass;
   rl_observer observer; /* observer of every request; its context points to this service */
   cached_instance *current;
   uint64_t other_instances_bytes[RL_MEMORY_PURPOSE_COUNT],
-      other_instances_total_bytes; /* bytes of other instances, by purpose and in all */
-  double cuda_context_bytes;       /* device memory outside our allocator, after the last request */
+      other_instances_total_bytes; /* allocated for other instances: by purpose, and their sum */
+  double cuda_context_bytes;       /* device memory that our allocator did not allocate, after the last request */
   double used_bytes_at_start;      /* device memory in use when this request started */
-  double allocated_bytes_at_start; /* bytes of our allocator at that time */
+  double allocated_bytes_at_start; /* bytes that our allocator had allocated at that time */
 };
 
 /* ---- progress -------------------------------------------------------------------------------------------------------- */
 
-/* Computes the remaining time and the rate, and sends the progress unless the last one was sent less than PROGRESS_INTERVAL_NS
- * ago. immediately: sends it in any case. */
+/* Computes the remaining time and the rate, and sends the progress. Unless `immediately` is true, sends nothing within
+ * PROGRESS_INTERVAL_NS of the last progress. */
 static void report_progress(rl_pass_context *pass, bool immediately) {
   rl_service *service = pass->context;
   int64_t now = rl_monotonic_ns();
@@ -131,7 +131,7 @@ static void raise_peak(uint64_t *peak, uint64_t bytes) {
   if (bytes > *peak) *peak = bytes;
 }
 
-/* Updates the instance's memory usage: all bytes that other instances do not own. */
+/* Updates the instance's memory usage: all allocated bytes except those of other instances. */
 static void update_memory_usage(const rl_service *service, cached_instance *entry) {
   const rl_memory_usage *usage = &service->options.device->memory_usage;
   for (int p = 0; p < RL_MEMORY_PURPOSE_COUNT; p++) {
@@ -154,8 +154,8 @@ static double read_used_bytes(const rl_service *service) {
   return reading.memory_used_bytes;
 }
 
-/* Only this process uses the device during a request. So the memory in use that grew, but was not allocated by our allocator,
- * belongs to the CUDA context. */
+/* Only this process uses the device during a request. So the growth of used memory that our allocator did not allocate belongs to
+ * the CUDA context. */
 double rl_pass_cuda_context_bytes(const rl_pass_context *pass) {
   const rl_service *service = pass->context;
   double grown_bytes = read_used_bytes(service) - service->used_bytes_at_start;
@@ -198,8 +198,8 @@ static cached_instance *least_recently_used(rl_service *service) {
   return found;
 }
 
-/* Opens an instance in place of the least recently used one and copies params. After a failure other than an invalid request,
- * closes all other instances and tries once more: the device may be out of memory. */
+/* Closes the least recently used instance and opens another in its place. Copies params. After a failure other than RL_INPUT, the
+ * device may be out of memory: closes all other instances and tries once more. */
 static int open_cached_instance(rl_service *service, const rl_workload *workload, const void *params, cached_instance **opened,
                                 rl_error *err) {
   rl_device *device = service->options.device;

@@ -1,6 +1,6 @@
-/* Serves requests of the daemon in a worker: opens instances and executes passes on them. The most recently used instances stay
- * open, so that the next request with the same workload and parameters finds data set, handles and compiled kernels ready. Not
- * thread-safe: all calls come from the thread that opened the device. */
+/* Serves the daemon's requests in a worker: opens instances and executes passes on them. The most recently used instances stay
+ * open, so that the next request with the same workload and parameters can use their data set, handles and compiled kernels. Not
+ * thread-safe: all calls must come from the thread that opened the device. */
 #ifndef RL_WORKER_SERVICE_H
 #define RL_WORKER_SERVICE_H
 
@@ -33,7 +33,7 @@ rl_outcome rl_service_serve(rl_service *service, const rl_request *request, rl_r
 void rl_service_release_profiler(rl_service *service);
 /* Returns true when a simple operation on the device succeeds. When it fails, the process must exit. */
 bool rl_service_device_works(rl_service *service);
-void rl_service_close(rl_service *service); /* closes open instances; NULL: nothing */
+void rl_service_close(rl_service *service); /* closes open instances; does nothing for NULL */
 
 RL_DEFINE_CLEANUP(rl_service_cleanup, rl_service *, rl_service_close, NULL)
 #endif

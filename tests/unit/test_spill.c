@@ -115,13 +115,13 @@ static void rows_that_are_stored_are_skipped(void **state) {
   assert_int_equal(read_again(f, &pass), 1);
   size_t count = pass.records.row_count;
   assert_true(count > 1);
-  ASSERT_FAILS(rl_spilled_pass_skip_rows(&pass, 99, &err), RL_WIRE, RL_WIRE_PAYLOAD);
-  ASSERT_OK(rl_spilled_pass_skip_rows(&pass, 100, &err));
+  ASSERT_FAILS(rl_spilled_pass_remove_stored_rows(&pass, 99, &err), RL_WIRE, RL_WIRE_PAYLOAD);
+  ASSERT_OK(rl_spilled_pass_remove_stored_rows(&pass, 100, &err));
   assert_int_equal(pass.records.row_count, count);
-  ASSERT_OK(rl_spilled_pass_skip_rows(&pass, 101, &err));
+  ASSERT_OK(rl_spilled_pass_remove_stored_rows(&pass, 101, &err));
   assert_int_equal(pass.records.row_count, count - 1);
   assert_memory_equal(pass.records.rows, f->made.records.rows + 1, (count - 1) * sizeof *pass.records.rows);
-  ASSERT_FAILS(rl_spilled_pass_skip_rows(&pass, 100 + (int64_t)count + 1, &err), RL_WIRE, RL_WIRE_PAYLOAD);
+  ASSERT_FAILS(rl_spilled_pass_remove_stored_rows(&pass, 100 + (int64_t)count + 1, &err), RL_WIRE, RL_WIRE_PAYLOAD);
   rl_spilled_pass_clear(&pass);
 }
 

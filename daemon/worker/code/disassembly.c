@@ -1,5 +1,4 @@
-/* Writes the cubin to a memfd, starts nvdisasm on it, reads its output from a pipe, and parses one instruction from each line. A
- * disassembler is running from start until finish or stop. */
+/* Writes the cubin to a memfd, starts nvdisasm on it, reads its output from a pipe, and parses one instruction from each line. */
 #include "worker/code/disassembly.h"
 
 #include <ctype.h>
@@ -15,7 +14,7 @@
 
 enum { MAX_OUTPUT_BYTES = 32 << 20, PIPE_BYTES = 1 << 20, TIME_LIMIT_MS = 5000, GRACE_MS = 1000, PATH_SIZE = 4096 };
 
-/* Copies the text with each run of spaces and unprintable bytes as one space, and with none at the ends. */
+/* Copies the text. Replaces each run of spaces and unprintable bytes by one space, and removes spaces at both ends. */
 static void copy_squeezed(const char *from, size_t length, char *to, size_t size) {
   size_t used = 0;
   for (size_t i = 0; i < length && used + 1 < size; i++) {
@@ -27,7 +26,7 @@ static void copy_squeezed(const char *from, size_t length, char *to, size_t size
   to[used] = '\0';
 }
 
-/* Fills the opcode from the text: the first word after the predicate. */
+/* Sets the opcode: the first word of the text after the predicate. */
 static void set_opcode(rl_sass_instruction *instruction) {
   const char *word = instruction->text;
   if (*word == '@') word += strcspn(word, " ");
@@ -35,8 +34,8 @@ static void set_opcode(rl_sass_instruction *instruction) {
   snprintf(instruction->opcode, sizeof instruction->opcode, "%.*s", (int)strcspn(word, " "), word);
 }
 
-/* Parses a line of nvdisasm: the offset as a hexadecimal comment, the instruction, a semicolon. False when it has no
- * instruction. */
+/* Parses a line of nvdisasm: a comment with the hexadecimal offset, the instruction, a semicolon. Returns false when the line has
+ * no instruction. */
 static bool parse_line(const char *line, size_t length, rl_sass_instruction *instruction) {
   char number[24];
   const char *end = line + length;
@@ -59,7 +58,7 @@ static bool parse_line(const char *line, size_t length, rl_sass_instruction *ins
   return true;
 }
 
-/* Parses a line with a label inside a function: ".L_x_0:". False when it has none. */
+/* Parses a line with a label inside a function: ".L_x_0:". Returns false when the line has no label. */
 static bool parse_label(const char *line, size_t length, char *label, size_t size) {
   static const char prefix[] = ".L";
   const char *end = line + length, *colon = memchr(line, ':', length);

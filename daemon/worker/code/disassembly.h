@@ -15,7 +15,7 @@ typedef struct rl_sass_instruction {
   int64_t offset;  /* bytes from the start of the function */
   char opcode[32]; /* with modifiers, without predicate: "LDG.E.U16" */
   char text[224];  /* the whole instruction without the semicolon */
-  char label[24];  /* nvdisasm's last label before the instruction, to which branches refer as `(LABEL); "": none */
+  char label[24];  /* last label before the instruction (branches refer to it as `(LABEL)); "": none */
 } rl_sass_instruction;
 
 typedef struct rl_disassembly {
@@ -23,7 +23,7 @@ typedef struct rl_disassembly {
   size_t count;
 } rl_disassembly;
 
-typedef struct rl_disassembler { /* an nvdisasm process for one function; zeroed: none is running */
+typedef struct rl_disassembler { /* an nvdisasm process for one function; zeroed: no process runs */
   rl_process process;
   int cubin_fd;
   int64_t deadline_ns;
@@ -36,7 +36,7 @@ int rl_disassembler_start(const char *program, const void *cubin, size_t size, u
 /* Reads nvdisasm's output until it exits and parses it. A process that has filled its pipe exits only after this call reads it.
  * -1 when nvdisasm fails, exceeds its time limit or prints too much. The process has ended in every case. */
 int rl_disassembler_finish(rl_disassembler *disassembler, rl_disassembly *disassembly, rl_error *err);
-void rl_disassembler_stop(rl_disassembler *disassembler); /* ends it and discards its output */
+void rl_disassembler_stop(rl_disassembler *disassembler); /* ends the process and discards its output */
 
 /* Parses nvdisasm's output; lines without an instruction are ignored. -1 with RL_INPUT when it holds several functions. */
 int rl_disassembly_parse(const char *text, size_t length, rl_disassembly *disassembly, rl_error *err);

@@ -1,23 +1,24 @@
-/* A table lists for each class the patterns of its opcodes and of its counters. A class is absent if no instruction of the
- * function matches. */
+/* A table lists the opcode patterns and the counter name patterns of each class. A class is absent from a function if no
+ * instruction matches its opcode patterns. */
 #include "worker/code/instruction_classes.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Classes of instructions and the counters that only instructions of the class raise. An instruction belongs to a class when one
- * of the class's patterns is part of its opcode, which replace_dots_by_spaces writes as " LDG E U16 ": a space before a pattern
- * matches the beginning of a part of the opcode, a space after it the end of a part. The opcodes are those of NVIDIA's "CUDA
- * Binary Utilities" for Turing to Blackwell. The generic LD and ST are in the class of local memory, because they may access it.
- * "MMA" also matches HFMA2.MMA, which runs on the tensor pipe. */
+/* Classes of instructions, and the counters that only instructions of the class increment. An instruction belongs to a class when
+ * its opcode contains one of the class's patterns. The opcode LDG.E.U16 is searched as " LDG E U16 ", so a space in a pattern
+ * matches the beginning or the end of a part of the opcode. The opcodes are those of NVIDIA's "CUDA Binary Utilities" for Turing
+ * to Blackwell. The generic LD and ST are in the class of local memory, because they may access it. "MMA" also matches HFMA2.MMA,
+ * which runs on the tensor pipe. */
 static const struct {
   const char *opcode_patterns[10];
-  /* Parts of names of l1tex__, smsp__ and sm__ metrics. Metrics of pipes are not listed, because a pipe also executes
+  /* Substrings of the names of l1tex__, smsp__ and sm__ metrics. Metrics of pipes are not listed, because a pipe also executes
    * instructions of other classes. */
   const char *sm_metric_patterns[5];
   const char *reason;
-  const char *l2_metric_patterns[3]; /* parts of names of metrics that count requests from L1TEX (lts__*_srcunit_tex_*) */
+  const char
+      *l2_metric_patterns[3]; /* substrings of the names of metrics that count requests from L1TEX (lts__*_srcunit_tex_*) */
 } classes[] = {
     {.opcode_patterns = {" TEX", " TLD", " TMML", " TXD", " TXQ", " TXA"},
      .sm_metric_patterns = {"_mem_texture", "_op_texture"},

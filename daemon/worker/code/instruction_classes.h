@@ -1,5 +1,5 @@
-/* Finds counters that must be 0 because the kernel's SASS has no instruction that raises them; they need not be collected. A
- * kernel that calls or jumps to other code is assumed to execute instructions of every class. */
+/* Finds counters that are 0 because the kernel's SASS has no instruction that increments them, so that they need not be
+ * collected. A kernel that calls or jumps to other code is assumed to execute instructions of every class. */
 #ifndef RL_CODE_INSTRUCTION_CLASSES_H
 #define RL_CODE_INSTRUCTION_CLASSES_H
 
@@ -9,11 +9,12 @@
  * instruction_classes.c. */
 typedef uint32_t rl_instruction_classes;
 
-/* Returns the classes without an instruction in the function. */
+/* Returns the classes of which the function has no instruction. */
 rl_instruction_classes rl_absent_classes(const rl_disassembly *function);
-/* Returns the classes that the metric counts: it is 0 when all of them are absent. No bits: the metric must be collected. */
+/* Returns the classes whose instructions the metric counts; the metric is 0 when all of them are absent. Returns 0 when the
+ * metric must always be collected. */
 rl_instruction_classes rl_instruction_classes_of_metric(const char *metric);
-/* Returns why metrics of the first absent class are 0: "not counted: the code has no texture instruction". */
+/* Returns the reason for which metrics of the first absent class are 0: "not counted: the code has no texture instruction". */
 const char *rl_absent_classes_reason(rl_instruction_classes absent);
 
 #endif

@@ -1,4 +1,4 @@
-/* A profile is an array of (offset, metric, value), which is sorted by offset when it is read. */
+/* A profile is an array of (offset, metric, value). Functions that read it first sort it by offset. */
 #include "worker/code/instruction_profile.h"
 
 #include <math.h>
@@ -43,14 +43,14 @@ static size_t sort_values(rl_instruction_profile *profile) {
   return first_own;
 }
 
-/* Returns the index after the last value of the instruction whose first value is at index `from`. Sorted. */
+/* Returns the index after the last value of the instruction whose first value has index `from`. The values must be sorted. */
 static size_t instruction_end(const rl_instruction_profile *profile, size_t from) {
   size_t end = from;
   while (end < profile->count && profile->values[end].offset == profile->values[from].offset) end++;
   return end;
 }
 
-/* Adds up one metric over the values [from, to); false when it has none. */
+/* Sums one metric over the values [from, to). Returns false when none of them is of this metric. */
 static bool sum_metric(const rl_instruction_profile *profile, size_t from, size_t to, const char *metric, double *value) {
   bool found = false;
   *value = 0;
@@ -102,7 +102,7 @@ static void print_counts(const rl_instruction_profile *profile, size_t from, siz
     char entry[160];
     for (; i < to && strcmp(profile->values[i].metric, metric) == 0; i++) value += profile->values[i].value;
     size_t length = (size_t)snprintf(entry, sizeof entry, "%s\"%s\":%.15g", used > 1 ? "," : "", metric, value);
-    if (used + length + 2 > size) break; /* the catalogue has fewer metrics than fit */
+    if (used + length + 2 > size) break; /* cannot happen: the values of all metrics of the catalogue fit */
     memcpy(text + used, entry, length);
     used += length;
   }

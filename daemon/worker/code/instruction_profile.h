@@ -1,18 +1,19 @@
-/* Per-instruction profile of one kernel: metric values by instruction offset, joined with SASS and source lines into records; and
- * the sums over the kernel that Nsight Compute derives from them. Not thread-safe. */
+/* Per-instruction profile of one kernel: metric values by instruction offset. Joins them with SASS and source lines into records,
+ * and computes the sums over the kernel that Nsight Compute derives from them. Not thread-safe. */
 #ifndef RL_CODE_INSTRUCTION_PROFILE_H
 #define RL_CODE_INSTRUCTION_PROFILE_H
 
 #include "model/records.h"
 #include "worker/code/disassembly.h"
 
-/* Metrics from which other metrics are derived, under ncu's names. Every instruction has a value of RL_INST_EXECUTED, even 0. */
+/* Names in Nsight Compute of the metrics from which other metrics are derived. Every instruction has a value of RL_INST_EXECUTED,
+ * even if it is 0. */
 #define RL_INST_EXECUTED "inst_executed"
 #define RL_THREAD_INST_EXECUTED "thread_inst_executed"
 #define RL_THREAD_INST_EXECUTED_TRUE "thread_inst_executed_true" /* threads that are not predicated off */
 #define RL_WAVEFRONTS_SHARED "memory_l1_wavefronts_shared"
 
-/* Offset of the values of called functions. Only rl_instruction_profile_sum includes these values. */
+/* Stands in place of the offset for values of functions that the kernel calls. Only rl_instruction_profile_sum includes them. */
 enum { RL_OTHER_FUNCTION = -1 };
 
 typedef struct rl_pc_value {
@@ -24,14 +25,14 @@ typedef struct rl_pc_value {
 typedef struct rl_instruction_profile {
   rl_pc_value *values; /* values of the same instruction and metric add up */
   size_t count, capacity;
-  const rl_disassembly *sass; /* not owned; NULL: sass_reason says why */
+  const rl_disassembly *sass; /* not owned; NULL: there is no SASS, for the reason in sass_reason */
   char sass_reason[RL_REASON_SIZE];
 } rl_instruction_profile;
 
 int rl_instruction_profile_add(rl_instruction_profile *profile, int64_t offset, const char *metric, double value, rl_error *err);
 /* Returns the sum over all instructions; 0 when the metric has no value. */
 double rl_instruction_profile_sum(const rl_instruction_profile *profile, const char *metric);
-void rl_instruction_profile_clear(rl_instruction_profile *profile); /* frees the values and zeroes it */
+void rl_instruction_profile_clear(rl_instruction_profile *profile); /* frees the values and zeroes the struct */
 
 /* Maps an instruction's offset to a source line; leaves file and line unchanged when the line is unknown. */
 typedef struct rl_line_lookup {
@@ -39,13 +40,13 @@ typedef struct rl_line_lookup {
   void *context;
 } rl_line_lookup;
 
-/* Appends an rl_instruction to records for each instruction that has SASS or a value, in order of offset. lines: NULL: no source
- * lines. */
+/* Appends an rl_instruction to records for each instruction that has SASS or a value, in order of offset. lines: NULL: the
+ * records get no source lines. */
 int rl_instruction_profile_append(rl_instruction_profile *profile, int64_t ordinal, const rl_line_lookup *lines,
                                   rl_records *records, rl_error *err);
 
-/* ncu's measures of divergence. Each is a sum over the function's instructions of the average number of threads per executed
- * warp, rounded down for each instruction. */
+/* Nsight Compute's measures of divergence. Each one sums, over the function's instructions, the average number of threads per
+ * executed warp, rounded down for each instruction. */
 typedef struct rl_divergence {
   double executed;        /* active threads */
   double executed_true;   /* threads that are not predicated off */
@@ -53,10 +54,11 @@ typedef struct rl_divergence {
   double derivative_true; /* absolute difference of executed_true between consecutive instructions */
 } rl_divergence;
 rl_divergence rl_instruction_profile_divergence(rl_instruction_profile *profile);
-/* Returns the sum over the instructions of the average shared-memory wavefronts per executed warp, rounded down. */
+/* Returns the sum over the instructions of the average number of shared-memory wavefronts per executed warp, rounded down for
+ * each instruction. */
 double rl_instruction_profile_shared_conflicts(rl_instruction_profile *profile);
 
-/* Executed warp instructions by opcode without modifiers ("LDG") or by Nsight Compute's category ("Load/Store"). */
+/* Groups executed warp instructions by opcode without modifiers ("LDG") or by Nsight Compute's category ("Load/Store"). */
 typedef enum rl_opcode_grouping { RL_BY_OPCODE, RL_BY_CATEGORY } rl_opcode_grouping;
 typedef struct rl_opcode_count {
   char name[32];

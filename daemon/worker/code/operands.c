@@ -1,5 +1,5 @@
-/* Parses registers out of SASS operands, and follows values of loads through registers in the order of the code. The
- * instructions of a loop are followed twice, which carries values around it. */
+/* Parses the registers of SASS operands, and tracks in which registers the results of loads end up. Instructions are processed in
+ * the order of the code, those of a loop twice, so that values also pass from one iteration to the next. */
 #include "worker/code/operands.h"
 
 #include <ctype.h>
@@ -11,7 +11,7 @@ enum { REGISTERS = 256, MAX_OPERAND_REGISTERS = 8, STACK_POINTER = 1, MAX_FOLLOW
 
 /* --- operands ---------------------------------------------------------------------------------------------------------- */
 
-/* Returns the text of the operands: behind the predicate and the opcode. */
+/* Returns the text of the operands, which follows the predicate and the opcode. */
 static const char *operands_of(const rl_sass_instruction *instruction) {
   const char *opcode = strstr(instruction->text, instruction->opcode);
   return opcode ? opcode + strlen(instruction->opcode) : "";
@@ -44,7 +44,7 @@ typedef struct register_use {
   int number, count; /* consecutive registers from `number` */
 } register_use;
 
-/* Finds the next register in [text, end); RZ and uniform registers are none. Returns the text behind it, or NULL. */
+/* Finds the next register in [text, end), without RZ and uniform registers. Returns the text after the register, or NULL. */
 static const char *next_register(const char *text, const char *end, register_use *use) {
   for (const char *p = text; p < end; p++) {
     if (*p != 'R' || !isdigit((unsigned char)p[1]) || (p > text && isalnum((unsigned char)p[-1]))) continue;
@@ -87,32 +87,32 @@ static bool is_at_stack_pointer(const rl_sass_instruction *i) {
 static bool is_spill(const rl_sass_instruction *i) { return is_local_access(i) && is_at_stack_pointer(i); }
 static bool is_array_access(const rl_sass_instruction *i) { return is_local_access(i) && !is_at_stack_pointer(i); }
 
-static double one(const rl_sass_instruction *i) { return (void)i, 1; }
+static double weight_of_one(const rl_sass_instruction *i) { return (void)i, 1; }
 
-/* Adds up `metric` over the instructions for which `is` holds, each times its weight. */
-static double sum_where(const rl_instruction_profile *profile, const char *metric, bool (*is)(const rl_sass_instruction *),
-                        double (*weight)(const rl_sass_instruction *)) {
+/* Returns the sum of metric · weight over the instructions for which `matches` returns true. */
+static double weighted_sum(const rl_instruction_profile *profile, const char *metric,
+                           bool (*matches)(const rl_sass_instruction *), double (*weight)(const rl_sass_instruction *)) {
   double sum = 0;
   for (size_t i = 0; i < profile->count; i++) {
     const rl_pc_value *value = &profile->values[i];
     if (value->value == 0 || strcmp(value->metric, metric) != 0) continue;
     const rl_sass_instruction *sass = rl_disassembly_find(profile->sass, value->offset);
-    if (sass && is(sass)) sum += value->value * weight(sass);
+    if (sass && matches(sass)) sum += value->value * weight(sass);
   }
   return sum;
 }
 
 double rl_operands_hfma2_moves(const rl_instruction_profile *profile) {
-  return sum_where(profile, RL_THREAD_INST_EXECUTED_TRUE, is_hfma2_move, one);
+  return weighted_sum(profile, RL_THREAD_INST_EXECUTED_TRUE, is_hfma2_move, weight_of_one);
 }
 
 double rl_operands_hadd2_moves(const rl_instruction_profile *profile) {
-  return sum_where(profile, RL_THREAD_INST_EXECUTED_TRUE, is_hadd2_move, one);
+  return weighted_sum(profile, RL_THREAD_INST_EXECUTED_TRUE, is_hadd2_move, weight_of_one);
 }
 
 double rl_operands_spilled_bytes(const rl_instruction_profile *profile) {
-  if (sum_where(profile, RL_THREAD_INST_EXECUTED_TRUE, is_array_access, one) > 0) return NAN;
-  return sum_where(profile, RL_THREAD_INST_EXECUTED_TRUE, is_spill, access_bytes);
+  if (weighted_sum(profile, RL_THREAD_INST_EXECUTED_TRUE, is_array_access, weight_of_one) > 0) return NAN;
+  return weighted_sum(profile, RL_THREAD_INST_EXECUTED_TRUE, is_spill, access_bytes);
 }
 
 /* --- loads that depend on themselves ----------------------------------------------------------------------------------- */
@@ -131,7 +131,7 @@ static uint64_t loads_of(const load_values *values, const char *text, const char
 
 static bool is_global_load(const rl_sass_instruction *i) { return has_opcode(i, "LDG") || has_opcode(i, "LD"); }
 
-/* Instructions whose first operand is a register that they read. */
+/* Returns whether the instruction reads its first operand instead of writing it. */
 static bool has_no_result(const rl_sass_instruction *i) {
   return strncmp(i->opcode, "ST", 2) == 0 || strncmp(i->opcode, "RED", 3) == 0 || strncmp(i->opcode, "BR", 2) == 0;
 }
@@ -141,8 +141,8 @@ static int result_registers(const rl_sass_instruction *i) {
   return has_modifier(i, "64") || has_modifier(i, "WIDE") || strncmp(i->opcode, "D", 1) == 0 ? 2 : 1;
 }
 
-/* Updates the values of the instruction's result registers. load_bit: 0 unless the instruction is a followed load. Returns
- * whether the load's address depends on its own result. */
+/* Sets the loads on which the instruction's result registers depend. load_bit: the bit of a tracked load, else 0. Returns whether
+ * the address of the load depends on an earlier result of the same load. */
 static bool execute(load_values *values, const rl_sass_instruction *i, uint64_t load_bit) {
   const char *text = operands_of(i), *end = text + strlen(text), *comma = strchr(text, ',');
   const char *sources = comma ? comma : end;
@@ -184,7 +184,7 @@ static void execute_range(dependency_search *search, size_t from, size_t to) {
   }
 }
 
-/* Returns the index of the instruction that a branch at index `branch` returns to; `branch` itself if it is no loop. */
+/* Returns the index of the target of a backward branch at index `branch`; `branch` itself if the instruction is none. */
 static size_t loop_begin(const rl_disassembly *sass, size_t branch) {
   const char *label = strstr(sass->items[branch].text, "`(");
   if (!has_opcode(&sass->items[branch], "BRA") || !label) return branch;

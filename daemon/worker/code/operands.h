@@ -1,21 +1,22 @@
-/* Counts of executed instructions that only their operands tell apart: moves that are encoded as FP16 arithmetic, spills, and
- * loads whose address depends on their own earlier result. Pure functions over SASS text (nvdisasm, compute capability 8.0
- * to 12.0). */
+/* Counts executed instructions whose kind depends on their operands, not only on their opcode: moves encoded as FP16 arithmetic,
+ * spills, and loads whose address depends on an earlier result of the same load. Pure functions over the SASS text of nvdisasm
+ * (compute capability 8.0 to 12.0). */
 #ifndef RL_CODE_OPERANDS_H
 #define RL_CODE_OPERANDS_H
 
 #include "worker/code/instruction_profile.h"
 
-/* Executed threads of FP16 instructions that move a constant: HFMA2 with both factors RZ. Compilers spread moves over pipelines.
- */
+/* Returns the executed threads of HFMA2 instructions whose factors are both RZ. The compiler uses them to move constants, in
+ * order to distribute moves over several pipelines. */
 double rl_operands_hfma2_moves(const rl_instruction_profile *profile);
-/* Executed threads of HADD2 that add RZ: conversions and moves. */
+/* Returns the executed threads of HADD2 instructions that add RZ. They are conversions and moves. */
 double rl_operands_hadd2_moves(const rl_instruction_profile *profile);
-/* Bytes of executed accesses to local memory at constant offsets from the stack pointer R1, as the compiler makes them for
- * registers that it spills. NAN when the code also has arrays in local memory, which are written at constant offsets too. */
+/* Returns the bytes of executed accesses to local memory at constant offsets from the stack pointer R1: the compiler generates
+ * such accesses for spilled registers. NAN when the code also has arrays in local memory, because they are also accessed in this
+ * way. */
 double rl_operands_spilled_bytes(const rl_instruction_profile *profile);
-/* Executed warp instructions of loads from global memory whose address depends, in a loop, on an earlier result of the same load.
- * Dependencies through predicates, uniform registers and memory are not followed. */
+/* Returns the executed warp instructions of loads from global memory whose address depends, in a loop, on an earlier result of
+ * the same load. Ignores dependencies through predicates, uniform registers and memory. */
 double rl_operands_dependent_loads(const rl_instruction_profile *profile);
 
 #endif

@@ -1,5 +1,6 @@
-/* Reserves a range of device addresses and maps one physical chunk at every multiple of its size, with the driver's virtual
- * memory management. On a device without it, allocates a single chunk, and the range has only its size. */
+/* Reserves a range of device addresses with the driver's virtual memory management and maps the same physical chunk at every
+ * multiple of its size. On a device without virtual memory management, allocates one chunk, and the range has the chunk's size.
+ * */
 #include "worker/cupti/aliased_mapping.h"
 
 #include <cuda.h>
@@ -47,7 +48,7 @@ static int map_chunk(const driver *cu, CUdeviceptr range, size_t bytes, CUmemGen
   return result;
 }
 
-/* Creates a chunk and maps it over the whole range. The mappings keep the memory after the handle is released. */
+/* Creates a chunk and maps it over the whole range. The mappings keep the chunk allocated after its handle is released. */
 static int fill_range(const driver *cu, CUdeviceptr range, size_t bytes, size_t chunk_bytes,
                       const CUmemAllocationProp *properties, rl_error *err) {
   CUmemGenericAllocationHandle chunk;

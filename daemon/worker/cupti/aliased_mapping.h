@@ -1,5 +1,5 @@
-/* A range of device addresses to write to when the data is not needed. One physical chunk is mapped at every position of the
- * range, so a long range takes little memory, and the lines that are dirty in L2 are those of one chunk. */
+/* A range of device addresses to which data is written that is never read. The whole range maps to one physical chunk, repeated.
+ * So a long range takes little memory, and only the lines of one chunk become dirty in L2. */
 #ifndef RL_CUPTI_ALIASED_MAPPING_H
 #define RL_CUPTI_ALIASED_MAPPING_H
 
@@ -16,7 +16,7 @@ typedef struct rl_aliased_mapping {
 
 /* Maps `bytes` in the current context. chunk_bytes is rounded up to the device's allocation granularity. Errors: RL_CUDA. */
 int rl_aliased_mapping_open(rl_aliased_mapping *mapping, int device, size_t bytes, size_t chunk_bytes, rl_error *err);
-/* The device must not be writing to the range. A zeroed mapping is allowed. */
+/* Unmaps and frees the range. The device must have finished its writes to it. A zeroed mapping is allowed. */
 void rl_aliased_mapping_close(rl_aliased_mapping *mapping);
 
 #endif

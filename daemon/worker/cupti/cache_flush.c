@@ -1,5 +1,5 @@
-/* Counts kernel launches in a callback of the subscriber. On entering a launch that flush_before selects, it enqueues copies
- * larger than L2 on the launch's stream, then loads and unloads a module. Errors in callbacks are kept and returned by
+/* A callback of the subscriber counts kernel launches. Before a launch i with flush_before[i], the callback enqueues copies
+ * larger than L2 on the launch's stream, and loads and unloads a module. Errors in the callback are kept and returned by
  * rl_cache_flush_disable. */
 #include "worker/cupti/cache_flush.h"
 
@@ -15,9 +15,10 @@
 
 extern const rl_embedded rl_empty_kernel_fatbin[]; /* empty_kernel.cu */
 
-/* Sizes with which the results agree with ncu's cache control on 60 MB of L2. The chunk that is written stays dirty in L2. */
+/* With these sizes and an L2 of 60 MB, the results agree with Nsight Compute's cache control. The written chunk stays dirty in
+ * L2. */
 static const size_t MIN_FLUSH_BYTES = 128 << 20, CHUNK_BYTES = 4 << 20;
-static const size_t PAGE_BYTES = 2 << 20, TOUCHED_BYTES = 64; /* TOUCHED_BYTES: read of each page */
+static const size_t PAGE_BYTES = 2 << 20, TOUCHED_BYTES = 64; /* TOUCHED_BYTES of each page are read */
 
 struct rl_cache_flush {
   char *source; /* read by the copies */
@@ -26,7 +27,7 @@ struct rl_cache_flush {
   CUresult (*load_module)(CUmodule *module, const void *code);
   CUresult (*unload_module)(CUmodule module);
   const bool *flush_before; /* by launch; `count` entries */
-  uint64_t count, launches; /* launches: seen since rl_cache_flush_enable */
+  uint64_t count, launches; /* launches: number of launches since rl_cache_flush_enable */
   cudaError_t copy_result;
   CUresult load_result;
 };

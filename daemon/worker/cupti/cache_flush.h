@@ -1,11 +1,11 @@
-/* Makes caches cold before kernel launches, for measurements under the range profiler. While enabled, on the stream of each
- * selected launch and before it:
- * - L2: the copy engine reads more than L2 holds. It writes to one small chunk, because dirty lines left in L2 would be written
- * back during the kernel and be counted as the kernel's traffic.
- * - Instruction and constant caches: a module is loaded and unloaded, so that the driver invalidates them.
- * Neither is a kernel, because a kernel would become a range of the range profiler, which costs 1 ms in most passes.
+/* Makes caches cold before kernel launches, for measurements under the range profiler. While it is enabled, it does the following
+ * before each selected launch, on the stream of the launch:
+ * - L2: copies more bytes than L2 holds with the copy engine. The copies write to one small chunk, because dirty lines in L2
+ * would be written back during the kernel and counted as traffic of the kernel.
+ * - Instruction and constant caches: loads and unloads a module, so that the driver invalidates these caches.
+ * No kernel is used for this, because the range profiler would count it as a range, which costs 1 ms in most passes.
  * Before the first launch a copy reads each page of all allocated memory: starting the range profiler invalidates the TLBs, and
- * without the copy the first kernel waits 0.5 us for address translation. */
+ * without the copy the first kernel would wait 0.5 us for address translation. */
 #ifndef RL_CUPTI_CACHE_FLUSH_H
 #define RL_CUPTI_CACHE_FLUSH_H
 
@@ -22,8 +22,8 @@ int rl_cache_flush_open(rl_cache_flush **flush, rl_error *err);
 void rl_cache_flush_close(rl_cache_flush *flush); /* NULL is allowed */
 /* Enqueues a flush of L2 alone on the stream. A failure is reported by rl_cache_flush_disable. */
 void rl_cache_flush_l2(rl_cache_flush *flush, cudaStream_t stream);
-/* From now on flushes the caches before each launch i with flush_before[i] true. flush_before: `count` entries, which must live
- * until rl_cache_flush_disable. */
+/* Flushes the caches before each launch i with flush_before[i], until rl_cache_flush_disable. flush_before: `count` entries,
+ * which must stay valid until then. */
 int rl_cache_flush_enable(rl_cache_flush *flush, const bool *flush_before, uint64_t count, rl_error *err);
 /* Returns the number of launches since rl_cache_flush_enable in *launches. -1 when a flush failed. */
 int rl_cache_flush_disable(rl_cache_flush *flush, uint64_t *launches, rl_error *err);

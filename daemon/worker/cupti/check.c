@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* Results of CUPTI that mean that this machine refuses to collect counters, and what the user can do about each. */
+/* Result codes of CUPTI for "this machine cannot collect counters", with the advice or the reason that the user reads. */
 static const struct {
   CUptiResult code;
   const char *advice;

@@ -1,4 +1,5 @@
-/* Asks the driver for the largest cluster in a callback around each kernel launch, and appends one value for each launch. */
+/* In a callback after each kernel launch, calls the driver's occupancy function for the largest cluster and appends its result.
+ * */
 #include "worker/cupti/cluster_limits.h"
 
 #include <cuda.h>
@@ -7,7 +8,7 @@
 #include "worker/cupti/driver_entry_point.h"
 #include "worker/cupti/subscriber.h"
 
-/* Returns the largest cluster in blocks that the launch could have, or 0. */
+/* Returns the size in blocks of the largest cluster that the launch could use; 0: unknown. */
 static int max_cluster_blocks(const rl_driver_launch *launch) {
   CUresult (*query)(int *, CUfunction, const CUlaunchConfig *) = NULL;
   const CUlaunchConfig config = {.gridDimX = launch->grid[0],

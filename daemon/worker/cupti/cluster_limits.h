@@ -1,5 +1,5 @@
-/* Records how large the clusters of each kernel launch could be at most. Activity records report this only for launches that use
- * clusters. */
+/* Records the size of the largest cluster that each kernel launch could use. Activity records have this value only for launches
+ * that use clusters. */
 #ifndef RL_CUPTI_CLUSTER_LIMITS_H
 #define RL_CUPTI_CLUSTER_LIMITS_H
 

@@ -37,8 +37,8 @@ static void host_close(void *host) {
   cuptiProfilerHostDeinitialize(&params);
 }
 
-/* Creates a host object for exactly these metrics; -1 when they exclude each other. A host object that refused a list cannot be
- * used again, so each call creates a new one. */
+/* Creates a host object for these metrics; -1 when they cannot be collected together. Each call creates a new host object,
+ * because one that has refused a list cannot be used again. */
 static int configure(CUpti_ProfilerType type, const char *chip, const char **names, size_t count, void **host, rl_error *err) {
   void *created = NULL;
   if (host_open(type, chip, &created, err) < 0) return -1;
@@ -83,7 +83,7 @@ static int read_config(rl_counter_group *group, rl_error *err) {
   return 0;
 }
 
-/* metrics, as indices into the plan's list of metrics */
+/* A set of metrics: indices into the plan's list of metrics. */
 typedef std::vector<size_t> metric_set;
 
 struct planner {
@@ -101,8 +101,8 @@ struct planner {
     return true;
   }
 
-  /* Adds to `kept` the metrics of [first, last) that fit into one configuration with it, and the others to `remaining`. Tries the
-   * whole list first, then each half, because most lists fit as a whole. */
+  /* Adds the metrics of [first, last) that fit into one configuration with `kept` to `kept`, and the others to `remaining`. Tries
+   * the whole list first, then each half, because most lists fit as a whole. */
   void add_fitting(metric_set::const_iterator first, metric_set::const_iterator last, metric_set &kept,
                    metric_set &remaining) const {
     if (first == last) return;
@@ -145,8 +145,9 @@ struct planner {
     return needed;
   }
 
-  /* Returns the rank of the metric's unit in the order of placement. Units whose counters fill a pass soonest have the lowest
-   * ranks. Placing L2 (lts__) after metrics that combine it with other units (gpu__) and after lrc__ and gcc__ saves passes. */
+  /* Returns the position of the metric's unit in the order in which metrics are configured. Units with few hardware counters come
+   * first. Fewer passes are needed when L2 (lts__) comes after lrc__, gcc__ and the metrics that combine L2 with other units
+   * (gpu__). */
   size_t unit_rank(size_t metric) const {
     static const char *const units[] = {"l1tex__m_", "l1tex__", "gpu__", "lrc__", "gcc__", "lts__", "sm__", "smsp__"};
     const size_t count = sizeof units / sizeof *units;
@@ -160,18 +161,18 @@ struct planner {
     return rank_a != rank_b ? rank_a < rank_b : strcspn(names[a], ".") > strcspn(names[b], ".");
   }
 
-  /* Returns the metrics in the order that needs fewer passes: as given, or hardest to place first. CUPTI puts each counter into
-   * the first pass with space for it, in the order of the metrics. Within a unit, metrics with longer names are more specific and
-   * harder to place. */
+  /* Returns the metrics in the order that needs fewer passes: the given order, or the order of is_harder_to_place. CUPTI takes
+   * the metrics in order and puts each counter into the first pass with space for it, so metrics that fit into few passes should
+   * come first. Within a unit, these are the more specific metrics, which have longer names. */
   metric_set order_for_fewest_passes(const metric_set &metrics) const {
     metric_set hardest_first = metrics;
     std::stable_sort(hardest_first.begin(), hardest_first.end(), [this](size_t a, size_t b) { return is_harder_to_place(a, b); });
     return metrics.empty() || count_passes(metrics) < count_passes(hardest_first) ? metrics : hardest_first;
   }
 
-  /* Removes from `remaining` the metrics that one configuration can collect, and returns them; none: no metric can be collected.
-   * Whether metrics exclude each other depends on their units. So one representative of each unit is tried first: trying
-   * configurations with all metrics is slow. */
+  /* Removes the metrics that one configuration can collect from `remaining` and returns them. Returns an empty set if no metric
+   * can be collected. Whether metrics can be collected together depends on their units. So one metric of each unit is tried
+   * first, because trying configurations with all metrics is slow. */
   metric_set take_group(metric_set &remaining) const {
     metric_set chosen, representatives, rest;
     for (const metric_set &unit : split_by_unit(remaining)) {
@@ -258,7 +259,7 @@ static void set_reason(const planner &planner, size_t metric, const char *why, r
            planner.chip);
 }
 
-/* Adds all metrics in as many groups as they need. */
+/* Adds groups until every metric that can be collected is in one. */
 static int add_groups(const planner &planner, const metric_set &metrics, rl_counter_plan *plan, rl_error *err) {
   metric_set remaining = metrics;
   for (metric_set chosen = planner.take_group(remaining); !chosen.empty(); chosen = planner.take_group(remaining))
@@ -267,7 +268,7 @@ static int add_groups(const planner &planner, const metric_set &metrics, rl_coun
   return 0;
 }
 
-/* Adds one group of each metric that fits into the same pass as those before it. */
+/* Adds one group: takes the metrics in order, and skips each one that does not fit into one pass with those already taken. */
 static int add_single_pass(const planner &planner, const metric_set &metrics, rl_counter_plan *plan, rl_error *err) {
   metric_set chosen;
   for (size_t metric : metrics) {

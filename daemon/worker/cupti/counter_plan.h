@@ -17,7 +17,7 @@ extern "C" {
 /* Metrics that one configuration collects. */
 typedef struct rl_counter_group {
   const char **names;
-  size_t *metrics; /* index of each name in the list that the plan was made from */
+  size_t *metrics; /* index of each name in the list of names from which the plan was made */
   size_t count;
   uint8_t *config_image;
   size_t config_image_size, passes;
@@ -31,17 +31,17 @@ typedef struct rl_metric_reason {
 typedef struct rl_counter_plan {
   rl_counter_group *groups;
   size_t group_count;
-  rl_metric_reason *reasons;   /* by metric: why no group has it; "" when one has */
+  rl_metric_reason *reasons;   /* by metric: why no group contains it; "": a group contains it */
   size_t metric_count, passes; /* passes: sum over all groups */
 } rl_counter_plan;
 
-/* Sets known[i] to whether the chip has the metric names[i]. */
+/* Sets known[i] to true if the chip has the metric names[i], else to false. */
 int rl_chip_has_metrics(const char *chip, const char *const *names, size_t count, bool *known, rl_error *err);
 /* Makes a plan for the range profiler. names must outlive the plan. When the chip has none of the metrics, the plan has no
  * groups. -1 with RL_CUPTI when CUPTI does not know the chip. */
 int rl_counter_plan_open(const char *chip, const char *const *names, size_t count, rl_counter_plan **plan, rl_error *err);
-/* Makes a plan for PM sampling: at most one group, which needs a single pass. It has each metric, in the order of the names, that
- * fits into the pass together with those before it. */
+/* Makes a plan for PM sampling: at most one group, which needs a single pass. Takes the metrics in order, and skips each one that
+ * does not fit into the pass with those already taken. */
 int rl_counter_plan_open_for_sampling(const char *chip, const char *const *names, size_t count, rl_counter_plan **plan,
                                       rl_error *err);
 void rl_counter_plan_close(rl_counter_plan *plan); /* NULL is allowed */
@@ -50,7 +50,8 @@ int rl_counter_group_evaluate(const rl_counter_group *group, const uint8_t *imag
                               double *values, rl_error *err);
 
 /* Planning hundreds of metrics takes about 1 s, so plans are saved to files. A file is valid for the same names and the same
- * `key` (chip, driver and CUPTI version). Load returns -1 for any other or damaged file; save replaces the file atomically. */
+ * `key` (chip, driver and CUPTI version). Load returns -1 if the file has other names or another key, or is damaged. Save
+ * replaces the file atomically. */
 int rl_counter_plan_save(const rl_counter_plan *plan, const char *const *names, const char *key, const char *path, rl_error *err);
 int rl_counter_plan_load(const char *chip, const char *const *names, size_t count, const char *key, const char *path,
                          rl_counter_plan **plan, rl_error *err);

@@ -1,4 +1,4 @@
-/* Functions that construct plans, for planning (counter_plan.cu) and for loading a file (counter_plan_file.cu). */
+/* Functions that construct plans; used by counter_plan.cu (planning) and counter_plan_file.cu (loading a file). */
 #ifndef RL_CUPTI_COUNTER_PLAN_INTERNAL_H
 #define RL_CUPTI_COUNTER_PLAN_INTERNAL_H
 

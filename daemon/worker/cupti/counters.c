@@ -1,6 +1,5 @@
-/* Implements counters.h. A collection runs the launches of the workload's step sequence several times: first under the tracer, to
- * list the step's kernels, then once for each replay pass. The ordinal of a kernel is its index in the step, in the order in
- * which the launches were issued. */
+/* Runs the launches of the step several times: first while a trace records the step's kernels, then once for each replay pass.
+ * The ordinal of a kernel is its index in the step, in order of issue. */
 #include "worker/cupti/counters.h"
 
 #include <cuda_runtime_api.h>
@@ -35,12 +34,12 @@ typedef struct profiled_step {
   const step_kernel *kernels;
   bool *selected; /* for each of the kernel_count kernels: whether the profile options select it */
   size_t kernel_count, selected_count;
-  uint64_t replay_count, replays_done; /* replay passes of the range profiler: to run; completed */
+  uint64_t replay_count, replays_done; /* replay passes of the range profiler: all, and those completed */
   rl_stage_timer timer;
 } profiled_step;
 
-/* Issues each launch of a sequence once and waits for the device. tag_launches: pushes the index of each launch, so that the
- * trace records it for the launch's kernels. */
+/* Issues each launch of a sequence once and waits for the device. tag_launches: calls rl_trace_push_launch with the index of each
+ * launch, so that the trace records to which launch a kernel belongs. */
 static int run_sequence(const profiled_step *step, const rl_sequence *sequence, bool tag_launches, rl_error *err) {
   rl_stream stream = step->instance->device->stream;
   for (size_t i = 0; i < sequence->launch_count; i++) {
@@ -109,21 +108,21 @@ static const rl_launch_attributes *find_attributes(const rl_trace_result *traced
   return NULL;
 }
 
-/* Runs the step once, because a module is loaded at the first launch of one of its kernels. PC sampling, which is enabled now,
- * then has samples of these modules, and no trace or replay pass includes the loading. */
+/* Runs the step once, because the first launch of a kernel loads its module. Must run while PC sampling is enabled, because CUPTI
+ * samples only modules that were loaded then. Later traces and replay passes do not include the loading. */
 static int load_modules(profiled_step *step, rl_error *err) {
   return run_sequence(step, step->sequence, false, err) < 0 ? -1 : restore_inputs(step, err);
 }
 
-/* Sets max_cluster_blocks of each kernel whose activity record has none, if there is one limit per kernel. Both are in order of
- * issue. */
+/* Sets max_cluster_blocks of the kernels whose activity record has no value. Does nothing unless there are as many limits as
+ * kernels. Both lists are in order of issue. */
 static void add_cluster_limits(rl_kernel_list *list, const rl_cluster_limits *limits) {
   for (size_t i = 0; i < list->count && limits->count == list->count; i++)
     if (list->kernels[i].attributes.max_cluster_blocks == 0)
       list->kernels[i].attributes.max_cluster_blocks = (uint32_t)limits->max_blocks[i];
 }
 
-/* Runs the step once under the tracer. */
+/* Runs the step once while the trace records it. */
 static int trace_step(const profiled_step *step, rl_trace_result *traced, rl_cluster_limits *limits, rl_error *err) {
   rl_trace *trace = step->counters->trace;
   if (rl_trace_start(trace, rl_trace_launch_kinds, err) < 0) return -1;
@@ -197,8 +196,8 @@ static int trace_and_list_kernels(const profiled_step *step, rl_kernel_list *lis
   return result;
 }
 
-/* Sets the step's kernels from a trace of the step. Keeps the list for later collections of the same instance: replay requires
- * that the step launches the same kernels every time. */
+/* Traces the step and sets its kernels. Keeps the list for later collections of the same instance, because the step must launch
+ * the same kernels every time (replay requires that too). */
 static int list_step_kernels(profiled_step *step, rl_error *err) {
   rl_kernel_list *list = &step->counters->kernel_list;
   if (list->instance != step->instance) {
@@ -286,7 +285,7 @@ static int append_kernel(const rl_counters *counters, const profiled_step *step,
   snprintf(record.phase, sizeof record.phase, "%s", launch->nvtx_range);
   snprintf(record.name, sizeof record.name, "%s", kernel->name);
   snprintf(record.reason, sizeof record.reason,
-           "the counters pass replays single launches with cold caches, so their times are no result: see the activity pass");
+           "the counters pass replays each launch alone with cold caches; the activity pass has the times");
   return rl_records_add(records, RL_RECORD_KERNEL, &record, 1, err);
 }
 
@@ -298,8 +297,8 @@ static int append_metric(int64_t ordinal, const char *name, double value, const 
   return rl_records_add_metric(records, &record, err);
 }
 
-/* Appends a metric that was not collected, with the reason and its known value: 0 when no profiled kernel has an instruction that
- * the metric counts, else NAN. */
+/* Appends a metric that was not collected, with the reason and its value: 0 when no profiled kernel has an instruction that the
+ * metric counts, else NAN. */
 static int append_skipped(int64_t ordinal, const rl_selected_metric *metric, rl_records *records, rl_error *err) {
   rl_kernel_metric record = {.ordinal = ordinal, .value = metric->known_value};
   snprintf(record.metric, sizeof record.metric, "%s", metric->name);
@@ -378,8 +377,8 @@ static rl_launched_kernel *launched_kernels(const profiled_step *step) {
   return kernels;
 }
 
-/* Collects the counters and appends all results. A counter that only instructions of absent classes raise is 0 and is appended
- * without being collected. */
+/* Collects the counters and appends all results. A counter that only instructions of absent classes increment is not collected;
+ * its value is 0. */
 static int collect_and_append_counters(rl_counters *counters, const rl_profile_options *profile_options, profiled_step *step,
                                        rl_records *records, rl_error *err) {
   const rl_prepared_profile *prepared = NULL;

@@ -1,5 +1,5 @@
-/* The counters pass on CUDA. For the kernels of one step it collects hardware metrics (by replaying the step), launch and device
- * attributes, occupancy curves, and the data of instruction_profiler.h. */
+/* Executes the counters pass on CUDA. For the kernels of one step, collects hardware metrics (by replaying the step), launch and
+ * device attributes, occupancy curves, and the data of instruction_profiler.h. */
 #ifndef RL_CUPTI_COUNTERS_H
 #define RL_CUPTI_COUNTERS_H
 

@@ -1,4 +1,4 @@
-/* A table maps ncu's metric names to attributes of the driver; a few follow from cudaDeviceProp. */
+/* A table maps Nsight Compute's metric names to attributes of the driver. A few metrics are computed from cudaDeviceProp. */
 #include "worker/cupti/device_attributes.h"
 
 #include <cuda.h>
@@ -8,7 +8,7 @@
 
 #define PREFIX "device__attribute_"
 
-/* ncu's metric names are the names in the driver's header in lower case. */
+/* Nsight Compute's name of an attribute is the lower-case name of the enumerator in cuda.h. */
 #define ROW(NAME, ATTRIBUTE) \
   { #NAME, CU_DEVICE_ATTRIBUTE_##ATTRIBUTE }
 static const struct {
@@ -149,7 +149,7 @@ static const struct {
     ROW(warp_size, WARP_SIZE),
 };
 
-/* Returns a metric that is not an attribute of the driver but follows from cudaDeviceProp. */
+/* Returns a metric that is computed from cudaDeviceProp, because the driver has no such attribute. */
 static double from_properties(const char *name, const struct cudaDeviceProp *device) {
   if (strcmp(name, "total_memory") == 0) return (double)device->totalGlobalMem;
   if (strcmp(name, "max_warps_per_multiprocessor") == 0) return (double)device->maxThreadsPerMultiProcessor / device->warpSize;

@@ -1,5 +1,5 @@
-/* An entry is running (nvdisasm disassembles the function), ready (it has SASS) or failed (it has a reason). At most 16 entries
- * run at a time. rl_disassembly_cache_trim removes the failed entries, so that they are tried again. */
+/* An entry is running (its nvdisasm process has not ended), ready (it has SASS) or failed (it has a reason). At most 16 processes
+ * run at a time. */
 #include "worker/cupti/disassembly_cache.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Disassembles functions in the background and caches the SASS by the SHA-256 of the machine code: a resident worker profiles the
- * same functions repeatedly. One thread. */
+/* Disassembles functions in the background, and caches the SASS by the SHA-256 of the machine code, because a worker profiles the
+ * same functions repeatedly. Not thread-safe. */
 #ifndef RL_CUPTI_DISASSEMBLY_CACHE_H
 #define RL_CUPTI_DISASSEMBLY_CACHE_H
 
@@ -9,7 +9,7 @@
 
 typedef struct rl_cached_disassembly {
   char sha256[65];
-  rl_disassembler disassembler; /* while nvdisasm runs */
+  rl_disassembler disassembler; /* zeroed unless nvdisasm runs */
   rl_disassembly sass;
   char reason[RL_REASON_SIZE]; /* why sass is empty */
 } rl_cached_disassembly;
@@ -19,10 +19,10 @@ typedef struct rl_disassembly_cache {
   size_t count;
 } rl_disassembly_cache;
 
-/* Removes failed entries, so that they are tried again (nvdisasm may exceed its time limit when a busy machine runs it for the
- * first time), and all entries when there are too many. No pointer to an entry may be in use. */
+/* Removes failed entries, so that the next request tries again (on a busy machine the first run of nvdisasm may exceed its time
+ * limit). Removes all entries when there are more than 64. The caller must not hold a pointer to an entry. */
 void rl_disassembly_cache_trim(rl_disassembly_cache *cache);
-/* Returns the function's entry; a new entry starts nvdisasm. NULL when memory is out. */
+/* Returns the function's entry. Adds it and starts nvdisasm if there is none. NULL when memory is out. */
 rl_cached_disassembly *rl_disassembly_cache_request(rl_disassembly_cache *cache, const rl_cubin_function *function,
                                                     const void *cubin, size_t size);
 /* Waits until nvdisasm has ended. */

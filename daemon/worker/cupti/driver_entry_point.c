@@ -1,4 +1,4 @@
-/* Asks the CUDA runtime for the address of a driver function. */
+/* Calls cudaGetDriverEntryPoint. */
 #include "worker/cupti/driver_entry_point.h"
 
 #include <cuda_runtime_api.h>

@@ -1,4 +1,4 @@
-/* Functions of the CUDA driver API, resolved at run time: the program does not link libcuda. */
+/* Resolves functions of the CUDA driver API at run time, so that the program need not link libcuda. */
 #ifndef RL_CUPTI_DRIVER_ENTRY_POINT_H
 #define RL_CUPTI_DRIVER_ENTRY_POINT_H
 

@@ -1,4 +1,4 @@
-/* The value of one metric at one instruction, as CUPTI's SASS metrics and PC sampling deliver it. */
+/* The value of one metric at one instruction, from CUPTI's SASS metrics or PC sampling. */
 #ifndef RL_CUPTI_INSTRUCTION_COUNT_H
 #define RL_CUPTI_INSTRUCTION_COUNT_H
 
@@ -10,13 +10,13 @@
 
 typedef struct rl_instruction_count {
   uint64_t crc;         /* of the cubin, as CUPTI computes it */
-  const char *function; /* mangled; valid during the call of the sink */
+  const char *function; /* mangled name; valid only during the call of rl_instruction_sink.add */
   int64_t offset;       /* bytes from the function's start */
   const char *metric;   /* valid until the process ends */
   double value;
 } rl_instruction_count;
 
-typedef struct rl_instruction_sink { /* receives the counts one by one; its result -1 ends the delivery */
+typedef struct rl_instruction_sink { /* add is called for each count; -1 ends the delivery */
   int (*add)(void *context, const rl_instruction_count *count, rl_error *err);
   void *context;
 } rl_instruction_sink;

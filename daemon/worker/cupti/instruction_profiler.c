@@ -1,6 +1,6 @@
-/* Runs the collectors of one request: PC sampling, SASS metrics, PM sampling and topology. States: idle, or serving a request
- * from begin to end. If a configuration of PC sampling is still active from the previous request, samples are taken in begin,
- * before the counters; otherwise after all other collectors. */
+/* Runs the collectors of one request: PC sampling, SASS metrics, PM sampling and topology. A request lasts from begin to end. If
+ * PC sampling is still configured from the previous request, begin takes the samples before the caller collects its counters.
+ * Otherwise collect takes them after all other collectors. */
 #include "worker/cupti/instruction_profiler.h"
 
 #include <cuda_runtime_api.h>
@@ -58,7 +58,7 @@ int rl_instruction_profiler_open(int device_index, rl_instruction_profiler **pro
 void rl_instruction_profiler_restart_pc_sampling(rl_instruction_profiler *profiler) {
   if (profiler == NULL) return;
   rl_pc_sampling_disable(profiler->pc_sampling);
-  rl_pc_sampling_enable_if_allowed(); /* so that modules loaded from now on have samples */
+  rl_pc_sampling_enable_if_allowed(); /* CUPTI samples only modules that are loaded after this */
 }
 
 void rl_instruction_profiler_close(rl_instruction_profiler *profiler) {
@@ -70,7 +70,7 @@ void rl_instruction_profiler_close(rl_instruction_profiler *profiler) {
 }
 
 /* Copies the cubin that defines the kernel's symbol and requests its disassembly. If crc is not 0, the cubin must have this CRC.
- * Without such a cubin it does nothing. */
+ * Does nothing if no such cubin is loaded. */
 static void load_cubin(rl_instruction_profiler *profiler, size_t index, uint64_t crc) {
   const char *symbol = profiler->request->kernels[index].symbol;
   rl_kernel_instruction_data *kernel = &profiler->kernels[index];
@@ -86,8 +86,8 @@ static void load_cubin(rl_instruction_profiler *profiler, size_t index, uint64_t
   kernel->disassembly = rl_disassembly_cache_request(&profiler->disassemblies, &kernel->function, cubin, size);
 }
 
-/* Waits for the kernel's SASS. When several modules define the symbol, the right one has the cubin CRC that CUPTI reported with
- * the collected values. */
+/* Waits for the kernel's SASS. When several modules define the symbol, uses the cubin whose CRC CUPTI reported with the collected
+ * values. */
 static void finish_disassembly(rl_instruction_profiler *profiler, size_t index) {
   rl_kernel_instruction_data *kernel = &profiler->kernels[index];
   rl_instruction_profile *profile = &kernel->profile;
@@ -125,8 +125,8 @@ static bool needs_sass(const rl_instruction_profiler *profiler) {
   return profiler->selected[RL_COLLECTOR_SASS_METRICS] || profiler->selected[RL_COLLECTOR_PC_SAMPLING];
 }
 
-/* Returns the classes that the kernel's code lacks; none while its SASS is not available, or when loaded modules define its
- * symbol with different code. */
+/* Returns the classes of which the kernel has no instruction. Returns 0 (none) while the kernel's SASS is not available, and when
+ * loaded modules define its symbol with different code. */
 static rl_instruction_classes kernel_absent_classes(const rl_instruction_profiler *profiler, size_t index) {
   const rl_kernel_instruction_data *kernel = &profiler->kernels[index];
   rl_cubin_function unique;
@@ -144,8 +144,8 @@ rl_instruction_classes rl_instruction_profiler_absent_classes(rl_instruction_pro
   return absent;
 }
 
-/* Runs a collector if it is selected. When it fails with an error of CUPTI or the system, its metrics have no value, and the
- * message is their reason. Any other error makes this function fail. */
+/* Runs a collector if it is selected. When the collector fails with an error of CUPTI or the system, its metrics have no value,
+ * and the error message is their reason. Any other error makes this function fail. */
 static int run_collector(rl_instruction_profiler *profiler, rl_collector collector, rl_profiler_stage stage,
                          rl_instruction_profiler_function *collect, rl_error *err) {
   rl_error collector_error = {0};
@@ -219,8 +219,8 @@ static int append_instructions(rl_instruction_profiler *profiler, size_t index, 
                                        profiler->records, err);
 }
 
-/* Appends the SHA-256 of the kernel's machine code. It is part of every profile, because suites also compare the machine code of
- * profiles that only have counters. */
+/* Appends the SHA-256 of the kernel's machine code. Every profile has it, because suites compare the machine code even when only
+ * counters are collected. */
 static void append_code_hash(rl_instruction_profiler *profiler, size_t index) {
   const rl_launched_kernel *launched = &profiler->request->kernels[index];
   rl_cubin_function unique;

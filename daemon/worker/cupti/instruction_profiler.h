@@ -6,9 +6,9 @@
  *   PM samples     timelines: counters of the device at a fixed interval while a kernel runs
  *   topology       the device's CPUs, NUMA nodes and links
  *
- * Calls for each request: begin; then the caller collects its counters; collect; end. begin disables PC sampling, because CUPTI
- * can't collect counters while it is enabled. restart_pc_sampling may be called between requests. A metric that can't be
- * collected is recorded without a value and with a reason; it does not fail the pass. One thread. */
+ * The order of calls for each request: begin, then the caller's own collection of counters, collect, end. begin disables PC
+ * sampling, because CUPTI can't collect counters while PC sampling is enabled. restart_pc_sampling may be called between
+ * requests. A metric that can't be collected has no value but a reason; it does not fail the pass. Not thread-safe. */
 #ifndef RL_CUPTI_INSTRUCTION_PROFILER_H
 #define RL_CUPTI_INSTRUCTION_PROFILER_H
 
@@ -25,26 +25,26 @@
 
 typedef struct rl_launched_kernel { /* one kernel of a step */
   const char *symbol;               /* mangled */
-  size_t launch_index;              /* of its launch in the sequence */
+  size_t launch_index;              /* index in the sequence of the launch that issued the kernel */
   double duration_ns;               /* approximate; 0: unknown */
   int64_t blocks;
-  int64_t ordinal; /* of its rl_kernel in the records; -1: not selected */
+  int64_t ordinal; /* of the kernel's rl_kernel in the records; -1: not selected */
 } rl_launched_kernel;
 
 typedef struct rl_instruction_profiler_request { /* owns nothing; everything must live until rl_instruction_profiler_end */
   rl_instance *instance;
   const rl_sequence *sequence;
-  const rl_launched_kernel *kernels; /* of the sequence, in order of issue */
+  const rl_launched_kernel *kernels; /* kernels of the sequence, in order of issue */
   size_t kernel_count;
   const rl_profile_options *profile_options;
   rl_cache_flush *flush;
   int (*restore)(void *context, rl_error *err);  /* restores the step's inputs; leaves the device idle */
-  void (*disable_range_profiler)(void *context); /* CUPTI can't sample while it is enabled */
+  void (*disable_range_profiler)(void *context); /* CUPTI can't sample while the range profiler is enabled */
   void *context;
   rl_stage_timer *timer; /* NULL is allowed */
 } rl_instruction_profiler_request;
 
-/* Holds the configurations and disassemblies that a resident worker keeps between requests. */
+/* Keeps the configurations and disassemblies between requests. */
 typedef struct rl_instruction_profiler rl_instruction_profiler;
 
 int rl_instruction_profiler_open(int device_index, rl_instruction_profiler **profiler, rl_error *err);

@@ -17,7 +17,7 @@ typedef struct rl_kernel_instruction_data { /* one kernel of the request */
   rl_cubin_function function;
   rl_cached_disassembly *disassembly;
   uint64_t crc;                            /* of the cubin that executed, as CUPTI reported it; 0: no values were collected */
-  char no_timeline_reason[RL_REASON_SIZE]; /* "" when it has timelines */
+  char no_timeline_reason[RL_REASON_SIZE]; /* "": the kernel has timelines */
 } rl_kernel_instruction_data;
 
 /* The ways in which raw metrics are collected. */
@@ -47,8 +47,8 @@ struct rl_instruction_profiler {
   size_t launch_index;           /* of the launch that is being replayed */
   uint32_t sampling_period_log2; /* of PC sampling, in cycles */
   unsigned sampling_round;       /* number of the current replay under PC sampling, from 0 */
-  bool pc_sampling_attempted;    /* for this request, with or without success */
-  double pm_interval_ns;         /* of timelines */
+  bool pc_sampling_attempted;    /* PC samples were taken for this request, or taking them failed */
+  double pm_interval_ns;         /* between two samples of a timeline */
   rl_pm_sampling *pm_sampling;
 };
 
@@ -56,14 +56,14 @@ static inline bool rl_is_selected(const rl_launched_kernel *kernel) { return ker
 
 typedef int rl_instruction_profiler_function(rl_instruction_profiler *profiler, rl_error *err);
 
-/* instruction_profiler_replay.c. Errors of RL_CUPTI mean that the device or driver refuses. */
-/* Restores the inputs and replays the step. Calls begin before and end after each launch of a selected kernel, whose index is
- * profiler->launch_index. */
+/* Functions of instruction_profiler_replay.c. RL_CUPTI: the device or the driver does not support the collection. */
+/* Restores the inputs and replays the step. Calls `begin` before and `end` after each launch that has a selected kernel;
+ * profiler->launch_index is the index of the launch. */
 int rl_instruction_profiler_replay(rl_instruction_profiler *profiler, rl_instruction_profiler_function *begin,
                                    rl_instruction_profiler_function *end, rl_error *err);
 int rl_instruction_profiler_collect_sass_metrics(rl_instruction_profiler *profiler, rl_error *err);
 int rl_instruction_profiler_collect_pc_samples(rl_instruction_profiler *profiler, rl_error *err);
-/* Returns in how many replays of the step the launch is sampled: short kernels need several to yield enough samples. */
+/* Returns in how many replays of the step the launch is sampled. A short kernel needs several replays to yield enough samples. */
 unsigned rl_instruction_profiler_sampling_rounds(const rl_instruction_profiler *profiler, size_t launch_index);
 
 /* instruction_profiler_pm_samples.c */

@@ -69,7 +69,7 @@ static double topology_value(const rl_instruction_profiler *profiler, const char
   return NAN;
 }
 
-/* Returns a parameter of PM sampling; the timelines themselves are series. */
+/* Returns a parameter of PM sampling. The samples themselves are stored as series, not as metrics. */
 static double pm_sampling_value(const rl_instruction_profiler *profiler, size_t index, const char *name, const char **reason) {
   const struct {
     const char *name;
@@ -94,15 +94,15 @@ static double threads_derivative_true(rl_instruction_profile *profile) {
   return rl_instruction_profile_divergence(profile).derivative_true;
 }
 
-/* Returns the register spills, which are accesses to local memory; CUPTI does not distinguish them from other such accesses.
- * Without accesses there are no spills. */
+/* Returns 0 register spills if the kernel does not access local memory, else NAN: CUPTI does not distinguish spills from other
+ * accesses to local memory. */
 static double register_spilling(rl_instruction_profile *profile) {
   double accesses = rl_instruction_profile_sum(profile, "sass__inst_executed_local_loads") +
                     rl_instruction_profile_sum(profile, "sass__inst_executed_local_stores");
   return accesses == 0 ? 0 : NAN;
 }
 
-/* Returns the number of executed instructions, or NAN when the histogram by opcode, to which it belongs, can't be computed. */
+/* Returns the number of executed instructions. Without SASS returns NAN, like the histogram by opcode, whose total this is. */
 static double executed_if_disassembled(rl_instruction_profile *profile) {
   return profile->sass == NULL ? NAN : rl_instruction_profile_sum(profile, RL_INST_EXECUTED);
 }

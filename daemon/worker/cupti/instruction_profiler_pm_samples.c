@@ -6,8 +6,8 @@
 #include "worker/cupti/check.h"
 #include "worker/cupti/instruction_profiler_internal.h"
 
-/* Series and their metrics. The first metric shows when the kernel runs. A metric has no series when the chip does not have it,
- * or when it does not fit into one pass together with the metrics before it. */
+/* Series and their metrics. The first metric, the SMs' activity, shows when the kernel runs. A metric has no series when the chip
+ * does not have the metric, or when it does not fit into one pass with the metrics before it. */
 static const struct {
   const char *series, *metric;
 } timelines[] = {{"sm_active_pct", "sm__cycles_active.avg.pct_of_peak_sustained_elapsed"},
@@ -49,7 +49,7 @@ static size_t choose_kernels_with_timelines(rl_instruction_profiler *profiler) {
     const rl_launched_kernel *launched = &profiler->request->kernels[k];
     char *reason = profiler->kernels[k].no_timeline_reason;
     if (sole_kernel_of_launch(profiler, launched->launch_index) != (int)k)
-      snprintf(reason, RL_REASON_SIZE, "its launch has several kernels, whose samples cannot be told apart");
+      snprintf(reason, RL_REASON_SIZE, "its launch has several kernels; a sample does not tell which of them ran");
     else if (launched->duration_ns < MIN_SAMPLES * profiler->pm_interval_ns)
       snprintf(reason, RL_REASON_SIZE, "the kernel takes %.4g us: too short for %d samples, one every %g us",
                launched->duration_ns * 1e-3, MIN_SAMPLES, profiler->pm_interval_ns * 1e-3);
@@ -66,8 +66,8 @@ static int kernel_with_timelines(const rl_instruction_profiler *profiler) {
 
 static bool is_active(const rl_pm_sample *sample) { return sample->values[0] > MIN_ACTIVE_PCT; }
 
-/* Limits the samples to those from the first to the last with an active SM. Drops the first sample, which also covers the time
- * before sampling started. */
+/* Limits the samples to those from the first to the last in which an SM was active. Always drops the first sample, because it
+ * also covers time before sampling started. */
 static void trim_inactive_samples(const rl_pm_sample **samples, size_t *count) {
   size_t first = 1, end = *count;
   while (first < end && !is_active(&(*samples)[first])) first++;
@@ -98,7 +98,7 @@ static int append_timelines(rl_instruction_profiler *profiler, size_t kernel, co
   return 0;
 }
 
-/* Flushes L2 and waits, so that the samples do not contain the flush; then starts sampling. */
+/* Flushes L2, waits for the flush, so that no sample contains it, and starts sampling. */
 static int start_sampling(rl_instruction_profiler *profiler, rl_error *err) {
   cudaStream_t stream = profiler->request->instance->device->stream;
   if (kernel_with_timelines(profiler) < 0) return 0;
@@ -117,7 +117,7 @@ static int stop_sampling(rl_instruction_profiler *profiler, rl_error *err) {
              : append_timelines(profiler, (size_t)kernel, samples, count, err);
 }
 
-/* Plans the series that the chip has. The profiler keeps the plan. */
+/* Plans the metrics of the series, unless the profiler has the plan already. */
 static int make_sampling_plan(rl_instruction_profiler *profiler, rl_error *err) {
   const char *names[TIMELINE_COUNT];
   for (size_t i = 0; i < TIMELINE_COUNT; i++) names[i] = timelines[i].metric;

@@ -17,9 +17,9 @@ static bool has_selected_kernel(const rl_instruction_profiler_request *request, 
   return false;
 }
 
-/* Adds a count to the profiles of the launch's kernels. CUPTI counts by function: kernels of the launch that have the same symbol
- * get equal shares. A count of another function belongs to the kernel that called it, which is known when the launch has one
- * kernel. */
+/* Adds a count to the profiles of the launch's kernels. CUPTI counts by function, so kernels of the launch with the same symbol
+ * get equal shares. A count of a called function is added only if the launch has a single kernel: otherwise the caller is
+ * unknown. */
 static int add_count(void *context, const rl_instruction_count *count, rl_error *err) {
   rl_instruction_profiler *profiler = context;
   const rl_instruction_profiler_request *request = profiler->request;
@@ -82,7 +82,7 @@ int rl_instruction_profiler_collect_sass_metrics(rl_instruction_profiler *profil
   return rl_instruction_profiler_replay(profiler, start_sass_metrics, stop_sass_metrics, err);
 }
 
-/* Returns how many samples a kernel yields at one sample per busy SM every 2^period_log2 cycles. */
+/* Returns how many samples a kernel yields, with one sample per busy SM every 2^period_log2 cycles. */
 static double expected_samples(const rl_instruction_profiler *profiler, const rl_launched_kernel *kernel, uint32_t period_log2) {
   double busy_sms = kernel->blocks < profiler->sm_count ? (double)kernel->blocks : profiler->sm_count;
   return kernel->duration_ns * 1e-9 * profiler->clock_hz / ldexp(1, (int)period_log2) * busy_sms;

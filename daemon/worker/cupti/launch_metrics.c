@@ -1,4 +1,4 @@
-/* A table maps each metric name to a function of the launch's parameters, its occupancy and the device. */
+/* A table maps each metric name to a function that computes it from the launch's parameters, its occupancy and the device. */
 #include "worker/cupti/launch_metrics.h"
 
 #include <cuda_runtime_api.h>
@@ -28,7 +28,7 @@ rl_launch_metrics rl_launch_metrics_of(const rl_device_limits *device, const rl_
   return launch;
 }
 
-/* Number of blocks of a grid, or of threads of a block. */
+/* Number of blocks in a grid, or of threads in a block. */
 #define VOLUME(SIZE) ((double)(SIZE)[0] * (SIZE)[1] * (SIZE)[2])
 static double if_residency_known(const rl_launch_metrics *launch, int value) { return launch->has_residency ? value : UNKNOWN; }
 
@@ -132,8 +132,8 @@ double rl_launch_metric(const rl_launch_metrics *launch, const char *metric, con
   for (size_t i = 0; i < sizeof metric_functions / sizeof *metric_functions; i++) {
     if (strcmp(metric_functions[i].metric, metric) != 0) continue;
     *reason = metric_functions[i].value == shared_config && launch->attributes->shared_config_bytes > 0
-                  ? "CUPTI reports the one of an earlier launch: less than a block's shared memory"
-                  : "neither the activity record nor the occupancy calculator has it";
+                  ? "CUPTI reported the carveout of an earlier launch, which is smaller than a block's shared memory"
+                  : "the activity record and the occupancy calculator do not have this value";
     return metric_functions[i].value(launch);
   }
   return NAN;

@@ -1,4 +1,5 @@
-/* Metrics that follow from a launch and the device without counters, under ncu's names: launch__* and theoretical occupancy. */
+/* Computes the metrics launch__* and the theoretical occupancy, under Nsight Compute's names. They need no counters, only the
+ * launch and the device. */
 #ifndef RL_CUPTI_LAUNCH_METRICS_H
 #define RL_CUPTI_LAUNCH_METRICS_H
 
@@ -9,9 +10,9 @@ typedef struct rl_launch_metrics {
   const rl_device_limits *device;
   const rl_activity_row *row;
   const rl_launch_attributes *attributes;
-  bool has_residency; /* residency is known */
+  bool has_residency; /* the member `residency` is valid */
   rl_residency residency;
-  bool shared_config_fits;                 /* the carveout that CUPTI reports can be that of the launch (rl_shared_config_fits) */
+  bool shared_config_fits;                 /* result of rl_shared_config_fits: the reported carveout can be right */
   double stack_bytes, persisting_l2_bytes; /* limits of the context; NAN when unknown */
 } rl_launch_metrics;
 

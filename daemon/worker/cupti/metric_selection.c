@@ -1,5 +1,5 @@
-/* Looks the requested metrics up in the catalogue. A name that the catalogue lacks gets its origin from its prefix. The counters
- * to collect come first in the result; both parts are sorted by name. */
+/* Looks up the requested metrics in the catalogue. The prefix of a name that is not in the catalogue determines its origin. In
+ * the result, the counters to collect come before all other metrics; each of the two parts is sorted by name. */
 #include "worker/cupti/metric_selection.h"
 
 #include <errno.h>
@@ -32,7 +32,8 @@ static bool contains(const rl_metric_selection *selection, const char *name) {
   return false;
 }
 
-/* Counters of links exclude all others, so they need a pass of their own, which costs 0.17 s; few kernels use links. */
+/* Returns why a counter of NVLink or C2C links is skipped, else NULL. Such counters can't share a pass with others; the
+ * additional pass takes 0.17 s, and few kernels use links. */
 static const char *link_skip_reason(const char *name) {
   static const char *const units[] = {"pcie__", "nvlrx__", "nvltx__", "ctc__"};
   for (size_t i = 0; i < sizeof units / sizeof *units; i++)

@@ -1,4 +1,4 @@
-/* The raw metrics that profile options ask for, without duplicates, and where each comes from. */
+/* The raw metrics that profile options select, without duplicates, and the origin of each. */
 #ifndef RL_CUPTI_METRIC_SELECTION_H
 #define RL_CUPTI_METRIC_SELECTION_H
 
@@ -9,22 +9,22 @@
 typedef struct rl_selected_metric {
   const char *name;
   rl_metric_origin origin;
-  const char *skip_reason; /* why a counter is not collected; NULL: it is */
+  const char *skip_reason; /* why a counter is not collected; NULL: it is collected */
   double known_value;      /* value of a skipped metric; NAN: unknown */
 } rl_selected_metric;
 
 typedef struct rl_metric_selection {
   rl_selected_metric *items; /* the counters to collect come first */
   size_t count, counter_count;
-  char *name_text; /* memory of the names that come from the profile options */
+  char *name_text; /* holds the names that come from the profile options */
 } rl_metric_selection;
 
-/* Selects the metrics of the sections in the profile options and those that the options name. absent_classes: classes of
- * instructions that no profiled kernel has; counters that only they raise are skipped with value 0, unless the options name them.
- */
+/* Selects the metrics of the sections in the profile options, and the metrics that the options name. absent_classes: classes of
+ * instructions that no profiled kernel has. Counters that only these instructions increment are skipped with the value 0, unless
+ * the options name them. */
 int rl_metric_selection_make(const rl_profile_options *profile_options, rl_instruction_classes absent_classes,
                              rl_metric_selection *selection, rl_error *err);
-/* Sets the known value of skipped counters that the chip lacks to NAN, with that as the reason. */
+/* Sets known_value of skipped counters that the chip does not have to NAN, and their skip_reason accordingly. */
 int rl_metric_selection_limit_to_chip(rl_metric_selection *selection, const char *chip, rl_error *err);
 void rl_metric_selection_clear(rl_metric_selection *selection);
 

@@ -1,11 +1,11 @@
-/* An array of names and an open-addressing hash table of CUPTI's pointers. */
+/* Consists of an array of names and an open-addressing hash table, whose keys are CUPTI's pointers. */
 #include "worker/cupti/name_table.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Itanium C++ ABI; defined in the C++ runtime library. */
+/* Function of the Itanium C++ ABI, defined in the C++ runtime library. */
 extern char *__cxa_demangle(const char *mangled, char *buffer, size_t *length, int *status);
 
 /* Returns the index of the key's slot or of the empty slot where it belongs. */

@@ -11,7 +11,7 @@
 
 typedef struct rl_name_entry {
   char *mangled;   /* as CUPTI gave it */
-  char *demangled; /* the same pointer as mangled, if the name is not mangled */
+  char *demangled; /* equal to the pointer `mangled` if the name is not a mangled name */
 } rl_name_entry;
 
 typedef struct rl_name_table {

@@ -1,4 +1,4 @@
-/* Converts a launch to the inputs of cuda_occupancy.h and varies one of them for the occupancy curves. */
+/* Converts a launch to the inputs of cuda_occupancy.h. For the occupancy curves, varies one of these inputs. */
 #include "worker/cupti/occupancy.h"
 
 #include <cuda_occupancy.h>
@@ -90,7 +90,7 @@ double rl_occupancy_ratio(const rl_device_limits *limits, const rl_activity_row 
   return (double)residency.warps / (limits->max_sm_threads / limits->warp_size);
 }
 
-/* A series over one resource of the resources, which takes the values first, first + step, ..., last. */
+/* A series over one resource (registers, threads or shared memory). `set` sets it to first, first + step, ..., last. */
 typedef struct occupancy_curve {
   const char *series;
   void (*set)(rl_block_resources *resources, int x);
@@ -104,7 +104,7 @@ static void set_shared(rl_block_resources *resources, int x) {
   resources->dynamic_shared_bytes = (size_t)x;
 }
 
-/* The value is 0 where no block fits. */
+/* Appends one curve: resident warps per SM, 0 where no block fits on an SM. */
 static int add_curve(const rl_device_limits *limits, const rl_block_resources *resources, const occupancy_curve *curve,
                      int64_t ordinal, rl_records *records, rl_error *err) {
   rl_series_point point = {.ordinal = ordinal};

@@ -1,5 +1,5 @@
-/* Theoretical occupancy of a launch by NVIDIA's occupancy calculator (cuda_occupancy.h): how many blocks an SM can hold and which
- * resource limits them. */
+/* Computes the theoretical occupancy of a launch with NVIDIA's occupancy calculator (cuda_occupancy.h): how many blocks are
+ * resident on an SM, and which resource limits this number. */
 #ifndef RL_CUPTI_OCCUPANCY_H
 #define RL_CUPTI_OCCUPANCY_H
 
@@ -18,9 +18,9 @@ typedef struct rl_block_resources { /* resources that one block of a launch take
   size_t shared_config_bytes; /* shared-memory carveout during the launch; 0: the device's maximum */
 } rl_block_resources;
 
-typedef struct rl_residency { /* the limits: blocks per SM that each resource allows (ncu: launch__occupancy_limit_*) */
+typedef struct rl_residency { /* *_limit: blocks per SM that this resource allows (ncu: launch__occupancy_limit_*) */
   int block_limit, register_limit, shared_limit, warp_limit, barrier_limit;
-  int blocks, warps;             /* resident per SM: the smallest limit, and the warps of these blocks */
+  int blocks, warps;             /* resident per SM: the smallest limit, and the number of warps in so many blocks */
   int allocated_registers;       /* per thread */
   size_t allocated_shared_bytes; /* per block */
 } rl_residency;
@@ -31,13 +31,14 @@ rl_block_resources rl_block_resources_of(const rl_activity_row *row, int barrier
 /* Computes how many blocks of a launch are resident on an SM. False when the calculator does not know the device, or no block
  * fits. */
 bool rl_residency_of(const rl_device_limits *limits, const rl_block_resources *resources, rl_residency *residency);
-/* Returns whether the carveout can be that of the launch. CUPTI reports the one of an earlier launch for some kernels of
- * cuBLASLt, smaller than the shared memory of one block; the launch itself had at least that. */
+/* Returns whether the carveout in `resources` can be that of the launch: it must hold the shared memory of one block. For some
+ * kernels of cuBLASLt, CUPTI reports the smaller carveout of an earlier launch. */
 bool rl_shared_config_fits(const rl_block_resources *resources, const rl_residency *residency);
-/* Returns resident warps over the SM's maximum; NAN when unknown, or when the row is not a kernel. */
+/* Returns the resident warps divided by the SM's maximum. NAN: unknown, or the row is not a kernel. */
 double rl_occupancy_ratio(const rl_device_limits *limits, const rl_activity_row *row, int barriers);
 /* Appends three series to kernel `ordinal`: resident warps per SM over registers per thread (occupancy_by_registers), threads per
- * block (occupancy_by_block_size) and shared memory per block (occupancy_by_shared_bytes); the other two resources stay. */
+ * block (occupancy_by_block_size) and shared memory per block (occupancy_by_shared_bytes). Each series varies one resource and
+ * keeps the other two. */
 int rl_occupancy_curves(const rl_device_limits *limits, const rl_block_resources *resources, int64_t ordinal, rl_records *records,
                         rl_error *err);
 

@@ -1,6 +1,6 @@
-/* Two state machines. The process: PC sampling of its context is enabled or disabled (`enabled`); forbid and allow switch it
- * around other measurements. A configuration: active from open until rl_pc_sampling_disable, and while active started or stopped;
- * only between start and stop are samples taken. */
+/* The process and a configuration have separate states. PC sampling of the process's context is enabled or disabled (`enabled`);
+ * forbid disables it before other measurements, allow enables it afterwards. A configuration is active from rl_pc_sampling_open
+ * until rl_pc_sampling_disable. CUPTI takes samples only between rl_pc_sampling_start and rl_pc_sampling_stop. */
 #include "worker/cupti/pc_sampling.h"
 
 #include <cupti_pcsampling.h>
@@ -14,8 +14,8 @@
 enum { MAX_STALL_REASONS = 128, PCS_PER_BUFFER = 4096 };
 
 static CUcontext process_context;
-static unsigned forbid_count; /* calls of forbid without their allow */
-static bool enabled;          /* by CUPTI, for process_context; false while forbidden */
+static unsigned forbid_count; /* number of calls of forbid minus number of calls of allow */
+static bool enabled;          /* PC sampling is enabled in process_context; false while it is forbidden */
 
 typedef struct sample_buffer { /* filled by CUPTI */
   CUpti_PCSamplingData data;
@@ -25,17 +25,17 @@ typedef struct sample_buffer { /* filled by CUPTI */
 
 struct rl_pc_sampling {
   CUcontext context;
-  bool disabled; /* ended by rl_pc_sampling_disable. Not set by forbid: allow enables PC sampling again */
+  bool disabled; /* set by rl_pc_sampling_disable; not by forbid, after which allow enables PC sampling again */
   uint32_t period_log2;
-  size_t hardware_buffer_bytes; /* on the device; CUPTI copies from it to the sample_buffers */
+  size_t hardware_buffer_bytes; /* size of the buffer on the device, from which CUPTI copies to the sample_buffers */
   size_t reason_count;
   uint32_t indices[MAX_STALL_REASONS];
   char cupti_names[MAX_STALL_REASONS][CUPTI_STALL_REASON_STRING_SIZE]; /* written by CUPTI */
   const char *names[MAX_STALL_REASONS];                                /* interned copies of cupti_names */
-  sample_buffer read_buffer, unread_buffer; /* unread_buffer: CUPTI writes unread samples to it when sampling is disabled */
+  sample_buffer read_buffer, unread_buffer; /* unread_buffer: receives unread samples when PC sampling is disabled */
 };
 
-/* Returns a copy of the name that is valid until the process ends, because the counts that the sink keeps point to it after the
+/* Returns a copy of the name that is valid until the process ends: the sink keeps counts that point to it after the
  * rl_pc_sampling is freed. NULL: out of memory. */
 static const char *intern_name(const char *name) {
   static char *interned[MAX_STALL_REASONS];
@@ -54,8 +54,7 @@ int rl_pc_sampling_enable(rl_error *err) {
   return 0;
 }
 
-/* Enables PC sampling unless it is forbidden. A failure is ignored here: collecting PC samples calls rl_pc_sampling_enable again
- * and reports it. */
+/* Ignores a failure, because rl_pc_sampling_enable is called again before PC samples are collected and then reports it. */
 void rl_pc_sampling_enable_if_allowed(void) {
   if (forbid_count == 0 && process_context != NULL) (void)rl_pc_sampling_enable(NULL);
 }
@@ -169,8 +168,8 @@ static const char *stall_reason(const rl_pc_sampling *sampling, uint32_t index) 
   return NULL;
 }
 
-/* Returns whether a stall reason counts samples a second time: each sample has one stall reason, and samples in which the
- * scheduler issued no warp are counted again under the name REASON_not_issued. */
+/* Returns whether this stall reason repeats samples of another: CUPTI counts each sample under its stall reason REASON, and
+ * samples in which the scheduler issued no warp also under REASON_not_issued. */
 static bool is_second_count(const char *reason) {
   static const char suffix[] = "_not_issued";
   size_t length = strlen(reason), suffix_length = sizeof suffix - 1;

@@ -1,9 +1,9 @@
-/* PC sampling: CUPTI samples the program counters of the SMs' warps and why they stall. One thread, one CUDA context per process.
- * Errors: RL_CUPTI.
+/* PC sampling: CUPTI samples the program counters and the stall reasons of the SMs' warps. Not thread-safe; the process has one
+ * CUDA context. Errors: RL_CUPTI.
  *
- * CUPTI attributes samples only to modules that were loaded while PC sampling was enabled, but while it is enabled neither
- * activity records nor counters can be collected. So PC sampling is enabled whenever nothing else is measured: from the creation
- * of the context on, except between forbid and allow. PC sampling that is enabled but not started costs nothing. */
+ * CUPTI attributes samples only to modules that were loaded while PC sampling was enabled. While it is enabled, activity records
+ * and counters can't be collected. So PC sampling is enabled when the context is created, and disabled only between forbid and
+ * allow, around other measurements. PC sampling that is enabled but not started costs no time. */
 #ifndef RL_CUPTI_PC_SAMPLING_H
 #define RL_CUPTI_PC_SAMPLING_H
 
@@ -13,21 +13,22 @@
 
 /* Call from CUPTI's callback for a new context, before the context loads modules. */
 void rl_pc_sampling_on_context_created(CUcontext context);
-CUcontext rl_pc_sampling_context(void); /* the process's context; NULL before there is one */
+CUcontext rl_pc_sampling_context(void); /* returns the process's context; NULL before its creation */
 /* forbid disables PC sampling. Each forbid needs an allow; the last allow enables PC sampling again. Modules loaded while it is
  * forbidden have no samples. */
 void rl_pc_sampling_forbid(void);
 void rl_pc_sampling_allow(void);
-void rl_pc_sampling_enable_if_allowed(void);
-int rl_pc_sampling_enable(rl_error *err); /* returns 0 also when it is enabled already */
+void rl_pc_sampling_enable_if_allowed(void); /* does nothing between forbid and allow */
+int rl_pc_sampling_enable(rl_error *err);    /* returns 0 even if PC sampling is enabled already */
 
 typedef struct rl_pc_sampling rl_pc_sampling; /* a configuration of PC sampling */
 
-/* Metrics of the counts: CUPTI's "smsp__pcsamp_warps_issue_stalled_*", and this one for all samples of an instruction. */
+/* The counts have CUPTI's metrics "smsp__pcsamp_warps_issue_stalled_*", and this one: the number of all samples of an
+ * instruction. */
 #define RL_PCSAMP_SAMPLE_COUNT "smsp__pcsamp_sample_count"
 
-/* Configures PC sampling, which must be enabled: one sample per SM every 2^period_log2 cycles. hardware_buffer_bytes: the size of
- * the device's buffer, which must hold the samples between start and stop; a larger buffer makes the first start slower. */
+/* Configures PC sampling, which must be enabled, for one sample per SM every 2^period_log2 cycles. hardware_buffer_bytes: size of
+ * the buffer on the device, which must hold all samples between start and stop. A larger buffer makes the first start slower. */
 int rl_pc_sampling_open(uint32_t period_log2, size_t hardware_buffer_bytes, rl_pc_sampling **sampling, rl_error *err);
 /* Returns true when sampling is active and has this configuration. */
 bool rl_pc_sampling_matches(const rl_pc_sampling *sampling, uint32_t period_log2, size_t hardware_buffer_bytes);
@@ -35,7 +36,7 @@ bool rl_pc_sampling_is_active(const rl_pc_sampling *sampling); /* false for NULL
 int rl_pc_sampling_start(rl_pc_sampling *sampling, rl_error *err);
 /* Stops sampling and passes each count to the sink. The device must be idle. */
 int rl_pc_sampling_stop(rl_pc_sampling *sampling, const rl_instruction_sink *sink, rl_error *err);
-/* Sets *names to the metrics of all stall reasons and returns their number. Valid until close. */
+/* Sets *names to the metrics of all stall reasons and returns their number. *names is valid until rl_pc_sampling_close. */
 size_t rl_pc_sampling_stall_reasons(const rl_pc_sampling *sampling, const char *const **names);
 /* Ends this configuration and disables PC sampling; only the stall reasons remain available. NULL is allowed. */
 void rl_pc_sampling_disable(rl_pc_sampling *sampling);

@@ -1,5 +1,5 @@
-/* PM sampling: CUPTI reads counters of the whole device at a fixed interval while a kernel runs. While it is open, neither the
- * range profiler nor PC sampling works. */
+/* PM sampling: CUPTI reads counters of the whole device at a fixed interval while a kernel runs. While an rl_pm_sampling is open,
+ * the range profiler and PC sampling do not work. */
 #ifndef RL_CUPTI_PM_SAMPLING_H
 #define RL_CUPTI_PM_SAMPLING_H
 
@@ -19,13 +19,13 @@ typedef struct rl_pm_sample {
 
 typedef struct rl_pm_sampling rl_pm_sampling;
 
-/* Samples the metrics of a group of rl_counter_plan_open_for_sampling, which must outlive it. Errors for which
- * rl_cupti_is_unavailable holds mean that the device does not support it. */
+/* Configures PM sampling of a group's metrics. The group, from rl_counter_plan_open_for_sampling, must outlive *sampling. If
+ * rl_cupti_is_unavailable(err), the device does not support PM sampling. */
 int rl_pm_sampling_open(int device_index, const rl_counter_group *group, uint64_t interval_ns, rl_pm_sampling **sampling,
                         rl_error *err);
 void rl_pm_sampling_close(rl_pm_sampling *sampling); /* NULL is allowed */
-/* Start, run one kernel, wait until the device is idle, stop. Samples are in order and valid until the next start. The first
- * sample also covers time before start. */
+/* Call start, run one kernel, wait until the device is idle, and call stop. The samples are in order of time and valid until the
+ * next start. The first sample also covers time before start. */
 int rl_pm_sampling_start(rl_pm_sampling *sampling, rl_error *err);
 int rl_pm_sampling_stop(rl_pm_sampling *sampling, const rl_pm_sample **samples, size_t *count, rl_error *err);
 

@@ -1,6 +1,5 @@
-/* Looks options up in memory, then in a file of $ROOFLINED_CACHE_DIR, and plans the counters only if both lack them. A file's
- * name is a hash of the chip, the versions of driver and CUPTI, and the names of the counters. A new entry replaces the least
- * recently used one. */
+/* Looks for a plan in memory, then in a file of $ROOFLINED_CACHE_DIR, and makes one only if both lack it. A file's name is a hash
+ * of the chip, the versions of driver and CUPTI, and the names of the counters. */
 #include "worker/cupti/prepared_profile.h"
 
 #include <cuda_runtime_api.h>

@@ -1,6 +1,6 @@
-/* Profile options prepared for collection: the selected metrics and a plan for the counters among them. A few are cached in
- * memory, so that the next job with the same options and kernels of the same instruction classes starts at once. Plans are also
- * saved in $ROOFLINED_CACHE_DIR. */
+/* A prepared profile has the metrics that profile options select, and a plan for the counters among them. Four prepared profiles
+ * are cached in memory, for later jobs with the same options and kernels of the same instruction classes. Plans are also saved in
+ * $ROOFLINED_CACHE_DIR. */
 #ifndef RL_CUPTI_PREPARED_PROFILE_H
 #define RL_CUPTI_PREPARED_PROFILE_H
 

@@ -1,4 +1,4 @@
-/* The profiler of CUDA devices, which is the module rooflined-cupti.so. The module exports only rl_profiler_open. */
+/* Implements profiler.h for CUDA devices in the module rooflined-cupti.so, which exports only rl_profiler_open. */
 #include "worker/profiler.h"
 
 #include <errno.h>

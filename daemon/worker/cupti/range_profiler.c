@@ -1,6 +1,6 @@
-/* Collects counters with CUPTI's range profiler. States of a kept profiler: NULL (disabled; PC sampling is allowed), or enabled
- * with one configuration (PC sampling is forbidden). A collection enables it if necessary, runs start, replay and stop once for
- * each pass, and decodes. It stays enabled for the next collection; another configuration or an error disables it. */
+/* The kept profiler is NULL (disabled; PC sampling is allowed) or enabled with one configuration (PC sampling is forbidden). A
+ * collection enables it if necessary, runs start, replay and stop once for each pass, and decodes the counter data. The profiler
+ * stays enabled for the next collection. Another configuration or an error disables it. */
 #include "worker/cupti/range_profiler.h"
 
 #include <cuda_runtime_api.h>
@@ -73,7 +73,7 @@ void rl_range_profiler_close(rl_range_profiler **kept_profiler) {
   if (*kept_profiler == NULL) return;
   CUpti_RangeProfiler_Disable_Params disable = {CUpti_RangeProfiler_Disable_Params_STRUCT_SIZE};
   disable.pRangeProfilerObject = (*kept_profiler)->object;
-  cuptiRangeProfilerDisable(&disable); /* after a failure the next enable fails and reports it */
+  cuptiRangeProfilerDisable(&disable); /* if this fails, the next enable fails too and reports the error */
   rl_pc_sampling_allow();
   free((*kept_profiler)->config);
   free((*kept_profiler)->counter_data);
@@ -81,7 +81,7 @@ void rl_range_profiler_close(rl_range_profiler **kept_profiler) {
   *kept_profiler = NULL;
 }
 
-/* Sets *kept_profiler as soon as the profiler is enabled, also when the rest fails: the caller closes it. */
+/* Sets *kept_profiler as soon as the profiler is enabled, even if a later call fails; the caller then closes it. */
 static int enable(rl_range_profiler **kept_profiler, const rl_counter_group *group, size_t range_count, rl_error *err) {
   CUpti_RangeProfiler_Enable_Params params = {CUpti_RangeProfiler_Enable_Params_STRUCT_SIZE};
   rl_range_profiler *created = calloc(1, sizeof *created);

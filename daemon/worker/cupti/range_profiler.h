@@ -1,7 +1,7 @@
 /* Collects counters with CUPTI's range profiler: one range per kernel launch (auto range), several passes over a step (user
- * replay). Enabling the profiler and its first start take 150 ms (H200). So it stays enabled after a collection, and the next
- * collection with the same configuration and number of ranges reuses it. While it is enabled, no other process can collect
- * counters and this process cannot sample. */
+ * replay). Enabling and first starting the profiler takes 150 ms (H200). So the profiler stays enabled after a collection, and
+ * the next collection with the same configuration and number of ranges reuses it. While it is enabled, other processes can't
+ * collect counters, and this process can't use PC sampling or PM sampling. */
 #ifndef RL_CUPTI_RANGE_PROFILER_H
 #define RL_CUPTI_RANGE_PROFILER_H
 
@@ -12,7 +12,7 @@
 #include "worker/cupti/counter_plan.h"
 #include "worker/cupti/stage_timer.h"
 
-typedef struct rl_user_replay {                       /* callbacks of each pass, in this order */
+typedef struct rl_user_replay {                       /* callbacks; each pass calls them in this order */
   int (*restore)(void *context, rl_error *err);       /* restores the step's inputs; leaves the device idle */
   int (*run)(void *context, rl_error *err);           /* runs the step's launches; leaves the device idle */
   int (*on_pass_ended)(void *context, rl_error *err); /* -1 ends the replay */
@@ -22,9 +22,9 @@ typedef struct rl_user_replay {                       /* callbacks of each pass,
 
 typedef struct rl_range_profiler rl_range_profiler;
 
-/* Collects a group's metrics for the `range_count` launches of the step: values[range * group->count + metric], in order of
- * issue, filled where selected[range]. *kept_profiler: NULL or the profiler of an earlier collection; it is reused where it
- * matches, else replaced, and NULL after a failure. The caller closes *kept_profiler. */
+/* Collects a group's metrics for the `range_count` launches of the step. Sets values[range * group->count + metric] for each
+ * range with selected[range]; ranges are in order of issue. *kept_profiler: NULL, or the profiler of an earlier collection, which
+ * is reused if its configuration matches, and else replaced. It is NULL after a failure. The caller closes *kept_profiler. */
 int rl_range_profiler_collect(rl_range_profiler **kept_profiler, const rl_counter_group *group, const rl_user_replay *replay,
                               const bool *selected, size_t range_count, double *values, rl_error *err);
 /* Disables the profiler and sets *kept_profiler to NULL. *kept_profiler may be NULL. */

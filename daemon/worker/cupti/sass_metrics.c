@@ -1,5 +1,5 @@
-/* A table maps CUPTI's metrics to ncu's names. States: configured after open, enabled between start and stop. While it is
- * enabled, CUPTI patches each function before its first launch. */
+/* A table maps CUPTI's metrics to Nsight Compute's names. Between start and stop, CUPTI patches each function before its first
+ * launch. */
 #include "worker/cupti/sass_metrics.h"
 
 #include <cupti_sass_metrics.h>
@@ -13,7 +13,7 @@
 
 #define MEMDESC_PREFIX "smsp__sass_inst_executed_memdesc_explicit_"
 
-/* Pairs of a metric of CUPTI and its name in ncu. */
+/* CUPTI's name and Nsight Compute's name of each metric. */
 static const struct {
   const char *cupti_name, *ncu_name;
 } metrics[] = {{"smsp__sass_inst_executed", RL_INST_EXECUTED},
@@ -43,7 +43,7 @@ enum { METRIC_COUNT = sizeof metrics / sizeof *metrics };
 static struct {
   uint64_t id;
   const char *ncu_name;
-} configured[METRIC_COUNT]; /* the metrics that the chip has; set by rl_sass_metrics_open */
+} configured[METRIC_COUNT]; /* metrics that the chip has; set by rl_sass_metrics_open */
 static size_t configured_count;
 
 /* Returns ncu's name of the metric with CUPTI's id, or NULL. */
@@ -86,7 +86,7 @@ int rl_sass_metrics_start(CUcontext context, rl_error *err) {
   return RL_CUPTI_CALL(cuptiSassMetricsEnable, &enable, err);
 }
 
-/* Passes the non-zero values to the sink, and the value of inst_executed in any case. */
+/* Passes all values to the sink, except zeros of metrics other than inst_executed. */
 static int deliver(const CUpti_SassMetrics_Data *records, size_t record_count, size_t values_per_record,
                    const rl_instruction_sink *sink, rl_error *err) {
   for (size_t i = 0; i < record_count; i++)

@@ -1,5 +1,5 @@
-/* CUPTI's SASS metrics (smsp__sass_*): exact values per instruction. CUPTI patches the kernels' code to count. One thread.
- * Errors: RL_CUPTI. */
+/* Collects CUPTI's SASS metrics (smsp__sass_*): exact counts per instruction, which code that CUPTI inserts into the kernels
+ * increments. Not thread-safe. Errors: RL_CUPTI. */
 #ifndef RL_CUPTI_SASS_METRICS_H
 #define RL_CUPTI_SASS_METRICS_H
 
@@ -10,9 +10,10 @@
 /* Call once: CUPTI accepts one configuration per process. Requires the subscriber's CUPTI_CBID_RESOURCE_MODULE_PROFILED callback.
  */
 int rl_sass_metrics_open(int device_index, const char *chip, rl_error *err);
-/* Returns true when the metric (ncu's name) is a SASS metric of the chip. Call after open. */
+/* Returns true when the metric, given by Nsight Compute's name, is a SASS metric of the chip. Call after open. */
 bool rl_sass_metrics_has_metric(const char *name);
-/* Start, run kernels, wait until the device is idle, stop; repeat as needed. Stop passes every value to the sink. */
+/* Call start, run kernels, wait until the device is idle, and call stop; this can be repeated. Stop passes the values to the
+ * sink. */
 int rl_sass_metrics_start(CUcontext context, rl_error *err);
 int rl_sass_metrics_stop(CUcontext context, const rl_instruction_sink *sink, rl_error *err);
 

@@ -1,4 +1,4 @@
-/* Implements stage_timer.h: a lap adds the time since the previous lap to a stage. */
+/* Each lap adds the time since the previous lap to a stage. */
 #include "worker/cupti/stage_timer.h"
 
 #include <stddef.h>

@@ -10,7 +10,7 @@ typedef enum rl_profiler_stage {
   RL_PROFILER_STAGE_TRACING,    /* tracing the step to list its kernels */
   RL_PROFILER_STAGE_PLANNING,   /* selecting metrics and planning their passes */
   RL_PROFILER_STAGE_ENABLING,   /* enabling, configuring and disabling the range profiler */
-  RL_PROFILER_STAGE_RESTORING,  /* restoring the step's inputs; this and the next three: in every pass */
+  RL_PROFILER_STAGE_RESTORING,  /* restoring the step's inputs; every pass has this stage and the next three */
   RL_PROFILER_STAGE_STARTING,   /* starting the range profiler */
   RL_PROFILER_STAGE_RUNNING,    /* running the step */
   RL_PROFILER_STAGE_STOPPING,   /* stopping the range profiler */
@@ -29,7 +29,7 @@ typedef struct rl_stage_timer {
 
 /* Sets all stages to 0 ms and starts the first. */
 void rl_stage_timer_start(rl_stage_timer *timer);
-/* Ends a stage: adds the time since the previous call to it. timer: NULL does nothing. */
+/* Ends a stage: adds the time since the previous call to the stage. Does nothing when timer is NULL. */
 void rl_stage_timer_lap(rl_stage_timer *timer, rl_profiler_stage stage);
 /* Appends one measurement per stage to the records. */
 int rl_stage_timer_record(const rl_stage_timer *timer, rl_records *records, rl_error *err);

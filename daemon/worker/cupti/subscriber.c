@@ -1,5 +1,5 @@
-/* One static subscriber. A mutex guards the lists of modules and allocations. One callback at a time can watch launches (watch,
- * unwatch); launches that this callback makes itself are not reported to it. */
+/* There is one static subscriber. A mutex guards the lists of modules and allocations. One launch callback can be set at a time.
+ * Launches that this callback makes are not reported to it. */
 #include "worker/cupti/subscriber.h"
 
 #include <cupti.h>
@@ -11,7 +11,8 @@
 #include "base/cubin.h"
 #include "worker/cupti/check.h"
 
-static const size_t MAX_CODE_BYTES = (size_t)256 << 20; /* limit for all kept cubins together; above it the oldest are dropped */
+static const size_t MAX_CODE_BYTES = (size_t)256
+                                     << 20; /* limit of the sum of all kept cubins; when it is exceeded, the oldest are dropped */
 
 typedef struct module { /* a loaded module */
   uint32_t id;
@@ -43,7 +44,7 @@ static void drop_module(size_t index) {
           (subscriber.module_count - index) * sizeof *subscriber.modules);
 }
 
-/* Keeps a copy of the module's cubin; returns false when that is not possible. */
+/* Keeps a copy of the module's cubin. Returns false when memory is out or the cubin is too large. */
 static bool keep_module(const CUpti_ModuleResourceData *loaded) {
   if (loaded->pCubin == NULL || loaded->cubinSize == 0 || loaded->cubinSize > MAX_CODE_BYTES) return false;
   for (; subscriber.bytes > MAX_CODE_BYTES - loaded->cubinSize; subscriber.incomplete = true) drop_module(0);
@@ -129,7 +130,7 @@ static void remove_allocation(CUdeviceptr address) {
   }
 }
 
-/* Updates the list of allocations. False when the call neither allocates nor frees. */
+/* Updates the list of allocations. Returns false when the call neither allocates nor frees memory. */
 static bool on_allocation_call(CUpti_CallbackId id, const CUpti_CallbackData *call) {
   const bool entering = call->callbackSite == CUPTI_API_ENTER;
   if (id != allocation_calls[0] && id != allocation_calls[1]) return false;
@@ -224,7 +225,7 @@ static void CUPTIAPI on_callback(void *data, CUpti_CallbackDomain domain, CUpti_
 }
 
 void rl_subscriber_open(rl_context_callback on_context_created) {
-  /* MODULE_PROFILED is not handled, but without it SASS metrics patch the first kernel only (CUPTI 13.0). */
+  /* The callback ignores MODULE_PROFILED, but unless it is enabled, SASS metrics patch the first kernel only (CUPTI 13.0). */
   static const CUpti_CallbackId resources[] = {CUPTI_CBID_RESOURCE_CONTEXT_CREATED, CUPTI_CBID_RESOURCE_MODULE_LOADED,
                                                CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING, CUPTI_CBID_RESOURCE_MODULE_PROFILED};
   subscriber.on_context_created = on_context_created;

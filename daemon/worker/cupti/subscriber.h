@@ -1,5 +1,6 @@
-/* The process's subscriber to CUPTI's callbacks; CUPTI allows one. It copies the cubin of every loaded module, lists allocated
- * device memory, and calls back around kernel launches. Callbacks run on the thread that calls the driver. */
+/* The subscriber to CUPTI's callbacks; CUPTI allows one per process. It copies the cubin of every loaded module, lists allocated
+ * device memory, and calls a launch callback before and after kernel launches. Callbacks run on the thread that calls the driver.
+ * */
 #ifndef RL_CUPTI_SUBSCRIBER_H
 #define RL_CUPTI_SUBSCRIBER_H
 
@@ -18,8 +19,8 @@ extern "C" {
 /* Called for each new context, before it loads modules. */
 typedef void (*rl_context_callback)(CUcontext context);
 
-/* Call before the process creates a CUDA context: modules loaded earlier stay unknown. When CUPTI refuses the subscription,
- * rl_subscriber_watch_launches reports it. */
+/* Subscribes to CUPTI's callbacks. Call before the process creates a CUDA context, because modules that were loaded earlier are
+ * unknown. When CUPTI refuses the subscription, rl_subscriber_watch_launches returns the error. */
 void rl_subscriber_open(rl_context_callback on_context_created);
 void rl_subscriber_close(void);
 
@@ -34,20 +35,20 @@ typedef void (*rl_launch_callback)(void *context, bool entering, const rl_driver
 int rl_subscriber_watch_launches(rl_launch_callback callback, void *context, rl_error *err);
 void rl_subscriber_unwatch_launches(void);
 
-typedef struct rl_device_allocation { /* by cuMemAlloc, which cudaMalloc calls */
+typedef struct rl_device_allocation { /* made by cuMemAlloc, which cudaMalloc calls */
   CUdeviceptr address;
   size_t bytes;
 } rl_device_allocation;
 
-/* Returns the present allocations in malloc'ed memory, which the caller frees. NULL and *count 0: there are none, or memory is
- * out. */
+/* Returns a malloc'ed copy of the list of current allocations, which the caller frees. Returns NULL and *count 0 when there are
+ * none, or when memory is out. */
 rl_device_allocation *rl_device_allocations_copy(size_t *count);
 
 /* Returns a malloc'ed copy of the most recently loaded cubin that has the function (mangled name) and, unless crc is 0, CUPTI's
  * CRC. The caller frees it. NULL: there is none, its cubin was not kept, or memory is out. */
 unsigned char *rl_loaded_module_copy(const char *function, uint64_t crc, size_t *size);
-/* Finds the function when all modules that define it have the same code; found->code is NULL. False when no module has it, when
- * modules have different code by that name, or when a module was not kept. */
+/* Finds the function if all modules that define it have the same code for it. Sets found->code to NULL. Returns false when no
+ * module defines it, when modules define it with different code, or when the cubin of a module was not kept. */
 bool rl_loaded_function_find_unique(const char *function, rl_cubin_function *found);
 
 #ifdef __cplusplus

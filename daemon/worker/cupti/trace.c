@@ -1,5 +1,6 @@
-/* One static trace: closed, open, or running between start and stop. A buffer is free, or lent to CUPTI until CUPTI's thread has
- * returned it and its records are converted. pool_lock guards the buffers; lock guards the rows, which CUPTI's thread appends. */
+/* There is one static trace, which is closed, open, or running (between start and stop). A buffer is free, or lent to CUPTI until
+ * CUPTI's thread has returned it and its records are converted. pool_lock guards the buffers; lock guards the rows, which CUPTI's
+ * thread appends. */
 #include "worker/cupti/trace.h"
 
 #include <dlfcn.h>
@@ -69,7 +70,7 @@ static void CUPTIAPI complete_buffer(CUcontext context, uint32_t stream, uint8_t
   pthread_mutex_unlock(&trace->pool_lock);
 }
 
-/* Makes NVTX call libcupti: each library reads this variable once, at its first NVTX call. */
+/* Sets the environment variable that makes NVTX call libcupti. Each library reads it once, at its first NVTX call. */
 static int inject_into_nvtx(rl_error *err) {
   Dl_info library;
   if (dladdr((void *)(uintptr_t)cuptiActivityEnable, &library) == 0 || library.dli_fname == NULL)
@@ -80,7 +81,8 @@ static int inject_into_nvtx(rl_error *err) {
 
 int rl_trace_open(rl_trace **trace, rl_error *err) {
   if (process_trace.open) return rl_fail(err, RL_CUPTI, 0, "this process already has a profiler");
-  /* complete_buffer() zeroes buffers on CUPTI's thread; otherwise CUPTI zeroes them on the thread that launches. */
+  /* Tells CUPTI that buffers are zeroed: complete_buffer() does that on CUPTI's thread. Otherwise CUPTI would zero them on the
+   * thread that launches kernels. */
   uint8_t zeroed = 1;
   size_t size = sizeof zeroed;
   if (inject_into_nvtx(err) < 0 ||
@@ -106,7 +108,7 @@ int rl_trace_start(rl_trace *trace, const CUpti_ActivityKind *kinds, rl_error *e
   trace->row_count = trace->correlation_count = trace->attributes_count = trace->event_call_count = trace->range_count = 0;
   add_dropped_by_cupti(trace);
   trace->kernel_count = trace->dropped_count = trace->untimed_count = 0;
-  trace->failed = (rl_error){0};
+  trace->thread_error = (rl_error){0};
   trace->kinds = kinds;
   trace->start_ns = rl_monotonic_ns();
   trace->running = true;
@@ -157,12 +159,12 @@ int rl_trace_stop(rl_trace *trace, rl_trace_result *result, rl_error *err) {
   pthread_mutex_lock(&trace->lock);
   trace->running = false;
   add_dropped_by_cupti(trace);
-  rl_error failed = trace->failed;
+  rl_error thread_error = trace->thread_error;
   pthread_mutex_unlock(&trace->lock);
   if (rl_cupti_check(flushed, "cuptiActivityFlushAll", err) < 0 || rl_cupti_check(forced, "cuptiActivityFlushAll", err) < 0)
     return -1;
-  if (failed.domain != RL_OK) {
-    if (err != NULL) *err = failed;
+  if (thread_error.domain != RL_OK) {
+    if (err != NULL) *err = thread_error;
     return -1;
   }
   join_event_calls(trace);

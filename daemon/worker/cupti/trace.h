@@ -1,6 +1,6 @@
-/* Records what the device and the driver did between start and stop, as CUPTI's activity records. One trace per process, because
- * CUPTI's buffer callbacks take no context. CUPTI's own thread delivers buffers from a bounded pool, and converts the records to
- * rows there. */
+/* Records the activity of the device and the driver between start and stop, from CUPTI's activity records. There is one trace per
+ * process, because CUPTI's buffer callbacks have no context argument. Buffers come from a bounded pool. CUPTI's own thread
+ * returns them and converts their records to rows. */
 #ifndef RL_CUPTI_TRACE_H
 #define RL_CUPTI_TRACE_H
 
@@ -30,7 +30,7 @@ typedef struct rl_launch_attributes {
 
 /* Contents of a stopped trace; valid until the next start. */
 typedef struct rl_trace_result {
-  const rl_activity_row *rows; /* by start time; name: index into names */
+  const rl_activity_row *rows; /* sorted by start time; rows[i].name is an index into names */
   size_t row_count;
   const rl_name_table *names;
   const rl_launch_correlation *correlations;
@@ -40,7 +40,7 @@ typedef struct rl_trace_result {
   uint64_t kernel_count;  /* kernel records, including those without times */
   uint64_t record_count;  /* number of all rows */
   uint64_t dropped_count; /* records dropped by CUPTI, or by the trace because a limit was reached */
-  uint64_t untimed_count; /* kernels, copies and memsets whose times CUPTI could not collect: start and end are 0 */
+  uint64_t untimed_count; /* kernels, copies and memsets whose start and end are 0, because CUPTI could not collect them */
 } rl_trace_result;
 
 /* Lists of kinds of activity records to collect, each ended by CUPTI_ACTIVITY_KIND_INVALID. */
@@ -50,7 +50,7 @@ extern const CUpti_ActivityKind rl_trace_launch_kinds[]; /* kernels, and the API
 /* Call before the process creates a CUDA context or calls NVTX. */
 int rl_trace_open(rl_trace **trace, rl_error *err);
 int rl_trace_start(rl_trace *trace, const CUpti_ActivityKind *kinds, rl_error *err);
-/* The device must be idle. */
+/* Ends recording. The device must be idle. */
 int rl_trace_stop(rl_trace *trace, rl_trace_result *result, rl_error *err);
 void rl_trace_close(rl_trace *trace);
 

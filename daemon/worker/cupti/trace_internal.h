@@ -21,15 +21,15 @@ typedef struct rl_event_call { /* an API call about an event or about synchronis
 } rl_event_call;
 
 struct rl_trace {
-  /* Two locks, because CUPTI requests buffers while it holds its internal locks: a thread that holds pool_lock must not call
-   * CUPTI, or both could deadlock. pool_lock guards the buffers, lock the records. */
+  /* pool_lock guards the buffers, lock the records. There are two locks, because CUPTI requests buffers while it holds internal
+   * locks: a thread that holds pool_lock must not call CUPTI, or both threads could deadlock. */
   pthread_mutex_t pool_lock, lock;
   uint8_t *free_buffers[RL_TRACE_MAX_BUFFERS]; /* zeroed */
   size_t free_buffer_count, lent_buffer_count; /* lent_buffer_count: held by CUPTI */
   bool open, running;
   const CUpti_ActivityKind *kinds;
   int64_t start_ns;
-  rl_error failed; /* error on CUPTI's thread */
+  rl_error thread_error; /* first error on CUPTI's thread */
   rl_name_table names;
   rl_activity_row *rows;
   size_t row_count, row_capacity;

@@ -13,7 +13,7 @@ static void append_row(rl_trace *trace, const rl_activity_row *row, const char *
   uint32_t index = 0;
   if (trace->row_count >= MAX_ROWS ||
       rl_array_reserve(&trace->rows, trace->row_count, &trace->row_capacity, sizeof *row, NULL) < 0 ||
-      rl_name_table_intern(&trace->names, name, &index, &trace->failed) < 0) {
+      rl_name_table_intern(&trace->names, name, &index, &trace->thread_error) < 0) {
     trace->dropped_count++;
     return;
   }
@@ -30,8 +30,8 @@ static void append_timed_row(rl_trace *trace, rl_activity_row *row, uint64_t sta
   append_row(trace, row, name);
 }
 
-/* Returns 1 + the node's number in its graph, or 0 outside graphs. CUPTI's id has the graph in the upper 32 bits and the node,
- * from 0, in the lower. */
+/* Returns the node's number in its graph, counted from 1, or 0 for activity outside graphs. CUPTI's id has the graph in its upper
+ * 32 bits and the node, counted from 0, in its lower 32 bits. */
 static uint32_t graph_node(uint64_t id) { return id == 0 ? 0 : (uint32_t)id + 1; }
 
 static uint16_t device_number(uint32_t id) { return id < UINT16_MAX ? (uint16_t)(id + 1) : 0; }
@@ -163,7 +163,7 @@ static void add_marker(rl_trace *trace, const CUpti_Activity *record) {
     if (marker->name == NULL || marker->domain == NULL || strcmp(marker->domain, DOMAIN_NAME) != 0) return;
     if (trace->range_count == RL_TRACE_MAX_OPEN_RANGES) {
       trace->dropped_count++;
-    } else if (rl_name_table_intern(&trace->names, marker->name, &range->name, &trace->failed) == 0) {
+    } else if (rl_name_table_intern(&trace->names, marker->name, &range->name, &trace->thread_error) == 0) {
       range->id = marker->id;
       range->start_ns = since_start_ns(trace, marker->timestamp);
       range->process = process_of(marker->objectKind, &marker->objectId);
@@ -224,7 +224,7 @@ static void add_correlation(rl_trace *trace, const CUpti_Activity *record) {
       (rl_launch_correlation){external->correlationId, (uint32_t)external->externalId};
 }
 
-/* The ids of CUPTI are 32 or 64 bits wide; all bits are 1 where they do not apply. */
+/* Converts one of CUPTI's ids, which are 32 or 64 bits wide. An id with all bits set means "none". */
 static uint32_t id_or_none(uint64_t id) {
   return id == CUPTI_SYNCHRONIZATION_INVALID_VALUE || id == UINT64_MAX ? 0 : (uint32_t)id;
 }
@@ -235,7 +235,7 @@ static void add_event_call(rl_trace *trace, rl_event_call call) {
   else trace->event_calls[trace->event_call_count++] = call;
 }
 
-/* cudaEventSyncId is the same in the record of an event and in those of the calls that wait for it. */
+/* The record of an event and the records of the calls that wait for it have the same cudaEventSyncId. */
 static void add_event_record(rl_trace *trace, const CUpti_Activity *record) {
   const CUpti_ActivityCudaEvent2 *event = (const void *)record;
   add_event_call(trace, (rl_event_call){event->correlationId, id_or_none(event->streamId), id_or_none(event->cudaEventSyncId)});
