@@ -1,4 +1,4 @@
-/* Implements array.h. Because a full array doubles its capacity, growing to n items copies fewer than 2 n items in all. */
+/* A full array doubles its capacity, so that growing to n items copies fewer than 2 n items in total. */
 #include "base/array.h"
 
 #include <errno.h>

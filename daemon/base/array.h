@@ -1,4 +1,5 @@
-/* Grows arrays in allocated memory: an array is a pointer to its items, their number and its capacity, which the caller keeps. */
+/* Grows malloc'ed arrays. The caller keeps three variables for an array: the pointer to its items, their number, and the
+ * capacity. */
 #ifndef RL_BASE_ARRAY_H
 #define RL_BASE_ARRAY_H
 
@@ -10,9 +11,8 @@
 extern "C" {
 #endif
 
-/* Makes space for one more item, item number `count`, in the array whose pointer is stored at array_pointer. If the array is
- * full, doubles its capacity, which may move the items. Fails with RL_ERRNO when memory is exhausted; the array is then
- * unchanged. */
+/* Makes space for one more item in an array of `count` items. array_pointer: address of the caller's pointer to the items. If the
+ * array is full, doubles its capacity, which may move the items. RL_ERRNO: out of memory; the array is unchanged. */
 int rl_array_reserve(void *array_pointer, size_t count, size_t *capacity, size_t item_size, rl_error *err);
 
 #ifdef __cplusplus

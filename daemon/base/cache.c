@@ -1,5 +1,4 @@
-/* A table has the kinds of files with their limits. Pruning deletes the files of a kind that were modified longest ago, until
- * the kind is within its limits. */
+/* A table lists the kinds of files and the limits of each kind. */
 #include "base/cache.h"
 
 #include <dirent.h>
@@ -13,7 +12,7 @@
 
 enum {
   NAME_SIZE = 80,
-  MAX_LISTED = 4096, /* files of a kind; the next call handles the rest */
+  MAX_LISTED = 4096, /* files of a kind that one call examines; later calls examine the others */
   MIB = 1 << 20,
   HOUR_S = 3600,
   DAY_S = 86400
@@ -58,7 +57,8 @@ static size_t list_files(DIR *folder, const char *pattern, cache_file *files) {
   return count;
 }
 
-/* Deletes the oldest files until the kind is within its limits. files: scratch memory for MAX_LISTED. */
+/* Deletes the least recently modified files of a kind until the kind is within its limits. files: buffer of MAX_LISTED entries.
+ * */
 static void prune_kind(DIR *folder, const struct kind *kind, int64_t now_ns, cache_file *files) {
   int64_t remaining = (int64_t)list_files(folder, kind->pattern, files), bytes = 0;
   for (int64_t i = 0; i < remaining; i++) bytes += files[i].bytes;

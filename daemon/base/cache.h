@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#define RL_CACHE_FOLDER "cache" /* in the state folder */
+#define RL_CACHE_FOLDER "cache" /* name of the folder inside the state folder */
 
 /* Deletes the least recently modified files of each kind until the kind is within its limits, and deletes incomplete files that
  * killed processes left. Ignores files of other kinds and a missing folder. now_ns: rl_realtime_ns(). */

@@ -1,6 +1,6 @@
-/* Releases local variables at the end of their scope (GCC's cleanup attribute): `RL_CLEANUP(rl_free_text) char *text = ...` is
- * freed, unless rl_take_ownership(&text) has moved the pointer elsewhere. RL_DEFINE_CLEANUP defines such a function for another
- * type. */
+/* Releases local variables at the end of their scope with GCC's attribute `cleanup`. The text of `RL_CLEANUP(rl_free_text) char
+ * *text = ...` is freed at the end of the scope, unless rl_take_ownership(&text) has returned it. RL_DEFINE_CLEANUP defines a
+ * function such as rl_free_text for another type. */
 #ifndef RL_BASE_CLEANUP_H
 #define RL_BASE_CLEANUP_H
 
@@ -15,7 +15,7 @@
     if (*object != (EMPTY)) (void)RELEASE(*object);               \
   }
 
-/* Returns the pointer and sets its variable to NULL. */
+/* Returns the value of a pointer variable and sets the variable to NULL. */
 #define rl_take_ownership(variable)                 \
   __extension__({                                   \
     __typeof__(*(variable)) pointer_ = *(variable); \

@@ -58,7 +58,7 @@ static bool read_date(const char **text, struct tm *parts) {
          parts->tm_mday <= days_in_month(parts->tm_year, parts->tm_mon);
 }
 
-/* Accepts a leap second, 60. */
+/* Reads "hh:mm:ss". Accepts 60 seconds: a leap second. */
 static bool read_time(const char **text, struct tm *parts) {
   if (!read_number(text, 2, &parts->tm_hour) || !skip_character(text, ':', ':') || !read_number(text, 2, &parts->tm_min) ||
       !skip_character(text, ':', ':') || !read_number(text, 2, &parts->tm_sec))

@@ -1,4 +1,4 @@
-/* Implements condition.h: the clock of timed waits is an attribute that a condition variable gets when it is created. */
+/* The clock of timed waits is an attribute that pthread_cond_init sets. */
 #include "base/condition.h"
 
 #include "base/clock.h"

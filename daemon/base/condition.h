@@ -13,7 +13,7 @@ extern "C" {
 
 /* Initialises a condition variable whose timed waits use CLOCK_MONOTONIC. */
 void rl_condition_init(pthread_cond_t *condition);
-/* Returns the time at which a wait of pthread_cond_timedwait that begins now ends. */
+/* Returns the absolute time for pthread_cond_timedwait: timeout_ns from now. */
 struct timespec rl_condition_deadline(int64_t timeout_ns);
 
 #ifdef __cplusplus

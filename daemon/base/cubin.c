@@ -1,5 +1,5 @@
-/* Walks the sections of an ELF64 image: the symbol table, the code section of a function, and its attribute section, which has
- * the number of barriers. */
+/* Reads the sections of an ELF64 image: the symbol table, the code section of a function, and the function's attribute section,
+ * which contains the number of barriers. */
 #include "base/cubin.h"
 
 #include <elf.h>
@@ -14,7 +14,7 @@ typedef struct image {
   Elf64_Ehdr header;
 } image;
 
-/* Copies `size` bytes at `offset`, which may be unaligned; false when they are not all inside the image. */
+/* Copies `size` bytes at `offset`, which need not be aligned. Returns false when they are not all inside the image. */
 static bool read_bytes(const image *elf, uint64_t offset, void *to, size_t size) {
   if (offset > elf->size || size > elf->size - offset) return false;
   memcpy(to, elf->bytes + offset, size);
@@ -44,8 +44,9 @@ static bool find_symbols(const image *elf, Elf64_Shdr *symbols, Elf64_Shdr *stri
   return false;
 }
 
-/* An attribute section (.nv.info.FUNCTION) refers to the function's code section by sh_info. Its records: a format byte, an
- * attribute byte, then by format no value, one byte, two bytes, or a 16-bit length and that many bytes. */
+/* sh_info of an attribute section (.nv.info.FUNCTION) is the index of the function's code section. A record of an attribute
+ * section consists of a format byte, an attribute byte and a value. The format determines the size of the value: no byte, one
+ * byte, two bytes, or a 16-bit length followed by as many bytes. */
 enum { SHT_ATTRIBUTES = 0x70000000, FORMAT_NONE = 1, FORMAT_BYTE = 2, FORMAT_SIZED = 4, ATTRIBUTE_BARRIERS = 0x4c };
 
 static int barriers_in_attributes(const image *elf, const Elf64_Shdr *section) {
@@ -59,7 +60,8 @@ static int barriers_in_attributes(const image *elf, const Elf64_Shdr *section) {
   return 0;
 }
 
-/* CUDA 13 stores the number as an attribute, or omits it for 0 barriers; older toolkits store it in the code section's flags. */
+/* CUDA 13 stores the number of barriers as an attribute, which is absent for 0 barriers. Older toolkits store the number in the
+ * flags of the code section. */
 static int barriers_of_code(const image *elf, uint64_t index, const Elf64_Shdr *code) {
   int barriers = (int)(code->sh_flags >> 20 & 0x7f);
   Elf64_Shdr section;
@@ -86,7 +88,7 @@ static int open_image(const void *cubin, size_t size, image *elf, Elf64_Shdr *sy
   if (read_bytes(elf, 0, &elf->header, sizeof elf->header) && memcmp(elf->header.e_ident, ELFMAG, SELFMAG) == 0 &&
       elf->header.e_ident[EI_CLASS] == ELFCLASS64 && find_symbols(elf, symbols, strings))
     return 0;
-  return rl_fail(err, RL_INPUT, 0, "%zu bytes of GPU code are no 64-bit ELF image with symbols", size);
+  return rl_fail(err, RL_INPUT, 0, "the GPU code (%zu bytes) is not a 64-bit ELF image with a symbol table", size);
 }
 
 int rl_cubin_find(const void *cubin, size_t size, const char *name, rl_cubin_function *function, rl_error *err) {
@@ -106,14 +108,14 @@ int rl_cubin_find(const void *cubin, size_t size, const char *name, rl_cubin_fun
   return rl_fail(err, RL_INPUT, 0, "the GPU code has no function %.128s", name);
 }
 
-/* Returns the text at an offset of the string table; NULL: it does not end inside the table. */
+/* Returns the text at an offset of the string table. NULL: the text has no NUL inside the table. */
 static const char *string_at(const image *elf, const Elf64_Shdr *strings, uint32_t offset) {
   if (offset >= strings->sh_size) return NULL;
   const char *text = (const char *)elf->bytes + strings->sh_offset + offset;
   return memchr(text, '\0', strings->sh_size - offset) != NULL ? text : NULL;
 }
 
-/* Whether the section holds variables: the name table of sections is the string table of the header. */
+/* Returns whether the section holds variables, according to its name in the section name string table. */
 static bool holds_variables(const image *elf, uint32_t index) {
   Elf64_Shdr section, names;
   if (!read_section(elf, index, &section) || !read_section(elf, elf->header.e_shstrndx, &names) || !contains_section(elf, &names))

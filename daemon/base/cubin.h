@@ -24,7 +24,7 @@ typedef struct rl_cubin_function {
 typedef struct rl_cubin_variable {
   const char *name; /* mangled; points into the cubin */
   uint32_t section; /* index of its section */
-  uint64_t offset;  /* in that section; sections are contiguous on the device */
+  uint64_t offset;  /* in that section; a section is contiguous in device memory */
   uint64_t size;    /* in bytes */
 } rl_cubin_variable;
 

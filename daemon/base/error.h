@@ -1,5 +1,6 @@
-/* The error object. A fallible function returns -1 and fills its last argument, an rl_error, whose fixed size makes reporting an
- * error possible without memory. Only the code that ends a job, a request or the program logs an error or sends it. */
+/* The error object. A fallible function returns -1 and fills its last argument, an rl_error. An rl_error has a fixed size, so
+ * that errors can be reported when memory is out. Only the code that ends a job, a request or the program logs or sends an error.
+ * */
 #ifndef RL_BASE_ERROR_H
 #define RL_BASE_ERROR_H
 
@@ -17,7 +18,7 @@ typedef enum rl_error_domain {
   RL_CUBLAS,  /* code: cublasStatus_t */
   RL_STORAGE, /* the database; code: rl_storage_code */
   RL_HTTP,    /* code: status */
-  RL_WIRE,    /* a connection: with a worker (wire/wire.h), or of rooflinectl with the daemon; code: rl_wire_code */
+  RL_WIRE,    /* a connection: daemon and worker (wire/wire.h), or rooflinectl and daemon; code: rl_wire_code */
   RL_LIMIT,   /* a limit on the work of requests; code: rl_limit_code */
   RL_SUITE    /* regression suites; code: rl_suite_code */
 } rl_error_domain;
@@ -35,7 +36,7 @@ typedef enum rl_wire_code {
 } rl_wire_code;
 
 typedef enum rl_limit_code {
-  RL_LIMIT_BUSY = 1, /* as many requests wait or run as the daemon allows: HTTP 503 */
+  RL_LIMIT_BUSY = 1, /* the maximum number of requests already waits or runs: HTTP 503 */
   RL_LIMIT_DEADLINE  /* a request took longer than request_deadline_s: HTTP 503 */
 } rl_limit_code;
 
@@ -51,7 +52,7 @@ typedef enum rl_storage_code {
   RL_STORAGE_LOCKED,      /* another writer holds the database: HTTP 503 */
   RL_STORAGE_CONSTRAINT,  /* a value violates a constraint of its table */
   RL_STORAGE_DENIED,      /* no permission for the file */
-  RL_STORAGE_DAMAGED,     /* the file is not a database, or a corrupt one */
+  RL_STORAGE_DAMAGED,     /* the file is not a database, or it is corrupt */
   RL_STORAGE_IO,          /* the disk reports an error */
   RL_STORAGE_MEMORY,      /* out of memory */
   RL_STORAGE_INTERRUPTED, /* a query exceeded its limit */
@@ -62,7 +63,7 @@ typedef struct rl_error {
   rl_error_domain domain;
   int code;
   char json_pointer[96]; /* UTF-8: RFC 6901 pointer to the invalid field; "": none */
-  char message[384];     /* UTF-8: the failure and its remedy */
+  char message[384];     /* UTF-8: what failed, and what the user can do about it */
 } rl_error;
 
 /* Fills *err, unless err is NULL, and returns -1. */

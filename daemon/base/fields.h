@@ -26,7 +26,8 @@ typedef enum rl_field_type {
   RL_FIELD_SHA256,  /* char[65]: 64 lower-case hexadecimal digits; "": unknown */
   RL_FIELD_CHOICE,  /* int: index into `names`. JSON: the name */
   RL_FIELD_CHOICES, /* uint32_t: bit i stands for names[i]. JSON: an array of distinct names, not empty unless may_be_empty */
-  /* char[size]: one name a line. A name has 1 to RL_FIELD_NAME_MAX letters, digits, _ and . JSON: an array of distinct names. */
+  /* char[size]: names, one per line. A name consists of 1 to RL_FIELD_NAME_MAX letters, digits, "_" and ".". JSON: an array of
+   * distinct names. */
   RL_FIELD_NAMES,
   RL_FIELD_JSON, /* char[size]: JSON text of any object; with may_be_array also of any array */
   RL_FIELD_INTS, /* int64_t[size / 8]. JSON: an array of 1 to size / 8 whole numbers; a shorter array sets the first elements only
@@ -39,7 +40,7 @@ typedef enum rl_field_type {
 
 enum { RL_FIELD_NAME_MAX = 95 };
 
-/* The bounds of |value| of a MEASURE other than 0. Products and quotients of two or three such values stay finite. */
+/* Bounds of |value| of a MEASURE unless it is 0. They keep products and quotients of up to three values finite. */
 #define RL_MEASURE_MAX 1e100
 #define RL_MEASURE_MIN 1e-100
 /* Returns value; 0 if |value| < RL_MEASURE_MIN; NAN if |value| > RL_MEASURE_MAX. */
@@ -62,14 +63,14 @@ struct rl_field {
   void (*describe)(char *text, size_t size); /* writes a description that depends on other tables; NULL: summary is used */
 };
 
-/* In the declarations below a table is an array of rl_field that ends with {0}. */
+/* In the functions below, `table` is an array of rl_field that ends with {0}. */
 
 /* Returns the value of the BOOL or INT that is stored at `member`. member need not be aligned. */
 int64_t rl_field_integer(const rl_field *field, const void *member);
 
-/* Decodes object into the struct at out, which has struct_size bytes (at most 16384) and holds the defaults on entry. Fails with
- * RL_INPUT on unknown and repeated keys, wrong types and values out of bounds; then out is unchanged, and err->json_pointer is
- * `path` followed by the key ("/epochs" if path is ""). */
+/* Decodes object into the struct at out, which has struct_size bytes (at most 16384) and contains the defaults before the call.
+ * Fails with RL_INPUT on unknown and repeated keys, wrong types and values out of bounds. After a failure *out is unchanged, and
+ * err->json_pointer is `path` followed by the key ("/epochs" if path is ""). */
 int rl_fields_decode(const rl_field *table, const cJSON *object, const char *path, void *out, size_t struct_size, rl_error *err);
 /* Parses and decodes JSON text. The table must not contain STRING, OBJECT or ARRAY. */
 int rl_fields_parse(const rl_field *table, const char *text, size_t length, void *out, size_t struct_size, rl_error *err);
@@ -78,7 +79,7 @@ int rl_fields_parse(const rl_field *table, const char *text, size_t length, void
 int rl_fields_encode(const rl_field *table, const void *in, cJSON *object);
 /* Returns the struct at `in` as compact JSON text, which the caller frees; NULL if memory is exhausted. */
 char *rl_fields_print(const rl_field *table, const void *in);
-/* Returns the JSON Schema of the object that the table describes; the caller deletes it. */
+/* Returns the JSON Schema of the object that the table describes, which the caller deletes; NULL if memory is exhausted. */
 cJSON *rl_fields_schema(const rl_field *table);
 
 #ifdef __cplusplus
@@ -89,7 +90,7 @@ cJSON *rl_fields_schema(const rl_field *table);
 /* One row of a table: RL_FIELD(rl_epoch, device_ms, RL_FIELD_MEASURE, .minimum = 0). */
 #define RL_FIELD(STRUCT, MEMBER, TYPE, ...) \
   { .name = #MEMBER, .type = (TYPE), .offset = offsetof(STRUCT, MEMBER), .size = sizeof(((STRUCT *)0)->MEMBER), __VA_ARGS__ }
-/* As RL_FIELD, for a member whose key in the JSON object differs from its name in the struct. */
+/* Like RL_FIELD, but the key in the JSON object is KEY, not the name of the member. */
 #define RL_FIELD_WITH_KEY(KEY, STRUCT, MEMBER, TYPE, ...) \
   { .name = (KEY), .type = (TYPE), .offset = offsetof(STRUCT, MEMBER), .size = sizeof(((STRUCT *)0)->MEMBER), __VA_ARGS__ }
 

@@ -36,8 +36,8 @@ static bool is_plain_text(const char *text) {
   return rl_utf8_is_valid(text, strlen(text));
 }
 
-/* Writes the JSON pointer (RFC 6901) of the member `name` of the object at `path`: path, a slash and the name, in which ~ becomes
- * ~0 and / becomes ~1. */
+/* Writes the JSON pointer (RFC 6901) of the member `name` of the object at `path`: the path, a slash, and the name. In the name,
+ * "~" is replaced by "~0" and "/" by "~1". */
 static void format_pointer(char *pointer, size_t size, const char *path, const char *name) {
   size_t used = (size_t)snprintf(pointer, size, "%s/", path);
   for (; *name != '\0' && used + 3 < size; name++) {
@@ -137,7 +137,7 @@ static int decode_name_list(const rl_field *field, const cJSON *item, const char
   return 0;
 }
 
-/* Stores a pointer to the item, or to its text, at `out`. The item stays part of the document. A null leaves the member
+/* Stores a pointer to the item, or to its text, at `out`. The document still owns the item. JSON null leaves the member
  * unchanged. */
 static int decode_pointer(const rl_field *field, const cJSON *item, const char *path, void *out, rl_error *err) {
   const void *found = item;
@@ -180,7 +180,7 @@ static int decode_measure(const rl_field *field, const cJSON *item, const char *
   return 0;
 }
 
-/* Returns the index of the item's string in field->names; -1 with err if it is not there. */
+/* Returns the index of the item's string in field->names. Returns -1 and sets err if field->names does not contain it. */
 static int find_choice(const rl_field *field, const cJSON *item, const char *path, rl_error *err) {
   char names[192];
   int choice = cJSON_IsString(item) ? name_index(field->names, item->valuestring) : -1;
@@ -214,7 +214,7 @@ static int decode_choice(const rl_field *field, const cJSON *item, const char *p
 }
 
 static int decode_json(const rl_field *field, const cJSON *item, const char *path, char *out, rl_error *err) {
-  const size_t spare = 5; /* bytes that cJSON_PrintPreallocated needs behind the text */
+  const size_t spare = 5; /* bytes that cJSON_PrintPreallocated needs after the text */
   if (cJSON_IsNull(item) && !field->required) return 0;
   if (!cJSON_IsObject(item) && !(field->may_be_array && cJSON_IsArray(item)))
     return rl_fail_at(err, path, "%s must be an object%s", field->name, field->may_be_array ? " or an array" : "");

@@ -6,7 +6,7 @@
 
 #include "base/fields.h"
 
-/* Prints 17 digits if 15, which cJSON prints, do not restore the value exactly. */
+/* Prints 17 digits if the 15 digits that cJSON prints do not represent the value exactly. */
 static cJSON *encode_number(double value) {
   char text[32];
   snprintf(text, sizeof text, "%.15g", value);

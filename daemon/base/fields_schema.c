@@ -1,7 +1,7 @@
 /* Makes the JSON Schema of a field table; a test compares openapi.json with it. */
 #include "base/fields.h"
 
-/* JSON Schema types by rl_field_type */
+/* JSON Schema type of each rl_field_type. */
 static const char *const schema_types[] = {"boolean", "integer", "number", "number", "string", "string", "string",
                                            "array",   "array",   "object", "array",  "string", "object", "array"};
 
@@ -20,8 +20,8 @@ static cJSON *add_items(cJSON *schema, const char *type, double min_items, doubl
   return items;
 }
 
-/* Adds the keywords that strings, arrays and objects need. For an object, these are the keywords of the schema of its own table,
- * except "type", which the caller has already added to `schema`. */
+/* Adds the keywords for strings, arrays and objects. For an object, copies the schema of field->fields, except "type", which the
+ * caller has already added. */
 static void describe_members(cJSON *schema, const rl_field *field) {
   if (field->type == RL_FIELD_INTS) add_bounds(add_items(schema, "integer", 1, (double)(field->size / sizeof(int64_t))), field);
   if (field->type == RL_FIELD_STRING) cJSON_AddNumberToObject(schema, "maxLength", field->maximum);

@@ -1,4 +1,4 @@
-/* Implements histogram.h: counts each duration by atomic operations instead of under a lock. */
+/* Atomic operations count a duration; there is no lock. */
 #include "base/histogram.h"
 
 void rl_histogram_observe(rl_histogram *histogram, const double bounds_s[RL_HISTOGRAM_BUCKETS], int64_t duration_ns) {

@@ -12,8 +12,8 @@ typedef struct rl_histogram {
   _Atomic uint64_t sum_ns;
 } rl_histogram; /* a zeroed rl_histogram is empty */
 
-/* Counts a duration. bounds_s: the inclusive upper bounds of the buckets, ascending. A negative duration counts as 0; it occurs
- * when the wall clock was set back. */
+/* Counts a duration. bounds_s: inclusive upper bounds of the buckets, in ascending order. A negative duration (the wall clock was
+ * set back) counts as 0. */
 void rl_histogram_observe(rl_histogram *histogram, const double bounds_s[RL_HISTOGRAM_BUCKETS], int64_t duration_ns);
 
 #endif

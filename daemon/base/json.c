@@ -1,4 +1,5 @@
-/* Scans the text for what cJSON accepts beyond RFC 8259 or can't represent, then parses it with cJSON. */
+/* Refuses text that cJSON accepts although RFC 8259 does not allow it, and text that cJSON can't represent. Then parses the text
+ * with cJSON. */
 #include "base/json.h"
 
 #include <stdbool.h>
@@ -18,8 +19,8 @@ static size_t count_digits(const char *text, size_t length) {
   return count;
 }
 
-/* Returns the size in bytes of the JSON number at the start of text; 0 if there is none. cJSON accepts more, such as "01" and
- * "1.". */
+/* Returns the size in bytes of the JSON number at the start of text, or 0 if there is none. Needed because cJSON also accepts
+ * "01" and "1.". */
 static size_t number_size(const char *text, size_t length) {
   size_t size = length > 0 && text[0] == '-';
   const size_t whole = count_digits(text + size, length - size);
@@ -42,10 +43,10 @@ static size_t number_size(const char *text, size_t length) {
 typedef struct scan_state {
   int depth;
   bool in_string, escaped;
-} scan_state; /* what the bytes before the current one have opened */
+} scan_state; /* open objects, arrays and strings before the current byte */
 
-/* Checks the character at text + offset, which has `size` bytes, or the number that begins there. Returns the number of bytes
- * checked; 0 with err if they are invalid. */
+/* Checks the character of `size` bytes at text + offset, or the number that begins there. Returns the number of checked bytes.
+ * Returns 0 and sets err if they are invalid. */
 static size_t check_character(scan_state *state, const char *text, size_t length, size_t offset, size_t size, rl_error *err) {
   const char c = text[offset];
   if (state->escaped) {
@@ -66,7 +67,7 @@ static size_t check_character(scan_state *state, const char *text, size_t length
   return size;
 }
 
-/* Checks rules that cJSON does not: nesting, because cJSON recurses; NUL and \u0000, because C strings end there; UTF-8; the
+/* Checks what cJSON does not check: the depth of nesting (cJSON recurses), NUL and \u0000 (a C string ends there), UTF-8, and the
  * grammar of numbers. */
 static int check_text(const char *text, size_t length, rl_error *err) {
   scan_state state = {0};

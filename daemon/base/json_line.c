@@ -1,4 +1,4 @@
-/* Skips values without parsing them, so that a JSON pointer leads to a position in the text. */
+/* Follows a JSON pointer through the text; skips the values before the target without parsing them. */
 #include "base/json_line.h"
 
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-/* Finds the line of a JSON text that an error is about. Stateless, thread-safe. */
+/* Finds the line of a JSON text to which an error message refers. Stateless, thread-safe. */
 #ifndef RL_BASE_JSON_LINE_H
 #define RL_BASE_JSON_LINE_H
 
@@ -6,10 +6,10 @@
 
 #include "base/error.h"
 
-/* Returns the line, from 1, of the byte at this offset. */
+/* Returns the line number, counted from 1, of the byte at this offset. */
 int rl_json_line_of_byte(const char *text, size_t length, size_t offset);
-/* Returns the line, from 1, on which the value that an RFC 6901 pointer names begins, in text that rl_json_parse accepts. If
- * there is no such value, the line of the deepest object or array on the way to it. */
+/* Returns the line number, counted from 1, on which the value begins that an RFC 6901 pointer names. rl_json_parse must accept
+ * the text. If there is no such value, returns the line of the innermost object or array that the pointer reaches. */
 int rl_json_line_of_pointer(const char *text, size_t length, const char *pointer);
 
 #endif

@@ -1,4 +1,4 @@
-/* Implements listener.h: a mutex is held while the registered function is set or runs. */
+/* A mutex is held while the registered function is set or runs. */
 #include "base/listener.h"
 
 #include <stddef.h>

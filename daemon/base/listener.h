@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
-/* Receives the number of the job or suite run to which the event belongs. */
+/* id: of the job or suite run to which the event belongs. */
 typedef void rl_listener_function(void *context, int64_t id);
 
 typedef struct rl_listener {

@@ -1,4 +1,4 @@
-/* Formats a line in a buffer of fixed size and writes it. rl_log_open sets the program's name and level before threads start. */
+/* Formats a line in a buffer of fixed size and writes it. rl_log_open must be called before threads start. */
 #include "base/log.h"
 
 #include <stdarg.h>
@@ -34,7 +34,7 @@ void rl_log(rl_log_level level, const char *format, ...) {
   used += wrote < 0 ? 0 : wrote;
   if (used > (int)sizeof line - 2) used = (int)sizeof line - 2;
   line[used++] = '\n';
-  /* Text from a client must not forge log lines. */
+  /* Replaces control characters, because a line break in text from a client could forge a log line. */
   for (int i = 0; i < used - 1; i++)
     if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f) line[i] = ' ';
   ssize_t ignored = write(STDERR_FILENO, line, (size_t)used);

@@ -10,7 +10,7 @@ extern "C" {
 typedef enum rl_log_level { RL_LOG_ERROR = 3, RL_LOG_WARNING = 4, RL_LOG_INFO = 6, RL_LOG_DEBUG = 7 } rl_log_level;
 
 /* Sets the program's name in log lines, and the level of the least important lines to write. */
-void rl_log_open(const char *program, rl_log_level max_level); /* before the first call: "rooflined" and RL_LOG_INFO */
+void rl_log_open(const char *program, rl_log_level max_level); /* defaults: "rooflined" and RL_LOG_INFO */
 /* Writes a line, unless its level is less important than the level of rl_log_open. */
 void rl_log(rl_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -7,10 +7,10 @@
 
 enum { RL_PATH_NAME_SIZE = 65 };
 
-/* Returns NULL if each item has a name of 1 to 64 lower-case letters, digits, _, - and ., which no other item has, and an
- * absolute path; else the problem. "" is a list without items. */
+/* Checks a list. Returns NULL if it is valid, else a message. Each item needs a unique name of 1 to 64 lower-case letters,
+ * digits, "_", "-" and ".", and an absolute path. "" is a list without items. */
 const char *rl_named_paths_check(const char *list);
-/* Copies the path of a name; false: the list does not have it, or the path does not fit. */
+/* Copies the path of a name. Returns false if the list does not have the name, or the path does not fit. */
 bool rl_named_paths_find(const char *list, const char *name, char *path, size_t size);
 
 #endif

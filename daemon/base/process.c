@@ -1,5 +1,5 @@
-/* Implements process.h. An rl_process is running, with a pid other than 0, from rl_process_start to rl_process_terminate. A pidfd
- * makes it possible to wait for its end with a time limit. If exec fails in the child, the child sends errno through a pipe. */
+/* The pid of an rl_process is not 0 from rl_process_start to rl_process_terminate. A pidfd makes it possible to wait for the exit
+ * with a time limit. If exec fails in the child, the child sends errno through a pipe. */
 #include "base/process.h"
 
 #include <errno.h>
@@ -50,7 +50,7 @@ typedef struct child_descriptors {
   int error_pipe;     /* receives errno if exec fails */
 } child_descriptors;
 
-/* Gives the child its descriptors; all others are closed by exec. Returns whether it could. */
+/* Duplicates the child's descriptors to their numbers; exec closes all others. Returns whether this succeeded. */
 static bool set_descriptors(child_descriptors *child) {
   const int first_closed = child->inherited >= 0 ? RL_INHERITED_DESCRIPTOR + 1 : RL_INHERITED_DESCRIPTOR;
   if (child->error_pipe < first_closed) child->error_pipe = fcntl(child->error_pipe, F_DUPFD_CLOEXEC, first_closed);
@@ -102,7 +102,7 @@ int rl_process_start(const char *const *arguments, const char *const *variables,
   close(child_error);
   child_error = -1;
   int code = 0;
-  ssize_t got; /* 0: execve closed the pipe; else the child's errno is in code */
+  ssize_t got; /* 0: execve succeeded and closed the pipe; else `code` has the child's errno */
   do got = read(error_reader, &code, sizeof code);
   while (got < 0 && errno == EINTR);
   int pidfd = got == 0 ? pidfd_open(pid, 0) : -1;
@@ -141,9 +141,9 @@ void rl_process_terminate(rl_process *process, int grace_ms, char exit_status[RL
   if (process->pid == 0) return;
   close(process->input);
   (void)exits_within(process->pidfd, grace_ms);
-  kill(-process->pid, SIGKILL); /* its children, too; the group's id stays reserved until the process is reaped */
+  kill(-process->pid, SIGKILL); /* kills its children too; the group's id stays valid until the process is reaped */
   if (!exits_within(process->pidfd, KILL_WAIT_MS) || !reap(process->pid, &status))
-    snprintf(exit_status, RL_EXIT_STATUS_SIZE, "did not exit, not even by SIGKILL");
+    snprintf(exit_status, RL_EXIT_STATUS_SIZE, "did not exit, even after SIGKILL");
   else if (WIFSIGNALED(status)) snprintf(exit_status, RL_EXIT_STATUS_SIZE, "was killed by SIG%s", sigabbrev_np(WTERMSIG(status)));
   else snprintf(exit_status, RL_EXIT_STATUS_SIZE, "exited with %d", WEXITSTATUS(status));
   close(process->output);

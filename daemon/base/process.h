@@ -1,6 +1,6 @@
-/* A child process with pipes as its standard input and output. It leads a process group, inherits no other descriptor except
- * standard error and at most one that the caller names, and is killed when the thread that started it exits (PR_SET_PDEATHSIG),
- * so that a killed daemon leaves no orphan. Only one thread may use an rl_process. */
+/* A child process whose standard input and output are pipes. It leads a process group. Besides the pipes it inherits only
+ * standard error and at most one descriptor of the caller's choice. It is killed when the thread that started it exits
+ * (PR_SET_PDEATHSIG), so that a killed daemon leaves no child process behind. Only one thread may use an rl_process. */
 #ifndef RL_BASE_PROCESS_H
 #define RL_BASE_PROCESS_H
 
@@ -24,9 +24,9 @@ int rl_process_start(const char *const *arguments, const char *const *variables,
                      rl_process *process, rl_error *err);
 /* Returns whether the process has exited; then rl_process_terminate does not wait. */
 bool rl_process_has_exited(const rl_process *process);
-/* Closes the child's standard input, waits at most grace_ms for it to exit, kills its process group, and waits at most 2 s to
- * reap it: a process in a hung driver call can't be reaped. Writes its exit status, such as "exited with 3" or "was killed by
- * SIGSEGV". Does nothing if it is not running. */
+/* Closes the child's standard input, waits at most grace_ms for its exit, and kills its process group. Then waits at most 2 s to
+ * reap the child, because a process that hangs in a driver call can't be reaped. Writes the exit status: "exited with 3", "was
+ * killed by SIGSEGV". Does nothing if no child runs. */
 void rl_process_terminate(rl_process *process, int grace_ms, char exit_status[RL_EXIT_STATUS_SIZE]);
 
 #endif

@@ -1,4 +1,4 @@
-/* Implements sandbox.h by resource limits, Landlock and seccomp, in this order. */
+/* Sets resource limits, then a Landlock ruleset, then a seccomp filter. */
 #include "base/sandbox.h"
 
 #include <errno.h>
@@ -20,8 +20,8 @@ enum { HAS_SANITIZERS = true };
 enum { HAS_SANITIZERS = false };
 #endif
 
-/* All rights that version 1 of Landlock handles. The rights of later versions (refer, truncate, ioctl) need a file opened with
- * one of these. */
+/* All access rights of Landlock's version 1. The rights of later versions (refer, truncate, ioctl) need not be listed: a process
+ * can use them only with a file that it opened with one of these rights. */
 static const __u64 all_rights = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_READ_FILE |
                                 LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |
                                 LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
@@ -54,8 +54,8 @@ static int set_limits(const rl_sandbox_limits *limits, rl_error *err) {
              : 0;
 }
 
-/* System calls that fail with EACCES: network, other processes, new programs, and changes of files by path that Landlock 1
- * allows. */
+/* System calls that fail with EACCES: calls for the network, for other processes and for new programs, and calls that change
+ * files by path although Landlock's version 1 does not restrict them. */
 static const int denied_calls[] = {SCMP_SYS(socket),
                                    SCMP_SYS(socketpair),
                                    SCMP_SYS(connect),
@@ -91,7 +91,7 @@ static const int denied_calls[] = {SCMP_SYS(socket),
 
 RL_DEFINE_CLEANUP(release_filter, scmp_filter_ctx, seccomp_release, NULL)
 
-/* code: of libseccomp, a negative errno. */
+/* code: result of a libseccomp function, a negative errno. */
 static int fail_filter(int code, rl_error *err) {
   return rl_fail(err, RL_ERRNO, -code, "can't restrict system calls with seccomp: %s", strerror(-code));
 }

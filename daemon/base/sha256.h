@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-enum { RL_SHA256_SIZE = 65 }; /* with the NUL */
+enum { RL_SHA256_SIZE = 65 }; /* 64 digits and the NUL */
 
 void rl_sha256(const void *data, size_t size, char hex[RL_SHA256_SIZE]);
 

@@ -12,15 +12,15 @@ extern "C" {
 #endif
 
 typedef struct rl_timed_mutex {
-  pthread_mutex_t guard; /* of is_locked */
+  pthread_mutex_t guard; /* guards is_locked */
   pthread_cond_t unlocked;
   bool is_locked;
 } rl_timed_mutex;
 
 void rl_timed_mutex_init(rl_timed_mutex *mutex);
-void rl_timed_mutex_destroy(rl_timed_mutex *mutex); /* which no thread holds or waits for */
+void rl_timed_mutex_destroy(rl_timed_mutex *mutex); /* no thread may hold the mutex or wait for it */
 void rl_timed_mutex_lock(rl_timed_mutex *mutex);
-/* Returns whether it locked the mutex before timeout_ns had passed. */
+/* Waits at most timeout_ns. Returns whether it locked the mutex. */
 bool rl_timed_mutex_lock_within(rl_timed_mutex *mutex, int64_t timeout_ns);
 void rl_timed_mutex_unlock(rl_timed_mutex *mutex);
 

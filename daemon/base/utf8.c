@@ -1,4 +1,4 @@
-/* Implements utf8.h by decoding one character after another. */
+/* Decodes one character after another. */
 #include "base/utf8.h"
 
 static bool is_continuation(unsigned char byte) { return (byte & 0xc0) == 0x80; }
@@ -17,7 +17,7 @@ size_t rl_utf8_character_size(const char *text, size_t size) {
   return overlong || surrogate || beyond ? 0 : length;
 }
 
-/* Returns the offset of the first byte that is not part of a valid character; size if all are. */
+/* Returns the offset of the first byte that is not part of a valid character; `size` if all bytes are. */
 static size_t first_invalid(const char *text, size_t size) {
   size_t offset = 0;
   for (size_t step; offset < size && (step = rl_utf8_character_size(text + offset, size - offset)) > 0;) offset += step;

@@ -1,4 +1,4 @@
-/* Collects the significant digits and the power of ten of the first, then builds the integer digit by digit. */
+/* Collects the significant digits and the position of the decimal point, then builds the integer digit by digit. */
 #include "import/decimal.h"
 
 #include <ctype.h>
@@ -7,7 +7,7 @@ enum { MAX_DIGITS = 19, KEPT_DIGITS = MAX_DIGITS + 1, MAX_EXPONENT = 1000 };
 
 typedef struct decimal {
   bool is_negative;
-  char digits[KEPT_DIGITS]; /* without leading zeros; later ones are dropped */
+  char digits[KEPT_DIGITS]; /* the first significant digits; further digits are dropped */
   int digit_count;
   int integer_digits; /* digits before the decimal point; negative: zeros after it */
 } decimal;
@@ -24,7 +24,7 @@ static bool skip(text_range *text, char expected) {
   return true;
 }
 
-/* Reads digits. is_fraction: they stand after the decimal point. Returns how many there are. */
+/* Reads digits and returns their number. is_fraction: the digits follow the decimal point. */
 static int read_digits(text_range *text, bool is_fraction, decimal *number) {
   int count = 0;
   for (; is_digit(text); text->next++, count++) {
@@ -60,7 +60,7 @@ static bool parse(const char *text, size_t length, decimal *number) {
 bool rl_decimal_scale(const char *text, size_t length, int scale, int64_t *value) {
   decimal number;
   if (!parse(text, length, &number)) return false;
-  int digits = number.integer_digits + scale; /* of the result */
+  int digits = number.integer_digits + scale; /* number of digits of the result */
   if (number.digit_count > 0 && digits > MAX_DIGITS) return false;
   int64_t result = 0;
   for (int i = 0; i < digits; i++)

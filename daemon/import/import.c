@@ -1,4 +1,4 @@
-/* Dispatches by format. */
+/* Calls the parser of the trace's format. */
 #include "import/import.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* yajl calls a function for each token. The reader keeps the kind of each open object and array that it reads, and skips the
- * others by their depth. */
+/* The parser yajl calls a function for each token. The reader keeps a stack with the kind of each open object and array; it
+ * ignores the tokens of the kind LEVEL_SKIPPED. */
 #include "import/kineto.h"
 
 #include <errno.h>
@@ -12,30 +12,30 @@
 
 enum { MAX_DEPTH = 64, MAX_TOKEN_BYTES = 1 << 20, MAX_KEY = 64 };
 
-/* What the reader is inside of. */
-typedef enum place {
-  PLACE_FILE,       /* before the first token and after the last */
-  PLACE_ROOT,       /* the object with "traceEvents" */
-  PLACE_EVENTS,     /* an array of events */
-  PLACE_EVENT,      /* an event */
-  PLACE_ARGS,       /* its "args" */
-  PLACE_DIMENSIONS, /* an array of "args": grid or block */
-  PLACE_GPUS,       /* the array "deviceProperties" */
-  PLACE_GPU,        /* its object */
-  PLACE_SKIPPED     /* a value that is not read */
-} place;
+/* Kind of an open object or array. */
+typedef enum level {
+  LEVEL_FILE,       /* outside: before the first token and after the last */
+  LEVEL_ROOT,       /* the object that contains "traceEvents" */
+  LEVEL_EVENTS,     /* the array of events */
+  LEVEL_EVENT,      /* an event */
+  LEVEL_ARGS,       /* the object "args" of an event */
+  LEVEL_DIMENSIONS, /* an array in "args": grid or block */
+  LEVEL_GPUS,       /* the array "deviceProperties" */
+  LEVEL_GPU,        /* an element of "deviceProperties" */
+  LEVEL_SKIPPED     /* an object or array that is not read */
+} level;
 
 typedef struct reader {
-  place places[MAX_DEPTH];
-  int depth;         /* places[depth - 1] is the innermost */
-  char key[MAX_KEY]; /* the last key, cut */
+  level levels[MAX_DEPTH];
+  int depth;         /* levels[depth - 1] is the innermost */
+  char key[MAX_KEY]; /* the last key, truncated */
   size_t key_length;
   rl_event_field field; /* of the last key of an event or its args */
   rl_kineto_event event;
   rl_trace_gpu gpu;
   int64_t compute_major, compute_minor;
   int64_t event_count;
-  size_t unfinished_bytes; /* fed since the last token */
+  size_t unfinished_bytes; /* passed to yajl since the last token */
   bool is_kineto;
   char schema_version[24];
   rl_open_events *open;
@@ -43,13 +43,13 @@ typedef struct reader {
   rl_error *err;
 } reader;
 
-static place innermost(const reader *self) { return self->depth > 0 ? self->places[self->depth - 1] : PLACE_FILE; }
+static level innermost(const reader *self) { return self->depth > 0 ? self->levels[self->depth - 1] : LEVEL_FILE; }
 
 static bool key_is(const reader *self, const char *name) {
   return strlen(name) == self->key_length && memcmp(self->key, name, self->key_length) == 0;
 }
 
-/* Prefixes the error with the number of the event. */
+/* Prepends the number of the event to the error message. */
 static int fail_event(const reader *self) {
   rl_wrap(self->err, "event %lld", (long long)self->event_count);
   return 0;
@@ -57,38 +57,38 @@ static int fail_event(const reader *self) {
 
 /* --- structure --------------------------------------------------------------------------------------------------------- */
 
-/* Returns the place inside an object or array that begins now. */
-static place place_of_value(reader *self, bool is_object) {
+/* Returns the kind of the object or array that begins now. */
+static level level_of_value(reader *self, bool is_object) {
   switch (innermost(self)) {
-    case PLACE_FILE: return is_object ? PLACE_ROOT : PLACE_EVENTS;
-    case PLACE_ROOT:
-      if (!is_object && key_is(self, "traceEvents")) return PLACE_EVENTS;
-      return !is_object && key_is(self, "deviceProperties") ? PLACE_GPUS : PLACE_SKIPPED;
-    case PLACE_EVENTS: return is_object ? PLACE_EVENT : PLACE_SKIPPED;
-    case PLACE_EVENT: return is_object && key_is(self, "args") ? PLACE_ARGS : PLACE_SKIPPED;
-    case PLACE_ARGS:
-      return !is_object && (self->field == RL_EVENT_GRID || self->field == RL_EVENT_BLOCK) ? PLACE_DIMENSIONS : PLACE_SKIPPED;
-    case PLACE_GPUS: return is_object ? PLACE_GPU : PLACE_SKIPPED;
-    default: return PLACE_SKIPPED;
+    case LEVEL_FILE: return is_object ? LEVEL_ROOT : LEVEL_EVENTS;
+    case LEVEL_ROOT:
+      if (!is_object && key_is(self, "traceEvents")) return LEVEL_EVENTS;
+      return !is_object && key_is(self, "deviceProperties") ? LEVEL_GPUS : LEVEL_SKIPPED;
+    case LEVEL_EVENTS: return is_object ? LEVEL_EVENT : LEVEL_SKIPPED;
+    case LEVEL_EVENT: return is_object && key_is(self, "args") ? LEVEL_ARGS : LEVEL_SKIPPED;
+    case LEVEL_ARGS:
+      return !is_object && (self->field == RL_EVENT_GRID || self->field == RL_EVENT_BLOCK) ? LEVEL_DIMENSIONS : LEVEL_SKIPPED;
+    case LEVEL_GPUS: return is_object ? LEVEL_GPU : LEVEL_SKIPPED;
+    default: return LEVEL_SKIPPED;
   }
 }
 
-/* The functions below return 1, or 0 with *self->err, which ends the parser. */
+/* The functions below, which yajl calls, return 1; to end the parser they set *self->err and return 0. */
 
 static int begin_value(reader *self, bool is_object) {
   if (self->depth == MAX_DEPTH) {
     rl_fail(self->err, RL_INPUT, 0, "the JSON is nested deeper than %d", MAX_DEPTH);
     return 0;
   }
-  place next = place_of_value(self, is_object);
-  self->places[self->depth++] = next;
+  level next = level_of_value(self, is_object);
+  self->levels[self->depth++] = next;
   self->unfinished_bytes = 0;
-  if (next == PLACE_EVENT) {
+  if (next == LEVEL_EVENT) {
     rl_kineto_event_begin(&self->event);
     self->event_count++;
   }
-  if (next == PLACE_DIMENSIONS) self->event.dimension = 0;
-  if (next == PLACE_GPU) self->gpu = (rl_trace_gpu){0}, self->compute_major = self->compute_minor = 0;
+  if (next == LEVEL_DIMENSIONS) self->event.dimension = 0;
+  if (next == LEVEL_GPU) self->gpu = (rl_trace_gpu){0}, self->compute_major = self->compute_minor = 0;
   return 1;
 }
 
@@ -100,11 +100,11 @@ static void add_gpu(reader *self) {
 }
 
 static int end_value(reader *self) {
-  place ended = innermost(self);
+  level ended = innermost(self);
   self->depth--;
   self->unfinished_bytes = 0;
-  if (ended == PLACE_GPU) add_gpu(self);
-  if (ended == PLACE_EVENT && rl_kineto_event_end(&self->event, self->open, self->trace, self->err) < 0) return fail_event(self);
+  if (ended == LEVEL_GPU) add_gpu(self);
+  if (ended == LEVEL_EVENT && rl_kineto_event_end(&self->event, self->open, self->trace, self->err) < 0) return fail_event(self);
   return 1;
 }
 
@@ -117,8 +117,8 @@ static int read_key(void *context, const unsigned char *text, size_t length) {
   self->key_length = length < MAX_KEY ? length : MAX_KEY;
   memcpy(self->key, text, self->key_length);
   self->unfinished_bytes = 0;
-  place in = innermost(self);
-  if (in == PLACE_EVENT || in == PLACE_ARGS) self->field = rl_kineto_event_field((const char *)text, length, in == PLACE_ARGS);
+  level in = innermost(self);
+  if (in == LEVEL_EVENT || in == LEVEL_ARGS) self->field = rl_kineto_event_field((const char *)text, length, in == LEVEL_ARGS);
   return 1;
 }
 
@@ -151,11 +151,11 @@ static int read_number(void *context, const char *text, size_t length) {
   reader *self = context;
   self->unfinished_bytes = 0;
   switch (innermost(self)) {
-    case PLACE_ROOT: read_root_number(self, text, length); return 1;
-    case PLACE_GPU: read_gpu_number(self, text, length); return 1;
-    case PLACE_EVENT:
-    case PLACE_ARGS:
-    case PLACE_DIMENSIONS:
+    case LEVEL_ROOT: read_root_number(self, text, length); return 1;
+    case LEVEL_GPU: read_gpu_number(self, text, length); return 1;
+    case LEVEL_EVENT:
+    case LEVEL_ARGS:
+    case LEVEL_DIMENSIONS:
       if (self->field == RL_EVENT_FIELD_COUNT) return 1;
       return rl_kineto_event_set_number(&self->event, self->field, text, length, self->err) < 0 ? fail_event(self) : 1;
     default: return 1;
@@ -167,11 +167,11 @@ static int read_text(void *context, const unsigned char *bytes, size_t length) {
   const char *text = (const char *)bytes;
   self->unfinished_bytes = 0;
   switch (innermost(self)) {
-    case PLACE_GPU:
+    case LEVEL_GPU:
       if (key_is(self, "name")) snprintf(self->gpu.name, sizeof self->gpu.name, "%.*s", (int)(length < 255 ? length : 255), text);
       return 1;
-    case PLACE_EVENT:
-    case PLACE_ARGS:
+    case LEVEL_EVENT:
+    case LEVEL_ARGS:
       if (self->field == RL_EVENT_FIELD_COUNT) return 1;
       return rl_kineto_event_set_text(&self->event, self->field, text, length, self->err) < 0 ? fail_event(self) : 1;
     default: return 1;
@@ -201,7 +201,7 @@ static int fail_syntax(const reader *self, yajl_handle parser, uint64_t offset_b
   return -1;
 }
 
-/* rc: of yajl. */
+/* rc: result of a yajl function. */
 static int check_status(const reader *self, yajl_handle parser, yajl_status rc, uint64_t offset_bytes) {
   if (rc == yajl_status_ok) return 0;
   return rc == yajl_status_client_canceled ? -1 : fail_syntax(self, parser, offset_bytes);
@@ -220,8 +220,8 @@ static int feed(reader *self, yajl_handle parser, rl_input *input, const rl_impo
     if (self->unfinished_bytes > MAX_TOKEN_BYTES)
       return rl_fail(self->err, RL_INPUT, 0, "a text or white space in the JSON is longer than %d bytes", MAX_TOKEN_BYTES);
   }
-  /* Chrome's format allows an array of events without its end. */
-  bool is_cut_array = self->depth == 1 && innermost(self) == PLACE_EVENTS;
+  /* In Chrome's format, the closing bracket of an array of events may be missing. */
+  bool is_cut_array = self->depth == 1 && innermost(self) == LEVEL_EVENTS;
   return is_cut_array ? 0 : check_status(self, parser, yajl_complete_parse(parser), 0);
 }
 

@@ -1,4 +1,4 @@
-/* A table maps categories to kinds of rows, another maps members to fields. */
+/* One table maps the categories of events to kinds of rows, another maps the members of events to fields. */
 #include "import/kineto_event.h"
 
 #include <stdio.h>
@@ -55,7 +55,7 @@ void rl_kineto_event_begin(rl_kineto_event *event) {
 
 static int set_time(const char *text, size_t length, const char *member, int64_t *ns, bool *is_set, rl_error *err) {
   if (!rl_decimal_scale(text, length, US_TO_NS_DIGITS, ns))
-    return rl_fail(err, RL_INPUT, 0, "%s is %.*s µs, which is no time in ns that 64 bits hold", member,
+    return rl_fail(err, RL_INPUT, 0, "%s is %.*s µs, which does not fit into 64 bits as a number of ns", member,
                    (int)(length < 40 ? length : 40), text);
   *is_set = true;
   return 0;
@@ -68,7 +68,7 @@ static void hash_thread(rl_kineto_event *event, rl_event_field field, const char
   event->thread_hash = hash;
 }
 
-/* Sets the next size of the grid or the block. */
+/* Sets the next dimension (x, y or z) of the grid or the block. */
 static void set_dimension(rl_kineto_event *event, rl_event_field field, const char *text, size_t length) {
   uint32_t *sizes = field == RL_EVENT_GRID ? event->grid : event->block;
   int64_t size;
@@ -86,7 +86,7 @@ int rl_kineto_event_set_number(rl_kineto_event *event, rl_event_field field, con
   return 0;
 }
 
-/* Sets the sizes in a text such as "128×1×1". */
+/* Sets the dimensions of the grid or the block from a text such as "128×1×1". */
 static void set_dimensions(rl_kineto_event *event, rl_event_field field, const char *text, size_t length) {
   event->dimension = 0;
   for (size_t i = 0; i < length; i++) {
@@ -118,7 +118,7 @@ int rl_kineto_event_set_text(rl_kineto_event *event, rl_event_field field, const
     case RL_EVENT_PHASE: event->phase = length == 1 ? text[0] : '\0'; return 0;
     case RL_EVENT_GRID:
     case RL_EVENT_BLOCK: set_dimensions(event, field, text, length); return 0;
-    default: return rl_kineto_event_set_number(event, field, text, length, err); /* some writers quote numbers */
+    default: return rl_kineto_event_set_number(event, field, text, length, err); /* some programs write numbers as strings */
   }
 }
 
@@ -126,7 +126,8 @@ int rl_kineto_event_set_text(rl_kineto_event *event, rl_event_field field, const
 
 enum { NO_ROW = RL_ACTIVITY_KIND_COUNT };
 
-/* Names of Kineto since 2022, before, and of rooflined. kind NO_ROW: events that are counted under `skipped`. */
+/* Categories that Kineto has used since 2022 and before, and those of rooflined. Events of the kind NO_ROW get no row; they are
+ * counted as `skipped`. */
 static const struct category {
   const char *name;
   int kind;
@@ -175,8 +176,8 @@ static uint8_t memory_kind(const char *text, size_t length) {
   return RL_MEMORY_UNKNOWN;
 }
 
-/* Reads a name such as "Memcpy HtoD (Pageable -> Device)". Sets the kinds of memory. Returns "memcpy HtoD", as rooflined names
- * such copies; NULL if the name is another. */
+/* Parses a name such as "Memcpy HtoD (Pageable -> Device)" and sets the kinds of memory. Returns rooflined's name of the copy,
+ * "memcpy HtoD"; NULL if the name has another form. */
 static const char *read_copy_name(const rl_kineto_event *event, rl_activity_row *row) {
   static const char *const names[] = {"memcpy HtoD", "memcpy DtoH", "memcpy DtoD", "memcpy HtoH", "memcpy PtoP", "memset"};
   static const char arrow[] = " -> ";
@@ -214,7 +215,8 @@ static const char *read_overhead_name(const rl_kineto_event *event) {
   return NULL;
 }
 
-/* Returns the name under which rooflined knows the same work, and reads what else the file's name says; NULL: none. */
+/* Returns rooflined's name of the same work, and sets the members of *row that the file's name implies. NULL: rooflined has no
+ * name for it. */
 static const char *known_name(const rl_kineto_event *event, rl_activity_row *row) {
   if (row->kind == RL_ACTIVITY_OVERHEAD) return read_overhead_name(event);
   return row->kind == RL_ACTIVITY_MEMCPY || row->kind == RL_ACTIVITY_MEMSET ? read_copy_name(event, row) : NULL;
@@ -222,7 +224,7 @@ static const char *known_name(const rl_kineto_event *event, rl_activity_row *row
 
 /* --- rows -------------------------------------------------------------------------------------------------------------- */
 
-/* Returns the number if the file has it and it is from 0 to maximum, else 0. */
+/* Returns the number in the field if the event has one from 0 to maximum, else 0. */
 static int64_t number_up_to(const rl_kineto_event *event, rl_event_field field, int64_t maximum) {
   int64_t value = event->numbers[field];
   return event->has_number[field] && value >= 0 && value <= maximum ? value : 0;
@@ -232,7 +234,7 @@ static uint32_t number(const rl_kineto_event *event, rl_event_field field) {
   return (uint32_t)number_up_to(event, field, UINT32_MAX);
 }
 
-/* Kineto's pid and tid of GPU work are device and stream. */
+/* In Kineto's events of GPU work, pid is the device and tid is the stream. */
 static void set_device_work(const rl_kineto_event *event, rl_trace *trace, rl_activity_row *row) {
   rl_event_field device = event->has_number[RL_EVENT_DEVICE] ? RL_EVENT_DEVICE : RL_EVENT_PROCESS;
   bool is_kernel = row->kind == RL_ACTIVITY_KERNEL;
@@ -279,7 +281,7 @@ static int add_complete(const rl_kineto_event *event, uint32_t kind, rl_trace *t
   if (make_row(event, kind, trace, &row, err) < 0) return -1;
   int64_t end_ns;
   if (__builtin_add_overflow(row.start_ns, event->duration_ns, &end_ns))
-    return rl_fail(err, RL_INPUT, 0, "an event's ts and dur add up to more than 64 bits hold");
+    return rl_fail(err, RL_INPUT, 0, "the sum of an event's ts and dur does not fit into 64 bits");
   row.end_ns = end_ns;
   return rl_trace_add_row(trace, &row, err);
 }
@@ -334,7 +336,8 @@ static int end_open(const rl_kineto_event *event, rl_open_events *open, rl_trace
 /* --- the end of an event ----------------------------------------------------------------------------------------------- */
 
 int rl_kineto_event_end(const rl_kineto_event *event, rl_open_events *open, rl_trace *trace, rl_error *err) {
-  if (event->phase != 'X' && event->phase != 'B' && event->phase != 'E') return 0; /* no interval of time */
+  if (event->phase != 'X' && event->phase != 'B' && event->phase != 'E')
+    return 0; /* events of other phases are not intervals of time */
   if (!event->has_start) return rl_fail(err, RL_INPUT, 0, "an %c event has no ts", event->phase);
   if (event->phase == 'E') return end_open(event, open, trace, err);
   const struct category *category = find_category(event->category);

@@ -1,10 +1,10 @@
-/* One event of a trace in Chrome's format, as the fields of its JSON object arrive, and its row. */
+/* One event of a trace in Chrome's format: collects the fields of its JSON object and converts them to a row. */
 #ifndef RL_IMPORT_KINETO_EVENT_H
 #define RL_IMPORT_KINETO_EVENT_H
 
 #include "import/trace.h"
 
-/* The members of an event and of its "args" that are read. */
+/* Members of an event and of its "args"; all others are ignored. */
 typedef enum rl_event_field {
   RL_EVENT_NAME,
   RL_EVENT_CATEGORY,
@@ -22,7 +22,7 @@ typedef enum rl_event_field {
   RL_EVENT_GRID,
   RL_EVENT_BLOCK,
   RL_EVENT_REGISTERS,
-  RL_EVENT_SHARED_MEMORY, /* static and dynamic together */
+  RL_EVENT_SHARED_MEMORY, /* sum of static and dynamic shared memory */
   RL_EVENT_STATIC_SHARED,
   RL_EVENT_DYNAMIC_SHARED,
   RL_EVENT_STEP,
@@ -35,25 +35,26 @@ typedef struct rl_kineto_event {
   char category[32], phase;
   bool has_start, has_duration;
   int64_t start_ns, duration_ns;
-  int64_t numbers[RL_EVENT_FIELD_COUNT]; /* of the fields that are whole numbers */
+  int64_t numbers[RL_EVENT_FIELD_COUNT]; /* values of the fields that are whole numbers */
   bool has_number[RL_EVENT_FIELD_COUNT];
-  uint64_t thread_hash; /* identifies process and thread, whatever their types */
+  uint64_t thread_hash; /* hash of process and thread, which may be numbers or texts */
   uint32_t grid[3], block[3];
-  int dimension; /* of the array that is read now */
+  int dimension; /* number of elements read of the current array: grid or block */
 } rl_kineto_event;
 
-/* Returns the field of a member's name; RL_EVENT_FIELD_COUNT: it is not read. in_args: the member is in "args". */
+/* Returns the field for a member's key; RL_EVENT_FIELD_COUNT: the member is ignored. in_args: the member is in "args". */
 rl_event_field rl_kineto_event_field(const char *key, size_t length, bool in_args);
 /* Clears an event; keeps the buffer of its name. */
 void rl_kineto_event_begin(rl_kineto_event *event);
-/* Sets a field. RL_INPUT: a time is no number or out of range, or the name is too long. Other unusable values are ignored. */
+/* Set a field. RL_INPUT: a time is not a number or out of range, or the name is too long. Other invalid values are ignored. */
 int rl_kineto_event_set_text(rl_kineto_event *event, rl_event_field field, const char *text, size_t length, rl_error *err);
 int rl_kineto_event_set_number(rl_kineto_event *event, rl_event_field field, const char *text, size_t length, rl_error *err);
 
 typedef struct rl_open_events rl_open_events;                    /* B events whose E has not been read */
 rl_open_events *rl_open_events_new(void);                        /* NULL: out of memory */
-void rl_open_events_free(rl_open_events *open, rl_trace *trace); /* counts those left as skipped */
-/* Adds the event's row to the trace, keeps it (B), or counts it as skipped. RL_INPUT. */
+void rl_open_events_free(rl_open_events *open, rl_trace *trace); /* counts the B events without an E as skipped */
+/* Converts a complete event: adds its row to the trace, keeps it until its E event (phase B), or counts it as skipped. RL_INPUT:
+ * the event lacks a time, or its times are invalid. */
 int rl_kineto_event_end(const rl_kineto_event *event, rl_open_events *open, rl_trace *trace, rl_error *err);
 
 #endif

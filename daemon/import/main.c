@@ -1,8 +1,8 @@
-/* rooflined-import executes the passes of an imported trace. It speaks the protocol of a worker (wire/wire.h) on standard input
- * and output, reads the trace from an inherited descriptor, and enters the sandbox before it reads any of it. One thread: between
- * parts of the trace it looks for CANCEL and sends HEARTBEAT and PROGRESS.
+/* rooflined-import executes the passes of an imported trace. It uses the protocol of a worker (wire/wire.h) on standard input and
+ * output, and reads the trace from an inherited descriptor. It enters the sandbox before it reads the trace. It has one thread:
+ * between two parts of the trace it polls for CANCEL and sends HEARTBEAT and PROGRESS.
  *
- *   rooflined-import --list                        sends HELLO, which says whether the sandbox works
+ *   rooflined-import --list                        sends HELLO, which contains whether the sandbox works
  *   rooflined-import --device import --role any    serves requests; the trace is descriptor 3 */
 #include <fcntl.h>
 #include <math.h>
@@ -28,7 +28,7 @@ typedef struct session {
   int frames_fd; /* pipe to the daemon */
   rl_frame_reader *reader;
   bool is_cancelled, is_over_time;
-  int64_t polled_ns, progress_ns, heartbeat_ns; /* monotonic: when each was done last */
+  int64_t polled_ns, progress_ns, heartbeat_ns; /* monotonic times of the last poll, PROGRESS and HEARTBEAT */
 } session;
 
 static _Noreturn void exit_with_error(int code, const rl_error *err) {
@@ -50,7 +50,8 @@ static void send_payload(const session *self, rl_frame_type type, const void *pa
   check_written(rl_frame_write(self->frames_fd, type, payload, length, &err), &err);
 }
 
-/* --- while a trace is read --------------------------------------------------------------------------------------------- */
+/* --- frames while a trace is read ---------------------------------------------------------------------------------------------
+ * */
 
 /* Returns true if a frame arrived within timeout_ms (-1: no limit). Exits when the daemon has closed the pipe. */
 static bool receive(session *self, int timeout_ms, rl_frame *frame) {
@@ -80,7 +81,7 @@ static void send_heartbeat(const session *self) {
   send_message(self, RL_FRAME_HEARTBEAT, rl_heartbeat_fields, &heartbeat);
 }
 
-/* Returns whether `interval_ns` have passed since *last_ns, which then becomes now. */
+/* Returns whether `interval_ns` have passed since *last_ns. If so, sets *last_ns to now_ns. */
 static bool is_due(int64_t now_ns, int64_t interval_ns, int64_t *last_ns) {
   if (now_ns - *last_ns < interval_ns) return false;
   *last_ns = now_ns;
@@ -174,12 +175,12 @@ static void serve(session *self) {
 
 static int enter_sandbox(rl_error *err) {
   static const rl_sandbox_limits limits = {.memory_bytes = UINT64_C(1) << 30,
-                                           .file_bytes = UINT64_MAX /* of the log; no other can be written */,
-                                           .cpu_time_s = 2 * MAX_CPU_TIME_S /* if the import never polls */};
+                                           .file_bytes = UINT64_MAX /* only the log can be written */,
+                                           .cpu_time_s = 2 * MAX_CPU_TIME_S /* ends an import that never polls */};
   return rl_sandbox_enter(&limits, err);
 }
 
-/* Sends HELLO. Returns whether traces can be imported. */
+/* Sends HELLO. Returns whether the sandbox works, without which no trace is imported. */
 static bool send_hello(const session *self) {
   rl_error err;
   rl_hello hello = {.protocol = RL_WIRE_VERSION,
@@ -204,11 +205,11 @@ int main(int argc, char **argv) {
     return EXIT_USAGE;
   }
   signal(SIGPIPE, SIG_IGN);
-  signal(SIGINT, SIG_IGN); /* Ctrl-C ends the daemon, which then closes our pipe */
+  signal(SIGINT, SIG_IGN); /* Ctrl-C ends the daemon, which then closes the standard input of this process */
   rl_log_open("rooflined-import", RL_LOG_INFO);
   self.reader = rl_frame_reader_new(STDIN_FILENO);
   if (self.reader == NULL) return EXIT_PROTOCOL;
   if (!send_hello(&self)) return EXIT_UNUSABLE;
   if (serves) serve(&self);
-  _exit(EXIT_SUCCESS); /* without exit handlers: the sandbox restricts them */
+  _exit(EXIT_SUCCESS); /* not exit(): the sandbox denies calls of exit handlers */
 }

@@ -1,5 +1,5 @@
-/* A table of the schema's tables and one of their columns determine the statements: a SELECT has all columns, with NULL for those
- * that the file's table lacks. */
+/* One array lists the tables to read, another their columns. The SELECT of each table returns all columns; columns that the table
+ * does not have are NULL. */
 #include "import/nsys.h"
 
 #include <errno.h>
@@ -20,7 +20,8 @@ typedef struct database {
 
 /* --- opening ----------------------------------------------------------------------------------------------------------- */
 
-/* The file that SQLite opens, whatever its name: the sandbox allows no other. One import at a time in a process. */
+/* SQLite opens this descriptor for any file name, because the sandbox does not allow opening files. A process runs one import at
+ * a time. */
 static int trace_descriptor = -1;
 
 static int open_trace(const char *path, int flags, int mode) {
@@ -81,7 +82,7 @@ typedef enum column {
   COLUMN_CONTEXT,
   COLUMN_STREAM,
   COLUMN_CORRELATION,
-  COLUMN_PROCESS, /* process and thread: with pid and tid in 24 bits each */
+  COLUMN_PROCESS, /* COLUMN_PROCESS and COLUMN_THREAD contain pid and tid in 24 bits each */
   COLUMN_THREAD,
   COLUMN_GRAPH_NODE,
   COLUMN_GRAPH,
@@ -101,7 +102,7 @@ typedef enum column {
   COLUMN_DYNAMIC_SHARED,
   COLUMN_EVENT_TYPE,
   COLUMN_COUNT,
-  COLUMN_NAME = COLUMN_COUNT /* the text that the first of name_columns refers to */
+  COLUMN_NAME = COLUMN_COUNT /* the name, from the first of name_columns that the table has */
 } column;
 
 static const char *const columns[COLUMN_COUNT] = {[COLUMN_START] = "start",
@@ -130,14 +131,14 @@ static const char *const columns[COLUMN_COUNT] = {[COLUMN_START] = "start",
                                                   [COLUMN_DYNAMIC_SHARED] = "dynamicSharedMemory",
                                                   [COLUMN_EVENT_TYPE] = "eventType"};
 
-/* Where a row's name is: an id in StringIds, or a text. */
+/* Columns with a row's name: a text, or an id of the table StringIds. */
 static const struct {
   const char *column;
   bool is_text;
 } name_columns[] = {{"demangledName", false}, {"shortName", false}, {"nameId", false}, {"text", true}, {"textId", false}};
 
-/* Returns 1 if the file has an ordinary table of this name, 0 if it has none. A view or a virtual table could execute anything.
- */
+/* Returns 1 if the file has an ordinary table of this name, 0 if it has none. A view or a virtual table is an error, because
+ * reading it could execute arbitrary SQL. */
 static int has_table(database *db, const char *table, rl_error *err) {
   RL_CLEANUP(finalize) sqlite3_stmt *statement = NULL;
   static const char sql[] = "SELECT type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' FROM sqlite_schema WHERE name = ?";
@@ -164,7 +165,7 @@ static int has_column(database *db, const char *table, const char *name, rl_erro
 
 static void append(char *sql, const char *text) { snprintf(sql + strlen(sql), SQL_SIZE - strlen(sql), "%s", text); }
 
-/* Appends the column, or NULL if the table lacks it. */
+/* Appends the column to the SELECT, or NULL if the table does not have it. */
 static int append_column(database *db, const char *table, const char *name, char *sql, rl_error *err) {
   int found = has_column(db, table, name, err);
   if (found < 0) return -1;
@@ -190,8 +191,8 @@ static int append_name(database *db, const char *table, bool has_strings, char *
   return 0;
 }
 
-/* Returns 1 if names can be looked up in StringIds, 0 if there is no such table. Each look-up would read a table without a key
- * from its start. */
+/* Returns 1 if the file has the table StringIds, 0 if not. A StringIds without a primary key is an error, because each look-up
+ * would then read the whole table. */
 static int has_names(database *db, rl_error *err) {
   RL_CLEANUP(finalize) sqlite3_stmt *statement = NULL;
   static const char sql[] = "SELECT 1 FROM pragma_table_info('StringIds') WHERE name = 'id' AND pk = 1";
@@ -203,7 +204,7 @@ static int has_names(database *db, rl_error *err) {
   return rc == SQLITE_ROW ? 1 : fail(db, err);
 }
 
-/* Prepares the SELECT of a table. The text has names of this file's tables only. */
+/* Prepares the SELECT of a table. Its text contains only names that are constants of this source file, none of the trace. */
 static int prepare_select(database *db, const char *table, sqlite3_stmt **statement, rl_error *err) {
   char sql[SQL_SIZE] = "SELECT ";
   int has_strings = has_names(db, err);
@@ -220,15 +221,16 @@ enum { NVTX_PUSH_POP_RANGE = 59, NVTX_START_END_RANGE = 60, API_CALL = RL_ACTIVI
 
 static const struct source_table {
   const char *name;
-  int kind; /* rl_activity_kind; API_CALL: runtime or driver; WAIT: only counted */
-} source_tables[] = {{"CUPTI_ACTIVITY_KIND_KERNEL", RL_ACTIVITY_KERNEL},
-                     {"CUPTI_ACTIVITY_KIND_GRAPH_TRACE", RL_ACTIVITY_KERNEL}, /* a graph as one operation */
-                     {"CUPTI_ACTIVITY_KIND_MEMCPY", RL_ACTIVITY_MEMCPY},
-                     {"CUPTI_ACTIVITY_KIND_MEMSET", RL_ACTIVITY_MEMSET},
-                     {"CUPTI_ACTIVITY_KIND_RUNTIME", API_CALL},
-                     {"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", WAIT},
-                     {"PROFILER_OVERHEAD", RL_ACTIVITY_OVERHEAD},
-                     {"NVTX_EVENTS", RL_ACTIVITY_NVTX_RANGE}};
+  int kind; /* rl_activity_kind; API_CALL: a call of the runtime or the driver; WAIT: only counted as skipped */
+} source_tables[] = {
+    {"CUPTI_ACTIVITY_KIND_KERNEL", RL_ACTIVITY_KERNEL},
+    {"CUPTI_ACTIVITY_KIND_GRAPH_TRACE", RL_ACTIVITY_KERNEL}, /* a launch of a whole graph, which nsys records as one operation */
+    {"CUPTI_ACTIVITY_KIND_MEMCPY", RL_ACTIVITY_MEMCPY},
+    {"CUPTI_ACTIVITY_KIND_MEMSET", RL_ACTIVITY_MEMSET},
+    {"CUPTI_ACTIVITY_KIND_RUNTIME", API_CALL},
+    {"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", WAIT},
+    {"PROFILER_OVERHEAD", RL_ACTIVITY_OVERHEAD},
+    {"NVTX_EVENTS", RL_ACTIVITY_NVTX_RANGE}};
 
 static uint32_t number(sqlite3_stmt *row, column index) {
   int64_t value = sqlite3_column_int64(row, index);
@@ -275,7 +277,7 @@ static uint32_t kind_of(sqlite3_stmt *row, const struct source_table *table) {
   return is_driver_call(row) ? RL_ACTIVITY_DRIVER : RL_ACTIVITY_RUNTIME;
 }
 
-/* nsys numbers the kinds of memory as CUPTI does, but from 0 (pageable). */
+/* nsys's number of a kind of memory is CUPTI's minus 1: pageable memory is 0. */
 static uint8_t memory_kind(sqlite3_stmt *row, column index) {
   int64_t kind = sqlite3_column_int64(row, index);
   bool is_known = sqlite3_column_type(row, index) != SQLITE_NULL && kind >= 0 && kind + 1 < RL_MEMORY_KIND_COUNT;
@@ -307,7 +309,7 @@ static bool is_of_host(const struct source_table *table) {
   return table->kind == API_CALL || table->kind == RL_ACTIVITY_NVTX_RANGE || table->kind == RL_ACTIVITY_OVERHEAD;
 }
 
-/* Counts a row that is no interval of time. Returns whether it is none. */
+/* If the row is not an interval of time, counts it as skipped and returns true. */
 static bool skip_row(database *db, sqlite3_stmt *row, const struct source_table *table) {
   int64_t type = sqlite3_column_int64(row, COLUMN_EVENT_TYPE);
   if (table->kind == WAIT) return rl_trace_skip(db->trace, RL_SKIPPED_SYNCHRONIZATION), true;

@@ -1,4 +1,4 @@
-/* The caller of a parser: it can cancel, and sees the progress. */
+/* Callback by which a parser reports progress and asks whether the import was cancelled. */
 #ifndef RL_IMPORT_OBSERVER_H
 #define RL_IMPORT_OBSERVER_H
 

@@ -1,4 +1,4 @@
-/* Names are found by a hash table with a random key, so that no file can make it slow. */
+/* A hash table finds names. Its hash function has a random key, so that no file can cause many collisions. */
 #include "import/trace.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ _Static_assert((int)NAME_SLOTS > 2 * (int)RL_TRACE_MAX_NAMES, "the hash table st
 static const size_t MAX_NAME_BYTES = (size_t)64 << 20, MAX_RECORD_BYTES = (size_t)512 << 20;
 static const int64_t MAX_TIME_NS = INT64_MAX / 4; /* rl_records_receive refuses later times */
 
-/* A GPU of a process. Its operations are the candidates for the run. */
+/* One GPU used by one process, and the number of its operations. The run has the operations of one such pair. */
 typedef struct operation_source {
   uint32_t process;
   uint16_t device;
@@ -122,7 +122,7 @@ static bool is_operation(const rl_activity_row *row) {
          row->kind == RL_ACTIVITY_CPU_SPAN;
 }
 
-/* Whether the row is activity on a GPU, which rl_activity_row.device names. */
+/* Returns whether the row is activity on a GPU, so that rl_activity_row.device is set. */
 static bool is_on_device(const rl_activity_row *row) { return is_operation(row) || row->kind == RL_ACTIVITY_PHASE; }
 
 static int count_operation(rl_trace *trace, const rl_activity_row *row, rl_error *err) {
@@ -160,7 +160,7 @@ void rl_trace_skip(rl_trace *trace, rl_skipped_kind kind) { trace->skipped[kind]
 void rl_trace_count_untimed(rl_trace *trace) { trace->untimed++; }
 void rl_trace_set_shared_memory_is_sum(rl_trace *trace) { trace->shared_memory_is_sum = true; }
 
-/* Copies a text of the file, without characters that frames refuse. */
+/* Copies a text of the file and replaces characters that are not allowed in frames. */
 static void copy_text(char *to, size_t size, const char *text) {
   snprintf(to, size, "%s", text);
   rl_utf8_sanitize(to, strlen(to));
@@ -207,7 +207,7 @@ static bool is_selected(const rl_activity_row *row, const operation_source *sour
   return row->device == source->device && row->process == source->process;
 }
 
-/* Lists the correlation ids of the selected process's work on other GPUs, sorted. */
+/* Lists the correlation ids of the work of the selected process on other GPUs, in ascending order. */
 static int list_other_work(const rl_trace *trace, const operation_source *source, correlation_list *list, rl_error *err) {
   size_t others = 0;
   for (size_t i = 0; i < trace->source_count; i++)
@@ -224,7 +224,7 @@ static int list_other_work(const rl_trace *trace, const operation_source *source
   return 0;
 }
 
-/* Returns why the row is left out; RL_SKIPPED_KIND_COUNT: it stays. */
+/* Returns why the row is removed; RL_SKIPPED_KIND_COUNT: it is kept. */
 static rl_skipped_kind skipped_kind_of(const rl_activity_row *row, const operation_source *source,
                                        const correlation_list *other_work) {
   if (is_on_device(row))
@@ -255,14 +255,16 @@ static int select_source(rl_trace *trace, operation_source *source, rl_error *er
 
 /* --- times ------------------------------------------------------------------------------------------------------------- */
 
-/* An outer range starts before the ranges in it. */
+/* Orders rows by start. If two rows start at the same time, the longer one comes first, so that an outer range precedes those
+ * inside it. */
 static int compare_rows(const void *a, const void *b) {
   const rl_activity_row *x = a, *y = b;
   if (x->start_ns != y->start_ns) return x->start_ns < y->start_ns ? -1 : 1;
   return (x->end_ns < y->end_ns) - (x->end_ns > y->end_ns);
 }
 
-/* Sorts the rows and makes their times relative to the first. Operations lose the process, which only host activity has. */
+/* Sorts the rows and subtracts the time of the first from all times. Clears the process of operations: only rows of host activity
+ * have one. */
 static void sort_rows(rl_records *records) {
   if (records->row_count == 0) return;
   qsort(records->rows, records->row_count, sizeof *records->rows, compare_rows);
@@ -296,7 +298,7 @@ static rl_trace_gpu find_gpu(const rl_trace *trace, const operation_source *sour
   return found;
 }
 
-/* Writes the properties that the file has; those that it lacks are absent. */
+/* Writes the device's properties; those that the file does not have are absent. */
 static int write_device(const rl_trace *trace, const operation_source *source, rl_run_metadata *metadata, rl_error *err) {
   rl_trace_gpu gpu = find_gpu(trace, source);
   cJSON *object = cJSON_CreateObject();

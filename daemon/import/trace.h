@@ -1,5 +1,6 @@
-/* The trace that a parser reads from a file, in memory: names and activity rows under limits, and what is left out. A file may
- * have several GPUs and processes, and a run has one of each, so rl_trace_finish keeps those with the most operations. */
+/* The trace that a parser reads from a file, in memory: names, activity rows and counts of skipped events. The numbers of names
+ * and rows are limited. A file may contain several GPUs and processes, but a run has one of each, so rl_trace_finish keeps the
+ * GPU and process with the most operations. */
 #ifndef RL_IMPORT_TRACE_H
 #define RL_IMPORT_TRACE_H
 
@@ -8,10 +9,10 @@
 
 enum { RL_TRACE_MAX_ROWS = 2000000, RL_TRACE_MAX_NAMES = 100000, RL_TRACE_MAX_NAME_LENGTH = 60000 };
 
-/* Why an event of the file has no row. The names of the measurements that count them are in trace.c. */
+/* Why an event of the file has no row. A measurement counts the events for each reason; trace.c has their names. */
 typedef enum rl_skipped_kind {
   RL_SKIPPED_PYTHON_FUNCTION,     /* calls of Python functions */
-  RL_SKIPPED_GPU_USER_ANNOTATION, /* a user annotation's projection on the GPU, which the analysis computes itself */
+  RL_SKIPPED_GPU_USER_ANNOTATION, /* the time on the GPU of a user annotation, which rooflined computes itself */
   RL_SKIPPED_SYNCHRONIZATION,     /* waits that the API calls also show */
   RL_SKIPPED_CATEGORY,            /* any other category */
   RL_SKIPPED_UNPAIRED,            /* begins without an end, and ends without a begin */
@@ -20,9 +21,9 @@ typedef enum rl_skipped_kind {
   RL_SKIPPED_KIND_COUNT
 } rl_skipped_kind;
 
-/* The GPU as the file names it; "" and 0: the file does not say. */
+/* A GPU as the file describes it. "" and 0: the file does not contain the value. */
 typedef struct rl_trace_gpu {
-  int64_t number; /* CUDA's */
+  int64_t number; /* CUDA device number */
   char name[256], uuid[48], compute_capability[16];
   int64_t sm_count, memory_bytes, l2_bytes, shared_memory_per_sm_bytes, registers_per_sm;
 } rl_trace_gpu;
@@ -31,27 +32,28 @@ typedef struct rl_trace rl_trace;
 rl_trace *rl_trace_new(void); /* NULL: out of memory */
 void rl_trace_free(rl_trace *trace);
 
-/* Returns the index of a name, which is added if it is new. Bytes that are not UTF-8 become question marks. RL_INPUT: the name is
- * too long, or the trace has too many. */
+/* Sets *index to the index of a name; adds the name if it is new. Bytes that are not UTF-8 become question marks. RL_INPUT: the
+ * name is too long, or the trace has too many names. */
 int rl_trace_add_name(rl_trace *trace, const char *text, size_t length, uint32_t *index, rl_error *err);
-/* Returns rl_activity_row.graph_node of a node's number in the file: CUPTI's has the graph in the upper 32 bits and the node,
- * from 0, in the lower; rooflined's exports have the row's value. */
+/* Converts a graph node's number in the file to rl_activity_row.graph_node. The number is CUPTI's (the graph in the upper 32
+ * bits; the node, counted from 0, in the lower), or, in rooflined's exports, already the value of the row. */
 uint32_t rl_trace_graph_node(int64_t number);
-/* Adds a row. Its times are of the file's clock; process is also set for operations. RL_INPUT: a time is negative or ends before
- * it starts, or the trace has too many rows. */
+/* Adds a row. Its times are those of the file's clock. `process` must be set for operations too. RL_INPUT: a time is negative,
+ * the row ends before it starts, or the trace has too many rows. */
 int rl_trace_add_row(rl_trace *trace, const rl_activity_row *row, rl_error *err);
 void rl_trace_skip(rl_trace *trace, rl_skipped_kind kind);
 /* Counts a record whose times the profiler could not collect. */
 void rl_trace_count_untimed(rl_trace *trace);
-/* Adds a GPU that the file describes; the 65th and later are ignored. */
+/* Adds a GPU that the file describes. At most 64 GPUs are kept; further ones are ignored. */
 void rl_trace_add_gpu(rl_trace *trace, const rl_trace_gpu *gpu);
-/* Sets which program wrote the file, with its version ("": unknown). */
+/* Sets the program that wrote the file (`producer`), its version ("": unknown), and the engine name of the run. */
 void rl_trace_set_producer(rl_trace *trace, const char *engine, const char *producer, const char *version);
-/* Kernels have one number for static and dynamic shared memory together. */
+/* Call if the file has only the sum of static and dynamic shared memory of kernels. */
 void rl_trace_set_shared_memory_is_sum(rl_trace *trace);
 
-/* Moves the trace to *records: metadata, names, rows in order of start with times since the first, kernels and measurements.
- * *notes: what was read and left out, one line each, malloc'ed. RL_INPUT: the trace has no row. */
+/* Moves the trace to *records: metadata, names, rows, kernels and measurements. Rows are in order of start; times are relative to
+ * the first start. *notes: malloc'ed text with one line for each kind of events that were read or left out. RL_INPUT: the trace
+ * has no row. */
 int rl_trace_finish(rl_trace *trace, rl_records *records, char **notes, rl_error *err);
 
 RL_DEFINE_CLEANUP(rl_trace_cleanup, rl_trace *, rl_trace_free, NULL)

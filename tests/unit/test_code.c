@@ -97,7 +97,7 @@ static void a_missing_function_is_named(void **state) {
   assert_int_equal(find_in_copy(&elf, sizeof elf, "firsts", &function), -1);
   assert_non_null(strstr(err.message, "no function firsts"));
   assert_int_equal(find_in_copy("PTX text", 8, "first", &function), -1);
-  assert_non_null(strstr(err.message, "no 64-bit ELF image"));
+  assert_non_null(strstr(err.message, "not a 64-bit ELF image"));
 }
 
 static void a_truncated_image_is_refused(void **state) {
