@@ -25,7 +25,7 @@ enum { POLL_MS = 50, RETRY_MS = 1000 };
 typedef struct slot {
   char device[16];
   int64_t run_id, job_id; /* job_id: for whose end the run waits; 0: none */
-  int64_t not_before_ns;  /* monotonic: after a failure that may pass */
+  int64_t next_start_ns;  /* monotonic: after a failure that may pass */
   bool is_waiting;        /* such a failure was logged */
 } slot;
 
@@ -325,13 +325,13 @@ static void handle_failure(rl_suite_runner *runner, slot *at, const rl_error *fa
     return rl_listener_notify(&runner->listener, at->run_id);
   if (!at->is_waiting) rl_log(RL_LOG_WARNING, "suite run %lld waits: %s", (long long)at->run_id, failure->message);
   at->is_waiting = true;
-  at->not_before_ns = rl_monotonic_ns() + RETRY_MS * INT64_C(1000000);
+  at->next_start_ns = rl_monotonic_ns() + RETRY_MS * INT64_C(1000000);
 }
 
 static void execute(rl_suite_runner *runner, slot *at, bool is_queued) {
   rl_job_state state;
   rl_error err;
-  if (rl_monotonic_ns() < at->not_before_ns) return;
+  if (rl_monotonic_ns() < at->next_start_ns) return;
   if (at->job_id != 0 && read_job_state(runner, at->job_id, &state, &err) == 0 && !rl_job_is_final(state)) return;
   at->job_id = 0;
   int rc = is_queued ? rl_store_suite_run_start(runner->store, at->run_id, &err) : 0;
@@ -398,7 +398,7 @@ static bool execute_all(rl_suite_runner *runner) {
     slot *at = runs[i].at;
     if (at->run_id != runs[i].id) {
       at->run_id = runs[i].id;
-      at->job_id = at->not_before_ns = 0;
+      at->job_id = at->next_start_ns = 0;
     }
     execute(runner, at, runs[i].is_queued);
   }

@@ -1,7 +1,7 @@
-/* Copies of tiles between global and shared memory by the bulk tensor copy engine (compute capability 9.0; PTX ISA 9.0,
- * "cp.async.bulk.tensor"). A tensor map describes a matrix in global memory and the box that one instruction copies; the driver
- * encodes it on the host. Coordinates are in elements: column, row. Elements outside of the matrix are read as zeros and not
- * written. */
+/* Copies tiles between global and shared memory with the Tensor Memory Accelerator (TMA; compute capability 9.0; PTX ISA 9.0,
+ * "cp.async.bulk.tensor"). A tensor map, which the driver encodes on the host, describes a matrix in global memory and the box
+ * that one instruction copies. Coordinates are the column and the row of the box's first element. Elements outside the matrix are
+ * read as zeros and are not written. */
 #ifndef RL_HOPPER_BULK_COPY_CUH
 #define RL_HOPPER_BULK_COPY_CUH
 
@@ -9,7 +9,7 @@
 
 #include "clusters.cuh"
 
-/* Copies a box into shared memory and completes its bytes on the mbarrier. One thread calls it. */
+/* Copies a box into shared memory; the copy completes its bytes on the mbarrier. Call it from one thread. */
 static __device__ __forceinline__ void load_box(void *to, const CUtensorMap *map, mbarrier *barrier, int32_t column,
                                                 int32_t row) {
   asm volatile(
@@ -19,7 +19,8 @@ static __device__ __forceinline__ void load_box(void *to, const CUtensorMap *map
       : "memory");
 }
 
-/* The same into each block of the cluster whose bit is set in `blocks`, at the same address, with that block's mbarrier. */
+/* Copies a box to the same shared-memory address of each block of the cluster whose bit is set in `blocks`. The copy completes
+ * its bytes on each of these blocks' mbarriers. */
 static __device__ __forceinline__ void load_box_multicast(void *to, const CUtensorMap *map, mbarrier *barrier, int32_t column,
                                                           int32_t row, uint16_t blocks) {
   asm volatile(
@@ -29,7 +30,7 @@ static __device__ __forceinline__ void load_box_multicast(void *to, const CUtens
       : "memory");
 }
 
-/* Copies a box from shared to global memory. The writes to shared memory must be ordered by fence_async_proxy and a barrier. */
+/* Copies a box from shared to global memory. Threads that wrote the box must first call fence_async_proxy and then a barrier. */
 static __device__ __forceinline__ void store_box(const CUtensorMap *map, const void *from, int32_t column, int32_t row) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%2, %3}], [%1];" ::"l"(map),
                "r"(shared_address(from)), "r"(column), "r"(row)
@@ -37,15 +38,15 @@ static __device__ __forceinline__ void store_box(const CUtensorMap *map, const v
 }
 
 static __device__ __forceinline__ void commit_stores(void) { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-/* Waits until the stores of this thread have read shared memory. */
+/* Waits until this thread's committed stores have read their shared memory, so that it can be overwritten. */
 static __device__ __forceinline__ void wait_stores_read(void) { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
-/* Waits until the stores of this thread are complete. */
+/* Waits until this thread's committed stores have completed. */
 static __device__ __forceinline__ void wait_stores(void) { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
-/* Makes this thread's writes to shared memory visible to the copy engine and to wgmma. */
+/* Makes this thread's writes to shared memory visible to TMA and wgmma (the async proxy). */
 static __device__ __forceinline__ void fence_async_proxy(void) { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-/* Arrives on the mbarrier of the block `rank` of the cluster. Releases at CTA scope: it orders no stores for the other block, and
- * a release at cluster scope would wait for all outstanding accesses of the thread. */
+/* Arrives on the mbarrier of the block `rank` of the cluster. The release has CTA scope, so it does not order this thread's
+ * stores for the other block. A release at cluster scope would wait for all outstanding accesses of the thread. */
 static __device__ __forceinline__ void mbarrier_arrive_at(mbarrier *barrier, uint32_t rank) {
   asm volatile(
       "{ .reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1; mbarrier.arrive.shared::cluster.b64 _, [remote]; }" ::"r"(

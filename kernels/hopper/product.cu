@@ -1,15 +1,19 @@
-/* A block of three warpgroups: one requests tiles, two multiply. The grid is persistent: it has a block for each multiprocessor.
+/* A warp-specialized matrix product. A block has three warpgroups: one producer, which loads with TMA, and two consumers, which
+ * multiply with wgmma. The grid is persistent: one block per SM.
  *
- *   tiles     a block computes 128 rows × 256 columns, each multiplying warpgroup 64 of the rows by wgmma m64n256k16
- *   stages    64 elements of the inputs at a time; the bulk tensor copy engine fills STAGES of them ahead
- *   clusters  two blocks with the same columns and adjacent rows: each loads half of the weights' tile for both, which halves the
- *             reads of the weights from L2
- *   order     clusters that run at the same time share rows and columns: GROUP_PAIRS row tiles of the cluster, all columns
- *   last wave if at most half of the clusters have a tile in it, these tiles are halved, so that it takes half as long
- *   GATE      half of a tile's columns are columns of the gate, half the same columns of up, so that a thread holds both
- *   ROPE      a head's two halves are in the same tile, and a thread holds both elements of a pair
+ *   tiles      a block computes a tile of 128 rows × 256 columns; each consumer computes 64 rows of it with wgmma m64n256k16
+ *   stages     the pipeline in shared memory has STAGES stages; a stage has STEP elements along k of both operands
+ *   clusters   the two blocks of a cluster have the same columns and adjacent rows; each loads half of the weights' tile and
+ *              multicasts it to both, which halves the reads of the weights from L2
+ *   order      tiles are ordered in groups of GROUP_PAIRS · 2 row tiles × all columns, so that clusters that run at the same time
+ *              read the same rows and columns through L2
+ *   last wave  if at most half of the clusters would have a tile in the last wave, its tiles are split into halves of 128
+ * columns, so that the wave takes half the time GATE       half of a tile's columns are columns of the gate, the other half the
+ * same columns of up, so that a thread has both ROPE       both halves of a head are in the same tile, and a thread has both
+ * elements of a pair
  *
- * full[stage] counts the bytes of a stage, empty[stage] the warpgroups of both blocks that have read it (WAR). */
+ * mbarriers of a stage: full[stage] completes when the stage's bytes have arrived (RAW), empty[stage] when the consumers of both
+ * blocks have read the stage (WAR). */
 #include "hopper/product.h"
 
 #include <cuda_bf16.h>
@@ -26,18 +30,18 @@ namespace {
 
 enum {
   TILE_ROWS = 128,
-  TILE_COLUMNS = WGMMA_N, /* of a whole tile; a half tile has half as many */
-  STEP = 64,              /* inputs of a stage: 128 bytes, the width of the swizzle */
+  TILE_COLUMNS = WGMMA_N, /* columns of a whole tile; a half tile has half of them */
+  STEP = 64,              /* elements of a stage along k: 128 bytes, the width of the swizzle */
   STAGES = 4,
   CLUSTER = 2,
-  MULTIPLIERS = 2, /* warpgroups */
+  MULTIPLIERS = 2, /* consumer warpgroups */
   THREADS = (1 + MULTIPLIERS) * WGMMA_THREADS,
   GROUP_PAIRS = 8,
-  BOX = 64, /* rows and columns of a box of out; rows of a box of the weights */
+  BOX = 64, /* rows and columns of a TMA box of `out`; rows of a TMA box of the weights */
   BOX_BYTES = BOX * BOX * 2,
   X_BYTES = TILE_ROWS * STEP * 2,
   STAGE_BYTES = X_BYTES + TILE_COLUMNS * STEP * 2,
-  OUT_BOXES = 2, /* of a warpgroup in shared memory */
+  OUT_BOXES = 2, /* boxes of `out` in shared memory, per consumer */
   BARRIERS_OFFSET = STAGES * STAGE_BYTES + MULTIPLIERS * OUT_BOXES * BOX_BYTES,
   SHARED_BYTES = BARRIERS_OFFSET + 2 * STAGES * 8,
   LOADER_REGISTERS = 40,
@@ -45,13 +49,13 @@ enum {
 };
 
 struct tensor_maps {
-  CUtensorMap x, weight, up_weight, out; /* up_weight equals weight without a gate */
+  CUtensorMap x, weight, up_weight, out; /* up_weight: equal to weight unless the epilogue is GATE */
 };
 
 struct arguments {
   uint32_t rows, columns;           /* of out */
-  uint32_t row_pairs, column_tiles; /* whole tiles of a cluster: 2 · TILE_ROWS rows */
-  uint32_t whole_tiles, half_tiles; /* of all clusters */
+  uint32_t row_pairs, column_tiles; /* pairs of row tiles, and column tiles; a cluster computes one pair in one column tile */
+  uint32_t whole_tiles, half_tiles; /* tiles of clusters: row pairs × column tiles, of whole and of half width */
   uint32_t steps;
   const void *addend;
   const float *rotations;
@@ -71,7 +75,7 @@ template <int COUNT> __device__ __forceinline__ void lower_register_limit(void) 
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT));
 }
 
-/* Waits for the threads of one warpgroup. */
+/* Synchronizes the threads of one consumer warpgroup. */
 __device__ __forceinline__ void warpgroup_barrier(uint32_t warpgroup) {
   asm volatile("bar.sync %0, %1;" ::"r"(1 + warpgroup), "n"((int)WGMMA_THREADS) : "memory");
 }
@@ -81,11 +85,11 @@ __device__ __forceinline__ void wait_phase(mbarrier *barrier, uint32_t phase) {
   }
 }
 
-/* Columns of out of a tile whose products have COLUMNS columns. */
+/* Number of columns of `out` in a tile whose product has COLUMNS columns. */
 template <rl_hopper_epilogue EPILOGUE, int COLUMNS> constexpr int OUT_COLUMNS =
     EPILOGUE == RL_HOPPER_GATE ? COLUMNS / 2 : COLUMNS;
 
-/* Tile number `index` of those with COLUMNS columns, for the block `rank` of its cluster. */
+/* Returns the tile of the block `rank` in the cluster's tile number `index`, counted among the tiles with COLUMNS columns. */
 template <rl_hopper_epilogue EPILOGUE, int COLUMNS>
 __device__ __forceinline__ tile tile_at(const arguments &a, uint32_t index, uint32_t rank) {
   enum { PARTS = TILE_COLUMNS / COLUMNS };
@@ -98,11 +102,12 @@ __device__ __forceinline__ tile tile_at(const arguments &a, uint32_t index, uint
 
 /* --- loading ----------------------------------------------------------------------------------------------------------- */
 
-/* Requests all stages of `count` tiles. One thread of each block runs it. use: stages requested so far. */
+/* Producer: loads all stages of the cluster's share of `count` tiles. Runs in one thread of each block. use: number of stages
+ * that the thread has loaded, also in earlier calls. */
 template <rl_hopper_epilogue EPILOGUE, int COLUMNS>
 __device__ __forceinline__ void load_tiles(const tensor_maps &maps, const arguments &a, uint32_t count, char *stages,
                                            mbarrier *full, mbarrier *empty, uint32_t rank, uint32_t &use) {
-  enum { RANK_ROWS = COLUMNS / CLUSTER /* of the weights, loaded by a block */, RANK_BYTES = RANK_ROWS * STEP * 2 };
+  enum { RANK_ROWS = COLUMNS / CLUSTER /* rows of the weights that one block loads */, RANK_BYTES = RANK_ROWS * STEP * 2 };
   const CUtensorMap *weight = EPILOGUE == RL_HOPPER_GATE && rank == 1 ? &maps.up_weight : &maps.weight;
   for (uint32_t index = blockIdx.x / CLUSTER; index < count; index += gridDim.x / CLUSTER) {
     const tile t = tile_at<EPILOGUE, COLUMNS>(a, index, rank);
@@ -121,8 +126,10 @@ __device__ __forceinline__ void load_tiles(const tensor_maps &maps, const argume
   }
 }
 
-/* --- epilogues: sums[4 · block + 2 · i + k] is row (warp · 16 + lane / 4 + 8 · i), column (8 · block + 2 · (lane % 4) + k) ---
- */
+/* --- epilogues --------------------------------------------------------------------------------------------------------- */
+
+/* wgmma's layout of the sums: a thread's sums[4 · block + 2 · i + k] is in row warp · 16 + lane / 4 + 8 · i and in column
+ * 8 · block + 2 · (lane % 4) + k of the warpgroup's tile. */
 
 template <int SUMS> __device__ __forceinline__ void apply_gate(float (&sums)[SUMS]) {
 #pragma unroll
@@ -142,7 +149,7 @@ __device__ __forceinline__ uint32_t narrow_two(__nv_bfloat16, float x, float y) 
   return *(const uint32_t *)&pair;
 }
 
-/* row: the thread's first row of out; column: the thread's first column. */
+/* row, column: position in `out` of sums[0]. */
 template <class T, int SUMS>
 __device__ __forceinline__ void add(float (&sums)[SUMS], const arguments &a, uint32_t row, uint32_t column) {
 #pragma unroll
@@ -184,8 +191,8 @@ __device__ __forceinline__ void rotate(float (&sums)[SUMS], const arguments &a, 
   }
 }
 
-/* Stores 64 rows of COUNT boxes of columns from sums[FIRST…]. The boxes in shared memory have the swizzle of 128 bytes: the
- * warp's 4-byte stores then touch all banks once. */
+/* Stores COUNT boxes of 64 rows × 64 columns, beginning with sums[FIRST]. The boxes in shared memory have the 128-byte swizzle,
+ * so that a warp's 4-byte stores have no bank conflicts. */
 template <class T, int FIRST, int COUNT, int SUMS> __device__ __forceinline__ void store(const float (&sums)[SUMS], char *boxes,
                                                                                          const CUtensorMap *map,
                                                                                          uint32_t warpgroup, tile t) {
@@ -210,13 +217,13 @@ template <class T, int FIRST, int COUNT, int SUMS> __device__ __forceinline__ vo
 
 /* --- multiplying ------------------------------------------------------------------------------------------------------- */
 
-/* The warpgroup has read the stage: notifies the loaders of both blocks. */
+/* Arrives on empty[stage] of both blocks: this consumer has read the stage. */
 __device__ __forceinline__ void release_stage(mbarrier *empty, uint32_t use) {
   const uint32_t thread = threadIdx.x % WGMMA_THREADS;
   if (thread < CLUSTER) mbarrier_arrive_at(&empty[use % STAGES], thread);
 }
 
-/* sums = x · weightᵀ of one tile. use: stages multiplied so far. */
+/* Computes sums = x · weightᵀ of one tile. use: number of stages that the warpgroup has multiplied, also in earlier calls. */
 template <class T, int SUMS> __device__ __forceinline__ void multiply_tile(float (&sums)[SUMS], uint32_t steps, uint64_t x,
                                                                            uint64_t weights, mbarrier *full, mbarrier *empty,
                                                                            uint32_t &use) {
@@ -237,7 +244,7 @@ template <class T, int SUMS> __device__ __forceinline__ void multiply_tile(float
   release_stage(empty, use - 1);
 }
 
-/* Computes `count` tiles. use: stages multiplied so far. */
+/* Consumer: computes the cluster's share of `count` tiles. use: see multiply_tile. */
 template <class T, rl_hopper_epilogue EPILOGUE, int HEAD_SIZE, int COLUMNS>
 __device__ __forceinline__ void multiply_tiles(const tensor_maps &maps, const arguments &a, uint32_t count, char *stages,
                                                mbarrier *full, mbarrier *empty, uint32_t rank, uint32_t warpgroup,
@@ -293,7 +300,7 @@ template <class T, rl_hopper_epilogue EPILOGUE, int HEAD_SIZE> __global__ void _
                                                              use);
     if (threadIdx.x % WGMMA_THREADS == 0) wait_stores();
   }
-  cluster_barrier(); /* the other block may still write to this block's shared memory */
+  cluster_barrier(); /* a block must not exit while the other block still multicasts to its shared memory or arrives on it */
 #else
   __trap();
 #endif
@@ -355,7 +362,7 @@ int encode_all(const rl_hopper_shape *s, tensor_maps *maps, rl_error *err) {
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/* clusters: those that are resident at the same time. */
+/* clusters: number of clusters that are resident at the same time. */
 arguments arguments_of(const rl_hopper_shape *s, uint32_t clusters) {
   const uint32_t row_pairs = (uint32_t)ceil_div(s->rows, CLUSTER * TILE_ROWS),
                  column_tiles = (uint32_t)ceil_div(s->columns, TILE_COLUMNS / (s->epilogue == RL_HOPPER_GATE ? 2 : 1)),
@@ -384,7 +391,7 @@ struct rl_hopper_product {
   uint32_t blocks;
 };
 
-/* Runs a kernel that reports whether this build has code for sm_90a, the only target with wgmma. */
+/* Returns whether this build has code for sm_90a, the only target with wgmma: a kernel reports how it was compiled. */
 static bool has_wgmma(const rl_device *device) {
   int major = 0, result = 0, *reported = NULL;
   if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device->index) != cudaSuccess || major != 9) return false;

@@ -1,9 +1,9 @@
-/* Our matrix product for Hopper: out = epilogue(x · weightᵀ), by wgmma and bulk tensor copies, for fp16 and bf16. All matrices
- * are row-major, and sums are FP32 until the epilogue has been applied:
+/* Our matrix product for Hopper, with wgmma and TMA: out = epilogue(x · weightᵀ), for fp16 and bf16. All matrices are row-major.
+ * Sums are FP32, and are rounded after the epilogue. The epilogues:
  *
  *   ADD   out = x · weightᵀ + addend
  *   GATE  out = silu(x · weightᵀ) · (x · up_weightᵀ)
- *   ROPE  out = x · weightᵀ, in whose first rotated_columns columns every head is rotated (kernel/rope.h)
+ *   ROPE  out = x · weightᵀ; every head in the first rotated_columns columns is rotated (kernel/rope.h)
  */
 #ifndef RL_HOPPER_PRODUCT_H
 #define RL_HOPPER_PRODUCT_H
@@ -15,18 +15,20 @@ typedef enum rl_hopper_epilogue { RL_HOPPER_ADD, RL_HOPPER_GATE, RL_HOPPER_ROPE 
 typedef struct rl_hopper_shape {
   int dtype; /* RL_DTYPE_FP16 or RL_DTYPE_BF16 */
   rl_hopper_epilogue epilogue;
-  int64_t rows, columns, inputs; /* x[rows][inputs], weight[columns][inputs], out[rows][columns]; multiples of 8, rows apart */
-  const void *x, *weight, *up_weight; /* up_weight: GATE */
+  int64_t rows, columns,
+      inputs; /* x[rows][inputs], weight[columns][inputs], out[rows][columns]; inputs and columns: multiples of 8 */
+  const void *x, *weight, *up_weight; /* up_weight: only for GATE */
   void *out;
-  int64_t out_stride;                                         /* elements between rows of out; a multiple of 8 */
-  const void *addend;                                         /* ADD: [rows][columns] */
-  const float *rotations;                                     /* ROPE: [positions][head_size]: cosine and sine of each pair */
-  int64_t head_size, rotated_columns, tokens, first_position; /* ROPE: row r has the position first_position + r % tokens */
+  int64_t out_stride;     /* elements between rows of out; a multiple of 8 */
+  const void *addend;     /* only for ADD: [rows][columns] */
+  const float *rotations; /* only for ROPE: [positions][head_size]: cosine and sine of each pair */
+  int64_t head_size, rotated_columns, tokens,
+      first_position; /* only for ROPE: row r has the position first_position + r % tokens */
 } rl_hopper_shape;
 
 typedef struct rl_hopper_product rl_hopper_product;
 
-/* Returns whether the device and this build have the kernel, and it computes this shape. */
+/* Returns whether the device and this build have the kernel, and the kernel supports this shape. */
 bool rl_hopper_supports(const rl_device *device, const rl_hopper_shape *shape);
 int rl_hopper_open(const rl_hopper_shape *shape, rl_hopper_product **product, rl_error *err);
 void rl_hopper_close(rl_hopper_product *product); /* NULL is allowed */

@@ -1,9 +1,9 @@
 /* The instruction wgmma of Hopper (sm_90a): a warpgroup (128 threads) asynchronously multiplies operands A and B in shared memory
- * and adds the product to a tile of 64 × 256 or 64 × 128 sums in registers. A step along k (the depth of the product) is 32 bytes
- * of each row, for every type. Source: PTX ISA 9.0, "Asynchronous warpgroup level matrix instructions".
+ * and adds the product to a tile of 64 × 256 or 64 × 128 sums in registers. One instruction multiplies 32 bytes of each row along
+ * k, for every type. Source: PTX ISA 9.0, "Asynchronous warpgroup level matrix instructions".
  *
- * Operand layout without swizzling: core matrices of 8 rows × 16 bytes, each contiguous (128 bytes). The two core matrices of a
- * step along k are adjacent; those of the next 8 rows follow. */
+ * Operand layout without swizzling: core matrices of 8 rows × 16 bytes, each contiguous (128 bytes). The two core matrices of one
+ * instruction along k are adjacent; the core matrices of the next 8 rows follow them. */
 #ifndef RL_HOPPER_WGMMA_CUH
 #define RL_HOPPER_WGMMA_CUH
 
@@ -24,15 +24,16 @@ struct tf32 {
   float value;
 };
 
-/* Returns the matrix descriptor of an operand without swizzling: its address, and the distances from a core matrix to the next
- * along k and along the rows, all in units of 16 bytes. */
+/* Returns the matrix descriptor of an operand without swizzling. It contains the operand's address, and the distances between
+ * neighbouring core matrices along k and along the rows, all in units of 16 bytes. */
 __device__ static inline uint64_t wgmma_descriptor(const void *shared) {
   const uint64_t address = (uint64_t)__cvta_generic_to_shared(shared), in_k = 128, in_rows = 256;
   return (address & 0x3ffff) >> 4 | in_k >> 4 << 16 | in_rows >> 4 << 32;
 }
 
-/* The same for rows of 128 bytes with the swizzle of 128 bytes, as the bulk tensor copy stores them: 8 rows are 1024 bytes, to
- * which `shared` is aligned. A step along k adds WGMMA_STEP_BYTES to the address. */
+/* Returns the matrix descriptor of an operand whose rows have 128 bytes and the 128-byte swizzle, as TMA stores them. `shared`
+ * must be aligned to 1024 bytes, the size of 8 rows. The next WGMMA_STEP_BYTES along k have an address that is greater by as many
+ * bytes. */
 __device__ static inline uint64_t wgmma_swizzled_descriptor(const void *shared) {
   const uint64_t address = (uint64_t)__cvta_generic_to_shared(shared), in_rows = 1024, swizzle_128_bytes = 1;
   return (address & 0x3ffff) >> 4 | (uint64_t)1 << 16 | in_rows >> 4 << 32 | swizzle_128_bytes << 62;
@@ -63,8 +64,9 @@ template <int PENDING> __device__ static inline void wgmma_wait_group() {
   "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
   "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 
-/* Defines wgmma for element type T: sums += A · B, or sums = A · B without `accumulate`; a tile of 64 × 256, or of 64 × 128 with
- * 64 sums. IMMEDIATES: A and B are not negated (imm-scale 1) and, for types of 2 bytes, not transposed (imm-trans 0). */
+/* Defines wgmma for element type T: sums += A · B, or sums = A · B if `accumulate` is false. The tile has 64 × 256 elements (128
+ * sums per thread) or 64 × 128 (64 sums). IMMEDIATES: A and B are not negated (imm-scale 1) and, for 2-byte types, not transposed
+ * (imm-trans 0). */
 #define WGMMA(T, SHAPE, IMMEDIATES)                                                                                             \
   __device__ static inline void wgmma(T, float(&sums)[WGMMA_SUMS_PER_THREAD], uint64_t a, uint64_t b, bool accumulate = true) { \
     asm volatile("{ .reg .pred p; setp.ne.b32 p, %130, 0; wgmma.mma_async.sync.aligned.m64n256" SHAPE " {" WGMMA_REGISTERS      \

@@ -1,5 +1,5 @@
-/* Checks the results of a layer, stage by stage: the reference computes each stage of a sample of rows from the stored result of
- * the stage before, so that rounding does not add up and the error names its stage. */
+/* Checks the results of a layer stage by stage, for a sample of rows. The reference computes each stage from the device's result
+ * of the previous stage, so that rounding errors do not accumulate and the error message names the wrong stage. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -19,11 +19,11 @@ typedef struct checked_rows {
   rl_layer_instance *instance;
   rl_layer_reference reference;
   int64_t rows[MAX_ROWS];
-  double *x, *stages[RL_LAYER_STAGE_COUNT]; /* the device's values of the rows: [count][columns] */
-  double *expected;                         /* of one stage */
+  double *x, *stages[RL_LAYER_STAGE_COUNT]; /* results of the device for these rows: [count][columns] */
+  double *expected;                         /* results of the reference for one stage */
 } checked_rows;
 
-/* Chooses the first row, the last one and random ones between them, in order. */
+/* Chooses the first row, the last row and random rows between them, in ascending order. */
 static void choose_rows(checked_rows *checked) {
   const rl_layer_params *p = &checked->instance->params;
   const int64_t all = rl_layer_rows(p), count = all < MAX_ROWS ? all : MAX_ROWS;
@@ -85,11 +85,11 @@ static int read_rows(checked_rows *checked, rl_error *err) {
   return 0;
 }
 
-/* Attention of each row from the device's qkv of the row's sequence. */
+/* Computes the attention of each row from the device's qkv of the row's sequence. */
 static int compute_attention(checked_rows *checked, rl_error *err) {
   const rl_layer_params *p = &checked->instance->params;
   const int64_t elements = rl_layer_context(p) * 3 * p->hidden;
-  int64_t read = -1; /* sequence that `sequence` holds */
+  int64_t read = -1; /* index of the sequence whose qkv was read last */
   RL_CLEANUP(free_doubles) double *sequence = allocate(elements, err);
   if (sequence == NULL) return -1;
   for (int64_t i = 0; i < checked->reference.count; i++) {
@@ -115,8 +115,9 @@ static int compute_stage(checked_rows *checked, int stage, rl_error *err) {
   }
 }
 
-/* Returns the largest relative error of a stage from the stored result of the stage before: half a unit in the last place of the
- * type for each rounding (the norm's result, a product's result, what follows it), and what tensor cores truncate in FP32. */
+/* Returns the largest accepted relative error of a stage. It consists of half a unit in the last place of the type for each
+ * rounding (of the norm's result, of a product's result, and of the epilogue's result), and of the truncation of FP32 sums in
+ * tensor cores. */
 static double stage_tolerance(const rl_layer_params *p, int stage) {
   static const int roundings[] = {
       [RL_LAYER_QKV] = 3, [RL_LAYER_ATTENTION] = 2, [RL_LAYER_HIDDEN] = 2, [RL_LAYER_GATED] = 4, [RL_LAYER_OUTPUT] = 2};
@@ -135,7 +136,7 @@ static double row_error(const double *result, const double *expected, int64_t co
   return sqrt(squared_error / squared_norm);
 }
 
-/* Compares a stage and keeps the error that is the largest share of its tolerance. */
+/* Compares a stage with the reference. *worst keeps the error with the largest ratio to its tolerance. */
 static int check_stage(checked_rows *checked, int stage, rl_check *worst, rl_error *err) {
   const rl_layer_params *p = &checked->instance->params;
   const int64_t columns = rl_layer_stage_columns(p, stage);

@@ -1,6 +1,9 @@
-/* The engine "cpu" of the layer: OpenBLAS and loops on all threads. Tensors are fp32, with weights and inputs of the layer's
- * type. baseline  each operation reads and writes memory fused     q, k and v are one product; the residual is added, and the
- * gate applied, to a panel of a product while it is in cache */
+/* The engine "cpu" of the layer: OpenBLAS and loops on all threads. Tensors are fp32; weights and inputs are rounded to the
+ * layer's type. There are two variants:
+ *
+ *   baseline  each operation reads its input from memory and writes its result to memory
+ *   fused     q, k and v are one product; the residual is added to a panel of a product, and the gate is applied to it, while the
+ *             panel is in cache */
 #include <cblas.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -15,17 +18,17 @@
 #define LOOPS "layer/loops/layer.h"
 #include "kernel/float_and_double.h"
 
-enum { MIN_PANEL = 16, MAX_PANEL = 512 /* outputs of a product that a thread computes at once */ };
+enum { MIN_PANEL = 16, MAX_PANEL = 512 /* columns of a product that a thread computes at once */ };
 
 RL_DEFINE_CLEANUP(free_floats, float *, free, NULL)
 
-/* rl_layer_instance.engine_state. */
+/* Stored in rl_layer_instance.engine_state. */
 typedef struct cpu_layer {
   rl_device *device;
   float *normed;    /* [rows][hidden] */
-  float *projected; /* [rows][hidden]: a product without its residual */
+  float *projected; /* [rows][hidden]: result of a product before the residual is added */
   float *gate, *up; /* [rows][ffn] */
-  float *rotations; /* [context][head_size], of rl_layer_fill_rotations */
+  float *rotations; /* [context][head_size], filled by rl_layer_fill_rotations */
 } cpu_layer;
 
 static void close_state(void *engine_state) {
@@ -66,8 +69,8 @@ static int normalize(rl_layer_instance *self, const float *x, int weight, rl_err
 
 /* --- products ---------------------------------------------------------------------------------------------------------- */
 
-/* out = x · weightᵀ, and in fused variants what follows it. The rows of a sequence are adjacent in `out`; the first row of
- * sequence i is out + i · sequence_stride. */
+/* out = x · weightᵀ. In the variant `fused` also adds the residual or applies the gate. The rows of a sequence are adjacent in
+ * `out`; the first row of sequence i is out + i · sequence_stride. */
 typedef struct product {
   const rl_layer_instance *self;
   const float *x, *weight;
@@ -128,7 +131,7 @@ static int enqueue_norm1(void *arg, rl_stream stream, rl_error *err) {
   return normalize(arg, input_of(arg, RL_LAYER_X), RL_LAYER_NORM1_WEIGHT, err);
 }
 
-/* Computes `count` of q, k and v from `first` on, into the rows of the new tokens. */
+/* Computes `count` of the three projections q, k and v, starting with number `first`, into the rows of the new tokens. */
 static int project_qkv(rl_layer_instance *self, int64_t first, int64_t count, rl_error *err) {
   const rl_layer_params *p = &self->params;
   const product projection = {.x = state_of(self)->normed,

@@ -1,5 +1,5 @@
-/* The engine "cuda" of the layer: products by cuBLASLt, attention by cuDNN, and our kernels (elementwise.h, hopper/product.h).
- * The variants are in plans[]. */
+/* The engine "cuda" of the layer. cuBLASLt computes products, cuDNN computes attention, and our kernels (elementwise.h,
+ * hopper/product.h) the other operations. plans[] lists what each variant does. */
 #include <cstdlib>
 #include <errno.h>
 #include <math.h>
@@ -16,12 +16,12 @@
 
 enum { WORKSPACE_BYTES = 64 << 20, MAX_SEARCHED = 32, MAX_SEARCHED_PLANS = 10, MEASUREMENTS_MAX = 8 };
 
-/* What a variant uses. */
+/* Properties of a variant. */
 typedef struct plan {
-  bool joins;      /* q, k, v are one product, and gate and up; products add the residual */
-  bool streams;    /* gate and up are products on two streams */
-  bool searches;   /* algorithms of the libraries are measured */
-  bool our_kernel; /* hopper/product.h where it is faster */
+  bool joins;      /* q, k and v are one product, gate and up are one product, and products add the residual */
+  bool streams;    /* gate and up are two products on two streams */
+  bool searches;   /* the fastest algorithm of each library is found by measuring */
+  bool our_kernel; /* products use hopper/product.h where it is faster than cuBLASLt */
 } plan;
 static const plan plans[RL_LAYER_VARIANT_COUNT] = {{false, false, false, false}, {false, false, false, false},
                                                    {true, false, false, false},  {true, true, false, false},
@@ -29,18 +29,18 @@ static const plan plans[RL_LAYER_VARIANT_COUNT] = {{false, false, false, false},
 
 typedef enum layer_product { Q, K, V, QKV, O, GATE, UP, GATE_UP, DOWN, PRODUCT_COUNT } layer_product;
 
-/* rl_layer_instance.engine_state. */
+/* Stored in rl_layer_instance.engine_state. */
 typedef struct cuda_layer {
   rl_device *device;
   cublasLtHandle_t cublas;
   cudnnHandle_t cudnn;
-  rl_gemm *products[PRODUCT_COUNT];               /* NULL: not used by the variant */
-  rl_hopper_product *our_products[PRODUCT_COUNT]; /* QKV, O, GATE_UP, DOWN; NULL: the library's is used */
+  rl_gemm *products[PRODUCT_COUNT];               /* NULL: the variant does not use this product */
+  rl_hopper_product *our_products[PRODUCT_COUNT]; /* only QKV, O, GATE_UP and DOWN; NULL: cuBLASLt is used */
   rl_dnn *attention;
   void *workspaces[2], *attention_workspace;
   void *normed;    /* [rows][hidden] */
-  void *projected; /* [rows][hidden]: a product without its residual */
-  void *gate_up;   /* [rows][2 · ffn], or gate and up [rows][ffn] each */
+  void *projected; /* [rows][hidden]: result of a product before the residual is added */
+  void *gate_up;   /* [rows][2 · ffn]; with two products: gate [rows][ffn], then up [rows][ffn] */
   void *rotations; /* float [context][head_size] */
   void *next_row_counter;
   cudaStream_t side_stream;
@@ -73,12 +73,12 @@ static const plan *plan_of(const rl_layer_instance *self) { return &plans[self->
 
 /* Returns the address of an element of a tensor; types have 2 bytes. */
 static char *at(const void *tensor, int64_t element) { return (char *)tensor + element * 2; }
-/* q of the first new token. */
+/* Returns the address of q of the first new token. */
 static char *new_qkv(const rl_layer_instance *self) {
   return at(self->stages[RL_LAYER_QKV], self->params.cached_tokens * 3 * self->params.hidden);
 }
-/* Elements between the new tokens' rows of qkv. With several tokens nothing is cached; with one, sequences are `context` apart.
- */
+/* Returns the distance between the new tokens' rows of qkv, in elements. With several new tokens no token is cached, so the rows
+ * are adjacent. With one new token, its rows in two sequences are `context` rows apart. */
 static int64_t qkv_stride(const rl_layer_params *p) { return (p->tokens == 1 ? rl_layer_context(p) : 1) * 3 * p->hidden; }
 
 /* --- launches ---------------------------------------------------------------------------------------------------------- */
@@ -147,7 +147,7 @@ static int enqueue_residual2(void *arg, rl_stream stream, rl_error *err) {
   return add_residual(self, self->stages[RL_LAYER_HIDDEN], self->stages[RL_LAYER_OUTPUT], stream, err);
 }
 
-/* Elements between gate and up of a row, and between rows. */
+/* Returns the distance from gate to up of a row, in elements. */
 static int64_t up_offset(const rl_layer_instance *self) {
   const bool is_joined = state_of(self)->products[GATE_UP] != NULL;
   return is_joined ? self->params.ffn : rl_layer_rows(&self->params) * self->params.ffn;
@@ -165,7 +165,8 @@ static int enqueue_silu_mul(void *arg, rl_stream stream, rl_error *err) {
   return rl_layer_gate_launch(self->stored_dtype, &gate, (cudaStream_t)stream, err);
 }
 
-/* Gate on the main stream, up on the side stream, which begins after the work so far and which the main stream waits for. */
+/* Computes gate on the main stream and up on the side stream. The side stream waits for the earlier work of the main stream; then
+ * the main stream waits for the side stream. */
 static int enqueue_gate_beside_up(void *arg, rl_stream stream, rl_error *err) {
   cuda_layer *state = state_of((const rl_layer_instance *)arg);
   cudaStream_t main = (cudaStream_t)stream, side = state->side_stream;
@@ -179,7 +180,8 @@ static int enqueue_gate_beside_up(void *arg, rl_stream stream, rl_error *err) {
              : 0;
 }
 
-/* A library's product and the kernel that our product replaces with its epilogue. */
+/* The two functions below launch a product of cuBLASLt and the kernel after it. Our product does the work of that kernel in its
+ * epilogue. */
 static int enqueue_qkv_then_rope(void *arg, rl_stream stream, rl_error *err) {
   return enqueue_product<QKV>(arg, stream, err) < 0 ? -1 : enqueue_rope(arg, stream, err);
 }
@@ -193,7 +195,8 @@ static cudaDataType_t cuda_type(const rl_layer_instance *self) {
   return self->stored_dtype == RL_DTYPE_FP16 ? CUDA_R_16F : CUDA_R_16BF;
 }
 
-/* out[rows][outputs] = x[rows][inputs] · weight[outputs][inputs]ᵀ + addend, row-major: to cuBLASLt, outᵀ = weight · xᵀ. */
+/* out[rows][outputs] = x[rows][inputs] · weight[outputs][inputs]ᵀ + addend. Matrices are row-major; cuBLASLt, which is
+ * column-major, computes outᵀ = weight · xᵀ. */
 typedef struct projection {
   const void *x, *weight;
   void *out;
@@ -208,7 +211,8 @@ static int open_product(rl_layer_instance *self, layer_product product, projecti
   shape.input = shape.output = cuda_type(self);
   shape.exact_split_k = true;
   shape.addend = p.addend;
-  void *workspace = state->workspaces[plan_of(self)->streams && product == UP]; /* products that run at the same time have two */
+  void *workspace =
+      state->workspaces[plan_of(self)->streams && product == UP]; /* two products that run at the same time need two workspaces */
   return rl_gemm_open(state->cublas, &shape, p.weight, p.x, p.out, workspace, WORKSPACE_BYTES,
                       plan_of(self)->searches ? MAX_SEARCHED : 1, self->base.device->stream, &state->products[product], err);
 }
@@ -238,7 +242,7 @@ static int open_gate_products(rl_layer_instance *self, rl_error *err) {
                             err);
 }
 
-/* O and DOWN, whose results are added to a residual. */
+/* Opens the products O and DOWN, whose results are added to a residual. */
 static int open_residual_products(rl_layer_instance *self, rl_error *err) {
   const int64_t hidden = self->params.hidden, ffn = self->params.ffn;
   const bool joins = plan_of(self)->joins;
@@ -295,7 +299,7 @@ static rl_hopper_shape our_shape(const rl_layer_instance *self, layer_product pr
 
 typedef int enqueue_function(void *arg, rl_stream stream, rl_error *err);
 
-typedef struct choice { /* between the library's launches and our kernel */
+typedef struct choice { /* a product for which the faster of the library's launches and our kernel is chosen */
   layer_product product;
   const char *name, *library_measurement, *our_measurement;
   enqueue_function *library, *ours;
@@ -307,7 +311,7 @@ static const choice choices[] = {
      enqueue_our_product<GATE_UP>},
     {DOWN, "down", "library_down_residual_us", "our_down_residual_us", enqueue_product<DOWN>, enqueue_our_product<DOWN>}};
 
-/* Times with a warm cache; NAN: the choice came from the tuning cache. */
+/* Adds measurements of both times, which were taken with a warm cache. NAN: the choice came from the tuning cache. */
 static void record_times(rl_layer_instance *self, const choice *c, double library_us, double our_us) {
   static const char reason[] = "the choice was taken from the tuning cache";
   rl_open_measurement *next = state_of(self)->measurements + self->base.open_measurement_count;
@@ -317,7 +321,7 @@ static void record_times(rl_layer_instance *self, const choice *c, double librar
   self->base.open_measurement_count += 2;
 }
 
-/* Sets *is_faster to the cached choice, or to whether our kernel takes less time. */
+/* Sets *is_faster to the choice in the tuning cache. If there is none, measures whether our kernel takes less time. */
 static int compare_with_library(rl_layer_instance *self, const choice *c, bool *is_faster, rl_error *err) {
   const rl_layer_params *p = &self->params;
   double library_us = NAN, our_us = NAN;
@@ -373,7 +377,7 @@ static int open_attention(rl_layer_instance *self, rl_error *err) {
                         self->stages[RL_LAYER_ATTENTION], &search, self->base.device->stream, &state->attention, err) < 0)
     return -1;
   const rl_dnn_choice *chosen = rl_dnn_chosen(state->attention);
-  if (!chosen->deterministic) self->base.deterministic_note = "the library's engine of attention adds in no fixed order";
+  if (!chosen->deterministic) self->base.deterministic_note = "cuDNN's attention engine adds in no fixed order";
   if (chosen->workspace_bytes > 0 && state->device->ops->allocate(state->device, RL_MEMORY_WORKSPACE, chosen->workspace_bytes,
                                                                   &state->attention_workspace, err) < 0)
     return -1;

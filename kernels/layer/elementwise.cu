@@ -6,7 +6,7 @@
 #include "kernel/norm.cuh"
 #include "kernel/types.cuh"
 
-/* Returns CALL with T as the element type. */
+/* Evaluates CALL with T defined as the element type, and returns its result. */
 #define BY_TYPE(DTYPE, CALL)      \
   if ((DTYPE) == RL_DTYPE_FP16) { \
     typedef __half T;             \
@@ -30,14 +30,15 @@ template <class T> int launch_norm(const rl_layer_norm *n, cudaStream_t stream, 
 
 /* --- rope -------------------------------------------------------------------------------------------------------------- */
 
-/* A block rotates q and k of one token. VECTOR: elements of a vector, a divisor of half_head. */
+/* Each block rotates q and k of one token. VECTOR: elements per vector; it divides half_head. */
 template <class T, int VECTOR> __global__ void __launch_bounds__(THREADS)
     rotate(T *__restrict__ qkv, uint32_t tokens, uint32_t first_position, uint32_t context, uint32_t hidden, uint32_t half_head,
            const float2 *__restrict__ rotations) {
   const uint32_t sequence = blockIdx.x / tokens, token = blockIdx.x % tokens, vectors = half_head / VECTOR;
   T *row = qkv + ((size_t)sequence * context + token) * 3 * hidden;
   const float2 *pairs = rotations + (size_t)(first_position + token) * half_head;
-  for (uint32_t i = threadIdx.x; i < hidden / VECTOR; i += THREADS) { /* 2 · hidden elements are `hidden` pairs */
+  for (uint32_t i = threadIdx.x; i < hidden / VECTOR;
+       i += THREADS) { /* q and k have 2 · hidden elements, so there are `hidden` pairs */
     const uint32_t head = i / vectors, pair = i % vectors * VECTOR;
     vec<T, VECTOR> *first = (vec<T, VECTOR> *)(row + head * 2 * half_head + pair),
                    *second = (vec<T, VECTOR> *)(row + head * 2 * half_head + half_head + pair);
@@ -89,7 +90,7 @@ template <class T> int launch_add(const void *x, const void *r, void *y, int64_t
   return rl_cuda_check_launch("launching a residual", err);
 }
 
-/* A block processes THREADS vectors of a row. */
+/* Each block processes THREADS vectors of a row. */
 template <class T> __global__ void __launch_bounds__(THREADS)
     apply_gate(const T *__restrict__ gate, const T *__restrict__ up, size_t stride, T *__restrict__ y, uint32_t columns) {
   const uint32_t vectors = columns / WIDTH, blocks_per_row = (vectors + THREADS - 1) / THREADS;

@@ -1,5 +1,6 @@
-/* The layer's kernels between its products, on CUDA. Tensors are fp16 or bf16; dtype is an rl_dtype. hidden and ffn are multiples
- * of 8, and rows are aligned to 16 bytes. All return 0, or -1 with err. Included by .cu files only. */
+/* CUDA kernels of the layer's operations between its products. Tensors are fp16 or bf16; dtype is an rl_dtype. hidden and ffn
+ * must be multiples of 8, and rows must be aligned to 16 bytes. All functions return 0, or -1 and set err. Included by .cu files
+ * only. */
 #ifndef RL_KERNELS_LAYER_ELEMENTWISE_H
 #define RL_KERNELS_LAYER_ELEMENTWISE_H
 
@@ -13,18 +14,18 @@ typedef struct rl_layer_norm { /* y[rows][columns] = layernorm(x) · weight + bi
   void *y;
   int64_t rows, columns;
   uint32_t *next_row_counter; /* device memory; zero between launches */
-  bool has_clusters;          /* of the device */
+  bool has_clusters;          /* the device supports thread block clusters */
 } rl_layer_norm;
 int rl_layer_norm_launch(int dtype, const rl_layer_norm *norm, cudaStream_t stream, rl_error *err);
 
 typedef struct rl_layer_rope { /* rotates all heads of q and k of the new tokens in place */
-  void *qkv;                   /* q of the first new token; the rows of the new tokens of a sequence are adjacent */
+  void *qkv;                   /* address of q of the first new token; new tokens of a sequence have adjacent rows */
   int64_t batch, tokens, first_position, context, hidden, head_size;
   const float2 *rotations; /* [context][head_size / 2]: cosine and sine */
 } rl_layer_rope;
 int rl_layer_rope_launch(int dtype, const rl_layer_rope *rope, cudaStream_t stream, rl_error *err);
 
-/* y[count] = x + r; count is a multiple of 8 */
+/* Computes y[count] = x + r. count must be a multiple of 8. */
 int rl_layer_add_launch(int dtype, const void *x, const void *r, void *y, int64_t count, cudaStream_t stream, rl_error *err);
 
 typedef struct rl_layer_gate { /* y[rows][columns] = silu(gate) · up */

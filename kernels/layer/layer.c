@@ -23,19 +23,19 @@ const rl_field rl_layer_fields[] = {
              .summary = "implementation of the layer; default best"),
     RL_FIELD(rl_layer_params, batch, RL_FIELD_INT, .minimum = 1, .maximum = BATCH_MAX, .summary = "sequences; default 1"),
     RL_FIELD(rl_layer_params, tokens, RL_FIELD_INT, .minimum = 1, .maximum = TOKENS_MAX,
-             .summary = "new tokens of each sequence; 1: decode; default 2048"),
+             .summary = "number of new tokens per sequence; 1: decode; default 2048"),
     RL_FIELD(rl_layer_params, cached_tokens, RL_FIELD_INT, .minimum = 0, .maximum = TOKENS_MAX,
-             .summary = "tokens of each sequence that are in the KV cache; default 0: prefill"),
+             .summary = "number of tokens per sequence in the KV cache; default 0: prefill"),
     RL_FIELD(rl_layer_params, hidden, RL_FIELD_INT, .minimum = 2, .maximum = HIDDEN_MAX,
-             .summary = "elements of a token; default 4096"),
+             .summary = "number of elements of a token; default 4096"),
     RL_FIELD(rl_layer_params, heads, RL_FIELD_INT, .minimum = 1, .maximum = HEADS_MAX,
-             .summary = "heads of attention, of hidden / heads elements each; default 32"),
+             .summary = "number of attention heads; each has hidden / heads elements; default 32"),
     RL_FIELD(rl_layer_params, ffn, RL_FIELD_INT, .minimum = 1, .maximum = FFN_MAX,
-             .summary = "outputs of the gate and of the up projection; default 11008"),
+             .summary = "number of outputs of the gate projection, and of the up projection; default 11008"),
     RL_FIELD(rl_layer_params, causal, RL_FIELD_BOOL,
              .summary = "whether a token attends only to itself and to the tokens before it; default true"),
     RL_FIELD(rl_layer_params, samples, RL_FIELD_INT, .minimum = 1, .maximum = 1000,
-             .summary = "times of the layer with a cold cache, and as many with a warm one; default 20"),
+             .summary = "number of samples with a cold cache, and of samples with a warm cache; default 20"),
     RL_FIELD(rl_layer_params, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0,
              .summary = "seed of weights and inputs; default 1"),
     {0}};
@@ -119,15 +119,15 @@ static double weight_elements(const rl_layer_params *p) {
 
 double rl_layer_product_operations(const rl_layer_params *p) { return 2 * (double)rl_layer_rows(p) * weight_elements(p); }
 
-/* Two dot products of a head for each pair of a query and a key that it attends to. */
+/* Counts two dot products of a head (scores, and weighted values) for each pair of a query and a key to which it attends. */
 static double attention_operations(const rl_layer_params *p) {
   const double tokens = (double)p->tokens, context = (double)rl_layer_context(p);
   const double pairs = p->causal ? tokens * (double)p->cached_tokens + tokens * (tokens + 1) / 2 : tokens * context;
   return 4 * (double)p->batch * pairs * (double)p->hidden;
 }
 
-/* Operations are those of the matrix products, which tensor cores execute. Bytes: weights, norms, x and the cached k and v are
- * read once; y and the new k and v are written once. Everything else may stay on chip. */
+/* Operations: those of the matrix products, which tensor cores execute. Bytes: weights, norms, x and the cached k and v are read
+ * once; y and the new k and v are written once. All other data can stay on the chip. */
 static rl_cost cost(const void *params) {
   const rl_layer_params *p = params;
   const double hidden = (double)p->hidden, rows = (double)rl_layer_rows(p), size = (double)rl_dtype_size(rl_layer_dtype(p));

@@ -8,10 +8,10 @@
  *   y = h + g Wdownᵀ              [rows][hidden]
  *
  * Prefill: cached_tokens is 0. Decode: tokens is 1, and cached_tokens tokens are in the KV cache. Weights are [outputs][inputs],
- * as in PyTorch's nn.Linear, without bias. The norms are those of the kernel layernorm, rope that of the kernel rope: its first
- * position is cached_tokens. Matrix products add in FP32.
+ * as in PyTorch's nn.Linear, without bias. The norms compute the same function as the workload layernorm, and rope the same as
+ * the workload rope; the position of the first new token is cached_tokens. Matrix products accumulate in FP32.
  *
- * q, k and v of a token are adjacent: the buffer qkv is [batch][cached_tokens + tokens][3][hidden], and so the KV cache too. */
+ * q, k and v of a token are adjacent: the buffer qkv is [batch][cached_tokens + tokens][3][hidden]. It includes the KV cache. */
 #ifndef RL_KERNELS_LAYER_LAYER_H
 #define RL_KERNELS_LAYER_LAYER_H
 
@@ -24,14 +24,14 @@
 extern "C" {
 #endif
 
-/* Each variant changes the one before it. Bits of RL_LAYER_CPU_VARIANTS: those that the CPU has. */
+/* Each variant changes the previous one. The CPU has those in the bit set RL_LAYER_CPU_VARIANTS. */
 typedef enum rl_layer_variant {
   RL_LAYER_BASELINE, /* each operation is a launch, and the host enqueues one launch after another */
   RL_LAYER_GRAPH,    /* the same launches in a CUDA graph */
-  RL_LAYER_FUSED,    /* q, k, v in one product, gate and up in one; products add the residual */
+  RL_LAYER_FUSED,    /* q, k and v are one product, gate and up are one product; products add the residual */
   RL_LAYER_STREAMS,  /* gate and up are two products on two streams */
-  RL_LAYER_TUNED,    /* as fused, each library algorithm is the fastest of those that are measured */
-  RL_LAYER_BEST,     /* for each product the faster of tuned and our kernel, which applies rope, the gate or the residual */
+  RL_LAYER_TUNED,    /* like fused; each library algorithm is the fastest of several measured ones */
+  RL_LAYER_BEST,     /* for each product, the faster of `tuned` and our kernel, whose epilogue does rope, gate or residual */
   RL_LAYER_VARIANT_COUNT
 } rl_layer_variant;
 enum { RL_LAYER_CPU_VARIANTS = 1 << RL_LAYER_BASELINE | 1 << RL_LAYER_FUSED };
@@ -53,7 +53,7 @@ static inline int64_t rl_layer_rows(const rl_layer_params *p) { return p->batch 
 static inline int64_t rl_layer_context(const rl_layer_params *p) { return p->cached_tokens + p->tokens; }
 static inline int64_t rl_layer_head_size(const rl_layer_params *p) { return p->hidden / p->heads; }
 static inline int64_t rl_layer_position(const rl_layer_params *p, int64_t row) { return p->cached_tokens + row % p->tokens; }
-/* Returns how many tokens of its sequence a row attends to: the first ones. */
+/* Returns the number of tokens to which a row attends. They are the first tokens of its sequence. */
 static inline int64_t rl_layer_attended_tokens(const rl_layer_params *p, int64_t row) {
   return p->causal ? rl_layer_position(p, row) + 1 : rl_layer_context(p);
 }
@@ -62,9 +62,9 @@ static inline int64_t rl_layer_qkv_row(const rl_layer_params *p, int64_t row) {
   return row / p->tokens * rl_layer_context(p) + rl_layer_position(p, row);
 }
 
-/* -1 with RL_INPUT when sizes do not fit together. */
+/* Checks that the sizes are consistent and not too large. RL_INPUT: they are not. */
 int rl_layer_check_sizes(const rl_layer_params *params, rl_error *err);
-/* Operations of the matrix products with weights; without attention. */
+/* Returns the number of operations of the products with weights, that is, without attention. */
 double rl_layer_product_operations(const rl_layer_params *params);
 
 #ifdef __cplusplus

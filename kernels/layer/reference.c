@@ -12,7 +12,7 @@
 #define LOOPS "layer/loops/layer.h"
 #include "kernel/float_and_double.h"
 
-enum { CHUNK_COLUMNS = 8 }; /* outputs of a product that a thread computes at once */
+enum { CHUNK_COLUMNS = 8 }; /* columns of a product that a thread computes at once */
 
 RL_DEFINE_CLEANUP(free_doubles, double *, free, NULL)
 
@@ -24,7 +24,7 @@ static double *allocate(int64_t count, rl_error *err) {
 
 /* --- products ---------------------------------------------------------------------------------------------------------- */
 
-/* out[count][out_stride] = in[count][inputs] · (rows first_output… of the weight)ᵀ */
+/* out[count][out_stride] = in[count][inputs] · Wᵀ, where W is the weight without its first `first_output` rows. */
 typedef struct product {
   const rl_layer_reference *reference;
   int weight;
@@ -53,7 +53,8 @@ static int multiply(product p, int64_t outputs, rl_error *err) {
 
 /* --- stages ------------------------------------------------------------------------------------------------------------ */
 
-/* Returns layernorm(x) of all rows, malloc'ed; NULL with err. weight: the input with the norm's weights; its biases follow. */
+/* Returns layernorm(x) of all rows in malloc'ed memory; NULL and err after a failure. weight: the rl_layer_input with the norm's
+ * weights; the next rl_layer_input has its biases. */
 static double *normalize(const rl_layer_reference *r, int weight, const double *x, rl_error *err) {
   const int64_t hidden = r->params->hidden;
   double *normed = allocate(r->count * hidden, err);

@@ -1,5 +1,5 @@
-/* The layer in double precision: each stage for some rows, from the stage before it. Weights are generated from the seed; nothing
- * is read from the device. A row is an index in [0, batch · tokens). */
+/* Computes the layer in double precision: one stage for some rows, from the results of the previous stage. Weights are generated
+ * from the seed, not read from the device. A row is an index in [0, batch · tokens). */
 #ifndef RL_KERNELS_LAYER_REFERENCE_H
 #define RL_KERNELS_LAYER_REFERENCE_H
 
@@ -13,24 +13,23 @@ extern "C" {
 typedef struct rl_layer_reference {
   const rl_layer_params *params;
   rl_thread_pool *thread_pool;
-  const rl_device *device; /* its observer may cancel */
+  const rl_device *device; /* its observer can cancel the computation */
   const int64_t *rows;     /* [count] */
   int64_t count;
 } rl_layer_reference;
 
-/* The inputs and results below are [count] rows. All return 0, or -1 with err: RL_ERRNO, ENOMEM or ECANCELED. */
-
-/* qkv[count][3 · hidden] from x[count][hidden] */
+/* The functions below return 0; or -1 and RL_ERRNO: ENOMEM or ECANCELED. */
+/* Computes qkv[count][3 · hidden] from x[count][hidden]. */
 int rl_layer_reference_qkv(const rl_layer_reference *reference, const double *x, double *qkv, rl_error *err);
-/* attention[hidden] of the row with index `index`. sequence: qkv of all tokens of the row's sequence, [tokens][3 · hidden]. */
+/* Computes attention[hidden] of rows[index]. sequence: qkv of all tokens of the row's sequence, [tokens][3 · hidden]. */
 int rl_layer_reference_attention(const rl_layer_reference *reference, int64_t index, const double *sequence, double *attention,
                                  rl_error *err);
-/* h[count][hidden] from x and attention */
+/* Computes h[count][hidden] from x[count][hidden] and attention[count][hidden]. */
 int rl_layer_reference_hidden(const rl_layer_reference *reference, const double *x, const double *attention, double *h,
                               rl_error *err);
-/* gated[count][ffn] from h */
+/* Computes gated[count][ffn] from h[count][hidden]. */
 int rl_layer_reference_gated(const rl_layer_reference *reference, const double *h, double *gated, rl_error *err);
-/* output[count][hidden] from h and gated */
+/* Computes output[count][hidden] from h[count][hidden] and gated[count][ffn]. */
 int rl_layer_reference_output(const rl_layer_reference *reference, const double *h, const double *gated, double *output,
                               rl_error *err);
 

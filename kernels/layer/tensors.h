@@ -1,4 +1,4 @@
-/* Values of the layer's inputs and weights, which are generated from the seed: any range at any time, on any thread. */
+/* Generates the layer's inputs and weights from the seed. Any part of an input can be generated, by any thread. */
 #ifndef RL_KERNELS_LAYER_TENSORS_H
 #define RL_KERNELS_LAYER_TENSORS_H
 
@@ -10,7 +10,7 @@ extern "C" {
 
 typedef enum rl_layer_input {
   RL_LAYER_X,            /* [rows][hidden] */
-  RL_LAYER_NORM1_WEIGHT, /* [hidden], and so the other parameters of the norms */
+  RL_LAYER_NORM1_WEIGHT, /* [hidden], like the three other parameters of the norms */
   RL_LAYER_NORM1_BIAS,
   RL_LAYER_NORM2_WEIGHT,
   RL_LAYER_NORM2_BIAS,
@@ -18,11 +18,11 @@ typedef enum rl_layer_input {
   RL_LAYER_O_WEIGHT,       /* [hidden][hidden] */
   RL_LAYER_GATE_UP_WEIGHT, /* [2 · ffn][hidden]: the gate's rows, then those of up */
   RL_LAYER_DOWN_WEIGHT,    /* [hidden][ffn] */
-  RL_LAYER_CACHE,          /* initial contents of qkv; only the cached tokens' k and v are used */
+  RL_LAYER_CACHE,          /* initial contents of the buffer qkv; only k and v of the cached tokens are used */
   RL_LAYER_INPUT_COUNT
 } rl_layer_input;
 
-/* Results of the layer that every variant stores. */
+/* Intermediate results and the output of the layer, which every variant stores. */
 typedef enum rl_layer_stage {
   RL_LAYER_QKV,
   RL_LAYER_ATTENTION,
@@ -38,8 +38,8 @@ int64_t rl_layer_stage_elements(const rl_layer_params *params, int stage); /* of
 int64_t rl_layer_stage_columns(const rl_layer_params *params, int stage);  /* of a row */
 /* Returns the index of a row in the stage's buffer, in units of its columns. */
 int64_t rl_layer_stage_row(const rl_layer_params *params, int stage, int64_t row);
-/* Generates elements [start, start + count) of an input, rounded to the layer's type. Weights have the variance 1 / inputs, so
- * that results have about the variance of normalised inputs. */
+/* Generates elements [start, start + count) of an input, rounded to the layer's type. The variance of weights is 1 / inputs, so
+ * that the variance of a product of normalized inputs is about 1. */
 void rl_layer_fill_input(const rl_layer_params *params, int input, int64_t start, int64_t count, double *values);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Implements arguments.h: decodes buffers, scalars and expected contents from a request. */
+/* Decodes buffers, scalars and expected contents from a request. */
 #include "source/arguments.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ typedef struct argument_request {
 
 typedef struct buffer_request {
   int dtype, init, access;
-  int64_t count, seed; /* count 0: not given; it follows from bytes */
+  int64_t count, seed; /* count 0: not given; computed from the size of `bytes` */
   const char *bytes;
 } buffer_request;
 
@@ -39,7 +39,7 @@ static const rl_field buffer_fields[] = {
     RL_FIELD(buffer_request, seed, RL_FIELD_INT, .minimum = 0, .maximum = 9007199254740991.0,
              .summary = "seed of uniform and normal, whose numbers also differ between arguments; default 1"),
     RL_FIELD(buffer_request, bytes, RL_FIELD_STRING, .maximum = RL_SOURCE_TEXT_MAX,
-             .summary = "instead of init: the elements, little-endian, in base64"),
+             .summary = "the elements, little-endian, in base64; given instead of init"),
     RL_FIELD(buffer_request, access, RL_FIELD_CHOICE, .names = access_names,
              .summary =
                  "inout (default): restored before every launch; in: restored, and a launch that changes it fails the job; "

@@ -1,4 +1,4 @@
-/* Implements base64.h by libsodium. */
+/* Uses libsodium. */
 #include "source/base64.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Base64 in requests. */
+/* Decodes base64 in requests. */
 #ifndef RL_KERNELS_SOURCE_BASE64_H
 #define RL_KERNELS_SOURCE_BASE64_H
 
@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-/* Decodes 1 to max_size bytes and appends a NUL. The caller frees them. -1 with RL_INPUT at pointer. */
+/* Decodes 1 to max_size bytes and appends a NUL. The caller frees *bytes. `pointer` is the JSON pointer of errors (RL_INPUT). */
 int rl_source_decode_base64(const char *text, size_t max_size, const char *pointer, unsigned char **bytes, size_t *size,
                             rl_error *err);
 

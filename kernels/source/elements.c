@@ -1,4 +1,4 @@
-/* Implements elements.h. */
+/* Floating-point types are converted by the functions of dtype.h; the macro INTEGER_TYPES lists the integer types. */
 #include "source/elements.h"
 
 #include "kernel/dtype.h"
@@ -11,7 +11,7 @@ static const int dtype_of[] = {[RL_SOURCE_FP64] = RL_DTYPE_FP64,
                                [RL_SOURCE_FP16] = RL_DTYPE_FP16,
                                [RL_SOURCE_BF16] = RL_DTYPE_BF16};
 
-/* Integers: enumerator, C type. */
+/* X(enumerator, C type) for each integer type. */
 /* clang-format off */
 #define INTEGER_TYPES(X)                                                                                        \
   X(RL_SOURCE_INT8, int8_t) X(RL_SOURCE_UINT8, uint8_t) X(RL_SOURCE_INT16, int16_t) X(RL_SOURCE_UINT16, uint16_t) \

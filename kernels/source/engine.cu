@@ -1,5 +1,5 @@
-/* The engine of posted kernels: compiles or loads the kernel, fills the buffers and launches. When the kernel faults, the CUDA
- * context keeps the error: the pass fails, and the worker process exits. When the kernel does not end, the daemon kills the
+/* The engine of posted kernels: compiles or loads the kernel, fills the buffers and launches. If the kernel faults, its error is
+ * sticky in the CUDA context: the pass fails, and the worker process exits. If the kernel does not end, the daemon kills the
  * worker process. */
 #include <cerrno>
 #include <cmath>
@@ -23,9 +23,10 @@ typedef struct instance {
   rl_nvrtc_result compiled;
   cudaLibrary_t library;
   const void *kernel;                         /* a cudaKernel_t, for cudaLaunchKernel */
-  void *allocations[RL_SOURCE_ARGUMENTS_MAX]; /* each a buffer between two guard zones */
+  void *allocations[RL_SOURCE_ARGUMENTS_MAX]; /* each has a buffer between two guard zones */
   void *buffers[RL_SOURCE_ARGUMENTS_MAX];
-  /* Copies of the buffers from the last save; opening the instance saves once. NULL: a buffer with access out, or a scalar. */
+  /* Copies of the buffers, made by the last save; opening the instance saves once. NULL: a buffer with access "out", or a scalar.
+   * */
   void *saved_buffers[RL_SOURCE_ARGUMENTS_MAX];
   uint64_t scalars[RL_SOURCE_ARGUMENTS_MAX];
   void *argument_pointers[RL_SOURCE_ARGUMENTS_MAX]; /* address of the value of each argument, for cudaLaunchKernel */
@@ -42,7 +43,7 @@ static size_t buffer_bytes(const rl_source_argument *argument) {
   return (size_t)argument->count * rl_source_type_size(argument->type);
 }
 
-/* Overwrites the buffers with access out, so that a launch can't return the result of an earlier one. */
+/* Overwrites the buffers with access "out", so that the result of an earlier launch can't count as a result of this one. */
 static int enqueue_invalid_outputs(instance *self, rl_stream stream, rl_error *err) {
   for (int i = 0; i < self->source.argument_count; i++) {
     const rl_source_argument *argument = &self->source.arguments[i];
@@ -68,7 +69,7 @@ static int reset(rl_instance *base, rl_error *err) {
   return rl_cuda_check(cudaStreamSynchronize((cudaStream_t)device->stream), "filling the buffers", err);
 }
 
-/* Enqueues copies of all buffers that are saved. Uses no kernel, because the profiler would count it as a launch of the step. */
+/* Enqueues copies of all saved buffers. Does not use a kernel, because the profiler would count it as a launch of the step. */
 static int enqueue_copies(instance *self, void *const *to, void *const *from, rl_stream stream, rl_error *err) {
   for (int i = 0; i < self->source.argument_count; i++) {
     if (!self->saved_buffers[i]) continue;
@@ -96,7 +97,7 @@ static int save(rl_instance *base, rl_error *err) {
   return copy_buffers(self, self->saved_buffers, self->buffers, err);
 }
 
-/* Copies last, so that the caches hold the inputs. */
+/* Restores variables, outputs and then inputs; the inputs last, so that they are in the caches. */
 static int enqueue_restore(void *arg, rl_stream stream, rl_error *err) {
   instance *self = (instance *)arg;
   if (rl_module_variables_enqueue_restore(self->variables, stream, err) < 0 || enqueue_invalid_outputs(self, stream, err) < 0)
@@ -242,7 +243,7 @@ static int load(instance *self, rl_error *err) {
                                            option_values, 2, NULL, NULL, 0);
   if (status != cudaSuccess) self->library = NULL;
   if (status == cudaSuccess)
-    status = cudaLibraryGetKernel(&kernel, self->library, symbol); /* compiles PTX, so this may fail too */
+    status = cudaLibraryGetKernel(&kernel, self->library, symbol); /* may fail, because it compiles PTX */
   if (status == cudaErrorSymbolNotFound) {
     (void)cudaGetLastError();
     return rl_fail_at(err, "/entry", "the compiled code has no kernel %s", symbol);
@@ -279,7 +280,7 @@ static int check_resources(instance *self, cudaFuncAttributes *attributes, rl_er
 static void set_open_measurements(instance *self, const cudaFuncAttributes *attributes) {
   const bool is_binary = self->source.binary != NULL;
   const char *not_compiled_reason = "a binary was posted",
-             *not_cubin_reason = "the binary is no cubin, so its variables are unknown and keep their values between launches",
+             *not_cubin_reason = "the binary is not a cubin, so its variables are unknown and keep their values between launches",
              *spills_unknown_reason = is_binary ? not_compiled_reason : "the compiler did not report it";
   const rl_nvrtc_result *compiled = &self->compiled;
   const rl_open_measurement measured[OPEN_MEASUREMENT_COUNT] = {

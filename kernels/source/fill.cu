@@ -1,4 +1,4 @@
-/* Implements fill.h: a kernel in which each thread generates elements in a grid-stride loop. */
+/* Each thread of the kernel generates elements in a grid-stride loop. */
 #include "source/fill.h"
 
 #include <cuda_bf16.h>
@@ -9,7 +9,7 @@
 
 enum { BLOCK_THREADS = 256, GRID_BLOCKS = 4096 };
 
-/* Uniform in [0, 1). */
+/* Returns a uniform random number in [0, 1). */
 __device__ static double uniform(uint64_t seed, uint64_t index) {
   return (double)(rl_hash64(rl_hash64(seed) + index) >> 11) * 0x1p-53;
 }

@@ -5,7 +5,8 @@
 #include "device/device.h"
 #include "source/request.h"
 
-/* Enqueues the filling of a buffer by argument->init and seed. Buffers with different indexes get different numbers. */
+/* Enqueues a kernel that fills a buffer according to argument->init and argument->seed. Random numbers also depend on `index`,
+ * the index of the argument. */
 int rl_source_fill(const rl_source_argument *argument, int index, void *to, rl_stream stream, rl_error *err);
 
 #endif

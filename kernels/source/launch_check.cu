@@ -14,10 +14,10 @@
 
 enum { BLOCK_THREADS = 256, MAX_BLOCKS = 1024, MAX_LAUNCHES = 2048, GUARD_PATTERN = 0xa5 };
 
-/* What the device finds after one launch. Zeros before. */
+/* Results of the check of one launch, in device memory. All members are 0 before the check. */
 typedef struct launch_record {
   double squared_error;                   /* sum of (result − expected)² */
-  unsigned long long first_wrong_inverse; /* ~index of the first wrong element; 0: none */
+  unsigned long long first_wrong_inverse; /* ~index of the first wrong element, found by atomicMax; 0: none */
   unsigned long long contents[RL_SOURCE_ARGUMENTS_MAX], guards[RL_SOURCE_ARGUMENTS_MAX]; /* digests of each argument's buffer */
 } launch_record;
 
@@ -25,11 +25,11 @@ struct rl_launch_check {
   const rl_source *source;
   void *const *buffers;
   void *masked_expected;  /* on the device; NULL: no contents are expected */
-  uint64_t key;           /* of the mask */
-  double squared_norm;    /* of the expected contents */
-  launch_record *records; /* on the device, MAX_LAUNCHES */
-  launch_record before;   /* the digests before the first launch */
-  uint32_t count;         /* launches since the last read */
+  uint64_t key;           /* secret key of the mask */
+  double squared_norm;    /* sum of the squares of the expected contents */
+  launch_record *records; /* on the device: MAX_LAUNCHES records */
+  launch_record before;   /* digests before the first launch */
+  uint32_t count;         /* number of launches checked since the last rl_launch_check_read */
 };
 
 static size_t bytes_of(const rl_source_argument *argument) {
@@ -38,7 +38,7 @@ static size_t bytes_of(const rl_source_argument *argument) {
 
 /* --- digests ----------------------------------------------------------------------------------------------------------- */
 
-/* Returns the sum over the block of values, in thread 0. */
+/* Returns the sum of `value` over the thread block in thread 0; other threads get no valid result. */
 template <typename T> __device__ static T block_sum(T value) {
   __shared__ T sums[BLOCK_THREADS];
   sums[threadIdx.x] = value;
@@ -49,7 +49,8 @@ template <typename T> __device__ static T block_sum(T value) {
   return sums[0];
 }
 
-/* The sum of hashes of (position, byte or 8 bytes): independent of the order of the additions. */
+/* Returns the sum of the hashes of (position, 8 bytes) or (position, byte). Addition commutes, so threads can add in any order.
+ * */
 __device__ static unsigned long long digest_part(const unsigned char *memory, uint64_t bytes, uint64_t first, uint64_t stride) {
   const uint64_t *words = (const uint64_t *)memory;
   unsigned long long sum = 0;
@@ -58,7 +59,7 @@ __device__ static unsigned long long digest_part(const unsigned char *memory, ui
   return sum;
 }
 
-/* memory is 8-byte aligned. */
+/* Adds the digest of the memory to *digest. memory must be aligned to 8 bytes. */
 __global__ static void add_digest(const unsigned char *memory, uint64_t bytes, unsigned long long *digest) {
   unsigned long long sum = block_sum(
       digest_part(memory, bytes, (uint64_t)blockIdx.x * BLOCK_THREADS + threadIdx.x, (uint64_t)gridDim.x * BLOCK_THREADS));
@@ -70,8 +71,8 @@ typedef struct guard_zones {
   uint64_t bytes[RL_SOURCE_ARGUMENTS_MAX];
 } guard_zones;
 
-/* One block for each argument. The zone after the buffer begins at the next multiple of 8 bytes; the bytes up to there are added
- * one by one. */
+/* Each block adds the guard zones of one argument. The zone after the buffer begins at the next multiple of 8 bytes; the bytes
+ * between the buffer and the zone are added one by one. */
 __global__ static void add_guard_digests(guard_zones zones, unsigned long long *digests) {
   const unsigned char *buffer = zones.buffers[blockIdx.x];
   if (buffer == nullptr) return;
@@ -112,7 +113,7 @@ template <> struct word<2> { typedef uint16_t type; };
 template <> struct word<4> { typedef uint32_t type; };
 template <> struct word<8> { typedef uint64_t type; };
 
-/* Element i of the masked contents is its bits XOR this. */
+/* Returns the mask of element i: the masked contents are the element's bits XOR the mask. */
 template <typename T> __device__ static typename word<sizeof(T)>::type mask_of(uint64_t key, uint64_t i) {
   return (typename word<sizeof(T)>::type)rl_hash64(key + i);
 }
@@ -127,7 +128,8 @@ template <typename T> __global__ static void mask(T *contents, uint64_t count, u
     words[i] ^= mask_of<T>(key, i);
 }
 
-/* An element is wrong if its squared error alone exceeds element_limit. */
+/* Adds the squared errors of all elements to the record, and finds the first wrong element: one whose squared error exceeds
+ * element_limit. */
 template <typename T> __global__ static void compare(const T *result, const T *masked, uint64_t count, uint64_t key,
                                                      double element_limit, launch_record *record) {
   const auto *masked_words = (const typename word<sizeof(T)>::type *)masked;
@@ -144,7 +146,7 @@ template <typename T> __global__ static void compare(const T *result, const T *m
   if (threadIdx.x == 0) atomicAdd(&record->squared_error, squared_error);
 }
 
-/* Functions for one type of elements. */
+/* The functions of one element type. */
 typedef struct type_functions {
   void (*mask)(void *contents, uint64_t count, uint64_t key, cudaStream_t stream);
   void (*compare)(const rl_launch_check *check, const void *result, uint64_t count, double element_limit, launch_record *record,
@@ -191,7 +193,7 @@ static int upload_expected(rl_launch_check *check, cudaStream_t stream, rl_error
   return rl_cuda_check_launch("masking the expected contents", err);
 }
 
-/* The largest accepted sum of squared errors. */
+/* Returns the largest accepted sum of squared errors. */
 static double squared_error_limit(const rl_launch_check *check) {
   const double tolerance = check->source->tolerance;
   return tolerance * tolerance * (check->squared_norm > 0 ? check->squared_norm : 1);
@@ -208,7 +210,8 @@ static int enqueue_comparison(const rl_launch_check *check, launch_record *recor
 
 /* --- the records ------------------------------------------------------------------------------------------------------- */
 
-/* Launch numbers count from 1 within the samples of one mode, its warm-up launches first. */
+/* Returns the error of a wrong launch. Launches are numbered from 1 within the samples of one mode (cold or warm cache),
+ * including the warm-up launches before them. */
 static int fail_launch(const rl_launch_check *check, uint32_t launch, const launch_record *record, rl_error *err) {
   const rl_source *source = check->source;
   for (int i = 0; i < source->argument_count; i++) {
@@ -270,7 +273,8 @@ int rl_launch_check_read(rl_launch_check *check, rl_stream stream, uint64_t *cou
   return clear_records(check, (cudaStream_t)stream, rc < 0 ? NULL : err) < 0 ? -1 : rc;
 }
 
-/* --- life -------------------------------------------------------------------------------------------------------------- */
+/* --- open and close
+ * -------------------------------------------------------------------------------------------------------------- */
 
 static int fill_guards(const rl_launch_check *check, cudaStream_t stream, rl_error *err) {
   for (int i = 0; i < check->source->argument_count; i++) {

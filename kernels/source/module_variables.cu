@@ -8,17 +8,17 @@
 #include "cuda_check.h"
 
 typedef struct variable {
-  void *memory, *saved; /* on the device; memory NULL: the address is unknown */
+  void *memory, *saved; /* device memory of the variable and of its saved contents; memory NULL: the address is unknown */
 } variable;
 
 struct rl_module_variables {
   bool is_cubin;
   int64_t count;
-  rl_cubin_variable *symbols; /* their names point into the image, and are only read while the set is opened */
+  rl_cubin_variable *symbols; /* names point into the image, which is read only during rl_module_variables_open */
   variable *items;
 };
 
-/* Returns the device address of a variable; NULL: the driver does not tell it. */
+/* Returns the device address of a variable; NULL: the driver does not return it. */
 static void *find_by_name(cudaLibrary_t library, const rl_cubin_variable *symbol) {
   void *memory = NULL;
   size_t bytes = 0;
@@ -29,7 +29,7 @@ static void *find_by_name(cudaLibrary_t library, const rl_cubin_variable *symbol
   return bytes == symbol->size ? memory : NULL;
 }
 
-/* Finds a variable by another one of its section, which is contiguous. */
+/* Computes the address of a variable from that of another variable in the same section: a section is contiguous. */
 static void *find_by_section(const rl_module_variables *variables, const rl_cubin_variable *symbol) {
   for (int64_t i = 0; i < variables->count; i++)
     if (variables->items[i].memory && variables->symbols[i].section == symbol->section)

@@ -1,4 +1,4 @@
-/* Implements options.h: the table of allowed options, and their translation to NVRTC's options. */
+/* A table lists the allowed options and the NVRTC option of each. */
 #include "source/options.h"
 
 #include <ctype.h>
@@ -15,8 +15,8 @@ static const char *const standard_values[] = {"c++11", "c++14", "c++17", "c++20"
 
 static const struct allowed_option {
   const char *name;          /* without dashes */
-  const char *nvrtc_option;  /* the value is appended */
-  const char *const *values; /* allowed values; NULL: an integer or none */
+  const char *nvrtc_option;  /* the value is appended to it */
+  const char *const *values; /* allowed values; NULL: the option takes an integer or no value */
   int minimum, maximum;      /* of the integer; both 0: the option takes no value */
 } allowed_options[] = {
     {"use_fast_math", "--use_fast_math"},

@@ -1,4 +1,4 @@
-/* Compiler options that a client may request: options that change the generated code, and none that names a file. */
+/* Compiler options that a client may request: options that change the generated code, but no option that names a file. */
 #ifndef RL_KERNELS_SOURCE_OPTIONS_H
 #define RL_KERNELS_SOURCE_OPTIONS_H
 
@@ -11,24 +11,25 @@ extern "C" {
 #endif
 
 enum {
-  RL_SOURCE_OPTIONS_MAX = 24,      /* in a request */
-  RL_SOURCE_NVRTC_OPTIONS_MAX = 40 /* options of the request and of a variant together */
+  RL_SOURCE_OPTIONS_MAX = 24,      /* options of a request */
+  RL_SOURCE_NVRTC_OPTIONS_MAX = 40 /* options of a request and of one variant */
 };
 
 #define RL_SOURCE_OPTIONS_SUMMARY                                                                                       \
   "compiler options: -use_fast_math, -maxrregcount=N, -DNAME=VALUE, -std=c++17, -lineinfo, -fmad=, -ftz=, -prec-div=, " \
   "-prec-sqrt=, -extra-device-vectorization, -O0 to -O3"
 
-typedef struct rl_source_options { /* for NVRTC; items point into text */
+typedef struct rl_source_options { /* NVRTC options; items point into text */
   const char *items[RL_SOURCE_NVRTC_OPTIONS_MAX];
   int count;
   char text[8192];
   size_t used;
 } rl_source_options;
 
-/* Translates a client's option to NVRTC's and appends it. -1 with RL_INPUT at pointer when the option is not allowed. */
+/* Translates a client's option to the NVRTC option and appends it. `pointer` is the JSON pointer of errors. RL_INPUT: the option
+ * is not allowed, or there are too many. */
 int rl_source_options_add(rl_source_options *options, const char *option, const char *pointer, rl_error *err);
-/* Appends a macro, NAME or NAME=VALUE. -1 with RL_INPUT at pointer. */
+/* Appends the definition of a macro: NAME or NAME=VALUE. RL_INPUT: it has another form or is too long. */
 int rl_source_options_add_macro(rl_source_options *options, const char *macro, const char *pointer, rl_error *err);
 /* Appends an NVRTC option without checking it. */
 int rl_source_options_append(rl_source_options *options, const char *pointer, rl_error *err, const char *format, ...)

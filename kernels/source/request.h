@@ -1,4 +1,4 @@
-/* The data of a posted kernel: the request as decoded from JSON (rl_source_request), and its checked contents (rl_source). */
+/* The data of a posted kernel: rl_source_request is the request as decoded from JSON, rl_source its checked contents. */
 #ifndef RL_KERNELS_SOURCE_REQUEST_H
 #define RL_KERNELS_SOURCE_REQUEST_H
 
@@ -18,7 +18,7 @@ enum {
   RL_SOURCE_POINTER_SIZE = 96 /* bytes of a JSON pointer */
 };
 
-/* Pointers point into the JSON document that the request was decoded from. */
+/* The pointers point into the JSON document from which the request was decoded. */
 typedef struct rl_source_request {
   const char *code, *binary; /* exactly one is not NULL; binary is base64 */
   char entry[RL_SOURCE_ENTRY_SIZE];
@@ -35,34 +35,34 @@ typedef enum rl_source_init {
   RL_SOURCE_NORMAL
 } rl_source_init;
 
-/* What a kernel does with a buffer. */
+/* Whether a kernel reads a buffer, writes it, or both. */
 typedef enum rl_source_access {
   RL_SOURCE_INOUT, /* restored before every launch */
-  RL_SOURCE_IN,    /* restored too; a launch that changes it is wrong */
-  RL_SOURCE_OUT    /* bytes of 0xFF, which are NaN in every float type, before every launch */
+  RL_SOURCE_IN,    /* restored before every launch; a launch that changes it is wrong */
+  RL_SOURCE_OUT    /* filled before every launch with 0xFF bytes, which are NaN in every floating-point type */
 } rl_source_access;
 
 typedef struct rl_source_argument {
   bool is_buffer; /* false: a scalar */
-  int access;     /* rl_source_access, of a buffer */
+  int access;     /* rl_source_access of a buffer */
   int type;       /* rl_source_type */
   int64_t count;  /* elements of the buffer */
   int init;       /* rl_source_init, used when initial_contents is NULL */
   int64_t seed;
-  unsigned char *initial_contents; /* of the buffer; owned; NULL: generated from init and seed */
-  double value;                    /* of the scalar */
+  unsigned char *initial_contents; /* of a buffer; owned; NULL: they are generated from init and seed */
+  double value;                    /* of a scalar */
 } rl_source_argument;
 
 typedef struct rl_source_variant {
   char name[32];
   bool fast_math;
   int64_t max_registers;    /* per thread; 0: no limit */
-  int64_t launch_bounds[2]; /* maximum threads of a block, minimum blocks of an SM; 0: not set */
+  int64_t launch_bounds[2]; /* maximum threads per block, minimum blocks per SM; 0: not set */
   const cJSON *defines;
 } rl_source_variant;
 
 typedef struct rl_source_model {
-  double bytes, operations; /* the least bytes and operations of one launch; NAN: not given */
+  double bytes, operations; /* compulsory bytes and operations of one launch; NAN: not given */
 } rl_source_model;
 
 typedef struct rl_source {
@@ -72,7 +72,7 @@ typedef struct rl_source {
   size_t binary_size;
   rl_source_argument arguments[RL_SOURCE_ARGUMENTS_MAX];
   int argument_count;
-  int64_t buffer_bytes; /* of all buffers together */
+  int64_t buffer_bytes; /* sum over all buffers */
   rl_source_variant variants[RL_SOURCE_VARIANTS_MAX];
   int variant_count; /* at least 1 */
   rl_source_model model;

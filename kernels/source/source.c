@@ -1,4 +1,4 @@
-/* Implements the requests of source.h: checks a posted kernel's launch, entry and code, and decodes its other members. */
+/* Checks a posted kernel's launch configuration, entry and code, and decodes the other members of the request. */
 #include "source/source.h"
 
 #include <ctype.h>
@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "source/base64.h"
 
-enum { MAX_BLOCK_THREADS = 1024, MAX_BLOCK_Z = 64, MAX_GRID_YZ = 65535 }; /* of all compute capabilities */
+enum { MAX_BLOCK_THREADS = 1024, MAX_BLOCK_Z = 64, MAX_GRID_YZ = 65535 }; /* limits of every compute capability */
 
 const rl_field rl_source_model_fields[] = {
     RL_FIELD(rl_source_model, bytes, RL_FIELD_REAL, .minimum = 0, .maximum = 1e18, .summary = "compulsory bytes of one launch"),
@@ -41,7 +41,8 @@ static int check_entry(const rl_source_request *request, rl_error *err) {
   return 0;
 }
 
-/* True for PTX text, and for a cubin or fatbin whose headers stay within its size: the driver must not read beyond the end. */
+/* Returns true for PTX text, and for a cubin or fatbin whose headers describe no more bytes than were posted: otherwise the
+ * driver would read beyond the end. */
 static bool is_complete_binary(const unsigned char *bytes, size_t size) {
   static const unsigned char fatbin_magic[] = {0x50, 0xed, 0x55, 0xba};
   if (size >= sizeof(Elf64_Ehdr) && memcmp(bytes, ELFMAG, SELFMAG) == 0) {

@@ -1,4 +1,4 @@
-/* Implements source_cache.h: a ring of CAPACITY texts under a mutex. */
+/* A ring of CAPACITY texts; a mutex guards it. */
 #include "source/source_cache.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ static struct {
     char *text;
     size_t length;
   } entries[CAPACITY];
-  unsigned next_entry; /* overwritten next, modulo CAPACITY */
+  unsigned next_entry; /* modulo CAPACITY: index of the entry that is overwritten next */
 } cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Returns the index of the entry, or -1 when the cache has no such source. Call it with the lock held. */

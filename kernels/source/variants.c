@@ -1,4 +1,4 @@
-/* Implements variants.h. */
+/* Decodes variants, gives them default names, and translates them to NVRTC options. */
 #include "source/variants.h"
 
 #include <stdarg.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 
 const rl_field rl_source_variant_fields[] = {
-    RL_FIELD(rl_source_variant, name, RL_FIELD_TEXT, .summary = "default: made from the changes"),
+    RL_FIELD(rl_source_variant, name, RL_FIELD_TEXT, .summary = "name of the variant; default: made from its other members"),
     RL_FIELD(rl_source_variant, fast_math, RL_FIELD_BOOL, .summary = "-use_fast_math"),
     RL_FIELD(rl_source_variant, max_registers, RL_FIELD_INT, .minimum = 0, .maximum = 255,
              .summary = "registers of a thread, at least 16; default 0: no limit"),

@@ -1,4 +1,4 @@
-/* Posted kernels as a workload. The parameters name the source and the variant. */
+/* The workload "source": a posted kernel. Its parameters contain the hash of the source and the variant. */
 #include <math.h>
 #include <string.h>
 
@@ -32,7 +32,7 @@ static void defaults(void *params) {
 
 static rl_cost cost(const void *params) {
   const rl_source_model *model = &((const rl_source_params *)params)->model;
-  /* The model does not say which bytes are written, so all may be. */
+  /* The model does not distinguish bytes that are written from bytes that are read, so all count as written too. */
   return (rl_cost){.bytes = model->bytes, .operations = model->operations, .written_bytes = model->bytes};
 }
 

@@ -1,6 +1,6 @@
-/* The row operations of the layer (float_and_double.h). */
+/* The layer's operations on one row, for float and for double (float_and_double.h). */
 
-/* y = layernorm(x) of one row; y may be x. */
+/* Computes y = layernorm(x) of one row. y may be x. */
 static inline void TYPED(norm_row)(const T *x, const T *weight, const T *bias, int64_t columns, T *y) {
   ACCUMULATOR sum = 0, squares = 0;
   for (int64_t i = 0; i < columns; i++) sum += (ACCUMULATOR)x[i];
@@ -21,8 +21,8 @@ static inline void TYPED(rope_row)(T *row, int64_t heads, int64_t head_size, con
     }
 }
 
-/* Attention of one head of one row. keys, values: row 0 of the head; their rows are `stride` elements apart. weights[key_count]:
- * temporary. */
+/* Computes the attention of one head of one row. keys, values: the head's part of row 0; rows are `stride` elements apart.
+ * weights[key_count]: temporary memory. */
 static inline void TYPED(attention_head)(const T *query, const T *keys, const T *values, int64_t stride, int64_t key_count,
                                          int64_t head_size, T *weights, T *out) {
   const T score_scale = 1 / sqrt((T)head_size);
