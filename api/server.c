@@ -34,7 +34,7 @@ enum {
   MAX_OTHER_DESCRIPTORS = 256,        /* files, databases and pipes, besides connections */
   MAX_QUERY_PARAMETERS = 64,          /* with more than fit into CONNECTION_MEMORY_BYTES, MHD closes without a reply */
   MAX_PEM_BYTES = 1 << 20,
-  BODY_CACHE_BYTES = 80 << 20
+  BODY_CACHE_BYTES = 68 << 20
 };
 static const int64_t second_ns = 1000000000;
 

@@ -256,6 +256,7 @@ def measure_speed(daemon, names, seconds):
         for kind, paths in (("one", [route.single_path]), (f"{len(route.paths):,}", route.paths)):
             if paths and not (kind == "1" and paths == [route.single_path]):
                 print(measure_route(daemon, route, kind, paths, seconds), flush=True)
+                log(f"{route.name}, {kind}: peak resident memory {daemon.memory_mb():.0f} MB")
     print()
 
 
