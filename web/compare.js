@@ -3,6 +3,7 @@ import { get } from '/lib/api.js';
 import { drawComparison } from '/lib/comparison.js';
 import { byId, createElement, numberCell } from '/lib/dom.js';
 import { drawTimelineComparison } from '/lib/timeline_comparison.js';
+import { judge } from '/lib/direction.js';
 import { findingItem, nameColumn, openTarget, sectionBlocks } from '/lib/sections.js';
 import * as format from '/lib/format.js';
 
@@ -130,10 +131,21 @@ function formatDifference(row) {
   return `${difference > 0 ? '+' : ''}${format.rowValue(row, difference)}`.replace(/^-/, '−');
 }
 const numberColumn = (label, text) => ({ label, number: true, cell: (row) => numberCell(text(row), row.reason ?? 'A is 0') });
+
+/** The relative change of a row, with "better" or "worse" if its metric has a direction. */
+function relativeCell(row) {
+  const cell = numberCell(format.relativeChange(row.relative), row.reason ?? 'A is 0');
+  const judgement = judge(row.metric, row.relative);
+  if (judgement === 'better' || judgement === 'worse') {
+    cell.append(createElement('span', { class: `judgement ${judgement}` }, judgement));
+  }
+  return cell;
+}
+
 const columns = [
   nameColumn,
   numberColumn('A', (row) => format.rowValue(row, row.a)), numberColumn('B', (row) => format.rowValue(row, row.b)),
-  numberColumn('Change', formatDifference), numberColumn('Relative', (row) => format.relativeChange(row.relative)),
+  numberColumn('Change', formatDifference), { label: 'Relative', number: true, cell: relativeCell },
 ];
 
 const differs = (row) => (row.relative === null
@@ -152,7 +164,7 @@ function differenceBadge(section) {
   return count > 0 ? createElement('span', { class: 'quiet' }, `${count} differ`) : null;
 }
 
-const changeOrder = ['appeared', 'went', 'stayed'];
+const changeOrder = ['appeared', 'went', 'stayed']; // as the API names them
 
 /** Lists findings, changed ones first. */
 function drawFindings({ a: kernelA, b: kernelB, findings }) {
@@ -162,8 +174,34 @@ function drawFindings({ a: kernelA, b: kernelB, findings }) {
     findingItem(other ?? one, kernelA && kernelB ? change : null)));
 }
 
+const rowsOf = (pair) => pair.sections.flatMap((section) => section.tables.flatMap((table) => table.rows));
+
+/** One sentence: which kernel is faster, and how many values with a direction are better and worse. */
+function pairVerdict(pair) {
+  if (pair.a === null || pair.b === null) return '';
+  const rows = rowsOf(pair);
+  const duration = rows.find((row) => row.metric === 'gpu__time_duration.sum');
+  const count = (judgement) => new Set(rows.filter((row) => judge(row.metric, row.relative) === judgement)
+    .map(({ metric }) => metric)).size;
+  const values = `${format.count(count('better'))} values better, ${format.count(count('worse'))} worse`;
+  if (!(duration?.a > 0 && duration.b > 0)) return values;
+  const ratio = duration.a / duration.b;
+  const speed = Math.abs(ratio - 1) < 0.01 ? 'B takes as long as A'
+    : ratio > 1 ? `B is ${format.factor(ratio)} as fast as A` : `B takes ${format.factor(1 / ratio)} as long as A`;
+  return `${speed}: ${format.rowValue(duration, duration.a)} → ${format.rowValue(duration, duration.b)} · ${values}`;
+}
+
+/** Sets the colour of the sentence by the change of the duration. */
+function drawPairVerdict(pair) {
+  const duration = rowsOf(pair).find((row) => row.metric === 'gpu__time_duration.sum');
+  byId('pair-verdict').textContent = pairVerdict(pair);
+  byId('pair-verdict').hidden = byId('pair-verdict').textContent === '';
+  byId('pair-verdict').dataset.judgement = (duration && judge(duration.metric, duration.relative)) ?? 'same';
+}
+
 function drawPair() {
   const pair = selectedPair;
+  drawPairVerdict(pair);
   byId('same-code').textContent = describeCode(pair);
   drawFindings(pair);
   byId('sections').replaceChildren(...sectionBlocks(filterSections(pair.sections), () => columns, differenceBadge));
@@ -194,6 +232,8 @@ async function load() {
     await selectPair(query.get('kernel'), query.get('kernel_b'));
   }
   await drawTimelineComparison(a, b);
+  byId('compared').hidden = false; // all at once: nothing moves while the page loads
+  openTarget();
   document.title = `${sides[0].variant} and ${sides[1].variant} · rooflined`;
   document.body.dataset.loaded = 'true';
 }

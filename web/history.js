@@ -2,6 +2,10 @@
 import { get } from '/lib/api.js';
 import { redrawOnResize } from '/lib/chart.js';
 import { byId, createElement, numberCell } from '/lib/dom.js';
+import { changedConditions } from '/lib/suites.js';
+import { judge } from '/lib/direction.js';
+import { measurementWords } from '/lib/measurements.js';
+import { withNoise, BAND_WORDS } from '/lib/noise.js';
 import * as format from '/lib/format.js';
 import { drawPoints } from '/lib/points.js';
 import { tableOf } from '/lib/sections.js';
@@ -12,6 +16,7 @@ const query = new URLSearchParams(location.search);
 const job = Number(query.get('job'));
 const summaryMetrics = ['epoch_ms_median', 'epoch_ms_min', 'images_per_s', 'test_accuracy_ratio']; // not stored as measurements
 const preferredMetrics = ['epoch_ms_median', 'time_cold_us_median']; // the first of them that exists is shown by default
+const EVENT_WORDS = 'another driver, clock limit or device';
 let runs = [];
 let points = [];
 let visibleRows = ROWS_PER_PAGE;
@@ -32,19 +37,29 @@ const metricNames = (run) => [...summaryMetrics.filter((name) => run.summary[nam
 
 function drawMetrics(requested) {
   const metrics = metricNames(selectedRun());
-  fillOptions(byId('metric'), metrics.map((name) => [name, name]));
+  fillOptions(byId('metric'), metrics.map((name) => [name, `${measurementWords(name)} (${name})`]));
   byId('metric').value = metrics.find((name) => name === requested)
     ?? metrics.find((name) => preferredMetrics.includes(name)) ?? metrics[0];
 }
 
-/** Adds to each point its change since the last earlier point that is not suspect. */
+/** Adds to each point its change since the last earlier point that is not suspect, and what else changed since the point
+ * before. */
 function withChanges(items) {
   let previous = null;
-  return items.map((item) => {
+  return items.map((item, index) => {
     const change = previous ? (item.value - previous.value) / Math.abs(previous.value) : null;
     if (!item.suspect && item.value !== 0) previous = item;
-    return { ...item, change };
+    return { ...item, change, events: changedConditions(items[index - 1], item) };
   });
+}
+
+/** What the table says about a point: suspect; better or worse than the noise; what changed. */
+function notesOf(point) {
+  const judgement = point.isOutside && !point.suspect ? judge(point.metric, point.change) : null;
+  return [point.suspect ? createElement('span', { class: 'tag' }, 'suspect') : null,
+    point.isOutside ? createElement('span', { class: `judgement ${judgement ?? ''}` },
+      [judgement, 'outside the noise'].filter(Boolean).join(', ')) : null,
+    ...point.events.map((event) => createElement('div', { class: 'quiet' }, event))];
 }
 
 /** A link to the comparison with the selected run. */
@@ -68,18 +83,19 @@ const columns = [
   { label: 'Change', number: true, cell: (point) => numberCell(format.relativeChange(point.change), 'there is no earlier run') },
   { label: 'Commit', cell: (point) => createElement('td', { class: 'mono', title: point.commit }, shortCommit(point) ?? '') },
   {
-    label: 'Note',
-    cell: (point) => createElement('td', {}, point.suspect ? createElement('span', { class: 'tag' }, 'suspect') : null),
+    label: 'Notes',
+    cell: (point) => createElement('td', { class: 'words' }, ...notesOf(point)),
   },
   { label: 'Compare', cell: compareCell },
 ];
 
 const tooltipText = (point) => [format.metricValue(point.metric, point.value) + (point.suspect ? ', suspect' : ''),
-  `commit ${shortCommit(point) ?? 'unknown'}`, `job ${point.job}`, format.dateTime(point.at)].join('\n');
+  point.isOutside ? 'outside the noise' : null, `commit ${shortCommit(point) ?? 'unknown'}`, `job ${point.job}`,
+  format.dateTime(point.at), ...point.events].filter(Boolean).join('\n');
 
 const drawChart = () => drawPoints(byId('chart'), points.map((point) => ({ value: point.value, suspect: point.suspect,
-  name: shortCommit(point)?.slice(0, 7) ?? '', words: tooltipText(point), href: `/job.html?id=${point.job}` })),
-(value) => format.metricValue(byId('metric').value, value));
+  name: shortCommit(point)?.slice(0, 7) ?? '', words: tooltipText(point), href: `/job.html?id=${point.job}`, band: point.band,
+  hasEvent: point.events.length > 0 })), (value) => format.metricValue(byId('metric').value, value), byId('zero').checked);
 
 function drawTable() {
   byId('points').replaceChildren(tableOf('Runs', columns, points.slice(-visibleRows).reverse()));
@@ -90,14 +106,14 @@ async function load() {
   const [run, metric] = [selectedRun(), byId('metric').value];
   const found = await get(`/history?metric=${encodeURIComponent(metric)}&like=${run.run}&limit=${POINTS_LIMIT}`);
   if (run !== selectedRun() || metric !== byId('metric').value) return;
-  points = withChanges(found.items);
+  points = withNoise(withChanges(found.items));
   visibleRows = ROWS_PER_PAGE;
   history.replaceState(null, '', `?job=${job}&run=${run.run}&metric=${encodeURIComponent(metric)}`);
   document.title = `${metric} of ${run.workload} ${run.variant} · rooflined`;
   byId('what').textContent = [run.workload, run.variant, format.parameters(run.params),
     `on ${run.device?.name ?? 'an unknown device'}`,
     `${format.count(points.length)} ${points.length === 1 ? 'run' : 'runs'} of the same parameters`].join(' · ');
-  byId('caption').textContent = metric;
+  byId('caption').textContent = `${measurementWords(metric)} · ${BAND_WORDS} · dashed: ${EVENT_WORDS}`;
   byId('some').hidden = !found.truncated;
   byId('some').textContent = `Only the newest ${format.count(POINTS_LIMIT)} runs are shown.`;
   drawTable();
@@ -133,6 +149,7 @@ byId('run').addEventListener('change', () => {
   showErrors(load);
 });
 byId('metric').addEventListener('change', () => showErrors(load));
+byId('zero').addEventListener('change', drawChart);
 byId('older').addEventListener('click', () => {
   visibleRows += ROWS_PER_PAGE;
   drawTable();

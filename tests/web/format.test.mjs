@@ -47,6 +47,33 @@ test('kernels with the same launch or the same short symbol get distinct labels'
     ['default · relu', 'default · copy', 'gemm', 'f<int>(int)', 'f<float>(float)', 'g']);
 });
 
+test('a change is better or worse by the direction of its metric', async () => {
+  const { judge } = await import(pathToFileURL(path.join(process.env.ROOFLINED_SOURCE, 'web/lib/direction.js')));
+  const cases = [
+    ['gpu__time_duration.sum', -0.5, 'better'], ['gpu__time_duration.sum', 0.011, 'worse'],
+    ['gpu__time_duration.sum', 0.009, 'same'],
+    ['l1tex__t_sector_hit_rate.pct', 0.2, 'better'], ['lts__t_sector_hit_rate.pct', -0.2, 'worse'],
+    ['smsp__average_warps_issue_stalled_wait_per_issue_active.ratio', 0.2, 'worse'],
+    ['smsp__average_warps_issue_stalled_selected_per_issue_active.ratio', 0.2, null],
+    ['launch__registers_per_thread', 0.5, null], ['sm__throughput.avg.pct_of_peak_sustained_elapsed', 0.5, null],
+    ['time_cold_us_median', -0.1, 'better'], ['epoch_ms_median', 0.1, 'worse'], ['images_per_s', 0.1, 'better'],
+    ['test_accuracy_ratio', -0.1, 'worse'], ['peak_memory_bytes', -0.1, 'better'], ['time_cold_us_spread_ratio', 0.1, null],
+    ['gpu__time_duration.sum', null, null], [undefined, 0.5, null],
+  ];
+  for (const [metric, relative, expected] of cases) assert.equal(judge(metric, relative), expected, `${metric} ${relative}`);
+});
+
+test('the noise band comes from the runs before, without suspect ones', async () => {
+  const { bandOf, withNoise } = await import(pathToFileURL(path.join(process.env.ROOFLINED_SOURCE, 'web/lib/noise.js')));
+  assert.equal(bandOf([1, 2]), null, 'two values give no band');
+  assert.deepEqual(bandOf([10, 12, 11]), [11 - 3 * 1.4826, 11 + 3 * 1.4826]);
+  const point = (value, suspect = false) => ({ value, suspect });
+  const points = withNoise([point(10), point(12), point(1, true), point(11), point(15.4), point(15.5)]);
+  assert.deepEqual(points.map(({ band }) => band !== null), [false, false, false, false, true, true]);
+  assert.deepEqual(points.map(({ isOutside }) => isOutside), [false, false, false, false, false, false]);
+  assert.equal(withNoise([point(10), point(12), point(11), point(15.5)])[3].isOutside, true, '15.5 is above 15.4478');
+});
+
 test('a value that is not a finite number is formatted as null', () => {
   for (const value of [null, undefined, NaN, Infinity]) assert.equal(show.metricValue('epoch_ms_median', value), null);
 });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import path from 'node:path';
 import { before, test } from 'node:test';
-import { browserErrors, daemon, fitsWidth, openPage, scratch, takeScreenshot } from './harness.mjs';
+import { browserErrors, daemon, findInaccessible, fitsWidth, openPage, scratch, takeScreenshot } from './harness.mjs';
 
 const fixture = path.join(process.env.ROOFLINED_SOURCE, 'tests/api/history_runs.py');
 let inserted; // {jobs, run}, as described in history_runs.py
@@ -32,8 +32,8 @@ test('the history lists all runs of the same parameters, and no others', async (
   const page = await openHistory('time_cold_us_median');
   const rows = await readRows(page);
   assert.deepEqual(rows.map(([job, , value, change, commit, note]) => [Number(job), value, change, commit, note]), [
-    [inserted.jobs[4], '21.00 µs', '−14.6 %', '5a5c0ffee5a5', ''],
-    [inserted.jobs[3], '12.00 µs', '−51.2 %', '4a5c0ffee4a5', 'suspect'],
+    [inserted.jobs[4], '21.00 µs', '−14.6 %', '5a5c0ffee5a5', 'better, outside the noise\ndriver 580.65 → 590.48'],
+    [inserted.jobs[3], '12.00 µs', '−51.2 %', '4a5c0ffee4a5', 'suspect\noutside the noise'],
     [inserted.jobs[2], '24.60 µs', '+2.5 %', '3a5c0ffee3a5', ''],
     [inserted.jobs[1], '24.00 µs', '−20.0 %', '2a5c0ffee2a5', ''],
     [inserted.jobs[0], '30.00 µs', '—', '1a5c0ffee1a5', '']]);
@@ -73,6 +73,18 @@ test('the selected metric is kept in the URL', async () => {
   await page.locator('body[data-loaded="relative_error"]').waitFor();
   assert.equal(new URL(page.url()).searchParams.get('metric'), 'relative_error');
   assert.deepEqual((await readRows(page)).map(([, , value]) => value), Array(5).fill('1.00e-4'));
+  await page.close();
+});
+
+test('the y axis starts at zero on request', async () => {
+  const page = await openHistory('time_cold_us_median');
+  const drawnFrom = (text) => page.locator(`#chart[aria-label^="5 points, y from ${text}"]`).waitFor();
+  await drawnFrom('10.56 µs');
+  await page.getByLabel('y from zero').focus();
+  await page.keyboard.press('Space');
+  await drawnFrom('0 µs');
+  assert.match(await page.locator('#caption').innerText(), /^Median time, cold cache · band: median ± 3 × 1\.4826 × MAD/);
+  assert.deepEqual(await findInaccessible(page, 'main'), []);
   await page.close();
 });
 

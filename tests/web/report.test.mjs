@@ -314,12 +314,16 @@ test('a comparison shows pairs of kernels, findings and differences', async () =
     const wanted = kernels[pair].findings.filter((finding) => finding.change === change).length;
     assert.equal(await page.locator(`#finding-list [data-change="${change}"]`).count(), wanted);
   }
+  const tags = await page.locator('#finding-list > li > .finding-head .tag').allInnerTexts();
+  assert.ok(tags.length > 0 && tags.every((tag) => ['new', 'resolved', 'unchanged'].includes(tag)), tags.join());
   const duration = page.locator('#section-SpeedOfLight tbody tr', { hasText: 'Duration' });
   const row = kernels[pair].sections.find((section) => section.id === 'SpeedOfLight')
     .tables[0].rows.find((one) => one.name === 'Duration');
   const cells = await duration.locator('td').allInnerTexts();
   assert.equal(cells[0], '22.34 µs');
-  assert.equal(cells[3], `${row.relative < 0 ? '−' : '+'}${Math.abs(row.relative * 100).toFixed(1)} %`);
+  assert.equal(cells[3], `+${(row.relative * 100).toFixed(1)} %\nworse`);
+  assert.match(await page.locator('#pair-verdict').innerText(),
+    /^B takes 1\.48× as long as A: 22\.34 µs → 32\.99 µs · \d+ values better, \d+ worse$/);
   await takeScreenshot(page, 'compare-light');
   const before = await page.locator('#sections > details').count();
   await page.locator('#changed').check();
@@ -329,6 +333,23 @@ test('a comparison shows pairs of kernels, findings and differences', async () =
   await page.locator('#pair').selectOption(String(kernels.findIndex((one) => one.b === null)));
   await page.getByText('Only A has this kernel.').waitFor();
   assert.equal(await page.locator('#finding-list [data-change]').count(), 0, 'of a kernel that stands alone nothing changed');
+  await page.close();
+});
+
+test('a faster run has no red cards', async () => {
+  const page = await openPage(`${daemon.url}/compare.html?a=${runs.b}&b=${runs.a}&kernel=0&kernel_b=0`);
+  await page.locator('body[data-loaded]').waitFor();
+  assert.match(await page.locator('#pair-verdict').innerText(), /^B is 1\.48× as fast as A: 32\.99 µs → 22\.34 µs/);
+  assert.equal(await page.locator('#pair-verdict').getAttribute('data-judgement'), 'better');
+  const bad = await page.evaluate(() => {
+    const probe = document.body.appendChild(document.createElement('i'));
+    probe.style.color = 'var(--bad)';
+    return getComputedStyle(probe).color;
+  });
+  const borders = await page.locator('#finding-list > li').evaluateAll((items) =>
+    items.map((item) => getComputedStyle(item).borderLeftColor));
+  assert.ok(borders.length > 0 && !borders.includes(bad), borders.join());
+  assert.deepEqual(await findInaccessible(page, 'main'), []);
   await page.close();
 });
 
@@ -348,10 +369,10 @@ test('any two kernels can be selected for comparison', async () => {
     .tables[0].rows.find((one) => one.name === 'Duration');
   const relative = () => page.locator('#section-SpeedOfLight tbody tr', { hasText: 'Duration' }).locator('td').nth(3).innerText();
   const text = `${row.relative < 0 ? '−' : '+'}${Math.abs(row.relative * 100).toFixed(1)} %`;
-  assert.equal(await relative(), text);
+  assert.equal((await relative()).split('\n')[0], text);
   await page.reload();
   await page.locator('body[data-loaded]').waitFor();
-  assert.equal(await relative(), text, 'the address keeps the choice');
+  assert.equal((await relative()).split('\n')[0], text, 'the address keeps the choice');
   assert.equal(await page.locator('#kernel-b').inputValue(), '0');
   await page.close();
 });

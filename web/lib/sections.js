@@ -104,6 +104,8 @@ function linesOf({ lines }) {
 const partItem = (part) => createElement('li', {}, createElement('strong', {}, part.title),
   createElement('p', {}, part.message), linesOf(part), sectionLink(part));
 
+const changeNames = { appeared: 'new', went: 'resolved', stayed: 'unchanged' };
+
 /** Creates the list item of a finding. change: appeared, went or stayed, in a comparison of two runs. */
 export function findingItem(finding, change = null) {
   const estimate = estimateOf(finding);
@@ -114,7 +116,7 @@ export function findingItem(finding, change = null) {
     createElement(
       'p',
       { class: 'finding-head' },
-      createElement('span', { class: 'tag' }, change ?? kindNames[finding.kind]),
+      createElement('span', { class: 'tag' }, change ? changeNames[change] : kindNames[finding.kind]),
       createElement('strong', {}, finding.title),
       estimate === null
         ? null

@@ -17,13 +17,15 @@ export function parseMetricKey(key) {
   return { job, variant, name: name.join('/') };
 }
 
+const commitText = (commit) => commit.slice(0, 12);
+// Fields of runs of suites and of points of the history.
 const conditions = [['device_name', 'device'], ['driver', 'driver'], ['clock_setting', 'clock setting'],
-  ['git_commit', 'commit']];
-const conditionText = (name, value) => (name === 'git_commit' ? value?.slice(0, 12) : value) ?? 'unknown';
+  ['sm_clock_max_mhz', 'SM clock limit', (mhz) => format.quantity(mhz, 'MHz')], ['git_commit', 'commit', commitText]];
 
 /** Returns texts such as "driver 550.54 → 560.28" for what changed between two runs; none if `before` is missing. */
 export const changedConditions = (before, after) => (before ? conditions.filter(([name]) => before[name] !== after[name]) : [])
-  .map(([name, label]) => `${label} ${conditionText(name, before[name])} → ${conditionText(name, after[name])}`);
+  .map(([name, label, textOf = String]) => `${label} ${[before, after].map((run) =>
+    ((run[name] ?? null) === null ? 'unknown' : textOf(run[name]))).join(' → ')}`);
 
 export function drawProblem(problem) {
   byId('problem').hidden = problem === null;
