@@ -1,11 +1,10 @@
 """Invalid HTTP requests: the exact status, the code, and the pointer or parameter of the problem document."""
 
 import json
-import re
 import socket
 
 import pytest
-from daemon import DOCUMENT, SOURCE, job
+from daemon import job
 
 JOBS = "/jobs"
 
@@ -181,23 +180,6 @@ def test_query_parameters_of_a_job(daemon, finished):
                             ("timeline?limit=0", "limit"), ("timeline?format=perfetto", "format"),
                             ("comparison?x=1", "x"), ("results?x=1", "x"), ("events?x=1", "x")):
         assert_problem(daemon.get(f"/jobs/{finished}/{path}"), 400, "invalid_parameter", parameter=parameter)
-
-
-@pytest.mark.parametrize("form, schema", [("submit", "TrainJob"), ("profile-form", "KernelJob")])
-def test_the_page_has_the_bounds_and_choices_of_the_api(form, schema):
-    page = (SOURCE / "web" / "pages" / "index.html").read_text()
-    text = page[page.index(f'<form id="{form}"'):]
-    text = text[:text.index("</form>")]
-    properties = DOCUMENT["components"]["schemas"][schema]["properties"]
-    inputs = [dict(re.findall(r'([a-z]+)="([^"]*)"', tag)) for tag in re.findall(r"<input ([^>]*)>", text)]
-    number_inputs = [tag for tag in inputs if tag["type"] == "number"]
-    assert number_inputs
-    for tag in number_inputs:
-        field = properties[tag["name"]]
-        assert (int(tag["min"]), int(tag["max"])) == (field["minimum"], field["maximum"]), tag
-        assert re.search(rf"default {tag['value']}\b", field["description"]), tag
-    for name in {tag["name"] for tag in inputs if tag["type"] == "checkbox"}:
-        assert [tag["value"] for tag in inputs if tag["name"] == name] == properties[name]["items"]["enum"]
 
 
 def exchange(daemon, data):
