@@ -361,6 +361,32 @@ static void add_unattributed_time(comparison *c) {
   append(c, &cause);
 }
 
+/* Adds evidence before all other. */
+static void add_first_evidence(rl_cause *cause, const char *property, const char *baseline, const char *current) {
+  rl_cause first = {0};
+  add_evidence(&first, property, baseline, current);
+  size_t kept = cause->evidence_count < RL_CAUSE_MAX_EVIDENCE ? cause->evidence_count : RL_CAUSE_MAX_EVIDENCE - 1;
+  memmove(&cause->evidence[1], &cause->evidence[0], kept * sizeof *cause->evidence);
+  cause->evidence[0] = first.evidence[0];
+  cause->evidence_count = kept + 1;
+}
+
+/* Gives the causes to the device if other processes used it while the current run was timed, and not, or not the same, in the
+ * baseline: they take time from every kernel, and from a changed one too. Small noise stays what it is. */
+static void blame_other_processes(comparison *c) {
+  const char *before = c->baseline->other_processes, *now = c->current->other_processes;
+  if (!is_known(now) || same_text(before, now)) return;
+  for (size_t i = 0; i < c->causes.count; i++) {
+    rl_cause *cause = &c->causes.items[i];
+    if (cause->class_ == RL_CAUSE_NOISE && fabs(cause->difference_us) <= NOISE_RATIO * c->baseline_us) continue;
+    cause->class_ = RL_CAUSE_DEVICE;
+    add_first_evidence(cause, "other_processes", is_known(before) ? before : "none", now);
+    size_t used = strlen(cause->text);
+    snprintf(cause->text + used, sizeof cause->text - used,
+             " Other processes used the device while the blocks were timed, so nothing else can be blamed.");
+  }
+}
+
 /* Noise comes after all that has a cause. */
 static int largest_first(const void *a, const void *b) {
   const rl_cause *first = a, *second = b;
@@ -409,6 +435,7 @@ int rl_causes_find(const rl_cause_run *baseline, const rl_cause_run *current, rl
   add_clock_cause(&c);
   add_small_noise(&c);
   add_unattributed_time(&c);
+  blame_other_processes(&c);
   qsort(c.causes.items, c.causes.count, sizeof *c.causes.items, largest_first);
   for (size_t i = 0; i < c.causes.count; i++)
     c.causes.items[i].share_ratio = c.difference_us != 0 ? c.causes.items[i].difference_us / c.difference_us : NAN;

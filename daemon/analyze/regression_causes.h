@@ -18,7 +18,7 @@ extern "C" {
 typedef enum rl_cause_class {
   RL_CAUSE_CODE,          /* machine code differs */
   RL_CAUSE_CONFIGURATION, /* launches, parameters, data set, engine, libraries or driver differ */
-  RL_CAUSE_DEVICE,        /* clocks, throttling, another device of the same model */
+  RL_CAUSE_DEVICE,        /* clocks, throttling, another device of the same model, other processes on the device */
   RL_CAUSE_HARNESS,       /* the worker's build differs, but not this kernel's code; or: time between kernels */
   RL_CAUSE_NOISE,         /* no known property differs */
   RL_CAUSE_CLASS_COUNT
@@ -46,6 +46,7 @@ typedef struct rl_cause_run {
   bool is_kernel_time;                            /* total_us has no time between kernels: each kernel has its share of it */
   double sm_clock_mhz, memory_clock_mhz, power_w; /* medians during the iteration; NAN: unknown */
   const char *throttle_reasons, *device_uuid;
+  const char *other_processes; /* that used the device while the time was measured; NULL or "": none, or unknown */
   const char *driver, *libraries, *engine, *params, *dataset_sha256;
   const char *worker_commit;
   const char *posted_sha256; /* of posted code, which params don't contain; NULL: the code is the worker's */

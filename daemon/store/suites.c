@@ -187,7 +187,8 @@ static int insert_values(rl_db *db, int64_t run_id, const rl_suite_step *step, c
     if (rl_db_run(db, err, "suite_value_insert", RL_BIND_INTEGER(":run", run_id), RL_BIND_TEXT(":metric", values[i].metric),
                   RL_BIND_TEXT(":role", step->role), RL_BIND_INTEGER(":block", step->block),
                   RL_BIND_REAL(":value", values[i].value), RL_BIND_REAL(":cycles", values[i].cycles),
-                  RL_BIND_TEXT_OR_NULL(":dropped_reason", values[i].dropped_reason)) < 0)
+                  RL_BIND_TEXT_OR_NULL(":dropped_reason", values[i].dropped_reason),
+                  RL_BIND_TEXT_OR_NULL(":other_processes", values[i].other_processes)) < 0)
       return -1;
   return 0;
 }

@@ -45,7 +45,8 @@ int rl_store_suite_job_insert(rl_store *store, int64_t run_id, const rl_suite_st
 typedef struct rl_suite_value {
   char metric[200]; /* key */
   double value, cycles;
-  char dropped_reason[256]; /* "": not dropped */
+  char dropped_reason[256];  /* "": not dropped */
+  char other_processes[256]; /* that used the device; "": none, or unknown */
 } rl_suite_value;
 /* Records the end of a step's job, with its values, and the conditions under which it ran. state: "completed" "failed"
  * "cancelled". drop_reason: NULL: none. Repeating it changes nothing. */

@@ -188,6 +188,8 @@ int rl_suite_find_causes(rl_store *store, const char *metric, const rl_suite_pro
   if (found > 0) {
     set_total(metric, baseline_profile->median, &baseline.run);
     set_total(metric, current_profile->median, &current.run);
+    baseline.run.other_processes = baseline_profile->other_processes;
+    current.run.other_processes = current_profile->other_processes;
   }
   int rc = found < 0 ? -1 : 0;
   if (found > 0) rc = rl_causes_find(&baseline.run, &current.run, &causes, err);

@@ -8,6 +8,7 @@ typedef struct rl_suite_profile {        /* of one variant; borrowed texts */
   int64_t run;                           /* suite run */
   const char *role, *job_name, *variant; /* role: "profile" or "baseline_profile" */
   double median;                         /* of the metric's blocks */
+  const char *other_processes;           /* that used the device while the blocks were measured; "": none, or unknown */
 } rl_suite_profile;
 
 /* Sets *json to a JSON array of causes, which the caller frees: why a metric, such as "epoch_ms_median", of a variant differs.

@@ -217,6 +217,12 @@ static const rl_suite_series *find_good_values(const earlier_run *run, const cha
   return kept > 0 && (is_named || values->distrusted <= kept) ? values : NULL;
 }
 
+static void explain_shared_run(const earlier_run *run, const rl_suite_series *values, char reason[RL_VERDICT_REASON_SIZE]) {
+  snprintf(reason, RL_VERDICT_REASON_SIZE,
+           "Suite run %lld is no baseline: other processes used the device while block %zu was measured: %s.", (long long)run->id,
+           values->shared_block, values->other_processes);
+}
+
 /* Selects the baseline and the history of a metric from the earlier runs, newest first. If none is comparable, the reason is that
  * of the newest run which has the metric. */
 static void select_inputs(const earlier_runs *earlier, const rl_suite_progress *progress, const char *key,
@@ -232,6 +238,10 @@ static void select_inputs(const earlier_runs *earlier, const rl_suite_progress *
     const rl_suite_series *values = find_good_values(run, key, is_named, &median);
     metric_mark mark = find_mark(run, key);
     if (values == NULL || (mark.is_bad && !is_named)) continue;
+    if (values->other_processes[0] != '\0' && !is_named) {
+      if (earlier->named < 0 && first_reason[0] == '\0') explain_shared_run(run, values, first_reason);
+      continue;
+    }
     if (!is_comparable(run, progress, job, reason)) {
       if ((earlier->named < 0 || is_named) && first_reason[0] == '\0') memcpy(first_reason, reason, sizeof reason);
       continue;
@@ -461,8 +471,15 @@ static void add_causes(rl_store *store, const rl_suite_progress *progress, const
     const char *metric = all->inputs[i].metric->metric;
     char *causes = NULL;
     if (!has_large_effect(judged, all->inputs[i].metric) || !rl_suite_split_key(verdict->metric, job, variant)) continue;
-    const rl_suite_profile current = {progress->id, "profile", job, variant, judged->current_median};
-    rl_suite_profile baseline = {newest_baseline(&all->inputs[i]), "profile", job, variant, judged->baseline_median};
+    const rl_suite_series *blocks = &all->current.blocks.items[i],
+                          *other_side = rl_suite_series_find(&all->current.baselines, verdict->metric);
+    const rl_suite_profile current = {progress->id, "profile", job, variant, judged->current_median, blocks->other_processes};
+    rl_suite_profile baseline = {newest_baseline(&all->inputs[i]),
+                                 "profile",
+                                 job,
+                                 variant,
+                                 judged->baseline_median,
+                                 progress->other != NULL && other_side != NULL ? other_side->other_processes : ""};
     if (progress->other != NULL) baseline.run = progress->id, baseline.role = "baseline_profile";
     if (progress->other != NULL) baseline.variant = find_counterpart(progress, job, variant);
     if (baseline.run == 0) continue;

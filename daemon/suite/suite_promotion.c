@@ -42,6 +42,9 @@ static int check_series(const rl_suite *suite, const rl_suite_series *series, si
     return refuse(err,
                   "%zu of %zu blocks of %s were dropped as suspect, throttled or failed, and a baseline needs %zu; block %zu: %s",
                   series->distrusted, series->count, series->metric, needed, series->distrusted_block, series->distrusted_reason);
+  if (series->other_processes[0] != '\0')
+    return refuse(err, "other processes used the device while block %zu of %s was measured: %s", series->shared_block,
+                  series->metric, series->other_processes);
   if (kept > 0 && kept < needed)
     return refuse(err, "%s has values of %zu blocks, and a baseline needs %zu", series->metric, kept, needed);
   return kept > 0 && metric != NULL ? check_outliers(series, median, metric->threshold_ratio, err) : 0;

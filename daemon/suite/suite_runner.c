@@ -89,10 +89,11 @@ static int add_value(const rl_suite *suite, const char *job, const char *metric,
   if (grown == NULL) return rl_fail(err, RL_ERRNO, ENOMEM, "no memory for the values of a suite run");
   list->values = grown;
   rl_suite_value *value = &grown[list->count++];
-  const char *dropped = drop_reason != NULL ? drop_reason : rl_cursor_text(cursor, 3);
+  const char *dropped = drop_reason != NULL ? drop_reason : rl_cursor_text(cursor, 3), *others = rl_cursor_text(cursor, 4);
   *value = (rl_suite_value){.value = rl_cursor_real(cursor, 1), .cycles = rl_cursor_real(cursor, 2)};
   memcpy(value->metric, key, sizeof key);
   snprintf(value->dropped_reason, sizeof value->dropped_reason, "%s", dropped != NULL ? dropped : "");
+  snprintf(value->other_processes, sizeof value->other_processes, "%s", others != NULL ? others : "");
   return 0;
 }
 

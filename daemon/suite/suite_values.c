@@ -44,7 +44,7 @@ static rl_suite_series_list *find_list(rl_suite_values *values, const char *role
 
 static int add_value(rl_cursor *cursor, const char *metric, rl_suite_values *values, rl_error *err) {
   int64_t block = rl_cursor_integer(cursor, 2);
-  const char *distrusted_reason = rl_cursor_text(cursor, 5);
+  const char *distrusted_reason = rl_cursor_text(cursor, 5), *other_processes = rl_cursor_text(cursor, 6);
   rl_suite_series_list *list = find_list(values, rl_cursor_text(cursor, 1));
   if (list == NULL || block < 0 || block >= RL_SUITE_MEASURED_BLOCKS_MAX) return 0;
   rl_suite_series *to = find_or_add(list, metric);
@@ -52,6 +52,10 @@ static int add_value(rl_cursor *cursor, const char *metric, rl_suite_values *val
   to->values[block] = rl_cursor_real(cursor, 3);
   to->cycles[block] = rl_cursor_real(cursor, 4);
   if (to->count < (size_t)block + 1) to->count = (size_t)block + 1;
+  if (other_processes != NULL && to->other_processes[0] == '\0') {
+    to->shared_block = (size_t)block;
+    snprintf(to->other_processes, sizeof to->other_processes, "%s", other_processes);
+  }
   if (distrusted_reason != NULL) note_distrusted(to, block, distrusted_reason);
   return 0;
 }

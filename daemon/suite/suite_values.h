@@ -13,6 +13,8 @@ typedef struct rl_suite_series {
   size_t distrusted;           /* blocks that measured a value which was dropped: suspect, throttled, or their job failed */
   size_t distrusted_block;     /* the first of them, and why */
   char distrusted_reason[256]; /* "": there is none */
+  size_t shared_block;         /* the first block during which other processes used the device */
+  char other_processes[256];   /* of it; "": none */
 } rl_suite_series;
 
 /* The series of the blocks with one role, sorted by metric. */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "worker/nvml_library.h"
@@ -14,6 +15,12 @@ typedef struct nvml_memory { /* nvmlMemory_t */
   unsigned long long total, free, used;
 } nvml_memory;
 
+typedef struct nvml_process { /* nvmlProcessInfo_v2_t */
+  unsigned pid;
+  unsigned long long memory_bytes; /* NVML_VALUE_NOT_AVAILABLE: all bits set */
+  unsigned gpu_instance, compute_instance;
+} nvml_process;
+
 struct rl_sensors {
   rl_nvml nvml;
   rl_nvml_return (*clock)(rl_nvml_device, int, unsigned *);
@@ -21,6 +28,7 @@ struct rl_sensors {
   rl_nvml_return (*power)(rl_nvml_device, unsigned *);
   rl_nvml_return (*memory)(rl_nvml_device, nvml_memory *);
   rl_nvml_return (*throttle)(rl_nvml_device, unsigned long long *);
+  rl_nvml_return (*processes)(rl_nvml_device, unsigned *, nvml_process *);
 };
 
 static const struct {
@@ -52,7 +60,8 @@ rl_sensors *rl_sensors_open(const char *device_properties) {
                                     {"nvmlDeviceGetTemperature", &sensors->temperature, true},
                                     {"nvmlDeviceGetPowerUsage", &sensors->power, true},
                                     {"nvmlDeviceGetMemoryInfo", &sensors->memory, true},
-                                    {"nvmlDeviceGetCurrentClocksThrottleReasons", &sensors->throttle, false}};
+                                    {"nvmlDeviceGetCurrentClocksThrottleReasons", &sensors->throttle, false},
+                                    {"nvmlDeviceGetComputeRunningProcesses_v3", &sensors->processes, false}};
   find_uuid(device_properties, uuid, sizeof uuid);
   rl_nvml_open(&sensors->nvml, uuid, symbols, sizeof symbols / sizeof *symbols);
   return sensors;
@@ -92,6 +101,55 @@ void rl_sensors_read(rl_sensors *sensors, rl_sensor_reading *reading) {
   for (size_t i = 0; i < sizeof throttle_names / sizeof *throttle_names && used < size; i++)
     if (reasons & throttle_names[i].bit)
       used += (size_t)snprintf(reading->throttle_reasons + used, size - used, "%s%s", used ? "," : "", throttle_names[i].name);
+}
+
+/* Returns the parent of a process; 0: it has ended, or is hidden. */
+static pid_t find_parent(unsigned pid) {
+  char path[64], status[512];
+  snprintf(path, sizeof path, "/proc/%u/stat", pid);
+  FILE *file = fopen(path, "re");
+  size_t length = file ? fread(status, 1, sizeof status - 1, file) : 0;
+  if (file) fclose(file);
+  status[length] = '\0';
+  const char *after_name = strrchr(status, ')'); /* the name may contain spaces and parentheses */
+  int parent = 0;
+  return after_name && sscanf(after_name, ") %*c %d", &parent) == 1 ? parent : 0;
+}
+
+static bool is_worker_of_same_daemon(unsigned pid) {
+  pid_t parent = find_parent(pid);
+  return parent != 0 && parent == getppid();
+}
+
+/* Keeps those that are neither this process nor workers of the same daemon. Returns whether this process is listed. */
+static bool keep_others(const nvml_process *listed, unsigned count, rl_other_processes *processes) {
+  bool is_listed = false;
+  for (unsigned i = 0; i < count; i++) {
+    bool is_self = listed[i].pid == (unsigned)getpid(), is_known = listed[i].memory_bytes != ~0ULL;
+    is_listed |= is_self;
+    if (is_self || is_worker_of_same_daemon(listed[i].pid)) continue;
+    processes->items[processes->count++] = (rl_other_process){listed[i].pid, is_known ? (double)listed[i].memory_bytes : NAN};
+  }
+  return is_listed;
+}
+
+void rl_sensors_list_processes(rl_sensors *sensors, rl_other_processes *processes) {
+  nvml_process listed[RL_SENSORS_PROCESSES_MAX];
+  unsigned count = RL_SENSORS_PROCESSES_MAX;
+  *processes = (rl_other_processes){0};
+  if (sensors->nvml.reason[0]) {
+    snprintf(processes->reason, sizeof processes->reason, "%s", sensors->nvml.reason);
+    return;
+  }
+  rl_nvml_return rc = sensors->processes ? sensors->processes(sensors->nvml.device, &count, listed) : 0;
+  if (!sensors->processes)
+    snprintf(processes->reason, sizeof processes->reason, "libnvidia-ml.so.1 lacks nvmlDeviceGetComputeRunningProcesses_v3");
+  else if (rc) snprintf(processes->reason, sizeof processes->reason, "NVML, processes: %s", sensors->nvml.error_text(rc));
+  else if (!keep_others(listed, count, processes)) {
+    processes->count = 0;
+    snprintf(processes->reason, sizeof processes->reason,
+             "NVML does not list this worker, so it does not show all processes: its PID namespace is another one");
+  }
 }
 
 void rl_sensors_close(rl_sensors *sensors) {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "worker/other_processes.h"
 #include "worker/pass.h"
 
 /* Writes epoch->unavailable: a JSON object with the reason of each NAN. */
@@ -159,5 +160,10 @@ int rl_time_epochs(rl_pass_context *pass, rl_error *err) {
 rl_outcome rl_timing_run(rl_pass_context *pass, rl_error *err) {
   static int (*const timers[])(rl_pass_context *, rl_error *) = {
       [RL_TIMING_EPOCHS] = rl_time_epochs, [RL_TIMING_LAUNCHES] = rl_time_launches, [RL_TIMING_RATES] = rl_time_rates};
-  return rl_pass_outcome(timers[pass->workload->timing_mode](pass, err), err);
+  rl_other_processes before, after;
+  rl_sensors_list_processes(pass->sensors, &before);
+  int rc = timers[pass->workload->timing_mode](pass, err);
+  rl_sensors_list_processes(pass->sensors, &after);
+  if (rc == 0) rc = rl_other_processes_add_measurements(pass, &before, &after, err);
+  return rl_pass_outcome(rc, err);
 }

@@ -1,5 +1,6 @@
-/* A device's sensors: clocks, temperature, power, used memory. The CUDA worker links nvml.c, the CPU worker sensors_cpu.c. The
- * value of a sensor that cannot be read is NAN, with a reason; a failure never fails a pass. */
+/* A device's sensors: clocks, temperature, power, used memory, and the processes that use the device. The CUDA worker links
+ * nvml.c, the CPU worker sensors_cpu.c. The value of a sensor that cannot be read is NAN, with a reason; a failure never fails a
+ * pass. */
 #ifndef RL_WORKER_SENSORS_H
 #define RL_WORKER_SENSORS_H
 
@@ -19,6 +20,20 @@ typedef struct rl_sensor_reading {
  * when memory is out. If the driver is missing, readings are NAN with that reason. */
 rl_sensors *rl_sensors_open(const char *device_properties);
 void rl_sensors_read(rl_sensors *sensors, rl_sensor_reading *reading);
+/* The processes that have a compute context on the device, besides this worker and the daemon's other workers. */
+enum { RL_SENSORS_PROCESSES_MAX = 64 };
+typedef struct rl_other_process {
+  unsigned pid;
+  double memory_bytes; /* on the device; NAN: NVML does not know */
+} rl_other_process;
+typedef struct rl_other_processes {
+  rl_other_process items[RL_SENSORS_PROCESSES_MAX];
+  size_t count;
+  char reason[RL_REASON_SIZE]; /* why the processes are unknown; "": they are known */
+} rl_other_processes;
+/* Lists them. Call it while this process has a context on the device: NVML shows the processes of this PID namespace, and they
+ * are unknown if this process is not among them. */
+void rl_sensors_list_processes(rl_sensors *sensors, rl_other_processes *processes);
 void rl_sensors_close(rl_sensors *sensors);
 
 RL_DEFINE_CLEANUP(rl_sensors_cleanup, rl_sensors *, rl_sensors_close, NULL)

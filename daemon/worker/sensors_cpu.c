@@ -33,4 +33,9 @@ void rl_sensors_read(rl_sensors *sensors, rl_sensor_reading *reading) {
                                  .reason = "the CPU device has no such sensor"};
 }
 
+void rl_sensors_list_processes(rl_sensors *sensors, rl_other_processes *processes) {
+  (void)sensors;
+  *processes = (rl_other_processes){.reason = "every process of the machine shares the CPU"};
+}
+
 void rl_sensors_close(rl_sensors *sensors) { free(sensors); }

@@ -506,6 +506,7 @@ CREATE TABLE suite_values ( -- the values from which verdicts are computed
   value REAL,
   cycles REAL, -- SM cycles: time times the SM clock that was read next to it
   dropped_reason TEXT, -- why the value is not used
+  other_processes TEXT, -- that used the device while it was measured: "pid 4711 (1200 MiB)"; NULL: none, or unknown
   PRIMARY KEY (suite_run_id, metric, role, block)
 ) STRICT, WITHOUT ROWID;
 
@@ -567,4 +568,4 @@ CREATE TABLE tokens (
 ) STRICT, WITHOUT ROWID;
 
 PRAGMA application_id = 1919905638; -- "roof"
-PRAGMA user_version = 27; -- the number of the last migration
+PRAGMA user_version = 28; -- the number of the last migration

@@ -362,7 +362,8 @@ FROM suite_runs;
 
 -- One row for each value of a metric in a block of a suite run.
 CREATE VIEW v_suite_values AS
-SELECT suite_run_id AS suite_run, metric, role, block, value, cycles, dropped_reason FROM suite_values;
+SELECT suite_run_id AS suite_run, metric, role, block, value, cycles, dropped_reason, other_processes
+FROM suite_values;
 
 -- One row for each judged metric of a suite run. A ratio is current / baseline - 1.
 CREATE VIEW v_suite_verdicts AS

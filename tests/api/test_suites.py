@@ -199,6 +199,7 @@ def changed(daemon, table, column, value, where):
 @pytest.mark.parametrize("column, value, block, reason", [
     ("dropped_reason", "suspect: below the floor", 1, "block 1: suspect: below the floor"),
     ("dropped_reason", "the device was slowed down: thermal", 4, "block 4: the device was slowed down: thermal"),
+    ("other_processes", "pid 4711 (1200 MiB)", 2, f"while block 2 of {METRIC} was measured: pid 4711 (1200 MiB)"),
     ("value", 1e9, 3, f"block 3 of {METRIC} is an outlier"),
 ])
 def test_a_run_with_a_bad_block_is_no_baseline(suites, first, column, value, block, reason):

@@ -36,6 +36,11 @@ int nvmlDeviceGetNvLinkState(void *, unsigned, unsigned *);
 int nvmlDeviceGetNvLinkCapability(void *, unsigned, int, unsigned *);
 int nvmlDeviceGetNvLinkRemoteDeviceType(void *, unsigned, int *);
 int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *, unsigned, pci_info *);
+int nvmlDeviceGetClockInfo(void *, int, unsigned *);
+int nvmlDeviceGetTemperature(void *, int, unsigned *);
+int nvmlDeviceGetPowerUsage(void *, unsigned *);
+int nvmlDeviceGetMemoryInfo(void *, unsigned long long[3]);
+int nvmlDeviceGetComputeRunningProcesses_v3(void *, unsigned *, fake_process *);
 
 int nvmlInit_v2(void) { return OK; }
 int nvmlShutdown(void) { return OK; }
@@ -102,5 +107,37 @@ int nvmlDeviceGetNvLinkRemoteDeviceType(void *device, unsigned link, int *type) 
 int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *device, unsigned link, pci_info *remote) {
   (void)device;
   snprintf(remote->text, sizeof remote->text, "%s", fake_nvml.links[link].remote);
+  return OK;
+}
+
+int nvmlDeviceGetClockInfo(void *device, int clock, unsigned *mhz) {
+  (void)device, (void)clock;
+  *mhz = 1980;
+  return OK;
+}
+
+int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *celsius) {
+  (void)device, (void)sensor;
+  *celsius = 40;
+  return OK;
+}
+
+int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts) {
+  (void)device;
+  *milliwatts = 100000;
+  return OK;
+}
+
+int nvmlDeviceGetMemoryInfo(void *device, unsigned long long total_free_used[3]) {
+  (void)device;
+  memset(total_free_used, 0, 3 * sizeof *total_free_used);
+  return OK;
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, fake_process *processes) {
+  (void)device;
+  if (fake_nvml.processes_result != OK) return fake_nvml.processes_result;
+  *count = fake_nvml.process_count;
+  memcpy(processes, fake_nvml.processes, fake_nvml.process_count * sizeof *processes);
   return OK;
 }

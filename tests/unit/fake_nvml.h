@@ -1,10 +1,10 @@
-/* An NVML with one device, whose NVLinks a test sets in fake_nvml. */
+/* An NVML with one device, whose NVLinks and compute processes a test sets in fake_nvml. */
 #ifndef RL_TESTS_FAKE_NVML_H
 #define RL_TESTS_FAKE_NVML_H
 
 #include <stdbool.h>
 
-enum { FAKE_MAX_LINKS = 4 };
+enum { FAKE_MAX_LINKS = 4, FAKE_MAX_PROCESSES = 4 };
 
 typedef struct fake_link {
   bool active;
@@ -12,10 +12,19 @@ typedef struct fake_link {
   const char *remote; /* PCI address of the other end */
 } fake_link;
 
+typedef struct fake_process { /* nvmlProcessInfo_v2_t */
+  unsigned pid;
+  unsigned long long memory_bytes; /* ~0: not available */
+  unsigned gpu_instance, compute_instance;
+} fake_process;
+
 extern struct fake_nvml {
   int count_result; /* nvmlReturn_t of the query of link_count; 0: success */
   unsigned link_count;
   fake_link links[FAKE_MAX_LINKS];
+  int processes_result; /* nvmlReturn_t of the query of processes; 0: success */
+  unsigned process_count;
+  fake_process processes[FAKE_MAX_PROCESSES];
 } fake_nvml;
 
 #endif

@@ -330,6 +330,32 @@ static void equal_runs_and_unknown_times(void **state) {
   assert_int_equal(err.domain, RL_INPUT);
 }
 
+/* Another process takes time from every kernel: neither the changed one nor the time between kernels can be blamed. */
+static void other_processes_on_the_device_are_the_cause(void **state) {
+  (void)state;
+  const rl_cause_kernel before[] = {make_kernel("a", 1000, "code1"), make_kernel("b", 1000, "code2"),
+                                    make_kernel("c", 1000, "x")},
+                        now[] = {make_kernel("a", 1500, "code1"), make_kernel("b", 1600, "other"), make_kernel("c", 1001, "x")};
+  rl_cause_run baseline = make_run(before, 3), current = make_run(now, 3);
+  baseline.total_us = 4000, current.total_us = 6000;
+  current.other_processes = "pid 4711 (1200 MiB)";
+  rl_causes causes = find(&baseline, &current);
+  assert_int_equal(causes.count, 4);
+  for (size_t i = 0; i < 3; i++) {
+    assert_class(&causes.items[i], RL_CAUSE_DEVICE);
+    assert_true(has_evidence(&causes.items[i], "other_processes", "none", "pid 4711 (1200 MiB)"));
+    assert_non_null(strstr(causes.items[i].text, "Other processes used the device"));
+  }
+  assert_true(has_evidence(&causes.items[1], "code_sha256", "code2", "other"));
+  assert_class(&causes.items[3], RL_CAUSE_NOISE);
+  rl_causes_clear(&causes);
+
+  baseline.other_processes = "pid 4711 (1200 MiB)"; /* it took time from both */
+  causes = find(&baseline, &current);
+  assert_class(&causes.items[0], RL_CAUSE_CODE);
+  rl_causes_clear(&causes);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(each_class_follows_from_what_differs),
                                      cmocka_unit_test(equal_kernels_are_never_code),
@@ -341,6 +367,7 @@ int main(void) {
                                      cmocka_unit_test(unknown_machine_code),
                                      cmocka_unit_test(small_differences_of_equal_kernels_are_one_entry),
                                      cmocka_unit_test(kernels_are_paired_by_launch_and_order),
-                                     cmocka_unit_test(equal_runs_and_unknown_times)};
+                                     cmocka_unit_test(equal_runs_and_unknown_times),
+                                     cmocka_unit_test(other_processes_on_the_device_are_the_cause)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

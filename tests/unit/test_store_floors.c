@@ -247,6 +247,32 @@ static void samples_of_a_slowed_device_are_suspect(void **state) {
   cJSON_Delete(rows);
 }
 
+/* Returns which other processes used the device while the metric was measured; "": none, or they do not matter. */
+static void find_other_processes(rl_store *store, int64_t job, const char *metric, char found[256]) {
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  const char *variant, *others;
+  ASSERT_OK(rl_store_query(store, RL_QUERY_SUITE_JOB_VALUES,
+                           RL_BINDINGS(RL_BIND_INTEGER(":job", job), RL_BIND_TEXT(":metric", metric)), &cursor, &err));
+  assert_int_equal(rl_cursor_next(cursor, &variant, &err), 1);
+  others = rl_cursor_text(cursor, 4);
+  snprintf(found, 256, "%s", others != NULL ? others : "");
+}
+
+static void values_of_suites_name_the_processes_that_shared_the_device(void **state) {
+  fixture *f = *state;
+  static const rate alone[] = {{"other_processes_before", 0}, {"other_processes_after", 0}, {0}};
+  static const rate shared[] = {{"other_processes_after", 1}, {"other_process_4711_memory_bytes", 1200.0 * 1024 * 1024}, {0}};
+  const timing_results some = {TEST_CPU, "", NAN, 20, 800, 700};
+  char found[256];
+  find_other_processes(f->store, store_timing_with_conditions(f->store, some, alone), "time_cold_us_median", found);
+  assert_string_equal(found, "");
+  int64_t id = store_timing_with_conditions(f->store, some, shared);
+  find_other_processes(f->store, id, "time_cold_us_median", found);
+  assert_string_equal(found, "pid 4711 (1200 MiB)");
+  find_other_processes(f->store, id, "peak_memory_bytes", found);
+  assert_string_equal(found, "");
+}
+
 /* --- choice of ceilings ---------------------------------------------------------------------------------------------------- */
 
 static void floors_use_the_newest_ceilings_of_the_device(void **state) {
@@ -323,6 +349,7 @@ int main(void) {
                                      WITH_STORE(a_sample_that_is_too_fast_is_suspect),
                                      WITH_STORE(a_layer_in_285_us_is_suspect),
                                      WITH_STORE(samples_of_a_slowed_device_are_suspect),
+                                     WITH_STORE(values_of_suites_name_the_processes_that_shared_the_device),
                                      WITH_STORE(floors_use_the_newest_ceilings_of_the_device),
                                      WITH_STORE(the_list_has_the_newest_ceilings_and_marks_stale_ones),
                                      WITH_STORE(a_floor_stays_when_its_ceilings_are_deleted)};

@@ -19,9 +19,10 @@ typedef struct plan { /* of a suite run */
   double median;
   const char *against; /* NULL: rolling */
   int64_t against_run;
-  int blocks;     /* 0: BLOCKS */
-  int suspect;    /* number of the first blocks whose values are suspect */
-  double outlier; /* the value of the last block; 0: as the others */
+  int blocks;                  /* 0: BLOCKS */
+  int suspect;                 /* number of the first blocks whose values are suspect */
+  const char *other_processes; /* that used the device during the last block; NULL: none */
+  double outlier;              /* the value of the last block; 0: as the others */
   const char *quarantine_reason;
 } plan;
 
@@ -76,6 +77,7 @@ static void store_blocks(rl_store *store, int64_t id, const char *role, const pl
     rl_suite_value value = {
         .metric = KEY, .cycles = NAN, .value = is_outlier ? run->outlier : run->median * (1 + 0.001 * (block - 2))};
     if (block < run->suspect) strcpy(value.dropped_reason, "faster than the hardware allows");
+    if (run->other_processes != NULL && block == count - 1) strcpy(value.other_processes, run->other_processes);
     ASSERT_OK(rl_store_suite_job_insert(store, id, &step, job, &err));
     ASSERT_OK(rl_store_suite_job_finish(store, id, &step, job, "completed", NULL, &value, 1, &err));
   }
@@ -160,6 +162,23 @@ static void a_slower_run_is_no_baseline_until_it_is_promoted(void **state) {
   assert_int_equal(after.verdict, RL_VERDICT_SAME);
   ASSERT_BASELINE(after, again.id);
   assert_history(&after, 1, 150);
+}
+
+/* A run beside another process is judged, but later runs are not compared with it. */
+static void a_run_beside_other_processes_is_no_baseline(void **state) {
+  rl_store *store = ((fixture *)*state)->store;
+  judged_run shared = measure(store, (plan){.median = 100, .other_processes = "pid 4711 (1200 MiB)"});
+  judged_run first = measure(store, (plan){.median = 100});
+  assert_int_equal(first.verdict, RL_VERDICT_INCOMPARABLE);
+  const char *reason = cJSON_GetStringValue(json_at(first.judgement, "reason"));
+  if (strstr(reason, "while block 4 was measured: pid 4711 (1200 MiB)") == NULL) fail_msg("%s", reason);
+  judged_run slow = measure(store, (plan){.median = 150, .other_processes = "pid 4711 (1200 MiB)"});
+  assert_int_equal(slow.verdict, RL_VERDICT_SLOWER);
+  judged_run next = measure(store, (plan){.median = 100});
+  assert_int_equal(next.verdict, RL_VERDICT_SAME);
+  ASSERT_BASELINE(next, first.id);
+  assert_int_equal(rl_suite_promote(store, "s", "shared", shared.id, &err), -1);
+  assert_non_null(strstr(err.message, "other processes used the device while block 4"));
 }
 
 /* Each run after an improvement is faster than the old baseline. The first of them begins the history. */
@@ -333,6 +352,7 @@ int main(void) {
                                      TEST(an_improvement_is_the_new_normal),
                                      TEST(a_slower_run_is_no_baseline_until_it_is_promoted),
                                      TEST(the_history_begins_at_the_first_run_that_is_faster_than_a_named_baseline),
+                                     TEST(a_run_beside_other_processes_is_no_baseline),
                                      TEST(mostly_suspect_and_quarantined_runs_are_no_rolling_baseline),
                                      TEST(events_tell_what_happened_until_retention_deletes_them),
                                      TEST(the_order_of_both_sides_is_random),

@@ -46,6 +46,12 @@ void rl_sensors_read(rl_sensors *sensors, rl_sensor_reading *reading) {
   (void)sensors;
   *reading = *current_reading;
 }
+static rl_other_processes process_lists[2]; /* that the next two calls return */
+static int process_list_count;
+void rl_sensors_list_processes(rl_sensors *sensors, rl_other_processes *processes) {
+  (void)sensors;
+  *processes = process_lists[process_list_count++ % 2];
+}
 void rl_sensors_close(rl_sensors *sensors) { (void)sensors; }
 
 /* ---- fixture ------------------------------------------------------------------------------------------------------------- */
@@ -512,6 +518,29 @@ static void samples_have_measured_conditions(void **state) {
   close_fixture(&f);
 }
 
+/* Each process is one measurement, whether it was there at the beginning, at the end, or at both. */
+static void other_processes_are_measured_before_and_after(void **state) {
+  (void)state;
+  fixture f;
+  open_fixture(&f, "unprofiled");
+  process_list_count = 0;
+  process_lists[0] = (rl_other_processes){.count = 2, .items = {{11, 100}, {12, NAN}}};
+  process_lists[1] = (rl_other_processes){.count = 3, .items = {{13, 300}, {11, 200}, {12, NAN}}};
+  assert_int_equal(serve_workload(&f, "fake_launch", RL_PASS_TIMING, "{}"), RL_OUTCOME_DONE);
+  assert_true(find_measurement(&f, "other_processes_before")->value == 2 &&
+              find_measurement(&f, "other_processes_after")->value == 3);
+  assert_true(find_measurement(&f, "other_process_11_memory_bytes")->value == 200 &&
+              find_measurement(&f, "other_process_13_memory_bytes")->value == 300);
+  assert_true(isnan(find_measurement(&f, "other_process_12_memory_bytes")->value));
+  assert_string_equal(find_measurement(&f, "other_process_12_memory_bytes")->reason, "NVML does not know the process's memory");
+  process_lists[0] = process_lists[1] = (rl_other_processes){.reason = "no NVML"};
+  assert_int_equal(serve_workload(&f, "fake_launch", RL_PASS_TIMING, "{}"), RL_OUTCOME_DONE);
+  assert_true(isnan(find_measurement(&f, "other_processes_before")->value));
+  assert_string_equal(find_measurement(&f, "other_processes_after")->reason, "no NVML");
+  process_lists[0] = process_lists[1] = (rl_other_processes){0};
+  close_fixture(&f);
+}
+
 /* A rate is the best of three samples. */
 static void each_rate_samples_one_launch(void **state) {
   (void)state;
@@ -578,6 +607,7 @@ static void a_device_that_cannot_sample_gives_reasons(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(launches_are_sampled),
                                      cmocka_unit_test(samples_have_measured_conditions),
+                                     cmocka_unit_test(other_processes_are_measured_before_and_after),
                                      cmocka_unit_test(each_rate_samples_one_launch),
                                      cmocka_unit_test(a_wrong_result_fails_the_pass),
                                      cmocka_unit_test(used_up_buffers_are_restored_between_steps),

@@ -1,10 +1,16 @@
 -- :job :metric. The value of a metric in each run of a job, in order. Columns: variant, value, cycles, why it is dropped or
--- missing. Times are dropped if they are suspect or the device was throttled; sizes and accuracies are not affected by that.
+-- missing, which other processes used the device. Times are dropped if they are suspect or the device was throttled; sizes and
+-- accuracies are affected neither by that nor by other processes.
 SELECT variant, value, cycles, CASE
   WHEN value IS NULL THEN coalesce(value_reason, 'the run did not measure ' || :metric)
-  WHEN is_time THEN coalesce(suspect_reason, iif(throttled IS NULL, NULL, 'the device was slowed down: ' || throttled)) END
+  WHEN is_time THEN coalesce(suspect_reason, iif(throttled IS NULL, NULL, 'the device was slowed down: ' || throttled)) END,
+  iif(is_time, (
+    SELECT group_concat(printf('pid %s%s', replace(replace(m.name, 'other_process_', ''), '_memory_bytes', ''),
+                               iif(m.value IS NULL, '', printf(' (%.0f MiB)', m.value / 1048576))), ', ')
+    FROM passes p JOIN measurements m ON m.pass_id = p.id AND m.name GLOB 'other_process_*_memory_bytes'
+    WHERE p.run_id = run AND p.ordinal = 0), NULL)
 FROM (
-  SELECT ordinal, variant, is_time,
+  SELECT ordinal, run, variant, is_time,
     CASE :metric
       WHEN 'epoch_ms_median' THEN v.epoch_ms_median
       WHEN 'epoch_ms_min' THEN v.epoch_ms_min

@@ -28,6 +28,6 @@ SELECT substr(r.listing, 1, length(r.listing) - 1) || ',' || substr(json_object(
   'values', stored_json((
     SELECT json_group_array(stored_json(item)) FROM (
       SELECT json_object('metric', v.metric, 'role', v.role, 'block', v.block, 'value', v.value,
-                         'dropped_reason', v.dropped_reason) AS item
+                         'dropped_reason', v.dropped_reason, 'other_processes', v.other_processes) AS item
       FROM suite_values v WHERE v.suite_run_id = r.id ORDER BY v.metric, v.role, v.block)))), 2)
 FROM suite_runs r WHERE r.id = :id

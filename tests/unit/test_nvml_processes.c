@@ -1,0 +1,91 @@
+/* The other processes on a GPU, from a fake NVML: a worker does not count itself or its siblings, and knows when it can't see. */
+#include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "fake_nvml.h"
+#include "worker/sensors.h"
+
+enum { STRANGER = 4194301 /* above the largest pid of Linux' default: the process does not exist */, NOT_SUPPORTED = 3 };
+
+static rl_other_processes list(void) {
+  rl_other_processes processes;
+  memset(&processes, 0x5a, sizeof processes);
+  rl_sensors *sensors = rl_sensors_open("{\"uuid\":\"GPU-1\"}");
+  rl_sensors_list_processes(sensors, &processes);
+  rl_sensors_close(sensors);
+  return processes;
+}
+
+static void other_processes_are_listed_with_their_memory(void **state) {
+  (void)state;
+  fake_nvml =
+      (struct fake_nvml){.process_count = 3, .processes = {{STRANGER, 1000}, {(unsigned)getpid(), 2000}, {STRANGER + 1, ~0ULL}}};
+  rl_other_processes found = list();
+  assert_string_equal(found.reason, "");
+  assert_int_equal(found.count, 2);
+  assert_true(found.items[0].pid == STRANGER && found.items[0].memory_bytes == 1000);
+  assert_true(found.items[1].pid == STRANGER + 1 && isnan(found.items[1].memory_bytes));
+}
+
+static void a_worker_alone_sees_none(void **state) {
+  (void)state;
+  fake_nvml = (struct fake_nvml){.process_count = 1, .processes = {{(unsigned)getpid(), 2000}}};
+  rl_other_processes found = list();
+  assert_true(found.count == 0 && found.reason[0] == '\0');
+}
+
+/* A child of this process is no sibling of it; seen from another child, it is. */
+static void workers_of_the_same_daemon_do_not_count(void **state) {
+  (void)state;
+  pid_t worker = fork();
+  if (worker == 0) {
+    pause();
+    _exit(0);
+  }
+  assert_true(worker > 0);
+  fake_nvml = (struct fake_nvml){.process_count = 2, .processes = {{(unsigned)getpid(), 2000}, {(unsigned)worker, 1000}}};
+  size_t seen_by_parent = list().count;
+  pid_t sibling = fork();
+  if (sibling == 0) {
+    fake_nvml.processes[0].pid = (unsigned)getpid();
+    rl_other_processes found = list();
+    _exit(found.reason[0] != '\0' ? 100 : (int)found.count);
+  }
+  int status = 0;
+  waitpid(sibling, &status, 0);
+  kill(worker, SIGKILL);
+  waitpid(worker, NULL, 0);
+  assert_int_equal(seen_by_parent, 1);
+  assert_true(WIFEXITED(status));
+  assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void assert_unknown(const char *reason) {
+  rl_other_processes found = list();
+  assert_int_equal(found.count, 0);
+  if (strstr(found.reason, reason) == NULL) fail_msg("\"%s\" lacks \"%s\"", found.reason, reason);
+}
+
+static void what_nvml_does_not_tell_has_a_reason(void **state) {
+  (void)state;
+  fake_nvml = (struct fake_nvml){.process_count = 1, .processes = {{STRANGER, 1000}}};
+  assert_unknown("NVML does not list this worker");
+  fake_nvml.process_count = 0;
+  assert_unknown("NVML does not list this worker");
+  fake_nvml.processes_result = NOT_SUPPORTED;
+  assert_unknown("NVML, processes: Not Supported");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(other_processes_are_listed_with_their_memory), cmocka_unit_test(a_worker_alone_sees_none),
+      cmocka_unit_test(workers_of_the_same_daemon_do_not_count), cmocka_unit_test(what_nvml_does_not_tell_has_a_reason)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
