@@ -98,7 +98,7 @@ static int read_run(rl_store *store, int64_t id, stored_run *to, rl_error *err) 
   to->run.id = id;
   if (rl_store_query(store, RL_QUERY_EXPLAINED_RUN, RL_BINDINGS(RL_BIND_INTEGER(":run", id)), &cursor, err) < 0) return -1;
   int found = rl_cursor_next(cursor, &variant, err);
-  if (found == 0) return rl_fail(err, RL_HTTP, 404, "There is no run %lld.", (long long)id);
+  if (found == 0) return rl_fail(err, RL_HTTP, 404, "Run %lld not found.", (long long)id);
   if (found > 0) read_columns(cursor, to);
   return found < 0 ? -1 : 0;
 }

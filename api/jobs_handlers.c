@@ -69,7 +69,7 @@ int rl_handle_list_jobs(rl_http_request *request, rl_error *err) {
   return rl_reply_rows(request, cursor, query.limit, 'j', err);
 }
 
-/* Replies with the only row of the query for the request's id; 404 "There is no NAME ID." when it has none. */
+/* Replies with the only row of the query for the request's id; 404 "NAME ID not found." when it has none. */
 static int reply_row(rl_http_request *request, rl_query query, const char *name, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   rl_binding id = {":id", RL_SQL_INTEGER, .integer = request->id};
@@ -77,13 +77,13 @@ static int reply_row(rl_http_request *request, rl_query query, const char *name,
   if (rl_store_query(request->server->store, query, &id, 1, &cursor, err) < 0) return -1;
   int found = rl_cursor_next(cursor, &json, err);
   if (found < 0) return -1;
-  if (found == 0) return rl_fail(err, RL_HTTP, 404, "There is no %s %lld.", name, (long long)request->id);
+  if (found == 0) return rl_fail(err, RL_HTTP, 404, "%s %lld not found.", name, (long long)request->id);
   return rl_reply_text(request, 200, strdup(json), "application/json", err);
 }
 
-int rl_handle_get_job(rl_http_request *request, rl_error *err) { return reply_row(request, RL_QUERY_JOB, "job", err); }
+int rl_handle_get_job(rl_http_request *request, rl_error *err) { return reply_row(request, RL_QUERY_JOB, "Job", err); }
 int rl_handle_get_job_source(rl_http_request *request, rl_error *err) {
-  return reply_row(request, RL_QUERY_SOURCE, "posted code of job", err);
+  return reply_row(request, RL_QUERY_SOURCE, "Posted code of job", err);
 }
 
 int rl_handle_cancel_job(rl_http_request *request, rl_error *err) {

@@ -12,7 +12,7 @@ int rl_report_run_read(rl_store *store, int64_t id, rl_report_run *run, rl_error
   if (rl_store_query(store, RL_QUERY_REPORT_RUN, &binding, 1, &cursor, err) < 0) return -1;
   int found = rl_cursor_next(cursor, &json, err);
   if (found < 0) return -1;
-  if (found == 0) return rl_fail(err, RL_HTTP, 404, "There is no run %lld.", (long long)id);
+  if (found == 0) return rl_fail(err, RL_HTTP, 404, "Run %lld not found.", (long long)id);
   *run = (rl_report_run){.row = cJSON_Parse(json),
                          .metrics_json = copy_text(rl_cursor_text(cursor, 1)),
                          .view = rl_report_view_make(rl_cursor_text(cursor, 2), rl_cursor_text(cursor, 3))};

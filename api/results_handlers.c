@@ -90,7 +90,7 @@ int rl_handle_get_job_results(rl_http_request *request, rl_error *err) {
   if (rl_store_query(request->server->store, RL_QUERY_RESULTS, &job, 1, &cursor, err) < 0) return -1;
   int found = rl_cursor_next(cursor, &json, err);
   if (found < 0) return -1;
-  if (found == 0) return rl_fail(err, RL_HTTP, 404, "There is no job %lld.", (long long)request->id);
+  if (found == 0) return rl_fail(err, RL_HTTP, 404, "Job %lld not found.", (long long)request->id);
   return rl_reply_text(request, 200, strdup(json), "application/json", err);
 }
 

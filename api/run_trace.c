@@ -66,7 +66,7 @@ int rl_trace_state_read(rl_store *store, int64_t run_id, rl_trace_state *state, 
   bool exists;
   *state = (rl_trace_state){0};
   if (rl_store_has_run(store, run_id, &exists, err) < 0) return -1;
-  if (!exists) return rl_fail(err, RL_HTTP, 404, "There is no run %lld.", (long long)run_id);
+  if (!exists) return rl_fail(err, RL_HTTP, 404, "Run %lld not found.", (long long)run_id);
   return read_pass(store, &run, state, err);
 }
 

@@ -89,7 +89,7 @@ static int begin_reading(rl_http_request *request, suite_reader *reader, rl_erro
 }
 
 static int fail_unknown_suite(const rl_http_request *request, rl_error *err) {
-  return rl_fail(err, RL_HTTP, 404, "There is no suite %s; GET /suites lists them.", request->name);
+  return rl_fail(err, RL_HTTP, 404, "Suite %s not found; GET /suites lists them.", request->name);
 }
 
 static cJSON *problem_json(const rl_suite_problem *problem) {
@@ -308,7 +308,7 @@ int rl_handle_get_suite_run(rl_http_request *request, rl_error *err) {
     return -1;
   int found = rl_cursor_next(cursor, &json, err);
   if (found < 0) return -1;
-  if (found == 0) return rl_fail(err, RL_HTTP, 404, "There is no suite run %lld.", (long long)request->id);
+  if (found == 0) return rl_fail(err, RL_HTTP, 404, "Suite run %lld not found.", (long long)request->id);
   return rl_reply_text(request, 200, strdup(json), "application/json", err);
 }
 

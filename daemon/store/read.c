@@ -241,7 +241,7 @@ int rl_store_job_of_run(rl_store *store, int64_t run_id, int64_t *job_id, rl_err
   if (start_query(store, "run_job", RL_BINDINGS(RL_BIND_INTEGER(":run", run_id)), &cursor, err) < 0) return -1;
   int found = rl_db_step(&cursor->db, cursor->row, err);
   if (found < 0) return -1;
-  if (found == 0) return rl_fail(err, RL_HTTP, 404, "There is no run %lld.", (long long)run_id);
+  if (found == 0) return rl_fail(err, RL_HTTP, 404, "Run %lld not found.", (long long)run_id);
   *job_id = sqlite3_column_int64(cursor->row, 0);
   return 0;
 }

@@ -97,7 +97,7 @@ static int read_state(rl_db *db, int64_t run_id, char state[16], rl_error *err) 
   RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
   int found = rl_db_query_row(db, err, "suite_run_state", &row, RL_BIND_INTEGER(":run", run_id));
   if (found < 0) return -1;
-  if (found == 0) return rl_fail(err, RL_HTTP, 404, "There is no suite run %lld.", (long long)run_id);
+  if (found == 0) return rl_fail(err, RL_HTTP, 404, "Suite run %lld not found.", (long long)run_id);
   snprintf(state, 16, "%s", (const char *)sqlite3_column_text(row, 0));
   return 0;
 }
@@ -161,7 +161,7 @@ int rl_store_suite_run_state(rl_store *store, int64_t run_id, char state[16], in
   if (rl_store_query(store, RL_QUERY_SUITE_RUN_STATUS, RL_BINDINGS(RL_BIND_INTEGER(":run", run_id)), &cursor, err) < 0) return -1;
   int found = rl_cursor_next(cursor, &found_state, err);
   if (found < 0) return -1;
-  if (found == 0) return rl_fail(err, RL_HTTP, 404, "There is no suite run %lld.", (long long)run_id);
+  if (found == 0) return rl_fail(err, RL_HTTP, 404, "Suite run %lld not found.", (long long)run_id);
   snprintf(state, 16, "%s", found_state);
   *events = rl_cursor_integer(cursor, 1);
   return 0;

@@ -20,7 +20,7 @@ static int read_run(rl_store *store, int64_t id, rl_suite_progress *progress, rl
   if (rl_store_query(store, RL_QUERY_SUITE_RUN_ROW, RL_BINDINGS(RL_BIND_INTEGER(":run", id)), &cursor, err) < 0) return -1;
   int found = rl_cursor_next(cursor, &definition, err);
   if (found < 0) return -1;
-  if (found == 0) return rl_fail(err, RL_HTTP, 404, "There is no suite run %lld.", (long long)id);
+  if (found == 0) return rl_fail(err, RL_HTTP, 404, "Suite run %lld not found.", (long long)id);
   copy_column(cursor, 1, progress->state, sizeof progress->state);
   copy_column(cursor, 3, progress->device, sizeof progress->device);
   copy_column(cursor, 4, progress->against, sizeof progress->against);

@@ -235,7 +235,7 @@ static void samples_of_a_slowed_device_are_suspect(void **state) {
   assert_int_equal(query_integer(f, "SELECT count(*) FROM v_samples WHERE suspect"), 8);
   cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_BIND_INTEGER(":job", id));
   assert_string_equal(json_at(rows, "0.runs.0.samples.3.suspect_reason")->valuestring,
-                      "the device was slowed down while it was timed: sw_power_cap");
+                      "GPU throttled during timing (SW power cap)");
   assert_true(cJSON_IsTrue(json_at(rows, "0.runs.0.summary.suspect")));
   cJSON_Delete(rows);
   static const rate rates[] = {{"dram_read_bytes_per_s", 1e11}, {0}};
@@ -243,7 +243,7 @@ static void samples_of_a_slowed_device_are_suspect(void **state) {
   id = store_timing_with_conditions(f->store, some, capped);
   rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_BIND_INTEGER(":job", id));
   assert_non_null(strstr(json_at(rows, "0.runs.0.samples.0.suspect_reason")->valuestring, "faster than its floor"));
-  assert_non_null(strstr(json_at(rows, "0.runs.0.samples.3.suspect_reason")->valuestring, "slowed down"));
+  assert_non_null(strstr(json_at(rows, "0.runs.0.samples.3.suspect_reason")->valuestring, "throttled"));
   cJSON_Delete(rows);
 }
 
