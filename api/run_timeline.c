@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "api/server_internal.h"
+#include "base/array.h"
 
 void rl_run_timeline_clear(rl_run_timeline *timeline) {
   rl_critical_path_clear(&timeline->path);
@@ -33,13 +34,49 @@ static int read_copies(rl_store *store, int64_t run_id, rl_run_timeline *timelin
   return found < 0 ? -1 : 0;
 }
 
+typedef struct phase_shares {
+  rl_phase_share *items;
+  size_t count, capacity;
+} phase_shares;
+
+static void free_shares(phase_shares *shares) { free(shares->items); }
+
+static int read_shares(rl_store *store, int64_t run_id, phase_shares *shares, rl_error *err) {
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  rl_binding run = RL_BIND_INTEGER(":run", run_id);
+  const char *phase;
+  int found;
+  if (rl_store_query(store, RL_QUERY_TIMELINE_PHASES, &run, 1, &cursor, err) < 0) return -1;
+  while ((found = rl_cursor_next(cursor, &phase, err)) > 0) {
+    if (rl_array_reserve(&shares->items, shares->count, &shares->capacity, sizeof *shares->items, err) < 0) return -1;
+    rl_phase_share *share = &shares->items[shares->count++];
+    *share = (rl_phase_share){.name = (uint32_t)rl_cursor_integer(cursor, 1), .weight = rl_cursor_real(cursor, 2)};
+    snprintf(share->phase, sizeof share->phase, "%s", phase);
+  }
+  return found;
+}
+
+/* Computes the times of ranges and phases. */
+static int divide_window(rl_store *store, int64_t run_id, rl_run_timeline *timeline, rl_error *err) {
+  RL_CLEANUP(free_shares) phase_shares shares = {0};
+  RL_CLEANUP(rl_name_times_clear) rl_name_times names = {0};
+  const rl_trace_index *index = &timeline->trace.index;
+  if (read_shares(store, run_id, &shares, err) < 0) return -1;
+  if (shares.count == 0) return rl_range_times_compute(index, NULL, &timeline->classes, &timeline->ranges, err);
+  if (rl_name_times_begin(index, &names, err) < 0) return -1;
+  const rl_time_observer observer = rl_name_times_observer(&names);
+  if (rl_range_times_compute(index, &observer, &timeline->classes, &timeline->ranges, err) < 0) return -1;
+  rl_phase_times_compute(&names, shares.items, shares.count, &timeline->phases);
+  return 0;
+}
+
 int rl_run_timeline_read(rl_http_request *request, int64_t run_id, rl_run_timeline *timeline, rl_error *err) {
   rl_store *store = request->server->store;
   *timeline = (rl_run_timeline){0};
   const rl_trace_index *index = &timeline->trace.index;
   if (rl_run_trace_read(store, &request->budget, run_id, &timeline->trace, err) < 0) return -1;
   if (timeline->trace.state.reason[0] != '\0') return 0;
-  if (rl_range_times_compute(index, &timeline->classes, &timeline->ranges, err) < 0) return -1;
+  if (divide_window(store, run_id, timeline, err) < 0) return -1;
   if (rl_launch_queue_compute(index, &timeline->classes, &timeline->queue, err) < 0) return -1;
   if (rl_critical_path_compute(index, &timeline->path, err) < 0) return -1;
   rl_thread_times_compute(index, &timeline->classes, &timeline->threads);

@@ -5,6 +5,7 @@
 #include "analyze/copy_rates.h"
 #include "analyze/critical_path.h"
 #include "analyze/launch_queue.h"
+#include "analyze/phase_times.h"
 #include "analyze/range_times.h"
 #include "analyze/thread_times.h"
 #include "api/http_request.h"
@@ -17,6 +18,7 @@ typedef struct rl_run_timeline {
   rl_run_trace trace; /* trace.state.reason: why there is none; then all other members are empty */
   rl_time_classes classes;
   rl_range_times ranges;
+  rl_phase_times phases;
   rl_launch_queue queue;
   rl_critical_path path;
   rl_thread_times threads;

@@ -80,8 +80,14 @@ static int64_t least_listed_ns(const rl_range_times *times) {
   return least_ns;
 }
 
+static cJSON *class_times_json(const int64_t class_ns[RL_TIME_CLASS_COUNT]) {
+  cJSON *object = cJSON_CreateObject();
+  for (int i = 0; i < RL_TIME_CLASS_COUNT; i++) cJSON_AddNumberToObject(object, rl_time_class_names[i], (double)class_ns[i]);
+  return object;
+}
+
 static cJSON *range_json(const char *name, const rl_range_time *range, const rl_time_classes *window) {
-  cJSON *object = cJSON_CreateObject(), *classes;
+  cJSON *object = cJSON_CreateObject();
   double window_ns = (double)(window->end_ns - window->start_ns);
   rl_json_add_text(object, "name", name);
   cJSON_AddNumberToObject(object, "depth", range->depth);
@@ -92,9 +98,7 @@ static cJSON *range_json(const char *name, const rl_range_time *range, const rl_
   rl_json_add_number(object, "ratio", window_ns > 0 ? (double)range->time_ns / window_ns : NAN);
   rl_json_add_number(object, "projected_ns", name != NULL ? (double)range->projected_ns : NAN);
   rl_json_add_number(object, "host_ns", name != NULL ? (double)range->host_ns : NAN);
-  classes = cJSON_AddObjectToObject(object, "classes");
-  for (int i = 0; i < RL_TIME_CLASS_COUNT; i++)
-    cJSON_AddNumberToObject(classes, rl_time_class_names[i], (double)range->class_ns[i]);
+  cJSON_AddItemToObject(object, "classes", class_times_json(range->class_ns));
   return object;
 }
 
@@ -111,6 +115,20 @@ static void add_ranges(cJSON *document, const rl_trace_events *events, const rl_
   }
   if (times->count > 0) cJSON_AddItemToArray(array, range_json(NULL, &times->outside, classes));
   cJSON_AddBoolToObject(document, "ranges_truncated", listed < times->count);
+}
+
+static void add_phases(cJSON *document, const rl_time_classes *classes, const rl_phase_times *phases) {
+  cJSON *array = cJSON_AddArrayToObject(document, "phases");
+  double window_ns = (double)(classes->end_ns - classes->start_ns);
+  for (size_t i = 0; i < phases->count; i++) {
+    const rl_phase_time *phase = &phases->items[i];
+    cJSON *object = cJSON_CreateObject();
+    rl_json_add_text(object, "phase", phase->phase);
+    cJSON_AddNumberToObject(object, "time_ns", (double)phase->time_ns);
+    rl_json_add_number(object, "ratio", window_ns > 0 ? (double)phase->time_ns / window_ns : NAN);
+    cJSON_AddItemToObject(object, "classes", class_times_json(phase->class_ns));
+    cJSON_AddItemToArray(array, object);
+  }
 }
 
 static cJSON *queue_depth_json(const rl_queue_depth *depth, int64_t window_ns) {
@@ -243,6 +261,7 @@ static void add_trace(cJSON *document, const rl_run_timeline *timeline) {
   cJSON_AddNumberToObject(document, "unrecorded_launches", (double)classes->unrecorded_launches);
   add_classes(document, events, classes);
   add_ranges(document, events, classes, &timeline->ranges);
+  add_phases(document, classes, &timeline->phases);
   add_queue(document, timeline);
   add_path(document, events, timeline);
   add_threads(document, &timeline->threads);
@@ -251,9 +270,9 @@ static void add_trace(cJSON *document, const rl_run_timeline *timeline) {
 }
 
 static void add_missing_trace(cJSON *document) {
-  static const char *const members[] = {"window", "operations",       "kernels", "unrecorded_launches", "classes",
-                                        "ranges", "ranges_truncated", "queue",   "critical_path",       "threads",
-                                        "copies", "findings",         NULL};
+  static const char *const members[] = {"window",           "operations", "kernels", "unrecorded_launches", "classes", "ranges",
+                                        "ranges_truncated", "phases",     "queue",   "critical_path",       "threads", "copies",
+                                        "findings",         NULL};
   rl_json_add_nulls(document, members);
 }
 

@@ -205,31 +205,34 @@ static const cJSON *longest_idle_class(const cJSON *range) {
   return longest;
 }
 
-static void print_range(FILE *out, const cJSON *range) {
-  const char *name = rl_json_text(range, "name");
-  const cJSON *longest = longest_idle_class(range);
+/* Prints a part of the window: the time of a range or phase, with its classes. */
+static void print_window_part(FILE *out, const char *name, const cJSON *part) {
+  const cJSON *longest = longest_idle_class(part);
   char cell[RL_CELL_SIZE], indented[RL_CELL_SIZE];
-  double depth = rl_json_number(range, "depth");
-  snprintf(indented, sizeof indented, "%*s%.60s", (int)fmin(2 * depth, 16), "", name[0] != '\0' ? name : "(outside of ranges)");
+  double depth = rl_json_number(part, "depth");
+  snprintf(indented, sizeof indented, "%*s%.60s", isnan(depth) ? 0 : (int)fmin(2 * depth, 16), "", name);
   rl_print_cell(out, indented, -CLASS_COLUMNS);
-  rl_print_cell(out, rl_format_us(cell, rl_json_number(range, "time_ns") / 1000), TIME_COLUMNS);
-  rl_print_cell(out, rl_format_percent(cell, rl_json_number(range, "ratio")), SHARE_COLUMNS);
-  rl_print_cell(out, rl_format_us(cell, idle_ns(range) / 1000), INTERVALS_COLUMNS);
+  rl_print_cell(out, rl_format_us(cell, rl_json_number(part, "time_ns") / 1000), TIME_COLUMNS);
+  rl_print_cell(out, rl_format_percent(cell, rl_json_number(part, "ratio")), SHARE_COLUMNS);
+  rl_print_cell(out, rl_format_us(cell, idle_ns(part) / 1000), INTERVALS_COLUMNS);
   if (longest != NULL) fprintf(out, "  %s %s", longest->string, rl_format_us(cell, longest->valuedouble / 1000));
   fputc('\n', out);
 }
 
-static void print_ranges(FILE *out, const cJSON *timeline) {
-  const cJSON *range, *ranges = rl_json_at(timeline, "ranges");
-  if (cJSON_GetArraySize(ranges) == 0) return;
+/* name: the member of a part with its name. unnamed: what is printed if that is null. */
+static void print_window_parts(FILE *out, const char *title, const cJSON *parts, const char *name, const char *unnamed) {
+  const cJSON *part;
+  if (cJSON_GetArraySize(parts) == 0) return;
   fputc('\n', out);
-  rl_print_cell(out, "NVTX range", -CLASS_COLUMNS);
+  rl_print_cell(out, title, -CLASS_COLUMNS);
   rl_print_cell(out, "time", TIME_COLUMNS);
   rl_print_cell(out, "share", SHARE_COLUMNS);
   rl_print_cell(out, "idle", INTERVALS_COLUMNS);
   fputs("  most idle time\n", out);
-  cJSON_ArrayForEach (range, ranges)
-    if (rl_json_number(range, "time_ns") > 0) print_range(out, range);
+  cJSON_ArrayForEach (part, parts) {
+    const char *text = rl_json_text(part, name);
+    if (rl_json_number(part, "time_ns") > 0) print_window_part(out, text[0] != '\0' ? text : unnamed, part);
+  }
 }
 
 static void print_queue(FILE *out, const cJSON *queue) {
@@ -286,7 +289,8 @@ void rl_print_timeline_findings(FILE *out, const cJSON *timeline) {
   rl_print_cell(out, "intervals", INTERVALS_COLUMNS);
   fputs("  longest\n", out);
   cJSON_ArrayForEach (item, rl_json_at(timeline, "classes")) print_time_class(out, item);
-  print_ranges(out, timeline);
+  print_window_parts(out, "phase", rl_json_at(timeline, "phases"), "phase", "(without a phase)");
+  print_window_parts(out, "NVTX range", rl_json_at(timeline, "ranges"), "name", "(outside of ranges)");
   print_queue(out, rl_json_at(timeline, "queue"));
   print_path(out, timeline);
   if (incomplete_reason[0] != '\0') fprintf(out, "— causes are unknown: %s\n", incomplete_reason);

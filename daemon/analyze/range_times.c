@@ -37,7 +37,8 @@ RL_DEFINE_CLEANUP(free_thread_ranges, thread_range *, free, NULL)
 
 typedef struct projection {
   const rl_trace_index *index;
-  range *ranges; /* by start, the outer first; then one for the time outside of ranges */
+  const rl_time_observer *observer; /* NULL: none */
+  range *ranges;                    /* by start, the outer first; then one for the time outside of ranges */
   size_t count;
   range_change *changes; /* by thread, then by time */
   size_t change_count, change_capacity;
@@ -162,6 +163,7 @@ static void add_time(void *context, size_t operation, rl_time_class time_class, 
   range *r = &p->ranges[p->range_of[operation]];
   r->class_ns[time_class] += time_ns;
   r->own_ns += time_ns;
+  if (p->observer != NULL) p->observer->add(p->observer->context, operation, time_class, time_ns);
 }
 
 static void add_to_parents(projection *p) {
@@ -232,8 +234,9 @@ static int compute(projection *p, rl_time_classes *classes, rl_range_times *time
   return add_names(p, times, err);
 }
 
-int rl_range_times_compute(const rl_trace_index *index, rl_time_classes *classes, rl_range_times *times, rl_error *err) {
-  projection p = {.index = index};
+int rl_range_times_compute(const rl_trace_index *index, const rl_time_observer *observer, rl_time_classes *classes,
+                           rl_range_times *times, rl_error *err) {
+  projection p = {.index = index, .observer = observer};
   *classes = (rl_time_classes){0};
   *times = (rl_range_times){0};
   int rc = compute(&p, classes, times, err);

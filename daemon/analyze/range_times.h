@@ -33,8 +33,10 @@ typedef struct rl_range_times {
   rl_range_time outside; /* of ranges; name, depth, ranges, projected_ns and host_ns are 0 */
 } rl_range_times;
 
-/* Computes the time classes of the window too. The caller clears both results. RL_ERRNO: out of memory. */
-int rl_range_times_compute(const rl_trace_index *index, rl_time_classes *classes, rl_range_times *times, rl_error *err);
+/* Computes the time classes of the window too. observer: receives the parts of the window as well; NULL: none. The caller clears
+ * both results. RL_ERRNO: out of memory. */
+int rl_range_times_compute(const rl_trace_index *index, const rl_time_observer *observer, rl_time_classes *classes,
+                           rl_range_times *times, rl_error *err);
 void rl_range_times_clear(rl_range_times *times);
 
 #ifdef __cplusplus

@@ -36,6 +36,7 @@ static const char *const query_names[RL_QUERIES] = {
     [RL_QUERY_TIMELINE_PASS] = "timeline_pass",
     [RL_QUERY_TIMELINE_NAMES] = "timeline_names",
     [RL_QUERY_TIMELINE_VALUES] = "timeline_values",
+    [RL_QUERY_TIMELINE_PHASES] = "timeline_phases",
     [RL_QUERY_TIMELINE_COPIES] = "timeline_copies",
     [RL_QUERY_TIMELINE_EVENTS] = "timeline_events",
     [RL_QUERY_TIMELINE_ROWS] = "timeline_rows",

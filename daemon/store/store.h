@@ -141,6 +141,7 @@ typedef enum rl_query {
   RL_QUERY_TIMELINE_PASS,       /* :run   the activity pass; the statement lists the columns of this and the next three */
   RL_QUERY_TIMELINE_NAMES,      /* :run   names in the activity rows */
   RL_QUERY_TIMELINE_VALUES,     /* :run   values that activity rows share, by entry */
+  RL_QUERY_TIMELINE_PHASES,     /* :run   phases of the operations of each name; the statement lists the columns */
   RL_QUERY_TIMELINE_COPIES,     /* :run   copies by direction and kinds of memory; the statement lists the columns */
   RL_QUERY_TIMELINE_EVENTS,     /* :run   operations, API calls and NVTX ranges; the first column is "" */
   RL_QUERY_TIMELINE_ROWS, /* :run :level :from :to   rows in no interval of a level; the statements of these list the columns */

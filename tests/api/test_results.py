@@ -197,6 +197,27 @@ def test_findings_of_a_timeline(daemon):
     assert path["reason"] is None and path["operations"] == 1 and path["inferred_operations"] == 0
 
 
+def test_findings_by_phase(daemon):
+    """One kernel of the optimizer, one that executes two phases, a copy. The idle time before the kernels counts for them."""
+    shape = {f"{side}_{axis}": 1 for side in ("grid", "block") for axis in "xyz"}
+    names = (("memcpy", "memcpy HtoD", 0, 1_000), ("kernel", "steps", 4_000, 84_000), ("kernel", "adam", 85_000, 95_000))
+    trace = [{"kind": "runtime", "name": "cudaLaunchKernel_v7000", "start_ns": i, "end_ns": i + 1, "correlation": i + 1}
+             for i in range(3)]
+    trace += [{"kind": kind, "name": name, "start_ns": start, "end_ns": end, "stream": 7, "correlation": i + 1,
+               **(shape if kind == "kernel" else {})} for i, (kind, name, start, end) in enumerate(names)]
+    phases = [{"name": "conv1_forward", "phase": "forward", "steps": 4, "blocks": 1, "share_ratio": 0.25},
+              {"name": "conv1_backward", "phase": "backward", "steps": 4, "blocks": 1, "share_ratio": 0.5},
+              {"name": "conv2_backward", "phase": "backward", "steps": 4, "blocks": 1, "share_ratio": 0.25}]
+    kernels = [{"name": "steps", "launches": 1, "total_us": 80, "phases": phases},
+               {"name": "adam", "launch": "adam", "phase": "optimizer", "launches": 1, "total_us": 10}]
+    run = report_fixture.Rows(daemon).run([], trace=(kernels, trace))
+    found = daemon.get(f"/runs/{run}/timeline/findings").json()
+    assert [(row["phase"], row["time_ns"], row["classes"]["compute"]) for row in found["phases"]] == [
+        ("forward", 20_750, 20_000), ("backward", 62_250, 60_000), ("optimizer", 11_000, 10_000), (None, 1_000, 0)]
+    assert sum(row["ratio"] for row in found["phases"]) == pytest.approx(1)
+    assert daemon.get(f"/runs/{traced_gaps(report_fixture.Rows(daemon))}/timeline/findings").json()["phases"] == []
+
+
 def test_a_stream_that_waits_for_an_event(daemon):
     """The copy ends last; it waits for the event of the other stream's kernel, although its call returned long before."""
     shape = {f"{side}_{axis}": 1 for side in ("grid", "block") for axis in "xyz"}

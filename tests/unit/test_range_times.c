@@ -34,7 +34,7 @@ static void compute(const rl_trace_event *items, size_t count, result *r) {
   rl_error err = {0};
   events = (rl_trace_events){items, count, names, NAME_COUNT, NULL};
   assert_return_code(rl_trace_index_build(&events, &r->index, &err), 0);
-  assert_return_code(rl_range_times_compute(&r->index, &r->classes, &r->times, &err), 0);
+  assert_return_code(rl_range_times_compute(&r->index, NULL, &r->classes, &r->times, &err), 0);
 }
 
 static void clear(result *r) {

@@ -178,7 +178,7 @@ test('an idle interval is marked at its place, and a click zooms to it', async (
 
 test('the time of ranges is nested, with their idle time', async () => {
   const page = await openJob(ranged.job);
-  const rows = await page.locator('#range-table tbody tr').evaluateAll((all) =>
+  const rows = await page.locator('#range-times tbody tr').evaluateAll((all) =>
     all.map((row) => [...row.cells].map((cell) => cell.innerText)));
   assert.deepEqual(rows, [
     ['epoch', '90.00 µs', '100.00 %', '30.00 µs', '25.00 µs: Idle: the host works between launches'],

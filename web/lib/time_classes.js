@@ -27,26 +27,28 @@ const classRow = (item, show) => createElement('tr', { 'data-class': item.class 
   item.intervals === null ? createElement('td') : numberCell(format.count(item.intervals)),
   longestCell(item.longest ?? [], show));
 
-const rangeColumns = [['NVTX range'], ['Time', 'n'], ['Share', 'n'], ['Idle', 'n'], ['Most idle time']];
+const partColumns = (title) => [[title], ['Time', 'n'], ['Share', 'n'], ['Idle', 'n'], ['Most idle time']];
 
-/** The idle classes of a range that have time, the longest first. */
-const idleClasses = (range) => Object.entries(range.classes).filter(([name, time]) => name.startsWith('idle_') && time > 0)
+/** The idle classes of a part of the window that have time, the longest first. */
+const idleClasses = (part) => Object.entries(part.classes).filter(([name, time]) => name.startsWith('idle_') && time > 0)
   .sort(([, a], [, b]) => b - a);
 
-function rangeRow(range) {
-  const idle = idleClasses(range), [longest] = idle;
-  const name = createElement('th', { scope: 'row' }, range.name ?? 'outside of ranges');
-  name.style.paddingInlineStart = `calc(14px + ${Math.min(range.depth, 8)}em)`;
-  return createElement('tr', {}, name, numberCell(format.us(range.time_ns / 1000)),
-    shareCell({ share_ratio: range.ratio, reason: 'the window is empty' }),
+/** The row of a phase or range. */
+function partRow(title, part) {
+  const idle = idleClasses(part), [longest] = idle;
+  const name = createElement('th', { scope: 'row' }, title);
+  name.style.paddingInlineStart = `calc(14px + ${Math.min(part.depth ?? 0, 8)}em)`;
+  return createElement('tr', {}, name, numberCell(format.us(part.time_ns / 1000)),
+    shareCell({ share_ratio: part.ratio, reason: 'the window is empty' }),
     numberCell(format.us(idle.reduce((sum, [, time]) => sum + time, 0) / 1000)),
     createElement('td', { class: 'words' }, longest ? `${format.us(longest[1] / 1000)}: ${classNames[longest[0]]}` : ''));
 }
 
-function drawRanges(ranges) {
-  byId('range-times').hidden = ranges.length === 0;
-  byId('range-table').replaceChildren(headOf(rangeColumns),
-    createElement('tbody', {}, ...ranges.filter((range) => range.time_ns > 0).map(rangeRow)));
+/** Draws the parts of the window into the table of the element id. titleOf(part): its name. */
+function drawParts(id, title, parts, titleOf) {
+  byId(id).hidden = parts.length === 0;
+  byId(id).querySelector('table').replaceChildren(headOf(partColumns(title)),
+    createElement('tbody', {}, ...parts.filter((part) => part.time_ns > 0).map((part) => partRow(titleOf(part), part))));
 }
 
 const note = ({ window, incomplete_reason: incomplete }) => `From the first to the last operation of the device, ${us(window)}.\
@@ -81,7 +83,8 @@ export async function drawTimeClasses(run, show) {
     headOf(columns),
     createElement('tbody', {}, ...found.classes.filter((item) => item.time_ns > 0).map((item) => classRow(item, show))),
   );
-  drawRanges(found.ranges);
+  drawParts('phase-times', 'Phase', found.phases, ({ phase }) => phase ?? 'without a phase');
+  drawParts('range-times', 'NVTX range', found.ranges, ({ name }) => name ?? 'outside of ranges');
   drawLaunchQueue(found.queue, found.window);
   drawCriticalPath(found.critical_path, found.window);
   byId('timeline-findings').replaceChildren(...found.findings.map((finding) => timelineFinding(finding, found.classes, show)));

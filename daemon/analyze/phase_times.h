@@ -1,0 +1,51 @@
+/* Time classes of each phase of an iteration ("forward", "backward", "optimizer"). A phase gets the time of the operations of its
+ * launches, and the idle time before them.
+ *
+ * The activity rows do not say to which launch of the iteration a kernel belongs, but the summaries of the kernels do (rl_kernel,
+ * and rl_phase for a kernel that executes several phases). So the time of all operations with a name is divided by the totals of
+ * its summaries. If all launches of a kernel belong to one phase, the result is exact; else each class of the kernel's time is
+ * divided in the same proportion. Pure. */
+#ifndef RL_ANALYZE_PHASE_TIMES_H
+#define RL_ANALYZE_PHASE_TIMES_H
+
+#include "analyze/time_classes.h"
+#include "model/records.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct rl_phase_share { /* part of the time of the operations with a name */
+  uint32_t name;                /* index into rl_trace_events.names */
+  char phase[RL_NAME_SIZE];     /* "": no phase */
+  double weight;                /* above 0; the part is this over the sum of the name's weights */
+} rl_phase_share;
+
+/* Receives the times of the operations of each name. */
+typedef struct rl_name_times {
+  const rl_trace_index *index;
+  int64_t (*class_ns)[RL_TIME_CLASS_COUNT]; /* by name */
+} rl_name_times;
+int rl_name_times_begin(const rl_trace_index *index, rl_name_times *times, rl_error *err); /* RL_ERRNO: out of memory */
+rl_time_observer rl_name_times_observer(rl_name_times *times);
+void rl_name_times_clear(rl_name_times *times);
+
+typedef struct rl_phase_time {
+  char phase[RL_NAME_SIZE]; /* "": operations without a phase, such as copies */
+  int64_t time_ns;          /* sum of class_ns */
+  int64_t class_ns[RL_TIME_CLASS_COUNT];
+} rl_phase_time;
+
+enum { RL_MAX_PHASES = 32 };
+typedef struct rl_phase_times {
+  rl_phase_time items[RL_MAX_PHASES]; /* in the order of the shares; the time of further phases has no phase. "" is the last */
+  size_t count;                       /* 0: no share has a phase */
+} rl_phase_times;
+
+/* shares: sorted by name. The classes of all phases add up to those of the window. */
+void rl_phase_times_compute(const rl_name_times *times, const rl_phase_share *shares, size_t count, rl_phase_times *phases);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,111 @@
+/* Traces whose operations belong to known phases. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/phase_times.h"
+
+enum { CONV, CONV_GRAD, GEMM, COPY, LAUNCH, NAME_COUNT };
+static const char *const names[NAME_COUNT] = {"conv", "conv_grad", "gemm", "memcpy HtoD", "cudaLaunchKernel"};
+
+#define KERNEL(name_, start, end) \
+  { .kind = RL_ACTIVITY_KERNEL, .name = (name_), .start_ns = (start), .end_ns = (end) }
+#define COPIES(start, end) \
+  { .kind = RL_ACTIVITY_MEMCPY, .name = COPY, .start_ns = (start), .end_ns = (end) }
+
+static rl_time_classes compute(const rl_trace_event *items, size_t count, const rl_phase_share *shares, size_t share_count,
+                               rl_phase_times *phases) {
+  rl_trace_events events = {items, count, names, NAME_COUNT, NULL};
+  rl_trace_index index;
+  rl_name_times times;
+  rl_time_classes classes;
+  rl_error err = {0};
+  assert_return_code(rl_trace_index_build(&events, &index, &err), 0);
+  assert_return_code(rl_name_times_begin(&index, &times, &err), 0);
+  const rl_time_observer observer = rl_name_times_observer(&times);
+  assert_return_code(rl_time_classes_compute(&index, &observer, &classes, &err), 0);
+  rl_phase_times_compute(&times, shares, share_count, phases);
+  rl_name_times_clear(&times);
+  rl_trace_index_clear(&index);
+  return classes;
+}
+
+static void assert_phase(const rl_phase_times *phases, size_t i, const char *phase, int64_t compute_ns, int64_t time_ns) {
+  assert_string_equal(phases->items[i].phase, phase);
+  assert_int_equal(phases->items[i].class_ns[RL_TIME_COMPUTE], compute_ns);
+  assert_int_equal(phases->items[i].time_ns, time_ns);
+}
+
+/* The idle time before an operation counts for its phase; a copy has none. */
+static void operations_of_one_phase(void **state) {
+  (void)state;
+  const rl_trace_event items[] = {COPIES(0, 10), KERNEL(CONV, 10, 40), KERNEL(CONV_GRAD, 45, 55), KERNEL(CONV, 55, 56)};
+  const rl_phase_share shares[] = {{CONV, "forward", 3}, {CONV_GRAD, "backward", 2}};
+  rl_phase_times phases;
+  rl_time_classes classes = compute(items, 4, shares, 2, &phases);
+  assert_int_equal(phases.count, 3);
+  assert_phase(&phases, 0, "forward", 31, 31);
+  assert_phase(&phases, 1, "backward", 10, 15);
+  assert_phase(&phases, 2, "", 0, 10);
+  rl_time_classes_clear(&classes);
+}
+
+/* A kernel that two phases launch: 7 ns by 2 to 1 are 5 and 2. */
+static void a_kernel_of_two_phases(void **state) {
+  (void)state;
+  const rl_trace_event items[] = {KERNEL(GEMM, 0, 7)};
+  const rl_phase_share shares[] = {{GEMM, "forward", 2}, {GEMM, "backward", 1}};
+  rl_phase_times phases;
+  rl_time_classes classes = compute(items, 1, shares, 2, &phases);
+  assert_int_equal(phases.count, 2);
+  assert_phase(&phases, 0, "forward", 5, 5);
+  assert_phase(&phases, 1, "backward", 2, 2);
+  rl_time_classes_clear(&classes);
+}
+
+static void a_trace_without_phases_has_none(void **state) {
+  (void)state;
+  const rl_trace_event items[] = {KERNEL(GEMM, 0, 7)};
+  rl_phase_times phases;
+  rl_time_classes classes = compute(items, 1, NULL, 0, &phases);
+  assert_int_equal(phases.count, 0);
+  rl_time_classes_clear(&classes);
+}
+
+/* More phases than places, random weights: nothing is lost. */
+static void phases_add_up_to_the_window(void **state) {
+  (void)state;
+  for (unsigned seed = 1; seed <= 200; seed++) {
+    rl_trace_event items[40];
+    rl_phase_share shares[3 * 20];
+    srand(seed);
+    size_t count = 0, share_count = 0;
+    for (int64_t at = 0; count < 40; count++, at += rand() % 60)
+      items[count] = (rl_trace_event)KERNEL((uint32_t)(rand() % 3), at, at + 1 + rand() % 50);
+    for (uint32_t name = 0; name < 3; name++)
+      for (int i = rand() % 21; i > 0; i--, share_count++) {
+        shares[share_count] = (rl_phase_share){.name = name, .weight = 0.1 + rand() % 100};
+        if (rand() % 5 > 0) snprintf(shares[share_count].phase, RL_NAME_SIZE, "phase %d", rand() % 60);
+      }
+    rl_phase_times phases;
+    rl_time_classes classes = compute(items, count, shares, share_count, &phases);
+    assert_true(phases.count <= RL_MAX_PHASES);
+    for (int k = 0; k < RL_TIME_CLASS_COUNT && phases.count > 0; k++) {
+      int64_t sum = 0;
+      for (size_t i = 0; i < phases.count; i++) sum += phases.items[i].class_ns[k];
+      assert_int_equal(sum, classes.class_ns[k]);
+    }
+    rl_time_classes_clear(&classes);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(operations_of_one_phase), cmocka_unit_test(a_kernel_of_two_phases),
+                                     cmocka_unit_test(a_trace_without_phases_has_none),
+                                     cmocka_unit_test(phases_add_up_to_the_window)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
