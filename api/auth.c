@@ -1,5 +1,5 @@
-/* Finds the credential of a request (Authorization header, else session cookie), and checks it against the store. Also the
- * handlers that log in and out. */
+/* Finds the credential of a request (Authorization header, else session cookie), and checks it against the store. Contains the
+ * handlers of /login and /logout too. */
 #include "api/auth.h"
 
 #include <stdio.h>
@@ -43,7 +43,8 @@ bool rl_credential_is_known(rl_server *server, const rl_credential *credential) 
   return find_token_hash(server, credential, token_hash) && rl_store_knows_token(server->store, token_hash);
 }
 
-/* Return 1 and set request->credential if the request has one of this kind, valid or not; else 0. */
+/* The next two functions return 1 and set request->credential if the request has a credential of their kind, valid or not; else
+ * they return 0. */
 static int read_bearer_token(rl_http_request *request, rl_error *err) {
   const char *token = bearer_token(request);
   request->credential = (rl_credential){0};

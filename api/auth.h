@@ -1,5 +1,5 @@
-/* Authorizes requests (http_request.h) by a bearer token, or by a login session, which the web page gets in exchange for a token.
- */
+/* Authorizes requests (http_request.h) by a bearer token or a login session. The web page exchanges a token for a login session.
+ * */
 #ifndef RL_API_AUTH_H
 #define RL_API_AUTH_H
 
@@ -7,16 +7,15 @@
 
 /* RL_HTTP 401 if the route requires a credential and the request has no valid one. */
 int rl_http_request_authorize(rl_http_request *request, rl_error *err);
-/* Returns true if the request has a valid credential that is known without a query, and copies it to request->credential. Reads
- * memory only. */
+/* Returns true if the store's cache in memory shows that the request has a valid credential; copies it to request->credential.
+ * Executes no query. */
 bool rl_http_request_has_known_credential(rl_http_request *request);
-/* Sets *found to whether the request has a valid credential, and copies the credential to request->credential. -1 if the store
- * can't be read.
- */
+/* Sets *found to true if the request has a valid credential, and copies the credential to request->credential. -1 if the store
+ * can't be read. */
 int rl_http_request_find_credential(rl_http_request *request, bool *found, rl_error *err);
 /* Sets *valid to false if the credential was revoked, logged out or has expired, else to true. -1 if the store can't be read. */
 int rl_credential_check(rl_server *server, const rl_credential *credential, bool *valid, rl_error *err);
-/* Returns true if the credential is valid and that is known without a query. Reads memory only. */
+/* Returns true if the store's cache in memory shows that the credential is valid. Executes no query. */
 bool rl_credential_is_known(rl_server *server, const rl_credential *credential);
 
 #endif

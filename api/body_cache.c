@@ -1,5 +1,5 @@
-/* A hash table and a list in order of use, under one mutex. An entry has one reference of the cache and one of each caller, and
- * is freed with the last. */
+/* A hash table and a list in order of use; one mutex guards both. The references of an entry are counted: the cache has one, and
+ * each caller has one. The entry is freed with its last reference. */
 #include "api/body_cache.h"
 
 #include <malloc.h>
@@ -14,7 +14,7 @@
 enum {
   BUCKETS = 4096,
   GZIP_LEVEL = 1, /* the fastest */
-  GZIP_WINDOW_BITS = 15 + 16 /* 16: with gzip's header */,
+  GZIP_WINDOW_BITS = 15 + 16 /* 16: zlib writes a gzip header */,
   GZIP_MEMORY_LEVEL = 8,
   MIN_FREED_BYTES = 8 << 20 /* freed since the last return of memory to the kernel */
 };
@@ -24,14 +24,14 @@ typedef struct cache_entry {
   char *key;
   void (*add_headers)(struct MHD_Response *response, const char *etag);
   const char *content_type;
-  int references; /* one of the cache, and one of each caller */
+  int references; /* of the cache and of callers */
   TAILQ_ENTRY(cache_entry) recency;
   LIST_ENTRY(cache_entry) link;
 } cache_entry;
 
 struct rl_body_cache {
   size_t max_bytes;
-  _Atomic size_t bytes;                          /* of all texts and encodings that are not freed */
+  _Atomic size_t bytes;                          /* sum over all texts and encodings that are not freed yet */
   _Atomic size_t freed_bytes;                    /* since the last return of memory to the kernel */
   pthread_mutex_t lock;                          /* guards the members below and those of the entries */
   TAILQ_HEAD(recency_list, cache_entry) entries; /* the most recently used first */
@@ -70,7 +70,7 @@ static void free_counted_text(void *context) {
   free(counted);
 }
 
-/* Makes the response 200 of a text, which it takes. */
+/* Makes the response 200 with this text. Takes ownership of the text. */
 static struct MHD_Response *make_response(rl_body_cache *cache, char *text, size_t size) {
   counted_text *counted = malloc(sizeof *counted);
   if (counted == NULL) {
@@ -90,7 +90,7 @@ static void destroy_encoding(rl_encoded_body *encoding) {
   *encoding = (rl_encoded_body){0};
 }
 
-/* Takes `text`. Returns -1 if memory is exhausted. */
+/* Takes ownership of `text`. Returns -1 if memory is exhausted. */
 static int make_encoding(rl_body_cache *cache, const cache_entry *entry, char *text, size_t size, rl_encoded_body *encoding) {
   encoding->response = make_response(cache, text, size);
   encoding->not_modified = MHD_create_response_from_buffer(0, "", MHD_RESPMEM_PERSISTENT);
@@ -104,7 +104,7 @@ static int make_encoding(rl_body_cache *cache, const cache_entry *entry, char *t
   return 0;
 }
 
-/* Returns the text in gzip format, malloc'ed; NULL if memory is exhausted. */
+/* Returns the compressed text in gzip format in malloc'ed memory; NULL if memory is exhausted. */
 static char *compress_text(const char *text, size_t length, size_t *size) {
   z_stream stream = {.next_in = (Bytef *)text, .avail_in = (uInt)length};
   if (deflateInit2(&stream, GZIP_LEVEL, Z_DEFLATED, GZIP_WINDOW_BITS, GZIP_MEMORY_LEVEL, Z_DEFAULT_STRATEGY) != Z_OK) return NULL;
@@ -128,8 +128,8 @@ static void free_entry(cache_entry *entry) {
   free(entry);
 }
 
-/* drop_reference and remove_entry return true if that was the last reference. The caller then frees the entry after it has
- * released the lock. */
+/* drop_reference and remove_entry return true if they dropped the last reference. The caller then frees the entry after it has
+ * unlocked the mutex. */
 static bool drop_reference(cache_entry *entry) { return --entry->references == 0; }
 
 static bool remove_entry(rl_body_cache *cache, cache_entry *entry) {
@@ -138,8 +138,8 @@ static bool remove_entry(rl_body_cache *cache, cache_entry *entry) {
   return drop_reference(entry);
 }
 
-/* Removes the least recently used entries until `more` bytes fit. Returns false if they don't fit into the empty cache: replies
- * in progress hold the memory. */
+/* Removes the least recently used entries until `more` bytes fit. Returns false if they don't fit even when the cache is empty,
+ * because replies in progress still use the memory of removed entries. */
 static bool evict_until_fits(rl_body_cache *cache, size_t more) {
   while (atomic_load(&cache->bytes) + more > cache->max_bytes) {
     pthread_mutex_lock(&cache->lock);

@@ -1,5 +1,5 @@
-/* Makes the key from path and query, and the revision from the data that the route depends on. A cached body is current while
- * its revision is; a revision of 0 is unknown and never cached. */
+/* The key of a cached body consists of the path and the query. A cached body is current as long as the revision of the data from
+ * which it was made is unchanged. Revision 0 means unknown; bodies with it are not cached. */
 #include "api/cached_reply.h"
 
 #include <stdio.h>
@@ -17,8 +17,9 @@ enum { MAX_KEY_BYTES = 512, MIN_GZIP_BYTES = 1024 };
 
 typedef struct key_writer {
   char text[MAX_KEY_BYTES];
-  size_t length;                        /* MAX_KEY_BYTES: the key is too long */
-  const char *parameter, *shared_value; /* this parameter has this value in the key; NULL: the request's value */
+  size_t length; /* MAX_KEY_BYTES: the key is too long */
+  const char *parameter,
+      *shared_value; /* in the key, `parameter` has the value shared_value; parameter NULL: all values are the request's */
   bool has_shared_value;
 } key_writer;
 
@@ -39,7 +40,7 @@ static enum MHD_Result write_parameter(void *context, enum MHD_ValueKind kind, c
   return MHD_YES;
 }
 
-/* Writes the path and the query parameters, each with its length. Returns false if they are too long to be cached. */
+/* Writes the path and the query parameters to the key, each preceded by its length. Returns false if they are too long. */
 static bool write_key(const rl_http_request *request, key_writer *key) {
   key->length = 0;
   write_key_part(key, 'p', request->path);
@@ -53,7 +54,7 @@ static bool write_key(const rl_http_request *request, key_writer *key) {
 
 /* --- dependencies ------------------------------------------------------------------------------------------------------ */
 
-/* Returns the sum of the revisions; 0: one is unknown. */
+/* Returns the sum of the revisions; 0: one of them is unknown. */
 static uint64_t read_revision(rl_store *store, const rl_dependency *dependency) {
   uint64_t sum = 0;
   for (int i = 0; i < RL_MAX_DEPENDENCIES; i++) {
@@ -165,7 +166,8 @@ static void compress_and_set_response(rl_http_request *request, rl_cached_body *
 
 bool rl_cached_reply_begin(rl_http_request *request) {
   if (request->cache_key == NULL) return false;
-  rl_cached_body *body = find_current(request, request->cache_key); /* without gzip, or made since rl_cached_reply_find */
+  rl_cached_body *body =
+      find_current(request, request->cache_key); /* has no gzip encoding yet, or is newer than rl_cached_reply_find */
   if (body != NULL) {
     compress_and_set_response(request, body);
     return true;
@@ -198,7 +200,7 @@ int rl_cached_reply_make(rl_http_request *request, char *text, const char *conte
   rl_cached_body *body = rl_body_cache_make(cache, request->cache_key, text, content_type, add_headers);
   if (body == NULL)
     return rl_fail(err, RL_LIMIT, RL_LIMIT_BUSY,
-                   "Replies in progress hold all memory that the daemon allows them; try again later.");
+                   "Replies in progress use all memory that the daemon allows for replies; try again later.");
   body->dependency = request->dependency;
   body->revision = request->revision;
   if (request->revision != 0) rl_body_cache_insert(cache, body);

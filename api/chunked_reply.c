@@ -1,5 +1,5 @@
-/* A reply is whole (its first chunks reach the end of the source) or streamed. A streamed reply alternates: MHD sends the
- * buffer, then a pool fills it while the connection is suspended. An error cuts the reply. */
+/* A reply is sent whole if the source ends within the first buffer; otherwise it is streamed: MHD sends the buffer, then a pool
+ * fills it while the connection is suspended, and so on. An error during streaming ends the reply early. */
 #include "api/chunked_reply.h"
 
 #include <stdlib.h>
@@ -18,10 +18,10 @@ typedef struct chunked_reply {
   rl_http_stream stream;
   rl_chunk_source source;
   bool source_closed; /* the source was read to its end and closed */
-  bool failed;        /* the reply ends with an error */
-  rl_server *server;  /* counts this reply in streamed_replies; NULL: it does not */
+  bool failed;        /* reading the source failed */
+  rl_server *server;  /* its streamed_replies counts this reply; NULL: the reply is not counted */
   rl_pool_task fill_task;
-  rl_request_budget *budget; /* the request's, then own_budget */
+  rl_request_budget *budget; /* budget of the request while the handler runs, then own_budget */
   rl_request_budget own_budget;
 } chunked_reply;
 
@@ -32,7 +32,7 @@ static void close_source(chunked_reply *reply) {
   if (reply->server != NULL) atomic_fetch_sub(&reply->server->streamed_replies, 1);
 }
 
-/* Reads chunks until there are max_bytes or the source ends. */
+/* Reads chunks until the buffer has max_bytes or the source ends. */
 static int fill_buffer(chunked_reply *reply, size_t max_bytes, rl_error *err) {
   while (!reply->source_closed && reply->stream.used < max_bytes) {
     rl_chunk chunk;
@@ -53,19 +53,20 @@ static void run_fill(rl_pool_task *task) {
   reply->failed = fill_buffer(reply, BUFFER_BYTES, &err) < 0;
   rl_request_budget_end(budget);
   if (!reply->failed) return;
-  close_source(reply); /* its database connection is free before libmicrohttpd ends the reply */
+  close_source(reply); /* releases the database connection before MHD ends the reply */
   rl_request_budget_explain(budget, &err);
-  rl_log(budget->client_left ? RL_LOG_DEBUG : RL_LOG_WARNING, "a reply was cut: %s", err.message);
+  rl_log(budget->client_left ? RL_LOG_DEBUG : RL_LOG_WARNING, "a reply was ended early: %s", err.message);
 }
 
-/* Ends the reply without its last chunk, by which the client notices the cut. Not MHD_CONTENT_READER_END_WITH_ERROR: MHD 0.9.75
- * does not close a resumed connection after that until others end. After the shutdown its next send fails, and it closes. */
+/* Ends the reply without the last chunk, so that the client notices that it is incomplete. Does not return
+ * MHD_CONTENT_READER_END_WITH_ERROR, because MHD 0.9.75 then closes a resumed connection only after other connections end. Shuts
+ * the socket down instead: MHD's next send fails, and MHD closes the connection. */
 static ssize_t cut(const chunked_reply *reply) {
   shutdown(reply->budget->client_socket, SHUT_RDWR);
   return MHD_CONTENT_READER_END_OF_STREAM;
 }
 
-/* Lets a pool fill the buffer; the connection is suspended meanwhile. */
+/* Starts the task that fills the buffer; the connection is suspended until the task has run. */
 static ssize_t read_chunks(rl_http_stream *stream) {
   chunked_reply *reply = (chunked_reply *)stream;
   if (reply->failed) return cut(reply);

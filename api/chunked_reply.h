@@ -1,8 +1,8 @@
-/* A reply whose bytes a callback produces in chunks, so that it is never in memory as a whole. A reply that fits the first 64
- * KiB, or 512 KiB if it is cached (cached_reply.h), is sent with its length after its source is closed. A longer one is streamed,
- * and its source stays open until the client has read it. At most 16 replies stream at once; further ones are refused with 503,
- * so that slow clients don't hold all of the store's database connections. Chunks are read in the pool that runs the handler, and
- * later in RL_POOL_HEAVY. */
+/* Sends a reply whose bytes a callback produces in chunks, so that a long reply is never in memory as a whole. A reply of up to
+ * 64 KiB, or 512 KiB if it is cached (cached_reply.h), is read completely; then its source is closed, and it is sent with a
+ * Content-Length. A longer reply is streamed, and its source stays open until the client has read the reply. At most 16 replies
+ * are streamed at a time; further ones are refused with 503, so that slow clients don't use all database connections of the
+ * store. The first chunks are read in the pool that runs the handler, later ones in RL_POOL_HEAVY. */
 #ifndef RL_API_CHUNKED_REPLY_H
 #define RL_API_CHUNKED_REPLY_H
 
@@ -20,11 +20,12 @@ static inline rl_chunk rl_chunk_of_text(const char *text) { return (rl_chunk){te
 typedef struct rl_chunk_source {
   /* Returns 1 and sets *chunk, whose bytes are valid until the next call, or 0 at the end. */
   int (*next)(void *context, rl_chunk *chunk, rl_error *err);
-  void (*close)(void *context); /* called once, also when rl_reply_chunks fails */
+  void (*close)(void *context); /* called once, even if rl_reply_chunks fails */
   void *context;
   bool renews_deadline; /* request_deadline_s limits the time for each 64 KiB, not for the whole reply */
 } rl_chunk_source;
 
+/* Replies with the source's bytes and takes ownership of the source. RL_LIMIT_BUSY: 16 replies are being streamed. */
 int rl_reply_chunks(rl_http_request *request, const rl_chunk_source *source, const char *content_type, rl_error *err);
 
 #endif

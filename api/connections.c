@@ -1,5 +1,5 @@
-/* States of a connection: waiting for a first request, request in progress, idle after a reply, evicted or abandoned. If almost
- * all connections are in use, the one that has waited longest is evicted. */
+/* A connection waits for its first request, has a request in progress, is idle after a reply, or is evicted. If almost all
+ * connections are in use, a new one evicts the connection that has waited longest. */
 #include "api/connections.h"
 
 #include <errno.h>
@@ -19,12 +19,12 @@ enum { MAX_EVENTS = 64, RESERVE_DIVISOR = 8, ADDRESS_SHARE_DIVISOR = 4, ADDRESS_
 struct rl_connection {
   int descriptor;
   int64_t deadline_ns;
-  int64_t serving_since_ns;          /* 0: no thread serves it */
-  bool is_abandoned;                 /* the client has closed its side */
-  bool has_unread_input;             /* abandoned, and MHD has not yet read all input; then it is in the list `unread` */
-  struct waiting_list *waiting_list; /* that it is in; NULL: a request is in progress, or it is evicted */
-  bool is_evicted;                   /* shut down to make space; MHD has not closed it yet */
-  int address_slot;                  /* of the request in progress; NO_SLOT: none */
+  int64_t serving_since_ns;          /* monotonic time at which a thread began to serve it; 0: no thread serves it */
+  bool is_abandoned;                 /* the client has closed its sending side */
+  bool has_unread_input;             /* it is abandoned, MHD has not yet read all input, and it is in the list `unread` */
+  struct waiting_list *waiting_list; /* list that contains it; NULL: a request is in progress, or it is evicted */
+  bool is_evicted;                   /* the daemon has shut it down to make space, and MHD has not closed it yet */
+  int address_slot;                  /* index of the request in progress in address_requests; NO_SLOT: none */
   LIST_ENTRY(rl_connection) link, unread_link;
   TAILQ_ENTRY(rl_connection) waiting_link;
 };
@@ -33,12 +33,13 @@ TAILQ_HEAD(waiting_list, rl_connection); /* connections without a complete reque
 
 struct rl_connections {
   pthread_mutex_t lock;
-  LIST_HEAD(, rl_connection) list, unread;   /* all; those with has_unread_input */
-  struct waiting_list without_request, idle; /* no complete request received yet; a reply was sent */
+  LIST_HEAD(, rl_connection) list, unread;   /* list: all connections; unread: those with has_unread_input */
+  struct waiting_list without_request, idle; /* without_request: waits for its first request; idle: a reply was sent */
   int64_t count, evicted_count;
   int64_t limit;
-  int epoll_fd; /* has all connections */
-  /* Requests in progress by the hash of their client's address: with a secret key, so that clients can't choose a slot. */
+  int epoll_fd; /* watches all connections */
+  /* Numbers of requests in progress by the hash of their client's address. The hash has a secret key, so that clients can't
+   * choose their slot. */
   unsigned char address_key[crypto_shorthash_KEYBYTES];
   int address_requests[ADDRESS_SLOTS];
 };
@@ -71,9 +72,8 @@ void rl_connections_free(rl_connections *connections) {
   free(connections);
 }
 
-/* Adds the connection to the epoll set. It reports one event, so that a later shutdown by the daemon is not taken for the
- * client's.
- */
+/* Adds the connection to the epoll set. Only one event is reported (EPOLLONESHOT), so that a later shutdown by the daemon does
+ * not look like one by the client. */
 static int watch_for_end_of_file(const rl_connections *connections, rl_connection *connection) {
   struct epoll_event event = {.events = EPOLLRDHUP | EPOLLONESHOT, .data.ptr = connection};
   return epoll_ctl(connections->epoll_fd, EPOLL_CTL_ADD, connection->descriptor, &event);
@@ -121,7 +121,7 @@ static void release_address_slot(rl_connections *connections, rl_connection *con
 
 int64_t rl_connections_max_per_address(int64_t limit) { return (limit + ADDRESS_SHARE_DIVISOR - 1) / ADDRESS_SHARE_DIVISOR; }
 
-/* Counts a request of the address. Returns false if the address has too many in progress. */
+/* Counts a request of the address. Returns false if the address has too many requests in progress. */
 static bool claim_address_slot(rl_connections *connections, rl_connection *connection, const rl_client_address *address) {
   uint64_t hash;
   crypto_shorthash((unsigned char *)&hash, address->bytes, sizeof address->bytes, connections->address_key);
@@ -219,7 +219,8 @@ static bool input_is_read(const rl_connection *connection) {
   return ioctl(connection->descriptor, FIONREAD, &unread) < 0 || unread == 0;
 }
 
-/* Returns true if the deadline has passed and the client caused it: unread input shows that the daemon is late instead. */
+/* Returns true if the deadline has passed because of the client. If MHD has not read the connection's input, the daemon is the
+ * cause, and the deadline is later. */
 static bool is_late(const rl_connection *connection, int64_t now_ns) {
   if (connection->deadline_ns == 0 || connection->deadline_ns > now_ns) return false;
   return now_ns - connection->deadline_ns >= RL_CONNECTION_GRACE_NS || input_is_read(connection);
@@ -239,8 +240,8 @@ void rl_connections_shut_down_late(rl_connections *connections, int64_t now_ns) 
 
 int rl_connections_abandoned_descriptor(const rl_connections *connections) { return connections->epoll_fd; }
 
-/* Reads the events of one epoll_wait and marks their connections. Returns false if there was none. The caller holds the lock, so
- * no event belongs to a connection that rl_connection_remove has freed. */
+/* Calls epoll_wait once and marks the reported connections as abandoned. Returns false if none was reported. The caller holds the
+ * lock, so no reported connection has been freed by rl_connection_remove. */
 static bool mark_abandoned(rl_connections *connections) {
   struct epoll_event events[MAX_EVENTS];
   int count = epoll_wait(connections->epoll_fd, events, MAX_EVENTS, 0);
@@ -252,8 +253,8 @@ static bool mark_abandoned(rl_connections *connections) {
   return count > 0;
 }
 
-/* Shuts down reading after MHD has read all input, which wakes MHD: an earlier shutdown would be reported in one edge-triggered
- * event with the input. Writing stays open: the client may still read its reply. */
+/* Shuts down reading, which wakes MHD. Called after MHD has read all input: otherwise a single edge-triggered event would report
+ * both the input and the shutdown. Writing stays open, because the client may still read its reply. */
 static void shut_down_reading(rl_connection *connection) {
   if (!input_is_read(connection)) return;
   remove_from_unread(connection);

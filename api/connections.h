@@ -1,13 +1,13 @@
-/* The open connections with their deadlines and the threads that serve them. A client must send a whole request within
- * request_timeout_s of connecting or of the last reply, and read a reply within 120 s; a connection past its deadline is shut
- * down, so that slow and idle clients don't occupy all connections. (MHD's own time-out restarts at each byte, so it does not
- * stop a client that sends slowly.) The time at which a thread began to serve a connection shows threads that hang: they never
- * wait for clients.
+/* Tracks the open connections and their deadlines. A client must send a whole request within request_timeout_s after it connects
+ * or gets a reply, and must read a reply within 120 s. A connection past its deadline is shut down, so that slow and idle clients
+ * don't occupy all connections. (MHD's own time-out restarts at each byte, so it does not stop a client that sends slowly.) For
+ * the check of liveness, the module also records when a thread began to serve a connection; such a thread never waits for a
+ * client.
  *
- * A connection is abandoned when its client has closed its side. MHD 0.9.75 misses that in two cases: a read that returns less
- * than its buffer holds ends its interest in the edge-triggered epoll event, which may have announced the end of file too; and it
- * does not watch a suspended connection. So this module watches all sockets, and MHD is woken to read the end of file.
- * Thread-safe. */
+ * A connection is abandoned when its client has closed its sending side. MHD 0.9.75 does not notice this in two cases. First,
+ * after a read that returns less than the buffer holds, MHD waits for the next edge-triggered epoll event, although the last
+ * event may have reported the end of file too. Second, MHD does not watch a suspended connection. So this module watches all
+ * sockets and wakes MHD to read the end of file. Thread-safe. */
 #ifndef RL_API_CONNECTIONS_H
 #define RL_API_CONNECTIONS_H
 
@@ -21,8 +21,9 @@
 typedef struct rl_connections rl_connections;
 typedef struct rl_connection rl_connection;
 
-/* limit: of open connections. Beyond seven eighths of it, each new connection shuts down the one that has waited longest for a
- * complete request: first of those that never sent one, then of those that are idle after a reply. NULL on failure. */
+/* limit: maximum number of open connections. If more than seven eighths of it are open, each new connection evicts the one that
+ * has waited longest for a complete request: one that never sent a request, or else one that is idle after a reply. NULL on
+ * failure. */
 rl_connections *rl_connections_new(int64_t limit, rl_error *err);
 void rl_connections_free(rl_connections *connections);
 /* Adds a connection, whose descriptor the caller closes after rl_connection_remove. NULL if memory is exhausted. The functions
@@ -33,25 +34,26 @@ void rl_connection_remove(rl_connections *connections, rl_connection *connection
 void rl_connection_set_deadline(rl_connections *connections, rl_connection *connection, int64_t deadline_ns);
 /* Returns how many of `limit` connections the requests of one client address may use: a quarter. */
 int64_t rl_connections_max_per_address(int64_t limit);
-/* The client has sent a complete request, from an address if a proxy named it, else NULL. Returns false if a quarter of the limit
- * of connections already have a request of this address in progress; the request must be refused then. */
+/* Called when the client has sent a complete request. address: the client's address if a proxy named it, else NULL. Returns false
+ * if requests of this address already use a quarter of the limit of connections; the request must then be refused. */
 bool rl_connection_begin_request(rl_connections *connections, rl_connection *connection, const rl_client_address *address,
                                  int64_t deadline_ns);
-/* The reply has been sent, and the connection waits for another request. */
+/* Called when the reply has been sent. deadline_ns: deadline of the next request. */
 void rl_connection_end_request(rl_connections *connections, rl_connection *connection, int64_t deadline_ns);
 /* Record when a thread begins to serve the connection, and that it has ended. */
 void rl_connection_begin_service(rl_connections *connections, rl_connection *connection, int64_t now_ns);
 void rl_connection_end_service(rl_connections *connections, rl_connection *connection);
 /* Returns the number of connections that a thread has been serving since since_ns or earlier. */
 int64_t rl_connections_count_busy_since(rl_connections *connections, int64_t since_ns);
-/* Shuts down connections past their deadline. A connection with unread input gets RL_CONNECTION_GRACE_NS more, because then the
- * daemon is late, not the client: its threads wait for a slow disk. */
+/* Shuts down connections past their deadline. A connection whose input MHD has not read gets RL_CONNECTION_GRACE_NS more, because
+ * the daemon is late, not the client: for example, its threads wait for a slow disk. */
 #define RL_CONNECTION_GRACE_NS INT64_C(60000000000)
 void rl_connections_shut_down_late(rl_connections *connections, int64_t now_ns);
-/* Returns a descriptor that can be read when a connection has been abandoned. */
+/* Returns a descriptor that becomes readable when a connection has been abandoned. */
 int rl_connections_abandoned_descriptor(const rl_connections *connections);
-/* Marks the abandoned connections and lets MHD close those that wait for a request. Returns true if it marked one. *again: MHD
- * has not read all input of one, so the caller calls again some milliseconds later. */
+/* Marks the abandoned connections, and wakes MHD to close those that wait for a request. Returns true if it marked one. Sets
+ * *again to true if MHD has not read all input of an abandoned connection; the caller then calls again some milliseconds later.
+ * */
 bool rl_connections_release_abandoned(rl_connections *connections, bool *again);
 bool rl_connection_is_abandoned(rl_connections *connections, const rl_connection *connection); /* false for NULL */
 int64_t rl_connections_count(rl_connections *connections);

@@ -19,11 +19,11 @@
 #include "base/clock.h"
 
 enum {
-  MAX_DROPPED_BODY_BYTES =
-      64 << 20, /* a refused body up to this size is read and discarded: many clients read no reply before they have sent it */
+  MAX_DROPPED_BODY_BYTES = 64 << 20, /* a refused body up to this size is read and discarded, because many clients read the reply
+                                        only after they have sent the body */
   MAX_UNAUTHORIZED_BODY_BYTES = 32 << 10, /* the memory of a connection in server.c: MHD may have read a body of this size */
-  UPLOAD_PART_BYTES = 1 << 20,            /* of an uploaded file, in memory until a pool writes it */
-  REPLY_TIMEOUT_S = 120                   /* for a client to read a reply; event streams have none */
+  UPLOAD_PART_BYTES = 1 << 20,            /* part of an uploaded file that is collected in memory before a pool writes it */
+  REPLY_TIMEOUT_S = 120                   /* time for a client to read a reply; event streams have no limit */
 };
 
 static void refuse(rl_http_request *request, int status, const char *message) {
@@ -39,7 +39,7 @@ static const char *local_address(const rl_http_request *request, char *text, siz
   return getnameinfo((struct sockaddr *)&address, length, text, (socklen_t)size, NULL, 0, NI_NUMERICHOST) == 0 ? text : NULL;
 }
 
-/* The headers that frame a request. */
+/* Counts of the headers that determine the end of a request. */
 typedef struct framing {
   int hosts, lengths, encodings;
   const char *length;
@@ -60,8 +60,8 @@ static enum MHD_Result collect_framing_header(void *context, enum MHD_ValueKind 
   return MHD_YES;
 }
 
-/* Returns why the end of the request is ambiguous; NULL: it is not. A proxy that computes another end than the daemon would see
- * other requests after it: request smuggling (RFC 9112, 11.2). */
+/* Returns why the end of the request is ambiguous; NULL: it is not. Prevents request smuggling (RFC 9112, 11.2): if a proxy and
+ * the daemon determined different ends, they would also see different next requests. */
 static const char *framing_error(const framing *found) {
   if (found->lengths_differ) return "The Content-Length headers differ.";
   if (found->lengths > 0 && found->encodings > 0) return "A Content-Length beside a Transfer-Encoding is not accepted.";
@@ -98,7 +98,7 @@ static bool check_origin(rl_http_request *request) {
   return !request->refused;
 }
 
-/* Returns false after a refusal, and for OPTIONS, which run_handler answers without a route. */
+/* Returns false if it refused the request, and for OPTIONS, which run_handler answers without a route. */
 static bool find_route(rl_http_request *request) {
   rl_path_values values = {0};
   request->route = rl_route_find(request->method, request->path, &values, request->allow, sizeof request->allow);
@@ -135,7 +135,7 @@ static int64_t body_limit_of(const rl_http_request *request) {
   }
 }
 
-/* Returns why a body of this media type is refused; NULL: it is not. A file may have any type but that of a form. */
+/* Returns why a body of this media type is refused; NULL: it is accepted. An uploaded file may have any type except a form's. */
 static const char *media_type_error(const rl_http_request *request) {
   const char *type = rl_http_request_header(request, "Content-Type");
   if (takes_upload(request))
@@ -218,7 +218,7 @@ static void run_reply(rl_pool_task *task) {
   rl_request_budget_end(budget);
 }
 
-/* Lets a pool run the stage. Returns false and refuses the request if the pool's queue is full. */
+/* Queues the stage in a pool. Returns false and refuses the request if the pool's queue is full. */
 static bool run_in_pool(rl_http_request *request, rl_pool pool, void (*run)(rl_pool_task *task)) {
   request->task = (rl_pool_task){.run = run, .connection = request->connection};
   if (rl_request_pools_submit(request->server->pools, pool, &request->task)) return true;
@@ -242,8 +242,8 @@ static int grow_body(rl_http_request *request, size_t length, rl_error *err) {
   return 0;
 }
 
-/* Appends what was received of an upload to its file. A client that sends faster than one part within request_timeout_s may go
- * on. */
+/* Appends the received part of an upload to its file, and renews the deadline: a client must send a part within
+ * request_timeout_s. */
 static void run_write(rl_pool_task *task) {
   rl_http_request *request = request_of_task(task);
   const rl_server *server = request->server;
@@ -283,7 +283,7 @@ static rl_pool pool_of(const rl_http_request *request) {
 }
 
 typedef struct forwarding {
-  const char *x_forwarded_for, *forwarded; /* of the last header of each name, which the nearest proxy wrote */
+  const char *x_forwarded_for, *forwarded; /* last header of each name, which the nearest proxy wrote */
 } forwarding;
 
 static enum MHD_Result collect_forwarding_header(void *context, enum MHD_ValueKind kind, const char *name, const char *value) {
@@ -321,7 +321,8 @@ static enum MHD_Result begin_handler(rl_http_request *request) {
   return queue_response(request);
 }
 
-/* Returns true when a refusal must be sent before the body arrives: the client waits for 100 Continue, or would send too much. */
+/* Returns true if a refusal must be sent before the body is read, because the client waits for 100 Continue or would send more
+ * than MAX_DROPPED_BODY_BYTES. */
 static bool must_reply_before_body(const rl_http_request *request) {
   int64_t length = 0;
   const char *text = rl_http_request_header(request, "Content-Length");
@@ -335,9 +336,10 @@ static enum MHD_Result begin_body(rl_http_request *request) {
   return must_reply_before_body(request) ? begin_handler(request) : MHD_YES;
 }
 
-/* Returns true if the token, which a thread has to look up, is checked after the body. When MHD has read a whole request with the
- * end of file behind it, it would close the connection that is suspended before the body is read: see end_body. A longer body
- * leaves input that MHD has not read. A client that waits for 100 Continue gets its refusal first. */
+/* Returns true if the token, which requires a query, may be checked after the body. Checking it earlier suspends the connection;
+ * if MHD has already read the whole request and the end of file, it would then close the connection without a reply (see
+ * end_body). This happens only with a body that fits into the connection's memory. A client that waits for 100 Continue must be
+ * refused before the body. */
 static bool may_authorize_after_body(const rl_http_request *request) {
   const char *length = rl_http_request_header(request, "Content-Length");
   int64_t declared = 0;
@@ -346,8 +348,8 @@ static bool may_authorize_after_body(const rl_http_request *request) {
   return length == NULL || (rl_decimal_parse(length, &declared) && declared <= MAX_UNAUTHORIZED_BODY_BYTES);
 }
 
-/* Lets MHD call again before a pool suspends the connection. MHD 0.9.75 reads from a resumed connection unless it has noted that
- * the request is complete, which it does only after a call that does not suspend; at an end of file it closes without a reply. */
+/* Returns to MHD once before a pool suspends the connection. After this return, MHD 0.9.75 knows that the request is complete.
+ * Otherwise it would read from the resumed connection, and at an end of file close it without a reply. */
 static enum MHD_Result end_body(rl_http_request *request) {
   request->stage = RL_STAGE_BODY_READ;
   return pool_of(request) == RL_POOL_INLINE && !request->must_authorize ? begin_handler(request) : MHD_YES;

@@ -1,6 +1,6 @@
 /* Processes a request (http_request.h) in stages: checks the headers, authorizes the client, collects the body, then runs the
  * handler or replies with a problem document. A stage that reads the store runs in a pool (request_pools.h) while the connection
- * is suspended, and rl_dispatch_continue follows its end. A result of MHD_NO closes the connection. */
+ * is suspended; when the stage has ended, MHD calls rl_dispatch_continue. The result MHD_NO closes the connection. */
 #ifndef RL_API_DISPATCH_H
 #define RL_API_DISPATCH_H
 
@@ -12,7 +12,7 @@
 enum MHD_Result rl_dispatch_begin(rl_http_request *request);
 /* Appends data to the body. Refuses the request if the body exceeds its limit. */
 void rl_dispatch_append_body(rl_http_request *request, const char *data, size_t size);
-/* Continues after a stage in a pool, or after the end of the body. */
+/* Continues the request after a stage that ran in a pool, or after the end of the body. */
 enum MHD_Result rl_dispatch_continue(rl_http_request *request);
 
 #endif

@@ -1,4 +1,4 @@
-/* Reads the state first and the events after it, so that a batch whose state is final has the last event. */
+/* Reads batches of events and formats them. */
 #include "api/event_batch.h"
 
 #include <stdio.h>
@@ -48,8 +48,8 @@ int rl_event_source_read(rl_store *store, rl_event_source source, int64_t *event
   return 0;
 }
 
-/* The status is read first: a final state and the last event are stored in one transaction, so a query after a final state yields
- * the last event. */
+/* Reads the state before the events. A final state and the last event are stored in one transaction, so a batch with a final
+ * state also has the last event. */
 int rl_event_batch_read(rl_store *store, rl_event_source source, int64_t after, rl_event_batch *batch, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   rl_binding bindings[] = {{source.is_suite_run ? ":run" : ":job", RL_SQL_INTEGER, .integer = source.id},

@@ -8,8 +8,8 @@
 
 enum { RL_EVENT_BATCH_MAX = 64 };
 
-typedef struct rl_event_source { /* whose events */
-  bool is_suite_run;             /* else a job */
+typedef struct rl_event_source { /* a job or a suite run */
+  bool is_suite_run;             /* false: a job */
   int64_t id;
 } rl_event_source;
 

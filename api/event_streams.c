@@ -1,7 +1,7 @@
-/* A job or suite run that has streams has one feed: its newest events in memory. When the store has new events, a task of a
- * request pool reads them into the feed and resumes the suspended streams. A stream copies events from the feed on
- * libmicrohttpd's thread. Events that the feed no longer has, and the validity of the stream's token, need the store: a task of a
- * pool reads them. Events of a source are numbered in sequence from 1. */
+/* Each job or suite run that clients follow has one feed, which holds its newest events in memory. When the store has new events,
+ * a task in a request pool reads them into the feed and resumes the suspended streams. Then MHD's threads copy the events from
+ * the feed to the streams. Another task in a pool queries the store for events that are no longer in the feed, and for the
+ * validity of a stream's token. Events of a source are numbered in sequence from 1. */
 #include "api/event_streams.h"
 
 #include <pthread.h>
@@ -19,18 +19,18 @@
 
 enum {
   FEED_EVENTS = 256,   /* capacity of a feed */
-  SEND_BYTES = 8 << 10 /* of libmicrohttpd's buffer for one stream */
+  SEND_BYTES = 8 << 10 /* size of MHD's send buffer for one stream */
 };
-static const int64_t keepalive_ns = INT64_C(15000000000); /* after which a silent stream sends a comment */
+static const int64_t keepalive_ns = INT64_C(15000000000); /* a stream sends a comment after this time without an event */
 
-/* The newest events of a source that has streams. The lock of its rl_event_streams guards it. */
+/* The newest events of a source. rl_event_streams.lock guards it. */
 typedef struct event_feed {
   rl_event_streams *streams;
   rl_event_source source;
-  int64_t first_sequence, last_sequence; /* of the events in the feed; first_sequence above last_sequence: none */
+  int64_t first_sequence, last_sequence; /* numbers of the first and last event in the feed; the feed is empty if first > last */
   char *texts[FEED_EVENTS];              /* texts[s % FEED_EVENTS]: text of event s, malloc'ed */
-  bool is_final;                         /* no event follows last_sequence: the source has finished */
-  bool is_reading;                       /* read_task is queued or runs */
+  bool is_final;                         /* the source has finished: no event follows last_sequence */
+  bool is_reading;                       /* read_task is queued or running */
   bool is_stale;                         /* the store may have events that read_task has not read */
   int64_t stream_count;
   rl_pool_task read_task;
@@ -44,9 +44,9 @@ typedef struct event_stream {
   struct MHD_Connection *connection;
   rl_credential credential; /* checked before each write if the server requires a token */
   bool credential_checked;  /* since the last write */
-  int64_t last_sequence;    /* sequence number of the event that was written last */
-  int64_t last_write_ns;    /* of the monotonic clock */
-  bool is_suspended;        /* the connection is; guarded by the lock */
+  int64_t last_sequence;    /* number of the event that was written last */
+  int64_t last_write_ns;    /* monotonic time of the last write */
+  bool is_suspended;        /* the connection is suspended; guarded by the lock */
   bool ended, failed;       /* the response ends after the text that is already written */
   rl_pool_task refill_task;
   LIST_ENTRY(event_stream) link;
@@ -105,14 +105,15 @@ static void resume(event_stream *stream) {
   MHD_resume_connection(stream->connection);
 }
 
-/* Queues the task that reads the feed's new events. A running task reads once more. */
+/* Queues the task that reads the feed's new events. If it is already queued or running, it will read once more. */
 static void start_read(event_feed *feed) {
   feed->is_stale = true;
   if (!feed->is_reading)
     feed->is_reading = rl_request_pools_continue(feed->streams->server->pools, RL_POOL_CONTROL, &feed->read_task);
 }
 
-/* Appends an event in place of the oldest one. Takes *text and sets it to NULL, unless the feed has the event already. */
+/* Appends an event; if the feed is full, the event replaces the oldest one. Takes ownership of *text and sets it to NULL, unless
+ * the feed has the event already. */
 static void append_event(event_feed *feed, int64_t sequence, char **text) {
   if (sequence <= feed->last_sequence) return;
   if (sequence != feed->last_sequence + 1) feed->first_sequence = sequence; /* after a gap */
@@ -140,8 +141,8 @@ static const char *source_name(rl_event_source source) { return source.is_suite_
 
 /* --- feeds, in a pool -------------------------------------------------------------------------------------------------- */
 
-/* Reads the batch of events after number `after`. A deleted source is treated like a finished one. Returns -1 if the store failed
- * and the read must be repeated later. */
+/* Reads the next batch of events with numbers above `after`. A deleted source counts as finished. Returns -1 if the store failed;
+ * the read must then be repeated later. */
 static int read_batch(event_feed *feed, int64_t after, rl_event_batch *batch) {
   rl_error err;
   if (rl_event_batch_read(feed->streams->server->store, feed->source, after, batch, &err) == 0) return 0;
@@ -249,8 +250,8 @@ static bool is_behind_feed(const event_stream *stream) {
   return stream->last_sequence < stream->feed->last_sequence && stream->last_sequence + 1 < stream->feed->first_sequence;
 }
 
-/* Checks the credential in the store, because rooflinectl, another process, may have revoked the token. Then writes the events
- * that the feed no longer has. */
+/* Checks the credential in the store, because rooflinectl (another process) may have revoked the token. Then writes the events
+ * that are no longer in the feed. */
 static int refill(event_stream *stream, rl_error *err) {
   rl_event_streams *streams = stream->streams;
   bool valid = !streams->server->token_required;
@@ -269,7 +270,7 @@ static void run_refill(rl_pool_task *task) {
   rl_error err;
   if (refill(stream, &err) == 0) return;
   stream->failed = true;
-  rl_log(RL_LOG_ERROR, "the event stream of %s %lld was cut: %s", source_name(stream->feed->source),
+  rl_log(RL_LOG_ERROR, "the event stream of %s %lld was ended early: %s", source_name(stream->feed->source),
          (long long)stream->feed->source.id, err.message);
 }
 
@@ -288,7 +289,7 @@ static ssize_t start_refill(event_stream *stream) {
   return started ? 0 : MHD_CONTENT_READER_END_OF_STREAM;
 }
 
-/* Returns true if only a query can tell whether the stream's credential is still valid. */
+/* Returns true if a query is needed to find out whether the stream's credential is still valid. */
 static bool must_check_credential(const event_stream *stream) {
   rl_server *server = stream->streams->server;
   return server->token_required && !stream->credential_checked && !rl_credential_is_known(server, &stream->credential);
@@ -339,8 +340,8 @@ static void close_stream(rl_http_stream *http) {
 
 /* --- opening a stream -------------------------------------------------------------------------------------------------- */
 
-/* Returns the source's feed; adds one if it has none. A new feed has no events: its first read begins after last_sequence.
- * NULL if memory is exhausted. The caller holds the lock. */
+/* Returns the source's feed; adds one if there is none. A new feed is empty; its first read begins after last_sequence. NULL if
+ * memory is exhausted. The caller holds the lock. */
 static event_feed *find_or_add_feed(rl_event_streams *streams, rl_event_source source, int64_t last_sequence) {
   event_feed *feed = find_feed(streams, source);
   if (feed != NULL) return feed;
@@ -355,8 +356,7 @@ static event_feed *find_or_add_feed(rl_event_streams *streams, rl_event_source s
   return feed;
 }
 
-/* Adds the stream to the list and to the source's feed. events: how many events the source has, hence the number of the last one.
- * The caller holds the lock. */
+/* Adds the stream to the list and to the source's feed. events: number of the source's last event. The caller holds the lock. */
 static int add_stream_locked(event_stream *stream, rl_event_source source, int64_t events, rl_error *err) {
   rl_event_streams *streams = stream->streams;
   if (streams->stopping) return rl_fail(err, RL_HTTP, 503, "The daemon is stopping.");

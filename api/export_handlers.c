@@ -23,10 +23,10 @@ const rl_field rl_export_job_query[] = {
 
 static void clear_target(rl_export_target *target) { cJSON_Delete(target->conditions); }
 
-/* Why no run was chosen, and which could be. */
+/* The runs of the job that can be exported. */
 typedef struct choice {
-  char reason[256]; /* why a run has no trace; "": none was found */
-  char runs[256];   /* that can be exported: "3, 4" */
+  char reason[256]; /* why a run can't be exported; "": all can */
+  char runs[256];   /* ids of the runs that can be exported: "3, 4" */
   int count;
 } choice;
 
@@ -46,7 +46,7 @@ static int can_export(rl_store *store, const rl_export_format *format, int64_t r
   return 0;
 }
 
-/* Considers each run of the cursor; the last that can be exported becomes the target. */
+/* Checks each run of the cursor; the last one that can be exported becomes the target. */
 static int consider_runs(rl_store *store, const rl_export_format *format, rl_cursor *cursor, rl_export_target *target,
                          choice *found, rl_error *err) {
   const char *conditions;
@@ -89,7 +89,7 @@ static int choose_run(rl_http_request *request, const rl_export_format *format, 
   return 0;
 }
 
-/* Names the file that a browser stores: job-1-run-2.pt.trace.json.gz. */
+/* Adds the header Content-Disposition with the file name: job-1-run-2.pt.trace.json.gz. */
 static void add_file_name(rl_http_request *request, const rl_export_format *format, const rl_export_target *target) {
   char header[128], run[32] = "";
   if (target->run > 0) snprintf(run, sizeof run, "-run-%lld", (long long)target->run);

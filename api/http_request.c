@@ -28,7 +28,7 @@ static void run_end_of_upload(rl_pool_task *task) {
   free(ended);
 }
 
-/* Deletes the file of an upload whose client has left. A pool does it, because deleting a large file takes long. */
+/* Deletes the file of an upload whose client has disconnected. A pool does this, because deleting a large file takes long. */
 static void end_upload(rl_http_request *request) {
   if (request->upload == NULL) return;
   ended_upload *ended = calloc(1, sizeof *ended);
@@ -74,8 +74,8 @@ typedef struct query_object {
   bool failed; /* a value has a NUL, or memory was exhausted */
 } query_object;
 
-/* Returns a number when the field is numeric and text is a decimal number, else a string. rl_fields_decode refuses a string for a
- * numeric field. */
+/* Returns a JSON number if the field is numeric and text is a decimal number; else a JSON string, which rl_fields_decode refuses
+ * for a numeric field. */
 static cJSON *parameter_json(const rl_field *table, const char *name, const char *text) {
   for (const rl_field *field = table; field->name != NULL; field++)
     if (strcmp(field->name, name) == 0 && (field->type == RL_FIELD_INT || field->type == RL_FIELD_REAL)) {
@@ -106,7 +106,7 @@ int rl_http_request_parse_query(rl_http_request *request, void *out, size_t size
   query_object query = {.table = table, .object = object, .failed = object == NULL};
   if (object != NULL) MHD_get_connection_values_n(request->connection, MHD_GET_ARGUMENT_KIND, add_parameter, &query);
   if (query.failed) return rl_http_request_fail_parameter(request, err, "", "the query can't be read");
-  request->parameter_error = true; /* of any error from here on */
+  request->parameter_error = true; /* any error from here on concerns a parameter */
   if (rl_fields_decode(table, object, "", out, size, err) < 0) return -1;
   request->parameter_error = false;
   return 0;

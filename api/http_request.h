@@ -1,7 +1,7 @@
-/* An HTTP request on an MHD connection, together with the state of its reply. A route is an HTTP method and a path with the
- * handler for them. A handler reads the request and either replies with an rl_reply function (reply.h) and returns 0, or fills
- * err and returns -1; then dispatch.c replies with a problem document. The threads of the route's pool run its handlers, several
- * at the same time, while the connection is suspended. */
+/* An HTTP request on an MHD connection, and the state of its reply. A route has an HTTP method, a path and a handler. A handler
+ * reads the request and replies with an rl_reply function (reply.h) and returns 0; or fills err and returns -1, and dispatch.c
+ * then replies with a problem document. A thread of the route's pool runs the handler while the connection is suspended. Several
+ * requests are handled at the same time. */
 #ifndef RL_API_HTTP_REQUEST_H
 #define RL_API_HTTP_REQUEST_H
 
@@ -23,8 +23,8 @@ typedef struct rl_http_request rl_http_request;
 enum { RL_PATH_NAME_SIZE = 65 };
 /* The values in a path. */
 typedef struct rl_path_values {
-  int64_t id;                   /* at {id} */
-  char name[RL_PATH_NAME_SIZE]; /* at {name} */
+  int64_t id;                   /* value of {id} */
+  char name[RL_PATH_NAME_SIZE]; /* value of {name} */
 } rl_path_values;
 
 enum { RL_BODY_NONE = 0, RL_BODY_CONFIGURED = -1, RL_BODY_UPLOAD = -2 }; /* special values of rl_route.body_limit */
@@ -38,7 +38,7 @@ typedef enum rl_cached_by {
   RL_CACHED_BY_AGED_CEILINGS,   /* the ceilings and their age in whole seconds */
   RL_CACHED_BY_LISTS,           /* lists of jobs, and the history */
   RL_CACHED_BY_SUITES,          /* suite runs and baselines */
-  RL_CACHED_BY_SUITES_AND_LISTS /* both, and what the handler names by rl_cached_reply_share */
+  RL_CACHED_BY_SUITES_AND_LISTS /* both of the above, and the value that the handler passes to rl_cached_reply_share */
 } rl_cached_by;
 
 typedef struct rl_route {
@@ -49,10 +49,10 @@ typedef struct rl_route {
                           RL_BODY_UPLOAD: a file of any media type, spooled (upload/spool.h), at most import_limit_bytes */
   const rl_field *query; /* the accepted query parameters; NULL: none */
   rl_cached_by cached_by;
-  rl_pool pool;                                     /* whose threads run the handler */
-  bool (*is_heavy)(const rl_http_request *request); /* true: RL_POOL_HEAVY runs this request; NULL: none */
+  rl_pool pool;                                     /* pool that runs the handler */
+  bool (*is_heavy)(const rl_http_request *request); /* returns whether RL_POOL_HEAVY runs this request; NULL: never */
   bool is_public;                                   /* needs no token */
-  bool ignores_query; /* accepts any query parameters; scripts of the web page read them in the browser */
+  bool ignores_query; /* accepts any query parameters, because scripts of the web page read them in the browser */
 } rl_route;
 
 /* The token or the login session that authorizes a request. The unused member is "". */
@@ -64,28 +64,29 @@ typedef struct rl_credential {
 struct rl_http_request {
   rl_server *server;
   struct MHD_Connection *connection;
-  rl_connection *tracked_connection; /* NULL: out of memory */
-  int socket;                        /* of the connection */
+  rl_connection *tracked_connection; /* NULL: its allocation failed */
+  int socket;                        /* socket of the connection */
   char method[16], path[1024];
   int64_t start_ns;             /* rl_monotonic_ns */
   const rl_route *route;        /* NULL: no route matches, or it was not looked up yet */
   rl_credential credential;     /* set by rl_http_request_find_credential */
-  int64_t id;                   /* the number at {id} in the path */
-  char name[RL_PATH_NAME_SIZE]; /* the name at {name} in the path */
+  int64_t id;                   /* value of {id} in the path */
+  char name[RL_PATH_NAME_SIZE]; /* value of {name} in the path */
   char *body;                   /* NUL-terminated; NULL when empty */
   size_t body_length, body_capacity;
-  rl_upload *upload;        /* has the body before `body`; NULL: the route takes no upload, or it has ended */
+  rl_upload
+      *upload; /* file with the part of the body that precedes `body`; NULL: the route takes no upload, or the upload has ended */
   int64_t body_limit;       /* bytes */
-  bool too_many_parameters; /* the query was cut */
-  bool must_authorize;      /* after the body: see may_authorize_after_body */
+  bool too_many_parameters; /* the query was truncated */
+  bool must_authorize;      /* the token is checked after the body: see may_authorize_after_body */
   bool must_close;          /* the end of the request is not known, so the connection can't serve another */
   bool refused;             /* err has the reason; the rest of the body is read and discarded */
   bool parameter_error;     /* err.json_pointer names a query parameter or a header, not a field of the body */
   enum { RL_STAGE_AUTHORIZATION, RL_STAGE_BODY, RL_STAGE_BODY_READ, RL_STAGE_HANDLER } stage;
   int64_t handler_start_ns;      /* rl_monotonic_ns, before the request waits for a thread */
-  rl_pool_task task;             /* of the stage, while a pool runs it */
+  rl_pool_task task;             /* task of the current stage if a pool runs it */
   rl_request_budget budget;      /* limits the time of the handler and ends it when the client disconnects */
-  struct MHD_Response *response; /* of the handler, not yet queued; NULL: none */
+  struct MHD_Response *response; /* response of the handler, not yet queued; NULL: none */
   int status;                    /* HTTP status of the response; 0: none */
   rl_cached_body *cached_body;   /* owns the response; NULL: the request owns it */
   char *cache_key;               /* of the reply; NULL: it is not cached, or comes from the cache */
@@ -96,7 +97,7 @@ struct rl_http_request {
 };
 
 void rl_http_request_free(rl_http_request *request); /* accepts NULL */
-/* Drops the request's reference to the response, or to the cached body that owns it. */
+/* Releases the response, or the cached body that owns it. */
 void rl_http_request_release_response(rl_http_request *request);
 
 /* Returns the value of a request header; NULL if it is absent. */
@@ -105,9 +106,10 @@ const char *rl_http_request_header(const rl_http_request *request, const char *n
 const char *rl_http_request_parameter(const rl_http_request *request, const char *name);
 /* Returns true if the query parameter `name` is a number above maximum. */
 bool rl_http_request_parameter_exceeds(const rl_http_request *request, const char *name, int64_t maximum);
-/* Decodes the query parameters by the route's table into the struct at out, which has `size` bytes and holds the defaults. */
+/* Decodes the query parameters with the route's table into the struct at out, which has `size` bytes and contains the defaults
+ * before the call. */
 int rl_http_request_parse_query(rl_http_request *request, void *out, size_t size, rl_error *err);
-/* Parses `text`, the value of the query parameter `name`, as RFC 3339. *ns: since 1970. */
+/* Parses `text`, the value of the query parameter `name`, as an RFC 3339 instant. *ns receives it in ns since 1970. */
 int rl_http_request_parse_instant(rl_http_request *request, const char *name, const char *text, int64_t *ns, rl_error *err);
 /* Fills err with "NAME MESSAGE" for a query parameter or header, sets parameter_error and returns -1. */
 int rl_http_request_fail_parameter(rl_http_request *request, rl_error *err, const char *name, const char *message);

@@ -10,17 +10,18 @@ typedef struct rl_http_statistics rl_http_statistics;
 
 rl_http_statistics *rl_http_statistics_new(void); /* NULL if memory is exhausted */
 void rl_http_statistics_free(rl_http_statistics *statistics);
-/* Record that a request begins, and that it has ended. route: index into rl_routes, -1 when none matched; status 0: there was no
- * reply. */
+/* Count the beginning and the end of a request. route: index into rl_routes; -1: no route matched. status 0: there was no reply.
+ * */
 void rl_http_statistics_begin(rl_http_statistics *statistics);
 void rl_http_statistics_end(rl_http_statistics *statistics, int route, int status, int64_t duration_ns);
 
 int64_t rl_http_statistics_active_requests(const rl_http_statistics *statistics);
-/* Returns the number of replies of a route (-1: of requests without one) with rl_http_statuses[status_index]. */
+/* Returns the number of replies of a route with the status rl_http_statuses[status_index]. route -1: requests without a route. */
 uint64_t rl_http_statistics_reply_count(const rl_http_statistics *statistics, int route, int status_index);
 const rl_histogram *rl_http_statistics_durations(const rl_http_statistics *statistics);
 
-/* The statuses that the daemon replies with, up to the first 0. The index of that 0 counts all statuses that are not listed. */
+/* The HTTP statuses that the daemon uses, followed by zeros. The index of the first 0 counts statuses that are not in the list.
+ * */
 enum { RL_HTTP_STATUSES_MAX = 24 };
 extern const int rl_http_statuses[RL_HTTP_STATUSES_MAX];
 extern const double rl_http_duration_bounds_s[RL_HISTOGRAM_BUCKETS];

@@ -1,4 +1,4 @@
-/* Copies the written bytes into MHD's buffer; when all of them are sent, calls the callback for more. */
+/* Copies the written bytes into MHD's buffer. When all of them are sent, calls the callback, which writes more. */
 #include "api/http_stream.h"
 
 #include <string.h>
@@ -29,7 +29,7 @@ static ssize_t copy_to_buffer(rl_http_stream *stream, char *buffer, size_t capac
   if (stream->sent == stream->used) {
     stream->sent = stream->used = 0;
     ssize_t result = stream->read_callback(stream);
-    if (result <= 0) return result; /* 0: a thread of a pool may be writing to the stream already */
+    if (result <= 0) return result; /* 0: a pool's thread may already write to the stream, so it must not be accessed */
   }
   size_t left = stream->used - stream->sent, count = left < capacity ? left : capacity;
   if (count > 0) memcpy(buffer, stream->bytes + stream->sent, count);
@@ -64,7 +64,7 @@ struct MHD_Response *rl_http_stream_response(rl_http_stream *stream, rl_http_req
     return NULL;
   }
   rl_response_add_header(response, "Content-Type", content_type);
-  /* libmicrohttpd 0.9.75 sends the last chunk, "0\r\n\r\n", also after the headers of a reply to HEAD */
+  /* MHD 0.9.75 wrongly sends the last chunk, "0\r\n\r\n", after the headers of a reply to HEAD. */
   if (strcmp(request->method, "HEAD") == 0) rl_response_add_header(response, "Connection", "close");
   return response;
 }

@@ -1,5 +1,5 @@
-/* A response that is written while its client reads. The callback writes bytes; when all of them have been sent, the callback is
- * called again. The owner has an rl_http_stream as its first member. */
+/* A response that is produced while the client reads it. The callback writes bytes to the stream. When all of them have been
+ * sent, the callback is called again. An rl_http_stream is the first member of the struct that owns it. */
 #ifndef RL_API_HTTP_STREAM_H
 #define RL_API_HTTP_STREAM_H
 
@@ -10,23 +10,23 @@
 typedef struct rl_http_stream rl_http_stream;
 
 struct rl_http_stream {
-  /* Writes by rl_http_stream_write or rl_http_stream_write_text and returns 1; suspends the connection and returns 0, and from
-   * then on another thread may write; or returns how the response ends (MHD_CONTENT_READER_END_*). */
+  /* Does one of the following: writes with rl_http_stream_write or rl_http_stream_write_text and returns 1; suspends the
+   * connection and returns 0, after which another thread may write; or ends the response and returns MHD_CONTENT_READER_END_*. */
   ssize_t (*read_callback)(rl_http_stream *stream);
   void (*free_owner)(rl_http_stream *stream); /* called once */
   rl_connections *connections;
   rl_connection *tracked_connection;
-  char *bytes; /* a NUL byte follows those in use */
+  char *bytes; /* a NUL follows the first `used` bytes */
   size_t used, sent, capacity;
 };
 
 int rl_http_stream_write(rl_http_stream *stream, const char *bytes, size_t length, rl_error *err);
 int rl_http_stream_write_text(rl_http_stream *stream, const char *text, rl_error *err);
-/* Makes a response that reads from the stream, and takes the stream, whose callbacks must be set. block_bytes: size of MHD's send
- * buffer. NULL if memory is exhausted. */
+/* Makes a response that reads from the stream, whose callbacks must be set, and takes ownership of the stream. block_bytes: size
+ * of MHD's send buffer. NULL if memory is exhausted. */
 struct MHD_Response *rl_http_stream_response(rl_http_stream *stream, rl_http_request *request, size_t block_bytes,
                                              const char *content_type);
-/* Frees a stream without a response. */
+/* Frees a stream that has no response. */
 void rl_http_stream_free(rl_http_stream *stream);
 
 #endif

@@ -28,7 +28,7 @@ bool rl_query_cut(char *uri, int maximum) {
   return true;
 }
 
-/* Returns the text after the last comma and blanks. */
+/* Returns the last element of a comma-separated list, without leading blanks. */
 static const char *last_element(const char *list) {
   const char *comma = strrchr(list, ',');
   const char *element = comma != NULL ? comma + 1 : list;
@@ -91,8 +91,7 @@ void rl_etag_hash(const void *data, size_t size, char *etag) {
   snprintf(etag, RL_ETAG_SIZE, "\"%s\"", hex);
 }
 
-/* Returns the end of the ETag at the front of the list, NULL when its quotes are not closed. A comma inside quotes belongs to the
- * ETag. */
+/* Returns the end of the first ETag of the list. A comma inside quotes belongs to the ETag. NULL: the quotes are not closed. */
 static const char *skip_etag(const char *list) {
   if (*list != '"') return list + strcspn(list, ",");
   const char *quote = strchr(list + 1, '"');

@@ -1,4 +1,5 @@
-/* The small syntaxes of HTTP headers and paths: decimal numbers, media types, entity tags. Stateless, thread-safe. */
+/* Parsers for parts of HTTP headers and paths: decimal numbers, client addresses, media types, entity tags. Stateless,
+ * thread-safe. */
 #ifndef RL_API_HTTP_SYNTAX_H
 #define RL_API_HTTP_SYNTAX_H
 
@@ -6,17 +7,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Parses a whole decimal number from 0 to 2^53 without a sign, as ids in paths and headers are. */
+/* Parses a whole number from 0 to 2^53 without a sign: the syntax of ids in paths and headers. Returns false for any other text.
+ * */
 bool rl_decimal_parse(const char *text, int64_t *value);
 
-/* Cuts the query of a URI, in place, after `maximum` parameters. Returns true if there were more. */
+/* Truncates the query of a URI in place after `maximum` parameters. Returns true if there were more. */
 bool rl_query_cut(char *uri, int maximum);
 
 typedef struct rl_client_address {
-  unsigned char bytes[16]; /* of an IPv6 /64, or of an IPv4 address as ::ffff:a.b.c.d */
+  unsigned char bytes[16]; /* an IPv6 address whose last 64 bits are 0, or an IPv4 address as ::ffff:a.b.c.d */
 } rl_client_address;
-/* Returns the client that the nearest proxy names: the last in X-Forwarded-For, or, without that, in Forwarded (RFC 7239). Either
- * may be NULL. Returns false if there is no address. */
+/* Sets *address to the client address that the nearest proxy named: the last element of X-Forwarded-For, or, without that header,
+ * of Forwarded (RFC 7239). Either header may be NULL. Returns false if they contain no address. */
 bool rl_client_address_parse(const char *x_forwarded_for, const char *forwarded, rl_client_address *address);
 
 /* Returns true when content_type is application/json with any parameters. Accepts NULL. */
@@ -25,9 +27,10 @@ bool rl_media_type_is_json(const char *content_type);
 enum { RL_ETAG_SIZE = 40 };
 /* Writes the strong ETag of data, a quoted hexadecimal hash, into etag[RL_ETAG_SIZE]. */
 void rl_etag_hash(const void *data, size_t size, char *etag);
-/* Returns true when Accept-Encoding names gzip, not with q=0; header may be NULL. */
+/* Returns true when the Accept-Encoding header allows gzip: it names gzip with a weight other than 0. header may be NULL. */
 bool rl_accepts_gzip(const char *header);
-/* Returns true when If-None-Match (a list of ETags, W/ allowed, or *) has this ETag; header may be NULL. */
+/* Returns true when the If-None-Match header contains this ETag. It is a list of ETags, which may begin with W/, or *. header may
+ * be NULL. */
 bool rl_etag_matches(const char *header, const char *etag);
 
 #endif

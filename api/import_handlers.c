@@ -1,4 +1,4 @@
-/* POST /imports: the body is a trace file, of which dispatch.c has written all but the last part. */
+/* POST /imports. The body is a trace file; dispatch.c has written all of it except the last part to the upload's file. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ typedef struct import_query {
 
 const rl_field rl_import_trace_query[] = {
     RL_FIELD(import_query, format, RL_FIELD_CHOICE, .names = rl_trace_format_names,
-             .summary = "Format of the file; default auto: it is recognised by its first bytes"),
+             .summary = "Format of the file; default auto: the first bytes determine it"),
     RL_FIELD(import_query, file_name, RL_FIELD_TEXT, .summary = "Name of the file, which the job shows"),
     RL_FIELD(import_query, deadline_s, RL_FIELD_INT, .minimum = 0, .maximum = 604800,
              .summary = "Seconds from the job's start to its end; default 0: the daemon's job_deadline_s"),

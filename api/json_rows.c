@@ -1,4 +1,4 @@
-/* A chunk source (chunked_reply.h): head, one row after another separated by commas, tail. */
+/* A chunk source (chunked_reply.h). Its chunks are the head, the rows separated by commas, and the tail. */
 #include "api/json_rows.h"
 
 #include <stdio.h>

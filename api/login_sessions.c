@@ -1,4 +1,4 @@
-/* An array of sessions under a mutex. An id is compared with every session in constant time. */
+/* An array of sessions; a mutex guards it. Comparing an id with the sessions takes constant time. */
 #include "api/login_sessions.h"
 
 #include <pthread.h>
@@ -35,7 +35,7 @@ void rl_login_session_begin(rl_login_sessions *sessions, int64_t now_ns, const c
   randombytes_buf(bytes, sizeof bytes);
   sodium_bin2base64(id, RL_LOGIN_SESSION_ID_SIZE, bytes, sizeof bytes, sodium_base64_VARIANT_URLSAFE_NO_PADDING);
   pthread_mutex_lock(&sessions->lock);
-  session *oldest = sessions->list; /* an unused one has expires_ns 0 */
+  session *oldest = sessions->list; /* unused entries count as oldest, because their expires_ns is 0 */
   for (int i = 1; i < RL_LOGIN_SESSIONS_MAX; i++)
     if (sessions->list[i].expires_ns < oldest->expires_ns) oldest = &sessions->list[i];
   memcpy(oldest->id, id, RL_LOGIN_SESSION_ID_SIZE);

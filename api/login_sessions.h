@@ -1,6 +1,6 @@
-/* Login sessions of the web page: the random id in a cookie replaces a token that the client sent once. A session ends with its
- * token. Sessions are kept in memory only, so a restart of the daemon ends them all. There are at most RL_LOGIN_SESSIONS_MAX: a
- * new one replaces the oldest. Thread-safe. */
+/* Login sessions of the web page. A client sends its token once and gets a cookie with a random session id, which it sends from
+ * then on. A session ends when its token is revoked. Sessions are kept in memory only, so a restart of the daemon ends all of
+ * them. There are at most RL_LOGIN_SESSIONS_MAX sessions; a new one replaces the oldest. Thread-safe. */
 #ifndef RL_API_LOGIN_SESSIONS_H
 #define RL_API_LOGIN_SESSIONS_H
 
@@ -16,11 +16,11 @@ typedef struct rl_login_sessions rl_login_sessions;
 
 rl_login_sessions *rl_login_sessions_new(void); /* NULL if memory is exhausted */
 void rl_login_sessions_free(rl_login_sessions *sessions);
-/* Begins a session of the token with this hash; writes its id into id[RL_LOGIN_SESSION_ID_SIZE]. It ends
+/* Begins a session for the token with this hash, and writes its id into id[RL_LOGIN_SESSION_ID_SIZE]. The session ends
  * RL_LOGIN_SESSION_LIFETIME_S after now_ns (rl_monotonic_ns). */
 void rl_login_session_begin(rl_login_sessions *sessions, int64_t now_ns, const char *token_hash, char *id);
-/* Returns true when the session exists, and writes its token's hash into token_hash[RL_TOKEN_HASH_SIZE]; the token may have been
- * revoked since. */
+/* Returns true if the session exists, and writes its token's hash into token_hash[RL_TOKEN_HASH_SIZE]. The caller must check that
+ * the token has not been revoked. */
 bool rl_login_session_find(rl_login_sessions *sessions, int64_t now_ns, const char *id, char *token_hash);
 /* Returns the number of sessions that have not ended. */
 int rl_login_sessions_count(rl_login_sessions *sessions, int64_t now_ns);

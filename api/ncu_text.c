@@ -1,4 +1,4 @@
-/* A table scales units by factors of 1000. */
+/* A table lists which units are scaled by factors of 1000. */
 #include "api/ncu_text.h"
 
 #include <math.h>
@@ -8,10 +8,11 @@
 
 enum { MAX_UNITS = 6 };
 
-/* A part of a unit's name, and its replacements for each factor of 1000. The first scale that matches the unit applies. */
+/* A part of a unit's name, and the texts that replace it for each factor of 1000. The first entry that matches the unit applies.
+ * */
 typedef struct scale {
   const char *part;
-  bool is_suffix;               /* else the unit's name begins with the part */
+  bool is_suffix;               /* the unit's name ends with the part; false: it begins with the part */
   const char *units[MAX_UNITS]; /* ends with NULL unless full */
 } scale;
 
@@ -22,7 +23,7 @@ static const scale scales[] = {
     {.part = "/s", .is_suffix = true, .units = {"/s", "/ms", "/us", "/ns"}},
 };
 
-/* Returns where the unit's name has the scale's part; NULL: it does not. */
+/* Returns the position of the scale's part in the unit's name; NULL: the name does not have the part. */
 static const char *find_scaled_part(const char *unit, const scale *known) {
   size_t part_length = strlen(known->part), unit_length = strlen(unit);
   if (known->is_suffix) {
@@ -39,7 +40,7 @@ static const scale *find_scale(const char *unit) {
   return NULL;
 }
 
-/* 1234567.5 becomes "1,234,567.50". */
+/* Writes 1234567.5 as "1,234,567.50". */
 static void print_number(double value, char *text, size_t size) {
   char digits[40];
   bool whole = value == floor(value);

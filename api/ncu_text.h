@@ -1,4 +1,5 @@
-/* Numbers in ncu's format: in a unit that leaves few digits, with thousands separators, with two decimals unless whole. */
+/* Formats numbers as Nsight Compute does: with thousands separators, with two decimals unless they are whole, and optionally in a
+ * unit in which they have few digits. */
 #ifndef RL_API_NCU_TEXT_H
 #define RL_API_NCU_TEXT_H
 
@@ -6,9 +7,10 @@ typedef struct rl_ncu_text {
   char value[48], unit[24];
 } rl_ncu_text;
 
-/* 21824.5 "ns" becomes "21.82" "us". Bytes, hertz, times and rates change their units; other units stay. NAN becomes "n/a". */
+/* Formats 21824.5 "ns" as "21.82" "us". Units of bytes, hertz, times and rates are scaled; other units stay. NAN becomes "n/a".
+ * */
 rl_ncu_text rl_ncu_format_scaled(double value, const char *unit);
-/* The same without a change of the unit. */
+/* Formats the value without scaling its unit. */
 rl_ncu_text rl_ncu_format(double value, const char *unit);
 
 #endif

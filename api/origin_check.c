@@ -1,4 +1,4 @@
-/* Parses Host and Origin and compares hosts; the rules are pure functions of their arguments. */
+/* Parses the Host and Origin headers and compares their hosts. */
 #include "api/origin_check.h"
 
 #include <arpa/inet.h>

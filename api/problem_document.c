@@ -1,4 +1,4 @@
-/* The table of problems, and the mapping from an error's domain and code to a problem. */
+/* Has the table of problems, and maps the domain and code of an error to a problem. */
 #include "api/problem_document.h"
 
 #include <cjson/cJSON.h>
@@ -52,7 +52,7 @@ static bool is_storage_full(const rl_error *err) {
          (err->domain == RL_ERRNO && (err->code == ENOSPC || err->code == EDQUOT));
 }
 
-/* Another program holds a lock on the database. */
+/* Returns whether another program holds a lock on the database. */
 static bool is_storage_locked(const rl_error *err) { return err->domain == RL_STORAGE && err->code == RL_STORAGE_LOCKED; }
 
 rl_problem rl_problem_of_error(const rl_error *err, bool parameter_error) {

@@ -7,7 +7,7 @@
 #include "base/error.h"
 
 typedef enum rl_problem {
-  RL_PROBLEM_BAD_REQUEST, /* RL_HTTP errors: the first problem whose status is the code */
+  RL_PROBLEM_BAD_REQUEST, /* an RL_HTTP error gets the first problem of this list whose status equals its code */
   RL_PROBLEM_BAD_JSON,
   RL_PROBLEM_INVALID_FIELD,
   RL_PROBLEM_INVALID_PARAMETER,
@@ -27,7 +27,7 @@ typedef enum rl_problem {
   RL_PROBLEM_DEADLINE,
   RL_PROBLEM_STORAGE_FULL,
   RL_PROBLEM_STORAGE_LOCKED,
-  RL_PROBLEM_SUITE_RUN_ENDED, /* this and the following: of RL_SUITE errors, in the order of rl_suite_code */
+  RL_PROBLEM_SUITE_RUN_ENDED, /* this one and the next three: RL_SUITE errors, in the order of rl_suite_code */
   RL_PROBLEM_BASELINE_EXISTS,
   RL_PROBLEM_NOT_ELIGIBLE,
   RL_PROBLEM_MALFORMED_SUITE,
@@ -41,10 +41,11 @@ typedef struct rl_problem_kind {
 } rl_problem_kind;
 extern const rl_problem_kind rl_problem_kinds[RL_PROBLEM_COUNT];
 
-/* Returns the problem that a client sees for an error. parameter_error: its pointer names a query parameter or a header, not a
- * field of the body. */
+/* Returns the problem that a client gets for an error. parameter_error: err->json_pointer names a query parameter or a header,
+ * not a field of the body. */
 rl_problem rl_problem_of_error(const rl_error *err, bool parameter_error);
-/* Returns the document, malloc'ed; NULL if memory is exhausted. The message of an internal error is left out; the log has it. */
+/* Returns the document as malloc'ed text; NULL if memory is exhausted. It does not contain the message of an internal error,
+ * which is only logged. */
 char *rl_problem_print(rl_problem problem, const rl_error *err, bool parameter_error);
 
 #endif

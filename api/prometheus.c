@@ -1,4 +1,4 @@
-/* GET /metrics: the daemon's counters in Prometheus' text format. docs/prometheus.md describes each of them. */
+/* GET /metrics: prints the daemon's metrics in Prometheus' text format. docs/prometheus.md describes each metric. */
 #include <stdio.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ static void add_label(char *labels, const char *name, const char *value) {
   snprintf(labels + used, LABELS_SIZE - used, "\"");
 }
 
-/* labels: "" for none. */
+/* Prints a sample. labels: "" if it has no labels. */
 static void print_sample(FILE *out, const char *name, const char *labels, uint64_t value) {
   fprintf(out, "rooflined_%s%s%s%s %llu\n", name, labels[0] != '\0' ? "{" : "", labels, labels[0] != '\0' ? "}" : "",
           (unsigned long long)value);

@@ -1,5 +1,5 @@
-/* Writes sections, tables and rows from the catalogue; row writers make the row of a report, of a comparison or of the catalogue
- * itself. */
+/* Makes the JSON of sections, tables and rows from the catalogue. There are three row writers: for a report, for a comparison,
+ * and for the catalogue itself. */
 #include "api/report.h"
 
 #include <math.h>
@@ -63,7 +63,7 @@ rl_report_view rl_report_view_make(const char *capability, const char *requested
 }
 
 uint32_t rl_report_view_sections(const rl_report_view *view, const rl_metric_values *values) {
-  uint32_t with_values = 0, with_entries = 0; /* an entry without a value has the reason why */
+  uint32_t with_values = 0, with_entries = 0; /* an entry without a value has a reason */
   for (size_t i = 0; i < rl_raw_metric_count; i++) {
     const rl_metric_value *value = rl_metric_find(values, rl_raw_metrics[i].name);
     if (!value) continue;
@@ -73,10 +73,9 @@ uint32_t rl_report_view_sections(const rl_report_view *view, const rl_metric_val
   return view->request_is_known && with_entries ? view->requested_bits : with_values;
 }
 
-/* A report, a comparison and the catalogue share their sections, tables and rows; `write` makes the JSON of a row for one of
- * them. */
+/* Makes the JSON of a row for a report, a comparison or the catalogue, which have the same sections, tables and rows. */
 typedef struct row_writer {
-  cJSON *(*write)(const struct row_writer *writer, const rl_section_row *row); /* returns NULL to leave the row out */
+  cJSON *(*write)(const struct row_writer *writer, const rl_section_row *row); /* returns NULL if the row is omitted */
   const rl_metric_values *a, *b;
   const rl_report_view *view_a, *view_b;
 } row_writer;

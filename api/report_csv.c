@@ -11,7 +11,7 @@ const char *const rl_csv_details_names[] = {"header", "body", "all", NULL};
 
 static const char *const kernel_columns[] = {"ID",     "Process ID", "Process Name", "Host Name", "Kernel Name", "Context",
                                              "Stream", "Block Size", "Grid Size",    "Device",    "CC"};
-/* The second column is left out with RL_CSV_DETAILS_HEADER. */
+/* Columns of the details page after those of the kernel. RL_CSV_DETAILS_HEADER omits the second one. */
 static const char *const details_columns[] = {"Section Name",           "Body Item Label",  "Metric Name", "Metric Unit",
                                               "Metric Value",           "Rule Name",        "Rule Type",   "Rule Description",
                                               "Estimated Speedup Type", "Estimated Speedup"};
@@ -20,7 +20,7 @@ enum {
   DETAILS_COLUMNS = sizeof details_columns / sizeof *details_columns
 };
 
-/* Every field is quoted, as ncu does. */
+/* Writes a quoted field; Nsight Compute quotes every field. */
 static void put_field(FILE *out, const char *text) {
   putc('"', out);
   for (; *text != '\0'; text++) {
@@ -63,13 +63,13 @@ static void put_dim3_member(FILE *out, const cJSON *kernel, const char *name) {
   put_next_field(out, text);
 }
 
-/* "gpu0" becomes 0; "cpu" becomes an empty field. */
+/* Writes the number of a GPU ("gpu0": 0), or an empty field for "cpu". */
 static void put_device(FILE *out, const cJSON *run) {
   const char *device = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(run, "device"));
   put_next_field(out, device && strncmp(device, "gpu", 3) == 0 ? device + 3 : "");
 }
 
-/* kernel->kernel NULL: a line of the whole run. */
+/* Writes the kernel's columns. kernel->kernel NULL: writes those of the run only, and leaves the others empty. */
 static void put_kernel_fields(FILE *out, const rl_csv_kernel *kernel) {
   double ordinal = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(kernel->kernel, "ordinal"));
   char id[32] = "";
@@ -115,7 +115,7 @@ static void put_details_line(const details_page *page, const char *const fields[
   put_details_fields(page->out, page->details, fields);
 }
 
-/* Prints a value followed by its parts, as ncu does: "30 (20; 10)". Longer text is cut at size. */
+/* Prints a value followed by its parts, as Nsight Compute does: "30 (20; 10)". Truncates the text to `size`. */
 static void format_value(const char *value, const rl_section_row *row, const rl_metric_values *values, char *text, size_t size) {
   rl_part parts[RL_MAX_PARTS];
   size_t count = rl_row_parts(row, values, parts), used = (size_t)snprintf(text, size, "%s", value);
@@ -137,7 +137,8 @@ static void put_row(const details_page *page, const rl_section *section, const r
       page, (const char *const[DETAILS_COLUMNS]){section->name, row->table, row->name, number.unit, text, "", "", "", "", ""});
 }
 
-/* As in ncu, the line of a finding has the section's id where the lines of rows have the section's name. */
+/* Writes the line of a finding. As in Nsight Compute, it has the section's id in the column in which other lines have the
+ * section's name. */
 static void put_finding(const details_page *page, const rl_finding *finding) {
   static const char *const types[] = {[RL_FINDING_INFO] = "INF", [RL_FINDING_WARNING] = "WRN", [RL_FINDING_OPTIMIZATION] = "OPT"};
   bool estimated = isfinite(finding->speedup_pct);

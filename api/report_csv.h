@@ -1,4 +1,4 @@
-/* A run's report in the format of `ncu --csv`, so that programs that read ncu's output read it. */
+/* Prints a run's report in the format of `ncu --csv`, so that programs for Nsight Compute's output can read it. */
 #ifndef RL_API_REPORT_CSV_H
 #define RL_API_REPORT_CSV_H
 
@@ -7,7 +7,8 @@
 
 #include "api/report.h"
 
-/* Which rows of a section the details page has, as ncu's --print-details: the header, the body's tables, or both. */
+/* Rows of a section that the details page contains, as with ncu's option --print-details: the header, the tables of the body, or
+ * both. */
 typedef enum rl_csv_details { RL_CSV_DETAILS_HEADER, RL_CSV_DETAILS_BODY, RL_CSV_DETAILS_ALL } rl_csv_details;
 extern const char *const rl_csv_details_names[]; /* "header" "body" "all", NULL */
 
@@ -17,14 +18,15 @@ typedef struct rl_csv_kernel {
   const rl_metric_values *values;
 } rl_csv_kernel;
 
-/* The details page: one line for each metric, in scaled units, then one for each finding of the section. */
+/* Print the details page: for each section one line per metric, in scaled units, and one line per finding. */
 void rl_csv_print_details_header(FILE *out, rl_csv_details details);
 void rl_csv_print_details(FILE *out, const rl_csv_kernel *kernel, rl_csv_details details);
 
-/* The lines of a run's findings that belong to no kernel: the kernel's columns are empty. */
+/* Prints the lines of findings that belong to the run, not to a kernel. The kernel's columns are empty. */
 void rl_csv_print_run_findings(FILE *out, const cJSON *run, const rl_findings *findings, rl_csv_details details);
 
-/* The raw page: one line for each kernel and one column for each metric, unscaled. Its second line has the units. */
+/* Print the raw page: one line per kernel, one column per metric, in unscaled units. The second line of the page has the units.
+ * */
 void rl_csv_print_raw_header(FILE *out, const char *const *metric_names, size_t count);
 void rl_csv_print_raw(FILE *out, const rl_csv_kernel *kernel, const char *const *metric_names, size_t count);
 

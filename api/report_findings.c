@@ -1,4 +1,4 @@
-/* The findings part of a report (report.h). */
+/* Implements the functions of report.h that concern findings. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,7 +64,8 @@ static int compare_executed_descending(const void *a, const void *b) {
   return x == y ? 0 : x > y ? -1 : 1;
 }
 
-/* Makes a list of the lines whose instructions the rule is about, the most executed first. instructions: NULL: unknown. */
+/* Makes a list of the source lines with instructions to which the rule applies, the most executed line first. instructions: NULL:
+ * unknown. */
 static cJSON *lines_json(const rl_rule *rule, const cJSON *instructions) {
   source_line lines[MAX_LINES];
   size_t count = 0;
@@ -170,7 +171,8 @@ cJSON *rl_report_library(const cJSON *run, const cJSON *kernel, const rl_metric_
   if (!library) return cJSON_CreateNull();
   rl_kernel_verdict verdict = rl_kernel_verdict_make(values);
   char advice[512];
-  snprintf(advice, sizeof advice, "A kernel of %s, which only its call can change. %s", library, rl_library_advice(&verdict));
+  snprintf(advice, sizeof advice, "A kernel of %s, whose code you can't change; you can change how you call it. %s", library,
+           rl_library_advice(&verdict));
   cJSON *object = cJSON_CreateObject();
   cJSON_AddStringToObject(object, "name", library);
   cJSON_AddStringToObject(object, "advice", advice);

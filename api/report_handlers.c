@@ -19,7 +19,7 @@ typedef struct report_query {
 
 typedef struct compare_query {
   int64_t a, b;
-  int64_t kernel, kernel_b; /* of a and of b; -1: any */
+  int64_t kernel, kernel_b; /* ordinals of a kernel of run a and of run b; -1: any */
   int detail;
 } compare_query;
 
@@ -37,7 +37,7 @@ const rl_field rl_get_run_report_query[] = {
              .summary = "Only the kernel with this ordinal"),
     RL_FIELD(report_query, format, RL_FIELD_CHOICE, .names = format_names,
              .summary = "csv: the format of ncu --csv; default json"),
-    RL_FIELD(report_query, page, RL_FIELD_CHOICE, .names = page_names, .summary = "csv: which of ncu's pages; default details"),
+    RL_FIELD(report_query, page, RL_FIELD_CHOICE, .names = page_names, .summary = "csv: the page of ncu; default details"),
     RL_FIELD(report_query, print_details, RL_FIELD_CHOICE, .names = rl_csv_details_names,
              .summary = "csv: rows of the details page: the sections' headers, their tables (body), or all; default header"),
     {0}};
@@ -49,9 +49,10 @@ const rl_field rl_compare_runs_query[] = {
     RL_FIELD(compare_query, kernel, RL_FIELD_INT, .minimum = 0, .maximum = RL_JSON_INTEGER_MAX,
              .summary = "Only the kernel of a with this ordinal, and the kernel of b that is paired with it"),
     RL_FIELD(compare_query, kernel_b, RL_FIELD_INT, .minimum = 0, .maximum = RL_JSON_INTEGER_MAX,
-             .summary = "Only the kernel of b with this ordinal; together with kernel: these two, whatever their names"),
+             .summary =
+                 "Only the kernel of b with this ordinal; together with kernel: compares these two, even if their names differ"),
     RL_FIELD(compare_query, detail, RL_FIELD_CHOICE, .names = detail_names,
-             .summary = "names: the pairs of kernels alone, without sections and findings; default full"),
+             .summary = "names: only the pairs of kernels, without sections and findings; default full"),
     {0}};
 
 /* ordinal -1: any kernel. */
@@ -75,7 +76,7 @@ static char *print_and_delete(cJSON *object, rl_error *err) {
   return text;
 }
 
-/* Returns why the kernels of a run have no sections. */
+/* Returns the reason for which the kernels of a run have no sections. */
 static const char *no_counters_reason(const rl_report_run *run) {
   const char *reason = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(run->row, "counters_reason"));
   return reason != NULL ? reason : "the counters pass did not count this kernel";
@@ -110,7 +111,7 @@ static char *close_memstream(FILE *out, char **text, rl_error *err) {
   return NULL;
 }
 
-/* Returns the lines that `write` writes for a kernel. */
+/* Returns the CSV lines that `write` prints for a kernel. */
 static char *render_csv(rl_report_stream *stream, const char *const columns[RL_REPORT_COLUMNS],
                         void (*write)(FILE *, const rl_report_stream *, const rl_csv_kernel *), rl_error *err) {
   RL_CLEANUP(rl_kernel_metrics_clear) rl_kernel_metrics metrics = {0};
@@ -147,7 +148,7 @@ static int add_metric_name(rl_report_stream *stream, size_t *capacity, const cha
   return 0;
 }
 
-/* Reads the columns of the raw page: every metric that was collected for any of the kernels. */
+/* Reads the names of the raw page's columns: all metrics that were collected for at least one of the kernels. */
 static int read_metric_names(rl_store *store, const rl_binding bindings[2], rl_report_stream *stream, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *json;
@@ -169,7 +170,7 @@ static char *render_csv_head(const rl_report_stream *stream, int page, rl_error 
   return close_memstream(out, &text, err);
 }
 
-/* Returns a kernel row with the workload's name, for a run without recorded kernels. */
+/* Returns the row of a kernel with the workload's name. It takes the place of the kernels of a run that has none. */
 static char *make_substitute_row(const rl_report_run *run, rl_error *err) {
   static const char *const unknown[] = {"launch", "phase", "pass", "grid", "block", "code_sha256", NULL};
   const char *workload = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(run->row, "workload"));
@@ -180,7 +181,8 @@ static char *make_substitute_row(const rl_report_run *run, rl_error *err) {
   return print_and_delete(kernel, err);
 }
 
-/* Reads the timeline of the report's run. A trace that is too large is a reason, not an error. */
+/* Reads the timeline of the report's run. If the trace is too large, sets the reason for which there is no timeline, and
+ * succeeds. */
 static int read_timeline(rl_http_request *request, rl_run_timeline *timeline, rl_error *err) {
   rl_error failed = {0};
   if (rl_run_timeline_read(request, request->id, timeline, &failed) == 0) return 0;
@@ -255,7 +257,7 @@ int rl_report_raw_csv_open(rl_store *store, int64_t run, rl_chunk_source *source
   return 0;
 }
 
-/* All kernels of the run, or lines of CSV. */
+/* Returns true for a report of all kernels, and for CSV. */
 bool rl_run_report_is_heavy(const rl_http_request *request) {
   const char *format = rl_http_request_parameter(request, "format");
   return rl_http_request_parameter(request, "kernel") == NULL ||
@@ -312,7 +314,7 @@ static int read_compared_run(rl_store *store, int64_t id, int64_t kernel, rl_rep
   return rl_fail(err, RL_HTTP, 404, "The counters pass of run %lld has no kernel %lld.", (long long)id, (long long)kernel);
 }
 
-/* *comparison: of two runs, without its explanation; NULL: they are of different workloads. */
+/* Sets *comparison to the comparison of the two runs without its explanation; NULL: the runs have different workloads. */
 static int read_comparison(rl_store *store, const compare_query *query, cJSON **comparison, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   rl_binding bindings[] = {{":a", RL_SQL_INTEGER, .integer = query->a}, {":b", RL_SQL_INTEGER, .integer = query->b}};

@@ -1,4 +1,4 @@
-/* The verdict and the roofline of a report (report.h). */
+/* Implements the functions of report.h that concern the verdict and the roofline. */
 #include <math.h>
 
 #include "analyze/kernel_verdict.h"
@@ -34,7 +34,7 @@ static cJSON *point_json(const rl_roofline *roofline, int level, int unit) {
   return point;
 }
 
-/* A unit that executed no operations has no points. */
+/* Makes the points of all levels and units. A unit that executed no operations has no points. */
 static cJSON *points_json(const rl_roofline *roofline) {
   cJSON *array = cJSON_CreateArray();
   for (int unit = 0; unit < RL_UNIT_COUNT; unit++)

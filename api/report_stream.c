@@ -1,4 +1,4 @@
-/* A chunk source (chunked_reply.h): head, one rendered row after another, tail. Owns the cursor and the runs. */
+/* A chunk source (chunked_reply.h). Its chunks are the head, the rendered rows, and the tail. It owns the cursor and the runs. */
 #include "api/report_stream.h"
 
 #include <string.h>
@@ -47,7 +47,7 @@ void rl_report_stream_free(rl_report_stream *stream) {
   free(stream);
 }
 
-/* Returns text as the next chunk; the stream frees it with the chunk that follows. */
+/* Returns `text` as the next chunk. The stream frees it when the following chunk is read. */
 static int return_chunk(rl_report_stream *stream, char *text, rl_chunk *chunk) {
   free(stream->last_chunk);
   stream->last_chunk = text;

@@ -1,5 +1,5 @@
-/* A reply about runs that consists of a head, one text for each row of a query (a kernel, or a pair of kernels), and a tail. Each
- * text is rendered when the one before it has been sent. */
+/* A reply that consists of a head, one text for each row of a query (a kernel, or a pair of kernels), and a tail. A row's text is
+ * rendered after the previous text has been sent. */
 #ifndef RL_API_REPORT_STREAM_H
 #define RL_API_REPORT_STREAM_H
 
@@ -11,7 +11,7 @@
 #include "store/store.h"
 
 typedef struct rl_report_run {
-  cJSON *row;         /* the run's row, as the store's query gives it */
+  cJSON *row;         /* the run's row, as the store's query returns it */
   char *metrics_json; /* the run's metrics, for rl_kernel_metrics_parse */
   rl_report_view view;
 } rl_report_run;
@@ -23,18 +23,18 @@ void rl_report_run_clear(rl_report_run *run);
 enum { RL_REPORT_COLUMNS = 4 };
 
 typedef struct rl_report_stream {
-  rl_report_run a, b; /* b: comparisons only */
+  rl_report_run a, b; /* b: only for comparisons */
   rl_cursor *cursor;
   char *head;                   /* malloc'ed */
-  const char *separator, *tail; /* between the rows' texts, and after them */
-  char *own_tail;               /* malloc'ed, if the tail is; NULL: it is static */
-  char *substitute_row;         /* first column of the row to render when the query has none; NULL: no row */
+  const char *separator, *tail; /* written between the texts of rows, and after the last one */
+  char *own_tail;               /* the tail if it is malloc'ed; NULL: the tail is static */
+  char *substitute_row;         /* first column of a row that is rendered if the query returns no row; NULL: none */
   /* Returns the text of a row, malloc'ed; NULL with err on failure. Columns other than the first may be NULL. */
   char *(*render)(struct rl_report_stream *stream, const char *const columns[RL_REPORT_COLUMNS], rl_error *err);
   rl_csv_details details;
   char **metric_names; /* CSV: the columns of the raw page */
   size_t metric_count;
-  size_t row_count; /* rendered so far */
+  size_t row_count; /* number of rows rendered so far */
   enum { RL_REPORT_HEAD, RL_REPORT_ROWS, RL_REPORT_DONE } state;
   char *last_chunk;  /* the chunk that was returned last */
   char *pending_row; /* text of a row, sent after its separator */

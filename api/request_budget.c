@@ -1,4 +1,4 @@
-/* The store calls is_exceeded during a query. The client's socket is checked at most every 10 ms. */
+/* The store calls is_exceeded during a query. is_exceeded checks the client's socket at most every 10 ms. */
 #include "api/request_budget.h"
 
 #include <poll.h>

@@ -1,5 +1,6 @@
-/* A pool is an array of threads and a queue under a mutex. A pool that stops refuses new tasks, and its threads end when the
- * queue is empty. Threads with a task record when it began, so that a check of liveness finds a pool whose threads all hang. */
+/* A pool has an array of threads and a queue, which a mutex guards. A stopping pool refuses new tasks, and its threads end when
+ * the queue is empty. A thread records when its task began, so that the check of liveness notices a pool whose threads all hang.
+ * */
 #include "api/request_pools.h"
 
 #include <pthread.h>
@@ -12,9 +13,9 @@
 enum { MAX_POOL_THREADS = 4 };
 
 static const struct pool_size {
-  const char *name; /* of its threads; at most 15 characters */
+  const char *name; /* name of its threads; at most 15 characters */
   int threads, max_queued;
-  int nice; /* above 0: a lower priority than libmicrohttpd's threads, which answer cheap requests meanwhile */
+  int nice; /* above 0: a lower priority than MHD's threads, so that cheap requests are answered first */
 } sizes[RL_POOL_COUNT] = {
     [RL_POOL_CONTROL] = {"http-control", 2, 4096, 0}, [RL_POOL_SUBMIT] = {"http-submit", 2, 256, 0},
     [RL_POOL_UPLOAD] = {"http-upload", 2, 256, 5},    [RL_POOL_READ] = {"http-read", 4, 512, 2},
@@ -24,7 +25,7 @@ static const struct pool_size {
 typedef struct pool_thread {
   pthread_t id;
   struct thread_pool *pool;
-  _Atomic int64_t busy_since_ns; /* rl_monotonic_ns; 0: waits for a task */
+  _Atomic int64_t busy_since_ns; /* rl_monotonic_ns at the start of the task; 0: the thread waits for a task */
 } pool_thread;
 
 typedef struct thread_pool {
@@ -39,7 +40,7 @@ typedef struct thread_pool {
 } thread_pool;
 
 struct rl_request_pools {
-  thread_pool pools[RL_POOL_COUNT]; /* the one of RL_POOL_INLINE has no threads */
+  thread_pool pools[RL_POOL_COUNT]; /* pools[RL_POOL_INLINE] has no threads */
 };
 
 /* Returns the next task; NULL when the pool stops and its queue is empty. */
@@ -59,7 +60,7 @@ static void *run_thread(void *context) {
   pool_thread *thread = context;
   rl_pool_task *task;
   pthread_setname_np(pthread_self(), thread->pool->size->name);
-  (void)setpriority(PRIO_PROCESS, 0, thread->pool->size->nice); /* on Linux: of this thread */
+  (void)setpriority(PRIO_PROCESS, 0, thread->pool->size->nice); /* on Linux, this sets the priority of the calling thread only */
   while ((task = take_task(thread->pool)) != NULL) {
     struct MHD_Connection *connection = task->connection;
     atomic_store(&thread->busy_since_ns, rl_monotonic_ns());
@@ -87,7 +88,8 @@ bool rl_request_pools_submit(rl_request_pools *pools, rl_pool pool, rl_pool_task
   return enqueue(&pools->pools[pool], task, sizes[pool].max_queued);
 }
 
-/* The queue's limit does not apply: a reply that has begun would be cut, and each reply or stream queues at most one task. */
+/* The limit of the queue does not apply, because a reply that has begun would be incomplete. The queue stays bounded, because
+ * each reply or stream queues at most one task. */
 bool rl_request_pools_continue(rl_request_pools *pools, rl_pool pool, rl_pool_task *task) {
   return enqueue(&pools->pools[pool], task, INT32_MAX);
 }

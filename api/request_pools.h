@@ -1,6 +1,6 @@
-/* Pools of threads for tasks that may wait for SQL, the disk or a lock, so that libmicrohttpd's threads never wait. Each pool has
- * its own threads and a bounded queue, so that slow requests of one pool delay no other. A task's connection is suspended until
- * the task has run; then a thread of libmicrohttpd continues with the connection. Thread-safe. */
+/* Thread pools for tasks that may wait for SQL, the disk or a lock, so that MHD's threads never wait. Each pool has its own
+ * threads and a bounded queue, so that slow requests of one pool do not delay requests of another. A task's connection is
+ * suspended until the task has run; then a thread of MHD continues with the connection. Thread-safe. */
 #ifndef RL_API_REQUEST_POOLS_H
 #define RL_API_REQUEST_POOLS_H
 
@@ -25,10 +25,10 @@ typedef enum rl_pool {
   RL_POOL_COUNT
 } rl_pool;
 
-/* Embedded in the object that the task works on. */
+/* A member of the object on which the task works. */
 struct rl_pool_task {
   void (*run)(rl_pool_task *task);
-  struct MHD_Connection *connection; /* NULL: none is suspended */
+  struct MHD_Connection *connection; /* suspended until the task has run; NULL: none */
   STAILQ_ENTRY(rl_pool_task) link;
 };
 
@@ -37,11 +37,11 @@ rl_request_pools *rl_request_pools_start(rl_error *err);
 void rl_request_pools_stop(rl_request_pools *pools);
 void rl_request_pools_free(rl_request_pools *pools); /* stops first; accepts NULL */
 
-/* Suspends the task's connection and queues the task. Returns false, and does neither, if the queue is full or the pools stop. A
- * thread of libmicrohttpd calls it if there is a connection. The task is not accessed after `run`, which may free it if it has
- * no connection. */
+/* Suspends the task's connection and queues the task. Returns false and does neither if the queue is full or the pools are
+ * stopping. If the task has a connection, only a thread of MHD may call this. `run` may free a task that has no connection,
+ * because the pool does not access the task afterwards. */
 bool rl_request_pools_submit(rl_request_pools *pools, rl_pool pool, rl_pool_task *task);
-/* Like rl_request_pools_submit, for the next step of a reply that has begun: the bound of the queue does not apply. */
+/* Like rl_request_pools_submit, but the limit of the queue does not apply. For the next step of a reply that has begun. */
 bool rl_request_pools_continue(rl_request_pools *pools, rl_pool pool, rl_pool_task *task);
 /* Returns -1 when every thread of a pool has been running the same task for at least limit_ns. */
 int rl_request_pools_check_liveness(rl_request_pools *pools, int64_t limit_ns, rl_error *err);

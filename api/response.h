@@ -1,4 +1,4 @@
-/* Makes HTTP responses. */
+/* Makes MHD responses. */
 #ifndef RL_API_RESPONSE_H
 #define RL_API_RESPONSE_H
 
@@ -9,7 +9,7 @@
 struct MHD_Response *rl_response_text(char *text, size_t length, const char *content_type);
 struct MHD_Response *rl_response_empty(void); /* NULL if memory is exhausted */
 void rl_response_add_header(struct MHD_Response *response, const char *name, const char *value);
-/* Adds the headers that limit what a browser does with a response. Every response has them. */
+/* Adds headers such as Content-Security-Policy, which restrict a browser. Every response has them. */
 void rl_response_add_security_headers(struct MHD_Response *response);
 
 #endif

@@ -159,7 +159,7 @@ int rl_handle_get_job_comparison(rl_http_request *request, rl_error *err) {
   return rl_reply_json(request, 200, rl_take_ownership(&document), err);
 }
 
-/* Fails with RL_HTTP 404 if there is no such run. name: of the query parameter that has the run's id. */
+/* Fails with RL_HTTP 404 if there is no such run. name: the query parameter with the run's id. */
 static int require_run(rl_http_request *request, const char *name, int64_t run_id, rl_error *err) {
   bool found;
   if (rl_store_has_run(request->server->store, run_id, &found, err) < 0) return -1;
@@ -174,7 +174,8 @@ bool rl_metric_history_is_heavy(const rl_http_request *request) {
   return rl_http_request_parameter_exceeds(request, "limit", DEFAULT_HISTORY_ITEMS);
 }
 
-/* Runs of one configuration have the same history, so they share a cached reply. Returns 1 after it has replied, else 0. */
+/* Runs with the same configuration have the same history, so they share a cached reply. Returns 1 if it has replied from the
+ * cache, else 0. */
 static int share_reply_of_like_runs(rl_http_request *request, int64_t run_id, rl_error *err) {
   char configuration[24];
   int64_t configuration_id = 0;

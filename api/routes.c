@@ -93,7 +93,7 @@ const rl_route rl_routes[] = {
     {0},
 };
 
-/* Copies the segment of a {name}; false: it is no name of a suite. */
+/* Copies a path segment that matches {name}. Returns false if it can't be the name of a suite. */
 static bool read_name(const char *segment, size_t length, char name[RL_PATH_NAME_SIZE]) {
   static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_-";
   if (length == 0 || length >= RL_PATH_NAME_SIZE || strspn(segment, letters) < length || strchr("_-", segment[0]) != NULL)
@@ -111,7 +111,7 @@ static bool read_id(const char *segment, size_t length, int64_t *id) {
   return rl_decimal_parse(text, id);
 }
 
-/* Returns true when path matches the pattern, in which {id} stands for a decimal segment, {name} for a name. */
+/* Returns true when path matches the pattern. {id} matches a decimal segment, {name} a name. */
 static bool path_matches(const char *pattern, const char *path, rl_path_values *values) {
   const char *placeholder = strchr(pattern, '{');
   if (placeholder == NULL) return strcmp(pattern, path) == 0;

@@ -8,8 +8,8 @@
 extern const rl_route rl_routes[]; /* ends with {0}; the last, "/{file}", matches every path that no other route matches */
 extern const rl_embedded rl_openapi[];
 
-/* Returns the route of a path under a method, and sets the value of its {id} or {name}. HEAD matches GET. NULL when there is
- * none: allow then lists the path's methods, "" when no route has the path. */
+/* Returns the route with this method and path, and sets the values of {id} and {name}. HEAD matches GET. If there is no such
+ * route, returns NULL and sets allow to the methods of the path; "" when no route has the path. */
 const rl_route *rl_route_find(const char *method, const char *path, rl_path_values *values, char *allow, size_t allow_size);
 /* Appends a method to the list in allow. */
 void rl_allow_header_append(char *allow, size_t allow_size, const char *method);

@@ -1,4 +1,4 @@
-/* What the trace of a run shows: the analyses of the timeline, and its findings. */
+/* The results of all analyses of a run's trace, and its findings. */
 #ifndef RL_API_RUN_TIMELINE_H
 #define RL_API_RUN_TIMELINE_H
 
@@ -15,7 +15,7 @@
 enum { RL_MAX_COPY_GROUPS = 64 };
 
 typedef struct rl_run_timeline {
-  rl_run_trace trace; /* trace.state.reason: why there is none; then all other members are empty */
+  rl_run_trace trace; /* if there is no trace, trace.state.reason has the reason, and all other members are empty */
   rl_time_classes classes;
   rl_range_times ranges;
   rl_phase_times phases;
@@ -24,14 +24,15 @@ typedef struct rl_run_timeline {
   rl_thread_times threads;
   rl_copy_group copies[RL_MAX_COPY_GROUPS];
   size_t copy_count;
-  const char *queue_reason, *path_reason; /* why they are unknown; NULL: they are known */
+  const char *queue_reason, *path_reason; /* why `queue` and `path` are unknown; NULL: they are known */
 } rl_run_timeline;
 
-/* Do not move the result. The caller clears it, also after a failure. Errors: as of rl_run_trace_read. */
+/* Reads the run's trace and runs all analyses. *timeline must not be moved. The caller clears it, even after a failure. Errors:
+ * those of rl_run_trace_read. */
 int rl_run_timeline_read(rl_http_request *request, int64_t run_id, rl_run_timeline *timeline, rl_error *err);
 void rl_run_timeline_clear(rl_run_timeline *timeline);
 
-/* Returns the findings, ranked, which point into the timeline; none if there is no trace. */
+/* Returns the findings in order of rank. They point into the timeline. Returns an empty list if there is no trace. */
 rl_findings rl_run_timeline_findings(const rl_run_timeline *timeline);
 
 #endif

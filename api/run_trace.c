@@ -1,4 +1,4 @@
-/* Reads the stored rows of a trace, and says why there are none. */
+/* Reads the stored rows of a trace, or determines the reason for which there are none. */
 #include "api/run_trace.h"
 
 #include <math.h>
@@ -13,9 +13,9 @@
 
 enum { MAX_EVENTS = 2000000, CLAIM_CHECK_US = 5000 };
 
-static _Atomic int64_t loaded_rows; /* of all traces in memory */
+static _Atomic int64_t loaded_rows; /* sum over all traces in memory */
 
-/* Waits until the rows fit into RL_LOADED_ROWS, or no trace is in memory. */
+/* Waits until the rows fit into RL_LOADED_ROWS, or no other trace is in memory. */
 static int claim_rows(rl_run_trace *trace, rl_request_budget *budget, rl_error *err) {
   int64_t rows = trace->state.row_count, before = atomic_load(&loaded_rows);
   while (!((before == 0 || before + rows <= RL_LOADED_ROWS) &&
@@ -145,7 +145,7 @@ static int read_events(rl_store *store, const rl_binding *run, rl_run_trace *tra
   return found;
 }
 
-/* Retention may delete the rows meanwhile: events are all there or none. */
+/* Reads the rows. If retention deletes them meanwhile, the trace is empty, not incomplete. */
 static int read_trace(rl_store *store, rl_request_budget *budget, int64_t run_id, rl_run_trace *trace, rl_error *err) {
   rl_binding run = RL_BIND_INTEGER(":run", run_id);
   if (trace->state.reason[0] != '\0') return 0;

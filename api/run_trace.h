@@ -1,5 +1,6 @@
-/* The trace of a run in memory. All traces in memory together have at most RL_LOADED_ROWS rows, or there is only one: a further
- * one waits until others are cleared. So a thread may hold one trace, not two. */
+/* The trace of a run in memory. Either all traces in memory together have at most RL_LOADED_ROWS rows, or there is only one
+ * trace. A thread that reads another trace waits until others are cleared. So a thread that holds a trace must not read a second
+ * one. */
 #ifndef RL_API_RUN_TRACE_H
 #define RL_API_RUN_TRACE_H
 
@@ -10,11 +11,11 @@
 
 enum { RL_LOADED_ROWS = 1000000 };
 
-/* The state of the rows of a run's trace, before they are read. */
+/* State of the stored rows of a run's trace. */
 typedef struct rl_trace_state {
   int64_t row_count;
-  char reason[256];            /* why there is no trace; "": there is one */
-  char incomplete_reason[128]; /* which records are missing; "": none */
+  char reason[256];            /* why there is no trace; "": there is a trace */
+  char incomplete_reason[128]; /* number of missing records; "": no record is missing */
 } rl_trace_state;
 
 typedef struct rl_run_trace {
@@ -23,18 +24,19 @@ typedef struct rl_run_trace {
   char **names;
   size_t name_count, name_capacity;
   rl_trace_state state;
-  int64_t claimed_rows;   /* of RL_LOADED_ROWS */
-  rl_trace_events events; /* of the members above */
+  int64_t claimed_rows;   /* rows of this trace that count towards RL_LOADED_ROWS */
+  rl_trace_events events; /* points to the members above */
   rl_trace_index index;
 } rl_run_trace;
 
-/* RL_HTTP 404: there is no such run. */
+/* Reads the state of a run's trace. RL_HTTP 404: there is no such run. */
 int rl_trace_state_read(rl_store *store, int64_t run_id, rl_trace_state *state, rl_error *err);
-/* RL_HTTP 422: the trace has more rows than are analysed at once. */
+/* Checks the number of rows. RL_HTTP 422: the trace has more than 2,000,000 rows. */
 int rl_trace_state_check_size(const rl_trace_state *state, rl_error *err);
 
-/* Reads the trace of a run. Do not move it: the index points into it. The caller clears it, also after a failure. RL_HTTP 404:
- * there is no such run; 422: the trace has too many rows. As rl_request_budget_check while it waits for other traces. */
+/* Reads the trace of a run. *trace must not be moved, because the index points into it. The caller clears it, even after a
+ * failure. RL_HTTP 404: there is no such run; RL_HTTP 422: the trace has too many rows. While it waits for other traces, it also
+ * fails like rl_request_budget_check. */
 int rl_run_trace_read(rl_store *store, rl_request_budget *budget, int64_t run_id, rl_run_trace *trace, rl_error *err);
 void rl_run_trace_clear(rl_run_trace *trace);
 

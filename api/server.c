@@ -27,22 +27,23 @@
 enum {
   CLIENT_THREADS = 4,
   MAX_PROBE_CONNECTIONS = 4,          /* open connections of rl_server_connect_probe */
-  CONNECTION_MEMORY_BYTES = 32 << 10, /* for the headers of the request and of the reply */
+  CONNECTION_MEMORY_BYTES = 32 << 10, /* MHD's memory of a connection, for the headers of the request and the reply */
   UNREAD_INPUT_CHECK_MS = 10,         /* between checks of abandoned connections whose input MHD has not read */
-  CLOSE_WAIT_MS = 700,                /* for replies in progress when the server closes */
-  SEND_BUFFER_BYTES = 128 << 10,      /* of a socket; Linux would grow it to megabytes for each slow reader */
-  MAX_OTHER_DESCRIPTORS = 256,        /* files, databases and pipes, besides connections */
-  MAX_QUERY_PARAMETERS = 64,          /* with more than fit into CONNECTION_MEMORY_BYTES, MHD closes without a reply */
+  CLOSE_WAIT_MS = 700,                /* time for replies in progress to end when the server closes */
+  SEND_BUFFER_BYTES = 128 << 10, /* send buffer of a socket; Linux would otherwise enlarge it to megabytes for each slow client */
+  MAX_OTHER_DESCRIPTORS = 256,   /* descriptors that are not connections: files, databases, pipes */
+  MAX_QUERY_PARAMETERS = 64,     /* MHD closes the connection without a reply if parameters exceed CONNECTION_MEMORY_BYTES */
   MAX_PEM_BYTES = 1 << 20,
   BODY_CACHE_BYTES = 68 << 20
 };
 static const int64_t second_ns = 1000000000;
 
-/* Releases connections when they are abandoned. Once a second shuts down late ones, wakes silent streams and returns memory. */
+/* The watcher thread releases abandoned connections. Once per second it shuts down late connections, calls rl_event_streams_tick,
+ * and returns free memory to the kernel. */
 typedef struct watcher_thread {
   pthread_t thread;
   bool started;
-  int stop_fd; /* an eventfd, written once */
+  int stop_fd; /* an eventfd; a write ends the thread */
 } watcher_thread;
 
 typedef struct server_with_watcher {
@@ -62,10 +63,11 @@ static void connection_changed(void *context, struct MHD_Connection *connection,
   *record = rl_connection_add(server->connections, info->connect_fd, deadline_ns);
 }
 
-/* The state of a request between look_at_uri and begin_request. */
+/* Its address is the state of a request with too many parameters between look_at_uri and begin_request. */
 static char too_many_parameters;
 
-/* MHD calls it before it parses the query in the same buffer. Returns the request's first state. */
+/* MHD calls this before it parses the query, in the same buffer. Truncates the query. Returns the initial state of the request.
+ * */
 static void *look_at_uri(void *context, const char *uri, struct MHD_Connection *connection) {
   (void)context, (void)connection;
   return uri != NULL && rl_query_cut((char *)uri, MAX_QUERY_PARAMETERS) ? &too_many_parameters : NULL;
@@ -86,7 +88,7 @@ static rl_http_request *begin_request(rl_server *server, struct MHD_Connection *
   return request;
 }
 
-/* A suspended connection keeps its data: a pool works on the request. */
+/* Returns whether the connection is suspended because a pool works on the request. MHD must then keep the received data. */
 static bool is_suspended(const rl_http_request *request) {
   return MHD_get_connection_info(request->connection, MHD_CONNECTION_INFO_CONNECTION_SUSPENDED)->suspended == MHD_YES;
 }
@@ -103,8 +105,8 @@ static rl_connection *tracked_connection_of(struct MHD_Connection *connection) {
   return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
 
-/* MHD calls it with the headers (*state NULL), then with each part of the body, then without data; and, without data, each time
- * that the connection is resumed. */
+/* MHD calls this with the headers (*state is NULL), then with each part of the body, then without data; and also without data
+ * each time the connection is resumed. */
 static enum MHD_Result serve(void *context, struct MHD_Connection *connection, const char *path, const char *method,
                              const char *version, const char *data, size_t *size, void **state) {
   rl_server *server = context;
@@ -138,7 +140,7 @@ static void end_request(void *context, struct MHD_Connection *connection, void *
   *state = NULL;
 }
 
-/* Decodes percent-encoding, except in text with %00: a decoded NUL would end a C string early. */
+/* Decodes percent-encoding. Leaves text with %00 unchanged, because a decoded NUL would end the C string. */
 static size_t unescape(void *context, struct MHD_Connection *connection, char *text) {
   (void)context, (void)connection;
   return strstr(text, "%00") != NULL ? strlen(text) : MHD_http_unescape(text);
@@ -194,7 +196,8 @@ static void stop_watcher(watcher_thread *watcher) {
   close(watcher->stop_fd);
 }
 
-/* Sets token_required. -1 if the address is not loopback and there is no token, or neither TLS nor behind_proxy is set. */
+/* Sets token_required. Fails if the address is not loopback and either there is no token, or neither TLS nor behind_proxy is set.
+ * */
 static int check_address_protection(rl_server *server, rl_error *err) {
   const rl_config *config = server->config;
   int64_t tokens = 0;
@@ -275,8 +278,8 @@ static int raise_descriptor_limit(int64_t connections, rl_error *err) {
   return setrlimit(RLIMIT_NOFILE, &limit) < 0 ? rl_fail_errno(err, "the limit of open files can't be raised") : 0;
 }
 
-/* MHD_quiesce_daemon would refuse connections too, but it races with the threads of 0.9.75: both remove the listening socket from
- * the epoll set, and the second one aborts the process. */
+/* Refuses connections when the server stops. MHD_quiesce_daemon would do that too, but in MHD 0.9.75 it has a race: both it and
+ * an MHD thread remove the listening socket from the epoll set, and the second removal aborts the process. */
 static enum MHD_Result accepts_connection(void *context, const struct sockaddr *address, socklen_t length) {
   const rl_server *server = context;
   (void)address, (void)length;
@@ -294,8 +297,8 @@ static struct MHD_Daemon *start_mhd(rl_server *server, unsigned flags, unsigned 
                           MHD_OPTION_ARRAY, more_options, MHD_OPTION_END);
 }
 
-/* Limits the connections of one address, so that one client can't occupy all of them. 0: no limit; behind a proxy and on loopback
- * all clients have the same address. */
+/* Returns the maximum number of connections of one address, so that one client can't occupy all connections. 0: no limit, because
+ * behind a proxy and on loopback all clients have the same address. */
 static unsigned max_connections_per_address(const rl_config *config) {
   if (rl_config_is_loopback(config) || config->behind_proxy) return 0;
   return (unsigned)rl_connections_max_per_address(config->connection_limit);
@@ -319,13 +322,14 @@ static int start_client_http(rl_server *server, rl_error *err) {
       {MHD_OPTION_END, 0, NULL},
   };
   server->client_http = start_mhd(server, tls ? MHD_USE_TLS : 0, (unsigned)config->connection_limit, options);
-  server->listen_fd = -1; /* MHD closes it, also when it fails */
+  server->listen_fd = -1; /* MHD closes it, even if MHD_start_daemon fails */
   if (server->client_http != NULL) return 0;
   return rl_fail(err, RL_ERRNO, 0, "the HTTP server can't be started%s",
                  tls ? ": are tls_certificate and tls_key a pair of PEM files?" : "");
 }
 
-/* The same handlers without a listening socket: clients can't use up these connections. */
+/* Starts a second MHD daemon with the same handlers but without a listening socket, so that clients can't use up its connections.
+ * */
 static int start_probe_http(rl_server *server, rl_error *err) {
   static const struct MHD_OptionItem no_options[] = {{MHD_OPTION_END, 0, NULL}};
   server->probe_http = start_mhd(server, MHD_USE_NO_LISTEN_SOCKET, MAX_PROBE_CONNECTIONS, no_options);

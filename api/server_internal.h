@@ -1,4 +1,4 @@
-/* The server's state, which dispatch and handlers read. */
+/* The server's state, which dispatch.c and the handlers use. */
 #ifndef RL_API_SERVER_INTERNAL_H
 #define RL_API_SERVER_INTERNAL_H
 
@@ -33,11 +33,11 @@ struct rl_server {
   struct MHD_Daemon *probe_http;  /* has only the connections that rl_server_connect_probe makes */
   char *certificate, *key;        /* PEM text; NULL without TLS */
   int listen_fd;
-  int web_folder_fd;       /* -1: there is no such folder */
+  int web_folder_fd;       /* folder with the web page; -1: it does not exist */
   int client_thread_count; /* threads of client_http */
   bool token_required;
-  atomic_bool stopping, interrupt_queries; /* interrupt_queries: the wait for replies in progress is over */
-  atomic_int streamed_replies;             /* chunked replies in progress: each holds a database connection */
+  atomic_bool stopping, interrupt_queries; /* interrupt_queries: the server no longer waits for replies in progress */
+  atomic_int streamed_replies;             /* number of streamed replies in progress; each uses a database connection */
   struct rl_request_pools *pools;
   struct rl_body_cache *body_cache;
   _Atomic uint64_t cache_hits, cache_misses;

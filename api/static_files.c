@@ -36,7 +36,7 @@ static const char *media_type_of(const char *path) {
   return NULL;
 }
 
-/* Opens the first segment of path below a folder; -1 for an empty, hidden or too long name, or none such. */
+/* Opens the first segment of path in a folder. -1: the name is empty, hidden or too long, or there is no such file. */
 static int open_segment(int folder, const char *path, size_t length, int flags) {
   char name[256];
   if (length == 0 || length >= sizeof name || path[0] == '.') return -1;
@@ -45,7 +45,8 @@ static int open_segment(int folder, const char *path, size_t length, int flags) 
   return openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | flags);
 }
 
-/* Opens one segment after another, so that neither "..", nor a link, nor a hidden name leads out of the folder. -1: none such. */
+/* Opens one segment of the path after another, so that "..", links and hidden names can't lead out of the folder. -1: there is no
+ * such file. */
 static int open_path(int web_folder_fd, const char *path) {
   int folder = web_folder_fd;
   for (;;) {
@@ -61,7 +62,7 @@ static int open_path(int web_folder_fd, const char *path) {
 
 static const char *file_path(const char *path) { return strcmp(path, "/") == 0 ? "/index.html" : path; }
 
-/* Opens the regular file of a request's path; -1: no such file. */
+/* Opens the regular file for a request's path. -1: there is no such file. */
 static int open_file(const rl_server *server, const char *path, struct stat *status) {
   path = file_path(path);
   if (server->web_folder_fd < 0 || path[0] != '/' || media_type_of(path) == NULL) return -1;

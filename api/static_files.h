@@ -1,4 +1,5 @@
-/* The files of the web page: regular files below the configuration's folder web; no links, no hidden names. */
+/* Serves the files of the web page: regular files below the folder of the setting `web`. Links and hidden names are not served.
+ * */
 #ifndef RL_API_STATIC_FILES_H
 #define RL_API_STATIC_FILES_H
 

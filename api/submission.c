@@ -1,4 +1,5 @@
-/* Reads the Idempotency-Key, derives from settings and credential whether the request may post code, and replies with the job. */
+/* Reads the Idempotency-Key, determines from settings and credential whether the client may post code, and replies with the job.
+ * */
 #include "api/submission.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Headers, policies and replies of requests that submit work. */
+/* Common parts of the handlers that submit jobs: headers, permissions and the reply. */
 #ifndef RL_API_SUBMISSION_H
 #define RL_API_SUBMISSION_H
 
@@ -7,13 +7,14 @@
 #include "api/http_request.h"
 #include "request/spec.h"
 
-/* Sets *key to the Idempotency-Key; NULL: none. RL_INPUT if it is malformed. */
+/* Sets *key to the Idempotency-Key header; NULL: the request has none. RL_INPUT: it is malformed. */
 int rl_http_request_idempotency_key(rl_http_request *request, const char **key, rl_error *err);
-/* Sets whether this client may post code: that requires a token even where no other request does. */
+/* Sets whether this client may post code. Posting code requires a token, even if the server requires no token for other requests.
+ * */
 int rl_http_request_job_policy(rl_http_request *request, rl_job_policy *policy, rl_error *err);
 /* Replies 202 with the job. is_replayed: an earlier request with the same Idempotency-Key submitted it. */
 int rl_http_request_reply_job(rl_http_request *request, int64_t id, rl_job_state state, bool is_replayed, rl_error *err);
-/* Returns the document of that reply; NULL if memory is exhausted. */
+/* Returns the body of the reply 202 of a submitted job; NULL if memory is exhausted. */
 cJSON *rl_accepted_job_json(int64_t id, rl_job_state state);
 
 #endif

@@ -72,7 +72,7 @@ static const rl_field baseline_body_fields[] = {
 
 /* --- suites ------------------------------------------------------------------------------------------------------------ */
 
-/* Holds the list of suites until the end of a handler. */
+/* Borrows the list of suites until end_reading. */
 typedef struct suite_reader {
   rl_suites *suites;
   const rl_suite_list *list;
@@ -101,7 +101,7 @@ static cJSON *problem_json(const rl_suite_problem *problem) {
   return object;
 }
 
-/* Adds "last_run": of the suite; null: none. */
+/* Adds "last_run": the last run of the suite, or null. */
 static int add_last_run(rl_http_request *request, const char *suite, cJSON *object, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   const char *json = "null";
@@ -140,7 +140,8 @@ static cJSON *suite_json(rl_http_request *request, const rl_suite_entry *entry, 
   return rl_take_ownership(&object);
 }
 
-/* Returns true after it has replied with what earlier requests got for the same files, suite runs and jobs. */
+/* Replies from the cache and returns true if the files, suite runs and jobs are unchanged since an earlier request; else returns
+ * false. */
 static bool reply_for_same_files(rl_http_request *request, const rl_suite_list *list) {
   char version[24];
   snprintf(version, sizeof version, "%llu", (unsigned long long)list->version);
@@ -174,7 +175,7 @@ int rl_handle_get_suite(rl_http_request *request, rl_error *err) {
   return rl_reply_json(request, 200, document, err);
 }
 
-/* 404 if the suite has neither a file nor runs. */
+/* Fails with RL_HTTP 404 if the suite has neither a file nor runs. */
 static int require_suite(rl_http_request *request, rl_error *err) {
   RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
   RL_CLEANUP(end_reading) suite_reader reader = {0};
@@ -212,7 +213,8 @@ static int reply_accepted(rl_http_request *request, int64_t id, bool replayed, r
   return rl_reply_accepted(request, location, replayed, accepted_json(id, state, estimate), err);
 }
 
-/* Makes an error in a file's definition one at /device: the body has no such field, and another device may run the suite. */
+/* Changes the JSON pointer of an error in the definition of a suite's file to /device: the body does not contain the definition,
+ * and another device may be able to run the suite. */
 static int explain(const run_body *body, rl_error *err) {
   char pointer[sizeof err->json_pointer];
   if (err->domain != RL_INPUT) return -1;
@@ -372,7 +374,7 @@ int rl_handle_get_suite_history(rl_http_request *request, rl_error *err) {
     return -1;
   RL_CLEANUP(rl_json_cleanup) cJSON *document = cJSON_CreateObject();
   cJSON *items = cJSON_AddArrayToObject(document, "items");
-  double medians[MAX_HISTORY_ITEMS]; /* oldest first, from `begin` on */
+  double medians[MAX_HISTORY_ITEMS]; /* medians[begin] and later elements are used; oldest first */
   int64_t runs[MAX_HISTORY_ITEMS];
   size_t begin = MAX_HISTORY_ITEMS;
   while ((found = rl_cursor_next(cursor, &json, err)) > 0 && begin > 0) {

@@ -11,7 +11,7 @@
 #include "base/json_members.h"
 #include "request/spec.h"
 
-/* Returns the states of *count devices, malloc'ed; NULL if memory is exhausted. */
+/* Returns the states of all devices in malloc'ed memory and sets *count; NULL if memory is exhausted. */
 static rl_device_state *read_devices(rl_server *server, int *count) {
   rl_device_state *states = calloc(RL_DEVICES_MAX, sizeof *states);
   if (states == NULL) return NULL;
@@ -57,7 +57,7 @@ int rl_handle_get_health(rl_http_request *request, rl_error *err) {
   return rl_reply_json(request, 200, document, err);
 }
 
-/* Fails with 503 and the reason if results of a job wait to be stored: new jobs can't be stored either. */
+/* Fails with RL_HTTP 503 and the reason if results of a job could not be stored yet, because new jobs can't be stored either. */
 static int check_storing(rl_http_request *request, rl_error *err) {
   if (rl_queue_check_storing(request->server->queue, err) >= 0) return 0;
   bool has_code = err->domain == RL_STORAGE && (err->code == RL_STORAGE_LOCKED || err->code == RL_STORAGE_FULL);
@@ -68,8 +68,8 @@ static int check_storing(rl_http_request *request, rl_error *err) {
   return -1;
 }
 
-/* Ready means that the daemon accepts jobs. A device whose worker is starting counts: a worker starts when the first job needs
- * it. */
+/* The daemon is ready if it accepts jobs. A device whose worker has not started counts as usable, because a worker starts when
+ * the first job needs it. */
 int rl_handle_get_readiness(rl_http_request *request, rl_error *err) {
   rl_job_counts counts;
   int count, usable = 0;

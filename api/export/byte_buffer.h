@@ -1,5 +1,5 @@
-/* Bytes that grow. A failed allocation is remembered: later appends do nothing, and rl_buffer_check reports it, so that code
- * which writes many small parts checks once. Not thread-safe. */
+/* A growing array of bytes. After a failed allocation, appends do nothing and rl_buffer_check fails, so that a caller that
+ * appends many small parts needs only one check. Not thread-safe. */
 #ifndef RL_API_EXPORT_BYTE_BUFFER_H
 #define RL_API_EXPORT_BYTE_BUFFER_H
 

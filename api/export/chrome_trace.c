@@ -1,6 +1,6 @@
-/* Trace events in the dialect of Kineto, the library behind PyTorch's profiler, so that HolisticTraceAnalysis, TensorBoard and
- * Perfetto read them: https://github.com/pytorch/kineto, libkineto/src/output_json.cpp. Process ids below those of the host are
- * numbers of devices, and thread ids there are streams. */
+/* Writes Chrome trace events with the members of Kineto, the library of PyTorch's profiler, so that HolisticTraceAnalysis,
+ * TensorBoard and Perfetto can read them (https://github.com/pytorch/kineto, libkineto/src/output_json.cpp). Events on a device
+ * have the device number as pid and the stream as tid. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,22 +10,22 @@
 
 enum {
   UNKNOWN_PROCESS = 1000000000, /* Linux has no process and no thread with such an id */
-  LATER_TRACKS = 1500000000,    /* thread ids of tracks after a track's first */
-  RECENT_CALLS = 1 << 18        /* a kernel is linked to its call unless so many others are between them */
+  LATER_TRACKS = 1500000000,    /* first thread id of the second and later tracks of a group */
+  RECENT_CALLS = 1 << 18        /* number of calls that are kept to link work to its call */
 };
 
-/* A call that may launch work. Kineto draws an arrow, a flow "ac2g", from it to the work. */
+/* A call that may launch work. Kineto has a flow event "ac2g", which viewers draw as an arrow, from the call to the work. */
 typedef struct call {
   uint32_t correlation; /* 0: none */
-  bool is_linked;       /* its flow has begun */
+  bool is_linked;       /* the start of its flow is written */
   int64_t start_ns;
   int32_t process, thread;
 } call;
 
 typedef struct chrome_state {
   rl_tracks tracks;
-  call *calls;           /* by the low bits of their correlation */
-  const char *host_name; /* of the program that was traced */
+  call *calls;           /* RECENT_CALLS entries, indexed by the low bits of the correlation id */
+  const char *host_name; /* name of the traced program */
   const char *device_name;
 } chrome_state;
 
@@ -46,7 +46,7 @@ static const char *const categories[RL_ACTIVITY_KIND_COUNT] = {[RL_ACTIVITY_KERN
 
 /* --- parts of events --------------------------------------------------------------------------------------------------- */
 
-/* Appends ns as µs with three decimals: no digit is lost. */
+/* Appends ns as µs with three decimals, which is exact. */
 static void put_us(rl_buffer *out, int64_t ns) {
   const int64_t rest = ns % 1000 < 0 ? -(ns % 1000) : ns % 1000;
   const char decimals[] = {'.', (char)('0' + rest / 100), (char)('0' + rest / 10 % 10), (char)('0' + rest % 10)};
@@ -92,7 +92,7 @@ static void put_name(rl_buffer *out, const rl_trace_row *row) {
   rl_buffer_json_text(out, name);
 }
 
-/* Starts the next event, up to its category and name. */
+/* Appends the start of the next event, up to its category and name. */
 static void start_event(rl_buffer *out, const char *phase, const char *category) {
   rl_buffer_text(out, ",\n{\"ph\":\"");
   rl_buffer_text(out, phase);
@@ -125,8 +125,8 @@ static void put_copy_args(rl_buffer *out, const rl_activity_row *row) {
   rl_buffer_text(out, bandwidth);
 }
 
-/* Appends the id by which readers link a call and its work, twice: Kineto's external id is that of a CPU operator, and there is
- * none between the call and the work. */
+/* Appends the id by which readers link a call and its work, as "correlation" and as "External id". Kineto's external id is the id
+ * of a CPU operator; there is no operator here, so both are equal. */
 static void put_correlation(rl_buffer *out, const rl_activity_row *row, const char *separator) {
   if (row->correlation == 0) return;
   rl_buffer_text(out, separator);
@@ -210,7 +210,7 @@ static void remember_call(chrome_state *state, const rl_activity_row *row, posit
       (call){.correlation = row->correlation, .start_ns = row->start_ns, .process = at.process, .thread = at.thread};
 }
 
-/* Links work to its call, if the call was recorded: every flow that begins ends, and the reverse. */
+/* Appends the flow from a call to its work if the call was recorded, so that every flow has both a start and an end. */
 static void link_to_call(chrome_state *state, const rl_activity_row *row, position at, rl_buffer *out) {
   call *launch = &state->calls[row->correlation % RECENT_CALLS];
   if (launch->correlation != row->correlation) return;
@@ -235,7 +235,7 @@ static void put_flows(chrome_state *state, const rl_activity_row *row, position 
 
 static const cJSON *member(const cJSON *object, const char *name) { return cJSON_GetObjectItemCaseSensitive(object, name); }
 
-/* The device's properties under Kineto's names, as far as they are known. */
+/* Returns the known properties of the device under Kineto's names. */
 static cJSON *device_properties(const cJSON *conditions) {
   static const struct {
     const char *ours, *kineto;
@@ -262,7 +262,7 @@ static cJSON *device_properties(const cJSON *conditions) {
   return object;
 }
 
-/* The file's members before its events. */
+/* Returns the members of the file that precede its events, as JSON text. */
 static char *print_head(const cJSON *conditions) {
   cJSON *head = cJSON_CreateObject(), *device = device_properties(conditions);
   cJSON_AddNumberToObject(head, "schemaVersion", 1);

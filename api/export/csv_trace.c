@@ -1,5 +1,5 @@
-/* Tidy CSV (RFC 4180, but lines end with LF): a header, then one line for each row of the trace. An empty field is a value that
- * the row does not have. */
+/* Writes CSV (RFC 4180, but lines end with LF): a header, then one line for each row of the trace. A field is empty if the row
+ * does not have the value. */
 #include <string.h>
 
 #include "api/export/trace_writer.h"
@@ -10,7 +10,7 @@ static const char header[] =
     "grid_z,block_x,block_y,block_z,registers,static_shared_bytes,dynamic_shared_bytes,bytes,source_memory,destination_memory\n";
 
 typedef struct csv_state {
-  rl_buffer line_start; /* the fields that are equal in all lines, with their commas */
+  rl_buffer line_start; /* first fields of each line, which are equal in all lines */
 } csv_state;
 
 static void put_text(rl_buffer *out, const char *text) {

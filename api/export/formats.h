@@ -9,22 +9,22 @@
 
 typedef struct rl_export_target {
   int64_t job, run;  /* run 0: all runs of the job */
-  cJSON *conditions; /* of the run (schema/sql/queries/export_runs.sql); NULL: all runs. open may take it */
+  cJSON *conditions; /* row of export_runs.sql for the run; NULL: all runs. open may take ownership and set it to NULL */
 } rl_export_target;
 
 typedef struct rl_export_format {
-  const char *media_type, *suffix; /* suffix: of the file's name */
-  bool needs_trace;                /* the run must have the rows of its trace */
-  bool exports_all_runs;           /* unless the request names one */
+  const char *media_type, *suffix; /* suffix: end of the file name */
+  bool needs_trace;                /* the run must have the rows of a trace */
+  bool exports_all_runs;           /* exports all runs unless the request names one */
   int (*open)(rl_store *store, rl_export_target *target, rl_chunk_source *source, rl_error *err);
 } rl_export_format;
 
 extern const char *const rl_export_format_names[]; /* "chrome" "perfetto" ..., NULL */
 extern const rl_export_format rl_export_formats[]; /* in the order of the names */
 
-/* openmetrics.c: the measurements of the target as OpenMetrics text. */
+/* Opens a source of the target's measurements as OpenMetrics text. In openmetrics.c. */
 int rl_openmetrics_open(rl_store *store, rl_export_target *target, rl_chunk_source *source, rl_error *err);
-/* nsys.c: the trace of the target as an SQLite database with the tables of nsys's exporter. */
+/* Opens a source of the target's trace as an SQLite database with the tables of `nsys export`. In nsys.c. */
 int rl_nsys_open(rl_store *store, rl_export_target *target, rl_chunk_source *source, rl_error *err);
 
 #endif

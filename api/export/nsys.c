@@ -1,4 +1,4 @@
-/* A chunk source of the file that the store writes. */
+/* The store writes the database to a temporary file; this chunk source reads the file. */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>

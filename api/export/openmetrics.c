@@ -1,5 +1,6 @@
-/* OpenMetrics 1.0: https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md. Times become seconds and so
- * on, because the format asks for base units at the end of names. A number that was not measured has no sample. */
+/* Writes OpenMetrics 1.0 (https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md). Values are converted
+ * to base units such as seconds, and names end with the base unit, as the format requires. A value that was not measured has no
+ * sample. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,20 +13,20 @@ enum { CHUNK_BYTES = 32 << 10, MAX_WORDS = 16 };
 /* A unit in the names of measurements. */
 typedef struct base_unit {
   const char *word, *base; /* "ms" "seconds" */
-  int exponent;            /* of ten, from the unit to the base */
+  int exponent;            /* the unit is 10^exponent base units */
 } base_unit;
 static const base_unit units[] = {{"ms", "seconds", -3}, {"us", "seconds", -6}, {"ns", "seconds", -9}, {"mhz", "hertz", 6},
                                   {"w", "watts", 0},     {"c", "celsius", 0},   {"bytes", "bytes", 0}, {"ratio", "ratio", 0}};
 
 typedef struct metric_family {
   char name[160];        /* "rooflined_epoch_median_seconds" */
-  const base_unit *unit; /* NULL: none that OpenMetrics knows */
+  const base_unit *unit; /* NULL: the name has no unit of the table */
 } metric_family;
 
 typedef struct openmetrics_export {
   rl_cursor *cursor;
   rl_buffer out;
-  char last_name[RL_NAME_SIZE * 2]; /* of the measurement whose family is being written */
+  char last_name[RL_NAME_SIZE * 2]; /* name of the last written measurement, whose family is `family` */
   metric_family family;
   bool is_done;
 } openmetrics_export;
@@ -41,7 +42,8 @@ static void append_word(metric_family *family, const char *word) {
   snprintf(family->name + used, sizeof family->name - used, "_%s", word);
 }
 
-/* "time_cold_us_median" becomes "rooflined_time_cold_median_seconds", "images_per_s" "rooflined_images_per_second". */
+/* Converts the name of a measurement: "time_cold_us_median" to "rooflined_time_cold_median_seconds", "images_per_s" to
+ * "rooflined_images_per_second". */
 static metric_family family_of(const char *measurement) {
   metric_family made = {.name = "rooflined"};
   char words[RL_NAME_SIZE * 2], *rest = NULL;
@@ -88,7 +90,7 @@ static void put_family(openmetrics_export *export, const char *measurement) {
   for (size_t i = 0; i < 5; i++) rl_buffer_text(out, help_parts[i]);
 }
 
-/* Writes the value with the exponent of its unit: no digit changes. */
+/* Writes the value with the unit's exponent ("1.5e-3"), so that no digit is rounded. */
 static void put_value(rl_buffer *out, double value, const base_unit *unit) {
   char text[40];
   int exponent = 0, length = 0;

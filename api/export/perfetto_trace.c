@@ -1,6 +1,6 @@
-/* Perfetto's trace format: track events of one packet sequence, with interned names. The fields are those of
- * protos/perfetto/trace in https://github.com/google/perfetto. A slice begins and ends in packets of their own; the reader sorts
- * packets by time. */
+/* Writes Perfetto's trace format: track events of one packet sequence, with interned names. The field numbers are those of
+ * protos/perfetto/trace in https://github.com/google/perfetto. The begin and the end of a slice are separate packets; readers
+ * sort packets by time. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,11 @@ enum {                     /* in TracePacket */
        PACKET_SEQUENCE_FLAGS = 13,
        PACKET_TRACK_DESCRIPTOR = 60
 };
-enum { STATE_CLEARED = 1, NEEDS_STATE = 2, SEQUENCE = 1 }; /* sequence_flags, and the number of our sequence */
+enum {
+  STATE_CLEARED = 1,
+  NEEDS_STATE = 2,
+  SEQUENCE = 1
+}; /* values of sequence_flags; SEQUENCE: id of the only packet sequence */
 enum { INTERNED_CATEGORIES = 1, INTERNED_NAMES = 2, INTERNED_ANNOTATIONS = 3, INTERNED_IID = 1, INTERNED_TEXT = 2 };
 enum { DESCRIPTOR_UUID = 1, DESCRIPTOR_NAME = 2, DESCRIPTOR_PROCESS = 3, DESCRIPTOR_THREAD = 4, DESCRIPTOR_PARENT = 5 };
 enum { PROCESS_PID = 1, PROCESS_NAME = 6, THREAD_PID = 1, THREAD_TID = 2, THREAD_NAME = 5 };
@@ -33,7 +37,7 @@ enum { /* in TrackEvent */
 enum { SLICE_BEGIN = 1, SLICE_END = 2 };
 enum { ANNOTATION_NAME = 1, ANNOTATION_UINT = 3, ANNOTATION_TEXT = 6 };
 
-/* Names of annotations; their interned ids are 1 + these numbers. */
+/* Annotations. The interned id of an annotation's name is 1 + its number here. */
 typedef enum annotation {
   CORRELATION,
   DEVICE,
@@ -57,11 +61,12 @@ static const char *const annotation_names[ANNOTATION_COUNT] = {
 
 typedef struct perfetto_state {
   rl_tracks tracks;
-  rl_buffer *out;     /* of the current call, for end_slice */
-  rl_buffer interned; /* one bit for each name in the trace: it was written */
+  rl_buffer *out;     /* output buffer of the current call; end_slice uses it */
+  rl_buffer interned; /* one bit for each name of the trace: whether the name was written */
   const char *host_name, *device_name;
   bool has_rows;
-  int64_t time_zero_ns; /* start of the first row if that is negative, else 0: time stamps have no sign */
+  int64_t time_zero_ns; /* start of the first row if it is negative, else 0; subtracted from all times, because time stamps are
+                           unsigned */
 } perfetto_state;
 
 /* --- packets ----------------------------------------------------------------------------------------------------------- */
@@ -79,7 +84,7 @@ static void put_interned(rl_buffer *out, uint32_t field, uint64_t iid, const cha
   rl_proto_end(out, entry);
 }
 
-/* The first packet: the names of categories, which are the kinds of rows, and of annotations. */
+/* Appends the first packet, which has the names of categories (the kinds of rows) and of annotations. */
 static void put_first_packet(rl_buffer *out) {
   const size_t packet = begin_packet(out);
   rl_proto_uint(out, PACKET_SEQUENCE_FLAGS, STATE_CLEARED);
@@ -117,7 +122,7 @@ static size_t begin_descriptor(rl_buffer *out, uint64_t uuid) {
   return descriptor;
 }
 
-/* Describes a device, or the process of the host. Repetitions are equal. */
+/* Appends the descriptor of a device or of the host's process. It may be written repeatedly, because all copies are equal. */
 static void describe_owner(const perfetto_state *state, const rl_track_group *group, rl_buffer *out) {
   char name[320];
   const size_t packet = begin_packet(out), descriptor = begin_descriptor(out, owner_uuid(group));
@@ -201,7 +206,7 @@ static void put_annotations(rl_buffer *out, const rl_activity_row *row) {
   put_memory_annotation(out, DESTINATION, row->destination_memory);
 }
 
-/* A call and its work are one flow. */
+/* Returns whether the row is part of a flow: a call and the work that it launched are one flow. */
 static bool has_flow(const rl_activity_row *row) {
   return row->correlation != 0 && row->kind != RL_ACTIVITY_MEMORY && row->kind != RL_ACTIVITY_OVERHEAD &&
          row->kind != RL_ACTIVITY_PHASE;

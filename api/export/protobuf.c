@@ -1,4 +1,4 @@
-/* Little-endian base-128 varints, and lengths that are filled in later. */
+/* Integers are little-endian base-128 varints. The length of a message is written when the message ends. */
 #include "api/export/protobuf.h"
 
 #include <string.h>
@@ -41,9 +41,9 @@ size_t rl_proto_begin(rl_buffer *out, uint32_t field) {
   return out->length;
 }
 
-void rl_proto_end(rl_buffer *out, size_t place) {
+void rl_proto_end(rl_buffer *out, size_t message_offset) {
   if (out->failed) return;
-  size_t length = out->length - place;
+  size_t length = out->length - message_offset;
   for (int i = 0; i < LENGTH_BYTES; i++, length >>= 7)
-    out->bytes[place - LENGTH_BYTES + (size_t)i] = (char)((length & 0x7f) | (i + 1 < LENGTH_BYTES ? 0x80 : 0));
+    out->bytes[message_offset - LENGTH_BYTES + (size_t)i] = (char)((length & 0x7f) | (i + 1 < LENGTH_BYTES ? 0x80 : 0));
 }

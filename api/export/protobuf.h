@@ -7,9 +7,9 @@
 void rl_proto_uint(rl_buffer *out, uint32_t field, uint64_t value); /* uint32, uint64, bool and enum */
 void rl_proto_fixed64(rl_buffer *out, uint32_t field, uint64_t value);
 void rl_proto_text(rl_buffer *out, uint32_t field, const char *text);
-/* Begins a message in a field and returns its place, for rl_proto_end. Its length takes four bytes, so that the message does not
- * move; it must be shorter than 256 MB. */
+/* Begins a message in a field. Returns the offset of the message in the buffer, for rl_proto_end. Its length has four bytes, so
+ * that the message need not be moved when it ends; the message must be shorter than 256 MB. */
 size_t rl_proto_begin(rl_buffer *out, uint32_t field);
-void rl_proto_end(rl_buffer *out, size_t place);
+void rl_proto_end(rl_buffer *out, size_t message_offset);
 
 #endif

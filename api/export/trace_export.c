@@ -1,4 +1,4 @@
-/* Reads rows until the writer's buffer is full, then compresses it if the format is gzip. */
+/* Writes rows to the buffer until it is full; then compresses the buffer if the format is gzip. */
 #include "api/export/trace_export.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@ enum { CHUNK_BYTES = 64 << 10, GZIP_LEVEL = 1, GZIP_WINDOW_BITS = 15 + 16 /* 16:
 typedef struct trace_export {
   const rl_trace_writer *writer;
   cJSON *conditions;
-  void *state; /* of the writer */
+  void *state; /* state of the writer */
   rl_trace_reader *reader;
   rl_buffer out, compressed;
   z_stream deflater;

@@ -1,4 +1,4 @@
-/* A hash table of groups; a group is a list of tracks, and a track keeps the ends of its open slices. */
+/* A hash table finds groups. A group is a list of tracks. A track keeps the ends of its open slices. */
 #include "api/export/trace_tracks.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ static rl_track_group group_of(const rl_activity_row *row) {
     case RL_ACTIVITY_MEMSET: return (rl_track_group){RL_GROUP_STREAM, row->device, row->stream};
     case RL_ACTIVITY_OVERHEAD: return (rl_track_group){RL_GROUP_OVERHEAD, row->process, row->thread};
     case RL_ACTIVITY_MEMORY: return (rl_track_group){RL_GROUP_MEMORY, row->process, 0};
-    case RL_ACTIVITY_PHASE: /* of a launch on a device, or on the host */
+    case RL_ACTIVITY_PHASE: /* a phase of a launch on a device, or of a launch on the host */
       if (row->thread == 0) return (rl_track_group){RL_GROUP_STREAM, row->device, row->stream};
       break;
     default: break;
@@ -47,7 +47,7 @@ void rl_track_name(const rl_track *track, char *name) {
   snprintf(name, RL_TRACK_NAME_SIZE, "%s %s%s", kinds[track->group.kind], number, overlapping);
 }
 
-/* Keeps at least half of the slots free. */
+/* Makes space for one more group; at least half of the slots stay free. */
 static int reserve_slot(rl_tracks *tracks, rl_error *err) {
   if (tracks->slot_count > 2 * tracks->group_count) return 0;
   if (tracks->group_count >= MAX_GROUPS)
@@ -80,7 +80,7 @@ static void end_slices(rl_tracks *tracks, rl_track *track, int64_t time_ns) {
     if (tracks->ended != NULL) tracks->ended(tracks->context, track, track->open_ends_ns[track->open_count - 1]);
 }
 
-/* Returns whether the row can be on the track: beside its slices, or inside the innermost one that is open. */
+/* Returns whether the row can be on the track: it overlaps no open slice, or lies inside the innermost open slice. */
 static bool fits(const rl_track *track, const rl_activity_row *row) {
   return track->open_count == 0 || row->end_ns <= track->open_ends_ns[track->open_count - 1];
 }

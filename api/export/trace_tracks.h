@@ -1,5 +1,6 @@
-/* Places the rows of a trace on tracks. Viewers show slices of a track that are disjoint or nested. The rows of a stream, or of a
- * thread, are a group of tracks: a row that partly overlaps an earlier one goes to another track of its group. */
+/* Assigns the rows of a trace to tracks. Slices of one track must be disjoint or nested, because viewers can't show others. So a
+ * stream or a thread has a group of tracks: a row that partly overlaps an earlier row is assigned to another track of the group.
+ * */
 #ifndef RL_API_EXPORT_TRACE_TRACKS_H
 #define RL_API_EXPORT_TRACE_TRACKS_H
 
@@ -10,24 +11,24 @@
 typedef enum rl_track_group_kind {
   RL_GROUP_STREAM,   /* kernels, copies, memsets and phases of a stream */
   RL_GROUP_THREAD,   /* calls, NVTX ranges and launches of a thread */
-  RL_GROUP_OVERHEAD, /* of the profiler in a thread */
+  RL_GROUP_OVERHEAD, /* the profiler's overhead in a thread */
   RL_GROUP_MEMORY    /* allocations of a process */
 } rl_track_group_kind;
 
 typedef struct rl_track_group {
   rl_track_group_kind kind;
-  uint32_t owner; /* STREAM: 1 + number of the device; else: id of the process. 0: unknown */
-  uint32_t id;    /* STREAM: of the stream; THREAD, OVERHEAD: of the thread, 0: unknown */
+  uint32_t owner; /* STREAM: 1 + device number; other kinds: process id. 0: unknown */
+  uint32_t id;    /* STREAM: stream id; THREAD and OVERHEAD: thread id, 0: unknown */
 } rl_track_group;
 
 typedef struct rl_track {
   rl_track_group group;
-  uint32_t number;       /* from 1 over the tracks of all groups, in the order of their first rows */
-  uint32_t rank;         /* in its group, from 0 */
-  bool is_new;           /* it has no earlier row */
+  uint32_t number;       /* counted from 1 over the tracks of all groups, in the order of their first rows */
+  uint32_t rank;         /* index in its group, counted from 0 */
+  bool is_new;           /* the row that was placed last is its first */
   int64_t *open_ends_ns; /* ends of the slices that contain the next one, outermost first */
   size_t open_count, open_capacity;
-  struct rl_track *next; /* in the group */
+  struct rl_track *next; /* next track of the group */
 } rl_track;
 
 enum { RL_TRACK_NAME_SIZE = 64 };
@@ -38,13 +39,13 @@ typedef struct rl_tracks { /* initially zeroed */
   rl_track **slots;        /* hash table of the groups' first tracks, with linear probing */
   size_t slot_count, group_count;
   uint32_t track_count;
-  /* Called for each slice that ends at or before the start of the row that is placed, and by rl_tracks_end, in the order of their
-   * ends within a track. NULL: not needed. */
+  /* Called when a slice has ended: by rl_tracks_place for slices that end at or before the start of the row, and by rl_tracks_end
+   * for all others. Slices of one track are passed in the order of their ends. NULL: not called. */
   void (*ended)(void *context, const rl_track *track, int64_t end_ns);
   void *context;
 } rl_tracks;
 
-/* Places a row, whose start must not be before that of the row placed last; sets *track. RL_HTTP 422: too many groups. */
+/* Assigns a row to *track. Rows must be passed in order of start. RL_HTTP 422: too many groups. */
 int rl_tracks_place(rl_tracks *tracks, const rl_activity_row *row, const rl_track **track, rl_error *err);
 void rl_tracks_end(rl_tracks *tracks); /* ends all slices */
 void rl_tracks_clear(rl_tracks *tracks);

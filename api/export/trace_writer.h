@@ -1,5 +1,5 @@
-/* The formats that have one event, or several, for each row of a trace. A writer receives the rows by start, of those that start
- * together the longest first, and appends its bytes to a buffer, so that memory does not grow with the trace. */
+/* Interface of formats that have one or several events for each row of a trace. A writer receives the rows in order of start, and
+ * longer rows first if starts are equal. It appends bytes to a buffer, so that memory does not grow with the trace. */
 #ifndef RL_API_EXPORT_TRACE_WRITER_H
 #define RL_API_EXPORT_TRACE_WRITER_H
 
@@ -10,15 +10,15 @@
 
 typedef struct rl_trace_writer {
   size_t state_size; /* bytes of the state, which is zeroed before begin */
-  bool is_gzip;      /* the file is the writer's bytes in gzip format */
-  /* conditions: of the run (schema/sql/queries/export_runs.sql); valid until clear. */
+  bool is_gzip;      /* the writer's bytes are compressed with gzip */
+  /* conditions: row of schema/sql/queries/export_runs.sql for the run; valid until clear. */
   int (*begin)(void *state, const cJSON *conditions, rl_buffer *out, rl_error *err);
   int (*write)(void *state, const rl_trace_row *row, rl_buffer *out, rl_error *err);
   void (*end)(void *state, rl_buffer *out);
-  void (*clear)(void *state); /* also after a failure; NULL: the state owns nothing */
+  void (*clear)(void *state); /* called even after a failure; NULL: the state owns nothing */
 } rl_trace_writer;
 
-extern const rl_trace_writer rl_chrome_writer;   /* trace events in the dialect of Kineto, PyTorch's profiler */
+extern const rl_trace_writer rl_chrome_writer;   /* Chrome trace events with the members of Kineto (PyTorch's profiler) */
 extern const rl_trace_writer rl_perfetto_writer; /* protobuf: perfetto/trace/trace.proto */
 extern const rl_trace_writer rl_csv_writer;      /* one line for each row, one column for each value */
 
