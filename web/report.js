@@ -236,10 +236,16 @@ async function load(requested) {
   openTarget();
 }
 
-const loadSafely = (ordinal) => load(ordinal).catch((problem) => {
-  drawProblem(problem.title || 'The page failed', problem.message);
-  if (problem.status === undefined) throw problem;
-});
+let loading = Promise.resolve();
+
+/** Loads a kernel after any load that is still running, so that the one chosen last is shown. Shows errors. */
+function loadSafely(ordinal) {
+  loading = loading.then(() => load(ordinal)).catch((problem) => {
+    drawProblem(problem.title || 'The page failed', problem.message);
+    if (problem.status === undefined) throw problem;
+  });
+  return loading;
+}
 
 byId('kernel').addEventListener('change', () => {
   history.replaceState(null, '', `?run=${run}&kernel=${byId('kernel').value}`);
@@ -248,12 +254,11 @@ byId('kernel').addEventListener('change', () => {
 
 byId('pin').addEventListener('click', () => {
   pin(run, currentOrdinal);
-  loadSafely(currentOrdinal);
+  loadSafely(currentOrdinal).then(() => byId('unpin').focus());
 });
 byId('unpin').addEventListener('click', () => {
   unpin();
-  loadSafely(currentOrdinal);
-  byId('pin').focus();
+  loadSafely(currentOrdinal).then(() => byId('pin').focus());
 });
 
 for (const list of ['finding-list', 'run-finding-list']) {
