@@ -152,6 +152,7 @@ typedef struct row_slice {
 } row_slice;
 _Static_assert((int)RL_SLICE_ROWS <= UINT16_MAX, "by_group holds indices of rows");
 
+/* Sets everything but first_level. */
 static void group_rows(row_slice *slice, const rl_activity_row *rows, size_t count) {
   size_t next[GROUPS + 1] = {0};
   memset(slice, 0, sizeof *slice);
@@ -167,7 +168,7 @@ static void group_rows(row_slice *slice, const rl_activity_row *rows, size_t cou
   for (size_t i = 0; i < count; i++) slice->by_group[next[group_of(&rows[i])]++] = (uint16_t)i;
 }
 
-/* Returns the number that is added to the groups of rows in these levels of intervals. */
+/* Returns what activity_groups adds to group_of for the slice's levels of intervals. */
 static int64_t first_group_of(const row_slice *slice) { return (int64_t)LEVEL_GROUPS * (slice->first_level - RL_NO_LEVEL); }
 
 /* --- insertion --------------------------------------------------------------------------------------------------------- */

@@ -501,7 +501,8 @@ class Chaos:
             assert not again, f"the {name} pass of job {numbers[seed]}, {when}, was executed again"
         hidden = "SELECT count(*) FROM passes WHERE activity_stored = 1 AND activity_kept = 0"
         wait_until(lambda: self.daemon.rows(hidden) == [(0,)], 30, "the deletion of rows of unfinished passes")
-        for table in ("activity", "activity_groups", "activity_dictionary", "names", "epochs", "kernels", "measurements"):
+        for table in ("activity", "activity_groups", "activity_intervals", "activity_dictionary", "names", "epochs", "kernels",
+                      "measurements"):
             left = self.daemon.rows(f"""SELECT DISTINCT p.job_id, p.name, p.state FROM passes p
                 WHERE p.state NOT IN ('completed', 'unavailable') AND EXISTS (SELECT 1 FROM {table} WHERE pass_id = p.id)""")
             assert left == [], f"{table} has rows of unfinished passes (job, pass, state): {left}"
