@@ -81,7 +81,10 @@ static int fail_with_problem(long status, const rl_body *response, rl_error *err
   const char *title = cJSON_GetStringValue(cJSON_GetObjectItem(problem, "title"));
   const char *detail = cJSON_GetStringValue(cJSON_GetObjectItem(problem, "detail"));
   const char *pointer = cJSON_GetStringValue(cJSON_GetObjectItem(problem, "pointer"));
+  const char *code = cJSON_GetStringValue(cJSON_GetObjectItem(problem, "code"));
+  bool detail_suffices = detail != NULL && code != NULL && (strcmp(code, "invalid_field") == 0 || strcmp(code, "not_found") == 0);
   if (title == NULL) rl_fail(err, RL_HTTP, (int)status, "the daemon answered with status %ld", status);
+  else if (detail_suffices) rl_fail(err, RL_HTTP, (int)status, "%s", detail);
   else rl_fail(err, RL_HTTP, (int)status, "%s%s%s", title, detail != NULL ? ": " : "", detail != NULL ? detail : "");
   if (err != NULL && pointer != NULL) snprintf(err->json_pointer, sizeof err->json_pointer, "%s", pointer);
   cJSON_Delete(problem);

@@ -243,6 +243,19 @@ static int decode_one(const rl_field *field, const cJSON *item, const char *path
   return rl_fail_at(err, path, "%s has no known type", field->name);
 }
 
+/* Lists the names of a short table. */
+static int fail_unknown(const rl_field *table, const char *pointer, const char *name, rl_error *err) {
+  enum { LISTED_FIELDS = 8 };
+  char names[160] = "";
+  size_t used = 0, count = 0;
+  for (; table[count].name != NULL && count < LISTED_FIELDS && used < sizeof names; count++)
+    used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", count > 0 ? ", " : "", table[count].name);
+  bool lists_all = table[count].name == NULL && used < sizeof names;
+  rl_fail_at(err, pointer, "unknown field \"%.64s\"%s%s", name, lists_all ? "; expected " : "", lists_all ? names : "");
+  if (err != NULL) rl_utf8_sanitize(err->message, sizeof err->message);
+  return -1;
+}
+
 int rl_fields_decode(const rl_field *table, const cJSON *object, const char *path, void *out, size_t struct_size, rl_error *err) {
   _Alignas(16) unsigned char copy[MAX_STRUCT_SIZE];
   char pointer[sizeof err->json_pointer];
@@ -253,7 +266,7 @@ int rl_fields_decode(const rl_field *table, const cJSON *object, const char *pat
   for (const cJSON *item = object->child; item != NULL; item = item->next) {
     format_pointer(pointer, sizeof pointer, path, item->string);
     const rl_field *field = find_field(table, item->string);
-    if (field == NULL) return rl_fail_at(err, pointer, "unknown key");
+    if (field == NULL) return fail_unknown(table, pointer, item->string, err);
     uint64_t bit = UINT64_C(1) << (field - table);
     if (decoded_bits & bit) return rl_fail_at(err, pointer, "the key is repeated");
     decoded_bits |= bit;

@@ -7,7 +7,7 @@ static int increment_event_count(rl_db *db, int64_t job_id, int64_t *seq, rl_err
   RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
   int found = rl_db_query_row(db, err, "event_number", &row, RL_BIND_INTEGER(":job", job_id));
   if (found < 0) return -1;
-  if (found == 0) return rl_fail(err, RL_HTTP, 404, "there is no job %lld", (long long)job_id);
+  if (found == 0) return rl_fail(err, RL_HTTP, 404, "Job %lld not found.", (long long)job_id);
   *seq = sqlite3_column_int64(row, 0);
   return 0;
 }

@@ -127,7 +127,7 @@ int rl_store_read_status(rl_db *db, int64_t job_id, rl_job_status *status, rl_er
   RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
   int found = rl_db_query_row(db, err, "job_status", &row, RL_BIND_INTEGER(":job", job_id));
   if (found < 0) return -1;
-  if (found == 0) return rl_fail(err, RL_HTTP, 404, "there is no job %lld", (long long)job_id);
+  if (found == 0) return rl_fail(err, RL_HTTP, 404, "Job %lld not found.", (long long)job_id);
   const char *kind = (const char *)sqlite3_column_text(row, 0);
   int state = parse_state((const char *)sqlite3_column_text(row, 1));
   if (kind == NULL || state < 0) return rl_db_fail(db, "read a job", err);

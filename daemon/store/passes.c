@@ -81,7 +81,7 @@ int rl_store_check_claim(rl_db *db, const rl_claim *claim, bool *job_done, rl_er
                               RL_BIND_INTEGER(":run", claim->run_id), RL_BIND_INTEGER(":pass", claim->pass_id));
   if (found < 0) return -1;
   if (found == 0)
-    return rl_fail(err, RL_HTTP, 404, "there is no pass %lld of job %lld", (long long)claim->pass_id, (long long)claim->job_id);
+    return rl_fail(err, RL_HTTP, 404, "Pass %lld of job %lld not found.", (long long)claim->pass_id, (long long)claim->job_id);
   const char *pass = (const char *)sqlite3_column_text(row, 0), *job = (const char *)sqlite3_column_text(row, 1);
   if (pass == NULL || job == NULL) return rl_db_fail(db, "read the state of a pass", err);
   *job_done = strcmp(job, "completed") == 0;
@@ -197,7 +197,7 @@ static int count_crash(rl_db *db, crash_kind kind, const rl_claim *claim, const 
   RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
   int found = rl_db_query_row(db, err, kind.count_statement, &row, RL_BIND_INTEGER(":job", claim->job_id));
   if (found < 0) return -1;
-  if (found == 0) return rl_fail(err, RL_HTTP, 404, "there is no job %lld", (long long)claim->job_id);
+  if (found == 0) return rl_fail(err, RL_HTTP, 404, "Job %lld not found.", (long long)claim->job_id);
   *crashes = sqlite3_column_int64(row, 0);
   if (rl_db_step(db, row, err) < 0) return -1;
   return rl_db_run(db, err, "pass_died", RL_BIND_INTEGER(":pass", claim->pass_id), RL_BIND_INTEGER(":job", claim->job_id),
