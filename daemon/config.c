@@ -34,6 +34,14 @@ static int check_folders(const char *name, const char *value, rl_error *err);
   KEY(MEMBER, RL_KEY_INT, DEFAULT_VALUE, SUMMARY, .minimum = (MINIMUM), .maximum = (MAXIMUM))
 #define BOOL(MEMBER, DEFAULT_VALUE, SUMMARY) KEY(MEMBER, RL_KEY_BOOL, DEFAULT_VALUE, SUMMARY)
 
+const rl_config_option rl_config_options[] = {
+    [RL_OPTION_CONFIG] = {"config", "FILE", "settings; else $ROOFLINED_CONFIG, else /etc/rooflined/rooflined.conf"},
+    [RL_OPTION_CHECK] = {"check-config", "", "check the configuration, and exit"},
+    [RL_OPTION_PRINT] = {"print-config", "", "print the effective settings as a configuration file, and exit"},
+    [RL_OPTION_VERSION] = {"version", "", "print the version, and exit"},
+    [RL_OPTION_HELP] = {"help", "", "print this, and exit"},
+    [RL_OPTION_COUNT] = {0}};
+
 const rl_config_key rl_config_keys[] = {
     TEXT(address, "127.0.0.1",
          "IP address to listen on; an address other than loopback requires a token, and TLS or behind_proxy"),

@@ -61,6 +61,13 @@ typedef struct rl_config_key {
 } rl_config_key;
 extern const rl_config_key rl_config_keys[]; /* ends with {0} */
 
+/* The options of rooflined that are no settings, in this order. */
+enum { RL_OPTION_CONFIG, RL_OPTION_CHECK, RL_OPTION_PRINT, RL_OPTION_VERSION, RL_OPTION_HELP, RL_OPTION_COUNT };
+typedef struct rl_config_option {
+  const char *name, *argument, *summary; /* argument "": none */
+} rl_config_option;
+extern const rl_config_option rl_config_options[]; /* ends with {0} */
+
 /* Reads defaults, then file (NULL: $ROOFLINED_CONFIG, else /etc/rooflined/rooflined.conf if it exists), then the environment,
  * then overrides ("name=value" from the command line). RL_INPUT names the source and the line. */
 int rl_config_load(const char *file, const char *const *overrides, int override_count, rl_config *config, rl_error *err);

@@ -37,20 +37,7 @@ static const int64_t SECOND_NS = 1000000000;
 
 /* --- options ----------------------------------------------------------------------------------------------------------- */
 
-enum { OPTION_CONFIG = KEYS_MAX, OPTION_CHECK, OPTION_PRINT, OPTION_VERSION, OPTION_HELP };
-static const struct {
-  struct option option;
-  const char *argument, *summary;
-} own_options[] = {
-    {{"config", required_argument, NULL, OPTION_CONFIG},
-     "FILE",
-     "settings; else $ROOFLINED_CONFIG, else /etc/rooflined/rooflined.conf"},
-    {{"check-config", no_argument, NULL, OPTION_CHECK}, "", "check the configuration, and exit"},
-    {{"print-config", no_argument, NULL, OPTION_PRINT}, "", "print the effective settings as a configuration file, and exit"},
-    {{"version", no_argument, NULL, OPTION_VERSION}, "", "print the version, and exit"},
-    {{"help", no_argument, NULL, OPTION_HELP}, "", "print this, and exit"},
-};
-enum { OWN_OPTIONS = sizeof own_options / sizeof *own_options };
+enum { OPTION_CONFIG = KEYS_MAX + RL_OPTION_CONFIG, OPTION_CHECK, OPTION_PRINT, OPTION_VERSION, OPTION_HELP };
 
 typedef struct command {
   const char *file;
@@ -61,10 +48,10 @@ typedef struct command {
 
 static void print_help(void) {
   printf("Usage: rooflined [OPTION]...\nMeasures jobs on GPUs and CPUs and stores the results, behind an HTTP API.\n\n");
-  for (int i = 0; i < OWN_OPTIONS; i++) {
+  for (const rl_config_option *option = rl_config_options; option->name != NULL; option++) {
     char left[64];
-    snprintf(left, sizeof left, "--%s %s", own_options[i].option.name, own_options[i].argument);
-    printf("  %-28s %s\n", left, own_options[i].summary);
+    snprintf(left, sizeof left, "--%s %s", option->name, option->argument);
+    printf("  %-28s %s\n", left, option->summary);
   }
   printf(
       "\nEvery setting is an option, an environment variable (ROOFLINED_PORT) and a line of the file ([rooflined], "
@@ -93,7 +80,7 @@ static void add_override(command *out, const rl_config_key *key, const char *val
 }
 
 static void read_options(int argc, char **argv, command *out) {
-  struct option options[KEYS_MAX + OWN_OPTIONS + 1] = {0};
+  struct option options[KEYS_MAX + RL_OPTION_COUNT + 1] = {0};
   static char names[KEYS_MAX][32];
   int keys = 0;
   for (; rl_config_keys[keys].name != NULL; keys++) {
@@ -103,7 +90,11 @@ static void read_options(int argc, char **argv, command *out) {
     options[keys] = (struct option){names[keys], rl_config_keys[keys].type == RL_KEY_BOOL ? optional_argument : required_argument,
                                     NULL, keys};
   }
-  for (int i = 0; i < OWN_OPTIONS; i++) options[keys + i] = own_options[i].option;
+  for (int i = 0; i < RL_OPTION_COUNT; i++) {
+    bool has_argument = rl_config_options[i].argument[0] != '\0';
+    options[keys + i] =
+        (struct option){rl_config_options[i].name, has_argument ? required_argument : no_argument, NULL, KEYS_MAX + i};
+  }
   for (int got; (got = getopt_long(argc, argv, "", options, NULL)) != -1;) {
     switch (got) {
       case OPTION_CONFIG: out->file = optarg; break;

@@ -26,15 +26,17 @@ typedef struct bisection {
   cJSON *steps;                                                 /* of the JSON document */
 } bisection;
 
-void rl_bisect_print_options(void) {
-  puts(
-      "  --suite NAME|FILE          a suite, or the suite file at this path in the tree\n"
-      "                             (it ends with .json; the build may write it)\n"
-      "  --good COMMIT              a commit that is not slower\n"
-      "  --bad COMMIT               a later commit that is slower\n"
-      "  --build COMMAND            builds the commit $ROOFLINED_COMMIT in its folder\n"
-      "  --repository DIR           default: the current folder\n"
-      "  --device ID                an id that `rooflinectl devices` lists");
+const rl_cli_option *rl_bisect_options(void) {
+  static const rl_cli_option options[] = {
+      {"--suite", "NAME|FILE",
+       "a suite, or the suite file at this path in the tree (it ends with .json; the build may write it)"},
+      {"--good", "COMMIT", "a commit that is not slower"},
+      {"--bad", "COMMIT", "a later commit that is slower"},
+      {"--build", "COMMAND", "builds the commit $ROOFLINED_COMMIT in its folder"},
+      {"--repository", "DIR", "default: the current folder"},
+      {"--device", "ID", "an id that `rooflinectl devices` lists"},
+      {0}};
+  return options;
 }
 
 static int parse_options(bisection *search, rl_error *err) {

@@ -69,6 +69,7 @@ char *rl_format_percentage_points(char *cell, double difference) { return format
 char *rl_format_factor(char *cell, double ratio) { return format_number(cell, ratio, "%.2f×"); }
 
 char *rl_format_bytes_per_s(char *cell, double bytes_per_s) {
+  if (bytes_per_s >= 1e12) return format_number(cell, bytes_per_s * 1e-12, "%.2f TB/s");
   if (bytes_per_s >= 1e9) return format_number(cell, bytes_per_s * 1e-9, "%.1f GB/s");
   return bytes_per_s >= 1e6 ? format_number(cell, bytes_per_s * 1e-6, "%.1f MB/s")
                             : format_number(cell, bytes_per_s * 1e-3, "%.1f kB/s");
@@ -120,24 +121,45 @@ static int count_columns(const char *text, size_t length) {
   return columns;
 }
 
-void rl_print_wrapped(FILE *out, int indent, const char *text) {
-  int column = 0;
+/* Prints words in lines of LINE_COLUMNS, indented, from `column` on. */
+static void print_words(FILE *out, int indent, int column, const char *text) {
+  bool begins_line = true;
   while (*text != '\0') {
     const size_t length = strcspn(text, " ");
     const int columns = count_columns(text, length);
-    if (column > 0 && column + 1 + columns > LINE_COLUMNS) {
-      fputc('\n', out);
-      column = 0;
+    if (!begins_line && column + 1 + columns > LINE_COLUMNS) {
+      fprintf(out, "\n%*s", indent, "");
+      column = indent;
+      begins_line = true;
     }
-    fprintf(out, "%*s", column > 0 ? 1 : indent, "");
+    if (!begins_line) fputc(' ', out);
     print_bytes(out, text, length);
-    column += (column > 0 ? 1 : indent) + columns;
+    column += !begins_line + columns;
+    begins_line = false;
     text += length + (text[length] == ' ');
   }
   fputc('\n', out);
 }
 
+void rl_print_wrapped(FILE *out, int indent, const char *text) {
+  fprintf(out, "%*s", *text != '\0' ? indent : 0, "");
+  print_words(out, indent, indent, text);
+}
+
+void rl_print_beside(FILE *out, int indent, const char *text) { print_words(out, indent, indent, text); }
+
 void rl_print_line(FILE *out, int count) {
   while (count-- > 0) fputs("─", out);
   fputc('\n', out);
+}
+
+static bool is_coloured;
+
+void rl_styles_enable(bool enabled) { is_coloured = enabled; }
+
+static const char *const style_codes[] = {
+    [RL_STYLE_NONE] = "0", [RL_STYLE_BOLD] = "1", [RL_STYLE_WARNING] = "33", [RL_STYLE_INFO] = "36"};
+
+void rl_print_style(FILE *out, rl_style style) {
+  if (is_coloured) fprintf(out, "\033[%sm", style_codes[style]);
 }

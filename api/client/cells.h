@@ -4,6 +4,7 @@
 
 #include <cjson/cJSON.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 enum { RL_CELL_SIZE = 64 };
@@ -23,7 +24,7 @@ char *rl_format_bytes(char *cell, double bytes); /* "98.2 MiB" */
 char *rl_format_percent(char *cell, double ratio);
 char *rl_format_percentage_points(char *cell, double ratio_difference); /* "+0.12 pt" */
 char *rl_format_factor(char *cell, double ratio);                       /* "1.29×" */
-char *rl_format_bytes_per_s(char *cell, double bytes_per_s);            /* "3911.2 GB/s" */
+char *rl_format_bytes_per_s(char *cell, double bytes_per_s);            /* "3.91 TB/s", "911.2 GB/s" */
 char *rl_format_relative_error(char *cell, double relative);            /* "2.1e-04" */
 char *rl_format_operations_per_s(char *cell, double operations_per_s);  /* "60.62 TFLOP/s", "94.7 GFLOP/s" */
 char *rl_format_age(char *cell, double seconds);                        /* "12 s", "3 h", "40 days" */
@@ -34,6 +35,12 @@ void rl_print_cell(FILE *out, const char *text, int width);
 void rl_print_name(FILE *out, const char *name);
 /* Prints text in lines of 80 columns, indented by `indent`, like rl_print_name, and ends the line. */
 void rl_print_wrapped(FILE *out, int indent, const char *text);
+/* The same for text that begins beside a label: only the further lines are indented. */
+void rl_print_beside(FILE *out, int indent, const char *text);
+/* Sets the style of the text that follows, until RL_STYLE_NONE. Prints nothing unless styles are enabled. */
+typedef enum rl_style { RL_STYLE_NONE, RL_STYLE_BOLD, RL_STYLE_WARNING, RL_STYLE_INFO } rl_style;
+void rl_print_style(FILE *out, rl_style style);
+void rl_styles_enable(bool enabled); /* disabled at the start */
 /* Prints a horizontal line of count columns. */
 void rl_print_line(FILE *out, int count);
 

@@ -27,12 +27,24 @@ typedef struct rl_cli {
   char **argv;
 } rl_cli;
 
+/* An option of a command. */
+typedef struct rl_cli_option {
+  const char *name;  /* "--watch"; without dashes: a subcommand, or a value of `option` */
+  const char *value; /* "FILE", "kineto|nsys"; "": takes none */
+  const char *summary;
+  const char *option; /* whose value it is: "--output"; NULL: it is an option or a subcommand itself */
+} rl_cli_option;
+
 /* A command. `run` prints results and returns an rl_exit, or −1 with err. */
 typedef struct rl_command {
   const char *name, *arguments, *summary;
   int (*run)(rl_cli *cli, rl_error *err);
-  void (*list_options)(void); /* prints a line for each option; NULL: none besides `arguments` */
+  const rl_cli_option *(*options)(void); /* returns a table that ends with {0}; NULL: none besides `arguments` */
 } rl_command;
+extern const rl_command rl_commands[];            /* ends with {0} */
+extern const rl_cli_option rl_common_options[];   /* of every command; ends with {0} */
+extern const rl_cli_option rl_client_variables[]; /* of the environment; ends with {0} */
+extern const rl_cli_option rl_client_statuses[];  /* exit statuses; ends with {0} */
 
 /* jobs.c */
 int rl_command_submit(rl_cli *cli, rl_error *err);
@@ -50,16 +62,16 @@ int rl_command_run(rl_cli *cli, rl_error *err);
 int rl_command_watch(rl_cli *cli, rl_error *err);
 /* export.c */
 int rl_command_export(rl_cli *cli, rl_error *err);
-void rl_export_print_options(void);
+const rl_cli_option *rl_export_options(void);
 /* import.c */
 int rl_command_import(rl_cli *cli, rl_error *err);
-void rl_import_print_options(void);
+const rl_cli_option *rl_import_options(void);
 /* regress.c */
 int rl_command_regress(rl_cli *cli, rl_error *err);
-void rl_regress_print_options(void);
+const rl_cli_option *rl_regress_options(void);
 /* bisect.c */
 int rl_command_bisect(rl_cli *cli, rl_error *err);
-void rl_bisect_print_options(void);
+const rl_cli_option *rl_bisect_options(void);
 /* baseline.c */
 int rl_command_suites(rl_cli *cli, rl_error *err);
 int rl_command_baseline(rl_cli *cli, rl_error *err);

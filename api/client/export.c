@@ -17,11 +17,12 @@ typedef struct export_options {
   const char *format, *file; /* file "-": stdout; NULL: the name that the daemon suggests */
 } export_options;
 
-void rl_export_print_options(void) {
-  puts(
-      "  --format FORMAT            chrome, perfetto, nsys, ncu-csv, csv or openmetrics\n"
-      "  --run N                    this run of the job; needed if it has several\n"
-      "  -o FILE | -                default: a name in the current folder");
+const rl_cli_option *rl_export_options(void) {
+  static const rl_cli_option options[] = {{"--format", "FORMAT", "chrome, perfetto, nsys, ncu-csv, csv or openmetrics"},
+                                          {"--run", "N", "this run of the job; needed if it has several"},
+                                          {"-o", "FILE", "default: a name in the current folder; -: standard output"},
+                                          {0}};
+  return options;
 }
 
 /* Parses an option and its value (NULL: missing). */

@@ -13,7 +13,10 @@ typedef struct import_options {
   const char *file, *format;
 } import_options;
 
-void rl_import_print_options(void) { puts("  --format kineto|nsys       default: by the first bytes of the file"); }
+const rl_cli_option *rl_import_options(void) {
+  static const rl_cli_option options[] = {{"--format", "kineto|nsys", "default: by the first bytes of the file"}, {0}};
+  return options;
+}
 
 static int parse_options(const rl_cli *cli, import_options *options, rl_error *err) {
   *options = (import_options){.format = "auto"};

@@ -8,6 +8,7 @@
 #include "api/client/cells.h"
 #include "api/client/print.h"
 #include "api/client/request.h"
+#include "api/client/watch.h"
 #include "api/client/submit.h"
 
 /* Gets a document of the job that the command line names. */
@@ -29,15 +30,23 @@ int rl_command_submit(rl_cli *cli, rl_error *err) {
   return RL_EXIT_COMPLETED;
 }
 
-int rl_command_show(rl_cli *cli, rl_error *err) {
+static int print_job(rl_cli *cli, FILE *out, void *context, bool *has_ended, rl_error *err) {
   RL_CLEANUP(rl_json_free) cJSON *job = NULL;
-  if (get_job(cli, "", &job, err) < 0) return -1;
-  if (cli->json) return rl_print_json(job);
   RL_CLEANUP(rl_json_free) cJSON *results = NULL;
   RL_CLEANUP(rl_json_free) cJSON *comparison = NULL;
+  (void)context;
+  if (get_job(cli, "", &job, err) < 0) return -1;
+  if (cli->json) return rl_print_json(job);
   if (get_job(cli, "/results", &results, err) < 0 || get_job(cli, "/comparison", &comparison, err) < 0) return -1;
-  rl_print_results(stdout, job, results, comparison);
+  rl_print_results(out, job, results, comparison);
+  *has_ended = rl_job_state_has_ended(rl_json_text(job, "state"));
   return RL_EXIT_COMPLETED;
+}
+
+int rl_command_show(rl_cli *cli, rl_error *err) {
+  bool watch = rl_take_flag(cli, "--watch");
+  if (watch && cli->json) return rl_fail_usage(err, "--watch prints text, no JSON");
+  return rl_print_watched(cli, watch, print_job, NULL, err);
 }
 
 int rl_command_cancel(rl_cli *cli, rl_error *err) {

@@ -1,93 +1,55 @@
-/* rooflinectl: the table of commands, common options, and exit codes of errors. */
+/* rooflinectl: common options, help, and exit codes of errors. */
 #include <curl/curl.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/client/cells.h"
 #include "api/client/cli.h"
 #include "api/client/credential.h"
 #include "api/client/request.h"
 
-static void list_report_options(void) {
-  puts(
-      "  --kernel N                 only this kernel of the run\n"
-      "  --section ID               only this section, with all of its tables\n"
-      "  --csv                      in the format of ncu --csv");
-}
-
-static void list_compare_options(void) {
-  puts(
-      "  --kernel N                 only this kernel of the first run\n"
-      "  --kernel-b N               only this kernel of the second run; with --kernel\n"
-      "                             compares these two kernels"
-      "");
-}
-
-static void list_baseline_arguments(void) {
-  puts(
-      "  promote SUITE NAME         name the last completed suite run, or that of --run N\n"
-      "  list SUITE                 list the suite's baselines");
-}
-
-static void list_token_arguments(void) {
-  puts(
-      "  list                       list the names of tokens\n"
-      "  revoke NAME                revoke every token of this name and end its sessions");
-}
-
-static const rl_command commands[] = {
-    {"run", "[FILE | - | OPTIONS]", "submit a job, follow it, print its result", rl_command_run, rl_request_print_options},
-    {"import", "FILE [OPTIONS]", "import a trace of another profiler as a job", rl_command_import, rl_import_print_options},
-    {"submit", "FILE | -", "submit a job and print its number", rl_command_submit},
-    {"watch", "JOB", "follow a job until it ends", rl_command_watch},
-    {"show", "JOB", "print a job's result so far", rl_command_show},
-    {"kernels", "JOB", "print a job's kernels and their times", rl_command_kernels},
-    {"report", "RUN [OPTIONS]", "print sections and findings of a run", rl_command_report, list_report_options},
-    {"export", "JOB --format F …", "write a job's trace or numbers for another tool", rl_command_export, rl_export_print_options},
-    {"compare", "RUN RUN [OPTIONS]", "print two reports side by side", rl_command_compare, list_compare_options},
-    {"list", "", "list jobs, newest first", rl_command_list},
-    {"cancel", "JOB", "cancel a queued or running job", rl_command_cancel},
-    {"devices", "", "list devices, and why one is unusable", rl_command_devices},
-    {"ceilings", "", "list measured peak rates of devices", rl_command_ceilings},
-    {"regress", "SUITE [OPTIONS]", "run a suite and compare it with its baseline", rl_command_regress, rl_regress_print_options},
-    {"baseline", "promote|list …", "name a suite run as baseline; list baselines", rl_command_baseline, list_baseline_arguments},
-    {"bisect", "OPTIONS", "find the first commit that is slower", rl_command_bisect, rl_bisect_print_options},
-    {"suites", "", "list suites and their last verdicts", rl_command_suites},
-    {"backup", "[--state DIR] FILE", "copy the database, also while the daemon runs", rl_command_backup},
-    {"token", "[--state DIR] [NAME]", "create an access token and print it once", rl_command_token, list_token_arguments},
-    {0}};
-
 static const rl_command *find_command(const char *name, rl_error *err) {
-  for (const rl_command *command = commands; command->name != NULL; command++)
+  for (const rl_command *command = rl_commands; command->name != NULL; command++)
     if (strcmp(command->name, name) == 0) return command;
   rl_fail_usage(err, "there is no command %s; rooflinectl help lists them", name);
   return NULL;
 }
 
+enum { SUMMARY_COLUMN = 29 };
+
+/* Prints a label, and beside it a summary in lines of 80 columns. */
+static void print_entry(int indent, const char *name, const char *value, const char *summary) {
+  char label[64];
+  snprintf(label, sizeof label, "%s%s%s", name, value[0] != '\0' ? " " : "", value);
+  printf("%*s", indent, "");
+  rl_print_cell(stdout, label, indent - SUMMARY_COLUMN + 1);
+  putchar(' ');
+  rl_print_beside(stdout, SUMMARY_COLUMN, summary);
+}
+
+static void print_options(const rl_cli_option *option) {
+  for (; option->name != NULL; option++)
+    print_entry(option->option != NULL ? 4 : 2, option->name, option->value, option->summary);
+}
+
 static void print_help(void) {
-  puts("rooflinectl [--url URL] [--token TOKEN] [--json] COMMAND ...\n\nCommands");
-  for (const rl_command *command = commands; command->name != NULL; command++) {
-    char label[48];
-    snprintf(label, sizeof label, "%s %s", command->name, command->arguments);
-    fputs("  ", stdout);
-    rl_print_cell(stdout, label, -26);
-    printf(" %s\n", command->summary);
-  }
-  for (const rl_command *command = commands; command->name != NULL; command++) {
-    if (command->list_options == NULL) continue;
+  puts("rooflinectl [OPTION]... COMMAND [ARGUMENT]...\n\nCommands");
+  for (const rl_command *command = rl_commands; command->name != NULL; command++)
+    print_entry(2, command->name, command->arguments, command->summary);
+  puts("\nOptions of every command");
+  print_options(rl_common_options);
+  for (const rl_command *command = rl_commands; command->name != NULL; command++) {
+    if (command->options == NULL) continue;
     printf("\nOptions of %s\n", command->name);
-    command->list_options();
+    print_options(command->options());
   }
-  puts(
-      "\nEnvironment: ROOFLINED_URL (http://127.0.0.1:8731), ROOFLINED_TOKEN,\n"
-      "ROOFLINED_CACERT (a trusted certificate).\n"
-      "Exit status: 0 completed, 1 failed, 2 wrong command or request,\n"
-      "3 cancelled, 4 no daemon answers, 130 interrupted (the job continues).\n"
-      "regress: 0 same or faster, 1 slower or failed, 5 inconclusive,\n"
-      "6 incomparable: no baseline, or one of another device, driver, clock setting\n"
-      "or definition.");
+  puts("\nEnvironment");
+  print_options(rl_client_variables);
+  puts("\nExit status");
+  print_options(rl_client_statuses);
 }
 
 /* Prints help for a command; NULL: for all. */
@@ -97,7 +59,7 @@ static int print_help_for(const char *name, rl_error *err) {
   else if (command == NULL) return -1;
   else {
     printf("rooflinectl %s %s\n%s\n", command->name, command->arguments, command->summary);
-    if (command->list_options != NULL) putchar('\n'), command->list_options();
+    if (command->options != NULL) putchar('\n'), print_options(command->options());
   }
   return RL_EXIT_COMPLETED;
 }
@@ -170,6 +132,12 @@ static int parse_and_dispatch(int argc, char **argv, rl_cli *cli, rl_error *err)
   return dispatch(cli, err);
 }
 
+/* https://no-color.org */
+static bool wants_colour(void) {
+  return isatty(STDOUT_FILENO) && get_environment("NO_COLOR", NULL) == NULL &&
+         strcmp(get_environment("TERM", "dumb"), "dumb") != 0;
+}
+
 int main(int argc, char **argv) {
   rl_error err = {0};
   rl_cli cli = {.url = get_environment("ROOFLINED_URL", "http://127.0.0.1:8731"),
@@ -177,6 +145,7 @@ int main(int argc, char **argv) {
                 .argv = calloc((size_t)argc + 1, sizeof *argv)};
   if (cli.argv == NULL) return RL_EXIT_FAILED;
   char **arguments = cli.argv;
+  rl_styles_enable(wants_colour());
   int code = parse_and_dispatch(argc, argv, &cli, &err);
   if (code >= 0 && flush_output(&err) < 0) code = -1;
   if (code < 0) code = report_error(&err);

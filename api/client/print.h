@@ -20,6 +20,10 @@ void rl_print_ceilings_run(FILE *out, const cJSON *run);
 void rl_print_ceilings(FILE *out, const cJSON *ceilings);
 /* A run's report: one section with all of its tables, or the header of every section (NULL). */
 void rl_print_report(FILE *out, const cJSON *report, const char *section);
+/* The short form: the verdicts of the longest kernels, the findings by what they could save, and the timeline; at most 60 lines.
+ * timeline: the document of /runs/{id}/timeline/findings; comparison: that of the job of a training run, which explains its
+ * epoch; NULL: not asked for. */
+void rl_print_report_summary(FILE *out, const cJSON *report, const cJSON *timeline, const cJSON *comparison);
 /* The document of /runs/{id}/timeline/findings: the classes of time and the findings, or why there is no trace. */
 void rl_print_timeline_findings(FILE *out, const cJSON *timeline);
 /* The document of /compare/timeline: the classes and the rows that differ, or which run has no trace. */

@@ -1,11 +1,13 @@
 /* The runs of a kernel or source job: a table with a column for each variant. */
+#include <fnmatch.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "api/client/cells.h"
 #include "api/client/print.h"
 
 typedef struct row {
-  const char *label, *measurement; /* measurement: its name in the timing pass */
+  const char *label, *measurement; /* measurement: a pattern (fnmatch) of its name in the timing pass */
   rl_cell_format format;
 } row;
 
@@ -17,6 +19,8 @@ static const row rows[] = {
     {"warm, min", "time_warm_us_min", rl_format_us},
     {"warm, spread", "time_warm_us_spread_ratio", rl_format_percent},
     {"bytes moved, cold", "achieved_bytes_per_s", rl_format_bytes_per_s},
+    {"of the roof, cold", "share_cold_of_*_ratio", rl_format_percent},
+    {"of the roof, warm", "share_warm_of_*_ratio", rl_format_percent},
     {"relative error", "relative_error", rl_format_relative_error},
 };
 enum { ROW_COUNT = sizeof rows / sizeof *rows, LABEL_COLUMNS = 19, VALUE_COLUMNS = 14 };
@@ -24,9 +28,44 @@ enum { ROW_COUNT = sizeof rows / sizeof *rows, LABEL_COLUMNS = 19, VALUE_COLUMNS
 static const cJSON *find_measurement(const cJSON *run, const char *name) {
   const cJSON *measurement;
   cJSON_ArrayForEach (measurement, rl_json_at(run, "measurements"))
-    if (strcmp(rl_json_text(measurement, "pass"), "timing") == 0 && strcmp(rl_json_text(measurement, "name"), name) == 0)
+    if (strcmp(rl_json_text(measurement, "pass"), "timing") == 0 && fnmatch(name, rl_json_text(measurement, "name"), 0) == 0)
       return measurement;
   return NULL;
+}
+
+static bool has_measurement(const cJSON *runs, const char *name) {
+  const cJSON *run;
+  cJSON_ArrayForEach (run, runs)
+    if (find_measurement(run, name) != NULL) return true;
+  return false;
+}
+
+/* Arithmetic per second: the least operations of a launch over its median time. Kernels with more bytes than operations move
+ * data: bytes per second tell more. */
+static void print_operations(FILE *out, const cJSON *runs) {
+  const cJSON *run;
+  char cell[RL_CELL_SIZE];
+  const cJSON *first = cJSON_GetArrayItem(runs, 0);
+  if (!(rl_json_number(first, "floor_operations") > rl_json_number(first, "floor_bytes"))) return;
+  rl_print_cell(out, "arithmetic, warm", -LABEL_COLUMNS);
+  cJSON_ArrayForEach (run, runs) {
+    double us = rl_json_number(find_measurement(run, "time_warm_us_median"), "value");
+    rl_print_cell(out, rl_format_operations_per_s(cell, rl_json_number(run, "floor_operations") / us * 1e6), VALUE_COLUMNS);
+  }
+  fputc('\n', out);
+}
+
+/* Names the measured rates that the shares are of. */
+static void print_roofs(FILE *out, const cJSON *run) {
+  const cJSON *measurement;
+  cJSON_ArrayForEach (measurement, rl_json_at(run, "measurements")) {
+    const char *name = rl_json_text(measurement, "name");
+    char mode[8] = "", roof[48] = "";
+    if (sscanf(name, "share_%7[a-z]_of_%47s", mode, roof) != 2 || isnan(rl_json_number(measurement, "value"))) continue;
+    char *end = strstr(roof, "_ratio");
+    if (end != NULL) *end = '\0';
+    fprintf(out, "roof, %s: %s, as the ceilings job measured it\n", mode, roof);
+  }
 }
 
 static void print_table(FILE *out, const cJSON *runs) {
@@ -35,14 +74,22 @@ static void print_table(FILE *out, const cJSON *runs) {
   rl_print_cell(out, "", -LABEL_COLUMNS);
   cJSON_ArrayForEach (run, runs) rl_print_cell(out, rl_json_text(run, "variant"), VALUE_COLUMNS);
   fputc('\n', out);
+  rl_print_cell(out, "run", -LABEL_COLUMNS);
+  cJSON_ArrayForEach (run, runs) {
+    snprintf(cell, sizeof cell, "%.0f", rl_json_number(run, "run"));
+    rl_print_cell(out, cell, VALUE_COLUMNS);
+  }
+  fputc('\n', out);
   rl_print_line(out, LABEL_COLUMNS + VALUE_COLUMNS * cJSON_GetArraySize(runs));
   for (int i = 0; i < ROW_COUNT; i++) {
+    if (!has_measurement(runs, rows[i].measurement)) continue;
     rl_print_cell(out, rows[i].label, -LABEL_COLUMNS);
     cJSON_ArrayForEach (run, runs)
       rl_print_cell(out, rows[i].format(cell, rl_json_number(find_measurement(run, rows[i].measurement), "value")),
                     VALUE_COLUMNS);
     fputc('\n', out);
   }
+  print_operations(out, runs);
 }
 
 /* Prints the number of suspect samples and the reason of the first. */
@@ -97,5 +144,6 @@ void rl_print_kernel_runs(FILE *out, const cJSON *runs) {
   fprintf(out, " · engine %s · samples: %.0f · commit %s\n\n", rl_json_text(first, "engine"),
           rl_json_number(first, "params.samples"), rl_json_text(first, "commit"));
   print_table(out, runs);
+  print_roofs(out, first);
   cJSON_ArrayForEach (run, runs) rl_print_kernel_reasons(out, run);
 }

@@ -4,6 +4,7 @@
 
 #include "api/client/cells.h"
 #include "api/client/print.h"
+#include "api/client/print_report_internal.h"
 
 enum {
   LINE_COLUMNS = 80,
@@ -59,7 +60,9 @@ static char *format_change(char *cell, double ratio) {
 
 /* --- findings ---------------------------------------------------------------------------------------------------------- */
 
-static const char *mark_of(const cJSON *finding) { return strcmp(rl_json_text(finding, "kind"), "info") == 0 ? "·" : "!"; }
+static bool is_info(const cJSON *finding) { return strcmp(rl_json_text(finding, "kind"), "info") == 0; }
+
+const char *rl_finding_mark(const cJSON *finding) { return is_info(finding) ? "·" : "!"; }
 
 /* Prints "at FILE:LINE, FILE:LINE" if the finding has lines. */
 static void print_lines(FILE *out, int indent, const cJSON *finding) {
@@ -77,16 +80,19 @@ static void print_lines(FILE *out, int indent, const cJSON *finding) {
 }
 
 static void print_part(FILE *out, const cJSON *part) {
-  fprintf(out, "  %s %s (%s)\n", mark_of(part), rl_json_text(part, "title"), rl_json_text(part, "section"));
+  fprintf(out, "  %s %s (%s)\n", rl_finding_mark(part), rl_json_text(part, "title"), rl_json_text(part, "section"));
   rl_print_wrapped(out, 4, rl_json_text(part, "message"));
   print_lines(out, 4, part);
 }
 
-static void print_finding(FILE *out, const char *mark, const cJSON *finding) {
+void rl_print_finding(FILE *out, const char *mark, const cJSON *finding) {
   const double speedup = rl_json_number(finding, "speedup_pct");
   const bool local = strcmp(rl_json_text(finding, "scope"), "local") == 0;
   const cJSON *part;
-  fprintf(out, "%s %s (%s", mark, rl_json_text(finding, "title"), rl_json_text(finding, "section"));
+  rl_print_style(out, is_info(finding) ? RL_STYLE_INFO : RL_STYLE_WARNING);
+  fputs(mark, out);
+  rl_print_style(out, RL_STYLE_NONE);
+  fprintf(out, " %s (%s", rl_json_text(finding, "title"), rl_json_text(finding, "section"));
   if (!isnan(speedup)) fprintf(out, local ? ", local estimate %.0f %%" : ", est. time saved ≤ %.0f %%", speedup);
   fputs(")\n", out);
   rl_print_wrapped(out, 2, rl_json_text(finding, "message"));
@@ -96,7 +102,7 @@ static void print_finding(FILE *out, const char *mark, const cJSON *finding) {
 
 /* --- the report -------------------------------------------------------------------------------------------------------- */
 
-static void print_run(FILE *out, const char *label, const cJSON *run) {
+void rl_print_report_run(FILE *out, const char *label, const cJSON *run) {
   const char *device = rl_json_text(run, "device_properties.name");
   fprintf(out, "%srun %.0f · %s %s on %s · commit %.12s\n", label, rl_json_number(run, "run"), rl_json_text(run, "workload"),
           rl_json_text(run, "variant"), device[0] != '\0' ? device : rl_json_text(run, "device"), rl_json_text(run, "commit"));
@@ -110,14 +116,16 @@ static void print_shape(FILE *out, const char *label, const cJSON *shape) {
   fputs(" · ", out);
 }
 
-static void print_kernel_header(FILE *out, const cJSON *kernel) {
+void rl_print_kernel_header(FILE *out, const cJSON *kernel) {
   const bool library = cJSON_IsObject(rl_json_at(kernel, "library"));
   const char *advice = rl_json_text(kernel, library ? "library.advice" : "verdict.advice");
   char time[RL_CELL_SIZE];
   fprintf(out, "\n%.0f ", rl_json_number(kernel, "ordinal"));
   rl_print_name(out, rl_json_text(kernel, "name"));
   fputc('\n', out);
+  rl_print_style(out, RL_STYLE_BOLD);
   rl_print_wrapped(out, 0, rl_json_text(kernel, "verdict.message"));
+  rl_print_style(out, RL_STYLE_NONE);
   if (advice[0] != '\0') rl_print_wrapped(out, 2, advice);
   print_shape(out, "grid ", rl_json_at(kernel, "grid"));
   print_shape(out, "block ", rl_json_at(kernel, "block"));
@@ -148,10 +156,10 @@ static void print_section(FILE *out, const cJSON *section, bool all_tables, void
 
 static void print_kernel(FILE *out, const cJSON *kernel, const char *section_id) {
   const cJSON *finding, *section;
-  print_kernel_header(out, kernel);
+  rl_print_kernel_header(out, kernel);
   cJSON_ArrayForEach (finding, rl_json_at(kernel, "findings"))
     if (section_id == NULL || strcmp(rl_json_text(finding, "section"), section_id) == 0)
-      print_finding(out, mark_of(finding), finding);
+      rl_print_finding(out, rl_finding_mark(finding), finding);
   cJSON_ArrayForEach (section, rl_json_at(kernel, "sections"))
     if (section_id == NULL || strcmp(rl_json_text(section, "id"), section_id) == 0)
       print_section(out, section, section_id != NULL, print_row);
@@ -161,7 +169,7 @@ static void print_kernel(FILE *out, const cJSON *kernel, const char *section_id)
 void rl_print_report(FILE *out, const cJSON *report, const char *section) {
   const char *ceilings_reason = rl_json_text(report, "ceilings_reason");
   const cJSON *kernel;
-  print_run(out, "", report);
+  rl_print_report_run(out, "", report);
   if (ceilings_reason[0] != '\0') fprintf(out, "— no measured ceilings: %s\n", ceilings_reason);
   cJSON_ArrayForEach (kernel, rl_json_at(report, "kernels")) print_kernel(out, kernel, section);
 }
@@ -295,7 +303,7 @@ void rl_print_timeline_findings(FILE *out, const cJSON *timeline) {
   print_path(out, timeline);
   if (incomplete_reason[0] != '\0') fprintf(out, "— causes are unknown: %s\n", incomplete_reason);
   fputc('\n', out);
-  cJSON_ArrayForEach (item, rl_json_at(timeline, "findings")) print_finding(out, "!", item);
+  cJSON_ArrayForEach (item, rl_json_at(timeline, "findings")) rl_print_finding(out, "!", item);
 }
 
 /* --- the comparison ---------------------------------------------------------------------------------------------------- */
@@ -316,7 +324,7 @@ static void print_finding_changes(FILE *out, const cJSON *pair) {
   for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
     cJSON_ArrayForEach (changed, rl_json_at(pair, "findings"))
       if (strcmp(rl_json_text(changed, "change"), marks[i].change) == 0)
-        print_finding(out, marks[i].mark, rl_json_at(changed, strcmp(marks[i].mark, "-") == 0 ? "a" : "b"));
+        rl_print_finding(out, marks[i].mark, rl_json_at(changed, strcmp(marks[i].mark, "-") == 0 ? "a" : "b"));
 }
 
 static const char *describe_code(const cJSON *same) {
@@ -360,8 +368,8 @@ static void print_ratios(FILE *out, const cJSON *pair) {
 
 void rl_print_run_comparison(FILE *out, const cJSON *comparison) {
   const cJSON *pair;
-  print_run(out, "A ", rl_json_at(comparison, "a"));
-  print_run(out, "B ", rl_json_at(comparison, "b"));
+  rl_print_report_run(out, "A ", rl_json_at(comparison, "a"));
+  rl_print_report_run(out, "B ", rl_json_at(comparison, "b"));
   print_ratios(out, rl_json_at(comparison, "comparison"));
   if (cJSON_GetArraySize(rl_json_at(comparison, "kernels")) == 0)
     fputs("— neither run has a counters pass, so there are no kernels to compare\n", out);

@@ -38,6 +38,18 @@ static const cJSON *find_comparison(const cJSON *comparison, const cJSON *run) {
   return NULL;
 }
 
+static void print_run_ids(FILE *out, const cJSON *runs, const cJSON *comparison) {
+  const cJSON *run;
+  char cell[RL_CELL_SIZE];
+  rl_print_cell(out, "run", -LABEL_COLUMNS);
+  cJSON_ArrayForEach (run, runs) {
+    snprintf(cell, sizeof cell, "%.0f", rl_json_number(run, "run"));
+    rl_print_cell(out, cell, VALUE_COLUMNS);
+    if (find_comparison(comparison, run) != NULL) rl_print_cell(out, "", RATIO_COLUMNS);
+  }
+  fputc('\n', out);
+}
+
 static void print_header(FILE *out, const cJSON *runs, const cJSON *comparison) {
   const cJSON *run;
   int width = LABEL_COLUMNS;
@@ -53,6 +65,7 @@ static void print_header(FILE *out, const cJSON *runs, const cJSON *comparison) 
     width += VALUE_COLUMNS + (pair != NULL ? RATIO_COLUMNS : 0);
   }
   fputc('\n', out);
+  print_run_ids(out, runs, comparison);
   rl_print_line(out, width);
 }
 

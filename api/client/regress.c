@@ -29,21 +29,22 @@ typedef struct regress_options {
   int output_count;
 } regress_options;
 
-void rl_regress_print_options(void) {
-  puts(
-      "  --suite FILE               run this definition, not one that the daemon has\n"
-      "  --against NAME             compare with this baseline; default: with the last\n"
-      "                             good runs\n"
-      "  --against-build NAME       measure this build of the workers too, in random\n"
-      "                             order with the daemon's, and compare with it\n"
-      "  --against-engine NAME      the same for another engine\n"
-      "  --against-variant NAME     the same for another variant of a kernel\n"
-      "  --device ID                an id that `rooflinectl devices` lists\n"
-      "  --run N                    follow or print suite run N; run nothing\n"
-      "  --cancel N                 cancel suite run N\n"
-      "  --output FORMAT[=FILE]     also to FILE, or in place of the table:");
-  for (const rl_suite_output *format = rl_suite_outputs; format->name != NULL; format++)
-    printf("    %-20s %s\n", format->name, format->summary);
+const rl_cli_option *rl_regress_options(void) {
+  enum { OPTIONS = 9, MAX_FORMATS = 8 };
+  static rl_cli_option options[OPTIONS + MAX_FORMATS + 1] = {
+      {"--suite", "FILE", "run this definition, not one that the daemon has"},
+      {"--against", "NAME", "compare with this baseline; default: with the last good runs"},
+      {"--against-build", "NAME",
+       "measure this build of the workers too, in random order with the daemon's, and compare with it"},
+      {"--against-engine", "NAME", "the same for another engine"},
+      {"--against-variant", "NAME", "the same for another variant of a kernel"},
+      {"--device", "ID", "an id that `rooflinectl devices` lists"},
+      {"--run", "N", "follow or print suite run N; run nothing"},
+      {"--cancel", "N", "cancel suite run N"},
+      {"--output", "FORMAT[=FILE]", "also to FILE, or in place of the table:"}};
+  for (int i = 0; i < MAX_FORMATS && rl_suite_outputs[i].name != NULL; i++)
+    options[OPTIONS + i] = (rl_cli_option){rl_suite_outputs[i].name, "", rl_suite_outputs[i].summary, "--output"};
+  return options;
 }
 
 /* --- options -------------------------------------------------------------------------------------------------------------- */

@@ -5,11 +5,12 @@
 #include "api/client/http.h"
 #include "api/client/cells.h"
 #include "api/client/print.h"
+#include "api/client/watch.h"
 
 typedef struct report_options {
   long long run, kernel; /* kernel: −1: all */
   const char *section;   /* NULL: the header of every section */
-  bool csv;
+  bool csv, all, watch;
 } report_options;
 
 /* Parses an option and its value (NULL: missing). */
@@ -25,6 +26,8 @@ static int parse_options(const rl_cli *cli, report_options *options, rl_error *e
   for (int i = 0; i < cli->argc; i++) {
     const char *word = cli->argv[i];
     if (strcmp(word, "--csv") == 0) options->csv = true;
+    else if (strcmp(word, "--all") == 0) options->all = true;
+    else if (strcmp(word, "--watch") == 0) options->watch = true;
     else if (strcmp(word, "--kernel") == 0 || strcmp(word, "--section") == 0) {
       if (parse_value(options, word, cli->argv[++i], err) < 0) return -1;
     } else if (run != NULL || word[0] == '-') return rl_fail_usage(err, "report has no option %s", word);
@@ -32,6 +35,7 @@ static int parse_options(const rl_cli *cli, report_options *options, rl_error *e
   }
   if (options->csv && (options->section != NULL || cli->json))
     return rl_fail_usage(err, "--csv can only be combined with --kernel");
+  if (options->watch && (options->csv || cli->json)) return rl_fail_usage(err, "--watch prints text, neither CSV nor JSON");
   return rl_parse_number(run, 1, "a run's number", &options->run, err);
 }
 
@@ -56,32 +60,61 @@ static bool has_section(const cJSON *report, const char *id) {
   return false;
 }
 
-static int print_timeline(rl_cli *cli, long long run, rl_error *err) {
+static cJSON *get_timeline(rl_cli *cli, long long run, rl_error *err) {
   char path[64];
   snprintf(path, sizeof path, "/runs/%lld/timeline/findings", run);
-  RL_CLEANUP(rl_json_free) cJSON *timeline = rl_http_get(cli, path, err);
-  if (timeline == NULL) return -1;
-  rl_print_timeline_findings(stdout, timeline);
+  return rl_http_get(cli, path, err);
+}
+
+/* Sets *has_ended if the run's job has ended. */
+static int check_job(rl_cli *cli, const cJSON *report, bool *has_ended, rl_error *err) {
+  RL_CLEANUP(rl_json_free) cJSON *job = rl_http_get_job(cli, (long long)rl_json_number(report, "job"), "", err);
+  if (job == NULL) return -1;
+  *has_ended = rl_job_state_has_ended(rl_json_text(job, "state"));
   return 0;
+}
+
+/* Prints one section or kernel, or the long form, or the short form. */
+static int print_report(rl_cli *cli, FILE *out, void *context, bool *has_ended, rl_error *err) {
+  const report_options *options = context;
+  bool is_whole = options->kernel < 0 && options->section == NULL;
+  char path[128], kernel[32] = "";
+  if (options->kernel >= 0) snprintf(kernel, sizeof kernel, "&kernel=%lld", options->kernel);
+  snprintf(path, sizeof path, "/runs/%lld/report?format=json%s", options->run, kernel);
+  RL_CLEANUP(rl_json_free) cJSON *report = rl_http_get(cli, path, err);
+  if (report == NULL || (options->watch && check_job(cli, report, has_ended, err) < 0)) return -1;
+  if (cJSON_GetArraySize(rl_json_at(report, "kernels")) == 0 && !options->watch)
+    return rl_fail_usage(err, "run %lld has no kernel %lld", options->run, options->kernel);
+  if (options->section != NULL && !has_section(report, options->section))
+    return fail_without_section(report, options->section, err);
+  RL_CLEANUP(rl_json_free) cJSON *timeline = is_whole ? get_timeline(cli, options->run, err) : NULL;
+  if (is_whole && timeline == NULL) return -1;
+  bool is_training = is_whole && strcmp(rl_json_text(report, "kind"), "train") == 0;
+  RL_CLEANUP(rl_json_free)
+  cJSON *comparison = is_training ? rl_http_get_job(cli, (long long)rl_json_number(report, "job"), "/comparison", err) : NULL;
+  if (is_training && comparison == NULL) return -1;
+  if (options->section == NULL && !options->all) rl_print_report_summary(out, report, timeline, comparison);
+  else rl_print_report(out, report, options->section);
+  if (is_whole && options->all) rl_print_timeline_findings(out, timeline);
+  return RL_EXIT_COMPLETED;
+}
+
+/* Prints the API's response: CSV or JSON. */
+static int print_response(rl_cli *cli, const report_options *options, rl_error *err) {
+  char path[128], kernel[32] = "";
+  if (options->kernel >= 0) snprintf(kernel, sizeof kernel, "&kernel=%lld", options->kernel);
+  snprintf(path, sizeof path, "/runs/%lld/report?format=%s%s", options->run, options->csv ? "csv&print_details=all" : "json",
+           kernel);
+  if (options->csv) return print_csv(cli, path, err);
+  RL_CLEANUP(rl_json_free) cJSON *report = rl_http_get(cli, path, err);
+  return report != NULL ? rl_print_json(report) : -1;
 }
 
 int rl_command_report(rl_cli *cli, rl_error *err) {
   report_options options;
-  char path[128], kernel[32] = "";
   if (parse_options(cli, &options, err) < 0) return -1;
-  if (options.kernel >= 0) snprintf(kernel, sizeof kernel, "&kernel=%lld", options.kernel);
-  snprintf(path, sizeof path, "/runs/%lld/report?format=%s%s", options.run, options.csv ? "csv&print_details=all" : "json",
-           kernel);
-  if (options.csv) return print_csv(cli, path, err);
-  RL_CLEANUP(rl_json_free) cJSON *report = rl_http_get(cli, path, err);
-  if (report == NULL) return -1;
-  if (cli->json) return rl_print_json(report);
-  if (cJSON_GetArraySize(rl_json_at(report, "kernels")) == 0)
-    return rl_fail_usage(err, "run %lld has no kernel %lld", options.run, options.kernel);
-  if (options.section != NULL && !has_section(report, options.section)) return fail_without_section(report, options.section, err);
-  rl_print_report(stdout, report, options.section);
-  bool is_whole = options.kernel < 0 && options.section == NULL;
-  return is_whole && print_timeline(cli, options.run, err) < 0 ? -1 : RL_EXIT_COMPLETED;
+  if (options.csv || cli->json) return print_response(cli, &options, err);
+  return rl_print_watched(cli, options.watch, print_report, &options, err);
 }
 
 typedef struct comparison_options {

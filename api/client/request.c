@@ -71,14 +71,10 @@ static const option_field options[] = {
 };
 enum { OPTION_COUNT = sizeof options / sizeof *options };
 
-void rl_request_print_options(void) {
-  for (int i = 0; i < OPTION_COUNT; i++) {
-    char label[48];
-    snprintf(label, sizeof label, "%s %s", options[i].name, options[i].value);
-    fputs("  ", stdout);
-    rl_print_cell(stdout, label, -26);
-    printf(" %s\n", options[i].summary);
-  }
+const rl_cli_option *rl_request_options(void) {
+  static rl_cli_option listed[OPTION_COUNT + 1];
+  for (int i = 0; i < OPTION_COUNT; i++) listed[i] = (rl_cli_option){options[i].name, options[i].value, options[i].summary};
+  return listed;
 }
 
 /* Reads a file of at most max_bytes (a multiple of 1 MiB) and appends a NUL. malloc'ed; NULL with err on failure. */

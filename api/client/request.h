@@ -2,6 +2,7 @@
 #ifndef RL_CLIENT_REQUEST_H
 #define RL_CLIENT_REQUEST_H
 
+#include "api/client/cli.h"
 #include "base/error.h"
 
 /* argv: FILE, "-" for standard input, or options such as --epochs 3 --precisions fp32,fp16 (none: the daemon's defaults).
@@ -9,7 +10,7 @@
 int rl_request_from_arguments(int argc, char **argv, char **body, rl_error *err);
 /* Reads a file or standard input ("-"), at most 1 MiB. malloc'ed; NULL with err on failure. */
 char *rl_request_read_file(const char *file, rl_error *err);
-/* Prints a line of help for each option. */
-void rl_request_print_options(void);
+/* The options of `run`; ends with {0}. */
+const rl_cli_option *rl_request_options(void);
 
 #endif

@@ -13,6 +13,7 @@ RL_PACKAGES[tests]="
   clang:clang clang-format-14:clang-format-14 libclang-rt-dev ccache:ccache shellcheck:shellcheck sqlite3:sqlite3
   systemd-analyze:systemd systemd-nspawn:systemd-container mmdebstrap:mmdebstrap
   dpkg-shlibdeps:dpkg-dev lintian:lintian buildah:buildah openssl:openssl tinyproxy:tinyproxy
+  zsh:zsh fish:fish man:man-db mandoc:mandoc
   chromium:chromium ps:procps strace:strace xmllint:libxml2-utils
   protoc:protobuf-compiler python3-protobuf python3-prometheus-client
   python3-pytest python3-requests python3-jsonschema python3-numpy python3-yaml"

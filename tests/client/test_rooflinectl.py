@@ -5,6 +5,7 @@ import http.server
 import json
 import os
 import pathlib
+import pty
 import re
 import signal
 import socket
@@ -224,9 +225,73 @@ def profiled(daemon):
     return profiled_runs.insert(daemon.state)
 
 
-def test_report(daemon, profiled):
+def test_the_short_report_begins_with_verdicts_and_fits_60_lines(daemon, profiled):
     run = str(profiled["a"])
     out, _ = ctl("report", run, url=daemon.url)
+    lines = out.splitlines()
+    assert len(lines) <= 60 and max(map(len, lines)) <= 100 and "\033" not in out
+    kernels = json.loads(ctl("report", "--json", run, url=daemon.url)[0])["kernels"]
+    durations = {kernel["ordinal"]: kernel["roofline"]["duration_s"] for kernel in kernels}
+    listed = [int(line.split()[0]) for line in lines if re.match(r"^\d+ .* · [0-9.]+ [mµ]s$", line)]
+    assert listed == sorted(durations, key=lambda ordinal: -durations[ordinal])
+    words = " ".join(out.split())
+    for kernel in kernels:
+        assert kernel["verdict"]["message"] in words
+    gains = {f"kernel {kernel['ordinal']}: {finding['title']}": finding["speedup_pct"] / 100 * durations[kernel["ordinal"]]
+             for kernel in kernels for finding in kernel["findings"]
+             if finding["speedup_pct"] is not None and finding["scope"] == "global"}
+    printed = [gains[title] for title in re.findall(r"^[!·] (kernel \d+: .*?) \(", out, re.M) if title in gains]
+    assert printed == sorted(printed, reverse=True) and len(printed) > 0
+    assert words.index(kernels[listed[0]]["verdict"]["message"]) < words.index("! kernel")
+    assert re.search(rf"^Not shown: (.*, )?tables of numbers \(rooflinectl report {run} --all\)$", lines[-1])
+    assert "Speed Of Light" not in out
+
+
+def test_the_short_report_of_a_training_run(daemon, finished):
+    run = finished["results"]["runs"][1]["run"]
+    out, _ = ctl("report", str(run), url=daemon.url)
+    assert len(out.splitlines()) <= 60 and "\nTimeline\n" in out
+    assert re.search(r"^fp16, traced epoch of [0-9.]+ [mµ]?s: kernels without a verdict", out, re.M), out
+
+
+def run_on_a_terminal(*arguments, url, **variables):
+    """Returns what rooflinectl writes to a terminal."""
+    terminal, standard_output = pty.openpty()
+    environment = {**os.environ, "ROOFLINED_URL": url, "TERM": "xterm", **variables}
+    if "NO_COLOR" not in variables:
+        environment.pop("NO_COLOR", None)
+    with subprocess.Popen([BUILD / "bin/rooflinectl", *arguments], stdout=standard_output, env=environment) as process:
+        os.close(standard_output)
+        written = b""
+        with contextlib.suppress(OSError):  # EIO: the program has closed the terminal
+            while part := os.read(terminal, 65536):
+                written += part
+    os.close(terminal)
+    assert process.returncode == 0
+    return written.decode()
+
+
+def test_a_terminal_gets_colour_unless_it_is_refused(daemon, profiled):
+    run = str(profiled["a"])
+    plain, _ = ctl("report", run, url=daemon.url)
+    coloured = run_on_a_terminal("report", run, url=daemon.url)
+    assert "\033[1m" in coloured and re.sub(r"\033\[[0-9]+m", "", coloured).replace("\r\n", "\n") == plain
+    assert run_on_a_terminal("report", run, url=daemon.url, NO_COLOR="1").replace("\r\n", "\n") == plain
+    assert "\033" not in run_on_a_terminal("report", run, url=daemon.url, TERM="dumb")
+
+
+def test_watch_ends_with_the_job(daemon):
+    job = str(submit(daemon, *QUICK))
+    out, _ = ctl("show", job, "--watch", url=daemon.url)
+    last, _ = ctl("show", job, url=daemon.url)
+    assert out.endswith(last) and f"job {job} completed" in last
+    run = requests.get(f"{daemon.url}/jobs/{job}/results", timeout=60).json()["runs"][0]["run"]
+    assert ctl("report", str(run), "--watch", url=daemon.url)[0] == ctl("report", str(run), url=daemon.url)[0]
+
+
+def test_the_whole_report(daemon, profiled):
+    run = str(profiled["a"])
+    out, _ = ctl("report", "--all", run, url=daemon.url)
     assert out.endswith("\n— no timeline: the job did not request the activity pass\n")
     kernels = json.loads(ctl("report", "--json", run, url=daemon.url)[0])["kernels"]
     assert profiled["hostile"] in out and "grid 32768×1×1 · block 128×1×1 · duration 22.3 µs" in out
@@ -317,7 +382,7 @@ def test_report_as_csv(daemon, profiled):
 
 def test_a_report_without_counters(daemon, finished):
     run = finished["results"]["runs"][0]
-    out, _ = ctl("report", str(run["run"]), url=daemon.url)
+    out, _ = ctl("report", str(run["run"]), "--all", url=daemon.url)
     why = next(entry["reason"] for entry in run["passes"] if entry["pass"] == "counters")
     assert f"— no sections: {why}" in out and "grid" not in out
     verdict = json.loads(ctl("report", "--json", str(run["run"]), url=daemon.url)[0])["kernels"][0]["verdict"]
@@ -350,7 +415,7 @@ def test_compare(daemon, profiled):
 
 def test_timelines(daemon):
     a, b = (ranged_run.insert(daemon.state, kernel_us)["run"] for kernel_us in (30, 20))
-    out, _ = ctl("report", str(a), url=daemon.url)
+    out, _ = ctl("report", str(a), "--all", url=daemon.url)
     assert re.search(r"^idle_host_work +25\.0 µs +27\.78 % +1  25\.0 µs before gemm$", out, re.M), out
     assert re.search(r"^epoch +90\.0 µs +100\.00 % +30\.0 µs  idle_host_work 25\.0 µs$", out, re.M), out
     assert re.search(r"^  forward +60\.0 µs +66\.67 % +30\.0 µs", out, re.M) and "(outside of ranges)" not in out, out
@@ -381,7 +446,8 @@ def test_errors_name_the_field(daemon):
                                        ["report", "1", "--kernel", "-1"],
                                        ["report", "1", "--section"], ["report", "1", "--section", "None"],
                                        ["report", "1", "--kernel", "99"],
-                                       ["report", "1", "--csv", "--json"], ["report", "999999"], ["compare", "1"],
+                                       ["report", "1", "--csv", "--json"], ["report", "1", "--watch", "--json"],
+                                       ["show", "1", "--watch", "--json"], ["report", "999999"], ["compare", "1"],
                                        ["compare", "1", "x"],
                                        ["compare", "1", "999999"], ["compare", "1", "1", "1"], ["compare", "1", "1", "--kernel"],
                                        ["compare", "1", "1", "--kernel", "-1"], ["compare", "1", "1", "--kernel-b", "99"]])

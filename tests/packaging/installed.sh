@@ -13,6 +13,8 @@ DESTDIR=$stage cmake --install "$build" --prefix /usr/local >/dev/null
 root=$stage/usr/local
 for file in bin/{rooflined,rooflinectl,rooflined-worker-cpu,rooflined-nvrtc,rooflined-import} \
   lib/systemd/system/rooflined.service share/rooflined/rooflined.conf \
+  share/man/man1/rooflinectl.1.gz share/man/man8/rooflined.8.gz share/bash-completion/completions/rooflinectl \
+  share/zsh/vendor-completions/_rooflinectl share/fish/vendor_completions.d/rooflinectl.fish \
   share/rooflined/web/{index.html,vendor/uPlot.esm.js}; do
   [ -e "$root/$file" ] || { echo "cmake --install left out $file"; exit 1; }
 done

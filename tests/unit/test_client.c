@@ -88,7 +88,8 @@ static void test_cells(void **state) {
   assert_string_equal(rl_format_ms(cell, 263.94), "263.9 ms");
   assert_string_equal(rl_format_ms(cell, 18400), "18.40 s");
   assert_string_equal(rl_format_bytes(cell, 98.2 * 1048576), "98.2 MiB");
-  assert_string_equal(rl_format_bytes_per_s(cell, 4.5e12), "4500.0 GB/s");
+  assert_string_equal(rl_format_bytes_per_s(cell, 4.5e12), "4.50 TB/s");
+  assert_string_equal(rl_format_bytes_per_s(cell, 999e9), "999.0 GB/s");
   assert_string_equal(rl_format_bytes_per_s(cell, 41.2e6), "41.2 MB/s");
   assert_string_equal(rl_format_bytes_per_s(cell, 900), "0.9 kB/s");
   assert_string_equal(rl_format_bytes_per_s(cell, NAN), "—");
