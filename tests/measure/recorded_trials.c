@@ -5,8 +5,6 @@
 
 #include "recorded.h"
 
-enum { BLOCKS = 8 };
-
 typedef struct counts {
   long windows, slower, faster, inconclusive;
 } counts;
@@ -39,16 +37,17 @@ static int print_found(const recorded_suite *suite, recorded_window window, doub
   return 0;
 }
 
-static int print_row(const recorded_history *history, const recorded_suite *suite, size_t runs, double threshold) {
+static int print_row(const recorded_history *history, const recorded_suite *suite, size_t blocks, size_t runs, double threshold) {
   static const double slow_downs[] = {0.02, 0.05, 0.08, 0.10};
   recorded_window window = {
-      .blocks = BLOCKS, .baseline_runs = runs, .threshold_ratio = threshold, .slowed_metric = suite->metric_count};
+      .blocks = blocks, .baseline_runs = runs, .threshold_ratio = threshold, .slowed_metric = suite->metric_count};
   counts unchanged = {0};
   if (judge_windows(suite, window, &unchanged) < 0) return -1;
   if (unchanged.windows == 0) return 0;
-  printf("| %s, %.*s: %zu blocks | %s | %.0f %% | %ld of %ld | %ld | %.0f %% |", suite->name, (int)strcspn(history->device, ",;"),
-         history->device, suite->block_count, runs == 1 ? "fixed" : "rolling, 5 runs", 100 * threshold, unchanged.slower,
-         unchanged.windows, unchanged.faster, 100.0 * (double)unchanged.inconclusive / (double)unchanged.windows);
+  printf("| %s, %.*s: %zu blocks | %zu | %s | %.0f %% | %ld of %ld | %ld | %.0f %% |", suite->name,
+         (int)strcspn(history->device, ",;"), history->device, suite->block_count, blocks,
+         runs == 1 ? "fixed" : "rolling, 5 runs", 100 * threshold, unchanged.slower, unchanged.windows, unchanged.faster,
+         100.0 * (double)unchanged.inconclusive / (double)unchanged.windows);
   for (size_t i = 0; i < sizeof slow_downs / sizeof *slow_downs; i++)
     if (print_found(suite, window, slow_downs[i]) < 0) return -1;
   puts("");
@@ -57,16 +56,19 @@ static int print_row(const recorded_history *history, const recorded_suite *suit
 
 int main(int count, char **arguments) {
   static recorded_history history;
-  puts("| suite, device | baseline | threshold | false alarms | faster | inconclusive | 2 % found | 5 % | 8 % | 10 % |");
-  puts("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |");
+  puts(
+      "| suite, device | blocks a run | baseline | threshold | false alarms | faster | inconclusive | 2 % found | 5 % | 8 % | 10 "
+      "% |");
+  puts("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |");
   for (int i = 1; i < count; i++) {
     if (recorded_read(arguments[i], &history) < 0) {
       fprintf(stderr, "%s is no file of recorded values\n", arguments[i]);
       return 1;
     }
     for (size_t s = 0; s < history.suite_count; s++)
-      for (int kind = 0; kind < 4; kind++)
-        if (print_row(&history, &history.suites[s], kind % 2 == 0 ? 1 : 5, kind < 2 ? 0.05 : 0.01) < 0) return 1;
+      for (int kind = 0; kind < 8; kind++)
+        if (print_row(&history, &history.suites[s], kind < 4 ? 8 : 12, kind % 2 == 0 ? 1 : 5, kind % 4 < 2 ? 0.05 : 0.01) < 0)
+          return 1;
   }
   return 0;
 }
