@@ -29,7 +29,8 @@ async function openJob(id, { hash = '', ...options } = {}) {
   return page;
 }
 /** Scrolls the timeline to the top of the viewport: the mouse acts at places of the screen. */
-const showTimeline = (page) => page.locator('#timeline-minimap').evaluate((element) => element.scrollIntoView({ block: 'start' }));
+const showTimeline = (page) =>
+  page.locator('#timeline-minimap').evaluate((element) => element.scrollIntoView({ block: 'start' }));
 async function settled(page) {
   await page.locator('#timeline-canvas[data-loaded="true"]').waitFor();
   await showTimeline(page);
