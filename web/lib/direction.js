@@ -13,7 +13,7 @@ const higherIsBetter = [
 ];
 
 /** Returns "lower", "higher" or null: which values of the metric are better. */
-export function betterDirection(metric) {
+function betterDirection(metric) {
   if (!metric) return null;
   if (higherIsBetter.some((pattern) => pattern.test(metric))) return 'higher';
   return lowerIsBetter.some((pattern) => pattern.test(metric)) ? 'lower' : null;
