@@ -23,7 +23,7 @@ typedef struct bisection {
   const char *suite, *good, *bad, *build, *repository, *device; /* options */
   char folder[256], tree[264];                                  /* the temporary folder, and the worktree in it */
   char baseline[RL_SUITE_NAME_SIZE];                            /* "": the good commit has not been measured */
-  cJSON *steps;                                                 /* of the JSON document */
+  cJSON *steps;                                                 /* member "steps" of the JSON output */
 } bisection;
 
 const rl_cli_option *rl_bisect_options(void) {
@@ -204,8 +204,8 @@ static int judge_commit(const bisection *search, const char *commit, result *jud
   }
 }
 
-/* Measures the good commit and makes its run the baseline. *refused: whether the daemon refused the run, so that another one may
- * do. */
+/* Measures the good commit and makes its suite run the baseline. Sets *refused to true if the daemon refused this run as a
+ * baseline; the caller then measures again. */
 static int measure_baseline(bisection *search, const char *commit, bool *refused, rl_error *err) {
   RL_CLEANUP(rl_json_free) cJSON *run = NULL;
   *refused = false;

@@ -72,7 +72,7 @@ static inline size_t input_offset(int pixel, int argmax) {
 
 static inline size_t tap_offset(int tap) { return (size_t)(tap / 3 * ROW_FLOATS + tap % 3 * RL_CONV1_CHANNELS); }
 
-enum { OUTPUT_CHANNELS = 32 }; /* output channels that are processed before the next ones; their weights stay in cache */
+enum { OUTPUT_CHANNELS = 32 }; /* a block of output channels, whose weights stay in cache for all pixels */
 
 /* Returns a mask of the 32 channels whose argmax is `position`. */
 static inline uint32_t channels_with_argmax(const uint8_t *argmax, int position) {

@@ -1,4 +1,4 @@
-/* Counts by operands on SASS in nvdisasm's form for compute capability 9.0. */
+/* Tests operands.h with SASS for compute capability 9.0, in the format of nvdisasm. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -50,7 +50,7 @@ static void spills_have_the_stack_pointer_as_base(void **state) {
   assert_true(COUNT(rl_operands_spilled_bytes, "STL.128 [R1+0x20], R4") == 300 * 16);
   assert_true(COUNT(rl_operands_spilled_bytes, "STL.U8 [R1], R4") == 300);
   assert_true(COUNT(rl_operands_spilled_bytes, "LDL R6, [R12]", "STL [R12+0x4], R6", "LDL R6, [R10+0x1]", "EXIT") !=
-              0); /* NAN: arrays */
+              0); /* the result is NAN, because the code accesses arrays in local memory */
   assert_true(isnan(COUNT(rl_operands_spilled_bytes, "STL [R1+0x10], R5", "LDL R6, [R12]")));
   assert_true(COUNT(rl_operands_spilled_bytes, "LDS R6, [R1]", "LDG.E R6, desc[UR4][R2.64]") == 0);
 }

@@ -1,4 +1,5 @@
-/* Numbers in ncu's format, and the metrics of a kernel from the store's JSON. tests/api/test_report.py tests the reports. */
+/* Tests numbers in Nsight Compute's format, and the parser of a kernel's metrics. tests/api/test_report.py tests whole reports.
+ * */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

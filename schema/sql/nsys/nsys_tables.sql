@@ -1,9 +1,9 @@
--- The tables that nsys 2024.6 exports (schema 3.16.1), with its names and types of columns, as far as rows of a trace can fill them:
--- https://docs.nvidia.com/nsight-systems/AnalysisGuide, "SQLite Schema Reference". A column that nsys declares NOT NULL is 0 where
--- the value is not known.
+-- Tables of nsys 2024.6 (schema 3.16.1) that can be filled from the rows of a trace, with nsys's names and types of columns. Source:
+-- https://docs.nvidia.com/nsight-systems/AnalysisGuide, "SQLite Schema Reference". In a column that nsys declares NOT NULL, an
+-- unknown value is stored as 0.
 PRAGMA main.journal_mode = OFF;
 PRAGMA main.synchronous = OFF;
-PRAGMA main.locking_mode = EXCLUSIVE; -- not of the store's file
+PRAGMA main.locking_mode = EXCLUSIVE; -- applies to the export, not to the store's database
 PRAGMA main.cache_size = -8192;
 PRAGMA main.max_page_count = 524288; -- 2 GiB
 PRAGMA temp_store = FILE;
@@ -77,6 +77,6 @@ CREATE TABLE ENUM_CUDA_KERNEL_LAUNCH_TYPE (id INTEGER NOT NULL PRIMARY KEY, name
 CREATE TABLE ENUM_CUDA_FUNC_CACHE_CONFIG (id INTEGER NOT NULL PRIMARY KEY, name TEXT, label TEXT);
 INSERT INTO META_DATA_EXPORT VALUES ('EXPORT_APP', 'rooflined'), ('EXPORT_SCHEMA_VERSION', '3.16.1'),
   ('EXPORT_SCHEMA_VERSION_MAJOR', '3'), ('EXPORT_SCHEMA_VERSION_MINOR', '16'), ('EXPORT_SCHEMA_VERSION_MICRO', '1');
--- The pass that is exported. global_pid: nsys's number of the process, if all rows are of one.
+-- The exported pass. global_pid: nsys's globalPid if all rows belong to one process, else NULL.
 CREATE TEMP TABLE exported_pass (pass INTEGER, job INTEGER, run INTEGER, global_pid INTEGER, device INTEGER);
 CREATE TEMP TABLE short_names (name INTEGER PRIMARY KEY, id INTEGER);
