@@ -81,6 +81,7 @@ static bool find_dependency(rl_http_request *request) {
   *dependency = (rl_dependency){.kinds = {RL_REVISION_OTHER, RL_REVISION_OTHER, RL_REVISION_OTHER}};
   switch (request->route->cached_by) {
     case RL_CACHED_BY_NOTHING: return false;
+    case RL_CACHED_BY_PROGRAM: return true;
     case RL_CACHED_BY_JOB:
       dependency->kinds[0] = RL_REVISION_JOB;
       dependency->job_ids[0] = request->id;

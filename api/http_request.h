@@ -32,6 +32,7 @@ enum { RL_BODY_NONE = 0, RL_BODY_CONFIGURED = -1, RL_BODY_UPLOAD = -2 }; /* spec
 /* The data on which the cached replies of a route depend (cached_reply.h). */
 typedef enum rl_cached_by {
   RL_CACHED_BY_NOTHING,         /* replies are not cached */
+  RL_CACHED_BY_PROGRAM,         /* replies are the same until the daemon ends */
   RL_CACHED_BY_JOB,             /* the job with the id in the path */
   RL_CACHED_BY_RUN,             /* the job of the run with the id in the path, and the ceilings */
   RL_CACHED_BY_RUNS,            /* the jobs of the runs that the parameters a and b name, and the ceilings */

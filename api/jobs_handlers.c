@@ -15,7 +15,7 @@ enum { DEFAULT_PAGE_ITEMS = 50, MAX_PAGE_ITEMS = 500 };
 
 typedef struct jobs_query {
   int64_t limit;
-  char cursor[RL_PAGE_CURSOR_SIZE], kind[16], device[16];
+  char cursor[RL_PAGE_CURSOR_SIZE], kind[16], device[16], search[81];
   int state; /* -1: any */
 } jobs_query;
 
@@ -26,6 +26,9 @@ const rl_field rl_list_jobs_query[] = {RL_FIELD(jobs_query, limit, RL_FIELD_INT,
                                        RL_FIELD(jobs_query, state, RL_FIELD_CHOICE, .names = rl_job_state_names,
                                                 .summary = "Only jobs in this state; running includes storing"),
                                        RL_FIELD(jobs_query, device, RL_FIELD_TEXT, .summary = "Only jobs on this device"),
+                                       RL_FIELD(jobs_query, search, RL_FIELD_TEXT,
+                                                .summary = "Only jobs whose request, as stored, contains this text: a name, a "
+                                                           "tag, a kernel, an entry. The case of ASCII letters is ignored"),
                                        {0}};
 
 int rl_handle_submit_job(rl_http_request *request, rl_error *err) {
@@ -63,9 +66,10 @@ int rl_handle_list_jobs(rl_http_request *request, rl_error *err) {
       text_filter(":kind", query.kind),
       text_filter(":state", state),
       text_filter(":device", query.device),
+      text_filter(":search", query.search),
       {":limit", RL_SQL_INTEGER, .integer = query.limit + 1},
   };
-  if (rl_store_query(request->server->store, RL_QUERY_JOBS, bindings, 5, &cursor, err) < 0) return -1;
+  if (rl_store_query(request->server->store, RL_QUERY_JOBS, bindings, 6, &cursor, err) < 0) return -1;
   return rl_reply_rows(request, cursor, query.limit, 'j', err);
 }
 

@@ -1,4 +1,5 @@
-/* A table maps file name extensions to media types. Opens one path segment after another with openat and O_NOFOLLOW. */
+/* A table maps file name extensions to media types. Opens one path segment after another with openat and O_NOFOLLOW. NAME.gz,
+ * which the build puts beside NAME, is sent to clients that accept gzip. */
 #include "api/static_files.h"
 
 #include <fcntl.h>
@@ -62,15 +63,37 @@ static int open_path(int web_folder_fd, const char *path) {
 
 static const char *file_path(const char *path) { return strcmp(path, "/") == 0 ? "/index.html" : path; }
 
-/* Opens the regular file for a request's path. -1: there is no such file. */
-static int open_file(const rl_server *server, const char *path, struct stat *status) {
-  path = file_path(path);
-  if (server->web_folder_fd < 0 || path[0] != '/' || media_type_of(path) == NULL) return -1;
-  int file = open_path(server->web_folder_fd, path + 1);
+/* Opens a regular file below the folder; -1: there is no such file. */
+static int open_regular(int web_folder_fd, const char *path, struct stat *status) {
+  int file = open_path(web_folder_fd, path);
   if (file < 0) return -1;
   if (fstat(file, status) == 0 && S_ISREG(status->st_mode)) return file;
   close(file);
   return -1;
+}
+
+/* Opens the regular file of a request's path; -1: no such file. */
+static int open_file(const rl_server *server, const char *path, struct stat *status) {
+  path = file_path(path);
+  if (server->web_folder_fd < 0 || path[0] != '/' || media_type_of(path) == NULL) return -1;
+  return open_regular(server->web_folder_fd, path + 1, status);
+}
+
+/* Replaces *file by its gzip copy and updates *status. Returns false if there is none, or if the file was changed after it. */
+static bool open_gzip_copy(const rl_server *server, const char *path, int *file, struct stat *status) {
+  char name[1024];
+  struct stat copied;
+  if ((size_t)snprintf(name, sizeof name, "%s.gz", file_path(path) + 1) >= sizeof name) return false;
+  int copy = open_regular(server->web_folder_fd, name, &copied);
+  if (copy < 0) return false;
+  if (copied.st_mtim.tv_sec < status->st_mtim.tv_sec) {
+    close(copy);
+    return false;
+  }
+  close(*file);
+  *file = copy;
+  *status = copied;
+  return true;
 }
 
 bool rl_static_file_exists(const rl_server *server, const char *path) {
@@ -85,6 +108,8 @@ int rl_handle_get_web_file(rl_http_request *request, rl_error *err) {
   char etag[RL_ETAG_SIZE];
   RL_CLEANUP(rl_close_descriptor) int file = open_file(request->server, request->path, &status);
   if (file < 0) return rl_fail(err, RL_HTTP, 404, "No route and no file has this path; /openapi.json lists the routes.");
+  bool gzip = rl_accepts_gzip(rl_http_request_header(request, "Accept-Encoding")) &&
+              open_gzip_copy(request->server, request->path, &file, &status);
   const int64_t identity[] = {status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_size, (int64_t)status.st_ino};
   rl_etag_hash(identity, sizeof identity, etag);
   bool unchanged = rl_etag_matches(rl_http_request_header(request, "If-None-Match"), etag);
@@ -93,7 +118,9 @@ int rl_handle_get_web_file(rl_http_request *request, rl_error *err) {
     if (!unchanged) {
       file = -1; /* the response closes it */
       rl_response_add_header(response, "Content-Type", media_type_of(file_path(request->path)));
+      if (gzip) rl_response_add_header(response, "Content-Encoding", "gzip");
     }
+    rl_response_add_header(response, "Vary", "Accept-Encoding");
     rl_response_add_header(response, "ETag", etag);
     rl_response_add_header(response, "Cache-Control", "no-cache");
   }

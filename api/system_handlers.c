@@ -33,6 +33,17 @@ static cJSON *device_json(const rl_device_state *state) {
   return device;
 }
 
+/* Returns the array of the devices that stored jobs have; null if the database can't be read now. */
+static cJSON *read_job_devices(rl_store *store) {
+  RL_CLEANUP(rl_cursor_cleanup) rl_cursor *cursor = NULL;
+  const char *device;
+  rl_error ignored;
+  if (rl_store_query(store, RL_QUERY_JOB_DEVICES, NULL, 0, &cursor, &ignored) < 0) return cJSON_CreateNull();
+  cJSON *devices = cJSON_CreateArray();
+  while (rl_cursor_next(cursor, &device, &ignored) > 0) cJSON_AddItemToArray(devices, cJSON_CreateString(device));
+  return devices;
+}
+
 int rl_handle_list_devices(rl_http_request *request, rl_error *err) {
   int count;
   rl_device_state *states = read_devices(request->server, &count);
@@ -40,6 +51,7 @@ int rl_handle_list_devices(rl_http_request *request, rl_error *err) {
   cJSON *document = cJSON_CreateObject(), *items = cJSON_AddArrayToObject(document, "items");
   for (int i = 0; i < count; i++) cJSON_AddItemToArray(items, device_json(&states[i]));
   free(states);
+  cJSON_AddItemToObject(document, "job_devices", read_job_devices(request->server->store));
   return rl_reply_json(request, 200, document, err);
 }
 
@@ -87,16 +99,5 @@ int rl_handle_get_readiness(rl_http_request *request, rl_error *err) {
 }
 
 int rl_handle_get_openapi(rl_http_request *request, rl_error *err) {
-  char etag[RL_ETAG_SIZE];
-  rl_etag_hash(rl_openapi->text, rl_openapi->size, etag);
-  bool unchanged = rl_etag_matches(rl_http_request_header(request, "If-None-Match"), etag);
-  struct MHD_Response *response =
-      unchanged ? rl_response_empty()
-                : MHD_create_response_from_buffer(rl_openapi->size, (void *)rl_openapi->text, MHD_RESPMEM_PERSISTENT);
-  if (response != NULL) {
-    if (!unchanged) rl_response_add_header(response, "Content-Type", "application/json");
-    rl_response_add_header(response, "ETag", etag);
-    rl_response_add_header(response, "Cache-Control", "no-cache");
-  }
-  return rl_reply(request, unchanged ? 304 : 200, response, err);
+  return rl_reply_text(request, 200, strndup(rl_openapi->text, rl_openapi->size), "application/json", err);
 }

@@ -68,6 +68,8 @@ static const option_field options[] = {
     {"--fresh-worker", "fresh_worker", BOOLEAN, "true|false", "in new worker processes; default: false"},
     {"--worker-build", "worker_build", TEXT, "NAME", "a build that the daemon's setting builds names"},
     {"--deadline", "deadline_s", NUMBER, "SECONDS", "deadline of the job"},
+    {"--name", "name", TEXT, "NAME", "shown in the list of jobs"},
+    {"--tags", "tags", TEXT_LIST, "TAG,…", "shown in the list of jobs"},
 };
 enum { OPTION_COUNT = sizeof options / sizeof *options };
 

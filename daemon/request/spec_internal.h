@@ -15,6 +15,7 @@ typedef struct rl_spec_common {
   int64_t deadline_s;
   bool fresh_worker;
   char build[65];
+  char name[81], tags[512];           /* tags: one a line */
   int set;                            /* index into rl_profile_set_names */
   rl_profile_options profile_options; /* collected in addition to the set */
 } rl_spec_common;
@@ -29,17 +30,19 @@ typedef struct rl_spec_common {
     .name = NAME, .type = (TYPE), .offset = offsetof(STRUCT, common.PATH), .size = sizeof(((STRUCT *)0)->common.PATH), \
     __VA_ARGS__                                                                                                        \
   }
-#define RL_SPEC_COMMON_FIELDS(STRUCT)                                                                              \
-  RL_SPEC_FIELD(STRUCT, "device", device, RL_FIELD_TEXT,                                                           \
-                .summary = "an id from /devices; default: the first usable GPU, else the CPU"),                    \
-      RL_SPEC_FIELD(STRUCT, "passes", passes, RL_FIELD_CHOICES, .names = rl_pass_names,                            \
-                    .summary = "passes under which each run is measured; default timing"),                         \
-      RL_SPEC_FIELD(STRUCT, "deadline_s", deadline_s, RL_FIELD_INT, .minimum = 0, .maximum = 604800,               \
-                    .summary = "seconds from the job's start to its end; default 0: the daemon's job_deadline_s"), \
-      RL_SPEC_FIELD(STRUCT, "fresh_worker", fresh_worker, RL_FIELD_BOOL,                                           \
-                    .summary = "run the passes in worker processes that no earlier job used; default false"),      \
-      RL_SPEC_FIELD(STRUCT, "worker_build", build, RL_FIELD_TEXT,                                                  \
-                    .summary = "a build of the workers that the setting builds names; default: the daemon's workers")
+#define RL_SPEC_COMMON_FIELDS(STRUCT)                                                                                  \
+  RL_SPEC_FIELD(STRUCT, "device", device, RL_FIELD_TEXT,                                                               \
+                .summary = "an id from /devices; default: the first usable GPU, else the CPU"),                        \
+      RL_SPEC_FIELD(STRUCT, "passes", passes, RL_FIELD_CHOICES, .names = rl_pass_names,                                \
+                    .summary = "passes under which each run is measured; default timing"),                             \
+      RL_SPEC_FIELD(STRUCT, "deadline_s", deadline_s, RL_FIELD_INT, .minimum = 0, .maximum = 604800,                   \
+                    .summary = "seconds from the job's start to its end; default 0: the daemon's job_deadline_s"),     \
+      RL_SPEC_FIELD(STRUCT, "fresh_worker", fresh_worker, RL_FIELD_BOOL,                                               \
+                    .summary = "run the passes in worker processes that no earlier job used; default false"),          \
+      RL_SPEC_FIELD(STRUCT, "worker_build", build, RL_FIELD_TEXT,                                                      \
+                    .summary = "a build of the workers that the setting builds names; default: the daemon's workers"), \
+      RL_SPEC_FIELD(STRUCT, "name", name, RL_FIELD_TEXT, .summary = "shown in the list of jobs; default: none"),       \
+      RL_SPEC_FIELD(STRUCT, "tags", tags, RL_FIELD_NAMES, .summary = "shown in the list of jobs; GET /jobs finds them")
 /* For kinds whose runs can be profiled. */
 #define RL_SPEC_PROFILE_FIELDS(STRUCT)                                                                         \
   RL_SPEC_FIELD(STRUCT, "set", set, RL_FIELD_CHOICE, .names = rl_profile_set_names,                            \

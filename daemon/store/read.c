@@ -27,6 +27,7 @@ static const char *const query_names[RL_QUERIES] = {
     [RL_QUERY_JOB] = "job",
     [RL_QUERY_SOURCE] = "source",
     [RL_QUERY_JOBS] = "jobs",
+    [RL_QUERY_JOB_DEVICES] = "job_devices",
     [RL_QUERY_EVENTS] = "events",
     [RL_QUERY_RESULTS] = "results",
     [RL_QUERY_KERNELS] = "kernels",
@@ -78,9 +79,9 @@ static const char *const query_names[RL_QUERIES] = {
 };
 
 /* Queries with a separate statement for each combination of these parameters, named jobs, jobs_kind, jobs_kind_state, ... */
-enum { MAX_CHOOSING = 3 };
+enum { MAX_CHOOSING = 4 };
 static const char *const choosing_parameters[RL_QUERIES][MAX_CHOOSING] = {
-    [RL_QUERY_JOBS] = {":kind", ":state", ":device"},
+    [RL_QUERY_JOBS] = {":kind", ":state", ":device", ":search"},
     [RL_QUERY_HISTORY] = {":like"},
 };
 

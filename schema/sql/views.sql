@@ -183,7 +183,12 @@ SELECT j.id AS job, json_object(
                   FROM passes WHERE job_id = j.id)),
   'problem', json(iif(j.problem_message IS NULL, 'null', json_object(
     'domain', j.problem_domain, 'code', j.problem_code, 'message', j.problem_message))),
-  'workload', first.workload, 'dtype', first.params ->> '$.dtype', 'shape', json(first.params -> '$.shape'),
+  'name', coalesce(nullif(j.request ->> '$.name', ''), j.request ->> '$.file_name'),
+  'tags', json(coalesce(j.request -> '$.tags', '[]')),
+  'workload', first.workload, 'engine', first.engine, 'entry', j.request ->> '$.entry', 'grid', json(j.request -> '$.grid'),
+  'block', json(j.request -> '$.block'),
+  'parameters', json(iif(j.kind IN ('train', 'layer'), first.nondefault_params, NULL)),
+  'dtype', first.params ->> '$.dtype', 'shape', json(first.params -> '$.shape'),
   'batch_size', first.params ->> '$.batch_size',
   'variants', json((SELECT json_group_array(variant) FROM (SELECT variant FROM runs WHERE job_id = j.id ORDER BY ordinal))),
   'fastest', json(coalesce((

@@ -42,9 +42,9 @@ INSTRUCTIONS = [instruction(*row) for row in (
 
 
 def posted(rows, sha, text, **columns):
-    rows.insert("sources", sha256=sha, text=json.dumps({"entry": "add", "grid": [4, 1, 1], "block": [64, 1, 1],
-                                                        "dynamic_shared_bytes": 0, **text}))
-    return rows.job(kind="source", source=sha, **columns)
+    launch = {"entry": "add", "grid": [4, 1, 1], "block": [64, 1, 1]}
+    rows.insert("sources", sha256=sha, text=json.dumps({**launch, "dynamic_shared_bytes": 0, **text}))
+    return rows.job(kind="source", source=sha, request=json.dumps(launch), **columns)
 
 
 def insert(state):

@@ -3,6 +3,7 @@
 import contextlib
 import sqlite3
 import threading
+import urllib.parse
 
 import pytest
 from daemon import FINAL, endless, job
@@ -55,6 +56,33 @@ def test_pages(start):
     own_daemon.cancel_all()
     assert len(own_daemon.get("/jobs?state=cancelled").json()["items"]) == 8
     assert own_daemon.stop() == 0
+
+
+def test_names_tags_and_search(start):
+    own_daemon = start()
+    named = own_daemon.submit({**job(), "name": "Größe 50% of_all", "tags": ["night", "v2.1"]})
+    kernel = own_daemon.submit({"kind": "kernel", "kernel": "softmax", "shape": {"rows": 3, "columns": 5}, "samples": 2})
+    for job_id in (named, kernel):
+        own_daemon.wait(job_id)
+    first, second = own_daemon.get("/jobs").json()["items"]
+    assert (second["name"], second["tags"]) == ("Größe 50% of_all", ["night", "v2.1"])
+    assert second["parameters"]["max_images"] == 640 and second["engine"] is not None
+    assert (first["name"], first["tags"], first["parameters"], first["entry"]) == (None, [], None, None)
+    for text, found in [("NIGHT", [named]), ("50%", [named]), ("5_%", []), ("Größe", [named]), ("softmax", [kernel]),
+                        ("kind", [kernel, named]), ("o'clock", [])]:
+        items = own_daemon.get("/jobs?search=" + urllib.parse.quote(text)).json()["items"]
+        assert [item["id"] for item in items] == found, text
+    items = own_daemon.get("/jobs?search=kind&kind=train&device=cpu&state=completed").json()["items"]
+    assert [item["id"] for item in items] == [named]
+    assert own_daemon.get("/devices").json()["job_devices"] == ["cpu"]
+
+
+@pytest.mark.parametrize(("field", "value", "pointer"), [
+    ("name", "x" * 81, "/name"), ("name", 7, "/name"), ("tags", ["a b"], "/tags/0"), ("tags", "night", "/tags"),
+    ("tags", ["a", "a"], "/tags/1")])
+def test_bad_names_and_tags(daemon, field, value, pointer):
+    answer = daemon.call("POST", "/jobs", {**job(), field: value})
+    assert (answer.status_code, answer.json()["code"], answer.json()["pointer"]) == (400, "invalid_field", pointer)
 
 
 def test_idempotency(daemon):

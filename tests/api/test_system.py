@@ -1,11 +1,18 @@
 """Devices, health, readiness, openapi.json, and the files of the web page."""
 
+import gzip
 import json
 import os
 import socket
 
 import pytest
+import requests
 from daemon import BUILD, DOCUMENT, SOURCE, endless, job
+
+
+def raw_get(daemon, path, encoding):
+    with requests.get(daemon.url + path, headers={"Accept-Encoding": encoding}, stream=True, timeout=60) as response:
+        return response.headers, response.raw.read(decode_content=False)
 
 
 def test_health(daemon):
@@ -52,6 +59,8 @@ def test_the_reason_of_an_unusable_device_is_utf8(start, tmp_path, message, reas
 def test_openapi(daemon):
     response = daemon.get("/openapi.json")
     assert response.json() == DOCUMENT
+    headers, body = raw_get(daemon, "/openapi.json", "gzip")
+    assert headers["Content-Encoding"] == "gzip" and json.loads(gzip.decompress(body)) == DOCUMENT
     again = daemon.get("/openapi.json", headers={"If-None-Match": response.headers["ETag"]})
     assert (again.status_code, again.content) == (304, b"")
 
@@ -112,6 +121,38 @@ def test_paths_stay_inside_the_folder(site, path):
     head, _, body = answer.partition(b"\r\n\r\n")
     assert b" 404 " in head.splitlines()[0], answer
     assert json.loads(body)["code"] == "not_found"
+
+
+def test_a_compressed_copy_is_sent_to_clients_that_accept_it(start, tmp_path):
+    (tmp_path / "a.js").write_text("plain " * 100)
+    (tmp_path / "a.js.gz").write_bytes(gzip.compress(b"plain " * 100))
+    (tmp_path / "b.js").write_text("no copy")
+    daemon = start("--web", str(tmp_path))
+    headers, body = raw_get(daemon, "/a.js", "gzip")
+    assert (headers["Content-Encoding"], headers["Content-Type"]) == ("gzip", "text/javascript; charset=utf-8")
+    assert gzip.decompress(body) == b"plain " * 100
+    plain_headers, plain = raw_get(daemon, "/a.js", "gzip;q=0")
+    assert "Content-Encoding" not in plain_headers and plain == b"plain " * 100
+    assert plain_headers["ETag"] != headers["ETag"]
+    for reply in (headers, plain_headers):
+        assert reply["Vary"] == "Accept-Encoding"
+    assert "Content-Encoding" not in raw_get(daemon, "/b.js", "gzip")[0]
+    assert daemon.get("/a.js.gz").status_code == 404
+    # A copy that is older than its file is not used.
+    (tmp_path / "a.js").write_text("changed")
+    os.utime(tmp_path / "a.js.gz", (1, 1))
+    assert raw_get(daemon, "/a.js", "gzip")[1] == b"changed"
+    # A link is no copy.
+    (tmp_path / "b.js.gz").symlink_to(tmp_path / "a.js.gz")
+    os.utime(tmp_path / "b.js", (0, 0))
+    assert raw_get(daemon, "/b.js", "gzip")[1] == b"no copy"
+
+
+def test_the_files_of_the_page_have_compressed_copies(daemon):
+    web = BUILD / "share" / "rooflined" / "web"
+    for name in ("index.html", "style.css", "theme.js", "index.js", "lib/api.js", "vendor/uPlot.esm.js", "favicon.svg"):
+        headers, body = raw_get(daemon, f"/{name}", "gzip")
+        assert headers["Content-Encoding"] == "gzip" and gzip.decompress(body) == (web / name).read_bytes(), name
 
 
 def test_a_changed_file_has_another_etag(site, tmp_path):

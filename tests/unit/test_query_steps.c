@@ -36,6 +36,8 @@ typedef struct query_case {
 static const query_case cases[] = {
     {QUERY(JOB), "of a training job", 900, {MEMBER(":id", train_job)}},
     {QUERY(SOURCE), "of a source job", 30, {MEMBER(":id", source_job)}},
+    {QUERY(JOB_DEVICES), "of all jobs", 60, {{0}}},
+    {QUERY(JOBS), "with a text that each has", 1500, {NUMBER(":limit", 51), TEXT(":search", "KIND")}},
     {QUERY(JOBS), "first page", 1500, {NUMBER(":limit", 201)}},
     {QUERY(JOBS), "page after other jobs", 1400, {NUMBER(":limit", 51), NUMBER(":before", 80)}},
     {QUERY(JOBS), "of a rare device", 60, {NUMBER(":limit", 51), TEXT(":device", GROW_RARE_DEVICE)}},

@@ -166,7 +166,7 @@ test('the list of jobs follows their states', async () => {
   const id = await train({ epochs: 1, warmup_epochs: 0, max_images: 256, precisions: ['fp32'] });
   const row = page.locator('#jobs tbody tr', { has: page.locator(`a[href="/job.html?id=${id}"]`) });
   await row.locator('.state[data-state="completed"]').waitFor({ timeout: 60000 });
-  assert.match(await row.innerText(), /completed\s+mnist_cnn batch 64\s+fp32 [\d.]+ m?s\s+cpu/);
+  assert.match(await row.innerText(), /completed\s+mnist_cnn\s+batch 64 · .*max_images=256.*\s+fp32 [\d.]+ m?s\s+cpu/);
   await takeScreenshot(page, 'list-dark');
   await page.close();
 });

@@ -98,7 +98,8 @@ function schemaOf(kind, values) {
 }
 
 function drawFields(kind, values) {
-  const { visible, schema } = KINDS[kind];
+  const { schema } = KINDS[kind];
+  const visible = [...KINDS[kind].visible, 'name', 'tags'];
   const { fields, read } = objectFields(schemaOf(kind, values), '', values, context);
   const elementOf = (name) => fields.find((field) => field.name === name)?.element;
   const isOpen = fieldsHolder.querySelector('details')?.open ?? false;

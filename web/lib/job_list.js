@@ -1,0 +1,98 @@
+// The table of jobs: a row for each, which says what ran by kind, and sorting by a column.
+import { finalStates } from '/lib/api.js';
+import { createElement, numberCell, stateBadge } from '/lib/dom.js';
+import * as format from '/lib/format.js';
+import { nextSorting, sortRows, sortableHead } from '/lib/sortable.js';
+
+const fastestTime = ({ fastest }) => fastest && (fastest.epoch_ms_median ?? fastest.time_cold_us_median / 1000);
+const endOf = (job) => job.finished_at || (finalStates.includes(job.state) ? null : new Date().toISOString());
+const duration = (job) => format.secondsBetween(job.started_at, endOf(job));
+const launchText = ({ grid, block }) => [grid && `grid ${format.dimensions(grid)}`, block && `block ${format.dimensions(block)}`];
+const SHOWN_ELSEWHERE = ['batch_size', 'engine', 'precision', 'variant', 'dtype', 'samples', 'seed'];
+const parameterTexts = ({ parameters }) => Object.entries(parameters ?? {}).filter(([name]) => !SHOWN_ELSEWHERE.includes(name))
+  .map(([name, value]) => `${name}=${value}`);
+
+const PLAIN_ENGINES = ['cpu', 'cuda']; // those of kernels, which say no more than the device
+/** What distinguishes a job from others of its workload: type, sizes, launch, parameters that differ from defaults, engine. */
+const details = (job) => [format.parameters(job), ...launchText(job), ...parameterTexts(job),
+  PLAIN_ENGINES.includes(job.engine) ? null : job.engine].filter(Boolean).join(' · ');
+
+/** The link of a row: the job's name, or the posted kernel, or the workload. */
+const titleOf = (job) => job.name ?? job.entry ?? job.workload;
+
+function jobCell(job) {
+  const subtitle = [...(titleOf(job) === job.workload ? [] : [job.name && job.entry ? job.entry : job.workload]), details(job)];
+  const tags = [...job.tags, ...(job.origin === 'daemon' ? ['by the daemon'] : [])];
+  return createElement('td', { class: 'words' },
+    createElement('a', { class: 'job-title', href: `/job.html?id=${job.id}` }, titleOf(job)),
+    ...tags.map((tag) => createElement('span', { class: 'tag' }, tag)),
+    createElement('span', { class: 'quiet job-details' }, subtitle.filter(Boolean).join(' · ')));
+}
+
+/** The job's variants, with the time of the fastest. */
+function variantNodes({ variants, fastest }) {
+  const time = fastest && (format.ms(fastest.epoch_ms_median) ?? format.us(fastest.time_cold_us_median));
+  const title = fastest?.epoch_ms_median === null ? 'Fastest: median, cold cache' : 'Fastest: median epoch';
+  const nameOf = (variant) => (fastest?.variant === variant ? createElement('strong', { title }, `${variant} ${time}`) : variant);
+  return variants.flatMap((variant, index) => (index === 0 ? [nameOf(variant)] : [' · ', nameOf(variant)]));
+}
+
+const stateCell = (job, progress) => createElement('td', {}, stateBadge(job.state),
+  progress && job.state === 'running' ? createElement('span', { class: 'quiet' }, ` ${progress}`) : null);
+
+const columns = [
+  { label: 'Job', number: true, value: (job) => job.id },
+  { label: 'State', value: (job) => job.state },
+  { label: 'Name and workload', value: titleOf },
+  { label: 'Fastest run', number: true, value: fastestTime },
+  { label: 'Device', value: (job) => job.device },
+  { label: 'Created', number: true, value: (job) => Date.parse(job.created_at) },
+  { label: 'Duration', number: true, value: (job) => duration(job) || null },
+];
+const columnOf = (label) => columns.findIndex((column) => column.label === label);
+
+function jobRow(job, progress) {
+  return createElement('tr', {},
+    createElement('th', { scope: 'row', class: 'n' }, createElement('a', { href: `/job.html?id=${job.id}` }, String(job.id))),
+    stateCell(job, progress), jobCell(job), createElement('td', { class: 'words' }, ...variantNodes(job)),
+    createElement('td', { class: 'mono' }, job.device),
+    createElement('td', {}, createElement('time', { datetime: job.created_at }, format.dateTime(job.created_at))),
+    numberCell(format.duration(duration(job)), 'the job has not started'));
+}
+
+/** Replaces children and keeps the focus on the element with the same key. */
+function replaceChildren(parent, children, selector, keyOf) {
+  const focused = parent.contains(document.activeElement) ? keyOf(document.activeElement) : null;
+  parent.replaceChildren(...children);
+  if (focused) [...parent.querySelectorAll(selector)].find((one) => keyOf(one) === focused)?.focus({ preventScroll: true });
+}
+
+/** The table of jobs, sorted by a column that the reader chooses; at first the newest job is first. */
+export class JobTable {
+  #table;
+  #sorting = { column: columnOf('Job'), down: true };
+  #jobs = [];
+  #progressOf;
+
+  /** progressOf(id): the progress of a running job, as text. */
+  constructor(table, progressOf) {
+    this.#table = table;
+    this.#progressOf = progressOf;
+    this.#draw();
+  }
+
+  show(jobs) {
+    this.#jobs = jobs;
+    this.#draw();
+  }
+
+  #draw() {
+    const onSort = (index) => {
+      this.#sorting = nextSorting(columns, this.#sorting, index);
+      this.#draw();
+    };
+    const rows = sortRows(columns, this.#jobs, this.#sorting).map((job) => jobRow(job, this.#progressOf(job.id)));
+    replaceChildren(this.#table, [sortableHead(columns, this.#sorting, onSort), createElement('tbody', {}, ...rows)], 'a, button',
+      ({ href, textContent }) => `${href ?? ''} ${textContent}`);
+  }
+}
