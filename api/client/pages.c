@@ -1,5 +1,6 @@
 /* Prints the manual pages and the completion scripts of shells from the tables of commands and settings. pages PAGE:
- * rooflinectl.1, rooflined.8, bash, zsh or fish. Runs at build time. */
+ * rooflinectl.1, rooflined.8, the page of a program that rooflined starts, bash, zsh or fish. Runs at
+ * build time. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -258,6 +259,25 @@ static void print_daemon_page(void) {
   puts(".SH FILES\n.TP\n/etc/rooflined/rooflined.conf\nThe settings.\n.SH SEE ALSO\n\\fBrooflinectl\\fR(1)");
 }
 
+/* The programs that rooflined starts. */
+static const struct {
+  const char *page, *name, *purpose;
+} started_programs[] = {{"rooflined-worker-cpu.8", "rooflined-worker-cpu", "executes rooflined's jobs on the CPU"},
+                        {"rooflined-nvrtc.8", "rooflined-nvrtc", "compiles posted CUDA code for rooflined, in a sandbox"},
+                        {"rooflined-import.8", "rooflined-import", "reads uploaded traces for rooflined, in a sandbox"}};
+enum { STARTED_PROGRAMS = sizeof started_programs / sizeof *started_programs };
+
+static bool print_started_program(const char *page) {
+  int i = 0;
+  while (i < STARTED_PROGRAMS && strcmp(started_programs[i].page, page) != 0) i++;
+  if (i == STARTED_PROGRAMS) return false;
+  print_title(started_programs[i].name, 8, started_programs[i].purpose);
+  printf("\\fB%s\\fR\n.SH DESCRIPTION\n", started_programs[i].name);
+  puts("\\fBrooflined\\fR(8) starts this program and exchanges frames with it on a pipe. It is not meant to be started by hand.");
+  puts(".SH SEE ALSO\n\\fBrooflined\\fR(8)");
+  return true;
+}
+
 int main(int argc, char **argv) {
   static const struct {
     const char *name;
@@ -269,6 +289,7 @@ int main(int argc, char **argv) {
                {"fish", print_fish}};
   for (size_t i = 0; argc == 2 && i < sizeof pages / sizeof *pages; i++)
     if (strcmp(argv[1], pages[i].name) == 0) return pages[i].print(), fflush(stdout) == 0 ? 0 : 1;
-  fputs("pages rooflinectl.1 | rooflined.8 | bash | zsh | fish\n", stderr);
+  if (argc == 2 && print_started_program(argv[1])) return fflush(stdout) == 0 ? 0 : 1;
+  fputs("pages rooflinectl.1 | rooflined.8 | rooflined-….8 | bash | zsh | fish\n", stderr);
   return 2;
 }

@@ -96,7 +96,8 @@ def test_zsh_describes_commands_and_options(folder):
     assert any(entry.startswith("--causal[") and entry.endswith("(true false)") for entry in zsh("rooflinectl run", folder))
 
 
-@pytest.mark.parametrize("page", ("rooflinectl.1", "rooflined.8"))
+@pytest.mark.parametrize("page", ("rooflinectl.1", "rooflined.8", "rooflined-worker-cpu.8", "rooflined-nvrtc.8",
+                                  "rooflined-import.8"))
 def test_manual_pages_have_no_warnings(page, tmp_path):
     file = tmp_path / page
     file.write_bytes(gzip.decompress((PAGES / f"{page}.gz").read_bytes()))
