@@ -99,7 +99,7 @@ static const response responses[] = {
     {"Sample", rl_sample_fields, NAMES(), NAMES("suspect", "suspect_reason")},
     {"Measurement", rl_measurement_fields, NAMES(), NAMES("pass")},
     {"Kernel", rl_kernel_fields, NAMES("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"),
-     NAMES("id", "run", "variant", "pass", "grid", "block", "metrics", "phases")},
+     NAMES("id", "run", "variant", "pass", "counted_duration_us", "grid", "block", "metrics", "phases")},
     {"Phase", rl_phase_fields, NAMES("ordinal", "position"), NAMES()},
     {"Instruction", rl_instruction_fields, NAMES("ordinal"), NAMES()},
     {"ProgressEvent", rl_progress_fields, NAMES(), NAMES("run_id", "at")},
