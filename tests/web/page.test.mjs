@@ -42,6 +42,19 @@ test('the form starts a comparison, and the page follows it to its result', asyn
   await page.close();
 });
 
+test('the comparison is explained in the sentences of the API', async () => {
+  const page = await openPage(`${daemon.url}/job.html?id=${job}`);
+  await page.locator('body[data-loaded="completed"]').waitFor();
+  const { items } = await (await fetch(`${daemon.url}/jobs/${job}/comparison`)).json();
+  const sentences = items[0].explanation;
+  assert.ok(sentences.length >= 6);
+  assert.deepEqual(await page.locator('#explanation li').evaluateAll((all) => all.map((one) => one.dataset.topic)),
+    sentences.map(({ topic }) => topic));
+  const shown = await page.locator('#explanation').innerText();
+  for (const { text, reason } of sentences) assert.ok(shown.includes(text ?? reason), `${text ?? reason} is not in ${shown}`);
+  await page.close();
+});
+
 test('a missing value is a dash with a reason', async () => {
   const page = await openPage(`${daemon.url}/job.html?id=${job}`);
   await page.locator('body[data-loaded]').waitFor();

@@ -1,5 +1,6 @@
 // The comparison of runs: a sentence, cards of bars, and missing numbers.
 import { byId, createElement } from '/lib/dom.js';
+import { drawExplanation } from '/lib/explanation.js';
 import { timingsOf } from '/lib/timings.js';
 import { trainingOf } from '/lib/training.js';
 
@@ -15,6 +16,7 @@ export function drawComparison(runs, pairs) {
   byId('bars').classList.toggle('timings', content.table !== null);
   byId('bars').classList.toggle('named', runs.some((run) => run.variant.length > 4));
   byId('bars').replaceChildren(...content.cards);
+  drawExplanation(pairs);
   byId('times').hidden = content.table === null;
   byId('time-table').replaceChildren(content.table ?? '');
   const notes = [...content.notes, ...unavailablePassNotes(runs)];

@@ -1,0 +1,26 @@
+// The explanation of a training comparison: a sentence for each topic, with links to the kernels and phases that show it.
+import { byId, createElement } from '/lib/dom.js';
+import * as format from '/lib/format.js';
+
+const titles = { epoch: 'Epoch', speedup: 'Speed-up', limit: 'Limit', arithmetic: 'Arithmetic', memory: 'Memory',
+  weights: 'Weights', conversions: 'Conversions', scaling: 'Loss scaling' };
+
+/** The name of a kernel or phase with its time, as a link to its report if its counters were collected. */
+function shownBy({ run, launch, phase, kernel, time_ms: time }) {
+  const text = `${phase ?? launch}${time === null ? '' : ` ${format.ms(time)}`}`;
+  return kernel === null ? createElement('span', { title: 'its counters were not collected' }, text)
+    : createElement('a', { href: `/report.html?run=${run}&kernel=${kernel}` }, text);
+}
+
+const sentenceItem = ({ topic, text, reason, links }) => createElement('li', { 'data-topic': topic },
+  createElement('strong', {}, titles[topic]), ` ${text ?? `— ${reason}`}`,
+  ...links.length > 0 ? [createElement('span', { class: 'quiet shown-by' }, 'See ',
+    ...links.flatMap((link, i) => (i > 0 ? [', ', shownBy(link)] : [shownBy(link)])))] : []);
+
+/** Draws the explanations of the API's comparisons of two runs each; those of other jobs than training have none. */
+export function drawExplanation(pairs) {
+  const sentences = pairs.flatMap((pair, i) => (pair.explanation ?? [])
+    .filter(({ topic, run }) => i === 0 || topic !== 'epoch' || run !== pairs[0].baseline?.run));
+  byId('explanation').hidden = sentences.length === 0;
+  byId('explanation').querySelector('ul').replaceChildren(...sentences.map(sentenceItem));
+}
