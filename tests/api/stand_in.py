@@ -101,6 +101,8 @@ def serve():
         payload = read(length)
         if TYPES[kind] == "SOURCE":
             source = json.loads(payload)
+        elif TYPES[kind] == "RELEASE":
+            send("RELEASED")
         elif TYPES[kind] == "REQUEST":
             request = decode(kind, payload).payload
             record_request(workload=request["workload"], params=request["params"], source=source)
