@@ -54,8 +54,8 @@ rl_findings rl_report_apply_rules(const rl_metric_values *values);
 cJSON *rl_report_findings_json(const rl_findings *findings, const cJSON *instructions);
 /* Calls rl_report_apply_rules and rl_report_findings_json. */
 cJSON *rl_report_findings(const rl_metric_values *values, const cJSON *instructions);
-/* Returns [{"rule", "change", "a", "b"}]: how the finding of each rule changes from a to b. change: "appeared", "went" or
- * "stayed"; a and b: the finding or null. Findings are not combined by cause. */
+/* Returns [{"rule", "change", "a", "b"}]: how the finding of each rule changes from a to b. change: "new", "resolved" or
+ * "unchanged"; a and b: the finding or null. Findings are not combined by cause. */
 cJSON *rl_report_finding_changes(const rl_metric_values *a, const rl_metric_values *b);
 /* Returns the kernel's rl_kernel_verdict. library: the kernel belongs to a library, so the user can't change its code. */
 cJSON *rl_report_verdict(const rl_metric_values *values, bool library);

@@ -141,11 +141,11 @@ static const rl_finding *finding_of(const rl_findings *findings, const rl_rule *
   return NULL;
 }
 
-/* The API's value "went" means that run a has the finding and run b has not. */
+/* A finding of run a alone is resolved in run b. */
 static cJSON *change_json(const rl_rule *rule, const rl_finding *a, const rl_finding *b) {
   cJSON *object = cJSON_CreateObject();
   cJSON_AddStringToObject(object, "rule", rule->id);
-  cJSON_AddStringToObject(object, "change", !a ? "appeared" : !b ? "went" : "stayed");
+  cJSON_AddStringToObject(object, "change", !a ? "new" : !b ? "resolved" : "unchanged");
   cJSON_AddItemToObject(object, "a", a ? finding_json(a, NULL) : cJSON_CreateNull());
   cJSON_AddItemToObject(object, "b", b ? finding_json(b, NULL) : cJSON_CreateNull());
   return object;

@@ -164,7 +164,7 @@ function differenceBadge(section) {
   return count > 0 ? createElement('span', { class: 'quiet' }, `${count} differ`) : null;
 }
 
-const changeOrder = ['appeared', 'went', 'stayed']; // as the API names them
+const changeOrder = ['new', 'resolved', 'unchanged'];
 
 /** Lists findings, changed ones first. */
 function drawFindings({ a: kernelA, b: kernelB, findings }) {

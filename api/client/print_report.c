@@ -319,7 +319,7 @@ static void print_difference(FILE *out, const cJSON *row) {
 }
 
 static void print_finding_changes(FILE *out, const cJSON *pair) {
-  static const struct { const char *change, *mark; } marks[] = {{"appeared", "+"}, {"went", "-"}, {"stayed", "="}};
+  static const struct { const char *change, *mark; } marks[] = {{"new", "+"}, {"resolved", "-"}, {"unchanged", "="}};
   const cJSON *changed;
   for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
     cJSON_ArrayForEach (changed, rl_json_at(pair, "findings"))

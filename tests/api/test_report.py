@@ -369,7 +369,7 @@ def test_findings_that_appear_and_disappear(daemon, rows, reference):
     changes = {change["rule"]: change for change in pair["findings"]}
     assert set(changes) == before | after
     for rule, change in changes.items():
-        assert change["change"] == ("stayed" if rule in before & after else "went" if rule in before else "appeared")
+        assert change["change"] == ("unchanged" if rule in before & after else "resolved" if rule in before else "new")
         assert (change["a"] is None, change["b"] is None) == (rule not in before, rule not in after)
 
 

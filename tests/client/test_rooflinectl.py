@@ -403,9 +403,9 @@ def test_compare(daemon, profiled):
     pair = next(pair for pair in json.loads(ctl("--json", "compare", a, b, url=daemon.url)[0])["kernels"] if pair["a"]
                 and pair["b"])
     for changed in pair["findings"]:
-        mark = {"appeared": "+", "went": "-", "stayed": "="}[changed["change"]]
+        mark = {"new": "+", "resolved": "-", "unchanged": "="}[changed["change"]]
         assert f"\n{mark} {(changed['a'] or changed['b'])['title']} (" in out
-    assert {changed["change"] for changed in pair["findings"]} >= {"appeared", "went"}
+    assert {changed["change"] for changed in pair["findings"]} >= {"new", "resolved"}
     assert re.search(r"^Duration +22\.3 µs +33\.0 µs +\+47\.7 %$", out, re.M)
     chosen, _ = ctl("compare", a, "--kernel", "1", b, "--kernel-b", "0", url=daemon.url)
     assert chosen.count("machine code") == 1 and profiled["hostile"] in chosen and "only in" not in chosen

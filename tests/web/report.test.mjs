@@ -310,7 +310,7 @@ test('a comparison shows pairs of kernels, findings and differences', async () =
   const pair = kernels.findIndex((one) => one.a && one.b);
   await page.locator('#pair').selectOption(String(pair));
   assert.equal(await page.locator('#same-code').innerText(), 'The machine code differs.');
-  for (const change of ['appeared', 'went', 'stayed']) {
+  for (const change of ['new', 'resolved', 'unchanged']) {
     const wanted = kernels[pair].findings.filter((finding) => finding.change === change).length;
     assert.equal(await page.locator(`#finding-list [data-change="${change}"]`).count(), wanted);
   }

@@ -104,9 +104,7 @@ function linesOf({ lines }) {
 const partItem = (part) => createElement('li', {}, createElement('strong', {}, part.title),
   createElement('p', {}, part.message), linesOf(part), sectionLink(part));
 
-const changeNames = { appeared: 'new', went: 'resolved', stayed: 'unchanged' };
-
-/** Creates the list item of a finding. change: appeared, went or stayed, in a comparison of two runs. */
+/** Creates the list item of a finding. change: new, resolved or unchanged, in a comparison of two runs. */
 export function findingItem(finding, change = null) {
   const estimate = estimateOf(finding);
   const isLocal = finding.scope === 'local';
@@ -116,7 +114,7 @@ export function findingItem(finding, change = null) {
     createElement(
       'p',
       { class: 'finding-head' },
-      createElement('span', { class: 'tag' }, change ? changeNames[change] : kindNames[finding.kind]),
+      createElement('span', { class: 'tag' }, change ?? kindNames[finding.kind]),
       createElement('strong', {}, finding.title),
       estimate === null
         ? null
