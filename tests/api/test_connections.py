@@ -146,8 +146,9 @@ def test_streamed_replies_whose_clients_leave(patient, trace):
 
 
 def test_a_cut_reply_has_no_end(patient, trace):
-    """A client that closes its sending side counts as gone when the next part of its reply is due."""
-    for _ in range(2):
+    """A client that closes its sending side counts as gone when the next part of its reply is due. If no part was due any more, it
+    gets the whole reply with its last chunk, so the test tries again."""
+    for _ in range(20):
         with contextlib.ExitStack() as clients:
             first = ask_for_traces(clients, patient, trace)
             first.shutdown(socket.SHUT_WR)
@@ -155,7 +156,10 @@ def test_a_cut_reply_has_no_end(patient, trace):
             with contextlib.suppress(ConnectionResetError):
                 while text := first.recv(1 << 16):
                     last = (last + text)[-100:]
-            assert not last.endswith(b"0\r\n\r\n")
+        if not last.endswith(b"0\r\n\r\n"):
+            return
+        assert b",199990,199995," in last  # the last row
+    pytest.fail("no reply was cut")
 
 
 def ask_and_send_no_more(daemon, request):
