@@ -146,8 +146,8 @@ def test_streamed_replies_whose_clients_leave(patient, trace):
 
 
 def test_a_cut_reply_has_no_end(patient, trace):
-    """A client that closes its sending side counts as gone when the next part of its reply is due. If no part was due any more, it
-    gets the whole reply with its last chunk, so the test tries again."""
+    """A client that closes its sending side counts as gone when the next part of its reply is due. If no part was due any more,
+    it gets the whole reply with its last chunk, so the test tries again."""
     for _ in range(20):
         with contextlib.ExitStack() as clients:
             first = ask_for_traces(clients, patient, trace)
