@@ -117,30 +117,33 @@ static int perform(const rl_cli *cli, CURL *easy, const struct curl_slist *heade
   return 0;
 }
 
-static int set_json_body(CURL *easy, struct curl_slist **headers, const char *body, rl_error *err) {
-  if (add_header(headers, err, "Content-Type: %s", "application/json") < 0) return -1;
-  curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(body));
-  curl_easy_setopt(easy, CURLOPT_POSTFIELDS, body);
-  return 0;
+typedef struct json_request {
+  const char *method, *path;
+  const char *body, *key; /* key: the Idempotency-Key; NULL: none */
+} json_request;
+
+static int send_json(const rl_cli *cli, const json_request *request, rl_body *response, rl_error *err) {
+  RL_CLEANUP(list_free) struct curl_slist *headers = NULL;
+  RL_CLEANUP(easy_free) CURL *easy = request_new(cli, request->path, &headers, err);
+  if (easy == NULL) return -1;
+  if (request->key != NULL && add_header(&headers, err, "Idempotency-Key: %s", request->key) < 0) return -1;
+  if (request->body != NULL) {
+    if (add_header(&headers, err, "Content-Type: %s", "application/json") < 0) return -1;
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(request->body));
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request->body);
+  }
+  curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
+  curl_easy_setopt(easy, CURLOPT_TIMEOUT, (long)REQUEST_TIMEOUT_S);
+  return perform(cli, easy, headers, response, err);
 }
 
 int rl_http_send(const rl_cli *cli, const char *method, const char *path, const char *body, rl_body *response, rl_error *err) {
-  RL_CLEANUP(list_free) struct curl_slist *headers = NULL;
-  RL_CLEANUP(easy_free) CURL *easy = request_new(cli, path, &headers, err);
-  if (easy == NULL || (body != NULL && set_json_body(easy, &headers, body, err) < 0)) return -1;
-  curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method);
-  curl_easy_setopt(easy, CURLOPT_TIMEOUT, (long)REQUEST_TIMEOUT_S);
-  return perform(cli, easy, headers, response, err);
+  return send_json(cli, &(json_request){.method = method, .path = path, .body = body}, response, err);
 }
 
 int rl_http_post_with_key(const rl_cli *cli, const char *path, const char *body, const char *key, rl_body *response,
                           rl_error *err) {
-  RL_CLEANUP(list_free) struct curl_slist *headers = NULL;
-  RL_CLEANUP(easy_free) CURL *easy = request_new(cli, path, &headers, err);
-  if (easy == NULL || set_json_body(easy, &headers, body, err) < 0 || add_header(&headers, err, "Idempotency-Key: %s", key) < 0)
-    return -1;
-  curl_easy_setopt(easy, CURLOPT_TIMEOUT, (long)REQUEST_TIMEOUT_S);
-  return perform(cli, easy, headers, response, err);
+  return send_json(cli, &(json_request){.method = "POST", .path = path, .body = body, .key = key}, response, err);
 }
 
 int rl_http_upload(const rl_cli *cli, const char *path, FILE *file, rl_body *response, rl_error *err) {

@@ -74,13 +74,20 @@ static int check_job(rl_cli *cli, const cJSON *report, bool *has_ended, rl_error
   return 0;
 }
 
+enum { PATH_SIZE = 128 };
+
+static void make_path(const report_options *options, const char *format, char path[PATH_SIZE]) {
+  char kernel[32] = "";
+  if (options->kernel >= 0) snprintf(kernel, sizeof kernel, "&kernel=%lld", options->kernel);
+  snprintf(path, PATH_SIZE, "/runs/%lld/report?format=%s%s", options->run, format, kernel);
+}
+
 /* Prints one section or kernel, or the long form, or the short form. */
 static int print_report(rl_cli *cli, FILE *out, void *context, bool *has_ended, rl_error *err) {
   const report_options *options = context;
   bool is_whole = options->kernel < 0 && options->section == NULL;
-  char path[128], kernel[32] = "";
-  if (options->kernel >= 0) snprintf(kernel, sizeof kernel, "&kernel=%lld", options->kernel);
-  snprintf(path, sizeof path, "/runs/%lld/report?format=json%s", options->run, kernel);
+  char path[PATH_SIZE];
+  make_path(options, "json", path);
   RL_CLEANUP(rl_json_free) cJSON *report = rl_http_get(cli, path, err);
   if (report == NULL || (options->watch && check_job(cli, report, has_ended, err) < 0)) return -1;
   if (cJSON_GetArraySize(rl_json_at(report, "kernels")) == 0 && !options->watch)
@@ -89,7 +96,7 @@ static int print_report(rl_cli *cli, FILE *out, void *context, bool *has_ended, 
     return fail_without_section(report, options->section, err);
   RL_CLEANUP(rl_json_free) cJSON *timeline = is_whole ? get_timeline(cli, options->run, err) : NULL;
   if (is_whole && timeline == NULL) return -1;
-  bool is_training = is_whole && strcmp(rl_json_text(report, "kind"), "train") == 0;
+  bool is_training = is_whole && !options->all && strcmp(rl_json_text(report, "kind"), "train") == 0;
   RL_CLEANUP(rl_json_free)
   cJSON *comparison = is_training ? rl_http_get_job(cli, (long long)rl_json_number(report, "job"), "/comparison", err) : NULL;
   if (is_training && comparison == NULL) return -1;
@@ -101,10 +108,8 @@ static int print_report(rl_cli *cli, FILE *out, void *context, bool *has_ended, 
 
 /* Prints the API's response: CSV or JSON. */
 static int print_response(rl_cli *cli, const report_options *options, rl_error *err) {
-  char path[128], kernel[32] = "";
-  if (options->kernel >= 0) snprintf(kernel, sizeof kernel, "&kernel=%lld", options->kernel);
-  snprintf(path, sizeof path, "/runs/%lld/report?format=%s%s", options->run, options->csv ? "csv&print_details=all" : "json",
-           kernel);
+  char path[PATH_SIZE];
+  make_path(options, options->csv ? "csv&print_details=all" : "json", path);
   if (options->csv) return print_csv(cli, path, err);
   RL_CLEANUP(rl_json_free) cJSON *report = rl_http_get(cli, path, err);
   return report != NULL ? rl_print_json(report) : -1;
