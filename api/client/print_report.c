@@ -227,7 +227,7 @@ static void print_window_part(FILE *out, const char *name, const cJSON *part) {
   fputc('\n', out);
 }
 
-/* name: the member of a part with its name. unnamed: what is printed if that is null. */
+/* name: the member of a part that has its name. unnamed: the text to print if that member is null. */
 static void print_window_parts(FILE *out, const char *title, const cJSON *parts, const char *name, const char *unnamed) {
   const cJSON *part;
   if (cJSON_GetArraySize(parts) == 0) return;

@@ -42,7 +42,7 @@ void rl_worker_replace(rl_worker *worker);
 /* Ends a worker that executed a pass of a job other than job_id. Called for jobs that must start with a new process. */
 void rl_worker_end_after_other_job(rl_worker *worker, int64_t job_id);
 
-/* Ends the process if it is of another build, and sets the build of the next process. */
+/* Ends the process if it runs another build, and sets the build of the next process. */
 void rl_worker_select_build(rl_worker *worker, const char *build);
 
 /* Calls rl_frame_read, and counts the frame and its bytes. */

@@ -50,7 +50,7 @@ static size_t instruction_end(const rl_instruction_profile *profile, size_t from
   return end;
 }
 
-/* Sums one metric over the values [from, to). Returns false when none of them is of this metric. */
+/* Adds up the values of one metric in [from, to). Returns false if the metric has no value there. */
 static bool sum_metric(const rl_instruction_profile *profile, size_t from, size_t to, const char *metric, double *value) {
   bool found = false;
   *value = 0;
