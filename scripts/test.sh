@@ -39,7 +39,11 @@ step() { # NAME COMMAND...: runs and times the command; prints the end of its lo
   if [ "$status" = 0 ]; then
     printf '  ok      %-16s %4d s  %s\n' "$name" $((SECONDS - started)) "$(tail -n 1 "$logs/$name.log" | cut -c 1-70)"
     # A step without CTest results counts as one test.
-    [ -e "$logs/$name.xml" ] || printf '%s\tpassed\n' "$name" >>"$logs/steps.tsv"
+    if [ -e "$logs/$name.xml" ]; then
+      failure_lines "$logs/$name.log" # of first attempts
+    else
+      printf '%s\tpassed\n' "$name" >>"$logs/steps.tsv"
+    fi
   elif [ "$status" = 77 ]; then
     printf '  skipped %-16s %4d s  %s\n' "$name" $((SECONDS - started)) "$(tail -n 1 "$logs/$name.log")"
     printf '%s\tskipped\t%s\n' "$name" "$(tail -n 1 "$logs/$name.log")" >>"$logs/steps.tsv"
@@ -69,6 +73,12 @@ suite() { # STEP PRESET CTEST-OPTIONS...
     --test-output-size-passed 65536 --test-output-truncation head "$@"
 }
 
+# The tests of whole programs share the processors with each other and with what else runs, so each has a second attempt; the
+# summary names those that needed it. A sanitizer's report fails the step in any case.
+suite_with_second_attempts() { # STEP PRESET CTEST-OPTIONS...
+  suite "$@" --repeat until-pass:2 && ! grep -aE 'Sanitizer: |runtime error: ' "$logs/$1.log"
+}
+
 install_all() { rl_install build tests; }
 unit() { suite unit dev -L unit --no-tests=error; }
 worker() { suite worker dev -L worker; }
@@ -79,10 +89,11 @@ client() { suite client dev -L client; }
 web() { suite web dev -L web; }
 packaging() { suite packaging dev -L packaging; }
 rest() { suite rest dev --no-tests=ignore -LE 'unit|worker|api|contract|crash|client|web|packaging|simt|boot'; }
-programs() { suite programs dev -LE 'unit|simt|boot'; } # the suites from worker to rest at once, because most tests wait
-boot() { suite boot dev -L boot; } # after them, because its tests bound times
-asan() { suite asan asan -L 'unit|api|simt' -E '^simt_overflow'; } # simt_numerics covers the same kernels
-tsan() { suite tsan tsan -R '^(api_.*|queue|store|supervisor|wire)$'; }
+# The suites from worker to rest at once, because most of their tests wait.
+programs() { suite_with_second_attempts programs dev -LE 'unit|simt|boot'; }
+boot() { suite_with_second_attempts boot dev -L boot; } # after them, because its tests bound times
+asan() { suite_with_second_attempts asan asan -L 'unit|api|simt' -E '^simt_overflow'; } # simt_numerics covers the same kernels
+tsan() { suite_with_second_attempts tsan tsan -R '^(api_.*|queue|store|supervisor|wire)$'; }
 fuzz() { scripts/fuzz.sh; }
 
 # Code for compute capability 8.0 also runs on 8.6 and 8.9. Compiling for these too takes half as long again and tests nothing.

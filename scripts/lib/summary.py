@@ -1,6 +1,7 @@
 """summary.py DIR: adds up the JUnit files and steps.tsv of DIR. Prints each skipped test with its reason, then the totals.
 
-CTest counts a program as one test. This script counts the tests inside each program: the totals of pytest, cmocka and node.
+CTest counts a program as one test. This script counts the tests inside each program: the totals of pytest, cmocka and node. It
+also prints each program that passed only at its second attempt.
 """
 import pathlib
 import re
@@ -11,6 +12,7 @@ PYTEST_TOTALS = re.compile(
     r"^=*\s*((?:\d+ (?:passed|failed|skipped|errors?|xfailed|xpassed|warnings?|deselected)(?:, )?)+) in ", re.M)
 CMOCKA_TOTALS = re.compile(r"\[  (PASSED|SKIPPED|FAILED) ?\s*\] (\d+) test\(s\)")
 NODE_TOTALS = re.compile(r"^\S* ?(pass|fail|skipped) (\d+)$", re.M)
+FAILED_ATTEMPT = re.compile(r"Test +#\d+: (\S+) \.*\*\*\*", re.M)
 PYTEST_SKIP_REASON = re.compile(r"^SKIPPED \[\d+\] (.*)$", re.M)
 
 
@@ -33,11 +35,17 @@ def count_inner_tests(output):
     return counts if found and sum(counts.values()) else None
 
 
+def find_second_attempts(log, passed):
+    """Returns the names among `passed` of which the log of CTest has a failed attempt."""
+    return sorted(passed & set(FAILED_ATTEMPT.findall(log.read_text(errors="replace")))) if log.exists() else []
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     total = {"passed": 0, "failed": 0, "skipped": 0}
-    skips = []
+    skips, second_attempts = [], []
     for file in sorted(folder.glob("*.xml")):
+        passed = set()
         for case in ET.parse(file).getroot().iter("testcase"):
             output = case.findtext("system-out") or ""
             failed = case.find("failure") is not None
@@ -47,12 +55,15 @@ def main():
                 counts = {"passed": int(not failed and not skipped), "failed": int(failed), "skipped": int(skipped)}
             if failed and counts["failed"] == 0:
                 counts["failed"] = 1
+            if case.get("status") == "run":
+                passed.add(case.get("name"))
             for key, number in counts.items():
                 total[key] += number
             if skipped:
                 lines = [line for line in output.strip().splitlines() if line.strip()]
                 skips.append(f"{file.stem}/{case.get('name')}: {lines[-1] if lines else 'no reason printed'}")
             skips += [f"{file.stem}/{case.get('name')}: {reason}" for reason in PYTEST_SKIP_REASON.findall(output)]
+        second_attempts += [f"{file.stem}/{name}" for name in find_second_attempts(file.with_suffix(".log"), passed)]
     steps = folder / "steps.tsv"
     for line in steps.read_text().splitlines() if steps.exists() else []:
         name, outcome, *reason = line.split("\t")
@@ -61,6 +72,8 @@ def main():
             skips.append(f"{name}: {reason[0] if reason else ''}")
     for skip in skips:
         print("skipped", skip)
+    for name in second_attempts:
+        print("passed at the second attempt:", name)
     print(f"{total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped")
 
 
