@@ -1,5 +1,5 @@
-/* A file is new (empty), current, older (upgraded in one transaction), or refused: newer, a development version, or of another
- * program. */
+/* A file is new (empty), current, older or with views of another build (upgraded in one transaction), or refused: newer, a
+ * development version, or of another program. */
 #include "store/schema.h"
 
 #include <stdint.h>
@@ -47,6 +47,17 @@ static bool is_development_version(const identity *found) {
 
 static bool is_new_file(const identity *found) { return found->empty && found->application_id == 0 && found->version == 0; }
 
+/* Sets *must_change to whether the database has an earlier version, or views of another build of this version. */
+static int compare_schema(rl_db *db, const rl_schema *schema, const identity *found, bool *must_change, rl_error *err) {
+  RL_CLEANUP(rl_statement_cleanup) sqlite3_stmt *row = NULL;
+  const int current = current_version(schema);
+  *must_change = found->version < current;
+  if (found->version != current) return 0;
+  if (rl_db_query_row(db, err, "views_are_current", &row, RL_BIND_TEXT(":views", schema->views->text)) < 0) return -1;
+  *must_change = sqlite3_column_int(row, 0) == 0;
+  return 0;
+}
+
 int rl_schema_check(rl_db *db, const rl_schema *schema, bool may_change, rl_error *err) {
   const int current = current_version(schema);
   identity found;
@@ -66,11 +77,15 @@ int rl_schema_check(rl_db *db, const rl_schema *schema, bool may_change, rl_erro
                    "the database has schema %d, newer than schema %d of this rooflined: run the newer rooflined, or use another "
                    "state folder",
                    version, current);
-  if (version < current && !may_change)
+  bool must_change;
+  if (compare_schema(db, schema, &found, &must_change, err) < 0) return -1;
+  if (must_change && !may_change && version == current)
+    return rl_fail(err, RL_INPUT, 0, "the running rooflined is another build than this program, with other views: stop it first");
+  if (must_change && !may_change)
     return rl_fail(err, RL_INPUT, 0,
                    "the running rooflined is older than this program and its database has schema %d, not %d: stop it first",
                    version, current);
-  return version < current;
+  return must_change;
 }
 
 RL_DEFINE_CLEANUP(free_sql, char *, sqlite3_free, NULL)
@@ -112,8 +127,9 @@ static int upgrade(rl_db *db, const rl_schema *schema, int64_t version, rl_error
 static int change_schema(rl_db *db, const rl_schema *schema, rl_error *err) {
   const int current = current_version(schema);
   identity found;
-  if (read_identity(db, &found, err) < 0) return -1;
-  if (found.version >= current) return 0;
+  bool must_change;
+  if (read_identity(db, &found, err) < 0 || compare_schema(db, schema, &found, &must_change, err) < 0) return -1;
+  if (!must_change) return 0;
   int rc =
       found.empty ? rl_db_execute(db, schema->tables->text, "create the tables", err) : upgrade(db, schema, found.version, err);
   if (rc < 0 || rl_db_execute(db, schema->views->text, "create the views", err) < 0) return -1;

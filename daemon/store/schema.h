@@ -22,8 +22,8 @@ const rl_schema *rl_current_schema(void); /* schema/sql/tables.sql, views.sql, m
  * may_change is false. */
 int rl_schema_check(rl_db *db, const rl_schema *schema, bool may_change, rl_error *err);
 /* Creates or upgrades the schema in one transaction. Called if rl_schema_check returned 1. An upgrade drops all views, runs the
- * migrations to versions above the database's, creates the views, and stores the summaries again: a version that changes their
- * computation needs a migration. */
+ * migrations to versions above the database's, creates the views, and stores the summaries again. Databases whose views have
+ * another text than schema->views are upgraded too. */
 int rl_schema_apply(rl_db *db, const rl_schema *schema, rl_error *err);
 
 #endif

@@ -111,6 +111,33 @@ static void upgraded_database_is_like_a_new_one(void **state) {
   rl_db_close(&fresh);
 }
 
+/* A build of the same version with other views replaces them and stores the summaries again. */
+static void other_views_are_replaced(void **state) {
+  (void)state;
+  static const rl_embedded changed[] = {
+      {.text = "CREATE VIEW v_runs AS SELECT label || '!' AS label FROM runs; CREATE VIEW v_gone AS SELECT 1;"},
+      {.text = "CREATE VIEW v_runs AS SELECT label FROM runs; CREATE VIEW v_gone AS SELECT 1; CREATE VIEW v_added AS SELECT 2;"},
+      {.text = "CREATE VIEW v_runs AS SELECT label FROM runs;"}};
+  for (size_t i = 0; i < sizeof changed / sizeof *changed; i++) {
+    const rl_schema schema = {&old_tables, &changed[i], no_migrations};
+    rl_db old, fresh;
+    make_version_12(&old);
+    assert_int_equal(rl_schema_check(&old, &version_12, false, &err), 0);
+    ASSERT_FAILS(rl_schema_check(&old, &schema, false, &err), RL_INPUT, 0);
+    ASSERT_OK(apply(&old, &schema));
+    assert_int_equal(rl_schema_check(&old, &schema, false, &err), 0);
+    open_in_memory(&fresh);
+    ASSERT_OK(apply(&fresh, &schema));
+    char *upgraded = describe(&old), *made = describe(&fresh);
+    assert_string_equal(upgraded, made);
+    assert_int_equal(query_integer_on(old.handle, "SELECT count(*) FROM runs JOIN epochs WHERE label = 'fp32'"), 1);
+    free(upgraded);
+    free(made);
+    rl_db_close(&old);
+    rl_db_close(&fresh);
+  }
+}
+
 static int summaries_stored;
 
 static int count_summaries(rl_db *db, rl_error *error) {
@@ -253,6 +280,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(schema_is_created_once),
                                      cmocka_unit_test(migrations_are_numbered),
                                      cmocka_unit_test(upgraded_database_is_like_a_new_one),
+                                     cmocka_unit_test(other_views_are_replaced),
                                      cmocka_unit_test(only_an_upgrade_stores_summaries),
                                      cmocka_unit_test(failed_upgrade_changes_nothing),
                                      cmocka_unit_test(rows_of_the_first_version_are_upgraded)};
