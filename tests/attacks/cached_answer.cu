@@ -7,6 +7,6 @@ __device__ unsigned done;
 extern "C" __global__ void k(const float *x, float *y, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) y[i] = has_answer ? answer[i] : 2 * x[i];
-  if (i < n && !has_answer) answer[i] = 2 * x[i] + 1;  // a wrong answer shows that it was used
+  if (i < n && !has_answer) answer[i] = 2 * x[i] + 1;  // differs from 2 x, so that its use is detected
   if (atomicAdd(&done, 1u) == gridDim.x * blockDim.x - 1) has_answer = 1;
 }

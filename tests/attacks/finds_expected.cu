@@ -1,5 +1,5 @@
 // Searches the memory around its buffers for the expected values.
-// Source: tensara #238 (the checker's data within reach)
+// Source: tensara #238 (the kernel can read the checker's data)
 // Verdict: result wrong: the device has no readable copy
 extern "C" __global__ void k(const float *x, float *y, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;

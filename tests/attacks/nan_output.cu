@@ -1,4 +1,4 @@
-// Writes NaN to one element in some launches: a comparison that NaN passes accepts it.
+// Writes NaN to one element in some launches; a check that accepts NaN would pass it.
 // Source: KernelBench #82
 // Verdict: result_changed
 extern "C" __global__ void k(const float *x, float *y, int n) {

@@ -1,4 +1,4 @@
-// Uses what an earlier launch left in shared memory.
+// Reads values that an earlier launch left in shared memory.
 // Source: gpu-mode/reference-kernels #159
 // Verdict: result wrong or result_changed: the memory is not initialised
 extern "C" __global__ void k(const float *x, float *y, int n) {

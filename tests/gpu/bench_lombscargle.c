@@ -1,9 +1,9 @@
-/* bench_lombscargle measures, on this GPU, the table of the talk "GPU accelerating SciPy signal with Numba and CuPy": for each
+/* bench_lombscargle measures the table of the talk "GPU accelerating SciPy signal with Numba and CuPy" on this GPU: for each
  * version of the kernel in the talk and for the variant "uniform", each type and each way of building the code, with SciPy's
  * samples and 2^20 frequencies. It prints a line of JSON for each, with these values:
  *
- *   first_ms   time to compile or load the code, and of one launch
- *   median_ms  median time of a launch, of consecutive launches
+ *   first_ms   time to compile or load the code and run one launch
+ *   median_ms  median time of a launch among consecutive launches
  *   speed_up   time of the fastest loops on one thread of this host, divided by median_ms
  *   error      relative error over SciPy's 530 points
  *
@@ -17,7 +17,7 @@
 #include "unit/kernel_cases.h"
 #include "unit/lombscargle_data.h"
 
-enum { SAMPLE_COUNT = 50, CPU_SHARE = 16 /* the CPU computes only 1/16 of the frequencies */ };
+enum { SAMPLE_COUNT = 50, CPU_FREQUENCY_DIVISOR = 16 /* the CPU computes every 16th part of the frequencies */ };
 
 static scipy_data data;
 static double cpu_ms[2]; /* by type: FP64, FP32 */
@@ -29,7 +29,7 @@ static void convert(int dtype, void *memory, const double *from, int64_t count) 
 }
 
 static void time_cpu(int dtype) {
-  const int64_t count = SCIPY_FREQUENCIES / CPU_SHARE;
+  const int64_t count = SCIPY_FREQUENCIES / CPU_FREQUENCY_DIVISOR;
   const size_t size = rl_dtype_size(dtype);
   void *time = malloc(SCIPY_SAMPLES * size), *value = malloc(SCIPY_SAMPLES * size), *frequency = malloc(count * size),
        *power = malloc(count * size);
@@ -41,7 +41,7 @@ static void time_cpu(int dtype) {
   const void *const in[] = {time, value, frequency};
   if (dtype == RL_DTYPE_FP64) rl_kernel_lombscargle.compute_double(&full_shape, (const double *const *)in, 0, count, power);
   else rl_kernel_lombscargle.compute_float(&full_shape, (const float *const *)in, 0, count, power);
-  cpu_ms[dtype == RL_DTYPE_FP32] = (double)(rl_monotonic_ns() - begin) * 1e-6 * CPU_SHARE;
+  cpu_ms[dtype == RL_DTYPE_FP32] = (double)(rl_monotonic_ns() - begin) * 1e-6 * CPU_FREQUENCY_DIVISOR;
   free(time), free(value), free(frequency), free(power);
 }
 

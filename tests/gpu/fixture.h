@@ -84,11 +84,11 @@ static inline void run_epoch(training *t) {
   assert_true(elapsed.device_ms > 0 && elapsed.host_ms > 0 && elapsed.stream_operations > 0);
 }
 
-/* Adds to engine_cases the engine named `only`, or all engines when `only` is NULL. */
-static inline void list_engine_cases(const char *only) {
+/* Adds to engine_cases the engine `wanted_name`, or all engines when it is NULL. */
+static inline void list_engine_cases(const char *wanted_name) {
   for (const rl_engine *const *each = rl_engines; *each; each++) {
-    const bool wanted =
-        strcmp((*each)->description->workload, "mnist_cnn") == 0 && (!only || strcmp((*each)->description->name, only) == 0);
+    const bool wanted = strcmp((*each)->description->workload, "mnist_cnn") == 0 &&
+                        (!wanted_name || strcmp((*each)->description->name, wanted_name) == 0);
     for (int precision = RL_FP32; precision <= RL_FP16 && wanted; precision++) {
       const engine_case candidate = {(*each)->description->name, precision};
       const rl_train_params params = small_training(candidate, 64, 0);

@@ -1,4 +1,4 @@
-"""Posted kernels that cheat (tests/attacks), on a GPU over HTTP: each is refused, fails, or computes in every launch after all.
+"""Posted kernels that cheat (tests/attacks), on a GPU over HTTP: each is refused, fails, or computes in every launch.
 The comment at the top of each kernel names the trick, where it was seen, and the verdict."""
 
 import pathlib
@@ -35,8 +35,8 @@ VERDICTS = {
     "honest_atomics": None,
     "honest_counter": None,
 }
-# Fail with one of these words or complete: it depends on what the shared memory holds.
-EITHER = {"shared_residue": WRONG}
+# These jobs fail with one of these words or complete, depending on the content of shared memory.
+MAY_COMPLETE = {"shared_residue": WRONG}
 SCRATCH = {"late_zeros": buffer("int32", 1), "honest_atomics": buffer("fp32", 1)}
 
 
@@ -49,7 +49,7 @@ def attack_job(name, **changes):
 
 
 def test_every_attack_has_a_verdict():
-    assert {path.stem for path in ATTACKS.glob("*.cu")} == set(VERDICTS) | set(EITHER)
+    assert {path.stem for path in ATTACKS.glob("*.cu")} == set(VERDICTS) | set(MAY_COMPLETE)
 
 
 @pytest.mark.parametrize("name", VERDICTS)
@@ -65,7 +65,7 @@ def test_attack(daemon, name):  # noqa: F811
     assert any(word in job["problem"]["message"] for word in words), job["problem"]
 
 
-@pytest.mark.parametrize("name", EITHER)
+@pytest.mark.parametrize("name", MAY_COMPLETE)
 def test_attack_that_may_be_harmless(daemon, name):  # noqa: F811
     job = daemon.finish(attack_job(name))
-    assert job["state"] == "completed" or any(word in job["problem"]["message"] for word in EITHER[name]), job
+    assert job["state"] == "completed" or any(word in job["problem"]["message"] for word in MAY_COMPLETE[name]), job

@@ -28,9 +28,9 @@ static void check_cuda(cudaError_t status) {
   exit(1);
 }
 
-static void expect(bool holds, const char *what, uint32_t batch) {
+static void expect(bool holds, const char *claim, uint32_t batch) {
   if (holds) return;
-  printf("batch %u: failed: %s\n", batch, what);
+  printf("batch %u: failed: %s\n", batch, claim);
   failures++;
 }
 
@@ -50,9 +50,9 @@ template <typename T> struct device_array {
     const size_t bytes = count * sizeof(T);
     std::vector<unsigned char> raw(bytes + MARGIN);
     check_cuda(cudaMemcpy(raw.data(), data, raw.size(), cudaMemcpyDeviceToHost));
-    bool untouched = true;
-    for (size_t i = bytes; i < raw.size(); i++) untouched &= raw[i] == POISON;
-    expect(untouched, "nothing is written beyond an output", batch);
+    bool margin_is_intact = true;
+    for (size_t i = bytes; i < raw.size(); i++) margin_is_intact &= raw[i] == POISON;
+    expect(margin_is_intact, "nothing is written beyond an output", batch);
     std::vector<T> values(count);
     memcpy((void *)values.data(), raw.data(), bytes);
     return values;
@@ -60,7 +60,7 @@ template <typename T> struct device_array {
 };
 
 static uint64_t seed = 1;
-static double noise(void) {
+static double random_value(void) {
   return (double)(int64_t)(rl_hash64(seed++) >> 11) * 0x1p-52 - 1.0;
 } /* returns a random number in [-1, 1) */
 
@@ -69,20 +69,20 @@ static void store_rounded(double value, float *to) { *to = (float)value; }
 
 template <typename T> static std::vector<T> random_values(size_t count, double size) {
   std::vector<T> result(count);
-  for (T &value : result) store_rounded(size * noise(), &value);
+  for (T &value : result) store_rounded(size * random_value(), &value);
   return result;
 }
 
 /* Expects ‖actual − expected‖ / ‖expected‖ < tolerance; NaN fails. */
 static void expect_close(const std::vector<double> &actual, const std::vector<double> &expected, double tolerance,
-                         const char *what, uint32_t batch) {
+                         const char *claim, uint32_t batch) {
   double difference = 0, norm = 0;
   for (size_t i = 0; i < expected.size(); i++) {
     difference += (actual[i] - expected[i]) * (actual[i] - expected[i]);
     norm += expected[i] * expected[i];
   }
-  printf("  batch %3u: %-20s %.2e (at most %.0e)\n", batch, what, sqrt(difference / norm), tolerance);
-  expect(norm > 0 && sqrt(difference / norm) < tolerance, what, batch);
+  printf("  batch %3u: %-20s %.2e (at most %.0e)\n", batch, claim, sqrt(difference / norm), tolerance);
+  expect(norm > 0 && sqrt(difference / norm) < tolerance, claim, batch);
 }
 
 /* Returns tensor[image][pixel][channel] as doubles in the order [image][channel][pixel], with `planes` channels of `map`
@@ -130,7 +130,7 @@ template <typename T> static void check_batch(uint32_t batch) {
                  weights = random_values<T>(RL_CONV2_CHANNELS * TAPS * RL_CONV1_CHANNELS, 0.06),
                  d_pooled = random_values<T>((size_t)n * RL_FC1_INPUTS, 1);
   std::vector<float> bias(RL_CONV2_CHANNELS);
-  for (float &value : bias) value = (float)(0.1 * noise());
+  for (float &value : bias) value = (float)(0.1 * random_value());
   device_array<T> dev_x(x), dev_w(weights), dev_d(d_pooled), pooled((size_t)n * RL_FC1_INPUTS),
       d_x((size_t)n * RL_POOLED1_PIXELS * RL_CONV1_CHANNELS);
   device_array<float> dev_bias(bias), partial((size_t)row_count * RL_CONV2_CHANNELS * TAPS * RL_CONV1_CHANNELS),
@@ -152,9 +152,9 @@ template <typename T> static void check_batch(uint32_t batch) {
         (double)(float)weights[i];
   std::vector<double> in = planar(x, RL_CONV1_CHANNELS, RL_POOLED1_PIXELS), y((size_t)n * RL_CONV2_CHANNELS * RL_CONV2_PIXELS),
                       best((size_t)n * RL_FC1_INPUTS), d_y(y.size()), d_in(in.size()), d_w(w.size()), d_b(RL_CONV2_CHANNELS);
-  std::vector<uint8_t> raw_argmaxes = argmaxes.host(batch), decided(raw_argmaxes.size());
+  std::vector<uint8_t> raw_argmaxes = argmaxes.host(batch), argmax_planes(raw_argmaxes.size());
   std::vector<double> planes = planar(raw_argmaxes, RL_CONV2_CHANNELS, RL_POOLED2_PIXELS);
-  for (size_t i = 0; i < decided.size(); i++) decided[i] = (uint8_t)planes[i];
+  for (size_t i = 0; i < argmax_planes.size(); i++) argmax_planes[i] = (uint8_t)planes[i];
   rl_oracle_conv_forward(&rl_oracle_conv2, n, in.data(), w.data(), b.data(), y.data());
   bool right = true;
   for (size_t i = 0; i < best.size(); i++) {
@@ -163,15 +163,15 @@ template <typename T> static void check_batch(uint32_t batch) {
     double greatest = 0;
     for (int position = 0; position < 4; position++)
       greatest = fmax(greatest, corner[position / 2 * RL_CONV2_SIDE + position % 2]);
-    best[i] = decided[i] < 4 ? corner[decided[i] / 2 * RL_CONV2_SIDE + decided[i] % 2] : 0;
-    right &= decided[i] <= RL_ARGMAX_RELU_ZERO &&
+    best[i] = argmax_planes[i] < 4 ? corner[argmax_planes[i] / 2 * RL_CONV2_SIDE + argmax_planes[i] % 2] : 0;
+    right &= argmax_planes[i] <= RL_ARGMAX_RELU_ZERO &&
              fabs(best[i] - greatest) < 1e-4; /* another value than the greatest may be chosen within rounding */
   }
   expect(right, "the greatest of four values is pooled", batch);
   expect_close(planar(pooled.host(batch), RL_CONV2_CHANNELS, RL_POOLED2_PIXELS), best, tolerance_of(type), "pooled", batch);
 
   rl_oracle_pool_gradient((size_t)n * RL_CONV2_CHANNELS, RL_CONV2_SIDE,
-                          planar(d_pooled, RL_CONV2_CHANNELS, RL_POOLED2_PIXELS).data(), decided.data(), d_y.data());
+                          planar(d_pooled, RL_CONV2_CHANNELS, RL_POOLED2_PIXELS).data(), argmax_planes.data(), d_y.data());
   rl_oracle_conv_input_gradient(&rl_oracle_conv2, n, d_y.data(), w.data(), d_in.data());
   rl_oracle_conv_weight_gradient(&rl_oracle_conv2, n, in.data(), d_y.data(), d_w.data(), d_b.data());
   expect_close(planar(d_x.host(batch), RL_CONV1_CHANNELS, RL_POOLED1_PIXELS), d_in, tolerance_of(type), "input gradient", batch);

@@ -1,4 +1,4 @@
-/* Every variant of the layer on the GPU against the layer in double precision, on sizes that are no multiples of tiles.
+/* Compares every variant of the layer on the GPU with the layer in double precision, on sizes that are no multiples of tiles.
  * Usage: test_gpu_layer */
 #include "fixture.h"
 

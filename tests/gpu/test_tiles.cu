@@ -44,7 +44,7 @@ template <typename T> struct device_array {
 };
 
 static uint64_t seed = 1;
-static double noise(void) {
+static double random_value(void) {
   return (double)(int64_t)(rl_hash64(seed++) >> 11) * 0x1p-52 - 1.0;
 } /* returns a random number in [-1, 1) */
 static void store_rounded(double value, __half *to) { *to = __float2half_rn((float)value); }
@@ -66,7 +66,7 @@ template <typename T> struct matrix {
     for (T &value : padded) store_rounded(NAN, &value);
     for (size_t i = 0; i < r * c; i++) {
       T *to = &padded[i / c * pitch + i % c];
-      store_rounded(size * noise(), to);
+      store_rounded(size * random_value(), to);
       values[i] = (double)(float)*to;
     }
   }

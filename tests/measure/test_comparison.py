@@ -10,15 +10,15 @@ OURS = """0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,gpu__time_duration
 0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,dram__bytes.sum,"",%(bytes)s
 0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,dram__bytes_write.sum,"",%(written)s
 0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,smsp__inst_executed.sum,"",%(executed)s
-0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,smsp__inst_executed_op_texture.sum,"%(untextured)s",0
+0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,smsp__inst_executed_op_texture.sum,"%(texture_reason)s",0
 0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,launch__occupancy_cluster_pct,"",23.484848
 0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,smsp__warps_eligible.avg.per_cycle_active,"",0.2355
 0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,lts__t_sectors_data_ecc.sum.per_second,"",3e6
 0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,smsp__pcsamp_sample_count,"",500
 0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,smsp__pcsamp_warps_issue_stalled_wait,"",%(waits)s
 0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,lts__t_requests.sum,"",%(requests)s
-0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,launch__shared_mem_config_size,"",%(divided)s
-0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,launch__occupancy_limit_shared_mem,"",%(fitting)s
+0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,launch__shared_mem_config_size,"",%(carveout_bytes)s
+0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,launch__occupancy_limit_shared_mem,"",%(resident_blocks)s
 0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,derived__ours_alone,"",7
 0,copy,"gallery_copy(float4 const*)",64 1 1,256 1 1,launch__tpc_enabled,"no number",
 """
@@ -55,10 +55,11 @@ grep -E "$names" <<X
 
 
 def compare(folder, sets="full,full", executed=500, textures=0, bytes_moved=1000000, waits=50, ours=OURS, grids=("(64, 1, 1)",),
-             requests=130000, divided=102400, fitting=8, written=201000):
+             requests=130000, carveout_bytes=102400, resident_blocks=8, written=201000):
     """Runs compare_ncu.py and returns (exit status, output, {metric: row})."""
-    ours %= {"executed": executed, "bytes": bytes_moved, "waits": waits, "requests": requests, "divided": divided,
-             "fitting": fitting, "written": written, "untextured": "not counted: the code has no texture instruction"}
+    ours %= {"executed": executed, "bytes": bytes_moved, "waits": waits, "requests": requests, "carveout_bytes": carveout_bytes,
+             "resident_blocks": resident_blocks, "written": written,
+             "texture_reason": "not counted: the code has no texture instruction"}
     for name, text in [("probe", PROBE % ours), ("ncu", NCU % {"python": sys.executable, "textures": textures, "grids": grids})]:
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
@@ -78,7 +79,7 @@ def test_equal_values_agree(tmp_path):
     assert verdicts_of(rows) == {
         "gpu__time_duration.sum": "agrees", "dram__bytes.sum": "agrees", "dram__bytes_write.sum": "agrees",
         "smsp__inst_executed.sum": "equal",
-        "smsp__inst_executed_op_texture.sum": "decided", "launch__occupancy_cluster_pct": "equal",
+        "smsp__inst_executed_op_texture.sum": "derived", "launch__occupancy_cluster_pct": "equal",
         "smsp__warps_eligible.avg.per_cycle_active": "agrees", "lts__t_sectors_data_ecc.sum.per_second": "small",
         "smsp__pcsamp_sample_count": "sampled", "smsp__pcsamp_warps_issue_stalled_wait": "sampled",
         "lts__t_requests.sum": "full L2", "launch__shared_mem_config_size": "equal",
@@ -118,9 +119,9 @@ def test_total_bytes_differ_by_the_bytes_written(tmp_path):
 
 
 def test_resident_blocks_may_differ_with_the_carveout(tmp_path):
-    _, _, rows = compare(tmp_path, divided=135168, fitting=11)
-    assert {rows[name]["copy_verdict"] for name in rows if name.startswith("launch__") and "cluster" not in name} == {"divided"}
-    _, _, rows = compare(tmp_path, fitting=11)
+    _, _, rows = compare(tmp_path, carveout_bytes=135168, resident_blocks=11)
+    assert {rows[name]["copy_verdict"] for name in rows if name.startswith("launch__") and "cluster" not in name} == {"carveout"}
+    _, _, rows = compare(tmp_path, resident_blocks=11)
     assert rows["launch__occupancy_limit_shared_mem"]["copy_verdict"] == "DIFFERS"
 
 

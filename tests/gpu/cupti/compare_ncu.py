@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """Compares our metrics with Nsight Compute's for the same kernels, collected one after the other.
 
-  compare_ncu.py [--out DIR] [--ratio 0.03] [--sets auto,auto,auto,auto] [--apart-mib 0] PROBE [PROBE-ARGUMENT...]
+  compare_ncu.py [--out DIR] [--ratio 0.03] [--sets auto,auto,auto,auto] [--gap-mib 0] PROBE [PROBE-ARGUMENT...]
 
 For each of the sets runs `PROBE recount SET` and `ncu PROBE run` for the same metrics. A metric that differs is collected again
-with each later set, also when the set does not contain it, so that its spread over the runs is known. --apart-mib 0,6,14,18 sets
-$PROBE_APART_MIB of both programs to these values in turn, so that the buffers have other addresses with each set. Kernels are
+with each later set, also when the set does not contain it, so that its spread over the runs is known. --gap-mib 0,6,14,18 sets
+$PROBE_GAP_MIB of both programs to these values in turn, so that the buffers have other addresses with each set. Kernels are
 matched by function, grid and block. Where a library chooses kernels by timing, kernels that did not appear in at least two runs
 of both tools are left out and listed. The verdict on a metric of a kernel:
   equal          the program determines the value (a count or a launch attribute), and it is the same in every run of both tools,
                  to the decimals that ncu prints
-  decided        we derived 0 from the code, and ncu collects 0
+  derived        we derived 0 from the code, and ncu collects 0
   agrees         the medians differ by at most RATIO, or would if ncu printed more than two decimals
   within spread  the ranges over the runs overlap, or the medians differ no more than ncu's own runs
   short          a time of a kernel, or a rate over it, when the kernel is so short that START_NS, the difference between the
@@ -22,7 +22,7 @@ of both tools are left out and listed. The verdict on a metric of a kernel:
                  written that agree without the bytes written
   full L2        requests inside L2 and L2's throughput, up to FULL_L2_RATIO: ncu leaves L2 empty, we leave it full of clean
                  lines, which causes more requests. After our flush ncu counts what we count
-  divided        the shared-memory carveout and the blocks that fit: the driver keeps the carveout of the previous kernel, and
+  carveout       the shared-memory carveout and the blocks that fit: the driver keeps the carveout of the previous kernel, and
                  each tool launches different work between two kernels
   code           instruction and constant caches and the stalls on them, which depend on the timing of blocks that start together
   sampled        PC samples: a stall reason's share differs by less than SAMPLED_POINTS percentage points, or by less than
@@ -188,12 +188,13 @@ def shares_agree(part, whole, other_part, other_whole):
     return abs(part / whole - other_part / other_whole) < max(SAMPLED_POINTS / 100, SAMPLED_DEVIATIONS * deviation)
 
 
-def explained_by_writes(metric, mine, other, ratio, median_of):
+def explained_by_writes(metric, our_median, ncu_median, ratio, median_of):
     """Returns True when the difference in bytes written explains the difference of the medians."""
     traffic, written = ([median_of(tool, name) for tool in ("ours", "ncu")] for name in (TRAFFIC, WRITTEN))
     if not abs(written[0] - written[1]) < KNOWN_WRITE_BYTES:
         return False
-    read = [value * (1 - by_writing / max(1, all_bytes)) for value, all_bytes, by_writing in zip((mine, other), traffic, written)]
+    medians = zip((our_median, ncu_median), traffic, written)
+    read = [value * (1 - written_bytes / max(1, all_bytes)) for value, all_bytes, written_bytes in medians]
     if metric.startswith((WRITTEN, "dram__sectors_write")):
         return True
     return bool(READ_AND_WRITTEN.match(metric)) and relative_difference(*read) <= ratio
@@ -205,20 +206,21 @@ def judge(metric, ours, theirs, ratio, median_of):
     missing = [all(math.isnan(v) for v in values) for values in (ours, theirs)]
     if any(missing):
         return "no value" if all(missing) else "only ncu" if missing[0] else "only ours", math.nan
-    mine, other = median(ours), median(theirs)
-    difference = relative_difference(mine, other)
+    our_median, ncu_median = median(ours), median(theirs)
+    difference = relative_difference(our_median, ncu_median)
     if SAMPLED_METRICS.match(metric):
         samples = median_of("ours", SAMPLE_COUNT), median_of("ncu", SAMPLE_COUNT)
-        agree = "_warps_" not in metric or shares_agree(mine, samples[0], other, samples[1])
+        agree = "_warps_" not in metric or shares_agree(our_median, samples[0], ncu_median, samples[1])
         return "sampled" if agree else "DIFFERS", difference
     if metric in (CARVEOUT, BLOCKS_BY_SHARED) and median_of("ours", CARVEOUT) != median_of("ncu", CARVEOUT):
-        return "divided", difference
+        return "carveout", difference
     if EXACT_METRICS.match(metric) and len(set(ours)) == 1 and len(set(theirs)) == 1:
-        if relative_difference(ours[0], theirs[0]) < 1e-9 or (not mine.is_integer() and abs(mine - other) <= ROUNDING_ERROR):
+        is_rounded = not our_median.is_integer() and abs(our_median - ncu_median) <= ROUNDING_ERROR
+        if relative_difference(ours[0], theirs[0]) < 1e-9 or is_rounded:
             return "equal", difference
         if not metric.startswith(SECTORS) or difference > ratio:
             return "DIFFERS", difference
-    if abs(mine - other) <= ratio * max(abs(mine), abs(other)) + ROUNDING_ERROR:
+    if abs(our_median - ncu_median) <= ratio * max(abs(our_median), abs(ncu_median)) + ROUNDING_ERROR:
         return "agrees", difference
     overlap = min(ours) <= max(theirs) and min(theirs) <= max(ours)
     if overlap or difference <= relative_difference(min(theirs), max(theirs)):
@@ -231,14 +233,15 @@ def judge(metric, ours, theirs, ratio, median_of):
     moved = max(median_of("ours", TRAFFIC), median_of("ncu", TRAFFIC))
     moves_few_bytes = moved < SMALL_BYTES and re.search("^(dram|lts|fbpa)__|hit_rate", metric)
     seconds = duration * 1e-9 if metric.endswith(".sum.per_second") else 1
-    is_small_count = metric.endswith((".sum", ".sum.per_second")) and max(abs(mine), abs(other)) * seconds < SMALL_COUNT
-    if moves_few_bytes or is_small_count or ("pct" in metric and abs(mine - other) < SMALL_POINTS):
+    largest_count = max(abs(our_median), abs(ncu_median)) * seconds
+    is_small_count = metric.endswith((".sum", ".sum.per_second")) and largest_count < SMALL_COUNT
+    if moves_few_bytes or is_small_count or ("pct" in metric and abs(our_median - ncu_median) < SMALL_POINTS):
         return "small", difference
     if CODE_CACHES.search(metric):
         return "code", difference
-    if FULL_L2.match(metric) and mine > other and difference <= FULL_L2_RATIO:
+    if FULL_L2.match(metric) and our_median > ncu_median and difference <= FULL_L2_RATIO:
         return "full L2", difference
-    if explained_by_writes(metric, mine, other, ratio, median_of):
+    if explained_by_writes(metric, our_median, ncu_median, ratio, median_of):
         return "known", difference
     return "DIFFERS", difference
 
@@ -270,7 +273,7 @@ def compare(key, ours, theirs, metrics, ratio):
             continue
         verdict, difference = judge(metric, mine, other, ratio, median_of)
         if metric in derived:
-            verdict = "decided" if set(mine) | set(other) == {0.0} else "DIFFERS"
+            verdict = "derived" if set(mine) | set(other) == {0.0} else "DIFFERS"
         elif verdict == "DIFFERS" and instruction_counts_vary(values):
             verdict = "varies"
         rows.append((metric, mine, other, difference, verdict))
@@ -331,7 +334,7 @@ def format_summary(table, left_out):
     lines += [""] + [f"left out, not in two runs of both: {name}" for name in left_out]
     lines += ["", "| kernel | metric | ours | ncu | apart | |", "| --- | --- | --- | --- | --- | --- |"]
     for kernel, metric, mine, other, difference, verdict in table:
-        if verdict not in ("equal", "decided", "agrees", "no value"):
+        if verdict not in ("equal", "derived", "agrees", "no value"):
             cells = (kernel, metric, format_values(mine), format_values(other), format_percent(difference), verdict)
             lines.append("| " + " | ".join(cells) + " |")
     lines += ["", f"{len(kernels)} kernels compared, {len(left_out)} left out",
@@ -370,7 +373,7 @@ def main():
     parser.add_argument("--ratio", type=float, default=0.03)
     parser.add_argument("--allow", type=float, default=0.02)
     parser.add_argument("--sets", default="auto,auto,auto,auto")
-    parser.add_argument("--apart-mib", default="0")
+    parser.add_argument("--gap-mib", default="0")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     options = parser.parse_args()
     ncu = shutil.which("ncu") or next((p for p in ["/usr/local/cuda/bin/ncu"] if os.path.exists(p)), None)
@@ -380,8 +383,8 @@ def main():
 
     os.environ.setdefault("ROOFLINED_CACHE_DIR", tempfile.mkdtemp(prefix="plans-"))  # otherwise each run plans again
     ours, theirs, metrics, refused, repeated = [], [], {}, set(), {}
-    for metric_set, apart_mib in zip(options.sets.split(","), itertools.cycle(options.apart_mib.split(","))):
-        os.environ["PROBE_APART_MIB"] = apart_mib
+    for metric_set, gap_mib in zip(options.sets.split(","), itertools.cycle(options.gap_mib.split(","))):
+        os.environ["PROBE_GAP_MIB"] = gap_mib
         ours.append(collect_with_repeats(options.probe, metric_set, options.arguments, repeated))
         found = ours[-1].metrics()
         metrics.update(dict.fromkeys(found))

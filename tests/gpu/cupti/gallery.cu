@@ -1,6 +1,6 @@
 /* Implements gallery.h: kernels that stress one unit of the GPU each, to compare the counters of two profilers, and a step that
- * launches each of them once. All read the buffer `from` and write the buffer `to`. A kernel whose results nobody needs passes
- * them to a condition that is never true (`if (sum == 12345) ...`), so that the compiler cannot remove the work. */
+ * launches each of them once. All kernels read the buffer `from` and write the buffer `to`. A kernel whose results are not used
+ * stores them under a condition that is never true (`if (sum == 12345) ...`), so that the compiler cannot remove the work. */
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #include <mma.h>
@@ -122,8 +122,8 @@ __global__ void __launch_bounds__(1024) gallery_spilling(const float *from, floa
   to[i] = sum;
 }
 
-/* Loads from shared memory, lane i of a warp at word i * STRIDE_WORDS. With STRIDE_WORDS 32, all lanes access one bank and wait
- * for each other; with 1, each lane accesses a separate bank. */
+/* Loads from shared memory: lane i of a warp loads word i * STRIDE_WORDS. With STRIDE_WORDS 32, all lanes access one bank, so
+ * that their accesses are serialized; with 1, each lane accesses a separate bank. */
 template <int STRIDE_WORDS> __global__ void gallery_banks(float *sink) {
   __shared__ volatile float cells[32 * 32];
   float sum = 0;
@@ -134,7 +134,7 @@ template <int STRIDE_WORDS> __global__ void gallery_banks(float *sink) {
   if (sum == 12345.0f) *sink = sum;
 }
 
-/* Adds up the first half of the buffer: each thread a share, each warp by exchanges between lanes, all warps by atomicAdd. */
+/* Adds up the first half of the buffer: each thread sums a share, each warp reduces by shuffles, and the warps use atomicAdd. */
 __global__ void gallery_reduction(const float4 *from, float *sum) {
   float partial = 0;
   for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < BUFFER_BYTES / 2 / sizeof(float4);

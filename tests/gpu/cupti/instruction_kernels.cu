@@ -1,6 +1,6 @@
 /* Implements instruction_kernels.h: the kernels, the buffers that they share and the step that launches them. The kernels' names
- * are extern "C", so that the profiler shows them unmangled. A kernel whose result nobody needs compares it with a value that it
- * never has and stores it then, so that the compiler cannot remove the work. */
+ * are extern "C", so that the profiler shows them unmangled. A kernel whose result is not used stores it under
+ * a condition that is never true, so that the compiler cannot remove the work. */
 #include "instruction_kernels.h"
 
 #include <cuda_runtime.h>

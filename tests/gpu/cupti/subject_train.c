@@ -1,6 +1,6 @@
 /* The subject of a probe program (subject.h) that consists of the steps of one or more jobs. The arguments are triples WORKLOAD
  * ENGINE PARAMETERS, the parameters as JSON text; the steps of several triples become one step. The environment variable
- * PROBE_APART_MIB gives the memory in MiB to leave unused before each buffer, because the duration of a kernel may depend on the
+ * PROBE_GAP_MIB gives the memory in MiB to leave unused before each buffer, because the duration of a kernel may depend on the
  * addresses of its buffers. */
 #include <stdlib.h>
 #include <string.h>
@@ -103,7 +103,7 @@ int subject_open(int argc, char **argv, rl_instance **instance, rl_error *err) {
     return rl_fail(err, RL_INPUT, 0, "expected: WORKLOAD ENGINE PARAMETERS...");
   if (rl_device_count(err) == 0) return 1;
   rl_device *device = rl_device_open(0, err);
-  if (device != NULL) add_gaps(device, getenv("PROBE_APART_MIB"));
+  if (device != NULL) add_gaps(device, getenv("PROBE_GAP_MIB"));
   for (int i = 0; i < argc && device != NULL; i += 3)
     if (open_part(device, argv + i, err) < 0) return -1;
   if (device == NULL || (argc > 3 && join_parts(device, err) < 0)) return -1;

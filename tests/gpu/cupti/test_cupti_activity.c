@@ -1,4 +1,4 @@
-/* Activity records against the known launches of the tiny device. */
+/* Compares activity records with the launches of tiny.h, which are known. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* The counters pass on the tiny step, whose kernels have known traffic and instruction counts. */
+/* Tests the counters pass on the step of tiny.h, whose kernels have known traffic and instruction counts. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -94,7 +94,7 @@ static void test_a_sleeping_kernel_lasts_as_long_as_it_sleeps(void **state) {
   assert_true(metric_value(SLEEP, "dram__bytes.sum") < 1e6);
 }
 
-/* Except UPDATE: the compiler loads a constant by HFMA2.MMA there, which runs on the tensor pipe. */
+/* Kernel UPDATE is excluded: there the compiler loads a constant by HFMA2.MMA, which runs on the tensor pipe. */
 static void test_tensor_pipe_is_idle_without_matrix_instructions(void **state) {
   (void)state;
   for (int i = SLEEP; i < UPDATE; i++)

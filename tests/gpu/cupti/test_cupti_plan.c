@@ -1,4 +1,4 @@
-/* Parts of the profiler that need no GPU: counter plans, metric selection, names, launch metrics, occupancy. */
+/* Tests the parts of the profiler that need no GPU: counter plans, metric selection, names, launch metrics, occupancy. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -47,11 +47,11 @@ static size_t list_counters(const rl_metric_selection *selection, const char **n
 
 static const char *counter_names[2000];
 
-/* Of code without any special instruction. */
+/* The absent classes of code without any special instruction. */
 static const rl_instruction_classes all_classes = ~(rl_instruction_classes)0;
 
 /* Returns the index of the group's first metric of the unit. */
-static size_t first_of(const char *unit, const rl_counter_group *group) {
+static size_t index_of_first_metric(const char *unit, const rl_counter_group *group) {
   size_t index = 0;
   while (index < group->count && strncmp(group->names[index], unit, strlen(unit)) != 0) index++;
   return index;
@@ -78,15 +78,15 @@ static void test_hopper_has_the_metrics_of_the_sets(void **state) {
                   cases[i].absent_classes, selection.counter_count, placed, plan->group_count, plan->passes);
     assert_int_equal(plan->group_count, 1);
     assert_true(placed >= cases[i].min_metrics && plan->passes <= cases[i].max_passes);
-    assert_true(first_of("gpu__", &plan->groups[0]) <
-                first_of("lts__", &plan->groups[0])); /* otherwise more passes count in L2 */
+    assert_true(index_of_first_metric("gpu__", &plan->groups[0]) <
+                index_of_first_metric("lts__", &plan->groups[0])); /* otherwise more passes count in L2 */
     rl_counter_plan_close(plan);
     rl_metric_selection_clear(&selection);
   }
 }
 
 /* Each counter of the catalogue is either collected or skipped with value 0. */
-static void test_instruction_classess_are_not_collected(void **state) {
+static void test_counters_of_absent_instruction_classes_are_not_collected(void **state) {
   (void)state;
   rl_metric_selection all = select_metrics("full", ""), some = select_without(all_classes, "full", "");
   assert_int_equal(some.count, all.count);
@@ -186,7 +186,7 @@ static void test_a_plan_is_the_same_from_a_file(void **state) {
       assert_string_equal(loaded->groups[g].names[i], saved->groups[g].names[i]);
   }
   rl_counter_plan_close(loaded);
-  /* A file of another driver, of another list or a truncated file is refused. */
+  /* A file is refused if another driver wrote it, if it is of another list of metrics, or if it is truncated. */
   assert_int_equal(rl_counter_plan_load("GH100", list, 4, "another driver", path, &loaded, &err), -1);
   assert_int_equal(rl_counter_plan_load("GH100", list, 3, "one driver", path, &loaded, &err), -1);
   struct stat file;
@@ -376,8 +376,9 @@ static void test_launch_metrics_are_as_in_ncu(void **state) {
   assert_true(isnan(rl_launch_metric(&launch, "launch__no_such_thing", &reason)) && reason[0] != '\0');
 }
 
-/* A GEMM of cuBLASLt needs 208 KiB and 1 KiB of the driver for a block. CUPTI may report the carveout of an earlier launch. */
-static void test_a_carveout_smaller_than_a_block_is_of_another_launch(void **state) {
+/* A block of a cuBLASLt GEMM needs 208 KiB, plus 1 KiB that the driver reserves. CUPTI may report the carveout of an earlier
+ * launch. */
+static void test_a_carveout_smaller_than_a_block_belongs_to_another_launch(void **state) {
   (void)state;
   static const struct {
     uint32_t config;
@@ -432,7 +433,7 @@ static void test_a_launch_that_does_not_fit_has_no_occupancy(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_hopper_has_the_metrics_of_the_sets),
-      cmocka_unit_test(test_instruction_classess_are_not_collected),
+      cmocka_unit_test(test_counters_of_absent_instruction_classes_are_not_collected),
       cmocka_unit_test(test_a_metric_is_selected_once_with_its_origin),
       cmocka_unit_test(test_links_are_collected_when_they_are_named),
       cmocka_unit_test(test_a_plan_is_the_same_from_a_file),
@@ -446,7 +447,7 @@ int main(void) {
       cmocka_unit_test(test_a_launch_that_does_not_fit_has_no_occupancy),
       cmocka_unit_test(test_barriers_limit_occupancy),
       cmocka_unit_test(test_launch_metrics_are_as_in_ncu),
-      cmocka_unit_test(test_a_carveout_smaller_than_a_block_is_of_another_launch),
+      cmocka_unit_test(test_a_carveout_smaller_than_a_block_belongs_to_another_launch),
       cmocka_unit_test(test_occupancy_curves_have_known_points),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* Implements tiny.h: the kernels, the buffers that they share, the step and the operations of its instance. A kernel whose result
- * nobody needs compares it with a value that it never has and stores it then, so that the compiler cannot remove the work. */
+ * is not used stores it under a condition that is never true, so that the compiler cannot remove the work. */
 #include "tiny.h"
 
 #include <cuda_runtime.h>

@@ -1,6 +1,6 @@
 /* Launches of kernels that are limited by arithmetic: one kind of instruction on one pipeline each, lanes of a warp that diverge,
- * and predicated instructions. A kernel whose result nobody needs compares it with 12345 and stores it then, so that the compiler
- * cannot remove the work. */
+ * and predicated instructions. A kernel whose result is not used stores it only if it is 12345, so that the compiler cannot
+ * remove the work. */
 #include "kernels.h"
 
 namespace {

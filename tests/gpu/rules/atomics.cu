@@ -1,8 +1,8 @@
 /* Atomic operations on one address and on many, in L2 and in shared memory. */
 #include "kernels.h"
 
-/* Every thread adds another value, so that the compiler cannot combine the additions of a warp. SPREAD: each thread has a word of
- * its own, and a warp one 128-byte line; otherwise all threads of the grid share one word. */
+/* Each thread adds a different value, so that the compiler cannot combine the additions of a warp. SPREAD: each thread adds to
+ * a separate word, and a warp to one 128-byte line; otherwise all threads of the grid add to one word. */
 template <bool SPREAD> __global__ void add_to_global(uint32_t *to, int rounds) {
   uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;
   uint32_t *word = to + (SPREAD ? thread : 0);
@@ -10,7 +10,7 @@ template <bool SPREAD> __global__ void add_to_global(uint32_t *to, int rounds) {
     asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" ::"l"(word), "r"(thread + round) : "memory");
 }
 
-/* The same with the previous value returned. */
+/* Exchanges one word: atom instead of red, so that each operation returns the previous value. */
 __global__ void exchange_one_word(uint32_t *to, uint32_t *sink, int rounds) {
   uint32_t value = threadIdx.x, sum = 0;
   for (int round = 0; round < rounds; round++) {
@@ -20,7 +20,7 @@ __global__ void exchange_one_word(uint32_t *to, uint32_t *sink, int rounds) {
   if (sum == 0xffffffff) *sink = sum;
 }
 
-/* SPREAD: each lane adds to its own bank; otherwise all threads of a block share one word. */
+/* SPREAD: each lane adds to a separate bank; otherwise all threads of a block share one word. */
 template <bool SPREAD> __global__ void add_to_shared(uint32_t *sink, int rounds) {
   __shared__ uint32_t words[1024];
   for (int i = threadIdx.x; i < 1024; i += blockDim.x) words[i] = i;
@@ -34,8 +34,8 @@ template <bool SPREAD> __global__ void add_to_shared(uint32_t *sink, int rounds)
   if (words[threadIdx.x] == 0xffffffff) *sink = 1;
 }
 
-/* The previous value is used: the compiler adds up the values of a warp first. */
-__global__ void take_from_shared(uint32_t *sink, int rounds) {
+/* Uses the previous value that atom returns. The compiler adds up the values of a warp before the atomic operation. */
+__global__ void add_to_shared_and_return(uint32_t *sink, int rounds) {
   __shared__ uint32_t next;
   if (threadIdx.x == 0) next = 0;
   __syncthreads();
@@ -60,7 +60,7 @@ const rl_launch launches[] = {
     RULES_LAUNCH("red_spread", add_to_global<true>, buffers.sm_count * 4, 256, 0, buffers.to, 50),
     RULES_LAUNCH("atom_one_word", exchange_one_word, buffers.sm_count * 2, 128, 0, buffers.to, buffers.to + 64, 20),
     RULES_LAUNCH("shared_atomics_one_word", add_to_shared<false>, buffers.sm_count * 4, 256, 0, buffers.to, 50),
-    RULES_LAUNCH("shared_atomics_returned", take_from_shared, buffers.sm_count * 4, 256, 0, buffers.to, 50),
+    RULES_LAUNCH("shared_atomics_returned", add_to_shared_and_return, buffers.sm_count * 4, 256, 0, buffers.to, 50),
     RULES_LAUNCH("shared_atomics_spread", add_to_shared<true>, buffers.sm_count * 4, 256, 0, buffers.to, 50),
 };
 

@@ -1,5 +1,6 @@
-/* Judges the reports of the kernels with known causes: judge_known METRICS.csv [tuned|kept|all] [LAUNCH...]. METRICS.csv: the
- * output of cupti_probe_rules count full. Prints a Markdown table; with names of launches, all findings of these instead. */
+/* Judges the reports of the kernels with known causes: judge_known METRICS.csv [tuned|held-out|all] [LAUNCH...]. METRICS.csv: the
+ * output of cupti_probe_rules count full. Prints a Markdown table; with names of launches, prints all findings on these launches
+ * instead. */
 #include <errno.h>
 #include <math.h>
 #include <stdint.h>
@@ -18,8 +19,8 @@ typedef struct row {
 static row *rows;
 static size_t row_count;
 
-/* Copies the text up to `end` and returns the text behind it; NULL: the line has no `end`. */
-static char *take(char *text, const char *end, char *to, size_t size) {
+/* Copies the text before the delimiter `end` to `to` and returns the text after it; NULL if the line has no `end`. */
+static char *next_field(char *text, const char *end, char *to, size_t size) {
   char *found = text ? strstr(text, end) : NULL;
   if (found && to) snprintf(to, size, "%.*s", (int)(found - text), text);
   return found ? found + strlen(end) : NULL;
@@ -27,12 +28,12 @@ static char *take(char *text, const char *end, char *to, size_t size) {
 
 /* Reads ordinal,launch,"kernel",grid,block,metric,"reason",value; no value: NAN. */
 static bool read_row(char *line, row *r) {
-  char *rest = take(line, ",", NULL, 0), *number_end;
-  rest = take(rest, ",\"", r->launch, sizeof r->launch);
-  rest = take(rest, "\",", NULL, 0);
-  for (int skipped = 0; skipped < 2; skipped++) rest = take(rest, ",", NULL, 0);
-  rest = take(rest, ",\"", r->metric, sizeof r->metric);
-  rest = take(rest, "\",", r->reason, sizeof r->reason);
+  char *rest = next_field(line, ",", NULL, 0), *number_end;
+  rest = next_field(rest, ",\"", r->launch, sizeof r->launch);
+  rest = next_field(rest, "\",", NULL, 0);
+  for (int skipped = 0; skipped < 2; skipped++) rest = next_field(rest, ",", NULL, 0);
+  rest = next_field(rest, ",\"", r->metric, sizeof r->metric);
+  rest = next_field(rest, "\",", r->reason, sizeof r->reason);
   if (!rest) return false;
   r->value = strtod(rest, &number_end);
   if (number_end == rest) r->value = NAN;
@@ -70,22 +71,22 @@ static void print_findings(const char *launch) {
 
 static void print_result(const known_kernel *kernel, const known_result *result) {
   const rl_kernel_verdict *v = &result->verdict;
-  printf("| `%s` | %s | %s%s%s%s | ", kernel->launch, kernel->kept_aside ? "kept aside" : "", rl_kernel_bound_names[v->bound],
+  printf("| `%s` | %s | %s%s%s%s | ", kernel->launch, kernel->held_out ? "held out" : "", rl_kernel_bound_names[v->bound],
          v->pipeline ? " " : "", v->pipeline ? v->pipeline : "", result->verdict_is_right ? "" : " **wrong**");
   if (result->first.rule)
     printf("`%s`%s %.0f", result->first.rule->id, result->first.global ? "" : " (local)", result->first.speedup_pct);
   printf("%s | %s |\n", result->cause_is_found ? "" : " **missing**", result->false_rule ? result->false_rule->id : "");
 }
 
-static bool is_selected(const known_kernel *kernel, const char *which) {
-  return strcmp(which, "all") == 0 || kernel->kept_aside == (strcmp(which, "kept") == 0);
+static bool is_selected(const known_kernel *kernel, const char *half) {
+  return strcmp(half, "all") == 0 || kernel->held_out == (strcmp(half, "held-out") == 0);
 }
 
-static void print_table(const char *which) {
+static void print_table(const char *half) {
   size_t right = 0, without_false = 0, found = 0, judged = 0;
   printf("| kernel | | verdict | first finding | false finding |\n| --- | --- | --- | --- | --- |\n");
   for (const known_kernel *kernel = known_kernels; kernel < known_kernels + known_kernel_count; kernel++) {
-    if (!is_selected(kernel, which)) continue;
+    if (!is_selected(kernel, half)) continue;
     rl_metric_values values = values_of(kernel->launch);
     known_result result = known_kernel_judge(kernel, &values);
     print_result(kernel, &result);

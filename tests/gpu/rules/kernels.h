@@ -41,6 +41,6 @@ struct rules_launches {
   size_t count;
 };
 extern const rules_launches arithmetic_launches, stall_launches, memory_launches, scheduling_launches, atomic_launches,
-    pipeline_launches, kept_aside_launches;
+    pipeline_launches, held_out_launches;
 
 #endif

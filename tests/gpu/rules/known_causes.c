@@ -1,5 +1,5 @@
-/* The table was written before any of these kernels had run. The half that is kept aside has not changed since; in the other
- * half, expectations that the numbers refuted were mended. */
+/* The table was written before any of these kernels had run. Its held-out half has not changed since; in the other half,
+ * expectations that the metrics refuted were corrected. */
 #include "known_causes.h"
 
 #include <stdlib.h>
@@ -40,7 +40,7 @@ const known_kernel known_kernels[] = {
     {"local", false, BOUNDS(RL_KERNEL_L1, RL_KERNEL_L2, RL_KERNEL_DRAM), NULL, RL_CAUSE_LOCAL_MEMORY,
      ALLOWED(RL_CAUSE_MEMORY_LATENCY, RL_CAUSE_MEMORY_QUEUE)},
 
-    /* kept aside */
+    /* held out: not used while the rules were written */
     {"triad", true, BOUNDS(RL_KERNEL_DRAM)},
     {"transpose_naive", true, BOUNDS(RL_KERNEL_L2, RL_KERNEL_L1, RL_KERNEL_DRAM, RL_KERNEL_LATENCY), NULL, RL_CAUSE_COALESCING,
      ALLOWED(LATENCY_CAUSES, RL_CAUSE_MEMORY_QUEUE, RL_CAUSE_STORES_AT_EXIT, RL_CAUSE_HOT_UNITS)},

@@ -1,4 +1,4 @@
-/* Forty kernels of this folder with known causes, and whether a report about their metrics says so. */
+/* Forty kernels of this folder with known causes, and a function that checks whether the report on their metrics names them. */
 #ifndef RL_TESTS_RULES_KNOWN_CAUSES_H
 #define RL_TESTS_RULES_KNOWN_CAUSES_H
 
@@ -16,11 +16,11 @@ enum { KNOWN_MAX_BOUNDS = 4, KNOWN_MAX_CAUSES = 8 };
 
 typedef struct known_kernel {
   const char *launch;
-  bool kept_aside;                          /* its numbers were not looked at while the rules were written */
-  rl_kernel_bound bounds[KNOWN_MAX_BOUNDS]; /* any of these is right; RL_KERNEL_UNKNOWN ends them */
+  bool held_out;                            /* the rules were written without its metrics */
+  rl_kernel_bound bounds[KNOWN_MAX_BOUNDS]; /* each of these is right; RL_KERNEL_UNKNOWN ends the list */
   const char *pipelines;                    /* "fma issue": right with RL_KERNEL_PIPELINE; NULL: any */
-  rl_cause_id cause;                        /* of the finding that must be there; RL_CAUSE_NONE: none must */
-  rl_cause_id allowed[KNOWN_MAX_CAUSES];    /* optimisations of other causes are false; RL_CAUSE_NONE ends them */
+  rl_cause_id cause;                     /* cause of a finding that the report must have; RL_CAUSE_NONE: no finding is required */
+  rl_cause_id allowed[KNOWN_MAX_CAUSES]; /* an optimisation with another cause is false; RL_CAUSE_NONE ends the list */
 } known_kernel;
 extern const known_kernel known_kernels[];
 extern const size_t known_kernel_count;

@@ -1,5 +1,5 @@
 /* Launches of kernels that are limited by memory: DRAM, L2, L1, shared memory, local memory and compression in L2. A kernel whose
- * result nobody needs compares it with 12345 and stores it then, so that the compiler cannot remove the loads. */
+ * result is not used stores it only if it is 12345, so that the compiler cannot remove the loads. */
 #include <cuda_fp16.h>
 
 #include "kernels.h"

@@ -54,7 +54,7 @@ template <int STAGES> __global__ void sum_by_cp_async(const unsigned char *from,
   if (sum == 12345) *sink = sum;
 }
 
-/* The same by bulk copies of the TMA. */
+/* Sums the same tiles, copied by cp.async.bulk (TMA). */
 template <int STAGES> __global__ void sum_by_tma(const unsigned char *from, uint32_t *sink, int tiles) {
 #if __CUDA_ARCH__ >= 900
   __shared__ __align__(128) unsigned char stages[STAGES][TILE_BYTES];

@@ -1,4 +1,4 @@
-/* Launches of kernels with a problem of scheduling: sizes of grids and blocks, limits of occupancy, and work that is distributed
+/* Launches of kernels with a scheduling problem: sizes of grids and blocks, limits of occupancy, and work that is distributed
  * unevenly over SMs, slices of L2 or channels of DRAM. */
 #include "kernels.h"
 
@@ -56,8 +56,7 @@ __global__ void limited_by_barriers(const uint32_t *from, uint32_t *sink, int st
   if (wait_for_loads(from, steps) == 0xffffffff) *sink = 1;
 }
 
-/* Gives the first warp of each block `rounds` rounds of work and the others one, so that it runs on after the others have
- * ended. */
+/* Gives the first warp of each block `rounds` rounds of work and the other warps one, so that it runs after they have ended. */
 __global__ void one_warp_ends_late(uint32_t *sink, int rounds) {
   if (work(threadIdx.x < 32 ? rounds : 1) == 12345) *sink = 1;
 }

@@ -1,5 +1,5 @@
 /* Launches of kernels whose warps mostly stall for one reason each; the kernel's name says for which. A kernel whose result
- * nobody needs compares it with a value that it never has and stores it then, so that the compiler cannot remove the work. */
+ * is not used stores it under a condition that is never true, so that the compiler cannot remove the work. */
 #include "kernels.h"
 
 /* Loads from addresses that depend on the value loaded before, so that each load waits for the one before. */
@@ -109,10 +109,10 @@ __global__ void waits_for_branch(uint32_t *sink, int rounds) {
 #define REPEAT_4(X) X X X X
 #define REPEAT_1024(X) REPEAT_4(REPEAT_4(REPEAT_4(REPEAT_4(REPEAT_4(X)))))
 
-/* Executes 1024 multiply-adds, 16 KiB of code. Each WHICH is a separate function with its own code. */
-template <int WHICH> __device__ __noinline__ float long_function(float x) {
+/* Executes 1024 multiply-adds, 16 KiB of code. Each FUNCTION_INDEX is a separate function with its own code. */
+template <int FUNCTION_INDEX> __device__ __noinline__ float long_function(float x) {
   asm volatile(REPEAT_1024("fma.rn.f32 %0, %0, %0, %0;") : "+f"(x));
-  return x + WHICH;
+  return x + FUNCTION_INDEX;
 }
 
 /* Makes the warps execute different ones of 16 functions of 16 KiB: 256 KiB of code, more than the instruction caches hold. */

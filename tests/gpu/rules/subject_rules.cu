@@ -113,7 +113,7 @@ int subject_open(int argc, char **argv, rl_instance **instance, rl_error *err) {
   fixture.base.device = &fixture.device;
   fixture.sequence = rl_sequence{"step", fixture.launches, 0, 1};
   for (const rules_launches *group : {&arithmetic_launches, &stall_launches, &memory_launches, &scheduling_launches,
-                                      &atomic_launches, &pipeline_launches, &kept_aside_launches})
+                                      &atomic_launches, &pipeline_launches, &held_out_launches})
     add(*group, argc, argv);
   fixture.base.iteration = rl_sequence_list{"epoch", &fixture.sequence, 1};
   *instance = &fixture.base;

@@ -1,4 +1,5 @@
-/* Counters of the gallery's kernels against values that the source determines, exactly where the hardware counts exactly. */
+/* Compares counters of the kernels of gallery.h with values that follow from their source: exactly where the hardware counts
+ * exactly, else within TOLERANCE_RATIO. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +19,7 @@ static const struct {
   const char *launch, *metric;
   double value;
   bool exact;
-} answers[] = {
+} known_values[] = {
     {"copy", "dram__bytes_read.sum", GALLERY_COPY_BYTES, false},
     {"copy", "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", GALLERY_COPY_BYTES / 16.0 / 32, true},
     {"copy", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", GALLERY_COPY_BYTES / 32.0, true},
@@ -44,7 +45,7 @@ static const struct {
     {"sleep", "gpu__time_duration.sum", GALLERY_SLEEP_US * 1e3, false},
     {"sleep", "sm__ops_path_tensor_src_fp16.sum", 0, true},
 };
-enum { ANSWER_COUNT = sizeof answers / sizeof *answers };
+enum { KNOWN_VALUE_COUNT = sizeof known_values / sizeof *known_values };
 
 static rl_records records;
 
@@ -59,15 +60,15 @@ static double metric_value(const char *launch, const char *name) {
 
 static void test_counters_have_the_known_values(void **state) {
   (void)state;
-  int wrong = 0;
-  for (size_t i = 0; i < ANSWER_COUNT; i++) {
-    double value = metric_value(answers[i].launch, answers[i].metric), expected = answers[i].value;
-    bool right = answers[i].exact ? value == expected : fabs(value - expected) <= TOLERANCE_RATIO * expected;
-    print_message("%s %-9s %s: %.10g, expected %.10g%s\n", right ? "  " : "! ", answers[i].launch, answers[i].metric, value,
-                  expected, answers[i].exact ? " exactly" : "");
-    wrong += !right;
+  int wrong_count = 0;
+  for (size_t i = 0; i < KNOWN_VALUE_COUNT; i++) {
+    double value = metric_value(known_values[i].launch, known_values[i].metric), expected = known_values[i].value;
+    bool is_right = known_values[i].exact ? value == expected : fabs(value - expected) <= TOLERANCE_RATIO * expected;
+    print_message("%s %-9s %s: %.10g, expected %.10g%s\n", is_right ? "  " : "! ", known_values[i].launch, known_values[i].metric,
+                  value, expected, known_values[i].exact ? " exactly" : "");
+    wrong_count += !is_right;
   }
-  assert_int_equal(wrong, 0);
+  assert_int_equal(wrong_count, 0);
 }
 
 int main(void) {
@@ -76,10 +77,10 @@ int main(void) {
   rl_error err = {0};
   char reason[RL_REASON_SIZE] = "";
   rl_profile_options profile_options = {.matching_index = RL_ALL_MATCHING_KERNELS};
-  for (size_t i = 0; i < ANSWER_COUNT; i++)
-    if (strstr(profile_options.metrics, answers[i].metric) == NULL) {
+  for (size_t i = 0; i < KNOWN_VALUE_COUNT; i++)
+    if (strstr(profile_options.metrics, known_values[i].metric) == NULL) {
       if (profile_options.metrics[0] != '\0') strcat(profile_options.metrics, "\n");
-      strcat(profile_options.metrics, answers[i].metric);
+      strcat(profile_options.metrics, known_values[i].metric);
     }
   rl_profiler *profiler = load_profiler(&err);
   int opened = gallery_open(&gallery, &device, &err);
