@@ -1,4 +1,4 @@
-/* Replaces NVIDIA's header, which needs nvcc: the groups that kernels use. */
+/* Replaces NVIDIA's header, which needs nvcc. Implements the groups that our kernels use. */
 #ifndef SIMT_COOPERATIVE_GROUPS_H
 #define SIMT_COOPERATIVE_GROUPS_H
 

@@ -87,8 +87,8 @@ template <class... Parameters> cudaError_t cudaFuncGetAttributes(cudaFuncAttribu
   return cudaSuccess;
 }
 
-/* Reports two clusters, so that a grid of three or more has clusters that wait for others to exit; for a cooperative launch
- * reports all. */
+/* Reports two clusters, so that in a grid of three or more, clusters wait until others have exited. For a cooperative launch,
+ * reports all clusters. */
 template <class... Parameters>
 cudaError_t cudaOccupancyMaxActiveClusters(int *count, void (*)(Parameters...), const cudaLaunchConfig_t *config) {
   *count = 2;

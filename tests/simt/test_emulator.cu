@@ -73,7 +73,8 @@ static void lanes_do_not_run_in_lockstep(void **) {
   assert_true(count_wrong_results(32, 1, 32, read_next_lane, false) > RUNS / 2);
 }
 
-/* The last block to finish adds the partial results of all. late: a block takes its ticket before it writes its partial result.
+/* The last block to finish adds the partial results of all. late: a block writes its partial result after it has taken its
+ * ticket.
  */
 static __global__ void last_block(float *out, float *partial, uint32_t *ticket, bool late) {
   if (!late) partial[blockIdx.x] = 1;
@@ -93,23 +94,23 @@ static void blocks_finish_in_any_order(void **) {
   assert_true(count_wrong_results(8, 8, 1, last_block, partial, &ticket, true) > 0);
 }
 
-/* A barrier of all blocks by a spin loop. */
-static __global__ void grid_barrier(float *out, uint32_t *arrived, uint32_t *left) {
+/* All blocks wait for each other in a spin loop. */
+static __global__ void grid_barrier(float *out, uint32_t *arrived, uint32_t *leaving) {
   __syncthreads();
   if (threadIdx.x == 0) {
     atomicAdd(arrived, 1);
     while (__ldcg(arrived) % gridDim.x != 0) __nanosleep(20);
   }
   __syncthreads();
-  if (threadIdx.x == 0 && atomicAdd(left, 1) % gridDim.x == gridDim.x - 1)
+  if (threadIdx.x == 0 && atomicAdd(leaving, 1) % gridDim.x == gridDim.x - 1)
     out[0] = (float)(*arrived / gridDim.x * gridDim.x == *arrived);
 }
 
 static void blocks_may_spin_for_blocks_that_start_later(void **) {
-  uint32_t arrived = 0, left = 0;
+  uint32_t arrived = 0, leaving = 0;
   float out[1] = {};
-  grid_barrier<<<40, 64>>>(out, &arrived, &left);
-  assert_true(out[0] == 1 && arrived == 40 && left == 40);
+  grid_barrier<<<40, 64>>>(out, &arrived, &leaving);
+  assert_true(out[0] == 1 && arrived == 40 && leaving == 40);
 }
 
 /* --- memory ----------------------------------------------------------------------------------------------------------------- */
@@ -150,8 +151,8 @@ static __global__ void read_next_block(float *out, bool second_barrier) {
   cooperative_groups::cluster_group cluster = cooperative_groups::this_cluster();
   if (threadIdx.x == 0) number = (float)cluster.block_rank();
   cluster.sync();
-  const float got = *cluster.map_shared_rank(&number, (cluster.block_rank() + 1) % cluster.num_blocks());
-  if (threadIdx.x == 0) atomicAdd(out, got * (float)cluster.block_rank());
+  const float peer_number = *cluster.map_shared_rank(&number, (cluster.block_rank() + 1) % cluster.num_blocks());
+  if (threadIdx.x == 0) atomicAdd(out, peer_number * (float)cluster.block_rank());
   if (second_barrier) cluster.sync();
 }
 
@@ -238,14 +239,14 @@ static void shuffles_move_numbers(void **) {
 }
 
 static __global__ void multiply(const __half *a, const __half *b, float *c) { /* c[16][8] = a[16][16] b[16][8] */
-  __shared__ __align__(16) __half left[16 * 16], right[16 * 8];
-  for (int i = threadIdx.x; i < 16 * 16; i += 32) left[i] = a[i];
-  for (int i = threadIdx.x; i < 16 * 8; i += 32) right[i] = b[i];
+  __shared__ __align__(16) __half a_tile[16 * 16], b_tile[16 * 8];
+  for (int i = threadIdx.x; i < 16 * 16; i += 32) a_tile[i] = a[i];
+  for (int i = threadIdx.x; i < 16 * 8; i += 32) b_tile[i] = b[i];
   __syncwarp();
   uint32_t a_fragment[4], b_fragment[4];
   float sum[4] = {};
-  ldmatrix_x4(a_fragment, shared_address(&left[threadIdx.x % 16 * 16 + threadIdx.x / 16 * 8]));
-  ldmatrix_x4_trans(b_fragment, shared_address(&right[threadIdx.x % 16 * 8]));
+  ldmatrix_x4(a_fragment, shared_address(&a_tile[threadIdx.x % 16 * 16 + threadIdx.x / 16 * 8]));
+  ldmatrix_x4_trans(b_fragment, shared_address(&b_tile[threadIdx.x % 16 * 8]));
   mma_m16n8k16(sum, a_fragment, b_fragment);
   for (int i = 0; i < 4; i++) c[(threadIdx.x / 4 + i / 2 * 8) * 8 + threadIdx.x % 4 * 2 + i % 2] = sum[i];
 }

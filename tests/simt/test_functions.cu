@@ -1,5 +1,5 @@
-/* Compares functions.cuh with the C library in long double: errors in units in the last place, zeros, and the limits of
- * powers. */
+/* Compares functions.cuh with the C library in long double: errors in units in the last place (ulps), results of zero, and the
+ * range of powers of two. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>

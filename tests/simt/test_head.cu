@@ -1,5 +1,5 @@
-/* Tests the head's kernel (fc2 and the loss) at its maximum batch, which tests/simt/CMakeLists.txt makes small: the label of
- * every image counts, and a batch of one more image is refused before anything runs. */
+/* Tests the head's kernel (fc2 and the loss) at its maximum batch, which tests/simt/CMakeLists.txt makes small: the loss
+ * depends on the label of every image, and a larger batch is refused before the kernel is launched. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

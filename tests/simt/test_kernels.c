@@ -1,4 +1,4 @@
-/* The hand-written kernel operators in every type and variant, over the awkward shapes that are small enough for the emulator. */
+/* Checks our kernel operators in every type and variant, over the awkward shapes that are small enough for the emulator. */
 #include <float.h>
 #include <stdint.h>
 #include <stdlib.h>

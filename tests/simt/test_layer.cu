@@ -1,5 +1,5 @@
-/* The kernels between the products of a layer, against double precision: sizes at the ends of vectors and blocks, both types, and
- * strides that leave the elements between rows untouched. */
+/* Compares the kernels between the products of a layer with double precision: in both types, with sizes around those of vectors
+ * and blocks, and with strides, where the elements between rows must not change. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,7 +70,7 @@ static void test_norm(int dtype, size_t rows, size_t columns) {
   cudaFree(counter);
 }
 
-/* The rows of a sequence follow `context` rows apart; only q and k of the new tokens change. */
+/* Sequences begin `context` rows apart. The kernel changes only q and k of the new tokens. */
 static void test_rope(int dtype, int64_t batch, int64_t tokens, int64_t cached, int64_t heads, int64_t head_size) {
   const int64_t hidden = heads * head_size, context = cached + tokens, half = head_size / 2;
   const tensor qkv(dtype, (size_t)(batch * context * 3 * hidden));

@@ -8,7 +8,7 @@
                                simt::ptx::op_x(%0, %1, %2): an instruction is a function of its operands (ptx.h); an instruction
                                without a function does not compile
 
-cuda.h and the compiler do the rest. Line numbers stay the same. NAME=VALUE gives an enumerator another value: with smaller limits
+cuda.h implements the rest of CUDA. Line numbers stay the same. NAME=VALUE gives an enumerator another value: with smaller limits
 a few images exercise what hundreds do on a GPU."""
 import re
 import sys
