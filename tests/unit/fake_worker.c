@@ -1,5 +1,5 @@
-/* A worker for the tests of the supervisor. The environment variable FAKE_WORKER names one way in which it misbehaves; by default
- * it follows the protocol. Each process that serves a device appends its id as a line to the file FAKE_STARTS, and to the file
+/* A worker for the tests of the supervisor. The environment variable FAKE_WORKER names the way in which it violates the protocol;
+ * by default it follows it. Each process that serves a device appends its id as a line to the file FAKE_STARTS, and to the file
  * FAKE_RELEASES at each RELEASE. */
 #include <math.h>
 #include <signal.h>
@@ -52,8 +52,8 @@ static void send_results(void) {
   rl_records_clear(&records);
 }
 
-/* Sends FAKE_ROWS activity rows in frames of ROWS_IN_FRAME. Dies before frame `last`; -1: never. */
-static void send_rows(int64_t last, int64_t pause_ns) {
+/* Sends FAKE_ROWS activity rows in frames of ROWS_IN_FRAME. Kills itself before frame `fatal_frame`; -1: never. */
+static void send_rows(int64_t fatal_frame, int64_t pause_ns) {
   enum { ROWS_IN_FRAME = 5000 };
   static rl_activity_row rows[ROWS_IN_FRAME];
   rl_run_metadata metadata = {.engine = "fake"};
@@ -61,7 +61,7 @@ static void send_rows(int64_t last, int64_t pause_ns) {
   rl_message_write(OUT, RL_FRAME_METADATA, rl_run_metadata_fields, &metadata, &err);
   rl_frame_write(OUT, RL_FRAME_NAME, "span", 4, &err);
   for (int64_t sent = 0; sent < total; sent += ROWS_IN_FRAME) {
-    if (sent / ROWS_IN_FRAME == last) raise(SIGKILL);
+    if (sent / ROWS_IN_FRAME == fatal_frame) raise(SIGKILL);
     nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
     int64_t count = total - sent < ROWS_IN_FRAME ? total - sent : ROWS_IN_FRAME;
     for (int64_t i = 0; i < count; i++)

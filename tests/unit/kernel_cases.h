@@ -55,9 +55,9 @@ static inline double assert_correct(rl_kernel_instance *kernel) {
   return check.relative_error;
 }
 
-/* Shapes by the names of an operator's first sizes, NULL-terminated. */
-#define LINE(N) "{\"n\":" #N "}"
-#define TABLE(R, C) "{\"rows\":" #R ",\"columns\":" #C "}"
+/* Shapes in JSON. */
+#define VECTOR(N) "{\"n\":" #N "}"
+#define MATRIX(R, C) "{\"rows\":" #R ",\"columns\":" #C "}"
 #define ROPE(T, H, S) "{\"tokens\":" #T ",\"heads\":" #H ",\"head_size\":" #S "}"
 #define GEMM(M, N, K) "{\"m\":" #M ",\"n\":" #N ",\"k\":" #K "}"
 #define ATTENTION(B, H, KV, S, D, CAUSAL) \
@@ -70,12 +70,12 @@ static const char *const *awkward_shapes(const rl_kernel_operator *op) {
     const char *first, *second;
     const char *shapes[26];
   } cases[] = {
-      {"n", NULL, {LINE(1), LINE(17), LINE(31), LINE(33), LINE(255), LINE(4096), LINE(70001), LINE(1048583)}},
-      {"rows", "columns", {TABLE(1, 1),       TABLE(17, 1),     TABLE(3, 2),      TABLE(31, 33),   TABLE(33, 31),
-                           TABLE(3, 85),      TABLE(64, 64),    TABLE(72, 136),   TABLE(5, 1000),  TABLE(1, 4099),
-                           TABLE(1031, 8),    TABLE(37, 4096),  TABLE(14, 4100),  TABLE(14, 8200), TABLE(14, 16392),
-                           TABLE(401, 16392), TABLE(3, 16392),  TABLE(3, 65536),  TABLE(1, 65544), TABLE(2, 70001),
-                           TABLE(521, 257),   TABLE(1, 262144), TABLE(1, 262147), TABLE(262147, 1)}},
+      {"n", NULL, {VECTOR(1), VECTOR(17), VECTOR(31), VECTOR(33), VECTOR(255), VECTOR(4096), VECTOR(70001), VECTOR(1048583)}},
+      {"rows", "columns", {MATRIX(1, 1),       MATRIX(17, 1),     MATRIX(3, 2),      MATRIX(31, 33),   MATRIX(33, 31),
+                           MATRIX(3, 85),      MATRIX(64, 64),    MATRIX(72, 136),   MATRIX(5, 1000),  MATRIX(1, 4099),
+                           MATRIX(1031, 8),    MATRIX(37, 4096),  MATRIX(14, 4100),  MATRIX(14, 8200), MATRIX(14, 16392),
+                           MATRIX(401, 16392), MATRIX(3, 16392),  MATRIX(3, 65536),  MATRIX(1, 65544), MATRIX(2, 70001),
+                           MATRIX(521, 257),   MATRIX(1, 262144), MATRIX(1, 262147), MATRIX(262147, 1)}},
       {"tokens",
        "heads",
        {ROPE(1, 1, 2), ROPE(31, 3, 2), ROPE(33, 1, 62), ROPE(127, 7, 128), ROPE(5, 32, 80), ROPE(3, 2, 4096), ROPE(70001, 1, 16),
@@ -100,8 +100,8 @@ static const char *const *awkward_shapes(const rl_kernel_operator *op) {
   fail_msg("there are no test shapes for %s", op->workload.name);
   return NULL;
 }
-#undef LINE
-#undef TABLE
+#undef VECTOR
+#undef MATRIX
 #undef ROPE
 #undef GEMM
 #undef ATTENTION

@@ -1,4 +1,4 @@
-/* Shapes of the layer, and the layer in double precision from its inputs alone, for the tests of its engines. */
+/* For the tests of the layer's engines: shapes, and a computation of the layer in double precision from its inputs. */
 #ifndef RL_TESTS_LAYER_CASES_H
 #define RL_TESTS_LAYER_CASES_H
 

@@ -1,4 +1,4 @@
-/* Random numbers for tests, new in each run, and distances between vectors. ROOFLINED_TEST_SEED repeats a run. */
+/* Random numbers for tests, different in each run, and distances between vectors. $ROOFLINED_TEST_SEED sets the seed. */
 #ifndef RL_TESTS_RANDOM_NUMBERS_H
 #define RL_TESTS_RANDOM_NUMBERS_H
 

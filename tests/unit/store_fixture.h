@@ -58,27 +58,27 @@ static inline int remove_entry(const char *path, const struct stat *status, int 
 static inline void remove_folder(const char *folder) { assert_int_equal(nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0); }
 
 static inline int open_fixture(void **state) {
-  fixture *made = calloc(1, sizeof *made);
-  strcpy(made->folder, "/tmp/rooflined-store-XXXXXX");
-  assert_non_null(mkdtemp(made->folder));
-  ASSERT_OK(rl_store_open(made->folder, &made->store, &err));
-  *state = made;
+  fixture *f = calloc(1, sizeof *f);
+  strcpy(f->folder, "/tmp/rooflined-store-XXXXXX");
+  assert_non_null(mkdtemp(f->folder));
+  ASSERT_OK(rl_store_open(f->folder, &f->store, &err));
+  *state = f;
   return 0;
 }
 
 static inline int close_fixture(void **state) {
-  fixture *made = *state;
-  rl_store_close(made->store);
-  remove_folder(made->folder);
-  free(made);
+  fixture *f = *state;
+  rl_store_close(f->store);
+  remove_folder(f->folder);
+  free(f);
   return 0;
 }
 
 /* Closes and opens the store, as a restart does. */
-static inline void reopen(fixture *made) {
-  rl_store_close(made->store);
-  made->store = NULL;
-  ASSERT_OK(rl_store_open(made->folder, &made->store, &err));
+static inline void reopen(fixture *f) {
+  rl_store_close(f->store);
+  f->store = NULL;
+  ASSERT_OK(rl_store_open(f->folder, &f->store, &err));
 }
 
 static inline rl_job_spec make_spec(const char *device, uint32_t passes) {
@@ -150,123 +150,123 @@ static inline rl_epoch make_epoch(int64_t number, bool warmup, double ms) {
   return epoch;
 }
 
-static inline void add_measurement(pass_records *made, const char *name, double value, const char *reason) {
-  rl_measurement *measurement = &made->measurements[made->records.measurement_count++];
+static inline void add_measurement(pass_records *pass_data, const char *name, double value, const char *reason) {
+  rl_measurement *measurement = &pass_data->measurements[pass_data->records.measurement_count++];
   snprintf(measurement->name, sizeof measurement->name, "%s", name);
   measurement->value = value;
   snprintf(measurement->reason, sizeof measurement->reason, "%s", reason);
 }
 
-static inline void add_metadata(pass_records *made) {
-  made->records.has_metadata = true;
-  made->records.metadata = (rl_run_metadata){.deterministic = true,
-                                             .images_per_epoch = 60000,
-                                             .steps_per_epoch = 938,
-                                             .parameters = 315146,
-                                             .floor_operations = 1e9,
-                                             .floor_bytes = 1e8,
-                                             .floor_written_bytes = 1e7,
-                                             .floor_precision = "fp32"};
-  strcpy(made->records.metadata.engine, "blas");
-  strcpy(made->records.metadata.dataset, "mnist");
-  strcpy(made->records.metadata.device_properties, TEST_CPU);
-  strcpy(made->records.metadata.commit, "0123456789ab");
+static inline void add_metadata(pass_records *pass_data) {
+  pass_data->records.has_metadata = true;
+  pass_data->records.metadata = (rl_run_metadata){.deterministic = true,
+                                                  .images_per_epoch = 60000,
+                                                  .steps_per_epoch = 938,
+                                                  .parameters = 315146,
+                                                  .floor_operations = 1e9,
+                                                  .floor_bytes = 1e8,
+                                                  .floor_written_bytes = 1e7,
+                                                  .floor_precision = "fp32"};
+  strcpy(pass_data->records.metadata.engine, "blas");
+  strcpy(pass_data->records.metadata.dataset, "mnist");
+  strcpy(pass_data->records.metadata.device_properties, TEST_CPU);
+  strcpy(pass_data->records.metadata.commit, "0123456789ab");
 }
 
-static inline void add_epochs(pass_records *made, double scale) {
+static inline void add_epochs(pass_records *pass_data, double scale) {
   static const double times[] = {500, 100, 130, 110}; /* the first is warm-up */
-  for (int i = 0; i < 4; i++) made->epochs[i] = make_epoch(i, i == 0, times[i] * scale);
-  made->records.epochs = made->epochs, made->records.epoch_count = 4;
-  add_measurement(made, "peak_memory_bytes", 1000 * scale, "");
-  add_measurement(made, "launches_per_step", 25, "");
+  for (int i = 0; i < 4; i++) pass_data->epochs[i] = make_epoch(i, i == 0, times[i] * scale);
+  pass_data->records.epochs = pass_data->epochs, pass_data->records.epoch_count = 4;
+  add_measurement(pass_data, "peak_memory_bytes", 1000 * scale, "");
+  add_measurement(pass_data, "launches_per_step", 25, "");
 }
 
-static inline void add_activity(pass_records *made) {
-  add_measurement(made, "launch_gap_ratio", NAN, "spans do not overlap");
-  made->names[0] = (char *)"conv1_forward", made->names[1] = (char *)"epoch";
-  made->records.names = made->names, made->records.name_count = 2;
-  made->rows[0] = (rl_activity_row){.start_ns = 0, .end_ns = 1000, .kind = RL_ACTIVITY_NVTX_RANGE, .name = 1};
+static inline void add_activity(pass_records *pass_data) {
+  add_measurement(pass_data, "launch_gap_ratio", NAN, "spans do not overlap");
+  pass_data->names[0] = (char *)"conv1_forward", pass_data->names[1] = (char *)"epoch";
+  pass_data->records.names = pass_data->names, pass_data->records.name_count = 2;
+  pass_data->rows[0] = (rl_activity_row){.start_ns = 0, .end_ns = 1000, .kind = RL_ACTIVITY_NVTX_RANGE, .name = 1};
   for (uint32_t i = 0; i < 3; i++)
-    made->rows[1 + i] = (rl_activity_row){.start_ns = 100 + 200 * i,
-                                          .end_ns = 200 + 200 * i,
-                                          .kind = RL_ACTIVITY_KERNEL,
-                                          .stream = 7,
-                                          .grid = {2, 3, 4},
-                                          .block = {32, 1, 1},
-                                          .registers = 40};
-  made->rows[3].kind = RL_ACTIVITY_PHASE, made->rows[3].step = 5;
-  made->records.rows = made->rows, made->records.row_count = 4;
-  made->phases[0] = (rl_phase){
+    pass_data->rows[1 + i] = (rl_activity_row){.start_ns = 100 + 200 * i,
+                                               .end_ns = 200 + 200 * i,
+                                               .kind = RL_ACTIVITY_KERNEL,
+                                               .stream = 7,
+                                               .grid = {2, 3, 4},
+                                               .block = {32, 1, 1},
+                                               .registers = 40};
+  pass_data->rows[3].kind = RL_ACTIVITY_PHASE, pass_data->rows[3].step = 5;
+  pass_data->records.rows = pass_data->rows, pass_data->records.row_count = 4;
+  pass_data->phases[0] = (rl_phase){
       .name = "load", .phase = "forward", .steps = 32, .blocks = 128, .mean_us = 1.5, .max_us = 2.5, .share_ratio = 0.75};
-  made->phases[1] = (rl_phase){
+  pass_data->phases[1] = (rl_phase){
       .position = 1, .name = "wait", .steps = 32, .blocks = 128, .mean_us = 0.5, .min_us = NAN, .max_us = 1, .share_ratio = 0.25};
-  made->records.phases = made->phases, made->records.phase_count = 2;
+  pass_data->records.phases = pass_data->phases, pass_data->records.phase_count = 2;
 }
 
-static inline void add_kernels(pass_records *made) {
-  made->kernels[0] = (rl_kernel){.ordinal = 0,
-                                 .name = "conv1_forward",
-                                 .launches = 3,
-                                 .total_us = 0.3,
-                                 .min_us = 0.1,
-                                 .median_us = 0.1,
-                                 .max_us = 0.1,
-                                 .share_ratio = 0.3,
-                                 .registers_per_thread = 40,
-                                 .static_shared_bytes = NAN,
-                                 .dynamic_shared_bytes = NAN,
-                                 .grid_x = 2,
-                                 .grid_y = 3,
-                                 .grid_z = 4,
-                                 .block_x = 32,
-                                 .block_y = 1,
-                                 .block_z = 1,
-                                 .theoretical_occupancy_ratio = NAN,
-                                 .code_sha256 = "c0de",
-                                 .reason = "not known"};
-  made->kernels[1] = (rl_kernel){.ordinal = 1, .name = "relu", .launches = 1, .total_us = NAN, .reason = "no time"};
-  made->records.kernels = made->kernels, made->records.kernel_count = 2;
+static inline void add_kernels(pass_records *pass_data) {
+  pass_data->kernels[0] = (rl_kernel){.ordinal = 0,
+                                      .name = "conv1_forward",
+                                      .launches = 3,
+                                      .total_us = 0.3,
+                                      .min_us = 0.1,
+                                      .median_us = 0.1,
+                                      .max_us = 0.1,
+                                      .share_ratio = 0.3,
+                                      .registers_per_thread = 40,
+                                      .static_shared_bytes = NAN,
+                                      .dynamic_shared_bytes = NAN,
+                                      .grid_x = 2,
+                                      .grid_y = 3,
+                                      .grid_z = 4,
+                                      .block_x = 32,
+                                      .block_y = 1,
+                                      .block_z = 1,
+                                      .theoretical_occupancy_ratio = NAN,
+                                      .code_sha256 = "c0de",
+                                      .reason = "not known"};
+  pass_data->kernels[1] = (rl_kernel){.ordinal = 1, .name = "relu", .launches = 1, .total_us = NAN, .reason = "no time"};
+  pass_data->records.kernels = pass_data->kernels, pass_data->records.kernel_count = 2;
 }
 
-static inline void add_instructions_and_points(pass_records *made) {
-  made->instructions[0] = (rl_instruction){.offset = 0,
-                                           .opcode = "LDG.E",
-                                           .sass = "LDG.E R2, [R2.64]",
-                                           .file = "relu.cu",
-                                           .line = 7,
-                                           .counts = "{\"inst_executed\":64,\"smsp__pcsamp_sample_count\":3}"};
-  made->instructions[1] = (rl_instruction){.offset = 16, .counts = "{}", .reason = "nvdisasm is not installed"};
-  made->records.instructions = made->instructions, made->records.instruction_count = 2;
-  made->points[0] = (rl_series_point){.name = "sm_active_pct", .x = 0, .value = 12.5};
-  made->points[1] = (rl_series_point){.name = "sm_active_pct", .x = 1000, .value = NAN};
-  made->records.points = made->points, made->records.point_count = 2;
+static inline void add_instructions_and_points(pass_records *pass_data) {
+  pass_data->instructions[0] = (rl_instruction){.offset = 0,
+                                                .opcode = "LDG.E",
+                                                .sass = "LDG.E R2, [R2.64]",
+                                                .file = "relu.cu",
+                                                .line = 7,
+                                                .counts = "{\"inst_executed\":64,\"smsp__pcsamp_sample_count\":3}"};
+  pass_data->instructions[1] = (rl_instruction){.offset = 16, .counts = "{}", .reason = "nvdisasm is not installed"};
+  pass_data->records.instructions = pass_data->instructions, pass_data->records.instruction_count = 2;
+  pass_data->points[0] = (rl_series_point){.name = "sm_active_pct", .x = 0, .value = 12.5};
+  pass_data->points[1] = (rl_series_point){.name = "sm_active_pct", .x = 1000, .value = NAN};
+  pass_data->records.points = pass_data->points, pass_data->records.point_count = 2;
 }
 
-static inline void add_metrics(pass_records *made) {
-  made->metrics[0] = (rl_kernel_metric){.ordinal = 0, .metric = "dram__bytes.sum", .value = 4096};
-  made->metrics[1] = (rl_kernel_metric){.ordinal = 0, .metric = "l2_hit_ratio", .value = NAN, .reason = "not offered"};
-  made->records.metrics = made->metrics, made->records.metric_count = 2;
+static inline void add_metrics(pass_records *pass_data) {
+  pass_data->metrics[0] = (rl_kernel_metric){.ordinal = 0, .metric = "dram__bytes.sum", .value = 4096};
+  pass_data->metrics[1] = (rl_kernel_metric){.ordinal = 0, .metric = "l2_hit_ratio", .value = NAN, .reason = "not offered"};
+  pass_data->records.metrics = pass_data->metrics, pass_data->records.metric_count = 2;
 }
 
-/* Fills *made with records of every kind that the pass yields. scale multiplies the times of the epochs, whose median is 110 ms
- * and whose minimum is 100 ms at scale 1. */
-static inline void fill_records(pass_records *made, rl_pass pass, double scale) {
-  memset(made, 0, sizeof *made);
-  made->records.measurements = made->measurements;
-  add_metadata(made);
-  if (pass == RL_PASS_TIMING) add_epochs(made, scale);
-  if (pass == RL_PASS_ACTIVITY) add_activity(made);
-  if (pass != RL_PASS_TIMING) add_kernels(made), add_instructions_and_points(made);
-  if (pass == RL_PASS_COUNTERS) add_metrics(made);
+/* Fills *pass_data with records of every kind that the pass yields. scale multiplies the times of the epochs, whose median is 110
+ * ms and whose minimum is 100 ms at scale 1. */
+static inline void fill_records(pass_records *pass_data, rl_pass pass, double scale) {
+  memset(pass_data, 0, sizeof *pass_data);
+  pass_data->records.measurements = pass_data->measurements;
+  add_metadata(pass_data);
+  if (pass == RL_PASS_TIMING) add_epochs(pass_data, scale);
+  if (pass == RL_PASS_ACTIVITY) add_activity(pass_data);
+  if (pass != RL_PASS_TIMING) add_kernels(pass_data), add_instructions_and_points(pass_data);
+  if (pass == RL_PASS_COUNTERS) add_metrics(pass_data);
 }
 
 /* Claims the next pass of the device and commits records for it. Returns whether its job is completed. */
 static inline bool execute_pass(rl_store *store, const char *device, double scale) {
   rl_claim taken = claim(store, device);
-  pass_records made;
+  pass_records pass_data;
   bool done = false;
-  fill_records(&made, taken.pass, scale);
-  ASSERT_OK(rl_store_pass_commit(store, &taken, &made.records, NULL, &done, &err));
+  fill_records(&pass_data, taken.pass, scale);
+  ASSERT_OK(rl_store_pass_commit(store, &taken, &pass_data.records, NULL, &done, &err));
   return done;
 }
 
@@ -285,24 +285,24 @@ static inline int64_t execute_ceilings_job(rl_store *store, const char *properti
   bool existing, done;
   ASSERT_OK(rl_store_job_insert(store, &spec, NULL, NULL, 1000, &id, &existing, &err));
   rl_claim taken = claim(store, "cpu");
-  pass_records made = {.records.has_metadata = true};
-  made.records.metadata =
+  pass_records pass_data = {.records.has_metadata = true};
+  pass_data.records.metadata =
       (rl_run_metadata){.engine = "cpu", .floor_operations = NAN, .floor_bytes = NAN, .floor_written_bytes = NAN};
-  strcpy(made.records.metadata.device_properties, properties);
-  made.records.measurements = made.measurements;
-  for (; rates->name; rates++) add_measurement(&made, rates->name, rates->value, "");
-  ASSERT_OK(rl_store_pass_commit(store, &taken, &made.records, NULL, &done, &err));
+  strcpy(pass_data.records.metadata.device_properties, properties);
+  pass_data.records.measurements = pass_data.measurements;
+  for (; rates->name; rates++) add_measurement(&pass_data, rates->name, rates->value, "");
+  ASSERT_OK(rl_store_pass_commit(store, &taken, &pass_data.records, NULL, &done, &err));
   return id;
 }
 
-/* With these rates the floor of fill_records' epochs is 10 ms. */
+/* At these rates, the floor of the epochs of fill_records is 10 ms. */
 static const rate slow_rates[] = {{"fp32_operations_per_s", 1e11}, {"dram_read_bytes_per_s", 1e11}, {0}};
 
 /* Opens another connection to the store's database. */
-static inline sqlite3 *connect_to(const fixture *made) {
+static inline sqlite3 *connect_to(const fixture *f) {
   char path[96];
   sqlite3 *db = NULL;
-  snprintf(path, sizeof path, "%s/rooflined.db", made->folder);
+  snprintf(path, sizeof path, "%s/rooflined.db", f->folder);
   assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
   sqlite3_exec(db, "PRAGMA foreign_keys = ON", NULL, NULL, NULL);
   return db;
@@ -317,8 +317,8 @@ static inline int64_t query_integer_on(sqlite3 *db, const char *sql) {
   return value;
 }
 
-static inline int64_t query_integer(const fixture *made, const char *sql) {
-  sqlite3 *db = connect_to(made);
+static inline int64_t query_integer(const fixture *f, const char *sql) {
+  sqlite3 *db = connect_to(f);
   int64_t value = query_integer_on(db, sql);
   sqlite3_close(db);
   return value;

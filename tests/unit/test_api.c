@@ -1,4 +1,4 @@
-/* api, without a server: Host and Origin checks, page cursors, ETags, the text of events, problem documents, login sessions,
+/* Tests api without a server: Host and Origin checks, page cursors, ETags, the text of events, problem documents, login sessions,
  * tokens, connection deadlines, the route table, and that schema/openapi.json agrees with the tables. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@
 #include "base/json.h"
 #include "request/spec_internal.h"
 
-static void hosts(void **state) {
+static void a_host_is_accepted_if_it_names_this_server(void **state) {
   (void)state;
   static const struct {
     const char *host, *address, *local, *allowed;
@@ -59,7 +59,7 @@ static void hosts(void **state) {
       fail_msg("Host %s", cases[i].host != NULL ? cases[i].host : "(none)");
 }
 
-static void origins(void **state) {
+static void an_origin_is_accepted_if_it_is_the_host(void **state) {
   (void)state;
   assert_true(rl_origin_is_allowed(NULL, "localhost:8731"));
   assert_true(rl_origin_is_allowed("http://localhost:8731", "localhost:8731"));
@@ -73,7 +73,7 @@ static void origins(void **state) {
   assert_false(rl_fetch_site_is_allowed("Cross-Site"));
 }
 
-static void cursors(void **state) {
+static void page_cursors_are_parsed_and_broken_ones_refused(void **state) {
   (void)state;
   char text[RL_PAGE_CURSOR_SIZE];
   int64_t id = -1;
@@ -86,7 +86,7 @@ static void cursors(void **state) {
     if (rl_page_cursor_parse('j', broken[i], &id)) fail_msg("cursor %s", broken[i]);
 }
 
-static void etags(void **state) {
+static void etags_match_as_in_rfc_9110(void **state) {
   (void)state;
   char etag[RL_ETAG_SIZE], other[RL_ETAG_SIZE], list[256];
   rl_etag_hash("abc", 3, etag);
@@ -105,7 +105,7 @@ static void etags(void **state) {
   assert_false(rl_media_type_is_json("application/jsonl") || rl_media_type_is_json("text/plain") || rl_media_type_is_json(NULL));
 }
 
-static void framing(void **state) {
+static void event_data_cannot_start_a_field(void **state) {
   (void)state;
   char *text = rl_event_format(7, "state", "{\"state\":\"queued\"}");
   assert_string_equal(text, "id: 7\nevent: state\ndata: {\"state\":\"queued\"}\n\n");
@@ -121,7 +121,7 @@ static rl_problem problem_of(rl_error_domain domain, int code, const char *point
   return rl_problem_of_error(&err, false);
 }
 
-static void problems(void **state) {
+static void each_error_has_its_problem_code(void **state) {
   (void)state;
   assert_int_equal(problem_of(RL_INPUT, 0, ""), RL_PROBLEM_BAD_JSON);
   assert_int_equal(problem_of(RL_INPUT, 0, "/epochs"), RL_PROBLEM_INVALID_FIELD);
@@ -166,7 +166,7 @@ static void sessions_end(void **state) {
   rl_login_sessions_free(sessions);
 }
 
-static void tokens(void **state) {
+static void tokens_are_random_and_stored_as_hashes(void **state) {
   (void)state;
   char token[RL_TOKEN_SIZE], other[RL_TOKEN_SIZE], hash[RL_TOKEN_HASH_SIZE], again[RL_TOKEN_HASH_SIZE];
   rl_error err;
@@ -183,7 +183,7 @@ static void tokens(void **state) {
   assert_string_equal(hash, "bddd813c634239723171ef3fee98579b94964e3bb1cb3e427262c8c068d52319");
 }
 
-static void token_names(void **state) {
+static void token_names_are_checked(void **state) {
   (void)state;
   static const char *const good[] = {"laptop", "build server 2", "caf\u00e9", "\u65e5\u672c"};
   static const char *const bad[] = {"", "a\nb", "\x1b[2J", "a\x7f", "a\xc2\x9b", "\xff"};
@@ -267,7 +267,8 @@ static void the_oldest_without_a_request_makes_space(void **state) {
   int pair[2];
   assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
   rl_connection_add(connections, pair[0], 0);
-  assert_true(is_open(pairs[0][1]) && !is_open(pairs[1][1]) && is_open(pair[1])); /* 1 was idle, 0 is being served */
+  assert_true(is_open(pairs[0][1]) && !is_open(pairs[1][1]) &&
+              is_open(pair[1])); /* connection 1 is idle, connection 0 is being served */
   rl_connections_free(connections);
   for (int i = 0; i < 10; i++) close(pairs[i][0]), close(pairs[i][1]);
   close(pair[0]), close(pair[1]);
@@ -314,7 +315,7 @@ static void connections_being_served_are_counted(void **state) {
   rl_connections_free(connections);
 }
 
-static void routes(void **state) {
+static void routes_are_found_by_method_and_path(void **state) {
   (void)state;
   rl_path_values values = {0};
   char allow[64];
@@ -419,11 +420,11 @@ static void openapi_has_the_job_fields(void **state) {
     check_schema(openapi, schemas[count], rl_job_kind_fields(kind, &storage));
   }
   assert_int_equal(count, sizeof schemas / sizeof *schemas);
-  check_schema(openapi, "SequenceJob", rl_spec_sequence_fields); /* the other way to ask for a kernel job */
+  check_schema(openapi, "SequenceJob", rl_spec_sequence_fields); /* the second schema of kernel jobs */
   cJSON_Delete(openapi);
 }
 
-static void openapi_has_the_problems(void **state) {
+static void openapi_has_the_problem_codes(void **state) {
   (void)state;
   cJSON *openapi = parse_openapi();
   const cJSON *codes =
@@ -436,24 +437,24 @@ static void openapi_has_the_problems(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(hosts),
-      cmocka_unit_test(origins),
-      cmocka_unit_test(cursors),
-      cmocka_unit_test(etags),
-      cmocka_unit_test(framing),
-      cmocka_unit_test(problems),
+      cmocka_unit_test(a_host_is_accepted_if_it_names_this_server),
+      cmocka_unit_test(an_origin_is_accepted_if_it_is_the_host),
+      cmocka_unit_test(page_cursors_are_parsed_and_broken_ones_refused),
+      cmocka_unit_test(etags_match_as_in_rfc_9110),
+      cmocka_unit_test(event_data_cannot_start_a_field),
+      cmocka_unit_test(each_error_has_its_problem_code),
       cmocka_unit_test(sessions_end),
-      cmocka_unit_test(tokens),
-      cmocka_unit_test(token_names),
+      cmocka_unit_test(tokens_are_random_and_stored_as_hashes),
+      cmocka_unit_test(token_names_are_checked),
       cmocka_unit_test(late_connections_are_shut),
       cmocka_unit_test(unread_input_extends_the_deadline),
       cmocka_unit_test(the_oldest_without_a_request_makes_space),
       cmocka_unit_test(addresses_that_proxies_name),
       cmocka_unit_test(connections_being_served_are_counted),
-      cmocka_unit_test(routes),
+      cmocka_unit_test(routes_are_found_by_method_and_path),
       cmocka_unit_test(openapi_has_the_routes),
       cmocka_unit_test(openapi_has_the_job_fields),
-      cmocka_unit_test(openapi_has_the_problems),
+      cmocka_unit_test(openapi_has_the_problem_codes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,7 +47,7 @@ static int parse(const char *text, sample *out, rl_error *err) {
   return rl_fields_parse(fields, text, strlen(text), out, sizeof *out, err);
 }
 
-static void round_trip(void **state) {
+static void printed_fields_decode_to_the_same_values(void **state) {
   (void)state;
   sample in = {.epochs = 7,
                .rate = 1.25,
@@ -74,8 +74,8 @@ static void round_trip(void **state) {
   free(text);
 }
 
-/* Measures are limited so that SQL and reports can multiply and divide them. */
-static void measures_are_numbers_that_can_be_measured(void **state) {
+/* Measures have an upper bound, so that SQL and reports can multiply and divide them. */
+static void measures_are_finite_and_in_range(void **state) {
   (void)state;
   static const struct {
     const char *said;
@@ -94,45 +94,44 @@ static void measures_are_numbers_that_can_be_measured(void **state) {
   assert_true(isnan(rl_sanitize_measure(NAN)) && isnan(rl_sanitize_measure(-INFINITY)));
 }
 
-/* --- members that point into the document
- * ---------------------------------------------------------------------------------------- */
+/* --- members that point into the JSON document ---------------------------------------------------------------------------- */
 
-typedef struct pointing {
+typedef struct pointer_members {
   int64_t sizes[3];
   const char *text;
   const cJSON *object, *list, *words;
-} pointing;
+} pointer_members;
 
 static const rl_field inner_fields[] = {RL_FIELD(sample, rate, RL_FIELD_REAL, .minimum = 0.5, .maximum = 2), {0}};
-static const rl_field pointing_fields[] = {RL_FIELD(pointing, sizes, RL_FIELD_INTS, .minimum = 1, .maximum = 9),
-                                           RL_FIELD(pointing, text, RL_FIELD_STRING, .maximum = 6),
-                                           RL_FIELD(pointing, object, RL_FIELD_OBJECT, .fields = inner_fields),
-                                           RL_FIELD(pointing, list, RL_FIELD_ARRAY, .maximum = 2, .fields = inner_fields),
-                                           RL_FIELD(pointing, words, RL_FIELD_ARRAY, .maximum = 2),
-                                           {0}};
+static const rl_field pointer_fields[] = {RL_FIELD(pointer_members, sizes, RL_FIELD_INTS, .minimum = 1, .maximum = 9),
+                                          RL_FIELD(pointer_members, text, RL_FIELD_STRING, .maximum = 6),
+                                          RL_FIELD(pointer_members, object, RL_FIELD_OBJECT, .fields = inner_fields),
+                                          RL_FIELD(pointer_members, list, RL_FIELD_ARRAY, .maximum = 2, .fields = inner_fields),
+                                          RL_FIELD(pointer_members, words, RL_FIELD_ARRAY, .maximum = 2),
+                                          {0}};
 
-static void pointers_reach_into_the_document(void **state) {
+static void pointer_members_point_into_the_document(void **state) {
   (void)state;
   static const char text[] =
       "{\"sizes\":[4,5],\"text\":\"a\\n\\tb\",\"object\":{\"rate\":1},\"list\":[{\"rate\":2},{}],\"words\":[\"x\"]}";
   rl_error err;
   cJSON *document = rl_json_parse(text, strlen(text), &err);
-  pointing out = {.sizes = {1, 1, 1}}, empty = {.sizes = {1, 1, 1}};
-  assert_int_equal(rl_fields_decode(pointing_fields, document, "", &out, sizeof out, &err), 0);
+  pointer_members out = {.sizes = {1, 1, 1}}, empty = {.sizes = {1, 1, 1}};
+  assert_int_equal(rl_fields_decode(pointer_fields, document, "", &out, sizeof out, &err), 0);
   assert_true(out.sizes[0] == 4 && out.sizes[1] == 5 && out.sizes[2] == 1);
   assert_string_equal(out.text, "a\n\tb"); /* a STRING may contain control characters */
   assert_ptr_equal(out.list, cJSON_GetObjectItem(document, "list"));
-  char *printed = rl_fields_print(pointing_fields, &out);
+  char *printed = rl_fields_print(pointer_fields, &out);
   assert_string_equal(
       printed, "{\"sizes\":[4,5,1],\"text\":\"a\\n\\tb\",\"object\":{\"rate\":1},\"list\":[{\"rate\":2},{}],\"words\":[\"x\"]}");
   free(printed);
   cJSON_Delete(document);
-  printed = rl_fields_print(pointing_fields, &empty); /* absent members are not written */
+  printed = rl_fields_print(pointer_fields, &empty); /* absent members are not written */
   assert_string_equal(printed, "{\"sizes\":[1,1,1]}");
   free(printed);
 }
 
-static void pointers_are_checked(void **state) {
+static void errors_of_pointer_members_name_their_json_pointer(void **state) {
   (void)state;
   static const struct {
     const char *text, *pointer;
@@ -142,9 +141,9 @@ static void pointers_are_checked(void **state) {
                {"{\"list\":[1,2,3]}", "/list"},     {"{\"words\":\"x\"}", "/words"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     rl_error err;
-    pointing out = {0};
+    pointer_members out = {0};
     cJSON *document = rl_json_parse(cases[i].text, strlen(cases[i].text), &err);
-    assert_int_equal(rl_fields_decode(pointing_fields, document, "", &out, sizeof out, &err), -1);
+    assert_int_equal(rl_fields_decode(pointer_fields, document, "", &out, sizeof out, &err), -1);
     assert_string_equal(err.json_pointer, cases[i].pointer);
     cJSON_Delete(document);
   }
@@ -168,7 +167,7 @@ static void numbers_keep_every_bit(void **state) {
   }
 }
 
-static void mistakes_name_their_place(void **state) {
+static void errors_name_their_json_pointer(void **state) {
   (void)state;
   static const struct {
     const char *text, *pointer;
@@ -346,7 +345,7 @@ static void a_cache_is_bounded(void **state) {
   assert_int_equal(rmdir(folder), 0);
 }
 
-static void instants(void **state) {
+static void instants_are_rfc_3339_timestamps(void **state) {
   (void)state;
   char text[RL_INSTANT_SIZE];
   int64_t ns = 0;
@@ -358,17 +357,19 @@ static void instants(void **state) {
   static const struct {
     const char *text;
     int64_t ns;
-  } instants[] = {{"1970-01-01T00:00:00Z", 0},
-                  {"1969-12-31T23:59:59.5Z", -500000000},
-                  {"2024-02-29t00:00:00z", 1709164800000000000},
-                  {"1677-09-21T00:12:43.145224193Z", INT64_MIN + 1},
-                  {"2262-04-11T23:47:16.854775807Z", INT64_MAX},
-                  {"2262-04-11T23:47:16.854775808Z", INT64_MAX}, /* 1 ns beyond INT64_MAX */
-                  {"0001-01-01T00:00:00Z", INT64_MIN},
-                  {"9999-12-31T23:59:59Z", INT64_MAX}};
-  for (size_t i = 0; i < sizeof instants / sizeof *instants; i++) {
-    if (rl_instant_parse(instants[i].text, &ns) < 0) fail_msg("refused: %s", instants[i].text);
-    if (ns != instants[i].ns) fail_msg("%s is %lld", instants[i].text, (long long)ns);
+  } instants_are_rfc_3339_timestamps[] = {{"1970-01-01T00:00:00Z", 0},
+                                          {"1969-12-31T23:59:59.5Z", -500000000},
+                                          {"2024-02-29t00:00:00z", 1709164800000000000},
+                                          {"1677-09-21T00:12:43.145224193Z", INT64_MIN + 1},
+                                          {"2262-04-11T23:47:16.854775807Z", INT64_MAX},
+                                          {"2262-04-11T23:47:16.854775808Z", INT64_MAX}, /* 1 ns beyond INT64_MAX */
+                                          {"0001-01-01T00:00:00Z", INT64_MIN},
+                                          {"9999-12-31T23:59:59Z", INT64_MAX}};
+  for (size_t i = 0; i < sizeof instants_are_rfc_3339_timestamps / sizeof *instants_are_rfc_3339_timestamps; i++) {
+    if (rl_instant_parse(instants_are_rfc_3339_timestamps[i].text, &ns) < 0)
+      fail_msg("refused: %s", instants_are_rfc_3339_timestamps[i].text);
+    if (ns != instants_are_rfc_3339_timestamps[i].ns)
+      fail_msg("%s is %lld", instants_are_rfc_3339_timestamps[i].text, (long long)ns);
   }
   static const char *const wrong[] = {"",
                                       "2026-02-30T00:00:00Z",
@@ -471,21 +472,21 @@ static void a_timed_lock_gives_up_after_its_time(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(round_trip),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(printed_fields_decode_to_the_same_values),
                                      cmocka_unit_test(arrays_grow),
-                                     cmocka_unit_test(measures_are_numbers_that_can_be_measured),
-                                     cmocka_unit_test(pointers_reach_into_the_document),
-                                     cmocka_unit_test(pointers_are_checked),
+                                     cmocka_unit_test(measures_are_finite_and_in_range),
+                                     cmocka_unit_test(pointer_members_point_into_the_document),
+                                     cmocka_unit_test(errors_of_pointer_members_name_their_json_pointer),
                                      cmocka_unit_test(numbers_keep_every_bit),
                                      cmocka_unit_test(json_text_is_bounded),
                                      cmocka_unit_test(numbers_follow_the_grammar),
                                      cmocka_unit_test(integers_have_the_size_of_their_member),
-                                     cmocka_unit_test(mistakes_name_their_place),
+                                     cmocka_unit_test(errors_name_their_json_pointer),
                                      cmocka_unit_test(text_is_utf8),
                                      cmocka_unit_test(a_cache_is_bounded),
                                      cmocka_unit_test(a_timed_mutex_excludes_threads),
                                      cmocka_unit_test(a_timed_lock_gives_up_after_its_time),
-                                     cmocka_unit_test(instants),
+                                     cmocka_unit_test(instants_are_rfc_3339_timestamps),
                                      cmocka_unit_test(errors_keep_their_context)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

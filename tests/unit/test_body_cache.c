@@ -86,7 +86,7 @@ static void bodies_in_use_are_bounded_too(void **state) {
   rl_body_cache_free(cache);
 }
 
-static void gzip_is_made_once(void **state) {
+static void a_body_is_compressed_once(void **state) {
   (void)state;
   rl_body_cache *cache = rl_body_cache_new(CACHE_BYTES);
   rl_cached_body *body = make_body(cache, "k");
@@ -113,7 +113,7 @@ static int64_t read_resident_bytes(void) {
   return pages * sysconf(_SC_PAGESIZE);
 }
 
-/* Memory that stays in use lies between the bodies, so that the end of the heap can't shrink. */
+/* Allocations that stay in use lie between the bodies, so that free() cannot shrink the heap. */
 static void memory_is_returned(void **state) {
   (void)state;
   enum { BODIES = 2000, BYTES = 12000, MIN_RETURNED_BYTES = BODIES * BYTES / 2 };
@@ -141,7 +141,7 @@ int main(void) {
       cmocka_unit_test(bodies_are_found_by_key),
       cmocka_unit_test(the_least_recently_used_is_dropped),
       cmocka_unit_test(bodies_in_use_are_bounded_too),
-      cmocka_unit_test(gzip_is_made_once),
+      cmocka_unit_test(a_body_is_compressed_once),
       cmocka_unit_test(memory_is_returned),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The catalogue that is generated from schema/metrics: properties that its users rely on. */
+/* Tests properties of the catalogue that is generated from schema/metrics. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

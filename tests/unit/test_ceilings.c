@@ -1,4 +1,4 @@
-/* The workload "ceilings" on the CPU: every rate has a unique name and either a launch or a reason, and is within what a CPU can
+/* Tests the workload "ceilings" on the CPU: every rate has a unique name, either a launch or a reason, and a value that a CPU can
  * reach. */
 #include <math.h>
 #include <setjmp.h>
@@ -50,7 +50,7 @@ static void names_are_unique_and_end_in_the_unit(void **state) {
   assert_null(rl_ceiling_launches[RL_CEILINGS_COUNT]);
 }
 
-/* Above any CPU: four FMAs of 16 floats per cycle at 8 GHz; 5 TB/s of memory bandwidth. */
+/* No CPU is faster than four FMAs of 16 floats per cycle at 8 GHz and 5 TB/s of memory bandwidth. */
 static double upper_limit(int ceiling, int threads) {
   return ceiling == RL_CEILING_fp32 ? threads * 4 * 16 * 2 * 8e9 : ceiling == RL_CEILING_fp64 ? threads * 4 * 8 * 2 * 8e9 : 5e12;
 }
@@ -68,8 +68,8 @@ static void rates_are_possible(void **state) {
       continue;
     }
     assert_string_equal(rate->launch->name, rl_ceiling_launches[i]);
-    double got = best_rate(device, rate);
-    if (!(got > 1e6 && got < upper_limit(i, 2))) fail_msg("%s is %g", rate->name, got);
+    double measured = best_rate(device, rate);
+    if (!(measured > 1e6 && measured < upper_limit(i, 2))) fail_msg("%s is %g", rate->name, measured);
   }
   static const rl_ceiling required[] = {RL_CEILING_dram_read,  RL_CEILING_dram_write, RL_CEILING_dram_copy,
                                         RL_CEILING_dram_triad, RL_CEILING_fp64,       RL_CEILING_fp32};

@@ -1,4 +1,4 @@
-/* Change points of histories whose levels are known. */
+/* Searches for change points in histories whose levels are known. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +29,7 @@ static void known_levels_are_found(void **state) {
     for (int i = 0; i < 60; i++) values[i] = (i < 20 ? 20 : i < 45 ? 22 : 19.5) + 0.1 * noise();
     size_t found = find(values, 60, points);
     more += found - 2;
-    if (found != 2) continue; /* one level in a hundred is divided by chance */
+    if (found != 2) continue; /* by chance, one level in a hundred is divided */
     assert_int_equal(points[0].index, 20), assert_int_equal(points[1].index, 45);
     assert_true(fabs(points[0].before - 20) < 0.2 && fabs(points[0].after - 22) < 0.2);
     assert_true(fabs(points[1].before - 22) < 0.2 && fabs(points[1].after - 19.5) < 0.2);
@@ -82,8 +82,8 @@ static void a_slow_drift_is_found(void **state) {
   for (size_t i = 0; i < found; i++) assert_true(points[i].after > points[i].before);
 }
 
-/* Indexes count skipped values. Of a long history the newest values are searched. Equal calls give equal results. */
-static void indexes_are_the_callers(void **state) {
+/* Indexes count skipped values. In a long history, only the newest values are searched. Equal calls give equal results. */
+static void indexes_are_positions_in_the_history(void **state) {
   (void)state;
   test_seed = 4, random_count = 0; /* levels are divided by chance with other seeds */
   double values[MAX_VALUES];
@@ -105,6 +105,6 @@ static void indexes_are_the_callers(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(known_levels_are_found), cmocka_unit_test(a_constant_level_has_none),
                                      cmocka_unit_test(one_spike_is_no_level), cmocka_unit_test(a_slow_drift_is_found),
-                                     cmocka_unit_test(indexes_are_the_callers)};
+                                     cmocka_unit_test(indexes_are_positions_in_the_history)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* Checks the catalogue's chips against CUPTI, which knows the counters of every chip without a device: a row of a section is on a
- * chip if and only if the chip has all of the row's counters. C++ because CUPTI's header is. */
+ * chip if and only if the chip has all of the row's counters. This file is C++ because CUPTI's header is C++. */
 #include <cupti_profiler_host.h>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-/* Cubins with any bytes are read safely. nvdisasm's output is parsed, within limits of time and size. */
+/* Tests the reader of cubins, also with invalid bytes, and the parser of nvdisasm's output, within limits of time and size. */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* The configuration: precedence of file, environment and options, and errors that name their line. */
+/* Tests the configuration: precedence of file, environment and options, and errors that name their line. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Groups of copies whose rates are known. */
+/* Tests groups of copies whose rates are known. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@ static double metric(const rl_copy_group *groups, size_t count, const char *name
 static void assert_near(double found, double expected) { assert_true(fabs(found - expected) <= 1e-9 * expected); }
 
 /* 8 MB at 4 GB/s in large copies and 1 MB in small ones from pageable memory; pinned memory reaches 16 GB/s in large copies. */
-static void pinned_memory_is_the_measure_of_large_copies(void **state) {
+static void large_copies_are_compared_with_pinned_memory(void **state) {
   (void)state;
   const rl_copy_group groups[] = {{"memcpy HtoD", RL_MEMORY_PAGEABLE, RL_MEMORY_DEVICE, 12, 9 * MB, 2500 * US, 8 * MB, 2000 * US},
                                   {"memcpy HtoD", RL_MEMORY_PINNED, RL_MEMORY_DEVICE, 3, 33 * MB, 4000 * US, 32 * MB, 2000 * US},
@@ -37,7 +37,7 @@ static void pinned_memory_is_the_measure_of_large_copies(void **state) {
   assert_near(metric(groups, 3, "timeline__pinned_large_rate"), 16e9);
 }
 
-static void what_was_not_measured_is_unknown(void **state) {
+static void rates_without_copies_are_unknown(void **state) {
   (void)state;
   const rl_copy_group other_direction[] = {
       {"memcpy HtoD", RL_MEMORY_PAGEABLE, RL_MEMORY_DEVICE, 1, 8 * MB, 2000 * US, 8 * MB, 2000 * US},
@@ -52,7 +52,7 @@ static void what_was_not_measured_is_unknown(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(pinned_memory_is_the_measure_of_large_copies),
-                                     cmocka_unit_test(what_was_not_measured_is_unknown)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(large_copies_are_compared_with_pinned_memory),
+                                     cmocka_unit_test(rates_without_copies_are_unknown)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Traces whose critical path is known, then generated and random traces, whose parts must add up to the window. */
+/* Tests traces whose critical path is known, then generated and random traces: the parts of their path must add up to the window.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -186,7 +187,7 @@ static void known_paths(void **state) {
   }
 }
 
-/* A generated trace has one stream, so all of its kernels that the host did not launch late are on the path. */
+/* A generated trace has one stream, so every kernel that the host did not launch late is on the path. */
 static void generated_paths_add_up(void **state) {
   (void)state;
   static generated_trace generated;

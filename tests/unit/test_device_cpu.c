@@ -61,22 +61,22 @@ static void memory_is_aligned_and_counted(void **state) {
   device->ops->release(device, b);
 }
 
-typedef struct watcher {
+typedef struct observer_log {
   int spans, cancel_calls, cancel_at; /* cancel_at: cancels in this call; 0: never */
   uint64_t done, total;
-} watcher;
+} observer_log;
 
 static bool cancelled(void *context) {
-  watcher *w = context;
+  observer_log *w = context;
   return ++w->cancel_calls == w->cancel_at;
 }
 static void on_progress(void *context, uint64_t done, uint64_t total) {
-  watcher *w = context;
+  observer_log *w = context;
   assert_int_equal(done, w->done + 1);
   w->done = done, w->total = total;
 }
 static void on_span(void *context, const rl_span *span) {
-  watcher *w = context;
+  observer_log *w = context;
   assert_true(span->end_ns >= span->start_ns && span->launch->name);
   w->spans++;
 }
@@ -85,7 +85,7 @@ static void launches_run_in_order_and_repeat(void **state) {
   rl_device *device = *state;
   rl_executable *executable;
   rl_elapsed elapsed;
-  watcher w = {0};
+  observer_log w = {0};
   rl_observer observer = {&w, cancelled, on_progress, on_span};
   assert_int_equal(device->ops->instantiate(device, &sequence_list, &executable, NULL), 0);
   assert_int_equal(device->ops->run(device, executable, &observer, &elapsed, NULL), 0);
@@ -102,7 +102,7 @@ static void cancelling_stops_before_the_next_launch(void **state) {
   rl_device *device = *state;
   rl_elapsed elapsed = {.stream_operations = 99};
   rl_error err = {0};
-  watcher w = {.cancel_at = 4};
+  observer_log w = {.cancel_at = 4};
   rl_observer observer = {.context = &w, .cancelled = cancelled};
   assert_int_equal(device->ops->run_eager(device, &sequence_list, &observer, &elapsed, &err), -1);
   assert_int_equal(err.domain, RL_ERRNO), assert_int_equal(err.code, ECANCELED);
@@ -191,7 +191,7 @@ static void each_repeat_is_restored_first(void **state) {
   const rl_sequence_list whole = {"epoch", &restored, 1};
   double us[2];
   rl_elapsed elapsed;
-  watcher w = {0};
+  observer_log w = {0};
   rl_observer observer = {&w, cancelled, NULL, on_span};
   assert_int_equal(device->ops->run_eager(device, &whole, &observer, &elapsed, NULL), 0);
   assert_string_equal(order, "rabrabrab");

@@ -1,4 +1,5 @@
-/* rl_findings_combine: one finding for one cause, estimates that never add up to more than the time there is, and the order. */
+/* rl_findings_combine: one finding for each cause, estimates that never add up to more than the kernel's time, and
+ * the order. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,7 +46,7 @@ static size_t combine_all(void) {
 
 static double uniform(void) { return (random_value() + 1) / 2; }
 
-/* Percentages lie in their range, and counts have any magnitude, so that about half of the rules have a finding. */
+/* Draws percentages from 0 to 100 and counts of any magnitude, so that about half of the rules have a finding. */
 static double random_metric(const char *name) {
   if (strstr(name, "pct")) return 100 * uniform();
   if (strstr(name, ".ratio") || strstr(name, "per_cycle")) return 32 * uniform();
@@ -125,7 +126,7 @@ static void check_order(size_t count) {
   }
 }
 
-static void random_metrics_never_promise_more_than_the_time(void **state) {
+static void estimates_of_random_metrics_never_exceed_the_time(void **state) {
   (void)state;
   size_t total = 0;
   for (int round = 0; round < 3000; round++) {
@@ -137,16 +138,16 @@ static void random_metrics_never_promise_more_than_the_time(void **state) {
   assert_true(total > 3000 * 10); /* many rules have findings */
 }
 
-/* --- chosen findings --------------------------------------------------------------------------------------------------- */
+/* --- given findings ---------------------------------------------------------------------------------------------------- */
 
-typedef struct chosen {
+typedef struct given_finding {
   const char *rule;
   double speedup_pct; /* NAN: none */
-} chosen;
+} given_finding;
 
-/* Combines findings with these rules and estimates under a kernel of which multiprocessors idle for idle_pct, and whose busiest
- * unit is busy for busy_pct. */
-static size_t combine(const chosen *list, size_t count, double idle_pct, double busy_pct) {
+/* Combines findings with these rules and estimates, for a kernel whose multiprocessors are idle for idle_pct of its time and
+ * whose busiest unit is busy for busy_pct. */
+static size_t combine(const given_finding *list, size_t count, double idle_pct, double busy_pct) {
   item_count = 0;
   set(COMPUTE, busy_pct), set(MEMORY, busy_pct / 2), set(ELAPSED, 1000), set(ACTIVE, 1000 - 10 * idle_pct);
   for (size_t i = 0; i < count; i++) {
@@ -165,8 +166,9 @@ static void assert_finding(size_t i, const char *rule, double speedup_pct) {
     fail_msg("%s: %g, not %g", rule, findings[i].speedup_pct, speedup_pct);
 }
 
-#define COMBINE(idle_pct, busy_pct, ...) \
-  combine((const chosen[]){__VA_ARGS__}, sizeof(const chosen[]){__VA_ARGS__} / sizeof(chosen), idle_pct, busy_pct)
+#define COMBINE(idle_pct, busy_pct, ...)                                                                                      \
+  combine((const given_finding[]){__VA_ARGS__}, sizeof(const given_finding[]){__VA_ARGS__} / sizeof(given_finding), idle_pct, \
+          busy_pct)
 
 static void loads_and_stores_of_one_pipeline_are_one_finding(void **state) {
   (void)state;
@@ -194,11 +196,11 @@ static void summaries_join_the_largest_finding_of_their_part(void **state) {
   assert_finding(2, "stall_barrier", 30);
   assert_int_equal(COMBINE(0, 10, {"issue_slots", NAN}, {"bank_conflicts_ld", 9}), 2);
   assert_finding(0, "bank_conflicts_ld", 9);
-  assert_finding(1, "issue_slots", NAN); /* bank conflicts are of another part of the time */
+  assert_finding(1, "issue_slots", NAN); /* bank conflicts belong to another part of the time */
   assert_false(findings[1].is_part);
 }
 
-static void waiting_for_atomics_is_a_part_of_them(void **state) {
+static void stalls_on_atomics_are_a_part_of_the_atomics_finding(void **state) {
   (void)state;
   assert_int_equal(COMBINE(0, 2, {"stall_long_scoreboard", 92}, {"global_atomics", 78}, {"stall_barrier", 30}), 3);
   assert_finding(0, "global_atomics", 78);
@@ -206,7 +208,7 @@ static void waiting_for_atomics_is_a_part_of_them(void **state) {
   assert_finding(2, "stall_barrier", 20);
 }
 
-static void a_tail_leaves_no_time_to_latencies(void **state) {
+static void latencies_get_only_the_time_that_a_tail_leaves(void **state) {
   (void)state;
   assert_int_equal(COMBINE(96, 1, {"launch_too_small", 51}, {"imbalance_sm", 95.5}, {"stall_wait", 70}), 2);
   assert_finding(0, "imbalance_sm", 95.5);
@@ -215,7 +217,7 @@ static void a_tail_leaves_no_time_to_latencies(void **state) {
   assert_finding(0, "launch_too_small", 51);
 }
 
-static void limited_estimates_determine_the_order(void **state) {
+static void findings_are_ordered_by_their_limited_estimates(void **state) {
   (void)state;
   assert_int_equal(COMBINE(79, 13, {"launch_overhead", 78}, {"stall_no_instruction", 87}), 2);
   assert_finding(0, "launch_overhead", 78);
@@ -266,13 +268,13 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_cause_has_a_name_and_a_rule),
       cmocka_unit_test(every_rule_of_a_kernel_has_a_cause),
-      cmocka_unit_test(random_metrics_never_promise_more_than_the_time),
+      cmocka_unit_test(estimates_of_random_metrics_never_exceed_the_time),
       cmocka_unit_test(loads_and_stores_of_one_pipeline_are_one_finding),
       cmocka_unit_test(overlapping_estimates_count_once),
       cmocka_unit_test(summaries_join_the_largest_finding_of_their_part),
-      cmocka_unit_test(waiting_for_atomics_is_a_part_of_them),
-      cmocka_unit_test(a_tail_leaves_no_time_to_latencies),
-      cmocka_unit_test(limited_estimates_determine_the_order),
+      cmocka_unit_test(stalls_on_atomics_are_a_part_of_the_atomics_finding),
+      cmocka_unit_test(latencies_get_only_the_time_that_a_tail_leaves),
+      cmocka_unit_test(findings_are_ordered_by_their_limited_estimates),
       cmocka_unit_test(local_estimates_follow),
       cmocka_unit_test(rules_without_a_cause_stay_alone),
   };

@@ -1,4 +1,4 @@
-/* Tests how long a worker's main thread may go without a check point. */
+/* Tests how long a worker's main thread may take from one check point to the next. */
 #include "worker/heartbeat.h"
 
 #include <setjmp.h>
@@ -9,8 +9,9 @@
 
 enum { QUIET_S = 29, ITERATION_S = 300, OTHER_S = 900 };
 
-/* Without CPU time for 30 s, the limit is short where the main thread computes or the driver spins. */
-static void limits(void **state) {
+/* If the process used no CPU time for 30 s, the limit is short in stages in which its main thread computes or the driver spins.
+ */
+static void the_limit_depends_on_stage_and_cpu_time(void **state) {
   static const struct {
     const char *stage;
     int busy_s, quiet_cpu_s, quiet_gpu_s;
@@ -29,6 +30,6 @@ static void limits(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(limits)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(the_limit_depends_on_stage_and_cpu_time)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* The parsers of imported traces: exact numbers, awkward events, the selection of a GPU, and limits. */
+/* Tests the parsers of imported traces: exact numbers, awkward events, the selection of a GPU, and limits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -108,7 +108,7 @@ static void names_are_sanitized(void **state) {
   clear(&result);
 }
 
-/* Rows in order of start; an outer range before the ranges in it; times since the first. */
+/* Rows are sorted by start, an outer range before the ranges in it, and times count from the first event. */
 static void rows_are_sorted(void **state) {
   (void)state;
   imported result = import_text(
@@ -188,7 +188,7 @@ static void keys_may_have_a_nul(void **state) {
   clear(&result);
 }
 
-/* As CUPTI numbers them, and as rooflined's exports do. */
+/* CUPTI and rooflined's exports number the nodes of a graph from 1. */
 static void graph_nodes_count_from_1(void **state) {
   (void)state;
   assert_int_equal(rl_trace_graph_node(0), 0);
@@ -225,8 +225,9 @@ static double measurement(const rl_records *records, const char *name) {
   return NAN;
 }
 
-/* The GPU and process with the most operations stay, with their calls. Correlation ids of two processes can be equal. */
-static void the_most_used_gpu_stays(void **state) {
+/* An import keeps the GPU and the process with the most operations, and their calls. Correlation ids of two processes can be
+ * equal. */
+static void the_most_used_gpu_is_kept(void **state) {
   (void)state;
   rl_error err;
   rl_records records = {0};
@@ -236,7 +237,7 @@ static void the_most_used_gpu_stays(void **state) {
   for (uint32_t i = 0; i < 3; i++) add(trace, RL_ACTIVITY_KERNEL, 200 + 20 * i, 5, 2, 10 + i);
   for (uint32_t i = 0; i < 2; i++) add(trace, RL_ACTIVITY_KERNEL, 200 + 20 * i, 6, 2, 10 + i);
   add(trace, RL_ACTIVITY_RUNTIME, 50, 5, 0, 1);   /* of the kernel on the other GPU */
-  add(trace, RL_ACTIVITY_RUNTIME, 150, 5, 0, 10); /* stays */
+  add(trace, RL_ACTIVITY_RUNTIME, 150, 5, 0, 10); /* kept */
   add(trace, RL_ACTIVITY_RUNTIME, 150, 6, 0, 10); /* of the other process */
   add(trace, RL_ACTIVITY_NVTX_RANGE, 140, 5, 0, 0);
   if (rl_trace_finish(trace, &records, &notes, &err) < 0) fail_msg("%s", err.message);
@@ -297,7 +298,7 @@ int main(void) {
                                      cmocka_unit_test(keys_may_have_a_nul),
                                      cmocka_unit_test(graph_nodes_count_from_1),
                                      cmocka_unit_test(an_import_can_be_cancelled),
-                                     cmocka_unit_test(the_most_used_gpu_stays),
+                                     cmocka_unit_test(the_most_used_gpu_is_kept),
                                      cmocka_unit_test(rows_are_limited),
                                      cmocka_unit_test(formats_are_recognised)};
   return cmocka_run_group_tests(tests, NULL, NULL);

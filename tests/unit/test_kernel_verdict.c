@@ -154,7 +154,7 @@ static bool is_collected(const char *metric) {
   return false;
 }
 
-static void its_metrics_are_collected(void **state) {
+static void the_metrics_of_verdicts_are_collected(void **state) {
   (void)state;
   size_t count = 0;
   for (const char *metric; (metric = rl_kernel_verdict_metric(count)) != NULL; count++)
@@ -166,7 +166,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(each_bound_has_its_number),
       cmocka_unit_test(a_missing_metric_is_named_with_its_reason),
-      cmocka_unit_test(its_metrics_are_collected),
+      cmocka_unit_test(the_metrics_of_verdicts_are_collected),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

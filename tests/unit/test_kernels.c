@@ -1,5 +1,5 @@
-/* Kernel workloads on the CPU: results are compared with references, references with values computed by hand, and the check must
- * find wrong results. */
+/* Kernel workloads on the CPU: compares results with references and references with values computed by hand; the check must find
+ * wrong results. */
 #include "kernel_cases.h"
 
 #include <errno.h>
@@ -169,36 +169,36 @@ static void unwritten_and_wrong_elements_are_found(void **state) {
 
 static bool cancel_when_count_is_zero(void *context) { return --*(int *)context < 0; }
 
-/* Opening, checking and CPU launches ask the device's observer. One thread, because only thread 0 asks before each chunk, and
- * with several threads it may get few chunks. */
+/* Opening, checking and CPU launches call cancelled() of the device's observer. The device has one thread, because only thread 0
+ * calls it before each chunk, and among several threads it may get few chunks. */
 static void opening_checking_and_launching_can_be_cancelled(void **state) {
   (void)state;
   setenv("ROOFLINED_THREADS", "1", 1);
-  rl_device *alone = rl_device_open(0, NULL);
+  rl_device *one_thread_device = rl_device_open(0, NULL);
   setenv("ROOFLINED_THREADS", "2", 1);
-  assert_non_null(alone);
+  assert_non_null(one_thread_device);
   rl_kernel_params params = kernel_params(&rl_kernel_silu_mul, RL_DTYPE_FP16, "vector", "{\"n\":1000003}");
-  rl_kernel_instance *kernel = open_kernel(alone, &params);
+  rl_kernel_instance *kernel = open_kernel(one_thread_device, &params);
   rl_instance *never = NULL;
   rl_check check;
   int calls_before_cancel = 0;
   const rl_observer observer = {.context = &calls_before_cancel, .cancelled = cancel_when_count_is_zero};
-  alone->observer = &observer;
-  for (int asked = 0; asked < 6; asked++) {
+  one_thread_device->observer = &observer;
+  for (int calls = 0; calls < 6; calls++) {
     rl_error opening = {0}, checking = {0}, launching = {0};
-    calls_before_cancel = asked;
-    assert_int_equal(rl_engine_find("silu_mul", "auto", &params, NULL)->open(alone, &params, &never, &opening), -1);
-    calls_before_cancel = asked;
+    calls_before_cancel = calls;
+    assert_int_equal(rl_engine_find("silu_mul", "auto", &params, NULL)->open(one_thread_device, &params, &never, &opening), -1);
+    calls_before_cancel = calls;
     assert_int_equal(kernel->base.ops->check(&kernel->base, &check, &checking), -1);
-    calls_before_cancel = asked;
+    calls_before_cancel = calls;
     assert_int_equal(kernel->launch.enqueue(kernel, NULL, &launching), -1);
     assert_true(opening.code == ECANCELED && checking.code == ECANCELED && launching.code == ECANCELED);
   }
-  alone->observer = NULL;
+  one_thread_device->observer = NULL;
   assert_correct(kernel);
   close_kernel(kernel);
-  assert_int_equal(alone->memory_usage.total_bytes, 0);
-  alone->ops->close(alone);
+  assert_int_equal(one_thread_device->memory_usage.total_bytes, 0);
+  one_thread_device->ops->close(one_thread_device);
 }
 
 /* An operator with so many operations that only a sample of its output is checked: y = x w, with one number w. */

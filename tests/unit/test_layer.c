@@ -1,5 +1,5 @@
-/* The workload transformer_layer on the CPU: its sizes, its cost, and every variant against the layer in
- * double precision. */
+/* Tests the workload transformer_layer on the CPU: its sizes, its cost, and every variant against the layer in double precision.
+ */
 #include "layer_cases.h"
 
 static rl_device *device;
@@ -10,7 +10,7 @@ static rl_layer_params default_layer(void) {
   return params;
 }
 
-static void the_default_layer_costs_what_its_products_do(void **state) {
+static void the_cost_of_the_default_layer_follows_from_its_products(void **state) {
   (void)state;
   rl_layer_params params = default_layer();
   const double weights = 4 * 4096.0 * 4096 + 3 * 4096.0 * 11008, pairs = 2048.0 * 2049 / 2;
@@ -81,7 +81,7 @@ static void every_variant_computes_the_layer(void **state) {
   assert_int_equal(device->memory_usage.total_bytes, 0);
 }
 
-/* The output attends to the tokens that it should: one changed token changes only later rows. */
+/* A row attends to its own token and earlier ones: a changed token changes no earlier row. */
 static void a_causal_row_does_not_see_later_tokens(void **state) {
   (void)state;
   const layer_shape causal = {1, 9, 0, 32, 2, 24, 1}, full = {1, 9, 0, 32, 2, 24, 0};
@@ -150,11 +150,12 @@ static void the_check_finds_missing_results(void **state) {
   rl_layer_instance *layer = open_layer_case(device, &params);
   assert_int_equal(layer->base.ops->check(&layer->base, &check, &err), 0);
   for (size_t l = 0; l < layer->step.launch_count; l++) {
-    rl_launch kept = layer->launches[l];
-    if (strncmp(kept.name, "norm", 4) == 0 || strcmp(kept.name, "rope") == 0) continue; /* they write no result of their own */
+    rl_launch original_launch = layer->launches[l];
+    if (strncmp(original_launch.name, "norm", 4) == 0 || strcmp(original_launch.name, "rope") == 0)
+      continue; /* the check compares no result of theirs */
     layer->launches[l].enqueue = enqueue_nothing;
     assert_int_equal(layer->base.ops->check(&layer->base, &check, &err), -1);
-    layer->launches[l] = kept;
+    layer->launches[l] = original_launch;
   }
   close_layer(layer);
 }
@@ -175,7 +176,7 @@ static void the_baseline_is_enqueued_launch_by_launch(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(the_default_layer_costs_what_its_products_do),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(the_cost_of_the_default_layer_follows_from_its_products),
                                      cmocka_unit_test(decode_reads_the_cache),
                                      cmocka_unit_test(sizes_that_do_not_fit_are_refused_with_a_pointer),
                                      cmocka_unit_test(every_variant_computes_the_layer),

@@ -20,7 +20,7 @@ static const struct {
     {"void internal::gemvx::kernel<int, int, float>(float)", "cuBLAS"},
     {"sm80_xmma_fprop_implicit_gemm_indexed_wo_smem_f32f32_tf32f32_f32", "cuDNN"},
     {"sm90_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize128x128x64", "cuBLAS or cuDNN"},
-    /* of a profile on an H100: cuBLASLt's GEMM and cuDNN's convolution in fp64, fp32, tf32, fp16 and bf16 */
+    /* from a profile on an H100: cuBLASLt's GEMM and cuDNN's convolution in fp64, fp32, tf32, fp16 and bf16 */
     {"nvjet_sm90_hsh_256x128_64x4_1x2_h_bz_coopA_NNT", "cuBLAS"},
     {"sm90_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize128x256x32_warpgroupsize2x1x1_execute_segment_k_off_kernel__5x_cublas",
      "cuBLAS"},
@@ -72,7 +72,7 @@ static void only_names_of_libraries_match(void **state) {
   }
 }
 
-static void every_bound_has_advice_of_its_own(void **state) {
+static void every_bound_has_different_advice(void **state) {
   (void)state;
   for (int a = RL_KERNEL_UNKNOWN; rl_kernel_bound_names[a]; a++)
     for (int b = RL_KERNEL_UNKNOWN; b <= a; b++) {
@@ -84,6 +84,6 @@ static void every_bound_has_advice_of_its_own(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(only_names_of_libraries_match),
-                                     cmocka_unit_test(every_bound_has_advice_of_its_own)};
+                                     cmocka_unit_test(every_bound_has_different_advice)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

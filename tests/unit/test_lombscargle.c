@@ -15,7 +15,7 @@ static void reference_matches_scipy(void **state) {
   assert_true(scipy_error(&data, power) < 1e-14);
 }
 
-static void float_error_is_that_of_its_angles(void **state) {
+static void the_float_error_follows_from_the_rounding_of_angles(void **state) {
   (void)state;
   scipy_data data;
   float time[SCIPY_SAMPLES], value[SCIPY_SAMPLES], frequency[SCIPY_POINTS], power[SCIPY_POINTS];
@@ -29,7 +29,7 @@ static void float_error_is_that_of_its_angles(void **state) {
   assert_true(scipy_error(&data, widened) < 1e-6);
 }
 
-/* Compares with the definition: all frequencies of a grid in one call, which rotates angles from step to step, and one by one. */
+/* Compares a call for all frequencies of a grid, which rotates angles from step to step, with one call for each frequency. */
 static void grids_are_computed_by_rotation(void **state) {
   (void)state;
   enum { SAMPLES = 131, FREQUENCIES = 1003 };
@@ -102,7 +102,7 @@ static void unsupported_parameters_are_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(reference_matches_scipy),        cmocka_unit_test(float_error_is_that_of_its_angles),
+      cmocka_unit_test(reference_matches_scipy),        cmocka_unit_test(the_float_error_follows_from_the_rounding_of_angles),
       cmocka_unit_test(grids_are_computed_by_rotation), cmocka_unit_test(the_cpu_has_two_variants),
       cmocka_unit_test(inputs_are_times_and_a_grid),    cmocka_unit_test(unsupported_parameters_are_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Samples with one mode and with two: how often each is taken for the other. */
+/* Draws samples with one mode and with two, and bounds how often each is classified as the other. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

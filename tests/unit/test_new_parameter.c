@@ -1,5 +1,5 @@
-/* Adds a parameter and an engine to workload mnist_cnn, and tests that no code outside kernels/ has to change: requests accept
- * both, the check of openapi.json fails until it documents them, and stored runs stay comparable with new ones. */
+/* Adds a parameter and an engine to the workload mnist_cnn, and tests that code outside of kernels/ needs no change: requests
+ * accept both, the check of openapi.json fails until it documents them, and stored runs stay comparable with new ones. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ const rl_workload *const rl_workloads[] = {&training, NULL};
 
 typedef struct extended_params {
   rl_train_params train; /* first: the offsets of rl_train_fields are relative to it */
-  int64_t patience;
+  int64_t early_stop_epochs;
 } extended_params;
 
 static rl_field fields[RL_REQUEST_FIELDS_MAX];
@@ -34,7 +34,7 @@ static const rl_engine_description tiled = {
 
 static void extended_defaults(void *params) {
   rl_mnist_cnn.defaults(params);
-  ((extended_params *)params)->patience = 5;
+  ((extended_params *)params)->early_stop_epochs = 5;
 }
 
 static void extend_training(void) {
@@ -43,7 +43,7 @@ static void extend_training(void) {
   memmove(
       fields + 1, fields,
       sizeof *fields * (size_t)count); /* the new field comes first, so that the offset of every other one in `fields` changes */
-  fields[0] = (rl_field)RL_FIELD(extended_params, patience, RL_FIELD_INT, .minimum = 1, .maximum = 9, .summary = "new");
+  fields[0] = (rl_field)RL_FIELD(extended_params, early_stop_epochs, RL_FIELD_INT, .minimum = 1, .maximum = 9, .summary = "new");
   for (count = 0; rl_train_engines[count] != NULL; count++) engines[count] = rl_train_engines[count];
   engines[count] = &tiled;
   training.fields = fields;
@@ -78,15 +78,15 @@ static void assert_refused(const char *text, const char *pointer) {
 static void the_request_accepts_a_new_parameter_within_its_bounds(void **state) {
   (void)state;
   rl_job_spec spec;
-  assert_refused("{\"kind\":\"train\",\"patience\":3}", "/patience");
+  assert_refused("{\"kind\":\"train\",\"early_stop_epochs\":3}", "/early_stop_epochs");
   extend_training();
-  assert_accepted("{\"kind\":\"train\",\"patience\":3}", &spec);
+  assert_accepted("{\"kind\":\"train\",\"early_stop_epochs\":3}", &spec);
   assert_int_equal(spec.run_count, 2);
-  for (int i = 0; i < spec.run_count; i++) assert_non_null(strstr(spec.runs[i].params, "\"patience\":3,"));
-  assert_non_null(strstr(spec.request, "\"patience\":3,"));
+  for (int i = 0; i < spec.run_count; i++) assert_non_null(strstr(spec.runs[i].params, "\"early_stop_epochs\":3,"));
+  assert_non_null(strstr(spec.request, "\"early_stop_epochs\":3,"));
   assert_accepted("{\"kind\":\"train\"}", &spec);
-  assert_non_null(strstr(spec.runs[0].params, "\"patience\":5,"));
-  assert_refused("{\"kind\":\"train\",\"patience\":10}", "/patience");
+  assert_non_null(strstr(spec.runs[0].params, "\"early_stop_epochs\":5,"));
+  assert_refused("{\"kind\":\"train\",\"early_stop_epochs\":10}", "/early_stop_epochs");
 }
 
 static void the_request_accepts_a_new_engine_where_it_runs(void **state) {
@@ -146,7 +146,7 @@ static void nondefault_params_of_stored_runs_stay_valid(void **state) {
     assert_string_not_equal(after.runs[1].params, before[i].runs[1].params);
     assert_string_equal(after.runs[1].nondefault_params, before[i].runs[1].nondefault_params);
   }
-  assert_accepted("{\"kind\":\"train\",\"patience\":6}", &after);
+  assert_accepted("{\"kind\":\"train\",\"early_stop_epochs\":6}", &after);
   assert_string_not_equal(after.runs[1].nondefault_params, before[0].runs[1].nondefault_params);
 }
 

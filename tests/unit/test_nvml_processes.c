@@ -1,4 +1,5 @@
-/* The other processes on a GPU, from a fake NVML: a worker does not count itself or its siblings, and knows when it can't see. */
+/* Tests the list of other processes on a GPU with a fake NVML: a worker does not count itself or its siblings, and gives a reason
+ * when NVML does not list them. */
 #include <math.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -12,7 +13,7 @@
 #include "fake_nvml.h"
 #include "worker/sensors.h"
 
-enum { STRANGER = 4194301 /* above the largest pid of Linux' default: the process does not exist */, NOT_SUPPORTED = 3 };
+enum { UNRELATED_PID = 4194301 /* above the largest pid of Linux' default: the process does not exist */, NOT_SUPPORTED = 3 };
 
 static rl_other_processes list(void) {
   rl_other_processes processes;
@@ -25,13 +26,13 @@ static rl_other_processes list(void) {
 
 static void other_processes_are_listed_with_their_memory(void **state) {
   (void)state;
-  fake_nvml =
-      (struct fake_nvml){.process_count = 3, .processes = {{STRANGER, 1000}, {(unsigned)getpid(), 2000}, {STRANGER + 1, ~0ULL}}};
+  fake_nvml = (struct fake_nvml){.process_count = 3,
+                                 .processes = {{UNRELATED_PID, 1000}, {(unsigned)getpid(), 2000}, {UNRELATED_PID + 1, ~0ULL}}};
   rl_other_processes found = list();
   assert_string_equal(found.reason, "");
   assert_int_equal(found.count, 2);
-  assert_true(found.items[0].pid == STRANGER && found.items[0].memory_bytes == 1000);
-  assert_true(found.items[1].pid == STRANGER + 1 && isnan(found.items[1].memory_bytes));
+  assert_true(found.items[0].pid == UNRELATED_PID && found.items[0].memory_bytes == 1000);
+  assert_true(found.items[1].pid == UNRELATED_PID + 1 && isnan(found.items[1].memory_bytes));
 }
 
 static void a_worker_alone_sees_none(void **state) {
@@ -73,9 +74,9 @@ static void assert_unknown(const char *reason) {
   if (strstr(found.reason, reason) == NULL) fail_msg("\"%s\" lacks \"%s\"", found.reason, reason);
 }
 
-static void what_nvml_does_not_tell_has_a_reason(void **state) {
+static void an_incomplete_list_of_nvml_has_a_reason(void **state) {
   (void)state;
-  fake_nvml = (struct fake_nvml){.process_count = 1, .processes = {{STRANGER, 1000}}};
+  fake_nvml = (struct fake_nvml){.process_count = 1, .processes = {{UNRELATED_PID, 1000}}};
   assert_unknown("NVML does not list this worker");
   fake_nvml.process_count = 0;
   assert_unknown("NVML does not list this worker");
@@ -86,6 +87,6 @@ static void what_nvml_does_not_tell_has_a_reason(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(other_processes_are_listed_with_their_memory), cmocka_unit_test(a_worker_alone_sees_none),
-      cmocka_unit_test(workers_of_the_same_daemon_do_not_count), cmocka_unit_test(what_nvml_does_not_tell_has_a_reason)};
+      cmocka_unit_test(workers_of_the_same_daemon_do_not_count), cmocka_unit_test(an_incomplete_list_of_nvml_has_a_reason)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Traces whose operations belong to known phases. */
+/* Tests traces whose operations belong to known phases. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -76,7 +76,7 @@ static void a_trace_without_phases_has_none(void **state) {
   rl_time_classes_clear(&classes);
 }
 
-/* More phases than places, random weights: nothing is lost. */
+/* More phases than RL_MAX_PHASES, with random weights: their times add up to the window. */
 static void phases_add_up_to_the_window(void **state) {
   (void)state;
   for (unsigned seed = 1; seed <= 200; seed++) {

@@ -13,7 +13,7 @@
 enum { BASE_NS = 5000000 };
 static const rl_timed_phase phases[] = {{"load", "data"}, {"multiply", "forward"}, {"wait", "backward"}};
 /* [block][step]: the begin of the step, then the end of each phase. Block 1 skips "multiply": in step 0 it has no timestamp, in
- * step 1 its timestamp is stale, from an earlier round: older than the one of the phase before. */
+ * step 1 its timestamp is stale, left by an earlier step: older than that of the previous phase. */
 static const uint64_t boundaries[2][2][4] = {
     {{BASE_NS + 100, BASE_NS + 200, BASE_NS + 500, BASE_NS + 600},
      {BASE_NS + 600, BASE_NS + 640, BASE_NS + 1000, BASE_NS + 1100}},

@@ -203,15 +203,16 @@ typedef struct grown_database {
 } grown_database;
 static grown_database small, large;
 
-static void open_database(grown_database *made, int64_t scale) {
+static void open_database(grown_database *database, int64_t scale) {
   const grow_plan plan = {.jobs = scale * JOBS, .activity_rows = scale * ACTIVITY_ROWS, .trace_rows = scale * TRACE_ROWS};
   void *state;
   open_fixture(&state);
-  made->fixture = state;
+  database->fixture = state;
   /* Nothing here is read after a crash. */
-  assert_int_equal(sqlite3_exec(made->fixture->store->writer.handle, "PRAGMA synchronous = OFF", NULL, NULL, NULL), SQLITE_OK);
-  ASSERT_OK(rl_store_token_add(made->fixture->store, "reader", "c0ffee", &err));
-  ASSERT_OK(grow_database(made->fixture->store, &plan, &made->grown, &err));
+  assert_int_equal(sqlite3_exec(database->fixture->store->writer.handle, "PRAGMA synchronous = OFF", NULL, NULL, NULL),
+                   SQLITE_OK);
+  ASSERT_OK(rl_store_token_add(database->fixture->store, "reader", "c0ffee", &err));
+  ASSERT_OK(grow_database(database->fixture->store, &plan, &database->grown, &err));
 }
 
 static int open_databases(void **state) {
@@ -226,8 +227,8 @@ static int close_databases(void **state) {
   (void)state;
   sqlite3_reset_auto_extension();
   for (int i = 0; i < 2; i++) {
-    void *made = i == 0 ? small.fixture : large.fixture;
-    close_fixture(&made);
+    void *fixture_state = i == 0 ? small.fixture : large.fixture;
+    close_fixture(&fixture_state);
   }
   return 0;
 }

@@ -1,4 +1,4 @@
-/* queue: the state machine of jobs, on a store in a temporary folder. */
+/* Tests the queue, which is the state machine of jobs, on a store in a temporary folder. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,27 +22,27 @@ static void count_event(void *context, int64_t job_id) {
   ((queue_fixture *)context)->event_count++;
 }
 
-static void open_queue(queue_fixture *made, int64_t limit) {
+static void open_queue(queue_fixture *f, int64_t limit) {
   static const char *const ids[] = {"cpu", "gpu0", "gpu1"};
   static const bool usable[] = {true, true, false};
-  ASSERT_OK(rl_queue_open(made->store_fixture.store, limit, &made->jobs, &err));
-  ASSERT_OK(rl_queue_set_devices(made->jobs, ids, usable, 3, "gpu0", &err));
-  rl_queue_set_listener(made->jobs, count_event, made);
+  ASSERT_OK(rl_queue_open(f->store_fixture.store, limit, &f->jobs, &err));
+  ASSERT_OK(rl_queue_set_devices(f->jobs, ids, usable, 3, "gpu0", &err));
+  rl_queue_set_listener(f->jobs, count_event, f);
 }
 
 static int setup(void **state) {
-  queue_fixture *made = calloc(1, sizeof *made);
-  strcpy(made->store_fixture.folder, "/tmp/rooflined-jobs-XXXXXX");
-  assert_non_null(mkdtemp(made->store_fixture.folder));
-  ASSERT_OK(rl_store_open(made->store_fixture.folder, &made->store_fixture.store, &err));
-  open_queue(made, 3);
-  *state = made;
+  queue_fixture *f = calloc(1, sizeof *f);
+  strcpy(f->store_fixture.folder, "/tmp/rooflined-jobs-XXXXXX");
+  assert_non_null(mkdtemp(f->store_fixture.folder));
+  ASSERT_OK(rl_store_open(f->store_fixture.folder, &f->store_fixture.store, &err));
+  open_queue(f, 3);
+  *state = f;
   return 0;
 }
 
 static int teardown(void **state) {
-  queue_fixture *made = *state;
-  rl_queue_close(made->jobs);
+  queue_fixture *f = *state;
+  rl_queue_close(f->jobs);
   return close_fixture(state);
 }
 
@@ -62,10 +62,10 @@ static int64_t submit_job(queue_fixture *f, const char *device, uint32_t passes)
 }
 
 static rl_claim claim_pass(queue_fixture *f, const char *device) {
-  rl_claim got = {0};
-  int rc = rl_queue_claim(f->jobs, device, 0, &got, &err);
+  rl_claim claimed = {0};
+  int rc = rl_queue_claim(f->jobs, device, 0, &claimed, &err);
   if (rc != 1) fail_msg("nothing to claim");
-  return got;
+  return claimed;
 }
 
 static void assert_state(queue_fixture *f, int64_t id, rl_job_state wanted) {
@@ -75,9 +75,9 @@ static void assert_state(queue_fixture *f, int64_t id, rl_job_state wanted) {
 }
 
 static void commit_records(queue_fixture *f, const rl_claim *taken) {
-  pass_records made;
-  fill_records(&made, taken->pass, 1);
-  ASSERT_OK(rl_queue_commit(f->jobs, taken, &made.records, &err));
+  pass_records pass_data;
+  fill_records(&pass_data, taken->pass, 1);
+  ASSERT_OK(rl_queue_commit(f->jobs, taken, &pass_data.records, &err));
 }
 
 /* wanted: "job:queued job:running timing:completed ...". */
@@ -303,17 +303,17 @@ static void assert_quickly_refused(int64_t begin_ns, int rc) {
 static void assert_changes_are_refused(queue_fixture *f, const rl_claim *running) {
   rl_job_spec spec = make_spec("cpu", 1);
   rl_claim none;
-  pass_records made;
+  pass_records pass_data;
   int64_t id, begin = rl_monotonic_ns();
   bool existing;
-  fill_records(&made, running->pass, 1);
+  fill_records(&pass_data, running->pass, 1);
   assert_quickly_refused(begin, rl_queue_submit(f->jobs, &spec, NULL, NULL, &id, &existing, &err));
   begin = rl_monotonic_ns();
   assert_quickly_refused(begin, rl_queue_cancel(f->jobs, running->job_id, &err));
   begin = rl_monotonic_ns();
   assert_quickly_refused(begin, rl_queue_claim(f->jobs, "gpu0", 1000, &none, &err));
   begin = rl_monotonic_ns();
-  assert_quickly_refused(begin, rl_queue_commit(f->jobs, running, &made.records, &err));
+  assert_quickly_refused(begin, rl_queue_commit(f->jobs, running, &pass_data.records, &err));
   begin = rl_monotonic_ns();
   assert_quickly_refused(begin, rl_queue_log(f->jobs, running, "text", &err));
   assert_false(rl_queue_should_cancel(f->jobs, running->job_id));

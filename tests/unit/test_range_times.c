@@ -49,7 +49,7 @@ static const rl_range_time *row_of(const result *r, uint32_t name) {
   return NULL;
 }
 
-/* The copy of "data" runs after the end of its range, in the time of "forward"; then the host works in "forward". */
+/* The copy of "data" runs after the end of its range, during "forward"; then the host works during "forward". */
 static void an_operation_belongs_to_the_range_that_launches_it(void **state) {
   (void)state;
   const rl_trace_event items[] = {RANGE(EPOCH, 0, 100),   RANGE(DATA, 10, 30), CALL(12, 20, 1),    COPY_OF(40, 60, 1),

@@ -73,10 +73,10 @@ static void scipy_has_the_same_values(void **state) {
 
 /* --- printed tables ---------------------------------------------------------------------------------------------------- */
 
-/* Makes a sample of `count` values that exceed `u` pairs of the sample 1, 2, ..., other. */
-static void make_sample(size_t count, size_t other, size_t u, double *values) {
+/* Makes a sample of `count` values whose Mann-Whitney U against the sample 1, 2, ..., other_size is u. */
+static void make_sample(size_t count, size_t other_size, size_t u, double *values) {
   for (size_t i = 0; i < count; i++) {
-    size_t exceeded = u < other ? u : other;
+    size_t exceeded = u < other_size ? u : other_size;
     values[i] = (double)exceeded + 0.5 + 1e-3 * (double)i;
     u -= exceeded;
   }

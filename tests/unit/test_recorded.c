@@ -1,4 +1,4 @@
-/* Verdicts on values that a device has recorded: no false alarm, and planted slow-downs are found where the noise allows it. */
+/* Tests verdicts on recorded values: no false alarm, and injected slow-downs are found if they exceed the threshold. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,7 +43,7 @@ static rl_verdict judge(const recorded_suite *suite, recorded_window window, rl_
   return summary.verdict;
 }
 
-static void planted_slow_downs_are_found(void **state) {
+static void injected_slow_downs_are_found(void **state) {
   static recorded_history history;
   rl_verdict first;
   (void)state;
@@ -76,6 +76,6 @@ static void a_wrong_file_is_refused(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(planted_slow_downs_are_found), cmocka_unit_test(a_wrong_file_is_refused)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(injected_slow_downs_are_found), cmocka_unit_test(a_wrong_file_is_refused)};
   return cmocka_run_group_tests(tests, write_file, remove_file);
 }

@@ -1,4 +1,4 @@
-/* Causes of a difference: each class by a known cause and one just on the other side; the entries add up. */
+/* Tests the causes of a difference: each class with a known cause, and a change just below its threshold; the entries add up. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -71,7 +71,7 @@ static void assert_class(const rl_cause *cause, rl_cause_class class_) {
 
 /* A kernel of 10000 us takes 1000 us more. Each row changes the current run or kernel; the class of the largest cause follows. */
 typedef struct change {
-  const char *what;
+  const char *change_name;
   rl_cause_class class_;
   const char *property; /* in its evidence; NULL: none is needed */
   const char *code;     /* "": unknown in both runs */
@@ -131,13 +131,13 @@ static void each_class_follows_from_what_differs(void **state) {
     if (to->sm_clock_mhz > 0) current.sm_clock_mhz = to->sm_clock_mhz;
     if (to->memory_clock_mhz > 0) current.memory_clock_mhz = to->memory_clock_mhz;
     rl_causes causes = find(&baseline, &current);
-    print_message("%s: %s\n", to->what, causes.items[0].text);
+    print_message("%s: %s\n", to->change_name, causes.items[0].text);
     assert_true(causes.count >= 1);
     assert_class(&causes.items[0], to->class_);
     bool found = to->property == NULL;
     for (size_t k = 0; k < causes.items[0].evidence_count; k++)
       found = found || strcmp(causes.items[0].evidence[k].property, to->property) == 0;
-    if (!found) fail_msg("%s: no evidence %s", to->what, to->property);
+    if (!found) fail_msg("%s: no evidence %s", to->change_name, to->property);
     rl_causes_clear(&causes);
   }
 }
@@ -216,7 +216,7 @@ static void a_metric_of_kernels_has_no_time_between_them(void **state) {
   assert_class(&causes.items[0], RL_CAUSE_CODE);
   assert_true(fabs(causes.items[0].difference_us - 800) < 1e-6 && fabs(causes.items[0].share_ratio - 1) < 1e-9);
   rl_causes_clear(&causes);
-  baseline.is_kernel_time = current.is_kernel_time = false; /* an epoch: what the kernels don't explain is listed */
+  baseline.is_kernel_time = current.is_kernel_time = false; /* an epoch: the time that kernels do not explain is listed */
   baseline.total_us = 10300, current.total_us = 11900;
   causes = find(&baseline, &current);
   assert_int_equal(causes.count, 2);
@@ -225,7 +225,7 @@ static void a_metric_of_kernels_has_no_time_between_them(void **state) {
 }
 
 /* Of 10000 us, 1 % between kernels is no cause, whatever build runs. */
-static void a_little_time_between_kernels_is_noise(void **state) {
+static void one_percent_of_time_between_kernels_is_noise(void **state) {
   (void)state;
   rl_cause_kernel before = make_kernel("a", 9000, "c1"), now = make_kernel("a", 9900, "c2");
   rl_cause_run baseline = make_run(&before, 1), current = make_run(&now, 1);
@@ -239,7 +239,7 @@ static void a_little_time_between_kernels_is_noise(void **state) {
   }
 }
 
-static void what_was_counted_is_evidence(void **state) {
+static void counted_metrics_are_evidence(void **state) {
   (void)state;
   static const rl_metric_value counted[2][4] = {
       {{"dram__bytes.sum", 1e6, NULL},
@@ -330,7 +330,7 @@ static void equal_runs_and_unknown_times(void **state) {
   assert_int_equal(err.domain, RL_INPUT);
 }
 
-/* Another process takes time from every kernel: neither the changed one nor the time between kernels can be blamed. */
+/* Another process takes time from every kernel: neither the changed kernel nor the time between kernels is the cause. */
 static void other_processes_on_the_device_are_the_cause(void **state) {
   (void)state;
   const rl_cause_kernel before[] = {make_kernel("a", 1000, "code1"), make_kernel("b", 1000, "code2"),
@@ -362,8 +362,8 @@ int main(void) {
                                      cmocka_unit_test(a_clock_explains_its_part_of_a_difference),
                                      cmocka_unit_test(kernels_of_one_run_and_time_between_kernels),
                                      cmocka_unit_test(a_metric_of_kernels_has_no_time_between_them),
-                                     cmocka_unit_test(a_little_time_between_kernels_is_noise),
-                                     cmocka_unit_test(what_was_counted_is_evidence),
+                                     cmocka_unit_test(one_percent_of_time_between_kernels_is_noise),
+                                     cmocka_unit_test(counted_metrics_are_evidence),
                                      cmocka_unit_test(unknown_machine_code),
                                      cmocka_unit_test(small_differences_of_equal_kernels_are_one_entry),
                                      cmocka_unit_test(kernels_are_paired_by_launch_and_order),

@@ -1,4 +1,4 @@
-/* The budget of a request: its time, its client's connection, and the end of the server. */
+/* Tests what ends a request: its time limit, the end of its client's connection, and the stop of the server. */
 #include "store_fixture.h"
 
 #include <sys/socket.h>
@@ -33,7 +33,7 @@ static void time_is_over(void **state) {
 }
 
 /* Only the time between begin and end is spent. */
-static void waiting_readers_spend_nothing(void **state) {
+static void time_outside_of_begin_and_end_is_not_spent(void **state) {
   rl_server server = {.config = &config};
   (void)state;
   rl_request_budget budget = rl_request_budget_make(&server, -1, rl_monotonic_ns() - 9 * second_ns);
@@ -104,7 +104,7 @@ static void queries_are_interrupted(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(time_is_over), cmocka_unit_test(waiting_readers_spend_nothing),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(time_is_over), cmocka_unit_test(time_outside_of_begin_and_end_is_not_spent),
                                      cmocka_unit_test(client_has_left),
                                      cmocka_unit_test_setup_teardown(queries_are_interrupted, open_fixture, close_fixture)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -97,16 +97,16 @@ static void upgraded_database_is_like_a_new_one(void **state) {
   ASSERT_OK(apply(&old, &version_13));
   open_in_memory(&fresh);
   ASSERT_OK(apply(&fresh, &version_13));
-  char *upgraded = describe(&old), *made = describe(&fresh);
-  assert_string_equal(upgraded, made);
-  assert_non_null(strstr(made, "runs_by_variant"));
-  assert_null(strstr(made, "v_gone"));
+  char *upgraded = describe(&old), *new_database = describe(&fresh);
+  assert_string_equal(upgraded, new_database);
+  assert_non_null(strstr(new_database, "runs_by_variant"));
+  assert_null(strstr(new_database, "v_gone"));
   assert_int_equal(query_integer_on(old.handle, "PRAGMA user_version"), 13);
   assert_int_equal(query_integer_on(old.handle, "SELECT count(*) FROM v_runs JOIN epochs WHERE variant = 'fp32' AND ms = 1.5"),
                    1);
   assert_int_equal(query_integer_on(old.handle, "PRAGMA foreign_keys"), 1);
   free(upgraded);
-  free(made);
+  free(new_database);
   rl_db_close(&old);
   rl_db_close(&fresh);
 }
@@ -254,8 +254,8 @@ static void rows_of_the_first_version_are_upgraded(void **state) {
   ASSERT_OK(apply(&old, rl_current_schema()));
   open_in_memory(&fresh);
   ASSERT_OK(apply(&fresh, rl_current_schema()));
-  char *upgraded = describe(&old), *made = describe(&fresh);
-  assert_string_equal(upgraded, made);
+  char *upgraded = describe(&old), *new_database = describe(&fresh);
+  assert_string_equal(upgraded, new_database);
   for (int i = 0; i < count; i++) {
     char *rows = select_lines(&old, contents[i].sql);
     if (strcmp(rows, contents[i].rows) != 0) fail_msg("%s: %s, was %s", contents[i].sql, rows, contents[i].rows);
@@ -271,7 +271,7 @@ static void rows_of_the_first_version_are_upgraded(void **state) {
       1);
   assert_int_equal(query_integer_on(old.handle, "SELECT integrity_check = 'ok' FROM pragma_integrity_check"), 1);
   free(upgraded);
-  free(made);
+  free(new_database);
   rl_db_close(&old);
   rl_db_close(&fresh);
 }

@@ -95,13 +95,13 @@ static void parts_are_the_metrics_below_the_key(void **state) {
 static void parts_are_limited(void **state) {
   (void)state;
   static char names[RL_MAX_PARTS + 50][16];
-  static rl_metric_value many[RL_MAX_PARTS + 50];
+  static rl_metric_value metrics[RL_MAX_PARTS + 50];
   rl_part parts[RL_MAX_PARTS];
   for (size_t i = 0; i < RL_MAX_PARTS + 50; i++) {
     snprintf(names[i], sizeof names[i], "k:%05zu", i);
-    many[i] = (rl_metric_value){names[i], (double)i, NULL};
+    metrics[i] = (rl_metric_value){names[i], (double)i, NULL};
   }
-  rl_metric_values many_values = {many, RL_MAX_PARTS + 50};
+  rl_metric_values many_values = {metrics, RL_MAX_PARTS + 50};
   assert_int_equal(rl_row_parts(&(rl_section_row){.key = "k", .parts = RL_PARTS_VALUES}, &many_values, parts), RL_MAX_PARTS);
 }
 

@@ -45,7 +45,7 @@ static void a_bare_request_gets_the_defaults(void **state) {
   assert_string_equal(params.dataset, "auto");
 }
 
-static void every_field_arrives(void **state) {
+static void every_field_is_decoded(void **state) {
   (void)state;
   static const char text[] =
       "{\"passes\":[\"counters\",\"activity\"],\"kind\":\"train\",\"precisions\":[\"fp16\",\"tf32\"],\"epochs\":7,"
@@ -66,12 +66,12 @@ static void every_field_arrives(void **state) {
   assert_true(params.max_images == 640 && params.learning_rate == 0.5);
   assert_string_equal(params.engine, "cudnn");
   assert_string_equal(params.dataset, "files");
-  /* The canonical request means the same job. */
+  /* The canonical request decodes to the same job. */
   if (parse(spec.request, &again, &err) < 0) fail_msg("%s", err.message);
   assert_memory_equal(&spec, &again, sizeof spec);
 }
 
-static void mistakes_name_their_field(void **state) {
+static void errors_name_the_field(void **state) {
   (void)state;
   static const struct {
     const char *text, *pointer;
@@ -161,7 +161,7 @@ static void a_kernel_runs_once_for_each_variant(void **state) {
   assert_string_equal(
       spec.runs[0].params,
       "{\"dtype\":\"bf16\",\"shape\":{\"rows\":2,\"columns\":3},\"variant\":\"scalar\",\"build\":\"\",\"samples\":7,\"seed\":9}");
-  /* The canonical request means the same job. */
+  /* The canonical request decodes to the same job. */
   if (parse(spec.request, &again, &err) < 0) fail_msg("%s", err.message);
   assert_memory_equal(&spec, &again, sizeof spec);
 }
@@ -276,7 +276,7 @@ static void every_engine_has_a_device(void **state) {
   "\"kernel\":\"conv\",\"shape\":{\"images\":1,\"height\":8,\"width\":8,\"channels\":8,\"filters\":8,\"kernel\":3,\"stride\":1," \
   "\"padding\":1}"
 
-/* What a device's libraries do not compute is refused before the job is queued. */
+/* A kernel that a device's libraries do not support is refused before the job is queued. */
 static void kernels_are_refused_on_devices_without_them(void **state) {
   (void)state;
   static const struct {
@@ -313,8 +313,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(kernels_are_refused_on_devices_without_them),
                                      cmocka_unit_test(every_engine_has_a_device),
                                      cmocka_unit_test(a_bare_request_gets_the_defaults),
-                                     cmocka_unit_test(every_field_arrives),
-                                     cmocka_unit_test(mistakes_name_their_field),
+                                     cmocka_unit_test(every_field_is_decoded),
+                                     cmocka_unit_test(errors_name_the_field),
                                      cmocka_unit_test(a_kernel_runs_once_for_each_variant),
                                      cmocka_unit_test(profile_fields_add_the_counters_pass),
                                      cmocka_unit_test(a_profile_has_the_sections_of_its_set_and_more),

@@ -13,8 +13,8 @@ enum { SPILL_BYTES = 1 << 20 };
 typedef struct spill_fixture {
   char folder[64], path[96];
   rl_spill *spill;
-  pass_records made;
-  rl_spilled_pass pass; /* borrows the records of made */
+  pass_records source_pass;
+  rl_spilled_pass pass; /* borrows the records of source_pass */
 } spill_fixture;
 
 static int setup(void **state) {
@@ -23,12 +23,12 @@ static int setup(void **state) {
   assert_non_null(mkdtemp(f->folder));
   snprintf(f->path, sizeof f->path, "%s/" RL_SPILL_PREFIX "cpu", f->folder);
   ASSERT_OK(rl_spill_open(f->folder, "cpu", SPILL_BYTES, &f->spill, &err));
-  fill_records(&f->made, RL_PASS_ACTIVITY, 3);
-  for (size_t i = 0; i < f->made.records.kernel_count; i++) /* as a worker sends it */
-    snprintf(f->made.records.kernels[i].code_sha256, sizeof f->made.records.kernels[i].code_sha256, "%064zx", i);
+  fill_records(&f->source_pass, RL_PASS_ACTIVITY, 3);
+  for (size_t i = 0; i < f->source_pass.records.kernel_count; i++) /* as a worker sends it */
+    snprintf(f->source_pass.records.kernels[i].code_sha256, sizeof f->source_pass.records.kernels[i].code_sha256, "%064zx", i);
   f->pass.claim = (rl_claim){.job_id = 7, .run_id = 8, .pass_id = 9, .pass = RL_PASS_ACTIVITY};
   strcpy(f->pass.claim.run.variant, "fp16");
-  f->pass.records = f->made.records;
+  f->pass.records = f->source_pass.records;
   f->pass.first_row = 100;
   *state = f;
   return 0;
@@ -87,12 +87,12 @@ static void a_pass_is_read_back(void **state) {
   assert_string_equal(pass.claim.run.variant, "fp16");
   assert_string_equal(pass.log, "warning: unused");
   assert_false(pass.is_unavailable);
-  assert_int_equal(pass.records.has_metadata, f->made.records.has_metadata);
+  assert_int_equal(pass.records.has_metadata, f->source_pass.records.has_metadata);
   for (int kind = 0; kind < RL_RECORD_KIND_COUNT; kind++)
     assert_int_equal(rl_records_count(&pass.records, (rl_record_kind)kind),
-                     rl_records_count(&f->made.records, (rl_record_kind)kind));
+                     rl_records_count(&f->source_pass.records, (rl_record_kind)kind));
   assert_true(pass.records.row_count > 0);
-  assert_memory_equal(pass.records.rows, f->made.records.rows, pass.records.row_count * sizeof *pass.records.rows);
+  assert_memory_equal(pass.records.rows, f->source_pass.records.rows, pass.records.row_count * sizeof *pass.records.rows);
   assert_int_equal(pass.first_row, 100);
   rl_spilled_pass_clear(&pass);
   f->pass.log = NULL;
@@ -120,7 +120,7 @@ static void rows_that_are_stored_are_skipped(void **state) {
   assert_int_equal(pass.records.row_count, count);
   ASSERT_OK(rl_spilled_pass_remove_stored_rows(&pass, 101, &err));
   assert_int_equal(pass.records.row_count, count - 1);
-  assert_memory_equal(pass.records.rows, f->made.records.rows + 1, (count - 1) * sizeof *pass.records.rows);
+  assert_memory_equal(pass.records.rows, f->source_pass.records.rows + 1, (count - 1) * sizeof *pass.records.rows);
   ASSERT_FAILS(rl_spilled_pass_remove_stored_rows(&pass, 100 + (int64_t)count + 1, &err), RL_WIRE, RL_WIRE_PAYLOAD);
   rl_spilled_pass_clear(&pass);
 }
@@ -140,8 +140,8 @@ static void damage_is_detected(void **state) {
 static void a_pass_that_does_not_fit_leaves_the_file_empty(void **state) {
   spill_fixture *f = *state;
   rl_spilled_pass large_pass = {.claim = f->pass.claim};
-  rl_records large = {.has_metadata = true, .metadata = f->made.records.metadata};
-  rl_activity_row row = f->made.records.rows[0];
+  rl_records large = {.has_metadata = true, .metadata = f->source_pass.records.metadata};
+  rl_activity_row row = f->source_pass.records.rows[0];
   struct stat status;
   row.name = 0;
   ASSERT_OK(rl_records_add_name(&large, "kernel", 6, &err));
@@ -166,7 +166,7 @@ static void recovery_continues_after_the_stored_rows(void **state) {
   rl_spilled_pass pass = {.claim = claim(stored->store, "cpu"), .log = (char *)"warning: unused"};
   rl_spill *spill = NULL;
   rl_activity_appender *appender = rl_activity_appender_new();
-  pass.records = (rl_records){.has_metadata = true, .metadata = f->made.records.metadata};
+  pass.records = (rl_records){.has_metadata = true, .metadata = f->source_pass.records.metadata};
   ASSERT_OK(rl_records_add_name(&pass.records, "kernel", 6, &err));
   for (int64_t i = 0; i < ROWS; i++) {
     rl_activity_row row = {.kind = RL_ACTIVITY_KERNEL, .start_ns = i, .end_ns = i + 1};

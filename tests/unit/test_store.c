@@ -108,8 +108,8 @@ static void damaged_file_is_refused(void **state) {
   snprintf(path, sizeof path, "%s/rooflined.db", f->folder);
   FILE *file = fopen(path, "w");
   fputs(
-      "this has never been a database, not in its whole life of more than a hundred bytes, and it will not become one "
-      "now either",
+      "This text is longer than the 100 bytes of an SQLite header, so that SQLite reads it as a header and refuses it as "
+      "SQLITE_NOTADB.",
       file);
   fclose(file);
   ASSERT_SQLITE_FAILS(rl_store_open(f->folder, &f->store, &err), RL_STORAGE_DAMAGED, SQLITE_NOTADB);
@@ -253,7 +253,7 @@ static void running_job_comes_first(void **state) {
                {RL_PASS_ACTIVITY, "fp16"}, {RL_PASS_COUNTERS, "fp32"}, {RL_PASS_COUNTERS, "fp16"}};
   for (size_t i = 0; i < 6; i++) {
     rl_claim claimed = claim(f->store, "cpu");
-    pass_records made;
+    pass_records pass_data;
     bool done = true;
     assert_int_equal(claimed.job_id, first);
     assert_int_equal(claimed.pass, order[i].pass);
@@ -262,8 +262,8 @@ static void running_job_comes_first(void **state) {
     assert_non_null(strstr(claimed.run.params, "\"batch_size\":64"));
     assert_string_equal(claimed.profile, "{\"sections\":[],\"launch\":-1}");
     assert_int_equal(claimed.deadline_ns, INT64_C(60000000000));
-    fill_records(&made, claimed.pass, 1);
-    ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &made.records, NULL, &done, &err));
+    fill_records(&pass_data, claimed.pass, 1);
+    ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &pass_data.records, NULL, &done, &err));
     assert_int_equal(done, i == 5);
   }
   assert_int_equal(state_of(f->store, first), RL_JOB_COMPLETED);
@@ -314,7 +314,7 @@ static void jobs_finish_once(void **state) {
   cJSON_Delete(rows);
 }
 
-static void deaths_are_counted(void **state) {
+static void worker_crashes_are_counted(void **state) {
   fixture *f = *state;
   int64_t id = submit(f->store, "cpu", TIMING);
   rl_claim first = claim(f->store, "cpu");
@@ -401,12 +401,12 @@ static void pass_is_stored_once(void **state) {
   submit(f->store, "cpu", TIMING);
   for (int run = 0; run < 2; run++) {
     rl_claim claimed = claim(f->store, "cpu");
-    pass_records made;
+    pass_records pass_data;
     bool done = false;
-    fill_records(&made, claimed.pass, 1);
-    ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &made.records, NULL, &done, &err));
+    fill_records(&pass_data, claimed.pass, 1);
+    ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &pass_data.records, NULL, &done, &err));
     int64_t before = query_integer(f, count_all_records);
-    ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &made.records, NULL, &done, &err));
+    ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &pass_data.records, NULL, &done, &err));
     assert_int_equal(query_integer(f, count_all_records), before);
     assert_int_equal(done, run == 1);
   }
@@ -417,70 +417,70 @@ static void pass_is_stored_completely_or_not_at_all(void **state) {
   fixture *f = *state;
   submit(f->store, "cpu", 1u << RL_PASS_ACTIVITY);
   rl_claim claimed = claim(f->store, "cpu");
-  pass_records made;
+  pass_records pass_data;
   bool done = true;
-  fill_records(&made, claimed.pass, 1);
-  made.rows[3].name = 9; /* no name has this index */
-  ASSERT_SQLITE_FAILS(rl_store_pass_commit(f->store, &claimed, &made.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
+  fill_records(&pass_data, claimed.pass, 1);
+  pass_data.rows[3].name = 9; /* no name has this index */
+  ASSERT_SQLITE_FAILS(rl_store_pass_commit(f->store, &claimed, &pass_data.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
                       SQLITE_CONSTRAINT_FOREIGNKEY);
   assert_true(done);
   assert_int_equal(query_integer(f, count_all_records), 0);
-  made.rows[3].name = 0, made.rows[3].kind = 99;
-  ASSERT_SQLITE_FAILS(rl_store_pass_commit(f->store, &claimed, &made.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
+  pass_data.rows[3].name = 0, pass_data.rows[3].kind = 99;
+  ASSERT_SQLITE_FAILS(rl_store_pass_commit(f->store, &claimed, &pass_data.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
                       SQLITE_CONSTRAINT_FOREIGNKEY);
-  made.rows[3].kind = RL_ACTIVITY_KERNEL, made.records.kernels[1].ordinal = 0; /* the same key twice */
-  ASSERT_SQLITE_FAILS(rl_store_pass_commit(f->store, &claimed, &made.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
+  pass_data.rows[3].kind = RL_ACTIVITY_KERNEL, pass_data.records.kernels[1].ordinal = 0; /* the same key twice */
+  ASSERT_SQLITE_FAILS(rl_store_pass_commit(f->store, &claimed, &pass_data.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
                       SQLITE_CONSTRAINT_UNIQUE);
-  made.records.kernels[1].ordinal = 1;
-  ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &made.records, NULL, &done, &err));
+  pass_data.records.kernels[1].ordinal = 1;
+  ASSERT_OK(rl_store_pass_commit(f->store, &claimed, &pass_data.records, NULL, &done, &err));
   assert_false(done);
 }
 
-/* Submits a job with one pass and claims it. Fills *made with its records. */
-static rl_claim claim_and_fill(fixture *f, rl_pass pass, pass_records *made) {
+/* Submits a job with one pass and claims it. Fills *pass_data with its records. */
+static rl_claim claim_and_fill(fixture *f, rl_pass pass, pass_records *pass_data) {
   submit(f->store, "cpu", 1u << pass);
   rl_claim claimed = claim(f->store, "cpu");
-  fill_records(made, claimed.pass, 1);
+  fill_records(pass_data, claimed.pass, 1);
   return claimed;
 }
 
 static void metric_needs_its_kernel(void **state) {
   fixture *f = *state;
-  pass_records made;
-  rl_claim claimed = claim_and_fill(f, RL_PASS_COUNTERS, &made);
+  pass_records pass_data;
+  rl_claim claimed = claim_and_fill(f, RL_PASS_COUNTERS, &pass_data);
   bool done;
-  made.metrics[1].ordinal = 5;
-  ASSERT_SQLITE_FAILS(rl_store_pass_commit(f->store, &claimed, &made.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
+  pass_data.metrics[1].ordinal = 5;
+  ASSERT_SQLITE_FAILS(rl_store_pass_commit(f->store, &claimed, &pass_data.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
                       SQLITE_CONSTRAINT_NOTNULL);
 }
 
 static void instructions_and_series_need_their_kernel(void **state) {
   fixture *f = *state;
-  pass_records made;
-  rl_claim claimed = claim_and_fill(f, RL_PASS_COUNTERS, &made);
+  pass_records pass_data;
+  rl_claim claimed = claim_and_fill(f, RL_PASS_COUNTERS, &pass_data);
   bool done;
-  made.instructions[1].ordinal = 5;
-  ASSERT_SQLITE_FAILS(rl_store_pass_commit(f->store, &claimed, &made.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
+  pass_data.instructions[1].ordinal = 5;
+  ASSERT_SQLITE_FAILS(rl_store_pass_commit(f->store, &claimed, &pass_data.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
                       SQLITE_CONSTRAINT_NOTNULL);
-  made.instructions[1].ordinal = 0, made.instructions[1].offset = 0; /* the same key twice */
-  ASSERT_SQLITE_FAILS(rl_store_pass_commit(f->store, &claimed, &made.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
+  pass_data.instructions[1].ordinal = 0, pass_data.instructions[1].offset = 0; /* the same key twice */
+  ASSERT_SQLITE_FAILS(rl_store_pass_commit(f->store, &claimed, &pass_data.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
                       SQLITE_CONSTRAINT_PRIMARYKEY);
-  made.instructions[1].offset = 16, made.points[1].ordinal = 5;
-  ASSERT_SQLITE_FAILS(rl_store_pass_commit(f->store, &claimed, &made.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
+  pass_data.instructions[1].offset = 16, pass_data.points[1].ordinal = 5;
+  ASSERT_SQLITE_FAILS(rl_store_pass_commit(f->store, &claimed, &pass_data.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
                       SQLITE_CONSTRAINT_NOTNULL);
   assert_int_equal(query_integer(f, count_all_records), 0);
 }
 
 static void phase_needs_its_kernel(void **state) {
   fixture *f = *state;
-  pass_records made;
-  rl_claim claimed = claim_and_fill(f, RL_PASS_ACTIVITY, &made);
+  pass_records pass_data;
+  rl_claim claimed = claim_and_fill(f, RL_PASS_ACTIVITY, &pass_data);
   bool done;
-  made.phases[1].ordinal = 5;
-  ASSERT_SQLITE_FAILS(rl_store_pass_commit(f->store, &claimed, &made.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
+  pass_data.phases[1].ordinal = 5;
+  ASSERT_SQLITE_FAILS(rl_store_pass_commit(f->store, &claimed, &pass_data.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
                       SQLITE_CONSTRAINT_NOTNULL);
-  made.phases[1].ordinal = 0, made.phases[1].position = 0; /* the same key twice */
-  ASSERT_SQLITE_FAILS(rl_store_pass_commit(f->store, &claimed, &made.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
+  pass_data.phases[1].ordinal = 0, pass_data.phases[1].position = 0; /* the same key twice */
+  ASSERT_SQLITE_FAILS(rl_store_pass_commit(f->store, &claimed, &pass_data.records, NULL, &done, &err), RL_STORAGE_CONSTRAINT,
                       SQLITE_CONSTRAINT_PRIMARYKEY);
   assert_int_equal(query_integer(f, count_all_records), 0);
 }
@@ -506,18 +506,17 @@ static void stale_claim_is_refused(void **state) {
   fixture *f = *state;
   int64_t id = submit(f->store, "cpu", TIMING);
   rl_claim claimed = claim(f->store, "cpu");
-  pass_records made;
+  pass_records pass_data;
   bool done;
-  fill_records(&made, claimed.pass, 1);
+  fill_records(&pass_data, claimed.pass, 1);
   ASSERT_OK(rl_store_job_finish(f->store, id, RL_JOB_CANCELLED, NULL, &err));
-  ASSERT_FAILS(rl_store_pass_commit(f->store, &claimed, &made.records, NULL, &done, &err), RL_HTTP, 409);
+  ASSERT_FAILS(rl_store_pass_commit(f->store, &claimed, &pass_data.records, NULL, &done, &err), RL_HTTP, 409);
   assert_int_equal(query_integer(f, count_all_records), 0);
   claimed.job_id = 99;
-  ASSERT_FAILS(rl_store_pass_commit(f->store, &claimed, &made.records, NULL, &done, &err), RL_HTTP, 404);
+  ASSERT_FAILS(rl_store_pass_commit(f->store, &claimed, &pass_data.records, NULL, &done, &err), RL_HTTP, 404);
 }
 
-/* --- events and tokens
- * ---------------------------------------------------------------------------------------------------------- */
+/* --- events and tokens -------------------------------------------------------------------------------------------------- */
 
 static void events_count_from_one(void **state) {
   fixture *f = *state;
@@ -573,8 +572,7 @@ static void tokens(void **state) {
   assert_true(known);
 }
 
-/* --- the lock of another program at the start --------------------------------------------------------------------------------
- */
+/* --- the lock of another program at the start ------------------------------------------------------------------------- */
 
 enum { LOCKED_MS = 500 };
 
@@ -639,7 +637,7 @@ int main(void) {
                                      WITH_STORE(running_job_comes_first),
                                      WITH_STORE(unfinished_passes_are_repeated),
                                      WITH_STORE(jobs_finish_once),
-                                     WITH_STORE(deaths_are_counted),
+                                     WITH_STORE(worker_crashes_are_counted),
                                      WITH_STORE(a_job_fails_after_repeated_crashes_of_the_daemon),
                                      WITH_STORE(pass_is_stored_once),
                                      WITH_STORE(pass_is_stored_completely_or_not_at_all),

@@ -82,7 +82,7 @@ static void a_row_of_a_short_trace_takes_few_bytes(void **state) {
   assert_int_equal(query_integer(f, "SELECT count(*) FROM activity_intervals"), 0);
 }
 
-/* More combinations than the dictionary in memory holds, each twice, far apart. */
+/* The rows have more combinations of values than the dictionary in memory holds; each occurs twice, far apart. */
 static void every_row_keeps_its_values(void **state) {
   fixture *f = *state;
   enum { COMBINATIONS = 45000, ROWS = 2 * COMBINATIONS };
@@ -104,7 +104,7 @@ static void every_row_keeps_its_values(void **state) {
                    ROWS);
 }
 
-/* Rows of which one value differs have entries of their own. */
+/* Rows that differ in one value have separate dictionary entries. */
 static void entries_differ_in_every_value(void **state) {
   fixture *f = *state;
   bool done;
@@ -303,9 +303,9 @@ static void intervals_are_sums_of_their_rows(void **state) {
 
 /* --- a reader of all rows ------------------------------------------------------------------------------------------------ */
 
-static atomic_bool stop; /* stays false but in a test of retention */
+static atomic_bool stop; /* false except in a test of retention */
 
-/* More entries than the reader keeps in memory, each used by rows that are far apart. */
+/* The dictionary has more entries than the reader keeps in memory; each is used by rows that are far apart. */
 static void a_reader_has_every_row_in_order(void **state) {
   fixture *f = *state;
   enum { ENTRIES = 20000, ROWS = 2 * ENTRIES };

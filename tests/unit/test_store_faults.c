@@ -81,11 +81,11 @@ static const sqlite3_io_methods methods = {.iVersion = 2,
 
 static int open_file(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *f, int flags, int *out) {
   (void)vfs;
-  file *made = (file *)f;
-  *made = (file){.real = (sqlite3_file *)(made + 1)};
-  made->real->pMethods = NULL;
-  int rc = real_vfs->xOpen(real_vfs, name, made->real, flags, out);
-  if (made->real->pMethods != NULL) made->base.pMethods = &methods;
+  file *opened = (file *)f;
+  *opened = (file){.real = (sqlite3_file *)(opened + 1)};
+  opened->real->pMethods = NULL;
+  int rc = real_vfs->xOpen(real_vfs, name, opened->real, flags, out);
+  if (opened->real->pMethods != NULL) opened->base.pMethods = &methods;
   return rc;
 }
 
@@ -127,12 +127,12 @@ static int submit_once(rl_store *store, rl_error *why) {
 
 static int execute_one_pass(rl_store *store, rl_error *why) {
   rl_claim taken;
-  pass_records made;
+  pass_records pass_data;
   bool done;
   int rc = rl_store_pass_claim(store, "cpu", &taken, why);
   if (rc <= 0) return rc;
-  fill_records(&made, taken.pass, 1);
-  return rl_store_pass_commit(store, &taken, &made.records, NULL, &done, why) < 0 ? -1 : 1;
+  fill_records(&pass_data, taken.pass, 1);
+  return rl_store_pass_commit(store, &taken, &pass_data.records, NULL, &done, why) < 0 ? -1 : 1;
 }
 
 /* Checks that an error of the store names its cause. */

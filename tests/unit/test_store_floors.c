@@ -19,21 +19,21 @@ typedef struct timing_results {
 
 static int64_t store_timing_with_conditions(rl_store *store, timing_results results, const rate *conditions) {
   int64_t id = submit(store, "cpu", TIMING);
-  pass_records made;
+  pass_records pass_data;
   rl_sample samples[4];
   bool done;
   for (int run = 0; run < 2; run++) {
     rl_claim taken = claim(store, "cpu");
-    fill_records(&made, RL_PASS_TIMING, results.epoch_ms / 100);
-    strcpy(made.records.metadata.device_properties, results.properties);
-    strcpy(made.records.metadata.floor_precision, results.precision);
-    made.records.metadata.floor_operations = results.operations;
+    fill_records(&pass_data, RL_PASS_TIMING, results.epoch_ms / 100);
+    strcpy(pass_data.records.metadata.device_properties, results.properties);
+    strcpy(pass_data.records.metadata.floor_precision, results.precision);
+    pass_data.records.metadata.floor_operations = results.operations;
     for (int i = 0; i < 4; i++)
       samples[i] =
           (rl_sample){.mode = i / 2, .ordinal = i % 2, .device_us = i / 2 == RL_SAMPLE_COLD ? results.cold_us : results.warm_us};
-    made.records.samples = samples, made.records.sample_count = 4;
-    for (const rate *each = conditions; each->name; each++) add_measurement(&made, each->name, each->value, "");
-    ASSERT_OK(rl_store_pass_commit(store, &taken, &made.records, NULL, &done, &err));
+    pass_data.records.samples = samples, pass_data.records.sample_count = 4;
+    for (const rate *each = conditions; each->name; each++) add_measurement(&pass_data, each->name, each->value, "");
+    ASSERT_OK(rl_store_pass_commit(store, &taken, &pass_data.records, NULL, &done, &err));
   }
   return id;
 }

@@ -8,8 +8,8 @@ static rl_records make_records(void) {
   rl_records records = {.has_metadata = true,
                         .metadata = {.engine = "fake", .floor_operations = NAN, .floor_bytes = NAN, .floor_written_bytes = NAN}};
   for (int kernel = 0; kernel < KERNELS; kernel++) {
-    rl_kernel made = {.ordinal = kernel, .launches = 1, .total_us = 1, .name = "kernel"};
-    ASSERT_OK(rl_records_add(&records, RL_RECORD_KERNEL, &made, 1, &err));
+    rl_kernel row = {.ordinal = kernel, .launches = 1, .total_us = 1, .name = "kernel"};
+    ASSERT_OK(rl_records_add(&records, RL_RECORD_KERNEL, &row, 1, &err));
     for (int i = 0; i < METRICS; i++) {
       rl_kernel_metric metric = {.ordinal = kernel, .value = 1000 * kernel + i};
       snprintf(metric.metric, sizeof metric.metric, "metric_%d", i);

@@ -96,12 +96,12 @@ static void median_of_an_even_count(void **state) {
   fixture *f = *state;
   int64_t id = submit(f->store, "cpu", TIMING);
   rl_claim taken = claim(f->store, "cpu");
-  pass_records made;
+  pass_records pass_data;
   bool done;
-  fill_records(&made, RL_PASS_TIMING, 1);
-  made.epochs[0].warmup = false;  /* 500 100 130 110 */
-  made.epochs[1].device_ms = NAN; /* its time is then host_ms, 101 */
-  ASSERT_OK(rl_store_pass_commit(f->store, &taken, &made.records, NULL, &done, &err));
+  fill_records(&pass_data, RL_PASS_TIMING, 1);
+  pass_data.epochs[0].warmup = false;  /* 500 100 130 110 */
+  pass_data.epochs[1].device_ms = NAN; /* its time is then host_ms, 101 */
+  ASSERT_OK(rl_store_pass_commit(f->store, &taken, &pass_data.records, NULL, &done, &err));
   cJSON *rows = QUERY_ROWS(f->store, RL_QUERY_RESULTS, RL_BIND_INTEGER(":job", id));
   assert_number(rows, "0.runs.0.summary.epoch_ms_median", 120);
   assert_number(rows, "0.runs.0.summary.epoch_ms_min", 101);

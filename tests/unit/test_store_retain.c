@@ -15,12 +15,12 @@ static int64_t store_large_job(rl_store *store) {
     rows[i] = (rl_activity_row){.start_ns = i * 10, .end_ns = i * 10 + 5, .kind = RL_ACTIVITY_KERNEL};
   for (int run = 0; run < 2; run++) {
     rl_claim taken = claim(store, "cpu");
-    pass_records made;
+    pass_records pass_data;
     bool done;
-    fill_records(&made, taken.pass, 1);
-    made.records.rows = rows, made.records.row_count = ROWS;
+    fill_records(&pass_data, taken.pass, 1);
+    pass_data.records.rows = rows, pass_data.records.row_count = ROWS;
     ASSERT_OK(rl_store_event_append(store, id, "progress", "{}", &seq, &err));
-    ASSERT_OK(rl_store_pass_commit(store, &taken, &made.records, NULL, &done, &err));
+    ASSERT_OK(rl_store_pass_commit(store, &taken, &pass_data.records, NULL, &done, &err));
   }
   free(rows);
   return id;

@@ -29,7 +29,7 @@ static void assert_grown(rl_store *store, int64_t id, revisions before, bool job
   assert_int_equal(now.other > before.other, everything);
 }
 
-static void own_changes(void **state) {
+static void changes_of_the_store_raise_their_revisions(void **state) {
   rl_store *store = ((fixture *)*state)->store;
   int64_t seq;
   revisions before = read_all(store, 1);
@@ -41,10 +41,10 @@ static void own_changes(void **state) {
   rl_claim taken = claim(store, "cpu");
   assert_grown(store, id, before, true, true, false, false);
   before = read_all(store, id);
-  pass_records made;
+  pass_records pass_data;
   bool done;
-  fill_records(&made, taken.pass, 1);
-  ASSERT_OK(rl_store_pass_commit(store, &taken, &made.records, NULL, &done, &err));
+  fill_records(&pass_data, taken.pass, 1);
+  ASSERT_OK(rl_store_pass_commit(store, &taken, &pass_data.records, NULL, &done, &err));
   assert_grown(store, id, before, true, true, true, false);
   before = read_all(store, id);
   rl_store_set_storing(store, id, true); /* clients see the state `storing`, which is not in the database */
@@ -78,7 +78,7 @@ static void changes_of_a_running_pass(void **state) {
   assert_grown(store, id, before, false, false, false, false); /* no reader saw the rows */
 }
 
-static void a_refused_change_is_none(void **state) {
+static void a_refused_change_raises_no_revision(void **state) {
   rl_store *store = ((fixture *)*state)->store;
   int64_t id = submit(store, "cpu", TIMING);
   rl_claim none;
@@ -104,7 +104,7 @@ static void changes_of_another_program(void **state) {
   assert_grown(f->store, id, before, true, true, true, true);
   before = read_all(f->store, id); /* and once only */
   assert_grown(f->store, id, before, false, false, false, false);
-  ASSERT_OK(rl_store_token_add(second, "name", "hash 2", &err)); /* seen although the store commits before anyone asks */
+  ASSERT_OK(rl_store_token_add(second, "name", "hash 2", &err)); /* detected although the store commits before a reader asks */
   submit(f->store, "cpu", TIMING);
   assert_grown(f->store, id, before, true, true, true, true);
   rl_store_close(second);
@@ -119,7 +119,7 @@ static void assert_found(rl_store *store, const char *hash, bool exists) {
   assert_int_equal(rl_store_knows_token(store, hash), exists);
 }
 
-static void known_tokens(void **state) {
+static void token_hashes_are_remembered_until_a_token_changes(void **state) {
   fixture *f = *state;
   enum { TOKENS = 3 * RL_KNOWN_TOKENS };
   int64_t count;
@@ -190,11 +190,11 @@ static void every_commit_is_seen(void **state) {
 #define WITH_STORE(TEST) cmocka_unit_test_setup_teardown(TEST, open_fixture, close_fixture)
 
 int main(void) {
-  const struct CMUnitTest tests[] = {WITH_STORE(own_changes),
+  const struct CMUnitTest tests[] = {WITH_STORE(changes_of_the_store_raise_their_revisions),
                                      WITH_STORE(changes_of_a_running_pass),
-                                     WITH_STORE(a_refused_change_is_none),
+                                     WITH_STORE(a_refused_change_raises_no_revision),
                                      WITH_STORE(changes_of_another_program),
-                                     WITH_STORE(known_tokens),
+                                     WITH_STORE(token_hashes_are_remembered_until_a_token_changes),
                                      WITH_STORE(every_commit_is_seen)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

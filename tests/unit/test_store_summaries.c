@@ -11,9 +11,9 @@ static uint64_t below(uint64_t limit) { return random_bits() % limit; }
 static double random_measure(double scale) { return below(4) == 0 ? NAN : scale * (1 + (double)below(1000) / 1000); }
 
 /* Replaces numbers by others or by NULL, and marks some times as suspect by means of a slowed device. */
-static void make_random(pass_records *made) {
-  for (int i = 0; i < 4 && made->records.epoch_count > 0; i++) {
-    rl_epoch *epoch = &made->epochs[i];
+static void make_random(pass_records *pass_data) {
+  for (int i = 0; i < 4 && pass_data->records.epoch_count > 0; i++) {
+    rl_epoch *epoch = &pass_data->epochs[i];
     epoch->device_ms = random_measure(0.02 * (1 + (double)below(10000)));
     if (below(2) == 0) epoch->host_ms = NAN;
     epoch->images = random_measure(60000);
@@ -22,27 +22,27 @@ static void make_random(pass_records *made) {
     if (isnan(epoch->test_accuracy_ratio) && below(2) == 0)
       strcpy(epoch->unavailable, "{\"test_accuracy_ratio\":\"no test images\"}");
   }
-  for (size_t i = 0; i < made->records.measurement_count; i++) {
-    made->measurements[i].value = random_measure(100);
-    strcpy(made->measurements[i].reason, isnan(made->measurements[i].value) && below(2) == 0 ? "not offered" : "");
+  for (size_t i = 0; i < pass_data->records.measurement_count; i++) {
+    pass_data->measurements[i].value = random_measure(100);
+    strcpy(pass_data->measurements[i].reason, isnan(pass_data->measurements[i].value) && below(2) == 0 ? "not offered" : "");
   }
 }
 
 /* Adds samples of a kernel's launches, some of them below the floor. */
-static void add_samples(pass_records *made, rl_sample samples[6]) {
+static void add_samples(pass_records *pass_data, rl_sample samples[6]) {
   for (int i = 0; i < 6; i++)
     samples[i] = (rl_sample){.mode = i < 3 ? RL_SAMPLE_COLD : RL_SAMPLE_WARM,
                              .ordinal = i % 3,
                              .device_us = random_measure(below(3) == 0 ? 1 : 100000)};
-  made->records.samples = samples, made->records.sample_count = 6;
-  add_measurement(made, "time_cold_us_median", 20, "");
-  add_measurement(made, "time_warm_us_median", 10, "");
+  pass_data->records.samples = samples, pass_data->records.sample_count = 6;
+  add_measurement(pass_data, "time_cold_us_median", 20, "");
+  add_measurement(pass_data, "time_warm_us_median", 10, "");
 }
 
 /* Commits the next pass, or sets it to unavailable, or lets its worker die. Returns whether the job is finished. */
 static bool execute_random_pass(rl_store *store) {
   rl_claim taken = claim(store, "cpu");
-  pass_records made;
+  pass_records pass_data;
   rl_sample samples[6];
   bool done = false;
   switch (below(8)) {
@@ -50,10 +50,10 @@ static bool execute_random_pass(rl_store *store) {
     case 1: ASSERT_OK(rl_store_record_worker_crash(store, &taken, "killed", 5, &done, &err)); return done;
     default: break;
   }
-  fill_records(&made, taken.pass, 1);
-  if (taken.pass == RL_PASS_TIMING && below(2) == 0) add_samples(&made, samples);
-  make_random(&made);
-  ASSERT_OK(rl_store_pass_commit(store, &taken, &made.records, NULL, &done, &err));
+  fill_records(&pass_data, taken.pass, 1);
+  if (taken.pass == RL_PASS_TIMING && below(2) == 0) add_samples(&pass_data, samples);
+  make_random(&pass_data);
+  ASSERT_OK(rl_store_pass_commit(store, &taken, &pass_data.records, NULL, &done, &err));
   return done;
 }
 

@@ -90,7 +90,7 @@ static void each_change_is_one_event(void **state) {
   expect(f->store, &(ended_run){"a=slower c=same"}, "confirmed a fixed c");
 }
 
-/* A verdict under other conditions tells nothing about this one: a driver's update is no repair. */
+/* Verdicts under different conditions are not compared: a run after a driver update does not fix a regression. */
 static void only_equal_conditions_are_compared(void **state) {
   fixture *f = *state;
   const ended_run others[] = {{"a=same", .suite = "other"},
@@ -165,7 +165,7 @@ static void events_are_taken_by_their_next_attempt(void **state) {
   assert_int_equal(rl_store_webhook_next(f->store, &event, &err), 0);
 }
 
-/* The oldest events go, whether they were delivered or not. */
+/* The oldest events are deleted, whether they were delivered or not. */
 static void a_thousand_events_are_kept(void **state) {
   fixture *f = *state;
   rl_webhook_event event;

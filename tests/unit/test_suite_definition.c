@@ -32,7 +32,7 @@ static void defaults_are_filled_in(void **state) {
   assert_int_equal(suite->canary, RL_SUITE_ON_GPU_ONLY);
   assert_int_equal(suite->metrics[0].direction, 0);
   assert_true(suite->metrics[0].threshold_ratio == 0.05);
-  rl_suite *again = parse(suite->text); /* the canonical text means the same */
+  rl_suite *again = parse(suite->text); /* the canonical text decodes to the same suite */
   assert_non_null(again);
   assert_string_equal(again->text, suite->text);
   assert_string_equal(again->sha256, suite->sha256);

@@ -87,25 +87,25 @@ static void store_blocks(rl_store *store, int64_t id, const char *role, const pl
 static judged_run measure(rl_store *store, plan run) {
   RL_CLEANUP(rl_suite_progress_clear) rl_suite_progress progress = {0};
   rl_suite_judgement judgement;
-  judged_run made = {.id = insert_run(store, &run)};
-  store_blocks(store, made.id, "block", &run);
-  store_blocks(store, made.id, "confirmation", &run);
-  ASSERT_OK(rl_suite_progress_read(store, made.id, &progress, &err));
+  judged_run judged_result = {.id = insert_run(store, &run)};
+  store_blocks(store, judged_result.id, "block", &run);
+  store_blocks(store, judged_result.id, "confirmation", &run);
+  ASSERT_OK(rl_suite_progress_read(store, judged_result.id, &progress, &err));
   ASSERT_OK(rl_suite_judge(store, &progress, true, run.quarantine_reason, &judgement, &err));
   assert_int_equal(judgement.verdict_count, 1);
-  made.verdict = judgement.summary.verdict;
-  made.judgement = judgements[judgement_count++] = cJSON_Parse(judgement.verdicts[0].judgement);
+  judged_result.verdict = judgement.summary.verdict;
+  judged_result.judgement = judgements[judgement_count++] = cJSON_Parse(judgement.verdicts[0].judgement);
   const rl_suite_outcome outcome = {.state = "completed",
-                                    .verdict = rl_verdict_name(made.verdict),
+                                    .verdict = rl_verdict_name(judged_result.verdict),
                                     .reason = judgement.summary.reason,
                                     .quarantine_reason = run.quarantine_reason,
                                     .baseline_runs = judgement.baseline_runs,
                                     .verdicts = judgement.verdicts,
                                     .verdict_count = judgement.verdict_count,
                                     .method_version = RL_VERDICT_METHOD};
-  ASSERT_OK(rl_store_suite_run_finish(store, made.id, &outcome, &err));
+  ASSERT_OK(rl_store_suite_run_finish(store, judged_result.id, &outcome, &err));
   rl_suite_judgement_clear(&judgement);
-  return made;
+  return judged_result;
 }
 
 /* Checks the ids of a judgement's baseline, oldest first; 0 ends them. */
@@ -238,7 +238,7 @@ static void runs_that_hide_regressions_are_not_promoted(void **state) {
                RL_SUITE_BASELINE_EXISTS);
 }
 
-static void events_tell_what_happened_until_retention_deletes_them(void **state) {
+static void events_list_each_step_until_retention_deletes_them(void **state) {
   fixture *f = *state;
   judged_run run = measure(f->store, (plan){.median = 100});
   char name[16];
@@ -354,7 +354,7 @@ int main(void) {
                                      TEST(the_history_begins_at_the_first_run_that_is_faster_than_a_named_baseline),
                                      TEST(a_run_beside_other_processes_is_no_baseline),
                                      TEST(mostly_suspect_and_quarantined_runs_are_no_rolling_baseline),
-                                     TEST(events_tell_what_happened_until_retention_deletes_them),
+                                     TEST(events_list_each_step_until_retention_deletes_them),
                                      TEST(the_order_of_both_sides_is_random),
                                      TEST(dropped_blocks_are_replaced),
                                      TEST(both_sides_are_measured_in_every_block),

@@ -1,4 +1,5 @@
-/* Runs the supervisor with fake worker processes, most of which break the protocol. The supervisor and the queue must survive. */
+/* Runs the supervisor with fake worker processes, most of which violate the protocol. The supervisor and the queue must continue.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -241,7 +242,8 @@ static void pretend_cuda(test_state *test) {
   assert_int_equal(rename(old, program), 0);
 }
 
-/* After posted code the workers of both roles start, and one that dies before the next job costs that job nothing. */
+/* After posted code the workers of both roles start, and if one of them dies before the next job, that job still runs at its
+ * first attempt. */
 static void both_roles_start_ahead_after_posted_code(void **state) {
   test_state *test = *state;
   pid_t pids[16];

@@ -1,4 +1,5 @@
-/* From a trace to its findings: generated traces, whose causes must be found exactly, and the mistakes that other tools made. */
+/* Tests the findings of a trace: generated traces, whose causes must be found exactly, and traces that other tools judged wrong.
+ */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -13,11 +13,11 @@
 
 enum { MAX_PARTS = 8 };
 
-/* A run of four parts: 40 ms of 41 ms. Tests change its members. */
-typedef struct made_run {
+/* A run whose four parts take 40 of 41 ms. Tests change its members. */
+typedef struct run_fixture {
   rl_training_part parts[MAX_PARTS];
   rl_training_run run;
-} made_run;
+} run_fixture;
 
 static rl_training_part make_part(const char *launch, const char *phase, double ms, rl_kernel_bound bound) {
   rl_training_part part = {.total_us = 1000 * ms, .launches = 10, .report_kernel = 0, .conversions = NAN, .instructions = NAN};
@@ -27,18 +27,18 @@ static rl_training_part make_part(const char *launch, const char *phase, double 
   return part;
 }
 
-static void make_run(made_run *to, int64_t id, const char *precision, const double part_ms[4]) {
-  *to = (made_run){.run = {.id = id,
-                           .variant = precision,
-                           .precision = precision,
-                           .parts = to->parts,
-                           .part_count = 4,
-                           .operations = 1e12,
-                           .operations_per_s = strcmp(precision, "fp16") == 0 ? 8e14 : 5e13,
-                           .memory_bytes = {55e6, 6 << 20, 24 << 20, 4 << 20},
-                           .skipped_steps = NAN,
-                           .steps = NAN,
-                           .scaling_reason = "no loss scaling"}};
+static void make_run(run_fixture *to, int64_t id, const char *precision, const double part_ms[4]) {
+  *to = (run_fixture){.run = {.id = id,
+                              .variant = precision,
+                              .precision = precision,
+                              .parts = to->parts,
+                              .part_count = 4,
+                              .operations = 1e12,
+                              .operations_per_s = strcmp(precision, "fp16") == 0 ? 8e14 : 5e13,
+                              .memory_bytes = {55e6, 6 << 20, 24 << 20, 4 << 20},
+                              .skipped_steps = NAN,
+                              .steps = NAN,
+                              .scaling_reason = "no loss scaling"}};
   double sum_ms = 0;
   for (int i = 0; i < 4; i++) sum_ms += part_ms[i];
   to->run.epoch_ms = to->run.traced_ms = sum_ms + 1;
@@ -50,7 +50,7 @@ static void make_run(made_run *to, int64_t id, const char *precision, const doub
 }
 
 typedef struct fixture {
-  made_run baseline, candidate;
+  run_fixture baseline, candidate;
   rl_training_pair pair;
   rl_explanation explanation;
 } fixture;
@@ -102,7 +102,7 @@ static void assert_missing(const rl_explanation_sentence *sentence, const char *
   assert_string_equal(value_of(sentence, name)->reason, reason);
 }
 
-static void assert_says(const rl_explanation_sentence *sentence, const char *text) {
+static void assert_text_contains(const rl_explanation_sentence *sentence, const char *text) {
   if (strstr(sentence->text, text) == NULL) fail_msg("\"%s\" is not in \"%s\"", text, sentence->text);
 }
 
@@ -175,8 +175,8 @@ static void phases_that_exchange_data_are_apart_from_the_others(void **state) {
   const rl_explanation_sentence *epoch = find(f, "epoch", 2);
   assert_value(epoch, "exchange", 3);
   assert_value(epoch, "latency", 17);
-  assert_says(epoch, "exchange between blocks 14.3 % (3.00 ms)");
-  assert_says(find(f, "speedup", 0), "conv2_forward 24.0 ms → 4.00 ms (6.00×)"); /* a phase and the launch of its name */
+  assert_text_contains(epoch, "exchange between blocks 14.3 % (3.00 ms)");
+  assert_text_contains(find(f, "speedup", 0), "conv2_forward 24.0 ms → 4.00 ms (6.00×)"); /* a phase and the launch of its name */
   free(f);
 }
 
@@ -197,7 +197,7 @@ static void without_counters_the_classes_are_unknown(void **state) {
   free(f);
 }
 
-static void without_a_trace_the_reason_stands_in_the_sentence(void **state) {
+static void without_a_trace_the_sentence_has_the_reason(void **state) {
   (void)state;
   fixture *f = make_pair();
   f->candidate.run.part_count = 0;
@@ -235,7 +235,7 @@ static void busy_time_without_kernels_is_copies(void **state) {
   free(f);
 }
 
-static void the_limit_is_of_the_parts_that_gain_little(void **state) {
+static void parts_that_gain_little_limit_the_speedup(void **state) {
   (void)state;
   fixture *f = make_pair();
   explain(f);
@@ -243,8 +243,9 @@ static void the_limit_is_of_the_parts_that_gain_little(void **state) {
   /* conv1 (9 → 9), adam (3 → 4), head (4 → 3, 1.33×) and gaps (1 → 1) */
   assert_value(limit, "little_gain", 17);
   assert_value(limit, "speedup_limit", 41.0 / 17);
-  assert_says(limit, "they take 17.0 ms of fp16 (81.0 % of the traced epoch): conv1_forward 9.00 ms → 9.00 ms (1.00×), adam");
-  assert_says(limit, "If all other parts took no time, it would be 2.41×.");
+  assert_text_contains(limit,
+                       "they take 17.0 ms of fp16 (81.0 % of the traced epoch): conv1_forward 9.00 ms → 9.00 ms (1.00×), adam");
+  assert_text_contains(limit, "If all other parts took no time, it would be 2.41×.");
   assert_int_equal(limit->links[0].run, 2);
   assert_string_equal(find(f, "speedup", 0)->text,
                       "fp16 is 1.95× as fast as fp32 (41.0 ms → 21.0 ms an epoch). Largest "
@@ -267,7 +268,7 @@ static void a_part_just_above_the_threshold_does_not_limit(void **state) {
   }
 }
 
-static void if_every_part_gains_nothing_limits(void **state) {
+static void without_a_slow_part_no_part_is_the_limit(void **state) {
   (void)state;
   fixture *f = make_pair();
   make_run(&f->candidate, 2, "fp16", (const double[]){4, 4.5, 2, 1.5});
@@ -293,19 +294,19 @@ static void equal_and_slower_epochs_have_no_limit(void **state) {
     fixture *f = make_pair();
     f->pair.speedup_ratio = cases[i].speedup;
     explain(f);
-    assert_says(find(f, "speedup", 0), cases[i].text);
+    assert_text_contains(find(f, "speedup", 0), cases[i].text);
     assert_string_equal(find(f, "limit", 0)->reason, cases[i].limit);
     free(f);
   }
 }
 
-static void a_slower_run_names_the_parts_that_lost(void **state) {
+static void a_slower_run_names_the_parts_that_are_slower(void **state) {
   (void)state;
   fixture *f = make_pair();
   f->pair = (rl_training_pair){&f->candidate.run, &f->baseline.run, 21.0 / 41, NULL};
   explain(f);
-  assert_says(find(f, "speedup", 0), "fp32 takes 1.95× the time of fp16");
-  assert_says(find(f, "speedup", 0), "conv2_forward 4.00 ms → 24.0 ms (0.17×)");
+  assert_text_contains(find(f, "speedup", 0), "fp32 takes 1.95× the time of fp16");
+  assert_text_contains(find(f, "speedup", 0), "conv2_forward 4.00 ms → 24.0 ms (0.17×)");
   assert_false(has_topic(f, "weights")); /* fp32 has no copies of weights, no conversions and no loss scaling */
   assert_false(has_topic(f, "scaling"));
   free(f);
@@ -354,8 +355,8 @@ static void memory_by_purpose(void **state) {
   f->candidate.run.memory_bytes[1] = f->baseline.run.memory_bytes[1];
   f->candidate.run.memory_bytes[2] = f->baseline.run.memory_bytes[2];
   explain(f);
-  assert_says(find(f, "weights", 2), "take 6.00 MiB, not more than in fp32.");
-  assert_says(find(f, "memory", 0), "every purpose needs as much");
+  assert_text_contains(find(f, "weights", 2), "take 6.00 MiB, not more than in fp32.");
+  assert_text_contains(find(f, "memory", 0), "every purpose needs as much");
   f->candidate.run.memory_bytes[1] = NAN;
   f->candidate.run.memory_reason = "the timing pass is pending";
   explain(f);
@@ -391,11 +392,11 @@ static void equal_variants_are_told_apart_by_their_runs(void **state) {
   fixture *f = make_pair();
   f->candidate.run.variant = f->candidate.run.precision = "fp32";
   explain(f);
-  assert_says(find(f, "speedup", 0), "run 2 is 1.95× as fast as run 1");
+  assert_text_contains(find(f, "speedup", 0), "run 2 is 1.95× as fast as run 1");
   free(f);
 }
 
-/* The longest names leave room for the end of no sentence; each stays text. */
+/* With the longest names, sentences exceed their buffer. Each is truncated. */
 static void long_names_are_cut(void **state) {
   (void)state;
   fixture *f = make_pair();
@@ -416,14 +417,14 @@ int main(void) {
       cmocka_unit_test(short_kernels_count_as_launches),
       cmocka_unit_test(phases_that_exchange_data_are_apart_from_the_others),
       cmocka_unit_test(without_counters_the_classes_are_unknown),
-      cmocka_unit_test(without_a_trace_the_reason_stands_in_the_sentence),
+      cmocka_unit_test(without_a_trace_the_sentence_has_the_reason),
       cmocka_unit_test(overlapping_kernels_share_the_busy_time),
       cmocka_unit_test(busy_time_without_kernels_is_copies),
-      cmocka_unit_test(the_limit_is_of_the_parts_that_gain_little),
+      cmocka_unit_test(parts_that_gain_little_limit_the_speedup),
       cmocka_unit_test(a_part_just_above_the_threshold_does_not_limit),
-      cmocka_unit_test(if_every_part_gains_nothing_limits),
+      cmocka_unit_test(without_a_slow_part_no_part_is_the_limit),
       cmocka_unit_test(equal_and_slower_epochs_have_no_limit),
-      cmocka_unit_test(a_slower_run_names_the_parts_that_lost),
+      cmocka_unit_test(a_slower_run_names_the_parts_that_are_slower),
       cmocka_unit_test(a_suspect_time_has_no_speedup),
       cmocka_unit_test(arithmetic_follows_from_measured_rates),
       cmocka_unit_test(memory_by_purpose),

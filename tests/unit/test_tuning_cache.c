@@ -1,5 +1,5 @@
 /* The tuning cache stores the chosen algorithm (a number, a choice) of each key in choices.tsv, for later processes with the same
- * key prefix. Damaged lines of the file lose only their own choices. */
+ * key prefix. A damaged line of the file invalidates only its own choice. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -97,7 +97,7 @@ static void choices_outlive_the_process(void **state) {
   assert_int_equal(run_in_process(find_on_another_card), 0);
 }
 
-static void processes_see_one_another_s_choices(void **state) {
+static void processes_share_their_choices(void **state) {
   (void)state;
   assert_int_equal(run_in_process(find_choices_of_another_process), 0);
 }
@@ -130,9 +130,9 @@ int main(void) {
   if (!mkdtemp(folder)) return 1;
   strcat(folder, "/cache"); /* created by the first choice */
   setenv("ROOFLINED_CACHE_DIR", folder, 1);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(choices_outlive_the_process), cmocka_unit_test(without_a_folder_choices_end_with_the_process),
-      cmocka_unit_test(processes_see_one_another_s_choices), cmocka_unit_test(damaged_lines_are_skipped),
-      cmocka_unit_test(the_number_of_choices_is_bounded)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(choices_outlive_the_process),
+                                     cmocka_unit_test(without_a_folder_choices_end_with_the_process),
+                                     cmocka_unit_test(processes_share_their_choices), cmocka_unit_test(damaged_lines_are_skipped),
+                                     cmocka_unit_test(the_number_of_choices_is_bounded)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

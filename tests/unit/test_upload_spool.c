@@ -1,4 +1,4 @@
-/* The folder of uploaded traces: limits, files that stay and files that do not, and what a start finds. */
+/* Tests the folder of uploaded traces: limits, the files that are kept, and the files that a start deletes. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -88,7 +88,7 @@ static void sizes_are_limited(void **state) {
   assert_int_equal(rl_upload_write(second, "x", 1, &err), -1);
   assert_int_equal(err.code, 503);
   rl_upload_end(first);
-  ASSERT_OK(rl_upload_write(second, "x", 1, &err)); /* the first made room */
+  ASSERT_OK(rl_upload_write(second, "x", 1, &err)); /* the first upload has released its bytes */
   rl_upload_end(second);
 }
 

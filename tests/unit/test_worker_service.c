@@ -327,7 +327,7 @@ static void activity_records_every_launch(void **state) {
   (void)state;
   fixture f;
   open_fixture(&f, "profiled");
-  assert_int_equal(serve(&f, RL_PASS_ACTIVITY, "{\"steps\":50,\"nap_us\":100}"), RL_OUTCOME_DONE);
+  assert_int_equal(serve(&f, RL_PASS_ACTIVITY, "{\"steps\":50,\"sleep_us\":100}"), RL_OUTCOME_DONE);
   assert_int_equal(f.records.row_count, 100);
   assert_true(find_measurement(&f, "launches_issued")->value == 100 && find_measurement(&f, "completeness_ratio")->value == 1);
   assert_true(find_measurement(&f, "activity_records")->value == 100 &&
@@ -353,7 +353,7 @@ static void a_launch_of_many_steps_has_phase_rows(void **state) {
   (void)state;
   fixture f;
   open_fixture(&f, "profiled");
-  assert_int_equal(serve(&f, RL_PASS_ACTIVITY, "{\"steps\":20,\"nap_us\":200,\"whole\":true}"), RL_OUTCOME_DONE);
+  assert_int_equal(serve(&f, RL_PASS_ACTIVITY, "{\"steps\":20,\"sleep_us\":200,\"whole\":true}"), RL_OUTCOME_DONE);
   assert_true(find_measurement(&f, "launches_issued")->value == 1 && find_measurement(&f, "completeness_ratio")->value == 1);
   assert_int_equal(f.records.kernel_count, 1);
   assert_string_equal(f.records.kernels[0].launch, "whole");
@@ -446,7 +446,7 @@ static void progress_is_rate_limited_and_has_the_position(void **state) {
   (void)state;
   fixture f;
   open_fixture(&f, "any");
-  assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"steps\":300,\"nap_us\":1000,\"epochs\":2,\"warmup\":0}"), RL_OUTCOME_DONE);
+  assert_int_equal(serve(&f, RL_PASS_TIMING, "{\"steps\":300,\"sleep_us\":1000,\"epochs\":2,\"warmup\":0}"), RL_OUTCOME_DONE);
   double seconds = (f.records.epochs[0].host_ms + f.records.epochs[1].host_ms) * 1e-3;
   assert_true(f.progress_count >= 2);
   assert_true(f.progress_count <= 2 + (int)(seconds * 5));
@@ -465,7 +465,7 @@ static void launches_are_sampled(void **state) {
   (void)state;
   fixture f;
   open_fixture(&f, "unprofiled");
-  assert_int_equal(serve_workload(&f, "fake_launch", RL_PASS_TIMING, "{\"epochs\":3,\"error\":0.25,\"nap_us\":200}"),
+  assert_int_equal(serve_workload(&f, "fake_launch", RL_PASS_TIMING, "{\"epochs\":3,\"error\":0.25,\"sleep_us\":200}"),
                    RL_OUTCOME_DONE);
   assert_int_equal(f.records.epoch_count, 0);
   assert_int_equal(f.records.sample_count, 6);
@@ -493,7 +493,7 @@ static void samples_have_measured_conditions(void **state) {
   (void)state;
   fixture f;
   open_fixture(&f, "unprofiled");
-  assert_int_equal(serve_workload(&f, "fake_launch", RL_PASS_TIMING, "{\"epochs\":9,\"nap_us\":100}"), RL_OUTCOME_DONE);
+  assert_int_equal(serve_workload(&f, "fake_launch", RL_PASS_TIMING, "{\"epochs\":9,\"sleep_us\":100}"), RL_OUTCOME_DONE);
   double us[9];
   for (int i = 0; i < 9; i++) us[i] = f.records.samples[9 + i].device_us;
   assert_true(find_measurement(&f, "time_warm_us_spread_ratio")->value == rl_summarize(us, 9).spread_ratio);
@@ -546,7 +546,7 @@ static void each_rate_samples_one_launch(void **state) {
   (void)state;
   fixture f;
   open_fixture(&f, "unprofiled");
-  assert_int_equal(serve_workload(&f, "fake_rates", RL_PASS_TIMING, "{\"epochs\":3,\"nap_us\":2000}"), RL_OUTCOME_DONE);
+  assert_int_equal(serve_workload(&f, "fake_rates", RL_PASS_TIMING, "{\"epochs\":3,\"sleep_us\":2000}"), RL_OUTCOME_DONE);
   assert_true(f.records.epoch_count == 0 && f.records.sample_count == 0);
   double rate = find_measurement(&f, "gather_bytes_per_s")->value;
   assert_true(rate > 0 && rate < 1000 / 2000e-6);

@@ -1,5 +1,5 @@
-/* Generates traces with known causes of idle time: segments of random durations, each with the class that its time must have. A
- * device with one stream runs an operation at the end of each segment, except where a segment says otherwise. */
+/* Generates traces with known causes of idle time: segments of random durations, each with the class that its time must have. The
+ * device has one stream, which runs an operation at the end of most segments. */
 #ifndef RL_TESTS_TRACE_GENERATOR_H
 #define RL_TESTS_TRACE_GENERATOR_H
 
